@@ -32,31 +32,31 @@ func (as *arrays) add(first job.ID, spec *job.ArraySpec) *array {
 	return a
 }
 
-// has reports whether a job is the task of an index.
-func (a *array) has(id job.ID, index uint32) bool {
+// hasTask reports whether a job is the task of an index.
+func (a *array) hasTask(id job.ID, index uint32) bool {
 	return id >= a.first && uint64(id-a.first) < uint64(len(a.spec.Indices)) && a.spec.Indices[id-a.first] == index
 }
 
-// let counts a task among the open ones.
-func (as *arrays) let(e *entry) {
-	if e.array != nil && !e.let {
-		e.let = true
+// openTask counts a task among the open ones.
+func (as *arrays) openTask(e *jobRecord) {
+	if e.array != nil && !e.open {
+		e.open = true
 		e.array.open++
 	}
 }
 
-// unlet takes a task out of the open ones, and lets the next one be looked for.
-func (as *arrays) unlet(e *entry) {
-	if !e.let {
+// closeTask takes a task out of the open ones, and lets the next one be looked for.
+func (as *arrays) closeTask(e *jobRecord) {
+	if !e.open {
 		return
 	}
-	e.let = false
+	e.open = false
 	e.array.open--
-	as.look(e.array)
+	as.markRoom(e.array)
 }
 
-// look has the waiting tasks of an array looked through.
-func (as *arrays) look(a *array) {
+// markRoom has the waiting tasks of an array looked through.
+func (as *arrays) markRoom(a *array) {
 	if !a.dirty && a.limit > 0 {
 		a.dirty = true
 		as.dirty = append(as.dirty, a)

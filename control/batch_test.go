@@ -19,7 +19,7 @@ import (
 func TestARefusedLaunchSharesNoBatchWithAnotherWordAboutItsJob(t *testing.T) {
 	st := newState()
 	log := slog.New(slog.DiscardHandler)
-	ps, err := newPools([]Pool{{Pool: fleet.Pool{Name: "p"}, Engine: absent{"p"}}}, nil, nil, log, nil)
+	ps, err := newPools([]Pool{{Pool: fleet.Pool{Name: "p"}, Engine: missingEngine{"p"}}}, nil, nil, log, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,19 +30,19 @@ func TestARefusedLaunchSharesNoBatchWithAnotherWordAboutItsJob(t *testing.T) {
 		state: st, core: sched.New(sched.Config{}), inbox: make(chan message),
 	}}
 	at := time.Unix(1, 0)
-	f, o := st.forms.use(&job.Spec{Groups: []job.TaskGroup{{Tasks: job.Count{Want: 1}}}})
+	f, o := st.specs.useSpec(&job.Spec{Groups: []job.TaskGroup{{Tasks: job.Count{Want: 1}}}})
 	alloc := ledger.Allocation{ID: 1, Job: 1, Attempt: 1, Pool: "p", Status: ledger.Held, Claims: []fleet.Claim{{Node: "n1"}}}
-	for i, r := range []any{&admitted{first: 1, form: f, own: o}, held{Allocation: alloc}} {
-		rec := record(at, []string{kindSubmitted, kindHeld}[i], 1, job.Actor{}, r)
+	for i, r := range []any{&acceptedSubmission{first: 1, shared: f, ownDelta: o}, held{Allocation: alloc}} {
+		rec := newRecord(at, []string{kindSubmitted, kindHeld}[i], 1, job.Actor{}, r)
 		rec.Seq = uint64(i + 1)
-		if err := st.apply(rec, nil); err != nil {
+		if err := st.applyRecord(rec, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ref := engine.Ref{Allocation: 1, Attempt: 1}
 	end := engine.Report{Ref: ref, Job: 1, Phase: engine.Ended, Gone: true, Cause: engine.LaunchFailed, Version: 1}
-	l.carry = []message{l.refused(1, ref, errors.New("no such image"), false), l.reported(l.pools.each()[0], end)}
-	l.take()
+	l.carry = []message{l.launchRefused(1, ref, errors.New("no such image"), false), l.reportMessage(l.pools.allPools()[0], end)}
+	l.takeMessages()
 	if len(l.batch) != 1 || len(l.carry) != 1 {
 		t.Fatalf("%d records in the batch, %d messages left; want one of each", len(l.batch), len(l.carry))
 	}

@@ -129,7 +129,7 @@ func (c *Control) nameOf(ctx context.Context, id job.ID) (name, user string) {
 	c.state.mu.RLock()
 	e := c.state.jobs[id]
 	if e != nil {
-		name, user = e.Name(), e.form.spec.Owner.User
+		name, user = e.Name(), e.shared.spec.Owner.User
 	}
 	c.state.mu.RUnlock()
 	if e != nil {
@@ -146,11 +146,11 @@ func (c *Control) nameOf(ctx context.Context, id job.ID) (name, user string) {
 	return j.Name(), row.User
 }
 
-// tell makes the event of a record that was just applied.
-func (s *state) tell(r *store.Record, staged any) (Event, error) {
+// eventOfRecord makes the event of a record that was just applied.
+func (s *state) eventOfRecord(r *store.Record, staged any) (Event, error) {
 	return eventOf(r, staged, func(id job.ID) (name, user string) {
 		if e := s.jobs[id]; e != nil {
-			return e.Name(), e.form.spec.Owner.User
+			return e.Name(), e.shared.spec.Owner.User
 		}
 		return id.String(), ""
 	})
@@ -160,7 +160,7 @@ func (s *state) tell(r *store.Record, staged any) (Event, error) {
 // or is read out of the journal later.
 func eventOf(r *store.Record, staged any, who func(job.ID) (name, user string)) (Event, error) {
 	ev := Event{Seq: r.Seq, At: r.At, Job: job.ID(r.Job), By: r.By.Name}
-	if f := tellers[r.Kind]; f == nil {
+	if f := eventMakers[r.Kind]; f == nil {
 		ev.Kind = r.Kind
 	} else if err := f(&ev, r, staged); err != nil {
 		return ev, err
@@ -175,10 +175,10 @@ func eventOf(r *store.Record, staged any, who func(job.ID) (name, user string)) 
 	return ev, nil
 }
 
-// teller is the function that fills an event from a payload.
-func teller[T any](f func(*Event, *T)) func(*Event, *store.Record, any) error {
+// payloadEvent is the function that fills an event from a payload.
+func payloadEvent[T any](f func(*Event, *T)) func(*Event, *store.Record, any) error {
 	return func(ev *Event, r *store.Record, staged any) error {
-		v, err := value[T](r, staged)
+		v, err := payloadOf[T](r, staged)
 		if err == nil {
 			f(ev, &v)
 		}
@@ -186,11 +186,11 @@ func teller[T any](f func(*Event, *T)) func(*Event, *store.Record, any) error {
 	}
 }
 
-var tellers = map[string]func(*Event, *store.Record, any) error{
-	kindSubmitted: tellSubmitted,
-	kindHeld: teller(func(ev *Event, v *held) {
+var eventMakers = map[string]func(*Event, *store.Record, any) error{
+	kindSubmitted: submittedEvent,
+	kindHeld: payloadEvent(func(ev *Event, v *held) {
 		ev.Kind, ev.State, ev.Attempt = EventAllocated, job.Running.String(), v.Allocation.Attempt
-		if delegated(v.Allocation.Claims) {
+		if isDelegated(v.Allocation.Claims) {
 			ev.State, ev.Message = job.Pending.String(), "handed over to pool "+v.Allocation.Pool
 			return
 		}
@@ -200,66 +200,66 @@ var tellers = map[string]func(*Event, *store.Record, any) error{
 			}
 		}
 	}),
-	kindStarted: teller(func(ev *Event, v *started) {
+	kindStarted: payloadEvent(func(ev *Event, v *started) {
 		ev.Kind, ev.State, ev.Attempt, ev.Nodes = EventStarted, job.Running.String(), v.Ref.Attempt, v.Nodes
 	}),
-	kindEnded: teller(func(ev *Event, v *ended) {
+	kindEnded: payloadEvent(func(ev *Event, v *ended) {
 		ev.Kind, ev.State, ev.Attempt, ev.Message = EventEnded, v.State.String(), v.Ref.Attempt, v.Report.Message
 		if v.State == job.Pending {
 			ev.Kind = EventRequeued
 		}
 		ev.Exit = &v.Report.Exit
 	}),
-	kindUncertain: teller(func(ev *Event, v *uncertain) {
+	kindUncertain: payloadEvent(func(ev *Event, v *uncertain) {
 		ev.Kind, ev.State, ev.Attempt, ev.Message = EventUncertain, job.Running.String(), v.Ref.Attempt, v.Message
 		if !v.Uncertain {
 			ev.Kind = EventCertain
 		}
 	}),
-	kindCancel: teller(func(ev *Event, v *cancel) {
+	kindCancel: payloadEvent(func(ev *Event, v *cancel) {
 		ev.Kind, ev.Message = EventCancelled, v.Message
-		ev.after(v.State, v.By)
+		ev.setState(v.State, v.By)
 	}),
-	kindHold: teller(func(ev *Event, v *hold) {
+	kindHold: payloadEvent(func(ev *Event, v *hold) {
 		ev.Kind = EventReleased
 		if v.Held {
 			ev.Kind = EventHeld
 		}
-		ev.after(v.State, v.By)
+		ev.setState(v.State, v.By)
 	}),
-	kindRequeue: teller(func(ev *Event, v *requeue) {
+	kindRequeue: payloadEvent(func(ev *Event, v *requeue) {
 		ev.Kind = EventRequeued
-		ev.after(v.State, v.By)
+		ev.setState(v.State, v.By)
 	}),
-	kindPreempted: teller(func(ev *Event, v *preempted) {
-		ev.Kind, ev.Message = EventPreempted, v.why()
-		ev.after(v.State, "")
+	kindPreempted: payloadEvent(func(ev *Event, v *preempted) {
+		ev.Kind, ev.Message = EventPreempted, v.preemptMessage()
+		ev.setState(v.State, "")
 	}),
-	kindAdded: teller(func(ev *Event, v *added) {
+	kindAdded: payloadEvent(func(ev *Event, v *added) {
 		ev.Kind, ev.Attempt, ev.Nodes = EventGrown, v.Allocation.Attempt, nodesOf(v.Allocation.Claims)
-		ev.after(v.State, "")
+		ev.setState(v.State, "")
 	}),
-	kindJoined: teller(func(ev *Event, v *joined) {
+	kindJoined: payloadEvent(func(ev *Event, v *joined) {
 		ev.Kind, ev.Attempt = EventJoined, v.Ref.Attempt
-		ev.after(v.State, "")
+		ev.setState(v.State, "")
 	}),
-	kindAsked: teller(func(ev *Event, v *asked) {
-		ev.Kind, ev.Attempt, ev.Message = EventAsked, v.Ref.Attempt, v.why()
-		ev.after(v.State, "")
+	kindAsked: payloadEvent(func(ev *Event, v *askedBack) {
+		ev.Kind, ev.Attempt, ev.Message = EventAsked, v.Ref.Attempt, v.askedBackMessage()
+		ev.setState(v.State, "")
 	}),
-	kindDropped: teller(func(ev *Event, v *dropped) {
+	kindDropped: payloadEvent(func(ev *Event, v *dropped) {
 		ev.Kind, ev.Attempt, ev.Message = EventShrunk, v.Ref.Attempt, v.Message
-		ev.after(v.State, "")
+		ev.setState(v.State, "")
 	}),
-	kindSaved: teller(func(ev *Event, v *saved) {
+	kindSaved: payloadEvent(func(ev *Event, v *saved) {
 		ev.Kind = EventSaved
-		ev.after(v.State, "")
+		ev.setState(v.State, "")
 	}),
-	kindExpired: teller(func(ev *Event, v *expired) {
+	kindExpired: payloadEvent(func(ev *Event, v *expired) {
 		ev.Kind, ev.State = EventDeadline, v.State.String()
-		ev.after(v.After, "")
+		ev.setState(v.After, "")
 	}),
-	kindSuspend: teller(func(ev *Event, v *suspend) {
+	kindSuspend: payloadEvent(func(ev *Event, v *suspend) {
 		ev.Kind = EventResumed
 		if v.On {
 			ev.Kind = EventSuspended
@@ -269,9 +269,9 @@ var tellers = map[string]func(*Event, *store.Record, any) error{
 				ev.Message = staysSuspended
 			}
 		}
-		ev.after(v.State, "")
+		ev.setState(v.State, "")
 	}),
-	kindUpdate: teller(func(ev *Event, v *update) {
+	kindUpdate: payloadEvent(func(ev *Event, v *update) {
 		ev.Kind = EventUpdated
 		for i, f := range v.Fields {
 			if i > 0 {
@@ -279,25 +279,25 @@ var tellers = map[string]func(*Event, *store.Record, any) error{
 			}
 			ev.Message += f
 		}
-		ev.after(v.State, "")
+		ev.setState(v.State, "")
 	}),
-	kindTop: teller(func(ev *Event, v *top) {
+	kindTop: payloadEvent(func(ev *Event, v *queueMoved) {
 		ev.Kind = EventMoved
-		ev.after(v.State, "")
+		ev.setState(v.State, "")
 	}),
-	kindNodes: teller(func(ev *Event, v *nodesSet) {
+	kindNodes: payloadEvent(func(ev *Event, v *nodesSet) {
 		ev.Kind, ev.Nodes, ev.Message = EventUndrained, v.Nodes, v.Reason
 		if v.Drain {
 			ev.Kind = EventDrained
 		}
 	}),
-	kindUsage:    teller(func(ev *Event, _ *usage) { ev.Kind = EventUsage }),
-	kindLearned:  teller(func(ev *Event, _ *share.Memory) { ev.Kind = EventLearned }),
-	kindToken:    teller(func(ev *Event, v *Token) { ev.Kind, ev.User, ev.Message = EventToken, v.Name, v.ID }),
-	kindRevoked:  teller(func(ev *Event, v *revoked) { ev.Kind, ev.Message = EventRevoked, v.ID }),
-	kindPool:     teller(func(ev *Event, v *PoolSpec) { ev.Kind, ev.Message = EventPool, v.Name+", engine "+v.Engine }),
-	kindPoolGone: teller(func(ev *Event, v *poolGone) { ev.Kind, ev.Message = EventPoolGone, v.Name }),
-	kindPolicy: teller(func(ev *Event, v *Policy) {
+	kindUsage:    payloadEvent(func(ev *Event, _ *usage) { ev.Kind = EventUsage }),
+	kindLearned:  payloadEvent(func(ev *Event, _ *share.Memory) { ev.Kind = EventLearned }),
+	kindToken:    payloadEvent(func(ev *Event, v *Token) { ev.Kind, ev.User, ev.Message = EventToken, v.Name, v.ID }),
+	kindRevoked:  payloadEvent(func(ev *Event, v *revoked) { ev.Kind, ev.Message = EventRevoked, v.ID }),
+	kindPool:     payloadEvent(func(ev *Event, v *PoolSpec) { ev.Kind, ev.Message = EventPool, v.Name+", engine "+v.Engine }),
+	kindPoolGone: payloadEvent(func(ev *Event, v *poolGone) { ev.Kind, ev.Message = EventPoolGone, v.Name }),
+	kindPolicy: payloadEvent(func(ev *Event, v *Policy) {
 		ev.Kind, ev.Message = EventPolicy, "revision "+strconv.FormatUint(v.Revision, 10)
 	}),
 }
@@ -308,8 +308,8 @@ const (
 	staysSuspended = "it has its place again, and stays suspended until somebody resumes it"
 )
 
-// after notes a state, and who asked where a journal of the first version says so.
-func (ev *Event) after(s *job.State, by string) {
+// setState notes a state, and who asked where a journal of the first version says so.
+func (ev *Event) setState(s *job.State, by string) {
 	if s != nil {
 		ev.State = s.String()
 	}
@@ -318,13 +318,13 @@ func (ev *Event) after(s *job.State, by string) {
 	}
 }
 
-func tellSubmitted(ev *Event, r *store.Record, staged any) error {
+func submittedEvent(ev *Event, r *store.Record, staged any) error {
 	ev.Kind, ev.State = EventSubmitted, job.Pending.String()
-	if a, ok := staged.(*admitted); ok {
-		ev.submitted(a.first, a.form.spec.Owner.User, a.own.Array)
+	if a, ok := staged.(*acceptedSubmission); ok {
+		ev.setSubmitted(a.first, a.shared.spec.Owner.User, a.ownDelta.Array)
 		return nil
 	}
-	v, err := value[submitted](r, nil)
+	v, err := payloadOf[submitted](r, nil)
 	if err != nil {
 		return err
 	}
@@ -338,11 +338,11 @@ func tellSubmitted(ev *Event, r *store.Record, staged any) error {
 	if v.Own != nil {
 		spec.Array = v.Own.Array
 	}
-	ev.submitted(v.First, spec.Owner.User, spec.Array)
+	ev.setSubmitted(v.First, spec.Owner.User, spec.Array)
 	return nil
 }
 
-func (ev *Event) submitted(first job.ID, user string, array *job.ArraySpec) {
+func (ev *Event) setSubmitted(first job.ID, user string, array *job.ArraySpec) {
 	ev.Name, ev.User = first.String(), user
 	if array != nil {
 		ev.Count = len(array.Indices)
@@ -360,10 +360,10 @@ func (c *Control) Next(ctx context.Context, after uint64) (views []View, last ui
 	}
 	c.state.mu.RLock()
 	defer c.state.mu.RUnlock()
-	for _, id := range distinct(ids) {
+	for _, id := range uniqueIDs(ids) {
 		if e := c.state.jobs[id]; e != nil {
 			v := viewOf(e)
-			views = append(views, *c.ranked(&v))
+			views = append(views, *c.withPriority(&v))
 		}
 	}
 	return views, last, false, nil

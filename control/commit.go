@@ -22,13 +22,13 @@ const (
 // carriedAtMost bounds the reports that are kept while the journal cannot be written.
 const carriedAtMost = 1 << 16
 
-// confirmed answers a request that needs no record once it is certain that this
+// answerWhenLeading answers a request that needs no record once it is certain that this
 // server leads: one that was followed knows nothing of what is now.
-func (l *loop) confirmed(answer func(error)) { l.sure = append(l.sure, answer) }
+func (l *loop) answerWhenLeading(answer func(error)) { l.sure = append(l.sure, answer) }
 
-// settled refuses a request once that is certain.
-func (l *loop) settled(answer func(error), why error) {
-	l.confirmed(func(err error) {
+// refuseWhenLeading refuses a request once that is certain.
+func (l *loop) refuseWhenLeading(answer func(error), why error) {
+	l.answerWhenLeading(func(err error) {
 		if err == nil {
 			err = why
 		}
@@ -48,17 +48,17 @@ func (l *loop) whileLeading(do func()) {
 	l.acts = append(l.acts, do)
 }
 
-// due reports whether anything is to be written, or to be done once it is certain that this
+// hasPending reports whether anything is to be written, or to be done once it is certain that this
 // server leads.
-func (l *loop) due() bool { return len(l.batch)+len(l.sure)+len(l.acts) > 0 }
+func (l *loop) hasPending() bool { return len(l.batch)+len(l.sure)+len(l.acts) > 0 }
 
-// commit writes the batch, applies it, and does what follows. Where the journal
+// commitBatch writes the batch, applies it, and does what follows. Where the journal
 // cannot be written for now, requests are refused and the rest is tried again: after
 // a pause, or with the next request.
-func (l *loop) commit() error {
+func (l *loop) commitBatch() error {
 	pause := commitPause
-	for failed := false; l.due(); {
-		done, err := l.write()
+	for failed := false; l.hasPending(); {
+		done, err := l.writeBatch()
 		if done {
 			return err
 		}
@@ -66,24 +66,24 @@ func (l *loop) commit() error {
 			failed = true
 			l.cfg.Log.Error("the journal cannot be written", "records", len(l.batch), "again in", pause, "error", err)
 		}
-		if l.refuseBatch(err); !l.due() {
+		if l.refuseBatch(err); !l.hasPending() {
 			return nil
 		}
-		if l.meanwhile(pause, err) {
+		if l.waitToRetry(pause, err) {
 			pause, failed = min(2*pause, maxCommitPause), false
 		}
 		if !l.doubt {
-			l.take()
-			l.reconsider()
+			l.takeMessages()
+			l.takeBackRefused()
 		}
 	}
 	return nil
 }
 
-// reconsider takes back starts and additions that could not be written and that the ledger
+// takeBackRefused takes back starts and additions that could not be written and that the ledger
 // refuses by now, because a node was lost meanwhile. With a start goes all else that was
 // decided of that job: it follows from the start. The core decides anew.
-func (l *loop) reconsider() {
+func (l *loop) takeBackRefused() {
 	s := l.state
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,29 +94,29 @@ func (l *loop) reconsider() {
 		}
 		switch v := b.val.(type) {
 		case held:
-			if s.led.Verify(&v.Allocation) != nil {
+			if s.ledger.Verify(&v.Allocation) != nil {
 				s.events = append(s.events, sched.Released{Job: v.Allocation.Job})
-				s.queue(s.jobs[v.Allocation.Job])
+				s.queuePending(s.jobs[v.Allocation.Job])
 				back[v.Allocation.Job] = true
 				return true
 			}
 		case added:
-			if s.led.Verify(&v.Allocation) != nil {
+			if s.ledger.Verify(&v.Allocation) != nil {
 				s.events = append(s.events, sched.Dropped{Job: v.Allocation.Job, Node: v.Allocation.Claims[0].Node})
 				return true
 			}
 		}
 		return false
 	})
-	l.moot()
+	l.refuseLapsedApproval()
 }
 
-// write makes the batch durable, applies it and answers. It is not done if that is to
+// writeBatch makes the batch durable, applies it and answers. It is not done if that is to
 // be tried again because of an error.
-func (l *loop) write() (done bool, err error) {
+func (l *loop) writeBatch() (done bool, err error) {
 	from := l.cfg.Clock.Now()
 	if l.doubt {
-		return l.settle(from, errNotWritten)
+		return l.resolveDoubt(from, errNotWritten)
 	}
 	recs := make([]store.Record, len(l.batch))
 	for i, s := range l.batch {
@@ -134,14 +134,14 @@ func (l *loop) write() (done bool, err error) {
 		return false, err
 	}
 	l.doubt = true
-	return l.settle(from, err)
+	return l.resolveDoubt(from, err)
 }
 
 var errNotWritten = fault.New(fault.Unavailable, "the journal was not written")
 
-// settle finds out whether a batch whose write failed is durable all the same. A
+// resolveDoubt finds out whether a batch whose write failed is durable all the same. A
 // second write of it would be another one.
-func (l *loop) settle(from time.Time, why error) (done bool, err error) {
+func (l *loop) resolveDoubt(from time.Time, why error) (done bool, err error) {
 	n := 0
 	err = l.cfg.Store.Read(l.ctx, l.state.seq, func(r store.Record) error {
 		if r.Epoch != l.epoch {
@@ -168,10 +168,10 @@ func (l *loop) settle(from time.Time, why error) (done bool, err error) {
 	return true, fmt.Errorf("the journal has %d new records after a failed write of %d, which is a defect", n, len(l.batch))
 }
 
-// meanwhile waits for the next try to write the journal: until the pause is over
+// waitToRetry waits for the next try to write the journal: until the pause is over
 // (true), or until somebody asks for something, which is tried then. Nobody waits for
 // a disk to have room: what cannot be tried is refused.
-func (l *loop) meanwhile(pause time.Duration, why error) (over bool) {
+func (l *loop) waitToRetry(pause time.Duration, why error) (over bool) {
 	l.carry = slices.DeleteFunc(l.carry, func(m message) bool {
 		if m.refuse != nil {
 			m.refuse(why)
@@ -208,7 +208,7 @@ func (l *loop) applyBatch(last uint64, took time.Duration) error {
 	batch := l.batch
 	l.batch = nil
 	if len(batch) == 0 {
-		l.lead()
+		l.confirmLead()
 		return nil
 	}
 	if err := l.applyAll(batch, last, took); err != nil {
@@ -229,13 +229,13 @@ func (l *loop) applyBatch(last uint64, took time.Duration) error {
 		l.granted = nil
 		a.answer(nil)
 	}
-	l.lead()
+	l.confirmLead()
 	return nil
 }
 
-// lead answers those who waited to know that this server leads, and does what waited for it.
-func (l *loop) lead() {
-	l.answer(nil)
+// confirmLead answers those who waited to know that this server leads, and does what waited for it.
+func (l *loop) confirmLead() {
+	l.answerWaiting(nil)
 	list := l.acts
 	l.acts = nil
 	for _, do := range list {
@@ -243,8 +243,8 @@ func (l *loop) lead() {
 	}
 }
 
-// answer tells those who waited to know whether this server leads.
-func (l *loop) answer(err error) {
+// answerWaiting tells those who waited to know whether this server leads.
+func (l *loop) answerWaiting(err error) {
 	list := l.sure
 	l.sure = nil
 	for _, f := range list {
@@ -255,7 +255,7 @@ func (l *loop) answer(err error) {
 // refuseBatch answers the requests of the batch with an error and keeps the rest, or
 // all of it as long as it may be durable.
 func (l *loop) refuseBatch(err error) {
-	l.answer(err)
+	l.answerWaiting(err)
 	kept := l.batch[:0]
 	for _, b := range l.batch {
 		if b.req == nil || l.doubt {

@@ -87,7 +87,7 @@ type Config struct {
 	Foretell time.Duration
 }
 
-func (cfg *Config) fill() {
+func (cfg *Config) setDefaults() {
 	if cfg.Clock == nil {
 		cfg.Clock = realClock{}
 	}
@@ -108,9 +108,9 @@ func (cfg *Config) fill() {
 type Control struct {
 	cfg     Config
 	state   *state
-	core    *sched.Core // guarded by state.mu
-	flight  flight      // guarded by state.mu
-	ahead   foretell
+	core    *sched.Core    // guarded by state.mu
+	flight  flightRecorder // guarded by state.mu
+	ahead   forecaster
 	nodes   *fleet.ByNode[fleet.Node] // as the engines report them; guarded by state.mu
 	inbox   chan message
 	changes *eventlog.Log[job.ID] // jobs that changed, for Next
@@ -144,50 +144,50 @@ const (
 // learns the engines' nodes and takes up the work that is running. The context
 // bounds opening alone.
 func Open(ctx context.Context, cfg Config) (*Control, error) {
-	cfg.fill()
+	cfg.setDefaults()
 	s := newState()
 	if len(cfg.Pools) == 0 {
 		return nil, fault.New(fault.Invalid, "there is no pool")
 	}
-	s.changing, s.forms.home = changing(cfg.Pools), cfg.Pools[0].Name
+	s.elasticPools, s.specs.home = elasticPoolNames(cfg.Pools), cfg.Pools[0].Name
 	epoch, err := cfg.Store.Lead(ctx, cfg.Who)
 	if err != nil {
 		return nil, fmt.Errorf("take the lead: %w", err)
 	}
-	projected, err := s.restore(ctx, cfg.Store, cfg.Clock.Now(), cfg.Keep)
+	projected, err := s.restoreFrom(ctx, cfg.Store, cfg.Clock.Now(), cfg.Keep)
 	if err != nil {
 		return nil, err
 	}
-	for _, why := range s.passed {
+	for _, why := range s.skipped {
 		cfg.Log.Warn("a record of the journal says nothing", "why", why)
 	}
-	s.passed = nil
-	if err = s.check(); err != nil {
-		return nil, damaged(fmt.Errorf("the journal does not add up: %w", err))
+	s.skipped = nil
+	if err = s.checkInvariants(); err != nil {
+		return nil, damagedError(fmt.Errorf("the journal does not add up: %w", err))
 	}
 	if err = cfg.checkDeclared(s); err != nil {
 		return nil, err
 	}
-	kept := cfg.kept(ctx, s.pools)
+	kept := cfg.openKept(ctx, s.pools)
 	for _, p := range kept {
-		s.changing[p.Name] = p.Elastic
+		s.elasticPools[p.Name] = p.Elastic
 	}
-	ps, err := newPools(cfg.Pools, kept, s.led.Live(), cfg.Log, func(ctx context.Context) error {
+	ps, err := newPools(cfg.Pools, kept, s.ledger.Live(), cfg.Log, func(ctx context.Context) error {
 		_, err := cfg.Store.Append(ctx, epoch, nil)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.delegating = ps.delegating()
-	nodes, err := ps.inventory(ctx, &cfg)
+	s.delegatedPools = ps.delegatedNames()
+	nodes, err := ps.askNodes(ctx, &cfg)
 	if err != nil {
 		ps.close()
 		return nil, err
 	}
 	run, stop := context.WithCancelCause(context.Background())
 	c := &Control{
-		ahead: foretell{turn: make(chan struct{}, 1), wanted: make(chan struct{}, 1)},
+		ahead: forecaster{turn: make(chan struct{}, 1), wanted: make(chan struct{}, 1)},
 		cfg:   cfg, state: s, core: sched.New(sched.Config{}), nodes: fleet.NewByNode[fleet.Node](),
 		inbox: make(chan message, inboxSize), changes: eventlog.NewLog[job.ID](changesKept),
 		events: eventlog.Resume[Event](eventsKept, s.seq),
@@ -197,7 +197,7 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 		Control: c, ctx: run, epoch: epoch, numbers: s.next, coming: map[limit.Key]int{},
 		project: &projector{control: c, epoch: epoch, upTo: projected, kick: make(chan struct{}, 1)},
 	}
-	l.prime(nodes)
+	l.primeCore(nodes)
 	go l.main()
 	return c, nil
 }
@@ -220,8 +220,8 @@ func (c *Control) Started() time.Time { return c.opened }
 
 var errClosed = errors.New("the control plane was closed")
 
-// post hands a message to the loop; it gives up when ctx or the loop ends.
-func (c *Control) post(ctx context.Context, m message) error {
+// postMessage hands a message to the loop; it gives up when ctx or the loop ends.
+func (c *Control) postMessage(ctx context.Context, m message) error {
 	select {
 	case c.inbox <- m:
 		return nil
@@ -232,12 +232,12 @@ func (c *Control) post(ctx context.Context, m message) error {
 	}
 }
 
-// ask posts a message and waits until it called answer, which it may do at most once.
-func (c *Control) ask(ctx context.Context, m message, run func(l *loop, answer func(error))) error {
+// askLoop posts a message and waits until it called answer, which it may do at most once.
+func (c *Control) askLoop(ctx context.Context, m message, run func(l *loop, answer func(error))) error {
 	reply := make(chan error, 1)
 	answer := func(err error) { reply <- err }
 	m.run, m.refuse = func(l *loop) { run(l, answer) }, answer
-	if err := c.post(ctx, m); err != nil {
+	if err := c.postMessage(ctx, m); err != nil {
 		return err
 	}
 	select {
@@ -257,7 +257,7 @@ func (c *Control) ask(ctx context.Context, m message, run func(l *loop, answer f
 
 // Check verifies every invariant of the state; for tests.
 func (c *Control) Check(ctx context.Context) error {
-	return c.ask(ctx, message{}, func(l *loop, answer func(error)) { answer(l.state.check()) })
+	return c.askLoop(ctx, message{}, func(l *loop, answer func(error)) { answer(l.state.checkInvariants()) })
 }
 
 type realClock struct{}

@@ -11,8 +11,8 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-// declared is what the configuration says of a pool; nil: it has none of that name.
-func (cfg *Config) declared(name string) *PoolSpec {
+// declaredPool is what the configuration says of a pool; nil: it has none of that name.
+func (cfg *Config) declaredPool(name string) *PoolSpec {
 	i := slices.IndexFunc(cfg.Declared, func(d PoolSpec) bool { return d.Name == name })
 	if i < 0 {
 		return nil
@@ -45,7 +45,7 @@ func (cfg *Config) checkDeclared(s *state) error {
 // inPool counts the jobs that have not ended and wait for a pool, or hold something there.
 func (s *state) inPool(name string) (n int) {
 	for _, e := range s.jobs {
-		if !e.state.Final() && (e.form.spec.Pool == name || e.last != nil && e.last.pool == name) {
+		if !e.state.Final() && (e.shared.spec.Pool == name || e.last != nil && e.last.pool == name) {
 			n++
 		}
 	}
@@ -57,23 +57,23 @@ func (s *state) inPool(name string) (n int) {
 // the first that cannot be opened; what was declared before that is durable.
 func (c *Control) Declare(ctx context.Context, by job.Actor) error {
 	for _, d := range c.cfg.Declared {
-		if err := c.declare(ctx, by, d); err != nil {
+		if err := c.declarePool(ctx, by, d); err != nil {
 			return fault.New(fault.KindOf(err), "pools: %s: %w", d.Name, err).Advise("%s", fault.Remedy(err))
 		}
 	}
 	return nil
 }
 
-func (c *Control) declare(ctx context.Context, by job.Actor, d PoolSpec) error {
+func (c *Control) declarePool(ctx context.Context, by job.Actor, d PoolSpec) error {
 	add := false
-	err := c.ask(ctx, message{}, func(l *loop, answer func(error)) {
+	err := c.askLoop(ctx, message{}, func(l *loop, answer func(error)) {
 		known, ok := l.state.pools[d.Name]
 		switch {
 		case !ok:
 			add = true
-			l.settled(answer, nil)
+			l.refuseWhenLeading(answer, nil)
 		case sameSettings(known.Settings, d.Settings):
-			l.settled(answer, nil)
+			l.refuseWhenLeading(answer, nil)
 		default:
 			known.Settings, known.At, known.By = d.Settings, c.cfg.Clock.Now(), by
 			l.stageFor(&request{answer: answer}, kindPool, 0, by, known, func() {})
@@ -87,10 +87,10 @@ func (c *Control) declare(ctx context.Context, by job.Actor, d PoolSpec) error {
 
 // sameSettings compares what settings say, however they are written. None are an empty object.
 func sameSettings(a, b json.RawMessage) bool {
-	return reflect.DeepEqual(read(a), read(b))
+	return reflect.DeepEqual(decodeSettings(a), decodeSettings(b))
 }
 
-func read(settings json.RawMessage) map[string]any {
+func decodeSettings(settings json.RawMessage) map[string]any {
 	out := map[string]any{}
 	d := json.NewDecoder(bytes.NewReader(settings))
 	d.UseNumber()

@@ -8,60 +8,60 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-// depends knows who waits for whom.
-type depends struct {
-	on   map[job.ID][]job.ID  // job or array → jobs that depend on it and have not ended
-	past map[job.ID]*past     // of these jobs and arrays: what left memory
-	name map[nameKey][]*entry // jobs that have not ended, once somebody asked for singleton; nil before
+// dependencyIndex knows who waits for whom.
+type dependencyIndex struct {
+	on   map[job.ID][]job.ID      // job or array → jobs that depend on it and have not ended
+	past map[job.ID]*pastFates    // of these jobs and arrays: what left memory
+	name map[nameKey][]*jobRecord // jobs that have not ended, once somebody asked for singleton; nil before
 }
 
-// past is what is known of a job or an array beside what is in memory: by index of
+// pastFates is what is known of a job or an array beside what is in memory: by index of
 // the task, 0 for a job alone.
-type past map[uint32]eligible.Fate
+type pastFates map[uint32]eligible.Fate
 
 type nameKey struct{ user, name string }
 
-func newDepends() depends {
-	return depends{on: map[job.ID][]job.ID{}, past: map[job.ID]*past{}}
+func newDependencyIndex() dependencyIndex {
+	return dependencyIndex{on: map[job.ID][]job.ID{}, past: map[job.ID]*pastFates{}}
 }
 
-// key is the number by which others may depend on a job as a whole.
-func (e *entry) key() job.ID {
+// dependencyKey is the number by which others may depend on a job as a whole.
+func (e *jobRecord) dependencyKey() job.ID {
 	if e.array != nil {
 		return e.array.first
 	}
 	return e.id
 }
 
-func (e *entry) dependency() *job.Dependency {
-	if e.more == nil {
+func (e *jobRecord) dependsOn() *job.Dependency {
+	if e.extra == nil {
 		return nil
 	}
-	return e.more.depends
+	return e.extra.depends
 }
 
-// singleton reports whether it waits for earlier jobs of its name.
-func (e *entry) singleton() bool {
-	d := e.dependency()
+// isSingleton reports whether it waits for earlier jobs of its name.
+func (e *jobRecord) isSingleton() bool {
+	d := e.dependsOn()
 	return d != nil && slices.ContainsFunc(d.Clauses, func(c job.DependencyClause) bool { return c.Kind == job.Singleton })
 }
 
-func (e *entry) fate() eligible.Fate {
-	f := eligible.Fate{State: e.state, Started: e.began()}
+func (e *jobRecord) currentFate() eligible.Fate {
+	f := eligible.Fate{State: e.state, Started: e.startTime()}
 	if e.state.Final() {
-		f.Ended = e.end()
+		f.Ended = e.endTime()
 	}
 	return f
 }
 
-func (d *depends) nameOf(e *entry) nameKey {
+func (d *dependencyIndex) nameOf(e *jobRecord) nameKey {
 	var s job.Spec
-	e.form.unpack(e.owned, false, &s)
+	e.shared.unpackSpec(e.delta, false, &s)
 	return nameKey{s.Owner.User, s.Name}
 }
 
 // add notes what a job that has not ended depends on.
-func (d *depends) add(e *entry) {
+func (d *dependencyIndex) add(e *jobRecord) {
 	if e.state.Final() {
 		return
 	}
@@ -69,21 +69,21 @@ func (d *depends) add(e *entry) {
 		key := d.nameOf(e)
 		d.name[key] = append(d.name[key], e)
 	}
-	for _, id := range prerequisites(e.dependency()) {
+	for _, id := range prerequisites(e.dependsOn()) {
 		d.on[id] = append(d.on[id], e.id)
 	}
 }
 
 // remove takes that back.
-func (d *depends) remove(e *entry) {
+func (d *dependencyIndex) remove(e *jobRecord) {
 	if d.name != nil {
 		key := d.nameOf(e)
-		d.name[key] = slices.DeleteFunc(d.name[key], func(o *entry) bool { return o == e })
+		d.name[key] = slices.DeleteFunc(d.name[key], func(o *jobRecord) bool { return o == e })
 		if len(d.name[key]) == 0 {
 			delete(d.name, key)
 		}
 	}
-	for _, id := range prerequisites(e.dependency()) {
+	for _, id := range prerequisites(e.dependsOn()) {
 		d.on[id] = slices.DeleteFunc(d.on[id], func(o job.ID) bool { return o == e.id })
 		if len(d.on[id]) == 0 {
 			delete(d.on, id)
@@ -107,51 +107,51 @@ func prerequisites(d *job.Dependency) (out []job.ID) {
 	return out
 }
 
-// changed has those asked anew who depend on a job whose state has changed.
-func (d *depends) changed(s *state, e *entry) {
-	for _, id := range d.on[e.key()] {
-		s.regate(s.jobs[id])
+// recheckDependents has those asked anew who depend on a job whose state has changed.
+func (d *dependencyIndex) recheckDependents(s *state, e *jobRecord) {
+	for _, id := range d.on[e.dependencyKey()] {
+		s.recheckEligible(s.jobs[id])
 	}
 	if e.array != nil {
 		for _, id := range d.on[e.id] {
-			s.regate(s.jobs[id])
+			s.recheckEligible(s.jobs[id])
 		}
 	}
-	d.named(s, e)
+	d.recheckNamesakes(s, e)
 }
 
-// named has the jobs asked anew that wait for others of a job's name.
-func (d *depends) named(s *state, e *entry) {
+// recheckNamesakes has the jobs asked anew that wait for others of a job's name.
+func (d *dependencyIndex) recheckNamesakes(s *state, e *jobRecord) {
 	if d.name == nil {
 		return
 	}
 	for _, o := range d.name[d.nameOf(e)] {
-		if o.singleton() {
-			s.regate(o)
+		if o.isSingleton() {
+			s.recheckEligible(o)
 		}
 	}
 }
 
-// forget keeps the fate of a job that leaves memory for those who depend on it.
-func (d *depends) forget(e *entry) {
-	if len(d.on[e.key()]) > 0 {
-		d.remember(e.key(), e.index, e.fate())
+// keepFate keeps the fate of a job that leaves memory for those who depend on it.
+func (d *dependencyIndex) keepFate(e *jobRecord) {
+	if len(d.on[e.dependencyKey()]) > 0 {
+		d.setFate(e.dependencyKey(), e.index, e.currentFate())
 	}
 	if e.array != nil && len(d.on[e.id]) > 0 {
-		d.remember(e.id, 0, e.fate())
+		d.setFate(e.id, 0, e.currentFate())
 	}
 }
 
-func (d *depends) remember(id job.ID, index uint32, f eligible.Fate) {
+func (d *dependencyIndex) setFate(id job.ID, index uint32, f eligible.Fate) {
 	if d.past[id] == nil {
-		d.past[id] = &past{}
+		d.past[id] = &pastFates{}
 	}
 	(*d.past[id])[index] = f
 }
 
-// knows reports whether the fate of a job, of a task or of a whole array can be told
+// knowsFate reports whether the fate of a job, of a task or of a whole array can be told
 // from memory.
-func (s *state) knows(ref job.JobRef) bool {
+func (s *state) knowsFate(ref job.JobRef) bool {
 	a, past := s.arrays.m[ref.Job], s.depend.past[ref.Job]
 	if a == nil {
 		return past != nil || s.jobs[ref.Job] != nil && ref.Task == nil
@@ -164,7 +164,7 @@ func (s *state) knows(ref job.JobRef) bool {
 		if ref.Task != nil && *ref.Task != index {
 			continue
 		}
-		if _, left := past.at(index); !left && s.jobs[a.first+job.ID(i)] == nil {
+		if _, left := past.fateOf(index); !left && s.jobs[a.first+job.ID(i)] == nil {
 			return false // it left memory when nobody depended on it
 		}
 		found = true
@@ -172,39 +172,39 @@ func (s *state) knows(ref job.JobRef) bool {
 	return found
 }
 
-// learn adds what was looked up of jobs that others depend on.
-func (d *depends) learn(found map[job.ID]*past) {
+// addFates adds what was looked up of jobs that others depend on.
+func (d *dependencyIndex) addFates(found map[job.ID]*pastFates) {
 	for id, p := range found {
 		if len(d.on[id]) == 0 {
 			continue
 		}
 		for index, f := range *p {
-			if _, known := d.past[id].at(index); !known {
-				d.remember(id, index, f)
+			if _, known := d.past[id].fateOf(index); !known {
+				d.setFate(id, index, f)
 			}
 		}
 	}
 }
 
-// look yields the fates that a reference stands for.
-func (s *state) look(ref job.JobRef) iter.Seq[eligible.Fate] {
+// fatesOf yields the fates that a reference stands for.
+func (s *state) fatesOf(ref job.JobRef) iter.Seq[eligible.Fate] {
 	return func(yield func(eligible.Fate) bool) {
 		a, past := s.arrays.m[ref.Job], s.depend.past[ref.Job]
 		if a == nil {
 			if e := s.jobs[ref.Job]; e != nil && ref.Task == nil {
-				yield(e.fate())
+				yield(e.currentFate())
 				return
 			}
-			past.each(ref.Task, yield)
+			past.eachFate(ref.Task, yield)
 			return
 		}
 		for i, index := range a.spec.Indices {
 			if ref.Task != nil && *ref.Task != index {
 				continue
 			}
-			f, known := past.at(index)
+			f, known := past.fateOf(index)
 			if e := s.jobs[a.first+job.ID(i)]; e != nil {
-				f, known = e.fate(), true
+				f, known = e.currentFate(), true
 			}
 			if known && !yield(f) {
 				return
@@ -213,7 +213,7 @@ func (s *state) look(ref job.JobRef) iter.Seq[eligible.Fate] {
 	}
 }
 
-func (p *past) at(index uint32) (eligible.Fate, bool) {
+func (p *pastFates) fateOf(index uint32) (eligible.Fate, bool) {
 	if p == nil {
 		return eligible.Fate{}, false
 	}
@@ -221,7 +221,7 @@ func (p *past) at(index uint32) (eligible.Fate, bool) {
 	return f, ok
 }
 
-func (p *past) each(task *uint32, yield func(eligible.Fate) bool) {
+func (p *pastFates) eachFate(task *uint32, yield func(eligible.Fate) bool) {
 	if p == nil {
 		return
 	}
@@ -232,12 +232,12 @@ func (p *past) each(task *uint32, yield func(eligible.Fate) bool) {
 	}
 }
 
-// earlier reports whether another job of the same name and user runs, or an earlier one
+// hasEarlierNamesake reports whether another job of the same name and user runs, or an earlier one
 // waits: one that runs again has its old number and finds others running.
-func (s *state) earlier(e *entry) bool {
+func (s *state) hasEarlierNamesake(e *jobRecord) bool {
 	d := &s.depend
 	if d.name == nil {
-		d.name = map[nameKey][]*entry{}
+		d.name = map[nameKey][]*jobRecord{}
 		for _, o := range s.live {
 			if !o.state.Final() && !o.gone {
 				key := d.nameOf(o)
@@ -245,13 +245,13 @@ func (s *state) earlier(e *entry) bool {
 			}
 		}
 	}
-	return slices.ContainsFunc(d.name[d.nameOf(e)], func(o *entry) bool {
+	return slices.ContainsFunc(d.name[d.nameOf(e)], func(o *jobRecord) bool {
 		return o != e && (o.state.Holds() || o.state == job.Pending && o.id < e.id)
 	})
 }
 
-// circle reports whether a job would wait for itself if it depended on d.
-func (s *state) circle(e *entry, d *job.Dependency) bool {
+// dependsOnItself reports whether a job would wait for itself if it depended on d.
+func (s *state) dependsOnItself(e *jobRecord, d *job.Dependency) bool {
 	seen := map[job.ID]bool{}
 	todo := prerequisites(d)
 	for len(todo) > 0 {
@@ -261,20 +261,20 @@ func (s *state) circle(e *entry, d *job.Dependency) bool {
 			continue
 		}
 		seen[id] = true
-		if id == e.id || id == e.key() {
+		if id == e.id || id == e.dependencyKey() {
 			return true
 		}
-		for _, o := range s.members(id) {
+		for _, o := range s.arrayTasks(id) {
 			if o.state == job.Pending {
-				todo = append(todo, prerequisites(o.dependency())...)
+				todo = append(todo, prerequisites(o.dependsOn())...)
 			}
 		}
 	}
 	return false
 }
 
-// members lists the tasks in memory of an array, or a job alone.
-func (s *state) members(id job.ID) (out []*entry) {
+// arrayTasks lists the tasks in memory of an array, or a job alone.
+func (s *state) arrayTasks(id job.ID) (out []*jobRecord) {
 	a := s.arrays.m[id]
 	if a == nil {
 		if e := s.jobs[id]; e != nil {

@@ -18,7 +18,7 @@ const (
 	detailSpec = `,"spec":`
 )
 
-func (d *detail) encode() []byte {
+func (d *rowDetail) encodeDetail() []byte {
 	rest := mustJSON(d)
 	b := make([]byte, 0, len(rest)+len(d.Spec)+32)
 	b = strconv.AppendInt(append(b, detailForm...), int64(len(d.Spec)), 10)
@@ -27,8 +27,8 @@ func (d *detail) encode() []byte {
 	return append(b, rest...)
 }
 
-func (d *detail) decode(row *store.JobRow) error {
-	spec, rest, err := d.cut(row.Detail)
+func (d *rowDetail) decodeDetail(row *store.JobRow) error {
+	spec, rest, err := d.splitDetail(row.Detail)
 	if err != nil {
 		return fmt.Errorf("row of job %d: %w", row.ID, err)
 	}
@@ -36,14 +36,14 @@ func (d *detail) decode(row *store.JobRow) error {
 		return fmt.Errorf("row of job %d: %w", row.ID, err)
 	}
 	d.Spec = spec
-	if err := d.check(row); err != nil {
+	if err := d.checkDetail(row); err != nil {
 		return fault.New(fault.Internal, "row of job %d: %w", row.ID, err)
 	}
 	return nil
 }
 
-// check reports what no row of ours has.
-func (d *detail) check(row *store.JobRow) error {
+// checkDetail reports what no row of ours has.
+func (d *rowDetail) checkDetail(row *store.JobRow) error {
 	switch {
 	case row.ID == 0 || row.ID > uint64(lastJob):
 		return errors.New("such a number is never given")
@@ -63,10 +63,10 @@ func (d *detail) check(row *store.JobRow) error {
 			}
 		}
 	}
-	return d.Array.check()
+	return d.Array.checkRuns()
 }
 
-func (t *tasks) check() error {
+func (t *arrayRow) checkRuns() error {
 	if t == nil {
 		return nil
 	}
@@ -83,8 +83,8 @@ func (t *tasks) check() error {
 	return nil
 }
 
-// cut takes the form out of a detail.
-func (d *detail) cut(b []byte) (spec, rest []byte, err error) {
+// splitDetail takes the form out of a detail.
+func (d *rowDetail) splitDetail(b []byte) (spec, rest []byte, err error) {
 	if after, ok := bytes.CutPrefix(b, []byte(detailForm)); ok {
 		digits, after, _ := bytes.Cut(after, []byte(detailSpec))
 		if n, err := strconv.Atoi(string(digits)); err == nil && n > 0 && n < len(after) && after[n] == ',' {

@@ -7,27 +7,27 @@ import (
 	"github.com/coxswain-sched/coxswain/sched/limit"
 )
 
-// crowd counts the jobs that wait or run by what limits on submissions look at, and
+// submitCounts counts the jobs that wait or run by what limits on submissions look at, and
 // judges whether more may come. It follows from the jobs, so a restart counts the same.
 //
 // Invariant: n is what live jobs add up to, and door, where there is one, has counted
 // these and what is staged.
-type crowd struct {
+type submitCounts struct {
 	n        map[limit.Key]int
 	door     *limit.Door // nil: not made yet, or there is no policy
 	revision uint64      // of the policy that door knows
 }
 
-// crowdKey is a job's key without what limits on submissions do not look at.
-func crowdKey(s *job.Spec) limit.Key {
+// submitKey is a job's key without what limits on submissions do not look at.
+func submitKey(s *job.Spec) limit.Key {
 	k := limit.KeyOf(s)
 	k.Licenses = ""
 	return k
 }
 
 // add counts n jobs more of a specification; negative: less.
-func (c *crowd) add(s *job.Spec, n int) {
-	k := crowdKey(s)
+func (c *submitCounts) add(s *job.Spec, n int) {
+	k := submitKey(s)
 	if c.n[k] += n; c.n[k] == 0 {
 		delete(c.n, k)
 	}
@@ -36,8 +36,8 @@ func (c *crowd) add(s *job.Spec, n int) {
 	}
 }
 
-// at returns the door under the policy that is in force; nil: everybody may come.
-func (c *crowd) at(p *Policy, staged map[limit.Key]int) *limit.Door {
+// limitDoor returns the door under the policy that is in force; nil: everybody may come.
+func (c *submitCounts) limitDoor(p *Policy, staged map[limit.Key]int) *limit.Door {
 	switch {
 	case p == nil:
 		c.door = nil
@@ -53,14 +53,14 @@ func (c *crowd) at(p *Policy, staged map[limit.Key]int) *limit.Door {
 	return c.door
 }
 
-// enter counts n jobs that are about to be accepted, or refuses them. done has to be
+// countSubmission counts n jobs that are about to be accepted, or refuses them. done has to be
 // called when it is known whether they were: then they are counted as jobs.
-func (l *loop) enter(s *job.Spec, n int) (done func(), err error) {
-	door := l.state.crowd.at(l.state.policies.current(), l.coming)
+func (l *loop) countSubmission(s *job.Spec, n int) (done func(), err error) {
+	door := l.state.submits.limitDoor(l.state.policies.currentPolicy(), l.coming)
 	if door == nil {
 		return func() {}, nil
 	}
-	k := crowdKey(s)
+	k := submitKey(s)
 	if why := door.Refuses(k, n); why.Code != reason.None {
 		return nil, tooMany(why)
 	}
@@ -70,7 +70,7 @@ func (l *loop) enter(s *job.Spec, n int) (done func(), err error) {
 		if l.coming[k] -= n; l.coming[k] == 0 {
 			delete(l.coming, k)
 		}
-		if d := l.state.crowd.door; d != nil {
+		if d := l.state.submits.door; d != nil {
 			d.Add(k, -n)
 		}
 	}, nil

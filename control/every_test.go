@@ -21,15 +21,15 @@ var everyDay = time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 // Every is a journal with a record of every kind, and in them almost every field.
 func Every() []store.Record {
 	at := everyDay
-	fs := newForms()
+	fs := newSharedSpecs()
 	var out []store.Record
 	add := func(kind string, id job.ID, payload any) {
 		at = at.Add(time.Second)
-		out = append(out, record(at, kind, id, job.Actor{Name: "anna", UID: 2001, From: "socket"}, payload))
+		out = append(out, newRecord(at, kind, id, job.Actor{Name: "anna", UID: 2001, From: "socket"}, payload))
 	}
 	submit := func(first job.ID, s *job.Spec) {
-		f, o := fs.use(s)
-		add(kindSubmitted, first, &admitted{first: first, form: f, own: o})
+		f, o := fs.useSpec(s)
+		add(kindSubmitted, first, &acceptedSubmission{first: first, shared: f, ownDelta: o})
 	}
 	task, two := uint32(2), uint32(2)
 	one := engine.Ref{Allocation: 1, Attempt: 1}
@@ -53,42 +53,42 @@ func Every() []store.Record {
 
 	add(kindHeld, 1, held{Allocation: everyAllocation(1, 1, 1)})
 	add(kindStarted, 1, started{Ref: one, Started: at})
-	add(kindHold, 6, hold{Held: true, Admin: true, State: stateOf(job.Pending)})
+	add(kindHold, 6, hold{Held: true, Admin: true, State: statePointer(job.Pending)})
 	b := everyAllocation(2, 2, 1)
 	b.Claims = []fleet.Claim{{Node: "n3", Tasks: 1, Take: resource.Vector{CPU: 500}, Devices: []fleet.DeviceClaim{{Index: 1, Share: 500}}}}
 	add(kindHeld, 2, held{Allocation: b})
 	add(kindStarted, 2, started{Ref: second, Started: at, Nodes: []string{"far1"}, At: 600, Used: []fair.Entry{{Account: "a", User: "u", Raw: 7, Wall: 7, TRES: map[string]float64{"gpu": 7}}}})
 	add(kindUncertain, 2, uncertain{Ref: second, Uncertain: true, Message: "its supervisor is silent"})
-	add(kindSuspend, 1, suspend{On: true, State: stateOf(job.Suspended)})
-	add(kindSuspend, 1, suspend{State: stateOf(job.Running)})
-	add(kindSuspend, 1, suspend{On: true, Parked: true, State: stateOf(job.Suspended)})
-	add(kindSuspend, 1, suspend{Parked: true, State: stateOf(job.Running)})
-	f, o := fs.use(plainSpec("renamed"))
-	add(kindUpdate, 3, update{Own: &o, Spec: []byte(f.key), Fields: []string{"name", "max_running"}, MaxRunning: &two, Queue: &place{Priority: 3, At: at.UnixNano()}, State: stateOf(job.Pending)})
+	add(kindSuspend, 1, suspend{On: true, State: statePointer(job.Suspended)})
+	add(kindSuspend, 1, suspend{State: statePointer(job.Running)})
+	add(kindSuspend, 1, suspend{On: true, Parked: true, State: statePointer(job.Suspended)})
+	add(kindSuspend, 1, suspend{Parked: true, State: statePointer(job.Running)})
+	f, o := fs.useSpec(plainSpec("renamed"))
+	add(kindUpdate, 3, update{Own: &o, Spec: []byte(f.key), Fields: []string{"name", "max_running"}, MaxRunning: &two, Queue: &queuePlace{Priority: 3, At: at.UnixNano()}, State: statePointer(job.Pending)})
 	s = everySpec()
 	s.TimeLimit = 20 * time.Minute
-	f, o = fs.use(s)
-	add(kindUpdate, 1, update{Own: &o, Spec: []byte(f.key), Fields: []string{"time_limit"}, State: stateOf(job.Running)})
-	add(kindTop, 4, top{Moves: []place{{Job: 4, Priority: 9, At: at.UnixNano()}, {Job: 5, Priority: 8, At: at.UnixNano()}}, State: stateOf(job.Pending)})
-	add(kindCancel, 6, cancel{Message: "not needed", State: stateOf(job.Cancelled)})
-	add(kindRequeue, 6, requeue{Hold: true, State: stateOf(job.Pending)})
+	f, o = fs.useSpec(s)
+	add(kindUpdate, 1, update{Own: &o, Spec: []byte(f.key), Fields: []string{"time_limit"}, State: statePointer(job.Running)})
+	add(kindTop, 4, queueMoved{Moves: []queuePlace{{Job: 4, Priority: 9, At: at.UnixNano()}, {Job: 5, Priority: 8, At: at.UnixNano()}}, State: statePointer(job.Pending)})
+	add(kindCancel, 6, cancel{Message: "not needed", State: statePointer(job.Cancelled)})
+	add(kindRequeue, 6, requeue{Hold: true, State: statePointer(job.Pending)})
 	add(kindEnded, 1, ended{
 		Ref: one, State: job.Pending, By: job.ByEngine, Flags: job.Requeued | job.LaunchFailed, Report: everyReport(one, 1), Again: at.Add(time.Minute), Failed: 1,
 	})
 	add(kindHeld, 1, held{Allocation: everyAllocation(3, 1, 2)})
 	more := ledger.Allocation{ID: 4, Job: 1, Attempt: 2, Epoch: 1, Pool: "p", Status: ledger.Held, Adds: 3, Claims: []fleet.Claim{{Node: "n4", Tasks: 1, Take: resource.Vector{CPU: resource.OneCPU}}}}
 	fourth := engine.Ref{Allocation: 4, Attempt: 2}
-	add(kindAdded, 1, added{Allocation: more, First: 2, State: stateOf(job.Running)})
-	add(kindJoined, 1, joined{Ref: fourth, Started: at, State: stateOf(job.Running)})
+	add(kindAdded, 1, added{Allocation: more, First: 2, State: statePointer(job.Running)})
+	add(kindJoined, 1, joined{Ref: fourth, Started: at, State: statePointer(job.Running)})
 	add(kindUncertain, 1, uncertain{Ref: fourth, Uncertain: true, Message: "its supervisor is silent"})
-	add(kindAsked, 1, asked{Ref: fourth, For: 6, Grace: time.Minute, State: stateOf(job.Running)})
-	add(kindDropped, 1, dropped{Ref: fourth, Settled: true, Message: "given back for job 6", State: stateOf(job.Running), Used: []fair.Entry{{Account: "ml", User: "anna", Raw: 2}}})
-	add(kindSaved, 1, saved{State: stateOf(job.Running)})
-	add(kindPreempted, 1, preempted{For: 6, Mode: account.PreemptCheckpoint, Signal: 10, Grace: time.Minute, State: stateOf(job.Running)})
+	add(kindAsked, 1, askedBack{Ref: fourth, For: 6, Grace: time.Minute, State: statePointer(job.Running)})
+	add(kindDropped, 1, dropped{Ref: fourth, Settled: true, Message: "given back for job 6", State: statePointer(job.Running), Used: []fair.Entry{{Account: "ml", User: "anna", Raw: 2}}})
+	add(kindSaved, 1, saved{State: statePointer(job.Running)})
+	add(kindPreempted, 1, preempted{For: 6, Mode: account.PreemptCheckpoint, Signal: 10, Grace: time.Minute, State: statePointer(job.Running)})
 	add(kindExpired, 1, expired{State: job.Timeout, Grace: 30 * time.Second})
 	add(kindEnded, 1, ended{Ref: third, State: job.Timeout, By: job.ByControl, Report: everyReport(third, 1)})
-	add(kindRequeue, 2, requeue{State: stateOf(job.Running)})
-	add(kindCancel, 2, cancel{Signal: 15, Grace: 5 * time.Second, Message: "no more", State: stateOf(job.Running)})
+	add(kindRequeue, 2, requeue{State: statePointer(job.Running)})
+	add(kindCancel, 2, cancel{Signal: 15, Grace: 5 * time.Second, Message: "no more", State: statePointer(job.Running)})
 	add(kindNodes, 0, nodesSet{Nodes: []string{"n2", "n3"}, Drain: true, Reason: "a fan"})
 	add(kindPool, 0, PoolSpec{Name: "b", Engine: "slurm", Settings: json.RawMessage(`{"ssh":"login"}`), At: at, By: job.Actor{Name: "root"}})
 	add(kindPool, 0, PoolSpec{Name: "c", Engine: "slurm", At: at})

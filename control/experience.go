@@ -11,9 +11,9 @@ import (
 	"github.com/coxswain-sched/coxswain/store"
 )
 
-// experience is how long jobs really took, and how far estimates of starts were off. It is
+// estimateHistory is how long jobs really took, and how far estimates of starts were off. It is
 // read from the store when it is first asked for, and kept up to date from then on.
-type experience struct {
+type estimateHistory struct {
 	mu     sync.Mutex
 	took   *whatif.History // nil: nobody has asked yet
 	misses *whatif.Misses
@@ -22,9 +22,9 @@ type experience struct {
 // pastRead is how many of the last jobs are read from the store.
 const pastRead = 10_000
 
-// learn reads the past from the store, once.
-func (c *Control) learn(ctx context.Context) error {
-	p := &c.state.lore
+// loadEstimates reads the past from the store, once.
+func (c *Control) loadEstimates(ctx context.Context) error {
+	p := &c.state.estimates
 	p.mu.Lock()
 	known := p.took != nil
 	p.mu.Unlock()
@@ -55,11 +55,11 @@ func (c *Control) learn(ctx context.Context) error {
 	slices.SortStableFunc(ended, func(a, b View) int { return a.Job.Started.Compare(b.Job.Started) })
 	for i := range ended {
 		j := &ended[i].Job
-		if tells(j.State) && !j.Started.IsZero() {
+		if countsForEstimates(j.State) && !j.Started.IsZero() {
 			took.Add(j.Spec.Name, j.Spec, j.Ended.Sub(j.Started))
 		}
 		if !j.Started.IsZero() {
-			misses.Add(nanos(ended[i].ForetoldAt), nanos(ended[i].Foretold), nanos(j.Started))
+			misses.Add(toNanos(ended[i].ForetoldAt), toNanos(ended[i].Foretold), toNanos(j.Started))
 		}
 	}
 	p.mu.Lock()
@@ -70,26 +70,26 @@ func (c *Control) learn(ctx context.Context) error {
 	return nil
 }
 
-// tells reports whether how long a job took says something of others.
-func tells(s job.State) bool {
+// countsForEstimates reports whether how long a job took says something of others.
+func countsForEstimates(s job.State) bool {
 	return s == job.Completed || s == job.Failed || s == job.Timeout || s == job.OutOfMemory
 }
 
-// ended notes how long a job took.
-func (p *experience) ended(e *entry) {
+// noteEnded notes how long a job took.
+func (p *estimateHistory) noteEnded(e *jobRecord) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.took == nil || !tells(e.state) || e.last == nil || e.last.started == 0 {
+	if p.took == nil || !countsForEstimates(e.state) || e.last == nil || e.last.started == 0 {
 		return
 	}
 	var spec job.Spec
-	e.form.unpack(e.owned, false, &spec)
+	e.shared.unpackSpec(e.delta, false, &spec)
 	p.took.Add(spec.Name, &spec, time.Duration(e.last.ended-e.last.started))
 }
 
-// started notes when a job really started of which that was foretold.
-func (p *experience) started(e *entry, at int64) {
-	m := e.more
+// noteStarted notes when a job really started of which that was foretold.
+func (p *estimateHistory) noteStarted(e *jobRecord, at int64) {
+	m := e.extra
 	if m == nil || m.foretold == 0 || e.attempt > 1 {
 		return
 	}

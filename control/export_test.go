@@ -22,26 +22,26 @@ func Restored(ctx context.Context, st store.Store, journalAlone bool) (string, e
 		st = bare{st}
 	}
 	s := newState()
-	if _, err := s.restore(ctx, st, time.Now(), -1); err != nil {
+	if _, err := s.restoreFrom(ctx, st, time.Now(), -1); err != nil {
 		return "", err
 	}
-	if err := s.check(); err != nil {
-		return "", damaged(fmt.Errorf("the journal does not add up: %w", err)) // as Open says it
+	if err := s.checkInvariants(); err != nil {
+		return "", damagedError(fmt.Errorf("the journal does not add up: %w", err)) // as Open says it
 	}
 	var b strings.Builder
 	for _, e := range s.order {
-		row := e.row()
-		var d detail
-		if err := d.decode(&row); err != nil {
+		row := e.projectRow()
+		var d rowDetail
+		if err := d.decodeDetail(&row); err != nil {
 			return "", err
 		}
 		d.Eligible = 0
 		if d.Last != nil && e.state.Holds() {
 			d.Last.Report = nil
 		}
-		fmt.Fprintf(&b, "%s\n", d.encode())
+		fmt.Fprintf(&b, "%s\n", d.encodeDetail())
 	}
-	for _, a := range s.led.Live() {
+	for _, a := range s.ledger.Live() {
 		fmt.Fprintf(&b, "%s\n", mustJSON(a))
 	}
 	on := make([]string, 0, len(s.depend.on))
@@ -50,7 +50,7 @@ func Restored(ctx context.Context, st store.Store, journalAlone bool) (string, e
 		on = append(on, fmt.Sprint(id, "<-", list))
 	}
 	slices.Sort(on)
-	fmt.Fprintf(&b, "%s\n%s\n%s\n", on, s.world(), mustJSON(s.policies.current()))
+	fmt.Fprintf(&b, "%s\n%s\n%s\n", on, s.encodeDoc(), mustJSON(s.policies.currentPolicy()))
 	return b.String(), nil
 }
 
@@ -70,7 +70,7 @@ func (bare) Job(context.Context, uint64) (store.JobRow, error) {
 // RefuseStarts makes the ledger refuse whatever the core proposes for a node, by
 // letting it know less of the node than the core does.
 func (c *Control) RefuseStarts(ctx context.Context, node string) error {
-	return c.ask(ctx, message{}, func(l *loop, answer func(error)) {
+	return c.askLoop(ctx, message{}, func(l *loop, answer func(error)) {
 		k, err := l.nodes.Named(node)
 		if err != nil {
 			answer(err)
@@ -78,14 +78,14 @@ func (c *Control) RefuseStarts(ctx context.Context, node string) error {
 		}
 		n, _ := l.nodes.Get(k)
 		n.Devices = nil
-		l.state.led.SetNode(n)
+		l.state.ledger.SetNode(n)
 		answer(nil)
 	})
 }
 
 // NodeIs has the engine's word that a node is in another state.
 func (c *Control) NodeIs(ctx context.Context, node string, state fleet.NodeState) error {
-	return c.ask(ctx, message{}, func(l *loop, answer func(error)) {
+	return c.askLoop(ctx, message{}, func(l *loop, answer func(error)) {
 		k, err := l.nodes.Named(node)
 		if err != nil {
 			answer(err)
@@ -104,7 +104,7 @@ func (c *Control) NodeIs(ctx context.Context, node string, state fleet.NodeState
 // to its end.
 func ProjectOf(ctx context.Context, from, to store.Store, upTo uint64, docs bool) error {
 	s := newState()
-	if _, err := s.restore(ctx, from, time.Now(), -1); err != nil {
+	if _, err := s.restoreFrom(ctx, from, time.Now(), -1); err != nil {
 		return err
 	}
 	epoch, err := to.Lead(ctx, "projector")
@@ -113,10 +113,10 @@ func ProjectOf(ctx context.Context, from, to store.Store, upTo uint64, docs bool
 	}
 	var world map[string][]byte
 	if docs {
-		world = map[string][]byte{docControl: s.world()}
-		s.policies.docs(world)
+		world = map[string][]byte{docControl: s.encodeDoc()}
+		s.policies.pendingDocs(world)
 	}
-	return to.Project(ctx, epoch, upTo, s.rows(s.order), world)
+	return to.Project(ctx, epoch, upTo, s.makeRows(s.order), world)
 }
 
 // Kinds lists the kinds of record.
@@ -124,8 +124,8 @@ func Kinds() []string { return slices.Sorted(maps.Keys(appliers)) }
 
 // CutDetail takes the detail of a row apart: the form, and all else as an object.
 func CutDetail(b []byte) (spec, rest []byte) {
-	var d detail
-	spec, rest, err := d.cut(b)
+	var d rowDetail
+	spec, rest, err := d.splitDetail(b)
 	if err != nil {
 		panic(err)
 	}
@@ -143,8 +143,8 @@ func ShowRow(r *store.JobRow) error { _, err := fromRow(r); return err }
 
 // Compare asks the engines for all that they have, as a loop does every so often.
 func (c *Control) Compare(ctx context.Context) error {
-	return c.ask(ctx, message{}, func(l *loop, answer func(error)) {
-		l.compare()
-		l.settled(answer, nil)
+	return c.askLoop(ctx, message{}, func(l *loop, answer func(error)) {
+		l.compareEngines()
+		l.refuseWhenLeading(answer, nil)
 	})
 }

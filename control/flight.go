@@ -8,20 +8,20 @@ import (
 	"github.com/coxswain-sched/coxswain/sched/snapshot"
 )
 
-// flight is the record of the core's last steps: a state, and everything that it
+// flightRecorder is the record of the core's last steps: a state, and everything that it
 // was told and decided since. Whoever reads it takes two pointers; the state of now is
 // made from them apart from the loop. The state is taken anew when the steps since
 // have become so many that taking it costs little in comparison, so that it costs each step little, and both
 // together are bounded by what the core holds itself.
-type flight struct {
+type flightRecorder struct {
 	base   *sched.Snapshot // not sorted; never written
-	steps  []flown         // since; what stands in it is never written
+	steps  []recordedStep  // since; what stands in it is never written
 	weight int             // events and decisions of steps
 	news   uint64          // steps in which something happened or was decided, ever
 }
 
-// flown is one step.
-type flown struct {
+// recordedStep is one step.
+type recordedStep struct {
 	now    sched.Instant
 	events []sched.Event
 	out    []sched.Decision
@@ -30,8 +30,8 @@ type flown struct {
 // flightLeast is how many events and decisions are kept at least.
 const flightLeast = 512
 
-// flew notes a step of the core. The state is locked.
-func (l *loop) flew(now sched.Instant, events []sched.Event, out []sched.Decision) {
+// recordStep notes a step of the core. The state is locked.
+func (l *loop) recordStep(now sched.Instant, events []sched.Event, out []sched.Decision) {
 	f := &l.flight
 	if len(events)+len(out) > 0 {
 		f.news++
@@ -40,7 +40,7 @@ func (l *loop) flew(now sched.Instant, events []sched.Event, out []sched.Decisio
 		f.base, f.steps, f.weight = l.core.Snapshot(), nil, 0
 		return
 	}
-	f.steps = append(f.steps, flown{now, events, out})
+	f.steps = append(f.steps, recordedStep{now, events, out})
 	f.weight += 1 + len(events) + len(out)
 }
 

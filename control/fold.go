@@ -20,14 +20,14 @@ import (
 // whether and in which order jobs are handed over. Whether a job can ever run is asked of
 // the real nodes.
 
-// real is what a pool that is one node to the core has in truth.
-type real struct {
+// realNodes is what a pool that is one node to the core has in truth.
+type realNodes struct {
 	nodes []fleet.Node // by name; never written in place
 	core  *sched.Core  // knows these nodes and nothing else; nil: none were told
 }
 
-// folded takes in the nodes of a pool, and returns those that the core is to know.
-func (l *loop) folded(p *pool, nodes []fleet.Node) []fleet.Node {
+// aggregateNodes takes in the nodes of a pool, and returns those that the core is to know.
+func (l *loop) aggregateNodes(p *pool, nodes []fleet.Node) []fleet.Node {
 	if !p.Delegated {
 		return nodes
 	}
@@ -54,25 +54,25 @@ func (l *loop) folded(p *pool, nodes []fleet.Node) []fleet.Node {
 		events = append(events, sched.NodeRemoved{Pool: p.Name, Name: name})
 	}
 	if len(events) > 0 {
-		p.real.core.Step(l.instant(), events...)
+		p.real.core.Step(l.coreInstant(), events...)
 		l.fleet++ // what was refused may fit now
 	}
 	p.real.nodes = all
-	return []fleet.Node{fold.Node(p.Name, l.apart(p, all))}
+	return []fleet.Node{fold.Node(p.Name, l.unsharedNodes(p, all))}
 }
 
-// apart are those of a pool's nodes that no other pool has: the others count there.
-func (l *loop) apart(p *pool, nodes []fleet.Node) []fleet.Node {
+// unsharedNodes are those of a pool's nodes that no other pool has: the others count there.
+func (l *loop) unsharedNodes(p *pool, nodes []fleet.Node) []fleet.Node {
 	m := l.machinesBut(p.Name, nodes)
 	return slices.DeleteFunc(slices.Clone(nodes), func(n fleet.Node) bool {
-		_, twin := m.twin(&n)
+		_, twin := m.otherPoolNode(&n)
 		return twin != nil
 	})
 }
 
-// asked is what the core is told that a job asks for. The caller holds the lock.
-func (s *state) asked(f *form) *job.Spec {
-	if !s.delegating[f.spec.Pool] {
+// coreSpec is what the core is told that a job asks for. The caller holds the lock.
+func (s *state) coreSpec(f *sharedSpec) *job.Spec {
+	if !s.delegatedPools[f.spec.Pool] {
 		return &f.spec
 	}
 	if f.folded == nil {
@@ -81,30 +81,30 @@ func (s *state) asked(f *form) *job.Spec {
 	return f.folded
 }
 
-// takes is what the core is asked about for a job that is not kept. The caller holds the lock.
-func (c *Control) takes(spec *job.Spec) *job.Spec {
-	if c.state.delegating[c.poolOf(spec)] {
+// aggregateSpec is what the core is asked about for a job that is not kept. The caller holds the lock.
+func (c *Control) aggregateSpec(spec *job.Spec) *job.Spec {
+	if c.state.delegatedPools[c.poolOf(spec)] {
 		return fold.Spec(spec)
 	}
 	return spec
 }
 
-// taking is takes for a specification of the caller's own, whose pool is filled in.
-func (c *Control) taking(spec *job.Spec) *job.Spec {
+// whatIfSpec is takes for a specification of the caller's own, whose pool is filled in.
+func (c *Control) whatIfSpec(spec *job.Spec) *job.Spec {
 	c.state.mu.RLock()
 	defer c.state.mu.RUnlock()
 	spec.Pool = c.poolOf(spec)
-	return c.takes(spec)
+	return c.aggregateSpec(spec)
 }
 
 // poolOf is the pool of a job.
 func (c *Control) poolOf(spec *job.Spec) string {
-	return cmp.Or(spec.Pool, c.pools.each()[0].Name)
+	return cmp.Or(spec.Pool, c.pools.allPools()[0].Name)
 }
 
-// feasible says what keeps a job from ever running where it is to run; nil: nothing.
-func (c *Control) feasible(spec *job.Spec) []reason.Reason {
-	p := c.pools.find(c.poolOf(spec))
+// whyInfeasible says what keeps a job from ever running where it is to run; nil: nothing.
+func (c *Control) whyInfeasible(spec *job.Spec) []reason.Reason {
+	p := c.pools.byName(c.poolOf(spec))
 	if p == nil || !p.Delegated {
 		return c.core.Feasible(spec)
 	}
@@ -119,26 +119,26 @@ func (c *Control) feasible(spec *job.Spec) []reason.Reason {
 func (c *Control) Seen(pool string) ([]fleet.Node, bool) {
 	c.state.mu.RLock()
 	defer c.state.mu.RUnlock()
-	p := c.pools.find(pool)
+	p := c.pools.byName(pool)
 	if p == nil || !p.Delegated {
 		return nil, false
 	}
 	return p.real.nodes, true
 }
 
-// delegated reports whether claims are on a pool as a whole.
-func delegated(claims []fleet.Claim) bool { return len(claims) > 0 && fold.Is(claims[0].Node) }
+// isDelegated reports whether claims are on a pool as a whole.
+func isDelegated(claims []fleet.Claim) bool { return len(claims) > 0 && fold.Is(claims[0].Node) }
 
-// see notes on which nodes an attempt is, where its claims do not say it.
-func (a *last) see(nodes []string) {
-	if len(nodes) > 0 && delegated(a.claims) {
+// noteNodes notes on which nodes an attempt is, where its claims do not say it.
+func (a *attempt) noteNodes(nodes []string) {
+	if len(nodes) > 0 && isDelegated(a.claims) {
 		a.seen = fold.Seen(a.claims, nodes)
 	}
 }
 
-// beganThere is from when on an attempt is charged that started on a pool as a whole: not
+// chargedFrom is from when on an attempt is charged that started on a pool as a whole: not
 // from before it was handed over, whatever the clock there says.
-func (a *last) beganThere(started int64) sched.Instant {
+func (a *attempt) chargedFrom(started int64) sched.Instant {
 	return sched.Instant(max(started, a.handed))
 }
 
@@ -151,34 +151,34 @@ func nodesIn(r *engine.Report) []string {
 	return out
 }
 
-// began is the record of a start, of an attempt that has not ended: what it used before its
+// startedWithUsage is the record of a start, of an attempt that has not ended: what it used before its
 // start was heard of is in no record of usage.
-func (l *loop) began(e *entry, r *engine.Report) started {
-	v := startedAt(e, r)
-	if delegated(e.last.claims) {
-		v.At, v.Used = l.core.Late(e.id, e.last.beganThere(nanos(r.Started)), l.keptAt())
+func (l *loop) startedWithUsage(e *jobRecord, r *engine.Report) started {
+	v := startedOf(e, r)
+	if isDelegated(e.last.claims) {
+		v.At, v.Used = l.core.Late(e.id, e.last.chargedFrom(toNanos(r.Started)), l.keptAt())
 	}
 	return v
 }
 
-// startedAt is the record of a start.
-func startedAt(e *entry, r *engine.Report) started {
+// startedOf is the record of a start.
+func startedOf(e *jobRecord, r *engine.Report) started {
 	v := started{Ref: r.Ref, Started: r.Started}
-	if delegated(e.last.claims) {
+	if isDelegated(e.last.claims) {
 		v.Nodes = nodesIn(r)
 	}
 	return v
 }
 
-// waitsThere reports whether a job was handed over and has no nodes yet: it waits in the
+// waitsInPool reports whether a job was handed over and has no nodes yet: it waits in the
 // queue of its pool's own scheduler.
-func (e *entry) waitsThere() bool {
-	return e.state == job.Running && e.flags&job.Configuring != 0 && e.last.handed != 0 && e.report().Phase < engine.Ready
+func (e *jobRecord) waitsInPool() bool {
+	return e.state == job.Running && e.flags&job.Configuring != 0 && e.last.handed != 0 && e.lastReport().Phase < engine.Ready
 }
 
-// there is the reason why it waits, in that scheduler's words.
-func (e *entry) there() reason.Reason {
-	r := e.report()
+// poolWaitReason is the reason why it waits, in that scheduler's words.
+func (e *jobRecord) poolWaitReason() reason.Reason {
+	r := e.lastReport()
 	word, _, _ := strings.Cut(strings.Trim(r.Message, "()"), ",")
 	if strings.ContainsAny(word, " \t\n") { // it is no word of a scheduler's
 		word = ""
@@ -187,33 +187,33 @@ func (e *entry) there() reason.Reason {
 	return reason.Reason{Code: reason.Elsewhere(word), Holder: e.last.pool, Resource: r.Native, Want: r.Message, Until: at, Since: at}
 }
 
-// status is a job's state in messages that refuse something.
-func (e *entry) status() string {
-	if e.waitsThere() {
+// statusText is a job's state in messages that refuse something.
+func (e *jobRecord) statusText() string {
+	if e.waitsInPool() {
 		return "handed over to pool " + e.last.pool
 	}
 	return e.state.String()
 }
 
-// away refuses what cannot be changed of a job that stands in another scheduler's queue.
-func (e *entry) away(what string) error {
+// refuseHandedOver refuses what cannot be changed of a job that stands in another scheduler's queue.
+func (e *jobRecord) refuseHandedOver(what string) error {
 	return fault.New(fault.Conflict, "the %s of job %s cannot change now: it stands in the queue of pool %s, as it was handed over", what, e.Name(), e.last.pool).
 		Advise("take it back and change it: cox hold %s, then the change, then cox release %s", e.Name(), e.Name())
 }
 
-// renew puts off when handed-over jobs are to end that ought to have ended by now and have not
+// extendHandedOver puts off when handed-over jobs are to end that ought to have ended by now and have not
 // begun: their limits count from the start.
-func (l *loop) renew() {
-	if len(l.state.delegating) == 0 {
+func (l *loop) extendHandedOver() {
+	if len(l.state.delegatedPools) == 0 {
 		return
 	}
-	now := nanos(l.cfg.Clock.Now())
-	for _, a := range l.state.led.Live() {
+	now := toNanos(l.cfg.Clock.Now())
+	for _, a := range l.state.ledger.Live() {
 		e := l.state.jobs[a.Job]
 		if e == nil || e.last == nil || e.last.handed == 0 || e.flags&job.Configuring == 0 {
 			continue
 		}
-		limit := int64(e.limit())
+		limit := int64(e.timeLimit())
 		if limit == 0 || now < max(e.last.handed, e.last.renewed)+limit {
 			continue
 		}

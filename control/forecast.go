@@ -22,9 +22,9 @@ type forecast struct {
 	advice *whatif.Adviser          // of the state that it began with; nil: that is too large
 }
 
-// foretell is the worker that looks ahead. One request works at a time; the control
+// forecaster is the worker that looks ahead. One request works at a time; the control
 // loop waits for none of it.
-type foretell struct {
+type forecaster struct {
 	turn   chan struct{} // holds one element while somebody works
 	latest *forecast     // guarded by state.mu
 
@@ -42,9 +42,9 @@ const (
 	toldMost      = 4096                   // live jobs of which a forecast is kept to compare it with the real start
 )
 
-// look runs the core ahead. It waits for its turn.
-func (c *Control) look(ctx context.Context, work func(s *sched.Snapshot, now sched.Instant, took whatif.Took)) error {
-	if err := c.learn(ctx); err != nil {
+// runAhead runs the core ahead. It waits for its turn.
+func (c *Control) runAhead(ctx context.Context, work func(s *sched.Snapshot, now sched.Instant, took whatif.Took)) error {
+	if err := c.loadEstimates(ctx); err != nil {
 		return err
 	}
 	select {
@@ -60,7 +60,7 @@ func (c *Control) look(ctx context.Context, work func(s *sched.Snapshot, now sch
 	s.Sort()
 	names := make(map[job.ID]string, len(s.Queue)+len(s.Running))
 	c.Scan(Filter{Live: true}, func(v *View) bool { names[v.Job.ID] = v.Job.Spec.Name; return true })
-	p := &c.state.lore
+	p := &c.state.estimates
 	work(s, now, func(id job.ID, spec *job.Spec, elapsed time.Duration) time.Duration {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -72,11 +72,11 @@ func (c *Control) look(ctx context.Context, work func(s *sched.Snapshot, now sch
 // Foretell looks ahead and publishes when waiting jobs will start, unless somebody has
 // a moment ago. Of jobs of which it is said for the first time it is kept, to be
 // compared with their real starts.
-func (c *Control) Foretell(ctx context.Context) error { return c.foretell(ctx, 0) }
+func (c *Control) Foretell(ctx context.Context) error { return c.forecastFor(ctx, 0) }
 
-// foretell is Foretell for the sake of a job: one that the latest forecast does not
+// forecastFor is Foretell for the sake of a job: one that the latest forecast does not
 // know is a reason to make another.
-func (c *Control) foretell(ctx context.Context, id job.ID) error {
+func (c *Control) forecastFor(ctx context.Context, id job.ID) error {
 	now := sched.Instant(c.cfg.Clock.Now().UnixNano())
 	c.state.mu.RLock()
 	f, news := c.ahead.latest, c.flight.news
@@ -99,7 +99,7 @@ func (c *Control) foretell(ctx context.Context, id job.ID) error {
 			return nil
 		}
 	}
-	return c.look(ctx, func(s *sched.Snapshot, now sched.Instant, took whatif.Took) {
+	return c.runAhead(ctx, func(s *sched.Snapshot, now sched.Instant, took whatif.Took) {
 		o := whatif.Run(s, now, &whatif.Change{}, took, whatif.Bounds{Steps: forecastSteps, Stop: func() bool { return ctx.Err() != nil }})
 		f := &forecast{at: now, news: news, starts: make(map[job.ID]sched.Instant, len(o.Jobs))}
 		for i := range o.Jobs {
@@ -108,12 +108,12 @@ func (c *Control) foretell(ctx context.Context, id job.ID) error {
 		if len(s.Queue)+len(s.Running)+len(s.Nodes) <= adviseAtMost {
 			f.advice = whatif.NewAdviser(s, now)
 		}
-		c.publish(f)
+		c.publishForecast(f)
 	})
 }
 
-// publish keeps a forecast, and of some jobs what it says for the first time.
-func (c *Control) publish(f *forecast) {
+// publishForecast keeps a forecast, and of some jobs what it says for the first time.
+func (c *Control) publishForecast(f *forecast) {
 	s := c.state
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,10 +126,10 @@ func (c *Control) publish(f *forecast) {
 		if room--; room < 0 {
 			return
 		}
-		if m := e.rare(); m.foretold != 0 || f.starts[e.id] == 0 || m.failed > 0 {
+		if m := e.extraOrZero(); m.foretold != 0 || f.starts[e.id] == 0 || m.failed > 0 {
 			continue
 		}
-		e.extra().foretold, e.extra().foretoldAt = int64(f.starts[e.id]), int64(f.at)
+		e.ensureExtra().foretold, e.ensureExtra().foretoldAt = int64(f.starts[e.id]), int64(f.at)
 		if !e.dirty { // its row has it when it is written next
 			e.dirty = true
 			s.dirty = append(s.dirty, e)
@@ -145,9 +145,9 @@ type Expected struct {
 	Known    int // estimates of the past week that this is known from
 }
 
-// advise says who has what a waiting job needs, and with which changes of its request
+// adviseJob says who has what a waiting job needs, and with which changes of its request
 // it would start now, as of the latest forecast. The loop is not asked.
-func (c *Control) advise(id job.ID) (holders []sched.Holder, changes []whatif.Smaller) {
+func (c *Control) adviseJob(id job.ID) (holders []sched.Holder, changes []whatif.Smaller) {
 	c.state.mu.RLock()
 	f := c.ahead.latest
 	c.state.mu.RUnlock()
@@ -159,9 +159,9 @@ func (c *Control) advise(id job.ID) (holders []sched.Holder, changes []whatif.Sm
 	return f.advice.Holders(id), f.advice.Smallest(id)
 }
 
-// count says how many jobs are before one, as of the latest forecast, where there are
+// countAhead says how many jobs are before one, as of the latest forecast, where there are
 // too many lines of them to count that each time (sched.Core.Reasons).
-func (c *Control) count(id job.ID, why []reason.Reason) {
+func (c *Control) countAhead(id job.ID, why []reason.Reason) {
 	c.state.mu.RLock()
 	f := c.ahead.latest
 	c.state.mu.RUnlock()
@@ -172,15 +172,15 @@ func (c *Control) count(id job.ID, why []reason.Reason) {
 	}
 }
 
-// expected is what the latest forecast says of a job. The state is locked.
-func (c *Control) expected(id job.ID, now time.Time) (out Expected) {
+// expectedStart is what the latest forecast says of a job. The state is locked.
+func (c *Control) expectedStart(id job.ID, now time.Time) (out Expected) {
 	f := c.ahead.latest
 	if f == nil || f.starts[id] == 0 {
 		return out
 	}
 	at := max(int64(f.starts[id]), now.UnixNano())
 	out.Start = fromNanos(at)
-	p := &c.state.lore
+	p := &c.state.estimates
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.misses == nil {
@@ -193,8 +193,8 @@ func (c *Control) expected(id job.ID, now time.Time) (out Expected) {
 	return out
 }
 
-// foretelling looks ahead at intervals until ctx ends, while something waits.
-func (c *Control) foretelling(ctx context.Context) {
+// forecastLoop looks ahead at intervals until ctx ends, while something waits.
+func (c *Control) forecastLoop(ctx context.Context) {
 	for ctx.Err() == nil {
 		timer, stop := c.cfg.Clock.After(c.cfg.Foretell)
 		select {
@@ -203,7 +203,7 @@ func (c *Control) foretelling(ctx context.Context) {
 		case <-ctx.Done():
 		}
 		stop()
-		if ctx.Err() != nil || !c.waiting() {
+		if ctx.Err() != nil || !c.hasPendingJobs() {
 			continue
 		}
 		if err := c.Foretell(ctx); err != nil && ctx.Err() == nil {
@@ -212,9 +212,9 @@ func (c *Control) foretelling(ctx context.Context) {
 	}
 }
 
-// waiting reports whether a job waits.
-func (c *Control) waiting() bool {
+// hasPendingJobs reports whether a job waits.
+func (c *Control) hasPendingJobs() bool {
 	c.state.mu.RLock()
 	defer c.state.mu.RUnlock()
-	return slices.ContainsFunc(c.state.live, func(e *entry) bool { return e.state == job.Pending && !e.gone })
+	return slices.ContainsFunc(c.state.live, func(e *jobRecord) bool { return e.state == job.Pending && !e.gone })
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/coxswain-sched/coxswain/store"
 )
 
-// forget takes jobs out of memory that ended long enough ago and that the projection
+// forgetEnded takes jobs out of memory that ended long enough ago and that the projection
 // shows as they are. It is called with the lock.
-func (l *loop) forget() {
+func (l *loop) forgetEnded() {
 	s := l.state
 	if l.cfg.Keep < 0 {
 		return
@@ -27,22 +27,22 @@ func (l *loop) forget() {
 		s.ended[0] = nil
 		s.ended = s.ended[1:]
 		if current {
-			s.remove(e)
+			s.removeJob(e)
 		}
 	}
 }
 
-// remove takes a job out of memory.
-func (s *state) remove(e *entry) {
-	s.depend.forget(e)
+// removeJob takes a job out of memory.
+func (s *state) removeJob(e *jobRecord) {
+	s.depend.keepFate(e)
 	delete(s.jobs, e.id)
 	e.gone = true
 	if e.revived {
-		s.left[e.id] = e.seq
+		s.departed[e.id] = e.seq
 	}
 	s.dead++
 	s.counts.states[e.state]--
-	s.forms.release(e.form)
+	s.specs.releaseSpec(e.shared)
 	if a := e.array; a != nil {
 		if a.tasks--; a.tasks == 0 {
 			delete(s.arrays.m, a.first)
@@ -52,8 +52,8 @@ func (s *state) remove(e *entry) {
 
 const purgeEach = time.Hour
 
-// purge lets the store drop what is older than it is to be kept, apart from the loop.
-func (l *loop) purge(now time.Time) {
+// purgeStore lets the store drop what is older than it is to be kept, apart from the loop.
+func (l *loop) purgeStore(now time.Time) {
 	var req store.PurgeRequest
 	if keep := l.cfg.JournalKeep; keep > 0 {
 		req.RecordsBefore = now.Add(-keep)
@@ -65,7 +65,7 @@ func (l *loop) purge(now time.Time) {
 		return
 	}
 	l.helpers.Go(func() {
-		needed := l.blobs()
+		needed := l.neededBlobs()
 		req.Keep = func(hash string) bool {
 			raw, err := hex.DecodeString(hash)
 			return err != nil || len(raw) != sha256.Size || needed[[sha256.Size]byte(raw)]
@@ -82,16 +82,16 @@ func (l *loop) purge(now time.Time) {
 				break
 			}
 		}
-		for _, p := range l.pools.each() {
+		for _, p := range l.pools.allPools() {
 			if k, ok := p.Engine.(engine.Keeper); ok && !req.JobsEndedBefore.IsZero() {
-				l.discard(k, req.JobsEndedBefore)
+				l.discardCheckpoints(k, req.JobsEndedBefore)
 			}
 		}
 	})
 }
 
-// discard removes what jobs have saved that nobody knows any more.
-func (l *loop) discard(k engine.Keeper, before time.Time) {
+// discardCheckpoints removes what jobs have saved that nobody knows any more.
+func (l *loop) discardCheckpoints(k engine.Keeper, before time.Time) {
 	ids, err := k.Kept(l.ctx)
 	for _, id := range ids {
 		if err != nil {
@@ -108,8 +108,8 @@ func (l *loop) discard(k engine.Keeper, before time.Time) {
 	}
 }
 
-// blobs are the hashes that jobs in memory name.
-func (c *Control) blobs() map[[sha256.Size]byte]bool {
+// neededBlobs are the hashes that jobs in memory name.
+func (c *Control) neededBlobs() map[[sha256.Size]byte]bool {
 	out := map[[sha256.Size]byte]bool{}
 	c.Scan(Filter{}, func(v *View) bool {
 		for _, h := range []string{v.Job.Spec.Program.ScriptHash, v.Job.Spec.Env.Hash} {

@@ -7,13 +7,13 @@ import (
 	"github.com/coxswain-sched/coxswain/model/reason"
 )
 
-// form is what jobs that differ in their own part alone share: the specification of
+// sharedSpec is what jobs that differ in their own part alone share: the specification of
 // the first of them. It is not written any more, but for what the loop notes in it.
-type form struct {
+type sharedSpec struct {
 	spec job.Spec
-	key  string // JSON of the specification without the own part
-	def  own    // the own part of spec
-	refs int    // jobs that have it, and submissions on their way; guarded by forms.mu
+	key  string    // JSON of the specification without the own part
+	def  specDelta // the own part of spec
+	refs int       // jobs that have it, and submissions on their way; guarded by forms.mu
 
 	judged uint64          // the loop's count of changes of the fleet at which …
 	never  []reason.Reason // … this kept it from ever fitting
@@ -21,18 +21,18 @@ type form struct {
 	folded *job.Spec // what it takes of a pool as a whole; nil: not asked yet; guarded by state.mu
 }
 
-// forms hands out one form for equal specifications. It is safe for concurrent use.
-type forms struct {
+// sharedSpecs hands out one form for equal specifications. It is safe for concurrent use.
+type sharedSpecs struct {
 	home string // the pool of jobs that name none
 	mu   sync.Mutex
-	m    map[string]*form
+	m    map[string]*sharedSpec
 }
 
-func newForms() *forms { return &forms{m: map[string]*form{}} }
+func newSharedSpecs() *sharedSpecs { return &sharedSpecs{m: map[string]*sharedSpec{}} }
 
-// use returns the form of a specification and its own part. Every use needs a release.
-func (fs *forms) use(s *job.Spec) (*form, own) {
-	bare, o := split(*s)
+// useSpec returns the form of a specification and its own part. Every use needs a release.
+func (fs *sharedSpecs) useSpec(s *job.Spec) (*sharedSpec, specDelta) {
+	bare, o := splitSpec(*s)
 	f, err := fs.get(string(mustJSON(&bare)), &o, func(into *job.Spec) error { *into = bare; return nil })
 	if err != nil {
 		panic(err) // a copy does not fail
@@ -42,17 +42,17 @@ func (fs *forms) use(s *job.Spec) (*form, own) {
 
 // get returns the form with a key. read makes the specification without an own part
 // where the form is new.
-func (fs *forms) get(key string, o *own, read func(*job.Spec) error) (*form, error) {
+func (fs *sharedSpecs) get(key string, o *specDelta, read func(*job.Spec) error) (*sharedSpec, error) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	f := fs.m[key]
 	if f == nil {
-		f = &form{key: key, def: *o}
+		f = &sharedSpec{key: key, def: *o}
 		if err := read(&f.spec); err != nil {
 			return nil, err
 		}
 		f.def.Array = nil
-		f.def.into(&f.spec)
+		f.def.applyTo(&f.spec)
 		if f.spec.Pool == "" {
 			f.spec.Pool = fs.home
 		}
@@ -62,15 +62,15 @@ func (fs *forms) get(key string, o *own, read func(*job.Spec) error) (*form, err
 	return f, nil
 }
 
-// again counts one more user of a form that is in use.
-func (fs *forms) again(f *form, n int) {
+// addUses counts one more user of a form that is in use.
+func (fs *sharedSpecs) addUses(f *sharedSpec, n int) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	f.refs += n
 }
 
-// release counts one user less and forgets a form that nobody uses.
-func (fs *forms) release(f *form) {
+// releaseSpec counts one user less and forgets a form that nobody uses.
+func (fs *sharedSpecs) releaseSpec(f *sharedSpec) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	f.refs--

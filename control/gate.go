@@ -14,25 +14,25 @@ import (
 	"github.com/coxswain-sched/coxswain/sched"
 )
 
-// gates asks eligible of every job for which the answer may have changed, tells the
+// recheckPending asks eligible of every job for which the answer may have changed, tells the
 // core the differences, and stages what follows from time and from dependencies
 // that can never be met. What it costs depends on what changed, not on how many
 // jobs wait.
-func (l *loop) gates(now time.Time) {
+func (l *loop) recheckPending(now time.Time) {
 	s := l.state
 	for len(s.timers) > 0 && s.timers[0].at <= now.UnixNano() {
 		if e := s.jobs[heap.Pop(&s.timers).(timer).id]; e != nil {
-			s.regate(e)
+			s.recheckEligible(e)
 		}
 	}
 	for len(s.gating) > 0 || len(s.arrays.dirty) > 0 {
 		list := s.gating
 		s.gating = nil
-		slices.SortFunc(list, func(a, b *entry) int { return cmp.Compare(a.id, b.id) })
+		slices.SortFunc(list, func(a, b *jobRecord) int { return cmp.Compare(a.id, b.id) })
 		for _, e := range list {
 			e.gating = false
 			if !e.gone {
-				l.gate(e, now)
+				l.checkEligible(e, now)
 			}
 		}
 		s.roomInArrays()
@@ -48,67 +48,67 @@ func (s *state) roomInArrays() {
 		for room := int(a.limit) - a.open; (room > 0 || a.limit == 0) && len(a.waiting) > 0; {
 			e := s.jobs[heap.Pop(&a.waiting).(job.ID)]
 			if e != nil && e.state == job.Pending && e.gate != nil && e.gate.Code == reason.ArrayLimit {
-				s.regate(e)
+				s.recheckEligible(e)
 				room--
 			}
 		}
 	}
 }
 
-// gate asks eligible of one job.
-func (l *loop) gate(e *entry, now time.Time) {
+// checkEligible asks eligible of one job.
+func (l *loop) checkEligible(e *jobRecord, now time.Time) {
 	s := l.state
-	if e.more != nil && l.timeOver(e, now) {
+	if e.extra != nil && l.timeOver(e, now) {
 		return
 	}
 	if e.state.Holds() {
-		l.overdue(e, now)
+		l.evictOverdue(e, now)
 	}
 	if e.state != job.Pending {
 		return
 	}
-	f, kill := l.facts(e, now)
+	f, kill := l.eligibleFacts(e, now)
 	why := eligible.Check(f)
 	if kill && why.Code == reason.DependNever {
 		message := "its dependency " + why.Want + " can never be met"
-		l.stage(kindCancel, e.id, job.Actor{}, cancel{Message: message, State: stateOf(job.Cancelled)}, nil)
+		l.stageRecord(kindCancel, e.id, job.Actor{}, cancel{Message: message, State: statePointer(job.Cancelled)}, nil)
 	}
 	if f.ArrayLimit > 0 {
 		switch {
 		case why.Code == reason.None:
-			s.arrays.let(e)
+			s.arrays.openTask(e)
 		case why.Code != reason.ArrayLimit:
-			s.arrays.unlet(e)
+			s.arrays.closeTask(e)
 		case e.gate == nil || e.gate.Code != reason.ArrayLimit:
 			heap.Push(&e.array.waiting, e.id)
 		}
 	}
-	if m := e.more; m != nil && why.Code == reason.None && m.benched > now.UnixNano() {
+	if m := e.extra; m != nil && why.Code == reason.None && m.benched > now.UnixNano() {
 		m.benched = min(m.benched, now.Add(benchedFor).UnixNano())
 		why = reason.Reason{Code: reason.Refused, Want: m.refusal, Until: m.benched / int64(time.Second)}
-		s.wake(e.id, m.benched)
+		s.addTimer(e.id, m.benched)
 	}
-	if r := e.report(); why.Code == reason.Backoff {
+	if r := e.lastReport(); why.Code == reason.Backoff {
 		why.Want = r.Message
 		if r.Cause == engine.Limited {
 			why.Code = reason.EngineLimit
 		}
 	}
-	l.tell(e, why, now)
+	l.noteBlocked(e, why, now)
 }
 
-// facts are what eligible decides by. It sets the timers after which they change by
+// eligibleFacts are what eligible decides by. It sets the timers after which they change by
 // themselves. kill says that the job ends if its dependency can never be met.
-func (l *loop) facts(e *entry, now time.Time) (f eligible.Facts, kill bool) {
+func (l *loop) eligibleFacts(e *jobRecord, now time.Time) (f eligible.Facts, kill bool) {
 	s := l.state
 	f = eligible.Facts{Now: now, Flags: e.flags}
 	if a := e.array; a != nil && a.limit > 0 && !planted.ArrayLimit {
 		f.ArrayLimit, f.ArrayOpen = int(a.limit), a.open
-		if e.let {
+		if e.open {
 			f.ArrayOpen--
 		}
 	}
-	m := e.more
+	m := e.extra
 	if m == nil {
 		return f, false
 	}
@@ -116,7 +116,7 @@ func (l *loop) facts(e *entry, now time.Time) (f eligible.Facts, kill bool) {
 	f.Begin, f.Again, f.Failed = fromNanos(m.begin), fromNanos(m.again), m.failed
 	for _, at := range []int64{m.begin, m.again} {
 		if at > now.UnixNano() {
-			s.wake(e.id, at)
+			s.addTimer(e.id, at)
 		}
 	}
 	if m.depends == nil {
@@ -127,10 +127,10 @@ func (l *loop) facts(e *entry, now time.Time) (f eligible.Facts, kill bool) {
 		task = &e.index
 	}
 	f.Depends = eligible.Judge(m.depends, task, eligible.World{
-		Now: now, Look: s.look, Earlier: func() bool { return s.earlier(e) },
+		Now: now, Look: s.fatesOf, Earlier: func() bool { return s.hasEarlierNamesake(e) },
 	})
 	if !f.Depends.Until.IsZero() {
-		s.wake(e.id, f.Depends.Until.UnixNano())
+		s.addTimer(e.id, f.Depends.Until.UnixNano())
 	}
 	if m.depends.KillIfNever != nil {
 		return f, *m.depends.KillIfNever
@@ -138,17 +138,17 @@ func (l *loop) facts(e *entry, now time.Time) (f eligible.Facts, kill bool) {
 	return f, l.cfg.KillIfNever
 }
 
-// tell passes on what keeps a job from being considered, if that is new.
-func (l *loop) tell(e *entry, why reason.Reason, now time.Time) {
+// noteBlocked passes on what keeps a job from being considered, if that is new.
+func (l *loop) noteBlocked(e *jobRecord, why reason.Reason, now time.Time) {
 	s := l.state
 	if why.Code == reason.None {
 		if e.eligible == 0 {
-			e.eligible = e.sent
+			e.eligible = e.submitted
 			if e.gate != nil || e.attempt > 0 {
 				e.eligible = now.UnixNano()
 			}
 			if !e.dirty {
-				s.touch(e)
+				s.markDirty(e)
 			}
 		}
 		if e.gate != nil {
@@ -160,12 +160,12 @@ func (l *loop) tell(e *entry, why reason.Reason, now time.Time) {
 	if e.gate != nil && *e.gate == why {
 		return
 	}
-	e.gate = l.share(why)
+	e.gate = l.sharedReason(why)
 	s.events = append(s.events, sched.Blocked{Job: e.id, Why: why})
 }
 
-// share keeps one copy of a reason that many jobs have in a row.
-func (l *loop) share(why reason.Reason) *reason.Reason {
+// sharedReason keeps one copy of a reason that many jobs have in a row.
+func (l *loop) sharedReason(why reason.Reason) *reason.Reason {
 	if l.reason == nil || *l.reason != why {
 		l.reason = &why
 	}
@@ -174,35 +174,35 @@ func (l *loop) share(why reason.Reason) *reason.Reason {
 
 // timeOver ends a job that cannot end in time, or sets the timer after which it
 // cannot. It reports whether it was ended.
-func (l *loop) timeOver(e *entry, now time.Time) bool {
-	m := e.more
+func (l *loop) timeOver(e *jobRecord, now time.Time) bool {
+	m := e.extra
 	deadline := fromNanos(m.deadline)
 	switch {
 	case e.state == job.Pending && m.deadline > 0:
-		if !eligible.TooLate(now, deadline, e.need()) {
+		if !eligible.TooLate(now, deadline, e.minTime()) {
 			at := m.deadline
-			if need := e.need(); need > 0 {
+			if need := e.minTime(); need > 0 {
 				at -= int64(need) - 1 // just in time is in time
 			}
-			l.state.wake(e.id, at)
+			l.state.addTimer(e.id, at)
 			return false
 		}
-		l.stage(kindExpired, e.id, job.Actor{}, expired{State: job.Deadline}, nil)
-		l.tell(e, reason.Reason{Code: reason.Deadline, Until: deadline.Unix()}, now) // it must not start any more
+		l.stageRecord(kindExpired, e.id, job.Actor{}, expired{State: job.Deadline}, nil)
+		l.noteBlocked(e, reason.Reason{Code: reason.Deadline, Until: deadline.Unix()}, now) // it must not start any more
 		return true
 	case !e.state.Holds() || e.last.expired != nil || e.last.cancel != nil:
 	case m.deadline > 0 && !now.Before(deadline):
-		l.expire(e, job.Deadline)
+		l.stageExpire(e, job.Deadline)
 	case m.limitEnd > 0 && now.UnixNano() >= m.limitEnd:
-		l.expire(e, job.Timeout)
+		l.stageExpire(e, job.Timeout)
 	}
 	return false
 }
 
-// expire stages the end of a running job whose time is over.
-func (l *loop) expire(e *entry, state job.State) {
-	v := expired{State: state, Grace: l.cfg.Grace, After: stateOf(e.state)}
-	l.stage(kindExpired, e.id, job.Actor{}, v, func() { l.stop(e, v.Grace, 0, "its time is over") })
+// stageExpire stages the end of a running job whose time is over.
+func (l *loop) stageExpire(e *jobRecord, state job.State) {
+	v := expired{State: state, Grace: l.cfg.Grace, After: statePointer(e.state)}
+	l.stageRecord(kindExpired, e.id, job.Actor{}, v, func() { l.stopAttempt(e, v.Grace, 0, "its time is over") })
 }
 
-func stateOf(s job.State) *job.State { return &s }
+func statePointer(s job.State) *job.State { return &s }

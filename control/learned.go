@@ -11,15 +11,15 @@ import (
 // since, an eighth of it.
 func (l *loop) keepLearned() {
 	if m := l.core.Learned(); m != nil {
-		l.stage(kindLearned, 0, job.Actor{}, *m, nil)
+		l.stageRecord(kindLearned, 0, job.Actor{}, *m, nil)
 	}
 }
 
 func (s *state) applyLearned(r *store.Record, staged any) error {
-	v, err := value[share.Memory](r, staged)
+	v, err := payloadOf[share.Memory](r, staged)
 	if err != nil {
 		return err
 	}
-	s.seen = &v
+	s.arrivals = &v
 	return nil
 }

@@ -10,26 +10,26 @@ import (
 	"github.com/coxswain-sched/coxswain/model/reason"
 )
 
-// limits is who waits for limits of engines, and in which order they are tried again. It follows
+// backpressure is who waits for limits of engines, and in which order they are tried again. It follows
 // from the state of the jobs, and the loop alone has it.
-type limits struct {
-	said  map[string]time.Time // when a pool's engine last said that its limits have more room
-	waits map[job.ID]*waiter   // who was told to wait; those that do no longer leave when they are come across. nil: not looked for yet
-	lines map[string]*line     // by pool
-	next  map[string][]job.ID  // by pool: to be tried again as soon as one that was is let in
-	tried map[job.ID]bool      // tried again, and not heard of since
+type backpressure struct {
+	said  map[string]time.Time     // when a pool's engine last said that its limits have more room
+	waits map[job.ID]*limitedJob   // who was told to wait; those that do no longer leave when they are come across. nil: not looked for yet
+	lines map[string]*limitedQueue // by pool
+	next  map[string][]job.ID      // by pool: to be tried again as soon as one that was is let in
+	tried map[job.ID]bool          // tried again, and not heard of since
 }
 
-// waiter is a job that waits for a limit of its engine's.
-type waiter struct {
-	*entry
+// limitedJob is a job that waits for a limit of its engine's.
+type limitedJob struct {
+	*jobRecord
 	pool string
 	rank int64 // by which it stands in the queue
 }
 
-// line is those who wait for limits of one engine, in the order of the queue as it was then.
-type line struct {
-	list []*waiter
+// limitedQueue is those who wait for limits of one engine, in the order of the queue as it was then.
+type limitedQueue struct {
+	list []*limitedJob
 	at   time.Time
 }
 
@@ -40,16 +40,16 @@ const (
 	// How many of those who wait a job is told of that come before it.
 	aheadAtMost = 100
 	// How old an order may be.
-	lineFor = 10 * time.Second
+	queueMaxAge = 10 * time.Second
 )
 
-// whenRoom is when a job is launched again for which a limit of its pool's engine had no room:
+// retryTime is when a job is launched again for which a limit of its pool's engine had no room:
 // when that says that there is more, and a while later at the latest. What was said just before
 // the refusal was heard of may have been about this one.
-func (l *loop) whenRoom(e *entry) time.Time {
+func (l *loop) retryTime(e *jobRecord) time.Time {
 	now := l.cfg.Clock.Now()
-	if said, ok := l.limits.said[e.last.pool]; ok && now.Sub(said) < limitedSoon*l.cfg.Backoff {
-		delete(l.limits.said, e.last.pool) // once
+	if said, ok := l.backpressure.said[e.last.pool]; ok && now.Sub(said) < limitedSoon*l.cfg.Backoff {
+		delete(l.backpressure.said, e.last.pool) // once
 		return now.Add(l.cfg.Backoff)
 	}
 	return now.Add(l.limitedPause())
@@ -58,39 +58,39 @@ func (l *loop) whenRoom(e *entry) time.Time {
 // limitedPause is after how long at the latest a job is launched again that waits for a limit.
 func (l *loop) limitedPause() time.Duration { return min(limitedPauses*l.cfg.Backoff, maxBackoff) }
 
-// find takes up those that waited before.
-func (l *loop) find() {
-	s := &l.limits
+// initBackpressure takes up those that waited before.
+func (l *loop) initBackpressure() {
+	s := &l.backpressure
 	if s.waits != nil {
 		return
 	}
-	s.said, s.waits, s.lines = map[string]time.Time{}, map[job.ID]*waiter{}, map[string]*line{}
+	s.said, s.waits, s.lines = map[string]time.Time{}, map[job.ID]*limitedJob{}, map[string]*limitedQueue{}
 	s.next, s.tried = map[string][]job.ID{}, map[job.ID]bool{}
 	for _, e := range l.state.live {
-		if e.state == job.Pending && e.report().Cause == engine.Limited {
-			s.waits[e.id] = &waiter{entry: e, pool: e.last.pool}
+		if e.state == job.Pending && e.lastReport().Cause == engine.Limited {
+			s.waits[e.id] = &limitedJob{jobRecord: e, pool: e.last.pool}
 		}
 	}
 }
 
-// mustWait notes that a job was told to wait for a limit of its pool's engine.
-func (l *loop) mustWait(e *entry) {
-	l.find()
-	s := &l.limits
+// addLimitedJob notes that a job was told to wait for a limit of its pool's engine.
+func (l *loop) addLimitedJob(e *jobRecord) {
+	l.initBackpressure()
+	s := &l.backpressure
 	delete(s.tried, e.id)
-	if w := s.waits[e.id]; w == nil || w.entry != e || w.pool != e.last.pool {
+	if w := s.waits[e.id]; w == nil || w.jobRecord != e || w.pool != e.last.pool {
 		rank, _ := l.core.Rank(e.id)
-		s.waits[e.id] = &waiter{e, e.last.pool, rank}
+		s.waits[e.id] = &limitedJob{e, e.last.pool, rank}
 		delete(s.lines, e.last.pool)
 	}
 }
 
-// waiting reports whether a job still waits for a limit of its pool's engine, or was launched
+// stillWaits reports whether a job still waits for a limit of its pool's engine, or was launched
 // after that and nothing is known of it; if not, it is forgotten. here: it would begin if there
 // were room, as far as is known: one that may begin, and is not launched for a while, waits for
 // something else, as nodes.
-func (l *loop) waiting(w *waiter) (waits, here bool) {
-	r := w.report()
+func (l *loop) stillWaits(w *limitedJob) (waits, here bool) {
+	r := w.lastReport()
 	switch {
 	case w.gone || w.state.Final() || w.last == nil || w.last.pool != w.pool:
 	case r.Cause == engine.Limited:
@@ -105,83 +105,83 @@ func (l *loop) waiting(w *waiter) (waits, here bool) {
 	case w.state == job.Running && w.flags&job.Configuring != 0 && r.Phase < engine.Accepted:
 		return true, w.flags&job.Stopping == 0
 	}
-	l.forgetWaiter(w)
+	l.forgetLimitedJob(w)
 	return false, false
 }
 
-func (l *loop) forgetWaiter(w *waiter) {
-	if l.limits.waits[w.id] == w {
-		delete(l.limits.waits, w.id)
-		delete(l.limits.tried, w.id)
+func (l *loop) forgetLimitedJob(w *limitedJob) {
+	if l.backpressure.waits[w.id] == w {
+		delete(l.backpressure.waits, w.id)
+		delete(l.backpressure.tried, w.id)
 	}
 }
 
-// lineOf is those who wait for limits of a pool's engine, in the order of the queue; some may
+// limitedQueueOf is those who wait for limits of a pool's engine, in the order of the queue; some may
 // wait no longer.
-func (l *loop) lineOf(pool string) []*waiter {
-	l.find()
+func (l *loop) limitedQueueOf(pool string) []*limitedJob {
+	l.initBackpressure()
 	now := l.cfg.Clock.Now()
-	if have := l.limits.lines[pool]; have != nil && now.Sub(have.at) < lineFor && !now.Before(have.at) {
+	if have := l.backpressure.lines[pool]; have != nil && now.Sub(have.at) < queueMaxAge && !now.Before(have.at) {
 		return have.list
 	}
-	out := &line{at: now}
-	for _, w := range l.limits.waits {
+	out := &limitedQueue{at: now}
+	for _, w := range l.backpressure.waits {
 		if w.pool != pool {
 			continue
 		}
-		if waits, _ := l.waiting(w); waits {
+		if waits, _ := l.stillWaits(w); waits {
 			if rank, ok := l.core.Rank(w.id); ok {
 				w.rank = rank
 			}
 			out.list = append(out.list, w)
 		}
 	}
-	slices.SortFunc(out.list, (*waiter).compare)
-	l.limits.lines[pool] = out
+	slices.SortFunc(out.list, (*limitedJob).compareRank)
+	l.backpressure.lines[pool] = out
 	return out.list
 }
 
-// compare compares by the order of the queue.
-func (w *waiter) compare(o *waiter) int {
+// compareRank compares by the order of the queue.
+func (w *limitedJob) compareRank(o *limitedJob) int {
 	return cmp.Or(cmp.Compare(o.rank, w.rank), cmp.Compare(w.at, o.at), cmp.Compare(w.id, o.id))
 }
 
-// aheadOf lists who waits for limits of a pool's engine and comes before a job that is launched
+// jobsAhead lists who waits for limits of a pool's engine and comes before a job that is launched
 // there, the first ones.
-func (l *loop) aheadOf(e *entry, pool string) (out []job.ID) {
-	if _, ok := l.pools.of(pool).Engine.(engine.Limiter); !ok {
+func (l *loop) jobsAhead(e *jobRecord, pool string) (out []job.ID) {
+	if _, ok := l.pools.byNameOrFirst(pool).Engine.(engine.Limiter); !ok {
 		return nil
 	}
-	me := &waiter{entry: e}
+	me := &limitedJob{jobRecord: e}
 	me.rank, _ = l.core.Rank(e.id)
-	for _, w := range l.lineOf(pool) {
-		if w.entry == e || w.compare(me) > 0 || len(out) == aheadAtMost {
+	for _, w := range l.limitedQueueOf(pool) {
+		if w.jobRecord == e || w.compareRank(me) > 0 || len(out) == aheadAtMost {
 			break
 		}
-		if _, here := l.waiting(w); here {
+		if _, here := l.stillWaits(w); here {
 			out = append(out, w.id)
 		}
 	}
 	return out
 }
 
-// room is the message that limits of a pool's engine have more room: the first that wait for it
+// capacityMessage is the message that limits of a pool's engine have more room: the first that wait for it
 // are launched again, as soon as it is their turn, and the others after them. jobs: for which
 // there may be enough; none: any.
-func (l *loop) room(pool string, jobs []job.ID) message {
+func (l *loop) capacityMessage(pool string, jobs []job.ID) message {
 	return message{run: func(l *loop) {
 		l.state.mu.Lock()
 		defer l.state.mu.Unlock()
-		line := l.lineOf(pool)
-		l.limits.said[pool] = l.cfg.Clock.Now()
+		line := l.limitedQueueOf(pool)
+		l.backpressure.said[pool] = l.cfg.Clock.Now()
 		var next []job.ID
 		slices.Sort(jobs)
 		for _, w := range line {
-			if _, among := slices.BinarySearch(jobs, w.id); (among || len(jobs) == 0) && !l.limits.tried[w.id] {
+			if _, among := slices.BinarySearch(jobs, w.id); (among || len(jobs) == 0) && !l.backpressure.tried[w.id] {
 				next = append(next, w.id)
 			}
 		}
-		l.limits.next[pool] = next
+		l.backpressure.next[pool] = next
 		for range triedAtOnce {
 			l.tryNext(pool)
 		}
@@ -191,29 +191,29 @@ func (l *loop) room(pool string, jobs []job.ID) message {
 // tryNext has the next job launched again that waits for a limit of a pool's engine. The state is
 // locked.
 func (l *loop) tryNext(pool string) {
-	for all := l.limits.next[pool]; len(all) > 0; all = l.limits.next[pool] {
-		l.limits.next[pool] = all[1:]
-		w := l.limits.waits[all[0]]
+	for all := l.backpressure.next[pool]; len(all) > 0; all = l.backpressure.next[pool] {
+		l.backpressure.next[pool] = all[1:]
+		w := l.backpressure.waits[all[0]]
 		if w == nil {
 			continue
 		}
-		if _, here := l.waiting(w); here && w.state == job.Pending && w.rare().again > nanos(l.cfg.Clock.Now()) {
-			w.more.again = 0
-			l.limits.tried[w.id] = true
-			l.state.regate(w.entry)
+		if _, here := l.stillWaits(w); here && w.state == job.Pending && w.extraOrZero().again > toNanos(l.cfg.Clock.Now()) {
+			w.extra.again = 0
+			l.backpressure.tried[w.id] = true
+			l.state.recheckEligible(w.jobRecord)
 			return
 		}
 	}
 }
 
-// letIn notes that an engine took a job: if that was told to wait for one of its limits, the next
+// acceptedByEngine notes that an engine took a job: if that was told to wait for one of its limits, the next
 // one is tried.
-func (l *loop) letIn(e *entry) {
-	w := l.limits.waits[e.id]
+func (l *loop) acceptedByEngine(e *jobRecord) {
+	w := l.backpressure.waits[e.id]
 	if w == nil {
 		return
 	}
-	l.forgetWaiter(w)
+	l.forgetLimitedJob(w)
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
 	l.tryNext(w.pool)

@@ -23,24 +23,24 @@ type loop struct {
 	project *projector
 	helpers sync.WaitGroup // goroutines that ask the engine or the store apart from the loop
 
-	batch    []staged
-	doubt    bool          // a write of batch failed, and nobody knows whether it is durable
-	sure     []func(error) // to be called when it is certain that this server leads
-	acts     []func()      // what is to be done when that is certain
-	carry    []message     // taken from the inbox, for the next batch
-	latest   sched.Instant // of what the core was told
-	asked    time.Time     // when the engine was last asked for everything
-	pulsed   time.Time     // … for a sign of life
-	purged   time.Time     // when the store was last purged
-	numbers  job.ID        // the first number that no record and no staged one uses
-	limits   limits
-	coming   map[limit.Key]int // jobs that are staged and not accepted yet, as limits on submissions count them
-	fleet    uint64            // counts changes of the fleet
-	reached  uint64            // of these, those that the core has heard of
-	reason   *reason.Reason
-	approval *approval // nil: nobody has approved moves
-	granted  *approval // moves that were approved and are in the batch; nil: none
-	shared   *reason.Reason
+	batch         []staged
+	doubt         bool          // a write of batch failed, and nobody knows whether it is durable
+	sure          []func(error) // to be called when it is certain that this server leads
+	acts          []func()      // what is to be done when that is certain
+	carry         []message     // taken from the inbox, for the next batch
+	latest        sched.Instant // of what the core was told
+	asked         time.Time     // when the engine was last asked for everything
+	lastHeartbeat time.Time     // … for a sign of life
+	purged        time.Time     // when the store was last purged
+	numbers       job.ID        // the first number that no record and no staged one uses
+	backpressure  backpressure
+	coming        map[limit.Key]int // jobs that are staged and not accepted yet, as limits on submissions count them
+	fleet         uint64            // counts changes of the fleet
+	reached       uint64            // of these, those that the core has heard of
+	reason        *reason.Reason
+	approval      *approval // nil: nobody has approved moves
+	granted       *approval // moves that were approved and are in the batch; nil: none
+	shared        *reason.Reason
 }
 
 // staged is a record that waits to become durable, and what follows then.
@@ -60,11 +60,11 @@ type request struct {
 func (l *loop) main() {
 	defer close(l.done)
 	defer l.pools.close()
-	for _, p := range l.pools.each() {
-		l.watch(p)
-		if _, shut := p.Engine.(broken); shut {
+	for _, p := range l.pools.allPools() {
+		l.watchPool(p)
+		if _, shut := p.Engine.(unopenedEngine); shut {
 			spec := l.state.pools[p.Name]
-			l.helpers.Go(func() { l.reopen(l.ctx, p, spec) })
+			l.helpers.Go(func() { l.reopenPool(l.ctx, p, spec) })
 		}
 	}
 	projected := make(chan struct{})
@@ -73,22 +73,22 @@ func (l *loop) main() {
 		l.project.run(l.ctx)
 	}()
 	if l.cfg.Foretell > 0 {
-		l.helpers.Go(func() { l.foretelling(l.ctx) })
+		l.helpers.Go(func() { l.forecastLoop(l.ctx) })
 	}
-	defer func() { l.cancel(errClosed); <-projected; l.helpers.Wait(); l.pools.unwatched() }()
-	l.resume()
-	err := l.follow() // the core learns of nodes and running work before the first message
+	defer func() { l.cancel(errClosed); <-projected; l.helpers.Wait(); l.pools.waitUnwatched() }()
+	l.resumeAttempts()
+	err := l.decideAndCommit() // the core learns of nodes and running work before the first message
 	for err == nil {
-		if err = l.wait(); err == nil {
-			err = l.turn()
+		if err = l.awaitMessage(); err == nil {
+			err = l.runBatch()
 		}
 	}
 	l.err = err
 }
 
-// wait takes at least one message, or returns because time has come to look again.
-func (l *loop) wait() error {
-	if len(l.carry) > 0 || l.due() {
+// awaitMessage takes at least one message, or returns because time has come to look again.
+func (l *loop) awaitMessage() error {
+	if len(l.carry) > 0 || l.hasPending() {
 		return nil
 	}
 	select {
@@ -98,10 +98,10 @@ func (l *loop) wait() error {
 	default:
 	}
 	now := l.cfg.Clock.Now()
-	if l.regularly(now); l.due() {
+	if l.runPeriodic(now); l.hasPending() {
 		return nil
 	}
-	d := l.nextPulse()
+	d := l.maxSleep()
 	if next := l.core.Next(); next > 0 {
 		d = min(d, max(time.Duration(int64(next)-now.UnixNano()), 0))
 	}
@@ -120,61 +120,61 @@ func (l *loop) wait() error {
 	return nil
 }
 
-// regularly does what is to be done from time to time.
-func (l *loop) regularly(now time.Time) {
+// runPeriodic does what is to be done from time to time.
+func (l *loop) runPeriodic(now time.Time) {
 	if past := now.Sub(l.asked); past >= compareEach || past < 0 {
 		l.asked = now
-		l.whileLeading(func() { l.compare() })
+		l.whileLeading(func() { l.compareEngines() })
 	}
-	if past := now.Sub(l.pulsed); past >= pulseEach || past < 0 {
-		l.pulsed = now
-		l.whileLeading(l.pulse)
+	if past := now.Sub(l.lastHeartbeat); past >= heartbeatInterval || past < 0 {
+		l.lastHeartbeat = now
+		l.whileLeading(l.askHeartbeats)
 	}
 	if past := now.Sub(l.purged); past >= purgeEach || past < 0 {
 		l.purged = now
-		l.purge(now)
+		l.purgeStore(now)
 	}
 }
 
-// turn makes one batch of the messages at hand durable, and what follows from it.
-func (l *loop) turn() error {
+// runBatch makes one batch of the messages at hand durable, and what follows from it.
+func (l *loop) runBatch() error {
 	if err := l.ctx.Err(); err != nil {
 		return context.Cause(l.ctx)
 	}
-	l.take()
-	if err := l.commit(); err != nil {
+	l.takeMessages()
+	if err := l.commitBatch(); err != nil {
 		return err
 	}
-	return l.follow()
+	return l.decideAndCommit()
 }
 
-// follow decides what follows from what was applied, makes it durable and
+// decideAndCommit decides what follows from what was applied, makes it durable and
 // publishes all changes.
-func (l *loop) follow() error {
+func (l *loop) decideAndCommit() error {
 	s := l.state
 	for {
-		l.schedule()
+		l.runScheduler()
 		if len(l.batch) > 0 && len(l.carry)+len(l.inbox) > 0 {
 			break // it is written together with what has come meanwhile
 		}
-		if err := l.commit(); err != nil {
+		if err := l.commitBatch(); err != nil {
 			return err
 		}
 		if len(s.events)+len(s.gating)+len(s.arrays.dirty) == 0 {
 			break
 		}
 	}
-	l.changes.Append(distinct(s.touched)...)
+	l.changes.Append(uniqueIDs(s.touched)...)
 	s.touched = s.touched[:0]
 	s.mu.Lock()
-	l.forget()
-	s.compact()
+	l.forgetEnded()
+	s.compactLists()
 	s.mu.Unlock()
 	return nil
 }
 
-// distinct drops repetitions.
-func distinct(ids []job.ID) []job.ID {
+// uniqueIDs drops repetitions.
+func uniqueIDs(ids []job.ID) []job.ID {
 	seen := make(map[job.ID]bool, len(ids))
 	out := make([]job.ID, 0, len(ids))
 	for _, id := range ids {
@@ -186,8 +186,8 @@ func distinct(ids []job.ID) []job.ID {
 	return out
 }
 
-// take runs messages until the batch is full or a second one about a job comes.
-func (l *loop) take() {
+// takeMessages runs messages until the batch is full or a second one about a job comes.
+func (l *loop) takeMessages() {
 	seen := map[job.ID]bool{}
 	for i := range l.batch { // decisions that are not written yet
 		seen[job.ID(l.batch[i].rec.Job)] = true
@@ -216,15 +216,15 @@ func (l *loop) take() {
 	}
 }
 
-// stage adds a record to the batch. Without a request it is tried until it is durable.
-func (l *loop) stage(kind string, id job.ID, by job.Actor, payload any, then func()) {
-	l.batch = append(l.batch, staged{record(l.cfg.Clock.Now(), kind, id, by, payload), payload, then, nil})
+// stageRecord adds a record to the batch. Without a request it is tried until it is durable.
+func (l *loop) stageRecord(kind string, id job.ID, by job.Actor, payload any, then func()) {
+	l.batch = append(l.batch, staged{newRecord(l.cfg.Clock.Now(), kind, id, by, payload), payload, then, nil})
 }
 
 // stageFor adds a record to the batch whose request is answered once all its records
 // are durable and applied.
 func (l *loop) stageFor(req *request, kind string, id job.ID, by job.Actor, payload any, then func()) {
-	l.stage(kind, id, by, payload, then)
+	l.stageRecord(kind, id, by, payload, then)
 	l.batch[len(l.batch)-1].req = req
 	req.records++
 }
@@ -240,10 +240,10 @@ func (l *loop) applyAll(batch []staged, last uint64, took time.Duration) error {
 	for i := range batch {
 		r := &batch[i].rec
 		r.Seq, r.Epoch = last-uint64(len(batch)-1-i), l.epoch
-		if err := s.apply(*r, batch[i].val); err != nil {
+		if err := s.applyRecord(*r, batch[i].val); err != nil {
 			return err
 		}
-		ev, err := s.tell(r, batch[i].val)
+		ev, err := s.eventOfRecord(r, batch[i].val)
 		if err != nil {
 			return err
 		}
@@ -253,19 +253,19 @@ func (l *loop) applyAll(batch []staged, last uint64, took time.Duration) error {
 	return nil
 }
 
-// prime tells the core what the restored state holds.
-func (l *loop) prime(nodes map[*pool][]fleet.Node) {
+// primeCore tells the core what the restored state holds.
+func (l *loop) primeCore(nodes map[*pool][]fleet.Node) {
 	s := l.state
 	s.events = nil
-	if p := s.policies.current(); p != nil && !planted.RulesForgotten {
+	if p := s.policies.currentPolicy(); p != nil && !planted.RulesForgotten {
 		s.events = append(s.events, sched.PolicySet{Policy: p.Rules})
 	}
-	for _, p := range l.pools.each() {
+	for _, p := range l.pools.allPools() {
 		if of, answered := nodes[p]; answered {
-			l.setNodes(p, l.folded(p, of))
+			l.setNodes(p, l.aggregateNodes(p, of))
 		}
 	}
-	l.core.Step(l.instant(), s.events...) // without jobs nothing follows from nodes
+	l.core.Step(l.coreInstant(), s.events...) // without jobs nothing follows from nodes
 	l.reached = l.fleet
 	l.flight.base = l.core.Snapshot()
 	s.events = nil
@@ -274,42 +274,42 @@ func (l *loop) prime(nodes map[*pool][]fleet.Node) {
 	}
 	for _, e := range s.live {
 		if e.state.Holds() {
-			s.events = append(s.events, l.restored(e))
+			s.events = append(s.events, l.restoredEvent(e))
 			s.primeAdded(e)
-			s.arrays.let(e)
-			s.regate(e)
+			s.arrays.openTask(e)
+			s.recheckEligible(e)
 		}
 	}
 	for _, e := range s.live {
 		if e.state == job.Pending {
-			e.let = false
+			e.open = false
 			dirty := e.dirty
 			if !dirty {
 				e.dirty = true // it is projected as it is
 			}
-			s.queue(e)
+			s.queuePending(e)
 			e.dirty = dirty
 		}
 	}
-	if s.seen != nil { // after the jobs: these were learned from before
-		s.events = append(s.events, sched.Taught{Seen: *s.seen})
+	if s.arrivals != nil { // after the jobs: these were learned from before
+		s.events = append(s.events, sched.Taught{Seen: *s.arrivals})
 	}
 	s.touched = nil
 }
 
-// restored tells the core of a job that holds resources.
-func (l *loop) restored(e *entry) sched.Restored {
+// restoredEvent tells the core of a job that holds resources.
+func (l *loop) restoredEvent(e *jobRecord) sched.Restored {
 	now := l.cfg.Clock.Now()
 	r := sched.Restored{
-		Job: e.id, Spec: l.state.asked(e.form), Submitted: sched.Instant(e.at), Claims: fleet.InPool(e.last.pool, e.last.claims), Flavors: e.last.flavors, License: e.last.license, Until: untilOf(e, now),
-		Began: beganOf(e, now), Priority: e.priority, Saved: sched.Instant(e.last.saved), Stopping: e.flags&job.Stopping != 0 || e.over(), Begun: l.state.begunOf(e), Waits: e.flags&job.Configuring != 0 && delegated(e.last.claims),
-		Moved: sched.Instant(e.rare().moved),
+		Job: e.id, Spec: l.state.coreSpec(e.shared), Submitted: sched.Instant(e.at), Claims: fleet.InPool(e.last.pool, e.last.claims), Flavors: e.last.flavors, License: e.last.license, Until: untilOf(e, now),
+		Began: beganOf(e, now), Priority: e.priority, Saved: sched.Instant(e.last.saved), Stopping: e.flags&job.Stopping != 0 || e.onlyAdditionsLeft(), Begun: l.state.begunOf(e), Waits: e.flags&job.Configuring != 0 && isDelegated(e.last.claims),
+		Moved: sched.Instant(e.extraOrZero().moved),
 	}
-	r.GoesFor, r.Home = e.homeward()
-	if e.last.parked {
-		r.Parked = &sched.Parked{At: sched.Instant(e.last.heldFrom)}
+	r.GoesFor, r.Home = e.migrationTarget()
+	if e.last.preemptSuspended {
+		r.Parked = &sched.Parked{At: sched.Instant(e.last.suspendedAt)}
 		if r.Until > 0 {
-			r.Parked.Left = max(r.Until-sched.Instant(e.last.heldFrom), 0)
+			r.Parked.Left = max(r.Until-sched.Instant(e.last.suspendedAt), 0)
 		}
 	}
 	return r
@@ -324,11 +324,11 @@ func (l *loop) tellNodes(name string) {
 
 // tellNode tells core and ledger of a node as engine and administrators want it.
 func (l *loop) tellNode(k fleet.NodeKey) {
-	n, ok := l.node(k)
+	n, ok := l.nodeWithDrain(k)
 	if !ok {
 		return
 	}
 	l.fleet++
-	l.state.led.SetNode(n)
+	l.state.ledger.SetNode(n)
 	l.state.events = append(l.state.events, sched.NodeSet{Node: n})
 }

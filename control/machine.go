@@ -45,8 +45,8 @@ func (c *Control) machinesBut(pool string, nodes []fleet.Node) machines {
 	return m
 }
 
-// twin is the first machine of a node that another pool has, with the node that it is there.
-func (m machines) twin(n *fleet.Node) (string, *fleet.Node) {
+// otherPoolNode is the first machine of a node that another pool has, with the node that it is there.
+func (m machines) otherPoolNode(n *fleet.Node) (string, *fleet.Node) {
 	if m.byHost != nil {
 		for _, host := range n.Machines() {
 			if o := m.byHost[host]; o != nil {
@@ -70,16 +70,16 @@ func whoseMachine(host string, o *fleet.Node) string {
 	return fmt.Sprintf("it is on machine %s, which pool %s has as %s", host, o.Pool, o.Name)
 }
 
-// twice finds nodes of a pool on machines that other pools have: they are left to these. A
+// sharedMachines finds nodes of a pool on machines that other pools have: they are left to these. A
 // pool of which nothing would be left is not to be added.
-func (c *Control) twice(pool string, nodes []fleet.Node) []engine.Finding {
+func (c *Control) sharedMachines(pool string, nodes []fleet.Node) []engine.Finding {
 	c.state.mu.RLock()
 	defer c.state.mu.RUnlock()
 	m := c.machinesBut(pool, nodes)
 	var names []string
 	why := ""
 	for i := range nodes {
-		if host, o := m.twin(&nodes[i]); o != nil && o.Name != nodes[i].Name {
+		if host, o := m.otherPoolNode(&nodes[i]); o != nil && o.Name != nodes[i].Name {
 			if names = append(names, nodes[i].Name); why == "" {
 				why = whoseMachine(host, o)
 			}

@@ -46,8 +46,8 @@ type Moved struct {
 	Lost time.Duration // of its work that it does again; of proposals alone
 }
 
-// identity names a proposal by what is moved where.
-func identity(p *sched.Proposal) string {
+// proposalID names a proposal by what is moved where.
+func proposalID(p *sched.Proposal) string {
 	bare := sched.Proposal{For: p.For, Claims: p.Claims}
 	for _, m := range p.Moves {
 		bare.Moves = append(bare.Moves, sched.Move{Job: m.Job, Home: m.Home})
@@ -62,8 +62,8 @@ func (c *Control) Moves(context.Context) (Moves, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	out := Moves{Mode: account.DefragOff}
-	if p := s.policies.current(); p != nil && p.Rules.Preemption.Defrag != "" {
-		out.Mode, out.Idle = p.Rules.Preemption.Defrag, idle(p.Rules)
+	if p := s.policies.currentPolicy(); p != nil && p.Rules.Preemption.Defrag != "" {
+		out.Mode, out.Idle = p.Rules.Preemption.Defrag, defragBlocker(p.Rules)
 	}
 	for _, e := range s.live {
 		if !e.gone && e.state.Holds() && e.last.preempted != nil && e.last.preempted.Home != nil {
@@ -74,7 +74,7 @@ func (c *Control) Moves(context.Context) (Moves, error) {
 	if p == nil || s.jobs[p.For] == nil {
 		return out, nil
 	}
-	out.Proposal = &Proposal{ID: identity(p), For: viewOf(s.jobs[p.For]), At: fromNanos(int64(p.At)), Claims: p.Claims}
+	out.Proposal = &Proposal{ID: proposalID(p), For: viewOf(s.jobs[p.For]), At: fromNanos(int64(p.At)), Claims: p.Claims}
 	for _, m := range p.Moves {
 		if e := s.jobs[m.Job]; e != nil {
 			out.Proposal.Moves = append(out.Proposal.Moves, Moved{View: viewOf(e), For: p.For, Home: m.Home, Lost: time.Duration(m.Lost) * time.Second})
@@ -83,8 +83,8 @@ func (c *Control) Moves(context.Context) (Moves, error) {
 	return out, nil
 }
 
-// idle names the rule for which the core moves nothing whatever the mode.
-func idle(p *account.Policy) string {
+// defragBlocker names the rule for which the core moves nothing whatever the mode.
+func defragBlocker(p *account.Policy) string {
 	switch {
 	case p.Preemption.Defrag == account.DefragOff:
 		return ""
@@ -108,20 +108,20 @@ type approval struct {
 // ApproveMoves has a proposal carried out. It is durable when it returns; if it cannot
 // be carried out any more nothing is moved.
 func (c *Control) ApproveMoves(ctx context.Context, by job.Actor, id string) error {
-	return c.ask(ctx, message{bulk: true}, func(l *loop, answer func(error)) {
+	return c.askLoop(ctx, message{bulk: true}, func(l *loop, answer func(error)) {
 		s := l.state
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		p := s.proposal
 		switch {
 		case l.approval != nil: // the journal cannot be written, and the core has not heard of it
-			l.settled(answer, fault.New(fault.Conflict, "somebody else has approved moves just now").Advise("cox defrag shows what is proposed then"))
+			l.refuseWhenLeading(answer, fault.New(fault.Conflict, "somebody else has approved moves just now").Advise("cox defrag shows what is proposed then"))
 			return
 		case p == nil:
-			l.settled(answer, fault.New(fault.NotFound, "no moves are proposed").Advise("cox defrag shows what is"))
+			l.refuseWhenLeading(answer, fault.New(fault.NotFound, "no moves are proposed").Advise("cox defrag shows what is"))
 			return
-		case id != identity(p):
-			l.settled(answer, fault.New(fault.Conflict, "%s is not what is proposed now, which is %s: things have changed", id, identity(p)).Advise("cox defrag shows it; approve that"))
+		case id != proposalID(p):
+			l.refuseWhenLeading(answer, fault.New(fault.Conflict, "%s is not what is proposed now, which is %s: things have changed", id, proposalID(p)).Advise("cox defrag shows it; approve that"))
 			return
 		}
 		a := &approval{of: sched.Approved{For: p.For, Claims: p.Claims, Moves: p.Moves}, by: by, answer: answer}
@@ -130,9 +130,9 @@ func (c *Control) ApproveMoves(ctx context.Context, by job.Actor, id string) err
 	})
 }
 
-// moot answers who approved moves of which none is made any more. Who approved those that
+// refuseLapsedApproval answers who approved moves of which none is made any more. Who approved those that
 // are is answered when the batch is durable, which it is as a whole.
-func (l *loop) moot() {
+func (l *loop) refuseLapsedApproval() {
 	a := l.granted
 	if a == nil || slices.ContainsFunc(l.batch, func(b staged) bool {
 		v, moves := b.val.(preempted)
@@ -141,28 +141,28 @@ func (l *loop) moot() {
 		return
 	}
 	l.granted = nil
-	l.settled(a.answer, fault.New(fault.Conflict, "the moves cannot be made any more: things have changed").Advise("cox defrag shows what is proposed now"))
+	l.refuseWhenLeading(a.answer, fault.New(fault.Conflict, "the moves cannot be made any more: things have changed").Advise("cox defrag shows what is proposed now"))
 }
 
-// hears notes what the core proposes.
-func (s *state) hears(p sched.Proposal) {
+// noteProposal notes what the core proposes.
+func (s *state) noteProposal(p sched.Proposal) {
 	s.proposal = nil
 	if len(p.Moves) > 0 {
 		s.proposal = &p
 	}
 }
 
-// homeward is what the core has to know of a running job that moves.
-func (e *entry) homeward() (goesFor job.ID, home []fleet.Claim) {
+// migrationTarget is what the core has to know of a running job that moves.
+func (e *jobRecord) migrationTarget() (goesFor job.ID, home []fleet.Claim) {
 	if p := e.last.preempted; p != nil && p.Home != nil {
-		return p.For, fleet.InPool(e.form.spec.Pool, p.Home)
+		return p.For, fleet.InPool(e.shared.spec.Pool, p.Home)
 	}
 	return 0, nil
 }
 
-// moving notes when a job was asked to move.
-func (e *entry) moving(v *preempted, r *store.Record) {
+// noteMigration notes when a job was asked to move.
+func (e *jobRecord) noteMigration(v *preempted, r *store.Record) {
 	if v.Home != nil {
-		e.extra().moved = nanos(r.At)
+		e.ensureExtra().moved = toNanos(r.At)
 	}
 }

@@ -31,8 +31,8 @@ type Drain struct {
 	At     time.Time `json:"at"`
 }
 
-// node is a node as engine and administrators want it.
-func (c *Control) node(k fleet.NodeKey) (fleet.Node, bool) {
+// nodeWithDrain is a node as engine and administrators want it.
+func (c *Control) nodeWithDrain(k fleet.NodeKey) (fleet.Node, bool) {
 	n, ok := c.nodes.Get(k)
 	if !ok || n.State != fleet.Up || planted.DrainIgnored {
 		return n, ok
@@ -67,7 +67,7 @@ func (c *Control) Nodes(context.Context) ([]fleet.Node, error) {
 	defer c.state.mu.RUnlock()
 	var nodes []fleet.Node
 	for k := range c.nodes.All() {
-		n, _ := c.node(k)
+		n, _ := c.nodeWithDrain(k)
 		nodes = append(nodes, n)
 	}
 	slices.SortFunc(nodes, func(a, b fleet.Node) int {
@@ -90,13 +90,13 @@ func (c *Control) NodeViews(ctx context.Context) ([]NodeView, error) {
 	for i, n := range nodes {
 		out[i].Node = n
 		k := n.Key()
-		out[i].Used, _ = s.led.Used(k)
+		out[i].Used, _ = s.ledger.Used(k)
 		if _, d, ok := c.drainOf(k); ok {
 			out[i].Drained = &d
 		}
 		at[k] = &out[i]
 	}
-	for _, a := range s.led.Live() {
+	for _, a := range s.ledger.Live() {
 		for _, cl := range a.Claims {
 			k, _ := c.nodes.Find(fleet.NodeKey{Pool: a.Pool, Name: cl.Node})
 			v := at[k]
@@ -130,12 +130,12 @@ func (c *Control) SetNodes(ctx context.Context, by job.Actor, names []string, dr
 	if len(names) == 0 {
 		return fault.New(fault.Invalid, "no node is named")
 	}
-	return c.ask(ctx, message{}, func(l *loop, answer func(error)) {
+	return c.askLoop(ctx, message{}, func(l *loop, answer func(error)) {
 		var keys []fleet.NodeKey
 		for _, name := range names {
 			k, err := l.nodeNamed(name)
 			if err != nil {
-				l.settled(answer, err)
+				l.refuseWhenLeading(answer, err)
 				return
 			}
 			keys = append(keys, k)

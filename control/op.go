@@ -8,7 +8,7 @@ import (
 )
 
 // Op is a change that somebody asks for, of any number of jobs.
-type Op interface{ op() }
+type Op interface{ isOp() }
 
 // The changes.
 type (
@@ -65,11 +65,11 @@ type (
 	}
 )
 
-func (Cancel) op()  {}
-func (Hold) op()    {}
-func (Requeue) op() {}
-func (Signal) op()  {}
-func (Suspend) op() {}
-func (Top) op()     {}
-func (Saved) op()   {}
-func (Update) op()  {}
+func (Cancel) isOp()  {}
+func (Hold) isOp()    {}
+func (Requeue) isOp() {}
+func (Signal) isOp()  {}
+func (Suspend) isOp() {}
+func (Top) isOp()     {}
+func (Saved) isOp()   {}
+func (Update) isOp()  {}

@@ -6,10 +6,10 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-// own is the part of a specification in which jobs that are otherwise alike differ.
+// specDelta is the part of a specification in which jobs that are otherwise alike differ.
 // The rest is a form, which they share in memory and in which the scheduling core
 // sees no difference either. Names are a format on disk.
-type own struct {
+type specDelta struct {
 	Name    string `json:"name,omitempty"`
 	Comment string `json:"comment,omitempty"`
 
@@ -41,9 +41,9 @@ type own struct {
 	Provenance *job.Provenance   `json:"provenance,omitempty"`
 }
 
-// split takes a specification apart. What it returns shares memory with it.
-func split(s job.Spec) (job.Spec, own) {
-	o := own{
+// splitSpec takes a specification apart. What it returns shares memory with it.
+func splitSpec(s job.Spec) (job.Spec, specDelta) {
+	o := specDelta{
 		Name: s.Name, Comment: s.Comment, Begin: s.Begin, Deadline: s.Deadline, Held: s.Held,
 		Nice: s.Nice, Priority: s.Priority, Array: s.Array,
 		ScriptHash: s.Program.ScriptHash, ScriptName: s.Program.ScriptName, Args: s.Program.Args,
@@ -56,13 +56,13 @@ func split(s job.Spec) (job.Spec, own) {
 		depends := s.Depends
 		o.Depends = &depends
 	}
-	bare := own{}
-	bare.into(&s)
+	bare := specDelta{}
+	bare.applyTo(&s)
 	return s, o
 }
 
-// into writes the own part into a specification.
-func (o *own) into(s *job.Spec) {
+// applyTo writes the own part into a specification.
+func (o *specDelta) applyTo(s *job.Spec) {
 	s.Name, s.Comment, s.Begin, s.Deadline, s.Held = o.Name, o.Comment, o.Begin, o.Deadline, o.Held
 	s.Nice, s.Priority, s.Array = o.Nice, o.Priority, o.Array
 	s.Program.ScriptHash, s.Program.ScriptName, s.Program.Args = o.ScriptHash, o.ScriptName, o.Args
@@ -70,10 +70,10 @@ func (o *own) into(s *job.Spec) {
 	s.Output.Stdout, s.Output.Stderr, s.Output.Stdin, s.WorkDir = o.Stdout, o.Stderr, o.Stdin, o.WorkDir
 	s.Source.File, s.Source.Host, s.Source.Submit, s.Source.Lines = o.File, o.Host, o.Submit, o.Lines
 	s.Source.Given, s.Mail, s.Provenance = o.Given, o.Mail, o.Provenance
-	s.Depends = o.depends()
+	s.Depends = o.dependencyOrZero()
 }
 
-func (o *own) depends() job.Dependency {
+func (o *specDelta) dependencyOrZero() job.Dependency {
 	if o.Depends == nil {
 		return job.Dependency{}
 	}

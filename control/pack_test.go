@@ -56,11 +56,11 @@ func TestSpecificationsComeBackWhole(t *testing.T) {
 		for i := range 4 {
 			spec := drawSpec(t)
 			want = append(want, spec)
-			f, o := s.forms.use(&spec)
-			a := &admitted{first: job.ID(i + 1), form: f, own: o, owned: pack(&o, &f.def)}
-			r := record(time.Unix(9, 0), kindSubmitted, a.first, job.Actor{}, a)
+			f, o := s.specs.useSpec(&spec)
+			a := &acceptedSubmission{first: job.ID(i + 1), shared: f, ownDelta: o, delta: packDelta(&o, &f.def)}
+			r := newRecord(time.Unix(9, 0), kindSubmitted, a.first, job.Actor{}, a)
 			r.Seq = uint64(i + 1)
-			if err := s.apply(r, a); err != nil {
+			if err := s.applyRecord(r, a); err != nil {
 				t.Fatal(err)
 			}
 			if d := cmp.Diff(spec, *viewOf(s.jobs[a.first]).Job.Spec, same...); d != "" {
@@ -68,13 +68,13 @@ func TestSpecificationsComeBackWhole(t *testing.T) {
 			}
 			again := newState()
 			r.Seq = 1
-			if err := again.apply(r, nil); err != nil {
+			if err := again.applyRecord(r, nil); err != nil {
 				t.Fatal(err)
 			}
 			if d := cmp.Diff(spec, *viewOf(again.jobs[a.first]).Job.Spec, same...); d != "" {
 				t.Fatal("from the journal:", d)
 			}
-			row := s.jobs[a.first].row()
+			row := s.jobs[a.first].projectRow()
 			v, err := fromRow(&row)
 			if err != nil {
 				t.Fatal(err)
@@ -88,14 +88,14 @@ func TestSpecificationsComeBackWhole(t *testing.T) {
 				t.Fatal("after others:", d)
 			}
 		}
-		if len(s.forms.m) > 4 {
-			t.Fatalf("%d kinds of jobs that differ in owner and tasks", len(s.forms.m))
+		if len(s.specs.m) > 4 {
+			t.Fatalf("%d kinds of jobs that differ in owner and tasks", len(s.specs.m))
 		}
 		for _, e := range s.order {
-			s.remove(e)
+			s.removeJob(e)
 		}
-		if len(s.forms.m) != 0 {
-			t.Fatalf("%d forms are left without a job", len(s.forms.m))
+		if len(s.specs.m) != 0 {
+			t.Fatalf("%d forms are left without a job", len(s.specs.m))
 		}
 	})
 }
@@ -108,18 +108,18 @@ func TestRowsOfAnArrayShareItsIndices(t *testing.T) {
 	for i := range uint32(2000) {
 		spec.Array.Indices = append(spec.Array.Indices, i)
 	}
-	f, o := s.forms.use(&spec)
-	a := &admitted{first: 1, form: f, own: o, owned: pack(&o, &f.def)}
-	r := record(time.Unix(9, 0), kindSubmitted, a.first, job.Actor{}, a)
+	f, o := s.specs.useSpec(&spec)
+	a := &acceptedSubmission{first: 1, shared: f, ownDelta: o, delta: packDelta(&o, &f.def)}
+	r := newRecord(time.Unix(9, 0), kindSubmitted, a.first, job.Actor{}, a)
 	r.Seq = 1
-	if err := s.apply(r, a); err != nil {
+	if err := s.applyRecord(r, a); err != nil {
 		t.Fatal(err)
 	}
 	var read rowReader
 	var first *uint32
 	for id := range job.ID(2000) {
-		row := s.jobs[id+1].row()
-		v, err := read.view(&row)
+		row := s.jobs[id+1].projectRow()
+		v, err := read.viewOfRow(&row)
 		if err != nil || v.Job.Array.Index != uint32(id) || len(v.Job.Spec.Array.Indices) != 2000 {
 			t.Fatalf("%+v, %v", v.Job, err)
 		}
@@ -138,7 +138,7 @@ func TestRunsOfIndices(t *testing.T) {
 			in = append(in, n)
 		}
 		in = in[:rapid.IntRange(1, len(in)).Draw(t, "length")]
-		got := (&tasks{Runs: runs(in)}).spec().Indices
+		got := (&arrayRow{Runs: indexRuns(in)}).arraySpec().Indices
 		if fmt.Sprint(got) != fmt.Sprint(in) {
 			t.Fatalf("%v came back as %v", in, got)
 		}
@@ -152,8 +152,8 @@ func TestEveryFieldOfASpecificationIsKept(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"name":"n","comment":"c","account":"a","qos":"q","image":"i","reservation":"r","licenses":"l","kill_on_bad_exit":true}`), &spec); err != nil {
 		t.Fatal(err)
 	}
-	bare, o := split(spec)
-	o.into(&bare)
+	bare, o := splitSpec(spec)
+	o.applyTo(&bare)
 	if d := cmp.Diff(spec, bare); d != "" {
 		t.Error(d)
 	}

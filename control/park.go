@@ -16,19 +16,19 @@ import (
 // stopped, that is journaled too, and only then the ledger has CPUs and devices for others.
 // They go on after the ledger has verified that all of it is free again.
 
-// parking reports whether a job was asked to make room by being suspended.
-func (a *last) parking() bool {
+// suspendRequested reports whether a job was asked to make room by being suspended.
+func (a *attempt) suspendRequested() bool {
 	return a.preempted != nil && a.preempted.Mode == account.PreemptSuspend
 }
 
-// park has the ledger count what a parked job holds.
-func (s *state) park(e *entry, on bool) error {
-	if err := s.led.Park(e.last.id, on); err != nil {
+// setPreemptSuspended has the ledger count what a parked job holds.
+func (s *state) setPreemptSuspended(e *jobRecord, on bool) error {
+	if err := s.ledger.Park(e.last.id, on); err != nil {
 		return err
 	}
-	e.last.parked = on
-	if e.more != nil && !on {
-		e.more.message = ""
+	e.last.preemptSuspended = on
+	if e.extra != nil && !on {
+		e.extra.message = ""
 	}
 	if on {
 		e.last.preempted = nil
@@ -37,57 +37,57 @@ func (s *state) park(e *entry, on bool) error {
 	return nil
 }
 
-// hold notes since when a job is suspended, or how long it was: its time limit waits.
-func (s *state) hold(e *entry, on bool, at int64) {
+// trackSuspension notes since when a job is suspended, or how long it was: its time limit waits.
+func (s *state) trackSuspension(e *jobRecord, on bool, at int64) {
 	a := e.last
 	switch {
-	case on && a.heldFrom == 0:
-		a.heldFrom = at
+	case on && a.suspendedAt == 0:
+		a.suspendedAt = at
 	case on:
-	case a.heldFrom > 0:
-		a.heldFor += time.Duration(max(at-a.heldFrom, 0))
-		a.heldFrom = 0
+	case a.suspendedAt > 0:
+		a.suspendedFor += time.Duration(max(at-a.suspendedAt, 0))
+		a.suspendedAt = 0
 		s.events = append(s.events, sched.Extended{Job: e.id, Until: untilOf(e, s.now)})
 	}
 }
 
-// told is the message for the engine's word about a job after it was told to suspend it.
+// suspendReported is the message for the engine's word about a job after it was told to suspend it.
 // Earlier words may be about another time that it was suspended, after which it went on.
-func (l *loop) told(id job.ID, asked *preempted, r engine.Report) message {
+func (l *loop) suspendReported(id job.ID, asked *preempted, r engine.Report) message {
 	return message{job: id, run: func(l *loop) {
-		if e, err := l.state.holder(r.Ref); err == nil && e.id == id && e.last.preempted == asked {
+		if e, err := l.state.jobByRef(r.Ref); err == nil && e.id == id && e.last.preempted == asked {
 			e.last.proof = max(r.Version, 1)
-			if now := e.report(); now.Version >= r.Version && now.Phase == engine.Running {
-				l.notePark(e, now)
+			if now := e.lastReport(); now.Version >= r.Version && now.Phase == engine.Running {
+				l.stagePreemptSuspended(e, now)
 				return
 			}
-			l.reported(l.pools.of(e.last.pool), r).run(l)
+			l.reportMessage(l.pools.byNameOrFirst(e.last.pool), r).run(l)
 		}
 	}}
 }
 
-// notePark stages that a job was suspended as asked for.
-func (l *loop) notePark(e *entry, r *engine.Report) {
-	if p := e.last.proof; r.Suspended && !r.Uncertain && e.last.parking() && e.flags&job.Stopping == 0 && p != 0 && r.Version >= p {
+// stagePreemptSuspended stages that a job was suspended as asked for.
+func (l *loop) stagePreemptSuspended(e *jobRecord, r *engine.Report) {
+	if p := e.last.proof; r.Suspended && !r.Uncertain && e.last.suspendRequested() && e.flags&job.Stopping == 0 && p != 0 && r.Version >= p {
 		to := job.Suspended
-		l.stage(kindSuspend, e.id, job.Actor{}, suspend{On: true, Parked: true, State: &to}, nil)
+		l.stageRecord(kindSuspend, e.id, job.Actor{}, suspend{On: true, Parked: true, State: &to}, nil)
 	}
 }
 
 // suspendLate asks again of a job that had not started when it was first asked.
-func (l *loop) suspendLate(e *entry) {
-	if e.last.parking() {
-		l.evict(e)
+func (l *loop) suspendLate(e *jobRecord) {
+	if e.last.suspendRequested() {
+		l.requestEviction(e)
 	}
 }
 
-// noteHeld has the engine do again what it was told, where its word differs: the call was
+// repeatSuspend has the engine do again what it was told, where its word differs: the call was
 // lost with the server that made it, or one that a server which was followed had made
 // before came late.
-func (l *loop) noteHeld(e *entry, r *engine.Report) {
+func (l *loop) repeatSuspend(e *jobRecord, r *engine.Report) {
 	ref, on := r.Ref, e.state == job.Suspended
 	differs := func() bool {
-		return e.state.Holds() && e.state == job.Suspended == on && !e.last.parking() && e.flags&(job.Configuring|job.Stopping) == 0
+		return e.state.Holds() && e.state == job.Suspended == on && !e.last.suspendRequested() && e.flags&(job.Configuring|job.Stopping) == 0
 	}
 	if r.Suspended != on && !r.Uncertain && differs() {
 		l.whileLeading(func() {
@@ -99,13 +99,13 @@ func (l *loop) noteHeld(e *entry, r *engine.Report) {
 }
 
 // canUnpark reports whether a job is parked and may go on.
-func (e *entry) canUnpark() bool {
-	return e != nil && e.state == job.Suspended && e.last.parked && e.flags&job.Stopping == 0
+func (e *jobRecord) canUnpark() bool {
+	return e != nil && e.state == job.Suspended && e.last.preemptSuspended && e.flags&job.Stopping == 0
 }
 
-// unpark stages that a parked job goes on. Of one that the ledger has no room for, which is
+// stagePreemptResume stages that a parked job goes on. Of one that the ledger has no room for, which is
 // a defect, nothing changes: it goes on when somebody resumes it.
-func (l *loop) unpark(d sched.Resume, p proposed) {
+func (l *loop) stagePreemptResume(d sched.Resume, p proposed) {
 	e := l.state.jobs[d.Job]
 	if p.refused != nil {
 		l.state.counts.refused++
@@ -115,27 +115,27 @@ func (l *loop) unpark(d sched.Resume, p proposed) {
 		return
 	}
 	to := job.Running
-	if e.last.asleep {
+	if e.last.userSuspended {
 		to = job.Suspended
 	}
-	l.stage(kindSuspend, e.id, job.Actor{}, suspend{Parked: true, State: &to}, func() {
-		if a, ok := l.state.led.Of(e.id); ok && e.state == job.Running {
+	l.stageRecord(kindSuspend, e.id, job.Actor{}, suspend{Parked: true, State: &to}, func() {
+		if a, ok := l.state.ledger.Of(e.id); ok && e.state == job.Running {
 			l.callsOf(a).Suspend(reconcile.Ref(a), false)
 		}
 	})
 }
 
-// suspends refuses rules by which jobs are suspended to make room where that makes none.
-func (c *Control) suspends(p *account.Policy) error {
-	if cannot := c.cannotPark(); len(cannot) > 0 {
-		return parksIn(p, cannot[0])
+// checkSuspendMode refuses rules by which jobs are suspended to make room where that makes none.
+func (c *Control) checkSuspendMode(p *account.Policy) error {
+	if cannot := c.poolsNotFreedBySuspend(); len(cannot) > 0 {
+		return refuseSuspendMode(p, cannot[0])
 	}
 	return nil
 }
 
-// parksIn refuses rules by which jobs are suspended to make room, for a pool in which that makes
+// refuseSuspendMode refuses rules by which jobs are suspended to make room, for a pool in which that makes
 // none. nil: there are no rules.
-func parksIn(p *account.Policy, pool string) error {
+func refuseSuspendMode(p *account.Policy, pool string) error {
 	if p == nil {
 		return nil
 	}
@@ -158,26 +158,26 @@ func parksIn(p *account.Policy, pool string) error {
 	return nil
 }
 
-// cannotPark names the pools in which suspending a job makes no room for others.
-func (c *Control) cannotPark() (names []string) {
-	for _, p := range c.pools.each() {
-		if !parks(p.Engine) {
+// poolsNotFreedBySuspend names the pools in which suspending a job makes no room for others.
+func (c *Control) poolsNotFreedBySuspend() (names []string) {
+	for _, p := range c.pools.allPools() {
+		if !suspendFreesRoom(p.Engine) {
 			names = append(names, p.Name)
 		}
 	}
 	return names
 }
 
-// parks reports whether suspending a job of an engine makes room for others.
-func parks(e engine.Engine) bool {
+// suspendFreesRoom reports whether suspending a job of an engine makes room for others.
+func suspendFreesRoom(e engine.Engine) bool {
 	_, can := e.(engine.Suspender)
 	k, ok := e.(engine.Keeping)
 	return can && (!ok || !k.KeepsSuspended())
 }
 
-// cannotSuspend names the pools whose engines cannot suspend jobs.
-func (c *Control) cannotSuspend() (names []string) {
-	for _, p := range c.pools.each() {
+// poolsWithoutSuspend names the pools whose engines cannot suspend jobs.
+func (c *Control) poolsWithoutSuspend() (names []string) {
+	for _, p := range c.pools.allPools() {
 		if _, ok := p.Engine.(engine.Suspender); !ok {
 			names = append(names, p.Name)
 		}
@@ -185,7 +185,7 @@ func (c *Control) cannotSuspend() (names []string) {
 	return names
 }
 
-func unsuspendable(pool string) error {
+func cannotSuspendError(pool string) error {
 	return fault.New(fault.Unsupported, "the engine of pool %s cannot suspend jobs", pool).
 		Advise("requeue the job, or send SIGSTOP to it")
 }

@@ -51,16 +51,16 @@ type policies struct {
 	dropped   []uint64 // revisions of which the projection is to forget the document
 }
 
-// current is the revision in force; nil: none.
-func (p *policies) current() *Policy {
+// currentPolicy is the revision in force; nil: none.
+func (p *policies) currentPolicy() *Policy {
 	if len(p.list) == 0 {
 		return nil
 	}
 	return &p.list[len(p.list)-1]
 }
 
-// find returns a copy of a revision; 0: the one in force. nil: there is none.
-func (p *policies) find(rev uint64) *Policy {
+// byRevision returns a copy of a revision; 0: the one in force. nil: there is none.
+func (p *policies) byRevision(rev uint64) *Policy {
 	i := len(p.list) - 1
 	if rev > 0 {
 		i = slices.IndexFunc(p.list, func(v Policy) bool { return v.Revision == rev })
@@ -72,26 +72,26 @@ func (p *policies) find(rev uint64) *Policy {
 	return &v
 }
 
-// last is the number of the revision in force; 0: none.
-func (p *policies) last() uint64 {
-	if cur := p.current(); cur != nil {
+// lastRevision is the number of the revision in force; 0: none.
+func (p *policies) lastRevision() uint64 {
+	if cur := p.currentPolicy(); cur != nil {
 		return cur.Revision
 	}
 	return 0
 }
 
-// bare is a revision without its document.
-func (p *Policy) bare() Policy {
+// withoutDocument is a revision without its document.
+func (p *Policy) withoutDocument() Policy {
 	out := *p
 	out.Text, out.Rules = "", nil
 	return out
 }
 
-// bares lists all revisions without their documents.
-func (p *policies) bares() []Policy {
+// withoutDocuments lists all revisions without their documents.
+func (p *policies) withoutDocuments() []Policy {
 	var out []Policy
 	for i := range p.list {
-		out = append(out, p.list[i].bare())
+		out = append(out, p.list[i].withoutDocument())
 	}
 	return out
 }
@@ -107,9 +107,9 @@ func (p *policies) add(v Policy) {
 	}
 }
 
-// docs adds the documents that the projection lacks; nil takes one away. written has
+// pendingDocs adds the documents that the projection lacks; nil takes one away. written has
 // to hear that they were written.
-func (p *policies) docs(into map[string][]byte) (written func()) {
+func (p *policies) pendingDocs(into map[string][]byte) (written func()) {
 	for i := range p.list {
 		if v := &p.list[i]; v.Revision > p.projected {
 			into[docPolicy+strconv.FormatUint(v.Revision, 10)] = mustJSON(v)
@@ -118,32 +118,32 @@ func (p *policies) docs(into map[string][]byte) (written func()) {
 	for _, rev := range p.dropped {
 		into[docPolicy+strconv.FormatUint(rev, 10)] = nil
 	}
-	rev, gone := p.last(), len(p.dropped)
-	return func() { p.written(rev, gone) }
+	rev, gone := p.lastRevision(), len(p.dropped)
+	return func() { p.markDocsWritten(rev, gone) }
 }
 
-// written notes that the projection has everything up to a revision, and that so many
+// markDocsWritten notes that the projection has everything up to a revision, and that so many
 // documents were taken away.
-func (p *policies) written(rev uint64, gone int) {
+func (p *policies) markDocsWritten(rev uint64, gone int) {
 	p.projected = rev
 	p.dropped = slices.Delete(p.dropped, 0, gone)
 	for i := range len(p.list) - 1 {
 		if p.list[i].Revision <= p.projected {
-			p.list[i] = p.list[i].bare()
+			p.list[i] = p.list[i].withoutDocument()
 		}
 	}
 }
 
 func (s *state) applyPolicy(r *store.Record, staged any) error {
-	v, err := value[Policy](r, staged)
+	v, err := payloadOf[Policy](r, staged)
 	if err != nil {
 		return err
 	}
-	last := s.policies.last()
+	last := s.policies.lastRevision()
 	if v.Rules == nil || v.Revision <= last {
 		return fmt.Errorf("revision %d of the policy after revision %d", v.Revision, last)
 	}
-	v.At, v.By = r.At, actor(r.By)
+	v.At, v.By = r.At, actorOf(r.By)
 	s.policies.add(v)
 	s.events = append(s.events, sched.PolicySet{Policy: v.Rules})
 	return nil
@@ -152,13 +152,13 @@ func (s *state) applyPolicy(r *store.Record, staged any) error {
 // restorePolicies reads the document of the revision in force.
 func (s *state) restorePolicies(ctx context.Context, st store.Store, list []Policy) error {
 	s.policies.list = list
-	cur := s.policies.current()
+	cur := s.policies.currentPolicy()
 	if cur == nil {
 		return nil
 	}
 	v, err := policyDoc(ctx, st, cur.Revision)
 	if err != nil {
-		return damaged(err)
+		return damagedError(err)
 	}
 	*cur, s.policies.projected = v, cur.Revision
 	return nil
@@ -189,24 +189,24 @@ func (c *Control) SetPolicy(ctx context.Context, by job.Actor, ch PolicyChange) 
 	if ch.Rules == nil {
 		return Policy{}, fault.New(fault.Invalid, "a policy needs rules")
 	}
-	if err := c.suspends(ch.Rules); err != nil {
+	if err := c.checkSuspendMode(ch.Rules); err != nil {
 		return Policy{}, err
 	}
 	v := Policy{File: ch.File, Note: ch.Note, Back: ch.Back, Hash: store.Hash([]byte(ch.Text)), Text: ch.Text, Rules: ch.Rules}
-	err := c.ask(ctx, message{bulk: true}, func(l *loop, answer func(error)) { // alone in its batch
-		at, cur := l.state.policies.last(), l.state.policies.current()
+	err := c.askLoop(ctx, message{bulk: true}, func(l *loop, answer func(error)) { // alone in its batch
+		at, cur := l.state.policies.lastRevision(), l.state.policies.currentPolicy()
 		switch {
 		case ch.Base != nil && *ch.Base != at:
-			l.settled(answer, fault.New(fault.Conflict, "the policy is at revision %d, not at %d: it was changed meanwhile", at, *ch.Base).
+			l.refuseWhenLeading(answer, fault.New(fault.Conflict, "the policy is at revision %d, not at %d: it was changed meanwhile", at, *ch.Base).
 				Advise("cox policy show prints it: make your change in that, and apply it again"))
 			return
 		case cur != nil && cur.Hash == v.Hash:
 			v = *cur
-			l.confirmed(answer)
+			l.answerWhenLeading(answer)
 			return
 		}
 		v.Revision = at + 1
-		l.stageFor(&request{answer: answer}, kindPolicy, 0, by, v, func() { v = *l.state.policies.current() })
+		l.stageFor(&request{answer: answer}, kindPolicy, 0, by, v, func() { v = *l.state.policies.currentPolicy() })
 	})
 	if err != nil {
 		return Policy{}, err
@@ -218,7 +218,7 @@ func (c *Control) SetPolicy(ctx context.Context, by job.Actor, ch PolicyChange) 
 // revision 0 where none was ever set.
 func (c *Control) Policy(ctx context.Context, rev uint64) (Policy, error) {
 	c.state.mu.RLock()
-	found := c.state.policies.find(rev)
+	found := c.state.policies.byRevision(rev)
 	c.state.mu.RUnlock()
 	switch {
 	case found == nil && rev == 0:
@@ -236,5 +236,5 @@ func (c *Control) Policy(ctx context.Context, rev uint64) (Policy, error) {
 func (c *Control) Policies(context.Context) ([]Policy, error) {
 	c.state.mu.RLock()
 	defer c.state.mu.RUnlock()
-	return c.state.policies.bares(), nil
+	return c.state.policies.withoutDocuments(), nil
 }

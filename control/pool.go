@@ -42,13 +42,13 @@ type pool struct {
 	Pool
 	calls *dispatch.Dispatcher
 
-	said    said
-	asking  atomic.Bool // the engine is being asked for all that it has
-	pulsing atomic.Bool // … for a sign of life
-	known   bool        // it has said which nodes it has; guarded by state.mu
-	leaving bool        // it is being taken away; for the loop alone
-	own     bool        // the engine was opened by the control plane, which closes it
-	real    real        // its nodes, where it is one node to the core; guarded by state.mu
+	status           engineStatus
+	asking           atomic.Bool // the engine is being asked for all that it has
+	heartbeatPending atomic.Bool // … for a sign of life
+	known            bool        // it has said which nodes it has; guarded by state.mu
+	leaving          bool        // it is being taken away; for the loop alone
+	own              bool        // the engine was opened by the control plane, which closes it
+	real             realNodes   // its nodes, where it is one node to the core; guarded by state.mu
 
 	unwatch  context.CancelFunc // ends the watch
 	watching sync.WaitGroup
@@ -69,11 +69,11 @@ type pools struct {
 func newPools(cfg, added []Pool, live []ledger.Allocation, log *slog.Logger, leads func(context.Context) error) (*pools, error) {
 	ps := &pools{named: map[string]*pool{}}
 	ps.make = func(p Pool) *pool {
-		p.Delegated = p.delegates()
+		p.Delegated = p.engineDelegates()
 		return &pool{Pool: p, calls: dispatch.New(dispatch.Config{Engine: p.Engine, Log: log.With("pool", p.Name), Leads: leads})}
 	}
 	for i, p := range slices.Concat(cfg, added) {
-		if ps.find(p.Name) != nil {
+		if ps.byName(p.Name) != nil {
 			ps.close()
 			return nil, fault.New(fault.Invalid, "two pools are named %s", p.Name)
 		}
@@ -82,48 +82,48 @@ func newPools(cfg, added []Pool, live []ledger.Allocation, log *slog.Logger, lea
 		ps.add(w)
 	}
 	for _, a := range live {
-		if ps.find(a.Pool) == nil {
+		if ps.byName(a.Pool) == nil {
 			log.Error("work is held in a pool that is not configured any more; it stays held", "pool", a.Pool, "job", a.Job)
-			ps.add(ps.make(Pool{Pool: fleet.Pool{Name: a.Pool}, Engine: absent{a.Pool}}))
+			ps.add(ps.make(Pool{Pool: fleet.Pool{Name: a.Pool}, Engine: missingEngine{a.Pool}}))
 		}
-		if p := ps.find(a.Pool); p.away() && delegated(a.Claims) { // nobody else says it
+		if p := ps.byName(a.Pool); p.isUnreachable() && isDelegated(a.Claims) { // nobody else says it
 			p.Delegated = true
 		}
 	}
 	return ps, nil
 }
 
-// delegates reports whether the engine's own scheduler chooses the nodes: as the engine says,
+// engineDelegates reports whether the engine's own scheduler chooses the nodes: as the engine says,
 // or as it is known of one that is not there.
-func (p *Pool) delegates() bool {
+func (p *Pool) engineDelegates() bool {
 	if d, ok := p.Engine.(engine.Delegator); ok {
 		return d.Delegates()
 	}
 	return p.Delegated
 }
 
-// unreached is why a job waits for a pool whose engine is not there: what it lacks of nodes of
+// whyUnreachable is why a job waits for a pool whose engine is not there: what it lacks of nodes of
 // which nobody knows says nothing.
-func (c *Control) unreached(e *entry, code reason.Code) (reason.Reason, bool) {
-	p := c.pools.find(e.form.spec.Pool)
+func (c *Control) whyUnreachable(e *jobRecord, code reason.Code) (reason.Reason, bool) {
+	p := c.pools.byName(e.shared.spec.Pool)
 	switch code {
 	case reason.NodeCount, reason.TooLarge, reason.NodeDown, reason.NodeList, reason.Constraint, reason.Resources:
 	default:
 		return reason.Reason{}, false
 	}
-	if p == nil || !p.away() {
+	if p == nil || !p.isUnreachable() {
 		return reason.Reason{}, false
 	}
-	if b, ok := p.Engine.(broken); ok {
-		return reason.Reason{Code: reason.EngineDown, Want: b.fail().Error()}, true
+	if b, ok := p.Engine.(unopenedEngine); ok {
+		return reason.Reason{Code: reason.EngineDown, Want: b.openError().Error()}, true
 	}
-	return reason.Reason{Code: reason.EngineDown, Want: absent{p.Name}.err().Error()}, true
+	return reason.Reason{Code: reason.EngineDown, Want: missingEngine{p.Name}.notConfigured().Error()}, true
 }
 
-// away reports whether there is no engine that could say anything.
-func (p *Pool) away() bool {
-	_, unopened := p.Engine.(broken)
-	_, gone := p.Engine.(absent)
+// isUnreachable reports whether there is no engine that could say anything.
+func (p *Pool) isUnreachable() bool {
+	_, unopened := p.Engine.(unopenedEngine)
+	_, gone := p.Engine.(missingEngine)
 	return unopened || gone
 }
 
@@ -141,8 +141,8 @@ func (ps *pools) add(p *pool) {
 	ps.all, ps.named[p.Name] = all, p
 }
 
-// drop takes a pool out and returns it.
-func (ps *pools) drop(name string) *pool {
+// removePool takes a pool out and returns it.
+func (ps *pools) removePool(name string) *pool {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	p := ps.named[name]
@@ -151,29 +151,29 @@ func (ps *pools) drop(name string) *pool {
 	return p
 }
 
-// each lists the pools.
-func (ps *pools) each() []*pool {
+// allPools lists the pools.
+func (ps *pools) allPools() []*pool {
 	ps.mu.RLock()
 	defer ps.mu.RUnlock()
 	return ps.all
 }
 
-// find returns the pool of a name, or nil.
-func (ps *pools) find(name string) *pool {
+// byName returns the pool of a name, or nil.
+func (ps *pools) byName(name string) *pool {
 	ps.mu.RLock()
 	defer ps.mu.RUnlock()
 	return ps.named[name]
 }
 
-// unwatched waits until no pool is watched any more.
-func (ps *pools) unwatched() {
-	for _, p := range ps.each() {
+// waitUnwatched waits until no pool is watched any more.
+func (ps *pools) waitUnwatched() {
+	for _, p := range ps.allPools() {
 		p.watching.Wait()
 	}
 }
 
 func (ps *pools) close() {
-	for _, p := range ps.each() {
+	for _, p := range ps.allPools() {
 		_ = p.close()
 	}
 }
@@ -186,37 +186,41 @@ func (p *pool) close() error {
 	return nil
 }
 
-// of returns the pool of a name. The ledger holds nothing in others than these.
-func (ps *pools) of(name string) *pool {
-	if p := ps.find(name); p != nil {
+// byNameOrFirst returns the pool of a name. The ledger holds nothing in others than these.
+func (ps *pools) byNameOrFirst(name string) *pool {
+	if p := ps.byName(name); p != nil {
 		return p
 	}
-	return ps.each()[0]
+	return ps.allPools()[0]
 }
 
-// pooled is the name of the pool that has all nodes of some claims.
-func (c *Control) pooled(claims []fleet.Claim) string {
+// poolOfClaims is the name of the pool that has all nodes of some claims.
+func (c *Control) poolOfClaims(claims []fleet.Claim) string {
 	if len(claims) > 0 {
-		if k, ok := c.nodes.Find(claims[0].Key()); ok && c.pools.find(k.Pool) != nil {
+		if k, ok := c.nodes.Find(claims[0].Key()); ok && c.pools.byName(k.Pool) != nil {
 			return k.Pool
 		}
 	}
-	return c.pools.each()[0].Name
+	return c.pools.allPools()[0].Name
 }
 
 // callsOf is who calls the engine that an allocation's attempt runs on.
-func (l *loop) callsOf(a ledger.Allocation) *dispatch.Dispatcher { return l.pools.of(a.Pool).calls }
-
-// callsFor is callsOf for the present attempt of a job, and what was added to it.
-func (l *loop) callsFor(e *entry) *dispatch.Dispatcher { return l.pools.of(e.last.pool).calls }
-
-// elastic reports whether the engine of a job's pool can change its gang while it runs.
-func (s *state) elastic(e *entry) bool {
-	return e.form.spec.Elastic() && e.last != nil && s.changing[e.last.pool]
+func (l *loop) callsOf(a ledger.Allocation) *dispatch.Dispatcher {
+	return l.pools.byNameOrFirst(a.Pool).calls
 }
 
-// changing are the pools whose engines can change gangs that run.
-func changing(cfg []Pool) map[string]bool {
+// callsFor is callsOf for the present attempt of a job, and what was added to it.
+func (l *loop) callsFor(e *jobRecord) *dispatch.Dispatcher {
+	return l.pools.byNameOrFirst(e.last.pool).calls
+}
+
+// isElastic reports whether the engine of a job's pool can change its gang while it runs.
+func (s *state) isElastic(e *jobRecord) bool {
+	return e.shared.spec.Elastic() && e.last != nil && s.elasticPools[e.last.pool]
+}
+
+// elasticPoolNames are the pools whose engines can change gangs that run.
+func elasticPoolNames(cfg []Pool) map[string]bool {
 	out := map[string]bool{}
 	for _, p := range cfg {
 		out[p.Name] = p.Elastic
@@ -227,9 +231,9 @@ func changing(cfg []Pool) map[string]bool {
 // openWait is how long the opening waits for a pool, once another one has answered.
 const openWait = 10 * time.Second
 
-// inventory asks all engines for their nodes, and what they are. One that does not answer
+// askNodes asks all engines for their nodes, and what they are. One that does not answer
 // has none, until it does; that none answers is an error.
-func (ps *pools) inventory(ctx context.Context, cfg *Config) (map[*pool][]fleet.Node, error) {
+func (ps *pools) askNodes(ctx context.Context, cfg *Config) (map[*pool][]fleet.Node, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type answer struct {
@@ -237,14 +241,14 @@ func (ps *pools) inventory(ctx context.Context, cfg *Config) (map[*pool][]fleet.
 		nodes []fleet.Node
 		err   error
 	}
-	all := ps.each()
+	all := ps.allPools()
 	answers := make(chan answer, len(all))
 	for _, p := range all {
 		go func() {
-			p.said.ask(cfg.Clock.Now())
+			p.status.noteAsked(cfg.Clock.Now())
 			nodes, err := p.Engine.Nodes(ctx)
 			info, err2 := p.Engine.Info(ctx)
-			p.said.hear(cfg.Clock.Now(), info, errors.Join(err, err2))
+			p.status.noteAnswer(cfg.Clock.Now(), info, errors.Join(err, err2))
 			answers <- answer{p, nodes, err}
 		}()
 	}
@@ -278,10 +282,10 @@ func (ps *pools) inventory(ctx context.Context, cfg *Config) (map[*pool][]fleet.
 	return out, nil
 }
 
-// delegating are the pools whose engines hand work to a scheduler of their own.
-func (ps *pools) delegating() map[string]bool {
+// delegatedNames are the pools whose engines hand work to a scheduler of their own.
+func (ps *pools) delegatedNames() map[string]bool {
 	out := map[string]bool{}
-	for _, p := range ps.each() {
+	for _, p := range ps.allPools() {
 		if p.Delegated {
 			out[p.Name] = true
 		}
@@ -291,20 +295,20 @@ func (ps *pools) delegating() map[string]bool {
 
 // forJob is the pool that a job names.
 func (ps *pools) forJob(spec *job.Spec) (*pool, error) {
-	p := ps.find(spec.Pool)
+	p := ps.byName(spec.Pool)
 	if p != nil && p.leaving {
 		p = nil
 	}
-	return ps.able(p, spec)
+	return ps.checkAble(p, spec)
 }
 
-// able returns the pool that a job names if that can run such work at all; nil: there is none.
-func (ps *pools) able(p *pool, spec *job.Spec) (*pool, error) {
+// checkAble returns the pool that a job names if that can run such work at all; nil: there is none.
+func (ps *pools) checkAble(p *pool, spec *job.Spec) (*pool, error) {
 	if p == nil {
-		return nil, fault.New(fault.NotFound, "there is no pool %s", spec.Pool).Advise("name one of %s", strings.Join(ps.names(), ", "))
+		return nil, fault.New(fault.NotFound, "there is no pool %s", spec.Pool).Advise("name one of %s", strings.Join(ps.configuredNames(), ", "))
 	}
-	if gone, ok := p.Engine.(absent); ok {
-		return nil, gone.err()
+	if gone, ok := p.Engine.(missingEngine); ok {
+		return nil, gone.notConfigured()
 	}
 	if spec.Elastic() && !p.Elastic {
 		return nil, fault.New(fault.Unsupported, "the engine of pool %s cannot change a gang that runs", p.Name).
@@ -313,20 +317,20 @@ func (ps *pools) able(p *pool, spec *job.Spec) (*pool, error) {
 	return p, nil
 }
 
-// left reports whether a pool that a job names is not there, or is being taken away.
-func (ps *pools) left(name string) bool {
+// isGone reports whether a pool that a job names is not there, or is being taken away.
+func (ps *pools) isGone(name string) bool {
 	if name == "" {
 		return false
 	}
-	p := ps.find(name)
-	return p == nil || p.leaving || p.ended()
+	p := ps.byName(name)
+	return p == nil || p.leaving || p.isUnconfigured()
 }
 
-// names lists the pools that are configured.
-func (ps *pools) names() []string {
+// configuredNames lists the pools that are configured.
+func (ps *pools) configuredNames() []string {
 	var out []string
-	for _, p := range ps.each() {
-		if _, gone := p.Engine.(absent); !gone {
+	for _, p := range ps.allPools() {
+		if _, gone := p.Engine.(missingEngine); !gone {
 			out = append(out, p.Name)
 		}
 	}
@@ -342,7 +346,7 @@ func (l *loop) setNodes(p *pool, nodes []fleet.Node) {
 	seen := make(map[string]bool, len(nodes))
 	for _, n := range nodes {
 		n.Pool = p.Name
-		host, o := others.twin(&n)
+		host, o := others.otherPoolNode(&n)
 		switch {
 		case o == nil:
 		case o.Name == n.Name:
@@ -350,7 +354,7 @@ func (l *loop) setNodes(p *pool, nodes []fleet.Node) {
 			continue
 		default:
 			l.cfg.Log.Error("two pools have the same machine; the second one's node is not used", "node", n.Name, "pool", p.Name, "machine", host, "first", o.Name, "of", o.Pool)
-			if used, devices := s.led.Used(n.Key()); used.IsZero() && len(devices) == 0 {
+			if used, devices := s.ledger.Used(n.Key()); used.IsZero() && len(devices) == 0 {
 				continue
 			}
 			n.State, n.Why = fleet.Draining, whoseMachine(host, o)
@@ -365,24 +369,24 @@ func (l *loop) setNodes(p *pool, nodes []fleet.Node) {
 		if k.Pool == p.Name && !seen[k.Name] {
 			l.nodes.Delete(k)
 			l.fleet++
-			s.led.RemoveNode(k)
+			s.ledger.RemoveNode(k)
 			s.events = append(s.events, sched.NodeRemoved{Pool: k.Pool, Name: k.Name})
 		}
 	}
 }
 
-// compare asks each engine, or those of the pools that are named, for everything it has, apart
+// compareEngines asks each engine, or those of the pools that are named, for everything it has, apart
 // from the loop, and looks into what disagrees with the ledger as it was before.
-func (l *loop) compare(of ...*pool) {
-	l.renew()
+func (l *loop) compareEngines(of ...*pool) {
+	l.extendHandedOver()
 	taken := map[*pool][]ledger.Allocation{}
-	for _, a := range l.state.led.Live() {
-		p := l.pools.of(a.Pool)
+	for _, a := range l.state.ledger.Live() {
+		p := l.pools.byNameOrFirst(a.Pool)
 		if a.Adds == 0 && l.state.jobs[a.Job].flags&job.Configuring == 0 || !p.calls.Busy(reconcile.Ref(a)) {
 			taken[p] = append(taken[p], a) // others are still on their way to the engine
 		}
 	}
-	for _, p := range l.pools.each() {
+	for _, p := range l.pools.allPools() {
 		if len(of) > 0 && !slices.Contains(of, p) {
 			continue
 		}
@@ -398,24 +402,24 @@ func (l *loop) compare(of ...*pool) {
 
 // askAll is compare for one pool.
 func (l *loop) askAll(p *pool, taken []ledger.Allocation) {
-	p.said.ask(l.cfg.Clock.Now())
+	p.status.noteAsked(l.cfg.Clock.Now())
 	info, failed := p.Engine.Info(l.ctx)
 	if failed != nil {
-		p.said.fail(failed) // what comes next may hang for longer
+		p.status.noteFailure(failed) // what comes next may hang for longer
 	}
 	nodes, err := p.Engine.Nodes(l.ctx)
 	if err == nil {
-		_ = l.post(l.ctx, message{run: func(l *loop) {
+		_ = l.postMessage(l.ctx, message{run: func(l *loop) {
 			l.state.mu.Lock()
 			defer l.state.mu.Unlock()
-			if l.pools.find(p.Name) == p { // else it was removed while it was asked
-				l.setNodes(p, l.folded(p, nodes))
+			if l.pools.byName(p.Name) == p { // else it was removed while it was asked
+				l.setNodes(p, l.aggregateNodes(p, nodes))
 			}
 		}})
 	}
 	failed = errors.Join(failed, err)
 	reports, err := p.Engine.List(l.ctx)
-	p.said.hear(l.cfg.Clock.Now(), info, errors.Join(failed, err))
+	p.status.noteAnswer(l.cfg.Clock.Now(), info, errors.Join(failed, err))
 	if err != nil {
 		l.cfg.Log.Warn("the engine's list cannot be had", "pool", p.Name, "error", err)
 		return
@@ -425,7 +429,7 @@ func (l *loop) askAll(p *pool, taken []ledger.Allocation) {
 			continue
 		}
 		if _, err := p.Engine.Inspect(l.ctx, f.Ref); fault.KindOf(err) == fault.NotFound {
-			_ = l.post(l.ctx, l.missing(f.Alloc)) // a closed loop hears nothing more
+			_ = l.postMessage(l.ctx, l.missingMessage(f.Alloc)) // a closed loop hears nothing more
 		}
 	}
 }

@@ -39,7 +39,7 @@ func (c *Control) CheckPool(ctx context.Context, spec PoolSpec) (*PoolCheck, err
 	if err := checkPoolName(spec.Name); err != nil {
 		return nil, err
 	}
-	if c.taken(spec.Name) {
+	if c.isNameTaken(spec.Name) {
 		return nil, nameTaken(spec.Name)
 	}
 	spec.Trial = true
@@ -56,9 +56,9 @@ func (c *Control) CheckPool(ctx context.Context, spec PoolSpec) (*PoolCheck, err
 
 // RecheckPool looks at a pool that is there.
 func (c *Control) RecheckPool(ctx context.Context, name string) (*PoolCheck, error) {
-	p := c.pools.find(name)
+	p := c.pools.byName(name)
 	if p == nil {
-		return nil, c.pools.unknown(name)
+		return nil, c.pools.noSuchPool(name)
 	}
 	return c.lookAt(ctx, name, p.Engine), nil
 }
@@ -98,7 +98,7 @@ func (c *Control) lookAt(ctx context.Context, name string, e engine.Engine) *Poo
 		}
 		out.Findings = append(out.Findings, f)
 	}
-	out.Findings = append(out.Findings, c.twice(name, out.Nodes)...)
+	out.Findings = append(out.Findings, c.sharedMachines(name, out.Nodes)...)
 	looked := false
 	if k, ok := e.(engine.Checker); ok {
 		more, err := k.Check(ctx)
@@ -131,7 +131,7 @@ func (c *Control) othersNodes(pool string, nodes []fleet.Node) (names []string, 
 	defer c.state.mu.RUnlock()
 	m := c.machinesBut(pool, nodes)
 	for i := range nodes {
-		if _, o := m.twin(&nodes[i]); o != nil && o.Name == nodes[i].Name {
+		if _, o := m.otherPoolNode(&nodes[i]); o != nil && o.Name == nodes[i].Name {
 			names, of = append(names, o.Name), o.Pool
 		}
 	}
@@ -139,7 +139,7 @@ func (c *Control) othersNodes(pool string, nodes []fleet.Node) (names []string, 
 	return names, of
 }
 
-// unknown is the error for a pool that is not there.
-func (ps *pools) unknown(name string) error {
-	return fault.New(fault.NotFound, "there is no pool %.70s", name).Advise("there are %s", strings.Join(ps.names(), ", "))
+// noSuchPool is the error for a pool that is not there.
+func (ps *pools) noSuchPool(name string) error {
+	return fault.New(fault.NotFound, "there is no pool %.70s", name).Advise("there are %s", strings.Join(ps.configuredNames(), ", "))
 }

@@ -41,30 +41,34 @@ type poolGone struct {
 	Name string `json:"name"`
 }
 
-// broken is the engine of a pool that could not be opened: whatever it is asked, the
+// unopenedEngine is the engine of a pool that could not be opened: whatever it is asked, the
 // answer is not known.
-type broken struct {
-	absent
+type unopenedEngine struct {
+	missingEngine
 	why error
 }
 
-func (b broken) fail() error { return fault.New(fault.Unavailable, "pool %s: %w", b.pool, b.why) }
+func (b unopenedEngine) openError() error {
+	return fault.New(fault.Unavailable, "pool %s: %w", b.pool, b.why)
+}
 
-func (b broken) Info(context.Context) (engine.Info, error)     { return engine.Info{}, b.fail() }
-func (b broken) Nodes(context.Context) ([]fleet.Node, error)   { return nil, b.fail() }
-func (b broken) Launch(context.Context, *engine.Launch) error  { return b.fail() }
-func (b broken) List(context.Context) ([]engine.Report, error) { return nil, b.fail() }
+func (b unopenedEngine) Info(context.Context) (engine.Info, error) {
+	return engine.Info{}, b.openError()
+}
+func (b unopenedEngine) Nodes(context.Context) ([]fleet.Node, error)   { return nil, b.openError() }
+func (b unopenedEngine) Launch(context.Context, *engine.Launch) error  { return b.openError() }
+func (b unopenedEngine) List(context.Context) ([]engine.Report, error) { return nil, b.openError() }
 
-// kept opens the pools that the journal has. One that cannot be opened is there all the
+// openKept opens the pools that the journal has. One that cannot be opened is there all the
 // same: what it holds stays held, and who asks is told why.
-func (cfg *Config) kept(ctx context.Context, specs map[string]PoolSpec) []Pool {
+func (cfg *Config) openKept(ctx context.Context, specs map[string]PoolSpec) []Pool {
 	var out []Pool
 	for _, name := range slices.Sorted(maps.Keys(specs)) {
 		p, err := cfg.openPool(ctx, specs[name])
 		if err != nil {
 			cfg.Log.Error("a pool cannot be opened", "pool", name, "error", err)
 			p = Pool{
-				Pool: fleet.Pool{Name: name, Engine: specs[name].Engine}, Engine: broken{absent{name}, err},
+				Pool: fleet.Pool{Name: name, Engine: specs[name].Engine}, Engine: unopenedEngine{missingEngine{name}, err},
 				Elastic: specs[name].Elastic, Delegated: specs[name].Delegated,
 			}
 		}
@@ -78,7 +82,7 @@ func (cfg *Config) openPool(ctx context.Context, spec PoolSpec) (Pool, error) {
 		return Pool{}, fault.New(fault.Unsupported, "this server has the pools that it was started with and no others").
 			Advise("start a server whose cox knows other kinds of engine")
 	}
-	if d := cfg.declared(spec.Name); d != nil && !spec.Trial {
+	if d := cfg.declaredPool(spec.Name); d != nil && !spec.Trial {
 		spec.Settings = d.Settings
 	}
 	p, err := cfg.OpenPool(ctx, spec)
@@ -94,22 +98,22 @@ func (c *Control) AddPool(ctx context.Context, by job.Actor, spec PoolSpec) erro
 	if err := checkPoolName(spec.Name); err != nil {
 		return err
 	}
-	if c.taken(spec.Name) {
+	if c.isNameTaken(spec.Name) {
 		return nameTaken(spec.Name)
 	}
 	opened, err := c.cfg.openPool(ctx, spec)
 	if err != nil {
 		return err
 	}
-	if err := c.fits(opened.Engine, spec.Name); err != nil {
+	if err := c.checkPoolRules(opened.Engine, spec.Name); err != nil {
 		_ = opened.Engine.Close()
 		return err
 	}
 	spec.At, spec.By = c.cfg.Clock.Now(), by
-	spec.Delegated, spec.Elastic = opened.delegates(), opened.Elastic
-	err = c.ask(ctx, message{}, func(l *loop, answer func(error)) {
+	spec.Delegated, spec.Elastic = opened.engineDelegates(), opened.Elastic
+	err = c.askLoop(ctx, message{}, func(l *loop, answer func(error)) {
 		if _, known := l.state.pools[spec.Name]; known {
-			l.settled(answer, nameTaken(spec.Name))
+			l.refuseWhenLeading(answer, nameTaken(spec.Name))
 			return
 		}
 		l.stageFor(&request{answer: answer}, kindPool, 0, by, spec, func() { l.takeIn(opened) })
@@ -120,15 +124,15 @@ func (c *Control) AddPool(ctx context.Context, by job.Actor, spec PoolSpec) erro
 	return err
 }
 
-// fits refuses a pool in which the rules of the site cannot be kept.
-func (c *Control) fits(e engine.Engine, name string) error {
-	if parks(e) {
+// checkPoolRules refuses a pool in which the rules of the site cannot be kept.
+func (c *Control) checkPoolRules(e engine.Engine, name string) error {
+	if suspendFreesRoom(e) {
 		return nil
 	}
 	c.state.mu.RLock()
 	defer c.state.mu.RUnlock()
-	if p := c.state.policies.current(); p != nil {
-		return parksIn(p.Rules, name)
+	if p := c.state.policies.currentPolicy(); p != nil {
+		return refuseSuspendMode(p.Rules, name)
 	}
 	return nil
 }
@@ -136,22 +140,22 @@ func (c *Control) fits(e engine.Engine, name string) error {
 // takeIn has an opened pool take the place of one of its name that was there: what an earlier
 // server knew, or could not open.
 func (l *loop) takeIn(opened Pool) {
-	old := l.pools.find(opened.Name)
+	old := l.pools.byName(opened.Name)
 	if old != nil {
-		l.leave(old, false)
+		l.retirePool(old, false)
 	}
 	p := l.pools.make(opened)
 	p.own = true
 	l.pools.add(p)
 	l.state.mu.Lock()
-	l.state.changing[opened.Name] = opened.Elastic
-	l.state.delegating = l.pools.delegating()
+	l.state.elasticPools[opened.Name] = opened.Elastic
+	l.state.delegatedPools = l.pools.delegatedNames()
 	l.state.mu.Unlock()
-	l.watch(p)
+	l.watchPool(p)
 	if old != nil { // which has not heard what was asked meanwhile
-		l.resume(opened.Name)
+		l.resumeAttempts(opened.Name)
 	}
-	l.compare()
+	l.compareEngines()
 }
 
 // Pauses between two attempts to open a pool that could not be opened.
@@ -160,9 +164,9 @@ const (
 	lastReopen  = 5 * time.Minute
 )
 
-// reopen opens a pool that could not be opened when the server began, as soon as that can be
+// reopenPool opens a pool that could not be opened when the server began, as soon as that can be
 // done. It ends with the loop, and when the pool is taken away.
-func (c *Control) reopen(ctx context.Context, p *pool, spec PoolSpec) {
+func (c *Control) reopenPool(ctx context.Context, p *pool, spec PoolSpec) {
 	for pause := firstReopen; ; pause = min(2*pause, lastReopen) {
 		due, stop := c.cfg.Clock.After(pause)
 		select {
@@ -171,7 +175,7 @@ func (c *Control) reopen(ctx context.Context, p *pool, spec PoolSpec) {
 			stop()
 			return
 		}
-		if c.pools.find(p.Name) != p {
+		if c.pools.byName(p.Name) != p {
 			return
 		}
 		opened, err := c.cfg.openPool(ctx, spec)
@@ -180,12 +184,12 @@ func (c *Control) reopen(ctx context.Context, p *pool, spec PoolSpec) {
 			continue
 		}
 		var there atomic.Bool
-		err = c.ask(ctx, message{}, func(l *loop, answer func(error)) {
-			if l.pools.find(p.Name) == p && !p.leaving {
+		err = c.askLoop(ctx, message{}, func(l *loop, answer func(error)) {
+			if l.pools.byName(p.Name) == p && !p.leaving {
 				there.Store(true)
 				l.takeIn(opened)
 			}
-			l.settled(answer, nil)
+			l.refuseWhenLeading(answer, nil)
 		})
 		if !there.Load() {
 			_ = opened.Engine.Close()
@@ -196,11 +200,11 @@ func (c *Control) reopen(ctx context.Context, p *pool, spec PoolSpec) {
 	}
 }
 
-// taken reports whether a pool of that name is there, and not only for what the ledger
+// isNameTaken reports whether a pool of that name is there, and not only for what the ledger
 // holds in it.
-func (c *Control) taken(name string) bool {
-	p := c.pools.find(name)
-	return p != nil && !p.ended()
+func (c *Control) isNameTaken(name string) bool {
+	p := c.pools.byName(name)
+	return p != nil && !p.isUnconfigured()
 }
 
 func nameTaken(name string) error {
@@ -209,37 +213,37 @@ func nameTaken(name string) error {
 
 // RemovePool takes away a pool in which nothing is held and for which nobody waits.
 func (c *Control) RemovePool(ctx context.Context, by job.Actor, name string) error {
-	return c.ask(ctx, message{}, func(l *loop, answer func(error)) {
+	return c.askLoop(ctx, message{}, func(l *loop, answer func(error)) {
 		if _, known := l.state.pools[name]; !known {
 			err := fault.New(fault.NotFound, "there is no pool %s that was added", name).Advise("cox pool list shows which there are")
-			if l.pools.find(name) != nil {
+			if l.pools.byName(name) != nil {
 				err = fault.New(fault.Invalid, "pool %s is of the server itself", name).Advise("it goes with the server's configuration")
 			}
-			l.settled(answer, err)
+			l.refuseWhenLeading(answer, err)
 			return
 		}
 		err := l.inUse(name)
-		if l.cfg.declared(name) != nil {
+		if l.cfg.declaredPool(name) != nil {
 			err = fault.New(fault.Invalid, "pool %s is of the server's configuration", name).Advise("take it out of pools there and start the server again; then cox pool remove %s", name)
 		}
 		if err != nil {
-			l.settled(answer, err)
+			l.refuseWhenLeading(answer, err)
 			return
 		}
-		p := l.pools.find(name)
+		p := l.pools.byName(name)
 		p.leaving = true
 		done := func(err error) {
 			p.leaving = err == nil
 			answer(err)
 		}
 		l.stageFor(&request{answer: done}, kindPoolGone, 0, by, poolGone{name}, func() {
-			l.pools.drop(name)
+			l.pools.removePool(name)
 			l.state.mu.Lock()
-			delete(l.state.changing, name)
-			l.state.delegating = l.pools.delegating()
+			delete(l.state.elasticPools, name)
+			l.state.delegatedPools = l.pools.delegatedNames()
 			l.setNodes(p, nil)
 			l.state.mu.Unlock()
-			l.leave(p, true)
+			l.retirePool(p, true)
 		})
 	})
 }
@@ -249,7 +253,7 @@ func (l *loop) inUse(name string) error {
 	var jobs []string
 	n := 0
 	for _, e := range l.state.jobs {
-		if e.state.Final() || e.form.spec.Pool != name && (e.last == nil || e.last.pool != name) {
+		if e.state.Final() || e.shared.spec.Pool != name && (e.last == nil || e.last.pool != name) {
 			continue
 		}
 		if n++; len(jobs) < 4 {
@@ -258,11 +262,11 @@ func (l *loop) inUse(name string) error {
 	}
 	slices.Sort(jobs)
 	for i := range l.batch {
-		if v, ok := l.batch[i].val.(*admitted); ok && v.form.spec.Pool == name {
+		if v, ok := l.batch[i].val.(*acceptedSubmission); ok && v.shared.spec.Pool == name {
 			return fault.New(fault.Conflict, "a job for pool %s is being submitted", name).Advise("try again")
 		}
 		e := l.state.jobs[job.ID(l.batch[i].rec.Job)]
-		if _, ok := l.batch[i].val.(requeue); ok && e != nil && e.form.spec.Pool == name {
+		if _, ok := l.batch[i].val.(requeue); ok && e != nil && e.shared.spec.Pool == name {
 			return fault.New(fault.Conflict, "a job for pool %s is about to wait again", name).Advise("try again")
 		}
 	}
@@ -284,8 +288,8 @@ func (l *loop) inUse(name string) error {
 // leaveWait bounds what an engine does when its pool is taken away.
 const leaveWait = 2 * time.Minute
 
-// leave ends what is done for a pool, apart from the loop. For good: the pool is taken away.
-func (l *loop) leave(p *pool, forGood bool) {
+// retirePool ends what is done for a pool, apart from the loop. For good: the pool is taken away.
+func (l *loop) retirePool(p *pool, forGood bool) {
 	if p.unwatch != nil {
 		p.unwatch()
 	}
@@ -304,23 +308,23 @@ func (l *loop) leave(p *pool, forGood bool) {
 	})
 }
 
-// watch begins to hear what a pool's engine reports.
-func (l *loop) watch(p *pool) {
+// watchPool begins to hear what a pool's engine reports.
+func (l *loop) watchPool(p *pool) {
 	ctx, cancel := context.WithCancel(l.ctx)
 	p.unwatch = cancel
 	p.watching.Go(func() {
 		reconcile.Follow(ctx, p.Engine, retryWatch, l.cfg.Log.With("pool", p.Name), func(ev engine.Event) {
-			_ = l.post(ctx, l.reported(p, ev.Report)) // a closed loop hears nothing more
+			_ = l.postMessage(ctx, l.reportMessage(p, ev.Report)) // a closed loop hears nothing more
 		})
 	})
 	if f, ok := p.Engine.(engine.Limiter); ok {
-		p.watching.Go(func() { f.Room(ctx, func(jobs ...job.ID) { _ = l.post(ctx, l.room(p.Name, jobs)) }) })
+		p.watching.Go(func() { f.Room(ctx, func(jobs ...job.ID) { _ = l.postMessage(ctx, l.capacityMessage(p.Name, jobs)) }) })
 	}
 }
 
-// ended reports whether a pool is there only for what the ledger holds in it.
-func (p *pool) ended() bool {
-	_, gone := p.Engine.(absent)
+// isUnconfigured reports whether a pool is there only for what the ledger holds in it.
+func (p *pool) isUnconfigured() bool {
+	_, gone := p.Engine.(missingEngine)
 	return gone
 }
 
@@ -335,7 +339,7 @@ func checkPoolName(name string) error {
 }
 
 func (s *state) applyPool(r *store.Record, staged any) error {
-	v, err := value[PoolSpec](r, staged)
+	v, err := payloadOf[PoolSpec](r, staged)
 	if err == nil {
 		s.pools[v.Name] = v
 	}
@@ -343,7 +347,7 @@ func (s *state) applyPool(r *store.Record, staged any) error {
 }
 
 func (s *state) applyPoolGone(r *store.Record, staged any) error {
-	v, err := value[poolGone](r, staged)
+	v, err := payloadOf[poolGone](r, staged)
 	if err == nil {
 		delete(s.pools, v.Name)
 	}

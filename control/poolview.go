@@ -33,8 +33,8 @@ type PoolView struct {
 	Hush   error     // why there was none; nil: there was one, or nobody knows
 }
 
-// said is what an engine has answered, and whether it does. It is safe for concurrent use.
-type said struct {
+// engineStatus is what an engine has answered, and whether it does. It is safe for concurrent use.
+type engineStatus struct {
 	mu     sync.Mutex
 	info   *engine.Info
 	heard  time.Time
@@ -48,32 +48,32 @@ type said struct {
 	pause time.Duration // with failed: how long it is not asked again by a sign of life; grows while it lives and fails
 }
 
-// ask says that the engine is being asked.
-func (s *said) ask(now time.Time) {
+// noteAsked says that the engine is being asked.
+func (s *engineStatus) noteAsked(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked, s.last = now, now
 }
 
-// hear takes in an answer. One that failed leaves what was known before.
-func (s *said) hear(now time.Time, info engine.Info, err error) {
+// noteAnswer takes in an answer. One that failed leaves what was known before.
+func (s *engineStatus) noteAnswer(now time.Time, info engine.Info, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked = time.Time{}
-	s.failing(err)
+	s.setFailure(err)
 	if err == nil {
 		s.info, s.heard = &info, now
 	}
 }
 
-// fail takes in that the engine does not answer, while more is asked of it.
-func (s *said) fail(err error) {
+// noteFailure takes in that the engine does not answer, while more is asked of it.
+func (s *engineStatus) noteFailure(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failing(err)
+	s.setFailure(err)
 }
 
-func (s *said) onto(v *PoolView) {
+func (s *engineStatus) fillView(v *PoolView) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v.Info, v.Heard, v.Failed, v.Since, v.Asked, v.Quiet, v.Hush = s.info, s.heard, s.failed, s.since, s.asked, s.quiet, s.hush
@@ -83,7 +83,7 @@ func (s *said) onto(v *PoolView) {
 // can do beside running work (engine.Logger, engine.Execer). It is not to be closed. nil:
 // the pool is of the configuration, or there is none of that name.
 func (c *Control) AddedEngine(pool string) engine.Engine {
-	if p := c.pools.find(pool); p != nil && p.own {
+	if p := c.pools.byName(pool); p != nil && p.own {
 		return p.Engine
 	}
 	return nil
@@ -93,20 +93,20 @@ func (c *Control) AddedEngine(pool string) engine.Engine {
 func (c *Control) Pools() []PoolView {
 	c.state.mu.RLock()
 	defer c.state.mu.RUnlock()
-	all := c.pools.each()
+	all := c.pools.allPools()
 	out := make([]PoolView, len(all))
 	at := make(map[string]*PoolView, len(all))
 	for i, p := range all {
 		v := &out[i]
-		*v = PoolView{Pool: p.Pool.Pool, Default: i == 0, Answered: p.known, Gone: p.ended()}
-		if b, ok := p.Engine.(broken); ok {
+		*v = PoolView{Pool: p.Pool.Pool, Default: i == 0, Answered: p.known, Gone: p.isUnconfigured()}
+		if b, ok := p.Engine.(unopenedEngine); ok {
 			v.Broken = b.why
 		}
 		if s, ok := c.state.pools[p.Name]; ok {
 			v.Added = &s
 		}
-		v.Pulses = p.pulses()
-		p.said.onto(v)
+		v.Pulses = p.hasHeartbeat()
+		p.status.fillView(v)
 		at[p.Name] = v
 	}
 	for _, n := range c.nodes.All() {

@@ -45,15 +45,15 @@ type saved struct {
 	State *job.State `json:"state,omitempty"`
 }
 
-// preempt stages a decision of the core about a job that holds resources, or that is
+// stagePreempt stages a decision of the core about a job that holds resources, or that is
 // to be started by this step too.
-func (l *loop) preempt(d sched.Preempt, starting []held, by job.Actor) {
+func (l *loop) stagePreempt(d sched.Preempt, starting []held, by job.Actor) {
 	e := l.state.jobs[d.Job]
 	starts := slices.ContainsFunc(starting, func(h held) bool { return h.Allocation.Job == d.Job })
 	if e == nil || !e.state.Holds() && !starts {
 		return // the ledger has refused its start
 	}
-	if e.over() {
+	if e.onlyAdditionsLeft() {
 		return // it makes room anyway, and has ended as it did
 	}
 	state := job.Running
@@ -67,24 +67,24 @@ func (l *loop) preempt(d sched.Preempt, starting []held, by job.Actor) {
 	if d.Mode == account.PreemptCheckpoint {
 		if e.state == job.Running && !starts && e.flags&job.Configuring == 0 {
 			v.Warn = true
-			v.Signal, v.To = l.warning(e)
+			v.Signal, v.To = l.saveSignal(e)
 		} else { // there is nothing to save, or nobody who could
 			v.Grace = l.cfg.Grace
 		}
 	}
-	l.stage(kindPreempted, e.id, by, v, func() { l.evict(e) })
+	l.stageRecord(kindPreempted, e.id, by, v, func() { l.requestEviction(e) })
 }
 
-// warning is the signal by which a job is told to save, and who gets it: as its --signal
+// saveSignal is the signal by which a job is told to save, and who gets it: as its --signal
 // says, else as the site's rules do.
-func (l *loop) warning(e *entry) (signal int, to engine.Scope) {
-	if s := e.form.spec.Signal; s != nil {
+func (l *loop) saveSignal(e *jobRecord) (signal int, to engine.Scope) {
+	if s := e.shared.spec.Signal; s != nil {
 		if s.BatchOnly {
 			return s.Signal, engine.ToBatch
 		}
 		return s.Signal, engine.ToTasks
 	}
-	if p := l.state.policies.current(); p != nil && p.Rules.Preemption.Signal != "" {
+	if p := l.state.policies.currentPolicy(); p != nil && p.Rules.Preemption.Signal != "" {
 		if n, err := slurmfmt.ParseSignalName(p.Rules.Preemption.Signal); err == nil {
 			return n, engine.ToAll
 		}
@@ -94,70 +94,70 @@ func (l *loop) warning(e *entry) (signal int, to engine.Scope) {
 
 const sigterm = 15
 
-// evict asks a job to end that makes room, now or again after a restart. One that is to
+// requestEviction asks a job to end that makes room, now or again after a restart. One that is to
 // save first is told so, and is asked to end when it has or when its grace is over.
-func (l *loop) evict(e *entry) {
+func (l *loop) requestEviction(e *jobRecord) {
 	v := e.last.preempted
 	switch {
 	case v == nil || !e.state.Holds():
 	case v.Mode == account.PreemptSuspend:
-		if a, ok := l.state.led.Of(e.id); ok && !e.last.parked {
+		if a, ok := l.state.ledger.Of(e.id); ok && !e.last.preemptSuspended {
 			e.last.proof = 0
 			l.callsOf(a).Park(reconcile.Ref(a), func(r engine.Report) {
-				_ = l.post(l.ctx, l.told(e.id, v, r)) // a closed loop hears nothing more
+				_ = l.postMessage(l.ctx, l.suspendReported(e.id, v, r)) // a closed loop hears nothing more
 			})
 		}
 	case !v.Warn:
-		l.stop(e, v.Grace, v.Signal, v.why())
+		l.stopAttempt(e, v.Grace, v.Signal, v.preemptMessage())
 	case e.last.hasSaved(nil) || l.cfg.Clock.Now().UnixNano() >= e.last.graceEnd():
-		l.stop(e, l.cfg.Grace, 0, v.why())
+		l.stopAttempt(e, l.cfg.Grace, 0, v.preemptMessage())
 	default:
-		for i, ref := range l.refs(e) {
+		for i, ref := range l.runningRefs(e) {
 			if i == 0 || v.To != engine.ToBatch {
 				l.callsFor(e).Signal(ref, v.Signal, v.To) // what was added saves its part
 			}
 		}
-		l.state.wake(e.id, e.last.graceEnd())
+		l.state.addTimer(e.id, e.last.graceEnd())
 	}
 }
 
-// relieve ends a job that was told to save, once it has.
-func (l *loop) relieve(e *entry) {
+// evictSaved ends a job that was told to save, once it has.
+func (l *loop) evictSaved(e *jobRecord) {
 	if p := e.last.preempted; p != nil && p.Warn {
-		l.evict(e)
+		l.requestEviction(e)
 	}
 }
 
 // graceEnd is when a job that was told to save is ended all the same.
-func (a *last) graceEnd() int64 { return a.asked + int64(a.preempted.Grace) }
+func (a *attempt) graceEnd() int64 { return a.asked + int64(a.preempted.Grace) }
 
 // hasSaved reports whether a job has reported a checkpoint since it was asked to make
 // room; r is a report that is not applied yet.
-func (a *last) hasSaved(r *engine.Report) bool {
+func (a *attempt) hasSaved(r *engine.Report) bool {
 	at := a.saved
 	if r != nil && r.Saved != nil {
-		at = max(at, nanos(r.Saved.At))
+		at = max(at, toNanos(r.Saved.At))
 	}
 	return at > a.asked
 }
 
-// overdue ends a job that was told to save once its grace is over.
-func (l *loop) overdue(e *entry, now time.Time) {
+// evictOverdue ends a job that was told to save once its grace is over.
+func (l *loop) evictOverdue(e *jobRecord, now time.Time) {
 	if a := e.last; a.preempted != nil && a.preempted.Warn && !a.stopped && now.UnixNano() >= a.graceEnd() {
 		a.stopped = true
-		l.whileLeading(func() { l.evict(e) })
+		l.whileLeading(func() { l.requestEviction(e) })
 	}
 }
 
 // noteSaved stages what a report says that the job has saved, if that is new.
-func (l *loop) noteSaved(e *entry, r *engine.Report) {
-	if r.Saved == nil || nanos(r.Saved.At) <= e.last.saved {
+func (l *loop) noteSaved(e *jobRecord, r *engine.Report) {
+	if r.Saved == nil || toNanos(r.Saved.At) <= e.last.saved {
 		return
 	}
-	l.stage(kindSaved, e.id, job.Actor{}, saved{Saved: *r.Saved, State: stateOf(e.state)}, func() { l.relieve(e) })
+	l.stageRecord(kindSaved, e.id, job.Actor{}, saved{Saved: *r.Saved, State: statePointer(e.state)}, func() { l.evictSaved(e) })
 }
 
-func (v *preempted) why() string {
+func (v *preempted) preemptMessage() string {
 	if v.Mode == account.PreemptSuspend {
 		return fmt.Sprintf("suspended for job %d", v.For)
 	}
@@ -167,10 +167,10 @@ func (v *preempted) why() string {
 	return fmt.Sprintf("taken back for job %d", v.For)
 }
 
-// outcome reports whether a job that was asked to make room waits again, by how it
+// preemptOutcome reports whether a job that was asked to make room waits again, by how it
 // ended. Success is success, unless it reported a checkpoint after it was asked: then
 // it has stopped where it can go on.
-func (v *preempted) outcome(r *engine.Report, saved bool) (job.State, job.Flags, bool) {
+func (v *preempted) preemptOutcome(r *engine.Report, saved bool) (job.State, job.Flags, bool) {
 	switch {
 	case r.Cause == engine.Exited && r.Exit.OK() && !saved:
 		return job.Completed, 0, false
@@ -185,58 +185,58 @@ func (v *preempted) outcome(r *engine.Report, saved bool) (job.State, job.Flags,
 }
 
 func (s *state) applyPreempted(r *store.Record, staged any) error {
-	v, err := value[preempted](r, staged)
+	v, err := payloadOf[preempted](r, staged)
 	if err != nil {
 		return err
 	}
-	e, err := s.job(r)
+	e, err := s.jobOfRecord(r)
 	if e == nil {
 		return err
 	}
 	switch {
 	case e.state == job.Pending && staged == nil: // older versions wrote it without the start
-		s.passed = append(s.passed, fmt.Errorf("journal record %d (%s): job %s is %s and makes room for nobody", r.Seq, r.Kind, e.Name(), e.state))
+		s.skipped = append(s.skipped, fmt.Errorf("journal record %d (%s): job %s is %s and makes room for nobody", r.Seq, r.Kind, e.Name(), e.state))
 		return nil
 	case !e.state.Holds():
 		return fmt.Errorf("job %s is %s and makes room for job %d", e.Name(), e.state, v.For)
 	}
-	s.change(e, r)
-	e.last.preempted, e.last.asked = &v, nanos(r.At)
+	s.markChanged(e, r)
+	e.last.preempted, e.last.asked = &v, toNanos(r.At)
 	if v.Mode != account.PreemptSuspend {
 		e.flags |= job.Stopping
 	}
-	e.extra().message = v.why()
-	e.moving(&v, r)
+	e.ensureExtra().message = v.preemptMessage()
+	e.noteMigration(&v, r)
 	return nil
 }
 
 func (s *state) applySaved(r *store.Record, staged any) error {
-	v, err := value[saved](r, staged)
+	v, err := payloadOf[saved](r, staged)
 	if err != nil {
 		return err
 	}
-	e, err := s.job(r)
+	e, err := s.jobOfRecord(r)
 	if e == nil {
 		return err
 	}
 	if !e.state.Holds() {
 		return fmt.Errorf("job %s is %s and has saved something", e.Name(), e.state)
 	}
-	s.change(e, r)
-	at := nanos(r.At)
+	s.markChanged(e, r)
+	at := toNanos(r.At)
 	if !v.At.IsZero() {
-		at = min(at, nanos(v.At))
+		at = min(at, toNanos(v.At))
 	}
 	e.last.saved = max(e.last.saved, at)
-	m := e.extra()
+	m := e.ensureExtra()
 	m.kept, m.keptAs = at, v.As
 	s.events = append(s.events, sched.Saved{Job: e.id, At: sched.Instant(at)})
 	return nil
 }
 
-// lose counts what an attempt that made room had done since its last checkpoint, in
+// countLostWork counts what an attempt that made room had done since its last checkpoint, in
 // device-seconds (CPUs count nothing).
-func (s *state) lose(e *entry, ended int64) {
+func (s *state) countLostWork(e *jobRecord, ended int64) {
 	a := e.last
 	if a.preempted == nil || a.started == 0 || ended <= a.started {
 		return
@@ -253,17 +253,17 @@ func (s *state) lose(e *entry, ended int64) {
 	s.counts.lostTime += devices * time.Duration(max(ended-max(a.started, a.saved), 0)).Seconds()
 }
 
-// stopping tells the core that a running job is being ended.
-func (s *state) stopping(e *entry) {
+// markStopping tells the core that a running job is being ended.
+func (s *state) markStopping(e *jobRecord) {
 	e.flags |= job.Stopping
 	s.events = append(s.events, sched.Stopping{Job: e.id})
 }
 
 // askSaved notes that a job has reported a checkpoint.
-func (l *loop) askSaved(w *wish, e *entry, req *request, op Saved) error {
+func (l *loop) askSaved(w *changeRequest, e *jobRecord, req *request, op Saved) error {
 	if !e.state.Holds() {
 		return fault.New(fault.Conflict, "job %s does not run", e.Name())
 	}
-	l.stageFor(req, kindSaved, e.id, w.by, saved{Saved: engine.Saved{As: op.As}, State: stateOf(e.state)}, func() { l.relieve(e) })
+	l.stageFor(req, kindSaved, e.id, w.by, saved{Saved: engine.Saved{As: op.As}, State: statePointer(e.state)}, func() { l.evictSaved(e) })
 	return nil
 }

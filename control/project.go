@@ -35,8 +35,8 @@ const (
 	busyFor  = 10 * time.Second // at most
 )
 
-// busy reports whether to look again later.
-func (p *projector) busy() bool {
+// isBusy reports whether to look again later.
+func (p *projector) isBusy() bool {
 	s := p.control.state
 	s.mu.RLock()
 	n := len(s.dirty)
@@ -53,8 +53,8 @@ const (
 	docControl = "control"
 )
 
-// world is what the projection keeps beside jobs.
-type world struct {
+// stateDoc is what the projection keeps beside jobs.
+type stateDoc struct {
 	Next       job.ID                  `json:"next"`
 	Allocation uint64                  `json:"allocation"` // the next one's number
 	Drains     map[fleet.NodeKey]Drain `json:"drains,omitempty"`
@@ -75,7 +75,7 @@ func (p *projector) run(ctx context.Context) {
 		timer, stop := c.cfg.Clock.After(c.cfg.Project)
 		select {
 		case <-timer:
-			if p.busy() {
+			if p.isBusy() {
 				stop()
 				continue
 			}
@@ -106,8 +106,8 @@ func (p *projector) write(ctx context.Context) error {
 	s.mu.Lock()
 	p.last, p.waiting = p.control.cfg.Clock.Now(), 0
 	target := s.seq
-	docs := map[string][]byte{docControl: s.world()}
-	written := s.policies.docs(docs)
+	docs := map[string][]byte{docControl: s.encodeDoc()}
+	written := s.policies.pendingDocs(docs)
 	list := s.dirty
 	s.dirty = nil
 	s.mu.Unlock()
@@ -116,16 +116,16 @@ func (p *projector) write(ctx context.Context) error {
 	}
 	for {
 		n := min(len(list), rowsAtOnce)
-		rows := s.rows(list[:n])
+		rows := s.makeRows(list[:n])
 		upTo, also := p.upTo, map[string][]byte(nil)
 		if n == len(list) {
 			upTo, also = target, docs
 		}
 		if err := p.control.cfg.Store.Project(ctx, p.epoch, upTo, rows, also); err != nil {
-			s.unwritten(list)
+			s.markUnwritten(list)
 			return err
 		}
-		s.written(list[:n])
+		s.markWritten(list[:n])
 		if list = list[n:]; len(list) == 0 {
 			p.upTo = target
 			s.mu.Lock()
@@ -137,23 +137,23 @@ func (p *projector) write(ctx context.Context) error {
 	}
 }
 
-// rows makes the rows of jobs as they are now. A job that changes after its row was
+// makeRows makes the rows of jobs as they are now. A job that changes after its row was
 // made is dirty again.
-func (s *state) rows(list []*entry) []store.JobRow {
+func (s *state) makeRows(list []*jobRecord) []store.JobRow {
 	out := make([]store.JobRow, 0, len(list))
 	for chunk := range slices.Chunk(list, rowsLocked) {
 		s.mu.Lock()
 		for _, e := range chunk {
 			e.dirty, e.writing = false, true
-			out = append(out, e.row())
+			out = append(out, e.projectRow())
 		}
 		s.mu.Unlock()
 	}
 	return out
 }
 
-// written notes that rows can be read.
-func (s *state) written(list []*entry) {
+// markWritten notes that rows can be read.
+func (s *state) markWritten(list []*jobRecord) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range list {
@@ -161,23 +161,23 @@ func (s *state) written(list []*entry) {
 	}
 }
 
-// unwritten takes jobs back whose rows were not written.
-func (s *state) unwritten(list []*entry) {
+// markUnwritten takes jobs back whose rows were not written.
+func (s *state) markUnwritten(list []*jobRecord) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range list {
 		e.dirty, e.writing = true, false
 	}
-	seen := map[*entry]bool{}
-	s.dirty = slices.DeleteFunc(append(list, s.dirty...), func(e *entry) bool {
+	seen := map[*jobRecord]bool{}
+	s.dirty = slices.DeleteFunc(append(list, s.dirty...), func(e *jobRecord) bool {
 		again := seen[e]
 		seen[e] = true
 		return again
 	})
 }
 
-func (s *state) world() []byte {
-	w := world{Next: s.next, Allocation: uint64(s.led.NextID()), Drains: maps.Collect(s.drains.All()), Policies: s.policies.bares(), Usage: s.usage, Seen: s.seen}
+func (s *state) encodeDoc() []byte {
+	w := stateDoc{Next: s.next, Allocation: uint64(s.ledger.NextID()), Drains: maps.Collect(s.drains.All()), Policies: s.policies.withoutDocuments(), Usage: s.usage, Seen: s.arrivals}
 	for _, t := range s.tokens {
 		w.Tokens = append(w.Tokens, t)
 	}
@@ -188,13 +188,13 @@ func (s *state) world() []byte {
 	return mustJSON(w)
 }
 
-// detail is a job as its row keeps it: everything that a start needs. It begins with
+// rowDetail is a job as its row keeps it: everything that a start needs. It begins with
 // the length of the form and the form, which is read once for all jobs that have it.
-type detail struct {
+type rowDetail struct {
 	Seq      uint64          `json:"seq"`
-	Own      *own            `json:"own"`
+	Own      *specDelta      `json:"own"`
 	Spec     json.RawMessage `json:"-"`
-	Array    *tasks          `json:"array,omitempty"`
+	Array    *arrayRow       `json:"array,omitempty"`
 	Index    uint32          `json:"index,omitempty"`
 	State    job.State       `json:"state"`
 	Flags    job.Flags       `json:"flags,omitempty"`
@@ -211,11 +211,11 @@ type detail struct {
 	Foretold [2]int64        `json:"foretold,omitzero"` // the first estimate of the start, and when it was made
 	Kept     int64           `json:"kept,omitempty"`    // when an attempt last reported a checkpoint
 	KeptAs   string          `json:"kept_as,omitempty"`
-	Last     *attempt        `json:"last,omitempty"`
+	Last     *attemptRow     `json:"last,omitempty"`
 }
 
-// attempt is the present or last attempt of a detail.
-type attempt struct {
+// attemptRow is the present or last attempt of a detail.
+type attemptRow struct {
 	Allocation uint64          `json:"allocation,omitempty"`
 	Epoch      uint64          `json:"epoch,omitempty"`
 	Pool       string          `json:"pool,omitempty"`
@@ -238,19 +238,19 @@ type attempt struct {
 	Asleep     bool            `json:"asleep,omitempty"`
 	HeldFrom   int64           `json:"held_from,omitempty"`
 	HeldFor    time.Duration   `json:"held_for,omitempty"`
-	Added      []*addition     `json:"added,omitempty"`
+	Added      []*jobAddition  `json:"added,omitempty"`
 	Ranks      int             `json:"ranks,omitempty"`
 	Settled    bool            `json:"settled,omitempty"`
 }
 
-// row is the projection of a job.
-func (e *entry) row() store.JobRow {
+// projectRow is the projection of a job.
+func (e *jobRecord) projectRow() store.JobRow {
 	v := viewOf(e)
 	s := v.Job.Spec
 	row := store.JobRow{
 		ID: uint64(e.id), Task: -1, Name: s.Name, User: s.Owner.User, Account: s.Account, QOS: s.QOS,
 		Partition: strings.Join(s.Partitions, ","), State: e.state.String(), Priority: e.priority,
-		Submitted: micro(v.Job.Submitted), Started: micro(v.Job.Started), Ended: micro(v.Job.Ended),
+		Submitted: truncateMicro(v.Job.Submitted), Started: truncateMicro(v.Job.Started), Ended: truncateMicro(v.Job.Ended),
 		Exit: v.Job.Exit.Shell(), Final: e.state.Final(),
 	}
 	if e.array != nil {
@@ -267,37 +267,37 @@ func (e *entry) row() store.JobRow {
 	if len(nodes) > 0 {
 		row.Nodes = hostlist.Compress(nodes)
 	}
-	row.Detail = e.detail(s)
+	row.Detail = e.projectDetail(s)
 	return row
 }
 
-func micro(t time.Time) time.Time { return t.Truncate(time.Microsecond) }
+func truncateMicro(t time.Time) time.Time { return t.Truncate(time.Microsecond) }
 
-func (e *entry) detail(spec *job.Spec) []byte {
-	_, o := split(*spec)
+func (e *jobRecord) projectDetail(spec *job.Spec) []byte {
+	_, o := splitSpec(*spec)
 	o.Array = nil
-	d := detail{
-		Seq: e.seq, Own: &o, Spec: json.RawMessage(e.form.key), State: e.state, Flags: e.flags,
-		Attempt: e.attempt, Priority: e.priority, At: e.at, Sent: e.sent, Eligible: e.eligible,
+	d := rowDetail{
+		Seq: e.seq, Own: &o, Spec: json.RawMessage(e.shared.key), State: e.state, Flags: e.flags,
+		Attempt: e.attempt, Priority: e.priority, At: e.at, Sent: e.submitted, Eligible: e.eligible,
 	}
 	if e.array != nil {
 		d.Array, d.Index = e.array.tasksOf(), e.index
 	}
-	if m := e.more; m != nil {
+	if m := e.extra; m != nil {
 		d.Again, d.Failed, d.LimitEnd, d.Message, d.Moved = m.again, m.failed, m.limitEnd, m.message, m.moved
 		d.Foretold = [2]int64{m.foretold, m.foretoldAt}
 		d.Kept, d.KeptAs = m.kept, m.keptAs
 	}
 	if a := e.last; a != nil {
-		d.Last = &attempt{
+		d.Last = &attemptRow{
 			Allocation: uint64(a.id), Epoch: a.epoch, Pool: a.pool, Claims: a.claims, Flavors: a.flavors, License: a.license, Cancel: a.cancel, Handed: a.handed,
 			Requeue: a.requeue, Preempted: a.preempted, Asked: a.asked, Saved: a.saved, Expired: a.expired, Started: a.started, Ended: a.ended, Exit: a.exit, Limit: a.limit,
-			Parked: a.parked, Asleep: a.asleep, HeldFrom: a.heldFrom, HeldFor: a.heldFor,
+			Parked: a.preemptSuspended, Asleep: a.userSuspended, HeldFrom: a.suspendedAt, HeldFor: a.suspendedFor,
 			Added: a.added, Ranks: a.ranks, Settled: a.settled,
 		}
 		if a.report != nil {
 			d.Last.Report = mustJSON(a.report)
 		}
 	}
-	return d.encode()
+	return d.encodeDetail()
 }

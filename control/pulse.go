@@ -10,34 +10,34 @@ import (
 )
 
 const (
-	// pulseEach is how often an engine is asked for a sign of life that can be asked for one.
-	pulseEach = 4 * time.Second
-	// pulseWithin is how long it may take for it: less than that, so that one question that is lost keeps
+	// heartbeatInterval is how often an engine is asked for a sign of life that can be asked for one.
+	heartbeatInterval = 4 * time.Second
+	// heartbeatTimeout is how long it may take for it: less than that, so that one question that is lost keeps
 	// none from being put.
-	pulseWithin = 3 * time.Second
+	heartbeatTimeout = 3 * time.Second
 )
 
-// pulses reports whether an engine can be asked for a sign of life.
-func (p *pool) pulses() bool { _, ok := p.Engine.(engine.Pulser); return ok }
+// hasHeartbeat reports whether an engine can be asked for a sign of life.
+func (p *pool) hasHeartbeat() bool { _, ok := p.Engine.(engine.Pulser); return ok }
 
-// pulse asks those engines for a sign of life that can be asked for one, apart from the loop. One
+// askHeartbeats asks those engines for a sign of life that can be asked for one, apart from the loop. One
 // that gives it, and that had not answered before, is asked for everything again.
-func (l *loop) pulse() {
-	for _, p := range l.pools.each() {
+func (l *loop) askHeartbeats() {
+	for _, p := range l.pools.allPools() {
 		q, ok := p.Engine.(engine.Pulser)
-		if !ok || !p.pulsing.CompareAndSwap(false, true) {
+		if !ok || !p.heartbeatPending.CompareAndSwap(false, true) {
 			continue // the last question waits for its answer
 		}
-		p.said.listen(l.cfg.Clock.Now())
+		p.status.noteHeartbeatAsked(l.cfg.Clock.Now())
 		l.helpers.Go(func() {
-			defer p.pulsing.Store(false)
-			ctx, cancel := context.WithTimeout(l.ctx, pulseWithin)
+			defer p.heartbeatPending.Store(false)
+			ctx, cancel := context.WithTimeout(l.ctx, heartbeatTimeout)
 			defer cancel()
 			err := q.Pulse(ctx)
-			if p.said.beat(l.cfg.Clock.Now(), err) {
-				_ = l.post(l.ctx, message{run: func(l *loop) { // a closed loop hears nothing more
-					if l.pools.find(p.Name) == p {
-						l.whileLeading(func() { l.compare(p) })
+			if p.status.noteHeartbeat(l.cfg.Clock.Now(), err) {
+				_ = l.postMessage(l.ctx, message{run: func(l *loop) { // a closed loop hears nothing more
+					if l.pools.byName(p.Name) == p {
+						l.whileLeading(func() { l.compareEngines(p) })
 					}
 				}})
 			}
@@ -45,16 +45,16 @@ func (l *loop) pulse() {
 	}
 }
 
-// nextPulse is how long the loop may sleep at the most.
-func (l *loop) nextPulse() time.Duration {
-	if slices.ContainsFunc(l.pools.each(), (*pool).pulses) {
-		return pulseEach
+// maxSleep is how long the loop may sleep at the most.
+func (l *loop) maxSleep() time.Duration {
+	if slices.ContainsFunc(l.pools.allPools(), (*pool).hasHeartbeat) {
+		return heartbeatInterval
 	}
 	return compareEach
 }
 
-// listen says that the engine is being asked for a sign of life.
-func (s *said) listen(now time.Time) {
+// noteHeartbeatAsked says that the engine is being asked for a sign of life.
+func (s *engineStatus) noteHeartbeatAsked(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.quiet.IsZero() {
@@ -62,10 +62,10 @@ func (s *said) listen(now time.Time) {
 	}
 }
 
-// beat takes in a sign of life, or why there is none. It reports whether the engine lives and should
+// noteHeartbeat takes in a sign of life, or why there is none. It reports whether the engine lives and should
 // be asked again what it did not answer: soon, where it gave no sign of life either, and less and less
 // often, where it lives and fails at that.
-func (s *said) beat(now time.Time, err error) (again bool) {
+func (s *engineStatus) noteHeartbeat(now time.Time, err error) (again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hush = err
@@ -74,15 +74,15 @@ func (s *said) beat(now time.Time, err error) (again bool) {
 		return false
 	}
 	s.quiet = time.Time{}
-	if s.failed == nil || fault.KindOf(s.failed) != fault.Unavailable || !s.asked.IsZero() || now.Sub(s.last) < max(s.pause, pulseEach) {
+	if s.failed == nil || fault.KindOf(s.failed) != fault.Unavailable || !s.asked.IsZero() || now.Sub(s.last) < max(s.pause, heartbeatInterval) {
 		return false
 	}
-	s.pause = min(2*max(s.pause, pulseEach), compareEach)
+	s.pause = min(2*max(s.pause, heartbeatInterval), compareEach)
 	return true
 }
 
-// failing takes in that a question got no answer; nil: it got one. The caller holds the lock.
-func (s *said) failing(err error) {
+// setFailure takes in that a question got no answer; nil: it got one. The caller holds the lock.
+func (s *engineStatus) setFailure(err error) {
 	switch {
 	case err == nil:
 		s.since, s.pause = time.Time{}, 0

@@ -45,15 +45,15 @@ func (c *Control) Scan(fl Filter, f func(*View) bool) {
 		if fl.Live {
 			list = s.live
 		}
-		from := after(list, fl.After)
+		from := indexAfter(list, fl.After)
 		chunk := list[from:min(from+scanned, len(list))]
 		for _, e := range chunk {
 			fl.After = e.id
 			if e.gone || fl.Live && e.state.Final() ||
-				len(fl.Users) > 0 && !slices.Contains(fl.Users, e.form.spec.Owner.User) {
+				len(fl.Users) > 0 && !slices.Contains(fl.Users, e.shared.spec.Owner.User) {
 				continue
 			}
-			if !f(c.ranked(vr.see(e, fl.Whole))) {
+			if !f(c.withPriority(vr.viewJob(e, fl.Whole))) {
 				s.mu.RUnlock()
 				return
 			}
@@ -75,7 +75,7 @@ func (c *Control) Jobs(context.Context) ([]View, uint64, error) {
 	for _, e := range c.state.order {
 		if !e.gone {
 			v := viewOf(e)
-			views = append(views, *c.ranked(&v))
+			views = append(views, *c.withPriority(&v))
 		}
 	}
 	return views, change, nil
@@ -89,7 +89,7 @@ func (c *Control) Job(ctx context.Context, id job.ID) (View, error) {
 	var v View
 	if e != nil {
 		v = viewOf(e)
-		c.ranked(&v)
+		c.withPriority(&v)
 	}
 	c.state.mu.RUnlock()
 	if e != nil {
@@ -98,7 +98,7 @@ func (c *Control) Job(ctx context.Context, id job.ID) (View, error) {
 	row, err := c.cfg.Store.Job(ctx, uint64(id))
 	switch {
 	case fault.KindOf(err) == fault.NotFound:
-		return View{}, unknown(id)
+		return View{}, noSuchJob(id)
 	case err != nil:
 		return View{}, err
 	}
@@ -138,9 +138,9 @@ func (c *Control) Find(ctx context.Context, first job.ID, task uint32) (View, er
 // array's number.
 func (c *Control) TaskOf(ctx context.Context, array job.ID) (View, error) {
 	c.state.mu.RLock()
-	var e *entry
+	var e *jobRecord
 	if c.state.arrays.m[array] != nil {
-		for _, o := range c.state.members(array) {
+		for _, o := range c.state.arrayTasks(array) {
 			if e == nil || e.state.Final() && !o.state.Final() {
 				e = o
 			}
@@ -152,7 +152,7 @@ func (c *Control) TaskOf(ctx context.Context, array job.ID) (View, error) {
 	var v View
 	if e != nil {
 		v = viewOf(e)
-		c.ranked(&v)
+		c.withPriority(&v)
 	}
 	c.state.mu.RUnlock()
 	if e != nil {
@@ -167,7 +167,7 @@ func (c *Control) TaskOf(ctx context.Context, array job.ID) (View, error) {
 	case err != nil:
 		return View{}, err
 	case !found:
-		return View{}, unknown(array)
+		return View{}, noSuchJob(array)
 	}
 	return v, nil
 }
@@ -177,7 +177,7 @@ func (c *Control) TaskOf(ctx context.Context, array job.ID) (View, error) {
 func (c *Control) Tasks(id job.ID) (out []job.ID) {
 	c.state.mu.RLock()
 	defer c.state.mu.RUnlock()
-	for _, e := range c.state.members(id) {
+	for _, e := range c.state.arrayTasks(id) {
 		out = append(out, e.id)
 	}
 	return out
@@ -195,7 +195,7 @@ type Why struct {
 
 // Why lists every gate that keeps a pending job waiting, and what it was promised.
 func (c *Control) Why(ctx context.Context, id job.ID) (Why, error) {
-	if err := c.foretell(ctx, id); err != nil {
+	if err := c.forecastFor(ctx, id); err != nil {
 		return Why{}, err
 	}
 	c.state.mu.Lock() // the core remembers what it finds out
@@ -204,17 +204,17 @@ func (c *Control) Why(ctx context.Context, id job.ID) (Why, error) {
 	if e != nil && e.state == job.Pending {
 		w.Reasons = slices.Clone(c.core.Reasons(sched.Instant(c.cfg.Clock.Now().UnixNano()), id))
 		for i := range w.Reasons {
-			if why, away := c.unreached(e, w.Reasons[i].Code); away {
+			if why, away := c.whyUnreachable(e, w.Reasons[i].Code); away {
 				why.Since = w.Reasons[i].Since
 				w.Reasons[i] = why
 			}
 		}
 		w.Reasons = slices.Compact(w.Reasons)
-		w.StartsBy = fromNanos(e.rare().startsBy)
-		w.Expected = c.expected(id, c.cfg.Clock.Now())
+		w.StartsBy = fromNanos(e.extraOrZero().startsBy)
+		w.Expected = c.expectedStart(id, c.cfg.Clock.Now())
 	}
-	if e != nil && e.waitsThere() {
-		why := e.there()
+	if e != nil && e.waitsInPool() {
+		why := e.poolWaitReason()
 		w.Reasons, w.Since = []reason.Reason{why}, time.Unix(why.Since, 0).UTC()
 		c.state.mu.Unlock()
 		return w, nil
@@ -224,9 +224,9 @@ func (c *Control) Why(ctx context.Context, id job.ID) (Why, error) {
 		_, err := c.Job(ctx, id)
 		return Why{}, err
 	}
-	c.count(id, w.Reasons)
+	c.countAhead(id, w.Reasons)
 	if len(w.Reasons) > 0 {
-		w.Holders, w.Changes = c.advise(id)
+		w.Holders, w.Changes = c.adviseJob(id)
 	}
 	if len(w.Reasons) > 0 && w.Reasons[0].Since > 0 {
 		w.Since = time.Unix(w.Reasons[0].Since, 0).UTC()
@@ -257,21 +257,21 @@ func (c *Control) Estimate(ctx context.Context, s Submission) (Estimate, error) 
 	if err := checkSpec(spec, c.cfg.Clock.Now().UnixNano()); err != nil {
 		return Estimate{}, err
 	}
-	if _, err := c.pools.able(c.pools.find(spec.Pool), spec); err != nil {
+	if _, err := c.pools.checkAble(c.pools.byName(spec.Pool), spec); err != nil {
 		return Estimate{}, err
 	}
-	if err := c.door(ctx, &engine.Draft{Spec: spec, Script: s.Script, Env: s.Env}); err != nil {
+	if err := c.validateDraft(ctx, &engine.Draft{Spec: spec, Script: s.Script, Env: s.Env}); err != nil {
 		return Estimate{}, err
 	}
 	if _, err := c.lookUp(ctx, dependencyOf(spec)); err != nil {
 		return Estimate{}, err
 	}
-	out, claims, err := c.estimate(spec)
+	out, claims, err := c.estimateStart(spec)
 	if err != nil || !s.Preview {
 		return out, err
 	}
 	if p, ok := c.engineFor(spec).(engine.Previewer); ok {
-		if delegated(claims) {
+		if isDelegated(claims) {
 			claims = nil
 		}
 		out.Preview, err = p.Preview(&engine.Draft{Spec: spec, Script: s.Script, Env: s.Env, Claims: claims})
@@ -279,15 +279,15 @@ func (c *Control) Estimate(ctx context.Context, s Submission) (Estimate, error) 
 	return out, err
 }
 
-// estimate asks the core.
-func (c *Control) estimate(spec *job.Spec) (Estimate, []fleet.Claim, error) {
+// estimateStart asks the core.
+func (c *Control) estimateStart(spec *job.Spec) (Estimate, []fleet.Claim, error) {
 	now := c.cfg.Clock.Now()
 	c.state.mu.Lock()
 	defer c.state.mu.Unlock()
-	if why := c.feasible(spec); len(why) > 0 {
+	if why := c.whyInfeasible(spec); len(why) > 0 {
 		return Estimate{}, nil, &RefusedError{why}
 	}
-	at, claims, why := c.core.Estimate(sched.Instant(now.UnixNano()), c.takes(spec), spec.Priority-spec.Nice)
+	at, claims, why := c.core.Estimate(sched.Instant(now.UnixNano()), c.aggregateSpec(spec), spec.Priority-spec.Nice)
 	out := Estimate{Start: fromNanos(int64(at)), Reasons: why}
 	for _, cl := range claims {
 		if !slices.Contains(out.Nodes, cl.Node) && !fold.Is(cl.Node) {
@@ -308,7 +308,7 @@ func (c *Control) Fits(ctx context.Context, s Submission) (known bool, err error
 	if err := checkSpec(spec, c.cfg.Clock.Now().UnixNano()); err != nil {
 		return true, err
 	}
-	p, err := c.pools.able(c.pools.find(spec.Pool), spec)
+	p, err := c.pools.checkAble(c.pools.byName(spec.Pool), spec)
 	if err != nil {
 		return true, err
 	}
@@ -319,7 +319,7 @@ func (c *Control) Fits(ctx context.Context, s Submission) (known bool, err error
 	case !known:
 		return false, nil
 	}
-	return true, c.door(ctx, &engine.Draft{Spec: spec, Script: s.Script, Env: s.Env})
+	return true, c.validateDraft(ctx, &engine.Draft{Spec: spec, Script: s.Script, Env: s.Env})
 }
 
 // feasibleNow is feasible for who is not the loop. Nothing is refused while the core has not
@@ -336,7 +336,7 @@ func (c *Control) feasibleNow(p *pool, spec *job.Spec) (known bool, why []reason
 			return true, nil
 		}
 	}
-	return true, c.feasible(spec)
+	return true, c.whyInfeasible(spec)
 }
 
 func dependencyOf(s *job.Spec) *job.Dependency {
@@ -353,7 +353,7 @@ func (c *Control) History(ctx context.Context, q store.Query, f func(*View) bool
 	n := 0
 	var read rowReader
 	err = c.cfg.Store.History(ctx, q, func(row store.JobRow) error {
-		v, err := read.view(&row)
+		v, err := read.viewOfRow(&row)
 		if err != nil {
 			return err
 		}

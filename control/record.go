@@ -50,7 +50,7 @@ const (
 // no own part.
 type submitted struct {
 	First job.ID          `json:"first"`
-	Own   *own            `json:"own,omitempty"`
+	Own   *specDelta      `json:"own,omitempty"`
 	Spec  json.RawMessage `json:"spec"`
 }
 
@@ -138,25 +138,25 @@ type suspend struct {
 
 // update replaces what was asked for.
 type update struct {
-	Own        *own            `json:"own"`
+	Own        *specDelta      `json:"own"`
 	Spec       json.RawMessage `json:"spec"`
 	Fields     []string        `json:"fields"` // what was changed, for people
 	MaxRunning *uint32         `json:"max_running,omitempty"`
-	Queue      *place          `json:"queue,omitempty"` // the job's new place in the queue; nil: as before
+	Queue      *queuePlace     `json:"queue,omitempty"` // the job's new place in the queue; nil: as before
 	State      *job.State      `json:"state,omitempty"`
 }
 
-// place is a job's place in the queue: larger priority first, then earlier At.
-type place struct {
+// queuePlace is a job's place in the queue: larger priority first, then earlier At.
+type queuePlace struct {
 	Job      job.ID `json:"job,omitempty"`
 	Priority int64  `json:"priority"`
 	At       int64  `json:"at"` // nanoseconds since the Unix epoch
 }
 
-// top gives jobs new places in the queue.
-type top struct {
-	Moves []place    `json:"moves"`
-	State *job.State `json:"state,omitempty"`
+// queueMoved gives jobs new places in the queue.
+type queueMoved struct {
+	Moves []queuePlace `json:"moves"`
+	State *job.State   `json:"state,omitempty"`
 }
 
 // nodesSet drains nodes or takes that back.
@@ -192,8 +192,8 @@ type revoked struct {
 	ID string `json:"id"`
 }
 
-// record makes a journal record; payloads are ours and always marshal.
-func record(at time.Time, kind string, id job.ID, by job.Actor, payload any) store.Record {
+// newRecord makes a journal record; payloads are ours and always marshal.
+func newRecord(at time.Time, kind string, id job.ID, by job.Actor, payload any) store.Record {
 	return store.Record{
 		At: at.UTC().Truncate(time.Microsecond), Kind: kind, Job: uint64(id),
 		By: store.Actor{Name: by.Name, UID: by.UID, From: by.From}, Data: payloadJSON(payload),
@@ -201,14 +201,14 @@ func record(at time.Time, kind string, id job.ID, by job.Actor, payload any) sto
 }
 
 func payloadJSON(payload any) []byte {
-	if a, ok := payload.(*admitted); ok {
-		return a.json()
+	if a, ok := payload.(*acceptedSubmission); ok {
+		return a.encodePayload()
 	}
 	return mustJSON(payload)
 }
 
-// value is a record's payload: the one that was staged, or what stands on disk.
-func value[T any](r *store.Record, staged any) (v T, err error) {
+// payloadOf is a record's payload: the one that was staged, or what stands on disk.
+func payloadOf[T any](r *store.Record, staged any) (v T, err error) {
 	if v, ok := staged.(T); ok {
 		return v, nil
 	}
@@ -218,51 +218,51 @@ func value[T any](r *store.Record, staged any) (v T, err error) {
 	return v, nil
 }
 
-// admitted is a submission as it is applied: what kindSubmitted stands for.
-type admitted struct {
-	first job.ID
-	form  *form
-	own   own
-	owned packed
-	text  []byte           // JSON of own; nil: not made yet
-	past  map[job.ID]*past // of what it depends on and memory does not know; not in the record
+// acceptedSubmission is a submission as it is applied: what kindSubmitted stands for.
+type acceptedSubmission struct {
+	first    job.ID
+	shared   *sharedSpec
+	ownDelta specDelta
+	delta    packedDelta
+	text     []byte                // JSON of own; nil: not made yet
+	past     map[job.ID]*pastFates // of what it depends on and memory does not know; not in the record
 }
 
-// json is the payload of the record.
-func (a *admitted) json() []byte {
+// encodePayload is the payload of the record.
+func (a *acceptedSubmission) encodePayload() []byte {
 	o := a.text
 	if o == nil {
-		o = mustJSON(&a.own)
+		o = mustJSON(&a.ownDelta)
 	}
-	b := make([]byte, 0, len(o)+len(a.form.key)+64)
+	b := make([]byte, 0, len(o)+len(a.shared.key)+64)
 	b = append(b, `{"first":`...)
 	b = strconv.AppendUint(b, uint64(a.first), 10)
 	b = append(append(append(b, `,"own":`...), o...), `,"spec":`...)
-	return append(append(b, a.form.key...), '}')
+	return append(append(b, a.shared.key...), '}')
 }
 
 // admittedOf reads the payload of a kindSubmitted record.
-func (fs *forms) admittedOf(r *store.Record, staged any) (*admitted, error) {
-	if a, ok := staged.(*admitted); ok {
+func (fs *sharedSpecs) admittedOf(r *store.Record, staged any) (*acceptedSubmission, error) {
+	if a, ok := staged.(*acceptedSubmission); ok {
 		return a, nil
 	}
-	v, err := value[submitted](r, nil)
+	v, err := payloadOf[submitted](r, nil)
 	if err != nil {
 		return nil, err
 	}
-	f, o, err := fs.read(v.Own, v.Spec)
+	f, o, err := fs.readSpec(v.Own, v.Spec)
 	if err != nil {
 		return nil, err
 	}
-	return &admitted{first: v.First, form: f, own: o, owned: pack(&o, &f.def)}, nil
+	return &acceptedSubmission{first: v.First, shared: f, ownDelta: o, delta: packDelta(&o, &f.def)}, nil
 }
 
-// read uses the form of a specification that was written in two parts, or whole. Of
+// readSpec uses the form of a specification that was written in two parts, or whole. Of
 // that which decides the order of jobs it takes what older versions took too.
-func (fs *forms) read(o *own, spec json.RawMessage) (*form, own, error) {
+func (fs *sharedSpecs) readSpec(o *specDelta, spec json.RawMessage) (*sharedSpec, specDelta, error) {
 	if o != nil {
-		if err := (&job.Spec{Array: o.Array, Depends: o.depends()}).CheckOrder(); err != nil {
-			return nil, own{}, err
+		if err := (&job.Spec{Array: o.Array, Depends: o.dependencyOrZero()}).CheckOrder(); err != nil {
+			return nil, specDelta{}, err
 		}
 		f, err := fs.get(string(spec), o, func(into *job.Spec) error {
 			if err := json.Unmarshal(spec, into); err != nil {
@@ -274,19 +274,19 @@ func (fs *forms) read(o *own, spec json.RawMessage) (*form, own, error) {
 	}
 	var s job.Spec
 	if err := json.Unmarshal(spec, &s); err != nil {
-		return nil, own{}, err
+		return nil, specDelta{}, err
 	}
 	if err := errors.Join((&job.Spec{Array: s.Array, Depends: s.Depends}).CheckOrder(), s.CheckRequest()); err != nil {
-		return nil, own{}, err
+		return nil, specDelta{}, err
 	}
-	f, whole := fs.use(&s)
+	f, whole := fs.useSpec(&s)
 	return f, whole, nil
 }
 
-// tasks is how many jobs it makes.
-func (a *admitted) tasks() int {
-	if a.own.Array == nil {
+// taskCount is how many jobs it makes.
+func (a *acceptedSubmission) taskCount() int {
+	if a.ownDelta.Array == nil {
 		return 1
 	}
-	return len(a.own.Array.Indices)
+	return len(a.ownDelta.Array.Indices)
 }

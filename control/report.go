@@ -31,15 +31,15 @@ const (
 	limitedSoon = 5
 )
 
-// reported is the message for a report of the engine. A report about an attempt
+// reportMessage is the message for a report of the engine. A report about an attempt
 // that holds nothing changes no job: an ended one is forgotten, a living one is
 // ended, since nobody may run what the ledger does not hold.
-func (l *loop) reported(p *pool, r engine.Report) message {
+func (l *loop) reportMessage(p *pool, r engine.Report) message {
 	return message{job: r.Job, run: func(l *loop) {
-		e, err := l.state.holder(r.Ref)
-		if a, ok := l.state.led.Of(r.Job); planted.LateReport && err != nil && ok {
+		e, err := l.state.jobByRef(r.Ref)
+		if a, ok := l.state.ledger.Of(r.Job); planted.LateReport && err != nil && ok {
 			r.Ref = reconcile.Ref(a)
-			e, err = l.state.holder(r.Ref)
+			e, err = l.state.jobByRef(r.Ref)
 		}
 		if planted.FreeUnproved && r.Uncertain && !r.Started.IsZero() {
 			r.Phase, r.Gone, r.Cause = engine.Ended, true, engine.NodeLost
@@ -52,70 +52,70 @@ func (l *loop) reported(p *pool, r engine.Report) message {
 			l.whileLeading(func() { p.calls.Forget(r.Ref) })
 			return
 		case err != nil:
-			l.whileLeading(func() { l.orphan(p, r.Ref) })
+			l.whileLeading(func() { l.endOrphan(p, r.Ref) })
 			return
 		case e.id != r.Job: // the batch may have a message about e already
-			l.misnamed(p, e, r)
+			l.recheckReport(p, e, r)
 			return
-		case e.addition(r.Ref) != nil:
-			l.moreReported(e, e.addition(r.Ref), r)
+		case e.additionByRef(r.Ref) != nil:
+			l.moreReported(e, e.additionByRef(r.Ref), r)
 			return
-		case r.Version < e.report().Version:
+		case r.Version < e.lastReport().Version:
 			return
 		}
-		was := e.report()
+		was := e.lastReport()
 		l.state.mu.Lock()
 		e.last.report = &r
-		e.last.see(nodesIn(&r))
-		l.state.touch(e)
+		e.last.noteNodes(nodesIn(&r))
+		l.state.markDirty(e)
 		l.state.mu.Unlock()
 		l.noteSaved(e, &r)
 		if r.Phase >= engine.Accepted && r.Cause != engine.Limited {
-			l.letIn(e)
+			l.acceptedByEngine(e)
 		}
 		if r.Phase == engine.Running {
-			l.notePark(e, &r)
-			l.noteHeld(e, &r)
+			l.stagePreemptSuspended(e, &r)
+			l.repeatSuspend(e, &r)
 		}
 		switch {
 		case r.Phase == engine.Ended && r.Gone, planted.NotUndone && r.Cause == engine.LaunchFailed:
 			l.stageEnd(e, r)
 			return
 		case r.Phase >= engine.Running && e.flags&job.Configuring != 0 && !r.Started.IsZero():
-			l.stage(kindStarted, e.id, job.Actor{}, l.began(e, &r), func() { l.extend(e); l.suspendLate(e) })
+			l.stageRecord(kindStarted, e.id, job.Actor{}, l.startedWithUsage(e, &r), func() { l.updateTimeLimit(e); l.suspendLate(e) })
 		}
-		l.avoid(e, was, r)
+		l.drainStuckNodes(e, was, r)
 		if r.Uncertain != (e.flags&job.Uncertain != 0) {
-			l.stage(kindUncertain, e.id, job.Actor{}, uncertain{r.Ref, r.Uncertain, r.Message}, nil)
+			l.stageRecord(kindUncertain, e.id, job.Actor{}, uncertain{r.Ref, r.Uncertain, r.Message}, nil)
 		}
 	}}
 }
 
-// misnamed is about a report that names the attempt of one job and the number of
+// recheckReport is about a report that names the attempt of one job and the number of
 // another. Nothing follows from it but that the engine is asked.
-func (l *loop) misnamed(p *pool, e *entry, r engine.Report) {
+func (l *loop) recheckReport(p *pool, e *jobRecord, r engine.Report) {
 	id := e.id
 	l.cfg.Log.Warn("a report names another job than the ledger, asking again", "ref", r.Ref, "ledger", id, "report", r.Job)
 	l.helpers.Go(func() {
 		if again, err := p.Engine.Inspect(l.ctx, r.Ref); err == nil && again.Job == id {
-			_ = l.post(l.ctx, l.reported(p, again)) // a closed loop hears nothing more
+			_ = l.postMessage(l.ctx, l.reportMessage(p, again)) // a closed loop hears nothing more
 		}
 	})
 }
 
-func (l *loop) stageEnd(e *entry, r engine.Report) {
+func (l *loop) stageEnd(e *jobRecord, r engine.Report) {
 	if l.endFirst(e, r) {
 		return
 	}
 	v := ended{Ref: r.Ref, Report: r}
-	v.State, v.By, v.Flags = outcome(e, r)
+	v.State, v.By, v.Flags = attemptOutcome(e, r)
 	if v.State == job.Pending && r.Cause == engine.Unready {
-		v.Failed, v.Again = e.rare().failed, l.cfg.Clock.Now().Add(unreadyPauses*l.cfg.Backoff)
+		v.Failed, v.Again = e.extraOrZero().failed, l.cfg.Clock.Now().Add(unreadyPauses*l.cfg.Backoff)
 	} else if v.State == job.Pending && r.Cause == engine.Limited {
-		v.Failed, v.Again = e.rare().failed, l.whenRoom(e)
-		l.mustWait(e)
+		v.Failed, v.Again = e.extraOrZero().failed, l.retryTime(e)
+		l.addLimitedJob(e)
 	} else if v.State == job.Pending && v.By == job.ByEngine {
-		v.Failed = e.rare().failed + 1
+		v.Failed = e.extraOrZero().failed + 1
 		if v.Failed >= maxFailures {
 			v.Flags |= job.Held | job.HeldFailed
 		} else if v.Failed > 1 {
@@ -123,15 +123,15 @@ func (l *loop) stageEnd(e *entry, r engine.Report) {
 		}
 	}
 	if e.flags&job.Configuring != 0 && !r.Started.IsZero() { // it ended before its start was heard of
-		l.stage(kindStarted, e.id, job.Actor{}, startedAt(e, &r), nil)
+		l.stageRecord(kindStarted, e.id, job.Actor{}, startedOf(e, &r), nil)
 	}
 	until := chargedUntil(&r, l.cfg.Clock.Now())
 	v.Used = l.core.Owes(until, e.id)
-	if e.flags&job.Configuring != 0 && !r.Started.IsZero() && delegated(e.last.claims) {
-		v.Used = l.core.OwesLate(until, e.id, e.last.beganThere(nanos(r.Started)))
+	if e.flags&job.Configuring != 0 && !r.Started.IsZero() && isDelegated(e.last.claims) {
+		v.Used = l.core.OwesLate(until, e.id, e.last.chargedFrom(toNanos(r.Started)))
 	}
 	calls := l.callsFor(e)
-	l.stage(kindEnded, e.id, job.Actor{}, v, func() { calls.Forget(r.Ref) })
+	l.stageRecord(kindEnded, e.id, job.Actor{}, v, func() { calls.Forget(r.Ref) })
 }
 
 // chargedUntil is until when an attempt is charged whose end is heard of at an instant: until
@@ -139,15 +139,15 @@ func (l *loop) stageEnd(e *entry, r engine.Report) {
 // until before its start.
 func chargedUntil(r *engine.Report, heard time.Time) sched.Instant {
 	if r.Ended.IsZero() || r.Ended.After(heard) {
-		return sched.Instant(nanos(heard))
+		return sched.Instant(toNanos(heard))
 	}
-	return sched.Instant(nanos(r.Ended))
+	return sched.Instant(toNanos(r.Ended))
 }
 
-// avoid drains the nodes on which a process of the job turns out to be one that nothing
+// drainStuckNodes drains the nodes on which a process of the job turns out to be one that nothing
 // ends: the next job would meet what it holds, and this one, requeued, node after node.
 // Who resumes such a node has looked at it.
-func (l *loop) avoid(e *entry, was *engine.Report, r engine.Report) {
+func (l *loop) drainStuckNodes(e *jobRecord, was *engine.Report, r engine.Report) {
 	for i, n := range r.Nodes {
 		if n.Stuck == "" || i < len(was.Nodes) && was.Nodes[i].Stuck != "" {
 			continue
@@ -157,13 +157,13 @@ func (l *loop) avoid(e *entry, was *engine.Report, r engine.Report) {
 			continue
 		}
 		why := fmt.Sprintf("SIGKILL does not end process %s of job %s on %s", n.Stuck, e.Name(), n.Node)
-		l.stage(kindNodes, 0, job.Actor{}, nodesRecord([]fleet.NodeKey{k}, true, why), func() { l.tellNodes(k.Name) })
+		l.stageRecord(kindNodes, 0, job.Actor{}, nodesRecord([]fleet.NodeKey{k}, true, why), func() { l.tellNodes(k.Name) })
 	}
 }
 
-// outcome maps how an attempt ended, and what was asked of it, to the job's next
+// attemptOutcome maps how an attempt ended, and what was asked of it, to the job's next
 // state. A job whose end was asked for does not wait again.
-func outcome(e *entry, r engine.Report) (job.State, job.Cause, job.Flags) {
+func attemptOutcome(e *jobRecord, r engine.Report) (job.State, job.Cause, job.Flags) {
 	a := e.last
 	stopped := r.Cause == engine.Stopped || r.Cause == engine.LaunchFailed || r.Cause == engine.Unready || r.Cause == engine.Limited || r.Cause == engine.Refused ||
 		r.Cause == engine.Cancelled || r.Cause == engine.Preempted
@@ -175,7 +175,7 @@ func outcome(e *entry, r engine.Report) (job.State, job.Cause, job.Flags) {
 	case a.requeue != nil && (stopped || r.Cause == engine.NodeLost):
 		return job.Pending, job.ByUser, job.Requeued
 	case a.preempted != nil && !e.endedBefore(&r):
-		if to, flags, ok := a.preempted.outcome(&r, a.hasSaved(&r)); ok {
+		if to, flags, ok := a.preempted.preemptOutcome(&r, a.hasSaved(&r)); ok {
 			return to, job.ByScheduler, flags
 		}
 	}
@@ -185,21 +185,21 @@ func outcome(e *entry, r engine.Report) (job.State, job.Cause, job.Flags) {
 	case engine.OutOfMemory:
 		return job.OutOfMemory, job.ByEngine, 0
 	case engine.NodeLost:
-		if e.form.spec.Requeue {
+		if e.shared.spec.Requeue {
 			return job.Pending, job.ByEngine, job.Requeued
 		}
 		return job.NodeFail, job.ByEngine, 0
 	case engine.Unready, engine.Limited: // nothing of it began, so --no-requeue does not speak of it
 		return job.Pending, job.ByEngine, job.Requeued
 	case engine.LaunchFailed, engine.Stopped: // stopped, and nobody asked: its launch was given up, and had arrived
-		if e.form.spec.Requeue {
+		if e.shared.spec.Requeue {
 			return job.Pending, job.ByEngine, job.Requeued | job.LaunchFailed
 		}
 		return job.Failed, job.ByEngine, job.LaunchFailed
 	case engine.Cancelled:
 		return job.Cancelled, job.ByUser, 0
 	case engine.Preempted:
-		if e.form.spec.Requeue {
+		if e.shared.spec.Requeue {
 			return job.Pending, job.ByScheduler, job.Requeued
 		}
 		return job.Preempted, job.ByScheduler, 0
@@ -212,17 +212,17 @@ func outcome(e *entry, r engine.Report) (job.State, job.Cause, job.Flags) {
 	return job.Failed, job.ByEngine, 0
 }
 
-// refused is the message for a launch that the engine does not take. One that was repeated after a
+// launchRefused is the message for a launch that the engine does not take. One that was repeated after a
 // restart may have been refused before it, and barred, which nobody lived to write down: all that
 // the engine knows by now is that. Why is not known, so the job is not blamed for it. One that is known
 // to have begun was lost since by the engine: it does not run again as if nothing of it had.
-func (l *loop) refused(id job.ID, ref engine.Ref, why error, repeated bool) message {
+func (l *loop) launchRefused(id job.ID, ref engine.Ref, why error, repeated bool) message {
 	return message{job: id, run: func(l *loop) {
-		e, err := l.state.holder(ref)
+		e, err := l.state.jobByRef(ref)
 		if err != nil {
 			return
 		}
-		began := e.began()
+		began := e.startTime()
 		cause, text := engine.LaunchFailed, why.Error()
 		switch k := fault.KindOf(why); {
 		case !began.IsZero():
@@ -231,10 +231,10 @@ func (l *loop) refused(id job.ID, ref engine.Ref, why error, repeated bool) mess
 			cause, text = engine.Unready, "its launch was given up when the server ended: "+text
 		case k == fault.Exhausted:
 			cause = engine.Unready
-			if _, ok := l.pools.of(e.last.pool).Engine.(engine.Limiter); ok {
+			if _, ok := l.pools.byNameOrFirst(e.last.pool).Engine.(engine.Limiter); ok {
 				cause = engine.Limited
 			}
-		case delegated(e.last.claims) && (k == fault.Invalid || k == fault.Unsupported):
+		case isDelegated(e.last.claims) && (k == fault.Invalid || k == fault.Unsupported):
 			cause = engine.Refused
 		}
 		l.stageEnd(e, engine.Report{
@@ -244,22 +244,22 @@ func (l *loop) refused(id job.ID, ref engine.Ref, why error, repeated bool) mess
 	}}
 }
 
-func (l *loop) orphan(p *pool, ref engine.Ref) {
+func (l *loop) endOrphan(p *pool, ref engine.Ref) {
 	l.cfg.Log.Warn("the engine runs what the ledger does not hold, ending it", "pool", p.Name, "ref", ref)
 	p.calls.Stop(ref, engine.Stop{Grace: 0, Reason: "not in the ledger"}, nil)
 }
 
-// extend tells the core when a job that has now started will reach its limit.
-func (l *loop) extend(e *entry) {
+// updateTimeLimit tells the core when a job that has now started will reach its limit.
+func (l *loop) updateTimeLimit(e *jobRecord) {
 	l.state.events = append(l.state.events, sched.Extended{Job: e.id, Until: untilOf(e, l.cfg.Clock.Now())})
 }
 
-// resume takes up what the journal says is held: a launch is repeated where the
+// resumeAttempts takes up what the journal says is held: a launch is repeated where the
 // engine is not known to have begun it, and what was asked for is asked again. What is
 // to end is not launched first: a stop that finds nothing bars it. Pools may be named, whose
 // work alone is taken up.
-func (l *loop) resume(of ...string) {
-	for _, a := range l.state.led.Live() {
+func (l *loop) resumeAttempts(of ...string) {
+	for _, a := range l.state.ledger.Live() {
 		e := l.state.jobs[a.Job]
 		if a.Adds != 0 || len(of) > 0 && !slices.Contains(of, a.Pool) {
 			continue
@@ -268,55 +268,55 @@ func (l *loop) resume(of ...string) {
 		l.tellGangAgain(e)
 		switch v := e.last; {
 		case v.cancel != nil:
-			l.stop(e, v.cancel.Grace, v.cancel.Signal, "cancelled")
+			l.stopAttempt(e, v.cancel.Grace, v.cancel.Signal, "cancelled")
 		case v.expired != nil:
-			l.stop(e, v.expired.Grace, 0, "its time is over")
+			l.stopAttempt(e, v.expired.Grace, 0, "its time is over")
 		case v.requeue != nil:
-			l.stop(e, l.cfg.Grace, 0, "requeued")
+			l.stopAttempt(e, l.cfg.Grace, 0, "requeued")
 		case v.preempted != nil:
-			l.evict(e)
+			l.requestEviction(e)
 		case e.state == job.Suspended:
 			l.callsOf(a).Suspend(reconcile.Ref(a), true)
 		case e.flags&job.Configuring != 0:
-			l.launch(e, a, true)
+			l.launchAttempt(e, a, true)
 			if planted.LaunchAgain {
 				a.Attempt++
-				l.launch(e, a, true)
+				l.launchAttempt(e, a, true)
 			}
 		}
 	}
 }
 
-// missing is the message for an attempt that the engine took and of which, asked
+// missingMessage is the message for an attempt that the engine took and of which, asked
 // again, it has nothing. It is not free yet: a launch that was repeated may still be
 // on its way.
-func (l *loop) missing(a ledger.Allocation) message {
+func (l *loop) missingMessage(a ledger.Allocation) message {
 	return message{job: a.Job, run: func(l *loop) {
 		ref := reconcile.Ref(a)
 		l.whileLeading(func() {
-			if _, err := l.state.holder(ref); err == nil && !l.callsOf(a).Busy(ref) {
-				l.callsOf(a).Stop(ref, engine.Stop{Reason: "the engine has lost it"}, l.vanished(a))
+			if _, err := l.state.jobByRef(ref); err == nil && !l.callsOf(a).Busy(ref) {
+				l.callsOf(a).Stop(ref, engine.Stop{Reason: "the engine has lost it"}, l.vanishedCallback(a))
 			}
 		})
 	}}
 }
 
-// vanished is for an attempt of which the engine has nothing, and never will.
-func (l *loop) vanished(a ledger.Allocation) func() {
+// vanishedCallback is for an attempt of which the engine has nothing, and never will.
+func (l *loop) vanishedCallback(a ledger.Allocation) func() {
 	ref := reconcile.Ref(a)
 	m := message{job: a.Job, run: func(l *loop) {
-		e, err := l.state.holder(ref)
+		e, err := l.state.jobByRef(ref)
 		switch {
 		case err != nil:
 			return
-		case e.addition(ref) != nil:
-			l.drop(e, ref, false, "the engine lost all trace of it")
+		case e.additionByRef(ref) != nil:
+			l.stageDrop(e, ref, false, "the engine lost all trace of it")
 			return
 		}
 		l.stageEnd(e, engine.Report{
-			Ref: ref, Job: a.Job, Phase: engine.Ended, Cause: engine.NodeLost, Gone: true, Started: e.began(),
+			Ref: ref, Job: a.Job, Phase: engine.Ended, Cause: engine.NodeLost, Gone: true, Started: e.startTime(),
 			Exit: job.ExitCode{Status: 1}, Ended: l.cfg.Clock.Now(), Message: "the engine lost all trace of it",
 		})
 	}}
-	return func() { _ = l.post(l.ctx, m) } // a closed loop hears nothing more
+	return func() { _ = l.postMessage(l.ctx, m) } // a closed loop hears nothing more
 }

@@ -22,15 +22,15 @@ func (c *Control) Change(ctx context.Context, by job.Actor, ids []job.ID, op Op)
 		return nil, err
 	}
 	for range 10 {
-		w := &wish{by: by, op: op, ids: ids, errs: make([]error, len(ids))}
-		if err := c.prepare(ctx, w); err != nil {
+		w := &changeRequest{by: by, op: op, ids: ids, errs: make([]error, len(ids))}
+		if err := c.prepareChange(ctx, w); err != nil {
 			return nil, err
 		}
 		m := message{bulk: len(ids) > 1}
 		if len(ids) == 1 {
 			m.job = ids[0]
 		}
-		err := c.ask(ctx, m, func(l *loop, answer func(error)) { l.grant(w, answer) })
+		err := c.askLoop(ctx, m, func(l *loop, answer func(error)) { l.stageChanges(w, answer) })
 		switch {
 		case err == nil:
 			return w.errs, nil
@@ -41,16 +41,16 @@ func (c *Control) Change(ctx context.Context, by job.Actor, ids []job.ID, op Op)
 	return nil, fault.New(fault.Unavailable, "the jobs of the request could not be looked up")
 }
 
-// wish is a change on its way.
-type wish struct {
+// changeRequest is a change on its way.
+type changeRequest struct {
 	by   job.Actor
 	op   Op
 	ids  []job.ID
 	errs []error
-	past map[job.ID]*past  // of what an update's dependency names
-	old  map[job.ID]*entry // of jobs that left memory
-	gone map[job.ID]error  // what to say of jobs that are not in memory
-	bars map[job.ID]error  // with what the engine refuses an update
+	past map[job.ID]*pastFates // of what an update's dependency names
+	old  map[job.ID]*jobRecord // of jobs that left memory
+	gone map[job.ID]error      // what to say of jobs that are not in memory
+	bars map[job.ID]error      // with what the engine refuses an update
 	// altered are the attempts that another scheduler has changed as an update says.
 	altered map[job.ID]engine.Ref
 }
@@ -59,29 +59,29 @@ type wish struct {
 func (c *Control) checkOp(op Op) error {
 	switch op := op.(type) {
 	case Suspend:
-		if len(c.cannotSuspend()) == len(c.pools.each()) {
-			return unsuspendable(c.pools.each()[0].Name)
+		if len(c.poolsWithoutSuspend()) == len(c.pools.allPools()) {
+			return cannotSuspendError(c.pools.allPools()[0].Name)
 		}
 	case Update:
-		return op.check()
+		return op.checkFields()
 	case nil:
 		return fault.New(fault.Invalid, "no change is asked for")
 	}
 	return nil
 }
 
-// prepare looks up in the store what the loop must not wait for.
-func (c *Control) prepare(ctx context.Context, w *wish) (err error) {
+// prepareChange looks up in the store what the loop must not wait for.
+func (c *Control) prepareChange(ctx context.Context, w *changeRequest) (err error) {
 	if u, ok := w.op.(Update); ok {
 		if w.past, err = c.lookUp(ctx, u.Depends); err != nil {
 			return err
 		}
 	}
 	if u, ok := w.op.(Update); ok {
-		if w.bars, err = c.barred(ctx, &u, w.ids); err != nil {
+		if w.bars, err = c.validateUpdate(ctx, &u, w.ids); err != nil {
 			return err
 		}
-		c.alter(ctx, w, &u)
+		c.alterHandedOver(ctx, w, &u)
 	}
 	c.state.mu.RLock()
 	var missing []job.ID
@@ -91,16 +91,16 @@ func (c *Control) prepare(ctx context.Context, w *wish) (err error) {
 		}
 	}
 	c.state.mu.RUnlock()
-	w.gone, w.old = map[job.ID]error{}, map[job.ID]*entry{}
+	w.gone, w.old = map[job.ID]error{}, map[job.ID]*jobRecord{}
 	for _, id := range missing {
 		row, err := c.cfg.Store.Job(ctx, uint64(id))
 		switch {
 		case fault.KindOf(err) == fault.NotFound:
-			w.gone[id] = unknown(id)
+			w.gone[id] = noSuchJob(id)
 		case err != nil:
 			return err
 		default:
-			if w.gone[id], err = c.past(ctx, w, &row); err != nil {
+			if w.gone[id], err = c.prepareEnded(ctx, w, &row); err != nil {
 				return err
 			}
 		}
@@ -108,15 +108,15 @@ func (c *Control) prepare(ctx context.Context, w *wish) (err error) {
 	return nil
 }
 
-func unknown(id job.ID) error {
+func noSuchJob(id job.ID) error {
 	return fault.New(fault.NotFound, "there is no job %d", id)
 }
 
-// grant stages a change of each job, and answers once all that was staged is durable.
-func (l *loop) grant(w *wish, answer func(error)) {
+// stageChanges stages a change of each job, and answers once all that was staged is durable.
+func (l *loop) stageChanges(w *changeRequest, answer func(error)) {
 	for _, id := range w.ids {
 		_, known := w.gone[id]
-		if l.state.jobs[id] == nil && !known && w.old[id] == nil || l.outdated(w.old[id]) {
+		if l.state.jobs[id] == nil && !known && w.old[id] == nil || l.ranSince(w.old[id]) {
 			answer(errMoved)
 			return
 		}
@@ -144,27 +144,27 @@ func (l *loop) grant(w *wish, answer func(error)) {
 				w.errs[i] = w.gone[id]
 				continue
 			}
-			l.revive(e)
+			l.restoreToMemory(e)
 		}
-		w.errs[i] = l.ask(w, e, req)
+		w.errs[i] = l.stageChange(w, e, req)
 	}
 	if req.records == 0 {
-		l.confirmed(answer)
+		l.answerWhenLeading(answer)
 	}
 }
 
-// outdated reports whether a job has run again since its row was read, and left
+// ranSince reports whether a job has run again since its row was read, and left
 // memory again.
-func (l *loop) outdated(e *entry) bool {
+func (l *loop) ranSince(e *jobRecord) bool {
 	if e == nil {
 		return false
 	}
-	seq, left := l.state.left[e.id]
+	seq, left := l.state.departed[e.id]
 	return left && seq != e.seq
 }
 
-// ask stages the change of one job, or says why it cannot be made.
-func (l *loop) ask(w *wish, e *entry, req *request) error {
+// stageChange stages the change of one job, or says why it cannot be made.
+func (l *loop) stageChange(w *changeRequest, e *jobRecord, req *request) error {
 	switch op := w.op.(type) {
 	case Cancel:
 		return l.askCancel(w, e, req, op)
@@ -173,16 +173,16 @@ func (l *loop) ask(w *wish, e *entry, req *request) error {
 	case Requeue:
 		return l.askRequeue(w, e, req, op)
 	case Signal:
-		a, ok := l.state.led.Of(e.id)
+		a, ok := l.state.ledger.Of(e.id)
 		if !ok {
 			return fault.New(fault.Conflict, "job %s does not run", e.Name())
 		}
-		l.confirmed(func(err error) {
+		l.answerWhenLeading(func(err error) {
 			if err != nil {
 				return // so it is refused
 			}
 			l.callsOf(a).Signal(reconcile.Ref(a), op.Signal, op.To)
-			for _, ref := range l.refs(e)[1:] {
+			for _, ref := range l.runningRefs(e)[1:] {
 				l.callsOf(a).Signal(ref, op.Signal, op.To)
 			}
 		})
@@ -199,7 +199,7 @@ func (l *loop) ask(w *wish, e *entry, req *request) error {
 	return fault.New(fault.Unsupported, "%T is not built yet", w.op)
 }
 
-func (l *loop) askCancel(w *wish, e *entry, req *request, op Cancel) error {
+func (l *loop) askCancel(w *changeRequest, e *jobRecord, req *request, op Cancel) error {
 	if e.state.Final() && !planted.CancelEnded {
 		return nil
 	}
@@ -212,14 +212,14 @@ func (l *loop) askCancel(w *wish, e *entry, req *request, op Cancel) error {
 		state = job.Cancelled
 	}
 	v := cancel{Signal: op.Signal, Grace: grace, Message: op.Message, State: &state}
-	if e.state == job.Pending && v.Message == "" && e.report() != noReport {
+	if e.state == job.Pending && v.Message == "" && e.lastReport() != noReport {
 		v.Message = "cancelled by " + w.by.Name // else what its last attempt failed by would seem to be why
 	}
-	l.stageFor(req, kindCancel, e.id, w.by, v, func() { l.stop(e, grace, op.Signal, "cancelled by "+w.by.Name) })
+	l.stageFor(req, kindCancel, e.id, w.by, v, func() { l.stopAttempt(e, grace, op.Signal, "cancelled by "+w.by.Name) })
 	return nil
 }
 
-func (l *loop) askHold(w *wish, e *entry, req *request, op Hold) error {
+func (l *loop) askHold(w *changeRequest, e *jobRecord, req *request, op Hold) error {
 	switch {
 	case e.state.Final():
 		return fault.New(fault.Conflict, "job %s has ended (%s)", e.Name(), e.state)
@@ -227,16 +227,16 @@ func (l *loop) askHold(w *wish, e *entry, req *request, op Hold) error {
 		return fault.New(fault.Permission, "job %s is held by an administrator", e.Name()).
 			Advise("ask an administrator to release it")
 	}
-	if op.On && e.waitsThere() && e.last.requeue == nil && e.last.cancel == nil { // it is taken back
-		l.stageFor(req, kindRequeue, e.id, w.by, requeue{State: stateOf(e.state)}, func() {
-			l.stop(e, l.cfg.Grace, 0, "held by "+w.by.Name)
+	if op.On && e.waitsInPool() && e.last.requeue == nil && e.last.cancel == nil { // it is taken back
+		l.stageFor(req, kindRequeue, e.id, w.by, requeue{State: statePointer(e.state)}, func() {
+			l.stopAttempt(e, l.cfg.Grace, 0, "held by "+w.by.Name)
 		})
 	}
-	l.stageFor(req, kindHold, e.id, w.by, hold{Held: op.On, Admin: op.On && op.Admin, State: stateOf(e.state)}, nil)
+	l.stageFor(req, kindHold, e.id, w.by, hold{Held: op.On, Admin: op.On && op.Admin, State: statePointer(e.state)}, nil)
 	return nil
 }
 
-func (l *loop) askRequeue(w *wish, e *entry, req *request, op Requeue) error {
+func (l *loop) askRequeue(w *changeRequest, e *jobRecord, req *request, op Requeue) error {
 	switch {
 	case e.state == job.Pending && op.Hold:
 		return l.askHold(w, e, req, Hold{On: true})
@@ -244,43 +244,43 @@ func (l *loop) askRequeue(w *wish, e *entry, req *request, op Requeue) error {
 		return nil
 	case e.state.Final() && job.Check(e.state, job.Pending, job.ByUser) != nil:
 		return fault.New(fault.Conflict, "job %s is %s and cannot run again", e.Name(), e.state)
-	case e.state.Final() && l.pools.left(e.form.spec.Pool):
-		return fault.New(fault.Conflict, "job %s cannot run again: there is no pool %s any more", e.Name(), e.form.spec.Pool).
-			Advise("add the pool again, or submit the job anew for one of %s", strings.Join(l.pools.names(), ", "))
+	case e.state.Final() && l.pools.isGone(e.shared.spec.Pool):
+		return fault.New(fault.Conflict, "job %s cannot run again: there is no pool %s any more", e.Name(), e.shared.spec.Pool).
+			Advise("add the pool again, or submit the job anew for one of %s", strings.Join(l.pools.configuredNames(), ", "))
 	}
 	state := e.state
 	if state.Final() {
 		state = job.Pending
 	}
 	l.stageFor(req, kindRequeue, e.id, w.by, requeue{Hold: op.Hold, State: &state}, func() {
-		l.stop(e, l.cfg.Grace, 0, "requeued by "+w.by.Name)
+		l.stopAttempt(e, l.cfg.Grace, 0, "requeued by "+w.by.Name)
 	})
 	return nil
 }
 
-func (l *loop) askSuspend(w *wish, e *entry, req *request, op Suspend) error {
+func (l *loop) askSuspend(w *changeRequest, e *jobRecord, req *request, op Suspend) error {
 	from, to := job.Running, job.Suspended
 	if !op.On {
 		from, to = to, from
 	}
 	switch {
-	case e.last != nil && e.last.parked && op.On != e.last.asleep && e.flags&job.Stopping == 0:
+	case e.last != nil && e.last.preemptSuspended && op.On != e.last.userSuspended && e.flags&job.Stopping == 0:
 		to = job.Suspended // when it has its place again, too, or until then
 	case e.state == to:
 		return nil
-	case e.last != nil && e.last.parked && !op.On:
+	case e.last != nil && e.last.preemptSuspended && !op.On:
 		return fault.New(fault.Conflict, "job %s is suspended to make room, and goes on when what it holds is free again", e.Name()).
 			Advise("cancel or hold the jobs that have its place; cox requeue %s ends it and lets it wait", e.Name())
 	case e.state != from || e.flags&(job.Configuring|job.Stopping) != 0:
-		return fault.New(fault.Conflict, "job %s is %s", e.Name(), e.status())
-	case slices.Contains(l.cannotSuspend(), e.last.pool):
-		return unsuspendable(e.last.pool)
+		return fault.New(fault.Conflict, "job %s is %s", e.Name(), e.statusText())
+	case slices.Contains(l.poolsWithoutSuspend(), e.last.pool):
+		return cannotSuspendError(e.last.pool)
 	}
 	l.stageFor(req, kindSuspend, e.id, w.by, suspend{On: op.On, State: &to}, func() {
-		if e.last.parked || e.last.parking() && !op.On {
+		if e.last.preemptSuspended || e.last.suspendRequested() && !op.On {
 			return // to make room it is suspended all the same
 		}
-		for _, ref := range l.refs(e) {
+		for _, ref := range l.runningRefs(e) {
 			l.callsFor(e).Suspend(ref, op.On)
 		}
 	})
@@ -289,19 +289,19 @@ func (l *loop) askSuspend(w *wish, e *entry, req *request, op Suspend) error {
 
 // askTop gives a pending job the place of its owner's first one in the queue; those
 // between move back by one place, so nobody else's job is passed.
-func (l *loop) askTop(w *wish, e *entry, req *request) error {
+func (l *loop) askTop(w *changeRequest, e *jobRecord, req *request) error {
 	if e.state != job.Pending {
-		return fault.New(fault.Conflict, "job %s is %s", e.Name(), e.status())
+		return fault.New(fault.Conflict, "job %s is %s", e.Name(), e.statusText())
 	}
-	owner := e.form.spec.Owner
-	var ahead []*entry
+	owner := e.shared.spec.Owner
+	var ahead []*jobRecord
 	for _, o := range l.state.live {
-		if o.state == job.Pending && o.form.spec.Owner == owner && (o == e || o.precedes(e)) {
+		if o.state == job.Pending && o.shared.spec.Owner == owner && (o == e || o.isBefore(e)) {
 			ahead = append(ahead, o)
 		}
 	}
-	slices.SortFunc(ahead, func(a, b *entry) int {
-		if a.precedes(b) {
+	slices.SortFunc(ahead, func(a, b *jobRecord) int {
+		if a.isBefore(b) {
 			return -1
 		}
 		return 1
@@ -309,17 +309,17 @@ func (l *loop) askTop(w *wish, e *entry, req *request) error {
 	if len(ahead) == 1 {
 		return nil
 	}
-	v := top{State: stateOf(job.Pending)}
-	v.Moves = append(v.Moves, place{e.id, ahead[0].priority, ahead[0].at - 1})
+	v := queueMoved{State: statePointer(job.Pending)}
+	v.Moves = append(v.Moves, queuePlace{e.id, ahead[0].priority, ahead[0].at - 1})
 	for i, o := range ahead[:len(ahead)-1] {
 		next := ahead[i+1]
-		v.Moves = append(v.Moves, place{o.id, next.priority, next.at})
+		v.Moves = append(v.Moves, queuePlace{o.id, next.priority, next.at})
 	}
 	l.stageFor(req, kindTop, e.id, w.by, v, nil)
 	return nil
 }
 
-// precedes reports whether a job stands before another in the queue.
-func (e *entry) precedes(o *entry) bool {
+// isBefore reports whether a job stands before another in the queue.
+func (e *jobRecord) isBefore(o *jobRecord) bool {
 	return cmp.Or(cmp.Compare(o.priority, e.priority), cmp.Compare(e.at, o.at), cmp.Compare(e.id, o.id)) < 0
 }

@@ -20,9 +20,9 @@ import (
 // restoredAtMost bounds how many ended jobs a start takes back into memory.
 const restoredAtMost = 20_000
 
-// restore reads the projection and the journal after it. It returns the Seq that
+// restoreFrom reads the projection and the journal after it. It returns the Seq that
 // the projection reflects.
-func (s *state) restore(ctx context.Context, st store.Store, now time.Time, keep time.Duration) (uint64, error) {
+func (s *state) restoreFrom(ctx context.Context, st store.Store, now time.Time, keep time.Duration) (uint64, error) {
 	projected, err := st.Projected(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("read the projection: %w", err)
@@ -38,34 +38,34 @@ func (s *state) restore(ctx context.Context, st store.Store, now time.Time, keep
 		return 0, fmt.Errorf("read the projection: %w", err)
 	}
 	if rows {
-		s.lookup = func(id job.ID) (*entry, error) { return s.fromStore(ctx, st, id) }
+		s.lookup = func(id job.ID) (*jobRecord, error) { return s.fromStore(ctx, st, id) }
 	}
 	if err := st.Read(ctx, projected, func(r store.Record) error {
 		s.events, s.touched = s.events[:0], s.touched[:0]
-		return damaged(s.apply(r, nil))
+		return damagedError(s.applyRecord(r, nil))
 	}); err != nil {
 		return 0, fmt.Errorf("replay the journal: %w", err)
 	}
 	s.lookup = nil
-	s.counts = s.counts.anew()
-	slices.SortStableFunc(s.ended, func(a, b *entry) int { return a.end().Compare(b.end()) })
+	s.counts = s.counts.resetCounts()
+	slices.SortStableFunc(s.ended, func(a, b *jobRecord) int { return a.endTime().Compare(b.endTime()) })
 	return projected, s.restorePast(ctx, st)
 }
 
-// damaged is the error of a state that does not say what happened. Where it has a
+// damagedError is the error of a state that does not say what happened. Where it has a
 // remedy of its own, it keeps that and its kind.
-func damaged(err error) error {
+func damagedError(err error) error {
 	if err == nil || fault.Remedy(err) != "" {
 		return err
 	}
-	return fault.New(fault.Internal, "%w", brief{err}).
+	return fault.New(fault.Internal, "%w", boundedError{err}).
 		Advise("the state directory is damaged: put a backup in its place, or start with another --state-dir; docs/state.md says how")
 }
 
-// brief is an error whose text has a bound: a damaged record can be long.
-type brief struct{ error }
+// boundedError is an error whose text has a bound: a damaged record can be long.
+type boundedError struct{ error }
 
-func (b brief) Error() string {
+func (b boundedError) Error() string {
 	const most = 600
 	text := b.error.Error()
 	if len(text) > most {
@@ -74,34 +74,34 @@ func (b brief) Error() string {
 	return text
 }
 
-func (b brief) Unwrap() error { return b.error }
+func (b boundedError) Unwrap() error { return b.error }
 
 func (s *state) restoreRows(ctx context.Context, st store.Store, now time.Time, keep time.Duration) error {
 	doc, err := st.Doc(ctx, docControl)
 	if fault.KindOf(err) == fault.NotFound {
-		return damaged(err)
+		return damagedError(err)
 	} else if err != nil {
 		return err
 	}
-	var w world
+	var w stateDoc
 	if err := json.Unmarshal(doc, &w); err != nil {
-		return damaged(fmt.Errorf("document %s: %w", docControl, err))
+		return damagedError(fmt.Errorf("document %s: %w", docControl, err))
 	}
 	if w.Next > lastJob || w.Allocation > uint64(ledger.Last) {
-		return damaged(fmt.Errorf("document %s: the next job is %d, the next allocation %d: such numbers are never given", docControl, w.Next, w.Allocation))
+		return damagedError(fmt.Errorf("document %s: the next job is %d, the next allocation %d: such numbers are never given", docControl, w.Next, w.Allocation))
 	}
-	if err := s.load(func(f func(store.JobRow) error) error { return st.Live(ctx, f) }); err != nil {
+	if err := s.loadRows(func(f func(store.JobRow) error) error { return st.Live(ctx, f) }); err != nil {
 		return err
 	}
 	q := store.Query{Final: true, From: now.Add(-keep), Limit: restoredAtMost}
 	if keep < 0 {
 		q.From = time.Time{}
 	}
-	if err := s.load(func(f func(store.JobRow) error) error { return st.History(ctx, q, f) }); err != nil {
+	if err := s.loadRows(func(f func(store.JobRow) error) error { return st.History(ctx, q, f) }); err != nil {
 		return err
 	}
 	s.next = max(s.next, w.Next)
-	s.led.Skip(ledger.ID(w.Allocation))
+	s.ledger.Skip(ledger.ID(w.Allocation))
 	for k, d := range w.Drains {
 		s.drains.Set(k, d)
 	}
@@ -111,23 +111,23 @@ func (s *state) restoreRows(ctx context.Context, st store.Store, now time.Time, 
 	for _, t := range w.Tokens {
 		s.tokens[t.ID] = t
 	}
-	s.usage, s.seen = w.Usage, w.Seen
+	s.usage, s.arrivals = w.Usage, w.Seen
 	return s.restorePolicies(ctx, st, w.Policies)
 }
 
-// chunk is a number of rows on their way into memory.
-type chunk struct {
+// rowChunk is a number of rows on their way into memory.
+type rowChunk struct {
 	rows    []store.JobRow
-	details []detail
+	details []rowDetail
 	err     error
 	read    chan struct{} // closed when details or err is there
 }
 
-func (c *chunk) decode() {
+func (c *rowChunk) decodeRows() {
 	defer close(c.read)
-	c.details = make([]detail, len(c.rows))
+	c.details = make([]rowDetail, len(c.rows))
 	for i := range c.rows {
-		if c.err = c.details[i].decode(&c.rows[i]); c.err != nil {
+		if c.err = c.details[i].decodeDetail(&c.rows[i]); c.err != nil {
 			return
 		}
 	}
@@ -135,10 +135,10 @@ func (c *chunk) decode() {
 
 const chunkRows = 256
 
-// load brings rows into memory, in order. Reading, decoding and putting them in go
+// loadRows brings rows into memory, in order. Reading, decoding and putting them in go
 // on at the same time.
-func (s *state) load(read func(func(store.JobRow) error) error) error {
-	chunks := make(chan *chunk, 2*runtime.GOMAXPROCS(0))
+func (s *state) loadRows(read func(func(store.JobRow) error) error) error {
+	chunks := make(chan *rowChunk, 2*runtime.GOMAXPROCS(0))
 	done := make(chan error, 1)
 	go func() {
 		var err error
@@ -150,11 +150,11 @@ func (s *state) load(read func(func(store.JobRow) error) error) error {
 		}
 		done <- err
 	}()
-	next := &chunk{read: make(chan struct{})}
+	next := &rowChunk{read: make(chan struct{})}
 	flush := func() {
-		go next.decode()
+		go next.decodeRows()
 		chunks <- next
-		next = &chunk{read: make(chan struct{})}
+		next = &rowChunk{read: make(chan struct{})}
 	}
 	err := read(func(row store.JobRow) error {
 		if next.rows = append(next.rows, row); len(next.rows) == chunkRows {
@@ -167,16 +167,16 @@ func (s *state) load(read func(func(store.JobRow) error) error) error {
 	return errors.Join(err, <-done)
 }
 
-func (s *state) putAll(c *chunk) error {
+func (s *state) putAll(c *rowChunk) error {
 	if c.err != nil {
-		return damaged(c.err)
+		return damagedError(c.err)
 	}
 	for i := range c.rows {
 		if s.jobs[job.ID(c.rows[i].ID)] != nil {
 			continue
 		}
-		if _, err := s.put(&c.rows[i], &c.details[i]); err != nil {
-			return damaged(err)
+		if _, err := s.addRow(&c.rows[i], &c.details[i]); err != nil {
+			return damagedError(err)
 		}
 	}
 	return nil
@@ -184,7 +184,7 @@ func (s *state) putAll(c *chunk) error {
 
 // fromStore takes a job that is not in memory out of the projection; nil if it is
 // not there either.
-func (s *state) fromStore(ctx context.Context, st store.Store, id job.ID) (*entry, error) {
+func (s *state) fromStore(ctx context.Context, st store.Store, id job.ID) (*jobRecord, error) {
 	row, err := st.Job(ctx, uint64(id))
 	switch {
 	case fault.KindOf(err) == fault.NotFound:
@@ -192,29 +192,29 @@ func (s *state) fromStore(ctx context.Context, st store.Store, id job.ID) (*entr
 	case err != nil:
 		return nil, err
 	}
-	var d detail
-	if err := d.decode(&row); err != nil {
+	var d rowDetail
+	if err := d.decodeDetail(&row); err != nil {
 		return nil, err
 	}
-	return s.put(&row, &d)
+	return s.addRow(&row, &d)
 }
 
-// put brings a row into memory.
-func (s *state) put(row *store.JobRow, d *detail) (*entry, error) {
+// addRow brings a row into memory.
+func (s *state) addRow(row *store.JobRow, d *rowDetail) (*jobRecord, error) {
 	e, err := s.entryOf(row, d)
 	if err != nil {
 		return nil, err
 	}
-	s.insert(e)
+	s.insertJob(e)
 	switch {
 	case e.state.Final():
 		s.ended = append(s.ended, e)
 	case e.state.Holds():
-		if err := s.led.Restore(e.held()); err != nil {
+		if err := s.ledger.Restore(e.heldAllocation()); err != nil {
 			return nil, fmt.Errorf("row of job %s: %w", e.Name(), err)
 		}
 		for _, x := range e.last.added {
-			if err := s.led.Restore(e.allocation(x)); err != nil {
+			if err := s.ledger.Restore(e.additionAllocation(x)); err != nil {
 				return nil, fmt.Errorf("row of job %s: %w", e.Name(), err)
 			}
 		}
@@ -223,39 +223,39 @@ func (s *state) put(row *store.JobRow, d *detail) (*entry, error) {
 }
 
 // entryOf makes a job of a row. It uses the row's form.
-func (s *state) entryOf(row *store.JobRow, d *detail) (*entry, error) {
-	f, o, err := s.forms.read(d.Own, d.Spec)
+func (s *state) entryOf(row *store.JobRow, d *rowDetail) (*jobRecord, error) {
+	f, o, err := s.specs.readSpec(d.Own, d.Spec)
 	if err != nil {
 		return nil, fmt.Errorf("row of job %d: %w", row.ID, err)
 	}
-	e := &entry{
-		id: job.ID(row.ID), form: f, owned: pack(&o, &f.def), index: d.Index, state: d.State, flags: d.Flags,
-		attempt: d.Attempt, priority: d.Priority, at: d.At, sent: d.Sent, eligible: d.Eligible, seq: d.Seq, fixed: o.Priority != 0,
+	e := &jobRecord{
+		id: job.ID(row.ID), shared: f, delta: packDelta(&o, &f.def), index: d.Index, state: d.State, flags: d.Flags,
+		attempt: d.Attempt, priority: d.Priority, at: d.At, submitted: d.Sent, eligible: d.Eligible, seq: d.Seq, fixed: o.Priority != 0,
 	}
 	if d.Array != nil {
 		if e.array = s.arrays.m[d.Array.First]; e.array == nil {
-			e.array = s.arrays.add(d.Array.First, d.Array.spec())
+			e.array = s.arrays.add(d.Array.First, d.Array.arraySpec())
 			e.array.limited = d.Array.Limited
 		}
 		if d.Array.Limited > e.array.limited { // the row of another task was older
-			e.array.set(d.Array.MaxRunning, d.Array.Limited)
+			e.array.setLimit(d.Array.MaxRunning, d.Array.Limited)
 		}
-		if !e.array.has(e.id, e.index) {
+		if !e.array.hasTask(e.id, e.index) {
 			return nil, fmt.Errorf("row of job %d: it is not task %d of array %d", row.ID, d.Index, d.Array.First)
 		}
 	}
-	e.ask(&o)
+	e.setExtras(&o)
 	if d.Again != 0 || d.Failed != 0 || d.LimitEnd != 0 || d.Message != "" || d.Moved != 0 || d.Foretold != [2]int64{} || d.Kept != 0 {
-		m := e.extra()
+		m := e.ensureExtra()
 		m.again, m.failed, m.limitEnd, m.message, m.moved = d.Again, d.Failed, d.LimitEnd, d.Message, d.Moved
 		m.foretold, m.foretoldAt = d.Foretold[0], d.Foretold[1]
 		m.kept, m.keptAs = d.Kept, d.KeptAs
 	}
 	if a := d.Last; a != nil {
-		e.last = &last{
+		e.last = &attempt{
 			id: ledger.ID(a.Allocation), epoch: a.Epoch, pool: a.Pool, claims: a.Claims, flavors: a.Flavors, license: a.License, cancel: a.Cancel, handed: a.Handed,
 			requeue: a.Requeue, preempted: a.Preempted, asked: a.Asked, saved: a.Saved, expired: a.Expired, started: a.Started, ended: a.Ended, exit: a.Exit, limit: a.Limit,
-			parked: a.Parked, asleep: a.Asleep, heldFrom: a.HeldFrom, heldFor: a.HeldFor,
+			preemptSuspended: a.Parked, userSuspended: a.Asleep, suspendedAt: a.HeldFrom, suspendedFor: a.HeldFor,
 			added: a.Added, ranks: a.Ranks, settled: a.Settled,
 		}
 		if a.Report != nil {
@@ -263,7 +263,7 @@ func (s *state) entryOf(row *store.JobRow, d *detail) (*entry, error) {
 			if err := json.Unmarshal(a.Report, e.last.report); err != nil {
 				return nil, fmt.Errorf("row of job %d: %w", row.ID, err)
 			}
-			e.last.see(nodesIn(e.last.report))
+			e.last.noteNodes(nodesIn(e.last.report))
 		}
 	}
 	return e, nil
@@ -272,10 +272,10 @@ func (s *state) entryOf(row *store.JobRow, d *detail) (*entry, error) {
 // restorePast looks up what pending jobs depend on and memory does not have.
 func (s *state) restorePast(ctx context.Context, st store.Store) error {
 	for id := range s.depend.on {
-		if s.knows(job.JobRef{Job: id}) {
+		if s.knowsFate(job.JobRef{Job: id}) {
 			continue
 		}
-		p, err := fates(ctx, st, id)
+		p, err := storedFates(ctx, st, id)
 		if err != nil {
 			return err
 		}
@@ -284,9 +284,9 @@ func (s *state) restorePast(ctx context.Context, st store.Store) error {
 	return nil
 }
 
-// past makes what is to be said of a job that is not in memory, or brings it into
+// prepareEnded makes what is to be said of a job that is not in memory, or brings it into
 // the request where it is to run again.
-func (c *Control) past(ctx context.Context, w *wish, row *store.JobRow) (error, error) {
+func (c *Control) prepareEnded(ctx context.Context, w *changeRequest, row *store.JobRow) (error, error) {
 	id := job.ID(row.ID)
 	if !row.Final {
 		return errMoved, nil // it came back meanwhile
@@ -295,8 +295,8 @@ func (c *Control) past(ctx context.Context, w *wish, row *store.JobRow) (error, 
 	case Cancel:
 		return nil, nil
 	case Requeue:
-		var d detail
-		if err := d.decode(row); err != nil {
+		var d rowDetail
+		if err := d.decodeDetail(row); err != nil {
 			return nil, err
 		}
 		c.state.mu.Lock()
@@ -306,15 +306,15 @@ func (c *Control) past(ctx context.Context, w *wish, row *store.JobRow) (error, 
 			return nil, err
 		}
 		w.old[id] = e
-		return c.renew(ctx, e)
+		return c.renewBlobs(ctx, e)
 	}
 	return fault.New(fault.Conflict, "job %d has ended (%s)", id, row.State), nil
 }
 
-// renew puts script and environment of a job that is to run again anew, so that no
+// renewBlobs puts script and environment of a job that is to run again anew, so that no
 // purge takes them: only those of jobs in memory are kept. The first error says that
 // they are gone.
-func (c *Control) renew(ctx context.Context, e *entry) (error, error) {
+func (c *Control) renewBlobs(ctx context.Context, e *jobRecord) (error, error) {
 	spec := viewOf(e).Job.Spec
 	for _, hash := range []string{spec.Program.ScriptHash, spec.Env.Hash} {
 		if hash == "" {
@@ -335,26 +335,26 @@ func (c *Control) renew(ctx context.Context, e *entry) (error, error) {
 	return nil, nil
 }
 
-// revive takes a job back into memory.
-func (l *loop) revive(e *entry) {
+// restoreToMemory takes a job back into memory.
+func (l *loop) restoreToMemory(e *jobRecord) {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
 	e.revived = true
-	l.state.insert(e)
+	l.state.insertJob(e)
 	l.state.ended = append(l.state.ended, e)
 }
 
 // fromRow is the view of a job that is not in memory.
-func fromRow(row *store.JobRow) (View, error) { return new(rowReader).view(row) }
+func fromRow(row *store.JobRow) (View, error) { return new(rowReader).viewOfRow(row) }
 
 // rowReader makes views of rows, one after another. It keeps the array of the last one: the
 // views of its tasks share the list of indices, and a million of these are not written out for
 // each of a thousand rows.
 type rowReader struct{ array *array }
 
-func (r *rowReader) view(row *store.JobRow) (View, error) {
-	var d detail
-	if err := d.decode(row); err != nil {
+func (r *rowReader) viewOfRow(row *store.JobRow) (View, error) {
+	var d rowDetail
+	if err := d.decodeDetail(row); err != nil {
 		return View{}, err
 	}
 	s := newState()

@@ -22,21 +22,21 @@ type decisions struct {
 	victims []sched.Preempt
 }
 
-// schedule tells the core what happened, and stages what it decides. Tasks of an
+// runScheduler tells the core what happened, and stages what it decides. Tasks of an
 // array with a limit are let through as far as the limit goes, so a decision can
 // never exceed it.
-func (l *loop) schedule() {
+func (l *loop) runScheduler() {
 	s := l.state
 	now := l.cfg.Clock.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l.gates(now)
+	l.recheckPending(now)
 	events := s.events
 	s.events = nil
-	at := l.instant()
+	at := l.coreInstant()
 	list := l.core.Step(at, events...)
 	l.reached = l.fleet
-	l.flew(at, events, list)
+	l.recordStep(at, events, list)
 	s.counts.decision.observe(l.cfg.Clock.Now().Sub(now).Seconds())
 	if planted.MapOrder {
 		list = anyOrder(list)
@@ -44,19 +44,19 @@ func (l *loop) schedule() {
 	var made decisions
 	proposed := l.proposeDecisions(list)
 	for i, d := range list {
-		l.decided(&made, d, proposed[i], now)
+		l.applyDecision(&made, d, proposed[i], now)
 	}
 	l.stageStep(&made)
 }
 
-// decided takes one decision: what the journal has no record of is done, the rest waits for
+// applyDecision takes one decision: what the journal has no record of is done, the rest waits for
 // the whole step.
-func (l *loop) decided(made *decisions, d sched.Decision, p proposed, now time.Time) {
+func (l *loop) applyDecision(made *decisions, d sched.Decision, p proposed, now time.Time) {
 	s := l.state
 	switch d := d.(type) {
 	case sched.Start:
 		if l.acceptStart(d, p.refused, now) {
-			made.starts = append(made.starts, held{*p.hold, shortened(s.jobs[d.Job], d.Until, l.latest)})
+			made.starts = append(made.starts, held{*p.hold, shortenedLimit(s.jobs[d.Job], d.Until, l.latest)})
 		}
 	case sched.Grow:
 		if l.acceptGrowth(d, p) {
@@ -67,12 +67,12 @@ func (l *loop) decided(made *decisions, d sched.Decision, p proposed, now time.T
 	case sched.Preempt:
 		made.victims = append(made.victims, d)
 	case sched.Resume:
-		l.unpark(d, p)
+		l.stagePreemptResume(d, p)
 	case sched.Proposal:
-		s.hears(d)
+		s.noteProposal(d)
 	case sched.Wait:
 		if e := s.jobs[d.Job]; e != nil {
-			l.waits(e, d.Why, now)
+			l.noteWaitReason(e, d.Why, now)
 		}
 	case sched.Used:
 		l.keepUsage()
@@ -80,8 +80,8 @@ func (l *loop) decided(made *decisions, d sched.Decision, p proposed, now time.T
 		l.keepLearned()
 	case sched.Promise:
 		if e := s.jobs[d.Job]; e != nil {
-			e.extra().startsBy = int64(d.At)
-			s.touch(e)
+			e.ensureExtra().startsBy = int64(d.At)
+			s.markDirty(e)
 		}
 	}
 }
@@ -93,13 +93,13 @@ func (l *loop) stageStep(made *decisions) {
 	for _, h := range made.starts {
 		a := h.Allocation
 		if planted.LaunchFirst {
-			l.launch(s.jobs[a.Job], a, false)
+			l.launchAttempt(s.jobs[a.Job], a, false)
 		}
-		l.stage(kindHeld, a.Job, job.Actor{}, h, func() { l.launch(s.jobs[a.Job], a, false) })
+		l.stageRecord(kindHeld, a.Job, job.Actor{}, h, func() { l.launchAttempt(s.jobs[a.Job], a, false) })
 	}
 	l.stageGrowth(made.grown)
 	for _, d := range made.shrunk {
-		l.shrink(d)
+		l.stageShrink(d)
 	}
 	l.granted, l.approval = l.approval, nil
 	for _, d := range made.victims { // one of them may start in the same step
@@ -107,9 +107,9 @@ func (l *loop) stageStep(made *decisions) {
 		if d.Home != nil && l.granted != nil {
 			by = l.granted.by
 		}
-		l.preempt(d, made.starts, by)
+		l.stagePreempt(d, made.starts, by)
 	}
-	l.moot()
+	l.refuseLapsedApproval()
 }
 
 // anyOrder is the defect of planted.MapOrder.
@@ -124,13 +124,13 @@ func anyOrder(list []sched.Decision) (out []sched.Decision) {
 	return out
 }
 
-// waits notes the first reason why a job waits.
-func (l *loop) waits(e *entry, why reason.Reason, now time.Time) {
+// noteWaitReason notes the first reason why a job waits.
+func (l *loop) noteWaitReason(e *jobRecord, why reason.Reason, now time.Time) {
 	if planted.DropReason && (why.Code == reason.Priority || why.Code == reason.Reserved) {
 		e.why = nil
 		return
 	}
-	if away, is := l.unreached(e, why.Code); is {
+	if away, is := l.whyUnreachable(e, why.Code); is {
 		why = away
 	}
 	e.since, e.ahead, e.before = now.Unix(), int32(min(why.Ahead, 1<<31-1)), job.ID(why.Job)
@@ -142,43 +142,43 @@ func (l *loop) waits(e *entry, why reason.Reason, now time.Time) {
 	l.state.touched = append(l.state.touched, e.id) // nothing of it is projected
 }
 
-// instant is the clock's time for the core, which never goes back.
-func (l *loop) instant() sched.Instant {
+// coreInstant is the clock's time for the core, which never goes back.
+func (l *loop) coreInstant() sched.Instant {
 	l.latest = max(l.latest, sched.Instant(l.cfg.Clock.Now().UnixNano()))
 	return l.latest
 }
 
-// shortened is the limit of an attempt that is to end before the job's own limit
+// shortenedLimit is the limit of an attempt that is to end before the job's own limit
 // would end it; 0: it is not.
-func shortened(e *entry, until, now sched.Instant) time.Duration {
+func shortenedLimit(e *jobRecord, until, now sched.Instant) time.Duration {
 	granted := time.Duration(until - now)
-	if limit := max(e.form.spec.TimeLimit, 0); until == 0 || limit > 0 && granted >= limit {
+	if limit := max(e.shared.spec.TimeLimit, 0); until == 0 || limit > 0 && granted >= limit {
 		return 0
 	}
 	return max(granted, 1)
 }
 
 // untilOf is when a holding job's limit ends it; 0 for never.
-func untilOf(e *entry, now time.Time) sched.Instant {
-	limit := e.limit()
+func untilOf(e *jobRecord, now time.Time) sched.Instant {
+	limit := e.timeLimit()
 	if limit == 0 {
 		return 0
 	}
-	from := e.began()
+	from := e.startTime()
 	if from.IsZero() {
 		from = now
 	}
 	if e.last != nil && e.state.Holds() {
-		limit += e.last.heldFor // the limit waits while it is suspended
+		limit += e.last.suspendedFor // the limit waits while it is suspended
 	}
 	return sched.Instant(from.Add(limit).UnixNano())
 }
 
 // beganOf is when a holding job was started; now where its engine has not said so.
-func beganOf(e *entry, now time.Time) sched.Instant {
-	if from := e.began(); !from.IsZero() {
-		if delegated(e.last.claims) {
-			return e.last.beganThere(nanos(from))
+func beganOf(e *jobRecord, now time.Time) sched.Instant {
+	if from := e.startTime(); !from.IsZero() {
+		if isDelegated(e.last.claims) {
+			return e.last.chargedFrom(toNanos(from))
 		}
 		return sched.Instant(from.UnixNano())
 	}
@@ -209,7 +209,7 @@ func (l *loop) proposeDecisions(list []sched.Decision) []proposed {
 		switch d := d.(type) {
 		case sched.Start:
 			c.Hold = &ledger.Allocation{
-				Job: d.Job, Attempt: l.state.jobs[d.Job].attempt + 1, Epoch: l.epoch, Pool: l.pooled(d.Claims),
+				Job: d.Job, Attempt: l.state.jobs[d.Job].attempt + 1, Epoch: l.epoch, Pool: l.poolOfClaims(d.Claims),
 				Status: ledger.Held, Claims: d.Claims, Flavors: d.Flavors, License: d.License,
 			}
 		case sched.Grow:
@@ -224,7 +224,7 @@ func (l *loop) proposeDecisions(list []sched.Decision) []proposed {
 			batch, of = append(batch, c), append(of, i)
 		}
 	}
-	for k, err := range l.state.led.Propose(batch) {
+	for k, err := range l.state.ledger.Propose(batch) {
 		out[of[k]].refused = err
 	}
 	return out
@@ -236,13 +236,13 @@ func (l *loop) acceptStart(d sched.Start, err error, now time.Time) bool {
 	s := l.state
 	e := s.jobs[d.Job]
 	if err == nil {
-		if e.more != nil {
-			e.more.refused = 0
+		if e.extra != nil {
+			e.extra.refused = 0
 		}
 		return true
 	}
 	s.counts.refused++
-	m := e.extra()
+	m := e.ensureExtra()
 	m.refused++
 	m.refusal = err.Error()
 	if m.refused == 1 {
@@ -252,38 +252,38 @@ func (l *loop) acceptStart(d sched.Start, err error, now time.Time) bool {
 		m.benched = now.Add(benchedFor).UnixNano()
 	}
 	s.events = append(s.events, sched.Released{Job: d.Job})
-	s.queue(e)
+	s.queuePending(e)
 	return false
 }
 
-// launch hands an allocation to the engine; repeated says that a server before this one may have.
-func (l *loop) launch(e *entry, a ledger.Allocation, repeated bool) {
+// launchAttempt hands an allocation to the engine; repeated says that a server before this one may have.
+func (l *loop) launchAttempt(e *jobRecord, a ledger.Allocation, repeated bool) {
 	view := viewOf(e)
-	ref, ahead := reconcile.Ref(a), l.aheadOf(e, a.Pool)
+	ref, ahead := reconcile.Ref(a), l.jobsAhead(e, a.Pool)
 	l.callsOf(a).Launch(ref, func(ctx context.Context) (*engine.Launch, error) {
-		launch, err := l.load(ctx, &view.Job, a)
+		launch, err := l.loadLaunch(ctx, &view.Job, a)
 		if launch != nil {
 			launch.Saved, launch.Ahead = view.Saved, ahead
 		}
 		return launch, err
 	}, func(err error) {
-		_ = l.post(l.ctx, l.refused(a.Job, ref, err, repeated)) // a closed loop hears nothing more
+		_ = l.postMessage(l.ctx, l.launchRefused(a.Job, ref, err, repeated)) // a closed loop hears nothing more
 	})
 }
 
-// stop asks the engine to end what a job holds.
-func (l *loop) stop(e *entry, grace time.Duration, signal int, why string) {
+// stopAttempt asks the engine to end what a job holds.
+func (l *loop) stopAttempt(e *jobRecord, grace time.Duration, signal int, why string) {
 	l.stopAdded(e, grace, signal, why)
-	if a, ok := l.state.led.Of(e.id); ok {
+	if a, ok := l.state.ledger.Of(e.id); ok {
 		if a.Parked {
 			grace = 0 // what it needs to end in order others have
 		}
-		l.callsOf(a).Stop(reconcile.Ref(a), engine.Stop{Signal: signal, Grace: grace, Reason: why}, l.vanished(a))
+		l.callsOf(a).Stop(reconcile.Ref(a), engine.Stop{Signal: signal, Grace: grace, Reason: why}, l.vanishedCallback(a))
 	}
 }
 
-// load reads what an attempt starts with. It runs in a goroutine of dispatch.
-func (c *Control) load(ctx context.Context, j *job.Job, a ledger.Allocation) (*engine.Launch, error) {
+// loadLaunch reads what an attempt starts with. It runs in a goroutine of dispatch.
+func (c *Control) loadLaunch(ctx context.Context, j *job.Job, a ledger.Allocation) (*engine.Launch, error) {
 	out := &engine.Launch{Ref: reconcile.Ref(a), Job: j, Claims: a.Claims, Grace: c.cfg.Grace}
 	if planted.PartOfGang && len(a.Claims) > 1 {
 		out.Claims = a.Claims[:len(a.Claims)-1]

@@ -36,43 +36,43 @@ import (
 type state struct {
 	mu sync.RWMutex
 
-	jobs   map[job.ID]*entry
-	order  []*entry // ascending; may have jobs that are gone
-	live   []*entry // ascending; may have jobs that have ended or are gone
-	dead   int      // of order
-	stale  int      // of live
-	arrays arrays
-	forms  *forms
-	led    *ledger.Ledger
-	next   job.ID
-	seq    uint64
-	lore   experience // has a lock of its own
+	jobs      map[job.ID]*jobRecord
+	order     []*jobRecord // ascending; may have jobs that are gone
+	live      []*jobRecord // ascending; may have jobs that have ended or are gone
+	dead      int          // of order
+	stale     int          // of live
+	arrays    arrays
+	specs     *sharedSpecs
+	ledger    *ledger.Ledger
+	next      job.ID
+	seq       uint64
+	estimates estimateHistory // has a lock of its own
 
-	left   map[job.ID]uint64    // jobs that came back and left again → seq of their last record
-	drains *fleet.ByNode[Drain] // without a pool: of every node of that name
-	tokens map[string]Token
-	pools  map[string]PoolSpec // that were added
+	departed map[job.ID]uint64    // jobs that came back and left again → seq of their last record
+	drains   *fleet.ByNode[Drain] // without a pool: of every node of that name
+	tokens   map[string]Token
+	pools    map[string]PoolSpec // that were added
 
-	changing   map[string]bool // pools whose engine can change a running gang
-	delegating map[string]bool // pools whose engine has a scheduler of its own; replaced, never written
-	policies   policies
-	usage      *usage        // nil: none was kept
-	seen       *share.Memory // nil: nothing was learned of what arrives
+	elasticPools   map[string]bool // pools whose engine can change a running gang
+	delegatedPools map[string]bool // pools whose engine has a scheduler of its own; replaced, never written
+	policies       policies
+	usage          *usage        // nil: none was kept
+	arrivals       *share.Memory // nil: nothing was learned of what arrives
 
-	depend depends
-	crowd  crowd
-	lookup func(job.ID) (*entry, error) // while the journal is replayed: jobs that only the projection has; else nil
+	depend  dependencyIndex
+	submits submitCounts
+	lookup  func(job.ID) (*jobRecord, error) // while the journal is replayed: jobs that only the projection has; else nil
 
 	proposal *sched.Proposal // of the core; nil: none
 
-	passed []error // records of the journal that were replayed without effect
+	skipped []error // records of the journal that were replayed without effect
 
 	events  []sched.Event // what the core has to hear of applied records
 	touched []job.ID      // changed since they were last published
-	gating  []*entry      // jobs of which eligible must be asked
+	gating  []*jobRecord  // jobs of which eligible must be asked
 	timers  timers        // when to ask it again
-	dirty   []*entry      // what the projection lacks
-	ended   []*entry      // in the order in which they ended; they leave memory in this order
+	dirty   []*jobRecord  // what the projection lacks
+	ended   []*jobRecord  // in the order in which they ended; they leave memory in this order
 	counts  counts
 	now     time.Time // At of the record that is applied
 }
@@ -82,15 +82,15 @@ const lastJob job.ID = 1 << 62
 
 func newState() *state {
 	return &state{
-		jobs: map[job.ID]*entry{}, forms: newForms(), led: ledger.New(), next: 1,
-		arrays: arrays{m: map[job.ID]*array{}}, left: map[job.ID]uint64{}, drains: fleet.NewByNode[Drain](), tokens: map[string]Token{}, pools: map[string]PoolSpec{},
-		depend: newDepends(), crowd: crowd{n: map[limit.Key]int{}}, counts: newCounts(),
+		jobs: map[job.ID]*jobRecord{}, specs: newSharedSpecs(), ledger: ledger.New(), next: 1,
+		arrays: arrays{m: map[job.ID]*array{}}, departed: map[job.ID]uint64{}, drains: fleet.NewByNode[Drain](), tokens: map[string]Token{}, pools: map[string]PoolSpec{},
+		depend: newDependencyIndex(), submits: submitCounts{n: map[limit.Key]int{}}, counts: newCounts(),
 	}
 }
 
-// apply changes the state as a durable record says. staged is its payload where it
+// applyRecord changes the state as a durable record says. staged is its payload where it
 // was made by this process.
-func (s *state) apply(r store.Record, staged any) error {
+func (s *state) applyRecord(r store.Record, staged any) error {
 	if r.Seq <= s.seq {
 		return fmt.Errorf("journal record %d after record %d", r.Seq, s.seq)
 	}
@@ -137,35 +137,35 @@ var appliers = map[string]func(*state, *store.Record, any) error{
 }
 
 func (s *state) applySubmitted(r *store.Record, staged any) error {
-	v, err := s.forms.admittedOf(r, staged)
+	v, err := s.specs.admittedOf(r, staged)
 	if err != nil {
 		return err
 	}
-	n := v.tasks()
+	n := v.taskCount()
 	if v.first == 0 || v.first > lastJob || n > maxTasks {
 		return fmt.Errorf("%d jobs from number %d on: such numbers are never given", n, v.first)
 	}
 	var a *array
-	if v.own.Array != nil {
-		if a = s.arrays.add(v.first, v.own.Array); !slices.Equal(a.spec.Indices, v.own.Array.Indices) {
+	if v.ownDelta.Array != nil {
+		if a = s.arrays.add(v.first, v.ownDelta.Array); !slices.Equal(a.spec.Indices, v.ownDelta.Array.Indices) {
 			return fmt.Errorf("array %d is there already, with other tasks", v.first)
 		}
 	}
-	s.forms.again(v.form, n)
+	s.specs.addUses(v.shared, n)
 	for i := range n {
-		e := &entry{
-			id: v.first + job.ID(i), form: v.form, owned: v.owned, array: a, seq: r.Seq, sent: nanos(r.At),
-			priority: v.own.Priority - v.own.Nice, fixed: v.own.Priority != 0, at: nanos(r.At),
+		e := &jobRecord{
+			id: v.first + job.ID(i), shared: v.shared, delta: v.delta, array: a, seq: r.Seq, submitted: toNanos(r.At),
+			priority: v.ownDelta.Priority - v.ownDelta.Nice, fixed: v.ownDelta.Priority != 0, at: toNanos(r.At),
 		}
 		if a != nil {
 			e.index = a.spec.Indices[i]
 		}
-		if v.own.Held {
+		if v.ownDelta.Held {
 			e.flags |= job.Held
 		}
-		e.ask(&v.own)
-		if old, err := s.recall(e.id); err != nil || old != nil {
-			s.forms.release(v.form) // a projection had it already, with what happened since
+		e.setExtras(&v.ownDelta)
+		if old, err := s.findJob(e.id); err != nil || old != nil {
+			s.specs.releaseSpec(v.shared) // a projection had it already, with what happened since
 			switch {
 			case err != nil:
 				return err
@@ -174,58 +174,58 @@ func (s *state) applySubmitted(r *store.Record, staged any) error {
 			}
 			continue
 		}
-		s.insert(e)
-		s.queue(e)
+		s.insertJob(e)
+		s.queuePending(e)
 	}
-	s.forms.release(v.form)
-	s.depend.learn(v.past)
+	s.specs.releaseSpec(v.shared)
+	s.depend.addFates(v.past)
 	s.counts.submitted += uint64(n)
 	return nil
 }
 
-// ask notes what few jobs ask for.
-func (e *entry) ask(o *own) {
-	if !o.Begin.IsZero() || !o.Deadline.IsZero() || o.Depends != nil || e.more != nil {
-		m := e.extra()
-		m.begin, m.deadline, m.depends = nanos(o.Begin), nanos(o.Deadline), o.Depends
+// setExtras notes what few jobs ask for.
+func (e *jobRecord) setExtras(o *specDelta) {
+	if !o.Begin.IsZero() || !o.Deadline.IsZero() || o.Depends != nil || e.extra != nil {
+		m := e.ensureExtra()
+		m.begin, m.deadline, m.depends = toNanos(o.Begin), toNanos(o.Deadline), o.Depends
 	}
 }
 
-// insert adds a job to memory.
-func (s *state) insert(e *entry) {
+// insertJob adds a job to memory.
+func (s *state) insertJob(e *jobRecord) {
 	s.jobs[e.id] = e
-	s.order = s.sorted(s.order, e, &s.dead)
+	s.order = s.insertSorted(s.order, e, &s.dead)
 	s.next = max(s.next, e.id+1)
 	if e.array != nil {
 		e.array.tasks++
 	}
 	s.counts.states[e.state]++
-	s.alive(e)
+	s.markLive(e)
 	s.depend.add(e)
 }
 
-// alive puts a job that has not ended among the live ones.
-func (s *state) alive(e *entry) {
+// markLive puts a job that has not ended among the live ones.
+func (s *state) markLive(e *jobRecord) {
 	switch {
 	case e.state.Final():
 	case e.inLive:
 		s.stale-- // it had ended and waits again before it was taken out
-		s.crowd.add(&e.form.spec, 1)
+		s.submits.add(&e.shared.spec, 1)
 	default:
-		s.crowd.add(&e.form.spec, 1)
+		s.submits.add(&e.shared.spec, 1)
 		e.inLive = true
-		s.live = s.sorted(s.live, e, &s.stale)
+		s.live = s.insertSorted(s.live, e, &s.stale)
 	}
 }
 
-// sorted inserts a job, mostly at the end. One of the same number that is gone from
+// insertSorted inserts a job, mostly at the end. One of the same number that is gone from
 // memory makes room for it.
-func (s *state) sorted(list []*entry, e *entry, gone *int) []*entry {
+func (s *state) insertSorted(list []*jobRecord, e *jobRecord, gone *int) []*jobRecord {
 	n := len(list)
 	if n == 0 || list[n-1].id < e.id {
 		return append(list, e)
 	}
-	i := after(list, e.id)
+	i := indexAfter(list, e.id)
 	if i > 0 && list[i-1].id == e.id {
 		list[i-1] = e
 		*gone--
@@ -234,23 +234,23 @@ func (s *state) sorted(list []*entry, e *entry, gone *int) []*entry {
 	return slices.Insert(list, i, e)
 }
 
-// after is the index of the first job with a larger number.
-func after(list []*entry, id job.ID) int {
-	i, found := slices.BinarySearchFunc(list, id, func(e *entry, id job.ID) int { return int(int64(e.id) - int64(id)) })
+// indexAfter is the index of the first job with a larger number.
+func indexAfter(list []*jobRecord, id job.ID) int {
+	i, found := slices.BinarySearchFunc(list, id, func(e *jobRecord, id job.ID) int { return int(int64(e.id) - int64(id)) })
 	if found {
 		i++
 	}
 	return i
 }
 
-// change notes that a record changed a job.
-func (s *state) change(e *entry, r *store.Record) {
+// markChanged notes that a record changed a job.
+func (s *state) markChanged(e *jobRecord, r *store.Record) {
 	e.seq = r.Seq
-	s.touch(e)
+	s.markDirty(e)
 }
 
-// touch notes that a job is to be published and projected anew.
-func (s *state) touch(e *entry) {
+// markDirty notes that a job is to be published and projected anew.
+func (s *state) markDirty(e *jobRecord) {
 	s.touched = append(s.touched, e.id)
 	if !e.dirty {
 		e.dirty = true
@@ -258,25 +258,25 @@ func (s *state) touch(e *entry) {
 	}
 }
 
-// move changes a job's state and everything that is counted by it.
-func (s *state) move(e *entry, to job.State, by job.Cause) error {
+// moveJob changes a job's state and everything that is counted by it.
+func (s *state) moveJob(e *jobRecord, to job.State, by job.Cause) error {
 	from := e.state
-	if err := e.set(to, by); err != nil {
+	if err := e.changeState(to, by); err != nil {
 		return err
 	}
 	s.counts.states[from]--
 	s.counts.states[to]++
 	if from.Final() {
-		s.alive(e)
+		s.markLive(e)
 	}
 	if to.Final() {
 		s.counts.ended[to]++
 		s.ended = append(s.ended, e)
 		s.stale++
-		s.crowd.add(&e.form.spec, -1)
-		s.arrays.unlet(e)
+		s.submits.add(&e.shared.spec, -1)
+		s.arrays.closeTask(e)
 	}
-	s.depend.changed(s, e)
+	s.depend.recheckDependents(s, e)
 	switch {
 	case to.Final():
 		s.depend.remove(e)
@@ -286,28 +286,30 @@ func (s *state) move(e *entry, to job.State, by job.Cause) error {
 	return nil
 }
 
-// queue tells the core of a pending job.
-func (s *state) queue(e *entry) {
-	s.touch(e)
+// queuePending tells the core of a pending job.
+func (s *state) queuePending(e *jobRecord) {
+	s.markDirty(e)
 	e.gate = nil
-	s.events = append(s.events, sched.Submitted{Job: e.id, Spec: s.asked(e.form), Priority: e.priority, At: sched.Instant(e.at), Fixed: e.fixed, Eligible: sched.Instant(e.eligible), Moved: sched.Instant(e.rare().moved)})
-	s.regate(e)
+	s.events = append(s.events, sched.Submitted{Job: e.id, Spec: s.coreSpec(e.shared), Priority: e.priority, At: sched.Instant(e.at), Fixed: e.fixed, Eligible: sched.Instant(e.eligible), Moved: sched.Instant(e.extraOrZero().moved)})
+	s.recheckEligible(e)
 }
 
-// regate has eligible asked of a job in this turn.
-func (s *state) regate(e *entry) {
+// recheckEligible has eligible asked of a job in this turn.
+func (s *state) recheckEligible(e *jobRecord) {
 	if !e.gating {
 		e.gating = true
 		s.gating = append(s.gating, e)
 	}
 }
 
-// job finds the job that a record is about. One that a projection shows after the
+// jobOfRecord finds the job that a record is about. One that a projection shows after the
 // record is not found, and needs nothing (nil, nil).
-func (s *state) job(r *store.Record) (*entry, error) { return s.numbered(job.ID(r.Job), r) }
+func (s *state) jobOfRecord(r *store.Record) (*jobRecord, error) {
+	return s.jobByNumber(job.ID(r.Job), r)
+}
 
-func (s *state) numbered(id job.ID, r *store.Record) (*entry, error) {
-	e, err := s.recall(id)
+func (s *state) jobByNumber(id job.ID, r *store.Record) (*jobRecord, error) {
+	e, err := s.findJob(id)
 	switch {
 	case err != nil:
 		return nil, err
@@ -319,8 +321,8 @@ func (s *state) numbered(id job.ID, r *store.Record) (*entry, error) {
 	return e, nil
 }
 
-// recall finds a job in memory, or while the journal is replayed in the projection.
-func (s *state) recall(id job.ID) (*entry, error) {
+// findJob finds a job in memory, or while the journal is replayed in the projection.
+func (s *state) findJob(id job.ID) (*jobRecord, error) {
 	e := s.jobs[id]
 	if e != nil || s.lookup == nil {
 		return e, nil
@@ -328,19 +330,19 @@ func (s *state) recall(id job.ID) (*entry, error) {
 	return s.lookup(id)
 }
 
-// holder finds the job whose present attempt a ref names; a ref of an earlier
+// jobByRef finds the job whose present attempt a ref names; a ref of an earlier
 // attempt finds nothing.
-func (s *state) holder(ref engine.Ref) (*entry, error) {
-	a, ok := s.led.Get(ledger.ID(ref.Allocation))
+func (s *state) jobByRef(ref engine.Ref) (*jobRecord, error) {
+	a, ok := s.ledger.Get(ledger.ID(ref.Allocation))
 	if !ok || reconcile.Ref(a) != ref {
 		return nil, fmt.Errorf("nothing is held by %s", ref)
 	}
 	return s.jobs[a.Job], nil
 }
 
-// check reports the first invariant that does not hold.
-func (s *state) check() error {
-	if err := s.led.Check(); err != nil {
+// checkInvariants reports the first invariant that does not hold.
+func (s *state) checkInvariants() error {
+	if err := s.ledger.Check(); err != nil {
 		return err
 	}
 	holding, known, live := 0, 0, 0
@@ -353,7 +355,7 @@ func (s *state) check() error {
 			continue
 		}
 		known++
-		a, holds := s.led.Of(e.id)
+		a, holds := s.ledger.Of(e.id)
 		switch {
 		case s.jobs[e.id] != e:
 			return fmt.Errorf("job %s stands in the order and not in the map", e.Name())
@@ -363,30 +365,30 @@ func (s *state) check() error {
 			return fmt.Errorf("job %s is at attempt %d, its allocation at %d", e.Name(), e.attempt, a.Attempt)
 		case !e.state.Final() && !e.inLive:
 			return fmt.Errorf("job %s is %s and not among the live", e.Name(), e.state)
-		case e.let && e.state.Final():
+		case e.open && e.state.Final():
 			return fmt.Errorf("job %s is %s and counts among the open tasks", e.Name(), e.state)
 		}
 		if holds {
 			holding += 1 + len(e.last.added)
 			for _, x := range e.last.added {
-				if a, ok := s.led.Get(x.ID); !ok || a.Job != e.id || a.Attempt != e.attempt || a.Adds != e.last.id {
+				if a, ok := s.ledger.Get(x.ID); !ok || a.Job != e.id || a.Attempt != e.attempt || a.Adds != e.last.id {
 					return fmt.Errorf("allocation %d was added to job %s, and the ledger does not say so", x.ID, e.Name())
 				}
 			}
 		}
 		if !e.state.Final() {
 			live++
-			crowd[crowdKey(&e.form.spec)]++
+			crowd[submitKey(&e.shared.spec)]++
 		}
-		if e.let {
+		if e.open {
 			open[e.array]++
 		}
 	}
-	if known != len(s.jobs) || holding != len(s.led.Live()) || live != len(s.live)-s.stale {
-		return fmt.Errorf("%d jobs in order, %d in the map; %d hold, %d allocations; %d live, %d counted", known, len(s.jobs), holding, len(s.led.Live()), live, len(s.live)-s.stale)
+	if known != len(s.jobs) || holding != len(s.ledger.Live()) || live != len(s.live)-s.stale {
+		return fmt.Errorf("%d jobs in order, %d in the map; %d hold, %d allocations; %d live, %d counted", known, len(s.jobs), holding, len(s.ledger.Live()), live, len(s.live)-s.stale)
 	}
-	if !maps.Equal(crowd, s.crowd.n) {
-		return fmt.Errorf("%v jobs are counted for limits on submissions, there are %v", s.crowd.n, crowd)
+	if !maps.Equal(crowd, s.submits.n) {
+		return fmt.Errorf("%v jobs are counted for limits on submissions, there are %v", s.submits.n, crowd)
 	}
 	for _, a := range s.arrays.m {
 		if a.open != open[a] {

@@ -55,7 +55,7 @@ func (h *Histogram) observe(v float64) {
 	h.Count++
 }
 
-func histogram(bounds ...float64) Histogram {
+func newHistogram(bounds ...float64) Histogram {
 	return Histogram{Bounds: bounds, Counts: make([]uint64, len(bounds)+1)}
 }
 
@@ -77,15 +77,15 @@ type counts struct {
 func newCounts() counts {
 	return counts{
 		states: map[job.State]int{}, ended: map[job.State]uint64{},
-		wait:     histogram(.01, .1, 1, 10, 60, 600, 3600, 6*3600, 24*3600, 7*24*3600),
-		decision: histogram(.0001, .0005, .001, .005, .01, .05, .1, .5, 1),
-		write:    histogram(.0005, .001, .002, .005, .01, .05, .1, .5, 1, 5),
-		batch:    histogram(1, 2, 4, 8, 16, 64, 256, 1024, 4096),
+		wait:     newHistogram(.01, .1, 1, 10, 60, 600, 3600, 6*3600, 24*3600, 7*24*3600),
+		decision: newHistogram(.0001, .0005, .001, .005, .01, .05, .1, .5, 1),
+		write:    newHistogram(.0005, .001, .002, .005, .01, .05, .1, .5, 1, 5),
+		batch:    newHistogram(1, 2, 4, 8, 16, 64, 256, 1024, 4096),
 	}
 }
 
-// anew begins to count again, but for how many jobs there are.
-func (c counts) anew() counts {
+// resetCounts begins to count again, but for how many jobs there are.
+func (c counts) resetCounts() counts {
 	out := newCounts()
 	out.states = c.states
 	return out
@@ -97,7 +97,7 @@ func (c *Control) Stats() Stats {
 		Jobs: map[string]int{}, Waiting: map[string]int{}, Devices: map[string]int{}, Nodes: map[string]int{},
 		Ended: map[string]uint64{}, Calls: map[string]uint64{}, Errors: map[string]uint64{}, Inbox: len(c.inbox),
 	}
-	for _, p := range c.pools.each() {
+	for _, p := range c.pools.allPools() {
 		for verb, n := range p.calls.Counts() {
 			out.Calls[verb], out.Errors[verb] = out.Calls[verb]+n.Calls, out.Errors[verb]+n.Errors
 		}
@@ -115,16 +115,16 @@ func (c *Control) Stats() Stats {
 		if e.state == job.Pending && e.why != nil {
 			out.Waiting[string(e.why.Code)]++
 		}
-		if len(s.delegating) > 0 && e.waitsThere() { // as everywhere
+		if len(s.delegatedPools) > 0 && e.waitsInPool() { // as everywhere
 			out.Jobs[job.Running.String()]--
 			out.Jobs[job.Pending.String()]++
 			out.Waiting[string(reason.Elsewhere(""))]++
 		}
 	}
 	for k := range c.nodes.All() {
-		n, _ := c.node(k)
+		n, _ := c.nodeWithDrain(k)
 		out.Nodes[string(n.State)]++
-		_, shares := s.led.Used(k)
+		_, shares := s.ledger.Used(k)
 		for _, d := range n.Devices {
 			out.Devices[deviceState(&n, &d, shares[d.Index])]++
 		}
@@ -134,9 +134,9 @@ func (c *Control) Stats() Stats {
 	out.Preempted, out.PreemptedTime, out.LostTime = k.preempted, k.preemptedTime, k.lostTime
 	out.Wait, out.Decision, out.Append, out.Batch = k.wait.clone(), k.decision.clone(), k.write.clone(), k.batch.clone()
 	out.Seq, out.Projected = s.seq, k.projected
-	s.forms.mu.Lock()
-	out.Forms = len(s.forms.m)
-	s.forms.mu.Unlock()
+	s.specs.mu.Lock()
+	out.Forms = len(s.specs.m)
+	s.specs.mu.Unlock()
 	return out
 }
 

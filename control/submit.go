@@ -43,7 +43,7 @@ func (c *Control) Submit(ctx context.Context, s Submission) (Accepted, error) {
 	if err := checkWhole(&s); err != nil {
 		return Accepted{}, err
 	}
-	err := c.door(ctx, &engine.Draft{Spec: &spec, Script: s.Script, Env: s.Env})
+	err := c.validateDraft(ctx, &engine.Draft{Spec: &spec, Script: s.Script, Env: s.Env})
 	if err != nil {
 		return Accepted{}, err
 	}
@@ -55,12 +55,12 @@ func (c *Control) Submit(ctx context.Context, s Submission) (Accepted, error) {
 	if spec.Env.Hash, err = c.cfg.Store.PutBlob(ctx, joinEnv(s.Env)); err != nil {
 		return Accepted{}, err
 	}
-	f, o := c.state.forms.use(&spec)
+	f, o := c.state.specs.useSpec(&spec)
 	for range 10 {
 		var out Accepted
-		v := &admitted{form: f, own: o, owned: pack(&o, &f.def), text: mustJSON(&o)}
+		v := &acceptedSubmission{shared: f, ownDelta: o, delta: packDelta(&o, &f.def), text: mustJSON(&o)}
 		if v.past, err = c.lookUp(ctx, o.Depends); err == nil {
-			err = c.ask(ctx, message{}, func(l *loop, answer func(error)) { l.submit(v, s.By, &out, answer) })
+			err = c.askLoop(ctx, message{}, func(l *loop, answer func(error)) { l.stageSubmission(v, s.By, &out, answer) })
 		}
 		switch {
 		case err == nil:
@@ -68,16 +68,16 @@ func (c *Control) Submit(ctx context.Context, s Submission) (Accepted, error) {
 		case fault.KindOf(err) == fault.Unavailable:
 			return Accepted{}, err // the loop may still take it: out and the form are its own
 		case !errors.Is(err, errMoved):
-			c.state.forms.release(f)
+			c.state.specs.releaseSpec(f)
 			return Accepted{}, err
 		}
 	}
-	c.state.forms.release(f)
+	c.state.specs.releaseSpec(f)
 	return Accepted{}, fault.New(fault.Unavailable, "the jobs that it depends on could not be looked up")
 }
 
-// door asks the engine of the job's pool whether it ever runs such a job.
-func (c *Control) door(ctx context.Context, d *engine.Draft) error {
+// validateDraft asks the engine of the job's pool whether it ever runs such a job.
+func (c *Control) validateDraft(ctx context.Context, d *engine.Draft) error {
 	if k, ok := c.engineFor(d.Spec).(engine.Doorkeeper); ok {
 		return k.Admit(ctx, d)
 	}
@@ -87,31 +87,31 @@ func (c *Control) door(ctx context.Context, d *engine.Draft) error {
 // engineFor is the engine of a job's pool; nil: there is no such pool, and it is refused for
 // that.
 func (c *Control) engineFor(spec *job.Spec) engine.Engine {
-	if spec.Pool != "" && c.pools.find(spec.Pool) == nil {
+	if spec.Pool != "" && c.pools.byName(spec.Pool) == nil {
 		return nil
 	}
-	return c.pools.of(spec.Pool).Engine
+	return c.pools.byNameOrFirst(spec.Pool).Engine
 }
 
 // errMoved says that a job left memory while a request was on its way.
 var errMoved = errors.New("a job left memory")
 
-// submit stages a submission that was checked and counts its numbers.
-func (l *loop) submit(v *admitted, by job.Actor, out *Accepted, answer func(error)) {
-	p, err := l.pools.forJob(&v.form.spec)
+// stageSubmission stages a submission that was checked and counts its numbers.
+func (l *loop) stageSubmission(v *acceptedSubmission, by job.Actor, out *Accepted, answer func(error)) {
+	p, err := l.pools.forJob(&v.shared.spec)
 	if err != nil {
 		answer(err)
 		return
 	}
-	if why := l.never(v.form); p.known && len(why) > 0 {
+	if why := l.whyNever(v.shared); p.known && len(why) > 0 {
 		answer(&RefusedError{why})
 		return
 	}
-	if !l.state.knowsAll(v.own.Depends, v.past) {
+	if !l.state.knowsAll(v.ownDelta.Depends, v.past) {
 		answer(errMoved)
 		return
 	}
-	done, err := l.enter(&v.form.spec, v.tasks())
+	done, err := l.countSubmission(&v.shared.spec, v.taskCount())
 	if err != nil {
 		answer(err)
 		return
@@ -120,10 +120,10 @@ func (l *loop) submit(v *admitted, by job.Actor, out *Accepted, answer func(erro
 	answer = func(err error) { done(); answered(err) }
 	v.first = l.numbers
 	out.ID = v.first
-	if v.own.Array != nil {
-		out.Tasks = v.tasks()
+	if v.ownDelta.Array != nil {
+		out.Tasks = v.taskCount()
 	}
-	l.numbers += job.ID(v.tasks())
+	l.numbers += job.ID(v.taskCount())
 	if planted.EarlyNumber {
 		answer(nil)
 		answer = func(error) {}
@@ -131,14 +131,14 @@ func (l *loop) submit(v *admitted, by job.Actor, out *Accepted, answer func(erro
 	l.stageFor(&request{answer: answer}, kindSubmitted, v.first, by, v, nil)
 }
 
-// never says what keeps a form from fitting into its pool while that is empty. Nothing
+// whyNever says what keeps a form from fitting into its pool while that is empty. Nothing
 // does as long as the core has not heard of all its nodes: what cannot be known is not refused.
-func (l *loop) never(f *form) []reason.Reason {
-	if p := l.pools.of(f.spec.Pool); !p.Delegated && l.reached != l.fleet { // real nodes are told at once
+func (l *loop) whyNever(f *sharedSpec) []reason.Reason {
+	if p := l.pools.byNameOrFirst(f.spec.Pool); !p.Delegated && l.reached != l.fleet { // real nodes are told at once
 		return nil
 	}
 	if f.judged != l.fleet {
-		f.judged, f.never = l.fleet, l.feasible(&f.spec)
+		f.judged, f.never = l.fleet, l.whyInfeasible(&f.spec)
 	}
 	return f.never
 }
@@ -206,29 +206,29 @@ func checkText(s *job.Spec) error {
 
 // lookUp finds in the store what a dependency names and memory does not know. An
 // unknown number is fault.Invalid.
-func (c *Control) lookUp(ctx context.Context, d *job.Dependency) (map[job.ID]*past, error) {
-	var out map[job.ID]*past
+func (c *Control) lookUp(ctx context.Context, d *job.Dependency) (map[job.ID]*pastFates, error) {
+	var out map[job.ID]*pastFates
 	if d == nil {
 		return nil, nil
 	}
 	for _, clause := range d.Clauses {
 		for _, ref := range clause.Jobs {
 			c.state.mu.RLock()
-			known := c.state.knows(ref)
+			known := c.state.knowsFate(ref)
 			c.state.mu.RUnlock()
 			if known || out[ref.Job] != nil {
 				continue
 			}
-			p, err := fates(ctx, c.cfg.Store, ref.Job)
+			p, err := storedFates(ctx, c.cfg.Store, ref.Job)
 			if err != nil {
 				return nil, err
 			}
-			if _, task := p.at(index(ref)); len(*p) == 0 || ref.Task != nil && !task {
+			if _, task := p.fateOf(taskIndex(ref)); len(*p) == 0 || ref.Task != nil && !task {
 				return nil, fault.New(fault.Invalid, "it depends on job %s, which does not exist", ref).
 					Advise("check the number with squeue or sacct, or leave the dependency out")
 			}
 			if out == nil {
-				out = map[job.ID]*past{}
+				out = map[job.ID]*pastFates{}
 			}
 			out[ref.Job] = p
 		}
@@ -236,7 +236,7 @@ func (c *Control) lookUp(ctx context.Context, d *job.Dependency) (map[job.ID]*pa
 	return out, nil
 }
 
-func index(ref job.JobRef) uint32 {
+func taskIndex(ref job.JobRef) uint32 {
 	if ref.Task == nil {
 		return 0
 	}
@@ -245,13 +245,13 @@ func index(ref job.JobRef) uint32 {
 
 // knowsAll reports whether everything that a dependency names is in memory or in what
 // was looked up.
-func (s *state) knowsAll(d *job.Dependency, found map[job.ID]*past) bool {
+func (s *state) knowsAll(d *job.Dependency, found map[job.ID]*pastFates) bool {
 	if d == nil {
 		return true
 	}
 	for _, c := range d.Clauses {
 		for _, ref := range c.Jobs {
-			if found[ref.Job] == nil && !s.knows(ref) {
+			if found[ref.Job] == nil && !s.knowsFate(ref) {
 				return false
 			}
 		}
@@ -259,10 +259,10 @@ func (s *state) knowsAll(d *job.Dependency, found map[job.ID]*past) bool {
 	return true
 }
 
-// fates reads from the store what became of a job or of the tasks of an array; an
+// storedFates reads from the store what became of a job or of the tasks of an array; an
 // empty past if there is none.
-func fates(ctx context.Context, st store.Store, id job.ID) (*past, error) {
-	p := past{}
+func storedFates(ctx context.Context, st store.Store, id job.ID) (*pastFates, error) {
+	p := pastFates{}
 	note := func(row store.JobRow) error {
 		var s job.State
 		if err := s.UnmarshalText([]byte(row.State)); err != nil {

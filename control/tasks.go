@@ -4,9 +4,9 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-// tasks is an array as the row of each of its tasks has it: with indices in runs, so
+// arrayRow is an array as the row of each of its tasks has it: with indices in runs, so
 // that a thousand rows do not hold a million of them.
-type tasks struct {
+type arrayRow struct {
 	First      job.ID      `json:"first"`
 	Text       string      `json:"text,omitempty"`
 	Runs       [][3]uint32 `json:"runs"` // first index, last index, step
@@ -15,14 +15,14 @@ type tasks struct {
 	Limited    uint64      `json:"limited,omitempty"` // Seq of the record that changed MaxRunning last
 }
 
-func (a *array) tasksOf() *tasks {
+func (a *array) tasksOf() *arrayRow {
 	if a.runs == nil {
-		a.runs = runs(a.spec.Indices)
+		a.runs = indexRuns(a.spec.Indices)
 	}
-	return &tasks{First: a.first, Text: a.spec.Text, Runs: a.runs, MaxRunning: a.limit, Step: a.spec.Step, Limited: a.limited}
+	return &arrayRow{First: a.first, Text: a.spec.Text, Runs: a.runs, MaxRunning: a.limit, Step: a.spec.Step, Limited: a.limited}
 }
 
-func (t *tasks) spec() *job.ArraySpec {
+func (t *arrayRow) arraySpec() *job.ArraySpec {
 	s := &job.ArraySpec{Text: t.Text, MaxRunning: t.MaxRunning, Step: t.Step}
 	for _, r := range t.Runs {
 		for i := uint64(r[0]); i <= uint64(r[1]); i += uint64(max(r[2], 1)) {
@@ -32,8 +32,8 @@ func (t *tasks) spec() *job.ArraySpec {
 	return s
 }
 
-// runs writes ascending indices as arithmetic progressions.
-func runs(indices []uint32) (out [][3]uint32) {
+// indexRuns writes ascending indices as arithmetic progressions.
+func indexRuns(indices []uint32) (out [][3]uint32) {
 	for i := 0; i < len(indices); {
 		step, end := uint32(1), i
 		if i+1 < len(indices) {

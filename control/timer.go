@@ -25,5 +25,5 @@ func (h *timers) Pop() any {
 	return x
 }
 
-// wake has eligible asked of a job at a time.
-func (s *state) wake(id job.ID, at int64) { heap.Push(&s.timers, timer{at, id}) }
+// addTimer has eligible asked of a job at a time.
+func (s *state) addTimer(id job.ID, at int64) { heap.Push(&s.timers, timer{at, id}) }

@@ -32,9 +32,9 @@ func (c *Control) PutToken(ctx context.Context, by job.Actor, t Token) error {
 		return fault.New(fault.Invalid, "a token needs an identifier and a hash")
 	}
 	t.Accounts = slices.Clone(t.Accounts)
-	return c.ask(ctx, message{}, func(l *loop, answer func(error)) {
+	return c.askLoop(ctx, message{}, func(l *loop, answer func(error)) {
 		if _, taken := l.state.tokens[t.ID]; taken {
-			l.settled(answer, fault.New(fault.Conflict, "there is a token %s already", t.ID))
+			l.refuseWhenLeading(answer, fault.New(fault.Conflict, "there is a token %s already", t.ID))
 			return
 		}
 		l.stageFor(&request{answer: answer}, kindToken, 0, by, t, nil)
@@ -43,13 +43,13 @@ func (c *Control) PutToken(ctx context.Context, by job.Actor, t Token) error {
 
 // RevokeToken makes a token invalid for ever. Revoking it again is no error.
 func (c *Control) RevokeToken(ctx context.Context, by job.Actor, id string) error {
-	return c.ask(ctx, message{}, func(l *loop, answer func(error)) {
+	return c.askLoop(ctx, message{}, func(l *loop, answer func(error)) {
 		t, ok := l.state.tokens[id]
 		switch {
 		case !ok:
-			l.settled(answer, fault.New(fault.NotFound, "there is no token %s", id).Advise("cox token list lists them"))
+			l.refuseWhenLeading(answer, fault.New(fault.NotFound, "there is no token %s", id).Advise("cox token list lists them"))
 		case !t.Revoked.IsZero():
-			l.confirmed(answer)
+			l.answerWhenLeading(answer)
 		default:
 			l.stageFor(&request{answer: answer}, kindRevoked, 0, by, revoked{id}, nil)
 		}

@@ -24,13 +24,13 @@ type field struct {
 // partition is the field that another scheduler changes of a job in its queue.
 const partition = "partition"
 
-// there reports whether a field stands in what was handed over to another scheduler.
-func (f *field) there() bool {
+// isHandedOver reports whether a field stands in what was handed over to another scheduler.
+func (f *field) isHandedOver() bool {
 	return !f.always || f.name == "time limit" || f.name == "priority" || f.name == "nice"
 }
 
-// fields lists what an update changes.
-func (u *Update) fields() (out []field) {
+// changedFields lists what an update changes.
+func (u *Update) changedFields() (out []field) {
 	add := func(given bool, name string, always bool, set func(*job.Spec)) {
 		if given {
 			out = append(out, field{name, always, set})
@@ -64,10 +64,10 @@ func (u *Update) fields() (out []field) {
 	return out
 }
 
-// check refuses an update that no job could take.
-func (u *Update) check() error {
+// checkFields refuses an update that no job could take.
+func (u *Update) checkFields() error {
 	switch {
-	case len(u.fields()) == 0:
+	case len(u.changedFields()) == 0:
 		return fault.New(fault.Invalid, "the update changes nothing").Advise("name a field to change")
 	case u.TimeLimit != nil && *u.TimeLimit < 0, u.TimeMin != nil && *u.TimeMin < 0:
 		return fault.New(fault.Invalid, "a time limit cannot be negative").Advise("0 is no limit")
@@ -75,29 +75,29 @@ func (u *Update) check() error {
 		return fault.New(fault.Invalid, "%d to %d nodes are no range", u.Nodes.Min, u.Nodes.Max).Advise("give at least one node, and no smaller maximum than minimum")
 	}
 	var s job.Spec
-	for _, f := range u.fields() {
+	for _, f := range u.changedFields() {
 		f.set(&s)
 	}
 	return checkText(&s)
 }
 
 // askUpdate stages the new specification of a job.
-func (l *loop) askUpdate(w *wish, e *entry, req *request, u Update) error {
+func (l *loop) askUpdate(w *changeRequest, e *jobRecord, req *request, u Update) error {
 	if e.state.Final() {
 		return fault.New(fault.Conflict, "job %s has ended (%s)", e.Name(), e.state)
 	}
 	spec := *viewOf(e).Job.Spec
 	spec.Groups = slices.Clone(spec.Groups)
-	v := update{State: stateOf(e.state)}
+	v := update{State: statePointer(e.state)}
 	ref, altered := w.altered[e.id]
-	altered = altered && e.state.Holds() && reconcile.Ref(e.held()) == ref
-	if err := w.bars[e.id]; err != nil && e.waitsThere() {
+	altered = altered && e.state.Holds() && reconcile.Ref(e.heldAllocation()) == ref
+	if err := w.bars[e.id]; err != nil && e.waitsInPool() {
 		return err
 	}
-	for _, f := range u.fields() {
+	for _, f := range u.changedFields() {
 		there := altered && f.name == partition
-		if e.waitsThere() && f.there() && !there {
-			return e.away(f.name)
+		if e.waitsInPool() && f.isHandedOver() && !there {
+			return e.refuseHandedOver(f.name)
 		}
 		if !f.always && e.state != job.Pending && !there {
 			return fault.New(fault.Conflict, "the %s of job %s cannot change any more: it is %s", f.name, e.Name(), e.state)
@@ -115,20 +115,20 @@ func (l *loop) askUpdate(w *wish, e *entry, req *request, u Update) error {
 		v.MaxRunning = u.MaxRunning
 	}
 	if u.Priority != nil || u.Nice != nil {
-		v.Queue = &place{Priority: spec.Priority - spec.Nice, At: e.at}
+		v.Queue = &queuePlace{Priority: spec.Priority - spec.Nice, At: e.at}
 	}
-	bare, o := split(spec)
+	bare, o := splitSpec(spec)
 	o.Array = nil // an array has it once
 	v.Own, v.Spec = &o, mustJSON(&bare)
 	l.stageFor(req, kindUpdate, e.id, w.by, v, func() {
-		l.state.depend.learn(w.past)
+		l.state.depend.addFates(w.past)
 	})
 	return nil
 }
 
-// barred asks the engines of jobs that wait whether they ever run them as they would be.
-func (c *Control) barred(ctx context.Context, u *Update, ids []job.ID) (map[job.ID]error, error) {
-	out, judged := map[job.ID]error{}, map[*form]error{}
+// validateUpdate asks the engines of jobs that wait whether they ever run them as they would be.
+func (c *Control) validateUpdate(ctx context.Context, u *Update, ids []job.ID) (map[job.ID]error, error) {
+	out, judged := map[job.ID]error{}, map[*sharedSpec]error{}
 	for _, id := range ids {
 		c.state.mu.RLock()
 		e := c.state.jobs[id]
@@ -136,7 +136,7 @@ func (c *Control) barred(ctx context.Context, u *Update, ids []job.ID) (map[job.
 			c.state.mu.RUnlock()
 			continue
 		}
-		f, spec := e.form, job.Spec{}
+		f, spec := e.shared, job.Spec{}
 		why, again := judged[f]
 		if !again {
 			spec = *viewOf(e).Job.Spec
@@ -151,7 +151,7 @@ func (c *Control) barred(ctx context.Context, u *Update, ids []job.ID) (map[job.
 			continue
 		}
 		spec.Groups = slices.Clone(spec.Groups)
-		for _, change := range u.fields() {
+		for _, change := range u.changedFields() {
 			change.set(&spec)
 		}
 		var script []byte
@@ -167,21 +167,21 @@ func (c *Control) barred(ctx context.Context, u *Update, ids []job.ID) (map[job.
 	return out, nil
 }
 
-// alter has other schedulers change the jobs of an update that stand in their queues, where
+// alterHandedOver has other schedulers change the jobs of an update that stand in their queues, where
 // all that it changes there is the partition. What they refuse is in w.bars.
-func (c *Control) alter(ctx context.Context, w *wish, u *Update) {
-	if u.Partitions == nil || slices.ContainsFunc(u.fields(), func(f field) bool { return f.there() && f.name != partition }) {
+func (c *Control) alterHandedOver(ctx context.Context, w *changeRequest, u *Update) {
+	if u.Partitions == nil || slices.ContainsFunc(u.changedFields(), func(f field) bool { return f.isHandedOver() && f.name != partition }) {
 		return
 	}
 	w.altered = map[job.ID]engine.Ref{}
 	for _, id := range w.ids {
 		c.state.mu.RLock()
 		e := c.state.jobs[id]
-		if e == nil || !e.waitsThere() {
+		if e == nil || !e.waitsInPool() {
 			c.state.mu.RUnlock()
 			continue
 		}
-		name, pool, ref, spec := e.Name(), e.last.pool, reconcile.Ref(e.held()), job.Spec{Pool: e.last.pool}
+		name, pool, ref, spec := e.Name(), e.last.pool, reconcile.Ref(e.heldAllocation()), job.Spec{Pool: e.last.pool}
 		c.state.mu.RUnlock()
 		k, ok := c.engineFor(&spec).(engine.Alterer)
 		if !ok {
@@ -198,7 +198,7 @@ func (c *Control) alter(ctx context.Context, w *wish, u *Update) {
 }
 
 // checkUpdate refuses an update that this job cannot take.
-func (l *loop) checkUpdate(e *entry, u Update, spec *job.Spec) error {
+func (l *loop) checkUpdate(e *jobRecord, u Update, spec *job.Spec) error {
 	now := l.cfg.Clock.Now()
 	if err := spec.Check(); err != nil {
 		return fault.New(fault.Invalid, "job %s cannot be changed to this: %w", e.Name(), err).Advise("give that field another value")
@@ -208,20 +208,20 @@ func (l *loop) checkUpdate(e *entry, u Update, spec *job.Spec) error {
 		return fault.New(fault.Invalid, "job %s is not part of an array", e.Name()).Advise("the limit of running tasks is an array's; leave it out")
 	case u.Deadline != nil && !u.Deadline.IsZero() && !u.Deadline.After(now):
 		return fault.New(fault.Invalid, "the deadline %s has passed", u.Deadline.UTC().Format(time.RFC3339)).Advise("give a later deadline")
-	case u.Depends != nil && l.state.circle(e, u.Depends):
+	case u.Depends != nil && l.state.dependsOnItself(e, u.Depends):
 		return fault.New(fault.Invalid, "job %s would wait for itself with the dependency %s", e.Name(), u.Depends).
 			Advise("leave out the job that itself depends on %s", e.Name())
-	case e.state.Holds() && u.TimeLimit != nil && longer(*u.TimeLimit, e.limit()):
+	case e.state.Holds() && u.TimeLimit != nil && isLongerLimit(*u.TimeLimit, e.timeLimit()):
 		return fault.New(fault.Unsupported, "the time limit of job %s cannot be raised while it runs: its engine keeps the one that it began with", e.Name()).
 			Advise("requeue the job with a longer limit")
 	}
 	if e.state == job.Pending {
-		if why := l.feasible(spec); len(why) > 0 {
+		if why := l.whyInfeasible(spec); len(why) > 0 {
 			return &RefusedError{why}
 		}
 	}
 	return nil
 }
 
-// longer compares limits, of which 0 is none.
-func longer(a, b time.Duration) bool { return b != 0 && (a == 0 || a > b) }
+// isLongerLimit compares limits, of which 0 is none.
+func isLongerLimit(a, b time.Duration) bool { return b != 0 && (a == 0 || a > b) }

@@ -25,7 +25,7 @@ type usage struct {
 func (l *loop) keepUsage() {
 	at, entries := l.core.Usage()
 	if at > 0 {
-		l.stage(kindUsage, 0, job.Actor{}, usage{At: at, Entries: entries}, nil)
+		l.stageRecord(kindUsage, 0, job.Actor{}, usage{At: at, Entries: entries}, nil)
 	}
 }
 
@@ -42,8 +42,8 @@ func (l *loop) keptAt() int64 {
 	return l.state.usage.At
 }
 
-// spent notes what a job used that has ended.
-func (s *state) spent(entries []fair.Entry) {
+// addUsage notes what a job used that has ended.
+func (s *state) addUsage(entries []fair.Entry) {
 	if len(entries) > 0 {
 		if s.usage == nil {
 			s.usage = &usage{}
@@ -52,17 +52,17 @@ func (s *state) spent(entries []fair.Entry) {
 	}
 }
 
-// late notes what a job used before its start was heard of. Where nothing was kept yet,
+// addLateUsage notes what a job used before its start was heard of. Where nothing was kept yet,
 // what is charged counts from that second on.
-func (s *state) late(at int64, entries []fair.Entry) {
-	s.spent(entries)
+func (s *state) addLateUsage(at int64, entries []fair.Entry) {
+	s.addUsage(entries)
 	if len(entries) > 0 && s.usage.At == 0 {
 		s.usage.At = at
 	}
 }
 
 func (s *state) applyUsage(r *store.Record, staged any) error {
-	v, err := value[usage](r, staged)
+	v, err := payloadOf[usage](r, staged)
 	if err != nil {
 		return err
 	}
@@ -117,9 +117,9 @@ func (c *Control) PriorityOf(ctx context.Context, id job.ID) (Priority, error) {
 		Advise("cox queue lists the jobs that wait")
 }
 
-// ranked puts the priority that is reckoned into the view of a waiting job. The state
+// withPriority puts the priority that is reckoned into the view of a waiting job. The state
 // is locked.
-func (c *Control) ranked(v *View) *View {
+func (c *Control) withPriority(v *View) *View {
 	if v.Job.State == job.Pending && c.core.Ranked() {
 		if p, ok := c.core.Priority(v.Job.ID); ok {
 			v.Priority = p

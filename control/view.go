@@ -62,31 +62,31 @@ type viewer struct {
 	task job.ArrayTask
 }
 
-// see makes the view of a job, valid until the next.
-func (vr *viewer) see(e *entry, whole bool) *View {
-	e.form.unpack(e.owned, whole, &vr.spec)
+// viewJob makes the view of a job, valid until the next.
+func (vr *viewer) viewJob(e *jobRecord, whole bool) *View {
+	e.shared.unpackSpec(e.delta, whole, &vr.spec)
 	if e.array != nil {
 		vr.spec.Array = e.array.spec
 	}
 	v := &vr.view
 	*v = View{
 		Job: job.Job{
-			ID: e.id, Array: e.task(&vr.task), Spec: &vr.spec, State: e.state, Flags: e.flags,
-			Attempt: e.attempt, Submitted: fromNanos(e.sent),
+			ID: e.id, Array: e.arrayTask(&vr.task), Spec: &vr.spec, State: e.state, Flags: e.flags,
+			Attempt: e.attempt, Submitted: fromNanos(e.submitted),
 		},
-		Report: *e.report(), Why: e.reason(), Priority: e.priority,
+		Report: *e.lastReport(), Why: e.waitReason(), Priority: e.priority,
 	}
-	if e.doubtful() {
+	if e.isUncertain() {
 		v.Job.Flags |= job.Uncertain
 	}
 	if a := e.last; a != nil {
 		v.Job.Started, v.Job.Ended, v.Job.Exit = fromNanos(a.started), fromNanos(a.ended), a.exit
-		v.Claims, v.Pool = a.all(), a.pool
-		if delegated(a.claims) {
+		v.Claims, v.Pool = a.allClaims(), a.pool
+		if isDelegated(a.claims) {
 			v.Claims = a.seen
 		}
 		for _, x := range a.added {
-			v.Added = append(v.Added, Addition{Ref: e.ref(x), Claims: x.Claims, First: x.First})
+			v.Added = append(v.Added, Addition{Ref: e.additionRef(x), Claims: x.Claims, First: x.First})
 		}
 		if a.limit > 0 && e.state != job.Pending {
 			vr.spec.TimeLimit = a.limit
@@ -95,17 +95,17 @@ func (vr *viewer) see(e *entry, whole bool) *View {
 			vr.spec.Licenses = a.license
 		}
 		if e.state.Holds() {
-			v.Ref = reconcile.Ref(e.held())
+			v.Ref = reconcile.Ref(e.heldAllocation())
 		}
 	}
 	if e.state != job.Pending || e.gate == nil {
 		v.Eligible = fromNanos(e.eligible)
 	}
-	if e.waitsThere() {
-		v.Job.State, v.Why = job.Pending, e.there()
+	if e.waitsInPool() {
+		v.Job.State, v.Why = job.Pending, e.poolWaitReason()
 		v.Job.Flags &^= job.Configuring
 	}
-	if m := e.more; m != nil {
+	if m := e.extra; m != nil {
 		v.Message = m.message
 		if m.kept != 0 {
 			v.Saved = engine.Saved{At: fromNanos(m.kept), As: m.keptAs}
@@ -119,4 +119,4 @@ func (vr *viewer) see(e *entry, whole bool) *View {
 }
 
 // viewOf is the whole view of a job, in memory of its own.
-func viewOf(e *entry) View { return *new(viewer).see(e, true) }
+func viewOf(e *jobRecord) View { return *new(viewer).viewJob(e, true) }

@@ -53,8 +53,8 @@ func (c *Control) WhatIf(ctx context.Context, q *WhatIf) (*WhatIfDone, error) {
 	out := &WhatIfDone{Submitted: map[job.ID]*job.Spec{}, Starts: map[job.ID]time.Time{}}
 	var change *whatif.Change
 	var err error
-	looked := c.look(ctx, func(s *sched.Snapshot, now sched.Instant, took whatif.Took) {
-		if change, err = q.change(s, now, c.taking, out); err != nil {
+	looked := c.runAhead(ctx, func(s *sched.Snapshot, now sched.Instant, took whatif.Took) {
+		if change, err = q.buildChange(s, now, c.whatIfSpec, out); err != nil {
 			return
 		}
 		b := whatif.Bounds{Stop: func() bool { return ctx.Err() != nil }}
@@ -70,13 +70,13 @@ func (c *Control) WhatIf(ctx context.Context, q *WhatIf) (*WhatIfDone, error) {
 	return out, cmp.Or(looked, err)
 }
 
-// change is the question as events.
-func (q *WhatIf) change(s *sched.Snapshot, now sched.Instant, asked func(*job.Spec) *job.Spec, out *WhatIfDone) (*whatif.Change, error) {
+// buildChange is the question as events.
+func (q *WhatIf) buildChange(s *sched.Snapshot, now sched.Instant, asked func(*job.Spec) *job.Spec, out *WhatIfDone) (*whatif.Change, error) {
 	ch := &whatif.Change{Policy: q.Policy}
-	if err := q.add(s, ch, out); err != nil {
+	if err := q.addNodes(s, ch, out); err != nil {
 		return nil, err
 	}
-	if err := q.drain(s, ch, out); err != nil {
+	if err := q.drainNodes(s, ch, out); err != nil {
 		return nil, err
 	}
 	if len(q.Quotas) > 0 {
@@ -86,7 +86,7 @@ func (q *WhatIf) change(s *sched.Snapshot, now sched.Instant, asked func(*job.Sp
 		}
 		ch.Policy = p
 	}
-	if err := q.submit(ch, now, asked, out); err != nil {
+	if err := q.addJobs(ch, now, asked, out); err != nil {
 		return nil, err
 	}
 	if ch.Zero() {
@@ -98,9 +98,9 @@ func (q *WhatIf) change(s *sched.Snapshot, now sched.Instant, asked func(*job.Sp
 // inventedMost bounds the jobs that one question may invent, tasks of arrays each.
 const inventedMost = 10_000
 
-// submit invents jobs. The tasks of an array are jobs of their own; those beyond its %N
+// addJobs invents jobs. The tasks of an array are jobs of their own; those beyond its %N
 // are taken to be held back by nothing.
-func (q *WhatIf) submit(ch *whatif.Change, now sched.Instant, asked func(*job.Spec) *job.Spec, out *WhatIfDone) error {
+func (q *WhatIf) addJobs(ch *whatif.Change, now sched.Instant, asked func(*job.Spec) *job.Spec, out *WhatIfDone) error {
 	var all []*job.Spec
 	for _, spec := range q.Submit {
 		one := *spec
@@ -126,7 +126,7 @@ func (q *WhatIf) submit(ch *whatif.Change, now sched.Instant, asked func(*job.Sp
 	return nil
 }
 
-func (q *WhatIf) add(s *sched.Snapshot, ch *whatif.Change, out *WhatIfDone) error {
+func (q *WhatIf) addNodes(s *sched.Snapshot, ch *whatif.Change, out *WhatIfDone) error {
 	if q.AddNodes == 0 {
 		return nil
 	}
@@ -158,7 +158,7 @@ func (q *WhatIf) add(s *sched.Snapshot, ch *whatif.Change, out *WhatIfDone) erro
 	return nil
 }
 
-func (q *WhatIf) drain(s *sched.Snapshot, ch *whatif.Change, out *WhatIfDone) error {
+func (q *WhatIf) drainNodes(s *sched.Snapshot, ch *whatif.Change, out *WhatIfDone) error {
 	if q.Drain == "" {
 		return nil
 	}
@@ -196,7 +196,7 @@ func withQuotas(p *account.Policy, quotas map[string]int64) (*account.Policy, er
 		}
 		a := &next.Accounts[i]
 		if a.Quota != nil {
-			if err := nominal(a, flavor, resource.Amount(devices)*resource.Amount(resource.WholeDevice)); err != nil {
+			if err := setNominal(a, flavor, resource.Amount(devices)*resource.Amount(resource.WholeDevice)); err != nil {
 				return nil, err
 			}
 			continue
@@ -216,9 +216,9 @@ func withQuotas(p *account.Policy, quotas map[string]int64) (*account.Policy, er
 	return &next, nil
 }
 
-// nominal gives an account another nominal amount of devices of a flavour; "": of the
+// setNominal gives an account another nominal amount of devices of a flavour; "": of the
 // only one of which it has any.
-func nominal(a *account.Account, flavor string, devices resource.Amount) error {
+func setNominal(a *account.Account, flavor string, devices resource.Amount) error {
 	q := *a.Quota
 	q.Flavors = slices.Clone(q.Flavors)
 	a.Quota = &q

@@ -79,47 +79,47 @@ func (r *Rules) Apply(s *job.Spec) error {
 		return fault.New(fault.Invalid, "--array=%s: %d tasks are more than one array may have here (%d)", s.Array.Text, len(s.Array.Indices), r.MaxArray).
 			Advise("split it into several arrays, or let a task do more than one piece of work")
 	}
-	if err := r.levels(s); err != nil {
+	if err := r.resolveLevels(s); err != nil {
 		return err
 	}
-	if err := r.account(s); err != nil {
+	if err := r.checkAccount(s); err != nil {
 		return err
 	}
-	if err := r.partition(s); err != nil {
+	if err := r.checkPartition(s); err != nil {
 		return err
 	}
-	if err := r.reservation(s); err != nil {
+	if err := r.checkReservation(s); err != nil {
 		return err
 	}
-	if err := r.licenses(s); err != nil || r.policy == nil {
+	if err := r.checkLicenses(s); err != nil || r.policy == nil {
 		return err
 	}
 	if err := r.underPolicy(s); err != nil {
 		return err
 	}
-	return r.limits(s)
+	return r.checkLimits(s)
 }
 
 // Known reports whether there is a list of accounts at all.
 func (r *Rules) Known() bool { return r.tree != nil || len(r.Accounts) > 0 }
 
-// exists reports whether there is an account.
-func (r *Rules) exists(name string) bool {
+// accountExists reports whether there is an account.
+func (r *Rules) accountExists(name string) bool {
 	if r.tree != nil {
 		return r.tree.Find(account.Ref{Account: name}) >= 0
 	}
 	return slices.ContainsFunc(r.Accounts, func(a Account) bool { return a.Name == name })
 }
 
-// where says who adds people to accounts.
-func (r *Rules) where() string {
+// accountHelp says who adds people to accounts.
+func (r *Rules) accountHelp() string {
 	if r.tree != nil {
 		return "users of an account in queues.yaml; cox apply puts it in force"
 	}
 	return "accounts in cox.yaml"
 }
 
-func (r *Rules) account(s *job.Spec) error {
+func (r *Rules) checkAccount(s *job.Spec) error {
 	if !r.Known() {
 		return nil
 	}
@@ -127,7 +127,7 @@ func (r *Rules) account(s *job.Spec) error {
 	if s.Account == "" {
 		if len(mine) == 0 {
 			return fault.New(fault.Permission, "%s has no account here", s.Owner.User).
-				Advise("an administrator adds you to one: %s", r.where())
+				Advise("an administrator adds you to one: %s", r.accountHelp())
 		}
 		s.Account = mine[0]
 		return nil
@@ -135,13 +135,13 @@ func (r *Rules) account(s *job.Spec) error {
 	switch {
 	case slices.Contains(mine, s.Account):
 		return nil
-	case !r.exists(s.Account):
-		return fault.New(fault.Invalid, "--account=%s: there is no such account", s.Account).Advise("%s", choices("your accounts", mine))
+	case !r.accountExists(s.Account):
+		return fault.New(fault.Invalid, "--account=%s: there is no such account", s.Account).Advise("%s", listChoices("your accounts", mine))
 	}
-	return fault.New(fault.Permission, "--account=%s: %s may not use it", s.Account, s.Owner.User).Advise("%s", choices("your accounts", mine))
+	return fault.New(fault.Permission, "--account=%s: %s may not use it", s.Account, s.Owner.User).Advise("%s", listChoices("your accounts", mine))
 }
 
-func (r *Rules) partition(s *job.Spec) error {
+func (r *Rules) checkPartition(s *job.Spec) error {
 	if len(r.Partitions) == 0 || s.Pool != "" && r.Pool != "" && s.Pool != r.Pool { // another pool's engine knows its own
 		return nil
 	}
@@ -156,10 +156,10 @@ func (r *Rules) partition(s *job.Spec) error {
 			for _, p := range r.Partitions {
 				names = append(names, p.Name)
 			}
-			return fault.New(fault.Invalid, "--partition=%s: there is no such partition", name).Advise("%s", choices("partitions here", names))
+			return fault.New(fault.Invalid, "--partition=%s: there is no such partition", name).Advise("%s", listChoices("partitions here", names))
 		}
 		p := &r.Partitions[i]
-		longest = longer(longest, p.TimeLimit)
+		longest = longerLimit(longest, p.TimeLimit)
 		if fallback < 0 {
 			fallback = p.DefaultTime
 			if fallback == 0 {
@@ -181,15 +181,15 @@ func (r *Rules) partition(s *job.Spec) error {
 	return nil
 }
 
-// longer treats 0 as no limit and a negative one as not known yet.
-func longer(a, b time.Duration) time.Duration {
+// longerLimit treats 0 as no limit and a negative one as not known yet.
+func longerLimit(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return 0
 	}
 	return max(a, b)
 }
 
-func choices(what string, names []string) string {
+func listChoices(what string, names []string) string {
 	if len(names) == 0 {
 		return what + ": none"
 	}

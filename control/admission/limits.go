@@ -27,11 +27,11 @@ func newBook(p *account.Policy) *book {
 	return &book{book: limit.New(p, 0)}
 }
 
-// limits refuses a job that is longer than its limits allow, and one that alone exceeds
+// checkLimits refuses a job that is longer than its limits allow, and one that alone exceeds
 // a limit where its QOS says that such jobs are refused (deny_on_limit). A job without
 // a time limit gets the longest that it may have. How many jobs somebody may have is
 // counted where jobs are accepted.
-func (r *Rules) limits(s *job.Spec) error {
+func (r *Rules) checkLimits(s *job.Spec) error {
 	r.book.mu.Lock()
 	defer r.book.mu.Unlock()
 	rules := r.book.book.Rules(limit.KeyOf(s))
@@ -54,9 +54,9 @@ func (r *Rules) limits(s *job.Spec) error {
 	return nil
 }
 
-// licenses refuses what the site does not have. Of alternatives it has to have all names,
+// checkLicenses refuses what the site does not have. Of alternatives it has to have all names,
 // and as many as asked for of one of them.
-func (r *Rules) licenses(s *job.Spec) error {
+func (r *Rules) checkLicenses(s *job.Spec) error {
 	if s.Licenses == "" {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (r *Rules) licenses(s *job.Spec) error {
 	var few error
 	enough := false
 	for _, one := range choices {
-		lacks, err := r.lacks(s, one)
+		lacks, err := r.lacksLicenses(s, one)
 		if err != nil {
 			return err
 		}
@@ -94,9 +94,9 @@ func (r *Rules) Elsewhere(licenses string) (out []string) {
 	return out
 }
 
-// lacks reports whether the site has fewer licences than one alternative asks for; err:
+// lacksLicenses reports whether the site has fewer licences than one alternative asks for; err:
 // it does not know one.
-func (r *Rules) lacks(s *job.Spec, one string) (lacks, err error) {
+func (r *Rules) lacksLicenses(s *job.Spec, one string) (lacks, err error) {
 	var have []account.License
 	if r.policy != nil {
 		have = r.policy.Licenses
@@ -113,15 +113,15 @@ func (r *Rules) lacks(s *job.Spec, one string) (lacks, err error) {
 			for _, h := range have {
 				names = append(names, h.Name)
 			}
-			return nil, fault.New(fault.Invalid, "--licenses=%s: there is no licence %s", s.Licenses, l.Name).Advise("%s", choices("licences here", names))
+			return nil, fault.New(fault.Invalid, "--licenses=%s: there is no licence %s", s.Licenses, l.Name).Advise("%s", listChoices("licences here", names))
 		case l.Count > have[i].Count:
-			return fault.New(fault.Invalid, "--licenses=%s: the site has %s of %s", s.Licenses, amount(have[i].Count), l.Name).Advise("ask for at most that many"), nil
+			return fault.New(fault.Invalid, "--licenses=%s: the site has %s of %s", s.Licenses, formatAmount(have[i].Count), l.Name).Advise("ask for at most that many"), nil
 		}
 	}
 	return nil, nil
 }
 
-func amount(n int64) string {
+func formatAmount(n int64) string {
 	if n == 0 {
 		return "none"
 	}

@@ -30,7 +30,7 @@ func Parts(s *job.Spec, nodes func() ([]fleet.Node, error)) error {
 						return err
 					}
 				}
-				if err := part(r, list); err != nil {
+				if err := shareOfSmallest(r, list); err != nil {
 					return err
 				}
 			}
@@ -39,7 +39,7 @@ func Parts(s *job.Spec, nodes func() ([]fleet.Node, error)) error {
 	return nil
 }
 
-func part(r *resource.DeviceRequest, nodes []fleet.Node) error {
+func shareOfSmallest(r *resource.DeviceRequest, nodes []fleet.Node) error {
 	least, known, unknown := resource.Amount(0), false, ""
 	for i := range nodes {
 		for _, d := range nodes[i].Devices {

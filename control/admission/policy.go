@@ -30,7 +30,7 @@ func (r *Rules) Beside(p *account.Policy) (out []string) {
 	}
 	under := r.Under(p)
 	for _, a := range r.Accounts {
-		if !under.exists(a.Name) {
+		if !under.accountExists(a.Name) {
 			out = append(out, fmt.Sprintf("account %s of cox.yaml is not in the policy: it cannot be used any more", a.Name))
 			continue
 		}
@@ -61,7 +61,7 @@ func (r *Rules) treeAccounts(user string) []string {
 
 // underPolicy asks whether the job's account may use its QOS and partitions.
 func (r *Rules) underPolicy(s *job.Spec) error {
-	if err := r.qos(s); err != nil {
+	if err := r.resolveQOS(s); err != nil {
 		return err
 	}
 	if of := r.partsOf(s.QOS); of != "" {
@@ -76,9 +76,9 @@ func (r *Rules) underPolicy(s *job.Spec) error {
 		p := &r.policy.Partitions[i]
 		switch {
 		case len(p.AllowAccts) > 0 && !slices.Contains(p.AllowAccts, s.Account), slices.Contains(p.DenyAccts, s.Account):
-			return fault.New(fault.Permission, "--partition=%s: account %s may not use it", name, orNone(s.Account)).Advise("%s", r.elsewhere(s, name))
+			return fault.New(fault.Permission, "--partition=%s: account %s may not use it", name, orNone(s.Account)).Advise("%s", r.partitionUsers(s, name))
 		case len(p.AllowQOS) > 0 && !slices.Contains(p.AllowQOS, s.QOS), slices.Contains(p.DenyQOS, s.QOS):
-			return fault.New(fault.Permission, "--partition=%s: QOS %s may not be used in it", name, orNone(s.QOS)).Advise("%s", r.elsewhere(s, name))
+			return fault.New(fault.Permission, "--partition=%s: QOS %s may not be used in it", name, orNone(s.QOS)).Advise("%s", r.partitionUsers(s, name))
 		}
 	}
 	return nil
@@ -116,15 +116,15 @@ func (r *Rules) partsOf(qos string) string {
 	return ""
 }
 
-// elsewhere says who may use a partition.
-func (r *Rules) elsewhere(s *job.Spec, name string) string {
+// partitionUsers says who may use a partition.
+func (r *Rules) partitionUsers(s *job.Spec, name string) string {
 	i := slices.IndexFunc(r.policy.Partitions, func(p account.Partition) bool { return p.Name == name })
 	p := &r.policy.Partitions[i]
 	switch {
 	case len(p.AllowAccts) > 0 && !slices.Contains(p.AllowAccts, s.Account):
-		return choices("accounts that may", p.AllowAccts)
+		return listChoices("accounts that may", p.AllowAccts)
 	case len(p.AllowQOS) > 0 && !slices.Contains(p.AllowQOS, s.QOS):
-		return choices("QOS that may", p.AllowQOS)
+		return listChoices("QOS that may", p.AllowQOS)
 	}
 	return "name another partition"
 }
@@ -136,8 +136,8 @@ func orNone(name string) string {
 	return name
 }
 
-// qos fills in the QOS of a job that names none, and asks whether it may be used.
-func (r *Rules) qos(s *job.Spec) error {
+// resolveQOS fills in the QOS of a job that names none, and asks whether it may be used.
+func (r *Rules) resolveQOS(s *job.Spec) error {
 	allowed, fallback := r.qosOf(s.Account, s.Owner.User)
 	if s.QOS == "" {
 		s.QOS = fallback
@@ -151,9 +151,9 @@ func (r *Rules) qos(s *job.Spec) error {
 	case len(known) == 0:
 		return nil
 	case !slices.Contains(known, s.QOS):
-		return fault.New(fault.Invalid, "--qos=%s: there is no such QOS", s.QOS).Advise("%s", choices("QOS here", known))
+		return fault.New(fault.Invalid, "--qos=%s: there is no such QOS", s.QOS).Advise("%s", listChoices("QOS here", known))
 	case len(allowed) > 0 && !slices.Contains(allowed, s.QOS):
-		return fault.New(fault.Permission, "--qos=%s: %s may not use it in account %s", s.QOS, s.Owner.User, orNone(s.Account)).Advise("%s", choices("QOS that may be used", allowed))
+		return fault.New(fault.Permission, "--qos=%s: %s may not use it in account %s", s.QOS, s.Owner.User, orNone(s.Account)).Advise("%s", listChoices("QOS that may be used", allowed))
 	}
 	return nil
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-// reservation refuses a job that is to run in a reservation which is not there, or
+// checkReservation refuses a job that is to run in a reservation which is not there, or
 // which its account and user may not use.
-func (r *Rules) reservation(s *job.Spec) error {
+func (r *Rules) checkReservation(s *job.Spec) error {
 	if s.Reservation == "" {
 		return nil
 	}
@@ -27,7 +27,7 @@ func (r *Rules) reservation(s *job.Spec) error {
 		for _, h := range have {
 			names = append(names, h.Name)
 		}
-		return fault.New(fault.Invalid, "--reservation=%s: there is no such reservation", s.Reservation).Advise("%s", choices("reservations here", names))
+		return fault.New(fault.Invalid, "--reservation=%s: there is no such reservation", s.Reservation).Advise("%s", listChoices("reservations here", names))
 	case !have[i].Admits(s.Account, s.Owner.User):
 		return fault.New(fault.Permission, "--reservation=%s: neither user %s nor account %q may use it", s.Reservation, s.Owner.User, s.Account).
 			Advise("leave it out, name another account, or have an administrator add you (cox reserve list shows who may)")

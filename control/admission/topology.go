@@ -7,9 +7,9 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-// levels puts numbers in the place of names of levels of the topology, and refuses a
+// resolveLevels puts numbers in the place of names of levels of the topology, and refuses a
 // name that the site does not have. "leaf" is the innermost one everywhere.
-func (r *Rules) levels(s *job.Spec) error {
+func (r *Rules) resolveLevels(s *job.Spec) error {
 	if len(s.Levels) == 0 {
 		return nil
 	}
@@ -24,5 +24,5 @@ func (r *Rules) levels(s *job.Spec) error {
 		return fault.New(fault.Invalid, "within: %s: the nodes here stand in no topology", unknown).Advise("leave it out, or write a number: %s", "1 is the outermost level")
 	}
 	return fault.New(fault.Invalid, "within: %s: there is no such level of the topology", unknown).
-		Advise("%s", choices("levels here, outermost first", r.Levels))
+		Advise("%s", listChoices("levels here, outermost first", r.Levels))
 }

@@ -62,7 +62,7 @@ type call struct {
 // New returns a Dispatcher; Close ends it.
 func New(cfg Config) *Dispatcher {
 	if cfg.Pause == nil {
-		cfg.Pause = pause
+		cfg.Pause = pauseFor
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Dispatcher{cfg: cfg, ctx: ctx, cancel: cancel, queues: map[engine.Ref][]call{}, counts: map[string]Count{}}
@@ -78,19 +78,19 @@ func (d *Dispatcher) Launch(ref engine.Ref, load Load, refused func(error)) {
 	var given error // why it was given up: a stop is on its way, so it is not launched again
 	d.push(ref, call{"launch", func(ctx context.Context) error {
 		if given == nil {
-			err := d.launch(ctx, ref, load)
+			err := d.callLaunch(ctx, ref, load)
 			switch {
-			case err == nil || d.comes(ref, "forget"): // which fences it
+			case err == nil || d.comesNext(ref, "forget"): // which fences it
 				return nil
-			case fault.KindOf(err) == fault.Unavailable && !d.comes(ref, "stop"):
+			case fault.KindOf(err) == fault.Unavailable && !d.comesNext(ref, "stop"):
 				return err
 			}
-			if nothing, err := d.nothing(ctx, ref, err); !nothing {
+			if nothing, err := d.nothingLaunched(ctx, ref, err); !nothing {
 				return err
 			}
 			given = err
 		}
-		return d.bar(ctx, ref, given, refused)
+		return d.barLaunch(ctx, ref, given, refused)
 	}})
 }
 
@@ -99,11 +99,11 @@ var ErrStopped = fault.New(fault.Conflict, "it was to be stopped before it was l
 
 var errOver = fault.New(fault.Conflict, "its end was heard of")
 
-func (d *Dispatcher) launch(ctx context.Context, ref engine.Ref, load Load) error {
+func (d *Dispatcher) callLaunch(ctx context.Context, ref engine.Ref, load Load) error {
 	switch {
-	case d.comes(ref, "forget"):
+	case d.comesNext(ref, "forget"):
 		return errOver
-	case d.comes(ref, "stop"):
+	case d.comesNext(ref, "stop"):
 		return ErrStopped
 	}
 	l, err := load(ctx)
@@ -113,12 +113,12 @@ func (d *Dispatcher) launch(ctx context.Context, ref engine.Ref, load Load) erro
 	return d.cfg.Engine.Launch(ctx, l)
 }
 
-// nothing finds out whether the engine has nothing of a launch that is not repeated,
+// nothingLaunched finds out whether the engine has nothing of a launch that is not repeated,
 // so that it may be given up.
-func (d *Dispatcher) nothing(ctx context.Context, ref engine.Ref, why error) (bool, error) {
+func (d *Dispatcher) nothingLaunched(ctx context.Context, ref engine.Ref, why error) (bool, error) {
 	r, err := d.cfg.Engine.Inspect(ctx, ref)
 	switch {
-	case err == nil && (d.comes(ref, "stop") || fault.KindOf(why) == fault.Conflict):
+	case err == nil && (d.comesNext(ref, "stop") || fault.KindOf(why) == fault.Conflict):
 		d.cfg.Log.Info("the engine has it already", "ref", ref, "phase", r.Phase, "launch", why)
 		return false, nil // its reports say what becomes of it
 	case err == nil:
@@ -134,8 +134,8 @@ func (d *Dispatcher) nothing(ctx context.Context, ref engine.Ref, why error) (bo
 	return true, nil
 }
 
-// bar sees to it that a launch that was given up never begins. That is a refusal.
-func (d *Dispatcher) bar(ctx context.Context, ref engine.Ref, why error, refused func(error)) error {
+// barLaunch sees to it that a launch that was given up never begins. That is a refusal.
+func (d *Dispatcher) barLaunch(ctx context.Context, ref engine.Ref, why error, refused func(error)) error {
 	err := d.cfg.Engine.Stop(ctx, ref, engine.Stop{Reason: "its launch was given up"})
 	switch {
 	case err == nil:
@@ -157,13 +157,13 @@ func (d *Dispatcher) Stop(ref engine.Ref, s engine.Stop, gone func()) {
 			gone()
 			return nil
 		}
-		return undone(err)
+		return retryIfUndone(err)
 	}})
 }
 
-// undone has a call repeated that the engine could not carry out, as where it has no room to write
+// retryIfUndone has a call repeated that the engine could not carry out, as where it has no room to write
 // it down: nobody else would ask for it again.
-func undone(err error) error {
+func retryIfUndone(err error) error {
 	switch k := fault.KindOf(err); {
 	case err == nil:
 		return nil
@@ -181,8 +181,8 @@ func (d *Dispatcher) Busy(ref engine.Ref) bool {
 	return busy
 }
 
-// comes reports whether a call of that name is to be made next.
-func (d *Dispatcher) comes(ref engine.Ref, name string) bool {
+// comesNext reports whether a call of that name is to be made next.
+func (d *Dispatcher) comesNext(ref engine.Ref, name string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.ContainsFunc(d.queues[ref], func(c call) bool { return c.name == name })
@@ -204,7 +204,7 @@ func (d *Dispatcher) Suspend(ref engine.Ref, on bool) {
 	if on {
 		name, do = "suspend", s.Suspend
 	}
-	d.push(ref, call{name, func(ctx context.Context) error { return d.unsure(ref, do(ctx, ref)) }})
+	d.push(ref, call{name, func(ctx context.Context) error { return d.retryIfUnsure(ref, do(ctx, ref)) }})
 }
 
 // Park suspends an attempt so that others can have what it holds. then is called, from a
@@ -217,24 +217,24 @@ func (d *Dispatcher) Park(ref engine.Ref, then func(engine.Report)) {
 	}
 	d.push(ref, call{"suspend", func(ctx context.Context) error {
 		if err := s.Suspend(ctx, ref); err != nil {
-			return d.unsure(ref, err)
+			return d.retryIfUnsure(ref, err)
 		}
 		r, err := d.cfg.Engine.Inspect(ctx, ref)
 		if err == nil {
 			then(r)
 		}
-		return d.unsure(ref, err)
+		return d.retryIfUnsure(ref, err)
 	}})
 }
 
-// unsure has a call repeated whose answer says nothing of the attempt, unless that is to
+// retryIfUnsure has a call repeated whose answer says nothing of the attempt, unless that is to
 // end: whatever else is to be done about it waits for the call.
-func (d *Dispatcher) unsure(ref engine.Ref, err error) error {
+func (d *Dispatcher) retryIfUnsure(ref engine.Ref, err error) error {
 	k := fault.KindOf(err)
 	switch {
 	case err == nil || k == fault.NotFound || k == fault.Conflict:
 		return err
-	case d.comes(ref, "stop") || d.comes(ref, "forget"):
+	case d.comesNext(ref, "stop") || d.comesNext(ref, "forget"):
 		d.cfg.Log.Warn("whether it is suspended is not known, and it is to end", "ref", ref, "error", err)
 		return nil
 	}
@@ -260,7 +260,7 @@ func (d *Dispatcher) Regroup(refs []engine.Ref, r engine.Roster) {
 				err = failed
 			}
 		}
-		if err != nil && d.more(refs[0]) {
+		if err != nil && d.hasMore(refs[0]) {
 			d.cfg.Log.Warn("a gang was not told who is in it", "ref", refs[0], "error", err)
 			return nil
 		}
@@ -268,8 +268,8 @@ func (d *Dispatcher) Regroup(refs []engine.Ref, r engine.Roster) {
 	}})
 }
 
-// more reports whether another call about an attempt is to be made.
-func (d *Dispatcher) more(ref engine.Ref) bool {
+// hasMore reports whether another call about an attempt is to be made.
+func (d *Dispatcher) hasMore(ref engine.Ref) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.queues[ref]) > 0
@@ -286,7 +286,7 @@ func (d *Dispatcher) Counts() map[string]Count {
 	return maps.Clone(d.counts)
 }
 
-func (d *Dispatcher) count(c call, err error) {
+func (d *Dispatcher) countCall(c call, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := d.counts[c.name]
@@ -299,7 +299,7 @@ func (d *Dispatcher) count(c call, err error) {
 
 // Forget lets the engine drop an ended attempt.
 func (d *Dispatcher) Forget(ref engine.Ref) {
-	d.push(ref, call{"forget", func(ctx context.Context) error { return undone(d.cfg.Engine.Forget(ctx, ref)) }})
+	d.push(ref, call{"forget", func(ctx context.Context) error { return retryIfUndone(d.cfg.Engine.Forget(ctx, ref)) }})
 }
 
 // Close abandons outstanding calls and waits for the goroutines to end.
@@ -319,11 +319,11 @@ func (d *Dispatcher) push(ref engine.Ref, c call) {
 	queue, working := d.queues[ref]
 	d.queues[ref] = append(queue, c)
 	if !working {
-		d.wg.Go(func() { d.work(ref) })
+		d.wg.Go(func() { d.runCalls(ref) })
 	}
 }
 
-func (d *Dispatcher) work(ref engine.Ref) {
+func (d *Dispatcher) runCalls(ref engine.Ref) {
 	for {
 		d.mu.Lock()
 		queue := d.queues[ref]
@@ -334,15 +334,15 @@ func (d *Dispatcher) work(ref engine.Ref) {
 		}
 		d.queues[ref] = queue[1:]
 		d.mu.Unlock()
-		d.repeat(ref, queue[0])
+		d.repeatCall(ref, queue[0])
 	}
 }
 
-// repeat makes a call until it is answered.
-func (d *Dispatcher) repeat(ref engine.Ref, c call) {
+// repeatCall makes a call until it is answered.
+func (d *Dispatcher) repeatCall(ref engine.Ref, c call) {
 	for wait := firstPause; ; wait = min(2*wait, lastPause) {
 		err := c.do(d.ctx)
-		d.count(c, err)
+		d.countCall(c, err)
 		switch {
 		case err == nil || d.ctx.Err() != nil:
 			return
@@ -357,7 +357,7 @@ func (d *Dispatcher) repeat(ref engine.Ref, c call) {
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) error {
+func pauseFor(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

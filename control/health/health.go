@@ -84,14 +84,14 @@ func (w *Watch) Look(now time.Time, all map[engine.Ref][]engine.NodeUse) {
 	for ref, uses := range all {
 		next[ref] = make(map[string]sample, len(uses))
 		for _, u := range uses {
-			next[ref][u.Node] = look(w.seen[ref][u.Node], now, u)
+			next[ref][u.Node] = nextSample(w.seen[ref][u.Node], now, u)
 		}
 	}
 	w.seen = next
 }
 
-// look is the next sample after one; the zero sample is none.
-func look(was sample, now time.Time, u engine.NodeUse) sample {
+// nextSample is the next sample after one; the zero sample is none.
+func nextSample(was sample, now time.Time, u engine.NodeUse) sample {
 	s := sample{at: now, cpu: u.CPU, procs: u.Processes}
 	past := now.Sub(was.at)
 	if was.at.IsZero() || past <= 0 {
