@@ -23,34 +23,34 @@ import (
 type nothing struct{}
 
 func (s *Server) registerAdmin() {
-	add(s, apiRoute{
+	addRoute(s, apiRoute{
 		method: http.MethodGet, path: "/v1", verb: auth.Info, id: "info", tag: "server", summary: "What answers, and who it takes the caller for",
 		about: "Version and API without identity; the rest with one.",
-	}, func(c *call, _ *nothing) (*api.ServerInfo, error) { return s.info(c), nil })
-	addStream(s, apiRoute{
+	}, func(c *call, _ *nothing) (*api.ServerInfo, error) { return s.serverInfo(c), nil })
+	addStreamRoute(s, apiRoute{
 		method: http.MethodGet, path: "/healthz", verb: auth.Health, id: "healthz", tag: "server", media: []string{"text/plain"}, summary: "The process answers",
-	}, func(c *call, _ *nothing) error { c.write(http.StatusOK, "text/plain", []byte("ok\n")); return nil })
-	addStream(s, apiRoute{
+	}, func(c *call, _ *nothing) error { c.writeBody(http.StatusOK, "text/plain", []byte("ok\n")); return nil })
+	addStreamRoute(s, apiRoute{
 		method: http.MethodGet, path: "/readyz", verb: auth.Health, id: "readyz", tag: "server", media: []string{"text/plain"}, summary: "The control plane answers",
 	}, func(c *call, _ *nothing) error {
 		if _, err := s.cfg.Plane.NodeViews(c.ctx()); err != nil {
 			return fault.New(fault.Unavailable, "the control plane does not answer: %w", err)
 		}
-		c.write(http.StatusOK, "text/plain", []byte("ready\n"))
+		c.writeBody(http.StatusOK, "text/plain", []byte("ready\n"))
 		return nil
 	})
 	type auditInput struct {
 		After uint64 `query:"after" doc:"number of the last record that is known"`
 		Limit int    `query:"limit" minimum:"0" maximum:"10000" doc:"0: 1000"`
 	}
-	add(s, apiRoute{
+	addRoute(s, apiRoute{
 		method: http.MethodGet, path: "/v1/audit", verb: auth.SeeAudit, id: "audit", tag: "server", summary: "Who changed what, oldest first",
-	}, func(c *call, in *auditInput) (*api.Audit, error) { return s.audit(c, in.After, in.Limit) })
-	add(s, apiRoute{
+	}, func(c *call, in *auditInput) (*api.Audit, error) { return s.auditLog(c, in.After, in.Limit) })
+	addRoute(s, apiRoute{
 		method: http.MethodPost, path: "/v1/backup", verb: auth.Backup, id: "backup", tag: "server", body: typeOf[api.Backup](),
 		example: &api.Backup{Dir: "/backup/coxswain-monday"},
 		summary: "Copy the state into a new folder of the server's machine", about: "While the server goes on. The folder must not exist, or be empty.",
-	}, func(c *call, _ *nothing) (*api.BackupDone, error) { return s.backup(c) })
+	}, func(c *call, _ *nothing) (*api.BackupDone, error) { return s.writeBackup(c) })
 	s.registerTokens()
 	s.registerProfile()
 }
@@ -58,7 +58,7 @@ func (s *Server) registerAdmin() {
 // features are what a client may rely on beyond version 1.0.
 var features = []string{"columns", "collapse", "exec", "watch-resume", "history", "audit", "tokens", "backup", "pools"}
 
-func (s *Server) info(c *call) *api.ServerInfo {
+func (s *Server) serverInfo(c *call) *api.ServerInfo {
 	out := &api.ServerInfo{Version: s.cfg.Version, API: apiVersion, Oldest: oldestVersion}
 	if !c.id.Known() {
 		return out
@@ -67,14 +67,14 @@ func (s *Server) info(c *call) *api.ServerInfo {
 	out.PID, out.Started, out.Now = s.pid, s.started, s.cfg.Now()
 	out.You, out.Pools, out.Change = shownIdentity(c.id), s.shownPools(), s.cfg.Plane.LastEvent()
 	if len(out.You.Accounts) == 0 {
-		if rules, err := s.rules(c.ctx()); err == nil { // else they are not shown
+		if rules, err := s.rulesInForce(c.ctx()); err == nil { // else they are not shown
 			out.You.Accounts = rules.AccountsOf(c.id.Name)
 		}
 	}
 	return out
 }
 
-func (s *Server) audit(c *call, after uint64, limit int) (*api.Audit, error) {
+func (s *Server) auditLog(c *call, after uint64, limit int) (*api.Audit, error) {
 	if limit == 0 {
 		limit = 1000
 	}
@@ -98,14 +98,14 @@ func withoutSecrets(data json.RawMessage) json.RawMessage {
 	if len(data) == 0 || json.Unmarshal(data, &v) != nil {
 		return nil
 	}
-	b, err := json.Marshal(scrub(v))
+	b, err := json.Marshal(scrubSecrets(v))
 	if err != nil {
 		return nil
 	}
 	return b
 }
 
-func scrub(v any) any {
+func scrubSecrets(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for k, inner := range v {
@@ -113,25 +113,25 @@ func scrub(v any) any {
 				delete(v, k)
 				continue
 			}
-			v[k] = scrub(inner)
+			v[k] = scrubSecrets(inner)
 		}
 	case []any:
 		for i := range v {
-			v[i] = scrub(v[i])
+			v[i] = scrubSecrets(v[i])
 		}
 	}
 	return v
 }
 
-func (s *Server) backup(c *call) (*api.BackupDone, error) {
-	req, err := decode[api.Backup](c)
+func (s *Server) writeBackup(c *call) (*api.BackupDone, error) {
+	req, err := decodeBody[api.Backup](c)
 	if err != nil {
 		return nil, err
 	}
 	if !filepath.IsAbs(req.Dir) {
 		return nil, fault.New(fault.Invalid, "dir: %q is not an absolute path", req.Dir).Advise("name a folder of the server's machine that does not exist yet")
 	}
-	if err := fileperm.Way(req.Dir); fault.KindOf(err) == fault.Permission && !within(s.cfg.Own, req.Dir) {
+	if err := fileperm.Way(req.Dir); fault.KindOf(err) == fault.Permission && !isWithin(s.cfg.Own, req.Dir) {
 		return nil, fault.New(fault.Invalid, "dir: %w", err).Advise("name a folder that only root and the server's own user may write to")
 	}
 	s.log.Info("backup", "dir", req.Dir, "user", c.id.Name, "from", c.id.From)
@@ -142,9 +142,9 @@ func (s *Server) backup(c *call) (*api.BackupDone, error) {
 	return &api.BackupDone{Dir: filepath.Clean(req.Dir), Bytes: sizeOf(req.Dir), Seq: seq}, nil
 }
 
-// within reports whether a path is below a folder, by its name and by where links lead.
-func within(folder, path string) bool {
-	if folder == "" || !below(folder, path) {
+// isWithin reports whether a path is below a folder, by its name and by where links lead.
+func isWithin(folder, path string) bool {
+	if folder == "" || !isBelow(folder, path) {
 		return false
 	}
 	folder, err := filepath.EvalSymlinks(folder)
@@ -153,33 +153,33 @@ func within(folder, path string) bool {
 	}
 	for at := filepath.Clean(path); ; at = filepath.Dir(at) { // the last of it need not exist
 		if real, err := filepath.EvalSymlinks(at); err == nil {
-			return below(folder, real)
+			return isBelow(folder, real)
 		} else if at == filepath.Dir(at) {
 			return false
 		}
 	}
 }
 
-func below(folder, path string) bool {
+func isBelow(folder, path string) bool {
 	rel, err := filepath.Rel(folder, path)
 	return err == nil && filepath.IsLocal(rel)
 }
 
 func (s *Server) registerTokens() {
-	add(s, apiRoute{
+	addRoute(s, apiRoute{
 		method: http.MethodGet, path: "/v1/tokens", verb: auth.Tokens, id: "listTokens", tag: "tokens", owned: true,
 		summary: "List access tokens", about: "One's own; an administrator sees all. Never a secret.",
 	}, func(c *call, _ *nothing) (*api.Tokens, error) {
 		list, err := s.cfg.Plane.Tokens(c.ctx())
 		out := &api.Tokens{Tokens: []api.Token{}}
 		for _, t := range list {
-			if c.may(auth.Tokens, ownerOf(t)) == nil {
+			if c.allowed(auth.Tokens, ownerOf(t)) == nil {
 				out.Tokens = append(out.Tokens, shownToken(s, t))
 			}
 		}
 		return out, err
 	})
-	add(s, apiRoute{
+	addRoute(s, apiRoute{
 		method: http.MethodPost, path: "/v1/tokens", verb: auth.Tokens, id: "newToken", tag: "tokens", owned: true, also: []auth.Verb{auth.Grant}, body: typeOf[api.NewToken](), status: http.StatusCreated,
 		example: &api.NewToken{Comment: "laptop", TTL: (30 * 24 * time.Hour).Seconds()},
 		summary: "Make an access token", about: "The secret is in this answer alone. Only an administrator makes one for somebody else, or with an administrator's rights.",
@@ -187,13 +187,13 @@ func (s *Server) registerTokens() {
 	type one struct {
 		ID string `path:"id"`
 	}
-	add(s, apiRoute{
+	addRoute(s, apiRoute{
 		method: http.MethodDelete, path: "/v1/tokens/{id}", verb: auth.Tokens, id: "revokeToken", tag: "tokens", owned: true, status: http.StatusNoContent,
 		summary: "Revoke an access token", about: "At once and for good.",
 	}, func(c *call, in *one) (*none, error) {
 		t, ok := s.cfg.Plane.TokenByID(in.ID)
-		if !ok || c.may(auth.Tokens, ownerOf(t)) != nil {
-			return nil, fault.New(fault.NotFound, "you have no token %s", loggable(in.ID)).Advise("cox token list; name it by its id, not by the secret")
+		if !ok || c.allowed(auth.Tokens, ownerOf(t)) != nil {
+			return nil, fault.New(fault.NotFound, "you have no token %s", withoutTokens(in.ID)).Advise("cox token list; name it by its id, not by the secret")
 		}
 		return nil, s.cfg.Plane.RevokeToken(c.ctx(), c.id.Actor(), t.ID)
 	})
@@ -209,7 +209,7 @@ const (
 )
 
 func (s *Server) newToken(c *call) (*api.MadeToken, error) {
-	req, err := decode[api.NewToken](c)
+	req, err := decodeBody[api.NewToken](c)
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +247,7 @@ func (s *Server) newToken(c *call) (*api.MadeToken, error) {
 // forWhom fills whose token it is, if the caller may make it.
 func (s *Server) forWhom(c *call, req *api.NewToken, t *control.Token) error {
 	if req.User != "" && req.User != c.id.Name {
-		if err := c.may(auth.Grant, auth.Object{Name: "user " + req.User}); err != nil {
+		if err := c.allowed(auth.Grant, auth.Object{Name: "user " + req.User}); err != nil {
 			return err
 		}
 		u, err := s.cfg.Users.ByName(req.User)
@@ -257,7 +257,7 @@ func (s *Server) forWhom(c *call, req *api.NewToken, t *control.Token) error {
 		t.Name, t.UID, t.GID = u.Name, u.UID, u.GID
 	}
 	if req.Admin {
-		if err := c.may(auth.Grant, auth.Object{Name: "a token of an administrator"}); err != nil {
+		if err := c.allowed(auth.Grant, auth.Object{Name: "a token of an administrator"}); err != nil {
 			return err
 		}
 	}
@@ -268,7 +268,7 @@ func (s *Server) forWhom(c *call, req *api.NewToken, t *control.Token) error {
 		if err := c.id.MayCharge(a); err != nil {
 			return err
 		}
-		rules, err := s.rules(c.ctx())
+		rules, err := s.rulesInForce(c.ctx())
 		if err != nil {
 			return err
 		}
@@ -287,7 +287,7 @@ func (s *Server) registerProfile() {
 		Debug   string `query:"debug"`
 		GC      string `query:"gc"`
 	}
-	addStream(s, apiRoute{
+	addStreamRoute(s, apiRoute{
 		method: http.MethodGet, path: "/debug/pprof/{name}", verb: auth.Profile, id: "pprof", tag: "server",
 		media: []string{"application/octet-stream"}, summary: "Profiles of the server", about: "As net/http/pprof has them: go tool pprof reads them.",
 	}, func(c *call, in *in) error {

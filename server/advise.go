@@ -12,14 +12,14 @@ import (
 )
 
 func (s *Server) registerAdvise() {
-	add(s, apiRoute{
+	addRoute(s, apiRoute{
 		method: http.MethodPost, path: "/v1/advise", verb: auth.Advise, id: "advise", tag: "jobs", body: typeOf[api.Submit](),
 		example: &api.Submit{Form: api.FormSbatch, File: "train.sbatch", Text: "#!/bin/bash\n#SBATCH --nodes=2\nsrun python train.py\n", Dir: "/home/anna/run"},
 		summary: "Where work belongs, and why", about: "From the text, and from what the pools of this server can run: which of them a submission goes to, and why others cannot. Nothing is kept.",
-	}, func(c *call, _ *nothing) (*route.Advice, error) { return s.advise(c) })
+	}, func(c *call, _ *nothing) (*route.Advice, error) { return s.adviseOn(c) })
 }
 
-func (s *Server) advise(c *call) (*route.Advice, error) {
+func (s *Server) adviseOn(c *call) (*route.Advice, error) {
 	req, err := readSubmission(c.body)
 	if err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func (s *Server) advise(c *call) (*route.Advice, error) {
 	if req.Form == api.FormCommand || len(req.script) == 0 {
 		return nil, fault.New(fault.Invalid, "there is no text to advise on").Advise("send a script or a job in YAML as text")
 	}
-	r, err := s.read(job.Owner{User: c.id.Name, UID: c.id.UID, GID: c.id.GID}, req)
+	r, err := s.readSubmitted(job.Owner{User: c.id.Name, UID: c.id.UID, GID: c.id.GID}, req)
 	about := r
 	if err != nil { // the engines can be judged without it
 		t := req.asText()

@@ -81,12 +81,12 @@ func TestAWaitLooksAtOneTaskOfMany(t *testing.T) {
 		got <- j
 	}()
 	for r.metrics.waiters.Load() == 0 { // it has begun
-		pause(t.Context(), time.Millisecond)
+		sleepContext(t.Context(), time.Millisecond)
 	}
 	for i := range job.ID(n) {
 		p.finish(i+1, job.Failed, job.ExitCode{Status: 1 + int(i)%7})
-		for r.hub.newest() < p.LastEvent() { // so that it sees each by itself
-			pause(t.Context(), 10*time.Microsecond)
+		for r.hub.lastSeq() < p.LastEvent() { // so that it sees each by itself
+			sleepContext(t.Context(), 10*time.Microsecond)
 		}
 	}
 	if j := <-got; j == nil || j.Exit.Status != 7 || j.Name != "1_6" {
@@ -227,10 +227,10 @@ func TestAWatcherHoldsLittle(t *testing.T) {
 	it := newItem(control.Event{Seq: 1, Kind: control.EventEnded, Job: 2, Name: "1_1", User: "anna", State: "CANCELLED"})
 	total := 0
 	for range 2 * window {
-		if !w.add(it.text()) {
+		if !w.add(it.eventText()) {
 			t.Fatal("it was not sent")
 		}
-		if total += len(it.text()); total-out.n > sendSize+len(it.text()) {
+		if total += len(it.eventText()); total-out.n > sendSize+len(it.eventText()) {
 			t.Fatalf("%d bytes wait to be sent", total-out.n)
 		}
 	}

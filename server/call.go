@@ -58,39 +58,39 @@ func (c *call) requestName() string {
 	return c.name
 }
 
-// may asks auth about an object.
-func (c *call) may(v auth.Verb, o auth.Object) error { return c.s.cfg.Policy.Allowed(c.id, v, o) }
+// allowed asks auth about an object.
+func (c *call) allowed(v auth.Verb, o auth.Object) error { return c.s.cfg.Policy.Allowed(c.id, v, o) }
 
 // maxBody bounds bodies, which are read whole before a route sees them.
 const maxBody = 8 << 20
 
-// enter does what comes before every route: whether the caller may use it at all,
+// authorize does what comes before every route: whether the caller may use it at all,
 // and its body.
-func (s *Server) enter(c *call) error {
-	if err := c.heads(); err != nil {
+func (s *Server) authorize(c *call) error {
+	if err := c.refuseHead(); err != nil {
 		return err
 	}
-	if err := c.identify(); err != nil && c.route.verb != auth.Health && c.route.verb != auth.Info {
+	if err := c.identifyCaller(); err != nil && c.route.verb != auth.Health && c.route.verb != auth.Info {
 		return err
 	}
 	if !c.route.owned {
-		if err := c.may(c.route.verb, auth.Object{}); err != nil {
+		if err := c.allowed(c.route.verb, auth.Object{}); err != nil {
 			return err
 		}
 	} else if !c.id.Known() {
 		return auth.Unauthenticated
 	}
-	if err := c.takeTurn(); err != nil {
+	if err := c.waitForPlace(); err != nil {
 		return err
 	}
 	if c.route.body == nil {
 		return nil
 	}
-	return c.read()
+	return c.readBody()
 }
 
-// read reads the body into memory that is used again after the call.
-func (c *call) read() error {
+// readBody reads the body into memory that is used again after the call.
+func (c *call) readBody() error {
 	if c.r.ContentLength > maxBody {
 		return tooLarge()
 	}
@@ -130,8 +130,8 @@ func (c *call) read() error {
 
 var bodies = sync.Pool{New: func() any { b := make([]byte, 0, 16<<10); return &b }}
 
-// done gives the body's memory back. Nothing of it may be in use any more.
-func (c *call) done() {
+// release gives the body's memory back. Nothing of it may be in use any more.
+func (c *call) release() {
 	if cap(c.body) > 0 && cap(c.body) <= 256<<10 {
 		b := c.body[:0]
 		bodies.Put(&b)
@@ -147,17 +147,17 @@ func tooLarge() error {
 		Advise("keep large files where the job can read them, and name them in the script")}
 }
 
-// json writes an answer.
-func (c *call) json(status int, v any) error {
+// writeJSON writes an answer.
+func (c *call) writeJSON(status int, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	c.write(status, "application/json", append(b, '\n'))
+	c.writeBody(status, "application/json", append(b, '\n'))
 	return nil
 }
 
-func (c *call) write(status int, media string, b []byte) {
+func (c *call) writeBody(status int, media string, b []byte) {
 	h := c.w.Header()
 	h["Content-Type"] = []string{media}
 	h["Content-Length"] = []string{strconv.Itoa(len(b))}
@@ -184,13 +184,13 @@ type statusError struct {
 
 func (e statusError) Unwrap() error { return e.error }
 
-// fail answers with an error, unless the answer has begun: then the connection is
+// writeError answers with an error, unless the answer has begun: then the connection is
 // cut, which is the only way left to say so.
-func (c *call) fail(err error) {
+func (c *call) writeError(err error) {
 	if c.w.status != 0 {
 		panic(http.ErrAbortHandler)
 	}
-	p := problem(err)
+	p := errorBody(err)
 	if p.Status >= 500 && fault.KindOf(err) == fault.Internal {
 		c.s.log.Error("request failed", "request", c.requestName(), "error", err)
 		p.Detail += " (request " + c.requestName() + ")"
@@ -199,7 +199,7 @@ func (c *call) fail(err error) {
 		}
 	}
 	if p.Status == http.StatusForbidden || p.Status == http.StatusUnauthorized && len(c.r.Header["Authorization"]) > 0 {
-		c.s.log.Info("refused", "user", c.id.Name, "uid", c.id.UID, "from", c.id.From, "method", c.r.Method, "path", loggable(c.r.URL.Path), "why", loggable(p.Detail))
+		c.s.log.Info("refused", "user", c.id.Name, "uid", c.id.UID, "from", c.id.From, "method", c.r.Method, "path", withoutTokens(c.r.URL.Path), "why", withoutTokens(p.Detail))
 	}
 	if p.Status == http.StatusUnauthorized {
 		c.w.Header().Set("WWW-Authenticate", "Bearer")
@@ -208,11 +208,11 @@ func (c *call) fail(err error) {
 	if jerr != nil {
 		panic(jerr) // texts and numbers
 	}
-	c.write(p.Status, problemType, append(b, '\n'))
+	c.writeBody(p.Status, problemType, append(b, '\n'))
 }
 
-// problem is the body that reports an error.
-func problem(err error) *api.Error {
+// errorBody is the body that reports an error.
+func errorBody(err error) *api.Error {
 	p := api.ErrorOf(err)
 	var se statusError
 	if errors.As(err, &se) {
@@ -227,13 +227,13 @@ func problem(err error) *api.Error {
 	}
 	var lack *lackError
 	if errors.As(err, &lack) {
-		p.Errors = lack.problems()
+		p.Errors = lack.locatedProblems()
 	}
 	var place *spec.Error
 	if errors.As(err, &place) {
-		p.Errors = append(p.Errors, located(place))
+		p.Errors = append(p.Errors, locatedError(place))
 		for _, o := range place.Others {
-			p.Errors = append(p.Errors, located(o))
+			p.Errors = append(p.Errors, locatedError(o))
 		}
 	}
 	var no *intake.NoPoolError
@@ -246,7 +246,7 @@ func problem(err error) *api.Error {
 	return p
 }
 
-func located(e *spec.Error) api.Located {
+func locatedError(e *spec.Error) api.Located {
 	return api.Located{File: e.File, Line: e.Line, Col: e.Col, Len: e.Len, Text: e.Text, Message: e.Message, Remedy: e.Remedy}
 }
 

@@ -21,7 +21,7 @@ import (
 
 func (s *Server) registerChange() {
 	type in struct{}
-	add(s, apiRoute{
+	addRoute(s, apiRoute{
 		method: http.MethodPost, path: "/v1/jobs/change", verb: auth.SeeJob, id: "change", tag: "jobs", owned: true, body: typeOf[api.Change](),
 		example: &api.Change{Select: api.Select{IDs: []string{"7", "8_[1-4,9]"}}, Verb: api.VerbCancel, Reason: "wrong data"},
 		summary: "Change any number of jobs",
@@ -31,11 +31,11 @@ func (s *Server) registerChange() {
 		about: "All verbs; one durable step for all jobs that the caller may change. Jobs that were not changed are in errors. " +
 			"Which verbs the caller may use on which job is decided for each.",
 	}, func(c *call, _ *in) (*api.Changed, error) {
-		ch, err := decode[api.Change](c)
+		ch, err := decodeBody[api.Change](c)
 		if err != nil {
 			return nil, err
 		}
-		return s.change(c, ch)
+		return s.changeJobs(c, ch)
 	})
 }
 
@@ -68,12 +68,12 @@ func targetOf(v *control.View, up *api.Update) target {
 
 const mostNames = 1000 // of changed jobs in an answer
 
-func (s *Server) change(c *call, ch *api.Change) (*api.Changed, error) {
-	op, verb, err := s.operation(c, ch)
+func (s *Server) changeJobs(c *call, ch *api.Change) (*api.Changed, error) {
+	op, verb, err := s.readOperation(c, ch)
 	if err != nil {
 		return nil, err
 	}
-	targets, out, err := c.targets(ch)
+	targets, out, err := c.findTargets(ch)
 	if err != nil {
 		return nil, err
 	}
@@ -83,14 +83,14 @@ func (s *Server) change(c *call, ch *api.Change) (*api.Changed, error) {
 		if err := c.mayChange(verb, &t, ch); err != nil {
 			if len(ch.Select.IDs) > 0 { // of a filter those are meant that one may change
 				out.Matched++
-				refuse(out, t.name, err)
+				addRefusal(out, t.name, err)
 			}
 			continue
 		}
 		out.Matched++
 		if ch.Verb == api.VerbUpdate {
 			if err := s.partitionsExist(ch.Update.Partitions, t.pool); err != nil {
-				refuse(out, t.name, err)
+				addRefusal(out, t.name, err)
 				continue
 			}
 		}
@@ -108,7 +108,7 @@ func (s *Server) change(c *call, ch *api.Change) (*api.Changed, error) {
 		}
 		for i, t := range chosen {
 			if i < len(errs) && errs[i] != nil {
-				refuse(out, t.name, errs[i])
+				addRefusal(out, t.name, errs[i])
 				continue
 			}
 			out.Changed++
@@ -120,12 +120,12 @@ func (s *Server) change(c *call, ch *api.Change) (*api.Changed, error) {
 	return out, nil
 }
 
-func refuse(out *api.Changed, name string, err error) {
-	out.Errors = append(out.Errors, api.ChangeError{Name: name, Error: *problem(err)})
+func addRefusal(out *api.Changed, name string, err error) {
+	out.Errors = append(out.Errors, api.ChangeError{Name: name, Error: *errorBody(err)})
 }
 
-// targets finds the jobs of a selection that the caller may see.
-func (c *call) targets(ch *api.Change) ([]target, *api.Changed, error) {
+// findTargets finds the jobs of a selection that the caller may see.
+func (c *call) findTargets(ch *api.Change) ([]target, *api.Changed, error) {
 	sel := ch.Select
 	if len(sel.IDs)+len(sel.Users)+len(sel.Accounts)+len(sel.Partitions)+len(sel.QOS)+len(sel.Names)+len(sel.States)+len(sel.Nodes) == 0 && !sel.All {
 		return nil, nil, fault.New(fault.Invalid, "no jobs are selected").
@@ -140,15 +140,15 @@ func (c *call) targets(ch *api.Change) ([]target, *api.Changed, error) {
 	}
 	out := &api.Changed{}
 	var targets []target
-	missing := c.each(s, 0, false, func(v *control.View) bool {
+	missing := c.eachSelected(s, 0, false, func(v *control.View) bool {
 		targets = append(targets, targetOf(v, ch.Update))
 		return true
 	})
 	for _, id := range missing {
 		out.Matched++
-		v, err := c.find(id.String(), auth.SeeJob) // it ended a while ago, and may be requeued
+		v, err := c.findJob(id.String(), auth.SeeJob) // it ended a while ago, and may be requeued
 		if err != nil {
-			refuse(out, id.String(), err)
+			addRefusal(out, id.String(), err)
 			continue
 		}
 		out.Matched--
@@ -160,14 +160,14 @@ func (c *call) targets(ch *api.Change) ([]target, *api.Changed, error) {
 // mayChange asks auth about one job.
 func (c *call) mayChange(verb auth.Verb, t *target, ch *api.Change) error {
 	o := auth.Job(t.name, t.owner.UID)
-	if err := c.may(verb, o); err != nil {
+	if err := c.allowed(verb, o); err != nil {
 		return err
 	}
 	switch {
 	case verb == auth.Release && t.firm:
-		return c.may(auth.Unhold, o)
-	case verb == auth.Update && raises(ch.Update, t):
-		return c.may(auth.Raise, o)
+		return c.allowed(auth.Unhold, o)
+	case verb == auth.Update && needsAdmin(ch.Update, t):
+		return c.allowed(auth.Raise, o)
 	case verb == auth.Update && (ch.Update.Account != nil || ch.Update.QOS != nil || !c.id.Admin):
 		return c.keepsRules(ch.Update, t)
 	}
@@ -180,7 +180,7 @@ func (c *call) keepsRules(u *api.Update, t *target) error {
 	if u.Account == nil && u.QOS == nil && u.Partitions == nil && u.TimeLimit == nil && u.TimeMin == nil {
 		return nil
 	}
-	rules, err := c.s.rules(c.ctx())
+	rules, err := c.s.rulesInForce(c.ctx())
 	if err != nil {
 		return err
 	}
@@ -223,8 +223,8 @@ func (c *call) keepsRules(u *api.Update, t *target) error {
 // forever stands for a job without a time limit.
 const forever = 100 * 365 * 24 * time.Hour
 
-// raises says whether an update takes more than the owner may give himself.
-func raises(u *api.Update, t *target) bool {
+// needsAdmin says whether an update takes more than the owner may give himself.
+func needsAdmin(u *api.Update, t *target) bool {
 	switch {
 	case u.Priority != nil && *u.Priority > t.priority, u.Nice != nil && *u.Nice < min(t.nice, 0):
 		return true
@@ -237,8 +237,8 @@ func raises(u *api.Update, t *target) bool {
 
 func toDuration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
 
-// operation reads what is to be done.
-func (s *Server) operation(c *call, ch *api.Change) (control.Op, auth.Verb, error) {
+// readOperation reads what is to be done.
+func (s *Server) readOperation(c *call, ch *api.Change) (control.Op, auth.Verb, error) {
 	sig := 0
 	if ch.Signal != "" {
 		n, err := slurmfmt.ParseSignalName(ch.Signal)
@@ -270,7 +270,7 @@ func (s *Server) operation(c *call, ch *api.Change) (control.Op, auth.Verb, erro
 		if ch.Signal == "" {
 			return nil, "", fault.New(fault.Invalid, "signal: which one?").Advise("a name or a number: USR1, 10")
 		}
-		return control.Signal{Signal: sig, To: scope(ch)}, auth.Signal, nil
+		return control.Signal{Signal: sig, To: signalScope(ch)}, auth.Signal, nil
 	case api.VerbSuspend:
 		return control.Suspend{On: true}, auth.Suspend, nil
 	case api.VerbResume:
@@ -283,14 +283,14 @@ func (s *Server) operation(c *call, ch *api.Change) (control.Op, auth.Verb, erro
 	case api.VerbTop:
 		return control.Top{}, auth.Top, nil
 	case api.VerbUpdate:
-		up, err := s.update(ch.Update)
+		up, err := s.readUpdate(ch.Update)
 		return up, auth.Update, err
 	}
 	return nil, "", fault.New(fault.Invalid, "verb: there is no %q", ch.Verb).
 		Advise("verbs: cancel, hold, release, requeue, signal, suspend, resume, update, top, checkpoint-done; a newer client needs a newer server (API %s)", apiVersion)
 }
 
-func scope(ch *api.Change) engine.Scope {
+func signalScope(ch *api.Change) engine.Scope {
 	switch {
 	case ch.Full:
 		return engine.ToAll
@@ -300,8 +300,8 @@ func scope(ch *api.Change) engine.Scope {
 	return engine.ToTasks
 }
 
-// update reads the new values; what cannot be is refused before any job is touched.
-func (s *Server) update(u *api.Update) (control.Update, error) {
+// readUpdate reads the new values; what cannot be is refused before any job is touched.
+func (s *Server) readUpdate(u *api.Update) (control.Update, error) {
 	if u == nil {
 		return control.Update{}, fault.New(fault.Invalid, "update: there is nothing to change").Advise("fields stand in /openapi.json")
 	}
@@ -327,7 +327,7 @@ func (s *Server) update(u *api.Update) (control.Update, error) {
 		if slices.Contains(u.Partitions, "") {
 			return out, fault.New(fault.Invalid, "partitions: one has no name").Advise("names joined by commas: --partition gpu,long")
 		}
-		if !slices.ContainsFunc(s.cfg.Plane.Pools(), func(p control.PoolView) bool { return s.strange(p.Name) }) {
+		if !slices.ContainsFunc(s.cfg.Plane.Pools(), func(p control.PoolView) bool { return s.hasOtherPartitions(p.Name) }) {
 			if err := s.partitionsExist(u.Partitions, ""); err != nil {
 				return out, err
 			}
@@ -369,7 +369,7 @@ func (s *Server) update(u *api.Update) (control.Update, error) {
 // scheduler of its own knows its own: its engine is asked.
 func (s *Server) partitionsExist(names []string, pool string) error {
 	known := s.cfg.Rules.Partitions
-	if s.strange(pool) {
+	if s.hasOtherPartitions(pool) {
 		return nil
 	}
 	for _, n := range names {
@@ -384,7 +384,7 @@ func (s *Server) partitionsExist(names []string, pool string) error {
 	return nil
 }
 
-// strange reports whether the partitions of the configuration are not those of a pool.
-func (s *Server) strange(pool string) bool {
+// hasOtherPartitions reports whether the partitions of the configuration are not those of a pool.
+func (s *Server) hasOtherPartitions(pool string) bool {
 	return pool != "" && s.cfg.Rules.Pool != "" && pool != s.cfg.Rules.Pool
 }

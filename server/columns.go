@@ -36,7 +36,7 @@ func columnsOf(names []string, home string) (cols []appendColumn, which []string
 		}
 		f := columns[col]
 		if col == column.Pool {
-			f = str(func(v *control.View) string { return cmp.Or(v.Pool, v.Job.Spec.Pool, home) })
+			f = textColumn(func(v *control.View) string { return cmp.Or(v.Pool, v.Job.Spec.Pool, home) })
 		}
 		cols, which = append(cols, f), append(which, n)
 		whole = whole || col == column.MemoryPerCPU
@@ -44,15 +44,15 @@ func columnsOf(names []string, home string) (cols []appendColumn, which []string
 	return cols, which, whole, nil
 }
 
-func str(f func(*control.View) string) appendColumn {
+func textColumn(f func(*control.View) string) appendColumn {
 	return func(b []byte, v *control.View) []byte { return api.AppendTSV(b, f(v)) }
 }
 
-func num(f func(*control.View) int64) appendColumn {
+func numberColumn(f func(*control.View) int64) appendColumn {
 	return func(b []byte, v *control.View) []byte { return strconv.AppendInt(b, f(v), 10) }
 }
 
-func at(f func(*control.View) time.Time) appendColumn {
+func timeColumn(f func(*control.View) time.Time) appendColumn {
 	return func(b []byte, v *control.View) []byte {
 		t := f(v)
 		if t.IsZero() {
@@ -71,7 +71,7 @@ func yesNo(f func(*control.View) bool) appendColumn {
 	}
 }
 
-func first(v *control.View) *job.TaskGroup {
+func firstGroup(v *control.View) *job.TaskGroup {
 	if len(v.Job.Spec.Groups) == 0 {
 		return &job.TaskGroup{}
 	}
@@ -80,62 +80,62 @@ func first(v *control.View) *job.TaskGroup {
 
 // columns has a function for every column.
 var columns = [column.Count]appendColumn{
-	column.ID:         num(func(v *control.View) int64 { return int64(v.Job.ID) }),
+	column.ID:         numberColumn(func(v *control.View) int64 { return int64(v.Job.ID) }),
 	column.Name:       appendName,
-	column.ArrayJob:   num(func(v *control.View) int64 { return int64(arrayOf(v).Job) }),
+	column.ArrayJob:   numberColumn(func(v *control.View) int64 { return int64(arrayOf(v).Job) }),
 	column.ArrayTask:  appendTask,
-	column.ArrayLimit: num(func(v *control.View) int64 { return int64(arrayOf(v).MaxRunning) }),
-	column.HetSize:    num(func(v *control.View) int64 { return int64(max(len(v.Job.Spec.Groups), 1)) }),
-	column.JobName:    str(func(v *control.View) string { return v.Job.Spec.Name }),
-	column.User:       str(func(v *control.View) string { return v.Job.Spec.Owner.User }),
-	column.UID:        num(func(v *control.View) int64 { return int64(v.Job.Spec.Owner.UID) }),
-	column.GID:        num(func(v *control.View) int64 { return int64(v.Job.Spec.Owner.GID) }),
-	column.Account:    str(func(v *control.View) string { return v.Job.Spec.Account }),
-	column.QOS:        str(func(v *control.View) string { return v.Job.Spec.QOS }),
-	column.Pool:       str(func(v *control.View) string { return cmp.Or(v.Pool, v.Job.Spec.Pool) }),
+	column.ArrayLimit: numberColumn(func(v *control.View) int64 { return int64(arrayOf(v).MaxRunning) }),
+	column.HetSize:    numberColumn(func(v *control.View) int64 { return int64(max(len(v.Job.Spec.Groups), 1)) }),
+	column.JobName:    textColumn(func(v *control.View) string { return v.Job.Spec.Name }),
+	column.User:       textColumn(func(v *control.View) string { return v.Job.Spec.Owner.User }),
+	column.UID:        numberColumn(func(v *control.View) int64 { return int64(v.Job.Spec.Owner.UID) }),
+	column.GID:        numberColumn(func(v *control.View) int64 { return int64(v.Job.Spec.Owner.GID) }),
+	column.Account:    textColumn(func(v *control.View) string { return v.Job.Spec.Account }),
+	column.QOS:        textColumn(func(v *control.View) string { return v.Job.Spec.QOS }),
+	column.Pool:       textColumn(func(v *control.View) string { return cmp.Or(v.Pool, v.Job.Spec.Pool) }),
 	column.Partition:  appendPartition,
 	column.State:      func(b []byte, v *control.View) []byte { return append(b, v.Job.State.String()...) },
 	column.Flags:      appendFlags,
-	column.Reason:     str(func(v *control.View) string { return string(v.Why.Code) }),
-	column.ReasonText: str(reasonText),
-	column.Priority:   num(func(v *control.View) int64 { return v.Priority }),
-	column.Nice:       num(func(v *control.View) int64 { return v.Job.Spec.Nice }),
-	column.Submitted:  at(func(v *control.View) time.Time { return v.Job.Submitted }),
-	column.Eligible:   at(func(v *control.View) time.Time { return v.Eligible }),
-	column.Started:    at(func(v *control.View) time.Time { return v.Job.Started }),
-	column.Ended:      at(func(v *control.View) time.Time { return v.Job.Ended }),
-	column.Begin:      at(func(v *control.View) time.Time { return v.Job.Spec.Begin }),
-	column.Deadline:   at(func(v *control.View) time.Time { return v.Job.Spec.Deadline }),
-	column.StartsBy:   at(func(v *control.View) time.Time { return v.StartsBy }),
-	column.TimeLimit:  num(func(v *control.View) int64 { return seconds(v.Job.Spec.TimeLimit) }),
-	column.TimeMin:    num(func(v *control.View) int64 { return seconds(v.Job.Spec.TimeMin) }),
-	column.Attempt:    num(func(v *control.View) int64 { return int64(v.Job.Attempt) }),
-	column.ExitStatus: num(func(v *control.View) int64 { return int64(v.Job.Exit.Status) }),
-	column.ExitSignal: num(func(v *control.View) int64 { return int64(v.Job.Exit.Signal) }),
-	column.NodesMin:   num(func(v *control.View) int64 { return int64(holds(v).Nodes) }),
-	column.NodesMax:   num(func(v *control.View) int64 { return int64(mostNodes(v.Job.Spec)) }),
-	column.NodeList:   str(func(v *control.View) string { return nodeList(v.Claims) }),
-	column.ReqNodes:   str(func(v *control.View) string { return hostlist.Compress(first(v).NodeList) }),
-	column.ExcNodes:   str(func(v *control.View) string { return hostlist.Compress(first(v).Exclude) }),
-	column.BatchHost: str(func(v *control.View) string {
+	column.Reason:     textColumn(func(v *control.View) string { return string(v.Why.Code) }),
+	column.ReasonText: textColumn(reasonText),
+	column.Priority:   numberColumn(func(v *control.View) int64 { return v.Priority }),
+	column.Nice:       numberColumn(func(v *control.View) int64 { return v.Job.Spec.Nice }),
+	column.Submitted:  timeColumn(func(v *control.View) time.Time { return v.Job.Submitted }),
+	column.Eligible:   timeColumn(func(v *control.View) time.Time { return v.Eligible }),
+	column.Started:    timeColumn(func(v *control.View) time.Time { return v.Job.Started }),
+	column.Ended:      timeColumn(func(v *control.View) time.Time { return v.Job.Ended }),
+	column.Begin:      timeColumn(func(v *control.View) time.Time { return v.Job.Spec.Begin }),
+	column.Deadline:   timeColumn(func(v *control.View) time.Time { return v.Job.Spec.Deadline }),
+	column.StartsBy:   timeColumn(func(v *control.View) time.Time { return v.StartsBy }),
+	column.TimeLimit:  numberColumn(func(v *control.View) int64 { return wholeSeconds(v.Job.Spec.TimeLimit) }),
+	column.TimeMin:    numberColumn(func(v *control.View) int64 { return wholeSeconds(v.Job.Spec.TimeMin) }),
+	column.Attempt:    numberColumn(func(v *control.View) int64 { return int64(v.Job.Attempt) }),
+	column.ExitStatus: numberColumn(func(v *control.View) int64 { return int64(v.Job.Exit.Status) }),
+	column.ExitSignal: numberColumn(func(v *control.View) int64 { return int64(v.Job.Exit.Signal) }),
+	column.NodesMin:   numberColumn(func(v *control.View) int64 { return int64(heldDemand(v).Nodes) }),
+	column.NodesMax:   numberColumn(func(v *control.View) int64 { return int64(mostNodes(v.Job.Spec)) }),
+	column.NodeList:   textColumn(func(v *control.View) string { return nodeList(v.Claims) }),
+	column.ReqNodes:   textColumn(func(v *control.View) string { return hostlist.Compress(firstGroup(v).NodeList) }),
+	column.ExcNodes:   textColumn(func(v *control.View) string { return hostlist.Compress(firstGroup(v).Exclude) }),
+	column.BatchHost: textColumn(func(v *control.View) string {
 		if len(v.Claims) == 0 {
 			return ""
 		}
 		return v.Claims[0].Node
 	}),
-	column.Tasks:        num(func(v *control.View) int64 { return int64(holds(v).Tasks) }),
-	column.CPUs:         func(b []byte, v *control.View) []byte { return appendFloat(b, holds(v).CPUs) },
-	column.CPUsPerTask:  num(func(v *control.View) int64 { return int64(max(first(v).CPUsPerTask, 1)) }),
-	column.TasksPerNode: num(func(v *control.View) int64 { return int64(first(v).TasksPerNode) }),
-	column.Memory:       num(memoryPerNode),
-	column.MemoryPerCPU: num(memoryPerCPU),
-	column.GPUs:         num(func(v *control.View) int64 { return int64(holds(v).GPUs) }),
-	column.GRES:         func(b []byte, v *control.View) []byte { return holds(v).gres(b) },
-	column.TRES:         func(b []byte, v *control.View) []byte { return holds(v).tres(b) },
-	column.Features:     str(func(v *control.View) string { return first(v).Constraint.Text }),
-	column.Licenses:     str(func(v *control.View) string { return v.Job.Spec.Licenses }),
-	column.Reservation:  str(func(v *control.View) string { return v.Job.Spec.Reservation }),
-	column.Dependency: str(func(v *control.View) string {
+	column.Tasks:        numberColumn(func(v *control.View) int64 { return int64(heldDemand(v).Tasks) }),
+	column.CPUs:         func(b []byte, v *control.View) []byte { return appendFloat(b, heldDemand(v).CPUs) },
+	column.CPUsPerTask:  numberColumn(func(v *control.View) int64 { return int64(max(firstGroup(v).CPUsPerTask, 1)) }),
+	column.TasksPerNode: numberColumn(func(v *control.View) int64 { return int64(firstGroup(v).TasksPerNode) }),
+	column.Memory:       numberColumn(memoryPerNode),
+	column.MemoryPerCPU: numberColumn(memoryPerCPU),
+	column.GPUs:         numberColumn(func(v *control.View) int64 { return int64(heldDemand(v).GPUs) }),
+	column.GRES:         func(b []byte, v *control.View) []byte { return heldDemand(v).appendGRES(b) },
+	column.TRES:         func(b []byte, v *control.View) []byte { return heldDemand(v).appendTRES(b) },
+	column.Features:     textColumn(func(v *control.View) string { return firstGroup(v).Constraint.Text }),
+	column.Licenses:     textColumn(func(v *control.View) string { return v.Job.Spec.Licenses }),
+	column.Reservation:  textColumn(func(v *control.View) string { return v.Job.Spec.Reservation }),
+	column.Dependency: textColumn(func(v *control.View) string {
 		if v.Job.Spec.Depends.IsZero() || v.Job.State != job.Pending {
 			return ""
 		}
@@ -145,17 +145,17 @@ var columns = [column.Count]appendColumn{
 		return v.Job.Spec.Depends.String()
 	}),
 	column.Requeue:    yesNo(func(v *control.View) bool { return v.Job.Spec.Requeue }),
-	column.Contiguous: yesNo(func(v *control.View) bool { return first(v).Contiguous }),
-	column.Exclusive:  yesNo(func(v *control.View) bool { return first(v).Exclusive }),
-	column.Comment:    str(func(v *control.View) string { return v.Job.Spec.Comment }),
-	column.Command:    str(command),
-	column.WorkDir:    str(func(v *control.View) string { return v.Job.Spec.WorkDir }),
-	column.Stdin:      str(func(v *control.View) string { return expanded(v, v.Job.Spec.Output.Stdin, "/dev/null") }),
-	column.Stdout:     str(func(v *control.View) string { return expanded(v, v.Job.Spec.Output.Stdout, "") }),
-	column.Stderr:     str(stderrOf),
-	column.SubmitHost: str(func(v *control.View) string { return v.Job.Spec.Source.Host }),
-	column.ScriptHash: str(func(v *control.View) string { return v.Job.Spec.Program.ScriptHash }),
-	column.Message:    str(message),
+	column.Contiguous: yesNo(func(v *control.View) bool { return firstGroup(v).Contiguous }),
+	column.Exclusive:  yesNo(func(v *control.View) bool { return firstGroup(v).Exclusive }),
+	column.Comment:    textColumn(func(v *control.View) string { return v.Job.Spec.Comment }),
+	column.Command:    textColumn(commandLine),
+	column.WorkDir:    textColumn(func(v *control.View) string { return v.Job.Spec.WorkDir }),
+	column.Stdin:      textColumn(func(v *control.View) string { return expandPattern(v, v.Job.Spec.Output.Stdin, "/dev/null") }),
+	column.Stdout:     textColumn(func(v *control.View) string { return expandPattern(v, v.Job.Spec.Output.Stdout, "") }),
+	column.Stderr:     textColumn(stderrOf),
+	column.SubmitHost: textColumn(func(v *control.View) string { return v.Job.Spec.Source.Host }),
+	column.ScriptHash: textColumn(func(v *control.View) string { return v.Job.Spec.Program.ScriptHash }),
+	column.Message:    textColumn(statusMessage),
 }
 
 func appendName(b []byte, v *control.View) []byte {
@@ -229,7 +229,7 @@ func reasonText(v *control.View) string {
 	return v.Why.String()
 }
 
-func seconds(d time.Duration) int64 { return int64(d / time.Second) }
+func wholeSeconds(d time.Duration) int64 { return int64(d / time.Second) }
 
 func mostNodes(s *job.Spec) int {
 	n := 0
@@ -269,8 +269,8 @@ func memoryPerCPU(v *control.View) int64 {
 	return n
 }
 
-// command is the script or the command as the user named it.
-func command(v *control.View) string {
+// commandLine is the script or the command as the user named it.
+func commandLine(v *control.View) string {
 	s := v.Job.Spec
 	switch name := s.Source.File; {
 	case s.Program.Kind == job.Direct:
@@ -282,8 +282,8 @@ func command(v *control.View) string {
 	}
 }
 
-// expanded is the name of a file with its patterns replaced.
-func expanded(v *control.View, pattern, none string) string {
+// expandPattern is the name of a file with its patterns replaced.
+func expandPattern(v *control.View, pattern, none string) string {
 	if pattern == "" {
 		return none
 	}
@@ -307,12 +307,12 @@ func expanded(v *control.View, pattern, none string) string {
 func stderrOf(v *control.View) string {
 	o := v.Job.Spec.Output
 	if o.Stderr == "" {
-		return expanded(v, o.Stdout, "")
+		return expandPattern(v, o.Stdout, "")
 	}
-	return expanded(v, o.Stderr, "")
+	return expandPattern(v, o.Stderr, "")
 }
 
-func message(v *control.View) string {
+func statusMessage(v *control.View) string {
 	if v.Message != "" {
 		return v.Message
 	}

@@ -137,26 +137,26 @@ type Config struct {
 
 // Server serves the API. It is an http.Handler; Serve runs it on listeners.
 type Server struct {
-	cfg     Config
-	log     *slog.Logger
-	mux     *http.ServeMux
-	api     huma.API
-	routes  []*apiRoute
-	intake  *intake.Site
-	hub     *hub
-	inForce atomic.Pointer[inForce]
-	used    sync.Map // token id → *atomic.Int64, Unix minutes of the last use
-	self    auth.Identity
-	host    string
-	pid     int
-	started time.Time
-	boot    string // begins request ids
-	serial  atomic.Uint64
-	metrics *metrics
-	crowd   *crowd
-	turns   *turns
-	ending  chan struct{} // closed when the server shuts down: streams end
-	once    sync.Once
+	cfg         Config
+	log         *slog.Logger
+	mux         *http.ServeMux
+	api         huma.API
+	routes      []*apiRoute
+	intake      *intake.Site
+	hub         *hub
+	inForce     atomic.Pointer[inForce]
+	used        sync.Map // token id → *atomic.Int64, Unix minutes of the last use
+	self        auth.Identity
+	host        string
+	pid         int
+	started     time.Time
+	boot        string // begins request ids
+	serial      atomic.Uint64
+	metrics     *metrics
+	connLimit   *connLimit
+	concurrency *concurrencyLimit
+	ending      chan struct{} // closed when the server shuts down: streams end
+	once        sync.Once
 }
 
 // New makes a server. Close ends its goroutine; Serve does so by itself.
@@ -189,12 +189,12 @@ func New(cfg Config) *Server {
 	s.self = auth.Identity{Name: cfg.Users.ByUID(uid).Name, UID: uid, GID: uint32(os.Getegid())}
 	s.hub = newHub(cfg.Plane, s.log)
 	s.metrics = newMetrics(s)
-	s.crowd = newCrowd()
-	s.turns = newTurns()
+	s.connLimit = newConnLimit()
+	s.concurrency = newConcurrencyLimit()
 	s.intake = &intake.Site{
-		Plane: cfg.Plane, Rules: s.rules, Pool: cfg.Pool, Environment: cfg.Environment, Uploads: cfg.Uploads, Mail: cfg.Mail, MaxArray: cfg.MaxArray, Now: cfg.Now,
+		Plane: cfg.Plane, Rules: s.rulesInForce, Pool: cfg.Pool, Environment: cfg.Environment, Uploads: cfg.Uploads, Mail: cfg.Mail, MaxArray: cfg.MaxArray, Now: cfg.Now,
 	}
-	s.register()
+	s.registerRoutes()
 	return s
 }
 

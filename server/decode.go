@@ -26,47 +26,47 @@ type submission struct {
 func readSubmission(body []byte) (*submission, error) {
 	d := &decoder{b: body, s: string(body)}
 	v := &submission{}
-	if err := d.object(func(name string) error { return d.field(v, name) }); err != nil {
+	if err := d.readObject(func(name string) error { return d.readField(v, name) }); err != nil {
 		return nil, err
 	}
-	d.space()
+	d.skipSpace()
 	if d.at < len(d.s) {
-		return nil, d.fail("more behind its end")
+		return nil, d.syntaxError("more behind its end")
 	}
 	return v, nil
 }
 
-func (d *decoder) field(v *submission, name string) (err error) {
+func (d *decoder) readField(v *submission, name string) (err error) {
 	switch name {
 	case "form":
-		v.Form, err = d.kept()
+		v.Form, err = d.readCopiedText()
 	case "file":
-		v.File, err = d.kept()
+		v.File, err = d.readCopiedText()
 	case "dir":
-		v.Dir, err = d.kept()
+		v.Dir, err = d.readCopiedText()
 	case "host":
-		v.Host, err = d.kept()
+		v.Host, err = d.readCopiedText()
 	case "text":
-		v.script, err = d.bytes()
+		v.script, err = d.readBytes()
 	case "args":
-		v.Args, err = d.list(d.kept)
+		v.Args, err = d.readList(d.readCopiedText)
 	case "script_args":
-		v.ScriptArgs, err = d.list(d.kept)
+		v.ScriptArgs, err = d.readList(d.readCopiedText)
 	case "command":
-		v.Command, err = d.list(d.kept)
+		v.Command, err = d.readList(d.readCopiedText)
 	case "environ":
-		v.Environ, err = d.list(d.text)
+		v.Environ, err = d.readList(d.readText)
 	case "umask":
-		v.Umask, err = d.number()
+		v.Umask, err = d.readNumber()
 	default:
-		return d.rare(v, name)
+		return d.decodeRareField(v, name)
 	}
 	return err
 }
 
-// number reads a whole number, or null.
-func (d *decoder) number() (*uint32, error) {
-	if d.null() {
+// readNumber reads a whole number, or null.
+func (d *decoder) readNumber() (*uint32, error) {
+	if d.readNull() {
 		return nil, nil
 	}
 	from := d.at
@@ -75,16 +75,16 @@ func (d *decoder) number() (*uint32, error) {
 	}
 	n, err := strconv.ParseUint(d.s[from:d.at], 10, 32)
 	if err != nil || d.at-from > 1 && d.s[from] == '0' {
-		return nil, d.fail("a whole number is missing")
+		return nil, d.syntaxError("a whole number is missing")
 	}
 	v := uint32(n)
 	return &v, nil
 }
 
-// rare hands one field to encoding/json.
-func (d *decoder) rare(v *submission, name string) error {
+// decodeRareField hands one field to encoding/json.
+func (d *decoder) decodeRareField(v *submission, name string) error {
 	from := d.at
-	if err := d.skip(0); err != nil {
+	if err := d.skipValue(0); err != nil {
 		return err
 	}
 	var into any
@@ -124,13 +124,13 @@ type decoder struct {
 	at int
 }
 
-func (d *decoder) fail(what string) error {
+func (d *decoder) syntaxError(what string) error {
 	line := 1 + strings.Count(d.s[:min(d.at, len(d.s))], "\n")
 	return fault.New(fault.Invalid, "the submission is not the JSON that is expected: %s at byte %d, line %d", what, d.at, line).
 		Advise("send application/json; its form stands in /openapi.json")
 }
 
-func (d *decoder) space() {
+func (d *decoder) skipSpace() {
 	for d.at < len(d.s) {
 		switch d.s[d.at] {
 		case ' ', '\t', '\n', '\r':
@@ -141,9 +141,9 @@ func (d *decoder) space() {
 	}
 }
 
-// next skips white space and one byte, if it is that one.
-func (d *decoder) next(c byte) bool {
-	d.space()
+// skipByte skips white space and one byte, if it is that one.
+func (d *decoder) skipByte(c byte) bool {
+	d.skipSpace()
 	if d.at < len(d.s) && d.s[d.at] == c {
 		d.at++
 		return true
@@ -151,8 +151,8 @@ func (d *decoder) next(c byte) bool {
 	return false
 }
 
-func (d *decoder) null() bool {
-	d.space()
+func (d *decoder) readNull() bool {
+	d.skipSpace()
 	if strings.HasPrefix(d.s[d.at:], "null") {
 		d.at += 4
 		return true
@@ -160,44 +160,44 @@ func (d *decoder) null() bool {
 	return false
 }
 
-// object calls f at the value of every member.
-func (d *decoder) object(f func(name string) error) error {
-	if !d.next('{') {
-		return d.fail("an object is missing")
+// readObject calls f at the value of every member.
+func (d *decoder) readObject(f func(name string) error) error {
+	if !d.skipByte('{') {
+		return d.syntaxError("an object is missing")
 	}
-	if d.next('}') {
+	if d.skipByte('}') {
 		return nil
 	}
 	for {
-		name, err := d.text()
+		name, err := d.readText()
 		if err != nil {
 			return err
 		}
-		if !d.next(':') {
-			return d.fail("a : is missing")
+		if !d.skipByte(':') {
+			return d.syntaxError("a : is missing")
 		}
-		d.space()
+		d.skipSpace()
 		if err := f(name); err != nil {
 			return err
 		}
 		switch {
-		case d.next('}'):
+		case d.skipByte('}'):
 			return nil
-		case !d.next(','):
-			return d.fail("a comma or } is missing")
+		case !d.skipByte(','):
+			return d.syntaxError("a comma or } is missing")
 		}
 	}
 }
 
-// list reads an array of strings, or null.
-func (d *decoder) list(element func() (string, error)) ([]string, error) {
-	if d.null() {
+// readList reads an array of strings, or null.
+func (d *decoder) readList(element func() (string, error)) ([]string, error) {
+	if d.readNull() {
 		return nil, nil
 	}
-	if !d.next('[') {
-		return nil, d.fail("a list is missing")
+	if !d.skipByte('[') {
+		return nil, d.syntaxError("a list is missing")
 	}
-	if d.next(']') {
+	if d.skipByte(']') {
 		return nil, nil
 	}
 	out := make([]string, 0, 8)
@@ -208,17 +208,17 @@ func (d *decoder) list(element func() (string, error)) ([]string, error) {
 		}
 		out = append(out, v)
 		switch {
-		case d.next(']'):
+		case d.skipByte(']'):
 			return out, nil
-		case !d.next(','):
-			return nil, d.fail("a comma or ] is missing")
+		case !d.skipByte(','):
+			return nil, d.syntaxError("a comma or ] is missing")
 		}
 	}
 }
 
-// text reads a string; without escapes it shares memory with the body.
-func (d *decoder) text() (string, error) {
-	raw, escaped, err := d.raw()
+// readText reads a string; without escapes it shares memory with the body.
+func (d *decoder) readText() (string, error) {
+	raw, escaped, err := d.readRaw()
 	if err != nil {
 		return "", err
 	}
@@ -229,23 +229,23 @@ func (d *decoder) text() (string, error) {
 	return string(b), err
 }
 
-// kept reads a string with memory of its own; null is empty.
-func (d *decoder) kept() (string, error) {
-	if d.null() {
+// readCopiedText reads a string with memory of its own; null is empty.
+func (d *decoder) readCopiedText() (string, error) {
+	if d.readNull() {
 		return "", nil
 	}
-	v, err := d.text()
+	v, err := d.readText()
 	return strings.Clone(v), err
 }
 
-// bytes reads a string as bytes, in one pass: a script is full of escapes. Null is
+// readBytes reads a string as bytes, in one pass: a script is full of escapes. Null is
 // empty.
-func (d *decoder) bytes() ([]byte, error) {
-	if d.null() {
+func (d *decoder) readBytes() ([]byte, error) {
+	if d.readNull() {
 		return nil, nil
 	}
-	if !d.next('"') {
-		return nil, d.fail("a string is missing")
+	if !d.skipByte('"') {
+		return nil, d.syntaxError("a string is missing")
 	}
 	out := make([]byte, 0, min(len(d.b)-d.at, 4096))
 	high := false
@@ -262,7 +262,7 @@ func (d *decoder) bytes() ([]byte, error) {
 		case c == '"':
 			d.at++
 			if high && !utf8.Valid(out) {
-				return nil, d.fail("text that is not UTF-8")
+				return nil, d.syntaxError("text that is not UTF-8")
 			}
 			return out, nil
 		case c == '\\' && short[b[d.at+1]] != 0:
@@ -271,21 +271,21 @@ func (d *decoder) bytes() ([]byte, error) {
 		case c == '\\' && b[d.at+1] == 'u':
 			r, n, ok := codePoint(d.s[d.at+2:])
 			if !ok {
-				return nil, d.fail("an escape that is none")
+				return nil, d.syntaxError("an escape that is none")
 			}
 			out = utf8.AppendRune(out, r)
 			d.at += 2 + n
 		case c == '\\':
-			return nil, d.fail("an escape that is none")
+			return nil, d.syntaxError("an escape that is none")
 		case c < ' ':
-			return nil, d.fail("a control character inside of a string")
+			return nil, d.syntaxError("a control character inside of a string")
 		default:
 			high = true
 			out = append(out, c)
 			d.at++
 		}
 	}
-	return nil, d.fail("a string does not end")
+	return nil, d.syntaxError("a string does not end")
 }
 
 // plain are the bytes that stand for themselves; short is what an escape of one
@@ -300,17 +300,17 @@ var plain, short = func() (p [256]bool, s [256]byte) {
 	return p, s
 }()
 
-// raw returns a string as it stands between its quotes.
-func (d *decoder) raw() (raw string, escaped bool, err error) {
-	if !d.next('"') {
-		return "", false, d.fail("a string is missing")
+// readRaw returns a string as it stands between its quotes.
+func (d *decoder) readRaw() (raw string, escaped bool, err error) {
+	if !d.skipByte('"') {
+		return "", false, d.syntaxError("a string is missing")
 	}
 	from, quote := d.at, -1
 	for {
 		if quote < d.at {
 			i := strings.IndexByte(d.s[d.at:], '"')
 			if i < 0 {
-				return "", false, d.fail("a string does not end")
+				return "", false, d.syntaxError("a string does not end")
 			}
 			quote = d.at + i
 		}
@@ -320,24 +320,24 @@ func (d *decoder) raw() (raw string, escaped bool, err error) {
 		}
 		escaped = true
 		if d.at += i + 2; d.at > len(d.s) {
-			return "", false, d.fail("a string does not end")
+			return "", false, d.syntaxError("a string does not end")
 		}
 	}
 	raw = d.s[from:quote]
 	d.at = quote + 1
-	control, high := unusual(d.b[from:quote])
+	control, high := hasUnusualBytes(d.b[from:quote])
 	switch {
 	case control:
-		return "", false, d.fail("a control character inside of a string")
+		return "", false, d.syntaxError("a control character inside of a string")
 	case high && !utf8.ValidString(raw):
-		return "", false, d.fail("text that is not UTF-8")
+		return "", false, d.syntaxError("text that is not UTF-8")
 	}
 	return raw, escaped, nil
 }
 
-// unusual looks for control characters and for bytes above ASCII, eight at a time:
+// hasUnusualBytes looks for control characters and for bytes above ASCII, eight at a time:
 // a byte below 0x20 borrows its top bit, and only the first such byte need be right.
-func unusual(b []byte) (control, high bool) {
+func hasUnusualBytes(b []byte) (control, high bool) {
 	const every = 0x0101010101010101
 	var controls, highs uint64
 	for ; len(b) >= 8; b = b[8:] {
@@ -370,7 +370,7 @@ func (d *decoder) unescape(raw string) ([]byte, error) {
 		}
 		r, n, ok := codePoint(raw)
 		if c != 'u' || !ok {
-			return nil, d.fail("an escape that is none")
+			return nil, d.syntaxError("an escape that is none")
 		}
 		b, raw = utf8.AppendRune(b, r), raw[n:]
 	}
@@ -400,33 +400,33 @@ func codePoint(s string) (r rune, n int, ok bool) {
 
 var errDeep = errors.New("nested too deeply")
 
-// skip passes over any value.
-func (d *decoder) skip(depth int) error {
+// skipValue passes over any value.
+func (d *decoder) skipValue(depth int) error {
 	if depth > 100 {
 		return fault.New(fault.Invalid, "the submission is %w", errDeep)
 	}
-	d.space()
+	d.skipSpace()
 	if d.at == len(d.s) {
-		return d.fail("a value is missing")
+		return d.syntaxError("a value is missing")
 	}
 	switch d.s[d.at] {
 	case '{':
-		return d.object(func(string) error { return d.skip(depth + 1) })
+		return d.readObject(func(string) error { return d.skipValue(depth + 1) })
 	case '"':
-		_, _, err := d.raw()
+		_, _, err := d.readRaw()
 		return err
 	case '[':
 		d.at++
 		for first := true; ; first = false {
 			switch {
-			case first && d.next(']'):
+			case first && d.skipByte(']'):
 				return nil
-			case !first && d.next(']'):
+			case !first && d.skipByte(']'):
 				return nil
-			case !first && !d.next(','):
-				return d.fail("a comma or ] is missing")
+			case !first && !d.skipByte(','):
+				return d.syntaxError("a comma or ] is missing")
 			}
-			if err := d.skip(depth + 1); err != nil {
+			if err := d.skipValue(depth + 1); err != nil {
 				return err
 			}
 		}
@@ -436,7 +436,7 @@ func (d *decoder) skip(depth int) error {
 		d.at++
 	}
 	if !json.Valid([]byte(d.s[from:d.at])) {
-		return d.fail("a value that is none")
+		return d.syntaxError("a value that is none")
 	}
 	return nil
 }

@@ -13,45 +13,45 @@ import (
 )
 
 func (s *Server) registerDefrag() {
-	add(s, apiRoute{
+	addRoute(s, apiRoute{
 		method: http.MethodGet, path: "/v1/defrag", verb: auth.SeeNodes, id: "getDefrag", tag: "nodes",
 		summary: "What is proposed to move, and what moves", about: "Running jobs that save checkpoints may be moved so that a waiting one fits. At most one proposal is made at a time, for the first job of the queue.",
-	}, func(c *call, _ *nothing) (*api.Defrag, error) { return s.defrag(c) })
-	add(s, apiRoute{
+	}, func(c *call, _ *nothing) (*api.Defrag, error) { return s.defragPlan(c) })
+	addRoute(s, apiRoute{
 		method: http.MethodPost, path: "/v1/defrag/approve", verb: auth.Move, id: "approveDefrag", tag: "nodes", body: typeOf[api.ApproveDefrag](),
 		example: &api.ApproveDefrag{ID: "17-3fa2c1"},
 		summary: "Have jobs moved as proposed", about: "All of the proposal or, if it is not the present one any more, nothing (conflict).",
 	}, func(c *call, _ *nothing) (*api.Defrag, error) {
-		req, err := decode[api.ApproveDefrag](c)
+		req, err := decodeBody[api.ApproveDefrag](c)
 		if err != nil {
 			return nil, err
 		}
 		if err := s.cfg.Plane.ApproveMoves(c.ctx(), c.id.Actor(), req.ID); err != nil {
 			return nil, err
 		}
-		return s.defrag(c)
+		return s.defragPlan(c)
 	})
 }
 
-func (s *Server) defrag(c *call) (*api.Defrag, error) {
+func (s *Server) defragPlan(c *call) (*api.Defrag, error) {
 	m, err := s.cfg.Plane.Moves(c.ctx())
 	if err != nil {
 		return nil, err
 	}
 	out := &api.Defrag{Mode: m.Mode, Idle: m.Idle}
 	for i := range m.Moving {
-		out.Moving = append(out.Moving, c.move(&m.Moving[i]))
+		out.Moving = append(out.Moving, c.shownMove(&m.Moving[i]))
 	}
 	p := m.Proposal
 	if p == nil {
 		return out, nil
 	}
 	out.Proposal = &api.DefragPlan{ID: p.ID, Nodes: nodeNames(p.Claims), Starts: p.At}
-	if c.sees(&p.For) {
+	if c.maySee(&p.For) {
 		out.Proposal.Job, out.Proposal.User = p.For.Job.Name(), p.For.Job.Spec.Owner.User
 	}
 	for i := range p.Moves {
-		x := c.move(&p.Moves[i])
+		x := c.shownMove(&p.Moves[i])
 		x.For = ""
 		out.Proposal.Moves = append(out.Proposal.Moves, x)
 		out.Proposal.Cost += x.Cost
@@ -60,7 +60,7 @@ func (s *Server) defrag(c *call) (*api.Defrag, error) {
 	return out, nil
 }
 
-func (c *call) move(m *control.Moved) api.DefragMove {
+func (c *call) shownMove(m *control.Moved) api.DefragMove {
 	out := api.DefragMove{From: nodeNames(m.Claims), To: nodeNames(m.Home), Lost: int64(m.Lost / time.Second), For: strconv.FormatUint(uint64(m.For), 10)}
 	gpus, cpus := int64(0), int64(0) // thousandths
 	for i := range m.Claims {
@@ -70,7 +70,7 @@ func (c *call) move(m *control.Moved) api.DefragMove {
 		}
 	}
 	out.GPUs, out.Cost, out.CoreCost = float64(gpus)/1000, out.Lost*gpus/1000, out.Lost*cpus/1000
-	if c.sees(&m.View) {
+	if c.maySee(&m.View) {
 		out.Job, out.User = m.Job.Name(), m.Job.Spec.Owner.User
 	}
 	return out

@@ -11,8 +11,8 @@ import (
 // demand is what a job asks for, or holds, in all.
 type demand job.Demand
 
-// holds sums what an attempt holds or held; what it asks for where there is none.
-func holds(v *control.View) demand {
+// heldDemand sums what an attempt holds or held; what it asks for where there is none.
+func heldDemand(v *control.View) demand {
 	d := demand(v.Job.Spec.Demand())
 	if len(v.Claims) == 0 {
 		return d
@@ -33,8 +33,8 @@ func holds(v *control.View) demand {
 	return d
 }
 
-// gres is what one node gives, as Slurm writes it: "gres/gpu:h100:8".
-func (d demand) gres(b []byte) []byte {
+// appendGRES is what one node gives, as Slurm writes it: "gres/gpu:h100:8".
+func (d demand) appendGRES(b []byte) []byte {
 	if d.GPUs == 0 {
 		return b
 	}
@@ -46,8 +46,8 @@ func (d demand) gres(b []byte) []byte {
 	return strconv.AppendInt(b, int64((d.GPUs+n-1)/n), 10)
 }
 
-// tres is the whole as Slurm writes it: "cpu=8,mem=64G,node=2,billing=8,gres/gpu=16".
-func (d demand) tres(b []byte) []byte {
+// appendTRES is the whole as Slurm writes it: "cpu=8,mem=64G,node=2,billing=8,gres/gpu=16".
+func (d demand) appendTRES(b []byte) []byte {
 	b = appendFloat(append(b, "cpu="...), d.CPUs)
 	if d.Memory > 0 {
 		b = appendMemory(append(b, ",mem="...), d.Memory)

@@ -55,9 +55,9 @@ func TestDocs(t *testing.T) {
 	slices.SortFunc(sorted, func(a, b *apiRoute) int { return strings.Compare(a.path+" "+a.method, b.path+" "+b.method) })
 	for _, r := range sorted {
 		for _, v := range append([]auth.Verb{r.verb}, r.also...) {
-			byVerb[v] = append(byVerb[v], "`"+r.name()+"`")
+			byVerb[v] = append(byVerb[v], "`"+r.pattern()+"`")
 		}
-		fmt.Fprintf(&routes, "| `%s` | %s | %s |\n", r.name(), r.summary, r.verb)
+		fmt.Fprintf(&routes, "| `%s` | %s | %s |\n", r.pattern(), r.summary, r.verb)
 	}
 	for _, r := range auth.Rules() {
 		if len(byVerb[r.Verb]) == 0 {

@@ -190,8 +190,8 @@ func requestBodies(t testing.TB, routes []*apiRoute) (out []*apiRoute, docs map[
 			continue
 		}
 		out = append(out, r)
-		if docs[r.name()] == nil {
-			docs[r.name()] = []any{r.example}
+		if docs[r.pattern()] == nil {
+			docs[r.pattern()] = []any{r.example}
 		}
 	}
 	if len(out) < 6 {
@@ -210,7 +210,7 @@ func TestSweepOfBodies(t *testing.T) {
 	}
 	routes, docs := requestBodies(t, rigRoutes(t))
 	for _, r := range routes {
-		for k, doc := range docs[r.name()] {
+		for k, doc := range docs[r.pattern()] {
 			t.Run(fmt.Sprint(r.id, k), func(t *testing.T) {
 				t.Parallel()
 				b, err := json.Marshal(doc)
@@ -259,7 +259,7 @@ func rigRoutes(t testing.TB) []*apiRoute {
 func FuzzBodies(f *testing.F) {
 	routes, docs := requestBodies(f, rigRoutes(f))
 	for i, r := range routes {
-		for _, doc := range docs[r.name()] {
+		for _, doc := range docs[r.pattern()] {
 			b, err := json.Marshal(doc)
 			if err != nil {
 				f.Fatal(err)
@@ -279,7 +279,7 @@ func FuzzBodies(f *testing.F) {
 		if err := bounded(len(body), func() error {
 			return w.judge(w.ask(t, r.method, strings.ReplaceAll(r.path, "{job}", "1"), body))
 		}); err != nil {
-			t.Errorf("%s: %v", r.name(), err)
+			t.Errorf("%s: %v", r.pattern(), err)
 		}
 		if err := w.close(); err != nil {
 			t.Error(err)

@@ -27,14 +27,14 @@ type historyInput struct {
 }
 
 func (s *Server) registerHistory() {
-	addStream(s, apiRoute{
+	addStreamRoute(s, apiRoute{
 		method: http.MethodGet, path: "/v1/history", verb: auth.SeeJob, id: "history", tag: "jobs", owned: true, media: []string{api.TSV}, answer: typeOf[api.History](),
 		summary: "List all jobs that are kept, newest first", about: "Live ones too, as they are now. JSON of History; with columns, text. " +
 			"On a page of JSON the first task of an array alone has spec.array.indices.",
-	}, func(c *call, in *historyInput) error { return s.history(c, in) })
+	}, func(c *call, in *historyInput) error { return s.listHistory(c, in) })
 }
 
-func (s *Server) history(c *call, in *historyInput) error {
+func (s *Server) listHistory(c *call, in *historyInput) error {
 	q, err := s.historyQuery(c, in)
 	if err != nil {
 		return err
@@ -53,14 +53,14 @@ func (s *Server) history(c *call, in *historyInput) error {
 		limit = min(limit, mostJobs)
 	}
 	p := &page{call: c, table: table{cols: cols, names: names}, arrays: map[job.ID]bool{}}
-	if err := c.array(q, in.IDs); err != nil {
+	if err := c.queryOneArray(q, in.IDs); err != nil {
 		return err
 	}
 	var next uint64
 	if len(in.IDs) > 0 && q.Array == 0 {
-		next, err = c.named(q, rejoin(in.IDs), limit, p)
+		next, err = c.historyByName(q, joinBrackets(in.IDs), limit, p)
 	} else {
-		next, err = c.past(q, limit, p)
+		next, err = c.mergeHistory(q, limit, p)
 	}
 	if err != nil {
 		return err
@@ -80,13 +80,13 @@ type page struct {
 func (p *page) add(v *control.View) error {
 	p.n++
 	if len(p.cols) > 0 {
-		p.row(v)
+		p.writeRow(v)
 		return nil
 	}
 	if p.n > 1 {
 		p.json = append(p.json, ',')
 	}
-	one, err := json.Marshal(p.call.listed(v, p.arrays))
+	one, err := json.Marshal(p.call.listedJob(v, p.arrays))
 	p.json = append(p.json, one...)
 	return err
 }
@@ -96,24 +96,24 @@ func (p *page) write(c *call, next uint64) error {
 		if next != 0 {
 			c.w.Header().Set(nextHeader, strconv.FormatUint(next, 10))
 		}
-		c.write(http.StatusOK, api.TSV+"; charset=utf-8", p.b)
+		c.writeBody(http.StatusOK, api.TSV+"; charset=utf-8", p.b)
 		return nil
 	}
 	b := append(append([]byte(`{"jobs":[`), p.json...), ']')
 	if next != 0 {
 		b = append(strconv.AppendUint(append(b, `,"next":"`...), next, 10), '"')
 	}
-	c.write(http.StatusOK, "application/json", append(b, "}\n"...))
+	c.writeBody(http.StatusOK, "application/json", append(b, "}\n"...))
 	return nil
 }
 
-// past merges what is in memory with the rows of the store, newest first. The rows
+// mergeHistory merges what is in memory with the rows of the store, newest first. The rows
 // are a second or two late, so memory outranks them. next is the last number of a
 // page that is full, else 0.
-func (c *call) past(q *store.Query, limit int, p *page) (next uint64, err error) {
-	m, more := c.memory(q, limit, p), true
+func (c *call) mergeHistory(q *store.Query, limit int, p *page) (next uint64, err error) {
+	m, more := c.historyInMemory(q, limit, p), true
 	if q.Array != 0 {
-		if more, err = m.top(q); err != nil {
+		if more, err = m.writeArrayTop(q); err != nil {
 			return 0, err
 		}
 	}
@@ -122,10 +122,10 @@ func (c *call) past(q *store.Query, limit int, p *page) (next uint64, err error)
 		q.Limit = min(limit-p.n, chunk)
 		q.Below, err = c.s.cfg.Plane.History(c.ctx(), *q, func(v *control.View) bool {
 			id := uint64(v.Job.ID)
-			if werr = m.down(id); werr != nil || p.n == limit {
+			if werr = m.writeDownTo(id); werr != nil || p.n == limit {
 				return false
 			}
-			if _, there := slices.BinarySearch(m.all, id); !there && c.sees(v) {
+			if _, there := slices.BinarySearch(m.all, id); !there && c.maySee(v) {
 				m.last, werr = id, p.add(v)
 			}
 			return werr == nil && p.n < limit
@@ -138,7 +138,7 @@ func (c *call) past(q *store.Query, limit int, p *page) (next uint64, err error)
 		}
 		more = q.Below != 0
 	}
-	if err := m.down(0); err != nil || p.n < limit {
+	if err := m.writeDownTo(0); err != nil || p.n < limit {
 		return 0, err
 	}
 	return m.last, nil
@@ -156,7 +156,7 @@ type memory struct {
 	maybe *store.Query // which of wants are asked for is not known yet; nil: all
 }
 
-func (c *call) memory(q *store.Query, limit int, p *page) *memory {
+func (c *call) historyInMemory(q *store.Query, limit int, p *page) *memory {
 	m := &memory{c: c, p: p, limit: limit}
 	if q.Array != 0 { // of a large one each page would else look at all that is in memory
 		for _, id := range c.s.cfg.Plane.Tasks(job.ID(q.Array)) {
@@ -173,7 +173,7 @@ func (c *call) memory(q *store.Query, limit int, p *page) *memory {
 			return false
 		}
 		m.all = append(m.all, id)
-		if c.sees(v) && asks(q, v) {
+		if c.maySee(v) && matchesQuery(q, v) {
 			m.wants = append(m.wants, id)
 		}
 		return true
@@ -181,9 +181,9 @@ func (c *call) memory(q *store.Query, limit int, p *page) *memory {
 	return m
 }
 
-// top writes those tasks of an array that come first and of which the store need not be asked,
+// writeArrayTop writes those tasks of an array that come first and of which the store need not be asked,
 // since memory has each. more: it is to be asked for the others.
-func (m *memory) top(q *store.Query) (more bool, err error) {
+func (m *memory) writeArrayTop(q *store.Query) (more bool, err error) {
 	if len(m.all) == 0 {
 		return q.Below == 0 || q.Below > q.Array, nil
 	}
@@ -199,16 +199,16 @@ func (m *memory) top(q *store.Query) (more bool, err error) {
 		below--
 	}
 	q.Below = below
-	return below > q.Array, m.down(below - 1)
+	return below > q.Array, m.writeDownTo(below - 1)
 }
 
-// down writes the jobs in memory from the top to above a number.
-func (m *memory) down(above uint64) error {
+// writeDownTo writes the jobs in memory from the top to above a number.
+func (m *memory) writeDownTo(above uint64) error {
 	for n := len(m.wants); n > 0 && m.wants[n-1] > above && m.p.n < m.limit; n-- {
 		id := m.wants[n-1]
 		m.wants = m.wants[:n-1]
 		v, err := m.c.s.cfg.Plane.Job(m.c.ctx(), job.ID(id))
-		if fault.KindOf(err) == fault.NotFound || err == nil && m.maybe != nil && !(m.c.sees(&v) && asks(m.maybe, &v)) {
+		if fault.KindOf(err) == fault.NotFound || err == nil && m.maybe != nil && !(m.c.maySee(&v) && matchesQuery(m.maybe, &v)) {
 			continue
 		}
 		if err == nil {
@@ -222,9 +222,9 @@ func (m *memory) down(above uint64) error {
 	return nil
 }
 
-// array makes a query of the number of an array, if it is all that the caller names: reading
+// queryOneArray makes a query of the number of an array, if it is all that the caller names: reading
 // each task by itself would take long. Of its first task the history may be over.
-func (c *call) array(q *store.Query, texts []string) error {
+func (c *call) queryOneArray(q *store.Query, texts []string) error {
 	if len(texts) != 1 {
 		return nil
 	}
@@ -243,9 +243,9 @@ func (c *call) array(q *store.Query, texts []string) error {
 	return err
 }
 
-// named shows jobs that the caller names: each as it is at this moment, wherever it
+// historyByName shows jobs that the caller names: each as it is at this moment, wherever it
 // is kept. The store's rows are a second or two late.
-func (c *call) named(q *store.Query, texts []string, limit int, p *page) (next uint64, err error) {
+func (c *call) historyByName(q *store.Query, texts []string, limit int, p *page) (next uint64, err error) {
 	ids, err := c.historyIDs(texts)
 	if err != nil {
 		return 0, err
@@ -264,7 +264,7 @@ func (c *call) named(q *store.Query, texts []string, limit int, p *page) (next u
 		if err != nil {
 			return 0, err
 		}
-		if c.sees(&v) && asks(q, &v) {
+		if c.maySee(&v) && matchesQuery(q, &v) {
 			if err := p.add(&v); err != nil {
 				return 0, err
 			}
@@ -274,11 +274,11 @@ func (c *call) named(q *store.Query, texts []string, limit int, p *page) (next u
 	return 0, nil
 }
 
-// asks is store.Query.Match for a view.
-func asks(q *store.Query, v *control.View) bool {
+// matchesQuery is store.Query.Match for a view.
+func matchesQuery(q *store.Query, v *control.View) bool {
 	j, s := &v.Job, v.Job.Spec
-	return (q.Array == 0 || j.Array != nil && uint64(j.Array.Job) == q.Array) && among(q.Users, s.Owner.User) && among(q.Accounts, s.Account) && among(q.QOS, s.QOS) && among(q.Names, s.Name) &&
-		among(q.States, j.State.String()) &&
+	return (q.Array == 0 || j.Array != nil && uint64(j.Array.Job) == q.Array) && isAmong(q.Users, s.Owner.User) && isAmong(q.Accounts, s.Account) && isAmong(q.QOS, s.QOS) && isAmong(q.Names, s.Name) &&
+		isAmong(q.States, j.State.String()) &&
 		(len(q.Partitions) == 0 || slices.ContainsFunc(s.Partitions, func(p string) bool { return slices.Contains(q.Partitions, p) })) &&
 		(q.From.IsZero() || j.Ended.IsZero() || !j.Ended.Before(q.From)) && (q.To.IsZero() || j.Submitted.Before(q.To))
 }
@@ -312,10 +312,10 @@ func (s *Server) historyQuery(c *call, in *historyInput) (*store.Query, error) {
 		}
 	}
 	var err error
-	if q.From, err = moment("from", in.From); err != nil {
+	if q.From, err = parseTime("from", in.From); err != nil {
 		return nil, err
 	}
-	if q.To, err = moment("to", in.To); err != nil {
+	if q.To, err = parseTime("to", in.To); err != nil {
 		return nil, err
 	}
 	below, err := readCursor(in.Cursor)
@@ -340,7 +340,7 @@ func (c *call) historyIDs(texts []string) (ids []uint64, err error) {
 			continue
 		}
 		n := uint64(1)
-		v, err := c.first(id.Job)
+		v, err := c.firstOfNumber(id.Job)
 		switch {
 		case fault.KindOf(err) == fault.NotFound:
 		case err != nil:
@@ -359,7 +359,7 @@ func (c *call) historyIDs(texts []string) (ids []uint64, err error) {
 // historyTasks are the numbers of tasks of an array: they follow each other in the
 // order of its indices.
 func (c *call) historyTasks(id slurmfmt.JobID) (ids []uint64, err error) {
-	v, err := c.first(id.Job)
+	v, err := c.firstOfNumber(id.Job)
 	switch {
 	case fault.KindOf(err) == fault.NotFound || err == nil && (v.Job.Array == nil || uint64(v.Job.Array.Job) != id.Job || v.Job.Spec.Array == nil):
 		return nil, nil
@@ -375,7 +375,7 @@ func (c *call) historyTasks(id slurmfmt.JobID) (ids []uint64, err error) {
 	return ids, nil
 }
 
-func moment(name, text string) (time.Time, error) {
+func parseTime(name, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}

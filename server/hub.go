@@ -65,7 +65,7 @@ func (h *hub) main(ctx context.Context, after uint64) {
 		if err != nil {
 			if ctx.Err() == nil {
 				h.log.Warn("the control plane gives no events", "error", err)
-				pause(ctx, time.Second)
+				sleepContext(ctx, time.Second)
 			}
 			continue
 		}
@@ -78,7 +78,7 @@ func (h *hub) main(ctx context.Context, after uint64) {
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) {
+func sleepContext(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -119,8 +119,8 @@ func (h *hub) next(after uint64) (items []*item, last uint64, wake <-chan struct
 	return h.items[i:len(h.items):len(h.items)], max(h.last, after), h.wake, true
 }
 
-// newest is the number up to which the window is complete.
-func (h *hub) newest() uint64 {
+// lastSeq is the number up to which the window is complete.
+func (h *hub) lastSeq() uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.last
@@ -135,9 +135,9 @@ func newItem(e control.Event) *item {
 	return out
 }
 
-// text is the whole message of the event. It is made for the first watcher who
+// eventText is the whole message of the event. It is made for the first watcher who
 // wants it; with nobody watching nothing is made.
-func (it *item) text() []byte {
+func (it *item) eventText() []byte {
 	if b := it.written.Load(); b != nil {
 		return *b
 	}
@@ -152,8 +152,8 @@ func (it *item) text() []byte {
 	return b
 }
 
-// about says whether the event concerns one of the jobs, or a task of one of them.
-func (it *item) about(jobs map[job.ID]bool) bool {
+// concernsAny says whether the event concerns one of the jobs, or a task of one of them.
+func (it *item) concernsAny(jobs map[job.ID]bool) bool {
 	return jobs[it.Job] || it.array != 0 && jobs[it.array]
 }
 

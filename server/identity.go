@@ -41,9 +41,9 @@ func withOrigin(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, originKey{}, o)
 }
 
-// identify says who asks. A token that is shown is always checked, on the socket
+// identifyCaller says who asks. A token that is shown is always checked, on the socket
 // too; without one the socket's other end is who the kernel says.
-func (c *call) identify() error {
+func (c *call) identifyCaller() error {
 	o, _ := c.ctx().Value(originKey{}).(*origin)
 	if o == nil {
 		o = &origin{from: "tcp " + c.r.RemoteAddr}
@@ -85,12 +85,12 @@ func (s *Server) stillHis(t *control.Token) error {
 	u, err := s.cfg.Users.ByName(t.Name)
 	switch {
 	case fault.KindOf(err) == fault.NotFound:
-		return unauthorized(fault.New(fault.Permission, "the access token is of user %s, whom this machine no longer has", t.Name).
+		return unauthorizedError(fault.New(fault.Permission, "the access token is of user %s, whom this machine no longer has", t.Name).
 			Advise("make a new one on the server's machine: cox token create"))
 	case err != nil:
 		return fault.New(fault.Unavailable, "ask the system for user %s: %w", t.Name, err)
 	case u.UID != t.UID:
-		return unauthorized(fault.New(fault.Permission, "the access token is of user %s with number %d, who has number %d now", t.Name, t.UID, u.UID).
+		return unauthorizedError(fault.New(fault.Permission, "the access token is of user %s with number %d, who has number %d now", t.Name, t.UID, u.UID).
 			Advise("make a new one on the server's machine: cox token create"))
 	}
 	return nil
@@ -99,21 +99,21 @@ func (s *Server) stillHis(t *control.Token) error {
 func (c *call) byToken(header string, o *origin) error {
 	word, whole, _ := strings.Cut(header, " ")
 	if !strings.EqualFold(word, "Bearer") {
-		return unauthorized(fault.New(fault.Permission, "the header Authorization is not understood%s", schemeOf(word)).
+		return unauthorizedError(fault.New(fault.Permission, "the header Authorization is not understood%s", schemeOf(word)).
 			Advise("send Authorization: Bearer TOKEN, or set COX_TOKEN"))
 	}
 	whole = strings.TrimSpace(whole)
 	id, err := token.ID(whole)
 	if err != nil {
-		return unauthorized(err)
+		return unauthorizedError(err)
 	}
 	t, ok := c.s.cfg.Plane.TokenByID(id)
 	if !ok {
-		return unauthorized(token.Wrong())
+		return unauthorizedError(token.Wrong())
 	}
 	now := c.s.cfg.Now()
 	if err := (token.Kept{Hash: t.Hash, Expires: t.Expires, Revoked: t.Revoked}).Check(whole, now); err != nil {
-		return unauthorized(err)
+		return unauthorizedError(err)
 	}
 	if err := c.s.stillHis(&t); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (c *call) byToken(header string, o *origin) error {
 		Name: t.Name, UID: t.UID, GID: t.GID, Accounts: t.Accounts, Via: "token", Token: t.ID, From: o.from,
 		Admin: c.s.adminBy(&t),
 	}
-	c.s.use(t.ID, now)
+	c.s.noteTokenUse(t.ID, now)
 	return nil
 }
 
@@ -140,19 +140,19 @@ func schemeOf(word string) string {
 // secretForm is what looks like a token, or its beginning.
 var secretForm = regexp.MustCompile(`cox_[0-9A-Za-z]+_[0-9A-Za-z]*`)
 
-// loggable is a text of a request without what looks like a token: somebody may put
+// withoutTokens is a text of a request without what looks like a token: somebody may put
 // one where its public part belongs.
-func loggable(text string) string {
+func withoutTokens(text string) string {
 	if !strings.Contains(text, "cox_") {
 		return text
 	}
 	return secretForm.ReplaceAllString(text, "cox_…")
 }
 
-func unauthorized(err error) error { return statusError{http.StatusUnauthorized, err} }
+func unauthorizedError(err error) error { return statusError{http.StatusUnauthorized, err} }
 
-// use notes when a token was used last, to the minute.
-func (s *Server) use(id string, now time.Time) {
+// noteTokenUse notes when a token was used last, to the minute.
+func (s *Server) noteTokenUse(id string, now time.Time) {
 	v, ok := s.used.Load(id)
 	if !ok {
 		v, _ = s.used.LoadOrStore(id, new(atomic.Int64))

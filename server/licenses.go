@@ -11,13 +11,13 @@ import (
 
 func (s *Server) registerLicenses() {
 	type in struct{}
-	add(s, apiRoute{
+	addRoute(s, apiRoute{
 		method: http.MethodGet, path: "/v1/licenses", verb: auth.SeeNodes, id: "listLicenses", tag: "nodes",
 		summary: "List licences and who holds them", about: "Those that the policy names. Holders are in order of their numbers.",
-	}, func(c *call, _ *in) (*api.Licenses, error) { return s.licenses(c) })
+	}, func(c *call, _ *in) (*api.Licenses, error) { return s.listLicenses(c) })
 }
 
-func (s *Server) licenses(c *call) (*api.Licenses, error) {
+func (s *Server) listLicenses(c *call) (*api.Licenses, error) {
 	p, err := s.cfg.Plane.Policy(c.ctx(), 0)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (s *Server) licenses(c *call) (*api.Licenses, error) {
 				continue
 			}
 			have.Used += l.Count
-			if c.sees(v) {
+			if c.maySee(v) {
 				have.Holders = append(have.Holders, api.LicenseHolder{Job: v.Job.Name(), User: v.Job.Spec.Owner.User, Count: l.Count})
 			}
 		}

@@ -28,15 +28,15 @@ type SelectQuery struct {
 	Nodes      []string `query:"nodes" doc:"jobs that hold something there; host lists"`
 }
 
-func (q *SelectQuery) selected() api.Select {
+func (q *SelectQuery) toSelect() api.Select {
 	return api.Select{
-		IDs: rejoin(q.IDs), Users: q.Users, Accounts: q.Accounts, Partitions: q.Partitions, QOS: q.QOS, Names: q.Names,
-		States: q.States, Nodes: rejoin(q.Nodes),
+		IDs: joinBrackets(q.IDs), Users: q.Users, Accounts: q.Accounts, Partitions: q.Partitions, QOS: q.QOS, Names: q.Names,
+		States: q.States, Nodes: joinBrackets(q.Nodes),
 	}
 }
 
-// rejoin puts together what was cut at commas inside of brackets: 7_[1-4,9].
-func rejoin(list []string) (out []string) {
+// joinBrackets puts together what was cut at commas inside of brackets: 7_[1-4,9].
+func joinBrackets(list []string) (out []string) {
 	open := false
 	for _, s := range list {
 		if open {
@@ -73,16 +73,16 @@ type listInput struct {
 }
 
 func (s *Server) registerLists() {
-	addStream(s, apiRoute{
+	addStreamRoute(s, apiRoute{
 		method: http.MethodGet, path: "/v1/jobs", verb: auth.SeeJob, id: "listJobs", tag: "jobs", owned: true, media: []string{api.TSV}, answer: typeOf[api.Jobs](),
 		summary: "List jobs", about: "Live jobs and those that ended a moment ago, by number. JSON of Jobs; with columns, text. " +
 			"On a page of JSON the first task of an array alone has spec.array.indices. " +
 			"Pages go on by cursor and are stable while jobs come and go.",
-	}, func(c *call, in *listInput) error { return s.list(c, in) })
+	}, func(c *call, in *listInput) error { return s.listJobs(c, in) })
 }
 
-func (s *Server) list(c *call, in *listInput) error {
-	sel, err := selectJobs(in.selected())
+func (s *Server) listJobs(c *call, in *listInput) error {
+	sel, err := selectJobs(in.toSelect())
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (s *Server) listJSON(c *call, sel *selection, in *listInput, after job.ID) 
 	change := s.cfg.Plane.LastEvent()
 	b := append(make([]byte, 0, 64<<10), `{"jobs":[`...)
 	n, arrays := 0, map[job.ID]bool{}
-	next, missing, err := s.chunks(c, sel, after, true, func(v *control.View) (bool, error) {
+	next, missing, err := s.scanInChunks(c, sel, after, true, func(v *control.View) (bool, error) {
 		if n == limit || len(b) > pageBytes {
 			return false, nil
 		}
@@ -129,7 +129,7 @@ func (s *Server) listJSON(c *call, sel *selection, in *listInput, after job.ID) 
 			b = append(b, ',')
 		}
 		n++
-		one, err := json.Marshal(c.listed(v, arrays))
+		one, err := json.Marshal(c.listedJob(v, arrays))
 		b = append(b, one...)
 		return true, err
 	})
@@ -144,17 +144,17 @@ func (s *Server) listJSON(c *call, sel *selection, in *listInput, after job.ID) 
 		b = append(append(append(b, `,"next":"`...), cursorOf(next)...), '"')
 	}
 	b = strconv.AppendUint(append(b, `,"change":`...), change, 10)
-	c.write(http.StatusOK, "application/json", append(b, "}\n"...))
+	c.writeBody(http.StatusOK, "application/json", append(b, "}\n"...))
 	return nil
 }
 
-// chunks calls f for every selected job, and lets the control plane go on between
+// scanInChunks calls f for every selected job, and lets the control plane go on between
 // chunks. f returns false at the job that it does not want any more; last is then
 // the job before it, and zero if there was no such job.
-func (s *Server) chunks(c *call, sel *selection, after job.ID, whole bool, f func(*control.View) (bool, error)) (last job.ID, missing []slurmfmt.JobID, err error) {
+func (s *Server) scanInChunks(c *call, sel *selection, after job.ID, whole bool, f func(*control.View) (bool, error)) (last job.ID, missing []slurmfmt.JobID, err error) {
 	for {
 		n, full, stopped := 0, false, false
-		missing = c.each(sel, after, whole, func(v *control.View) bool {
+		missing = c.eachSelected(sel, after, whole, func(v *control.View) bool {
 			if n == chunk {
 				full = true
 				return false
@@ -193,8 +193,8 @@ func (s *Server) listText(c *call, sel *selection, in *listInput, after job.ID) 
 		limit = min(limit, mostRows)
 	}
 	t := &table{cols: cols, names: names, collapse: in.Collapse}
-	next, missing, err := s.chunks(c, sel, after, whole, func(v *control.View) (bool, error) {
-		if t.rows >= limit && !t.open(v) {
+	next, missing, err := s.scanInChunks(c, sel, after, whole, func(v *control.View) (bool, error) {
+		if t.rows >= limit && !t.inOpenArray(v) {
 			return false, nil
 		}
 		t.add(v)
@@ -203,14 +203,14 @@ func (s *Server) listText(c *call, sel *selection, in *listInput, after job.ID) 
 	if err != nil {
 		return err
 	}
-	t.flush()
+	t.flushArray()
 	if len(missing) > 0 && t.rows == 0 && after == 0 {
 		return unknownJob(missing[0].String())
 	}
 	if next != 0 {
 		c.w.Header().Set(nextHeader, cursorOf(next))
 	}
-	c.write(http.StatusOK, api.TSV+"; charset=utf-8", t.b)
+	c.writeBody(http.StatusOK, api.TSV+"; charset=utf-8", t.b)
 	return nil
 }
 
@@ -234,22 +234,22 @@ type group struct {
 	idx   []uint32
 }
 
-func collapses(v *control.View) bool {
+func isPendingTask(v *control.View) bool {
 	return v.Job.Array != nil && v.Job.State == job.Pending && v.Job.Attempt == 0
 }
 
-// open says whether a job belongs to the array whose tasks are being collected: a
+// inOpenArray says whether a job belongs to the array whose tasks are being collected: a
 // page does not end there.
-func (t *table) open(v *control.View) bool {
+func (t *table) inOpenArray(v *control.View) bool {
 	return len(t.groups) > 0 && v.Job.Array != nil && v.Job.Array.Job == t.groups[0].array
 }
 
 func (t *table) add(v *control.View) {
-	if !t.open(v) {
-		t.flush()
+	if !t.inOpenArray(v) {
+		t.flushArray()
 	}
-	if !t.collapse || !collapses(v) {
-		t.row(v)
+	if !t.collapse || !isPendingTask(v) {
+		t.writeRow(v)
 		return
 	}
 	held := v.Job.Flags&job.Held != 0
@@ -266,7 +266,7 @@ func (t *table) add(v *control.View) {
 	t.groups = append(t.groups, g)
 }
 
-func (t *table) row(v *control.View) {
+func (t *table) writeRow(v *control.View) {
 	if t.b == nil {
 		t.b = make([]byte, 0, 64<<10)
 	}
@@ -281,8 +281,8 @@ func (t *table) row(v *control.View) {
 	t.rows++
 }
 
-// flush writes the rows of the array that was read.
-func (t *table) flush() {
+// flushArray writes the rows of the array that was read.
+func (t *table) flushArray() {
 	for _, g := range t.groups {
 		slices.Sort(g.idx)
 		set := slurmfmt.FormatArrayIndices(g.idx)

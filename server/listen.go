@@ -133,9 +133,9 @@ const (
 // streams end, and running requests have some seconds. The listeners are closed.
 func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	h := &http.Server{
-		Handler: s, ConnContext: s.admit, ReadHeaderTimeout: s.cfg.Patience, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
+		Handler: s, ConnContext: s.acceptConn, ReadHeaderTimeout: s.cfg.Patience, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		ErrorLog:  slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // broken handshakes and the like
-		ConnState: s.states,
+		ConnState: s.connStateChanged,
 	}
 	h.RegisterOnShutdown(func() { s.once.Do(func() { close(s.ending) }) })
 	ended := make(chan error, len(listeners))

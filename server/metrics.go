@@ -43,17 +43,17 @@ var bounds = [...]float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2
 
 func newMetrics(s *Server) *metrics {
 	m := &metrics{s: s}
-	m.other = m.route("other")
+	m.other = m.routeCounters("other")
 	return m
 }
 
-func (m *metrics) route(name string) *routeCount {
+func (m *metrics) routeCounters(name string) *routeCount {
 	r := &routeCount{name: name}
 	m.routes = append(m.routes, r)
 	return r
 }
 
-func (m *metrics) count(c *call, took time.Duration) {
+func (m *metrics) countRequest(c *call, took time.Duration) {
 	r := m.other
 	if c.route != nil {
 		r = c.route.count
@@ -102,7 +102,7 @@ func byName(f func(*control.Stats) map[string]uint64) func(*metrics, *control.St
 	}
 }
 
-func one(f func(*metrics, *control.Stats) float64) func(*metrics, *control.Stats, func(float64, ...string)) {
+func oneSample(f func(*metrics, *control.Stats) float64) func(*metrics, *control.Stats, func(float64, ...string)) {
 	return func(m *metrics, st *control.Stats, emit func(float64, ...string)) { emit(f(m, st)) }
 }
 
@@ -110,31 +110,31 @@ func one(f func(*metrics, *control.Stats) float64) func(*metrics, *control.Stats
 var catalogue = []metric{
 	{name: "cox_jobs", kind: gauge, labels: []string{"state"}, help: "Jobs in memory by state: those that wait or hold something, and those that ended a moment ago.", read: byKey(func(s *control.Stats) map[string]int { return s.Jobs })},
 	{name: "cox_jobs_waiting", kind: gauge, labels: []string{"reason"}, help: "Pending jobs by the code of their first reason.", read: byKey(func(s *control.Stats) map[string]int { return s.Waiting })},
-	{name: "cox_jobs_submitted_total", kind: counter, help: "Jobs accepted, tasks of arrays each.", read: one(func(_ *metrics, s *control.Stats) float64 { return float64(s.Submitted) })},
-	{name: "cox_jobs_started_total", kind: counter, help: "Attempts that were given an allocation.", read: one(func(_ *metrics, s *control.Stats) float64 { return float64(s.Started) })},
+	{name: "cox_jobs_submitted_total", kind: counter, help: "Jobs accepted, tasks of arrays each.", read: oneSample(func(_ *metrics, s *control.Stats) float64 { return float64(s.Submitted) })},
+	{name: "cox_jobs_started_total", kind: counter, help: "Attempts that were given an allocation.", read: oneSample(func(_ *metrics, s *control.Stats) float64 { return float64(s.Started) })},
 	{name: "cox_jobs_ended_total", kind: counter, labels: []string{"state"}, help: "Jobs that ended, by final state.", read: byName(func(s *control.Stats) map[string]uint64 { return s.Ended })},
 	{name: "cox_job_wait_seconds", histogram: true, help: "Time from eligible to allocated.", dist: func(s *control.Stats) control.Histogram { return s.Wait }},
 	{name: "cox_devices", kind: gauge, labels: []string{"state"}, help: "Devices by state: free, used, shared, foreign, down.", read: byKey(func(s *control.Stats) map[string]int { return s.Devices })},
 	{name: "cox_nodes", kind: gauge, labels: []string{"state"}, help: "Nodes by state.", read: byKey(func(s *control.Stats) map[string]int { return s.Nodes })},
 	{name: "cox_decision_seconds", histogram: true, help: "Time that a decision of the scheduling core took.", dist: func(s *control.Stats) control.Histogram { return s.Decision }},
-	{name: "cox_preempted_attempts_total", kind: counter, help: "Attempts that ended to make room for others.", read: one(func(_ *metrics, s *control.Stats) float64 { return float64(s.Preempted) })},
-	{name: "cox_preempted_device_seconds_total", kind: counter, help: "Seconds that these had run, times the devices that they held.", read: one(func(_ *metrics, s *control.Stats) float64 { return s.PreemptedTime })},
-	{name: "cox_lost_device_seconds_total", kind: counter, help: "Of that, what was lost: the time since their start or their last checkpoint.", read: one(func(_ *metrics, s *control.Stats) float64 { return s.LostTime })},
-	{name: "cox_decisions_refused_total", kind: counter, help: "Decisions of the core that the ledger refused. Anything but 0 is a defect.", read: one(func(_ *metrics, s *control.Stats) float64 { return float64(s.Refused) })},
+	{name: "cox_preempted_attempts_total", kind: counter, help: "Attempts that ended to make room for others.", read: oneSample(func(_ *metrics, s *control.Stats) float64 { return float64(s.Preempted) })},
+	{name: "cox_preempted_device_seconds_total", kind: counter, help: "Seconds that these had run, times the devices that they held.", read: oneSample(func(_ *metrics, s *control.Stats) float64 { return s.PreemptedTime })},
+	{name: "cox_lost_device_seconds_total", kind: counter, help: "Of that, what was lost: the time since their start or their last checkpoint.", read: oneSample(func(_ *metrics, s *control.Stats) float64 { return s.LostTime })},
+	{name: "cox_decisions_refused_total", kind: counter, help: "Decisions of the core that the ledger refused. Anything but 0 is a defect.", read: oneSample(func(_ *metrics, s *control.Stats) float64 { return float64(s.Refused) })},
 	{name: "cox_journal_write_seconds", histogram: true, help: "Time until a batch of the journal was durable.", dist: func(s *control.Stats) control.Histogram { return s.Append }},
 	{name: "cox_journal_batch_records", histogram: true, help: "Records in a batch of the journal.", dist: func(s *control.Stats) control.Histogram { return s.Batch }},
-	{name: "cox_journal_seq", kind: gauge, help: "Number of the newest record of the journal.", read: one(func(_ *metrics, s *control.Stats) float64 { return float64(s.Seq) })},
-	{name: "cox_journal_projected_seq", kind: gauge, help: "Number of the newest record that the projection reflects.", read: one(func(_ *metrics, s *control.Stats) float64 { return float64(s.Projected) })},
-	{name: "cox_inbox", kind: gauge, help: "Requests and reports that wait for the control loop.", read: one(func(_ *metrics, s *control.Stats) float64 { return float64(s.Inbox) })},
+	{name: "cox_journal_seq", kind: gauge, help: "Number of the newest record of the journal.", read: oneSample(func(_ *metrics, s *control.Stats) float64 { return float64(s.Seq) })},
+	{name: "cox_journal_projected_seq", kind: gauge, help: "Number of the newest record that the projection reflects.", read: oneSample(func(_ *metrics, s *control.Stats) float64 { return float64(s.Projected) })},
+	{name: "cox_inbox", kind: gauge, help: "Requests and reports that wait for the control loop.", read: oneSample(func(_ *metrics, s *control.Stats) float64 { return float64(s.Inbox) })},
 	{name: "cox_engine_calls_total", kind: counter, labels: []string{"verb"}, help: "Calls to the engine.", read: byName(func(s *control.Stats) map[string]uint64 { return s.Calls })},
 	{name: "cox_engine_errors_total", kind: counter, labels: []string{"verb"}, help: "Calls to the engine without success.", read: byName(func(s *control.Stats) map[string]uint64 { return s.Errors })},
 	{name: "cox_http_requests_total", kind: counter, labels: []string{"route", "code"}, help: "Requests that were answered.", read: readRequests},
 	{name: "cox_http_request_seconds", histogram: true, labels: []string{"route"}, help: "Time from the request's head to the end of its answer."},
-	{name: "cox_http_connections", kind: gauge, help: "Open connections.", read: one(func(m *metrics, _ *control.Stats) float64 { return float64(m.conns.Load()) })},
-	{name: "cox_http_panics_total", kind: counter, help: "Requests that panicked. Anything but 0 is a defect.", read: one(func(m *metrics, _ *control.Stats) float64 { return float64(m.panics.Load()) })},
-	{name: "cox_watchers", kind: gauge, help: "Watches that are open.", read: one(func(m *metrics, _ *control.Stats) float64 { return float64(m.watchers.Load()) })},
-	{name: "cox_watchers_cut_total", kind: counter, help: "Watches that ended because nobody read, or the connection broke.", read: one(func(m *metrics, _ *control.Stats) float64 { return float64(m.cut.Load()) })},
-	{name: "cox_waiters", kind: gauge, help: "Requests that wait for the end of a job.", read: one(func(m *metrics, _ *control.Stats) float64 { return float64(m.waiters.Load()) })},
+	{name: "cox_http_connections", kind: gauge, help: "Open connections.", read: oneSample(func(m *metrics, _ *control.Stats) float64 { return float64(m.conns.Load()) })},
+	{name: "cox_http_panics_total", kind: counter, help: "Requests that panicked. Anything but 0 is a defect.", read: oneSample(func(m *metrics, _ *control.Stats) float64 { return float64(m.panics.Load()) })},
+	{name: "cox_watchers", kind: gauge, help: "Watches that are open.", read: oneSample(func(m *metrics, _ *control.Stats) float64 { return float64(m.watchers.Load()) })},
+	{name: "cox_watchers_cut_total", kind: counter, help: "Watches that ended because nobody read, or the connection broke.", read: oneSample(func(m *metrics, _ *control.Stats) float64 { return float64(m.cut.Load()) })},
+	{name: "cox_waiters", kind: gauge, help: "Requests that wait for the end of a job.", read: oneSample(func(m *metrics, _ *control.Stats) float64 { return float64(m.waiters.Load()) })},
 	{name: "cox_info", kind: gauge, labels: []string{"version", "api"}, help: "Always 1.", read: func(m *metrics, _ *control.Stats, emit func(float64, ...string)) {
 		emit(1, m.s.cfg.Version, apiVersion)
 	}},
@@ -153,22 +153,24 @@ func readRequests(m *metrics, _ *control.Stats, emit func(float64, ...string)) {
 // Describe implements prometheus.Collector.
 func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
 	for i := range catalogue {
-		ch <- catalogue[i].desc()
+		ch <- catalogue[i].promDesc()
 	}
 }
 
-func (d *metric) desc() *prometheus.Desc { return prometheus.NewDesc(d.name, d.help, d.labels, nil) }
+func (d *metric) promDesc() *prometheus.Desc {
+	return prometheus.NewDesc(d.name, d.help, d.labels, nil)
+}
 
 // Collect implements prometheus.Collector.
 func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	st := m.s.cfg.Plane.Stats()
 	for i := range catalogue {
 		d := &catalogue[i]
-		desc := d.desc()
+		desc := d.promDesc()
 		switch {
 		case d.dist != nil:
 			h := d.dist(&st)
-			ch <- prometheus.MustNewConstHistogram(desc, h.Count, h.Sum, cumulative(h.Bounds, h.Counts))
+			ch <- prometheus.MustNewConstHistogram(desc, h.Count, h.Sum, cumulativeCounts(h.Bounds, h.Counts))
 		case d.histogram:
 			m.collectTimes(desc, ch)
 		default:
@@ -188,13 +190,13 @@ func (m *metrics) collectTimes(desc *prometheus.Desc, ch chan<- prometheus.Metri
 			n += counts[i]
 		}
 		if n > 0 {
-			ch <- prometheus.MustNewConstHistogram(desc, n, time.Duration(r.nanos.Load()).Seconds(), cumulative(bounds[:], counts[:]), r.name)
+			ch <- prometheus.MustNewConstHistogram(desc, n, time.Duration(r.nanos.Load()).Seconds(), cumulativeCounts(bounds[:], counts[:]), r.name)
 		}
 	}
 }
 
-// cumulative turns counts between bounds into counts up to bounds.
-func cumulative(bounds []float64, counts []uint64) map[float64]uint64 {
+// cumulativeCounts turns counts between bounds into counts up to bounds.
+func cumulativeCounts(bounds []float64, counts []uint64) map[float64]uint64 {
 	out := map[float64]uint64{}
 	var n uint64
 	for i, b := range bounds {
@@ -210,7 +212,7 @@ func (s *Server) registerMetrics() {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(s.metrics, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	h := promhttp.HandlerFor(reg, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 20 * time.Second, DisableCompression: true})
-	addStream(s, apiRoute{
+	addStreamRoute(s, apiRoute{
 		method: http.MethodGet, path: "/metrics", verb: auth.Metrics, id: "metrics", tag: "server", media: []string{"text/plain"},
 		summary: "Metrics for Prometheus", about: "docs/metrics.md lists them.",
 	}, func(c *call, _ *nothing) error {

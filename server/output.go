@@ -25,9 +25,9 @@ type Output interface {
 	OpenLog(ctx context.Context, owner job.Owner, file string) (io.ReadCloser, error)
 }
 
-// renumbers reports whether an engine's jobs have numbers of their own, so that the names of
+// namesFilesItself reports whether an engine's jobs have numbers of their own, so that the names of
 // their files are known from reports alone.
-func renumbers(o Output) bool {
+func namesFilesItself(o Output) bool {
 	r, ok := o.(interface{ Renumbers() bool })
 	return ok && r.Renumbers()
 }
@@ -42,22 +42,22 @@ type logInput struct {
 }
 
 func (s *Server) registerOutput() {
-	addStream(s, apiRoute{
+	addStreamRoute(s, apiRoute{
 		method: http.MethodGet, path: "/v1/jobs/{job}/logs", verb: auth.SeeLogs, id: "logs", tag: "jobs", owned: true, lasts: true,
 		media: []string{"text/plain"}, summary: "Output of a job or of one rank",
 		about: "As bytes. The trailer Cox-Log-End says why it ended: end, job-ended, or an error.",
-	}, func(c *call, in *logInput) error { return s.logs(c, in) })
-	addStream(s, apiRoute{
+	}, func(c *call, in *logInput) error { return s.serveLogs(c, in) })
+	addStreamRoute(s, apiRoute{
 		method: http.MethodPost, path: "/v1/jobs/{job}/exec", verb: auth.Exec, id: "exec", tag: "jobs", owned: true, lasts: true, status: http.StatusSwitchingProtocols,
 		summary: "Run a command beside the tasks of a running job",
 		about:   "An upgrade of the connection to " + frame.Protocol + "; the header " + frame.Header + " holds api.Exec as JSON in base64. docs/api.md has the frames.",
-	}, func(c *call, in *JobPath) error { return s.exec(c, in.Job) })
+	}, func(c *call, in *JobPath) error { return s.serveExec(c, in.Job) })
 }
 
 const logEnd = "Cox-Log-End"
 
-func (s *Server) logs(c *call, in *logInput) error {
-	v, err := c.find(in.Job, auth.SeeLogs)
+func (s *Server) serveLogs(c *call, in *logInput) error {
+	v, err := c.findJob(in.Job, auth.SeeLogs)
 	if err != nil {
 		return err
 	}
@@ -76,17 +76,17 @@ func (s *Server) logs(c *call, in *logInput) error {
 		*n.to = &i
 	}
 	noOutput := fault.New(fault.Unsupported, "the engine of this job's pool gives no output").Advise("look at the files: cox show %s", in.Job)
-	if s.output(v.Pool) == nil && s.output(v.Job.Spec.Pool) == nil {
+	if s.poolOutput(v.Pool) == nil && s.poolOutput(v.Job.Spec.Pool) == nil {
 		return noOutput
 	}
-	ctx, cancel := c.streaming()
+	ctx, cancel := c.streamContext()
 	defer cancel()
 	if in.Follow && v.Job.State == job.Pending {
 		if v, err = s.untilStarted(ctx, c, in.Job); err != nil {
 			return err
 		}
 	}
-	if q.from = s.output(v.Pool); q.from == nil {
+	if q.from = s.poolOutput(v.Pool); q.from == nil {
 		return noOutput
 	}
 	r, err := s.openLog(ctx, c, in, q, &v)
@@ -118,7 +118,7 @@ type logQuery struct {
 func (s *Server) openLog(ctx context.Context, c *call, in *logInput, q logQuery, v *control.View) (io.ReadCloser, error) {
 	for {
 		file, err := engine.LogFile(v.Report, q.stream, q.step, q.rank)
-		if err != nil && q.step == nil && q.rank == nil && v.Job.State != job.Pending && !renumbers(q.from) {
+		if err != nil && q.step == nil && q.rank == nil && v.Job.State != job.Pending && !namesFilesItself(q.from) {
 			file, err = outputName(v, q.stream), nil // no report has come of it, or none is kept
 		}
 		if err == nil {
@@ -131,11 +131,11 @@ func (s *Server) openLog(ctx context.Context, c *call, in *logInput, q logQuery,
 		if fault.KindOf(err) != fault.NotFound || !in.Follow || !v.Job.State.Holds() {
 			return nil, noOutput(v, q.rank, err)
 		}
-		pause(ctx, logPoll)
+		sleepContext(ctx, logPoll)
 		if ctx.Err() != nil {
 			return nil, fault.New(fault.Unavailable, "given up: %w", context.Cause(ctx))
 		}
-		again, err := c.find(in.Job, auth.SeeLogs)
+		again, err := c.findJob(in.Job, auth.SeeLogs)
 		if err != nil {
 			return nil, err
 		}
@@ -147,7 +147,7 @@ func outputName(v *control.View, stream string) string {
 	if stream == "stderr" {
 		return stderrOf(v)
 	}
-	return expanded(v, v.Job.Spec.Output.Stdout, "")
+	return expandPattern(v, v.Job.Spec.Output.Stdout, "")
 }
 
 // noOutput says in the words of jobs that there is no log.
@@ -168,8 +168,8 @@ func noOutput(v *control.View, rank *int, err error) error {
 // untilStarted waits until a job has an attempt, or has ended without.
 func (s *Server) untilStarted(ctx context.Context, c *call, name string) (control.View, error) {
 	for {
-		after := s.hub.newest()
-		v, err := c.find(name, auth.SeeLogs)
+		after := s.hub.lastSeq()
+		v, err := c.findJob(name, auth.SeeLogs)
 		if err != nil || v.Job.State != job.Pending {
 			return v, err
 		}
@@ -192,7 +192,7 @@ const logPoll = 100 * time.Millisecond
 func (s *Server) copyLog(ctx context.Context, c *call, in *logInput, r io.Reader) (why string, err error) {
 	out := &logWriter{c: c, ctl: http.NewResponseController(c.w.ResponseWriter), stall: s.cfg.Stall}
 	if in.Tail > 0 {
-		last, err := tail(r, in.Tail)
+		last, err := tailLines(r, in.Tail)
 		if err == nil {
 			_, err = out.Write(last)
 		}
@@ -204,7 +204,7 @@ func (s *Server) copyLog(ctx context.Context, c *call, in *logInput, r io.Reader
 	for {
 		ended := !in.Follow
 		if in.Follow {
-			v, err := c.find(in.Job, auth.SeeLogs)
+			v, err := c.findJob(in.Job, auth.SeeLogs)
 			if err != nil {
 				return "", err
 			}
@@ -223,7 +223,7 @@ func (s *Server) copyLog(ctx context.Context, c *call, in *logInput, r io.Reader
 		case ended:
 			return "end", nil
 		}
-		pause(ctx, logPoll)
+		sleepContext(ctx, logPoll)
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)
 		}
@@ -245,12 +245,12 @@ func (w *logWriter) Write(b []byte) (int, error) {
 
 func (w *logWriter) flush() { _ = w.ctl.Flush() }
 
-func (s *Server) exec(c *call, name string) error {
-	v, err := c.find(name, auth.Exec)
+func (s *Server) serveExec(c *call, name string) error {
+	v, err := c.findJob(name, auth.Exec)
 	if err != nil {
 		return err
 	}
-	x := s.execer(v.Pool)
+	x := s.poolExecer(v.Pool)
 	switch {
 	case x == nil:
 		return fault.New(fault.Unsupported, "the engine of this job's pool runs no commands inside of jobs")
@@ -277,7 +277,7 @@ func (s *Server) runExec(c *call, v *control.View, e api.Exec, x engine.Execer) 
 	if err != nil {
 		return err
 	}
-	defer s.states(conn, http.StateClosed)
+	defer s.connStateChanged(conn, http.StateClosed)
 	defer conn.Close()
 	c.w.status = http.StatusSwitchingProtocols
 	_ = conn.SetDeadline(time.Time{})
@@ -285,7 +285,7 @@ func (s *Server) runExec(c *call, v *control.View, e api.Exec, x engine.Execer) 
 	if err != nil {
 		return nil
 	}
-	ctx, cancel := c.leash(context.Background())
+	ctx, cancel := c.watchSession(context.Background())
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
@@ -305,7 +305,7 @@ func (s *Server) runExec(c *call, v *control.View, e api.Exec, x engine.Execer) 
 	in.Close()
 	kind, last := frame.Exit, any(code)
 	if err != nil {
-		kind, last = frame.Error, problem(err)
+		kind, last = frame.Error, errorBody(err)
 	}
 	text, err := json.Marshal(last)
 	if err == nil {

@@ -15,19 +15,19 @@ func (s *Server) registerPolicy() {
 	type one struct {
 		Revision uint64 `query:"revision" doc:"0: the one in force"`
 	}
-	add(s, apiRoute{
+	addRoute(s, apiRoute{
 		method: http.MethodGet, path: "/v1/policy", verb: auth.SeePolicy, id: "getPolicy", tag: "policy",
 		summary: "The site's rules", about: "The document as it was written, with who set it.",
 	}, func(c *call, in *one) (*api.Policy, error) {
 		v, err := s.cfg.Plane.Policy(c.ctx(), in.Revision)
 		return shownPolicy(&v), err
 	})
-	add(s, apiRoute{
+	addRoute(s, apiRoute{
 		method: http.MethodPut, path: "/v1/policy", verb: auth.SetPolicy, id: "setPolicy", tag: "policy", body: typeOf[api.SetPolicy](),
 		example: &api.SetPolicy{Text: "accounts:\n  - {name: nlp, limits: {group: {gpu: 64}}}\n", File: "queues.yaml"},
 		summary: "Put the site's rules in force", about: "All of the document or, if anything in it is wrong, nothing. What waits and runs is judged by it at once; nothing that runs is ended. base guards against two who write at the same time.",
 	}, func(c *call, _ *nothing) (*api.PolicyDone, error) { return s.setPolicy(c) })
-	add(s, apiRoute{
+	addRoute(s, apiRoute{
 		method: http.MethodGet, path: "/v1/policy/history", verb: auth.SeePolicy, id: "policyHistory", tag: "policy",
 		summary: "What the site's rules were before", about: "The last hundred revisions, the oldest first, without documents.",
 	}, func(c *call, _ *nothing) (*api.PolicyHistory, error) {
@@ -46,7 +46,7 @@ func shownPolicy(v *control.Policy) *api.Policy {
 
 // setPolicy reads a document, checks it, and puts it in force.
 func (s *Server) setPolicy(c *call) (*api.PolicyDone, error) {
-	req, err := decode[api.SetPolicy](c)
+	req, err := decodeBody[api.SetPolicy](c)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (s *Server) setPolicy(c *call) (*api.PolicyDone, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &api.PolicyDone{Effects: append(s.effects(now.Rules, rules), late...), Warnings: s.cfg.Rules.Beside(rules)}
+	out := &api.PolicyDone{Effects: append(s.policyEffects(now.Rules, rules), late...), Warnings: s.cfg.Rules.Beside(rules)}
 	for _, c := range policy.Diff(now.Rules, rules) {
 		out.Changes = append(out.Changes, api.PolicyChange{Text: c.String(), Lines: c.Lines})
 	}

@@ -33,21 +33,21 @@ type PoolPath struct {
 }
 
 func (s *Server) registerPools() {
-	add(s, apiRoute{
+	addRoute(s, apiRoute{
 		method: http.MethodGet, path: "/v1/pools", verb: auth.SeePools, id: "listPools", tag: "nodes", also: []auth.Verb{auth.SetPools},
 		summary: "List the pools, with what their engines are and whether they answer", about: "The first one is where jobs go that name none. Settings are shown to administrators. No engine is asked: what is told is what it answered last.",
-	}, func(c *call, _ *nothing) (*api.Pools, error) { return c.pools() })
-	add(s, apiRoute{
+	}, func(c *call, _ *nothing) (*api.Pools, error) { return c.listPools() })
+	addRoute(s, apiRoute{
 		method: http.MethodGet, path: "/v1/pools/{name}/inventory", verb: auth.SeePools, id: "poolInventory", tag: "nodes", also: []auth.Verb{auth.SetPools},
 		summary: "Show partitions, QOS, associations, reservations, licences and nodes of a pool as its engine found them",
 		about:   "Of a pool whose engine drives another system, such as a site's own Slurm; 501 of others. Nobody is asked: it is what was found last, and says when. Associations and jobs of other people are for administrators: others see them summed up, as those of no name.",
-	}, func(c *call, in *PoolPath) (*fleet.Inventory, error) { return c.inventory(in.Name) })
-	add(s, apiRoute{
+	}, func(c *call, in *PoolPath) (*fleet.Inventory, error) { return c.poolInventory(in.Name) })
+	addRoute(s, apiRoute{
 		method: http.MethodPost, path: "/v1/pools", verb: auth.SetPools, id: "addPool", tag: "nodes", body: typeOf[api.NewPool](),
 		example: &api.NewPool{Name: "slurm-b", Engine: "slurm", Settings: []byte(`{"ssh":"login1"}`)},
 		summary: "Look at a pool, and add it", about: "The engine is opened and asked for all that the work will need; where something is missing the pool is not added, unless force is said. With check it is only looked at. It is durable when this is answered; its nodes come as soon as its engine says which it has.",
 	}, func(c *call, _ *nothing) (*api.PoolDone, error) { return c.addPool() })
-	add(s, apiRoute{
+	addRoute(s, apiRoute{
 		method: http.MethodPost, path: "/v1/pools/{name}/check", verb: auth.SetPools, id: "checkPool", tag: "nodes",
 		summary: "Ask the engine of a pool whether all is there that work needs",
 	}, func(c *call, in *PoolPath) (*api.PoolDone, error) {
@@ -55,9 +55,9 @@ func (s *Server) registerPools() {
 		if err != nil {
 			return nil, err
 		}
-		return s.poolDone(in.Name, s.engines()[in.Name], found), nil
+		return s.poolDone(in.Name, s.enginesByPool()[in.Name], found), nil
 	})
-	add(s, apiRoute{
+	addRoute(s, apiRoute{
 		method: http.MethodDelete, path: "/v1/pools/{name}", verb: auth.SetPools, id: "removePool", tag: "nodes",
 		summary: "Take a pool away", about: "Refused as long as a job holds something in it or waits for it, with the jobs. Nothing is done to what the engine drives.",
 	}, func(c *call, in *PoolPath) (*none, error) {
@@ -65,9 +65,9 @@ func (s *Server) registerPools() {
 	})
 }
 
-// output opens what jobs of a pool print; nil: its engine cannot. What the server was
+// poolOutput opens what jobs of a pool print; nil: its engine cannot. What the server was
 // made with is for the pools of its configuration.
-func (s *Server) output(pool string) Output {
+func (s *Server) poolOutput(pool string) Output {
 	e := s.cfg.Plane.AddedEngine(pool)
 	if e == nil {
 		return s.cfg.Output
@@ -78,8 +78,8 @@ func (s *Server) output(pool string) Output {
 	return nil
 }
 
-// execer runs commands in jobs of a pool; nil: its engine cannot.
-func (s *Server) execer(pool string) engine.Execer {
+// poolExecer runs commands in jobs of a pool; nil: its engine cannot.
+func (s *Server) poolExecer(pool string) engine.Execer {
 	e := s.cfg.Plane.AddedEngine(pool)
 	if e == nil {
 		return s.cfg.Exec
@@ -88,10 +88,10 @@ func (s *Server) execer(pool string) engine.Execer {
 	return x
 }
 
-// inventory is what the engine of a pool found last, without what others than the caller
+// poolInventory is what the engine of a pool found last, without what others than the caller
 // have, unless that is an administrator.
-func (c *call) inventory(pool string) (*fleet.Inventory, error) {
-	if _, ok := c.s.engines()[pool]; !ok {
+func (c *call) poolInventory(pool string) (*fleet.Inventory, error) {
+	if _, ok := c.s.enginesByPool()[pool]; !ok {
 		return nil, fault.New(fault.NotFound, "there is no pool %.70s", pool).Advise("cox pool list")
 	}
 	k, ok := c.s.cfg.Plane.AddedEngine(pool).(engine.Stocktaker)
@@ -102,17 +102,17 @@ func (c *call) inventory(pool string) (*fleet.Inventory, error) {
 	if inv == nil {
 		return nil, fault.New(fault.Unavailable, "the engine of pool %s has not found anything yet", pool).Advise("try again; cox pool list says whether it answers")
 	}
-	if c.may(auth.SetPools, auth.Object{}) != nil {
+	if c.allowed(auth.SetPools, auth.Object{}) != nil {
 		own := *inv
 		own.Associations = slices.DeleteFunc(slices.Clone(inv.Associations), func(a fleet.Association) bool { return a.User != "" && a.User != c.id.Name })
-		own.Use = unnamed(inv.Use, c.id.Name)
+		own.Use = anonymizeUses(inv.Use, c.id.Name)
 		inv = &own
 	}
 	return inv, nil
 }
 
-// unnamed sums up what others than a user have, by partition.
-func unnamed(all []fleet.Use, but string) (out []fleet.Use) {
+// anonymizeUses sums up what others than a user have, by partition.
+func anonymizeUses(all []fleet.Use, but string) (out []fleet.Use) {
 	for _, u := range all {
 		if u.User != but {
 			u.User = ""
@@ -128,8 +128,8 @@ func unnamed(all []fleet.Use, but string) (out []fleet.Use) {
 	return out
 }
 
-// engines are the kinds of the pools' engines, by name of the pool.
-func (s *Server) engines() map[string]string {
+// enginesByPool are the kinds of the pools' engines, by name of the pool.
+func (s *Server) enginesByPool() map[string]string {
 	out := map[string]string{}
 	for _, p := range s.cfg.Plane.Pools() {
 		out[p.Name] = p.Engine
@@ -137,7 +137,7 @@ func (s *Server) engines() map[string]string {
 	return out
 }
 
-func (c *call) pools() (*api.Pools, error) {
+func (c *call) listPools() (*api.Pools, error) {
 	views, err := c.s.cfg.Plane.NodeViews(c.ctx())
 	if err != nil {
 		return nil, err
@@ -163,7 +163,7 @@ func (c *call) pools() (*api.Pools, error) {
 		}
 		p.Jobs = len(jobs[p.Name])
 	}
-	if c.may(auth.SetPools, auth.Object{}) == nil {
+	if c.allowed(auth.SetPools, auth.Object{}) == nil {
 		for _, v := range c.s.cfg.Plane.Pools() {
 			if p := at[v.Name]; p != nil && v.Added != nil {
 				p.Settings = v.Added.Settings
@@ -183,15 +183,15 @@ func (s *Server) shownPools() []api.Pool {
 			p.Added, p.By = v.Added.At, v.Added.By.Name
 		}
 		if v.Info != nil {
-			p.Version, p.Gang, p.Notes, p.Abilities = v.Info.Version, string(v.Info.Abilities.Gang), v.Info.Notes, able(&v.Info.Abilities)
+			p.Version, p.Gang, p.Notes, p.Abilities = v.Info.Version, string(v.Info.Abilities.Gang), v.Info.Notes, abilityWords(&v.Info.Abilities)
 		}
 		out = append(out, p)
 	}
 	return out
 }
 
-// able are the abilities in words.
-func able(a *engine.Abilities) (out []string) {
+// abilityWords are the abilities in words.
+func abilityWords(a *engine.Abilities) (out []string) {
 	for _, x := range []struct {
 		has  bool
 		name string
@@ -211,7 +211,7 @@ func (s *Server) enginesSaid() string {
 }
 
 func (c *call) addPool() (*api.PoolDone, error) {
-	req, err := decode[api.NewPool](c)
+	req, err := decodeBody[api.NewPool](c)
 	if err != nil {
 		return nil, err
 	}
@@ -264,7 +264,7 @@ func (e *lackError) Unwrap() error {
 	return fault.New(fault.Conflict, "something is missing").Advise("mend it and add the pool again, or add it all the same: --force (--dry-run shows all that was looked at)")
 }
 
-func (e *lackError) problems() (out []api.Located) {
+func (e *lackError) locatedProblems() (out []api.Located) {
 	for _, f := range e.lack {
 		out = append(out, api.Located{Message: "pool " + e.name + ": " + f.What + ": " + f.Text, Remedy: f.Mend})
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 func (s *Server) registerQuotas() {
-	add(s, apiRoute{
+	addRoute(s, apiRoute{
 		method: http.MethodGet, path: "/v1/quotas", verb: auth.SeePolicy, id: "quotas", tag: "policy",
 		summary: "What accounts may hold, hold, borrow and lend", about: "The trees of accounts with quotas, as of the last decision: sums, without jobs.",
 	}, func(c *call, _ *nothing) (*api.Quotas, error) {
@@ -53,16 +53,16 @@ func shownHolding(list []control.Holding, i int) api.QuotaAccount {
 			Borrowed: shown(a.Borrowed), Lent: shown(a.Lent), Pending: shown(a.Pending), MayBorrow: bound(a.Borrow), MayLend: bound(a.Lend),
 		}
 		if a.Borrowed > 0 {
-			x.From = lenders(list, i, a)
+			x.From = quotaLenders(list, i, a)
 		}
 		out.Amounts = append(out.Amounts, x)
 	}
 	return out
 }
 
-// lenders are whose quota an account may have borrowed of: its siblings that have some
+// quotaLenders are whose quota an account may have borrowed of: its siblings that have some
 // idle, else, as its parent borrows itself, those of its parent, and so on.
-func lenders(list []control.Holding, i int, of *control.HoldingAmount) (out []string) {
+func quotaLenders(list []control.Holding, i int, of *control.HoldingAmount) (out []string) {
 	for at := i; list[at].Parent >= 0; at = list[at].Parent {
 		for k := range list {
 			if k == at || list[k].Parent != list[at].Parent {
@@ -74,14 +74,14 @@ func lenders(list []control.Holding, i int, of *control.HoldingAmount) (out []st
 				}
 			}
 		}
-		if !borrows(&list[list[at].Parent], of) {
+		if !isBorrowing(&list[list[at].Parent], of) {
 			break
 		}
 	}
 	return out
 }
 
-func borrows(h *control.Holding, of *control.HoldingAmount) bool {
+func isBorrowing(h *control.Holding, of *control.HoldingAmount) bool {
 	for _, a := range h.Amounts {
 		if a.Flavor == of.Flavor && a.Resource == of.Resource {
 			return a.Borrowed > 0

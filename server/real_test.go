@@ -67,7 +67,7 @@ func (s *site) start() {
 		defer close(ticks)
 		for ctx.Err() == nil {
 			s.world.Advance()
-			pause(ctx, time.Millisecond)
+			sleepContext(ctx, time.Millisecond)
 		}
 	}()
 	s.stop = func() {

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// register makes every route.
-func (s *Server) register() {
+// registerRoutes makes every route.
+func (s *Server) registerRoutes() {
 	s.api = newAPI(s.mux, s.cfg.Version)
 	s.registerSubmit()
 	s.registerUploads()
@@ -30,8 +30,8 @@ func (s *Server) register() {
 	s.registerSnapshot()
 	s.registerWhatIf()
 	s.registerAdmin()
-	s.loosen()
-	s.mux.HandleFunc("/", http.HandlerFunc(s.unknown))
+	s.loosenAnswers()
+	s.mux.HandleFunc("/", http.HandlerFunc(s.unknownRoute))
 }
 
 // sizeOf sums the files below a folder; what cannot be read counts nothing.

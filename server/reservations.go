@@ -26,26 +26,26 @@ type ReservationPath struct {
 }
 
 func (s *Server) registerReservations() {
-	add(s, apiRoute{
+	addRoute(s, apiRoute{
 		method: http.MethodGet, path: "/v1/reservations", verb: auth.SeePolicy, id: "listReservations", tag: "policy",
 		summary: "List the reservations in advance",
-	}, func(c *call, _ *nothing) (*api.Reservations, error) { return c.reservations() })
+	}, func(c *call, _ *nothing) (*api.Reservations, error) { return c.listReservations() })
 	example := &api.SetReservation{Reservation: api.Reservation{Name: "power", Start: "2026-12-01T08:00:00Z", Duration: 14400}}
-	add(s, apiRoute{
+	addRoute(s, apiRoute{
 		method: http.MethodPost, path: "/v1/reservations", verb: auth.SetPolicy, id: "newReservation", tag: "policy", body: typeOf[api.SetReservation](), status: http.StatusCreated, example: example,
 		summary: "Make a reservation", about: "With count, that many nodes are chosen. Refused where jobs run on its nodes beyond its beginning, with their numbers, unless ignore_jobs is said, and where another reservation has a node of it.",
-	}, func(c *call, _ *nothing) (*api.ReservationDone, error) { return c.reserve("") })
-	add(s, apiRoute{
+	}, func(c *call, _ *nothing) (*api.ReservationDone, error) { return c.setReservation("") })
+	addRoute(s, apiRoute{
 		method: http.MethodPut, path: "/v1/reservations/{name}", verb: auth.SetPolicy, id: "setReservation", tag: "policy", body: typeOf[api.SetReservation](), example: example,
 		summary: "Change a reservation", about: "All of it is replaced. What is refused is as when one is made; jobs that run in it are in nobody's way.",
-	}, func(c *call, in *ReservationPath) (*api.ReservationDone, error) { return c.reserve(in.Name) })
-	add(s, apiRoute{
+	}, func(c *call, in *ReservationPath) (*api.ReservationDone, error) { return c.setReservation(in.Name) })
+	addRoute(s, apiRoute{
 		method: http.MethodDelete, path: "/v1/reservations/{name}", verb: auth.SetPolicy, id: "deleteReservation", tag: "policy",
 		summary: "End a reservation", about: "What runs in it goes on; what waits for it goes on waiting, and says so.",
-	}, func(c *call, in *ReservationPath) (*api.ReservationDone, error) { return c.unreserve(in.Name) })
+	}, func(c *call, in *ReservationPath) (*api.ReservationDone, error) { return c.removeReservation(in.Name) })
 }
 
-func (c *call) reservations() (*api.Reservations, error) {
+func (c *call) listReservations() (*api.Reservations, error) {
 	now, err := c.s.cfg.Plane.Policy(c.ctx(), 0)
 	if err != nil {
 		return nil, err
@@ -79,13 +79,13 @@ func (c *call) shownReservation(r *account.Reservation) api.Reservation {
 	return out
 }
 
-// reserve makes a reservation, or changes the one of that name.
-func (c *call) reserve(name string) (*api.ReservationDone, error) {
-	req, err := decode[api.SetReservation](c)
+// setReservation makes a reservation, or changes the one of that name.
+func (c *call) setReservation(name string) (*api.ReservationDone, error) {
+	req, err := decodeBody[api.SetReservation](c)
 	if err != nil {
 		return nil, err
 	}
-	if err := sensible(req); err != nil {
+	if err := checkReservation(req); err != nil {
 		return nil, err
 	}
 	now, err := c.s.cfg.Plane.Policy(c.ctx(), 0)
@@ -118,7 +118,7 @@ func (c *call) reserve(name string) (*api.ReservationDone, error) {
 		return nil, err
 	}
 	list[at] = r
-	out := &api.ReservationDone{Reservation: c.shownReservation(&r), Late: c.belated(late)}
+	out := &api.ReservationDone{Reservation: c.shownReservation(&r), Late: c.belatedJobs(late)}
 	verb := "reservation "
 	if name != "" {
 		verb = "change reservation "
@@ -145,9 +145,9 @@ func (c *call) namesOneEach(names []string) error {
 	return nil
 }
 
-// sensible finds numbers that mean nothing: without it a negative count would be none, and
+// checkReservation finds numbers that mean nothing: without it a negative count would be none, and
 // the reservation one of all nodes.
-func sensible(req *api.SetReservation) error {
+func checkReservation(req *api.SetReservation) error {
 	const most = account.LongestReservation / account.Duration(time.Second)
 	wrong := func(field, remedy, format string, args ...any) error {
 		return fault.New(fault.Invalid, "%s: %s", field, fmt.Sprintf(format, args...)).Advise("%s", remedy)
@@ -163,13 +163,13 @@ func sensible(req *api.SetReservation) error {
 		return wrong("ahead", "write seconds, up to 50 years of them", "%g seconds are no time that it can be ahead", req.Ahead)
 	case req.Ahead == 0:
 		if _, err := time.Parse(time.RFC3339, req.Start); err != nil {
-			return wrong("start", "write it as 2026-12-01T08:00:00Z", "%q is no time", loggable(req.Start))
+			return wrong("start", "write it as 2026-12-01T08:00:00Z", "%q is no time", withoutTokens(req.Start))
 		}
 	}
 	return nil
 }
 
-func (c *call) unreserve(name string) (*api.ReservationDone, error) {
+func (c *call) removeReservation(name string) (*api.ReservationDone, error) {
 	now, err := c.s.cfg.Plane.Policy(c.ctx(), 0)
 	if err != nil {
 		return nil, err
@@ -184,7 +184,7 @@ func (c *call) unreserve(name string) (*api.ReservationDone, error) {
 }
 
 func noReservation(name string) error {
-	return fault.New(fault.NotFound, "there is no reservation %s", loggable(name)).Advise("cox reserve list shows them")
+	return fault.New(fault.NotFound, "there is no reservation %s", withoutTokens(name)).Advise("cox reserve list shows them")
 }
 
 // setReservations puts the document with other reservations in force. It is the one
@@ -236,30 +236,30 @@ func (c *call) inTheWay(r *account.Reservation, way []control.Obstacle) error {
 	var told []string
 	for i := range way {
 		if way[i].Job != 0 {
-			told = append(told, c.obstacle(&way[i]))
+			told = append(told, c.obstacleText(&way[i]))
 		}
 	}
 	if len(told) == 0 {
 		return nil
 	}
-	return fault.New(fault.Conflict, "reservation %s: %s", r.Name, some(told)).
+	return fault.New(fault.Conflict, "reservation %s: %s", r.Name, firstFew(told)).
 		Advise("choose other nodes or a later start, say how many nodes and let them be chosen, or say ignore_jobs: what runs there goes on")
 }
 
 func (c *call) tooFew(req *api.SetReservation, way []control.Obstacle) error {
 	var told []string
 	for i := range way {
-		told = append(told, c.obstacle(&way[i]))
+		told = append(told, c.obstacleText(&way[i]))
 	}
 	e := fault.New(fault.Conflict, "there are not %d nodes that are free all that time", req.Count)
 	if len(told) > 0 {
-		e = fault.New(fault.Conflict, "there are not %d nodes that are free all that time: %s", req.Count, some(told))
+		e = fault.New(fault.Conflict, "there are not %d nodes that are free all that time: %s", req.Count, firstFew(told))
 	}
 	return e.Advise("ask for fewer nodes or a later start, or say ignore_jobs: what runs there goes on")
 }
 
-// obstacle is what keeps a node, in words. A job that the caller may not see has no number.
-func (c *call) obstacle(o *control.Obstacle) string {
+// obstacleText is what keeps a node, in words. A job that the caller may not see has no number.
+func (c *call) obstacleText(o *control.Obstacle) string {
 	switch {
 	case o.Reservation != "":
 		return fmt.Sprintf("%s is reserved by %s", o.Node, o.Reservation)
@@ -267,7 +267,7 @@ func (c *call) obstacle(o *control.Obstacle) string {
 		return o.Node + " is not up"
 	}
 	who, until := "a job", "without a time limit"
-	if v, err := c.s.cfg.Plane.Job(c.ctx(), o.Job); err == nil && c.sees(&v) {
+	if v, err := c.s.cfg.Plane.Job(c.ctx(), o.Job); err == nil && c.maySee(&v) {
 		who = fmt.Sprintf("job %s of %s", v.Job.Name(), v.Job.Spec.Owner.User)
 	}
 	if o.Until != 0 {
@@ -279,18 +279,18 @@ func (c *call) obstacle(o *control.Obstacle) string {
 // obstaclesShown bounds what is listed in one sentence.
 const obstaclesShown = 5
 
-func some(list []string) string {
+func firstFew(list []string) string {
 	if n := len(list) - obstaclesShown; n > 0 {
 		return strings.Join(list[:obstaclesShown], "; ") + fmt.Sprintf("; and %d more", n)
 	}
 	return strings.Join(list, "; ")
 }
 
-// belated are the jobs whose promised start is not kept, as far as the caller may see them.
-func (c *call) belated(late []control.Promised) (out []api.Belated) {
+// belatedJobs are the jobs whose promised start is not kept, as far as the caller may see them.
+func (c *call) belatedJobs(late []control.Promised) (out []api.Belated) {
 	for _, p := range late {
 		v, err := c.s.cfg.Plane.Job(c.ctx(), p.Job)
-		if err != nil || !c.sees(&v) {
+		if err != nil || !c.maySee(&v) {
 			continue
 		}
 		b := api.Belated{Job: v.Job.Name(), User: v.Job.Spec.Owner.User}
@@ -315,7 +315,7 @@ func (c *call) reservationEffects(old, next *account.Policy) (effects []string, 
 		if err := c.inTheWay(r, way); err != nil {
 			return nil, err
 		}
-		for _, b := range c.belated(late) {
+		for _, b := range c.belatedJobs(late) {
 			effects = append(effects, fmt.Sprintf("job %s of %s may start later than it was promised: reservation %s has nodes of it then", b.Job, b.User, r.Name))
 		}
 	}

@@ -114,6 +114,6 @@ func becomes(ctx context.Context, t *testing.T, s *site, id string, is func(*api
 		case is(j):
 			return
 		}
-		pause(ctx, time.Millisecond)
+		sleepContext(ctx, time.Millisecond)
 	}
 }

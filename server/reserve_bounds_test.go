@@ -24,11 +24,11 @@ func TestReservationsAreBounded(t *testing.T) {
 		"start":     func(r *api.SetReservation) { r.Start = "tomorrow" },
 	} {
 		r := &api.SetReservation{Reservation: api.Reservation{Name: "r", Start: "2026-12-01T08:00:00Z", Duration: 60}}
-		if err := sensible(r); err != nil {
+		if err := checkReservation(r); err != nil {
 			t.Fatalf("a good one: %v", err)
 		}
 		change(r)
-		if err := sensible(r); fault.KindOf(err) != fault.Invalid || !strings.HasPrefix(err.Error(), strings.TrimSuffix(field, ":")+":") {
+		if err := checkReservation(r); fault.KindOf(err) != fault.Invalid || !strings.HasPrefix(err.Error(), strings.TrimSuffix(field, ":")+":") {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
@@ -44,7 +44,7 @@ func FuzzReservation(f *testing.F) {
 	f.Add(1<<62, 1576800000.0, 0.0, "2199-12-31T23:59:59Z", "week")
 	f.Fuzz(func(t *testing.T, count int, duration, ahead float64, start, every string) {
 		req := &api.SetReservation{Reservation: api.Reservation{Name: "r", Count: count, Duration: duration, Ahead: ahead, Start: start, Every: every}}
-		if sensible(req) != nil {
+		if checkReservation(req) != nil {
 			return
 		}
 		r := reservationOf(&req.Reservation, "r")

@@ -30,12 +30,12 @@ type apiRoute struct {
 	media        []string     // of the answer where it is not JSON
 	status       int          // 0: 200, or 204 without an answer
 	owned        bool         // the handler asks auth, about each object
-	lasts        bool         // it may last, and holds little: see turns
+	lasts        bool         // it may last, and holds little: see concurrencyLimit
 	also         []auth.Verb  // that the handler may ask for beside verb
 	count        *routeCount
 }
 
-func (r *apiRoute) name() string { return r.method + " " + r.path }
+func (r *apiRoute) pattern() string { return r.method + " " + r.path }
 
 // verbExtension is where the document says what a route asks auth for.
 const verbExtension = "x-cox-verb"
@@ -75,10 +75,10 @@ func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 // answer is what huma calls to write a response.
 type answer struct{ Body func(huma.Context) }
 
-// add registers a route whose answer is JSON; a nil answer is 204.
-func add[I, O any](s *Server, r apiRoute, h func(c *call, in *I) (*O, error)) {
+// addRoute registers a route whose answer is JSON; a nil answer is 204.
+func addRoute[I, O any](s *Server, r apiRoute, h func(c *call, in *I) (*O, error)) {
 	out := reflect.TypeFor[O]()
-	serve(s, &r, out, func(c *call, in *I) error {
+	addHandler(s, &r, out, func(c *call, in *I) error {
 		v, err := h(c, in)
 		switch {
 		case err == errAnswered:
@@ -90,21 +90,21 @@ func add[I, O any](s *Server, r apiRoute, h func(c *call, in *I) (*O, error)) {
 			c.w.WriteHeader(http.StatusNoContent)
 			return nil
 		}
-		return c.json(r.status, v)
+		return c.writeJSON(r.status, v)
 	})
 }
 
-// addStream registers a route that writes its answer itself. An error that it
+// addStreamRoute registers a route that writes its answer itself. An error that it
 // returns before it wrote anything is the answer.
-func addStream[I any](s *Server, r apiRoute, h func(c *call, in *I) error) {
-	serve(s, &r, r.answer, h)
+func addStreamRoute[I any](s *Server, r apiRoute, h func(c *call, in *I) error) {
+	addHandler(s, &r, r.answer, h)
 }
 
-func serve[I any](s *Server, r *apiRoute, out reflect.Type, h func(c *call, in *I) error) {
+func addHandler[I any](s *Server, r *apiRoute, out reflect.Type, h func(c *call, in *I) error) {
 	if r.status == 0 {
 		r.status = http.StatusOK
 	}
-	r.count = s.metrics.route(r.name())
+	r.count = s.metrics.routeCounters(r.pattern())
 	s.routes = append(s.routes, r)
 	op := huma.Operation{
 		Method: r.method, Path: r.path, OperationID: r.id, Summary: r.summary, Description: r.about,
@@ -112,8 +112,8 @@ func serve[I any](s *Server, r *apiRoute, out reflect.Type, h func(c *call, in *
 		Middlewares: huma.Middlewares{func(ctx huma.Context, next func(huma.Context)) {
 			c := callOf(ctx.Context())
 			c.route = r
-			if err := s.enter(c); err != nil {
-				c.fail(err)
+			if err := s.authorize(c); err != nil {
+				c.writeError(err)
 				return
 			}
 			next(ctx)
@@ -125,16 +125,16 @@ func serve[I any](s *Server, r *apiRoute, out reflect.Type, h func(c *call, in *
 	huma.Register(s.api, op, func(ctx ctxt, in *I) (*answer, error) {
 		c := callOf(ctx)
 		if err := h(c, in); err != nil {
-			c.fail(err)
+			c.writeError(err)
 		}
 		return &answer{func(huma.Context) {}}, nil
 	})
-	s.document(r, out)
+	s.documentRoute(r, out)
 }
 
-// document adds to the OpenAPI document what huma cannot see, because bodies are
+// documentRoute adds to the OpenAPI document what huma cannot see, because bodies are
 // read and written here.
-func (s *Server) document(r *apiRoute, out reflect.Type) {
+func (s *Server) documentRoute(r *apiRoute, out reflect.Type) {
 	doc := s.api.OpenAPI()
 	item := doc.Paths[r.path]
 	op := map[string]*huma.Operation{http.MethodGet: item.Get, http.MethodPost: item.Post, http.MethodPut: item.Put, http.MethodDelete: item.Delete}[r.method]
@@ -168,9 +168,9 @@ func (s *Server) document(r *apiRoute, out reflect.Type) {
 // none is the answer of routes that have none.
 type none struct{}
 
-// decode reads the body of a request. A field that this version does not know is
+// decodeBody reads the body of a request. A field that this version does not know is
 // refused: what is asked for must not be left out silently.
-func decode[T any](c *call) (*T, error) {
+func decodeBody[T any](c *call) (*T, error) {
 	v := new(T)
 	dec := json.NewDecoder(strings.NewReader(string(c.body)))
 	dec.DisallowUnknownFields()
@@ -179,15 +179,15 @@ func decode[T any](c *call) (*T, error) {
 		err = errors.New("there is more behind its end")
 	}
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "the body of %s is not the JSON that is expected: %w", c.route.name(), err).
+		return nil, fault.New(fault.Invalid, "the body of %s is not the JSON that is expected: %w", c.route.pattern(), err).
 			Advise("its form stands in /openapi.json; a client that is newer than this server needs a newer server (API %s)", apiVersion)
 	}
 	return v, nil
 }
 
-// loosen lets answers have fields that the document does not know: clients made
+// loosenAnswers lets answers have fields that the document does not know: clients made
 // from it must take those of newer servers. Requests stay strict, as decode is.
-func (s *Server) loosen() {
+func (s *Server) loosenAnswers() {
 	schemas := s.api.OpenAPI().Components.Schemas.Map()
 	var walk func(sc *huma.Schema)
 	seen := map[*huma.Schema]bool{}

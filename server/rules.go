@@ -19,8 +19,8 @@ type inForce struct {
 	rules    *admission.Rules
 }
 
-// rules are the rules at the door under the policy that is in force.
-func (s *Server) rules(ctx context.Context) (*admission.Rules, error) {
+// rulesInForce are the rules at the door under the policy that is in force.
+func (s *Server) rulesInForce(ctx context.Context) (*admission.Rules, error) {
 	v, err := s.cfg.Plane.Policy(ctx, 0)
 	if err != nil {
 		return nil, err
@@ -36,8 +36,8 @@ func (s *Server) rules(ctx context.Context) (*admission.Rules, error) {
 	return f.rules, nil
 }
 
-// effects says what other rules would do at once to what waits and runs.
-func (s *Server) effects(before, after *account.Policy) (out []string) {
+// policyEffects says what other rules would do at once to what waits and runs.
+func (s *Server) policyEffects(before, after *account.Policy) (out []string) {
 	old, now := s.cfg.Rules.Under(before), s.cfg.Rules.Under(after)
 	refused := newTally("waiting", "would be refused if submitted now, and will stay in the queue")
 	running := newTally("running", "would be refused if submitted now, and will go on")
@@ -53,7 +53,7 @@ func (s *Server) effects(before, after *account.Policy) (out []string) {
 			return true
 		}
 		running.add(v, err)
-		d := holds(v)
+		d := heldDemand(v)
 		for i := tree.Of(v.Job.Spec.Account, v.Job.Spec.Owner.User); i >= 0; i = tree.Nodes[i].Parent {
 			n := &tree.Nodes[i]
 			if held[n.Ref] == nil {
@@ -66,7 +66,7 @@ func (s *Server) effects(before, after *account.Policy) (out []string) {
 	for i := range tree.Nodes {
 		n := &tree.Nodes[i]
 		if h := held[n.Ref]; h != nil {
-			out = append(out, h.exceeds(n)...)
+			out = append(out, h.exceededLimits(n)...)
 		}
 	}
 	return append(append(out, refused.sentences()...), running.sentences()...)
@@ -146,8 +146,8 @@ func (h *holding) add(d demand) {
 	}
 }
 
-// exceeds says which group limits are exceeded by what runs.
-func (h *holding) exceeds(n *account.Node) (out []string) {
+// exceededLimits says which group limits are exceeded by what runs.
+func (h *holding) exceededLimits(n *account.Node) (out []string) {
 	l, who := (*account.Limits)(nil), "account "+n.Account
 	switch {
 	case n.Of != nil:

@@ -97,7 +97,7 @@ func TestAnswersAreAsTheDocumentSays(t *testing.T) {
 	n := 0
 	for _, rt := range r.routes {
 		if (rt.example == nil) != (rt.body == nil) {
-			t.Errorf("%s has no example", rt.name())
+			t.Errorf("%s has no example", rt.pattern())
 		}
 		if rt.example != nil {
 			b, err := json.Marshal(rt.example)
@@ -105,7 +105,7 @@ func TestAnswersAreAsTheDocumentSays(t *testing.T) {
 				t.Fatal(err)
 			}
 			n++
-			check("example of "+rt.name(), strings.Replace(at(rt.path, strings.ToLower(rt.method), "", "application/json"), "/responses/", "/requestBody", 1), string(b))
+			check("example of "+rt.pattern(), strings.Replace(at(rt.path, strings.ToLower(rt.method), "", "application/json"), "/responses/", "/requestBody", 1), string(b))
 		}
 	}
 	if n < 5 {

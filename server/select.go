@@ -169,8 +169,8 @@ func stateOf(name string) (job.State, job.Flags, bool) {
 	return 0, never, true // a state of Slurm's that no job here can have
 }
 
-// filter is what the control plane can leave out by itself.
-func (s *selection) filter() control.Filter {
+// controlFilter is what the control plane can leave out by itself.
+func (s *selection) controlFilter() control.Filter {
 	f := control.Filter{Live: s.live}
 	if len(s.uids) == 0 {
 		f.Users = s.users
@@ -178,8 +178,8 @@ func (s *selection) filter() control.Filter {
 	return f
 }
 
-// match says whether a job is selected, ids aside.
-func (s *selection) match(v *control.View) bool {
+// matchesView says whether a job is selected, ids aside.
+func (s *selection) matchesView(v *control.View) bool {
 	j := &v.Job
 	if s.states&(1<<j.State) == 0 && (s.flags == 0 || j.Flags&s.flags == 0) {
 		return false
@@ -188,41 +188,41 @@ func (s *selection) match(v *control.View) bool {
 	if len(s.users)+len(s.uids) > 0 && !slices.Contains(s.users, sp.Owner.User) && !slices.Contains(s.uids, sp.Owner.UID) {
 		return false
 	}
-	return among(s.accounts, sp.Account) && among(s.qos, sp.QOS) && among(s.names, sp.Name) &&
+	return isAmong(s.accounts, sp.Account) && isAmong(s.qos, sp.QOS) && isAmong(s.names, sp.Name) &&
 		(len(s.partitions) == 0 || slices.ContainsFunc(sp.Partitions, func(p string) bool { return slices.Contains(s.partitions, p) })) &&
 		(s.nodes == nil || !j.State.Final() && slices.ContainsFunc(v.Claims, func(c fleet.Claim) bool {
 			return s.nodes[c.Node] || s.pooled && s.nodes[fleet.NodeKey{Pool: v.Pool, Name: c.Node}.String()]
 		}))
 }
 
-func among(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
+func isAmong(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
 
-// sees says whether a caller may see a job.
-func (c *call) sees(v *control.View) bool {
+// maySee says whether a caller may see a job.
+func (c *call) maySee(v *control.View) bool {
 	return !c.s.cfg.Policy.Private || c.id.Admin || v.Job.Spec.Owner.UID == c.id.UID
 }
 
-// each calls f for the selected jobs that the caller may see, ascending from after
+// eachSelected calls f for the selected jobs that the caller may see, ascending from after
 // on, until f returns false. whole: with what lists usually leave out. Views are
 // valid during the call only. missing are the ids that name no job in memory.
-func (c *call) each(s *selection, after job.ID, whole bool, f func(*control.View) bool) (missing []slurmfmt.JobID) {
+func (c *call) eachSelected(s *selection, after job.ID, whole bool, f func(*control.View) bool) (missing []slurmfmt.JobID) {
 	plane := c.s.cfg.Plane
 	if len(s.ids) == 0 {
-		fl := s.filter()
+		fl := s.controlFilter()
 		fl.After, fl.Whole = after, whole
 		if c.s.cfg.Policy.Private && !c.id.Admin && len(fl.Users) == 0 {
 			fl.Users = []string{c.id.Name}
 		}
 		plane.Scan(fl, func(v *control.View) bool {
-			return !s.match(v) || !c.sees(v) || f(v)
+			return !s.matchesView(v) || !c.maySee(v) || f(v)
 		})
 		return nil
 	}
-	numbers, missing := c.numbers(s.ids)
+	numbers, missing := c.selectedNumbers(s.ids)
 	from, _ := slices.BinarySearch(numbers, after+1)
 	for numbers = numbers[from:]; len(numbers) > 0; {
-		n := run(numbers)
-		more, hidden := c.some(s, numbers[:n], whole, f)
+		n := closeRun(numbers)
+		more, hidden := c.someSelected(s, numbers[:n], whole, f)
 		missing = append(missing, hidden...)
 		if !more {
 			break
@@ -232,9 +232,9 @@ func (c *call) each(s *selection, after job.ID, whole bool, f func(*control.View
 	return missing
 }
 
-// run is how many of the numbers, from the first on, lie so close that reading
+// closeRun is how many of the numbers, from the first on, lie so close that reading
 // everything between them costs little.
-func run(numbers []job.ID) int {
+func closeRun(numbers []job.ID) int {
 	n := 1
 	for n < len(numbers) && numbers[n]-numbers[n-1] < 64 {
 		n++
@@ -242,9 +242,9 @@ func run(numbers []job.ID) int {
 	return n
 }
 
-// some calls f for the selected among these numbers; more false: f wants no more.
+// someSelected calls f for the selected among these numbers; more false: f wants no more.
 // hidden are those that the caller may not see.
-func (c *call) some(s *selection, numbers []job.ID, whole bool, f func(*control.View) bool) (more bool, hidden []slurmfmt.JobID) {
+func (c *call) someSelected(s *selection, numbers []job.ID, whole bool, f func(*control.View) bool) (more bool, hidden []slurmfmt.JobID) {
 	more = true
 	c.s.cfg.Plane.Scan(control.Filter{After: numbers[0] - 1, Whole: whole}, func(v *control.View) bool {
 		for len(numbers) > 0 && numbers[0] < v.Job.ID { // it left memory meanwhile
@@ -256,9 +256,9 @@ func (c *call) some(s *selection, numbers []job.ID, whole bool, f func(*control.
 		if numbers[0] == v.Job.ID {
 			numbers = numbers[1:]
 			switch {
-			case !c.sees(v):
+			case !c.maySee(v):
 				hidden = append(hidden, idOf(v))
-			case s.match(v):
+			case s.matchesView(v):
 				more = f(v)
 			}
 		}
@@ -274,10 +274,10 @@ func idOf(v *control.View) slurmfmt.JobID {
 	return slurmfmt.JobID{Job: uint64(v.Job.ID), Het: -1}
 }
 
-// numbers are the jobs in memory that the ids name, ascending, each once. An array
+// selectedNumbers are the jobs in memory that the ids name, ascending, each once. An array
 // is read once, however many of its tasks are named, and nothing is made of a set of
 // indices but the set.
-func (c *call) numbers(ids []slurmfmt.JobID) (out []job.ID, missing []slurmfmt.JobID) {
+func (c *call) selectedNumbers(ids []slurmfmt.JobID) (out []job.ID, missing []slurmfmt.JobID) {
 	arrays := map[job.ID]*taskSets{}
 	for _, id := range ids {
 		if id.Tasks != "" {
@@ -295,10 +295,10 @@ func (c *call) numbers(ids []slurmfmt.JobID) (out []job.ID, missing []slurmfmt.J
 		}
 	}
 	for array, of := range arrays {
-		out = append(out, c.tasks(array, of)...)
+		out = append(out, c.selectedTasks(array, of)...)
 	}
 	for _, id := range ids {
-		if id.Tasks != "" && !arrays[job.ID(id.Job)].found(id) {
+		if id.Tasks != "" && !arrays[job.ID(id.Job)].wasFound(id) {
 			missing = append(missing, id)
 		}
 	}
@@ -326,8 +326,8 @@ func (s *taskSets) add(id slurmfmt.JobID) {
 	s.many[id] = &taskSet{set: setOf(id)}
 }
 
-// takes notes a task that is there, and reports whether it was asked for.
-func (s *taskSets) takes(index uint32) bool {
+// takeTask notes a task that is there, and reports whether it was asked for.
+func (s *taskSets) takeTask(index uint32) bool {
 	_, named := s.one[index]
 	if named {
 		s.one[index] = true
@@ -340,7 +340,7 @@ func (s *taskSets) takes(index uint32) bool {
 	return named
 }
 
-func (s *taskSets) found(id slurmfmt.JobID) bool {
+func (s *taskSets) wasFound(id slurmfmt.JobID) bool {
 	if index, one := id.Task(); one {
 		return s.one[index]
 	}
@@ -356,14 +356,14 @@ func setOf(id slurmfmt.JobID) slurmfmt.Array {
 	return set
 }
 
-// tasks finds tasks of an array in memory that were asked for.
-func (c *call) tasks(array job.ID, asked *taskSets) (out []job.ID) {
+// selectedTasks finds tasks of an array in memory that were asked for.
+func (c *call) selectedTasks(array job.ID, asked *taskSets) (out []job.ID) {
 	c.s.cfg.Plane.Scan(control.Filter{After: array - 1}, func(v *control.View) bool {
 		a := v.Job.Array
 		if a == nil || a.Job != array {
 			return v.Job.ID < array
 		}
-		if asked.takes(a.Index) {
+		if asked.takeTask(a.Index) {
 			out = append(out, v.Job.ID)
 		}
 		return c.ctx().Err() == nil
@@ -371,9 +371,9 @@ func (c *call) tasks(array job.ID, asked *taskSets) (out []job.ID) {
 	return out
 }
 
-// find returns the job that a path names: 7, or 7_3. The caller must be allowed the
+// findJob returns the job that a path names: 7, or 7_3. The caller must be allowed the
 // verb about it.
-func (c *call) find(name string, verb auth.Verb) (control.View, error) {
+func (c *call) findJob(name string, verb auth.Verb) (control.View, error) {
 	v, exact, err := c.lookUp(name, verb)
 	if err == nil && !exact {
 		return v, fault.New(fault.NotFound, "%s is an array whose first task is no longer kept", name).Advise("name one of its tasks, such as %s", v.Job.Name())
@@ -388,8 +388,8 @@ func (c *call) findAny(name string, verb auth.Verb) (control.View, error) {
 	return v, err
 }
 
-// first is the job of a number; of an array whose first task is no longer kept, another one.
-func (c *call) first(number uint64) (control.View, error) {
+// firstOfNumber is the job of a number; of an array whose first task is no longer kept, another one.
+func (c *call) firstOfNumber(number uint64) (control.View, error) {
 	v, err := c.s.cfg.Plane.Job(c.ctx(), job.ID(number))
 	if fault.KindOf(err) == fault.NotFound {
 		return c.s.cfg.Plane.TaskOf(c.ctx(), job.ID(number))
@@ -405,7 +405,7 @@ func (c *call) lookUp(name string, verb auth.Verb) (v control.View, exact bool, 
 	}
 	exact = true
 	if id.Tasks == "" {
-		v, err = c.first(id.Job)
+		v, err = c.firstOfNumber(id.Job)
 		exact = uint64(v.Job.ID) == id.Job
 	} else if task, one := id.Task(); one {
 		v, err = c.s.cfg.Plane.Find(c.ctx(), job.ID(id.Job), task)
@@ -419,10 +419,10 @@ func (c *call) lookUp(name string, verb auth.Verb) (v control.View, exact bool, 
 		return v, false, err
 	}
 	o := auth.Job(v.Job.Name(), v.Job.Spec.Owner.UID)
-	if !c.sees(&v) {
+	if !c.maySee(&v) {
 		return v, false, unknownJob(name) // its existence is nobody's business
 	}
-	return v, exact, c.may(verb, o)
+	return v, exact, c.allowed(verb, o)
 }
 
 func badJob(text string, err error) error {

@@ -16,17 +16,17 @@ import (
 	"github.com/coxswain-sched/coxswain/sched/fold"
 )
 
-// shown is a job as the API shows it to the caller. It shares the spec.
-func (c *call) shown(v *control.View) *api.Job {
+// shownJob is a job as the API shows it to the caller. It shares the spec.
+func (c *call) shownJob(v *control.View) *api.Job {
 	j := &v.Job
 	spec := j.Spec
-	if c.may(auth.SeeEnvironment, auth.Job(j.Name(), spec.Owner.UID)) != nil {
+	if c.allowed(auth.SeeEnvironment, auth.Job(j.Name(), spec.Owner.UID)) != nil {
 		spec = withoutValues(spec)
 	}
 	out := &api.Job{
 		ID: j.ID, Name: j.Name(), Array: j.Array, State: j.State.String(), Flags: flagsOf(j.Flags), Attempt: j.Attempt,
 		Exit: j.Exit, Spec: spec, Submitted: j.Submitted, Eligible: v.Eligible, Started: j.Started, Ended: j.Ended,
-		Priority: v.Priority, Pool: v.Pool, Files: v.Report.Files, Message: message(v), StartsBy: v.StartsBy,
+		Priority: v.Priority, Pool: v.Pool, Files: v.Report.Files, Message: statusMessage(v), StartsBy: v.StartsBy,
 		Saved: v.Saved.At, SavedAs: v.Saved.As,
 	}
 	if j.State == job.Pending && v.Why.Code != "" {
@@ -47,7 +47,7 @@ func (c *call) shown(v *control.View) *api.Job {
 		}
 		out.Claims = append(out.Claims, claim)
 	}
-	out.Idle = c.idle(v)
+	out.Idle = c.idleNodes(v)
 	for _, t := range v.Report.Tasks {
 		out.Tasks = append(out.Tasks, api.Task{
 			Step: t.Step, Rank: t.Rank, Node: t.Node, Running: t.Running, Started: t.Started, Ended: t.Ended, Exit: t.Exit,
@@ -57,10 +57,10 @@ func (c *call) shown(v *control.View) *api.Job {
 	return out
 }
 
-// listed is a job as a page of a list shows it. The indices of an array stand with the first of
+// listedJob is a job as a page of a list shows it. The indices of an array stand with the first of
 // its tasks on the page alone: with each of a hundred thousand they would be gigabytes.
-func (c *call) listed(v *control.View, arrays map[job.ID]bool) *api.Job {
-	out := c.shown(v)
+func (c *call) listedJob(v *control.View, arrays map[job.ID]bool) *api.Job {
+	out := c.shownJob(v)
 	if out.Array == nil || out.Spec.Array == nil {
 		return out
 	}
@@ -73,8 +73,8 @@ func (c *call) listed(v *control.View, arrays map[job.ID]bool) *api.Job {
 	return out
 }
 
-// idle lists the nodes on which a running job holds devices and does nothing.
-func (c *call) idle(v *control.View) (out []api.Idle) {
+// idleNodes lists the nodes on which a running job holds devices and does nothing.
+func (c *call) idleNodes(v *control.View) (out []api.Idle) {
 	if c.s.cfg.Idle == nil || v.Job.State != job.Running {
 		return nil
 	}
@@ -166,7 +166,7 @@ func (c *call) jobNames(ids []job.ID) (out []string) {
 		name, seen := strconv.FormatUint(uint64(id), 10), true
 		c.s.cfg.Plane.Scan(control.Filter{After: id - 1}, func(v *control.View) bool {
 			if v.Job.ID == id {
-				name, seen = v.Job.Name(), c.sees(v)
+				name, seen = v.Job.Name(), c.maySee(v)
 			}
 			return false
 		})

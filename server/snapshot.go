@@ -8,7 +8,7 @@ import (
 )
 
 func (s *Server) registerSnapshot() {
-	addStream(s, apiRoute{
+	addStreamRoute(s, apiRoute{
 		method: http.MethodGet, path: "/v1/snapshot", verb: auth.TakeState, id: "snapshot", tag: "server", media: []string{"application/json"},
 		summary: "The scheduling core's state, and its steps since",
 		about:   "A state some steps ago and everything that the core was told and decided since, in a form with a version of its own: `cox replay` makes the same decisions anew. Names of jobs, users and accounts are in it; scripts, commands and environments are not.",
@@ -21,7 +21,7 @@ func (s *Server) registerSnapshot() {
 		if err := f.Write(&b, s.cfg.Version); err != nil {
 			return err
 		}
-		c.write(http.StatusOK, "application/json", b.Bytes())
+		c.writeBody(http.StatusOK, "application/json", b.Bytes())
 		return nil
 	})
 }

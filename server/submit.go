@@ -19,7 +19,7 @@ import (
 
 func (s *Server) registerSubmit() {
 	type in struct{}
-	add(s, apiRoute{
+	addRoute(s, apiRoute{
 		method: http.MethodPost, path: "/v1/jobs", verb: auth.Submit, id: "submit", tag: "jobs", status: http.StatusCreated,
 		summary: "Submit a job or an array", body: typeOf[api.Submit](),
 		example: &api.Submit{
@@ -27,13 +27,13 @@ func (s *Server) registerSubmit() {
 			Args: []string{"--time=4:00:00"}, Environ: []string{"HOME=/home/anna"}, Dir: "/home/anna/run",
 		},
 		about: "The answer comes when the job is durable. With test_only nothing is kept. Problems in the text come with file, line and column.",
-	}, func(c *call, _ *in) (*api.Submitted, error) { return s.submit(c) })
+	}, func(c *call, _ *in) (*api.Submitted, error) { return s.submitJob(c) })
 }
 
 // errAnswered is not an error: the answer is written.
 var errAnswered = errors.New("answered")
 
-func (s *Server) submit(c *call) (*api.Submitted, error) {
+func (s *Server) submitJob(c *call) (*api.Submitted, error) {
 	req, err := readSubmission(c.body)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (s *Server) submit(c *call) (*api.Submitted, error) {
 		out.Pool = cmp.Or(r.Spec.Pool, control.DefaultPool(s.cfg.Plane.Pools()))
 	}
 	if req.TestOnly || req.Preview || r.Command.TestOnly {
-		return s.estimated(c, req, r, out)
+		return s.answerEstimate(c, req, r, out)
 	}
 	got, err := s.intake.Submit(c.ctx(), c.id.Actor(), r)
 	if err != nil {
@@ -55,14 +55,14 @@ func (s *Server) submit(c *call) (*api.Submitted, error) {
 	}
 	out.ID, out.Tasks = got.ID, got.Tasks
 	if out.Chosen == nil && len(out.Warnings) == 0 && !out.Wait && !out.Parsable && !out.Quiet { // the hot path: no reflection
-		c.write(http.StatusCreated, "application/json", appendSubmitted(nil, out))
+		c.writeBody(http.StatusCreated, "application/json", appendSubmitted(nil, out))
 		return nil, errAnswered
 	}
 	return out, nil
 }
 
-// estimated says when and where a job would start, and keeps nothing.
-func (s *Server) estimated(c *call, req *submission, r *intake.Request, out *api.Submitted) (*api.Submitted, error) {
+// answerEstimate says when and where a job would start, and keeps nothing.
+func (s *Server) answerEstimate(c *call, req *submission, r *intake.Request, out *api.Submitted) (*api.Submitted, error) {
 	out.TestOnly = true
 	e, err := s.intake.Estimate(c.ctx(), c.id.Actor(), r, req.Preview)
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *Server) admitText(ctx ctxt, id auth.Identity, req *submission) (*intake
 	if u := s.cfg.Users.ByUID(id.UID); u.Known && id.Via == "token" {
 		owner.GID = u.GID // a token may be older than a change of group
 	}
-	r, err := s.read(owner, req)
+	r, err := s.readSubmitted(owner, req)
 	if err != nil {
 		return nil, err
 	}
@@ -118,12 +118,12 @@ func (s *Server) admitText(ctx ctxt, id auth.Identity, req *submission) (*intake
 	})
 }
 
-func (s *Server) read(owner job.Owner, req *submission) (*intake.Request, error) {
+func (s *Server) readSubmitted(owner job.Owner, req *submission) (*intake.Request, error) {
 	t := req.asText()
 	switch t.Form {
 	case api.FormSbatch, api.FormNative, api.FormCommand:
 		return s.intake.Read(t, intake.Options{
-			Args: req.Args, Environ: req.Environ, ScriptArgs: req.ScriptArgs, Owner: owner, Host: req.Host, Dir: req.Dir, Strict: req.Strict, ReadFile: req.file,
+			Args: req.Args, Environ: req.Environ, ScriptArgs: req.ScriptArgs, Owner: owner, Host: req.Host, Dir: req.Dir, Strict: req.Strict, ReadFile: req.sentFile,
 		})
 	}
 	return nil, fault.New(fault.Invalid, "form: %q is none of sbatch, native, command", req.Form).
@@ -135,9 +135,9 @@ func (v *submission) asText() intake.Text {
 	return intake.Text{Form: v.Form, Name: v.File, Data: v.script, Command: v.Command}
 }
 
-// file returns a file that an option names and the client sent. The server opens
+// sentFile returns a file that an option names and the client sent. The server opens
 // none: it would do so with its own rights.
-func (v *submission) file(name string) ([]byte, error) {
+func (v *submission) sentFile(name string) ([]byte, error) {
 	if text, ok := v.Files[name]; ok {
 		return []byte(text), nil
 	}

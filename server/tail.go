@@ -9,10 +9,10 @@ import (
 // tailMost is how much of a log is looked at for its last lines.
 const tailMost = 64 << 20
 
-// tail leaves of what r holds now the last n lines: they are returned, or what r gives
+// tailLines leaves of what r holds now the last n lines: they are returned, or what r gives
 // next. It costs as much as it reads: a file is read backwards up to its nth last line
 // and kept nowhere, anything else is read through once.
-func tail(r io.Reader, n int) ([]byte, error) {
+func tailLines(r io.Reader, n int) ([]byte, error) {
 	if f, ok := r.(interface {
 		io.Reader
 		io.ReaderAt

@@ -23,18 +23,18 @@ type uploadsInput struct {
 }
 
 func (s *Server) registerUploads() {
-	add(s, apiRoute{
+	addRoute(s, apiRoute{
 		method: http.MethodGet, path: "/v1/uploads", verb: auth.Submit, id: "uploads", tag: "jobs",
 		summary: "What the server takes of directories that come with jobs", about: "The caller's own. With a digest it says whether that archive is there, and keeps it for a while if it is.",
-	}, func(c *call, in *uploadsInput) (*api.Uploads, error) { return s.uploads(c, in.Digest) })
-	addStream(s, apiRoute{
+	}, func(c *call, in *uploadsInput) (*api.Uploads, error) { return s.uploadState(c, in.Digest) })
+	addStreamRoute(s, apiRoute{
 		method: http.MethodPut, path: "/v1/uploads/{digest}", verb: auth.Submit, id: "upload", tag: "jobs", status: http.StatusNoContent,
 		summary: "Send a directory that comes with a job",
 		about:   "The body is its archive (application/gzip: a tar in gzip), and Content-Length its size. It is kept for its sender alone, until no job needs it. One that is there already is not read.",
 	}, func(c *call, in *uploadPath) error { return s.takeUpload(c, in.Digest) })
 }
 
-func (s *Server) uploads(c *call, digest string) (*api.Uploads, error) {
+func (s *Server) uploadState(c *call, digest string) (*api.Uploads, error) {
 	if err := cmp.Or(s.intake.TakesUploads(), s.startsAs(c.id)); err != nil {
 		return nil, err
 	}

@@ -23,13 +23,13 @@ type watchInput struct {
 }
 
 func (s *Server) registerWatch() {
-	addStream(s, apiRoute{
+	addStreamRoute(s, apiRoute{
 		method: http.MethodGet, path: "/v1/watch", verb: auth.Watch, id: "watch", tag: "watch", owned: true, lasts: true, media: []string{eventStream}, answer: typeOf[api.Event](),
 		summary: "Watch changes as they become durable",
 		about: "Server-sent events; each id is a number of the journal. Come back with the last id, by Last-Event-ID or after, " +
 			"and nothing is lost or doubled, also over a restart of the server. An event named gap says that what was missed is no longer kept: list anew. " +
 			"A comment or an id alone is a heartbeat. A reader that does not read is cut off.",
-	}, func(c *call, in *watchInput) error { return s.watch(c, in) })
+	}, func(c *call, in *watchInput) error { return s.watchEvents(c, in) })
 }
 
 // filter says which events a watcher gets.
@@ -41,14 +41,14 @@ type filter struct {
 	admin bool
 }
 
-func (f *filter) match(it *item) bool {
+func (f *filter) matchesItem(it *item) bool {
 	if it.admin && !f.admin || f.mine != "" && it.Job != 0 && it.User != f.mine || f.user != "" && it.User != f.user {
 		return false
 	}
-	return f.jobs == nil || it.about(f.jobs)
+	return f.jobs == nil || it.concernsAny(f.jobs)
 }
 
-func (s *Server) watch(c *call, in *watchInput) error {
+func (s *Server) watchEvents(c *call, in *watchInput) error {
 	f := filter{user: in.User, admin: c.id.Admin}
 	if n, err := strconv.ParseUint(in.User, 10, 32); err == nil {
 		f.user = s.cfg.Users.ByUID(uint32(n)).Name
@@ -56,12 +56,12 @@ func (s *Server) watch(c *call, in *watchInput) error {
 	if s.cfg.Policy.Private && !c.id.Admin {
 		f.mine = c.id.Name
 	}
-	ids, err := parseIDs(rejoin(in.Jobs))
+	ids, err := parseIDs(joinBrackets(in.Jobs))
 	if err != nil {
 		return err
 	}
 	if len(ids) > 0 {
-		f.jobs = c.watched(ids)
+		f.jobs = c.watchedNumbers(ids)
 	}
 	after := in.After
 	if in.LastID != "" {
@@ -71,27 +71,27 @@ func (s *Server) watch(c *call, in *watchInput) error {
 		}
 		after = n
 	} else if c.r.URL.Query().Get("after") == "" {
-		after = s.hub.newest()
+		after = s.hub.lastSeq()
 	}
 	s.metrics.watchers.Add(1)
 	defer s.metrics.watchers.Add(-1)
 	w := &eventWriter{c: c, ctl: http.NewResponseController(c.w.ResponseWriter), stall: s.cfg.Stall}
-	if !w.begin() {
+	if !w.beginStream() {
 		return nil
 	}
-	ctx, cancel := c.streaming()
+	ctx, cancel := c.streamContext()
 	defer cancel()
 	if n := s.cfg.Plane.LastEvent(); after > n { // of another journal, or one that lost its end
-		w.gap(n)
+		w.writeGap(n)
 		after = n
 	}
-	s.follow(ctx, w, &f, after)
+	s.followEvents(ctx, w, &f, after)
 	return nil
 }
 
-// watched are the numbers whose events concern the ids: an array's own number stands
+// watchedNumbers are the numbers whose events concern the ids: an array's own number stands
 // for all of its tasks.
-func (c *call) watched(ids []slurmfmt.JobID) map[job.ID]bool {
+func (c *call) watchedNumbers(ids []slurmfmt.JobID) map[job.ID]bool {
 	out := map[job.ID]bool{}
 	var tasks []slurmfmt.JobID
 	for _, id := range ids {
@@ -101,18 +101,18 @@ func (c *call) watched(ids []slurmfmt.JobID) map[job.ID]bool {
 			tasks = append(tasks, id)
 		}
 	}
-	numbers, _ := c.numbers(tasks)
+	numbers, _ := c.selectedNumbers(tasks)
 	for _, n := range numbers {
 		out[n] = true
 	}
 	return out
 }
 
-// streaming is a context for the request's answer; see leash.
-func (c *call) streaming() (context.Context, context.CancelFunc) { return c.leash(c.ctx()) }
+// streamContext is a context for the request's answer; see watchSession.
+func (c *call) streamContext() (context.Context, context.CancelFunc) { return c.watchSession(c.ctx()) }
 
-// follow writes events until the watcher has gone.
-func (s *Server) follow(ctx context.Context, w *eventWriter, f *filter, after uint64) {
+// followEvents writes events until the watcher has gone.
+func (s *Server) followEvents(ctx context.Context, w *eventWriter, f *filter, after uint64) {
 	beat := time.NewTicker(s.cfg.Heartbeat)
 	defer beat.Stop()
 	for ctx.Err() == nil {
@@ -124,7 +124,7 @@ func (s *Server) follow(ctx context.Context, w *eventWriter, f *filter, after ui
 			continue
 		}
 		for i := range items {
-			if f.match(items[i]) && !w.add(items[i].text()) {
+			if f.matchesItem(items[i]) && !w.add(items[i].eventText()) {
 				return
 			}
 		}
@@ -133,13 +133,13 @@ func (s *Server) follow(ctx context.Context, w *eventWriter, f *filter, after ui
 			return
 		}
 		if len(items) > 0 {
-			s.gather(ctx)
+			s.gatherEvents(ctx)
 			continue
 		}
 		select {
 		case <-wake:
 		case <-beat.C:
-			w.heartbeat(after)
+			w.writeHeartbeat(after)
 			if !w.flush() {
 				return
 			}
@@ -148,12 +148,12 @@ func (s *Server) follow(ctx context.Context, w *eventWriter, f *filter, after ui
 	}
 }
 
-// gather lets events come together where many watch: a write for each of them and
+// gatherEvents lets events come together where many watch: a write for each of them and
 // each event would leave the server no time for anything else. With 1,000 watchers
 // an event comes up to 20 ms late.
-func (s *Server) gather(ctx context.Context) {
+func (s *Server) gatherEvents(ctx context.Context) {
 	if n := s.metrics.watchers.Load(); n > 50 {
-		pause(ctx, min(time.Duration(n)*20*time.Microsecond, 200*time.Millisecond))
+		sleepContext(ctx, min(time.Duration(n)*20*time.Microsecond, 200*time.Millisecond))
 	}
 }
 
@@ -164,12 +164,12 @@ func (s *Server) catchUp(ctx context.Context, w *eventWriter, f *filter, after u
 		return after, false
 	}
 	if gap {
-		to := max(last, s.hub.newest())
-		w.gap(to)
+		to := max(last, s.hub.lastSeq())
+		w.writeGap(to)
 		return to, w.flush()
 	}
 	for i := range evs {
-		if it := newItem(evs[i]); f.match(it) && !w.add(it.text()) {
+		if it := newItem(evs[i]); f.matchesItem(it) && !w.add(it.eventText()) {
 			return after, false
 		}
 	}
@@ -192,7 +192,7 @@ const (
 	keepSize = 8 << 10
 )
 
-func (w *eventWriter) begin() bool {
+func (w *eventWriter) beginStream() bool {
 	h := w.c.w.Header()
 	h.Set("Content-Type", eventStream+"; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
@@ -208,14 +208,14 @@ func (w *eventWriter) add(text []byte) bool {
 	return len(w.buf) < sendSize || w.flush()
 }
 
-// gap says that what was missed is gone, and from where it goes on.
-func (w *eventWriter) gap(to uint64) {
+// writeGap says that what was missed is gone, and from where it goes on.
+func (w *eventWriter) writeGap(to uint64) {
 	n := strconv.FormatUint(to, 10)
 	w.add([]byte("id: " + n + "\nevent: gap\ndata: {\"seq\":" + n + ",\"kind\":\"" + api.KindGap + "\"}\n\n"))
 }
 
-// heartbeat tells a watcher whose filter lets little through how far he is.
-func (w *eventWriter) heartbeat(after uint64) {
+// writeHeartbeat tells a watcher whose filter lets little through how far he is.
+func (w *eventWriter) writeHeartbeat(after uint64) {
 	w.add([]byte("id: " + strconv.FormatUint(after, 10) + "\n\n"))
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 func (s *Server) registerWhatIf() {
-	add(s, apiRoute{
+	addRoute(s, apiRoute{
 		method: http.MethodPost, path: "/v1/whatif", verb: auth.AskWhatIf, id: "whatIf", tag: "policy", body: typeOf[api.WhatIf](), lasts: true,
 		example: &api.WhatIf{AddNodes: 4, Pool: "h100"},
 		summary: "What would be if there were more nodes, other rules, another job",
@@ -28,7 +28,7 @@ func (s *Server) registerWhatIf() {
 const movedShown = 50
 
 func (s *Server) whatIf(c *call) (*api.WhatIfDone, error) {
-	req, err := decode[api.WhatIf](c)
+	req, err := decodeBody[api.WhatIf](c)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func (s *Server) whatIf(c *call) (*api.WhatIfDone, error) {
 		}
 	}
 	for i := range req.Submit {
-		sub, err := s.invented(c, &req.Submit[i])
+		sub, err := s.inventedJob(c, &req.Submit[i])
 		if err != nil {
 			return nil, err
 		}
@@ -52,8 +52,8 @@ func (s *Server) whatIf(c *call) (*api.WhatIfDone, error) {
 	return c.shownWhatIf(done), nil
 }
 
-// invented reads a job that is not to be kept.
-func (s *Server) invented(c *call, req *api.Submit) (*job.Spec, error) {
+// inventedJob reads a job that is not to be kept.
+func (s *Server) inventedJob(c *call, req *api.Submit) (*job.Spec, error) {
 	r, err := s.admitText(c.ctx(), c.id, &submission{Submit: *req, script: []byte(req.Text)})
 	if err != nil {
 		return nil, err
@@ -61,9 +61,9 @@ func (s *Server) invented(c *call, req *api.Submit) (*job.Spec, error) {
 	return r.Spec, nil
 }
 
-// tried sums up what became of the invented jobs, arrays as a whole, in the order of
+// trialResults sums up what became of the invented jobs, arrays as a whole, in the order of
 // the question.
-func tried(d *control.WhatIfDone) (out []api.Tried) {
+func trialResults(d *control.WhatIfDone) (out []api.Tried) {
 	var last *job.Spec
 	for _, id := range slices.Sorted(maps.Keys(d.Submitted)) {
 		spec, start := d.Submitted[id], d.Starts[id]
@@ -94,7 +94,7 @@ func tried(d *control.WhatIfDone) (out []api.Tried) {
 
 func (c *call) shownWhatIf(d *control.WhatIfDone) *api.WhatIfDone {
 	out := &api.WhatIfDone{
-		Now: d.Now, Added: d.Added, Drained: d.Drained, Before: figures(&d.Before), After: figures(&d.After), Moved: []api.Moved{},
+		Now: d.Now, Added: d.Added, Drained: d.Drained, Before: shownFigures(&d.Before), After: shownFigures(&d.After), Moved: []api.Moved{},
 	}
 	for _, m := range d.Moved {
 		switch {
@@ -106,32 +106,32 @@ func (c *call) shownWhatIf(d *control.WhatIfDone) *api.WhatIfDone {
 			out.Later++
 		}
 		v, err := c.s.cfg.Plane.Job(c.ctx(), m.Job)
-		if err != nil || !c.sees(&v) || len(out.Moved) >= movedShown {
+		if err != nil || !c.maySee(&v) || len(out.Moved) >= movedShown {
 			continue
 		}
 		out.Moved = append(out.Moved, api.Moved{
 			Job: v.Job.Name(), Name: v.Job.Spec.Name, User: v.Job.Spec.Owner.User, Before: timeOf(int64(m.Before)), After: timeOf(int64(m.After)),
 		})
 	}
-	out.Submitted = tried(d)
+	out.Submitted = trialResults(d)
 	return out
 }
 
-func figures(f *whatif.Figures) api.Figures {
+func shownFigures(f *whatif.Figures) api.Figures {
 	out := api.Figures{
-		Jobs: f.Jobs, Started: f.Started, Held: f.Held, Never: f.Never, Wait: waits(f.Wait), Use: float64(f.Use) / 1000,
+		Jobs: f.Jobs, Started: f.Started, Held: f.Held, Never: f.Never, Wait: shownWaits(f.Wait), Use: float64(f.Use) / 1000,
 		Fair: float64(f.Fair) / 1000, Taken: f.Taken, Bounded: f.Bounded, Span: f.Span.Seconds(),
 	}
 	for _, p := range f.Sizes {
-		out.Sizes = append(out.Sizes, api.Part{Name: p.Name, Jobs: p.Jobs, Started: p.Started, Wait: waits(p.Wait)})
+		out.Sizes = append(out.Sizes, api.Part{Name: p.Name, Jobs: p.Jobs, Started: p.Started, Wait: shownWaits(p.Wait)})
 	}
 	for _, p := range f.Account {
-		out.Accounts = append(out.Accounts, api.Part{Name: p.Name, Jobs: p.Jobs, Started: p.Started, Wait: waits(p.Wait)})
+		out.Accounts = append(out.Accounts, api.Part{Name: p.Name, Jobs: p.Jobs, Started: p.Started, Wait: shownWaits(p.Wait)})
 	}
 	return out
 }
 
-func waits(w whatif.Waits) api.Waits {
+func shownWaits(w whatif.Waits) api.Waits {
 	return api.Waits{Median: w.Median.Seconds(), P90: w.P90.Seconds(), Mean: w.Mean.Seconds()}
 }
 

@@ -23,7 +23,7 @@ type JobPath struct {
 }
 
 func (s *Server) registerJob() {
-	add(s, apiRoute{
+	addRoute(s, apiRoute{
 		method: http.MethodGet, path: "/v1/jobs/{job}", verb: auth.SeeJob, id: "getJob", tag: "jobs", owned: true,
 		summary: "Show one job", about: "Also one that ended long ago, as long as the history keeps it. The number of an array names its first task; once that is no longer kept, another one.",
 	}, func(c *call, in *JobPath) (*api.Job, error) {
@@ -31,43 +31,43 @@ func (s *Server) registerJob() {
 		if err != nil {
 			return nil, err
 		}
-		return c.shown(&v), nil
+		return c.shownJob(&v), nil
 	})
-	add(s, apiRoute{
+	addRoute(s, apiRoute{
 		method: http.MethodGet, path: "/v1/jobs/{job}/why", verb: auth.SeeJob, id: "why", tag: "jobs", owned: true,
 		summary: "Everything that keeps a job waiting", about: "The number of an array names a task of it, as with getJob.",
-	}, func(c *call, in *JobPath) (*api.Why, error) { return s.why(c, in.Job) })
-	addStream(s, apiRoute{
+	}, func(c *call, in *JobPath) (*api.Why, error) { return s.whyPending(c, in.Job) })
+	addStreamRoute(s, apiRoute{
 		method: http.MethodGet, path: "/v1/jobs/{job}/script", verb: auth.SeeScript, id: "getScript", tag: "jobs", owned: true,
 		media: []string{"text/plain"}, summary: "The batch script as it was submitted",
 	}, func(c *call, in *JobPath) error {
-		return s.blob(c, in.Job, auth.SeeScript, "text/plain; charset=utf-8", func(j *job.Job) (string, error) {
+		return s.serveBlob(c, in.Job, auth.SeeScript, "text/plain; charset=utf-8", func(j *job.Job) (string, error) {
 			if j.Spec.Program.ScriptHash == "" {
 				return "", fault.New(fault.NotFound, "job %s has no script: it runs a command", j.Name()).Advise("cox show %s", j.Name())
 			}
 			return j.Spec.Program.ScriptHash, nil
 		})
 	})
-	addStream(s, apiRoute{
+	addStreamRoute(s, apiRoute{
 		method: http.MethodGet, path: "/v1/jobs/{job}/environment", verb: auth.SeeEnvironment, id: "getEnvironment", tag: "jobs", owned: true,
 		media: []string{"application/octet-stream"}, summary: "The environment that was submitted", about: "NAME=VALUE, each with a NUL behind it.",
 	}, func(c *call, in *JobPath) error {
-		return s.blob(c, in.Job, auth.SeeEnvironment, "application/octet-stream", func(j *job.Job) (string, error) { return j.Spec.Env.Hash, nil })
+		return s.serveBlob(c, in.Job, auth.SeeEnvironment, "application/octet-stream", func(j *job.Job) (string, error) { return j.Spec.Env.Hash, nil })
 	})
 	type waitInput struct {
 		JobPath
 		Timeout int `query:"timeout" minimum:"0" maximum:"3600" doc:"seconds; 0: do not wait"`
 	}
-	add(s, apiRoute{
+	addRoute(s, apiRoute{
 		method: http.MethodGet, path: "/v1/jobs/{job}/wait", verb: auth.SeeJob, id: "wait", tag: "jobs", owned: true, lasts: true,
 		summary: "Wait until a job has ended",
 		about:   "204 at the time-out: ask again. Of a whole array the task with the highest exit code is the answer, when all have ended.",
 	}, func(c *call, in *waitInput) (*api.Job, error) {
-		return s.wait(c, in.Job, time.Duration(in.Timeout)*time.Second)
+		return s.waitForEnd(c, in.Job, time.Duration(in.Timeout)*time.Second)
 	})
 }
 
-func (s *Server) why(c *call, name string) (*api.Why, error) {
+func (s *Server) whyPending(c *call, name string) (*api.Why, error) {
 	v, err := c.findAny(name, auth.SeeJob)
 	if err != nil {
 		return nil, err
@@ -80,16 +80,16 @@ func (s *Server) why(c *call, name string) (*api.Why, error) {
 		return nil, err
 	}
 	out := &api.Why{Job: v.Job.ID, Name: v.Job.Name(), State: v.Job.State.String(), Since: w.Since, Reasons: w.Reasons, StartsBy: w.StartsBy}
-	c.expects(out, &w)
+	c.addExpectations(out, &w)
 	for _, r := range w.Reasons {
-		out.Lines = append(out.Lines, r.String()+s.explained(&r))
+		out.Lines = append(out.Lines, r.String()+s.explainDelegated(&r))
 	}
 	return out, nil
 }
 
-// explained says of a reason that is a word of another scheduler's what it means there, and
+// explainDelegated says of a reason that is a word of another scheduler's what it means there, and
 // what would help.
-func (s *Server) explained(r *reason.Reason) string {
+func (s *Server) explainDelegated(r *reason.Reason) string {
 	if _, there := r.Code.There(); !there {
 		return ""
 	}
@@ -104,7 +104,7 @@ func (s *Server) explained(r *reason.Reason) string {
 	return ": " + what + ". What would help: " + help
 }
 
-func (s *Server) blob(c *call, name string, verb auth.Verb, media string, which func(*job.Job) (string, error)) error {
+func (s *Server) serveBlob(c *call, name string, verb auth.Verb, media string, which func(*job.Job) (string, error)) error {
 	v, err := c.findAny(name, verb)
 	if err != nil {
 		return err
@@ -120,13 +120,13 @@ func (s *Server) blob(c *call, name string, verb auth.Verb, media string, which 
 		}
 	}
 	c.w.Header().Set("X-Content-Type-Options", "nosniff")
-	c.write(http.StatusOK, media, b)
+	c.writeBody(http.StatusOK, media, b)
 	return nil
 }
 
-// wait answers when the job, or every task of the array, has ended.
-func (s *Server) wait(c *call, name string, timeout time.Duration) (*api.Job, error) {
-	ctx, cancel := c.streaming()
+// waitForEnd answers when the job, or every task of the array, has ended.
+func (s *Server) waitForEnd(c *call, name string, timeout time.Duration) (*api.Job, error) {
+	ctx, cancel := c.streamContext()
 	defer cancel()
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
@@ -136,25 +136,25 @@ func (s *Server) wait(c *call, name string, timeout time.Duration) (*api.Job, er
 	if err != nil {
 		return nil, err
 	}
-	mine := c.watched(ids)
-	after := s.hub.newest()
+	mine := c.watchedNumbers(ids)
+	after := s.hub.lastSeq()
 	for late := job.ID(0); ; {
-		if !c.lives(late) {
-			v, err := c.ended(name)
+		if !c.isAlive(late) {
+			v, err := c.endedJob(name)
 			if err != nil || v != nil {
 				return v, err
 			}
-			late = c.late(ids[0])
+			late = c.lateTask(ids[0])
 		}
 		for again := true; again; {
 			items, last, wake, ok := s.hub.next(after)
 			after = max(last, after)
 			if !ok {
-				after = s.hub.newest()
+				after = s.hub.lastSeq()
 				break
 			}
 			for i := range items {
-				again = again && !(items[i].final && items[i].about(mine))
+				again = again && !(items[i].final && items[i].concernsAny(mine))
 			}
 			if !again {
 				break
@@ -170,39 +170,39 @@ func (s *Server) wait(c *call, name string, timeout time.Duration) (*api.Job, er
 	}
 }
 
-// late is a task of an array that has not ended, one of the last: as long as it lives the others
+// lateTask is a task of an array that has not ended, one of the last: as long as it lives the others
 // need no look, of which there may be a hundred thousand. 0: there is none, or it is no array.
-func (c *call) late(id slurmfmt.JobID) job.ID {
+func (c *call) lateTask(id slurmfmt.JobID) job.ID {
 	if id.Tasks != "" {
 		return 0
 	}
 	for _, task := range slices.Backward(c.s.cfg.Plane.Tasks(job.ID(id.Job))) {
-		if c.lives(task) {
+		if c.isAlive(task) {
 			return task
 		}
 	}
 	return 0
 }
 
-// lives reports whether a job is there that the caller may see and that has not ended.
-func (c *call) lives(id job.ID) bool {
+// isAlive reports whether a job is there that the caller may see and that has not ended.
+func (c *call) isAlive(id job.ID) bool {
 	if id == 0 || c.ctx().Err() != nil {
 		return false
 	}
 	v, err := c.s.cfg.Plane.Job(c.ctx(), id)
-	return err == nil && !v.Job.State.Final() && c.sees(&v)
+	return err == nil && !v.Job.State.Final() && c.maySee(&v)
 }
 
-// ended returns the job if it has ended; of an array the task with the highest exit
+// endedJob returns the job if it has ended; of an array the task with the highest exit
 // code, when all have.
-func (c *call) ended(name string) (*api.Job, error) {
+func (c *call) endedJob(name string) (*api.Job, error) {
 	id, err := slurmfmt.ParseJobID(name)
 	if err != nil {
 		return nil, badJob(name, err)
 	}
 	set := false // of tasks, of which some are in memory
 	if id.Tasks != "" {
-		numbers, _ := c.numbers([]slurmfmt.JobID{id})
+		numbers, _ := c.selectedNumbers([]slurmfmt.JobID{id})
 		set = len(numbers) > 1
 	}
 	whole, tasks := false, 0 // it is the number of an array, of so many tasks
@@ -218,20 +218,20 @@ func (c *call) ended(name string) (*api.Job, error) {
 		case !v.Job.State.Final():
 			return nil, nil
 		default:
-			return c.shown(&v), nil
+			return c.shownJob(&v), nil
 		}
 	}
 	var worst job.ID
 	exit, seen, all := -1, true, true
 	var inMemory []job.ID // ascending
 	look := func(v *control.View) bool {
-		seen, all = c.sees(v), v.Job.State.Final()
+		seen, all = c.maySee(v), v.Job.State.Final()
 		if n := v.Job.Exit.Shell(); n > exit || n == exit && v.Job.ID < worst {
 			worst, exit = v.Job.ID, n
 		}
 		return seen && all
 	}
-	c.each(&selection{ids: []slurmfmt.JobID{id}, states: allStates}, 0, false, func(v *control.View) bool {
+	c.eachSelected(&selection{ids: []slurmfmt.JobID{id}, states: allStates}, 0, false, func(v *control.View) bool {
 		inMemory = append(inMemory, v.Job.ID)
 		return look(v)
 	})
@@ -250,9 +250,9 @@ func (c *call) ended(name string) (*api.Job, error) {
 	case !all:
 		return nil, nil
 	}
-	v, err := c.find(worst.String(), auth.SeeJob)
+	v, err := c.findJob(worst.String(), auth.SeeJob)
 	if err != nil {
 		return nil, err
 	}
-	return c.shown(&v), nil
+	return c.shownJob(&v), nil
 }

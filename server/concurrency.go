@@ -7,44 +7,46 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
-// turns bounds how many requests of one user are worked on at once, from the reading
+// concurrencyLimit bounds how many requests of one user are worked on at once, from the reading
 // of their bodies to the end of their answers: what he sends and asks for fills memory
 // only so far, and others get their share of the machine. Requests that last (watch,
-// wait, logs, exec) hold little and take no turn.
-type turns struct {
+// wait, logs, exec) hold little and are not counted.
+type concurrencyLimit struct {
 	most int // of one user
 
 	mu sync.Mutex
-	of map[uint32]*turn // users with a request
+	of map[uint32]*userRequests // users with a request
 }
 
-// turn is one user's part of turns.
-type turn struct {
+// userRequests is one user's part of concurrencyLimit.
+type userRequests struct {
 	places chan struct{}
 	n      int // requests that have a place or wait for one
 }
 
-// userTurns is how many requests of one user have a place. Each may hold a body of
+// maxUserRequests is how many requests of one user have a place. Each may hold a body of
 // maxBody and a page of pageBytes.
-const userTurns = 32
+const maxUserRequests = 32
 
-func newTurns() *turns { return &turns{most: userTurns, of: map[uint32]*turn{}} }
+func newConcurrencyLimit() *concurrencyLimit {
+	return &concurrencyLimit{most: maxUserRequests, of: map[uint32]*userRequests{}}
+}
 
-// enter counts a request in.
-func (t *turns) enter(uid uint32) *turn {
+// addRequest counts a request in.
+func (t *concurrencyLimit) addRequest(uid uint32) *userRequests {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	u := t.of[uid]
 	if u == nil {
-		u = &turn{places: make(chan struct{}, t.most)}
+		u = &userRequests{places: make(chan struct{}, t.most)}
 		t.of[uid] = u
 	}
 	u.n++
 	return u
 }
 
-// leave counts it out.
-func (t *turns) leave(uid uint32, u *turn) {
+// removeRequest counts it out.
+func (t *concurrencyLimit) removeRequest(uid uint32, u *userRequests) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if u.n--; u.n == 0 {
@@ -52,27 +54,27 @@ func (t *turns) leave(uid uint32, u *turn) {
 	}
 }
 
-// takeTurn waits until the caller has a place. root and the server's own user need
+// waitForPlace waits until the caller has a place. root and the server's own user need
 // none. It is given back when the request has ended.
-func (c *call) takeTurn() error {
+func (c *call) waitForPlace() error {
 	if c.route.lasts || c.id.UID == 0 || c.id.UID == c.s.self.UID {
 		return nil
 	}
-	t, uid := c.s.turns, c.id.UID
-	u := t.enter(uid)
+	t, uid := c.s.concurrency, c.id.UID
+	u := t.addRequest(uid)
 	late := time.NewTimer(3 * c.s.cfg.Patience)
 	defer late.Stop()
 	select {
 	case u.places <- struct{}{}:
 		c.over = func() {
 			<-u.places
-			t.leave(uid, u)
+			t.removeRequest(uid, u)
 		}
 		return nil
 	case <-late.C:
 	case <-c.ctx().Done():
 	}
-	t.leave(uid, u)
+	t.removeRequest(uid, u)
 	c.w.Header().Set("Connection", "close") // its body is not read
 	return fault.New(fault.Unavailable, "user %s has %d requests at once, and none ended within %s", c.id.Name, t.most, 3*c.s.cfg.Patience).
 		Advise("ask again when some have ended; watch tells of changes without asking")

@@ -21,9 +21,9 @@ import (
 // ends none of them.
 func TestOneUserCannotTakeEveryTurn(t *testing.T) {
 	r := start(t, newPlane(), nil)
-	r.turns.mu.Lock()
-	r.turns.most = 4
-	r.turns.mu.Unlock()
+	r.concurrency.mu.Lock()
+	r.concurrency.most = 4
+	r.concurrency.mu.Unlock()
 	secret := r.token(t, "anna", nil)
 	var open []net.Conn
 	slow := func(length int) net.Conn {
@@ -41,9 +41,9 @@ func TestOneUserCannotTakeEveryTurn(t *testing.T) {
 		open = append(open, slow(1<<20))
 	}
 	until(t, "all are known", func() bool {
-		r.turns.mu.Lock()
-		defer r.turns.mu.Unlock()
-		u := r.turns.of[2001]
+		r.concurrency.mu.Lock()
+		defer r.concurrency.mu.Unlock()
+		u := r.concurrency.of[2001]
 		return u != nil && u.n == 12 && len(u.places) == 4
 	})
 	if _, err := r.as(t, "ben").Submit(t.Context(), request()); err != nil {
@@ -56,9 +56,9 @@ func TestOneUserCannotTakeEveryTurn(t *testing.T) {
 		t.Errorf("afterwards: %v", err)
 	}
 	until(t, "nobody is counted", func() bool {
-		r.turns.mu.Lock()
-		defer r.turns.mu.Unlock()
-		return len(r.turns.of) == 0
+		r.concurrency.mu.Lock()
+		defer r.concurrency.mu.Unlock()
+		return len(r.concurrency.of) == 0
 	})
 }
 
@@ -75,8 +75,8 @@ func until(t *testing.T, what string, ok func() bool) {
 // TestATurnThatDoesNotComeIsRefused: whoever waits is told, with the connection's end.
 func TestATurnThatDoesNotComeIsRefused(t *testing.T) {
 	r := start(t, newPlane(), func(c *Config) { c.Patience = 10 * time.Millisecond })
-	r.turns.most = 1
-	u := r.turns.enter(2001)
+	r.concurrency.most = 1
+	u := r.concurrency.addRequest(2001)
 	u.places <- struct{}{}
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/jobs", nil)
 	req.Header.Set("Authorization", "Bearer "+r.token(t, "anna", nil))

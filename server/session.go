@@ -17,10 +17,10 @@ const recheck = 500 * time.Millisecond
 // errShutdown ends what lasts when the server goes.
 var errShutdown = fault.New(fault.Unavailable, "the server is shutting down").Advise("ask again")
 
-// leash is a context for what lasts: it ends with ctx, with the server, and when the
+// watchSession is a context for what lasts: it ends with ctx, with the server, and when the
 // caller is no longer who he was: his token has expired or was revoked, its user was
 // removed, or he is no administrator any more. context.Cause says which.
-func (c *call) leash(ctx context.Context) (context.Context, context.CancelFunc) {
+func (c *call) watchSession(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		again := time.NewTicker(recheck)
@@ -31,8 +31,8 @@ func (c *call) leash(ctx context.Context) (context.Context, context.CancelFunc) 
 				cancel(errShutdown)
 				return
 			case <-again.C:
-				if err := c.still(); err != nil {
-					c.s.log.Info("a stream ends: its caller may ask no more", "user", c.id.Name, "from", c.id.From, "path", loggable(c.r.URL.Path), "why", err)
+				if err := c.recheckSession(); err != nil {
+					c.s.log.Info("a stream ends: its caller may ask no more", "user", c.id.Name, "from", c.id.From, "path", withoutTokens(c.r.URL.Path), "why", err)
 					cancel(err)
 					return
 				}
@@ -44,23 +44,23 @@ func (c *call) leash(ctx context.Context) (context.Context, context.CancelFunc) 
 	return ctx, func() { cancel(context.Canceled) }
 }
 
-// still is nil as long as the caller has the rights that he had when he asked.
-func (c *call) still() error {
+// recheckSession is nil as long as the caller has the rights that he had when he asked.
+func (c *call) recheckSession() error {
 	if c.id.Via != "token" {
 		if c.id.Admin && !c.s.isAdmin(c.id.Name, c.id.UID) {
-			return unauthorized(auth.Unauthenticated)
+			return unauthorizedError(auth.Unauthenticated)
 		}
 		return nil
 	}
 	t, ok := c.s.cfg.Plane.TokenByID(c.id.Token)
 	if !ok {
-		return unauthorized(token.Wrong())
+		return unauthorizedError(token.Wrong())
 	}
 	if err := (token.Kept{Expires: t.Expires, Revoked: t.Revoked}).Valid(c.s.cfg.Now()); err != nil {
-		return unauthorized(err)
+		return unauthorizedError(err)
 	}
 	if c.id.Admin && !c.s.adminBy(&t) {
-		return unauthorized(auth.Unauthenticated)
+		return unauthorizedError(auth.Unauthenticated)
 	}
 	err := c.s.stillHis(&t)
 	if fault.KindOf(err) == fault.Unavailable {
@@ -69,9 +69,9 @@ func (c *call) still() error {
 	return err
 }
 
-// heads answers HEAD, which net/http hands to the route of GET: what streams would
+// refuseHead answers HEAD, which net/http hands to the route of GET: what streams would
 // never end, since nothing of it is sent.
-func (c *call) heads() error {
+func (c *call) refuseHead() error {
 	if c.r.Method != http.MethodHead || c.route.verb == auth.Health || c.route.verb == auth.Info {
 		return nil
 	}

@@ -15,15 +15,15 @@ import (
 )
 
 func (s *Server) registerOrder() {
-	add(s, apiRoute{
+	addRoute(s, apiRoute{
 		method: http.MethodGet, path: "/v1/shares", verb: auth.SeePolicy, id: "shares", tag: "policy", owned: true,
 		summary: "How accounts and users stand", about: "Shares, what was used, and the fair-share factor that comes of it, as of the last tick. Users of others' only where the caller may see their jobs.",
-	}, func(c *call, _ *nothing) (*api.Shares, error) { return c.shares(), nil })
-	add(s, apiRoute{
+	}, func(c *call, _ *nothing) (*api.Shares, error) { return c.listShares(), nil })
+	addRoute(s, apiRoute{
 		method: http.MethodGet, path: "/v1/jobs/{job}/priority", verb: auth.SeeJob, id: "priority", tag: "jobs", owned: true,
 		summary: "How the priority of a waiting job comes about", about: "The parts add up to the very number that orders the queue.",
 	}, func(c *call, in *JobPath) (*api.Priority, error) {
-		v, err := c.find(in.Job, auth.SeeJob)
+		v, err := c.findJob(in.Job, auth.SeeJob)
 		if err != nil {
 			return nil, err
 		}
@@ -33,14 +33,14 @@ func (s *Server) registerOrder() {
 		}
 		return shownPriority(&v, &p), nil
 	})
-	add(s, apiRoute{
+	addRoute(s, apiRoute{
 		method: http.MethodGet, path: "/v1/priorities", verb: auth.SeeJob, id: "priorities", tag: "jobs", owned: true,
 		summary: "The priorities of all jobs that wait",
-	}, func(c *call, _ *nothing) (*api.Priorities, error) { return c.priorities() })
+	}, func(c *call, _ *nothing) (*api.Priorities, error) { return c.listPriorities() })
 }
 
-// shares lists how everybody stands whom the caller may see.
-func (c *call) shares() *api.Shares {
+// listShares lists how everybody stands whom the caller may see.
+func (c *call) listShares() *api.Shares {
 	list, tres := c.s.cfg.Plane.Shares(c.ctx())
 	limits := c.minuteLimits()
 	out := &api.Shares{TRES: tres, Shares: []api.Share{}}
@@ -140,8 +140,8 @@ func (c *call) minuteLimits() map[account.Ref]map[string]float64 {
 	return out
 }
 
-// weights are those of the factors that count.
-func (c *call) weights() map[string]float64 {
+// factorWeights are those of the factors that count.
+func (c *call) factorWeights() map[string]float64 {
 	p, err := c.s.cfg.Plane.Policy(c.ctx(), 0)
 	if err != nil || p.Rules == nil || p.Rules.Priority.Zero() {
 		return nil
@@ -165,18 +165,18 @@ func (c *call) weights() map[string]float64 {
 	return out
 }
 
-// priorities lists the jobs that wait and that the caller may see.
-func (c *call) priorities() (*api.Priorities, error) {
+// listPriorities lists the jobs that wait and that the caller may see.
+func (c *call) listPriorities() (*api.Priorities, error) {
 	byID := map[job.ID]control.Priority{}
 	var ids []job.ID
 	for _, p := range c.s.cfg.Plane.Priorities(c.ctx()) {
 		byID[p.Job] = p
 		ids = append(ids, p.Job)
 	}
-	out := &api.Priorities{Jobs: []api.Priority{}, Weights: c.weights()}
+	out := &api.Priorities{Jobs: []api.Priority{}, Weights: c.factorWeights()}
 	for _, id := range ids {
 		v, err := c.s.cfg.Plane.Job(c.ctx(), id)
-		if err != nil || !c.sees(&v) {
+		if err != nil || !c.maySee(&v) {
 			continue // it has left meanwhile
 		}
 		p := byID[id]

@@ -50,14 +50,14 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	c := &call{s: s, w: &writer{ResponseWriter: rw}}
 	c.r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
-	defer s.finish(c, began)
+	defer s.finishRequest(c, began)
 	c.w.Header()[api.VersionHeader] = versionValue
 	if o, _ := r.Context().Value(originKey{}).(*origin); o != nil && o.over {
-		c.crowded()
+		c.refuseConn()
 		return
 	}
 	if err := checkVersion(r.Header.Get(api.VersionHeader)); err != nil {
-		c.fail(err)
+		c.writeError(err)
 		return
 	}
 	s.mux.ServeHTTP(c.w, c.r)
@@ -65,30 +65,30 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 
 var versionValue = []string{apiVersion}
 
-// finish counts and logs a request, and answers one that panicked.
-func (s *Server) finish(c *call, began time.Time) {
-	defer c.done()
+// finishRequest counts and logs a request, and answers one that panicked.
+func (s *Server) finishRequest(c *call, began time.Time) {
+	defer c.release()
 	if p := recover(); p != nil {
 		if p == http.ErrAbortHandler {
-			s.metrics.count(c, time.Since(began))
+			s.metrics.countRequest(c, time.Since(began))
 			panic(p)
 		}
 		s.log.Error("a request panicked, which is a defect", "request", c.requestName(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 		s.metrics.panics.Add(1)
 		if c.w.status != 0 {
-			s.metrics.count(c, time.Since(began))
+			s.metrics.countRequest(c, time.Since(began))
 			panic(http.ErrAbortHandler)
 		}
-		c.fail(fault.New(fault.Internal, "the server made a mistake"))
+		c.writeError(fault.New(fault.Internal, "the server made a mistake"))
 	}
 	// What is still to be sent, the end of a stream or an answer without a body, may be
 	// sent late: the time of the last write, of this answer or of the one before it on the
 	// connection, is over by then.
 	_ = http.NewResponseController(c.w.ResponseWriter).SetWriteDeadline(time.Now().Add(s.cfg.Stall)) // a recorder of a test has none
 	took := time.Since(began)
-	s.metrics.count(c, took)
+	s.metrics.countRequest(c, took)
 	if s.log.Enabled(c.ctx(), slog.LevelDebug) {
-		s.log.Debug("request", "request", c.requestName(), "method", c.r.Method, "path", loggable(c.r.URL.Path),
+		s.log.Debug("request", "request", c.requestName(), "method", c.r.Method, "path", withoutTokens(c.r.URL.Path),
 			"status", c.w.status, "user", c.id.Name, "from", c.id.From, "took", took)
 	}
 }
@@ -115,8 +115,8 @@ func checkVersion(v string) error {
 	return nil // a newer minor version asks for nothing that ServerInfo.Features does not list
 }
 
-// unknown answers what no route matches.
-func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
+// unknownRoute answers what no route matches.
+func (s *Server) unknownRoute(w http.ResponseWriter, r *http.Request) {
 	c := callOf(r.Context())
 	var other []string
 	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
@@ -128,12 +128,12 @@ func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case len(other) > 0:
 		w.Header().Set("Allow", strings.Join(other, ", "))
-		c.fail(statusError{http.StatusMethodNotAllowed, fault.New(fault.Invalid, "there is no %s, only %s", what, strings.Join(other, ", ")).
+		c.writeError(statusError{http.StatusMethodNotAllowed, fault.New(fault.Invalid, "there is no %s, only %s", what, strings.Join(other, ", ")).
 			Advise("routes stand in /openapi.json")})
 	case strings.HasPrefix(r.URL.Path, "/v"):
-		c.fail(statusError{http.StatusNotFound, fault.New(fault.Unsupported, "this server has no %s", what).
+		c.writeError(statusError{http.StatusNotFound, fault.New(fault.Unsupported, "this server has no %s", what).
 			Advise("it speaks API %s to %s (routes: /openapi.json); a newer client needs a newer server", oldestVersion, apiVersion)})
 	default:
-		c.fail(fault.New(fault.NotFound, "there is no %s", what).Advise("the API begins at %s; routes stand in /openapi.json", api.Prefix))
+		c.writeError(fault.New(fault.NotFound, "there is no %s", what).Advise("the API begins at %s; routes stand in /openapi.json", api.Prefix))
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
-// crowd keeps one user from taking every descriptor of the server: connections are
+// connLimit keeps one user from taking every descriptor of the server: connections are
 // counted by who is at the other end, and all of them together.
-type crowd struct {
+type connLimit struct {
 	user, all int // most connections of one user, and of all but administrators
 
 	mu   sync.Mutex
@@ -30,8 +30,8 @@ const (
 	allConns  = 64 << 10
 )
 
-func newCrowd() *crowd {
-	b := &crowd{user: userConns, all: allConns, of: map[string]int{}, open: map[net.Conn]string{}}
+func newConnLimit() *connLimit {
+	b := &connLimit{user: userConns, all: allConns, of: map[string]int{}, open: map[net.Conn]string{}}
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err == nil {
 		if n := int(min(files.Cur, 1<<20)); n > 0 {
@@ -42,9 +42,9 @@ func newCrowd() *crowd {
 	return b
 }
 
-// take counts a connection. over: it is one too many, and gets an answer that says so;
+// addConn counts a connection. over: it is one too many, and gets an answer that says so;
 // far: even for that there are too many.
-func (b *crowd) take(c net.Conn, who string, bounded bool) (over, far bool) {
+func (b *connLimit) addConn(c net.Conn, who string, bounded bool) (over, far bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.open[c] = who
@@ -57,8 +57,8 @@ func (b *crowd) take(c net.Conn, who string, bounded bool) (over, far bool) {
 	return of > b.user || b.n > b.all, of > b.user+b.user/4 || b.n > b.all+b.all/4
 }
 
-// give counts a connection out, once.
-func (b *crowd) give(c net.Conn) {
+// removeConn counts a connection out, once.
+func (b *connLimit) removeConn(c net.Conn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	who, ok := b.open[c]
@@ -72,8 +72,8 @@ func (b *crowd) give(c net.Conn) {
 	}
 }
 
-// admit is the server's ConnContext: it asks who is at the other end and counts him.
-func (s *Server) admit(ctx context.Context, c net.Conn) context.Context {
+// acceptConn is the server's ConnContext: it asks who is at the other end and counts him.
+func (s *Server) acceptConn(ctx context.Context, c net.Conn) context.Context {
 	ctx = withOrigin(ctx, c)
 	o, _ := ctx.Value(originKey{}).(*origin)
 	who, bounded := "tcp", true
@@ -82,27 +82,27 @@ func (s *Server) admit(ctx context.Context, c net.Conn) context.Context {
 		bounded = o.err != nil || o.cred.UID != 0 && o.cred.UID != s.self.UID
 	}
 	var far bool
-	if o.over, far = s.crowd.take(c, who, bounded); far {
+	if o.over, far = s.connLimit.addConn(c, who, bounded); far {
 		_ = c.Close()
 	}
 	return ctx
 }
 
-// crowded answers a request on a connection that is one too many.
-func (c *call) crowded() {
+// refuseConn answers a request on a connection that is one too many.
+func (c *call) refuseConn() {
 	c.w.Header()["Connection"] = []string{"close"}
-	c.fail(fault.New(fault.Unavailable, "too many connections of one user are open").
+	c.writeError(fault.New(fault.Unavailable, "too many connections of one user are open").
 		Advise("close some, and keep one for many requests"))
 }
 
-// states is the server's ConnState. What is taken over by exec is counted until it
+// connStateChanged is the server's ConnState. What is taken over by exec is counted until it
 // is given back there.
-func (s *Server) states(c net.Conn, st http.ConnState) {
+func (s *Server) connStateChanged(c net.Conn, st http.ConnState) {
 	switch st {
 	case http.StateNew:
 		s.metrics.conns.Add(1)
 	case http.StateClosed:
 		s.metrics.conns.Add(-1)
-		s.crowd.give(c)
+		s.connLimit.removeConn(c)
 	}
 }

@@ -14,9 +14,9 @@ import (
 // TestOneUserCannotTakeEveryConnection: TCP stands for a user who is no administrator.
 func TestOneUserCannotTakeEveryConnection(t *testing.T) {
 	r := start(t, newPlane(), nil)
-	r.crowd.mu.Lock()
-	r.crowd.user = 8
-	r.crowd.mu.Unlock()
+	r.connLimit.mu.Lock()
+	r.connLimit.user = 8
+	r.connLimit.mu.Unlock()
 	var open []net.Conn
 	dial := func() (*http.Response, error) {
 		c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
@@ -45,9 +45,9 @@ func TestOneUserCannotTakeEveryConnection(t *testing.T) {
 		_ = c.Close()
 	}
 	until(t, "no connection is counted", func() bool { // the server notices by itself that they are closed
-		r.crowd.mu.Lock()
-		defer r.crowd.mu.Unlock()
-		return r.crowd.of["tcp"] == 0
+		r.connLimit.mu.Lock()
+		defer r.connLimit.mu.Unlock()
+		return r.connLimit.of["tcp"] == 0
 	})
 	if resp, err := dial(); err != nil || resp.StatusCode != 200 {
 		t.Errorf("afterwards: %v, %v", resp, err)

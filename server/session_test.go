@@ -194,7 +194,7 @@ func TestTailCostsWhatItShows(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := &counted{File: f}
-		kept, err := tail(c, n)
+		kept, err := tailLines(c, n)
 		if err != nil || len(kept) != 0 {
 			t.Fatalf("%d kept, %v", len(kept), err)
 		}
@@ -208,7 +208,7 @@ func TestTailCostsWhatItShows(t *testing.T) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	kept, err := tail(struct{ io.Reader }{strings.NewReader(strings.Repeat("a\n", lines))}, lines)
+	kept, err := tailLines(struct{ io.Reader }{strings.NewReader(strings.Repeat("a\n", lines))}, lines)
 	runtime.ReadMemStats(&after)
 	if err != nil || len(kept) != 2*lines {
 		t.Errorf("%d bytes, %v", len(kept), err)
@@ -224,11 +224,11 @@ func TestAnAdministratorIsOneAsLongAsHeIs(t *testing.T) {
 	r := start(t, newPlane(), func(c *Config) { c.Admins = []string{"anna"} })
 	c := &call{s: r.Server}
 	c.id.Via, c.id.Name, c.id.UID, c.id.Admin = "socket", "anna", 2001, true
-	if err := c.still(); err != nil {
+	if err := c.recheckSession(); err != nil {
 		t.Error(err)
 	}
 	c.id.Name, c.id.UID = "ben", 2002
-	if err := c.still(); err == nil {
+	if err := c.recheckSession(); err == nil {
 		t.Error("somebody who is no administrator any more goes on as one")
 	}
 }

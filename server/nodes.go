@@ -15,16 +15,16 @@ import (
 
 func (s *Server) registerFleet() {
 	type in struct{}
-	add(s, apiRoute{
+	addRoute(s, apiRoute{
 		method: http.MethodGet, path: "/v1/nodes", verb: auth.SeeNodes, id: "listNodes", tag: "nodes", summary: "List nodes with what is used of them",
-	}, func(c *call, _ *in) (*api.Nodes, error) { return s.nodes(c, nil) })
+	}, func(c *call, _ *in) (*api.Nodes, error) { return s.listNodes(c, nil) })
 	type one struct {
 		Node string `path:"node"`
 	}
-	add(s, apiRoute{
+	addRoute(s, apiRoute{
 		method: http.MethodGet, path: "/v1/nodes/{node}", verb: auth.SeeNodes, id: "getNode", tag: "nodes", summary: "Show one node",
 	}, func(c *call, in *one) (*api.Node, error) {
-		list, err := s.nodes(c, []string{in.Node})
+		list, err := s.listNodes(c, []string{in.Node})
 		if err != nil {
 			return nil, err
 		}
@@ -33,23 +33,23 @@ func (s *Server) registerFleet() {
 		}
 		return &list.Nodes[0], nil
 	})
-	add(s, apiRoute{
+	addRoute(s, apiRoute{
 		method: http.MethodPost, path: "/v1/nodes/change", verb: auth.Drain, id: "changeNodes", tag: "nodes", body: typeOf[api.NodeChange](),
 		example: &api.NodeChange{Nodes: []string{"v[1-4]"}, Verb: "drain", Reason: "new firmware"},
 		summary: "Drain nodes or take them back", about: "Running work goes on; nothing new starts on a drained node. All nodes or none.",
 	}, func(c *call, _ *in) (*api.Nodes, error) { return s.changeNodes(c) })
-	add(s, apiRoute{
+	addRoute(s, apiRoute{
 		method: http.MethodGet, path: "/v1/partitions", verb: auth.SeeNodes, id: "listPartitions", tag: "nodes", summary: "List partitions",
-	}, func(c *call, _ *in) (*api.Partitions, error) { return s.partitions(c) })
+	}, func(c *call, _ *in) (*api.Partitions, error) { return s.listPartitions(c) })
 }
 
-// nodes lists nodes; names nil: all of them.
-func (s *Server) nodes(c *call, names []string) (*api.Nodes, error) {
+// listNodes lists nodes; names nil: all of them.
+func (s *Server) listNodes(c *call, names []string) (*api.Nodes, error) {
 	views, err := s.cfg.Plane.NodeViews(c.ctx())
 	if err != nil {
 		return nil, err
 	}
-	out, engines := &api.Nodes{Nodes: []api.Node{}}, c.s.engines()
+	out, engines := &api.Nodes{Nodes: []api.Node{}}, c.s.enginesByPool()
 	for i := range views {
 		if names == nil || slices.ContainsFunc(names, views[i].Node.Is) {
 			out.Nodes = append(out.Nodes, c.shownNode(&views[i], engines))
@@ -82,7 +82,7 @@ func unknownNode(name string, views []control.NodeView) error {
 }
 
 func (s *Server) changeNodes(c *call) (*api.Nodes, error) {
-	ch, err := decode[api.NodeChange](c)
+	ch, err := decodeBody[api.NodeChange](c)
 	if err != nil {
 		return nil, err
 	}
@@ -97,16 +97,16 @@ func (s *Server) changeNodes(c *call) (*api.Nodes, error) {
 	case ch.Verb == "drain" && ch.Reason == "":
 		return nil, fault.New(fault.Invalid, "a drained node needs a reason").Advise("cox node drain %s --reason WHY", hostlist.Compress(names))
 	}
-	if _, err := s.nodes(c, names); err != nil {
+	if _, err := s.listNodes(c, names); err != nil {
 		return nil, err
 	}
 	if err := s.cfg.Plane.SetNodes(c.ctx(), c.id.Actor(), names, ch.Verb == "drain", ch.Reason); err != nil {
 		return nil, err
 	}
-	return s.nodes(c, names)
+	return s.listNodes(c, names)
 }
 
-func (s *Server) partitions(c *call) (*api.Partitions, error) {
+func (s *Server) listPartitions(c *call) (*api.Partitions, error) {
 	out := &api.Partitions{Partitions: []api.Partition{}}
 	views, err := s.cfg.Plane.NodeViews(c.ctx())
 	if err != nil {

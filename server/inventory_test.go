@@ -77,11 +77,11 @@ func TestAWordOfAnotherSchedulerIsExplained(t *testing.T) {
 	r := start(t, p, nil)
 	for word, want := range map[string]string{"JobHeldAdmin": "JobHeldAdmin: an administrator holds it. What would help: ask them", "Odd": "where it waits: Odd"} {
 		x := reason.Reason{Code: reason.Elsewhere(word), Holder: "b", Want: word}
-		if got := x.String() + r.explained(&x); !strings.HasSuffix(got, want) {
+		if got := x.String() + r.explainDelegated(&x); !strings.HasSuffix(got, want) {
 			t.Errorf("%s: %q", word, got)
 		}
 	}
-	if got := r.explained(&reason.Reason{Code: reason.Priority}); got != "" {
+	if got := r.explainDelegated(&reason.Reason{Code: reason.Priority}); got != "" {
 		t.Errorf("of ours: %q", got)
 	}
 }
