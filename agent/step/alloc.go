@@ -125,7 +125,7 @@ func Parse(text []byte) (*Alloc, error) {
 	if err := json.Unmarshal(text, a); err != nil {
 		return nil, err
 	}
-	return a, a.check()
+	return a, a.Check()
 }
 
 // File is the name of the allocation's file.
@@ -157,8 +157,8 @@ func (a *Alloc) Save() error {
 	return nil
 }
 
-// check reports the first way in which the allocation contradicts itself.
-func (a *Alloc) check() error {
+// Check reports the first way in which the allocation contradicts itself.
+func (a *Alloc) Check() error {
 	if len(a.Nodes) == 0 || len(a.Groups) == 0 {
 		return fmt.Errorf("allocation of job %s has %d nodes and %d groups", a.Job, len(a.Nodes), len(a.Groups))
 	}

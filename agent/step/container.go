@@ -10,16 +10,16 @@ import (
 func OfContainer(environ []string) []string {
 	out := []string{}
 	for _, v := range environ {
-		if name, _, ok := strings.Cut(v, "="); ok && ofContainer(name) {
+		if name, _, ok := strings.Cut(v, "="); ok && isContainerDevice(name) {
 			out = append(out, v)
 		}
 	}
 	return out
 }
 
-// ofContainer are devices: GPUs, their channels between nodes, and, by the name of the
+// isContainerDevice are devices: GPUs, their channels between nodes, and, by the name of the
 // resource, what is given by its PCI address.
-func ofContainer(name string) bool {
+func isContainerDevice(name string) bool {
 	return strings.HasPrefix(name, "PCIDEVICE_") ||
 		slices.Contains([]string{"NVIDIA_VISIBLE_DEVICES", "NVIDIA_IMEX_CHANNELS", "AMD_VISIBLE_DEVICES", "HABANA_VISIBLE_DEVICES"}, name)
 }
@@ -30,7 +30,7 @@ func (e *environ) inContainer(own []string) {
 	if own == nil {
 		return
 	}
-	e.without(ofContainer)
+	e.removeIf(isContainerDevice)
 	for _, v := range own {
 		name, value, _ := strings.Cut(v, "=")
 		e.set(name, value)

@@ -11,23 +11,23 @@ import (
 	"github.com/coxswain-sched/coxswain/agent/deviceenv"
 )
 
-// BatchEnv is the environment of the batch script on a node (0: the first): what
+// Batch is the environment of the batch script on a node (0: the first): what
 // the submission exports of base, Slurm's variables for the allocation, and what
 // the submission sets last. base is not changed. SLURM_TASK_PID is not in it: the
 // process adds its own number (TaskInitMain does).
-func BatchEnv(a *Alloc, base []string, node int) []string {
+func Batch(a *Alloc, base []string, node int) []string {
 	s := newScope(a, node)
-	env := newEnviron(exported(base, a.Export))
-	env.without(stale)
+	env := newEnviron(FilterExport(base, a.Export))
+	env.removeIf(isStale)
 	if a.Export != "" && a.Export != "ALL" {
 		env.set("SLURM_EXPORT_ENV", a.Export)
 	}
-	home(env, a)
-	env.fill(s, inBatch)
-	env.devices(s.devices(), a.Nodes[node].Vendors)
+	setLoginDefaults(env, a)
+	env.fillVariables(s, inBatch)
+	env.setDevices(s.visibleDevices(), a.Nodes[node].Vendors)
 	env.set("ENVIRONMENT", "BATCH")
 	env.set("HOSTNAME", a.Nodes[node].Name)
-	if !env.has("TMPDIR") {
+	if !env.hasName("TMPDIR") {
 		env.set("TMPDIR", "/tmp")
 	}
 	if a.Bin != "" {
@@ -38,31 +38,31 @@ func BatchEnv(a *Alloc, base []string, node int) []string {
 		name, value, _ := strings.Cut(v, "=")
 		env.set(name, value)
 	}
-	return env.list()
+	return env.pairs()
 }
 
 // Exported is what a submission exports of its environment by --export, for a job that gets
 // Slurm's variables from Slurm itself: without those of an outer job.
 func Exported(base []string, export string) []string {
 	env := letThrough(base, export, 0)
-	env.without(func(name string) bool { return name == "" || stale(name) })
+	env.removeIf(func(name string) bool { return name == "" || isStale(name) })
 	if export != "" && export != "ALL" {
 		env.set("SLURM_EXPORT_ENV", export)
 	}
-	return env.list()
+	return env.pairs()
 }
 
-// taskEnv is the environment of one task of a step: srun's, as it was exported,
+// Task is the environment of one task of a step: srun's, as it was exported,
 // and Slurm's variables for the step and the task. Own is NodeConfig's.
-func taskEnv(a *Alloc, prep *preparation, part, local int, own []string) []string {
+func Task(a *Alloc, prep *Preparation, part, local int, own []string) []string {
 	s := newStepScope(a, prep, part, local)
 	env := newEnviron(prep.Env)
-	env.without(perTask)
+	env.removeIf(setPerTask)
 	env.inContainer(own)
-	env.fill(s, inTask)
-	env.devices(s.devices(), a.Nodes[s.node].Vendors)
+	env.fillVariables(s, inTask)
+	env.setDevices(s.visibleDevices(), a.Nodes[s.node].Vendors)
 	env.set("HOSTNAME", a.Nodes[s.node].Name)
-	if !env.has("TMPDIR") {
+	if !env.hasName("TMPDIR") {
 		env.set("TMPDIR", "/tmp")
 	}
 	env.set(AllocVariable, a.File())
@@ -70,14 +70,14 @@ func taskEnv(a *Alloc, prep *preparation, part, local int, own []string) []strin
 		name, value, _ := strings.Cut(v, "=")
 		env.set(name, value)
 	}
-	return env.list()
+	return env.pairs()
 }
 
-// exported is what --export lets through of an environment: ALL or nothing said,
+// FilterExport is what --export lets through of an environment: ALL or nothing said,
 // all of it; NIL and NONE, Slurm's own variables; a list, these, those named, and
 // those set by it. Slurm's own variables always pass.
-func exported(base []string, export string) []string {
-	return letThrough(base, export, 64).list()
+func FilterExport(base []string, export string) []string {
+	return letThrough(base, export, 64).pairs()
 }
 
 // letThrough is exported, as an environment with room for so many more.
@@ -90,7 +90,7 @@ func letThrough(base []string, export string, more int) *environ {
 	all := slices.Contains(words, "ALL")
 	for _, v := range base {
 		name, value, _ := strings.Cut(v, "=")
-		if all || ours(name) || slices.Contains(words, name) {
+		if all || alwaysExported(name) || slices.Contains(words, name) {
 			env.set(name, value)
 		}
 	}
@@ -102,18 +102,18 @@ func letThrough(base []string, export string, more int) *environ {
 	return env
 }
 
-// ours reports whether a variable is Slurm's or Coxswain's own and passes every
+// alwaysExported reports whether a variable is Slurm's or Coxswain's own and passes every
 // --export.
-func ours(name string) bool {
+func alwaysExported(name string) bool {
 	return strings.HasPrefix(name, "SLURM_") || strings.HasPrefix(name, "SPANK_") || strings.HasPrefix(name, "SLURMD_") ||
 		name == AllocVariable
 }
 
-// home gives a job what a login would give it, where its submission exports nothing
+// setLoginDefaults gives a job what a login would give it, where its submission exports nothing
 // of that kind.
-func home(env *environ, a *Alloc) {
+func setLoginDefaults(env *environ, a *Alloc) {
 	fallback := func(name, value string) {
-		if value != "" && !env.has(name) {
+		if value != "" && !env.hasName(name) {
 			env.set(name, value)
 		}
 	}
@@ -149,17 +149,17 @@ func newEnviron(base []string) *environ {
 }
 
 func (e *environ) set(name, value string) {
-	if !e.has(name) {
+	if !e.hasName(name) {
 		e.names = append(e.names, name)
 	}
 	e.values[name] = value
 }
 
-func (e *environ) has(name string) bool   { _, ok := e.values[name]; return ok }
-func (e *environ) get(name string) string { return e.values[name] }
+func (e *environ) hasName(name string) bool { _, ok := e.values[name]; return ok }
+func (e *environ) get(name string) string   { return e.values[name] }
 
-// without drops every variable for which drop is true.
-func (e *environ) without(drop func(name string) bool) {
+// removeIf drops every variable for which drop is true.
+func (e *environ) removeIf(drop func(name string) bool) {
 	e.names = slices.DeleteFunc(e.names, func(name string) bool {
 		if drop(name) {
 			delete(e.values, name)
@@ -169,8 +169,8 @@ func (e *environ) without(drop func(name string) bool) {
 	})
 }
 
-// list is the environment as execve wants it.
-func (e *environ) list() []string {
+// pairs is the environment as execve wants it.
+func (e *environ) pairs() []string {
 	out := make([]string, len(e.names))
 	for i, name := range e.names {
 		out[i] = name + "=" + e.values[name]
@@ -178,8 +178,8 @@ func (e *environ) list() []string {
 	return out
 }
 
-// fill sets every variable of the table that belongs to a place and has a value.
-func (e *environ) fill(s *scope, in place) {
+// fillVariables sets every variable of the table that belongs to a place and has a value.
+func (e *environ) fillVariables(s *envScope, in place) {
 	for i := range variables {
 		v := &variables[i]
 		if v.in&in == 0 || v.value == nil {
@@ -188,7 +188,7 @@ func (e *environ) fill(s *scope, in place) {
 		value, ok := v.value(s)
 		switch {
 		case ok && value == "":
-			e.without(func(name string) bool { return name == v.name })
+			e.removeIf(func(name string) bool { return name == v.name })
 		case ok:
 			e.set(v.name, value)
 		}
@@ -199,7 +199,7 @@ func (e *environ) fill(s *scope, in place) {
 }
 
 // fillGroups sets the variables of every component of a heterogeneous job.
-func (e *environ) fillGroups(s *scope) {
+func (e *environ) fillGroups(s *envScope) {
 	for g := range s.alloc.Groups {
 		own := *s
 		own.group = g
@@ -215,8 +215,8 @@ func (e *environ) fillGroups(s *scope) {
 	}
 }
 
-// devices sets the variables by which programs learn of their GPUs.
-func (e *environ) devices(devices []AllocDevice, present []deviceenv.Vendor) {
+// setDevices sets the variables by which programs learn of their GPUs.
+func (e *environ) setDevices(devices []AllocDevice, present []deviceenv.Vendor) {
 	var shown []deviceenv.Device
 	for _, d := range devices {
 		shown = append(shown, d.Shown)
@@ -225,7 +225,7 @@ func (e *environ) devices(devices []AllocDevice, present []deviceenv.Vendor) {
 	memoryLimits(vars, devices)
 	for name, value := range vars {
 		if value == "" {
-			e.without(func(n string) bool { return n == name })
+			e.removeIf(func(n string) bool { return n == name })
 		} else {
 			e.set(name, value)
 		}
@@ -256,18 +256,18 @@ func memoryLimits(vars deviceenv.Vars, devices []AllocDevice) {
 	}
 }
 
-// stale reports whether a variable of an outer job must not be seen in this one.
-func stale(name string) bool {
-	return strings.HasPrefix(name, "PMI_") || places()[name] != 0 || strings.Contains(name, "_HET_GROUP_")
+// isStale reports whether a variable of an outer job must not be seen in this one.
+func isStale(name string) bool {
+	return strings.HasPrefix(name, "PMI_") || variablePlaces()[name] != 0 || strings.Contains(name, "_HET_GROUP_")
 }
 
-// perTask reports whether a variable is set for each task anew or not at all.
-func perTask(name string) bool {
-	return strings.HasPrefix(name, "PMI_") || places()[name] == inTask
+// setPerTask reports whether a variable is set for each task anew or not at all.
+func setPerTask(name string) bool {
+	return strings.HasPrefix(name, "PMI_") || variablePlaces()[name] == inTask
 }
 
-// places is where each variable of the table belongs.
-var places = sync.OnceValue(func() map[string]place {
+// variablePlaces is where each variable of the table belongs.
+var variablePlaces = sync.OnceValue(func() map[string]place {
 	m := make(map[string]place, len(variables))
 	for _, v := range variables {
 		m[v.name] |= v.in

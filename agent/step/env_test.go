@@ -84,17 +84,17 @@ func annaHet() *Alloc {
 }
 
 // task is the environment of one task of a step, started from the batch script.
-func taskOf(t *testing.T, a *Alloc, step, rank int, asks ...ask) []string {
+func taskOf(t *testing.T, a *Alloc, step, rank int, asks ...ComponentRequest) []string {
 	t.Helper()
-	info, err := layout(a, everything(a), request{Components: asks})
+	info, err := layoutStep(a, allParts(a), Request{Components: asks})
 	if err != nil {
 		t.Fatal(err)
 	}
 	info.Step = step
-	prep := &preparation{Info: *info, Env: BatchEnv(a, nil, 0), Umask: 0o22, Srun: origin{Address: "127.0.0.1"}, Programs: make([]program, len(asks))}
+	prep := &Preparation{Info: *info, Env: Batch(a, nil, 0), Umask: 0o22, Srun: Origin{Address: "127.0.0.1"}, Programs: make([]Program, len(asks))}
 	for i, p := range info.Parts {
 		if local := slices.Index(p.Ranks, rank); local >= 0 {
-			return taskEnv(a, prep, i, local, nil)
+			return Task(a, prep, i, local, nil)
 		}
 	}
 	t.Fatalf("no rank %d", rank)
@@ -103,30 +103,30 @@ func taskOf(t *testing.T, a *Alloc, step, rank int, asks ...ask) []string {
 
 func TestEnvironmentIsSlurms(t *testing.T) {
 	train := asked(anna(uniform(4, 2, 2, 2)), "ntasks-per-node=2", "gpus-per-node=2", "cpus-per-task=1", "time=5")
-	t.Run("batch", func(t *testing.T) { compare(t, BatchEnv(train, nil, 0), slurm(t, "batch.txt")) })
+	t.Run("batch", func(t *testing.T) { compare(t, Batch(train, nil, 0), slurm(t, "batch.txt")) })
 	t.Run("task", func(t *testing.T) {
-		compare(t, taskOf(t, train, 0, 3, ask{Tasks: 8, TasksPerNode: 2, NodesMin: 4}), slurm(t, "task3.txt"))
+		compare(t, taskOf(t, train, 0, 3, ComponentRequest{Tasks: 8, TasksPerNode: 2, NodesMin: 4}), slurm(t, "task3.txt"))
 	})
 	t.Run("one task", func(t *testing.T) {
-		compare(t, taskOf(t, train, 1, 0, ask{Tasks: 1, NodesMin: 1}), slurm(t, "one.txt"))
+		compare(t, taskOf(t, train, 1, 0, ComponentRequest{Tasks: 1, NodesMin: 1}), slurm(t, "one.txt"))
 	})
-	t.Run("het batch", func(t *testing.T) { compare(t, BatchEnv(annaHet(), nil, 0), slurm(t, "het-batch.txt")) })
+	t.Run("het batch", func(t *testing.T) { compare(t, Batch(annaHet(), nil, 0), slurm(t, "het-batch.txt")) })
 	t.Run("het task", func(t *testing.T) {
-		compare(t, taskOf(t, annaHet(), 1, 2, ask{Group: 0, Tasks: 1, NodesMin: 1}, ask{Group: 1, Tasks: 2, NodesMin: 1}), slurm(t, "het-task2.txt"))
+		compare(t, taskOf(t, annaHet(), 1, 2, ComponentRequest{Group: 0, Tasks: 1, NodesMin: 1}, ComponentRequest{Group: 1, Tasks: 2, NodesMin: 1}), slurm(t, "het-task2.txt"))
 	})
 	t.Run("het task of one group", func(t *testing.T) {
-		compare(t, taskOf(t, annaHet(), 2, 1, ask{Group: 1, Tasks: 2, NodesMin: 1}), slurm(t, "het-group1-task1.txt"))
+		compare(t, taskOf(t, annaHet(), 2, 1, ComponentRequest{Group: 1, Tasks: 2, NodesMin: 1}), slurm(t, "het-group1-task1.txt"))
 	})
 	t.Run("array", func(t *testing.T) {
 		a := asked(anna(uniform(1, 3, 3, 0)), "ntasks=3", "export=FOO=1")
 		a.Job, a.Name, a.Export = 10, "arr", "FOO=1"
 		a.Array = &job.ArrayTask{Job: 8, Index: 5, Count: 3, Min: 3, Max: 7, Step: 2, MaxRunning: 1}
-		compare(t, BatchEnv(a, nil, 0), slurm(t, "array-batch.txt"))
+		compare(t, Batch(a, nil, 0), slurm(t, "array-batch.txt"))
 	})
 	t.Run("memory", func(t *testing.T) {
 		a := asked(anna(uniform(1, 1, 1, 0)), "mem=200", "export=NONE")
 		a.Job, a.Name, a.Export = 11, "wrap", "NONE"
-		compare(t, BatchEnv(a, nil, 0), slurm(t, "mem-batch.txt"))
+		compare(t, Batch(a, nil, 0), slurm(t, "mem-batch.txt"))
 	})
 }
 
@@ -146,7 +146,7 @@ func TestBatchExport(t *testing.T) {
 		a.Bin, a.Dir, a.Export = "/b", "/d", export
 		a.Set = []string{"LAST=x"}
 		var got []string
-		for _, v := range BatchEnv(a, base, 0) {
+		for _, v := range Batch(a, base, 0) {
 			name, value, _ := strings.Cut(v, "=")
 			switch name {
 			case "USER", "LOGNAME", "SHELL", "TMPDIR", "HOSTNAME", "ENVIRONMENT":
@@ -183,7 +183,7 @@ func TestRestartCountOnlyAfterARequeue(t *testing.T) {
 	for attempt, want := range map[uint32]string{1: "", 2: "SLURM_RESTART_COUNT=1", 5: "SLURM_RESTART_COUNT=4"} {
 		a.Attempt = attempt
 		got := ""
-		for _, v := range BatchEnv(a, nil, 0) {
+		for _, v := range Batch(a, nil, 0) {
 			if strings.HasPrefix(v, "SLURM_RESTART_COUNT") {
 				got = v
 			}
@@ -245,7 +245,7 @@ func TestConditionalVariables(t *testing.T) {
 		}
 		return out
 	}
-	with, without := names(BatchEnv(full, nil, 0)), names(BatchEnv(uniform(1, 1, 1, 0), nil, 0))
+	with, without := names(Batch(full, nil, 0)), names(Batch(uniform(1, 1, 1, 0), nil, 0))
 	for _, v := range variables {
 		switch {
 		case v.in&inBatch == 0 || v.name == "SLURM_HET_SIZE" || v.name == "SLURM_TASK_PID" || v.name == "CUDA_DEVICE_ORDER" || v.name == "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT" || v.name == "COX_GPU_MEMORY" || v.name == "HIP_VISIBLE_DEVICES":
@@ -265,19 +265,19 @@ func TestTaskEnvironmentsAgree(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		a := uniform(rapid.IntRange(1, 5).Draw(r, "nodes"), rapid.IntRange(1, 3).Draw(r, "tasks"), rapid.IntRange(1, 8).Draw(r, "cpus"), rapid.IntRange(0, 3).Draw(r, "gpus"))
 		q := randomAsk(r, a)
-		info, err := layout(a, everything(a), request{Components: []ask{q}})
+		info, err := layoutStep(a, allParts(a), Request{Components: []ComponentRequest{q}})
 		if err != nil {
 			return
 		}
-		prep := &preparation{Info: *info, Env: BatchEnv(a, nil, 0), Programs: make([]program, 1)}
+		prep := &Preparation{Info: *info, Env: Batch(a, nil, 0), Programs: make([]Program, 1)}
 		ranks := make(map[string]bool)
 		for i, p := range info.Parts {
 			for local := range p.Ranks {
-				env := newEnviron(taskEnv(a, prep, i, local, nil))
+				env := newEnviron(Task(a, prep, i, local, nil))
 				ranks[env.get("SLURM_PROCID")] = true
 				for name, want := range map[string]string{
 					"SLURM_NTASKS": fmt.Sprint(info.Tasks), "SLURM_NODEID": fmt.Sprint(i), "SLURM_LOCALID": fmt.Sprint(local),
-					"SLURM_GTIDS": ints(p.Ranks), "SLURMD_NODENAME": a.Nodes[p.Node].Name,
+					"SLURM_GTIDS": FormatInts(p.Ranks), "SLURMD_NODENAME": a.Nodes[p.Node].Name,
 				} {
 					if env.get(name) != want {
 						r.Fatalf("%s=%s, want %s", name, env.get(name), want)
@@ -432,8 +432,8 @@ func TestOfContainer(t *testing.T) {
 	} {
 		env := newEnviron(base)
 		env.inContainer(tt.own)
-		if env.get("NVIDIA_VISIBLE_DEVICES") != tt.gpus || env.get("PCIDEVICE_INTEL_COM_SRIOV") != tt.card || env.get("MINE") != "1" || env.has("HOME") {
-			t.Errorf("with %q: %q", tt.own, env.list())
+		if env.get("NVIDIA_VISIBLE_DEVICES") != tt.gpus || env.get("PCIDEVICE_INTEL_COM_SRIOV") != tt.card || env.get("MINE") != "1" || env.hasName("HOME") {
+			t.Errorf("with %q: %q", tt.own, env.pairs())
 		}
 	}
 }

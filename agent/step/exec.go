@@ -29,8 +29,8 @@ type Exec struct {
 	Files    [3]*os.File
 }
 
-// execution is the body of mExec.
-type execution struct {
+// Execution is the body of mExec.
+type Execution struct {
 	Args     []string `json:"args"`
 	Env      []string `json:"env,omitempty"`
 	Step     *int     `json:"step,omitempty"`
@@ -43,40 +43,40 @@ type execution struct {
 // then, but still the caller's to close.
 func (e *Exec) Run(ctx context.Context, handed func()) (code job.ExitCode, why string, err error) {
 	alloc := &Alloc{Job: e.Job, Attempt: e.Attempt, Nodes: []AllocNode{{Socket: e.Socket}}}
-	l, err := dial(alloc, 0)
+	l, err := Dial(alloc, 0)
 	if err != nil {
 		return code, "", fmt.Errorf("the supervisor does not answer: %w", err)
 	}
-	defer l.close()
-	stop := context.AfterFunc(ctx, l.close)
+	defer l.Close()
+	stop := context.AfterFunc(ctx, l.Close)
 	defer stop()
-	if err := l.sendJSON(mExec, execution{e.Args, e.Env, e.Step, e.Rank, e.Terminal}); err != nil {
+	if err := l.SendJSON(MsgExec, Execution{e.Args, e.Env, e.Step, e.Rank, e.Terminal}); err != nil {
 		return code, "", err
 	}
 	for {
-		f, err := l.receive()
+		f, err := l.Receive()
 		switch {
 		case ctx.Err() != nil:
 			return code, "", ctx.Err()
 		case err != nil:
 			return code, "", errors.New("the job has ended")
-		case f.kind == mRefused:
-			return code, "", errors.New(string(f.body))
-		case f.kind == mHeld:
+		case f.Kind == MsgRefused:
+			return code, "", errors.New(string(f.Body))
+		case f.Kind == MsgHeld:
 			if err := l.sendFiles(e.Files[:]); err != nil {
 				return code, "", err
 			}
 			handed()
-		case f.kind == mExit:
-			var end ending
-			err := f.decode(&end)
+		case f.Kind == MsgExit:
+			var end Ending
+			err := f.Decode(&end)
 			return end.Exit, end.Text, err
 		}
 	}
 }
 
 // sendFiles hands open files to the other end, which must be waiting for them.
-func (l *link) sendFiles(files []*os.File) error {
+func (l *Link) sendFiles(files []*os.File) error {
 	u, ok := l.conn.(*net.UnixConn)
 	if !ok {
 		return errors.New("files go over unix sockets only")
@@ -89,8 +89,8 @@ func (l *link) sendFiles(files []*os.File) error {
 	return err
 }
 
-// receiveFiles takes open files. Nothing else may be on its way.
-func (l *link) receiveFiles(n int) ([]*os.File, error) {
+// ReceiveFiles takes open files. Nothing else may be on its way.
+func (l *Link) ReceiveFiles(n int) ([]*os.File, error) {
 	u, ok := l.conn.(*net.UnixConn)
 	if !ok || l.in.Buffered() > 0 {
 		return nil, errors.New("files were expected")
@@ -125,22 +125,22 @@ func (l *link) receiveFiles(n int) ([]*os.File, error) {
 }
 
 // serveExec runs a command beside the tasks, until it ends or who asked for it goes.
-func (n *Node) serveExec(l *link, f frame) {
-	refuse := func(err error) { _ = l.send(frame{kind: mRefused, body: []byte(err.Error())}) }
-	var e execution
-	if err := f.decode(&e); err != nil {
+func (n *Node) serveExec(l *Link, f Frame) {
+	refuse := func(err error) { _ = l.Send(Frame{Kind: MsgRefused, Body: []byte(err.Error())}) }
+	var e Execution
+	if err := f.Decode(&e); err != nil {
 		refuse(err)
 		return
 	}
-	h, err := n.plan(&e)
+	h, err := n.planExec(&e)
 	if err != nil {
 		refuse(err)
 		return
 	}
-	if err := l.send(frame{kind: mHeld}); err != nil {
+	if err := l.Send(Frame{Kind: MsgHeld}); err != nil {
 		return
 	}
-	files, err := l.receiveFiles(len(h.Files))
+	files, err := l.ReceiveFiles(len(h.Files))
 	if err != nil {
 		refuse(err)
 		return
@@ -166,18 +166,18 @@ func (n *Node) serveExec(l *link, f frame) {
 	}
 	why := make(chan error, 1)
 	go func() { why <- held.Executed() }()
-	end := ending{}
+	end := Ending{}
 	x := n.awaitExec(l, held)
 	end.Exit = job.ExitCode{Status: x.Status, Signal: x.Signal}
 	if err := <-why; err != nil {
 		end.Text = strings.TrimPrefix(err.Error(), "execve(): ")
 	}
 	n.sweepExec(h.Step, held.PID)
-	_ = l.send(frame{kind: mExit, body: mustJSON(end)})
+	_ = l.Send(Frame{Kind: MsgExit, Body: MustJSON(end)})
 }
 
-// plan describes the process of a command.
-func (n *Node) plan(e *execution) (*Hold, error) {
+// planExec describes the process of a command.
+func (n *Node) planExec(e *Execution) (*Hold, error) {
 	if len(e.Args) == 0 {
 		return nil, errors.New("no command is given")
 	}
@@ -191,7 +191,7 @@ func (n *Node) plan(e *execution) (*Hold, error) {
 	n.execs++
 	h.Step = BatchStep - n.execs // a control group of its own
 	if e.Rank == nil {
-		h.Env = BatchEnv(a, n.cfg.Env, n.cfg.Node)
+		h.Env = Batch(a, n.cfg.Env, n.cfg.Node)
 	} else {
 		env, dir, err := n.taskPlace(e)
 		if err != nil {
@@ -204,13 +204,13 @@ func (n *Node) plan(e *execution) (*Hold, error) {
 		name, value, _ := strings.Cut(v, "=")
 		env.set(name, value)
 	}
-	h.Env = env.list()
+	h.Env = env.pairs()
 	return h, nil
 }
 
 // taskPlace is the environment and the directory of a task that runs here, in the
 // last step that has it. The caller holds n.mu.
-func (n *Node) taskPlace(e *execution) (env []string, dir string, err error) {
+func (n *Node) taskPlace(e *Execution) (env []string, dir string, err error) {
 	var found *nodeStep
 	part, local := 0, 0
 	for id, s := range n.steps {
@@ -229,17 +229,17 @@ func (n *Node) taskPlace(e *execution) (env []string, dir string, err error) {
 		return nil, "", fmt.Errorf("task %d does not run here", *e.Rank)
 	}
 	p := found.prep.Info.Parts[part]
-	return taskEnv(n.cfg.Alloc, &found.prep, part, local, n.cfg.Own), found.prep.Programs[p.Component].Dir, nil
+	return Task(n.cfg.Alloc, &found.prep, part, local, n.cfg.Own), found.prep.Programs[p.Component].Dir, nil
 }
 
 // awaitExec waits for the end of a command. When who asked for it goes, it is told
 // as by a terminal that hangs up, and killed after the grace.
-func (n *Node) awaitExec(l *link, held *Held) Exit {
+func (n *Node) awaitExec(l *Link, held *Held) Exit {
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
 		for {
-			if _, err := l.receive(); err != nil {
+			if _, err := l.Receive(); err != nil {
 				return
 			}
 		}

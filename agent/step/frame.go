@@ -18,133 +18,133 @@ import (
 // of the body (4 bytes), all big-endian, then the body. Bodies are JSON for what
 // is said once and raw bytes for input and output.
 
-// kind says what a frame means.
-type kind uint8
+// Kind says what a frame means.
+type Kind uint8
 
 // What srun says.
 const (
-	mHello    kind = iota + 1 // body: hello; first on every connection
-	mCreate                   // body: request; to the arbiter
-	mDone                     // the step of this connection is over on every node; to the arbiter
-	mPrepare                  // body: preparation
-	mGo                       // open the barrier
-	mStdin                    // rank (-1: all), body: input; empty: its end
-	mSignal                   // number: signal for all tasks of the step
-	mKill                     // end all tasks of the step; number 1: at once
-	mWaitGone                 // number: step; answered by mGone once nothing of it lives
-	mExec                     // body: execution; the command's descriptors follow once mHeld was said
+	MsgHello    Kind = iota + 1 // body: hello; first on every connection
+	MsgCreate                   // body: request; to the arbiter
+	MsgDone                     // the step of this connection is over on every node; to the arbiter
+	MsgPrepare                  // body: preparation
+	MsgGo                       // open the barrier
+	MsgStdin                    // rank (-1: all), body: input; empty: its end
+	MsgSignal                   // number: signal for all tasks of the step
+	MsgKill                     // end all tasks of the step; number 1: at once
+	MsgWaitGone                 // number: step; answered by mGone once nothing of it lives
+	MsgExec                     // body: execution; the command's descriptors follow once mHeld was said
 )
 
 // What a Node says.
 const (
-	mCreated  kind = iota + 64 // body: Info
-	mBusy                      // body: why the step waits; mCreated or mRefused follows
-	mRefused                   // body: why not, for people
-	mHeld                      // body: pids by rank
-	mOutput                    // rank, number: descriptor, body: bytes
-	mStdinAck                  // number: bytes that were taken or are no longer wanted
-	mExit                      // rank, body: ending
-	mOver                      // every task ended, all output was sent, nothing is left
-	mGone                      // answer to mWaitGone
-	mTrouble                   // body: something that the user should know; the step goes on
-	mPMI                       // rank, body: a line of the process management interface, in both directions
+	MsgCreated  Kind = iota + 64 // body: Info
+	MsgBusy                      // body: why the step waits; mCreated or mRefused follows
+	MsgRefused                   // body: why not, for people
+	MsgHeld                      // body: pids by rank
+	MsgOutput                    // rank, number: descriptor, body: bytes
+	MsgStdinAck                  // number: bytes that were taken or are no longer wanted
+	MsgExit                      // rank, body: ending
+	MsgOver                      // every task ended, all output was sent, nothing is left
+	MsgGone                      // answer to mWaitGone
+	MsgTrouble                   // body: something that the user should know; the step goes on
+	MsgPMI                       // rank, body: a line of the process management interface, in both directions
 )
 
 // maxBody bounds a frame; argument lists and environments are the largest.
 const maxBody = 64 << 20
 
-// frame is one message.
-type frame struct {
-	kind   kind
-	rank   int
-	number int
-	body   []byte
+// Frame is one message.
+type Frame struct {
+	Kind   Kind
+	Rank   int
+	Number int
+	Body   []byte
 }
 
-// decode reads a JSON body.
-func (f frame) decode(into any) error {
-	if err := objects(f.body); err != nil {
+// Decode reads a JSON body.
+func (f Frame) Decode(into any) error {
+	if err := checkObjects(f.Body); err != nil {
 		return err
 	}
-	if err := json.Unmarshal(f.body, into); err != nil {
-		return fmt.Errorf("message %d: %w", f.kind, err)
+	if err := json.Unmarshal(f.Body, into); err != nil {
+		return fmt.Errorf("message %d: %w", f.Kind, err)
 	}
 	return nil
 }
 
-// link is one end of a connection. Reading is for one goroutine, writing for any.
-type link struct {
+// Link is one end of a connection. Reading is for one goroutine, writing for any.
+type Link struct {
 	conn net.Conn
 	in   *bufio.Reader
 	mu   sync.Mutex // guards writing
 
-	purse *purse // of the Node that serves it; nil: srun's end
-	kept  int    // what it took of the purse, which guards it
+	Budget  *Budget // of the Node that serves it; nil: srun's end
+	charged int     // what it took of the purse, which guards it
 }
 
-// newLink wraps a connection.
-func newLink(c net.Conn) *link { return &link{conn: c, in: bufio.NewReaderSize(c, 16<<10)} }
+// NewLink wraps a connection.
+func NewLink(c net.Conn) *Link { return &Link{conn: c, in: bufio.NewReaderSize(c, 16<<10)} }
 
-// send writes one frame, whole.
-func (l *link) send(f frame) error {
-	if len(f.body) > maxBody {
-		return fmt.Errorf("message of %d bytes is too long", len(f.body))
+// Send writes one frame, whole.
+func (l *Link) Send(f Frame) error {
+	if len(f.Body) > maxBody {
+		return fmt.Errorf("message of %d bytes is too long", len(f.Body))
 	}
-	buf := make([]byte, 13, 13+len(f.body))
-	buf[0] = byte(f.kind)
-	binary.BigEndian.PutUint32(buf[1:], uint32(int32(f.rank)))
-	binary.BigEndian.PutUint32(buf[5:], uint32(int32(f.number)))
-	binary.BigEndian.PutUint32(buf[9:], uint32(len(f.body)))
-	buf = append(buf, f.body...)
+	buf := make([]byte, 13, 13+len(f.Body))
+	buf[0] = byte(f.Kind)
+	binary.BigEndian.PutUint32(buf[1:], uint32(int32(f.Rank)))
+	binary.BigEndian.PutUint32(buf[5:], uint32(int32(f.Number)))
+	binary.BigEndian.PutUint32(buf[9:], uint32(len(f.Body)))
+	buf = append(buf, f.Body...)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, err := l.conn.Write(buf)
 	return err
 }
 
-// sendJSON writes a frame with a JSON body.
-func (l *link) sendJSON(k kind, body any) error {
+// SendJSON writes a frame with a JSON body.
+func (l *Link) SendJSON(k Kind, body any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("message %d: %w", k, err)
 	}
-	return l.send(frame{kind: k, body: text})
+	return l.Send(Frame{Kind: k, Body: text})
 }
 
-// receive reads one frame; io.EOF if the other side closed between two frames.
-func (l *link) receive() (frame, error) {
+// Receive reads one frame; io.EOF if the other side closed between two frames.
+func (l *Link) Receive() (Frame, error) {
 	var head [13]byte
 	if _, err := io.ReadFull(l.in, head[:]); err != nil {
-		return frame{}, err
+		return Frame{}, err
 	}
-	f := frame{
-		kind:   kind(head[0]),
-		rank:   int(int32(binary.BigEndian.Uint32(head[1:]))),
-		number: int(int32(binary.BigEndian.Uint32(head[5:]))),
+	f := Frame{
+		Kind:   Kind(head[0]),
+		Rank:   int(int32(binary.BigEndian.Uint32(head[1:]))),
+		Number: int(int32(binary.BigEndian.Uint32(head[5:]))),
 	}
 	size := binary.BigEndian.Uint32(head[9:])
-	if err := l.afford(f.kind, int(size)); err != nil {
-		return frame{}, err
+	if err := l.checkSize(f.Kind, int(size)); err != nil {
+		return Frame{}, err
 	}
-	f.body = make([]byte, size)
-	if _, err := io.ReadFull(l.in, f.body); err != nil {
-		return frame{}, errors.Join(io.ErrUnexpectedEOF, err)
+	f.Body = make([]byte, size)
+	if _, err := io.ReadFull(l.in, f.Body); err != nil {
+		return Frame{}, errors.Join(io.ErrUnexpectedEOF, err)
 	}
 	return f, nil
 }
 
-// close ends the connection; a blocked receive returns.
-func (l *link) close() { _ = l.conn.Close() }
+// Close ends the connection; a blocked receive returns.
+func (l *Link) Close() { _ = l.conn.Close() }
 
-// dial connects to the Node of one of an allocation's nodes and says hello.
-func dial(a *Alloc, node int) (*link, error) {
+// Dial connects to the Node of one of an allocation's nodes and says hello.
+func Dial(a *Alloc, node int) (*Link, error) {
 	c, err := socket.Dial(a.Nodes[node].Socket, 0)
 	if err != nil {
 		return nil, err
 	}
-	l := newLink(c)
-	if err := l.sendJSON(mHello, hello{Version: protocol, Job: a.Job, Attempt: a.Attempt}); err != nil {
-		l.close()
+	l := NewLink(c)
+	if err := l.SendJSON(MsgHello, Hello{Version: Protocol, Job: a.Job, Attempt: a.Attempt}); err != nil {
+		l.Close()
 		return nil, err
 	}
 	return l, nil

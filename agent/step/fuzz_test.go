@@ -9,14 +9,14 @@ import (
 )
 
 // wanted are steps with almost every field, for the allocations of TestSweepOfRequests.
-func wanted() []request {
-	return []request{
-		{Name: "train", Components: []ask{{
+func wanted() []Request {
+	return []Request{
+		{Name: "train", Components: []ComponentRequest{{
 			Tasks: 4, NodesMin: 2, NodesMax: 3, TasksPerNode: 2, CPUsPerTask: 2, Soft: true, NodeList: []string{"v1"}, Exclude: []string{"v3"}, Relative: 0,
-			Distribution: "cyclic", Devices: devices{Type: "h100", PerTask: 1},
+			Distribution: "cyclic", Devices: DeviceRequest{Type: "h100", PerTask: 1},
 		}}, Exact: true},
-		{Components: []ask{{Group: 0, Tasks: 1, Devices: devices{Total: 1}}, {Group: 1, Tasks: 2, Overcommit: true, Devices: devices{None: true}}}, Overlap: true},
-		{Components: []ask{{Devices: devices{PerNode: 1}}}, Immediate: true},
+		{Components: []ComponentRequest{{Group: 0, Tasks: 1, Devices: DeviceRequest{Total: 1}}, {Group: 1, Tasks: 2, Overcommit: true, Devices: DeviceRequest{None: true}}}, Overlap: true},
+		{Components: []ComponentRequest{{Devices: DeviceRequest{PerNode: 1}}}, Immediate: true},
 	}
 }
 
@@ -26,23 +26,23 @@ func wanted() []request {
 func judgeRequest(t *testing.T, text []byte) (made bool) {
 	t.Helper()
 	for _, a := range []*Alloc{uniform(3, 2, 4, 2), het()} {
-		var r request
-		if (frame{body: text}).decode(&r) != nil || r.check() != nil {
+		var r Request
+		if (Frame{Body: text}).Decode(&r) != nil || r.Check() != nil {
 			return false
 		}
-		info, err := layout(a, everything(a), r)
+		info, err := layoutStep(a, allParts(a), r)
 		if err != nil {
 			continue
 		}
 		made = true
-		p := preparation{Info: *info, Programs: make([]program, len(info.Components))}
-		if err := p.check(a); err != nil {
+		p := Preparation{Info: *info, Programs: make([]Program, len(info.Components))}
+		if err := p.Check(a); err != nil {
 			t.Fatalf("%s is made, and its nodes refuse it: %v", text, err)
 		}
 		var ranks []int
 		for _, part := range info.Parts {
 			ranks = append(ranks, part.Ranks...)
-			have := everything(a)[info.Components[part.Component].Group]
+			have := allParts(a)[info.Components[part.Component].Group]
 			i := slices.IndexFunc(a.Groups[info.Components[part.Component].Group].Parts, func(p Part) bool { return p.Node == part.Node })
 			if i < 0 || part.CPUs < 0 || part.CPUs > have[i].cpus || len(part.Devices) > len(have[i].devices) {
 				t.Fatalf("%s: part %+v of what the job does not have", text, part)
@@ -65,7 +65,7 @@ func judgeRequest(t *testing.T, text []byte) (made bool) {
 func TestSweepOfRequests(t *testing.T) {
 	for _, r := range wanted() {
 		n, made := 0, 0
-		for c := range sweep.JSON(mustJSON(r)) {
+		for c := range sweep.JSON(MustJSON(r)) {
 			n++
 			if judgeRequest(t, c.Doc) {
 				made++
@@ -81,14 +81,14 @@ func TestSweepOfRequests(t *testing.T) {
 // takes names only components, groups, nodes and ranks that there are.
 func TestSweepOfPreparations(t *testing.T) {
 	a := uniform(3, 2, 4, 2)
-	info, err := layout(a, everything(a), wanted()[2])
+	info, err := layoutStep(a, allParts(a), wanted()[2])
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := preparation{Info: *info, Programs: []program{{Args: []string{"true"}, PerRank: map[int][]string{0: {"a"}}, Dir: "/"}}, Env: []string{"A=1"}, Limits: []limit{{1, 2}}}
-	for c := range sweep.JSON(mustJSON(p)) {
-		var got preparation
-		if json.Unmarshal(c.Doc, &got) != nil || got.check(a) != nil {
+	p := Preparation{Info: *info, Programs: []Program{{Args: []string{"true"}, PerRank: map[int][]string{0: {"a"}}, Dir: "/"}}, Env: []string{"A=1"}, Limits: []Rlimit{{1, 2}}}
+	for c := range sweep.JSON(MustJSON(p)) {
+		var got Preparation
+		if json.Unmarshal(c.Doc, &got) != nil || got.Check(a) != nil {
 			continue
 		}
 		for _, part := range got.Info.Parts {
@@ -108,7 +108,7 @@ func TestSweepOfPreparations(t *testing.T) {
 // step of the job: see judgeRequest.
 func FuzzMessages(f *testing.F) {
 	for _, r := range wanted() {
-		f.Add(mustJSON(r))
+		f.Add(MustJSON(r))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if len(text) < 64<<10 {

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// bindDevices picks those of a node's devices that one of its tasks sees, by the
+// devicesOfTask picks those of a node's devices that one of its tasks sees, by the
 // rule of --gpu-bind: none or closest, all; single:N, one device for every N tasks
 // in turn; per_task:N, N devices for each task, in a row; map_gpu and mask_gpu, the
 // list's element for the task, the list going round.
-func bindDevices(all []AllocDevice, rule string, local int) []AllocDevice {
+func devicesOfTask(all []AllocDevice, rule string, local int) []AllocDevice {
 	name, arg, _ := strings.Cut(strings.TrimPrefix(rule, "verbose,"), ":")
 	if len(all) == 0 {
 		return nil
@@ -31,7 +31,7 @@ func bindDevices(all []AllocDevice, rule string, local int) []AllocDevice {
 		from := min(local*n, len(all))
 		return all[from:min(from+n, len(all))]
 	case "map_gpu", "mask_gpu":
-		words, err := expandRepeats(arg)
+		words, err := ExpandRepeats(arg)
 		if err != nil || len(words) == 0 {
 			return all
 		}
@@ -58,8 +58,8 @@ func pickDevices(all []AllocDevice, mask uint64) []AllocDevice {
 	return out
 }
 
-// expandRepeats expands "0*2,1" to 0, 0, 1.
-func expandRepeats(list string) ([]string, error) {
+// ExpandRepeats expands "0*2,1" to 0, 0, 1.
+func ExpandRepeats(list string) ([]string, error) {
 	var out []string
 	for word := range strings.SplitSeq(list, ",") {
 		value, times, ok := strings.Cut(word, "*")

@@ -21,7 +21,7 @@ type Hold struct {
 
 	Dir      string    // absolute; empty: as it is
 	Umask    int       // negative: as it is
-	Limits   []limit   // set as far as the kernel lets us
+	Limits   []Rlimit  // set as far as the kernel lets us
 	Errno    bool      // if the program cannot be executed: exit with the errno as srun's tasks do, not 126 or 127 as a shell
 	Identity *Identity // nil: as it is
 	Terminal bool      // standard input is its terminal
@@ -51,7 +51,7 @@ type Held struct {
 type orders struct {
 	Dir      string    `json:"dir,omitempty"`
 	Umask    int       `json:"umask"`
-	Limits   []limit   `json:"limits,omitempty"`
+	Limits   []Rlimit  `json:"limits,omitempty"`
 	Errno    bool      `json:"errno,omitempty"`
 	Identity *Identity `json:"identity,omitempty"`
 }
@@ -94,7 +94,7 @@ func (h *Hold) Start(sp Spawner, taskInit []string) (*Held, error) {
 	held := &Held{barrier: barrierW, report: reportR}
 	held.PID, held.Exited, err = sp.Spawn(cmd)
 	if err == nil {
-		err = held.tell(orders{Dir: h.Dir, Umask: h.Umask, Limits: h.Limits, Errno: h.Errno, Identity: h.Identity})
+		err = held.writeOrders(orders{Dir: h.Dir, Umask: h.Umask, Limits: h.Limits, Errno: h.Errno, Identity: h.Identity})
 	}
 	if err != nil {
 		held.Close()
@@ -103,8 +103,8 @@ func (h *Hold) Start(sp Spawner, taskInit []string) (*Held, error) {
 	return held, nil
 }
 
-// tell writes the orders, with their length before them.
-func (h *Held) tell(o orders) error {
+// writeOrders writes the orders, with their length before them.
+func (h *Held) writeOrders(o orders) error {
 	text, err := json.Marshal(o)
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func (h *Held) Ready() error {
 		return errors.New("it ended before it was ready")
 	}
 	if word[0] != wordHeld {
-		return errors.New(h.text())
+		return errors.New(h.readReport())
 	}
 	return nil
 }
@@ -141,11 +141,11 @@ func (h *Held) Executed() error {
 	if _, err := io.ReadFull(h.report, word[:]); err != nil {
 		return nil // closed by exec
 	}
-	return errors.New(h.text())
+	return errors.New(h.readReport())
 }
 
-// text reads the rest of the report.
-func (h *Held) text() string {
+// readReport reads the rest of the report.
+func (h *Held) readReport() string {
 	text, _ := io.ReadAll(io.LimitReader(h.report, 64<<10))
 	return strings.TrimSpace(string(text))
 }

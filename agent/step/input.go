@@ -10,25 +10,25 @@ import (
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
 
-// inputWindow is how much input may be on its way to one node.
-const inputWindow = 256 << 10
+// InputWindow is how much input may be on its way to one node.
+const InputWindow = 256 << 10
 
-// window bounds what is on its way to a node.
-type window struct {
+// stdinWindow bounds what is on its way to a node.
+type stdinWindow struct {
 	mu   sync.Mutex
 	more *sync.Cond
 	room int
 }
 
 // newWindow is an empty one.
-func newWindow() *window {
-	w := &window{room: inputWindow}
+func newWindow() *stdinWindow {
+	w := &stdinWindow{room: InputWindow}
 	w.more = sync.NewCond(&w.mu)
 	return w
 }
 
-// take waits until a number of bytes may be sent.
-func (w *window) take(n int) {
+// takeRoom waits until a number of bytes may be sent.
+func (w *stdinWindow) takeRoom(n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for w.room < n {
@@ -37,8 +37,8 @@ func (w *window) take(n int) {
 	w.room -= n
 }
 
-// give makes room again.
-func (w *window) give(n int) {
+// giveRoom makes room again.
+func (w *stdinWindow) giveRoom(n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.room += n
@@ -52,14 +52,14 @@ func (c *client) feedInput() error {
 	for i := range c.plan.prep.Programs {
 		st, name := c.plan.prep.Programs[i].Stdin, c.plan.options[i].input
 		switch {
-		case st.Kind == streamOne:
+		case st.Kind == StreamOne:
 			wanted, rank = true, st.Rank
-		case st.Kind == streamSrun:
+		case st.Kind == StreamSrun:
 			wanted = true
 			if name == "" || name == "all" {
 				continue
 			}
-			f, err := os.Open(c.expand(name))
+			f, err := os.Open(c.expandName(name))
 			if err != nil {
 				return fmt.Errorf("Could not open stdin file: %w", err)
 			}
@@ -80,20 +80,20 @@ func (c *client) copyInput(in *os.File, rank int) {
 		n, err := in.Read(buf)
 		if n > 0 {
 			for _, r := range c.nodes {
-				r.window.take(n)
-				_ = r.link.send(frame{kind: mStdin, rank: rank, body: buf[:n]})
+				r.window.takeRoom(n)
+				_ = r.link.Send(Frame{Kind: MsgStdin, Rank: rank, Body: buf[:n]})
 			}
 		}
 		if err != nil {
 			break
 		}
 	}
-	c.broadcast(frame{kind: mStdin, rank: rank})
+	c.broadcastFrame(Frame{Kind: MsgStdin, Rank: rank})
 }
 
-// expand expands the % patterns of a file that srun itself opens.
-func (c *client) expand(name string) string {
-	n := fileNames(c.plan.alloc, &c.info)
+// expandName expands the % patterns of a file that srun itself opens.
+func (c *client) expandName(name string) string {
+	n := FileNames(c.plan.alloc, &c.info)
 	n.Node = c.plan.alloc.Nodes[c.info.Parts[0].Node].Name
 	return slurmfmt.ExpandName(name, n)
 }

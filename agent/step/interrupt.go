@@ -26,7 +26,7 @@ func (c *client) catchSignals() (stop func()) {
 			case <-done:
 				return
 			case s := <-in:
-				last, times = c.signalled(s.(syscall.Signal), last, times)
+				last, times = c.handleSignal(s.(syscall.Signal), last, times)
 			}
 		}
 	})
@@ -37,34 +37,34 @@ func (c *client) catchSignals() (stop func()) {
 	}
 }
 
-// signalled acts on one signal. An interrupt asks for a second one within a second,
+// handleSignal acts on one signal. An interrupt asks for a second one within a second,
 // which goes to the tasks; a third ends the step. A request to end ends it, a second
 // one at once; other signals go to the tasks.
-func (c *client) signalled(s syscall.Signal, last time.Time, times int) (time.Time, int) {
+func (c *client) handleSignal(s syscall.Signal, last time.Time, times int) (time.Time, int) {
 	switch s {
 	case syscall.SIGINT:
 		now := time.Now()
 		if now.Sub(last) > abortWithin && !c.plan.first.quit {
-			c.say("interrupt (one more within 1 sec to abort)")
-			c.say("%s %s: running", c.id(), rankText(allRanks(c.info.Tasks)))
+			c.sayLine("interrupt (one more within 1 sec to abort)")
+			c.sayLine("%s %s: running", c.stepID(), rankText(allRanks(c.info.Tasks)))
 			return now, 1
 		}
 		if times < 2 {
-			c.say("sending Ctrl-C to %s", c.id())
-			c.broadcast(frame{kind: mSignal, number: int(s)})
+			c.sayLine("sending Ctrl-C to %s", c.stepID())
+			c.broadcastFrame(Frame{Kind: MsgSignal, Number: int(s)})
 			return now, times + 1
 		}
-		c.say("forcing job termination")
-		c.broadcast(frame{kind: mKill, number: times - 2})
+		c.sayLine("forcing job termination")
+		c.broadcastFrame(Frame{Kind: MsgKill, Number: times - 2})
 		return now, times + 1
 	case syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP:
-		c.say("forcing job termination")
-		c.broadcast(frame{kind: mKill, number: min(times, 1)})
+		c.sayLine("forcing job termination")
+		c.broadcastFrame(Frame{Kind: MsgKill, Number: min(times, 1)})
 		return last, times + 1
 	case syscall.SIGCONT:
 		return last, times
 	}
-	c.broadcast(frame{kind: mSignal, number: int(s)})
+	c.broadcastFrame(Frame{Kind: MsgSignal, Number: int(s)})
 	return last, times
 }
 

@@ -6,35 +6,35 @@ import (
 	"slices"
 )
 
-// request is a step that srun wants.
-type request struct {
-	Name       string `json:"name"`
-	Components []ask  `json:"components"`
-	Exact      bool   `json:"exact,omitempty"`     // only the CPUs asked for, not all of the nodes'
-	Overlap    bool   `json:"overlap,omitempty"`   // shares everything with other steps
-	Immediate  bool   `json:"immediate,omitempty"` // refuse rather than wait
+// Request is a step that srun wants.
+type Request struct {
+	Name       string             `json:"name"`
+	Components []ComponentRequest `json:"components"`
+	Exact      bool               `json:"exact,omitempty"`     // only the CPUs asked for, not all of the nodes'
+	Overlap    bool               `json:"overlap,omitempty"`   // shares everything with other steps
+	Immediate  bool               `json:"immediate,omitempty"` // refuse rather than wait
 }
 
-// ask is what one component of a step wants of one task group.
-type ask struct {
-	Group        int      `json:"group"`
-	Tasks        int      `json:"tasks,omitempty"`     // 0: TasksPerNode, or one, on each node
-	NodesMin     int      `json:"nodes_min,omitempty"` // 0: as many as the tasks need
-	NodesMax     int      `json:"nodes_max,omitempty"` // 0: NodesMin
-	TasksPerNode int      `json:"tasks_per_node,omitempty"`
-	CPUsPerTask  int      `json:"cpus_per_task,omitempty"`
-	Soft         bool     `json:"soft,omitempty"` // CPUsPerTask only where it fits: it was not asked of this step
-	Overcommit   bool     `json:"overcommit,omitempty"`
-	NodeList     []string `json:"node_list,omitempty"` // all of these
-	Exclude      []string `json:"exclude,omitempty"`
-	Relative     int      `json:"relative,omitempty"` // skip that many nodes of the allocation
-	Distribution string   `json:"distribution,omitempty"`
-	Devices      devices  `json:"devices"`
+// ComponentRequest is what one component of a step wants of one task group.
+type ComponentRequest struct {
+	Group        int           `json:"group"`
+	Tasks        int           `json:"tasks,omitempty"`     // 0: TasksPerNode, or one, on each node
+	NodesMin     int           `json:"nodes_min,omitempty"` // 0: as many as the tasks need
+	NodesMax     int           `json:"nodes_max,omitempty"` // 0: NodesMin
+	TasksPerNode int           `json:"tasks_per_node,omitempty"`
+	CPUsPerTask  int           `json:"cpus_per_task,omitempty"`
+	Soft         bool          `json:"soft,omitempty"` // CPUsPerTask only where it fits: it was not asked of this step
+	Overcommit   bool          `json:"overcommit,omitempty"`
+	NodeList     []string      `json:"node_list,omitempty"` // all of these
+	Exclude      []string      `json:"exclude,omitempty"`
+	Relative     int           `json:"relative,omitempty"` // skip that many nodes of the allocation
+	Distribution string        `json:"distribution,omitempty"`
+	Devices      DeviceRequest `json:"devices"`
 }
 
-// devices says how many devices a component wants. Nothing asked means all that
+// DeviceRequest says how many devices a component wants. Nothing asked means all that
 // the job has on its nodes.
-type devices struct {
+type DeviceRequest struct {
 	None    bool   `json:"none,omitempty"` // asked for 0
 	Type    string `json:"type,omitempty"` // empty: any
 	Total   int    `json:"total,omitempty"`
@@ -42,8 +42,8 @@ type devices struct {
 	PerTask int    `json:"per_task,omitempty"`
 }
 
-// asked reports whether a number of devices was asked for.
-func (d devices) asked() bool { return d.None || d.Total+d.PerNode+d.PerTask > 0 }
+// Requested reports whether a number of devices was asked for.
+func (d DeviceRequest) Requested() bool { return d.None || d.Total+d.PerNode+d.PerTask > 0 }
 
 // Why a step cannot be: for ever, or as long as other steps hold what it needs.
 var (
@@ -53,30 +53,30 @@ var (
 	errBusy    = errors.New("Requested nodes are busy")
 )
 
-// room is what a part of the allocation has to give.
-type room struct {
+// freePart is what a part of the allocation has to give.
+type freePart struct {
 	cpus    int
 	devices []AllocDevice
 	whole   bool // no other step holds anything here
 }
 
-// rooms is the room of every part, by group and part.
-type rooms [][]room
+// freeParts is the room of every part, by group and part.
+type freeParts [][]freePart
 
-// everything is the room of an allocation in which no step runs.
-func everything(a *Alloc) rooms {
-	out := make(rooms, len(a.Groups))
+// allParts is the room of an allocation in which no step runs.
+func allParts(a *Alloc) freeParts {
+	out := make(freeParts, len(a.Groups))
 	for g, group := range a.Groups {
 		for _, p := range group.Parts {
-			out[g] = append(out[g], room{cpus: p.CPUs, devices: slices.Clone(p.Devices), whole: true})
+			out[g] = append(out[g], freePart{cpus: p.CPUs, devices: slices.Clone(p.Devices), whole: true})
 		}
 	}
 	return out
 }
 
-// clone copies the rooms so that the copy can be taken from.
-func (r rooms) clone() rooms {
-	out := make(rooms, len(r))
+// cloneParts copies the rooms so that the copy can be taken from.
+func (r freeParts) cloneParts() freeParts {
+	out := make(freeParts, len(r))
 	for g := range r {
 		out[g] = slices.Clone(r[g])
 		for i := range out[g] {
@@ -86,10 +86,10 @@ func (r rooms) clone() rooms {
 	return out
 }
 
-// layout places a step. free is what other steps leave. The error is errBusy if the
+// layoutStep places a step. free is what other steps leave. The error is errBusy if the
 // step would fit once they have ended.
-func layout(a *Alloc, free rooms, r request) (*Info, error) {
-	all := everything(a)
+func layoutStep(a *Alloc, free freeParts, r Request) (*Info, error) {
+	all := allParts(a)
 	info, err := placeStep(a, all, r)
 	if err != nil || r.Overlap {
 		return info, err
@@ -101,33 +101,33 @@ func layout(a *Alloc, free rooms, r request) (*Info, error) {
 }
 
 // placeStep places a step on what is there.
-func placeStep(a *Alloc, have rooms, r request) (*Info, error) {
-	have = have.clone()
+func placeStep(a *Alloc, have freeParts, r Request) (*Info, error) {
+	have = have.cloneParts()
 	info := &Info{Name: r.Name, Overlap: r.Overlap, Exact: r.Exact}
 	if len(r.Components) == 0 {
 		return nil, errors.New("a step needs a program")
 	}
-	exact := r.Exact || r.sharesGroups() // components of one step never wait for each other
+	exact := r.Exact || r.SharesGroups() // components of one step never wait for each other
 	for index, q := range r.Components {
 		if q.Group < 0 || q.Group >= len(a.Groups) {
 			return nil, fmt.Errorf("Invalid het group %d: the job has %d", q.Group, len(a.Groups))
 		}
-		p := placer{ask: q, group: &a.Groups[q.Group], have: have[q.Group], exact: exact}
-		err := p.place(a)
+		p := placer{request: q, group: &a.Groups[q.Group], have: have[q.Group], exact: exact}
+		err := p.placeTasks(a)
 		if q.Soft && errors.Is(err, errTooMany) {
-			p.ask.CPUsPerTask = 0
-			err = p.place(a)
+			p.request.CPUsPerTask = 0
+			err = p.placeTasks(a)
 		}
 		if err != nil {
 			return nil, err
 		}
-		info.add(index, q, &p)
+		info.addComponent(index, q, &p)
 	}
 	return info, nil
 }
 
-// sharesGroups reports whether two components are for one task group.
-func (r *request) sharesGroups() bool {
+// SharesGroups reports whether two components are for one task group.
+func (r *Request) SharesGroups() bool {
 	seen := make(map[int]bool)
 	for _, q := range r.Components {
 		if seen[q.Group] {
@@ -140,10 +140,10 @@ func (r *request) sharesGroups() bool {
 
 // placer places one component.
 type placer struct {
-	ask   ask
-	group *AllocGroup
-	have  []room
-	exact bool
+	request ComponentRequest
+	group   *AllocGroup
+	have    []freePart
+	exact   bool
 
 	tasks  int
 	chosen []int // parts of the group, ascending
@@ -151,38 +151,38 @@ type placer struct {
 	gives  []StepPart
 }
 
-// place chooses the nodes, spreads the tasks, takes CPUs and devices.
-func (p *placer) place(a *Alloc) error {
-	parts, must, err := p.candidates(a)
+// placeTasks chooses the nodes, spreads the tasks, takes CPUs and devices.
+func (p *placer) placeTasks(a *Alloc) error {
+	parts, must, err := p.candidateParts(a)
 	if err != nil {
 		return err
 	}
 	if err := p.checkDevices(); err != nil {
 		return err
 	}
-	if err := p.choose(parts, must); err != nil {
+	if err := p.chooseParts(parts, must); err != nil {
 		return err
 	}
-	if err := p.spread(); err != nil {
+	if err := p.spreadTasks(); err != nil {
 		return err
 	}
-	ranks := deal(p.counts, p.distribution())
+	ranks := dealRanks(p.counts, p.distributionWord())
 	picked := make([][]AllocDevice, len(p.chosen))
 	for i, part := range p.chosen {
-		if picked[i], err = p.devices(part, p.counts[i]); err != nil {
+		if picked[i], err = p.pickDevices(part, p.counts[i]); err != nil {
 			return err
 		}
 	}
 	for i, part := range p.chosen {
 		give := StepPart{Node: p.group.Parts[part].Node, Ranks: ranks[i], Devices: picked[i]}
-		p.take(part, p.counts[i], &give)
+		p.takeResources(part, p.counts[i], &give)
 		p.gives = append(p.gives, give)
 	}
 	return nil
 }
 
-// add enters a placed component.
-func (i *Info) add(index int, q ask, p *placer) {
+// addComponent enters a placed component.
+func (i *Info) addComponent(index int, q ComponentRequest, p *placer) {
 	c := Component{
 		Group: q.Group, Tasks: p.tasks, First: i.Tasks, CPUsPerTask: q.CPUsPerTask,
 		TasksPerNode: q.TasksPerNode, Distribution: q.Distribution,

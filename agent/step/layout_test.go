@@ -9,8 +9,8 @@ import (
 )
 
 // randomAsk draws a component on an allocation.
-func randomAsk(r *rapid.T, a *Alloc) ask {
-	q := ask{
+func randomAsk(r *rapid.T, a *Alloc) ComponentRequest {
+	q := ComponentRequest{
 		Tasks:        rapid.IntRange(0, 12).Draw(r, "step tasks"),
 		NodesMin:     rapid.IntRange(0, len(a.Nodes)).Draw(r, "step nodes"),
 		TasksPerNode: rapid.IntRange(0, 3).Draw(r, "per node"),
@@ -40,7 +40,7 @@ func randomAsk(r *rapid.T, a *Alloc) ask {
 }
 
 // check checks one placed step against its allocation.
-func (i *Info) check(r *rapid.T, a *Alloc, q ask) {
+func (i *Info) check(r *rapid.T, a *Alloc, q ComponentRequest) {
 	var ranks []int
 	seen := make(map[int]bool)
 	total := 0
@@ -68,7 +68,7 @@ func (i *Info) check(r *rapid.T, a *Alloc, q ask) {
 		total += len(p.Devices)
 	}
 	for _, name := range q.NodeList {
-		if !seen[a.nodeIndex(name)] {
+		if !seen[a.NodeIndex(name)] {
 			r.Fatalf("node %s is not used", name)
 		}
 	}
@@ -89,7 +89,7 @@ func TestLayoutsAreSound(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		a := uniform(rapid.IntRange(1, 5).Draw(r, "nodes"), rapid.IntRange(1, 3).Draw(r, "tasks"), rapid.IntRange(1, 8).Draw(r, "cpus"), rapid.IntRange(0, 3).Draw(r, "gpus"))
 		q := randomAsk(r, a)
-		info, err := layout(a, everything(a), request{Components: []ask{q}, Exact: rapid.Bool().Draw(r, "exact")})
+		info, err := layoutStep(a, allParts(a), Request{Components: []ComponentRequest{q}, Exact: rapid.Bool().Draw(r, "exact")})
 		if errors.Is(err, errBusy) {
 			r.Fatal("busy although no step runs")
 		}
@@ -108,15 +108,15 @@ func TestLayoutsAreSound(t *testing.T) {
 func TestArbiterNeverGivesTwice(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		a := uniform(rapid.IntRange(1, 3).Draw(r, "nodes"), 2, rapid.IntRange(2, 4).Draw(r, "cpus"), rapid.IntRange(0, 2).Draw(r, "gpus"))
-		b := newArbiter(a, func(*Info) {})
+		b := NewAllocator(a, func(*Info) {})
 		steps := make(map[int]bool)
 		for range rapid.IntRange(1, 12).Draw(r, "events") {
 			if len(b.held) > 0 && rapid.Bool().Draw(r, "end") {
-				b.release(rapid.SampledFrom(b.held).Draw(r, "which"))
+				b.Release(rapid.SampledFrom(b.held).Draw(r, "which"))
 			} else {
 				q := randomAsk(r, a)
 				q.Tasks = max(q.Tasks, 1)
-				_, _, _ = b.create(request{Components: []ask{q}, Exact: rapid.Bool().Draw(r, "exact"), Overlap: rapid.Bool().Draw(r, "overlap")})
+				_, _, _ = b.Create(Request{Components: []ComponentRequest{q}, Exact: rapid.Bool().Draw(r, "exact"), Overlap: rapid.Bool().Draw(r, "overlap")})
 			}
 			cpus := make(map[int]int)
 			devices := make(map[[2]int]bool)
@@ -141,7 +141,7 @@ func TestArbiterNeverGivesTwice(t *testing.T) {
 				}
 			}
 			for _, w := range b.waiting {
-				if _, err := layout(a, b.free(), w.request); err == nil {
+				if _, err := layoutStep(a, b.freeResources(), w.request); err == nil {
 					r.Fatal("a step waits although it fits")
 				}
 			}
@@ -163,7 +163,7 @@ func TestDeal(t *testing.T) {
 		"cyclic":  {{0, 3, 5}, {1}, {2, 4}},
 		"plane=2": {{0, 1, 5}, {2}, {3, 4}},
 	} {
-		if got := deal([]int{3, 1, 2}, dist); !slices.EqualFunc(got, want, slices.Equal[[]int]) {
+		if got := dealRanks([]int{3, 1, 2}, dist); !slices.EqualFunc(got, want, slices.Equal[[]int]) {
 			t.Errorf("%s: %v, want %v", dist, got, want)
 		}
 	}
@@ -171,7 +171,7 @@ func TestDeal(t *testing.T) {
 
 func TestPackFillsNodesInTurn(t *testing.T) {
 	a := uniform(3, 1, 4, 0)
-	info, err := layout(a, everything(a), request{Components: []ask{{Tasks: 7, NodesMin: 3, Distribution: "block,pack"}}})
+	info, err := layoutStep(a, allParts(a), Request{Components: []ComponentRequest{{Tasks: 7, NodesMin: 3, Distribution: "block,pack"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

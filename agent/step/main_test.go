@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
 	case "srun":
 		if d, err := time.ParseDuration(os.Getenv("COX_NOTE_DELAY")); err == nil {
-			noteDelay = d
+			summaryDelay = d
 		}
 		os.Exit(SrunMain(os.Args[1:], stdio))
 	case "scontrol":

@@ -20,7 +20,7 @@ func TestPartsByMemoryAreSaid(t *testing.T) {
 		{"whole ones", []AllocDevice{nvidia(0, 0)}, "", "of the user"},
 	} {
 		e := newEnviron([]string{"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=of the user", "COX_GPU_MEMORY=of an outer job"})
-		e.devices(c.devices, nil)
+		e.setDevices(c.devices, nil)
 		if got := e.get("COX_GPU_MEMORY"); got != c.memory {
 			t.Errorf("%s: COX_GPU_MEMORY=%q, want %q", c.name, got, c.memory)
 		}

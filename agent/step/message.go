@@ -6,12 +6,12 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-// protocol is the version of the wire; srun and supervisors of one attempt come
+// Protocol is the version of the wire; srun and supervisors of one attempt come
 // from one binary, so a difference means that the binary was replaced meanwhile.
-const protocol = 2
+const Protocol = 2
 
-// hello opens a connection. It names the attempt: sockets serve one after the other.
-type hello struct {
+// Hello opens a connection. It names the attempt: sockets serve one after the other.
+type Hello struct {
 	Version int    `json:"version"`
 	Job     job.ID `json:"job"`
 	Attempt uint32 `json:"attempt"`
@@ -47,71 +47,71 @@ type StepPart struct {
 	Devices   []AllocDevice `json:"devices,omitempty"`
 }
 
-// preparation is everything that a node needs to hold its tasks of a step. The
+// Preparation is everything that a node needs to hold its tasks of a step. The
 // node makes every task's own environment itself.
-type preparation struct {
+type Preparation struct {
 	Info     Info      `json:"info"`
-	Programs []program `json:"programs"` // one per component
+	Programs []Program `json:"programs"` // one per component
 	Env      []string  `json:"env"`      // srun's, as --export left it
 	Umask    int       `json:"umask"`
-	Limits   []limit   `json:"limits,omitempty"`
-	Srun     origin    `json:"srun"`
+	Limits   []Rlimit  `json:"limits,omitempty"`
+	Srun     Origin    `json:"srun"`
 	PMI      bool      `json:"pmi,omitempty"` // give every task a PMI-1 connection
 }
 
-// program is what the tasks of one component run.
-type program struct {
+// Program is what the tasks of one component run.
+type Program struct {
 	Args    []string         `json:"args"`
 	PerRank map[int][]string `json:"per_rank,omitempty"` // --multi-prog: by rank
 	Dir     string           `json:"dir"`
-	Stdin   stream           `json:"stdin"`
-	Stdout  stream           `json:"stdout"`
-	Stderr  stream           `json:"stderr"`
+	Stdin   Stream           `json:"stdin"`
+	Stdout  Stream           `json:"stdout"`
+	Stderr  Stream           `json:"stderr"`
 	GPUBind string           `json:"gpu_bind,omitempty"` // which of the node's devices a task sees, as srun spells it
 	Set     []string         `json:"set,omitempty"`      // variables of this component: NAME=VALUE
 }
 
-// stream says where one descriptor of a task leads.
-type stream struct {
-	Kind   streamKind `json:"kind"`
+// Stream says where one descriptor of a task leads.
+type Stream struct {
+	Kind   StreamKind `json:"kind"`
 	File   string     `json:"file,omitempty"` // a pattern that every task expands for itself
 	Append bool       `json:"append,omitempty"`
 	Rank   int        `json:"rank,omitempty"` // streamOne: the only rank that has it
 }
 
-// streamKind is a way to connect a descriptor.
-type streamKind string
+// StreamKind is a way to connect a descriptor.
+type StreamKind string
 
 // The ways.
 const (
-	streamSrun streamKind = ""     // to srun
-	streamNone streamKind = "none" // /dev/null
-	streamFile streamKind = "file" // a file on the node
-	streamOne  streamKind = "one"  // one rank's to srun, the others' to /dev/null
-	streamJoin streamKind = "join" // standard error: where standard output goes
+	StreamSrun StreamKind = ""     // to srun
+	StreamNone StreamKind = "none" // /dev/null
+	StreamFile StreamKind = "file" // a file on the node
+	StreamOne  StreamKind = "one"  // one rank's to srun, the others' to /dev/null
+	StreamJoin StreamKind = "join" // standard error: where standard output goes
 )
 
-// limit is a resource limit that tasks take over from srun.
-type limit struct {
+// Rlimit is a resource limit that tasks take over from srun.
+type Rlimit struct {
 	Resource int    `json:"resource"`
 	Soft     uint64 `json:"soft"`
 }
 
-// origin is where a step was started from.
-type origin struct {
+// Origin is where a step was started from.
+type Origin struct {
 	Host    string `json:"host"`
 	Address string `json:"address"`
 }
 
-// ending is how a task ended.
-type ending struct {
+// Ending is how a task ended.
+type Ending struct {
 	Exit job.ExitCode `json:"exit"`
 	OOM  bool         `json:"oom,omitempty"`
 	Text string       `json:"text,omitempty"` // why the program could not be started
 }
 
-// mustJSON encodes a value of a type of this package that always can be.
-func mustJSON(v any) []byte {
+// MustJSON encodes a value of a type of this package that always can be.
+func MustJSON(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
 		panic(err)

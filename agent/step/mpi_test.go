@@ -92,7 +92,7 @@ func newTalk(i *Info) *talk {
 // say returns the answer to a line, or "" if there is none yet.
 func (k *talk) say(rank int, line string) string {
 	before := len(k.answers[rank])
-	k.server.command(rank, line+"\n")
+	k.server.handleCommand(rank, line+"\n")
 	return strings.Join(k.answers[rank][before:], "\n")
 }
 

@@ -30,7 +30,7 @@ func NewAlloc(j *job.Job, claims []fleet.Claim, nodes []fleet.Node, at Place, st
 		Owner: spec.Owner, Account: spec.Account, QOS: spec.QOS, Licenses: spec.Licenses, Cluster: "coxswain",
 		Reservation: spec.Source.Given["reservation"],
 		Dir:         at.Dir, Bin: at.Bin, WorkDir: spec.WorkDir, SubmitDir: spec.Source.Submit, SubmitHost: spec.Source.Host,
-		Output: spec.Output, Requeue: spec.Requeue, Command: command(spec), Direct: spec.Program.Kind == job.Direct,
+		Output: spec.Output, Requeue: spec.Requeue, Command: commandText(spec), Direct: spec.Program.Kind == job.Direct,
 		Submitted: j.Submitted, Started: started, TimeLimit: spec.TimeLimit,
 		Given: spec.Source.Given, Export: spec.Env.Export, Set: spec.Env.Set,
 	}
@@ -51,7 +51,7 @@ func NewAlloc(j *job.Job, claims []fleet.Claim, nodes []fleet.Node, at Place, st
 			return nil, err
 		}
 	}
-	return a, a.check()
+	return a, a.Check()
 }
 
 // addClaim enters one claim.
@@ -64,10 +64,10 @@ func (a *Alloc) addClaim(c fleet.Claim, nodes []fleet.Node, at Place) error {
 		return fmt.Errorf("allocation of job %s: it has no task group %d", a.Job, c.Group)
 	}
 	node := nodes[k]
-	n := a.nodeIndex(node.Name)
+	n := a.NodeIndex(node.Name)
 	if n < 0 {
 		n = len(a.Nodes)
-		made := AllocNode{Name: node.Name, Address: node.Address, Virtual: node.Virtual, Path: strings.Join(node.Path, "."), CPUs: wholeCPUs(node.Capacity.CPU), Vendors: at.vendors(node)}
+		made := AllocNode{Name: node.Name, Address: node.Address, Virtual: node.Virtual, Path: strings.Join(node.Path, "."), CPUs: wholeCPUs(node.Capacity.CPU), Vendors: at.nodeVendors(node)}
 		if at.Socket != nil {
 			made.Socket = at.Socket(n)
 		}
@@ -86,7 +86,7 @@ func (a *Alloc) addClaim(c fleet.Claim, nodes []fleet.Node, at Place) error {
 	}
 	part := Part{Node: n, Tasks: c.Tasks, CPUs: wholeCPUs(take.CPU), MemoryMB: int64(take.Memory / resource.MiB), Whole: c.Whole}
 	for _, d := range c.Devices {
-		part.Devices = append(part.Devices, at.device(node, d))
+		part.Devices = append(part.Devices, at.describeDevice(node, d))
 	}
 	g := &a.Groups[c.Group]
 	g.Tasks += c.Tasks
@@ -110,20 +110,20 @@ func (g *AllocGroup) addPart(p Part) {
 	g.Parts = append(g.Parts, p)
 }
 
-// device describes one claimed device of a node.
-func (at Place) device(node fleet.Node, c fleet.DeviceClaim) AllocDevice {
+// describeDevice describes one claimed device of a node.
+func (at Place) describeDevice(node fleet.Node, c fleet.DeviceClaim) AllocDevice {
 	out := AllocDevice{Index: c.Index, Kind: "gpu", Share: int(c.Share), Bytes: int64(c.Bytes), Shown: deviceenv.Device{Vendor: deviceenv.Declared, Index: c.Index}}
 	for _, d := range node.Devices {
 		if d.Index == c.Index {
-			out.Kind, out.Type, out.UUID, out.Shown = d.Kind, d.Type, d.UUID, at.shown(node, d)
+			out.Kind, out.Type, out.UUID, out.Shown = d.Kind, d.Type, d.UUID, at.shownDevice(node, d)
 		}
 	}
 	return out
 }
 
-// shown is how a device is named to programs: as the place says, else by what its
+// shownDevice is how a device is named to programs: as the place says, else by what its
 // description gives away.
-func (at Place) shown(node fleet.Node, d fleet.Device) deviceenv.Device {
+func (at Place) shownDevice(node fleet.Node, d fleet.Device) deviceenv.Device {
 	if at.Shown != nil {
 		return at.Shown(node, d)
 	}
@@ -139,19 +139,19 @@ func (at Place) shown(node fleet.Node, d fleet.Device) deviceenv.Device {
 	return out
 }
 
-// vendors lists whose hardware is in a node.
-func (at Place) vendors(n fleet.Node) []deviceenv.Vendor {
+// nodeVendors lists whose hardware is in a node.
+func (at Place) nodeVendors(n fleet.Node) []deviceenv.Vendor {
 	var out []deviceenv.Vendor
 	for _, d := range n.Devices {
-		if v := at.shown(n, d).Vendor; v != deviceenv.Declared && !slices.Contains(out, v) {
+		if v := at.shownDevice(n, d).Vendor; v != deviceenv.Declared && !slices.Contains(out, v) {
 			out = append(out, v)
 		}
 	}
 	return out
 }
 
-// nodeIndex finds a node by name; -1 if the allocation has none of that name.
-func (a *Alloc) nodeIndex(name string) int {
+// NodeIndex finds a node by name; -1 if the allocation has none of that name.
+func (a *Alloc) NodeIndex(name string) int {
 	return slices.IndexFunc(a.Nodes, func(n AllocNode) bool { return n.Name == name })
 }
 
@@ -171,8 +171,8 @@ func jobName(j *job.Job) string {
 	return "sbatch"
 }
 
-// command is what scontrol shows as the job's command.
-func command(s *job.Spec) string {
+// commandText is what scontrol shows as the job's command.
+func commandText(s *job.Spec) string {
 	words := s.Program.Args
 	if s.Program.Kind == job.Batch {
 		name := s.Source.File

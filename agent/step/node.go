@@ -58,21 +58,21 @@ type TaskState struct {
 // Node is the node side of steps: it serves srun, holds, starts, signals and
 // watches the tasks of steps on one node. It is safe for concurrent use.
 type Node struct {
-	cfg     NodeConfig
-	arbiter *arbiter // on the first node only
+	cfg       NodeConfig
+	allocator *Allocator // on the first node only
 
 	reporting sync.Mutex // one Report call at a time, in the order of the changes
 
 	mu       sync.Mutex // guards what follows
 	closed   bool
 	listener []net.Listener
-	links    map[*link]bool
+	links    map[*Link]bool
 	steps    map[int]*nodeStep // those of which something may live
 	tasks    map[taskKey]TaskState
 	serving  sync.WaitGroup
 	execs    int // commands so far
 
-	purse purse // what messages of srun may take
+	budget Budget // what messages of srun may take
 }
 
 // taskKey names a task of the allocation.
@@ -83,7 +83,7 @@ func NewNode(cfg NodeConfig) (*Node, error) {
 	if cfg.Alloc == nil || cfg.Node < 0 || cfg.Node >= len(cfg.Alloc.Nodes) || cfg.Spawner == nil || len(cfg.TaskInit) == 0 {
 		return nil, errors.New("step node: allocation, node, spawner and task-init command are needed")
 	}
-	if err := cfg.Alloc.check(); err != nil {
+	if err := cfg.Alloc.Check(); err != nil {
 		return nil, err
 	}
 	if cfg.Grace == 0 {
@@ -92,9 +92,9 @@ func NewNode(cfg NodeConfig) (*Node, error) {
 	if cfg.Open == nil {
 		cfg.Open = os.OpenFile
 	}
-	n := &Node{cfg: cfg, links: make(map[*link]bool), steps: make(map[int]*nodeStep), tasks: make(map[taskKey]TaskState)}
+	n := &Node{cfg: cfg, links: make(map[*Link]bool), steps: make(map[int]*nodeStep), tasks: make(map[taskKey]TaskState)}
 	if cfg.Node == 0 {
-		n.arbiter = newArbiter(cfg.Alloc, n.goneEverywhere)
+		n.allocator = NewAllocator(cfg.Alloc, n.goneEverywhere)
 	}
 	return n, nil
 }
@@ -129,26 +129,26 @@ func (n *Node) Serve(l net.Listener) error {
 
 // Answer serves a connection that was accepted elsewhere. It does not wait.
 func (n *Node) Answer(c net.Conn) {
-	if err := n.allowed(c); err != nil {
-		_ = newLink(c).send(frame{kind: mRefused, body: []byte(err.Error())})
+	if err := n.checkPeer(c); err != nil {
+		_ = NewLink(c).Send(Frame{Kind: MsgRefused, Body: []byte(err.Error())})
 		_ = c.Close()
 		return
 	}
-	k := newLink(c)
-	k.purse = &n.purse
+	k := NewLink(c)
+	k.Budget = &n.budget
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.closed || len(n.links) >= mostLinks {
-		k.close()
+	if n.closed || len(n.links) >= maxLinks {
+		k.Close()
 		return
 	}
 	n.links[k] = true
-	n.serving.Go(func() { n.serve(k) })
+	n.serving.Go(func() { n.serveLink(k) })
 }
 
-// allowed reports whether the process at the other end may use the allocation: it
+// checkPeer reports whether the process at the other end may use the allocation: it
 // belongs to the job's owner, to this process's user, or to root.
-func (n *Node) allowed(c net.Conn) error {
+func (n *Node) checkPeer(c net.Conn) error {
 	cred, err := peer.Of(c)
 	switch {
 	case fault.KindOf(err) == fault.Unsupported:
@@ -162,61 +162,61 @@ func (n *Node) allowed(c net.Conn) error {
 	return fmt.Errorf("user %d does not own job %s", cred.UID, n.cfg.Alloc.Job)
 }
 
-// serve answers one connection until it ends.
-func (n *Node) serve(l *link) {
-	defer n.drop(l)
-	f, err := l.receive()
-	if err != nil || f.kind != mHello {
+// serveLink answers one connection until it ends.
+func (n *Node) serveLink(l *Link) {
+	defer n.dropLink(l)
+	f, err := l.Receive()
+	if err != nil || f.Kind != MsgHello {
 		return
 	}
-	var h hello
-	if f.decode(&h) != nil || h.Version != protocol {
-		_ = l.send(frame{kind: mRefused, body: []byte("srun and the supervisor of the job are of different versions of cox")})
+	var h Hello
+	if f.Decode(&h) != nil || h.Version != Protocol {
+		_ = l.Send(Frame{Kind: MsgRefused, Body: []byte("srun and the supervisor of the job are of different versions of cox")})
 		return
 	}
 	if a := n.cfg.Alloc; h.Job != a.Job || h.Attempt != a.Attempt {
-		_ = l.send(frame{kind: mRefused, body: fmt.Appendf(nil, "job %s has ended", h.Job)})
+		_ = l.Send(Frame{Kind: MsgRefused, Body: fmt.Appendf(nil, "job %s has ended", h.Job)})
 		return
 	}
-	if f, err = l.receive(); err != nil {
-		if errors.Is(err, errCrowded) {
-			_ = l.send(frame{kind: mRefused, body: []byte(err.Error())})
+	if f, err = l.Receive(); err != nil {
+		if errors.Is(err, ErrCrowded) {
+			_ = l.Send(Frame{Kind: MsgRefused, Body: []byte(err.Error())})
 		}
 		return
 	}
-	switch f.kind {
-	case mCreate:
+	switch f.Kind {
+	case MsgCreate:
 		n.serveCreate(l, f)
-	case mPrepare:
+	case MsgPrepare:
 		n.serveStep(l, f)
-	case mExec:
+	case MsgExec:
 		n.serveExec(l, f)
-	case mWaitGone:
-		<-n.gone(f.number)
-		_ = l.send(frame{kind: mGone, number: f.number})
+	case MsgWaitGone:
+		<-n.goneChannel(f.Number)
+		_ = l.Send(Frame{Kind: MsgGone, Number: f.Number})
 	}
 }
 
 // serveCreate lets the arbiter make a step.
-func (n *Node) serveCreate(l *link, f frame) {
-	var r request
-	err := f.decode(&r)
+func (n *Node) serveCreate(l *Link, f Frame) {
+	var r Request
+	err := f.Decode(&r)
 	if err == nil {
-		err = r.check()
+		err = r.Check()
 	}
 	if err != nil {
-		_ = l.send(frame{kind: mRefused, body: []byte(err.Error())})
+		_ = l.Send(Frame{Kind: MsgRefused, Body: []byte(err.Error())})
 		return
 	}
-	if n.arbiter == nil {
-		_ = l.send(frame{kind: mRefused, body: []byte("this is not the first node of the job")})
+	if n.allocator == nil {
+		_ = l.Send(Frame{Kind: MsgRefused, Body: []byte("this is not the first node of the job")})
 		return
 	}
-	n.arbiter.serve(l, r)
+	n.allocator.serve(l, r)
 }
 
-// gone returns a channel that is closed once nothing of the step lives here.
-func (n *Node) gone(step int) <-chan struct{} {
+// goneChannel returns a channel that is closed once nothing of the step lives here.
+func (n *Node) goneChannel(step int) <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if s := n.steps[step]; s != nil {
@@ -233,22 +233,22 @@ func (n *Node) gone(step int) <-chan struct{} {
 func (n *Node) goneEverywhere(i *Info) {
 	for _, p := range i.Parts {
 		if p.Node == n.cfg.Node {
-			<-n.gone(i.Step)
+			<-n.goneChannel(i.Step)
 			continue
 		}
-		l, err := dial(n.cfg.Alloc, p.Node)
+		l, err := Dial(n.cfg.Alloc, p.Node)
 		if err != nil {
 			continue
 		}
-		if n.keep(l) && l.send(frame{kind: mWaitGone, number: i.Step}) == nil {
-			_, _ = l.receive()
+		if n.keepLink(l) && l.Send(Frame{Kind: MsgWaitGone, Number: i.Step}) == nil {
+			_, _ = l.Receive()
 		}
-		n.drop(l)
+		n.dropLink(l)
 	}
 }
 
-// keep notes a connection, so that Close closes it; false if Close was called.
-func (n *Node) keep(l *link) bool {
+// keepLink notes a connection, so that Close closes it; false if Close was called.
+func (n *Node) keepLink(l *Link) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
@@ -258,13 +258,13 @@ func (n *Node) keep(l *link) bool {
 	return true
 }
 
-// drop closes a connection and forgets it.
-func (n *Node) drop(l *link) {
+// dropLink closes a connection and forgets it.
+func (n *Node) dropLink(l *Link) {
 	n.mu.Lock()
 	delete(n.links, l)
 	n.mu.Unlock()
-	l.close()
-	l.settle()
+	l.Close()
+	l.Refund()
 }
 
 // Tasks lists every task that the node has had, by step and rank.
@@ -284,8 +284,8 @@ func (n *Node) Tasks() []TaskState {
 	return all
 }
 
-// report records a task's present state and passes it on.
-func (n *Node) report(t *task) {
+// reportTask records a task's present state and passes it on.
+func (n *Node) reportTask(t *task) {
 	n.reporting.Lock()
 	defer n.reporting.Unlock()
 	t.mu.Lock()
@@ -299,8 +299,8 @@ func (n *Node) report(t *task) {
 	}
 }
 
-// living lists the steps of which something may live; all if step is negative.
-func (n *Node) living(step int) []*nodeStep {
+// livingSteps lists the steps of which something may live; all if step is negative.
+func (n *Node) livingSteps(step int) []*nodeStep {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var out []*nodeStep
@@ -315,8 +315,8 @@ func (n *Node) living(step int) []*nodeStep {
 // Signal sends a signal to the process group of every running task of a step, or
 // of every step if step is negative.
 func (n *Node) Signal(signal, step int) error {
-	for _, s := range n.living(step) {
-		s.signal(syscall.Signal(signal))
+	for _, s := range n.livingSteps(step) {
+		s.signalTasks(syscall.Signal(signal))
 	}
 	return nil
 }
@@ -324,7 +324,7 @@ func (n *Node) Signal(signal, step int) error {
 // Ending says that the caller itself is telling every process to end, the tasks too:
 // an srun that hears it and asks for the end of its step does not tell them a second time.
 func (n *Node) Ending() {
-	for _, s := range n.living(-1) {
+	for _, s := range n.livingSteps(-1) {
 		s.mu.Lock()
 		s.ending = s.ending || s.opened // a task at its barrier has to be let go, by kill
 		s.mu.Unlock()
@@ -340,15 +340,15 @@ func (n *Node) Close() error {
 		_ = l.Close()
 	}
 	n.mu.Unlock()
-	for _, s := range n.living(-1) {
-		s.kill(false)
+	for _, s := range n.livingSteps(-1) {
+		s.killTasks(false)
 	}
-	for _, s := range n.living(-1) {
+	for _, s := range n.livingSteps(-1) {
 		<-s.over
 	}
 	n.mu.Lock()
 	for l := range n.links {
-		l.close()
+		l.Close()
 	}
 	n.mu.Unlock()
 	n.serving.Wait()

@@ -73,7 +73,7 @@ func TestClosingAtAnyMoment(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		waitFor(t, "some tasks", func() bool { return len(c.nodes[1].living(-1)) > i%4 })
+		waitFor(t, "some tasks", func() bool { return len(c.nodes[1].livingSteps(-1)) > i%4 })
 		for _, n := range c.nodes {
 			if err := n.Close(); err != nil {
 				t.Error(err)
@@ -165,12 +165,12 @@ func TestStrangersAndOtherVersionsAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newLink(conn)
-	defer l.close()
-	if err := l.sendJSON(mHello, hello{Version: protocol + 1}); err != nil {
+	l := NewLink(conn)
+	defer l.Close()
+	if err := l.SendJSON(MsgHello, Hello{Version: Protocol + 1}); err != nil {
 		t.Fatal(err)
 	}
-	if f, err := l.receive(); err != nil || f.kind != mRefused || !strings.Contains(string(f.body), "version") {
+	if f, err := l.Receive(); err != nil || f.Kind != MsgRefused || !strings.Contains(string(f.Body), "version") {
 		t.Errorf("answer %+v, %v", f, err)
 	}
 }
@@ -182,18 +182,18 @@ func TestGarbageDoesNotHurtANode(t *testing.T) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		l := newLink(conn)
+		l := NewLink(conn)
 		if rapid.Bool().Draw(r, "hello") {
-			_ = l.sendJSON(mHello, hello{Version: protocol})
+			_ = l.SendJSON(MsgHello, Hello{Version: Protocol})
 		}
 		for range rapid.IntRange(0, 3).Draw(r, "frames") {
-			_ = l.send(frame{
-				kind: kind(rapid.Byte().Draw(r, "kind")), rank: rapid.IntRange(-2, 2).Draw(r, "rank"), number: rapid.IntRange(0, 2).Draw(r, "number"),
-				body: rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(r, "body"),
+			_ = l.Send(Frame{
+				Kind: Kind(rapid.Byte().Draw(r, "kind")), Rank: rapid.IntRange(-2, 2).Draw(r, "rank"), Number: rapid.IntRange(0, 2).Draw(r, "number"),
+				Body: rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(r, "body"),
 			})
 		}
 		_, _ = conn.Write(rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(r, "bytes"))
-		l.close()
+		l.Close()
 	})
 	if got := c.run(`srun echo alive`); got.out != "alive\n" {
 		t.Errorf("printed %q, said %q", got.out, got.err)
@@ -205,17 +205,17 @@ func TestFramesSurviveTheWire(t *testing.T) {
 		a, b := net.Pipe()
 		defer a.Close()
 		defer b.Close()
-		want := frame{
-			kind: kind(rapid.Byte().Draw(r, "kind")), rank: int(rapid.Int32().Draw(r, "rank")), number: int(rapid.Int32().Draw(r, "number")),
-			body: rapid.SliceOf(rapid.Byte()).Draw(r, "body"),
+		want := Frame{
+			Kind: Kind(rapid.Byte().Draw(r, "kind")), Rank: int(rapid.Int32().Draw(r, "rank")), Number: int(rapid.Int32().Draw(r, "number")),
+			Body: rapid.SliceOf(rapid.Byte()).Draw(r, "body"),
 		}
 		sent := make(chan error, 1)
-		go func() { sent <- newLink(a).send(want) }()
-		got, err := newLink(b).receive()
+		go func() { sent <- NewLink(a).Send(want) }()
+		got, err := NewLink(b).Receive()
 		if err != nil || <-sent != nil {
 			r.Fatal(err)
 		}
-		if got.kind != want.kind || got.rank != want.rank || got.number != want.number || string(got.body) != string(want.body) {
+		if got.Kind != want.Kind || got.Rank != want.Rank || got.Number != want.Number || string(got.Body) != string(want.Body) {
 			r.Errorf("got %+v, want %+v", got, want)
 		}
 	})

@@ -12,8 +12,8 @@ import (
 // nodeStep is one step on one node, from its preparation until nothing of it lives.
 type nodeStep struct {
 	node  *Node
-	link  *link
-	prep  preparation
+	link  *Link
+	prep  Preparation
 	tasks []*task             // grows under mu while they are started, then no more
 	files map[string]*os.File // output files that tasks of this node share, by name
 
@@ -27,34 +27,34 @@ type nodeStep struct {
 
 // serveStep holds the tasks of a step, and then does what srun says until the
 // connection ends. A broken connection ends the step.
-func (n *Node) serveStep(l *link, f frame) {
+func (n *Node) serveStep(l *Link, f Frame) {
 	s := &nodeStep{node: n, link: l, files: make(map[string]*os.File), over: make(chan struct{})}
-	err := f.decode(&s.prep)
+	err := f.Decode(&s.prep)
 	if err == nil {
-		err = s.prep.check(n.cfg.Alloc)
+		err = s.prep.Check(n.cfg.Alloc)
 	}
 	if err == nil {
-		err = n.enter(s)
+		err = n.enterStep(s)
 	}
 	if err != nil {
-		_ = l.send(frame{kind: mRefused, body: []byte(err.Error())})
+		_ = l.Send(Frame{Kind: MsgRefused, Body: []byte(err.Error())})
 		return
 	}
-	pids, err := s.hold()
+	pids, err := s.holdTasks()
 	if err == nil && s.isEnding() {
 		err = errEnding
 	}
-	n.serving.Go(func() { s.watch(err == nil) })
+	n.serving.Go(func() { s.awaitTasks(err == nil) })
 	if err != nil {
-		s.kill(true)
+		s.killTasks(true)
 		<-s.over
-		_ = l.send(frame{kind: mRefused, body: []byte(err.Error())})
+		_ = l.Send(Frame{Kind: MsgRefused, Body: []byte(err.Error())})
 		return
 	}
-	if l.sendJSON(mHeld, pids) == nil {
-		s.obey()
+	if l.SendJSON(MsgHeld, pids) == nil {
+		s.followSrun()
 	}
-	s.kill(false)
+	s.killTasks(false)
 	<-s.over
 }
 
@@ -68,8 +68,8 @@ func (s *nodeStep) isEnding() bool {
 	return s.ending
 }
 
-// enter adds the step to those that live here.
-func (n *Node) enter(s *nodeStep) error {
+// enterStep adds the step to those that live here.
+func (n *Node) enterStep(s *nodeStep) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	id := s.prep.Info.Step
@@ -83,9 +83,9 @@ func (n *Node) enter(s *nodeStep) error {
 	return nil
 }
 
-// hold starts every task of this node and waits until all are at their barrier.
+// holdTasks starts every task of this node and waits until all are at their barrier.
 // After an error the tasks that were started are still there.
-func (s *nodeStep) hold() (pids map[int]int, err error) {
+func (s *nodeStep) holdTasks() (pids map[int]int, err error) {
 	info := &s.prep.Info
 	for index, part := range info.Parts {
 		if part.Node != s.node.cfg.Node {
@@ -95,7 +95,7 @@ func (s *nodeStep) hold() (pids map[int]int, err error) {
 			return nil, fmt.Errorf("step %d has no program for component %d", info.Step, part.Component)
 		}
 		for local := range part.Ranks {
-			t, err := s.start(index, local)
+			t, err := s.startTask(index, local)
 			if t != nil {
 				s.mu.Lock()
 				s.tasks = append(s.tasks, t)
@@ -116,32 +116,32 @@ func (s *nodeStep) hold() (pids map[int]int, err error) {
 	return pids, nil
 }
 
-// obey does what srun says until the connection ends.
-func (s *nodeStep) obey() {
+// followSrun does what srun says until the connection ends.
+func (s *nodeStep) followSrun() {
 	for {
-		f, err := s.link.receive()
+		f, err := s.link.Receive()
 		if err != nil {
 			return
 		}
-		switch f.kind {
-		case mGo:
-			s.open()
-		case mStdin:
-			if !s.input(f) {
+		switch f.Kind {
+		case MsgGo:
+			s.openBarrier()
+		case MsgStdin:
+			if !s.takeInput(f) {
 				return
 			}
-		case mSignal:
-			s.signal(syscall.Signal(f.number))
-		case mKill:
-			s.kill(f.number != 0)
-		case mPMI:
+		case MsgSignal:
+			s.signalTasks(syscall.Signal(f.Number))
+		case MsgKill:
+			s.killTasks(f.Number != 0)
+		case MsgPMI:
 			s.answerPMI(f)
 		}
 	}
 }
 
-// open opens the barrier of every task, unless the step is already ending.
-func (s *nodeStep) open() {
+// openBarrier opens the barrier of every task, unless the step is already ending.
+func (s *nodeStep) openBarrier() {
 	s.mu.Lock()
 	if s.opened || s.ending {
 		s.mu.Unlock()
@@ -149,30 +149,30 @@ func (s *nodeStep) open() {
 	}
 	s.opened = true
 	for _, t := range s.tasks {
-		t.open()
+		t.openBarrier()
 	}
 	s.mu.Unlock()
 	for _, t := range s.tasks {
-		s.node.report(t)
+		s.node.reportTask(t)
 	}
 }
 
-// signal sends a signal to the process group of every task that has begun. Tasks
+// signalTasks sends a signal to the process group of every task that has begun. Tasks
 // at their barrier are not signalled: they would end without a word.
-func (s *nodeStep) signal(sig syscall.Signal) {
+func (s *nodeStep) signalTasks(sig syscall.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.opened {
 		return
 	}
 	for _, t := range s.tasks {
-		t.signal(sig)
+		t.signalGroup(sig)
 	}
 }
 
-// kill begins to end every task: at once, or by SIGTERM and, after the grace,
+// killTasks begins to end every task: at once, or by SIGTERM and, after the grace,
 // SIGKILL. Tasks at their barrier end without running anything. It does not wait.
-func (s *nodeStep) kill(now bool) {
+func (s *nodeStep) killTasks(now bool) {
 	s.mu.Lock()
 	first := !s.ending
 	s.ending = true
@@ -181,10 +181,10 @@ func (s *nodeStep) kill(now bool) {
 		case !s.opened:
 			t.held.Close()
 		case now:
-			t.signal(syscall.SIGKILL)
+			t.signalGroup(syscall.SIGKILL)
 		case first:
-			t.signal(syscall.SIGCONT)
-			t.signal(syscall.SIGTERM)
+			t.signalGroup(syscall.SIGCONT)
+			t.signalGroup(syscall.SIGTERM)
 		}
 	}
 	s.mu.Unlock()
@@ -200,30 +200,30 @@ func (s *nodeStep) kill(now bool) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			for _, t := range s.tasks {
-				t.signal(syscall.SIGKILL)
+				t.signalGroup(syscall.SIGKILL)
 			}
 		}
 	})
 }
 
-// watch waits for the end of every task, ends what they left behind, and says that
+// awaitTasks waits for the end of every task, ends what they left behind, and says that
 // the step is over, if it was ever said to be held.
-func (s *nodeStep) watch(held bool) {
+func (s *nodeStep) awaitTasks(held bool) {
 	var all sync.WaitGroup
 	for _, t := range s.tasks {
-		all.Go(func() { s.follow(t) })
+		all.Go(func() { s.awaitTask(t) })
 	}
 	all.Wait()
-	s.sweep()
+	s.killLeftovers()
 	for _, t := range s.tasks {
-		t.drain(drainAtEnd)
+		t.awaitOutput(drainAtEnd)
 		t.close()
 	}
 	for _, f := range s.files {
 		_ = f.Close()
 	}
 	if held {
-		_ = s.link.send(frame{kind: mOver})
+		_ = s.link.Send(Frame{Kind: MsgOver})
 	}
 	n := s.node
 	n.mu.Lock()
@@ -232,19 +232,19 @@ func (s *nodeStep) watch(held bool) {
 	close(s.over)
 }
 
-// follow waits for one task's end and reports it, after the output that it had
+// awaitTask waits for one task's end and reports it, after the output that it had
 // written before.
-func (s *nodeStep) follow(t *task) {
+func (s *nodeStep) awaitTask(t *task) {
 	exit := <-t.held.Exited
-	end := ending{OOM: exit.OOM, Text: t.ended(exit)}
+	end := Ending{OOM: exit.OOM, Text: t.setEnded(exit)}
 	end.Exit = t.state.Exit
-	t.drain(drainAtExit)
-	s.node.report(t)
+	t.awaitOutput(drainAtExit)
+	s.node.reportTask(t)
 	s.mu.Lock()
 	opened := s.opened
 	s.mu.Unlock()
 	if opened {
-		_ = s.link.send(frame{kind: mExit, rank: t.state.Rank, body: mustJSON(end)})
+		_ = s.link.Send(Frame{Kind: MsgExit, Rank: t.state.Rank, Body: MustJSON(end)})
 	}
 }
 
@@ -264,8 +264,8 @@ func (s *nodeStep) outputFile(name string, keep bool) (*os.File, error) {
 	return f, err
 }
 
-// sweep ends the processes that the step's tasks left behind.
-func (s *nodeStep) sweep() {
+// killLeftovers ends the processes that the step's tasks left behind.
+func (s *nodeStep) killLeftovers() {
 	if e, ok := s.node.cfg.Spawner.(StepEnder); ok {
 		if e.EndStep(s.prep.Info.Step) == nil {
 			return

@@ -49,15 +49,15 @@ func (t *task) carryPMI() {
 		if err != nil {
 			return // closed, or a line longer than any command
 		}
-		_ = t.step.link.send(frame{kind: mPMI, rank: t.state.Rank, body: line})
+		_ = t.step.link.Send(Frame{Kind: MsgPMI, Rank: t.state.Rank, Body: line})
 	}
 }
 
 // answerPMI passes an answer on to the task that it is for.
-func (s *nodeStep) answerPMI(f frame) {
+func (s *nodeStep) answerPMI(f Frame) {
 	for _, t := range s.tasks {
-		if t.state.Rank == f.rank && t.pmi != nil {
-			_, _ = t.pmi.Write(f.body) // a task asks again only after its answer, so there is room
+		if t.state.Rank == f.Rank && t.pmi != nil {
+			_, _ = t.pmi.Write(f.Body) // a task asks again only after its answer, so there is room
 		}
 	}
 }
@@ -82,8 +82,8 @@ func newPMIServer(i *Info, answer func(rank int, line string), abort func(rank, 
 	return p
 }
 
-// command answers one line of a task.
-func (p *pmiServer) command(rank int, line string) {
+// handleCommand answers one line of a task.
+func (p *pmiServer) handleCommand(rank int, line string) {
 	line = strings.TrimRight(line, "\n")
 	word := pmiWords(line)
 	if p.inSpawn(rank, line, word) {
@@ -96,17 +96,17 @@ func (p *pmiServer) command(rank int, line string) {
 	case "get_maxes":
 		p.answer(rank, fmt.Sprintf("cmd=maxes kvsname_max=%d keylen_max=%d vallen_max=%d rc=0", pmiKeyMax, pmiKeyMax, pmiValueMax))
 	case "get_appnum":
-		p.answer(rank, fmt.Sprintf("cmd=appnum appnum=%d rc=0", p.component(rank)))
+		p.answer(rank, fmt.Sprintf("cmd=appnum appnum=%d rc=0", p.appNumber(rank)))
 	case "get_my_kvsname":
 		p.answer(rank, "cmd=my_kvsname kvsname="+kvs+" rc=0")
 	case "get_universe_size":
 		p.answer(rank, fmt.Sprintf("cmd=universe_size size=%d rc=0", p.info.Tasks))
 	case "put":
-		p.put(rank, word)
+		p.putValue(rank, word)
 	case "get":
-		p.get(rank, word)
+		p.getValue(rank, word)
 	case "barrier_in":
-		p.barrier(rank)
+		p.enterBarrier(rank)
 	case "finalize":
 		p.answer(rank, "cmd=finalize_ack rc=0")
 	case "abort":
@@ -135,14 +135,14 @@ func (p *pmiServer) inSpawn(rank int, line string, word map[string]string) bool 
 	return in
 }
 
-func (p *pmiServer) put(rank int, word map[string]string) {
+func (p *pmiServer) putValue(rank int, word map[string]string) {
 	p.mu.Lock()
 	p.values[word["key"]] = word["value"]
 	p.mu.Unlock()
 	p.answer(rank, "cmd=put_result rc=0")
 }
 
-func (p *pmiServer) get(rank int, word map[string]string) {
+func (p *pmiServer) getValue(rank int, word map[string]string) {
 	p.mu.Lock()
 	value, ok := p.values[word["key"]]
 	p.mu.Unlock()
@@ -153,8 +153,8 @@ func (p *pmiServer) get(rank int, word map[string]string) {
 	p.answer(rank, "cmd=get_result rc=0 msg=success value="+value)
 }
 
-// barrier lets every task go on once all have come.
-func (p *pmiServer) barrier(rank int) {
+// enterBarrier lets every task go on once all have come.
+func (p *pmiServer) enterBarrier(rank int) {
 	p.mu.Lock()
 	if !slices.Contains(p.waiting, rank) {
 		p.waiting = append(p.waiting, rank)
@@ -169,8 +169,8 @@ func (p *pmiServer) barrier(rank int) {
 	}
 }
 
-// component is the number of the program that a rank runs.
-func (p *pmiServer) component(rank int) int {
+// appNumber is the number of the program that a rank runs.
+func (p *pmiServer) appNumber(rank int) int {
 	for i, c := range p.info.Components {
 		if rank >= c.First && rank < c.First+c.Tasks {
 			return i

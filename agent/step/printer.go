@@ -11,32 +11,32 @@ import (
 // longestLine is how much of a line is kept back until its end comes.
 const longestLine = 64 << 10
 
-// printer prints the output of tasks, whole lines at a time so that those of
+// outputPrinter prints the output of tasks, whole lines at a time so that those of
 // different tasks do not mix. A task's output comes from one goroutine.
-type printer struct {
-	out   *sink
-	err   *sink // also srun's own words
-	ranks map[int]*voice
+type outputPrinter struct {
+	out   *outputFile
+	err   *outputFile // also srun's own words
+	ranks map[int]*taskOutput
 }
 
-// voice is one task's output.
-type voice struct {
-	to    [3]*sink // by descriptor
-	label string
-	bare  bool // unbuffered
-	part  [3][]byte
-	mid   [3]bool // the last thing printed of an unbuffered stream was no whole line
+// taskOutput is one task's output.
+type taskOutput struct {
+	to         [3]*outputFile // by descriptor
+	label      string
+	unbuffered bool // unbuffered
+	part       [3][]byte
+	mid        [3]bool // the last thing printed of an unbuffered stream was no whole line
 }
 
-// sink is a file or terminal that several tasks write to.
-type sink struct {
+// outputFile is a file or terminal that several tasks write to.
+type outputFile struct {
 	mu  sync.Mutex
 	w   io.Writer
 	bad bool // it takes nothing any more
 }
 
 // write writes unless the reader has gone away.
-func (s *sink) write(b []byte) {
+func (s *outputFile) write(b []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.bad || len(b) == 0 {
@@ -47,14 +47,14 @@ func (s *sink) write(b []byte) {
 	}
 }
 
-// output prints what came from a task.
-func (p *printer) output(rank, fd int, b []byte) {
+// printOutput prints what came from a task.
+func (p *outputPrinter) printOutput(rank, fd int, b []byte) {
 	v := p.ranks[rank]
 	if v == nil || fd < 1 || fd > 2 {
 		return
 	}
-	if v.bare {
-		v.to[fd].write(v.labelled(b, &v.mid[fd]))
+	if v.unbuffered {
+		v.to[fd].write(v.labelLines(b, &v.mid[fd]))
 		return
 	}
 	i := bytes.LastIndexByte(b, '\n') + 1
@@ -70,11 +70,11 @@ func (p *printer) output(rank, fd int, b []byte) {
 	}
 	v.part[fd] = append([]byte(nil), b[i:]...)
 	mid := false
-	v.to[fd].write(v.labelled(lines, &mid))
+	v.to[fd].write(v.labelLines(lines, &mid))
 }
 
-// flush prints what is left of a task's last line; a labelled one is made whole.
-func (p *printer) flush(rank int) {
+// flushRank prints what is left of a task's last line; a labelled one is made whole.
+func (p *outputPrinter) flushRank(rank int) {
 	v := p.ranks[rank]
 	if v == nil {
 		return
@@ -86,13 +86,13 @@ func (p *printer) flush(rank int) {
 		}
 		v.part[fd] = nil
 		mid := false
-		v.to[fd].write(v.labelled(b, &mid))
+		v.to[fd].write(v.labelLines(b, &mid))
 	}
 }
 
-// labelled puts the label before every line. mid says whether the text goes on a
+// labelLines puts the label before every line. mid says whether the text goes on a
 // line that has its label, and is updated.
-func (v *voice) labelled(b []byte, mid *bool) []byte {
+func (v *taskOutput) labelLines(b []byte, mid *bool) []byte {
 	if v.label == "" || len(b) == 0 {
 		return b
 	}
@@ -113,10 +113,10 @@ func (v *voice) labelled(b []byte, mid *bool) []byte {
 // openOutputs opens srun's output files and says which task's output goes where.
 func (c *client) openOutputs() error {
 	width := len(fmt.Sprint(c.info.Tasks - 1))
-	open := make(map[string]*sink)
+	open := make(map[string]*outputFile)
 	for _, p := range c.info.Parts {
 		o := c.plan.options[p.Component]
-		to := [3]*sink{1: c.print.out, 2: c.print.err}
+		to := [3]*outputFile{1: c.print.out, 2: c.print.err}
 		for fd, name := range map[int]string{1: o.output, 2: o.err} {
 			s, err := c.openSink(fd, name, c.plan.prep.Programs[p.Component], o.appends, open)
 			if err != nil {
@@ -130,7 +130,7 @@ func (c *client) openOutputs() error {
 			}
 		}
 		for _, rank := range p.Ranks {
-			v := &voice{to: to, bare: o.unbuffered}
+			v := &taskOutput{to: to, unbuffered: o.unbuffered}
 			if o.label {
 				v.label = fmt.Sprintf("%*d: ", width, rank)
 			}
@@ -142,15 +142,15 @@ func (c *client) openOutputs() error {
 
 // openSink opens one output file of srun, each name once; nil if srun prints that
 // output, or the nodes write it.
-func (c *client) openSink(fd int, name string, prog program, appends bool, open map[string]*sink) (*sink, error) {
+func (c *client) openSink(fd int, name string, prog Program, appends bool, open map[string]*outputFile) (*outputFile, error) {
 	st := prog.Stdout
 	if fd == 2 {
 		st = prog.Stderr
 	}
-	if name == "" || name == "all" || st.Kind != streamSrun {
+	if name == "" || name == "all" || st.Kind != StreamSrun {
 		return nil, nil
 	}
-	name = c.expand(name)
+	name = c.expandName(name)
 	if s := open[name]; s != nil {
 		return s, nil
 	}
@@ -159,7 +159,7 @@ func (c *client) openSink(fd int, name string, prog program, appends bool, open 
 		return nil, err
 	}
 	c.files = append(c.files, f)
-	open[name] = &sink{w: f}
+	open[name] = &outputFile{w: f}
 	return open[name], nil
 }
 

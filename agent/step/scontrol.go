@@ -15,7 +15,7 @@ import (
 // as it concerns host lists and the allocation that it runs in. The result is its
 // exit code.
 func ScontrolMain(args []string, stdio Stdio) int {
-	out, err := scontrol(args, os.Getenv, stdio.Err)
+	out, err := runScontrol(args, os.Getenv, stdio.Err)
 	if _, werr := io.WriteString(stdio.Out, out); err == nil && werr != nil {
 		err = werr
 	}
@@ -29,8 +29,8 @@ func ScontrolMain(args []string, stdio Stdio) int {
 // scontrolOptions are the options that may stand before the command.
 type scontrolOptions struct{ oneLine, details bool }
 
-// scontrol answers one command.
-func scontrol(args []string, env func(string) string, warn io.Writer) (string, error) {
+// runScontrol answers one command.
+func runScontrol(args []string, env func(string) string, warn io.Writer) (string, error) {
 	var o scontrolOptions
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
 		switch args[0] {
@@ -54,7 +54,7 @@ func scontrol(args []string, env func(string) string, warn io.Writer) (string, e
 	word := strings.ToLower(args[0])
 	switch {
 	case strings.HasPrefix("show", word) && len(word) >= 2:
-		return show(args[1:], o, env, warn)
+		return runShow(args[1:], o, env, warn)
 	case word == "wait_job":
 		return "", nil // an allocation's nodes are ready before anything runs in it
 	case word == "version":
@@ -73,9 +73,9 @@ const scontrolHelp = `scontrol [OPTIONS] COMMAND
   -o, --oneliner              a job on one line
 `
 
-// show answers "show ENTITY [ID]"; ENTITY may be abbreviated and hold the id after
+// runShow answers "show ENTITY [ID]"; ENTITY may be abbreviated and hold the id after
 // an equals sign.
-func show(args []string, o scontrolOptions, env func(string) string, warn io.Writer) (string, error) {
+func runShow(args []string, o scontrolOptions, env func(string) string, warn io.Writer) (string, error) {
 	if len(args) == 0 {
 		return "", errors.New("too few arguments for keyword:show")
 	}
@@ -101,11 +101,11 @@ func show(args []string, o scontrolOptions, env func(string) string, warn io.Wri
 	case strings.HasPrefix("hostlistsorted", entity) && len(entity) >= 9:
 		return hostList(id, true)
 	case slices.Contains([]string{"j", "jo", "job", "jobs", "jobid"}, entity):
-		a, err := ownAllocation("")
+		a, err := LoadOwn("")
 		if err != nil {
 			return "", err
 		}
-		if id != "" && id != a.Job.String() && !a.isTask(id) {
+		if id != "" && id != a.Job.String() && !a.isArrayTask(id) {
 			return "", fmt.Errorf("show job %s: only the own job %s can be shown from inside (not built yet: others)", id, a.Job)
 		}
 		return showJob(a, o), nil
@@ -113,8 +113,8 @@ func show(args []string, o scontrolOptions, env func(string) string, warn io.Wri
 	return "", fmt.Errorf("show %s: not built yet inside a job; scontrol here knows: show hostnames, hostlist, hostlistsorted, job", entity)
 }
 
-// isTask reports whether an id such as 8_5 names the allocation's array task.
-func (a *Alloc) isTask(id string) bool {
+// isArrayTask reports whether an id such as 8_5 names the allocation's array task.
+func (a *Alloc) isArrayTask(id string) bool {
 	return a.Array != nil && id == fmt.Sprintf("%d_%d", a.Array.Job, a.Array.Index)
 }
 

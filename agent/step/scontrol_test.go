@@ -38,7 +38,7 @@ func TestScontrolHostLists(t *testing.T) {
 			}
 			return ""
 		}
-		out, err := scontrol(strings.Fields(tc.args), env, io.Discard)
+		out, err := runScontrol(strings.Fields(tc.args), env, io.Discard)
 		if out != tc.out || (err == nil) != (tc.err == "") || err != nil && !regexp.MustCompile(tc.err).MatchString(err.Error()) {
 			t.Errorf("%s: %q, %v", tc.args, out, err)
 		}

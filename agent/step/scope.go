@@ -10,38 +10,38 @@ import (
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
 
-// scope is what an environment is made for: a batch script, or one task.
-type scope struct {
+// envScope is what an environment is made for: a batch script, or one task.
+type envScope struct {
 	alloc *Alloc
 	node  int // index into alloc.Nodes
 	group int // whose parts the job's variables describe; the step's groups if info is set
 
 	info    *Info // nil: the batch script
-	prep    *preparation
-	program *program
+	prep    *Preparation
+	program *Program
 	part    int // index into info.Parts
 	local   int // index into that part's ranks
 }
 
 // newScope is the scope of the batch script.
-func newScope(a *Alloc, node int) *scope { return &scope{alloc: a, node: node} }
+func newScope(a *Alloc, node int) *envScope { return &envScope{alloc: a, node: node} }
 
 // newStepScope is the scope of one task.
-func newStepScope(a *Alloc, prep *preparation, part, local int) *scope {
+func newStepScope(a *Alloc, prep *Preparation, part, local int) *envScope {
 	p := &prep.Info.Parts[part]
-	return &scope{
+	return &envScope{
 		alloc: a, node: p.Node, info: &prep.Info, prep: prep, part: part, local: local,
 		program: &prep.Programs[p.Component], group: prep.Info.Components[p.Component].Group,
 	}
 }
 
-// component is the component of the step that the task belongs to.
-func (s *scope) component() *Component {
+// stepComponent is the component of the step that the task belongs to.
+func (s *envScope) stepComponent() *Component {
 	return &s.info.Components[s.info.Parts[s.part].Component]
 }
 
-// groups lists the task groups that the job's variables describe.
-func (s *scope) groups() []int {
+// jobGroups lists the task groups that the job's variables describe.
+func (s *envScope) jobGroups() []int {
 	if s.info == nil {
 		return []int{s.group}
 	}
@@ -56,19 +56,19 @@ func (s *scope) groups() []int {
 }
 
 // jobParts lists the parts of the allocation that the job's variables describe.
-func (s *scope) jobParts() []Part {
+func (s *envScope) jobParts() []Part {
 	var out []Part
-	for _, g := range s.groups() {
+	for _, g := range s.jobGroups() {
 		out = append(out, s.alloc.Groups[g].Parts...)
 	}
 	return out
 }
 
-// own is the allocation's group that the scope belongs to.
-func (s *scope) own() *AllocGroup { return &s.alloc.Groups[s.group] }
+// jobGroup is the allocation's group that the scope belongs to.
+func (s *envScope) jobGroup() *AllocGroup { return &s.alloc.Groups[s.group] }
 
 // jobNodes lists the nodes that the job's variables describe, each once, by rank.
-func (s *scope) jobNodes() []string {
+func (s *envScope) jobNodes() []string {
 	var out []string
 	for _, p := range s.jobParts() {
 		if name := s.alloc.Nodes[p.Node].Name; !slices.Contains(out, name) {
@@ -79,7 +79,7 @@ func (s *scope) jobNodes() []string {
 }
 
 // stepNodes lists the step's nodes, each once, by rank.
-func (s *scope) stepNodes() []string {
+func (s *envScope) stepNodes() []string {
 	var out []string
 	for _, p := range s.info.Parts {
 		if name := s.alloc.Nodes[p.Node].Name; !slices.Contains(out, name) {
@@ -90,7 +90,7 @@ func (s *scope) stepNodes() []string {
 }
 
 // tasksPerNode lists the tasks on each node: the step's, or the job's.
-func (s *scope) tasksPerNode() []int {
+func (s *envScope) tasksPerNode() []int {
 	var out []int
 	if s.info != nil {
 		for _, p := range s.info.Parts {
@@ -104,27 +104,27 @@ func (s *scope) tasksPerNode() []int {
 	return out
 }
 
-// tasks is the number of tasks of the step, or of the job.
-func (s *scope) tasks() int {
+// taskCount is the number of tasks of the step, or of the job.
+func (s *envScope) taskCount() int {
 	if s.info != nil {
 		return s.info.Tasks
 	}
-	return s.own().Tasks
+	return s.jobGroup().Tasks
 }
 
 // tasksAsked reports whether the submission says how many tasks there are.
-func (s *scope) tasksAsked() bool {
+func (s *envScope) tasksAsked() bool {
 	for _, option := range []string{"ntasks", "ntasks-per-node", "tasks-per-node", "ntasks-per-socket", "ntasks-per-gpu", "ntasks-per-core"} {
 		if _, ok := s.alloc.Given[option]; ok {
 			return true
 		}
 	}
-	return s.alloc.Direct || s.own().Tasks > len(s.own().Parts)
+	return s.alloc.Direct || s.jobGroup().Tasks > len(s.jobGroup().Parts)
 }
 
-// here is the allocation's part on the scope's node.
-func (s *scope) here() *Part {
-	g := s.own()
+// partHere is the allocation's part on the scope's node.
+func (s *envScope) partHere() *Part {
+	g := s.jobGroup()
 	for i := range g.Parts {
 		if g.Parts[i].Node == s.node {
 			return &g.Parts[i]
@@ -134,40 +134,42 @@ func (s *scope) here() *Part {
 }
 
 // nodeDevices lists the devices on the scope's node: the step's, or the job's.
-func (s *scope) nodeDevices() []AllocDevice {
+func (s *envScope) nodeDevices() []AllocDevice {
 	if s.info != nil {
 		return s.info.Parts[s.part].Devices
 	}
-	return s.here().Devices
+	return s.partHere().Devices
 }
 
-// devices lists the devices that the scope's process is to see.
-func (s *scope) devices() []AllocDevice {
+// visibleDevices lists the devices that the scope's process is to see.
+func (s *envScope) visibleDevices() []AllocDevice {
 	all := s.nodeDevices()
 	if s.info == nil {
 		return all
 	}
-	return bindDevices(all, s.program.GPUBind, s.local)
+	return devicesOfTask(all, s.program.GPUBind, s.local)
 }
 
-// rank is the task's rank.
-func (s *scope) rank() int { return s.info.Parts[s.part].Ranks[s.local] }
+// taskRank is the task's rank.
+func (s *envScope) taskRank() int { return s.info.Parts[s.part].Ranks[s.local] }
 
-// given returns an option of the submission as it was written.
-func (s *scope) given(option string) (string, bool) {
+// givenOption returns an option of the submission as it was written.
+func (s *envScope) givenOption(option string) (string, bool) {
 	v, ok := s.alloc.Given[option]
 	return v, ok && v != ""
 }
 
 // Formats.
 
-func number[N ~int | ~int64 | ~uint32 | ~uint64](n N) (string, bool) { return fmt.Sprint(n), true }
+func formatNumber[N ~int | ~int64 | ~uint32 | ~uint64](n N) (string, bool) {
+	return fmt.Sprint(n), true
+}
 
-func counts(n []int) (string, bool) { return slurmfmt.FormatCounts(n), true }
+func formatCounts(n []int) (string, bool) { return slurmfmt.FormatCounts(n), true }
 
-func nodes(names []string) (string, bool) { return hostlist.CompressInOrder(names), true }
+func formatNodes(names []string) (string, bool) { return hostlist.CompressInOrder(names), true }
 
-func indices(devices []AllocDevice) (string, bool) {
+func deviceIndices(devices []AllocDevice) (string, bool) {
 	var out []string
 	for _, d := range devices {
 		out = append(out, strconv.Itoa(d.Index))
@@ -175,7 +177,7 @@ func indices(devices []AllocDevice) (string, bool) {
 	return strings.Join(out, ","), true
 }
 
-func ints(n []int) string {
+func FormatInts(n []int) string {
 	out := make([]string, len(n))
 	for i, k := range n {
 		out[i] = strconv.Itoa(k)
@@ -183,11 +185,11 @@ func ints(n []int) string {
 	return strings.Join(out, ",")
 }
 
-// megabytes converts a memory option to MiB.
-func megabytes(text string) (string, bool) {
+// formatMegabytes converts a memory option to MiB.
+func formatMegabytes(text string) (string, bool) {
 	bytes, err := slurmfmt.ParseMemory(text)
 	if err != nil {
 		return "", false
 	}
-	return number(bytes >> 20)
+	return formatNumber(bytes >> 20)
 }

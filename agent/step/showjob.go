@@ -29,12 +29,12 @@ func showJob(a *Alloc, o scontrolOptions) string {
 	line("JobState=RUNNING", "Reason=None", "Dependency="+orNull(a.Given["dependency"]))
 	line(fmt.Sprintf("Requeue=%d", asDigit(a.Requeue)), fmt.Sprintf("Restarts=%d", a.Attempt-1), fmt.Sprintf("BatchFlag=%d", asDigit(!a.Direct)), "ExitCode=0:0")
 	line("RunTime="+slurmfmt.FormatTimeLimit(max(time.Since(a.Started).Truncate(time.Second), time.Second)), "TimeLimit="+slurmfmt.FormatTimeLimit(a.TimeLimit))
-	line("SubmitTime=" + stamp(a.Submitted))
-	line("StartTime="+stamp(a.Started), "EndTime="+stamp(a.End()))
+	line("SubmitTime=" + formatTime(a.Submitted))
+	line("StartTime="+formatTime(a.Started), "EndTime="+formatTime(a.End()))
 	line("Partition="+orNull(a.Partition), "AllocNode:Sid="+orNull(a.SubmitHost))
 	line("NodeList=" + hostlist.CompressInOrder(a.nodeNames()))
 	line("BatchHost=" + a.Nodes[0].Name)
-	cpus, memory, gpus, tasks := a.totals()
+	cpus, memory, gpus, tasks := a.totalsOf()
 	line(fmt.Sprintf("NumNodes=%d", len(a.Nodes)), fmt.Sprintf("NumCPUs=%d", cpus), fmt.Sprintf("NumTasks=%d", tasks), fmt.Sprintf("CPUs/Task=%d", max(a.Groups[0].CPUsPerTask, 1)))
 	tres := fmt.Sprintf("TRES=cpu=%d,mem=%dM,node=%d", cpus, memory, len(a.Nodes))
 	if gpus > 0 {
@@ -44,7 +44,7 @@ func showJob(a *Alloc, o scontrolOptions) string {
 	if o.details {
 		for _, g := range a.Groups {
 			for _, p := range g.Parts {
-				line("  Nodes="+a.Nodes[p.Node].Name, fmt.Sprintf("CPUs=%d", p.CPUs), fmt.Sprintf("Mem=%d", p.MemoryMB), a.gres(p))
+				line("  Nodes="+a.Nodes[p.Node].Name, fmt.Sprintf("CPUs=%d", p.CPUs), fmt.Sprintf("Mem=%d", p.MemoryMB), a.gresField(p))
 			}
 		}
 	}
@@ -77,8 +77,8 @@ func (a *Alloc) nodeNames() []string {
 	return names
 }
 
-// totals sums what the allocation has.
-func (a *Alloc) totals() (cpus int, memoryMB int64, gpus, tasks int) {
+// totalsOf sums what the allocation has.
+func (a *Alloc) totalsOf() (cpus int, memoryMB int64, gpus, tasks int) {
 	for _, g := range a.Groups {
 		tasks += g.Tasks
 		for _, p := range g.Parts {
@@ -88,12 +88,12 @@ func (a *Alloc) totals() (cpus int, memoryMB int64, gpus, tasks int) {
 	return cpus, memoryMB, gpus, tasks
 }
 
-// gres describes the devices of a part.
-func (a *Alloc) gres(p Part) string {
+// gresField describes the devices of a part.
+func (a *Alloc) gresField(p Part) string {
 	if len(p.Devices) == 0 {
 		return "GRES="
 	}
-	list, _ := indices(p.Devices)
+	list, _ := deviceIndices(p.Devices)
 	name := "gpu"
 	if typ := p.Devices[0].Type; typ != "" {
 		name += ":" + typ
@@ -112,7 +112,7 @@ func (a *Alloc) outputName(name, otherwise string) string {
 			name = "slurm-%A_%a.out"
 		}
 	}
-	n := fileNames(a, &Info{})
+	n := FileNames(a, &Info{})
 	n.Node, n.Step = a.Nodes[0].Name, "batch"
 	name = slurmfmt.ExpandName(name, n)
 	if !filepath.IsAbs(name) {
@@ -135,7 +135,7 @@ func asDigit(b bool) int {
 	return 0
 }
 
-func stamp(t time.Time) string {
+func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return "Unknown"
 	}

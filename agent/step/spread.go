@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// distribution is how ranks are dealt: the first word of --distribution.
-func (p *placer) distribution() string {
-	word, _, _ := strings.Cut(p.ask.Distribution, ",")
+// distributionWord is how ranks are dealt: the first word of --distribution.
+func (p *placer) distributionWord() string {
+	word, _, _ := strings.Cut(p.request.Distribution, ",")
 	word, _, _ = strings.Cut(word, ":")
 	return word
 }
 
-// spread settles how many tasks each node gets; each gets at least one.
-func (p *placer) spread() error {
+// spreadTasks settles how many tasks each node gets; each gets at least one.
+func (p *placer) spreadTasks() error {
 	caps := make([]int, len(p.chosen))
 	asJob := make([]int, len(p.chosen))
 	for i, part := range p.chosen {
-		caps[i] = p.capacity(part)
+		caps[i] = p.taskCapacity(part)
 		asJob[i] = p.group.Parts[part].Tasks
 	}
-	dist := p.distribution()
-	if p.ask.Distribution == "" && p.ask.TasksPerNode == 0 && fits(asJob, caps, p.tasks) {
+	dist := p.distributionWord()
+	if p.request.Distribution == "" && p.request.TasksPerNode == 0 && fitsCapacity(asJob, caps, p.tasks) {
 		p.counts = asJob
 		return nil
 	}
@@ -31,10 +31,10 @@ func (p *placer) spread() error {
 	case word == "plane":
 		n, err := strconv.Atoi(arg)
 		if err != nil || n < 1 {
-			return fmt.Errorf("Invalid plane size in --distribution=%s", p.ask.Distribution)
+			return fmt.Errorf("Invalid plane size in --distribution=%s", p.request.Distribution)
 		}
 		run = n
-	case strings.HasSuffix(strings.ToLower(p.ask.Distribution), ",pack"):
+	case strings.HasSuffix(strings.ToLower(p.request.Distribution), ",pack"):
 		run = p.tasks
 	}
 	p.counts = make([]int, len(caps))
@@ -60,9 +60,9 @@ func (p *placer) spread() error {
 	return nil
 }
 
-// fits reports whether counts sum to the tasks, give every node one, and no node
+// fitsCapacity reports whether counts sum to the tasks, give every node one, and no node
 // more than it can take.
-func fits(counts, caps []int, tasks int) bool {
+func fitsCapacity(counts, caps []int, tasks int) bool {
 	sum := 0
 	for i, n := range counts {
 		if n < 1 || n > caps[i] {
@@ -73,8 +73,8 @@ func fits(counts, caps []int, tasks int) bool {
 	return sum == tasks
 }
 
-// deal deals ranks to nodes: in blocks, in turn (cyclic), or in turn by planes.
-func deal(counts []int, dist string) [][]int {
+// dealRanks deals ranks to nodes: in blocks, in turn (cyclic), or in turn by planes.
+func dealRanks(counts []int, dist string) [][]int {
 	run := 1 << 30
 	switch {
 	case dist == "cyclic":

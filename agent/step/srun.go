@@ -34,11 +34,11 @@ var errNoCommand = errors.New("No command given to execute.")
 // signal ended.
 func SrunMain(args []string, stdio Stdio) int {
 	say := func(format string, v ...any) { fmt.Fprintf(stdio.Err, "srun: "+format+"\n", v...) }
-	var parsed []*srunOptions
-	for _, words := range split(args) {
+	var parsed []*options
+	for _, words := range splitComponents(args) {
 		o := newOptions()
 		if err := parseSrun(o, words); err != nil {
-			return complain(say, stdio.Err, err)
+			return reportError(say, stdio.Err, err)
 		}
 		parsed = append(parsed, o)
 	}
@@ -54,27 +54,27 @@ func SrunMain(args []string, stdio Stdio) int {
 		fmt.Fprint(stdio.Out, "MPI plugin types are...\n\tnone\n\tpmi1\n")
 		return 0
 	}
-	a, err := ownAllocation(first.job)
+	a, err := LoadOwn(first.job)
 	if err != nil {
-		return complain(say, stdio.Err, err)
+		return reportError(say, stdio.Err, err)
 	}
-	p, err := complete(a, parsed, os.Getenv)
+	p, err := completePlan(a, parsed, os.Getenv)
 	if err != nil {
-		return complain(say, stdio.Err, err)
+		return reportError(say, stdio.Err, err)
 	}
 	if !first.quiet {
-		p.warn(say, parsed)
+		p.printWarnings(say, parsed)
 	}
 	signal.Ignore(syscall.SIGPIPE) // who stops reading our output does not end the step
 	code, err := newClient(p, stdio).run()
 	if err != nil {
-		return complain(say, stdio.Err, err)
+		return reportError(say, stdio.Err, err)
 	}
 	return code
 }
 
-// warn says what was changed or has no effect.
-func (p *plan) warn(say func(string, ...any), parsed []*srunOptions) {
+// printWarnings says what was changed or has no effect.
+func (p *plan) printWarnings(say func(string, ...any), parsed []*options) {
 	for _, w := range p.warnings {
 		say("%s", w)
 	}
@@ -92,8 +92,8 @@ func (p *plan) warn(say func(string, ...any), parsed []*srunOptions) {
 	}
 }
 
-// complain prints an error as srun does, and gives its exit code.
-func complain(say func(string, ...any), w io.Writer, err error) int {
+// reportError prints an error as srun does, and gives its exit code.
+func reportError(say func(string, ...any), w io.Writer, err error) int {
 	var mistake *getopt.Error
 	var usage *usageError
 	switch {
@@ -112,9 +112,9 @@ func complain(say func(string, ...any), w io.Writer, err error) int {
 	return exitError
 }
 
-// ownAllocation finds the allocation that this process runs in. job is what --jobid
+// LoadOwn finds the allocation that this process runs in. job is what --jobid
 // says, or "".
-func ownAllocation(job string) (*Alloc, error) {
+func LoadOwn(job string) (*Alloc, error) {
 	file := os.Getenv(AllocVariable)
 	if file == "" {
 		return nil, errors.New("not inside a job: steps run in the allocation of a script started by cox run or cox submit (not built yet: an allocation made by srun itself)")

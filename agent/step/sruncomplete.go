@@ -16,15 +16,15 @@ import (
 // plan is an srun command line, completed from the environment and the allocation.
 type plan struct {
 	alloc    *Alloc
-	first    *srunOptions // of the first component: what holds for the whole step
-	request  request
-	options  []*srunOptions // of each component of the request
-	prep     preparation    // without the step's Info
+	first    *options // of the first component: what holds for the whole step
+	request  Request
+	options  []*options  // of each component of the request
+	prep     Preparation // without the step's Info
 	warnings []string
 }
 
-// split cuts a command line into components at words that are a colon.
-func split(args []string) [][]string {
+// splitComponents cuts a command line into components at words that are a colon.
+func splitComponents(args []string) [][]string {
 	var out [][]string
 	from := 0
 	for i, a := range args {
@@ -36,9 +36,9 @@ func split(args []string) [][]string {
 	return append(out, args[from:])
 }
 
-// complete fills in what the command line leaves open and makes the request and the
+// completePlan fills in what the command line leaves open and makes the request and the
 // preparation of the step.
-func complete(a *Alloc, parsed []*srunOptions, env func(string) string) (*plan, error) {
+func completePlan(a *Alloc, parsed []*options, env func(string) string) (*plan, error) {
 	p := &plan{alloc: a, first: parsed[0]}
 	for i, o := range parsed {
 		o.fromEnvironment(env)
@@ -53,7 +53,7 @@ func complete(a *Alloc, parsed []*srunOptions, env func(string) string) (*plan, 
 			if g >= len(a.Groups) {
 				return nil, fmt.Errorf("Invalid --het-group value: %d: the job has %d", g, len(a.Groups))
 			}
-			if err := p.addComponent(o.clone(), g, env); err != nil {
+			if err := p.addComponent(o.cloneOptions(), g, env); err != nil {
 				return nil, err
 			}
 		}
@@ -63,18 +63,18 @@ func complete(a *Alloc, parsed []*srunOptions, env func(string) string) (*plan, 
 	p.request.Overlap = first.overlap
 	p.request.Exact = first.exact
 	p.request.Immediate = first.immediate
-	p.prep.Env = exported(os.Environ(), first.export)
+	p.prep.Env = FilterExport(os.Environ(), first.export)
 	p.prep.Umask = syscall.Umask(0o22)
 	syscall.Umask(p.prep.Umask)
 	p.prep.Limits = ownLimits()
-	p.prep.Srun = p.origin(env)
+	p.prep.Srun = p.stepOrigin(env)
 	p.prep.PMI = first.mpi != "none"
 	return p, nil
 }
 
 // fromEnvironment takes options that are not on the command line from the
 // environment, where Slurm's srun does.
-func (o *srunOptions) fromEnvironment(env func(string) string) {
+func (o *options) fromEnvironment(env func(string) string) {
 	take := func(option, variable string) {
 		if v := env(variable); v != "" && !o.given[option] {
 			_ = o.setOption(option, v) // a value that cannot be read is as good as none
@@ -113,7 +113,7 @@ func (o *srunOptions) fromEnvironment(env func(string) string) {
 }
 
 // addComponent adds one component on one group.
-func (p *plan) addComponent(o *srunOptions, group int, env func(string) string) error {
+func (p *plan) addComponent(o *options, group int, env func(string) string) error {
 	if len(o.program) == 0 {
 		return errNoCommand
 	}
@@ -128,7 +128,7 @@ func (p *plan) addComponent(o *srunOptions, group int, env func(string) string) 
 		}
 		return n
 	}
-	q := ask{
+	q := ComponentRequest{
 		Group: group, Overcommit: o.overcommit, NodeList: o.nodeList, Exclude: o.exclude,
 		Relative: o.relative, Distribution: o.distribution, CPUsPerTask: o.cpusPerTask,
 	}
@@ -159,7 +159,7 @@ func (p *plan) addComponent(o *srunOptions, group int, env func(string) string) 
 }
 
 // countNodesAndTasks settles how many of each are asked for.
-func (p *plan) countNodesAndTasks(o *srunOptions, q *ask, inGroup func(string) int) {
+func (p *plan) countNodesAndTasks(o *options, q *ComponentRequest, inGroup func(string) int) {
 	q.NodesMin, q.NodesMax = o.nodesMin, o.nodesMax
 	if q.NodesMin == 0 {
 		n := inGroup("SLURM_NNODES")
@@ -202,9 +202,9 @@ func countIn(names []string, a *Alloc, group int) (n int) {
 // countDevices settles how many devices are asked for. What the job as a whole
 // asked for is not asked of every step: a step has all devices of its nodes, or what
 // its own options say; but a number for each task holds for every step.
-func (p *plan) countDevices(o *srunOptions, q *ask, inGroup func(string) int) {
-	q.Devices = devices{None: o.noGPUs, Type: o.gpuType, Total: o.gpus, PerNode: o.gpusPerNode, PerTask: o.gpusPerTask}
-	if !q.Devices.asked() {
+func (p *plan) countDevices(o *options, q *ComponentRequest, inGroup func(string) int) {
+	q.Devices = DeviceRequest{None: o.noGPUs, Type: o.gpuType, Total: o.gpus, PerNode: o.gpusPerNode, PerTask: o.gpusPerTask}
+	if !q.Devices.Requested() {
 		q.Devices.PerTask = inGroup("SLURM_GPUS_PER_TASK")
 		o.gpusPerTask = q.Devices.PerTask
 	}
@@ -217,7 +217,7 @@ func (p *plan) countDevices(o *srunOptions, q *ask, inGroup func(string) int) {
 }
 
 // asProgram is what the component's tasks run, and where their input and output lead.
-func (o *srunOptions) asProgram(tasks int) (*program, error) {
+func (o *options) asProgram(tasks int) (*Program, error) {
 	dir := o.dir
 	if dir == "" {
 		var err error
@@ -229,7 +229,7 @@ func (o *srunOptions) asProgram(tasks int) (*program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("working directory: %w", err)
 	}
-	prog := &program{Args: o.program, Dir: dir, GPUBind: o.gpuBind}
+	prog := &Program{Args: o.program, Dir: dir, GPUBind: o.gpuBind}
 	if o.multi {
 		if tasks == 0 {
 			return nil, fmt.Errorf("--multi-prog needs --ntasks")
@@ -238,34 +238,34 @@ func (o *srunOptions) asProgram(tasks int) (*program, error) {
 			return nil, err
 		}
 	}
-	prog.Stdin = o.stream(o.input)
-	prog.Stdout = o.stream(o.output)
-	prog.Stderr = o.stream(o.err)
+	prog.Stdin = o.streamOf(o.input)
+	prog.Stdout = o.streamOf(o.output)
+	prog.Stderr = o.streamOf(o.err)
 	if o.err == "" {
-		if prog.Stderr = prog.Stdout; prog.Stdout.Kind == streamFile {
-			prog.Stderr = stream{Kind: streamJoin}
+		if prog.Stderr = prog.Stdout; prog.Stdout.Kind == StreamFile {
+			prog.Stderr = Stream{Kind: StreamJoin}
 		}
 	}
 	return prog, nil
 }
 
-// stream reads the value of --input, --output or --error. A file whose name differs
+// streamOf reads the value of --input, --output or --error. A file whose name differs
 // from task to task is opened on the nodes, any other one by srun.
-func (o *srunOptions) stream(value string) stream {
+func (o *options) streamOf(value string) Stream {
 	if n, err := strconv.Atoi(value); err == nil && n >= 0 {
-		return stream{Kind: streamOne, Rank: n}
+		return Stream{Kind: StreamOne, Rank: n}
 	}
 	switch {
 	case value == "none":
-		return stream{Kind: streamNone}
-	case differs(value):
-		return stream{Kind: streamFile, File: value, Append: o.appends}
+		return Stream{Kind: StreamNone}
+	case differsByTask(value):
+		return Stream{Kind: StreamFile, File: value, Append: o.appends}
 	}
-	return stream{}
+	return Stream{}
 }
 
-// differs reports whether a name has a pattern that differs from task to task.
-func differs(name string) bool {
+// differsByTask reports whether a name has a pattern that differs from task to task.
+func differsByTask(name string) bool {
 	if strings.Contains(name, `\`) {
 		return false
 	}
@@ -282,34 +282,34 @@ func differs(name string) bool {
 	}
 }
 
-// origin says where srun runs.
-func (p *plan) origin(env func(string) string) origin {
+// stepOrigin says where srun runs.
+func (p *plan) stepOrigin(env func(string) string) Origin {
 	host, _ := os.Hostname()
-	at := origin{Host: host, Address: "127.0.0.1"}
-	if i := p.alloc.nodeIndex(env("SLURMD_NODENAME")); i >= 0 && p.alloc.Nodes[i].Address != "" {
+	at := Origin{Host: host, Address: "127.0.0.1"}
+	if i := p.alloc.NodeIndex(env("SLURMD_NODENAME")); i >= 0 && p.alloc.Nodes[i].Address != "" {
 		at.Address = p.alloc.Nodes[i].Address
 	}
 	return at
 }
 
 // ownLimits reads the soft limits of this process; tasks get them.
-func ownLimits() []limit {
+func ownLimits() []Rlimit {
 	kinds := []int{
 		unix.RLIMIT_CPU, unix.RLIMIT_FSIZE, unix.RLIMIT_DATA, unix.RLIMIT_STACK, unix.RLIMIT_CORE,
 		unix.RLIMIT_NPROC, unix.RLIMIT_MEMLOCK, unix.RLIMIT_AS,
 	}
-	var out []limit
+	var out []Rlimit
 	for _, k := range kinds {
 		var l syscall.Rlimit
 		if syscall.Getrlimit(k, &l) == nil {
-			out = append(out, limit{Resource: k, Soft: l.Cur})
+			out = append(out, Rlimit{Resource: k, Soft: l.Cur})
 		}
 	}
 	return out
 }
 
-// deadline is when the step's own time limit ends it; zero without one.
-func (p *plan) deadline(now time.Time) time.Time {
+// stepDeadline is when the step's own time limit ends it; zero without one.
+func (p *plan) stepDeadline(now time.Time) time.Time {
 	if p.first.limit == 0 {
 		return time.Time{}
 	}

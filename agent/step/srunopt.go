@@ -11,7 +11,7 @@ import (
 
 // parseSrun reads the options of one component. What follows the first word that is
 // no option is the program.
-func parseSrun(o *srunOptions, args []string) error {
+func parseSrun(o *options, args []string) error {
 	scan := getopt.New(srunopt.Table{}, args)
 	for {
 		it := scan.Next()
@@ -35,7 +35,7 @@ func parseSrun(o *srunOptions, args []string) error {
 }
 
 // takeOption enters an option, as the table says.
-func (o *srunOptions) takeOption(opt *srunopt.Option, value string) error {
+func (o *options) takeOption(opt *srunopt.Option, value string) error {
 	name := opt.Name()
 	switch opt.Step {
 	case srunopt.Refused:
@@ -53,7 +53,7 @@ func (o *srunOptions) takeOption(opt *srunopt.Option, value string) error {
 }
 
 // setOption sets what an option asks for, by its main name.
-func (o *srunOptions) setOption(name, value string) error {
+func (o *options) setOption(name, value string) error {
 	if o.setFlag(name) {
 		return nil
 	}
@@ -124,7 +124,7 @@ func (o *srunOptions) setOption(name, value string) error {
 
 // setFlag sets an option of which the value has no meaning, and reports whether it is
 // one.
-func (o *srunOptions) setFlag(name string) bool {
+func (o *options) setFlag(name string) bool {
 	switch name {
 	case "label":
 		o.label = true

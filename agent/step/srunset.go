@@ -15,8 +15,8 @@ import (
 	"github.com/coxswain-sched/coxswain/model/srunopt"
 )
 
-// srunOptions is what one component of an srun command line asks for.
-type srunOptions struct {
+// options is what one component of an srun command line asks for.
+type options struct {
 	given   map[string]bool // options on the command line that are honoured, by long name
 	unused  []*srunopt.Option
 	program []string
@@ -44,12 +44,12 @@ type srunOptions struct {
 }
 
 // newOptions is nothing asked.
-func newOptions() *srunOptions {
-	return &srunOptions{given: make(map[string]bool), killOnBadExit: -1, wait: -1}
+func newOptions() *options {
+	return &options{given: make(map[string]bool), killOnBadExit: -1, wait: -1}
 }
 
-// clone copies the options, so that the copy can be changed.
-func (o *srunOptions) clone() *srunOptions {
+// cloneOptions copies the options, so that the copy can be changed.
+func (o *options) cloneOptions() *options {
 	c := *o
 	c.given = maps.Clone(o.given)
 	return &c
@@ -78,7 +78,7 @@ func setPositive(name, value string, at *int) error {
 }
 
 // setNodes reads "4", "2-4" and "2-".
-func setNodes(o *srunOptions, value string) error {
+func setNodes(o *options, value string) error {
 	least, most, isRange := strings.Cut(value, "-")
 	counts := []string{least}
 	if isRange && most != "" {
@@ -103,7 +103,7 @@ func setNodes(o *srunOptions, value string) error {
 }
 
 // setGPUs reads "[type:]count" for one of the options that count GPUs.
-func setGPUs(o *srunOptions, option, value string) error {
+func setGPUs(o *options, option, value string) error {
 	if value == "0" || value == "none" {
 		o.noGPUs = true
 		return nil
@@ -119,7 +119,7 @@ func setGPUs(o *srunOptions, option, value string) error {
 }
 
 // countGPUs enters a count of GPUs.
-func (o *srunOptions) countGPUs(option string, g slurmfmt.GRES) error {
+func (o *options) countGPUs(option string, g slurmfmt.GRES) error {
 	if g.Count > 1<<16 {
 		return &numericError{option, strconv.FormatInt(g.Count, 10)}
 	}
@@ -141,7 +141,7 @@ func (o *srunOptions) countGPUs(option string, g slurmfmt.GRES) error {
 }
 
 // setGRES reads "gpu:2", "gpu:h100:2" and "none".
-func setGRES(o *srunOptions, value string) error {
+func setGRES(o *options, value string) error {
 	list, err := slurmfmt.ParseGRES(strings.ReplaceAll(value, "gres/", ""))
 	if err != nil {
 		return fmt.Errorf("Invalid --gres specification: %w", err)
@@ -161,7 +161,7 @@ func setGRES(o *srunOptions, value string) error {
 }
 
 // setTRES reads what --tres-per-task says of CPUs and GPUs.
-func setTRES(o *srunOptions, value string) error {
+func setTRES(o *options, value string) error {
 	list, err := slurmfmt.ParseTRES(value)
 	if err != nil {
 		return fmt.Errorf("Invalid --tres-per-task specification: %w", err)
@@ -186,7 +186,7 @@ func setTRES(o *srunOptions, value string) error {
 }
 
 // setGPUBind checks the rule of --gpu-bind.
-func setGPUBind(o *srunOptions, value string) error {
+func setGPUBind(o *options, value string) error {
 	rule := strings.TrimPrefix(strings.TrimPrefix(value, "verbose,"), "v,")
 	name, arg, _ := strings.Cut(rule, ":")
 	switch name {
@@ -196,7 +196,7 @@ func setGPUBind(o *srunOptions, value string) error {
 			return fmt.Errorf("Invalid --gpu-bind argument: %s", value)
 		}
 	case "map_gpu", "mask_gpu":
-		words, err := expandRepeats(arg)
+		words, err := ExpandRepeats(arg)
 		for _, w := range words {
 			if _, bad := strconv.ParseUint(w, 0, 64); bad != nil {
 				err = bad
@@ -213,7 +213,7 @@ func setGPUBind(o *srunOptions, value string) error {
 }
 
 // setTRESBind reads the newer spelling, gres/gpu:RULE.
-func setTRESBind(o *srunOptions, value string) error {
+func setTRESBind(o *options, value string) error {
 	rule, ok := strings.CutPrefix(strings.TrimPrefix(value, "gres/"), "gpu:")
 	if !ok {
 		return fmt.Errorf("Invalid --tres-bind argument: %s", value)
@@ -221,7 +221,7 @@ func setTRESBind(o *srunOptions, value string) error {
 	return setGPUBind(o, rule)
 }
 
-func setKill(o *srunOptions, value string) error {
+func setKill(o *options, value string) error {
 	switch value {
 	case "", "1":
 		o.killOnBadExit = 1
@@ -233,7 +233,7 @@ func setKill(o *srunOptions, value string) error {
 	return nil
 }
 
-func setWait(o *srunOptions, value string) error {
+func setWait(o *options, value string) error {
 	n, err := strconv.Atoi(value)
 	if err != nil || n < 0 {
 		return &numericError{"wait", value}
@@ -242,7 +242,7 @@ func setWait(o *srunOptions, value string) error {
 	return nil
 }
 
-func setTime(o *srunOptions, value string) error {
+func setTime(o *options, value string) error {
 	d, err := slurmfmt.ParseDuration(value)
 	if err != nil {
 		return &usageError{"Invalid --time specification"}
@@ -252,13 +252,13 @@ func setTime(o *srunOptions, value string) error {
 }
 
 // setNodeList reads names, or a file of names if the value holds a slash.
-func setNodeList(o *srunOptions, value string) error {
+func setNodeList(o *options, value string) error {
 	names, err := nodeNames(value)
 	o.nodeList = names
 	return err
 }
 
-func setExclude(o *srunOptions, value string) error {
+func setExclude(o *options, value string) error {
 	names, err := nodeNames(value)
 	o.exclude = names
 	return err
@@ -285,7 +285,7 @@ func nodeNames(value string) ([]string, error) {
 	return once, nil
 }
 
-func setRelative(o *srunOptions, value string) error {
+func setRelative(o *options, value string) error {
 	n, err := strconv.Atoi(value)
 	if err != nil || n < 0 {
 		return &numericError{"relative", value}
@@ -295,7 +295,7 @@ func setRelative(o *srunOptions, value string) error {
 }
 
 // setHetGroup reads "0,2-3".
-func setHetGroup(o *srunOptions, value string) error {
+func setHetGroup(o *options, value string) error {
 	o.groups = nil
 	for word := range strings.SplitSeq(value, ",") {
 		from, to, isRange := strings.Cut(word, "-")
@@ -319,7 +319,7 @@ func setHetGroup(o *srunOptions, value string) error {
 
 // setDistribution checks the rule that deals ranks to nodes. How tasks lie inside a
 // node, after a colon, concerns binding and is not looked at.
-func setDistribution(o *srunOptions, value string) error {
+func setDistribution(o *options, value string) error {
 	nodes, pack, _ := strings.Cut(value, ",")
 	nodes, _, _ = strings.Cut(nodes, ":")
 	word, size, _ := strings.Cut(strings.ToLower(nodes), "=")
@@ -348,7 +348,7 @@ func setDistribution(o *srunOptions, value string) error {
 	return nil
 }
 
-func setOpenMode(o *srunOptions, value string) error {
+func setOpenMode(o *options, value string) error {
 	switch value {
 	case "a", "append":
 		o.appends = true

@@ -31,7 +31,7 @@ type task struct {
 	logged int // bytes in log
 	logMu  sync.Mutex
 
-	in     *feed         // standard input from srun; nil: none
+	in     *stdinFeed    // standard input from srun; nil: none
 	pipes  [3]*os.File   // read ends of its output, by descriptor
 	files  [3]*os.File   // output files, by descriptor; the step's
 	pumped chan struct{} // closed when its output ended
@@ -43,8 +43,8 @@ type task struct {
 	reason   string        // why its program could not be executed
 }
 
-// start spawns one task, held. The task is returned with an error if a process exists.
-func (s *nodeStep) start(part, local int) (*task, error) {
+// startTask spawns one task, held. The task is returned with an error if a process exists.
+func (s *nodeStep) startTask(part, local int) (*task, error) {
 	info, p := &s.prep.Info, &s.prep.Info.Parts[part]
 	prog := &s.prep.Programs[p.Component]
 	rank := p.Ranks[local]
@@ -54,11 +54,11 @@ func (s *nodeStep) start(part, local int) (*task, error) {
 		args = own
 	}
 	h := &Hold{
-		Args: args, Env: taskEnv(s.node.cfg.Alloc, &s.prep, part, local, s.node.cfg.Own), Dir: prog.Dir,
+		Args: args, Env: Task(s.node.cfg.Alloc, &s.prep, part, local, s.node.cfg.Own), Dir: prog.Dir,
 		Umask: s.prep.Umask, Limits: s.prep.Limits, Errno: true,
 		Step: info.Step, Rank: rank, Local: local,
 	}
-	given, err := t.connect(h, prog, part, local)
+	given, err := t.openStreams(h, prog, part, local)
 	defer func() {
 		for _, f := range given {
 			_ = f.Close()
@@ -74,13 +74,13 @@ func (s *nodeStep) start(part, local int) (*task, error) {
 		return nil, err
 	}
 	t.state.PID = t.held.PID
-	t.pump()
+	t.startCopying()
 	return t, err
 }
 
-// connect opens what the task's descriptors lead to. The files returned are the
+// openStreams opens what the task's descriptors lead to. The files returned are the
 // task's own ends, to be closed here once it has them.
-func (t *task) connect(h *Hold, prog *program, part, local int) (given []*os.File, err error) {
+func (t *task) openStreams(h *Hold, prog *Program, part, local int) (given []*os.File, err error) {
 	if dir := t.step.node.cfg.LogDir; dir != "" {
 		t.state.Log = filepath.Join(dir, fmt.Sprintf("%d.%d.log", t.state.Step, t.state.Rank))
 		if t.log, err = os.OpenFile(t.state.Log, os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NOFOLLOW, 0o600); err != nil {
@@ -101,8 +101,8 @@ func (t *task) connect(h *Hold, prog *program, part, local int) (given []*os.Fil
 		return given, err
 	}
 	give(0, in)
-	for fd, st := range map[int]stream{1: prog.Stdout, 2: prog.Stderr} {
-		if st.Kind == streamJoin {
+	for fd, st := range map[int]Stream{1: prog.Stdout, 2: prog.Stderr} {
+		if st.Kind == StreamJoin {
 			continue
 		}
 		w, err := t.openOutput(fd, st, part, local)
@@ -111,7 +111,7 @@ func (t *task) connect(h *Hold, prog *program, part, local int) (given []*os.Fil
 		}
 		give(fd, w)
 	}
-	if prog.Stderr.Kind == streamJoin {
+	if prog.Stderr.Kind == StreamJoin {
 		h.Files[2] = h.Files[1]
 	}
 	if t.step.prep.PMI {
@@ -124,17 +124,17 @@ func (t *task) connect(h *Hold, prog *program, part, local int) (given []*os.Fil
 	return given, nil
 }
 
-// discards reports whether a stream of this task leads nowhere.
-func (t *task) discards(st stream) bool {
-	return st.Kind == streamNone || st.Kind == streamOne && st.Rank != t.state.Rank
+// discardsStream reports whether a stream of this task leads nowhere.
+func (t *task) discardsStream(st Stream) bool {
+	return st.Kind == StreamNone || st.Kind == StreamOne && st.Rank != t.state.Rank
 }
 
 // openInput opens the task's end of its standard input.
-func (t *task) openInput(st stream, part, local int) (*os.File, error) {
+func (t *task) openInput(st Stream, part, local int) (*os.File, error) {
 	switch {
-	case t.discards(st):
+	case t.discardsStream(st):
 		return os.Open(os.DevNull)
-	case st.Kind == streamFile:
+	case st.Kind == StreamFile:
 		f, err := t.step.node.cfg.Open(t.fileName(st, part, local), os.O_RDONLY, 0)
 		if err != nil {
 			return nil, fmt.Errorf("Could not open stdin file: %w", err)
@@ -151,11 +151,11 @@ func (t *task) openInput(st stream, part, local int) (*os.File, error) {
 }
 
 // openOutput opens the task's end of its standard output or error.
-func (t *task) openOutput(fd int, st stream, part, local int) (*os.File, error) {
-	if t.discards(st) {
+func (t *task) openOutput(fd int, st Stream, part, local int) (*os.File, error) {
+	if t.discardsStream(st) {
 		return os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	}
-	if st.Kind == streamFile {
+	if st.Kind == StreamFile {
 		f, err := t.step.outputFile(t.fileName(st, part, local), st.Append)
 		if err != nil {
 			return nil, fmt.Errorf("Could not open %s file: %w", map[int]string{1: "stdout", 2: "stderr"}[fd], err)
@@ -169,10 +169,10 @@ func (t *task) openOutput(fd int, st stream, part, local int) (*os.File, error) 
 
 // fileName expands the % patterns of a file's name for the task. A relative name is
 // relative to the task's directory.
-func (t *task) fileName(st stream, part, local int) string {
+func (t *task) fileName(st Stream, part, local int) string {
 	s := newStepScope(t.step.node.cfg.Alloc, &t.step.prep, part, local)
-	n := fileNames(s.alloc, s.info)
-	n.Node, n.NodeRank, n.Rank = s.alloc.Nodes[s.node].Name, part, s.rank()
+	n := FileNames(s.alloc, s.info)
+	n.Node, n.NodeRank, n.Rank = s.alloc.Nodes[s.node].Name, part, s.taskRank()
 	name := slurmfmt.ExpandName(st.File, n)
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(s.program.Dir, name)
@@ -180,9 +180,9 @@ func (t *task) fileName(st stream, part, local int) string {
 	return name
 }
 
-// fileNames is what % patterns mean in the names of a step's files, but for those
+// FileNames is what % patterns mean in the names of a step's files, but for those
 // that differ from task to task.
-func fileNames(a *Alloc, i *Info) slurmfmt.Names {
+func FileNames(a *Alloc, i *Info) slurmfmt.Names {
 	n := slurmfmt.Names{
 		Job: uint64(a.Job), ArrayJob: uint64(a.Job), Task: slurmfmt.NotArray, JobName: a.Name,
 		User: a.Owner.User, Step: strconv.Itoa(i.Step), Restarts: int(a.Attempt) - 1,
@@ -196,12 +196,12 @@ func fileNames(a *Alloc, i *Info) slurmfmt.Names {
 	return n
 }
 
-// pump starts the goroutines that carry the task's output on.
-func (t *task) pump() {
+// startCopying starts the goroutines that carry the task's output on.
+func (t *task) startCopying() {
 	var all sync.WaitGroup
 	for fd, r := range t.pipes {
 		if r != nil {
-			all.Go(func() { t.carry(r, fd) })
+			all.Go(func() { t.copyOutput(r, fd) })
 		}
 	}
 	t.step.node.serving.Go(func() {
@@ -213,24 +213,24 @@ func (t *task) pump() {
 	}
 }
 
-// carry copies one descriptor's output to the rank log and then to its file or to
+// copyOutput copies one descriptor's output to the rank log and then to its file or to
 // srun, until its end. Output that nobody takes any more still goes to the log.
-func (t *task) carry(r *os.File, fd int) {
+func (t *task) copyOutput(r *os.File, fd int) {
 	buf := make([]byte, 32<<10)
 	file := t.files[fd]
 	failed := false
 	for {
 		n, err := r.Read(buf)
 		if n > 0 {
-			t.record(buf[:n])
+			t.appendLog(buf[:n])
 			switch {
 			case file == nil:
-				_ = t.step.link.send(frame{kind: mOutput, rank: t.state.Rank, number: fd, body: buf[:n]})
+				_ = t.step.link.Send(Frame{Kind: MsgOutput, Rank: t.state.Rank, Number: fd, Body: buf[:n]})
 			case !failed:
 				if _, err := file.Write(buf[:n]); err != nil {
 					failed = true
 					text := fmt.Sprintf("task %d: %v; its output from here on is lost", t.state.Rank, err)
-					_ = t.step.link.send(frame{kind: mTrouble, body: []byte(text)})
+					_ = t.step.link.Send(Frame{Kind: MsgTrouble, Body: []byte(text)})
 				}
 			}
 		}
@@ -244,8 +244,8 @@ func (t *task) carry(r *os.File, fd int) {
 // directory.
 const rankLogMost = 16 << 20
 
-// record appends to the rank log, as far as it goes.
-func (t *task) record(b []byte) {
+// appendLog appends to the rank log, as far as it goes.
+func (t *task) appendLog(b []byte) {
 	if t.log == nil {
 		return
 	}
@@ -261,8 +261,8 @@ func (t *task) record(b []byte) {
 	t.logged += n
 }
 
-// open opens the task's barrier.
-func (t *task) open() {
+// openBarrier opens the task's barrier.
+func (t *task) openBarrier() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.gone || t.held.Go() != nil {
@@ -280,9 +280,9 @@ func (t *task) open() {
 	})
 }
 
-// ended enters how the task ended and returns why its program could not be
+// setEnded enters how the task ended and returns why its program could not be
 // executed, if so.
-func (t *task) ended(e Exit) (reason string) {
+func (t *task) setEnded(e Exit) (reason string) {
 	t.mu.Lock()
 	t.gone = true
 	t.state.Running, t.state.Ended = false, time.Now()
@@ -295,8 +295,8 @@ func (t *task) ended(e Exit) (reason string) {
 	return t.reason
 }
 
-// signal sends a signal to the task's process group while the task lives.
-func (t *task) signal(sig syscall.Signal) {
+// signalGroup sends a signal to the task's process group while the task lives.
+func (t *task) signalGroup(sig syscall.Signal) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.gone {
@@ -304,8 +304,8 @@ func (t *task) signal(sig syscall.Signal) {
 	}
 }
 
-// drain waits for the end of the task's output, but not for longer.
-func (t *task) drain(limit time.Duration) {
+// awaitOutput waits for the end of the task's output, but not for longer.
+func (t *task) awaitOutput(limit time.Duration) {
 	late := time.NewTimer(limit)
 	defer late.Stop()
 	select {

@@ -41,7 +41,7 @@ func TaskInitMain(args []string) int {
 	if err != nil || len(args) == 0 {
 		return fail(exitNotFound, errors.Join(err, errors.New("task-init is not for users: it is started by cox")))
 	}
-	if err := o.apply(); err != nil {
+	if err := o.applyOrders(); err != nil {
 		return fail(exitNotExecutable, err)
 	}
 	if _, err := report.Write([]byte{wordHeld}); err != nil {
@@ -53,7 +53,7 @@ func TaskInitMain(args []string) int {
 	}
 	path, err := lookPath(args[0])
 	if err == nil {
-		o.limit()
+		o.setLimits()
 		err = syscall.Exec(path, args, append(os.Environ(), fmt.Sprintf("SLURM_TASK_PID=%d", os.Getpid())))
 	}
 	return fail(o.exitCode(err), fmt.Errorf("execve(): %s: %s", args[0], errnoText(err)))
@@ -73,9 +73,9 @@ func readOrders(r io.Reader) (orders, error) {
 	return o, json.Unmarshal(text, &o)
 }
 
-// limit sets the limits, as far as they may be set. It comes last: limits of memory
+// setLimits sets the limits, as far as they may be set. It comes last: limits of memory
 // and processes also concern this program.
-func (o orders) limit() {
+func (o orders) setLimits() {
 	for _, l := range o.Limits {
 		have := syscall.Rlimit{}
 		if err := syscall.Getrlimit(l.Resource, &have); err != nil {
@@ -86,14 +86,14 @@ func (o orders) limit() {
 	}
 }
 
-// apply sets the rest of what was ordered. A directory that cannot be entered is
+// applyOrders sets the rest of what was ordered. A directory that cannot be entered is
 // said on standard error and /tmp is used, as Slurm does.
-func (o orders) apply() error {
+func (o orders) applyOrders() error {
 	if o.Umask >= 0 {
 		syscall.Umask(o.Umask)
 	}
 	if o.Identity != nil {
-		if err := o.Identity.become(); err != nil {
+		if err := o.Identity.becomeUser(); err != nil {
 			return err
 		}
 	}
@@ -107,8 +107,8 @@ func (o orders) apply() error {
 	return nil
 }
 
-// become changes the user for good.
-func (id *Identity) become() error {
+// becomeUser changes the user for good.
+func (id *Identity) becomeUser() error {
 	groups := make([]int, len(id.Groups))
 	for i, g := range id.Groups {
 		groups[i] = int(g)

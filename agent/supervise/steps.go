@@ -178,5 +178,5 @@ func (s *supervisor) batchEnv(base []string) ([]string, error) {
 	if s.steps == nil || s.steps.alloc == nil {
 		return nil, fmt.Errorf("what the job holds is not known")
 	}
-	return step.BatchEnv(s.steps.alloc, base, s.index), nil
+	return step.Batch(s.steps.alloc, base, s.index), nil
 }

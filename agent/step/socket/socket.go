@@ -21,7 +21,7 @@ const longest = 107
 
 // Listen makes a socket. Who made it removes it: closing the listener does not.
 func Listen(name string) (l *net.UnixListener, err error) {
-	err = by(name, func(short string) error {
+	err = withShortName(name, func(short string) error {
 		l, err = net.ListenUnix("unix", &net.UnixAddr{Name: short, Net: "unix"})
 		return err
 	})
@@ -33,15 +33,15 @@ func Listen(name string) (l *net.UnixListener, err error) {
 
 // Dial connects; timeout 0: without one.
 func Dial(name string, timeout time.Duration) (c net.Conn, err error) {
-	err = by(name, func(short string) error {
+	err = withShortName(name, func(short string) error {
 		c, err = net.DialTimeout("unix", short, timeout)
 		return err
 	})
 	return c, err
 }
 
-// by calls f with a name that is short enough, which is good until f returns.
-func by(name string, f func(short string) error) error {
+// withShortName calls f with a name that is short enough, which is good until f returns.
+func withShortName(name string, f func(short string) error) error {
 	if len(name) <= longest {
 		return f(name)
 	}

@@ -168,7 +168,7 @@ type outcome struct {
 func (c *crew) command(script string) *exec.Cmd {
 	cmd := exec.Command("/bin/bash", "-c", script)
 	cmd.Dir = c.dir
-	cmd.Env = BatchEnv(c.alloc, os.Environ(), 0)
+	cmd.Env = Batch(c.alloc, os.Environ(), 0)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return cmd
 }

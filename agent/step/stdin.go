@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// feed carries input to one task without making others wait: input is queued and
+// stdinFeed carries input to one task without making others wait: input is queued and
 // written by its own goroutine. The queue is bounded by srun, which sends only what
 // was acknowledged.
-type feed struct {
+type stdinFeed struct {
 	w *os.File
 
 	mu     sync.Mutex
@@ -25,14 +25,14 @@ type chunk struct {
 }
 
 // newFeed feeds the write end of a pipe.
-func newFeed(w *os.File) *feed {
-	f := &feed{w: w}
+func newFeed(w *os.File) *stdinFeed {
+	f := &stdinFeed{w: w}
 	f.some = sync.NewCond(&f.mu)
 	return f
 }
 
-// put queues a chunk.
-func (f *feed) put(c chunk) {
+// putChunk queues a chunk.
+func (f *stdinFeed) putChunk(c chunk) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
@@ -44,7 +44,7 @@ func (f *feed) put(c chunk) {
 }
 
 // run writes until the input ends or close is called.
-func (f *feed) run() {
+func (f *stdinFeed) run() {
 	for {
 		f.mu.Lock()
 		for len(f.queue) == 0 && !f.closed {
@@ -67,7 +67,7 @@ func (f *feed) run() {
 }
 
 // close ends the task's input. What was not written is dropped.
-func (f *feed) close() {
+func (f *stdinFeed) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
@@ -82,23 +82,23 @@ func (f *feed) close() {
 	f.some.Broadcast()
 }
 
-// input hands input from srun to the tasks that it is for. It is acknowledged when
+// takeInput hands input from srun to the tasks that it is for. It is acknowledged when
 // all of them have taken it. false: there is more than srun, which counts what is
 // acknowledged, would send.
-func (s *nodeStep) input(f frame) bool {
-	var to []*feed
+func (s *nodeStep) takeInput(f Frame) bool {
+	var to []*stdinFeed
 	for _, t := range s.tasks {
-		if t.in != nil && (f.rank < 0 || f.rank == t.state.Rank) {
+		if t.in != nil && (f.Rank < 0 || f.Rank == t.state.Rank) {
 			to = append(to, t.in)
 		}
 	}
 	left := len(to)
 	if left == 0 {
-		s.acknowledge(len(f.body))
+		s.acknowledgeInput(len(f.Body))
 		return true
 	}
-	cost := len(f.body) + chunkCost*len(to)
-	if !s.queue(len(f.body), cost) {
+	cost := len(f.Body) + chunkCost*len(to)
+	if !s.countQueued(len(f.Body), cost) {
 		return false
 	}
 	var mu sync.Mutex
@@ -108,12 +108,12 @@ func (s *nodeStep) input(f frame) bool {
 		last := left == 0
 		mu.Unlock()
 		if last {
-			s.unqueue(len(f.body), cost)
-			s.acknowledge(len(f.body))
+			s.uncountQueued(len(f.Body), cost)
+			s.acknowledgeInput(len(f.Body))
 		}
 	}
 	for _, t := range to {
-		t.put(chunk{f.body, done})
+		t.putChunk(chunk{f.Body, done})
 	}
 	return true
 }
@@ -121,24 +121,24 @@ func (s *nodeStep) input(f frame) bool {
 // chunkCost is what a chunk takes for each task beside its bytes.
 const chunkCost = 128
 
-// queue counts input that waits; false: srun's window is overrun, or the node has no
+// countQueued counts input that waits; false: srun's window is overrun, or the node has no
 // more room for it.
-func (s *nodeStep) queue(n, cost int) bool {
+func (s *nodeStep) countQueued(n, cost int) bool {
 	s.mu.Lock()
 	s.queued += n
-	over := s.queued > 2*inputWindow
+	over := s.queued > 2*InputWindow
 	s.mu.Unlock()
-	return s.node.purse.spend(cost) && !over
+	return s.node.budget.Spend(cost) && !over
 }
 
-func (s *nodeStep) unqueue(n, cost int) {
-	s.node.purse.spend(-cost)
+func (s *nodeStep) uncountQueued(n, cost int) {
+	s.node.budget.Spend(-cost)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queued -= n
 }
 
-// acknowledge tells srun that input was taken.
-func (s *nodeStep) acknowledge(bytes int) {
-	_ = s.link.send(frame{kind: mStdinAck, number: bytes})
+// acknowledgeInput tells srun that input was taken.
+func (s *nodeStep) acknowledgeInput(bytes int) {
+	_ = s.link.Send(Frame{Kind: MsgStdinAck, Number: bytes})
 }

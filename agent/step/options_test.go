@@ -52,13 +52,13 @@ func TestHeterogeneousSteps(t *testing.T) {
 // have it, and does not forbid others.
 func TestCPUsOfTheJobWhereTheyFit(t *testing.T) {
 	a := uniform(1, 2, 8, 0)
-	q := ask{Tasks: 2, CPUsPerTask: 4, Soft: true}
+	q := ComponentRequest{Tasks: 2, CPUsPerTask: 4, Soft: true}
 	for _, tc := range []struct {
 		tasks, cpus int
 		soft        bool
 	}{{2, 8, true}, {1, 4, true}, {8, 8, true}, {3, 0, false}} {
 		q.Tasks, q.Soft = tc.tasks, tc.soft
-		info, err := layout(a, everything(a), request{Components: []ask{q}, Exact: true})
+		info, err := layoutStep(a, allParts(a), Request{Components: []ComponentRequest{q}, Exact: true})
 		if (err != nil) != (tc.cpus == 0) || err == nil && info.Parts[0].CPUs != tc.cpus {
 			t.Errorf("%d tasks: %+v, %v; want %d CPUs", tc.tasks, info, err, tc.cpus)
 		}
@@ -157,19 +157,19 @@ func TestOptionsNeverPanic(t *testing.T) {
 	a := uniform(2, 2, 2, 1)
 	rapid.Check(t, func(r *rapid.T) {
 		args := rapid.SliceOfN(rapid.SampledFrom(words), 0, 8).Draw(r, "args")
-		var parsed []*srunOptions
-		for _, w := range split(args) {
+		var parsed []*options
+		for _, w := range splitComponents(args) {
 			o := newOptions()
 			if parseSrun(o, w) != nil {
 				return
 			}
 			parsed = append(parsed, o)
 		}
-		p, err := complete(a, parsed, func(string) string { return rapid.SampledFrom([]string{"", "1", "2", "x"}).Draw(r, "environment") })
+		p, err := completePlan(a, parsed, func(string) string { return rapid.SampledFrom([]string{"", "1", "2", "x"}).Draw(r, "environment") })
 		if err != nil {
 			return
 		}
-		if info, err := layout(a, everything(a), p.request); err == nil && info.Tasks == 0 {
+		if info, err := layoutStep(a, allParts(a), p.request); err == nil && info.Tasks == 0 {
 			r.Fatalf("%q makes a step without tasks", args)
 		}
 	})

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// noteDelay is how long the ends of a node's tasks are gathered before they are
+// summaryDelay is how long the ends of a node's tasks are gathered before they are
 // printed if not all of them have ended, so that tasks that end alike take one line.
 // Tests alone change it.
-var noteDelay = 200 * time.Millisecond
+var summaryDelay = 200 * time.Millisecond
 
-// notes gathers the ends of tasks.
-type notes struct{ list []end }
+// exitSummary gathers the ends of tasks.
+type exitSummary struct{ list []taskEnd }
 
-// add notes an end.
-func (n *notes) add(e end) { n.list = append(n.list, e) }
+// addExit notes an end.
+func (n *exitSummary) addExit(e taskEnd) { n.list = append(n.list, e) }
 
-// take returns a line for every group of tasks of a node that ended alike, and
+// takeLines returns a line for every group of tasks of a node that ended alike, and
 // forgets them. Only those of one node are taken if one is given. Good ends are told
 // only if all is set.
-func (n *notes) take(of *remote, all bool) (lines []string) {
+func (n *exitSummary) takeLines(of *remote, all bool) (lines []string) {
 	type group struct {
 		node  string
 		text  string
@@ -28,7 +28,7 @@ func (n *notes) take(of *remote, all bool) (lines []string) {
 		ranks []int
 	}
 	var groups []*group
-	var kept []end
+	var kept []taskEnd
 	for _, e := range n.list {
 		if of != nil && e.from != of {
 			kept = append(kept, e)
