@@ -198,8 +198,8 @@ type proposed struct {
 	refused error
 }
 
-// proposeDecisions verifies the decisions of a step against the ledger, together: each one with those
-// before it.
+// proposeDecisions verifies the decisions of a step against the ledger, together: each one with
+// those before it.
 func (l *loop) proposeDecisions(list []sched.Decision) []proposed {
 	out := make([]proposed, len(list))
 	var batch []ledger.Change

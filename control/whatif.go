@@ -134,7 +134,7 @@ func (q *WhatIf) addNodes(s *sched.Snapshot, ch *whatif.Change, out *WhatIfDone)
 		return fault.New(fault.Invalid, "%d nodes cannot be added", q.AddNodes).Advise("1 to %d", addedMost)
 	}
 	i := slices.IndexFunc(s.Nodes, func(n fleet.Node) bool {
-		return (q.Like == "" || n.Name == q.Like) && (q.Pool == "" || n.Pool == q.Pool)
+		return (q.Like == "" || n.Is(q.Like)) && (q.Pool == "" || n.Pool == q.Pool)
 	})
 	switch {
 	case i < 0 && q.Like != "":
@@ -167,7 +167,7 @@ func (q *WhatIf) drainNodes(s *sched.Snapshot, ch *whatif.Change, out *WhatIfDon
 		return fault.New(fault.Invalid, "--drain: %w", err).Advise("a host list, or a domain of the topology: v[1-4], rack-7")
 	}
 	for _, n := range s.Nodes {
-		if slices.Contains(names, n.Name) || slices.ContainsFunc(n.Path, func(d string) bool { return slices.Contains(names, d) }) {
+		if slices.ContainsFunc(names, n.Is) || slices.ContainsFunc(n.Path, func(d string) bool { return slices.Contains(names, d) }) {
 			n.State, n.Why = fleet.Draining, "as if"
 			ch.Nodes = append(ch.Nodes, n)
 			out.Drained = append(out.Drained, n.Name)

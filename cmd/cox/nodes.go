@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/cmd/printer"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/hostlist"
 )
 
@@ -112,16 +113,18 @@ func chosenNodes(ctx context.Context, c *client.Client, f *nodesFlags, args []st
 	if err != nil {
 		return nil, err
 	}
-	missing := map[string]bool{}
+	asked, missing := map[string]bool{}, map[string]bool{}
 	for _, n := range names {
-		missing[n] = true
+		asked[n], missing[n] = true, true
 	}
 	nodes := []api.Node{}
 	for _, n := range all.Nodes {
-		if len(names) > 0 && !missing[n.Name] {
+		key := fleet.NodeKey{Pool: n.Pool, Name: n.Name}.String()
+		if len(names) > 0 && !asked[n.Name] && !asked[key] {
 			continue
 		}
 		delete(missing, n.Name)
+		delete(missing, key)
 		if len(f.partitions) > 0 && !slices.ContainsFunc(n.Partitions, func(p string) bool { return slices.Contains(f.partitions, p) }) {
 			continue
 		}
