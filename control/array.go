@@ -32,6 +32,9 @@ func (as *arrays) add(first job.ID, spec *job.ArraySpec) *array {
 	return a
 }
 
+// arrayByID returns the array of a number of which tasks are in memory, or nil.
+func (s *state) arrayByID(first job.ID) *array { return s.arrays.m[first] }
+
 // hasTask reports whether a job is the task of an index.
 func (a *array) hasTask(id job.ID, index uint32) bool {
 	return id >= a.first && uint64(id-a.first) < uint64(len(a.spec.Indices)) && a.spec.Indices[id-a.first] == index

@@ -126,12 +126,12 @@ func (c *Control) LastEvent() uint64 { return c.events.Last() }
 
 // nameOf says how a job is shown and whose it is.
 func (c *Control) nameOf(ctx context.Context, id job.ID) (name, user string) {
-	c.state.mu.RLock()
+	c.state.RLock()
 	e := c.state.jobs[id]
 	if e != nil {
 		name, user = e.Name(), e.shared.spec.Owner.User
 	}
-	c.state.mu.RUnlock()
+	c.state.RUnlock()
 	if e != nil {
 		return name, user
 	}
@@ -358,8 +358,8 @@ func (c *Control) Next(ctx context.Context, after uint64) (views []View, last ui
 	if err != nil || gap {
 		return nil, last, gap, err
 	}
-	c.state.mu.RLock()
-	defer c.state.mu.RUnlock()
+	c.state.RLock()
+	defer c.state.RUnlock()
 	for _, id := range uniqueIDs(ids) {
 		if e := c.state.jobs[id]; e != nil {
 			v := viewOf(e)

@@ -85,8 +85,8 @@ func (l *loop) commitBatch() error {
 // decided of that job: it follows from the start. The core decides anew.
 func (l *loop) takeBackRefused() {
 	s := l.state
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Lock()
+	defer s.Unlock()
 	back := map[job.ID]bool{} // whose start is taken back
 	l.batch = slices.DeleteFunc(l.batch, func(b staged) bool {
 		if back[job.ID(b.rec.Job)] {

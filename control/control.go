@@ -31,7 +31,6 @@ import (
 
 	"github.com/coxswain-sched/coxswain/control/eventlog"
 	"github.com/coxswain-sched/coxswain/model/fault"
-	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/sched"
 	"github.com/coxswain-sched/coxswain/sched/limit"
@@ -108,10 +107,9 @@ func (cfg *Config) setDefaults() {
 type Control struct {
 	cfg     Config
 	state   *state
-	core    *sched.Core    // guarded by state.mu
-	flight  flightRecorder // guarded by state.mu
+	core    *sched.Core    // guarded by the state
+	flight  flightRecorder // guarded by the state
 	ahead   forecaster
-	nodes   *fleet.ByNode[fleet.Node] // as the engines report them; guarded by state.mu
 	inbox   chan message
 	changes *eventlog.Log[job.ID] // jobs that changed, for Next
 	events  *eventlog.Log[Event]  // numbered as the journal
@@ -188,7 +186,7 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 	run, stop := context.WithCancelCause(context.Background())
 	c := &Control{
 		ahead: forecaster{turn: make(chan struct{}, 1), wanted: make(chan struct{}, 1)},
-		cfg:   cfg, state: s, core: sched.New(sched.Config{}), nodes: fleet.NewByNode[fleet.Node](),
+		cfg:   cfg, state: s, core: sched.New(sched.Config{}),
 		inbox: make(chan message, inboxSize), changes: eventlog.NewLog[job.ID](changesKept),
 		events: eventlog.Resume[Event](eventsKept, s.seq),
 		done:   make(chan struct{}), cancel: stop, opened: cfg.Clock.Now(), pools: ps,

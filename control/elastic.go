@@ -37,7 +37,7 @@ type jobAddition struct {
 	Asked   *askedBack    `json:"asked,omitempty"`   // back; nil: it was not
 
 	Uncertain bool           `json:"uncertain,omitempty"` // part of it cannot be proved running or gone
-	report    *engine.Report // the last one, as far as known; never written
+	report    *engine.Report `json:"-"`                   // the last one, as far as known; never written
 }
 
 // added gives a running job more.
@@ -214,11 +214,11 @@ func (l *loop) moreReported(e *jobRecord, x *jobAddition, r engine.Report) {
 	case was == nil:
 		was = &engine.Report{}
 	}
-	l.state.mu.Lock()
+	l.state.Lock()
 	next := *x
 	next.report = &r
 	e.last.replaceAddition(x.ID, &next)
-	l.state.mu.Unlock()
+	l.state.Unlock()
 	l.drainStuckNodes(e, was, r)
 	if held := e.state == job.Suspended; r.Phase == engine.Running && r.Suspended != held && e.flags&job.Stopping == 0 {
 		l.whileLeading(func() { // it joined meanwhile, or a restart came between
@@ -374,11 +374,11 @@ func (l *loop) endFirst(e *jobRecord, r engine.Report) bool {
 	if e.last == nil || len(e.last.added) == 0 {
 		return false
 	}
-	l.state.mu.Lock()
+	l.state.Lock()
 	e.last.report = &r
 	l.state.markDirty(e)
 	l.state.events = append(l.state.events, sched.Stopping{Job: e.id})
-	l.state.mu.Unlock()
+	l.state.Unlock()
 	l.whileLeading(func() {
 		if e.attempt == r.Ref.Attempt {
 			l.stopAdded(e, l.cfg.Grace, 0, "the job has ended")

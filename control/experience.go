@@ -24,11 +24,7 @@ const pastRead = 10_000
 
 // loadEstimates reads the past from the store, once.
 func (c *Control) loadEstimates(ctx context.Context) error {
-	p := &c.state.estimates
-	p.mu.Lock()
-	known := p.took != nil
-	p.mu.Unlock()
-	if known {
+	if c.state.estimates.isLoaded() {
 		return nil
 	}
 	var ended []View
@@ -62,12 +58,42 @@ func (c *Control) loadEstimates(ctx context.Context) error {
 			misses.Add(toNanos(ended[i].ForetoldAt), toNanos(ended[i].Foretold), toNanos(j.Started))
 		}
 	}
+	c.state.estimates.setLoaded(took, misses)
+	return nil
+}
+
+// isLoaded reports whether the past has been read.
+func (p *estimateHistory) isLoaded() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.took != nil
+}
+
+// setLoaded takes in the past, unless somebody else has read it meanwhile.
+func (p *estimateHistory) setLoaded(took *whatif.History, misses *whatif.Misses) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.took == nil {
 		p.took, p.misses = took, misses
 	}
-	return nil
+}
+
+// runTime estimates how long a job takes that has run for elapsed.
+func (p *estimateHistory) runTime(name string, spec *job.Spec, elapsed time.Duration) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.took.Took(name, spec, elapsed)
+}
+
+// startInterval is the interval around an estimated start in which jobs really start;
+// false: too few estimates are known.
+func (p *estimateHistory) startInterval(now, estimate int64) (whatif.Interval, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.misses == nil {
+		return whatif.Interval{}, false
+	}
+	return p.misses.Around(now, estimate)
 }
 
 // countsForEstimates reports whether how long a job took says something of others.

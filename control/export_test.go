@@ -71,12 +71,12 @@ func (bare) Job(context.Context, uint64) (store.JobRow, error) {
 // letting it know less of the node than the core does.
 func (c *Control) RefuseStarts(ctx context.Context, node string) error {
 	return c.askLoop(ctx, message{}, func(l *loop, answer func(error)) {
-		k, err := l.nodes.Named(node)
+		k, err := l.state.nodes.Named(node)
 		if err != nil {
 			answer(err)
 			return
 		}
-		n, _ := l.nodes.Get(k)
+		n, _ := l.state.nodes.Get(k)
 		n.Devices = nil
 		l.state.ledger.SetNode(n)
 		answer(nil)
@@ -86,14 +86,14 @@ func (c *Control) RefuseStarts(ctx context.Context, node string) error {
 // NodeIs has the engine's word that a node is in another state.
 func (c *Control) NodeIs(ctx context.Context, node string, state fleet.NodeState) error {
 	return c.askLoop(ctx, message{}, func(l *loop, answer func(error)) {
-		k, err := l.nodes.Named(node)
+		k, err := l.state.nodes.Named(node)
 		if err != nil {
 			answer(err)
 			return
 		}
-		n, _ := l.nodes.Get(k)
+		n, _ := l.state.nodes.Get(k)
 		n.State = state
-		l.nodes.Set(k, n)
+		l.state.nodes.Set(k, n)
 		l.tellNode(k)
 		answer(nil)
 	})
@@ -113,8 +113,7 @@ func ProjectOf(ctx context.Context, from, to store.Store, upTo uint64, docs bool
 	}
 	var world map[string][]byte
 	if docs {
-		world = map[string][]byte{docControl: s.encodeDoc()}
-		s.policies.pendingDocs(world)
+		_, _, world, _ = s.takeUnprojected()
 	}
 	return to.Project(ctx, epoch, upTo, s.makeRows(s.order), world)
 }

@@ -47,9 +47,9 @@ func (l *loop) recordStep(now sched.Instant, events []sched.Event, out []sched.D
 // Flight is the core's state some steps ago and the steps since: what a decision can
 // be made anew from. It holds no secrets once it is written (package snapshot).
 func (c *Control) Flight(context.Context) (*snapshot.File, error) {
-	c.state.mu.RLock()
+	c.state.RLock()
 	f := c.flight
-	c.state.mu.RUnlock()
+	c.state.RUnlock()
 	state := *f.base
 	state.Queue, state.Running, state.Memory.Lines = slices.Clone(state.Queue), slices.Clone(state.Running), slices.Clone(state.Memory.Lines)
 	out := &snapshot.File{State: state.Sort()}

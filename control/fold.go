@@ -63,7 +63,7 @@ func (l *loop) aggregateNodes(p *pool, nodes []fleet.Node) []fleet.Node {
 
 // unsharedNodes are those of a pool's nodes that no other pool has: the others count there.
 func (l *loop) unsharedNodes(p *pool, nodes []fleet.Node) []fleet.Node {
-	m := l.machinesBut(p.Name, nodes)
+	m := machinesBut(p.Name, l.state.nodes, nodes)
 	return slices.DeleteFunc(slices.Clone(nodes), func(n fleet.Node) bool {
 		_, twin := m.otherPoolNode(&n)
 		return twin != nil
@@ -91,8 +91,8 @@ func (c *Control) aggregateSpec(spec *job.Spec) *job.Spec {
 
 // whatIfSpec is takes for a specification of the caller's own, whose pool is filled in.
 func (c *Control) whatIfSpec(spec *job.Spec) *job.Spec {
-	c.state.mu.RLock()
-	defer c.state.mu.RUnlock()
+	c.state.RLock()
+	defer c.state.RUnlock()
 	spec.Pool = c.poolOf(spec)
 	return c.aggregateSpec(spec)
 }
@@ -117,8 +117,8 @@ func (c *Control) whyInfeasible(spec *job.Spec) []reason.Reason {
 // Seen lists the real nodes of a pool that is one node to the core, by name, as its engine
 // last said; false: it is not such a pool. They are not to be written to.
 func (c *Control) Seen(pool string) ([]fleet.Node, bool) {
-	c.state.mu.RLock()
-	defer c.state.mu.RUnlock()
+	c.state.RLock()
+	defer c.state.RUnlock()
 	p := c.pools.byName(pool)
 	if p == nil || !p.Delegated {
 		return nil, false

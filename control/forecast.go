@@ -26,7 +26,7 @@ type forecast struct {
 // loop waits for none of it.
 type forecaster struct {
 	turn   chan struct{} // holds one element while somebody works
-	latest *forecast     // guarded by state.mu
+	latest *forecast     // guarded by the state
 
 	advising sync.Mutex    // held while an adviser is asked
 	wanted   chan struct{} // holds one element while a forecast is wanted before its time
@@ -53,18 +53,15 @@ func (c *Control) runAhead(ctx context.Context, work func(s *sched.Snapshot, now
 	case <-ctx.Done():
 		return fault.New(fault.Unavailable, "others are looking ahead: %w", ctx.Err()).Advise("ask again in a moment")
 	}
-	c.state.mu.RLock()
+	c.state.RLock()
 	s := c.core.Snapshot()
 	now := sched.Instant(c.cfg.Clock.Now().UnixNano())
-	c.state.mu.RUnlock()
+	c.state.RUnlock()
 	s.Sort()
 	names := make(map[job.ID]string, len(s.Queue)+len(s.Running))
 	c.Scan(Filter{Live: true}, func(v *View) bool { names[v.Job.ID] = v.Job.Spec.Name; return true })
-	p := &c.state.estimates
 	work(s, now, func(id job.ID, spec *job.Spec, elapsed time.Duration) time.Duration {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return p.took.Took(names[id], spec, elapsed)
+		return c.state.estimates.runTime(names[id], spec, elapsed)
 	})
 	return nil
 }
@@ -78,10 +75,10 @@ func (c *Control) Foretell(ctx context.Context) error { return c.forecastFor(ctx
 // know is a reason to make another.
 func (c *Control) forecastFor(ctx context.Context, id job.ID) error {
 	now := sched.Instant(c.cfg.Clock.Now().UnixNano())
-	c.state.mu.RLock()
+	c.state.RLock()
 	f, news := c.ahead.latest, c.flight.news
 	busy := len(c.state.live) > forecastBusy
-	c.state.mu.RUnlock()
+	c.state.RUnlock()
 	known := id == 0
 	if f != nil && !known {
 		_, known = f.starts[id]
@@ -115,8 +112,8 @@ func (c *Control) forecastFor(ctx context.Context, id job.ID) error {
 // publishForecast keeps a forecast, and of some jobs what it says for the first time.
 func (c *Control) publishForecast(f *forecast) {
 	s := c.state
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Lock()
+	defer s.Unlock()
 	c.ahead.latest = f
 	room := toldMost
 	for _, e := range s.live {
@@ -130,10 +127,7 @@ func (c *Control) publishForecast(f *forecast) {
 			continue
 		}
 		e.ensureExtra().foretold, e.ensureExtra().foretoldAt = int64(f.starts[e.id]), int64(f.at)
-		if !e.dirty { // its row has it when it is written next
-			e.dirty = true
-			s.dirty = append(s.dirty, e)
-		}
+		s.markUnprojected(e) // its row has it when it is written next
 	}
 }
 
@@ -148,9 +142,9 @@ type Expected struct {
 // adviseJob says who has what a waiting job needs, and with which changes of its request
 // it would start now, as of the latest forecast. The loop is not asked.
 func (c *Control) adviseJob(id job.ID) (holders []sched.Holder, changes []whatif.Smaller) {
-	c.state.mu.RLock()
+	c.state.RLock()
 	f := c.ahead.latest
-	c.state.mu.RUnlock()
+	c.state.RUnlock()
 	if f == nil || f.advice == nil {
 		return nil, nil
 	}
@@ -162,9 +156,9 @@ func (c *Control) adviseJob(id job.ID) (holders []sched.Holder, changes []whatif
 // countAhead says how many jobs are before one, as of the latest forecast, where there are
 // too many lines of them to count that each time (sched.Core.Reasons).
 func (c *Control) countAhead(id job.ID, why []reason.Reason) {
-	c.state.mu.RLock()
+	c.state.RLock()
 	f := c.ahead.latest
-	c.state.mu.RUnlock()
+	c.state.RUnlock()
 	for i := range why {
 		if r := &why[i]; r.Code == reason.Priority && r.Ahead == 0 && f != nil && f.advice != nil {
 			r.Ahead, _ = f.advice.Ahead(id)
@@ -180,13 +174,7 @@ func (c *Control) expectedStart(id job.ID, now time.Time) (out Expected) {
 	}
 	at := max(int64(f.starts[id]), now.UnixNano())
 	out.Start = fromNanos(at)
-	p := &c.state.estimates
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.misses == nil {
-		return out
-	}
-	if i, ok := p.misses.Around(now.UnixNano(), at); ok {
+	if i, ok := c.state.estimates.startInterval(now.UnixNano(), at); ok {
 		out.From, out.To = fromNanos(i.From), fromNanos(i.To)
 		out.Late, out.Known = time.Duration(i.Late), i.Known
 	}
@@ -214,7 +202,7 @@ func (c *Control) forecastLoop(ctx context.Context) {
 
 // hasPendingJobs reports whether a job waits.
 func (c *Control) hasPendingJobs() bool {
-	c.state.mu.RLock()
-	defer c.state.mu.RUnlock()
+	c.state.RLock()
+	defer c.state.RUnlock()
 	return slices.ContainsFunc(c.state.live, func(e *jobRecord) bool { return e.state == job.Pending && !e.gone })
 }

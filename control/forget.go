@@ -13,11 +13,14 @@ import (
 // forgetEnded takes jobs out of memory that ended long enough ago and that the projection
 // shows as they are. It is called with the lock.
 func (l *loop) forgetEnded() {
-	s := l.state
-	if l.cfg.Keep < 0 {
-		return
+	if l.cfg.Keep >= 0 {
+		l.state.forgetEnded(l.cfg.Clock.Now().Add(-l.cfg.Keep).UnixNano())
 	}
-	before := l.cfg.Clock.Now().Add(-l.cfg.Keep).UnixNano()
+}
+
+// forgetEnded takes jobs out of memory that ended before a time and whose rows in the
+// projection show them as they are.
+func (s *state) forgetEnded(before int64) {
 	for len(s.ended) > 0 {
 		e := s.ended[0]
 		current := e.state.Final() && !e.gone

@@ -13,12 +13,12 @@ type sharedSpec struct {
 	spec job.Spec
 	key  string    // JSON of the specification without the own part
 	def  specDelta // the own part of spec
-	refs int       // jobs that have it, and submissions on their way; guarded by forms.mu
+	refs int       // jobs that have it, and submissions on their way; guarded by sharedSpecs.mu
 
 	judged uint64          // the loop's count of changes of the fleet at which …
 	never  []reason.Reason // … this kept it from ever fitting
 
-	folded *job.Spec // what it takes of a pool as a whole; nil: not asked yet; guarded by state.mu
+	folded *job.Spec // what it takes of a pool as a whole; nil: not asked yet; guarded by the state
 }
 
 // sharedSpecs hands out one form for equal specifications. It is safe for concurrent use.
@@ -77,4 +77,11 @@ func (fs *sharedSpecs) releaseSpec(f *sharedSpec) {
 	if f.refs == 0 {
 		delete(fs.m, f.key)
 	}
+}
+
+// count is how many specifications are in use.
+func (fs *sharedSpecs) count() int {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	return len(fs.m)
 }

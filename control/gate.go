@@ -19,7 +19,12 @@ import (
 // that can never be met. What it costs depends on what changed, not on how many
 // jobs wait.
 func (l *loop) recheckPending(now time.Time) {
-	s := l.state
+	l.state.eachRecheck(now, func(e *jobRecord) { l.checkEligible(e, now) })
+}
+
+// eachRecheck calls check for each job whose eligibility may have changed by now, in the
+// order of their numbers, until no such job is left.
+func (s *state) eachRecheck(now time.Time, check func(*jobRecord)) {
 	for len(s.timers) > 0 && s.timers[0].at <= now.UnixNano() {
 		if e := s.jobs[heap.Pop(&s.timers).(timer).id]; e != nil {
 			s.recheckEligible(e)
@@ -32,12 +37,15 @@ func (l *loop) recheckPending(now time.Time) {
 		for _, e := range list {
 			e.gating = false
 			if !e.gone {
-				l.checkEligible(e, now)
+				check(e)
 			}
 		}
 		s.roomInArrays()
 	}
 }
+
+// awaitArray has a job looked at again when fewer tasks of its array run.
+func (s *state) awaitArray(e *jobRecord) { heap.Push(&e.array.waiting, e.id) }
 
 // roomInArrays has the first waiting tasks of arrays with room asked again.
 func (s *state) roomInArrays() {
@@ -80,7 +88,7 @@ func (l *loop) checkEligible(e *jobRecord, now time.Time) {
 		case why.Code != reason.ArrayLimit:
 			s.arrays.closeTask(e)
 		case e.gate == nil || e.gate.Code != reason.ArrayLimit:
-			heap.Push(&e.array.waiting, e.id)
+			s.awaitArray(e)
 		}
 	}
 	if m := e.extra; m != nil && why.Code == reason.None && m.benched > now.UnixNano() {

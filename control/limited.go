@@ -170,8 +170,8 @@ func (l *loop) jobsAhead(e *jobRecord, pool string) (out []job.ID) {
 // there may be enough; none: any.
 func (l *loop) capacityMessage(pool string, jobs []job.ID) message {
 	return message{run: func(l *loop) {
-		l.state.mu.Lock()
-		defer l.state.mu.Unlock()
+		l.state.Lock()
+		defer l.state.Unlock()
 		line := l.limitedQueueOf(pool)
 		l.backpressure.said[pool] = l.cfg.Clock.Now()
 		var next []job.ID
@@ -214,7 +214,7 @@ func (l *loop) acceptedByEngine(e *jobRecord) {
 		return
 	}
 	l.forgetLimitedJob(w)
-	l.state.mu.Lock()
-	defer l.state.mu.Unlock()
+	l.state.Lock()
+	defer l.state.Unlock()
 	l.tryNext(w.pool)
 }

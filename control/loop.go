@@ -105,8 +105,8 @@ func (l *loop) awaitMessage() error {
 	if next := l.core.Next(); next > 0 {
 		d = min(d, max(time.Duration(int64(next)-now.UnixNano()), 0))
 	}
-	if len(l.state.timers) > 0 {
-		d = min(d, max(time.Duration(l.state.timers[0].at-now.UnixNano()), 0))
+	if at, ok := l.state.nextTimer(); ok {
+		d = min(d, max(time.Duration(at-now.UnixNano()), 0))
 	}
 	timer, stop := l.cfg.Clock.After(d)
 	defer stop()
@@ -160,30 +160,16 @@ func (l *loop) decideAndCommit() error {
 		if err := l.commitBatch(); err != nil {
 			return err
 		}
-		if len(s.events)+len(s.gating)+len(s.arrays.dirty) == 0 {
+		if !s.hasNews() {
 			break
 		}
 	}
-	l.changes.Append(uniqueIDs(s.touched)...)
-	s.touched = s.touched[:0]
-	s.mu.Lock()
+	l.changes.Append(s.takeTouched()...)
+	s.Lock()
 	l.forgetEnded()
 	s.compactLists()
-	s.mu.Unlock()
+	s.Unlock()
 	return nil
-}
-
-// uniqueIDs drops repetitions.
-func uniqueIDs(ids []job.ID) []job.ID {
-	seen := make(map[job.ID]bool, len(ids))
-	out := make([]job.ID, 0, len(ids))
-	for _, id := range ids {
-		if !seen[id] {
-			seen[id] = true
-			out = append(out, id)
-		}
-	}
-	return out
 }
 
 // takeMessages runs messages until the batch is full or a second one about a job comes.
@@ -232,8 +218,8 @@ func (l *loop) stageFor(req *request, kind string, id job.ID, by job.Actor, payl
 // applyAll applies a batch that is durable, at once for those who read.
 func (l *loop) applyAll(batch []staged, last uint64, took time.Duration) error {
 	s := l.state
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Lock()
+	defer s.Unlock()
 	s.counts.write.observe(took.Seconds())
 	s.counts.batch.observe(float64(len(batch)))
 	news := make([]Event, 0, len(batch))
@@ -282,19 +268,13 @@ func (l *loop) primeCore(nodes map[*pool][]fleet.Node) {
 	}
 	for _, e := range s.live {
 		if e.state == job.Pending {
-			e.open = false
-			dirty := e.dirty
-			if !dirty {
-				e.dirty = true // it is projected as it is
-			}
-			s.queuePending(e)
-			e.dirty = dirty
+			s.queueRestored(e)
 		}
 	}
 	if s.arrivals != nil { // after the jobs: these were learned from before
 		s.events = append(s.events, sched.Taught{Seen: *s.arrivals})
 	}
-	s.touched = nil
+	s.takeTouched()
 }
 
 // restoredEvent tells the core of a job that holds resources.
@@ -317,14 +297,14 @@ func (l *loop) restoredEvent(e *jobRecord) sched.Restored {
 
 // tellNodes is tellNode for all nodes of a name.
 func (l *loop) tellNodes(name string) {
-	for _, pool := range l.nodes.Pools(name) {
+	for _, pool := range l.state.nodes.Pools(name) {
 		l.tellNode(fleet.NodeKey{Pool: pool, Name: name})
 	}
 }
 
 // tellNode tells core and ledger of a node as engine and administrators want it.
 func (l *loop) tellNode(k fleet.NodeKey) {
-	n, ok := l.nodeWithDrain(k)
+	n, ok := l.state.nodeWithDrain(k)
 	if !ok {
 		return
 	}

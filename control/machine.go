@@ -19,20 +19,20 @@ type machines struct {
 }
 
 // machinesBut lists the machines of all pools but one, for nodes of that one.
-func (c *Control) machinesBut(pool string, nodes []fleet.Node) machines {
-	m := machines{pool: pool, nodes: c.nodes}
+func machinesBut(pool string, known *fleet.ByNode[fleet.Node], nodes []fleet.Node) machines {
+	m := machines{pool: pool, nodes: known}
 	said := false
 	for i := range nodes {
 		said = said || len(nodes[i].Hosts) > 0
 	}
-	for k, n := range c.nodes.All() {
+	for k, n := range known.All() {
 		said = said || k.Pool != pool && len(n.Hosts) > 0
 	}
 	if !said {
 		return m
 	}
 	m.byHost = map[string]*fleet.Node{}
-	for k, n := range c.nodes.All() {
+	for k, n := range known.All() {
 		if k.Pool == pool {
 			continue
 		}
@@ -73,9 +73,9 @@ func whoseMachine(host string, o *fleet.Node) string {
 // sharedMachines finds nodes of a pool on machines that other pools have: they are left to these. A
 // pool of which nothing would be left is not to be added.
 func (c *Control) sharedMachines(pool string, nodes []fleet.Node) []engine.Finding {
-	c.state.mu.RLock()
-	defer c.state.mu.RUnlock()
-	m := c.machinesBut(pool, nodes)
+	c.state.RLock()
+	defer c.state.RUnlock()
+	m := machinesBut(pool, c.state.nodes, nodes)
 	var names []string
 	why := ""
 	for i := range nodes {

@@ -59,8 +59,8 @@ func proposalID(p *sched.Proposal) string {
 // Moves returns what is proposed to move, and what is moving.
 func (c *Control) Moves(context.Context) (Moves, error) {
 	s := c.state
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+	s.RLock()
+	defer s.RUnlock()
 	out := Moves{Mode: account.DefragOff}
 	if p := s.policies.currentPolicy(); p != nil && p.Rules.Preemption.Defrag != "" {
 		out.Mode, out.Idle = p.Rules.Preemption.Defrag, defragBlocker(p.Rules)
@@ -110,8 +110,8 @@ type approval struct {
 func (c *Control) ApproveMoves(ctx context.Context, by job.Actor, id string) error {
 	return c.askLoop(ctx, message{bulk: true}, func(l *loop, answer func(error)) {
 		s := l.state
-		s.mu.Lock()
-		defer s.mu.Unlock()
+		s.Lock()
+		defer s.Unlock()
 		p := s.proposal
 		switch {
 		case l.approval != nil: // the journal cannot be written, and the core has not heard of it

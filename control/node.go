@@ -32,12 +32,12 @@ type Drain struct {
 }
 
 // nodeWithDrain is a node as engine and administrators want it.
-func (c *Control) nodeWithDrain(k fleet.NodeKey) (fleet.Node, bool) {
-	n, ok := c.nodes.Get(k)
+func (s *state) nodeWithDrain(k fleet.NodeKey) (fleet.Node, bool) {
+	n, ok := s.nodes.Get(k)
 	if !ok || n.State != fleet.Up || planted.DrainIgnored {
 		return n, ok
 	}
-	if _, d, drained := c.drainOf(k); drained {
+	if _, d, drained := s.drainOf(k); drained {
 		n.State = fleet.Draining
 		n.Why = d.Reason
 	}
@@ -46,14 +46,14 @@ func (c *Control) nodeWithDrain(k fleet.NodeKey) (fleet.Node, bool) {
 
 // drainOf is what keeps new work off a node, and under which key: its own, that of no pool, or
 // that of the pool which had the machine before.
-func (c *Control) drainOf(k fleet.NodeKey) (fleet.NodeKey, Drain, bool) {
-	drains := c.state.drains
+func (s *state) drainOf(k fleet.NodeKey) (fleet.NodeKey, Drain, bool) {
+	drains := s.drains
 	if d, ok := drains.Get(k); ok {
 		return k, d, true
 	}
 	for _, pool := range drains.Pools(k.Name) {
 		was := fleet.NodeKey{Pool: pool, Name: k.Name}
-		if is, ok := c.nodes.Find(was); pool == "" || ok && is == k {
+		if is, ok := s.nodes.Find(was); pool == "" || ok && is == k {
 			d, _ := drains.Get(was)
 			return was, d, true
 		}
@@ -63,11 +63,11 @@ func (c *Control) drainOf(k fleet.NodeKey) (fleet.NodeKey, Drain, bool) {
 
 // Nodes returns the nodes of the pool by name.
 func (c *Control) Nodes(context.Context) ([]fleet.Node, error) {
-	c.state.mu.RLock()
-	defer c.state.mu.RUnlock()
+	c.state.RLock()
+	defer c.state.RUnlock()
 	var nodes []fleet.Node
-	for k := range c.nodes.All() {
-		n, _ := c.nodeWithDrain(k)
+	for k := range c.state.nodes.All() {
+		n, _ := c.state.nodeWithDrain(k)
 		nodes = append(nodes, n)
 	}
 	slices.SortFunc(nodes, func(a, b fleet.Node) int {
@@ -83,22 +83,22 @@ func (c *Control) NodeViews(ctx context.Context) ([]NodeView, error) {
 		return nil, err
 	}
 	s := c.state
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+	s.RLock()
+	defer s.RUnlock()
 	out := make([]NodeView, len(nodes))
 	at := make(map[fleet.NodeKey]*NodeView, len(nodes))
 	for i, n := range nodes {
 		out[i].Node = n
 		k := n.Key()
 		out[i].Used, _ = s.ledger.Used(k)
-		if _, d, ok := c.drainOf(k); ok {
+		if _, d, ok := c.state.drainOf(k); ok {
 			out[i].Drained = &d
 		}
 		at[k] = &out[i]
 	}
 	for _, a := range s.ledger.Live() {
 		for _, cl := range a.Claims {
-			k, _ := c.nodes.Find(fleet.NodeKey{Pool: a.Pool, Name: cl.Node})
+			k, _ := c.state.nodes.Find(fleet.NodeKey{Pool: a.Pool, Name: cl.Node})
 			v := at[k]
 			if v == nil {
 				continue
@@ -139,7 +139,7 @@ func (c *Control) SetNodes(ctx context.Context, by job.Actor, names []string, dr
 				return
 			}
 			keys = append(keys, k)
-			if was, _, drained := l.drainOf(k); drained && !drain && was.Pool != "" && was != k {
+			if was, _, drained := l.state.drainOf(k); drained && !drain && was.Pool != "" && was != k {
 				keys = append(keys, was)
 			}
 		}
@@ -153,7 +153,7 @@ func (c *Control) SetNodes(ctx context.Context, by job.Actor, names []string, dr
 
 // nodeNamed is the node that somebody named: one that is there, or that was when it was drained.
 func (c *Control) nodeNamed(name string) (fleet.NodeKey, error) {
-	k, err := c.nodes.Named(name)
+	k, err := c.state.nodes.Named(name)
 	if fault.KindOf(err) != fault.NotFound {
 		return k, err
 	}

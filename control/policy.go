@@ -217,9 +217,9 @@ func (c *Control) SetPolicy(ctx context.Context, by job.Actor, ch PolicyChange) 
 // Policy returns a revision of the site's rules; 0: the one in force, which is
 // revision 0 where none was ever set.
 func (c *Control) Policy(ctx context.Context, rev uint64) (Policy, error) {
-	c.state.mu.RLock()
+	c.state.RLock()
 	found := c.state.policies.byRevision(rev)
-	c.state.mu.RUnlock()
+	c.state.RUnlock()
 	switch {
 	case found == nil && rev == 0:
 		return Policy{Rules: &account.Policy{}}, nil
@@ -234,7 +234,7 @@ func (c *Control) Policy(ctx context.Context, rev uint64) (Policy, error) {
 
 // Policies lists the revisions that are kept, the oldest first, without documents.
 func (c *Control) Policies(context.Context) ([]Policy, error) {
-	c.state.mu.RLock()
-	defer c.state.mu.RUnlock()
+	c.state.RLock()
+	defer c.state.RUnlock()
 	return c.state.policies.withoutDocuments(), nil
 }

@@ -45,10 +45,10 @@ type pool struct {
 	status           engineStatus
 	asking           atomic.Bool // the engine is being asked for all that it has
 	heartbeatPending atomic.Bool // … for a sign of life
-	known            bool        // it has said which nodes it has; guarded by state.mu
+	known            bool        // it has said which nodes it has; guarded by the state
 	leaving          bool        // it is being taken away; for the loop alone
 	own              bool        // the engine was opened by the control plane, which closes it
-	real             realNodes   // its nodes, where it is one node to the core; guarded by state.mu
+	real             realNodes   // its nodes, where it is one node to the core; guarded by the state
 
 	unwatch  context.CancelFunc // ends the watch
 	watching sync.WaitGroup
@@ -197,7 +197,7 @@ func (ps *pools) byNameOrFirst(name string) *pool {
 // poolOfClaims is the name of the pool that has all nodes of some claims.
 func (c *Control) poolOfClaims(claims []fleet.Claim) string {
 	if len(claims) > 0 {
-		if k, ok := c.nodes.Find(claims[0].Key()); ok && c.pools.byName(k.Pool) != nil {
+		if k, ok := c.state.nodes.Find(claims[0].Key()); ok && c.pools.byName(k.Pool) != nil {
 			return k.Pool
 		}
 	}
@@ -342,7 +342,7 @@ func (ps *pools) configuredNames() []string {
 func (l *loop) setNodes(p *pool, nodes []fleet.Node) {
 	s := l.state
 	p.known = true
-	others := l.machinesBut(p.Name, nodes)
+	others := machinesBut(p.Name, l.state.nodes, nodes)
 	seen := make(map[string]bool, len(nodes))
 	for _, n := range nodes {
 		n.Pool = p.Name
@@ -359,15 +359,15 @@ func (l *loop) setNodes(p *pool, nodes []fleet.Node) {
 			}
 			n.State, n.Why = fleet.Draining, whoseMachine(host, o)
 		}
-		if old, known := l.nodes.Get(n.Key()); !known || !equalNodes(&old, &n) {
-			l.nodes.Set(n.Key(), n)
+		if old, known := l.state.nodes.Get(n.Key()); !known || !equalNodes(&old, &n) {
+			l.state.nodes.Set(n.Key(), n)
 			l.tellNode(n.Key())
 		}
 		seen[n.Name] = true
 	}
-	for _, k := range l.nodes.Keys() {
+	for _, k := range l.state.nodes.Keys() {
 		if k.Pool == p.Name && !seen[k.Name] {
-			l.nodes.Delete(k)
+			l.state.nodes.Delete(k)
 			l.fleet++
 			s.ledger.RemoveNode(k)
 			s.events = append(s.events, sched.NodeRemoved{Pool: k.Pool, Name: k.Name})
@@ -410,8 +410,8 @@ func (l *loop) askAll(p *pool, taken []ledger.Allocation) {
 	nodes, err := p.Engine.Nodes(l.ctx)
 	if err == nil {
 		_ = l.postMessage(l.ctx, message{run: func(l *loop) {
-			l.state.mu.Lock()
-			defer l.state.mu.Unlock()
+			l.state.Lock()
+			defer l.state.Unlock()
 			if l.pools.byName(p.Name) == p { // else it was removed while it was asked
 				l.setNodes(p, l.aggregateNodes(p, nodes))
 			}

@@ -127,9 +127,9 @@ func nodeNames(nodes []fleet.Node) []string {
 
 // othersNodes are the names of a pool's nodes that other pools have under the same name, and one of these.
 func (c *Control) othersNodes(pool string, nodes []fleet.Node) (names []string, of string) {
-	c.state.mu.RLock()
-	defer c.state.mu.RUnlock()
-	m := c.machinesBut(pool, nodes)
+	c.state.RLock()
+	defer c.state.RUnlock()
+	m := machinesBut(pool, c.state.nodes, nodes)
 	for i := range nodes {
 		if _, o := m.otherPoolNode(&nodes[i]); o != nil && o.Name == nodes[i].Name {
 			names, of = append(names, o.Name), o.Pool

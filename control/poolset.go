@@ -129,8 +129,8 @@ func (c *Control) checkPoolRules(e engine.Engine, name string) error {
 	if suspendFreesRoom(e) {
 		return nil
 	}
-	c.state.mu.RLock()
-	defer c.state.mu.RUnlock()
+	c.state.RLock()
+	defer c.state.RUnlock()
 	if p := c.state.policies.currentPolicy(); p != nil {
 		return refuseSuspendMode(p.Rules, name)
 	}
@@ -147,10 +147,10 @@ func (l *loop) takeIn(opened Pool) {
 	p := l.pools.make(opened)
 	p.own = true
 	l.pools.add(p)
-	l.state.mu.Lock()
+	l.state.Lock()
 	l.state.elasticPools[opened.Name] = opened.Elastic
 	l.state.delegatedPools = l.pools.delegatedNames()
-	l.state.mu.Unlock()
+	l.state.Unlock()
 	l.watchPool(p)
 	if old != nil { // which has not heard what was asked meanwhile
 		l.resumeAttempts(opened.Name)
@@ -238,11 +238,11 @@ func (c *Control) RemovePool(ctx context.Context, by job.Actor, name string) err
 		}
 		l.stageFor(&request{answer: done}, kindPoolGone, 0, by, poolGone{name}, func() {
 			l.pools.removePool(name)
-			l.state.mu.Lock()
+			l.state.Lock()
 			delete(l.state.elasticPools, name)
 			l.state.delegatedPools = l.pools.delegatedNames()
 			l.setNodes(p, nil)
-			l.state.mu.Unlock()
+			l.state.Unlock()
 			l.retirePool(p, true)
 		})
 	})

@@ -91,8 +91,8 @@ func (c *Control) AddedEngine(pool string) engine.Engine {
 
 // Pools lists the pools that are configured and those that were added. No engine is asked.
 func (c *Control) Pools() []PoolView {
-	c.state.mu.RLock()
-	defer c.state.mu.RUnlock()
+	c.state.RLock()
+	defer c.state.RUnlock()
 	all := c.pools.allPools()
 	out := make([]PoolView, len(all))
 	at := make(map[string]*PoolView, len(all))
@@ -109,7 +109,7 @@ func (c *Control) Pools() []PoolView {
 		p.status.fillView(v)
 		at[p.Name] = v
 	}
-	for _, n := range c.nodes.All() {
+	for _, n := range c.state.nodes.All() {
 		if v := at[n.Pool]; v != nil {
 			v.Nodes++
 			v.Devices += len(n.Devices)

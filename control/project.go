@@ -37,20 +37,19 @@ const (
 
 // isBusy reports whether to look again later.
 func (p *projector) isBusy() bool {
-	s := p.control.state
-	s.mu.RLock()
-	n := len(s.dirty)
-	s.mu.RUnlock()
+	n := p.control.state.unprojected()
 	more := n - p.waiting
 	p.waiting = n
 	past := p.control.cfg.Clock.Now().Sub(p.last)
 	return more >= busyFrom && past >= 0 && past < busyFor
 }
 
+// rowsAtOnce is how many rows one write has, so that the journal does not wait long for it.
+const rowsAtOnce = 256
+
 const (
-	rowsAtOnce = 256 // in one write, so that the journal does not wait long for it
-	rowsLocked = 32  // made while the loop may have to wait
-	docControl = "control"
+	rowsLocked = 32        // rows that are made while the loop may have to wait
+	docControl = "control" // the document of the projection beside the rows
 )
 
 // stateDoc is what the projection keeps beside jobs.
@@ -103,14 +102,10 @@ func (p *projector) run(ctx context.Context) {
 // write brings the projection up to the state of now.
 func (p *projector) write(ctx context.Context) error {
 	s := p.control.state
-	s.mu.Lock()
+	s.Lock()
 	p.last, p.waiting = p.control.cfg.Clock.Now(), 0
-	target := s.seq
-	docs := map[string][]byte{docControl: s.encodeDoc()}
-	written := s.policies.pendingDocs(docs)
-	list := s.dirty
-	s.dirty = nil
-	s.mu.Unlock()
+	target, list, docs, written := s.takeUnprojected()
+	s.Unlock()
 	if target == p.upTo && len(list) == 0 {
 		return nil
 	}
@@ -128,12 +123,31 @@ func (p *projector) write(ctx context.Context) error {
 		s.markWritten(list[:n])
 		if list = list[n:]; len(list) == 0 {
 			p.upTo = target
-			s.mu.Lock()
-			s.counts.projected = target
 			written()
-			s.mu.Unlock()
 			return nil
 		}
+	}
+}
+
+// unprojected counts the jobs whose rows in the projection are not what the jobs are.
+func (s *state) unprojected() int {
+	s.RLock()
+	defer s.RUnlock()
+	return len(s.dirty)
+}
+
+// takeUnprojected returns what the projection lacks: jobs and documents, and the record up
+// to which it reflects the journal with them. written has to be called, without the lock,
+// when all of it is in the store. The caller holds the lock.
+func (s *state) takeUnprojected() (seq uint64, list []*jobRecord, docs map[string][]byte, written func()) {
+	seq, docs = s.seq, map[string][]byte{docControl: s.encodeDoc()}
+	docsWritten := s.policies.pendingDocs(docs)
+	list, s.dirty = s.dirty, nil
+	return seq, list, docs, func() {
+		s.Lock()
+		defer s.Unlock()
+		s.counts.projected = seq
+		docsWritten()
 	}
 }
 
@@ -142,20 +156,20 @@ func (p *projector) write(ctx context.Context) error {
 func (s *state) makeRows(list []*jobRecord) []store.JobRow {
 	out := make([]store.JobRow, 0, len(list))
 	for chunk := range slices.Chunk(list, rowsLocked) {
-		s.mu.Lock()
+		s.Lock()
 		for _, e := range chunk {
 			e.dirty, e.writing = false, true
 			out = append(out, e.projectRow())
 		}
-		s.mu.Unlock()
+		s.Unlock()
 	}
 	return out
 }
 
 // markWritten notes that rows can be read.
 func (s *state) markWritten(list []*jobRecord) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Lock()
+	defer s.Unlock()
 	for _, e := range list {
 		e.writing = false
 	}
@@ -163,8 +177,8 @@ func (s *state) markWritten(list []*jobRecord) {
 
 // markUnwritten takes jobs back whose rows were not written.
 func (s *state) markUnwritten(list []*jobRecord) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Lock()
+	defer s.Unlock()
 	for _, e := range list {
 		e.dirty, e.writing = true, false
 	}

@@ -15,7 +15,7 @@ type HoldingAmount = sched.HoldingAmount
 // Quotas lists the accounts with quotas, in the order of their trees; none where the
 // rules have none.
 func (c *Control) Quotas(context.Context) []Holding {
-	c.state.mu.RLock()
-	defer c.state.mu.RUnlock()
+	c.state.RLock()
+	defer c.state.RUnlock()
 	return c.core.Holdings()
 }

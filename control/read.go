@@ -40,7 +40,7 @@ func (c *Control) Scan(fl Filter, f func(*View) bool) {
 	s := c.state
 	var vr viewer
 	for {
-		s.mu.RLock()
+		s.RLock()
 		list := s.order
 		if fl.Live {
 			list = s.live
@@ -54,11 +54,11 @@ func (c *Control) Scan(fl Filter, f func(*View) bool) {
 				continue
 			}
 			if !f(c.withPriority(vr.viewJob(e, fl.Whole))) {
-				s.mu.RUnlock()
+				s.RUnlock()
 				return
 			}
 		}
-		s.mu.RUnlock()
+		s.RUnlock()
 		if len(chunk) < scanned {
 			return
 		}
@@ -70,8 +70,8 @@ func (c *Control) Scan(fl Filter, f func(*View) bool) {
 func (c *Control) Jobs(context.Context) ([]View, uint64, error) {
 	change := c.changes.Last()
 	var views []View
-	c.state.mu.RLock()
-	defer c.state.mu.RUnlock()
+	c.state.RLock()
+	defer c.state.RUnlock()
 	for _, e := range c.state.order {
 		if !e.gone {
 			v := viewOf(e)
@@ -84,14 +84,14 @@ func (c *Control) Jobs(context.Context) ([]View, uint64, error) {
 // Job returns one job, from memory or else from the store; fault.NotFound if there
 // is none of that number.
 func (c *Control) Job(ctx context.Context, id job.ID) (View, error) {
-	c.state.mu.RLock()
+	c.state.RLock()
 	e := c.state.jobs[id]
 	var v View
 	if e != nil {
 		v = viewOf(e)
 		c.withPriority(&v)
 	}
-	c.state.mu.RUnlock()
+	c.state.RUnlock()
 	if e != nil {
 		return v, nil
 	}
@@ -108,13 +108,13 @@ func (c *Control) Job(ctx context.Context, id job.ID) (View, error) {
 // Find returns one task of an array by its index, from memory or else from the store.
 func (c *Control) Find(ctx context.Context, first job.ID, task uint32) (View, error) {
 	none := fault.New(fault.NotFound, "there is no job %d_%d", first, task)
-	c.state.mu.RLock()
-	a := c.state.arrays.m[first]
+	c.state.RLock()
+	a := c.state.arrayByID(first)
 	var indices []uint32
 	if a != nil {
 		indices = a.spec.Indices // a change of the array makes another spec
 	}
-	c.state.mu.RUnlock()
+	c.state.RUnlock()
 	if a == nil {
 		v, err := c.TaskOf(ctx, first)
 		if fault.KindOf(err) == fault.NotFound {
@@ -137,9 +137,9 @@ func (c *Control) Find(ctx context.Context, first job.ID, task uint32) (View, er
 // task, whose number it has, is no longer kept. fault.NotFound: no task is kept, or it is no
 // array's number.
 func (c *Control) TaskOf(ctx context.Context, array job.ID) (View, error) {
-	c.state.mu.RLock()
+	c.state.RLock()
 	var e *jobRecord
-	if c.state.arrays.m[array] != nil {
+	if c.state.arrayByID(array) != nil {
 		for _, o := range c.state.arrayTasks(array) {
 			if e == nil || e.state.Final() && !o.state.Final() {
 				e = o
@@ -154,7 +154,7 @@ func (c *Control) TaskOf(ctx context.Context, array job.ID) (View, error) {
 		v = viewOf(e)
 		c.withPriority(&v)
 	}
-	c.state.mu.RUnlock()
+	c.state.RUnlock()
 	if e != nil {
 		return v, nil
 	}
@@ -175,8 +175,8 @@ func (c *Control) TaskOf(ctx context.Context, array job.ID) (View, error) {
 // Tasks lists the numbers of all tasks in memory of an array; of a job that is no
 // array its own; nil if it is not in memory.
 func (c *Control) Tasks(id job.ID) (out []job.ID) {
-	c.state.mu.RLock()
-	defer c.state.mu.RUnlock()
+	c.state.RLock()
+	defer c.state.RUnlock()
 	for _, e := range c.state.arrayTasks(id) {
 		out = append(out, e.id)
 	}
@@ -198,7 +198,7 @@ func (c *Control) Why(ctx context.Context, id job.ID) (Why, error) {
 	if err := c.forecastFor(ctx, id); err != nil {
 		return Why{}, err
 	}
-	c.state.mu.Lock() // the core remembers what it finds out
+	c.state.Lock() // the core remembers what it finds out
 	e := c.state.jobs[id]
 	var w Why
 	if e != nil && e.state == job.Pending {
@@ -216,10 +216,10 @@ func (c *Control) Why(ctx context.Context, id job.ID) (Why, error) {
 	if e != nil && e.waitsInPool() {
 		why := e.poolWaitReason()
 		w.Reasons, w.Since = []reason.Reason{why}, time.Unix(why.Since, 0).UTC()
-		c.state.mu.Unlock()
+		c.state.Unlock()
 		return w, nil
 	}
-	c.state.mu.Unlock()
+	c.state.Unlock()
 	if e == nil {
 		_, err := c.Job(ctx, id)
 		return Why{}, err
@@ -282,8 +282,8 @@ func (c *Control) Estimate(ctx context.Context, s Submission) (Estimate, error) 
 // estimateStart asks the core.
 func (c *Control) estimateStart(spec *job.Spec) (Estimate, []fleet.Claim, error) {
 	now := c.cfg.Clock.Now()
-	c.state.mu.Lock()
-	defer c.state.mu.Unlock()
+	c.state.Lock()
+	defer c.state.Unlock()
 	if why := c.whyInfeasible(spec); len(why) > 0 {
 		return Estimate{}, nil, &RefusedError{why}
 	}
@@ -325,8 +325,8 @@ func (c *Control) Fits(ctx context.Context, s Submission) (known bool, err error
 // feasibleNow is feasible for who is not the loop. Nothing is refused while the core has not
 // heard of all nodes.
 func (c *Control) feasibleNow(p *pool, spec *job.Spec) (known bool, why []reason.Reason) {
-	c.state.mu.Lock()
-	defer c.state.mu.Unlock()
+	c.state.Lock()
+	defer c.state.Unlock()
 	if !p.known {
 		return false, nil
 	}

@@ -64,11 +64,11 @@ func (l *loop) reportMessage(p *pool, r engine.Report) message {
 			return
 		}
 		was := e.lastReport()
-		l.state.mu.Lock()
+		l.state.Lock()
 		e.last.report = &r
 		e.last.noteNodes(nodesIn(&r))
 		l.state.markDirty(e)
-		l.state.mu.Unlock()
+		l.state.Unlock()
 		l.noteSaved(e, &r)
 		if r.Phase >= engine.Accepted && r.Cause != engine.Limited {
 			l.acceptedByEngine(e)
@@ -152,8 +152,8 @@ func (l *loop) drainStuckNodes(e *jobRecord, was *engine.Report, r engine.Report
 		if n.Stuck == "" || i < len(was.Nodes) && was.Nodes[i].Stuck != "" {
 			continue
 		}
-		k, _ := l.nodes.Find(fleet.NodeKey{Pool: e.last.pool, Name: n.Node})
-		if _, _, drained := l.drainOf(k); drained {
+		k, _ := l.state.nodes.Find(fleet.NodeKey{Pool: e.last.pool, Name: n.Node})
+		if _, _, drained := l.state.drainOf(k); drained {
 			continue
 		}
 		why := fmt.Sprintf("SIGKILL does not end process %s of job %s on %s", n.Stuck, e.Name(), n.Node)

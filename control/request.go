@@ -83,14 +83,14 @@ func (c *Control) prepareChange(ctx context.Context, w *changeRequest) (err erro
 		}
 		c.alterHandedOver(ctx, w, &u)
 	}
-	c.state.mu.RLock()
+	c.state.RLock()
 	var missing []job.ID
 	for _, id := range w.ids {
 		if c.state.jobs[id] == nil {
 			missing = append(missing, id)
 		}
 	}
-	c.state.mu.RUnlock()
+	c.state.RUnlock()
 	w.gone, w.old = map[job.ID]error{}, map[job.ID]*jobRecord{}
 	for _, id := range missing {
 		row, err := c.cfg.Store.Job(ctx, uint64(id))

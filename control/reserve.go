@@ -20,7 +20,7 @@ type (
 // promised starts would become later, as of the last decision. nodes is nil where it
 // asks for more than there are free ones.
 func (c *Control) Reservable(_ context.Context, ask *ReserveAsk) (nodes []string, way []Obstacle, late []Promised) {
-	c.state.mu.RLock()
-	defer c.state.mu.RUnlock()
+	c.state.RLock()
+	defer c.state.RUnlock()
 	return c.core.Reservable(ask)
 }

@@ -295,13 +295,7 @@ func (c *Control) prepareEnded(ctx context.Context, w *changeRequest, row *store
 	case Cancel:
 		return nil, nil
 	case Requeue:
-		var d rowDetail
-		if err := d.decodeDetail(row); err != nil {
-			return nil, err
-		}
-		c.state.mu.Lock()
-		e, err := c.state.entryOf(row, &d)
-		c.state.mu.Unlock()
+		e, err := c.state.readRow(row)
 		if err != nil {
 			return nil, err
 		}
@@ -337,11 +331,27 @@ func (c *Control) renewBlobs(ctx context.Context, e *jobRecord) (error, error) {
 
 // restoreToMemory takes a job back into memory.
 func (l *loop) restoreToMemory(e *jobRecord) {
-	l.state.mu.Lock()
-	defer l.state.mu.Unlock()
+	l.state.Lock()
+	defer l.state.Unlock()
+	l.state.reviveJob(e)
+}
+
+// reviveJob takes a job that has ended back into memory.
+func (s *state) reviveJob(e *jobRecord) {
 	e.revived = true
-	l.state.insertJob(e)
-	l.state.ended = append(l.state.ended, e)
+	s.insertJob(e)
+	s.ended = append(s.ended, e)
+}
+
+// readRow makes a job of a row, without taking it into memory. It locks the state.
+func (s *state) readRow(row *store.JobRow) (*jobRecord, error) {
+	var d rowDetail
+	if err := d.decodeDetail(row); err != nil {
+		return nil, err
+	}
+	s.Lock()
+	defer s.Unlock()
+	return s.entryOf(row, &d)
 }
 
 // fromRow is the view of a job that is not in memory.

@@ -28,8 +28,8 @@ type decisions struct {
 func (l *loop) runScheduler() {
 	s := l.state
 	now := l.cfg.Clock.Now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Lock()
+	defer s.Unlock()
 	l.recheckPending(now)
 	events := s.events
 	s.events = nil
@@ -139,7 +139,7 @@ func (l *loop) noteWaitReason(e *jobRecord, why reason.Reason, now time.Time) {
 		l.shared = &why
 	}
 	e.why = l.shared
-	l.state.touched = append(l.state.touched, e.id) // nothing of it is projected
+	l.state.markTouched(e)
 }
 
 // coreInstant is the clock's time for the core, which never goes back.

@@ -34,7 +34,7 @@ import (
 //   - order has every job in memory, ascending, live those that have not ended;
 //   - an array's open is the number of its tasks that are let.
 type state struct {
-	mu sync.RWMutex
+	sync.RWMutex
 
 	jobs      map[job.ID]*jobRecord
 	order     []*jobRecord // ascending; may have jobs that are gone
@@ -63,6 +63,8 @@ type state struct {
 	submits submitCounts
 	lookup  func(job.ID) (*jobRecord, error) // while the journal is replayed: jobs that only the projection has; else nil
 
+	nodes *fleet.ByNode[fleet.Node] // as the engines report them
+
 	proposal *sched.Proposal // of the core; nil: none
 
 	skipped []error // records of the journal that were replayed without effect
@@ -83,7 +85,7 @@ const lastJob job.ID = 1 << 62
 func newState() *state {
 	return &state{
 		jobs: map[job.ID]*jobRecord{}, specs: newSharedSpecs(), ledger: ledger.New(), next: 1,
-		arrays: arrays{m: map[job.ID]*array{}}, departed: map[job.ID]uint64{}, drains: fleet.NewByNode[Drain](), tokens: map[string]Token{}, pools: map[string]PoolSpec{},
+		arrays: arrays{m: map[job.ID]*array{}}, departed: map[job.ID]uint64{}, drains: fleet.NewByNode[Drain](), nodes: fleet.NewByNode[fleet.Node](), tokens: map[string]Token{}, pools: map[string]PoolSpec{},
 		depend: newDependencyIndex(), submits: submitCounts{n: map[limit.Key]int{}}, counts: newCounts(),
 	}
 }
@@ -251,11 +253,8 @@ func (s *state) markChanged(e *jobRecord, r *store.Record) {
 
 // markDirty notes that a job is to be published and projected anew.
 func (s *state) markDirty(e *jobRecord) {
-	s.touched = append(s.touched, e.id)
-	if !e.dirty {
-		e.dirty = true
-		s.dirty = append(s.dirty, e)
-	}
+	s.markTouched(e)
+	s.markUnprojected(e)
 }
 
 // moveJob changes a job's state and everything that is counted by it.
@@ -284,6 +283,49 @@ func (s *state) moveJob(e *jobRecord, to job.State, by job.Cause) error {
 		s.depend.add(e)
 	}
 	return nil
+}
+
+// hasNews reports whether the core has something to hear, or eligibility is to be checked.
+func (s *state) hasNews() bool { return len(s.events)+len(s.gating)+len(s.arrays.dirty) > 0 }
+
+// takeTouched returns the jobs that changed since it was last called, each once.
+func (s *state) takeTouched() []job.ID {
+	ids := uniqueIDs(s.touched)
+	s.touched = s.touched[:0]
+	return ids
+}
+
+// uniqueIDs drops repetitions.
+func uniqueIDs(ids []job.ID) []job.ID {
+	seen := make(map[job.ID]bool, len(ids))
+	out := make([]job.ID, 0, len(ids))
+	for _, id := range ids {
+		if !seen[id] {
+			seen[id] = true
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// markUnprojected notes that a job's row in the projection is not what the job is.
+func (s *state) markUnprojected(e *jobRecord) {
+	if !e.dirty {
+		e.dirty = true
+		s.dirty = append(s.dirty, e)
+	}
+}
+
+// markTouched notes that a job is to be published anew. Nothing of it is projected.
+func (s *state) markTouched(e *jobRecord) { s.touched = append(s.touched, e.id) }
+
+// queueRestored tells the core of a pending job that a start has found. Its row stays as it is.
+func (s *state) queueRestored(e *jobRecord) {
+	e.open = false
+	dirty := e.dirty
+	e.dirty = true // so that it is not projected
+	s.queuePending(e)
+	e.dirty = dirty
 }
 
 // queuePending tells the core of a pending job.

@@ -103,8 +103,8 @@ func (c *Control) Stats() Stats {
 		}
 	}
 	s := c.state
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+	s.RLock()
+	defer s.RUnlock()
 	for state, n := range s.counts.states {
 		out.Jobs[state.String()] = n
 	}
@@ -121,8 +121,8 @@ func (c *Control) Stats() Stats {
 			out.Waiting[string(reason.Elsewhere(""))]++
 		}
 	}
-	for k := range c.nodes.All() {
-		n, _ := c.nodeWithDrain(k)
+	for k := range c.state.nodes.All() {
+		n, _ := c.state.nodeWithDrain(k)
 		out.Nodes[string(n.State)]++
 		_, shares := s.ledger.Used(k)
 		for _, d := range n.Devices {
@@ -134,9 +134,7 @@ func (c *Control) Stats() Stats {
 	out.Preempted, out.PreemptedTime, out.LostTime = k.preempted, k.preemptedTime, k.lostTime
 	out.Wait, out.Decision, out.Append, out.Batch = k.wait.clone(), k.decision.clone(), k.write.clone(), k.batch.clone()
 	out.Seq, out.Projected = s.seq, k.projected
-	s.specs.mu.Lock()
-	out.Forms = len(s.specs.m)
-	s.specs.mu.Unlock()
+	out.Forms = s.specs.count()
 	return out
 }
 

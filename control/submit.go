@@ -213,9 +213,9 @@ func (c *Control) lookUp(ctx context.Context, d *job.Dependency) (map[job.ID]*pa
 	}
 	for _, clause := range d.Clauses {
 		for _, ref := range clause.Jobs {
-			c.state.mu.RLock()
+			c.state.RLock()
 			known := c.state.knowsFate(ref)
-			c.state.mu.RUnlock()
+			c.state.RUnlock()
 			if known || out[ref.Job] != nil {
 				continue
 			}

@@ -25,5 +25,14 @@ func (h *timers) Pop() any {
 	return x
 }
 
+// nextTimer is when the first timer expires, in nanoseconds since the Unix epoch; false:
+// there is none.
+func (s *state) nextTimer() (int64, bool) {
+	if len(s.timers) == 0 {
+		return 0, false
+	}
+	return s.timers[0].at, true
+}
+
 // addTimer has eligible asked of a job at a time.
 func (s *state) addTimer(id job.ID, at int64) { heap.Push(&s.timers, timer{at, id}) }

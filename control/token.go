@@ -58,8 +58,8 @@ func (c *Control) RevokeToken(ctx context.Context, by job.Actor, id string) erro
 
 // Tokens lists all tokens by the time of their making, revoked and expired ones too.
 func (c *Control) Tokens(context.Context) ([]Token, error) {
-	c.state.mu.RLock()
-	defer c.state.mu.RUnlock()
+	c.state.RLock()
+	defer c.state.RUnlock()
 	out := make([]Token, 0, len(c.state.tokens))
 	for _, t := range c.state.tokens {
 		out = append(out, t)
@@ -78,8 +78,8 @@ func (c *Control) Tokens(context.Context) ([]Token, error) {
 
 // TokenByID returns a token; false if there is none. No disk is waited for.
 func (c *Control) TokenByID(id string) (Token, bool) {
-	c.state.mu.RLock()
-	defer c.state.mu.RUnlock()
+	c.state.RLock()
+	defer c.state.RUnlock()
 	t, ok := c.state.tokens[id]
 	return t, ok
 }

@@ -130,10 +130,10 @@ func (l *loop) askUpdate(w *changeRequest, e *jobRecord, req *request, u Update)
 func (c *Control) validateUpdate(ctx context.Context, u *Update, ids []job.ID) (map[job.ID]error, error) {
 	out, judged := map[job.ID]error{}, map[*sharedSpec]error{}
 	for _, id := range ids {
-		c.state.mu.RLock()
+		c.state.RLock()
 		e := c.state.jobs[id]
 		if e == nil || e.state != job.Pending {
-			c.state.mu.RUnlock()
+			c.state.RUnlock()
 			continue
 		}
 		f, spec := e.shared, job.Spec{}
@@ -141,7 +141,7 @@ func (c *Control) validateUpdate(ctx context.Context, u *Update, ids []job.ID) (
 		if !again {
 			spec = *viewOf(e).Job.Spec
 		}
-		c.state.mu.RUnlock()
+		c.state.RUnlock()
 		if again {
 			out[id] = why
 			continue
@@ -175,14 +175,14 @@ func (c *Control) alterHandedOver(ctx context.Context, w *changeRequest, u *Upda
 	}
 	w.altered = map[job.ID]engine.Ref{}
 	for _, id := range w.ids {
-		c.state.mu.RLock()
+		c.state.RLock()
 		e := c.state.jobs[id]
 		if e == nil || !e.waitsInPool() {
-			c.state.mu.RUnlock()
+			c.state.RUnlock()
 			continue
 		}
 		name, pool, ref, spec := e.Name(), e.last.pool, reconcile.Ref(e.heldAllocation()), job.Spec{Pool: e.last.pool}
-		c.state.mu.RUnlock()
+		c.state.RUnlock()
 		k, ok := c.engineFor(&spec).(engine.Alterer)
 		if !ok {
 			continue

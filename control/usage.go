@@ -79,8 +79,8 @@ var RestNames = sched.RestNames
 // Shares lists accounts and users with what they have used, in the order of the tree,
 // and what their usage of other things is of. Nobody where the rules name no account.
 func (c *Control) Shares(context.Context) (list []Standing, tres []string) {
-	c.state.mu.RLock()
-	defer c.state.mu.RUnlock()
+	c.state.RLock()
+	defer c.state.RUnlock()
 	return c.core.Shares()
 }
 
@@ -93,8 +93,8 @@ type Priority struct {
 // Priorities explains the priorities of jobs; those that do not wait are left out. No
 // ids: of all that wait.
 func (c *Control) Priorities(_ context.Context, ids ...job.ID) (list []Priority) {
-	c.state.mu.RLock()
-	defer c.state.mu.RUnlock()
+	c.state.RLock()
+	defer c.state.RUnlock()
 	if len(ids) == 0 {
 		for _, e := range c.state.live {
 			ids = append(ids, e.id)
