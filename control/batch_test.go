@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -17,7 +18,7 @@ import (
 // that comes at the same time. Both in one batch would be a second record about an
 // attempt that holds nothing any more, and no journal with it could be replayed.
 func TestARefusedLaunchSharesNoBatchWithAnotherWordAboutItsJob(t *testing.T) {
-	st := newState()
+	st := state.New()
 	log := slog.New(slog.DiscardHandler)
 	ps, err := newPools([]Pool{{Pool: fleet.Pool{Name: "p"}, Engine: missingEngine{"p"}}}, nil, nil, log, nil)
 	if err != nil {
@@ -30,12 +31,12 @@ func TestARefusedLaunchSharesNoBatchWithAnotherWordAboutItsJob(t *testing.T) {
 		state: st, core: sched.New(sched.Config{}), inbox: make(chan message),
 	}}
 	at := time.Unix(1, 0)
-	f, o := st.specs.useSpec(&job.Spec{Groups: []job.TaskGroup{{Tasks: job.Count{Want: 1}}}})
+	f, o := st.Specs.UseSpec(&job.Spec{Groups: []job.TaskGroup{{Tasks: job.Count{Want: 1}}}})
 	alloc := ledger.Allocation{ID: 1, Job: 1, Attempt: 1, Pool: "p", Status: ledger.Held, Claims: []fleet.Claim{{Node: "n1"}}}
-	for i, r := range []any{&acceptedSubmission{first: 1, shared: f, ownDelta: o}, held{Allocation: alloc}} {
-		rec := newRecord(at, []string{kindSubmitted, kindHeld}[i], 1, job.Actor{}, r)
+	for i, r := range []any{&state.AcceptedSubmission{First: 1, Shared: f, OwnDelta: o}, state.Held{Allocation: alloc}} {
+		rec := state.NewRecord(at, []string{state.KindSubmitted, state.KindHeld}[i], 1, job.Actor{}, r)
 		rec.Seq = uint64(i + 1)
-		if err := st.applyRecord(rec, nil); err != nil {
+		if err := st.Apply(rec, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -93,16 +94,16 @@ func (l *loop) takeBackRefused() {
 			return true
 		}
 		switch v := b.val.(type) {
-		case held:
-			if s.ledger.Verify(&v.Allocation) != nil {
-				s.events = append(s.events, sched.Released{Job: v.Allocation.Job})
-				s.queuePending(s.jobs[v.Allocation.Job])
+		case state.Held:
+			if s.Ledger.Verify(&v.Allocation) != nil {
+				s.Events = append(s.Events, sched.Released{Job: v.Allocation.Job})
+				s.QueuePending(s.Jobs[v.Allocation.Job])
 				back[v.Allocation.Job] = true
 				return true
 			}
-		case added:
-			if s.ledger.Verify(&v.Allocation) != nil {
-				s.events = append(s.events, sched.Dropped{Job: v.Allocation.Job, Node: v.Allocation.Claims[0].Node})
+		case state.Added:
+			if s.Ledger.Verify(&v.Allocation) != nil {
+				s.Events = append(s.Events, sched.Dropped{Job: v.Allocation.Job, Node: v.Allocation.Claims[0].Node})
 				return true
 			}
 		}
@@ -143,7 +144,7 @@ var errNotWritten = fault.New(fault.Unavailable, "the journal was not written")
 // second write of it would be another one.
 func (l *loop) resolveDoubt(from time.Time, why error) (done bool, err error) {
 	n := 0
-	err = l.cfg.Store.Read(l.ctx, l.state.seq, func(r store.Record) error {
+	err = l.cfg.Store.Read(l.ctx, l.state.Seq, func(r store.Record) error {
 		if r.Epoch != l.epoch {
 			return fault.New(fault.Conflict, "no longer the leader: epoch %d wrote record %d", r.Epoch, r.Seq)
 		}
@@ -163,7 +164,7 @@ func (l *loop) resolveDoubt(from time.Time, why error) (done bool, err error) {
 	case n == len(l.batch):
 		l.doubt = false
 		l.cfg.Log.Warn("a write of the journal failed, and is durable", "records", n, "error", why)
-		return true, l.applyBatch(l.state.seq+uint64(n), l.cfg.Clock.Now().Sub(from))
+		return true, l.applyBatch(l.state.Seq+uint64(n), l.cfg.Clock.Now().Sub(from))
 	}
 	return true, fmt.Errorf("the journal has %d new records after a failed write of %d, which is a defect", n, len(l.batch))
 }
@@ -263,7 +264,7 @@ func (l *loop) refuseBatch(err error) {
 		}
 		if b.req != nil && b.req.records > 0 {
 			b.req.records = 0
-			if planted.LostSubmit && b.rec.Kind == kindSubmitted {
+			if planted.LostSubmit && b.rec.Kind == state.KindSubmitted {
 				b.req.answer(nil)
 				continue
 			}

@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control/eventlog"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/sched"
@@ -52,14 +53,14 @@ type Config struct {
 	// OpenPool opens the engine of a pool that was added while a server ran. It calls
 	// nothing that may not answer: a pool that is down is opened all the same. nil: no
 	// pools can be added.
-	OpenPool func(context.Context, PoolSpec) (Pool, error)
+	OpenPool func(context.Context, state.PoolSpec) (Pool, error)
 	// Declared are the pools of the site's configuration, which OpenPool opens too: their
 	// engine and settings are what stands here, whatever the journal has. Declare adds those
 	// that it has not.
-	Declared []PoolSpec
+	Declared []state.PoolSpec
 	// SameSite reports whether a pool of the journal with these settings is where it was, so
 	// that its jobs are found. nil: it is as long as its settings are the same.
-	SameSite func(before, now PoolSpec) bool
+	SameSite func(before, now state.PoolSpec) bool
 
 	Clock Clock         // nil: the machine's
 	Log   *slog.Logger  // nil: none
@@ -106,13 +107,13 @@ func (cfg *Config) setDefaults() {
 // Control is a running control plane. Its methods are safe for concurrent use.
 type Control struct {
 	cfg     Config
-	state   *state
+	state   *state.State
 	core    *sched.Core    // guarded by the state
 	flight  flightRecorder // guarded by the state
 	ahead   forecaster
 	inbox   chan message
-	changes *eventlog.Log[job.ID] // jobs that changed, for Next
-	events  *eventlog.Log[Event]  // numbered as the journal
+	changes *eventlog.Log[job.ID]      // jobs that changed, for Next
+	events  *eventlog.Log[state.Event] // numbered as the journal
 	pools   *pools
 	done    chan struct{}
 	cancel  context.CancelCauseFunc
@@ -143,41 +144,41 @@ const (
 // bounds opening alone.
 func Open(ctx context.Context, cfg Config) (*Control, error) {
 	cfg.setDefaults()
-	s := newState()
+	s := state.New()
 	if len(cfg.Pools) == 0 {
 		return nil, fault.New(fault.Invalid, "there is no pool")
 	}
-	s.elasticPools, s.specs.home = elasticPoolNames(cfg.Pools), cfg.Pools[0].Name
+	s.ElasticPools, s.Specs.Home = elasticPoolNames(cfg.Pools), cfg.Pools[0].Name
 	epoch, err := cfg.Store.Lead(ctx, cfg.Who)
 	if err != nil {
 		return nil, fmt.Errorf("take the lead: %w", err)
 	}
-	projected, err := s.restoreFrom(ctx, cfg.Store, cfg.Clock.Now(), cfg.Keep)
+	projected, err := s.Restore(ctx, cfg.Store, cfg.Clock.Now(), cfg.Keep)
 	if err != nil {
 		return nil, err
 	}
-	for _, why := range s.skipped {
+	for _, why := range s.Skipped {
 		cfg.Log.Warn("a record of the journal says nothing", "why", why)
 	}
-	s.skipped = nil
-	if err = s.checkInvariants(); err != nil {
-		return nil, damagedError(fmt.Errorf("the journal does not add up: %w", err))
+	s.Skipped = nil
+	if err = s.Check(); err != nil {
+		return nil, state.DamagedError(fmt.Errorf("the journal does not add up: %w", err))
 	}
 	if err = cfg.checkDeclared(s); err != nil {
 		return nil, err
 	}
-	kept := cfg.openKept(ctx, s.pools)
+	kept := cfg.openKept(ctx, s.Pools)
 	for _, p := range kept {
-		s.elasticPools[p.Name] = p.Elastic
+		s.ElasticPools[p.Name] = p.Elastic
 	}
-	ps, err := newPools(cfg.Pools, kept, s.ledger.Live(), cfg.Log, func(ctx context.Context) error {
+	ps, err := newPools(cfg.Pools, kept, s.Ledger.Live(), cfg.Log, func(ctx context.Context) error {
 		_, err := cfg.Store.Append(ctx, epoch, nil)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.delegatedPools = ps.delegatedNames()
+	s.DelegatedPools = ps.delegatedNames()
 	nodes, err := ps.askNodes(ctx, &cfg)
 	if err != nil {
 		ps.close()
@@ -188,11 +189,11 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 		ahead: forecaster{turn: make(chan struct{}, 1), wanted: make(chan struct{}, 1)},
 		cfg:   cfg, state: s, core: sched.New(sched.Config{}),
 		inbox: make(chan message, inboxSize), changes: eventlog.NewLog[job.ID](changesKept),
-		events: eventlog.Resume[Event](eventsKept, s.seq),
+		events: eventlog.Resume[state.Event](eventsKept, s.Seq),
 		done:   make(chan struct{}), cancel: stop, opened: cfg.Clock.Now(), pools: ps,
 	}
 	l := &loop{
-		Control: c, ctx: run, epoch: epoch, numbers: s.next, coming: map[limit.Key]int{},
+		Control: c, ctx: run, epoch: epoch, numbers: s.Next, coming: map[limit.Key]int{},
 		project: &projector{control: c, epoch: epoch, upTo: projected, kick: make(chan struct{}, 1)},
 	}
 	l.primeCore(nodes)
@@ -255,7 +256,7 @@ func (c *Control) askLoop(ctx context.Context, m message, run func(l *loop, answ
 
 // Check verifies every invariant of the state; for tests.
 func (c *Control) Check(ctx context.Context) error {
-	return c.askLoop(ctx, message{}, func(l *loop, answer func(error)) { answer(l.state.checkInvariants()) })
+	return c.askLoop(ctx, message{}, func(l *loop, answer func(error)) { answer(l.state.Check()) })
 }
 
 type realClock struct{}

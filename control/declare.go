@@ -7,13 +7,14 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // declaredPool is what the configuration says of a pool; nil: it has none of that name.
-func (cfg *Config) declaredPool(name string) *PoolSpec {
-	i := slices.IndexFunc(cfg.Declared, func(d PoolSpec) bool { return d.Name == name })
+func (cfg *Config) declaredPool(name string) *state.PoolSpec {
+	i := slices.IndexFunc(cfg.Declared, func(d state.PoolSpec) bool { return d.Name == name })
 	if i < 0 {
 		return nil
 	}
@@ -23,9 +24,9 @@ func (cfg *Config) declaredPool(name string) *PoolSpec {
 // checkDeclared refuses a configuration that takes a pool of the journal elsewhere while it
 // has jobs, which would be looked for where they are not; and one that gives it another kind
 // of engine.
-func (cfg *Config) checkDeclared(s *state) error {
+func (cfg *Config) checkDeclared(s *state.State) error {
 	for _, d := range cfg.Declared {
-		k, ok := s.pools[d.Name]
+		k, ok := s.Pools[d.Name]
 		if !ok {
 			continue
 		}
@@ -34,22 +35,12 @@ func (cfg *Config) checkDeclared(s *state) error {
 				Advise("give the new one another name, or take it out, start the server, cox pool remove %s, and put it in again", d.Name)
 		}
 		same := sameSettings(k.Settings, d.Settings) || cfg.SameSite != nil && cfg.SameSite(k, d)
-		if n := s.inPool(d.Name); n > 0 && !same {
+		if n := s.InPool(d.Name); n > 0 && !same {
 			return fault.New(fault.Conflict, "pools: %s: its settings lead elsewhere than before, and %d jobs of it have not ended", d.Name, n).
 				Advise("put back what says where it is until they have; or give the new settings a pool of another name")
 		}
 	}
 	return nil
-}
-
-// inPool counts the jobs that have not ended and wait for a pool, or hold something there.
-func (s *state) inPool(name string) (n int) {
-	for _, e := range s.jobs {
-		if !e.state.Final() && (e.shared.spec.Pool == name || e.last != nil && e.last.pool == name) {
-			n++
-		}
-	}
-	return n
 }
 
 // Declare has the pools of the configuration be there: those that the journal has not are
@@ -64,10 +55,10 @@ func (c *Control) Declare(ctx context.Context, by job.Actor) error {
 	return nil
 }
 
-func (c *Control) declarePool(ctx context.Context, by job.Actor, d PoolSpec) error {
+func (c *Control) declarePool(ctx context.Context, by job.Actor, d state.PoolSpec) error {
 	add := false
 	err := c.askLoop(ctx, message{}, func(l *loop, answer func(error)) {
-		known, ok := l.state.pools[d.Name]
+		known, ok := l.state.Pools[d.Name]
 		switch {
 		case !ok:
 			add = true
@@ -76,7 +67,7 @@ func (c *Control) declarePool(ctx context.Context, by job.Actor, d PoolSpec) err
 			l.refuseWhenLeading(answer, nil)
 		default:
 			known.Settings, known.At, known.By = d.Settings, c.cfg.Clock.Now(), by
-			l.stageFor(&request{answer: answer}, kindPool, 0, by, known, func() {})
+			l.stageFor(&request{answer: answer}, state.KindPool, 0, by, known, func() {})
 		}
 	})
 	if err != nil || !add {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/account/fair"
@@ -21,15 +22,15 @@ var everyDay = time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 // Every is a journal with a record of every kind, and in them almost every field.
 func Every() []store.Record {
 	at := everyDay
-	fs := newSharedSpecs()
+	fs := state.NewSharedSpecs()
 	var out []store.Record
 	add := func(kind string, id job.ID, payload any) {
 		at = at.Add(time.Second)
-		out = append(out, newRecord(at, kind, id, job.Actor{Name: "anna", UID: 2001, From: "socket"}, payload))
+		out = append(out, state.NewRecord(at, kind, id, job.Actor{Name: "anna", UID: 2001, From: "socket"}, payload))
 	}
 	submit := func(first job.ID, s *job.Spec) {
-		f, o := fs.useSpec(s)
-		add(kindSubmitted, first, &acceptedSubmission{first: first, shared: f, ownDelta: o})
+		f, o := fs.UseSpec(s)
+		add(state.KindSubmitted, first, &state.AcceptedSubmission{First: first, Shared: f, OwnDelta: o})
 	}
 	task, two := uint32(2), uint32(2)
 	one := engine.Ref{Allocation: 1, Attempt: 1}
@@ -51,54 +52,54 @@ func Every() []store.Record {
 	s.Depends = job.Dependency{Clauses: []job.DependencyClause{{Kind: job.Singleton}}}
 	submit(6, s)
 
-	add(kindHeld, 1, held{Allocation: everyAllocation(1, 1, 1)})
-	add(kindStarted, 1, started{Ref: one, Started: at})
-	add(kindHold, 6, hold{Held: true, Admin: true, State: statePointer(job.Pending)})
+	add(state.KindHeld, 1, state.Held{Allocation: everyAllocation(1, 1, 1)})
+	add(state.KindStarted, 1, state.Started{Ref: one, Started: at})
+	add(state.KindHold, 6, state.Hold{Held: true, Admin: true, State: state.StatePointer(job.Pending)})
 	b := everyAllocation(2, 2, 1)
 	b.Claims = []fleet.Claim{{Node: "n3", Tasks: 1, Take: resource.Vector{CPU: 500}, Devices: []fleet.DeviceClaim{{Index: 1, Share: 500}}}}
-	add(kindHeld, 2, held{Allocation: b})
-	add(kindStarted, 2, started{Ref: second, Started: at, Nodes: []string{"far1"}, At: 600, Used: []fair.Entry{{Account: "a", User: "u", Raw: 7, Wall: 7, TRES: map[string]float64{"gpu": 7}}}})
-	add(kindUncertain, 2, uncertain{Ref: second, Uncertain: true, Message: "its supervisor is silent"})
-	add(kindSuspend, 1, suspend{On: true, State: statePointer(job.Suspended)})
-	add(kindSuspend, 1, suspend{State: statePointer(job.Running)})
-	add(kindSuspend, 1, suspend{On: true, Parked: true, State: statePointer(job.Suspended)})
-	add(kindSuspend, 1, suspend{Parked: true, State: statePointer(job.Running)})
-	f, o := fs.useSpec(plainSpec("renamed"))
-	add(kindUpdate, 3, update{Own: &o, Spec: []byte(f.key), Fields: []string{"name", "max_running"}, MaxRunning: &two, Queue: &queuePlace{Priority: 3, At: at.UnixNano()}, State: statePointer(job.Pending)})
+	add(state.KindHeld, 2, state.Held{Allocation: b})
+	add(state.KindStarted, 2, state.Started{Ref: second, Started: at, Nodes: []string{"far1"}, At: 600, Used: []fair.Entry{{Account: "a", User: "u", Raw: 7, Wall: 7, TRES: map[string]float64{"gpu": 7}}}})
+	add(state.KindUncertain, 2, state.Uncertain{Ref: second, Uncertain: true, Message: "its supervisor is silent"})
+	add(state.KindSuspend, 1, state.Suspend{On: true, State: state.StatePointer(job.Suspended)})
+	add(state.KindSuspend, 1, state.Suspend{State: state.StatePointer(job.Running)})
+	add(state.KindSuspend, 1, state.Suspend{On: true, Parked: true, State: state.StatePointer(job.Suspended)})
+	add(state.KindSuspend, 1, state.Suspend{Parked: true, State: state.StatePointer(job.Running)})
+	f, o := fs.UseSpec(plainSpec("renamed"))
+	add(state.KindUpdate, 3, state.Update{Own: &o, Spec: []byte(f.Key), Fields: []string{"name", "max_running"}, MaxRunning: &two, Queue: &state.QueuePlace{Priority: 3, At: at.UnixNano()}, State: state.StatePointer(job.Pending)})
 	s = everySpec()
 	s.TimeLimit = 20 * time.Minute
-	f, o = fs.useSpec(s)
-	add(kindUpdate, 1, update{Own: &o, Spec: []byte(f.key), Fields: []string{"time_limit"}, State: statePointer(job.Running)})
-	add(kindTop, 4, queueMoved{Moves: []queuePlace{{Job: 4, Priority: 9, At: at.UnixNano()}, {Job: 5, Priority: 8, At: at.UnixNano()}}, State: statePointer(job.Pending)})
-	add(kindCancel, 6, cancel{Message: "not needed", State: statePointer(job.Cancelled)})
-	add(kindRequeue, 6, requeue{Hold: true, State: statePointer(job.Pending)})
-	add(kindEnded, 1, ended{
+	f, o = fs.UseSpec(s)
+	add(state.KindUpdate, 1, state.Update{Own: &o, Spec: []byte(f.Key), Fields: []string{"time_limit"}, State: state.StatePointer(job.Running)})
+	add(state.KindTop, 4, state.QueueMoved{Moves: []state.QueuePlace{{Job: 4, Priority: 9, At: at.UnixNano()}, {Job: 5, Priority: 8, At: at.UnixNano()}}, State: state.StatePointer(job.Pending)})
+	add(state.KindCancel, 6, state.Cancel{Message: "not needed", State: state.StatePointer(job.Cancelled)})
+	add(state.KindRequeue, 6, state.Requeue{Hold: true, State: state.StatePointer(job.Pending)})
+	add(state.KindEnded, 1, state.Ended{
 		Ref: one, State: job.Pending, By: job.ByEngine, Flags: job.Requeued | job.LaunchFailed, Report: everyReport(one, 1), Again: at.Add(time.Minute), Failed: 1,
 	})
-	add(kindHeld, 1, held{Allocation: everyAllocation(3, 1, 2)})
+	add(state.KindHeld, 1, state.Held{Allocation: everyAllocation(3, 1, 2)})
 	more := ledger.Allocation{ID: 4, Job: 1, Attempt: 2, Epoch: 1, Pool: "p", Status: ledger.Held, Adds: 3, Claims: []fleet.Claim{{Node: "n4", Tasks: 1, Take: resource.Vector{CPU: resource.OneCPU}}}}
 	fourth := engine.Ref{Allocation: 4, Attempt: 2}
-	add(kindAdded, 1, added{Allocation: more, First: 2, State: statePointer(job.Running)})
-	add(kindJoined, 1, joined{Ref: fourth, Started: at, State: statePointer(job.Running)})
-	add(kindUncertain, 1, uncertain{Ref: fourth, Uncertain: true, Message: "its supervisor is silent"})
-	add(kindAsked, 1, askedBack{Ref: fourth, For: 6, Grace: time.Minute, State: statePointer(job.Running)})
-	add(kindDropped, 1, dropped{Ref: fourth, Settled: true, Message: "given back for job 6", State: statePointer(job.Running), Used: []fair.Entry{{Account: "ml", User: "anna", Raw: 2}}})
-	add(kindSaved, 1, saved{State: statePointer(job.Running)})
-	add(kindPreempted, 1, preempted{For: 6, Mode: account.PreemptCheckpoint, Signal: 10, Grace: time.Minute, State: statePointer(job.Running)})
-	add(kindExpired, 1, expired{State: job.Timeout, Grace: 30 * time.Second})
-	add(kindEnded, 1, ended{Ref: third, State: job.Timeout, By: job.ByControl, Report: everyReport(third, 1)})
-	add(kindRequeue, 2, requeue{State: statePointer(job.Running)})
-	add(kindCancel, 2, cancel{Signal: 15, Grace: 5 * time.Second, Message: "no more", State: statePointer(job.Running)})
-	add(kindNodes, 0, nodesSet{Nodes: []string{"n2", "n3"}, Drain: true, Reason: "a fan"})
-	add(kindPool, 0, PoolSpec{Name: "b", Engine: "slurm", Settings: json.RawMessage(`{"ssh":"login"}`), At: at, By: job.Actor{Name: "root"}})
-	add(kindPool, 0, PoolSpec{Name: "c", Engine: "slurm", At: at})
-	add(kindPoolGone, 0, poolGone{"c"})
-	add(kindToken, 0, Token{ID: "t1", Hash: "h", Name: "anna", UID: 2001, GID: 2001, Accounts: []string{"ml"}, Comment: "laptop", Created: at, Expires: at.Add(time.Hour)})
-	add(kindRevoked, 0, revoked{"t1"})
-	add(kindExpired, 5, expired{State: job.Deadline})
-	add(kindUsage, 0, usage{At: 1000, Entries: []fair.Entry{{Account: "ml", User: "anna", Raw: 12.5, Wall: 3, TRES: map[string]float64{"gpu": 1.5}}, {QOS: "high", Raw: 1}}})
-	add(kindLearned, 0, share.Memory{Seen: []share.Seen{{CPU: 8000, Count: 1, Milli: 500, Of: `{"kind":"gpu"}`, Weight: 3, Known: 2}}, Sum: 3, CPU: 24000, GPU: 1500, Due: 4, KnownCPU: 16000, KnownGPU: 1000})
-	add(kindPolicy, 0, Policy{Revision: 1, File: "queues.yaml", Note: "first", Hash: store.Hash([]byte("x")), Text: "x", Rules: everyPolicy()})
+	add(state.KindAdded, 1, state.Added{Allocation: more, First: 2, State: state.StatePointer(job.Running)})
+	add(state.KindJoined, 1, state.Joined{Ref: fourth, Started: at, State: state.StatePointer(job.Running)})
+	add(state.KindUncertain, 1, state.Uncertain{Ref: fourth, Uncertain: true, Message: "its supervisor is silent"})
+	add(state.KindAsked, 1, state.AskedBack{Ref: fourth, For: 6, Grace: time.Minute, State: state.StatePointer(job.Running)})
+	add(state.KindDropped, 1, state.Dropped{Ref: fourth, Settled: true, Message: "given back for job 6", State: state.StatePointer(job.Running), Used: []fair.Entry{{Account: "ml", User: "anna", Raw: 2}}})
+	add(state.KindSaved, 1, state.Saved{State: state.StatePointer(job.Running)})
+	add(state.KindPreempted, 1, state.Preempted{For: 6, Mode: account.PreemptCheckpoint, Signal: 10, Grace: time.Minute, State: state.StatePointer(job.Running)})
+	add(state.KindExpired, 1, state.Expired{State: job.Timeout, Grace: 30 * time.Second})
+	add(state.KindEnded, 1, state.Ended{Ref: third, State: job.Timeout, By: job.ByControl, Report: everyReport(third, 1)})
+	add(state.KindRequeue, 2, state.Requeue{State: state.StatePointer(job.Running)})
+	add(state.KindCancel, 2, state.Cancel{Signal: 15, Grace: 5 * time.Second, Message: "no more", State: state.StatePointer(job.Running)})
+	add(state.KindNodes, 0, state.NodesSet{Nodes: []string{"n2", "n3"}, Drain: true, Reason: "a fan"})
+	add(state.KindPool, 0, state.PoolSpec{Name: "b", Engine: "slurm", Settings: json.RawMessage(`{"ssh":"login"}`), At: at, By: job.Actor{Name: "root"}})
+	add(state.KindPool, 0, state.PoolSpec{Name: "c", Engine: "slurm", At: at})
+	add(state.KindPoolGone, 0, state.PoolGone{Name: "c"})
+	add(state.KindToken, 0, state.Token{ID: "t1", Hash: "h", Name: "anna", UID: 2001, GID: 2001, Accounts: []string{"ml"}, Comment: "laptop", Created: at, Expires: at.Add(time.Hour)})
+	add(state.KindRevoked, 0, state.Revoked{ID: "t1"})
+	add(state.KindExpired, 5, state.Expired{State: job.Deadline})
+	add(state.KindUsage, 0, state.Usage{At: 1000, Entries: []fair.Entry{{Account: "ml", User: "anna", Raw: 12.5, Wall: 3, TRES: map[string]float64{"gpu": 1.5}}, {QOS: "high", Raw: 1}}})
+	add(state.KindLearned, 0, share.Memory{Seen: []share.Seen{{CPU: 8000, Count: 1, Milli: 500, Of: `{"kind":"gpu"}`, Weight: 3, Known: 2}}, Sum: 3, CPU: 24000, GPU: 1500, Due: 4, KnownCPU: 16000, KnownGPU: 1000})
+	add(state.KindPolicy, 0, state.Policy{Revision: 1, File: "queues.yaml", Note: "first", Hash: store.Hash([]byte("x")), Text: "x", Rules: everyPolicy()})
 	for i := range out {
 		out[i].Seq, out[i].Epoch = uint64(i+1), 1
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/store"
@@ -21,36 +22,36 @@ func Restored(ctx context.Context, st store.Store, journalAlone bool) (string, e
 	if journalAlone {
 		st = bare{st}
 	}
-	s := newState()
-	if _, err := s.restoreFrom(ctx, st, time.Now(), -1); err != nil {
+	s := state.New()
+	if _, err := s.Restore(ctx, st, time.Now(), -1); err != nil {
 		return "", err
 	}
-	if err := s.checkInvariants(); err != nil {
-		return "", damagedError(fmt.Errorf("the journal does not add up: %w", err)) // as Open says it
+	if err := s.Check(); err != nil {
+		return "", state.DamagedError(fmt.Errorf("the journal does not add up: %w", err)) // as Open says it
 	}
 	var b strings.Builder
-	for _, e := range s.order {
-		row := e.projectRow()
-		var d rowDetail
-		if err := d.decodeDetail(&row); err != nil {
+	for _, e := range s.Order {
+		row := e.ProjectRow()
+		var d state.RowDetail
+		if err := d.DecodeDetail(&row); err != nil {
 			return "", err
 		}
 		d.Eligible = 0
-		if d.Last != nil && e.state.Holds() {
+		if d.Last != nil && e.State.Holds() {
 			d.Last.Report = nil
 		}
-		fmt.Fprintf(&b, "%s\n", d.encodeDetail())
+		fmt.Fprintf(&b, "%s\n", d.EncodeDetail())
 	}
-	for _, a := range s.ledger.Live() {
-		fmt.Fprintf(&b, "%s\n", mustJSON(a))
+	for _, a := range s.Ledger.Live() {
+		fmt.Fprintf(&b, "%s\n", state.MustJSON(a))
 	}
-	on := make([]string, 0, len(s.depend.on))
-	for id, list := range s.depend.on {
+	on := make([]string, 0, len(s.Depend.On))
+	for id, list := range s.Depend.On {
 		slices.Sort(list)
 		on = append(on, fmt.Sprint(id, "<-", list))
 	}
 	slices.Sort(on)
-	fmt.Fprintf(&b, "%s\n%s\n%s\n", on, s.encodeDoc(), mustJSON(s.policies.currentPolicy()))
+	fmt.Fprintf(&b, "%s\n%s\n%s\n", on, s.EncodeDoc(), state.MustJSON(s.Policies.CurrentPolicy()))
 	return b.String(), nil
 }
 
@@ -71,14 +72,14 @@ func (bare) Job(context.Context, uint64) (store.JobRow, error) {
 // letting it know less of the node than the core does.
 func (c *Control) RefuseStarts(ctx context.Context, node string) error {
 	return c.askLoop(ctx, message{}, func(l *loop, answer func(error)) {
-		k, err := l.state.nodes.Named(node)
+		k, err := l.state.Nodes.Named(node)
 		if err != nil {
 			answer(err)
 			return
 		}
-		n, _ := l.state.nodes.Get(k)
+		n, _ := l.state.Nodes.Get(k)
 		n.Devices = nil
-		l.state.ledger.SetNode(n)
+		l.state.Ledger.SetNode(n)
 		answer(nil)
 	})
 }
@@ -86,14 +87,14 @@ func (c *Control) RefuseStarts(ctx context.Context, node string) error {
 // NodeIs has the engine's word that a node is in another state.
 func (c *Control) NodeIs(ctx context.Context, node string, state fleet.NodeState) error {
 	return c.askLoop(ctx, message{}, func(l *loop, answer func(error)) {
-		k, err := l.state.nodes.Named(node)
+		k, err := l.state.Nodes.Named(node)
 		if err != nil {
 			answer(err)
 			return
 		}
-		n, _ := l.state.nodes.Get(k)
+		n, _ := l.state.Nodes.Get(k)
 		n.State = state
-		l.state.nodes.Set(k, n)
+		l.state.Nodes.Set(k, n)
 		l.tellNode(k)
 		answer(nil)
 	})
@@ -103,8 +104,8 @@ func (c *Control) NodeIs(ctx context.Context, node string, state fleet.NodeState
 // that reflects the journal up to a record; without docs, as one that was not written
 // to its end.
 func ProjectOf(ctx context.Context, from, to store.Store, upTo uint64, docs bool) error {
-	s := newState()
-	if _, err := s.restoreFrom(ctx, from, time.Now(), -1); err != nil {
+	s := state.New()
+	if _, err := s.Restore(ctx, from, time.Now(), -1); err != nil {
 		return err
 	}
 	epoch, err := to.Lead(ctx, "projector")
@@ -113,18 +114,18 @@ func ProjectOf(ctx context.Context, from, to store.Store, upTo uint64, docs bool
 	}
 	var world map[string][]byte
 	if docs {
-		_, _, world, _ = s.takeUnprojected()
+		_, _, world, _ = s.TakeUnprojected()
 	}
-	return to.Project(ctx, epoch, upTo, s.makeRows(s.order), world)
+	return to.Project(ctx, epoch, upTo, s.MakeRows(s.Order), world)
 }
 
 // Kinds lists the kinds of record.
-func Kinds() []string { return slices.Sorted(maps.Keys(appliers)) }
+func Kinds() []string { return slices.Sorted(maps.Keys(state.Appliers)) }
 
 // CutDetail takes the detail of a row apart: the form, and all else as an object.
 func CutDetail(b []byte) (spec, rest []byte) {
-	var d rowDetail
-	spec, rest, err := d.splitDetail(b)
+	var d state.RowDetail
+	spec, rest, err := d.SplitDetail(b)
 	if err != nil {
 		panic(err)
 	}
@@ -133,12 +134,12 @@ func CutDetail(b []byte) (spec, rest []byte) {
 
 // JoinDetail undoes CutDetail, also for what is no object.
 func JoinDetail(spec, rest []byte) []byte {
-	b := fmt.Appendf(nil, "%s%d%s%s,", detailForm, len(spec), detailSpec, spec)
+	b := fmt.Appendf(nil, "%s%d%s%s,", state.DetailForm, len(spec), state.DetailSpec, spec)
 	return append(b, bytes.TrimPrefix(rest, []byte("{"))...)
 }
 
 // ShowRow is the view of a row that is not in memory.
-func ShowRow(r *store.JobRow) error { _, err := fromRow(r); return err }
+func ShowRow(r *store.JobRow) error { _, err := state.ViewOfRow(r); return err }
 
 // Compare asks the engines for all that they have, as a loop does every so often.
 func (c *Control) Compare(ctx context.Context) error {

@@ -36,7 +36,7 @@ func (l *loop) recordStep(now sched.Instant, events []sched.Event, out []sched.D
 	if len(events)+len(out) > 0 {
 		f.news++
 	}
-	if f.weight >= flightLeast+len(l.state.live)/8 {
+	if f.weight >= flightLeast+len(l.state.Live)/8 {
 		f.base, f.steps, f.weight = l.core.Snapshot(), nil, 0
 		return
 	}

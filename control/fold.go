@@ -3,11 +3,9 @@ package control
 import (
 	"cmp"
 	"slices"
-	"strings"
-	"time"
 
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/reason"
@@ -63,27 +61,16 @@ func (l *loop) aggregateNodes(p *pool, nodes []fleet.Node) []fleet.Node {
 
 // unsharedNodes are those of a pool's nodes that no other pool has: the others count there.
 func (l *loop) unsharedNodes(p *pool, nodes []fleet.Node) []fleet.Node {
-	m := machinesBut(p.Name, l.state.nodes, nodes)
+	m := machinesBut(p.Name, l.state.Nodes, nodes)
 	return slices.DeleteFunc(slices.Clone(nodes), func(n fleet.Node) bool {
 		_, twin := m.otherPoolNode(&n)
 		return twin != nil
 	})
 }
 
-// coreSpec is what the core is told that a job asks for. The caller holds the lock.
-func (s *state) coreSpec(f *sharedSpec) *job.Spec {
-	if !s.delegatedPools[f.spec.Pool] {
-		return &f.spec
-	}
-	if f.folded == nil {
-		f.folded = fold.Spec(&f.spec)
-	}
-	return f.folded
-}
-
 // aggregateSpec is what the core is asked about for a job that is not kept. The caller holds the lock.
 func (c *Control) aggregateSpec(spec *job.Spec) *job.Spec {
-	if c.state.delegatedPools[c.poolOf(spec)] {
+	if c.state.DelegatedPools[c.poolOf(spec)] {
 		return fold.Spec(spec)
 	}
 	return spec
@@ -126,98 +113,42 @@ func (c *Control) Seen(pool string) ([]fleet.Node, bool) {
 	return p.real.nodes, true
 }
 
-// isDelegated reports whether claims are on a pool as a whole.
-func isDelegated(claims []fleet.Claim) bool { return len(claims) > 0 && fold.Is(claims[0].Node) }
-
-// noteNodes notes on which nodes an attempt is, where its claims do not say it.
-func (a *attempt) noteNodes(nodes []string) {
-	if len(nodes) > 0 && isDelegated(a.claims) {
-		a.seen = fold.Seen(a.claims, nodes)
-	}
-}
-
-// chargedFrom is from when on an attempt is charged that started on a pool as a whole: not
-// from before it was handed over, whatever the clock there says.
-func (a *attempt) chargedFrom(started int64) sched.Instant {
-	return sched.Instant(max(started, a.handed))
-}
-
-// nodesIn are the nodes of a report.
-func nodesIn(r *engine.Report) []string {
-	out := make([]string, len(r.Nodes))
-	for i := range r.Nodes {
-		out[i] = r.Nodes[i].Node
-	}
-	return out
-}
-
 // startedWithUsage is the record of a start, of an attempt that has not ended: what it used before its
 // start was heard of is in no record of usage.
-func (l *loop) startedWithUsage(e *jobRecord, r *engine.Report) started {
+func (l *loop) startedWithUsage(e *state.JobRecord, r *engine.Report) state.Started {
 	v := startedOf(e, r)
-	if isDelegated(e.last.claims) {
-		v.At, v.Used = l.core.Late(e.id, e.last.chargedFrom(toNanos(r.Started)), l.keptAt())
+	if state.IsDelegated(e.Last.Claims) {
+		v.At, v.Used = l.core.Late(e.ID, e.Last.ChargedFrom(state.ToNanos(r.Started)), l.keptAt())
 	}
 	return v
 }
 
 // startedOf is the record of a start.
-func startedOf(e *jobRecord, r *engine.Report) started {
-	v := started{Ref: r.Ref, Started: r.Started}
-	if isDelegated(e.last.claims) {
-		v.Nodes = nodesIn(r)
+func startedOf(e *state.JobRecord, r *engine.Report) state.Started {
+	v := state.Started{Ref: r.Ref, Started: r.Started}
+	if state.IsDelegated(e.Last.Claims) {
+		v.Nodes = state.NodesIn(r)
 	}
 	return v
-}
-
-// waitsInPool reports whether a job was handed over and has no nodes yet: it waits in the
-// queue of its pool's own scheduler.
-func (e *jobRecord) waitsInPool() bool {
-	return e.state == job.Running && e.flags&job.Configuring != 0 && e.last.handed != 0 && e.lastReport().Phase < engine.Ready
-}
-
-// poolWaitReason is the reason why it waits, in that scheduler's words.
-func (e *jobRecord) poolWaitReason() reason.Reason {
-	r := e.lastReport()
-	word, _, _ := strings.Cut(strings.Trim(r.Message, "()"), ",")
-	if strings.ContainsAny(word, " \t\n") { // it is no word of a scheduler's
-		word = ""
-	}
-	at := e.last.handed / int64(time.Second)
-	return reason.Reason{Code: reason.Elsewhere(word), Holder: e.last.pool, Resource: r.Native, Want: r.Message, Until: at, Since: at}
-}
-
-// statusText is a job's state in messages that refuse something.
-func (e *jobRecord) statusText() string {
-	if e.waitsInPool() {
-		return "handed over to pool " + e.last.pool
-	}
-	return e.state.String()
-}
-
-// refuseHandedOver refuses what cannot be changed of a job that stands in another scheduler's queue.
-func (e *jobRecord) refuseHandedOver(what string) error {
-	return fault.New(fault.Conflict, "the %s of job %s cannot change now: it stands in the queue of pool %s, as it was handed over", what, e.Name(), e.last.pool).
-		Advise("take it back and change it: cox hold %s, then the change, then cox release %s", e.Name(), e.Name())
 }
 
 // extendHandedOver puts off when handed-over jobs are to end that ought to have ended by now and have not
 // begun: their limits count from the start.
 func (l *loop) extendHandedOver() {
-	if len(l.state.delegatedPools) == 0 {
+	if len(l.state.DelegatedPools) == 0 {
 		return
 	}
-	now := toNanos(l.cfg.Clock.Now())
-	for _, a := range l.state.ledger.Live() {
-		e := l.state.jobs[a.Job]
-		if e == nil || e.last == nil || e.last.handed == 0 || e.flags&job.Configuring == 0 {
+	now := state.ToNanos(l.cfg.Clock.Now())
+	for _, a := range l.state.Ledger.Live() {
+		e := l.state.Jobs[a.Job]
+		if e == nil || e.Last == nil || e.Last.Handed == 0 || e.Flags&job.Configuring == 0 {
 			continue
 		}
-		limit := int64(e.timeLimit())
-		if limit == 0 || now < max(e.last.handed, e.last.renewed)+limit {
+		limit := int64(e.TimeLimit())
+		if limit == 0 || now < max(e.Last.Handed, e.Last.Renewed)+limit {
 			continue
 		}
-		e.last.renewed = now
-		l.state.events = append(l.state.events, sched.Extended{Job: e.id, Until: sched.Instant(now + limit)})
+		e.Last.Renewed = now
+		l.state.Events = append(l.state.Events, sched.Extended{Job: e.ID, Until: sched.Instant(now + limit)})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/reason"
@@ -59,9 +60,9 @@ func (c *Control) runAhead(ctx context.Context, work func(s *sched.Snapshot, now
 	c.state.RUnlock()
 	s.Sort()
 	names := make(map[job.ID]string, len(s.Queue)+len(s.Running))
-	c.Scan(Filter{Live: true}, func(v *View) bool { names[v.Job.ID] = v.Job.Spec.Name; return true })
+	c.Scan(Filter{Live: true}, func(v *state.View) bool { names[v.Job.ID] = v.Job.Spec.Name; return true })
 	work(s, now, func(id job.ID, spec *job.Spec, elapsed time.Duration) time.Duration {
-		return c.state.estimates.runTime(names[id], spec, elapsed)
+		return c.state.Estimates.RunTime(names[id], spec, elapsed)
 	})
 	return nil
 }
@@ -77,7 +78,7 @@ func (c *Control) forecastFor(ctx context.Context, id job.ID) error {
 	now := sched.Instant(c.cfg.Clock.Now().UnixNano())
 	c.state.RLock()
 	f, news := c.ahead.latest, c.flight.news
-	busy := len(c.state.live) > forecastBusy
+	busy := len(c.state.Live) > forecastBusy
 	c.state.RUnlock()
 	known := id == 0
 	if f != nil && !known {
@@ -116,18 +117,18 @@ func (c *Control) publishForecast(f *forecast) {
 	defer s.Unlock()
 	c.ahead.latest = f
 	room := toldMost
-	for _, e := range s.live {
-		if e.state != job.Pending || e.gone {
+	for _, e := range s.Live {
+		if e.State != job.Pending || e.Gone {
 			continue
 		}
 		if room--; room < 0 {
 			return
 		}
-		if m := e.extraOrZero(); m.foretold != 0 || f.starts[e.id] == 0 || m.failed > 0 {
+		if m := e.ExtraOrZero(); m.Foretold != 0 || f.starts[e.ID] == 0 || m.Failed > 0 {
 			continue
 		}
-		e.ensureExtra().foretold, e.ensureExtra().foretoldAt = int64(f.starts[e.id]), int64(f.at)
-		s.markUnprojected(e) // its row has it when it is written next
+		e.EnsureExtra().Foretold, e.EnsureExtra().ForetoldAt = int64(f.starts[e.ID]), int64(f.at)
+		s.MarkUnprojected(e) // its row has it when it is written next
 	}
 }
 
@@ -173,9 +174,9 @@ func (c *Control) expectedStart(id job.ID, now time.Time) (out Expected) {
 		return out
 	}
 	at := max(int64(f.starts[id]), now.UnixNano())
-	out.Start = fromNanos(at)
-	if i, ok := c.state.estimates.startInterval(now.UnixNano(), at); ok {
-		out.From, out.To = fromNanos(i.From), fromNanos(i.To)
+	out.Start = state.FromNanos(at)
+	if i, ok := c.state.Estimates.StartInterval(now.UnixNano(), at); ok {
+		out.From, out.To = state.FromNanos(i.From), state.FromNanos(i.To)
 		out.Late, out.Known = time.Duration(i.Late), i.Known
 	}
 	return out
@@ -204,5 +205,5 @@ func (c *Control) forecastLoop(ctx context.Context) {
 func (c *Control) hasPendingJobs() bool {
 	c.state.RLock()
 	defer c.state.RUnlock()
-	return slices.ContainsFunc(c.state.live, func(e *jobRecord) bool { return e.state == job.Pending && !e.gone })
+	return slices.ContainsFunc(c.state.Live, func(e *state.JobRecord) bool { return e.State == job.Pending && !e.Gone })
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/store"
@@ -14,42 +15,7 @@ import (
 // shows as they are. It is called with the lock.
 func (l *loop) forgetEnded() {
 	if l.cfg.Keep >= 0 {
-		l.state.forgetEnded(l.cfg.Clock.Now().Add(-l.cfg.Keep).UnixNano())
-	}
-}
-
-// forgetEnded takes jobs out of memory that ended before a time and whose rows in the
-// projection show them as they are.
-func (s *state) forgetEnded(before int64) {
-	for len(s.ended) > 0 {
-		e := s.ended[0]
-		current := e.state.Final() && !e.gone
-		if current && (e.dirty || e.writing || e.last != nil && e.last.ended > before) {
-			return
-		}
-		s.ended[0] = nil
-		s.ended = s.ended[1:]
-		if current {
-			s.removeJob(e)
-		}
-	}
-}
-
-// removeJob takes a job out of memory.
-func (s *state) removeJob(e *jobRecord) {
-	s.depend.keepFate(e)
-	delete(s.jobs, e.id)
-	e.gone = true
-	if e.revived {
-		s.departed[e.id] = e.seq
-	}
-	s.dead++
-	s.counts.states[e.state]--
-	s.specs.releaseSpec(e.shared)
-	if a := e.array; a != nil {
-		if a.tasks--; a.tasks == 0 {
-			delete(s.arrays.m, a.first)
-		}
+		l.state.ForgetEnded(l.cfg.Clock.Now().Add(-l.cfg.Keep).UnixNano())
 	}
 }
 
@@ -114,7 +80,7 @@ func (l *loop) discardCheckpoints(k engine.Keeper, before time.Time) {
 // neededBlobs are the hashes that jobs in memory name.
 func (c *Control) neededBlobs() map[[sha256.Size]byte]bool {
 	out := map[[sha256.Size]byte]bool{}
-	c.Scan(Filter{}, func(v *View) bool {
+	c.Scan(Filter{}, func(v *state.View) bool {
 		for _, h := range []string{v.Job.Spec.Program.ScriptHash, v.Job.Spec.Env.Hash} {
 			if raw, err := hex.DecodeString(h); err == nil && len(raw) == sha256.Size {
 				out[[sha256.Size]byte(raw)] = true

@@ -1,11 +1,9 @@
 package control
 
 import (
-	"cmp"
-	"container/heap"
-	"slices"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/model/eligible"
@@ -19,84 +17,43 @@ import (
 // that can never be met. What it costs depends on what changed, not on how many
 // jobs wait.
 func (l *loop) recheckPending(now time.Time) {
-	l.state.eachRecheck(now, func(e *jobRecord) { l.checkEligible(e, now) })
-}
-
-// eachRecheck calls check for each job whose eligibility may have changed by now, in the
-// order of their numbers, until no such job is left.
-func (s *state) eachRecheck(now time.Time, check func(*jobRecord)) {
-	for len(s.timers) > 0 && s.timers[0].at <= now.UnixNano() {
-		if e := s.jobs[heap.Pop(&s.timers).(timer).id]; e != nil {
-			s.recheckEligible(e)
-		}
-	}
-	for len(s.gating) > 0 || len(s.arrays.dirty) > 0 {
-		list := s.gating
-		s.gating = nil
-		slices.SortFunc(list, func(a, b *jobRecord) int { return cmp.Compare(a.id, b.id) })
-		for _, e := range list {
-			e.gating = false
-			if !e.gone {
-				check(e)
-			}
-		}
-		s.roomInArrays()
-	}
-}
-
-// awaitArray has a job looked at again when fewer tasks of its array run.
-func (s *state) awaitArray(e *jobRecord) { heap.Push(&e.array.waiting, e.id) }
-
-// roomInArrays has the first waiting tasks of arrays with room asked again.
-func (s *state) roomInArrays() {
-	list := s.arrays.dirty
-	s.arrays.dirty = nil
-	for _, a := range list {
-		a.dirty = false
-		for room := int(a.limit) - a.open; (room > 0 || a.limit == 0) && len(a.waiting) > 0; {
-			e := s.jobs[heap.Pop(&a.waiting).(job.ID)]
-			if e != nil && e.state == job.Pending && e.gate != nil && e.gate.Code == reason.ArrayLimit {
-				s.recheckEligible(e)
-				room--
-			}
-		}
-	}
+	l.state.EachRecheck(now, func(e *state.JobRecord) { l.checkEligible(e, now) })
 }
 
 // checkEligible asks eligible of one job.
-func (l *loop) checkEligible(e *jobRecord, now time.Time) {
+func (l *loop) checkEligible(e *state.JobRecord, now time.Time) {
 	s := l.state
-	if e.extra != nil && l.timeOver(e, now) {
+	if e.Extra != nil && l.timeOver(e, now) {
 		return
 	}
-	if e.state.Holds() {
+	if e.State.Holds() {
 		l.evictOverdue(e, now)
 	}
-	if e.state != job.Pending {
+	if e.State != job.Pending {
 		return
 	}
 	f, kill := l.eligibleFacts(e, now)
 	why := eligible.Check(f)
 	if kill && why.Code == reason.DependNever {
 		message := "its dependency " + why.Want + " can never be met"
-		l.stageRecord(kindCancel, e.id, job.Actor{}, cancel{Message: message, State: statePointer(job.Cancelled)}, nil)
+		l.stageRecord(state.KindCancel, e.ID, job.Actor{}, state.Cancel{Message: message, State: state.StatePointer(job.Cancelled)}, nil)
 	}
 	if f.ArrayLimit > 0 {
 		switch {
 		case why.Code == reason.None:
-			s.arrays.openTask(e)
+			s.Arrays.OpenTask(e)
 		case why.Code != reason.ArrayLimit:
-			s.arrays.closeTask(e)
-		case e.gate == nil || e.gate.Code != reason.ArrayLimit:
-			s.awaitArray(e)
+			s.Arrays.CloseTask(e)
+		case e.Gate == nil || e.Gate.Code != reason.ArrayLimit:
+			s.AwaitArray(e)
 		}
 	}
-	if m := e.extra; m != nil && why.Code == reason.None && m.benched > now.UnixNano() {
-		m.benched = min(m.benched, now.Add(benchedFor).UnixNano())
-		why = reason.Reason{Code: reason.Refused, Want: m.refusal, Until: m.benched / int64(time.Second)}
-		s.addTimer(e.id, m.benched)
+	if m := e.Extra; m != nil && why.Code == reason.None && m.Benched > now.UnixNano() {
+		m.Benched = min(m.Benched, now.Add(benchedFor).UnixNano())
+		why = reason.Reason{Code: reason.Refused, Want: m.Refusal, Until: m.Benched / int64(time.Second)}
+		s.AddTimer(e.ID, m.Benched)
 	}
-	if r := e.lastReport(); why.Code == reason.Backoff {
+	if r := e.Report(); why.Code == reason.Backoff {
 		why.Want = r.Message
 		if r.Cause == engine.Limited {
 			why.Code = reason.EngineLimit
@@ -107,69 +64,69 @@ func (l *loop) checkEligible(e *jobRecord, now time.Time) {
 
 // eligibleFacts are what eligible decides by. It sets the timers after which they change by
 // themselves. kill says that the job ends if its dependency can never be met.
-func (l *loop) eligibleFacts(e *jobRecord, now time.Time) (f eligible.Facts, kill bool) {
+func (l *loop) eligibleFacts(e *state.JobRecord, now time.Time) (f eligible.Facts, kill bool) {
 	s := l.state
-	f = eligible.Facts{Now: now, Flags: e.flags}
-	if a := e.array; a != nil && a.limit > 0 && !planted.ArrayLimit {
-		f.ArrayLimit, f.ArrayOpen = int(a.limit), a.open
-		if e.open {
+	f = eligible.Facts{Now: now, Flags: e.Flags}
+	if a := e.Array; a != nil && a.Limit > 0 && !planted.ArrayLimit {
+		f.ArrayLimit, f.ArrayOpen = int(a.Limit), a.Open
+		if e.Open {
 			f.ArrayOpen--
 		}
 	}
-	m := e.extra
+	m := e.Extra
 	if m == nil {
 		return f, false
 	}
-	m.again = min(m.again, now.Add(maxBackoff).UnixNano()) // the clock may have been set back
-	f.Begin, f.Again, f.Failed = fromNanos(m.begin), fromNanos(m.again), m.failed
-	for _, at := range []int64{m.begin, m.again} {
+	m.Again = min(m.Again, now.Add(maxBackoff).UnixNano()) // the clock may have been set back
+	f.Begin, f.Again, f.Failed = state.FromNanos(m.Begin), state.FromNanos(m.Again), m.Failed
+	for _, at := range []int64{m.Begin, m.Again} {
 		if at > now.UnixNano() {
-			s.addTimer(e.id, at)
+			s.AddTimer(e.ID, at)
 		}
 	}
-	if m.depends == nil {
+	if m.Depends == nil {
 		return f, false
 	}
 	var task *uint32
-	if e.array != nil {
-		task = &e.index
+	if e.Array != nil {
+		task = &e.Index
 	}
-	f.Depends = eligible.Judge(m.depends, task, eligible.World{
-		Now: now, Look: s.fatesOf, Earlier: func() bool { return s.hasEarlierNamesake(e) },
+	f.Depends = eligible.Judge(m.Depends, task, eligible.World{
+		Now: now, Look: s.FatesOf, Earlier: func() bool { return s.HasEarlierNamesake(e) },
 	})
 	if !f.Depends.Until.IsZero() {
-		s.addTimer(e.id, f.Depends.Until.UnixNano())
+		s.AddTimer(e.ID, f.Depends.Until.UnixNano())
 	}
-	if m.depends.KillIfNever != nil {
-		return f, *m.depends.KillIfNever
+	if m.Depends.KillIfNever != nil {
+		return f, *m.Depends.KillIfNever
 	}
 	return f, l.cfg.KillIfNever
 }
 
 // noteBlocked passes on what keeps a job from being considered, if that is new.
-func (l *loop) noteBlocked(e *jobRecord, why reason.Reason, now time.Time) {
+func (l *loop) noteBlocked(e *state.JobRecord, why reason.Reason, now time.Time) {
 	s := l.state
 	if why.Code == reason.None {
-		if e.eligible == 0 {
-			e.eligible = e.submitted
-			if e.gate != nil || e.attempt > 0 {
-				e.eligible = now.UnixNano()
+		if e.Eligible == 0 {
+			e.Eligible = e.Submitted
+			if e.Gate != nil || e.Attempt > 0 {
+				e.Eligible = now.UnixNano()
 			}
-			if !e.dirty {
-				s.markDirty(e)
+			if !e.Dirty {
+				s.MarkDirty(e)
 			}
 		}
-		if e.gate != nil {
-			e.gate = nil
-			s.events = append(s.events, sched.Unblocked{Job: e.id})
+		if e.Gate != nil {
+			e.Gate = nil
+			s.Events = append(s.Events, sched.Unblocked{Job: e.ID})
 		}
 		return
 	}
-	if e.gate != nil && *e.gate == why {
+	if e.Gate != nil && *e.Gate == why {
 		return
 	}
-	e.gate = l.sharedReason(why)
-	s.events = append(s.events, sched.Blocked{Job: e.id, Why: why})
+	e.Gate = l.sharedReason(why)
+	s.Events = append(s.Events, sched.Blocked{Job: e.ID, Why: why})
 }
 
 // sharedReason keeps one copy of a reason that many jobs have in a row.
@@ -182,35 +139,33 @@ func (l *loop) sharedReason(why reason.Reason) *reason.Reason {
 
 // timeOver ends a job that cannot end in time, or sets the timer after which it
 // cannot. It reports whether it was ended.
-func (l *loop) timeOver(e *jobRecord, now time.Time) bool {
-	m := e.extra
-	deadline := fromNanos(m.deadline)
+func (l *loop) timeOver(e *state.JobRecord, now time.Time) bool {
+	m := e.Extra
+	deadline := state.FromNanos(m.Deadline)
 	switch {
-	case e.state == job.Pending && m.deadline > 0:
-		if !eligible.TooLate(now, deadline, e.minTime()) {
-			at := m.deadline
-			if need := e.minTime(); need > 0 {
+	case e.State == job.Pending && m.Deadline > 0:
+		if !eligible.TooLate(now, deadline, e.MinTime()) {
+			at := m.Deadline
+			if need := e.MinTime(); need > 0 {
 				at -= int64(need) - 1 // just in time is in time
 			}
-			l.state.addTimer(e.id, at)
+			l.state.AddTimer(e.ID, at)
 			return false
 		}
-		l.stageRecord(kindExpired, e.id, job.Actor{}, expired{State: job.Deadline}, nil)
+		l.stageRecord(state.KindExpired, e.ID, job.Actor{}, state.Expired{State: job.Deadline}, nil)
 		l.noteBlocked(e, reason.Reason{Code: reason.Deadline, Until: deadline.Unix()}, now) // it must not start any more
 		return true
-	case !e.state.Holds() || e.last.expired != nil || e.last.cancel != nil:
-	case m.deadline > 0 && !now.Before(deadline):
+	case !e.State.Holds() || e.Last.Expired != nil || e.Last.Cancel != nil:
+	case m.Deadline > 0 && !now.Before(deadline):
 		l.stageExpire(e, job.Deadline)
-	case m.limitEnd > 0 && now.UnixNano() >= m.limitEnd:
+	case m.LimitEnd > 0 && now.UnixNano() >= m.LimitEnd:
 		l.stageExpire(e, job.Timeout)
 	}
 	return false
 }
 
 // stageExpire stages the end of a running job whose time is over.
-func (l *loop) stageExpire(e *jobRecord, state job.State) {
-	v := expired{State: state, Grace: l.cfg.Grace, After: statePointer(e.state)}
-	l.stageRecord(kindExpired, e.id, job.Actor{}, v, func() { l.stopAttempt(e, v.Grace, 0, "its time is over") })
+func (l *loop) stageExpire(e *state.JobRecord, jobState job.State) {
+	v := state.Expired{State: jobState, Grace: l.cfg.Grace, After: state.StatePointer(e.State)}
+	l.stageRecord(state.KindExpired, e.ID, job.Actor{}, v, func() { l.stopAttempt(e, v.Grace, 0, "its time is over") })
 }
-
-func statePointer(s job.State) *job.State { return &s }

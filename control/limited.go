@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/reason"
@@ -22,7 +23,7 @@ type backpressure struct {
 
 // limitedJob is a job that waits for a limit of its engine's.
 type limitedJob struct {
-	*jobRecord
+	*state.JobRecord
 	pool string
 	rank int64 // by which it stands in the queue
 }
@@ -46,10 +47,10 @@ const (
 // retryTime is when a job is launched again for which a limit of its pool's engine had no room:
 // when that says that there is more, and a while later at the latest. What was said just before
 // the refusal was heard of may have been about this one.
-func (l *loop) retryTime(e *jobRecord) time.Time {
+func (l *loop) retryTime(e *state.JobRecord) time.Time {
 	now := l.cfg.Clock.Now()
-	if said, ok := l.backpressure.said[e.last.pool]; ok && now.Sub(said) < limitedSoon*l.cfg.Backoff {
-		delete(l.backpressure.said, e.last.pool) // once
+	if said, ok := l.backpressure.said[e.Last.Pool]; ok && now.Sub(said) < limitedSoon*l.cfg.Backoff {
+		delete(l.backpressure.said, e.Last.Pool) // once
 		return now.Add(l.cfg.Backoff)
 	}
 	return now.Add(l.limitedPause())
@@ -66,22 +67,22 @@ func (l *loop) initBackpressure() {
 	}
 	s.said, s.waits, s.lines = map[string]time.Time{}, map[job.ID]*limitedJob{}, map[string]*limitedQueue{}
 	s.next, s.tried = map[string][]job.ID{}, map[job.ID]bool{}
-	for _, e := range l.state.live {
-		if e.state == job.Pending && e.lastReport().Cause == engine.Limited {
-			s.waits[e.id] = &limitedJob{jobRecord: e, pool: e.last.pool}
+	for _, e := range l.state.Live {
+		if e.State == job.Pending && e.Report().Cause == engine.Limited {
+			s.waits[e.ID] = &limitedJob{JobRecord: e, pool: e.Last.Pool}
 		}
 	}
 }
 
 // addLimitedJob notes that a job was told to wait for a limit of its pool's engine.
-func (l *loop) addLimitedJob(e *jobRecord) {
+func (l *loop) addLimitedJob(e *state.JobRecord) {
 	l.initBackpressure()
 	s := &l.backpressure
-	delete(s.tried, e.id)
-	if w := s.waits[e.id]; w == nil || w.jobRecord != e || w.pool != e.last.pool {
-		rank, _ := l.core.Rank(e.id)
-		s.waits[e.id] = &limitedJob{e, e.last.pool, rank}
-		delete(s.lines, e.last.pool)
+	delete(s.tried, e.ID)
+	if w := s.waits[e.ID]; w == nil || w.JobRecord != e || w.pool != e.Last.Pool {
+		rank, _ := l.core.Rank(e.ID)
+		s.waits[e.ID] = &limitedJob{e, e.Last.Pool, rank}
+		delete(s.lines, e.Last.Pool)
 	}
 }
 
@@ -90,29 +91,29 @@ func (l *loop) addLimitedJob(e *jobRecord) {
 // were room, as far as is known: one that may begin, and is not launched for a while, waits for
 // something else, as nodes.
 func (l *loop) stillWaits(w *limitedJob) (waits, here bool) {
-	r := w.lastReport()
+	r := w.Report()
 	switch {
-	case w.gone || w.state.Final() || w.last == nil || w.last.pool != w.pool:
+	case w.Gone || w.State.Final() || w.Last == nil || w.Last.Pool != w.pool:
 	case r.Cause == engine.Limited:
-		here = w.flags&(job.Held|job.HeldAdmin|job.HeldFailed) == 0
+		here = w.Flags&(job.Held|job.HeldAdmin|job.HeldFailed) == 0
 		switch {
-		case w.gate != nil:
-			here = here && w.gate.Code == reason.EngineLimit
-		case w.eligible > 0:
-			here = here && l.cfg.Clock.Now().Sub(fromNanos(w.eligible)) < l.limitedPause()
+		case w.Gate != nil:
+			here = here && w.Gate.Code == reason.EngineLimit
+		case w.Eligible > 0:
+			here = here && l.cfg.Clock.Now().Sub(state.FromNanos(w.Eligible)) < l.limitedPause()
 		}
 		return true, here
-	case w.state == job.Running && w.flags&job.Configuring != 0 && r.Phase < engine.Accepted:
-		return true, w.flags&job.Stopping == 0
+	case w.State == job.Running && w.Flags&job.Configuring != 0 && r.Phase < engine.Accepted:
+		return true, w.Flags&job.Stopping == 0
 	}
 	l.forgetLimitedJob(w)
 	return false, false
 }
 
 func (l *loop) forgetLimitedJob(w *limitedJob) {
-	if l.backpressure.waits[w.id] == w {
-		delete(l.backpressure.waits, w.id)
-		delete(l.backpressure.tried, w.id)
+	if l.backpressure.waits[w.ID] == w {
+		delete(l.backpressure.waits, w.ID)
+		delete(l.backpressure.tried, w.ID)
 	}
 }
 
@@ -130,7 +131,7 @@ func (l *loop) limitedQueueOf(pool string) []*limitedJob {
 			continue
 		}
 		if waits, _ := l.stillWaits(w); waits {
-			if rank, ok := l.core.Rank(w.id); ok {
+			if rank, ok := l.core.Rank(w.ID); ok {
 				w.rank = rank
 			}
 			out.list = append(out.list, w)
@@ -143,23 +144,23 @@ func (l *loop) limitedQueueOf(pool string) []*limitedJob {
 
 // compareRank compares by the order of the queue.
 func (w *limitedJob) compareRank(o *limitedJob) int {
-	return cmp.Or(cmp.Compare(o.rank, w.rank), cmp.Compare(w.at, o.at), cmp.Compare(w.id, o.id))
+	return cmp.Or(cmp.Compare(o.rank, w.rank), cmp.Compare(w.QueuedAt, o.QueuedAt), cmp.Compare(w.ID, o.ID))
 }
 
 // jobsAhead lists who waits for limits of a pool's engine and comes before a job that is launched
 // there, the first ones.
-func (l *loop) jobsAhead(e *jobRecord, pool string) (out []job.ID) {
+func (l *loop) jobsAhead(e *state.JobRecord, pool string) (out []job.ID) {
 	if _, ok := l.pools.byNameOrFirst(pool).Engine.(engine.Limiter); !ok {
 		return nil
 	}
-	me := &limitedJob{jobRecord: e}
-	me.rank, _ = l.core.Rank(e.id)
+	me := &limitedJob{JobRecord: e}
+	me.rank, _ = l.core.Rank(e.ID)
 	for _, w := range l.limitedQueueOf(pool) {
-		if w.jobRecord == e || w.compareRank(me) > 0 || len(out) == aheadAtMost {
+		if w.JobRecord == e || w.compareRank(me) > 0 || len(out) == aheadAtMost {
 			break
 		}
 		if _, here := l.stillWaits(w); here {
-			out = append(out, w.id)
+			out = append(out, w.ID)
 		}
 	}
 	return out
@@ -177,8 +178,8 @@ func (l *loop) capacityMessage(pool string, jobs []job.ID) message {
 		var next []job.ID
 		slices.Sort(jobs)
 		for _, w := range line {
-			if _, among := slices.BinarySearch(jobs, w.id); (among || len(jobs) == 0) && !l.backpressure.tried[w.id] {
-				next = append(next, w.id)
+			if _, among := slices.BinarySearch(jobs, w.ID); (among || len(jobs) == 0) && !l.backpressure.tried[w.ID] {
+				next = append(next, w.ID)
 			}
 		}
 		l.backpressure.next[pool] = next
@@ -197,10 +198,10 @@ func (l *loop) tryNext(pool string) {
 		if w == nil {
 			continue
 		}
-		if _, here := l.stillWaits(w); here && w.state == job.Pending && w.extraOrZero().again > toNanos(l.cfg.Clock.Now()) {
-			w.extra.again = 0
-			l.backpressure.tried[w.id] = true
-			l.state.recheckEligible(w.jobRecord)
+		if _, here := l.stillWaits(w); here && w.State == job.Pending && w.ExtraOrZero().Again > state.ToNanos(l.cfg.Clock.Now()) {
+			w.Extra.Again = 0
+			l.backpressure.tried[w.ID] = true
+			l.state.RecheckEligible(w.JobRecord)
 			return
 		}
 	}
@@ -208,8 +209,8 @@ func (l *loop) tryNext(pool string) {
 
 // acceptedByEngine notes that an engine took a job: if that was told to wait for one of its limits, the next
 // one is tried.
-func (l *loop) acceptedByEngine(e *jobRecord) {
-	w := l.backpressure.waits[e.id]
+func (l *loop) acceptedByEngine(e *state.JobRecord) {
+	w := l.backpressure.waits[e.ID]
 	if w == nil {
 		return
 	}

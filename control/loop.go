@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/model/account/fair"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -63,7 +64,7 @@ func (l *loop) main() {
 	for _, p := range l.pools.allPools() {
 		l.watchPool(p)
 		if _, shut := p.Engine.(unopenedEngine); shut {
-			spec := l.state.pools[p.Name]
+			spec := l.state.Pools[p.Name]
 			l.helpers.Go(func() { l.reopenPool(l.ctx, p, spec) })
 		}
 	}
@@ -105,7 +106,7 @@ func (l *loop) awaitMessage() error {
 	if next := l.core.Next(); next > 0 {
 		d = min(d, max(time.Duration(int64(next)-now.UnixNano()), 0))
 	}
-	if at, ok := l.state.nextTimer(); ok {
+	if at, ok := l.state.NextTimer(); ok {
 		d = min(d, max(time.Duration(at-now.UnixNano()), 0))
 	}
 	timer, stop := l.cfg.Clock.After(d)
@@ -160,14 +161,14 @@ func (l *loop) decideAndCommit() error {
 		if err := l.commitBatch(); err != nil {
 			return err
 		}
-		if !s.hasNews() {
+		if !s.HasNews() {
 			break
 		}
 	}
-	l.changes.Append(s.takeTouched()...)
+	l.changes.Append(s.TakeTouched()...)
 	s.Lock()
 	l.forgetEnded()
-	s.compactLists()
+	s.Compact()
 	s.Unlock()
 	return nil
 }
@@ -204,7 +205,7 @@ func (l *loop) takeMessages() {
 
 // stageRecord adds a record to the batch. Without a request it is tried until it is durable.
 func (l *loop) stageRecord(kind string, id job.ID, by job.Actor, payload any, then func()) {
-	l.batch = append(l.batch, staged{newRecord(l.cfg.Clock.Now(), kind, id, by, payload), payload, then, nil})
+	l.batch = append(l.batch, staged{state.NewRecord(l.cfg.Clock.Now(), kind, id, by, payload), payload, then, nil})
 }
 
 // stageFor adds a record to the batch whose request is answered once all its records
@@ -220,16 +221,16 @@ func (l *loop) applyAll(batch []staged, last uint64, took time.Duration) error {
 	s := l.state
 	s.Lock()
 	defer s.Unlock()
-	s.counts.write.observe(took.Seconds())
-	s.counts.batch.observe(float64(len(batch)))
-	news := make([]Event, 0, len(batch))
+	s.Counts.Write.Observe(took.Seconds())
+	s.Counts.Batch.Observe(float64(len(batch)))
+	news := make([]state.Event, 0, len(batch))
 	for i := range batch {
 		r := &batch[i].rec
 		r.Seq, r.Epoch = last-uint64(len(batch)-1-i), l.epoch
-		if err := s.applyRecord(*r, batch[i].val); err != nil {
+		if err := s.Apply(*r, batch[i].val); err != nil {
 			return err
 		}
-		ev, err := s.eventOfRecord(r, batch[i].val)
+		ev, err := s.EventOfRecord(r, batch[i].val)
 		if err != nil {
 			return err
 		}
@@ -242,54 +243,54 @@ func (l *loop) applyAll(batch []staged, last uint64, took time.Duration) error {
 // primeCore tells the core what the restored state holds.
 func (l *loop) primeCore(nodes map[*pool][]fleet.Node) {
 	s := l.state
-	s.events = nil
-	if p := s.policies.currentPolicy(); p != nil && !planted.RulesForgotten {
-		s.events = append(s.events, sched.PolicySet{Policy: p.Rules})
+	s.Events = nil
+	if p := s.Policies.CurrentPolicy(); p != nil && !planted.RulesForgotten {
+		s.Events = append(s.Events, sched.PolicySet{Policy: p.Rules})
 	}
 	for _, p := range l.pools.allPools() {
 		if of, answered := nodes[p]; answered {
 			l.setNodes(p, l.aggregateNodes(p, of))
 		}
 	}
-	l.core.Step(l.coreInstant(), s.events...) // without jobs nothing follows from nodes
+	l.core.Step(l.coreInstant(), s.Events...) // without jobs nothing follows from nodes
 	l.reached = l.fleet
 	l.flight.base = l.core.Snapshot()
-	s.events = nil
-	if u := s.usage; u != nil { // with what runs, which is charged from then on
-		s.events = append(s.events, sched.UsageSet{At: u.At, Entries: u.Entries, Since: fair.Merge(nil, u.Since)})
+	s.Events = nil
+	if u := s.Usage; u != nil { // with what runs, which is charged from then on
+		s.Events = append(s.Events, sched.UsageSet{At: u.At, Entries: u.Entries, Since: fair.Merge(nil, u.Since)})
 	}
-	for _, e := range s.live {
-		if e.state.Holds() {
-			s.events = append(s.events, l.restoredEvent(e))
-			s.primeAdded(e)
-			s.arrays.openTask(e)
-			s.recheckEligible(e)
+	for _, e := range s.Live {
+		if e.State.Holds() {
+			s.Events = append(s.Events, l.restoredEvent(e))
+			s.PrimeAdded(e)
+			s.Arrays.OpenTask(e)
+			s.RecheckEligible(e)
 		}
 	}
-	for _, e := range s.live {
-		if e.state == job.Pending {
-			s.queueRestored(e)
+	for _, e := range s.Live {
+		if e.State == job.Pending {
+			s.QueueRestored(e)
 		}
 	}
-	if s.arrivals != nil { // after the jobs: these were learned from before
-		s.events = append(s.events, sched.Taught{Seen: *s.arrivals})
+	if s.Arrivals != nil { // after the jobs: these were learned from before
+		s.Events = append(s.Events, sched.Taught{Seen: *s.Arrivals})
 	}
-	s.takeTouched()
+	s.TakeTouched()
 }
 
 // restoredEvent tells the core of a job that holds resources.
-func (l *loop) restoredEvent(e *jobRecord) sched.Restored {
+func (l *loop) restoredEvent(e *state.JobRecord) sched.Restored {
 	now := l.cfg.Clock.Now()
 	r := sched.Restored{
-		Job: e.id, Spec: l.state.coreSpec(e.shared), Submitted: sched.Instant(e.at), Claims: fleet.InPool(e.last.pool, e.last.claims), Flavors: e.last.flavors, License: e.last.license, Until: untilOf(e, now),
-		Began: beganOf(e, now), Priority: e.priority, Saved: sched.Instant(e.last.saved), Stopping: e.flags&job.Stopping != 0 || e.onlyAdditionsLeft(), Begun: l.state.begunOf(e), Waits: e.flags&job.Configuring != 0 && isDelegated(e.last.claims),
-		Moved: sched.Instant(e.extraOrZero().moved),
+		Job: e.ID, Spec: l.state.CoreSpec(e.Shared), Submitted: sched.Instant(e.QueuedAt), Claims: fleet.InPool(e.Last.Pool, e.Last.Claims), Flavors: e.Last.Flavors, License: e.Last.License, Until: state.UntilOf(e, now),
+		Began: state.BeganOf(e, now), Priority: e.Priority, Saved: sched.Instant(e.Last.Saved), Stopping: e.Flags&job.Stopping != 0 || e.OnlyAdditionsLeft(), Begun: l.state.BegunOf(e), Waits: e.Flags&job.Configuring != 0 && state.IsDelegated(e.Last.Claims),
+		Moved: sched.Instant(e.ExtraOrZero().Moved),
 	}
-	r.GoesFor, r.Home = e.migrationTarget()
-	if e.last.preemptSuspended {
-		r.Parked = &sched.Parked{At: sched.Instant(e.last.suspendedAt)}
+	r.GoesFor, r.Home = e.MigrationTarget()
+	if e.Last.PreemptSuspended {
+		r.Parked = &sched.Parked{At: sched.Instant(e.Last.SuspendedAt)}
 		if r.Until > 0 {
-			r.Parked.Left = max(r.Until-sched.Instant(e.last.suspendedAt), 0)
+			r.Parked.Left = max(r.Until-sched.Instant(e.Last.SuspendedAt), 0)
 		}
 	}
 	return r
@@ -297,18 +298,18 @@ func (l *loop) restoredEvent(e *jobRecord) sched.Restored {
 
 // tellNodes is tellNode for all nodes of a name.
 func (l *loop) tellNodes(name string) {
-	for _, pool := range l.state.nodes.Pools(name) {
+	for _, pool := range l.state.Nodes.Pools(name) {
 		l.tellNode(fleet.NodeKey{Pool: pool, Name: name})
 	}
 }
 
 // tellNode tells core and ledger of a node as engine and administrators want it.
 func (l *loop) tellNode(k fleet.NodeKey) {
-	n, ok := l.state.nodeWithDrain(k)
+	n, ok := l.state.NodeWithDrain(k)
 	if !ok {
 		return
 	}
 	l.fleet++
-	l.state.ledger.SetNode(n)
-	l.state.events = append(l.state.events, sched.NodeSet{Node: n})
+	l.state.Ledger.SetNode(n)
+	l.state.Events = append(l.state.Events, sched.NodeSet{Node: n})
 }

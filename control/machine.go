@@ -75,7 +75,7 @@ func whoseMachine(host string, o *fleet.Node) string {
 func (c *Control) sharedMachines(pool string, nodes []fleet.Node) []engine.Finding {
 	c.state.RLock()
 	defer c.state.RUnlock()
-	m := machinesBut(pool, c.state.nodes, nodes)
+	m := machinesBut(pool, c.state.Nodes, nodes)
 	var names []string
 	why := ""
 	for i := range nodes {

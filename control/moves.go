@@ -8,12 +8,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/sched"
-	"github.com/coxswain-sched/coxswain/store"
 )
 
 // This file shows what the core proposes to move, and has it moved. A proposal is not
@@ -32,7 +32,7 @@ type Moves struct {
 // Proposal is a set of running jobs that would move so that a waiting one starts.
 type Proposal struct {
 	ID     string // of these moves to these places; the same after a restart
-	For    View
+	For    state.View
 	At     time.Time // when it would start otherwise; zero: nobody knows
 	Claims []fleet.Claim
 	Moves  []Moved
@@ -40,7 +40,7 @@ type Proposal struct {
 
 // Moved is a job that moves, or would.
 type Moved struct {
-	View
+	state.View
 	For  job.ID
 	Home []fleet.Claim // where to
 	Lost time.Duration // of its work that it does again; of proposals alone
@@ -52,7 +52,7 @@ func proposalID(p *sched.Proposal) string {
 	for _, m := range p.Moves {
 		bare.Moves = append(bare.Moves, sched.Move{Job: m.Job, Home: m.Home})
 	}
-	h := sha256.Sum256(mustJSON(&bare))
+	h := sha256.Sum256(state.MustJSON(&bare))
 	return fmt.Sprintf("%d-%s", p.For, hex.EncodeToString(h[:3]))
 }
 
@@ -62,22 +62,22 @@ func (c *Control) Moves(context.Context) (Moves, error) {
 	s.RLock()
 	defer s.RUnlock()
 	out := Moves{Mode: account.DefragOff}
-	if p := s.policies.currentPolicy(); p != nil && p.Rules.Preemption.Defrag != "" {
+	if p := s.Policies.CurrentPolicy(); p != nil && p.Rules.Preemption.Defrag != "" {
 		out.Mode, out.Idle = p.Rules.Preemption.Defrag, defragBlocker(p.Rules)
 	}
-	for _, e := range s.live {
-		if !e.gone && e.state.Holds() && e.last.preempted != nil && e.last.preempted.Home != nil {
-			out.Moving = append(out.Moving, Moved{View: viewOf(e), For: e.last.preempted.For, Home: e.last.preempted.Home})
+	for _, e := range s.Live {
+		if !e.Gone && e.State.Holds() && e.Last.Preempted != nil && e.Last.Preempted.Home != nil {
+			out.Moving = append(out.Moving, Moved{View: state.ViewOf(e), For: e.Last.Preempted.For, Home: e.Last.Preempted.Home})
 		}
 	}
-	p := s.proposal
-	if p == nil || s.jobs[p.For] == nil {
+	p := s.Proposal
+	if p == nil || s.Jobs[p.For] == nil {
 		return out, nil
 	}
-	out.Proposal = &Proposal{ID: proposalID(p), For: viewOf(s.jobs[p.For]), At: fromNanos(int64(p.At)), Claims: p.Claims}
+	out.Proposal = &Proposal{ID: proposalID(p), For: state.ViewOf(s.Jobs[p.For]), At: state.FromNanos(int64(p.At)), Claims: p.Claims}
 	for _, m := range p.Moves {
-		if e := s.jobs[m.Job]; e != nil {
-			out.Proposal.Moves = append(out.Proposal.Moves, Moved{View: viewOf(e), For: p.For, Home: m.Home, Lost: time.Duration(m.Lost) * time.Second})
+		if e := s.Jobs[m.Job]; e != nil {
+			out.Proposal.Moves = append(out.Proposal.Moves, Moved{View: state.ViewOf(e), For: p.For, Home: m.Home, Lost: time.Duration(m.Lost) * time.Second})
 		}
 	}
 	return out, nil
@@ -112,7 +112,7 @@ func (c *Control) ApproveMoves(ctx context.Context, by job.Actor, id string) err
 		s := l.state
 		s.Lock()
 		defer s.Unlock()
-		p := s.proposal
+		p := s.Proposal
 		switch {
 		case l.approval != nil: // the journal cannot be written, and the core has not heard of it
 			l.refuseWhenLeading(answer, fault.New(fault.Conflict, "somebody else has approved moves just now").Advise("cox defrag shows what is proposed then"))
@@ -125,7 +125,7 @@ func (c *Control) ApproveMoves(ctx context.Context, by job.Actor, id string) err
 			return
 		}
 		a := &approval{of: sched.Approved{For: p.For, Claims: p.Claims, Moves: p.Moves}, by: by, answer: answer}
-		s.events = append(s.events, a.of)
+		s.Events = append(s.Events, a.of)
 		l.approval = a
 	})
 }
@@ -135,34 +135,11 @@ func (c *Control) ApproveMoves(ctx context.Context, by job.Actor, id string) err
 func (l *loop) refuseLapsedApproval() {
 	a := l.granted
 	if a == nil || slices.ContainsFunc(l.batch, func(b staged) bool {
-		v, moves := b.val.(preempted)
+		v, moves := b.val.(state.Preempted)
 		return moves && v.Home != nil && v.For == a.of.For
 	}) {
 		return
 	}
 	l.granted = nil
 	l.refuseWhenLeading(a.answer, fault.New(fault.Conflict, "the moves cannot be made any more: things have changed").Advise("cox defrag shows what is proposed now"))
-}
-
-// noteProposal notes what the core proposes.
-func (s *state) noteProposal(p sched.Proposal) {
-	s.proposal = nil
-	if len(p.Moves) > 0 {
-		s.proposal = &p
-	}
-}
-
-// migrationTarget is what the core has to know of a running job that moves.
-func (e *jobRecord) migrationTarget() (goesFor job.ID, home []fleet.Claim) {
-	if p := e.last.preempted; p != nil && p.Home != nil {
-		return p.For, fleet.InPool(e.shared.spec.Pool, p.Home)
-	}
-	return 0, nil
-}
-
-// noteMigration notes when a job was asked to move.
-func (e *jobRecord) noteMigration(v *preempted, r *store.Record) {
-	if v.Home != nil {
-		e.ensureExtra().moved = toNanos(r.At)
-	}
 }

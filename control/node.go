@@ -5,9 +5,8 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/coxswain-sched/coxswain/internal/planted"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/hostlist"
@@ -21,44 +20,7 @@ type NodeView struct {
 	Used    resource.Vector
 	Held    map[int][]job.ID // device index → jobs that hold it or a share of it
 	Jobs    []job.ID         // ascending
-	Drained *Drain           // nil: nobody drained it
-}
-
-// Drain says who keeps new work off a node, and why.
-type Drain struct {
-	By     job.Actor `json:"by,omitzero"`
-	Reason string    `json:"reason,omitempty"`
-	At     time.Time `json:"at"`
-}
-
-// nodeWithDrain is a node as engine and administrators want it.
-func (s *state) nodeWithDrain(k fleet.NodeKey) (fleet.Node, bool) {
-	n, ok := s.nodes.Get(k)
-	if !ok || n.State != fleet.Up || planted.DrainIgnored {
-		return n, ok
-	}
-	if _, d, drained := s.drainOf(k); drained {
-		n.State = fleet.Draining
-		n.Why = d.Reason
-	}
-	return n, ok
-}
-
-// drainOf is what keeps new work off a node, and under which key: its own, that of no pool, or
-// that of the pool which had the machine before.
-func (s *state) drainOf(k fleet.NodeKey) (fleet.NodeKey, Drain, bool) {
-	drains := s.drains
-	if d, ok := drains.Get(k); ok {
-		return k, d, true
-	}
-	for _, pool := range drains.Pools(k.Name) {
-		was := fleet.NodeKey{Pool: pool, Name: k.Name}
-		if is, ok := s.nodes.Find(was); pool == "" || ok && is == k {
-			d, _ := drains.Get(was)
-			return was, d, true
-		}
-	}
-	return k, Drain{}, false
+	Drained *state.Drain     // nil: nobody drained it
 }
 
 // Nodes returns the nodes of the pool by name.
@@ -66,8 +28,8 @@ func (c *Control) Nodes(context.Context) ([]fleet.Node, error) {
 	c.state.RLock()
 	defer c.state.RUnlock()
 	var nodes []fleet.Node
-	for k := range c.state.nodes.All() {
-		n, _ := c.state.nodeWithDrain(k)
+	for k := range c.state.Nodes.All() {
+		n, _ := c.state.NodeWithDrain(k)
 		nodes = append(nodes, n)
 	}
 	slices.SortFunc(nodes, func(a, b fleet.Node) int {
@@ -90,15 +52,15 @@ func (c *Control) NodeViews(ctx context.Context) ([]NodeView, error) {
 	for i, n := range nodes {
 		out[i].Node = n
 		k := n.Key()
-		out[i].Used, _ = s.ledger.Used(k)
-		if _, d, ok := c.state.drainOf(k); ok {
+		out[i].Used, _ = s.Ledger.Used(k)
+		if _, d, ok := c.state.DrainOf(k); ok {
 			out[i].Drained = &d
 		}
 		at[k] = &out[i]
 	}
-	for _, a := range s.ledger.Live() {
+	for _, a := range s.Ledger.Live() {
 		for _, cl := range a.Claims {
-			k, _ := c.state.nodes.Find(fleet.NodeKey{Pool: a.Pool, Name: cl.Node})
+			k, _ := c.state.Nodes.Find(fleet.NodeKey{Pool: a.Pool, Name: cl.Node})
 			v := at[k]
 			if v == nil {
 				continue
@@ -139,11 +101,11 @@ func (c *Control) SetNodes(ctx context.Context, by job.Actor, names []string, dr
 				return
 			}
 			keys = append(keys, k)
-			if was, _, drained := l.state.drainOf(k); drained && !drain && was.Pool != "" && was != k {
+			if was, _, drained := l.state.DrainOf(k); drained && !drain && was.Pool != "" && was != k {
 				keys = append(keys, was)
 			}
 		}
-		l.stageFor(&request{answer: answer}, kindNodes, 0, by, nodesRecord(keys, drain, why), func() {
+		l.stageFor(&request{answer: answer}, state.KindNodes, 0, by, state.NodesRecord(keys, drain, why), func() {
 			for _, k := range keys {
 				l.tellNodes(k.Name)
 			}
@@ -153,11 +115,11 @@ func (c *Control) SetNodes(ctx context.Context, by job.Actor, names []string, dr
 
 // nodeNamed is the node that somebody named: one that is there, or that was when it was drained.
 func (c *Control) nodeNamed(name string) (fleet.NodeKey, error) {
-	k, err := c.state.nodes.Named(name)
+	k, err := c.state.Nodes.Named(name)
 	if fault.KindOf(err) != fault.NotFound {
 		return k, err
 	}
-	if was, gone := c.state.drains.Named(name); gone == nil {
+	if was, gone := c.state.Drains.Named(name); gone == nil {
 		return was, nil
 	}
 	return k, err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/control/dispatch"
 	"github.com/coxswain-sched/coxswain/control/reconcile"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -86,7 +87,7 @@ func newPools(cfg, added []Pool, live []ledger.Allocation, log *slog.Logger, lea
 			log.Error("work is held in a pool that is not configured any more; it stays held", "pool", a.Pool, "job", a.Job)
 			ps.add(ps.make(Pool{Pool: fleet.Pool{Name: a.Pool}, Engine: missingEngine{a.Pool}}))
 		}
-		if p := ps.byName(a.Pool); p.isUnreachable() && isDelegated(a.Claims) { // nobody else says it
+		if p := ps.byName(a.Pool); p.isUnreachable() && state.IsDelegated(a.Claims) { // nobody else says it
 			p.Delegated = true
 		}
 	}
@@ -104,8 +105,8 @@ func (p *Pool) engineDelegates() bool {
 
 // whyUnreachable is why a job waits for a pool whose engine is not there: what it lacks of nodes of
 // which nobody knows says nothing.
-func (c *Control) whyUnreachable(e *jobRecord, code reason.Code) (reason.Reason, bool) {
-	p := c.pools.byName(e.shared.spec.Pool)
+func (c *Control) whyUnreachable(e *state.JobRecord, code reason.Code) (reason.Reason, bool) {
+	p := c.pools.byName(e.Shared.Spec.Pool)
 	switch code {
 	case reason.NodeCount, reason.TooLarge, reason.NodeDown, reason.NodeList, reason.Constraint, reason.Resources:
 	default:
@@ -197,7 +198,7 @@ func (ps *pools) byNameOrFirst(name string) *pool {
 // poolOfClaims is the name of the pool that has all nodes of some claims.
 func (c *Control) poolOfClaims(claims []fleet.Claim) string {
 	if len(claims) > 0 {
-		if k, ok := c.state.nodes.Find(claims[0].Key()); ok && c.pools.byName(k.Pool) != nil {
+		if k, ok := c.state.Nodes.Find(claims[0].Key()); ok && c.pools.byName(k.Pool) != nil {
 			return k.Pool
 		}
 	}
@@ -210,13 +211,8 @@ func (l *loop) callsOf(a ledger.Allocation) *dispatch.Dispatcher {
 }
 
 // callsFor is callsOf for the present attempt of a job, and what was added to it.
-func (l *loop) callsFor(e *jobRecord) *dispatch.Dispatcher {
-	return l.pools.byNameOrFirst(e.last.pool).calls
-}
-
-// isElastic reports whether the engine of a job's pool can change its gang while it runs.
-func (s *state) isElastic(e *jobRecord) bool {
-	return e.shared.spec.Elastic() && e.last != nil && s.elasticPools[e.last.pool]
+func (l *loop) callsFor(e *state.JobRecord) *dispatch.Dispatcher {
+	return l.pools.byNameOrFirst(e.Last.Pool).calls
 }
 
 // elasticPoolNames are the pools whose engines can change gangs that run.
@@ -342,7 +338,7 @@ func (ps *pools) configuredNames() []string {
 func (l *loop) setNodes(p *pool, nodes []fleet.Node) {
 	s := l.state
 	p.known = true
-	others := machinesBut(p.Name, l.state.nodes, nodes)
+	others := machinesBut(p.Name, l.state.Nodes, nodes)
 	seen := make(map[string]bool, len(nodes))
 	for _, n := range nodes {
 		n.Pool = p.Name
@@ -354,23 +350,23 @@ func (l *loop) setNodes(p *pool, nodes []fleet.Node) {
 			continue
 		default:
 			l.cfg.Log.Error("two pools have the same machine; the second one's node is not used", "node", n.Name, "pool", p.Name, "machine", host, "first", o.Name, "of", o.Pool)
-			if used, devices := s.ledger.Used(n.Key()); used.IsZero() && len(devices) == 0 {
+			if used, devices := s.Ledger.Used(n.Key()); used.IsZero() && len(devices) == 0 {
 				continue
 			}
 			n.State, n.Why = fleet.Draining, whoseMachine(host, o)
 		}
-		if old, known := l.state.nodes.Get(n.Key()); !known || !equalNodes(&old, &n) {
-			l.state.nodes.Set(n.Key(), n)
+		if old, known := l.state.Nodes.Get(n.Key()); !known || !equalNodes(&old, &n) {
+			l.state.Nodes.Set(n.Key(), n)
 			l.tellNode(n.Key())
 		}
 		seen[n.Name] = true
 	}
-	for _, k := range l.state.nodes.Keys() {
+	for _, k := range l.state.Nodes.Keys() {
 		if k.Pool == p.Name && !seen[k.Name] {
-			l.state.nodes.Delete(k)
+			l.state.Nodes.Delete(k)
 			l.fleet++
-			s.ledger.RemoveNode(k)
-			s.events = append(s.events, sched.NodeRemoved{Pool: k.Pool, Name: k.Name})
+			s.Ledger.RemoveNode(k)
+			s.Events = append(s.Events, sched.NodeRemoved{Pool: k.Pool, Name: k.Name})
 		}
 	}
 }
@@ -380,9 +376,9 @@ func (l *loop) setNodes(p *pool, nodes []fleet.Node) {
 func (l *loop) compareEngines(of ...*pool) {
 	l.extendHandedOver()
 	taken := map[*pool][]ledger.Allocation{}
-	for _, a := range l.state.ledger.Live() {
+	for _, a := range l.state.Ledger.Live() {
 		p := l.pools.byNameOrFirst(a.Pool)
-		if a.Adds == 0 && l.state.jobs[a.Job].flags&job.Configuring == 0 || !p.calls.Busy(reconcile.Ref(a)) {
+		if a.Adds == 0 && l.state.Jobs[a.Job].Flags&job.Configuring == 0 || !p.calls.Busy(reconcile.Ref(a)) {
 			taken[p] = append(taken[p], a) // others are still on their way to the engine
 		}
 	}

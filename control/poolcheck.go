@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -35,7 +36,7 @@ const checkWait = 2 * time.Minute
 
 // CheckPool looks at a pool that might be added: its engine is opened for the look alone.
 // What is wrong with the pool is a finding; errors are those of AddPool.
-func (c *Control) CheckPool(ctx context.Context, spec PoolSpec) (*PoolCheck, error) {
+func (c *Control) CheckPool(ctx context.Context, spec state.PoolSpec) (*PoolCheck, error) {
 	if err := checkPoolName(spec.Name); err != nil {
 		return nil, err
 	}
@@ -129,7 +130,7 @@ func nodeNames(nodes []fleet.Node) []string {
 func (c *Control) othersNodes(pool string, nodes []fleet.Node) (names []string, of string) {
 	c.state.RLock()
 	defer c.state.RUnlock()
-	m := machinesBut(pool, c.state.nodes, nodes)
+	m := machinesBut(pool, c.state.Nodes, nodes)
 	for i := range nodes {
 		if _, o := m.otherPoolNode(&nodes[i]); o != nil && o.Name == nodes[i].Name {
 			names, of = append(names, o.Name), o.Pool

@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -10,36 +9,12 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control/reconcile"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
-	"github.com/coxswain-sched/coxswain/store"
 )
-
-// PoolSpec is a pool as the journal keeps it: everything that is needed to reach it, but
-// no secret, only where a secret is.
-type PoolSpec struct {
-	Name     string          `json:"name"`
-	Engine   string          `json:"engine"`             // which kind of engine, for Config.OpenPool
-	Settings json.RawMessage `json:"settings,omitempty"` // what that kind needs to know
-	At       time.Time       `json:"at"`
-	By       job.Actor       `json:"by,omitzero"` // who added it
-
-	// What its engine said of itself when the pool was added (Pool). It holds for as long as
-	// the engine cannot be opened; AddPool fills it in.
-	Delegated bool `json:"delegated,omitempty"`
-	Elastic   bool `json:"elastic,omitempty"`
-
-	// Trial says that the engine is opened to be looked at and closed again: nothing of
-	// the pool is kept.
-	Trial bool `json:"-"`
-}
-
-// poolGone takes a pool away.
-type poolGone struct {
-	Name string `json:"name"`
-}
 
 // unopenedEngine is the engine of a pool that could not be opened: whatever it is asked, the
 // answer is not known.
@@ -61,7 +36,7 @@ func (b unopenedEngine) List(context.Context) ([]engine.Report, error) { return 
 
 // openKept opens the pools that the journal has. One that cannot be opened is there all the
 // same: what it holds stays held, and who asks is told why.
-func (cfg *Config) openKept(ctx context.Context, specs map[string]PoolSpec) []Pool {
+func (cfg *Config) openKept(ctx context.Context, specs map[string]state.PoolSpec) []Pool {
 	var out []Pool
 	for _, name := range slices.Sorted(maps.Keys(specs)) {
 		p, err := cfg.openPool(ctx, specs[name])
@@ -77,7 +52,7 @@ func (cfg *Config) openKept(ctx context.Context, specs map[string]PoolSpec) []Po
 	return out
 }
 
-func (cfg *Config) openPool(ctx context.Context, spec PoolSpec) (Pool, error) {
+func (cfg *Config) openPool(ctx context.Context, spec state.PoolSpec) (Pool, error) {
 	if cfg.OpenPool == nil {
 		return Pool{}, fault.New(fault.Unsupported, "this server has the pools that it was started with and no others").
 			Advise("start a server whose cox knows other kinds of engine")
@@ -94,7 +69,7 @@ func (cfg *Config) openPool(ctx context.Context, spec PoolSpec) (Pool, error) {
 // that cannot be opened is not kept. The errors are of Config.OpenPool,
 // fault.Conflict for a name that is taken, and fault.Unsupported where the rules suspend jobs
 // to make room and the engine cannot.
-func (c *Control) AddPool(ctx context.Context, by job.Actor, spec PoolSpec) error {
+func (c *Control) AddPool(ctx context.Context, by job.Actor, spec state.PoolSpec) error {
 	if err := checkPoolName(spec.Name); err != nil {
 		return err
 	}
@@ -112,11 +87,11 @@ func (c *Control) AddPool(ctx context.Context, by job.Actor, spec PoolSpec) erro
 	spec.At, spec.By = c.cfg.Clock.Now(), by
 	spec.Delegated, spec.Elastic = opened.engineDelegates(), opened.Elastic
 	err = c.askLoop(ctx, message{}, func(l *loop, answer func(error)) {
-		if _, known := l.state.pools[spec.Name]; known {
+		if _, known := l.state.Pools[spec.Name]; known {
 			l.refuseWhenLeading(answer, nameTaken(spec.Name))
 			return
 		}
-		l.stageFor(&request{answer: answer}, kindPool, 0, by, spec, func() { l.takeIn(opened) })
+		l.stageFor(&request{answer: answer}, state.KindPool, 0, by, spec, func() { l.takeIn(opened) })
 	})
 	if err != nil && fault.KindOf(err) != fault.Unavailable { // else it may be in use by now
 		_ = opened.Engine.Close()
@@ -131,7 +106,7 @@ func (c *Control) checkPoolRules(e engine.Engine, name string) error {
 	}
 	c.state.RLock()
 	defer c.state.RUnlock()
-	if p := c.state.policies.currentPolicy(); p != nil {
+	if p := c.state.Policies.CurrentPolicy(); p != nil {
 		return refuseSuspendMode(p.Rules, name)
 	}
 	return nil
@@ -148,8 +123,8 @@ func (l *loop) takeIn(opened Pool) {
 	p.own = true
 	l.pools.add(p)
 	l.state.Lock()
-	l.state.elasticPools[opened.Name] = opened.Elastic
-	l.state.delegatedPools = l.pools.delegatedNames()
+	l.state.ElasticPools[opened.Name] = opened.Elastic
+	l.state.DelegatedPools = l.pools.delegatedNames()
 	l.state.Unlock()
 	l.watchPool(p)
 	if old != nil { // which has not heard what was asked meanwhile
@@ -166,7 +141,7 @@ const (
 
 // reopenPool opens a pool that could not be opened when the server began, as soon as that can be
 // done. It ends with the loop, and when the pool is taken away.
-func (c *Control) reopenPool(ctx context.Context, p *pool, spec PoolSpec) {
+func (c *Control) reopenPool(ctx context.Context, p *pool, spec state.PoolSpec) {
 	for pause := firstReopen; ; pause = min(2*pause, lastReopen) {
 		due, stop := c.cfg.Clock.After(pause)
 		select {
@@ -214,7 +189,7 @@ func nameTaken(name string) error {
 // RemovePool takes away a pool in which nothing is held and for which nobody waits.
 func (c *Control) RemovePool(ctx context.Context, by job.Actor, name string) error {
 	return c.askLoop(ctx, message{}, func(l *loop, answer func(error)) {
-		if _, known := l.state.pools[name]; !known {
+		if _, known := l.state.Pools[name]; !known {
 			err := fault.New(fault.NotFound, "there is no pool %s that was added", name).Advise("cox pool list shows which there are")
 			if l.pools.byName(name) != nil {
 				err = fault.New(fault.Invalid, "pool %s is of the server itself", name).Advise("it goes with the server's configuration")
@@ -236,11 +211,11 @@ func (c *Control) RemovePool(ctx context.Context, by job.Actor, name string) err
 			p.leaving = err == nil
 			answer(err)
 		}
-		l.stageFor(&request{answer: done}, kindPoolGone, 0, by, poolGone{name}, func() {
+		l.stageFor(&request{answer: done}, state.KindPoolGone, 0, by, state.PoolGone{Name: name}, func() {
 			l.pools.removePool(name)
 			l.state.Lock()
-			delete(l.state.elasticPools, name)
-			l.state.delegatedPools = l.pools.delegatedNames()
+			delete(l.state.ElasticPools, name)
+			l.state.DelegatedPools = l.pools.delegatedNames()
 			l.setNodes(p, nil)
 			l.state.Unlock()
 			l.retirePool(p, true)
@@ -252,8 +227,8 @@ func (c *Control) RemovePool(ctx context.Context, by job.Actor, name string) err
 func (l *loop) inUse(name string) error {
 	var jobs []string
 	n := 0
-	for _, e := range l.state.jobs {
-		if e.state.Final() || e.shared.spec.Pool != name && (e.last == nil || e.last.pool != name) {
+	for _, e := range l.state.Jobs {
+		if e.State.Final() || e.Shared.Spec.Pool != name && (e.Last == nil || e.Last.Pool != name) {
 			continue
 		}
 		if n++; len(jobs) < 4 {
@@ -262,11 +237,11 @@ func (l *loop) inUse(name string) error {
 	}
 	slices.Sort(jobs)
 	for i := range l.batch {
-		if v, ok := l.batch[i].val.(*acceptedSubmission); ok && v.shared.spec.Pool == name {
+		if v, ok := l.batch[i].val.(*state.AcceptedSubmission); ok && v.Shared.Spec.Pool == name {
 			return fault.New(fault.Conflict, "a job for pool %s is being submitted", name).Advise("try again")
 		}
-		e := l.state.jobs[job.ID(l.batch[i].rec.Job)]
-		if _, ok := l.batch[i].val.(requeue); ok && e != nil && e.shared.spec.Pool == name {
+		e := l.state.Jobs[job.ID(l.batch[i].rec.Job)]
+		if _, ok := l.batch[i].val.(state.Requeue); ok && e != nil && e.Shared.Spec.Pool == name {
 			return fault.New(fault.Conflict, "a job for pool %s is about to wait again", name).Advise("try again")
 		}
 	}
@@ -336,20 +311,4 @@ func checkPoolName(name string) error {
 		return fault.New(fault.Invalid, "a pool cannot be named %.70q", name).Advise("use letters a to z, digits, - and ., 63 at most, and begin with a letter or digit")
 	}
 	return nil
-}
-
-func (s *state) applyPool(r *store.Record, staged any) error {
-	v, err := payloadOf[PoolSpec](r, staged)
-	if err == nil {
-		s.pools[v.Name] = v
-	}
-	return err
-}
-
-func (s *state) applyPoolGone(r *store.Record, staged any) error {
-	v, err := payloadOf[poolGone](r, staged)
-	if err == nil {
-		delete(s.pools, v.Name)
-	}
-	return err
 }

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 )
@@ -11,11 +12,11 @@ import (
 // PoolView is a pool as people see it.
 type PoolView struct {
 	fleet.Pool
-	Default  bool      // jobs that name none go there
-	Answered bool      // it has said which nodes it has
-	Gone     bool      // not configured any more; only what the ledger holds there is left
-	Broken   error     // why it could not be opened
-	Added    *PoolSpec // nil: it is of the configuration
+	Default  bool            // jobs that name none go there
+	Answered bool            // it has said which nodes it has
+	Gone     bool            // not configured any more; only what the ledger holds there is left
+	Broken   error           // why it could not be opened
+	Added    *state.PoolSpec // nil: it is of the configuration
 	Nodes    int
 	Devices  int
 	Declared int // of its devices, those that are numbers without hardware
@@ -102,14 +103,14 @@ func (c *Control) Pools() []PoolView {
 		if b, ok := p.Engine.(unopenedEngine); ok {
 			v.Broken = b.why
 		}
-		if s, ok := c.state.pools[p.Name]; ok {
+		if s, ok := c.state.Pools[p.Name]; ok {
 			v.Added = &s
 		}
 		v.Pulses = p.hasHeartbeat()
 		p.status.fillView(v)
 		at[p.Name] = v
 	}
-	for _, n := range c.state.nodes.All() {
+	for _, n := range c.state.Nodes.All() {
 		if v := at[n.Pool]; v != nil {
 			v.Nodes++
 			v.Devices += len(n.Devices)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -36,24 +37,24 @@ const scanned = 128
 // nothing of Control.
 //
 // What it shows is no picture of one instant: see LastEvent.
-func (c *Control) Scan(fl Filter, f func(*View) bool) {
+func (c *Control) Scan(fl Filter, f func(*state.View) bool) {
 	s := c.state
-	var vr viewer
+	var vr state.Viewer
 	for {
 		s.RLock()
-		list := s.order
+		list := s.Order
 		if fl.Live {
-			list = s.live
+			list = s.Live
 		}
-		from := indexAfter(list, fl.After)
+		from := state.IndexAfter(list, fl.After)
 		chunk := list[from:min(from+scanned, len(list))]
 		for _, e := range chunk {
-			fl.After = e.id
-			if e.gone || fl.Live && e.state.Final() ||
-				len(fl.Users) > 0 && !slices.Contains(fl.Users, e.shared.spec.Owner.User) {
+			fl.After = e.ID
+			if e.Gone || fl.Live && e.State.Final() ||
+				len(fl.Users) > 0 && !slices.Contains(fl.Users, e.Shared.Spec.Owner.User) {
 				continue
 			}
-			if !f(c.withPriority(vr.viewJob(e, fl.Whole))) {
+			if !f(c.withPriority(vr.View(e, fl.Whole))) {
 				s.RUnlock()
 				return
 			}
@@ -67,14 +68,14 @@ func (c *Control) Scan(fl Filter, f func(*View) bool) {
 
 // Jobs returns every job in memory by number, with the number of the last change
 // that the list reflects, for Next.
-func (c *Control) Jobs(context.Context) ([]View, uint64, error) {
+func (c *Control) Jobs(context.Context) ([]state.View, uint64, error) {
 	change := c.changes.Last()
-	var views []View
+	var views []state.View
 	c.state.RLock()
 	defer c.state.RUnlock()
-	for _, e := range c.state.order {
-		if !e.gone {
-			v := viewOf(e)
+	for _, e := range c.state.Order {
+		if !e.Gone {
+			v := state.ViewOf(e)
 			views = append(views, *c.withPriority(&v))
 		}
 	}
@@ -83,12 +84,12 @@ func (c *Control) Jobs(context.Context) ([]View, uint64, error) {
 
 // Job returns one job, from memory or else from the store; fault.NotFound if there
 // is none of that number.
-func (c *Control) Job(ctx context.Context, id job.ID) (View, error) {
+func (c *Control) Job(ctx context.Context, id job.ID) (state.View, error) {
 	c.state.RLock()
-	e := c.state.jobs[id]
-	var v View
+	e := c.state.Jobs[id]
+	var v state.View
 	if e != nil {
-		v = viewOf(e)
+		v = state.ViewOf(e)
 		c.withPriority(&v)
 	}
 	c.state.RUnlock()
@@ -98,36 +99,36 @@ func (c *Control) Job(ctx context.Context, id job.ID) (View, error) {
 	row, err := c.cfg.Store.Job(ctx, uint64(id))
 	switch {
 	case fault.KindOf(err) == fault.NotFound:
-		return View{}, noSuchJob(id)
+		return state.View{}, noSuchJob(id)
 	case err != nil:
-		return View{}, err
+		return state.View{}, err
 	}
-	return fromRow(&row)
+	return state.ViewOfRow(&row)
 }
 
 // Find returns one task of an array by its index, from memory or else from the store.
-func (c *Control) Find(ctx context.Context, first job.ID, task uint32) (View, error) {
+func (c *Control) Find(ctx context.Context, first job.ID, task uint32) (state.View, error) {
 	none := fault.New(fault.NotFound, "there is no job %d_%d", first, task)
 	c.state.RLock()
-	a := c.state.arrayByID(first)
+	a := c.state.ArrayByID(first)
 	var indices []uint32
 	if a != nil {
-		indices = a.spec.Indices // a change of the array makes another spec
+		indices = a.Spec.Indices // a change of the array makes another spec
 	}
 	c.state.RUnlock()
 	if a == nil {
 		v, err := c.TaskOf(ctx, first)
 		if fault.KindOf(err) == fault.NotFound {
-			return View{}, none
+			return state.View{}, none
 		}
 		if err != nil {
-			return View{}, err
+			return state.View{}, err
 		}
 		indices = v.Job.Spec.Array.Indices
 	}
 	i, ok := slices.BinarySearch(indices, task)
 	if !ok {
-		return View{}, none
+		return state.View{}, none
 	}
 	return c.Job(ctx, first+job.ID(i))
 }
@@ -136,22 +137,22 @@ func (c *Control) Find(ctx context.Context, first job.ID, task uint32) (View, er
 // ended, else the first; else one that the store has. It stands for the array where its first
 // task, whose number it has, is no longer kept. fault.NotFound: no task is kept, or it is no
 // array's number.
-func (c *Control) TaskOf(ctx context.Context, array job.ID) (View, error) {
+func (c *Control) TaskOf(ctx context.Context, array job.ID) (state.View, error) {
 	c.state.RLock()
-	var e *jobRecord
-	if c.state.arrayByID(array) != nil {
-		for _, o := range c.state.arrayTasks(array) {
-			if e == nil || e.state.Final() && !o.state.Final() {
+	var e *state.JobRecord
+	if c.state.ArrayByID(array) != nil {
+		for _, o := range c.state.ArrayTasks(array) {
+			if e == nil || e.State.Final() && !o.State.Final() {
 				e = o
 			}
-			if !e.state.Final() {
+			if !e.State.Final() {
 				break
 			}
 		}
 	}
-	var v View
+	var v state.View
 	if e != nil {
-		v = viewOf(e)
+		v = state.ViewOf(e)
 		c.withPriority(&v)
 	}
 	c.state.RUnlock()
@@ -159,15 +160,15 @@ func (c *Control) TaskOf(ctx context.Context, array job.ID) (View, error) {
 		return v, nil
 	}
 	found := false
-	_, err := c.History(ctx, store.Query{Array: uint64(array), Limit: 1}, func(row *View) bool {
+	_, err := c.History(ctx, store.Query{Array: uint64(array), Limit: 1}, func(row *state.View) bool {
 		v, found = *row, true
 		return false
 	})
 	switch {
 	case err != nil:
-		return View{}, err
+		return state.View{}, err
 	case !found:
-		return View{}, noSuchJob(array)
+		return state.View{}, noSuchJob(array)
 	}
 	return v, nil
 }
@@ -177,8 +178,8 @@ func (c *Control) TaskOf(ctx context.Context, array job.ID) (View, error) {
 func (c *Control) Tasks(id job.ID) (out []job.ID) {
 	c.state.RLock()
 	defer c.state.RUnlock()
-	for _, e := range c.state.arrayTasks(id) {
-		out = append(out, e.id)
+	for _, e := range c.state.ArrayTasks(id) {
+		out = append(out, e.ID)
 	}
 	return out
 }
@@ -199,9 +200,9 @@ func (c *Control) Why(ctx context.Context, id job.ID) (Why, error) {
 		return Why{}, err
 	}
 	c.state.Lock() // the core remembers what it finds out
-	e := c.state.jobs[id]
+	e := c.state.Jobs[id]
 	var w Why
-	if e != nil && e.state == job.Pending {
+	if e != nil && e.State == job.Pending {
 		w.Reasons = slices.Clone(c.core.Reasons(sched.Instant(c.cfg.Clock.Now().UnixNano()), id))
 		for i := range w.Reasons {
 			if why, away := c.whyUnreachable(e, w.Reasons[i].Code); away {
@@ -210,11 +211,11 @@ func (c *Control) Why(ctx context.Context, id job.ID) (Why, error) {
 			}
 		}
 		w.Reasons = slices.Compact(w.Reasons)
-		w.StartsBy = fromNanos(e.extraOrZero().startsBy)
+		w.StartsBy = state.FromNanos(e.ExtraOrZero().StartsBy)
 		w.Expected = c.expectedStart(id, c.cfg.Clock.Now())
 	}
-	if e != nil && e.waitsInPool() {
-		why := e.poolWaitReason()
+	if e != nil && e.WaitsInPool() {
+		why := e.PoolWaitReason()
 		w.Reasons, w.Since = []reason.Reason{why}, time.Unix(why.Since, 0).UTC()
 		c.state.Unlock()
 		return w, nil
@@ -271,7 +272,7 @@ func (c *Control) Estimate(ctx context.Context, s Submission) (Estimate, error) 
 		return out, err
 	}
 	if p, ok := c.engineFor(spec).(engine.Previewer); ok {
-		if isDelegated(claims) {
+		if state.IsDelegated(claims) {
 			claims = nil
 		}
 		out.Preview, err = p.Preview(&engine.Draft{Spec: spec, Script: s.Script, Env: s.Env, Claims: claims})
@@ -288,7 +289,7 @@ func (c *Control) estimateStart(spec *job.Spec) (Estimate, []fleet.Claim, error)
 		return Estimate{}, nil, &RefusedError{why}
 	}
 	at, claims, why := c.core.Estimate(sched.Instant(now.UnixNano()), c.aggregateSpec(spec), spec.Priority-spec.Nice)
-	out := Estimate{Start: fromNanos(int64(at)), Reasons: why}
+	out := Estimate{Start: state.FromNanos(int64(at)), Reasons: why}
 	for _, cl := range claims {
 		if !slices.Contains(out.Nodes, cl.Node) && !fold.Is(cl.Node) {
 			out.Nodes = append(out.Nodes, cl.Node)
@@ -330,7 +331,7 @@ func (c *Control) feasibleNow(p *pool, spec *job.Spec) (known bool, why []reason
 	if !p.known {
 		return false, nil
 	}
-	for _, e := range c.state.events {
+	for _, e := range c.state.Events {
 		switch e.(type) {
 		case sched.NodeSet, sched.NodeRemoved:
 			return true, nil
@@ -349,11 +350,11 @@ func dependencyOf(s *job.Spec) *job.Dependency {
 // History calls f for the jobs of the store that the query asks for, newest first,
 // until it returns false. next is the Below of the next page; 0 at the end. What
 // changed within the last second or two may be missing: Scan has it.
-func (c *Control) History(ctx context.Context, q store.Query, f func(*View) bool) (next uint64, err error) {
+func (c *Control) History(ctx context.Context, q store.Query, f func(*state.View) bool) (next uint64, err error) {
 	n := 0
-	var read rowReader
+	var read state.RowReader
 	err = c.cfg.Store.History(ctx, q, func(row store.JobRow) error {
-		v, err := read.viewOfRow(&row)
+		v, err := read.View(&row)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/control/dispatch"
 	"github.com/coxswain-sched/coxswain/control/reconcile"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -36,16 +37,16 @@ const (
 // ended, since nobody may run what the ledger does not hold.
 func (l *loop) reportMessage(p *pool, r engine.Report) message {
 	return message{job: r.Job, run: func(l *loop) {
-		e, err := l.state.jobByRef(r.Ref)
-		if a, ok := l.state.ledger.Of(r.Job); planted.LateReport && err != nil && ok {
+		e, err := l.state.JobByRef(r.Ref)
+		if a, ok := l.state.Ledger.Of(r.Job); planted.LateReport && err != nil && ok {
 			r.Ref = reconcile.Ref(a)
-			e, err = l.state.jobByRef(r.Ref)
+			e, err = l.state.JobByRef(r.Ref)
 		}
 		if planted.FreeUnproved && r.Uncertain && !r.Started.IsZero() {
 			r.Phase, r.Gone, r.Cause = engine.Ended, true, engine.NodeLost
 		}
-		if err == nil && e.last.pool != p.Name {
-			err = fault.New(fault.Conflict, "attempt %s is held in pool %s", r.Ref, e.last.pool)
+		if err == nil && e.Last.Pool != p.Name {
+			err = fault.New(fault.Conflict, "attempt %s is held in pool %s", r.Ref, e.Last.Pool)
 		}
 		switch {
 		case err != nil && r.Phase == engine.Ended:
@@ -54,20 +55,20 @@ func (l *loop) reportMessage(p *pool, r engine.Report) message {
 		case err != nil:
 			l.whileLeading(func() { l.endOrphan(p, r.Ref) })
 			return
-		case e.id != r.Job: // the batch may have a message about e already
+		case e.ID != r.Job: // the batch may have a message about e already
 			l.recheckReport(p, e, r)
 			return
-		case e.additionByRef(r.Ref) != nil:
-			l.moreReported(e, e.additionByRef(r.Ref), r)
+		case e.AdditionByRef(r.Ref) != nil:
+			l.moreReported(e, e.AdditionByRef(r.Ref), r)
 			return
-		case r.Version < e.lastReport().Version:
+		case r.Version < e.Report().Version:
 			return
 		}
-		was := e.lastReport()
+		was := e.Report()
 		l.state.Lock()
-		e.last.report = &r
-		e.last.noteNodes(nodesIn(&r))
-		l.state.markDirty(e)
+		e.Last.Report = &r
+		e.Last.NoteNodes(state.NodesIn(&r))
+		l.state.MarkDirty(e)
 		l.state.Unlock()
 		l.noteSaved(e, &r)
 		if r.Phase >= engine.Accepted && r.Cause != engine.Limited {
@@ -81,20 +82,20 @@ func (l *loop) reportMessage(p *pool, r engine.Report) message {
 		case r.Phase == engine.Ended && r.Gone, planted.NotUndone && r.Cause == engine.LaunchFailed:
 			l.stageEnd(e, r)
 			return
-		case r.Phase >= engine.Running && e.flags&job.Configuring != 0 && !r.Started.IsZero():
-			l.stageRecord(kindStarted, e.id, job.Actor{}, l.startedWithUsage(e, &r), func() { l.updateTimeLimit(e); l.suspendLate(e) })
+		case r.Phase >= engine.Running && e.Flags&job.Configuring != 0 && !r.Started.IsZero():
+			l.stageRecord(state.KindStarted, e.ID, job.Actor{}, l.startedWithUsage(e, &r), func() { l.updateTimeLimit(e); l.suspendLate(e) })
 		}
 		l.drainStuckNodes(e, was, r)
-		if r.Uncertain != (e.flags&job.Uncertain != 0) {
-			l.stageRecord(kindUncertain, e.id, job.Actor{}, uncertain{r.Ref, r.Uncertain, r.Message}, nil)
+		if r.Uncertain != (e.Flags&job.Uncertain != 0) {
+			l.stageRecord(state.KindUncertain, e.ID, job.Actor{}, state.Uncertain{Ref: r.Ref, Uncertain: r.Uncertain, Message: r.Message}, nil)
 		}
 	}}
 }
 
 // recheckReport is about a report that names the attempt of one job and the number of
 // another. Nothing follows from it but that the engine is asked.
-func (l *loop) recheckReport(p *pool, e *jobRecord, r engine.Report) {
-	id := e.id
+func (l *loop) recheckReport(p *pool, e *state.JobRecord, r engine.Report) {
+	id := e.ID
 	l.cfg.Log.Warn("a report names another job than the ledger, asking again", "ref", r.Ref, "ledger", id, "report", r.Job)
 	l.helpers.Go(func() {
 		if again, err := p.Engine.Inspect(l.ctx, r.Ref); err == nil && again.Job == id {
@@ -103,79 +104,69 @@ func (l *loop) recheckReport(p *pool, e *jobRecord, r engine.Report) {
 	})
 }
 
-func (l *loop) stageEnd(e *jobRecord, r engine.Report) {
+func (l *loop) stageEnd(e *state.JobRecord, r engine.Report) {
 	if l.endFirst(e, r) {
 		return
 	}
-	v := ended{Ref: r.Ref, Report: r}
+	v := state.Ended{Ref: r.Ref, Report: r}
 	v.State, v.By, v.Flags = attemptOutcome(e, r)
 	if v.State == job.Pending && r.Cause == engine.Unready {
-		v.Failed, v.Again = e.extraOrZero().failed, l.cfg.Clock.Now().Add(unreadyPauses*l.cfg.Backoff)
+		v.Failed, v.Again = e.ExtraOrZero().Failed, l.cfg.Clock.Now().Add(unreadyPauses*l.cfg.Backoff)
 	} else if v.State == job.Pending && r.Cause == engine.Limited {
-		v.Failed, v.Again = e.extraOrZero().failed, l.retryTime(e)
+		v.Failed, v.Again = e.ExtraOrZero().Failed, l.retryTime(e)
 		l.addLimitedJob(e)
 	} else if v.State == job.Pending && v.By == job.ByEngine {
-		v.Failed = e.extraOrZero().failed + 1
+		v.Failed = e.ExtraOrZero().Failed + 1
 		if v.Failed >= maxFailures {
 			v.Flags |= job.Held | job.HeldFailed
 		} else if v.Failed > 1 {
 			v.Again = l.cfg.Clock.Now().Add(min(l.cfg.Backoff<<(v.Failed-2), maxBackoff))
 		}
 	}
-	if e.flags&job.Configuring != 0 && !r.Started.IsZero() { // it ended before its start was heard of
-		l.stageRecord(kindStarted, e.id, job.Actor{}, startedOf(e, &r), nil)
+	if e.Flags&job.Configuring != 0 && !r.Started.IsZero() { // it ended before its start was heard of
+		l.stageRecord(state.KindStarted, e.ID, job.Actor{}, startedOf(e, &r), nil)
 	}
-	until := chargedUntil(&r, l.cfg.Clock.Now())
-	v.Used = l.core.Owes(until, e.id)
-	if e.flags&job.Configuring != 0 && !r.Started.IsZero() && isDelegated(e.last.claims) {
-		v.Used = l.core.OwesLate(until, e.id, e.last.chargedFrom(toNanos(r.Started)))
+	until := state.ChargedUntil(&r, l.cfg.Clock.Now())
+	v.Used = l.core.Owes(until, e.ID)
+	if e.Flags&job.Configuring != 0 && !r.Started.IsZero() && state.IsDelegated(e.Last.Claims) {
+		v.Used = l.core.OwesLate(until, e.ID, e.Last.ChargedFrom(state.ToNanos(r.Started)))
 	}
 	calls := l.callsFor(e)
-	l.stageRecord(kindEnded, e.id, job.Actor{}, v, func() { calls.Forget(r.Ref) })
-}
-
-// chargedUntil is until when an attempt is charged whose end is heard of at an instant: until
-// it ended, which may be long ago, and not after that instant. The core does not charge it
-// until before its start.
-func chargedUntil(r *engine.Report, heard time.Time) sched.Instant {
-	if r.Ended.IsZero() || r.Ended.After(heard) {
-		return sched.Instant(toNanos(heard))
-	}
-	return sched.Instant(toNanos(r.Ended))
+	l.stageRecord(state.KindEnded, e.ID, job.Actor{}, v, func() { calls.Forget(r.Ref) })
 }
 
 // drainStuckNodes drains the nodes on which a process of the job turns out to be one that nothing
 // ends: the next job would meet what it holds, and this one, requeued, node after node.
 // Who resumes such a node has looked at it.
-func (l *loop) drainStuckNodes(e *jobRecord, was *engine.Report, r engine.Report) {
+func (l *loop) drainStuckNodes(e *state.JobRecord, was *engine.Report, r engine.Report) {
 	for i, n := range r.Nodes {
 		if n.Stuck == "" || i < len(was.Nodes) && was.Nodes[i].Stuck != "" {
 			continue
 		}
-		k, _ := l.state.nodes.Find(fleet.NodeKey{Pool: e.last.pool, Name: n.Node})
-		if _, _, drained := l.state.drainOf(k); drained {
+		k, _ := l.state.Nodes.Find(fleet.NodeKey{Pool: e.Last.Pool, Name: n.Node})
+		if _, _, drained := l.state.DrainOf(k); drained {
 			continue
 		}
 		why := fmt.Sprintf("SIGKILL does not end process %s of job %s on %s", n.Stuck, e.Name(), n.Node)
-		l.stageRecord(kindNodes, 0, job.Actor{}, nodesRecord([]fleet.NodeKey{k}, true, why), func() { l.tellNodes(k.Name) })
+		l.stageRecord(state.KindNodes, 0, job.Actor{}, state.NodesRecord([]fleet.NodeKey{k}, true, why), func() { l.tellNodes(k.Name) })
 	}
 }
 
 // attemptOutcome maps how an attempt ended, and what was asked of it, to the job's next
 // state. A job whose end was asked for does not wait again.
-func attemptOutcome(e *jobRecord, r engine.Report) (job.State, job.Cause, job.Flags) {
-	a := e.last
+func attemptOutcome(e *state.JobRecord, r engine.Report) (job.State, job.Cause, job.Flags) {
+	a := e.Last
 	stopped := r.Cause == engine.Stopped || r.Cause == engine.LaunchFailed || r.Cause == engine.Unready || r.Cause == engine.Limited || r.Cause == engine.Refused ||
 		r.Cause == engine.Cancelled || r.Cause == engine.Preempted
 	switch {
-	case a.cancel != nil && (stopped || r.Cause == engine.NodeLost):
+	case a.Cancel != nil && (stopped || r.Cause == engine.NodeLost):
 		return job.Cancelled, job.ByUser, 0
-	case a.expired != nil && (stopped || r.Cause == engine.NodeLost):
-		return a.expired.State, job.ByControl, 0
-	case a.requeue != nil && (stopped || r.Cause == engine.NodeLost):
+	case a.Expired != nil && (stopped || r.Cause == engine.NodeLost):
+		return a.Expired.State, job.ByControl, 0
+	case a.Requeue != nil && (stopped || r.Cause == engine.NodeLost):
 		return job.Pending, job.ByUser, job.Requeued
-	case a.preempted != nil && !e.endedBefore(&r):
-		if to, flags, ok := a.preempted.preemptOutcome(&r, a.hasSaved(&r)); ok {
+	case a.Preempted != nil && !e.EndedBefore(&r):
+		if to, flags, ok := a.Preempted.Outcome(&r, a.HasSaved(&r)); ok {
 			return to, job.ByScheduler, flags
 		}
 	}
@@ -185,21 +176,21 @@ func attemptOutcome(e *jobRecord, r engine.Report) (job.State, job.Cause, job.Fl
 	case engine.OutOfMemory:
 		return job.OutOfMemory, job.ByEngine, 0
 	case engine.NodeLost:
-		if e.shared.spec.Requeue {
+		if e.Shared.Spec.Requeue {
 			return job.Pending, job.ByEngine, job.Requeued
 		}
 		return job.NodeFail, job.ByEngine, 0
 	case engine.Unready, engine.Limited: // nothing of it began, so --no-requeue does not speak of it
 		return job.Pending, job.ByEngine, job.Requeued
 	case engine.LaunchFailed, engine.Stopped: // stopped, and nobody asked: its launch was given up, and had arrived
-		if e.shared.spec.Requeue {
+		if e.Shared.Spec.Requeue {
 			return job.Pending, job.ByEngine, job.Requeued | job.LaunchFailed
 		}
 		return job.Failed, job.ByEngine, job.LaunchFailed
 	case engine.Cancelled:
 		return job.Cancelled, job.ByUser, 0
 	case engine.Preempted:
-		if e.shared.spec.Requeue {
+		if e.Shared.Spec.Requeue {
 			return job.Pending, job.ByScheduler, job.Requeued
 		}
 		return job.Preempted, job.ByScheduler, 0
@@ -218,11 +209,11 @@ func attemptOutcome(e *jobRecord, r engine.Report) (job.State, job.Cause, job.Fl
 // to have begun was lost since by the engine: it does not run again as if nothing of it had.
 func (l *loop) launchRefused(id job.ID, ref engine.Ref, why error, repeated bool) message {
 	return message{job: id, run: func(l *loop) {
-		e, err := l.state.jobByRef(ref)
+		e, err := l.state.JobByRef(ref)
 		if err != nil {
 			return
 		}
-		began := e.startTime()
+		began := e.StartTime()
 		cause, text := engine.LaunchFailed, why.Error()
 		switch k := fault.KindOf(why); {
 		case !began.IsZero():
@@ -231,10 +222,10 @@ func (l *loop) launchRefused(id job.ID, ref engine.Ref, why error, repeated bool
 			cause, text = engine.Unready, "its launch was given up when the server ended: "+text
 		case k == fault.Exhausted:
 			cause = engine.Unready
-			if _, ok := l.pools.byNameOrFirst(e.last.pool).Engine.(engine.Limiter); ok {
+			if _, ok := l.pools.byNameOrFirst(e.Last.Pool).Engine.(engine.Limiter); ok {
 				cause = engine.Limited
 			}
-		case isDelegated(e.last.claims) && (k == fault.Invalid || k == fault.Unsupported):
+		case state.IsDelegated(e.Last.Claims) && (k == fault.Invalid || k == fault.Unsupported):
 			cause = engine.Refused
 		}
 		l.stageEnd(e, engine.Report{
@@ -250,8 +241,8 @@ func (l *loop) endOrphan(p *pool, ref engine.Ref) {
 }
 
 // updateTimeLimit tells the core when a job that has now started will reach its limit.
-func (l *loop) updateTimeLimit(e *jobRecord) {
-	l.state.events = append(l.state.events, sched.Extended{Job: e.id, Until: untilOf(e, l.cfg.Clock.Now())})
+func (l *loop) updateTimeLimit(e *state.JobRecord) {
+	l.state.Events = append(l.state.Events, sched.Extended{Job: e.ID, Until: state.UntilOf(e, l.cfg.Clock.Now())})
 }
 
 // resumeAttempts takes up what the journal says is held: a launch is repeated where the
@@ -259,25 +250,25 @@ func (l *loop) updateTimeLimit(e *jobRecord) {
 // to end is not launched first: a stop that finds nothing bars it. Pools may be named, whose
 // work alone is taken up.
 func (l *loop) resumeAttempts(of ...string) {
-	for _, a := range l.state.ledger.Live() {
-		e := l.state.jobs[a.Job]
+	for _, a := range l.state.Ledger.Live() {
+		e := l.state.Jobs[a.Job]
 		if a.Adds != 0 || len(of) > 0 && !slices.Contains(of, a.Pool) {
 			continue
 		}
 		l.resumeAdded(e)
 		l.tellGangAgain(e)
-		switch v := e.last; {
-		case v.cancel != nil:
-			l.stopAttempt(e, v.cancel.Grace, v.cancel.Signal, "cancelled")
-		case v.expired != nil:
-			l.stopAttempt(e, v.expired.Grace, 0, "its time is over")
-		case v.requeue != nil:
+		switch v := e.Last; {
+		case v.Cancel != nil:
+			l.stopAttempt(e, v.Cancel.Grace, v.Cancel.Signal, "cancelled")
+		case v.Expired != nil:
+			l.stopAttempt(e, v.Expired.Grace, 0, "its time is over")
+		case v.Requeue != nil:
 			l.stopAttempt(e, l.cfg.Grace, 0, "requeued")
-		case v.preempted != nil:
+		case v.Preempted != nil:
 			l.requestEviction(e)
-		case e.state == job.Suspended:
+		case e.State == job.Suspended:
 			l.callsOf(a).Suspend(reconcile.Ref(a), true)
-		case e.flags&job.Configuring != 0:
+		case e.Flags&job.Configuring != 0:
 			l.launchAttempt(e, a, true)
 			if planted.LaunchAgain {
 				a.Attempt++
@@ -294,7 +285,7 @@ func (l *loop) missingMessage(a ledger.Allocation) message {
 	return message{job: a.Job, run: func(l *loop) {
 		ref := reconcile.Ref(a)
 		l.whileLeading(func() {
-			if _, err := l.state.jobByRef(ref); err == nil && !l.callsOf(a).Busy(ref) {
+			if _, err := l.state.JobByRef(ref); err == nil && !l.callsOf(a).Busy(ref) {
 				l.callsOf(a).Stop(ref, engine.Stop{Reason: "the engine has lost it"}, l.vanishedCallback(a))
 			}
 		})
@@ -305,16 +296,16 @@ func (l *loop) missingMessage(a ledger.Allocation) message {
 func (l *loop) vanishedCallback(a ledger.Allocation) func() {
 	ref := reconcile.Ref(a)
 	m := message{job: a.Job, run: func(l *loop) {
-		e, err := l.state.jobByRef(ref)
+		e, err := l.state.JobByRef(ref)
 		switch {
 		case err != nil:
 			return
-		case e.additionByRef(ref) != nil:
+		case e.AdditionByRef(ref) != nil:
 			l.stageDrop(e, ref, false, "the engine lost all trace of it")
 			return
 		}
 		l.stageEnd(e, engine.Report{
-			Ref: ref, Job: a.Job, Phase: engine.Ended, Cause: engine.NodeLost, Gone: true, Started: e.startTime(),
+			Ref: ref, Job: a.Job, Phase: engine.Ended, Cause: engine.NodeLost, Gone: true, Started: e.StartTime(),
 			Exit: job.ExitCode{Status: 1}, Ended: l.cfg.Clock.Now(), Message: "the engine lost all trace of it",
 		})
 	}}

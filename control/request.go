@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/control/reconcile"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -47,10 +48,10 @@ type changeRequest struct {
 	op   Op
 	ids  []job.ID
 	errs []error
-	past map[job.ID]*pastFates // of what an update's dependency names
-	old  map[job.ID]*jobRecord // of jobs that left memory
-	gone map[job.ID]error      // what to say of jobs that are not in memory
-	bars map[job.ID]error      // with what the engine refuses an update
+	past map[job.ID]*state.PastFates // of what an update's dependency names
+	old  map[job.ID]*state.JobRecord // of jobs that left memory
+	gone map[job.ID]error            // what to say of jobs that are not in memory
+	bars map[job.ID]error            // with what the engine refuses an update
 	// altered are the attempts that another scheduler has changed as an update says.
 	altered map[job.ID]engine.Ref
 }
@@ -86,12 +87,12 @@ func (c *Control) prepareChange(ctx context.Context, w *changeRequest) (err erro
 	c.state.RLock()
 	var missing []job.ID
 	for _, id := range w.ids {
-		if c.state.jobs[id] == nil {
+		if c.state.Jobs[id] == nil {
 			missing = append(missing, id)
 		}
 	}
 	c.state.RUnlock()
-	w.gone, w.old = map[job.ID]error{}, map[job.ID]*jobRecord{}
+	w.gone, w.old = map[job.ID]error{}, map[job.ID]*state.JobRecord{}
 	for _, id := range missing {
 		row, err := c.cfg.Store.Job(ctx, uint64(id))
 		switch {
@@ -116,12 +117,12 @@ func noSuchJob(id job.ID) error {
 func (l *loop) stageChanges(w *changeRequest, answer func(error)) {
 	for _, id := range w.ids {
 		_, known := w.gone[id]
-		if l.state.jobs[id] == nil && !known && w.old[id] == nil || l.ranSince(w.old[id]) {
+		if l.state.Jobs[id] == nil && !known && w.old[id] == nil || l.ranSince(w.old[id]) {
 			answer(errMoved)
 			return
 		}
 	}
-	if u, ok := w.op.(Update); ok && !l.state.knowsAll(u.Depends, w.past) {
+	if u, ok := w.op.(Update); ok && !l.state.KnowsAll(u.Depends, w.past) {
 		answer(errMoved)
 		return
 	}
@@ -138,7 +139,7 @@ func (l *loop) stageChanges(w *changeRequest, answer func(error)) {
 			w.errs[i] = w.errs[order[n-1]] // named twice
 			continue
 		}
-		e := l.state.jobs[id]
+		e := l.state.Jobs[id]
 		if e == nil {
 			if e = w.old[id]; e == nil || w.gone[id] != nil {
 				w.errs[i] = w.gone[id]
@@ -155,16 +156,16 @@ func (l *loop) stageChanges(w *changeRequest, answer func(error)) {
 
 // ranSince reports whether a job has run again since its row was read, and left
 // memory again.
-func (l *loop) ranSince(e *jobRecord) bool {
+func (l *loop) ranSince(e *state.JobRecord) bool {
 	if e == nil {
 		return false
 	}
-	seq, left := l.state.departed[e.id]
-	return left && seq != e.seq
+	seq, left := l.state.Departed[e.ID]
+	return left && seq != e.Seq
 }
 
 // stageChange stages the change of one job, or says why it cannot be made.
-func (l *loop) stageChange(w *changeRequest, e *jobRecord, req *request) error {
+func (l *loop) stageChange(w *changeRequest, e *state.JobRecord, req *request) error {
 	switch op := w.op.(type) {
 	case Cancel:
 		return l.askCancel(w, e, req, op)
@@ -173,7 +174,7 @@ func (l *loop) stageChange(w *changeRequest, e *jobRecord, req *request) error {
 	case Requeue:
 		return l.askRequeue(w, e, req, op)
 	case Signal:
-		a, ok := l.state.ledger.Of(e.id)
+		a, ok := l.state.Ledger.Of(e.ID)
 		if !ok {
 			return fault.New(fault.Conflict, "job %s does not run", e.Name())
 		}
@@ -199,85 +200,85 @@ func (l *loop) stageChange(w *changeRequest, e *jobRecord, req *request) error {
 	return fault.New(fault.Unsupported, "%T is not built yet", w.op)
 }
 
-func (l *loop) askCancel(w *changeRequest, e *jobRecord, req *request, op Cancel) error {
-	if e.state.Final() && !planted.CancelEnded {
+func (l *loop) askCancel(w *changeRequest, e *state.JobRecord, req *request, op Cancel) error {
+	if e.State.Final() && !planted.CancelEnded {
 		return nil
 	}
 	grace := op.Grace
 	if grace < 0 {
 		grace = l.cfg.Grace
 	}
-	state := e.state
-	if state == job.Pending {
-		state = job.Cancelled
+	jobState := e.State
+	if jobState == job.Pending {
+		jobState = job.Cancelled
 	}
-	v := cancel{Signal: op.Signal, Grace: grace, Message: op.Message, State: &state}
-	if e.state == job.Pending && v.Message == "" && e.lastReport() != noReport {
+	v := state.Cancel{Signal: op.Signal, Grace: grace, Message: op.Message, State: &jobState}
+	if e.State == job.Pending && v.Message == "" && e.Report() != state.NoReport {
 		v.Message = "cancelled by " + w.by.Name // else what its last attempt failed by would seem to be why
 	}
-	l.stageFor(req, kindCancel, e.id, w.by, v, func() { l.stopAttempt(e, grace, op.Signal, "cancelled by "+w.by.Name) })
+	l.stageFor(req, state.KindCancel, e.ID, w.by, v, func() { l.stopAttempt(e, grace, op.Signal, "cancelled by "+w.by.Name) })
 	return nil
 }
 
-func (l *loop) askHold(w *changeRequest, e *jobRecord, req *request, op Hold) error {
+func (l *loop) askHold(w *changeRequest, e *state.JobRecord, req *request, op Hold) error {
 	switch {
-	case e.state.Final():
-		return fault.New(fault.Conflict, "job %s has ended (%s)", e.Name(), e.state)
-	case !op.On && e.flags&job.HeldAdmin != 0 && !op.Admin:
+	case e.State.Final():
+		return fault.New(fault.Conflict, "job %s has ended (%s)", e.Name(), e.State)
+	case !op.On && e.Flags&job.HeldAdmin != 0 && !op.Admin:
 		return fault.New(fault.Permission, "job %s is held by an administrator", e.Name()).
 			Advise("ask an administrator to release it")
 	}
-	if op.On && e.waitsInPool() && e.last.requeue == nil && e.last.cancel == nil { // it is taken back
-		l.stageFor(req, kindRequeue, e.id, w.by, requeue{State: statePointer(e.state)}, func() {
+	if op.On && e.WaitsInPool() && e.Last.Requeue == nil && e.Last.Cancel == nil { // it is taken back
+		l.stageFor(req, state.KindRequeue, e.ID, w.by, state.Requeue{State: state.StatePointer(e.State)}, func() {
 			l.stopAttempt(e, l.cfg.Grace, 0, "held by "+w.by.Name)
 		})
 	}
-	l.stageFor(req, kindHold, e.id, w.by, hold{Held: op.On, Admin: op.On && op.Admin, State: statePointer(e.state)}, nil)
+	l.stageFor(req, state.KindHold, e.ID, w.by, state.Hold{Held: op.On, Admin: op.On && op.Admin, State: state.StatePointer(e.State)}, nil)
 	return nil
 }
 
-func (l *loop) askRequeue(w *changeRequest, e *jobRecord, req *request, op Requeue) error {
+func (l *loop) askRequeue(w *changeRequest, e *state.JobRecord, req *request, op Requeue) error {
 	switch {
-	case e.state == job.Pending && op.Hold:
+	case e.State == job.Pending && op.Hold:
 		return l.askHold(w, e, req, Hold{On: true})
-	case e.state == job.Pending:
+	case e.State == job.Pending:
 		return nil
-	case e.state.Final() && job.Check(e.state, job.Pending, job.ByUser) != nil:
-		return fault.New(fault.Conflict, "job %s is %s and cannot run again", e.Name(), e.state)
-	case e.state.Final() && l.pools.isGone(e.shared.spec.Pool):
-		return fault.New(fault.Conflict, "job %s cannot run again: there is no pool %s any more", e.Name(), e.shared.spec.Pool).
+	case e.State.Final() && job.Check(e.State, job.Pending, job.ByUser) != nil:
+		return fault.New(fault.Conflict, "job %s is %s and cannot run again", e.Name(), e.State)
+	case e.State.Final() && l.pools.isGone(e.Shared.Spec.Pool):
+		return fault.New(fault.Conflict, "job %s cannot run again: there is no pool %s any more", e.Name(), e.Shared.Spec.Pool).
 			Advise("add the pool again, or submit the job anew for one of %s", strings.Join(l.pools.configuredNames(), ", "))
 	}
-	state := e.state
-	if state.Final() {
-		state = job.Pending
+	jobState := e.State
+	if jobState.Final() {
+		jobState = job.Pending
 	}
-	l.stageFor(req, kindRequeue, e.id, w.by, requeue{Hold: op.Hold, State: &state}, func() {
+	l.stageFor(req, state.KindRequeue, e.ID, w.by, state.Requeue{Hold: op.Hold, State: &jobState}, func() {
 		l.stopAttempt(e, l.cfg.Grace, 0, "requeued by "+w.by.Name)
 	})
 	return nil
 }
 
-func (l *loop) askSuspend(w *changeRequest, e *jobRecord, req *request, op Suspend) error {
+func (l *loop) askSuspend(w *changeRequest, e *state.JobRecord, req *request, op Suspend) error {
 	from, to := job.Running, job.Suspended
 	if !op.On {
 		from, to = to, from
 	}
 	switch {
-	case e.last != nil && e.last.preemptSuspended && op.On != e.last.userSuspended && e.flags&job.Stopping == 0:
+	case e.Last != nil && e.Last.PreemptSuspended && op.On != e.Last.UserSuspended && e.Flags&job.Stopping == 0:
 		to = job.Suspended // when it has its place again, too, or until then
-	case e.state == to:
+	case e.State == to:
 		return nil
-	case e.last != nil && e.last.preemptSuspended && !op.On:
+	case e.Last != nil && e.Last.PreemptSuspended && !op.On:
 		return fault.New(fault.Conflict, "job %s is suspended to make room, and goes on when what it holds is free again", e.Name()).
 			Advise("cancel or hold the jobs that have its place; cox requeue %s ends it and lets it wait", e.Name())
-	case e.state != from || e.flags&(job.Configuring|job.Stopping) != 0:
-		return fault.New(fault.Conflict, "job %s is %s", e.Name(), e.statusText())
-	case slices.Contains(l.poolsWithoutSuspend(), e.last.pool):
-		return cannotSuspendError(e.last.pool)
+	case e.State != from || e.Flags&(job.Configuring|job.Stopping) != 0:
+		return fault.New(fault.Conflict, "job %s is %s", e.Name(), e.StatusText())
+	case slices.Contains(l.poolsWithoutSuspend(), e.Last.Pool):
+		return cannotSuspendError(e.Last.Pool)
 	}
-	l.stageFor(req, kindSuspend, e.id, w.by, suspend{On: op.On, State: &to}, func() {
-		if e.last.preemptSuspended || e.last.suspendRequested() && !op.On {
+	l.stageFor(req, state.KindSuspend, e.ID, w.by, state.Suspend{On: op.On, State: &to}, func() {
+		if e.Last.PreemptSuspended || e.Last.SuspendRequested() && !op.On {
 			return // to make room it is suspended all the same
 		}
 		for _, ref := range l.runningRefs(e) {
@@ -289,19 +290,19 @@ func (l *loop) askSuspend(w *changeRequest, e *jobRecord, req *request, op Suspe
 
 // askTop gives a pending job the place of its owner's first one in the queue; those
 // between move back by one place, so nobody else's job is passed.
-func (l *loop) askTop(w *changeRequest, e *jobRecord, req *request) error {
-	if e.state != job.Pending {
-		return fault.New(fault.Conflict, "job %s is %s", e.Name(), e.statusText())
+func (l *loop) askTop(w *changeRequest, e *state.JobRecord, req *request) error {
+	if e.State != job.Pending {
+		return fault.New(fault.Conflict, "job %s is %s", e.Name(), e.StatusText())
 	}
-	owner := e.shared.spec.Owner
-	var ahead []*jobRecord
-	for _, o := range l.state.live {
-		if o.state == job.Pending && o.shared.spec.Owner == owner && (o == e || o.isBefore(e)) {
+	owner := e.Shared.Spec.Owner
+	var ahead []*state.JobRecord
+	for _, o := range l.state.Live {
+		if o.State == job.Pending && o.Shared.Spec.Owner == owner && (o == e || o.IsBefore(e)) {
 			ahead = append(ahead, o)
 		}
 	}
-	slices.SortFunc(ahead, func(a, b *jobRecord) int {
-		if a.isBefore(b) {
+	slices.SortFunc(ahead, func(a, b *state.JobRecord) int {
+		if a.IsBefore(b) {
 			return -1
 		}
 		return 1
@@ -309,17 +310,12 @@ func (l *loop) askTop(w *changeRequest, e *jobRecord, req *request) error {
 	if len(ahead) == 1 {
 		return nil
 	}
-	v := queueMoved{State: statePointer(job.Pending)}
-	v.Moves = append(v.Moves, queuePlace{e.id, ahead[0].priority, ahead[0].at - 1})
+	v := state.QueueMoved{State: state.StatePointer(job.Pending)}
+	v.Moves = append(v.Moves, state.QueuePlace{Job: e.ID, Priority: ahead[0].Priority, At: ahead[0].QueuedAt - 1})
 	for i, o := range ahead[:len(ahead)-1] {
 		next := ahead[i+1]
-		v.Moves = append(v.Moves, queuePlace{o.id, next.priority, next.at})
+		v.Moves = append(v.Moves, state.QueuePlace{Job: o.ID, Priority: next.Priority, At: next.QueuedAt})
 	}
-	l.stageFor(req, kindTop, e.id, w.by, v, nil)
+	l.stageFor(req, state.KindTop, e.ID, w.by, v, nil)
 	return nil
-}
-
-// isBefore reports whether a job stands before another in the queue.
-func (e *jobRecord) isBefore(o *jobRecord) bool {
-	return cmp.Or(cmp.Compare(o.priority, e.priority), cmp.Compare(e.at, o.at), cmp.Compare(e.id, o.id)) < 0
 }

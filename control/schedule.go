@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control/reconcile"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -16,7 +17,7 @@ import (
 
 // decisions is what one step of the core decided that goes into the journal.
 type decisions struct {
-	starts  []held
+	starts  []state.Held
 	grown   []ledger.Allocation
 	shrunk  []sched.Shrink
 	victims []sched.Preempt
@@ -31,13 +32,13 @@ func (l *loop) runScheduler() {
 	s.Lock()
 	defer s.Unlock()
 	l.recheckPending(now)
-	events := s.events
-	s.events = nil
+	events := s.Events
+	s.Events = nil
 	at := l.coreInstant()
 	list := l.core.Step(at, events...)
 	l.reached = l.fleet
 	l.recordStep(at, events, list)
-	s.counts.decision.observe(l.cfg.Clock.Now().Sub(now).Seconds())
+	s.Counts.Decision.Observe(l.cfg.Clock.Now().Sub(now).Seconds())
 	if planted.MapOrder {
 		list = anyOrder(list)
 	}
@@ -56,7 +57,7 @@ func (l *loop) applyDecision(made *decisions, d sched.Decision, p proposed, now 
 	switch d := d.(type) {
 	case sched.Start:
 		if l.acceptStart(d, p.refused, now) {
-			made.starts = append(made.starts, held{*p.hold, shortenedLimit(s.jobs[d.Job], d.Until, l.latest)})
+			made.starts = append(made.starts, state.Held{Allocation: *p.hold, Limit: shortenedLimit(s.Jobs[d.Job], d.Until, l.latest)})
 		}
 	case sched.Grow:
 		if l.acceptGrowth(d, p) {
@@ -69,9 +70,9 @@ func (l *loop) applyDecision(made *decisions, d sched.Decision, p proposed, now 
 	case sched.Resume:
 		l.stagePreemptResume(d, p)
 	case sched.Proposal:
-		s.noteProposal(d)
+		s.NoteProposal(d)
 	case sched.Wait:
-		if e := s.jobs[d.Job]; e != nil {
+		if e := s.Jobs[d.Job]; e != nil {
 			l.noteWaitReason(e, d.Why, now)
 		}
 	case sched.Used:
@@ -79,9 +80,9 @@ func (l *loop) applyDecision(made *decisions, d sched.Decision, p proposed, now 
 	case sched.Learned:
 		l.keepLearned()
 	case sched.Promise:
-		if e := s.jobs[d.Job]; e != nil {
-			e.ensureExtra().startsBy = int64(d.At)
-			s.markDirty(e)
+		if e := s.Jobs[d.Job]; e != nil {
+			e.EnsureExtra().StartsBy = int64(d.At)
+			s.MarkDirty(e)
 		}
 	}
 }
@@ -93,9 +94,9 @@ func (l *loop) stageStep(made *decisions) {
 	for _, h := range made.starts {
 		a := h.Allocation
 		if planted.LaunchFirst {
-			l.launchAttempt(s.jobs[a.Job], a, false)
+			l.launchAttempt(s.Jobs[a.Job], a, false)
 		}
-		l.stageRecord(kindHeld, a.Job, job.Actor{}, h, func() { l.launchAttempt(s.jobs[a.Job], a, false) })
+		l.stageRecord(state.KindHeld, a.Job, job.Actor{}, h, func() { l.launchAttempt(s.Jobs[a.Job], a, false) })
 	}
 	l.stageGrowth(made.grown)
 	for _, d := range made.shrunk {
@@ -125,21 +126,21 @@ func anyOrder(list []sched.Decision) (out []sched.Decision) {
 }
 
 // noteWaitReason notes the first reason why a job waits.
-func (l *loop) noteWaitReason(e *jobRecord, why reason.Reason, now time.Time) {
+func (l *loop) noteWaitReason(e *state.JobRecord, why reason.Reason, now time.Time) {
 	if planted.DropReason && (why.Code == reason.Priority || why.Code == reason.Reserved) {
-		e.why = nil
+		e.Why = nil
 		return
 	}
 	if away, is := l.whyUnreachable(e, why.Code); is {
 		why = away
 	}
-	e.since, e.ahead, e.before = now.Unix(), int32(min(why.Ahead, 1<<31-1)), job.ID(why.Job)
+	e.Since, e.Ahead, e.Before = now.Unix(), int32(min(why.Ahead, 1<<31-1)), job.ID(why.Job)
 	why.Since, why.Ahead, why.Job = 0, 0, 0
 	if l.shared == nil || *l.shared != why {
 		l.shared = &why
 	}
-	e.why = l.shared
-	l.state.markTouched(e)
+	e.Why = l.shared
+	l.state.MarkTouched(e)
 }
 
 // coreInstant is the clock's time for the core, which never goes back.
@@ -150,39 +151,12 @@ func (l *loop) coreInstant() sched.Instant {
 
 // shortenedLimit is the limit of an attempt that is to end before the job's own limit
 // would end it; 0: it is not.
-func shortenedLimit(e *jobRecord, until, now sched.Instant) time.Duration {
+func shortenedLimit(e *state.JobRecord, until, now sched.Instant) time.Duration {
 	granted := time.Duration(until - now)
-	if limit := max(e.shared.spec.TimeLimit, 0); until == 0 || limit > 0 && granted >= limit {
+	if limit := max(e.Shared.Spec.TimeLimit, 0); until == 0 || limit > 0 && granted >= limit {
 		return 0
 	}
 	return max(granted, 1)
-}
-
-// untilOf is when a holding job's limit ends it; 0 for never.
-func untilOf(e *jobRecord, now time.Time) sched.Instant {
-	limit := e.timeLimit()
-	if limit == 0 {
-		return 0
-	}
-	from := e.startTime()
-	if from.IsZero() {
-		from = now
-	}
-	if e.last != nil && e.state.Holds() {
-		limit += e.last.suspendedFor // the limit waits while it is suspended
-	}
-	return sched.Instant(from.Add(limit).UnixNano())
-}
-
-// beganOf is when a holding job was started; now where its engine has not said so.
-func beganOf(e *jobRecord, now time.Time) sched.Instant {
-	if from := e.startTime(); !from.IsZero() {
-		if isDelegated(e.last.claims) {
-			return e.last.chargedFrom(toNanos(from))
-		}
-		return sched.Instant(from.UnixNano())
-	}
-	return sched.Instant(now.UnixNano())
 }
 
 // Of a job whose start the ledger refuses again and again.
@@ -209,14 +183,14 @@ func (l *loop) proposeDecisions(list []sched.Decision) []proposed {
 		switch d := d.(type) {
 		case sched.Start:
 			c.Hold = &ledger.Allocation{
-				Job: d.Job, Attempt: l.state.jobs[d.Job].attempt + 1, Epoch: l.epoch, Pool: l.poolOfClaims(d.Claims),
+				Job: d.Job, Attempt: l.state.Jobs[d.Job].Attempt + 1, Epoch: l.epoch, Pool: l.poolOfClaims(d.Claims),
 				Status: ledger.Held, Claims: d.Claims, Flavors: d.Flavors, License: d.License,
 			}
 		case sched.Grow:
 			c.Hold = l.additionFor(d)
 		case sched.Resume:
-			if e := l.state.jobs[d.Job]; e.canUnpark() {
-				c.Resume = e.last.id
+			if e := l.state.Jobs[d.Job]; e.CanUnpark() {
+				c.Resume = e.Last.AllocationID
 			}
 		}
 		if c != (ledger.Change{}) {
@@ -224,7 +198,7 @@ func (l *loop) proposeDecisions(list []sched.Decision) []proposed {
 			batch, of = append(batch, c), append(of, i)
 		}
 	}
-	for k, err := range l.state.ledger.Propose(batch) {
+	for k, err := range l.state.Ledger.Propose(batch) {
 		out[of[k]].refused = err
 	}
 	return out
@@ -234,31 +208,31 @@ func (l *loop) proposeDecisions(list []sched.Decision) []proposed {
 // that is refused is made again; after some refusals the job waits a while.
 func (l *loop) acceptStart(d sched.Start, err error, now time.Time) bool {
 	s := l.state
-	e := s.jobs[d.Job]
+	e := s.Jobs[d.Job]
 	if err == nil {
-		if e.extra != nil {
-			e.extra.refused = 0
+		if e.Extra != nil {
+			e.Extra.Refused = 0
 		}
 		return true
 	}
-	s.counts.refused++
-	m := e.ensureExtra()
-	m.refused++
-	m.refusal = err.Error()
-	if m.refused == 1 {
+	s.Counts.Refused++
+	m := e.EnsureExtra()
+	m.Refused++
+	m.Refusal = err.Error()
+	if m.Refused == 1 {
 		l.cfg.Log.Error("the core proposed what the ledger refuses", "job", e.Name(), "error", err)
 	}
-	if m.refused >= refusalsBorne {
-		m.benched = now.Add(benchedFor).UnixNano()
+	if m.Refused >= refusalsBorne {
+		m.Benched = now.Add(benchedFor).UnixNano()
 	}
-	s.events = append(s.events, sched.Released{Job: d.Job})
-	s.queuePending(e)
+	s.Events = append(s.Events, sched.Released{Job: d.Job})
+	s.QueuePending(e)
 	return false
 }
 
 // launchAttempt hands an allocation to the engine; repeated says that a server before this one may have.
-func (l *loop) launchAttempt(e *jobRecord, a ledger.Allocation, repeated bool) {
-	view := viewOf(e)
+func (l *loop) launchAttempt(e *state.JobRecord, a ledger.Allocation, repeated bool) {
+	view := state.ViewOf(e)
 	ref, ahead := reconcile.Ref(a), l.jobsAhead(e, a.Pool)
 	l.callsOf(a).Launch(ref, func(ctx context.Context) (*engine.Launch, error) {
 		launch, err := l.loadLaunch(ctx, &view.Job, a)
@@ -272,9 +246,9 @@ func (l *loop) launchAttempt(e *jobRecord, a ledger.Allocation, repeated bool) {
 }
 
 // stopAttempt asks the engine to end what a job holds.
-func (l *loop) stopAttempt(e *jobRecord, grace time.Duration, signal int, why string) {
+func (l *loop) stopAttempt(e *state.JobRecord, grace time.Duration, signal int, why string) {
 	l.stopAdded(e, grace, signal, why)
-	if a, ok := l.state.ledger.Of(e.id); ok {
+	if a, ok := l.state.Ledger.Of(e.ID); ok {
 		if a.Parked {
 			grace = 0 // what it needs to end in order others have
 		}

@@ -7,13 +7,12 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/internal/planted"
-	"github.com/coxswain-sched/coxswain/model/eligible"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/reason"
-	"github.com/coxswain-sched/coxswain/store"
 )
 
 // Submission is a job with the large things that its spec names by hash.
@@ -55,11 +54,11 @@ func (c *Control) Submit(ctx context.Context, s Submission) (Accepted, error) {
 	if spec.Env.Hash, err = c.cfg.Store.PutBlob(ctx, joinEnv(s.Env)); err != nil {
 		return Accepted{}, err
 	}
-	f, o := c.state.specs.useSpec(&spec)
+	f, o := c.state.Specs.UseSpec(&spec)
 	for range 10 {
 		var out Accepted
-		v := &acceptedSubmission{shared: f, ownDelta: o, delta: packDelta(&o, &f.def), text: mustJSON(&o)}
-		if v.past, err = c.lookUp(ctx, o.Depends); err == nil {
+		v := &state.AcceptedSubmission{Shared: f, OwnDelta: o, Delta: state.PackDelta(&o, &f.Def), Text: state.MustJSON(&o)}
+		if v.Past, err = c.lookUp(ctx, o.Depends); err == nil {
 			err = c.askLoop(ctx, message{}, func(l *loop, answer func(error)) { l.stageSubmission(v, s.By, &out, answer) })
 		}
 		switch {
@@ -68,11 +67,11 @@ func (c *Control) Submit(ctx context.Context, s Submission) (Accepted, error) {
 		case fault.KindOf(err) == fault.Unavailable:
 			return Accepted{}, err // the loop may still take it: out and the form are its own
 		case !errors.Is(err, errMoved):
-			c.state.specs.releaseSpec(f)
+			c.state.Specs.ReleaseSpec(f)
 			return Accepted{}, err
 		}
 	}
-	c.state.specs.releaseSpec(f)
+	c.state.Specs.ReleaseSpec(f)
 	return Accepted{}, fault.New(fault.Unavailable, "the jobs that it depends on could not be looked up")
 }
 
@@ -97,54 +96,51 @@ func (c *Control) engineFor(spec *job.Spec) engine.Engine {
 var errMoved = errors.New("a job left memory")
 
 // stageSubmission stages a submission that was checked and counts its numbers.
-func (l *loop) stageSubmission(v *acceptedSubmission, by job.Actor, out *Accepted, answer func(error)) {
-	p, err := l.pools.forJob(&v.shared.spec)
+func (l *loop) stageSubmission(v *state.AcceptedSubmission, by job.Actor, out *Accepted, answer func(error)) {
+	p, err := l.pools.forJob(&v.Shared.Spec)
 	if err != nil {
 		answer(err)
 		return
 	}
-	if why := l.whyNever(v.shared); p.known && len(why) > 0 {
+	if why := l.whyNever(v.Shared); p.known && len(why) > 0 {
 		answer(&RefusedError{why})
 		return
 	}
-	if !l.state.knowsAll(v.ownDelta.Depends, v.past) {
+	if !l.state.KnowsAll(v.OwnDelta.Depends, v.Past) {
 		answer(errMoved)
 		return
 	}
-	done, err := l.countSubmission(&v.shared.spec, v.taskCount())
+	done, err := l.countSubmission(&v.Shared.Spec, v.TaskCount())
 	if err != nil {
 		answer(err)
 		return
 	}
 	answered := answer
 	answer = func(err error) { done(); answered(err) }
-	v.first = l.numbers
-	out.ID = v.first
-	if v.ownDelta.Array != nil {
-		out.Tasks = v.taskCount()
+	v.First = l.numbers
+	out.ID = v.First
+	if v.OwnDelta.Array != nil {
+		out.Tasks = v.TaskCount()
 	}
-	l.numbers += job.ID(v.taskCount())
+	l.numbers += job.ID(v.TaskCount())
 	if planted.EarlyNumber {
 		answer(nil)
 		answer = func(error) {}
 	}
-	l.stageFor(&request{answer: answer}, kindSubmitted, v.first, by, v, nil)
+	l.stageFor(&request{answer: answer}, state.KindSubmitted, v.First, by, v, nil)
 }
 
 // whyNever says what keeps a form from fitting into its pool while that is empty. Nothing
 // does as long as the core has not heard of all its nodes: what cannot be known is not refused.
-func (l *loop) whyNever(f *sharedSpec) []reason.Reason {
-	if p := l.pools.byNameOrFirst(f.spec.Pool); !p.Delegated && l.reached != l.fleet { // real nodes are told at once
+func (l *loop) whyNever(f *state.SharedSpec) []reason.Reason {
+	if p := l.pools.byNameOrFirst(f.Spec.Pool); !p.Delegated && l.reached != l.fleet { // real nodes are told at once
 		return nil
 	}
-	if f.judged != l.fleet {
-		f.judged, f.never = l.fleet, l.whyInfeasible(&f.spec)
+	if f.Judged != l.fleet {
+		f.Judged, f.Never = l.fleet, l.whyInfeasible(&f.Spec)
 	}
-	return f.never
+	return f.Never
 }
-
-// maxTasks bounds an array: each task is a job of its own from the beginning.
-const maxTasks = 1_000_000
 
 // checkSpec refuses what no pool could run or no journal could hold.
 func checkSpec(s *job.Spec, now int64) error {
@@ -155,9 +151,9 @@ func checkSpec(s *job.Spec, now int64) error {
 	case s.Elastic() && s.Program.Kind == job.Batch:
 		return fault.New(fault.Invalid, "a batch script cannot be elastic: nothing would run on the nodes that are added").
 			Advise("give the command itself (command:), which every task runs, also those that are added")
-	case s.Array != nil && len(s.Array.Indices) > maxTasks:
+	case s.Array != nil && len(s.Array.Indices) > state.MaxTasks:
 		return fault.New(fault.Invalid, "an array of %d tasks is too large", len(s.Array.Indices)).
-			Advise("submit at most %d tasks at once", maxTasks)
+			Advise("submit at most %d tasks at once", state.MaxTasks)
 	case !s.Deadline.IsZero() && s.Deadline.UnixNano() <= now:
 		return fault.New(fault.Invalid, "the deadline %s has passed", s.Deadline.UTC().Format("2006-01-02T15:04:05")).
 			Advise("give a later deadline")
@@ -206,92 +202,34 @@ func checkText(s *job.Spec) error {
 
 // lookUp finds in the store what a dependency names and memory does not know. An
 // unknown number is fault.Invalid.
-func (c *Control) lookUp(ctx context.Context, d *job.Dependency) (map[job.ID]*pastFates, error) {
-	var out map[job.ID]*pastFates
+func (c *Control) lookUp(ctx context.Context, d *job.Dependency) (map[job.ID]*state.PastFates, error) {
+	var out map[job.ID]*state.PastFates
 	if d == nil {
 		return nil, nil
 	}
 	for _, clause := range d.Clauses {
 		for _, ref := range clause.Jobs {
 			c.state.RLock()
-			known := c.state.knowsFate(ref)
+			known := c.state.KnowsFate(ref)
 			c.state.RUnlock()
 			if known || out[ref.Job] != nil {
 				continue
 			}
-			p, err := storedFates(ctx, c.cfg.Store, ref.Job)
+			p, err := state.StoredFates(ctx, c.cfg.Store, ref.Job)
 			if err != nil {
 				return nil, err
 			}
-			if _, task := p.fateOf(taskIndex(ref)); len(*p) == 0 || ref.Task != nil && !task {
+			if _, task := p.FateOf(state.TaskIndex(ref)); len(*p) == 0 || ref.Task != nil && !task {
 				return nil, fault.New(fault.Invalid, "it depends on job %s, which does not exist", ref).
 					Advise("check the number with squeue or sacct, or leave the dependency out")
 			}
 			if out == nil {
-				out = map[job.ID]*pastFates{}
+				out = map[job.ID]*state.PastFates{}
 			}
 			out[ref.Job] = p
 		}
 	}
 	return out, nil
-}
-
-func taskIndex(ref job.JobRef) uint32 {
-	if ref.Task == nil {
-		return 0
-	}
-	return *ref.Task
-}
-
-// knowsAll reports whether everything that a dependency names is in memory or in what
-// was looked up.
-func (s *state) knowsAll(d *job.Dependency, found map[job.ID]*pastFates) bool {
-	if d == nil {
-		return true
-	}
-	for _, c := range d.Clauses {
-		for _, ref := range c.Jobs {
-			if found[ref.Job] == nil && !s.knowsFate(ref) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// storedFates reads from the store what became of a job or of the tasks of an array; an
-// empty past if there is none.
-func storedFates(ctx context.Context, st store.Store, id job.ID) (*pastFates, error) {
-	p := pastFates{}
-	note := func(row store.JobRow) error {
-		var s job.State
-		if err := s.UnmarshalText([]byte(row.State)); err != nil {
-			return err
-		}
-		i := uint32(0)
-		if row.Array != 0 {
-			i = uint32(row.Task)
-		}
-		p[i] = eligible.Fate{State: s, Started: row.Started, Ended: row.Ended}
-		return nil
-	}
-	row, err := st.Job(ctx, uint64(id))
-	switch {
-	case fault.KindOf(err) == fault.NotFound:
-	case err != nil:
-		return nil, err
-	case row.Array == uint64(id):
-		return &p, st.History(ctx, store.Query{Array: row.Array}, note)
-	case row.Array == 0:
-		return &p, note(row)
-	default: // a task, by the number of its own
-		p[0] = eligible.Fate{}
-		if err := note(row); err != nil {
-			return nil, err
-		}
-		p[0] = p[uint32(row.Task)]
-	}
-	return &p, nil
 }
 
 // RefusedError is a job that could not run in this pool even if it were empty.

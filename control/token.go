@@ -3,68 +3,51 @@ package control
 import (
 	"context"
 	"slices"
-	"time"
 
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-// Token is an access token as the journal keeps it: the secret is there as a hash
-// alone, which only who makes and checks tokens interprets.
-type Token struct {
-	ID       string    `json:"id"`
-	Hash     string    `json:"hash"`
-	Name     string    `json:"name"` // of the user that it stands for
-	UID      uint32    `json:"uid"`
-	GID      uint32    `json:"gid"`
-	Accounts []string  `json:"accounts,omitempty"`
-	Admin    bool      `json:"admin,omitempty"`
-	Comment  string    `json:"comment,omitempty"`
-	Created  time.Time `json:"created"`
-	By       job.Actor `json:"by,omitzero"`      // who made it
-	Expires  time.Time `json:"expires,omitzero"` // zero: never
-	Revoked  time.Time `json:"revoked,omitzero"` // zero: not revoked
-}
-
 // PutToken keeps a token; it is durable when PutToken returns.
-func (c *Control) PutToken(ctx context.Context, by job.Actor, t Token) error {
+func (c *Control) PutToken(ctx context.Context, by job.Actor, t state.Token) error {
 	if t.ID == "" || t.Hash == "" {
 		return fault.New(fault.Invalid, "a token needs an identifier and a hash")
 	}
 	t.Accounts = slices.Clone(t.Accounts)
 	return c.askLoop(ctx, message{}, func(l *loop, answer func(error)) {
-		if _, taken := l.state.tokens[t.ID]; taken {
+		if _, taken := l.state.Tokens[t.ID]; taken {
 			l.refuseWhenLeading(answer, fault.New(fault.Conflict, "there is a token %s already", t.ID))
 			return
 		}
-		l.stageFor(&request{answer: answer}, kindToken, 0, by, t, nil)
+		l.stageFor(&request{answer: answer}, state.KindToken, 0, by, t, nil)
 	})
 }
 
 // RevokeToken makes a token invalid for ever. Revoking it again is no error.
 func (c *Control) RevokeToken(ctx context.Context, by job.Actor, id string) error {
 	return c.askLoop(ctx, message{}, func(l *loop, answer func(error)) {
-		t, ok := l.state.tokens[id]
+		t, ok := l.state.Tokens[id]
 		switch {
 		case !ok:
 			l.refuseWhenLeading(answer, fault.New(fault.NotFound, "there is no token %s", id).Advise("cox token list lists them"))
 		case !t.Revoked.IsZero():
 			l.answerWhenLeading(answer)
 		default:
-			l.stageFor(&request{answer: answer}, kindRevoked, 0, by, revoked{id}, nil)
+			l.stageFor(&request{answer: answer}, state.KindRevoked, 0, by, state.Revoked{ID: id}, nil)
 		}
 	})
 }
 
 // Tokens lists all tokens by the time of their making, revoked and expired ones too.
-func (c *Control) Tokens(context.Context) ([]Token, error) {
+func (c *Control) Tokens(context.Context) ([]state.Token, error) {
 	c.state.RLock()
 	defer c.state.RUnlock()
-	out := make([]Token, 0, len(c.state.tokens))
-	for _, t := range c.state.tokens {
+	out := make([]state.Token, 0, len(c.state.Tokens))
+	for _, t := range c.state.Tokens {
 		out = append(out, t)
 	}
-	slices.SortFunc(out, func(a, b Token) int {
+	slices.SortFunc(out, func(a, b state.Token) int {
 		if d := a.Created.Compare(b.Created); d != 0 {
 			return d
 		}
@@ -77,9 +60,9 @@ func (c *Control) Tokens(context.Context) ([]Token, error) {
 }
 
 // TokenByID returns a token; false if there is none. No disk is waited for.
-func (c *Control) TokenByID(id string) (Token, bool) {
+func (c *Control) TokenByID(id string) (state.Token, bool) {
 	c.state.RLock()
 	defer c.state.RUnlock()
-	t, ok := c.state.tokens[id]
+	t, ok := c.state.Tokens[id]
 	return t, ok
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control/reconcile"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -82,25 +83,25 @@ func (u *Update) checkFields() error {
 }
 
 // askUpdate stages the new specification of a job.
-func (l *loop) askUpdate(w *changeRequest, e *jobRecord, req *request, u Update) error {
-	if e.state.Final() {
-		return fault.New(fault.Conflict, "job %s has ended (%s)", e.Name(), e.state)
+func (l *loop) askUpdate(w *changeRequest, e *state.JobRecord, req *request, u Update) error {
+	if e.State.Final() {
+		return fault.New(fault.Conflict, "job %s has ended (%s)", e.Name(), e.State)
 	}
-	spec := *viewOf(e).Job.Spec
+	spec := *state.ViewOf(e).Job.Spec
 	spec.Groups = slices.Clone(spec.Groups)
-	v := update{State: statePointer(e.state)}
-	ref, altered := w.altered[e.id]
-	altered = altered && e.state.Holds() && reconcile.Ref(e.heldAllocation()) == ref
-	if err := w.bars[e.id]; err != nil && e.waitsInPool() {
+	v := state.Update{State: state.StatePointer(e.State)}
+	ref, altered := w.altered[e.ID]
+	altered = altered && e.State.Holds() && reconcile.Ref(e.Allocation()) == ref
+	if err := w.bars[e.ID]; err != nil && e.WaitsInPool() {
 		return err
 	}
 	for _, f := range u.changedFields() {
 		there := altered && f.name == partition
-		if e.waitsInPool() && f.isHandedOver() && !there {
-			return e.refuseHandedOver(f.name)
+		if e.WaitsInPool() && f.isHandedOver() && !there {
+			return e.RefuseHandedOver(f.name)
 		}
-		if !f.always && e.state != job.Pending && !there {
-			return fault.New(fault.Conflict, "the %s of job %s cannot change any more: it is %s", f.name, e.Name(), e.state)
+		if !f.always && e.State != job.Pending && !there {
+			return fault.New(fault.Conflict, "the %s of job %s cannot change any more: it is %s", f.name, e.Name(), e.State)
 		}
 		f.set(&spec)
 		v.Fields = append(v.Fields, f.name)
@@ -108,38 +109,38 @@ func (l *loop) askUpdate(w *changeRequest, e *jobRecord, req *request, u Update)
 	if err := l.checkUpdate(e, u, &spec); err != nil {
 		return err
 	}
-	if err := w.bars[e.id]; err != nil && e.state == job.Pending {
+	if err := w.bars[e.ID]; err != nil && e.State == job.Pending {
 		return err
 	}
 	if u.MaxRunning != nil {
 		v.MaxRunning = u.MaxRunning
 	}
 	if u.Priority != nil || u.Nice != nil {
-		v.Queue = &queuePlace{Priority: spec.Priority - spec.Nice, At: e.at}
+		v.Queue = &state.QueuePlace{Priority: spec.Priority - spec.Nice, At: e.QueuedAt}
 	}
-	bare, o := splitSpec(spec)
+	bare, o := state.SplitSpec(spec)
 	o.Array = nil // an array has it once
-	v.Own, v.Spec = &o, mustJSON(&bare)
-	l.stageFor(req, kindUpdate, e.id, w.by, v, func() {
-		l.state.depend.addFates(w.past)
+	v.Own, v.Spec = &o, state.MustJSON(&bare)
+	l.stageFor(req, state.KindUpdate, e.ID, w.by, v, func() {
+		l.state.Depend.AddFates(w.past)
 	})
 	return nil
 }
 
 // validateUpdate asks the engines of jobs that wait whether they ever run them as they would be.
 func (c *Control) validateUpdate(ctx context.Context, u *Update, ids []job.ID) (map[job.ID]error, error) {
-	out, judged := map[job.ID]error{}, map[*sharedSpec]error{}
+	out, judged := map[job.ID]error{}, map[*state.SharedSpec]error{}
 	for _, id := range ids {
 		c.state.RLock()
-		e := c.state.jobs[id]
-		if e == nil || e.state != job.Pending {
+		e := c.state.Jobs[id]
+		if e == nil || e.State != job.Pending {
 			c.state.RUnlock()
 			continue
 		}
-		f, spec := e.shared, job.Spec{}
+		f, spec := e.Shared, job.Spec{}
 		why, again := judged[f]
 		if !again {
-			spec = *viewOf(e).Job.Spec
+			spec = *state.ViewOf(e).Job.Spec
 		}
 		c.state.RUnlock()
 		if again {
@@ -176,12 +177,12 @@ func (c *Control) alterHandedOver(ctx context.Context, w *changeRequest, u *Upda
 	w.altered = map[job.ID]engine.Ref{}
 	for _, id := range w.ids {
 		c.state.RLock()
-		e := c.state.jobs[id]
-		if e == nil || !e.waitsInPool() {
+		e := c.state.Jobs[id]
+		if e == nil || !e.WaitsInPool() {
 			c.state.RUnlock()
 			continue
 		}
-		name, pool, ref, spec := e.Name(), e.last.pool, reconcile.Ref(e.heldAllocation()), job.Spec{Pool: e.last.pool}
+		name, pool, ref, spec := e.Name(), e.Last.Pool, reconcile.Ref(e.Allocation()), job.Spec{Pool: e.Last.Pool}
 		c.state.RUnlock()
 		k, ok := c.engineFor(&spec).(engine.Alterer)
 		if !ok {
@@ -198,24 +199,24 @@ func (c *Control) alterHandedOver(ctx context.Context, w *changeRequest, u *Upda
 }
 
 // checkUpdate refuses an update that this job cannot take.
-func (l *loop) checkUpdate(e *jobRecord, u Update, spec *job.Spec) error {
+func (l *loop) checkUpdate(e *state.JobRecord, u Update, spec *job.Spec) error {
 	now := l.cfg.Clock.Now()
 	if err := spec.Check(); err != nil {
 		return fault.New(fault.Invalid, "job %s cannot be changed to this: %w", e.Name(), err).Advise("give that field another value")
 	}
 	switch {
-	case u.MaxRunning != nil && e.array == nil:
+	case u.MaxRunning != nil && e.Array == nil:
 		return fault.New(fault.Invalid, "job %s is not part of an array", e.Name()).Advise("the limit of running tasks is an array's; leave it out")
 	case u.Deadline != nil && !u.Deadline.IsZero() && !u.Deadline.After(now):
 		return fault.New(fault.Invalid, "the deadline %s has passed", u.Deadline.UTC().Format(time.RFC3339)).Advise("give a later deadline")
-	case u.Depends != nil && l.state.dependsOnItself(e, u.Depends):
+	case u.Depends != nil && l.state.DependsOnItself(e, u.Depends):
 		return fault.New(fault.Invalid, "job %s would wait for itself with the dependency %s", e.Name(), u.Depends).
 			Advise("leave out the job that itself depends on %s", e.Name())
-	case e.state.Holds() && u.TimeLimit != nil && isLongerLimit(*u.TimeLimit, e.timeLimit()):
+	case e.State.Holds() && u.TimeLimit != nil && isLongerLimit(*u.TimeLimit, e.TimeLimit()):
 		return fault.New(fault.Unsupported, "the time limit of job %s cannot be raised while it runs: its engine keeps the one that it began with", e.Name()).
 			Advise("requeue the job with a longer limit")
 	}
-	if e.state == job.Pending {
+	if e.State == job.Pending {
 		if why := l.whyInfeasible(spec); len(why) > 0 {
 			return &RefusedError{why}
 		}

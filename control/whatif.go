@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -60,10 +61,10 @@ func (c *Control) WhatIf(ctx context.Context, q *WhatIf) (*WhatIfDone, error) {
 		b := whatif.Bounds{Stop: func() bool { return ctx.Err() != nil }}
 		before := whatif.Run(s, now, &whatif.Change{}, took, b)
 		after := whatif.Run(s, now, change, took, b)
-		out.Answer, out.Now = *whatif.Compare(before, after), fromNanos(int64(now))
+		out.Answer, out.Now = *whatif.Compare(before, after), state.FromNanos(int64(now))
 		for i := range after.Jobs {
 			if j := &after.Jobs[i]; out.Submitted[j.ID] != nil && j.Start != 0 {
-				out.Starts[j.ID] = fromNanos(int64(j.Start))
+				out.Starts[j.ID] = state.FromNanos(int64(j.Start))
 			}
 		}
 	})
@@ -117,7 +118,7 @@ func (q *WhatIf) addJobs(ch *whatif.Change, now sched.Instant, asked func(*job.S
 			all = append(all, spec)
 		}
 	}
-	id := lastJob - job.ID(len(all))
+	id := state.LastJob - job.ID(len(all))
 	for _, spec := range all {
 		out.Submitted[id] = spec
 		ch.Submit = append(ch.Submit, sched.Submitted{Job: id, Spec: spec, Priority: spec.Priority - spec.Nice, At: now})

@@ -1,4 +1,4 @@
-package control
+package state
 
 import (
 	"time"
@@ -6,10 +6,10 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-// specDelta is the part of a specification in which jobs that are otherwise alike differ.
+// SpecDelta is the part of a specification in which jobs that are otherwise alike differ.
 // The rest is a form, which they share in memory and in which the scheduling core
 // sees no difference either. Names are a format on disk.
-type specDelta struct {
+type SpecDelta struct {
 	Name    string `json:"name,omitempty"`
 	Comment string `json:"comment,omitempty"`
 
@@ -41,9 +41,9 @@ type specDelta struct {
 	Provenance *job.Provenance   `json:"provenance,omitempty"`
 }
 
-// splitSpec takes a specification apart. What it returns shares memory with it.
-func splitSpec(s job.Spec) (job.Spec, specDelta) {
-	o := specDelta{
+// SplitSpec takes a specification apart. What it returns shares memory with it.
+func SplitSpec(s job.Spec) (job.Spec, SpecDelta) {
+	o := SpecDelta{
 		Name: s.Name, Comment: s.Comment, Begin: s.Begin, Deadline: s.Deadline, Held: s.Held,
 		Nice: s.Nice, Priority: s.Priority, Array: s.Array,
 		ScriptHash: s.Program.ScriptHash, ScriptName: s.Program.ScriptName, Args: s.Program.Args,
@@ -56,13 +56,13 @@ func splitSpec(s job.Spec) (job.Spec, specDelta) {
 		depends := s.Depends
 		o.Depends = &depends
 	}
-	bare := specDelta{}
+	bare := SpecDelta{}
 	bare.applyTo(&s)
 	return s, o
 }
 
 // applyTo writes the own part into a specification.
-func (o *specDelta) applyTo(s *job.Spec) {
+func (o *SpecDelta) applyTo(s *job.Spec) {
 	s.Name, s.Comment, s.Begin, s.Deadline, s.Held = o.Name, o.Comment, o.Begin, o.Deadline, o.Held
 	s.Nice, s.Priority, s.Array = o.Nice, o.Priority, o.Array
 	s.Program.ScriptHash, s.Program.ScriptName, s.Program.Args = o.ScriptHash, o.ScriptName, o.Args
@@ -73,7 +73,7 @@ func (o *specDelta) applyTo(s *job.Spec) {
 	s.Depends = o.dependencyOrZero()
 }
 
-func (o *specDelta) dependencyOrZero() job.Dependency {
+func (o *SpecDelta) dependencyOrZero() job.Dependency {
 	if o.Depends == nil {
 		return job.Dependency{}
 	}

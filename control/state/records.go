@@ -1,4 +1,4 @@
-package control
+package state
 
 import (
 	"encoding/json"
@@ -17,32 +17,32 @@ import (
 // The kinds of journal record. Names and payloads are a format on disk: fields are
 // added, never renamed.
 const (
-	kindSubmitted = "submitted"
-	kindHeld      = "allocation-held"
-	kindStarted   = "attempt-started"
-	kindEnded     = "attempt-ended"
-	kindUncertain = "allocation-uncertain"
-	kindCancel    = "cancel-asked"
-	kindHold      = "hold-set"
-	kindRequeue   = "requeue-asked"
-	kindExpired   = "time-over"
-	kindSuspend   = "suspend-set"
-	kindUpdate    = "job-updated"
-	kindTop       = "queue-moved"
-	kindNodes     = "nodes-set"
-	kindToken     = "token-made"
-	kindRevoked   = "token-revoked"
-	kindPreempted = "preempt-asked"
-	kindSaved     = "checkpoint-saved"
-	kindPool      = "pool-added"
-	kindPoolGone  = "pool-removed"
-	kindPolicy    = "policy-set"
-	kindUsage     = "usage-kept"
-	kindLearned   = "placement-learned"
-	kindAdded     = "allocation-added"
-	kindJoined    = "addition-started"
-	kindAsked     = "addition-asked-back"
-	kindDropped   = "addition-ended"
+	KindSubmitted = "submitted"
+	KindHeld      = "allocation-held"
+	KindStarted   = "attempt-started"
+	KindEnded     = "attempt-ended"
+	KindUncertain = "allocation-uncertain"
+	KindCancel    = "cancel-asked"
+	KindHold      = "hold-set"
+	KindRequeue   = "requeue-asked"
+	KindExpired   = "time-over"
+	KindSuspend   = "suspend-set"
+	KindUpdate    = "job-updated"
+	KindTop       = "queue-moved"
+	KindNodes     = "nodes-set"
+	KindToken     = "token-made"
+	KindRevoked   = "token-revoked"
+	KindPreempted = "preempt-asked"
+	KindSaved     = "checkpoint-saved"
+	KindPool      = "pool-added"
+	KindPoolGone  = "pool-removed"
+	KindPolicy    = "policy-set"
+	KindUsage     = "usage-kept"
+	KindLearned   = "placement-learned"
+	KindAdded     = "allocation-added"
+	KindJoined    = "addition-started"
+	KindAsked     = "addition-asked-back"
+	KindDropped   = "addition-ended"
 )
 
 // submitted accepts a job, or all tasks of an array: task i has number First+i. Spec
@@ -50,18 +50,18 @@ const (
 // no own part.
 type submitted struct {
 	First job.ID          `json:"first"`
-	Own   *specDelta      `json:"own,omitempty"`
+	Own   *SpecDelta      `json:"own,omitempty"`
 	Spec  json.RawMessage `json:"spec"`
 }
 
-// held grants an allocation and begins an attempt.
-type held struct {
+// Held grants an allocation and begins an attempt.
+type Held struct {
 	Allocation ledger.Allocation `json:"allocation"`
 	Limit      time.Duration     `json:"limit,omitempty"` // of this attempt, where it is shorter than the job's
 }
 
-// started says that the barrier of an attempt was opened.
-type started struct {
+// Started says that the barrier of an attempt was opened.
+type Started struct {
 	Ref     engine.Ref `json:"ref"`
 	Started time.Time  `json:"started"`
 	Nodes   []string   `json:"nodes,omitempty"` // where it was seen, if its claims are on a pool as a whole
@@ -72,9 +72,9 @@ type started struct {
 	Used []fair.Entry `json:"used,omitempty"`
 }
 
-// ended says how an attempt ended and that its allocation is free: the report is
+// Ended says how an attempt ended and that its allocation is free: the report is
 // the proof.
-type ended struct {
+type Ended struct {
 	Ref    engine.Ref    `json:"ref"`
 	State  job.State     `json:"state"` // the job's next state; Pending for a requeue
 	By     job.Cause     `json:"by"`
@@ -85,17 +85,17 @@ type ended struct {
 	Used   []fair.Entry  `json:"used,omitempty"`   // what it is charged for and the last kindUsage has not
 }
 
-// uncertain marks an allocation whose work nobody can prove, or takes that back.
-type uncertain struct {
+// Uncertain marks an allocation whose work nobody can prove, or takes that back.
+type Uncertain struct {
 	Ref       engine.Ref `json:"ref"`
 	Uncertain bool       `json:"uncertain"`
 	Message   string     `json:"message,omitempty"`
 }
 
-// cancel asks for the end of a job; a pending one has ended with it. State, here and
+// Cancel asks for the end of a job; a pending one has ended with it. State, here and
 // below, is the job's state after the record; journals of the first version lack it,
 // and have the name of who asked in By instead of in the record.
-type cancel struct {
+type Cancel struct {
 	By      string        `json:"by,omitempty"`
 	Signal  int           `json:"signal,omitempty"`
 	Grace   time.Duration `json:"grace"`
@@ -103,73 +103,73 @@ type cancel struct {
 	State   *job.State    `json:"state,omitempty"`
 }
 
-// hold sets or clears a job's hold.
-type hold struct {
+// Hold sets or clears a job's hold.
+type Hold struct {
 	By    string     `json:"by,omitempty"`
 	Held  bool       `json:"held"`
 	Admin bool       `json:"admin,omitempty"`
 	State *job.State `json:"state,omitempty"`
 }
 
-// requeue asks for a new attempt; a job that has ended waits again with it.
-type requeue struct {
+// Requeue asks for a new attempt; a job that has ended waits again with it.
+type Requeue struct {
 	By    string     `json:"by,omitempty"`
 	Hold  bool       `json:"hold,omitempty"`
 	State *job.State `json:"state,omitempty"`
 }
 
-// expired ends a job whose time is over: State DEADLINE, or TIMEOUT for a limit that
+// Expired ends a job whose time is over: State DEADLINE, or TIMEOUT for a limit that
 // was lowered while it ran. A pending job has ended with it, a running one is being
 // stopped: After is its state until then.
-type expired struct {
+type Expired struct {
 	State job.State     `json:"state"`
 	Grace time.Duration `json:"grace"`
 	After *job.State    `json:"after,omitempty"`
 }
 
-// suspend stops the processes of a job, or continues them. Parked says that the scheduler
+// Suspend stops the processes of a job, or continues them. Parked says that the scheduler
 // does, to make room: the engine has proved that they are stopped, or all that the job
 // holds is free for it again.
-type suspend struct {
+type Suspend struct {
 	On     bool       `json:"on"`
 	Parked bool       `json:"parked,omitempty"`
 	State  *job.State `json:"state,omitempty"`
 }
 
-// update replaces what was asked for.
-type update struct {
-	Own        *specDelta      `json:"own"`
+// Update replaces what was asked for.
+type Update struct {
+	Own        *SpecDelta      `json:"own"`
 	Spec       json.RawMessage `json:"spec"`
 	Fields     []string        `json:"fields"` // what was changed, for people
 	MaxRunning *uint32         `json:"max_running,omitempty"`
-	Queue      *queuePlace     `json:"queue,omitempty"` // the job's new place in the queue; nil: as before
+	Queue      *QueuePlace     `json:"queue,omitempty"` // the job's new place in the queue; nil: as before
 	State      *job.State      `json:"state,omitempty"`
 }
 
-// queuePlace is a job's place in the queue: larger priority first, then earlier At.
-type queuePlace struct {
+// QueuePlace is a job's place in the queue: larger priority first, then earlier At.
+type QueuePlace struct {
 	Job      job.ID `json:"job,omitempty"`
 	Priority int64  `json:"priority"`
 	At       int64  `json:"at"` // nanoseconds since the Unix epoch
 }
 
-// queueMoved gives jobs new places in the queue.
-type queueMoved struct {
-	Moves []queuePlace `json:"moves"`
+// QueueMoved gives jobs new places in the queue.
+type QueueMoved struct {
+	Moves []QueuePlace `json:"moves"`
 	State *job.State   `json:"state,omitempty"`
 }
 
-// nodesSet drains nodes or takes that back.
-type nodesSet struct {
+// NodesSet drains nodes or takes that back.
+type NodesSet struct {
 	Nodes  []string `json:"nodes"`
 	Pools  []string `json:"pools,omitempty"` // of each of the nodes; none: each is the only node of its name
 	Drain  bool     `json:"drain"`
 	Reason string   `json:"reason,omitempty"`
 }
 
-// nodesRecord is the record that drains nodes or takes that back.
-func nodesRecord(keys []fleet.NodeKey, drain bool, why string) nodesSet {
-	v := nodesSet{Drain: drain, Reason: why}
+// NodesRecord is the record that drains nodes or takes that back.
+func NodesRecord(keys []fleet.NodeKey, drain bool, why string) NodesSet {
+	v := NodesSet{Drain: drain, Reason: why}
 	for _, k := range keys {
 		v.Nodes, v.Pools = append(v.Nodes, k.Name), append(v.Pools, k.Pool)
 	}
@@ -177,7 +177,7 @@ func nodesRecord(keys []fleet.NodeKey, drain bool, why string) nodesSet {
 }
 
 // nodeKeys are the nodes of a record.
-func (v *nodesSet) nodeKeys() []fleet.NodeKey {
+func (v *NodesSet) nodeKeys() []fleet.NodeKey {
 	out := make([]fleet.NodeKey, len(v.Nodes))
 	for i, name := range v.Nodes {
 		if out[i].Name = name; i < len(v.Pools) {
@@ -187,13 +187,13 @@ func (v *nodesSet) nodeKeys() []fleet.NodeKey {
 	return out
 }
 
-// revoked makes a token invalid.
-type revoked struct {
+// Revoked makes a token invalid.
+type Revoked struct {
 	ID string `json:"id"`
 }
 
-// newRecord makes a journal record; payloads are ours and always marshal.
-func newRecord(at time.Time, kind string, id job.ID, by job.Actor, payload any) store.Record {
+// NewRecord makes a journal record; payloads are ours and always marshal.
+func NewRecord(at time.Time, kind string, id job.ID, by job.Actor, payload any) store.Record {
 	return store.Record{
 		At: at.UTC().Truncate(time.Microsecond), Kind: kind, Job: uint64(id),
 		By: store.Actor{Name: by.Name, UID: by.UID, From: by.From}, Data: payloadJSON(payload),
@@ -201,10 +201,10 @@ func newRecord(at time.Time, kind string, id job.ID, by job.Actor, payload any) 
 }
 
 func payloadJSON(payload any) []byte {
-	if a, ok := payload.(*acceptedSubmission); ok {
+	if a, ok := payload.(*AcceptedSubmission); ok {
 		return a.encodePayload()
 	}
-	return mustJSON(payload)
+	return MustJSON(payload)
 }
 
 // payloadOf is a record's payload: the one that was staged, or what stands on disk.
@@ -218,32 +218,32 @@ func payloadOf[T any](r *store.Record, staged any) (v T, err error) {
 	return v, nil
 }
 
-// acceptedSubmission is a submission as it is applied: what kindSubmitted stands for.
-type acceptedSubmission struct {
-	first    job.ID
-	shared   *sharedSpec
-	ownDelta specDelta
-	delta    packedDelta
-	text     []byte                // JSON of own; nil: not made yet
-	past     map[job.ID]*pastFates // of what it depends on and memory does not know; not in the record
+// AcceptedSubmission is a submission as it is applied: what kindSubmitted stands for.
+type AcceptedSubmission struct {
+	First    job.ID
+	Shared   *SharedSpec
+	OwnDelta SpecDelta
+	Delta    PackedDelta
+	Text     []byte                // JSON of own; nil: not made yet
+	Past     map[job.ID]*PastFates // of what it depends on and memory does not know; not in the record
 }
 
 // encodePayload is the payload of the record.
-func (a *acceptedSubmission) encodePayload() []byte {
-	o := a.text
+func (a *AcceptedSubmission) encodePayload() []byte {
+	o := a.Text
 	if o == nil {
-		o = mustJSON(&a.ownDelta)
+		o = MustJSON(&a.OwnDelta)
 	}
-	b := make([]byte, 0, len(o)+len(a.shared.key)+64)
+	b := make([]byte, 0, len(o)+len(a.Shared.Key)+64)
 	b = append(b, `{"first":`...)
-	b = strconv.AppendUint(b, uint64(a.first), 10)
+	b = strconv.AppendUint(b, uint64(a.First), 10)
 	b = append(append(append(b, `,"own":`...), o...), `,"spec":`...)
-	return append(append(b, a.shared.key...), '}')
+	return append(append(b, a.Shared.Key...), '}')
 }
 
 // admittedOf reads the payload of a kindSubmitted record.
-func (fs *sharedSpecs) admittedOf(r *store.Record, staged any) (*acceptedSubmission, error) {
-	if a, ok := staged.(*acceptedSubmission); ok {
+func (fs *SharedSpecs) admittedOf(r *store.Record, staged any) (*AcceptedSubmission, error) {
+	if a, ok := staged.(*AcceptedSubmission); ok {
 		return a, nil
 	}
 	v, err := payloadOf[submitted](r, nil)
@@ -254,15 +254,15 @@ func (fs *sharedSpecs) admittedOf(r *store.Record, staged any) (*acceptedSubmiss
 	if err != nil {
 		return nil, err
 	}
-	return &acceptedSubmission{first: v.First, shared: f, ownDelta: o, delta: packDelta(&o, &f.def)}, nil
+	return &AcceptedSubmission{First: v.First, Shared: f, OwnDelta: o, Delta: PackDelta(&o, &f.Def)}, nil
 }
 
 // readSpec uses the form of a specification that was written in two parts, or whole. Of
 // that which decides the order of jobs it takes what older versions took too.
-func (fs *sharedSpecs) readSpec(o *specDelta, spec json.RawMessage) (*sharedSpec, specDelta, error) {
+func (fs *SharedSpecs) readSpec(o *SpecDelta, spec json.RawMessage) (*SharedSpec, SpecDelta, error) {
 	if o != nil {
 		if err := (&job.Spec{Array: o.Array, Depends: o.dependencyOrZero()}).CheckOrder(); err != nil {
-			return nil, specDelta{}, err
+			return nil, SpecDelta{}, err
 		}
 		f, err := fs.get(string(spec), o, func(into *job.Spec) error {
 			if err := json.Unmarshal(spec, into); err != nil {
@@ -274,19 +274,19 @@ func (fs *sharedSpecs) readSpec(o *specDelta, spec json.RawMessage) (*sharedSpec
 	}
 	var s job.Spec
 	if err := json.Unmarshal(spec, &s); err != nil {
-		return nil, specDelta{}, err
+		return nil, SpecDelta{}, err
 	}
 	if err := errors.Join((&job.Spec{Array: s.Array, Depends: s.Depends}).CheckOrder(), s.CheckRequest()); err != nil {
-		return nil, specDelta{}, err
+		return nil, SpecDelta{}, err
 	}
-	f, whole := fs.useSpec(&s)
+	f, whole := fs.UseSpec(&s)
 	return f, whole, nil
 }
 
-// taskCount is how many jobs it makes.
-func (a *acceptedSubmission) taskCount() int {
-	if a.ownDelta.Array == nil {
+// TaskCount is how many jobs it makes.
+func (a *AcceptedSubmission) TaskCount() int {
+	if a.OwnDelta.Array == nil {
 		return 1
 	}
-	return len(a.ownDelta.Array.Indices)
+	return len(a.OwnDelta.Array.Indices)
 }

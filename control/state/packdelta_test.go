@@ -1,4 +1,4 @@
-package control
+package state
 
 import (
 	"encoding/json"
@@ -6,11 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
-
-	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 func drawSpec(t *rapid.T) job.Spec {
@@ -51,31 +50,31 @@ func drawSpec(t *rapid.T) job.Spec {
 func TestSpecificationsComeBackWhole(t *testing.T) {
 	same := []cmp.Option{cmpopts.EquateEmpty()}
 	rapid.Check(t, func(t *rapid.T) {
-		s := newState()
+		s := New()
 		var want []job.Spec
 		for i := range 4 {
 			spec := drawSpec(t)
 			want = append(want, spec)
-			f, o := s.specs.useSpec(&spec)
-			a := &acceptedSubmission{first: job.ID(i + 1), shared: f, ownDelta: o, delta: packDelta(&o, &f.def)}
-			r := newRecord(time.Unix(9, 0), kindSubmitted, a.first, job.Actor{}, a)
+			f, o := s.Specs.UseSpec(&spec)
+			a := &AcceptedSubmission{First: job.ID(i + 1), Shared: f, OwnDelta: o, Delta: PackDelta(&o, &f.Def)}
+			r := NewRecord(time.Unix(9, 0), KindSubmitted, a.First, job.Actor{}, a)
 			r.Seq = uint64(i + 1)
-			if err := s.applyRecord(r, a); err != nil {
+			if err := s.Apply(r, a); err != nil {
 				t.Fatal(err)
 			}
-			if d := cmp.Diff(spec, *viewOf(s.jobs[a.first]).Job.Spec, same...); d != "" {
+			if d := cmp.Diff(spec, *ViewOf(s.Jobs[a.First]).Job.Spec, same...); d != "" {
 				t.Fatal("in memory:", d)
 			}
-			again := newState()
+			again := New()
 			r.Seq = 1
-			if err := again.applyRecord(r, nil); err != nil {
+			if err := again.Apply(r, nil); err != nil {
 				t.Fatal(err)
 			}
-			if d := cmp.Diff(spec, *viewOf(again.jobs[a.first]).Job.Spec, same...); d != "" {
+			if d := cmp.Diff(spec, *ViewOf(again.Jobs[a.First]).Job.Spec, same...); d != "" {
 				t.Fatal("from the journal:", d)
 			}
-			row := s.jobs[a.first].projectRow()
-			v, err := fromRow(&row)
+			row := s.Jobs[a.First].ProjectRow()
+			v, err := ViewOfRow(&row)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -84,18 +83,18 @@ func TestSpecificationsComeBackWhole(t *testing.T) {
 			}
 		}
 		for i, spec := range want {
-			if d := cmp.Diff(spec, *viewOf(s.jobs[job.ID(i+1)]).Job.Spec, same...); d != "" {
+			if d := cmp.Diff(spec, *ViewOf(s.Jobs[job.ID(i+1)]).Job.Spec, same...); d != "" {
 				t.Fatal("after others:", d)
 			}
 		}
-		if len(s.specs.m) > 4 {
-			t.Fatalf("%d kinds of jobs that differ in owner and tasks", len(s.specs.m))
+		if len(s.Specs.m) > 4 {
+			t.Fatalf("%d kinds of jobs that differ in owner and tasks", len(s.Specs.m))
 		}
-		for _, e := range s.order {
+		for _, e := range s.Order {
 			s.removeJob(e)
 		}
-		if len(s.specs.m) != 0 {
-			t.Fatalf("%d forms are left without a job", len(s.specs.m))
+		if len(s.Specs.m) != 0 {
+			t.Fatalf("%d forms are left without a job", len(s.Specs.m))
 		}
 	})
 }
@@ -103,23 +102,23 @@ func TestSpecificationsComeBackWhole(t *testing.T) {
 // TestRowsOfAnArrayShareItsIndices: else n rows would have n times n of them.
 // Seen to fail with: rowReader keeping no array (row 2 had indices of its own).
 func TestRowsOfAnArrayShareItsIndices(t *testing.T) {
-	s := newState()
+	s := New()
 	spec := job.Spec{Name: "a", Groups: []job.TaskGroup{{Nodes: job.Range{Min: 1, Max: 1}}}, Array: &job.ArraySpec{Text: "0-1999"}}
 	for i := range uint32(2000) {
 		spec.Array.Indices = append(spec.Array.Indices, i)
 	}
-	f, o := s.specs.useSpec(&spec)
-	a := &acceptedSubmission{first: 1, shared: f, ownDelta: o, delta: packDelta(&o, &f.def)}
-	r := newRecord(time.Unix(9, 0), kindSubmitted, a.first, job.Actor{}, a)
+	f, o := s.Specs.UseSpec(&spec)
+	a := &AcceptedSubmission{First: 1, Shared: f, OwnDelta: o, Delta: PackDelta(&o, &f.Def)}
+	r := NewRecord(time.Unix(9, 0), KindSubmitted, a.First, job.Actor{}, a)
 	r.Seq = 1
-	if err := s.applyRecord(r, a); err != nil {
+	if err := s.Apply(r, a); err != nil {
 		t.Fatal(err)
 	}
-	var read rowReader
+	var read RowReader
 	var first *uint32
 	for id := range job.ID(2000) {
-		row := s.jobs[id+1].projectRow()
-		v, err := read.viewOfRow(&row)
+		row := s.Jobs[id+1].ProjectRow()
+		v, err := read.View(&row)
 		if err != nil || v.Job.Array.Index != uint32(id) || len(v.Job.Spec.Array.Indices) != 2000 {
 			t.Fatalf("%+v, %v", v.Job, err)
 		}
@@ -152,7 +151,7 @@ func TestEveryFieldOfASpecificationIsKept(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"name":"n","comment":"c","account":"a","qos":"q","image":"i","reservation":"r","licenses":"l","kill_on_bad_exit":true}`), &spec); err != nil {
 		t.Fatal(err)
 	}
-	bare, o := splitSpec(spec)
+	bare, o := SplitSpec(spec)
 	o.applyTo(&bare)
 	if d := cmp.Diff(spec, bare); d != "" {
 		t.Error(d)

@@ -1,4 +1,4 @@
-package control
+package state
 
 import (
 	"slices"
@@ -45,7 +45,7 @@ func (v *View) Where(node string, rank *int) (engine.Ref, *int) {
 	for i := range v.Added {
 		a := &v.Added[i]
 		switch {
-		case rank != nil && *rank >= a.First && *rank < a.First+tasksOf(a.Claims):
+		case rank != nil && *rank >= a.First && *rank < a.First+TasksOf(a.Claims):
 			own := *rank - a.First
 			return a.Ref, &own
 		case rank == nil && node != "" && slices.Contains(nodesOf(a.Claims), node):
@@ -55,68 +55,68 @@ func (v *View) Where(node string, rank *int) (engine.Ref, *int) {
 	return v.Ref, rank
 }
 
-// viewer is the memory of views that are looked at one after the other.
-type viewer struct {
+// Viewer is the memory of views that are looked at one after the other.
+type Viewer struct {
 	view View
 	spec job.Spec
 	task job.ArrayTask
 }
 
-// viewJob makes the view of a job, valid until the next.
-func (vr *viewer) viewJob(e *jobRecord, whole bool) *View {
-	e.shared.unpackSpec(e.delta, whole, &vr.spec)
-	if e.array != nil {
-		vr.spec.Array = e.array.spec
+// View makes the view of a job, valid until the next.
+func (vr *Viewer) View(e *JobRecord, whole bool) *View {
+	e.Shared.unpackSpec(e.delta, whole, &vr.spec)
+	if e.Array != nil {
+		vr.spec.Array = e.Array.Spec
 	}
 	v := &vr.view
 	*v = View{
 		Job: job.Job{
-			ID: e.id, Array: e.arrayTask(&vr.task), Spec: &vr.spec, State: e.state, Flags: e.flags,
-			Attempt: e.attempt, Submitted: fromNanos(e.submitted),
+			ID: e.ID, Array: e.arrayTask(&vr.task), Spec: &vr.spec, State: e.State, Flags: e.Flags,
+			Attempt: e.Attempt, Submitted: FromNanos(e.Submitted),
 		},
-		Report: *e.lastReport(), Why: e.waitReason(), Priority: e.priority,
+		Report: *e.Report(), Why: e.waitReason(), Priority: e.Priority,
 	}
 	if e.isUncertain() {
 		v.Job.Flags |= job.Uncertain
 	}
-	if a := e.last; a != nil {
-		v.Job.Started, v.Job.Ended, v.Job.Exit = fromNanos(a.started), fromNanos(a.ended), a.exit
-		v.Claims, v.Pool = a.allClaims(), a.pool
-		if isDelegated(a.claims) {
+	if a := e.Last; a != nil {
+		v.Job.Started, v.Job.Ended, v.Job.Exit = FromNanos(a.started), FromNanos(a.ended), a.exit
+		v.Claims, v.Pool = a.allClaims(), a.Pool
+		if IsDelegated(a.Claims) {
 			v.Claims = a.seen
 		}
-		for _, x := range a.added {
-			v.Added = append(v.Added, Addition{Ref: e.additionRef(x), Claims: x.Claims, First: x.First})
+		for _, x := range a.Added {
+			v.Added = append(v.Added, Addition{Ref: e.AdditionRef(x), Claims: x.Claims, First: x.First})
 		}
-		if a.limit > 0 && e.state != job.Pending {
+		if a.limit > 0 && e.State != job.Pending {
 			vr.spec.TimeLimit = a.limit
 		}
-		if a.license != "" && e.state != job.Pending {
-			vr.spec.Licenses = a.license
+		if a.License != "" && e.State != job.Pending {
+			vr.spec.Licenses = a.License
 		}
-		if e.state.Holds() {
-			v.Ref = reconcile.Ref(e.heldAllocation())
+		if e.State.Holds() {
+			v.Ref = reconcile.Ref(e.Allocation())
 		}
 	}
-	if e.state != job.Pending || e.gate == nil {
-		v.Eligible = fromNanos(e.eligible)
+	if e.State != job.Pending || e.Gate == nil {
+		v.Eligible = FromNanos(e.Eligible)
 	}
-	if e.waitsInPool() {
-		v.Job.State, v.Why = job.Pending, e.poolWaitReason()
+	if e.WaitsInPool() {
+		v.Job.State, v.Why = job.Pending, e.PoolWaitReason()
 		v.Job.Flags &^= job.Configuring
 	}
-	if m := e.extra; m != nil {
+	if m := e.Extra; m != nil {
 		v.Message = m.message
 		if m.kept != 0 {
-			v.Saved = engine.Saved{At: fromNanos(m.kept), As: m.keptAs}
+			v.Saved = engine.Saved{At: FromNanos(m.kept), As: m.keptAs}
 		}
-		v.Foretold, v.ForetoldAt = fromNanos(m.foretold), fromNanos(m.foretoldAt)
-		if e.state == job.Pending {
-			v.StartsBy = fromNanos(m.startsBy)
+		v.Foretold, v.ForetoldAt = FromNanos(m.Foretold), FromNanos(m.ForetoldAt)
+		if e.State == job.Pending {
+			v.StartsBy = FromNanos(m.StartsBy)
 		}
 	}
 	return v
 }
 
-// viewOf is the whole view of a job, in memory of its own.
-func viewOf(e *jobRecord) View { return *new(viewer).viewJob(e, true) }
+// ViewOf is the whole view of a job, in memory of its own.
+func ViewOf(e *JobRecord) View { return *new(Viewer).View(e, true) }

@@ -1,4 +1,4 @@
-package control
+package state
 
 import (
 	"encoding/binary"
@@ -13,11 +13,11 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-// packedDelta is an own part in few bytes: a set of the fields that differ from those of
+// PackedDelta is an own part in few bytes: a set of the fields that differ from those of
 // the form's first job, then these fields in the order of the constants. Strings
 // are read out of it without a copy. It is never written to disk. The array's
 // specification is not in it: an array has it once.
-type packedDelta string
+type PackedDelta string
 
 // The fields of a packed own part. Those from fieldGiven on are read on demand.
 const (
@@ -54,8 +54,8 @@ type deltaPacker struct {
 	b   []byte
 }
 
-// packDelta makes a packed own part relative to another one.
-func packDelta(o, def *specDelta) packedDelta {
+// PackDelta makes a packed own part relative to another one.
+func PackDelta(o, def *SpecDelta) PackedDelta {
 	p := deltaPacker{b: make([]byte, 4, 256)}
 	p.putText(fieldName, o.Name, def.Name)
 	p.putText(fieldComment, o.Comment, def.Comment)
@@ -95,15 +95,15 @@ func packDelta(o, def *specDelta) packedDelta {
 		p.putJSON(fieldProvenance, o.Provenance)
 	}
 	binary.LittleEndian.PutUint32(p.b, p.set)
-	return packedDelta(p.b)
+	return PackedDelta(p.b)
 }
 
 func equalJSON[T any](a, b *T) bool {
-	return a == b || a != nil && b != nil && string(mustJSON(a)) == string(mustJSON(b))
+	return a == b || a != nil && b != nil && string(MustJSON(a)) == string(MustJSON(b))
 }
 
-// mustJSON writes plain data of ours, which always marshals.
-func mustJSON(v any) []byte {
+// MustJSON writes plain data of ours, which always marshals.
+func MustJSON(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
 		panic(fmt.Sprintf("control: %T: %v", v, err))
@@ -134,7 +134,7 @@ func (p *deltaPacker) putNumber(field uint32, n, def int64) {
 func (p *deltaPacker) putTime(field uint32, t, def time.Time) {
 	if !t.Equal(def) {
 		p.set |= field
-		p.putInt(toNanos(t))
+		p.putInt(ToNanos(t))
 	}
 }
 
@@ -166,7 +166,7 @@ func (p *deltaPacker) putHash(field uint32, s, def string) {
 
 func (p *deltaPacker) putJSON(field uint32, v any) {
 	p.set |= field
-	p.putString(string(mustJSON(v)))
+	p.putString(string(MustJSON(v)))
 }
 
 func (p *deltaPacker) putGiven(given, def map[string]string) {
@@ -201,8 +201,8 @@ type deltaUnpacker struct{ s string }
 
 // unpackSpec writes the specification of a job into out. Without whole, what was given
 // on the command line and the provenance are left out where they are the job's own.
-func (f *sharedSpec) unpackSpec(p packedDelta, whole bool, out *job.Spec) {
-	*out = f.spec
+func (f *SharedSpec) unpackSpec(p PackedDelta, whole bool, out *job.Spec) {
+	*out = f.Spec
 	set := binary.LittleEndian.Uint32([]byte(p[:4]))
 	u := deltaUnpacker{string(p[4:])}
 	if set&fieldHeld != 0 {
@@ -214,8 +214,8 @@ func (f *sharedSpec) unpackSpec(p packedDelta, whole bool, out *job.Spec) {
 	}{
 		{fieldName, func(u *deltaUnpacker, s *job.Spec) { s.Name = u.readString() }},
 		{fieldComment, func(u *deltaUnpacker, s *job.Spec) { s.Comment = u.readString() }},
-		{fieldBegin, func(u *deltaUnpacker, s *job.Spec) { s.Begin = fromNanos(u.readInt()) }},
-		{fieldDeadline, func(u *deltaUnpacker, s *job.Spec) { s.Deadline = fromNanos(u.readInt()) }},
+		{fieldBegin, func(u *deltaUnpacker, s *job.Spec) { s.Begin = FromNanos(u.readInt()) }},
+		{fieldDeadline, func(u *deltaUnpacker, s *job.Spec) { s.Deadline = FromNanos(u.readInt()) }},
 		{fieldNice, func(u *deltaUnpacker, s *job.Spec) { s.Nice = u.readInt() }},
 		{fieldPriority, func(u *deltaUnpacker, s *job.Spec) { s.Priority = u.readInt() }},
 		{fieldDepends, func(u *deltaUnpacker, s *job.Spec) { s.Depends = job.Dependency{}; u.readJSON(&s.Depends) }},
@@ -243,7 +243,7 @@ func (f *sharedSpec) unpackSpec(p packedDelta, whole bool, out *job.Spec) {
 		return
 	}
 	if set&(fieldGiven|fieldGivenSome) != 0 {
-		out.Source.Given = u.readGiven(set, f.spec.Source.Given)
+		out.Source.Given = u.readGiven(set, f.Spec.Source.Given)
 	}
 	if set&fieldProvenance != 0 {
 		out.Provenance = nil
@@ -332,9 +332,9 @@ func (u *deltaUnpacker) readGiven(set uint32, def map[string]string) map[string]
 	return out
 }
 
-// toNanos is a time in nanoseconds since the Unix epoch; 0 for the zero time. What is
+// ToNanos is a time in nanoseconds since the Unix epoch; 0 for the zero time. What is
 // too early or too late for that is the earliest or the latest that can be said.
-func toNanos(t time.Time) int64 {
+func ToNanos(t time.Time) int64 {
 	switch y := t.Year(); {
 	case t.IsZero():
 		return 0
@@ -346,7 +346,7 @@ func toNanos(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-func fromNanos(n int64) time.Time {
+func FromNanos(n int64) time.Time {
 	if n == 0 {
 		return time.Time{}
 	}

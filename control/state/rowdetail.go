@@ -1,4 +1,4 @@
-package control
+package state
 
 import (
 	"bytes"
@@ -14,21 +14,21 @@ import (
 
 // The beginning of a detail: {"form":17,"spec":{…17 bytes…},…}
 const (
-	detailForm = `{"form":`
-	detailSpec = `,"spec":`
+	DetailForm = `{"form":`
+	DetailSpec = `,"spec":`
 )
 
-func (d *rowDetail) encodeDetail() []byte {
-	rest := mustJSON(d)
+func (d *RowDetail) EncodeDetail() []byte {
+	rest := MustJSON(d)
 	b := make([]byte, 0, len(rest)+len(d.Spec)+32)
-	b = strconv.AppendInt(append(b, detailForm...), int64(len(d.Spec)), 10)
-	b = append(append(b, detailSpec...), d.Spec...)
+	b = strconv.AppendInt(append(b, DetailForm...), int64(len(d.Spec)), 10)
+	b = append(append(b, DetailSpec...), d.Spec...)
 	rest[0] = ','
 	return append(b, rest...)
 }
 
-func (d *rowDetail) decodeDetail(row *store.JobRow) error {
-	spec, rest, err := d.splitDetail(row.Detail)
+func (d *RowDetail) DecodeDetail(row *store.JobRow) error {
+	spec, rest, err := d.SplitDetail(row.Detail)
 	if err != nil {
 		return fmt.Errorf("row of job %d: %w", row.ID, err)
 	}
@@ -43,9 +43,9 @@ func (d *rowDetail) decodeDetail(row *store.JobRow) error {
 }
 
 // checkDetail reports what no row of ours has.
-func (d *rowDetail) checkDetail(row *store.JobRow) error {
+func (d *RowDetail) checkDetail(row *store.JobRow) error {
 	switch {
-	case row.ID == 0 || row.ID > uint64(lastJob):
+	case row.ID == 0 || row.ID > uint64(LastJob):
 		return errors.New("such a number is never given")
 	case d.Own == nil || d.Seq == 0:
 		return errors.New("it is not complete")
@@ -76,17 +76,17 @@ func (t *arrayRow) checkRuns() error {
 			return fmt.Errorf("the run %d of array %d follows %d", r, t.First, next)
 		}
 		next = uint64(r[1]) + 1
-		if n += uint64(r[1]-r[0])/uint64(r[2]) + 1; n > maxTasks {
-			return fmt.Errorf("array %d has more than %d tasks", t.First, maxTasks)
+		if n += uint64(r[1]-r[0])/uint64(r[2]) + 1; n > MaxTasks {
+			return fmt.Errorf("array %d has more than %d tasks", t.First, MaxTasks)
 		}
 	}
 	return nil
 }
 
-// splitDetail takes the form out of a detail.
-func (d *rowDetail) splitDetail(b []byte) (spec, rest []byte, err error) {
-	if after, ok := bytes.CutPrefix(b, []byte(detailForm)); ok {
-		digits, after, _ := bytes.Cut(after, []byte(detailSpec))
+// SplitDetail takes the form out of a detail.
+func (d *RowDetail) SplitDetail(b []byte) (spec, rest []byte, err error) {
+	if after, ok := bytes.CutPrefix(b, []byte(DetailForm)); ok {
+		digits, after, _ := bytes.Cut(after, []byte(DetailSpec))
 		if n, err := strconv.Atoi(string(digits)); err == nil && n > 0 && n < len(after) && after[n] == ',' {
 			rest = append(make([]byte, 0, len(after)-n), after[n:]...)
 			rest[0] = '{'

@@ -1,0 +1,164 @@
+package state
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/internal/planted"
+	"github.com/coxswain-sched/coxswain/model/account/fair"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/sched/share"
+	"github.com/coxswain-sched/coxswain/store"
+)
+
+// InPool counts the jobs that have not ended and wait for a pool, or hold something there.
+func (s *State) InPool(name string) (n int) {
+	for _, e := range s.Jobs {
+		if !e.State.Final() && (e.Shared.Spec.Pool == name || e.Last != nil && e.Last.Pool == name) {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *State) applyLearned(r *store.Record, staged any) error {
+	v, err := payloadOf[share.Memory](r, staged)
+	if err != nil {
+		return err
+	}
+	s.Arrivals = &v
+	return nil
+}
+
+// Drain says who keeps new work off a node, and why.
+type Drain struct {
+	By     job.Actor `json:"by,omitzero"`
+	Reason string    `json:"reason,omitempty"`
+	At     time.Time `json:"at"`
+}
+
+// NodeWithDrain is a node as engine and administrators want it.
+func (s *State) NodeWithDrain(k fleet.NodeKey) (fleet.Node, bool) {
+	n, ok := s.Nodes.Get(k)
+	if !ok || n.State != fleet.Up || planted.DrainIgnored {
+		return n, ok
+	}
+	if _, d, drained := s.DrainOf(k); drained {
+		n.State = fleet.Draining
+		n.Why = d.Reason
+	}
+	return n, ok
+}
+
+// DrainOf is what keeps new work off a node, and under which key: its own, that of no pool, or
+// that of the pool which had the machine before.
+func (s *State) DrainOf(k fleet.NodeKey) (fleet.NodeKey, Drain, bool) {
+	drains := s.Drains
+	if d, ok := drains.Get(k); ok {
+		return k, d, true
+	}
+	for _, pool := range drains.Pools(k.Name) {
+		was := fleet.NodeKey{Pool: pool, Name: k.Name}
+		if is, ok := s.Nodes.Find(was); pool == "" || ok && is == k {
+			d, _ := drains.Get(was)
+			return was, d, true
+		}
+	}
+	return k, Drain{}, false
+}
+
+// PoolSpec is a pool as the journal keeps it: everything that is needed to reach it, but
+// no secret, only where a secret is.
+type PoolSpec struct {
+	Name     string          `json:"name"`
+	Engine   string          `json:"engine"`             // which kind of engine, for Config.OpenPool
+	Settings json.RawMessage `json:"settings,omitempty"` // what that kind needs to know
+	At       time.Time       `json:"at"`
+	By       job.Actor       `json:"by,omitzero"` // who added it
+
+	// What its engine said of itself when the pool was added (Pool). It holds for as long as
+	// the engine cannot be opened; AddPool fills it in.
+	Delegated bool `json:"delegated,omitempty"`
+	Elastic   bool `json:"elastic,omitempty"`
+
+	// Trial says that the engine is opened to be looked at and closed again: nothing of
+	// the pool is kept.
+	Trial bool `json:"-"`
+}
+
+// PoolGone takes a pool away.
+type PoolGone struct {
+	Name string `json:"name"`
+}
+
+func (s *State) applyPool(r *store.Record, staged any) error {
+	v, err := payloadOf[PoolSpec](r, staged)
+	if err == nil {
+		s.Pools[v.Name] = v
+	}
+	return err
+}
+
+func (s *State) applyPoolGone(r *store.Record, staged any) error {
+	v, err := payloadOf[PoolGone](r, staged)
+	if err == nil {
+		delete(s.Pools, v.Name)
+	}
+	return err
+}
+
+// Token is an access token as the journal keeps it: the secret is there as a hash
+// alone, which only who makes and checks tokens interprets.
+type Token struct {
+	ID       string    `json:"id"`
+	Hash     string    `json:"hash"`
+	Name     string    `json:"name"` // of the user that it stands for
+	UID      uint32    `json:"uid"`
+	GID      uint32    `json:"gid"`
+	Accounts []string  `json:"accounts,omitempty"`
+	Admin    bool      `json:"admin,omitempty"`
+	Comment  string    `json:"comment,omitempty"`
+	Created  time.Time `json:"created"`
+	By       job.Actor `json:"by,omitzero"`      // who made it
+	Expires  time.Time `json:"expires,omitzero"` // zero: never
+	Revoked  time.Time `json:"revoked,omitzero"` // zero: not revoked
+}
+
+// Usage is what accounts, users and QOS had used at a second, as the core reckoned it
+// then. It is kept at each tick at which something was charged. What jobs used that
+// ended since is part of the record of their end; those that run on are charged from
+// that second. So a restart loses nothing.
+type Usage struct {
+	At      int64        `json:"at"` // Unix seconds
+	Entries []fair.Entry `json:"entries,omitempty"`
+	Since   []fair.Entry `json:"since,omitempty"` // in the projection: by jobs that have ended since
+}
+
+// addUsage notes what a job used that has ended.
+func (s *State) addUsage(entries []fair.Entry) {
+	if len(entries) > 0 {
+		if s.Usage == nil {
+			s.Usage = &Usage{}
+		}
+		s.Usage.Since = fair.Merge(s.Usage.Since, entries)
+	}
+}
+
+// addLateUsage notes what a job used before its start was heard of. Where nothing was kept yet,
+// what is charged counts from that second on.
+func (s *State) addLateUsage(at int64, entries []fair.Entry) {
+	s.addUsage(entries)
+	if len(entries) > 0 && s.Usage.At == 0 {
+		s.Usage.At = at
+	}
+}
+
+func (s *State) applyUsage(r *store.Record, staged any) error {
+	v, err := payloadOf[Usage](r, staged)
+	if err != nil {
+		return err
+	}
+	s.Usage = &v
+	return nil
+}

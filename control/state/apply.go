@@ -1,0 +1,493 @@
+package state
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/internal/planted"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/ledger"
+	"github.com/coxswain-sched/coxswain/sched"
+	"github.com/coxswain-sched/coxswain/store"
+)
+
+func (s *State) applyHeld(r *store.Record, staged any) error {
+	v, err := payloadOf[Held](r, staged)
+	if err != nil {
+		return err
+	}
+	a := v.Allocation
+	s.Ledger.Skip(a.ID + 1) // also where the job's row is newer: its number is taken
+	e, err := s.jobByNumber(a.Job, r)
+	if e == nil {
+		return err
+	}
+	if a.Attempt != e.Attempt+1 {
+		return fmt.Errorf("job %s: attempt %d after attempt %d", e.Name(), a.Attempt, e.Attempt)
+	}
+	if err := s.moveJob(e, job.Running, job.ByScheduler); err != nil {
+		return err
+	}
+	if err := s.Ledger.Restore(a); err != nil {
+		return err
+	}
+	s.Counts.Started++
+	if e.Eligible > 0 {
+		s.Counts.Wait.Observe(r.At.Sub(FromNanos(e.Eligible)).Seconds())
+	}
+	e.Attempt = a.Attempt
+	e.Flags = e.Flags&^(job.Requeued|job.LaunchFailed) | job.Configuring
+	e.Why, e.Gate = nil, nil
+	e.Last = &Attempt{AllocationID: a.ID, epoch: a.Epoch, Pool: a.Pool, Claims: a.Claims, Flavors: a.Flavors, License: a.License, limit: v.Limit, Ranks: TasksOf(a.Claims)}
+	if IsDelegated(a.Claims) {
+		e.Last.Handed = ToNanos(r.At)
+	}
+	if e.Extra != nil {
+		e.Extra.StartsBy, e.Extra.LimitEnd, e.Extra.message = 0, 0, ""
+		if e.Extra.Deadline > 0 {
+			s.AddTimer(e.ID, e.Extra.Deadline)
+		}
+	}
+	s.Estimates.noteStarted(e, ToNanos(r.At))
+	s.Arrays.OpenTask(e)
+	s.markChanged(e, r)
+	return nil
+}
+
+func (s *State) applyStarted(r *store.Record, staged any) error {
+	v, err := payloadOf[Started](r, staged)
+	if err != nil {
+		return err
+	}
+	s.addLateUsage(v.At, v.Used) // also where the job's row is newer
+	e, err := s.jobOfAttempt(r, v.Ref)
+	if e == nil {
+		return err
+	}
+	e.Last.started = ToNanos(v.Started)
+	e.Last.NoteNodes(v.Nodes)
+	e.Flags &^= job.Configuring
+	if IsDelegated(e.Last.Claims) { // before its end, which may be in the same batch
+		s.Events = append(s.Events, sched.Extended{Job: e.ID, Until: UntilOf(e, v.Started), Began: e.Last.ChargedFrom(e.Last.started)})
+	}
+	if s.BegunOf(e) {
+		s.Events = append(s.Events, sched.Begun{Job: e.ID})
+	}
+	s.Depend.recheckDependents(s, e)
+	s.markChanged(e, r)
+	return nil
+}
+
+func (s *State) applyEnded(r *store.Record, staged any) error {
+	v, err := payloadOf[Ended](r, staged)
+	if err != nil {
+		return err
+	}
+	if !planted.UsageLost {
+		s.addUsage(v.Used) // also where the job's row is newer
+	}
+	e, err := s.jobOfAttempt(r, v.Ref)
+	if e == nil {
+		return err
+	}
+	if v.Failed < 0 {
+		return fmt.Errorf("%d attempts failed", v.Failed)
+	}
+	if err := s.Ledger.Free(ledger.ID(v.Ref.Allocation), v.Ref.Attempt); err != nil {
+		return err
+	}
+	hold := e.Last.Requeue != nil && e.Last.Requeue.Hold && v.State == job.Pending
+	e.Flags = e.Flags&(job.Held|job.HeldAdmin|job.HeldFailed) | v.Flags
+	if hold {
+		e.Flags |= job.Held
+	}
+	report := v.Report
+	if v.State == job.Pending || v.State == job.Preempted {
+		s.countLostWork(e, cmp.Or(ToNanos(report.Ended), ToNanos(r.At)))
+	}
+	e.Last.exit, e.Last.Report = report.Exit, &report
+	e.Last.NoteNodes(NodesIn(&report))
+	e.Last.Cancel, e.Last.Requeue, e.Last.Expired, e.Last.Preempted = nil, nil, nil, nil
+	e.Last.ended = ToNanos(report.Ended)
+	if e.Last.ended == 0 {
+		e.Last.ended = ToNanos(r.At)
+	}
+	if err := s.moveJob(e, v.State, v.By); err != nil {
+		return err
+	}
+	s.Events = append(s.Events, sched.Released{Job: e.ID, Ended: ChargedUntil(&report, r.At)})
+	s.Estimates.noteEnded(e)
+	if v.State == job.Pending {
+		e.Last.ended = 0
+		if v.Failed > 0 || !v.Again.IsZero() || e.Extra != nil {
+			e.EnsureExtra().Again, e.EnsureExtra().Failed = ToNanos(v.Again), v.Failed
+		}
+		s.requeuePending(e)
+	}
+	s.markChanged(e, r)
+	return nil
+}
+
+// requeuePending lets a job wait for a new attempt.
+func (s *State) requeuePending(e *JobRecord) {
+	e.Eligible = 0
+	s.Arrays.CloseTask(e)
+	s.QueuePending(e)
+}
+
+func (s *State) applyUncertain(r *store.Record, staged any) error {
+	v, err := payloadOf[Uncertain](r, staged)
+	if err != nil {
+		return err
+	}
+	e, err := s.jobOfAttempt(r, v.Ref)
+	if e == nil {
+		return err
+	}
+	if x := e.AdditionByRef(v.Ref); x != nil {
+		next := *x
+		next.Uncertain = v.Uncertain
+		e.Last.ReplaceAddition(x.ID, &next)
+	} else if e.Flags &^= job.Uncertain; v.Uncertain {
+		e.Flags |= job.Uncertain
+	}
+	s.markChanged(e, r)
+	return s.Ledger.MarkUncertain(ledger.ID(v.Ref.Allocation), v.Uncertain)
+}
+
+// jobOfAttempt finds the job of a record about an attempt, which it must hold still.
+func (s *State) jobOfAttempt(r *store.Record, ref engine.Ref) (*JobRecord, error) {
+	e, err := s.jobOfRecord(r)
+	if e == nil {
+		return nil, err
+	}
+	holder, err := s.JobByRef(ref)
+	if err == nil && holder != e {
+		err = fmt.Errorf("%s is held by job %s, not by job %s", ref, holder.Name(), e.Name())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+func (s *State) applyCancel(r *store.Record, staged any) error {
+	v, err := payloadOf[Cancel](r, staged)
+	if err != nil {
+		return err
+	}
+	e, err := s.jobOfRecord(r)
+	if e == nil {
+		return err
+	}
+	s.markChanged(e, r)
+	if v.Message != "" {
+		e.EnsureExtra().message = v.Message
+	}
+	if e.State != job.Pending {
+		e.Last.Cancel, e.Last.Requeue = &v, nil
+		s.markStopping(e)
+		return nil
+	}
+	return s.endPending(e, job.Cancelled, job.ByUser)
+}
+
+// endPending ends a pending job.
+func (s *State) endPending(e *JobRecord, to job.State, by job.Cause) error {
+	if err := s.moveJob(e, to, by); err != nil {
+		return err
+	}
+	a := e.ensureAttempt()
+	a.ended, a.exit = ToNanos(s.now), job.ExitCode{} // of none of its attempts
+	s.Events = append(s.Events, sched.Withdrawn{Job: e.ID})
+	return nil
+}
+
+func (s *State) applyExpired(r *store.Record, staged any) error {
+	v, err := payloadOf[Expired](r, staged)
+	if err != nil {
+		return err
+	}
+	e, err := s.jobOfRecord(r)
+	if e == nil {
+		return err
+	}
+	s.markChanged(e, r)
+	if e.State == job.Pending {
+		return s.endPending(e, v.State, job.ByControl)
+	}
+	e.Last.Expired = &v
+	s.markStopping(e)
+	return nil
+}
+
+func (s *State) applyHold(r *store.Record, staged any) error {
+	v, err := payloadOf[Hold](r, staged)
+	if err != nil || planted.ReplayForgets && staged == nil {
+		return err
+	}
+	e, err := s.jobOfRecord(r)
+	if e == nil {
+		return err
+	}
+	if v.Held {
+		e.Flags |= job.Held
+		if v.Admin {
+			e.Flags |= job.HeldAdmin
+		}
+	} else {
+		e.Flags &^= job.Held | job.HeldAdmin | job.HeldFailed
+		if e.Extra != nil {
+			e.Extra.Again, e.Extra.Failed, e.Extra.Benched, e.Extra.Refused = 0, 0, 0, 0
+		}
+	}
+	s.RecheckEligible(e)
+	s.markChanged(e, r)
+	return nil
+}
+
+func (s *State) applyRequeue(r *store.Record, staged any) error {
+	v, err := payloadOf[Requeue](r, staged)
+	if err != nil {
+		return err
+	}
+	e, err := s.jobOfRecord(r)
+	if e == nil {
+		return err
+	}
+	s.markChanged(e, r)
+	switch {
+	case e.State.Holds():
+		e.Last.Requeue = &v
+		s.markStopping(e)
+		return nil
+	case e.State == job.Pending: // journals of the first version
+		return nil
+	}
+	if err := s.moveJob(e, job.Pending, job.ByUser); err != nil {
+		return err
+	}
+	e.Flags |= job.Requeued
+	if v.Hold {
+		e.Flags |= job.Held
+	}
+	if e.Last != nil {
+		e.Last.ended = 0
+	}
+	if e.Extra != nil {
+		e.Extra.Again, e.Extra.Failed, e.Extra.message = 0, 0, ""
+	}
+	s.requeuePending(e)
+	return nil
+}
+
+func (s *State) applySuspend(r *store.Record, staged any) error {
+	v, err := payloadOf[Suspend](r, staged)
+	if err != nil {
+		return err
+	}
+	e, err := s.jobOfRecord(r)
+	if e == nil {
+		return err
+	}
+	if !e.State.Holds() {
+		return fmt.Errorf("job %s is %s and is suspended, or goes on", e.Name(), e.State)
+	}
+	s.markChanged(e, r)
+	by, to := job.ByUser, job.Running
+	if s.isElastic(e) {
+		s.Events = append(s.Events, sched.Begun{Job: e.ID, Not: v.On})
+	}
+	switch {
+	case v.Parked:
+		by = job.ByScheduler
+		if v.On {
+			e.Last.UserSuspended = e.State == job.Suspended
+		}
+		if err := s.setPreemptSuspended(e, v.On); err != nil {
+			return err
+		}
+	case e.Last.PreemptSuspended: // it says what becomes of it when it has its place again
+		e.Last.UserSuspended = v.On
+		return nil
+	}
+	if v.On || v.Parked && e.Last.UserSuspended {
+		to = job.Suspended
+	}
+	if e.State != to { // else it was suspended before
+		if err := s.moveJob(e, to, by); err != nil {
+			return err
+		}
+	}
+	s.trackSuspension(e, to == job.Suspended, ToNanos(r.At))
+	return nil
+}
+
+func (s *State) applyTop(r *store.Record, staged any) error {
+	v, err := payloadOf[QueueMoved](r, staged)
+	if err != nil {
+		return err
+	}
+	for _, m := range v.Moves {
+		e, err := s.jobByNumber(m.Job, r)
+		if err != nil {
+			return err
+		}
+		if e != nil {
+			e.Priority, e.QueuedAt = m.Priority, m.At
+			s.markChanged(e, r)
+			if e.State == job.Pending {
+				s.QueuePending(e)
+			}
+		}
+	}
+	return nil
+}
+
+func (s *State) applyUpdate(r *store.Record, staged any) error {
+	v, err := payloadOf[Update](r, staged)
+	if err != nil {
+		return err
+	}
+	e, err := s.jobOfRecord(r)
+	if e == nil {
+		return err
+	}
+	f, o, err := s.Specs.readSpec(v.Own, v.Spec)
+	if err != nil {
+		return err
+	}
+	s.Depend.remove(e)
+	s.Depend.recheckNamesakes(s, e) // the name that it leaves
+	if !e.State.Final() {
+		s.Submits.add(&e.Shared.Spec, -1)
+		s.Submits.add(&f.Spec, 1)
+	}
+	limit := max(e.Shared.Spec.TimeLimit, 0)
+	s.Specs.ReleaseSpec(e.Shared)
+	e.Shared, e.delta = f, PackDelta(&o, &f.Def)
+	e.setExtras(&o)
+	e.fixed = o.Priority != 0
+	s.Depend.add(e)
+	s.Depend.recheckNamesakes(s, e)
+	if v.MaxRunning != nil && e.Array != nil {
+		s.setArrayLimit(e.Array, *v.MaxRunning, r.Seq)
+	}
+	if v.Queue != nil {
+		e.Priority, e.QueuedAt = v.Queue.Priority, v.Queue.At
+	}
+	s.markChanged(e, r)
+	switch {
+	case e.State == job.Pending:
+		s.QueuePending(e)
+	case e.State.Holds():
+		if limit != max(e.Shared.Spec.TimeLimit, 0) {
+			e.Last.limit = 0
+		}
+		s.updateLimitEnd(e)
+	}
+	return nil
+}
+
+// updateLimitEnd notes when the limit of a running job ends it, after that was changed.
+func (s *State) updateLimitEnd(e *JobRecord) {
+	s.Events = append(s.Events, sched.Extended{Job: e.ID, Until: UntilOf(e, s.now)})
+	m := e.EnsureExtra()
+	m.LimitEnd = 0
+	if limit := e.TimeLimit(); limit > 0 && e.Last.started > 0 {
+		m.LimitEnd = e.Last.started + int64(limit+e.Last.suspendedFor)
+		s.AddTimer(e.ID, m.LimitEnd)
+	}
+	if m.Deadline > 0 {
+		s.AddTimer(e.ID, m.Deadline)
+	}
+}
+
+// setArrayLimit changes how many tasks of an array may run at once.
+func (s *State) setArrayLimit(a *Array, n uint32, seq uint64) {
+	same := a.Limit == n
+	a.setLimit(n, seq)
+	if same {
+		return // many tasks are told the same, one after the other
+	}
+	s.Arrays.markRoom(a)
+	for _, e := range s.ArrayTasks(a.first) {
+		s.MarkDirty(e)
+		if e.State == job.Pending {
+			s.Arrays.CloseTask(e)
+			s.RecheckEligible(e)
+		}
+	}
+}
+
+func (a *Array) setLimit(limit uint32, seq uint64) {
+	spec := *a.Spec
+	spec.MaxRunning = limit
+	a.Spec, a.Limit, a.limited = &spec, limit, seq
+}
+
+func (s *State) applyNodes(r *store.Record, staged any) error {
+	v, err := payloadOf[NodesSet](r, staged)
+	if err != nil {
+		return err
+	}
+	for _, k := range v.nodeKeys() {
+		switch {
+		case v.Drain:
+			s.Drains.Set(k, Drain{By: actorOf(r.By), Reason: v.Reason, At: r.At})
+		case k.Pool == "": // whatever nodes have the name
+			for _, pool := range slices.Clone(s.Drains.Pools(k.Name)) {
+				s.Drains.Delete(fleet.NodeKey{Pool: pool, Name: k.Name})
+			}
+		default:
+			s.Drains.Delete(k)
+			s.Drains.Delete(fleet.NodeKey{Name: k.Name})
+		}
+	}
+	return nil
+}
+
+func (s *State) applyToken(r *store.Record, staged any) error {
+	v, err := payloadOf[Token](r, staged)
+	if err != nil {
+		return err
+	}
+	s.Tokens[v.ID] = v
+	return nil
+}
+
+func (s *State) applyRevoked(r *store.Record, staged any) error {
+	v, err := payloadOf[Revoked](r, staged)
+	if err != nil {
+		return err
+	}
+	t, ok := s.Tokens[v.ID]
+	if !ok {
+		return fmt.Errorf("there is no token %s", v.ID)
+	}
+	if t.Revoked.IsZero() {
+		t.Revoked = r.At
+		s.Tokens[v.ID] = t
+	}
+	return nil
+}
+
+func actorOf(a store.Actor) job.Actor { return job.Actor{Name: a.Name, UID: a.UID, From: a.From} }
+
+// Compact drops what has left the lists, once that is a good part of them.
+func (s *State) Compact() {
+	if s.stale > 64 && s.stale > len(s.Live)/4 {
+		s.Live = slices.DeleteFunc(s.Live, func(e *JobRecord) bool {
+			e.inLive = !e.Gone && !e.State.Final()
+			return !e.inLive
+		})
+		s.stale = 0
+	}
+	if s.dead > 64 && s.dead > len(s.Order)/4 {
+		s.Order = slices.DeleteFunc(s.Order, func(e *JobRecord) bool { return e.Gone })
+		s.dead = 0
+	}
+}

@@ -1,0 +1,86 @@
+package state
+
+import (
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/reason"
+	"github.com/coxswain-sched/coxswain/sched"
+	"github.com/coxswain-sched/coxswain/sched/fold"
+)
+
+// CoreSpec is what the core is told that a job asks for. The caller holds the lock.
+func (s *State) CoreSpec(f *SharedSpec) *job.Spec {
+	if !s.DelegatedPools[f.Spec.Pool] {
+		return &f.Spec
+	}
+	if f.folded == nil {
+		f.folded = fold.Spec(&f.Spec)
+	}
+	return f.folded
+}
+
+// IsDelegated reports whether claims are on a pool as a whole.
+func IsDelegated(claims []fleet.Claim) bool { return len(claims) > 0 && fold.Is(claims[0].Node) }
+
+// NoteNodes notes on which nodes an attempt is, where its claims do not say it.
+func (a *Attempt) NoteNodes(nodes []string) {
+	if len(nodes) > 0 && IsDelegated(a.Claims) {
+		a.seen = fold.Seen(a.Claims, nodes)
+	}
+}
+
+// ChargedFrom is from when on an attempt is charged that started on a pool as a whole: not
+// from before it was handed over, whatever the clock there says.
+func (a *Attempt) ChargedFrom(started int64) sched.Instant {
+	return sched.Instant(max(started, a.Handed))
+}
+
+// NodesIn are the nodes of a report.
+func NodesIn(r *engine.Report) []string {
+	out := make([]string, len(r.Nodes))
+	for i := range r.Nodes {
+		out[i] = r.Nodes[i].Node
+	}
+	return out
+}
+
+// WaitsInPool reports whether a job was handed over and has no nodes yet: it waits in the
+// queue of its pool's own scheduler.
+func (e *JobRecord) WaitsInPool() bool {
+	return e.State == job.Running && e.Flags&job.Configuring != 0 && e.Last.Handed != 0 && e.Report().Phase < engine.Ready
+}
+
+// PoolWaitReason is the reason why it waits, in that scheduler's words.
+func (e *JobRecord) PoolWaitReason() reason.Reason {
+	r := e.Report()
+	word, _, _ := strings.Cut(strings.Trim(r.Message, "()"), ",")
+	if strings.ContainsAny(word, " \t\n") { // it is no word of a scheduler's
+		word = ""
+	}
+	at := e.Last.Handed / int64(time.Second)
+	return reason.Reason{Code: reason.Elsewhere(word), Holder: e.Last.Pool, Resource: r.Native, Want: r.Message, Until: at, Since: at}
+}
+
+// StatusText is a job's state in messages that refuse something.
+func (e *JobRecord) StatusText() string {
+	if e.WaitsInPool() {
+		return "handed over to pool " + e.Last.Pool
+	}
+	return e.State.String()
+}
+
+// RefuseHandedOver refuses what cannot be changed of a job that stands in another scheduler's queue.
+func (e *JobRecord) RefuseHandedOver(what string) error {
+	return fault.New(fault.Conflict, "the %s of job %s cannot change now: it stands in the queue of pool %s, as it was handed over", what, e.Name(), e.Last.Pool).
+		Advise("take it back and change it: cox hold %s, then the change, then cox release %s", e.Name(), e.Name())
+}
+
+// isElastic reports whether the engine of a job's pool can change its gang while it runs.
+func (s *State) isElastic(e *JobRecord) bool {
+	return e.Shared.Spec.Elastic() && e.Last != nil && s.ElasticPools[e.Last.Pool]
+}

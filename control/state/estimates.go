@@ -1,0 +1,81 @@
+package state
+
+import (
+	"sync"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/sched/whatif"
+)
+
+// EstimateHistory is how long jobs really took, and how far estimates of starts were off. It is
+// read from the store when it is first asked for, and kept up to date from then on.
+type EstimateHistory struct {
+	mu     sync.Mutex
+	took   *whatif.History // nil: nobody has asked yet
+	misses *whatif.Misses
+}
+
+// IsLoaded reports whether the past has been read.
+func (p *EstimateHistory) IsLoaded() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.took != nil
+}
+
+// SetLoaded takes in the past, unless somebody else has read it meanwhile.
+func (p *EstimateHistory) SetLoaded(took *whatif.History, misses *whatif.Misses) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.took == nil {
+		p.took, p.misses = took, misses
+	}
+}
+
+// RunTime estimates how long a job takes that has run for elapsed.
+func (p *EstimateHistory) RunTime(name string, spec *job.Spec, elapsed time.Duration) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.took.Took(name, spec, elapsed)
+}
+
+// StartInterval is the interval around an estimated start in which jobs really start;
+// false: too few estimates are known.
+func (p *EstimateHistory) StartInterval(now, estimate int64) (whatif.Interval, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.misses == nil {
+		return whatif.Interval{}, false
+	}
+	return p.misses.Around(now, estimate)
+}
+
+// CountsForEstimates reports whether how long a job took says something of others.
+func CountsForEstimates(s job.State) bool {
+	return s == job.Completed || s == job.Failed || s == job.Timeout || s == job.OutOfMemory
+}
+
+// noteEnded notes how long a job took.
+func (p *EstimateHistory) noteEnded(e *JobRecord) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.took == nil || !CountsForEstimates(e.State) || e.Last == nil || e.Last.started == 0 {
+		return
+	}
+	var spec job.Spec
+	e.Shared.unpackSpec(e.delta, false, &spec)
+	p.took.Add(spec.Name, &spec, time.Duration(e.Last.ended-e.Last.started))
+}
+
+// noteStarted notes when a job really started of which that was foretold.
+func (p *EstimateHistory) noteStarted(e *JobRecord, at int64) {
+	m := e.Extra
+	if m == nil || m.Foretold == 0 || e.Attempt > 1 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.misses != nil {
+		p.misses.Add(m.ForetoldAt, m.Foretold, at)
+	}
+}

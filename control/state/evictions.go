@@ -1,0 +1,216 @@
+package state
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/internal/planted"
+	"github.com/coxswain-sched/coxswain/model/account"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/resource"
+	"github.com/coxswain-sched/coxswain/sched"
+	"github.com/coxswain-sched/coxswain/store"
+)
+
+// NoteProposal notes what the core proposes.
+func (s *State) NoteProposal(p sched.Proposal) {
+	s.Proposal = nil
+	if len(p.Moves) > 0 {
+		s.Proposal = &p
+	}
+}
+
+// MigrationTarget is what the core has to know of a running job that moves.
+func (e *JobRecord) MigrationTarget() (goesFor job.ID, home []fleet.Claim) {
+	if p := e.Last.Preempted; p != nil && p.Home != nil {
+		return p.For, fleet.InPool(e.Shared.Spec.Pool, p.Home)
+	}
+	return 0, nil
+}
+
+// noteMigration notes when a job was asked to move.
+func (e *JobRecord) noteMigration(v *Preempted, r *store.Record) {
+	if v.Home != nil {
+		e.EnsureExtra().Moved = ToNanos(r.At)
+	}
+}
+
+// SuspendRequested reports whether a job was asked to make room by being suspended.
+func (a *Attempt) SuspendRequested() bool {
+	return a.Preempted != nil && a.Preempted.Mode == account.PreemptSuspend
+}
+
+// setPreemptSuspended has the ledger count what a parked job holds.
+func (s *State) setPreemptSuspended(e *JobRecord, on bool) error {
+	if err := s.Ledger.Park(e.Last.AllocationID, on); err != nil {
+		return err
+	}
+	e.Last.PreemptSuspended = on
+	if e.Extra != nil && !on {
+		e.Extra.message = ""
+	}
+	if on {
+		e.Last.Preempted = nil
+		s.Events = append(s.Events, sched.Suspended{Job: e.ID})
+	}
+	return nil
+}
+
+// trackSuspension notes since when a job is suspended, or how long it was: its time limit waits.
+func (s *State) trackSuspension(e *JobRecord, on bool, at int64) {
+	a := e.Last
+	switch {
+	case on && a.SuspendedAt == 0:
+		a.SuspendedAt = at
+	case on:
+	case a.SuspendedAt > 0:
+		a.suspendedFor += time.Duration(max(at-a.SuspendedAt, 0))
+		a.SuspendedAt = 0
+		s.Events = append(s.Events, sched.Extended{Job: e.ID, Until: UntilOf(e, s.now)})
+	}
+}
+
+// CanUnpark reports whether a job is parked and may go on.
+func (e *JobRecord) CanUnpark() bool {
+	return e != nil && e.State == job.Suspended && e.Last.PreemptSuspended && e.Flags&job.Stopping == 0
+}
+
+// Preempted asks for the end of a running job, so that another one can start where it
+// is. The job's next state follows from Mode when it has ended.
+type Preempted struct {
+	For    job.ID        `json:"for"`
+	Mode   string        `json:"mode"` // account.PreemptRequeue, PreemptCancel, PreemptCheckpoint
+	Signal int           `json:"signal,omitempty"`
+	Grace  time.Duration `json:"grace"`
+	State  *job.State    `json:"state,omitempty"`
+
+	// Warn says that the job only gets the signal, and is ended when it has reported a
+	// checkpoint or the grace is over. To says who gets it.
+	Warn bool          `json:"warn,omitempty"`
+	To   engine.Scope  `json:"to,omitempty"`
+	Home []fleet.Claim `json:"home,omitempty"` // it moves: where it starts again
+}
+
+// Saved says that a job has reported a checkpoint: what, and when, if that was noticed
+// later.
+type Saved struct {
+	engine.Saved
+	State *job.State `json:"state,omitempty"`
+}
+
+// GraceEnd is when a job that was told to save is ended all the same.
+func (a *Attempt) GraceEnd() int64 { return a.asked + int64(a.Preempted.Grace) }
+
+// HasSaved reports whether a job has reported a checkpoint since it was asked to make
+// room; r is a report that is not applied yet.
+func (a *Attempt) HasSaved(r *engine.Report) bool {
+	at := a.Saved
+	if r != nil && r.Saved != nil {
+		at = max(at, ToNanos(r.Saved.At))
+	}
+	return at > a.asked
+}
+
+func (v *Preempted) Message() string {
+	if v.Mode == account.PreemptSuspend {
+		return fmt.Sprintf("suspended for job %d", v.For)
+	}
+	if v.Home != nil {
+		return fmt.Sprintf("moved for job %d", v.For)
+	}
+	return fmt.Sprintf("taken back for job %d", v.For)
+}
+
+// Outcome reports whether a job that was asked to make room waits again, by how it
+// ended. Success is success, unless it reported a checkpoint after it was asked: then
+// it has stopped where it can go on.
+func (v *Preempted) Outcome(r *engine.Report, saved bool) (job.State, job.Flags, bool) {
+	switch {
+	case r.Cause == engine.Exited && r.Exit.OK() && !saved:
+		return job.Completed, 0, false
+	case r.Cause == engine.TimedOut || r.Cause == engine.OutOfMemory:
+		return 0, 0, false
+	case v.Mode == account.PreemptSuspend: // nothing of it was to end
+		return 0, 0, false
+	case v.Mode == account.PreemptCancel || planted.VictimLost:
+		return job.Preempted, 0, true
+	}
+	return job.Pending, job.Requeued, true
+}
+
+func (s *State) applyPreempted(r *store.Record, staged any) error {
+	v, err := payloadOf[Preempted](r, staged)
+	if err != nil {
+		return err
+	}
+	e, err := s.jobOfRecord(r)
+	if e == nil {
+		return err
+	}
+	switch {
+	case e.State == job.Pending && staged == nil: // older versions wrote it without the start
+		s.Skipped = append(s.Skipped, fmt.Errorf("journal record %d (%s): job %s is %s and makes room for nobody", r.Seq, r.Kind, e.Name(), e.State))
+		return nil
+	case !e.State.Holds():
+		return fmt.Errorf("job %s is %s and makes room for job %d", e.Name(), e.State, v.For)
+	}
+	s.markChanged(e, r)
+	e.Last.Preempted, e.Last.asked = &v, ToNanos(r.At)
+	if v.Mode != account.PreemptSuspend {
+		e.Flags |= job.Stopping
+	}
+	e.EnsureExtra().message = v.Message()
+	e.noteMigration(&v, r)
+	return nil
+}
+
+func (s *State) applySaved(r *store.Record, staged any) error {
+	v, err := payloadOf[Saved](r, staged)
+	if err != nil {
+		return err
+	}
+	e, err := s.jobOfRecord(r)
+	if e == nil {
+		return err
+	}
+	if !e.State.Holds() {
+		return fmt.Errorf("job %s is %s and has saved something", e.Name(), e.State)
+	}
+	s.markChanged(e, r)
+	at := ToNanos(r.At)
+	if !v.At.IsZero() {
+		at = min(at, ToNanos(v.At))
+	}
+	e.Last.Saved = max(e.Last.Saved, at)
+	m := e.EnsureExtra()
+	m.kept, m.keptAs = at, v.As
+	s.Events = append(s.Events, sched.Saved{Job: e.ID, At: sched.Instant(at)})
+	return nil
+}
+
+// countLostWork counts what an attempt that made room had done since its last checkpoint, in
+// device-seconds (CPUs count nothing).
+func (s *State) countLostWork(e *JobRecord, ended int64) {
+	a := e.Last
+	if a.Preempted == nil || a.started == 0 || ended <= a.started {
+		return
+	}
+	share := int64(0)
+	for i := range a.Claims {
+		for _, d := range a.Claims[i].Devices {
+			share += int64(d.Share)
+		}
+	}
+	devices := float64(share) / float64(resource.WholeDevice)
+	s.Counts.Preempted++
+	s.Counts.PreemptedTime += devices * time.Duration(ended-a.started).Seconds()
+	s.Counts.LostTime += devices * time.Duration(max(ended-max(a.started, a.Saved), 0)).Seconds()
+}
+
+// markStopping tells the core that a running job is being ended.
+func (s *State) markStopping(e *JobRecord) {
+	e.Flags |= job.Stopping
+	s.Events = append(s.Events, sched.Stopping{Job: e.ID})
+}

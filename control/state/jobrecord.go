@@ -1,0 +1,261 @@
+package state
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/ledger"
+	"github.com/coxswain-sched/coxswain/model/reason"
+	"github.com/coxswain-sched/coxswain/sched"
+)
+
+// JobRecord is one job in memory. A pending job that depends on nothing has no part of
+// its own beside it but the packed own part: hundreds of bytes in all. Times are
+// nanoseconds since the Unix epoch, 0 for none.
+type JobRecord struct {
+	ID        job.ID
+	Shared    *SharedSpec
+	delta     PackedDelta
+	Array     *Array    // nil: not part of an array
+	Last      *Attempt  // the present attempt, or the last; nil: there was none
+	Extra     *JobExtra // what few jobs have; nil: nothing of it
+	Seq       uint64    // of the last record that changed it
+	Priority  int64
+	QueuedAt  int64 // its place in the queue beside the priority
+	Submitted int64 // submitted
+	Eligible  int64
+	Gate      *reason.Reason // why the core was told not to consider it; nil: it may
+	Why       *reason.Reason // the first reason why it waits, without the three below
+	Since     int64          // of why, in Unix seconds
+	Before    job.ID         // Reason.Job of why
+	Ahead     int32          // Reason.Ahead of why
+	Index     uint32         // in the array
+	Attempt   uint32
+	Flags     job.Flags
+	State     job.State
+	Open      bool // counts among the open tasks of its array
+	Dirty     bool // it changed since its row was made
+	writing   bool // its row was made and is not written yet
+	gating    bool // stands in state.gating
+	inLive    bool // stands in state.live
+	Gone      bool // left memory
+	fixed     bool // somebody set its priority: no rules reckon it
+	revived   bool // came back from the projection
+}
+
+// Attempt is the present or last attempt.
+type Attempt struct {
+	AllocationID     ledger.ID // of its allocation
+	epoch            uint64
+	Pool             string
+	Claims           []fleet.Claim  // never written
+	Flavors          []string       // of quotas, in which the job is counted; never written
+	License          string         // of alternatives that it asked for, the one that it has
+	seen             []fleet.Claim  // on the real nodes, where claims are on a pool as a whole; never written
+	Handed           int64          // when it was handed over to the pool's own scheduler; 0: to none
+	Renewed          int64          // when it was last put off when it is to end, because it has not begun
+	Report           *engine.Report // as far as known; not journaled while it runs; never written
+	Cancel           *Cancel        // asked for, not carried out yet
+	Requeue          *Requeue       // asked for, not carried out yet
+	Preempted        *Preempted     // to make room, not carried out yet
+	asked            int64          // when it was asked to
+	Saved            int64          // when it last reported a checkpoint
+	Proof            uint64         // version from which on reports say whether it is suspended as asked; 0: not known yet
+	Stopped          bool           // its grace to save is over, and it is asked to end
+	Expired          *Expired       // its time is over, it has not ended yet
+	started          int64
+	ended            int64
+	exit             job.ExitCode
+	limit            time.Duration  // where it is shorter than the job's; 0: it is not
+	PreemptSuspended bool           // it is suspended to make room
+	UserSuspended    bool           // parked, and somebody suspended it too: it stays suspended when it has its place again
+	SuspendedAt      int64          // since when it is suspended; 0: it is not
+	suspendedFor     time.Duration  // how long it was suspended before
+	Added            []*JobAddition // to an elastic job while it runs; never written
+	Ranks            int            // the next rank that nobody has had
+	settled          bool           // it is not to grow any more
+}
+
+// JobExtra is what few jobs have.
+type JobExtra struct {
+	Begin, Deadline int64
+	Depends         *job.Dependency
+	Again           int64 // not before, after a failed attempt
+	Failed          int   // attempts that failed in a row
+	StartsBy        int64 // promised by the core
+	Foretold        int64 // the first estimate of its start …
+	ForetoldAt      int64 // … and when it was made
+	LimitEnd        int64 // of a running job whose limit was lowered
+	Benched         int64 // not before, because the ledger refused it …
+	Refused         int   // … so often
+	Refusal         string
+	Moved           int64  // when it was last asked to move
+	message         string // why it was ended
+	kept            int64  // when an attempt last reported a checkpoint …
+	keptAs          string // … and what; engine.Saved
+}
+
+// EnsureExtra returns the rare part to write to.
+func (e *JobRecord) EnsureExtra() *JobExtra {
+	if e.Extra == nil {
+		e.Extra = &JobExtra{}
+	}
+	return e.Extra
+}
+
+// ExtraOrZero returns the rare part to read.
+func (e *JobRecord) ExtraOrZero() JobExtra {
+	if e.Extra == nil {
+		return JobExtra{}
+	}
+	return *e.Extra
+}
+
+// Name is how the job is shown.
+func (e *JobRecord) Name() string {
+	j := job.Job{ID: e.ID, Array: e.arrayTask(nil)}
+	return j.Name()
+}
+
+// arrayTask describes its place in an array, in buf if there is one.
+func (e *JobRecord) arrayTask(buf *job.ArrayTask) *job.ArrayTask {
+	a := e.Array
+	if a == nil {
+		return nil
+	}
+	if buf == nil {
+		buf = new(job.ArrayTask)
+	}
+	*buf = job.ArrayTask{
+		Job: a.first, Index: e.Index, Count: uint32(len(a.Spec.Indices)), Min: a.Spec.Indices[0],
+		Max: a.Spec.Indices[len(a.Spec.Indices)-1], Step: max(a.Spec.Step, 1), MaxRunning: a.Limit,
+	}
+	return buf
+}
+
+// changeState moves the job to another state if the table allows it by that cause.
+func (e *JobRecord) changeState(to job.State, by job.Cause) error {
+	j := job.Job{ID: e.ID, State: e.State, Array: e.arrayTask(nil)}
+	if err := j.Set(to, by); err != nil {
+		return err
+	}
+	e.State = to
+	return nil
+}
+
+// Allocation is the allocation that the job holds; meaningful while it holds one.
+func (e *JobRecord) Allocation() ledger.Allocation {
+	a := ledger.Allocation{
+		ID: e.Last.AllocationID, Job: e.ID, Attempt: e.Attempt, Epoch: e.Last.epoch, Pool: e.Last.Pool,
+		Status: ledger.Held, Claims: e.Last.Claims, Flavors: e.Last.Flavors, License: e.Last.License, Parked: e.Last.PreemptSuspended,
+	}
+	if e.Flags&job.Uncertain != 0 {
+		a.Status = ledger.Uncertain
+	}
+	return a
+}
+
+// TimeLimit is the job's time limit, or that of its attempt; 0: none.
+func (e *JobRecord) TimeLimit() time.Duration {
+	if e.Last != nil && e.Last.limit > 0 && e.State.Holds() {
+		return e.Last.limit
+	}
+	return max(e.Shared.Spec.TimeLimit, 0)
+}
+
+// MinTime is the shortest time that it may be given.
+func (e *JobRecord) MinTime() time.Duration {
+	if m := e.Shared.Spec.TimeMin; m > 0 {
+		return m
+	}
+	return e.TimeLimit()
+}
+
+// StartTime is when the last attempt started; the zero time if it has not.
+func (e *JobRecord) StartTime() time.Time {
+	if e.Last == nil {
+		return time.Time{}
+	}
+	return FromNanos(e.Last.started)
+}
+
+func (e *JobRecord) endTime() time.Time {
+	if e.Last == nil {
+		return time.Time{}
+	}
+	return FromNanos(e.Last.ended)
+}
+
+// ensureAttempt returns the last attempt to write to.
+func (e *JobRecord) ensureAttempt() *Attempt {
+	if e.Last == nil {
+		e.Last = &Attempt{}
+	}
+	return e.Last
+}
+
+// waitReason is the first reason why it waits.
+func (e *JobRecord) waitReason() reason.Reason {
+	if e.Why == nil || e.State != job.Pending {
+		return reason.Reason{}
+	}
+	r := *e.Why
+	r.Since, r.Ahead, r.Job = e.Since, int(e.Ahead), uint64(e.Before)
+	return r
+}
+
+// NoReport stands for an attempt of which nothing is known.
+var NoReport = &engine.Report{}
+
+// Report is what is known of the last attempt; never nil.
+func (e *JobRecord) Report() *engine.Report {
+	if e.Last == nil || e.Last.Report == nil {
+		return NoReport
+	}
+	return e.Last.Report
+}
+
+// ChargedUntil is until when an attempt is charged whose end is heard of at an instant: until
+// it ended, which may be long ago, and not after that instant. The core does not charge it
+// until before its start.
+func ChargedUntil(r *engine.Report, heard time.Time) sched.Instant {
+	if r.Ended.IsZero() || r.Ended.After(heard) {
+		return sched.Instant(ToNanos(heard))
+	}
+	return sched.Instant(ToNanos(r.Ended))
+}
+
+// IsBefore reports whether a job stands before another in the queue.
+func (e *JobRecord) IsBefore(o *JobRecord) bool {
+	return cmp.Or(cmp.Compare(o.Priority, e.Priority), cmp.Compare(e.QueuedAt, o.QueuedAt), cmp.Compare(e.ID, o.ID)) < 0
+}
+
+// UntilOf is when a holding job's limit ends it; 0 for never.
+func UntilOf(e *JobRecord, now time.Time) sched.Instant {
+	limit := e.TimeLimit()
+	if limit == 0 {
+		return 0
+	}
+	from := e.StartTime()
+	if from.IsZero() {
+		from = now
+	}
+	if e.Last != nil && e.State.Holds() {
+		limit += e.Last.suspendedFor // the limit waits while it is suspended
+	}
+	return sched.Instant(from.Add(limit).UnixNano())
+}
+
+// BeganOf is when a holding job was started; now where its engine has not said so.
+func BeganOf(e *JobRecord, now time.Time) sched.Instant {
+	if from := e.StartTime(); !from.IsZero() {
+		if IsDelegated(e.Last.Claims) {
+			return e.Last.ChargedFrom(ToNanos(from))
+		}
+		return sched.Instant(from.UnixNano())
+	}
+	return sched.Instant(now.UnixNano())
+}

@@ -1,0 +1,52 @@
+package state
+
+import (
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/sched/limit"
+)
+
+// SubmitCounts counts the jobs that wait or run by what limits on submissions look at, and
+// judges whether more may come. It follows from the jobs, so a restart counts the same.
+//
+// Invariant: n is what live jobs add up to, and door, where there is one, has counted
+// these and what is staged.
+type SubmitCounts struct {
+	n        map[limit.Key]int
+	Door     *limit.Door // nil: not made yet, or there is no policy
+	revision uint64      // of the policy that door knows
+}
+
+// SubmitKey is a job's key without what limits on submissions do not look at.
+func SubmitKey(s *job.Spec) limit.Key {
+	k := limit.KeyOf(s)
+	k.Licenses = ""
+	return k
+}
+
+// add counts n jobs more of a specification; negative: less.
+func (c *SubmitCounts) add(s *job.Spec, n int) {
+	k := SubmitKey(s)
+	if c.n[k] += n; c.n[k] == 0 {
+		delete(c.n, k)
+	}
+	if c.Door != nil {
+		c.Door.Add(k, n)
+	}
+}
+
+// LimitDoor returns the door under the policy that is in force; nil: everybody may come.
+func (c *SubmitCounts) LimitDoor(p *Policy, staged map[limit.Key]int) *limit.Door {
+	switch {
+	case p == nil:
+		c.Door = nil
+	case c.Door == nil || c.revision != p.Revision:
+		c.Door, c.revision = limit.NewDoor(p.Rules), p.Revision
+		for k, n := range c.n {
+			c.Door.Add(k, n)
+		}
+		for k, n := range staged {
+			c.Door.Add(k, n)
+		}
+	}
+	return c.Door
+}
