@@ -10,15 +10,15 @@ import (
 	"github.com/coxswain-sched/coxswain/store"
 )
 
-func blobs(t *testing.T, h Harness) {
+func testBlobs(t *testing.T, h Harness) {
 	s := h.Open(t, t.Name())
-	epoch := lead(t, s)
+	epoch := mustLead(t, s)
 	all := [][]byte{{}, []byte("x"), bytes.Repeat([]byte{0, 255}, 1<<16), bytes.Repeat([]byte("large"), 1<<20)}
 	check := func() {
 		t.Helper()
 		for _, b := range all {
 			got, err := s.Blob(t.Context(), store.Hash(b))
-			must(t, err)
+			mustSucceed(t, err)
 			if !bytes.Equal(got, b) {
 				t.Errorf("%d bytes came back as %d", len(b), len(got))
 			}
@@ -27,23 +27,23 @@ func blobs(t *testing.T, h Harness) {
 	for _, b := range all {
 		for range 2 {
 			hash, err := s.PutBlob(t.Context(), b)
-			must(t, err)
+			mustSucceed(t, err)
 			if hash != store.Hash(b) {
 				t.Errorf("%d bytes have the hash %s", len(b), hash)
 			}
 		}
 	}
 	check() // at once
-	_, err := s.Append(t.Context(), epoch, []store.Record{rec(1)})
-	must(t, err)
+	_, err := s.Append(t.Context(), epoch, []store.Record{recordAt(1)})
+	mustSucceed(t, err)
 	check()
-	must(t, s.Close())
+	mustSucceed(t, s.Close())
 	s = h.Open(t, t.Name())
 	defer s.Close()
 	check()
 	for _, b := range all { // again, in another process
 		_, err := s.PutBlob(t.Context(), b)
-		must(t, err)
+		mustSucceed(t, err)
 	}
 	check()
 	for _, hash := range []string{store.Hash([]byte("never put")), "", "../journal.db", "ABCDEF"} {
@@ -52,7 +52,7 @@ func blobs(t *testing.T, h Harness) {
 		}
 	}
 	got, err := s.Blob(t.Context(), store.Hash(all[1]))
-	must(t, err)
+	mustSucceed(t, err)
 	got[0] = '!' // the caller's own
 	check()
 }
@@ -61,7 +61,7 @@ func blobs(t *testing.T, h Harness) {
 // whoever else puts and appends.
 func blobsConcurrent(t *testing.T, h Harness) {
 	s := h.Open(t, t.Name())
-	epoch := lead(t, s)
+	epoch := mustLead(t, s)
 	const writers, each = 8, 12
 	blob := func(w, i int) []byte { return bytes.Repeat(fmt.Appendf(nil, "%d/%d ", w, i), 400) }
 	var wg sync.WaitGroup
@@ -73,14 +73,14 @@ func blobsConcurrent(t *testing.T, h Harness) {
 						t.Error(err)
 					}
 				}
-				if _, err := s.Append(t.Context(), epoch, []store.Record{rec(i)}); err != nil {
+				if _, err := s.Append(t.Context(), epoch, []store.Record{recordAt(i)}); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	must(t, s.Close())
+	mustSucceed(t, s.Close())
 	s = h.Open(t, t.Name())
 	defer s.Close()
 	for w := range writers {
@@ -96,23 +96,23 @@ func blobsConcurrent(t *testing.T, h Harness) {
 // failedAppend: what was put before an append that fails is durable with the next.
 func failedAppend(t *testing.T, h Harness) {
 	s := h.Open(t, t.Name())
-	old := lead(t, s)
-	epoch := lead(t, s)
+	old := mustLead(t, s)
+	epoch := mustLead(t, s)
 	put := func(text string) {
 		t.Helper()
 		_, err := s.PutBlob(t.Context(), []byte(text))
-		must(t, err)
+		mustSucceed(t, err)
 	}
 	put("a")
 	for range 2 {
-		if _, err := s.Append(t.Context(), old, []store.Record{rec(1)}); fault.KindOf(err) != fault.Conflict {
+		if _, err := s.Append(t.Context(), old, []store.Record{recordAt(1)}); fault.KindOf(err) != fault.Conflict {
 			t.Fatalf("append by the old leader: %v", err)
 		}
 		put("b")
 	}
-	_, err := s.Append(t.Context(), epoch, []store.Record{rec(1)})
-	must(t, err)
-	must(t, s.Close())
+	_, err := s.Append(t.Context(), epoch, []store.Record{recordAt(1)})
+	mustSucceed(t, err)
+	mustSucceed(t, s.Close())
 	s = h.Open(t, t.Name())
 	defer s.Close()
 	for _, text := range []string{"a", "b"} {

@@ -15,42 +15,42 @@ import (
 	"github.com/coxswain-sched/coxswain/store"
 )
 
-func rows(t *testing.T, s store.Store, q store.Query) (out []store.JobRow) {
+func jobRows(t *testing.T, s store.Store, q store.Query) (out []store.JobRow) {
 	t.Helper()
-	must(t, s.History(t.Context(), q, func(r store.JobRow) error { out = append(out, r); return nil }))
+	mustSucceed(t, s.History(t.Context(), q, func(r store.JobRow) error { out = append(out, r); return nil }))
 	return out
 }
 
-func projection(t *testing.T, h Harness) {
+func testProjection(t *testing.T, h Harness) {
 	s := h.Open(t, t.Name())
-	epoch := lead(t, s)
+	epoch := mustLead(t, s)
 	row := store.JobRow{
 		ID: 7, Array: 5, Task: 2, Name: "a", User: "u", Account: "lab", Partition: "gpu", QOS: "high", State: "RUNNING", Nodes: "n[1-2]",
-		CPUs: 64, GPUs: 8, Priority: -3, Submitted: at(1), Started: at(2), Detail: json.RawMessage(`{"why":"ü"}`),
+		CPUs: 64, GPUs: 8, Priority: -3, Submitted: timeAt(1), Started: timeAt(2), Detail: json.RawMessage(`{"why":"ü"}`),
 	}
-	other := store.JobRow{ID: 9, Task: -1, Name: "b", State: "PENDING", Submitted: at(3)}
-	must(t, s.Project(t.Context(), epoch, 5, []store.JobRow{row, other}, nil))
-	row.State, row.Ended, row.Exit, row.Final = "FAILED", at(4), 137, true
-	must(t, s.Project(t.Context(), epoch, 6, []store.JobRow{row}, nil))
-	must(t, s.Close())
+	other := store.JobRow{ID: 9, Task: -1, Name: "b", State: "PENDING", Submitted: timeAt(3)}
+	mustSucceed(t, s.Project(t.Context(), epoch, 5, []store.JobRow{row, other}, nil))
+	row.State, row.Ended, row.Exit, row.Final = "FAILED", timeAt(4), 137, true
+	mustSucceed(t, s.Project(t.Context(), epoch, 6, []store.JobRow{row}, nil))
+	mustSucceed(t, s.Close())
 	s = h.Open(t, t.Name())
 	defer s.Close()
 	seq, err := s.Projected(t.Context())
-	must(t, err)
-	if d := cmp.Diff([]store.JobRow{other, row}, rows(t, s, store.Query{})); d != "" || seq != 6 {
+	mustSucceed(t, err)
+	if d := cmp.Diff([]store.JobRow{other, row}, jobRows(t, s, store.Query{})); d != "" || seq != 6 {
 		t.Errorf("seq %d %s", seq, d)
 	}
-	if d := cmp.Diff([]store.JobRow{row}, rows(t, s, store.Query{Below: 9, Limit: 1})); d != "" {
+	if d := cmp.Diff([]store.JobRow{row}, jobRows(t, s, store.Query{Below: 9, Limit: 1})); d != "" {
 		t.Error(d)
 	}
 }
 
-func documents(t *testing.T, h Harness) {
+func testDocuments(t *testing.T, h Harness) {
 	s := h.Open(t, t.Name())
-	epoch := lead(t, s)
-	must(t, s.Project(t.Context(), epoch, 1, nil, map[string][]byte{"a": []byte("one"), "b": {}, "c": {0, 1}}))
-	must(t, s.Project(t.Context(), epoch, 2, nil, map[string][]byte{"a": []byte("two"), "c": nil, "d": nil}))
-	must(t, s.Close())
+	epoch := mustLead(t, s)
+	mustSucceed(t, s.Project(t.Context(), epoch, 1, nil, map[string][]byte{"a": []byte("one"), "b": {}, "c": {0, 1}}))
+	mustSucceed(t, s.Project(t.Context(), epoch, 2, nil, map[string][]byte{"a": []byte("two"), "c": nil, "d": nil}))
+	mustSucceed(t, s.Close())
 	s = h.Open(t, t.Name())
 	defer s.Close()
 	for name, want := range map[string]string{"a": "two", "b": ""} {
@@ -66,26 +66,26 @@ func documents(t *testing.T, h Harness) {
 	}
 }
 
-func live(t *testing.T, h Harness) {
+func testLive(t *testing.T, h Harness) {
 	s := h.Open(t, t.Name())
 	defer s.Close()
-	epoch := lead(t, s)
+	epoch := mustLead(t, s)
 	var all []store.JobRow
 	var want []uint64
 	for id := uint64(1); id <= 1300; id++ {
-		r := store.JobRow{ID: id, Task: -1, Submitted: at(1), Final: id%3 == 0, State: "RUNNING", Detail: json.RawMessage(fmt.Sprint(id))}
+		r := store.JobRow{ID: id, Task: -1, Submitted: timeAt(1), Final: id%3 == 0, State: "RUNNING", Detail: json.RawMessage(fmt.Sprint(id))}
 		if all = append(all, r); !r.Final {
 			want = append(want, id)
 		}
 	}
-	must(t, s.Project(t.Context(), epoch, 1, all, nil))
+	mustSucceed(t, s.Project(t.Context(), epoch, 1, all, nil))
 	var got []uint64
-	must(t, s.Live(t.Context(), func(r store.JobRow) error { got = append(got, r.ID); return nil }))
+	mustSucceed(t, s.Live(t.Context(), func(r store.JobRow) error { got = append(got, r.ID); return nil }))
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error("live:", d)
 	}
 	r, err := s.Job(t.Context(), 42)
-	must(t, err)
+	mustSucceed(t, err)
 	if d := cmp.Diff(all[41], r); d != "" {
 		t.Error(d)
 	}
@@ -94,11 +94,11 @@ func live(t *testing.T, h Harness) {
 	}
 }
 
-// history compares random queries with what Query.Match says of every row.
-func history(t *testing.T, h Harness) {
+// testHistory compares random queries with what Query.Match says of every row.
+func testHistory(t *testing.T, h Harness) {
 	s := h.Open(t, t.Name())
 	defer s.Close()
-	epoch := lead(t, s)
+	epoch := mustLead(t, s)
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	name := func(kind string, n int) string { return fmt.Sprint(kind, rnd.IntN(n)) }
@@ -106,7 +106,7 @@ func history(t *testing.T, h Harness) {
 	for id := uint64(1); id <= 1400; id++ {
 		r := store.JobRow{
 			ID: id, Task: -1, Name: name("n", 4), User: name("u", 5), Account: name("a", 3), Partition: name("p", 3), QOS: name("q", 2),
-			State: name("s", 3), Submitted: at(rnd.IntN(1000)),
+			State: name("s", 3), Submitted: timeAt(rnd.IntN(1000)),
 		}
 		if rnd.IntN(4) == 0 {
 			r.Array, r.Task = id/20*20+1, int64(id%20)
@@ -116,7 +116,7 @@ func history(t *testing.T, h Harness) {
 		}
 		all = append(all, r)
 	}
-	must(t, s.Project(t.Context(), epoch, 1, all, nil))
+	mustSucceed(t, s.Project(t.Context(), epoch, 1, all, nil))
 	slices.Reverse(all)
 	maybe := func(kind string, n int) (out []string) {
 		if rnd.IntN(3) == 0 {
@@ -136,10 +136,10 @@ func history(t *testing.T, h Harness) {
 			Final: rnd.IntN(2) == 0, Limit: rnd.IntN(2) * rnd.IntN(900),
 		}
 		if rnd.IntN(3) == 0 {
-			q.From = at(rnd.IntN(1200))
+			q.From = timeAt(rnd.IntN(1200))
 		}
 		if rnd.IntN(3) == 0 {
-			q.To = at(rnd.IntN(1200))
+			q.To = timeAt(rnd.IntN(1200))
 		}
 		switch rnd.IntN(8) {
 		case 0:
@@ -155,7 +155,7 @@ func history(t *testing.T, h Harness) {
 				want = append(want, *r)
 			}
 		}
-		if got := rows(t, s, q); !reflect.DeepEqual(want, got) {
+		if got := jobRows(t, s, q); !reflect.DeepEqual(want, got) {
 			t.Fatalf("seed %d, %+v: %s", seed, q, cmp.Diff(want, got))
 		}
 	}

@@ -23,11 +23,11 @@ type Harness struct {
 
 // Run runs the whole suite.
 func Run(t *testing.T, h Harness) {
-	run(t, h, map[string]func(*testing.T, Harness){
+	runTests(t, h, map[string]func(*testing.T, Harness){
 		"AppendReadReopen": appendReadReopen, "OldEpochChangesNothing": oldEpoch,
-		"ConcurrentAppendsKeepOrder": concurrent, "CancelledContext": cancelled, "Closed": closed,
-		"CallbackMayCallAndStop": callbacks, "Records": records,
-		"Projection": projection, "Documents": documents, "LiveAndJob": live, "HistoryIsMatch": history,
+		"ConcurrentAppendsKeepOrder": testConcurrent, "CancelledContext": testCancelled, "Closed": testClosed,
+		"CallbackMayCallAndStop": testCallbacks, "Records": testRecords,
+		"Projection": testProjection, "Documents": testDocuments, "LiveAndJob": testLive, "HistoryIsMatch": testHistory,
 		"PurgeRecords": purgeRecords, "PurgeJobs": purgeJobs, "PurgeByOldEpoch": purgeOldEpoch, "PurgeWhileReading": purgeWhileReading,
 	})
 	RunBlobs(t, h)
@@ -36,84 +36,84 @@ func Run(t *testing.T, h Harness) {
 // RunBlobs runs the part that is about blobs, for a store that keeps them in several
 // ways.
 func RunBlobs(t *testing.T, h Harness) {
-	run(t, h, map[string]func(*testing.T, Harness){
-		"Blobs": blobs, "BlobsOfManyWriters": blobsConcurrent, "FailedAppendKeepsBlobs": failedAppend,
+	runTests(t, h, map[string]func(*testing.T, Harness){
+		"Blobs": testBlobs, "BlobsOfManyWriters": blobsConcurrent, "FailedAppendKeepsBlobs": failedAppend,
 		"PurgeBlobs": purgeBlobs, "PurgeOfWhatIsPutAgain": purgeRenewed,
 	})
 }
 
-func run(t *testing.T, h Harness, tests map[string]func(*testing.T, Harness)) {
+func runTests(t *testing.T, h Harness, tests map[string]func(*testing.T, Harness)) {
 	for name, f := range tests {
 		t.Run(name, func(t *testing.T) { f(t, h) })
 	}
 }
 
-func at(i int) time.Time { return time.Date(2026, 1, 1, 0, 0, i, 123000, time.UTC) }
+func timeAt(i int) time.Time { return time.Date(2026, 1, 1, 0, 0, i, 123000, time.UTC) }
 
-func rec(i int) store.Record {
-	return store.Record{At: at(i), Kind: "test", By: store.Actor{Name: "ada", UID: uint32(i), From: "socket"}, Job: uint64(i), Data: json.RawMessage(fmt.Sprintf(`{"i":%d,"text":"ü\u0000"}`, i))}
+func recordAt(i int) store.Record {
+	return store.Record{At: timeAt(i), Kind: "test", By: store.Actor{Name: "ada", UID: uint32(i), From: "socket"}, Job: uint64(i), Data: json.RawMessage(fmt.Sprintf(`{"i":%d,"text":"ü\u0000"}`, i))}
 }
 
-func must(t *testing.T, err error) {
+func mustSucceed(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func lead(t *testing.T, s store.Store) uint64 {
+func mustLead(t *testing.T, s store.Store) uint64 {
 	t.Helper()
 	e, err := s.Lead(t.Context(), t.Name())
-	must(t, err)
+	mustSucceed(t, err)
 	return e
 }
 
-func read(t *testing.T, s store.Store, after uint64) (out []store.Record) {
+func readRecords(t *testing.T, s store.Store, after uint64) (out []store.Record) {
 	t.Helper()
-	must(t, s.Read(t.Context(), after, func(r store.Record) error { out = append(out, r); return nil }))
+	mustSucceed(t, s.Read(t.Context(), after, func(r store.Record) error { out = append(out, r); return nil }))
 	return out
 }
 
 func appendReadReopen(t *testing.T, h Harness) {
 	s := h.Open(t, t.Name())
-	epoch := lead(t, s)
-	last, err := s.Append(t.Context(), epoch, []store.Record{rec(1), rec(2)})
-	must(t, err)
+	epoch := mustLead(t, s)
+	last, err := s.Append(t.Context(), epoch, []store.Record{recordAt(1), recordAt(2)})
+	mustSucceed(t, err)
 	if last != 2 {
 		t.Fatalf("last seq %d, want 2", last)
 	}
-	_, err = s.Append(t.Context(), epoch, []store.Record{rec(3)})
-	must(t, err)
-	must(t, s.Close())
+	_, err = s.Append(t.Context(), epoch, []store.Record{recordAt(3)})
+	mustSucceed(t, err)
+	mustSucceed(t, s.Close())
 	s = h.Open(t, t.Name())
 	var want []store.Record
 	for i := 1; i <= 3; i++ {
-		r := rec(i)
+		r := recordAt(i)
 		r.Seq, r.Epoch = uint64(i), epoch
 		want = append(want, r)
 	}
-	if d := cmp.Diff(want, read(t, s, 0)); d != "" {
+	if d := cmp.Diff(want, readRecords(t, s, 0)); d != "" {
 		t.Error("after reopening:", d)
 	}
-	if d := cmp.Diff(want[2:], read(t, s, 2)); d != "" {
+	if d := cmp.Diff(want[2:], readRecords(t, s, 2)); d != "" {
 		t.Error("after seq 2:", d)
 	}
-	if got := read(t, s, 99); len(got) != 0 {
+	if got := readRecords(t, s, 99); len(got) != 0 {
 		t.Errorf("after the end: %v", got)
 	}
-	if next := lead(t, s); next <= epoch {
+	if next := mustLead(t, s); next <= epoch {
 		t.Errorf("epoch %d after epoch %d", next, epoch)
 	}
-	must(t, s.Close())
+	mustSucceed(t, s.Close())
 }
 
 func oldEpoch(t *testing.T, h Harness) {
 	s := h.Open(t, t.Name())
 	defer s.Close()
-	old := lead(t, s)
-	now := lead(t, s)
+	old := mustLead(t, s)
+	now := mustLead(t, s)
 	for _, epoch := range []uint64{old, 0, now + 1} {
-		if _, err := s.Append(t.Context(), epoch, []store.Record{rec(1)}); fault.KindOf(err) != fault.Conflict {
+		if _, err := s.Append(t.Context(), epoch, []store.Record{recordAt(1)}); fault.KindOf(err) != fault.Conflict {
 			t.Fatalf("append with epoch %d, %d leads: %v", epoch, now, err)
 		}
 		if _, err := s.Append(t.Context(), epoch, nil); fault.KindOf(err) != fault.Conflict || err == nil {
@@ -123,27 +123,27 @@ func oldEpoch(t *testing.T, h Harness) {
 	if err := s.Project(t.Context(), old, 1, []store.JobRow{{ID: 1}}, nil); fault.KindOf(err) != fault.Conflict {
 		t.Fatalf("projection by the old leader: %v", err)
 	}
-	if got := read(t, s, 0); len(got) != 0 {
+	if got := readRecords(t, s, 0); len(got) != 0 {
 		t.Fatalf("the old leader wrote %v", got)
 	}
-	_, err := s.Append(t.Context(), now, []store.Record{rec(2)})
-	must(t, err)
+	_, err := s.Append(t.Context(), now, []store.Record{recordAt(2)})
+	mustSucceed(t, err)
 	if last, err := s.Append(t.Context(), now, nil); last != 1 || err != nil {
 		t.Fatalf("append of nothing: last is %d, %v", last, err)
 	}
 }
 
-func concurrent(t *testing.T, h Harness) {
+func testConcurrent(t *testing.T, h Harness) {
 	s := h.Open(t, t.Name())
 	defer s.Close()
-	epoch := lead(t, s)
+	epoch := mustLead(t, s)
 	const writers, each = 4, 10
 	var wg sync.WaitGroup
 	errs := make(chan error, writers*each)
 	for w := range writers {
 		wg.Go(func() {
 			for i := range each {
-				pair := []store.Record{rec(w*100 + i), rec(w*100 + i)}
+				pair := []store.Record{recordAt(w*100 + i), recordAt(w*100 + i)}
 				_, err := s.Append(t.Context(), epoch, pair)
 				errs <- err
 			}
@@ -152,9 +152,9 @@ func concurrent(t *testing.T, h Harness) {
 	wg.Wait()
 	close(errs)
 	for err := range errs {
-		must(t, err)
+		mustSucceed(t, err)
 	}
-	got := read(t, s, 0)
+	got := readRecords(t, s, 0)
 	if len(got) != 2*writers*each {
 		t.Fatalf("%d records", len(got))
 	}
@@ -165,26 +165,26 @@ func concurrent(t *testing.T, h Harness) {
 	}
 }
 
-func cancelled(t *testing.T, h Harness) {
+func testCancelled(t *testing.T, h Harness) {
 	s := h.Open(t, t.Name())
 	defer s.Close()
-	epoch := lead(t, s)
+	epoch := mustLead(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.Append(ctx, epoch, []store.Record{rec(1)}); fault.KindOf(err) != fault.Unavailable {
+	if _, err := s.Append(ctx, epoch, []store.Record{recordAt(1)}); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("append with a cancelled context: %v", err)
 	}
-	if got := read(t, s, 0); len(got) != 0 {
+	if got := readRecords(t, s, 0); len(got) != 0 {
 		t.Errorf("it wrote %v", got)
 	}
 }
 
-func closed(t *testing.T, h Harness) {
+func testClosed(t *testing.T, h Harness) {
 	s := h.Open(t, t.Name())
-	epoch := lead(t, s)
-	must(t, s.Close())
-	must(t, s.Close())
-	_, appendErr := s.Append(t.Context(), epoch, []store.Record{rec(1)})
+	epoch := mustLead(t, s)
+	mustSucceed(t, s.Close())
+	mustSucceed(t, s.Close())
+	_, appendErr := s.Append(t.Context(), epoch, []store.Record{recordAt(1)})
 	_, putErr := s.PutBlob(t.Context(), []byte("x"))
 	_, firstErr := s.First(t.Context())
 	_, jobErr := s.Job(t.Context(), 1)
@@ -195,20 +195,20 @@ func closed(t *testing.T, h Harness) {
 	}
 }
 
-// callbacks: while a callback runs, the store can be used, by as many as like.
-func callbacks(t *testing.T, h Harness) {
+// testCallbacks: while a callback runs, the store can be used, by as many as like.
+func testCallbacks(t *testing.T, h Harness) {
 	s := h.Open(t, t.Name())
 	defer s.Close()
-	epoch := lead(t, s)
+	epoch := mustLead(t, s)
 	var recs []store.Record
 	var rows []store.JobRow
 	for i := 1; i <= 1500; i++ {
-		recs = append(recs, rec(i))
-		rows = append(rows, store.JobRow{ID: uint64(i), Task: -1, Submitted: at(i)})
+		recs = append(recs, recordAt(i))
+		rows = append(rows, store.JobRow{ID: uint64(i), Task: -1, Submitted: timeAt(i)})
 	}
 	_, err := s.Append(t.Context(), epoch, recs)
-	must(t, err)
-	must(t, s.Project(t.Context(), epoch, 1500, rows, nil))
+	mustSucceed(t, err)
+	mustSucceed(t, s.Project(t.Context(), epoch, 1500, rows, nil))
 	inside := make(chan struct{})
 	var wg sync.WaitGroup
 	var started sync.WaitGroup
@@ -228,14 +228,14 @@ func callbacks(t *testing.T, h Harness) {
 		})
 	}
 	started.Wait()
-	_, err = s.Append(t.Context(), epoch, []store.Record{rec(1)})
-	must(t, err)
-	must(t, s.Project(t.Context(), epoch, 1501, []store.JobRow{{ID: 1, Task: -1, State: "CHANGED"}}, nil))
+	_, err = s.Append(t.Context(), epoch, []store.Record{recordAt(1)})
+	mustSucceed(t, err)
+	mustSucceed(t, s.Project(t.Context(), epoch, 1501, []store.JobRow{{ID: 1, Task: -1, State: "CHANGED"}}, nil))
 	close(inside)
 	wg.Wait()
 
 	q, changed := store.Query{States: []string{""}}, false
-	must(t, s.History(t.Context(), q, func(r store.JobRow) error {
+	mustSucceed(t, s.History(t.Context(), q, func(r store.JobRow) error {
 		if !q.Match(&r) {
 			t.Errorf("job %d came with state %q", r.ID, r.State)
 		}

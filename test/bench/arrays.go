@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// arrays is part h: one array as large as it may be, held and then cancelled, so that nothing
+// benchArrays is part h: one array as large as it may be, held and then cancelled, so that nothing
 // runs: what it costs to wait for it and to see it. Ours alone.
-func (b *bench) arrays() {
-	n := b.size(100000) + 1
+func (b *bench) benchArrays() {
+	n := b.scaledSize(100000) + 1
 	cox := filepath.Join(b.cox.bin, "cox")
 	run := func(args ...string) ran {
-		r := spawn(cox, args, b.cox.environ())
+		r := runProcess(cox, args, b.cox.environ())
 		if args[0] != "wait" && r.code != 0 { // the exit code of a wait is that of the tasks
 			panic(fmt.Sprintf("cox %v ended with %d", args, r.code))
 		}
 		return r
 	}
-	t := table{title: fmt.Sprintf("(h) One array of %s tasks, held and cancelled", number(float64(n)))}
+	t := table{title: fmt.Sprintf("(h) One array of %s tasks, held and cancelled", formatNumber(float64(n)))}
 	figures := []struct {
 		what string
 		args []string
@@ -37,7 +37,7 @@ func (b *bench) arrays() {
 		b.cox.fresh()
 		submit.add(run("submit", "--hold", "--array", "0-"+strconv.Itoa(n-1), "--", "true").wall.Seconds())
 		out, err := exec.Command(cox, "--server", "unix://"+b.cox.socket(), "queue", "-o", "name").CombinedOutput()
-		must(err)
+		mustSucceed(err)
 		array, _, _ := strings.Cut(string(out), "_")
 		used, begin, ended := b.cox.used(), time.Now(), make(chan ran)
 		go func() { ended <- run("wait", array) }()
@@ -46,7 +46,7 @@ func (b *bench) arrays() {
 		<-ended
 		waiting.add((time.Since(begin) - time.Second).Seconds())
 		waitingCPU.add((b.cox.used() - used).Seconds())
-		settle(b.cox)
+		awaitIdle(b.cox)
 		for i, f := range figures {
 			used := b.cox.used()
 			r := run(append(f.args, array)...)
@@ -56,14 +56,14 @@ func (b *bench) arrays() {
 		}
 		memory.add(float64(b.cox.memory()) / (1 << 20))
 	}
-	t.row("submit, s", submit, nil)
-	t.row("cancel, until a wait that began before has ended, s", waiting, nil)
-	t.row("CPU of the server for that, s", waitingCPU, nil)
+	t.addRow("submit, s", submit, nil)
+	t.addRow("cancel, until a wait that began before has ended, s", waiting, nil)
+	t.addRow("CPU of the server for that, s", waitingCPU, nil)
 	for i, f := range figures {
-		t.row("cox "+f.what+", s", took[i], nil)
-		t.row("CPU of the server for it, s", cpu[i], nil)
-		t.row("memory of the command, MiB", rss[i], nil)
+		t.addRow("cox "+f.what+", s", took[i], nil)
+		t.addRow("CPU of the server for it, s", cpu[i], nil)
+		t.addRow("memory of the command, MiB", rss[i], nil)
 	}
-	t.row("memory of the server then, MiB", memory, nil)
-	t.print()
+	t.addRow("memory of the server then, MiB", memory, nil)
+	t.printTable()
 }

@@ -12,9 +12,9 @@ type sample []float64
 
 func (s *sample) add(v float64) { *s = append(*s, v) }
 
-func (s *sample) ms(d time.Duration) { s.add(float64(d) / 1e6) }
+func (s *sample) addDuration(d time.Duration) { s.add(float64(d) / 1e6) }
 
-func (s sample) at(q float64) float64 {
+func (s sample) quantileAt(q float64) float64 {
 	if len(s) == 0 {
 		return 0
 	}
@@ -22,7 +22,7 @@ func (s sample) at(q float64) float64 {
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
 }
 
-func (s sample) median() float64 { return s.at(0.5) }
+func (s sample) medianValue() float64 { return s.quantileAt(0.5) }
 
 // String is the median with the range.
 func (s sample) String() string {
@@ -30,12 +30,12 @@ func (s sample) String() string {
 		return ""
 	}
 	if len(s) == 1 {
-		return number(s[0])
+		return formatNumber(s[0])
 	}
-	return fmt.Sprintf("%s [%s–%s]", number(s.median()), number(slices.Min(s)), number(slices.Max(s)))
+	return fmt.Sprintf("%s [%s–%s]", formatNumber(s.medianValue()), formatNumber(slices.Min(s)), formatNumber(slices.Max(s)))
 }
 
-func number(v float64) string {
+func formatNumber(v float64) string {
 	switch {
 	case v >= 1000:
 		n := fmt.Sprintf("%.0f", v)
@@ -57,15 +57,15 @@ type table struct {
 	rows  []string
 }
 
-// row adds a figure of both sides; the ratio is ours to theirs.
-func (t *table) row(what string, ours, theirs sample) {
+// addRow adds a figure of both sides; the ratio is ours to theirs.
+func (t *table) addRow(what string, ours, theirs sample) {
 	ratio := ""
-	if len(ours) > 0 && len(theirs) > 0 && theirs.median() > 0 {
-		ratio = fmt.Sprintf("%.2f×", ours.median()/theirs.median())
+	if len(ours) > 0 && len(theirs) > 0 && theirs.medianValue() > 0 {
+		ratio = fmt.Sprintf("%.2f×", ours.medianValue()/theirs.medianValue())
 	}
 	t.rows = append(t.rows, fmt.Sprintf("| %s | %s | %s | %s |", what, ours, theirs, ratio))
 }
 
-func (t *table) print() {
+func (t *table) printTable() {
 	fmt.Printf("## %s\n\n| | cox | Slurm | ratio |\n|---|---|---|---|\n%s\n\n", t.title, strings.Join(t.rows, "\n"))
 }

@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// fleets is part g: fleets of nodes that are not there. Slurm's are CLOUD nodes that
+// benchFleets is part g: fleets of nodes that are not there. Slurm's are CLOUD nodes that
 // stay CONFIGURING, ours belong to an engine in memory whose nodes never get ready.
 // Everything before the launch is real on both sides: the request, the record on disk,
 // the decision, what squeue says.
-func (b *bench) fleets() {
-	b.fleet("(g) 10,000 jobs of one GPU on 1,000 nodes of 8", b.size(1000), b.size(10000), 1, 1)
-	b.fleet("(g) 1,250 jobs of 8 whole nodes on 10,000 nodes", b.size(10000), b.size(1250), 8, 8)
+func (b *bench) benchFleets() {
+	b.benchFleet("(g) 10,000 jobs of one GPU on 1,000 nodes of 8", b.scaledSize(1000), b.scaledSize(10000), 1, 1)
+	b.benchFleet("(g) 1,250 jobs of 8 whole nodes on 10,000 nodes", b.scaledSize(10000), b.scaledSize(1250), 8, 8)
 }
 
-func (b *bench) fleet(title string, nodes, jobs, each, gpus int) {
+func (b *bench) benchFleet(title string, nodes, jobs, each, gpus int) {
 	fits := min(jobs, nodes*8/(each*gpus))
-	t := table{title: fmt.Sprintf("%s: %s fit", title, number(float64(fits)))}
-	rate, starts, took, cpu := b.samples(), b.samples(), b.samples(), b.samples()
+	t := table{title: fmt.Sprintf("%s: %s fit", title, formatNumber(float64(fits)))}
+	rate, starts, took, cpu := b.newSamples(), b.newSamples(), b.newSamples(), b.newSamples()
 	for range b.rounds {
 		for _, s := range b.fleetSides(nodes) {
 			defer b.endFleet(s) // if a round fails; else it has been done
@@ -35,7 +35,7 @@ func (b *bench) fleet(title string, nodes, jobs, each, gpus int) {
 			submitting, _ := f.submitAll(s, jobs, func(int) work {
 				return work{script: "true\n", plain: true, nodes: each, gpus: gpus}
 			})
-			f.allocated(s, fits)
+			f.awaitAllocated(s, fits)
 			all := time.Since(begin)
 			rate[s.name()].add(float64(jobs) / submitting.Seconds())
 			starts[s.name()].add(float64(fits) / all.Seconds())
@@ -44,15 +44,15 @@ func (b *bench) fleet(title string, nodes, jobs, each, gpus int) {
 			b.endFleet(s)
 		}
 	}
-	t.both(fmt.Sprintf("submissions a second, %d clients", clients), rate)
-	t.both("from the first submission until all that fits is allocated, s", took)
-	t.both("allocated a second in that time", starts)
-	t.both("CPU of the daemons a job, ms", cpu)
-	t.print()
+	t.addBySide(fmt.Sprintf("submissions a second, %d clients", clients), rate)
+	t.addBySide("from the first submission until all that fits is allocated, s", took)
+	t.addBySide("allocated a second in that time", starts)
+	t.addBySide("CPU of the daemons a job, ms", cpu)
+	t.printTable()
 }
 
-// allocated waits until so many jobs have their nodes.
-func (b *bench) allocated(s side, want int) {
+// awaitAllocated waits until so many jobs have their nodes.
+func (b *bench) awaitAllocated(s side, want int) {
 	deadline := time.Now().Add(20 * time.Minute)
 	for {
 		out, err := runOf(s, "squeue", "-h", "-o", "%i", "-t", "R,CF")
@@ -72,11 +72,11 @@ func (b *bench) allocated(s side, want int) {
 // fleetSides starts both sides with so many nodes.
 func (b *bench) fleetSides(nodes int) []side {
 	self, err := os.Executable()
-	must(err)
+	mustSucceed(err)
 	c := &coxSide{bin: b.cox.bin, dir: filepath.Join(b.work, "fleet"), serve: func(state string) []string {
 		return []string{self, "fleet", state, fmt.Sprint(nodes)}
 	}}
-	must(os.MkdirAll(c.dir, 0o755))
+	mustSucceed(os.MkdirAll(c.dir, 0o755))
 	c.fresh()
 	out := []side{c}
 	if b.slurm != nil {
@@ -95,7 +95,7 @@ func (b *bench) endFleet(s side) {
 		s.stop() // twice does nothing
 	case *slurmSide:
 		_ = exec.Command(filepath.Join(b.labScripts, "down.sh"), s.lab).Run()
-		s.group.remove()
+		s.group.removeGroup()
 		_ = os.RemoveAll(s.lab)
 	}
 }

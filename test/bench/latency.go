@@ -11,18 +11,18 @@ import (
 // idle is the pause between two jobs, in which daemons finish what they do.
 const idle = 400 * time.Millisecond
 
-// latency is part b: a job's first instruction opens a named pipe, at whose other end
+// benchLatency is part b: a job's first instruction opens a named pipe, at whose other end
 // the bench waits.
-func (b *bench) latency() {
+func (b *bench) benchLatency() {
 	b.cox.fresh()
-	each := b.size(20)
+	each := b.scaledSize(20)
 	t := table{title: fmt.Sprintf("(b) From the command to the job's first instruction, idle (%d a round), ms", each)}
 	pipe := filepath.Join(b.work, "first")
-	must(syscall.Mkfifo(pipe, 0o666))
-	must(os.Chmod(pipe, 0o666))
-	must(os.Chmod(b.work, 0o755))
+	mustSucceed(syscall.Mkfifo(pipe, 0o666))
+	mustSucceed(os.Chmod(pipe, 0o666))
+	mustSucceed(os.Chmod(b.work, 0o755))
 	script := filepath.Join(b.work, "first.sh")
-	must(os.WriteFile(script, []byte("#!/bin/sh\n: >"+pipe+"\n"), 0o755))
+	mustSucceed(os.WriteFile(script, []byte("#!/bin/sh\n: >"+pipe+"\n"), 0o755))
 	for _, c := range []struct {
 		what string
 		argv []string
@@ -30,26 +30,26 @@ func (b *bench) latency() {
 		{"sbatch", []string{"sbatch", "-o", "/dev/null", script}},
 		{"srun", []string{"srun", "/bin/sh", script}},
 	} {
-		p50, worst := b.samples(), b.samples()
+		p50, worst := b.newSamples(), b.newSamples()
 		for range b.rounds {
-			for _, s := range b.sides() {
+			for _, s := range b.presentSides() {
 				var took sample
 				for range each {
-					took.ms(first(s, c.argv, pipe))
+					took.addDuration(firstInstruction(s, c.argv, pipe))
 					time.Sleep(idle)
 				}
-				p50[s.name()].add(took.median())
-				worst[s.name()].add(took.at(1))
+				p50[s.name()].add(took.medianValue())
+				worst[s.name()].add(took.quantileAt(1))
 			}
 		}
-		t.both(c.what+" → running, p50", p50)
-		t.both(c.what+" → running, worst of a round", worst)
+		t.addBySide(c.what+" → running, p50", p50)
+		t.addBySide(c.what+" → running, worst of a round", worst)
 	}
-	t.print()
+	t.printTable()
 }
 
-// first runs a command and returns how long it took until the job opened the pipe.
-func first(s side, argv []string, pipe string) time.Duration {
+// firstInstruction runs a command and returns how long it took until the job opened the pipe.
+func firstInstruction(s side, argv []string, pipe string) time.Duration {
 	opened := make(chan time.Time, 1)
 	go func() {
 		f, err := os.OpenFile(pipe, os.O_RDONLY, 0)
@@ -60,7 +60,7 @@ func first(s side, argv []string, pipe string) time.Duration {
 	}()
 	begin := time.Now()
 	done := make(chan ran, 1)
-	go func() { done <- spawn(s.command(argv[0]), argv[1:], s.environ()) }()
+	go func() { done <- runProcess(s.command(argv[0]), argv[1:], s.environ()) }()
 	select {
 	case at := <-opened:
 		<-done

@@ -22,12 +22,12 @@ type bench struct {
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == "shells" {
-		shells() // the floor, as a process of its own
+		runShells() // the floor, as a process of its own
 		return
 	}
 	if len(os.Args) == 4 && os.Args[1] == "fleet" {
 		if err := fleetServer(os.Args[2], os.Args[3]); err != nil {
-			fatal(err)
+			exitOn(err)
 		}
 		return
 	}
@@ -42,7 +42,7 @@ func main() {
 	flag.Parse()
 	work, err := os.MkdirTemp("", "cox-bench.")
 	if err != nil {
-		fatal(err)
+		exitOn(err)
 	}
 	b := &bench{rounds: *rounds, small: *small, labScripts: *scripts, work: work, cox: &coxSide{bin: *coxDir, dir: work}}
 	if *lab != "" {
@@ -58,9 +58,9 @@ func main() {
 				code = 1
 			}
 		}()
-		b.describe()
+		b.printSetup()
 		for _, part := range *only {
-			f := map[rune]func(){'a': b.processes, 'b': b.latency, 'c': b.throughput, 'd': b.submissions, 'e': b.queue, 'f': b.restart, 'g': b.fleets, 'h': b.arrays}[part]
+			f := map[rune]func(){'a': b.benchProcesses, 'b': b.benchLatency, 'c': b.benchThroughput, 'd': b.benchSubmissions, 'e': b.benchQueue, 'f': b.benchRestart, 'g': b.benchFleets, 'h': b.benchArrays}[part]
 			if f == nil {
 				panic("there is no part " + string(part))
 			}
@@ -70,16 +70,16 @@ func main() {
 	os.Exit(code)
 }
 
-// size is n, or a tenth of it in a small run.
-func (b *bench) size(n int) int {
+// scaledSize is n, or a tenth of it in a small run.
+func (b *bench) scaledSize(n int) int {
 	if b.small {
 		return n / 10
 	}
 	return n
 }
 
-// describe prints what the figures were taken on.
-func (b *bench) describe() {
+// printSetup prints what the figures were taken on.
+func (b *bench) printSetup() {
 	load, _ := os.ReadFile("/proc/loadavg")
 	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
 	model := "unknown CPU"
@@ -99,12 +99,12 @@ func (b *bench) describe() {
 	}
 }
 
-func fatal(err error) {
+func exitOn(err error) {
 	fmt.Fprintln(os.Stderr, "bench:", err)
 	os.Exit(1)
 }
 
-func must(err error) {
+func mustSucceed(err error) {
 	if err != nil {
 		panic(err)
 	}

@@ -15,14 +15,14 @@ type ran struct {
 	rss       int64 // the most memory it had, bytes
 }
 
-// spawn runs a process and waits for it, its output dropped.
-func spawn(path string, args, env []string) ran {
+// runProcess runs a process and waits for it, its output dropped.
+func runProcess(path string, args, env []string) ran {
 	null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
-	must(err)
+	mustSucceed(err)
 	defer null.Close()
 	begin := time.Now()
 	pid, err := syscall.ForkExec(path, append([]string{path}, args...), &syscall.ProcAttr{Env: env, Files: []uintptr{null.Fd(), null.Fd(), null.Fd()}, Dir: "/tmp"})
-	must(err)
+	mustSucceed(err)
 	var st syscall.WaitStatus
 	var use syscall.Rusage
 	for {
@@ -31,28 +31,28 @@ func spawn(path string, args, env []string) ran {
 			break
 		}
 	}
-	must(err)
+	mustSucceed(err)
 	return ran{time.Since(begin), time.Duration(use.Utime.Nano() + use.Stime.Nano()), st.ExitStatus(), use.Maxrss << 10}
 }
 
-// processes is part a.
-func (b *bench) processes() {
+// benchProcesses is part a.
+func (b *bench) benchProcesses() {
 	b.cox.fresh()
-	each := b.size(200)
+	each := b.scaledSize(200)
 	commands := [][]string{{"sbatch", "-H", "-o", "/dev/null", "--wrap", "true"}, {"squeue"}, {"sinfo"}}
 	t := table{title: fmt.Sprintf("(a) Commands as processes, one after another (%d a round), ms", each)}
 	for _, argv := range commands {
 		p50, p99, cpu := map[string]*sample{}, map[string]*sample{}, map[string]*sample{}
-		for _, s := range b.sides() {
+		for _, s := range b.presentSides() {
 			p50[s.name()], p99[s.name()], cpu[s.name()] = &sample{}, &sample{}, &sample{}
 		}
 		for range b.rounds {
-			for _, s := range b.sides() {
+			for _, s := range b.presentSides() {
 				path, env := s.command(argv[0]), s.environ()
 				var walls []time.Duration
 				var used time.Duration
 				for range each {
-					r := spawn(path, argv[1:], env)
+					r := runProcess(path, argv[1:], env)
 					if r.code != 0 {
 						panic(fmt.Sprintf("%s: %v ended with %d", s.name(), argv, r.code))
 					}
@@ -60,23 +60,23 @@ func (b *bench) processes() {
 					used += r.cpu
 				}
 				slices.Sort(walls)
-				p50[s.name()].ms(walls[each/2])
-				p99[s.name()].ms(walls[each*99/100])
-				cpu[s.name()].ms(used / time.Duration(each))
+				p50[s.name()].addDuration(walls[each/2])
+				p99[s.name()].addDuration(walls[each*99/100])
+				cpu[s.name()].addDuration(used / time.Duration(each))
 				if argv[0] == "sbatch" {
-					clear(s)
+					clearJobs(s)
 				}
 			}
 		}
-		t.both(argv[0]+", p50", p50)
-		t.both(argv[0]+", p99", p99)
-		t.both(argv[0]+", CPU of the process", cpu)
+		t.addBySide(argv[0]+", p50", p50)
+		t.addBySide(argv[0]+", p99", p99)
+		t.addBySide(argv[0]+", CPU of the process", cpu)
 	}
-	t.print()
+	t.printTable()
 }
 
-// both adds a figure by the names of the sides.
-func (t *table) both(what string, by map[string]*sample) {
+// addBySide adds a figure by the names of the sides.
+func (t *table) addBySide(what string, by map[string]*sample) {
 	var ours, theirs sample
 	if s := by["cox"]; s != nil {
 		ours = *s
@@ -84,13 +84,13 @@ func (t *table) both(what string, by map[string]*sample) {
 	if s := by["Slurm"]; s != nil {
 		theirs = *s
 	}
-	t.row(what, ours, theirs)
+	t.addRow(what, ours, theirs)
 }
 
-// samples are one figure of each side.
-func (b *bench) samples() map[string]*sample {
+// newSamples are one figure of each side.
+func (b *bench) newSamples() map[string]*sample {
 	out := map[string]*sample{}
-	for _, s := range b.sides() {
+	for _, s := range b.presentSides() {
 		out[s.name()] = &sample{}
 	}
 	return out

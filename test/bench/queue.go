@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// queue is part e.
-func (b *bench) queue() {
-	b.pending("held", b.size(10000), true, b.sides())
-	b.pending("waiting for nodes", b.size(10000), false, b.sides())
-	b.pending("held", b.size(100000), true, []side{b.cox})
+// benchQueue is part e.
+func (b *bench) benchQueue() {
+	b.benchPending("held", b.scaledSize(10000), true, b.presentSides())
+	b.benchPending("waiting for nodes", b.scaledSize(10000), false, b.presentSides())
+	b.benchPending("held", b.scaledSize(100000), true, []side{b.cox})
 }
 
-// pending measures a queue of n jobs.
-func (b *bench) pending(what string, n int, held bool, sides []side) {
-	t := table{title: fmt.Sprintf("(e) %s jobs that wait (%s)", number(float64(n)), what)}
-	squeue, json, one, cancel, memory, cpu, whole := b.samples(), b.samples(), b.samples(), b.samples(), b.samples(), b.samples(), b.samples()
+// benchPending measures a queue of n jobs.
+func (b *bench) benchPending(what string, n int, held bool, sides []side) {
+	t := table{title: fmt.Sprintf("(e) %s jobs that wait (%s)", formatNumber(float64(n)), what)}
+	squeue, json, one, cancel, memory, cpu, whole := b.newSamples(), b.newSamples(), b.newSamples(), b.newSamples(), b.newSamples(), b.newSamples(), b.newSamples()
 	for round := range b.rounds {
 		if round >= 3 && n > 10000 {
 			break
@@ -28,32 +28,32 @@ func (b *bench) pending(what string, n int, held bool, sides []side) {
 			}
 			base := s.memory()
 			if !held {
-				block(s)
+				blockNodes(s)
 			}
 			b.submitAll(s, n, func(i int) work { return work{held: held, script: "# " + strconv.Itoa(i) + "\ntrue\n"} })
-			settle(s)
+			awaitIdle(s)
 			memory[s.name()].add(float64(s.memory()-base) / float64(n) / 1024)
 			whole[s.name()].add(float64(s.memory()) / (1 << 20))
 			used := s.used()
-			squeue[s.name()].ms(timed(s, "squeue"))
+			squeue[s.name()].addDuration(leastOfThree(s, "squeue"))
 			cpu[s.name()].add(float64(s.used()-used) / 1e6)
-			json[s.name()].ms(timed(s, "squeue", "--json"))
-			one[s.name()].ms(timed(s, "squeue", "-j", anyJob(s)))
-			cancel[s.name()].ms(cancelAll(s))
+			json[s.name()].addDuration(leastOfThree(s, "squeue", "--json"))
+			one[s.name()].addDuration(leastOfThree(s, "squeue", "-j", anyJob(s)))
+			cancel[s.name()].addDuration(cancelAll(s))
 		}
 	}
-	t.both("squeue, ms", squeue)
-	t.both("CPU of the controller for it, ms", cpu)
-	t.both("squeue --json, ms", json)
-	t.both("squeue -j ONE, ms", one)
-	t.both("scancel of all, until squeue is empty, ms", cancel)
-	t.both("memory of the controller, MiB", whole)
-	t.both("memory of the controller a job, KiB (Slurm's keeps some of earlier rounds)", memory)
-	t.print()
+	t.addBySide("squeue, ms", squeue)
+	t.addBySide("CPU of the controller for it, ms", cpu)
+	t.addBySide("squeue --json, ms", json)
+	t.addBySide("squeue -j ONE, ms", one)
+	t.addBySide("scancel of all, until squeue is empty, ms", cancel)
+	t.addBySide("memory of the controller, MiB", whole)
+	t.addBySide("memory of the controller a job, KiB (Slurm's keeps some of earlier rounds)", memory)
+	t.printTable()
 }
 
-// block takes all nodes, so that what comes after waits.
-func block(s side) {
+// blockNodes takes all nodes, so that what comes after waits.
+func blockNodes(s side) {
 	out, err := runOf(s, "sbatch", "-o", "/dev/null", "--exclusive", "-N", strconv.Itoa(nodes), "--wrap", "sleep 3600")
 	if err != nil {
 		panic(s.name() + ": " + out)
@@ -68,8 +68,8 @@ func block(s side) {
 	panic(s.name() + ": the job that takes all nodes did not start")
 }
 
-// settle waits until a side does little.
-func settle(s side) {
+// awaitIdle waits until a side does little.
+func awaitIdle(s side) {
 	for range 60 {
 		before := s.used()
 		time.Sleep(500 * time.Millisecond)
@@ -79,11 +79,11 @@ func settle(s side) {
 	}
 }
 
-// timed is the least of three runs of a command, its output dropped.
-func timed(s side, name string, args ...string) time.Duration {
+// leastOfThree is the least of three runs of a command, its output dropped.
+func leastOfThree(s side, name string, args ...string) time.Duration {
 	best := time.Hour
 	for range 3 {
-		r := spawn(s.command(name), args, s.environ())
+		r := runProcess(s.command(name), args, s.environ())
 		if r.code != 0 {
 			panic(fmt.Sprintf("%s: %s %v ended with %d", s.name(), name, args, r.code))
 		}
@@ -115,6 +115,6 @@ func cancelAll(s side) time.Duration {
 		time.Sleep(5 * time.Millisecond)
 	}
 	took := time.Since(begin)
-	clear(s)
+	clearJobs(s)
 	return took
 }

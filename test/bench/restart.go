@@ -12,11 +12,11 @@ import (
 	"github.com/coxswain-sched/coxswain/store/sqlite"
 )
 
-// restart is part f: a server that finds a million ended jobs and a hundred thousand
+// benchRestart is part f: a server that finds a million ended jobs and a hundred thousand
 // that wait. The store is filled with copies of one job of each kind that a server
 // wrote itself.
-func (b *bench) restart() {
-	final, live := b.size(1000000), b.size(100000)
+func (b *bench) benchRestart() {
+	final, live := b.scaledSize(1000000), b.scaledSize(100000)
 	b.cox.fresh()
 	if out, err := runOf(b.cox, "sbatch", "-W", "-o", "/dev/null", "--wrap", "true"); err != nil {
 		panic(out)
@@ -27,7 +27,7 @@ func (b *bench) restart() {
 	for try := 0; ; try++ { // until the store's projection has both; it is written every second
 		time.Sleep(2 * time.Second)
 		b.cox.pause()
-		err := fill(b.cox.state, final, live)
+		err := fillStore(b.cox.state, final, live)
 		if err == nil {
 			break
 		}
@@ -45,21 +45,21 @@ func (b *bench) restart() {
 		if n := strings.Count(out, "\n"); err != nil || n != live {
 			panic(fmt.Sprintf("after the start there are %d jobs instead of %d: %v %.300s", n, live, err, out))
 		}
-		list.ms(timed(b.cox, "squeue"))
+		list.addDuration(leastOfThree(b.cox, "squeue"))
 		memory.add(float64(b.cox.memory()) / (1 << 20))
 		b.cox.pause()
 	}
 	b.cox.start() // so that stop finds what it expects
-	t := table{title: fmt.Sprintf("(f) Start with %s finished and %s waiting jobs in the store", number(float64(final)), number(float64(live)))}
-	t.row("until the list of jobs is answered, s", took, nil)
-	t.row("CPU until then, s", cpu, nil)
-	t.row("memory then, MiB", memory, nil)
-	t.row("squeue, ms", list, nil)
-	t.print()
+	t := table{title: fmt.Sprintf("(f) Start with %s finished and %s waiting jobs in the store", formatNumber(float64(final)), formatNumber(float64(live)))}
+	t.addRow("until the list of jobs is answered, s", took, nil)
+	t.addRow("CPU until then, s", cpu, nil)
+	t.addRow("memory then, MiB", memory, nil)
+	t.addRow("squeue, ms", list, nil)
+	t.printTable()
 }
 
-// fill copies the finished and the waiting job of a store.
-func fill(dir string, final, live int) error {
+// fillStore copies the finished and the waiting job of a store.
+func fillStore(dir string, final, live int) error {
 	ctx := context.Background()
 	s, err := sqlite.Open(dir)
 	if err != nil {

@@ -8,16 +8,16 @@ import (
 	"sync/atomic"
 )
 
-// shells starts as many shells as its argument says.
-func shells() {
+// runShells starts as many shells as its argument says.
+func runShells() {
 	n, err := strconv.Atoi(os.Args[2])
-	must(err)
+	mustSucceed(err)
 	script, err := os.CreateTemp("", "cox-floor.")
-	must(err)
+	mustSucceed(err)
 	defer os.Remove(script.Name())
 	_, err = script.WriteString("#!/bin/sh\ntrue\n")
-	must(err)
-	must(script.Close())
+	mustSucceed(err)
+	mustSucceed(script.Close())
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range runtime.NumCPU() {
@@ -25,7 +25,7 @@ func shells() {
 		go func() {
 			defer wg.Done()
 			for next.Add(1) <= int64(n) {
-				spawn("/bin/sh", []string{script.Name()}, os.Environ())
+				runProcess("/bin/sh", []string{script.Name()}, os.Environ())
 			}
 		}()
 	}

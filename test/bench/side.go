@@ -26,8 +26,8 @@ type side interface {
 	memory() int64       // bytes of the controller
 }
 
-// environ is an environment like a user's, about 3 KB, with one side's own variables.
-func environ(own ...string) []string {
+// userEnvironment is an environment like a user's, about 3 KB, with one side's own variables.
+func userEnvironment(own ...string) []string {
 	env := []string{"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=/root", "USER=root", "LANG=C.UTF-8", "TZ=UTC"}
 	for i := range 40 {
 		env = append(env, fmt.Sprintf("BENCH_VARIABLE_%02d=%s", i, strings.Repeat("value ", 8)))
@@ -52,15 +52,15 @@ func newGroup(name string) group {
 	return ""
 }
 
-// used is the CPU time of everything that ran in the group.
-func (g group) used() time.Duration {
+// usedCPU is the CPU time of everything that ran in the group.
+func (g group) usedCPU() time.Duration {
 	if b, err := os.ReadFile(string(g) + "/cpuacct.usage"); err == nil {
 		n, _ := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
 		return time.Duration(n)
 	}
 	b, err := os.ReadFile(string(g) + "/cpu.stat")
 	if err != nil {
-		return busy()
+		return machineCPU()
 	}
 	for _, l := range strings.Split(string(b), "\n") {
 		if v, ok := strings.CutPrefix(l, "usage_usec "); ok {
@@ -68,18 +68,18 @@ func (g group) used() time.Duration {
 			return time.Duration(n) * time.Microsecond
 		}
 	}
-	return busy()
+	return machineCPU()
 }
 
-// add puts a process into the group.
-func (g group) add(pid int) {
+// addProcess puts a process into the group.
+func (g group) addProcess(pid int) {
 	if g != "" {
 		_ = os.WriteFile(string(g)+"/cgroup.procs", []byte(strconv.Itoa(pid)), 0o644)
 	}
 }
 
-// remove takes the group away once nothing runs in it.
-func (g group) remove() {
+// removeGroup takes the group away once nothing runs in it.
+func (g group) removeGroup() {
 	for range 50 {
 		if g == "" || os.Remove(string(g)) == nil {
 			return
@@ -88,10 +88,10 @@ func (g group) remove() {
 	}
 }
 
-// busy is the CPU time of the whole machine, for systems without groups.
-func busy() time.Duration {
+// machineCPU is the CPU time of the whole machine, for systems without groups.
+func machineCPU() time.Duration {
 	b, err := os.ReadFile("/proc/stat")
-	must(err)
+	mustSucceed(err)
 	f := strings.Fields(strings.SplitN(string(b), "\n", 2)[0])
 	var ticks int64
 	for i, v := range f[1:] {
@@ -104,8 +104,8 @@ func busy() time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
-// resident is the memory of a process, bytes.
-func resident(pid int) int64 {
+// residentMemory is the memory of a process, bytes.
+func residentMemory(pid int) int64 {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0
@@ -135,19 +135,19 @@ func (c *coxSide) name() string { return "cox" }
 func (c *coxSide) command(name string) string {
 	link := filepath.Join(c.dir, "bin", name)
 	if _, err := os.Lstat(link); err != nil {
-		must(os.MkdirAll(filepath.Dir(link), 0o755))
-		must(os.Symlink(filepath.Join(c.bin, "cox-slurm"), link))
+		mustSucceed(os.MkdirAll(filepath.Dir(link), 0o755))
+		mustSucceed(os.Symlink(filepath.Join(c.bin, "cox-slurm"), link))
 	}
 	return link
 }
 
 func (c *coxSide) socket() string { return filepath.Join(c.state, "s") }
 
-func (c *coxSide) environ() []string { return environ("COX_SERVER=unix://" + c.socket()) }
+func (c *coxSide) environ() []string { return userEnvironment("COX_SERVER=unix://" + c.socket()) }
 
-func (c *coxSide) used() time.Duration { return c.group.used() }
+func (c *coxSide) used() time.Duration { return c.group.usedCPU() }
 
-func (c *coxSide) memory() int64 { return resident(c.cmd.Process.Pid) }
+func (c *coxSide) memory() int64 { return residentMemory(c.cmd.Process.Pid) }
 
 // fresh starts a server with an empty state directory.
 func (c *coxSide) fresh() {
@@ -162,9 +162,9 @@ func (c *coxSide) start() time.Duration {
 	if c.group == "" {
 		c.group = newGroup("cox")
 	}
-	must(os.MkdirAll(c.state, 0o700))
+	mustSucceed(os.MkdirAll(c.state, 0o700))
 	log, err := os.Create(filepath.Join(c.dir, "cox.log"))
-	must(err)
+	mustSucceed(err)
 	defer log.Close()
 	begin := time.Now()
 	// The shell waits for its place in the group before it becomes the server.
@@ -173,12 +173,12 @@ func (c *coxSide) start() time.Duration {
 		args = c.serve(c.state)
 	}
 	c.cmd = exec.Command("/bin/sh", append([]string{"-c", `read x; exec "$@"`, "sh"}, args...)...)
-	c.cmd.Env, c.cmd.Stdout, c.cmd.Stderr = environ(), log, log
+	c.cmd.Env, c.cmd.Stdout, c.cmd.Stderr = userEnvironment(), log, log
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	in, err := c.cmd.StdinPipe()
-	must(err)
-	must(c.cmd.Start())
-	c.group.add(c.cmd.Process.Pid)
+	mustSucceed(err)
+	mustSucceed(c.cmd.Start())
+	c.group.addProcess(c.cmd.Process.Pid)
 	fmt.Fprintln(in)
 	in.Close()
 	deadline := time.Now().Add(2 * time.Minute)
@@ -212,7 +212,7 @@ func (c *coxSide) stop() {
 	_ = c.cmd.Process.Signal(syscall.SIGTERM)
 	_ = c.cmd.Wait()
 	c.cmd = nil
-	c.group.remove()
+	c.group.removeGroup()
 	c.group = ""
 	os.RemoveAll(c.state)
 }
@@ -234,10 +234,10 @@ type slurmSide struct {
 func newSlurm(lab string) *slurmSide {
 	s := &slurmSide{lab: lab, group: newGroup("slurm")}
 	pids, err := filepath.Glob(filepath.Join(lab, "run", "*.own"))
-	must(err)
+	mustSucceed(err)
 	for _, f := range pids {
 		if pid := s.pid(f); pid > 0 {
-			s.group.add(pid)
+			s.group.addProcess(pid)
 		}
 	}
 	return s
@@ -254,13 +254,13 @@ func (s *slurmSide) name() string { return "Slurm" }
 func (s *slurmSide) command(name string) string { return "/usr/bin/" + name }
 
 func (s *slurmSide) environ() []string {
-	return environ("SLURM_CONF=" + filepath.Join(s.lab, "slurm.conf"))
+	return userEnvironment("SLURM_CONF=" + filepath.Join(s.lab, "slurm.conf"))
 }
 
-func (s *slurmSide) used() time.Duration { return s.group.used() }
+func (s *slurmSide) used() time.Duration { return s.group.usedCPU() }
 
 func (s *slurmSide) memory() int64 {
-	return resident(s.pid(filepath.Join(s.lab, "run", "slurmctld.own")))
+	return residentMemory(s.pid(filepath.Join(s.lab, "run", "slurmctld.own")))
 }
 
 func (s *slurmSide) run(name string, args ...string) (string, error) { return runOf(s, name, args...) }
@@ -278,8 +278,8 @@ func runOf(s side, name string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// sides are those that are there, ours first.
-func (b *bench) sides() []side {
+// presentSides are those that are there, ours first.
+func (b *bench) presentSides() []side {
 	out := []side{b.cox}
 	if b.slurm != nil {
 		out = append(out, b.slurm)
@@ -287,8 +287,8 @@ func (b *bench) sides() []side {
 	return out
 }
 
-// clear cancels all jobs of a side and waits until none is left.
-func clear(s side) {
+// clearJobs cancels all jobs of a side and waits until none is left.
+func clearJobs(s side) {
 	_, _ = runOf(s, "scancel", "-u", "root,nobody")
 	_, _ = runOf(s, "scancel", "-u", "root")
 	if s.name() == "Slurm" {

@@ -19,8 +19,8 @@ const clients = 16
 // restPath is where slurmrestd takes jobs.
 const restPath = "/slurm/v0.0.38/job/submit"
 
-// noise is text that does not repeat, so that no script is like another.
-func noise(n int) string {
+// noiseText is text that does not repeat, so that no script is like another.
+func noiseText(n int) string {
 	var b strings.Builder
 	for b.Len() < n {
 		fmt.Fprintf(&b, "# %016x %016x\n", rand.Uint64(), rand.Uint64())
@@ -37,8 +37,8 @@ type work struct {
 	gpus   int    // a node
 }
 
-// body is the request in a side's own form.
-func (w *work) body(s side) []byte {
+// bodyFor is the request in a side's own form.
+func (w *work) bodyFor(s side) []byte {
 	text := "#!/bin/sh\n" + w.script
 	env := s.environ()
 	if w.plain {
@@ -76,7 +76,7 @@ func (w *work) body(s side) []byte {
 	return o.End()
 }
 
-func (b *bench) connect(s side) (*fastclient.Client, string) {
+func (b *bench) connectTo(s side) (*fastclient.Client, string) {
 	if s.name() == "cox" {
 		return b.cox.client(), "/v1/jobs"
 	}
@@ -89,7 +89,7 @@ func (b *bench) submitAll(s side, n int, made func(i int) work) (time.Duration, 
 	bodies := make([][]byte, n)
 	for i := range bodies {
 		w := made(i)
-		bodies[i] = w.body(s)
+		bodies[i] = w.bodyFor(s)
 	}
 	var next atomic.Int64
 	var mu sync.Mutex
@@ -101,7 +101,7 @@ func (b *bench) submitAll(s side, n int, made func(i int) work) (time.Duration, 
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			c, path := b.connect(s)
+			c, path := b.connectTo(s)
 			defer c.Close()
 			var took sample
 			for {
@@ -110,12 +110,12 @@ func (b *bench) submitAll(s side, n int, made func(i int) work) (time.Duration, 
 					break
 				}
 				at := time.Now()
-				if err := post(c, path, bodies[i]); err != nil {
+				if err := postJSON(c, path, bodies[i]); err != nil {
 					text := fmt.Sprintf("%s: submission %d: %v", s.name(), i, err)
 					failed.Store(&text)
 					break
 				}
-				took.ms(time.Since(at))
+				took.addDuration(time.Since(at))
 			}
 			mu.Lock()
 			all = append(all, took...)
@@ -129,7 +129,7 @@ func (b *bench) submitAll(s side, n int, made func(i int) work) (time.Duration, 
 	return time.Since(begin), all
 }
 
-func post(c *fastclient.Client, path string, body []byte) error {
+func postJSON(c *fastclient.Client, path string, body []byte) error {
 	r, err := c.Do("POST", path, "", body)
 	if err != nil {
 		return err
@@ -141,26 +141,26 @@ func post(c *fastclient.Client, path string, body []byte) error {
 	return err
 }
 
-// submissions is part d.
-func (b *bench) submissions() {
-	n := b.size(4000)
+// benchSubmissions is part d.
+func (b *bench) benchSubmissions() {
+	n := b.scaledSize(4000)
 	t := table{title: fmt.Sprintf("(d) Submissions of distinct 4 KB scripts with a full environment, %d clients, %d a round (held)", clients, n)}
-	rate, p50, p99, cpu := b.samples(), b.samples(), b.samples(), b.samples()
+	rate, p50, p99, cpu := b.newSamples(), b.newSamples(), b.newSamples(), b.newSamples()
 	b.cox.fresh()
 	for range b.rounds {
-		for _, s := range b.sides() {
+		for _, s := range b.presentSides() {
 			before := s.used()
-			took, each := b.submitAll(s, n, func(i int) work { return work{held: true, script: fmt.Sprintf("# %d\n", i) + noise(4<<10)} })
+			took, each := b.submitAll(s, n, func(i int) work { return work{held: true, script: fmt.Sprintf("# %d\n", i) + noiseText(4<<10)} })
 			cpu[s.name()].add(float64(s.used()-before) / 1e6 / float64(n))
 			rate[s.name()].add(float64(n) / took.Seconds())
-			p50[s.name()].add(each.median())
-			p99[s.name()].add(each.at(0.99))
-			clear(s)
+			p50[s.name()].add(each.medianValue())
+			p99[s.name()].add(each.quantileAt(0.99))
+			clearJobs(s)
 		}
 	}
-	t.both("submissions a second (ours durable; Slurm's not for seconds)", rate)
-	t.both("p50, ms", p50)
-	t.both("p99, ms", p99)
-	t.both("CPU of the daemons a submission, ms", cpu)
-	t.print()
+	t.addBySide("submissions a second (ours durable; Slurm's not for seconds)", rate)
+	t.addBySide("p50, ms", p50)
+	t.addBySide("p99, ms", p99)
+	t.addBySide("CPU of the daemons a submission, ms", cpu)
+	t.printTable()
 }

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// throughput is part c.
-func (b *bench) throughput() {
-	n := b.size(2000)
+// benchThroughput is part c.
+func (b *bench) benchThroughput() {
+	n := b.scaledSize(2000)
 	t := table{title: fmt.Sprintf("(c) %d × true, first submission to last end", n)}
-	single, array, cpuSingle, cpuArray := b.samples(), b.samples(), b.samples(), b.samples()
+	single, array, cpuSingle, cpuArray := b.newSamples(), b.newSamples(), b.newSamples(), b.newSamples()
 	b.cox.fresh()
 	var floor, floorCPU sample
 	for range b.rounds {
-		took, used := b.floor(n)
+		took, used := b.shellFloor(n)
 		floor.add(float64(n) / took.Seconds())
 		floorCPU.add(float64(used) / 1e6 / float64(n))
-		for _, s := range b.sides() {
+		for _, s := range b.presentSides() {
 			before, begin := s.used(), time.Now()
 			b.submitAll(s, n, func(int) work { return work{script: "true\n", plain: true} })
-			drain(s)
+			awaitEmpty(s)
 			single[s.name()].add(float64(n) / time.Since(begin).Seconds())
 			cpuSingle[s.name()].add(float64(s.used()-before) / 1e6 / float64(n))
 
@@ -30,26 +30,26 @@ func (b *bench) throughput() {
 			if err != nil {
 				panic(s.name() + ": " + out)
 			}
-			drain(s)
+			awaitEmpty(s)
 			array[s.name()].add(float64(n) / time.Since(begin).Seconds())
 			cpuArray[s.name()].add(float64(s.used()-before) / 1e6 / float64(n))
 		}
 	}
-	t.both("jobs a second, submitted one by one by 16 clients", single)
-	t.both("CPU a job of all daemons and what they start, ms", cpuSingle)
-	t.both("jobs a second, one array", array)
-	t.both("CPU a task, ms", cpuArray)
-	t.row("floor: this machine starting as many shells in a loop, a second", floor, nil)
-	t.row("floor: CPU a shell, ms", floorCPU, nil)
-	t.print()
+	t.addBySide("jobs a second, submitted one by one by 16 clients", single)
+	t.addBySide("CPU a job of all daemons and what they start, ms", cpuSingle)
+	t.addBySide("jobs a second, one array", array)
+	t.addBySide("CPU a task, ms", cpuArray)
+	t.addRow("floor: this machine starting as many shells in a loop, a second", floor, nil)
+	t.addRow("floor: CPU a shell, ms", floorCPU, nil)
+	t.printTable()
 }
 
 // drainPoll is how often a queue is looked at; each look costs the side about what one
 // squeue costs.
 const drainPoll = 100 * time.Millisecond
 
-// drain waits until no job is left.
-func drain(s side) {
+// awaitEmpty waits until no job is left.
+func awaitEmpty(s side) {
 	deadline := time.Now().Add(10 * time.Minute)
 	for {
 		out, err := runOf(s, "squeue", "-h", "-o", "%i %t", "-t", "PD,R,CG,CF")
@@ -63,11 +63,11 @@ func drain(s side) {
 	}
 }
 
-// floor starts n shells that end at once, one after another on each CPU, which is the
+// shellFloor starts n shells that end at once, one after another on each CPU, which is the
 // least that n scripts can cost here.
-func (b *bench) floor(n int) (wall, cpu time.Duration) {
+func (b *bench) shellFloor(n int) (wall, cpu time.Duration) {
 	self, err := os.Executable()
-	must(err)
-	r := spawn(self, []string{"shells", fmt.Sprint(n)}, environ())
+	mustSucceed(err)
+	r := runProcess(self, []string{"shells", fmt.Sprint(n)}, userEnvironment())
 	return r.wall, r.cpu
 }
