@@ -35,22 +35,22 @@ const (
 	ageless                 // it stands in line
 )
 
-// accrues reports whether the rules bound how many jobs of some terms grow older.
-func (c *Core) accrues(t *terms) bool {
+// hasAccrueLimit reports whether the rules bound how many jobs of some terms grow older.
+func (c *Core) hasAccrueLimit(t *terms) bool {
 	r := t.merit.ranks
 	return r != nil && r.rules.Ages() && !r.rules.Always && t.rules.BoundsAge()
 }
 
-// grow gives a job that may be considered a place, or has it wait for one. was says how
+// startAccruing gives a job that may be considered a place, or has it wait for one. was says how
 // it stood before it was put into its line anew.
-func (c *Core) grow(e *entry, was aging) {
+func (c *Core) startAccruing(e *entry, was aging) {
 	t := e.line.key.terms
-	if e.aging = agesFreely; e.eligible != 0 && c.accrues(t) {
+	if e.aging = agesFreely; e.eligible != 0 && c.hasAccrueLimit(t) {
 		counter, _ := c.limits.book.Ageless(t.rules)
 		if had := was == agesOne || was == agesSoon; counter >= 0 || len(t.young) > 0 && !had {
-			c.queueUp(e)
+			c.queueForAccrual(e)
 			if counter >= 0 {
-				c.stop(t, counter)
+				c.listAtCounter(t, counter)
 			}
 			return
 		}
@@ -58,12 +58,12 @@ func (c *Core) grow(e *entry, was aging) {
 		c.limits.book.Age(t.rules, 1, nil)
 	}
 	if was == ageless && e.eligible != 0 {
-		e.grows = second(c.now)
+		e.grows = wholeSecond(c.now)
 	}
 }
 
-// queueUp has a job stand in line.
-func (c *Core) queueUp(e *entry) {
+// queueForAccrual has a job stand in line.
+func (c *Core) queueForAccrual(e *entry) {
 	t := e.line.key.terms
 	e.aging = ageless
 	i, _ := slices.BinarySearchFunc(t.young, e, bySubmission)
@@ -72,8 +72,8 @@ func (c *Core) queueUp(e *entry) {
 
 func bySubmission(a, b *entry) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id)) }
 
-// stop lists terms at the counter that stops their first job.
-func (c *Core) stop(t *terms, counter int32) {
+// listAtCounter lists terms at the counter that stops their first job.
+func (c *Core) listAtCounter(t *terms, counter int32) {
 	s := &c.accrual
 	for len(s.stopped) <= int(counter) {
 		s.stopped = append(s.stopped, nil)
@@ -83,8 +83,8 @@ func (c *Core) stop(t *terms, counter int32) {
 	}
 }
 
-// wither takes away a job's place, or its place in line for one.
-func (c *Core) wither(e *entry) {
+// stopAccruing takes away a job's place, or its place in line for one.
+func (c *Core) stopAccruing(e *entry) {
 	t := e.line.key.terms
 	switch e.aging {
 	case ageless:
@@ -98,8 +98,8 @@ func (c *Core) wither(e *entry) {
 	e.aging, e.grows = agesFreely, 0
 }
 
-// promote gives the places that have become free to those who wait longest for them.
-func (c *Core) promote() {
+// grantAccrual gives the places that have become free to those who wait longest for them.
+func (c *Core) grantAccrual() {
 	s := &c.accrual
 	if len(s.fell) == 0 {
 		return
@@ -119,7 +119,7 @@ func (c *Core) promote() {
 			}
 			counter, _ := c.limits.book.Ageless(t.rules)
 			if counter >= 0 {
-				c.stop(t, counter)
+				c.listAtCounter(t, counter)
 			}
 			return counter >= 0
 		})
@@ -129,41 +129,41 @@ func (c *Core) promote() {
 		t := slices.MinFunc(next, func(a, b *terms) int { return bySubmission(a.young[0], b.young[0]) })
 		e := t.young[0]
 		t.young = slices.Delete(t.young, 0, 1)
-		e.aging, e.grows = agesSoon, second(c.now)
+		e.aging, e.grows = agesSoon, wholeSecond(c.now)
 		c.limits.book.Age(t.rules, 1, nil)
 		s.granted = append(s.granted, e)
 	}
 }
 
-// mature lets the age of those count in the order of the queue who have a place since
+// countGrantedAges lets the age of those count in the order of the queue who have a place since
 // the last tick.
-func (c *Core) mature() {
+func (c *Core) countGrantedAges() {
 	list := c.accrual.granted
 	c.accrual.granted = nil
 	slices.SortFunc(list, bySubmission)
 	for _, e := range list {
-		c.reage(e, func() { e.aging = agesOne })
+		c.changeAge(e, func() { e.aging = agesOne })
 	}
 }
 
-// reage changes how old a job counts, and keeps it where it belongs in its line.
-func (c *Core) reage(e *entry, change func()) {
+// changeAge changes how old a job counts, and keeps it where it belongs in its line.
+func (c *Core) changeAge(e *entry, change func()) {
 	if e.blocked || e.nominee != nil {
 		change()
 		return
 	}
 	planned := e.slot
-	c.remove(e)
+	c.removeJob(e)
 	change()
-	c.insert(e)
-	c.carry(e, planned)
+	c.insertJob(e)
+	c.carryPlannedStart(e, planned)
 }
 
-// regrow gives out all places anew, under other rules: first to those who grew older,
+// reassignAccrual gives out all places anew, under other rules: first to those who grew older,
 // then to the others, each in order of submission.
-func (c *Core) regrow() {
+func (c *Core) reassignAccrual() {
 	c.accrual = accrual{}
-	all := c.entries()
+	all := c.queuedByNumber()
 	slices.SortFunc(all, func(a, b *entry) int {
 		if n := cmp.Compare(a.aging/ageless, b.aging/ageless); n != 0 {
 			return n
@@ -171,14 +171,14 @@ func (c *Core) regrow() {
 		return bySubmission(a, b)
 	})
 	for _, e := range all {
-		if old := e.aging; old != agesFreely || c.accrues(e.line.key.terms) {
-			c.reage(e, func() { c.grow(e, old) })
+		if old := e.aging; old != agesFreely || c.hasAccrueLimit(e.line.key.terms) {
+			c.changeAge(e, func() { c.startAccruing(e, old) })
 		}
 	}
 }
 
-// ungrown says which limit keeps a job from growing older; empty: none.
-func (c *Core) ungrown(e *entry) string {
+// accrueLimitReason says which limit keeps a job from growing older; empty: none.
+func (c *Core) accrueLimitReason(e *entry) string {
 	if e.aging != ageless {
 		return ""
 	}
@@ -186,9 +186,9 @@ func (c *Core) ungrown(e *entry) string {
 	return fmt.Sprintf("%s: %d of %d waiting jobs grow older", why.Holder, why.Used, why.Most)
 }
 
-// recallGrowth counts those who have places, and lists those who wait for one.
-func (c *Core) recallGrowth() {
-	for _, e := range c.entries() {
+// restoreAccrual counts those who have places, and lists those who wait for one.
+func (c *Core) restoreAccrual() {
+	for _, e := range c.queuedByNumber() {
 		switch t := e.line.key.terms; e.aging {
 		case agesOne, agesSoon:
 			c.limits.book.Age(t.rules, 1, nil)
@@ -196,13 +196,13 @@ func (c *Core) recallGrowth() {
 				c.accrual.granted = append(c.accrual.granted, e)
 			}
 		case ageless:
-			c.queueUp(e)
+			c.queueForAccrual(e)
 		}
 	}
-	for _, e := range c.entries() {
+	for _, e := range c.queuedByNumber() {
 		if t := e.line.key.terms; e.aging == ageless && t.young[0] == e {
 			counter, _ := c.limits.book.Ageless(t.rules)
-			c.stop(t, counter)
+			c.listAtCounter(t, counter)
 		}
 	}
 }
@@ -215,7 +215,7 @@ func (c *Core) checkAccrual() error {
 	var counted []*limit.Rules
 	for _, e := range c.queued {
 		t := e.line.key.terms
-		switch bounded := e.eligible != 0 && c.accrues(t); {
+		switch bounded := e.eligible != 0 && c.hasAccrueLimit(t); {
 		case bounded != (e.aging != agesFreely):
 			return fmt.Errorf("job %d stands to growing older as %d, bounded: %v", e.id, e.aging, bounded)
 		case e.aging == agesSoon && !slices.Contains(c.accrual.granted, e):

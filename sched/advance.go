@@ -25,8 +25,8 @@ type advance struct {
 	nodes  []bool // by position
 }
 
-// compileAdvances takes up the reservations of a policy.
-func (c *Core) compileAdvances() {
+// compileReservations takes up the reservations of a policy.
+func (c *Core) compileReservations() {
 	c.advances = nil
 	if c.policy == nil {
 		return
@@ -37,11 +37,11 @@ func (c *Core) compileAdvances() {
 			c.advances = append(c.advances, &advance{Reservation: r, window: w})
 		}
 	}
-	c.placeAdvances()
+	c.locateReservations()
 }
 
-// placeAdvances finds the nodes of reservations.
-func (c *Core) placeAdvances() {
+// locateReservations finds the nodes of reservations.
+func (c *Core) locateReservations() {
 	for _, a := range c.advances {
 		a.nodes = make([]bool, c.table.Len())
 		for pos := range a.nodes {
@@ -50,8 +50,8 @@ func (c *Core) placeAdvances() {
 	}
 }
 
-// advanceNamed returns a reservation; nil: there is none.
-func (c *Core) advanceNamed(name string) *advance {
+// reservationByName returns a reservation; nil: there is none.
+func (c *Core) reservationByName(name string) *advance {
 	for _, a := range c.advances {
 		if a.Name == name {
 			return a
@@ -60,12 +60,12 @@ func (c *Core) advanceNamed(name string) *advance {
 	return nil
 }
 
-// inside is the reservation that a line's jobs run in; nil: none.
-func (l *line) inside() *advance { return l.key.terms.inside }
+// ownReservation is the reservation that a line's jobs run in; nil: none.
+func (l *line) ownReservation() *advance { return l.key.terms.inside }
 
-// next is the first occurrence that has not ended by an instant; at never where there
+// nextOccurrence is the first occurrence that has not ended by an instant; at never where there
 // is none.
-func (a *advance) next(from Instant) (begin, end Instant) {
+func (a *advance) nextOccurrence(from Instant) (begin, end Instant) {
 	b, e, ok := a.window.Next(int64(from))
 	if !ok {
 		return never, never
@@ -73,33 +73,33 @@ func (a *advance) next(from Instant) (begin, end Instant) {
 	return Instant(b), Instant(e)
 }
 
-// finish is when a line's first job ends at the latest if it begins at an instant.
-func (l *line) finish(from Instant) Instant {
-	until := ending(from, l.limit)
-	if a := l.inside(); a != nil && !a.Flex {
-		if begin, end := a.next(from); begin <= from {
+// latestEnd is when a line's first job ends at the latest if it begins at an instant.
+func (l *line) latestEnd(from Instant) Instant {
+	until := endAfter(from, l.limit)
+	if a := l.ownReservation(); a != nil && !a.Flex {
+		if begin, end := a.nextOccurrence(from); begin <= from {
 			until = min(until, end)
 		}
 	}
 	return until
 }
 
-// outlasts reports whether a run is to end after the reservation that it runs in.
-func (r *run) outlasts(now Instant) bool {
+// outlastsReservation reports whether a run is to end after the reservation that it runs in.
+func (r *run) outlastsReservation(now Instant) bool {
 	a := r.terms.inside
 	if a == nil || a.Flex {
 		return false
 	}
-	_, end := a.next(now)
+	_, end := a.nextOccurrence(now)
 	return r.until > end
 }
 
-// closes is the first instant from at on at which a line's first job could not begin
+// reservedFrom is the first instant from at on at which a line's first job could not begin
 // on a node because of reservations.
-func (c *Core) closes(l *line, pos int, at, limit Instant) Instant {
+func (c *Core) reservedFrom(l *line, pos int, at, limit Instant) Instant {
 	first := never
-	if a := l.inside(); a != nil && !a.Flex {
-		begin, end := a.next(at)
+	if a := l.ownReservation(); a != nil && !a.Flex {
+		begin, end := a.nextOccurrence(at)
 		if !a.nodes[pos] || begin > at {
 			return at
 		}
@@ -109,10 +109,10 @@ func (c *Core) closes(l *line, pos int, at, limit Instant) Instant {
 		}
 	}
 	for _, a := range c.advances {
-		if a == l.inside() || !a.nodes[pos] || l.inside() != nil && a.Overlap {
+		if a == l.ownReservation() || !a.nodes[pos] || l.ownReservation() != nil && a.Overlap {
 			continue
 		}
-		begin, _ := a.next(at)
+		begin, _ := a.nextOccurrence(at)
 		switch {
 		case begin == never:
 		case begin <= at, (limit == 0 || limit > begin-at) && !planted.ReservationOpen:
@@ -124,8 +124,8 @@ func (c *Core) closes(l *line, pos int, at, limit Instant) Instant {
 	return first
 }
 
-// shut reports whether reservations keep a line's first job off a node for a time.
-func (c *Core) shut(l *line, pos int, at, until Instant) bool {
+// isReservedOff reports whether reservations keep a line's first job off a node for a time.
+func (c *Core) isReservedOff(l *line, pos int, at, until Instant) bool {
 	if len(c.advances) == 0 || at == never {
 		return false
 	}
@@ -133,26 +133,26 @@ func (c *Core) shut(l *line, pos int, at, until Instant) bool {
 	if until != never {
 		limit = until - at
 	}
-	return c.closes(l, pos, at, limit) <= at
+	return c.reservedFrom(l, pos, at, limit) <= at
 }
 
-// opens is when a node may be open again for a line's jobs after an instant at which
+// nextOpening is when a node may be open again for a line's jobs after an instant at which
 // it is not.
-func (c *Core) opens(l *line, pos int, at Instant) Instant {
+func (c *Core) nextOpening(l *line, pos int, at Instant) Instant {
 	next := never
 	for _, a := range c.advances {
-		begin, end := a.next(at)
+		begin, end := a.nextOccurrence(at)
 		switch {
 		case !a.nodes[pos] || begin == never:
 		case a.window.Ahead > 0: // it keeps off what is longer: what its reservation ends is short at last
-			if own := l.inside(); own != nil && own != a && !own.Flex {
-				if begin, end := own.next(at); end != never {
+			if own := l.ownReservation(); own != nil && own != a && !own.Flex {
+				if begin, end := own.nextOccurrence(at); end != never {
 					if from := max(begin, end-Instant(a.window.Ahead)); from > at {
 						next = min(next, from)
 					}
 				}
 			}
-		case a == l.inside() && begin > at:
+		case a == l.ownReservation() && begin > at:
 			next = min(next, begin)
 		default:
 			next = min(next, end)
@@ -161,21 +161,21 @@ func (c *Core) opens(l *line, pos int, at Instant) Instant {
 	return next
 }
 
-// bound reports whether a reservation says anything of a node.
-func (c *Core) bound(l *line, pos int) bool {
-	if l.inside() != nil {
+// hasReservation reports whether a reservation says anything of a node.
+func (c *Core) hasReservation(l *line, pos int) bool {
+	if l.ownReservation() != nil {
 		return true
 	}
 	return slices.ContainsFunc(c.advances, func(a *advance) bool { return a.nodes[pos] })
 }
 
-// close takes the nodes of a state away that reservations keep a line off.
-func (p *pass) close(s *index.State, l *line, at, until Instant) {
+// closeReserved takes the nodes of a state away that reservations keep a line off.
+func (p *pass) closeReserved(s *index.State, l *line, at, until Instant) {
 	if len(p.advances) == 0 {
 		return
 	}
 	for pos := range p.nodes {
-		if p.shut(l, pos, at, until) {
+		if p.isReservedOff(l, pos, at, until) {
 			row := *s.Row(pos)
 			row.Whole = max(row.Whole, 1)
 			s.Put(pos, &row)
@@ -183,15 +183,15 @@ func (p *pass) close(s *index.State, l *line, at, until Instant) {
 	}
 }
 
-// nextTurn is the next instant at which a reservation begins or ends, or at which what
+// nextReservationChange is the next instant at which a reservation begins or ends, or at which what
 // runs inside of it until its end is short enough for one that floats ahead; 0: none.
-func (c *Core) nextTurn() Instant {
+func (c *Core) nextReservationChange() Instant {
 	next := never
 	for _, a := range c.advances {
 		if a.window.Ahead > 0 {
 			continue
 		}
-		begin, end := a.next(c.passed)
+		begin, end := a.nextOccurrence(c.passed)
 		if begin > c.passed {
 			next = min(next, begin)
 		} else {
@@ -209,29 +209,29 @@ func (c *Core) nextTurn() Instant {
 	return next
 }
 
-// turnOver has everything looked at again that waits for a reservation to begin or to
+// wakeForReservations has everything looked at again that waits for a reservation to begin or to
 // end.
-func (c *Core) turnOver() {
+func (c *Core) wakeForReservations() {
 	for _, l := range c.lines {
 		if l.rest == forTime {
-			c.admit(l)
+			c.wakeBarred(l)
 		}
 	}
 	c.stirs++ // others may be taken on nodes that are open now
 	c.shaken, c.dirty = true, true
 }
 
-// kept says what keeps a line's jobs waiting that are to run in a reservation.
-func (p *pass) kept(l *line) (rest, reason.Reason) {
+// reservationGate says what keeps a line's jobs waiting that are to run in a reservation.
+func (p *pass) reservationGate(l *line) (rest, reason.Reason) {
 	name := l.key.terms.key.reservation
 	if name == "" {
 		return active, reason.Reason{}
 	}
-	a := l.inside()
+	a := l.ownReservation()
 	if a == nil {
 		return forTime, reason.Reason{Code: reason.Reservation, Want: name}
 	}
-	begin, _ := a.next(p.now)
+	begin, _ := a.nextOccurrence(p.now)
 	switch {
 	case begin == never:
 		return forTime, reason.Reason{Code: reason.Reservation, Want: name}
@@ -241,21 +241,21 @@ func (p *pass) kept(l *line) (rest, reason.Reason) {
 	return active, reason.Reason{}
 }
 
-// keeper is the reservation that keeps a line's first job off a node where it would
+// excludingReservation is the reservation that keeps a line's first job off a node where it would
 // fit now.
-func (p *pass) keeper(l *line) (reason.Reason, bool) {
+func (p *pass) excludingReservation(l *line) (reason.Reason, bool) {
 	if len(p.advances) == 0 {
 		return reason.Reason{}, false
 	}
-	until := l.finish(p.now)
-	for _, claim := range p.fit(l.kind) {
+	until := l.latestEnd(p.now)
+	for _, claim := range p.placeFree(l.kind) {
 		pos := p.table.Find(claim.Key())
-		if !p.shut(l, pos, p.now, until) {
+		if !p.isReservedOff(l, pos, p.now, until) {
 			continue
 		}
 		for _, a := range p.advances {
-			begin, end := a.next(p.now)
-			if a != l.inside() && a.nodes[pos] && begin < until {
+			begin, end := a.nextOccurrence(p.now)
+			if a != l.ownReservation() && a.nodes[pos] && begin < until {
 				return reason.Reason{Code: reason.Reservation, Want: a.Name, Until: int64(end) / int64(time.Second)}, true
 			}
 		}

@@ -13,45 +13,45 @@ import (
 // planned, and what it takes then, if that is before an instant; never if it depends
 // on jobs without a limit. Its own slot is p.but. An instant that is not later than
 // now means that it can start.
-func (p *pass) earliestOf(e *entry, before Instant) (Instant, []fleet.Claim) {
+func (p *pass) earliestStart(e *entry, before Instant) (Instant, []fleet.Claim) {
 	l := e.line
-	if claims := p.beginNow(l, l.finish(p.now)); claims != nil {
+	if claims := p.placeNow(l, l.latestEnd(p.now)); claims != nil {
 		return p.now, claims
 	}
-	look := p.outlookOf(l.kind)
+	look := p.profileOf(l.kind)
 	if look == nil {
-		return p.scan(l)
+		return p.scanForStart(l)
 	}
 	at := Instant(0)
 	if len(p.advances) > 0 {
-		at = max(p.counted(l, look), p.now+1) // what could begin now has been asked for
+		at = max(p.earliestByCount(l, look), p.now+1) // what could begin now has been asked for
 	} else {
-		at = p.prospectOf(e.slot, look).profile.First(p.now+1, look.need)
+		at = p.cacheOf(e.slot, look).profile.First(p.now+1, look.need)
 	}
 	if at >= before {
 		return at, nil
 	}
-	until := l.finish(at)
-	nodes := look.choose(func(pos int32) bool { return p.serves(l, look, int(pos), at, until) })
+	until := l.latestEnd(at)
+	nodes := look.chooseNodes(func(pos int32) bool { return p.nodeServesFrom(l, look, int(pos), at, until) })
 	if nodes == nil {
-		return p.scan(l)
+		return p.scanForStart(l)
 	}
 	claims := make([]fleet.Claim, len(nodes))
 	for i, pos := range nodes {
-		row := p.least(int(pos), at, until)
+		row := p.leastFree(int(pos), at, until)
 		claims[i] = look.quick.ClaimOn(int(pos), &row)
 	}
 	return at, claims
 }
 
-// counted is the first instant at which enough nodes can begin.
-func (p *pass) counted(l *line, look *outlook) Instant {
+// earliestByCount is the first instant at which enough nodes can begin.
+func (p *pass) earliestByCount(l *line, look *outlook) Instant {
 	plain, spans := p.plain[:0], p.some[:0]
 	for pos, when := range look.when {
 		switch {
 		case p.cells.Of(pos) < 0:
-		case len(p.nodes[pos].planned) > 0 || p.bound(l, pos):
-			spans = p.spans(pos, l, look.quick, spans)
+		case len(p.nodes[pos].planned) > 0 || p.hasReservation(l, pos):
+			spans = p.startSpans(pos, l, look.quick, spans)
 		case when == 0:
 			plain = append(plain, p.now)
 		case when != never:
@@ -62,18 +62,18 @@ func (p *pass) counted(l *line, look *outlook) Instant {
 	if at := plan.Earliest(plain, spans, look.need); at != never {
 		return at
 	}
-	return p.beyondOpenings(l, look)
+	return p.earliestBeyondOpenings(l, look)
 }
 
-// beyondOpenings is counted for what lies beyond the occurrences of reservations that are
+// earliestBeyondOpenings is counted for what lies beyond the occurrences of reservations that are
 // looked at for each node: when so many nodes are free, or soon after it.
-func (p *pass) beyondOpenings(l *line, look *outlook) Instant {
+func (p *pass) earliestBeyondOpenings(l *line, look *outlook) Instant {
 	repeats := func(a *advance) bool {
-		_, end := a.next(p.now)
+		_, end := a.nextOccurrence(p.now)
 		if end == never {
 			return false
 		}
-		begin, _ := a.next(end)
+		begin, _ := a.nextOccurrence(end)
 		return begin != never
 	}
 	if !slices.ContainsFunc(p.advances, repeats) {
@@ -90,7 +90,7 @@ func (p *pass) beyondOpenings(l *line, look *outlook) Instant {
 	for i, tries := look.need-1, 0; i < len(all) && tries < maxOpenings; i, tries = i+1, tries+1 {
 		at, n := all[i], 0
 		for pos := range look.when {
-			if p.serves(l, look, pos, at, l.finish(at)) {
+			if p.nodeServesFrom(l, look, pos, at, l.latestEnd(at)) {
 				n++
 			}
 		}
@@ -101,9 +101,9 @@ func (p *pass) beyondOpenings(l *line, look *outlook) Instant {
 	return never
 }
 
-// serves reports whether a node can take its part for a time that begins later.
-func (p *pass) serves(l *line, look *outlook, pos int, at, until Instant) bool {
-	if p.shut(l, pos, at, until) {
+// nodeServesFrom reports whether a node can take its part for a time that begins later.
+func (p *pass) nodeServesFrom(l *line, look *outlook, pos int, at, until Instant) bool {
+	if p.isReservedOff(l, pos, at, until) {
 		return false
 	}
 	if len(p.nodes[pos].planned) == 0 {
@@ -112,10 +112,10 @@ func (p *pass) serves(l *line, look *outlook, pos int, at, until Instant) bool {
 	if p.cells.Of(pos) < 0 {
 		return false
 	}
-	if _, others := p.nodes[pos].stands(p.but); !others {
+	if _, others := p.nodes[pos].hasPlanned(p.but); !others {
 		return look.when[pos] <= at
 	}
-	return look.quick.Serves(p.outlineOf(pos).cellFor(p.now, at, until))
+	return look.quick.Serves(p.timelineOf(pos).cellFor(p.now, at, until))
 }
 
 // attempts is for how long jobs of a kind were tried in vain to begin now, since anything
@@ -125,55 +125,55 @@ type attempts struct {
 	until         []Instant
 }
 
-// beginOnce is beginNow for lines behind the head, of which many are alike.
-func (p *pass) beginOnce(l *line, until Instant) []fleet.Claim {
+// placeNowOnce is beginNow for lines behind the head, of which many are alike.
+func (p *pass) placeNowOnce(l *line, until Instant) []fleet.Claim {
 	a := &l.kind.vain
 	if a.sweeps != p.sweeps || a.stirs != p.stirs {
 		*a = attempts{p.sweeps, p.stirs, a.until[:0]}
 	}
-	alike := l.inside() == nil
+	alike := l.ownReservation() == nil
 	if alike && slices.Contains(a.until, until) {
 		return nil
 	}
-	claims := p.beginNow(l, until)
+	claims := p.placeNow(l, until)
 	if claims == nil && alike {
 		a.until = append(a.until, until)
 	}
 	return claims
 }
 
-// beginNow places a line's first job now, for a time, beside all that is planned
+// placeNow places a line's first job now, for a time, beside all that is planned
 // for others.
-func (p *pass) beginNow(l *line, until Instant) []fleet.Claim {
-	claims := p.fit(l.kind)
-	if claims == nil || p.clear(l, claims, until) {
+func (p *pass) placeNow(l *line, until Instant) []fleet.Claim {
+	claims := p.placeFree(l.kind)
+	if claims == nil || p.clearsPlan(l, claims, until) {
 		return claims
 	}
-	q := p.quickly(l.kind)
+	q := p.quickPlacement(l.kind)
 	if q == nil || !q.Even() {
-		return place.Gang(p.table, p.during(p.state, l, p.now, until), l.kind.shape)
+		return place.Gang(p.table, p.freeDuring(p.state, l, p.now, until), l.kind.shape)
 	}
-	claims, _ = q.Place(p.avoidance(l, q, until))
+	claims, _ = q.Place(p.avoidPlannedNodes(l, q, until))
 	for i := range claims {
 		if pos := p.table.Find(claims[i].Key()); len(p.nodes[pos].planned) > 0 {
-			row := p.least(pos, p.now, until)
+			row := p.leastFree(pos, p.now, until)
 			claims[i] = q.ClaimOn(pos, &row)
 		}
 	}
 	return claims
 }
 
-// clear reports whether claims that begin now are in the way of nothing planned.
-func (p *pass) clear(l *line, claims []fleet.Claim, until Instant) bool {
+// clearsPlan reports whether claims that begin now are in the way of nothing planned.
+func (p *pass) clearsPlan(l *line, claims []fleet.Claim, until Instant) bool {
 	for i := range claims {
 		pos := p.table.Find(claims[i].Key())
-		if p.shut(l, pos, p.now, until) {
+		if p.isReservedOff(l, pos, p.now, until) {
 			return false
 		}
 		if len(p.nodes[pos].planned) == 0 {
 			continue
 		}
-		row := p.least(pos, p.now, until)
+		row := p.leastFree(pos, p.now, until)
 		for k := range claims {
 			if claims[k].Node != claims[i].Node {
 				continue
@@ -187,21 +187,21 @@ func (p *pass) clear(l *line, claims []fleet.Claim, until Instant) bool {
 	return true
 }
 
-// avoidance marks, by page, the nodes that a part of a gang would hold when they
+// avoidPlannedNodes marks, by page, the nodes that a part of a gang would hold when they
 // are planned for others.
-func (p *pass) avoidance(l *line, q *place.Quick, until Instant) []uint64 {
+func (p *pass) avoidPlannedNodes(l *line, q *place.Quick, until Instant) []uint64 {
 	pages := p.table.Pages()
 	p.avoid = slices.Grow(p.avoid[:0], len(pages))[:len(pages)]
 	clear(p.avoid)
-	p.eachPlanned(func(pos int) {
-		if p.cells.Of(pos) >= 0 && !q.Serves(p.outlineOf(pos).cellFor(p.now, p.now, until)) {
+	p.eachPlannedNode(func(pos int) {
+		if p.cells.Of(pos) >= 0 && !q.Serves(p.timelineOf(pos).cellFor(p.now, p.now, until)) {
 			no, slot := p.table.PageOf(pos)
 			p.avoid[no] |= 1 << slot
 		}
 	})
 	if len(p.advances) > 0 {
 		for pos := range p.nodes {
-			if p.shut(l, pos, p.now, until) {
+			if p.isReservedOff(l, pos, p.now, until) {
 				no, slot := p.table.PageOf(pos)
 				p.avoid[no] |= 1 << slot
 			}
@@ -210,8 +210,8 @@ func (p *pass) avoidance(l *line, q *place.Quick, until Instant) []uint64 {
 	return p.avoid
 }
 
-// eachPlanned calls f with each node on which something is planned, some more than once.
-func (p *pass) eachPlanned(f func(pos int)) {
+// eachPlannedNode calls f with each node on which something is planned, some more than once.
+func (p *pass) eachPlannedNode(f func(pos int)) {
 	for _, s := range p.slots {
 		if !s.rooted || s == p.but {
 			continue
@@ -226,14 +226,14 @@ func (p *pass) eachPlanned(f func(pos int)) {
 	}
 }
 
-// during is what is free for a line during all of a time that begins with a state.
-func (p *pass) during(s *index.State, l *line, from, until Instant) *index.State {
+// freeDuring is what is free for a line during all of a time that begins with a state.
+func (p *pass) freeDuring(s *index.State, l *line, from, until Instant) *index.State {
 	s = s.Clone()
-	p.eachPlanned(func(pos int) {
-		row := p.least(pos, from, until)
+	p.eachPlannedNode(func(pos int) {
+		row := p.leastFree(pos, from, until)
 		s.Put(pos, &row)
 	})
-	p.close(s, l, from, until)
+	p.closeReserved(s, l, from, until)
 	return s
 }
 
@@ -242,23 +242,23 @@ func (p *pass) during(s *index.State, l *line, from, until Instant) *index.State
 // last of all.
 const maxScan = 64
 
-// scan looks for the earliest instant one by one.
-func (p *pass) scan(l *line) (Instant, []fleet.Claim) {
+// scanForStart looks for the earliest instant one by one.
+func (p *pass) scanForStart(l *line) (Instant, []fleet.Claim) {
 	instants := []Instant{p.now}
-	ends := p.ends.all()
+	ends := p.ends.allRuns()
 	for _, r := range ends {
 		if r.until != never {
 			instants = append(instants, max(r.until, p.now+1))
 		}
 	}
 	for _, s := range p.slots {
-		if _, until := s.span(p.now); s.rooted && s != p.but && until != never {
+		if _, until := s.timeSpan(p.now); s.rooted && s != p.but && until != never {
 			instants = append(instants, until)
 		}
 	}
 	for pos := range p.nodes {
-		if len(p.advances) > 0 && p.bound(l, pos) {
-			instants = p.openings(l, pos, instants)
+		if len(p.advances) > 0 && p.hasReservation(l, pos) {
+			instants = p.addOpenings(l, pos, instants)
 		}
 	}
 	slices.Sort(instants)
@@ -276,7 +276,7 @@ func (p *pass) scan(l *line) (Instant, []fleet.Claim) {
 			state.Release(p.table, ends[ended].claims)
 			ended++
 		}
-		if claims := place.Gang(p.table, p.during(state, l, at, l.finish(at)), l.kind.shape); claims != nil {
+		if claims := place.Gang(p.table, p.freeDuring(state, l, at, l.latestEnd(at)), l.kind.shape); claims != nil {
 			return at, claims
 		}
 	}

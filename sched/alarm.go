@@ -6,7 +6,7 @@ package sched
 // has passed means at once.
 func (c *Core) Next() Instant {
 	next := never
-	for _, due := range c.alarms() {
+	for _, due := range c.dueTimes() {
 		if due != 0 {
 			next = min(next, due)
 		}
@@ -17,20 +17,20 @@ func (c *Core) Next() Instant {
 	return next
 }
 
-// alarms lists the instants at which the policies want to be asked again; 0: not.
-func (c *Core) alarms() []Instant {
-	return []Instant{c.tickDue(), c.limits.due, c.nextSlot(), c.nextTurn(), c.exempted, c.turnEnds, c.searching, c.patience.nextDue()}
+// dueTimes lists the instants at which the policies want to be asked again; 0: not.
+func (c *Core) dueTimes() []Instant {
+	return []Instant{c.tickDue(), c.limits.due, c.nextPlannedStart(), c.nextReservationChange(), c.exempted, c.turnEnds, c.searching, c.patience.nextDue()}
 }
 
-// ring does what is due by time, before a step's pass.
-func (c *Core) ring(now Instant) {
-	c.tick(now)
-	c.spend(now)
-	c.giveUp(now)
-	if due := c.nextTurn(); due != 0 && due <= now {
-		c.turnOver()
+// fireTimers does what is due by time, before a step's pass.
+func (c *Core) fireTimers(now Instant) {
+	c.tickPriorities(now)
+	c.chargeBudgets(now)
+	c.giveUpWishes(now)
+	if due := c.nextReservationChange(); due != 0 && due <= now {
+		c.wakeForReservations()
 	}
-	if due := c.nextSlot(); due != 0 && due <= now {
+	if due := c.nextPlannedStart(); due != 0 && due <= now {
 		c.shaken, c.dirty = true, true
 	}
 	if c.turnEnds != 0 && c.turnEnds <= now {

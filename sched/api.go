@@ -15,7 +15,7 @@ import (
 type Instant int64
 
 // Event is something that happened outside the core.
-type Event interface{ event() }
+type Event interface{ isEvent() }
 
 // The events.
 type (
@@ -141,25 +141,25 @@ type (
 	}
 )
 
-func (NodeSet) event()     {}
-func (NodeRemoved) event() {}
-func (Submitted) event()   {}
-func (PolicySet) event()   {}
-func (UsageSet) event()    {}
-func (Taught) event()      {}
-func (Withdrawn) event()   {}
-func (Blocked) event()     {}
-func (Unblocked) event()   {}
-func (Restored) event()    {}
-func (Extended) event()    {}
-func (Released) event()    {}
-func (Stopping) event()    {}
-func (Saved) event()       {}
-func (Suspended) event()   {}
-func (Approved) event()    {}
-func (Added) event()       {}
-func (Begun) event()       {}
-func (Dropped) event()     {}
+func (NodeSet) isEvent()     {}
+func (NodeRemoved) isEvent() {}
+func (Submitted) isEvent()   {}
+func (PolicySet) isEvent()   {}
+func (UsageSet) isEvent()    {}
+func (Taught) isEvent()      {}
+func (Withdrawn) isEvent()   {}
+func (Blocked) isEvent()     {}
+func (Unblocked) isEvent()   {}
+func (Restored) isEvent()    {}
+func (Extended) isEvent()    {}
+func (Released) isEvent()    {}
+func (Stopping) isEvent()    {}
+func (Saved) isEvent()       {}
+func (Suspended) isEvent()   {}
+func (Approved) isEvent()    {}
+func (Added) isEvent()       {}
+func (Begun) isEvent()       {}
+func (Dropped) isEvent()     {}
 
 // Events lists one of each kind, for those who write them down.
 func Events() []Event {
@@ -187,7 +187,7 @@ func Events() []Event {
 }
 
 // Decision is what the core wants done.
-type Decision interface{ decision() }
+type Decision interface{ isDecision() }
 
 // The decisions.
 type (
@@ -258,13 +258,13 @@ type (
 	Learned struct{}
 )
 
-func (Learned) decision()  {}
-func (Used) decision()     {}
-func (Start) decision()    {}
-func (Preempt) decision()  {}
-func (Proposal) decision() {}
-func (Wait) decision()     {}
-func (Promise) decision()  {}
-func (Resume) decision()   {}
-func (Grow) decision()     {}
-func (Shrink) decision()   {}
+func (Learned) isDecision()  {}
+func (Used) isDecision()     {}
+func (Start) isDecision()    {}
+func (Preempt) isDecision()  {}
+func (Proposal) isDecision() {}
+func (Wait) isDecision()     {}
+func (Promise) isDecision()  {}
+func (Resume) isDecision()   {}
+func (Grow) isDecision()     {}
+func (Shrink) isDecision()   {}

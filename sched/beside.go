@@ -20,10 +20,10 @@ type watch struct {
 	first             [2]job.ID
 }
 
-// rouseBeside wakes the lines that rest for the plan and may find more than before.
+// wakeBesidePlan wakes the lines that rest for the plan and may find more than before.
 // All of them are told another reason if the first ones are others now for which
 // something is planned.
-func (p *pass) rouseBeside() {
+func (p *pass) wakeBesidePlan() {
 	c, w := p.Core, &p.Core.watch
 	w.passes++
 	first := p.firstPlanned()
@@ -34,15 +34,15 @@ func (p *pass) rouseBeside() {
 	}
 	*w = watch{w.passes, c.logged, c.replanned, len(c.log), len(c.restood), first}
 	if all {
-		p.rousePlanned()
+		p.wakePlanned()
 		return
 	}
 	rest := c.planned[:0]
 	for _, l := range c.planned {
 		switch {
 		case l.rest != forPlan:
-		case l.heeds || l.key.least > 0 || l.stake != nil && l.stake.queue.falls || p.more(l, logged, restood):
-			c.wake(l)
+		case l.heeds || l.key.least > 0 || l.stake != nil && l.stake.queue.falls || p.findsMore(l, logged, restood):
+			c.wakeClass(l)
 		default:
 			rest = append(rest, l)
 		}
@@ -64,9 +64,9 @@ func (p *pass) firstPlanned() (first [2]job.ID) {
 	return first
 }
 
-// more reports whether a node has changed so that it could take part of a line's first
+// findsMore reports whether a node has changed so that it could take part of a line's first
 // job now, or its kind does not fit any longer whatever is planned.
-func (p *pass) more(l *line, changed ...[]int32) bool {
+func (p *pass) findsMore(l *line, changed ...[]int32) bool {
 	k := l.kind
 	if k.roused != p.watch.passes {
 		k.roused, k.verdicts = p.watch.passes, k.verdicts[:0]
@@ -77,13 +77,13 @@ func (p *pass) more(l *line, changed ...[]int32) bool {
 			return v.more
 		}
 	}
-	v := verdict{limit, p.finds(l, changed)}
+	v := verdict{limit, p.changedNodeServes(l, changed)}
 	k.verdicts = append(k.verdicts, v)
 	return v.more
 }
 
-func (p *pass) finds(l *line, changed [][]int32) bool {
-	q := p.quickly(l.kind)
+func (p *pass) changedNodeServes(l *line, changed [][]int32) bool {
+	q := p.quickPlacement(l.kind)
 	if l.kind.full || q == nil || !q.Even() {
 		return true
 	}
@@ -91,12 +91,12 @@ func (p *pass) finds(l *line, changed [][]int32) bool {
 		l.kind.full = true
 		return true
 	}
-	until := l.finish(p.now)
+	until := l.latestEnd(p.now)
 	for _, list := range changed {
 		for _, pos := range list {
 			cell := p.cells.Of(int(pos))
 			if cell >= 0 && len(p.nodes[pos].planned) > 0 {
-				cell = p.outlineOf(int(pos)).cellFor(p.now, p.now, until)
+				cell = p.timelineOf(int(pos)).cellFor(p.now, p.now, until)
 			}
 			if q.Serves(cell) {
 				return true

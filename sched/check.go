@@ -27,11 +27,11 @@ func (c *Core) Check() error {
 // go before the one that is.
 func (c *Core) checkBest() error {
 	for _, l := range c.lines {
-		if l.stake == nil || !l.awaits() || !hasJobs(l) {
+		if l.stake == nil || !l.waitsForQuota() || !hasJobs(l) {
 			continue
 		}
-		if d := l.stake.demand; d.best != nil && d.ranked == c.quotas.ranked && d.best != l && (!hasJobs(d.best) || l.jobs.first().before(d.best.jobs.first()) < 0) {
-			return fmt.Errorf("job %d waits for a quota behind one that it goes before", l.jobs.first().id)
+		if d := l.stake.demand; d.best != nil && d.ranked == c.quotas.ranked && d.best != l && (!hasJobs(d.best) || l.jobs.firstJob().compareOrder(d.best.jobs.firstJob()) < 0) {
+			return fmt.Errorf("job %d waits for a quota behind one that it goes before", l.jobs.firstJob().id)
 		}
 	}
 	return nil
@@ -41,21 +41,21 @@ func (c *Core) checkBest() error {
 // priorities that would be reckoned otherwise now.
 func (c *Core) checkOrder() error {
 	for i, l := range c.heads {
-		if l.place != i || l.jobs.len() == 0 || i > 0 && l.jobs.first().before(c.heads[(i-1)/2].jobs.first()) < 0 {
+		if l.place != i || l.jobs.len() == 0 || i > 0 && l.jobs.firstJob().compareOrder(c.heads[(i-1)/2].jobs.firstJob()) < 0 {
 			return fmt.Errorf("line %d of the heads stands in the wrong place", i)
 		}
 	}
 	for _, l := range c.lines {
 		if hasJobs(l) {
-			old := *l.rung()
-			if l.stands.of = nil; *l.rung() != old {
+			old := *l.firstRank()
+			if l.stands.of = nil; *l.firstRank() != old {
 				return fmt.Errorf("job %d stands as %+v in the queue, it should be %+v", old.id, old, l.stands)
 			}
 		}
 		if s := l.stake; s != nil && (s.place >= 0) != (l.place >= 0) {
 			return fmt.Errorf("a line is one of the heads of the whole queue or of its own, not of both")
 		}
-		if s := l.stake; s != nil && s.place >= 0 && (s.queue.heads[s.place] != l || s.place > 0 && l.before(s.queue.heads[(s.place-1)/2])) {
+		if s := l.stake; s != nil && s.place >= 0 && (s.queue.heads[s.place] != l || s.place > 0 && l.goesBefore(s.queue.heads[(s.place-1)/2])) {
 			return fmt.Errorf("line %d of the heads of a queue stands in the wrong place", s.place)
 		}
 	}
@@ -67,9 +67,9 @@ func (c *Core) checkOrder() error {
 		if r == nil || l.key.own.fixed {
 			continue
 		}
-		old := l.basis(r)
-		if c.weigh(l); l.basis(r) != old {
-			return fmt.Errorf("a line has %v points, it should have %v", old, l.basis(r))
+		old := l.basePriority(r)
+		if c.computeSize(l); l.basePriority(r) != old {
+			return fmt.Errorf("a line has %v points, it should have %v", old, l.basePriority(r))
 		}
 	}
 	return nil
@@ -77,7 +77,7 @@ func (c *Core) checkOrder() error {
 
 func (c *Core) checkFree() error {
 	want := c.table.Empty(false)
-	for _, r := range c.ends.all() {
+	for _, r := range c.ends.allRuns() {
 		want.Take(c.table, r.claims)
 	}
 	if c.refitted {
@@ -93,12 +93,12 @@ func (c *Core) checkFree() error {
 }
 
 func (c *Core) checkEnds() error {
-	ends := c.ends.all()
+	ends := c.ends.allRuns()
 	added := 0
 	for _, r := range c.running {
 		added += len(r.added)
 	}
-	if len(ends) != c.ends.n || len(ends) != len(c.running)+added || !slices.IsSortedFunc(ends, (*run).compare) {
+	if len(ends) != c.ends.n || len(ends) != len(c.running)+added || !slices.IsSortedFunc(ends, (*run).compareEnds) {
 		return fmt.Errorf("%d planned ends of %d running jobs, or out of order", len(ends), len(c.running))
 	}
 	for _, r := range ends {
@@ -122,11 +122,11 @@ func (c *Core) checkLines() error {
 	seen := map[job.ID]bool{}
 	members := 0
 	for key, l := range c.lines {
-		if key != l.key || !slices.IsSortedFunc(l.jobs.all(), (*entry).before) {
+		if key != l.key || !slices.IsSortedFunc(l.jobs.allJobs(), (*entry).compareOrder) {
 			return fmt.Errorf("a line is out of order")
 		}
 		members += l.members
-		for _, e := range l.jobs.all() {
+		for _, e := range l.jobs.allJobs() {
 			if c.queued[e.id] != e || e.blocked || e.line != l || seen[e.id] {
 				return fmt.Errorf("job %d stands in a line where it does not belong", e.id)
 			}
@@ -152,7 +152,7 @@ func (c *Core) checkPlan() error {
 		return fmt.Errorf("job %d has a reservation and does not wait", c.plan.job)
 	}
 	p := pass{Core: c}
-	if claims := p.reserved(); !p.freeBy(c.plan.at, claims).Fits(c.table, claims) {
+	if claims := p.reservedClaims(); !p.freeBy(c.plan.at, claims).Fits(c.table, claims) {
 		return fmt.Errorf("what is reserved for job %d is not free at %d", c.plan.job, c.plan.at)
 	}
 	return nil
@@ -168,19 +168,19 @@ func (c *Core) checkNodes() error {
 		if c.cells.Update(pos) {
 			return fmt.Errorf("node %s is in a cell of others", name)
 		}
-		old := slices.Clone(c.comes(pos))
-		if c.foretell(pos); !slices.Equal(old, c.comes(pos)) {
-			return fmt.Errorf("node %s: foretold %v, it should be %v", name, old, c.comes(pos))
+		old := slices.Clone(c.futureCells(pos))
+		if c.resetFuture(pos); !slices.Equal(old, c.futureCells(pos)) {
+			return fmt.Errorf("node %s: foretold %v, it should be %v", name, old, c.futureCells(pos))
 		}
 	}
 	for _, k := range c.kinds {
 		if k.look == nil {
 			continue
 		}
-		k.look.follow()
+		k.look.catchUp()
 		old := *k.look
 		old.when = slices.Clone(old.when)
-		k.look.rebuild()
+		k.look.rebuildTimes()
 		if !slices.Equal(old.when, k.look.when) || old.before != k.look.before || old.due != k.look.due {
 			return fmt.Errorf("an outlook missed a change: %v, it should be %v", old.when, k.look.when)
 		}
@@ -197,43 +197,43 @@ func (c *Core) checkRest() error {
 		switch {
 		case l.jobs.len() == 0:
 		case l.rest == forRoom && !l.kind.full:
-			return fmt.Errorf("job %d rests for room and its kind may fit", l.jobs.first().id)
+			return fmt.Errorf("job %d rests for room and its kind may fit", l.jobs.firstJob().id)
 		case l.rest == forPlan && !slices.Contains(c.planned, l):
-			return fmt.Errorf("job %d rests for the plan and would not be looked at again", l.jobs.first().id)
+			return fmt.Errorf("job %d rests for the plan and would not be looked at again", l.jobs.firstJob().id)
 		case l.rest == active && !l.awake:
-			return fmt.Errorf("job %d is not looked at", l.jobs.first().id)
-		case l.rest == forShare && !c.below(l.key.terms):
-			return fmt.Errorf("job %d rests for its share, which is large enough", l.jobs.first().id)
+			return fmt.Errorf("job %d is not looked at", l.jobs.firstJob().id)
+		case l.rest == forShare && !c.isBelowThreshold(l.key.terms):
+			return fmt.Errorf("job %d rests for its share, which is large enough", l.jobs.firstJob().id)
 		case l.rest == forLimit:
 			if err := c.checkLimited(l); err != nil {
 				return err
 			}
-		case l.rest == forQuota && !l.over && c.reaches(l):
-			return fmt.Errorf("job %d rests for a quota that reaches", l.jobs.first().id)
+		case l.rest == forQuota && !l.over && c.quotaFits(l):
+			return fmt.Errorf("job %d rests for a quota that reaches", l.jobs.firstJob().id)
 		case l.rest == forQuota && l.over && !c.quotas.over, l.rest == forQuota && !l.over && !slices.Contains(l.stake.demand.waiting, l):
-			return fmt.Errorf("job %d rests for a quota and would not be looked at again", l.jobs.first().id)
-		case l.rest == forTurn && c.leader(l.stake.queue) == l:
-			return fmt.Errorf("job %d rests for its turn, and it is its turn", l.jobs.first().id)
-		case l.rest.barred() && l.place >= 0:
-			return fmt.Errorf("job %d could become the head and must not", l.jobs.first().id)
-		case !l.rest.barred() && l.place < 0 && l.jobs.first().reserves():
-			return fmt.Errorf("job %d cannot become the head", l.jobs.first().id)
+			return fmt.Errorf("job %d rests for a quota and would not be looked at again", l.jobs.firstJob().id)
+		case l.rest == forTurn && c.leaderOf(l.stake.queue) == l:
+			return fmt.Errorf("job %d rests for its turn, and it is its turn", l.jobs.firstJob().id)
+		case l.rest.isBarred() && l.place >= 0:
+			return fmt.Errorf("job %d could become the head and must not", l.jobs.firstJob().id)
+		case !l.rest.isBarred() && l.place < 0 && l.jobs.firstJob().mayReserve():
+			return fmt.Errorf("job %d cannot become the head", l.jobs.firstJob().id)
 		}
 	}
 	return nil
 }
 
-// reaches reports whether a line's quota would do for its first job.
-func (c *Core) reaches(l *line) bool {
-	b := c.assign(l)
-	return b.Mode == quota.Fit && c.possible(c.kindIn(l, b.Flavors, b.cut))
+// quotaFits reports whether a line's quota would do for its first job.
+func (c *Core) quotaFits(l *line) bool {
+	b := c.assignByQuota(l)
+	return b.Mode == quota.Fit && c.fitsFleet(c.kindIn(l, b.Flavors, b.cut))
 }
 
 // checkLimited looks for a line that rests for a limit which it passes.
 func (c *Core) checkLimited(l *line) error {
-	id := l.jobs.first().id
+	id := l.jobs.firstJob().id
 	if l.options != nil {
-		return c.checkEither(l)
+		return c.checkLicenseChoice(l)
 	}
 	check := &l.rules.Checks[l.check]
 	switch {
@@ -257,7 +257,7 @@ func (c *Core) checkQuotas() error {
 		return nil
 	}
 	want := c.quotas.NewState()
-	for _, r := range c.ends.all() {
+	for _, r := range c.ends.allRuns() {
 		if q := r.terms.queue; q != nil && r.nominee == nil {
 			want.Add(q.node, r.charges)
 		}
@@ -278,7 +278,7 @@ func (c *Core) checkLimits() error {
 		return nil
 	}
 	var want []*limit.Hold
-	for _, r := range c.ends.all() {
+	for _, r := range c.ends.allRuns() {
 		if r.of != nil {
 			continue
 		}
@@ -298,14 +298,14 @@ func (c *Core) checkSlots() error {
 	if c.dirty {
 		return nil
 	}
-	if !c.byName() {
+	if !c.isConservative() {
 		if len(c.slots) > 0 {
 			return fmt.Errorf("%d jobs have slots and nothing is planned by name", len(c.slots))
 		}
 		return nil
 	}
 	p := pass{Core: c, now: c.passed}
-	it := p.front()
+	it := p.queueFront()
 	for i := 0; ; i++ {
 		e := it.next()
 		if e == nil {
@@ -321,11 +321,11 @@ func (c *Core) checkSlots() error {
 		if s.at == never {
 			continue
 		}
-		c.uproot(s)
-		if !p.holds(s) {
+		c.removeFromNodes(s)
+		if !p.planHolds(s) {
 			return fmt.Errorf("what is planned for job %d at %d is not free", e.id, s.at)
 		}
-		c.root(s)
+		c.addToNodes(s)
 	}
 }
 
@@ -336,19 +336,19 @@ func (c *Core) checkNominees() error {
 		if c.queued[n.entry.id] != n.entry || n.entry.nominee != n || c.running[n.entry.id] != n.run || n.run.nominee != n {
 			return fmt.Errorf("what is held for job %d and what it knows of it disagree", n.entry.id)
 		}
-		if !c.dirty && !slices.ContainsFunc(n.shed, c.shedding) && !slices.ContainsFunc(n.await, func(id job.ID) bool { r := c.running[id]; return r != nil && r.stopping }) {
+		if !c.dirty && !slices.ContainsFunc(n.shed, c.isShedding) && !slices.ContainsFunc(n.await, func(id job.ID) bool { r := c.running[id]; return r != nil && r.stopping }) {
 			return fmt.Errorf("job %d is nominated and waits for nobody", n.entry.id)
 		}
 	}
 	held := map[*standing]standing{}
 	nominated, homes, savers, lent, movers := 0, 0, 0, 0, 0
-	for _, r := range c.ends.all() {
+	for _, r := range c.ends.allRuns() {
 		if r.stopping {
 			stopping++
 		} else if r.of != nil {
 			lent++
 		}
-		if r.saves() {
+		if r.resumesFromSave() {
 			savers++
 		}
 		if r.goesFor != 0 {

@@ -13,24 +13,24 @@ import (
 	"github.com/coxswain-sched/coxswain/sched/place"
 )
 
-// likeSlurm makes the pass as slurmctld would (Policy.Compat), for sites that want the
+// runAsSlurm makes the pass as slurmctld would (Policy.Compat), for sites that want the
 // decisions that they are used to, and to compare with a real one
 // (test/slurm/compat, docs/compat-slurm.md). It reports whether that was asked for.
 //
 // It looks at every job and every node each time, and promises nothing: its plan is
 // made anew in each pass, as Slurm's is. Times are rounded down to whole seconds.
-func (p *pass) likeSlurm() bool {
+func (p *pass) runAsSlurm() bool {
 	if p.policy == nil || p.policy.Compat == "" {
 		return false
 	}
-	p.unplan()
+	p.dropReservation()
 	p.freed = p.freed[:0]
 	s := slurm{pass: p, now: p.now / Instant(time.Second) * Instant(time.Second)}
 	if p.policy.Compat != "slurm-backfill" {
-		s.main()
+		s.runMain()
 	}
-	s.backfill()
-	s.park()
+	s.runBackfill()
+	s.restAll()
 	return true
 }
 
@@ -48,43 +48,43 @@ type stretch struct {
 	free     []bool // by position
 }
 
-// queue lists the jobs that may start, in order.
-func (s *slurm) queue() []*entry {
+// startableJobs lists the jobs that may start, in order.
+func (s *slurm) startableJobs() []*entry {
 	var out []*entry
 	for _, l := range s.lines {
-		out = append(out, l.jobs.all()...)
+		out = append(out, l.jobs.allJobs()...)
 	}
-	slices.SortFunc(out, (*entry).before)
+	slices.SortFunc(out, (*entry).compareOrder)
 	return out
 }
 
-// place places a job among the allowed nodes, as far as the rules of the site let it.
-func (s *slurm) place(e *entry, allowed []bool) []fleet.Claim {
+// placeAllowed places a job among the allowed nodes, as far as the rules of the site let it.
+func (s *slurm) placeAllowed(e *entry, allowed []bool) []fleet.Claim {
 	claims := place.AsSlurm(s.table, s.state, e.line.kind.shape, allowed)
-	if claims == nil || !s.covered(e.line, claims) {
+	if claims == nil || !s.quotaCovers(e.line, claims) {
 		return nil
 	}
 	return claims
 }
 
-// main is the main scheduler: strictly in order. Once a job cannot start, nothing
+// runMain is the main scheduler: strictly in order. Once a job cannot start, nothing
 // else in its partition does, nor on any of the partition's nodes
 // (Slurm's page sched_config.html).
-func (s *slurm) main() {
-	open := s.everywhere()
+func (s *slurm) runMain() {
+	open := s.allNodes()
 	closed := map[string]bool{}
-	for _, e := range s.queue() {
+	for _, e := range s.startableJobs() {
 		part := partitionOf(e)
-		if closed[part] || !s.ready(e.line) {
+		if closed[part] || !s.passesGates(e.line) {
 			continue
 		}
-		if claims := s.place(e, open); claims != nil {
-			s.start(e, claims)
+		if claims := s.placeAllowed(e, open); claims != nil {
+			s.startJob(e, claims)
 			continue
 		}
 		closed[part] = true
 		for pos := range open {
-			open[pos] = open[pos] && !s.within(pos, part)
+			open[pos] = open[pos] && !s.inPartition(pos, part)
 		}
 	}
 }
@@ -97,12 +97,12 @@ func partitionOf(e *entry) string {
 	return ""
 }
 
-// within reports whether a node belongs to a partition.
-func (s *slurm) within(pos int, part string) bool {
+// inPartition reports whether a node belongs to a partition.
+func (s *slurm) inPartition(pos int, part string) bool {
 	return part == "" || s.table.Node(pos).In(part)
 }
 
-func (s *slurm) everywhere() []bool {
+func (s *slurm) allNodes() []bool {
 	out := make([]bool, s.table.Len())
 	for i := range out {
 		out[i] = true
@@ -117,36 +117,36 @@ const (
 	slurmGrain  = Instant(time.Minute)
 )
 
-// backfill is the backfill scheduler: each job in order gets the first start at which
+// runBackfill is the backfill scheduler: each job in order gets the first start at which
 // it fits beside what is planned for those before it, and is planned there, on whole
 // nodes.
-func (s *slurm) backfill() {
-	s.plan = []stretch{{s.now, never, s.everywhere()}}
-	for _, e := range s.queue() {
-		if !s.ready(e.line) {
+func (s *slurm) runBackfill() {
+	s.plan = []stretch{{s.now, never, s.allNodes()}}
+	for _, e := range s.startableJobs() {
+		if !s.passesGates(e.line) {
 			continue
 		}
 		for from := s.now; from != never; {
-			from = s.try(e, from)
+			from = s.tryFrom(e, from)
 		}
 	}
 }
 
-// try looks for a start at an instant or after it. It returns when to look again, never
+// tryFrom looks for a start at an instant or after it. It returns when to look again, never
 // if the job was started, planned or given up.
-func (s *slurm) try(e *entry, from Instant) (later Instant) {
+func (s *slurm) tryFrom(e *entry, from Instant) (later Instant) {
 	limit := e.line.limit
 	if limit <= 0 {
 		limit = 365 * 24 * time.Hour
 	}
-	allowed, later := s.over(partitionOf(e), from, plus(from, limit))
+	allowed, later := s.unplannedNodes(partitionOf(e), from, addDuration(from, limit))
 	at, claims := s.willRun(e, allowed)
 	if claims == nil {
 		return later
 	}
 	if at = max(at, from); at <= s.now {
-		if claims = s.place(e, only(s.table, claims)); claims != nil {
-			s.start(e, claims)
+		if claims = s.placeAllowed(e, claimedNodes(s.table, claims)); claims != nil {
+			s.startJob(e, claims)
 		}
 		return never
 	}
@@ -156,31 +156,31 @@ func (s *slurm) try(e *entry, from Instant) (later Instant) {
 	case at > s.now+slurmWindow:
 		return never
 	}
-	start, end := at/slurmGrain*slurmGrain, plus(at, limit)/slurmGrain*slurmGrain
-	nodes := only(s.table, claims)
-	if s.overlaps(start, end, nodes) {
+	start, end := at/slurmGrain*slurmGrain, addDuration(at, limit)/slurmGrain*slurmGrain
+	nodes := claimedNodes(s.table, claims)
+	if s.overlapsPlan(start, end, nodes) {
 		return max(at, from+Instant(time.Second)) // rounding may bring it back to the same instant
 	}
-	s.reserve(start, end, nodes)
+	s.planNodes(start, end, nodes)
 	return never
 }
 
-// over lists the nodes of a partition that are not planned for others from one instant
+// unplannedNodes lists the nodes of a partition that are not planned for others from one instant
 // to another, and when that changes first for the better; never: not.
-func (s *slurm) over(part string, from, to Instant) (allowed []bool, later Instant) {
-	allowed, later = s.everywhere(), never
+func (s *slurm) unplannedNodes(part string, from, to Instant) (allowed []bool, later Instant) {
+	allowed, later = s.allNodes(), never
 	for pos := range allowed {
-		allowed[pos] = s.within(pos, part)
+		allowed[pos] = s.inPartition(pos, part)
 	}
 	mine := slices.Clone(allowed)
 	for i, x := range s.plan {
-		if x.to > from && i+1 < len(s.plan) && later == never && gains(meet(allowed, x.free), meet(mine, s.plan[i+1].free)) {
+		if x.to > from && i+1 < len(s.plan) && later == never && hasExtraNode(intersectNodes(allowed, x.free), intersectNodes(mine, s.plan[i+1].free)) {
 			later = x.to
 		}
 		switch {
 		case x.to <= from:
 		case x.from <= to:
-			allowed = meet(allowed, x.free)
+			allowed = intersectNodes(allowed, x.free)
 		default:
 			return allowed, later
 		}
@@ -188,7 +188,7 @@ func (s *slurm) over(part string, from, to Instant) (allowed []bool, later Insta
 	return allowed, later
 }
 
-func meet(a, b []bool) []bool {
+func intersectNodes(a, b []bool) []bool {
 	out := make([]bool, len(a))
 	for i := range a {
 		out[i] = a[i] && b[i]
@@ -196,8 +196,8 @@ func meet(a, b []bool) []bool {
 	return out
 }
 
-// gains reports whether b has a node that a has not.
-func gains(a, b []bool) bool {
+// hasExtraNode reports whether b has a node that a has not.
+func hasExtraNode(a, b []bool) bool {
 	for i := range a {
 		if b[i] && !a[i] {
 			return true
@@ -206,8 +206,8 @@ func gains(a, b []bool) bool {
 	return false
 }
 
-// only is the nodes of claims.
-func only(t *index.Table, claims []fleet.Claim) []bool {
+// claimedNodes is the nodes of claims.
+func claimedNodes(t *index.Table, claims []fleet.Claim) []bool {
 	out := make([]bool, t.Len())
 	for _, c := range claims {
 		out[t.Find(c.Key())] = true
@@ -223,7 +223,7 @@ func (s *slurm) willRun(e *entry, allowed []bool) (Instant, []fleet.Claim) {
 	if claims := place.AsSlurm(s.table, s.state, shape, allowed); claims != nil {
 		return s.now, claims
 	}
-	ends := slices.DeleteFunc(s.ends.all(), func(r *run) bool {
+	ends := slices.DeleteFunc(s.ends.allRuns(), func(r *run) bool {
 		return !slices.ContainsFunc(r.claims, func(c fleet.Claim) bool { return allowed[s.table.Find(c.Key())] })
 	})
 	const second = Instant(time.Second)
@@ -235,7 +235,7 @@ func (s *slurm) willRun(e *entry, allowed []bool) (Instant, []fleet.Claim) {
 		}
 		for {
 			free.Release(s.table, ends[i].claims)
-			if typed(shape) && untyped(ends[i].spec) {
+			if asksDeviceType(shape) && asksNoDeviceType(ends[i].spec) {
 				s.keepDevices(free, ends[i].claims)
 			}
 			i++
@@ -264,7 +264,7 @@ func (s *slurm) keepDevices(free *index.State, claims []fleet.Claim) {
 	}
 }
 
-func typed(shape *class.Shape) bool {
+func asksDeviceType(shape *class.Shape) bool {
 	for _, g := range shape.Groups {
 		for _, n := range append(g.BaseDevices, g.StepDevices...) {
 			if n.Type != "" {
@@ -275,24 +275,26 @@ func typed(shape *class.Shape) bool {
 	return false
 }
 
-func untyped(spec *job.Spec) bool { return spec != nil && !typed(class.Compile(spec)) }
+func asksNoDeviceType(spec *job.Spec) bool {
+	return spec != nil && !asksDeviceType(class.Compile(spec))
+}
 
-// overlaps reports whether some of the nodes are planned for others in a stretch.
-func (s *slurm) overlaps(from, to Instant, nodes []bool) bool {
+// overlapsPlan reports whether some of the nodes are planned for others in a stretch.
+func (s *slurm) overlapsPlan(from, to Instant, nodes []bool) bool {
 	for _, x := range s.plan {
-		if x.from < to && x.to > from && gains(x.free, nodes) {
+		if x.from < to && x.to > from && hasExtraNode(x.free, nodes) {
 			return true
 		}
 	}
 	return false
 }
 
-// reserve plans nodes for a job.
-func (s *slurm) reserve(from, to Instant, nodes []bool) {
+// planNodes plans nodes for a job.
+func (s *slurm) planNodes(from, to Instant, nodes []bool) {
 	from = max(from, s.now)
 	to = max(to, from+slurmGrain)
-	s.split(from)
-	s.split(to)
+	s.splitAt(from)
+	s.splitAt(to)
 	for i := range s.plan {
 		if x := &s.plan[i]; x.from >= from && x.to <= to {
 			for pos, mine := range nodes {
@@ -302,8 +304,8 @@ func (s *slurm) reserve(from, to Instant, nodes []bool) {
 	}
 }
 
-// split makes an instant the border of two stretches.
-func (s *slurm) split(at Instant) {
+// splitAt makes an instant the border of two stretches.
+func (s *slurm) splitAt(at Instant) {
 	i, found := slices.BinarySearchFunc(s.plan, at, func(x stretch, at Instant) int { return cmp.Compare(x.from, at) })
 	if found {
 		return
@@ -314,8 +316,8 @@ func (s *slurm) split(at Instant) {
 	s.plan = slices.Insert(s.plan, i, x)
 }
 
-// park notes why the first job of each line waits. All are looked at in the next pass.
-func (s *slurm) park() {
+// restAll notes why the first job of each line waits. All are looked at in the next pass.
+func (s *slurm) restAll() {
 	for _, l := range s.woken {
 		l.awake = false
 	}
@@ -323,11 +325,11 @@ func (s *slurm) park() {
 	s.Core.planned = s.planned[:0]
 	for _, l := range s.lines {
 		switch {
-		case l.jobs.len() == 0 || l.rest.barred():
+		case l.jobs.len() == 0 || l.rest.isBarred():
 		case place.Fits(s.table, s.state, l.kind.shape):
-			s.rest(l, forPlan, reason.Reason{Code: reason.Priority})
+			s.restClass(l, forPlan, reason.Reason{Code: reason.Priority})
 		default:
-			s.rest(l, forPlan, s.missing(l))
+			s.restClass(l, forPlan, s.missingReason(l))
 		}
 	}
 }

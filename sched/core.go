@@ -176,101 +176,101 @@ func (c *Core) Step(now Instant, events ...Event) []Decision {
 	c.advanceLimits(now)
 	var out []Decision
 	for _, e := range events {
-		out = c.apply(now, e, out)
+		out = c.applyEvent(now, e, out)
 	}
-	c.ring(now)
+	c.fireTimers(now)
 	out = c.tellLearned(c.tellUsed(out))
 	if !c.dirty {
 		return out
 	}
 	c.dirty, c.passed = false, now
-	c.settle()
+	c.rebuildFleet()
 	proposed := c.proposal
 	p := pass{Core: c, now: now, moves: maxMoves}
-	p.run()
-	c.promote()
-	c.foreseeLimits()
-	out = c.propose(proposed, append(out, p.out...))
-	out = c.promise(out)
-	return append(out, c.waits(now)...)
+	p.runCycle()
+	c.grantAccrual()
+	c.scheduleLimits()
+	out = c.tellProposal(proposed, append(out, p.out...))
+	out = c.tellPromise(out)
+	return append(out, c.tellWaits(now)...)
 }
 
-// apply changes the state by one event. The decisions that follow from it are
+// applyEvent changes the state by one event. The decisions that follow from it are
 // made by the pass, but for the words about blocked jobs.
-func (c *Core) apply(now Instant, e Event, out []Decision) []Decision {
+func (c *Core) applyEvent(now Instant, e Event, out []Decision) []Decision {
 	switch e := e.(type) {
 	case NodeSet:
 		c.setNode(e.Node)
 	case NodeRemoved:
 		if c.table.Remove(fleet.NodeKey{Pool: e.Pool, Name: e.Name}) {
-			c.shift(e.Name)
-			c.refit()
+			c.nodeChanged(e.Name)
+			c.fleetChanged()
 		}
 	case Submitted:
-		c.submit(e)
+		c.submitJob(e)
 	case PolicySet:
 		c.setPolicy(e.Policy)
 	case UsageSet:
 		c.restoreUsage(e)
 	case Taught:
-		c.recallSeen(&e.Seen)
-		c.rethink()
+		c.restoreForecast(&e.Seen)
+		c.wakeForForecast()
 	case Withdrawn:
-		c.withdraw(e.Job)
+		c.withdrawJob(e.Job)
 	case Blocked:
-		out = c.block(now, e, out)
+		out = c.blockJob(now, e, out)
 	case Unblocked:
-		c.unblock(e.Job)
+		c.unblockJob(e.Job)
 	case Restored:
-		c.restore(e)
+		c.restoreRun(e)
 	case Extended:
-		c.extend(e)
+		c.extendRun(e)
 	case Released:
-		c.release(e.Job, e.Ended)
+		c.releaseRun(e.Job, e.Ended)
 	case Stopping:
 		if r := c.running[e.Job]; r != nil && r.suspending {
-			c.unmark(r) // it goes whole
+			c.clearSuspending(r) // it goes whole
 		}
-		c.mark(e.Job)
+		c.markStopping(e.Job)
 	case Suspended:
-		c.park(e)
+		c.suspendRun(e)
 	case Saved:
 		if r := c.running[e.Job]; r != nil {
-			c.note(r, e.At)
+			c.noteCheckpoint(r, e.At)
 		}
 	case Approved:
 		c.approved, c.dirty = &e, true
 	case Begun:
-		if r := c.running[e.Job]; r != nil && r.elastic() && r.begun == e.Not {
+		if r := c.running[e.Job]; r != nil && r.isElastic() && r.begun == e.Not {
 			r.begun, c.dirty = !e.Not, true
 			c.stirs++
 		}
 	case Added:
-		c.rejoin(e)
+		c.restoreAddition(e)
 	case Dropped:
-		c.dropped(e)
+		c.dropAddition(e)
 	}
-	c.promote()
+	c.grantAccrual()
 	return out
 }
 
 func (c *Core) setNode(n fleet.Node) {
 	if changed, _ := c.table.Put(n); changed {
-		c.shift(n.Name)
-		c.refit()
+		c.nodeChanged(n.Name)
+		c.fleetChanged()
 	}
 }
 
-// refit notes that the fleet has changed.
-func (c *Core) refit() { c.refitted, c.dirty = true, true }
+// fleetChanged notes that the fleet has changed.
+func (c *Core) fleetChanged() { c.refitted, c.dirty = true, true }
 
-func (c *Core) submit(s Submitted) {
+func (c *Core) submitJob(s Submitted) {
 	if r := c.running[s.Job]; r != nil && r.nominee == nil {
 		return // it holds resources: control tells Released before it queues a job again
 	}
-	e := &entry{id: s.Job, spec: s.Spec, priority: s.Priority, fixed: s.Fixed, at: s.At, eligible: second(s.Eligible), moved: s.Moved}
+	e := &entry{id: s.Job, spec: s.Spec, priority: s.Priority, fixed: s.Fixed, at: s.At, eligible: wholeSecond(s.Eligible), moved: s.Moved}
 	if s.Eligible == 0 {
-		e.eligible = second(c.now)
+		e.eligible = wholeSecond(c.now)
 	}
 	was := agesFreely
 	old := c.queued[s.Job]
@@ -280,143 +280,143 @@ func (c *Core) submit(s Submitted) {
 			e.eligible, e.grows = old.eligible, old.grows
 		}
 		e.told, e.since = old.told, old.since
-		c.drop(old)
+		c.dropQueued(old)
 	}
 	var next Instant
 	e.stage, next = c.stageOf(e)
-	e.line = c.lineOf(e)
+	e.line = c.classOf(e)
 	if old != nil && c.plan.job == e.id && old.line.key.shape.Key != e.line.key.shape.Key {
 		c.plan = reservation{job: e.id, station: c.plan.station, at: never, version: c.plan.version + 1}
 		c.shaken = true // what was planned for it was for what it asked then
 	}
 	c.queued[s.Job] = e
-	c.patient(e, next)
-	c.grow(e, was)
-	c.enqueue(e)
+	c.scheduleStage(e, next)
+	c.startAccruing(e, was)
+	c.enqueueJob(e)
 	if old == nil {
-		c.arrive(c.byShape[e.line.key.shape])
+		c.learnArrival(c.byShape[e.line.key.shape])
 	}
 }
 
-func (c *Core) enqueue(e *entry) {
-	c.insert(e)
+func (c *Core) enqueueJob(e *entry) {
+	c.insertJob(e)
 	c.fresh = append(c.fresh, e)
 	c.dirty = true
 }
 
-func (c *Core) withdraw(id job.ID) {
+func (c *Core) withdrawJob(id job.ID) {
 	if e := c.queued[id]; e != nil {
-		c.drop(e)
+		c.dropQueued(e)
 		c.dirty = true
 	}
 }
 
-// drop takes an entry out of the queue.
-func (c *Core) drop(e *entry) {
+// dropQueued takes an entry out of the queue.
+func (c *Core) dropQueued(e *entry) {
 	delete(c.queued, e.id)
-	c.patient(e, 0)
+	c.scheduleStage(e, 0)
 	e.gone = true
 	switch {
 	case e.nominee != nil:
-		c.unnominate(e.nominee)
+		c.dropNomination(e.nominee)
 	case !e.blocked:
-		c.remove(e)
+		c.removeJob(e)
 	}
-	c.wither(e)
-	c.leave(e.line)
+	c.stopAccruing(e)
+	c.leaveClass(e.line)
 }
 
-func (c *Core) block(now Instant, b Blocked, out []Decision) []Decision {
+func (c *Core) blockJob(now Instant, b Blocked, out []Decision) []Decision {
 	e := c.queued[b.Job]
 	if e == nil {
 		return out
 	}
 	if e.nominee != nil {
-		c.dissolve(e.nominee)
+		c.dissolveNomination(e.nominee)
 	}
 	if !e.blocked {
-		c.remove(e)
+		c.removeJob(e)
 		e.blocked, c.dirty = true, true
 	}
 	if stopsAging(b.Why.Code) {
-		c.wither(e)
+		c.stopAccruing(e)
 		e.eligible = 0
-		c.restage(e)
+		c.moveToStage(e)
 	}
-	e.gate = c.share(b.Why)
-	return c.tell(e, now, b.Why, out)
+	e.gate = c.shareReason(b.Why)
+	return c.tellReason(e, now, b.Why, out)
 }
 
-func (c *Core) unblock(id job.ID) {
+func (c *Core) unblockJob(id job.ID) {
 	e := c.queued[id]
 	if e == nil || !e.blocked {
 		return
 	}
 	e.blocked, e.gate = false, nil
 	if e.eligible == 0 {
-		e.eligible = second(c.now)
-		c.grow(e, agesFreely)
+		e.eligible = wholeSecond(c.now)
+		c.startAccruing(e, agesFreely)
 	}
-	c.enqueue(e)
-	c.restage(e)
+	c.enqueueJob(e)
+	c.moveToStage(e)
 }
 
-func (c *Core) restore(r Restored) {
+func (c *Core) restoreRun(r Restored) {
 	if e := c.queued[r.Job]; e != nil {
-		c.drop(e)
+		c.dropQueued(e)
 	}
 	if c.running[r.Job] != nil {
-		c.release(r.Job, 0)
+		c.releaseRun(r.Job, 0)
 	}
-	terms := c.heldTerms(r.Spec, r.License)
-	c.join(terms)
+	terms := c.policyWithLicense(r.Spec, r.License)
+	c.joinShares(terms)
 	x := &run{id: r.Job, spec: r.Spec, terms: terms, claims: r.Claims, began: r.Began, submitted: r.Submitted, until: orNever(r.Until), flavors: r.Flavors, license: r.License, priority: r.Priority, rank: r.Priority, saved: r.Saved, stopping: r.Stopping, suspending: r.Suspending, givesWay: r.GivesWay, tail: r.Tail, turn: max(r.Turn, r.Began), moved: r.Moved, goesFor: r.GoesFor, begun: r.Begun, waits: r.Waits}
 	if r.Parked != nil {
-		c.parkAgain(x, r.Parked)
+		c.restoreSuspended(x, r.Parked)
 	}
-	c.hold(x)
-	if r.Home != nil && !c.slurmish() { // where nothing moves, and nobody would give it up
-		c.keepHome(r.Job, r.Spec, r.Flavors, r.Home, c.now, ending(c.now, max(r.Spec.TimeLimit, 0)))
+	c.holdRun(x)
+	if r.Home != nil && !c.decidesAsSlurm() { // where nothing moves, and nobody would give it up
+		c.holdTarget(r.Job, r.Spec, r.Flavors, r.Home, c.now, endAfter(c.now, max(r.Spec.TimeLimit, 0)))
 	}
 	c.shaken, c.dirty = true, true
 }
 
-func (c *Core) extend(x Extended) {
+func (c *Core) extendRun(x Extended) {
 	if r := c.running[x.Job]; r != nil && r.waits && x.Began > 0 {
-		c.begin(r, x.Began)
+		c.beginBilling(r, x.Began)
 	}
-	if r := c.running[x.Job]; r != nil && r.nominee == nil && r.parking == nil && r.until != later(orNever(x.Until), r.tail) {
+	if r := c.running[x.Job]; r != nil && r.nominee == nil && r.parking == nil && r.until != addTime(orNever(x.Until), r.tail) {
 		before := len(c.freed)
 		added := slices.Clone(r.added)
 		for _, a := range added {
-			c.unhold(a)
+			c.unholdRun(a)
 		}
-		c.unhold(r)
+		c.unholdRun(r)
 		next := *r
-		next.at, next.until, next.added = nil, later(orNever(x.Until), r.tail), nil
-		c.hold(&next)
+		next.at, next.until, next.added = nil, addTime(orNever(x.Until), r.tail), nil
+		c.holdRun(&next)
 		for _, a := range added {
 			longer := *a
 			longer.at, longer.until, longer.of = nil, next.until, &next
-			c.hold(&longer)
+			c.holdRun(&longer)
 		}
 		c.freed = c.freed[:before] // nothing became free
 		c.shaken, c.dirty = true, true
 	}
 }
 
-func (c *Core) release(id job.ID, ended Instant) {
+func (c *Core) releaseRun(id job.ID, ended Instant) {
 	if ended == 0 || ended > c.now {
 		ended = c.now
 	}
 	if r := c.running[id]; r != nil && r.nominee == nil {
 		for _, a := range slices.Clone(r.added) {
 			c.billEnd(a, ended)
-			c.unhold(a)
+			c.unholdRun(a)
 		}
 		c.billEnd(r, ended)
-		c.unhold(r)
-		c.unuse(r.terms)
+		c.unholdRun(r)
+		c.releasePolicy(r.terms)
 		c.shaken, c.dirty = true, true
 	}
 }
@@ -436,16 +436,16 @@ func orNever(t Instant) Instant {
 	return t
 }
 
-// ending is when a job ends that starts now and uses its whole limit.
-func ending(now Instant, limit time.Duration) Instant {
+// endAfter is when a job ends that starts now and uses its whole limit.
+func endAfter(now Instant, limit time.Duration) Instant {
 	if limit <= 0 {
 		return never
 	}
-	return plus(now, limit)
+	return addDuration(now, limit)
 }
 
-// plus is an instant and a time after it; never where that lies beyond all instants.
-func plus(at Instant, d time.Duration) Instant {
+// addDuration is an instant and a time after it; never where that lies beyond all instants.
+func addDuration(at Instant, d time.Duration) Instant {
 	if d > 0 && Instant(d) > never-at {
 		return never
 	}

@@ -26,16 +26,16 @@ import (
 // right but that (preempt.go, and recall.go where limits or quotas keep him off): had it
 // not been added, he would find it free.
 
-// elastic reports whether a run may grow.
-func (r *run) elastic() bool {
+// isElastic reports whether a run may grow.
+func (r *run) isElastic() bool {
 	return r.of == nil && r.nominee == nil && r.spec != nil && r.spec.Elastic()
 }
 
-// changes reports whether a run may grow, or is an addition: such a one is never suspended.
-func (r *run) changes() bool { return r.of != nil || r.elastic() }
+// mayChangeSize reports whether a run may grow, or is an addition: such a one is never suspended.
+func (r *run) mayChangeSize() bool { return r.of != nil || r.isElastic() }
 
-// all is what a job holds in all.
-func (r *run) all() []fleet.Claim {
+// allClaims is what a job holds in all.
+func (r *run) allClaims() []fleet.Claim {
 	if len(r.added) == 0 {
 		return r.claims
 	}
@@ -46,11 +46,11 @@ func (r *run) all() []fleet.Claim {
 	return out
 }
 
-// group is which task group an addition belongs to.
-func (r *run) group() int { return r.claims[0].Group }
+// groupIndex is which task group an addition belongs to.
+func (r *run) groupIndex() int { return r.claims[0].Group }
 
-// addition finds what was added on a node; nil: nothing.
-func (r *run) addition(node string) *run {
+// additionOn finds what was added on a node; nil: nothing.
+func (r *run) additionOn(node string) *run {
 	for _, a := range r.added {
 		if slices.ContainsFunc(a.claims, func(c fleet.Claim) bool { return c.Node == node }) {
 			return a
@@ -59,85 +59,85 @@ func (r *run) addition(node string) *run {
 	return nil
 }
 
-// room is how many more units of a group the job wants, and how many it was given.
-func (r *run) room(group int) (more, has int) {
+// unitsLeft is how many more units of a group the job wants, and how many it was given.
+func (r *run) unitsLeft(group int) (more, has int) {
 	g := &r.spec.Groups[group]
 	if !g.Elastic {
 		return 0, 0
 	}
 	for _, a := range r.added {
-		if a.group() == group {
+		if a.groupIndex() == group {
 			has++
 		}
 	}
 	return (g.Nodes.Max-g.Nodes.Min)/g.Unit() - has, has
 }
 
-// wants reports whether a job would take more of anything.
-func (r *run) wants() bool {
+// wantsMore reports whether a job would take more of anything.
+func (r *run) wantsMore() bool {
 	if !r.begun || r.stopping || r.settled {
 		return false
 	}
 	for g := range r.spec.Groups {
-		if more, _ := r.room(g); more > 0 {
+		if more, _ := r.unitsLeft(g); more > 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// next is the group of a job that is to grow first: the one that was given least.
-func (r *run) next(full []bool) int {
+// nextGroup is the group of a job that is to grow first: the one that was given least.
+func (r *run) nextGroup(full []bool) int {
 	best, least := -1, 0
 	for g := range r.spec.Groups {
-		if more, has := r.room(g); more > 0 && !full[g] && (best < 0 || has < least) {
+		if more, has := r.unitsLeft(g); more > 0 && !full[g] && (best < 0 || has < least) {
 			best, least = g, has
 		}
 	}
 	return best
 }
 
-// before is the order in which running jobs grow: that in which they waited.
-func (r *run) before(o *run) int {
+// compareGrowth is the order in which running jobs grow: that in which they waited.
+func (r *run) compareGrowth(o *run) int {
 	return cmp.Or(cmp.Compare(o.priority, r.priority), cmp.Compare(r.submitted, o.submitted), cmp.Compare(r.id, o.id))
 }
 
-// grow adds to running jobs what nobody else can use, and reports whether it did.
-func (p *pass) grow() (grown bool) {
+// growElastic adds to running jobs what nobody else can use, and reports whether it did.
+func (p *pass) growElastic() (grown bool) {
 	pinched := p.pinched
 	p.Core.pinched = 0
 	if len(p.elastic) == 0 || p.plan.job != 0 && (p.cfg.NoBackfill || p.policy != nil && p.policy.Backfill.Off) {
 		return false
 	}
 	if e := p.queued[p.plan.job]; e != nil {
-		p.pledge(e.line)
-		defer p.unpledge()
+		p.pledgeQuota(e.line)
+		defer p.releasePledges()
 	}
-	slices.SortFunc(p.elastic, (*run).before)
+	slices.SortFunc(p.elastic, (*run).compareGrowth)
 	for _, r := range slices.Clone(p.elastic) {
-		if !r.wants() || r.grew == p.growth() && !p.byName() && pinched == 0 {
+		if !r.wantsMore() || r.grew == p.growthVersion() && !p.isConservative() && pinched == 0 {
 			continue
 		}
-		grown = p.growAll(r) || grown
-		r.grew = p.growth()
+		grown = p.growJob(r) || grown
+		r.grew = p.growthVersion()
 	}
 	return grown
 }
 
-// growAll gives one job all that it can be given now.
-func (p *pass) growAll(r *run) (grown bool) {
-	state := p.spare(r)
+// growJob gives one job all that it can be given now.
+func (p *pass) growJob(r *run) (grown bool) {
+	state := p.spareFor(r)
 	if state == nil {
 		return false
 	}
 	full := make([]bool, len(r.spec.Groups))
-	for g := r.next(full); g >= 0; g = r.next(full) {
-		claims := p.oneMore(r, g, state)
+	for g := r.nextGroup(full); g >= 0; g = r.nextGroup(full) {
+		claims := p.placeOneMore(r, g, state)
 		if full[g] = claims == nil; full[g] {
 			continue
 		}
-		p.add(r, claims)
-		if p.byName() { // it is a copy
+		p.addUnit(r, claims)
+		if p.isConservative() { // it is a copy
 			state.Take(p.table, claims)
 		}
 		grown = true
@@ -145,15 +145,15 @@ func (p *pass) growAll(r *run) (grown bool) {
 	return grown
 }
 
-// growth changes whenever a job that could not grow may be able to.
-func (p *pass) growth() [2]uint64 { return [2]uint64{p.stirs, p.plan.version} }
+// growthVersion changes whenever a job that could not grow may be able to.
+func (p *pass) growthVersion() [2]uint64 { return [2]uint64{p.stirs, p.plan.version} }
 
-// oneMore places one more unit of a group on what is spare; nil: it cannot be had.
-func (p *pass) oneMore(r *run, group int, state *index.State) []fleet.Claim {
+// placeOneMore places one more unit of a group on what is spare; nil: it cannot be had.
+func (p *pass) placeOneMore(r *run, group int, state *index.State) []fleet.Claim {
 	if r.terms.key.reservation != "" && r.terms.inside == nil {
 		return nil // what it runs in is not there any more
 	}
-	shape := p.addition(r, group)
+	shape := p.additionShape(r, group)
 	if shape == nil {
 		return nil
 	}
@@ -161,16 +161,16 @@ func (p *pass) oneMore(r *run, group int, state *index.State) []fleet.Claim {
 	for i := range claims {
 		claims[i].Group = group
 	}
-	if claims == nil || !p.affords(r, claims) {
+	if claims == nil || !p.mayGrow(r, claims) {
 		return nil
 	}
 	return claims
 }
 
-// addition compiles what is added to a job: in the pool, the partition and the flavours
+// additionShape compiles what is added to a job: in the pool, the partition and the flavours
 // that it is in, on other nodes than it has.
-func (p *pass) addition(r *run, group int) *class.Shape {
-	held := r.all()
+func (p *pass) additionShape(r *run, group int) *class.Shape {
+	held := r.allClaims()
 	pool, known := p.poolOf(r.spec, held)
 	if !known {
 		return nil
@@ -217,25 +217,25 @@ func (p *pass) poolOf(spec *job.Spec, held []fleet.Claim) (pool string, known bo
 	})
 }
 
-// spare is what is free for a running job until it ends, beside all that is kept for
+// spareFor is what is free for a running job until it ends, beside all that is kept for
 // those who wait.
-func (p *pass) spare(r *run) *index.State {
+func (p *pass) spareFor(r *run) *index.State {
 	switch {
-	case r.outlasts(p.now): // its reservation, as it was extended
+	case r.outlastsReservation(p.now): // its reservation, as it was extended
 		return nil
-	case p.byName():
-		return p.during(p.state, &line{key: lineKey{terms: r.terms}}, p.now, r.until)
+	case p.isConservative():
+		return p.freeDuring(p.state, &line{key: lineKey{terms: r.terms}}, p.now, r.until)
 	case p.plan.job == 0, r.until != never && r.until <= p.plan.at:
 		return p.state
 	}
-	p.foresee()
+	p.buildHeadState()
 	return p.room.both
 }
 
-// affords reports whether limits and quota allow a job to hold more.
-func (p *pass) affords(r *run, more []fleet.Claim) bool {
+// mayGrow reports whether limits and quota allow a job to hold more.
+func (p *pass) mayGrow(r *run, more []fleet.Claim) bool {
 	if q := r.terms.queue; q != nil {
-		now, then := p.quotas.Charges(q.node, p.taken(r.all()), p.flavorsNamed(r.flavors)), p.quotas.Charges(q.node, p.taken(slices.Concat(r.all(), more)), p.flavorsNamed(r.flavors))
+		now, then := p.quotas.Charges(q.node, p.amountsTaken(r.allClaims()), p.flavorsNamed(r.flavors)), p.quotas.Charges(q.node, p.amountsTaken(slices.Concat(r.allClaims(), more)), p.flavorsNamed(r.flavors))
 		for _, x := range then {
 			for _, y := range now {
 				if x.FR == y.FR {
@@ -252,31 +252,31 @@ func (p *pass) affords(r *run, more []fleet.Claim) bool {
 		return true
 	}
 	if e := p.queued[p.plan.job]; e != nil && e.line.needs != nil {
-		raises := rules.Raises(nil, p.usage(more))
+		raises := rules.Raises(nil, p.usageOf(more))
 		if p.limits.book.Crowds(rules, raises, e.line.rules, e.line.needs) {
 			return false
 		}
 	}
 	moves, marks := s.moves, s.book.Marks()
-	p.unmeter(r)
-	u := p.usage(slices.Concat(r.all(), more))
-	u.Seconds, u.Endless = max(fullSeconds(time.Duration(r.until))-seconds(p.now), 0), r.until == never
+	p.uncountLimits(r)
+	u := p.usageOf(slices.Concat(r.allClaims(), more))
+	u.Seconds, u.Endless = max(fullSeconds(time.Duration(r.until))-floorSeconds(p.now), 0), r.until == never
 	if u.Endless {
 		u.Seconds = 0
 	}
 	blocked := s.book.Blocked(rules, rules.Needs(nil, u))
 	if blocked >= 0 {
-		p.pinch(s.book.PassesLater(&rules.Checks[blocked], u))
+		p.noteGrowthLimit(s.book.PassesLater(&rules.Checks[blocked], u))
 	}
-	p.meter(r)
+	p.countLimits(r)
 	s.moves = moves
 	s.book.Unmark(marks)
 	return blocked < 0
 }
 
-// pinch notes that a limit keeps a job from growing until a second at least; 0: time alone
+// noteGrowthLimit notes that a limit keeps a job from growing until a second at least; 0: time alone
 // does not lift it.
-func (p *pass) pinch(until int64) {
+func (p *pass) noteGrowthLimit(until int64) {
 	at := never
 	if until > 0 {
 		at = atSecond(until)
@@ -286,16 +286,16 @@ func (p *pass) pinch(until int64) {
 	}
 }
 
-// add gives a job a unit.
-func (p *pass) add(r *run, claims []fleet.Claim) {
-	a := p.extra(r, claims, p.now)
-	p.hold(a)
-	p.room.take(p, claims, a.until)
+// addUnit gives a job a unit.
+func (p *pass) addUnit(r *run, claims []fleet.Claim) {
+	a := p.newAddition(r, claims, p.now)
+	p.holdRun(a)
+	p.room.takeStarted(p, claims, a.until)
 	p.out = append(p.out, Grow{Job: r.id, Claims: claims})
 }
 
-// extra makes the run of an addition.
-func (c *Core) extra(r *run, claims []fleet.Claim, began Instant) *run {
+// newAddition makes the run of an addition.
+func (c *Core) newAddition(r *run, claims []fleet.Claim, began Instant) *run {
 	r.parts++
 	return &run{
 		id: r.id, of: r, part: r.parts, spec: r.spec, terms: r.terms, flavors: r.flavors, claims: claims,
@@ -303,54 +303,54 @@ func (c *Core) extra(r *run, claims []fleet.Claim, began Instant) *run {
 	}
 }
 
-// rejoin notes what was given to a job before a restart.
-func (c *Core) rejoin(e Added) {
+// restoreAddition notes what was given to a job before a restart.
+func (c *Core) restoreAddition(e Added) {
 	r := c.running[e.Job]
-	if r == nil || r.nominee != nil || len(e.Claims) == 0 || r.addition(e.Claims[0].Node) != nil {
+	if r == nil || r.nominee != nil || len(e.Claims) == 0 || r.additionOn(e.Claims[0].Node) != nil {
 		return
 	}
-	a := c.extra(r, e.Claims, e.Began)
+	a := c.newAddition(r, e.Claims, e.Began)
 	a.stopping = e.Stopping || r.stopping
-	c.hold(a)
+	c.holdRun(a)
 	c.shaken, c.dirty = true, true
 }
 
-// dropped frees what was added to a job on a node.
-func (c *Core) dropped(e Dropped) {
+// dropAddition frees what was added to a job on a node.
+func (c *Core) dropAddition(e Dropped) {
 	r := c.running[e.Job]
 	if r == nil {
 		return
 	}
 	r.settled = r.settled || e.Settled
-	if a := r.addition(e.Node); a != nil {
-		c.bill(a, second(c.now))
-		c.unhold(a)
+	if a := r.additionOn(e.Node); a != nil {
+		c.billRun(a, wholeSecond(c.now))
+		c.unholdRun(a)
 		c.shaken, c.dirty = true, true
 	}
 }
 
-// lend counts the additions that may be taken back.
-func (c *Core) lend(r *run, n int) {
+// countLent counts the additions that may be taken back.
+func (c *Core) countLent(r *run, n int) {
 	if r.of != nil && !r.stopping {
 		c.lent += n
 	}
 }
 
-// enlist keeps the list of jobs that may grow.
-func (c *Core) enlist(r *run) {
-	if r.elastic() {
+// addGrowable keeps the list of jobs that may grow.
+func (c *Core) addGrowable(r *run) {
+	if r.isElastic() {
 		c.elastic = append(c.elastic, r)
 	}
 }
 
-func (c *Core) delist(r *run) {
+func (c *Core) removeGrowable(r *run) {
 	if i := slices.Index(c.elastic, r); i >= 0 {
 		c.elastic = slices.Delete(c.elastic, i, i+1)
 	}
 }
 
-// giveBack says which addition a job gives back to another one.
-func (c *Core) giveBack(r *run, by job.ID) Shrink {
+// shrinkDecision says which addition a job gives back to another one.
+func (c *Core) shrinkDecision(r *run, by job.ID) Shrink {
 	d := Shrink{Job: r.id, Node: r.claims[0].Node, For: by}
 	if s := r.terms.standing; s != nil {
 		d.Grace = s.grace

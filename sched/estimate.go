@@ -16,17 +16,17 @@ import (
 // reckoned with: behind a long queue it starts later. why lists what keeps it from
 // starting now. Nothing is changed.
 func (c *Core) Estimate(now Instant, spec *job.Spec, priority int64) (at Instant, claims []fleet.Claim, why []reason.Reason) {
-	c.settle()
+	c.rebuildFleet()
 	after := func(waited Instant) *class.Shape {
 		return class.CompileAfter(spec, longestWait(c.policy), time.Duration(waited))
 	}
 	shape := after(0)
-	terms := c.termsOf(spec)
-	defer c.unuse(terms)
-	e := &entry{spec: spec, priority: priority, fixed: spec.Priority != 0, at: now, eligible: second(now), id: 1<<63 - 1}
+	terms := c.policyOf(spec)
+	defer c.releasePolicy(terms)
+	e := &entry{spec: spec, priority: priority, fixed: spec.Priority != 0, at: now, eligible: wholeSecond(now), id: 1<<63 - 1}
 	e.line = &line{key: lineKey{shape: shape, terms: terms, own: ownOf(e, terms)}, kind: &kind{shape: shape}, limit: max(spec.TimeLimit, 0)}
-	c.weigh(e.line)
-	ahead := c.ahead(e)
+	c.computeSize(e.line)
+	ahead := c.aheadReason(e)
 	if ahead.Code != reason.None {
 		why = append(why, ahead)
 	}
@@ -38,11 +38,11 @@ func (c *Core) Estimate(now Instant, spec *job.Spec, priority int64) (at Instant
 	}
 	why = append(why, missing...)
 	p := pass{Core: c, now: now}
-	ends := c.ends.all()
-	for _, n := range steps(ends) {
-		free, end := p.released(ends[:n]), ends[n-1].until
+	ends := c.ends.allRuns()
+	for _, n := range endSteps(ends) {
+		free, end := p.freeAfter(ends[:n]), ends[n-1].until
 		if c.plan.job != 0 && end >= c.plan.at {
-			free.Take(c.table, p.reserved())
+			free.Take(c.table, p.reservedClaims())
 		}
 		if claims = place.Gang(c.table, free, after(max(end-now, 0))); claims != nil && end != never {
 			return max(end, now), claims, why

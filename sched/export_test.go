@@ -17,8 +17,8 @@ func (c *Core) Relook(now Instant) []Decision {
 		for _, l := range k.lines {
 			if l.jobs.len() > 0 {
 				l.rest = active
-				c.lead(l)
-				c.wake(l)
+				c.updateHeads(l)
+				c.wakeClass(l)
 			}
 		}
 	}
@@ -78,7 +78,7 @@ func (c *Core) Recheck(now Instant) []Decision {
 				l.stake.got, l.stake.kinds, l.stake.place, l.stake.suited = was.got, was.kinds, was.place, was.suited
 				c.quotas.over = c.quotas.over || l.over
 				if l.rest == forQuota {
-					l.await()
+					l.listForQuota()
 				}
 			}
 		}
@@ -99,8 +99,8 @@ func (c *Core) Recheck(now Instant) []Decision {
 			}
 			if l.jobs.len() > 0 {
 				l.rest = active
-				c.lead(l)
-				c.wake(l)
+				c.updateHeads(l)
+				c.wakeClass(l)
 			}
 		}
 	}
@@ -115,10 +115,10 @@ func (c *Core) Recheck(now Instant) []Decision {
 		c.shaken = true
 	}
 	nominees := slices.Clone(c.nominees)
-	p.run()
+	p.runCycle()
 	for _, n := range c.nominees { // for whom those go who are being ended already
 		if !slices.Contains(nominees, n) {
-			p.out = append(p.out, Wait{Job: n.entry.id, Why: n.awaits()})
+			p.out = append(p.out, Wait{Job: n.entry.id, Why: n.waitReason()})
 		}
 	}
 	if c.plan.job != plan.job || c.plan.at != plan.at {
@@ -156,14 +156,14 @@ func (c *Core) Timetable() (id job.ID, planned, slowly Instant) {
 // way.
 func (c *Core) Idle() (out []job.ID) {
 	for _, l := range c.lines {
-		if l.jobs.len() == 0 || l.jobs.first().slot != nil || l.rest.barred() || !c.possible(l.kind) {
+		if l.jobs.len() == 0 || l.jobs.firstJob().slot != nil || l.rest.isBarred() || !c.fitsFleet(l.kind) {
 			continue
 		}
-		if p := (&pass{Core: c, now: c.passed}); c.plan.job != 0 && ending(c.passed, l.limit) > c.plan.at && p.crowds(l) {
+		if p := (&pass{Core: c, now: c.passed}); c.plan.job != 0 && endAfter(c.passed, l.limit) > c.plan.at && p.crowdsHead(l) {
 			continue
 		}
-		if place.Gang(c.table, c.slowState(l, c.passed, l.finish(c.passed), nil), l.kind.shape) != nil {
-			out = append(out, l.jobs.first().id)
+		if place.Gang(c.table, c.slowState(l, c.passed, l.latestEnd(c.passed), nil), l.kind.shape) != nil {
+			out = append(out, l.jobs.firstJob().id)
 		}
 	}
 	return out
@@ -172,13 +172,13 @@ func (c *Core) Idle() (out []job.ID) {
 // Shortened lists the waiting jobs that could start now with a shorter limit.
 func (c *Core) Shortened() (out []job.ID) {
 	for _, l := range c.lines {
-		if l.key.least == 0 || l.jobs.len() == 0 || l.rest.barred() || !c.possible(l.kind) {
+		if l.key.least == 0 || l.jobs.len() == 0 || l.rest.isBarred() || !c.fitsFleet(l.kind) {
 			continue
 		}
-		e := l.jobs.first()
+		e := l.jobs.firstJob()
 		for _, s := range c.slots {
-			begin, _ := s.span(c.passed)
-			if s.e == e || len(s.claims) == 0 || begin < ending(c.passed, l.key.least) || begin >= ending(c.passed, l.limit) {
+			begin, _ := s.timeSpan(c.passed)
+			if s.e == e || len(s.claims) == 0 || begin < endAfter(c.passed, l.key.least) || begin >= endAfter(c.passed, l.limit) {
 				continue
 			}
 			if place.Gang(c.table, c.slowState(l, c.passed, begin, e.slot), l.kind.shape) != nil {
@@ -192,18 +192,18 @@ func (c *Core) Shortened() (out []job.ID) {
 // slowly is the earliest instant for a job beside all slots but its own.
 func (c *Core) slowly(e *entry, own *slot) Instant {
 	instants := []Instant{c.passed}
-	for _, r := range c.ends.all() {
+	for _, r := range c.ends.allRuns() {
 		instants = append(instants, max(r.until, c.passed+1))
 	}
 	for _, s := range c.slots {
-		if _, until := s.span(c.passed); len(s.claims) > 0 {
+		if _, until := s.timeSpan(c.passed); len(s.claims) > 0 {
 			instants = append(instants, until)
 		}
 	}
 	for _, from := range slices.Clone(instants) { // those that come again do so for ever
 		for _, a := range c.advances {
 			for at, n := from, 0; n < 5 && at != never; n++ {
-				begin, end := a.next(at)
+				begin, end := a.nextOccurrence(at)
 				instants = append(instants, begin, end)
 				for _, o := range c.advances {
 					if end == never {
@@ -223,9 +223,9 @@ func (c *Core) slowly(e *entry, own *slot) Instant {
 		if at < c.passed {
 			continue
 		}
-		until := e.line.finish(at)
+		until := e.line.latestEnd(at)
 		if own.at <= c.passed && at == c.passed+1 {
-			until = e.line.finish(c.passed)
+			until = e.line.latestEnd(c.passed)
 		}
 		if place.Gang(c.table, c.slowState(e.line, at, until, own), e.line.kind.shape) == nil {
 			continue
@@ -242,14 +242,14 @@ func (c *Core) slowly(e *entry, own *slot) Instant {
 func (c *Core) slowState(l *line, from, until Instant, own *slot) *index.State {
 	instants := []Instant{from}
 	for _, s := range c.slots {
-		if begin, _ := s.span(c.passed); begin > from && (begin < until || until == never) {
+		if begin, _ := s.timeSpan(c.passed); begin > from && (begin < until || until == never) {
 			instants = append(instants, begin)
 		}
 	}
 	var all *index.State
 	for _, at := range instants {
 		state := c.table.Empty(false)
-		for _, r := range c.ends.all() {
+		for _, r := range c.ends.allRuns() {
 			if r.until > at || r.until <= at && at == c.passed {
 				if at != never {
 					state.Take(c.table, r.claims)
@@ -257,7 +257,7 @@ func (c *Core) slowState(l *line, from, until Instant, own *slot) *index.State {
 			}
 		}
 		for _, s := range c.slots {
-			if begin, end := s.span(c.passed); s != own && begin <= at && (at < end || end == never) {
+			if begin, end := s.timeSpan(c.passed); s != own && begin <= at && (at < end || end == never) {
 				state.Take(c.table, s.claims)
 			}
 		}
@@ -268,7 +268,7 @@ func (c *Core) slowState(l *line, from, until Instant, own *slot) *index.State {
 		}
 	}
 	for pos := range c.nodes {
-		if c.shut(l, pos, from, until) {
+		if c.isReservedOff(l, pos, from, until) {
 			row := *all.Row(pos)
 			row.Whole = 1
 			all.Put(pos, &row)
@@ -283,7 +283,7 @@ func (c *Core) Replan(now Instant) (kept, anew Instant) {
 		return 0, 0
 	}
 	p := pass{Core: c, now: now}
-	at, _ := p.earliest(c.queued[c.plan.job])
+	at, _ := p.firstFittingEnd(c.queued[c.plan.job])
 	return c.plan.at, at
 }
 
@@ -299,14 +299,14 @@ func (c *Core) Nominated(f func(job.ID, []fleet.Claim)) {
 
 // Lacks is what is missing for a job, as it is worked out and as place.Now says.
 func (c *Core) Lacks(id job.ID) (is, slow []reason.Reason) {
-	c.settle()
+	c.rebuildFleet()
 	k := c.queued[id].line.kind
-	return c.lacks(k), place.Now(c.table, c.state, k.shape)
+	return c.missingNow(k), place.Now(c.table, c.state, k.shape)
 }
 
 // Kept calls f with each parked job and what it keeps.
 func (c *Core) Kept(f func(id job.ID, claims []fleet.Claim)) {
-	for _, r := range c.parkedRuns() {
+	for _, r := range c.suspendedRuns() {
 		f(r.id, r.claims)
 	}
 }
@@ -322,7 +322,7 @@ func (c *Core) Left(id job.ID) (rest int64, endless bool) {
 	case left != never:
 		left -= c.now + r.tail
 	}
-	return seconds(later(left, 999_999_999)), left == never
+	return floorSeconds(addTime(left, 999_999_999)), left == never
 }
 
 // Homes calls f with the places that are kept for jobs that move.

@@ -26,53 +26,53 @@ type bid struct {
 	cut int // tasks of those wanted that are left out, over all groups
 }
 
-// assign chooses by quota alone.
-func (c *Core) assign(l *line) bid {
+// assignByQuota chooses by quota alone.
+func (c *Core) assignByQuota(l *line) bid {
 	d := l.stake.demand
 	if d.changes != c.quotas.changes || d.fleet != c.fleet {
 		d.changes, d.fleet = c.quotas.changes, c.fleet
-		d.got = c.bidOf(l, nil)
+		d.got = c.chooseFlavors(l, nil)
 	}
 	return d.got
 }
 
-// assign chooses by quota and room.
-func (p *pass) assign(l *line) bid {
-	b := p.Core.assign(l)
-	if b.Mode != quota.Fit || !l.stake.queue.falls || len(p.tried) == 0 && p.roomy(l, b.Flavors, b.cut) {
+// assignFlavors chooses by quota and room.
+func (p *pass) assignFlavors(l *line) bid {
+	b := p.Core.assignByQuota(l)
+	if b.Mode != quota.Fit || !l.stake.queue.falls || len(p.tried) == 0 && p.fitsFlavors(l, b.Flavors, b.cut) {
 		return b
 	}
-	next := p.bidOf(l, func(f int32, cut int) bool {
-		return !slices.Contains(p.tried, f) && p.roomy(l, p.quotas.alone[f:f+1], cut)
+	next := p.chooseFlavors(l, func(f int32, cut int) bool {
+		return !slices.Contains(p.tried, f) && p.fitsFlavors(l, p.quotas.alone[f:f+1], cut)
 	})
-	if next.Mode == quota.Fit && p.roomy(l, next.Flavors, next.cut) {
+	if next.Mode == quota.Fit && p.fitsFlavors(l, next.Flavors, next.cut) {
 		return next
 	}
 	return b
 }
 
-// bidOf chooses among the flavours for which may holds; nil: all.
-func (c *Core) bidOf(l *line, may func(f int32, cut int) bool) bid {
-	b := bid{c.bidFor(l, 0, may, nil), 0}
+// chooseFlavors chooses among the flavours for which may holds; nil: all.
+func (c *Core) chooseFlavors(l *line, may func(f int32, cut int) bool) bid {
+	b := bid{c.assignWithCut(l, 0, may, nil), 0}
 	spare := l.stake.spare
 	if b.Mode == quota.Fit || spare == 0 {
 		return b
 	}
-	cut := 1 + sort.Search(spare, func(i int) bool { return c.bidFor(l, i+1, may, nil).Mode == quota.Fit })
+	cut := 1 + sort.Search(spare, func(i int) bool { return c.assignWithCut(l, i+1, may, nil).Mode == quota.Fit })
 	if cut > spare {
 		return b
 	}
-	return bid{c.bidFor(l, cut, may, nil), cut}
+	return bid{c.assignWithCut(l, cut, may, nil), cut}
 }
 
-// bidFor chooses for so many tasks fewer than are wanted. It has to fit what is held
+// assignWithCut chooses for so many tasks fewer than are wanted. It has to fit what is held
 // now as well as what will be held once those who make room for others have gone.
-func (c *Core) bidFor(l *line, cut int, may func(int32, int) bool, try quota.Try) quota.Assignment {
+func (c *Core) assignWithCut(l *line, cut int, may func(int32, int) bool, try quota.Try) quota.Assignment {
 	s := l.stake
-	then := c.quotas.then(c)
+	then := c.quotas.afterReleases(c)
 	a := then.Reassign(&s.demand.got.Assignment, s.queue.node, c.needsOf(l, cut), func(f int32) bool {
 		k := c.kindIn(l, c.quotas.alone[f:f+1], cut)
-		return k != nil && c.possible(k) && (may == nil || may(f, cut))
+		return k != nil && c.fitsFleet(k) && (may == nil || may(f, cut))
 	}, try)
 	if now := c.quotas.State; a.Mode == quota.Fit && then != now {
 		for _, x := range a.Charges {
@@ -84,15 +84,15 @@ func (c *Core) bidFor(l *line, cut int, may func(int32, int) bool, try quota.Try
 	return a
 }
 
-// roomy reports whether a line's first job would fit what is free, in flavours.
-func (p *pass) roomy(l *line, flavors []int32, cut int) bool {
+// fitsFlavors reports whether a line's first job would fit what is free, in flavours.
+func (p *pass) fitsFlavors(l *line, flavors []int32, cut int) bool {
 	k := p.kindIn(l, flavors, cut)
-	return k != nil && p.possible(k) && p.fit(k) != nil
+	return k != nil && p.fitsFleet(k) && p.placeFree(k) != nil
 }
 
-// elsewhere turns a line whose first job is in the way of what is planned to the next
+// tryNextFlavor turns a line whose first job is in the way of what is planned to the next
 // flavour that has room, and reports whether there is one. The caller tries it there.
-func (p *pass) elsewhere(l *line) bool {
+func (p *pass) tryNextFlavor(l *line) bool {
 	if l.stake == nil || !l.stake.queue.falls {
 		return false
 	}
@@ -101,22 +101,22 @@ func (p *pass) elsewhere(l *line) bool {
 			p.tried = append(p.tried, x.flavors...)
 		}
 	}
-	b := p.assign(l)
+	b := p.assignFlavors(l)
 	k := p.kindIn(l, b.Flavors, b.cut)
 	if b.Mode != quota.Fit || k == nil || k == l.kind || slices.ContainsFunc(b.Flavors, func(f int32) bool { return slices.Contains(p.tried, f) }) {
 		return false
 	}
-	if !p.roomy(l, b.Flavors, b.cut) { // there it would rest for room, and is placed in another flavour when it is looked at again
+	if !p.fitsFlavors(l, b.Flavors, b.cut) { // there it would rest for room, and is placed in another flavour when it is looked at again
 		return false
 	}
 	l.stake.got = b
-	p.turnTo(l, k)
+	p.setKind(l, k)
 	return true
 }
 
-// settled forgets which flavours were tried, and turns a line back to the one that it
+// resetFlavor forgets which flavours were tried, and turns a line back to the one that it
 // waits for if it could start in none.
-func (p *pass) settled(l *line, started bool) {
+func (p *pass) resetFlavor(l *line, started bool) {
 	if len(p.tried) == 0 {
 		return
 	}
@@ -124,19 +124,19 @@ func (p *pass) settled(l *line, started bool) {
 	if started || l.stake == nil || l.jobs.len() == 0 {
 		return
 	}
-	if b := p.assign(l); b.Mode == quota.Fit {
+	if b := p.assignFlavors(l); b.Mode == quota.Fit {
 		if k := p.kindIn(l, b.Flavors, b.cut); k != nil {
 			why := l.why
 			l.stake.got = b
-			p.turnTo(l, k)
+			p.setKind(l, k)
 			l.why = why
 		}
 	}
 }
 
-// rouseFallen wakes the lines that wait for room in a flavour, or to be in nobody's
+// wakeForFlavors wakes the lines that wait for room in a flavour, or to be in nobody's
 // way, and could go on in another one on which something has become free.
-func (p *pass) rouseFallen(freed func(*kind) bool) {
+func (p *pass) wakeForFlavors(freed func(*kind) bool) {
 	if p.quotas == nil {
 		return
 	}
@@ -149,25 +149,25 @@ func (p *pass) rouseFallen(freed func(*kind) bool) {
 				continue
 			}
 			if slices.ContainsFunc(l.stake.kinds, func(x flavored) bool { return x.kind != nil && x.kind != l.kind && freed(x.kind) }) {
-				p.admit(l)
+				p.wakeBarred(l)
 			}
 		}
 	}
 }
 
-// sooner reports whether a line's first job rather stops others than take what it
+// prefersPreemption reports whether a line's first job rather stops others than take what it
 // would get without: more of its tasks (as Kueue), or by the account's rules an
 // earlier flavour, or its own quota. It is asked once before the first job
 // that cannot start.
-func (p *pass) sooner(l *line) bool {
+func (p *pass) prefersPreemption(l *line) bool {
 	s := l.stake
-	if !p.first || s.got.Mode != quota.Fit || s.got.cut == 0 && !s.queue.bold || !p.claims(l) {
+	if !p.first || s.got.Mode != quota.Fit || s.got.cut == 0 && !s.queue.bold || !p.mayReclaim(l) {
 		return false
 	}
-	held, _ := p.holders(s.queue.tree)
-	try := p.quotas.then(p.Core).Try(p.wish(l), held)
-	cut := sort.Search(s.got.cut, func(i int) bool { return p.bidFor(l, i, nil, try).Mode > quota.NoCandidates })
-	a := p.bidFor(l, cut, nil, try)
+	held, _ := p.preemptibleRuns(s.queue.tree)
+	try := p.quotas.afterReleases(p.Core).Try(p.quotaWish(l), held)
+	cut := sort.Search(s.got.cut, func(i int) bool { return p.assignWithCut(l, i, nil, try).Mode > quota.NoCandidates })
+	a := p.assignWithCut(l, cut, nil, try)
 	if a.Mode != quota.Preempts && a.Mode != quota.Reclaims {
 		return false
 	}
@@ -175,11 +175,11 @@ func (p *pass) sooner(l *line) bool {
 	return true
 }
 
-// falls reports whether a queue goes on to the next flavour where one has no room.
-func falls(r *account.Quota, choice bool) bool { return choice && r.Full != account.StopHere }
+// triesNextFlavor reports whether a queue goes on to the next flavour where one has no room.
+func triesNextFlavor(r *account.Quota, choice bool) bool { return choice && r.Full != account.StopHere }
 
-// bold reports whether a queue may rather stop others than go on to a flavour that is
+// preemptsFirst reports whether a queue may rather stop others than go on to a flavour that is
 // free.
-func bold(r *account.Quota, choice bool) bool {
+func preemptsFirst(r *account.Quota, choice bool) bool {
 	return choice && (r.Preempt == account.StopHere || r.Prefer == account.PreemptFirst)
 }

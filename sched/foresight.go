@@ -30,13 +30,13 @@ type arrival struct {
 	nodes int64
 }
 
-// arrive learns from a job that was submitted.
-func (c *Core) arrive(k *kind) {
-	if !c.learns(k) {
+// learnArrival learns from a job that was submitted.
+func (c *Core) learnArrival(k *kind) {
+	if !c.learnsFrom(k) {
 		return
 	}
 	if !k.counted {
-		k.counted, k.arrivals = true, arrivals(k.shape)
+		k.counted, k.arrivals = true, arrivalsOf(k.shape)
 	}
 	changed := false
 	for i := range k.arrivals {
@@ -48,13 +48,13 @@ func (c *Core) arrive(k *kind) {
 	}
 	if changed {
 		c.learned = true
-		c.rethink()
+		c.wakeForForecast()
 	}
 }
 
-// learns reports whether jobs of a kind are learned from: with rules that leave it open,
+// learnsFrom reports whether jobs of a kind are learned from: with rules that leave it open,
 // from the first on that asks for a part of a device.
-func (c *Core) learns(k *kind) bool {
+func (c *Core) learnsFrom(k *kind) bool {
 	if c.policy == nil || c.policy.Compat != "" {
 		return false
 	}
@@ -67,7 +67,7 @@ func (c *Core) learns(k *kind) bool {
 	return c.seen != nil || place.Divides(k.shape)
 }
 
-func arrivals(shape *class.Shape) (out []arrival) {
+func arrivalsOf(shape *class.Shape) (out []arrival) {
 	for i := range shape.Groups {
 		if seen, nodes, ok := place.Arrival(shape, i); ok {
 			out = append(out, arrival{seen, int64(nodes)})
@@ -76,8 +76,8 @@ func arrivals(shape *class.Shape) (out []arrival) {
 	return out
 }
 
-// expected is what is expected to arrive; nil: nothing is known.
-func (c *Core) expected() *place.Foresight {
+// expectedArrivals is what is expected to arrive; nil: nothing is known.
+func (c *Core) expectedArrivals() *place.Foresight {
 	if c.seen == nil {
 		return nil
 	}
@@ -87,23 +87,23 @@ func (c *Core) expected() *place.Foresight {
 	return c.foresight
 }
 
-// rethink wakes the lines whose jobs might be placed elsewhere now, where nothing keeps
+// wakeForForecast wakes the lines whose jobs might be placed elsewhere now, where nothing keeps
 // them off: what is expected has changed.
-func (c *Core) rethink() {
+func (c *Core) wakeForForecast() {
 	c.foresight = nil
 	c.dirty = true
 	for _, k := range c.kinds {
 		k.shadowed = 0
 		for _, l := range k.lines {
 			if l.rest == forPlan || l.rest == forLimit && l.moves != 0 || l.rest == forQuota && l.over {
-				c.admit(l)
+				c.wakeBarred(l)
 			}
 		}
 	}
 }
 
-// recallSeen goes on with what was learned before.
-func (c *Core) recallSeen(m *share.Memory) {
+// restoreForecast goes on with what was learned before.
+func (c *Core) restoreForecast(m *share.Memory) {
 	c.seen, c.foresight = nil, nil
 	if m != nil && c.policy != nil && c.policy.Compat == "" && c.policy.Placement != account.PlaceTight {
 		c.seen = m.Clone()

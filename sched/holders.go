@@ -25,14 +25,14 @@ func (c *Core) Holders(id job.ID) []Holder {
 	if e == nil {
 		return nil
 	}
-	c.settle()
-	nodes, ends := c.holding(e)
+	c.rebuildFleet()
+	nodes, ends := c.findBlockers(e)
 	var out []Holder
 	for _, r := range ends {
 		if r.nominee != nil && r.nominee.entry == e {
 			continue // it is held for the job itself
 		}
-		h := Holder{Job: r.id &^ homeBit, Until: orZero(r.until)}
+		h := Holder{Job: r.id &^ targetBit, Until: orZero(r.until)}
 		for i := range r.claims {
 			if pos := r.at[i]; pos >= 0 && nodes[pos] && !slices.Contains(h.Nodes, r.claims[i].Node) {
 				h.Nodes = append(h.Nodes, r.claims[i].Node)
@@ -45,17 +45,17 @@ func (c *Core) Holders(id job.ID) []Holder {
 	return out
 }
 
-// holding is the positions of the nodes that a waiting job would get, and what runs until then in the
+// findBlockers is the positions of the nodes that a waiting job would get, and what runs until then in the
 // order of its limits.
-func (c *Core) holding(e *entry) (nodes map[int32]bool, ends []*run) {
+func (c *Core) findBlockers(e *entry) (nodes map[int32]bool, ends []*run) {
 	nodes = map[int32]bool{}
-	if look := c.outlookOf(e.line.kind); look != nil {
-		at := look.start()
+	if look := c.profileOf(e.line.kind); look != nil {
+		at := look.gangStart()
 		if at == 0 {
 			return nil, nil
 		}
 		if at != never {
-			for _, pos := range look.nodes() {
+			for _, pos := range look.tellableNodes() {
 				nodes[pos] = true
 				for _, h := range c.nodes[pos].held {
 					if h.run.until <= look.when[pos] {
@@ -63,17 +63,17 @@ func (c *Core) holding(e *entry) (nodes map[int32]bool, ends []*run) {
 					}
 				}
 			}
-			slices.SortFunc(ends, (*run).compare)
+			slices.SortFunc(ends, (*run).compareEnds)
 			return nodes, slices.Compact(ends)
 		}
 	}
-	return c.holdingSlowly(e.line.kind.shape)
+	return c.searchBlockers(e.line.kind.shape)
 }
 
-// holdingSlowly is holding for a shape whose start does not depend on a number of
+// searchBlockers is holding for a shape whose start does not depend on a number of
 // alike nodes alone, or on jobs without a limit.
-func (c *Core) holdingSlowly(shape *class.Shape) (map[int32]bool, []*run) {
-	ends := c.ends.all()
+func (c *Core) searchBlockers(shape *class.Shape) (map[int32]bool, []*run) {
+	ends := c.ends.allRuns()
 	after := func(n int) []fleet.Claim {
 		s := c.state.Clone()
 		for _, r := range ends[:n] {

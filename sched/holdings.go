@@ -52,11 +52,11 @@ func (c *Core) Holdings() []Holding {
 			h.Dominant = q.Resources[h.Share.Resource]
 		}
 		for fr := range int32(len(q.FRs)) {
-			h.Amounts = append(h.Amounts, q.holdingOf(n, fr))
+			h.Amounts = append(h.Amounts, q.holdingAmount(n, fr))
 		}
 		out[n] = h
 	}
-	for _, r := range c.ends.all() {
+	for _, r := range c.ends.allRuns() {
 		if r.terms.queue == nil || r.nominee != nil {
 			continue
 		}
@@ -69,7 +69,7 @@ func (c *Core) Holdings() []Holding {
 		}
 	}
 	for _, l := range c.lines { // sums: their order is of no account
-		c.await(out, l)
+		c.addPending(out, l)
 	}
 	for n := range out {
 		out[n].Amounts = slices.DeleteFunc(out[n].Amounts, func(a HoldingAmount) bool {
@@ -79,7 +79,7 @@ func (c *Core) Holdings() []Holding {
 	return out
 }
 
-func (q *quotas) holdingOf(n, fr int32) HoldingAmount {
+func (q *quotas) holdingAmount(n, fr int32) HoldingAmount {
 	a := HoldingAmount{
 		Flavor: q.Flavors[q.FRs[fr].Flavor].Name, Resource: q.Resources[q.FRs[fr].Resource],
 		Nominal: q.Nominal(n, fr), Quota: q.Subtree(n, fr), Used: q.Used(n, fr), Borrowed: q.Borrowed(n, fr), Lent: q.Lent(n, fr),
@@ -91,8 +91,8 @@ func (q *quotas) holdingOf(n, fr int32) HoldingAmount {
 	return a
 }
 
-// await adds what the jobs of a line ask for.
-func (c *Core) await(out []Holding, l *line) {
+// addPending adds what the jobs of a line ask for.
+func (c *Core) addPending(out []Holding, l *line) {
 	s := l.stake
 	if s == nil {
 		return

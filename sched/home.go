@@ -26,58 +26,58 @@ type home struct {
 	stale   bool // one of its nodes has changed
 }
 
-// homeBit makes the number under which a home is held of a job's.
-const homeBit = job.ID(1) << 62
+// targetBit makes the number under which a home is held of a job's.
+const targetBit = job.ID(1) << 62
 
-// nowhere is the terms of homes: nobody is charged for them.
-var nowhere = &terms{rules: &limit.Rules{}, merit: merit{assoc: -1, qos: -1, partQOS: -1}}
+// targetPolicy is the terms of homes: nobody is charged for them.
+var targetPolicy = &terms{rules: &limit.Rules{}, merit: merit{assoc: -1, qos: -1, partQOS: -1}}
 
-// keepHome holds a place for a job.
-func (c *Core) keepHome(id job.ID, spec *job.Spec, flavors []string, claims []fleet.Claim, began, until Instant) {
+// holdTarget holds a place for a job.
+func (c *Core) holdTarget(id job.ID, spec *job.Spec, flavors []string, claims []fleet.Claim, began, until Instant) {
 	h := &home{job: id, shape: class.Key(spec), flavors: flavors}
-	h.run = &run{id: id | homeBit, terms: nowhere, claims: claims, began: began, until: until, home: h}
+	h.run = &run{id: id | targetBit, terms: targetPolicy, claims: claims, began: began, until: until, home: h}
 	at, _ := slices.BinarySearchFunc(c.homes, id, func(h *home, id job.ID) int { return int(h.job) - int(id) })
 	c.homes = slices.Insert(c.homes, at, h)
-	c.hold(h.run)
+	c.holdRun(h.run)
 	c.shaken = true
 }
 
-// leaveHome gives it back.
-func (c *Core) leaveHome(h *home) {
-	c.unhold(h.run)
+// releaseTarget gives it back.
+func (c *Core) releaseTarget(h *home) {
+	c.unholdRun(h.run)
 	c.homes = slices.DeleteFunc(c.homes, func(o *home) bool { return o == h })
 	c.shaken = true
 }
 
-// lodge nominates jobs that wait again for the places that were kept for them.
-func (p *pass) lodge() {
+// nominateMoved nominates jobs that wait again for the places that were kept for them.
+func (p *pass) nominateMoved() {
 	for _, h := range slices.Clone(p.homes) {
 		e, r := p.queued[h.job], p.running[h.job]
 		switch {
 		case h.stale:
-			p.leaveHome(h)
+			p.releaseTarget(h)
 		case r != nil && r.nominee == nil: // it stops still
-		case e == nil || e.blocked || e.nominee != nil || !p.welcome(e, h):
-			p.leaveHome(h)
+		case e == nil || e.blocked || e.nominee != nil || !p.mayUseTarget(e, h):
+			p.releaseTarget(h)
 		default:
-			p.leaveHome(h)
+			p.releaseTarget(h)
 			n := &nomination{entry: e, home: h}
-			n.await, n.shed = p.goers(h.run.claims)
-			p.nominate(n, h.run.claims, 0)
+			n.await, n.shed = p.leavingFrom(h.run.claims)
+			p.nominateJob(n, h.run.claims, 0)
 		}
 	}
 }
 
-// goers are the jobs that are being stopped and have something still on the nodes of
+// leavingFrom are the jobs that are being stopped and have something still on the nodes of
 // claims, and the additions to others.
-func (p *pass) goers(claims []fleet.Claim) (ids []job.ID, shed []Member) {
-	for _, r := range p.ends.all() {
+func (p *pass) leavingFrom(claims []fleet.Claim) (ids []job.ID, shed []Member) {
+	for _, r := range p.ends.allRuns() {
 		switch {
 		case !r.stopping || !slices.ContainsFunc(r.claims, func(x fleet.Claim) bool {
 			return slices.ContainsFunc(claims, func(y fleet.Claim) bool { return p.table.Meet(&x, &y) })
 		}):
 		case r.of != nil:
-			shed = append(shed, r.member())
+			shed = append(shed, r.asMember())
 		default:
 			ids = append(ids, r.id)
 		}
@@ -85,18 +85,18 @@ func (p *pass) goers(claims []fleet.Claim) (ids []job.ID, shed []Member) {
 	return ids, shed
 }
 
-// welcome reports whether a job that waits again may run in its home: it asks for what
+// mayUseTarget reports whether a job that waits again may run in its home: it asks for what
 // it asked for then, and reservations, limits and quotas let it.
-func (p *pass) welcome(e *entry, h *home) bool {
+func (p *pass) mayUseTarget(e *entry, h *home) bool {
 	if class.Key(e.spec) != h.shape {
 		return false
 	}
 	claims := h.run.claims
-	if p.closed(e.line, claims) {
+	if p.claimsReserved(e.line, claims) {
 		return false
 	}
 	if s := e.line.stake; s != nil {
-		charges := p.quotas.Charges(s.queue.node, p.taken(claims), p.flavorsNamed(h.flavors))
+		charges := p.quotas.Charges(s.queue.node, p.amountsTaken(claims), p.flavorsNamed(h.flavors))
 		if !p.quotas.Fits(s.queue.node, charges) {
 			return false
 		}
@@ -104,18 +104,18 @@ func (p *pass) welcome(e *entry, h *home) bool {
 	if p.limits.book == nil {
 		return true
 	}
-	return p.stopped(e.line, claims) < 0
+	return p.blockingCheck(e.line, claims) < 0
 }
 
-// homeless forgets all homes.
-func (c *Core) homeless() {
+// releaseTargets forgets all homes.
+func (c *Core) releaseTargets() {
 	for len(c.homes) > 0 {
-		c.leaveHome(c.homes[0])
+		c.releaseTarget(c.homes[0])
 	}
 }
 
-// moveMemory is what is remembered of moves; nil: nothing.
-func (c *Core) moveMemory() *MoveMemory {
+// defragMemory is what is remembered of moves; nil: nothing.
+func (c *Core) defragMemory() *MoveMemory {
 	m := &MoveMemory{Proposal: c.proposal, Searched: c.searched, Searching: c.searching}
 	if t := c.moveTried; t.stirs == c.stirs || t.anyway {
 		m.Tried, m.Anyway, m.Stirred = t.job, t.anyway, t.stirs != c.stirs
@@ -129,19 +129,19 @@ func (c *Core) moveMemory() *MoveMemory {
 	return m
 }
 
-// rehome keeps the places that were kept.
-func (c *Core) rehome(m *MoveMemory) {
+// restoreTargets keeps the places that were kept.
+func (c *Core) restoreTargets(m *MoveMemory) {
 	if m == nil {
 		return
 	}
 	for i := range m.Homes {
 		x := &m.Homes[i]
-		c.keepHome(x.Job, c.running[x.Job].spec, x.Flavors, x.Claims, x.Began, x.Until)
+		c.holdTarget(x.Job, c.running[x.Job].spec, x.Flavors, x.Claims, x.Began, x.Until)
 	}
 }
 
-// recallMoves sets the rest of what was remembered, once nothing changes any more.
-func (c *Core) recallMoves(m *MoveMemory) {
+// restoreDefrag sets the rest of what was remembered, once nothing changes any more.
+func (c *Core) restoreDefrag(m *MoveMemory) {
 	if m == nil {
 		return
 	}
@@ -154,8 +154,8 @@ func (c *Core) recallMoves(m *MoveMemory) {
 	}
 }
 
-// valid reports homes of jobs that do not run.
-func (m *MoveMemory) valid(running []Restored) error {
+// validateTargets reports homes of jobs that do not run.
+func (m *MoveMemory) validateTargets(running []Restored) error {
 	for i := range m.Homes {
 		id := m.Homes[i].Job
 		if !slices.ContainsFunc(running, func(r Restored) bool { return r.Job == id && r.Spec != nil }) {

@@ -12,8 +12,8 @@ import (
 // quota is taken twice by neither: what starts has to fit what is held now, where the
 // first are counted and the second are not, and what will be held then.
 
-// then is that state; the one of now if nobody is making room.
-func (q *quotas) then(c *Core) *quota.State {
+// afterReleases is that state; the one of now if nobody is making room.
+func (q *quotas) afterReleases(c *Core) *quota.State {
 	if len(c.nominees) == 0 {
 		return q.State
 	}
@@ -24,7 +24,7 @@ func (q *quotas) then(c *Core) *quota.State {
 				q.later.Add(t.node, n.run.charges)
 			}
 		}
-		for _, r := range c.leavers() {
+		for _, r := range c.leavingRuns() {
 			if t := r.terms.queue; t != nil {
 				q.later.Remove(t.node, c.chargesOf(r))
 			}
@@ -33,9 +33,9 @@ func (q *quotas) then(c *Core) *quota.State {
 	return q.later
 }
 
-// leavers lists the running jobs for whose end somebody waits, each with all that was
+// leavingRuns lists the running jobs for whose end somebody waits, each with all that was
 // added to it, and the additions to others, by number.
-func (c *Core) leavers() (out []*run) {
+func (c *Core) leavingRuns() (out []*run) {
 	note := func(r *run) {
 		if r != nil && r.stopping && !slices.Contains(out, r) {
 			out = append(out, r)
@@ -52,7 +52,7 @@ func (c *Core) leavers() (out []*run) {
 		}
 		for _, m := range n.shed {
 			if r := c.running[m.Job]; r != nil {
-				note(r.addition(m.Node))
+				note(r.additionOn(m.Node))
 			}
 		}
 	}
@@ -60,19 +60,19 @@ func (c *Core) leavers() (out []*run) {
 	return out
 }
 
-// take counts what a queue holds more, give what it holds less.
-func (q *quotas) take(n int32, charges []quota.Charge) {
+// takeQuota counts what a queue holds more, give what it holds less.
+func (q *quotas) takeQuota(n int32, charges []quota.Charge) {
 	q.Add(n, charges)
-	q.change()
+	q.noteChange()
 }
 
-func (q *quotas) give(n int32, charges []quota.Charge) {
+func (q *quotas) giveQuota(n int32, charges []quota.Charge) {
 	q.Remove(n, charges)
-	q.change()
+	q.noteChange()
 }
 
-// change forgets what followed from what was held.
-func (q *quotas) change() {
+// noteChange forgets what followed from what was held.
+func (q *quotas) noteChange() {
 	q.later = nil
 	q.changes++
 }

@@ -17,11 +17,11 @@ import (
 //
 // Source: Slurm's man page of sbatch, --licenses.
 
-// barred is the first check that a line's first job surely does not pass, whatever is
+// firstBlockedCheck is the first check that a line's first job surely does not pass, whatever is
 // free; -1: there is none. It settles on the licence that the job would have.
-func (c *Core) barred(l *line) int {
+func (c *Core) firstBlockedCheck(l *line) int {
 	for k := range l.options {
-		if c.bars(&l.options[k]) < 0 {
+		if c.surelyBlocked(&l.options[k]) < 0 {
 			l.option = l.options[k]
 			return -1
 		}
@@ -29,19 +29,21 @@ func (c *Core) barred(l *line) int {
 	if l.options != nil {
 		l.option = l.options[0]
 	}
-	return c.bars(&l.option)
+	return c.surelyBlocked(&l.option)
 }
 
-func (c *Core) bars(o *option) int { return c.limits.book.BlockedSurely(o.rules, o.needs, o.exact) }
-
-// passable reports whether a line's jobs might pass with one of their licences.
-func (c *Core) passable(l *line) bool {
-	return slices.ContainsFunc(l.options, func(o option) bool { return c.bars(&o) < 0 })
+func (c *Core) surelyBlocked(o *option) int {
+	return c.limits.book.BlockedSurely(o.rules, o.needs, o.exact)
 }
 
-// license is which of the alternatives that they ask for a line's first job would have;
+// passesAnyLicense reports whether a line's jobs might pass with one of their licences.
+func (c *Core) passesAnyLicense(l *line) bool {
+	return slices.ContainsFunc(l.options, func(o option) bool { return c.surelyBlocked(&o) < 0 })
+}
+
+// chosenLicense is which of the alternatives that they ask for a line's first job would have;
 // empty: they ask for none.
-func (l *line) license() string {
+func (l *line) chosenLicense() string {
 	for k := range l.options {
 		if l.options[k].rules == l.rules {
 			return l.key.terms.choices[k].key.licenses
@@ -50,41 +52,41 @@ func (l *line) license() string {
 	return ""
 }
 
-// heldBy are the terms of a job that starts, and the licence that it has of those that
+// policyAtStart are the terms of a job that starts, and the licence that it has of those that
 // it would have taken. One more use of the terms is counted.
-func (c *Core) heldBy(e *entry) (*terms, string) {
+func (c *Core) policyAtStart(e *entry) (*terms, string) {
 	t := e.line.key.terms
 	if t.choices == nil {
 		t.uses++
 		return t, ""
 	}
-	license := e.line.license()
+	license := e.line.chosenLicense()
 	if e.nominee != nil {
 		license = e.nominee.run.license
 	}
-	return c.heldTerms(e.spec, license), license
+	return c.policyWithLicense(e.spec, license), license
 }
 
-// allowEither wakes the lines that may pass now with one of their licences; anew says
+// wakeLicenseChoices wakes the lines that may pass now with one of their licences; anew says
 // that the pass begins.
-func (p *pass) allowEither(anew bool) {
+func (p *pass) wakeLicenseChoices(anew bool) {
 	s := &p.Core.limits
 	either := s.either
 	s.either = s.either[:0]
 	for _, l := range either {
 		switch {
 		case l.rest != forLimit || l.members == 0:
-		case l.moves != 0 && l.moves == s.moves+1 && !anew, l.moves == 0 && !p.passable(l):
+		case l.moves != 0 && l.moves == s.moves+1 && !anew, l.moves == 0 && !p.passesAnyLicense(l):
 			s.either = append(s.either, l)
 		default:
-			p.admit(l)
+			p.wakeBarred(l)
 		}
 	}
 }
 
-// foreseeEither finds when time may let such a line pass. One that its claims stopped is
+// scheduleLicenseChoices finds when time may let such a line pass. One that its claims stopped is
 // asked about each second, if there are minutes that become less.
-func (c *Core) foreseeEither() {
+func (c *Core) scheduleLicenseChoices() {
 	s := &c.limits
 	for _, l := range s.either {
 		if l.rest != forLimit || l.members == 0 {
@@ -95,57 +97,57 @@ func (c *Core) foreseeEither() {
 			for i := range o.rules.Checks {
 				switch check := &o.rules.Checks[i]; {
 				case l.moves == 0 && s.book.Exceeds(check, o.needs[i]):
-					s.foresee(check, o.needs[i])
+					s.scheduleCheck(check, o.needs[i])
 				case l.moves != 0 && s.book.Falls(check):
-					s.dueBy(atSecond(seconds(c.now) + 1))
+					s.dueBy(atSecond(floorSeconds(c.now) + 1))
 				}
 			}
 		}
 		if l.moves != 0 {
-			c.foreseeBeside(l)
+			c.schedulePlanned(l)
 		}
 	}
 }
 
-// eitherReasons are why a line's jobs do not pass with any of their licences, beside what
+// licenseReasons are why a line's jobs do not pass with any of their licences, beside what
 // they were told; none: with one of them they may.
-func (c *Core) eitherReasons(l *line) (out []reason.Reason) {
-	if c.passable(l) {
+func (c *Core) licenseReasons(l *line) (out []reason.Reason) {
+	if c.passesAnyLicense(l) {
 		return nil
 	}
 	for k := range l.options {
 		if o := &l.options[k]; k > 0 || l.rest != forLimit {
-			i := c.bars(o)
+			i := c.surelyBlocked(o)
 			out = append(out, c.limitReason(o.rules, i, o.needs[i]))
 		}
 	}
 	return out
 }
 
-// restEither lets a line rest again as it did.
-func (c *Core) restEither(l *line) {
+// restoreLicenseWait lets a line rest again as it did.
+func (c *Core) restoreLicenseWait(l *line) {
 	for k := range l.options {
-		if i := told(l.options[k].rules, &l.why); i >= 0 {
+		if i := checkOfReason(l.options[k].rules, &l.why); i >= 0 {
 			l.option, l.check = l.options[k], int32(i)
 			break
 		}
 	}
-	if c.passable(l) { // but for its claims
+	if c.passesAnyLicense(l) { // but for its claims
 		l.moves = c.limits.moves + 1
 	}
-	c.wait(l)
+	c.waitForLimit(l)
 }
 
-// checkEither looks for a line that rests for a limit which it passes with one of its
+// checkLicenseChoice looks for a line that rests for a limit which it passes with one of its
 // licences.
-func (c *Core) checkEither(l *line) error {
-	id := l.jobs.first().id
+func (c *Core) checkLicenseChoice(l *line) error {
+	id := l.jobs.firstJob().id
 	switch {
 	case l.place >= 0:
 		return fmt.Errorf("job %d rests for a limit and may become the head", id)
 	case !slices.Contains(c.limits.either, l):
 		return fmt.Errorf("job %d rests for a limit and would not be looked at again", id)
-	case l.moves == 0 && c.passable(l) && (c.limits.due == 0 || c.limits.due > c.now):
+	case l.moves == 0 && c.passesAnyLicense(l) && (c.limits.due == 0 || c.limits.due > c.now):
 		return fmt.Errorf("job %d rests for limits that it passes with one of its licences", id)
 	}
 	return nil

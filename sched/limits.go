@@ -56,18 +56,18 @@ type option struct {
 	exact  bool              // that is what it takes, wherever it runs
 }
 
-// regulate begins to count by a policy.
-func (c *Core) regulate(p *account.Policy) {
+// compileLimits begins to count by a policy.
+func (c *Core) compileLimits(p *account.Policy) {
 	c.limits = limits{}
 	if p != nil {
-		c.limits.book = limit.New(p, seconds(c.now))
-		c.proportion()
+		c.limits.book = limit.New(p, floorSeconds(c.now))
+		c.scaleLimits()
 	}
 }
 
-// proportion brings limits that are parts of the fleet up to date with it (QOS flag
+// scaleLimits brings limits that are parts of the fleet up to date with it (QOS flag
 // relative). Lines that rest for one are looked at anew by whoever calls.
-func (c *Core) proportion() {
+func (c *Core) scaleLimits() {
 	s := &c.limits
 	if s.book == nil {
 		return
@@ -81,7 +81,7 @@ func (c *Core) proportion() {
 				continue
 			}
 			for k, name := range names {
-				all[k] += resource.Amount(c.has(i, name))
+				all[k] += resource.Amount(c.nodeHas(i, name))
 			}
 		}
 		for _, l := range c.policy.Licenses {
@@ -96,24 +96,24 @@ func (c *Core) proportion() {
 	}
 }
 
-// rulesOf resolves the limits for terms.
-func (c *Core) rulesOf(key termsKey) *limit.Rules {
+// limitRules resolves the limits for terms.
+func (c *Core) limitRules(key termsKey) *limit.Rules {
 	if c.limits.book == nil {
 		return nil
 	}
 	return c.limits.book.Rules(limit.Key{Account: key.account, User: key.user, QOS: key.qos, Partition: key.partition, Licenses: key.licenses})
 }
 
-// allot works out what a line's jobs need at least.
-func (c *Core) allot(l *line) {
+// computeNeeds works out what a line's jobs need at least.
+func (c *Core) computeNeeds(l *line) {
 	l.listed = -1
-	l.option = c.optionOf(l, l.key.terms.rules)
+	l.option = c.limitOption(l, l.key.terms.rules)
 	for _, t := range l.key.terms.choices {
-		l.options = append(l.options, c.optionOf(l, t.rules))
+		l.options = append(l.options, c.limitOption(l, t.rules))
 	}
 }
 
-func (c *Core) optionOf(l *line, r *limit.Rules) option {
+func (c *Core) limitOption(l *line, r *limit.Rules) option {
 	o := option{rules: r}
 	if r == nil || len(r.Checks) == 0 && !r.Charges() {
 		return o
@@ -124,12 +124,12 @@ func (c *Core) optionOf(l *line, r *limit.Rules) option {
 	c.limits.book.Table.Shape(u, l.key.shape.Common())
 	o.needs = r.Needs(nil, u)
 	o.raises = r.Raises(nil, u)
-	o.exact = exact(r, l.key.shape)
+	o.exact = needsAreExact(r, l.key.shape)
 	return o
 }
 
-// exact reports whether that is what it takes, for all that the rules ask about.
-func exact(r *limit.Rules, shape *class.Shape) bool {
+// needsAreExact reports whether that is what it takes, for all that the rules ask about.
+func needsAreExact(r *limit.Rules, shape *class.Shape) bool {
 	if !place.Regular(shape) {
 		return false
 	}
@@ -148,8 +148,8 @@ func exact(r *limit.Rules, shape *class.Shape) bool {
 	return true
 }
 
-// usage is what claims take.
-func (c *Core) usage(claims []fleet.Claim) *limit.Use {
+// usageOf is what claims take.
+func (c *Core) usageOf(claims []fleet.Claim) *limit.Use {
 	u := &c.limits.use
 	c.limits.book.Table.Clear(u)
 	c.limits.book.Table.Claims(u, claims, func(k fleet.NodeKey) *fleet.Node {
@@ -161,47 +161,47 @@ func (c *Core) usage(claims []fleet.Claim) *limit.Use {
 	return u
 }
 
-// limited says which limit a line's jobs do not pass whatever is free.
-func (p *pass) limited(l *line) (rest, reason.Reason) {
+// limitGate says which limit a line's jobs do not pass whatever is free.
+func (p *pass) limitGate(l *line) (rest, reason.Reason) {
 	if l.needs == nil {
 		return active, reason.Reason{}
 	}
-	i := p.barred(l)
+	i := p.firstBlockedCheck(l)
 	if i < 0 {
 		return active, reason.Reason{}
 	}
 	l.check, l.moves = int32(i), 0
-	p.Core.wait(l)
+	p.Core.waitForLimit(l)
 	return forLimit, p.limitReason(l.rules, i, l.needs[i])
 }
 
-// permitted reports whether a line's first job may hold claims, and lets the line rest
+// limitsPermit reports whether a line's first job may hold claims, and lets the line rest
 // if not.
-func (p *pass) permitted(l *line, claims []fleet.Claim) bool {
+func (p *pass) limitsPermit(l *line, claims []fleet.Claim) bool {
 	if l.needs == nil || l.exact {
 		return true
 	}
-	i := p.stopped(l, claims)
+	i := p.blockingCheck(l, claims)
 	if i < 0 {
 		return true
 	}
 	l.moves, l.took = p.limits.moves+1, p.limits.amounts[i]
 	l.check = int32(i)
-	p.Core.wait(l)
-	p.resign(l)
-	p.rest(l, forLimit, p.limitReason(l.rules, i, l.took))
+	p.Core.waitForLimit(l)
+	p.removeFromHeads(l)
+	p.restClass(l, forLimit, p.limitReason(l.rules, i, l.took))
 	return false
 }
 
-// stopped is the first check that a line's first job does not pass with claims; -1: it
+// blockingCheck is the first check that a line's first job does not pass with claims; -1: it
 // passes all of them. What the claims need is in limits.amounts.
-func (c *Core) stopped(l *line, claims []fleet.Claim) int {
+func (c *Core) blockingCheck(l *line, claims []fleet.Claim) int {
 	i := -1
 	for k := range max(len(l.options), 1) {
 		if l.options != nil {
 			l.option = l.options[k]
 		}
-		u := c.usage(claims)
+		u := c.usageOf(claims)
 		u.Seconds, u.Endless = fullSeconds(l.limit), l.limit <= 0
 		c.limits.amounts = l.rules.Needs(c.limits.amounts, u)
 		if i = c.limits.book.Blocked(l.rules, c.limits.amounts); i < 0 {
@@ -218,8 +218,8 @@ func (c *Core) limitReason(r *limit.Rules, i int, need resource.Amount) reason.R
 	return why
 }
 
-// wait lists a line where it is found when it may pass.
-func (c *Core) wait(l *line) {
+// waitForLimit lists a line where it is found when it may pass.
+func (c *Core) waitForLimit(l *line) {
 	s := &c.limits
 	if l.options != nil {
 		s.either = append(s.either, l)
@@ -240,8 +240,8 @@ func (c *Core) wait(l *line) {
 	l.listed = counter
 }
 
-// allow wakes the lines that may pass now; anew says that the pass begins.
-func (p *pass) allow(anew bool) {
+// wakeForLimits wakes the lines that may pass now; anew says that the pass begins.
+func (p *pass) wakeForLimits(anew bool) {
 	s := &p.Core.limits
 	if s.book == nil {
 		return
@@ -259,7 +259,7 @@ func (p *pass) allow(anew bool) {
 			case s.book.Exceeds(&l.rules.Checks[l.check], l.needs[l.check]):
 				return false
 			default:
-				p.admit(l)
+				p.wakeBarred(l)
 			}
 			l.listed = -1
 			return true
@@ -270,27 +270,27 @@ func (p *pass) allow(anew bool) {
 	for _, l := range loose {
 		switch {
 		case l.rest != forLimit || l.moves == 0 || l.members == 0:
-		case l.moves == s.moves+1 && !(anew && (p.byName() || p.plan.job != 0)) && s.book.Exceeds(&l.rules.Checks[l.check], l.took):
+		case l.moves == s.moves+1 && !(anew && (p.isConservative() || p.plan.job != 0)) && s.book.Exceeds(&l.rules.Checks[l.check], l.took):
 			s.loose = append(s.loose, l)
 		default:
-			p.admit(l)
+			p.wakeBarred(l)
 		}
 	}
-	p.allowEither(anew)
+	p.wakeLicenseChoices(anew)
 }
 
-// reopened reports whether the pass itself has changed what is held after the claims
+// claimsMayChange reports whether the pass itself has changed what is held after the claims
 // of a line did not pass: these may be others now.
-func (p *pass) reopened() bool {
+func (p *pass) claimsMayChange() bool {
 	moved := func(l *line) bool {
 		return l.rest == forLimit && l.moves != 0 && l.moves != p.limits.moves+1 && l.jobs.len() > 0
 	}
 	return slices.ContainsFunc(p.limits.loose, moved) || slices.ContainsFunc(p.limits.either, moved)
 }
 
-// crowds reports whether a job that outlasts the head's instant would take what the
+// crowdsHead reports whether a job that outlasts the head's instant would take what the
 // head may have by its limits. Minutes become less by themselves and are left out.
-func (p *pass) crowds(l *line) bool {
+func (p *pass) crowdsHead(l *line) bool {
 	if l.needs == nil {
 		return false
 	}
@@ -301,22 +301,22 @@ func (p *pass) crowds(l *line) bool {
 // advanceLimits goes on in time: minutes that running jobs may still use become less.
 func (c *Core) advanceLimits(now Instant) {
 	if s := &c.limits; s.book != nil {
-		s.book.Advance(seconds(now))
+		s.book.Advance(floorSeconds(now))
 		if s.due != 0 && s.due <= now {
 			c.dirty = true
 		}
 	}
 }
 
-// spend tells the book what was used up before (sched/usage.go), where a limit asks for
+// chargeBudgets tells the book what was used up before (sched/usage.go), where a limit asks for
 // it. What runs is charged up to now for that.
-func (c *Core) spend(now Instant) {
+func (c *Core) chargeBudgets(now Instant) {
 	s := &c.limits
 	if s.book == nil || c.ranks == nil || len(s.book.Budgets()) == 0 {
 		return
 	}
-	if second(now) > c.ranks.book.At() {
-		c.account(second(now))
+	if wholeSecond(now) > c.ranks.book.At() {
+		c.chargeUsage(wholeSecond(now))
 	}
 	budgets := s.book.Budgets()
 	for i := range budgets {
@@ -340,8 +340,8 @@ func (c *Core) spend(now Instant) {
 	c.dirty = c.dirty || s.book.HasFallen()
 }
 
-// foreseeLimits finds when time may let a line pass.
-func (c *Core) foreseeLimits() {
+// scheduleLimits finds when time may let a line pass.
+func (c *Core) scheduleLimits() {
 	s := &c.limits
 	if s.due = 0; s.book == nil {
 		return
@@ -357,20 +357,20 @@ func (c *Core) foreseeLimits() {
 			if l.rest != forLimit || l.listed != counter || l.members == 0 || l.moves != 0 {
 				continue
 			}
-			s.foresee(&l.rules.Checks[l.check], l.needs[l.check])
+			s.scheduleCheck(&l.rules.Checks[l.check], l.needs[l.check])
 		}
 	}
 	for _, l := range s.loose {
-		s.foresee(&l.rules.Checks[l.check], l.took)
-		c.foreseeBeside(l)
+		s.scheduleCheck(&l.rules.Checks[l.check], l.took)
+		c.schedulePlanned(l)
 	}
-	c.foreseeEither()
-	c.foreseeLent()
+	c.scheduleLicenseChoices()
+	c.scheduleLent()
 }
 
-// foreseeBeside finds when a line that its claims stopped would outlast the start that is
+// schedulePlanned finds when a line that its claims stopped would outlast the start that is
 // planned for another job, so that it is placed beside that, and may be let pass there.
-func (c *Core) foreseeBeside(l *line) {
+func (c *Core) schedulePlanned(l *line) {
 	begins := func(planned Instant) {
 		if at := planned - Instant(l.limit) + 1; planned != never && l.limit > 0 && at > c.now {
 			c.limits.dueBy(at)
@@ -384,7 +384,7 @@ func (c *Core) foreseeBeside(l *line) {
 	}
 }
 
-func (s *limits) foresee(check *limit.Check, need resource.Amount) {
+func (s *limits) scheduleCheck(check *limit.Check, need resource.Amount) {
 	if second := s.book.Passes(check, need); second > 0 {
 		s.dueBy(atSecond(second))
 	}
@@ -397,25 +397,25 @@ func (s *limits) dueBy(at Instant) {
 	}
 }
 
-// meter counts what a run holds.
-func (c *Core) meter(r *run) {
+// countLimits counts what a run holds.
+func (c *Core) countLimits(r *run) {
 	s := &c.limits
 	if s.book == nil {
 		return
 	}
 	s.moves++
 	if r.terms.rules.Charges() {
-		u := c.usage(r.due())
+		u := c.usageOf(r.entitledClaims())
 		u.Seconds, u.Endless = 0, r.until == never
 		if p := r.parking; p != nil {
-			u.Seconds, u.Endless, u.Rests = seconds(later(p.left, 999_999_999)), p.left == never, true
+			u.Seconds, u.Endless, u.Rests = floorSeconds(addTime(p.left, 999_999_999)), p.left == never, true
 		}
-		r.counted = s.book.Hold(r.terms.rules, u, seconds(r.until))
+		r.counted = s.book.Hold(r.terms.rules, u, floorSeconds(r.until))
 	}
 }
 
-// unmeter takes it out again.
-func (c *Core) unmeter(r *run) {
+// uncountLimits takes it out again.
+func (c *Core) uncountLimits(r *run) {
 	if c.limits.book != nil {
 		c.limits.moves++
 	}
@@ -425,18 +425,18 @@ func (c *Core) unmeter(r *run) {
 	}
 }
 
-// remeter counts all runs anew: nodes are known, or others than before.
-func (c *Core) remeter() {
+// recountLimits counts all runs anew: nodes are known, or others than before.
+func (c *Core) recountLimits() {
 	if c.limits.book == nil {
 		return
 	}
-	for _, r := range c.ends.all() {
+	for _, r := range c.ends.allRuns() {
 		if r.of != nil {
 			continue
 		}
-		c.unmeter(r)
+		c.uncountLimits(r)
 		if !planted.Uncounted {
-			c.meter(r)
+			c.countLimits(r)
 		}
 	}
 }
@@ -447,10 +447,10 @@ func (c *Core) limitReasons(l *line) (out []reason.Reason) {
 		return nil
 	}
 	if l.rest == forLimit {
-		out = append(out, c.fresher(l))
+		out = append(out, c.currentReason(l))
 	}
 	if l.options != nil {
-		return append(out, c.eitherReasons(l)...)
+		return append(out, c.licenseReasons(l)...)
 	}
 	for i := range l.rules.Checks {
 		if l.rest == forLimit && i == int(l.check) {
@@ -463,43 +463,43 @@ func (c *Core) limitReasons(l *line) (out []reason.Reason) {
 	return out
 }
 
-// fresher is why a line rests, with what is used now.
-func (c *Core) fresher(l *line) reason.Reason {
+// currentReason is why a line rests, with what is used now.
+func (c *Core) currentReason(l *line) reason.Reason {
 	why := l.why
 	why.Used = int64(c.limits.book.Used(&l.rules.Checks[l.check]))
 	return why
 }
 
-// reserves reports whether something is kept for a job that has to wait (QOS flag
+// mayReserve reports whether something is kept for a job that has to wait (QOS flag
 // no_reserve, MinPrioThreshold).
-func (e *entry) reserves() bool {
+func (e *entry) mayReserve() bool {
 	r := e.line.key.terms.rules
-	return r == nil || !r.NoReserve && (r.LeastPrio <= 0 || e.points() >= r.LeastPrio)
+	return r == nil || !r.NoReserve && (r.LeastPrio <= 0 || e.currentPriority() >= r.LeastPrio)
 }
 
-// restAgain finds the check at which a line stopped by what its job was told.
-func (c *Core) restAgain(l *line) {
+// restoreLimitWait finds the check at which a line stopped by what its job was told.
+func (c *Core) restoreLimitWait(l *line) {
 	if l.options != nil {
-		c.restEither(l)
+		c.restoreLicenseWait(l)
 		return
 	}
 	checks := l.rules.Checks
-	i := told(l.rules, &l.why)
+	i := checkOfReason(l.rules, &l.why)
 	l.check = int32(i)
 	if !l.exact && !checks[i].Sure() || !c.limits.book.Exceeds(&checks[i], l.needs[i]) {
 		l.moves, l.took = c.limits.moves+1, resource.Amount(l.why.Need)
 	}
-	c.wait(l)
+	c.waitForLimit(l)
 }
 
-// told is the check that a reason speaks of; -1: none.
-func told(r *limit.Rules, why *reason.Reason) int {
+// checkOfReason is the check that a reason speaks of; -1: none.
+func checkOfReason(r *limit.Rules, why *reason.Reason) int {
 	return slices.IndexFunc(r.Checks, func(x limit.Check) bool {
 		return x.Why.Code == why.Code && x.Why.Holder == why.Holder && x.Why.Resource == why.Resource
 	})
 }
 
-// spends reports whether a QOS has a limit on what is used up.
-func spends(p *account.Policy) bool {
+// hasUsageBudget reports whether a QOS has a limit on what is used up.
+func hasUsageBudget(p *account.Policy) bool {
 	return slices.ContainsFunc(p.QOS, func(q account.QOS) bool { return q.Limits.GroupWall != nil || len(q.Limits.GroupMinutes) > 0 })
 }

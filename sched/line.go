@@ -95,18 +95,18 @@ type kind struct {
 	impossible bool   // not even the empty fleet takes it
 }
 
-// lineOf returns the line that a job belongs to and counts one more member.
-func (c *Core) lineOf(e *entry) *line {
+// classOf returns the line that a job belongs to and counts one more member.
+func (c *Core) classOf(e *entry) *line {
 	shape := c.shapeOf(e)
-	key := lineKey{shape: shape, limit: max(e.spec.TimeLimit, 0), terms: c.termsOf(e.spec)}
+	key := lineKey{shape: shape, limit: max(e.spec.TimeLimit, 0), terms: c.policyOf(e.spec)}
 	if spec := e.spec; spec.TimeMin > 0 && spec.TimeMin < key.limit {
 		key.least = spec.TimeMin
 	}
-	c.join(key.terms)
+	c.joinShares(key.terms)
 	key.own = ownOf(e, key.terms)
 	l := c.lines[key]
 	if l == nil {
-		l = &line{key: key, kind: c.kindOf(shape), limit: key.limit, place: -1, spot: -1, stake: c.stakeOf(key.terms, shape)}
+		l = &line{key: key, kind: c.kindOf(shape), limit: key.limit, place: -1, spot: -1, stake: c.quotaDemandOf(key.terms, shape)}
 		l.kind.lines = append(l.kind.lines, l)
 		l.kind.uses++
 		if l.stake != nil {
@@ -114,13 +114,13 @@ func (c *Core) lineOf(e *entry) *line {
 			l.stake.queue.cuts += min(l.stake.spare, 1)
 		}
 		c.lines[key] = l
-		c.weigh(l)
-		c.allot(l)
-		if c.preemption != nil && l.stake == nil && c.preemption.rights(key.terms.standing) {
+		c.computeSize(l)
+		c.computeNeeds(l)
+		if c.preemption != nil && l.stake == nil && c.preemption.mayPreempt(key.terms.standing) {
 			c.eager = append(c.eager, l)
 		}
 	} else {
-		c.unuse(key.terms) // a line uses its terms once
+		c.releasePolicy(key.terms) // a line uses its terms once
 	}
 	l.members++
 	return l
@@ -136,34 +136,34 @@ func (c *Core) kindOf(shape *class.Shape) *kind {
 	return k
 }
 
-// leave counts one member less and forgets what nobody needs any longer.
-func (c *Core) leave(l *line) {
+// leaveClass counts one member less and forgets what nobody needs any longer.
+func (c *Core) leaveClass(l *line) {
 	l.members--
 	if l.members > 0 {
 		return
 	}
-	c.resign(l)
+	c.removeFromHeads(l)
 	delete(c.lines, l.key)
 	if i := slices.Index(c.eager, l); i >= 0 {
 		c.eager = slices.Delete(c.eager, i, i+1)
 	}
-	c.unuse(l.key.terms)
+	c.releasePolicy(l.key.terms)
 	i := slices.Index(l.kind.lines, l)
 	l.kind.lines = slices.Delete(l.kind.lines, i, i+1)
 	if s := l.stake; s != nil {
 		i := slices.Index(s.queue.lines, l)
 		s.queue.lines = slices.Delete(s.queue.lines, i, i+1)
 		s.queue.cuts -= min(s.spare, 1)
-		s.queue.forgo(s.demand)
+		s.queue.releaseDemand(s.demand)
 		for _, x := range s.kinds {
-			c.disuse(x.kind)
+			c.releaseKind(x.kind)
 		}
 	}
-	c.disuse(c.byShape[l.key.shape])
+	c.releaseKind(c.byShape[l.key.shape])
 }
 
-// disuse counts one use of a kind less.
-func (c *Core) disuse(k *kind) {
+// releaseKind counts one use of a kind less.
+func (c *Core) releaseKind(k *kind) {
 	if k == nil {
 		return
 	}
@@ -176,50 +176,50 @@ func (c *Core) disuse(k *kind) {
 	}
 }
 
-// before is the order of lines by their first jobs.
-func (l *line) before(o *line) bool {
-	return l.rung().before(o.rung())
+// goesBefore is the order of lines by their first jobs.
+func (l *line) goesBefore(o *line) bool {
+	return l.firstRank().isBefore(o.firstRank())
 }
 
-// insert adds a job to its line. A first one is looked at, unless its kind is known
+// insertJob adds a job to its line. A first one is looked at, unless its kind is known
 // not to fit.
-func (c *Core) insert(e *entry) {
+func (c *Core) insertJob(e *entry) {
 	l := e.line
-	l.jobs.insert(e)
-	if l.jobs.first() == e {
-		c.changed(l)
+	l.jobs.insertSorted(e)
+	if l.jobs.firstJob() == e {
+		c.firstJobChanged(l)
 	}
 }
 
-// remove takes a job out of its line.
-func (c *Core) remove(e *entry) {
-	c.unslot(e)
+// removeJob takes a job out of its line.
+func (c *Core) removeJob(e *entry) {
+	c.dropPlannedStart(e)
 	l := e.line
-	first := l.jobs.first() == e
+	first := l.jobs.firstJob() == e
 	l.jobs.remove(e)
 	if first {
-		c.changed(l)
+		c.firstJobChanged(l)
 	}
 }
 
-// changed notes that a line has another first job.
-func (c *Core) changed(l *line) {
+// firstJobChanged notes that a line has another first job.
+func (c *Core) firstJobChanged(l *line) {
 	l.stands.of = nil
-	if !l.rest.barred() || l.place >= 0 {
-		c.lead(l)
+	if !l.rest.isBarred() || l.place >= 0 {
+		c.updateHeads(l)
 	}
-	c.touch(l)
-	l.unsettle()
-	if l.rest != forRoom && !l.rest.barred() {
-		c.wake(l)
+	c.touchClass(l)
+	l.updateBest()
+	if l.rest != forRoom && !l.rest.isBarred() {
+		c.wakeClass(l)
 	}
 	if l.stake != nil {
-		c.rally(l.stake.queue)
+		c.wakeStrictQueue(l.stake.queue)
 	}
 }
 
-// wake has a line looked at in the next pass.
-func (c *Core) wake(l *line) {
+// wakeClass has a line looked at in the next pass.
+func (c *Core) wakeClass(l *line) {
 	l.rest = active
 	if !l.awake {
 		l.awake = true
@@ -227,16 +227,16 @@ func (c *Core) wake(l *line) {
 	}
 }
 
-// touch has the line's first job told its reason if that is another one.
-func (c *Core) touch(l *line) {
+// touchClass has the line's first job told its reason if that is another one.
+func (c *Core) touchClass(l *line) {
 	if !l.touched {
 		l.touched = true
 		c.touched = append(c.touched, l)
 	}
 }
 
-// quickly returns the placement of a kind on cells, or nil if it has none.
-func (c *Core) quickly(k *kind) *place.Quick {
+// quickPlacement returns the placement of a kind on cells, or nil if it has none.
+func (c *Core) quickPlacement(k *kind) *place.Quick {
 	if k.since != c.fleet {
 		k.since, k.quick = c.fleet, nil
 		if place.Regular(k.shape) {
@@ -244,17 +244,17 @@ func (c *Core) quickly(k *kind) *place.Quick {
 		}
 	}
 	if k.quick != nil {
-		k.quick.Prefer(c.expected())
+		k.quick.Prefer(c.expectedArrivals())
 	}
 	return k.quick
 }
 
-// fit places a shape on what is free now.
-func (c *Core) fit(k *kind) []fleet.Claim {
+// placeFree places a shape on what is free now.
+func (c *Core) placeFree(k *kind) []fleet.Claim {
 	if k.full {
 		return nil
 	}
-	if q := c.quickly(k); q != nil {
+	if q := c.quickPlacement(k); q != nil {
 		claims, sure := q.Place(nil)
 		if sure {
 			k.full = claims == nil
@@ -266,8 +266,8 @@ func (c *Core) fit(k *kind) []fleet.Claim {
 	return claims
 }
 
-// possible reports whether the empty fleet, as it is up now, takes a shape.
-func (c *Core) possible(k *kind) bool {
+// fitsFleet reports whether the empty fleet, as it is up now, takes a shape.
+func (c *Core) fitsFleet(k *kind) bool {
 	if k.judged != c.fleet {
 		k.judged = c.fleet
 		k.impossible = !place.Fits(c.table, c.empty, k.shape)

@@ -30,19 +30,19 @@ type mover struct {
 	homes  [][]fleet.Claim      // of each run that moves with that set
 }
 
-// wayFor finds the cheapest moves with which a job fits; nil: there are none, or what
+// findMoves finds the cheapest moves with which a job fits; nil: there are none, or what
 // ends anyway is enough.
-func (p *pass) wayFor(e *entry) (x *Proposal, anyway bool) {
+func (p *pass) findMoves(e *entry) (x *Proposal, anyway bool) {
 	m := mover{search: search{pass: p, entry: e, kind: e.line.kind}, shapes: map[int]*class.Shape{}}
-	at := p.expected(e)
-	worth := p.worth(e, at)
+	at := p.expectedStart(e)
+	worth := p.gainOfStart(e, at)
 	if worth <= 0 {
 		return nil, false
 	}
-	m.gather(worth)
-	defer m.end()
-	seeds, ok := m.seeds()
-	if !ok || !m.enough() {
+	m.gatherMovable(worth)
+	defer m.endSearch()
+	seeds, ok := m.seedSets()
+	if !ok || !m.mayFreeEnough() {
 		return nil, false
 	}
 	set, _ := defrag.Choose(m.units, seeds, &m, defrag.Bounds{Worth: worth, Most: moveMost, Work: moveWork})
@@ -55,7 +55,7 @@ func (p *pass) wayFor(e *entry) (x *Proposal, anyway bool) {
 	}
 	for _, i := range set {
 		if r := m.runs[i]; !r.stopping {
-			x.Moves = append(x.Moves, Move{Job: r.id, Home: m.homes[i], Lost: m.again(r)})
+			x.Moves = append(x.Moves, Move{Job: r.id, Home: m.homes[i], Lost: m.secondsRedone(r)})
 		}
 	}
 	if len(x.Moves) == 0 {
@@ -65,36 +65,36 @@ func (p *pass) wayFor(e *entry) (x *Proposal, anyway bool) {
 	return x, false
 }
 
-// underWay places a job on what is free once those are gone that go for it; nil: it
+// placeAfterMoves places a job on what is free once those are gone that go for it; nil: it
 // does not fit then.
-func (p *pass) underWay(e *entry) *Proposal {
+func (p *pass) placeAfterMoves(e *entry) *Proposal {
 	s := search{pass: p, entry: e, kind: e.line.kind}
-	for _, r := range p.ends.all() {
+	for _, r := range p.ends.allRuns() {
 		if r.stopping && r.goesFor == e.id {
-			p.lift(r, -1)
+			p.liftRun(r, -1)
 		}
 	}
-	defer p.settleLifts()
-	if claims := s.place(); claims != nil {
+	defer p.undoLifts()
+	if claims := s.placeJob(); claims != nil {
 		return &Proposal{For: e.id, Claims: claims}
 	}
 	return nil
 }
 
-// expected is when a job that does not fit would start if nothing moved.
-func (p *pass) expected(e *entry) Instant {
-	if look := p.outlookOf(e.line.kind); look != nil {
-		if at := look.start(); at != never {
+// expectedStart is when a job that does not fit would start if nothing moved.
+func (p *pass) expectedStart(e *entry) Instant {
+	if look := p.profileOf(e.line.kind); look != nil {
+		if at := look.gangStart(); at != never {
 			return at
 		}
 	}
-	at, _ := p.earliest(e)
+	at, _ := p.firstFittingEnd(e)
 	return at
 }
 
-// worth is what is gained if a job starts as soon as others have stopped, in the
+// gainOfStart is what is gained if a job starts as soon as others have stopped, in the
 // units of loss.
-func (p *pass) worth(e *entry, at Instant) int64 {
+func (p *pass) gainOfStart(e *entry, at Instant) int64 {
 	if at == never {
 		return math.MaxInt64
 	}
@@ -107,14 +107,14 @@ func (p *pass) worth(e *entry, at Instant) int64 {
 	return min(waits, 1<<31) * min(max(size, 1), 1<<31)
 }
 
-// again is how many seconds of its work a run does again if it moves.
-func (s *search) again(r *run) int64 {
+// secondsRedone is how many seconds of its work a run does again if it moves.
+func (s *search) secondsRedone(r *run) int64 {
 	return max(int64(s.now-max(r.began, r.saved))/int64(time.Second), 0) + restartTime
 }
 
-// gather lists what could be lifted: what ends anyway, and the jobs that may move of
+// gatherMovable lists what could be lifted: what ends anyway, and the jobs that may move of
 // which each alone costs less than the move is worth.
-func (m *mover) gather(worth int64) {
+func (m *mover) gatherMovable(worth int64) {
 	type found struct {
 		run  *run
 		cost int64
@@ -126,8 +126,8 @@ func (m *mover) gather(worth int64) {
 			case r.nominee != nil || r.home != nil || r.suspending: // what these free is not all of it
 			case r.stopping:
 				all = append(all, found{r, 1})
-			case m.movable(r):
-				if cost := m.loss(r); cost < worth {
+			case m.isMovable(r):
+				if cost := m.lossOf(r); cost < worth {
 					all = append(all, found{r, cost})
 				}
 			}
@@ -144,8 +144,8 @@ func (m *mover) gather(worth int64) {
 	m.homes = make([][]fleet.Claim, len(m.runs))
 }
 
-// enough compares counters: moving makes no devices, but of parts it makes whole ones.
-func (m *mover) enough() bool {
+// mayFreeEnough compares counters: moving makes no devices, but of parts it makes whole ones.
+func (m *mover) mayFreeEnough() bool {
 	_, free := m.cells.Devices()
 	have := int64(free) * int64(resource.WholeDevice)
 	for _, r := range m.runs {
@@ -168,9 +168,9 @@ func (m *mover) enough() bool {
 // left, the largest first.
 func (m *mover) Settles(lifted []int) bool {
 	mark := len(m.lifted)
-	defer func() { m.unlift(mark) }()
-	claims := m.place()
-	m.settle(claims)
+	defer func() { m.undoLiftsTo(mark) }()
+	claims := m.placeJob()
+	m.takeClaims(claims)
 	order := slices.Clone(lifted)
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(m.runs[b].weight, m.runs[a].weight) })
 	homes := make([][]fleet.Claim, len(m.runs))
@@ -179,19 +179,19 @@ func (m *mover) Settles(lifted []int) bool {
 		if r.stopping {
 			continue // it needs none, or has one
 		}
-		home := m.home(i)
-		if home == nil || !m.noWorse(r, home) {
+		home := m.placeTarget(i)
+		if home == nil || !m.isNoWorse(r, home) {
 			return false
 		}
 		homes[i] = home
-		m.settle(home)
+		m.takeClaims(home)
 	}
 	m.claims, m.homes = claims, homes
 	return true
 }
 
-// settle takes claims off the state of the moment, until unlift.
-func (m *mover) settle(claims []fleet.Claim) {
+// takeClaims takes claims off the state of the moment, until unlift.
+func (m *mover) takeClaims(claims []fleet.Claim) {
 	for i := range claims {
 		if pos := m.table.Find(claims[i].Key()); pos >= 0 {
 			m.Core.lifted = append(m.lifted, was{int32(pos), *m.state.Row(pos)})
@@ -201,12 +201,12 @@ func (m *mover) settle(claims []fleet.Claim) {
 	}
 }
 
-// home places a run anew, in the flavours of quotas that it is counted in.
-func (m *mover) home(i int) []fleet.Claim {
+// placeTarget places a run anew, in the flavours of quotas that it is counted in.
+func (m *mover) placeTarget(i int) []fleet.Claim {
 	r := m.runs[i]
 	shape, known := m.shapes[i]
 	if !known {
-		shape = m.shapeOf(r)
+		shape = m.runShape(r)
 		m.shapes[i] = shape
 	}
 	if shape == nil {
@@ -220,7 +220,7 @@ func (m *mover) home(i int) []fleet.Claim {
 	return place.Gang(m.table, m.state, shape)
 }
 
-func (m *mover) shapeOf(r *run) *class.Shape {
+func (m *mover) runShape(r *run) *class.Shape {
 	shape := class.Compile(r.spec)
 	if r.terms.queue == nil {
 		return shape
@@ -232,11 +232,11 @@ func (m *mover) shapeOf(r *run) *class.Shape {
 	return class.NewInterner().Restricted(shape, bounds)
 }
 
-// noWorse reports whether a run is as well off in another place, and takes no more
+// isNoWorse reports whether a run is as well off in another place, and takes no more
 // there: on as many nodes and leaves at most, with as many tasks at least, as much of
 // everything, and devices of the same types. It is another place indeed.
-func (m *mover) noWorse(r *run, home []fleet.Claim) bool {
-	was, is := m.sum(r.claims), m.sum(home)
+func (m *mover) isNoWorse(r *run, home []fleet.Claim) bool {
+	was, is := m.sumClaims(r.claims), m.sumClaims(home)
 	return is.nodes <= was.nodes && is.leaves <= was.leaves && is.tasks >= was.tasks &&
 		is.take.Sub(was.take).IsZero() && is.devices == was.devices &&
 		!slices.ContainsFunc(is.types, func(t string) bool { return !slices.Contains(was.types, t) }) &&
@@ -251,7 +251,7 @@ type sum struct {
 	types                []string
 }
 
-func (m *mover) sum(claims []fleet.Claim) (s sum) {
+func (m *mover) sumClaims(claims []fleet.Claim) (s sum) {
 	s.nodes = len(nodesOf(claims))
 	var leaves []int
 	for i := range claims {

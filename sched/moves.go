@@ -34,28 +34,28 @@ type moving struct {
 	most      time.Duration // that a job may have instead
 }
 
-// moveRest is how long a job is left alone where the rules say nothing, and moveEach
+// defaultMoveRest is how long a job is left alone where the rules say nothing, and moveEach
 // the time between two searches.
 const (
-	moveRest = Instant(time.Hour)
-	moveEach = Instant(time.Second)
+	defaultMoveRest = Instant(time.Hour)
+	moveSearchEvery = Instant(time.Second)
 )
 
-// newMoving compiles the rules; nil: nothing is moved.
-func newMoving(p *account.Policy) *moving {
+// newDefragRules compiles the rules; nil: nothing is moved.
+func newDefragRules(p *account.Policy) *moving {
 	if p == nil || p.Compat != "" || p.Preemption.Defrag != account.DefragAsk && p.Preemption.Defrag != account.DefragAutomatic {
 		return nil
 	}
 	return &moving{
 		automatic: p.Preemption.Defrag == account.DefragAutomatic,
-		rest:      cmp.Or(Instant(p.Preemption.DefragRest), moveRest),
+		rest:      cmp.Or(Instant(p.Preemption.DefragRest), defaultMoveRest),
 		grace:     time.Duration(p.Preemption.Grace), most: time.Duration(max(p.Preemption.Grace, p.Preemption.MaxGrace)),
 	}
 }
 
-// settled reports whether jobs of some terms are left alone by the rules: they run in
+// isNeverMoved reports whether jobs of some terms are left alone by the rules: they run in
 // a reservation, or their QOS or partition has the preemption mode off.
-func (c *Core) settled(t *terms) bool {
+func (c *Core) isNeverMoved(t *terms) bool {
 	off := t.key.reservation != ""
 	for i := range c.policy.QOS {
 		off = off || c.policy.QOS[i].Name == t.key.qos && c.policy.QOS[i].PreemptMode == account.PreemptOff
@@ -66,16 +66,16 @@ func (c *Core) settled(t *terms) bool {
 	return off
 }
 
-// saves reports whether a run goes on from what it saved if it is started again.
-func (r *run) saves() bool {
-	return r.nominee == nil && r.home == nil && !r.changes() && !r.folded() && r.spec != nil && r.spec.Requeue && r.saved > r.began
+// resumesFromSave reports whether a run goes on from what it saved if it is started again.
+func (r *run) resumesFromSave() bool {
+	return r.nominee == nil && r.home == nil && !r.mayChangeSize() && !r.isAggregate() && r.spec != nil && r.spec.Requeue && r.saved > r.began
 }
 
-// note counts a checkpoint that a running job reported.
-func (c *Core) note(r *run, at Instant) {
-	before := r.saves()
+// noteCheckpoint counts a checkpoint that a running job reported.
+func (c *Core) noteCheckpoint(r *run, at Instant) {
+	before := r.resumesFromSave()
 	r.saved = max(r.saved, at)
-	if r.saves() && !before {
+	if r.resumesFromSave() && !before {
 		c.savers++
 	}
 	if c.moving != nil {
@@ -84,15 +84,15 @@ func (c *Core) note(r *run, at Instant) {
 	}
 }
 
-// movable reports whether a run may be moved now.
-func (p *pass) movable(r *run) bool {
-	if !r.saves() || r.stopping || r.parking != nil || r.terms.settled {
+// isMovable reports whether a run may be moved now.
+func (p *pass) isMovable(r *run) bool {
+	if !r.resumesFromSave() || r.stopping || r.parking != nil || r.terms.settled {
 		return false
 	}
 	if r.spec.Wishful() { // it got what it wished for, or waited for it: elsewhere it might have to again
 		return false
 	}
-	if since := plus(r.moved, time.Duration(p.moving.rest)); r.moved > 0 && since > p.now {
+	if since := addDuration(r.moved, time.Duration(p.moving.rest)); r.moved > 0 && since > p.now {
 		if p.exempted == 0 || since < p.exempted {
 			p.Core.exempted = since
 		}
@@ -108,38 +108,38 @@ type tried struct {
 	anyway bool // it fits once those have gone who go anyway
 }
 
-// late reports whether nothing moved for a job because those were enough who go anyway,
+// isOutdated reports whether nothing moved for a job because those were enough who go anyway,
 // and others have started or ended since.
-func (t *tried) late(id job.ID, stirs uint64) bool {
+func (t *tried) isOutdated(id job.ID, stirs uint64) bool {
 	return t.anyway && t.job == id && t.stirs != stirs
 }
 
-// consolidate has running jobs move so that the head of the queue starts, which does
+// defragFor has running jobs move so that the head of the queue starts, which does
 // not fit, or proposes that. It reports whether they do.
-func (p *pass) consolidate(e *entry) bool {
-	if !e.reserves() { // what is proposed is for one behind it
+func (p *pass) defragFor(e *entry) bool {
+	if !e.mayReserve() { // what is proposed is for one behind it
 		return false
 	}
-	if p.moving == nil || p.savers == 0 || len(p.homes) > 0 || len(p.parked) > 0 || p.byName() {
+	if p.moving == nil || p.savers == 0 || len(p.homes) > 0 || len(p.parked) > 0 || p.isConservative() {
 		p.Core.proposal = nil
 		return false
 	}
 	approved := p.approved != nil && p.approved.For == e.id
 	if p.moveTried.job != e.id || p.moveTried.stirs != p.stirs {
-		if p.now < p.searched+moveEach && !approved {
-			p.Core.searching = p.searched + moveEach
+		if p.now < p.searched+moveSearchEvery && !approved {
+			p.Core.searching = p.searched + moveSearchEvery
 			return false
 		}
 		p.Core.searched, p.Core.proposal = p.now, nil
-		m, anyway := p.wayFor(e)
+		m, anyway := p.findMoves(e)
 		if m != nil && p.moving.automatic {
-			return p.moveAll(e, m)
+			return p.startMoves(e, m)
 		} else if m != nil {
 			p.Core.proposal = m
 		}
 		p.Core.moveTried = tried{e.id, p.stirs, anyway}
 	}
-	return approved && p.proposal.approvedBy(p.approved) && p.moveAll(e, p.proposal)
+	return approved && p.proposal.approvedBy(p.approved) && p.startMoves(e, p.proposal)
 }
 
 // Move is one running job that moves.
@@ -152,12 +152,12 @@ type Move struct {
 // approvedBy reports whether these are the very moves that somebody has approved, to the
 // same places.
 func (x *Proposal) approvedBy(a *Approved) bool {
-	return x != nil && x.same(&Proposal{For: a.For, Claims: a.Claims, Moves: a.Moves})
+	return x != nil && x.sameMoves(&Proposal{For: a.For, Claims: a.Claims, Moves: a.Moves})
 }
 
-// same reports whether two proposals are of the same moves. What these lose grows all
+// sameMoves reports whether two proposals are of the same moves. What these lose grows all
 // the time.
-func (x *Proposal) same(o *Proposal) bool {
+func (x *Proposal) sameMoves(o *Proposal) bool {
 	if x == nil || o == nil {
 		return x == o
 	}
@@ -169,10 +169,10 @@ func (x *Proposal) same(o *Proposal) bool {
 	})
 }
 
-// moveAll carries moves out: everybody's new place is held from here on. It reports
+// startMoves carries moves out: everybody's new place is held from here on. It reports
 // whether the job is looked after: nominated, or at rest for a limit.
-func (p *pass) moveAll(e *entry, m *Proposal) bool {
-	if !p.covered(e.line, m.Claims) || !p.permitted(e.line, m.Claims) {
+func (p *pass) startMoves(e *entry, m *Proposal) bool {
+	if !p.quotaCovers(e.line, m.Claims) || !p.limitsPermit(e.line, m.Claims) {
 		return true
 	}
 	grace := time.Duration(0)
@@ -181,27 +181,27 @@ func (p *pass) moveAll(e *entry, m *Proposal) bool {
 		s := cmp.Or(r.terms.standing, &standing{grace: p.moving.grace, most: p.moving.most})
 		d := Preempt{Job: r.id, For: e.id, Mode: account.PreemptCheckpoint, Grace: s.graceOf(r.spec), Home: x.Home}
 		grace = max(grace, d.Grace)
-		p.mark(r.id)
+		p.markStopping(r.id)
 		if r.goesFor == 0 {
 			p.Core.movers++
 		}
 		r.goesFor = e.id
-		p.keepHome(r.id, r.spec, r.flavors, x.Home, p.now, ending(plus(p.now, d.Grace), max(r.spec.TimeLimit, 0)))
+		p.holdTarget(r.id, r.spec, r.flavors, x.Home, p.now, endAfter(addDuration(p.now, d.Grace), max(r.spec.TimeLimit, 0)))
 		p.out = append(p.out, d)
 	}
 	p.Core.proposal = nil
 	p.shaken = true
 	n := &nomination{entry: e}
-	n.await, n.shed = p.goers(m.Claims)
-	p.nominate(n, m.Claims, grace)
-	p.rouse()
+	n.await, n.shed = p.leavingFrom(m.Claims)
+	p.nominateJob(n, m.Claims, grace)
+	p.wakeFreed()
 	return true
 }
 
-// takeUp nominates jobs anew for which others are stopping still: after a restart, or
+// renominateMoved nominates jobs anew for which others are stopping still: after a restart, or
 // when a node was lost on which they were to start.
-func (p *pass) takeUp() {
-	if p.movers == 0 || p.byName() {
+func (p *pass) renominateMoved() {
+	if p.movers == 0 || p.isConservative() {
 		return
 	}
 	var ids []job.ID
@@ -214,23 +214,23 @@ func (p *pass) takeUp() {
 	}
 	for _, id := range ids {
 		e := p.queued[id]
-		if e == nil || e.blocked || e.nominee != nil || !p.ready(e.line) || e.line.jobs.first() != e {
+		if e == nil || e.blocked || e.nominee != nil || !p.passesGates(e.line) || e.line.jobs.firstJob() != e {
 			continue
 		}
-		if m := p.underWay(e); m != nil {
-			p.moveAll(e, m)
+		if m := p.placeAfterMoves(e); m != nil {
+			p.startMoves(e, m)
 		}
 	}
 }
 
-// propose tells of a proposal that has changed; told is what was told last.
-func (c *Core) propose(told *Proposal, out []Decision) []Decision {
+// tellProposal tells of a proposal that has changed; told is what was told last.
+func (c *Core) tellProposal(told *Proposal, out []Decision) []Decision {
 	x := c.proposal
 	if x != nil && (c.moving == nil || x.For != c.plan.job) {
 		x = nil
 	}
 	switch {
-	case x.same(told):
+	case x.sameMoves(told):
 		x = told // as it was told, with what it lost then
 	case x == nil:
 		out = append(out, Proposal{})

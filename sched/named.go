@@ -23,8 +23,8 @@ import (
 // priority, or one that could not keep its own slot because a node is lost) has it
 // planned anew.
 
-// byName reports whether starts are planned by name.
-func (c *Core) byName() bool {
+// isConservative reports whether starts are planned by name.
+func (c *Core) isConservative() bool {
 	return c.policy != nil && (c.policy.Backfill.Reservations > 0 && !c.policy.Backfill.Off && !c.cfg.NoBackfill || len(c.advances) > 0)
 }
 
@@ -48,53 +48,53 @@ type scratch struct {
 // moves may make room for another. What is left is done in the next pass.
 const maxSweeps = 16
 
-// named is a pass with reservations by name.
-func (p *pass) named() {
+// runConservative is a pass with reservations by name.
+func (p *pass) runConservative() {
 	if !p.wasNamed {
 		p.wasNamed, p.shaken = true, true
-		p.inherit()
-		p.replan(reservation{})
+		p.inheritReservation()
+		p.setReservation(reservation{})
 	}
 	for _, s := range p.slots { // it is late, and goes on into what is planned after it
 		if s.at <= p.now {
 			p.shaken = true
 			for _, pos := range s.pos {
 				if s.rooted && pos >= 0 {
-					p.stir(pos)
+					p.planChangedOn(pos)
 				}
 			}
 		}
 	}
 	rouse := p.shaken
 	for range maxSweeps {
-		if p.shaken = p.sweep(); !p.shaken {
+		if p.shaken = p.sweepPlan(); !p.shaken {
 			break
 		}
 		rouse = true
 	}
 	for sweeps := maxSweeps; ; {
-		p.lead()
+		p.orderPlannedStarts()
 		if rouse {
-			p.rouseBeside()
+			p.wakeBesidePlan()
 			rouse = false
 		}
-		p.pack()
-		if again := p.reconsider(); !again && (sweeps <= 0 || !p.slotless()) {
+		p.backfillBesidePlan()
+		if again := p.reconsiderFlavors(); !again && (sweeps <= 0 || !p.lacksPlannedStart()) {
 			return
 		}
 		sweeps--
 		p.shaken = true
-		p.shaken = p.sweep()
+		p.shaken = p.sweepPlan()
 	}
 }
 
-// slotless reports whether one of the first jobs has come to the front by what started
+// lacksPlannedStart reports whether one of the first jobs has come to the front by what started
 // behind it, and nothing is planned for it.
-func (p *pass) slotless() bool {
+func (p *pass) lacksPlannedStart() bool {
 	if p.quotas == nil {
 		return false
 	}
-	for it := p.front(); ; {
+	for it := p.queueFront(); ; {
 		switch e := it.next(); {
 		case e == nil:
 			return false
@@ -104,24 +104,24 @@ func (p *pass) slotless() bool {
 	}
 }
 
-// inherit makes what was reserved for the head alone its slot, so that its promise is
+// inheritReservation makes what was reserved for the head alone its slot, so that its promise is
 // kept when others begin to be planned for.
-func (p *pass) inherit() {
+func (p *pass) inheritReservation() {
 	e := p.queued[p.plan.job]
 	if e == nil || e.blocked || e.slot != nil || p.plan.at == never || p.promised.Job != e.id {
 		return
 	}
-	s := &slot{e: e, at: p.plan.at, claims: p.reserved()}
+	s := &slot{e: e, at: p.plan.at, claims: p.reservedClaims()}
 	e.slot = s
 	p.slots = append(p.slots, s)
-	p.root(s)
+	p.addToNodes(s)
 }
 
-// nextSlot is the next instant for which a start is planned; 0: none. Jobs that
+// nextPlannedStart is the next instant for which a start is planned; 0: none. Jobs that
 // outstay their limits may keep it from coming true, so that it has to be looked at.
 // What is planned for the instant right after the pass waits for just such jobs: it is
 // looked at when they end, not by time, which would be for ever at once.
-func (c *Core) nextSlot() Instant {
+func (c *Core) nextPlannedStart() Instant {
 	next := Instant(0)
 	for _, s := range c.slots {
 		if s.at > c.passed+1 && s.at != never && (next == 0 || s.at < next) {
@@ -131,62 +131,62 @@ func (c *Core) nextSlot() Instant {
 	return next
 }
 
-// unname goes back to a reservation of the head alone.
-func (c *Core) unname() {
+// leaveConservative goes back to a reservation of the head alone.
+func (c *Core) leaveConservative() {
 	if !c.wasNamed {
 		return
 	}
 	for _, s := range c.slots {
-		c.unslot(s.e)
+		c.dropPlannedStart(s.e)
 	}
 	c.slots, c.wasNamed, c.shaken = nil, false, true
 	c.plan = reservation{version: c.plan.version + 1}
 }
 
-// sweep goes once through the first jobs of the queue, starts those whose time has
+// sweepPlan goes once through the first jobs of the queue, starts those whose time has
 // come, and plans the others. It reports whether that may have made room for one
 // that was planned before.
-func (p *pass) sweep() (moved bool) {
+func (p *pass) sweepPlan() (moved bool) {
 	p.sweeps++
 	p.anew = false
 	old := p.slots
-	for it := p.front(); ; {
+	for it := p.queueFront(); ; {
 		e := it.next()
 		if e == nil {
 			break
 		}
 		switch {
 		case e.slot != nil && e.slot.seen == p.sweeps:
-		case !p.ready(e.line):
-			if p.lookedAt(e.line) || e.line.place < 0 { // it does not lead the queue any longer
-				it = p.front()
+		case !p.passesGates(e.line):
+			if p.wakeNextInQueue(e.line) || e.line.place < 0 { // it does not lead the queue any longer
+				it = p.queueFront()
 			}
 		default:
 			l := e.line
 			first := it.rank == 1
-			started, changed := first && p.seize(e), false
+			started, changed := first && p.preemptFirst(e), false
 			if !started {
-				started, changed = p.settleSlot(e, first)
+				started, changed = p.planStart(e, first)
 			}
 			moved = moved || started || changed
-			if p.lookedAt(l) || started || l.place < 0 || first && p.preemption != nil { // others may have come to rest
-				it = p.front()
+			if p.wakeNextInQueue(l) || started || l.place < 0 || first && p.preemption != nil { // others may have come to rest
+				it = p.queueFront()
 			}
 		}
 	}
 	for _, s := range old {
 		if s.e.slot == s && s.seen != p.sweeps { // no longer among the first
-			p.unslot(s.e)
+			p.dropPlannedStart(s.e)
 			moved = true
 		}
 	}
-	head := p.front().next()
-	return head != nil && p.overtake(head) || moved
+	head := p.queueFront().next()
+	return head != nil && p.startOutranking(head) || moved
 }
 
-// settleSlot plans one job. The first one keeps nodes even where it is not known
+// planStart plans one job. The first one keeps nodes even where it is not known
 // when it can start.
-func (p *pass) settleSlot(e *entry, first bool) (started, changed bool) {
+func (p *pass) planStart(e *entry, first bool) (started, changed bool) {
 	s := e.slot
 	known := s != nil
 	switch {
@@ -194,7 +194,7 @@ func (p *pass) settleSlot(e *entry, first bool) (started, changed bool) {
 		s = &slot{e: e, at: never}
 		e.slot = s
 		p.slots = append(p.slots, s)
-		p.displace()
+		p.displaceBehind()
 	case !p.anew && !p.shaken:
 		s.seen = p.sweeps
 		return false, false
@@ -202,55 +202,55 @@ func (p *pass) settleSlot(e *entry, first bool) (started, changed bool) {
 	s.seen = p.sweeps
 	p.but = s
 	defer func() { p.but = nil }()
-	fits := !s.stale || s.at == never || p.refresh(s)
-	keeps := s.at != never && fits && p.keeps(s)
+	fits := !s.stale || s.at == never || p.refreshPlan(s)
+	keeps := s.at != never && fits && p.keepsPlan(s)
 	if s.at != never && !keeps && !p.anew {
-		p.displace()
-		keeps = fits && p.keeps(s)
+		p.displaceBehind()
+		keeps = fits && p.keepsPlan(s)
 	}
 	before := never
 	if keeps {
 		before = s.at
 	}
-	at, claims := p.earliestOf(e, before)
-	until := e.line.finish(p.now)
+	at, claims := p.earliestStart(e, before)
+	until := e.line.latestEnd(p.now)
 	if at > p.now {
-		if short, end := p.shorter(e.line); short != nil {
+		if short, end := p.placeShortened(e.line); short != nil {
 			at, claims, until = p.now, short, end
 		}
 	}
 	switch {
-	case at <= p.now && p.covered(e.line, claims) && p.permitted(e.line, claims):
+	case at <= p.now && p.quotaCovers(e.line, claims) && p.limitsPermit(e.line, claims):
 		p.but = nil
 		p.startUntil(e, claims, until)
 		return true, true
 	case at <= p.now: // it rests for a quota or a limit
-		p.unslot(e)
+		p.dropPlannedStart(e)
 		return false, true
 	case at == never && first && !keeps:
-		claims = p.atLast(s)
+		claims = p.claimsWithoutStart(s)
 	case keeps && s.at <= at:
 		if !s.rooted {
-			p.root(s)
-			s.prospect.regard(true)
+			p.addToNodes(s)
+			s.prospect.setHolds(true)
 		}
 		return false, false
 	}
 	changed = known && at != s.at
-	p.uproot(s)
+	p.removeFromNodes(s)
 	s.at, s.claims, s.fresh, s.stale = at, claims, true, false
-	p.root(s)
-	s.prospect.regard(at != never)
+	p.addToNodes(s)
+	s.prospect.setHolds(at != never)
 	if v := s.prospect; v != nil && v.replanned == p.replanned {
 		v.followed = len(p.restood) // it says nothing of the slot itself
 	}
 	return false, changed
 }
 
-// atLast is what is kept for a job that has to wait for jobs without a limit: what
+// claimsWithoutStart is what is kept for a job that has to wait for jobs without a limit: what
 // was kept before, if that will do.
-func (p *pass) atLast(s *slot) []fleet.Claim {
-	free := p.during(p.empty, s.e.line, never, never)
+func (p *pass) claimsWithoutStart(s *slot) []fleet.Claim {
+	free := p.freeDuring(p.empty, s.e.line, never, never)
 	changed := s.stale
 	s.stale = false
 	if s.at == never && len(s.claims) > 0 && !changed && free.Fits(p.table, s.claims) {
@@ -259,22 +259,22 @@ func (p *pass) atLast(s *slot) []fleet.Claim {
 	return place.Gang(p.table, free, s.e.line.kind.shape)
 }
 
-// displace takes the plan away for all that come behind: something has come before
+// displaceBehind takes the plan away for all that come behind: something has come before
 // them that was not there when they were promised their starts.
-func (p *pass) displace() {
+func (p *pass) displaceBehind() {
 	p.anew = true
 	for _, s := range p.slots {
 		if s.seen != p.sweeps {
-			p.uproot(s)
+			p.removeFromNodes(s)
 		}
 	}
 }
 
-// lead lists the slots in queue order and takes the head's as the reservation.
-func (p *pass) lead() {
+// orderPlannedStarts lists the slots in queue order and takes the head's as the reservation.
+func (p *pass) orderPlannedStarts() {
 	old, slots := p.slots, p.Core.others[:0]
 	p.sweeps++
-	for it := p.front(); ; {
+	for it := p.queueFront(); ; {
 		e := it.next()
 		if e == nil {
 			break
@@ -286,7 +286,7 @@ func (p *pass) lead() {
 	}
 	for _, s := range old {
 		if s.e.slot == s && s.seen != p.sweeps {
-			p.unslot(s.e)
+			p.dropPlannedStart(s.e)
 		}
 	}
 	p.slots, p.Core.others = slots, old
@@ -297,46 +297,46 @@ func (p *pass) lead() {
 	p.plan = next
 }
 
-// pack starts jobs behind the first ones where they are in the way of nothing that
+// backfillBesidePlan starts jobs behind the first ones where they are in the way of nothing that
 // is planned.
-func (p *pass) pack() {
-	p.loosenRest()
+func (p *pass) backfillBesidePlan() {
+	p.wakeOtherQueues()
 	backfills, rest := !p.policy.Backfill.Off && !p.cfg.NoBackfill, p.woken[:0]
 	for _, l := range p.woken {
 		l.awake = false
 		switch {
 		case l.jobs.len() == 0 || l.rest != active:
-		case l.jobs.first().slot != nil: // those behind it cannot do better
-			p.restPlanned(l)
+		case l.jobs.firstJob().slot != nil: // those behind it cannot do better
+			p.restForPlan(l)
 		case backfills:
-			p.enter(l)
+			p.addBehindHead(l)
 		default:
 			l.awake, rest = true, append(rest, l)
 		}
 	}
 	p.Core.woken = rest
 	if len(p.slots) > 0 {
-		p.pledge(p.slots[0].e.line)
+		p.pledgeQuota(p.slots[0].e.line)
 	}
-	p.drain()
-	p.unpledge()
-	p.loosenAll()
+	p.tryBehindHead()
+	p.releasePledges()
+	p.wakeAllLed()
 }
 
-// tryNamed starts a job that is in the way of nothing planned.
-func (p *pass) tryNamed(l *line, e *entry) bool {
-	until := l.finish(p.now)
-	if p.plan.job != 0 && until > p.plan.at && p.crowds(l) {
-		p.rest(l, forPlan, reason.Reason{Code: reason.Reserved, Job: uint64(p.plan.job)})
+// tryBesidePlan starts a job that is in the way of nothing planned.
+func (p *pass) tryBesidePlan(l *line, e *entry) bool {
+	until := l.latestEnd(p.now)
+	if p.plan.job != 0 && until > p.plan.at && p.crowdsHead(l) {
+		p.restClass(l, forPlan, reason.Reason{Code: reason.Reserved, Job: uint64(p.plan.job)})
 		l.heeds = true
 		return false
 	}
-	claims := p.beginOnce(l, until)
+	claims := p.placeNowOnce(l, until)
 	if claims == nil {
-		claims, until = p.shorter(l)
+		claims, until = p.placeShortened(l)
 	}
 	if claims != nil {
-		if !p.covered(l, claims) || !p.permitted(l, claims) {
+		if !p.quotaCovers(l, claims) || !p.limitsPermit(l, claims) {
 			return false
 		}
 		p.startUntil(e, claims, until)
@@ -345,26 +345,26 @@ func (p *pass) tryNamed(l *line, e *entry) bool {
 	if !l.kind.full {
 		p.depth--
 	}
-	p.restPlanned(l)
+	p.restForPlan(l)
 	return false
 }
 
-// restPlanned has a line rest whose first job could not start.
-func (p *pass) restPlanned(l *line) {
+// restForPlan has a line rest whose first job could not start.
+func (p *pass) restForPlan(l *line) {
 	if l.kind.full {
-		p.rest(l, forRoom, p.missing(l))
+		p.restClass(l, forRoom, p.missingReason(l))
 		return
 	}
-	why, kept := p.keeper(l)
+	why, kept := p.excludingReservation(l)
 	if !kept {
-		why = p.inTheWay(l.jobs.first())
+		why = p.planConflict(l.jobs.firstJob())
 	}
-	p.rest(l, forPlan, why)
+	p.restClass(l, forPlan, why)
 	l.heeds = false
 }
 
-// inTheWay is why a job that would fit now is not started.
-func (p *pass) inTheWay(e *entry) reason.Reason {
+// planConflict is why a job that would fit now is not started.
+func (p *pass) planConflict(e *entry) reason.Reason {
 	for _, s := range p.slots {
 		if s.e != e && s.rooted {
 			return reason.Reason{Code: reason.Reserved, Job: uint64(s.e.id)}
@@ -373,9 +373,9 @@ func (p *pass) inTheWay(e *entry) reason.Reason {
 	return reason.Reason{Code: reason.Resources, Resource: "nodes"}
 }
 
-// promiseAll tells each job for which something is planned what that is, if it has
+// promisePlannedStarts tells each job for which something is planned what that is, if it has
 // changed, and those for which nothing is planned any more that they have lost it.
-func (c *Core) promiseAll(out []Decision) []Decision {
+func (c *Core) promisePlannedStarts(out []Decision) []Decision {
 	if old := c.promised.Job; old != 0 { // as long as the head alone had a reservation
 		c.retracted = append(c.retracted, c.promised)
 		c.promised = Promise{}
@@ -397,7 +397,7 @@ func (c *Core) promiseAll(out []Decision) []Decision {
 			continue
 		}
 		s.fresh = false
-		next := Promise{Job: s.e.id, Nodes: s.nodes()}
+		next := Promise{Job: s.e.id, Nodes: s.nodeNames()}
 		if s.at != never {
 			next.At = s.at
 		}
@@ -408,7 +408,7 @@ func (c *Core) promiseAll(out []Decision) []Decision {
 		out = append(out, next)
 	}
 	if !c.wasNamed {
-		return c.promise(out)
+		return c.tellPromise(out)
 	}
 	return out
 }
@@ -428,13 +428,13 @@ type stand struct {
 	at  int32
 }
 
-// front begins with the first job. There is one at a time.
-func (p *pass) front() *front {
+// queueFront begins with the first job. There is one at a time.
+func (p *pass) queueFront() *front {
 	f := &p.Core.first
 	*f = front{heads: p.heads, left: 1 + p.policy.Backfill.Reservations, queue: f.queue[:0]}
 	f.inner = f.left
 	if len(f.heads) > 0 {
-		f.push(stand{f.heads[0].jobs.first(), 0})
+		f.push(stand{f.heads[0].jobs.firstJob(), 0})
 	}
 	return f
 }
@@ -442,7 +442,7 @@ func (p *pass) front() *front {
 func (f *front) push(x stand) {
 	q := append(f.queue, x)
 	i := len(q) - 1
-	for i > 0 && x.job.before(q[(i-1)/2].job) < 0 {
+	for i > 0 && x.job.compareOrder(q[(i-1)/2].job) < 0 {
 		q[i] = q[(i-1)/2]
 		i = (i - 1) / 2
 	}
@@ -456,10 +456,10 @@ func (f *front) pop() stand {
 	q = q[:last]
 	for i := 0; last > 0; {
 		child := 2*i + 1
-		if child+1 < last && q[child+1].job.before(q[child].job) < 0 {
+		if child+1 < last && q[child+1].job.compareOrder(q[child].job) < 0 {
 			child++
 		}
-		if child >= last || x.job.before(q[child].job) < 0 {
+		if child >= last || x.job.compareOrder(q[child].job) < 0 {
 			q[i] = x
 			break
 		}
@@ -476,12 +476,12 @@ const maxFront = 10_000
 // next is the next job for which something is kept, or nil.
 func (f *front) next() *entry {
 	for looked := 0; f.left > 0 && len(f.queue) > 0 && looked < maxFront; looked++ {
-		e := f.step()
+		e := f.nextInOrder()
 		left := &f.left
-		if e.line.inside() != nil { // what waits in a reservation keeps nobody outside from a start of his own
+		if e.line.ownReservation() != nil { // what waits in a reservation keeps nobody outside from a start of his own
 			left = &f.inner
 		}
-		if *left > 0 && e.reserves() {
+		if *left > 0 && e.mayReserve() {
 			*left--
 			f.rank++
 			return e
@@ -490,16 +490,16 @@ func (f *front) next() *entry {
 	return nil
 }
 
-func (f *front) step() *entry {
+func (f *front) nextInOrder() *entry {
 	x := f.pop()
 	l := x.job.line
 	if x.at == 0 {
 		for child := 2*l.place + 1; child <= 2*l.place+2 && child < len(f.heads); child++ {
-			f.push(stand{f.heads[child].jobs.first(), 0})
+			f.push(stand{f.heads[child].jobs.firstJob(), 0})
 		}
 	}
 	if next := int(x.at) + 1; next < l.jobs.len() {
-		f.push(stand{l.jobs.all()[next], int32(next)})
+		f.push(stand{l.jobs.allJobs()[next], int32(next)})
 	}
 	return x.job
 }

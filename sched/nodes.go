@@ -62,11 +62,11 @@ type run struct {
 	unit int32 // in a search for victims; noUnit: not in one
 }
 
-// folded reports whether it is in a pool as a whole: nobody knows here what it lends, or
+// isAggregate reports whether it is in a pool as a whole: nobody knows here what it lends, or
 // where else it could be.
-func (r *run) folded() bool { return len(r.claims) > 0 && fold.Is(r.claims[0].Node) }
+func (r *run) isAggregate() bool { return len(r.claims) > 0 && fold.Is(r.claims[0].Node) }
 
-func (r *run) compare(o *run) int {
+func (r *run) compareEnds(o *run) int {
 	return cmp.Or(cmp.Compare(r.until, o.until), cmp.Compare(r.id, o.id), cmp.Compare(r.part, o.part))
 }
 
@@ -91,13 +91,13 @@ type node struct {
 	outline *outline  // beside what is planned; nil: nothing ever was
 }
 
-// settle builds what follows from the fleet anew after it changed.
-func (c *Core) settle() {
+// rebuildFleet builds what follows from the fleet anew after it changed.
+func (c *Core) rebuildFleet() {
 	if !c.refitted {
 		if c.cells.Crowded() {
-			c.renew()
+			c.rebuildCells()
 			if e := c.queued[c.plan.job]; c.plan.look != nil && e != nil {
-				c.plan.look = c.outlookOf(e.line.kind)
+				c.plan.look = c.profileOf(e.line.kind)
 				c.plan.look.settleAt(c.plan.at)
 			}
 		}
@@ -110,7 +110,7 @@ func (c *Core) settle() {
 	c.picks = place.NewPicks()
 	for _, chunk := range c.ends.chunks {
 		for _, r := range chunk {
-			c.locate(r)
+			c.locateClaims(r)
 			for i, pos := range r.at {
 				if pos >= 0 {
 					c.state.Change(c.table, int(pos), &r.claims[i], 1)
@@ -119,35 +119,35 @@ func (c *Core) settle() {
 			}
 		}
 	}
-	c.renew()
-	c.placeAdvances()
+	c.rebuildCells()
+	c.locateReservations()
 	for _, s := range c.slots {
 		if s.rooted {
-			c.root(s)
+			c.addToNodes(s)
 		}
 	}
-	c.measure()
-	c.proportion()
+	c.fleetMeasured()
+	c.scaleLimits()
 	c.freed = c.freed[:0]
 	for _, k := range c.kinds {
 		k.full = false
 		for _, l := range k.lines {
 			l.rest = active
 			if l.jobs.len() > 0 {
-				c.lead(l)
-				c.wake(l)
+				c.updateHeads(l)
+				c.wakeClass(l)
 			}
 		}
 	}
 	c.shaken = true
 }
 
-// renew sorts the nodes into new cells. Of itself it changes no decision.
-func (c *Core) renew() {
-	c.remeter()
+// rebuildCells sorts the nodes into new cells. Of itself it changes no decision.
+func (c *Core) rebuildCells() {
+	c.recountLimits()
 	c.cells = index.NewCells(c.table, c.state)
 	for pos := range c.nodes {
-		c.foretell(pos)
+		c.resetFuture(pos)
 	}
 	c.fleet++
 	c.stirs++
@@ -158,75 +158,75 @@ func (c *Core) renew() {
 	}
 }
 
-// locate finds the nodes of a run's claims.
-func (c *Core) locate(r *run) {
+// locateClaims finds the nodes of a run's claims.
+func (c *Core) locateClaims(r *run) {
 	r.at = slices.Grow(r.at[:0], len(r.claims))[:len(r.claims)]
 	for i := range r.claims {
 		r.at[i] = int32(c.table.Find(r.claims[i].Key()))
 	}
 }
 
-// hold adds a running job.
-func (c *Core) hold(r *run) {
-	c.enroll(r)
-	c.ends.insert(r)
-	c.tally(r, 1)
+// holdRun adds a running job.
+func (c *Core) holdRun(r *run) {
+	c.countRun(r)
+	c.ends.insertRun(r)
+	c.tallyRun(r, 1)
 	if c.refitted {
 		return // settle takes it
 	}
-	c.locate(r)
+	c.locateClaims(r)
 	for i, pos := range r.at {
 		if pos < 0 {
 			continue
 		}
 		c.state.Change(c.table, int(pos), &r.claims[i], 1)
 		n := &c.nodes[pos]
-		at, _ := slices.BinarySearchFunc(n.held, r, func(h holder, r *run) int { return h.run.compare(r) })
+		at, _ := slices.BinarySearchFunc(n.held, r, func(h holder, r *run) int { return h.run.compareEnds(r) })
 		n.held = slices.Insert(n.held, at, holder{r, int32(i)})
 	}
-	c.moved(r)
+	c.updateNodes(r)
 }
 
-// enroll lists a run, or an addition with its job, and counts what the job holds.
-func (c *Core) enroll(r *run) {
+// countRun lists a run, or an addition with its job, and counts what the job holds.
+func (c *Core) countRun(r *run) {
 	job := r
 	if r.of != nil {
 		job = r.of
-		c.discharge(job)
-		c.unmeter(job)
+		c.creditQuota(job)
+		c.uncountLimits(job)
 		at, _ := slices.BinarySearchFunc(job.added, r, func(a, b *run) int { return cmp.Compare(a.part, b.part) })
 		job.added = slices.Insert(job.added, at, r)
 	} else {
 		c.running[r.id] = r
-		c.enlist(r)
+		c.addGrowable(r)
 	}
-	c.charge(job)
-	c.meter(job)
+	c.chargeQuota(job)
+	c.countLimits(job)
 }
 
-// strike is the opposite of enroll.
-func (c *Core) strike(r *run) {
+// uncountRun is the opposite of enroll.
+func (c *Core) uncountRun(r *run) {
 	job := r
 	if r.of != nil {
 		job = r.of
 	}
-	c.discharge(job)
-	c.unmeter(job)
+	c.creditQuota(job)
+	c.uncountLimits(job)
 	if r.of == nil {
 		delete(c.running, r.id)
-		c.delist(r)
+		c.removeGrowable(r)
 		return
 	}
 	job.added = slices.DeleteFunc(slices.Clone(job.added), func(a *run) bool { return a == r })
-	c.charge(job)
-	c.meter(job)
+	c.chargeQuota(job)
+	c.countLimits(job)
 }
 
-// unhold takes a running job away.
-func (c *Core) unhold(r *run) {
-	c.strike(r)
+// unholdRun takes a running job away.
+func (c *Core) unholdRun(r *run) {
+	c.uncountRun(r)
 	c.ends.remove(r)
-	c.tally(r, -1)
+	c.tallyRun(r, -1)
 	if c.refitted {
 		return
 	}
@@ -239,17 +239,17 @@ func (c *Core) unhold(r *run) {
 		n.held = slices.DeleteFunc(n.held, func(h holder) bool { return h.run == r && h.claim == int32(i) })
 		c.freed = append(c.freed, pos)
 	}
-	c.moved(r)
+	c.updateNodes(r)
 }
 
-// moved renews what is known of a run's nodes.
-func (c *Core) moved(r *run) {
+// updateNodes renews what is known of a run's nodes.
+func (c *Core) updateNodes(r *run) {
 	for i, pos := range r.at {
 		if pos < 0 || i > 0 && pos == r.at[i-1] {
 			continue
 		}
 		c.cells.Update(int(pos))
-		c.foretell(int(pos))
+		c.resetFuture(int(pos))
 		c.log = append(c.log, pos)
 	}
 	if len(c.log) > maxLog {
@@ -262,30 +262,30 @@ func (c *Core) moved(r *run) {
 // looked at; one that has missed more is made anew.
 const maxLog = 1 << 16
 
-// comes is how a node will be after each planned end.
-func (c *Core) comes(pos int) []ahead {
+// futureCells is how a node will be after each planned end.
+func (c *Core) futureCells(pos int) []ahead {
 	n := &c.nodes[pos]
 	if n.late {
 		n.late = false
-		c.foresee(pos)
+		c.computeFuture(pos)
 	}
 	return n.coming
 }
 
-// foretell notes that what is said of a node's future is out of date, and works it out.
-func (c *Core) foretell(pos int) {
+// resetFuture notes that what is said of a node's future is out of date, and works it out.
+func (c *Core) resetFuture(pos int) {
 	n := &c.nodes[pos]
 	n.coming = n.coming[:0]
 	if n.outline != nil {
 		n.outline.known = false
 	}
 	if n.late = fold.Is(c.table.Node(pos).Name); !n.late {
-		c.foresee(pos)
+		c.computeFuture(pos)
 	}
 }
 
-// foresee works out how a node will be after each planned end.
-func (c *Core) foresee(pos int) {
+// computeFuture works out how a node will be after each planned end.
+func (c *Core) computeFuture(pos int) {
 	n := &c.nodes[pos]
 	if c.cells.Of(pos) < 0 {
 		return
@@ -306,7 +306,7 @@ func (c *Core) foresee(pos int) {
 // cellAt is the cell of a node at an instant.
 func (c *Core) cellAt(pos int, at Instant) int32 {
 	cell := c.cells.Of(pos)
-	for _, a := range c.comes(pos) {
+	for _, a := range c.futureCells(pos) {
 		if a.from > at {
 			break
 		}

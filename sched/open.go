@@ -14,109 +14,109 @@ import (
 // planned for those behind is planned anew then: something of higher order has come
 // before it.
 
-// seize has the first job take others' places, if it does not fit where it may run, or
+// preemptFirst has the first job take others' places, if it does not fit where it may run, or
 // one start that outranks it and would take its own. It reports whether that changed
 // anything.
-func (p *pass) seize(e *entry) bool {
+func (p *pass) preemptFirst(e *entry) bool {
 	switch {
 	case p.preemption == nil && p.lent == 0:
 		return false
-	case p.open(e.line) == nil:
-		return p.preempt(e)
+	case p.placeUnreserved(e.line) == nil:
+		return p.preemptFor(e)
 	}
-	return p.yield(e)
+	return p.yieldToOutranking(e)
 }
 
-// seizeLate has the first job take others' places if it could have done without when it was
+// preemptLate has the first job take others' places if it could have done without when it was
 // looked at, and cannot any longer, because others have started there until then: what is
 // planned for others kept it from starting, or it waited for those who go anyway.
-func (p *pass) seizeLate() bool {
-	if p.byName() {
-		return p.seizeNamed()
+func (p *pass) preemptLate() bool {
+	if p.isConservative() {
+		return p.preemptLatePlanned()
 	}
 	e := p.queued[p.plan.job]
-	if e == nil || !p.late(e) && !p.moveTried.late(e.id, p.stirs) {
+	if e == nil || !p.reliedOnLeavers(e) && !p.moveTried.isOutdated(e.id, p.stirs) {
 		return false
 	}
-	return p.fit(e.line.kind) == nil && (p.late(e) && p.preempt(e) || p.consolidate(e))
+	return p.placeFree(e.line.kind) == nil && (p.reliedOnLeavers(e) && p.preemptFor(e) || p.defragFor(e))
 }
 
-// seizeNamed is seizeLate where starts are planned by name.
-func (p *pass) seizeNamed() bool {
+// preemptLatePlanned is seizeLate where starts are planned by name.
+func (p *pass) preemptLatePlanned() bool {
 	if p.preemption == nil {
 		return false
 	}
-	e := p.front().next()
+	e := p.queueFront().next()
 	switch {
-	case e == nil || !p.hopeful(e.line, e):
+	case e == nil || !p.mayFindVictims(e.line, e):
 		return false
-	case !p.ready(e.line):
+	case !p.passesGates(e.line):
 		p.shaken = true
 		return true
 	}
-	return p.open(e.line) == nil && p.preempt(e)
+	return p.placeUnreserved(e.line) == nil && p.preemptFor(e)
 }
 
-// outrun withdraws what is planned for jobs whose limit or quota has been spent since, by
+// withdrawBarredPlans withdraws what is planned for jobs whose limit or quota has been spent since, by
 // what started behind them: it could not be kept. They lead the queue no longer, and it is
 // looked at once more. It reports whether there was such a job.
-func (p *pass) outrun() (found bool) {
+func (p *pass) withdrawBarredPlans() (found bool) {
 	if p.stood == p.stirs {
 		return false
 	}
 	p.stood = p.stirs
-	if p.byName() {
+	if p.isConservative() {
 		for _, s := range p.slots {
-			found = s.e.slot == s && !s.e.blocked && !p.ready(s.e.line) || found
+			found = s.e.slot == s && !s.e.blocked && !p.passesGates(s.e.line) || found
 		}
 		p.shaken = p.shaken || found // the sweep takes their slots away
 		return found
 	}
 	e := p.queued[p.plan.job]
-	if e == nil || e.blocked || p.ready(e.line) {
+	if e == nil || e.blocked || p.passesGates(e.line) {
 		return false
 	}
-	p.reclaim(e.line)
-	p.unplan()
+	p.reclaimQuota(e.line)
+	p.dropReservation()
 	return true
 }
 
-// late reports whether a job took nobody's place because those were enough who go anyway,
+// reliedOnLeavers reports whether a job took nobody's place because those were enough who go anyway,
 // and others have started or ended since.
-func (p *pass) late(e *entry) bool {
-	return e.line.anyway && e.line.searcher == e && p.hopeful(e.line, e)
+func (p *pass) reliedOnLeavers(e *entry) bool {
+	return e.line.anyway && e.line.searcher == e && p.mayFindVictims(e.line, e)
 }
 
-// open places a line's first job on what is free, where reservations in advance do not
+// placeUnreserved places a line's first job on what is free, where reservations in advance do not
 // keep it off. What is planned by name for others is not looked at.
-func (p *pass) open(l *line) []fleet.Claim {
-	claims := p.fit(l.kind)
-	if claims == nil || !p.closed(l, claims) {
+func (p *pass) placeUnreserved(l *line) []fleet.Claim {
+	claims := p.placeFree(l.kind)
+	if claims == nil || !p.claimsReserved(l, claims) {
 		return claims
 	}
 	state := p.state.Clone()
-	p.close(state, l, p.now, l.finish(p.now))
+	p.closeReserved(state, l, p.now, l.latestEnd(p.now))
 	return place.Gang(p.table, state, l.kind.shape)
 }
 
-// closed reports whether reservations in advance keep a line's first job off some of the
+// claimsReserved reports whether reservations in advance keep a line's first job off some of the
 // nodes of claims now.
-func (p *pass) closed(l *line, claims []fleet.Claim) bool {
+func (p *pass) claimsReserved(l *line, claims []fleet.Claim) bool {
 	if len(p.advances) == 0 {
 		return false
 	}
-	until := l.finish(p.now)
+	until := l.latestEnd(p.now)
 	for i := range claims {
-		if pos := p.table.Find(claims[i].Key()); pos >= 0 && p.shut(l, pos, p.now, until) {
+		if pos := p.table.Find(claims[i].Key()); pos >= 0 && p.isReservedOff(l, pos, p.now, until) {
 			return true
 		}
 	}
 	return false
 }
 
-// keepOff closes the nodes, for a search, that reservations in advance keep its job off
+// closeReservedNodes closes the nodes, for a search, that reservations in advance keep its job off
 // until those have gone who go last.
-func (s *search) keepOff() {
+func (s *search) closeReservedNodes() {
 	if len(s.advances) == 0 {
 		return
 	}
@@ -128,9 +128,9 @@ func (s *search) keepOff() {
 			}
 		}
 	}
-	l, gone := s.entry.line, plus(s.now, time.Duration(grace))
+	l, gone := s.entry.line, addDuration(s.now, time.Duration(grace))
 	for pos := range s.nodes {
-		if !s.shut(l, pos, s.now, l.finish(s.now)) && !s.shut(l, pos, gone, l.finish(gone)) {
+		if !s.isReservedOff(l, pos, s.now, l.latestEnd(s.now)) && !s.isReservedOff(l, pos, gone, l.latestEnd(gone)) {
 			continue
 		}
 		row := *s.state.Row(pos)
@@ -141,20 +141,20 @@ func (s *search) keepOff() {
 	}
 }
 
-// spares reports whether a job is in nobody's way who is planned for, if it takes back
+// clearsOtherPlans reports whether a job is in nobody's way who is planned for, if it takes back
 // what was lent there.
-func (p *pass) spares(e *entry, claims []fleet.Claim) bool {
+func (p *pass) clearsOtherPlans(e *entry, claims []fleet.Claim) bool {
 	p.but = e.slot
 	defer func() { p.but = nil }()
-	return p.clear(e.line, claims, e.line.finish(p.now))
+	return p.clearsPlan(e.line, claims, e.line.latestEnd(p.now))
 }
 
-// overAll reports whether a job outranks everybody before it for whom a start is planned
+// outranksPlanned reports whether a job outranks everybody before it for whom a start is planned
 // by name. What waits inside a reservation is in nobody's way outside of it.
-func (p *pass) overAll(e *entry) bool {
+func (p *pass) outranksPlanned(e *entry) bool {
 	for _, s := range p.slots {
-		if o := s.e; o.slot == s && o.before(e) < 0 && !p.over(e, o) {
-			if a := o.line.inside(); a == nil || a.Flex || a == e.line.inside() {
+		if o := s.e; o.slot == s && o.compareOrder(e) < 0 && !p.jobOutranks(e, o) {
+			if a := o.line.ownReservation(); a == nil || a.Flex || a == e.line.ownReservation() {
 				return false
 			}
 		}

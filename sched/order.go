@@ -61,7 +61,7 @@ const defaultPeriod = 5 * time.Minute
 
 // newRanks compiles what the rules say of order; nil: nothing.
 func newRanks(p *account.Policy) *ranks {
-	if p == nil || p.Priority.Zero() && len(p.Accounts) == 0 && !spends(p) {
+	if p == nil || p.Priority.Zero() && len(p.Accounts) == 0 && !hasUsageBudget(p) {
 		return nil
 	}
 	r := &ranks{reckoned: 1, rules: priority.Compile(p), book: fair.NewBook(p, account.NewTree(p), usageNames(p)), period: int64(defaultPeriod / time.Second)}
@@ -71,12 +71,12 @@ func newRanks(p *account.Policy) *ranks {
 	return r
 }
 
-// rank takes other rules over. What was used stays used, as far as these know for
+// setMultifactor takes other rules over. What was used stays used, as far as these know for
 // whom. Every job must be put into a line of the new terms then, and reorder called.
-func (c *Core) rank(p *account.Policy, now Instant) {
+func (c *Core) setMultifactor(p *account.Policy, now Instant) {
 	old := c.ranks
 	if old != nil {
-		c.account(second(now))
+		c.chargeUsage(wholeSecond(now))
 	}
 	c.ranks = newRanks(p)
 	if c.ranks == nil {
@@ -87,10 +87,10 @@ func (c *Core) rank(p *account.Policy, now Instant) {
 		c.ranks.book.SetCharged(old.book.Charged())
 		c.ranks.used = old.used
 	}
-	c.ranks.book.Advance(second(now))
+	c.ranks.book.Advance(wholeSecond(now))
 	c.ranks.standing, c.ranks.at = c.ranks.book.Rank(), c.ranks.book.At()
 	c.ticked = true // from here on it is counted
-	for _, r := range c.ends.all() {
+	for _, r := range c.ends.allRuns() {
 		r.billable = false
 	}
 }
@@ -107,8 +107,8 @@ type merit struct {
 	threshold                float64 // that the fair-share factor must reach; 0: none
 }
 
-// compileRank works out what the rules say of the order of jobs of some terms.
-func (c *Core) compileRank(t *terms) {
+// compilePriority works out what the rules say of the order of jobs of some terms.
+func (c *Core) compilePriority(t *terms) {
 	m := &t.merit
 	*m = merit{assoc: -1, qos: -1, partQOS: -1, usageFactor: 1}
 	r := c.ranks
@@ -144,9 +144,9 @@ func (c *Core) compileRank(t *terms) {
 	}
 }
 
-// join gives a user who is here for the first time, in an account that is open to
+// joinShares gives a user who is here for the first time, in an account that is open to
 // everybody, a place among its users.
-func (c *Core) join(t *terms) {
+func (c *Core) joinShares(t *terms) {
 	if c.ranks == nil {
 		return
 	}
@@ -172,13 +172,13 @@ func (c *Core) sizeOf(t *terms, shape *class.Shape, limit time.Duration) (out si
 	if limit == 0 {
 		x.Limit = t.merit.longest
 	}
-	all := c.wholeOf("")
+	all := c.totalsOf("")
 	x.AllNodes, x.AllCPUs = all.nodes, all.cpus
 	out.job = r.rules.JobSize(&x)
 	if len(r.rules.Names) > 0 {
-		all = c.wholeOf(t.key.partition)
+		all = c.totalsOf(t.key.partition)
 		for i, name := range r.rules.Names {
-			out.tres = append(out.tres, r.rules.TRES(wants(shape, name), all.tres[i]))
+			out.tres = append(out.tres, r.rules.TRES(shapeWants(shape, name), all.tres[i]))
 		}
 	}
 	return out
@@ -194,52 +194,52 @@ func (r *ranks) factorsOf(t *terms, x *size) priority.Factors {
 	return f
 }
 
-// weigh works out what the size of a line's jobs counts.
-func (c *Core) weigh(l *line) {
+// computeSize works out what the size of a line's jobs counts.
+func (c *Core) computeSize(l *line) {
 	l.tier, l.ranks = l.key.terms.tier, l.key.terms.merit.ranks
 	if l.ranks != nil && !l.key.own.fixed {
 		l.size, l.weighed = c.sizeOf(l.key.terms, l.key.shape, l.limit), 0
 	}
 }
 
-// basis is what all jobs of a line have in common in their priority. It is reckoned when
+// basePriority is what all jobs of a line have in common in their priority. It is reckoned when
 // it is asked for first after a tick: most lines are not.
-func (l *line) basis(r *ranks) float64 {
+func (l *line) basePriority(r *ranks) float64 {
 	if l.weighed != r.reckoned {
-		l.weighed, l.base = r.reckoned, l.reckon(r)
+		l.weighed, l.base = r.reckoned, l.computeBase(r)
 	}
 	return l.base
 }
 
-// reckon is what basis keeps. It writes nothing: who only reads the core asks for it.
-func (l *line) reckon(r *ranks) float64 {
+// computeBase is what basis keeps. It writes nothing: who only reads the core asks for it.
+func (l *line) computeBase(r *ranks) float64 {
 	f := r.factorsOf(l.key.terms, &l.size)
 	return r.rules.Base(&f, l.key.own.adjust)
 }
 
-// reorder reckons all lines anew and puts them in order.
-func (c *Core) reorder() {
+// reorderQueue reckons all lines anew and puts them in order.
+func (c *Core) reorderQueue() {
 	c.unranked = false
 	if c.ranks == nil || c.ranks.rules == nil {
 		return
 	}
 	c.ranks.reckoned++
-	c.heads.init()
+	c.heads.initHeap()
 	c.stirs++
 	if c.quotas != nil {
 		c.quotas.ranked++
 		for _, q := range c.quotas.queues {
 			if q != nil {
-				q.heads.init()
-				c.rally(q) // another line may lead it now
+				q.heads.initHeap()
+				c.wakeStrictQueue(q) // another line may lead it now
 			}
 		}
 	}
 	c.shaken, c.dirty = true, true
 }
 
-// before is the order of the queue.
-func (e *entry) before(o *entry) int {
+// compareOrder is the order of the queue.
+func (e *entry) compareOrder(o *entry) int {
 	if n := cmp.Compare(o.line.tier, e.line.tier); n != 0 {
 		return n
 	}
@@ -248,12 +248,12 @@ func (e *entry) before(o *entry) int {
 		return cmp.Or(cmp.Compare(o.priority, e.priority), cmp.Compare(e.at, o.at), cmp.Compare(e.id, o.id))
 	}
 	if e.line != o.line {
-		if n := cmp.Compare(o.points(), e.points()); n != 0 {
+		if n := cmp.Compare(o.currentPriority(), e.currentPriority()); n != 0 {
 			return n
 		}
 	}
 	if r.rules.Ages() {
-		if n := cmp.Compare(e.ages(r), o.ages(r)); n != 0 {
+		if n := cmp.Compare(e.agesSince(r), o.agesSince(r)); n != 0 {
 			return n
 		}
 	}
@@ -273,24 +273,24 @@ type rung struct {
 	tick     int64  // … and ranks.at
 }
 
-// rung is that of a line's first job. It is reckoned when it is asked for first after a
+// firstRank is that of a line's first job. It is reckoned when it is asked for first after a
 // tick, or after the line has another first job (changed).
-func (l *line) rung() *rung {
-	e, r, x := l.jobs.first(), l.ranks, &l.stands
+func (l *line) firstRank() *rung {
+	e, r, x := l.jobs.firstJob(), l.ranks, &l.stands
 	if x.of == e && (r == nil || x.reckoned == r.reckoned && x.tick == r.at) {
 		return x
 	}
-	*x = rung{tier: l.tier, points: e.points(), at: e.at, id: e.id, of: e}
+	*x = rung{tier: l.tier, points: e.currentPriority(), at: e.at, id: e.id, of: e}
 	if r != nil {
 		x.reckoned, x.tick = r.reckoned, r.at
 		if r.rules.Ages() {
-			x.ages = e.ages(r)
+			x.ages = e.agesSince(r)
 		}
 	}
 	return x
 }
 
-func (x *rung) before(y *rung) bool {
+func (x *rung) isBefore(y *rung) bool {
 	switch {
 	case x.tier != y.tier:
 		return x.tier > y.tier
@@ -304,30 +304,30 @@ func (x *rung) before(y *rung) bool {
 	return x.id < y.id
 }
 
-// points is the job's priority.
-func (e *entry) points() int64 {
+// currentPriority is the job's priority.
+func (e *entry) currentPriority() int64 {
 	l := e.line
 	r := l.ranks
 	if r == nil || l.key.own.fixed {
 		return e.priority
 	}
-	return r.rules.Points(l.basis(r), r.rules.Age(r.at, e.ages(r)))
+	return r.rules.Points(l.basePriority(r), r.rules.Age(r.at, e.agesSince(r)))
 }
 
-// shown is what points is, for those who only read the core.
-func (e *entry) shown() int64 {
+// readPriority is what points is, for those who only read the core.
+func (e *entry) readPriority() int64 {
 	l := e.line
 	r := l.ranks
 	if r == nil || l.key.own.fixed {
 		return e.priority
 	}
-	return r.rules.Points(l.reckon(r), r.rules.Age(r.at, e.ages(r)))
+	return r.rules.Points(l.computeBase(r), r.rules.Age(r.at, e.agesSince(r)))
 }
 
-// ages is the second since when the job's age counts.
-func (e *entry) ages(r *ranks) int64 {
+// agesSince is the second since when the job's age counts.
+func (e *entry) agesSince(r *ranks) int64 {
 	if r.rules.Always {
-		return second(e.at)
+		return wholeSecond(e.at)
 	}
 	if e.aging >= agesSoon {
 		return notYet
@@ -342,8 +342,8 @@ const notYet = math.MaxInt64
 // considered for a reason. Slurm's arrays grow older as a whole.
 func stopsAging(why reason.Code) bool { return why != reason.ArrayLimit }
 
-// second is an instant in whole seconds, as ages and usage are reckoned. It is never 0.
-func second(t Instant) int64 { return max(int64(t)/int64(time.Second), 1) }
+// wholeSecond is an instant in whole seconds, as ages and usage are reckoned. It is never 0.
+func wholeSecond(t Instant) int64 { return max(int64(t)/int64(time.Second), 1) }
 
 // ownOf is what a job says of its priority, as part of its line.
 func ownOf(e *entry, t *terms) own {

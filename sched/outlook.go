@@ -32,10 +32,10 @@ type outlook struct {
 	nth         []Instant
 }
 
-// outlookOf returns the outlook of a kind, up to date; nil if its start does not
+// profileOf returns the outlook of a kind, up to date; nil if its start does not
 // depend on a number of alike nodes alone.
-func (c *Core) outlookOf(k *kind) *outlook {
-	q := c.quickly(k)
+func (c *Core) profileOf(k *kind) *outlook {
+	q := c.quickPlacement(k)
 	if q == nil || !q.Countable() {
 		return nil
 	}
@@ -43,41 +43,41 @@ func (c *Core) outlookOf(k *kind) *outlook {
 		_, nodes := q.Part()
 		k.look = &outlook{c: c, quick: q, need: nodes, logged: c.logged - 1}
 	}
-	k.look.follow()
+	k.look.catchUp()
 	return k.look
 }
 
-// follow reckons with what has changed since the last time.
-func (o *outlook) follow() {
+// catchUp reckons with what has changed since the last time.
+func (o *outlook) catchUp() {
 	c := o.c
 	if o.logged != c.logged || len(c.log)-o.seen > len(c.nodes)/2 {
-		o.rebuild()
+		o.rebuildTimes()
 		return
 	}
 	for _, pos := range c.log[o.seen:] {
-		was, is := o.when[pos], o.instant(int(pos))
+		was, is := o.when[pos], o.nodeReadyAt(int(pos))
 		if was == is {
 			continue
 		}
 		o.when[pos] = is
-		o.count(was, -1)
-		o.count(is, 1)
+		o.countNode(was, -1)
+		o.countNode(is, 1)
 	}
 	o.seen = len(c.log)
 }
 
-func (o *outlook) rebuild() {
+func (o *outlook) rebuildTimes() {
 	c := o.c
 	o.when = slices.Grow(o.when[:0], len(c.nodes))[:len(c.nodes)]
 	o.before, o.due = 0, 0
 	for pos := range o.when {
-		o.when[pos] = o.instant(pos)
-		o.count(o.when[pos], 1)
+		o.when[pos] = o.nodeReadyAt(pos)
+		o.countNode(o.when[pos], 1)
 	}
 	o.seen, o.logged = len(c.log), c.logged
 }
 
-func (o *outlook) count(when Instant, n int) {
+func (o *outlook) countNode(when Instant, n int) {
 	if when < o.at {
 		o.before += n
 	}
@@ -86,8 +86,8 @@ func (o *outlook) count(when Instant, n int) {
 	}
 }
 
-// instant is when a node can take its part; 0: now.
-func (o *outlook) instant(pos int) Instant {
+// nodeReadyAt is when a node can take its part; 0: now.
+func (o *outlook) nodeReadyAt(pos int) Instant {
 	cell := o.c.cells.Of(pos)
 	if cell < 0 {
 		return never
@@ -95,7 +95,7 @@ func (o *outlook) instant(pos int) Instant {
 	if o.quick.Serves(cell) {
 		return 0
 	}
-	for _, a := range o.c.comes(pos) {
+	for _, a := range o.c.futureCells(pos) {
 		if o.quick.Serves(a.cell) {
 			return a.from
 		}
@@ -103,9 +103,9 @@ func (o *outlook) instant(pos int) Instant {
 	return never
 }
 
-// start is the earliest instant at which the gang fits; never if that depends on
+// gangStart is the earliest instant at which the gang fits; never if that depends on
 // jobs without a limit.
-func (o *outlook) start() Instant {
+func (o *outlook) gangStart() Instant {
 	if o.before < o.need && o.due >= o.need {
 		return o.at
 	}
@@ -140,9 +140,9 @@ func (o *outlook) settleAt(at Instant) {
 	}
 }
 
-// allows reports whether claims that outlast the promised instant leave the gang
+// sparesGang reports whether claims that outlast the promised instant leave the gang
 // its start.
-func (o *outlook) allows(claims []fleet.Claim) bool {
+func (o *outlook) sparesGang(claims []fleet.Claim) bool {
 	slack := o.due - o.need
 	last := -1
 	for i := range claims {
@@ -151,7 +151,7 @@ func (o *outlook) allows(claims []fleet.Claim) bool {
 			continue // claims on one node are told together by the first
 		}
 		last = pos
-		if !o.survives(pos, claims) {
+		if !o.nodeStillServes(pos, claims) {
 			if slack--; slack < 0 {
 				return false
 			}
@@ -160,9 +160,9 @@ func (o *outlook) allows(claims []fleet.Claim) bool {
 	return true
 }
 
-// survives reports whether a node can still take its part at the promised instant
+// nodeStillServes reports whether a node can still take its part at the promised instant
 // beside claims that hold it then.
-func (o *outlook) survives(pos int, claims []fleet.Claim) bool {
+func (o *outlook) nodeStillServes(pos int, claims []fleet.Claim) bool {
 	row := o.c.rowAt(pos, o.at)
 	desc := o.c.table.Node(pos)
 	for i := range claims {
@@ -173,9 +173,9 @@ func (o *outlook) survives(pos int, claims []fleet.Claim) bool {
 	return o.quick.Serves(o.c.cells.Intern(pos, &row))
 }
 
-// avoidance marks, by page, the nodes that the gang would lose if a job of another
+// nodesToAvoid marks, by page, the nodes that the gang would lose if a job of another
 // kind took its part there, but for so many of them that it can spare.
-func (o *outlook) avoidance(q *place.Quick, spare int) []uint64 {
+func (o *outlook) nodesToAvoid(q *place.Quick, spare int) []uint64 {
 	c := o.c
 	pages := c.table.Pages()
 	o.avoid = slices.Grow(o.avoid[:0], len(pages))[:len(pages)]
@@ -195,7 +195,7 @@ func (o *outlook) avoidance(q *place.Quick, spare int) []uint64 {
 			slot := bits.TrailingZeros64(m)
 			pos := pages[no].Nodes[slot]
 			switch {
-			case o.when[pos] > o.at || !o.loses(q, int(pos)):
+			case o.when[pos] > o.at || !o.losesNode(q, int(pos)):
 				o.avoid[no] &^= 1 << slot
 			case spare > 0:
 				spare--
@@ -206,9 +206,9 @@ func (o *outlook) avoidance(q *place.Quick, spare int) []uint64 {
 	return o.avoid
 }
 
-// loses reports whether a node like this one would be lost to the gang with a part
+// losesNode reports whether a node like this one would be lost to the gang with a part
 // of another kind on it.
-func (o *outlook) loses(q *place.Quick, pos int) bool {
+func (o *outlook) losesNode(q *place.Quick, pos int) bool {
 	cell := o.c.cellAt(pos, o.at)
 	if int(cell) < len(o.breaks) && o.breaks[cell] != 0 {
 		return o.breaks[cell] > 0
@@ -228,15 +228,15 @@ func (o *outlook) loses(q *place.Quick, pos int) bool {
 	return lost
 }
 
-// nodes chooses the nodes that are told: of those that can take their part at the
+// tellableNodes chooses the nodes that are told: of those that can take their part at the
 // instant, as few leaves as will do.
-func (o *outlook) nodes() []int32 {
-	return o.choose(func(pos int32) bool { return o.when[pos] <= o.at })
+func (o *outlook) tellableNodes() []int32 {
+	return o.chooseNodes(func(pos int32) bool { return o.when[pos] <= o.at })
 }
 
-// choose takes as many nodes as the gang has of those that are ready, on as few
+// chooseNodes takes as many nodes as the gang has of those that are ready, on as few
 // leaves as will do; nil if there are not enough.
-func (o *outlook) choose(isReady func(pos int32) bool) []int32 {
+func (o *outlook) chooseNodes(isReady func(pos int32) bool) []int32 {
 	c := o.c
 	leaves := c.table.Leaves()
 	pages := c.table.Pages()
@@ -275,8 +275,8 @@ func (o *outlook) choose(isReady func(pos int32) bool) []int32 {
 	return out
 }
 
-// claims takes the gang's parts from nodes as they will be at the instant.
-func (o *outlook) claims(nodes []int32) []fleet.Claim {
+// claimsOn takes the gang's parts from nodes as they will be at the instant.
+func (o *outlook) claimsOn(nodes []int32) []fleet.Claim {
 	out := make([]fleet.Claim, len(nodes))
 	for i, pos := range nodes {
 		row := o.c.rowAt(int(pos), o.at)

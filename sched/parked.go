@@ -35,105 +35,105 @@ type Parked struct {
 	Keeps []fleet.Claim `json:"keeps,omitempty"` // of its claims; nil: what is free of them
 }
 
-// lends reports whether a run makes room by being suspended, or was.
-func (r *run) lends() bool {
-	return r.parking != nil || r.suspending || !r.stopping && r.nominee == nil && !r.changes() && !r.folded() && r.terms.standing != nil && r.terms.standing.mode == account.PreemptSuspend
+// yieldsSuspended reports whether a run makes room by being suspended, or was.
+func (r *run) yieldsSuspended() bool {
+	return r.parking != nil || r.suspending || !r.stopping && r.nominee == nil && !r.mayChangeSize() && !r.isAggregate() && r.terms.standing != nil && r.terms.standing.mode == account.PreemptSuspend
 }
 
-// bare is what a parked job keeps of a claim whatever happens.
-func bare(c *fleet.Claim) fleet.Claim {
+// retainedClaim is what a parked job keeps of a claim whatever happens.
+func retainedClaim(c *fleet.Claim) fleet.Claim {
 	out := *c
 	out.Take.CPU, out.Devices, out.Whole = 0, nil, false
 	return out
 }
 
-// due is what a run has a right to: what it holds, and lends. Limits count all of that, as
+// entitledClaims is what a run has a right to: what it holds, and lends. Limits count all of that, as
 // in Slurm, so that nobody exceeds one when it goes on; quotas what it holds.
-func (r *run) due() []fleet.Claim {
+func (r *run) entitledClaims() []fleet.Claim {
 	if r.parking != nil {
 		return r.parking.full
 	}
-	return r.all()
+	return r.allClaims()
 }
 
-// remaining is how long a run may hold what it holds from now on.
-func (r *run) remaining(now Instant) Instant {
+// timeLeft is how long a run may hold what it holds from now on.
+func (r *run) timeLeft(now Instant) Instant {
 	switch {
 	case r.parking != nil:
-		return later(r.parking.left, r.tail)
+		return addTime(r.parking.left, r.tail)
 	case r.until == never:
 		return never
 	}
 	return max(r.until-now, 0)
 }
 
-// later adds a time to an instant.
-func later(at, by Instant) Instant {
+// addTime adds a time to an instant.
+func addTime(at, by Instant) Instant {
 	if at == never || by >= never-at {
 		return never
 	}
 	return at + by
 }
 
-// park notes that a job is suspended, to make room.
-func (c *Core) park(e Suspended) {
+// suspendRun notes that a job is suspended, to make room.
+func (c *Core) suspendRun(e Suspended) {
 	r := c.running[e.Job]
 	if r == nil || r.nominee != nil || r.parking != nil {
 		return
 	}
-	p := &parking{full: r.claims, at: c.now, left: r.remaining(c.now)}
+	p := &parking{full: r.claims, at: c.now, left: r.timeLeft(c.now)}
 	if p.left != never {
 		p.left = max(p.left-r.tail, 0)
 	}
 	if r.suspending {
-		c.unmark(r)
+		c.clearSuspending(r)
 	}
 	c.parked = append(c.parked, e.Job)
-	c.rehold(r, bares(r.claims), p, never)
+	c.replaceClaims(r, retainedClaims(r.claims), p, never)
 	c.shaken, c.dirty = true, true
 	c.stirs++
 }
 
-// parkAgain restores that a run is parked.
-func (c *Core) parkAgain(r *run, p *Parked) {
+// restoreSuspended restores that a run is parked.
+func (c *Core) restoreSuspended(r *run, p *Parked) {
 	r.parking = &parking{full: r.claims, at: p.At, left: p.Left}
 	if p.Left == 0 {
 		r.parking.left = never
 	}
 	r.until, r.claims = never, p.Keeps
 	if p.Keeps == nil {
-		r.claims = bares(r.parking.full)
+		r.claims = retainedClaims(r.parking.full)
 	}
 	c.parked = append(c.parked, r.id)
 }
 
-// unmark notes that a run is no longer being suspended.
-func (c *Core) unmark(r *run) {
+// clearSuspending notes that a run is no longer being suspended.
+func (c *Core) clearSuspending(r *run) {
 	r.suspending, r.givesWay, r.stopping = false, false, false
 	c.stopping--
 }
 
-func bares(claims []fleet.Claim) []fleet.Claim {
+func retainedClaims(claims []fleet.Claim) []fleet.Claim {
 	out := make([]fleet.Claim, len(claims))
 	for i := range claims {
-		out[i] = bare(&claims[i])
+		out[i] = retainedClaim(&claims[i])
 	}
 	return out
 }
 
-// rehold gives a run other claims.
-func (c *Core) rehold(r *run, claims []fleet.Claim, p *parking, until Instant) *run {
-	c.bill(r, second(c.now))
-	c.unhold(r)
+// replaceClaims gives a run other claims.
+func (c *Core) replaceClaims(r *run, claims []fleet.Claim, p *parking, until Instant) *run {
+	c.billRun(r, wholeSecond(c.now))
+	c.unholdRun(r)
 	next := *r
-	next.at, next.billable, next.billed = nil, false, second(c.now)
+	next.at, next.billable, next.billed = nil, false, wholeSecond(c.now)
 	next.claims, next.parking, next.until = claims, p, until
-	c.hold(&next)
+	c.holdRun(&next)
 	return &next
 }
 
-// parkedRuns lists the parked jobs in the order in which they take back.
-func (c *Core) parkedRuns() []*run {
+// suspendedRuns lists the parked jobs in the order in which they take back.
+func (c *Core) suspendedRuns() []*run {
 	var list, out []*run
 	kept := c.parked[:0]
 	for _, id := range c.parked {
@@ -146,7 +146,7 @@ func (c *Core) parkedRuns() []*run {
 	slices.SortStableFunc(list, func(a, b *run) int { return cmp.Or(cmp.Compare(a.parking.at, b.parking.at), cmp.Compare(a.id, b.id)) })
 	for len(list) > 0 {
 		next := slices.IndexFunc(list, func(r *run) bool {
-			return !slices.ContainsFunc(list, func(o *run) bool { return c.outranks(o, r) })
+			return !slices.ContainsFunc(list, func(o *run) bool { return c.runOutranks(o, r) })
 		})
 		next = max(next, 0)
 		out = append(out, list[next])
@@ -155,29 +155,29 @@ func (c *Core) parkedRuns() []*run {
 	return out
 }
 
-func (c *Core) outranks(a, b *run) bool {
-	return a != b && c.preemption != nil && c.preemption.outranks(a.terms.standing, a.priority, b.terms.standing, b.priority)
+func (c *Core) runOutranks(a, b *run) bool {
+	return a != b && c.preemption != nil && c.preemption.mayTakeFrom(a.terms.standing, a.priority, b.terms.standing, b.priority)
 }
 
-// regain has parked jobs take back what is free of theirs, and go on if that is all: each
+// resumeSuspended has parked jobs take back what is free of theirs, and go on if that is all: each
 // in its turn, and one whose turn is later gives back what one before it lacks, so that no
 // two wait for each other. One that a waiting job outranks and would take the place of at
 // once stays parked. It reports whether anything changed.
-func (p *pass) regain() (changed bool) {
+func (p *pass) resumeSuspended() (changed bool) {
 	if len(p.parked) == 0 {
 		return false
 	}
-	runs := slices.DeleteFunc(p.parkedRuns(), func(r *run) bool { return r.stopping })
-	shares := p.shares(runs)
+	runs := slices.DeleteFunc(p.suspendedRuns(), func(r *run) bool { return r.stopping })
+	shares := p.sharesOf(runs)
 	for i, r := range runs {
-		if shares[i].whole && p.outbid(r) {
-			p.regain()
+		if shares[i].whole && p.outbidSuspended(r) {
+			p.resumeSuspended()
 			return true
 		}
 	}
 	for i, r := range runs {
-		if shares[i].lacks(r) {
-			runs[i] = p.rehold(r, bares(r.parking.full), r.parking, never)
+		if shares[i].mustGiveBack(r) {
+			runs[i] = p.replaceClaims(r, retainedClaims(r.parking.full), r.parking, never)
 			p.shaken, changed = true, true
 		}
 	}
@@ -185,11 +185,11 @@ func (p *pass) regain() (changed bool) {
 		switch x := shares[i]; {
 		case x.whole:
 			r.tail, r.turn = max(r.tail, p.tailOf(r)), p.now
-			p.rehold(r, r.parking.full, nil, later(later(p.now, r.parking.left), r.tail))
+			p.replaceClaims(r, r.parking.full, nil, addTime(addTime(p.now, r.parking.left), r.tail))
 			p.out = append(p.out, Resume{Job: r.id})
 			p.shaken, changed = true, true
 		case !slices.EqualFunc(x.claims, r.claims, sameClaim):
-			p.rehold(r, x.claims, r.parking, never)
+			p.replaceClaims(r, x.claims, r.parking, never)
 			p.shaken, changed = true, true
 		}
 	}
@@ -206,8 +206,8 @@ type regained struct {
 	whole  bool
 }
 
-// lacks reports whether a job has something that it is to give back.
-func (x *regained) lacks(r *run) bool {
+// mustGiveBack reports whether a job has something that it is to give back.
+func (x *regained) mustGiveBack(r *run) bool {
 	for i := range r.claims {
 		has, gets := &r.claims[i], &x.claims[i]
 		if has.Take.CPU > gets.Take.CPU || has.Whole && !gets.Whole || slices.ContainsFunc(has.Devices, func(d fleet.DeviceClaim) bool { return !slices.Contains(gets.Devices, d) }) {
@@ -217,8 +217,8 @@ func (x *regained) lacks(r *run) bool {
 	return false
 }
 
-// shares is what each of some parked jobs can have now, those before it served.
-func (c *Core) shares(runs []*run) []regained {
+// sharesOf is what each of some parked jobs can have now, those before it served.
+func (c *Core) sharesOf(runs []*run) []regained {
 	rows := map[int32]*index.Row{} // read by key only
 	for _, r := range runs {
 		for i, pos := range r.at {
@@ -230,16 +230,16 @@ func (c *Core) shares(runs []*run) []regained {
 				rows[pos] = &row
 			}
 			rows[pos].Change(c.table.Node(int(pos)), &r.claims[i], -1)
-			b := bare(&r.parking.full[i])
+			b := retainedClaim(&r.parking.full[i])
 			rows[pos].Change(c.table.Node(int(pos)), &b, 1)
 		}
 	}
 	out := make([]regained, len(runs))
 	var last []int // those who cannot go on whatever they take
 	for i, r := range runs {
-		c.strip(r, rows, -1)
-		stuck := c.stuck(r, rows)
-		c.strip(r, rows, 1)
+		c.changeRetained(r, rows, -1)
+		stuck := c.cannotResume(r, rows)
+		c.changeRetained(r, rows, 1)
 		if stuck {
 			last = append(last, i)
 		} else {
@@ -252,19 +252,19 @@ func (c *Core) shares(runs []*run) []regained {
 	return out
 }
 
-// strip takes what a parked job keeps off some rows, or puts it back.
-func (c *Core) strip(r *run, rows map[int32]*index.Row, sign int) {
+// changeRetained takes what a parked job keeps off some rows, or puts it back.
+func (c *Core) changeRetained(r *run, rows map[int32]*index.Row, sign int) {
 	for i, pos := range r.at {
 		if pos >= 0 {
-			b := bare(&r.parking.full[i])
+			b := retainedClaim(&r.parking.full[i])
 			rows[pos].Change(c.table.Node(int(pos)), &b, sign)
 		}
 	}
 }
 
-// stuck reports whether one of a job's nodes has left, or somebody else is on one that it
+// cannotResume reports whether one of a job's nodes has left, or somebody else is on one that it
 // has whole.
-func (c *Core) stuck(r *run, rows map[int32]*index.Row) bool {
+func (c *Core) cannotResume(r *run, rows map[int32]*index.Row) bool {
 	for i, pos := range r.at {
 		if pos < 0 || r.parking.full[i].Whole && rows[pos].Holds > 0 {
 			return true
@@ -275,7 +275,7 @@ func (c *Core) stuck(r *run, rows map[int32]*index.Row) bool {
 
 // shareOf has one job take from what is free.
 func (c *Core) shareOf(r *run, rows map[int32]*index.Row) regained {
-	c.strip(r, rows, -1)
+	c.changeRetained(r, rows, -1)
 	out := regained{whole: true}
 	for i, pos := range r.at {
 		if pos < 0 { // nobody knows what is free there until the node is back
@@ -283,7 +283,7 @@ func (c *Core) shareOf(r *run, rows map[int32]*index.Row) regained {
 			continue
 		}
 		want, row, desc := &r.parking.full[i], rows[pos], c.table.Node(int(pos))
-		got := bare(want)
+		got := retainedClaim(want)
 		got.Take.CPU = min(want.Take.CPU, max(row.Free.CPU, 0))
 		for _, d := range want.Devices {
 			if row.Room(desc, d) {
@@ -301,25 +301,25 @@ func (c *Core) shareOf(r *run, rows map[int32]*index.Row) regained {
 	return out
 }
 
-// outbid has the first waiting job that outranks a parked one take its place, if it cannot
+// outbidSuspended has the first waiting job that outranks a parked one take its place, if it cannot
 // start beside it, and reports whether there was one.
-func (p *pass) outbid(r *run) bool {
+func (p *pass) outbidSuspended(r *run) bool {
 	var lines []*line
 	for _, l := range p.eager {
-		if e := l.jobs.first(); e != nil && l.place >= 0 && p.hopeful(l, e) && p.preemption.outranks(l.key.terms.standing, e.priority, r.terms.standing, r.priority) {
+		if e := l.jobs.firstJob(); e != nil && l.place >= 0 && p.mayFindVictims(l, e) && p.preemption.mayTakeFrom(l.key.terms.standing, e.priority, r.terms.standing, r.priority) {
 			lines = append(lines, l)
 		}
 	}
-	slices.SortFunc(lines, func(a, b *line) int { return a.jobs.first().before(b.jobs.first()) })
+	slices.SortFunc(lines, func(a, b *line) int { return a.jobs.firstJob().compareOrder(b.jobs.firstJob()) })
 	for _, l := range lines {
-		if p.ready(l) && p.open(l) == nil && p.preempt(l.jobs.first()) {
+		if p.passesGates(l) && p.placeUnreserved(l) == nil && p.preemptFor(l.jobs.firstJob()) {
 			return true
 		}
 	}
 	return false
 }
 
-// shrink takes from a parked job what it has beside what it keeps.
-func (p *pass) shrink(r *run) {
-	p.rehold(r, bares(r.parking.full), r.parking, never)
+// retainOnly takes from a parked job what it has beside what it keeps.
+func (p *pass) retainOnly(r *run) {
+	p.replaceClaims(r, retainedClaims(r.parking.full), r.parking, never)
 }

@@ -30,61 +30,61 @@ type pass struct {
 // nodes for the sake of a job behind it.
 const maxMoves = 16
 
-func (p *pass) run() {
+func (p *pass) runCycle() {
 	p.depth = p.cfg.Depth
 	if p.depth == 0 {
 		p.depth = 500
 	}
-	if p.likeSlurm() {
+	if p.runAsSlurm() {
 		p.Core.pinched = 0 // nothing grows
 		return
 	}
 	p.stood = p.stirs
 	anew := true
-	for again := true; again; again = p.regain() || p.reopened() || p.outrun() || p.seizeLate() || p.recalls() || p.grow() {
-		p.board()
-		p.regain()
-		p.allow(anew)
+	for again := true; again; again = p.resumeSuspended() || p.claimsMayChange() || p.withdrawBarredPlans() || p.preemptLate() || p.shrinkForWaiting() || p.growElastic() {
+		p.startNominated()
+		p.resumeSuspended()
+		p.wakeForLimits(anew)
 		anew = false
-		p.rouse()
-		if p.byName() {
-			p.named()
+		p.wakeFreed()
+		if p.isConservative() {
+			p.runConservative()
 			continue
 		}
-		p.unname()
-		p.keep()
-		p.fill()
-		for p.reconsider() {
-			p.fill()
+		p.leaveConservative()
+		p.tryReserved()
+		p.startInOrder()
+		for p.reconsiderFlavors() {
+			p.startInOrder()
 		}
 	}
-	p.alternate()
+	p.alternateTurns()
 }
 
-// fill starts what may start.
-func (p *pass) fill() {
-	head, at := p.advance()
-	for head != nil && p.overtake(head) {
-		head, at = p.advance()
+// startInOrder starts what may start.
+func (p *pass) startInOrder() {
+	head, at := p.startUpToHead()
+	for head != nil && p.startOutranking(head) {
+		head, at = p.startUpToHead()
 	}
 	if head == nil {
-		p.unplan()
+		p.dropReservation()
 		return
 	}
 	before := p.plan
-	p.reserve(head)
-	p.stand(head, at, &before)
-	p.rest(head.line, forRoom, p.missing(head.line))
+	p.reserveHead(head)
+	p.notePosition(head, at, &before)
+	p.restClass(head.line, forRoom, p.missingReason(head.line))
 	if !p.cfg.NoBackfill {
-		p.pledge(head.line)
-		p.backfill()
-		p.unpledge()
+		p.pledgeQuota(head.line)
+		p.backfillBehindHead()
+		p.releasePledges()
 	}
 }
 
-// rouse wakes the lines that rest for what has become free.
-func (p *pass) rouse() {
-	p.rouseQuotas()
+// wakeFreed wakes the lines that rest for what has become free.
+func (p *pass) wakeFreed() {
+	p.wakeForQuota()
 	if len(p.freed) == 0 {
 		return
 	}
@@ -98,23 +98,23 @@ func (p *pass) rouse() {
 	p.Core.freed = p.freed[:0]
 	var opened []*kind
 	for _, k := range p.kinds {
-		if k.full && p.served(k, cells) {
+		if k.full && p.anyCellServes(k, cells) {
 			k.full = false
 			opened = append(opened, k)
 			for _, l := range k.lines {
 				if l.rest == forRoom {
-					p.admit(l)
+					p.wakeBarred(l)
 				}
 			}
 		}
 	}
-	p.rouseFallen(func(k *kind) bool { return slices.Contains(opened, k) })
-	p.rousePlanned()
+	p.wakeForFlavors(func(k *kind) bool { return slices.Contains(opened, k) })
+	p.wakePlanned()
 }
 
-// served reports whether one of the cells could take part in a kind.
-func (p *pass) served(k *kind, cells []int32) bool {
-	q := p.quickly(k)
+// anyCellServes reports whether one of the cells could take part in a kind.
+func (p *pass) anyCellServes(k *kind, cells []int32) bool {
+	q := p.quickPlacement(k)
 	if q == nil {
 		return len(cells) > 0
 	}
@@ -126,136 +126,136 @@ func (p *pass) served(k *kind, cells []int32) bool {
 	return false
 }
 
-// rousePlanned wakes the lines that rest for the plan.
-func (p *pass) rousePlanned() {
+// wakePlanned wakes the lines that rest for the plan.
+func (p *pass) wakePlanned() {
 	for _, l := range p.planned {
 		if l.rest == forPlan {
-			p.wake(l)
+			p.wakeClass(l)
 		}
 	}
 	p.Core.planned = p.planned[:0]
 }
 
-// keep tries the job with the reservation before all others, by its identity: on
+// tryReserved tries the job with the reservation before all others, by its identity: on
 // the nodes promised to it if it finds no better ones.
-func (p *pass) keep() {
+func (p *pass) tryReserved() {
 	e := p.queued[p.plan.job]
-	if e == nil || e.blocked || p.yield(e) {
+	if e == nil || e.blocked || p.yieldToOutranking(e) {
 		return
 	}
-	if e.line.jobs.first() != e && e.line.stake != nil && e.line.stake.queue.strict || !p.ready(e.line) {
+	if e.line.jobs.firstJob() != e && e.line.stake != nil && e.line.stake.queue.strict || !p.passesGates(e.line) {
 		return
 	}
-	claims := p.fit(e.line.kind)
+	claims := p.placeFree(e.line.kind)
 	if claims == nil && p.plan.claims != nil && p.state.Fits(p.table, p.plan.claims) {
 		claims = p.plan.claims
 	}
-	if claims != nil && p.beyond(e.line, claims).Amount == 0 && p.permitted(e.line, claims) {
-		p.start(e, claims)
+	if claims != nil && p.beyondQuota(e.line, claims).Amount == 0 && p.limitsPermit(e.line, claims) {
+		p.startJob(e, claims)
 	}
 }
 
-// advance starts jobs in queue order up to the first that cannot start, which it
+// startUpToHead starts jobs in queue order up to the first that cannot start, which it
 // returns, and where that stands. Jobs that the fleet can never take, that a limit
 // stops, or for which nothing may be kept, are passed over.
-func (p *pass) advance() (*entry, station) {
+func (p *pass) startUpToHead() (*entry, station) {
 	for len(p.heads) > 0 {
-		at := stationOf(p.heads[0].jobs.first())
-		l := p.turn(p.heads[0])
+		at := positionOf(p.heads[0].jobs.firstJob())
+		l := p.classInTurn(p.heads[0])
 		p.first = true
-		ready := p.ready(l)
+		ready := p.passesGates(l)
 		p.first = false
 		if !ready {
-			p.reclaim(l)
+			p.reclaimQuota(l)
 			continue
 		}
-		e := l.jobs.first()
-		if p.yield(e) {
+		e := l.jobs.firstJob()
+		if p.yieldToOutranking(e) {
 			continue
 		}
-		claims := p.fit(l.kind)
-		if claims == nil && (p.preempt(e) || p.consolidate(e)) {
+		claims := p.placeFree(l.kind)
+		if claims == nil && (p.preemptFor(e) || p.defragFor(e)) {
 			continue
 		}
-		if claims == nil && e.reserves() {
+		if claims == nil && e.mayReserve() {
 			return e, at
 		}
 		if claims == nil {
-			p.resign(l)
-			p.rest(l, forRoom, p.missing(l))
+			p.removeFromHeads(l)
+			p.restClass(l, forRoom, p.missingReason(l))
 			continue
 		}
-		if !p.covered(l, claims) || !p.permitted(l, claims) {
+		if !p.quotaCovers(l, claims) || !p.limitsPermit(l, claims) {
 			continue
 		}
-		p.start(e, claims)
+		p.startJob(e, claims)
 		p.shaken = true // it may outlast the promised instant: it is before the head
 	}
 	return nil, station{}
 }
 
-// rest notes that a line's first job cannot start before something changes.
-func (p *pass) rest(l *line, for_ rest, why reason.Reason) {
+// restClass notes that a line's first job cannot start before something changes.
+func (p *pass) restClass(l *line, for_ rest, why reason.Reason) {
 	l.rest, l.why = for_, why
-	p.touch(l)
+	p.touchClass(l)
 	switch for_ {
 	case forPlan:
 		p.Core.planned = append(p.planned, l)
 	case forQuota:
-		l.await()
+		l.listForQuota()
 	}
 }
 
-// backfill starts jobs behind the head that do not delay it.
-func (p *pass) backfill() {
+// backfillBehindHead starts jobs behind the head that do not delay it.
+func (p *pass) backfillBehindHead() {
 	head := p.queued[p.plan.job].line
 	for _, l := range p.woken {
 		l.awake = false
 		if l.jobs.len() > 0 && l.rest == active && l != head {
-			p.enter(l)
+			p.addBehindHead(l)
 		}
 	}
 	p.Core.woken = p.woken[:0]
-	p.drain()
+	p.tryBehindHead()
 }
 
-// follow adds a line that may go on after another one.
-func (p *pass) follow(l *line) {
+// addFollower adds a line that may go on after another one.
+func (p *pass) addFollower(l *line) {
 	if l.spot < 0 && l.jobs.len() > 0 && l.rest == active {
-		p.enter(l)
+		p.addBehindHead(l)
 	}
 }
 
-// enter adds a line to those that are looked at behind the head.
-func (p *pass) enter(l *line) {
+// addBehindHead adds a line to those that are looked at behind the head.
+func (p *pass) addBehindHead(l *line) {
 	if l.stake == nil {
-		p.order.fix(l)
+		p.order.fixPosition(l)
 		return
 	}
 	q := l.stake.queue
-	if q.order.fix(l); !q.behind {
+	if q.order.fixPosition(l); !q.behind {
 		q.behind = true
 		p.quotas.behind = append(p.quotas.behind, q)
 	}
 }
 
-// orderOf is the order that a line stands in behind the head.
-func (p *pass) orderOf(l *line) *order {
+// orderBehindHead is the order that a line stands in behind the head.
+func (p *pass) orderBehindHead(l *line) *order {
 	if l.stake == nil {
 		return &p.order
 	}
 	return &l.stake.queue.order
 }
 
-// next is the line that goes first of those behind the head; nil: none is left.
-func (p *pass) next() *line {
-	best := p.order.first()
+// nextBehindHead is the line that goes first of those behind the head; nil: none is left.
+func (p *pass) nextBehindHead() *line {
+	best := p.order.firstClass()
 	if p.quotas == nil {
 		return best
 	}
 	p.quotas.behind = slices.DeleteFunc(p.quotas.behind, func(q *queue) bool {
-		l := q.order.first()
-		if l != nil && (best == nil || l.before(best)) {
+		l := q.order.firstClass()
+		if l != nil && (best == nil || l.goesBefore(best)) {
 			best = l
 		}
 		q.behind = l != nil
@@ -264,82 +264,82 @@ func (p *pass) next() *line {
 	return best
 }
 
-// drain looks at the lines behind the head in order.
-func (p *pass) drain() {
-	for l := p.next(); l != nil; l = p.next() {
-		l = p.turn(l)
-		if p.look(l) {
-			p.orderOf(l).fix(l) // its next job
+// tryBehindHead looks at the lines behind the head in order.
+func (p *pass) tryBehindHead() {
+	for l := p.nextBehindHead(); l != nil; l = p.nextBehindHead() {
+		l = p.classInTurn(l)
+		if p.tryClass(l) {
+			p.orderBehindHead(l).fixPosition(l) // its next job
 		} else {
-			p.orderOf(l).remove(l)
+			p.orderBehindHead(l).remove(l)
 		}
-		if p.lookedAt(l) {
-			p.follow(l.stake.queue.leader)
+		if p.wakeNextInQueue(l) {
+			p.addFollower(l.stake.queue.leader)
 		}
 	}
 }
 
-// look tries the first job of a line and reports whether it started.
-func (p *pass) look(l *line) bool {
+// tryClass tries the first job of a line and reports whether it started.
+func (p *pass) tryClass(l *line) bool {
 	switch {
-	case !p.ready(l):
+	case !p.passesGates(l):
 	case p.depth == 0:
-		p.wake(l) // next time
-		p.touch(l)
+		p.wakeClass(l) // next time
+		p.touchClass(l)
 	default:
-		e := l.jobs.first()
-		started := p.try(l, e)
-		for !started && (l.rest == forRoom || l.rest == forPlan) && p.elsewhere(l) {
-			started = p.try(l, e)
+		e := l.jobs.firstJob()
+		started := p.tryJob(l, e)
+		for !started && (l.rest == forRoom || l.rest == forPlan) && p.tryNextFlavor(l) {
+			started = p.tryJob(l, e)
 		}
-		p.settled(l, started)
+		p.resetFlavor(l, started)
 		return started
 	}
 	return false
 }
 
-// try starts a job if it ends before the head is to start, or leaves the head its
+// tryJob starts a job if it ends before the head is to start, or leaves the head its
 // start at that instant.
-func (p *pass) try(l *line, e *entry) bool {
+func (p *pass) tryJob(l *line, e *entry) bool {
 	var claims []fleet.Claim
 	if p.wasNamed {
-		return p.tryNamed(l, e)
+		return p.tryBesidePlan(l, e)
 	}
-	ends := l.limit > 0 && ending(p.now, l.limit) <= p.plan.at
-	if !ends && p.crowds(l) && p.plan.at-p.now < Instant(l.key.least) {
-		p.rest(l, forPlan, reason.Reason{Code: reason.Reserved, Job: uint64(p.plan.job)})
+	ends := l.limit > 0 && endAfter(p.now, l.limit) <= p.plan.at
+	if !ends && p.crowdsHead(l) && p.plan.at-p.now < Instant(l.key.least) {
+		p.restClass(l, forPlan, reason.Reason{Code: reason.Reserved, Job: uint64(p.plan.job)})
 		return false
 	}
 	if ends {
-		claims = p.fit(l.kind)
+		claims = p.placeFree(l.kind)
 	} else {
-		claims = p.beside(l.kind)
+		claims = p.placeBesideHead(l.kind)
 	}
-	until := ending(p.now, l.limit)
+	until := endAfter(p.now, l.limit)
 	if claims == nil {
-		claims, until = p.shorter(l)
+		claims, until = p.placeShortened(l)
 	}
 	switch {
-	case claims != nil && (!p.covered(l, claims) || !p.permitted(l, claims)):
+	case claims != nil && (!p.quotaCovers(l, claims) || !p.limitsPermit(l, claims)):
 	case claims != nil:
 		p.startUntil(e, claims, until)
 		return true
 	case l.kind.full:
-		p.rest(l, forRoom, p.missing(l))
+		p.restClass(l, forRoom, p.missingReason(l))
 	default:
 		p.depth--
-		p.rest(l, forPlan, reason.Reason{Code: reason.Reserved, Job: uint64(p.plan.job)})
+		p.restClass(l, forPlan, reason.Reason{Code: reason.Reserved, Job: uint64(p.plan.job)})
 	}
 	return false
 }
 
-// missing is why a shape does not fit now. It is worked out where it may have to
+// missingReason is why a shape does not fit now. It is worked out where it may have to
 // be told.
-func (p *pass) missing(l *line) reason.Reason {
-	if l.why.Code == reason.Resources && l.leader == l.jobs.first() {
+func (p *pass) missingReason(l *line) reason.Reason {
+	if l.why.Code == reason.Resources && l.leader == l.jobs.firstJob() {
 		return l.why
 	}
-	if q := p.quickly(l.kind); q != nil {
+	if q := p.quickPlacement(l.kind); q != nil {
 		return q.Missing()
 	}
 	if all := place.Missing(p.table, p.state, l.kind.shape); len(all) > 0 {
@@ -348,9 +348,9 @@ func (p *pass) missing(l *line) reason.Reason {
 	return reason.Reason{Code: reason.Resources, Resource: "nodes"}
 }
 
-// start takes a job out of the queue and holds its claims.
-func (p *pass) start(e *entry, claims []fleet.Claim) {
-	p.startUntil(e, claims, e.line.finish(p.now))
+// startJob takes a job out of the queue and holds its claims.
+func (p *pass) startJob(e *entry, claims []fleet.Claim) {
+	p.startUntil(e, claims, e.line.latestEnd(p.now))
 }
 
 func (p *pass) startUntil(e *entry, claims []fleet.Claim, until Instant) {
@@ -361,19 +361,19 @@ func (p *pass) startUntil(e *entry, claims []fleet.Claim, until Instant) {
 // after it that are suspended for it.
 func (p *pass) startBefore(e *entry, claims []fleet.Claim, until, tail Instant) {
 	if e.id == p.plan.job {
-		p.unplan()
+		p.dropReservation()
 	}
 	if p.policy == nil || p.policy.Compat == "" {
 		claims = p.table.InRankOrder(claims)
 	}
-	terms, license := p.heldBy(e)
+	terms, license := p.policyAtStart(e)
 	flavors := p.flavorsFor(e)
-	rank := e.shown()
-	p.drop(e)
-	r := &run{id: e.id, spec: e.spec, terms: terms, claims: claims, began: p.now, turn: p.now, until: later(until, tail), tail: tail, flavors: flavors, license: license, priority: e.priority, rank: rank, submitted: e.at, moved: e.moved}
-	r.waits = r.folded()
-	p.hold(r)
-	p.room.take(p, claims, r.until)
+	rank := e.readPriority()
+	p.dropQueued(e)
+	r := &run{id: e.id, spec: e.spec, terms: terms, claims: claims, began: p.now, turn: p.now, until: addTime(until, tail), tail: tail, flavors: flavors, license: license, priority: e.priority, rank: rank, submitted: e.at, moved: e.moved}
+	r.waits = r.isAggregate()
+	p.holdRun(r)
+	p.room.takeStarted(p, claims, r.until)
 	if until == never {
 		until = 0
 	}
@@ -387,8 +387,8 @@ type room struct {
 	both  *index.State // free both now and then
 }
 
-// take counts what starts.
-func (r *room) take(p *pass, claims []fleet.Claim, until Instant) {
+// takeStarted counts what starts.
+func (r *room) takeStarted(p *pass, claims []fleet.Claim, until Instant) {
 	if r.after == nil {
 		return
 	}

@@ -26,88 +26,88 @@ type reservation struct {
 	version uint64        // raised whenever it changes
 }
 
-// unplan drops the reservation.
-func (p *pass) unplan() {
+// dropReservation drops the reservation.
+func (p *pass) dropReservation() {
 	if p.plan.job != 0 {
 		p.plan = reservation{version: p.plan.version + 1}
 		p.room = room{}
-		p.rousePlanned()
+		p.wakePlanned()
 	}
 }
 
-// reserve makes or renews the reservation of the head.
-func (p *pass) reserve(head *entry) {
+// reserveHead makes or renews the reservation of the head.
+func (p *pass) reserveHead(head *entry) {
 	if p.plan.job == head.id && !p.shaken && (p.plan.look == nil || p.plan.look == head.line.kind.look) {
 		return
 	}
 	p.shaken = false
-	if look := p.outlookOf(head.line.kind); look != nil {
-		if at := look.start(); at != never {
-			p.count(head, look, at)
+	if look := p.profileOf(head.line.kind); look != nil {
+		if at := look.gangStart(); at != never {
+			p.reserveCount(head, look, at)
 			return
 		}
 	}
-	at, claims := p.earliest(head)
+	at, claims := p.firstFittingEnd(head)
 	old := p.plan
 	if old.job == head.id && old.look == nil && old.at <= at && old.at != never &&
 		p.freeBy(old.at, old.claims).Fits(p.table, old.claims) {
 		at, claims = old.at, old.claims // a promise is kept where it can be
 	}
-	p.replan(reservation{job: head.id, at: at, claims: claims})
+	p.setReservation(reservation{job: head.id, at: at, claims: claims})
 }
 
-// count reserves a number of nodes.
-func (p *pass) count(head *entry, look *outlook, at Instant) {
+// reserveCount reserves a number of nodes.
+func (p *pass) reserveCount(head *entry, look *outlook, at Instant) {
 	next := reservation{job: head.id, at: at, look: look}
 	if p.plan.job == head.id {
 		next.nodes = p.plan.nodes // as far as they will do (told)
 	}
-	p.replan(next)
+	p.setReservation(next)
 }
 
-func (p *pass) replan(r reservation) {
+func (p *pass) setReservation(r reservation) {
 	r.version = p.plan.version + 1
 	p.plan, p.room = r, room{}
-	p.rousePlanned()
+	p.wakePlanned()
 }
 
-// told is the reservation's nodes: those that were told before, if they will do.
-func (p *pass) told() []int32 {
+// toldNodes is the reservation's nodes: those that were told before, if they will do.
+func (p *pass) toldNodes() []int32 {
 	r, look := &p.plan, p.plan.look
-	look.follow()
+	look.catchUp()
 	ready := func(pos int32) bool { return int(pos) < len(look.when) && look.when[pos] <= r.at }
 	if len(r.nodes) != look.need || slices.ContainsFunc(r.nodes, func(pos int32) bool { return !ready(pos) }) {
-		r.nodes, r.claims = look.nodes(), nil
+		r.nodes, r.claims = look.tellableNodes(), nil
 	}
 	return r.nodes
 }
 
-// reserved is the claims of the reservation.
-func (p *pass) reserved() []fleet.Claim {
+// reservedClaims is the claims of the reservation.
+func (p *pass) reservedClaims() []fleet.Claim {
 	if p.plan.look != nil {
-		nodes := p.told()
-		p.plan.claims = p.plan.look.claims(nodes)
+		nodes := p.toldNodes()
+		p.plan.claims = p.plan.look.claimsOn(nodes)
 	}
 	return p.plan.claims
 }
 
-// earliest finds the first planned end of a running job after which the head fits.
-func (p *pass) earliest(head *entry) (Instant, []fleet.Claim) {
+// firstFittingEnd finds the first planned end of a running job after which the head fits.
+func (p *pass) firstFittingEnd(head *entry) (Instant, []fleet.Claim) {
 	shape := head.line.kind.shape
-	ends := p.ends.all()
-	steps := steps(ends)
-	i := sort.Search(len(steps), func(i int) bool { return place.Fits(p.table, p.released(ends[:steps[i]]), shape) })
+	ends := p.ends.allRuns()
+	steps := endSteps(ends)
+	i := sort.Search(len(steps), func(i int) bool { return place.Fits(p.table, p.freeAfter(ends[:steps[i]]), shape) })
 	for ; i < len(steps); i++ {
-		if claims := place.Gang(p.table, p.released(ends[:steps[i]]), shape); claims != nil {
+		if claims := place.Gang(p.table, p.freeAfter(ends[:steps[i]]), shape); claims != nil {
 			return ends[steps[i]-1].until, claims
 		}
 	}
 	return never, place.Gang(p.table, p.empty, shape)
 }
 
-// steps lists how many of the running jobs have ended after each planned end. Of
+// endSteps lists how many of the running jobs have ended after each planned end. Of
 // jobs without a limit one after the other is taken to have ended.
-func steps(ends []*run) []int {
+func endSteps(ends []*run) []int {
 	var out []int
 	for i := range ends {
 		if i+1 == len(ends) || ends[i+1].until != ends[i].until || ends[i].until == never {
@@ -117,8 +117,8 @@ func steps(ends []*run) []int {
 	return out
 }
 
-// released is what is free after some jobs have ended.
-func (p *pass) released(ended []*run) *index.State {
+// freeAfter is what is free after some jobs have ended.
+func (p *pass) freeAfter(ended []*run) *index.State {
 	s := p.state.Clone()
 	for _, r := range ended {
 		s.Release(p.table, r.claims)
@@ -129,9 +129,9 @@ func (p *pass) released(ended []*run) *index.State {
 // freeBy is what is free at an instant. For the instant never, jobs without a
 // limit end one after the other until the claims that wait for them are free.
 func (p *pass) freeBy(at Instant, claims []fleet.Claim) *index.State {
-	ends := p.ends.all()
+	ends := p.ends.allRuns()
 	n := sort.Search(len(ends), func(i int) bool { return ends[i].until > at || ends[i].until == never })
-	s := p.released(ends[:n])
+	s := p.freeAfter(ends[:n])
 	if at != never {
 		return s
 	}
@@ -144,16 +144,16 @@ func (p *pass) freeBy(at Instant, claims []fleet.Claim) *index.State {
 	return s
 }
 
-// beside places a shape so that the head keeps its start, for a job that outlasts
+// placeBesideHead places a shape so that the head keeps its start, for a job that outlasts
 // the promised instant.
-func (p *pass) beside(k *kind) []fleet.Claim {
+func (p *pass) placeBesideHead(k *kind) []fleet.Claim {
 	if k.full || k.shadowed == p.plan.version {
 		return nil
 	}
-	claims, sure := p.sparing(k)
+	claims, sure := p.placeSparing(k)
 	if !sure {
-		if claims = p.around(k); claims == nil {
-			claims = p.aside(k)
+		if claims = p.placeAround(k); claims == nil {
+			claims = p.placeAside(k)
 		}
 	}
 	if claims == nil {
@@ -162,69 +162,69 @@ func (p *pass) beside(k *kind) []fleet.Claim {
 	return claims
 }
 
-// sparing places a shape on cells: where it is preferred, if the head has enough
+// placeSparing places a shape on cells: where it is preferred, if the head has enough
 // nodes left, else on nodes that the head does not need, else beside as many of
 // these as it can spare. sure is false where that has to be looked at node by node.
-func (p *pass) sparing(k *kind) (claims []fleet.Claim, sure bool) {
+func (p *pass) placeSparing(k *kind) (claims []fleet.Claim, sure bool) {
 	look := p.plan.look
 	if look == nil {
 		return nil, false
 	}
-	look.follow()
-	if claims = p.fit(k); claims == nil || look.allows(claims) {
+	look.catchUp()
+	if claims = p.placeFree(k); claims == nil || look.sparesGang(claims) {
 		return claims, true
 	}
-	q := p.quickly(k)
+	q := p.quickPlacement(k)
 	if q == nil {
 		return nil, false
 	}
 	for _, spare := range []int{0, look.due - look.need} {
-		claims, sure = q.Place(look.avoidance(q, spare))
+		claims, sure = q.Place(look.nodesToAvoid(q, spare))
 		if !sure {
 			return nil, false
 		}
-		if claims != nil && look.allows(claims) {
+		if claims != nil && look.sparesGang(claims) {
 			return claims, true
 		}
 	}
 	return nil, true
 }
 
-// around places a shape on what is free both now and beside the head at the
+// placeAround places a shape on what is free both now and beside the head at the
 // promised instant.
-func (p *pass) around(k *kind) []fleet.Claim {
-	p.foresee()
+func (p *pass) placeAround(k *kind) []fleet.Claim {
+	p.buildHeadState()
 	return place.Gang(p.table, p.room.both, k.shape)
 }
 
-// foresee builds what is free at the promised instant.
-func (p *pass) foresee() {
+// buildHeadState builds what is free at the promised instant.
+func (p *pass) buildHeadState() {
 	if p.room.after != nil {
 		return
 	}
-	claims := p.reserved()
+	claims := p.reservedClaims()
 	p.room.after = p.freeBy(p.plan.at, claims)
 	p.room.after.Take(p.table, claims)
-	p.meet()
+	p.intersectHeadState()
 }
 
-func (p *pass) meet() {
+func (p *pass) intersectHeadState() {
 	p.room.both = p.state.Clone()
 	p.room.both.Within(p.room.after)
 }
 
-// aside places a shape where it is in the head's way if the head finds other
+// placeAside places a shape where it is in the head's way if the head finds other
 // nodes for the same instant.
-func (p *pass) aside(k *kind) []fleet.Claim {
+func (p *pass) placeAside(k *kind) []fleet.Claim {
 	if p.plan.look != nil {
 		return nil // sparing has looked
 	}
-	claims := p.fit(k)
+	claims := p.placeFree(k)
 	if claims == nil || p.moves == 0 {
 		return nil
 	}
 	p.moves--
-	p.foresee()
+	p.buildHeadState()
 	then := p.room.after.Clone()
 	then.Release(p.table, p.plan.claims)
 	then.Take(p.table, claims)
@@ -237,6 +237,6 @@ func (p *pass) aside(k *kind) []fleet.Claim {
 	then.Release(p.table, claims) // start takes them
 	then.Take(p.table, other)
 	p.room.after = then
-	p.meet()
+	p.intersectHeadState()
 	return claims
 }

@@ -31,36 +31,36 @@ type nomination struct {
 	home  *home    // that was kept for it because it moves; nil: it takes others' place
 }
 
-// tally counts a run among those of its standing, or no longer.
-func (c *Core) tally(r *run, n int) {
+// tallyRun counts a run among those of its standing, or no longer.
+func (c *Core) tallyRun(r *run, n int) {
 	c.stirs++
 	if n > 0 {
 		r.unit = noUnit
-		r.devices, r.weight = weight(r)
+		r.devices, r.weight = claimWeight(r)
 	}
 	if r.stopping {
 		c.stopping += n
 	}
-	if r.saves() {
+	if r.resumesFromSave() {
 		c.savers += n
 	}
 	if r.goesFor != 0 {
 		c.movers += n
 	}
-	c.lend(r, n)
-	c.enter(r, n)
+	c.countLent(r, n)
+	c.countStanding(r, n)
 }
 
-// enter counts a run in the counters of its standing.
-func (c *Core) enter(r *run, n int) {
+// countStanding counts a run in the counters of its standing.
+func (c *Core) countStanding(r *run, n int) {
 	if s := r.terms.standing; s != nil && r.nominee == nil {
 		s.runs += n
 		s.held += int64(n) * r.devices
 	}
 }
 
-// mark notes that the end of a running job has been asked for.
-func (c *Core) mark(id job.ID) {
+// markStopping notes that the end of a running job has been asked for.
+func (c *Core) markStopping(id job.ID) {
 	if r := c.running[id]; r != nil && r.nominee == nil {
 		c.markRun(r)
 		for _, a := range r.added {
@@ -73,98 +73,98 @@ func (c *Core) markRun(r *run) {
 	if r.stopping {
 		return
 	}
-	c.lend(r, -1)
+	c.countLent(r, -1)
 	r.stopping = true
 	c.stopping++
 	c.stirs++
 	c.dirty = c.dirty || c.preemption != nil || c.moving != nil || c.lent > 0 || r.spec != nil && r.spec.Elastic() // with what goes anyway, others may have to give less
 }
 
-// hopeful reports whether a search for the first job of a line could find more than
+// mayFindVictims reports whether a search for the first job of a line could find more than
 // the last one did.
-func (c *Core) hopeful(l *line, e *entry) bool {
-	return (c.lent > 0 || c.preemption != nil && (c.preemption.rights(l.key.terms.standing) || len(c.nominees) > 0)) &&
+func (c *Core) mayFindVictims(l *line, e *entry) bool {
+	return (c.lent > 0 || c.preemption != nil && (c.preemption.mayPreempt(l.key.terms.standing) || len(c.nominees) > 0)) &&
 		(l.searched != c.stirs || l.searcher != e)
 }
 
-// preempt makes room for a job that does not fit, if it may take enough of what
+// preemptFor makes room for a job that does not fit, if it may take enough of what
 // runs. It reports whether the job is looked after: nominated, or at rest for a limit.
-func (p *pass) preempt(e *entry) bool {
-	if !p.hopeful(e.line, e) {
+func (p *pass) preemptFor(e *entry) bool {
+	if !p.mayFindVictims(e.line, e) {
 		return false
 	}
 	s := search{pass: p, entry: e, kind: e.line.kind}
-	claims := s.claims()
+	claims := s.findVictims()
 	if claims == nil {
 		e.line.searched, e.line.searcher, e.line.anyway = p.stirs, e, s.anyway
 		return false
 	}
-	if p.preemption == nil && p.byName() && !p.spares(e, claims) {
+	if p.preemption == nil && p.isConservative() && !p.clearsOtherPlans(e, claims) {
 		return false // until the plan is another one
 	}
-	if p.covered(e.line, claims) && p.permitted(e.line, claims) {
-		p.take(e, claims, s.chosen)
+	if p.quotaCovers(e.line, claims) && p.limitsPermit(e.line, claims) {
+		p.preemptChosen(e, claims, s.chosen)
 	}
 	return true // or it rests for what these claims would exceed
 }
 
-// take carries out what a search found.
-func (p *pass) take(e *entry, claims []fleet.Claim, chosen []*run) {
+// preemptChosen carries out what a search found.
+func (p *pass) preemptChosen(e *entry, claims []fleet.Claim, chosen []*run) {
 	n := &nomination{entry: e}
 	grace, tail := time.Duration(0), Instant(0)
 	for _, r := range chosen {
 		switch {
 		case r.nominee != nil:
 			r.nominee.home = nil // it is taken over
-			p.dissolve(r.nominee)
+			p.dissolveNomination(r.nominee)
 			continue
 		case r.parking != nil:
 			tail = never // others have its place too, and it goes on when the last of them is gone
-			p.shrink(r)
+			p.retainOnly(r)
 			continue
 		case r.of != nil:
-			p.reclaimed(n, r, chosen, &grace)
+			p.askAdditionBack(n, r, chosen, &grace)
 			continue
 		case !r.stopping:
-			p.mark(r.id)
-			d := p.Core.preempt(r, e.id)
+			p.markStopping(r.id)
+			d := p.Core.preemptDecision(r, e.id)
 			grace = max(grace, d.Grace)
 			p.out = append(p.out, d)
 			r.suspending = d.Mode == account.PreemptSuspend
 		}
 		if r.suspending {
-			tail = max(tail, r.remaining(p.now))
+			tail = max(tail, r.timeLeft(p.now))
 		}
 		n.await = append(n.await, r.id)
 		for _, a := range r.added {
 			if !slices.Contains(chosen, a) {
-				n.shed = append(n.shed, a.member())
+				n.shed = append(n.shed, a.asMember())
 			}
 		}
 	}
 	p.shaken = true
 	n.tail = tail
 	if len(n.await)+len(n.shed) == 0 {
-		p.startBefore(e, claims, e.line.finish(p.now), tail)
+		p.startBefore(e, claims, e.line.latestEnd(p.now), tail)
 	} else {
-		p.nominate(n, claims, grace)
+		p.nominateJob(n, claims, grace)
 	}
-	p.rouse()
+	p.wakeFreed()
 }
 
-// reclaimed asks for an addition back, if its job is not to go as a whole.
-func (p *pass) reclaimed(n *nomination, a *run, chosen []*run, grace *time.Duration) {
+// askAdditionBack asks for an addition back, if its job is not to go as a whole.
+func (p *pass) askAdditionBack(n *nomination, a *run, chosen []*run, grace *time.Duration) {
 	if !a.stopping && !slices.Contains(chosen, a.of) {
 		p.markRun(a)
-		d := p.giveBack(a, n.entry.id)
+		d := p.shrinkDecision(a, n.entry.id)
 		*grace = max(*grace, d.Grace)
 		p.out = append(p.out, d)
 	}
-	n.shed = append(n.shed, a.member())
+	n.shed = append(n.shed, a.asMember())
 }
 
-// preempt says how a job is taken back for another one.
-func (c *Core) preempt(r *run, by job.ID) Preempt {
+// preemptDecision says how a job is taken back for another one.
+func (c *Core) preemptDecision(r *run, by job.ID) Preempt {
 	s := r.terms.standing
 	d := Preempt{Job: r.id, For: by, Mode: s.mode, Grace: s.grace}
 	if r.spec != nil && !r.spec.Requeue && d.Mode != account.PreemptSuspend {
@@ -176,81 +176,81 @@ func (c *Core) preempt(r *run, by job.ID) Preempt {
 	return d
 }
 
-// nominate holds claims for a job beside those who have them still.
-func (p *pass) nominate(n *nomination, claims []fleet.Claim, grace time.Duration) {
+// nominateJob holds claims for a job beside those who have them still.
+func (p *pass) nominateJob(n *nomination, claims []fleet.Claim, grace time.Duration) {
 	e := n.entry
 	if e.id == p.plan.job {
-		p.unplan()
+		p.dropReservation()
 	}
 	slices.Sort(n.await)
 	n.run = &run{
-		id: e.id, spec: e.spec, terms: p.heldTerms(e.spec, e.line.license()), license: e.line.license(), claims: claims, began: p.now, priority: e.priority, submitted: e.at, nominee: n,
-		until: later(e.line.finish(plus(p.now, grace)), n.tail), tail: n.tail,
+		id: e.id, spec: e.spec, terms: p.policyWithLicense(e.spec, e.line.chosenLicense()), license: e.line.chosenLicense(), claims: claims, began: p.now, priority: e.priority, submitted: e.at, nominee: n,
+		until: addTime(e.line.latestEnd(addDuration(p.now, grace)), n.tail), tail: n.tail,
 	}
 	n.run.flavors = p.flavorsFor(e)
 	if n.home != nil {
 		n.run.flavors = n.home.flavors
 	}
-	p.unslot(e)
-	p.remove(e)
+	p.dropPlannedStart(e)
+	p.removeJob(e)
 	e.nominee = n
 	p.Core.nominees = append(p.nominees, n)
-	p.hold(n.run)
-	p.room.take(p, claims, n.run.until)
+	p.holdRun(n.run)
+	p.room.takeStarted(p, claims, n.run.until)
 	p.Core.awaiting = append(p.awaiting, e)
 }
 
-// unnominate gives back what is held for a job.
-func (c *Core) unnominate(n *nomination) {
-	c.unhold(n.run)
-	c.unuse(n.run.terms)
+// dropNomination gives back what is held for a job.
+func (c *Core) dropNomination(n *nomination) {
+	c.unholdRun(n.run)
+	c.releasePolicy(n.run.terms)
 	n.entry.nominee = nil
 	c.nominees = slices.DeleteFunc(c.nominees, func(o *nomination) bool { return o == n })
 	c.shaken = true
 }
 
-// dissolve lets a nominated job wait like all others.
-func (c *Core) dissolve(n *nomination) {
-	c.unnominate(n)
-	c.insert(n.entry)
+// dissolveNomination lets a nominated job wait like all others.
+func (c *Core) dissolveNomination(n *nomination) {
+	c.dropNomination(n)
+	c.insertJob(n.entry)
 	c.fresh = append(c.fresh, n.entry)
 	if h := n.home; h != nil && !n.stale {
-		c.keepHome(h.job, n.entry.spec, h.flavors, h.run.claims, n.run.began, n.run.until)
+		c.holdTarget(h.job, n.entry.spec, h.flavors, h.run.claims, n.run.began, n.run.until)
 	}
 }
 
-// board starts nominated jobs whose victims are gone, and dissolves nominations on
+// startNominated starts nominated jobs whose victims are gone, and dissolves nominations on
 // nodes that have changed: first, as those for whom others stop still are nominated anew.
-func (p *pass) board() {
-	p.lodge()
+func (p *pass) startNominated() {
+	p.nominateMoved()
 	for _, n := range slices.Clone(p.nominees) {
 		if n.stale {
-			p.dissolve(n)
+			p.dissolveNomination(n)
 		}
 	}
-	p.takeUp()
+	p.renominateMoved()
 	for _, n := range slices.Clone(p.nominees) {
 		switch {
-		case slices.ContainsFunc(n.await, p.leaving), slices.ContainsFunc(n.shed, p.shedding):
-		case p.closed(n.entry.line, n.run.claims): // a reservation holds now, or will before it ends
+		case slices.ContainsFunc(n.await, p.isLeaving), slices.ContainsFunc(n.shed, p.isShedding):
+		case p.claimsReserved(n.entry.line, n.run.claims): // a reservation holds now, or will before it ends
 			n.home = nil
-			p.dissolve(n)
+			p.dissolveNomination(n)
 		default:
-			p.startBefore(n.entry, n.run.claims, n.entry.line.finish(p.now), n.run.tail)
+			p.startBefore(n.entry, n.run.claims, n.entry.line.latestEnd(p.now), n.run.tail)
 		}
 	}
 }
 
-// leaving reports whether a job holds something still that it was asked to give back.
-func (p *pass) leaving(id job.ID) bool {
+// isLeaving reports whether a job holds something still that it was asked to give back.
+func (p *pass) isLeaving(id job.ID) bool {
 	r := p.running[id]
 	return r != nil && r.stopping
 }
 
-// shedding reports whether an addition that was asked back is held still.
-func (c *Core) shedding(m Member) bool {
+// isShedding reports whether an addition that was asked back is held still.
+func (c *Core) isShedding(m Member) bool {
 	if r := c.running[m.Job]; r != nil {
-		a := r.addition(m.Node)
+		a := r.additionOn(m.Node)
 		return a != nil && a.stopping
 	}
 	return false
@@ -262,12 +262,12 @@ type Member struct {
 	Node string `json:"node"`
 }
 
-func (r *run) member() Member { return Member{r.id, r.claims[0].Node} }
+func (r *run) asMember() Member { return Member{r.id, r.claims[0].Node} }
 
-// shift notes that a node has changed: what is held there for nominated jobs, or planned,
+// nodeChanged notes that a node has changed: what is held there for nominated jobs, or planned,
 // may not be what they asked for any longer. Of jobs on adjoining nodes any change may be
 // one, and so may one of another node of that name.
-func (c *Core) shift(node string) {
+func (c *Core) nodeChanged(node string) {
 	touches := func(e *entry, claims []fleet.Claim) bool {
 		return slices.ContainsFunc(claims, func(x fleet.Claim) bool { return x.Node == node }) ||
 			slices.ContainsFunc(e.line.kind.shape.Groups, func(g class.Group) bool { return g.Adjoint })
@@ -286,15 +286,15 @@ func (c *Core) shift(node string) {
 	}
 }
 
-// lift takes a run off the state of the moment, or puts it back. Nothing else is
+// liftRun takes a run off the state of the moment, or puts it back. Nothing else is
 // told of it: that is undone before anybody looks.
-func (c *Core) lift(r *run, sign int) {
+func (c *Core) liftRun(r *run, sign int) {
 	for i, pos := range r.at {
 		if pos >= 0 {
 			c.lifted = append(c.lifted, was{pos, *c.state.Row(int(pos))})
 			c.state.Change(c.table, int(pos), &r.claims[i], sign)
-			if r.lends() {
-				b := bare(&r.claims[i])
+			if r.yieldsSuspended() {
+				b := retainedClaim(&r.claims[i])
 				c.state.Change(c.table, int(pos), &b, -sign)
 			}
 			c.cells.Update(int(pos))
@@ -308,11 +308,11 @@ type was struct {
 	row index.Row
 }
 
-// settleLifts puts everything back as it was.
-func (c *Core) settleLifts() { c.unlift(0) }
+// undoLifts puts everything back as it was.
+func (c *Core) undoLifts() { c.undoLiftsTo(0) }
 
-// unlift puts back what was changed since there were so many changes.
-func (c *Core) unlift(mark int) {
+// undoLiftsTo puts back what was changed since there were so many changes.
+func (c *Core) undoLiftsTo(mark int) {
 	for _, w := range slices.Backward(c.lifted[mark:]) {
 		c.state.Put(int(w.pos), &w.row)
 		c.cells.Update(int(w.pos))
@@ -321,72 +321,72 @@ func (c *Core) unlift(mark int) {
 	c.lifted = c.lifted[:mark]
 }
 
-// overtake has jobs behind the head take what they may: each that outranks the head,
+// startOutranking has jobs behind the head take what they may: each that outranks the head,
 // so that it could take the head's place if that ran already; and where starts are
 // planned by name, everybody before it for whom one is.
-func (p *pass) overtake(head *entry) bool {
+func (p *pass) startOutranking(head *entry) bool {
 	if p.preemption == nil {
 		return false
 	}
 	var lines []*line
 	for _, l := range p.eager {
-		if e := l.jobs.first(); e != nil && e != head && l.place >= 0 && p.hopeful(l, e) && p.over(e, head) && p.overAll(e) {
+		if e := l.jobs.firstJob(); e != nil && e != head && l.place >= 0 && p.mayFindVictims(l, e) && p.jobOutranks(e, head) && p.outranksPlanned(e) {
 			lines = append(lines, l)
 		}
 	}
-	slices.SortFunc(lines, func(a, b *line) int { return a.jobs.first().before(b.jobs.first()) })
+	slices.SortFunc(lines, func(a, b *line) int { return a.jobs.firstJob().compareOrder(b.jobs.firstJob()) })
 	for _, l := range lines {
-		if !p.ready(l) {
+		if !p.passesGates(l) {
 			continue
 		}
-		e := l.jobs.first()
-		if claims := p.open(l); claims != nil {
-			if p.covered(l, claims) && p.permitted(l, claims) {
-				p.start(e, claims)
+		e := l.jobs.firstJob()
+		if claims := p.placeUnreserved(l); claims != nil {
+			if p.quotaCovers(l, claims) && p.limitsPermit(l, claims) {
+				p.startJob(e, claims)
 				p.shaken = true
 				return true
 			}
 			continue
 		}
-		if p.preempt(e) {
+		if p.preemptFor(e) {
 			return true
 		}
 	}
 	return false
 }
 
-// yield starts a job that outranks a waiting one and would take its place as soon as
+// yieldToOutranking starts a job that outranks a waiting one and would take its place as soon as
 // that ran, if it fits as well: so that nobody is started to be ended at once. It
 // reports whether there was one.
-func (p *pass) yield(e *entry) bool {
+func (p *pass) yieldToOutranking(e *entry) bool {
 	if p.preemption == nil || len(p.eager) == 0 || e.line.key.terms.standing.exempt > 0 {
 		return false
 	}
 	var best *entry
 	for _, l := range p.eager {
-		o := l.jobs.first()
-		if o != nil && o != e && l.place >= 0 && !l.kind.full && p.over(o, e) && (best == nil || o.before(best) < 0) && p.ready(l) && p.overAll(o) && p.open(l) != nil {
+		o := l.jobs.firstJob()
+		if o != nil && o != e && l.place >= 0 && !l.kind.full && p.jobOutranks(o, e) && (best == nil || o.compareOrder(best) < 0) && p.passesGates(l) && p.outranksPlanned(o) && p.placeUnreserved(l) != nil {
 			best = o
 		}
 	}
 	if best == nil {
 		return false
 	}
-	claims := p.open(best.line)
-	if p.covered(best.line, claims) && p.permitted(best.line, claims) {
-		p.start(best, claims)
+	claims := p.placeUnreserved(best.line)
+	if p.quotaCovers(best.line, claims) && p.limitsPermit(best.line, claims) {
+		p.startJob(best, claims)
 		p.shaken = true
 	}
 	return true // if not, it rests and is not found again
 }
 
-// over reports whether a waiting job outranks another one.
-func (p *pass) over(e, o *entry) bool {
-	return p.preemption != nil && p.preemption.outranks(e.line.key.terms.standing, e.priority, o.line.key.terms.standing, o.priority)
+// jobOutranks reports whether a waiting job outranks another one.
+func (p *pass) jobOutranks(e, o *entry) bool {
+	return p.preemption != nil && p.preemption.mayTakeFrom(e.line.key.terms.standing, e.priority, o.line.key.terms.standing, o.priority)
 }
 
-// awaits is what a nominated job waits for.
-func (n *nomination) awaits() reason.Reason {
+// waitReason is what a nominated job waits for.
+func (n *nomination) waitReason() reason.Reason {
 	who := slices.Clone(n.await)
 	for _, m := range n.shed {
 		who = append(who, m.Job)

@@ -54,8 +54,8 @@ func (o *outline) cellFor(now, from, until Instant) int32 {
 	return cell
 }
 
-// stands reports whether a slot stands on a node, and whether another one does.
-func (n *node) stands(s *slot) (it, others bool) {
+// hasPlanned reports whether a slot stands on a node, and whether another one does.
+func (n *node) hasPlanned(s *slot) (it, others bool) {
 	for i := range n.planned {
 		if n.planned[i].slot == s {
 			it = true
@@ -66,34 +66,34 @@ func (n *node) stands(s *slot) (it, others bool) {
 	return it, others
 }
 
-// outlineOf is how a node is beside what is planned on it for others than p.but.
-func (p *pass) outlineOf(pos int) *outline {
+// timelineOf is how a node is beside what is planned on it for others than p.but.
+func (p *pass) timelineOf(pos int) *outline {
 	n := &p.nodes[pos]
-	if it, _ := n.stands(p.but); it {
-		p.draw(pos, &p.Core.sketch)
+	if it, _ := n.hasPlanned(p.but); it {
+		p.drawTimeline(pos, &p.Core.sketch)
 		return &p.Core.sketch
 	}
 	if n.outline == nil {
 		n.outline = &outline{}
 	}
 	if !n.outline.known {
-		p.draw(pos, n.outline)
+		p.drawTimeline(pos, n.outline)
 	}
 	return n.outline
 }
 
-// draw works an outline out.
-func (p *pass) draw(pos int, o *outline) {
+// drawTimeline works an outline out.
+func (p *pass) drawTimeline(pos int, o *outline) {
 	o.known = true
 	o.phases, o.steps = o.phases[:0], o.steps[:0]
 	n, desc := &p.nodes[pos], p.table.Node(pos)
 	from, begins := append(p.from[:0], p.now), p.begins[:0]
-	for _, a := range p.comes(pos) {
+	for _, a := range p.futureCells(pos) {
 		from = append(from, max(a.from, p.now+1))
 	}
 	for _, h := range n.planned {
 		if h.slot != p.but {
-			begin, until := h.slot.span(p.now)
+			begin, until := h.slot.timeSpan(p.now)
 			begins = append(begins, begin)
 			if until != never {
 				from = append(from, until)
@@ -132,7 +132,7 @@ func (p *pass) takePlanned(pos int, at Instant, row *index.Row) {
 		if h.slot == p.but {
 			continue
 		}
-		if from, until := h.slot.span(p.now); from <= at && (at < until || until == never) {
+		if from, until := h.slot.timeSpan(p.now); from <= at && (at < until || until == never) {
 			row.Change(p.table.Node(pos), &h.slot.claims[h.claim], 1)
 		}
 	}
@@ -144,7 +144,7 @@ func (o *outline) spansOf(q *place.Quick, limit Instant, out []plan.Span[Instant
 	first := len(out)
 	for i := range o.phases {
 		s := &o.phases[i]
-		end := o.fails(s, q, limit)
+		end := o.failsFrom(s, q, limit)
 		if i+1 < len(o.phases) {
 			end = min(end, o.phases[i+1].from)
 		}
@@ -159,9 +159,9 @@ func (o *outline) spansOf(q *place.Quick, limit Instant, out []plan.Span[Instant
 	return out
 }
 
-// fails is the first instant in a phase, or after it, at which a gang could not
+// failsFrom is the first instant in a phase, or after it, at which a gang could not
 // begin on the node, if nothing became free after it.
-func (o *outline) fails(s *phase, q *place.Quick, limit Instant) Instant {
+func (o *outline) failsFrom(s *phase, q *place.Quick, limit Instant) Instant {
 	if !q.Serves(s.cell) {
 		return s.from
 	}
@@ -194,8 +194,8 @@ type prospect struct {
 
 const inSpans Instant = -1
 
-// prospectOf returns what a slot's job has in prospect, up to date. The slot is p.but.
-func (p *pass) prospectOf(s *slot, look *outlook) *prospect {
+// cacheOf returns what a slot's job has in prospect, up to date. The slot is p.but.
+func (p *pass) cacheOf(s *slot, look *outlook) *prospect {
 	v := s.prospect
 	if v == nil {
 		if n := len(p.idle); n > 0 {
@@ -212,49 +212,49 @@ func (p *pass) prospectOf(s *slot, look *outlook) *prospect {
 	switch {
 	case v.look != look || v.limit != limit || v.logged != c.logged || v.replanned != c.replanned || news > len(c.nodes)/2:
 		v.look, v.limit = look, limit
-		p.survey(v)
+		p.rebuildCache(v)
 	default:
 		for _, pos := range c.log[v.seen:] {
-			p.renew(v, pos)
+			p.updateCache(v, pos)
 		}
 		for _, pos := range c.restood[v.followed:] {
-			p.renew(v, pos)
+			p.updateCache(v, pos)
 		}
 	}
 	v.logged, v.replanned, v.seen, v.followed = c.logged, c.replanned, len(c.log), len(c.restood)
 	return v
 }
 
-// regard notes that all claims of the slot hold, or that it is not known.
-func (v *prospect) regard(holds bool) {
+// setHolds notes that all claims of the slot hold, or that it is not known.
+func (v *prospect) setHolds(holds bool) {
 	if v != nil {
 		v.held, v.shifted = holds, v.shifted[:0]
 	}
 }
 
-// survey begins anew.
-func (p *pass) survey(v *prospect) {
+// rebuildCache begins anew.
+func (p *pass) rebuildCache(v *prospect) {
 	v.held, v.shifted = false, v.shifted[:0]
 	n := len(p.nodes)
 	v.when = slices.Grow(v.when[:0], n)[:n]
 	p.plain = append(p.plain[:0], v.look.when...)
 	copy(v.when, v.look.when)
-	p.eachPlanned(func(pos int) {
+	p.eachPlannedNode(func(pos int) {
 		p.plain[pos] = never
 	})
 	v.profile.Fill(p.plain)
-	p.eachPlanned(func(pos int) {
+	p.eachPlannedNode(func(pos int) {
 		if v.when[pos] == inSpans {
 			return
 		}
 		v.when[pos] = never
-		p.renew(v, int32(pos))
+		p.updateCache(v, int32(pos))
 	})
 }
 
-// renew reckons with a change of one node.
-func (p *pass) renew(v *prospect, pos int32) {
-	it, others := p.nodes[pos].stands(p.but)
+// updateCache reckons with a change of one node.
+func (p *pass) updateCache(v *prospect, pos int32) {
+	it, others := p.nodes[pos].hasPlanned(p.but)
 	if it {
 		v.shifted = append(v.shifted, pos)
 	}
@@ -269,7 +269,7 @@ func (p *pass) renew(v *prospect, pos int32) {
 		old = v.spans[pos]
 	}
 	if is == inSpans {
-		p.some = p.outlineOf(int(pos)).spansOf(v.look.quick, v.limit, p.some[:0])
+		p.some = p.timelineOf(int(pos)).spansOf(v.look.quick, v.limit, p.some[:0])
 		if was == inSpans && slices.Equal(old, p.some) {
 			return
 		}
@@ -295,20 +295,20 @@ func (p *pass) renew(v *prospect, pos int32) {
 	v.spans[pos] = append(old[:0], p.some...)
 }
 
-// keeps reports whether what was planned for a job can stay as it is, beside all that
+// keepsPlan reports whether what was planned for a job can stay as it is, beside all that
 // is planned for others. The slot is p.but.
-func (p *pass) keeps(s *slot) bool {
-	look := p.lookout(s.e)
+func (p *pass) keepsPlan(s *slot) bool {
+	look := p.countingProfile(s.e)
 	if look == nil || !s.rooted || s.at <= p.now {
-		return p.holds(s)
+		return p.planHolds(s)
 	}
-	v := p.prospectOf(s, look)
+	v := p.cacheOf(s, look)
 	if !v.held {
-		v.held, v.shifted = p.holds(s), v.shifted[:0]
+		v.held, v.shifted = p.planHolds(s), v.shifted[:0]
 		return v.held
 	}
 	for _, pos := range v.shifted {
-		if !p.holdsOn(s, int(pos)) {
+		if !p.planHoldsOn(s, int(pos)) {
 			v.held = false
 			break
 		}
@@ -317,13 +317,13 @@ func (p *pass) keeps(s *slot) bool {
 	return v.held
 }
 
-// holdsOn is holds for what stands on one node.
-func (p *pass) holdsOn(s *slot, pos int) bool {
+// planHoldsOn is holds for what stands on one node.
+func (p *pass) planHoldsOn(s *slot, pos int) bool {
 	if p.table.Node(pos).State != fleet.Up {
 		return false
 	}
-	from, until := s.span(p.now)
-	row := p.least(pos, from, until)
+	from, until := s.timeSpan(p.now)
+	row := p.leastFree(pos, from, until)
 	for i := range s.claims {
 		if s.pos[i] != int32(pos) {
 			continue
@@ -336,17 +336,17 @@ func (p *pass) holdsOn(s *slot, pos int) bool {
 	return true
 }
 
-// lookout is the outlook of a job's kind; nil where its start is not a matter of
+// countingProfile is the outlook of a job's kind; nil where its start is not a matter of
 // counting nodes, or reservations in advance keep some of them for others.
-func (p *pass) lookout(e *entry) *outlook {
+func (p *pass) countingProfile(e *entry) *outlook {
 	if len(p.advances) > 0 {
 		return nil
 	}
-	return p.outlookOf(e.line.kind)
+	return p.profileOf(e.line.kind)
 }
 
-// stir notes that what is planned on a node is another thing, or for another time.
-func (c *Core) stir(pos int32) {
+// planChangedOn notes that what is planned on a node is another thing, or for another time.
+func (c *Core) planChangedOn(pos int32) {
 	if o := c.nodes[pos].outline; o != nil {
 		o.known = false
 	}

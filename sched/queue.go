@@ -9,31 +9,31 @@ type fifo struct {
 	from int
 }
 
-func (q *fifo) all() []*entry { return q.buf[q.from:] }
+func (q *fifo) allJobs() []*entry { return q.buf[q.from:] }
 
 func (q *fifo) len() int { return len(q.buf) - q.from }
 
-// first is the job that goes first, or nil.
-func (q *fifo) first() *entry {
+// firstJob is the job that goes first, or nil.
+func (q *fifo) firstJob() *entry {
 	if q.len() == 0 {
 		return nil
 	}
 	return q.buf[q.from]
 }
 
-// ahead counts the jobs before e, which may be one of them.
-func (q *fifo) ahead(e *entry) int {
-	if n := q.len(); n > 0 && q.all()[n-1].before(e) < 0 {
+// countAhead counts the jobs before e, which may be one of them.
+func (q *fifo) countAhead(e *entry) int {
+	if n := q.len(); n > 0 && q.allJobs()[n-1].compareOrder(e) < 0 {
 		return n // as most are
-	} else if n == 0 || q.first().before(e) >= 0 {
+	} else if n == 0 || q.firstJob().compareOrder(e) >= 0 {
 		return 0
 	}
-	i, _ := slices.BinarySearchFunc(q.all(), e, (*entry).before)
+	i, _ := slices.BinarySearchFunc(q.allJobs(), e, (*entry).compareOrder)
 	return i
 }
 
-func (q *fifo) insert(e *entry) {
-	switch i := q.ahead(e); {
+func (q *fifo) insertSorted(e *entry) {
+	switch i := q.countAhead(e); {
 	case i == q.len():
 		q.buf = append(q.buf, e)
 	case i == 0 && q.from > 0:
@@ -45,9 +45,9 @@ func (q *fifo) insert(e *entry) {
 }
 
 func (q *fifo) remove(e *entry) {
-	i := q.ahead(e)
+	i := q.countAhead(e)
 	switch {
-	case i == q.len() || q.all()[i] != e:
+	case i == q.len() || q.allJobs()[i] != e:
 		return
 	case i > 0:
 		q.buf = slices.Delete(q.buf, q.from+i, q.from+i+1)
@@ -67,7 +67,7 @@ func (q *fifo) remove(e *entry) {
 type ranking[P placing] []*line
 
 // placing is where a line keeps its place in a ranking; -1: it does not stand there.
-type placing interface{ of(l *line) *int }
+type placing interface{ indexIn(l *line) *int }
 
 type (
 	heads    = ranking[inHeads] // of all lines
@@ -81,55 +81,55 @@ type (
 	inOrder struct{}
 )
 
-func (inHeads) of(l *line) *int { return &l.place }
-func (inQueue) of(l *line) *int { return &l.stake.place }
-func (inOrder) of(l *line) *int { return &l.spot }
+func (inHeads) indexIn(l *line) *int { return &l.place }
+func (inQueue) indexIn(l *line) *int { return &l.stake.place }
+func (inOrder) indexIn(l *line) *int { return &l.spot }
 
-func (h ranking[P]) at(l *line) *int {
+func (h ranking[P]) indexOf(l *line) *int {
 	var p P
-	return p.of(l)
+	return p.indexIn(l)
 }
 
-// first is the line on top, or nil.
-func (h ranking[P]) first() *line {
+// firstClass is the line on top, or nil.
+func (h ranking[P]) firstClass() *line {
 	if len(h) == 0 {
 		return nil
 	}
 	return h[0]
 }
 
-func (h ranking[P]) less(i, j int) bool { return h[i].before(h[j]) }
+func (h ranking[P]) less(i, j int) bool { return h[i].goesBefore(h[j]) }
 
 func (h ranking[P]) swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	*h.at(h[i]), *h.at(h[j]) = i, j
+	*h.indexOf(h[i]), *h.indexOf(h[j]) = i, j
 }
 
-// fix puts a line in its place after its first job changed, adds it if it has a job
+// fixPosition puts a line in its place after its first job changed, adds it if it has a job
 // and was not there, or takes it away if it has none.
-func (h *ranking[P]) fix(l *line) {
-	at := h.at(l)
+func (h *ranking[P]) fixPosition(l *line) {
+	at := h.indexOf(l)
 	switch {
 	case l.jobs.len() == 0:
 		h.remove(l)
 	case *at < 0:
 		*at = len(*h)
 		*h = append(*h, l)
-		h.up(*at)
-	case !h.down(*at):
-		h.up(*at)
+		h.siftUp(*at)
+	case !h.siftDown(*at):
+		h.siftUp(*at)
 	}
 }
 
-// init puts all lines in order after their priorities changed.
-func (h ranking[P]) init() {
+// initHeap puts all lines in order after their priorities changed.
+func (h ranking[P]) initHeap() {
 	for i := len(h)/2 - 1; i >= 0; i-- {
-		h.down(i)
+		h.siftDown(i)
 	}
 }
 
 func (h *ranking[P]) remove(l *line) {
-	at := h.at(l)
+	at := h.indexOf(l)
 	i, last := *at, len(*h)-1
 	if i < 0 {
 		return
@@ -140,12 +140,12 @@ func (h *ranking[P]) remove(l *line) {
 	(*h)[last] = nil
 	*h = (*h)[:last]
 	*at = -1
-	if i < last && !h.down(i) {
-		h.up(i)
+	if i < last && !h.siftDown(i) {
+		h.siftUp(i)
 	}
 }
 
-func (h ranking[P]) up(i int) {
+func (h ranking[P]) siftUp(i int) {
 	for i > 0 {
 		parent := (i - 1) / 2
 		if !h.less(i, parent) {
@@ -156,8 +156,8 @@ func (h ranking[P]) up(i int) {
 	}
 }
 
-// down reports whether the line moved.
-func (h ranking[P]) down(i int) bool {
+// siftDown reports whether the line moved.
+func (h ranking[P]) siftDown(i int) bool {
 	from := i
 	for {
 		child := 2*i + 1
@@ -185,11 +185,11 @@ type ends struct {
 
 const chunk = 256
 
-func (s *ends) find(r *run) (c, i int) {
+func (s *ends) findRun(r *run) (c, i int) {
 	lo, hi := 0, len(s.chunks)
 	for lo < hi {
 		m := (lo + hi) / 2
-		if last := s.chunks[m][len(s.chunks[m])-1]; last.compare(r) < 0 {
+		if last := s.chunks[m][len(s.chunks[m])-1]; last.compareEnds(r) < 0 {
 			lo = m + 1
 		} else {
 			hi = m
@@ -198,13 +198,13 @@ func (s *ends) find(r *run) (c, i int) {
 	if lo == len(s.chunks) {
 		return lo, 0
 	}
-	i, _ = slices.BinarySearchFunc(s.chunks[lo], r, (*run).compare)
+	i, _ = slices.BinarySearchFunc(s.chunks[lo], r, (*run).compareEnds)
 	return lo, i
 }
 
-func (s *ends) insert(r *run) {
+func (s *ends) insertRun(r *run) {
 	s.n++
-	c, i := s.find(r)
+	c, i := s.findRun(r)
 	if c == len(s.chunks) {
 		if c == 0 {
 			s.chunks = append(s.chunks, append(make([]*run, 0, 2*chunk), r))
@@ -223,7 +223,7 @@ func (s *ends) insert(r *run) {
 }
 
 func (s *ends) remove(r *run) {
-	c, i := s.find(r)
+	c, i := s.findRun(r)
 	s.n--
 	s.chunks[c] = slices.Delete(s.chunks[c], i, i+1)
 	if len(s.chunks[c]) == 0 {
@@ -231,8 +231,8 @@ func (s *ends) remove(r *run) {
 	}
 }
 
-// all lists the runs in order.
-func (s *ends) all() []*run {
+// allRuns lists the runs in order.
+func (s *ends) allRuns() []*run {
 	out := make([]*run, 0, s.n)
 	for _, c := range s.chunks {
 		out = append(out, c...)

@@ -73,8 +73,8 @@ type demand struct {
 	ranked  uint64  // quotas.ranked then
 }
 
-// ask notes what a demand needs.
-func (q *queue) ask(d *demand) {
+// noteNeed notes what a demand needs.
+func (q *queue) noteNeed(d *demand) {
 	q.asks[d.index] = quota.Need{}
 	if !d.cuts && len(d.needs) > 0 {
 		q.asks[d.index] = d.needs[0]
@@ -93,8 +93,8 @@ func (q *queue) demandOf(shape *class.Shape) *demand {
 	return d
 }
 
-// forgo is demandOf for one line less.
-func (q *queue) forgo(d *demand) {
+// releaseDemand is demandOf for one line less.
+func (q *queue) releaseDemand(d *demand) {
 	if d.uses--; d.uses == 0 {
 		n := len(q.demands) - 1
 		last := q.demands[n]
@@ -104,10 +104,10 @@ func (q *queue) forgo(d *demand) {
 	}
 }
 
-// await lists a line that rests for its quota where it is found when that may reach.
+// listForQuota lists a line that rests for its quota where it is found when that may reach.
 // One that took more than there was where it was placed is not among them, though its
 // quota may reach: retry finds it, once something else runs than now.
-func (l *line) await() {
+func (l *line) listForQuota() {
 	s := l.stake
 	if l.over {
 		return
@@ -116,43 +116,43 @@ func (l *line) await() {
 		s.listed = true
 		s.demand.waiting = append(s.demand.waiting, l)
 	}
-	l.vie()
+	l.offerAsBest()
 }
 
-// vie makes a line that waits the best of its demand if it goes before that one.
-func (l *line) vie() {
-	if b := l.stake.demand.best; b != nil && b != l && hasJobs(l) && (!hasJobs(b) || l.before(b)) {
+// offerAsBest makes a line that waits the best of its demand if it goes before that one.
+func (l *line) offerAsBest() {
+	if b := l.stake.demand.best; b != nil && b != l && hasJobs(l) && (!hasJobs(b) || l.goesBefore(b)) {
 		l.stake.demand.best = l
 	}
 }
 
-// unsettle notes that a line's first job is another one.
-func (l *line) unsettle() {
+// updateBest notes that a line's first job is another one.
+func (l *line) updateBest() {
 	switch {
 	case l.stake == nil:
 	case l.stake.demand.best == l:
 		l.stake.demand.best = nil
-	case l.awaits():
-		l.vie()
+	case l.waitsForQuota():
+		l.offerAsBest()
 	}
 }
 
-// first is the line whose first job goes first of those that wait; nil: none does.
-func (q *quotas) first(d *demand) *line {
-	if b := d.best; b != nil && d.ranked == q.ranked && b.awaits() {
+// firstWaiting is the line whose first job goes first of those that wait; nil: none does.
+func (q *quotas) firstWaiting(d *demand) *line {
+	if b := d.best; b != nil && d.ranked == q.ranked && b.waitsForQuota() {
 		return b
 	}
 	d.best, d.ranked = nil, q.ranked
 	var least *rung
 	d.waiting = slices.DeleteFunc(d.waiting, func(l *line) bool {
 		switch {
-		case !l.awaits():
+		case !l.waitsForQuota():
 			l.stake.listed = false
 			return true
 		case !hasJobs(l):
 			d.best = cmp.Or(d.best, l)
 		default:
-			if r := l.rung(); d.best == nil || !hasJobs(d.best) || r.before(least) {
+			if r := l.firstRank(); d.best == nil || !hasJobs(d.best) || r.isBefore(least) {
 				d.best, least = l, r
 			}
 		}
@@ -161,13 +161,13 @@ func (q *quotas) first(d *demand) *line {
 	return d.best
 }
 
-// awaits reports whether a line rests for a quota that does not reach.
-func (l *line) awaits() bool { return l.rest == forQuota && l.members > 0 && !l.over }
+// waitsForQuota reports whether a line rests for a quota that does not reach.
+func (l *line) waitsForQuota() bool { return l.rest == forQuota && l.members > 0 && !l.over }
 
-// still lists the lines that wait of those that did.
-func (d *demand) still() []*line {
+// stillWaiting lists the lines that wait of those that did.
+func (d *demand) stillWaiting() []*line {
 	d.waiting = slices.DeleteFunc(d.waiting, func(l *line) bool {
-		l.stake.listed = l.awaits()
+		l.stake.listed = l.waitsForQuota()
 		return !l.stake.listed
 	})
 	return d.waiting
@@ -204,7 +204,7 @@ func newQuotas(p *account.Policy) *quotas {
 			of := below[t.Root(n)]
 			q.queues[n] = &queue{node: n, tree: of, strict: t.Strict(n), choice: t.Choice(n), byShape: map[*class.Shape]*demand{}}
 			r := t.Rules(n)
-			q.queues[n].falls, q.queues[n].bold = falls(r, t.Choice(n)), bold(r, t.Choice(n))
+			q.queues[n].falls, q.queues[n].bold = triesNextFlavor(r, t.Choice(n)), preemptsFirst(r, t.Choice(n))
 			of.queues = append(of.queues, q.queues[n])
 		}
 	}
@@ -214,8 +214,8 @@ func newQuotas(p *account.Policy) *quotas {
 	return q
 }
 
-// of returns the queue of an account; nil: none.
-func (q *quotas) of(account string) *queue {
+// queueOf returns the queue of an account; nil: none.
+func (q *quotas) queueOf(account string) *queue {
 	for q != nil && account != "" {
 		if n := q.Find(account); n != quota.None {
 			return q.queues[n]
@@ -225,8 +225,8 @@ func (q *quotas) of(account string) *queue {
 	return nil
 }
 
-// charge counts what a run holds.
-func (c *Core) charge(r *run) {
+// chargeQuota counts what a run holds.
+func (c *Core) chargeQuota(r *run) {
 	if c.quotas != nil {
 		c.quotas.stirred = true
 	}
@@ -234,30 +234,30 @@ func (c *Core) charge(r *run) {
 	if q == nil {
 		return
 	}
-	used := c.taken(r.all())
+	used := c.amountsTaken(r.allClaims())
 	if had := c.flavorsNamed(r.flavors); r.flavors == nil || len(had) < len(r.flavors) { // not known, or the rules know some no longer
-		flavors := c.quotas.FlavorsOf(q.node, used, had, func(f int32) bool { return c.within(r.claims, &c.quotas.Flavors[f]) })
+		flavors := c.quotas.FlavorsOf(q.node, used, had, func(f int32) bool { return c.claimsInFlavor(r.claims, &c.quotas.Flavors[f]) })
 		r.flavors = c.flavorNames(flavors)
 	}
 	r.charges = c.quotas.Charges(q.node, used, c.flavorsNamed(r.flavors))
 	q.tree.moved = true
 	if r.nominee != nil { // it is counted then (later.go)
-		c.quotas.change()
+		c.quotas.noteChange()
 		q.tree.freed = true
 		return
 	}
-	c.quotas.take(q.node, r.charges)
+	c.quotas.takeQuota(q.node, r.charges)
 }
 
-// discharge gives back what a run held.
-func (c *Core) discharge(r *run) {
+// creditQuota gives back what a run held.
+func (c *Core) creditQuota(r *run) {
 	if q := r.terms.queue; q != nil {
 		q.tree.moved, q.tree.freed = true, true
 		if r.nominee != nil {
-			c.quotas.change()
+			c.quotas.noteChange()
 			return
 		}
-		c.quotas.give(q.node, r.charges)
+		c.quotas.giveQuota(q.node, r.charges)
 	}
 }
 
@@ -295,9 +295,9 @@ func (c *Core) flavorsNamed(names []string) (out []int32) {
 	return out
 }
 
-// within reports whether the nodes of claims are of a flavour, as far as they are
+// claimsInFlavor reports whether the nodes of claims are of a flavour, as far as they are
 // known.
-func (c *Core) within(claims []fleet.Claim, f *account.Flavor) bool {
+func (c *Core) claimsInFlavor(claims []fleet.Claim, f *account.Flavor) bool {
 	for i := range claims {
 		pos := c.table.Find(claims[i].Key())
 		if pos < 0 {
@@ -312,9 +312,9 @@ func (c *Core) within(claims []fleet.Claim, f *account.Flavor) bool {
 	return true
 }
 
-// taken is how much of each countable thing claims hold. It is good until it is asked
+// amountsTaken is how much of each countable thing claims hold. It is good until it is asked
 // for again.
-func (c *Core) taken(claims []fleet.Claim) []quota.Need {
+func (c *Core) amountsTaken(claims []fleet.Claim) []quota.Need {
 	out := c.quotas.used[:0]
 	for i, name := range c.quotas.Resources {
 		a := resource.Amount(0)
@@ -322,7 +322,7 @@ func (c *Core) taken(claims []fleet.Claim) []quota.Need {
 			a = 1
 		}
 		for k := range claims {
-			a = a.Add(takes(&claims[k], name))
+			a = a.Add(claimTakes(&claims[k], name))
 		}
 		if name == "node" {
 			a = a.Add(resource.Amount(countNodes(claims)))
@@ -355,9 +355,9 @@ func countNodes(claims []fleet.Claim) (n int) {
 	return n
 }
 
-// takes is how much of a countable thing one claim holds, in the units of
+// claimTakes is how much of a countable thing one claim holds, in the units of
 // account.TRES.
-func takes(x *fleet.Claim, name string) resource.Amount {
+func claimTakes(x *fleet.Claim, name string) resource.Amount {
 	switch name {
 	case "cpu":
 		return x.Take.CPU

@@ -30,22 +30,22 @@ func (c *Core) Explain(id job.ID) (Breakdown, bool) {
 		return Breakdown{}, false
 	}
 	t := e.line.key.terms
-	b := Breakdown{Priority: e.shown(), Fixed: true, Tier: t.tier}
+	b := Breakdown{Priority: e.readPriority(), Fixed: true, Tier: t.tier}
 	r := t.merit.ranks
 	if r == nil {
 		return b, true
 	}
 	b.At, b.Fixed = r.at, e.fixed
-	if since := e.ages(r); since != 0 && since != notYet {
+	if since := e.agesSince(r); since != 0 && since != notYet {
 		b.Eligible = since
 	}
-	b.Ageless = c.ungrown(e)
+	b.Ageless = c.accrueLimitReason(e)
 	if t.merit.assoc >= 0 {
 		b.Assoc = r.book.Ref(t.merit.assoc)
 	}
 	if !e.fixed {
 		f := r.factorsOf(t, &e.line.size)
-		f.Age = r.rules.Age(r.at, e.ages(r))
+		f.Age = r.rules.Age(r.at, e.agesSince(r))
 		b.Parts = r.rules.Explain(&f, 0, -e.priority)
 	}
 	return b, true
@@ -58,7 +58,7 @@ func (c *Core) Ranked() bool { return c.ranks != nil && c.ranks.rules != nil }
 // and Shares it writes nothing, so that several may ask at once while no step is made.
 func (c *Core) Priority(id job.ID) (int64, bool) {
 	if e := c.queued[id]; e != nil {
-		return e.shown(), true
+		return e.readPriority(), true
 	}
 	return 0, false
 }
@@ -101,26 +101,26 @@ func (c *Core) Shares() (list []Share, tres []string) {
 			Standing: r.standing[i], Usage: *r.book.Used(n), Rest: make([]float64, len(RestNames)),
 		})
 	}
-	for _, run := range c.ends.all() {
-		if seconds := float64(second(run.until) - second(c.now)); run.nominee == nil && run.home == nil && run.until != never && seconds > 0 {
-			c.rest(list, run, seconds)
+	for _, run := range c.ends.allRuns() {
+		if seconds := float64(wholeSecond(run.until) - wholeSecond(c.now)); run.nominee == nil && run.home == nil && run.until != never && seconds > 0 {
+			c.addRemaining(list, run, seconds)
 		}
 	}
 	return list, r.book.Names
 }
 
-// rest adds what a running job may still use to its user and the accounts above him.
-func (c *Core) rest(list []Share, r *run, seconds float64) {
+// addRemaining adds what a running job may still use to its user and the accounts above him.
+func (c *Core) addRemaining(list []Share, r *run, seconds float64) {
 	var billed []resource.Amount
 	for _, name := range r.terms.merit.bill.Names {
-		billed = append(billed, c.held(r, name))
+		billed = append(billed, c.heldAmount(r, name))
 	}
 	units := r.terms.merit.bill.Units(billed)
 	for i := r.terms.merit.assoc; i >= 0; i = c.ranks.book.Parent(i) {
 		for k, name := range RestNames {
 			n := units
 			if name != "billing" {
-				n = float64(c.held(r, name))
+				n = float64(c.heldAmount(r, name))
 			}
 			list[i].Rest[k] += float64(n * seconds)
 		}
@@ -144,7 +144,7 @@ type Factor struct {
 	Factor float64 `json:"factor"`
 }
 
-func (c *Core) rankMemory() *RankMemory {
+func (c *Core) priorityMemory() *RankMemory {
 	r := c.ranks
 	if r == nil {
 		return nil
@@ -159,8 +159,8 @@ func (c *Core) rankMemory() *RankMemory {
 	return m
 }
 
-// recallRanks makes order and usage as they were, for the rules that are set.
-func (c *Core) recallRanks(m *RankMemory) {
+// restorePriority makes order and usage as they were, for the rules that are set.
+func (c *Core) restorePriority(m *RankMemory) {
 	if c.ranks = newRanks(c.policy); c.ranks == nil || m == nil {
 		return
 	}

@@ -20,22 +20,22 @@ func (c *Core) Reasons(now Instant, id job.ID) []reason.Reason {
 	}
 	var out []reason.Reason
 	if e.nominee != nil {
-		why := e.nominee.awaits()
+		why := e.nominee.waitReason()
 		why.Since = e.since
 		return []reason.Reason{why}
 	}
 	if e.blocked {
 		out = append(out, *e.gate)
 	}
-	ahead := c.ahead(e)
-	leads := !e.blocked && e.line.jobs.first() == e
+	ahead := c.aheadReason(e)
+	leads := !e.blocked && e.line.jobs.firstJob() == e
 	if !leads && ahead.Code != reason.None {
 		out = append(out, ahead)
 	}
 	if why := c.overQuota(e.line); why.Code != reason.None {
 		out = append(out, why)
 	}
-	if for_, why := c.deserves(e.line); for_ != active {
+	if for_, why := c.thresholdGate(e.line); for_ != active {
 		if out = append(out, why); !e.blocked {
 			out[0], out[len(out)-1] = why, out[0]
 		}
@@ -47,23 +47,23 @@ func (c *Core) Reasons(now Instant, id job.ID) []reason.Reason {
 			out = append(out, limits...)
 		}
 	}
-	if _, why := (&pass{Core: c, now: now}).kept(e.line); why.Code != reason.None {
+	if _, why := (&pass{Core: c, now: now}).reservationGate(e.line); why.Code != reason.None {
 		out = append(out, why)
 	}
-	insists := c.insists(e)
-	if !c.possible(e.line.kind) {
+	insists := c.insistReason(e)
+	if !c.fitsFleet(e.line.kind) {
 		if insists.Code != reason.None {
 			out = append(out, insists)
 			insists = reason.Reason{}
 		}
 		out = append(out, place.Never(c.table, e.line.kind.shape, false)...)
-	} else if missing := c.lacks(e.line.kind); len(missing) > 0 {
+	} else if missing := c.missingNow(e.line.kind); len(missing) > 0 {
 		out = append(out, missing...)
 	} else if p := (&pass{Core: c, now: now}); c.wasNamed {
-		if why, kept := p.keeper(e.line); kept {
+		if why, kept := p.excludingReservation(e.line); kept {
 			out = append(out, why)
 		} else {
-			out = append(out, p.inTheWay(e))
+			out = append(out, p.planConflict(e))
 		}
 	} else if c.plan.job != 0 && c.plan.job != id {
 		out = append(out, reason.Reason{Code: reason.Reserved, Job: uint64(c.plan.job)})
@@ -78,17 +78,17 @@ func (c *Core) Reasons(now Instant, id job.ID) []reason.Reason {
 		out = append(out, e.line.why) // what it was told: a plan that is not kept (compat)
 	}
 	if len(out) > 0 {
-		out[0].Since = seconds(now)
-		if e.told != nil && same(out[0], *e.told) {
+		out[0].Since = floorSeconds(now)
+		if e.told != nil && sameGate(out[0], *e.told) {
 			out[0].Since = e.since
 		}
 	}
 	return out
 }
 
-// lacks is what is missing for a kind to start on what is free, or nil (place.Now).
-func (c *Core) lacks(k *kind) []reason.Reason {
-	q := c.quickly(k)
+// missingNow is what is missing for a kind to start on what is free, or nil (place.Now).
+func (c *Core) missingNow(k *kind) []reason.Reason {
+	q := c.quickPlacement(k)
 	if q == nil || !q.Countable() {
 		return place.Now(c.table, c.state, k.shape)
 	}
@@ -106,13 +106,13 @@ func (c *Core) lacks(k *kind) []reason.Reason {
 // one of them each time that is asked.
 const manyLines = 512
 
-// ahead counts the jobs before an entry that may be considered. Of very many lines it
+// aheadReason counts the jobs before an entry that may be considered. Of very many lines it
 // does not: Ahead is 0 then, and Job the first of the queue.
-func (c *Core) ahead(e *entry) reason.Reason {
+func (c *Core) aheadReason(e *entry) reason.Reason {
 	if len(c.lines) > manyLines {
-		r := c.behind(e)
+		r := c.behindReason(e)
 		if r.Code != reason.None && len(c.heads) > 0 {
-			r.Job = uint64(c.heads[0].jobs.first().id)
+			r.Job = uint64(c.heads[0].jobs.firstJob().id)
 		}
 		return r
 	}
@@ -122,10 +122,10 @@ func (c *Core) ahead(e *entry) reason.Reason {
 		if l.jobs.len() == 0 {
 			continue
 		}
-		i := l.jobs.ahead(e)
+		i := l.jobs.countAhead(e)
 		r.Ahead += i
-		if i > 0 && (first == nil || l.jobs.first().before(first) < 0) {
-			first = l.jobs.first()
+		if i > 0 && (first == nil || l.jobs.firstJob().compareOrder(first) < 0) {
+			first = l.jobs.firstJob()
 		}
 	}
 	if first == nil {
@@ -135,16 +135,16 @@ func (c *Core) ahead(e *entry) reason.Reason {
 	return r
 }
 
-// behind is Priority for an entry that has others before it. How many, and who, is for
+// behindReason is Priority for an entry that has others before it. How many, and who, is for
 // Reasons to say: it changes all the time.
-func (c *Core) behind(e *entry) reason.Reason {
-	first := e.line.jobs.first()
-	is := first != nil && first != e && first.before(e) < 0 || len(c.heads) > 0 && c.heads[0].jobs.first().before(e) < 0
+func (c *Core) behindReason(e *entry) reason.Reason {
+	first := e.line.jobs.firstJob()
+	is := first != nil && first != e && first.compareOrder(e) < 0 || len(c.heads) > 0 && c.heads[0].jobs.firstJob().compareOrder(e) < 0
 	for _, l := range c.lines {
 		if is {
 			return reason.Reason{Code: reason.Priority}
 		}
-		is = l.jobs.len() > 0 && l.jobs.first().before(e) < 0
+		is = l.jobs.len() > 0 && l.jobs.firstJob().compareOrder(e) < 0
 	}
 	if is {
 		return reason.Reason{Code: reason.Priority}
@@ -157,9 +157,9 @@ func (c *Core) behind(e *entry) reason.Reason {
 func (c *Core) Standing() map[job.ID]int {
 	all := make([]*entry, 0, len(c.queued))
 	for _, l := range c.lines {
-		all = append(all, l.jobs.all()...)
+		all = append(all, l.jobs.allJobs()...)
 	}
-	slices.SortFunc(all, (*entry).before)
+	slices.SortFunc(all, (*entry).compareOrder)
 	out := make(map[job.ID]int, len(all))
 	for i, e := range all {
 		out[e.id] = i
@@ -167,34 +167,34 @@ func (c *Core) Standing() map[job.ID]int {
 	return out
 }
 
-// waits tells the first reasons that changed, by job number.
-func (c *Core) waits(now Instant) []Decision {
+// tellWaits tells the first reasons that changed, by job number.
+func (c *Core) tellWaits(now Instant) []Decision {
 	var out []Decision
 	for _, l := range c.touched {
 		l.touched = false
-		first := l.jobs.first()
+		first := l.jobs.firstJob()
 		if old := l.leader; old != nil && old != first && old.line == l && !old.gone && !old.blocked && old.nominee == nil {
-			out = c.tell(old, now, c.behind(old), out)
+			out = c.tellReason(old, now, c.behindReason(old), out)
 		}
 		l.leader = first
 		switch {
 		case first == nil:
 		case l.rest != active && l.why.Code != reason.None:
-			out = c.tell(first, now, l.why, out)
+			out = c.tellReason(first, now, l.why, out)
 		default:
-			out = c.tell(first, now, c.behind(first), out)
+			out = c.tellReason(first, now, c.behindReason(first), out)
 		}
 	}
 	c.touched = c.touched[:0]
 	for _, e := range c.fresh {
 		if !e.gone && !e.blocked && e.nominee == nil && e.line.leader != e {
-			out = c.tell(e, now, c.behind(e), out)
+			out = c.tellReason(e, now, c.behindReason(e), out)
 		}
 	}
 	c.fresh = c.fresh[:0]
 	for _, e := range c.awaiting {
 		if e.nominee != nil {
-			out = c.tell(e, now, e.nominee.awaits(), out)
+			out = c.tellReason(e, now, e.nominee.waitReason(), out)
 		}
 	}
 	c.awaiting = c.awaiting[:0]
@@ -202,22 +202,22 @@ func (c *Core) waits(now Instant) []Decision {
 	return out
 }
 
-// tell appends a Wait if the job's first reason is another one than it was told.
-func (c *Core) tell(e *entry, now Instant, why reason.Reason, out []Decision) []Decision {
-	if e.told != nil && same(*e.told, why) || e.told == nil && why.Code == reason.None {
+// tellReason appends a Wait if the job's first reason is another one than it was told.
+func (c *Core) tellReason(e *entry, now Instant, why reason.Reason, out []Decision) []Decision {
+	if e.told != nil && sameGate(*e.told, why) || e.told == nil && why.Code == reason.None {
 		return out
 	}
-	why.Since = seconds(now)
+	why.Since = floorSeconds(now)
 	told := why
 	if why.Code == reason.Priority { // who is ahead, and how many, is no part of what was told
 		told.Ahead, told.Job = 0, 0
 	}
-	e.told, e.since = c.share(told), why.Since
+	e.told, e.since = c.shareReason(told), why.Since
 	return append(out, Wait{Job: e.id, Why: why})
 }
 
-// share keeps one copy of a reason that many jobs are told in a row.
-func (c *Core) share(why reason.Reason) *reason.Reason {
+// shareReason keeps one copy of a reason that many jobs are told in a row.
+func (c *Core) shareReason(why reason.Reason) *reason.Reason {
 	why.Since = 0
 	for i, r := range c.shared {
 		if r != nil && *r == why {
@@ -232,19 +232,19 @@ func (c *Core) share(why reason.Reason) *reason.Reason {
 	return c.shared[0]
 }
 
-// same reports whether two reasons are the same gate. How much is missing, and
+// sameGate reports whether two reasons are the same gate. How much is missing, and
 // how many jobs are before it, changes all the time and is no new reason. How many nodes are
 // needed is part of the gate where the pool has too few: it is one group's number, or that of all.
-func same(a, b reason.Reason) bool {
+func sameGate(a, b reason.Reason) bool {
 	return (a.Need == b.Need || a.Code != reason.NodeCount) && a.Code == b.Code && a.Resource == b.Resource && a.Want == b.Want && a.Holder == b.Holder && a.Until == b.Until &&
 		(a.Job == b.Job || a.Code == reason.Priority)
 }
 
-// promise tells the head what is reserved for it, if that changed, and the job
+// tellPromise tells the head what is reserved for it, if that changed, and the job
 // before it that it has lost its promise.
-func (c *Core) promise(out []Decision) []Decision {
+func (c *Core) tellPromise(out []Decision) []Decision {
 	if c.wasNamed || len(c.retracted) > 0 {
-		return c.promiseAll(out)
+		return c.promisePlannedStarts(out)
 	}
 	next := Promise{Job: c.plan.job}
 	if c.plan.at != never {
@@ -269,7 +269,7 @@ func (c *Core) promise(out []Decision) []Decision {
 func (c *Core) plannedNodes() (names []string) {
 	if c.plan.look != nil {
 		p := pass{Core: c}
-		told, nodes := c.promised.Nodes, p.told()
+		told, nodes := c.promised.Nodes, p.toldNodes()
 		same := len(told) == len(nodes)
 		for i := 0; same && i < len(nodes); i++ {
 			same = c.table.Node(int(nodes[i])).Name == told[i]
@@ -296,7 +296,7 @@ func nodesOf(claims []fleet.Claim) (names []string) {
 	return names
 }
 
-func seconds(t Instant) int64 { return int64(t) / int64(time.Second) }
+func floorSeconds(t Instant) int64 { return int64(t) / int64(time.Second) }
 
 // fullSeconds is how many seconds a time takes, the last one if only in part.
 func fullSeconds(d time.Duration) int64 {

@@ -45,32 +45,32 @@ type recall struct {
 // advance keep each off other nodes, and how many searches it makes.
 const maxRecalls = 64
 
-// recalls has a job take back what was lent, the first one that can. It reports whether
+// shrinkForWaiting has a job take back what was lent, the first one that can. It reports whether
 // one did.
-func (p *pass) recalls() bool {
+func (p *pass) shrinkForWaiting() bool {
 	if p.lent == 0 {
 		return false
 	}
-	lines := p.withheld()
+	lines := p.waitingForLimits()
 	if len(lines) == 0 {
 		return false
 	}
 	s := &recall{search: search{pass: p}, tries: maxRecalls}
-	l, claims := s.find(lines)
+	l, claims := s.findClass(lines)
 	if l == nil {
 		return false
 	}
 	if l.stake != nil {
-		p.turnTo(l, s.kind)
+		p.setKind(l, s.kind)
 		l.stake.got = s.bid
 	}
-	p.take(l.jobs.first(), claims, s.chosen)
-	p.admit(l) // the next one may do so too
+	p.preemptChosen(l.jobs.firstJob(), claims, s.chosen)
+	p.wakeBarred(l) // the next one may do so too
 	return true
 }
 
-// withheld lists the lines that rest for a limit or a quota, in no order that matters.
-func (p *pass) withheld() (lines []*line) {
+// waitingForLimits lists the lines that rest for a limit or a quota, in no order that matters.
+func (p *pass) waitingForLimits() (lines []*line) {
 	note := func(l *line) {
 		if hasJobs(l) && !l.noted && (l.rest == forLimit || l.rest == forQuota) {
 			l.noted = true
@@ -103,21 +103,21 @@ func (p *pass) withheld() (lines []*line) {
 	return lines
 }
 
-// find is the line whose turn it is, and where its first job starts once what is chosen
+// findClass is the line whose turn it is, and where its first job starts once what is chosen
 // is gone; nil: nobody's. Everything is as it was before.
-func (s *recall) find(lines []*line) (*line, []fleet.Claim) {
-	s.gather()
-	defer s.end()
-	defer s.untouched()()
+func (s *recall) findClass(lines []*line) (*line, []fleet.Claim) {
+	s.gatherAdditions()
+	defer s.endSearch()
+	defer s.saveMarks()()
 	defer s.putBack()
-	s.openWithout(lines)
+	s.findOpenWithout(lines)
 	for s.tries = maxRecalls; s.tries > 0; s.tries-- {
-		l := s.first()
+		l := s.firstInTurn()
 		if l == nil {
 			return nil, nil
 		}
 		s.putBack()
-		if claims := s.claims(l); claims != nil {
+		if claims := s.findShrinks(l); claims != nil {
 			return l, claims
 		}
 		s.takeAll()
@@ -126,15 +126,15 @@ func (s *recall) find(lines []*line) (*line, []fleet.Claim) {
 	return nil, nil
 }
 
-// gather lists what may be taken back, and what goes anyway.
-func (s *recall) gather() {
+// gatherAdditions lists what may be taken back, and what goes anyway.
+func (s *recall) gatherAdditions() {
 	for _, r := range s.elastic {
 		if len(r.added) == 0 {
 			continue
 		}
 		s.jobs, s.added = append(s.jobs, r), append(s.added, r.added)
 		for _, a := range r.added {
-			unit := victim.Unit{Tier: lentTier, Cost: s.loss(a), Size: a.weight}
+			unit := victim.Unit{Tier: lentTier, Cost: s.lossOf(a), Size: a.weight}
 			if a.stopping {
 				unit.Tier = stoppingTier
 				s.going++
@@ -146,33 +146,33 @@ func (s *recall) gather() {
 	s.off, s.stale = make([]bool, len(s.units)), make([]bool, len(s.jobs))
 }
 
-// openWithout finds who passes and fits with all taken off, and leaves it so. Who does
+// findOpenWithout finds who passes and fits with all taken off, and leaves it so. Who does
 // with what goes anyway waits for that alone; where it has a quota its tree waits with it.
-func (s *recall) openWithout(lines []*line) {
+func (s *recall) findOpenWithout(lines []*line) {
 	for unit := range s.units {
-		s.set(unit, true)
+		s.setTaken(unit, true)
 	}
-	s.recount()
-	s.open = slices.DeleteFunc(lines, func(l *line) bool { return !s.passes(l) })
+	s.recountJobs()
+	s.open = slices.DeleteFunc(lines, func(l *line) bool { return !s.passesRules(l) })
 	if len(s.open) == 0 {
 		for unit := range s.units {
-			s.set(unit, false)
+			s.setTaken(unit, false)
 		}
 		return // and no node was touched
 	}
 	for unit := range s.units {
 		s.search.Take(unit)
 	}
-	slices.SortFunc(s.open, func(a, b *line) int { return a.jobs.first().before(b.jobs.first()) })
-	s.open = slices.DeleteFunc(s.open, func(l *line) bool { return !s.serves(l) })
+	slices.SortFunc(s.open, func(a, b *line) int { return a.jobs.firstJob().compareOrder(b.jobs.firstJob()) })
+	s.open = slices.DeleteFunc(s.open, func(l *line) bool { return !s.fitsAndMayHold(l) })
 	if s.going == 0 || len(s.open) == 0 {
 		return
 	}
-	s.only(stoppingTier)
+	s.takeOnlyTier(stoppingTier)
 	var trees []*tree
 	anyway := map[*line]bool{}
 	for _, l := range s.open {
-		if anyway[l] = s.passes(l) && s.serves(l); anyway[l] && l.stake != nil {
+		if anyway[l] = s.passesRules(l) && s.fitsAndMayHold(l); anyway[l] && l.stake != nil {
 			trees = append(trees, l.stake.queue.tree)
 		}
 	}
@@ -182,84 +182,84 @@ func (s *recall) openWithout(lines []*line) {
 	s.takeAll()
 }
 
-// passes reports whether the rules of the site, its limits and quotas would let a line's
+// passesRules reports whether the rules of the site, its limits and quotas would let a line's
 // first job start now, as far as that does not depend on where.
-func (s *recall) passes(l *line) bool {
+func (s *recall) passesRules(l *line) bool {
 	if l.needs != nil {
 		was := l.option
-		i := s.barred(l)
+		i := s.firstBlockedCheck(l)
 		l.option = was
 		if i >= 0 {
 			return false
 		}
 	}
-	if l.stake != nil && (l.stake.queue.strict && s.leader(l.stake.queue) != l || s.Core.assign(l).Mode != quota.Fit) {
+	if l.stake != nil && (l.stake.queue.strict && s.leaderOf(l.stake.queue) != l || s.Core.assignByQuota(l).Mode != quota.Fit) {
 		return false
 	}
-	if for_, _ := s.deserves(l); for_ != active {
+	if for_, _ := s.thresholdGate(l); for_ != active {
 		return false
 	}
-	for_, _ := s.kept(l)
+	for_, _ := s.reservationGate(l)
 	return for_ == active
 }
 
-// serves reports whether a line that passes fits on what is free, and may have what it is
+// fitsAndMayHold reports whether a line that passes fits on what is free, and may have what it is
 // placed on.
-func (s *recall) serves(l *line) bool {
+func (s *recall) fitsAndMayHold(l *line) bool {
 	was := l.option
 	defer func() { l.option = was }()
-	s.line, s.entry = l, l.jobs.first()
+	s.line, s.entry = l, l.jobs.firstJob()
 	if len(s.advances) > 0 {
 		if s.tries--; s.tries < 0 {
 			return false
 		}
 		s.fits = nil
-		defer s.Core.unlift(len(s.lifted))
-		s.keepOff()
+		defer s.Core.undoLiftsTo(len(s.lifted))
+		s.closeReservedNodes()
 	}
 	if s.fits == nil {
 		s.fits = map[*kind][]fleet.Claim{}
 	}
-	claims := s.settle()
-	return claims != nil && s.allowed(claims)
+	claims := s.placeInFlavors()
+	return claims != nil && s.mayHold(claims)
 }
 
-// settle chooses the flavours that a line that passes is placed in, and places it; nil:
+// placeInFlavors chooses the flavours that a line that passes is placed in, and places it; nil:
 // it does not fit.
-func (s *recall) settle() []fleet.Claim {
+func (s *recall) placeInFlavors() []fleet.Claim {
 	l := s.line
 	s.kind = l.kind
 	if l.stake == nil {
-		return s.placed(l.kind)
+		return s.placeKind(l.kind)
 	}
-	if s.bid = s.Core.assign(l); s.bid.Mode != quota.Fit {
+	if s.bid = s.Core.assignByQuota(l); s.bid.Mode != quota.Fit {
 		return nil
 	}
 	s.kind = s.kindIn(l, s.bid.Flavors, s.bid.cut)
-	claims := s.placed(s.kind)
+	claims := s.placeKind(s.kind)
 	if claims != nil || !l.stake.queue.falls {
 		return claims
 	}
-	next := s.bidOf(l, func(f int32, cut int) bool { // the next flavour that has both
-		return s.placed(s.kindIn(l, s.quotas.alone[f:f+1], cut)) != nil
+	next := s.chooseFlavors(l, func(f int32, cut int) bool { // the next flavour that has both
+		return s.placeKind(s.kindIn(l, s.quotas.alone[f:f+1], cut)) != nil
 	})
 	if next.Mode != quota.Fit {
 		return nil
 	}
 	s.bid, s.kind = next, s.kindIn(l, next.Flavors, next.cut)
-	return s.placed(s.kind)
+	return s.placeKind(s.kind)
 }
 
-// placed is where a kind fits now; nil: nowhere.
-func (s *recall) placed(k *kind) []fleet.Claim {
-	if k == nil || !s.possible(k) {
+// placeKind is where a kind fits now; nil: nowhere.
+func (s *recall) placeKind(k *kind) []fleet.Claim {
+	if k == nil || !s.fitsFleet(k) {
 		return nil
 	}
 	claims, known := s.fits[k]
 	if !known {
 		was := s.kind
 		s.kind = k
-		claims = s.place()
+		claims = s.placeJob()
 		s.kind = was
 		if s.fits != nil {
 			s.fits[k] = claims
@@ -268,13 +268,13 @@ func (s *recall) placed(k *kind) []fleet.Claim {
 	return claims
 }
 
-// first is the line whose turn it is, with all taken off; nil: nobody's who waits for
+// firstInTurn is the line whose turn it is, with all taken off; nil: nobody's who waits for
 // what was lent.
-func (s *recall) first() *line {
+func (s *recall) firstInTurn() *line {
 	var done []*tree
 	for _, l := range s.open {
 		if l.stake == nil {
-			if s.foremost(l) {
+			if s.isForemost(l) {
 				return l
 			}
 			continue
@@ -284,55 +284,55 @@ func (s *recall) first() *line {
 			continue
 		}
 		done = append(done, t) // it stands where its first job stands
-		if !s.foremost(l) {
+		if !s.isForemost(l) {
 			continue
 		}
-		if x := s.turnIn(t); slices.Contains(s.open, x) {
+		if x := s.turnInTree(t); slices.Contains(s.open, x) {
 			return x
 		}
 	}
 	return nil
 }
 
-// turnIn is the line that goes first in a tree, with all taken off: of each queue the
+// turnInTree is the line that goes first in a tree, with all taken off: of each queue the
 // first one that passes, or that waits for room already. nil: none.
-func (s *recall) turnIn(t *tree) *line {
+func (s *recall) turnInTree(t *tree) *line {
 	var lines []*line
 	var entries []quota.Entry
 	for _, q := range t.queues {
-		x := q.heads.first()
-		if i := slices.IndexFunc(s.open, func(l *line) bool { return l.stake != nil && l.stake.queue == q }); i >= 0 && (x == nil || s.open[i].before(x)) {
+		x := q.heads.firstClass()
+		if i := slices.IndexFunc(s.open, func(l *line) bool { return l.stake != nil && l.stake.queue == q }); i >= 0 && (x == nil || s.open[i].goesBefore(x)) {
 			x = s.open[i]
 		}
 		if x == nil {
 			continue
 		}
-		b := s.Core.assign(x)
+		b := s.Core.assignByQuota(x)
 		if b.Mode != quota.Fit {
 			continue
 		}
 		lines = append(lines, x)
 		entries = append(entries, quota.Entry{Queue: q.node, Charges: b.Charges, Level: b.Level})
 	}
-	i := s.quotas.then(s.Core).First(entries, func(i, j int) bool { return lines[i].before(lines[j]) })
+	i := s.quotas.afterReleases(s.Core).First(entries, func(i, j int) bool { return lines[i].goesBefore(lines[j]) })
 	if i < 0 {
 		return nil
 	}
 	return lines[i]
 }
 
-// foremost reports whether a line's first job stands before all that wait for room and
+// isForemost reports whether a line's first job stands before all that wait for room and
 // have something kept for them. What waits inside a reservation is in nobody's way
 // outside of it.
-func (s *recall) foremost(l *line) bool {
-	e := l.jobs.first()
-	if s.byName() {
+func (s *recall) isForemost(l *line) bool {
+	e := l.jobs.firstJob()
+	if s.isConservative() {
 		return !slices.ContainsFunc(s.slots, func(x *slot) bool {
-			if x.e.slot != x || x.e.before(e) >= 0 {
+			if x.e.slot != x || x.e.compareOrder(e) >= 0 {
 				return false
 			}
-			a := x.e.line.inside()
-			return a == nil || a.Flex || a == l.inside()
+			a := x.e.line.ownReservation()
+			return a == nil || a.Flex || a == l.ownReservation()
 		})
 	}
 	head := s.queued[s.plan.job]
@@ -340,18 +340,18 @@ func (s *recall) foremost(l *line) bool {
 	case head == nil:
 		return true
 	case s.plan.station.Job != 0:
-		return stationOf(e).compare(s.plan.station) < 0
+		return positionOf(e).comparePosition(s.plan.station) < 0
 	}
-	return e.before(head) < 0
+	return e.compareOrder(head) < 0
 }
 
-// claims finds what a line's first job takes back, and where it starts then; nil: nothing
+// findShrinks finds what a line's first job takes back, and where it starts then; nil: nothing
 // helps.
-func (s *recall) claims(l *line) []fleet.Claim {
-	s.line, s.entry, s.fits, s.chosen = l, l.jobs.first(), nil, nil
+func (s *recall) findShrinks(l *line) []fleet.Claim {
+	s.line, s.entry, s.fits, s.chosen = l, l.jobs.firstJob(), nil, nil
 	was, mark := l.option, len(s.lifted)
-	s.keepOff()
-	defer s.Core.unlift(mark)
+	s.closeReservedNodes()
+	defer s.Core.undoLiftsTo(mark)
 	set := victim.Choose(s.units, nil, s, searchWork)
 	asks := false
 	for _, i := range set {
@@ -361,7 +361,7 @@ func (s *recall) claims(l *line) []fleet.Claim {
 	}
 	var claims []fleet.Claim
 	if asks { // else it would only wait for what goes anyway
-		claims = s.admitted()
+		claims = s.admittedClaims()
 	}
 	if claims == nil {
 		l.option = was
@@ -373,49 +373,49 @@ func (s *recall) claims(l *line) []fleet.Claim {
 }
 
 // Fits is victim.Field: whether the job passes, and fits on what is free.
-func (s *recall) Fits() bool { return s.admitted() != nil }
+func (s *recall) Fits() bool { return s.admittedClaims() != nil }
 
-// admitted places the job, if it passes and may have that.
-func (s *recall) admitted() []fleet.Claim {
-	s.recount()
+// admittedClaims places the job, if it passes and may have that.
+func (s *recall) admittedClaims() []fleet.Claim {
+	s.recountJobs()
 	l := s.line
-	if l.needs != nil && s.barred(l) >= 0 {
+	if l.needs != nil && s.firstBlockedCheck(l) >= 0 {
 		return nil
 	}
-	claims := s.settle()
-	if claims == nil || !s.allowed(claims) {
+	claims := s.placeInFlavors()
+	if claims == nil || !s.mayHold(claims) {
 		return nil
 	}
 	return claims
 }
 
-// allowed reports whether limits and quota let the job hold claims, which may be more
+// mayHold reports whether limits and quota let the job hold claims, which may be more
 // than it asked for.
-func (s *recall) allowed(claims []fleet.Claim) bool {
+func (s *recall) mayHold(claims []fleet.Claim) bool {
 	l := s.line
 	if l.stake != nil && l.stake.rough {
-		for _, x := range s.quotas.Charges(l.stake.queue.node, s.taken(claims), s.bid.Flavors) {
+		for _, x := range s.quotas.Charges(l.stake.queue.node, s.amountsTaken(claims), s.bid.Flavors) {
 			if x.Amount > s.spareQuota(l.stake.queue.node, x.FR) {
 				return false
 			}
 		}
 	}
-	return l.needs == nil || l.exact || s.stopped(l, claims) < 0
+	return l.needs == nil || l.exact || s.blockingCheck(l, claims) < 0
 }
 
 // Take is victim.Field: an addition counts for nothing.
 func (s *recall) Take(unit int) {
-	s.set(unit, true)
+	s.setTaken(unit, true)
 	s.search.Take(unit)
 }
 
 // Back has it count again.
 func (s *recall) Back(unit int) {
-	s.set(unit, false)
+	s.setTaken(unit, false)
 	s.search.Back(unit)
 }
 
-func (s *recall) set(unit int, off bool) {
+func (s *recall) setTaken(unit int, off bool) {
 	if s.off[unit] != off {
 		s.off[unit] = off
 		s.stale[slices.Index(s.jobs, s.runs[unit].of)] = true
@@ -425,7 +425,7 @@ func (s *recall) set(unit int, off bool) {
 // takeAll takes all off, putBack nothing, and only what is of a tier.
 func (s *recall) takeAll() { s.takeIf(func(int) bool { return true }) }
 func (s *recall) putBack() { s.takeIf(func(int) bool { return false }) }
-func (s *recall) only(tier int32) {
+func (s *recall) takeOnlyTier(tier int32) {
 	s.takeIf(func(unit int) bool { return s.units[unit].Tier == tier })
 }
 
@@ -439,11 +439,11 @@ func (s *recall) takeIf(want func(unit int) bool) {
 		}
 	}
 	s.fits = nil
-	s.recount()
+	s.recountJobs()
 }
 
-// recount counts what is left of the jobs of which something was taken or put back.
-func (s *recall) recount() {
+// recountJobs counts what is left of the jobs of which something was taken or put back.
+func (s *recall) recountJobs() {
 	for i, r := range s.jobs {
 		if !s.stale[i] {
 			continue
@@ -459,16 +459,16 @@ func (s *recall) recount() {
 
 // countAs counts a job as if so much had been added to it.
 func (c *Core) countAs(r *run, added []*run) {
-	c.discharge(r)
-	c.unmeter(r)
+	c.creditQuota(r)
+	c.uncountLimits(r)
 	r.added = added
-	c.charge(r)
-	c.meter(r)
+	c.chargeQuota(r)
+	c.countLimits(r)
 }
 
-// untouched remembers what tells that something was held or released, and returns what
+// saveMarks remembers what tells that something was held or released, and returns what
 // sets it so again.
-func (c *Core) untouched() func() {
+func (c *Core) saveMarks() func() {
 	moves, marks := c.limits.moves, 0
 	if c.limits.book != nil {
 		marks = c.limits.book.Marks()
@@ -496,22 +496,22 @@ func (c *Core) untouched() func() {
 	}
 }
 
-// foreseeLent finds when time may let a line pass if all that was lent were taken off.
-func (c *Core) foreseeLent() {
+// scheduleLent finds when time may let a line pass if all that was lent were taken off.
+func (c *Core) scheduleLent() {
 	s := &c.limits
 	if c.lent == 0 || s.book == nil || len(s.book.Timed()) == 0 {
 		return
 	}
-	lines := slices.DeleteFunc((&pass{Core: c}).withheld(), func(l *line) bool { return l.needs == nil || !c.lapses(l) })
+	lines := slices.DeleteFunc((&pass{Core: c}).waitingForLimits(), func(l *line) bool { return l.needs == nil || !c.hasFallingLimit(l) })
 	if len(lines) == 0 {
 		return
 	}
 	moves, marks := s.moves, s.book.Marks()
 	added := make([][]*run, len(c.elastic))
 	recount := func(r *run, to []*run) {
-		c.unmeter(r)
+		c.uncountLimits(r)
 		r.added = to
-		c.meter(r)
+		c.countLimits(r)
 	}
 	for i, r := range c.elastic {
 		if added[i] = r.added; len(r.added) > 0 {
@@ -519,7 +519,7 @@ func (c *Core) foreseeLent() {
 		}
 	}
 	for _, l := range lines {
-		c.foreseeBare(l)
+		c.scheduleWithoutLent(l)
 	}
 	for i, r := range c.elastic {
 		if len(added[i]) > 0 {
@@ -530,8 +530,8 @@ func (c *Core) foreseeLent() {
 	s.book.Unmark(marks)
 }
 
-// lapses reports whether one of a line's limits is on what becomes less by itself.
-func (c *Core) lapses(l *line) bool {
+// hasFallingLimit reports whether one of a line's limits is on what becomes less by itself.
+func (c *Core) hasFallingLimit(l *line) bool {
 	for k := range max(len(l.options), 1) {
 		o := &l.option
 		if l.options != nil {
@@ -546,18 +546,18 @@ func (c *Core) lapses(l *line) bool {
 	return false
 }
 
-// foreseeBare is foreseeLent for one line. What its claims need is not known before it is
+// scheduleWithoutLent is foreseeLent for one line. What its claims need is not known before it is
 // placed: then it is asked about each second, as in foreseeEither.
-func (c *Core) foreseeBare(l *line) {
+func (c *Core) scheduleWithoutLent(l *line) {
 	s := &c.limits
 	for k := range max(len(l.options), 1) {
 		o := &l.option
 		if l.options != nil {
 			o = &l.options[k]
 		}
-		if i := c.bars(o); i >= 0 {
-			s.foresee(&o.rules.Checks[i], o.needs[i])
-		} else if at := Instant(seconds(c.now)+1) * 1e9; !o.exact && (s.due == 0 || at < s.due) {
+		if i := c.surelyBlocked(o); i >= 0 {
+			s.scheduleCheck(&o.rules.Checks[i], o.needs[i])
+		} else if at := Instant(floorSeconds(c.now)+1) * 1e9; !o.exact && (s.due == 0 || at < s.due) {
 			s.due = at
 		}
 	}
@@ -566,5 +566,5 @@ func (c *Core) foreseeBare(l *line) {
 // spareQuota is how much of a flavour a queue can give, now and once those are gone who
 // make room.
 func (c *Core) spareQuota(node, fr int32) resource.Amount {
-	return min(c.quotas.Available(node, fr), c.quotas.then(c).Available(node, fr))
+	return min(c.quotas.Available(node, fr), c.quotas.afterReleases(c).Available(node, fr))
 }

@@ -18,62 +18,62 @@ import (
 // the whole job then. It is nominated, as with other preemption, and starts when the
 // last of them is gone.
 
-// reclaim has a line's first job take what it may of the quotas of others, and
+// reclaimQuota has a line's first job take what it may of the quotas of others, and
 // reports whether it did.
-func (p *pass) reclaim(l *line) bool {
-	e := l.jobs.first()
-	if l.rest != forQuota || !p.claims(l) {
+func (p *pass) reclaimQuota(l *line) bool {
+	e := l.jobs.firstJob()
+	if l.rest != forQuota || !p.mayReclaim(l) {
 		return false
 	}
-	if p.claimBack(l, e) {
-		p.admit(l) // the next one may do so too
+	if p.reclaimAny(l, e) {
+		p.wakeBarred(l) // the next one may do so too
 		return true
 	}
 	l.searched, l.searcher, l.anyway = p.stirs, e, false
 	if l.stake.queue.bold || l.stake.spare > 0 {
-		p.admit(l) // it may do without
+		p.wakeBarred(l) // it may do without
 	}
 	return false
 }
 
-// claims reports whether a line's first job may claim back at all and was not searched
+// mayReclaim reports whether a line's first job may claim back at all and was not searched
 // for in vain already.
-func (p *pass) claims(l *line) bool {
-	e := l.jobs.first()
+func (p *pass) mayReclaim(l *line) bool {
+	e := l.jobs.firstJob()
 	return e != nil && p.preemption != nil && p.preemption.byQuota && !l.stake.rough && (l.searched != p.stirs || l.searcher != e)
 }
 
-func (p *pass) wish(l *line) quota.Wish {
-	e := l.jobs.first()
+func (p *pass) quotaWish(l *line) quota.Wish {
+	e := l.jobs.firstJob()
 	return quota.Wish{Queue: l.stake.queue.node, Priority: e.priority, At: int64(e.at)}
 }
 
-// claimBack claims for all tasks of a job, or for as many as it can be had for.
-func (p *pass) claimBack(l *line, e *entry) bool {
-	held, runs := p.holders(l.stake.queue.tree)
+// reclaimAny claims for all tasks of a job, or for as many as it can be had for.
+func (p *pass) reclaimAny(l *line, e *entry) bool {
+	held, runs := p.preemptibleRuns(l.stake.queue.tree)
 	spare := l.stake.spare
-	if p.claim(l, e, 0, held, runs) {
+	if p.reclaimWithCut(l, e, 0, held, runs) {
 		return true
 	}
-	try := p.quotas.then(p.Core).Try(p.wish(l), held)
-	cut := 1 + sort.Search(spare, func(i int) bool { return p.bidFor(l, i+1, nil, try).Mode > quota.NoCandidates })
-	return cut <= spare && p.claim(l, e, cut, held, runs)
+	try := p.quotas.afterReleases(p.Core).Try(p.quotaWish(l), held)
+	cut := 1 + sort.Search(spare, func(i int) bool { return p.assignWithCut(l, i+1, nil, try).Mode > quota.NoCandidates })
+	return cut <= spare && p.reclaimWithCut(l, e, cut, held, runs)
 }
 
-// claim stops who has to be stopped for so many tasks fewer than are wanted.
-func (p *pass) claim(l *line, e *entry, cut int, held []quota.Holder, runs []*run) bool {
-	then, wish := p.quotas.then(p.Core), p.wish(l)
-	a := p.bidFor(l, cut, nil, then.Try(wish, held))
+// reclaimWithCut stops who has to be stopped for so many tasks fewer than are wanted.
+func (p *pass) reclaimWithCut(l *line, e *entry, cut int, held []quota.Holder, runs []*run) bool {
+	then, wish := p.quotas.afterReleases(p.Core), p.quotaWish(l)
+	a := p.assignWithCut(l, cut, nil, then.Try(wish, held))
 	if a.Mode != quota.Preempts && a.Mode != quota.Reclaims {
 		return false
 	}
 	k := p.kindIn(l, a.Flavors, cut)
-	if k == nil || !p.possible(k) {
+	if k == nil || !p.fitsFleet(k) {
 		return false
 	}
 	wish.Charges, wish.Lacks = a.Charges, a.Lacks
-	going := p.leavers()
-	victims := then.Victims(wish, held, func(gone []int) bool { return p.without(k, going, runs, gone) != nil })
+	going := p.leavingRuns()
+	victims := then.Victims(wish, held, func(gone []int) bool { return p.placeWithout(k, going, runs, gone) != nil })
 	if len(victims) == 0 {
 		return false
 	}
@@ -82,10 +82,10 @@ func (p *pass) claim(l *line, e *entry, cut int, held []quota.Holder, runs []*ru
 	for _, v := range victims {
 		gone, chosen = append(gone, v.Holder), append(chosen, runs[v.Holder])
 	}
-	claims := p.without(k, nil, runs, gone)
+	claims := p.placeWithout(k, nil, runs, gone)
 	alone := claims != nil
 	if !alone {
-		claims = p.without(k, going, runs, gone)
+		claims = p.placeWithout(k, going, runs, gone)
 	}
 	if claims == nil {
 		return false
@@ -97,16 +97,16 @@ func (p *pass) claim(l *line, e *entry, cut int, held []quota.Holder, runs []*ru
 			chosen = append(chosen, r)
 		}
 	}
-	p.turnTo(l, k)
+	p.setKind(l, k)
 	l.stake.got = bid{a, cut}
-	p.take(e, claims, chosen)
+	p.preemptChosen(e, claims, chosen)
 	return true
 }
 
-// holders lists the running jobs of a tree that may be stopped at all, by number.
-func (p *pass) holders(t *tree) (held []quota.Holder, runs []*run) {
-	going := p.leavers()
-	for _, r := range p.ends.all() {
+// preemptibleRuns lists the running jobs of a tree that may be stopped at all, by number.
+func (p *pass) preemptibleRuns(t *tree) (held []quota.Holder, runs []*run) {
+	going := p.leavingRuns()
+	for _, r := range p.ends.allRuns() {
 		o := r.terms.standing
 		switch {
 		case r.terms.queue == nil || r.terms.queue.tree != t || r.nominee != nil || slices.Contains(going, r), // then they are gone
@@ -136,29 +136,29 @@ func (c *Core) chargesOf(r *run) []quota.Charge {
 	if r.of == nil && len(r.added) == 0 {
 		return r.charges
 	}
-	used := c.taken(r.claims)
+	used := c.amountsTaken(r.claims)
 	if r.of != nil { // it is no job
 		used = slices.DeleteFunc(used, func(n quota.Need) bool { return c.quotas.Resources[n.Resource] == "job" })
 	}
 	return c.quotas.Charges(r.terms.queue.node, used, c.flavorsNamed(r.flavors))
 }
 
-// without places a kind on what is free once those who are going and some more are
+// placeWithout places a kind on what is free once those who are going and some more are
 // gone.
-func (p *pass) without(k *kind, going, runs []*run, gone []int) []fleet.Claim {
+func (p *pass) placeWithout(k *kind, going, runs []*run, gone []int) []fleet.Claim {
 	for _, r := range going {
-		p.lift(r, -1)
+		p.liftRun(r, -1)
 	}
 	for _, i := range gone {
-		p.lift(runs[i], -1)
+		p.liftRun(runs[i], -1)
 		for _, a := range runs[i].added {
 			if !slices.Contains(going, a) && !slices.ContainsFunc(gone, func(k int) bool { return runs[k] == a }) {
-				p.lift(a, -1)
+				p.liftRun(a, -1)
 			}
 		}
 	}
-	defer p.settleLifts()
-	if q := p.quickly(k); q != nil {
+	defer p.undoLifts()
+	if q := p.quickPlacement(k); q != nil {
 		if claims, sure := q.Place(nil); sure {
 			return claims
 		}
@@ -166,16 +166,16 @@ func (p *pass) without(k *kind, going, runs []*run, gone []int) []fleet.Claim {
 	return place.Gang(p.table, p.state, k.shape)
 }
 
-// rouseClaims wakes the lines that rest for quota and may find victims that they did
+// wakeForReclaim wakes the lines that rest for quota and may find victims that they did
 // not find before.
-func (p *pass) rouseClaims() {
+func (p *pass) wakeForReclaim() {
 	for _, q := range p.quotas.queues {
 		if q == nil {
 			continue
 		}
 		for _, l := range q.lines {
-			if l.rest == forQuota && hasJobs(l) && !l.stake.rough && (l.searched != p.stirs || l.searcher != l.jobs.first()) {
-				p.admit(l)
+			if l.rest == forQuota && hasJobs(l) && !l.stake.rough && (l.searched != p.stirs || l.searcher != l.jobs.firstJob()) {
+				p.wakeBarred(l)
 			}
 		}
 	}

@@ -48,10 +48,10 @@ func (c *Core) Reservable(ask *ReserveAsk) (nodes []string, way []Obstacle, late
 	if !ok {
 		begin, end = never, never // it is over: nobody is in its way
 	}
-	busy := c.obstacles(ask, &w, begin)
+	busy := c.findObstacles(ask, &w, begin)
 	chosen := make([]bool, c.table.Len())
 	if ask.Count > 0 {
-		list := c.choose(ask, busy, c.awaited(begin, end))
+		list := c.chooseReservationNodes(ask, busy, c.promisedNodes(begin, end))
 		if list == nil {
 			return nil, busyOnly(busy), nil
 		}
@@ -68,7 +68,7 @@ func (c *Core) Reservable(ask *ReserveAsk) (nodes []string, way []Obstacle, late
 			}
 		}
 	}
-	return nodes, way, c.belated(ask, chosen, begin, end)
+	return nodes, way, c.brokenPromises(ask, chosen, begin, end)
 }
 
 func busyOnly(busy []*Obstacle) (out []Obstacle) {
@@ -80,16 +80,16 @@ func busyOnly(busy []*Obstacle) (out []Obstacle) {
 	return out
 }
 
-// obstacles is what keeps each node from a reservation that begins at an instant.
-func (c *Core) obstacles(ask *ReserveAsk, w *account.Window, begin Instant) []*Obstacle {
+// findObstacles is what keeps each node from a reservation that begins at an instant.
+func (c *Core) findObstacles(ask *ReserveAsk, w *account.Window, begin Instant) []*Obstacle {
 	out := make([]*Obstacle, c.table.Len())
 	if begin != never && ask.Ahead == 0 && !ask.Ignore {
-		for _, r := range c.ends.all() {
+		for _, r := range c.ends.allRuns() {
 			if r.until <= begin || r.nominee != nil || r.terms.key.reservation == ask.Name {
 				continue
 			}
 			for i := range r.claims {
-				id := r.id &^ homeBit
+				id := r.id &^ targetBit
 				if pos := c.table.Find(r.claims[i].Key()); pos >= 0 && (out[pos] == nil || id < out[pos].Job) {
 					out[pos] = &Obstacle{Node: c.table.Label(pos), Job: id, Until: orZero(r.until)}
 				}
@@ -114,11 +114,11 @@ func (c *Core) obstacles(ask *ReserveAsk, w *account.Window, begin Instant) []*O
 	return out
 }
 
-// awaited marks the nodes on which a start is promised that would meet a time.
-func (c *Core) awaited(begin, end Instant) []bool {
+// promisedNodes marks the nodes on which a start is promised that would meet a time.
+func (c *Core) promisedNodes(begin, end Instant) []bool {
 	out := make([]bool, c.table.Len())
 	c.eachPromise(func(p Promise, e *entry) {
-		if meets(p, e, begin, end) {
+		if promiseMeets(p, e, begin, end) {
 			for _, name := range p.Nodes {
 				if pos := c.table.Find(fleet.NodeKey{Pool: e.spec.Pool, Name: name}); pos >= 0 {
 					out[pos] = true
@@ -141,14 +141,14 @@ func (c *Core) eachPromise(f func(Promise, *entry)) {
 	}
 }
 
-// meets reports whether a promised job would hold its nodes at some time of a
+// promiseMeets reports whether a promised job would hold its nodes at some time of a
 // reservation. One for which no instant could be told might.
-func meets(p Promise, e *entry, begin, end Instant) bool {
-	return begin != never && (p.At == 0 || p.At < end && ending(p.At, e.line.limit) > begin)
+func promiseMeets(p Promise, e *entry, begin, end Instant) bool {
+	return begin != never && (p.At == 0 || p.At < end && endAfter(p.At, e.line.limit) > begin)
 }
 
-// choose picks nodes by number; nil: there are not enough.
-func (c *Core) choose(ask *ReserveAsk, busy []*Obstacle, awaited []bool) []int {
+// chooseReservationNodes picks nodes by number; nil: there are not enough.
+func (c *Core) chooseReservationNodes(ask *ReserveAsk, busy []*Obstacle, awaited []bool) []int {
 	var free, all []int // positions
 	for pos := range c.table.Len() {
 		n := c.table.Node(pos)
@@ -162,15 +162,15 @@ func (c *Core) choose(ask *ReserveAsk, busy []*Obstacle, awaited []bool) []int {
 		all = append(all, pos)
 	}
 	for _, list := range [][]int{free, all} {
-		if best := nearest(list, ask.Count); best != nil {
+		if best := narrowestSpan(list, ask.Count); best != nil {
 			return best
 		}
 	}
 	return nil
 }
 
-// nearest is the part of an ascending list with so many numbers that spans least.
-func nearest(list []int, count int) (best []int) {
+// narrowestSpan is the part of an ascending list with so many numbers that spans least.
+func narrowestSpan(list []int, count int) (best []int) {
 	for i := 0; i+count <= len(list); i++ {
 		if part := list[i : i+count]; best == nil || part[count-1]-part[0] < best[count-1]-best[0] {
 			best = part
@@ -179,13 +179,13 @@ func nearest(list []int, count int) (best []int) {
 	return best
 }
 
-// belated lists the promises that a reservation on some nodes would break.
-func (c *Core) belated(ask *ReserveAsk, chosen []bool, begin, end Instant) (late []Promise) {
+// brokenPromises lists the promises that a reservation on some nodes would break.
+func (c *Core) brokenPromises(ask *ReserveAsk, chosen []bool, begin, end Instant) (late []Promise) {
 	if ask.Ahead > 0 {
-		begin, end = plus(c.now, time.Duration(ask.Ahead)), never
+		begin, end = addDuration(c.now, time.Duration(ask.Ahead)), never
 	}
 	c.eachPromise(func(p Promise, e *entry) {
-		if a := e.line.inside(); a != nil && a.Name == ask.Name || !meets(p, e, begin, end) {
+		if a := e.line.ownReservation(); a != nil && a.Name == ask.Name || !promiseMeets(p, e, begin, end) {
 			return
 		}
 		if slices.ContainsFunc(p.Nodes, func(name string) bool {

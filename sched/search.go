@@ -41,15 +41,15 @@ type search struct {
 	anyway bool // the job fits once those have gone who go anyway
 }
 
-// claims finds where the job would run and whose place it takes there; nil: nowhere.
-func (s *search) claims() []fleet.Claim {
-	if !s.worth() {
+// findVictims finds where the job would run and whose place it takes there; nil: nowhere.
+func (s *search) findVictims() []fleet.Claim {
+	if !s.mightSuffice() {
 		return nil
 	}
-	s.candidates()
-	defer s.end()
-	s.keepOff()
-	seeds, ok := s.seeds()
+	s.gatherCandidates()
+	defer s.endSearch()
+	s.closeReservedNodes()
+	seeds, ok := s.seedSets()
 	if !ok || len(s.units) == 0 {
 		return nil
 	}
@@ -57,7 +57,7 @@ func (s *search) claims() []fleet.Claim {
 	if set == nil {
 		return nil
 	}
-	others := s.preemption.rights(s.entry.line.key.terms.standing)
+	others := s.preemption.mayPreempt(s.entry.line.key.terms.standing)
 	for _, i := range set {
 		s.Take(i)
 		s.chosen = append(s.chosen, s.runs[i])
@@ -66,20 +66,20 @@ func (s *search) claims() []fleet.Claim {
 	if s.anyway = !others; s.anyway {
 		return nil // it would only wait for what ends anyway, before those who are before it
 	}
-	return s.place()
+	return s.placeJob()
 }
 
-// end leaves everything as it was before the search.
-func (s *search) end() {
-	s.settleLifts()
+// endSearch leaves everything as it was before the search.
+func (s *search) endSearch() {
+	s.undoLifts()
 	for _, r := range s.runs {
 		r.unit, r.lifts = noUnit, 0
 	}
 }
 
-// worth compares counters: whether all that the job may take, with what is free,
+// mightSuffice compares counters: whether all that the job may take, with what is free,
 // could be enough at all.
-func (s *search) worth() bool {
+func (s *search) mightSuffice() bool {
 	x, mine := s.preemption, s.entry.line.key.terms.standing
 	if s.lent > 0 || x == nil {
 		return true // what is lent is not counted
@@ -87,7 +87,7 @@ func (s *search) worth() bool {
 	_, free := s.cells.Devices()
 	runs, held := s.Core.stopping+len(s.nominees), int64(free)*int64(resource.WholeDevice)
 	for _, o := range x.all {
-		if o.mode != account.PreemptOff && x.outranks(mine, 1, o, 0) || mine.alternates(o) {
+		if o.mode != account.PreemptOff && x.mayTakeFrom(mine, 1, o, 0) || mine.alternatesWith(o) {
 			runs += o.runs
 			held += o.held
 		}
@@ -105,31 +105,31 @@ func (s *search) worth() bool {
 	return need <= held
 }
 
-// candidates lists what may be taken: what is being ended anyway, what is held for
+// gatherCandidates lists what may be taken: what is being ended anyway, what is held for
 // jobs of lower order, and running jobs that this one outranks and that have run for
 // their exempt time.
-func (s *search) candidates() {
+func (s *search) gatherCandidates() {
 	for _, chunk := range s.ends.chunks {
 		for _, r := range chunk {
-			if tier, ok := s.candidate(r); ok {
+			if tier, ok := s.candidateTier(r); ok {
 				r.unit = int32(len(s.runs))
 				s.runs = append(s.runs, r)
-				s.units = append(s.units, victim.Unit{Tier: tier, Cost: s.loss(r), Size: r.weight})
+				s.units = append(s.units, victim.Unit{Tier: tier, Cost: s.lossOf(r), Size: r.weight})
 			}
 		}
 	}
-	s.rank()
+	s.numberTiers()
 }
 
-func (s *search) candidate(r *run) (tier int32, ok bool) {
+func (s *search) candidateTier(r *run) (tier int32, ok bool) {
 	switch {
 	case r.home != nil:
 		return 0, false
 	case r.nominee != nil && r.nominee.home != nil: // it is as if it ran there
-		return nomineeTier, s.over(s.entry, r.nominee.entry)
+		return nomineeTier, s.jobOutranks(s.entry, r.nominee.entry)
 	case r.nominee != nil:
 		o := r.nominee.entry
-		return nomineeTier, s.entry.before(o) < 0 && !s.over(o, s.entry)
+		return nomineeTier, s.entry.compareOrder(o) < 0 && !s.jobOutranks(o, s.entry)
 	case r.stopping:
 		return stoppingTier, !r.givesWay
 	case r.of != nil:
@@ -139,7 +139,7 @@ func (s *search) candidate(r *run) (tier int32, ok bool) {
 	case r.parking != nil:
 		return 0, true
 	}
-	if since := plus(r.began, time.Duration(r.terms.standing.exempt)); since > s.now {
+	if since := addDuration(r.began, time.Duration(r.terms.standing.exempt)); since > s.now {
 		if s.exempted == 0 || since < s.exempted {
 			s.exempted = since
 		}
@@ -150,26 +150,26 @@ func (s *search) candidate(r *run) (tier int32, ok bool) {
 
 func (s *search) mayTake(r *run) bool {
 	o := r.terms.standing
-	return s.preemption != nil && (o.mode != account.PreemptOff || r.parking != nil) && !(o.mode == account.PreemptSuspend && (r.elastic() || r.folded())) &&
-		(planted.AnyonePreempts || s.preemption.outranks(s.entry.line.key.terms.standing, s.entry.priority, o, r.priority))
+	return s.preemption != nil && (o.mode != account.PreemptOff || r.parking != nil) && !(o.mode == account.PreemptSuspend && (r.isElastic() || r.isAggregate())) &&
+		(planted.AnyonePreempts || s.preemption.mayTakeFrom(s.entry.line.key.terms.standing, s.entry.priority, o, r.priority))
 }
 
-// loss is what taking a run back costs: what it holds, for as long as nothing of it
+// lossOf is what taking a run back costs: what it holds, for as long as nothing of it
 // is saved and for starting it again.
-func (s *search) loss(r *run) int64 {
+func (s *search) lossOf(r *run) int64 {
 	if r.nominee != nil || r.stopping {
 		return 1
 	}
-	if r.lends() {
+	if r.yieldsSuspended() {
 		return min(r.weight, 1<<31) // it loses nothing but time
 	}
 	lost := max(int64(s.now-max(r.began, r.saved))/int64(time.Second), 0)
 	return min(lost+restartTime, 1<<31) * min(r.weight, 1<<31)
 }
 
-// rank numbers the tiers of candidates: partition, then QOS, then the job's own
+// numberTiers numbers the tiers of candidates: partition, then QOS, then the job's own
 // priority where that decides who may take.
-func (s *search) rank() {
+func (s *search) numberTiers() {
 	order := make([]*run, 0, len(s.runs))
 	for i, r := range s.runs {
 		if s.units[i].Tier == 0 {
@@ -194,11 +194,11 @@ func (s *search) rank() {
 	}
 }
 
-// seeds proposes sets for shapes that need a number of alike nodes: the cheapest
+// seedSets proposes sets for shapes that need a number of alike nodes: the cheapest
 // nodes of each of the leaves that hold the whole gang, and of the fleet. ok is false
 // if even all units together are not enough.
-func (s *search) seeds() (sets [][]int, ok bool) {
-	q := s.quickly(s.kind)
+func (s *search) seedSets() (sets [][]int, ok bool) {
+	q := s.quickPlacement(s.kind)
 	if q == nil || !q.Countable() {
 		return nil, true
 	}
@@ -211,7 +211,7 @@ func (s *search) seeds() (sets [][]int, ok bool) {
 		from[i] = len(spots)
 		for no := leaf.From; no < leaf.To; no++ {
 			for _, pos := range pages[no].Nodes {
-				if spot, ok := s.spot(q, int(pos)); ok {
+				if spot, ok := s.nodeVictims(q, int(pos)); ok {
 					spots = append(spots, spot)
 				}
 			}
@@ -234,8 +234,8 @@ func (s *search) seeds() (sets [][]int, ok bool) {
 	return append(sets, set), true
 }
 
-// spot is what has to go for a node to take its part; ok is false if nothing helps.
-func (s *search) spot(q *place.Quick, pos int) (gone []int, ok bool) {
+// nodeVictims is what has to go for a node to take its part; ok is false if nothing helps.
+func (s *search) nodeVictims(q *place.Quick, pos int) (gone []int, ok bool) {
 	cell := s.cells.Of(pos)
 	if cell < 0 {
 		return nil, false
@@ -256,8 +256,8 @@ func (s *search) spot(q *place.Quick, pos int) (gone []int, ok bool) {
 		for _, h := range held {
 			if slices.Contains(gone, int(h.run.unit)) {
 				row.Change(desc, &h.run.claims[h.claim], -1)
-				if h.run.lends() {
-					b := bare(&h.run.claims[h.claim])
+				if h.run.yieldsSuspended() {
+					b := retainedClaim(&h.run.claims[h.claim])
 					row.Change(desc, &b, 1)
 				}
 			}
@@ -268,26 +268,26 @@ func (s *search) spot(q *place.Quick, pos int) (gone []int, ok bool) {
 }
 
 // Take, Back and Fits are victim.Field, on the state of the moment.
-func (s *search) Take(unit int) { s.heave(s.runs[unit], -1) }
+func (s *search) Take(unit int) { s.liftWithAdditions(s.runs[unit], -1) }
 
 // Back puts a unit back.
-func (s *search) Back(unit int) { s.heave(s.runs[unit], 1) }
+func (s *search) Back(unit int) { s.liftWithAdditions(s.runs[unit], 1) }
 
-// heave lifts a run, and with a job all that was added to it, or puts them back. An
+// liftWithAdditions lifts a run, and with a job all that was added to it, or puts them back. An
 // addition may be lifted for itself and for its job.
-func (s *search) heave(r *run, sign int) {
+func (s *search) liftWithAdditions(r *run, sign int) {
 	was := r.lifts
 	if r.lifts -= sign; was == 0 || r.lifts == 0 {
-		s.lift(r, sign)
+		s.liftRun(r, sign)
 	}
 	for _, a := range r.added {
-		s.heave(a, sign)
+		s.liftWithAdditions(a, sign)
 	}
 }
 
 // Fits reports whether the job fits on what is free.
 func (s *search) Fits() bool {
-	if q := s.quickly(s.kind); q != nil {
+	if q := s.quickPlacement(s.kind); q != nil {
 		if fits, sure := q.Fits(nil); sure {
 			return fits
 		}
@@ -295,8 +295,8 @@ func (s *search) Fits() bool {
 	return place.Fits(s.table, s.state, s.kind.shape)
 }
 
-func (s *search) place() []fleet.Claim {
-	if q := s.quickly(s.kind); q != nil {
+func (s *search) placeJob() []fleet.Claim {
+	if q := s.quickPlacement(s.kind); q != nil {
 		if claims, sure := q.Place(nil); sure {
 			return claims
 		}

@@ -18,22 +18,22 @@ import (
 // Source: Slurm's OverSubscribe=FORCE:2 with PreemptMode=GANG (gang_scheduling.html), which shares no
 // devices; here they change hands too.
 
-// alternates reports whether jobs of two standings take turns.
-func (s *standing) alternates(o *standing) bool {
+// alternatesWith reports whether jobs of two standings take turns.
+func (s *standing) alternatesWith(o *standing) bool {
 	return s != nil && o != nil && s.slice > 0 && o.slice > 0 && s.partition == o.partition
 }
 
 // mayJoin reports whether the job may take turns with a running one now.
 func (s *search) mayJoin(r *run) bool {
-	if r.parking != nil || r.elastic() || r.folded() || s.entry.spec.Elastic() || !s.entry.line.key.terms.standing.alternates(r.terms.standing) {
+	if r.parking != nil || r.isElastic() || r.isAggregate() || s.entry.spec.Elastic() || !s.entry.line.key.terms.standing.alternatesWith(r.terms.standing) {
 		return false
 	}
 	for _, id := range s.parked {
-		if o := s.running[id]; o != nil && o.parking != nil && s.contend(o.parking.full, r.claims) {
+		if o := s.running[id]; o != nil && o.parking != nil && s.claimsContend(o.parking.full, r.claims) {
 			return false // there are two
 		}
 	}
-	if end := plus(r.turn, time.Duration(r.terms.standing.slice)); end > s.now {
+	if end := addDuration(r.turn, time.Duration(r.terms.standing.slice)); end > s.now {
 		if s.exempted == 0 || end < s.exempted {
 			s.exempted = end
 		}
@@ -42,9 +42,9 @@ func (s *search) mayJoin(r *run) bool {
 	return true
 }
 
-// contend reports whether claims are about the same devices; of such without devices, whether
+// claimsContend reports whether claims are about the same devices; of such without devices, whether
 // they are about the same node.
-func (c *Core) contend(a, b []fleet.Claim) bool {
+func (c *Core) claimsContend(a, b []fleet.Claim) bool {
 	for i := range a {
 		for j := range b {
 			if !c.table.Meet(&a[i], &b[j]) {
@@ -65,22 +65,22 @@ func (c *Core) contend(a, b []fleet.Claim) bool {
 
 // tailOf is how long those may go on that wait for a parked job's place, after it.
 func (c *Core) tailOf(r *run) (tail Instant) {
-	for _, o := range c.parkedRuns() {
-		if o != r && o.terms.standing.alternates(r.terms.standing) && c.contend(o.parking.full, r.parking.full) {
+	for _, o := range c.suspendedRuns() {
+		if o != r && o.terms.standing.alternatesWith(r.terms.standing) && c.claimsContend(o.parking.full, r.parking.full) {
 			tail = max(tail, o.parking.left)
 		}
 	}
 	return tail
 }
 
-// alternate has running jobs whose turn is over give way to parked ones, and notes when
+// alternateTurns has running jobs whose turn is over give way to parked ones, and notes when
 // the next turn ends.
-func (p *pass) alternate() {
+func (p *pass) alternateTurns() {
 	p.Core.turnEnds = 0
 	if len(p.parked) == 0 {
 		return
 	}
-	for _, r := range p.parkedRuns() {
+	for _, r := range p.suspendedRuns() {
 		if r.stopping || r.terms.standing == nil || r.terms.standing.slice == 0 {
 			continue
 		}
@@ -104,8 +104,8 @@ func (p *pass) giveWay(r *run, by job.ID) {
 	if r.stopping {
 		return
 	}
-	p.mark(r.id)
-	p.out = append(p.out, p.Core.preempt(r, by))
+	p.markStopping(r.id)
+	p.out = append(p.out, p.Core.preemptDecision(r, by))
 	r.suspending, r.givesWay = true, true
 }
 
@@ -129,7 +129,7 @@ func (p *pass) holdersOf(r *run) (out []*run, at Instant) {
 			case slices.ContainsFunc(c.Devices, func(d fleet.DeviceClaim) bool {
 				return slices.ContainsFunc(want.Devices, func(w fleet.DeviceClaim) bool { return w.Index == d.Index && lacks(w) })
 			}):
-				if o.nominee != nil || o.changes() || !r.terms.standing.alternates(o.terms.standing) {
+				if o.nominee != nil || o.mayChangeSize() || !r.terms.standing.alternatesWith(o.terms.standing) {
 					return nil, 0
 				}
 				on = append(on, o)
@@ -148,7 +148,7 @@ func (p *pass) holdersOf(r *run) (out []*run, at Instant) {
 		for _, o := range on {
 			if !slices.Contains(out, o) {
 				out = append(out, o)
-				at = max(at, plus(o.turn, time.Duration(o.terms.standing.slice)))
+				at = max(at, addDuration(o.turn, time.Duration(o.terms.standing.slice)))
 			}
 		}
 	}
@@ -160,7 +160,7 @@ func (p *pass) holdersOf(r *run) (out []*run, at Instant) {
 func (p *pass) onNode(r *run, pos int32, but []*run) (out []*run) {
 	for _, h := range p.nodes[pos].held {
 		o := h.run
-		if o != r && o.parking == nil && o.nominee == nil && !o.changes() && r.terms.standing.alternates(o.terms.standing) && !slices.Contains(but, o) && !slices.Contains(out, o) && o.claims[h.claim].Take.CPU > 0 {
+		if o != r && o.parking == nil && o.nominee == nil && !o.mayChangeSize() && r.terms.standing.alternatesWith(o.terms.standing) && !slices.Contains(but, o) && !slices.Contains(out, o) && o.claims[h.claim].Take.CPU > 0 {
 			out = append(out, o)
 		}
 	}

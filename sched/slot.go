@@ -31,18 +31,18 @@ type planned struct {
 	claim int32
 }
 
-// span is when a slot begins and ends as seen now. One whose instant has passed, as
+// timeSpan is when a slot begins and ends as seen now. One whose instant has passed, as
 // jobs before it outstay their limits, is to begin at once.
-func (s *slot) span(now Instant) (from, until Instant) {
+func (s *slot) timeSpan(now Instant) (from, until Instant) {
 	if s.at == never {
 		return never, never
 	}
 	from = max(s.at, now)
-	return from, s.e.line.finish(from)
+	return from, s.e.line.latestEnd(from)
 }
 
-// nodes names the nodes of a slot, each once.
-func (s *slot) nodes() []string {
+// nodeNames names the nodes of a slot, each once.
+func (s *slot) nodeNames() []string {
 	for i := range s.pos {
 		if s.pos[i] < 0 || i > 0 && s.pos[i] <= s.pos[i-1] {
 			return nodesOf(s.claims)
@@ -58,8 +58,8 @@ func (s *slot) nodes() []string {
 	return names
 }
 
-// root puts a slot on its nodes.
-func (c *Core) root(s *slot) {
+// addToNodes puts a slot on its nodes.
+func (c *Core) addToNodes(s *slot) {
 	s.rooted = true
 	s.pos = slices.Grow(s.pos[:0], len(s.claims))[:len(s.claims)]
 	for i := range s.claims {
@@ -67,13 +67,13 @@ func (c *Core) root(s *slot) {
 		s.pos[i] = int32(pos)
 		if pos >= 0 {
 			c.nodes[pos].planned = append(c.nodes[pos].planned, planned{s, int32(i)})
-			c.stir(int32(pos))
+			c.planChangedOn(int32(pos))
 		}
 	}
 }
 
-// uproot takes it away from them.
-func (c *Core) uproot(s *slot) {
+// removeFromNodes takes it away from them.
+func (c *Core) removeFromNodes(s *slot) {
 	if !s.rooted {
 		return
 	}
@@ -82,18 +82,18 @@ func (c *Core) uproot(s *slot) {
 		if pos >= 0 && int(pos) < len(c.nodes) {
 			n := &c.nodes[pos]
 			n.planned = slices.DeleteFunc(n.planned, func(h planned) bool { return h.slot == s })
-			c.stir(pos)
+			c.planChangedOn(pos)
 		}
 	}
 }
 
-// unslot forgets what is planned for a job.
-func (c *Core) unslot(e *entry) {
+// dropPlannedStart forgets what is planned for a job.
+func (c *Core) dropPlannedStart(e *entry) {
 	if s := e.slot; s != nil {
-		c.uproot(s)
+		c.removeFromNodes(s)
 		e.slot = nil
 		if e.line.rest == forPlan {
-			c.wake(e.line)
+			c.wakeClass(e.line)
 		}
 		if s.prospect != nil {
 			c.idle = append(c.idle, s.prospect)
@@ -106,10 +106,10 @@ func (c *Core) unslot(e *entry) {
 	}
 }
 
-// carry plans for a job, under other rules, what was planned for it before: a promise
+// carryPlannedStart plans for a job, under other rules, what was planned for it before: a promise
 // that these do not touch is kept. The next pass looks whether it can stay.
-func (c *Core) carry(e *entry, before *slot) {
-	if before == nil || !c.byName() {
+func (c *Core) carryPlannedStart(e *entry, before *slot) {
+	if before == nil || !c.isConservative() {
 		return
 	}
 	s := &slot{e: e, at: before.at, claims: before.claims, told: before.told}
@@ -117,7 +117,7 @@ func (c *Core) carry(e *entry, before *slot) {
 	c.retracted = slices.DeleteFunc(c.retracted, func(p Promise) bool { return p.Job == e.id }) // it has not lost it
 	c.slots = append(slices.DeleteFunc(c.slots, func(o *slot) bool { return o == before }), s)
 	if s.rooted = c.refitted; !s.rooted { // else settle does it
-		c.root(s)
+		c.addToNodes(s)
 	}
 }
 
@@ -136,11 +136,11 @@ func (p *pass) plannedRow(pos int, at Instant) index.Row {
 	return row
 }
 
-// least is what is free on a node during all of a time.
-func (p *pass) least(pos int, from, until Instant) index.Row {
+// leastFree is what is free on a node during all of a time.
+func (p *pass) leastFree(pos int, from, until Instant) index.Row {
 	row := p.plannedRow(pos, from)
 	for _, h := range p.nodes[pos].planned {
-		if begin, _ := h.slot.span(p.now); h.slot != p.but && begin > from && (begin < until || until == never) {
+		if begin, _ := h.slot.timeSpan(p.now); h.slot != p.but && begin > from && (begin < until || until == never) {
 			other := p.plannedRow(pos, begin)
 			row.Within(&other)
 		}
@@ -148,10 +148,10 @@ func (p *pass) least(pos int, from, until Instant) index.Row {
 	return row
 }
 
-// holds reports whether what was planned for a job can stay as it is. It is p.but, or
+// planHolds reports whether what was planned for a job can stay as it is. It is p.but, or
 // does not stand on the nodes.
-func (p *pass) holds(s *slot) bool {
-	from, until := s.span(p.now)
+func (p *pass) planHolds(s *slot) bool {
+	from, until := s.timeSpan(p.now)
 	from = max(from, p.now+1) // if what is in its way has ended
 	rows := map[int]index.Row{}
 	for i := range s.claims {
@@ -159,12 +159,12 @@ func (p *pass) holds(s *slot) bool {
 		if pos < 0 || p.table.Node(pos).State != fleet.Up {
 			return false
 		}
-		if p.shut(s.e.line, pos, from, until) {
+		if p.isReservedOff(s.e.line, pos, from, until) {
 			return false
 		}
 		row, seen := rows[pos]
 		if !seen {
-			row = p.least(pos, from, until)
+			row = p.leastFree(pos, from, until)
 		}
 		if !row.Admits(p.table.Node(pos), &s.claims[i]) {
 			return false
@@ -175,18 +175,18 @@ func (p *pass) holds(s *slot) bool {
 	return len(s.claims) > 0
 }
 
-// refresh plans a job for the same instant on the same nodes after one of these has
+// refreshPlan plans a job for the same instant on the same nodes after one of these has
 // changed; it reports false if they do not take it any longer. It is p.but.
-func (p *pass) refresh(s *slot) bool {
+func (p *pass) refreshPlan(s *slot) bool {
 	s.stale = false
 	l, at := s.e.line, max(s.at, p.now+1)
 	state := p.state.Clone()
-	for _, r := range p.ends.all() {
+	for _, r := range p.ends.allRuns() {
 		if r.until <= at {
 			state.Release(p.table, r.claims)
 		}
 	}
-	state = p.during(state, l, at, l.finish(at))
+	state = p.freeDuring(state, l, at, l.latestEnd(at))
 	on := make([]bool, len(p.nodes))
 	for i := range s.claims {
 		if pos := p.table.Find(s.claims[i].Key()); pos >= 0 {
@@ -205,35 +205,35 @@ func (p *pass) refresh(s *slot) bool {
 		return false
 	}
 	rooted := s.rooted
-	p.uproot(s)
+	p.removeFromNodes(s)
 	s.claims, s.fresh = claims, true
 	if rooted {
-		p.root(s)
+		p.addToNodes(s)
 	}
-	s.prospect.regard(false)
+	s.prospect.setHolds(false)
 	return true
 }
 
-// spans appends when a node could begin to take its part of a gang beside what is
+// startSpans appends when a node could begin to take its part of a gang beside what is
 // planned there.
-func (p *pass) spans(pos int, l *line, q *place.Quick, out []plan.Span[Instant]) []plan.Span[Instant] {
+func (p *pass) startSpans(pos int, l *line, q *place.Quick, out []plan.Span[Instant]) []plan.Span[Instant] {
 	n, limit := &p.nodes[pos], Instant(l.limit)
 	from := append(p.from[:0], p.now)
-	for _, a := range p.comes(pos) {
+	for _, a := range p.futureCells(pos) {
 		from = append(from, max(a.from, p.now+1))
 	}
 	for _, h := range n.planned {
-		if _, until := h.slot.span(p.now); h.slot != p.but && until != never {
+		if _, until := h.slot.timeSpan(p.now); h.slot != p.but && until != never {
 			from = append(from, until)
 		}
 	}
-	from = p.openings(l, pos, from)
+	from = p.addOpenings(l, pos, from)
 	slices.Sort(from)
 	from = slices.Compact(from)
 	p.from = from
 	first := len(out)
 	for i, at := range from {
-		end := min(p.fails(pos, l, q, at), p.closes(l, pos, at, limit))
+		end := min(p.failsAfter(pos, l, q, at), p.reservedFrom(l, pos, at, limit))
 		if i+1 < len(from) {
 			end = min(end, from[i+1])
 		}
@@ -248,12 +248,12 @@ func (p *pass) spans(pos int, l *line, q *place.Quick, out []plan.Span[Instant])
 	return out
 }
 
-// fails is the first instant from at on at which a node could not begin to take its
+// failsAfter is the first instant from at on at which a node could not begin to take its
 // part, if nothing becomes free on it after at.
-func (p *pass) fails(pos int, l *line, q *place.Quick, at Instant) Instant {
+func (p *pass) failsAfter(pos int, l *line, q *place.Quick, at Instant) Instant {
 	limit, last := Instant(l.limit), never // at which it ends in any case
-	if a := l.inside(); a != nil && !a.Flex {
-		if begin, end := a.next(at); begin <= at {
+	if a := l.ownReservation(); a != nil && !a.Flex {
+		if begin, end := a.nextOccurrence(at); begin <= at {
 			last = end
 		}
 	}
@@ -263,7 +263,7 @@ func (p *pass) fails(pos int, l *line, q *place.Quick, at Instant) Instant {
 	}
 	begins := p.begins[:0]
 	for _, h := range p.nodes[pos].planned {
-		if begin, _ := h.slot.span(p.now); h.slot != p.but && begin > at && (begin < last || begin == last && last == never && limit == 0) {
+		if begin, _ := h.slot.timeSpan(p.now); h.slot != p.but && begin > at && (begin < last || begin == last && last == never && limit == 0) {
 			begins = append(begins, begin)
 		}
 	}
@@ -283,8 +283,8 @@ func (p *pass) fails(pos int, l *line, q *place.Quick, at Instant) Instant {
 	return never
 }
 
-// timetable copies what is planned by name; nil where nothing is.
-func (c *Core) timetable() *Timetable {
+// copyTimetable copies what is planned by name; nil where nothing is.
+func (c *Core) copyTimetable() *Timetable {
 	if !c.wasNamed && len(c.retracted) == 0 {
 		return nil
 	}
@@ -297,8 +297,8 @@ func (c *Core) timetable() *Timetable {
 	return t
 }
 
-// resume plans what was planned when a snapshot was taken.
-func (c *Core) resume(t *Timetable) {
+// restoreTimetable plans what was planned when a snapshot was taken.
+func (c *Core) restoreTimetable(t *Timetable) {
 	if t == nil {
 		return
 	}
@@ -307,18 +307,18 @@ func (c *Core) resume(t *Timetable) {
 		s := &slot{e: c.queued[m.Job], at: m.At, claims: m.Claims, told: m.Told, fresh: true}
 		s.e.slot = s
 		c.slots = append(c.slots, s)
-		c.root(s)
+		c.addToNodes(s)
 	}
 }
 
-// openings adds the instants at which reservations open a node again.
-func (p *pass) openings(l *line, pos int, from []Instant) []Instant {
+// addOpenings adds the instants at which reservations open a node again.
+func (p *pass) addOpenings(l *line, pos int, from []Instant) []Instant {
 	for i, tries := 0, 0; i < len(from) && tries < maxOpenings && len(p.advances) > 0; i++ {
-		closed := max(p.closes(l, pos, from[i], Instant(l.limit)), from[i])
+		closed := max(p.reservedFrom(l, pos, from[i], Instant(l.limit)), from[i])
 		if closed == never {
 			continue
 		}
-		if at := p.opens(l, pos, closed); at != never && at > from[i] && !slices.Contains(from, at) {
+		if at := p.nextOpening(l, pos, closed); at != never && at > from[i] && !slices.Contains(from, at) {
 			from = append(from, at)
 			tries++
 		}

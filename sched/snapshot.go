@@ -164,7 +164,7 @@ func (c *Core) Snapshot() *Snapshot {
 		if r.nominee != nil || r.home != nil {
 			continue
 		}
-		s.Running = append(s.Running, c.restored(r))
+		s.Running = append(s.Running, c.asRestored(r))
 		for _, a := range r.added {
 			s.Added = append(s.Added, Added{Job: r.id, Claims: a.claims, Began: a.began, Stopping: a.stopping})
 		}
@@ -172,12 +172,12 @@ func (c *Core) Snapshot() *Snapshot {
 			s.Settled = append(s.Settled, r.id)
 		}
 	}
-	s.Memory = c.memory(member)
+	s.Memory = c.copyMemory(member)
 	return s
 }
 
-// restored is a run as an event.
-func (c *Core) restored(r *run) Restored {
+// asRestored is a run as an event.
+func (c *Core) asRestored(r *run) Restored {
 	x := Restored{Job: r.id, Spec: r.spec, Claims: r.claims, Until: orZero(r.until), Began: r.began, Submitted: r.submitted, Flavors: r.flavors, License: r.license, Priority: r.priority, Saved: r.saved, Stopping: r.stopping, Suspending: r.suspending, GivesWay: r.givesWay, Turn: r.turn, Tail: r.tail, Moved: r.moved, GoesFor: r.goesFor, Begun: r.begun, Waits: r.waits}
 	if p := r.parking; p != nil {
 		x.Claims, x.Parked = p.full, &Parked{At: p.at, Left: p.left, Keeps: r.claims}
@@ -185,9 +185,9 @@ func (c *Core) restored(r *run) Restored {
 	return x
 }
 
-// memory copies what does not follow from events; member names a job of each line.
-func (c *Core) memory(member map[*line]job.ID) Memory {
-	m := Memory{Unsettled: c.refitted, Dirty: c.dirty, Shaken: c.shaken, Promised: c.promised, TurnEnds: c.turnEnds, Exempted: c.exempted, Pinched: c.pinched, Ranks: c.rankMemory(), Moves: c.moveMemory(), Seen: c.Learned(), Learned: c.learned}
+// copyMemory copies what does not follow from events; member names a job of each line.
+func (c *Core) copyMemory(member map[*line]job.ID) Memory {
+	m := Memory{Unsettled: c.refitted, Dirty: c.dirty, Shaken: c.shaken, Promised: c.promised, TurnEnds: c.turnEnds, Exempted: c.exempted, Pinched: c.pinched, Ranks: c.priorityMemory(), Moves: c.defragMemory(), Seen: c.Learned(), Learned: c.learned}
 	for _, n := range c.nominees {
 		m.Nominees = append(m.Nominees, Nominee{n.entry.id, n.run.claims, n.await, n.shed, n.run.began, n.run.until, n.run.flavors, n.run.license, n.run.tail, n.home != nil})
 	}
@@ -195,10 +195,10 @@ func (c *Core) memory(member map[*line]job.ID) Memory {
 	for _, pos := range c.plan.nodes {
 		m.Plan.Nodes = append(m.Plan.Nodes, c.table.Label(int(pos)))
 	}
-	m.ByName = c.timetable()
+	m.ByName = c.copyTimetable()
 	for l, id := range member {
 		x := LineMemory{Job: id, Rest: uint8(l.rest), Why: l.why, Full: l.kind.full, Shadowed: l.kind.shadowed == c.plan.version}
-		x.Flavors, x.Cut, x.Over = c.staked(l)
+		x.Flavors, x.Cut, x.Over = c.demandMemory(l)
 		m.Lines = append(m.Lines, x)
 	}
 	return m
@@ -218,57 +218,57 @@ func (s *Snapshot) Sort() *Snapshot {
 func Load(s *Snapshot) *Core {
 	c := New(s.Config)
 	c.now = s.At
-	c.govern(s.Policy)
+	c.adoptPolicy(s.Policy)
 	for _, n := range s.Nodes {
 		c.table.Put(n)
 	}
 	for _, k := range s.Apart {
 		c.table.SetApart(k)
 	}
-	c.recallRanks(s.Memory.Ranks)
-	c.recallSeen(s.Memory.Seen)
+	c.restorePriority(s.Memory.Ranks)
+	c.restoreForecast(s.Memory.Seen)
 	for i := range s.Running {
-		c.restore(s.Running[i])
+		c.restoreRun(s.Running[i])
 	}
 	for i := range s.Added {
-		c.rejoin(s.Added[i])
+		c.restoreAddition(s.Added[i])
 	}
 	for _, id := range s.Settled {
 		c.running[id].settled = true
 	}
 	for i := range s.Queue {
-		c.requeue(&s.Queue[i])
+		c.restoreWaiting(&s.Queue[i])
 	}
 	for i := range s.Memory.Nominees {
-		c.renominate(&s.Memory.Nominees[i])
+		c.restoreNominee(&s.Memory.Nominees[i])
 	}
-	c.recallGrowth()
-	c.rehome(s.Memory.Moves)
+	c.restoreAccrual()
+	c.restoreTargets(s.Memory.Moves)
 	if !s.Memory.Unsettled {
-		c.settle()
+		c.rebuildFleet()
 	}
-	c.remember(&s.Memory)
+	c.restoreMemory(&s.Memory)
 	return c
 }
 
-// requeue puts a job into its line, as it was.
-func (c *Core) requeue(w *Waiting) {
+// restoreWaiting puts a job into its line, as it was.
+func (c *Core) restoreWaiting(w *Waiting) {
 	e := &entry{id: w.Job, spec: w.Spec, priority: w.Priority, fixed: w.Fixed, at: w.At, eligible: int64(w.Eligible) / int64(time.Second), told: w.Told, since: w.Since, moved: w.Moved, aging: aging(w.Aging), grows: w.Grows}
 	if w.Gate != nil {
 		e.blocked, e.gate = true, w.Gate
 	}
 	var next Instant
 	e.stage, next = c.stageOf(e)
-	e.line = c.lineOf(e)
+	e.line = c.classOf(e)
 	c.queued[w.Job] = e
-	c.patient(e, next)
+	c.scheduleStage(e, next)
 	if !e.blocked {
-		e.line.jobs.insert(e)
+		e.line.jobs.insertSorted(e)
 	}
 }
 
-// renominate holds for a job what was held for it.
-func (c *Core) renominate(m *Nominee) {
+// restoreNominee holds for a job what was held for it.
+func (c *Core) restoreNominee(m *Nominee) {
 	e := c.queued[m.Job]
 	n := &nomination{entry: e, await: m.Await, shed: m.Shed}
 	if m.Home {
@@ -276,7 +276,7 @@ func (c *Core) renominate(m *Nominee) {
 	}
 	e.line.jobs.remove(e)
 	n.run = &run{
-		id: e.id, spec: e.spec, terms: c.heldTerms(e.spec, m.License), claims: m.Claims, began: m.Began, until: m.Until,
+		id: e.id, spec: e.spec, terms: c.policyWithLicense(e.spec, m.License), claims: m.Claims, began: m.Began, until: m.Until,
 		priority: e.priority, nominee: n, flavors: m.Flavors, license: m.License, tail: m.Tail,
 	}
 	if n.home != nil {
@@ -284,58 +284,58 @@ func (c *Core) renominate(m *Nominee) {
 	}
 	e.nominee = n
 	c.nominees = append(c.nominees, n)
-	c.hold(n.run)
+	c.holdRun(n.run)
 }
 
-// remember sets what does not follow from events.
-func (c *Core) remember(m *Memory) {
+// restoreMemory sets what does not follow from events.
+func (c *Core) restoreMemory(m *Memory) {
 	c.plan = reservation{job: m.Plan.Job, at: m.Plan.At, claims: m.Plan.Claims, station: m.Plan.Station, version: 1}
 	for _, l := range c.lines {
-		l.leader = l.jobs.first()
+		l.leader = l.jobs.firstJob()
 		if l.leader != nil {
-			c.lead(l)
+			c.updateHeads(l)
 		}
 	}
 	for i := range m.Lines {
-		c.recall(&m.Lines[i])
+		c.restoreClass(&m.Lines[i])
 	}
 	if m.Plan.Counted {
-		c.plan.look = c.outlookOf(c.queued[m.Plan.Job].line.kind)
+		c.plan.look = c.profileOf(c.queued[m.Plan.Job].line.kind)
 		c.plan.look.settleAt(m.Plan.At)
 	}
 	for _, name := range m.Plan.Nodes {
 		c.plan.nodes = append(c.plan.nodes, int32(c.table.Find(fleet.ParseNodeKey(name))))
 	}
 	c.unranked = false
-	c.resume(m.ByName)
-	c.spend(c.now)
+	c.restoreTimetable(m.ByName)
+	c.chargeBudgets(c.now)
 	c.promised, c.shaken, c.dirty, c.exempted, c.pinched, c.turnEnds = m.Promised, m.Shaken, m.Dirty, m.Exempted, m.Pinched, m.TurnEnds
-	c.foreseeLimits()
-	c.recallMoves(m.Moves)
+	c.scheduleLimits()
+	c.restoreDefrag(m.Moves)
 	c.learned = m.Learned
 }
 
-func (c *Core) recall(m *LineMemory) {
+func (c *Core) restoreClass(m *LineMemory) {
 	l := c.queued[m.Job].line
-	c.stakeAs(l, m.Flavors, m.Cut, m.Over)
+	c.restoreDemand(l, m.Flavors, m.Cut, m.Over)
 	l.rest, l.why, l.kind.full = rest(m.Rest), m.Why, m.Full
 	if m.Shadowed {
 		l.kind.shadowed = c.plan.version
 	}
 	switch {
 	case l.rest == active:
-		c.wake(l)
+		c.wakeClass(l)
 	case l.rest == forPlan:
 		c.planned = append(c.planned, l)
 		l.heeds = true // it is looked at once more
 	case l.rest == forLimit:
-		c.resign(l)
-		c.restAgain(l)
+		c.removeFromHeads(l)
+		c.restoreLimitWait(l)
 	case l.rest == forQuota:
-		c.resign(l)
-		l.await()
-	case l.rest.barred(), l.rest == forRoom && l.jobs.len() > 0 && !l.jobs.first().reserves():
-		c.resign(l)
+		c.removeFromHeads(l)
+		l.listForQuota()
+	case l.rest.isBarred(), l.rest == forRoom && l.jobs.len() > 0 && !l.jobs.firstJob().mayReserve():
+		c.removeFromHeads(l)
 	}
 }
 
@@ -389,7 +389,7 @@ func (s *Snapshot) Valid() error {
 		}
 	}
 	if m.Moves != nil {
-		if err := m.Moves.valid(s.Running); err != nil {
+		if err := m.Moves.validateTargets(s.Running); err != nil {
 			return err
 		}
 	}

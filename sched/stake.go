@@ -32,25 +32,25 @@ type flavored struct {
 	kind    *kind // nil: they ask for devices of another type
 }
 
-// stakeOf works out what jobs of a shape ask of a queue; nil if their terms know none.
-func (c *Core) stakeOf(t *terms, shape *class.Shape) *stake {
+// quotaDemandOf works out what jobs of a shape ask of a queue; nil if their terms know none.
+func (c *Core) quotaDemandOf(t *terms, shape *class.Shape) *stake {
 	if t.queue == nil {
 		return nil
 	}
-	s := &stake{place: -1, queue: t.queue, demand: t.queue.demandOf(shape), needs: c.amounts(shape, 0)}
+	s := &stake{place: -1, queue: t.queue, demand: t.queue.demandOf(shape), needs: c.amountsWanted(shape, 0)}
 	for i := range shape.Groups {
 		s.spare += shape.Groups[i].Want - shape.Groups[i].Least
 	}
 	nodes := c.quotas.Resource("node") != quota.None
 	s.demand.needs, s.demand.cuts = s.needs, s.spare > 0
-	t.queue.ask(s.demand)
-	s.rough = slices.ContainsFunc(shape.Groups, func(g class.Group) bool { return vague(&g, nodes) })
+	t.queue.noteNeed(s.demand)
+	s.rough = slices.ContainsFunc(shape.Groups, func(g class.Group) bool { return dependsOnPlacement(&g, nodes) })
 	return s
 }
 
-// vague reports whether what a group takes depends on where it is placed; nodes:
+// dependsOnPlacement reports whether what a group takes depends on where it is placed; nodes:
 // their number counts too.
-func vague(g *class.Group, nodes bool) bool {
+func dependsOnPlacement(g *class.Group, nodes bool) bool {
 	if g.Whole || g.AllMemory {
 		return true
 	}
@@ -58,9 +58,9 @@ func vague(g *class.Group, nodes bool) bool {
 	return spans && (nodes || g.Each > 0 || len(g.BaseDevices) > 0 || !g.Base.IsZero())
 }
 
-// amounts is what a job takes of each thing that is counted, with so many tasks left
+// amountsWanted is what a job takes of each thing that is counted, with so many tasks left
 // out.
-func (c *Core) amounts(shape *class.Shape, cut int) (needs []quota.Need) {
+func (c *Core) amountsWanted(shape *class.Shape, cut int) (needs []quota.Need) {
 	tasks := shape.Tasks(cut)
 	for i, name := range c.quotas.Resources {
 		a := resource.Amount(0)
@@ -68,7 +68,7 @@ func (c *Core) amounts(shape *class.Shape, cut int) (needs []quota.Need) {
 			a = 1
 		}
 		for g := range shape.Groups {
-			a = a.Add(amount(&shape.Groups[g], tasks[g], name))
+			a = a.Add(groupAmount(&shape.Groups[g], tasks[g], name))
 		}
 		if a > 0 {
 			needs = append(needs, quota.Need{Resource: int32(i), Amount: a})
@@ -82,12 +82,12 @@ func (c *Core) needsOf(l *line, cut int) []quota.Need {
 	if cut == 0 {
 		return l.stake.needs
 	}
-	return c.amounts(l.key.shape, cut)
+	return c.amountsWanted(l.key.shape, cut)
 }
 
-// amount is what so many tasks of a group take at least of a countable thing, in the
+// groupAmount is what so many tasks of a group take at least of a countable thing, in the
 // units of account.TRES.
-func amount(g *class.Group, tasks int, name string) resource.Amount {
+func groupAmount(g *class.Group, tasks int, name string) resource.Amount {
 	all := g.All
 	if more := tasks - g.Least; g.Each == 0 && more > 0 {
 		all = all.Add(g.Step.Scale(more))
@@ -105,12 +105,12 @@ func amount(g *class.Group, tasks int, name string) resource.Amount {
 	case "task":
 		return resource.Amount(tasks)
 	case "gpu":
-		return thousandths(g.BaseDevices, g.MinNodes).Add(thousandths(g.StepDevices, tasks)).Add(thousandths(g.TotalDevices, 1)).Add(fold.Count(all, name))
+		return deviceThousandths(g.BaseDevices, g.MinNodes).Add(deviceThousandths(g.StepDevices, tasks)).Add(deviceThousandths(g.TotalDevices, 1)).Add(fold.Count(all, name))
 	}
 	return all.Get(name)
 }
 
-func thousandths(needs []class.Need, times int) (sum resource.Amount) {
+func deviceThousandths(needs []class.Need, times int) (sum resource.Amount) {
 	for _, n := range needs {
 		if n.Kind == "gpu" {
 			sum = sum.Add(resource.Amount(n.Share).Mul(n.Count).Mul(times))
@@ -152,14 +152,14 @@ func (c *Core) forgetCuts(l *line, cut int) {
 	l.stake.kinds = slices.DeleteFunc(l.stake.kinds, func(x flavored) bool {
 		gone := x.cut != 0 && x.cut != cut && x.kind != l.kind
 		if gone {
-			c.disuse(x.kind)
+			c.releaseKind(x.kind)
 		}
 		return gone
 	})
 }
 
-// turnTo makes a kind the one that a line's jobs are placed as.
-func (c *Core) turnTo(l *line, k *kind) {
+// setKind makes a kind the one that a line's jobs are placed as.
+func (c *Core) setKind(l *line, k *kind) {
 	if l.kind == k {
 		return
 	}
@@ -169,8 +169,8 @@ func (c *Core) turnTo(l *line, k *kind) {
 	l.kind, l.why = k, reason.Reason{}
 }
 
-// staked is what is remembered of a line's stake.
-func (c *Core) staked(l *line) (flavors []string, cut int, over bool) {
+// demandMemory is what is remembered of a line's stake.
+func (c *Core) demandMemory(l *line) (flavors []string, cut int, over bool) {
 	if l.stake == nil {
 		return nil, 0, false
 	}
@@ -182,14 +182,14 @@ func (c *Core) staked(l *line) (flavors []string, cut int, over bool) {
 	return flavors, cut, l.over
 }
 
-// stakeAs sets what was remembered.
-func (c *Core) stakeAs(l *line, flavors []string, cut int, over bool) {
+// restoreDemand sets what was remembered.
+func (c *Core) restoreDemand(l *line, flavors []string, cut int, over bool) {
 	if l.stake == nil {
 		return
 	}
 	l.over = over
 	c.quotas.over = c.quotas.over || over
 	if k := c.kindIn(l, c.flavorsNamed(flavors), cut); k != nil {
-		c.turnTo(l, k)
+		c.setKind(l, k)
 	}
 }

@@ -64,12 +64,12 @@ func newPreemption(p *account.Policy) *preemption {
 	if !x.byQOS && !x.byPartition && !x.byPriority && !x.byQuota && !slices {
 		return nil
 	}
-	x.over = overs(p.QOS)
+	x.over = preemptionMatrix(p.QOS)
 	return x
 }
 
-// overs works out whose QOS may take from whose, without circles.
-func overs(list []account.QOS) [][]bool {
+// preemptionMatrix works out whose QOS may take from whose, without circles.
+func preemptionMatrix(list []account.QOS) [][]bool {
 	n := len(list)
 	direct, reach := make([][]bool, n), make([][]bool, n)
 	for i := range list {
@@ -94,39 +94,39 @@ func overs(list []account.QOS) [][]bool {
 	return direct
 }
 
-// of returns the standing of jobs with some terms.
-func (x *preemption) of(key termsKey) *standing {
+// standingOf returns the standing of jobs with some terms.
+func (x *preemption) standingOf(key termsKey) *standing {
 	if x == nil {
 		return nil
 	}
 	at := standingKey{key.qos, key.partition}
 	s := x.standings[at]
 	if s == nil {
-		s = x.compile(at)
+		s = x.compileStanding(at)
 		x.standings[at] = s
 		x.all = append(x.all, s)
 	}
 	return s
 }
 
-// compile finds mode, grace and exempt time: the QOS's own, else the partition's,
+// compileStanding finds mode, grace and exempt time: the QOS's own, else the partition's,
 // else those for all. With preemption by partition alone the partition goes first,
 // as in Slurm.
-func (x *preemption) compile(key standingKey) *standing {
+func (x *preemption) compileStanding(key standingKey) *standing {
 	p := x.policy
 	s := &standing{qos: -1, tier: 1, mode: p.Taken(key.qos, key.partition), grace: time.Duration(p.Preemption.Grace), exempt: Instant(p.Preemption.Exempt)}
 	partition := func() {
 		if i := slices.IndexFunc(p.Partitions, func(a account.Partition) bool { return a.Name == key.partition }); i >= 0 {
 			a := &p.Partitions[i]
 			s.tier, s.partition, s.slice = cmp.Or(a.Tier, 1), a.Name, Instant(a.TimeSlice)
-			s.set(a.Grace, 0)
+			s.overrideTimes(a.Grace, 0)
 		}
 	}
 	qos := func() {
 		if i := slices.IndexFunc(p.QOS, func(a account.QOS) bool { return a.Name == key.qos }); i >= 0 {
 			a := &p.QOS[i]
 			s.qos, s.worth = i, a.Priority
-			s.set(a.Grace, a.Exempt)
+			s.overrideTimes(a.Grace, a.Exempt)
 		}
 	}
 	if x.byPartition && !x.byQOS {
@@ -149,8 +149,8 @@ func (s *standing) graceOf(spec *job.Spec) time.Duration {
 	return min(spec.Signal.Before, s.most)
 }
 
-// set overrides what is given.
-func (s *standing) set(grace, exempt account.Duration) {
+// overrideTimes overrides what is given.
+func (s *standing) overrideTimes(grace, exempt account.Duration) {
 	if grace != 0 {
 		s.grace = time.Duration(grace)
 	}
@@ -159,9 +159,9 @@ func (s *standing) set(grace, exempt account.Duration) {
 	}
 }
 
-// outranks reports whether a job may take another one's place, running or next in
+// mayTakeFrom reports whether a job may take another one's place, running or next in
 // the queue. It is a strict order.
-func (x *preemption) outranks(a *standing, priority int64, b *standing, other int64) bool {
+func (x *preemption) mayTakeFrom(a *standing, priority int64, b *standing, other int64) bool {
 	switch {
 	case !x.byQOS && !x.byPartition && !x.byPriority:
 		return false
@@ -173,12 +173,12 @@ func (x *preemption) outranks(a *standing, priority int64, b *standing, other in
 	return !x.byPriority || priority > other
 }
 
-// claims reports whether what others borrowed may be taken back.
-func (x *preemption) claims() bool { return x != nil && x.byQuota }
+// reclaimsQuota reports whether what others borrowed may be taken back.
+func (x *preemption) reclaimsQuota() bool { return x != nil && x.byQuota }
 
-// rights reports whether jobs of a standing may take from any other that the site
+// mayPreempt reports whether jobs of a standing may take from any other that the site
 // could have.
-func (x *preemption) rights(s *standing) bool {
+func (x *preemption) mayPreempt(s *standing) bool {
 	switch {
 	case s != nil && s.slice > 0:
 		return true
@@ -190,9 +190,9 @@ func (x *preemption) rights(s *standing) bool {
 	return true
 }
 
-// weight is how much claims hold, for the price of taking it back: thousandths of
+// claimWeight is how much claims hold, for the price of taking it back: thousandths of
 // devices, and of CPUs a 64th.
-func weight(r *run) (devices, all int64) {
+func claimWeight(r *run) (devices, all int64) {
 	cpu := resource.Amount(0)
 	for i := range r.claims {
 		cpu += r.claims[i].Take.CPU

@@ -33,8 +33,8 @@ type termsKey struct {
 	licenses, reservation         string
 }
 
-// termsOf returns the terms of a job and counts one more use.
-func (c *Core) termsOf(spec *job.Spec) *terms {
+// policyOf returns the terms of a job and counts one more use.
+func (c *Core) policyOf(spec *job.Spec) *terms {
 	var key termsKey
 	if c.policy != nil && spec != nil {
 		key = termsKey{account: spec.Account, user: spec.Owner.User, qos: spec.QOS, licenses: spec.Licenses}
@@ -45,144 +45,144 @@ func (c *Core) termsOf(spec *job.Spec) *terms {
 	if spec != nil {
 		key.reservation = spec.Reservation
 	}
-	return c.termsFor(key)
+	return c.policyFor(key)
 }
 
-// heldTerms are those of a job that has one of the licences that it asked for.
-func (c *Core) heldTerms(spec *job.Spec, licenses string) *terms {
-	t := c.termsOf(spec)
+// policyWithLicense are those of a job that has one of the licences that it asked for.
+func (c *Core) policyWithLicense(spec *job.Spec, licenses string) *terms {
+	t := c.policyOf(spec)
 	if t.choices == nil {
 		return t
 	}
 	i := max(slices.IndexFunc(t.choices, func(x *terms) bool { return x.key.licenses == licenses }), 0)
 	held := t.choices[i]
 	held.uses++
-	c.unuse(t)
+	c.releasePolicy(t)
 	return held
 }
 
-func (c *Core) termsFor(key termsKey) *terms {
+func (c *Core) policyFor(key termsKey) *terms {
 	t := c.terms[key]
 	if t == nil {
 		t = &terms{key: key}
-		c.compile(t)
+		c.compileEffective(t)
 		c.terms[key] = t
 	}
 	t.uses++
 	return t
 }
 
-// unuse counts one use less.
-func (c *Core) unuse(t *terms) {
+// releasePolicy counts one use less.
+func (c *Core) releasePolicy(t *terms) {
 	if t.uses--; t.uses == 0 && c.terms[t.key] == t {
 		delete(c.terms, t.key)
 		for _, x := range t.choices {
-			c.unuse(x)
+			c.releasePolicy(x)
 		}
 	}
 }
 
-// compile works out what the policy says for a key.
-func (c *Core) compile(t *terms) {
-	if a := c.advanceNamed(t.key.reservation); a != nil && a.Admits(t.key.account, t.key.user) {
+// compileEffective works out what the policy says for a key.
+func (c *Core) compileEffective(t *terms) {
+	if a := c.reservationByName(t.key.reservation); a != nil && a.Admits(t.key.account, t.key.user) {
 		t.inside = a
 	}
-	c.compileRank(t)
+	c.compilePriority(t)
 	if c.policy == nil {
 		return
 	}
-	t.queue = c.quotas.of(t.key.account)
+	t.queue = c.quotas.queueOf(t.key.account)
 	if all, err := account.LicenseChoices(t.key.licenses); err == nil && len(all) > 1 {
 		for _, one := range all {
 			key := t.key
 			key.licenses = one
-			t.choices = append(t.choices, c.termsFor(key))
+			t.choices = append(t.choices, c.policyFor(key))
 		}
 		t.rules = t.choices[0].rules
 	} else {
-		t.rules = c.rulesOf(t.key)
+		t.rules = c.limitRules(t.key)
 	}
 	for i := range c.policy.Partitions {
 		if p := &c.policy.Partitions[i]; p.Name == t.key.partition {
 			t.tier = p.Tier
 		}
 	}
-	t.standing = c.preemption.of(t.key)
-	t.settled = c.moving != nil && c.settled(t)
+	t.standing = c.preemption.standingOf(t.key)
+	t.settled = c.moving != nil && c.isNeverMoved(t)
 }
 
-// entries lists what is queued by number.
-func (c *Core) entries() []*entry {
+// queuedByNumber lists what is queued by number.
+func (c *Core) queuedByNumber() []*entry {
 	return slices.SortedFunc(maps.Values(c.queued), func(a, b *entry) int { return cmp.Compare(a.id, b.id) })
 }
 
-// govern takes rules over. What waits and runs has terms of the old ones still.
-func (c *Core) govern(p *account.Policy) {
+// adoptPolicy takes rules over. What waits and runs has terms of the old ones still.
+func (c *Core) adoptPolicy(p *account.Policy) {
 	c.policy, c.terms = p, map[termsKey]*terms{} // what others say of the same jobs is not true any more
-	c.quotas, c.preemption, c.moving = newQuotas(p), newPreemption(p), newMoving(p)
-	c.regulate(p)
-	c.compileAdvances()
+	c.quotas, c.preemption, c.moving = newQuotas(p), newPreemption(p), newDefragRules(p)
+	c.compileLimits(p)
+	c.compileReservations()
 	c.shapes.SetLongest(longestWait(p))
 }
 
 // setPolicy changes the rules for everything that waits and runs.
 func (c *Core) setPolicy(p *account.Policy) {
 	for len(c.nominees) > 0 {
-		c.dissolve(c.nominees[0])
+		c.dissolveNomination(c.nominees[0])
 	}
-	for _, r := range c.ends.all() {
+	for _, r := range c.ends.allRuns() {
 		if r.of != nil {
 			continue
 		}
-		c.discharge(r)
+		c.creditQuota(r)
 		r.counted = nil // by counters that nobody reads any more
 	}
-	c.rank(p, c.now)
-	c.govern(p)
-	c.recallSeen(c.seen)
+	c.setMultifactor(p, c.now)
+	c.adoptPolicy(p)
+	c.restoreForecast(c.seen)
 	if p != nil && p.Compat != "" {
-		c.homeless()
+		c.releaseTargets()
 	}
-	for _, e := range c.entries() {
+	for _, e := range c.queuedByNumber() {
 		line, planned := e.line, e.slot
 		if !e.blocked {
-			c.remove(e)
+			c.removeJob(e)
 		}
 		if line.leader == e {
 			line.leader = nil
 		}
 		var next Instant
 		e.stage, next = c.stageOf(e)
-		c.patient(e, next)
-		e.line = c.lineOf(e)
-		c.leave(line)
+		c.scheduleStage(e, next)
+		e.line = c.classOf(e)
+		c.leaveClass(line)
 		if line.leader == e {
 			line.leader = nil // what it waits for is told in its new line
 		}
 		if !e.blocked {
-			c.enqueue(e)
-			c.carry(e, planned)
+			c.enqueueJob(e)
+			c.carryPlannedStart(e, planned)
 		}
 	}
-	for _, r := range c.ends.all() {
+	for _, r := range c.ends.allRuns() {
 		if r.home != nil {
 			continue // nobody's terms are of it
 		}
 		if r.of != nil { // its job stands before it
 			r.terms = r.of.terms
-			c.enter(r, 1)
+			c.countStanding(r, 1)
 			continue
 		}
 		old := r.terms
-		r.terms = c.heldTerms(r.spec, r.license)
-		c.join(r.terms)
-		c.unuse(old)
-		c.meter(r)
-		c.charge(r)
-		c.enter(r, 1)
+		r.terms = c.policyWithLicense(r.spec, r.license)
+		c.joinShares(r.terms)
+		c.releasePolicy(old)
+		c.countLimits(r)
+		c.chargeQuota(r)
+		c.countStanding(r, 1)
 	}
-	c.regrow()
-	c.reorder()
+	c.reassignAccrual()
+	c.reorderQueue()
 	c.stirs++
 	c.shaken, c.dirty = true, true
 }

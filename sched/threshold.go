@@ -11,32 +11,32 @@ import (
 // factor has risen, and is in nobody's way. Factors change with ticks, and with users who
 // come, so that is when those are looked at again whose factor has passed a threshold.
 
-// below reports whether the factor of those whose jobs these are is below the threshold.
-func (c *Core) below(t *terms) bool {
+// isBelowThreshold reports whether the factor of those whose jobs these are is below the threshold.
+func (c *Core) isBelowThreshold(t *terms) bool {
 	m := &t.merit
 	return m.threshold > 0 && m.assoc >= 0 && c.ranks.standing[m.assoc].Factor < m.threshold
 }
 
-// deserves says what is in the way of a line whose factor is below the threshold.
-func (c *Core) deserves(l *line) (rest, reason.Reason) {
+// thresholdGate says what is in the way of a line whose factor is below the threshold.
+func (c *Core) thresholdGate(l *line) (rest, reason.Reason) {
 	t := l.key.terms
-	if !c.below(t) {
+	if !c.isBelowThreshold(t) {
 		return active, reason.Reason{}
 	}
 	ref := c.ranks.book.Ref(t.merit.assoc)
 	return forShare, reason.Reason{
 		Code: reason.Threshold, Holder: fmt.Sprintf("user %s in account %s", ref.User, ref.Account), Want: c.policy.QOS[t.merit.qos].Name,
-		Most: millionths(t.merit.threshold), Used: millionths(c.ranks.standing[t.merit.assoc].Factor),
+		Most: toMillionths(t.merit.threshold), Used: toMillionths(c.ranks.standing[t.merit.assoc].Factor),
 	}
 }
 
-func millionths(x float64) int64 { return int64(x*1e6 + 0.5) }
+func toMillionths(x float64) int64 { return int64(x*1e6 + 0.5) }
 
-// rejudge has those looked at again for whom it has changed whether they are below.
-func (c *Core) rejudge() {
+// wakeForThreshold has those looked at again for whom it has changed whether they are below.
+func (c *Core) wakeForThreshold() {
 	for _, l := range c.lines {
-		if t := l.key.terms; t.merit.threshold > 0 && (l.rest == forShare) != c.below(t) {
-			c.admit(l)
+		if t := l.key.terms; t.merit.threshold > 0 && (l.rest == forShare) != c.isBelowThreshold(t) {
+			c.wakeBarred(l)
 			c.shaken, c.dirty = true, true
 		}
 	}

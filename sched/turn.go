@@ -19,11 +19,11 @@ import (
 // be the smallest, in others the one that has it from its own quota. Of each queue
 // only the first job is looked at. A job that was promised a start keeps the turn.
 
-// turn returns the line that is looked at in the place of one: out of those behind the
+// classInTurn returns the line that is looked at in the place of one: out of those behind the
 // head if that is one of them, else out of those that could lead the queue.
-func (p *pass) turn(l *line) *line {
+func (p *pass) classInTurn(l *line) *line {
 	behind := l.spot >= 0
-	if holder := p.holder(l); holder != nil && (holder.spot >= 0 || !behind && holder.place >= 0) {
+	if holder := p.reservedClass(l); holder != nil && (holder.spot >= 0 || !behind && holder.place >= 0) {
 		return holder
 	}
 	if l.stake == nil {
@@ -31,17 +31,17 @@ func (p *pass) turn(l *line) *line {
 	}
 	lines := p.turns[:0]
 	for _, q := range l.stake.queue.tree.queues {
-		x := q.heads.first()
+		x := q.heads.firstClass()
 		if behind {
-			x = q.order.first()
+			x = q.order.firstClass()
 		}
 		if x == nil {
 			continue
 		}
-		if q.strict && p.leader(q) != x {
+		if q.strict && p.leaderOf(q) != x {
 			return x // it rests
 		}
-		if !p.suits(x) {
+		if !p.quotaSuits(x) {
 			return x // so does this
 		}
 		lines = append(lines, x)
@@ -55,17 +55,17 @@ func (p *pass) turn(l *line) *line {
 		entries = append(entries, quota.Entry{Queue: x.stake.queue.node, Charges: x.stake.got.Charges, Level: x.stake.got.Level})
 	}
 	p.wanted = entries
-	return lines[p.quotas.then(p.Core).First(entries, func(i, j int) bool { return lines[i].before(lines[j]) })]
+	return lines[p.quotas.afterReleases(p.Core).First(entries, func(i, j int) bool { return lines[i].goesBefore(lines[j]) })]
 }
 
-// suits reports whether a line's quota reaches for its first job, and settles on what that
+// quotaSuits reports whether a line's quota reaches for its first job, and settles on what that
 // would take of it. It is not asked again before something is charged or given back.
-func (p *pass) suits(l *line) bool {
+func (p *pass) quotaSuits(l *line) bool {
 	s, at := l.stake, [2]uint64{p.quotas.changes, p.fleet}
 	if s.suited == at && !s.queue.falls {
 		return true
 	}
-	s.got = p.assign(l)
+	s.got = p.assignFlavors(l)
 	if s.got.Mode != quota.Fit {
 		return false
 	}
@@ -83,34 +83,34 @@ type station struct {
 	At       Instant
 }
 
-func stationOf(e *entry) station {
-	return station{e.id, e.line.key.terms.tier, e.points(), e.at}
+func positionOf(e *entry) station {
+	return station{e.id, e.line.key.terms.tier, e.currentPriority(), e.at}
 }
 
-func (s station) compare(o station) int {
+func (s station) comparePosition(o station) int {
 	return cmp.Or(cmp.Compare(o.Tier, s.Tier), cmp.Compare(o.Priority, s.Priority), cmp.Compare(s.At, o.At), cmp.Compare(s.Job, o.Job))
 }
 
-// holder is the line whose first job has a reservation, if it still goes first in its
+// reservedClass is the line whose first job has a reservation, if it still goes first in its
 // queue and no job stands before its station; nil: there is none.
-func (p *pass) holder(top *line) *line {
+func (p *pass) reservedClass(top *line) *line {
 	e := p.queued[p.plan.job]
-	if e == nil || e.blocked || p.plan.station.Job == 0 || p.plan.station.compare(stationOf(top.jobs.first())) > 0 {
+	if e == nil || e.blocked || p.plan.station.Job == 0 || p.plan.station.comparePosition(positionOf(top.jobs.firstJob())) > 0 {
 		return nil
 	}
-	if e.line.stake == nil || e.line.jobs.first() != e || e.line.stake.queue.heads.first() != e.line {
+	if e.line.stake == nil || e.line.jobs.firstJob() != e || e.line.stake.queue.heads.firstClass() != e.line {
 		return nil
 	}
 	return e.line
 }
 
-// stand notes where the head stands that has the reservation now; before is the
+// notePosition notes where the head stands that has the reservation now; before is the
 // reservation that there was.
-func (p *pass) stand(head *entry, at station, before *reservation) {
+func (p *pass) notePosition(head *entry, at station, before *reservation) {
 	if head.line.stake == nil {
 		return
 	}
-	if before.job == head.id && before.station.Job != 0 && before.station.compare(at) < 0 {
+	if before.job == head.id && before.station.Job != 0 && before.station.comparePosition(at) < 0 {
 		at = before.station
 	}
 	p.plan.station = at
@@ -118,48 +118,48 @@ func (p *pass) stand(head *entry, at station, before *reservation) {
 
 func hasJobs(l *line) bool { return l.jobs.len() > 0 }
 
-// first returns the line of some whose first job goes first, out of those for
+// firstOf returns the line of some whose first job goes first, out of those for
 // which in holds.
-func first(lines []*line, in func(*line) bool) *line {
+func firstOf(lines []*line, in func(*line) bool) *line {
 	var best *line
 	for _, l := range lines {
-		if in(l) && (best == nil || l.before(best)) {
+		if in(l) && (best == nil || l.goesBefore(best)) {
 			best = l
 		}
 	}
 	return best
 }
 
-// leader is the line of a queue before all its others, but for those that the fleet
+// leaderOf is the line of a queue before all its others, but for those that the fleet
 // can never take.
-func (c *Core) leader(q *queue) *line {
-	return first(q.lines, func(l *line) bool { return hasJobs(l) && l.rest != forFleet })
+func (c *Core) leaderOf(q *queue) *line {
+	return firstOf(q.lines, func(l *line) bool { return hasJobs(l) && l.rest != forFleet })
 }
 
-// quota says what a line's quota has against its first job, and settles on which
+// quotaGate says what a line's quota has against its first job, and settles on which
 // nodes it is placed.
-func (p *pass) quota(l *line) (rest, reason.Reason) {
+func (p *pass) quotaGate(l *line) (rest, reason.Reason) {
 	s := l.stake
 	if s.queue.strict {
-		if before := p.leader(s.queue); before != l {
-			return forTurn, reason.Reason{Code: reason.Priority, Ahead: 1, Job: uint64(before.jobs.first().id)}
+		if before := p.leaderOf(s.queue); before != l {
+			return forTurn, reason.Reason{Code: reason.Priority, Ahead: 1, Job: uint64(before.jobs.firstJob().id)}
 		}
 	}
-	s.got, l.over = p.assign(l), false
-	if p.sooner(l) {
-		return forQuota, p.lacking(l)
+	s.got, l.over = p.assignFlavors(l), false
+	if p.prefersPreemption(l) {
+		return forQuota, p.quotaReason(l)
 	}
 	if s.got.Mode != quota.Fit {
-		if len(p.pledges) > 0 && p.unpledged(l) {
+		if len(p.pledges) > 0 && p.fitsUnpledged(l) {
 			return forPlan, reason.Reason{Code: reason.Reserved, Job: uint64(p.plan.job)}
 		}
-		return forQuota, p.lacking(l)
+		return forQuota, p.quotaReason(l)
 	}
 	k := p.kindIn(l, s.got.Flavors, s.got.cut)
-	if k == nil || !p.possible(k) { // each of the flavours alone would do
-		return forQuota, p.lacking(l)
+	if k == nil || !p.fitsFleet(k) { // each of the flavours alone would do
+		return forQuota, p.quotaReason(l)
 	}
-	p.turnTo(l, k)
+	p.setKind(l, k)
 	return active, reason.Reason{}
 }
 
@@ -169,56 +169,56 @@ type pledge struct {
 	charges []quota.Charge
 }
 
-// pledge keeps a job's quota until the end of the pass.
-func (p *pass) pledge(l *line) {
+// pledgeQuota keeps a job's quota until the end of the pass.
+func (p *pass) pledgeQuota(l *line) {
 	if l.stake != nil {
 		p.pledges = append(p.pledges, pledge{l, l.stake.got.Charges})
-		p.quotas.take(l.stake.queue.node, l.stake.got.Charges)
+		p.quotas.takeQuota(l.stake.queue.node, l.stake.got.Charges)
 	}
 }
 
-// unpledge keeps nothing any longer.
-func (p *pass) unpledge() {
+// releasePledges keeps nothing any longer.
+func (p *pass) releasePledges() {
 	for _, x := range p.pledges {
-		p.quotas.give(x.line.stake.queue.node, x.charges)
+		p.quotas.giveQuota(x.line.stake.queue.node, x.charges)
 	}
 	p.pledges = p.pledges[:0]
 }
 
-// unpledged reports whether a line's first job would fit if nothing were kept for
+// fitsUnpledged reports whether a line's first job would fit if nothing were kept for
 // others.
-func (p *pass) unpledged(l *line) bool {
+func (p *pass) fitsUnpledged(l *line) bool {
 	for _, x := range p.pledges {
-		p.quotas.give(x.line.stake.queue.node, x.charges)
+		p.quotas.giveQuota(x.line.stake.queue.node, x.charges)
 	}
-	fits := p.assign(l).Mode == quota.Fit
+	fits := p.assignFlavors(l).Mode == quota.Fit
 	for _, x := range p.pledges {
-		p.quotas.take(x.line.stake.queue.node, x.charges)
+		p.quotas.takeQuota(x.line.stake.queue.node, x.charges)
 	}
 	return fits
 }
 
-// covered reports whether a queue can give what a line's first job was placed on,
+// quotaCovers reports whether a queue can give what a line's first job was placed on,
 // which may be more than it asked for. If not, the line rests.
-func (p *pass) covered(l *line, claims []fleet.Claim) bool {
-	x := p.beyond(l, claims)
+func (p *pass) quotaCovers(l *line, claims []fleet.Claim) bool {
+	x := p.beyondQuota(l, claims)
 	if x.Amount == 0 {
 		return true
 	}
 	l.over, p.quotas.over = true, true
-	p.resign(l)
-	p.rest(l, forQuota, p.short(l.stake, x.FR, x.Amount))
+	p.removeFromHeads(l)
+	p.restClass(l, forQuota, p.shortReason(l.stake, x.FR, x.Amount))
 	return false
 }
 
-// beyond is a part of what claims take that a line's queue cannot give; nothing if it
+// beyondQuota is a part of what claims take that a line's queue cannot give; nothing if it
 // can give all.
-func (p *pass) beyond(l *line, claims []fleet.Claim) quota.Charge {
+func (p *pass) beyondQuota(l *line, claims []fleet.Claim) quota.Charge {
 	s := l.stake
 	if s == nil || !s.rough {
 		return quota.Charge{}
 	}
-	for _, x := range p.quotas.Charges(s.queue.node, p.taken(claims), s.got.Flavors) {
+	for _, x := range p.quotas.Charges(s.queue.node, p.amountsTaken(claims), s.got.Flavors) {
 		if x.Amount > p.spareQuota(s.queue.node, x.FR) {
 			return x
 		}
@@ -226,66 +226,66 @@ func (p *pass) beyond(l *line, claims []fleet.Claim) quota.Charge {
 	return quota.Charge{}
 }
 
-// rouseQuotas wakes the lines that rest for quota in trees of which something was
+// wakeForQuota wakes the lines that rest for quota in trees of which something was
 // given back.
-func (p *pass) rouseQuotas() {
+func (p *pass) wakeForQuota() {
 	if p.quotas == nil {
 		return
 	}
 	if p.preemption != nil && p.preemption.byQuota {
-		p.rouseClaims()
+		p.wakeForReclaim()
 	}
 	for _, t := range p.quotas.trees {
 		if !t.freed {
 			continue
 		}
 		t.freed = false
-		if p.inTurn() {
-			p.loosenFirst(t)
+		if p.looksInOrder() {
+			p.wakeFirstOfTree(t)
 			continue
 		}
 		for _, q := range t.queues {
-			p.loosen(q)
+			p.wakeQueue(q)
 		}
 	}
 	p.quotas.stirred = true // something has changed, or there were no pass
-	p.reconsider()
+	p.reconsiderFlavors()
 }
 
-// loosen lets lines of a queue go on that rest for a quota that reaches again: all of
+// wakeQueue lets lines of a queue go on that rest for a quota that reaches again: all of
 // them, or one after the other, each once the one before it has been looked at. What
 // is taken by a line is not there for those behind it, so that most of them need not be
 // touched.
-func (p *pass) loosen(q *queue) {
-	if p.inTurn() {
-		if l := p.candidate(q, nil); l != nil {
+func (p *pass) wakeQueue(q *queue) {
+	if p.looksInOrder() {
+		if l := p.wakeCandidate(q, nil); l != nil {
 			p.goFirst(l)
 		}
 		return
 	}
 	p.most = p.quotas.Most(q.node, p.most[:0])
 	for _, d := range q.demands {
-		if len(d.waiting) == 0 || p.scant(d) {
+		if len(d.waiting) == 0 || p.surelyShort(d) {
 			continue
 		}
-		if l := p.quotas.first(d); l != nil && p.reaches(l) {
-			for _, l := range d.still() {
-				p.admit(l)
+		if l := p.quotas.firstWaiting(d); l != nil && p.quotaWillFit(l) {
+			for _, l := range d.stillWaiting() {
+				p.wakeBarred(l)
 			}
 		}
 	}
 }
 
-// scant reports whether a queue has surely less than a demand asks for; p.most is what it
+// surelyShort reports whether a queue has surely less than a demand asks for; p.most is what it
 // could be given.
-func (p *pass) scant(d *demand) bool {
+func (p *pass) surelyShort(d *demand) bool {
 	return len(p.pledges) == 0 && !d.cuts && quota.Short(d.needs, p.most)
 }
 
-// candidate is the line of a queue that goes first of those whose quota reaches again;
+// wakeCandidate is the line of a queue that goes first of those whose quota reaches again;
 // nil if there is none, or none that goes before another line. One that has been looked
 // at since anything changed is none.
-func (p *pass) candidate(q *queue, than *line) *line {
+func (p *pass) wakeCandidate(q *queue, than *line) *line {
 	p.most = p.quotas.Most(q.node, p.most[:0])
 	best := than
 	for i := range q.asks {
@@ -293,14 +293,14 @@ func (p *pass) candidate(q *queue, than *line) *line {
 			continue
 		}
 		d := q.demands[i]
-		if len(d.waiting) == 0 || p.scant(d) {
+		if len(d.waiting) == 0 || p.surelyShort(d) {
 			continue
 		}
-		l := p.quotas.first(d)
-		if l == nil || l.stake.led == p.quotas.changes || best != nil && (!hasJobs(l) || hasJobs(best) && best.before(l)) {
+		l := p.quotas.firstWaiting(d)
+		if l == nil || l.stake.led == p.quotas.changes || best != nil && (!hasJobs(l) || hasJobs(best) && best.goesBefore(l)) {
 			continue
 		}
-		if p.reaches(l) {
+		if p.quotaWillFit(l) {
 			best = l
 		}
 	}
@@ -317,19 +317,19 @@ func (p *pass) goFirst(l *line) {
 		p.quotas.led = append(p.quotas.led, q)
 	}
 	q.leader, l.stake.led = l, p.quotas.changes
-	p.admit(l)
+	p.wakeBarred(l)
 }
 
-// loosenFirst is loosen for all queues of a tree, as long as jobs are looked at in queue
+// wakeFirstOfTree is loosen for all queues of a tree, as long as jobs are looked at in queue
 // order alone: of the lines that these would let go on, only the one that goes first
 // does, the others one after the other when it has been looked at. It reports whether
 // there is one.
-func (p *pass) loosenFirst(t *tree) bool {
+func (p *pass) wakeFirstOfTree(t *tree) bool {
 	var best *line
 	calm := true
 	for _, q := range t.queues {
-		l := p.candidate(q, best)
-		if calm = calm && l == nil; l != nil && hasJobs(l) && l.jobs.first().reserves() {
+		l := p.wakeCandidate(q, best)
+		if calm = calm && l == nil; l != nil && hasJobs(l) && l.jobs.firstJob().mayReserve() {
 			best = l
 		}
 	}
@@ -342,8 +342,8 @@ func (p *pass) loosenFirst(t *tree) bool {
 	return best != nil
 }
 
-// loosenRest lets a line of each queue go on, where only one of a whole tree did.
-func (p *pass) loosenRest() {
+// wakeOtherQueues lets a line of each queue go on, where only one of a whole tree did.
+func (p *pass) wakeOtherQueues() {
 	if p.quotas == nil {
 		return
 	}
@@ -354,45 +354,45 @@ func (p *pass) loosenRest() {
 		t.single = false
 		for _, q := range t.queues {
 			if q.leader == nil && t.calm != p.quotas.changes {
-				p.loosen(q)
+				p.wakeQueue(q)
 			}
 		}
 	}
 }
 
-// reaches reports whether a line's quota does, now or once nothing is kept for others, so
+// quotaWillFit reports whether a line's quota does, now or once nothing is kept for others, so
 // that looking at it again would not have it rest for the quota at once (see quota).
-func (p *pass) reaches(l *line) bool {
-	b := p.assign(l)
+func (p *pass) quotaWillFit(l *line) bool {
+	b := p.assignFlavors(l)
 	if b.Mode != quota.Fit {
-		return len(p.pledges) > 0 && p.unpledged(l)
+		return len(p.pledges) > 0 && p.fitsUnpledged(l)
 	}
 	k := p.kindIn(l, b.Flavors, b.cut)
-	return k != nil && p.possible(k)
+	return k != nil && p.fitsFleet(k)
 }
 
-// inTurn reports whether each line that may start is looked at in this pass, in order.
-func (p *pass) inTurn() bool {
-	return p.byName() && !p.policy.Backfill.Off && !p.cfg.NoBackfill && !p.preemption.claims()
+// looksInOrder reports whether each line that may start is looked at in this pass, in order.
+func (p *pass) looksInOrder() bool {
+	return p.isConservative() && !p.policy.Backfill.Off && !p.cfg.NoBackfill && !p.preemption.reclaimsQuota()
 }
 
-// lookedAt lets the next line of a queue go on after its leader, and reports whether
+// wakeNextInQueue lets the next line of a queue go on after its leader, and reports whether
 // there is one.
-func (p *pass) lookedAt(l *line) bool {
+func (p *pass) wakeNextInQueue(l *line) bool {
 	if l.stake == nil || l.stake.queue.leader != l {
 		return false
 	}
 	q := l.stake.queue
 	q.leader = nil
 	if q.tree.single {
-		return p.loosenFirst(q.tree)
+		return p.wakeFirstOfTree(q.tree)
 	}
-	p.loosen(q)
+	p.wakeQueue(q)
 	return q.leader != nil
 }
 
-// loosenAll lets all lines go on whose leaders have not been looked at.
-func (p *pass) loosenAll() {
+// wakeAllLed lets all lines go on whose leaders have not been looked at.
+func (p *pass) wakeAllLed() {
 	if p.quotas == nil {
 		return
 	}
@@ -402,9 +402,9 @@ func (p *pass) loosenAll() {
 		}
 		q.leader = nil
 		for _, d := range q.demands {
-			for _, l := range d.still() {
-				if p.assign(l).Mode == quota.Fit {
-					p.admit(l)
+			for _, l := range d.stillWaiting() {
+				if p.assignFlavors(l).Mode == quota.Fit {
+					p.wakeBarred(l)
 				}
 			}
 		}
@@ -413,9 +413,9 @@ func (p *pass) loosenAll() {
 	p.quotas.led = p.quotas.led[:0]
 }
 
-// reconsider wakes the lines whose jobs would be placed in other flavours than they
+// reconsiderFlavors wakes the lines whose jobs would be placed in other flavours than they
 // were looked at in, and reports whether a line may go on that could not before.
-func (p *pass) reconsider() bool {
+func (p *pass) reconsiderFlavors() bool {
 	if p.quotas == nil {
 		return false
 	}
@@ -423,7 +423,7 @@ func (p *pass) reconsider() bool {
 	p.quotas.rallied = false
 	if p.quotas.stirred {
 		p.quotas.stirred = false
-		again = p.retry() || again
+		again = p.retryOverQuota() || again
 	}
 	for _, t := range p.quotas.trees {
 		if !t.moved {
@@ -438,8 +438,8 @@ func (p *pass) reconsider() bool {
 				if l.rest != forRoom && l.rest != forPlan || l.jobs.len() == 0 {
 					continue
 				}
-				if a := p.assign(l); a.Mode != quota.Fit || p.kindIn(l, a.Flavors, a.cut) != l.kind {
-					p.wake(l)
+				if a := p.assignFlavors(l); a.Mode != quota.Fit || p.kindIn(l, a.Flavors, a.cut) != l.kind {
+					p.wakeClass(l)
 					again = true
 				}
 			}
@@ -448,9 +448,9 @@ func (p *pass) reconsider() bool {
 	return again
 }
 
-// retry wakes the lines whose jobs were placed where they took more than there was:
+// retryOverQuota wakes the lines whose jobs were placed where they took more than there was:
 // they may be placed elsewhere now.
-func (p *pass) retry() (again bool) {
+func (p *pass) retryOverQuota() (again bool) {
 	if !p.quotas.over {
 		return false
 	}
@@ -461,7 +461,7 @@ func (p *pass) retry() (again bool) {
 		}
 		for _, l := range q.lines {
 			if l.rest == forQuota && l.over {
-				p.admit(l)
+				p.wakeBarred(l)
 				again = true
 			}
 		}
@@ -469,21 +469,21 @@ func (p *pass) retry() (again bool) {
 	return again
 }
 
-// rally lets the lines of a strict queue go on that another one stood before.
-func (c *Core) rally(q *queue) {
+// wakeStrictQueue lets the lines of a strict queue go on that another one stood before.
+func (c *Core) wakeStrictQueue(q *queue) {
 	if !q.strict || c.quotas == nil {
 		return
 	}
 	for _, l := range q.lines {
 		if l.rest == forTurn {
-			c.admit(l)
+			c.wakeBarred(l)
 			c.quotas.rallied = true
 		}
 	}
 }
 
-// lacking is why a line's quota does not reach.
-func (c *Core) lacking(l *line) reason.Reason {
+// quotaReason is why a line's quota does not reach.
+func (c *Core) quotaReason(l *line) reason.Reason {
 	s := l.stake
 	r := reason.Reason{Code: reason.Quota, Holder: c.quotas.Names[s.queue.node]}
 	lacks := s.got.Lacks
@@ -499,12 +499,12 @@ func (c *Core) lacking(l *line) reason.Reason {
 		needs = s.needs
 	}
 	i := slices.IndexFunc(needs, func(n quota.Need) bool { return n.Resource == res })
-	return c.short(s, lacks[0], needs[i].Amount)
+	return c.shortReason(s, lacks[0], needs[i].Amount)
 }
 
-// short is the reason that so much of a resource of a flavour is more than there is.
-func (c *Core) short(s *stake, fr int32, need resource.Amount) reason.Reason {
-	x, n, then := c.quotas.FRs[fr], s.queue.node, c.quotas.then(c)
+// shortReason is the reason that so much of a resource of a flavour is more than there is.
+func (c *Core) shortReason(s *stake, fr int32, need resource.Amount) reason.Reason {
+	x, n, then := c.quotas.FRs[fr], s.queue.node, c.quotas.afterReleases(c)
 	return reason.Reason{
 		Code: reason.Quota, Holder: c.quotas.Names[n], Resource: c.quotas.Resources[x.Resource], Want: c.quotas.Flavors[x.Flavor].Name,
 		Need: int64(need), Used: int64(max(c.quotas.Used(n, fr), then.Used(n, fr))), Most: int64(c.quotas.Nominal(n, fr)), Free: int64(min(c.quotas.Available(n, fr), then.Available(n, fr))),
@@ -521,8 +521,8 @@ func (c *Core) overQuota(l *line) reason.Reason {
 	}
 	kept := l.stake.got
 	defer func() { l.stake.got = kept }()
-	if l.stake.got = c.assign(l); l.stake.got.Mode != quota.Fit {
-		return c.lacking(l)
+	if l.stake.got = c.assignByQuota(l); l.stake.got.Mode != quota.Fit {
+		return c.quotaReason(l)
 	}
 	return reason.Reason{}
 }

@@ -14,27 +14,27 @@ import (
 	"github.com/coxswain-sched/coxswain/sched/fold"
 )
 
-// tick brings usage and priorities up to date if that is due.
-func (c *Core) tick(now Instant) {
+// tickPriorities brings usage and priorities up to date if that is due.
+func (c *Core) tickPriorities(now Instant) {
 	r := c.ranks
 	if r == nil {
 		return
 	}
-	if now >= r.due() {
-		c.account(second(now))
+	if now >= r.nextTick() {
+		c.chargeUsage(wholeSecond(now))
 		r.standing, r.at = r.book.Rank(), r.book.At()
 		c.ticked = r.used
-		c.mature()
+		c.countGrantedAges()
 		c.unranked = true
 	}
 	if c.unranked {
-		c.reorder()
-		c.rejudge()
+		c.reorderQueue()
+		c.wakeForThreshold()
 	}
 }
 
-// due is the instant of the next tick.
-func (r *ranks) due() Instant {
+// nextTick is the instant of the next tick.
+func (r *ranks) nextTick() Instant {
 	at := r.at + r.period
 	if reset := r.book.Reset(); reset > r.at {
 		at = min(at, reset)
@@ -48,22 +48,22 @@ func (c *Core) tickDue() Instant {
 	if c.ranks == nil || len(c.queued)+len(c.running) == 0 {
 		return 0
 	}
-	return c.ranks.due()
+	return c.ranks.nextTick()
 }
 
-// account lets what was used decay up to a second, and charges what runs.
-func (c *Core) account(now int64) {
+// chargeUsage lets what was used decay up to a second, and charges what runs.
+func (c *Core) chargeUsage(now int64) {
 	c.ranks.book.Advance(now)
 	for _, chunk := range c.ends.chunks {
 		for _, r := range chunk {
-			c.bill(r, now)
+			c.billRun(r, now)
 		}
 	}
 	c.ranks.book.Settle()
 }
 
-// bill charges a job for what it used up to a second.
-func (c *Core) bill(r *run, to int64) {
+// billRun charges a job for what it used up to a second.
+func (c *Core) billRun(r *run, to int64) {
 	if r.nominee != nil || r.waits || c.ranks == nil {
 		return
 	}
@@ -73,7 +73,7 @@ func (c *Core) bill(r *run, to int64) {
 		}
 		r.use, r.billable = c.useOf(r), true
 	}
-	c.ranks.book.Charge(&r.use, max(second(r.began), r.billed), to)
+	c.ranks.book.Charge(&r.use, max(wholeSecond(r.began), r.billed), to)
 	c.ranks.used = true
 }
 
@@ -81,9 +81,9 @@ func (c *Core) bill(r *run, to int64) {
 // charged for beyond that, because nobody had heard of its end, is given back. Usage is not
 // kept anew for that: what is kept is as of a tick, and the record of the end has it.
 func (c *Core) billEnd(r *run, ended Instant) {
-	to := second(max(ended, r.began))
-	c.bill(r, to)
-	if r.billable && !r.waits && c.ranks != nil && c.ranks.book.Return(&r.use, second(r.began), max(to, r.billed)) {
+	to := wholeSecond(max(ended, r.began))
+	c.billRun(r, to)
+	if r.billable && !r.waits && c.ranks != nil && c.ranks.book.Return(&r.use, wholeSecond(r.began), max(to, r.billed)) {
 		c.ranks.used = true
 	}
 }
@@ -96,7 +96,7 @@ func (c *Core) Owes(ended Instant, id job.ID) []fair.Entry {
 	if r == nil || r.nominee != nil || c.ranks == nil {
 		return nil
 	}
-	return c.owes(ended, r)
+	return c.owedUsage(ended, r)
 }
 
 // OwesLate is Owes for a job of a pool as a whole that ended before its start was heard of.
@@ -106,7 +106,7 @@ func (c *Core) OwesLate(ended Instant, id job.ID, began Instant) []fair.Entry {
 		return nil
 	}
 	use := c.useOf(r)
-	return c.ranks.book.BillLate(&use, second(began), second(max(ended, began)))
+	return c.ranks.book.BillLate(&use, wholeSecond(began), wholeSecond(max(ended, began)))
 }
 
 // Late lists what a job of a pool as a whole, which began at an instant, used up to the second
@@ -121,18 +121,18 @@ func (c *Core) Late(id job.ID, began Instant, kept int64) (at int64, used []fair
 		kept = c.ranks.book.At()
 	}
 	use := c.useOf(r)
-	return kept, c.ranks.book.BillLate(&use, second(began), kept)
+	return kept, c.ranks.book.BillLate(&use, wholeSecond(began), kept)
 }
 
-// begin has a job charged that its pool's own scheduler began at an instant: also for the
+// beginBilling has a job charged that its pool's own scheduler began at an instant: also for the
 // time before that was heard of. What it is charged for that is to be kept.
-func (c *Core) begin(r *run, at Instant) {
+func (c *Core) beginBilling(r *run, at Instant) {
 	r.waits, r.began, r.turn = false, at, at
 	if c.ranks == nil || r.terms.merit.assoc < 0 && r.terms.merit.qos < 0 {
 		return
 	}
 	r.use, r.billable = c.useOf(r), true
-	if c.ranks.book.Late(&r.use, second(at)) {
+	if c.ranks.book.Late(&r.use, wholeSecond(at)) {
 		c.ticked = true
 	}
 	c.ranks.used = true
@@ -141,12 +141,12 @@ func (c *Core) begin(r *run, at Instant) {
 // OwesFor is Owes for what was added to a job, which ends before the job does.
 func (c *Core) OwesFor(ended Instant, m Member) []fair.Entry {
 	if r := c.running[m.Job]; r != nil && c.ranks != nil {
-		return c.owes(ended, r.addition(m.Node))
+		return c.owedUsage(ended, r.additionOn(m.Node))
 	}
 	return nil
 }
 
-func (c *Core) owes(ended Instant, r *run) []fair.Entry {
+func (c *Core) owedUsage(ended Instant, r *run) []fair.Entry {
 	if r == nil || r.waits || r.terms.merit.assoc < 0 && r.terms.merit.qos < 0 {
 		return nil
 	}
@@ -154,7 +154,7 @@ func (c *Core) owes(ended Instant, r *run) []fair.Entry {
 	if !r.billable {
 		use = c.useOf(r)
 	}
-	return c.ranks.book.Bill(&use, second(r.began), max(second(max(ended, r.began)), r.billed))
+	return c.ranks.book.Bill(&use, wholeSecond(r.began), max(wholeSecond(max(ended, r.began)), r.billed))
 }
 
 // useOf works out what a job is charged for.
@@ -163,7 +163,7 @@ func (c *Core) useOf(r *run) fair.Use {
 	u := fair.Use{Part: r.of != nil, Assoc: m.assoc, QOS: m.qos, PartQOS: m.partQOS, Factor: m.usageFactor}
 	var billed []resource.Amount
 	for _, name := range m.bill.Names {
-		billed = append(billed, c.held(r, name))
+		billed = append(billed, c.heldAmount(r, name))
 	}
 	u.Billing = m.bill.Units(billed)
 	for _, name := range c.ranks.book.Names {
@@ -171,15 +171,15 @@ func (c *Core) useOf(r *run) fair.Use {
 			u.TRES = append(u.TRES, u.Billing)
 			continue
 		}
-		u.TRES = append(u.TRES, float64(c.held(r, name)))
+		u.TRES = append(u.TRES, float64(c.heldAmount(r, name)))
 	}
 	return u
 }
 
-// held is how much of a thing a job holds.
-func (c *Core) held(r *run, name string) (sum resource.Amount) {
+// heldAmount is how much of a thing a job holds.
+func (c *Core) heldAmount(r *run, name string) (sum resource.Amount) {
 	if lic, ok := strings.CutPrefix(name, "license/"); ok {
-		return licences(r, lic)
+		return heldLicenses(r, lic)
 	}
 	for i := range r.claims {
 		claim := &r.claims[i]
@@ -197,7 +197,7 @@ func (c *Core) held(r *run, name string) (sum resource.Amount) {
 			sum = sum.Add(claim.Take.Get(fold.Nodes))
 		default:
 			if kind, typ, typed := strings.Cut(name, ":"); typed || name == "gpu" {
-				sum = sum.Add(c.devices(claim, kind, typ)).Add(fold.Count(claim.Take, name))
+				sum = sum.Add(c.countDevices(claim, kind, typ)).Add(fold.Count(claim.Take, name))
 			} else {
 				sum = sum.Add(claim.Take.Get(name))
 			}
@@ -206,8 +206,8 @@ func (c *Core) held(r *run, name string) (sum resource.Amount) {
 	return sum
 }
 
-// devices counts devices of a kind and a type in thousandths; typ "": any.
-func (c *Core) devices(claim *fleet.Claim, kind, typ string) (sum resource.Amount) {
+// countDevices counts devices of a kind and a type in thousandths; typ "": any.
+func (c *Core) countDevices(claim *fleet.Claim, kind, typ string) (sum resource.Amount) {
 	pos := c.table.Find(claim.Key())
 	for _, x := range claim.Devices {
 		k, t := "gpu", ""
@@ -226,7 +226,7 @@ func (c *Core) devices(claim *fleet.Claim, kind, typ string) (sum resource.Amoun
 	return sum
 }
 
-func licences(r *run, name string) (sum resource.Amount) {
+func heldLicenses(r *run, name string) (sum resource.Amount) {
 	if r.spec == nil || r.of != nil {
 		return 0
 	}
@@ -239,8 +239,8 @@ func licences(r *run, name string) (sum resource.Amount) {
 	return sum
 }
 
-// wants is how much of a thing a shape asks for at least.
-func wants(shape *class.Shape, name string) (sum float64) {
+// shapeWants is how much of a thing a shape asks for at least.
+func shapeWants(shape *class.Shape, name string) (sum float64) {
 	for i := range shape.Groups {
 		g := &shape.Groups[i]
 		switch name {
@@ -263,13 +263,13 @@ func wants(shape *class.Shape, name string) (sum float64) {
 				tasks = g.Each * g.MinNodes
 			}
 			sum += float64(fold.Count(g.All, name))
-			sum += float64(needed(g.BaseDevices, kind, typ)*g.MinNodes + needed(g.StepDevices, kind, typ)*tasks + needed(g.TotalDevices, kind, typ))
+			sum += float64(neededDevices(g.BaseDevices, kind, typ)*g.MinNodes + neededDevices(g.StepDevices, kind, typ)*tasks + neededDevices(g.TotalDevices, kind, typ))
 		}
 	}
 	return sum
 }
 
-func needed(needs []class.Need, kind, typ string) (sum int) {
+func neededDevices(needs []class.Need, kind, typ string) (sum int) {
 	for _, n := range needs {
 		if n.Kind == kind && (typ == "" || n.Type == typ) {
 			sum += n.Count * int(n.Share)
@@ -278,20 +278,20 @@ func needed(needs []class.Need, kind, typ string) (sum int) {
 	return sum
 }
 
-// measure forgets what partitions have, because the fleet has changed: sizes are parts
+// fleetMeasured forgets what partitions have, because the fleet has changed: sizes are parts
 // of it.
-func (c *Core) measure() {
+func (c *Core) fleetMeasured() {
 	if c.ranks != nil && c.ranks.rules != nil {
 		c.ranks.all = nil
 		for _, l := range c.lines {
-			c.weigh(l)
+			c.computeSize(l)
 		}
-		c.reorder()
+		c.reorderQueue()
 	}
 }
 
-// wholeOf is what a partition has; "": all nodes.
-func (c *Core) wholeOf(partition string) *whole {
+// totalsOf is what a partition has; "": all nodes.
+func (c *Core) totalsOf(partition string) *whole {
 	r := c.ranks
 	if w := r.all[partition]; w != nil {
 		return w
@@ -305,7 +305,7 @@ func (c *Core) wholeOf(partition string) *whole {
 		w.nodes++
 		w.cpus += float64(n.Capacity.CPU) / 1000
 		for k, name := range r.rules.Names {
-			w.tres[k] += c.has(i, name)
+			w.tres[k] += c.nodeHas(i, name)
 		}
 	}
 	if r.all == nil {
@@ -315,8 +315,8 @@ func (c *Core) wholeOf(partition string) *whole {
 	return w
 }
 
-// has is how much of a thing a node has.
-func (c *Core) has(pos int, name string) (sum float64) {
+// nodeHas is how much of a thing a node has.
+func (c *Core) nodeHas(pos int, name string) (sum float64) {
 	n := c.table.Node(pos)
 	switch name {
 	case "cpu":
@@ -388,7 +388,7 @@ const trifle = 1e-4
 // restoreUsage takes over what was used before a restart.
 func (c *Core) restoreUsage(u UsageSet) {
 	if r := c.ranks; r != nil && u.At > 0 {
-		r.book.Restore(min(u.At, second(c.now)), u.Entries)
+		r.book.Restore(min(u.At, wholeSecond(c.now)), u.Entries)
 		r.book.Add(u.Since)
 		r.standing, r.at = r.book.Rank(), r.book.At()
 		c.unranked, c.dirty = true, true

@@ -54,7 +54,7 @@ func (c *Core) stageOf(e *entry) (stage uint8, next Instant) {
 		return 0, 0
 	}
 	for i, wait := range after[1:] {
-		begins := plus(atSecond(e.eligible), wait)
+		begins := addDuration(atSecond(e.eligible), wait)
 		if begins > c.now {
 			return uint8(i), begins
 		}
@@ -62,16 +62,16 @@ func (c *Core) stageOf(e *entry) (stage uint8, next Instant) {
 	return uint8(len(after) - 1), 0
 }
 
-// waited is for how long a job's clock has run.
-func waited(e *entry, now Instant) time.Duration {
+// waitedFor is for how long a job's clock has run.
+func waitedFor(e *entry, now Instant) time.Duration {
 	if e.eligible == 0 {
 		return 0
 	}
 	return max(0, time.Duration(now-atSecond(e.eligible)))
 }
 
-// patient lists a job for its next stage.
-func (c *Core) patient(e *entry, next Instant) {
+// scheduleStage lists a job for its next stage.
+func (c *Core) scheduleStage(e *entry, next Instant) {
 	p := &c.patience
 	switch {
 	case next == 0:
@@ -85,34 +85,34 @@ func (c *Core) patient(e *entry, next Instant) {
 	}
 }
 
-// restage moves a job to the line of the stage that it is at.
-func (c *Core) restage(e *entry) {
+// moveToStage moves a job to the line of the stage that it is at.
+func (c *Core) moveToStage(e *entry) {
 	stage, next := c.stageOf(e)
-	c.patient(e, next)
+	c.scheduleStage(e, next)
 	if stage == e.stage {
 		return
 	}
 	c.shaken = true // what was planned for it was for what it asked then
 	stands := !e.blocked && e.nominee == nil
 	if stands {
-		c.remove(e)
+		c.removeJob(e)
 	}
 	old := e.line
 	if old.leader == e {
 		old.leader = nil // what it waits for is told in its new line
 	}
 	e.stage = stage
-	e.line = c.lineOf(e)
-	c.leave(old)
+	e.line = c.classOf(e)
+	c.leaveClass(old)
 	if stands {
-		c.enqueue(e)
+		c.enqueueJob(e)
 	}
 }
 
-// giveUp lets go of wishes whose time is over.
-func (c *Core) giveUp(now Instant) {
+// giveUpWishes lets go of wishes whose time is over.
+func (c *Core) giveUpWishes(now Instant) {
 	for due := c.patience.nextDue(); due != 0 && due <= now; due = c.patience.nextDue() {
-		c.restage(c.queued[c.patience.next[0].job])
+		c.moveToStage(c.queued[c.patience.next[0].job])
 	}
 }
 
@@ -127,14 +127,14 @@ func (p *patience) nextDue() Instant {
 	return p.next[0].at
 }
 
-// insists says what a job waits for that something else will do for later, and from
+// insistReason says what a job waits for that something else will do for later, and from
 // when on; Code None: nothing.
-func (c *Core) insists(e *entry) reason.Reason {
+func (c *Core) insistReason(e *entry) reason.Reason {
 	_, next := c.stageOf(e)
 	if next == 0 {
 		return reason.Reason{}
 	}
-	return reason.Reason{Code: reason.Wish, Want: e.spec.Insists(int(e.stage), longestWait(c.policy)), Until: seconds(next)}
+	return reason.Reason{Code: reason.Wish, Want: e.spec.Insists(int(e.stage), longestWait(c.policy)), Until: floorSeconds(next)}
 }
 
 // checkWishes looks for jobs that are at another stage than they should be, or whose

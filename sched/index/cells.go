@@ -39,7 +39,7 @@ type rank struct {
 	cpu            resource.Amount
 }
 
-func (a rank) compare(b rank) int {
+func (a rank) compareRank(b rank) int {
 	return cmp.Or(cmp.Compare(a.empty, b.empty), cmp.Compare(a.devices, b.devices), cmp.Compare(a.cpu, b.cpu))
 }
 
@@ -61,7 +61,7 @@ type Cells struct {
 
 // NewCells sorts the nodes of a state into cells.
 func NewCells(t *Table, s *State) *Cells {
-	t.settle()
+	t.renewDerived()
 	c := &Cells{t: t, s: s, of: make([]int32, t.Len()), ids: map[string]int32{}}
 	for pos := range c.of {
 		c.of[pos] = -1
@@ -99,23 +99,23 @@ func (c *Cells) Update(pos int) bool {
 	}
 	no, slot := c.t.page[pos].no, c.t.page[pos].slot
 	if old := c.of[pos]; old >= 0 {
-		c.all[old].leave(no, slot)
-		c.count(c.all[old], -1)
+		c.all[old].leavePage(no, slot)
+		c.countMember(c.all[old], -1)
 		if c.all[old].N == 0 {
-			c.retire(c.all[old])
+			c.removeLive(c.all[old])
 		}
 	}
 	c.of[pos] = next
 	if next >= 0 {
-		c.all[next].join(no, slot)
-		c.count(c.all[next], 1)
-		c.enlist(c.all[next])
+		c.all[next].joinPage(no, slot)
+		c.countMember(c.all[next], 1)
+		c.addLive(c.all[next])
 	}
 	return true
 }
 
-// count notes that a cell has one member more or less.
-func (c *Cells) count(x *Cell, n int) {
+// countMember notes that a cell has one member more or less.
+func (c *Cells) countMember(x *Cell, n int) {
 	d := x.rank.devices
 	c.having[d] += n
 	c.devices += n * d
@@ -135,7 +135,7 @@ func (c *Cells) Devices() (most, all int) { return c.most, c.devices }
 // is like that now.
 func (c *Cells) Intern(pos int, r *Row) int32 {
 	class := c.t.class[pos]
-	c.buf = r.key(class, c.t.classes[class], c.buf[:0])
+	c.buf = r.rowKey(class, c.t.classes[class], c.buf[:0])
 	if id, ok := c.ids[string(c.buf)]; ok {
 		return id
 	}
@@ -149,27 +149,27 @@ func (c *Cells) Intern(pos int, r *Row) int32 {
 	return cell.ID
 }
 
-func (c *Cells) place(x *Cell) int {
+func (c *Cells) placeCell(x *Cell) int {
 	return sort.Search(len(c.live), func(i int) bool {
 		l := c.live[i]
-		return cmp.Or(l.rank.compare(x.rank), cmp.Compare(l.ID, x.ID)) >= 0
+		return cmp.Or(l.rank.compareRank(x.rank), cmp.Compare(l.ID, x.ID)) >= 0
 	})
 }
 
-func (c *Cells) enlist(x *Cell) {
+func (c *Cells) addLive(x *Cell) {
 	if !x.live {
 		x.live = true
-		c.live = slices.Insert(c.live, c.place(x), x)
+		c.live = slices.Insert(c.live, c.placeCell(x), x)
 	}
 }
 
-func (c *Cells) retire(x *Cell) {
-	i := c.place(x)
+func (c *Cells) removeLive(x *Cell) {
+	i := c.placeCell(x)
 	c.live = slices.Delete(c.live, i, i+1)
 	x.live = false
 }
 
-func (x *Cell) find(no int32) (int, bool) {
+func (x *Cell) findPage(no int32) (int, bool) {
 	lo, hi := 0, len(x.pages)
 	for lo < hi {
 		if m := (lo + hi) / 2; x.pages[m].no < no {
@@ -181,8 +181,8 @@ func (x *Cell) find(no int32) (int, bool) {
 	return lo, lo < len(x.pages) && x.pages[lo].no == no
 }
 
-func (x *Cell) join(no int32, slot uint8) {
-	i, found := x.find(no)
+func (x *Cell) joinPage(no int32, slot uint8) {
+	i, found := x.findPage(no)
 	if !found {
 		x.pages = slices.Insert(x.pages, i, page{no: no})
 	}
@@ -190,8 +190,8 @@ func (x *Cell) join(no int32, slot uint8) {
 	x.N++
 }
 
-func (x *Cell) leave(no int32, slot uint8) {
-	i, _ := x.find(no)
+func (x *Cell) leavePage(no int32, slot uint8) {
+	i, _ := x.findPage(no)
 	x.pages[i].mask &^= 1 << slot
 	if x.pages[i].mask == 0 {
 		x.pages = slices.Delete(x.pages, i, i+1)
@@ -217,7 +217,7 @@ func (x *Cell) Pages(avoid []uint64, f func(no int32, mask uint64) bool) {
 
 // On returns the members of the cell on one page.
 func (x *Cell) On(no int32) uint64 {
-	if i, found := x.find(no); found {
+	if i, found := x.findPage(no); found {
 		return x.pages[i].mask
 	}
 	return 0
@@ -248,31 +248,31 @@ type Page struct {
 }
 
 // Leaves lists the leaves, in the order of their first nodes.
-func (t *Table) Leaves() []Leaf { t.settle(); return t.leaves }
+func (t *Table) Leaves() []Leaf { t.renewDerived(); return t.leaves }
 
 // Pages lists all pages: by leaf, and within one in node order.
-func (t *Table) Pages() []Page { t.settle(); return t.pages }
+func (t *Table) Pages() []Page { t.renewDerived(); return t.pages }
 
 // PageOf returns the page and the slot of a node.
 func (t *Table) PageOf(pos int) (no int32, slot uint8) { return t.page[pos].no, t.page[pos].slot }
 
 // Class returns the class of a node.
-func (t *Table) Class(pos int) int32 { t.settle(); return t.class[pos] }
+func (t *Table) Class(pos int) int32 { t.renewDerived(); return t.class[pos] }
 
 // Classes lists the classes by number.
-func (t *Table) Classes() []*Class { t.settle(); return t.classes }
+func (t *Table) Classes() []*Class { t.renewDerived(); return t.classes }
 
 // DomainCount is how many topology domains there are, of all levels; they are
 // numbered from 0.
-func (t *Table) DomainCount() int { t.settle(); return len(t.domains) }
+func (t *Table) DomainCount() int { t.renewDerived(); return len(t.domains) }
 
 type slot struct {
 	no   int32
 	slot uint8
 }
 
-// paginate divides the nodes into classes and pages.
-func (t *Table) paginate() {
+// buildPages divides the nodes into classes and pages.
+func (t *Table) buildPages() {
 	ids := map[string]int32{}
 	t.class, t.classes = make([]int32, len(t.nodes)), nil
 	for i, n := range t.nodes {

@@ -18,8 +18,8 @@ type Class struct {
 	Groups   []Set    // device positions by what a request can tell apart; unusable ones are in none
 }
 
-// signature is equal for two nodes of one class.
-func (n *Node) signature() string {
+// classSignature is equal for two nodes of one class.
+func (n *Node) classSignature() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%q %q %q %q %v %d", n.Pool, n.State, n.Parts, n.Features, n.Capacity, n.Sockets)
 	for p, d := range n.Devices[:min(len(n.Devices), MaxDevices)] { // links and NUMA too: which devices are picked is decided once for a class
@@ -47,9 +47,9 @@ func newClass(n *Node) *Class {
 	return c
 }
 
-// key is equal for two rows of one class of which each can take what the other can:
+// rowKey is equal for two rows of one class of which each can take what the other can:
 // the same is free, and devices that a request cannot tell apart are held alike.
-func (r *Row) key(class int32, c *Class, b []byte) []byte {
+func (r *Row) rowKey(class int32, c *Class, b []byte) []byte {
 	flags := byte(0)
 	if r.Holds == 0 {
 		flags |= 1

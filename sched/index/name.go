@@ -11,10 +11,10 @@ func CompareNames(a, b string) int {
 	x, y := a, b
 	for x != "" && y != "" {
 		var c int
-		if digit(x[0]) && digit(y[0]) {
+		if isDigit(x[0]) && isDigit(y[0]) {
 			var m, n string
-			m, x = number(x)
-			n, y = number(y)
+			m, x = splitNumber(x)
+			n, y = splitNumber(y)
 			c = cmp.Or(cmp.Compare(len(m), len(n)), strings.Compare(m, n))
 		} else {
 			c = cmp.Compare(x[0], y[0])
@@ -27,12 +27,12 @@ func CompareNames(a, b string) int {
 	return cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(a, b))
 }
 
-func digit(c byte) bool { return c >= '0' && c <= '9' }
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// number splits off the leading run of digits, without its leading zeros.
-func number(s string) (digits, rest string) {
+// splitNumber splits off the leading run of digits, without its leading zeros.
+func splitNumber(s string) (digits, rest string) {
 	i := 0
-	for i < len(s) && digit(s[i]) {
+	for i < len(s) && isDigit(s[i]) {
 		i++
 	}
 	return strings.TrimLeft(s[:i], "0"), s[i:]

@@ -7,11 +7,11 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fleet"
 )
 
-// rank works out the order in which ranks go over nodes: domain by domain, of each
+// computeRanks works out the order in which ranks go over nodes: domain by domain, of each
 // level that with the first node first, so that neighbours in rank are neighbours in
 // the topology; in node order where no two nodes differ in that. Nodes of which no
 // path is known come last.
-func (t *Table) rank() {
+func (t *Table) computeRanks() {
 	t.ranks = nil
 	if t.levels == 0 {
 		return
@@ -46,7 +46,7 @@ func (t *Table) Ranked(a, b int) int {
 
 // InRankOrder returns claims by group and then in rank order; they are not changed.
 func (t *Table) InRankOrder(claims []fleet.Claim) []fleet.Claim {
-	t.settle()
+	t.renewDerived()
 	if t.ranks == nil || len(claims) < 2 {
 		return claims
 	}

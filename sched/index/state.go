@@ -67,14 +67,14 @@ func (s *State) Summary() *Summary {
 func (t *Table) Empty(ideal bool) *State {
 	s := &State{rows: make([]Row, len(t.nodes))}
 	for i, n := range t.nodes {
-		s.rows[i] = n.row(ideal)
+		s.rows[i] = n.emptyRow(ideal)
 	}
 	return s
 }
 
 // Vacant is Empty for those who only read it: it is made once for a table.
 func (t *Table) Vacant(ideal bool) *State {
-	t.settle()
+	t.renewDerived()
 	i := 0
 	if ideal {
 		i = 1
@@ -85,7 +85,7 @@ func (t *Table) Vacant(ideal bool) *State {
 	return t.vacant[i]
 }
 
-func (n *Node) row(ideal bool) Row {
+func (n *Node) emptyRow(ideal bool) Row {
 	r := Row{Free: n.Capacity, Devices: n.Usable}
 	if ideal {
 		r.Devices = n.Ideal
@@ -101,12 +101,12 @@ func (s *State) Row(i int) *Row { return &s.rows[i] }
 
 // Take counts claims as held. Nodes and devices that the table does not know are
 // passed over: what is held there is nowhere free anyway.
-func (s *State) Take(t *Table, claims []fleet.Claim) { s.apply(t, claims, 1) }
+func (s *State) Take(t *Table, claims []fleet.Claim) { s.applyClaims(t, claims, 1) }
 
 // Release counts claims as given back.
-func (s *State) Release(t *Table, claims []fleet.Claim) { s.apply(t, claims, -1) }
+func (s *State) Release(t *Table, claims []fleet.Claim) { s.applyClaims(t, claims, -1) }
 
-func (s *State) apply(t *Table, claims []fleet.Claim, sign int) {
+func (s *State) applyClaims(t *Table, claims []fleet.Claim, sign int) {
 	for i := range claims {
 		if p := t.Find(claims[i].Key()); p >= 0 {
 			s.Change(t, p, &claims[i], sign)
@@ -133,21 +133,21 @@ func (r *Row) Change(n *Node, c *fleet.Claim, sign int) {
 		r.Whole += sign
 	}
 	for _, d := range c.Devices {
-		r.hold(n, d, sign)
+		r.changeDevice(n, d, sign)
 	}
 }
 
-// hold changes how much of one device is held.
-func (r *Row) hold(n *Node, d fleet.DeviceClaim, sign int) {
-	pos := n.position(d.Index)
+// changeDevice changes how much of one device is held.
+func (r *Row) changeDevice(n *Node, d fleet.DeviceClaim, sign int) {
+	pos := n.devicePosition(d.Index)
 	if pos < 0 {
 		return
 	}
-	if d.Share == resource.WholeDevice && d.Bytes == 0 && r.Full.Has(pos) == (sign < 0) && (sign < 0 || r.part(pos) == 0) {
-		r.whole(n, pos, sign)
+	if d.Share == resource.WholeDevice && d.Bytes == 0 && r.Full.Has(pos) == (sign < 0) && (sign < 0 || r.sharedPart(pos) == 0) {
+		r.changeWhole(n, pos, sign)
 		return
 	}
-	held := r.part(pos) + resource.Amount(sign)*resource.Load(n.Devices[pos].Memory, d.Share, d.Bytes)
+	held := r.sharedPart(pos) + resource.Amount(sign)*resource.Load(n.Devices[pos].Memory, d.Share, d.Bytes)
 	i, found := slices.BinarySearchFunc(r.Parts, pos, func(p Part, pos int) int { return p.Pos - pos })
 	switch {
 	case held == 0 && found:
@@ -158,22 +158,22 @@ func (r *Row) hold(n *Node, d fleet.DeviceClaim, sign int) {
 	case held != 0:
 		r.Parts = slices.Insert(slices.Clone(r.Parts), i, Part{pos, held})
 	}
-	r.free(n, pos)
+	r.updateFree(n, pos)
 }
 
-// whole takes an undivided device or gives it back.
-func (r *Row) whole(n *Node, pos, sign int) {
+// changeWhole takes an undivided device or gives it back.
+func (r *Row) changeWhole(n *Node, pos, sign int) {
 	if sign > 0 {
 		r.Full = r.Full.With(pos)
 	} else {
 		r.Full = r.Full.Without(pos)
 	}
-	r.free(n, pos)
+	r.updateFree(n, pos)
 }
 
-// free notes whether a device is free as a whole.
-func (r *Row) free(n *Node, pos int) {
-	if !r.Full.Has(pos) && r.part(pos) == 0 && n.Usable.Has(pos) {
+// updateFree notes whether a device is free as a whole.
+func (r *Row) updateFree(n *Node, pos int) {
+	if !r.Full.Has(pos) && r.sharedPart(pos) == 0 && n.Usable.Has(pos) {
 		r.Devices = r.Devices.With(pos)
 	} else {
 		r.Devices = r.Devices.Without(pos)
@@ -183,13 +183,13 @@ func (r *Row) free(n *Node, pos int) {
 // Left is how much of a device is free, in units of resource.Load.
 func (r *Row) Left(n *Node, pos int) resource.Amount {
 	if r.Full.Has(pos) {
-		return -r.part(pos)
+		return -r.sharedPart(pos)
 	}
-	return resource.FullLoad(n.Devices[pos].Memory) - r.part(pos)
+	return resource.FullLoad(n.Devices[pos].Memory) - r.sharedPart(pos)
 }
 
-// takes reports whether a claim on the device at a position has room beside what is held.
-func (r *Row) takes(n *Node, pos int, d fleet.DeviceClaim) bool {
+// hasRoomFor reports whether a claim on the device at a position has room beside what is held.
+func (r *Row) hasRoomFor(n *Node, pos int, d fleet.DeviceClaim) bool {
 	memory := n.Devices[pos].Memory
 	return d.Bytes <= memory && resource.Load(memory, d.Share, d.Bytes) <= r.Left(n, pos)
 }
@@ -207,8 +207,8 @@ func (r *Row) Same(n *Node, o *Row) bool {
 	return true
 }
 
-// part is how much of it is held by shares.
-func (r *Row) part(pos int) resource.Amount {
+// sharedPart is how much of it is held by shares.
+func (r *Row) sharedPart(pos int) resource.Amount {
 	for _, p := range r.Parts {
 		if p.Pos == pos {
 			return p.Held
@@ -217,8 +217,8 @@ func (r *Row) part(pos int) resource.Amount {
 	return 0
 }
 
-// position finds a device by its driver's index, or returns -1.
-func (n *Node) position(index int) int {
+// devicePosition finds a device by its driver's index, or returns -1.
+func (n *Node) devicePosition(index int) int {
 	if index >= 0 && index < len(n.Devices) && index < MaxDevices && n.Devices[index].Index == index {
 		return index
 	}
@@ -260,8 +260,8 @@ func (r *Row) Admits(n *Node, c *fleet.Claim) bool {
 		return false
 	}
 	for _, d := range c.Devices {
-		pos := n.position(d.Index)
-		if pos < 0 || !n.Usable.Has(pos) || !r.takes(n, pos, d) {
+		pos := n.devicePosition(d.Index)
+		if pos < 0 || !n.Usable.Has(pos) || !r.hasRoomFor(n, pos, d) {
 			return false
 		}
 	}
@@ -271,19 +271,19 @@ func (r *Row) Admits(n *Node, c *fleet.Claim) bool {
 // Room reports whether a share of a device that was chosen before is free, whatever state
 // the node or the device is in.
 func (r *Row) Room(n *Node, d fleet.DeviceClaim) bool {
-	pos := n.position(d.Index)
-	return pos < 0 || r.takes(n, pos, d)
+	pos := n.devicePosition(d.Index)
+	return pos < 0 || r.hasRoomFor(n, pos, d)
 }
 
 // Within makes each row of s no larger than the same row of o: what is left is
 // free in both states.
 func (s *State) Within(o *State) {
 	for i := range s.rows {
-		s.within(o, i)
+		s.limitRow(o, i)
 	}
 }
 
-func (s *State) within(o *State, i int) {
+func (s *State) limitRow(o *State, i int) {
 	s.sum = nil
 	s.rows[i].Within(&o.rows[i])
 }
@@ -291,7 +291,7 @@ func (s *State) within(o *State, i int) {
 // Within makes a row no larger than another one of the same node: what is left is
 // free in both.
 func (r *Row) Within(o *Row) {
-	r.Free = least(r.Free, o.Free)
+	r.Free = leastOf(r.Free, o.Free)
 	r.Devices, r.Full = r.Devices.And(o.Devices), r.Full.Union(o.Full)
 	r.Holds = max(r.Holds, o.Holds)
 	r.Whole = max(r.Whole, o.Whole)
@@ -309,11 +309,11 @@ func (s *State) Put(pos int, r *Row) {
 // Copy makes the row at a position equal to that of a, bounded by that of b.
 func (s *State) Copy(a, b *State, pos int) {
 	s.rows[pos] = a.rows[pos]
-	s.within(b, pos)
+	s.limitRow(b, pos)
 }
 
-// least is the smaller amount of each resource.
-func least(a, b resource.Vector) resource.Vector {
+// leastOf is the smaller amount of each resource.
+func leastOf(a, b resource.Vector) resource.Vector {
 	out := resource.Vector{CPU: min(a.CPU, b.CPU), Memory: min(a.Memory, b.Memory), Disk: min(a.Disk, b.Disk)}
 	if len(a.Named)+len(b.Named) == 0 {
 		return out

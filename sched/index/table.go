@@ -73,7 +73,7 @@ func (t *Table) Node(i int) *Node { return t.nodes[i] }
 // name, it is the only node of the name, whichever pool has it now, unless both were there at
 // one time: then they are two machines.
 func (t *Table) Find(k fleet.NodeKey) int {
-	t.settle()
+	t.renewDerived()
 	first, ok := t.at[k.Name]
 	switch {
 	case !ok:
@@ -103,7 +103,7 @@ func (t *Table) Named(text string) []int { return t.AppendNamed(nil, text) }
 
 // AppendNamed appends the positions that Named lists.
 func (t *Table) AppendNamed(out []int, text string) []int {
-	t.settle()
+	t.renewDerived()
 	first, ok := t.at[text]
 	if !ok {
 		if first, ok = t.at[fleet.ParseNodeKey(text).Name]; !ok {
@@ -121,7 +121,7 @@ func (t *Table) AppendNamed(out []int, text string) []int {
 // Label names a node so that Named finds it alone: by its name, or pool/name where other
 // nodes have that name.
 func (t *Table) Label(pos int) string {
-	t.settle()
+	t.renewDerived()
 	n := t.nodes[pos]
 	if t.twins && (pos > 0 && t.nodes[pos-1].Name == n.Name || pos+1 < len(t.nodes) && t.nodes[pos+1].Name == n.Name) {
 		return n.Key().String()
@@ -135,23 +135,23 @@ func (t *Table) Meet(a, b *fleet.Claim) bool {
 }
 
 // Levels is how deep the deepest known topology path is.
-func (t *Table) Levels() int { t.settle(); return t.levels }
+func (t *Table) Levels() int { t.renewDerived(); return t.levels }
 
 // Pools lists the pools that nodes belong to, sorted.
-func (t *Table) Pools() []string { t.settle(); return t.pools }
+func (t *Table) Pools() []string { t.renewDerived(); return t.pools }
 
 // Put adds a node or replaces its description. It reports whether anything
 // changed, and whether positions did.
 func (t *Table) Put(n fleet.Node) (changed, moved bool) {
-	tidy(&n)
+	dropEmptyLists(&n)
 	i, found := t.searchNode(n.Key())
 	if found && reflect.DeepEqual(t.nodes[i].Node, n) {
 		return false, false
 	}
 	node := &Node{Node: n}
-	node.Ideal, node.Usable = usable(n.Devices)
-	node.Qualities = qualities(&node.Node)
-	node.sign = node.signature()
+	node.Ideal, node.Usable = usableDevices(n.Devices)
+	node.Qualities = nodeQualities(&node.Node)
+	node.sign = node.classSignature()
 	if found {
 		t.nodes[i] = node
 	} else {
@@ -162,9 +162,9 @@ func (t *Table) Put(n fleet.Node) (changed, moved bool) {
 	return true, !found
 }
 
-// tidy makes lists without elements nil, so that a description is the same one after
+// dropEmptyLists makes lists without elements nil, so that a description is the same one after
 // it was written down and read.
-func tidy(n *fleet.Node) {
+func dropEmptyLists(n *fleet.Node) {
 	n.Features, n.Parts, n.Path, n.Devices = orNil(n.Features), orNil(n.Parts), orNil(n.Path), orNil(n.Devices)
 	n.Capacity.Named = orNil(n.Capacity.Named)
 	bare := func(d fleet.Device) bool { return d.Links != nil && len(d.Links) == 0 }
@@ -221,9 +221,9 @@ func (t *Table) Apart() []fleet.NodeKey {
 	return slices.SortedFunc(maps.Keys(t.apart), fleet.NodeKey.Compare)
 }
 
-// settle renews what is derived from all nodes together, once after any number of
+// renewDerived renews what is derived from all nodes together, once after any number of
 // changes.
-func (t *Table) settle() {
+func (t *Table) renewDerived() {
 	if !t.stale {
 		return
 	}
@@ -259,14 +259,14 @@ func (t *Table) settle() {
 			n.Domains = append(n.Domains, id)
 		}
 	}
-	t.paginate()
-	t.rank()
+	t.buildPages()
+	t.computeRanks()
 }
 
 // Mask returns, by position, which devices of each node match. It counts devices
 // that are not usable too: intersect with a row's free devices.
 func (t *Table) Mask(m Match) []Set {
-	t.settle()
+	t.renewDerived()
 	if sets, ok := t.masks[m]; ok {
 		return sets
 	}
@@ -301,7 +301,7 @@ func (m Match) Name() string {
 // DeviceFeature is the feature of nodes that have GPUs of a type.
 func DeviceFeature(kind string) string { return "gpu:" + kind }
 
-func qualities(n *fleet.Node) []string {
+func nodeQualities(n *fleet.Node) []string {
 	out := n.Features
 	for _, d := range n.Devices {
 		if f := DeviceFeature(d.Type); d.Kind == "gpu" && d.Type != "" && !slices.Contains(out, f) {
@@ -311,7 +311,7 @@ func qualities(n *fleet.Node) []string {
 	return out
 }
 
-func usable(devices []fleet.Device) (ideal, now Set) {
+func usableDevices(devices []fleet.Device) (ideal, now Set) {
 	parents := map[string]bool{}
 	for _, d := range devices {
 		if d.Parent != "" {

@@ -73,8 +73,8 @@ func (b *Book) findAccount(name string) *account.Account     { return b.accounts
 func (b *Book) findQOS(name string) *account.QOS             { return b.qos[name] }
 func (b *Book) findPartition(name string) *account.Partition { return b.partitions[name] }
 
-// counter returns the number of a counter.
-func (b *Book) counter(h holder, measure needOf, tres int) int32 {
+// counterNumber returns the number of a counter.
+func (b *Book) counterNumber(h holder, measure needOf, tres int) int32 {
 	key := counterKey{h, measure, tres}
 	if c, ok := b.byKey[key]; ok {
 		return c
@@ -98,7 +98,7 @@ func (r *Rules) Needs(dst []resource.Amount, u *Use) []resource.Amount {
 	r.License(u)
 	dst = dst[:0]
 	for i := range r.Checks {
-		dst = append(dst, u.amount(r.Checks[i].need, r.Checks[i].tres))
+		dst = append(dst, u.amountOf(r.Checks[i].need, r.Checks[i].tres))
 	}
 	return dst
 }
@@ -110,7 +110,7 @@ func (r *Rules) License(u *Use) {
 	}
 }
 
-func (u *Use) amount(need needOf, tres int) resource.Amount {
+func (u *Use) amountOf(need needOf, tres int) resource.Amount {
 	switch need {
 	case held:
 		return u.Held[tres]
@@ -209,7 +209,7 @@ func (r *Rules) Raises(dst []resource.Amount, u *Use) []resource.Amount {
 	r.License(u)
 	dst = dst[:0]
 	for _, c := range r.charges {
-		dst = append(dst, u.amount(c.need, c.tres))
+		dst = append(dst, u.amountOf(c.need, c.tres))
 	}
 	return dst
 }
@@ -238,7 +238,7 @@ func (b *Book) Check(holds []*Hold) error {
 		if over := !h.endless && h.until <= b.now; over != h.drained && h.place >= 0 {
 			return fmt.Errorf("a hold until %d is drained: %v, at %d", h.until, h.drained, b.now)
 		}
-		anew.raise(h, 1)
+		anew.raiseCounters(h, 1)
 	}
 	for c := range b.keys {
 		if m := b.keys[c].measure; m == spent || m == spentWall || m == accruing {
@@ -264,7 +264,7 @@ func (b *Book) Passes(c *Check, need resource.Amount) int64 {
 // PassesLater is Passes for what a job that runs would hold until its end, which is not
 // among the holds: of what is counted in time its own need becomes less as well.
 func (b *Book) PassesLater(c *Check, u *Use) int64 {
-	need, rate := u.amount(c.need, c.tres), resource.Amount(0)
+	need, rate := u.amountOf(c.need, c.tres), resource.Amount(0)
 	if c.need != overall || u.Endless || need == resource.Unlimited {
 		return 0
 	}
@@ -304,26 +304,26 @@ func (b *Book) Hold(r *Rules, u *Use, until int64) *Hold {
 	r.License(u)
 	h := &Hold{rules: r, amounts: make([]resource.Amount, len(r.charges)), until: max(until, b.now), endless: u.Endless, place: -1}
 	if u.Rests && !u.Endless {
-		h.endless = slices.ContainsFunc(r.charges, func(c charge) bool { return c.need == overall && u.amount(overall, c.tres) == resource.Unlimited })
+		h.endless = slices.ContainsFunc(r.charges, func(c charge) bool { return c.need == overall && u.amountOf(overall, c.tres) == resource.Unlimited })
 		h.rests = !h.endless
 	}
 	timed := false
 	for i, c := range r.charges {
 		switch {
 		case c.need == overall && h.rests:
-			h.amounts[i] = u.amount(overall, c.tres)
+			h.amounts[i] = u.amountOf(overall, c.tres)
 		case c.need == overall:
 			h.amounts[i] = inTime(c.tres, u.Held[c.tres])
 			timed = timed || h.amounts[i] > 0
 			h.endless = h.endless || overTime(h.amounts[i], h.until-b.now, false) == resource.Unlimited
 		default:
-			h.amounts[i] = u.amount(c.need, c.tres)
+			h.amounts[i] = u.amountOf(c.need, c.tres)
 		}
 	}
-	b.raise(h, 1)
+	b.raiseCounters(h, 1)
 	if timed && !h.endless {
 		heap.Push(&b.holds, h)
-		b.drain()
+		b.dropExpired()
 	}
 	return h
 }
@@ -333,10 +333,10 @@ func (b *Book) Release(h *Hold) {
 	if h.place >= 0 {
 		heap.Remove(&b.holds, h.place)
 	}
-	b.raise(h, -1)
+	b.raiseCounters(h, -1)
 }
 
-func (b *Book) raise(h *Hold, sign int) {
+func (b *Book) raiseCounters(h *Hold, sign int) {
 	for i, c := range h.rules.charges {
 		a := h.amounts[i]
 		switch {
@@ -351,12 +351,12 @@ func (b *Book) raise(h *Hold, sign int) {
 			b.rate[c.counter] += a.Mul(sign)
 		}
 		if sign < 0 {
-			b.fall(c.counter)
+			b.noteFallen(c.counter)
 		}
 	}
 }
 
-func (b *Book) fall(c int32) {
+func (b *Book) noteFallen(c int32) {
 	if !b.marked[c] {
 		b.marked[c] = true
 		b.fell = append(b.fell, c)
@@ -404,20 +404,20 @@ func (b *Book) Advance(now int64) {
 			if c.need == overall {
 				b.level[c.counter] -= h.amounts[i].Mul(int(h.until - from))
 				b.rate[c.counter] -= h.amounts[i]
-				b.fall(c.counter)
+				b.noteFallen(c.counter)
 			}
 		}
 	}
 	for _, c := range b.timed {
 		if b.rate[c] > 0 {
 			b.level[c] -= b.rate[c].Mul(int(now - from))
-			b.fall(c)
+			b.noteFallen(c)
 		}
 	}
 }
 
-// drain takes out holds whose time is over already.
-func (b *Book) drain() {
+// dropExpired takes out holds whose time is over already.
+func (b *Book) dropExpired() {
 	for len(b.holds) > 0 && b.holds[0].until <= b.now {
 		h := b.holds[0]
 		heap.Pop(&b.holds)

@@ -24,16 +24,16 @@ type Whole []resource.Amount
 // Bases lists the partitions of which some relative QOS has parts, each once; "" is the cluster.
 func (b *Book) Bases() (out []string) {
 	for i := range b.policy.QOS {
-		if q := &b.policy.QOS[i]; has(q, account.FlagRelative) {
-			out = append(out, b.base(q))
+		if q := &b.policy.QOS[i]; hasFlag(q, account.FlagRelative) {
+			out = append(out, b.basePartition(q))
 		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// base is the partition whose QOS it is; "": none's.
-func (b *Book) base(q *account.QOS) string {
+// basePartition is the partition whose QOS it is; "": none's.
+func (b *Book) basePartition(q *account.QOS) string {
 	for i := range b.policy.Partitions {
 		if p := &b.policy.Partitions[i]; p.QOS == q.Name {
 			return p.Name
@@ -67,19 +67,19 @@ func (b *Book) Scale(r *Rules) {
 	}
 	for i := range r.Checks {
 		if c := &r.Checks[i]; c.part != nil {
-			b.scale(c)
+			b.scaleCheck(c)
 		}
 	}
 }
 
-func (b *Book) scale(c *Check) {
+func (b *Book) scaleCheck(c *Check) {
 	bound := resource.Unlimited
 	if all, told := b.wholes[c.part.of]; told {
 		bound = Part(b.Table.names[c.tres], c.part.amount, all[c.tres])
 	}
 	c.Why.Most = int64(bound)
 	if c.need == overall {
-		bound = minutes(c.tres, bound)
+		bound = minutesToSeconds(c.tres, bound)
 		c.Why.Most = int64(bound)
 	}
 	c.Bound = bound
@@ -98,7 +98,7 @@ func Part(name string, amount, all resource.Amount) resource.Amount {
 	switch {
 	case name == "memory" || name == "disk":
 		milli = min(amount, 100*resource.MiB) * 1000 / resource.MiB
-	case thousandths(name):
+	case inThousandths(name):
 		milli, whole = min(amount, 100_000), 1000
 	}
 	high, low := bits.Mul64(uint64(milli), uint64(max(all, 0)))
@@ -106,8 +106,8 @@ func Part(name string, amount, all resource.Amount) resource.Amount {
 	return resource.Amount(n) / whole * whole
 }
 
-// thousandths reports whether a thing is counted in thousandths.
-func thousandths(name string) bool {
+// inThousandths reports whether a thing is counted in thousandths.
+func inThousandths(name string) bool {
 	f := familyOf(name)
 	return f == ofCPU || f == ofGRES
 }

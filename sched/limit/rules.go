@@ -122,13 +122,13 @@ var numberOf = []struct {
 	when  when
 }{
 	{"jobs", func(l *account.Limits) *int64 { return l.GroupJobs }, func(l *account.Limits) *int64 { return l.GroupJobs }, together, true, atStart},
-	{"user jobs", func(l *account.Limits) *int64 { return first(l.UserJobs, l.Jobs) }, func(l *account.Limits) *int64 { return l.Jobs }, ofUser, false, atStart},
+	{"user jobs", func(l *account.Limits) *int64 { return firstSet(l.UserJobs, l.Jobs) }, func(l *account.Limits) *int64 { return l.Jobs }, ofUser, false, atStart},
 	{"account jobs", func(l *account.Limits) *int64 { return l.AcctJobs }, nil, ofAccount, false, atStart},
 	{"submitted", func(l *account.Limits) *int64 { return l.GroupSubmitted }, func(l *account.Limits) *int64 { return l.GroupSubmitted }, together, true, atDoor},
-	{"user submitted", func(l *account.Limits) *int64 { return first(l.UserSubmitted, l.Submitted) }, func(l *account.Limits) *int64 { return l.Submitted }, ofUser, false, atDoor},
+	{"user submitted", func(l *account.Limits) *int64 { return firstSet(l.UserSubmitted, l.Submitted) }, func(l *account.Limits) *int64 { return l.Submitted }, ofUser, false, atDoor},
 	{"account submitted", func(l *account.Limits) *int64 { return l.AcctSubmitted }, nil, ofAccount, false, atDoor},
 	{"accruing", func(l *account.Limits) *int64 { return l.GroupAccruing }, func(l *account.Limits) *int64 { return l.GroupAccruing }, together, true, toAge},
-	{"user accruing", func(l *account.Limits) *int64 { return first(l.UserAccruing, l.Accruing) }, func(l *account.Limits) *int64 { return l.Accruing }, ofUser, false, toAge},
+	{"user accruing", func(l *account.Limits) *int64 { return firstSet(l.UserAccruing, l.Accruing) }, func(l *account.Limits) *int64 { return l.Accruing }, ofUser, false, toAge},
 	{"account accruing", func(l *account.Limits) *int64 { return l.AcctAccruing }, nil, ofAccount, false, toAge},
 }
 
@@ -141,15 +141,15 @@ const (
 	toAge        // growing older, while it waits
 )
 
-func first(a, b *int64) *int64 {
+func firstSet(a, b *int64) *int64 {
 	if a != nil {
 		return a
 	}
 	return b
 }
 
-// all lists the limits of countable things.
-func (l limits) all() (out []account.TRES) {
+// allTRES lists the limits of countable things.
+func (l limits) allTRES() (out []account.TRES) {
 	for i := range limitOf {
 		out = append(out, limitOf[i].from(l.Limits))
 	}
@@ -219,8 +219,8 @@ func (h holder) String() string {
 	return "QOS " + h.name
 }
 
-// in is the holder for a scope within a QOS.
-func (h holder) in(s scope, k *Key) holder {
+// inScope is the holder for a scope within a QOS.
+func (h holder) inScope(s scope, k *Key) holder {
 	switch s {
 	case ofUser:
 		h.user = k.User
@@ -233,23 +233,23 @@ func (h holder) in(s scope, k *Key) holder {
 // Rules resolves the limits for a key.
 func (b *Book) Rules(k Key) *Rules {
 	r := &resolver{Book: b, key: &k, out: &Rules{}}
-	r.owners()
+	r.findOwners()
 	for w := range kinds {
 		for n := range b.Table.names {
-			r.thing(w, n)
+			r.resolveTRES(w, n)
 		}
 	}
 	for i := range numberOf {
-		r.number(i)
+		r.resolveJobCount(i)
 	}
-	r.wall()
+	r.resolveWall()
 	r.groupWall()
-	r.partition()
-	r.licenses()
+	r.addPartition()
+	r.addLicenses()
 	for i := range r.qos {
 		q := r.qosOf[i]
-		r.out.NoReserve = r.out.NoReserve || has(q, "no_reserve")
-		r.out.Deny = r.out.Deny || has(q, "deny_on_limit")
+		r.out.NoReserve = r.out.NoReserve || hasFlag(q, "no_reserve")
+		r.out.Deny = r.out.Deny || hasFlag(q, "deny_on_limit")
 		if p := q.Limits.LeastPriority; p != nil && r.out.LeastPrio == 0 {
 			r.out.LeastPrio = int64(*p)
 		}
@@ -273,12 +273,12 @@ type resolver struct {
 	factor float64 // of the accounts' limits
 }
 
-func has(q *account.QOS, flag string) bool { return slices.Contains(q.Flags, flag) }
+func hasFlag(q *account.QOS, flag string) bool { return slices.Contains(q.Flags, flag) }
 
-// owners finds who may limit the job.
-func (r *resolver) owners() {
+// findOwners finds who may limit the job.
+func (r *resolver) findOwners() {
 	names := []string{r.partQOS(), r.key.QOS}
-	if q := r.findQOS(r.key.QOS); q != nil && has(q, "over_part_qos") {
+	if q := r.findQOS(r.key.QOS); q != nil && hasFlag(q, "over_part_qos") {
 		slices.Reverse(names)
 	}
 	r.factor = 1
@@ -308,14 +308,14 @@ func (r *resolver) owners() {
 			r.chain = append(r.chain, own)
 		}
 		r.chain = append(r.chain, owner{&a.Limits, holder{kind: 'a', name: name}})
-		name = above(a)
+		name = accountLabel(a)
 	}
 }
 
 // root is the name of the account above all others, where a policy has one.
 const root = "root"
 
-func above(a *account.Account) string {
+func accountLabel(a *account.Account) string {
 	if a.Parent == "" && a.Name != root {
 		return root
 	}
@@ -329,8 +329,8 @@ func (r *resolver) partQOS() string {
 	return ""
 }
 
-// thing resolves one kind of limit on one countable thing.
-func (r *resolver) thing(w what, n int) {
+// resolveTRES resolves one kind of limit on one countable thing.
+func (r *resolver) resolveTRES(w what, n int) {
 	name, of := r.Table.names[n], &limitOf[w]
 	found := false
 	for _, o := range r.qos {
@@ -338,13 +338,13 @@ func (r *resolver) thing(w what, n int) {
 		if !ok {
 			continue
 		}
-		h := o.holder.in(of.scope, r.key)
+		h := o.holder.inScope(of.scope, r.key)
 		if of.counted {
-			r.charge(h, of.need, n)
+			r.addCharge(h, of.need, n)
 		}
 		if !found {
-			r.check(w, n, h, bound, true)
-			r.relate(o.holder.name, n, bound)
+			r.addCheck(w, n, h, bound, true)
+			r.makeRelative(o.holder.name, n, bound)
 		}
 		found = true
 	}
@@ -357,17 +357,17 @@ func (r *resolver) thing(w what, n int) {
 			continue
 		}
 		if of.counted {
-			r.charge(o.holder, of.need, n)
+			r.addCharge(o.holder, of.need, n)
 		}
 		if !found {
-			r.check(w, n, o.holder, r.scaled(bound), false)
+			r.addCheck(w, n, o.holder, r.scaleBound(bound), false)
 		}
 		found = found || !of.every
 	}
 }
 
-// scaled is a bound of an account under the QOS's factor.
-func (r *resolver) scaled(bound resource.Amount) resource.Amount {
+// scaleBound is a bound of an account under the QOS's factor.
+func (r *resolver) scaleBound(bound resource.Amount) resource.Amount {
 	if r.factor == 1 || bound == resource.Unlimited {
 		return bound
 	}
@@ -377,7 +377,7 @@ func (r *resolver) scaled(bound resource.Amount) resource.Amount {
 	return resource.Unlimited
 }
 
-func (r *resolver) check(w what, n int, h holder, bound resource.Amount, qos bool) {
+func (r *resolver) addCheck(w what, n int, h holder, bound resource.Amount, qos bool) {
 	if bound == resource.Unlimited {
 		return
 	}
@@ -388,12 +388,12 @@ func (r *resolver) check(w what, n int, h holder, bound resource.Amount, qos boo
 	word := words[w][qos][familyOf(name)]
 	c.Why = reason.Reason{Code: reason.Limited(word), Resource: name, Holder: h.String(), Most: int64(bound)}
 	if of.need == overall {
-		c.Bound = minutes(n, bound)
+		c.Bound = minutesToSeconds(n, bound)
 		c.Why.Resource, c.Why.Most = c.Why.Resource+reason.Minutes, int64(c.Bound)
 	}
 	switch {
 	case of.counted:
-		c.Counter = r.counter(h, of.need, n)
+		c.Counter = r.counterNumber(h, of.need, n)
 	case w == least:
 		c.Why.Code = reason.Least(word)
 	case w == perNode:
@@ -402,36 +402,36 @@ func (r *resolver) check(w what, n int, h holder, bound resource.Amount, qos boo
 		c.Why.Code, c.Why.Holder = reason.Single(word), "one job of "+h.String()
 	}
 	if w == groupMinutes {
-		c.spent = r.budget(h, name, r.counter(h, spent, n), c.Counter)
+		c.spent = r.budgetFor(h, name, r.counterNumber(h, spent, n), c.Counter)
 	}
 	r.out.Checks = append(r.out.Checks, c)
 }
 
-// relate makes the check that was resolved last a part of what there is, where the QOS
+// makeRelative makes the check that was resolved last a part of what there is, where the QOS
 // says so.
-func (r *resolver) relate(qos string, n int, bound resource.Amount) {
+func (r *resolver) makeRelative(qos string, n int, bound resource.Amount) {
 	q := r.findQOS(qos)
-	if !has(q, account.FlagRelative) || bound == resource.Unlimited || r.Table.names[n] == "billing" {
+	if !hasFlag(q, account.FlagRelative) || bound == resource.Unlimited || r.Table.names[n] == "billing" {
 		return
 	}
 	c := &r.out.Checks[len(r.out.Checks)-1]
-	c.part = &part{bound, r.base(q)}
-	r.scale(c)
+	c.part = &part{bound, r.basePartition(q)}
+	r.scaleCheck(c)
 }
 
-func (r *resolver) charge(h holder, need needOf, n int) {
-	r.out.charges = add(r.out.charges, charge{r.counter(h, need, n), need, n})
+func (r *resolver) addCharge(h holder, need needOf, n int) {
+	r.out.charges = appendCharge(r.out.charges, charge{r.counterNumber(h, need, n), need, n})
 }
 
-func add(list []charge, c charge) []charge {
+func appendCharge(list []charge, c charge) []charge {
 	if slices.ContainsFunc(list, func(x charge) bool { return x.counter == c.counter }) {
 		return list
 	}
 	return append(list, c)
 }
 
-// number resolves one limit on numbers of jobs.
-func (r *resolver) number(i int) {
+// resolveJobCount resolves one limit on numbers of jobs.
+func (r *resolver) resolveJobCount(i int) {
 	of := &numberOf[i]
 	checks, charges, measure := &r.out.Checks, &r.out.charges, once
 	switch of.when {
@@ -442,8 +442,8 @@ func (r *resolver) number(i int) {
 	}
 	found := false
 	note := func(h holder, bound int64, qos int, check bool) {
-		counter := r.counter(h, measure, 0)
-		*charges = add(*charges, charge{counter, once, 0})
+		counter := r.counterNumber(h, measure, 0)
+		*charges = appendCharge(*charges, charge{counter, once, 0})
 		if check {
 			why := reason.Reason{Resource: "jobs", Holder: h.String(), Most: bound}
 			if of.when != toAge { // for which no job waits: there is no word
@@ -454,7 +454,7 @@ func (r *resolver) number(i int) {
 	}
 	for _, o := range r.qos {
 		if bound := of.from(o.limits); bound != nil {
-			note(o.holder.in(of.scope, r.key), *bound, 1, !found)
+			note(o.holder.inScope(of.scope, r.key), *bound, 1, !found)
 			found = true
 		}
 	}
@@ -477,20 +477,20 @@ func (r *resolver) number(i int) {
 	}
 }
 
-// wall resolves the longest time of a job.
-func (r *resolver) wall() {
+// resolveWall resolves the longest time of a job.
+func (r *resolver) resolveWall() {
 	for i, list := range [][]owner{r.qos, r.chain} {
 		for _, o := range list {
 			if o.limits.Wall == nil {
 				continue
 			}
-			r.seconds(plainWords["wall"][1-i], "one job of "+o.holder.String(), *o.limits.Wall)
+			r.checkSeconds(plainWords["wall"][1-i], "one job of "+o.holder.String(), *o.limits.Wall)
 			return
 		}
 	}
 }
 
-func (r *resolver) seconds(word, holder string, d account.Duration) {
+func (r *resolver) checkSeconds(word, holder string, d account.Duration) {
 	s := int64(d) / 1e9
 	r.out.Checks = append(r.out.Checks, Check{Counter: -1, spent: -1, Bound: resource.Amount(s), need: lasting, fixed: true, Why: reason.Reason{
 		Code: reason.Single(word), Resource: "seconds", Holder: holder, Most: s,
@@ -501,14 +501,14 @@ func wallReason(word, holder string, most int64) reason.Reason {
 	return reason.Reason{Code: reason.Limited(word), Resource: "seconds", Holder: holder, Most: most}
 }
 
-// partition adds the bounds of the partition.
-func (r *resolver) partition() {
+// addPartition adds the bounds of the partition.
+func (r *resolver) addPartition() {
 	p := r.findPartition(r.key.Partition)
 	if p == nil {
 		return
 	}
 	lifted := func(flag string) bool {
-		return slices.ContainsFunc(r.qosOf, func(q *account.QOS) bool { return has(q, flag) })
+		return slices.ContainsFunc(r.qosOf, func(q *account.QOS) bool { return hasFlag(q, flag) })
 	}
 	h := "one job in partition " + p.Name
 	nodes := func(code reason.Code, bound int, low bool) {
@@ -523,19 +523,19 @@ func (r *resolver) partition() {
 		nodes(reason.Least("PartitionNodeLimit"), p.MinNodes, true)
 	}
 	if p.MaxTime > 0 && !lifted("partition_time_limit") {
-		r.seconds("PartitionTimeLimit", h, p.MaxTime)
+		r.checkSeconds("PartitionTimeLimit", h, p.MaxTime)
 	}
 }
 
-// licenses adds the site's licences that the job asks for. A text that cannot be
+// addLicenses adds the site's licences that the job asks for. A text that cannot be
 // read, and a licence that nobody has, never start: they are refused at the door.
-func (r *resolver) licenses() {
+func (r *resolver) addLicenses() {
 	list, err := account.ParseLicenses(r.key.Licenses)
 	if err != nil {
 		list = []account.License{{Name: r.key.Licenses, Count: 1}}
 	}
 	for _, l := range list {
-		n, most := r.Table.number(license+l.Name), int64(0)
+		n, most := r.Table.numberOf(license+l.Name), int64(0)
 		for i := range r.policy.Licenses {
 			if r.policy.Licenses[i].Name == l.Name {
 				most = r.policy.Licenses[i].Count
@@ -548,7 +548,7 @@ func (r *resolver) licenses() {
 		}
 		h := holder{kind: 's'}
 		r.out.licenses = append(r.out.licenses, asked{n, resource.Amount(l.Count)})
-		r.charge(h, held, n)
-		r.out.Checks = append(r.out.Checks, Check{Counter: r.counter(h, held, n), spent: -1, Bound: resource.Amount(most), need: held, tres: n, fixed: true, Why: why})
+		r.addCharge(h, held, n)
+		r.out.Checks = append(r.out.Checks, Check{Counter: r.counterNumber(h, held, n), spent: -1, Bound: resource.Amount(most), need: held, tres: n, fixed: true, Why: why})
 	}
 }

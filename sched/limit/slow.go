@@ -48,8 +48,8 @@ type source struct {
 	limits *account.Limits
 }
 
-// sources in the order in which the first definition wins.
-func (s *Slow) sources(k Key) (qos, chain []source) {
+// sourcesOf in the order in which the first definition wins.
+func (s *Slow) sourcesOf(k Key) (qos, chain []source) {
 	find := func(name string) *account.QOS {
 		for i := range s.Policy.QOS {
 			if s.Policy.QOS[i].Name == name && name != "" {
@@ -71,8 +71,8 @@ func (s *Slow) sources(k Key) (qos, chain []source) {
 			qos = append(qos, source{qos: true, name: q.Name, limits: &q.Limits})
 		}
 	}
-	for i, name := range s.path(k.Account) {
-		a := s.account(name)
+	for i, name := range s.accountPath(k.Account) {
+		a := s.accountNamed(name)
 		if i == 0 {
 			user := source{name: name, user: k.User, limits: &account.Limits{}}
 			for u := range a.Users {
@@ -87,7 +87,7 @@ func (s *Slow) sources(k Key) (qos, chain []source) {
 	return qos, chain
 }
 
-func (s *Slow) account(name string) *account.Account {
+func (s *Slow) accountNamed(name string) *account.Account {
 	for i := range s.Policy.Accounts {
 		if s.Policy.Accounts[i].Name == name {
 			return &s.Policy.Accounts[i]
@@ -96,12 +96,12 @@ func (s *Slow) account(name string) *account.Account {
 	return nil
 }
 
-// path is an account and those above it.
-func (s *Slow) path(name string) (out []string) {
-	for a := s.account(name); a != nil; a = s.account(a.Parent) {
+// accountPath is an account and those above it.
+func (s *Slow) accountPath(name string) (out []string) {
+	for a := s.accountNamed(name); a != nil; a = s.accountNamed(a.Parent) {
 		out = append(out, a.Name)
 	}
-	if n := len(out); n > 0 && out[n-1] != "root" && s.account("root") != nil {
+	if n := len(out); n > 0 && out[n-1] != "root" && s.accountNamed("root") != nil {
 		out = append(out, "root")
 	}
 	return out
@@ -116,9 +116,9 @@ func (s *Slow) partitionQOS(k Key) string {
 	return ""
 }
 
-// covers reports whether a running job counts for a source, with the same user or
+// coversJob reports whether a running job counts for a source, with the same user or
 // account as another where a limit of a QOS counts these apart.
-func (s *Slow) covers(src source, j, of Key, apart scope) bool {
+func (s *Slow) coversJob(src source, j, of Key, apart scope) bool {
 	switch {
 	case src.qos && j.QOS != src.name && s.partitionQOS(j) != src.name:
 		return false
@@ -127,13 +127,13 @@ func (s *Slow) covers(src source, j, of Key, apart scope) bool {
 	case src.user != "" || apart == ofUser: // of an account, each user's jobs in it apart
 		return j.Account == of.Account && j.User == of.User
 	}
-	return slices.Contains(s.path(j.Account), src.name)
+	return slices.Contains(s.accountPath(j.Account), src.name)
 }
 
-// sum adds up something of the running jobs that count.
-func (s *Slow) sum(src source, of Key, apart scope, what func(*SlowJob) resource.Amount) (total resource.Amount) {
+// sumRunning adds up something of the running jobs that count.
+func (s *Slow) sumRunning(src source, of Key, apart scope, what func(*SlowJob) resource.Amount) (total resource.Amount) {
 	for i := range s.Running {
-		if s.covers(src, s.Running[i].Key, of, apart) {
+		if s.coversJob(src, s.Running[i].Key, of, apart) {
 			total = total.Add(what(&s.Running[i]))
 		}
 	}
@@ -143,16 +143,16 @@ func (s *Slow) sum(src source, of Key, apart scope, what func(*SlowJob) resource
 // Blocked lists every limit that a job which is to start does not pass, sorted.
 func (s *Slow) Blocked(j *SlowJob) []Broken {
 	c := &slowly{Slow: s, job: j}
-	c.qos, c.chain = s.sources(j.Key)
-	for _, name := range c.names() {
+	c.qos, c.chain = s.sourcesOf(j.Key)
+	for _, name := range c.allNames() {
 		left := func(r *SlowJob) resource.Amount {
 			if r.Rests {
-				return overTime(inTime(c.place(name), r.Held[name]), r.Seconds, r.Endless)
+				return overTime(inTime(c.fixedPlace(name), r.Held[name]), r.Seconds, r.Endless)
 			}
-			return overTime(inTime(c.place(name), r.Held[name]), max(r.Until-s.Now, 0), r.Endless)
+			return overTime(inTime(c.fixedPlace(name), r.Held[name]), max(r.Until-s.Now, 0), r.Endless)
 		}
 		holds := func(r *SlowJob) resource.Amount { return r.Held[name] }
-		need := overTime(inTime(c.place(name), j.Held[name]), j.Seconds, j.Endless)
+		need := overTime(inTime(c.fixedPlace(name), j.Held[name]), j.Seconds, j.Endless)
 		tres := func(f func(*account.Limits) account.TRES) func(*account.Limits) *resource.Amount {
 			return func(l *account.Limits) *resource.Amount {
 				if b, ok := f(l)[name]; ok {
@@ -164,7 +164,7 @@ func (s *Slow) Blocked(j *SlowJob) []Broken {
 		secs := func(f func(*account.Limits) account.TRES) func(*account.Limits) *resource.Amount {
 			return func(l *account.Limits) *resource.Amount {
 				if b, ok := f(l)[name]; ok && b != resource.Unlimited {
-					b = minutes(c.place(name), b)
+					b = minutesToSeconds(c.fixedPlace(name), b)
 					return &b
 				}
 				return nil
@@ -182,19 +182,19 @@ func (s *Slow) Blocked(j *SlowJob) []Broken {
 			{"UserRunMinutes", secs(func(l *account.Limits) account.TRES { return l.UserRunMinutes }), need, left, ofUser, false, true},
 			{"AcctRunMinutes", secs(func(l *account.Limits) account.TRES { return l.AcctRunMinutes }), need, left, ofAccount, false, true},
 		} {
-			c.ask(q, name)
+			c.askAmount(q, name)
 		}
-		if b, who := c.winner(tres(func(l *account.Limits) account.TRES { return l.Least }), true); b != nil {
-			if part := c.part("Least", who, name, *b); part != nil {
+		if b, who := c.firstDefined(tres(func(l *account.Limits) account.TRES { return l.Least }), true); b != nil {
+			if part := c.partOfAll("Least", who, name, *b); part != nil {
 				b = part
 			}
 			if j.Held[name] < *b {
-				c.broken("Least", who, name)
+				c.addBroken("Least", who, name)
 			}
 		}
 	}
-	c.numbers()
-	c.rest()
+	c.askJobCounts()
+	c.askRest()
 	slices.SortFunc(c.out, func(a, b Broken) int {
 		return cmp.Or(cmp.Compare(a.Limit, b.Limit), cmp.Compare(a.Holder, b.Holder), cmp.Compare(a.Name, b.Name))
 	})
@@ -220,8 +220,8 @@ type question struct {
 	qosOnly bool
 }
 
-// ask notes where an amount does not pass.
-func (c *slowly) ask(q question, name string) {
+// askAmount notes where an amount does not pass.
+func (c *slowly) askAmount(q question, name string) {
 	var who []source
 	for _, src := range c.qos {
 		if b := q.bound(src.limits); b != nil {
@@ -241,27 +241,27 @@ func (c *slowly) ask(q question, name string) {
 	}
 	for _, src := range who {
 		b := *q.bound(src.limits)
-		if part := c.part(q.limit, src, name, b); part != nil {
+		if part := c.partOfAll(q.limit, src, name, b); part != nil {
 			b = *part
 		}
-		if f := c.factor(); !src.qos && f != 1 && b != resource.Unlimited && name != "" {
+		if f := c.limitFactor(); !src.qos && f != 1 && b != resource.Unlimited && name != "" {
 			b = resource.Amount(float64(b) * f)
 			if strings.HasSuffix(q.limit, "Minutes") { // the factor is for what was written
-				b = minutes(c.place(name), resource.Amount(float64(c.written(q.limit, src, name))*f))
+				b = minutesToSeconds(c.fixedPlace(name), resource.Amount(float64(c.writtenBound(q.limit, src, name))*f))
 			}
 		}
 		used := resource.Amount(0)
 		if q.of != nil {
-			used = c.sum(src, c.job.Key, q.apart, q.of)
+			used = c.sumRunning(src, c.job.Key, q.apart, q.of)
 		}
 		if b != resource.Unlimited && used.Add(q.need) > b {
-			c.broken(q.limit, src, name)
+			c.addBroken(q.limit, src, name)
 		}
 	}
 }
 
-// part is a bound as a part of what there is; nil: it is none.
-func (c *slowly) part(limit string, src source, name string, b resource.Amount) *resource.Amount {
+// partOfAll is a bound as a part of what there is; nil: it is none.
+func (c *slowly) partOfAll(limit string, src source, name string, b resource.Amount) *resource.Amount {
 	for _, q := range c.Policy.QOS {
 		if !src.qos || q.Name != src.name || !slices.Contains(q.Flags, "relative") || name == "" || b == resource.Unlimited {
 			continue
@@ -274,7 +274,7 @@ func (c *slowly) part(limit string, src source, name string, b resource.Amount) 
 		}
 		minutely := strings.HasSuffix(limit, "Minutes")
 		if minutely {
-			b = c.written(limit, src, name)
+			b = c.writtenBound(limit, src, name)
 		}
 		percent := new(big.Rat).SetInt64(int64(b))
 		whole := int64(1)
@@ -292,14 +292,14 @@ func (c *slowly) part(limit string, src source, name string, b resource.Amount) 
 		n := new(big.Int).Quo(all.Num(), all.Denom()).Int64()
 		b = resource.Amount(n / whole * whole)
 		if minutely {
-			b = minutes(c.place(name), b)
+			b = minutesToSeconds(c.fixedPlace(name), b)
 		}
 		return &b
 	}
 	return nil
 }
 
-func (c *slowly) written(limit string, src source, name string) resource.Amount {
+func (c *slowly) writtenBound(limit string, src source, name string) resource.Amount {
 	switch limit {
 	case "GroupMinutes":
 		return src.limits.GroupMinutes[name]
@@ -313,8 +313,8 @@ func (c *slowly) written(limit string, src source, name string) resource.Amount 
 	return src.limits.JobMinutes[name]
 }
 
-// factor multiplies the limits of accounts and users on things.
-func (c *slowly) factor() float64 {
+// limitFactor multiplies the limits of accounts and users on things.
+func (c *slowly) limitFactor() float64 {
 	for _, src := range c.qos {
 		for i := range c.Policy.QOS {
 			if q := &c.Policy.QOS[i]; q.Name == src.name && q.LimitFactor != nil {
@@ -325,8 +325,8 @@ func (c *slowly) factor() float64 {
 	return 1
 }
 
-// winner is the first definition of a limit that only QOS have.
-func (c *slowly) winner(bound func(*account.Limits) *resource.Amount, _ bool) (*resource.Amount, source) {
+// firstDefined is the first definition of a limit that only QOS have.
+func (c *slowly) firstDefined(bound func(*account.Limits) *resource.Amount, _ bool) (*resource.Amount, source) {
 	for _, src := range c.qos {
 		if b := bound(src.limits); b != nil {
 			return b, src
@@ -335,7 +335,7 @@ func (c *slowly) winner(bound func(*account.Limits) *resource.Amount, _ bool) (*
 	return nil, source{}
 }
 
-func (c *slowly) broken(limit string, src source, name string) {
+func (c *slowly) addBroken(limit string, src source, name string) {
 	who := "account " + src.name
 	switch {
 	case src.qos:
@@ -346,18 +346,18 @@ func (c *slowly) broken(limit string, src source, name string) {
 	c.out = append(c.out, Broken{limit, who, name})
 }
 
-// names lists every name that a job or a limit has.
-func (c *slowly) names() []string {
+// allNames lists every name that a job or a limit has.
+func (c *slowly) allNames() []string {
 	if c.known == nil {
 		c.known = newTable(c.Policy).names
 	}
 	return c.known
 }
 
-func (c *slowly) place(name string) int { return slices.Index(fixedNames[:], name) }
+func (c *slowly) fixedPlace(name string) int { return slices.Index(fixedNames[:], name) }
 
-// numbers asks the limits that count jobs.
-func (c *slowly) numbers() {
+// askJobCounts asks the limits that count jobs.
+func (c *slowly) askJobCounts() {
 	number := func(f func(*account.Limits) *int64) func(*account.Limits) *resource.Amount {
 		return func(l *account.Limits) *resource.Amount {
 			if n := f(l); n != nil {
@@ -368,8 +368,8 @@ func (c *slowly) numbers() {
 		}
 	}
 	one := func(*SlowJob) resource.Amount { return 1 }
-	c.ask(question{"GroupJobs", number(func(l *account.Limits) *int64 { return l.GroupJobs }), 1, one, together, true, false}, "")
-	c.ask(question{"AcctJobs", number(func(l *account.Limits) *int64 { return l.AcctJobs }), 1, one, ofAccount, false, true}, "")
+	c.askAmount(question{"GroupJobs", number(func(l *account.Limits) *int64 { return l.GroupJobs }), 1, one, together, true, false}, "")
+	c.askAmount(question{"AcctJobs", number(func(l *account.Limits) *int64 { return l.AcctJobs }), 1, one, ofAccount, false, true}, "")
 	// MaxJobs of associations and MaxJobsPerUser of QOS are one limit.
 	qos := number(func(l *account.Limits) *int64 {
 		if l.UserJobs != nil {
@@ -377,29 +377,29 @@ func (c *slowly) numbers() {
 		}
 		return l.Jobs
 	})
-	if b, src := c.winner(qos, true); b != nil {
-		if c.sum(src, c.job.Key, ofUser, one)+1 > *b {
-			c.broken("Jobs", src, "")
+	if b, src := c.firstDefined(qos, true); b != nil {
+		if c.sumRunning(src, c.job.Key, ofUser, one)+1 > *b {
+			c.addBroken("Jobs", src, "")
 		}
 		return
 	}
 	for _, src := range c.chain {
 		if src.limits.Jobs != nil {
-			if c.sum(src, c.job.Key, ofUser, one)+1 > resource.Amount(*src.limits.Jobs) {
-				c.broken("Jobs", c.chain[0], "")
+			if c.sumRunning(src, c.job.Key, ofUser, one)+1 > resource.Amount(*src.limits.Jobs) {
+				c.addBroken("Jobs", c.chain[0], "")
 			}
 			return
 		}
 	}
 }
 
-// rest asks about time, the partition and licences.
-func (c *slowly) rest() {
+// askRest asks about time, the partition and licences.
+func (c *slowly) askRest() {
 	long := func(d account.Duration) bool { return c.job.Endless || c.job.Seconds > int64(d)/1e9 }
 	for _, src := range slices.Concat(c.qos, c.chain) {
 		if src.limits.Wall != nil {
 			if long(*src.limits.Wall) {
-				c.broken("Wall", src, "")
+				c.addBroken("Wall", src, "")
 			}
 			break
 		}

@@ -32,12 +32,12 @@ func (b *Book) Spend(x *Budget, used float64) {
 		level = resource.Amount(used)
 	}
 	if level < b.level[x.counter] {
-		b.fall(x.falls)
+		b.noteFallen(x.falls)
 	}
 	b.level[x.counter] = level
 }
 
-func (b *Book) budget(h holder, tres string, counter, falls int32) int32 {
+func (b *Book) budgetFor(h holder, tres string, counter, falls int32) int32 {
 	for i := range b.budgets {
 		if b.budgets[i].counter == counter {
 			return counter
@@ -64,8 +64,8 @@ func (r *resolver) groupWall() {
 }
 
 func (r *resolver) wallUsed(o owner, qos int) {
-	c := r.counter(o.holder, spentWall, 0)
-	r.budget(o.holder, "", c, c)
+	c := r.counterNumber(o.holder, spentWall, 0)
+	r.budgetFor(o.holder, "", c, c)
 	seconds := resource.Amount(*o.limits.GroupWall / account.Duration(1e9))
 	r.out.Checks = append(r.out.Checks, Check{Counter: c, spent: -1, Bound: seconds, need: once, fixed: true, Why: wallReason(plainWords["group wall"][qos], o.holder.String(), int64(seconds))})
 }

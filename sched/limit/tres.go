@@ -40,7 +40,7 @@ type device struct {
 func newTable(p *account.Policy) *Table {
 	more := map[string]bool{}
 	for l := range everyLimits(p) {
-		for _, t := range l.all() {
+		for _, t := range l.allTRES() {
 			for name := range t {
 				more[name] = true
 			}
@@ -71,8 +71,8 @@ func newTable(p *account.Policy) *Table {
 // license begins the names of licences.
 const license = "license/"
 
-// number is the place of a name; -1: nothing limits it.
-func (t *Table) number(name string) int { return slices.Index(t.names, name) }
+// numberOf is the place of a name; -1: nothing limits it.
+func (t *Table) numberOf(name string) int { return slices.Index(t.names, name) }
 
 // Typed reports whether a type of device is limited.
 func (t *Table) Typed() bool {
@@ -91,12 +91,12 @@ type Use struct {
 
 // Clear makes a use of nothing.
 func (t *Table) Clear(u *Use) {
-	u.Held = zeroed(u.Held, len(t.names))
-	u.Fullest = zeroed(u.Fullest, len(t.names))
+	u.Held = zeroedList(u.Held, len(t.names))
+	u.Fullest = zeroedList(u.Fullest, len(t.names))
 	u.Rests = false
 }
 
-func zeroed(list []resource.Amount, n int) []resource.Amount {
+func zeroedList(list []resource.Amount, n int) []resource.Amount {
 	list = slices.Grow(list[:0], n)[:n]
 	clear(list)
 	return list
@@ -136,13 +136,13 @@ func (t *Table) Shape(u *Use, shape *class.Shape) {
 // node that gives most.
 func (t *Table) Least(u *Use, nodes int, all, one resource.Vector) {
 	u.Held[node] = u.Held[node].Add(resource.Amount(nodes))
-	t.vector(u.Held, all)
-	t.one = zeroed(t.one, len(t.names))
+	t.addVector(u.Held, all)
+	t.one = zeroedList(t.one, len(t.names))
 	t.one[node] = 1
-	t.vector(t.one, one)
+	t.addVector(t.one, one)
 	of := t.one[node]
 	for i, a := range t.one {
-		u.Fullest[i] = max(u.Fullest[i], each(a, of))
+		u.Fullest[i] = max(u.Fullest[i], partOfNode(a, of))
 	}
 }
 
@@ -157,7 +157,7 @@ func (t *Table) LeastDevices(u *Use, kind, typ string, all, one resource.Amount)
 	}
 }
 
-func (t *Table) vector(to []resource.Amount, v resource.Vector) {
+func (t *Table) addVector(to []resource.Amount, v resource.Vector) {
 	to[cpu] = to[cpu].Add(v.CPU)
 	to[memory] = to[memory].Add(v.Memory)
 	to[disk] = to[disk].Add(v.Disk)
@@ -173,8 +173,8 @@ func (t *Table) vector(to []resource.Amount, v resource.Vector) {
 	}
 }
 
-// each is the part of an amount that one node has, where so many nodes are one.
-func each(a, nodes resource.Amount) resource.Amount {
+// partOfNode is the part of an amount that one node has, where so many nodes are one.
+func partOfNode(a, nodes resource.Amount) resource.Amount {
 	if nodes <= 1 {
 		return a
 	}
@@ -189,23 +189,23 @@ func (t *Table) Claims(u *Use, claims []fleet.Claim, find func(fleet.NodeKey) *f
 		slices.SortStableFunc(claims, func(a, b fleet.Claim) int { return strings.Compare(a.Node, b.Node) })
 	}
 	for i, k := 0, 0; i < len(claims); i = k {
-		t.one = zeroed(t.one, len(t.names))
+		t.one = zeroedList(t.one, len(t.names))
 		t.one[node] = 1
 		n := find(claims[i].Key())
 		for k = i; k < len(claims) && claims[k].Node == claims[i].Node; k++ {
-			t.vector(t.one, claims[k].Take)
-			t.claimed(t.one, &claims[k], n)
+			t.addVector(t.one, claims[k].Take)
+			t.addClaimDevices(t.one, &claims[k], n)
 		}
 		of := t.one[node]
 		for j, a := range t.one {
 			u.Held[j] = u.Held[j].Add(a)
-			u.Fullest[j] = max(u.Fullest[j], each(a, of))
+			u.Fullest[j] = max(u.Fullest[j], partOfNode(a, of))
 		}
 	}
 }
 
-// claimed adds the devices of a claim.
-func (t *Table) claimed(to []resource.Amount, c *fleet.Claim, n *fleet.Node) {
+// addClaimDevices adds the devices of a claim.
+func (t *Table) addClaimDevices(to []resource.Amount, c *fleet.Claim, n *fleet.Node) {
 	if len(t.devices) == 0 {
 		return
 	}
@@ -233,8 +233,8 @@ func inTime(tres int, a resource.Amount) resource.Amount {
 	return a
 }
 
-// minutes turns a bound in minutes into seconds of that unit.
-func minutes(tres int, a resource.Amount) resource.Amount {
+// minutesToSeconds turns a bound in minutes into seconds of that unit.
+func minutesToSeconds(tres int, a resource.Amount) resource.Amount {
 	if tres == memory || tres == disk {
 		if a < resource.Unlimited/60 {
 			return a.Mul(60) / resource.MiB

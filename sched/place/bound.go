@@ -5,19 +5,19 @@ import (
 	"github.com/coxswain-sched/coxswain/sched/index"
 )
 
-// beyond reports whether a state is too full for a group whatever its nodes are.
-func (v *view) beyond() bool {
+// tooFull reports whether a state is too full for a group whatever its nodes are.
+func (v *view) tooFull() bool {
 	m := v.s.Summary()
 	a, b := v.g.One, v.g.All
-	part := v.part()
+	part := v.leastDevices()
 	return v.g.OneDevices > m.LargestDevices || v.g.AllDevices > m.AllDevices || part > m.LargestDevices ||
 		a.CPU > m.Largest.CPU || a.Memory > m.Largest.Memory || a.Disk > m.Largest.Disk ||
 		b.CPU > m.All.CPU || b.Memory > m.All.Memory || b.Disk > m.All.Disk
 }
 
-// part is how many undivided devices the node with most tasks gives at least, for
+// leastDevices is how many undivided devices the node with most tasks gives at least, for
 // a group whose number of nodes is bounded.
-func (v *view) part() int {
+func (v *view) leastDevices() int {
 	g := v.g
 	if g.MaxNodes == 0 || g.Each > 0 || len(g.TotalDevices) > 0 {
 		return v.g.OneDevices
@@ -51,19 +51,19 @@ func Fits(t *index.Table, s *index.State, shape *class.Shape) bool {
 func fitsOne(t *index.Table, s *index.State, shape *class.Shape) bool {
 	if len(shape.Groups) == 1 {
 		v := newView(t, s, &shape.Groups[0], false)
-		if v.beyond() {
+		if v.tooFull() {
 			return false
 		}
-		if v.plain(shape) {
+		if v.fitsPlainly(shape) {
 			return true
 		}
 	}
-	return one(t, s, shape, false) != nil
+	return placeQuickly(t, s, shape, false) != nil
 }
 
-// plain reports whether the group certainly fits: enough nodes of one pool and
+// fitsPlainly reports whether the group certainly fits: enough nodes of one pool and
 // partition take an equal part. A false says nothing.
-func (v *view) plain(shape *class.Shape) bool {
+func (v *view) fitsPlainly(shape *class.Shape) bool {
 	g := v.g
 	if g.Same || g.Adjoint || g.Within != 0 || g.Segment > 0 || g.Switches > 0 || len(g.Must) > 0 || len(g.TotalDevices) > 0 || !g.Total.IsZero() || len(shape.Partitions) > 1 {
 		return false
@@ -82,7 +82,7 @@ func (v *view) plain(shape *class.Shape) bool {
 		}
 		left := g.MinNodes
 		for pos := 0; pos < v.t.Len() && left > 0; pos++ {
-			if v.s.Row(pos).Devices.Len() >= v.g.OneDevices && v.qualifies(pos, &w) && v.fits(pos, q, nil) {
+			if v.s.Row(pos).Devices.Len() >= v.g.OneDevices && v.nodeQualifies(pos, &w) && v.nodeFits(pos, q, nil) {
 				left--
 			}
 		}

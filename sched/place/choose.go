@@ -31,31 +31,31 @@ type fitKey struct {
 	cpu                    resource.Amount
 }
 
-func (a fitKey) compare(b fitKey) int {
+func (a fitKey) compareKey(b fitKey) int {
 	return cmp.Or(cmp.Compare(a.broken, b.broken), cmp.Compare(a.empty, b.empty),
 		cmp.Compare(a.devices, b.devices), cmp.Compare(a.cpu, b.cpu))
 }
 
-// choose picks the nodes of a group and what each takes, or nil.
-func (v *view) choose(w *where) []portion {
+// chooseNodes picks the nodes of a group and what each takes, or nil.
+func (v *view) chooseNodes(w *where) []portion {
 	g := v.g
-	c := v.candidates(w)
+	c := v.listCandidates(w)
 	if !v.hasMust(c) {
 		return nil
 	}
 	if g.Each > 0 {
-		return v.sized(c, 0)
+		return v.placeTasks(c, 0)
 	}
-	if p := v.sized(c, g.Want); p != nil || g.Least == g.Want {
+	if p := v.placeTasks(c, g.Want); p != nil || g.Least == g.Want {
 		return p
 	}
-	best, least := v.smallest(c)
+	best, least := v.placeFewest(c)
 	if best == nil {
 		return nil
 	}
 	// The most tasks that fit: the first count above that does not, less one.
 	sort.Search(g.Want-least-1, func(i int) bool {
-		p := v.sized(c, least+1+i)
+		p := v.placeTasks(c, least+1+i)
 		if p != nil && tasksOf(p) > tasksOf(best) {
 			best = p
 		}
@@ -67,18 +67,18 @@ func (v *view) choose(w *where) []portion {
 // growths bounds how many numbers of tasks above the least are tried.
 const growths = 64
 
-// smallest places as few tasks as fit, which is mostly the least number. More can fit
+// placeFewest places as few tasks as fit, which is mostly the least number. More can fit
 // where that does not: nodes that cannot be left out (they are named, stand between
 // such, are parts of a segment, or have devices that are collected in total) want a
 // task each.
-func (v *view) smallest(c []candidate) ([]portion, int) {
+func (v *view) placeFewest(c []candidate) ([]portion, int) {
 	g := v.g
 	most := g.Least
 	if len(g.TotalDevices) > 0 || g.Adjoint || g.Segment > 0 {
 		most = min(g.Want-1, len(c), g.Least+growths)
 	}
 	for tasks := g.Least; tasks <= max(most, g.Least); tasks++ {
-		if p := v.sized(c, tasks); p != nil {
+		if p := v.placeTasks(c, tasks); p != nil {
 			return p, tasks
 		}
 	}
@@ -93,8 +93,8 @@ func tasksOf(p []portion) int {
 	return n
 }
 
-// candidates lists the nodes that could take part, in node order.
-func (v *view) candidates(w *where) []candidate {
+// listCandidates lists the nodes that could take part, in node order.
+func (v *view) listCandidates(w *where) []candidate {
 	g := v.g
 	limit, least := g.Want, 1
 	if g.Each > 0 {
@@ -107,10 +107,10 @@ func (v *view) candidates(w *where) []candidate {
 	}
 	var out []candidate
 	for pos := range v.t.Len() {
-		if !v.qualifies(pos, w) {
+		if !v.nodeQualifies(pos, w) {
 			continue
 		}
-		tasks := v.most(pos, limit)
+		tasks := v.mostTasks(pos, limit)
 		if tasks < least {
 			continue
 		}
@@ -125,8 +125,8 @@ func (v *view) mostExtra(pos int) int {
 	n := 0
 	extra := make([]int, len(v.g.TotalDevices))
 	for i, d := range v.g.TotalDevices {
-		x := min(d.Count, v.units(v.row(pos), pos, v.total[i][pos], &d))
-		for extra[i] = x; extra[i] > 0 && !v.fits(pos, 0, extra); extra[i]-- {
+		x := min(d.Count, v.freeUnits(v.freeRow(pos), pos, v.total[i][pos], &d))
+		for extra[i] = x; extra[i] > 0 && !v.nodeFits(pos, 0, extra); extra[i]-- {
 		}
 		n += extra[i]
 		extra[i] = 0
@@ -143,9 +143,9 @@ func (v *view) hasMust(c []candidate) bool {
 	return true
 }
 
-// sized places so many tasks on a number of nodes that the group allows: as many
+// placeTasks places so many tasks on a number of nodes that the group allows: as many
 // as there are where it gave a range, else as few as will do.
-func (v *view) sized(c []candidate, tasks int) []portion {
+func (v *view) placeTasks(c []candidate, tasks int) []portion {
 	g := v.g
 	lo, hi := g.MinNodes, len(c)
 	if g.MaxNodes > 0 {
@@ -154,45 +154,45 @@ func (v *view) sized(c []candidate, tasks int) []portion {
 	if g.Each == 0 { // no node is opened that would stay without a task
 		hi = min(hi, max(lo, tasks, g.TotalCount()))
 	}
-	if hi < lo || !reach(c, tasks, g.TotalCount(), hi) {
+	if hi < lo || !canReach(c, tasks, g.TotalCount(), hi) {
 		return nil
 	}
 	if g.MaxNodes > 0 && !g.Few {
 		for n := hi; n >= lo; n-- {
-			if p := v.pick(c, n, tasks); p != nil {
+			if p := v.placeOnNodes(c, n, tasks); p != nil {
 				return p
 			}
 		}
 		return nil
 	}
-	n := lo + sort.Search(hi-lo, func(i int) bool { return reach(c, tasks, g.TotalCount(), lo+i) })
+	n := lo + sort.Search(hi-lo, func(i int) bool { return canReach(c, tasks, g.TotalCount(), lo+i) })
 	for ; n <= hi; n++ {
-		if p := v.pick(c, n, tasks); p != nil {
+		if p := v.placeOnNodes(c, n, tasks); p != nil {
 			return p
 		}
 	}
 	return nil
 }
 
-// reach reports whether n of the candidates could at most give what is asked for.
-func reach(c []candidate, tasks, extra, n int) bool {
-	return largest(c, n, func(x candidate) int { return x.tasks }) >= tasks &&
-		(extra == 0 || largest(c, n, func(x candidate) int { return x.extra }) >= extra)
+// canReach reports whether n of the candidates could at most give what is asked for.
+func canReach(c []candidate, tasks, extra, n int) bool {
+	return sumLargest(c, n, func(x candidate) int { return x.tasks }) >= tasks &&
+		(extra == 0 || sumLargest(c, n, func(x candidate) int { return x.extra }) >= extra)
 }
 
-// largest sums the n largest values.
-func largest(c []candidate, n int, of func(candidate) int) int {
+// sumLargest sums the n largest values.
+func sumLargest(c []candidate, n int, of func(candidate) int) int {
 	all := make([]int, len(c))
 	for i, x := range c {
 		all[i] = of(x)
 	}
 	slices.SortFunc(all, func(a, b int) int { return b - a })
-	return sum(all[:min(n, len(all))])
+	return sumOf(all[:min(n, len(all))])
 }
 
-// pick places the tasks on exactly n nodes, in the smallest topology domain that
+// placeOnNodes places the tasks on exactly n nodes, in the smallest topology domain that
 // takes them.
-func (v *view) pick(c []candidate, n, tasks int) []portion {
+func (v *view) placeOnNodes(c []candidate, n, tasks int) []portion {
 	if v.g.Each > 0 {
 		tasks = n * v.g.Each
 	}
@@ -203,38 +203,38 @@ func (v *view) pick(c []candidate, n, tasks int) []portion {
 		}
 	}
 	if v.g.Switches > 0 && v.t.Levels() > 0 {
-		return v.switched(c, n, tasks)
+		return v.placeOnLeaves(c, n, tasks)
 	}
-	return v.closely(c, n, tasks)
+	return v.placeAllowed(c, n, tasks)
 }
 
-// closely places the tasks on exactly n nodes where the group may have them.
-func (v *view) closely(c []candidate, n, tasks int) []portion {
+// placeAllowed places the tasks on exactly n nodes where the group may have them.
+func (v *view) placeAllowed(c []candidate, n, tasks int) []portion {
 	if v.g.Within != 0 || v.g.Segment > 0 && n <= v.g.Segment {
 		return v.inDomain(c, n, tasks)
 	}
 	if v.g.Adjoint {
-		return v.adjoint(c, n, tasks)
+		return v.placeAdjoint(c, n, tasks)
 	}
 	if n > 1 && len(v.g.Must) == 0 && !v.g.Spread {
 		for level := v.t.Levels() - 1; level >= 0; level-- {
-			for _, domain := range v.domains(c, level, n) {
-				if p := v.within(domain, n, tasks); p != nil {
+			for _, domain := range v.domainsAt(c, level, n) {
+				if p := v.placeWithin(domain, n, tasks); p != nil {
 					return p
 				}
 			}
 		}
 	}
-	return v.within(c, n, tasks)
+	return v.placeWithin(c, n, tasks)
 }
 
-// domains splits candidates by their topology domain at a level and returns the
+// domainsAt splits candidates by their topology domain at a level and returns the
 // domains with at least n of them, the fullest first.
-func (v *view) domains(c []candidate, level, n int) [][]candidate {
+func (v *view) domainsAt(c []candidate, level, n int) [][]candidate {
 	var out [][]candidate
 	at := map[int]int{}
 	for _, x := range c {
-		d := v.domain(x.pos, level)
+		d := v.domainOf(x.pos, level)
 		if d < 0 {
 			continue
 		}
@@ -251,20 +251,20 @@ func (v *view) domains(c []candidate, level, n int) [][]candidate {
 	return out
 }
 
-// within places the tasks on exactly n of the candidates: on alike portions if
+// placeWithin places the tasks on exactly n of the candidates: on alike portions if
 // enough nodes take one, else on those that take most.
-func (v *view) within(c []candidate, n, tasks int) []portion {
+func (v *view) placeWithin(c []candidate, n, tasks int) []portion {
 	if len(c) < n {
 		return nil
 	}
-	if p := v.alike(c, n, tasks); p != nil {
+	if p := v.placeAlike(c, n, tasks); p != nil {
 		return p
 	}
 	if v.g.Segment > 0 && n > v.g.Segment {
 		return nil // segments take alike portions
 	}
 	if len(v.g.TotalDevices) > 0 {
-		return v.exact(c, n, tasks, false)
+		return v.placeExactly(c, n, tasks, false)
 	}
 	if v.g.Each > 0 {
 		return nil
@@ -273,11 +273,11 @@ func (v *view) within(c []candidate, n, tasks int) []portion {
 	if chosen == nil {
 		return nil
 	}
-	return v.spread(chosen, tasks)
+	return v.spreadTasks(chosen, tasks)
 }
 
-// alike chooses n nodes of which each takes an equal part, rounded up.
-func (v *view) alike(c []candidate, n, tasks int) []portion {
+// placeAlike chooses n nodes of which each takes an equal part, rounded up.
+func (v *view) placeAlike(c []candidate, n, tasks int) []portion {
 	q := max(v.g.Each, (tasks+n-1)/n)
 	if v.g.Cap > 0 && q > v.g.Cap {
 		return nil
@@ -288,48 +288,48 @@ func (v *view) alike(c []candidate, n, tasks int) []portion {
 	}
 	var ok []candidate
 	for _, x := range c {
-		if x.tasks < q || len(extra) > 0 && !v.fits(x.pos, q, extra) {
+		if x.tasks < q || len(extra) > 0 && !v.nodeFits(x.pos, q, extra) {
 			continue
 		}
-		x.key = v.key(x.pos, q, extra)
+		x.key = v.keyOf(x.pos, q, extra)
 		ok = append(ok, x)
 	}
 	if len(ok) < n || !v.hasMust(ok) {
 		return nil
 	}
-	slices.SortStableFunc(ok, func(a, b candidate) int { return a.key.compare(b.key) })
+	slices.SortStableFunc(ok, func(a, b candidate) int { return a.key.compareKey(b.key) })
 	if v.g.Segment > 0 && n > v.g.Segment {
-		if ok = v.segments(ok, n); len(ok) < n {
+		if ok = v.wholeSegments(ok, n); len(ok) < n {
 			return nil
 		}
 	}
-	return v.spread(v.gather(ok, n), tasks)
+	return v.spreadTasks(v.gatherNodes(ok, n), tasks)
 }
 
-func (v *view) key(pos, tasks int, extra []int) fitKey {
-	r := v.row(pos)
+func (v *view) keyOf(pos, tasks int, extra []int) fitKey {
+	r := v.freeRow(pos)
 	k := fitKey{devices: r.Devices.Len(), cpu: r.Free.CPU}
 	if r.Holds == 0 {
 		k.empty = 1
 	}
-	for _, d := range v.devices(pos, tasks, extra) {
-		if !d.whole() {
-			k.broken = v.broken(pos, tasks, extra)
+	for _, d := range v.devicesNeeded(pos, tasks, extra) {
+		if !d.isWhole() {
+			k.broken = v.brokenDevices(pos, tasks, extra)
 			break
 		}
 	}
 	return k
 }
 
-// gather takes n of the candidates, which are in order of preference: those that
+// gatherNodes takes n of the candidates, which are in order of preference: those that
 // must be among them, then such that few leaves are used, or many if they are to be
 // spread.
-func (v *view) gather(c []candidate, n int) []candidate {
-	out, rest := v.must(c)
+func (v *view) gatherNodes(c []candidate, n int) []candidate {
+	out, rest := v.splitNamed(c)
 	if v.t.Levels() == 0 || n == 1 { // one node has no leaf to share: the preferred one
 		return append(out, rest[:n-len(out)]...)
 	}
-	leaf := v.leaves(rest)
+	leaf := v.leavesOf(rest)
 	if g := v.g; !g.Spread && g.Switches == 0 { // what is not known is one leaf
 		for i := range leaf {
 			leaf[i] = max(leaf[i], -1)
@@ -337,7 +337,7 @@ func (v *view) gather(c []candidate, n int) []candidate {
 	}
 	chosen := topo.Gather
 	if v.g.Spread {
-		used := v.leaves(out)
+		used := v.leavesOf(out)
 		chosen = func(leaf []int, n int) []int { return topo.Scatter(leaf, used, n) }
 	}
 	for _, i := range chosen(leaf, n-len(out)) {
@@ -346,8 +346,8 @@ func (v *view) gather(c []candidate, n int) []candidate {
 	return out
 }
 
-// must splits off the candidates that the group names.
-func (v *view) must(c []candidate) (named, rest []candidate) {
+// splitNamed splits off the candidates that the group names.
+func (v *view) splitNamed(c []candidate) (named, rest []candidate) {
 	for _, x := range c {
 		if slices.ContainsFunc(v.g.Must, v.t.Node(x.pos).Is) {
 			named = append(named, x)
@@ -362,11 +362,11 @@ func (v *view) must(c []candidate) (named, rest []candidate) {
 // can be; nil if even these do not take all.
 func (v *view) mostFirst(c []candidate, n, tasks int) []candidate {
 	for i := range c {
-		c[i].key = v.key(c[i].pos, 0, nil)
+		c[i].key = v.keyOf(c[i].pos, 0, nil)
 	}
-	out, rest := v.must(c)
+	out, rest := v.splitNamed(c)
 	slices.SortStableFunc(rest, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.tasks, a.tasks), a.key.compare(b.key))
+		return cmp.Or(cmp.Compare(b.tasks, a.tasks), a.key.compareKey(b.key))
 	})
 	more := n - len(out)
 	if more < 0 || more > len(rest) {
@@ -393,16 +393,16 @@ func (v *view) mostFirst(c []candidate, n, tasks int) []candidate {
 	return out
 }
 
-// adjoint places the tasks on n nodes that follow each other in node order, in
+// placeAdjoint places the tasks on n nodes that follow each other in node order, in
 // the shortest run of free ones that takes them.
-func (v *view) adjoint(c []candidate, n, tasks int) []portion {
-	for _, run := range runs(c, n) {
+func (v *view) placeAdjoint(c []candidate, n, tasks int) []portion {
+	for _, run := range adjacentRuns(c, n) {
 		for i := 0; i+n <= len(run); i++ {
 			window := slices.Clone(run[i : i+n])
 			if !v.hasMust(window) {
 				continue
 			}
-			if p := v.spread(window, tasks); p != nil {
+			if p := v.spreadTasks(window, tasks); p != nil {
 				return p
 			}
 		}
@@ -410,8 +410,8 @@ func (v *view) adjoint(c []candidate, n, tasks int) []portion {
 	return nil
 }
 
-// runs lists maximal runs of at least n adjacent nodes, the shortest first.
-func runs(c []candidate, n int) [][]candidate {
+// adjacentRuns lists maximal runs of at least n adjacent nodes, the shortest first.
+func adjacentRuns(c []candidate, n int) [][]candidate {
 	var out [][]candidate
 	for i := 0; i < len(c); {
 		j := i + 1

@@ -22,24 +22,24 @@ type deep struct {
 	found []fleet.Claim
 }
 
-// deeply searches for a gang that the quick search did not place.
-func (p *search) deeply(s *index.State) []fleet.Claim {
+// searchDeeply searches for a gang that the quick search did not place.
+func (p *search) searchDeeply(s *index.State) []fleet.Claim {
 	if p.t.Len() > deepNodes {
 		return nil
 	}
 	for i := range p.shape.Groups {
-		if newView(p.t, s, &p.shape.Groups[i], p.ideal).beyond() {
+		if newView(p.t, s, &p.shape.Groups[i], p.ideal).tooFull() {
 			return nil
 		}
 	}
 	d := &deep{search: p, state: s.Clone(), left: deepSteps}
-	if !d.group(0) {
+	if !d.searchGroup(0) {
 		return nil
 	}
 	return d.found
 }
 
-func (d *deep) group(i int) bool {
+func (d *deep) searchGroup(i int) bool {
 	if i == len(d.shape.Groups) {
 		return true
 	}
@@ -51,12 +51,12 @@ func (d *deep) group(i int) bool {
 	}
 	for _, w.features = range alternatives {
 		v := newView(d.t, d.state, g, d.ideal)
-		c := v.candidates(&w)
+		c := v.listCandidates(&w)
 		room := make([]int, len(c)+1) // tasks that the candidates from here on could run
 		for k := len(c) - 1; k >= 0; k-- {
 			room[k] = room[k+1] + c[k].tasks
 		}
-		if v.hasMust(c) && d.divide(&division{v: v, c: c, group: i, room: room}, 0) {
+		if v.hasMust(c) && d.divideFrom(&division{v: v, c: c, group: i, room: room}, 0) {
 			return true
 		}
 	}
@@ -73,14 +73,14 @@ type division struct {
 	sum, extra int
 }
 
-// divide decides what the candidates from k on take.
-func (d *deep) divide(x *division, k int) bool {
+// divideFrom decides what the candidates from k on take.
+func (d *deep) divideFrom(x *division, k int) bool {
 	if d.left--; d.left < 0 {
 		return false
 	}
 	g := x.v.g
 	if k == len(x.c) {
-		return x.complete() && d.group(x.group+1)
+		return x.isComplete() && d.searchGroup(x.group+1)
 	}
 	if g.Each == 0 && x.sum+x.room[k] < g.Least || g.MaxNodes > 0 && len(x.used) > g.MaxNodes {
 		return false
@@ -90,7 +90,7 @@ func (d *deep) divide(x *division, k int) bool {
 			continue
 		}
 		for e := min(x.c[k].extra, g.TotalCount()-x.extra); e >= 0; e-- {
-			if d.give(x, k, t, e) {
+			if d.giveCandidate(x, k, t, e) {
 				return true
 			}
 		}
@@ -98,25 +98,25 @@ func (d *deep) divide(x *division, k int) bool {
 	if slices.ContainsFunc(g.Must, d.t.Node(x.c[k].pos).Is) {
 		return false
 	}
-	return d.divide(x, k+1)
+	return d.divideFrom(x, k+1)
 }
 
-// give lets one candidate take part and goes on.
-func (d *deep) give(x *division, k, tasks, extra int) bool {
+// giveCandidate lets one candidate take part and goes on.
+func (d *deep) giveCandidate(x *division, k, tasks, extra int) bool {
 	p := portion{pos: x.c[k].pos, tasks: tasks}
 	if n := len(x.v.g.TotalDevices); n == 1 {
 		p.extra = []int{extra}
 	} else if n > 1 {
 		return false
 	}
-	if !x.v.fits(p.pos, tasks, p.extra) {
+	if !x.v.nodeFits(p.pos, tasks, p.extra) {
 		return false
 	}
-	claim, row := x.v.claim(x.group, p), *d.state.Row(p.pos)
+	claim, row := x.v.claimPortion(x.group, p), *d.state.Row(p.pos)
 	d.state.Take(d.t, []fleet.Claim{claim})
 	d.found = append(d.found, claim)
 	x.used, x.sum, x.extra = append(x.used, p), x.sum+tasks, x.extra+extra
-	if d.divide(x, k+1) {
+	if d.divideFrom(x, k+1) {
 		return true
 	}
 	x.used, x.sum, x.extra = x.used[:len(x.used)-1], x.sum-tasks, x.extra-extra
@@ -125,8 +125,8 @@ func (d *deep) give(x *division, k, tasks, extra int) bool {
 	return false
 }
 
-// complete reports whether a finished division is what the group asks for.
-func (x *division) complete() bool {
+// isComplete reports whether a finished division is what the group asks for.
+func (x *division) isComplete() bool {
 	g, n := x.v.g, len(x.used)
 	if n < g.MinNodes || g.MaxNodes > 0 && n > g.MaxNodes || x.extra != g.TotalCount() || !g.Total.IsZero() {
 		return false
@@ -137,10 +137,10 @@ func (x *division) complete() bool {
 	for i, p := range x.used {
 		switch {
 		case g.Each == 0 && (p.tasks == 0 && x.sum >= n || p.tasks > 1 && x.sum < n),
-			g.TotalCount() >= n && sum(p.extra) == 0 && g.TotalCount() > 0,
+			g.TotalCount() >= n && sumOf(p.extra) == 0 && g.TotalCount() > 0,
 			g.Adjoint && i > 0 && p.pos != x.used[i-1].pos+1:
 			return false
 		}
 	}
-	return x.v.together(x.used)
+	return x.v.standTogether(x.used)
 }

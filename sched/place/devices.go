@@ -19,36 +19,38 @@ type want struct {
 	of    int             // the want of shares for which whole devices are opened
 }
 
-// whole reports whether undivided devices are wanted.
-func (w *want) whole() bool { return w.bytes == 0 && w.share == resource.WholeDevice }
+// isWhole reports whether undivided devices are wanted.
+func (w *want) isWhole() bool { return w.bytes == 0 && w.share == resource.WholeDevice }
 
-// load is what one unit takes of a device.
-func (w *want) load(d *fleet.Device) resource.Amount {
+// loadOf is what one unit takes of a device.
+func (w *want) loadOf(d *fleet.Device) resource.Amount {
 	return resource.Load(d.Memory, w.share, w.bytes)
 }
 
-// per is how many units a free device takes.
-func (w *want) per(d *fleet.Device) int { return int(resource.FullLoad(d.Memory) / w.load(d)) }
+// unitsPerDevice is how many units a free device takes.
+func (w *want) unitsPerDevice(d *fleet.Device) int {
+	return int(resource.FullLoad(d.Memory) / w.loadOf(d))
+}
 
 // maxWants bounds the different device requests that may meet on one node; more
 // are treated as not servable. The test of all their subsets stays small so.
 const maxWants = 12
 
-// servable reports whether the node's free devices serve all wants at once.
+// canServe reports whether the node's free devices serve all wants at once.
 // Undivided devices are matched exactly; shares are packed onto devices that are
 // shared already, then onto free ones.
-func servable(n *index.Node, row *index.Row, usable index.Set, wants []want) bool {
-	if len(wants) == 1 && wants[0].whole() {
+func canServe(n *index.Node, row *index.Row, usable index.Set, wants []want) bool {
+	if len(wants) == 1 && wants[0].isWhole() {
 		return wants[0].mask.And(row.Devices).Len() >= wants[0].count
 	}
-	whole, _ := undivided(n, row, usable, wants)
-	return enough(row.Devices, whole)
+	whole, _ := asUndivided(n, row, usable, wants)
+	return canServeTogether(row.Devices, whole)
 }
 
-// undivided turns all wants into wants of free devices: shares count as the
+// asUndivided turns all wants into wants of free devices: shares count as the
 // devices that have to be opened for them. It also says how many units of each
 // want the shared devices take.
-func undivided(n *index.Node, row *index.Row, usable index.Set, wants []want) (whole []want, packed []units) {
+func asUndivided(n *index.Node, row *index.Row, usable index.Set, wants []want) (whole []want, packed []units) {
 	var parts []index.Part
 	order := make([]int, len(wants))
 	for i := range wants {
@@ -59,7 +61,7 @@ func undivided(n *index.Node, row *index.Row, usable index.Set, wants []want) (w
 	})
 	for _, i := range order {
 		w := wants[i]
-		if w.whole() {
+		if w.isWhole() {
 			whole = append(whole, w)
 			continue
 		}
@@ -68,23 +70,23 @@ func undivided(n *index.Node, row *index.Row, usable index.Set, wants []want) (w
 		}
 		left := w.count
 		for left > 0 {
-			p := tightest(n.Devices, parts, usable.And(w.mask).Minus(row.Full), &w)
+			p := tightestShared(n.Devices, parts, usable.And(w.mask).Minus(row.Full), &w)
 			if p < 0 {
 				break
 			}
-			parts[p].Held += w.load(&n.Devices[parts[p].Pos])
+			parts[p].Held += w.loadOf(&n.Devices[parts[p].Pos])
 			packed = append(packed, units{parts[p].Pos, i})
 			left--
 		}
 		w.of, w.count = i, left
-		whole = append(whole, w.opening(n.Devices, row.Devices)...)
+		whole = append(whole, w.devicesToOpen(n.Devices, row.Devices)...)
 	}
 	return whole, packed
 }
 
-// opening says which free devices are opened for units that no shared one takes, as few
+// devicesToOpen says which free devices are opened for units that no shared one takes, as few
 // as can be: of those that take most all, and one of the smallest that takes the rest.
-func (w want) opening(devices []fleet.Device, free index.Set) []want {
+func (w want) devicesToOpen(devices []fleet.Device, free index.Set) []want {
 	if w.bytes == 0 {
 		per := int(resource.WholeDevice / w.share)
 		w.count = (w.count + per - 1) / per
@@ -93,7 +95,7 @@ func (w want) opening(devices []fleet.Device, free index.Set) []want {
 	var sizes []int // units that a device takes, the largest first
 	alike := map[int]index.Set{}
 	for _, p := range free.And(w.mask).Positions() {
-		per := w.per(&devices[p])
+		per := w.unitsPerDevice(&devices[p])
 		if _, known := alike[per]; !known {
 			sizes = append(sizes, per)
 		}
@@ -126,9 +128,9 @@ func (w want) opening(devices []fleet.Device, free index.Set) []want {
 // units is a unit of a want put on a device.
 type units struct{ pos, want int }
 
-// tightest finds the shared device with the least left, in thousandths, that still
+// tightestShared finds the shared device with the least left, in thousandths, that still
 // takes a unit.
-func tightest(devices []fleet.Device, parts []index.Part, allowed index.Set, w *want) int {
+func tightestShared(devices []fleet.Device, parts []index.Part, allowed index.Set, w *want) int {
 	best, least := -1, resource.Amount(0)
 	for i, p := range parts {
 		if !allowed.Has(p.Pos) {
@@ -136,24 +138,24 @@ func tightest(devices []fleet.Device, parts []index.Part, allowed index.Set, w *
 		}
 		d := &devices[p.Pos]
 		left := resource.FullLoad(d.Memory) - p.Held
-		if left < w.load(d) {
+		if left < w.loadOf(d) {
 			continue
 		}
-		if left = thousandths(d, left); best < 0 || left < least {
+		if left = inThousandths(d, left); best < 0 || left < least {
 			best, least = i, left
 		}
 	}
 	return best
 }
 
-// thousandths is a load of a device in thousandths of it, rounded down.
-func thousandths(d *fleet.Device, load resource.Amount) resource.Amount {
+// inThousandths is a load of a device in thousandths of it, rounded down.
+func inThousandths(d *fleet.Device, load resource.Amount) resource.Amount {
 	return load / resource.Load(d.Memory, 1, 0)
 }
 
-// enough is Hall's condition: every subset of the wants finds as many free
+// canServeTogether is Hall's condition: every subset of the wants finds as many free
 // devices as it asks for. It holds exactly if all can be served together.
-func enough(free index.Set, wants []want) bool {
+func canServeTogether(free index.Set, wants []want) bool {
 	if len(wants) > maxWants {
 		return false
 	}
@@ -173,16 +175,16 @@ func enough(free index.Set, wants []want) bool {
 	return true
 }
 
-// assign chooses the devices that serve the wants, which must be servable.
-func assign(n *index.Node, row *index.Row, wants []want) []fleet.DeviceClaim {
-	whole, packed := undivided(n, row, n.Usable, wants)
+// assignDevices chooses the devices that serve the wants, which must be servable.
+func assignDevices(n *index.Node, row *index.Row, wants []want) []fleet.DeviceClaim {
+	whole, packed := asUndivided(n, row, n.Usable, wants)
 	held := map[int]fleet.DeviceClaim{}
 	left := make([]int, len(wants)) // units that go onto opened devices
 	for i, w := range wants {
 		left[i] = w.count
 	}
 	for _, u := range packed {
-		give(held, u.pos, &wants[u.want])
+		giveUnit(held, u.pos, &wants[u.want])
 		left[u.want]--
 	}
 	slices.SortStableFunc(whole, func(a, b want) int {
@@ -193,23 +195,23 @@ func assign(n *index.Node, row *index.Row, wants []want) []fleet.DeviceClaim {
 		set := pickOne(n.Devices, free, w, whole[i+1:])
 		free = free.Minus(set)
 		for _, p := range set.Positions() {
-			if w.whole() {
+			if w.isWhole() {
 				held[p] = fleet.DeviceClaim{Share: resource.WholeDevice}
 				continue
 			}
-			room, load := resource.FullLoad(n.Devices[p].Memory), w.load(&n.Devices[p])
+			room, load := resource.FullLoad(n.Devices[p].Memory), w.loadOf(&n.Devices[p])
 			for load <= room && left[w.of] > 0 {
-				give(held, p, &w)
+				giveUnit(held, p, &w)
 				room -= load
 				left[w.of]--
 			}
 		}
 	}
-	return claims(n, held)
+	return deviceClaims(n, held)
 }
 
-// give puts one unit of a want on a device.
-func give(held map[int]fleet.DeviceClaim, pos int, w *want) {
+// giveUnit puts one unit of a want on a device.
+func giveUnit(held map[int]fleet.DeviceClaim, pos int, w *want) {
 	c := held[pos]
 	c.Share, c.Bytes = c.Share+w.share, c.Bytes+w.bytes
 	held[pos] = c
@@ -217,7 +219,7 @@ func give(held map[int]fleet.DeviceClaim, pos int, w *want) {
 
 // pickOne chooses the devices of one want so that the others can still be served.
 func pickOne(devices []fleet.Device, free index.Set, w want, rest []want) index.Set {
-	if set, ok := topo.Pick(devices, free.And(w.mask), w.count); ok && enough(free.Minus(set), rest) {
+	if set, ok := topo.Pick(devices, free.And(w.mask), w.count); ok && canServeTogether(free.Minus(set), rest) {
 		return set
 	}
 	var set index.Set
@@ -226,7 +228,7 @@ func pickOne(devices []fleet.Device, free index.Set, w want, rest []want) index.
 			break
 		}
 		w.count--
-		if enough(free.Without(p), append([]want{w}, rest...)) {
+		if canServeTogether(free.Without(p), append([]want{w}, rest...)) {
 			set, free = set.With(p), free.Without(p)
 			continue
 		}
@@ -235,7 +237,7 @@ func pickOne(devices []fleet.Device, free index.Set, w want, rest []want) index.
 	return set
 }
 
-func claims(n *index.Node, held map[int]fleet.DeviceClaim) []fleet.DeviceClaim {
+func deviceClaims(n *index.Node, held map[int]fleet.DeviceClaim) []fleet.DeviceClaim {
 	out := make([]fleet.DeviceClaim, 0, len(held))
 	for p, c := range held {
 		c.Index = n.Devices[p].Index

@@ -12,9 +12,9 @@ import (
 // leaf (docs/topology.md; sbatch --segment, Slurm's topology.html).
 // Nodes of which no path is known are in no domain.
 
-// domain is the domain of a node at a level (0 is the outermost, a negative one the
+// domainOf is the domain of a node at a level (0 is the outermost, a negative one the
 // innermost), or -1.
-func (v *view) domain(pos, level int) int {
+func (v *view) domainOf(pos, level int) int {
 	d := v.t.Node(pos).Domains
 	switch {
 	case level < 0 && len(d) > 0:
@@ -28,9 +28,9 @@ func (v *view) domain(pos, level int) int {
 // inDomain places the tasks on exactly n nodes of one domain of the level that the
 // group asks for, in the smallest domain of a deeper level that takes them.
 func (v *view) inDomain(c []candidate, n, tasks int) []portion {
-	place := v.within
+	place := v.placeWithin
 	if v.g.Adjoint {
-		place = v.adjoint
+		place = v.placeAdjoint
 	}
 	levels := []int{job.InLeaf}
 	if v.g.Spread && v.g.Within > 0 {
@@ -41,8 +41,8 @@ func (v *view) inDomain(c []candidate, n, tasks int) []portion {
 		}
 	}
 	for _, level := range levels {
-		for _, domain := range v.domains(c, level, n) {
-			if v.domain(domain[0].pos, v.g.Within-1) < 0 || !v.hasMust(domain) {
+		for _, domain := range v.domainsAt(c, level, n) {
+			if v.domainOf(domain[0].pos, v.g.Within-1) < 0 || !v.hasMust(domain) {
 				continue
 			}
 			if p := place(domain, n, tasks); p != nil {
@@ -53,16 +53,16 @@ func (v *view) inDomain(c []candidate, n, tasks int) []portion {
 	return nil
 }
 
-// segments keeps of candidates, which are in order of preference, as many of each
+// wholeSegments keeps of candidates, which are in order of preference, as many of each
 // leaf as make whole segments. The rest of the choice may take any whole number of
 // segments of a leaf: with n a multiple of the segment, few leaves are whole ones.
-func (v *view) segments(c []candidate, n int) []candidate {
+func (v *view) wholeSegments(c []candidate, n int) []candidate {
 	if n%v.g.Segment != 0 {
 		return nil
 	}
 	count := map[int]int{}
 	for _, x := range c {
-		if d := v.domain(x.pos, job.InLeaf); d >= 0 {
+		if d := v.domainOf(x.pos, job.InLeaf); d >= 0 {
 			count[d]++
 		}
 	}
@@ -70,7 +70,7 @@ func (v *view) segments(c []candidate, n int) []candidate {
 		count[d] -= count[d] % v.g.Segment
 	}
 	return slices.DeleteFunc(slices.Clone(c), func(x candidate) bool {
-		d := v.domain(x.pos, job.InLeaf)
+		d := v.domainOf(x.pos, job.InLeaf)
 		if d < 0 || count[d] == 0 {
 			return true
 		}
@@ -79,18 +79,18 @@ func (v *view) segments(c []candidate, n int) []candidate {
 	})
 }
 
-// together reports whether portions stand where the group may have them.
-func (v *view) together(used []portion) bool {
+// standTogether reports whether portions stand where the group may have them.
+func (v *view) standTogether(used []portion) bool {
 	g := v.g
 	leaves, domains := map[int]int{}, map[int]bool{}
 	for _, p := range used {
-		leaves[v.domain(p.pos, job.InLeaf)]++
-		domains[v.domain(p.pos, g.Within-1)] = true
+		leaves[v.domainOf(p.pos, job.InLeaf)]++
+		domains[v.domainOf(p.pos, g.Within-1)] = true
 	}
 	if g.Within != 0 && (len(domains) != 1 || domains[-1]) {
 		return false
 	}
-	if g.Switches > 0 && !v.few(used) {
+	if g.Switches > 0 && !v.withinLeaves(used) {
 		return false
 	}
 	if g.Segment == 0 {
@@ -110,9 +110,9 @@ func (v *view) together(used []portion) bool {
 // enclosure is a domain of a level.
 type enclosure struct{ level, id, nodes int }
 
-// enclosing lists the domains that could have all groups of a gang, those of the
+// enclosingDomains lists the domains that could have all groups of a gang, those of the
 // innermost level first, and of a level the smaller ones first.
-func (p *search) enclosing() []enclosure {
+func (p *search) enclosingDomains() []enclosure {
 	v := newView(p.t, nil, &p.shape.Groups[0], p.ideal)
 	levels := []int{job.InLeaf}
 	for level := p.t.Levels(); p.shape.Within > 0 && level >= p.shape.Within; level-- {
@@ -122,11 +122,11 @@ func (p *search) enclosing() []enclosure {
 	for _, level := range levels {
 		from, at := len(out), map[int]int{}
 		for pos := range p.t.Len() {
-			d := v.domain(pos, level-1)
+			d := v.domainOf(pos, level-1)
 			if level < 0 {
-				d = v.domain(pos, level)
+				d = v.domainOf(pos, level)
 			}
-			if d < 0 || v.domain(pos, p.shape.Within-1) < 0 {
+			if d < 0 || v.domainOf(pos, p.shape.Within-1) < 0 {
 				continue
 			}
 			i, seen := at[d]

@@ -13,17 +13,17 @@ type region struct {
 	must bool // it takes part in any case
 }
 
-// exact chooses n of the candidates (all of them if all is set) and divides both
+// placeExactly chooses n of the candidates (all of them if all is set) and divides both
 // tasks and one kind of device collected in total over them. Both compete for the
 // same node, so that no order of filling is right; this tries all of them by
 // dynamic programming. It gives up (nil) where the table would become too large
 // or more than one kind is collected.
-func (v *view) exact(c []candidate, n, tasks int, all bool) []portion {
+func (v *view) placeExactly(c []candidate, n, tasks int, all bool) []portion {
 	if len(v.g.TotalDevices) != 1 {
 		return nil
 	}
 	want := v.g.TotalDevices[0].Count
-	regions := v.regions(c, n, tasks, want, all)
+	regions := v.listRegions(c, n, tasks, want, all)
 	width := tasks + 1
 	if len(regions) < n || (len(regions)+1)*(n+1)*width > maxCells {
 		return nil
@@ -40,16 +40,16 @@ func (v *view) exact(c []candidate, n, tasks int, all bool) []portion {
 		if !r.must {
 			copy(after, now)
 		}
-		extend(now, after, r.give, n, width)
+		extendTable(now, after, r.give, n, width)
 	}
 	if best[len(regions)*size+n*width+tasks] < want {
 		return nil
 	}
-	return v.trace(regions, best, n, width, want)
+	return v.traceBack(regions, best, n, width, want)
 }
 
-// extend adds one node that takes part.
-func extend(now, after, give []int, n, width int) {
+// extendTable adds one node that takes part.
+func extendTable(now, after, give []int, n, width int) {
 	for k := range n {
 		for t := range width {
 			have := now[k*width+t]
@@ -67,8 +67,8 @@ func extend(now, after, give []int, n, width int) {
 	}
 }
 
-// trace walks the table back and turns the best division into portions.
-func (v *view) trace(regions []region, best []int, n, width, want int) []portion {
+// traceBack walks the table back and turns the best division into portions.
+func (v *view) traceBack(regions []region, best []int, n, width, want int) []portion {
 	size := (n + 1) * width
 	k, t := n, width-1
 	surplus := best[len(regions)*size+k*width+t] - want
@@ -100,8 +100,8 @@ func (v *view) trace(regions []region, best []int, n, width, want int) []portion
 	return out
 }
 
-// regions lists what each node can take, in node order and at most n that are alike.
-func (v *view) regions(c []candidate, n, tasks, want int, all bool) []region {
+// listRegions lists what each node can take, in node order and at most n that are alike.
+func (v *view) listRegions(c []candidate, n, tasks, want int, all bool) []region {
 	seen := map[string]int{}
 	var out []region
 	for _, x := range c {
@@ -109,7 +109,7 @@ func (v *view) regions(c []candidate, n, tasks, want int, all bool) []region {
 		key := make([]byte, 0, len(give)*2)
 		left := x.extra
 		for t := range give {
-			for left >= 0 && !v.fits(x.pos, t, []int{left}) {
+			for left >= 0 && !v.nodeFits(x.pos, t, []int{left}) {
 				left--
 			}
 			give[t] = left

@@ -16,10 +16,10 @@ import (
 // could. With ideal, every node counts as up and no device as in foreign use.
 func Never(t *index.Table, shape *class.Shape, ideal bool) []reason.Reason {
 	empty := t.Vacant(ideal)
-	if gang(t, empty, shape, ideal) != nil {
+	if placeGang(t, empty, shape, ideal) != nil {
 		return nil
 	}
-	if r, bad := partition(t, shape); bad {
+	if r, bad := partitionReason(t, shape); bad {
 		return []reason.Reason{r}
 	}
 	var out []reason.Reason
@@ -27,10 +27,10 @@ func Never(t *index.Table, shape *class.Shape, ideal bool) []reason.Reason {
 	for i := range shape.Groups {
 		e := newExplainer(t, empty, shape, i, ideal)
 		nodes += e.v.g.MinNodes
-		if e.alone() {
+		if e.fitsAlone() {
 			continue
 		}
-		out = append(out, e.never())
+		out = append(out, e.neverReason())
 	}
 	if len(out) == 0 { // each group fits, not all of them together
 		out = append(out, reason.Reason{Code: reason.NodeCount, Resource: "nodes", Need: int64(nodes), Free: int64(t.Len())})
@@ -43,24 +43,24 @@ func Now(t *index.Table, s *index.State, shape *class.Shape) []reason.Reason {
 	if Fits(t, s, shape) {
 		return nil
 	}
-	return missing(t, s, shape, true)
+	return missingReasons(t, s, shape, true)
 }
 
 // Missing is Now for a gang that is known not to fit. It does not count the nodes
 // that could take part.
 func Missing(t *index.Table, s *index.State, shape *class.Shape) []reason.Reason {
-	return missing(t, s, shape, false)
+	return missingReasons(t, s, shape, false)
 }
 
-func missing(t *index.Table, s *index.State, shape *class.Shape, count bool) []reason.Reason {
+func missingReasons(t *index.Table, s *index.State, shape *class.Shape, count bool) []reason.Reason {
 	var out []reason.Reason
 	need, free := 0, 0
 	for i := range shape.Groups {
 		e := newExplainer(t, s, shape, i, false)
 		need += e.v.g.MinNodes
 		free = max(free, len(e.open))
-		if len(shape.Groups) == 1 || !e.alone() {
-			out = append(out, e.now(count))
+		if len(shape.Groups) == 1 || !e.fitsAlone() {
+			out = append(out, e.nowReason(count))
 		}
 	}
 	if len(out) == 0 {
@@ -69,7 +69,7 @@ func missing(t *index.Table, s *index.State, shape *class.Shape, count bool) []r
 	return out
 }
 
-func partition(t *index.Table, shape *class.Shape) (reason.Reason, bool) {
+func partitionReason(t *index.Table, shape *class.Shape) (reason.Reason, bool) {
 	if len(shape.Partitions) == 0 {
 		return reason.Reason{}, false
 	}
@@ -104,7 +104,7 @@ func newExplainer(t *index.Table, s *index.State, shape *class.Shape, i int, ide
 		n := t.Node(pos)
 		if !shape.In(n.Pool) || len(shape.Partitions) > 0 && len(n.Parts) > 0 &&
 			!slices.ContainsFunc(shape.Partitions, func(p string) bool { return slices.Contains(n.Parts, p) }) ||
-			e.v.refused(pos) {
+			e.v.isRefused(pos) {
 			continue
 		}
 		e.named = append(e.named, pos)
@@ -116,68 +116,68 @@ func newExplainer(t *index.Table, s *index.State, shape *class.Shape, i int, ide
 			continue
 		}
 		e.qualifying = append(e.qualifying, pos)
-		if e.v.open(pos) {
+		if e.v.isOpen(pos) {
 			e.open = append(e.open, pos)
 		}
 	}
 	return e
 }
 
-// alone reports whether the group would fit if it were the only one.
-func (e *explainer) alone() bool {
+// fitsAlone reports whether the group would fit if it were the only one.
+func (e *explainer) fitsAlone() bool {
 	one := &class.Shape{Pools: e.shape.Pools, Partitions: e.shape.Partitions, Groups: e.shape.Groups[e.i : e.i+1]}
-	return gang(e.v.t, e.v.s, one, e.v.ideal) != nil
+	return placeGang(e.v.t, e.v.s, one, e.v.ideal) != nil
 }
 
-// never names the first gate that the group does not pass on an empty fleet.
-func (e *explainer) never() reason.Reason {
+// neverReason names the first gate that the group does not pass on an empty fleet.
+func (e *explainer) neverReason() reason.Reason {
 	g := e.v.g
-	if r, bad := e.list(); bad {
+	if r, bad := e.listReason(); bad {
 		return r
 	}
 	if len(e.featured) < g.MinNodes && len(g.Alternatives) > 0 && len(e.named) >= g.MinNodes {
 		return reason.Reason{Code: reason.Constraint, Want: g.Text, Nodes: len(e.featured)}
 	}
 	if len(e.qualifying) < g.MinNodes && len(e.featured) >= g.MinNodes {
-		return reason.Reason{Code: reason.NodeDown, Want: e.down()}
+		return reason.Reason{Code: reason.NodeDown, Want: e.downNodes()}
 	}
 	if len(e.qualifying) < g.MinNodes {
 		return reason.Reason{Code: reason.NodeCount, Resource: "nodes", Need: int64(g.MinNodes), Free: int64(len(e.qualifying))}
 	}
-	for _, d := range e.demands(e.part()) {
-		if most := e.largest(d); most < d.need {
+	for _, d := range e.listDemands(e.leastPart()) {
+		if most := e.largestOf(d); most < d.need {
 			r := reason.Reason{Code: reason.TooLarge, Resource: d.name, Need: int64(d.need), Most: int64(most)}
 			return d.inBytes(e.v, e.qualifying, r)
 		}
 	}
-	if r := e.down(); r != "" && !e.v.ideal && e.wouldFitUp() {
+	if r := e.downNodes(); r != "" && !e.v.ideal && e.wouldFitUp() {
 		return reason.Reason{Code: reason.NodeDown, Want: r}
 	}
-	need := max(g.MinNodes, e.nodes(), 1)
-	return reason.Reason{Code: reason.NodeCount, Resource: "nodes", Need: int64(need), Free: int64(min(e.closest(e.qualifying), need-1))}
+	need := max(g.MinNodes, e.leastNodes(), 1)
+	return reason.Reason{Code: reason.NodeCount, Resource: "nodes", Need: int64(need), Free: int64(min(e.countClosest(e.qualifying), need-1))}
 }
 
 // wouldFitUp reports whether the group fits an empty fleet with all nodes up.
 func (e *explainer) wouldFitUp() bool {
 	one := &class.Shape{Pools: e.shape.Pools, Partitions: e.shape.Partitions, Groups: e.shape.Groups[e.i : e.i+1]}
-	return gang(e.v.t, e.v.t.Empty(false), one, true) != nil
+	return placeGang(e.v.t, e.v.t.Empty(false), one, true) != nil
 }
 
-// now names what is missing on the present state.
-func (e *explainer) now(count bool) reason.Reason {
+// nowReason names what is missing on the present state.
+func (e *explainer) nowReason(count bool) reason.Reason {
 	g := e.v.g
 	tasks := max(g.Least, g.Each*g.MinNodes)
-	for _, d := range e.demands(piece{tasks: tasks, nodes: g.MinNodes, extra: g.TotalCount()}) {
-		if free := e.total(d); free < d.need {
+	for _, d := range e.listDemands(piece{tasks: tasks, nodes: g.MinNodes, extra: g.TotalCount()}) {
+		if free := e.totalOf(d); free < d.need {
 			r := reason.Reason{Code: reason.Resources, Resource: d.name, Need: int64(d.need), Free: int64(free)}
 			if count {
-				r.Nodes = e.takers(e.open)
+				r.Nodes = e.countTakers(e.open)
 			}
 			return d.inBytes(e.v, e.open, r)
 		}
 	}
-	need, free := e.nodes(), e.closest(e.open)
-	if named := e.takers(e.must()); named < len(g.Must) {
+	need, free := e.leastNodes(), e.countClosest(e.open)
+	if named := e.countTakers(e.namedNodes()); named < len(g.Must) {
 		need, free = len(g.Must), named
 	}
 	if g.Adjoint {
@@ -185,12 +185,12 @@ func (e *explainer) now(count bool) reason.Reason {
 	}
 	r := reason.Reason{Code: reason.Resources, Resource: "nodes", Need: int64(need), Free: int64(free), Nodes: free}
 	if free >= need {
-		r.Resource, r.Need, r.Free = "tasks", int64(tasks), int64(min(e.room(), tasks-1))
+		r.Resource, r.Need, r.Free = "tasks", int64(tasks), int64(min(e.openTasks(), tasks-1))
 	}
 	return r
 }
 
-func (e *explainer) list() (reason.Reason, bool) {
+func (e *explainer) listReason() (reason.Reason, bool) {
 	for _, name := range e.v.g.Must {
 		pos := e.listedNode(name)
 		switch {
@@ -216,8 +216,8 @@ func (e *explainer) listedNode(name string) int {
 	return list[0]
 }
 
-// down names nodes that would do but for their state; at most four.
-func (e *explainer) down() string {
+// downNodes names nodes that would do but for their state; at most four.
+func (e *explainer) downNodes() string {
 	var names []string
 	for _, pos := range e.featured {
 		if n := e.v.t.Node(pos); n.State != fleet.Up && !e.v.ideal {
@@ -233,9 +233,9 @@ func (e *explainer) down() string {
 // piece is a part of the group.
 type piece struct{ nodes, tasks, extra int }
 
-// part is the least that one node of the group has to take if the group is spread
+// leastPart is the least that one node of the group has to take if the group is spread
 // over as many nodes as it may be.
-func (e *explainer) part() piece { return e.partOf(len(e.qualifying)) }
+func (e *explainer) leastPart() piece { return e.partOf(len(e.qualifying)) }
 
 // partOf is part where so many nodes qualify.
 func (e *explainer) partOf(qualifying int) piece {
@@ -248,8 +248,8 @@ func (e *explainer) partOf(qualifying int) piece {
 	return piece{nodes: 1, tasks: max(tasks, g.Each), extra: (g.TotalCount() + n - 1) / n}
 }
 
-// nodes is how many nodes the group needs at least.
-func (e *explainer) nodes() int {
+// leastNodes is how many nodes the group needs at least.
+func (e *explainer) leastNodes() int {
 	g := e.v.g
 	n := g.MinNodes
 	if g.Cap > 0 {
@@ -258,28 +258,28 @@ func (e *explainer) nodes() int {
 	return n
 }
 
-// takers counts the nodes that could take their part.
-func (e *explainer) takers(nodes []int) int {
-	p := e.part()
+// countTakers counts the nodes that could take their part.
+func (e *explainer) countTakers(nodes []int) int {
+	p := e.leastPart()
 	n := 0
 	for _, pos := range nodes {
 		extra := make([]int, len(e.v.g.TotalDevices))
 		if len(extra) == 1 {
 			extra[0] = p.extra
 		}
-		if e.v.fits(pos, p.tasks, extra) {
+		if e.v.nodeFits(pos, p.tasks, extra) {
 			n++
 		}
 	}
 	return n
 }
 
-// closest counts the nodes that could take their part where the group may have them:
+// countClosest counts the nodes that could take their part where the group may have them:
 // the most of one domain, or in whole segments.
-func (e *explainer) closest(nodes []int) int {
+func (e *explainer) countClosest(nodes []int) int {
 	g := e.v.g
 	if g.Within == 0 && g.Segment == 0 {
-		return e.takers(nodes)
+		return e.countTakers(nodes)
 	}
 	level := job.InLeaf
 	if g.Within > 0 {
@@ -287,8 +287,8 @@ func (e *explainer) closest(nodes []int) int {
 	}
 	in := map[int]int{}
 	for _, pos := range nodes {
-		if d := e.v.domain(pos, level); d >= 0 {
-			in[d] += e.takers([]int{pos})
+		if d := e.v.domainOf(pos, level); d >= 0 {
+			in[d] += e.countTakers([]int{pos})
 		}
 	}
 	best, sum := 0, 0
@@ -304,8 +304,8 @@ func (e *explainer) closest(nodes []int) int {
 	return best
 }
 
-// must lists the nodes that the group names, as far as they admit it.
-func (e *explainer) must() []int {
+// namedNodes lists the nodes that the group names, as far as they admit it.
+func (e *explainer) namedNodes() []int {
 	var out []int
 	for _, name := range e.v.g.Must {
 		if pos := e.listedNode(name); slices.Contains(e.open, pos) {
@@ -315,11 +315,11 @@ func (e *explainer) must() []int {
 	return out
 }
 
-// room is how many tasks the open nodes could run together.
-func (e *explainer) room() int {
+// openTasks is how many tasks the open nodes could run together.
+func (e *explainer) openTasks() int {
 	n := 0
 	for _, pos := range e.open {
-		n += max(0, e.v.most(pos, e.v.g.Least))
+		n += max(0, e.v.mostTasks(pos, e.v.g.Least))
 	}
 	return n
 }
@@ -328,7 +328,7 @@ func (e *explainer) room() int {
 func (e *explainer) longestRun() int {
 	best, run, last := 0, 0, -2
 	for _, pos := range e.open {
-		if e.takers([]int{pos}) == 0 {
+		if e.countTakers([]int{pos}) == 0 {
 			continue
 		}
 		if pos != last+1 {
@@ -348,9 +348,9 @@ type demand struct {
 	part *class.Need // by memory; nil: it is none
 }
 
-// demands lists what a part of the group asks for: devices first, because they
+// listDemands lists what a part of the group asks for: devices first, because they
 // are what people wait for.
-func (e *explainer) demands(p piece) []demand {
+func (e *explainer) listDemands(p piece) []demand {
 	g, v := e.v.g, e.v
 	var out []demand
 	var needs []class.Need
@@ -371,7 +371,7 @@ func (e *explainer) demands(p piece) []demand {
 	for _, n := range needs {
 		mask := v.t.Mask(n.Match)
 		out = append(out, demand{n.Name(), resource.Amount(n.Count), func(pos int) resource.Amount {
-			return resource.Amount(v.units(v.s.Row(pos), pos, mask[pos], &n))
+			return resource.Amount(v.freeUnits(v.s.Row(pos), pos, mask[pos], &n))
 		}, nil})
 		if n.Bytes > 0 {
 			out[len(out)-1].part = &n
@@ -413,7 +413,7 @@ func (d *demand) inBytes(v *view, nodes []int, r reason.Reason) reason.Reason {
 func (v *view) mostLeft(r *index.Row, pos int, need *class.Need) (most resource.Amount) {
 	n, any := v.t.Node(pos), need.Match
 	any.Memory = 0
-	for _, p := range v.t.Mask(any)[pos].And(v.usable(pos)).Positions() {
+	for _, p := range v.t.Mask(any)[pos].And(v.usableDevices(pos)).Positions() {
 		if n.Devices[p].Memory > 0 {
 			most = max(most, r.Left(n, p)/resource.Load(0, resource.WholeDevice, 0))
 		}
@@ -421,9 +421,9 @@ func (v *view) mostLeft(r *index.Row, pos int, need *class.Need) (most resource.
 	return most
 }
 
-// largest is the most of a resource that one qualifying node has, or the least
+// largestOf is the most of a resource that one qualifying node has, or the least
 // that one of the nodes has that the group names.
-func (e *explainer) largest(d demand) resource.Amount {
+func (e *explainer) largestOf(d demand) resource.Amount {
 	var most resource.Amount
 	if len(e.v.g.Must) > 0 {
 		most = resource.Unlimited
@@ -438,8 +438,8 @@ func (e *explainer) largest(d demand) resource.Amount {
 	return most
 }
 
-// total sums a resource over the nodes that admit the group.
-func (e *explainer) total(d demand) resource.Amount {
+// totalOf sums a resource over the nodes that admit the group.
+func (e *explainer) totalOf(d demand) resource.Amount {
 	var all resource.Amount
 	for _, pos := range e.open {
 		all = all.Add(max(0, d.free(pos)))

@@ -52,7 +52,7 @@ func Foresee(t *index.Table, m *share.Memory) *Foresight {
 	f.outlook = m.Outlook(func(of string) []int {
 		list, ok := known[of]
 		if !ok {
-			list = f.serving(t, of)
+			list = f.servingModels(t, of)
 			known[of] = list
 		}
 		return list
@@ -69,8 +69,8 @@ type asked struct {
 	Features   [][]string      `json:"features,omitempty"`
 }
 
-// serving lists the models that will do.
-func (f *Foresight) serving(t *index.Table, of string) []int {
+// servingModels lists the models that will do.
+func (f *Foresight) servingModels(t *index.Table, of string) []int {
 	var a asked
 	if err := json.Unmarshal([]byte(of), &a); err != nil {
 		return nil // not written by Arrival: of no use
@@ -101,7 +101,7 @@ func inAny(have, want []string) bool {
 // of devices, devices of several kinds or collected in total, whole nodes.
 func Arrival(shape *class.Shape, group int) (s share.Seen, nodes int, ok bool) {
 	g := &shape.Groups[group]
-	need, tasks, ok := single(g)
+	need, tasks, ok := singleDevice(g)
 	if !ok {
 		return s, 0, false
 	}
@@ -119,9 +119,9 @@ func Arrival(shape *class.Shape, group int) (s share.Seen, nodes int, ok bool) {
 	return s, g.MinNodes, true
 }
 
-// single is what each node of a group gives, if that is devices of one kind or a part
+// singleDevice is what each node of a group gives, if that is devices of one kind or a part
 // of one; and how many tasks it runs.
-func single(g *class.Group) (need class.Need, tasks int, ok bool) {
+func singleDevice(g *class.Group) (need class.Need, tasks int, ok bool) {
 	if g.Whole || len(g.TotalDevices) > 0 || !g.Total.IsZero() {
 		return need, 0, false
 	}
@@ -145,7 +145,7 @@ func single(g *class.Group) (need class.Need, tasks int, ok bool) {
 // Divides reports whether a gang asks for parts of devices.
 func Divides(shape *class.Shape) bool {
 	for i := range shape.Groups {
-		if shared(&shape.Groups[i]) {
+		if asksShares(&shape.Groups[i]) {
 			return true
 		}
 	}
@@ -176,27 +176,27 @@ func (q *Quick) Prefer(f *Foresight) {
 	if f == nil || q.nodes != 1 {
 		return
 	}
-	if need, tasks, ok := single(q.v.g); ok && tasks == q.part {
+	if need, tasks, ok := singleDevice(q.v.g); ok && tasks == q.part {
 		q.rated = &rater{need: need, cpu: int64(q.v.g.Base.Add(q.v.g.Step.Scale(tasks)).CPU)}
 	}
 }
 
-// rate is how good it is to place the request on a node of a cell which serves it.
-func (q *Quick) rate(c *index.Cell) int64 {
+// rateCell is how good it is to place the request on a node of a cell which serves it.
+func (q *Quick) rateCell(c *index.Cell) int64 {
 	r := q.rated
 	if n := q.cells.Len(); len(r.known) < n {
 		r.known = append(r.known, make([]rating, n-len(r.known))...)
 	}
 	x := &r.known[c.ID]
 	if !x.known {
-		rate, _ := q.look(c.Pos, &c.Row)
+		rate, _ := q.rateNode(c.Pos, &c.Row)
 		*x = rating{true, rate}
 	}
 	return x.rate
 }
 
-// look rates one node, and says which of its devices a part is taken of: its position.
-func (q *Quick) look(pos int, row *index.Row) (rate int64, device int) {
+// rateNode rates one node, and says which of its devices a part is taken of: its position.
+func (q *Quick) rateNode(pos int, row *index.Row) (rate int64, device int) {
 	r, n := q.rated, q.t.Node(pos)
 	banks := q.foresight.banks[q.t.Class(pos)]
 	s := &r.stock
@@ -209,11 +209,11 @@ func (q *Quick) look(pos int, row *index.Row) (rate int64, device int) {
 		bank := &s.Banks[i]
 		bank.Model, bank.Take, bank.Left, r.at[i] = b.model, 0, bank.Left[:0], r.at[i][:0]
 		if r.need.Count > 0 && r.need.Accepts(b.device) {
-			bank.Take = takes(&r.need, &b.device)
+			bank.Take = shareTaken(&r.need, &b.device)
 		}
 		for p := range min(len(n.Devices), index.MaxDevices) {
 			if b.set.Has(p) {
-				bank.Left = append(bank.Left, int(max(0, thousandths(&b.device, row.Left(n, p)))))
+				bank.Left = append(bank.Left, int(max(0, inThousandths(&b.device, row.Left(n, p)))))
 				r.at[i] = append(r.at[i], p)
 			}
 		}
@@ -225,19 +225,19 @@ func (q *Quick) look(pos int, row *index.Row) (rate int64, device int) {
 	return rate, r.at[at.Bank][at.Device]
 }
 
-// takes is how much of a device a need takes, in thousandths, rounded down as what is
+// shareTaken is how much of a device a need takes, in thousandths, rounded down as what is
 // left is, but something.
-func takes(n *class.Need, d *fleet.Device) int {
-	return max(1, int(thousandths(d, resource.Load(d.Memory, n.Share, n.Bytes))))
+func shareTaken(n *class.Need, d *fleet.Device) int {
+	return max(1, int(inThousandths(d, resource.Load(d.Memory, n.Share, n.Bytes))))
 }
 
-// divide claims the part of a device that leaves least useless; false: there is none, by
+// divideDevice claims the part of a device that leaves least useless; false: there is none, by
 // thousandths, or what was chosen has not room to the byte.
-func (q *Quick) divide(pos int, row *index.Row) ([]fleet.DeviceClaim, bool) {
+func (q *Quick) divideDevice(pos int, row *index.Row) ([]fleet.DeviceClaim, bool) {
 	if q.rated == nil || q.rated.need.Count == 0 || q.rated.need.Undivided() {
 		return nil, false
 	}
-	_, device := q.look(pos, row)
+	_, device := q.rateNode(pos, row)
 	if device < 0 {
 		return nil, false
 	}

@@ -12,7 +12,7 @@ import (
 func (q *Quick) Missing() reason.Reason {
 	g := q.v.g
 	tasks := max(g.Least, g.Each*g.MinNodes)
-	for _, d := range q.lacks(tasks, g.MinNodes) {
+	for _, d := range q.listLacks(tasks, g.MinNodes) {
 		if d.free < d.need {
 			r := reason.Reason{Code: reason.Resources, Resource: d.name, Need: int64(d.need), Free: int64(d.free)}
 			if d.part != nil {
@@ -22,8 +22,8 @@ func (q *Quick) Missing() reason.Reason {
 		}
 	}
 	e := explainer{v: q.v}
-	need, free, room := e.nodes(), q.Takers(), 0
-	q.open(func(c *index.Cell) { room += c.N * max(0, q.v.most(c.Pos, g.Least)) })
+	need, free, room := e.leastNodes(), q.Takers(), 0
+	q.eachOpenCell(func(c *index.Cell) { room += c.N * max(0, q.v.mostTasks(c.Pos, g.Least)) })
 	r := reason.Reason{Code: reason.Resources, Resource: "nodes", Need: int64(need), Free: int64(free), Nodes: free}
 	if free >= need {
 		r.Resource, r.Need, r.Free = "tasks", int64(tasks), int64(min(room, tasks-1))
@@ -34,20 +34,20 @@ func (q *Quick) Missing() reason.Reason {
 // Takers counts the nodes that could take their part, as Now does: a part is the least that
 // a node takes if the gang is spread as far as it may be, which Part may not be.
 func (q *Quick) Takers() (n int) {
-	p := (&explainer{v: q.v}).partOf(q.qualifying())
-	q.open(func(c *index.Cell) {
-		if q.v.fits(c.Pos, p.tasks, nil) {
+	p := (&explainer{v: q.v}).partOf(q.countQualifying())
+	q.eachOpenCell(func(c *index.Cell) {
+		if q.v.nodeFits(c.Pos, p.tasks, nil) {
 			n += c.N
 		}
 	})
 	return n
 }
 
-// open calls f with the cells whose nodes qualify and admit the group beside what
+// eachOpenCell calls f with the cells whose nodes qualify and admit the group beside what
 // they hold; the view looks at the cell's row meanwhile.
-func (q *Quick) open(f func(c *index.Cell)) {
+func (q *Quick) eachOpenCell(f func(c *index.Cell)) {
 	for _, c := range q.cells.Live() {
-		if !q.any(c.Class) || c.Row.Whole > 0 || q.v.g.Whole && c.Row.Holds > 0 {
+		if !q.anyInClass(c.Class) || c.Row.Whole > 0 || q.v.g.Whole && c.Row.Holds > 0 {
 			continue
 		}
 		q.v.probe = &c.Row
@@ -56,11 +56,11 @@ func (q *Quick) open(f func(c *index.Cell)) {
 	q.v.probe = nil
 }
 
-// qualifying counts the nodes that qualify, whatever is free on them.
-func (q *Quick) qualifying() int {
+// countQualifying counts the nodes that qualify, whatever is free on them.
+func (q *Quick) countQualifying() int {
 	n := 0
 	for _, c := range q.cells.Live() {
-		if q.any(c.Class) {
+		if q.anyInClass(c.Class) {
 			n += c.N
 		}
 	}
@@ -75,8 +75,8 @@ type lack struct {
 	most       resource.Amount // bytes, left of the device that has most
 }
 
-// lacks lists what so many tasks on so many nodes ask for, in the order of demands.
-func (q *Quick) lacks(tasks, nodes int) []lack {
+// listLacks lists what so many tasks on so many nodes ask for, in the order of demands.
+func (q *Quick) listLacks(tasks, nodes int) []lack {
 	g := q.v.g
 	var needs []class.Need
 	for _, n := range g.BaseDevices {
@@ -92,8 +92,8 @@ func (q *Quick) lacks(tasks, nodes int) []lack {
 		if n.Bytes > 0 {
 			l.part = &n
 		}
-		q.open(func(c *index.Cell) {
-			l.free += resource.Amount(c.N * max(0, q.v.units(&c.Row, c.Pos, mask[c.Pos], &n)))
+		q.eachOpenCell(func(c *index.Cell) {
+			l.free += resource.Amount(c.N * max(0, q.v.freeUnits(&c.Row, c.Pos, mask[c.Pos], &n)))
 			if l.part != nil {
 				l.most = max(l.most, q.v.mostLeft(&c.Row, c.Pos, &n))
 			}
@@ -106,7 +106,7 @@ func (q *Quick) lacks(tasks, nodes int) []lack {
 			return
 		}
 		l := lack{name: name, need: need}
-		q.open(func(c *index.Cell) { l.free = l.free.Add(max(0, of(c.Row.Free)).Mul(c.N)) })
+		q.eachOpenCell(func(c *index.Cell) { l.free = l.free.Add(max(0, of(c.Row.Free)).Mul(c.N)) })
 		out = append(out, l)
 	}
 	add("cpu", vec.CPU, func(f resource.Vector) resource.Amount { return f.CPU })

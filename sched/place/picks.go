@@ -29,8 +29,8 @@ const maxPicks = 1 << 16
 // NewPicks returns an empty memory.
 func NewPicks() *Picks { return &Picks{known: map[pick]index.Set{}} }
 
-// claim chooses undivided devices of one node.
-func (m *Picks) claim(t *index.Table, pos int, row *index.Row, w want) []fleet.DeviceClaim {
+// claimWhole chooses undivided devices of one node.
+func (m *Picks) claimWhole(t *index.Table, pos int, row *index.Row, w want) []fleet.DeviceClaim {
 	free := row.Devices.And(w.mask)
 	set := free
 	if free.Len() != w.count {
@@ -45,7 +45,7 @@ func (m *Picks) claim(t *index.Table, pos int, row *index.Row, w want) []fleet.D
 		}
 	}
 	devices := t.Node(pos).Devices
-	out := m.take(w.count)
+	out := m.takeClaims(w.count)
 	i := 0
 	for p := range index.MaxDevices {
 		if i == w.count {
@@ -59,8 +59,8 @@ func (m *Picks) claim(t *index.Table, pos int, row *index.Row, w want) []fleet.D
 	return out
 }
 
-// take cuts claims from a larger piece of memory, which lives as long as one of them.
-func (m *Picks) take(n int) []fleet.DeviceClaim {
+// takeClaims cuts claims from a larger piece of memory, which lives as long as one of them.
+func (m *Picks) takeClaims(n int) []fleet.DeviceClaim {
 	if n > len(m.slab) {
 		m.slab = make([]fleet.DeviceClaim, max(256, n))
 	}

@@ -29,25 +29,25 @@ const tries = 200
 // Gang returns the claims of a whole gang on a state, by group and in rank order,
 // or nil if it does not fit. The state is not changed.
 func Gang(t *index.Table, s *index.State, shape *class.Shape) []fleet.Claim {
-	return gang(t, s, shape, false)
+	return placeGang(t, s, shape, false)
 }
 
 // Ideal is Gang with every node taken to be up.
 func Ideal(t *index.Table, s *index.State, shape *class.Shape) []fleet.Claim {
-	return gang(t, s, shape, true)
+	return placeGang(t, s, shape, true)
 }
 
-// gang tries what else would do in turn.
-func gang(t *index.Table, s *index.State, shape *class.Shape, ideal bool) []fleet.Claim {
+// placeGang tries what else would do in turn.
+func placeGang(t *index.Table, s *index.State, shape *class.Shape, ideal bool) []fleet.Claim {
 	for ; shape != nil; shape = shape.Else {
-		if c := one(t, s, shape, ideal); c != nil {
+		if c := placeQuickly(t, s, shape, ideal); c != nil {
 			return c
 		}
 	}
 	return nil
 }
 
-func one(t *index.Table, s *index.State, shape *class.Shape, ideal bool) []fleet.Claim {
+func placeQuickly(t *index.Table, s *index.State, shape *class.Shape, ideal bool) []fleet.Claim {
 	partitions := shape.Partitions
 	if len(partitions) == 0 {
 		partitions = []string{""}
@@ -58,7 +58,7 @@ func one(t *index.Table, s *index.State, shape *class.Shape, ideal bool) []fleet
 		}
 		for _, partition := range partitions {
 			p := &search{t: t, shape: shape, ideal: ideal, at: where{pool: pool, partition: partition}, left: tries}
-			if c := p.gang(s); c != nil {
+			if c := p.placeGang(s); c != nil {
 				return c
 			}
 		}
@@ -75,31 +75,31 @@ type search struct {
 	left  int // group placements that may still be tried
 }
 
-func (p *search) gang(s *index.State) []fleet.Claim {
+func (p *search) placeGang(s *index.State) []fleet.Claim {
 	if len(p.shape.Groups) == 1 {
-		return p.group(s, 0, nil)
+		return p.placeGroup(s, 0, nil)
 	}
 	if p.shape.Within == 0 {
-		return p.several(s)
+		return p.placeSeveral(s)
 	}
-	for _, d := range p.enclosing() {
+	for _, d := range p.enclosingDomains() {
 		p.at.level, p.at.domain, p.left = d.level, d.id, tries
-		if found := p.several(s); found != nil {
+		if found := p.placeSeveral(s); found != nil {
 			return found
 		}
 	}
 	return nil
 }
 
-// several places several groups.
-func (p *search) several(s *index.State) []fleet.Claim {
+// placeSeveral places several groups.
+func (p *search) placeSeveral(s *index.State) []fleet.Claim {
 	var found []fleet.Claim
-	permute(len(p.shape.Groups), func(order []int) bool {
-		found = p.groups(s, order)
+	eachOrder(len(p.shape.Groups), func(order []int) bool {
+		found = p.placeInOrder(s, order)
 		return found != nil || p.left <= 0
 	})
 	if found == nil {
-		found = p.deeply(s)
+		found = p.searchDeeply(s)
 	}
 	slices.SortStableFunc(found, func(a, b fleet.Claim) int {
 		return cmp.Or(a.Group-b.Group, p.t.Ranked(p.t.Find(a.Key()), p.t.Find(b.Key())))
@@ -107,22 +107,22 @@ func (p *search) several(s *index.State) []fleet.Claim {
 	return found
 }
 
-// groups places groups in the given order. Where a later one does not fit, the
+// placeInOrder places groups in the given order. Where a later one does not fit, the
 // first one is tried again without one of the nodes that it chose.
-func (p *search) groups(s *index.State, order []int) []fleet.Claim {
+func (p *search) placeInOrder(s *index.State, order []int) []fleet.Claim {
 	if len(order) == 0 {
 		return []fleet.Claim{}
 	}
 	var without [][]int
 	for without = append(without, nil); len(without) > 0 && p.left > 0; without = without[1:] {
 		p.left--
-		first := p.group(s, order[0], without[0])
+		first := p.placeGroup(s, order[0], without[0])
 		if first == nil {
 			continue
 		}
 		after := s.Clone()
 		after.Take(p.t, first)
-		if rest := p.groups(after, order[1:]); rest != nil {
+		if rest := p.placeInOrder(after, order[1:]); rest != nil {
 			return append(first, rest...)
 		}
 		if len(order) > 1 && len(without) < tries {
@@ -134,43 +134,43 @@ func (p *search) groups(s *index.State, order []int) []fleet.Claim {
 	return nil
 }
 
-// group places one group, on nodes with one common alternative of its constraint
+// placeGroup places one group, on nodes with one common alternative of its constraint
 // where it asks for that.
-func (p *search) group(s *index.State, i int, without []int) []fleet.Claim {
+func (p *search) placeGroup(s *index.State, i int, without []int) []fleet.Claim {
 	g := &p.shape.Groups[i]
 	v := newView(p.t, s, g, p.ideal)
-	if v.beyond() {
+	if v.tooFull() {
 		return nil
 	}
 	w := p.at
 	w.without = without
 	if !g.Same {
-		return v.claims(i, v.choose(&w))
+		return v.claimPortions(i, v.chooseNodes(&w))
 	}
 	for _, features := range g.Alternatives {
 		w.features = features
-		if c := v.claims(i, v.choose(&w)); c != nil {
+		if c := v.claimPortions(i, v.chooseNodes(&w)); c != nil {
 			return c
 		}
 	}
 	return nil
 }
 
-func (v *view) claims(group int, portions []portion) []fleet.Claim {
+func (v *view) claimPortions(group int, portions []portion) []fleet.Claim {
 	if portions == nil {
 		return nil
 	}
-	slices.SortStableFunc(portions, func(a, b portion) int { return v.ranked(a.pos, b.pos) })
+	slices.SortStableFunc(portions, func(a, b portion) int { return v.compareRanks(a.pos, b.pos) })
 	out := make([]fleet.Claim, len(portions))
 	for i, p := range portions {
-		out[i] = v.claim(group, p)
+		out[i] = v.claimPortion(group, p)
 	}
 	return out
 }
 
-// permute calls f with the orders of n groups, the natural one first, until f
+// eachOrder calls f with the orders of n groups, the natural one first, until f
 // returns true. Above four groups only the natural order and its reverse are tried.
-func permute(n int, f func([]int) bool) {
+func eachOrder(n int, f func([]int) bool) {
 	order := make([]int, n)
 	for i := range order {
 		order[i] = i

@@ -54,7 +54,7 @@ func Regular(shape *class.Shape) bool {
 	case g.Same, g.Adjoint, g.Within != 0, g.Segment > 0, g.Switches > 0, g.Spread, len(g.Must) > 0, len(g.Not) > 0, len(g.TotalDevices) > 0, !g.Total.IsZero(),
 		g.MaxNodes != 0 && g.MaxNodes != g.MinNodes, max(g.Want, g.Each) > 1<<14:
 		return false
-	case g.MinNodes > 1 && shared(g):
+	case g.MinNodes > 1 && asksShares(g):
 		return false
 	case g.Each > 0:
 		return true
@@ -62,8 +62,8 @@ func Regular(shape *class.Shape) bool {
 	return g.Want == g.Least && g.Want >= g.MinNodes
 }
 
-// shared reports whether a group asks for shares of devices.
-func shared(g *class.Group) bool {
+// asksShares reports whether a group asks for shares of devices.
+func asksShares(g *class.Group) bool {
 	part := func(d class.Need) bool { return !d.Undivided() }
 	return slices.ContainsFunc(g.BaseDevices, part) || slices.ContainsFunc(g.StepDevices, part)
 }
@@ -81,7 +81,7 @@ func NewQuick(t *index.Table, s *index.State, cells *index.Cells, shape *class.S
 		}
 		q.loose = q.part > 1 && (g.MaxNodes == 0 || g.MinNodes > 1 && g.Cap*g.MinNodes != g.Want)
 	}
-	q.shares = shared(g)
+	q.shares = asksShares(g)
 	partitions := shape.Partitions
 	if len(partitions) == 0 {
 		partitions = []string{""}
@@ -91,14 +91,14 @@ func NewQuick(t *index.Table, s *index.State, cells *index.Cells, shape *class.S
 			continue
 		}
 		for _, partition := range partitions {
-			q.allowed = append(q.allowed, q.classes(pool, partition))
+			q.allowed = append(q.allowed, q.qualifyingClasses(pool, partition))
 		}
 	}
 	return q
 }
 
-// classes says which classes qualify.
-func (q *Quick) classes(pool, partition string) []bool {
+// qualifyingClasses says which classes qualify.
+func (q *Quick) qualifyingClasses(pool, partition string) []bool {
 	out := make([]bool, len(q.t.Classes()))
 	for i, c := range q.t.Classes() {
 		out[i] = c.State == fleet.Up && c.Pool == pool && HasAny(c.Features, q.v.g.Alternatives) &&
@@ -109,22 +109,22 @@ func (q *Quick) classes(pool, partition string) []bool {
 
 // Takes is what a node of a cell can take: so many tasks, at most as many as the
 // group has; -1 if not even a node's own part.
-func (q *Quick) Takes(id int32) int { return int(q.take(id).tasks) }
+func (q *Quick) Takes(id int32) int { return int(q.takeOf(id).tasks) }
 
 // Part is how many tasks each of how many nodes has to take.
 func (q *Quick) Part() (tasks, nodes int) { return q.part, q.nodes }
 
 // Serves reports whether a node of a cell can take its part.
 func (q *Quick) Serves(id int32) bool {
-	return id >= 0 && int(q.take(id).tasks) >= q.part && q.any(q.cells.Cell(id).Class)
+	return id >= 0 && int(q.takeOf(id).tasks) >= q.part && q.anyInClass(q.cells.Cell(id).Class)
 }
 
 // Candidate reports whether a node of a cell could take part in the gang at all.
 func (q *Quick) Candidate(id int32) bool {
-	return id >= 0 && int(q.take(id).tasks) >= q.least && q.any(q.cells.Cell(id).Class)
+	return id >= 0 && int(q.takeOf(id).tasks) >= q.least && q.anyInClass(q.cells.Cell(id).Class)
 }
 
-func (q *Quick) any(class int32) bool {
+func (q *Quick) anyInClass(class int32) bool {
 	for _, a := range q.allowed {
 		if a[class] {
 			return true
@@ -133,7 +133,7 @@ func (q *Quick) any(class int32) bool {
 	return false
 }
 
-func (q *Quick) take(id int32) take {
+func (q *Quick) takeOf(id int32) take {
 	if n := q.cells.Len(); len(q.known) < n {
 		old := len(q.known)
 		q.known = slices.Grow(q.known, n-old)[:n]
@@ -142,16 +142,16 @@ func (q *Quick) take(id int32) take {
 		}
 	}
 	if q.known[id].tasks == unknown {
-		q.known[id] = q.work(q.cells.Cell(id))
+		q.known[id] = q.computeTake(q.cells.Cell(id))
 	}
 	return q.known[id]
 }
 
-func (q *Quick) work(c *index.Cell) take {
+func (q *Quick) computeTake(c *index.Cell) take {
 	q.v.probe = &c.Row
-	out := take{tasks: int16(q.v.most(c.Pos, q.limit))}
+	out := take{tasks: int16(q.v.mostTasks(c.Pos, q.limit))}
 	if q.shares && int(out.tasks) >= q.part {
-		out.broken = int32(q.v.broken(c.Pos, q.part, nil))
+		out.broken = int32(q.v.brokenDevices(c.Pos, q.part, nil))
 	}
 	q.v.probe = nil
 	return out
@@ -163,12 +163,12 @@ func (q *Quick) work(c *index.Cell) take {
 // that is shared with others and are not to be appended to.
 func (q *Quick) Place(avoid []uint64) (claims []fleet.Claim, sure bool) {
 	for _, allowed := range q.allowed {
-		nodes, sure := q.choose(allowed, avoid)
+		nodes, sure := q.chooseNodes(allowed, avoid)
 		switch {
 		case !sure:
 			return nil, false
 		case nodes != nil:
-			return q.claims(nodes)
+			return q.claimParts(nodes)
 		}
 	}
 	return nil, true
@@ -177,7 +177,7 @@ func (q *Quick) Place(avoid []uint64) (claims []fleet.Claim, sure bool) {
 // Fits is Place without a choice of nodes.
 func (q *Quick) Fits(avoid []uint64) (fits, sure bool) {
 	for _, allowed := range q.allowed {
-		ok, open := q.count(allowed, avoid)
+		ok, open := q.countServing(allowed, avoid)
 		if ok >= q.nodes {
 			return true, true
 		}
@@ -188,8 +188,8 @@ func (q *Quick) Fits(avoid []uint64) (fits, sure bool) {
 	return false, true
 }
 
-// count says how many nodes serve, and, if they are too few, whether unlike parts might do.
-func (q *Quick) count(allowed []bool, avoid []uint64) (serve int, open bool) {
+// countServing says how many nodes serve, and, if they are too few, whether unlike parts might do.
+func (q *Quick) countServing(allowed []bool, avoid []uint64) (serve int, open bool) {
 	if most, all := q.cells.Devices(); q.v.g.OneDevices > most || q.v.g.AllDevices > all {
 		return 0, false
 	}
@@ -198,7 +198,7 @@ func (q *Quick) count(allowed []bool, avoid []uint64) (serve int, open bool) {
 		if !allowed[c.Class] {
 			continue
 		}
-		k := q.take(c.ID)
+		k := q.takeOf(c.ID)
 		if int(k.tasks) < q.least {
 			continue
 		}
@@ -212,22 +212,22 @@ func (q *Quick) count(allowed []bool, avoid []uint64) (serve int, open bool) {
 	return serve, q.loose && candidates >= q.nodes && room >= q.v.g.Want
 }
 
-func (q *Quick) choose(allowed []bool, avoid []uint64) (nodes []int32, sure bool) {
-	serve, open := q.count(allowed, avoid)
+func (q *Quick) chooseNodes(allowed []bool, avoid []uint64) (nodes []int32, sure bool) {
+	serve, open := q.countServing(allowed, avoid)
 	if serve < q.nodes {
 		return nil, !open
 	}
 	if q.nodes == 1 {
-		q.w.nodes = append(q.w.nodes[:0], q.single(allowed, avoid))
+		q.w.nodes = append(q.w.nodes[:0], q.singleNode(allowed, avoid))
 		return q.w.nodes, true
 	}
-	return q.gang(allowed, avoid)
+	return q.gangNodes(allowed, avoid)
 }
 
-// single finds the node that serves and is preferred.
-func (q *Quick) single(allowed []bool, avoid []uint64) int32 {
+// singleNode finds the node that serves and is preferred.
+func (q *Quick) singleNode(allowed []bool, avoid []uint64) int32 {
 	if q.rated != nil {
-		return q.foremost(allowed, avoid)
+		return q.leastWastedNode(allowed, avoid)
 	}
 	var best *index.Cell
 	var broken int32
@@ -239,11 +239,11 @@ func (q *Quick) single(allowed []bool, avoid []uint64) int32 {
 		if !allowed[c.Class] {
 			continue
 		}
-		k := q.take(c.ID)
+		k := q.takeOf(c.ID)
 		if int(k.tasks) < q.part || best != nil && (k.broken > broken || k.broken == broken && !c.SameRank(best)) {
 			continue
 		}
-		p := q.first(c, avoid)
+		p := q.firstMember(c, avoid)
 		if p < 0 || best != nil && k.broken == broken && p > pos {
 			continue
 		}
@@ -252,26 +252,26 @@ func (q *Quick) single(allowed []bool, avoid []uint64) int32 {
 	return pos
 }
 
-// foremost finds the node that serves and on which least becomes useless.
-func (q *Quick) foremost(allowed []bool, avoid []uint64) int32 {
+// leastWastedNode finds the node that serves and on which least becomes useless.
+func (q *Quick) leastWastedNode(allowed []bool, avoid []uint64) int32 {
 	best, pos := int64(0), int32(-1)
 	for _, c := range q.cells.Live() {
-		if !allowed[c.Class] || int(q.take(c.ID).tasks) < q.part {
+		if !allowed[c.Class] || int(q.takeOf(c.ID).tasks) < q.part {
 			continue
 		}
-		rate := q.rate(c)
+		rate := q.rateCell(c)
 		if pos >= 0 && rate < best {
 			continue
 		}
-		if p := q.first(c, avoid); p >= 0 && (pos < 0 || rate > best || p < pos) {
+		if p := q.firstMember(c, avoid); p >= 0 && (pos < 0 || rate > best || p < pos) {
 			best, pos = rate, p
 		}
 	}
 	return pos
 }
 
-// first is the first member of a cell in node order, or -1.
-func (q *Quick) first(c *index.Cell, avoid []uint64) int32 {
+// firstMember is the first member of a cell in node order, or -1.
+func (q *Quick) firstMember(c *index.Cell, avoid []uint64) int32 {
 	pos, pages := int32(-1), q.t.Pages()
 	ordered := len(q.t.Leaves()) == 1
 	c.Pages(avoid, func(no int32, mask uint64) bool {
@@ -309,13 +309,13 @@ type serving struct {
 
 type member struct{ rank, pos int32 }
 
-// gang chooses nodes in the smallest topology domain that has enough, and within
+// gangNodes chooses nodes in the smallest topology domain that has enough, and within
 // it in few leaves.
-func (q *Quick) gang(allowed []bool, avoid []uint64) (nodes []int32, sure bool) {
-	q.tally(allowed, avoid)
+func (q *Quick) gangNodes(allowed []bool, avoid []uint64) (nodes []int32, sure bool) {
+	q.tallyLeaves(allowed, avoid)
 	within, level := -1, -1
 	for l := q.t.Levels() - 1; l >= 0; l-- {
-		d, undecided := q.domain(l)
+		d, undecided := q.chooseDomain(l)
 		if undecided {
 			return nil, false
 		}
@@ -330,15 +330,15 @@ func (q *Quick) gang(allowed []bool, avoid []uint64) (nodes []int32, sure bool) 
 		best := int32(-1)
 		for _, i := range w.touched {
 			x := &w.leaves[i]
-			if x.serve == 0 || level >= 0 && !q.below(i, level, within) {
+			if x.serve == 0 || level >= 0 && !q.leafInDomain(i, level, within) {
 				continue
 			}
-			if best < 0 || q.closer(x, &w.leaves[best], need) {
+			if best < 0 || q.isCloser(x, &w.leaves[best], need) {
 				best = i
 			}
 		}
 		n := min(w.leaves[best].serve, need)
-		q.collect(best, n, avoid)
+		q.collectNodes(best, n, avoid)
 		w.leaves[best].serve = 0
 		need -= n
 	}
@@ -346,15 +346,15 @@ func (q *Quick) gang(allowed []bool, avoid []uint64) (nodes []int32, sure bool) 
 	return w.nodes, true
 }
 
-// below reports whether a leaf lies in a domain of a level.
-func (q *Quick) below(leaf int32, level, domain int) bool {
+// leafInDomain reports whether a leaf lies in a domain of a level.
+func (q *Quick) leafInDomain(leaf int32, level, domain int) bool {
 	d := q.t.Leaves()[leaf].Domains
 	return len(d) > level && d[level] == domain
 }
 
-// closer reports whether a leaf serves need better than another one: as topo.Gather
+// isCloser reports whether a leaf serves need better than another one: as topo.Gather
 // has it, and among equals the one with the preferred node.
-func (q *Quick) closer(a, b *tally, need int) bool {
+func (q *Quick) isCloser(a, b *tally, need int) bool {
 	x, y := a.serve, b.serve
 	switch {
 	case x >= need && y >= need && x != y:
@@ -367,8 +367,8 @@ func (q *Quick) closer(a, b *tally, need int) bool {
 	return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.best, b.best)) < 0
 }
 
-// tally counts candidates and those that serve by leaf.
-func (q *Quick) tally(allowed []bool, avoid []uint64) {
+// tallyLeaves counts candidates and those that serve by leaf.
+func (q *Quick) tallyLeaves(allowed []bool, avoid []uint64) {
 	w, pages := q.w, q.t.Pages()
 	if n := len(q.t.Leaves()); len(w.leaves) < n {
 		w.leaves = make([]tally, n)
@@ -383,7 +383,7 @@ func (q *Quick) tally(allowed []bool, avoid []uint64) {
 		if !allowed[c.Class] {
 			continue
 		}
-		k := q.take(c.ID)
+		k := q.takeOf(c.ID)
 		if int(k.tasks) < q.least {
 			continue
 		}
@@ -418,9 +418,9 @@ func (q *Quick) tally(allowed []bool, avoid []uint64) {
 	}
 }
 
-// domain finds the domain of a level with the fewest candidates that are enough,
+// chooseDomain finds the domain of a level with the fewest candidates that are enough,
 // or -1. undecided: one before it might take the gang in unlike parts.
-func (q *Quick) domain(level int) (best int, undecided bool) {
+func (q *Quick) chooseDomain(level int) (best int, undecided bool) {
 	w := q.w
 	if n := q.t.DomainCount(); len(w.domains) < n {
 		w.domains = make([]tally, n)
@@ -467,8 +467,8 @@ func (q *Quick) domain(level int) (best int, undecided bool) {
 	return best, undecided
 }
 
-// collect takes the n preferred nodes of a leaf.
-func (q *Quick) collect(leaf int32, n int, avoid []uint64) {
+// collectNodes takes the n preferred nodes of a leaf.
+func (q *Quick) collectNodes(leaf int32, n int, avoid []uint64) {
 	w, pages := q.w, q.t.Pages()
 	w.members = w.members[:0]
 	l := q.t.Leaves()[leaf]
@@ -489,13 +489,13 @@ func (q *Quick) collect(leaf int32, n int, avoid []uint64) {
 	}
 }
 
-// claims takes the gang's parts from chosen nodes.
-func (q *Quick) claims(nodes []int32) ([]fleet.Claim, bool) {
+// claimParts takes the gang's parts from chosen nodes.
+func (q *Quick) claimParts(nodes []int32) ([]fleet.Claim, bool) {
 	g := q.v.g
 	out := make([]fleet.Claim, len(nodes))
 	if g.Each > 0 || len(nodes)*q.part == g.Want {
 		for i, pos := range nodes {
-			out[i] = q.claim(portion{pos: int(pos), tasks: q.part})
+			out[i] = q.claimPortion(portion{pos: int(pos), tasks: q.part})
 		}
 		return out, true
 	}
@@ -503,30 +503,30 @@ func (q *Quick) claims(nodes []int32) ([]fleet.Claim, bool) {
 	for i, pos := range nodes {
 		chosen[i] = candidate{pos: int(pos), tasks: q.Takes(q.cells.Of(int(pos)))}
 	}
-	portions := q.v.spread(chosen, g.Want)
+	portions := q.v.spreadTasks(chosen, g.Want)
 	if portions == nil {
 		return nil, false
 	}
 	for i, p := range portions {
-		out[i] = q.claim(p)
+		out[i] = q.claimPortion(p)
 	}
 	return out, true
 }
 
-func (q *Quick) claim(p portion) fleet.Claim {
+func (q *Quick) claimPortion(p portion) fleet.Claim {
 	n := q.t.Node(p.pos)
-	c := fleet.Claim{Node: n.Name, Pool: n.Pool, Tasks: p.tasks, Whole: q.v.g.Whole, Take: q.v.need(p.pos, p.tasks, 0)}
+	c := fleet.Claim{Node: n.Name, Pool: n.Pool, Tasks: p.tasks, Whole: q.v.g.Whole, Take: q.v.needOf(p.pos, p.tasks, 0)}
 	if !c.Whole {
-		if wants := q.v.devices(p.pos, p.tasks, nil); len(wants) == 1 && wants[0].whole() {
-			c.Devices = q.picks.claim(q.t, p.pos, q.v.row(p.pos), wants[0])
+		if wants := q.v.devicesNeeded(p.pos, p.tasks, nil); len(wants) == 1 && wants[0].isWhole() {
+			c.Devices = q.picks.claimWhole(q.t, p.pos, q.v.freeRow(p.pos), wants[0])
 			return c
 		}
-		if devices, ok := q.divide(p.pos, q.v.row(p.pos)); ok {
+		if devices, ok := q.divideDevice(p.pos, q.v.freeRow(p.pos)); ok {
 			c.Devices = devices
 			return c
 		}
 	}
-	return q.v.claim(0, p)
+	return q.v.claimPortion(0, p)
 }
 
 // Countable reports whether the gang fits exactly if as many nodes serve as it has:
@@ -542,14 +542,14 @@ func (q *Quick) Claim(pos int) (fleet.Claim, bool) {
 	if !q.Serves(q.cells.Of(pos)) {
 		return fleet.Claim{}, false
 	}
-	return q.claim(portion{pos: pos, tasks: q.part}), true
+	return q.claimPortion(portion{pos: pos, tasks: q.part}), true
 }
 
 // ClaimOn is what it would take of a node if so much were free there, which has to
 // be enough.
 func (q *Quick) ClaimOn(pos int, row *index.Row) fleet.Claim {
 	q.v.probe = row
-	c := q.claim(portion{pos: pos, tasks: q.part})
+	c := q.claimPortion(portion{pos: pos, tasks: q.part})
 	q.v.probe = nil
 	return c
 }

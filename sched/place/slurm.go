@@ -19,8 +19,8 @@ import (
 // Slurm's documents on topology and consumable resources, and slurmctld 22.05.8 itself
 // (test/slurm/compat).
 func AsSlurm(t *index.Table, s *index.State, shape *class.Shape, allowed []bool) []fleet.Claim {
-	if !sbatchable(shape) {
-		return without(t, s, shape, allowed)
+	if !isSingleGroup(shape) {
+		return gangOnNodes(t, s, shape, allowed)
 	}
 	partitions := shape.Partitions
 	if len(partitions) == 0 {
@@ -28,7 +28,7 @@ func AsSlurm(t *index.Table, s *index.State, shape *class.Shape, allowed []bool)
 	}
 	v := newView(t, s, &shape.Groups[0], false)
 	v.slurm = true
-	if v.beyond() {
+	if v.tooFull() {
 		return nil
 	}
 	for _, pool := range t.Pools() {
@@ -38,17 +38,17 @@ func AsSlurm(t *index.Table, s *index.State, shape *class.Shape, allowed []bool)
 		for _, partition := range partitions {
 			c := &consres{view: v, allowed: allowed}
 			w := &where{pool: pool, partition: partition}
-			if parts := c.choose(w); parts != nil {
-				return v.claims(0, c.portions(parts, w))
+			if parts := c.chooseParts(w); parts != nil {
+				return v.claimPortions(0, c.dealTasks(parts, w))
 			}
 		}
 	}
 	return nil
 }
 
-// sbatchable reports whether a shape is one group on a fixed number of nodes with a
+// isSingleGroup reports whether a shape is one group on a fixed number of nodes with a
 // fixed number of tasks.
-func sbatchable(shape *class.Shape) bool {
+func isSingleGroup(shape *class.Shape) bool {
 	if len(shape.Groups) != 1 || shape.Else != nil {
 		return false
 	}
@@ -61,12 +61,12 @@ func sbatchable(shape *class.Shape) bool {
 		len(g.Must) == 0 && !g.Adjoint && !g.Same
 }
 
-// without is Gang among the allowed nodes.
-func without(t *index.Table, s *index.State, shape *class.Shape, allowed []bool) []fleet.Claim {
+// gangOnNodes is Gang among the allowed nodes.
+func gangOnNodes(t *index.Table, s *index.State, shape *class.Shape, allowed []bool) []fleet.Claim {
 	less := *shape
 	if shape.Else != nil {
 		less.Else = nil
-		if claims := without(t, s, &less, allowed); claims != nil {
+		if claims := gangOnNodes(t, s, &less, allowed); claims != nil {
 			return claims
 		}
 		return AsSlurm(t, s, shape.Else, allowed)
@@ -87,9 +87,9 @@ func without(t *index.Table, s *index.State, shape *class.Shape, allowed []bool)
 // part is what a node gives.
 type part struct{ pos, cpus int }
 
-// portions deals the tasks out: as many to each node as it gives CPUs for, or, where
+// dealTasks deals the tasks out: as many to each node as it gives CPUs for, or, where
 // that is not their number, as we do on all of these nodes.
-func (c *consres) portions(parts []part, w *where) []portion {
+func (c *consres) dealTasks(parts []part, w *where) []portion {
 	out := make([]portion, len(parts))
 	left := c.tasks
 	for i, x := range parts {
@@ -98,18 +98,18 @@ func (c *consres) portions(parts []part, w *where) []portion {
 	}
 	ok := left == 0 && len(c.g.TotalDevices) == 0 && c.g.Total.IsZero() && !c.g.Whole && c.g.Each == 0
 	for _, x := range out {
-		ok = ok && x.tasks > 0 && c.fits(x.pos, x.tasks, nil)
+		ok = ok && x.tasks > 0 && c.nodeFits(x.pos, x.tasks, nil)
 	}
 	if ok {
 		return out
 	}
-	all := slices.DeleteFunc(c.candidates(w), func(x candidate) bool {
+	all := slices.DeleteFunc(c.listCandidates(w), func(x candidate) bool {
 		return !slices.ContainsFunc(parts, func(p part) bool { return p.pos == x.pos })
 	})
 	if len(all) != len(parts) {
 		return nil
 	}
-	return c.pick(all, len(parts), c.g.Want)
+	return c.placeOnNodes(all, len(parts), c.g.Want)
 }
 
 // consres chooses nodes as select/cons_tres does.
@@ -125,7 +125,7 @@ type consres struct {
 	usable   []int // CPUs by position that the job could use there; 0: none
 }
 
-func (c *consres) choose(w *where) []part {
+func (c *consres) chooseParts(w *where) []part {
 	g := c.g
 	each := int(max(g.Step.CPU, 1)+resource.OneCPU-1) / int(resource.OneCPU)
 	tasks := g.Want
@@ -144,21 +144,21 @@ func (c *consres) choose(w *where) []part {
 	}
 	c.usable = make([]int, c.t.Len())
 	for pos := range c.usable {
-		if c.allowed != nil && !c.allowed[pos] || !c.qualifies(pos, w) {
+		if c.allowed != nil && !c.allowed[pos] || !c.nodeQualifies(pos, w) {
 			continue
 		}
-		n := c.most(pos, int(c.t.Node(pos).Capacity.CPU/resource.OneCPU)/each)
+		n := c.mostTasks(pos, int(c.t.Node(pos).Capacity.CPU/resource.OneCPU)/each)
 		if n < max(need, 1) {
 			continue
 		}
 		c.usable[pos] = n * each
 	}
-	return c.retry()
+	return c.retryWithFewer()
 }
 
-// retry tries with all nodes, then leaves out those with the fewest CPUs, more and
+// retryWithFewer tries with all nodes, then leaves out those with the fewest CPUs, more and
 // more of them (choose_nodes).
-func (c *consres) retry() []part {
+func (c *consres) retryWithFewer() []part {
 	avail := slices.Clone(c.usable)
 	count := func() (n int) {
 		for _, a := range avail {
@@ -171,7 +171,7 @@ func (c *consres) retry() []part {
 	if count() < c.min {
 		return nil
 	}
-	got, seen := c.eval(avail)
+	got, seen := c.evalNodes(avail)
 	if got != nil || count() <= c.min {
 		return got
 	}
@@ -190,7 +190,7 @@ func (c *consres) retry() []part {
 		if !changed && few != 1 {
 			continue
 		}
-		if got, seen = c.eval(least(avail, seen)); got != nil {
+		if got, seen = c.evalNodes(minSeen(avail, seen)); got != nil {
 			return got
 		}
 		if left <= c.min {
@@ -200,8 +200,8 @@ func (c *consres) retry() []part {
 	return nil
 }
 
-// least is avail where a try before has already counted with fewer.
-func least(avail, seen []int) []int {
+// minSeen is avail where a try before has already counted with fewer.
+func minSeen(avail, seen []int) []int {
 	out := slices.Clone(avail)
 	for i := range out {
 		if out[i] > 0 {
@@ -221,13 +221,13 @@ type picking struct {
 	need, more int // nodes still wanted, and at most
 }
 
-func (c *consres) eval(avail []int) (parts []part, seen []int) {
+func (c *consres) evalNodes(avail []int) (parts []part, seen []int) {
 	p := &picking{consres: c, avail: slices.Clone(avail), seen: slices.Clone(avail), cpus: c.cpus, rest: c.cpus, need: c.min, more: c.max}
 	ok := false
 	if c.t.Levels() > 0 {
-		ok = p.tree()
+		ok = p.takeLeaves()
 	} else {
-		ok = p.runs()
+		ok = p.fillTightest()
 	}
 	if !ok {
 		return nil, p.seen
@@ -236,11 +236,11 @@ func (c *consres) eval(avail []int) (parts []part, seen []int) {
 	return p.parts, p.seen
 }
 
-func (p *picking) satisfied() bool { return p.need <= 0 && p.cpus <= 0 }
+func (p *picking) isSatisfied() bool { return p.need <= 0 && p.cpus <= 0 }
 
-// take adds a node, with not more CPUs than leave one for each node that is still to
+// takeNode adds a node, with not more CPUs than leave one for each node that is still to
 // come (_cpus_to_use).
-func (p *picking) take(pos int) {
+func (p *picking) takeNode(pos int) {
 	n := p.avail[pos]
 	if !p.g.Whole {
 		if bound := p.rest - max(p.need-1, 0); n > bound {
@@ -256,8 +256,8 @@ func (p *picking) take(pos int) {
 // stretch is a run of usable nodes that follow each other.
 type stretch struct{ from, to, nodes, cpus int }
 
-// runs fills the tightest stretch that is sufficient, or the largest one (_eval_nodes).
-func (p *picking) runs() bool {
+// fillTightest fills the tightest stretch that is sufficient, or the largest one (_eval_nodes).
+func (p *picking) fillTightest() bool {
 	var all []stretch
 	for pos := 0; pos < len(p.avail); pos++ {
 		if p.avail[pos] == 0 {
@@ -279,17 +279,17 @@ func (p *picking) runs() bool {
 				best, fits = i, enough
 			}
 		}
-		p.fill(all[best])
-		if p.satisfied() {
+		p.fillStretch(all[best])
+		if p.isSatisfied() {
 			return true
 		}
 		all = slices.Delete(all, best, best+1)
 	}
-	return p.satisfied()
+	return p.isSatisfied()
 }
 
-// fill takes nodes of a stretch: the tightest one if one is enough, else in order.
-func (p *picking) fill(s stretch) {
+// fillStretch takes nodes of a stretch: the tightest one if one is enough, else in order.
+func (p *picking) fillStretch(s stretch) {
 	if p.need <= 1 {
 		best := -1
 		for pos := s.from; pos <= s.to; pos++ {
@@ -298,21 +298,21 @@ func (p *picking) fill(s stretch) {
 			}
 		}
 		if best >= 0 {
-			p.take(best)
+			p.takeNode(best)
 			return
 		}
 	}
-	for pos := s.from; pos <= s.to && p.more > 0 && !p.satisfied(); pos++ {
+	for pos := s.from; pos <= s.to && p.more > 0 && !p.isSatisfied(); pos++ {
 		if p.avail[pos] == 0 || p.more == 1 && p.avail[pos] < p.cpus {
 			continue
 		}
-		p.take(pos)
+		p.takeNode(pos)
 	}
 }
 
-// tree takes leaf after leaf: the tightest that has the nodes that are still wanted,
+// takeLeaves takes leaf after leaf: the tightest that has the nodes that are still wanted,
 // else the one with most nodes (_eval_nodes_topo, for leaves below one spine).
-func (p *picking) tree() bool {
+func (p *picking) takeLeaves() bool {
 	leaves := map[int][]int{}
 	var order []int
 	nodes, cpus := 0, 0
@@ -347,7 +347,7 @@ func (p *picking) tree() bool {
 			if p.more <= 0 {
 				break
 			}
-			if p.take(pos); p.satisfied() {
+			if p.takeNode(pos); p.isSatisfied() {
 				return true
 			}
 		}
@@ -356,5 +356,5 @@ func (p *picking) tree() bool {
 			break
 		}
 	}
-	return p.satisfied()
+	return p.isSatisfied()
 }

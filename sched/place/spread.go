@@ -7,10 +7,10 @@ import (
 	"github.com/coxswain-sched/coxswain/model/resource"
 )
 
-// spread divides tasks, and what is collected in total, over chosen nodes, all of
+// spreadTasks divides tasks, and what is collected in total, over chosen nodes, all of
 // which take part. It returns the portions in rank order, or nil.
-func (v *view) spread(chosen []candidate, tasks int) []portion {
-	slices.SortFunc(chosen, func(a, b candidate) int { return v.ranked(a.pos, b.pos) })
+func (v *view) spreadTasks(chosen []candidate, tasks int) []portion {
+	slices.SortFunc(chosen, func(a, b candidate) int { return v.compareRanks(a.pos, b.pos) })
 	out := make([]portion, len(chosen))
 	for i, x := range chosen {
 		out[i].pos = x.pos
@@ -20,11 +20,11 @@ func (v *view) spread(chosen []candidate, tasks int) []portion {
 		for i := range out {
 			out[i].tasks = v.g.Each
 		}
-	case !divide(out, chosen, tasks, v.g.Even || len(v.g.TotalDevices) > 0):
+	case !divideTasks(out, chosen, tasks, v.g.Even || len(v.g.TotalDevices) > 0):
 		return nil
 	}
-	if len(v.g.TotalDevices) > 0 && !v.collect(out) {
-		if out = v.exact(chosen, len(chosen), tasks, true); out == nil {
+	if len(v.g.TotalDevices) > 0 && !v.collectDevices(out) {
+		if out = v.placeExactly(chosen, len(chosen), tasks, true); out == nil {
 			return nil
 		}
 	}
@@ -34,9 +34,9 @@ func (v *view) spread(chosen []candidate, tasks int) []portion {
 	return out
 }
 
-// divide gives each node its tasks: evenly, larger counts first, or node after
+// divideTasks gives each node its tasks: evenly, larger counts first, or node after
 // node; never more than a node takes, and none without a task while there are enough.
-func divide(out []portion, chosen []candidate, tasks int, even bool) bool {
+func divideTasks(out []portion, chosen []candidate, tasks int, even bool) bool {
 	room := 0
 	for _, x := range chosen {
 		room += x.tasks
@@ -48,7 +48,7 @@ func divide(out []portion, chosen []candidate, tasks int, even bool) bool {
 		return false
 	}
 	if even {
-		level(out, chosen, tasks)
+		levelTasks(out, chosen, tasks)
 		return true
 	}
 	for i, x := range chosen {
@@ -59,9 +59,9 @@ func divide(out []portion, chosen []candidate, tasks int, even bool) bool {
 	return tasks == 0
 }
 
-// level raises all nodes together to the highest level that the tasks reach. What
+// levelTasks raises all nodes together to the highest level that the tasks reach. What
 // is left goes to the nodes with most room, the first ones among equals.
-func level(out []portion, chosen []candidate, tasks int) {
+func levelTasks(out []portion, chosen []candidate, tasks int) {
 	order := make([]int, len(chosen))
 	for i := range order {
 		order[i] = i
@@ -77,9 +77,9 @@ func level(out []portion, chosen []candidate, tasks int) {
 	}
 }
 
-// collect adds the devices collected in total round by round, so that every node
+// collectDevices adds the devices collected in total round by round, so that every node
 // gives one before any gives two.
-func (v *view) collect(out []portion) bool {
+func (v *view) collectDevices(out []portion) bool {
 	for i := range out {
 		out[i].extra = make([]int, len(v.g.TotalDevices))
 	}
@@ -93,7 +93,7 @@ func (v *view) collect(out []portion) bool {
 					continue
 				}
 				p.extra[k]++
-				if v.fits(p.pos, p.tasks, p.extra) {
+				if v.nodeFits(p.pos, p.tasks, p.extra) {
 					left--
 				} else {
 					p.extra[k]--
@@ -112,15 +112,15 @@ func (v *view) gatherTotal(out []portion) bool {
 	left := v.g.Total
 	for i := range out {
 		p := &out[i]
-		free := v.row(p.pos).Free.Sub(v.need(p.pos, p.tasks, sum(p.extra)))
-		p.total = positive(free, left)
+		free := v.freeRow(p.pos).Free.Sub(v.needOf(p.pos, p.tasks, sumOf(p.extra)))
+		p.total = positivePart(free, left)
 		left = left.Sub(p.total)
 	}
 	return resource.Vector{}.Covers(left)
 }
 
-// positive is as much of want as free has, in every component.
-func positive(free, want resource.Vector) resource.Vector {
+// positivePart is as much of want as free has, in every component.
+func positivePart(free, want resource.Vector) resource.Vector {
 	part := func(a, b resource.Amount) resource.Amount { return max(0, min(a, b)) }
 	out := resource.Vector{CPU: part(free.CPU, want.CPU), Memory: part(free.Memory, want.Memory), Disk: part(free.Disk, want.Disk)}
 	for _, x := range want.Named {

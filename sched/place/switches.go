@@ -14,8 +14,8 @@ import (
 // exact for equal parts without it is a search for unlike ones.
 const maxChoices = 3000
 
-// leaves names each candidate's leaf; those without one have one each.
-func (v *view) leaves(c []candidate) []int {
+// leavesOf names each candidate's leaf; those without one have one each.
+func (v *view) leavesOf(c []candidate) []int {
 	out := make([]int, len(c))
 	for i, x := range c {
 		out[i] = v.leafOf(x.pos)
@@ -24,14 +24,14 @@ func (v *view) leaves(c []candidate) []int {
 }
 
 func (v *view) leafOf(pos int) int {
-	if d := v.domain(pos, job.InLeaf); d >= 0 {
+	if d := v.domainOf(pos, job.InLeaf); d >= 0 {
 		return d
 	}
 	return -2 - pos
 }
 
-// few reports whether portions are in as few leaves as the group asks for.
-func (v *view) few(used []portion) bool {
+// withinLeaves reports whether portions are in as few leaves as the group asks for.
+func (v *view) withinLeaves(used []portion) bool {
 	if v.t.Levels() == 0 {
 		return true
 	}
@@ -42,17 +42,17 @@ func (v *view) few(used []portion) bool {
 	return len(leaves) <= v.g.Switches
 }
 
-// switched places the tasks on exactly n nodes of at most as many leaves as the group
+// placeOnLeaves places the tasks on exactly n nodes of at most as many leaves as the group
 // asks for: where they would go without that bound, else in the fewest leaves, else in
 // any set of leaves that takes them.
-func (v *view) switched(c []candidate, n, tasks int) []portion {
+func (v *view) placeOnLeaves(c []candidate, n, tasks int) []portion {
 	g := v.g
-	if p := v.closely(c, n, tasks); p == nil || v.few(p) {
+	if p := v.placeAllowed(c, n, tasks); p == nil || v.withinLeaves(p) {
 		return p
 	}
 	if g.Within == 0 && !g.Adjoint && (g.Segment == 0 || n > g.Segment) {
-		p := v.within(c, n, tasks)
-		if p != nil && v.few(p) {
+		p := v.placeWithin(c, n, tasks)
+		if p != nil && v.withinLeaves(p) {
 			return p
 		}
 		if g.Each > 0 && len(g.TotalDevices) == 0 && len(g.Must) == 0 {
@@ -72,7 +72,7 @@ type leafset struct {
 func (v *view) anyLeaves(c []candidate, n, tasks int) []portion {
 	var all []leafset
 	at := map[int]int{}
-	for i, leaf := range v.leaves(c) {
+	for i, leaf := range v.leavesOf(c) {
 		k, seen := at[leaf]
 		if !seen {
 			k = len(all)
@@ -95,7 +95,7 @@ func (v *view) anyLeaves(c []candidate, n, tasks int) []portion {
 				return false
 			}
 			slices.SortFunc(chosen, func(a, b candidate) int { return a.pos - b.pos })
-			found = v.closely(chosen, n, tasks)
+			found = v.placeAllowed(chosen, n, tasks)
 			return found != nil
 		}
 		for i := from; i <= len(all)-min(more, len(all)-from); i++ {

@@ -46,14 +46,14 @@ func newView(t *index.Table, s *index.State, g *class.Group, ideal bool) *view {
 	return v
 }
 
-// refused reports whether the group is not to use a node.
-func (v *view) refused(pos int) bool {
+// isRefused reports whether the group is not to use a node.
+func (v *view) isRefused(pos int) bool {
 	_, found := slices.BinarySearch(v.not, pos)
 	return found
 }
 
-// row is what is free on a node.
-func (v *view) row(pos int) *index.Row {
+// freeRow is what is free on a node.
+func (v *view) freeRow(pos int) *index.Row {
 	if v.probe != nil {
 		return v.probe
 	}
@@ -70,16 +70,16 @@ type where struct {
 	domain    int      // that all nodes are in, at this level
 }
 
-// qualifies reports whether a node may be used at all, whatever is free on it.
-func (v *view) qualifies(pos int, w *where) bool {
+// nodeQualifies reports whether a node may be used at all, whatever is free on it.
+func (v *view) nodeQualifies(pos int, w *where) bool {
 	n := v.t.Node(pos)
 	switch {
 	case n.State != fleet.Up && !v.ideal,
 		n.Pool != w.pool,
 		w.partition != "" && len(n.Parts) > 0 && !slices.Contains(n.Parts, w.partition),
-		v.refused(pos),
+		v.isRefused(pos),
 		slices.Contains(w.without, pos),
-		w.level != 0 && v.domain(pos, w.level-1) != w.domain:
+		w.level != 0 && v.domainOf(pos, w.level-1) != w.domain:
 		return false
 	}
 	if w.features != nil {
@@ -104,8 +104,8 @@ func HasAny(have []string, alternatives [][]string) bool {
 	return len(alternatives) == 0 || slices.ContainsFunc(alternatives, func(a []string) bool { return HasAll(have, a) })
 }
 
-// need is what a node has to give for so many tasks and collected devices.
-func (v *view) need(pos, tasks, extra int) resource.Vector {
+// needOf is what a node has to give for so many tasks and collected devices.
+func (v *view) needOf(pos, tasks, extra int) resource.Vector {
 	g := v.g
 	out := g.Base
 	if tasks > 0 {
@@ -123,33 +123,33 @@ func (v *view) need(pos, tasks, extra int) resource.Vector {
 	return out
 }
 
-// open reports whether the node admits this group beside what it holds.
-func (v *view) open(pos int) bool {
-	r := v.row(pos)
+// isOpen reports whether the node admits this group beside what it holds.
+func (v *view) isOpen(pos int) bool {
+	r := v.freeRow(pos)
 	return r.Whole == 0 && (!v.g.Whole || r.Holds == 0)
 }
 
-// fits reports whether a node can run so many tasks and give so many of each
+// nodeFits reports whether a node can run so many tasks and give so many of each
 // device that is collected in total.
-func (v *view) fits(pos, tasks int, extra []int) bool {
-	r := v.row(pos)
-	if !v.open(pos) || !r.Free.Covers(v.need(pos, tasks, sum(extra))) {
+func (v *view) nodeFits(pos, tasks int, extra []int) bool {
+	r := v.freeRow(pos)
+	if !v.isOpen(pos) || !r.Free.Covers(v.needOf(pos, tasks, sumOf(extra))) {
 		return false
 	}
-	wants := v.devices(pos, tasks, extra)
-	return len(wants) == 0 || servable(v.t.Node(pos), r, v.usable(pos), wants)
+	wants := v.devicesNeeded(pos, tasks, extra)
+	return len(wants) == 0 || canServe(v.t.Node(pos), r, v.usableDevices(pos), wants)
 }
 
-func (v *view) usable(pos int) index.Set {
+func (v *view) usableDevices(pos int) index.Set {
 	if v.ideal {
 		return v.t.Node(pos).Ideal
 	}
 	return v.t.Node(pos).Usable
 }
 
-// devices lists what a node has to give in devices. The result is good until the
+// devicesNeeded lists what a node has to give in devices. The result is good until the
 // next call.
-func (v *view) devices(pos, tasks int, extra []int) []want {
+func (v *view) devicesNeeded(pos, tasks int, extra []int) []want {
 	v.wants = v.wants[:0]
 	add := func(n class.Need, mask index.Set, count int) {
 		if count == 0 {
@@ -177,14 +177,14 @@ func (v *view) devices(pos, tasks int, extra []int) []want {
 	return v.wants
 }
 
-// most returns how many tasks a node could run, at most limit; -1 if it cannot
+// mostTasks returns how many tasks a node could run, at most limit; -1 if it cannot
 // even serve the group without a task.
-func (v *view) most(pos, limit int) int {
-	r := v.row(pos)
-	if v.g.OneDevices > r.Devices.Len() || !v.open(pos) {
+func (v *view) mostTasks(pos, limit int) int {
+	r := v.freeRow(pos)
+	if v.g.OneDevices > r.Devices.Len() || !v.isOpen(pos) {
 		return -1
 	}
-	base := v.need(pos, 0, 0)
+	base := v.needOf(pos, 0, 0)
 	if !r.Free.Covers(base) {
 		return -1
 	}
@@ -193,16 +193,16 @@ func (v *view) most(pos, limit int) int {
 		n = r.Free.Sub(base).Times(v.g.Step, limit)
 	}
 	for i, d := range v.g.StepDevices {
-		n = min(n, v.units(r, pos, v.step[i][pos], &d)/d.Count)
+		n = min(n, v.freeUnits(r, pos, v.step[i][pos], &d)/d.Count)
 	}
-	for n >= 0 && !v.fits(pos, n, nil) {
+	for n >= 0 && !v.nodeFits(pos, n, nil) {
 		n--
 	}
 	return n
 }
 
-// units is how many shares (or whole devices) of one kind are free on a node.
-func (v *view) units(r *index.Row, pos int, mask index.Set, need *class.Need) int {
+// freeUnits is how many shares (or whole devices) of one kind are free on a node.
+func (v *view) freeUnits(r *index.Row, pos int, mask index.Set, need *class.Need) int {
 	free := mask.And(r.Devices)
 	if need.Undivided() {
 		return free.Len()
@@ -216,7 +216,7 @@ func (v *view) units(r *index.Row, pos int, mask index.Set, need *class.Need) in
 		}
 	}
 	for _, p := range r.Parts {
-		if mask.And(v.usable(pos)).Minus(r.Full).Has(p.Pos) {
+		if mask.And(v.usableDevices(pos)).Minus(r.Full).Has(p.Pos) {
 			memory := devices[p.Pos].Memory
 			n += int(max(0, resource.FullLoad(memory)-p.Held) / resource.Load(memory, need.Share, need.Bytes))
 		}
@@ -224,18 +224,18 @@ func (v *view) units(r *index.Row, pos int, mask index.Set, need *class.Need) in
 	return n
 }
 
-// broken says how much of a node's devices shares would leave in pieces: first how
+// brokenDevices says how much of a node's devices shares would leave in pieces: first how
 // many free devices have to be opened for them, then what stays free on the shared
 // ones that take them, in thousandths. Of two nodes with room on shared devices, the
 // one on which the smaller remainder stays is preferred (best fit; sched/share has
 // what this and other scores are worth).
-func (v *view) broken(pos, tasks int, extra []int) int {
-	n, r := v.t.Node(pos), v.row(pos)
-	wants := v.devices(pos, tasks, extra)
-	whole, packed := undivided(n, r, v.usable(pos), wants)
+func (v *view) brokenDevices(pos, tasks int, extra []int) int {
+	n, r := v.t.Node(pos), v.freeRow(pos)
+	wants := v.devicesNeeded(pos, tasks, extra)
+	whole, packed := asUndivided(n, r, v.usableDevices(pos), wants)
 	opened, left := 0, 0
 	for _, w := range whole {
-		if !w.whole() {
+		if !w.isWhole() {
 			opened += w.count
 		}
 	}
@@ -246,28 +246,28 @@ func (v *view) broken(pos, tasks int, extra []int) int {
 		rest := r.Left(n, u.pos)
 		for _, o := range packed[i:] {
 			if o.pos == u.pos {
-				rest -= wants[o.want].load(&n.Devices[u.pos])
+				rest -= wants[o.want].loadOf(&n.Devices[u.pos])
 			}
 		}
-		left += int(thousandths(&n.Devices[u.pos], rest))
+		left += int(inThousandths(&n.Devices[u.pos], rest))
 	}
 	return opened*(index.MaxDevices+1)*int(resource.WholeDevice) + left
 }
 
-// ranked compares two nodes by the ranks that they get.
-func (v *view) ranked(a, b int) int {
+// compareRanks compares two nodes by the ranks that they get.
+func (v *view) compareRanks(a, b int) int {
 	if v.slurm {
 		return a - b
 	}
 	return v.t.Ranked(a, b)
 }
 
-// claim takes a portion: the node's devices are chosen now.
-func (v *view) claim(group int, p portion) fleet.Claim {
-	n, r := v.t.Node(p.pos), v.row(p.pos)
+// claimPortion takes a portion: the node's devices are chosen now.
+func (v *view) claimPortion(group int, p portion) fleet.Claim {
+	n, r := v.t.Node(p.pos), v.freeRow(p.pos)
 	c := fleet.Claim{
 		Node: n.Name, Pool: n.Pool, Group: group, Tasks: p.tasks, Whole: v.g.Whole,
-		Take: v.need(p.pos, p.tasks, sum(p.extra)).Add(p.total),
+		Take: v.needOf(p.pos, p.tasks, sumOf(p.extra)).Add(p.total),
 	}
 	if v.g.Whole {
 		for _, d := range r.Devices.Positions() {
@@ -275,11 +275,11 @@ func (v *view) claim(group int, p portion) fleet.Claim {
 		}
 		return c
 	}
-	c.Devices = assign(n, r, slices.Clone(v.devices(p.pos, p.tasks, p.extra)))
+	c.Devices = assignDevices(n, r, slices.Clone(v.devicesNeeded(p.pos, p.tasks, p.extra)))
 	return c
 }
 
-func sum(list []int) int {
+func sumOf(list []int) int {
 	n := 0
 	for _, x := range list {
 		n += x

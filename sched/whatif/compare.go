@@ -61,7 +61,7 @@ func Compare(before, after *Outcome) *Answer {
 	if span == 0 {
 		span = spanOf(after)
 	}
-	a := &Answer{Before: figures(before, span), After: figures(after, span)}
+	a := &Answer{Before: measureFigures(before, span), After: measureFigures(after, span)}
 	was := map[job.ID]sched.Instant{}
 	for i := range before.Jobs {
 		was[before.Jobs[i].ID] = before.Jobs[i].Start
@@ -69,17 +69,17 @@ func Compare(before, after *Outcome) *Answer {
 	for i := range after.Jobs {
 		j := &after.Jobs[i]
 		old, waited := was[j.ID]
-		if m := (Moved{j.ID, old, j.Start}); waited && old != j.Start && time.Duration(m.gain()).Abs() >= time.Second {
+		if m := (Moved{j.ID, old, j.Start}); waited && old != j.Start && time.Duration(m.timeGained()).Abs() >= time.Second {
 			a.Moved = append(a.Moved, m)
 		}
 	}
-	slices.SortStableFunc(a.Moved, func(x, y Moved) int { return cmp.Compare(y.gain(), x.gain()) })
+	slices.SortStableFunc(a.Moved, func(x, y Moved) int { return cmp.Compare(y.timeGained(), x.timeGained()) })
 	return a
 }
 
-// gain is how much earlier a job starts; one that does not start is taken to start
+// timeGained is how much earlier a job starts; one that does not start is taken to start
 // a year later.
-func (m Moved) gain() sched.Instant {
+func (m Moved) timeGained() sched.Instant {
 	const late = sched.Instant(365 * 24 * time.Hour)
 	before, after := m.Before, m.After
 	if before == 0 {
@@ -103,7 +103,7 @@ func spanOf(o *Outcome) time.Duration {
 	return max(time.Duration(last-o.From), time.Hour)
 }
 
-func figures(o *Outcome, span time.Duration) Figures {
+func measureFigures(o *Outcome, span time.Duration) Figures {
 	f := Figures{Bounded: o.Bounded, Span: span, Taken: o.Taken}
 	var waits []time.Duration
 	sizes, accounts := map[int][]*Job{}, map[string][]*Job{}
@@ -122,26 +122,26 @@ func figures(o *Outcome, span time.Duration) Figures {
 			f.Started++
 			waits = append(waits, time.Duration(j.Start-j.Since))
 		}
-		sizes[band(j.Devices)] = append(sizes[band(j.Devices)], j)
-		accounts[payer(j.Spec)] = append(accounts[payer(j.Spec)], j)
+		sizes[bandOf(j.Devices)] = append(sizes[bandOf(j.Devices)], j)
+		accounts[payerOf(j.Spec)] = append(accounts[payerOf(j.Spec)], j)
 	}
 	f.Wait = waitsOf(waits)
-	f.Use = use(o, span)
-	f.Fair = fair(accounts, o.From, span)
+	f.Use = deviceUse(o, span)
+	f.Fair = jainFairness(accounts, o.From, span)
 	for b := range len(bands) {
 		if sizes[b] != nil {
-			f.Sizes = append(f.Sizes, part(bands[b], sizes[b]))
+			f.Sizes = append(f.Sizes, partOf(bands[b], sizes[b]))
 		}
 	}
-	for _, name := range sorted(accounts) {
-		f.Account = append(f.Account, part(name, accounts[name]))
+	for _, name := range sortedKeys(accounts) {
+		f.Account = append(f.Account, partOf(name, accounts[name]))
 	}
 	return f
 }
 
 var bands = []string{"no device", "1 device", "2–8 devices", "9–64 devices", "more than 64"}
 
-func band(devices int) int {
+func bandOf(devices int) int {
 	switch {
 	case devices == 0:
 		return 0
@@ -155,15 +155,15 @@ func band(devices int) int {
 	return 4
 }
 
-// payer is the account of a job, or its owner where it has none.
-func payer(s *job.Spec) string {
+// payerOf is the account of a job, or its owner where it has none.
+func payerOf(s *job.Spec) string {
 	if s.Account != "" {
 		return s.Account
 	}
 	return s.Owner.User
 }
 
-func part(name string, jobs []*Job) Part {
+func partOf(name string, jobs []*Job) Part {
 	p := Part{Name: name, Jobs: len(jobs)}
 	var waits []time.Duration
 	for _, j := range jobs {
@@ -176,7 +176,7 @@ func part(name string, jobs []*Job) Part {
 	return p
 }
 
-func sorted[V any](m map[string]V) []string {
+func sortedKeys[V any](m map[string]V) []string {
 	names := make([]string, 0, len(m))
 	for name := range m {
 		names = append(names, name)
@@ -194,16 +194,16 @@ func waitsOf(all []time.Duration) Waits {
 	for i, w := range all {
 		sum += (w - sum) / time.Duration(i+1) // the mean, without overflow
 	}
-	return Waits{Median: rank(all, 50), P90: rank(all, 90), Mean: sum}
+	return Waits{Median: percentile(all, 50), P90: percentile(all, 90), Mean: sum}
 }
 
-// rank is the smallest value that so many percent of all are not above.
-func rank(all []time.Duration, percent int) time.Duration {
+// percentile is the smallest value that so many percent of all are not above.
+func percentile(all []time.Duration, percent int) time.Duration {
 	return all[(len(all)*percent+99)/100-1]
 }
 
-// use is the part of the devices that is used over a span, in thousandths.
-func use(o *Outcome, span time.Duration) int {
+// deviceUse is the part of the devices that is used over a span, in thousandths.
+func deviceUse(o *Outcome, span time.Duration) int {
 	end := o.From + sched.Instant(span)
 	var used, there int64 // device-seconds
 	for i, u := range o.Use {
@@ -222,9 +222,9 @@ func use(o *Outcome, span time.Duration) int {
 	return int(used * 1000 / there)
 }
 
-// fair is Jain's index over accounts of the part of their waiting jobs' demand that
+// jainFairness is Jain's index over accounts of the part of their waiting jobs' demand that
 // has started within the span, each job weighed by its devices and how early it is.
-func fair(accounts map[string][]*Job, from sched.Instant, span time.Duration) int {
+func jainFairness(accounts map[string][]*Job, from sched.Instant, span time.Duration) int {
 	sum, squares := uint64(0), uint64(0)
 	n := uint64(0)
 	for _, jobs := range accounts {

@@ -60,7 +60,7 @@ func (h *History) add(k kind, took, limit time.Duration) {
 	s := h.kinds[k]
 	if s == nil {
 		if len(h.kinds) >= kindsKept {
-			h.forget()
+			h.forgetOldest()
 		}
 		s = &samples{}
 		h.kinds[k] = s
@@ -77,8 +77,8 @@ func (h *History) add(k kind, took, limit time.Duration) {
 	s.next, s.used = (s.next+1)%samplesKept, h.clock
 }
 
-// forget drops the half of the kinds that were not added to for longest.
-func (h *History) forget() {
+// forgetOldest drops the half of the kinds that were not added to for longest.
+func (h *History) forgetOldest() {
 	type aged struct {
 		k    kind
 		used uint64
@@ -97,7 +97,7 @@ func (h *History) forget() {
 // like it that took longer, at most its limit. The name of the job is apart: jobs that
 // are otherwise alike may share a specification.
 func (h *History) Took(name string, spec *job.Spec, elapsed time.Duration) time.Duration {
-	est := h.guess(name, spec, elapsed)
+	est := h.guessRunTime(name, spec, elapsed)
 	if est <= elapsed { // it has outlived all that is known
 		est = elapsed + max(elapsed/2, time.Minute)
 	}
@@ -107,10 +107,10 @@ func (h *History) Took(name string, spec *job.Spec, elapsed time.Duration) time.
 	return est
 }
 
-func (h *History) guess(name string, spec *job.Spec, elapsed time.Duration) time.Duration {
+func (h *History) guessRunTime(name string, spec *job.Spec, elapsed time.Duration) time.Duration {
 	kinds := kindsOf(name, spec)
 	for _, k := range kinds[:3] {
-		if m, ok := h.median(k, elapsed); ok {
+		if m, ok := h.medianOf(k, elapsed); ok {
 			return m
 		}
 	}
@@ -131,9 +131,9 @@ func (h *History) guess(name string, spec *job.Spec, elapsed time.Duration) time
 	return spec.TimeLimit
 }
 
-// median is that of the run times of a kind that are longer than elapsed; false if
+// medianOf is that of the run times of a kind that are longer than elapsed; false if
 // too few are known.
-func (h *History) median(k kind, elapsed time.Duration) (time.Duration, bool) {
+func (h *History) medianOf(k kind, elapsed time.Duration) (time.Duration, bool) {
 	s := h.kinds[k]
 	if s == nil || len(s.took) < enough {
 		return 0, false
@@ -181,7 +181,7 @@ func sizeOf(s *job.Spec) string {
 	for i := range s.Groups {
 		nodes += max(s.Groups[i].Nodes.Min, 1)
 	}
-	return strconv.Itoa(nodes) + "x" + strconv.Itoa(devices(s)) + "@" + strconv.FormatInt(int64(s.TimeLimit/time.Minute), 10)
+	return strconv.Itoa(nodes) + "x" + strconv.Itoa(devicesAsked(s)) + "@" + strconv.FormatInt(int64(s.TimeLimit/time.Minute), 10)
 }
 
 // Len is how many kinds of job are known.

@@ -35,7 +35,7 @@ func newMeter(nodes, changed []fleet.Node) *meter {
 	return m
 }
 
-func (m *meter) take(claims []fleet.Claim, sign int) {
+func (m *meter) takeClaims(claims []fleet.Claim, sign int) {
 	for i := range claims {
 		if m.cpus {
 			m.milli += sign * int(claims[i].Take.CPU)
@@ -48,8 +48,8 @@ func (m *meter) take(claims []fleet.Claim, sign int) {
 	}
 }
 
-// note writes down what is used now, if that changed.
-func (m *meter) note(out *Outcome, now sched.Instant) {
+// noteUse writes down what is used now, if that changed.
+func (m *meter) noteUse(out *Outcome, now sched.Instant) {
 	u := Use{At: now, Used: m.used, There: m.there}
 	if n := len(out.Use); n > 0 {
 		last := &out.Use[n-1]
@@ -64,8 +64,8 @@ func (m *meter) note(out *Outcome, now sched.Instant) {
 	out.Use = append(out.Use, u)
 }
 
-// devices is how many devices a job asks for at least.
-func devices(s *job.Spec) int {
+// devicesAsked is how many devices a job asks for at least.
+func devicesAsked(s *job.Spec) int {
 	n := 0
 	for i := range s.Groups {
 		g := &s.Groups[i]

@@ -57,9 +57,9 @@ type Interval struct {
 // ahead count, or all where these are few. false: too few are known.
 func (m *Misses) Around(now, estimate int64) (Interval, bool) {
 	lead := max(estimate-now, 0)
-	parts, lates := m.of(now, func(x *miss) bool { return x.lead/4 <= lead+grain && lead/4 <= x.lead+grain })
+	parts, lates := m.missesWhere(now, func(x *miss) bool { return x.lead/4 <= lead+grain && lead/4 <= x.lead+grain })
 	if len(parts) < fewest {
-		parts, lates = m.of(now, func(*miss) bool { return true })
+		parts, lates = m.missesWhere(now, func(*miss) bool { return true })
 	}
 	n := len(parts)
 	if n < fewest {
@@ -72,7 +72,7 @@ func (m *Misses) Around(now, estimate int64) (Interval, bool) {
 	return Interval{From: at(parts[max(lo-1, 0)]), To: at(parts[min(hi-1, n-1)]), Late: lates[n/2], Known: n}, true
 }
 
-func (m *Misses) of(now int64, is func(*miss) bool) (parts, lates []int64) {
+func (m *Misses) missesWhere(now int64, is func(*miss) bool) (parts, lates []int64) {
 	for i := range m.list {
 		if x := &m.list[i]; x.at > now-week && is(x) {
 			parts, lates = append(parts, x.part), append(lates, x.late)

@@ -75,26 +75,26 @@ func (a *Adviser) Holders(id job.ID) []sched.Holder { return a.core.Holders(id) 
 // would surely start now (sched.Core.Would), that is the smallest change. A job that
 // is held, or that would start now anyway, has none.
 func (a *Adviser) Smallest(id job.ID) []Smaller {
-	w := a.waiting(id)
+	w := a.waitingJob(id)
 	if w == nil {
 		return nil
 	}
-	return a.try(w, func(spec *job.Spec) bool { return a.core.Would(a.now, id, spec) })
+	return a.trySmaller(w, func(spec *job.Spec) bool { return a.core.Would(a.now, id, spec) })
 }
 
 // SmallestByPasses is the same by another way, which takes as long as the queue is: a
 // whole pass of a core that is loaded anew for each try.
 func (a *Adviser) SmallestByPasses(id job.ID) []Smaller {
-	w := a.waiting(id)
+	w := a.waitingJob(id)
 	if w == nil {
 		return nil
 	}
-	return a.try(w, func(spec *job.Spec) bool { return a.Passes(id, spec) })
+	return a.trySmaller(w, func(spec *job.Spec) bool { return a.Passes(id, spec) })
 }
 
 // Passes reports whether a job would start in a whole pass if it asked for what spec says.
 func (a *Adviser) Passes(id job.ID, spec *job.Spec) bool {
-	next := a.waiting(id).Submitted
+	next := a.waitingJob(id).Submitted
 	next.Spec = spec
 	for _, d := range sched.Load(a.s).Step(a.now, next) {
 		if d, ok := d.(sched.Start); ok && d.Job == id {
@@ -104,8 +104,8 @@ func (a *Adviser) Passes(id job.ID, spec *job.Spec) bool {
 	return false
 }
 
-// waiting finds a job that a change of its request could start.
-func (a *Adviser) waiting(id job.ID) *sched.Waiting {
+// waitingJob finds a job that a change of its request could start.
+func (a *Adviser) waitingJob(id job.ID) *sched.Waiting {
 	i, ok := slices.BinarySearchFunc(a.s.Queue, id, func(w sched.Waiting, id job.ID) int { return cmp.Compare(w.Job, id) })
 	if !ok || a.s.Queue[i].Gate != nil || len(a.s.Queue[i].Spec.Groups) != 1 {
 		return nil
@@ -113,39 +113,39 @@ func (a *Adviser) waiting(id job.ID) *sched.Waiting {
 	return &a.s.Queue[i]
 }
 
-func (a *Adviser) try(w *sched.Waiting, asks func(spec *job.Spec) bool) []Smaller {
+func (a *Adviser) trySmaller(w *sched.Waiting, asks func(spec *job.Spec) bool) []Smaller {
 	t := &trial{w: w, asks: asks, types: a.types, parts: a.parts}
-	for _, try := range []func(*trial){(*trial).nodes, (*trial).devices, (*trial).limit, (*trial).kinds, (*trial).partitions, (*trial).loosen} {
+	for _, try := range []func(*trial){(*trial).tryNodes, (*trial).tryDevices, (*trial).tryLimit, (*trial).tryKinds, (*trial).tryPartitions, (*trial).tryLoosened} {
 		try(t)
 	}
 	return t.out
 }
 
-// starts reports whether the job would start now if change were made to what it asks for.
-func (t *trial) starts(change func(s *job.Spec, g *job.TaskGroup)) bool {
+// startsWith reports whether the job would start now if change were made to what it asks for.
+func (t *trial) startsWith(change func(s *job.Spec, g *job.TaskGroup)) bool {
 	spec := *t.w.Spec
 	spec.Groups = slices.Clone(spec.Groups)
 	change(&spec, &spec.Groups[0])
 	return t.asks(&spec)
 }
 
-func (t *trial) found(option, value, of string) {
+func (t *trial) addFound(option, value, of string) {
 	t.out = append(t.out, Smaller{Option: option, Value: value, Of: of})
 }
 
-// largest is the largest number below n with which the job starts, 0: none.
-func (t *trial) largest(n int, change func(k int) func(*job.Spec, *job.TaskGroup)) int {
-	if n < 2 || !t.starts(change(1)) {
+// largestWith is the largest number below n with which the job starts, 0: none.
+func (t *trial) largestWith(n int, change func(k int) func(*job.Spec, *job.TaskGroup)) int {
+	if n < 2 || !t.startsWith(change(1)) {
 		return 0
 	}
-	return 1 + sort.Search(n-2, func(i int) bool { return !t.starts(change(i + 2)) })
+	return 1 + sort.Search(n-2, func(i int) bool { return !t.startsWith(change(i + 2)) })
 }
 
-func (t *trial) nodes() {
+func (t *trial) tryNodes() {
 	g := &t.w.Spec.Groups[0]
 	n := g.Nodes.Min
-	if k := t.largest(n, func(k int) func(*job.Spec, *job.TaskGroup) { return nodesOf(n, k) }); k > 0 {
-		t.found("nodes", strconv.Itoa(k), strconv.Itoa(n))
+	if k := t.largestWith(n, func(k int) func(*job.Spec, *job.TaskGroup) { return nodesOf(n, k) }); k > 0 {
+		t.addFound("nodes", strconv.Itoa(k), strconv.Itoa(n))
 	}
 }
 
@@ -158,12 +158,12 @@ func nodesOf(n, k int) func(*job.Spec, *job.TaskGroup) {
 	}
 }
 
-func (t *trial) devices() {
+func (t *trial) tryDevices() {
 	d := t.w.Spec.Groups[0].PerNode.Devices
 	if len(d) != 1 {
 		return
 	}
-	k := t.largest(d[0].Count, func(k int) func(*job.Spec, *job.TaskGroup) {
+	k := t.largestWith(d[0].Count, func(k int) func(*job.Spec, *job.TaskGroup) {
 		return func(_ *job.Spec, g *job.TaskGroup) {
 			r := d[0]
 			r.Count = k
@@ -171,37 +171,37 @@ func (t *trial) devices() {
 		}
 	})
 	if k > 0 {
-		t.found("gpus-per-node", typed(d[0].Type, k), typed(d[0].Type, d[0].Count))
+		t.addFound("gpus-per-node", formatDevices(d[0].Type, k), formatDevices(d[0].Type, d[0].Count))
 	}
 }
 
-func typed(kind string, n int) string {
+func formatDevices(kind string, n int) string {
 	if kind == "" {
 		return strconv.Itoa(n)
 	}
 	return kind + ":" + strconv.Itoa(n)
 }
 
-// limit looks for the longest time limit, in minutes, that fits a hole.
-func (t *trial) limit() {
+// tryLimit looks for the longest time limit, in minutes, that fits a hole.
+func (t *trial) tryLimit() {
 	minutes := int(t.w.Spec.TimeLimit / time.Minute)
 	if t.w.Spec.TimeLimit == 0 {
 		minutes = 7 * 24 * 60
 	}
-	k := t.largest(minutes, func(k int) func(*job.Spec, *job.TaskGroup) {
+	k := t.largestWith(minutes, func(k int) func(*job.Spec, *job.TaskGroup) {
 		return func(s *job.Spec, _ *job.TaskGroup) { s.TimeLimit = time.Duration(k) * time.Minute }
 	})
 	if k > 0 {
 		of := "no limit"
 		if t.w.Spec.TimeLimit > 0 {
-			of = clock(minutes)
+			of = formatMinutes(minutes)
 		}
-		t.found("time", clock(k), of)
+		t.addFound("time", formatMinutes(k), of)
 	}
 }
 
-// clock writes minutes as Slurm reads them.
-func clock(minutes int) string {
+// formatMinutes writes minutes as Slurm reads them.
+func formatMinutes(minutes int) string {
 	h, m := minutes/60, minutes%60
 	s := strconv.Itoa(h%24) + ":" + strconv.Itoa(m/10) + strconv.Itoa(m%10) + ":00"
 	if h >= 24 {
@@ -213,8 +213,8 @@ func clock(minutes int) string {
 	return s
 }
 
-// kinds tries other types of device.
-func (t *trial) kinds() {
+// tryKinds tries other types of device.
+func (t *trial) tryKinds() {
 	d := t.w.Spec.Groups[0].PerNode.Devices
 	if len(d) != 1 || d[0].Type == "" {
 		return
@@ -222,35 +222,35 @@ func (t *trial) kinds() {
 	for _, kind := range t.types {
 		r := d[0]
 		r.Type = kind
-		if kind != d[0].Type && t.starts(func(_ *job.Spec, g *job.TaskGroup) { g.PerNode.Devices = []resource.DeviceRequest{r} }) {
-			t.found("gpus-per-node", typed(kind, r.Count), typed(d[0].Type, r.Count))
+		if kind != d[0].Type && t.startsWith(func(_ *job.Spec, g *job.TaskGroup) { g.PerNode.Devices = []resource.DeviceRequest{r} }) {
+			t.addFound("gpus-per-node", formatDevices(kind, r.Count), formatDevices(d[0].Type, r.Count))
 		}
 	}
 }
 
-// partitions tries other partitions.
-func (t *trial) partitions() {
+// tryPartitions tries other partitions.
+func (t *trial) tryPartitions() {
 	mine := t.w.Spec.Partitions
 	if len(mine) == 0 {
 		return
 	}
 	for _, name := range t.parts {
-		if !slices.Contains(mine, name) && t.starts(func(s *job.Spec, _ *job.TaskGroup) { s.Partitions = []string{name} }) {
-			t.found("partition", name, mine[0])
+		if !slices.Contains(mine, name) && t.startsWith(func(s *job.Spec, _ *job.TaskGroup) { s.Partitions = []string{name} }) {
+			t.addFound("partition", name, mine[0])
 		}
 	}
 }
 
-// loosen leaves out what narrows the choice of nodes.
-func (t *trial) loosen() {
+// tryLoosened leaves out what narrows the choice of nodes.
+func (t *trial) tryLoosened() {
 	g := &t.w.Spec.Groups[0]
-	if !g.Constraint.IsZero() && t.starts(func(_ *job.Spec, g *job.TaskGroup) { g.Constraint = job.Constraint{} }) {
-		t.found("constraint", "", g.Constraint.Text)
+	if !g.Constraint.IsZero() && t.startsWith(func(_ *job.Spec, g *job.TaskGroup) { g.Constraint = job.Constraint{} }) {
+		t.addFound("constraint", "", g.Constraint.Text)
 	}
-	if g.Exclusive && t.starts(func(_ *job.Spec, g *job.TaskGroup) { g.Exclusive = false }) {
-		t.found("exclusive", "", "")
+	if g.Exclusive && t.startsWith(func(_ *job.Spec, g *job.TaskGroup) { g.Exclusive = false }) {
+		t.addFound("exclusive", "", "")
 	}
-	if g.Contiguous && t.starts(func(_ *job.Spec, g *job.TaskGroup) { g.Contiguous = false }) {
-		t.found("contiguous", "", "")
+	if g.Contiguous && t.startsWith(func(_ *job.Spec, g *job.TaskGroup) { g.Contiguous = false }) {
+		t.addFound("contiguous", "", "")
 	}
 }

@@ -118,25 +118,25 @@ func Run(s *sched.Snapshot, now sched.Instant, change *Change, took Took, b Boun
 		}
 	}
 	for i := range s.Running {
-		r.holds(&s.Running[i])
+		r.planEnd(&s.Running[i])
 	}
 	for i := range s.Queue {
-		r.waits(&s.Queue[i])
+		r.noteWaiting(&s.Queue[i])
 	}
-	r.meter.note(&r.out, now)
-	r.step(r.first(change))
-	for r.goes() {
-		r.step(r.next())
+	r.meter.noteUse(&r.out, now)
+	r.stepCore(r.changeEvents(change))
+	for r.goesOn() {
+		r.stepCore(r.nextEvents())
 	}
-	r.close()
+	r.sumUp()
 	return &r.out
 }
 
-// holds plans the end of a job that runs.
-func (r *run) holds(x *sched.Restored) {
+// planEnd plans the end of a job that runs.
+func (r *run) planEnd(x *sched.Restored) {
 	of := sched.Submitted{Job: x.Job, Spec: x.Spec, Priority: x.Priority, At: x.Submitted}
 	r.alive[x.Job], r.asked[x.Job] = &running{claims: x.Claims, of: of}, of
-	r.meter.take(x.Claims, 1)
+	r.meter.takeClaims(x.Claims, 1)
 	if x.Spec == nil {
 		return // nobody knows how long
 	}
@@ -152,10 +152,10 @@ func (r *run) holds(x *sched.Restored) {
 	heap.Push(&r.ends, planned{at: r.alive[x.Job].ends, job: x.Job})
 }
 
-// waits notes a waiting job, and lets it through at its time if that is all that
+// noteWaiting notes a waiting job, and lets it through at its time if that is all that
 // keeps it.
-func (r *run) waits(w *sched.Waiting) {
-	j := &Job{ID: w.Job, Spec: w.Spec, Since: w.At, Devices: devices(w.Spec)}
+func (r *run) noteWaiting(w *sched.Waiting) {
+	j := &Job{ID: w.Job, Spec: w.Spec, Since: w.At, Devices: devicesAsked(w.Spec)}
 	r.jobs[w.Job], r.asked[w.Job] = j, w.Submitted
 	switch {
 	case w.Gate == nil:
@@ -168,8 +168,8 @@ func (r *run) waits(w *sched.Waiting) {
 	r.left++
 }
 
-// first is the change as events.
-func (r *run) first(c *Change) []sched.Event {
+// changeEvents is the change as events.
+func (r *run) changeEvents(c *Change) []sched.Event {
 	var out []sched.Event
 	for _, n := range c.Nodes {
 		out = append(out, sched.NodeSet{Node: n})
@@ -179,14 +179,14 @@ func (r *run) first(c *Change) []sched.Event {
 	}
 	for _, s := range c.Submit {
 		r.asked[s.Job] = s
-		r.jobs[s.Job] = &Job{ID: s.Job, Spec: s.Spec, Since: s.At, Devices: devices(s.Spec)}
+		r.jobs[s.Job] = &Job{ID: s.Job, Spec: s.Spec, Since: s.At, Devices: devicesAsked(s.Spec)}
 		r.left++
 		out = append(out, s)
 	}
 	return out
 }
 
-func (r *run) goes() bool {
+func (r *run) goesOn() bool {
 	if r.left == 0 || r.b.Until != 0 && (r.jobs[r.b.Until] == nil || r.jobs[r.b.Until].Start != 0) {
 		return false
 	}
@@ -194,15 +194,15 @@ func (r *run) goes() bool {
 		r.out.Bounded = true
 		return false
 	}
-	at, ok := r.ahead()
+	at, ok := r.nextInstant()
 	if ok && at > r.bounds {
 		r.out.Bounded, ok = true, false
 	}
 	return ok
 }
 
-// ahead is the next instant at which something happens.
-func (r *run) ahead() (sched.Instant, bool) {
+// nextInstant is the next instant at which something happens.
+func (r *run) nextInstant() (sched.Instant, bool) {
 	next := r.core.Next()
 	if next != 0 { // what changes by time alone is looked at more rarely the farther ahead it is
 		next = max(next, r.looked+max(sched.Instant(time.Minute), (r.now-r.out.From)/100))
@@ -216,9 +216,9 @@ func (r *run) ahead() (sched.Instant, bool) {
 	return r.ends[0].at, true
 }
 
-// next lets time pass until something happens, and is what happens.
-func (r *run) next() []sched.Event {
-	r.now, _ = r.ahead()
+// nextEvents lets time pass until something happens, and is what happens.
+func (r *run) nextEvents() []sched.Event {
+	r.now, _ = r.nextInstant()
 	if next := r.core.Next(); next != 0 && next <= r.now {
 		r.looked = r.now
 	}
@@ -234,16 +234,16 @@ func (r *run) next() []sched.Event {
 			continue
 		}
 		if x := r.alive[p.job]; x != nil && x.turn == p.turn {
-			r.free(p.job)
+			r.freeJob(p.job)
 			out = append(out, sched.Released{Job: p.job})
-			out = r.again(x, out)
+			out = r.requeueJob(x, out)
 		}
 	}
 	return out
 }
 
-// preempt has a running job end for another one, once its grace is over.
-func (r *run) preempt(d sched.Preempt) {
+// preemptJob has a running job end for another one, once its grace is over.
+func (r *run) preemptJob(d sched.Preempt) {
 	x := r.alive[d.Job]
 	if x == nil || x.stopped != "" {
 		return
@@ -253,10 +253,10 @@ func (r *run) preempt(d sched.Preempt) {
 	heap.Push(&r.ends, planned{at: r.now + max(sched.Instant(d.Grace), 1), job: d.Job, turn: x.turn})
 }
 
-// again has a job that was taken back wait for another start: for the rest of its work
+// requeueJob has a job that was taken back wait for another start: for the rest of its work
 // if it had saved what it did or was suspended, for all of it if not. That a
 // suspended job goes on where it was, before others, is left out.
-func (r *run) again(x *running, out []sched.Event) []sched.Event {
+func (r *run) requeueJob(x *running, out []sched.Event) []sched.Event {
 	switch {
 	case x.of.Spec == nil || x.stopped == "" || x.stopped == account.PreemptCancel || x.ends != 0 && x.ends <= r.now:
 		return out
@@ -266,27 +266,27 @@ func (r *run) again(x *running, out []sched.Event) []sched.Event {
 	return append(out, x.of)
 }
 
-func (r *run) free(id job.ID) {
-	r.meter.take(r.alive[id].claims, -1)
+func (r *run) freeJob(id job.ID) {
+	r.meter.takeClaims(r.alive[id].claims, -1)
 	delete(r.alive, id)
 }
 
-func (r *run) step(events []sched.Event) {
+func (r *run) stepCore(events []sched.Event) {
 	r.out.Steps++
 	for _, d := range r.core.Step(r.now, events...) {
 		switch d := d.(type) {
 		case sched.Start:
-			r.start(d)
+			r.startJob(d)
 		case sched.Preempt:
-			r.preempt(d)
+			r.preemptJob(d)
 		case sched.Shrink: // as long as it may take
 			heap.Push(&r.ends, planned{at: r.now + max(sched.Instant(d.Grace), 1), job: d.Job, node: d.Node})
 		}
 	}
-	r.meter.note(&r.out, r.now)
+	r.meter.noteUse(&r.out, r.now)
 }
 
-func (r *run) start(d sched.Start) {
+func (r *run) startJob(d sched.Start) {
 	of, ok := r.asked[d.Job]
 	if !ok {
 		return
@@ -298,7 +298,7 @@ func (r *run) start(d sched.Start) {
 	r.turns++
 	x := &running{claims: d.Claims, turn: r.turns, of: of}
 	r.alive[d.Job] = x
-	r.meter.take(d.Claims, 1)
+	r.meter.takeClaims(d.Claims, 1)
 	work := sched.Instant(r.took(d.Job, of.Spec, 0))
 	if rest := r.rest[d.Job]; rest != 0 {
 		work = rest
@@ -311,13 +311,13 @@ func (r *run) start(d sched.Start) {
 	heap.Push(&r.ends, planned{at: x.ends, job: d.Job, turn: r.turns})
 }
 
-// close sums up: what still runs goes on to its end, for the sake of what is in use.
-func (r *run) close() {
+// sumUp sums up: what still runs goes on to its end, for the sake of what is in use.
+func (r *run) sumUp() {
 	for len(r.ends) > 0 && r.left == 0 {
 		if p := heap.Pop(&r.ends).(planned); r.alive[p.job] != nil && r.alive[p.job].turn == p.turn {
 			r.now = max(r.now, p.at)
-			r.free(p.job)
-			r.meter.note(&r.out, r.now)
+			r.freeJob(p.job)
+			r.meter.noteUse(&r.out, r.now)
 		}
 	}
 	ids := make([]job.ID, 0, len(r.jobs))
