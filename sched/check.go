@@ -23,47 +23,47 @@ func (c *Core) Check() error {
 	return nil
 }
 
-// checkBest looks for lines that wait for a quota and would not be found first, though they
+// checkBest looks for classes that wait for a quota and would not be found first, though they
 // go before the one that is.
 func (c *Core) checkBest() error {
 	for _, l := range c.lines {
-		if l.stake == nil || !l.waitsForQuota() || !hasJobs(l) {
+		if l.quotaDemand == nil || !l.waitsForQuota() || !hasJobs(l) {
 			continue
 		}
-		if d := l.stake.demand; d.best != nil && d.ranked == c.quotas.ranked && d.best != l && (!hasJobs(d.best) || l.jobs.firstJob().compareOrder(d.best.jobs.firstJob()) < 0) {
+		if d := l.quotaDemand.demand; d.best != nil && d.ranked == c.quotas.ranked && d.best != l && (!hasJobs(d.best) || l.jobs.firstJob().compareOrder(d.best.jobs.firstJob()) < 0) {
 			return fmt.Errorf("job %d waits for a quota behind one that it goes before", l.jobs.firstJob().id)
 		}
 	}
 	return nil
 }
 
-// checkOrder looks for lines that are not where their first jobs belong, and for
+// checkOrder looks for classes that are not where their first jobs belong, and for
 // priorities that would be reckoned otherwise now.
 func (c *Core) checkOrder() error {
 	for i, l := range c.heads {
-		if l.place != i || l.jobs.len() == 0 || i > 0 && l.jobs.firstJob().compareOrder(c.heads[(i-1)/2].jobs.firstJob()) < 0 {
+		if l.headsIndex != i || l.jobs.len() == 0 || i > 0 && l.jobs.firstJob().compareOrder(c.heads[(i-1)/2].jobs.firstJob()) < 0 {
 			return fmt.Errorf("line %d of the heads stands in the wrong place", i)
 		}
 	}
 	for _, l := range c.lines {
 		if hasJobs(l) {
 			old := *l.firstRank()
-			if l.stands.of = nil; *l.firstRank() != old {
-				return fmt.Errorf("job %d stands as %+v in the queue, it should be %+v", old.id, old, l.stands)
+			if l.rank.of = nil; *l.firstRank() != old {
+				return fmt.Errorf("job %d stands as %+v in the queue, it should be %+v", old.id, old, l.rank)
 			}
 		}
-		if s := l.stake; s != nil && (s.place >= 0) != (l.place >= 0) {
+		if s := l.quotaDemand; s != nil && (s.queueIndex >= 0) != (l.headsIndex >= 0) {
 			return fmt.Errorf("a line is one of the heads of the whole queue or of its own, not of both")
 		}
-		if s := l.stake; s != nil && s.place >= 0 && (s.queue.heads[s.place] != l || s.place > 0 && l.goesBefore(s.queue.heads[(s.place-1)/2])) {
-			return fmt.Errorf("line %d of the heads of a queue stands in the wrong place", s.place)
+		if s := l.quotaDemand; s != nil && s.queueIndex >= 0 && (s.queue.heads[s.queueIndex] != l || s.queueIndex > 0 && l.goesBefore(s.queue.heads[(s.queueIndex-1)/2])) {
+			return fmt.Errorf("line %d of the heads of a queue stands in the wrong place", s.queueIndex)
 		}
 	}
 	if c.unranked || c.refitted {
 		return nil
 	}
 	for _, l := range c.lines {
-		r := l.key.terms.merit.ranks
+		r := l.key.policy.priority.multifactor
 		if r == nil || l.key.own.fixed {
 			continue
 		}
@@ -103,7 +103,7 @@ func (c *Core) checkEnds() error {
 	}
 	for _, r := range ends {
 		if r.of != nil {
-			if c.running[r.id] != r.of || !slices.Contains(r.of.added, r) || r.until != r.of.until || r.terms != r.of.terms {
+			if c.running[r.id] != r.of || !slices.Contains(r.of.added, r) || r.until != r.of.until || r.policy != r.of.policy {
 				return fmt.Errorf("something was added to job %d which it does not have", r.id)
 			}
 			continue
@@ -122,12 +122,12 @@ func (c *Core) checkLines() error {
 	seen := map[job.ID]bool{}
 	members := 0
 	for key, l := range c.lines {
-		if key != l.key || !slices.IsSortedFunc(l.jobs.allJobs(), (*entry).compareOrder) {
+		if key != l.key || !slices.IsSortedFunc(l.jobs.allJobs(), (*queuedJob).compareOrder) {
 			return fmt.Errorf("a line is out of order")
 		}
 		members += l.members
 		for _, e := range l.jobs.allJobs() {
-			if c.queued[e.id] != e || e.blocked || e.line != l || seen[e.id] {
+			if c.queued[e.id] != e || e.blocked || e.class != l || seen[e.id] {
 				return fmt.Errorf("job %d stands in a line where it does not belong", e.id)
 			}
 			seen[e.id] = true
@@ -151,14 +151,14 @@ func (c *Core) checkPlan() error {
 	if e := c.queued[c.plan.job]; e == nil || e.blocked || e.nominee != nil {
 		return fmt.Errorf("job %d has a reservation and does not wait", c.plan.job)
 	}
-	p := pass{Core: c}
+	p := schedulingCycle{Core: c}
 	if claims := p.reservedClaims(); !p.freeBy(c.plan.at, claims).Fits(c.table, claims) {
 		return fmt.Errorf("what is reserved for job %d is not free at %d", c.plan.job, c.plan.at)
 	}
 	return nil
 }
 
-// checkNodes compares cells, what is foretold and outlooks with what they follow from.
+// checkNodes compares cells, what is foretold and availability profiles with what they follow from.
 func (c *Core) checkNodes() error {
 	if c.refitted {
 		return nil
@@ -174,21 +174,21 @@ func (c *Core) checkNodes() error {
 		}
 	}
 	for _, k := range c.kinds {
-		if k.look == nil {
+		if k.profile == nil {
 			continue
 		}
-		k.look.catchUp()
-		old := *k.look
+		k.profile.catchUp()
+		old := *k.profile
 		old.when = slices.Clone(old.when)
-		k.look.rebuildTimes()
-		if !slices.Equal(old.when, k.look.when) || old.before != k.look.before || old.due != k.look.due {
-			return fmt.Errorf("an outlook missed a change: %v, it should be %v", old.when, k.look.when)
+		k.profile.rebuildTimes()
+		if !slices.Equal(old.when, k.profile.when) || old.before != k.profile.before || old.due != k.profile.due {
+			return fmt.Errorf("an outlook missed a change: %v, it should be %v", old.when, k.profile.when)
 		}
 	}
 	return nil
 }
 
-// checkRest looks for lines that nobody would look at again.
+// checkRest looks for classes that nobody would look at again.
 func (c *Core) checkRest() error {
 	if c.dirty {
 		return nil
@@ -196,50 +196,50 @@ func (c *Core) checkRest() error {
 	for _, l := range c.lines {
 		switch {
 		case l.jobs.len() == 0:
-		case l.rest == forRoom && !l.kind.full:
+		case l.waiting == forNodes && !l.kind.full:
 			return fmt.Errorf("job %d rests for room and its kind may fit", l.jobs.firstJob().id)
-		case l.rest == forPlan && !slices.Contains(c.planned, l):
+		case l.waiting == forPlan && !slices.Contains(c.planned, l):
 			return fmt.Errorf("job %d rests for the plan and would not be looked at again", l.jobs.firstJob().id)
-		case l.rest == active && !l.awake:
+		case l.waiting == toLookAt && !l.awake:
 			return fmt.Errorf("job %d is not looked at", l.jobs.firstJob().id)
-		case l.rest == forShare && !c.isBelowThreshold(l.key.terms):
+		case l.waiting == forFairShare && !c.isBelowThreshold(l.key.policy):
 			return fmt.Errorf("job %d rests for its share, which is large enough", l.jobs.firstJob().id)
-		case l.rest == forLimit:
+		case l.waiting == forLimit:
 			if err := c.checkLimited(l); err != nil {
 				return err
 			}
-		case l.rest == forQuota && !l.over && c.quotaFits(l):
+		case l.waiting == forQuota && !l.exceededQuota && c.quotaFits(l):
 			return fmt.Errorf("job %d rests for a quota that reaches", l.jobs.firstJob().id)
-		case l.rest == forQuota && l.over && !c.quotas.over, l.rest == forQuota && !l.over && !slices.Contains(l.stake.demand.waiting, l):
+		case l.waiting == forQuota && l.exceededQuota && !c.quotas.over, l.waiting == forQuota && !l.exceededQuota && !slices.Contains(l.quotaDemand.demand.waiting, l):
 			return fmt.Errorf("job %d rests for a quota and would not be looked at again", l.jobs.firstJob().id)
-		case l.rest == forTurn && c.leaderOf(l.stake.queue) == l:
+		case l.waiting == forQueueOrder && c.leaderOf(l.quotaDemand.queue) == l:
 			return fmt.Errorf("job %d rests for its turn, and it is its turn", l.jobs.firstJob().id)
-		case l.rest.isBarred() && l.place >= 0:
+		case l.waiting.isBarred() && l.headsIndex >= 0:
 			return fmt.Errorf("job %d could become the head and must not", l.jobs.firstJob().id)
-		case !l.rest.isBarred() && l.place < 0 && l.jobs.firstJob().mayReserve():
+		case !l.waiting.isBarred() && l.headsIndex < 0 && l.jobs.firstJob().mayReserve():
 			return fmt.Errorf("job %d cannot become the head", l.jobs.firstJob().id)
 		}
 	}
 	return nil
 }
 
-// quotaFits reports whether a line's quota would do for its first job.
-func (c *Core) quotaFits(l *line) bool {
+// quotaFits reports whether a class's quota would do for its first job.
+func (c *Core) quotaFits(l *jobClass) bool {
 	b := c.assignByQuota(l)
 	return b.Mode == quota.Fit && c.fitsFleet(c.kindIn(l, b.Flavors, b.cut))
 }
 
-// checkLimited looks for a line that rests for a limit which it passes.
-func (c *Core) checkLimited(l *line) error {
+// checkLimited looks for a class that rests for a limit which it passes.
+func (c *Core) checkLimited(l *jobClass) error {
 	id := l.jobs.firstJob().id
 	if l.options != nil {
 		return c.checkLicenseChoice(l)
 	}
 	check := &l.rules.Checks[l.check]
 	switch {
-	case l.place >= 0:
+	case l.headsIndex >= 0:
 		return fmt.Errorf("job %d rests for a limit and may become the head", id)
-	case l.moves != 0 && !slices.Contains(c.limits.loose, l):
+	case l.moves != 0 && !slices.Contains(c.limits.byClaims, l):
 		return fmt.Errorf("job %d was stopped by its claims and would not be looked at again", id)
 	case l.moves != 0:
 		return nil
@@ -258,7 +258,7 @@ func (c *Core) checkQuotas() error {
 	}
 	want := c.quotas.NewState()
 	for _, r := range c.ends.allRuns() {
-		if q := r.terms.queue; q != nil && r.nominee == nil {
+		if q := r.policy.queue; q != nil && r.nominee == nil {
 			want.Add(q.node, r.charges)
 		}
 	}
@@ -282,7 +282,7 @@ func (c *Core) checkLimits() error {
 		if r.of != nil {
 			continue
 		}
-		if (r.counted != nil) != r.terms.rules.Charges() {
+		if (r.counted != nil) != r.policy.limits.Charges() {
 			return fmt.Errorf("job %d counts against limits: %v", r.id, r.counted != nil)
 		}
 		if r.counted != nil {
@@ -292,7 +292,7 @@ func (c *Core) checkLimits() error {
 	return c.limits.book.Check(want)
 }
 
-// checkSlots looks at what is planned by name: for whom, and that all of it can be
+// checkSlots looks at what is planned node by node: for whom, and that all of it can be
 // kept.
 func (c *Core) checkSlots() error {
 	if c.dirty {
@@ -304,7 +304,7 @@ func (c *Core) checkSlots() error {
 		}
 		return nil
 	}
-	p := pass{Core: c, now: c.passed}
+	p := schedulingCycle{Core: c, now: c.passed}
 	it := p.queueFront()
 	for i := 0; ; i++ {
 		e := it.next()
@@ -314,10 +314,10 @@ func (c *Core) checkSlots() error {
 			}
 			return nil
 		}
-		if i >= len(c.slots) || c.slots[i].e != e || e.slot != c.slots[i] {
+		if i >= len(c.slots) || c.slots[i].e != e || e.planned != c.slots[i] {
 			return fmt.Errorf("job %d is number %d of the queue and has no slot", e.id, i)
 		}
-		s := e.slot
+		s := e.planned
 		if s.at == never {
 			continue
 		}
@@ -336,11 +336,11 @@ func (c *Core) checkNominees() error {
 		if c.queued[n.entry.id] != n.entry || n.entry.nominee != n || c.running[n.entry.id] != n.run || n.run.nominee != n {
 			return fmt.Errorf("what is held for job %d and what it knows of it disagree", n.entry.id)
 		}
-		if !c.dirty && !slices.ContainsFunc(n.shed, c.isShedding) && !slices.ContainsFunc(n.await, func(id job.ID) bool { r := c.running[id]; return r != nil && r.stopping }) {
+		if !c.dirty && !slices.ContainsFunc(n.additions, c.isShedding) && !slices.ContainsFunc(n.await, func(id job.ID) bool { r := c.running[id]; return r != nil && r.stopping }) {
 			return fmt.Errorf("job %d is nominated and waits for nobody", n.entry.id)
 		}
 	}
-	held := map[*standing]standing{}
+	held := map[*preemptionRank]preemptionRank{}
 	nominated, homes, savers, lent, movers := 0, 0, 0, 0, 0
 	for _, r := range c.ends.allRuns() {
 		if r.stopping {
@@ -354,12 +354,12 @@ func (c *Core) checkNominees() error {
 		if r.goesFor != 0 {
 			movers++
 		}
-		if r.home != nil {
+		if r.target != nil {
 			homes++
 		}
 		if r.nominee != nil {
 			nominated++
-		} else if s := r.terms.standing; s != nil {
+		} else if s := r.policy.preemption; s != nil {
 			x := held[s]
 			x.runs, x.held = x.runs+1, x.held+r.devices
 			held[s] = x

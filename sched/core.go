@@ -22,7 +22,7 @@ const never Instant = 1<<63 - 1
 type Config struct {
 	// NoBackfill lets nothing start while a job before it waits.
 	NoBackfill bool
-	// Depth bounds how many kinds of jobs behind the head are tried in one pass.
+	// Depth bounds how many kinds of jobs behind the head are tried in one cycle.
 	// Kinds that cannot fit what is free are not counted. 0: 500.
 	Depth int
 }
@@ -31,14 +31,14 @@ type Config struct {
 // use: one loop owns it.
 //
 // A step costs what has changed, not what there is: nodes that are alike are one
-// cell (sched/index), jobs that are alike one line, and a line that cannot start
+// cell (sched/index), jobs that are alike one class, and a class that cannot start
 // anything rests until what it rests for has changed.
 //
 // Invariants (checked by Check):
 //   - what is free is the fleet less the claims of what runs, and the cells and
 //     what is foretold of each node agree with it;
 //   - a job is queued or running, never both;
-//   - each line is in queue order and holds exactly the queued jobs of its kind
+//   - each class is in queue order and holds exactly the queued jobs of its kind
 //     that are not blocked;
 //   - what was added to a job ends with it, and is on nodes of its own;
 //   - what is reserved for the head is free at the promised instant if every
@@ -54,92 +54,92 @@ type Core struct {
 	shapes *class.Interner
 
 	policy  *account.Policy // nil: none
-	ranks   *ranks          // nil: the policy says nothing of order and usage
-	limits  limits
-	accrual accrual
-	terms   map[termsKey]*terms
+	ranks   *multifactor    // nil: the policy says nothing of order and usage
+	limits  limitState
+	accrual accrueLimits
+	terms   map[policyKey]*effectivePolicy
 	quotas  *quotas // nil: none
 
-	queued  map[job.ID]*entry
-	lines   map[lineKey]*line
+	queued  map[job.ID]*queuedJob
+	lines   map[classKey]*jobClass
 	kinds   []*kind
 	byShape map[*class.Shape]*kind
-	heads   heads           // lines with jobs that the fleet could take
+	heads   heads           // classes with jobs that the fleet could take
 	running map[job.ID]*run // those that hold, and what is held for nominated jobs
-	ends    ends
+	ends    plannedEnds
 
-	patience patience // who gives up a wish, and when
+	patience constraintTimers // who gives up a wish, and when
 
 	seen      *share.Memory    // what has arrived; nil: nobody learns from it
 	foresight *place.Foresight // what is expected of that …
 	foreseen  uint64           // … for this state of the fleet
 	learned   bool             // more was learned in this step
 
-	now        Instant       // of the last step
-	preemption *preemption   // nil: nobody takes anything
-	elastic    []*run        // running jobs that may grow
-	pinched    Instant       // a limit keeps one from growing, until then at least; never: time alone does not lift it; 0: none does
-	lent       int           // additions that nobody has asked back
-	nominees   []*nomination // in the order in which they were made
-	eager      []*line       // whose jobs may take from others, those with quotas left out: these go when it is their turn
-	stopping   int           // runs whose end was asked for
-	stirs      uint64        // raised when a search for victims may find more than before
-	turnEnds   Instant       // when the next of those who take turns is to give way; 0: nobody is
-	parked     []job.ID      // may have some that are no longer
-	awaiting   []*entry      // nominated in this step
-	lifted     []was         // what a search for victims changed
-	exempted   Instant       // when somebody who was passed over may be taken; 0: nobody was
+	now        Instant          // of the last step
+	preemption *preemptionRules // nil: nobody takes anything
+	elastic    []*run           // running jobs that may grow
+	pinched    Instant          // a limit keeps one from growing, until then at least; never: time alone does not lift it; 0: none does
+	lent       int              // additions that nobody has asked back
+	nominees   []*nomination    // in the order in which they were made
+	eager      []*jobClass      // whose jobs may take from others, those with quotas left out: these go when it is their turn
+	stopping   int              // runs whose end was asked for
+	stirs      uint64           // raised when a search for victims may find more than before
+	turnEnds   Instant          // when the next of those who take turns is to give way; 0: nobody is
+	parked     []job.ID         // may have some that are no longer
+	awaiting   []*queuedJob     // nominated in this step
+	lifted     []savedRow       // what a search for victims changed
+	exempted   Instant          // when somebody who was passed over may be taken; 0: nobody was
 
-	moving    *moving   // nil: nothing is moved
-	savers    int       // runs that go on from what they saved
-	movers    int       // runs that were asked to move
-	homes     []*home   // by job
-	proposal  *Proposal // nil: none
-	approved  *Approved // in this step; nil: nothing
-	moveTried tried
+	moving    *defragRules       // nil: nothing is moved
+	savers    int                // runs that go on from what they saved
+	movers    int                // runs that were asked to move
+	homes     []*migrationTarget // by job
+	proposal  *Proposal          // nil: none
+	approved  *Approved          // in this step; nil: nothing
+	moveTried moveAttempt
 	searched  Instant // when moves were looked for last
 	searching Instant // when they are to be looked for again; 0: when something has changed
 
-	plan     reservation
+	plan     headReservation
 	promised Promise // what the head was told last
 
-	advances  []*advance // reservations in advance
-	slots     []*slot    // planned by name, in queue order
-	passed    Instant    // when the last pass was made
-	sweeps    uint64     // of the plan
-	restood   []int32    // nodes on which something else is planned, for prospects
-	replanned uint64     // raised when that was begun anew
-	idle      []*prospect
-	watch     watch
-	first     front
-	others    []*slot // memory for slots
-	sketch    outline
-	wasNamed  bool      // the last pass planned by name
-	retracted []Promise // to jobs whose slots were taken away
+	advances  []*advanceReservation // reservations in advance
+	slots     []*plannedStart       // planned node by node, in queue order
+	passed    Instant               // when the last cycle was made
+	sweeps    uint64                // of the plan
+	restood   []int32               // nodes on which something else is planned, for plan caches
+	replanned uint64                // raised when that was begun anew
+	idle      []*planCache
+	watch     planWatch
+	first     queueFront
+	others    []*plannedStart // memory for planned starts
+	sketch    nodeTimeline
+	wasNamed  bool      // the last cycle planned node by node
+	retracted []Promise // to jobs whose planned starts were taken away
 
-	fleet    uint64  // raised when the fleet changed
-	refitted bool    // the fleet has changed and settle is due
-	freed    []int32 // nodes on which something became free since the last pass
-	log      []int32 // nodes that changed, for outlooks
-	logged   uint64  // raised when the log was begun anew
-	shaken   bool    // the plan must be made again
-	dirty    bool    // a pass is due
-	ticked   bool    // usage was brought up to date
-	unranked bool    // somebody new has a share; lines are to be reckoned anew
-	woken    []*line // to be looked at
-	planned  []*line // that rest for the plan
-	touched  []*line // whose first job may have another reason
-	fresh    []*entry
-	scratch
+	fleet    uint64      // raised when the fleet changed
+	refitted bool        // the fleet has changed and settle is due
+	freed    []int32     // nodes on which something became free since the last cycle
+	log      []int32     // nodes that changed, for availability profiles
+	logged   uint64      // raised when the log was begun anew
+	shaken   bool        // the plan must be made again
+	dirty    bool        // a cycle is due
+	ticked   bool        // usage was brought up to date
+	unranked bool        // somebody new has a share; classes are to be reckoned anew
+	woken    []*jobClass // to be looked at
+	planned  []*jobClass // that rest for the plan
+	touched  []*jobClass // whose first job may have another reason
+	fresh    []*queuedJob
+	planScratch
 	shared [8]*reason.Reason // reasons that were told last: jobs that wait for the same share one
 }
 
-// entry is a queued job.
-type entry struct {
+// queuedJob is a queued job.
+type queuedJob struct {
 	id       job.ID
 	spec     *job.Spec
-	line     *line
-	slot     *slot // nil: nothing is planned for it by name
+	class    *jobClass
+	planned  *plannedStart // nil: nothing is planned for it by name
 	priority int64
 	at       Instant
 	eligible int64          // second since when it may be considered; 0: it may not
@@ -149,18 +149,18 @@ type entry struct {
 	gate     *reason.Reason // why it is blocked; nil: it is not
 	told     *reason.Reason // the first reason that a Wait told, without its Since; nil: none
 	since    int64          // when that was told, in Unix seconds
-	nominee  *nomination    // what is held for it until others have gone; nil: it stands in its line, or is blocked
+	nominee  *nomination    // what is held for it until others have gone; nil: it stands in its class, or is blocked
 	blocked  bool
 	gone     bool  // left the queue
 	stage    uint8 // of its wishes
-	aging    aging
+	aging    accrueState
 }
 
 // New returns a core that knows no node and no job.
 func New(cfg Config) *Core {
 	return &Core{
 		cfg: cfg, table: index.NewTable(), shapes: class.NewInterner(),
-		terms: map[termsKey]*terms{}, queued: map[job.ID]*entry{}, lines: map[lineKey]*line{}, byShape: map[*class.Shape]*kind{}, running: map[job.ID]*run{},
+		terms: map[policyKey]*effectivePolicy{}, queued: map[job.ID]*queuedJob{}, lines: map[classKey]*jobClass{}, byShape: map[*class.Shape]*kind{}, running: map[job.ID]*run{},
 		refitted: true,
 	}
 }
@@ -186,7 +186,7 @@ func (c *Core) Step(now Instant, events ...Event) []Decision {
 	c.dirty, c.passed = false, now
 	c.rebuildFleet()
 	proposed := c.proposal
-	p := pass{Core: c, now: now, moves: maxMoves}
+	p := schedulingCycle{Core: c, now: now, headMovesLeft: maxMoves}
 	p.runCycle()
 	c.grantAccrual()
 	c.scheduleLimits()
@@ -196,7 +196,7 @@ func (c *Core) Step(now Instant, events ...Event) []Decision {
 }
 
 // applyEvent changes the state by one event. The decisions that follow from it are
-// made by the pass, but for the words about blocked jobs.
+// made by the cycle, but for the words about blocked jobs.
 func (c *Core) applyEvent(now Instant, e Event, out []Decision) []Decision {
 	switch e := e.(type) {
 	case NodeSet:
@@ -268,11 +268,11 @@ func (c *Core) submitJob(s Submitted) {
 	if r := c.running[s.Job]; r != nil && r.nominee == nil {
 		return // it holds resources: control tells Released before it queues a job again
 	}
-	e := &entry{id: s.Job, spec: s.Spec, priority: s.Priority, fixed: s.Fixed, at: s.At, eligible: wholeSecond(s.Eligible), moved: s.Moved}
+	e := &queuedJob{id: s.Job, spec: s.Spec, priority: s.Priority, fixed: s.Fixed, at: s.At, eligible: wholeSecond(s.Eligible), moved: s.Moved}
 	if s.Eligible == 0 {
 		e.eligible = wholeSecond(c.now)
 	}
-	was := agesFreely
+	was := accrueUnlimited
 	old := c.queued[s.Job]
 	if old != nil {
 		was = old.aging
@@ -284,9 +284,9 @@ func (c *Core) submitJob(s Submitted) {
 	}
 	var next Instant
 	e.stage, next = c.stageOf(e)
-	e.line = c.classOf(e)
-	if old != nil && c.plan.job == e.id && old.line.key.shape.Key != e.line.key.shape.Key {
-		c.plan = reservation{job: e.id, station: c.plan.station, at: never, version: c.plan.version + 1}
+	e.class = c.classOf(e)
+	if old != nil && c.plan.job == e.id && old.class.key.shape.Key != e.class.key.shape.Key {
+		c.plan = headReservation{job: e.id, position: c.plan.position, at: never, version: c.plan.version + 1}
 		c.shaken = true // what was planned for it was for what it asked then
 	}
 	c.queued[s.Job] = e
@@ -294,11 +294,11 @@ func (c *Core) submitJob(s Submitted) {
 	c.startAccruing(e, was)
 	c.enqueueJob(e)
 	if old == nil {
-		c.learnArrival(c.byShape[e.line.key.shape])
+		c.learnArrival(c.byShape[e.class.key.shape])
 	}
 }
 
-func (c *Core) enqueueJob(e *entry) {
+func (c *Core) enqueueJob(e *queuedJob) {
 	c.insertJob(e)
 	c.fresh = append(c.fresh, e)
 	c.dirty = true
@@ -312,7 +312,7 @@ func (c *Core) withdrawJob(id job.ID) {
 }
 
 // dropQueued takes an entry out of the queue.
-func (c *Core) dropQueued(e *entry) {
+func (c *Core) dropQueued(e *queuedJob) {
 	delete(c.queued, e.id)
 	c.scheduleStage(e, 0)
 	e.gone = true
@@ -323,7 +323,7 @@ func (c *Core) dropQueued(e *entry) {
 		c.removeJob(e)
 	}
 	c.stopAccruing(e)
-	c.leaveClass(e.line)
+	c.leaveClass(e.class)
 }
 
 func (c *Core) blockJob(now Instant, b Blocked, out []Decision) []Decision {
@@ -355,7 +355,7 @@ func (c *Core) unblockJob(id job.ID) {
 	e.blocked, e.gate = false, nil
 	if e.eligible == 0 {
 		e.eligible = wholeSecond(c.now)
-		c.startAccruing(e, agesFreely)
+		c.startAccruing(e, accrueUnlimited)
 	}
 	c.enqueueJob(e)
 	c.moveToStage(e)
@@ -370,7 +370,7 @@ func (c *Core) restoreRun(r Restored) {
 	}
 	terms := c.policyWithLicense(r.Spec, r.License)
 	c.joinShares(terms)
-	x := &run{id: r.Job, spec: r.Spec, terms: terms, claims: r.Claims, began: r.Began, submitted: r.Submitted, until: orNever(r.Until), flavors: r.Flavors, license: r.License, priority: r.Priority, rank: r.Priority, saved: r.Saved, stopping: r.Stopping, suspending: r.Suspending, givesWay: r.GivesWay, tail: r.Tail, turn: max(r.Turn, r.Began), moved: r.Moved, goesFor: r.GoesFor, begun: r.Begun, waits: r.Waits}
+	x := &run{id: r.Job, spec: r.Spec, policy: terms, claims: r.Claims, began: r.Began, submitted: r.Submitted, until: orNever(r.Until), flavors: r.Flavors, license: r.License, priority: r.Priority, rank: r.Priority, savedAt: r.Saved, stopping: r.Stopping, suspending: r.Suspending, givesWay: r.GivesWay, tail: r.Tail, turn: max(r.Turn, r.Began), moved: r.Moved, goesFor: r.GoesFor, begun: r.Begun, waits: r.Waits}
 	if r.Parked != nil {
 		c.restoreSuspended(x, r.Parked)
 	}
@@ -385,7 +385,7 @@ func (c *Core) extendRun(x Extended) {
 	if r := c.running[x.Job]; r != nil && r.waits && x.Began > 0 {
 		c.beginBilling(r, x.Began)
 	}
-	if r := c.running[x.Job]; r != nil && r.nominee == nil && r.parking == nil && r.until != addTime(orNever(x.Until), r.tail) {
+	if r := c.running[x.Job]; r != nil && r.nominee == nil && r.suspension == nil && r.until != addTime(orNever(x.Until), r.tail) {
 		before := len(c.freed)
 		added := slices.Clone(r.added)
 		for _, a := range added {
@@ -416,7 +416,7 @@ func (c *Core) releaseRun(id job.ID, ended Instant) {
 		}
 		c.billEnd(r, ended)
 		c.unholdRun(r)
-		c.releasePolicy(r.terms)
+		c.releasePolicy(r.policy)
 		c.shaken, c.dirty = true, true
 	}
 }

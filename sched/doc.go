@@ -8,37 +8,56 @@
 // and journals it before it becomes true; the core assumes that it will, and is
 // told with Released if it did not.
 //
-// Where what is decided (one rule, one file):
+// Jobs that are alike to the core (one shape, time limit and policy) are a job class.
+// A scheduling cycle looks at the first job of each class that is awake, in queue
+// order. Core groups its state by policy: the struct of each is in that policy's file.
 //
-//	pass.go            one look at the queue, as it reads
-//	line.go queue.go   lines of jobs that are alike, and why they rest
-//	terms.go gate.go   what the site's rules say of a line, and what bars it
-//	order.go ranks.go  whose turn it is: multifactor priority, shown and kept (model/account/priority)
-//	accrual.go         how many may grow older at once
-//	usage.go           what jobs have used, decayed, and Fair Tree (model/account/fair)
-//	limits.go threshold.go      limits, licences, thresholds of usage (sched/limit)
-//	licenses.go        licences of which one will do
-//	quotas.go stake.go turn.go holdings.go   quotas, whose turn it is (sched/quota)
-//	flavor.go          which flavours, how many tasks: fall-over, admission in part
-//	reclaim.go later.go         claiming back, and what is held once those who go have gone
-//	plan.go outlook.go the head's reservation, counted in nodes
-//	named.go slot.go ahead.go   reservations of more jobs, by name (sched/plan)
-//	prospect.go beside.go       what is remembered of them, so that a step costs what changes
-//	advance.go reserve.go       reservations in advance, and what one would meet
-//	wishes.go          what is wished for and given up after a time
-//	foresight.go       what is learned of what arrives, for where a job of one node goes (sched/share)
-//	shorter.go         --time-min
-//	preempt.go standing.go      who takes whose place
-//	search.go open.go           … which ones have to go, and where (sched/victim)
-//	parked.go slice.go          who is suspended, and who takes turns
-//	elastic.go recall.go        who grows on what nobody waits for, and gives it back
-//	moves.go mover.go home.go   who moves so that the head fits (sched/defrag)
-//	compat.go          as slurmctld would
-//	nodes.go           what is held and foretold of each node (sched/index)
-//	reasons.go holders.go estimate.go       why a job waits, for whom, until when
-//	would.go           what would start it
-//	alarm.go           what is due by time alone
-//	snapshot.go claims.go check.go        the whole state as data, the claims in it; its invariants
+// Each rule has one file:
 //
-// Where a gang goes on what is free is decided in sched/place, without time or order.
+//	cycle.go                       one scheduling cycle over the queue
+//	job_class.go queue.go          job classes, what they wait for, and heaps of them
+//	gate.go                        what bars a class, whatever is free
+//	effective_policy.go            the policy of the site as it applies to a class
+//	multifactor.go                 multifactor priority (model/account/priority)
+//	multifactor_report.go          priorities and shares as shown and saved
+//	accrue_limits.go               how many jobs may gain age at once
+//	usage.go                       decayed usage and Fair Tree (model/account/fair)
+//	usage_threshold.go             UsageThreshold of a QOS
+//	limits.go                      limits and licences (sched/limit)
+//	licenses.go                    alternatives among licences
+//	quotas.go                      what runs, charged to quotas (sched/quota)
+//	quota_demand.go                what waiting jobs ask of a quota
+//	quota_usage.go                 quotas as shown
+//	quota_reclaim.go               preemption by quota
+//	queue_order.go                 which queue of a quota tree goes next
+//	flavor.go                      flavours, fall-over, partial admission
+//	pending_release.go             quota usage once preempted jobs have gone
+//	head_reservation.go            EASY: the reservation of the head
+//	availability_profile.go        when each node can take its part of a gang
+//	conservative_backfill.go       reservations of more jobs, node by node (sched/plan)
+//	planned_start.go               the planned start of one job
+//	earliest_start.go              the earliest start beside all that is planned
+//	plan_cache.go plan_wakeups.go  what is cached, so that a step costs what changed
+//	advance_reservation.go         reservations in advance
+//	reservation_check.go           what a new reservation would meet
+//	soft_constraints.go            constraints that a job gives up after a time
+//	arrival_forecast.go            what is learned of arrivals, to place single nodes (sched/share)
+//	time_min.go                    --time-min
+//	preempt.go                     preemption and nominated jobs
+//	preemption_order.go            who may preempt whom
+//	victim_search.go               which jobs have to go (sched/victim)
+//	victim_search_reserved.go      the same beside reservations and planned starts
+//	suspended.go time_slice.go     preemption by suspension, and time slicing
+//	elastic.go elastic_shrink.go   elastic jobs grow, and give back
+//	defrag.go defrag_search.go     running jobs move so that the head fits (sched/defrag)
+//	migration_target.go            places kept for jobs that move
+//	slurm_compat.go                cycles as slurmctld would make them
+//	nodes.go                       what is held on each node, now and later (sched/index)
+//	reasons.go blockers.go         why a job waits, and for which jobs
+//	estimate.go                    when a job would start
+//	dry_run.go                     what would start it at once
+//	timers.go                      what is due by time alone
+//	snapshot.go check.go           the whole state as data; its invariants
+//
+// Placement of a gang on what is free, without time or order, is in sched/place.
 package sched

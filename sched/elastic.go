@@ -23,7 +23,7 @@ import (
 // The job that goes first in the queue grows first.
 //
 // What is added is lent. Whoever's turn it is and cannot start takes it back, by no
-// right but that (preempt.go, and recall.go where limits or quotas keep him off): had it
+// right but that (preempt.go, and elastic_shrink.go where limits or quotas keep him off): had it
 // not been added, he would find it free.
 
 // isElastic reports whether a run may grow.
@@ -75,7 +75,7 @@ func (r *run) unitsLeft(group int) (more, has int) {
 
 // wantsMore reports whether a job would take more of anything.
 func (r *run) wantsMore() bool {
-	if !r.begun || r.stopping || r.settled {
+	if !r.begun || r.stopping || r.growthSettled {
 		return false
 	}
 	for g := range r.spec.Groups {
@@ -103,14 +103,14 @@ func (r *run) compareGrowth(o *run) int {
 }
 
 // growElastic adds to running jobs what nobody else can use, and reports whether it did.
-func (p *pass) growElastic() (grown bool) {
+func (p *schedulingCycle) growElastic() (grown bool) {
 	pinched := p.pinched
 	p.Core.pinched = 0
 	if len(p.elastic) == 0 || p.plan.job != 0 && (p.cfg.NoBackfill || p.policy != nil && p.policy.Backfill.Off) {
 		return false
 	}
 	if e := p.queued[p.plan.job]; e != nil {
-		p.pledgeQuota(e.line)
+		p.pledgeQuota(e.class)
 		defer p.releasePledges()
 	}
 	slices.SortFunc(p.elastic, (*run).compareGrowth)
@@ -125,7 +125,7 @@ func (p *pass) growElastic() (grown bool) {
 }
 
 // growJob gives one job all that it can be given now.
-func (p *pass) growJob(r *run) (grown bool) {
+func (p *schedulingCycle) growJob(r *run) (grown bool) {
 	state := p.spareFor(r)
 	if state == nil {
 		return false
@@ -146,11 +146,11 @@ func (p *pass) growJob(r *run) (grown bool) {
 }
 
 // growthVersion changes whenever a job that could not grow may be able to.
-func (p *pass) growthVersion() [2]uint64 { return [2]uint64{p.stirs, p.plan.version} }
+func (p *schedulingCycle) growthVersion() [2]uint64 { return [2]uint64{p.stirs, p.plan.version} }
 
 // placeOneMore places one more unit of a group on what is spare; nil: it cannot be had.
-func (p *pass) placeOneMore(r *run, group int, state *index.State) []fleet.Claim {
-	if r.terms.key.reservation != "" && r.terms.inside == nil {
+func (p *schedulingCycle) placeOneMore(r *run, group int, state *index.State) []fleet.Claim {
+	if r.policy.key.reservation != "" && r.policy.reservation == nil {
 		return nil // what it runs in is not there any more
 	}
 	shape := p.additionShape(r, group)
@@ -169,14 +169,14 @@ func (p *pass) placeOneMore(r *run, group int, state *index.State) []fleet.Claim
 
 // additionShape compiles what is added to a job: in the pool, the partition and the flavours
 // that it is in, on other nodes than it has.
-func (p *pass) additionShape(r *run, group int) *class.Shape {
+func (p *schedulingCycle) additionShape(r *run, group int) *class.Shape {
 	held := r.allClaims()
 	pool, known := p.poolOf(r.spec, held)
 	if !known {
 		return nil
 	}
 	var bounds []class.Bound
-	if r.terms.queue != nil {
+	if r.policy.queue != nil {
 		for _, f := range p.flavorsNamed(r.flavors) {
 			bounds = append(bounds, class.Bound{Features: p.quotas.Flavors[f].Features, Type: p.quotas.Flavors[f].GPUType})
 		}
@@ -205,7 +205,7 @@ func (p *pass) additionShape(r *run, group int) *class.Shape {
 
 // poolOf is the pool that a running job is in. It is not known where its first node has left,
 // or where a node of its has come back in another pool than the rest or than the job asks for.
-func (p *pass) poolOf(spec *job.Spec, held []fleet.Claim) (pool string, known bool) {
+func (p *schedulingCycle) poolOf(spec *job.Spec, held []fleet.Claim) (pool string, known bool) {
 	first := p.table.Find(held[0].Key())
 	if first < 0 {
 		return "", false
@@ -219,22 +219,22 @@ func (p *pass) poolOf(spec *job.Spec, held []fleet.Claim) (pool string, known bo
 
 // spareFor is what is free for a running job until it ends, beside all that is kept for
 // those who wait.
-func (p *pass) spareFor(r *run) *index.State {
+func (p *schedulingCycle) spareFor(r *run) *index.State {
 	switch {
 	case r.outlastsReservation(p.now): // its reservation, as it was extended
 		return nil
 	case p.isConservative():
-		return p.freeDuring(p.state, &line{key: lineKey{terms: r.terms}}, p.now, r.until)
+		return p.freeDuring(p.state, &jobClass{key: classKey{policy: r.policy}}, p.now, r.until)
 	case p.plan.job == 0, r.until != never && r.until <= p.plan.at:
 		return p.state
 	}
 	p.buildHeadState()
-	return p.room.both
+	return p.extra.both
 }
 
 // mayGrow reports whether limits and quota allow a job to hold more.
-func (p *pass) mayGrow(r *run, more []fleet.Claim) bool {
-	if q := r.terms.queue; q != nil {
+func (p *schedulingCycle) mayGrow(r *run, more []fleet.Claim) bool {
+	if q := r.policy.queue; q != nil {
 		now, then := p.quotas.Charges(q.node, p.amountsTaken(r.allClaims()), p.flavorsNamed(r.flavors)), p.quotas.Charges(q.node, p.amountsTaken(slices.Concat(r.allClaims(), more)), p.flavorsNamed(r.flavors))
 		for _, x := range then {
 			for _, y := range now {
@@ -247,13 +247,13 @@ func (p *pass) mayGrow(r *run, more []fleet.Claim) bool {
 			}
 		}
 	}
-	rules, s := r.terms.rules, &p.Core.limits
+	rules, s := r.policy.limits, &p.Core.limits
 	if s.book == nil || len(rules.Checks) == 0 && !rules.Charges() {
 		return true
 	}
-	if e := p.queued[p.plan.job]; e != nil && e.line.needs != nil {
+	if e := p.queued[p.plan.job]; e != nil && e.class.needs != nil {
 		raises := rules.Raises(nil, p.usageOf(more))
-		if p.limits.book.Crowds(rules, raises, e.line.rules, e.line.needs) {
+		if p.limits.book.Crowds(rules, raises, e.class.rules, e.class.needs) {
 			return false
 		}
 	}
@@ -276,7 +276,7 @@ func (p *pass) mayGrow(r *run, more []fleet.Claim) bool {
 
 // noteGrowthLimit notes that a limit keeps a job from growing until a second at least; 0: time alone
 // does not lift it.
-func (p *pass) noteGrowthLimit(until int64) {
+func (p *schedulingCycle) noteGrowthLimit(until int64) {
 	at := never
 	if until > 0 {
 		at = atSecond(until)
@@ -287,10 +287,10 @@ func (p *pass) noteGrowthLimit(until int64) {
 }
 
 // addUnit gives a job a unit.
-func (p *pass) addUnit(r *run, claims []fleet.Claim) {
+func (p *schedulingCycle) addUnit(r *run, claims []fleet.Claim) {
 	a := p.newAddition(r, claims, p.now)
 	p.holdRun(a)
-	p.room.takeStarted(p, claims, a.until)
+	p.extra.takeStarted(p, claims, a.until)
 	p.out = append(p.out, Grow{Job: r.id, Claims: claims})
 }
 
@@ -298,8 +298,8 @@ func (p *pass) addUnit(r *run, claims []fleet.Claim) {
 func (c *Core) newAddition(r *run, claims []fleet.Claim, began Instant) *run {
 	r.parts++
 	return &run{
-		id: r.id, of: r, part: r.parts, spec: r.spec, terms: r.terms, flavors: r.flavors, claims: claims,
-		began: began, submitted: r.submitted, until: r.until, priority: r.priority, saved: r.saved,
+		id: r.id, of: r, part: r.parts, spec: r.spec, policy: r.policy, flavors: r.flavors, claims: claims,
+		began: began, submitted: r.submitted, until: r.until, priority: r.priority, savedAt: r.savedAt,
 	}
 }
 
@@ -321,7 +321,7 @@ func (c *Core) dropAddition(e Dropped) {
 	if r == nil {
 		return
 	}
-	r.settled = r.settled || e.Settled
+	r.growthSettled = r.growthSettled || e.Settled
 	if a := r.additionOn(e.Node); a != nil {
 		c.billRun(a, wholeSecond(c.now))
 		c.unholdRun(a)
@@ -352,7 +352,7 @@ func (c *Core) removeGrowable(r *run) {
 // shrinkDecision says which addition a job gives back to another one.
 func (c *Core) shrinkDecision(r *run, by job.ID) Shrink {
 	d := Shrink{Job: r.id, Node: r.claims[0].Node, For: by}
-	if s := r.terms.standing; s != nil {
+	if s := r.policy.preemption; s != nil {
 		d.Grace = s.grace
 	}
 	return d

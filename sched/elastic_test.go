@@ -94,7 +94,7 @@ func (w *world) shrunk(t *rapid.T, d sched.Shrink) {
 // one of them it does not.
 func (w *world) neededOf(t *rapid.T, asked []sched.Shrink) {
 	q := w.queue[asked[0].For]
-	if w.core.Reserved() > 1 || q == nil || q.told.Code != reason.Preempting { // homes of jobs that move are not in the book yet
+	if w.core.Reserved() > 1 || q == nil || q.told.Code != reason.Preempting { // migration targets of jobs that move are not in the book yet
 		return
 	}
 	held := w.book.Held

@@ -23,9 +23,9 @@ func (c *Core) Estimate(now Instant, spec *job.Spec, priority int64) (at Instant
 	shape := after(0)
 	terms := c.policyOf(spec)
 	defer c.releasePolicy(terms)
-	e := &entry{spec: spec, priority: priority, fixed: spec.Priority != 0, at: now, eligible: wholeSecond(now), id: 1<<63 - 1}
-	e.line = &line{key: lineKey{shape: shape, terms: terms, own: ownOf(e, terms)}, kind: &kind{shape: shape}, limit: max(spec.TimeLimit, 0)}
-	c.computeSize(e.line)
+	e := &queuedJob{spec: spec, priority: priority, fixed: spec.Priority != 0, at: now, eligible: wholeSecond(now), id: 1<<63 - 1}
+	e.class = &jobClass{key: classKey{shape: shape, policy: terms, own: ownOf(e, terms)}, kind: &kind{shape: shape}, limit: max(spec.TimeLimit, 0)}
+	c.computeSize(e.class)
 	ahead := c.aheadReason(e)
 	if ahead.Code != reason.None {
 		why = append(why, ahead)
@@ -37,7 +37,7 @@ func (c *Core) Estimate(now Instant, spec *job.Spec, priority int64) (at Instant
 		}
 	}
 	why = append(why, missing...)
-	p := pass{Core: c, now: now}
+	p := schedulingCycle{Core: c, now: now}
 	ends := c.ends.allRuns()
 	for _, n := range endSteps(ends) {
 		free, end := p.freeAfter(ends[:n]), ends[n-1].until

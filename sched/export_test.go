@@ -13,10 +13,10 @@ import (
 // Relook looks at everything again, as after a change of the fleet.
 func (c *Core) Relook(now Instant) []Decision {
 	for _, k := range c.kinds {
-		k.full, k.shadowed, k.judged = false, 0, 0
+		k.full, k.blockedPlan, k.feasibleFleet = false, 0, 0
 		for _, l := range k.lines {
 			if l.jobs.len() > 0 {
-				l.rest = active
+				l.waiting = toLookAt
 				c.updateHeads(l)
 				c.wakeClass(l)
 			}
@@ -27,15 +27,15 @@ func (c *Core) Relook(now Instant) []Decision {
 }
 
 // Recheck forgets everything that the core remembers about jobs that could not
-// start and makes a pass. A core that missed nothing starts nothing. Moving the
+// start and makes a cycle. A core that missed nothing starts nothing. Moving the
 // head's reservation for others is left out: it may succeed on a second look.
 //
 // Unless it does start something, the core is afterwards as it was before.
 func (c *Core) Recheck(now Instant) []Decision {
 	plan, shaken := c.plan, c.shaken
 	woken, touched, planned, heads := slices.Clone(c.woken), slices.Clone(c.touched), slices.Clone(c.planned), slices.Clone(c.heads)
-	kinds, lines := map[*kind]kind{}, map[*line]line{}
-	stakes, own := map[*line]stake{}, map[*queue]ownHeads{}
+	kinds, lines := map[*kind]kind{}, map[*jobClass]jobClass{}
+	stakes, own := map[*jobClass]quotaDemand{}, map[*quotaQueue]ownHeads{}
 	for _, k := range c.kinds {
 		old := *k
 		old.lines = slices.Clone(k.lines)
@@ -44,8 +44,8 @@ func (c *Core) Recheck(now Instant) []Decision {
 	}
 	for _, l := range c.lines {
 		lines[l] = *l
-		if l.stake != nil {
-			was := *l.stake
+		if l.quotaDemand != nil {
+			was := *l.quotaDemand
 			was.kinds = slices.Clone(was.kinds)
 			own[was.queue] = slices.Clone(was.queue.heads)
 			stakes[l] = was
@@ -55,9 +55,9 @@ func (c *Core) Recheck(now Instant) []Decision {
 	defer func() {
 		c.proposal, c.moveTried, c.searched, c.searching, c.exempted = proposal, tried, searched, searching, exempted
 	}()
-	c.moveTried.stirs = 0
+	c.moveTried.generation = 0
 	limits := c.limits
-	limits.loose, limits.either, limits.waiting = slices.Clone(limits.loose), slices.Clone(limits.either), slices.Clone(limits.waiting)
+	limits.byClaims, limits.byLicense, limits.waiting = slices.Clone(limits.byClaims), slices.Clone(limits.byLicense), slices.Clone(limits.waiting)
 	for i, list := range limits.waiting {
 		limits.waiting[i] = slices.Clone(list)
 	}
@@ -73,11 +73,11 @@ func (c *Core) Recheck(now Instant) []Decision {
 		}
 		for l, old := range lines {
 			*l = old
-			if l.stake != nil {
+			if l.quotaDemand != nil {
 				was := stakes[l]
-				l.stake.got, l.stake.kinds, l.stake.place, l.stake.suited = was.got, was.kinds, was.place, was.suited
-				c.quotas.over = c.quotas.over || l.over
-				if l.rest == forQuota {
+				l.quotaDemand.got, l.quotaDemand.kinds, l.quotaDemand.queueIndex, l.quotaDemand.suited = was.got, was.kinds, was.queueIndex, was.suited
+				c.quotas.over = c.quotas.over || l.exceededQuota
+				if l.waiting == forQuota {
 					l.listForQuota()
 				}
 			}
@@ -91,26 +91,26 @@ func (c *Core) Recheck(now Instant) []Decision {
 		r.grew = [2]uint64{}
 	}
 	for _, k := range c.kinds {
-		k.full, k.shadowed, k.judged, k.vain = false, 0, 0, attempts{}
+		k.full, k.blockedPlan, k.feasibleFleet, k.failed = false, 0, 0, failedStarts{}
 		for _, l := range k.lines {
-			l.searched, l.searcher, l.stands.of = 0, nil, nil
-			if l.stake != nil {
-				l.stake.suited = [2]uint64{}
+			l.searched, l.searcher, l.rank.of = 0, nil, nil
+			if l.quotaDemand != nil {
+				l.quotaDemand.suited = [2]uint64{}
 			}
 			if l.jobs.len() > 0 {
-				l.rest = active
+				l.waiting = toLookAt
 				c.updateHeads(l)
 				c.wakeClass(l)
 			}
 		}
 	}
 	for i := range c.nodes {
-		c.nodes[i].outline = nil
+		c.nodes[i].timeline = nil
 	}
 	for _, s := range c.slots {
-		s.prospect = nil
+		s.cache = nil
 	}
-	p := pass{Core: c, now: now}
+	p := schedulingCycle{Core: c, now: now}
 	if c.wasNamed {
 		c.shaken = true
 	}
@@ -127,10 +127,10 @@ func (c *Core) Recheck(now Instant) []Decision {
 	return p.out
 }
 
-// Named reports whether starts are planned by name, and when the last pass was made.
+// Named reports whether starts are planned node by node, and when the last cycle was made.
 func (c *Core) Named() (bool, Instant) { return c.wasNamed, c.passed }
 
-// Planned lists what is planned by name, in queue order.
+// Planned lists what is planned node by node, in queue order.
 func (c *Core) Planned() []Promise {
 	var out []Promise
 	for _, s := range c.slots {
@@ -152,14 +152,14 @@ func (c *Core) Timetable() (id job.ID, planned, slowly Instant) {
 	return 0, 0, 0
 }
 
-// Idle lists the waiting jobs without a slot that could start now and be in nobody's
+// Idle lists the waiting jobs without a planned start that could start now and be in nobody's
 // way.
 func (c *Core) Idle() (out []job.ID) {
 	for _, l := range c.lines {
-		if l.jobs.len() == 0 || l.jobs.firstJob().slot != nil || l.rest.isBarred() || !c.fitsFleet(l.kind) {
+		if l.jobs.len() == 0 || l.jobs.firstJob().planned != nil || l.waiting.isBarred() || !c.fitsFleet(l.kind) {
 			continue
 		}
-		if p := (&pass{Core: c, now: c.passed}); c.plan.job != 0 && endAfter(c.passed, l.limit) > c.plan.at && p.crowdsHead(l) {
+		if p := (&schedulingCycle{Core: c, now: c.passed}); c.plan.job != 0 && endAfter(c.passed, l.limit) > c.plan.at && p.crowdsHead(l) {
 			continue
 		}
 		if place.Gang(c.table, c.slowState(l, c.passed, l.latestEnd(c.passed), nil), l.kind.shape) != nil {
@@ -172,7 +172,7 @@ func (c *Core) Idle() (out []job.ID) {
 // Shortened lists the waiting jobs that could start now with a shorter limit.
 func (c *Core) Shortened() (out []job.ID) {
 	for _, l := range c.lines {
-		if l.key.least == 0 || l.jobs.len() == 0 || l.rest.isBarred() || !c.fitsFleet(l.kind) {
+		if l.key.least == 0 || l.jobs.len() == 0 || l.waiting.isBarred() || !c.fitsFleet(l.kind) {
 			continue
 		}
 		e := l.jobs.firstJob()
@@ -181,7 +181,7 @@ func (c *Core) Shortened() (out []job.ID) {
 			if s.e == e || len(s.claims) == 0 || begin < endAfter(c.passed, l.key.least) || begin >= endAfter(c.passed, l.limit) {
 				continue
 			}
-			if place.Gang(c.table, c.slowState(l, c.passed, begin, e.slot), l.kind.shape) != nil {
+			if place.Gang(c.table, c.slowState(l, c.passed, begin, e.planned), l.kind.shape) != nil {
 				out = append(out, e.id)
 			}
 		}
@@ -189,8 +189,8 @@ func (c *Core) Shortened() (out []job.ID) {
 	return out
 }
 
-// slowly is the earliest instant for a job beside all slots but its own.
-func (c *Core) slowly(e *entry, own *slot) Instant {
+// slowly is the earliest instant for a job beside all planned starts but its own.
+func (c *Core) slowly(e *queuedJob, own *plannedStart) Instant {
 	instants := []Instant{c.passed}
 	for _, r := range c.ends.allRuns() {
 		instants = append(instants, max(r.until, c.passed+1))
@@ -223,11 +223,11 @@ func (c *Core) slowly(e *entry, own *slot) Instant {
 		if at < c.passed {
 			continue
 		}
-		until := e.line.latestEnd(at)
+		until := e.class.latestEnd(at)
 		if own.at <= c.passed && at == c.passed+1 {
-			until = e.line.latestEnd(c.passed)
+			until = e.class.latestEnd(c.passed)
 		}
-		if place.Gang(c.table, c.slowState(e.line, at, until, own), e.line.kind.shape) == nil {
+		if place.Gang(c.table, c.slowState(e.class, at, until, own), e.class.kind.shape) == nil {
 			continue
 		}
 		if own.at <= c.passed && at == c.passed+1 {
@@ -239,7 +239,7 @@ func (c *Core) slowly(e *entry, own *slot) Instant {
 }
 
 // slowState is what is free on all nodes during all of a time.
-func (c *Core) slowState(l *line, from, until Instant, own *slot) *index.State {
+func (c *Core) slowState(l *jobClass, from, until Instant, own *plannedStart) *index.State {
 	instants := []Instant{from}
 	for _, s := range c.slots {
 		if begin, _ := s.timeSpan(c.passed); begin > from && (begin < until || until == never) {
@@ -282,7 +282,7 @@ func (c *Core) Replan(now Instant) (kept, anew Instant) {
 	if c.plan.job == 0 {
 		return 0, 0
 	}
-	p := pass{Core: c, now: now}
+	p := schedulingCycle{Core: c, now: now}
 	at, _ := p.firstFittingEnd(c.queued[c.plan.job])
 	return c.plan.at, at
 }
@@ -300,25 +300,25 @@ func (c *Core) Nominated(f func(job.ID, []fleet.Claim)) {
 // Lacks is what is missing for a job, as it is worked out and as place.Now says.
 func (c *Core) Lacks(id job.ID) (is, slow []reason.Reason) {
 	c.rebuildFleet()
-	k := c.queued[id].line.kind
+	k := c.queued[id].class.kind
 	return c.missingNow(k), place.Now(c.table, c.state, k.shape)
 }
 
-// Kept calls f with each parked job and what it keeps.
+// Kept calls f with each suspended job and what it keeps.
 func (c *Core) Kept(f func(id job.ID, claims []fleet.Claim)) {
 	for _, r := range c.suspendedRuns() {
 		f(r.id, r.claims)
 	}
 }
 
-// Left is what is left of a parked job's time, in seconds; of one that goes on by the last
+// Left is what is left of a suspended job's time, in seconds; of one that goes on by the last
 // step too.
 func (c *Core) Left(id job.ID) (rest int64, endless bool) {
 	r := c.running[id]
 	left := r.until
 	switch {
-	case r.parking != nil:
-		left = r.parking.left
+	case r.suspension != nil:
+		left = r.suspension.left
 	case left != never:
 		left -= c.now + r.tail
 	}

@@ -5,44 +5,44 @@ import (
 	"github.com/coxswain-sched/coxswain/sched/place"
 )
 
-// isBarred reports whether a line that rests so is none that could lead the queue: it
+// isBarred reports whether a class that rests so is none that could lead the queue: it
 // waits for what no room can give it.
-func (r rest) isBarred() bool {
-	return r == forFleet || r == forQuota || r == forTurn || r == forLimit || r == forTime || r == forShare
+func (r waitState) isBarred() bool {
+	return r == forFleet || r == forQuota || r == forQueueOrder || r == forLimit || r == forReservation || r == forFairShare
 }
 
-// passesGates reports whether a line's first job could start if there were room for it. If
-// not, the line rests for what is in its way and does not lead the queue.
-func (p *pass) passesGates(l *line) bool {
+// passesGates reports whether a class's first job could start if there were room for it. If
+// not, the class rests for what is in its way and does not lead the queue.
+func (p *schedulingCycle) passesGates(l *jobClass) bool {
 	for_, why := p.blockingGate(l)
-	if for_ == active {
+	if for_ == toLookAt {
 		return true
 	}
 	if for_.isBarred() {
 		p.removeFromHeads(l)
 	}
 	p.restClass(l, for_, why)
-	l.heeds = for_ == forPlan
-	if for_ == forFleet && l.stake != nil {
-		p.wakeStrictQueue(l.stake.queue)
+	l.waitsForHead = for_ == forPlan
+	if for_ == forFleet && l.quotaDemand != nil {
+		p.wakeStrictQueue(l.quotaDemand.queue)
 	}
 	return false
 }
 
-// blockingGate looks at what the fleet and the rules of the site have against a line's first
+// blockingGate looks at what the fleet and the rules of the site have against a class's first
 // job, whatever is free.
-func (p *pass) blockingGate(l *line) (rest, reason.Reason) {
-	if for_, why := p.thresholdGate(l); for_ != active {
+func (p *schedulingCycle) blockingGate(l *jobClass) (waitState, reason.Reason) {
+	if for_, why := p.thresholdGate(l); for_ != toLookAt {
 		return for_, why
 	}
-	if for_, why := p.reservationGate(l); for_ != active {
+	if for_, why := p.reservationGate(l); for_ != toLookAt {
 		return for_, why
 	}
-	if for_, why := p.limitGate(l); for_ != active {
+	if for_, why := p.limitGate(l); for_ != toLookAt {
 		return for_, why
 	}
-	if l.stake != nil {
-		if for_, why := p.quotaGate(l); for_ != active {
+	if l.quotaDemand != nil {
+		if for_, why := p.quotaGate(l); for_ != toLookAt {
 			return for_, why
 		}
 	}
@@ -52,27 +52,27 @@ func (p *pass) blockingGate(l *line) (rest, reason.Reason) {
 		}
 		return forFleet, place.Never(p.table, l.kind.shape, false)[0]
 	}
-	return active, reason.Reason{}
+	return toLookAt, reason.Reason{}
 }
 
-// updateHeads puts a line where its first job stands among those that could lead the queue.
-func (c *Core) updateHeads(l *line) {
+// updateHeads puts a class where its first job stands among those that could lead the queue.
+func (c *Core) updateHeads(l *jobClass) {
 	c.heads.fixPosition(l)
-	if l.stake != nil {
-		l.stake.queue.heads.fixPosition(l)
+	if l.quotaDemand != nil {
+		l.quotaDemand.queue.heads.fixPosition(l)
 	}
 }
 
-// removeFromHeads takes a line out of those that could lead the queue.
-func (c *Core) removeFromHeads(l *line) {
+// removeFromHeads takes a class out of those that could lead the queue.
+func (c *Core) removeFromHeads(l *jobClass) {
 	c.heads.remove(l)
-	if l.stake != nil {
-		l.stake.queue.heads.remove(l)
+	if l.quotaDemand != nil {
+		l.quotaDemand.queue.heads.remove(l)
 	}
 }
 
-// wakeBarred has a line that was barred looked at again.
-func (c *Core) wakeBarred(l *line) {
+// wakeBarred has a class that was barred looked at again.
+func (c *Core) wakeBarred(l *jobClass) {
 	c.wakeClass(l)
 	if l.jobs.len() > 0 {
 		c.updateHeads(l)

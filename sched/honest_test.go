@@ -18,7 +18,7 @@ import (
 // postpones a promise, and none is taken back.
 //
 // Seen to fail with: sweeps in which every job is planned beside those before it
-// alone; beginNow that asks what is free now alone.
+// alone; placeNow that asks what is free now alone.
 func TestPlannedJobsAreNeverDelayed(t *testing.T) {
 	for range 4 {
 		rapid.Check(t, plannedJobsAreNeverDelayed)

@@ -16,7 +16,7 @@ import (
 // TestLawsForFewKinds checks the laws of TestLaws where many jobs are alike and come with
 // priorities of their own, so that a kind stands before the head and behind it.
 //
-// Seen to fail with: advance leaving a line parked whose first job it started.
+// Seen to fail with: advance leaving a class asleep whose first job it started.
 func TestLawsForFewKinds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, nil)

@@ -33,7 +33,7 @@ import (
 //
 // Seen to fail with: release not raising grown, extend not setting shaken, the
 // backfill left out, placement taking one device too few, drop
-// leaving the entry in its line.
+// leaving the entry in its class.
 func TestLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		newWorld(t, nil).anything(t)

@@ -14,42 +14,42 @@ import (
 	"github.com/coxswain-sched/coxswain/sched/place"
 )
 
-// limits binds sched/limit to the core: limits of accounts, QOS and partitions, and
+// limitState binds sched/limit to the core: limits of accounts, QOS and partitions, and
 // licences (Slurm's resource_limits.html, docs/limits.md).
 //
-// A line is checked before anything is placed, with what its jobs take at least
+// A class is checked before anything is placed, with what its jobs take at least
 // (pre-select), and once more with the claims themselves where these decide how much
-// it is: whole nodes, types of device that it did not name (post-select). A line that
+// it is: whole nodes, types of device that it did not name (post-select). A class that
 // does not pass rests for the limit. It is in nobody's way then: it is no head, and
 // nothing is kept for it. It is looked at again when the counter at which it stopped
 // has fallen far enough, by an end or, where minutes are counted, by time. Where the
 // claims decided, every change of what is held may place it otherwise, so it is looked
-// at then; where starts are planned by name also what is planned for others, and how
-// much of its own time is left until then, so it is looked at in each pass.
-type limits struct {
-	book    *limit.Book // nil: there is no policy
-	use     limit.Use   // scratch
-	amounts []resource.Amount
-	waiting [][]*line // by counter
-	loose   []*line   // stopped by their claims
-	either  []*line   // stopped with each of the alternatives that they have (licenses.go)
-	moves   uint64    // raised when something is held or released
-	due     Instant   // when time may let a line pass; 0: it does not
+// at then; where starts are planned node by node also what is planned for others, and how
+// much of its own time is left until then, so it is looked at in each cycle.
+type limitState struct {
+	book      *limit.Book // nil: there is no policy
+	use       limit.Use   // scratch
+	amounts   []resource.Amount
+	waiting   [][]*jobClass // by counter
+	byClaims  []*jobClass   // stopped by their claims
+	byLicense []*jobClass   // stopped with each of the alternatives that they have (licenses.go)
+	moves     uint64        // raised when something is held or released
+	due       Instant       // when time may let a class pass; 0: it does not
 }
 
-// allowance is what limits say of a line.
-type allowance struct {
-	option
-	options []option // with each of the licences that would do; nil: there is no choice
+// classLimits is what limits say of a class.
+type classLimits struct {
+	licenseOption
+	options []licenseOption // with each of the licences that would do; nil: there is no choice
 
 	check  int32           // at which it stopped; meaningful while it rests for the limit
 	listed int32           // counter in whose list it waits; -1: none
-	moves  uint64          // limits.moves + 1 when its claims did not pass; 0: these were not the reason
+	moves  uint64          // limitState.moves + 1 when its claims did not pass; 0: these were not the reason
 	took   resource.Amount // what the claims needed of the check, then
 }
 
-// option is what a line's jobs take of limits, under the rules that hold for them.
-type option struct {
+// licenseOption is what a class's jobs take of limits, under the rules that hold for them.
+type licenseOption struct {
 	rules  *limit.Rules      // nil: there is no policy
 	needs  []resource.Amount // by check: what a job takes at least
 	raises []resource.Amount // by counter that it raises: the same
@@ -58,7 +58,7 @@ type option struct {
 
 // compileLimits begins to count by a policy.
 func (c *Core) compileLimits(p *account.Policy) {
-	c.limits = limits{}
+	c.limits = limitState{}
 	if p != nil {
 		c.limits.book = limit.New(p, floorSeconds(c.now))
 		c.scaleLimits()
@@ -91,30 +91,30 @@ func (c *Core) scaleLimits() {
 	}
 	if changed {
 		for _, t := range c.terms {
-			s.book.Scale(t.rules)
+			s.book.Scale(t.limits)
 		}
 	}
 }
 
 // limitRules resolves the limits for terms.
-func (c *Core) limitRules(key termsKey) *limit.Rules {
+func (c *Core) limitRules(key policyKey) *limit.Rules {
 	if c.limits.book == nil {
 		return nil
 	}
 	return c.limits.book.Rules(limit.Key{Account: key.account, User: key.user, QOS: key.qos, Partition: key.partition, Licenses: key.licenses})
 }
 
-// computeNeeds works out what a line's jobs need at least.
-func (c *Core) computeNeeds(l *line) {
+// computeNeeds works out what a class's jobs need at least.
+func (c *Core) computeNeeds(l *jobClass) {
 	l.listed = -1
-	l.option = c.limitOption(l, l.key.terms.rules)
-	for _, t := range l.key.terms.choices {
-		l.options = append(l.options, c.limitOption(l, t.rules))
+	l.licenseOption = c.limitOption(l, l.key.policy.limits)
+	for _, t := range l.key.policy.choices {
+		l.options = append(l.options, c.limitOption(l, t.limits))
 	}
 }
 
-func (c *Core) limitOption(l *line, r *limit.Rules) option {
-	o := option{rules: r}
+func (c *Core) limitOption(l *jobClass, r *limit.Rules) licenseOption {
+	o := licenseOption{rules: r}
 	if r == nil || len(r.Checks) == 0 && !r.Charges() {
 		return o
 	}
@@ -161,23 +161,23 @@ func (c *Core) usageOf(claims []fleet.Claim) *limit.Use {
 	return u
 }
 
-// limitGate says which limit a line's jobs do not pass whatever is free.
-func (p *pass) limitGate(l *line) (rest, reason.Reason) {
+// limitGate says which limit a class's jobs do not pass whatever is free.
+func (p *schedulingCycle) limitGate(l *jobClass) (waitState, reason.Reason) {
 	if l.needs == nil {
-		return active, reason.Reason{}
+		return toLookAt, reason.Reason{}
 	}
 	i := p.firstBlockedCheck(l)
 	if i < 0 {
-		return active, reason.Reason{}
+		return toLookAt, reason.Reason{}
 	}
 	l.check, l.moves = int32(i), 0
 	p.Core.waitForLimit(l)
 	return forLimit, p.limitReason(l.rules, i, l.needs[i])
 }
 
-// limitsPermit reports whether a line's first job may hold claims, and lets the line rest
+// limitsPermit reports whether a class's first job may hold claims, and lets the class rest
 // if not.
-func (p *pass) limitsPermit(l *line, claims []fleet.Claim) bool {
+func (p *schedulingCycle) limitsPermit(l *jobClass, claims []fleet.Claim) bool {
 	if l.needs == nil || l.exact {
 		return true
 	}
@@ -193,13 +193,13 @@ func (p *pass) limitsPermit(l *line, claims []fleet.Claim) bool {
 	return false
 }
 
-// blockingCheck is the first check that a line's first job does not pass with claims; -1: it
-// passes all of them. What the claims need is in limits.amounts.
-func (c *Core) blockingCheck(l *line, claims []fleet.Claim) int {
+// blockingCheck is the first check that a class's first job does not pass with claims; -1: it
+// passes all of them. What the claims need is in limitState.amounts.
+func (c *Core) blockingCheck(l *jobClass, claims []fleet.Claim) int {
 	i := -1
 	for k := range max(len(l.options), 1) {
 		if l.options != nil {
-			l.option = l.options[k]
+			l.licenseOption = l.options[k]
 		}
 		u := c.usageOf(claims)
 		u.Seconds, u.Endless = fullSeconds(l.limit), l.limit <= 0
@@ -218,15 +218,15 @@ func (c *Core) limitReason(r *limit.Rules, i int, need resource.Amount) reason.R
 	return why
 }
 
-// waitForLimit lists a line where it is found when it may pass.
-func (c *Core) waitForLimit(l *line) {
+// waitForLimit lists a class where it is found when it may pass.
+func (c *Core) waitForLimit(l *jobClass) {
 	s := &c.limits
 	if l.options != nil {
-		s.either = append(s.either, l)
+		s.byLicense = append(s.byLicense, l)
 		return
 	}
 	if l.moves != 0 {
-		s.loose = append(s.loose, l)
+		s.byClaims = append(s.byClaims, l)
 		return
 	}
 	counter := l.rules.Checks[l.check].Counter
@@ -240,8 +240,8 @@ func (c *Core) waitForLimit(l *line) {
 	l.listed = counter
 }
 
-// wakeForLimits wakes the lines that may pass now; anew says that the pass begins.
-func (p *pass) wakeForLimits(anew bool) {
+// wakeForLimits wakes the classes that may pass now; anew says that the cycle begins.
+func (p *schedulingCycle) wakeForLimits(anew bool) {
 	s := &p.Core.limits
 	if s.book == nil {
 		return
@@ -251,11 +251,11 @@ func (p *pass) wakeForLimits(anew bool) {
 		if int(counter) >= len(s.waiting) {
 			continue
 		}
-		s.waiting[counter] = slices.DeleteFunc(s.waiting[counter], func(l *line) bool {
+		s.waiting[counter] = slices.DeleteFunc(s.waiting[counter], func(l *jobClass) bool {
 			switch {
 			case l.listed != counter:
 				return true // it went on to another list
-			case l.rest != forLimit || l.moves != 0 || l.members == 0:
+			case l.waiting != forLimit || l.moves != 0 || l.members == 0:
 			case s.book.Exceeds(&l.rules.Checks[l.check], l.needs[l.check]):
 				return false
 			default:
@@ -265,13 +265,13 @@ func (p *pass) wakeForLimits(anew bool) {
 			return true
 		})
 	}
-	loose := s.loose
-	s.loose = s.loose[:0]
+	loose := s.byClaims
+	s.byClaims = s.byClaims[:0]
 	for _, l := range loose {
 		switch {
-		case l.rest != forLimit || l.moves == 0 || l.members == 0:
+		case l.waiting != forLimit || l.moves == 0 || l.members == 0:
 		case l.moves == s.moves+1 && !(anew && (p.isConservative() || p.plan.job != 0)) && s.book.Exceeds(&l.rules.Checks[l.check], l.took):
-			s.loose = append(s.loose, l)
+			s.byClaims = append(s.byClaims, l)
 		default:
 			p.wakeBarred(l)
 		}
@@ -279,22 +279,22 @@ func (p *pass) wakeForLimits(anew bool) {
 	p.wakeLicenseChoices(anew)
 }
 
-// claimsMayChange reports whether the pass itself has changed what is held after the claims
-// of a line did not pass: these may be others now.
-func (p *pass) claimsMayChange() bool {
-	moved := func(l *line) bool {
-		return l.rest == forLimit && l.moves != 0 && l.moves != p.limits.moves+1 && l.jobs.len() > 0
+// claimsMayChange reports whether the cycle itself has changed what is held after the claims
+// of a class did not pass: these may be others now.
+func (p *schedulingCycle) claimsMayChange() bool {
+	moved := func(l *jobClass) bool {
+		return l.waiting == forLimit && l.moves != 0 && l.moves != p.limits.moves+1 && l.jobs.len() > 0
 	}
-	return slices.ContainsFunc(p.limits.loose, moved) || slices.ContainsFunc(p.limits.either, moved)
+	return slices.ContainsFunc(p.limits.byClaims, moved) || slices.ContainsFunc(p.limits.byLicense, moved)
 }
 
 // crowdsHead reports whether a job that outlasts the head's instant would take what the
 // head may have by its limits. Minutes become less by themselves and are left out.
-func (p *pass) crowdsHead(l *line) bool {
+func (p *schedulingCycle) crowdsHead(l *jobClass) bool {
 	if l.needs == nil {
 		return false
 	}
-	head := p.queued[p.plan.job].line
+	head := p.queued[p.plan.job].class
 	return head.needs != nil && p.limits.book.Crowds(l.rules, l.raises, head.rules, head.needs)
 }
 
@@ -340,7 +340,7 @@ func (c *Core) chargeBudgets(now Instant) {
 	c.dirty = c.dirty || s.book.HasFallen()
 }
 
-// scheduleLimits finds when time may let a line pass.
+// scheduleLimits finds when time may let a class pass.
 func (c *Core) scheduleLimits() {
 	s := &c.limits
 	if s.due = 0; s.book == nil {
@@ -354,13 +354,13 @@ func (c *Core) scheduleLimits() {
 			continue
 		}
 		for _, l := range s.waiting[counter] {
-			if l.rest != forLimit || l.listed != counter || l.members == 0 || l.moves != 0 {
+			if l.waiting != forLimit || l.listed != counter || l.members == 0 || l.moves != 0 {
 				continue
 			}
 			s.scheduleCheck(&l.rules.Checks[l.check], l.needs[l.check])
 		}
 	}
-	for _, l := range s.loose {
+	for _, l := range s.byClaims {
 		s.scheduleCheck(&l.rules.Checks[l.check], l.took)
 		c.schedulePlanned(l)
 	}
@@ -368,9 +368,9 @@ func (c *Core) scheduleLimits() {
 	c.scheduleLent()
 }
 
-// schedulePlanned finds when a line that its claims stopped would outlast the start that is
+// schedulePlanned finds when a class that its claims stopped would outlast the start that is
 // planned for another job, so that it is placed beside that, and may be let pass there.
-func (c *Core) schedulePlanned(l *line) {
+func (c *Core) schedulePlanned(l *jobClass) {
 	begins := func(planned Instant) {
 		if at := planned - Instant(l.limit) + 1; planned != never && l.limit > 0 && at > c.now {
 			c.limits.dueBy(at)
@@ -384,14 +384,14 @@ func (c *Core) schedulePlanned(l *line) {
 	}
 }
 
-func (s *limits) scheduleCheck(check *limit.Check, need resource.Amount) {
+func (s *limitState) scheduleCheck(check *limit.Check, need resource.Amount) {
 	if second := s.book.Passes(check, need); second > 0 {
 		s.dueBy(atSecond(second))
 	}
 }
 
-// dueBy notes that time may let a line pass at an instant.
-func (s *limits) dueBy(at Instant) {
+// dueBy notes that time may let a class pass at an instant.
+func (s *limitState) dueBy(at Instant) {
 	if s.due == 0 || at < s.due {
 		s.due = at
 	}
@@ -404,13 +404,13 @@ func (c *Core) countLimits(r *run) {
 		return
 	}
 	s.moves++
-	if r.terms.rules.Charges() {
+	if r.policy.limits.Charges() {
 		u := c.usageOf(r.entitledClaims())
 		u.Seconds, u.Endless = 0, r.until == never
-		if p := r.parking; p != nil {
+		if p := r.suspension; p != nil {
 			u.Seconds, u.Endless, u.Rests = floorSeconds(addTime(p.left, 999_999_999)), p.left == never, true
 		}
-		r.counted = s.book.Hold(r.terms.rules, u, floorSeconds(r.until))
+		r.counted = s.book.Hold(r.policy.limits, u, floorSeconds(r.until))
 	}
 }
 
@@ -441,19 +441,19 @@ func (c *Core) recountLimits() {
 	}
 }
 
-// limitReasons lists every limit that a line's jobs do not pass now.
-func (c *Core) limitReasons(l *line) (out []reason.Reason) {
+// limitReasons lists every limit that a class's jobs do not pass now.
+func (c *Core) limitReasons(l *jobClass) (out []reason.Reason) {
 	if l.needs == nil {
 		return nil
 	}
-	if l.rest == forLimit {
+	if l.waiting == forLimit {
 		out = append(out, c.currentReason(l))
 	}
 	if l.options != nil {
 		return append(out, c.licenseReasons(l)...)
 	}
 	for i := range l.rules.Checks {
-		if l.rest == forLimit && i == int(l.check) {
+		if l.waiting == forLimit && i == int(l.check) {
 			continue
 		}
 		if check := &l.rules.Checks[i]; (l.exact || check.Sure()) && c.limits.book.Exceeds(check, l.needs[i]) {
@@ -463,8 +463,8 @@ func (c *Core) limitReasons(l *line) (out []reason.Reason) {
 	return out
 }
 
-// currentReason is why a line rests, with what is used now.
-func (c *Core) currentReason(l *line) reason.Reason {
+// currentReason is why a class rests, with what is used now.
+func (c *Core) currentReason(l *jobClass) reason.Reason {
 	why := l.why
 	why.Used = int64(c.limits.book.Used(&l.rules.Checks[l.check]))
 	return why
@@ -472,13 +472,13 @@ func (c *Core) currentReason(l *line) reason.Reason {
 
 // mayReserve reports whether something is kept for a job that has to wait (QOS flag
 // no_reserve, MinPrioThreshold).
-func (e *entry) mayReserve() bool {
-	r := e.line.key.terms.rules
+func (e *queuedJob) mayReserve() bool {
+	r := e.class.key.policy.limits
 	return r == nil || !r.NoReserve && (r.LeastPrio <= 0 || e.currentPriority() >= r.LeastPrio)
 }
 
-// restoreLimitWait finds the check at which a line stopped by what its job was told.
-func (c *Core) restoreLimitWait(l *line) {
+// restoreLimitWait finds the check at which a class stopped by what its job was told.
+func (c *Core) restoreLimitWait(l *jobClass) {
 	if l.options != nil {
 		c.restoreLicenseWait(l)
 		return

@@ -23,41 +23,41 @@ type run struct {
 	billed   int64    // up to this second it is charged for other claims
 	use      fair.Use // what it is charged for, if that …
 	billable bool     // … has been worked out
-	terms    *terms
+	policy   *effectivePolicy
 
 	spec      *job.Spec      // nil: not known
 	flavors   []string       // of quotas, in which it was placed; nil: not known
 	license   string         // of alternatives that it asked for, the one that it has
-	charges   []quota.Charge // to the quota of its terms
+	charges   []quota.Charge // to the quota of its policy
 	counted   *limit.Hold    // nil: it counts against no limit
 	submitted Instant        // 0: not known
 	claims    []fleet.Claim
 	at        []int32 // position of each claim's node; -1: the table does not know it
 
-	priority int64     // as submitted
-	rank     int64     // the number that ordered it when it started; that of before if it is not known
-	saved    Instant   // its last checkpoint; 0: none
-	stopping bool      // its end has been asked for, or that it is suspended
-	waits    bool      // it was handed over to its pool's own scheduler, and has not begun: it is charged for nothing
-	home     *home     // it is a place kept for a job that moves; nil: it runs
-	moved    Instant   // when it was last asked to move; 0: never
-	goesFor  job.ID    // it is asked to move so that this one starts; 0: it is not
-	of       *run      // what this was added to; nil: it is a job's minimum
-	part     int32     // number of the addition; 0: it is none
-	parts    int32     // the last number given
-	added    []*run    // in the order of their numbers
-	begun    bool      // it may grow, if it is elastic
-	settled  bool      // it is not to grow any more
-	grew     [2]uint64 // pass.growth when it could not grow
-	lifts    int       // for how many units of a search it is lifted
-	devices  int64     // held, in thousandths
-	weight   int64     // what it holds, for the price of taking it back
+	priority      int64            // as submitted
+	rank          int64            // the number that ordered it when it started; that of before if it is not known
+	savedAt       Instant          // its last checkpoint; 0: none
+	stopping      bool             // its end has been asked for, or that it is suspended
+	waits         bool             // it was handed over to its pool's own scheduler, and has not begun: it is charged for nothing
+	target        *migrationTarget // it is a place kept for a job that moves; nil: it runs
+	moved         Instant          // when it was last asked to move; 0: never
+	goesFor       job.ID           // it is asked to move so that this one starts; 0: it is not
+	of            *run             // what this was added to; nil: it is a job's minimum
+	part          int32            // number of the addition; 0: it is none
+	parts         int32            // the last number given
+	added         []*run           // in the order of their numbers
+	begun         bool             // it may grow, if it is elastic
+	growthSettled bool             // it is not to grow any more
+	grew          [2]uint64        // schedulingCycle.growthVersion when it could not grow
+	lifts         int              // for how many units of a search it is lifted
+	devices       int64            // held, in thousandths
+	weight        int64            // what it holds, for the price of taking it back
 
-	suspending bool     // with stopping: it is to be suspended
-	givesWay   bool     // with suspending: to a parked job, whose turn it is
-	parking    *parking // it is suspended for others; nil: it is not
-	turn       Instant  // since when it runs without a break
-	tail       Instant  // how long those may go on whose place it has, after it
+	suspending bool        // with stopping: it is to be suspended
+	givesWay   bool        // with suspending: to a suspended job, whose turn it is
+	suspension *suspension // it is suspended for others; nil: it is not
+	turn       Instant     // since when it runs without a break
+	tail       Instant     // how long those may go on whose place it has, after it
 
 	unit int32 // in a search for victims; noUnit: not in one
 }
@@ -70,25 +70,25 @@ func (r *run) compareEnds(o *run) int {
 	return cmp.Or(cmp.Compare(r.until, o.until), cmp.Compare(r.id, o.id), cmp.Compare(r.part, o.part))
 }
 
-// holder is one claim of a run, on the node where it stands.
-type holder struct {
+// heldClaim is one claim of a run, on the node where it stands.
+type heldClaim struct {
 	run   *run
 	claim int32
 }
 
-// ahead is how a node will be from an instant on if running jobs use their limits.
-type ahead struct {
+// futureCell is how a node will be from an instant on if running jobs use their limits.
+type futureCell struct {
 	from Instant
 	cell int32
 }
 
 // node is what the core knows of one node beside its description and what is free.
 type node struct {
-	held    []holder  // by planned end
-	coming  []ahead   // after each planned end, those without one left out; see comes
-	late    bool      // coming is to be worked out when somebody asks: of a pool as a whole, which all its jobs change
-	planned []planned // for jobs that wait
-	outline *outline  // beside what is planned; nil: nothing ever was
+	held     []heldClaim    // by planned end
+	future   []futureCell   // after each planned end, those without one left out; see futureCells
+	late     bool           // coming is to be worked out when somebody asks: of a pool as a whole, which all its jobs change
+	planned  []plannedClaim // for jobs that wait
+	timeline *nodeTimeline  // beside what is planned; nil: nothing ever was
 }
 
 // rebuildFleet builds what follows from the fleet anew after it changed.
@@ -96,9 +96,9 @@ func (c *Core) rebuildFleet() {
 	if !c.refitted {
 		if c.cells.Crowded() {
 			c.rebuildCells()
-			if e := c.queued[c.plan.job]; c.plan.look != nil && e != nil {
-				c.plan.look = c.profileOf(e.line.kind)
-				c.plan.look.settleAt(c.plan.at)
+			if e := c.queued[c.plan.job]; c.plan.profile != nil && e != nil {
+				c.plan.profile = c.profileOf(e.class.kind)
+				c.plan.profile.settleAt(c.plan.at)
 			}
 		}
 		return
@@ -114,7 +114,7 @@ func (c *Core) rebuildFleet() {
 			for i, pos := range r.at {
 				if pos >= 0 {
 					c.state.Change(c.table, int(pos), &r.claims[i], 1)
-					c.nodes[pos].held = append(c.nodes[pos].held, holder{r, int32(i)})
+					c.nodes[pos].held = append(c.nodes[pos].held, heldClaim{r, int32(i)})
 				}
 			}
 		}
@@ -122,7 +122,7 @@ func (c *Core) rebuildFleet() {
 	c.rebuildCells()
 	c.locateReservations()
 	for _, s := range c.slots {
-		if s.rooted {
+		if s.onNodes {
 			c.addToNodes(s)
 		}
 	}
@@ -132,7 +132,7 @@ func (c *Core) rebuildFleet() {
 	for _, k := range c.kinds {
 		k.full = false
 		for _, l := range k.lines {
-			l.rest = active
+			l.waiting = toLookAt
 			if l.jobs.len() > 0 {
 				c.updateHeads(l)
 				c.wakeClass(l)
@@ -154,7 +154,7 @@ func (c *Core) rebuildCells() {
 	c.log = c.log[:0]
 	c.logged++
 	for _, k := range c.kinds {
-		k.look = nil
+		k.profile = nil
 	}
 }
 
@@ -172,7 +172,7 @@ func (c *Core) holdRun(r *run) {
 	c.ends.insertRun(r)
 	c.tallyRun(r, 1)
 	if c.refitted {
-		return // settle takes it
+		return // rebuildFleet takes it
 	}
 	c.locateClaims(r)
 	for i, pos := range r.at {
@@ -181,8 +181,8 @@ func (c *Core) holdRun(r *run) {
 		}
 		c.state.Change(c.table, int(pos), &r.claims[i], 1)
 		n := &c.nodes[pos]
-		at, _ := slices.BinarySearchFunc(n.held, r, func(h holder, r *run) int { return h.run.compareEnds(r) })
-		n.held = slices.Insert(n.held, at, holder{r, int32(i)})
+		at, _ := slices.BinarySearchFunc(n.held, r, func(h heldClaim, r *run) int { return h.run.compareEnds(r) })
+		n.held = slices.Insert(n.held, at, heldClaim{r, int32(i)})
 	}
 	c.updateNodes(r)
 }
@@ -204,7 +204,7 @@ func (c *Core) countRun(r *run) {
 	c.countLimits(job)
 }
 
-// uncountRun is the opposite of enroll.
+// uncountRun is the opposite of countRun.
 func (c *Core) uncountRun(r *run) {
 	job := r
 	if r.of != nil {
@@ -236,7 +236,7 @@ func (c *Core) unholdRun(r *run) {
 		}
 		c.state.Change(c.table, int(pos), &r.claims[i], -1)
 		n := &c.nodes[pos]
-		n.held = slices.DeleteFunc(n.held, func(h holder) bool { return h.run == r && h.claim == int32(i) })
+		n.held = slices.DeleteFunc(n.held, func(h heldClaim) bool { return h.run == r && h.claim == int32(i) })
 		c.freed = append(c.freed, pos)
 	}
 	c.updateNodes(r)
@@ -258,26 +258,26 @@ func (c *Core) updateNodes(r *run) {
 	}
 }
 
-// maxLog bounds how many changes of nodes are remembered for outlooks that are not
+// maxLog bounds how many changes of nodes are remembered for availability profiles that are not
 // looked at; one that has missed more is made anew.
 const maxLog = 1 << 16
 
 // futureCells is how a node will be after each planned end.
-func (c *Core) futureCells(pos int) []ahead {
+func (c *Core) futureCells(pos int) []futureCell {
 	n := &c.nodes[pos]
 	if n.late {
 		n.late = false
 		c.computeFuture(pos)
 	}
-	return n.coming
+	return n.future
 }
 
 // resetFuture notes that what is said of a node's future is out of date, and works it out.
 func (c *Core) resetFuture(pos int) {
 	n := &c.nodes[pos]
-	n.coming = n.coming[:0]
-	if n.outline != nil {
-		n.outline.known = false
+	n.future = n.future[:0]
+	if n.timeline != nil {
+		n.timeline.known = false
 	}
 	if n.late = fold.Is(c.table.Node(pos).Name); !n.late {
 		c.computeFuture(pos)
@@ -298,7 +298,7 @@ func (c *Core) computeFuture(pos int) {
 		}
 		row.Change(desc, &h.run.claims[h.claim], -1)
 		if i+1 == len(n.held) || n.held[i+1].run.until != h.run.until {
-			n.coming = append(n.coming, ahead{h.run.until, c.cells.Intern(pos, &row)})
+			n.future = append(n.future, futureCell{h.run.until, c.cells.Intern(pos, &row)})
 		}
 	}
 }

@@ -22,16 +22,16 @@ import (
 // nomination is what is held for a job until those whose place it takes are gone.
 // Its claims are held by a run of its own, beside theirs.
 type nomination struct {
-	entry *entry
-	run   *run
-	await []job.ID // that are being ended
-	tail  Instant  // how long those may go on that it has suspended, after it
-	shed  []Member // additions to others that are being ended
-	stale bool     // one of its nodes has changed: it has to be looked for anew
-	home  *home    // that was kept for it because it moves; nil: it takes others' place
+	entry     *queuedJob
+	run       *run
+	await     []job.ID         // that are being ended
+	tail      Instant          // how long those may go on that it has suspended, after it
+	additions []Member         // additions to others that are being ended
+	stale     bool             // one of its nodes has changed: it has to be looked for anew
+	target    *migrationTarget // that was kept for it because it moves; nil: it takes others' place
 }
 
-// tallyRun counts a run among those of its standing, or no longer.
+// tallyRun counts a run among those of its preemption rank, or no longer.
 func (c *Core) tallyRun(r *run, n int) {
 	c.stirs++
 	if n > 0 {
@@ -51,9 +51,9 @@ func (c *Core) tallyRun(r *run, n int) {
 	c.countStanding(r, n)
 }
 
-// countStanding counts a run in the counters of its standing.
+// countStanding counts a run in the counters of its preemption rank.
 func (c *Core) countStanding(r *run, n int) {
-	if s := r.terms.standing; s != nil && r.nominee == nil {
+	if s := r.policy.preemption; s != nil && r.nominee == nil {
 		s.runs += n
 		s.held += int64(n) * r.devices
 	}
@@ -80,45 +80,45 @@ func (c *Core) markRun(r *run) {
 	c.dirty = c.dirty || c.preemption != nil || c.moving != nil || c.lent > 0 || r.spec != nil && r.spec.Elastic() // with what goes anyway, others may have to give less
 }
 
-// mayFindVictims reports whether a search for the first job of a line could find more than
+// mayFindVictims reports whether a search for the first job of a class could find more than
 // the last one did.
-func (c *Core) mayFindVictims(l *line, e *entry) bool {
-	return (c.lent > 0 || c.preemption != nil && (c.preemption.mayPreempt(l.key.terms.standing) || len(c.nominees) > 0)) &&
+func (c *Core) mayFindVictims(l *jobClass, e *queuedJob) bool {
+	return (c.lent > 0 || c.preemption != nil && (c.preemption.mayPreempt(l.key.policy.preemption) || len(c.nominees) > 0)) &&
 		(l.searched != c.stirs || l.searcher != e)
 }
 
 // preemptFor makes room for a job that does not fit, if it may take enough of what
 // runs. It reports whether the job is looked after: nominated, or at rest for a limit.
-func (p *pass) preemptFor(e *entry) bool {
-	if !p.mayFindVictims(e.line, e) {
+func (p *schedulingCycle) preemptFor(e *queuedJob) bool {
+	if !p.mayFindVictims(e.class, e) {
 		return false
 	}
-	s := search{pass: p, entry: e, kind: e.line.kind}
+	s := victimSearch{schedulingCycle: p, entry: e, kind: e.class.kind}
 	claims := s.findVictims()
 	if claims == nil {
-		e.line.searched, e.line.searcher, e.line.anyway = p.stirs, e, s.anyway
+		e.class.searched, e.class.searcher, e.class.fitsWithLeavers = p.stirs, e, s.fitsWithLeavers
 		return false
 	}
 	if p.preemption == nil && p.isConservative() && !p.clearsOtherPlans(e, claims) {
 		return false // until the plan is another one
 	}
-	if p.quotaCovers(e.line, claims) && p.limitsPermit(e.line, claims) {
+	if p.quotaCovers(e.class, claims) && p.limitsPermit(e.class, claims) {
 		p.preemptChosen(e, claims, s.chosen)
 	}
 	return true // or it rests for what these claims would exceed
 }
 
 // preemptChosen carries out what a search found.
-func (p *pass) preemptChosen(e *entry, claims []fleet.Claim, chosen []*run) {
+func (p *schedulingCycle) preemptChosen(e *queuedJob, claims []fleet.Claim, chosen []*run) {
 	n := &nomination{entry: e}
 	grace, tail := time.Duration(0), Instant(0)
 	for _, r := range chosen {
 		switch {
 		case r.nominee != nil:
-			r.nominee.home = nil // it is taken over
+			r.nominee.target = nil // it is taken over
 			p.dissolveNomination(r.nominee)
 			continue
-		case r.parking != nil:
+		case r.suspension != nil:
 			tail = never // others have its place too, and it goes on when the last of them is gone
 			p.retainOnly(r)
 			continue
@@ -138,14 +138,14 @@ func (p *pass) preemptChosen(e *entry, claims []fleet.Claim, chosen []*run) {
 		n.await = append(n.await, r.id)
 		for _, a := range r.added {
 			if !slices.Contains(chosen, a) {
-				n.shed = append(n.shed, a.asMember())
+				n.additions = append(n.additions, a.asMember())
 			}
 		}
 	}
 	p.shaken = true
 	n.tail = tail
-	if len(n.await)+len(n.shed) == 0 {
-		p.startBefore(e, claims, e.line.latestEnd(p.now), tail)
+	if len(n.await)+len(n.additions) == 0 {
+		p.startBefore(e, claims, e.class.latestEnd(p.now), tail)
 	} else {
 		p.nominateJob(n, claims, grace)
 	}
@@ -153,19 +153,19 @@ func (p *pass) preemptChosen(e *entry, claims []fleet.Claim, chosen []*run) {
 }
 
 // askAdditionBack asks for an addition back, if its job is not to go as a whole.
-func (p *pass) askAdditionBack(n *nomination, a *run, chosen []*run, grace *time.Duration) {
+func (p *schedulingCycle) askAdditionBack(n *nomination, a *run, chosen []*run, grace *time.Duration) {
 	if !a.stopping && !slices.Contains(chosen, a.of) {
 		p.markRun(a)
 		d := p.shrinkDecision(a, n.entry.id)
 		*grace = max(*grace, d.Grace)
 		p.out = append(p.out, d)
 	}
-	n.shed = append(n.shed, a.asMember())
+	n.additions = append(n.additions, a.asMember())
 }
 
 // preemptDecision says how a job is taken back for another one.
 func (c *Core) preemptDecision(r *run, by job.ID) Preempt {
-	s := r.terms.standing
+	s := r.policy.preemption
 	d := Preempt{Job: r.id, For: by, Mode: s.mode, Grace: s.grace}
 	if r.spec != nil && !r.spec.Requeue && d.Mode != account.PreemptSuspend {
 		d.Mode = account.PreemptCancel
@@ -177,33 +177,33 @@ func (c *Core) preemptDecision(r *run, by job.ID) Preempt {
 }
 
 // nominateJob holds claims for a job beside those who have them still.
-func (p *pass) nominateJob(n *nomination, claims []fleet.Claim, grace time.Duration) {
+func (p *schedulingCycle) nominateJob(n *nomination, claims []fleet.Claim, grace time.Duration) {
 	e := n.entry
 	if e.id == p.plan.job {
 		p.dropReservation()
 	}
 	slices.Sort(n.await)
 	n.run = &run{
-		id: e.id, spec: e.spec, terms: p.policyWithLicense(e.spec, e.line.chosenLicense()), license: e.line.chosenLicense(), claims: claims, began: p.now, priority: e.priority, submitted: e.at, nominee: n,
-		until: addTime(e.line.latestEnd(addDuration(p.now, grace)), n.tail), tail: n.tail,
+		id: e.id, spec: e.spec, policy: p.policyWithLicense(e.spec, e.class.chosenLicense()), license: e.class.chosenLicense(), claims: claims, began: p.now, priority: e.priority, submitted: e.at, nominee: n,
+		until: addTime(e.class.latestEnd(addDuration(p.now, grace)), n.tail), tail: n.tail,
 	}
 	n.run.flavors = p.flavorsFor(e)
-	if n.home != nil {
-		n.run.flavors = n.home.flavors
+	if n.target != nil {
+		n.run.flavors = n.target.flavors
 	}
 	p.dropPlannedStart(e)
 	p.removeJob(e)
 	e.nominee = n
 	p.Core.nominees = append(p.nominees, n)
 	p.holdRun(n.run)
-	p.room.takeStarted(p, claims, n.run.until)
+	p.extra.takeStarted(p, claims, n.run.until)
 	p.Core.awaiting = append(p.awaiting, e)
 }
 
 // dropNomination gives back what is held for a job.
 func (c *Core) dropNomination(n *nomination) {
 	c.unholdRun(n.run)
-	c.releasePolicy(n.run.terms)
+	c.releasePolicy(n.run.policy)
 	n.entry.nominee = nil
 	c.nominees = slices.DeleteFunc(c.nominees, func(o *nomination) bool { return o == n })
 	c.shaken = true
@@ -214,14 +214,14 @@ func (c *Core) dissolveNomination(n *nomination) {
 	c.dropNomination(n)
 	c.insertJob(n.entry)
 	c.fresh = append(c.fresh, n.entry)
-	if h := n.home; h != nil && !n.stale {
+	if h := n.target; h != nil && !n.stale {
 		c.holdTarget(h.job, n.entry.spec, h.flavors, h.run.claims, n.run.began, n.run.until)
 	}
 }
 
 // startNominated starts nominated jobs whose victims are gone, and dissolves nominations on
 // nodes that have changed: first, as those for whom others stop still are nominated anew.
-func (p *pass) startNominated() {
+func (p *schedulingCycle) startNominated() {
 	p.nominateMoved()
 	for _, n := range slices.Clone(p.nominees) {
 		if n.stale {
@@ -231,18 +231,18 @@ func (p *pass) startNominated() {
 	p.renominateMoved()
 	for _, n := range slices.Clone(p.nominees) {
 		switch {
-		case slices.ContainsFunc(n.await, p.isLeaving), slices.ContainsFunc(n.shed, p.isShedding):
-		case p.claimsReserved(n.entry.line, n.run.claims): // a reservation holds now, or will before it ends
-			n.home = nil
+		case slices.ContainsFunc(n.await, p.isLeaving), slices.ContainsFunc(n.additions, p.isShedding):
+		case p.claimsReserved(n.entry.class, n.run.claims): // a reservation holds now, or will before it ends
+			n.target = nil
 			p.dissolveNomination(n)
 		default:
-			p.startBefore(n.entry, n.run.claims, n.entry.line.latestEnd(p.now), n.run.tail)
+			p.startBefore(n.entry, n.run.claims, n.entry.class.latestEnd(p.now), n.run.tail)
 		}
 	}
 }
 
 // isLeaving reports whether a job holds something still that it was asked to give back.
-func (p *pass) isLeaving(id job.ID) bool {
+func (p *schedulingCycle) isLeaving(id job.ID) bool {
 	r := p.running[id]
 	return r != nil && r.stopping
 }
@@ -268,9 +268,9 @@ func (r *run) asMember() Member { return Member{r.id, r.claims[0].Node} }
 // may not be what they asked for any longer. Of jobs on adjoining nodes any change may be
 // one, and so may one of another node of that name.
 func (c *Core) nodeChanged(node string) {
-	touches := func(e *entry, claims []fleet.Claim) bool {
+	touches := func(e *queuedJob, claims []fleet.Claim) bool {
 		return slices.ContainsFunc(claims, func(x fleet.Claim) bool { return x.Node == node }) ||
-			slices.ContainsFunc(e.line.kind.shape.Groups, func(g class.Group) bool { return g.Adjoint })
+			slices.ContainsFunc(e.class.kind.shape.Groups, func(g class.Group) bool { return g.Adjoint })
 	}
 	for _, n := range c.nominees {
 		n.stale = n.stale || touches(n.entry, n.run.claims)
@@ -278,8 +278,8 @@ func (c *Core) nodeChanged(node string) {
 	for _, s := range c.slots {
 		s.stale = s.stale || touches(s.e, s.claims)
 	}
-	if e := c.queued[c.plan.job]; e != nil && !c.wasNamed && c.plan.look == nil && touches(e, c.plan.claims) {
-		c.plan = reservation{version: c.plan.version + 1}
+	if e := c.queued[c.plan.job]; e != nil && !c.wasNamed && c.plan.profile == nil && touches(e, c.plan.claims) {
+		c.plan = headReservation{version: c.plan.version + 1}
 	}
 	for _, h := range c.homes {
 		h.stale = h.stale || slices.ContainsFunc(h.run.claims, func(x fleet.Claim) bool { return x.Node == node })
@@ -291,7 +291,7 @@ func (c *Core) nodeChanged(node string) {
 func (c *Core) liftRun(r *run, sign int) {
 	for i, pos := range r.at {
 		if pos >= 0 {
-			c.lifted = append(c.lifted, was{pos, *c.state.Row(int(pos))})
+			c.lifted = append(c.lifted, savedRow{pos, *c.state.Row(int(pos))})
 			c.state.Change(c.table, int(pos), &r.claims[i], sign)
 			if r.yieldsSuspended() {
 				b := retainedClaim(&r.claims[i])
@@ -302,8 +302,8 @@ func (c *Core) liftRun(r *run, sign int) {
 	}
 }
 
-// was is a row as it stood before something was lifted off it.
-type was struct {
+// savedRow is a row as it stood before something was lifted off it.
+type savedRow struct {
 	pos int32
 	row index.Row
 }
@@ -323,18 +323,18 @@ func (c *Core) undoLiftsTo(mark int) {
 
 // startOutranking has jobs behind the head take what they may: each that outranks the head,
 // so that it could take the head's place if that ran already; and where starts are
-// planned by name, everybody before it for whom one is.
-func (p *pass) startOutranking(head *entry) bool {
+// planned node by node, everybody before it for whom one is.
+func (p *schedulingCycle) startOutranking(head *queuedJob) bool {
 	if p.preemption == nil {
 		return false
 	}
-	var lines []*line
+	var lines []*jobClass
 	for _, l := range p.eager {
-		if e := l.jobs.firstJob(); e != nil && e != head && l.place >= 0 && p.mayFindVictims(l, e) && p.jobOutranks(e, head) && p.outranksPlanned(e) {
+		if e := l.jobs.firstJob(); e != nil && e != head && l.headsIndex >= 0 && p.mayFindVictims(l, e) && p.jobOutranks(e, head) && p.outranksPlanned(e) {
 			lines = append(lines, l)
 		}
 	}
-	slices.SortFunc(lines, func(a, b *line) int { return a.jobs.firstJob().compareOrder(b.jobs.firstJob()) })
+	slices.SortFunc(lines, func(a, b *jobClass) int { return a.jobs.firstJob().compareOrder(b.jobs.firstJob()) })
 	for _, l := range lines {
 		if !p.passesGates(l) {
 			continue
@@ -358,22 +358,22 @@ func (p *pass) startOutranking(head *entry) bool {
 // yieldToOutranking starts a job that outranks a waiting one and would take its place as soon as
 // that ran, if it fits as well: so that nobody is started to be ended at once. It
 // reports whether there was one.
-func (p *pass) yieldToOutranking(e *entry) bool {
-	if p.preemption == nil || len(p.eager) == 0 || e.line.key.terms.standing.exempt > 0 {
+func (p *schedulingCycle) yieldToOutranking(e *queuedJob) bool {
+	if p.preemption == nil || len(p.eager) == 0 || e.class.key.policy.preemption.exempt > 0 {
 		return false
 	}
-	var best *entry
+	var best *queuedJob
 	for _, l := range p.eager {
 		o := l.jobs.firstJob()
-		if o != nil && o != e && l.place >= 0 && !l.kind.full && p.jobOutranks(o, e) && (best == nil || o.compareOrder(best) < 0) && p.passesGates(l) && p.outranksPlanned(o) && p.placeUnreserved(l) != nil {
+		if o != nil && o != e && l.headsIndex >= 0 && !l.kind.full && p.jobOutranks(o, e) && (best == nil || o.compareOrder(best) < 0) && p.passesGates(l) && p.outranksPlanned(o) && p.placeUnreserved(l) != nil {
 			best = o
 		}
 	}
 	if best == nil {
 		return false
 	}
-	claims := p.placeUnreserved(best.line)
-	if p.quotaCovers(best.line, claims) && p.limitsPermit(best.line, claims) {
+	claims := p.placeUnreserved(best.class)
+	if p.quotaCovers(best.class, claims) && p.limitsPermit(best.class, claims) {
 		p.startJob(best, claims)
 		p.shaken = true
 	}
@@ -381,14 +381,14 @@ func (p *pass) yieldToOutranking(e *entry) bool {
 }
 
 // jobOutranks reports whether a waiting job outranks another one.
-func (p *pass) jobOutranks(e, o *entry) bool {
-	return p.preemption != nil && p.preemption.mayTakeFrom(e.line.key.terms.standing, e.priority, o.line.key.terms.standing, o.priority)
+func (p *schedulingCycle) jobOutranks(e, o *queuedJob) bool {
+	return p.preemption != nil && p.preemption.mayTakeFrom(e.class.key.policy.preemption, e.priority, o.class.key.policy.preemption, o.priority)
 }
 
 // waitReason is what a nominated job waits for.
 func (n *nomination) waitReason() reason.Reason {
 	who := slices.Clone(n.await)
-	for _, m := range n.shed {
+	for _, m := range n.additions {
 		who = append(who, m.Job)
 	}
 	slices.Sort(who)

@@ -31,7 +31,7 @@ import (
 //   - with nothing new arriving, preemption comes to an end, victims being queued again.
 //
 // Seen to fail with: nominate not holding, board starting without looking at await,
-// exempt times ignored, stirs not raised by hold, circles of QOS left in, lifted rows
+// exempt times ignored, generation not raised by holdRun, circles of QOS left in, lifted rows
 // not put back. Not seen to find: overtake, yield or the second rouse left out.
 func TestLawsWithPreemption(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -152,7 +152,7 @@ func (w *world) needed(t *rapid.T) {
 	taken, asked := w.taken, w.asked
 	w.taken, w.asked = nil, nil
 	if len(w.parked) > 0 || len(taken)+len(asked) == 0 || slices.ContainsFunc(asked, func(d sched.Shrink) bool { return len(taken) > 0 || d.For != asked[0].For }) {
-		return // what parked jobs lend is not known here
+		return // what suspended jobs lend is not known here
 	}
 	if len(taken) == 0 {
 		w.neededOf(t, asked)

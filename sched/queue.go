@@ -5,16 +5,16 @@ import "slices"
 // fifo holds jobs in queue order. Taking the first and adding the last one cost
 // the same however many there are.
 type fifo struct {
-	buf  []*entry // sorted by before from index from on
+	buf  []*queuedJob // sorted by before from index from on
 	from int
 }
 
-func (q *fifo) allJobs() []*entry { return q.buf[q.from:] }
+func (q *fifo) allJobs() []*queuedJob { return q.buf[q.from:] }
 
 func (q *fifo) len() int { return len(q.buf) - q.from }
 
 // firstJob is the job that goes first, or nil.
-func (q *fifo) firstJob() *entry {
+func (q *fifo) firstJob() *queuedJob {
 	if q.len() == 0 {
 		return nil
 	}
@@ -22,17 +22,17 @@ func (q *fifo) firstJob() *entry {
 }
 
 // countAhead counts the jobs before e, which may be one of them.
-func (q *fifo) countAhead(e *entry) int {
+func (q *fifo) countAhead(e *queuedJob) int {
 	if n := q.len(); n > 0 && q.allJobs()[n-1].compareOrder(e) < 0 {
 		return n // as most are
 	} else if n == 0 || q.firstJob().compareOrder(e) >= 0 {
 		return 0
 	}
-	i, _ := slices.BinarySearchFunc(q.allJobs(), e, (*entry).compareOrder)
+	i, _ := slices.BinarySearchFunc(q.allJobs(), e, (*queuedJob).compareOrder)
 	return i
 }
 
-func (q *fifo) insertSorted(e *entry) {
+func (q *fifo) insertSorted(e *queuedJob) {
 	switch i := q.countAhead(e); {
 	case i == q.len():
 		q.buf = append(q.buf, e)
@@ -44,7 +44,7 @@ func (q *fifo) insertSorted(e *entry) {
 	}
 }
 
-func (q *fifo) remove(e *entry) {
+func (q *fifo) remove(e *queuedJob) {
 	i := q.countAhead(e)
 	switch {
 	case i == q.len() || q.allJobs()[i] != e:
@@ -62,16 +62,16 @@ func (q *fifo) remove(e *entry) {
 	}
 }
 
-// ranking is a heap of lines by their first jobs, the one that goes first on top. A
+// ranking is a heap of classes by their first jobs, the one that goes first on top. A
 // line knows its place in each ranking that it may stand in.
-type ranking[P placing] []*line
+type ranking[P classIndex] []*jobClass
 
-// placing is where a line keeps its place in a ranking; -1: it does not stand there.
-type placing interface{ indexIn(l *line) *int }
+// classIndex is where a class keeps its place in a ranking; -1: it does not stand there.
+type classIndex interface{ indexIn(l *jobClass) *int }
 
 type (
-	heads    = ranking[inHeads] // of all lines
-	ownHeads = ranking[inQueue] // of the lines of one queue
+	heads    = ranking[inHeads] // of all classes
+	ownHeads = ranking[inQueue] // of the classes of one queue
 	order    = ranking[inOrder]
 )
 
@@ -81,17 +81,17 @@ type (
 	inOrder struct{}
 )
 
-func (inHeads) indexIn(l *line) *int { return &l.place }
-func (inQueue) indexIn(l *line) *int { return &l.stake.place }
-func (inOrder) indexIn(l *line) *int { return &l.spot }
+func (inHeads) indexIn(l *jobClass) *int { return &l.headsIndex }
+func (inQueue) indexIn(l *jobClass) *int { return &l.quotaDemand.queueIndex }
+func (inOrder) indexIn(l *jobClass) *int { return &l.behindIndex }
 
-func (h ranking[P]) indexOf(l *line) *int {
+func (h ranking[P]) indexOf(l *jobClass) *int {
 	var p P
 	return p.indexIn(l)
 }
 
-// firstClass is the line on top, or nil.
-func (h ranking[P]) firstClass() *line {
+// firstClass is the class on top, or nil.
+func (h ranking[P]) firstClass() *jobClass {
 	if len(h) == 0 {
 		return nil
 	}
@@ -105,9 +105,9 @@ func (h ranking[P]) swap(i, j int) {
 	*h.indexOf(h[i]), *h.indexOf(h[j]) = i, j
 }
 
-// fixPosition puts a line in its place after its first job changed, adds it if it has a job
+// fixPosition puts a class in its place after its first job changed, adds it if it has a job
 // and was not there, or takes it away if it has none.
-func (h *ranking[P]) fixPosition(l *line) {
+func (h *ranking[P]) fixPosition(l *jobClass) {
 	at := h.indexOf(l)
 	switch {
 	case l.jobs.len() == 0:
@@ -121,14 +121,14 @@ func (h *ranking[P]) fixPosition(l *line) {
 	}
 }
 
-// initHeap puts all lines in order after their priorities changed.
+// initHeap puts all classes in order after their priorities changed.
 func (h ranking[P]) initHeap() {
 	for i := len(h)/2 - 1; i >= 0; i-- {
 		h.siftDown(i)
 	}
 }
 
-func (h *ranking[P]) remove(l *line) {
+func (h *ranking[P]) remove(l *jobClass) {
 	at := h.indexOf(l)
 	i, last := *at, len(*h)-1
 	if i < 0 {
@@ -156,7 +156,7 @@ func (h ranking[P]) siftUp(i int) {
 	}
 }
 
-// siftDown reports whether the line moved.
+// siftDown reports whether the class moved.
 func (h ranking[P]) siftDown(i int) bool {
 	from := i
 	for {
@@ -176,16 +176,16 @@ func (h ranking[P]) siftDown(i int) bool {
 	return i > from
 }
 
-// ends holds runs by planned end, then by number, in chunks, so that adding one
+// plannedEnds holds runs by planned end, then by number, in chunks, so that adding one
 // moves few.
-type ends struct {
+type plannedEnds struct {
 	chunks [][]*run
 	n      int
 }
 
 const chunk = 256
 
-func (s *ends) findRun(r *run) (c, i int) {
+func (s *plannedEnds) findRun(r *run) (c, i int) {
 	lo, hi := 0, len(s.chunks)
 	for lo < hi {
 		m := (lo + hi) / 2
@@ -202,7 +202,7 @@ func (s *ends) findRun(r *run) (c, i int) {
 	return lo, i
 }
 
-func (s *ends) insertRun(r *run) {
+func (s *plannedEnds) insertRun(r *run) {
 	s.n++
 	c, i := s.findRun(r)
 	if c == len(s.chunks) {
@@ -222,7 +222,7 @@ func (s *ends) insertRun(r *run) {
 	}
 }
 
-func (s *ends) remove(r *run) {
+func (s *plannedEnds) remove(r *run) {
 	c, i := s.findRun(r)
 	s.n--
 	s.chunks[c] = slices.Delete(s.chunks[c], i, i+1)
@@ -232,7 +232,7 @@ func (s *ends) remove(r *run) {
 }
 
 // allRuns lists the runs in order.
-func (s *ends) allRuns() []*run {
+func (s *plannedEnds) allRuns() []*run {
 	out := make([]*run, 0, s.n)
 	for _, c := range s.chunks {
 		out = append(out, c...)

@@ -14,78 +14,78 @@ import (
 
 // This file counts what runs against the quotas of a policy (sched/quota). The account
 // of a job, or the nearest one above it that has a quota, is its queue. What runs is
-// charged to its queue in the flavours that it was placed in. stake.go says what a
-// waiting job asks of its queue and what waits there, turn.go whose turn it is.
+// charged to its queue in the flavours that it was placed in. quota_demand.go says what a
+// waiting job asks of its queue and what waits there, queue_order.go whose turn it is.
 
 // quotas is what is held of the quotas of a policy.
 type quotas struct {
 	*quota.State
-	queues  []*queue // by node; nil: a cohort
-	trees   []*tree
+	queues  []*quotaQueue // by node; nil: a cohort
+	trees   []*quotaTree
 	parents map[string]string // of accounts
-	later   *quota.State      // of then; nil: to be made
-	stirred bool              // something runs or runs no longer since retry
+	later   *quota.State      // of afterReleases; nil: to be made
+	stirred bool              // something runs or runs no longer since retryOverQuota
 	changes uint64            // raised when something is charged or given back
 	alone   []int32           // each flavour, by number
 	names   [][]string        // the same, by name
-	used    []quota.Need      // scratch of taken
-	over    bool              // a line may rest because its job took more than there was
-	led     []*queue          // with leaders
-	ranked  uint64            // raised when lines may stand in another order
-	behind  []*queue          // with lines that are looked at behind the head, and some that had
-	rallied bool              // lines may go on because another one no longer stands before them
+	used    []quota.Need      // scratch of amountsTaken
+	over    bool              // a class may rest because its job took more than there was
+	led     []*quotaQueue     // with leaders
+	ranked  uint64            // raised when classes may stand in another order
+	behind  []*quotaQueue     // with classes that are looked at behind the head, and some that had
+	rallied bool              // classes may go on because another one no longer stands before them
 }
 
-// queue is an account that holds jobs.
-type queue struct {
-	node   int32
-	tree   *tree
-	strict bool
-	choice bool    // it has flavours that are alternatives
-	falls  bool    // it goes on to the next one where one has no room
-	bold   bool    // it may rather stop others than go on to the next one
-	lines  []*line // of its jobs
-	cuts   int     // of these, those whose jobs may do with fewer tasks
+// quotaQueue is an account that holds jobs.
+type quotaQueue struct {
+	node            int32
+	tree            *quotaTree
+	strict          bool
+	choice          bool        // it has flavours that are alternatives
+	triesNextFlavor bool        // it goes on to the next one where one has no room
+	preemptsFirst   bool        // it may rather stop others than go on to the next one
+	lines           []*jobClass // of its jobs
+	cuts            int         // of these, those whose jobs may do with fewer tasks
 
-	heads   ownHeads     // of these, those that could lead the queue
-	order   order        // of these, those that are looked at behind the head
-	behind  bool         // it stands in quotas.behind
-	demands []*demand    // of its lines
-	asks    []quota.Need // of each of these, a need by which most are passed over at once; nothing: it has to be looked at
-	leader  *line        // that was let go on and has not been looked at; the others follow it
-	byShape map[*class.Shape]*demand
+	heads   ownHeads       // of these, those that could lead the queue
+	order   order          // of these, those that are looked at behind the head
+	behind  bool           // it stands in quotas.behind
+	demands []*shapeDemand // of its classes
+	asks    []quota.Need   // of each of these, a need by which most are passed over at once; nothing: it has to be looked at
+	leader  *jobClass      // that was let go on and has not been looked at; the others follow it
+	byShape map[*class.Shape]*shapeDemand
 }
 
-// demand is what the jobs of one shape ask of a queue.
-type demand struct {
+// shapeDemand is what the jobs of one shape ask of a queue.
+type shapeDemand struct {
 	shape *class.Shape
-	index int          // in queue.demands
-	uses  int          // lines
+	index int          // in quotaQueue.demands
+	uses  int          // classes
 	needs []quota.Need // of one job
 	cuts  bool         // it may do with fewer tasks
 
-	got     bid    // as of …
-	changes uint64 // … quotas.changes
-	fleet   uint64 // … and Core.fleet
+	got     quotaBid // as of …
+	changes uint64   // … quotas.changes
+	fleet   uint64   // … and fleetState.version
 
-	waiting []*line // that rest for the quota, and some that did
-	best    *line   // no job of these goes before its first one; nil: not known
-	ranked  uint64  // quotas.ranked then
+	waiting []*jobClass // that rest for the quota, and some that did
+	best    *jobClass   // no job of these goes before its first one; nil: not known
+	ranked  uint64      // quotas.ranked then
 }
 
 // noteNeed notes what a demand needs.
-func (q *queue) noteNeed(d *demand) {
+func (q *quotaQueue) noteNeed(d *shapeDemand) {
 	q.asks[d.index] = quota.Need{}
 	if !d.cuts && len(d.needs) > 0 {
 		q.asks[d.index] = d.needs[0]
 	}
 }
 
-// demandOf returns the demand of jobs of a shape, for one line more.
-func (q *queue) demandOf(shape *class.Shape) *demand {
+// demandOf returns the demand of jobs of a shape, for one class more.
+func (q *quotaQueue) demandOf(shape *class.Shape) *shapeDemand {
 	d := q.byShape[shape]
 	if d == nil {
-		d = &demand{shape: shape, index: len(q.demands)}
+		d = &shapeDemand{shape: shape, index: len(q.demands)}
 		q.byShape[shape] = d
 		q.demands, q.asks = append(q.demands, d), append(q.asks, quota.Need{})
 	}
@@ -93,8 +93,8 @@ func (q *queue) demandOf(shape *class.Shape) *demand {
 	return d
 }
 
-// releaseDemand is demandOf for one line less.
-func (q *queue) releaseDemand(d *demand) {
+// releaseDemand is demandOf for one class less.
+func (q *quotaQueue) releaseDemand(d *shapeDemand) {
 	if d.uses--; d.uses == 0 {
 		n := len(q.demands) - 1
 		last := q.demands[n]
@@ -104,12 +104,12 @@ func (q *queue) releaseDemand(d *demand) {
 	}
 }
 
-// listForQuota lists a line that rests for its quota where it is found when that may reach.
+// listForQuota lists a class that rests for its quota where it is found when that may reach.
 // One that took more than there was where it was placed is not among them, though its
-// quota may reach: retry finds it, once something else runs than now.
-func (l *line) listForQuota() {
-	s := l.stake
-	if l.over {
+// quota may reach: retryOverQuota finds it, once something else runs than now.
+func (l *jobClass) listForQuota() {
+	s := l.quotaDemand
+	if l.exceededQuota {
 		return
 	}
 	if !s.listed {
@@ -119,35 +119,35 @@ func (l *line) listForQuota() {
 	l.offerAsBest()
 }
 
-// offerAsBest makes a line that waits the best of its demand if it goes before that one.
-func (l *line) offerAsBest() {
-	if b := l.stake.demand.best; b != nil && b != l && hasJobs(l) && (!hasJobs(b) || l.goesBefore(b)) {
-		l.stake.demand.best = l
+// offerAsBest makes a class that waits the best of its demand if it goes before that one.
+func (l *jobClass) offerAsBest() {
+	if b := l.quotaDemand.demand.best; b != nil && b != l && hasJobs(l) && (!hasJobs(b) || l.goesBefore(b)) {
+		l.quotaDemand.demand.best = l
 	}
 }
 
-// updateBest notes that a line's first job is another one.
-func (l *line) updateBest() {
+// updateBest notes that a class's first job is another one.
+func (l *jobClass) updateBest() {
 	switch {
-	case l.stake == nil:
-	case l.stake.demand.best == l:
-		l.stake.demand.best = nil
+	case l.quotaDemand == nil:
+	case l.quotaDemand.demand.best == l:
+		l.quotaDemand.demand.best = nil
 	case l.waitsForQuota():
 		l.offerAsBest()
 	}
 }
 
-// firstWaiting is the line whose first job goes first of those that wait; nil: none does.
-func (q *quotas) firstWaiting(d *demand) *line {
+// firstWaiting is the class whose first job goes first of those that wait; nil: none does.
+func (q *quotas) firstWaiting(d *shapeDemand) *jobClass {
 	if b := d.best; b != nil && d.ranked == q.ranked && b.waitsForQuota() {
 		return b
 	}
 	d.best, d.ranked = nil, q.ranked
-	var least *rung
-	d.waiting = slices.DeleteFunc(d.waiting, func(l *line) bool {
+	var least *queueRank
+	d.waiting = slices.DeleteFunc(d.waiting, func(l *jobClass) bool {
 		switch {
 		case !l.waitsForQuota():
-			l.stake.listed = false
+			l.quotaDemand.listed = false
 			return true
 		case !hasJobs(l):
 			d.best = cmp.Or(d.best, l)
@@ -161,25 +161,27 @@ func (q *quotas) firstWaiting(d *demand) *line {
 	return d.best
 }
 
-// waitsForQuota reports whether a line rests for a quota that does not reach.
-func (l *line) waitsForQuota() bool { return l.rest == forQuota && l.members > 0 && !l.over }
+// waitsForQuota reports whether a class rests for a quota that does not reach.
+func (l *jobClass) waitsForQuota() bool {
+	return l.waiting == forQuota && l.members > 0 && !l.exceededQuota
+}
 
-// stillWaiting lists the lines that wait of those that did.
-func (d *demand) stillWaiting() []*line {
-	d.waiting = slices.DeleteFunc(d.waiting, func(l *line) bool {
-		l.stake.listed = l.waitsForQuota()
-		return !l.stake.listed
+// stillWaiting lists the classes that wait of those that did.
+func (d *shapeDemand) stillWaiting() []*jobClass {
+	d.waiting = slices.DeleteFunc(d.waiting, func(l *jobClass) bool {
+		l.quotaDemand.listed = l.waitsForQuota()
+		return !l.quotaDemand.listed
 	})
 	return d.waiting
 }
 
-// tree is what the queues below one root have in common.
-type tree struct {
-	queues []*queue
-	freed  bool   // something was given back since lines were woken for it last
+// quotaTree is what the queues below one root have in common.
+type quotaTree struct {
+	queues []*quotaQueue
+	freed  bool   // something was given back since classes were woken for it last
 	moved  bool   // something was taken or given back since choices were looked at last
-	single bool   // one line of all its queues is let go on at a time
-	calm   uint64 // quotas.changes when none of its lines could go on
+	single bool   // one class of all its queues is let go on at a time
+	calm   uint64 // quotas.changes when none of its classes could go on
 }
 
 // newQuotas compiles the quotas of a policy; nil: it has none. One that contradicts
@@ -189,22 +191,22 @@ func newQuotas(p *account.Policy) *quotas {
 	if t == nil || err != nil {
 		return nil
 	}
-	q := &quotas{State: t.NewState(), queues: make([]*queue, t.Len()), parents: map[string]string{}, changes: 1}
+	q := &quotas{State: t.NewState(), queues: make([]*quotaQueue, t.Len()), parents: map[string]string{}, changes: 1}
 	for f := range t.Flavors {
 		q.alone = append(q.alone, int32(f))
 		q.names = append(q.names, []string{t.Flavors[f].Name})
 	}
-	below := make([]*tree, t.Len())
+	below := make([]*quotaTree, t.Len())
 	for n := range int32(t.Len()) {
 		if t.Parent(n) == quota.None {
-			below[n] = &tree{}
+			below[n] = &quotaTree{}
 			q.trees = append(q.trees, below[n])
 		}
 		if len(t.Children(n)) == 0 {
 			of := below[t.Root(n)]
-			q.queues[n] = &queue{node: n, tree: of, strict: t.Strict(n), choice: t.Choice(n), byShape: map[*class.Shape]*demand{}}
+			q.queues[n] = &quotaQueue{node: n, tree: of, strict: t.Strict(n), choice: t.Choice(n), byShape: map[*class.Shape]*shapeDemand{}}
 			r := t.Rules(n)
-			q.queues[n].falls, q.queues[n].bold = triesNextFlavor(r, t.Choice(n)), preemptsFirst(r, t.Choice(n))
+			q.queues[n].triesNextFlavor, q.queues[n].preemptsFirst = triesNextFlavor(r, t.Choice(n)), preemptsFirst(r, t.Choice(n))
 			of.queues = append(of.queues, q.queues[n])
 		}
 	}
@@ -215,7 +217,7 @@ func newQuotas(p *account.Policy) *quotas {
 }
 
 // queueOf returns the queue of an account; nil: none.
-func (q *quotas) queueOf(account string) *queue {
+func (q *quotas) queueOf(account string) *quotaQueue {
 	for q != nil && account != "" {
 		if n := q.Find(account); n != quota.None {
 			return q.queues[n]
@@ -230,7 +232,7 @@ func (c *Core) chargeQuota(r *run) {
 	if c.quotas != nil {
 		c.quotas.stirred = true
 	}
-	q := r.terms.queue
+	q := r.policy.queue
 	if q == nil {
 		return
 	}
@@ -241,7 +243,7 @@ func (c *Core) chargeQuota(r *run) {
 	}
 	r.charges = c.quotas.Charges(q.node, used, c.flavorsNamed(r.flavors))
 	q.tree.moved = true
-	if r.nominee != nil { // it is counted then (later.go)
+	if r.nominee != nil { // it is counted after that (pending_release.go)
 		c.quotas.noteChange()
 		q.tree.freed = true
 		return
@@ -251,7 +253,7 @@ func (c *Core) chargeQuota(r *run) {
 
 // creditQuota gives back what a run held.
 func (c *Core) creditQuota(r *run) {
-	if q := r.terms.queue; q != nil {
+	if q := r.policy.queue; q != nil {
 		q.tree.moved, q.tree.freed = true, true
 		if r.nominee != nil {
 			c.quotas.noteChange()
@@ -262,12 +264,12 @@ func (c *Core) creditQuota(r *run) {
 }
 
 // flavorsFor is in which flavours a waiting job is placed; nil: it has no quota.
-func (c *Core) flavorsFor(e *entry) []string {
+func (c *Core) flavorsFor(e *queuedJob) []string {
 	switch {
 	case e.nominee != nil:
 		return e.nominee.run.flavors
-	case e.line.stake != nil:
-		return c.flavorNames(e.line.stake.got.Flavors)
+	case e.class.quotaDemand != nil:
+		return c.flavorNames(e.class.quotaDemand.got.Flavors)
 	}
 	return nil
 }

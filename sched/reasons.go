@@ -28,39 +28,39 @@ func (c *Core) Reasons(now Instant, id job.ID) []reason.Reason {
 		out = append(out, *e.gate)
 	}
 	ahead := c.aheadReason(e)
-	leads := !e.blocked && e.line.jobs.firstJob() == e
+	leads := !e.blocked && e.class.jobs.firstJob() == e
 	if !leads && ahead.Code != reason.None {
 		out = append(out, ahead)
 	}
-	if why := c.overQuota(e.line); why.Code != reason.None {
+	if why := c.overQuota(e.class); why.Code != reason.None {
 		out = append(out, why)
 	}
-	if for_, why := c.thresholdGate(e.line); for_ != active {
+	if for_, why := c.thresholdGate(e.class); for_ != toLookAt {
 		if out = append(out, why); !e.blocked {
 			out[0], out[len(out)-1] = why, out[0]
 		}
 	}
-	if limits := c.limitReasons(e.line); len(limits) > 0 {
-		if len(out) > 0 && !e.blocked && e.line.rest == forLimit {
+	if limits := c.limitReasons(e.class); len(limits) > 0 {
+		if len(out) > 0 && !e.blocked && e.class.waiting == forLimit {
 			out = append(limits, out...) // those before it in line wait for the same
 		} else {
 			out = append(out, limits...)
 		}
 	}
-	if _, why := (&pass{Core: c, now: now}).reservationGate(e.line); why.Code != reason.None {
+	if _, why := (&schedulingCycle{Core: c, now: now}).reservationGate(e.class); why.Code != reason.None {
 		out = append(out, why)
 	}
 	insists := c.insistReason(e)
-	if !c.fitsFleet(e.line.kind) {
+	if !c.fitsFleet(e.class.kind) {
 		if insists.Code != reason.None {
 			out = append(out, insists)
 			insists = reason.Reason{}
 		}
-		out = append(out, place.Never(c.table, e.line.kind.shape, false)...)
-	} else if missing := c.missingNow(e.line.kind); len(missing) > 0 {
+		out = append(out, place.Never(c.table, e.class.kind.shape, false)...)
+	} else if missing := c.missingNow(e.class.kind); len(missing) > 0 {
 		out = append(out, missing...)
-	} else if p := (&pass{Core: c, now: now}); c.wasNamed {
-		if why, kept := p.excludingReservation(e.line); kept {
+	} else if p := (&schedulingCycle{Core: c, now: now}); c.wasNamed {
+		if why, kept := p.excludingReservation(e.class); kept {
 			out = append(out, why)
 		} else {
 			out = append(out, p.planConflict(e))
@@ -74,8 +74,8 @@ func (c *Core) Reasons(now Instant, id job.ID) []reason.Reason {
 	if leads && ahead.Code != reason.None {
 		out = append(out, ahead)
 	}
-	if len(out) == 0 && e.line.rest != active && e.line.why.Code != reason.None {
-		out = append(out, e.line.why) // what it was told: a plan that is not kept (compat)
+	if len(out) == 0 && e.class.waiting != toLookAt && e.class.why.Code != reason.None {
+		out = append(out, e.class.why) // what it was told: a plan that is not kept (compat)
 	}
 	if len(out) > 0 {
 		out[0].Since = floorSeconds(now)
@@ -102,13 +102,13 @@ func (c *Core) missingNow(k *kind) []reason.Reason {
 	return []reason.Reason{why}
 }
 
-// manyLines is how many lines there are at most for jobs to be counted that are before
+// manyLines is how many classes there are at most for jobs to be counted that are before
 // one of them each time that is asked.
 const manyLines = 512
 
-// aheadReason counts the jobs before an entry that may be considered. Of very many lines it
+// aheadReason counts the jobs before an entry that may be considered. Of very many classes it
 // does not: Ahead is 0 then, and Job the first of the queue.
-func (c *Core) aheadReason(e *entry) reason.Reason {
+func (c *Core) aheadReason(e *queuedJob) reason.Reason {
 	if len(c.lines) > manyLines {
 		r := c.behindReason(e)
 		if r.Code != reason.None && len(c.heads) > 0 {
@@ -117,7 +117,7 @@ func (c *Core) aheadReason(e *entry) reason.Reason {
 		return r
 	}
 	r := reason.Reason{Code: reason.Priority}
-	var first *entry
+	var first *queuedJob
 	for _, l := range c.lines {
 		if l.jobs.len() == 0 {
 			continue
@@ -137,8 +137,8 @@ func (c *Core) aheadReason(e *entry) reason.Reason {
 
 // behindReason is Priority for an entry that has others before it. How many, and who, is for
 // Reasons to say: it changes all the time.
-func (c *Core) behindReason(e *entry) reason.Reason {
-	first := e.line.jobs.firstJob()
+func (c *Core) behindReason(e *queuedJob) reason.Reason {
+	first := e.class.jobs.firstJob()
 	is := first != nil && first != e && first.compareOrder(e) < 0 || len(c.heads) > 0 && c.heads[0].jobs.firstJob().compareOrder(e) < 0
 	for _, l := range c.lines {
 		if is {
@@ -155,11 +155,11 @@ func (c *Core) behindReason(e *entry) reason.Reason {
 // Standing says of each job in the queue that may be considered how many such jobs
 // are before it.
 func (c *Core) Standing() map[job.ID]int {
-	all := make([]*entry, 0, len(c.queued))
+	all := make([]*queuedJob, 0, len(c.queued))
 	for _, l := range c.lines {
 		all = append(all, l.jobs.allJobs()...)
 	}
-	slices.SortFunc(all, (*entry).compareOrder)
+	slices.SortFunc(all, (*queuedJob).compareOrder)
 	out := make(map[job.ID]int, len(all))
 	for i, e := range all {
 		out[e.id] = i
@@ -173,13 +173,13 @@ func (c *Core) tellWaits(now Instant) []Decision {
 	for _, l := range c.touched {
 		l.touched = false
 		first := l.jobs.firstJob()
-		if old := l.leader; old != nil && old != first && old.line == l && !old.gone && !old.blocked && old.nominee == nil {
+		if old := l.leader; old != nil && old != first && old.class == l && !old.gone && !old.blocked && old.nominee == nil {
 			out = c.tellReason(old, now, c.behindReason(old), out)
 		}
 		l.leader = first
 		switch {
 		case first == nil:
-		case l.rest != active && l.why.Code != reason.None:
+		case l.waiting != toLookAt && l.why.Code != reason.None:
 			out = c.tellReason(first, now, l.why, out)
 		default:
 			out = c.tellReason(first, now, c.behindReason(first), out)
@@ -187,7 +187,7 @@ func (c *Core) tellWaits(now Instant) []Decision {
 	}
 	c.touched = c.touched[:0]
 	for _, e := range c.fresh {
-		if !e.gone && !e.blocked && e.nominee == nil && e.line.leader != e {
+		if !e.gone && !e.blocked && e.nominee == nil && e.class.leader != e {
 			out = c.tellReason(e, now, c.behindReason(e), out)
 		}
 	}
@@ -203,7 +203,7 @@ func (c *Core) tellWaits(now Instant) []Decision {
 }
 
 // tellReason appends a Wait if the job's first reason is another one than it was told.
-func (c *Core) tellReason(e *entry, now Instant, why reason.Reason, out []Decision) []Decision {
+func (c *Core) tellReason(e *queuedJob, now Instant, why reason.Reason, out []Decision) []Decision {
 	if e.told != nil && sameGate(*e.told, why) || e.told == nil && why.Code == reason.None {
 		return out
 	}
@@ -267,8 +267,8 @@ func (c *Core) tellPromise(out []Decision) []Decision {
 
 // plannedNodes names the nodes of the reservation, each once.
 func (c *Core) plannedNodes() (names []string) {
-	if c.plan.look != nil {
-		p := pass{Core: c}
+	if c.plan.profile != nil {
+		p := schedulingCycle{Core: c}
 		told, nodes := c.promised.Nodes, p.toldNodes()
 		same := len(told) == len(nodes)
 		for i := 0; same && i < len(nodes); i++ {

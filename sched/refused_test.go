@@ -19,7 +19,7 @@ import (
 // n1 and n3 have 1 CPU, n2 has 2. Job 1 runs on n1 and n2 for 7 s; job 2 is planned for
 // n2 then; job 3 is as job 1 and would now be on all three nodes.
 //
-// Seen to fail with: lines that their claims stopped looked at only when something
+// Seen to fail with: classes that their claims stopped looked at only when something
 // began or ended.
 func TestRefusedForItsNodesIsPlannedLater(t *testing.T) {
 	at := func(seconds int) sched.Instant {
@@ -69,7 +69,7 @@ func TestRefusedForItsNodesIsPlannedLater(t *testing.T) {
 // the head there it would outlast that, so that it is placed on another type, which it
 // may have; nothing begins or ends in between.
 //
-// Seen to fail with: foreseeBeside left out; with lines that their claims stopped looked
+// Seen to fail with: schedulePlanned left out; with classes that their claims stopped looked
 // at only when something began or ended.
 func TestRefusedForADeviceStartsBesideTheHead(t *testing.T) {
 	const minute = sched.Instant(time.Minute)

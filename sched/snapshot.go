@@ -47,7 +47,7 @@ type Waiting struct {
 // Memory is what a core knows beside events.
 type Memory struct {
 	Unsettled bool         `json:"unsettled,omitempty"` // no step has seen the fleet
-	Dirty     bool         `json:"dirty,omitempty"`     // a pass is due
+	Dirty     bool         `json:"dirty,omitempty"`     // a cycle is due
 	Shaken    bool         `json:"shaken,omitempty"`    // the plan is to be made again
 	Plan      Planned      `json:"plan,omitzero"`
 	Promised  Promise      `json:"promised,omitzero"`
@@ -64,7 +64,7 @@ type Memory struct {
 	Learned bool          `json:"learned,omitempty"` // that is yet to be told
 }
 
-// Timetable is what is planned by name.
+// Timetable is what is planned node by node.
 type Timetable struct {
 	On    bool      `json:"on"`              // the last pass planned by name
 	Slots []Slot    `json:"slots,omitempty"` // in queue order
@@ -87,7 +87,7 @@ type Planned struct {
 	Counted bool          `json:"counted,omitempty"` // a number of nodes is kept, not named ones
 	Nodes   []string      `json:"nodes,omitempty"`
 	Claims  []fleet.Claim `json:"claims,omitempty"`
-	Station station       `json:"station,omitzero"` // where it stands, if it has a quota
+	Station queuePosition `json:"station,omitzero"` // where it stands, if it has a quota
 }
 
 // Nominee is a job for which something is held until others are gone.
@@ -125,7 +125,7 @@ type Home struct {
 	Until   Instant       `json:"until"`
 }
 
-// LineMemory is what is known of a line of jobs that are alike.
+// LineMemory is what is known of a class of jobs that are alike.
 type LineMemory struct {
 	Job      job.ID        `json:"job"` // one of the line
 	Rest     uint8         `json:"rest,omitempty"`
@@ -147,7 +147,7 @@ func (c *Core) Snapshot() *Snapshot {
 	}
 	s.Apart = c.table.Apart()
 	s.Queue = make([]Waiting, 0, len(c.queued))
-	member := make(map[*line]job.ID, len(c.lines))
+	member := make(map[*jobClass]job.ID, len(c.lines))
 	for id, e := range c.queued {
 		w := Waiting{Submitted: Submitted{Job: id, Spec: e.spec, Priority: e.priority, At: e.at, Fixed: e.fixed, Eligible: atSecond(e.eligible), Moved: e.moved}, Told: e.told, Since: e.since}
 		w.Aging, w.Grows = uint8(e.aging), e.grows
@@ -155,20 +155,20 @@ func (c *Core) Snapshot() *Snapshot {
 			w.Gate = e.gate
 		}
 		s.Queue = append(s.Queue, w)
-		if m := member[e.line]; m == 0 || id < m {
-			member[e.line] = id
+		if m := member[e.class]; m == 0 || id < m {
+			member[e.class] = id
 		}
 	}
 	s.Running = make([]Restored, 0, len(c.running))
 	for _, r := range c.running {
-		if r.nominee != nil || r.home != nil {
+		if r.nominee != nil || r.target != nil {
 			continue
 		}
 		s.Running = append(s.Running, c.asRestored(r))
 		for _, a := range r.added {
 			s.Added = append(s.Added, Added{Job: r.id, Claims: a.claims, Began: a.began, Stopping: a.stopping})
 		}
-		if r.settled {
+		if r.growthSettled {
 			s.Settled = append(s.Settled, r.id)
 		}
 	}
@@ -178,26 +178,26 @@ func (c *Core) Snapshot() *Snapshot {
 
 // asRestored is a run as an event.
 func (c *Core) asRestored(r *run) Restored {
-	x := Restored{Job: r.id, Spec: r.spec, Claims: r.claims, Until: orZero(r.until), Began: r.began, Submitted: r.submitted, Flavors: r.flavors, License: r.license, Priority: r.priority, Saved: r.saved, Stopping: r.stopping, Suspending: r.suspending, GivesWay: r.givesWay, Turn: r.turn, Tail: r.tail, Moved: r.moved, GoesFor: r.goesFor, Begun: r.begun, Waits: r.waits}
-	if p := r.parking; p != nil {
+	x := Restored{Job: r.id, Spec: r.spec, Claims: r.claims, Until: orZero(r.until), Began: r.began, Submitted: r.submitted, Flavors: r.flavors, License: r.license, Priority: r.priority, Saved: r.savedAt, Stopping: r.stopping, Suspending: r.suspending, GivesWay: r.givesWay, Turn: r.turn, Tail: r.tail, Moved: r.moved, GoesFor: r.goesFor, Begun: r.begun, Waits: r.waits}
+	if p := r.suspension; p != nil {
 		x.Claims, x.Parked = p.full, &Parked{At: p.at, Left: p.left, Keeps: r.claims}
 	}
 	return x
 }
 
-// copyMemory copies what does not follow from events; member names a job of each line.
-func (c *Core) copyMemory(member map[*line]job.ID) Memory {
+// copyMemory copies what does not follow from events; member names a job of each class.
+func (c *Core) copyMemory(member map[*jobClass]job.ID) Memory {
 	m := Memory{Unsettled: c.refitted, Dirty: c.dirty, Shaken: c.shaken, Promised: c.promised, TurnEnds: c.turnEnds, Exempted: c.exempted, Pinched: c.pinched, Ranks: c.priorityMemory(), Moves: c.defragMemory(), Seen: c.Learned(), Learned: c.learned}
 	for _, n := range c.nominees {
-		m.Nominees = append(m.Nominees, Nominee{n.entry.id, n.run.claims, n.await, n.shed, n.run.began, n.run.until, n.run.flavors, n.run.license, n.run.tail, n.home != nil})
+		m.Nominees = append(m.Nominees, Nominee{n.entry.id, n.run.claims, n.await, n.additions, n.run.began, n.run.until, n.run.flavors, n.run.license, n.run.tail, n.target != nil})
 	}
-	m.Plan = Planned{Job: c.plan.job, At: c.plan.at, Counted: c.plan.look != nil, Claims: c.plan.claims, Station: c.plan.station}
+	m.Plan = Planned{Job: c.plan.job, At: c.plan.at, Counted: c.plan.profile != nil, Claims: c.plan.claims, Station: c.plan.position}
 	for _, pos := range c.plan.nodes {
 		m.Plan.Nodes = append(m.Plan.Nodes, c.table.Label(int(pos)))
 	}
 	m.ByName = c.copyTimetable()
 	for l, id := range member {
-		x := LineMemory{Job: id, Rest: uint8(l.rest), Why: l.why, Full: l.kind.full, Shadowed: l.kind.shadowed == c.plan.version}
+		x := LineMemory{Job: id, Rest: uint8(l.waiting), Why: l.why, Full: l.kind.full, Shadowed: l.kind.blockedPlan == c.plan.version}
 		x.Flavors, x.Cut, x.Over = c.demandMemory(l)
 		m.Lines = append(m.Lines, x)
 	}
@@ -234,7 +234,7 @@ func Load(s *Snapshot) *Core {
 		c.restoreAddition(s.Added[i])
 	}
 	for _, id := range s.Settled {
-		c.running[id].settled = true
+		c.running[id].growthSettled = true
 	}
 	for i := range s.Queue {
 		c.restoreWaiting(&s.Queue[i])
@@ -251,36 +251,36 @@ func Load(s *Snapshot) *Core {
 	return c
 }
 
-// restoreWaiting puts a job into its line, as it was.
+// restoreWaiting puts a job into its class, as it was.
 func (c *Core) restoreWaiting(w *Waiting) {
-	e := &entry{id: w.Job, spec: w.Spec, priority: w.Priority, fixed: w.Fixed, at: w.At, eligible: int64(w.Eligible) / int64(time.Second), told: w.Told, since: w.Since, moved: w.Moved, aging: aging(w.Aging), grows: w.Grows}
+	e := &queuedJob{id: w.Job, spec: w.Spec, priority: w.Priority, fixed: w.Fixed, at: w.At, eligible: int64(w.Eligible) / int64(time.Second), told: w.Told, since: w.Since, moved: w.Moved, aging: accrueState(w.Aging), grows: w.Grows}
 	if w.Gate != nil {
 		e.blocked, e.gate = true, w.Gate
 	}
 	var next Instant
 	e.stage, next = c.stageOf(e)
-	e.line = c.classOf(e)
+	e.class = c.classOf(e)
 	c.queued[w.Job] = e
 	c.scheduleStage(e, next)
 	if !e.blocked {
-		e.line.jobs.insertSorted(e)
+		e.class.jobs.insertSorted(e)
 	}
 }
 
 // restoreNominee holds for a job what was held for it.
 func (c *Core) restoreNominee(m *Nominee) {
 	e := c.queued[m.Job]
-	n := &nomination{entry: e, await: m.Await, shed: m.Shed}
+	n := &nomination{entry: e, await: m.Await, additions: m.Shed}
 	if m.Home {
-		n.home = &home{job: e.id, shape: class.Key(e.spec), flavors: m.Flavors}
+		n.target = &migrationTarget{job: e.id, shape: class.Key(e.spec), flavors: m.Flavors}
 	}
-	e.line.jobs.remove(e)
+	e.class.jobs.remove(e)
 	n.run = &run{
-		id: e.id, spec: e.spec, terms: c.policyWithLicense(e.spec, m.License), claims: m.Claims, began: m.Began, until: m.Until,
+		id: e.id, spec: e.spec, policy: c.policyWithLicense(e.spec, m.License), claims: m.Claims, began: m.Began, until: m.Until,
 		priority: e.priority, nominee: n, flavors: m.Flavors, license: m.License, tail: m.Tail,
 	}
-	if n.home != nil {
-		n.home.run = n.run
+	if n.target != nil {
+		n.target.run = n.run
 	}
 	e.nominee = n
 	c.nominees = append(c.nominees, n)
@@ -289,7 +289,7 @@ func (c *Core) restoreNominee(m *Nominee) {
 
 // restoreMemory sets what does not follow from events.
 func (c *Core) restoreMemory(m *Memory) {
-	c.plan = reservation{job: m.Plan.Job, at: m.Plan.At, claims: m.Plan.Claims, station: m.Plan.Station, version: 1}
+	c.plan = headReservation{job: m.Plan.Job, at: m.Plan.At, claims: m.Plan.Claims, position: m.Plan.Station, version: 1}
 	for _, l := range c.lines {
 		l.leader = l.jobs.firstJob()
 		if l.leader != nil {
@@ -300,8 +300,8 @@ func (c *Core) restoreMemory(m *Memory) {
 		c.restoreClass(&m.Lines[i])
 	}
 	if m.Plan.Counted {
-		c.plan.look = c.profileOf(c.queued[m.Plan.Job].line.kind)
-		c.plan.look.settleAt(m.Plan.At)
+		c.plan.profile = c.profileOf(c.queued[m.Plan.Job].class.kind)
+		c.plan.profile.settleAt(m.Plan.At)
 	}
 	for _, name := range m.Plan.Nodes {
 		c.plan.nodes = append(c.plan.nodes, int32(c.table.Find(fleet.ParseNodeKey(name))))
@@ -316,25 +316,25 @@ func (c *Core) restoreMemory(m *Memory) {
 }
 
 func (c *Core) restoreClass(m *LineMemory) {
-	l := c.queued[m.Job].line
+	l := c.queued[m.Job].class
 	c.restoreDemand(l, m.Flavors, m.Cut, m.Over)
-	l.rest, l.why, l.kind.full = rest(m.Rest), m.Why, m.Full
+	l.waiting, l.why, l.kind.full = waitState(m.Rest), m.Why, m.Full
 	if m.Shadowed {
-		l.kind.shadowed = c.plan.version
+		l.kind.blockedPlan = c.plan.version
 	}
 	switch {
-	case l.rest == active:
+	case l.waiting == toLookAt:
 		c.wakeClass(l)
-	case l.rest == forPlan:
+	case l.waiting == forPlan:
 		c.planned = append(c.planned, l)
-		l.heeds = true // it is looked at once more
-	case l.rest == forLimit:
+		l.waitsForHead = true // it is looked at once more
+	case l.waiting == forLimit:
 		c.removeFromHeads(l)
 		c.restoreLimitWait(l)
-	case l.rest == forQuota:
+	case l.waiting == forQuota:
 		c.removeFromHeads(l)
 		l.listForQuota()
-	case l.rest.isBarred(), l.rest == forRoom && l.jobs.len() > 0 && !l.jobs.firstJob().mayReserve():
+	case l.waiting.isBarred(), l.waiting == forNodes && l.jobs.len() > 0 && !l.jobs.firstJob().mayReserve():
 		c.removeFromHeads(l)
 	}
 }
@@ -379,7 +379,7 @@ func (s *Snapshot) Valid() error {
 	}
 	m := &s.Memory
 	for i := range m.Lines {
-		if !queued[m.Lines[i].Job] || m.Lines[i].Rest > uint8(forShare) {
+		if !queued[m.Lines[i].Job] || m.Lines[i].Rest > uint8(forFairShare) {
 			return fmt.Errorf("a line of jobs like job %d is remembered, which does not wait", m.Lines[i].Job)
 		}
 	}

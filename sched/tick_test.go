@@ -40,7 +40,7 @@ func promisedTo(out []sched.Decision) (id job.ID) {
 // one although that came first; the core wants to be stepped for it, and says what is
 // to be kept. A core that is told what was kept orders alike.
 //
-// Seen to fail with: lines that are not put in order at a tick.
+// Seen to fail with: classes that are not put in order at a tick.
 func TestTickChangesTheHead(t *testing.T) {
 	at := func(minutes int) sched.Instant {
 		return sched.Instant(time.Hour) + sched.Instant(minutes)*sched.Instant(time.Minute)
@@ -147,7 +147,7 @@ func TestNoRulesNoTicks(t *testing.T) {
 }
 
 // TestReadersWriteNothing: several may ask for priorities and shares at once while no
-// step is made, also after a tick that has had most lines reckoned anew by nobody.
+// step is made, also after a tick that has had most classes reckoned anew by nobody.
 //
 // Seen to fail, by the race detector, with: Priority keeping what it reckons.
 func TestReadersWriteNothing(t *testing.T) {

@@ -34,7 +34,7 @@ func (c *Core) tickPriorities(now Instant) {
 }
 
 // nextTick is the instant of the next tick.
-func (r *ranks) nextTick() Instant {
+func (r *multifactor) nextTick() Instant {
 	at := r.at + r.period
 	if reset := r.book.Reset(); reset > r.at {
 		at = min(at, reset)
@@ -68,7 +68,7 @@ func (c *Core) billRun(r *run, to int64) {
 		return
 	}
 	if !r.billable {
-		if r.terms.merit.assoc < 0 && r.terms.merit.qos < 0 {
+		if r.policy.priority.assoc < 0 && r.policy.priority.qos < 0 {
 			return
 		}
 		r.use, r.billable = c.useOf(r), true
@@ -77,7 +77,7 @@ func (c *Core) billRun(r *run, to int64) {
 	c.ranks.used = true
 }
 
-// billEnd is bill for a job that ended at an instant, not before its start. What it was
+// billEnd is billRun for a job that ended at an instant, not before its start. What it was
 // charged for beyond that, because nobody had heard of its end, is given back. Usage is not
 // kept anew for that: what is kept is as of a tick, and the record of the end has it.
 func (c *Core) billEnd(r *run, ended Instant) {
@@ -102,7 +102,7 @@ func (c *Core) Owes(ended Instant, id job.ID) []fair.Entry {
 // OwesLate is Owes for a job of a pool as a whole that ended before its start was heard of.
 func (c *Core) OwesLate(ended Instant, id job.ID, began Instant) []fair.Entry {
 	r := c.running[id]
-	if r == nil || !r.waits || c.ranks == nil || r.terms.merit.assoc < 0 && r.terms.merit.qos < 0 {
+	if r == nil || !r.waits || c.ranks == nil || r.policy.priority.assoc < 0 && r.policy.priority.qos < 0 {
 		return nil
 	}
 	use := c.useOf(r)
@@ -114,7 +114,7 @@ func (c *Core) OwesLate(ended Instant, id job.ID, began Instant) []fair.Entry {
 // second up to which the core has charged others.
 func (c *Core) Late(id job.ID, began Instant, kept int64) (at int64, used []fair.Entry) {
 	r := c.running[id]
-	if r == nil || !r.waits || c.ranks == nil || r.terms.merit.assoc < 0 && r.terms.merit.qos < 0 {
+	if r == nil || !r.waits || c.ranks == nil || r.policy.priority.assoc < 0 && r.policy.priority.qos < 0 {
 		return 0, nil
 	}
 	if kept == 0 {
@@ -128,7 +128,7 @@ func (c *Core) Late(id job.ID, began Instant, kept int64) (at int64, used []fair
 // time before that was heard of. What it is charged for that is to be kept.
 func (c *Core) beginBilling(r *run, at Instant) {
 	r.waits, r.began, r.turn = false, at, at
-	if c.ranks == nil || r.terms.merit.assoc < 0 && r.terms.merit.qos < 0 {
+	if c.ranks == nil || r.policy.priority.assoc < 0 && r.policy.priority.qos < 0 {
 		return
 	}
 	r.use, r.billable = c.useOf(r), true
@@ -147,7 +147,7 @@ func (c *Core) OwesFor(ended Instant, m Member) []fair.Entry {
 }
 
 func (c *Core) owedUsage(ended Instant, r *run) []fair.Entry {
-	if r == nil || r.waits || r.terms.merit.assoc < 0 && r.terms.merit.qos < 0 {
+	if r == nil || r.waits || r.policy.priority.assoc < 0 && r.policy.priority.qos < 0 {
 		return nil
 	}
 	use := r.use
@@ -159,7 +159,7 @@ func (c *Core) owedUsage(ended Instant, r *run) []fair.Entry {
 
 // useOf works out what a job is charged for.
 func (c *Core) useOf(r *run) fair.Use {
-	m := &r.terms.merit
+	m := &r.policy.priority
 	u := fair.Use{Part: r.of != nil, Assoc: m.assoc, QOS: m.qos, PartQOS: m.partQOS, Factor: m.usageFactor}
 	var billed []resource.Amount
 	for _, name := range m.bill.Names {
@@ -230,7 +230,7 @@ func heldLicenses(r *run, name string) (sum resource.Amount) {
 	if r.spec == nil || r.of != nil {
 		return 0
 	}
-	list, _ := account.ParseLicenses(r.terms.key.licenses) // refused at the door
+	list, _ := account.ParseLicenses(r.policy.key.licenses) // refused at the door
 	for _, l := range list {
 		if l.Name == name {
 			sum += resource.Amount(l.Count)
@@ -291,12 +291,12 @@ func (c *Core) fleetMeasured() {
 }
 
 // totalsOf is what a partition has; "": all nodes.
-func (c *Core) totalsOf(partition string) *whole {
+func (c *Core) totalsOf(partition string) *partitionTotals {
 	r := c.ranks
 	if w := r.all[partition]; w != nil {
 		return w
 	}
-	w := &whole{tres: make([]float64, len(r.rules.Names))}
+	w := &partitionTotals{tres: make([]float64, len(r.rules.Names))}
 	for i := range c.table.Len() {
 		n := c.table.Node(i)
 		if partition != "" && !n.In(partition) {
@@ -309,7 +309,7 @@ func (c *Core) totalsOf(partition string) *whole {
 		}
 	}
 	if r.all == nil {
-		r.all = map[string]*whole{}
+		r.all = map[string]*partitionTotals{}
 	}
 	r.all[partition] = w
 	return w

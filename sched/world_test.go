@@ -359,7 +359,7 @@ func (w *world) reload(t *rapid.T) {
 	}
 }
 
-// checkNamed is check where several starts are planned by name.
+// checkNamed is check where several starts are planned node by node.
 func (w *world) checkNamed(t *rapid.T) {
 	planned := map[job.ID]bool{}
 	for i, p := range w.core.Planned() {

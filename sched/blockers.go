@@ -1,0 +1,93 @@
+package sched
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/sched/class"
+	"github.com/coxswain-sched/coxswain/sched/place"
+)
+
+// Holder is a running job that has what a waiting one needs.
+type Holder struct {
+	Job   job.ID
+	Until Instant // when its limit ends it; 0: no limit
+	Nodes []string
+}
+
+// Holders lists the running jobs that stand on the nodes which a waiting job would
+// get if running jobs ended in the order of their limits, those that end first
+// first; nil if it fits now, or not even then.
+func (c *Core) Holders(id job.ID) []Holder {
+	e := c.queued[id]
+	if e == nil {
+		return nil
+	}
+	c.rebuildFleet()
+	nodes, ends := c.findBlockers(e)
+	var out []Holder
+	for _, r := range ends {
+		if r.nominee != nil && r.nominee.entry == e {
+			continue // it is held for the job itself
+		}
+		h := Holder{Job: r.id &^ targetBit, Until: orZero(r.until)}
+		for i := range r.claims {
+			if pos := r.at[i]; pos >= 0 && nodes[pos] && !slices.Contains(h.Nodes, r.claims[i].Node) {
+				h.Nodes = append(h.Nodes, r.claims[i].Node)
+			}
+		}
+		if h.Nodes != nil {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// findBlockers is the positions of the nodes that a waiting job would get, and what runs until then in the
+// order of its limits.
+func (c *Core) findBlockers(e *queuedJob) (nodes map[int32]bool, ends []*run) {
+	nodes = map[int32]bool{}
+	if look := c.profileOf(e.class.kind); look != nil {
+		at := look.gangStart()
+		if at == 0 {
+			return nil, nil
+		}
+		if at != never {
+			for _, pos := range look.tellableNodes() {
+				nodes[pos] = true
+				for _, h := range c.nodes[pos].held {
+					if h.run.until <= look.when[pos] {
+						ends = append(ends, h.run)
+					}
+				}
+			}
+			slices.SortFunc(ends, (*run).compareEnds)
+			return nodes, slices.Compact(ends)
+		}
+	}
+	return c.searchBlockers(e.class.kind.shape)
+}
+
+// searchBlockers is findBlockers for a shape whose start does not depend on a number of
+// alike nodes alone, or on jobs without a limit.
+func (c *Core) searchBlockers(shape *class.Shape) (map[int32]bool, []*run) {
+	ends := c.ends.allRuns()
+	after := func(n int) []fleet.Claim {
+		s := c.state.Clone()
+		for _, r := range ends[:n] {
+			s.Release(c.table, r.claims)
+		}
+		return place.Gang(c.table, s, shape)
+	}
+	n := sort.Search(len(ends)+1, func(n int) bool { return after(n) != nil })
+	if n == 0 || n > len(ends) {
+		return nil, nil
+	}
+	nodes := map[int32]bool{}
+	for _, claim := range after(n) {
+		nodes[int32(c.table.Find(claim.Key()))] = true
+	}
+	return nodes, ends[:n]
+}

@@ -1,0 +1,176 @@
+package sched
+
+import (
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/sched/class"
+	"github.com/coxswain-sched/coxswain/sched/quota"
+)
+
+// Would reports whether a waiting job would start at once if it asked for what spec
+// says instead. True is certain: a cycle over the queue with that job in it starts it.
+// False may mean that only a whole cycle could tell, where others would have to give
+// way first: it takes nothing from anybody. It looks at that job alone, not at the
+// queue, and changes nothing that a decision depends on.
+//
+// A core that decides as Slurm does (compat) is asked with a cycle instead: Would is
+// always false there.
+func (c *Core) Would(now Instant, id job.ID, spec *job.Spec) bool {
+	e := c.queued[id]
+	if e == nil || e.blocked || e.nominee != nil || c.dirty || c.refitted || c.decidesAsSlurm() {
+		return false
+	}
+	p := &schedulingCycle{Core: c, now: max(now, c.now)}
+	x := p.newDryRun(e, spec)
+	defer x.undoDryRun()
+	return x.startsNow()
+}
+
+// decidesAsSlurm reports whether the site's rules ask for Slurm's own decisions.
+func (c *Core) decidesAsSlurm() bool { return c.policy != nil && c.policy.Compat != "" }
+
+// dryRun is a waiting job as it would be with another specification: an entry and a
+// line that the core does not know of.
+type dryRun struct {
+	*schedulingCycle
+	of, e   *queuedJob
+	l       *jobClass
+	touched int // length of jobQueue.touched before
+	loose   int // of limitState.byClaims
+	either  int // of limitState.byLicense
+}
+
+func (p *schedulingCycle) newDryRun(of *queuedJob, spec *job.Spec) *dryRun {
+	x := &dryRun{schedulingCycle: p, of: of, touched: len(p.touched), loose: len(p.limits.byClaims), either: len(p.limits.byLicense)}
+	e := *of
+	e.spec, e.planned, e.told = spec, nil, nil
+	terms := p.policyOf(spec)
+	shape := class.CompileAfter(spec, longestWait(p.policy), waitedFor(&e, p.now))
+	key := classKey{shape: shape, limit: max(spec.TimeLimit, 0), policy: terms, own: ownOf(&e, terms)}
+	if spec.TimeMin > 0 && spec.TimeMin < key.limit {
+		key.least = spec.TimeMin
+	}
+	l := &jobClass{key: key, kind: &kind{shape: shape, uses: 1}, limit: key.limit, headsIndex: -1, behindIndex: -1, quotaDemand: p.quotaDemandOf(terms, shape)}
+	l.kind.lines = []*jobClass{l}
+	p.computeSize(l)
+	p.computeNeeds(l)
+	x.l, x.e = l, &e
+	x.e.class = l
+	l.jobs.insertSorted(x.e)
+	return x
+}
+
+// undoDryRun leaves no trace of it.
+func (x *dryRun) undoDryRun() {
+	c := x.Core
+	for _, l := range c.touched[x.touched:] {
+		l.touched = false
+	}
+	c.touched = c.touched[:x.touched]
+	c.limits.byClaims, c.limits.byLicense = c.limits.byClaims[:x.loose], c.limits.byLicense[:x.either]
+	if s := x.l.quotaDemand; s != nil {
+		s.queue.releaseDemand(s.demand)
+		for _, f := range s.kinds {
+			if k := f.kind; k != nil {
+				k.lines = slices.DeleteFunc(k.lines, func(l *jobClass) bool { return l == x.l })
+				c.releaseKind(k)
+			}
+		}
+	}
+	c.releasePolicy(x.l.key.policy)
+}
+
+// startsNow asks each gate in the order of a cycle.
+func (x *dryRun) startsNow() bool {
+	l := x.l
+	if for_, _ := x.reservationGate(l); for_ != toLookAt || !x.passesLimits() {
+		return false
+	}
+	if (x.of.planned != nil || x.plan.job == x.of.id) && x.e.compareOrder(x.of) > 0 {
+		return false // others come before it for whom nothing was planned, since it was there
+	}
+	head := x.headBefore()
+	if head != nil && head.class.quotaDemand != nil {
+		head.class.quotaDemand.got = x.assignFlavors(head.class)
+		x.pledgeQuota(head.class)
+		defer x.releasePledges()
+	}
+	if l.quotaDemand != nil && !x.quotaReaches() || !x.fitsFleet(l.kind) {
+		return false
+	}
+	claims := x.placeDryRun(head)
+	return claims != nil && x.beyondQuota(l, claims).Amount == 0 && x.limitsPermit(l, claims)
+}
+
+// passesLimits reports whether no limit stands against it.
+func (x *dryRun) passesLimits() bool {
+	l := x.l
+	return l.needs == nil || x.firstBlockedCheck(l) < 0
+}
+
+// headBefore is the job whose reservation it has to leave alone; nil: it comes before that,
+// or there is none.
+func (x *dryRun) headBefore() *queuedJob {
+	head := x.queued[x.plan.job]
+	if head == nil || head == x.of || x.e.compareOrder(head) < 0 {
+		return nil
+	}
+	return head
+}
+
+// quotaReaches reports whether its quota reaches, and settles on which nodes it is placed.
+func (x *dryRun) quotaReaches() bool {
+	l, s := x.l, x.l.quotaDemand
+	if s.queue.strict {
+		if before := x.leaderOf(s.queue); before != nil && before.jobs.firstJob() != x.of && before.jobs.firstJob().compareOrder(x.e) < 0 {
+			return false
+		}
+	}
+	if s.got = x.assignFlavors(l); s.got.Mode != quota.Fit {
+		return false
+	}
+	k := x.kindIn(l, s.got.Flavors, s.got.cut)
+	if k == nil || !x.fitsFleet(k) {
+		return false
+	}
+	x.setKind(l, k)
+	return true
+}
+
+// placeDryRun places it where it delays nobody who is before it.
+func (x *dryRun) placeDryRun(head *queuedJob) []fleet.Claim {
+	l := x.l
+	if x.wasNamed {
+		if x.plan.job != 0 && head != nil && l.latestEnd(x.now) > x.plan.at && x.crowdsHead(l) {
+			return nil
+		}
+		if s := x.of.planned; s != nil && s.onNodes { // it keeps nothing from itself
+			x.removeFromNodes(s)
+			defer x.addToNodes(s)
+		}
+		if claims := x.placeNow(l, l.latestEnd(x.now)); claims != nil {
+			return claims
+		}
+		claims, _ := x.placeShortened(l)
+		return claims
+	}
+	if head == nil {
+		return x.placeFree(l.kind)
+	}
+	ends := l.limit > 0 && endAfter(x.now, l.limit) <= x.plan.at
+	switch {
+	case ends:
+		return x.placeFree(l.kind)
+	case x.crowdsHead(l):
+		return nil
+	case x.plan.profile == nil:
+		return x.placeAround(l.kind)
+	}
+	claims, _ := x.placeSparing(l.kind)
+	if claims == nil {
+		claims, _ = x.placeShortened(l)
+	}
+	return claims
+}

@@ -1,0 +1,327 @@
+package sched
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/model/account"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/sched/index"
+)
+
+// This file is about jobs that make room by being suspended. A suspended job keeps memory,
+// and what else it has that nobody took; CPUs and devices go to those that had the right
+// to take its place, and to nobody else: whatever of its own becomes free it takes back
+// first. When it has all of it again it goes on. So it is held up by those that took its
+// place, and never by others. Of several suspended jobs that wait for the same, the one that
+// outranks the other goes first, then the one that was suspended first.
+//
+// What a job has in a device's memory stays there while it is suspended: that is for the
+// site to know which sets the mode.
+//
+// Source: Slurm's PreemptMode=SUSPEND (preempt.html).
+
+// suspension is a job that was suspended to make room.
+type suspension struct {
+	full []fleet.Claim // what it holds when it goes on; run.claims is what it has of that
+	at   Instant       // since when
+	left Instant       // of its time limit; never: it has none
+}
+
+// Parked says, of a run, what a core cannot know from other events.
+type Parked struct {
+	At    Instant       `json:"at"`
+	Left  Instant       `json:"left,omitempty"`  // of its time limit; 0: it has none
+	Keeps []fleet.Claim `json:"keeps,omitempty"` // of its claims; nil: what is free of them
+}
+
+// yieldsSuspended reports whether a run makes room by being suspended, or was.
+func (r *run) yieldsSuspended() bool {
+	return r.suspension != nil || r.suspending || !r.stopping && r.nominee == nil && !r.mayChangeSize() && !r.isAggregate() && r.policy.preemption != nil && r.policy.preemption.mode == account.PreemptSuspend
+}
+
+// retainedClaim is what a suspended job keeps of a claim whatever happens.
+func retainedClaim(c *fleet.Claim) fleet.Claim {
+	out := *c
+	out.Take.CPU, out.Devices, out.Whole = 0, nil, false
+	return out
+}
+
+// entitledClaims is what a run has a right to: what it holds, and lends. Limits count all of that, as
+// in Slurm, so that nobody exceeds one when it goes on; quotas what it holds.
+func (r *run) entitledClaims() []fleet.Claim {
+	if r.suspension != nil {
+		return r.suspension.full
+	}
+	return r.allClaims()
+}
+
+// timeLeft is how long a run may hold what it holds from now on.
+func (r *run) timeLeft(now Instant) Instant {
+	switch {
+	case r.suspension != nil:
+		return addTime(r.suspension.left, r.tail)
+	case r.until == never:
+		return never
+	}
+	return max(r.until-now, 0)
+}
+
+// addTime adds a time to an instant.
+func addTime(at, by Instant) Instant {
+	if at == never || by >= never-at {
+		return never
+	}
+	return at + by
+}
+
+// suspendRun notes that a job is suspended, to make room.
+func (c *Core) suspendRun(e Suspended) {
+	r := c.running[e.Job]
+	if r == nil || r.nominee != nil || r.suspension != nil {
+		return
+	}
+	p := &suspension{full: r.claims, at: c.now, left: r.timeLeft(c.now)}
+	if p.left != never {
+		p.left = max(p.left-r.tail, 0)
+	}
+	if r.suspending {
+		c.clearSuspending(r)
+	}
+	c.parked = append(c.parked, e.Job)
+	c.replaceClaims(r, retainedClaims(r.claims), p, never)
+	c.shaken, c.dirty = true, true
+	c.stirs++
+}
+
+// restoreSuspended restores that a run is suspended.
+func (c *Core) restoreSuspended(r *run, p *Parked) {
+	r.suspension = &suspension{full: r.claims, at: p.At, left: p.Left}
+	if p.Left == 0 {
+		r.suspension.left = never
+	}
+	r.until, r.claims = never, p.Keeps
+	if p.Keeps == nil {
+		r.claims = retainedClaims(r.suspension.full)
+	}
+	c.parked = append(c.parked, r.id)
+}
+
+// clearSuspending notes that a run is no longer being suspended.
+func (c *Core) clearSuspending(r *run) {
+	r.suspending, r.givesWay, r.stopping = false, false, false
+	c.stopping--
+}
+
+func retainedClaims(claims []fleet.Claim) []fleet.Claim {
+	out := make([]fleet.Claim, len(claims))
+	for i := range claims {
+		out[i] = retainedClaim(&claims[i])
+	}
+	return out
+}
+
+// replaceClaims gives a run other claims.
+func (c *Core) replaceClaims(r *run, claims []fleet.Claim, p *suspension, until Instant) *run {
+	c.billRun(r, wholeSecond(c.now))
+	c.unholdRun(r)
+	next := *r
+	next.at, next.billable, next.billed = nil, false, wholeSecond(c.now)
+	next.claims, next.suspension, next.until = claims, p, until
+	c.holdRun(&next)
+	return &next
+}
+
+// suspendedRuns lists the suspended jobs in the order in which they take back.
+func (c *Core) suspendedRuns() []*run {
+	var list, out []*run
+	kept := c.parked[:0]
+	for _, id := range c.parked {
+		if r := c.running[id]; r != nil && r.suspension != nil {
+			kept = append(kept, id)
+			list = append(list, r)
+		}
+	}
+	c.parked = kept
+	slices.SortStableFunc(list, func(a, b *run) int {
+		return cmp.Or(cmp.Compare(a.suspension.at, b.suspension.at), cmp.Compare(a.id, b.id))
+	})
+	for len(list) > 0 {
+		next := slices.IndexFunc(list, func(r *run) bool {
+			return !slices.ContainsFunc(list, func(o *run) bool { return c.runOutranks(o, r) })
+		})
+		next = max(next, 0)
+		out = append(out, list[next])
+		list = slices.Delete(list, next, next+1)
+	}
+	return out
+}
+
+func (c *Core) runOutranks(a, b *run) bool {
+	return a != b && c.preemption != nil && c.preemption.mayTakeFrom(a.policy.preemption, a.priority, b.policy.preemption, b.priority)
+}
+
+// resumeSuspended has suspended jobs take back what is free of theirs, and go on if that is all: each
+// in its turn, and one whose turn is later gives back what one before it lacks, so that no
+// two wait for each other. One that a waiting job outranks and would take the place of at
+// once stays suspended. It reports whether anything changed.
+func (p *schedulingCycle) resumeSuspended() (changed bool) {
+	if len(p.parked) == 0 {
+		return false
+	}
+	runs := slices.DeleteFunc(p.suspendedRuns(), func(r *run) bool { return r.stopping })
+	shares := p.sharesOf(runs)
+	for i, r := range runs {
+		if shares[i].whole && p.outbidSuspended(r) {
+			p.resumeSuspended()
+			return true
+		}
+	}
+	for i, r := range runs {
+		if shares[i].mustGiveBack(r) {
+			runs[i] = p.replaceClaims(r, retainedClaims(r.suspension.full), r.suspension, never)
+			p.shaken, changed = true, true
+		}
+	}
+	for i, r := range runs {
+		switch x := shares[i]; {
+		case x.whole:
+			r.tail, r.turn = max(r.tail, p.tailOf(r)), p.now
+			p.replaceClaims(r, r.suspension.full, nil, addTime(addTime(p.now, r.suspension.left), r.tail))
+			p.out = append(p.out, Resume{Job: r.id})
+			p.shaken, changed = true, true
+		case !slices.EqualFunc(x.claims, r.claims, sameClaim):
+			p.replaceClaims(r, x.claims, r.suspension, never)
+			p.shaken, changed = true, true
+		}
+	}
+	return changed
+}
+
+func sameClaim(a, b fleet.Claim) bool {
+	return a.Take.CPU == b.Take.CPU && a.Whole == b.Whole && slices.Equal(a.Devices, b.Devices)
+}
+
+// resumeShare is what a suspended job can have of its claims, and whether that is all.
+type resumeShare struct {
+	claims []fleet.Claim
+	whole  bool
+}
+
+// mustGiveBack reports whether a job has something that it is to give back.
+func (x *resumeShare) mustGiveBack(r *run) bool {
+	for i := range r.claims {
+		has, gets := &r.claims[i], &x.claims[i]
+		if has.Take.CPU > gets.Take.CPU || has.Whole && !gets.Whole || slices.ContainsFunc(has.Devices, func(d fleet.DeviceClaim) bool { return !slices.Contains(gets.Devices, d) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// sharesOf is what each of some suspended jobs can have now, those before it served.
+func (c *Core) sharesOf(runs []*run) []resumeShare {
+	rows := map[int32]*index.Row{} // read by key only
+	for _, r := range runs {
+		for i, pos := range r.at {
+			if pos < 0 {
+				continue
+			}
+			if rows[pos] == nil {
+				row := *c.state.Row(int(pos))
+				rows[pos] = &row
+			}
+			rows[pos].Change(c.table.Node(int(pos)), &r.claims[i], -1)
+			b := retainedClaim(&r.suspension.full[i])
+			rows[pos].Change(c.table.Node(int(pos)), &b, 1)
+		}
+	}
+	out := make([]resumeShare, len(runs))
+	var last []int // those who cannot go on whatever they take
+	for i, r := range runs {
+		c.changeRetained(r, rows, -1)
+		stuck := c.cannotResume(r, rows)
+		c.changeRetained(r, rows, 1)
+		if stuck {
+			last = append(last, i)
+		} else {
+			out[i] = c.shareOf(r, rows)
+		}
+	}
+	for _, i := range last {
+		out[i] = c.shareOf(runs[i], rows)
+	}
+	return out
+}
+
+// changeRetained takes what a suspended job keeps off some rows, or puts it back.
+func (c *Core) changeRetained(r *run, rows map[int32]*index.Row, sign int) {
+	for i, pos := range r.at {
+		if pos >= 0 {
+			b := retainedClaim(&r.suspension.full[i])
+			rows[pos].Change(c.table.Node(int(pos)), &b, sign)
+		}
+	}
+}
+
+// cannotResume reports whether one of a job's nodes has left, or somebody else is on one that it
+// has whole.
+func (c *Core) cannotResume(r *run, rows map[int32]*index.Row) bool {
+	for i, pos := range r.at {
+		if pos < 0 || r.suspension.full[i].Whole && rows[pos].Holds > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// shareOf has one job take from what is free.
+func (c *Core) shareOf(r *run, rows map[int32]*index.Row) resumeShare {
+	c.changeRetained(r, rows, -1)
+	out := resumeShare{whole: true}
+	for i, pos := range r.at {
+		if pos < 0 { // nobody knows what is free there until the node is back
+			out.claims, out.whole = append(out.claims, r.claims[i]), false
+			continue
+		}
+		want, row, desc := &r.suspension.full[i], rows[pos], c.table.Node(int(pos))
+		got := retainedClaim(want)
+		got.Take.CPU = min(want.Take.CPU, max(row.Free.CPU, 0))
+		for _, d := range want.Devices {
+			if row.Room(desc, d) {
+				got.Devices = append(got.Devices, d)
+			}
+		}
+		out.whole = out.whole && got.Take.CPU == want.Take.CPU && len(got.Devices) == len(want.Devices)
+		if want.Whole {
+			got.Whole = row.Holds == 0
+			out.whole = out.whole && got.Whole
+		}
+		out.claims = append(out.claims, got)
+		row.Change(desc, &got, 1)
+	}
+	return out
+}
+
+// outbidSuspended has the first waiting job that outranks a suspended one take its place, if it cannot
+// start beside it, and reports whether there was one.
+func (p *schedulingCycle) outbidSuspended(r *run) bool {
+	var lines []*jobClass
+	for _, l := range p.eager {
+		if e := l.jobs.firstJob(); e != nil && l.headsIndex >= 0 && p.mayFindVictims(l, e) && p.preemption.mayTakeFrom(l.key.policy.preemption, e.priority, r.policy.preemption, r.priority) {
+			lines = append(lines, l)
+		}
+	}
+	slices.SortFunc(lines, func(a, b *jobClass) int { return a.jobs.firstJob().compareOrder(b.jobs.firstJob()) })
+	for _, l := range lines {
+		if p.passesGates(l) && p.placeUnreserved(l) == nil && p.preemptFor(l.jobs.firstJob()) {
+			return true
+		}
+	}
+	return false
+}
+
+// retainOnly takes from a suspended job what it has beside what it keeps.
+func (p *schedulingCycle) retainOnly(r *run) {
+	p.replaceClaims(r, retainedClaims(r.suspension.full), r.suspension, never)
+}
