@@ -58,7 +58,7 @@ func (c *Core) startAccruing(e *queuedJob, was accrueState) {
 		c.limits.book.Age(t.limits, 1, nil)
 	}
 	if was == accrueQueued && e.eligible != 0 {
-		e.grows = wholeSecond(c.now)
+		e.grows = wholeSecond(c.clock.now)
 	}
 }
 
@@ -76,7 +76,7 @@ func bySubmission(a, b *queuedJob) int {
 
 // listAtCounter lists terms at the counter that stops their first job.
 func (c *Core) listAtCounter(t *effectivePolicy, counter int32) {
-	s := &c.accrual
+	s := &c.accrue
 	for len(s.stopped) <= int(counter) {
 		s.stopped = append(s.stopped, nil)
 	}
@@ -94,15 +94,15 @@ func (c *Core) stopAccruing(e *queuedJob) {
 			t.queuedToAccrue = slices.Delete(t.queuedToAccrue, i, i+1)
 		}
 	case accrueCounted, accrueGranted:
-		c.limits.book.Age(t.limits, -1, func(counter int32) { c.accrual.fell = append(c.accrual.fell, counter) })
-		c.accrual.granted = slices.DeleteFunc(c.accrual.granted, func(o *queuedJob) bool { return o == e })
+		c.limits.book.Age(t.limits, -1, func(counter int32) { c.accrue.fell = append(c.accrue.fell, counter) })
+		c.accrue.granted = slices.DeleteFunc(c.accrue.granted, func(o *queuedJob) bool { return o == e })
 	}
 	e.aging, e.grows = accrueUnlimited, 0
 }
 
 // grantAccrual gives the places that have become free to those who wait longest for them.
 func (c *Core) grantAccrual() {
-	s := &c.accrual
+	s := &c.accrue
 	if len(s.fell) == 0 {
 		return
 	}
@@ -131,7 +131,7 @@ func (c *Core) grantAccrual() {
 		t := slices.MinFunc(next, func(a, b *effectivePolicy) int { return bySubmission(a.queuedToAccrue[0], b.queuedToAccrue[0]) })
 		e := t.queuedToAccrue[0]
 		t.queuedToAccrue = slices.Delete(t.queuedToAccrue, 0, 1)
-		e.aging, e.grows = accrueGranted, wholeSecond(c.now)
+		e.aging, e.grows = accrueGranted, wholeSecond(c.clock.now)
 		c.limits.book.Age(t.limits, 1, nil)
 		s.granted = append(s.granted, e)
 	}
@@ -140,8 +140,8 @@ func (c *Core) grantAccrual() {
 // countGrantedAges lets the age of those count in the order of the queue who have a place since
 // the last tick.
 func (c *Core) countGrantedAges() {
-	list := c.accrual.granted
-	c.accrual.granted = nil
+	list := c.accrue.granted
+	c.accrue.granted = nil
 	slices.SortFunc(list, bySubmission)
 	for _, e := range list {
 		c.changeAge(e, func() { e.aging = accrueCounted })
@@ -164,7 +164,7 @@ func (c *Core) changeAge(e *queuedJob, change func()) {
 // reassignAccrual gives out all places anew, under other rules: first to those who grew older,
 // then to the others, each in order of submission.
 func (c *Core) reassignAccrual() {
-	c.accrual = accrueLimits{}
+	c.accrue = accrueLimits{}
 	all := c.queuedByNumber()
 	slices.SortFunc(all, func(a, b *queuedJob) int {
 		if n := cmp.Compare(a.aging/accrueQueued, b.aging/accrueQueued); n != 0 {
@@ -195,7 +195,7 @@ func (c *Core) restoreAccrual() {
 		case accrueCounted, accrueGranted:
 			c.limits.book.Age(t.limits, 1, nil)
 			if e.aging == accrueGranted {
-				c.accrual.granted = append(c.accrual.granted, e)
+				c.accrue.granted = append(c.accrue.granted, e)
 			}
 		case accrueQueued:
 			c.queueForAccrual(e)
@@ -215,12 +215,12 @@ func (c *Core) checkAccrual() error {
 		return nil
 	}
 	var counted []*limit.Rules
-	for _, e := range c.queued {
+	for _, e := range c.queue.jobs {
 		t := e.class.key.policy
 		switch bounded := e.eligible != 0 && c.hasAccrueLimit(t); {
 		case bounded != (e.aging != accrueUnlimited):
 			return fmt.Errorf("job %d stands to growing older as %d, bounded: %v", e.id, e.aging, bounded)
-		case e.aging == accrueGranted && !slices.Contains(c.accrual.granted, e):
+		case e.aging == accrueGranted && !slices.Contains(c.accrue.granted, e):
 			return fmt.Errorf("job %d has a place of which no tick will know", e.id)
 		case e.aging == accrueCounted, e.aging == accrueGranted:
 			counted = append(counted, t.limits)
@@ -231,17 +231,17 @@ func (c *Core) checkAccrual() error {
 	if err := c.limits.book.CheckAge(counted); err != nil {
 		return err
 	}
-	for _, t := range c.terms {
+	for _, t := range c.policies {
 		if len(t.queuedToAccrue) == 0 {
 			continue
 		}
 		counter, _ := c.limits.book.Ageless(t.limits)
 		switch {
-		case !slices.IsSortedFunc(t.queuedToAccrue, bySubmission) || t.queuedToAccrue[0].aging != accrueQueued || c.queued[t.queuedToAccrue[0].id] != t.queuedToAccrue[0]:
+		case !slices.IsSortedFunc(t.queuedToAccrue, bySubmission) || t.queuedToAccrue[0].aging != accrueQueued || c.queue.jobs[t.queuedToAccrue[0].id] != t.queuedToAccrue[0]:
 			return fmt.Errorf("those of job %d who wait to grow older are out of order", t.queuedToAccrue[0].id)
 		case counter < 0:
 			return fmt.Errorf("job %d could grow older", t.queuedToAccrue[0].id)
-		case !slices.ContainsFunc(c.accrual.stopped, func(list []*effectivePolicy) bool { return slices.Contains(list, t) }):
+		case !slices.ContainsFunc(c.accrue.stopped, func(list []*effectivePolicy) bool { return slices.Contains(list, t) }):
 			return fmt.Errorf("job %d waits to grow older and nobody would let it", t.queuedToAccrue[0].id)
 		}
 	}

@@ -27,14 +27,14 @@ type advanceReservation struct {
 
 // compileReservations takes up the reservations of a policy.
 func (c *Core) compileReservations() {
-	c.advances = nil
+	c.reservations = nil
 	if c.policy == nil {
 		return
 	}
 	for i := range c.policy.Reservations {
 		r := &c.policy.Reservations[i]
 		if w, ok := r.Window(); ok {
-			c.advances = append(c.advances, &advanceReservation{Reservation: r, window: w})
+			c.reservations = append(c.reservations, &advanceReservation{Reservation: r, window: w})
 		}
 	}
 	c.locateReservations()
@@ -42,17 +42,17 @@ func (c *Core) compileReservations() {
 
 // locateReservations finds the nodes of reservations.
 func (c *Core) locateReservations() {
-	for _, a := range c.advances {
-		a.nodes = make([]bool, c.table.Len())
+	for _, a := range c.reservations {
+		a.nodes = make([]bool, c.fleet.table.Len())
 		for pos := range a.nodes {
-			a.nodes[pos] = len(a.Nodes) == 0 || slices.ContainsFunc(a.Nodes, c.table.Node(pos).Is)
+			a.nodes[pos] = len(a.Nodes) == 0 || slices.ContainsFunc(a.Nodes, c.fleet.table.Node(pos).Is)
 		}
 	}
 }
 
 // reservationByName returns a reservation; nil: there is none.
 func (c *Core) reservationByName(name string) *advanceReservation {
-	for _, a := range c.advances {
+	for _, a := range c.reservations {
 		if a.Name == name {
 			return a
 		}
@@ -108,7 +108,7 @@ func (c *Core) reservedFrom(l *jobClass, pos int, at, limit Instant) Instant {
 			limit = end - at
 		}
 	}
-	for _, a := range c.advances {
+	for _, a := range c.reservations {
 		if a == l.ownReservation() || !a.nodes[pos] || l.ownReservation() != nil && a.Overlap {
 			continue
 		}
@@ -126,7 +126,7 @@ func (c *Core) reservedFrom(l *jobClass, pos int, at, limit Instant) Instant {
 
 // isReservedOff reports whether reservations keep a class's first job off a node for a time.
 func (c *Core) isReservedOff(l *jobClass, pos int, at, until Instant) bool {
-	if len(c.advances) == 0 || at == never {
+	if len(c.reservations) == 0 || at == never {
 		return false
 	}
 	limit := Instant(0)
@@ -140,7 +140,7 @@ func (c *Core) isReservedOff(l *jobClass, pos int, at, until Instant) bool {
 // it is not.
 func (c *Core) nextOpening(l *jobClass, pos int, at Instant) Instant {
 	next := never
-	for _, a := range c.advances {
+	for _, a := range c.reservations {
 		begin, end := a.nextOccurrence(at)
 		switch {
 		case !a.nodes[pos] || begin == never:
@@ -166,15 +166,15 @@ func (c *Core) hasReservation(l *jobClass, pos int) bool {
 	if l.ownReservation() != nil {
 		return true
 	}
-	return slices.ContainsFunc(c.advances, func(a *advanceReservation) bool { return a.nodes[pos] })
+	return slices.ContainsFunc(c.reservations, func(a *advanceReservation) bool { return a.nodes[pos] })
 }
 
 // closeReserved takes the nodes of a state away that reservations keep a class off.
 func (p *schedulingCycle) closeReserved(s *index.State, l *jobClass, at, until Instant) {
-	if len(p.advances) == 0 {
+	if len(p.reservations) == 0 {
 		return
 	}
-	for pos := range p.nodes {
+	for pos := range p.fleet.nodes {
 		if p.isReservedOff(l, pos, at, until) {
 			row := *s.Row(pos)
 			row.Whole = max(row.Whole, 1)
@@ -187,18 +187,18 @@ func (p *schedulingCycle) closeReserved(s *index.State, l *jobClass, at, until I
 // runs inside of it until its end is short enough for one that floats ahead; 0: none.
 func (c *Core) nextReservationChange() Instant {
 	next := never
-	for _, a := range c.advances {
+	for _, a := range c.reservations {
 		if a.window.Ahead > 0 {
 			continue
 		}
-		begin, end := a.nextOccurrence(c.passed)
-		if begin > c.passed {
+		begin, end := a.nextOccurrence(c.clock.lastCycle)
+		if begin > c.clock.lastCycle {
 			next = min(next, begin)
 		} else {
 			next = min(next, end)
 		}
-		for _, o := range c.advances {
-			if at := end - Instant(o.window.Ahead); o.window.Ahead > 0 && end != never && at > c.passed {
+		for _, o := range c.reservations {
+			if at := end - Instant(o.window.Ahead); o.window.Ahead > 0 && end != never && at > c.clock.lastCycle {
 				next = min(next, at)
 			}
 		}
@@ -212,13 +212,13 @@ func (c *Core) nextReservationChange() Instant {
 // wakeForReservations has everything looked at again that waits for a reservation to begin or to
 // end.
 func (c *Core) wakeForReservations() {
-	for _, l := range c.lines {
+	for _, l := range c.queue.classes {
 		if l.waiting == forReservation {
 			c.wakeBarred(l)
 		}
 	}
-	c.stirs++ // others may be taken on nodes that are open now
-	c.shaken, c.dirty = true, true
+	c.generation++ // others may be taken on nodes that are open now
+	c.planDirty, c.cycleDue = true, true
 }
 
 // reservationGate says what keeps a class's jobs waiting that are to run in a reservation.
@@ -244,16 +244,16 @@ func (p *schedulingCycle) reservationGate(l *jobClass) (waitState, reason.Reason
 // excludingReservation is the reservation that keeps a class's first job off a node where it would
 // fit now.
 func (p *schedulingCycle) excludingReservation(l *jobClass) (reason.Reason, bool) {
-	if len(p.advances) == 0 {
+	if len(p.reservations) == 0 {
 		return reason.Reason{}, false
 	}
 	until := l.latestEnd(p.now)
 	for _, claim := range p.placeFree(l.kind) {
-		pos := p.table.Find(claim.Key())
+		pos := p.fleet.table.Find(claim.Key())
 		if !p.isReservedOff(l, pos, p.now, until) {
 			continue
 		}
-		for _, a := range p.advances {
+		for _, a := range p.reservations {
 			begin, end := a.nextOccurrence(p.now)
 			if a != l.ownReservation() && a.nodes[pos] && begin < until {
 				return reason.Reason{Code: reason.Reservation, Want: a.Name, Until: int64(end) / int64(time.Second)}, true

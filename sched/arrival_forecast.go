@@ -24,6 +24,14 @@ import (
 //
 // Where nobody asks for a part of a device it costs nothing, unless the rules ask for it.
 
+// forecastState is what was learned of the jobs that arrive.
+type forecastState struct {
+	seen     *share.Memory    // what has arrived; nil: nobody learns from it
+	expected *place.Foresight // what is expected of that …
+	fleet    uint64           // … for this version of the fleet
+	learned  bool             // more was learned in this step
+}
+
 // arrivalClass is what a group of a kind of job counts as.
 type arrivalClass struct {
 	seen  share.Seen
@@ -40,14 +48,14 @@ func (c *Core) learnArrival(k *kind) {
 	}
 	changed := false
 	for i := range k.arrivals {
-		if c.seen == nil {
-			c.seen = &share.Memory{}
+		if c.forecast.seen == nil {
+			c.forecast.seen = &share.Memory{}
 		}
 		a := &k.arrivals[i]
-		changed = c.seen.Arrived(a.seen, a.nodes) || changed
+		changed = c.forecast.seen.Arrived(a.seen, a.nodes) || changed
 	}
 	if changed {
-		c.learned = true
+		c.forecast.learned = true
 		c.wakeForForecast()
 	}
 }
@@ -64,7 +72,7 @@ func (c *Core) learnsFrom(k *kind) bool {
 	case account.PlaceLearned:
 		return true
 	}
-	return c.seen != nil || place.Divides(k.shape)
+	return c.forecast.seen != nil || place.Divides(k.shape)
 }
 
 func arrivalsOf(shape *class.Shape) (out []arrivalClass) {
@@ -78,21 +86,21 @@ func arrivalsOf(shape *class.Shape) (out []arrivalClass) {
 
 // expectedArrivals is what is expected to arrive; nil: nothing is known.
 func (c *Core) expectedArrivals() *place.Foresight {
-	if c.seen == nil {
+	if c.forecast.seen == nil {
 		return nil
 	}
-	if c.foresight == nil || c.foreseen != c.fleet {
-		c.foresight, c.foreseen = place.Foresee(c.table, c.seen), c.fleet
+	if c.forecast.expected == nil || c.forecast.fleet != c.fleet.version {
+		c.forecast.expected, c.forecast.fleet = place.Foresee(c.fleet.table, c.forecast.seen), c.fleet.version
 	}
-	return c.foresight
+	return c.forecast.expected
 }
 
 // wakeForForecast wakes the classes whose jobs might be placed elsewhere now, where nothing keeps
 // them off: what is expected has changed.
 func (c *Core) wakeForForecast() {
-	c.foresight = nil
-	c.dirty = true
-	for _, k := range c.kinds {
+	c.forecast.expected = nil
+	c.cycleDue = true
+	for _, k := range c.queue.kinds {
 		k.blockedPlan = 0
 		for _, l := range k.lines {
 			if l.waiting == forPlan || l.waiting == forLimit && l.moves != 0 || l.waiting == forQuota && l.exceededQuota {
@@ -104,25 +112,25 @@ func (c *Core) wakeForForecast() {
 
 // restoreForecast goes on with what was learned before.
 func (c *Core) restoreForecast(m *share.Memory) {
-	c.seen, c.foresight = nil, nil
+	c.forecast.seen, c.forecast.expected = nil, nil
 	if m != nil && c.policy != nil && c.policy.Compat == "" && c.policy.Placement != account.PlaceTight {
-		c.seen = m.Clone()
+		c.forecast.seen = m.Clone()
 	}
 }
 
 // Learned is what was learned of what arrives, to be kept for Taught; nil: nothing.
 func (c *Core) Learned() *share.Memory {
-	if c.seen == nil {
+	if c.forecast.seen == nil {
 		return nil
 	}
-	return c.seen.Clone()
+	return c.forecast.seen.Clone()
 }
 
 // tellLearned says that more was learned.
 func (c *Core) tellLearned(out []Decision) []Decision {
-	if c.learned {
+	if c.forecast.learned {
 		out = append(out, Learned{})
 	}
-	c.learned = false
+	c.forecast.learned = false
 	return out
 }

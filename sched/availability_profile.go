@@ -41,7 +41,7 @@ func (c *Core) profileOf(k *kind) *availabilityProfile {
 	}
 	if k.profile == nil {
 		_, nodes := q.Part()
-		k.profile = &availabilityProfile{c: c, quick: q, need: nodes, logged: c.logged - 1}
+		k.profile = &availabilityProfile{c: c, quick: q, need: nodes, logged: c.fleet.changedEpoch - 1}
 	}
 	k.profile.catchUp()
 	return k.profile
@@ -50,11 +50,11 @@ func (c *Core) profileOf(k *kind) *availabilityProfile {
 // catchUp reckons with what has changed since the last time.
 func (o *availabilityProfile) catchUp() {
 	c := o.c
-	if o.logged != c.logged || len(c.log)-o.seen > len(c.nodes)/2 {
+	if o.logged != c.fleet.changedEpoch || len(c.fleet.changed)-o.seen > len(c.fleet.nodes)/2 {
 		o.rebuildTimes()
 		return
 	}
-	for _, pos := range c.log[o.seen:] {
+	for _, pos := range c.fleet.changed[o.seen:] {
 		was, is := o.when[pos], o.nodeReadyAt(int(pos))
 		if was == is {
 			continue
@@ -63,18 +63,18 @@ func (o *availabilityProfile) catchUp() {
 		o.countNode(was, -1)
 		o.countNode(is, 1)
 	}
-	o.seen = len(c.log)
+	o.seen = len(c.fleet.changed)
 }
 
 func (o *availabilityProfile) rebuildTimes() {
 	c := o.c
-	o.when = slices.Grow(o.when[:0], len(c.nodes))[:len(c.nodes)]
+	o.when = slices.Grow(o.when[:0], len(c.fleet.nodes))[:len(c.fleet.nodes)]
 	o.before, o.due = 0, 0
 	for pos := range o.when {
 		o.when[pos] = o.nodeReadyAt(pos)
 		o.countNode(o.when[pos], 1)
 	}
-	o.seen, o.logged = len(c.log), c.logged
+	o.seen, o.logged = len(c.fleet.changed), c.fleet.changedEpoch
 }
 
 func (o *availabilityProfile) countNode(when Instant, n int) {
@@ -88,7 +88,7 @@ func (o *availabilityProfile) countNode(when Instant, n int) {
 
 // nodeReadyAt is when a node can take its part; 0: now.
 func (o *availabilityProfile) nodeReadyAt(pos int) Instant {
-	cell := o.c.cells.Of(pos)
+	cell := o.c.fleet.cells.Of(pos)
 	if cell < 0 {
 		return never
 	}
@@ -146,7 +146,7 @@ func (o *availabilityProfile) sparesGang(claims []fleet.Claim) bool {
 	slack := o.due - o.need
 	last := -1
 	for i := range claims {
-		pos := o.c.table.Find(claims[i].Key())
+		pos := o.c.fleet.table.Find(claims[i].Key())
 		if pos == last || o.when[pos] > o.at {
 			continue // claims on one node are told together by the first
 		}
@@ -164,25 +164,25 @@ func (o *availabilityProfile) sparesGang(claims []fleet.Claim) bool {
 // beside claims that hold it then.
 func (o *availabilityProfile) nodeStillServes(pos int, claims []fleet.Claim) bool {
 	row := o.c.rowAt(pos, o.at)
-	desc := o.c.table.Node(pos)
+	desc := o.c.fleet.table.Node(pos)
 	for i := range claims {
 		if claims[i].Node == desc.Name {
 			row.Change(desc, &claims[i], 1)
 		}
 	}
-	return o.quick.Serves(o.c.cells.Intern(pos, &row))
+	return o.quick.Serves(o.c.fleet.cells.Intern(pos, &row))
 }
 
 // nodesToAvoid marks, by page, the nodes that the gang would lose if a job of another
 // kind took its part there, but for so many of them that it can spare.
 func (o *availabilityProfile) nodesToAvoid(q *place.Quick, spare int) []uint64 {
 	c := o.c
-	pages := c.table.Pages()
+	pages := c.fleet.table.Pages()
 	o.avoid = slices.Grow(o.avoid[:0], len(pages))[:len(pages)]
 	clear(o.avoid)
-	o.breaks = slices.Grow(o.breaks[:0], c.cells.Len())[:c.cells.Len()]
+	o.breaks = slices.Grow(o.breaks[:0], c.fleet.cells.Len())[:c.fleet.cells.Len()]
 	clear(o.breaks)
-	for _, x := range c.cells.Live() {
+	for _, x := range c.fleet.cells.Live() {
 		if q.Serves(x.ID) {
 			x.Pages(nil, func(no int32, mask uint64) bool {
 				o.avoid[no] |= mask
@@ -216,8 +216,8 @@ func (o *availabilityProfile) losesNode(q *place.Quick, pos int) bool {
 	row := o.c.rowAt(pos, o.at)
 	lost := true
 	if claim, ok := q.Claim(pos); ok {
-		row.Change(o.c.table.Node(pos), &claim, 1)
-		lost = !o.quick.Serves(o.c.cells.Intern(pos, &row))
+		row.Change(o.c.fleet.table.Node(pos), &claim, 1)
+		lost = !o.quick.Serves(o.c.fleet.cells.Intern(pos, &row))
 	}
 	if int(cell) < len(o.breaks) {
 		o.breaks[cell] = -1
@@ -238,8 +238,8 @@ func (o *availabilityProfile) tellableNodes() []int32 {
 // leaves as will do; nil if there are not enough.
 func (o *availabilityProfile) chooseNodes(isReady func(pos int32) bool) []int32 {
 	c := o.c
-	leaves := c.table.Leaves()
-	pages := c.table.Pages()
+	leaves := c.fleet.table.Leaves()
+	pages := c.fleet.table.Pages()
 	ready := make([]uint64, len(pages))
 	free := make([]int, len(leaves))
 	for no, p := range pages {

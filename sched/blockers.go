@@ -21,7 +21,7 @@ type Holder struct {
 // get if running jobs ended in the order of their limits, those that end first
 // first; nil if it fits now, or not even then.
 func (c *Core) Holders(id job.ID) []Holder {
-	e := c.queued[id]
+	e := c.queue.jobs[id]
 	if e == nil {
 		return nil
 	}
@@ -57,7 +57,7 @@ func (c *Core) findBlockers(e *queuedJob) (nodes map[int32]bool, ends []*run) {
 		if at != never {
 			for _, pos := range look.tellableNodes() {
 				nodes[pos] = true
-				for _, h := range c.nodes[pos].held {
+				for _, h := range c.fleet.nodes[pos].held {
 					if h.run.until <= look.when[pos] {
 						ends = append(ends, h.run)
 					}
@@ -73,13 +73,13 @@ func (c *Core) findBlockers(e *queuedJob) (nodes map[int32]bool, ends []*run) {
 // searchBlockers is findBlockers for a shape whose start does not depend on a number of
 // alike nodes alone, or on jobs without a limit.
 func (c *Core) searchBlockers(shape *class.Shape) (map[int32]bool, []*run) {
-	ends := c.ends.allRuns()
+	ends := c.runs.ends.allRuns()
 	after := func(n int) []fleet.Claim {
-		s := c.state.Clone()
+		s := c.fleet.state.Clone()
 		for _, r := range ends[:n] {
-			s.Release(c.table, r.claims)
+			s.Release(c.fleet.table, r.claims)
 		}
-		return place.Gang(c.table, s, shape)
+		return place.Gang(c.fleet.table, s, shape)
 	}
 	n := sort.Search(len(ends)+1, func(n int) bool { return after(n) != nil })
 	if n == 0 || n > len(ends) {
@@ -87,7 +87,7 @@ func (c *Core) searchBlockers(shape *class.Shape) (map[int32]bool, []*run) {
 	}
 	nodes := map[int32]bool{}
 	for _, claim := range after(n) {
-		nodes[int32(c.table.Find(claim.Key()))] = true
+		nodes[int32(c.fleet.table.Find(claim.Key()))] = true
 	}
 	return nodes, ends[:n]
 }

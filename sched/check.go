@@ -26,7 +26,7 @@ func (c *Core) Check() error {
 // checkBest looks for classes that wait for a quota and would not be found first, though they
 // go before the one that is.
 func (c *Core) checkBest() error {
-	for _, l := range c.lines {
+	for _, l := range c.queue.classes {
 		if l.quotaDemand == nil || !l.waitsForQuota() || !hasJobs(l) {
 			continue
 		}
@@ -40,12 +40,12 @@ func (c *Core) checkBest() error {
 // checkOrder looks for classes that are not where their first jobs belong, and for
 // priorities that would be reckoned otherwise now.
 func (c *Core) checkOrder() error {
-	for i, l := range c.heads {
-		if l.headsIndex != i || l.jobs.len() == 0 || i > 0 && l.jobs.firstJob().compareOrder(c.heads[(i-1)/2].jobs.firstJob()) < 0 {
+	for i, l := range c.queue.heads {
+		if l.headsIndex != i || l.jobs.len() == 0 || i > 0 && l.jobs.firstJob().compareOrder(c.queue.heads[(i-1)/2].jobs.firstJob()) < 0 {
 			return fmt.Errorf("line %d of the heads stands in the wrong place", i)
 		}
 	}
-	for _, l := range c.lines {
+	for _, l := range c.queue.classes {
 		if hasJobs(l) {
 			old := *l.firstRank()
 			if l.rank.of = nil; *l.firstRank() != old {
@@ -59,10 +59,10 @@ func (c *Core) checkOrder() error {
 			return fmt.Errorf("line %d of the heads of a queue stands in the wrong place", s.queueIndex)
 		}
 	}
-	if c.unranked || c.refitted {
+	if c.priority.stale || c.fleet.dirty {
 		return nil
 	}
-	for _, l := range c.lines {
+	for _, l := range c.queue.classes {
 		r := l.key.policy.priority.multifactor
 		if r == nil || l.key.own.fixed {
 			continue
@@ -76,42 +76,42 @@ func (c *Core) checkOrder() error {
 }
 
 func (c *Core) checkFree() error {
-	want := c.table.Empty(false)
-	for _, r := range c.ends.allRuns() {
-		want.Take(c.table, r.claims)
+	want := c.fleet.table.Empty(false)
+	for _, r := range c.runs.ends.allRuns() {
+		want.Take(c.fleet.table, r.claims)
 	}
-	if c.refitted {
+	if c.fleet.dirty {
 		return nil
 	}
-	for i := range c.table.Len() {
-		a, b := c.state.Row(i), want.Row(i)
-		if !a.Same(c.table.Node(i), b) {
-			return fmt.Errorf("node %s: %+v is counted as free, claims leave %+v", c.table.Node(i).Name, *a, *b)
+	for i := range c.fleet.table.Len() {
+		a, b := c.fleet.state.Row(i), want.Row(i)
+		if !a.Same(c.fleet.table.Node(i), b) {
+			return fmt.Errorf("node %s: %+v is counted as free, claims leave %+v", c.fleet.table.Node(i).Name, *a, *b)
 		}
 	}
 	return nil
 }
 
 func (c *Core) checkEnds() error {
-	ends := c.ends.allRuns()
+	ends := c.runs.ends.allRuns()
 	added := 0
-	for _, r := range c.running {
+	for _, r := range c.runs.byJob {
 		added += len(r.added)
 	}
-	if len(ends) != c.ends.n || len(ends) != len(c.running)+added || !slices.IsSortedFunc(ends, (*run).compareEnds) {
-		return fmt.Errorf("%d planned ends of %d running jobs, or out of order", len(ends), len(c.running))
+	if len(ends) != c.runs.ends.n || len(ends) != len(c.runs.byJob)+added || !slices.IsSortedFunc(ends, (*run).compareEnds) {
+		return fmt.Errorf("%d planned ends of %d running jobs, or out of order", len(ends), len(c.runs.byJob))
 	}
 	for _, r := range ends {
 		if r.of != nil {
-			if c.running[r.id] != r.of || !slices.Contains(r.of.added, r) || r.until != r.of.until || r.policy != r.of.policy {
+			if c.runs.byJob[r.id] != r.of || !slices.Contains(r.of.added, r) || r.until != r.of.until || r.policy != r.of.policy {
 				return fmt.Errorf("something was added to job %d which it does not have", r.id)
 			}
 			continue
 		}
-		if c.running[r.id] != r {
+		if c.runs.byJob[r.id] != r {
 			return fmt.Errorf("job %d has a planned end and does not run", r.id)
 		}
-		if c.queued[r.id] != nil && r.nominee == nil {
+		if c.queue.jobs[r.id] != nil && r.nominee == nil {
 			return fmt.Errorf("job %d is queued and runs", r.id)
 		}
 	}
@@ -121,22 +121,22 @@ func (c *Core) checkEnds() error {
 func (c *Core) checkLines() error {
 	seen := map[job.ID]bool{}
 	members := 0
-	for key, l := range c.lines {
+	for key, l := range c.queue.classes {
 		if key != l.key || !slices.IsSortedFunc(l.jobs.allJobs(), (*queuedJob).compareOrder) {
 			return fmt.Errorf("a line is out of order")
 		}
 		members += l.members
 		for _, e := range l.jobs.allJobs() {
-			if c.queued[e.id] != e || e.blocked || e.class != l || seen[e.id] {
+			if c.queue.jobs[e.id] != e || e.blocked || e.class != l || seen[e.id] {
 				return fmt.Errorf("job %d stands in a line where it does not belong", e.id)
 			}
 			seen[e.id] = true
 		}
 	}
-	if members != len(c.queued) {
-		return fmt.Errorf("lines count %d jobs, %d are queued", members, len(c.queued))
+	if members != len(c.queue.jobs) {
+		return fmt.Errorf("lines count %d jobs, %d are queued", members, len(c.queue.jobs))
 	}
-	for id, e := range c.queued {
+	for id, e := range c.queue.jobs {
 		if (e.blocked || e.nominee != nil) == seen[id] {
 			return fmt.Errorf("job %d is queued and stands in a line if it is blocked or nominated, or in none if it is not", id)
 		}
@@ -145,14 +145,14 @@ func (c *Core) checkLines() error {
 }
 
 func (c *Core) checkPlan() error {
-	if c.plan.job == 0 || c.dirty || c.wasNamed {
+	if c.plan.job == 0 || c.cycleDue || c.backfill.wasOn {
 		return nil
 	}
-	if e := c.queued[c.plan.job]; e == nil || e.blocked || e.nominee != nil {
+	if e := c.queue.jobs[c.plan.job]; e == nil || e.blocked || e.nominee != nil {
 		return fmt.Errorf("job %d has a reservation and does not wait", c.plan.job)
 	}
 	p := schedulingCycle{Core: c}
-	if claims := p.reservedClaims(); !p.freeBy(c.plan.at, claims).Fits(c.table, claims) {
+	if claims := p.reservedClaims(); !p.freeBy(c.plan.at, claims).Fits(c.fleet.table, claims) {
 		return fmt.Errorf("what is reserved for job %d is not free at %d", c.plan.job, c.plan.at)
 	}
 	return nil
@@ -160,12 +160,12 @@ func (c *Core) checkPlan() error {
 
 // checkNodes compares cells, what is foretold and availability profiles with what they follow from.
 func (c *Core) checkNodes() error {
-	if c.refitted {
+	if c.fleet.dirty {
 		return nil
 	}
-	for pos := range c.nodes {
-		name := c.table.Node(pos).Name
-		if c.cells.Update(pos) {
+	for pos := range c.fleet.nodes {
+		name := c.fleet.table.Node(pos).Name
+		if c.fleet.cells.Update(pos) {
 			return fmt.Errorf("node %s is in a cell of others", name)
 		}
 		old := slices.Clone(c.futureCells(pos))
@@ -173,7 +173,7 @@ func (c *Core) checkNodes() error {
 			return fmt.Errorf("node %s: foretold %v, it should be %v", name, old, c.futureCells(pos))
 		}
 	}
-	for _, k := range c.kinds {
+	for _, k := range c.queue.kinds {
 		if k.profile == nil {
 			continue
 		}
@@ -190,15 +190,15 @@ func (c *Core) checkNodes() error {
 
 // checkRest looks for classes that nobody would look at again.
 func (c *Core) checkRest() error {
-	if c.dirty {
+	if c.cycleDue {
 		return nil
 	}
-	for _, l := range c.lines {
+	for _, l := range c.queue.classes {
 		switch {
 		case l.jobs.len() == 0:
 		case l.waiting == forNodes && !l.kind.full:
 			return fmt.Errorf("job %d rests for room and its kind may fit", l.jobs.firstJob().id)
-		case l.waiting == forPlan && !slices.Contains(c.planned, l):
+		case l.waiting == forPlan && !slices.Contains(c.queue.forPlan, l):
 			return fmt.Errorf("job %d rests for the plan and would not be looked at again", l.jobs.firstJob().id)
 		case l.waiting == toLookAt && !l.awake:
 			return fmt.Errorf("job %d is not looked at", l.jobs.firstJob().id)
@@ -245,7 +245,7 @@ func (c *Core) checkLimited(l *jobClass) error {
 		return nil
 	case check.Counter >= 0 && (l.listed != check.Counter || !slices.Contains(c.limits.waiting[check.Counter], l)):
 		return fmt.Errorf("job %d rests for a limit and would not be looked at again", id)
-	case !c.limits.book.Exceeds(check, l.needs[l.check]) && (c.limits.due == 0 || c.limits.due > c.now):
+	case !c.limits.book.Exceeds(check, l.needs[l.check]) && (c.limits.due == 0 || c.limits.due > c.clock.now):
 		return fmt.Errorf("job %d rests for a limit that it passes: %v", id, l.why)
 	}
 	return nil
@@ -257,7 +257,7 @@ func (c *Core) checkQuotas() error {
 		return nil
 	}
 	want := c.quotas.NewState()
-	for _, r := range c.ends.allRuns() {
+	for _, r := range c.runs.ends.allRuns() {
 		if q := r.policy.queue; q != nil && r.nominee == nil {
 			want.Add(q.node, r.charges)
 		}
@@ -278,7 +278,7 @@ func (c *Core) checkLimits() error {
 		return nil
 	}
 	var want []*limit.Hold
-	for _, r := range c.ends.allRuns() {
+	for _, r := range c.runs.ends.allRuns() {
 		if r.of != nil {
 			continue
 		}
@@ -295,26 +295,26 @@ func (c *Core) checkLimits() error {
 // checkSlots looks at what is planned node by node: for whom, and that all of it can be
 // kept.
 func (c *Core) checkSlots() error {
-	if c.dirty {
+	if c.cycleDue {
 		return nil
 	}
 	if !c.isConservative() {
-		if len(c.slots) > 0 {
-			return fmt.Errorf("%d jobs have slots and nothing is planned by name", len(c.slots))
+		if len(c.backfill.starts) > 0 {
+			return fmt.Errorf("%d jobs have slots and nothing is planned by name", len(c.backfill.starts))
 		}
 		return nil
 	}
-	p := schedulingCycle{Core: c, now: c.passed}
+	p := schedulingCycle{Core: c, now: c.clock.lastCycle}
 	it := p.queueFront()
 	for i := 0; ; i++ {
 		e := it.next()
 		if e == nil {
-			if i != len(c.slots) {
-				return fmt.Errorf("%d jobs have slots, %d should", len(c.slots), i)
+			if i != len(c.backfill.starts) {
+				return fmt.Errorf("%d jobs have slots, %d should", len(c.backfill.starts), i)
 			}
 			return nil
 		}
-		if i >= len(c.slots) || c.slots[i].e != e || e.planned != c.slots[i] {
+		if i >= len(c.backfill.starts) || c.backfill.starts[i].e != e || e.planned != c.backfill.starts[i] {
 			return fmt.Errorf("job %d is number %d of the queue and has no slot", e.id, i)
 		}
 		s := e.planned
@@ -332,17 +332,17 @@ func (c *Core) checkSlots() error {
 // checkNominees compares nominations and counters with what they follow from.
 func (c *Core) checkNominees() error {
 	stopping := 0
-	for _, n := range c.nominees {
-		if c.queued[n.entry.id] != n.entry || n.entry.nominee != n || c.running[n.entry.id] != n.run || n.run.nominee != n {
+	for _, n := range c.preempt.nominees {
+		if c.queue.jobs[n.entry.id] != n.entry || n.entry.nominee != n || c.runs.byJob[n.entry.id] != n.run || n.run.nominee != n {
 			return fmt.Errorf("what is held for job %d and what it knows of it disagree", n.entry.id)
 		}
-		if !c.dirty && !slices.ContainsFunc(n.additions, c.isShedding) && !slices.ContainsFunc(n.await, func(id job.ID) bool { r := c.running[id]; return r != nil && r.stopping }) {
+		if !c.cycleDue && !slices.ContainsFunc(n.additions, c.isShedding) && !slices.ContainsFunc(n.await, func(id job.ID) bool { r := c.runs.byJob[id]; return r != nil && r.stopping }) {
 			return fmt.Errorf("job %d is nominated and waits for nobody", n.entry.id)
 		}
 	}
 	held := map[*preemptionRank]preemptionRank{}
 	nominated, homes, savers, lent, movers := 0, 0, 0, 0, 0
-	for _, r := range c.ends.allRuns() {
+	for _, r := range c.runs.ends.allRuns() {
 		if r.stopping {
 			stopping++
 		} else if r.of != nil {
@@ -365,27 +365,27 @@ func (c *Core) checkNominees() error {
 			held[s] = x
 		}
 	}
-	if lent != c.lent {
-		return fmt.Errorf("%d additions are counted, there are %d", c.lent, lent)
+	if lent != c.elastic.lent {
+		return fmt.Errorf("%d additions are counted, there are %d", c.elastic.lent, lent)
 	}
-	if stopping != c.stopping || nominated != len(c.nominees) || len(c.lifted) > 0 {
-		return fmt.Errorf("%d runs are being stopped, %d counted; %d nominated, %d listed; %d rows lifted", stopping, c.stopping, nominated, len(c.nominees), len(c.lifted))
+	if stopping != c.runs.stopping || nominated != len(c.preempt.nominees) || len(c.preempt.lifted) > 0 {
+		return fmt.Errorf("%d runs are being stopped, %d counted; %d nominated, %d listed; %d rows lifted", stopping, c.runs.stopping, nominated, len(c.preempt.nominees), len(c.preempt.lifted))
 	}
-	if movers != c.movers {
-		return fmt.Errorf("%d runs are counted that go for others, there are %d", c.movers, movers)
+	if movers != c.defrag.movers {
+		return fmt.Errorf("%d runs are counted that go for others, there are %d", c.defrag.movers, movers)
 	}
-	if savers != c.savers || homes != len(c.homes) {
-		return fmt.Errorf("%d runs save what they do, %d counted; %d homes, %d listed", savers, c.savers, homes, len(c.homes))
+	if savers != c.defrag.savers || homes != len(c.defrag.targets) {
+		return fmt.Errorf("%d runs save what they do, %d counted; %d homes, %d listed", savers, c.defrag.savers, homes, len(c.defrag.targets))
 	}
-	for i, h := range c.homes {
-		if r := c.running[h.job]; !c.dirty && (r == nil || r.nominee != nil) || i > 0 && c.homes[i-1].job >= h.job || c.running[h.run.id] != h.run {
+	for i, h := range c.defrag.targets {
+		if r := c.runs.byJob[h.job]; !c.cycleDue && (r == nil || r.nominee != nil) || i > 0 && c.defrag.targets[i-1].job >= h.job || c.runs.byJob[h.run.id] != h.run {
 			return fmt.Errorf("a place is kept for job %d, which does not run", h.job)
 		}
 	}
-	if c.preemption == nil {
+	if c.preempt.rules == nil {
 		return nil
 	}
-	for _, s := range c.preemption.all {
+	for _, s := range c.preempt.rules.all {
 		if x := held[s]; x.runs != s.runs || x.held != s.held {
 			return fmt.Errorf("a standing counts %d runs and %d devices, it has %d and %d", s.runs, s.held, x.runs, x.held)
 		}

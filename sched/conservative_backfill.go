@@ -5,10 +5,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/reason"
-	"github.com/coxswain-sched/coxswain/model/resource"
 	"github.com/coxswain-sched/coxswain/sched/place"
 	"github.com/coxswain-sched/coxswain/sched/plan"
-	"github.com/coxswain-sched/coxswain/sched/quota"
 )
 
 // Conservative backfill: the first jobs of the queue, so many as the policy says
@@ -25,23 +23,34 @@ import (
 
 // isConservative reports whether starts are planned node by node.
 func (c *Core) isConservative() bool {
-	return c.policy != nil && (c.policy.Backfill.Reservations > 0 && !c.policy.Backfill.Off && !c.cfg.NoBackfill || len(c.advances) > 0)
+	return c.policy != nil && (c.policy.Backfill.Reservations > 0 && !c.policy.Backfill.Off && !c.cfg.NoBackfill || len(c.reservations) > 0)
 }
 
-// planScratch is memory for planning by name.
-type planScratch struct {
-	anew   bool          // something has come before what is planned
-	but    *plannedStart // what is planned but this is looked at
-	from   []Instant
-	begins []Instant
-	plain  []Instant
-	some   []plan.Span[Instant]
-	avoid  []uint64
+// backfillState is what is planned node by node, and memory for planning.
+//
+// Invariant: starts are in queue order, and each can be kept beside all others.
+type backfillState struct {
+	starts    []*plannedStart
+	wasOn     bool      // the last cycle planned node by node
+	retracted []Promise // to jobs whose planned starts were taken away
+	sweeps    uint64    // of the plan
+	displaced bool      // something has come before what is planned
+	watch     planWatch
 
-	cleared []int32           // cells of nodes on which something became free
-	most    []resource.Amount // of each resource that a queue could be given
-	turns   []*jobClass       // that could have the turn, and what they would be charged
-	wanted  []quota.Entry
+	replanned      []int32 // nodes on which something else is planned, for plan caches
+	replannedEpoch uint64  // raised when replanned was begun anew
+	idleCaches     []*planCache
+
+	// Scratch.
+	except      *plannedStart // all that is planned but this is looked at
+	spareStarts []*plannedStart
+	front       queueFront
+	sketch      nodeTimeline
+	from        []Instant
+	begins      []Instant
+	plain       []Instant
+	spans       []plan.Span[Instant]
+	avoid       []uint64
 }
 
 // maxSweeps bounds how often in one cycle the plan is gone through: one slot that
@@ -50,14 +59,14 @@ const maxSweeps = 16
 
 // runConservative is a cycle with reservations node by node.
 func (p *schedulingCycle) runConservative() {
-	if !p.wasNamed {
-		p.wasNamed, p.shaken = true, true
+	if !p.backfill.wasOn {
+		p.backfill.wasOn, p.planDirty = true, true
 		p.inheritReservation()
 		p.setReservation(headReservation{})
 	}
-	for _, s := range p.slots { // it is late, and goes on into what is planned after it
+	for _, s := range p.backfill.starts { // it is late, and goes on into what is planned after it
 		if s.at <= p.now {
-			p.shaken = true
+			p.planDirty = true
 			for _, pos := range s.pos {
 				if s.onNodes && pos >= 0 {
 					p.planChangedOn(pos)
@@ -65,9 +74,9 @@ func (p *schedulingCycle) runConservative() {
 			}
 		}
 	}
-	rouse := p.shaken
+	rouse := p.planDirty
 	for range maxSweeps {
-		if p.shaken = p.sweepPlan(); !p.shaken {
+		if p.planDirty = p.sweepPlan(); !p.planDirty {
 			break
 		}
 		rouse = true
@@ -83,8 +92,8 @@ func (p *schedulingCycle) runConservative() {
 			return
 		}
 		sweeps--
-		p.shaken = true
-		p.shaken = p.sweepPlan()
+		p.planDirty = true
+		p.planDirty = p.sweepPlan()
 	}
 }
 
@@ -107,13 +116,13 @@ func (p *schedulingCycle) lacksPlannedStart() bool {
 // inheritReservation makes what was reserved for the head alone its planned start, so that its promise is
 // kept when others begin to be planned for.
 func (p *schedulingCycle) inheritReservation() {
-	e := p.queued[p.plan.job]
+	e := p.queue.jobs[p.plan.job]
 	if e == nil || e.blocked || e.planned != nil || p.plan.at == never || p.promised.Job != e.id {
 		return
 	}
 	s := &plannedStart{e: e, at: p.plan.at, claims: p.reservedClaims()}
 	e.planned = s
-	p.slots = append(p.slots, s)
+	p.backfill.starts = append(p.backfill.starts, s)
 	p.addToNodes(s)
 }
 
@@ -123,8 +132,8 @@ func (p *schedulingCycle) inheritReservation() {
 // looked at when they end, not by time, which would be for ever at once.
 func (c *Core) nextPlannedStart() Instant {
 	next := Instant(0)
-	for _, s := range c.slots {
-		if s.at > c.passed+1 && s.at != never && (next == 0 || s.at < next) {
+	for _, s := range c.backfill.starts {
+		if s.at > c.clock.lastCycle+1 && s.at != never && (next == 0 || s.at < next) {
 			next = s.at
 		}
 	}
@@ -133,13 +142,13 @@ func (c *Core) nextPlannedStart() Instant {
 
 // leaveConservative goes back to a reservation of the head alone.
 func (c *Core) leaveConservative() {
-	if !c.wasNamed {
+	if !c.backfill.wasOn {
 		return
 	}
-	for _, s := range c.slots {
+	for _, s := range c.backfill.starts {
 		c.dropPlannedStart(s.e)
 	}
-	c.slots, c.wasNamed, c.shaken = nil, false, true
+	c.backfill.starts, c.backfill.wasOn, c.planDirty = nil, false, true
 	c.plan = headReservation{version: c.plan.version + 1}
 }
 
@@ -147,16 +156,16 @@ func (c *Core) leaveConservative() {
 // come, and plans the others. It reports whether that may have made room for one
 // that was planned before.
 func (p *schedulingCycle) sweepPlan() (moved bool) {
-	p.sweeps++
-	p.anew = false
-	old := p.slots
+	p.backfill.sweeps++
+	p.backfill.displaced = false
+	old := p.backfill.starts
 	for it := p.queueFront(); ; {
 		e := it.next()
 		if e == nil {
 			break
 		}
 		switch {
-		case e.planned != nil && e.planned.seen == p.sweeps:
+		case e.planned != nil && e.planned.seen == p.backfill.sweeps:
 		case !p.passesGates(e.class):
 			if p.wakeNextInQueue(e.class) || e.class.headsIndex < 0 { // it does not lead the queue any longer
 				it = p.queueFront()
@@ -169,13 +178,13 @@ func (p *schedulingCycle) sweepPlan() (moved bool) {
 				started, changed = p.planStart(e, first)
 			}
 			moved = moved || started || changed
-			if p.wakeNextInQueue(l) || started || l.headsIndex < 0 || first && p.preemption != nil { // others may have come to rest
+			if p.wakeNextInQueue(l) || started || l.headsIndex < 0 || first && p.preempt.rules != nil { // others may have come to rest
 				it = p.queueFront()
 			}
 		}
 	}
 	for _, s := range old {
-		if s.e.planned == s && s.seen != p.sweeps { // no longer among the first
+		if s.e.planned == s && s.seen != p.backfill.sweeps { // no longer among the first
 			p.dropPlannedStart(s.e)
 			moved = true
 		}
@@ -193,18 +202,18 @@ func (p *schedulingCycle) planStart(e *queuedJob, first bool) (started, changed 
 	case !known:
 		s = &plannedStart{e: e, at: never}
 		e.planned = s
-		p.slots = append(p.slots, s)
+		p.backfill.starts = append(p.backfill.starts, s)
 		p.displaceBehind()
-	case !p.anew && !p.shaken:
-		s.seen = p.sweeps
+	case !p.backfill.displaced && !p.planDirty:
+		s.seen = p.backfill.sweeps
 		return false, false
 	}
-	s.seen = p.sweeps
-	p.but = s
-	defer func() { p.but = nil }()
+	s.seen = p.backfill.sweeps
+	p.backfill.except = s
+	defer func() { p.backfill.except = nil }()
 	fits := !s.stale || s.at == never || p.refreshPlan(s)
 	keeps := s.at != never && fits && p.keepsPlan(s)
-	if s.at != never && !keeps && !p.anew {
+	if s.at != never && !keeps && !p.backfill.displaced {
 		p.displaceBehind()
 		keeps = fits && p.keepsPlan(s)
 	}
@@ -221,7 +230,7 @@ func (p *schedulingCycle) planStart(e *queuedJob, first bool) (started, changed 
 	}
 	switch {
 	case at <= p.now && p.quotaCovers(e.class, claims) && p.limitsPermit(e.class, claims):
-		p.but = nil
+		p.backfill.except = nil
 		p.startUntil(e, claims, until)
 		return true, true
 	case at <= p.now: // it rests for a quota or a limit
@@ -241,8 +250,8 @@ func (p *schedulingCycle) planStart(e *queuedJob, first bool) (started, changed 
 	s.at, s.claims, s.fresh, s.stale = at, claims, true, false
 	p.addToNodes(s)
 	s.cache.setHolds(at != never)
-	if v := s.cache; v != nil && v.replanned == p.replanned {
-		v.followed = len(p.restood) // it says nothing of the planned start itself
+	if v := s.cache; v != nil && v.replanned == p.backfill.replannedEpoch {
+		v.followed = len(p.backfill.replanned) // it says nothing of the planned start itself
 	}
 	return false, changed
 }
@@ -250,21 +259,21 @@ func (p *schedulingCycle) planStart(e *queuedJob, first bool) (started, changed 
 // claimsWithoutStart is what is kept for a job that has to wait for jobs without a limit: what
 // was kept before, if that will do.
 func (p *schedulingCycle) claimsWithoutStart(s *plannedStart) []fleet.Claim {
-	free := p.freeDuring(p.empty, s.e.class, never, never)
+	free := p.freeDuring(p.fleet.empty, s.e.class, never, never)
 	changed := s.stale
 	s.stale = false
-	if s.at == never && len(s.claims) > 0 && !changed && free.Fits(p.table, s.claims) {
+	if s.at == never && len(s.claims) > 0 && !changed && free.Fits(p.fleet.table, s.claims) {
 		return s.claims
 	}
-	return place.Gang(p.table, free, s.e.class.kind.shape)
+	return place.Gang(p.fleet.table, free, s.e.class.kind.shape)
 }
 
 // displaceBehind takes the plan away for all that come behind: something has come before
 // them that was not there when they were promised their starts.
 func (p *schedulingCycle) displaceBehind() {
-	p.anew = true
-	for _, s := range p.slots {
-		if s.seen != p.sweeps {
+	p.backfill.displaced = true
+	for _, s := range p.backfill.starts {
+		if s.seen != p.backfill.sweeps {
 			p.removeFromNodes(s)
 		}
 	}
@@ -272,24 +281,24 @@ func (p *schedulingCycle) displaceBehind() {
 
 // orderPlannedStarts lists the planned starts in queue order and takes the head's as the reservation.
 func (p *schedulingCycle) orderPlannedStarts() {
-	old, slots := p.slots, p.Core.others[:0]
-	p.sweeps++
+	old, slots := p.backfill.starts, p.Core.backfill.spareStarts[:0]
+	p.backfill.sweeps++
 	for it := p.queueFront(); ; {
 		e := it.next()
 		if e == nil {
 			break
 		}
 		if e.planned != nil {
-			e.planned.seen = p.sweeps
+			e.planned.seen = p.backfill.sweeps
 			slots = append(slots, e.planned)
 		}
 	}
 	for _, s := range old {
-		if s.e.planned == s && s.seen != p.sweeps {
+		if s.e.planned == s && s.seen != p.backfill.sweeps {
 			p.dropPlannedStart(s.e)
 		}
 	}
-	p.slots, p.Core.others = slots, old
+	p.backfill.starts, p.Core.backfill.spareStarts = slots, old
 	next := headReservation{version: p.plan.version}
 	if len(slots) > 0 {
 		next.job, next.at, next.claims = slots[0].e.id, slots[0].at, slots[0].claims
@@ -301,8 +310,8 @@ func (p *schedulingCycle) orderPlannedStarts() {
 // is planned.
 func (p *schedulingCycle) backfillBesidePlan() {
 	p.wakeOtherQueues()
-	backfills, rest := !p.policy.Backfill.Off && !p.cfg.NoBackfill, p.woken[:0]
-	for _, l := range p.woken {
+	backfills, rest := !p.policy.Backfill.Off && !p.cfg.NoBackfill, p.queue.woken[:0]
+	for _, l := range p.queue.woken {
 		l.awake = false
 		switch {
 		case l.jobs.len() == 0 || l.waiting != toLookAt:
@@ -314,9 +323,9 @@ func (p *schedulingCycle) backfillBesidePlan() {
 			l.awake, rest = true, append(rest, l)
 		}
 	}
-	p.Core.woken = rest
-	if len(p.slots) > 0 {
-		p.pledgeQuota(p.slots[0].e.class)
+	p.Core.queue.woken = rest
+	if len(p.backfill.starts) > 0 {
+		p.pledgeQuota(p.backfill.starts[0].e.class)
 	}
 	p.tryBehindHead()
 	p.releasePledges()
@@ -365,7 +374,7 @@ func (p *schedulingCycle) restForPlan(l *jobClass) {
 
 // planConflict is why a job that would fit now is not started.
 func (p *schedulingCycle) planConflict(e *queuedJob) reason.Reason {
-	for _, s := range p.slots {
+	for _, s := range p.backfill.starts {
 		if s.e != e && s.onNodes {
 			return reason.Reason{Code: reason.Reserved, Job: uint64(s.e.id)}
 		}
@@ -377,22 +386,22 @@ func (p *schedulingCycle) planConflict(e *queuedJob) reason.Reason {
 // changed, and those for which nothing is planned any more that they have lost it.
 func (c *Core) promisePlannedStarts(out []Decision) []Decision {
 	if old := c.promised.Job; old != 0 { // as long as the head alone had a reservation
-		c.retracted = append(c.retracted, c.promised)
+		c.backfill.retracted = append(c.backfill.retracted, c.promised)
 		c.promised = Promise{}
 	}
-	for i, old := range c.retracted {
-		switch e := c.queued[old.Job]; {
+	for i, old := range c.backfill.retracted {
+		switch e := c.queue.jobs[old.Job]; {
 		case e == nil:
 		case e.planned == nil:
-			if !slices.ContainsFunc(c.retracted[:i], func(o Promise) bool { return o.Job == old.Job }) { // once, however often it was planned in between
+			if !slices.ContainsFunc(c.backfill.retracted[:i], func(o Promise) bool { return o.Job == old.Job }) { // once, however often it was planned in between
 				out = append(out, Promise{Job: old.Job})
 			}
 		case e.planned.told.Job == 0: // planned anew
 			e.planned.told = old
 		}
 	}
-	c.retracted = c.retracted[:0]
-	for _, s := range c.slots {
+	c.backfill.retracted = c.backfill.retracted[:0]
+	for _, s := range c.backfill.starts {
 		if !s.fresh && s.told.Job != 0 {
 			continue
 		}
@@ -407,7 +416,7 @@ func (c *Core) promisePlannedStarts(out []Decision) []Decision {
 		s.told = next
 		out = append(out, next)
 	}
-	if !c.wasNamed {
+	if !c.backfill.wasOn {
 		return c.tellPromise(out)
 	}
 	return out
@@ -430,8 +439,8 @@ type frontItem struct {
 
 // queueFront begins with the first job. There is one at a time.
 func (p *schedulingCycle) queueFront() *queueFront {
-	f := &p.Core.first
-	*f = queueFront{heads: p.heads, left: 1 + p.policy.Backfill.Reservations, queue: f.queue[:0]}
+	f := &p.Core.backfill.front
+	*f = queueFront{heads: p.queue.heads, left: 1 + p.policy.Backfill.Reservations, queue: f.queue[:0]}
 	f.inner = f.left
 	if len(f.heads) > 0 {
 		f.push(frontItem{f.heads[0].jobs.firstJob(), 0})

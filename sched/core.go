@@ -11,7 +11,6 @@ import (
 	"github.com/coxswain-sched/coxswain/sched/class"
 	"github.com/coxswain-sched/coxswain/sched/index"
 	"github.com/coxswain-sched/coxswain/sched/place"
-	"github.com/coxswain-sched/coxswain/sched/share"
 )
 
 // never is the instant at which a job without a time limit is planned to end.
@@ -45,93 +44,41 @@ type Config struct {
 //     running job uses its whole limit.
 type Core struct {
 	cfg    Config
-	table  *index.Table
-	state  *index.State // what is free now
-	empty  *index.State // what would be free if nothing ran
-	cells  *index.Cells // of state
-	nodes  []node       // by position
-	picks  *place.Picks
+	fleet  fleetState
 	shapes *class.Interner
 
-	policy  *account.Policy // nil: none
-	ranks   *multifactor    // nil: the policy says nothing of order and usage
-	limits  limitState
-	accrual accrueLimits
-	terms   map[policyKey]*effectivePolicy
-	quotas  *quotas // nil: none
+	policy       *account.Policy                // nil: none
+	policies     map[policyKey]*effectivePolicy // those in use
+	priority     priorityState
+	limits       limitState
+	accrue       accrueLimits
+	quotas       *quotas // nil: none
+	reservations []*advanceReservation
 
-	queued  map[job.ID]*queuedJob
-	lines   map[classKey]*jobClass
-	kinds   []*kind
-	byShape map[*class.Shape]*kind
-	heads   heads           // classes with jobs that the fleet could take
-	running map[job.ID]*run // those that hold, and what is held for nominated jobs
-	ends    plannedEnds
-
-	patience constraintTimers // who gives up a wish, and when
-
-	seen      *share.Memory    // what has arrived; nil: nobody learns from it
-	foresight *place.Foresight // what is expected of that …
-	foreseen  uint64           // … for this state of the fleet
-	learned   bool             // more was learned in this step
-
-	now        Instant          // of the last step
-	preemption *preemptionRules // nil: nobody takes anything
-	elastic    []*run           // running jobs that may grow
-	pinched    Instant          // a limit keeps one from growing, until then at least; never: time alone does not lift it; 0: none does
-	lent       int              // additions that nobody has asked back
-	nominees   []*nomination    // in the order in which they were made
-	eager      []*jobClass      // whose jobs may take from others, those with quotas left out: these go when it is their turn
-	stopping   int              // runs whose end was asked for
-	stirs      uint64           // raised when a search for victims may find more than before
-	turnEnds   Instant          // when the next of those who take turns is to give way; 0: nobody is
-	parked     []job.ID         // may have some that are no longer
-	awaiting   []*queuedJob     // nominated in this step
-	lifted     []savedRow       // what a search for victims changed
-	exempted   Instant          // when somebody who was passed over may be taken; 0: nobody was
-
-	moving    *defragRules       // nil: nothing is moved
-	savers    int                // runs that go on from what they saved
-	movers    int                // runs that were asked to move
-	homes     []*migrationTarget // by job
-	proposal  *Proposal          // nil: none
-	approved  *Approved          // in this step; nil: nothing
-	moveTried moveAttempt
-	searched  Instant // when moves were looked for last
-	searching Instant // when they are to be looked for again; 0: when something has changed
+	queue       jobQueue
+	runs        runSet
+	constraints constraintTimers // when jobs give up a soft constraint
 
 	plan     headReservation
 	promised Promise // what the head was told last
+	backfill backfillState
 
-	advances  []*advanceReservation // reservations in advance
-	slots     []*plannedStart       // planned node by node, in queue order
-	passed    Instant               // when the last cycle was made
-	sweeps    uint64                // of the plan
-	restood   []int32               // nodes on which something else is planned, for plan caches
-	replanned uint64                // raised when that was begun anew
-	idle      []*planCache
-	watch     planWatch
-	first     queueFront
-	others    []*plannedStart // memory for planned starts
-	sketch    nodeTimeline
-	wasNamed  bool      // the last cycle planned node by node
-	retracted []Promise // to jobs whose planned starts were taken away
+	preempt   preemptState
+	elastic   elasticState
+	suspended suspendState
+	defrag    defragState
+	forecast  forecastState
 
-	fleet    uint64      // raised when the fleet changed
-	refitted bool        // the fleet has changed and settle is due
-	freed    []int32     // nodes on which something became free since the last cycle
-	log      []int32     // nodes that changed, for availability profiles
-	logged   uint64      // raised when the log was begun anew
-	shaken   bool        // the plan must be made again
-	dirty    bool        // a cycle is due
-	ticked   bool        // usage was brought up to date
-	unranked bool        // somebody new has a share; classes are to be reckoned anew
-	woken    []*jobClass // to be looked at
-	planned  []*jobClass // that rest for the plan
-	touched  []*jobClass // whose first job may have another reason
-	fresh    []*queuedJob
-	planScratch
-	shared [8]*reason.Reason // reasons that were told last: jobs that wait for the same share one
+	clock      clockState
+	generation uint64 // raised when a search for victims may find more than before
+	planDirty  bool   // the plan must be made again
+	cycleDue   bool   // a scheduling cycle is due
+}
+
+// clockState is the time as the core was told it.
+type clockState struct {
+	now       Instant // of the last step
+	lastCycle Instant // when the last scheduling cycle was made
 }
 
 // queuedJob is a queued job.
@@ -159,9 +106,10 @@ type queuedJob struct {
 // New returns a core that knows no node and no job.
 func New(cfg Config) *Core {
 	return &Core{
-		cfg: cfg, table: index.NewTable(), shapes: class.NewInterner(),
-		terms: map[policyKey]*effectivePolicy{}, queued: map[job.ID]*queuedJob{}, lines: map[classKey]*jobClass{}, byShape: map[*class.Shape]*kind{}, running: map[job.ID]*run{},
-		refitted: true,
+		cfg: cfg, shapes: class.NewInterner(), policies: map[policyKey]*effectivePolicy{},
+		fleet: fleetState{table: index.NewTable(), dirty: true},
+		queue: jobQueue{jobs: map[job.ID]*queuedJob{}, classes: map[classKey]*jobClass{}, byShape: map[*class.Shape]*kind{}},
+		runs:  runSet{byJob: map[job.ID]*run{}},
 	}
 }
 
@@ -172,7 +120,7 @@ func New(cfg Config) *Core {
 //
 // now must not be smaller than in an earlier call.
 func (c *Core) Step(now Instant, events ...Event) []Decision {
-	c.now = now
+	c.clock.now = now
 	c.advanceLimits(now)
 	var out []Decision
 	for _, e := range events {
@@ -180,12 +128,12 @@ func (c *Core) Step(now Instant, events ...Event) []Decision {
 	}
 	c.fireTimers(now)
 	out = c.tellLearned(c.tellUsed(out))
-	if !c.dirty {
+	if !c.cycleDue {
 		return out
 	}
-	c.dirty, c.passed = false, now
+	c.cycleDue, c.clock.lastCycle = false, now
 	c.rebuildFleet()
-	proposed := c.proposal
+	proposed := c.defrag.proposal
 	p := schedulingCycle{Core: c, now: now, headMovesLeft: maxMoves}
 	p.runCycle()
 	c.grantAccrual()
@@ -202,7 +150,7 @@ func (c *Core) applyEvent(now Instant, e Event, out []Decision) []Decision {
 	case NodeSet:
 		c.setNode(e.Node)
 	case NodeRemoved:
-		if c.table.Remove(fleet.NodeKey{Pool: e.Pool, Name: e.Name}) {
+		if c.fleet.table.Remove(fleet.NodeKey{Pool: e.Pool, Name: e.Name}) {
 			c.nodeChanged(e.Name)
 			c.fleetChanged()
 		}
@@ -228,22 +176,22 @@ func (c *Core) applyEvent(now Instant, e Event, out []Decision) []Decision {
 	case Released:
 		c.releaseRun(e.Job, e.Ended)
 	case Stopping:
-		if r := c.running[e.Job]; r != nil && r.suspending {
+		if r := c.runs.byJob[e.Job]; r != nil && r.suspending {
 			c.clearSuspending(r) // it goes whole
 		}
 		c.markStopping(e.Job)
 	case Suspended:
 		c.suspendRun(e)
 	case Saved:
-		if r := c.running[e.Job]; r != nil {
+		if r := c.runs.byJob[e.Job]; r != nil {
 			c.noteCheckpoint(r, e.At)
 		}
 	case Approved:
-		c.approved, c.dirty = &e, true
+		c.defrag.approved, c.cycleDue = &e, true
 	case Begun:
-		if r := c.running[e.Job]; r != nil && r.isElastic() && r.begun == e.Not {
-			r.begun, c.dirty = !e.Not, true
-			c.stirs++
+		if r := c.runs.byJob[e.Job]; r != nil && r.isElastic() && r.begun == e.Not {
+			r.begun, c.cycleDue = !e.Not, true
+			c.generation++
 		}
 	case Added:
 		c.restoreAddition(e)
@@ -255,25 +203,25 @@ func (c *Core) applyEvent(now Instant, e Event, out []Decision) []Decision {
 }
 
 func (c *Core) setNode(n fleet.Node) {
-	if changed, _ := c.table.Put(n); changed {
+	if changed, _ := c.fleet.table.Put(n); changed {
 		c.nodeChanged(n.Name)
 		c.fleetChanged()
 	}
 }
 
 // fleetChanged notes that the fleet has changed.
-func (c *Core) fleetChanged() { c.refitted, c.dirty = true, true }
+func (c *Core) fleetChanged() { c.fleet.dirty, c.cycleDue = true, true }
 
 func (c *Core) submitJob(s Submitted) {
-	if r := c.running[s.Job]; r != nil && r.nominee == nil {
+	if r := c.runs.byJob[s.Job]; r != nil && r.nominee == nil {
 		return // it holds resources: control tells Released before it queues a job again
 	}
 	e := &queuedJob{id: s.Job, spec: s.Spec, priority: s.Priority, fixed: s.Fixed, at: s.At, eligible: wholeSecond(s.Eligible), moved: s.Moved}
 	if s.Eligible == 0 {
-		e.eligible = wholeSecond(c.now)
+		e.eligible = wholeSecond(c.clock.now)
 	}
 	was := accrueUnlimited
-	old := c.queued[s.Job]
+	old := c.queue.jobs[s.Job]
 	if old != nil {
 		was = old.aging
 		if old.eligible != 0 {
@@ -287,33 +235,33 @@ func (c *Core) submitJob(s Submitted) {
 	e.class = c.classOf(e)
 	if old != nil && c.plan.job == e.id && old.class.key.shape.Key != e.class.key.shape.Key {
 		c.plan = headReservation{job: e.id, position: c.plan.position, at: never, version: c.plan.version + 1}
-		c.shaken = true // what was planned for it was for what it asked then
+		c.planDirty = true // what was planned for it was for what it asked then
 	}
-	c.queued[s.Job] = e
+	c.queue.jobs[s.Job] = e
 	c.scheduleStage(e, next)
 	c.startAccruing(e, was)
 	c.enqueueJob(e)
 	if old == nil {
-		c.learnArrival(c.byShape[e.class.key.shape])
+		c.learnArrival(c.queue.byShape[e.class.key.shape])
 	}
 }
 
 func (c *Core) enqueueJob(e *queuedJob) {
 	c.insertJob(e)
-	c.fresh = append(c.fresh, e)
-	c.dirty = true
+	c.queue.fresh = append(c.queue.fresh, e)
+	c.cycleDue = true
 }
 
 func (c *Core) withdrawJob(id job.ID) {
-	if e := c.queued[id]; e != nil {
+	if e := c.queue.jobs[id]; e != nil {
 		c.dropQueued(e)
-		c.dirty = true
+		c.cycleDue = true
 	}
 }
 
 // dropQueued takes an entry out of the queue.
 func (c *Core) dropQueued(e *queuedJob) {
-	delete(c.queued, e.id)
+	delete(c.queue.jobs, e.id)
 	c.scheduleStage(e, 0)
 	e.gone = true
 	switch {
@@ -327,7 +275,7 @@ func (c *Core) dropQueued(e *queuedJob) {
 }
 
 func (c *Core) blockJob(now Instant, b Blocked, out []Decision) []Decision {
-	e := c.queued[b.Job]
+	e := c.queue.jobs[b.Job]
 	if e == nil {
 		return out
 	}
@@ -336,7 +284,7 @@ func (c *Core) blockJob(now Instant, b Blocked, out []Decision) []Decision {
 	}
 	if !e.blocked {
 		c.removeJob(e)
-		e.blocked, c.dirty = true, true
+		e.blocked, c.cycleDue = true, true
 	}
 	if stopsAging(b.Why.Code) {
 		c.stopAccruing(e)
@@ -348,13 +296,13 @@ func (c *Core) blockJob(now Instant, b Blocked, out []Decision) []Decision {
 }
 
 func (c *Core) unblockJob(id job.ID) {
-	e := c.queued[id]
+	e := c.queue.jobs[id]
 	if e == nil || !e.blocked {
 		return
 	}
 	e.blocked, e.gate = false, nil
 	if e.eligible == 0 {
-		e.eligible = wholeSecond(c.now)
+		e.eligible = wholeSecond(c.clock.now)
 		c.startAccruing(e, accrueUnlimited)
 	}
 	c.enqueueJob(e)
@@ -362,10 +310,10 @@ func (c *Core) unblockJob(id job.ID) {
 }
 
 func (c *Core) restoreRun(r Restored) {
-	if e := c.queued[r.Job]; e != nil {
+	if e := c.queue.jobs[r.Job]; e != nil {
 		c.dropQueued(e)
 	}
-	if c.running[r.Job] != nil {
+	if c.runs.byJob[r.Job] != nil {
 		c.releaseRun(r.Job, 0)
 	}
 	terms := c.policyWithLicense(r.Spec, r.License)
@@ -376,17 +324,17 @@ func (c *Core) restoreRun(r Restored) {
 	}
 	c.holdRun(x)
 	if r.Home != nil && !c.decidesAsSlurm() { // where nothing moves, and nobody would give it up
-		c.holdTarget(r.Job, r.Spec, r.Flavors, r.Home, c.now, endAfter(c.now, max(r.Spec.TimeLimit, 0)))
+		c.holdTarget(r.Job, r.Spec, r.Flavors, r.Home, c.clock.now, endAfter(c.clock.now, max(r.Spec.TimeLimit, 0)))
 	}
-	c.shaken, c.dirty = true, true
+	c.planDirty, c.cycleDue = true, true
 }
 
 func (c *Core) extendRun(x Extended) {
-	if r := c.running[x.Job]; r != nil && r.waits && x.Began > 0 {
+	if r := c.runs.byJob[x.Job]; r != nil && r.waits && x.Began > 0 {
 		c.beginBilling(r, x.Began)
 	}
-	if r := c.running[x.Job]; r != nil && r.nominee == nil && r.suspension == nil && r.until != addTime(orNever(x.Until), r.tail) {
-		before := len(c.freed)
+	if r := c.runs.byJob[x.Job]; r != nil && r.nominee == nil && r.suspension == nil && r.until != addTime(orNever(x.Until), r.tail) {
+		before := len(c.fleet.freed)
 		added := slices.Clone(r.added)
 		for _, a := range added {
 			c.unholdRun(a)
@@ -400,16 +348,16 @@ func (c *Core) extendRun(x Extended) {
 			longer.at, longer.until, longer.of = nil, next.until, &next
 			c.holdRun(&longer)
 		}
-		c.freed = c.freed[:before] // nothing became free
-		c.shaken, c.dirty = true, true
+		c.fleet.freed = c.fleet.freed[:before] // nothing became free
+		c.planDirty, c.cycleDue = true, true
 	}
 }
 
 func (c *Core) releaseRun(id job.ID, ended Instant) {
-	if ended == 0 || ended > c.now {
-		ended = c.now
+	if ended == 0 || ended > c.clock.now {
+		ended = c.clock.now
 	}
-	if r := c.running[id]; r != nil && r.nominee == nil {
+	if r := c.runs.byJob[id]; r != nil && r.nominee == nil {
 		for _, a := range slices.Clone(r.added) {
 			c.billEnd(a, ended)
 			c.unholdRun(a)
@@ -417,7 +365,7 @@ func (c *Core) releaseRun(id job.ID, ended Instant) {
 		c.billEnd(r, ended)
 		c.unholdRun(r)
 		c.releasePolicy(r.policy)
-		c.shaken, c.dirty = true, true
+		c.planDirty, c.cycleDue = true, true
 	}
 }
 
@@ -425,7 +373,7 @@ func (c *Core) releaseRun(id job.ID, ended Instant) {
 // every node up; nil if it could start there. A job without a feasible shape
 // waits, but never reserves and is in nobody's way.
 func (c *Core) Feasible(spec *job.Spec) []reason.Reason {
-	return place.Never(c.table, class.Compile(spec), true)
+	return place.Never(c.fleet.table, class.Compile(spec), true)
 }
 
 // orNever turns the interface's "0: no limit" into an instant that orders last.

@@ -36,10 +36,10 @@ func (p *schedulingCycle) runCycle() {
 		p.depth = 500
 	}
 	if p.runAsSlurm() {
-		p.Core.pinched = 0 // nothing grows
+		p.Core.elastic.limitedUntil = 0 // nothing grows
 		return
 	}
-	p.plansChecked = p.stirs
+	p.plansChecked = p.generation
 	anew := true
 	for again := true; again; again = p.resumeSuspended() || p.claimsMayChange() || p.withdrawBarredPlans() || p.preemptLate() || p.shrinkForWaiting() || p.growElastic() {
 		p.startNominated()
@@ -85,19 +85,19 @@ func (p *schedulingCycle) startInOrder() {
 // wakeFreed wakes the classes that rest for what has become free.
 func (p *schedulingCycle) wakeFreed() {
 	p.wakeForQuota()
-	if len(p.freed) == 0 {
+	if len(p.fleet.freed) == 0 {
 		return
 	}
-	cells := p.cleared[:0]
-	for _, pos := range p.freed {
-		if id := p.cells.Of(int(pos)); id >= 0 && !slices.Contains(cells, id) {
+	cells := p.fleet.freedCells[:0]
+	for _, pos := range p.fleet.freed {
+		if id := p.fleet.cells.Of(int(pos)); id >= 0 && !slices.Contains(cells, id) {
 			cells = append(cells, id)
 		}
 	}
-	p.cleared = cells
-	p.Core.freed = p.freed[:0]
+	p.fleet.freedCells = cells
+	p.Core.fleet.freed = p.fleet.freed[:0]
 	var opened []*kind
-	for _, k := range p.kinds {
+	for _, k := range p.queue.kinds {
 		if k.full && p.anyCellServes(k, cells) {
 			k.full = false
 			opened = append(opened, k)
@@ -128,18 +128,18 @@ func (p *schedulingCycle) anyCellServes(k *kind, cells []int32) bool {
 
 // wakePlanned wakes the classes that rest for the plan.
 func (p *schedulingCycle) wakePlanned() {
-	for _, l := range p.planned {
+	for _, l := range p.queue.forPlan {
 		if l.waiting == forPlan {
 			p.wakeClass(l)
 		}
 	}
-	p.Core.planned = p.planned[:0]
+	p.Core.queue.forPlan = p.queue.forPlan[:0]
 }
 
 // tryReserved tries the job with the reservation before all others, by its identity: on
 // the nodes promised to it if it finds no better ones.
 func (p *schedulingCycle) tryReserved() {
-	e := p.queued[p.plan.job]
+	e := p.queue.jobs[p.plan.job]
 	if e == nil || e.blocked || p.yieldToOutranking(e) {
 		return
 	}
@@ -147,7 +147,7 @@ func (p *schedulingCycle) tryReserved() {
 		return
 	}
 	claims := p.placeFree(e.class.kind)
-	if claims == nil && p.plan.claims != nil && p.state.Fits(p.table, p.plan.claims) {
+	if claims == nil && p.plan.claims != nil && p.fleet.state.Fits(p.fleet.table, p.plan.claims) {
 		claims = p.plan.claims
 	}
 	if claims != nil && p.beyondQuota(e.class, claims).Amount == 0 && p.limitsPermit(e.class, claims) {
@@ -159,9 +159,9 @@ func (p *schedulingCycle) tryReserved() {
 // returns, and where that stands. Jobs that the fleet can never take, that a limit
 // stops, or for which nothing may be kept, are passed over.
 func (p *schedulingCycle) startUpToHead() (*queuedJob, queuePosition) {
-	for len(p.heads) > 0 {
-		at := positionOf(p.heads[0].jobs.firstJob())
-		l := p.classInTurn(p.heads[0])
+	for len(p.queue.heads) > 0 {
+		at := positionOf(p.queue.heads[0].jobs.firstJob())
+		l := p.classInTurn(p.queue.heads[0])
 		p.first = true
 		ready := p.passesGates(l)
 		p.first = false
@@ -189,7 +189,7 @@ func (p *schedulingCycle) startUpToHead() (*queuedJob, queuePosition) {
 			continue
 		}
 		p.startJob(e, claims)
-		p.shaken = true // it may outlast the promised instant: it is before the head
+		p.planDirty = true // it may outlast the promised instant: it is before the head
 	}
 	return nil, queuePosition{}
 }
@@ -200,7 +200,7 @@ func (p *schedulingCycle) restClass(l *jobClass, for_ waitState, why reason.Reas
 	p.touchClass(l)
 	switch for_ {
 	case forPlan:
-		p.Core.planned = append(p.planned, l)
+		p.Core.queue.forPlan = append(p.queue.forPlan, l)
 	case forQuota:
 		l.listForQuota()
 	}
@@ -208,14 +208,14 @@ func (p *schedulingCycle) restClass(l *jobClass, for_ waitState, why reason.Reas
 
 // backfillBehindHead starts jobs behind the head that do not delay it.
 func (p *schedulingCycle) backfillBehindHead() {
-	head := p.queued[p.plan.job].class
-	for _, l := range p.woken {
+	head := p.queue.jobs[p.plan.job].class
+	for _, l := range p.queue.woken {
 		l.awake = false
 		if l.jobs.len() > 0 && l.waiting == toLookAt && l != head {
 			p.addBehindHead(l)
 		}
 	}
-	p.Core.woken = p.woken[:0]
+	p.Core.queue.woken = p.queue.woken[:0]
 	p.tryBehindHead()
 }
 
@@ -302,7 +302,7 @@ func (p *schedulingCycle) tryClass(l *jobClass) bool {
 // start at that instant.
 func (p *schedulingCycle) tryJob(l *jobClass, e *queuedJob) bool {
 	var claims []fleet.Claim
-	if p.wasNamed {
+	if p.backfill.wasOn {
 		return p.tryBesidePlan(l, e)
 	}
 	ends := l.limit > 0 && endAfter(p.now, l.limit) <= p.plan.at
@@ -342,7 +342,7 @@ func (p *schedulingCycle) missingReason(l *jobClass) reason.Reason {
 	if q := p.quickPlacement(l.kind); q != nil {
 		return q.Missing()
 	}
-	if all := place.Missing(p.table, p.state, l.kind.shape); len(all) > 0 {
+	if all := place.Missing(p.fleet.table, p.fleet.state, l.kind.shape); len(all) > 0 {
 		return all[0]
 	}
 	return reason.Reason{Code: reason.Resources, Resource: "nodes"}
@@ -364,7 +364,7 @@ func (p *schedulingCycle) startBefore(e *queuedJob, claims []fleet.Claim, until,
 		p.dropReservation()
 	}
 	if p.policy == nil || p.policy.Compat == "" {
-		claims = p.table.InRankOrder(claims)
+		claims = p.fleet.table.InRankOrder(claims)
 	}
 	terms, license := p.policyAtStart(e)
 	flavors := p.flavorsFor(e)
@@ -393,9 +393,9 @@ func (r *extraNodes) takeStarted(p *schedulingCycle, claims []fleet.Claim, until
 		return
 	}
 	if until > p.plan.at || until == never {
-		r.after.Take(p.table, claims)
+		r.after.Take(p.fleet.table, claims)
 	}
 	for i := range claims {
-		r.both.Copy(p.state, r.after, p.table.Find(claims[i].Key()))
+		r.both.Copy(p.fleet.state, r.after, p.fleet.table.Find(claims[i].Key()))
 	}
 }

@@ -26,6 +26,23 @@ import (
 //
 // Source: KAI's action consolidation; docs/defrag.md.
 
+// defragState is the running jobs that move.
+//
+// Invariants: targets are in order of job, and each job that has one runs or is being
+// stopped; savers and movers count what runs.
+type defragState struct {
+	rules   *defragRules       // nil: nothing is moved
+	targets []*migrationTarget // by job
+	savers  int                // runs that go on from what they saved
+	movers  int                // runs that were asked to move
+
+	proposal   *Proposal // nil: none
+	approved   *Approved // in this step; nil: nothing
+	tried      moveAttempt
+	searchedAt Instant // when moves were looked for last
+	searchAt   Instant // when they are to be looked for again; 0: when something has changed
+}
+
 // defragRules is what the rules say of moves.
 type defragRules struct {
 	automatic bool
@@ -76,11 +93,11 @@ func (c *Core) noteCheckpoint(r *run, at Instant) {
 	before := r.resumesFromSave()
 	r.savedAt = max(r.savedAt, at)
 	if r.resumesFromSave() && !before {
-		c.savers++
+		c.defrag.savers++
 	}
-	if c.moving != nil {
-		c.stirs++
-		c.dirty = true
+	if c.defrag.rules != nil {
+		c.generation++
+		c.cycleDue = true
 	}
 }
 
@@ -92,9 +109,9 @@ func (p *schedulingCycle) isMovable(r *run) bool {
 	if r.spec.Wishful() { // it got what it wished for, or waited for it: elsewhere it might have to again
 		return false
 	}
-	if since := addDuration(r.moved, time.Duration(p.moving.rest)); r.moved > 0 && since > p.now {
-		if p.exempted == 0 || since < p.exempted {
-			p.Core.exempted = since
+	if since := addDuration(r.moved, time.Duration(p.defrag.rules.rest)); r.moved > 0 && since > p.now {
+		if p.preempt.exemptUntil == 0 || since < p.preempt.exemptUntil {
+			p.Core.preempt.exemptUntil = since
 		}
 		return false
 	}
@@ -120,26 +137,26 @@ func (p *schedulingCycle) defragFor(e *queuedJob) bool {
 	if !e.mayReserve() { // what is proposed is for one behind it
 		return false
 	}
-	if p.moving == nil || p.savers == 0 || len(p.homes) > 0 || len(p.parked) > 0 || p.isConservative() {
-		p.Core.proposal = nil
+	if p.defrag.rules == nil || p.defrag.savers == 0 || len(p.defrag.targets) > 0 || len(p.suspended.jobs) > 0 || p.isConservative() {
+		p.Core.defrag.proposal = nil
 		return false
 	}
-	approved := p.approved != nil && p.approved.For == e.id
-	if p.moveTried.job != e.id || p.moveTried.generation != p.stirs {
-		if p.now < p.searched+moveSearchEvery && !approved {
-			p.Core.searching = p.searched + moveSearchEvery
+	approved := p.defrag.approved != nil && p.defrag.approved.For == e.id
+	if p.defrag.tried.job != e.id || p.defrag.tried.generation != p.generation {
+		if p.now < p.defrag.searchedAt+moveSearchEvery && !approved {
+			p.Core.defrag.searchAt = p.defrag.searchedAt + moveSearchEvery
 			return false
 		}
-		p.Core.searched, p.Core.proposal = p.now, nil
+		p.Core.defrag.searchedAt, p.Core.defrag.proposal = p.now, nil
 		m, anyway := p.findMoves(e)
-		if m != nil && p.moving.automatic {
+		if m != nil && p.defrag.rules.automatic {
 			return p.startMoves(e, m)
 		} else if m != nil {
-			p.Core.proposal = m
+			p.Core.defrag.proposal = m
 		}
-		p.Core.moveTried = moveAttempt{e.id, p.stirs, anyway}
+		p.Core.defrag.tried = moveAttempt{e.id, p.generation, anyway}
 	}
-	return approved && p.proposal.approvedBy(p.approved) && p.startMoves(e, p.proposal)
+	return approved && p.defrag.proposal.approvedBy(p.defrag.approved) && p.startMoves(e, p.defrag.proposal)
 }
 
 // Move is one running job that moves.
@@ -177,20 +194,20 @@ func (p *schedulingCycle) startMoves(e *queuedJob, m *Proposal) bool {
 	}
 	grace := time.Duration(0)
 	for _, x := range m.Moves {
-		r := p.running[x.Job]
-		s := cmp.Or(r.policy.preemption, &preemptionRank{grace: p.moving.grace, most: p.moving.most})
+		r := p.runs.byJob[x.Job]
+		s := cmp.Or(r.policy.preemption, &preemptionRank{grace: p.defrag.rules.grace, most: p.defrag.rules.most})
 		d := Preempt{Job: r.id, For: e.id, Mode: account.PreemptCheckpoint, Grace: s.graceOf(r.spec), Home: x.Home}
 		grace = max(grace, d.Grace)
 		p.markStopping(r.id)
 		if r.goesFor == 0 {
-			p.Core.movers++
+			p.Core.defrag.movers++
 		}
 		r.goesFor = e.id
 		p.holdTarget(r.id, r.spec, r.flavors, x.Home, p.now, endAfter(addDuration(p.now, d.Grace), max(r.spec.TimeLimit, 0)))
 		p.out = append(p.out, d)
 	}
-	p.Core.proposal = nil
-	p.shaken = true
+	p.Core.defrag.proposal = nil
+	p.planDirty = true
 	n := &nomination{entry: e}
 	n.await, n.additions = p.leavingFrom(m.Claims)
 	p.nominateJob(n, m.Claims, grace)
@@ -201,11 +218,11 @@ func (p *schedulingCycle) startMoves(e *queuedJob, m *Proposal) bool {
 // renominateMoved nominates jobs anew for which others are stopping still: after a restart, or
 // when a node was lost on which they were to start.
 func (p *schedulingCycle) renominateMoved() {
-	if p.movers == 0 || p.isConservative() {
+	if p.defrag.movers == 0 || p.isConservative() {
 		return
 	}
 	var ids []job.ID
-	for _, chunk := range p.ends.chunks {
+	for _, chunk := range p.runs.ends.chunks {
 		for _, r := range chunk {
 			if r.goesFor != 0 && r.stopping && !slices.Contains(ids, r.goesFor) {
 				ids = append(ids, r.goesFor)
@@ -213,7 +230,7 @@ func (p *schedulingCycle) renominateMoved() {
 		}
 	}
 	for _, id := range ids {
-		e := p.queued[id]
+		e := p.queue.jobs[id]
 		if e == nil || e.blocked || e.nominee != nil || !p.passesGates(e.class) || e.class.jobs.firstJob() != e {
 			continue
 		}
@@ -225,8 +242,8 @@ func (p *schedulingCycle) renominateMoved() {
 
 // tellProposal tells of a proposal that has changed; told is what was told last.
 func (c *Core) tellProposal(told *Proposal, out []Decision) []Decision {
-	x := c.proposal
-	if x != nil && (c.moving == nil || x.For != c.plan.job) {
+	x := c.defrag.proposal
+	if x != nil && (c.defrag.rules == nil || x.For != c.plan.job) {
 		x = nil
 	}
 	switch {
@@ -237,6 +254,6 @@ func (c *Core) tellProposal(told *Proposal, out []Decision) []Decision {
 	default:
 		out = append(out, *x)
 	}
-	c.proposal, c.approved = x, nil
+	c.defrag.proposal, c.defrag.approved = x, nil
 	return out
 }

@@ -69,7 +69,7 @@ func (p *schedulingCycle) findMoves(e *queuedJob) (x *Proposal, anyway bool) {
 // does not fit then.
 func (p *schedulingCycle) placeAfterMoves(e *queuedJob) *Proposal {
 	s := victimSearch{schedulingCycle: p, entry: e, kind: e.class.kind}
-	for _, r := range p.ends.allRuns() {
+	for _, r := range p.runs.ends.allRuns() {
 		if r.stopping && r.goesFor == e.id {
 			p.liftRun(r, -1)
 		}
@@ -98,7 +98,7 @@ func (p *schedulingCycle) gainOfStart(e *queuedJob, at Instant) int64 {
 	if at == never {
 		return math.MaxInt64
 	}
-	waits := int64(at-p.now-Instant(p.moving.grace)) / int64(time.Second)
+	waits := int64(at-p.now-Instant(p.defrag.rules.grace)) / int64(time.Second)
 	size := int64(0)
 	for i := range e.class.kind.shape.Groups {
 		g := &e.class.kind.shape.Groups[i]
@@ -120,7 +120,7 @@ func (m *moveSearch) gatherMovable(worth int64) {
 		cost int64
 	}
 	var all []found
-	for _, chunk := range m.ends.chunks {
+	for _, chunk := range m.runs.ends.chunks {
 		for _, r := range chunk {
 			switch {
 			case r.nominee != nil || r.target != nil || r.suspending: // what these free is not all of it
@@ -146,7 +146,7 @@ func (m *moveSearch) gatherMovable(worth int64) {
 
 // mayFreeEnough compares counters: moving makes no devices, but of parts it makes whole ones.
 func (m *moveSearch) mayFreeEnough() bool {
-	_, free := m.cells.Devices()
+	_, free := m.fleet.cells.Devices()
 	have := int64(free) * int64(resource.WholeDevice)
 	for _, r := range m.unitRuns {
 		for i := range r.claims {
@@ -167,7 +167,7 @@ func (m *moveSearch) mayFreeEnough() bool {
 // Settles is defrag.Field: it places the job, and then each run that moves on what is
 // left, the largest first.
 func (m *moveSearch) Settles(lifted []int) bool {
-	mark := len(m.lifted)
+	mark := len(m.preempt.lifted)
 	defer func() { m.undoLiftsTo(mark) }()
 	claims := m.placeJob()
 	m.takeClaims(claims)
@@ -193,10 +193,10 @@ func (m *moveSearch) Settles(lifted []int) bool {
 // takeClaims takes claims off the state of the moment, until undoLiftsTo.
 func (m *moveSearch) takeClaims(claims []fleet.Claim) {
 	for i := range claims {
-		if pos := m.table.Find(claims[i].Key()); pos >= 0 {
-			m.Core.lifted = append(m.lifted, savedRow{int32(pos), *m.state.Row(pos)})
-			m.state.Change(m.table, pos, &claims[i], 1)
-			m.cells.Update(pos)
+		if pos := m.fleet.table.Find(claims[i].Key()); pos >= 0 {
+			m.Core.preempt.lifted = append(m.preempt.lifted, savedRow{int32(pos), *m.fleet.state.Row(pos)})
+			m.fleet.state.Change(m.fleet.table, pos, &claims[i], 1)
+			m.fleet.cells.Update(pos)
 		}
 	}
 }
@@ -213,11 +213,11 @@ func (m *moveSearch) placeTarget(i int) []fleet.Claim {
 		return nil
 	}
 	if place.Regular(shape) {
-		if claims, sure := place.NewQuick(m.table, m.state, m.cells, shape, m.picks).Place(nil); sure {
+		if claims, sure := place.NewQuick(m.fleet.table, m.fleet.state, m.fleet.cells, shape, m.fleet.picks).Place(nil); sure {
 			return claims
 		}
 	}
-	return place.Gang(m.table, m.state, shape)
+	return place.Gang(m.fleet.table, m.fleet.state, shape)
 }
 
 func (m *moveSearch) runShape(r *run) *class.Shape {
@@ -240,7 +240,7 @@ func (m *moveSearch) isNoWorse(r *run, home []fleet.Claim) bool {
 	return is.nodes <= was.nodes && is.leaves <= was.leaves && is.tasks >= was.tasks &&
 		is.take.Sub(was.take).IsZero() && is.devices == was.devices &&
 		!slices.ContainsFunc(is.types, func(t string) bool { return !slices.Contains(was.types, t) }) &&
-		!slices.EqualFunc(r.claims, home, func(a, b fleet.Claim) bool { return m.table.Meet(&a, &b) && slices.Equal(a.Devices, b.Devices) })
+		!slices.EqualFunc(r.claims, home, func(a, b fleet.Claim) bool { return m.fleet.table.Meet(&a, &b) && slices.Equal(a.Devices, b.Devices) })
 }
 
 // claimTotals is what claims come to.
@@ -261,11 +261,11 @@ func (m *moveSearch) sumClaims(claims []fleet.Claim) (s claimTotals) {
 		for _, d := range x.Devices {
 			s.devices += int64(d.Share)
 		}
-		pos := m.table.Find(x.Key())
+		pos := m.fleet.table.Find(x.Key())
 		if pos < 0 {
 			continue
 		}
-		n := m.table.Node(pos)
+		n := m.fleet.table.Node(pos)
 		if k := len(n.Domains); k > 0 && !slices.Contains(leaves, n.Domains[k-1]) {
 			leaves = append(leaves, n.Domains[k-1])
 		}

@@ -57,7 +57,8 @@
 //	estimate.go                    when a job would start
 //	dry_run.go                     what would start it at once
 //	timers.go                      what is due by time alone
-//	snapshot.go check.go           the whole state as data; its invariants
+//	snapshot.go claims.go          the whole state as data, and the claims in it
+//	check.go                       invariants of the state
 //
 // Placement of a gang on what is free, without time or order, is in sched/place.
 package sched

@@ -18,11 +18,11 @@ import (
 // A core that decides as Slurm does (compat) is asked with a cycle instead: Would is
 // always false there.
 func (c *Core) Would(now Instant, id job.ID, spec *job.Spec) bool {
-	e := c.queued[id]
-	if e == nil || e.blocked || e.nominee != nil || c.dirty || c.refitted || c.decidesAsSlurm() {
+	e := c.queue.jobs[id]
+	if e == nil || e.blocked || e.nominee != nil || c.cycleDue || c.fleet.dirty || c.decidesAsSlurm() {
 		return false
 	}
-	p := &schedulingCycle{Core: c, now: max(now, c.now)}
+	p := &schedulingCycle{Core: c, now: max(now, c.clock.now)}
 	x := p.newDryRun(e, spec)
 	defer x.undoDryRun()
 	return x.startsNow()
@@ -43,7 +43,7 @@ type dryRun struct {
 }
 
 func (p *schedulingCycle) newDryRun(of *queuedJob, spec *job.Spec) *dryRun {
-	x := &dryRun{schedulingCycle: p, of: of, touched: len(p.touched), loose: len(p.limits.byClaims), either: len(p.limits.byLicense)}
+	x := &dryRun{schedulingCycle: p, of: of, touched: len(p.queue.touched), loose: len(p.limits.byClaims), either: len(p.limits.byLicense)}
 	e := *of
 	e.spec, e.planned, e.told = spec, nil, nil
 	terms := p.policyOf(spec)
@@ -65,10 +65,10 @@ func (p *schedulingCycle) newDryRun(of *queuedJob, spec *job.Spec) *dryRun {
 // undoDryRun leaves no trace of it.
 func (x *dryRun) undoDryRun() {
 	c := x.Core
-	for _, l := range c.touched[x.touched:] {
+	for _, l := range c.queue.touched[x.touched:] {
 		l.touched = false
 	}
-	c.touched = c.touched[:x.touched]
+	c.queue.touched = c.queue.touched[:x.touched]
 	c.limits.byClaims, c.limits.byLicense = c.limits.byClaims[:x.loose], c.limits.byLicense[:x.either]
 	if s := x.l.quotaDemand; s != nil {
 		s.queue.releaseDemand(s.demand)
@@ -113,7 +113,7 @@ func (x *dryRun) passesLimits() bool {
 // headBefore is the job whose reservation it has to leave alone; nil: it comes before that,
 // or there is none.
 func (x *dryRun) headBefore() *queuedJob {
-	head := x.queued[x.plan.job]
+	head := x.queue.jobs[x.plan.job]
 	if head == nil || head == x.of || x.e.compareOrder(head) < 0 {
 		return nil
 	}
@@ -142,7 +142,7 @@ func (x *dryRun) quotaReaches() bool {
 // placeDryRun places it where it delays nobody who is before it.
 func (x *dryRun) placeDryRun(head *queuedJob) []fleet.Claim {
 	l := x.l
-	if x.wasNamed {
+	if x.backfill.wasOn {
 		if x.plan.job != 0 && head != nil && l.latestEnd(x.now) > x.plan.at && x.crowdsHead(l) {
 			return nil
 		}

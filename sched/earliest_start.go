@@ -23,7 +23,7 @@ func (p *schedulingCycle) earliestStart(e *queuedJob, before Instant) (Instant, 
 		return p.scanForStart(l)
 	}
 	at := Instant(0)
-	if len(p.advances) > 0 {
+	if len(p.reservations) > 0 {
 		at = max(p.earliestByCount(l, look), p.now+1) // what could begin now has been asked for
 	} else {
 		at = p.cacheOf(e.planned, look).counts.First(p.now+1, look.need)
@@ -46,11 +46,11 @@ func (p *schedulingCycle) earliestStart(e *queuedJob, before Instant) (Instant, 
 
 // earliestByCount is the first instant at which enough nodes can begin.
 func (p *schedulingCycle) earliestByCount(l *jobClass, look *availabilityProfile) Instant {
-	plain, spans := p.plain[:0], p.some[:0]
+	plain, spans := p.backfill.plain[:0], p.backfill.spans[:0]
 	for pos, when := range look.when {
 		switch {
-		case p.cells.Of(pos) < 0:
-		case len(p.nodes[pos].planned) > 0 || p.hasReservation(l, pos):
+		case p.fleet.cells.Of(pos) < 0:
+		case len(p.fleet.nodes[pos].planned) > 0 || p.hasReservation(l, pos):
 			spans = p.startSpans(pos, l, look.quick, spans)
 		case when == 0:
 			plain = append(plain, p.now)
@@ -58,7 +58,7 @@ func (p *schedulingCycle) earliestByCount(l *jobClass, look *availabilityProfile
 			plain = append(plain, max(when, p.now+1))
 		}
 	}
-	p.plain, p.some = plain, spans
+	p.backfill.plain, p.backfill.spans = plain, spans
 	if at := plan.Earliest(plain, spans, look.need); at != never {
 		return at
 	}
@@ -76,17 +76,17 @@ func (p *schedulingCycle) earliestBeyondOpenings(l *jobClass, look *availability
 		begin, _ := a.nextOccurrence(end)
 		return begin != never
 	}
-	if !slices.ContainsFunc(p.advances, repeats) {
+	if !slices.ContainsFunc(p.reservations, repeats) {
 		return never
 	}
-	all := p.plain[:0]
+	all := p.backfill.plain[:0]
 	for pos, when := range look.when {
-		if when != never && p.cells.Of(pos) >= 0 {
+		if when != never && p.fleet.cells.Of(pos) >= 0 {
 			all = append(all, max(when, p.now+1))
 		}
 	}
 	slices.Sort(all)
-	p.plain = all
+	p.backfill.plain = all
 	for i, tries := look.need-1, 0; i < len(all) && tries < maxOpenings; i, tries = i+1, tries+1 {
 		at, n := all[i], 0
 		for pos := range look.when {
@@ -106,13 +106,13 @@ func (p *schedulingCycle) nodeServesFrom(l *jobClass, look *availabilityProfile,
 	if p.isReservedOff(l, pos, at, until) {
 		return false
 	}
-	if len(p.nodes[pos].planned) == 0 {
+	if len(p.fleet.nodes[pos].planned) == 0 {
 		return look.when[pos] <= at
 	}
-	if p.cells.Of(pos) < 0 {
+	if p.fleet.cells.Of(pos) < 0 {
 		return false
 	}
-	if _, others := p.nodes[pos].hasPlanned(p.but); !others {
+	if _, others := p.fleet.nodes[pos].hasPlanned(p.backfill.except); !others {
 		return look.when[pos] <= at
 	}
 	return look.quick.Serves(p.timelineOf(pos).cellFor(p.now, at, until))
@@ -128,8 +128,8 @@ type failedStarts struct {
 // placeNowOnce is placeNow for classes behind the head, of which many are alike.
 func (p *schedulingCycle) placeNowOnce(l *jobClass, until Instant) []fleet.Claim {
 	a := &l.kind.failed
-	if a.sweeps != p.sweeps || a.generation != p.stirs {
-		*a = failedStarts{p.sweeps, p.stirs, a.until[:0]}
+	if a.sweeps != p.backfill.sweeps || a.generation != p.generation {
+		*a = failedStarts{p.backfill.sweeps, p.generation, a.until[:0]}
 	}
 	alike := l.ownReservation() == nil
 	if alike && slices.Contains(a.until, until) {
@@ -151,11 +151,11 @@ func (p *schedulingCycle) placeNow(l *jobClass, until Instant) []fleet.Claim {
 	}
 	q := p.quickPlacement(l.kind)
 	if q == nil || !q.Even() {
-		return place.Gang(p.table, p.freeDuring(p.state, l, p.now, until), l.kind.shape)
+		return place.Gang(p.fleet.table, p.freeDuring(p.fleet.state, l, p.now, until), l.kind.shape)
 	}
 	claims, _ = q.Place(p.avoidPlannedNodes(l, q, until))
 	for i := range claims {
-		if pos := p.table.Find(claims[i].Key()); len(p.nodes[pos].planned) > 0 {
+		if pos := p.fleet.table.Find(claims[i].Key()); len(p.fleet.nodes[pos].planned) > 0 {
 			row := p.leastFree(pos, p.now, until)
 			claims[i] = q.ClaimOn(pos, &row)
 		}
@@ -166,11 +166,11 @@ func (p *schedulingCycle) placeNow(l *jobClass, until Instant) []fleet.Claim {
 // clearsPlan reports whether claims that begin now are in the way of nothing planned.
 func (p *schedulingCycle) clearsPlan(l *jobClass, claims []fleet.Claim, until Instant) bool {
 	for i := range claims {
-		pos := p.table.Find(claims[i].Key())
+		pos := p.fleet.table.Find(claims[i].Key())
 		if p.isReservedOff(l, pos, p.now, until) {
 			return false
 		}
-		if len(p.nodes[pos].planned) == 0 {
+		if len(p.fleet.nodes[pos].planned) == 0 {
 			continue
 		}
 		row := p.leastFree(pos, p.now, until)
@@ -178,10 +178,10 @@ func (p *schedulingCycle) clearsPlan(l *jobClass, claims []fleet.Claim, until In
 			if claims[k].Node != claims[i].Node {
 				continue
 			}
-			if !row.Admits(p.table.Node(pos), &claims[k]) {
+			if !row.Admits(p.fleet.table.Node(pos), &claims[k]) {
 				return false
 			}
-			row.Change(p.table.Node(pos), &claims[k], 1)
+			row.Change(p.fleet.table.Node(pos), &claims[k], 1)
 		}
 	}
 	return true
@@ -190,30 +190,30 @@ func (p *schedulingCycle) clearsPlan(l *jobClass, claims []fleet.Claim, until In
 // avoidPlannedNodes marks, by page, the nodes that a part of a gang would hold when they
 // are planned for others.
 func (p *schedulingCycle) avoidPlannedNodes(l *jobClass, q *place.Quick, until Instant) []uint64 {
-	pages := p.table.Pages()
-	p.avoid = slices.Grow(p.avoid[:0], len(pages))[:len(pages)]
-	clear(p.avoid)
+	pages := p.fleet.table.Pages()
+	p.backfill.avoid = slices.Grow(p.backfill.avoid[:0], len(pages))[:len(pages)]
+	clear(p.backfill.avoid)
 	p.eachPlannedNode(func(pos int) {
-		if p.cells.Of(pos) >= 0 && !q.Serves(p.timelineOf(pos).cellFor(p.now, p.now, until)) {
-			no, slot := p.table.PageOf(pos)
-			p.avoid[no] |= 1 << slot
+		if p.fleet.cells.Of(pos) >= 0 && !q.Serves(p.timelineOf(pos).cellFor(p.now, p.now, until)) {
+			no, slot := p.fleet.table.PageOf(pos)
+			p.backfill.avoid[no] |= 1 << slot
 		}
 	})
-	if len(p.advances) > 0 {
-		for pos := range p.nodes {
+	if len(p.reservations) > 0 {
+		for pos := range p.fleet.nodes {
 			if p.isReservedOff(l, pos, p.now, until) {
-				no, slot := p.table.PageOf(pos)
-				p.avoid[no] |= 1 << slot
+				no, slot := p.fleet.table.PageOf(pos)
+				p.backfill.avoid[no] |= 1 << slot
 			}
 		}
 	}
-	return p.avoid
+	return p.backfill.avoid
 }
 
 // eachPlannedNode calls f with each node on which something is planned, some more than once.
 func (p *schedulingCycle) eachPlannedNode(f func(pos int)) {
-	for _, s := range p.slots {
-		if !s.onNodes || s == p.but {
+	for _, s := range p.backfill.starts {
+		if !s.onNodes || s == p.backfill.except {
 			continue
 		}
 		last := int32(-1)
@@ -245,19 +245,19 @@ const maxScan = 64
 // scanForStart looks for the earliest instant one by one.
 func (p *schedulingCycle) scanForStart(l *jobClass) (Instant, []fleet.Claim) {
 	instants := []Instant{p.now}
-	ends := p.ends.allRuns()
+	ends := p.runs.ends.allRuns()
 	for _, r := range ends {
 		if r.until != never {
 			instants = append(instants, max(r.until, p.now+1))
 		}
 	}
-	for _, s := range p.slots {
-		if _, until := s.timeSpan(p.now); s.onNodes && s != p.but && until != never {
+	for _, s := range p.backfill.starts {
+		if _, until := s.timeSpan(p.now); s.onNodes && s != p.backfill.except && until != never {
 			instants = append(instants, until)
 		}
 	}
-	for pos := range p.nodes {
-		if len(p.advances) > 0 && p.hasReservation(l, pos) {
+	for pos := range p.fleet.nodes {
+		if len(p.reservations) > 0 && p.hasReservation(l, pos) {
 			instants = p.addOpenings(l, pos, instants)
 		}
 	}
@@ -267,16 +267,16 @@ func (p *schedulingCycle) scanForStart(l *jobClass) (Instant, []fleet.Claim) {
 		instants[maxScan-1] = instants[n-1]
 		instants = instants[:maxScan]
 	}
-	state, ended := p.state.Clone(), 0
+	state, ended := p.fleet.state.Clone(), 0
 	for _, at := range instants {
 		if at <= p.now {
 			continue
 		}
 		for ended < len(ends) && ends[ended].until <= at {
-			state.Release(p.table, ends[ended].claims)
+			state.Release(p.fleet.table, ends[ended].claims)
 			ended++
 		}
-		if claims := place.Gang(p.table, p.freeDuring(state, l, at, l.latestEnd(at)), l.kind.shape); claims != nil {
+		if claims := place.Gang(p.fleet.table, p.freeDuring(state, l, at, l.latestEnd(at)), l.kind.shape); claims != nil {
 			return at, claims
 		}
 	}

@@ -62,11 +62,11 @@ func (c *Core) policyWithLicense(spec *job.Spec, licenses string) *effectivePoli
 }
 
 func (c *Core) policyFor(key policyKey) *effectivePolicy {
-	t := c.terms[key]
+	t := c.policies[key]
 	if t == nil {
 		t = &effectivePolicy{key: key}
 		c.compileEffective(t)
-		c.terms[key] = t
+		c.policies[key] = t
 	}
 	t.uses++
 	return t
@@ -74,8 +74,8 @@ func (c *Core) policyFor(key policyKey) *effectivePolicy {
 
 // releasePolicy counts one use less.
 func (c *Core) releasePolicy(t *effectivePolicy) {
-	if t.uses--; t.uses == 0 && c.terms[t.key] == t {
-		delete(c.terms, t.key)
+	if t.uses--; t.uses == 0 && c.policies[t.key] == t {
+		delete(c.policies, t.key)
 		for _, x := range t.choices {
 			c.releasePolicy(x)
 		}
@@ -107,19 +107,19 @@ func (c *Core) compileEffective(t *effectivePolicy) {
 			t.tier = p.Tier
 		}
 	}
-	t.preemption = c.preemption.standingOf(t.key)
-	t.neverMoved = c.moving != nil && c.isNeverMoved(t)
+	t.preemption = c.preempt.rules.standingOf(t.key)
+	t.neverMoved = c.defrag.rules != nil && c.isNeverMoved(t)
 }
 
 // queuedByNumber lists what is queued by number.
 func (c *Core) queuedByNumber() []*queuedJob {
-	return slices.SortedFunc(maps.Values(c.queued), func(a, b *queuedJob) int { return cmp.Compare(a.id, b.id) })
+	return slices.SortedFunc(maps.Values(c.queue.jobs), func(a, b *queuedJob) int { return cmp.Compare(a.id, b.id) })
 }
 
 // adoptPolicy takes rules over. What waits and runs has terms of the old ones still.
 func (c *Core) adoptPolicy(p *account.Policy) {
-	c.policy, c.terms = p, map[policyKey]*effectivePolicy{} // what others say of the same jobs is not true any more
-	c.quotas, c.preemption, c.moving = newQuotas(p), newPreemption(p), newDefragRules(p)
+	c.policy, c.policies = p, map[policyKey]*effectivePolicy{} // what others say of the same jobs is not true any more
+	c.quotas, c.preempt.rules, c.defrag.rules = newQuotas(p), newPreemption(p), newDefragRules(p)
 	c.compileLimits(p)
 	c.compileReservations()
 	c.shapes.SetLongest(longestWait(p))
@@ -127,19 +127,19 @@ func (c *Core) adoptPolicy(p *account.Policy) {
 
 // setPolicy changes the rules for everything that waits and runs.
 func (c *Core) setPolicy(p *account.Policy) {
-	for len(c.nominees) > 0 {
-		c.dissolveNomination(c.nominees[0])
+	for len(c.preempt.nominees) > 0 {
+		c.dissolveNomination(c.preempt.nominees[0])
 	}
-	for _, r := range c.ends.allRuns() {
+	for _, r := range c.runs.ends.allRuns() {
 		if r.of != nil {
 			continue
 		}
 		c.creditQuota(r)
 		r.counted = nil // by counters that nobody reads any more
 	}
-	c.setMultifactor(p, c.now)
+	c.setMultifactor(p, c.clock.now)
 	c.adoptPolicy(p)
-	c.restoreForecast(c.seen)
+	c.restoreForecast(c.forecast.seen)
 	if p != nil && p.Compat != "" {
 		c.releaseTargets()
 	}
@@ -164,7 +164,7 @@ func (c *Core) setPolicy(p *account.Policy) {
 			c.carryPlannedStart(e, planned)
 		}
 	}
-	for _, r := range c.ends.allRuns() {
+	for _, r := range c.runs.ends.allRuns() {
 		if r.target != nil {
 			continue // nobody's terms are of it
 		}
@@ -183,6 +183,6 @@ func (c *Core) setPolicy(p *account.Policy) {
 	}
 	c.reassignAccrual()
 	c.reorderQueue()
-	c.stirs++
-	c.shaken, c.dirty = true, true
+	c.generation++
+	c.planDirty, c.cycleDue = true, true
 }

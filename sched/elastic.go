@@ -26,6 +26,13 @@ import (
 // right but that (preempt.go, and elastic_shrink.go where limits or quotas keep him off): had it
 // not been added, he would find it free.
 
+// elasticState is the running jobs that may grow, and what they were given.
+type elasticState struct {
+	growable     []*run
+	limitedUntil Instant // a limit keeps one from growing, until then at least; never: time alone does not lift it; 0: none does
+	lent         int     // additions that nobody has asked back
+}
+
 // isElastic reports whether a run may grow.
 func (r *run) isElastic() bool {
 	return r.of == nil && r.nominee == nil && r.spec != nil && r.spec.Elastic()
@@ -104,17 +111,17 @@ func (r *run) compareGrowth(o *run) int {
 
 // growElastic adds to running jobs what nobody else can use, and reports whether it did.
 func (p *schedulingCycle) growElastic() (grown bool) {
-	pinched := p.pinched
-	p.Core.pinched = 0
-	if len(p.elastic) == 0 || p.plan.job != 0 && (p.cfg.NoBackfill || p.policy != nil && p.policy.Backfill.Off) {
+	pinched := p.elastic.limitedUntil
+	p.Core.elastic.limitedUntil = 0
+	if len(p.elastic.growable) == 0 || p.plan.job != 0 && (p.cfg.NoBackfill || p.policy != nil && p.policy.Backfill.Off) {
 		return false
 	}
-	if e := p.queued[p.plan.job]; e != nil {
+	if e := p.queue.jobs[p.plan.job]; e != nil {
 		p.pledgeQuota(e.class)
 		defer p.releasePledges()
 	}
-	slices.SortFunc(p.elastic, (*run).compareGrowth)
-	for _, r := range slices.Clone(p.elastic) {
+	slices.SortFunc(p.elastic.growable, (*run).compareGrowth)
+	for _, r := range slices.Clone(p.elastic.growable) {
 		if !r.wantsMore() || r.grew == p.growthVersion() && !p.isConservative() && pinched == 0 {
 			continue
 		}
@@ -138,7 +145,7 @@ func (p *schedulingCycle) growJob(r *run) (grown bool) {
 		}
 		p.addUnit(r, claims)
 		if p.isConservative() { // it is a copy
-			state.Take(p.table, claims)
+			state.Take(p.fleet.table, claims)
 		}
 		grown = true
 	}
@@ -146,7 +153,7 @@ func (p *schedulingCycle) growJob(r *run) (grown bool) {
 }
 
 // growthVersion changes whenever a job that could not grow may be able to.
-func (p *schedulingCycle) growthVersion() [2]uint64 { return [2]uint64{p.stirs, p.plan.version} }
+func (p *schedulingCycle) growthVersion() [2]uint64 { return [2]uint64{p.generation, p.plan.version} }
 
 // placeOneMore places one more unit of a group on what is spare; nil: it cannot be had.
 func (p *schedulingCycle) placeOneMore(r *run, group int, state *index.State) []fleet.Claim {
@@ -157,7 +164,7 @@ func (p *schedulingCycle) placeOneMore(r *run, group int, state *index.State) []
 	if shape == nil {
 		return nil
 	}
-	claims := place.Gang(p.table, state, shape)
+	claims := place.Gang(p.fleet.table, state, shape)
 	for i := range claims {
 		claims[i].Group = group
 	}
@@ -183,8 +190,8 @@ func (p *schedulingCycle) additionShape(r *run, group int) *class.Shape {
 	}
 	parts := slices.DeleteFunc(slices.Clone(r.spec.Partitions), func(part string) bool {
 		return slices.ContainsFunc(held, func(c fleet.Claim) bool {
-			n := p.table.Find(c.Key())
-			return n >= 0 && !p.table.Node(n).In(part)
+			n := p.fleet.table.Find(c.Key())
+			return n >= 0 && !p.fleet.table.Node(n).In(part)
 		})
 	})
 	if len(parts) == 0 && len(r.spec.Partitions) > 0 {
@@ -206,14 +213,14 @@ func (p *schedulingCycle) additionShape(r *run, group int) *class.Shape {
 // poolOf is the pool that a running job is in. It is not known where its first node has left,
 // or where a node of its has come back in another pool than the rest or than the job asks for.
 func (p *schedulingCycle) poolOf(spec *job.Spec, held []fleet.Claim) (pool string, known bool) {
-	first := p.table.Find(held[0].Key())
+	first := p.fleet.table.Find(held[0].Key())
 	if first < 0 {
 		return "", false
 	}
-	pool = p.table.Node(first).Pool
+	pool = p.fleet.table.Node(first).Pool
 	return pool, (spec.Pool == "" || spec.Pool == pool) && !slices.ContainsFunc(held, func(c fleet.Claim) bool {
-		n := p.table.Find(c.Key())
-		return n >= 0 && p.table.Node(n).Pool != pool
+		n := p.fleet.table.Find(c.Key())
+		return n >= 0 && p.fleet.table.Node(n).Pool != pool
 	})
 }
 
@@ -224,9 +231,9 @@ func (p *schedulingCycle) spareFor(r *run) *index.State {
 	case r.outlastsReservation(p.now): // its reservation, as it was extended
 		return nil
 	case p.isConservative():
-		return p.freeDuring(p.state, &jobClass{key: classKey{policy: r.policy}}, p.now, r.until)
+		return p.freeDuring(p.fleet.state, &jobClass{key: classKey{policy: r.policy}}, p.now, r.until)
 	case p.plan.job == 0, r.until != never && r.until <= p.plan.at:
-		return p.state
+		return p.fleet.state
 	}
 	p.buildHeadState()
 	return p.extra.both
@@ -251,7 +258,7 @@ func (p *schedulingCycle) mayGrow(r *run, more []fleet.Claim) bool {
 	if s.book == nil || len(rules.Checks) == 0 && !rules.Charges() {
 		return true
 	}
-	if e := p.queued[p.plan.job]; e != nil && e.class.needs != nil {
+	if e := p.queue.jobs[p.plan.job]; e != nil && e.class.needs != nil {
 		raises := rules.Raises(nil, p.usageOf(more))
 		if p.limits.book.Crowds(rules, raises, e.class.rules, e.class.needs) {
 			return false
@@ -281,8 +288,8 @@ func (p *schedulingCycle) noteGrowthLimit(until int64) {
 	if until > 0 {
 		at = atSecond(until)
 	}
-	if p.pinched == 0 || at < p.pinched {
-		p.Core.pinched = at
+	if p.elastic.limitedUntil == 0 || at < p.elastic.limitedUntil {
+		p.Core.elastic.limitedUntil = at
 	}
 }
 
@@ -305,47 +312,47 @@ func (c *Core) newAddition(r *run, claims []fleet.Claim, began Instant) *run {
 
 // restoreAddition notes what was given to a job before a restart.
 func (c *Core) restoreAddition(e Added) {
-	r := c.running[e.Job]
+	r := c.runs.byJob[e.Job]
 	if r == nil || r.nominee != nil || len(e.Claims) == 0 || r.additionOn(e.Claims[0].Node) != nil {
 		return
 	}
 	a := c.newAddition(r, e.Claims, e.Began)
 	a.stopping = e.Stopping || r.stopping
 	c.holdRun(a)
-	c.shaken, c.dirty = true, true
+	c.planDirty, c.cycleDue = true, true
 }
 
 // dropAddition frees what was added to a job on a node.
 func (c *Core) dropAddition(e Dropped) {
-	r := c.running[e.Job]
+	r := c.runs.byJob[e.Job]
 	if r == nil {
 		return
 	}
 	r.growthSettled = r.growthSettled || e.Settled
 	if a := r.additionOn(e.Node); a != nil {
-		c.billRun(a, wholeSecond(c.now))
+		c.billRun(a, wholeSecond(c.clock.now))
 		c.unholdRun(a)
-		c.shaken, c.dirty = true, true
+		c.planDirty, c.cycleDue = true, true
 	}
 }
 
 // countLent counts the additions that may be taken back.
 func (c *Core) countLent(r *run, n int) {
 	if r.of != nil && !r.stopping {
-		c.lent += n
+		c.elastic.lent += n
 	}
 }
 
 // addGrowable keeps the list of jobs that may grow.
 func (c *Core) addGrowable(r *run) {
 	if r.isElastic() {
-		c.elastic = append(c.elastic, r)
+		c.elastic.growable = append(c.elastic.growable, r)
 	}
 }
 
 func (c *Core) removeGrowable(r *run) {
-	if i := slices.Index(c.elastic, r); i >= 0 {
-		c.elastic = slices.Delete(c.elastic, i, i+1)
+	if i := slices.Index(c.elastic.growable, r); i >= 0 {
+		c.elastic.growable = slices.Delete(c.elastic.growable, i, i+1)
 	}
 }
 

@@ -48,7 +48,7 @@ const maxRecalls = 64
 // shrinkForWaiting has a job take back what was lent, the first one that can. It reports whether
 // one did.
 func (p *schedulingCycle) shrinkForWaiting() bool {
-	if p.lent == 0 {
+	if p.elastic.lent == 0 {
 		return false
 	}
 	lines := p.waitingForLimits()
@@ -128,7 +128,7 @@ func (s *elasticShrink) findClass(lines []*jobClass) (*jobClass, []fleet.Claim) 
 
 // gatherAdditions lists what may be taken back, and what goes anyway.
 func (s *elasticShrink) gatherAdditions() {
-	for _, r := range s.elastic {
+	for _, r := range s.elastic.growable {
 		if len(r.added) == 0 {
 			continue
 		}
@@ -209,12 +209,12 @@ func (s *elasticShrink) fitsAndMayHold(l *jobClass) bool {
 	was := l.licenseOption
 	defer func() { l.licenseOption = was }()
 	s.line, s.entry = l, l.jobs.firstJob()
-	if len(s.advances) > 0 {
+	if len(s.reservations) > 0 {
 		if s.tries--; s.tries < 0 {
 			return false
 		}
 		s.fits = nil
-		defer s.Core.undoLiftsTo(len(s.lifted))
+		defer s.Core.undoLiftsTo(len(s.preempt.lifted))
 		s.closeReservedNodes()
 	}
 	if s.fits == nil {
@@ -327,7 +327,7 @@ func (s *elasticShrink) turnInTree(t *quotaTree) *jobClass {
 func (s *elasticShrink) isForemost(l *jobClass) bool {
 	e := l.jobs.firstJob()
 	if s.isConservative() {
-		return !slices.ContainsFunc(s.slots, func(x *plannedStart) bool {
+		return !slices.ContainsFunc(s.backfill.starts, func(x *plannedStart) bool {
 			if x.e.planned != x || x.e.compareOrder(e) >= 0 {
 				return false
 			}
@@ -335,7 +335,7 @@ func (s *elasticShrink) isForemost(l *jobClass) bool {
 			return a == nil || a.Flex || a == l.ownReservation()
 		})
 	}
-	head := s.queued[s.plan.job]
+	head := s.queue.jobs[s.plan.job]
 	switch {
 	case head == nil:
 		return true
@@ -349,7 +349,7 @@ func (s *elasticShrink) isForemost(l *jobClass) bool {
 // helps.
 func (s *elasticShrink) findShrinks(l *jobClass) []fleet.Claim {
 	s.line, s.entry, s.fits, s.chosen = l, l.jobs.firstJob(), nil, nil
-	was, mark := l.licenseOption, len(s.lifted)
+	was, mark := l.licenseOption, len(s.preempt.lifted)
 	s.closeReservedNodes()
 	defer s.Core.undoLiftsTo(mark)
 	set := victim.Choose(s.units, nil, s, searchWork)
@@ -499,7 +499,7 @@ func (c *Core) saveMarks() func() {
 // scheduleLent finds when time may let a class pass if all that was lent were taken off.
 func (c *Core) scheduleLent() {
 	s := &c.limits
-	if c.lent == 0 || s.book == nil || len(s.book.Timed()) == 0 {
+	if c.elastic.lent == 0 || s.book == nil || len(s.book.Timed()) == 0 {
 		return
 	}
 	lines := slices.DeleteFunc((&schedulingCycle{Core: c}).waitingForLimits(), func(l *jobClass) bool { return l.needs == nil || !c.hasFallingLimit(l) })
@@ -507,13 +507,13 @@ func (c *Core) scheduleLent() {
 		return
 	}
 	moves, marks := s.moves, s.book.Marks()
-	added := make([][]*run, len(c.elastic))
+	added := make([][]*run, len(c.elastic.growable))
 	recount := func(r *run, to []*run) {
 		c.uncountLimits(r)
 		r.added = to
 		c.countLimits(r)
 	}
-	for i, r := range c.elastic {
+	for i, r := range c.elastic.growable {
 		if added[i] = r.added; len(r.added) > 0 {
 			recount(r, nil)
 		}
@@ -521,7 +521,7 @@ func (c *Core) scheduleLent() {
 	for _, l := range lines {
 		c.scheduleWithoutLent(l)
 	}
-	for i, r := range c.elastic {
+	for i, r := range c.elastic.growable {
 		if len(added[i]) > 0 {
 			recount(r, added[i])
 		}
@@ -557,7 +557,7 @@ func (c *Core) scheduleWithoutLent(l *jobClass) {
 		}
 		if i := c.surelyBlocked(o); i >= 0 {
 			s.scheduleCheck(&o.rules.Checks[i], o.needs[i])
-		} else if at := Instant(floorSeconds(c.now)+1) * 1e9; !o.exact && (s.due == 0 || at < s.due) {
+		} else if at := Instant(floorSeconds(c.clock.now)+1) * 1e9; !o.exact && (s.due == 0 || at < s.due) {
 			s.due = at
 		}
 	}

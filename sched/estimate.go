@@ -30,21 +30,21 @@ func (c *Core) Estimate(now Instant, spec *job.Spec, priority int64) (at Instant
 	if ahead.Code != reason.None {
 		why = append(why, ahead)
 	}
-	missing := place.Now(c.table, c.state, shape)
+	missing := place.Now(c.fleet.table, c.fleet.state, shape)
 	if len(missing) == 0 {
-		if claims = place.Gang(c.table, c.state, shape); claims != nil && (ahead.Code == reason.None || c.plan.job == 0) {
+		if claims = place.Gang(c.fleet.table, c.fleet.state, shape); claims != nil && (ahead.Code == reason.None || c.plan.job == 0) {
 			return now, claims, nil
 		}
 	}
 	why = append(why, missing...)
 	p := schedulingCycle{Core: c, now: now}
-	ends := c.ends.allRuns()
+	ends := c.runs.ends.allRuns()
 	for _, n := range endSteps(ends) {
 		free, end := p.freeAfter(ends[:n]), ends[n-1].until
 		if c.plan.job != 0 && end >= c.plan.at {
-			free.Take(c.table, p.reservedClaims())
+			free.Take(c.fleet.table, p.reservedClaims())
 		}
-		if claims = place.Gang(c.table, free, after(max(end-now, 0))); claims != nil && end != never {
+		if claims = place.Gang(c.fleet.table, free, after(max(end-now, 0))); claims != nil && end != never {
 			return max(end, now), claims, why
 		}
 	}

@@ -29,8 +29,8 @@ type quotaBid struct {
 // assignByQuota chooses by quota alone.
 func (c *Core) assignByQuota(l *jobClass) quotaBid {
 	d := l.quotaDemand.demand
-	if d.changes != c.quotas.changes || d.fleet != c.fleet {
-		d.changes, d.fleet = c.quotas.changes, c.fleet
+	if d.changes != c.quotas.changes || d.fleet != c.fleet.version {
+		d.changes, d.fleet = c.quotas.changes, c.fleet.version
 		d.got = c.chooseFlavors(l, nil)
 	}
 	return d.got

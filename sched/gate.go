@@ -50,14 +50,14 @@ func (p *schedulingCycle) blockingGate(l *jobClass) (waitState, reason.Reason) {
 		if why := p.insistReason(l.jobs.firstJob()); why.Code != reason.None {
 			return forFleet, why
 		}
-		return forFleet, place.Never(p.table, l.kind.shape, false)[0]
+		return forFleet, place.Never(p.fleet.table, l.kind.shape, false)[0]
 	}
 	return toLookAt, reason.Reason{}
 }
 
 // updateHeads puts a class where its first job stands among those that could lead the queue.
 func (c *Core) updateHeads(l *jobClass) {
-	c.heads.fixPosition(l)
+	c.queue.heads.fixPosition(l)
 	if l.quotaDemand != nil {
 		l.quotaDemand.queue.heads.fixPosition(l)
 	}
@@ -65,7 +65,7 @@ func (c *Core) updateHeads(l *jobClass) {
 
 // removeFromHeads takes a class out of those that could lead the queue.
 func (c *Core) removeFromHeads(l *jobClass) {
-	c.heads.remove(l)
+	c.queue.heads.remove(l)
 	if l.quotaDemand != nil {
 		l.quotaDemand.queue.heads.remove(l)
 	}

@@ -37,10 +37,10 @@ func (p *schedulingCycle) dropReservation() {
 
 // reserveHead makes or renews the reservation of the head.
 func (p *schedulingCycle) reserveHead(head *queuedJob) {
-	if p.plan.job == head.id && !p.shaken && (p.plan.profile == nil || p.plan.profile == head.class.kind.profile) {
+	if p.plan.job == head.id && !p.planDirty && (p.plan.profile == nil || p.plan.profile == head.class.kind.profile) {
 		return
 	}
-	p.shaken = false
+	p.planDirty = false
 	if look := p.profileOf(head.class.kind); look != nil {
 		if at := look.gangStart(); at != never {
 			p.reserveCount(head, look, at)
@@ -50,7 +50,7 @@ func (p *schedulingCycle) reserveHead(head *queuedJob) {
 	at, claims := p.firstFittingEnd(head)
 	old := p.plan
 	if old.job == head.id && old.profile == nil && old.at <= at && old.at != never &&
-		p.freeBy(old.at, old.claims).Fits(p.table, old.claims) {
+		p.freeBy(old.at, old.claims).Fits(p.fleet.table, old.claims) {
 		at, claims = old.at, old.claims // a promise is kept where it can be
 	}
 	p.setReservation(headReservation{job: head.id, at: at, claims: claims})
@@ -94,15 +94,15 @@ func (p *schedulingCycle) reservedClaims() []fleet.Claim {
 // firstFittingEnd finds the first planned end of a running job after which the head fits.
 func (p *schedulingCycle) firstFittingEnd(head *queuedJob) (Instant, []fleet.Claim) {
 	shape := head.class.kind.shape
-	ends := p.ends.allRuns()
+	ends := p.runs.ends.allRuns()
 	steps := endSteps(ends)
-	i := sort.Search(len(steps), func(i int) bool { return place.Fits(p.table, p.freeAfter(ends[:steps[i]]), shape) })
+	i := sort.Search(len(steps), func(i int) bool { return place.Fits(p.fleet.table, p.freeAfter(ends[:steps[i]]), shape) })
 	for ; i < len(steps); i++ {
-		if claims := place.Gang(p.table, p.freeAfter(ends[:steps[i]]), shape); claims != nil {
+		if claims := place.Gang(p.fleet.table, p.freeAfter(ends[:steps[i]]), shape); claims != nil {
 			return ends[steps[i]-1].until, claims
 		}
 	}
-	return never, place.Gang(p.table, p.empty, shape)
+	return never, place.Gang(p.fleet.table, p.fleet.empty, shape)
 }
 
 // endSteps lists how many of the running jobs have ended after each planned end. Of
@@ -119,9 +119,9 @@ func endSteps(ends []*run) []int {
 
 // freeAfter is what is free after some jobs have ended.
 func (p *schedulingCycle) freeAfter(ended []*run) *index.State {
-	s := p.state.Clone()
+	s := p.fleet.state.Clone()
 	for _, r := range ended {
-		s.Release(p.table, r.claims)
+		s.Release(p.fleet.table, r.claims)
 	}
 	return s
 }
@@ -129,17 +129,17 @@ func (p *schedulingCycle) freeAfter(ended []*run) *index.State {
 // freeBy is what is free at an instant. For the instant never, jobs without a
 // limit end one after the other until the claims that wait for them are free.
 func (p *schedulingCycle) freeBy(at Instant, claims []fleet.Claim) *index.State {
-	ends := p.ends.allRuns()
+	ends := p.runs.ends.allRuns()
 	n := sort.Search(len(ends), func(i int) bool { return ends[i].until > at || ends[i].until == never })
 	s := p.freeAfter(ends[:n])
 	if at != never {
 		return s
 	}
 	for _, r := range ends[n:] {
-		if s.Fits(p.table, claims) {
+		if s.Fits(p.fleet.table, claims) {
 			break
 		}
-		s.Release(p.table, r.claims)
+		s.Release(p.fleet.table, r.claims)
 	}
 	return s
 }
@@ -194,7 +194,7 @@ func (p *schedulingCycle) placeSparing(k *kind) (claims []fleet.Claim, sure bool
 // promised instant.
 func (p *schedulingCycle) placeAround(k *kind) []fleet.Claim {
 	p.buildHeadState()
-	return place.Gang(p.table, p.extra.both, k.shape)
+	return place.Gang(p.fleet.table, p.extra.both, k.shape)
 }
 
 // buildHeadState builds what is free at the promised instant.
@@ -204,12 +204,12 @@ func (p *schedulingCycle) buildHeadState() {
 	}
 	claims := p.reservedClaims()
 	p.extra.after = p.freeBy(p.plan.at, claims)
-	p.extra.after.Take(p.table, claims)
+	p.extra.after.Take(p.fleet.table, claims)
 	p.intersectHeadState()
 }
 
 func (p *schedulingCycle) intersectHeadState() {
-	p.extra.both = p.state.Clone()
+	p.extra.both = p.fleet.state.Clone()
 	p.extra.both.Within(p.extra.after)
 }
 
@@ -226,16 +226,16 @@ func (p *schedulingCycle) placeAside(k *kind) []fleet.Claim {
 	p.headMovesLeft--
 	p.buildHeadState()
 	then := p.extra.after.Clone()
-	then.Release(p.table, p.plan.claims)
-	then.Take(p.table, claims)
-	other := place.Gang(p.table, then, p.queued[p.plan.job].class.kind.shape)
+	then.Release(p.fleet.table, p.plan.claims)
+	then.Take(p.fleet.table, claims)
+	other := place.Gang(p.fleet.table, then, p.queue.jobs[p.plan.job].class.kind.shape)
 	if other == nil {
 		return nil
 	}
 	p.plan.claims = other
 	p.plan.version++
-	then.Release(p.table, claims) // startJob takes them
-	then.Take(p.table, other)
+	then.Release(p.fleet.table, claims) // startJob takes them
+	then.Take(p.fleet.table, other)
 	p.extra.after = then
 	p.intersectHeadState()
 	return claims

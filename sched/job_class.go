@@ -5,10 +5,30 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/reason"
 	"github.com/coxswain-sched/coxswain/sched/class"
 	"github.com/coxswain-sched/coxswain/sched/place"
 )
+
+// jobQueue is the queued jobs by class.
+//
+// Invariants: each class is in queue order and holds exactly the queued jobs of its kind
+// that are not blocked or nominated.
+type jobQueue struct {
+	jobs    map[job.ID]*queuedJob
+	classes map[classKey]*jobClass
+	kinds   []*kind
+	byShape map[*class.Shape]*kind
+	heads   heads // classes with jobs that the fleet could take
+
+	woken   []*jobClass  // to be looked at
+	forPlan []*jobClass  // that wait for the plan
+	touched []*jobClass  // whose first job may have another reason
+	fresh   []*queuedJob // that have not been told a reason
+
+	sharedReasons [8]*reason.Reason // told last: jobs that wait for the same share one
+}
 
 // jobClass is the queue of jobs that are alike to the core: same shape, same limit.
 // Only its first job is ever looked at; those behind it cannot do better.
@@ -104,7 +124,7 @@ func (c *Core) classOf(e *queuedJob) *jobClass {
 	}
 	c.joinShares(key.policy)
 	key.own = ownOf(e, key.policy)
-	l := c.lines[key]
+	l := c.queue.classes[key]
 	if l == nil {
 		l = &jobClass{key: key, kind: c.kindOf(shape), limit: key.limit, headsIndex: -1, behindIndex: -1, quotaDemand: c.quotaDemandOf(key.policy, shape)}
 		l.kind.lines = append(l.kind.lines, l)
@@ -113,11 +133,11 @@ func (c *Core) classOf(e *queuedJob) *jobClass {
 			l.quotaDemand.queue.lines = append(l.quotaDemand.queue.lines, l)
 			l.quotaDemand.queue.cuts += min(l.quotaDemand.cuttable, 1)
 		}
-		c.lines[key] = l
+		c.queue.classes[key] = l
 		c.computeSize(l)
 		c.computeNeeds(l)
-		if c.preemption != nil && l.quotaDemand == nil && c.preemption.mayPreempt(key.policy.preemption) {
-			c.eager = append(c.eager, l)
+		if c.preempt.rules != nil && l.quotaDemand == nil && c.preempt.rules.mayPreempt(key.policy.preemption) {
+			c.preempt.eager = append(c.preempt.eager, l)
 		}
 	} else {
 		c.releasePolicy(key.policy) // a class uses its policy once
@@ -127,11 +147,11 @@ func (c *Core) classOf(e *queuedJob) *jobClass {
 }
 
 func (c *Core) kindOf(shape *class.Shape) *kind {
-	k, ok := c.byShape[shape]
+	k, ok := c.queue.byShape[shape]
 	if !ok {
-		k = &kind{shape: shape, index: len(c.kinds)}
-		c.byShape[shape] = k
-		c.kinds = append(c.kinds, k)
+		k = &kind{shape: shape, index: len(c.queue.kinds)}
+		c.queue.byShape[shape] = k
+		c.queue.kinds = append(c.queue.kinds, k)
 	}
 	return k
 }
@@ -143,9 +163,9 @@ func (c *Core) leaveClass(l *jobClass) {
 		return
 	}
 	c.removeFromHeads(l)
-	delete(c.lines, l.key)
-	if i := slices.Index(c.eager, l); i >= 0 {
-		c.eager = slices.Delete(c.eager, i, i+1)
+	delete(c.queue.classes, l.key)
+	if i := slices.Index(c.preempt.eager, l); i >= 0 {
+		c.preempt.eager = slices.Delete(c.preempt.eager, i, i+1)
 	}
 	c.releasePolicy(l.key.policy)
 	i := slices.Index(l.kind.lines, l)
@@ -159,7 +179,7 @@ func (c *Core) leaveClass(l *jobClass) {
 			c.releaseKind(x.kind)
 		}
 	}
-	c.releaseKind(c.byShape[l.key.shape])
+	c.releaseKind(c.queue.byShape[l.key.shape])
 }
 
 // releaseKind counts one use of a kind less.
@@ -168,10 +188,10 @@ func (c *Core) releaseKind(k *kind) {
 		return
 	}
 	if k.uses--; k.uses == 0 {
-		last := c.kinds[len(c.kinds)-1]
-		c.kinds[k.index], last.index = last, k.index
-		c.kinds = c.kinds[:len(c.kinds)-1]
-		delete(c.byShape, k.shape)
+		last := c.queue.kinds[len(c.queue.kinds)-1]
+		c.queue.kinds[k.index], last.index = last, k.index
+		c.queue.kinds = c.queue.kinds[:len(c.queue.kinds)-1]
+		delete(c.queue.byShape, k.shape)
 		c.shapes.Forget(k.shape)
 	}
 }
@@ -223,7 +243,7 @@ func (c *Core) wakeClass(l *jobClass) {
 	l.waiting = toLookAt
 	if !l.awake {
 		l.awake = true
-		c.woken = append(c.woken, l)
+		c.queue.woken = append(c.queue.woken, l)
 	}
 }
 
@@ -231,16 +251,16 @@ func (c *Core) wakeClass(l *jobClass) {
 func (c *Core) touchClass(l *jobClass) {
 	if !l.touched {
 		l.touched = true
-		c.touched = append(c.touched, l)
+		c.queue.touched = append(c.queue.touched, l)
 	}
 }
 
 // quickPlacement returns the placement of a kind on cells, or nil if it has none.
 func (c *Core) quickPlacement(k *kind) *place.Quick {
-	if k.since != c.fleet {
-		k.since, k.quick = c.fleet, nil
+	if k.since != c.fleet.version {
+		k.since, k.quick = c.fleet.version, nil
 		if place.Regular(k.shape) {
-			k.quick = place.NewQuick(c.table, c.state, c.cells, k.shape, c.picks)
+			k.quick = place.NewQuick(c.fleet.table, c.fleet.state, c.fleet.cells, k.shape, c.fleet.picks)
 		}
 	}
 	if k.quick != nil {
@@ -261,16 +281,16 @@ func (c *Core) placeFree(k *kind) []fleet.Claim {
 			return claims
 		}
 	}
-	claims := place.Gang(c.table, c.state, k.shape)
+	claims := place.Gang(c.fleet.table, c.fleet.state, k.shape)
 	k.full = claims == nil
 	return claims
 }
 
 // fitsFleet reports whether the empty fleet, as it is up now, takes a shape.
 func (c *Core) fitsFleet(k *kind) bool {
-	if k.feasibleFleet != c.fleet {
-		k.feasibleFleet = c.fleet
-		k.impossible = !place.Fits(c.table, c.empty, k.shape)
+	if k.feasibleFleet != c.fleet.version {
+		k.feasibleFleet = c.fleet.version
+		k.impossible = !place.Fits(c.fleet.table, c.fleet.empty, k.shape)
 	}
 	return !k.impossible
 }

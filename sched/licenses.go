@@ -99,7 +99,7 @@ func (c *Core) scheduleLicenseChoices() {
 				case l.moves == 0 && s.book.Exceeds(check, o.needs[i]):
 					s.scheduleCheck(check, o.needs[i])
 				case l.moves != 0 && s.book.Falls(check):
-					s.dueBy(atSecond(floorSeconds(c.now) + 1))
+					s.dueBy(atSecond(floorSeconds(c.clock.now) + 1))
 				}
 			}
 		}
@@ -147,7 +147,7 @@ func (c *Core) checkLicenseChoice(l *jobClass) error {
 		return fmt.Errorf("job %d rests for a limit and may become the head", id)
 	case !slices.Contains(c.limits.byLicense, l):
 		return fmt.Errorf("job %d rests for a limit and would not be looked at again", id)
-	case l.moves == 0 && c.passesAnyLicense(l) && (c.limits.due == 0 || c.limits.due > c.now):
+	case l.moves == 0 && c.passesAnyLicense(l) && (c.limits.due == 0 || c.limits.due > c.clock.now):
 		return fmt.Errorf("job %d rests for limits that it passes with one of its licences", id)
 	}
 	return nil

@@ -60,7 +60,7 @@ type licenseOption struct {
 func (c *Core) compileLimits(p *account.Policy) {
 	c.limits = limitState{}
 	if p != nil {
-		c.limits.book = limit.New(p, floorSeconds(c.now))
+		c.limits.book = limit.New(p, floorSeconds(c.clock.now))
 		c.scaleLimits()
 	}
 }
@@ -76,8 +76,8 @@ func (c *Core) scaleLimits() {
 	for _, base := range s.book.Bases() {
 		names := s.book.Table.Names()
 		all := make(limit.Whole, len(names))
-		for i := range c.table.Len() {
-			if base != "" && !c.table.Node(i).In(base) {
+		for i := range c.fleet.table.Len() {
+			if base != "" && !c.fleet.table.Node(i).In(base) {
 				continue
 			}
 			for k, name := range names {
@@ -90,7 +90,7 @@ func (c *Core) scaleLimits() {
 		changed = s.book.Measure(base, all) || changed
 	}
 	if changed {
-		for _, t := range c.terms {
+		for _, t := range c.policies {
 			s.book.Scale(t.limits)
 		}
 	}
@@ -153,8 +153,8 @@ func (c *Core) usageOf(claims []fleet.Claim) *limit.Use {
 	u := &c.limits.use
 	c.limits.book.Table.Clear(u)
 	c.limits.book.Table.Claims(u, claims, func(k fleet.NodeKey) *fleet.Node {
-		if pos := c.table.Find(k); pos >= 0 {
-			return &c.table.Node(pos).Node
+		if pos := c.fleet.table.Find(k); pos >= 0 {
+			return &c.fleet.table.Node(pos).Node
 		}
 		return nil
 	})
@@ -294,7 +294,7 @@ func (p *schedulingCycle) crowdsHead(l *jobClass) bool {
 	if l.needs == nil {
 		return false
 	}
-	head := p.queued[p.plan.job].class
+	head := p.queue.jobs[p.plan.job].class
 	return head.needs != nil && p.limits.book.Crowds(l.rules, l.raises, head.rules, head.needs)
 }
 
@@ -303,7 +303,7 @@ func (c *Core) advanceLimits(now Instant) {
 	if s := &c.limits; s.book != nil {
 		s.book.Advance(floorSeconds(now))
 		if s.due != 0 && s.due <= now {
-			c.dirty = true
+			c.cycleDue = true
 		}
 	}
 }
@@ -312,10 +312,10 @@ func (c *Core) advanceLimits(now Instant) {
 // it. What runs is charged up to now for that.
 func (c *Core) chargeBudgets(now Instant) {
 	s := &c.limits
-	if s.book == nil || c.ranks == nil || len(s.book.Budgets()) == 0 {
+	if s.book == nil || c.priority.multifactor == nil || len(s.book.Budgets()) == 0 {
 		return
 	}
-	if wholeSecond(now) > c.ranks.book.At() {
+	if wholeSecond(now) > c.priority.multifactor.book.At() {
 		c.chargeUsage(wholeSecond(now))
 	}
 	budgets := s.book.Budgets()
@@ -323,13 +323,13 @@ func (c *Core) chargeBudgets(now Instant) {
 		b := &budgets[i]
 		var u *fair.Usage
 		if b.QOS {
-			if n := c.ranks.book.QOS(b.Name); n >= 0 {
-				u = c.ranks.book.UsedQOS(n)
+			if n := c.priority.multifactor.book.QOS(b.Name); n >= 0 {
+				u = c.priority.multifactor.book.UsedQOS(n)
 			}
-		} else if n := c.ranks.book.Find(b.Name, b.User); n >= 0 {
-			u = c.ranks.book.Used(n)
+		} else if n := c.priority.multifactor.book.Find(b.Name, b.User); n >= 0 {
+			u = c.priority.multifactor.book.Used(n)
 		}
-		switch k := slices.Index(c.ranks.book.Names, b.TRES); {
+		switch k := slices.Index(c.priority.multifactor.book.Names, b.TRES); {
 		case u == nil:
 		case b.TRES == "":
 			s.book.Spend(b, u.Wall)
@@ -337,7 +337,7 @@ func (c *Core) chargeBudgets(now Instant) {
 			s.book.Spend(b, u.TRES[k])
 		}
 	}
-	c.dirty = c.dirty || s.book.HasFallen()
+	c.cycleDue = c.cycleDue || s.book.HasFallen()
 }
 
 // scheduleLimits finds when time may let a class pass.
@@ -346,8 +346,8 @@ func (c *Core) scheduleLimits() {
 	if s.due = 0; s.book == nil {
 		return
 	}
-	if c.pinched != never {
-		s.due = c.pinched
+	if c.elastic.limitedUntil != never {
+		s.due = c.elastic.limitedUntil
 	}
 	for _, counter := range s.book.Timed() {
 		if int(counter) >= len(s.waiting) {
@@ -372,14 +372,14 @@ func (c *Core) scheduleLimits() {
 // planned for another job, so that it is placed beside that, and may be let pass there.
 func (c *Core) schedulePlanned(l *jobClass) {
 	begins := func(planned Instant) {
-		if at := planned - Instant(l.limit) + 1; planned != never && l.limit > 0 && at > c.now {
+		if at := planned - Instant(l.limit) + 1; planned != never && l.limit > 0 && at > c.clock.now {
 			c.limits.dueBy(at)
 		}
 	}
 	if c.plan.job != 0 {
 		begins(c.plan.at)
 	}
-	for _, s := range c.slots {
+	for _, s := range c.backfill.starts {
 		begins(s.at)
 	}
 }
@@ -430,7 +430,7 @@ func (c *Core) recountLimits() {
 	if c.limits.book == nil {
 		return
 	}
-	for _, r := range c.ends.allRuns() {
+	for _, r := range c.runs.ends.allRuns() {
 		if r.of != nil {
 			continue
 		}

@@ -36,23 +36,23 @@ var targetPolicy = &effectivePolicy{limits: &limit.Rules{}, priority: priorityTe
 func (c *Core) holdTarget(id job.ID, spec *job.Spec, flavors []string, claims []fleet.Claim, began, until Instant) {
 	h := &migrationTarget{job: id, shape: class.Key(spec), flavors: flavors}
 	h.run = &run{id: id | targetBit, policy: targetPolicy, claims: claims, began: began, until: until, target: h}
-	at, _ := slices.BinarySearchFunc(c.homes, id, func(h *migrationTarget, id job.ID) int { return int(h.job) - int(id) })
-	c.homes = slices.Insert(c.homes, at, h)
+	at, _ := slices.BinarySearchFunc(c.defrag.targets, id, func(h *migrationTarget, id job.ID) int { return int(h.job) - int(id) })
+	c.defrag.targets = slices.Insert(c.defrag.targets, at, h)
 	c.holdRun(h.run)
-	c.shaken = true
+	c.planDirty = true
 }
 
 // releaseTarget gives it back.
 func (c *Core) releaseTarget(h *migrationTarget) {
 	c.unholdRun(h.run)
-	c.homes = slices.DeleteFunc(c.homes, func(o *migrationTarget) bool { return o == h })
-	c.shaken = true
+	c.defrag.targets = slices.DeleteFunc(c.defrag.targets, func(o *migrationTarget) bool { return o == h })
+	c.planDirty = true
 }
 
 // nominateMoved nominates jobs that wait again for the places that were kept for them.
 func (p *schedulingCycle) nominateMoved() {
-	for _, h := range slices.Clone(p.homes) {
-		e, r := p.queued[h.job], p.running[h.job]
+	for _, h := range slices.Clone(p.defrag.targets) {
+		e, r := p.queue.jobs[h.job], p.runs.byJob[h.job]
 		switch {
 		case h.stale:
 			p.releaseTarget(h)
@@ -71,10 +71,10 @@ func (p *schedulingCycle) nominateMoved() {
 // leavingFrom are the jobs that are being stopped and have something still on the nodes of
 // claims, and the additions to others.
 func (p *schedulingCycle) leavingFrom(claims []fleet.Claim) (ids []job.ID, shed []Member) {
-	for _, r := range p.ends.allRuns() {
+	for _, r := range p.runs.ends.allRuns() {
 		switch {
 		case !r.stopping || !slices.ContainsFunc(r.claims, func(x fleet.Claim) bool {
-			return slices.ContainsFunc(claims, func(y fleet.Claim) bool { return p.table.Meet(&x, &y) })
+			return slices.ContainsFunc(claims, func(y fleet.Claim) bool { return p.fleet.table.Meet(&x, &y) })
 		}):
 		case r.of != nil:
 			shed = append(shed, r.asMember())
@@ -109,18 +109,18 @@ func (p *schedulingCycle) mayUseTarget(e *queuedJob, h *migrationTarget) bool {
 
 // releaseTargets forgets all migration targets.
 func (c *Core) releaseTargets() {
-	for len(c.homes) > 0 {
-		c.releaseTarget(c.homes[0])
+	for len(c.defrag.targets) > 0 {
+		c.releaseTarget(c.defrag.targets[0])
 	}
 }
 
 // defragMemory is what is remembered of moves; nil: nothing.
 func (c *Core) defragMemory() *MoveMemory {
-	m := &MoveMemory{Proposal: c.proposal, Searched: c.searched, Searching: c.searching}
-	if t := c.moveTried; t.generation == c.stirs || t.fitsWithLeavers {
-		m.Tried, m.Anyway, m.Stirred = t.job, t.fitsWithLeavers, t.generation != c.stirs
+	m := &MoveMemory{Proposal: c.defrag.proposal, Searched: c.defrag.searchedAt, Searching: c.defrag.searchAt}
+	if t := c.defrag.tried; t.generation == c.generation || t.fitsWithLeavers {
+		m.Tried, m.Anyway, m.Stirred = t.job, t.fitsWithLeavers, t.generation != c.generation
 	}
-	for _, h := range c.homes {
+	for _, h := range c.defrag.targets {
 		m.Homes = append(m.Homes, Home{h.job, h.run.claims, h.flavors, h.run.began, h.run.until})
 	}
 	if m.Proposal == nil && m.Searched == 0 && m.Searching == 0 && m.Tried == 0 && m.Homes == nil {
@@ -136,7 +136,7 @@ func (c *Core) restoreTargets(m *MoveMemory) {
 	}
 	for i := range m.Homes {
 		x := &m.Homes[i]
-		c.holdTarget(x.Job, c.running[x.Job].spec, x.Flavors, x.Claims, x.Began, x.Until)
+		c.holdTarget(x.Job, c.runs.byJob[x.Job].spec, x.Flavors, x.Claims, x.Began, x.Until)
 	}
 }
 
@@ -145,11 +145,11 @@ func (c *Core) restoreDefrag(m *MoveMemory) {
 	if m == nil {
 		return
 	}
-	c.proposal, c.searched, c.searching = m.Proposal, m.Searched, m.Searching
+	c.defrag.proposal, c.defrag.searchedAt, c.defrag.searchAt = m.Proposal, m.Searched, m.Searching
 	if m.Tried != 0 {
-		c.moveTried = moveAttempt{m.Tried, c.stirs, m.Anyway}
+		c.defrag.tried = moveAttempt{m.Tried, c.generation, m.Anyway}
 		if m.Stirred {
-			c.moveTried.generation--
+			c.defrag.tried.generation--
 		}
 	}
 }

@@ -26,6 +26,13 @@ import (
 // The order is: tier, priority, since when it may be considered (where age counts),
 // submission, number.
 
+// priorityState is the order of the queue and the usage behind it.
+type priorityState struct {
+	multifactor  *multifactor // nil: the policy says nothing of order and usage
+	usageChanged bool         // usage was brought up to date
+	stale        bool         // somebody new has a share: all classes are to be computed anew
+}
+
 // multifactor is what orders the queue, and what has been used; nil where the rules say
 // nothing of it.
 type multifactor struct {
@@ -74,23 +81,23 @@ func newRanks(p *account.Policy) *multifactor {
 // setMultifactor takes other rules over. What was used stays used, as far as these know for
 // whom. Every job must be put into a class of the new terms then, and reorderQueue called.
 func (c *Core) setMultifactor(p *account.Policy, now Instant) {
-	old := c.ranks
+	old := c.priority.multifactor
 	if old != nil {
 		c.chargeUsage(wholeSecond(now))
 	}
-	c.ranks = newRanks(p)
-	if c.ranks == nil {
+	c.priority.multifactor = newRanks(p)
+	if c.priority.multifactor == nil {
 		return
 	}
 	if old != nil {
-		c.ranks.book.Restore(old.book.At(), old.book.Entries())
-		c.ranks.book.SetCharged(old.book.Charged())
-		c.ranks.used = old.used
+		c.priority.multifactor.book.Restore(old.book.At(), old.book.Entries())
+		c.priority.multifactor.book.SetCharged(old.book.Charged())
+		c.priority.multifactor.used = old.used
 	}
-	c.ranks.book.Advance(wholeSecond(now))
-	c.ranks.standing, c.ranks.at = c.ranks.book.Rank(), c.ranks.book.At()
-	c.ticked = true // from here on it is counted
-	for _, r := range c.ends.allRuns() {
+	c.priority.multifactor.book.Advance(wholeSecond(now))
+	c.priority.multifactor.standing, c.priority.multifactor.at = c.priority.multifactor.book.Rank(), c.priority.multifactor.book.At()
+	c.priority.usageChanged = true // from here on it is counted
+	for _, r := range c.runs.ends.allRuns() {
 		r.billable = false
 	}
 }
@@ -111,7 +118,7 @@ type priorityTerms struct {
 func (c *Core) compilePriority(t *effectivePolicy) {
 	m := &t.priority
 	*m = priorityTerms{assoc: -1, qos: -1, partQOS: -1, usageFactor: 1}
-	r := c.ranks
+	r := c.priority.multifactor
 	if r == nil {
 		return
 	}
@@ -147,17 +154,17 @@ func (c *Core) compilePriority(t *effectivePolicy) {
 // joinShares gives a user who is here for the first time, in an account that is open to
 // everybody, a place among its users.
 func (c *Core) joinShares(t *effectivePolicy) {
-	if c.ranks == nil {
+	if c.priority.multifactor == nil {
 		return
 	}
-	before := c.ranks.book.Len()
-	t.priority.assoc = c.ranks.book.Join(t.key.account, t.key.user)
+	before := c.priority.multifactor.book.Len()
+	t.priority.assoc = c.priority.multifactor.book.Join(t.key.account, t.key.user)
 	for _, x := range t.choices {
 		x.priority.assoc = t.priority.assoc
 	}
-	if c.ranks.book.Len() > before {
-		c.ranks.standing = c.ranks.book.Rank()
-		c.unranked = true
+	if c.priority.multifactor.book.Len() > before {
+		c.priority.multifactor.standing = c.priority.multifactor.book.Rank()
+		c.priority.stale = true
 	}
 }
 
@@ -219,13 +226,13 @@ func (l *jobClass) computeBase(r *multifactor) float64 {
 
 // reorderQueue reckons all classes anew and puts them in order.
 func (c *Core) reorderQueue() {
-	c.unranked = false
-	if c.ranks == nil || c.ranks.rules == nil {
+	c.priority.stale = false
+	if c.priority.multifactor == nil || c.priority.multifactor.rules == nil {
 		return
 	}
-	c.ranks.reckoned++
-	c.heads.initHeap()
-	c.stirs++
+	c.priority.multifactor.reckoned++
+	c.queue.heads.initHeap()
+	c.generation++
 	if c.quotas != nil {
 		c.quotas.ranked++
 		for _, q := range c.quotas.queues {
@@ -235,7 +242,7 @@ func (c *Core) reorderQueue() {
 			}
 		}
 	}
-	c.shaken, c.dirty = true, true
+	c.planDirty, c.cycleDue = true, true
 }
 
 // compareOrder is the order of the queue.

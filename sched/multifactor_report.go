@@ -25,7 +25,7 @@ type Breakdown struct {
 // Explain says how the priority of a queued job comes about: what is cut of the sum of
 // its parts is its priority, the very number that orders it. false: it is not queued.
 func (c *Core) Explain(id job.ID) (Breakdown, bool) {
-	e := c.queued[id]
+	e := c.queue.jobs[id]
 	if e == nil {
 		return Breakdown{}, false
 	}
@@ -52,12 +52,14 @@ func (c *Core) Explain(id job.ID) (Breakdown, bool) {
 }
 
 // Ranked reports whether the rules reckon priorities.
-func (c *Core) Ranked() bool { return c.ranks != nil && c.ranks.rules != nil }
+func (c *Core) Ranked() bool {
+	return c.priority.multifactor != nil && c.priority.multifactor.rules != nil
+}
 
 // Priority is the number that orders a queued job; false: it is not queued. Like Explain
 // and Shares it writes nothing, so that several may ask at once while no step is made.
 func (c *Core) Priority(id job.ID) (int64, bool) {
-	if e := c.queued[id]; e != nil {
+	if e := c.queue.jobs[id]; e != nil {
 		return e.readPriority(), true
 	}
 	return 0, false
@@ -66,7 +68,7 @@ func (c *Core) Priority(id job.ID) (int64, bool) {
 // Rank is the number that orders a queued job, or ordered one that runs when it started; false:
 // it is neither.
 func (c *Core) Rank(id job.ID) (int64, bool) {
-	if r := c.running[id]; r != nil {
+	if r := c.runs.byJob[id]; r != nil {
 		return r.rank, true
 	}
 	return c.Priority(id)
@@ -90,7 +92,7 @@ var RestNames = []string{"cpu", "memory", "node", "billing", "gpu"}
 // Shares lists the accounts and users in the order of the tree, users who are in no
 // list last, as of the last tick. tres names what Usage.TRES is of.
 func (c *Core) Shares() (list []Share, tres []string) {
-	r := c.ranks
+	r := c.priority.multifactor
 	if r == nil {
 		return nil, nil
 	}
@@ -101,8 +103,8 @@ func (c *Core) Shares() (list []Share, tres []string) {
 			Standing: r.standing[i], Usage: *r.book.Used(n), Rest: make([]float64, len(RestNames)),
 		})
 	}
-	for _, run := range c.ends.allRuns() {
-		if seconds := float64(wholeSecond(run.until) - wholeSecond(c.now)); run.nominee == nil && run.target == nil && run.until != never && seconds > 0 {
+	for _, run := range c.runs.ends.allRuns() {
+		if seconds := float64(wholeSecond(run.until) - wholeSecond(c.clock.now)); run.nominee == nil && run.target == nil && run.until != never && seconds > 0 {
 			c.addRemaining(list, run, seconds)
 		}
 	}
@@ -116,7 +118,7 @@ func (c *Core) addRemaining(list []Share, r *run, seconds float64) {
 		billed = append(billed, c.heldAmount(r, name))
 	}
 	units := r.policy.priority.bill.Units(billed)
-	for i := r.policy.priority.assoc; i >= 0; i = c.ranks.book.Parent(i) {
+	for i := r.policy.priority.assoc; i >= 0; i = c.priority.multifactor.book.Parent(i) {
 		for k, name := range RestNames {
 			n := units
 			if name != "billing" {
@@ -145,7 +147,7 @@ type Factor struct {
 }
 
 func (c *Core) priorityMemory() *RankMemory {
-	r := c.ranks
+	r := c.priority.multifactor
 	if r == nil {
 		return nil
 	}
@@ -161,10 +163,10 @@ func (c *Core) priorityMemory() *RankMemory {
 
 // restorePriority makes order and usage as they were, for the rules that are set.
 func (c *Core) restorePriority(m *RankMemory) {
-	if c.ranks = newRanks(c.policy); c.ranks == nil || m == nil {
+	if c.priority.multifactor = newRanks(c.policy); c.priority.multifactor == nil || m == nil {
 		return
 	}
-	r := c.ranks
+	r := c.priority.multifactor
 	r.at, r.used = m.At, m.Used
 	r.book.Restore(m.Begun, m.Entries)
 	r.book.SetCharged(m.Before, m.From)

@@ -14,6 +14,36 @@ import (
 	"github.com/coxswain-sched/coxswain/sched/quota"
 )
 
+// fleetState is the nodes and what is free on them.
+//
+// Invariants: state is the fleet less the claims of runs; cells and the future of each
+// node agree with it.
+type fleetState struct {
+	table   *index.Table
+	state   *index.State // what is free now
+	empty   *index.State // what would be free if nothing ran
+	cells   *index.Cells // of state
+	nodes   []node       // by position
+	picks   *place.Picks
+	version uint64 // raised when the fleet changed
+	dirty   bool   // the fleet has changed and rebuildFleet is due
+
+	freed        []int32 // nodes on which something became free since the last cycle
+	freedCells   []int32 // scratch of wakeFreed: their cells
+	changed      []int32 // nodes that changed, for availability profiles
+	changedEpoch uint64  // raised when changed was begun anew
+}
+
+// runSet is what holds resources.
+//
+// Invariants: a job is queued or running, never both, except where a run is only held
+// for a nominated job; ends has each run and each addition once.
+type runSet struct {
+	byJob    map[job.ID]*run // jobs that run, and what is held for nominated jobs and moves
+	ends     plannedEnds
+	stopping int // runs whose end was asked for
+}
+
 // run is a job that holds resources.
 type run struct {
 	id       job.ID
@@ -93,43 +123,43 @@ type node struct {
 
 // rebuildFleet builds what follows from the fleet anew after it changed.
 func (c *Core) rebuildFleet() {
-	if !c.refitted {
-		if c.cells.Crowded() {
+	if !c.fleet.dirty {
+		if c.fleet.cells.Crowded() {
 			c.rebuildCells()
-			if e := c.queued[c.plan.job]; c.plan.profile != nil && e != nil {
+			if e := c.queue.jobs[c.plan.job]; c.plan.profile != nil && e != nil {
 				c.plan.profile = c.profileOf(e.class.kind)
 				c.plan.profile.settleAt(c.plan.at)
 			}
 		}
 		return
 	}
-	c.refitted = false
-	c.empty = c.table.Empty(false)
-	c.state = c.empty.Clone()
-	c.nodes = make([]node, c.table.Len())
-	c.picks = place.NewPicks()
-	for _, chunk := range c.ends.chunks {
+	c.fleet.dirty = false
+	c.fleet.empty = c.fleet.table.Empty(false)
+	c.fleet.state = c.fleet.empty.Clone()
+	c.fleet.nodes = make([]node, c.fleet.table.Len())
+	c.fleet.picks = place.NewPicks()
+	for _, chunk := range c.runs.ends.chunks {
 		for _, r := range chunk {
 			c.locateClaims(r)
 			for i, pos := range r.at {
 				if pos >= 0 {
-					c.state.Change(c.table, int(pos), &r.claims[i], 1)
-					c.nodes[pos].held = append(c.nodes[pos].held, heldClaim{r, int32(i)})
+					c.fleet.state.Change(c.fleet.table, int(pos), &r.claims[i], 1)
+					c.fleet.nodes[pos].held = append(c.fleet.nodes[pos].held, heldClaim{r, int32(i)})
 				}
 			}
 		}
 	}
 	c.rebuildCells()
 	c.locateReservations()
-	for _, s := range c.slots {
+	for _, s := range c.backfill.starts {
 		if s.onNodes {
 			c.addToNodes(s)
 		}
 	}
 	c.fleetMeasured()
 	c.scaleLimits()
-	c.freed = c.freed[:0]
-	for _, k := range c.kinds {
+	c.fleet.freed = c.fleet.freed[:0]
+	for _, k := range c.queue.kinds {
 		k.full = false
 		for _, l := range k.lines {
 			l.waiting = toLookAt
@@ -139,21 +169,21 @@ func (c *Core) rebuildFleet() {
 			}
 		}
 	}
-	c.shaken = true
+	c.planDirty = true
 }
 
 // rebuildCells sorts the nodes into new cells. Of itself it changes no decision.
 func (c *Core) rebuildCells() {
 	c.recountLimits()
-	c.cells = index.NewCells(c.table, c.state)
-	for pos := range c.nodes {
+	c.fleet.cells = index.NewCells(c.fleet.table, c.fleet.state)
+	for pos := range c.fleet.nodes {
 		c.resetFuture(pos)
 	}
-	c.fleet++
-	c.stirs++
-	c.log = c.log[:0]
-	c.logged++
-	for _, k := range c.kinds {
+	c.fleet.version++
+	c.generation++
+	c.fleet.changed = c.fleet.changed[:0]
+	c.fleet.changedEpoch++
+	for _, k := range c.queue.kinds {
 		k.profile = nil
 	}
 }
@@ -162,16 +192,16 @@ func (c *Core) rebuildCells() {
 func (c *Core) locateClaims(r *run) {
 	r.at = slices.Grow(r.at[:0], len(r.claims))[:len(r.claims)]
 	for i := range r.claims {
-		r.at[i] = int32(c.table.Find(r.claims[i].Key()))
+		r.at[i] = int32(c.fleet.table.Find(r.claims[i].Key()))
 	}
 }
 
 // holdRun adds a running job.
 func (c *Core) holdRun(r *run) {
 	c.countRun(r)
-	c.ends.insertRun(r)
+	c.runs.ends.insertRun(r)
 	c.tallyRun(r, 1)
-	if c.refitted {
+	if c.fleet.dirty {
 		return // rebuildFleet takes it
 	}
 	c.locateClaims(r)
@@ -179,8 +209,8 @@ func (c *Core) holdRun(r *run) {
 		if pos < 0 {
 			continue
 		}
-		c.state.Change(c.table, int(pos), &r.claims[i], 1)
-		n := &c.nodes[pos]
+		c.fleet.state.Change(c.fleet.table, int(pos), &r.claims[i], 1)
+		n := &c.fleet.nodes[pos]
 		at, _ := slices.BinarySearchFunc(n.held, r, func(h heldClaim, r *run) int { return h.run.compareEnds(r) })
 		n.held = slices.Insert(n.held, at, heldClaim{r, int32(i)})
 	}
@@ -197,7 +227,7 @@ func (c *Core) countRun(r *run) {
 		at, _ := slices.BinarySearchFunc(job.added, r, func(a, b *run) int { return cmp.Compare(a.part, b.part) })
 		job.added = slices.Insert(job.added, at, r)
 	} else {
-		c.running[r.id] = r
+		c.runs.byJob[r.id] = r
 		c.addGrowable(r)
 	}
 	c.chargeQuota(job)
@@ -213,7 +243,7 @@ func (c *Core) uncountRun(r *run) {
 	c.creditQuota(job)
 	c.uncountLimits(job)
 	if r.of == nil {
-		delete(c.running, r.id)
+		delete(c.runs.byJob, r.id)
 		c.removeGrowable(r)
 		return
 	}
@@ -225,19 +255,19 @@ func (c *Core) uncountRun(r *run) {
 // unholdRun takes a running job away.
 func (c *Core) unholdRun(r *run) {
 	c.uncountRun(r)
-	c.ends.remove(r)
+	c.runs.ends.remove(r)
 	c.tallyRun(r, -1)
-	if c.refitted {
+	if c.fleet.dirty {
 		return
 	}
 	for i, pos := range r.at {
 		if pos < 0 {
 			continue
 		}
-		c.state.Change(c.table, int(pos), &r.claims[i], -1)
-		n := &c.nodes[pos]
+		c.fleet.state.Change(c.fleet.table, int(pos), &r.claims[i], -1)
+		n := &c.fleet.nodes[pos]
 		n.held = slices.DeleteFunc(n.held, func(h heldClaim) bool { return h.run == r && h.claim == int32(i) })
-		c.freed = append(c.freed, pos)
+		c.fleet.freed = append(c.fleet.freed, pos)
 	}
 	c.updateNodes(r)
 }
@@ -248,13 +278,13 @@ func (c *Core) updateNodes(r *run) {
 		if pos < 0 || i > 0 && pos == r.at[i-1] {
 			continue
 		}
-		c.cells.Update(int(pos))
+		c.fleet.cells.Update(int(pos))
 		c.resetFuture(int(pos))
-		c.log = append(c.log, pos)
+		c.fleet.changed = append(c.fleet.changed, pos)
 	}
-	if len(c.log) > maxLog {
-		c.log = c.log[:0]
-		c.logged++
+	if len(c.fleet.changed) > maxLog {
+		c.fleet.changed = c.fleet.changed[:0]
+		c.fleet.changedEpoch++
 	}
 }
 
@@ -264,7 +294,7 @@ const maxLog = 1 << 16
 
 // futureCells is how a node will be after each planned end.
 func (c *Core) futureCells(pos int) []futureCell {
-	n := &c.nodes[pos]
+	n := &c.fleet.nodes[pos]
 	if n.late {
 		n.late = false
 		c.computeFuture(pos)
@@ -274,38 +304,38 @@ func (c *Core) futureCells(pos int) []futureCell {
 
 // resetFuture notes that what is said of a node's future is out of date, and works it out.
 func (c *Core) resetFuture(pos int) {
-	n := &c.nodes[pos]
+	n := &c.fleet.nodes[pos]
 	n.future = n.future[:0]
 	if n.timeline != nil {
 		n.timeline.known = false
 	}
-	if n.late = fold.Is(c.table.Node(pos).Name); !n.late {
+	if n.late = fold.Is(c.fleet.table.Node(pos).Name); !n.late {
 		c.computeFuture(pos)
 	}
 }
 
 // computeFuture works out how a node will be after each planned end.
 func (c *Core) computeFuture(pos int) {
-	n := &c.nodes[pos]
-	if c.cells.Of(pos) < 0 {
+	n := &c.fleet.nodes[pos]
+	if c.fleet.cells.Of(pos) < 0 {
 		return
 	}
-	row := *c.state.Row(pos)
-	desc := c.table.Node(pos)
+	row := *c.fleet.state.Row(pos)
+	desc := c.fleet.table.Node(pos)
 	for i, h := range n.held {
 		if h.run.until == never {
 			return
 		}
 		row.Change(desc, &h.run.claims[h.claim], -1)
 		if i+1 == len(n.held) || n.held[i+1].run.until != h.run.until {
-			n.future = append(n.future, futureCell{h.run.until, c.cells.Intern(pos, &row)})
+			n.future = append(n.future, futureCell{h.run.until, c.fleet.cells.Intern(pos, &row)})
 		}
 	}
 }
 
 // cellAt is the cell of a node at an instant.
 func (c *Core) cellAt(pos int, at Instant) int32 {
-	cell := c.cells.Of(pos)
+	cell := c.fleet.cells.Of(pos)
 	for _, a := range c.futureCells(pos) {
 		if a.from > at {
 			break
@@ -317,12 +347,12 @@ func (c *Core) cellAt(pos int, at Instant) int32 {
 
 // rowAt is what is free on a node at an instant.
 func (c *Core) rowAt(pos int, at Instant) index.Row {
-	row := *c.state.Row(pos)
-	for _, h := range c.nodes[pos].held {
+	row := *c.fleet.state.Row(pos)
+	for _, h := range c.fleet.nodes[pos].held {
 		if h.run.until > at {
 			break
 		}
-		row.Change(c.table.Node(pos), &h.run.claims[h.claim], -1)
+		row.Change(c.fleet.table.Node(pos), &h.run.claims[h.claim], -1)
 	}
 	return row
 }

@@ -14,12 +14,12 @@ import (
 
 // afterReleases is that state; the one of now if nobody is making room.
 func (q *quotas) afterReleases(c *Core) *quota.State {
-	if len(c.nominees) == 0 {
+	if len(c.preempt.nominees) == 0 {
 		return q.State
 	}
 	if q.later == nil {
 		q.later = q.Clone()
-		for _, n := range c.nominees {
+		for _, n := range c.preempt.nominees {
 			if t := n.run.policy.queue; t != nil {
 				q.later.Add(t.node, n.run.charges)
 			}
@@ -41,9 +41,9 @@ func (c *Core) leavingRuns() (out []*run) {
 			out = append(out, r)
 		}
 	}
-	for _, n := range c.nominees {
+	for _, n := range c.preempt.nominees {
 		for _, id := range n.await {
-			r := c.running[id]
+			r := c.runs.byJob[id]
 			if note(r); r != nil {
 				for _, a := range r.added {
 					note(a)
@@ -51,7 +51,7 @@ func (c *Core) leavingRuns() (out []*run) {
 			}
 		}
 		for _, m := range n.additions {
-			if r := c.running[m.Job]; r != nil {
+			if r := c.runs.byJob[m.Job]; r != nil {
 				note(r.additionOn(m.Node))
 			}
 		}

@@ -68,10 +68,10 @@ func (n *node) hasPlanned(s *plannedStart) (it, others bool) {
 
 // timelineOf is how a node is beside what is planned on it for others than backfill.except.
 func (p *schedulingCycle) timelineOf(pos int) *nodeTimeline {
-	n := &p.nodes[pos]
-	if it, _ := n.hasPlanned(p.but); it {
-		p.drawTimeline(pos, &p.Core.sketch)
-		return &p.Core.sketch
+	n := &p.fleet.nodes[pos]
+	if it, _ := n.hasPlanned(p.backfill.except); it {
+		p.drawTimeline(pos, &p.Core.backfill.sketch)
+		return &p.Core.backfill.sketch
 	}
 	if n.timeline == nil {
 		n.timeline = &nodeTimeline{}
@@ -86,13 +86,13 @@ func (p *schedulingCycle) timelineOf(pos int) *nodeTimeline {
 func (p *schedulingCycle) drawTimeline(pos int, o *nodeTimeline) {
 	o.known = true
 	o.phases, o.futureCells = o.phases[:0], o.futureCells[:0]
-	n, desc := &p.nodes[pos], p.table.Node(pos)
-	from, begins := append(p.from[:0], p.now), p.begins[:0]
+	n, desc := &p.fleet.nodes[pos], p.fleet.table.Node(pos)
+	from, begins := append(p.backfill.from[:0], p.now), p.backfill.begins[:0]
 	for _, a := range p.futureCells(pos) {
 		from = append(from, max(a.from, p.now+1))
 	}
 	for _, h := range n.planned {
-		if h.slot != p.but {
+		if h.slot != p.backfill.except {
 			begin, until := h.slot.timeSpan(p.now)
 			begins = append(begins, begin)
 			if until != never {
@@ -104,8 +104,8 @@ func (p *schedulingCycle) drawTimeline(pos int, o *nodeTimeline) {
 	from = slices.Compact(from)
 	slices.Sort(begins)
 	begins = slices.Compact(begins)
-	p.from, p.begins = from, begins
-	free, ended := *p.state.Row(pos), 0
+	p.backfill.from, p.backfill.begins = from, begins
+	free, ended := *p.fleet.state.Row(pos), 0
 	for _, at := range from {
 		for at > p.now && ended < len(n.held) && n.held[ended].run.until <= at {
 			free.Change(desc, &n.held[ended].run.claims[n.held[ended].claim], -1)
@@ -113,12 +113,12 @@ func (p *schedulingCycle) drawTimeline(pos int, o *nodeTimeline) {
 		}
 		row := free
 		p.takePlanned(pos, at, &row)
-		s := phase{from: at, cell: p.cells.Intern(pos, &row), first: int32(len(o.futureCells))}
+		s := phase{from: at, cell: p.fleet.cells.Intern(pos, &row), first: int32(len(o.futureCells))}
 		for _, begin := range begins {
 			if begin > at {
 				other := p.plannedRow(pos, begin)
 				row.Within(&other)
-				o.futureCells = append(o.futureCells, futureCell{begin, p.cells.Intern(pos, &row)})
+				o.futureCells = append(o.futureCells, futureCell{begin, p.fleet.cells.Intern(pos, &row)})
 			}
 		}
 		s.last = int32(len(o.futureCells))
@@ -128,12 +128,12 @@ func (p *schedulingCycle) drawTimeline(pos int, o *nodeTimeline) {
 
 // takePlanned takes off a row what is planned on its node at an instant.
 func (p *schedulingCycle) takePlanned(pos int, at Instant, row *index.Row) {
-	for _, h := range p.nodes[pos].planned {
-		if h.slot == p.but {
+	for _, h := range p.fleet.nodes[pos].planned {
+		if h.slot == p.backfill.except {
 			continue
 		}
 		if from, until := h.slot.timeSpan(p.now); from <= at && (at < until || until == never) {
-			row.Change(p.table.Node(pos), &h.slot.claims[h.claim], 1)
+			row.Change(p.fleet.table.Node(pos), &h.slot.claims[h.claim], 1)
 		}
 	}
 }
@@ -198,8 +198,8 @@ const inSpans Instant = -1
 func (p *schedulingCycle) cacheOf(s *plannedStart, look *availabilityProfile) *planCache {
 	v := s.cache
 	if v == nil {
-		if n := len(p.idle); n > 0 {
-			v, p.Core.idle = p.idle[n-1], p.idle[:n-1]
+		if n := len(p.backfill.idleCaches); n > 0 {
+			v, p.Core.backfill.idleCaches = p.backfill.idleCaches[n-1], p.backfill.idleCaches[:n-1]
 		} else {
 			v = &planCache{spans: map[int32][]plan.Span[Instant]{}}
 		}
@@ -208,20 +208,20 @@ func (p *schedulingCycle) cacheOf(s *plannedStart, look *availabilityProfile) *p
 	}
 	c := p.Core
 	limit := Instant(s.e.class.limit)
-	news := len(c.log) - v.seen + len(c.restood) - v.followed
+	news := len(c.fleet.changed) - v.seen + len(c.backfill.replanned) - v.followed
 	switch {
-	case v.profile != look || v.limit != limit || v.logged != c.logged || v.replanned != c.replanned || news > len(c.nodes)/2:
+	case v.profile != look || v.limit != limit || v.logged != c.fleet.changedEpoch || v.replanned != c.backfill.replannedEpoch || news > len(c.fleet.nodes)/2:
 		v.profile, v.limit = look, limit
 		p.rebuildCache(v)
 	default:
-		for _, pos := range c.log[v.seen:] {
+		for _, pos := range c.fleet.changed[v.seen:] {
 			p.updateCache(v, pos)
 		}
-		for _, pos := range c.restood[v.followed:] {
+		for _, pos := range c.backfill.replanned[v.followed:] {
 			p.updateCache(v, pos)
 		}
 	}
-	v.logged, v.replanned, v.seen, v.followed = c.logged, c.replanned, len(c.log), len(c.restood)
+	v.logged, v.replanned, v.seen, v.followed = c.fleet.changedEpoch, c.backfill.replannedEpoch, len(c.fleet.changed), len(c.backfill.replanned)
 	return v
 }
 
@@ -235,14 +235,14 @@ func (v *planCache) setHolds(holds bool) {
 // rebuildCache begins anew.
 func (p *schedulingCycle) rebuildCache(v *planCache) {
 	v.held, v.shifted = false, v.shifted[:0]
-	n := len(p.nodes)
+	n := len(p.fleet.nodes)
 	v.when = slices.Grow(v.when[:0], n)[:n]
-	p.plain = append(p.plain[:0], v.profile.when...)
+	p.backfill.plain = append(p.backfill.plain[:0], v.profile.when...)
 	copy(v.when, v.profile.when)
 	p.eachPlannedNode(func(pos int) {
-		p.plain[pos] = never
+		p.backfill.plain[pos] = never
 	})
-	v.counts.Fill(p.plain)
+	v.counts.Fill(p.backfill.plain)
 	p.eachPlannedNode(func(pos int) {
 		if v.when[pos] == inSpans {
 			return
@@ -254,12 +254,12 @@ func (p *schedulingCycle) rebuildCache(v *planCache) {
 
 // updateCache reckons with a change of one node.
 func (p *schedulingCycle) updateCache(v *planCache, pos int32) {
-	it, others := p.nodes[pos].hasPlanned(p.but)
+	it, others := p.fleet.nodes[pos].hasPlanned(p.backfill.except)
 	if it {
 		v.shifted = append(v.shifted, pos)
 	}
 	was, is := v.when[pos], v.profile.when[pos]
-	if p.cells.Of(int(pos)) < 0 {
+	if p.fleet.cells.Of(int(pos)) < 0 {
 		is = never
 	} else if others {
 		is = inSpans
@@ -269,8 +269,8 @@ func (p *schedulingCycle) updateCache(v *planCache, pos int32) {
 		old = v.spans[pos]
 	}
 	if is == inSpans {
-		p.some = p.timelineOf(int(pos)).spansOf(v.profile.quick, v.limit, p.some[:0])
-		if was == inSpans && slices.Equal(old, p.some) {
+		p.backfill.spans = p.timelineOf(int(pos)).spansOf(v.profile.quick, v.limit, p.backfill.spans[:0])
+		if was == inSpans && slices.Equal(old, p.backfill.spans) {
 			return
 		}
 	} else if is == was {
@@ -289,10 +289,10 @@ func (p *schedulingCycle) updateCache(v *planCache, pos int32) {
 		v.counts.Add(is, 1)
 		return
 	}
-	for _, s := range p.some {
+	for _, s := range p.backfill.spans {
 		v.counts.AddSpan(s, 1)
 	}
-	v.spans[pos] = append(old[:0], p.some...)
+	v.spans[pos] = append(old[:0], p.backfill.spans...)
 }
 
 // keepsPlan reports whether what was planned for a job can stay as it is, beside all that
@@ -319,7 +319,7 @@ func (p *schedulingCycle) keepsPlan(s *plannedStart) bool {
 
 // planHoldsOn is planHolds for what stands on one node.
 func (p *schedulingCycle) planHoldsOn(s *plannedStart, pos int) bool {
-	if p.table.Node(pos).State != fleet.Up {
+	if p.fleet.table.Node(pos).State != fleet.Up {
 		return false
 	}
 	from, until := s.timeSpan(p.now)
@@ -328,10 +328,10 @@ func (p *schedulingCycle) planHoldsOn(s *plannedStart, pos int) bool {
 		if s.pos[i] != int32(pos) {
 			continue
 		}
-		if !row.Admits(p.table.Node(pos), &s.claims[i]) {
+		if !row.Admits(p.fleet.table.Node(pos), &s.claims[i]) {
 			return false
 		}
-		row.Change(p.table.Node(pos), &s.claims[i], 1)
+		row.Change(p.fleet.table.Node(pos), &s.claims[i], 1)
 	}
 	return true
 }
@@ -339,7 +339,7 @@ func (p *schedulingCycle) planHoldsOn(s *plannedStart, pos int) bool {
 // countingProfile is the availability profile of a job's kind; nil where its start is not a matter of
 // counting nodes, or reservations in advance keep some of them for others.
 func (p *schedulingCycle) countingProfile(e *queuedJob) *availabilityProfile {
-	if len(p.advances) > 0 {
+	if len(p.reservations) > 0 {
 		return nil
 	}
 	return p.profileOf(e.class.kind)
@@ -347,12 +347,12 @@ func (p *schedulingCycle) countingProfile(e *queuedJob) *availabilityProfile {
 
 // planChangedOn notes that what is planned on a node is another thing, or for another time.
 func (c *Core) planChangedOn(pos int32) {
-	if o := c.nodes[pos].timeline; o != nil {
+	if o := c.fleet.nodes[pos].timeline; o != nil {
 		o.known = false
 	}
-	c.restood = append(c.restood, pos)
-	if len(c.restood) > maxLog {
-		c.restood = c.restood[:0]
-		c.replanned++
+	c.backfill.replanned = append(c.backfill.replanned, pos)
+	if len(c.backfill.replanned) > maxLog {
+		c.backfill.replanned = c.backfill.replanned[:0]
+		c.backfill.replannedEpoch++
 	}
 }

@@ -24,21 +24,21 @@ type planWatch struct {
 // All of them are told another reason if the first ones are others now for which
 // something is planned.
 func (p *schedulingCycle) wakeBesidePlan() {
-	c, w := p.Core, &p.Core.watch
+	c, w := p.Core, &p.Core.backfill.watch
 	w.cycles++
 	first := p.firstPlanned()
-	all := w.first != first || w.logged != c.logged || w.replanned != c.replanned || len(p.advances) > 0
-	logged, restood := c.log, c.restood
+	all := w.first != first || w.logged != c.fleet.changedEpoch || w.replanned != c.backfill.replannedEpoch || len(p.reservations) > 0
+	logged, restood := c.fleet.changed, c.backfill.replanned
 	if !all {
-		logged, restood = c.log[w.seen:], c.restood[w.followed:]
+		logged, restood = c.fleet.changed[w.seen:], c.backfill.replanned[w.followed:]
 	}
-	*w = planWatch{w.cycles, c.logged, c.replanned, len(c.log), len(c.restood), first}
+	*w = planWatch{w.cycles, c.fleet.changedEpoch, c.backfill.replannedEpoch, len(c.fleet.changed), len(c.backfill.replanned), first}
 	if all {
 		p.wakePlanned()
 		return
 	}
-	rest := c.planned[:0]
-	for _, l := range c.planned {
+	rest := c.queue.forPlan[:0]
+	for _, l := range c.queue.forPlan {
 		switch {
 		case l.waiting != forPlan:
 		case l.waitsForHead || l.key.least > 0 || l.quotaDemand != nil && l.quotaDemand.queue.triesNextFlavor || p.findsMore(l, logged, restood):
@@ -47,15 +47,15 @@ func (p *schedulingCycle) wakeBesidePlan() {
 			rest = append(rest, l)
 		}
 	}
-	clear(c.planned[len(rest):])
-	c.planned = rest
+	clear(c.queue.forPlan[len(rest):])
+	c.queue.forPlan = rest
 }
 
 // firstPlanned is whom those are told who wait for what is planned: the first one, or
 // the second if they are the first one themselves.
 func (p *schedulingCycle) firstPlanned() (first [2]job.ID) {
 	n := 0
-	for _, s := range p.slots {
+	for _, s := range p.backfill.starts {
 		if s.onNodes && n < len(first) {
 			first[n] = s.e.id
 			n++
@@ -68,8 +68,8 @@ func (p *schedulingCycle) firstPlanned() (first [2]job.ID) {
 // job now, or its kind does not fit any longer whatever is planned.
 func (p *schedulingCycle) findsMore(l *jobClass, changed ...[]int32) bool {
 	k := l.kind
-	if k.roused != p.watch.cycles {
-		k.roused, k.verdicts = p.watch.cycles, k.verdicts[:0]
+	if k.roused != p.backfill.watch.cycles {
+		k.roused, k.verdicts = p.backfill.watch.cycles, k.verdicts[:0]
 	}
 	limit := Instant(l.limit)
 	for _, v := range k.verdicts {
@@ -94,8 +94,8 @@ func (p *schedulingCycle) changedNodeServes(l *jobClass, changed [][]int32) bool
 	until := l.latestEnd(p.now)
 	for _, list := range changed {
 		for _, pos := range list {
-			cell := p.cells.Of(int(pos))
-			if cell >= 0 && len(p.nodes[pos].planned) > 0 {
+			cell := p.fleet.cells.Of(int(pos))
+			if cell >= 0 && len(p.fleet.nodes[pos].planned) > 0 {
 				cell = p.timelineOf(int(pos)).cellFor(p.now, p.now, until)
 			}
 			if q.Serves(cell) {

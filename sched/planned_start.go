@@ -63,10 +63,10 @@ func (c *Core) addToNodes(s *plannedStart) {
 	s.onNodes = true
 	s.pos = slices.Grow(s.pos[:0], len(s.claims))[:len(s.claims)]
 	for i := range s.claims {
-		pos := c.table.Find(s.claims[i].Key())
+		pos := c.fleet.table.Find(s.claims[i].Key())
 		s.pos[i] = int32(pos)
 		if pos >= 0 {
-			c.nodes[pos].planned = append(c.nodes[pos].planned, plannedClaim{s, int32(i)})
+			c.fleet.nodes[pos].planned = append(c.fleet.nodes[pos].planned, plannedClaim{s, int32(i)})
 			c.planChangedOn(int32(pos))
 		}
 	}
@@ -79,8 +79,8 @@ func (c *Core) removeFromNodes(s *plannedStart) {
 	}
 	s.onNodes = false
 	for _, pos := range s.pos {
-		if pos >= 0 && int(pos) < len(c.nodes) {
-			n := &c.nodes[pos]
+		if pos >= 0 && int(pos) < len(c.fleet.nodes) {
+			n := &c.fleet.nodes[pos]
 			n.planned = slices.DeleteFunc(n.planned, func(h plannedClaim) bool { return h.slot == s })
 			c.planChangedOn(pos)
 		}
@@ -96,13 +96,13 @@ func (c *Core) dropPlannedStart(e *queuedJob) {
 			c.wakeClass(e.class)
 		}
 		if s.cache != nil {
-			c.idle = append(c.idle, s.cache)
+			c.backfill.idleCaches = append(c.backfill.idleCaches, s.cache)
 			s.cache = nil
 		}
 		if len(s.told.Nodes) > 0 {
-			c.retracted = append(c.retracted, s.told)
+			c.backfill.retracted = append(c.backfill.retracted, s.told)
 		}
-		c.shaken = true
+		c.planDirty = true
 	}
 }
 
@@ -114,9 +114,9 @@ func (c *Core) carryPlannedStart(e *queuedJob, before *plannedStart) {
 	}
 	s := &plannedStart{e: e, at: before.at, claims: before.claims, told: before.told}
 	e.planned = s
-	c.retracted = slices.DeleteFunc(c.retracted, func(p Promise) bool { return p.Job == e.id }) // it has not lost it
-	c.slots = append(slices.DeleteFunc(c.slots, func(o *plannedStart) bool { return o == before }), s)
-	if s.onNodes = c.refitted; !s.onNodes { // else rebuildFleet does it
+	c.backfill.retracted = slices.DeleteFunc(c.backfill.retracted, func(p Promise) bool { return p.Job == e.id }) // it has not lost it
+	c.backfill.starts = append(slices.DeleteFunc(c.backfill.starts, func(o *plannedStart) bool { return o == before }), s)
+	if s.onNodes = c.fleet.dirty; !s.onNodes { // else rebuildFleet does it
 		c.addToNodes(s)
 	}
 }
@@ -126,9 +126,9 @@ func (p *schedulingCycle) plannedRow(pos int, at Instant) index.Row {
 	var row index.Row
 	switch {
 	case at <= p.now:
-		row = *p.state.Row(pos)
+		row = *p.fleet.state.Row(pos)
 	case at == never:
-		row = *p.empty.Row(pos)
+		row = *p.fleet.empty.Row(pos)
 	default:
 		row = p.rowAt(pos, at)
 	}
@@ -139,8 +139,8 @@ func (p *schedulingCycle) plannedRow(pos int, at Instant) index.Row {
 // leastFree is what is free on a node during all of a time.
 func (p *schedulingCycle) leastFree(pos int, from, until Instant) index.Row {
 	row := p.plannedRow(pos, from)
-	for _, h := range p.nodes[pos].planned {
-		if begin, _ := h.slot.timeSpan(p.now); h.slot != p.but && begin > from && (begin < until || until == never) {
+	for _, h := range p.fleet.nodes[pos].planned {
+		if begin, _ := h.slot.timeSpan(p.now); h.slot != p.backfill.except && begin > from && (begin < until || until == never) {
 			other := p.plannedRow(pos, begin)
 			row.Within(&other)
 		}
@@ -155,8 +155,8 @@ func (p *schedulingCycle) planHolds(s *plannedStart) bool {
 	from = max(from, p.now+1) // if what is in its way has ended
 	rows := map[int]index.Row{}
 	for i := range s.claims {
-		pos := p.table.Find(s.claims[i].Key())
-		if pos < 0 || p.table.Node(pos).State != fleet.Up {
+		pos := p.fleet.table.Find(s.claims[i].Key())
+		if pos < 0 || p.fleet.table.Node(pos).State != fleet.Up {
 			return false
 		}
 		if p.isReservedOff(s.e.class, pos, from, until) {
@@ -166,10 +166,10 @@ func (p *schedulingCycle) planHolds(s *plannedStart) bool {
 		if !seen {
 			row = p.leastFree(pos, from, until)
 		}
-		if !row.Admits(p.table.Node(pos), &s.claims[i]) {
+		if !row.Admits(p.fleet.table.Node(pos), &s.claims[i]) {
 			return false
 		}
-		row.Change(p.table.Node(pos), &s.claims[i], 1)
+		row.Change(p.fleet.table.Node(pos), &s.claims[i], 1)
 		rows[pos] = row
 	}
 	return len(s.claims) > 0
@@ -180,27 +180,27 @@ func (p *schedulingCycle) planHolds(s *plannedStart) bool {
 func (p *schedulingCycle) refreshPlan(s *plannedStart) bool {
 	s.stale = false
 	l, at := s.e.class, max(s.at, p.now+1)
-	state := p.state.Clone()
-	for _, r := range p.ends.allRuns() {
+	state := p.fleet.state.Clone()
+	for _, r := range p.runs.ends.allRuns() {
 		if r.until <= at {
-			state.Release(p.table, r.claims)
+			state.Release(p.fleet.table, r.claims)
 		}
 	}
 	state = p.freeDuring(state, l, at, l.latestEnd(at))
-	on := make([]bool, len(p.nodes))
+	on := make([]bool, len(p.fleet.nodes))
 	for i := range s.claims {
-		if pos := p.table.Find(s.claims[i].Key()); pos >= 0 {
+		if pos := p.fleet.table.Find(s.claims[i].Key()); pos >= 0 {
 			on[pos] = true
 		}
 	}
-	for pos := range p.nodes {
+	for pos := range p.fleet.nodes {
 		if !on[pos] {
 			row := *state.Row(pos)
 			row.Whole++
 			state.Put(pos, &row)
 		}
 	}
-	claims := place.Gang(p.table, state, l.kind.shape)
+	claims := place.Gang(p.fleet.table, state, l.kind.shape)
 	if claims == nil {
 		return false
 	}
@@ -217,20 +217,20 @@ func (p *schedulingCycle) refreshPlan(s *plannedStart) bool {
 // startSpans appends when a node could begin to take its part of a gang beside what is
 // planned there.
 func (p *schedulingCycle) startSpans(pos int, l *jobClass, q *place.Quick, out []plan.Span[Instant]) []plan.Span[Instant] {
-	n, limit := &p.nodes[pos], Instant(l.limit)
-	from := append(p.from[:0], p.now)
+	n, limit := &p.fleet.nodes[pos], Instant(l.limit)
+	from := append(p.backfill.from[:0], p.now)
 	for _, a := range p.futureCells(pos) {
 		from = append(from, max(a.from, p.now+1))
 	}
 	for _, h := range n.planned {
-		if _, until := h.slot.timeSpan(p.now); h.slot != p.but && until != never {
+		if _, until := h.slot.timeSpan(p.now); h.slot != p.backfill.except && until != never {
 			from = append(from, until)
 		}
 	}
 	from = p.addOpenings(l, pos, from)
 	slices.Sort(from)
 	from = slices.Compact(from)
-	p.from = from
+	p.backfill.from = from
 	first := len(out)
 	for i, at := range from {
 		end := min(p.failsAfter(pos, l, q, at), p.reservedFrom(l, pos, at, limit))
@@ -258,21 +258,21 @@ func (p *schedulingCycle) failsAfter(pos int, l *jobClass, q *place.Quick, at In
 		}
 	}
 	row := p.plannedRow(pos, at)
-	if !q.Serves(p.cells.Intern(pos, &row)) {
+	if !q.Serves(p.fleet.cells.Intern(pos, &row)) {
 		return at
 	}
-	begins := p.begins[:0]
-	for _, h := range p.nodes[pos].planned {
-		if begin, _ := h.slot.timeSpan(p.now); h.slot != p.but && begin > at && (begin < last || begin == last && last == never && limit == 0) {
+	begins := p.backfill.begins[:0]
+	for _, h := range p.fleet.nodes[pos].planned {
+		if begin, _ := h.slot.timeSpan(p.now); h.slot != p.backfill.except && begin > at && (begin < last || begin == last && last == never && limit == 0) {
 			begins = append(begins, begin)
 		}
 	}
 	slices.Sort(begins)
-	p.begins = begins
+	p.backfill.begins = begins
 	for _, begin := range begins {
 		other := p.plannedRow(pos, begin)
 		row.Within(&other)
-		if q.Serves(p.cells.Intern(pos, &row)) {
+		if q.Serves(p.fleet.cells.Intern(pos, &row)) {
 			continue
 		}
 		if limit == 0 {
@@ -285,11 +285,11 @@ func (p *schedulingCycle) failsAfter(pos int, l *jobClass, q *place.Quick, at In
 
 // copyTimetable copies what is planned node by node; nil where nothing is.
 func (c *Core) copyTimetable() *Timetable {
-	if !c.wasNamed && len(c.retracted) == 0 {
+	if !c.backfill.wasOn && len(c.backfill.retracted) == 0 {
 		return nil
 	}
-	t := &Timetable{On: c.wasNamed, At: c.passed, Lost: slices.Clone(c.retracted)}
-	for _, s := range c.slots {
+	t := &Timetable{On: c.backfill.wasOn, At: c.clock.lastCycle, Lost: slices.Clone(c.backfill.retracted)}
+	for _, s := range c.backfill.starts {
 		if s.e.planned == s {
 			t.Slots = append(t.Slots, Slot{Job: s.e.id, At: s.at, Claims: s.claims, Told: s.told})
 		}
@@ -302,18 +302,18 @@ func (c *Core) restoreTimetable(t *Timetable) {
 	if t == nil {
 		return
 	}
-	c.passed, c.retracted, c.wasNamed = t.At, t.Lost, t.On
+	c.clock.lastCycle, c.backfill.retracted, c.backfill.wasOn = t.At, t.Lost, t.On
 	for _, m := range t.Slots {
-		s := &plannedStart{e: c.queued[m.Job], at: m.At, claims: m.Claims, told: m.Told, fresh: true}
+		s := &plannedStart{e: c.queue.jobs[m.Job], at: m.At, claims: m.Claims, told: m.Told, fresh: true}
 		s.e.planned = s
-		c.slots = append(c.slots, s)
+		c.backfill.starts = append(c.backfill.starts, s)
 		c.addToNodes(s)
 	}
 }
 
 // addOpenings adds the instants at which reservations open a node again.
 func (p *schedulingCycle) addOpenings(l *jobClass, pos int, from []Instant) []Instant {
-	for i, tries := 0, 0; i < len(from) && tries < maxOpenings && len(p.advances) > 0; i++ {
+	for i, tries := 0, 0; i < len(from) && tries < maxOpenings && len(p.reservations) > 0; i++ {
 		closed := max(p.reservedFrom(l, pos, from[i], Instant(l.limit)), from[i])
 		if closed == never {
 			continue

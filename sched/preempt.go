@@ -19,6 +19,19 @@ import (
 // proved gone. What a job of lower order was nominated for goes to one of higher
 // order that cannot start otherwise.
 
+// preemptState is who may take whose place, and who has taken one.
+//
+// Invariant: nobody is nominated who waits for nobody, and lifted is empty between two
+// searches.
+type preemptState struct {
+	rules       *preemptionRules // nil: nobody takes anything
+	eager       []*jobClass      // whose jobs may take from others; those with quotas are not listed, as they go in their turn
+	nominees    []*nomination    // in the order in which they were made
+	newNominees []*queuedJob     // nominated in this step
+	lifted      []savedRow       // what a search for victims changed
+	exemptUntil Instant          // when somebody who was passed over may be taken; 0: nobody was
+}
+
 // nomination is what is held for a job until those whose place it takes are gone.
 // Its claims are held by a run of its own, beside theirs.
 type nomination struct {
@@ -33,19 +46,19 @@ type nomination struct {
 
 // tallyRun counts a run among those of its preemption rank, or no longer.
 func (c *Core) tallyRun(r *run, n int) {
-	c.stirs++
+	c.generation++
 	if n > 0 {
 		r.unit = noUnit
 		r.devices, r.weight = claimWeight(r)
 	}
 	if r.stopping {
-		c.stopping += n
+		c.runs.stopping += n
 	}
 	if r.resumesFromSave() {
-		c.savers += n
+		c.defrag.savers += n
 	}
 	if r.goesFor != 0 {
-		c.movers += n
+		c.defrag.movers += n
 	}
 	c.countLent(r, n)
 	c.countStanding(r, n)
@@ -61,7 +74,7 @@ func (c *Core) countStanding(r *run, n int) {
 
 // markStopping notes that the end of a running job has been asked for.
 func (c *Core) markStopping(id job.ID) {
-	if r := c.running[id]; r != nil && r.nominee == nil {
+	if r := c.runs.byJob[id]; r != nil && r.nominee == nil {
 		c.markRun(r)
 		for _, a := range r.added {
 			c.markRun(a)
@@ -75,16 +88,16 @@ func (c *Core) markRun(r *run) {
 	}
 	c.countLent(r, -1)
 	r.stopping = true
-	c.stopping++
-	c.stirs++
-	c.dirty = c.dirty || c.preemption != nil || c.moving != nil || c.lent > 0 || r.spec != nil && r.spec.Elastic() // with what goes anyway, others may have to give less
+	c.runs.stopping++
+	c.generation++
+	c.cycleDue = c.cycleDue || c.preempt.rules != nil || c.defrag.rules != nil || c.elastic.lent > 0 || r.spec != nil && r.spec.Elastic() // with what goes anyway, others may have to give less
 }
 
 // mayFindVictims reports whether a search for the first job of a class could find more than
 // the last one did.
 func (c *Core) mayFindVictims(l *jobClass, e *queuedJob) bool {
-	return (c.lent > 0 || c.preemption != nil && (c.preemption.mayPreempt(l.key.policy.preemption) || len(c.nominees) > 0)) &&
-		(l.searched != c.stirs || l.searcher != e)
+	return (c.elastic.lent > 0 || c.preempt.rules != nil && (c.preempt.rules.mayPreempt(l.key.policy.preemption) || len(c.preempt.nominees) > 0)) &&
+		(l.searched != c.generation || l.searcher != e)
 }
 
 // preemptFor makes room for a job that does not fit, if it may take enough of what
@@ -96,10 +109,10 @@ func (p *schedulingCycle) preemptFor(e *queuedJob) bool {
 	s := victimSearch{schedulingCycle: p, entry: e, kind: e.class.kind}
 	claims := s.findVictims()
 	if claims == nil {
-		e.class.searched, e.class.searcher, e.class.fitsWithLeavers = p.stirs, e, s.fitsWithLeavers
+		e.class.searched, e.class.searcher, e.class.fitsWithLeavers = p.generation, e, s.fitsWithLeavers
 		return false
 	}
-	if p.preemption == nil && p.isConservative() && !p.clearsOtherPlans(e, claims) {
+	if p.preempt.rules == nil && p.isConservative() && !p.clearsOtherPlans(e, claims) {
 		return false // until the plan is another one
 	}
 	if p.quotaCovers(e.class, claims) && p.limitsPermit(e.class, claims) {
@@ -142,7 +155,7 @@ func (p *schedulingCycle) preemptChosen(e *queuedJob, claims []fleet.Claim, chos
 			}
 		}
 	}
-	p.shaken = true
+	p.planDirty = true
 	n.tail = tail
 	if len(n.await)+len(n.additions) == 0 {
 		p.startBefore(e, claims, e.class.latestEnd(p.now), tail)
@@ -194,10 +207,10 @@ func (p *schedulingCycle) nominateJob(n *nomination, claims []fleet.Claim, grace
 	p.dropPlannedStart(e)
 	p.removeJob(e)
 	e.nominee = n
-	p.Core.nominees = append(p.nominees, n)
+	p.Core.preempt.nominees = append(p.preempt.nominees, n)
 	p.holdRun(n.run)
 	p.extra.takeStarted(p, claims, n.run.until)
-	p.Core.awaiting = append(p.awaiting, e)
+	p.Core.preempt.newNominees = append(p.preempt.newNominees, e)
 }
 
 // dropNomination gives back what is held for a job.
@@ -205,15 +218,15 @@ func (c *Core) dropNomination(n *nomination) {
 	c.unholdRun(n.run)
 	c.releasePolicy(n.run.policy)
 	n.entry.nominee = nil
-	c.nominees = slices.DeleteFunc(c.nominees, func(o *nomination) bool { return o == n })
-	c.shaken = true
+	c.preempt.nominees = slices.DeleteFunc(c.preempt.nominees, func(o *nomination) bool { return o == n })
+	c.planDirty = true
 }
 
 // dissolveNomination lets a nominated job wait like all others.
 func (c *Core) dissolveNomination(n *nomination) {
 	c.dropNomination(n)
 	c.insertJob(n.entry)
-	c.fresh = append(c.fresh, n.entry)
+	c.queue.fresh = append(c.queue.fresh, n.entry)
 	if h := n.target; h != nil && !n.stale {
 		c.holdTarget(h.job, n.entry.spec, h.flavors, h.run.claims, n.run.began, n.run.until)
 	}
@@ -223,13 +236,13 @@ func (c *Core) dissolveNomination(n *nomination) {
 // nodes that have changed: first, as those for whom others stop still are nominated anew.
 func (p *schedulingCycle) startNominated() {
 	p.nominateMoved()
-	for _, n := range slices.Clone(p.nominees) {
+	for _, n := range slices.Clone(p.preempt.nominees) {
 		if n.stale {
 			p.dissolveNomination(n)
 		}
 	}
 	p.renominateMoved()
-	for _, n := range slices.Clone(p.nominees) {
+	for _, n := range slices.Clone(p.preempt.nominees) {
 		switch {
 		case slices.ContainsFunc(n.await, p.isLeaving), slices.ContainsFunc(n.additions, p.isShedding):
 		case p.claimsReserved(n.entry.class, n.run.claims): // a reservation holds now, or will before it ends
@@ -243,13 +256,13 @@ func (p *schedulingCycle) startNominated() {
 
 // isLeaving reports whether a job holds something still that it was asked to give back.
 func (p *schedulingCycle) isLeaving(id job.ID) bool {
-	r := p.running[id]
+	r := p.runs.byJob[id]
 	return r != nil && r.stopping
 }
 
 // isShedding reports whether an addition that was asked back is held still.
 func (c *Core) isShedding(m Member) bool {
-	if r := c.running[m.Job]; r != nil {
+	if r := c.runs.byJob[m.Job]; r != nil {
 		a := r.additionOn(m.Node)
 		return a != nil && a.stopping
 	}
@@ -272,16 +285,16 @@ func (c *Core) nodeChanged(node string) {
 		return slices.ContainsFunc(claims, func(x fleet.Claim) bool { return x.Node == node }) ||
 			slices.ContainsFunc(e.class.kind.shape.Groups, func(g class.Group) bool { return g.Adjoint })
 	}
-	for _, n := range c.nominees {
+	for _, n := range c.preempt.nominees {
 		n.stale = n.stale || touches(n.entry, n.run.claims)
 	}
-	for _, s := range c.slots {
+	for _, s := range c.backfill.starts {
 		s.stale = s.stale || touches(s.e, s.claims)
 	}
-	if e := c.queued[c.plan.job]; e != nil && !c.wasNamed && c.plan.profile == nil && touches(e, c.plan.claims) {
+	if e := c.queue.jobs[c.plan.job]; e != nil && !c.backfill.wasOn && c.plan.profile == nil && touches(e, c.plan.claims) {
 		c.plan = headReservation{version: c.plan.version + 1}
 	}
-	for _, h := range c.homes {
+	for _, h := range c.defrag.targets {
 		h.stale = h.stale || slices.ContainsFunc(h.run.claims, func(x fleet.Claim) bool { return x.Node == node })
 	}
 }
@@ -291,13 +304,13 @@ func (c *Core) nodeChanged(node string) {
 func (c *Core) liftRun(r *run, sign int) {
 	for i, pos := range r.at {
 		if pos >= 0 {
-			c.lifted = append(c.lifted, savedRow{pos, *c.state.Row(int(pos))})
-			c.state.Change(c.table, int(pos), &r.claims[i], sign)
+			c.preempt.lifted = append(c.preempt.lifted, savedRow{pos, *c.fleet.state.Row(int(pos))})
+			c.fleet.state.Change(c.fleet.table, int(pos), &r.claims[i], sign)
 			if r.yieldsSuspended() {
 				b := retainedClaim(&r.claims[i])
-				c.state.Change(c.table, int(pos), &b, -sign)
+				c.fleet.state.Change(c.fleet.table, int(pos), &b, -sign)
 			}
-			c.cells.Update(int(pos))
+			c.fleet.cells.Update(int(pos))
 		}
 	}
 }
@@ -313,23 +326,23 @@ func (c *Core) undoLifts() { c.undoLiftsTo(0) }
 
 // undoLiftsTo puts back what was changed since there were so many changes.
 func (c *Core) undoLiftsTo(mark int) {
-	for _, w := range slices.Backward(c.lifted[mark:]) {
-		c.state.Put(int(w.pos), &w.row)
-		c.cells.Update(int(w.pos))
+	for _, w := range slices.Backward(c.preempt.lifted[mark:]) {
+		c.fleet.state.Put(int(w.pos), &w.row)
+		c.fleet.cells.Update(int(w.pos))
 	}
-	clear(c.lifted[mark:])
-	c.lifted = c.lifted[:mark]
+	clear(c.preempt.lifted[mark:])
+	c.preempt.lifted = c.preempt.lifted[:mark]
 }
 
 // startOutranking has jobs behind the head take what they may: each that outranks the head,
 // so that it could take the head's place if that ran already; and where starts are
 // planned node by node, everybody before it for whom one is.
 func (p *schedulingCycle) startOutranking(head *queuedJob) bool {
-	if p.preemption == nil {
+	if p.preempt.rules == nil {
 		return false
 	}
 	var lines []*jobClass
-	for _, l := range p.eager {
+	for _, l := range p.preempt.eager {
 		if e := l.jobs.firstJob(); e != nil && e != head && l.headsIndex >= 0 && p.mayFindVictims(l, e) && p.jobOutranks(e, head) && p.outranksPlanned(e) {
 			lines = append(lines, l)
 		}
@@ -343,7 +356,7 @@ func (p *schedulingCycle) startOutranking(head *queuedJob) bool {
 		if claims := p.placeUnreserved(l); claims != nil {
 			if p.quotaCovers(l, claims) && p.limitsPermit(l, claims) {
 				p.startJob(e, claims)
-				p.shaken = true
+				p.planDirty = true
 				return true
 			}
 			continue
@@ -359,11 +372,11 @@ func (p *schedulingCycle) startOutranking(head *queuedJob) bool {
 // that ran, if it fits as well: so that nobody is started to be ended at once. It
 // reports whether there was one.
 func (p *schedulingCycle) yieldToOutranking(e *queuedJob) bool {
-	if p.preemption == nil || len(p.eager) == 0 || e.class.key.policy.preemption.exempt > 0 {
+	if p.preempt.rules == nil || len(p.preempt.eager) == 0 || e.class.key.policy.preemption.exempt > 0 {
 		return false
 	}
 	var best *queuedJob
-	for _, l := range p.eager {
+	for _, l := range p.preempt.eager {
 		o := l.jobs.firstJob()
 		if o != nil && o != e && l.headsIndex >= 0 && !l.kind.full && p.jobOutranks(o, e) && (best == nil || o.compareOrder(best) < 0) && p.passesGates(l) && p.outranksPlanned(o) && p.placeUnreserved(l) != nil {
 			best = o
@@ -375,14 +388,14 @@ func (p *schedulingCycle) yieldToOutranking(e *queuedJob) bool {
 	claims := p.placeUnreserved(best.class)
 	if p.quotaCovers(best.class, claims) && p.limitsPermit(best.class, claims) {
 		p.startJob(best, claims)
-		p.shaken = true
+		p.planDirty = true
 	}
 	return true // if not, it rests and is not found again
 }
 
 // jobOutranks reports whether a waiting job outranks another one.
 func (p *schedulingCycle) jobOutranks(e, o *queuedJob) bool {
-	return p.preemption != nil && p.preemption.mayTakeFrom(e.class.key.policy.preemption, e.priority, o.class.key.policy.preemption, o.priority)
+	return p.preempt.rules != nil && p.preempt.rules.mayTakeFrom(e.class.key.policy.preemption, e.priority, o.class.key.policy.preemption, o.priority)
 }
 
 // waitReason is what a nominated job waits for.

@@ -29,7 +29,7 @@ func (p *schedulingCycle) classInTurn(l *jobClass) *jobClass {
 	if l.quotaDemand == nil {
 		return l
 	}
-	lines := p.turns[:0]
+	lines := p.quotas.turns[:0]
 	for _, q := range l.quotaDemand.queue.tree.queues {
 		x := q.heads.firstClass()
 		if behind {
@@ -46,22 +46,22 @@ func (p *schedulingCycle) classInTurn(l *jobClass) *jobClass {
 		}
 		lines = append(lines, x)
 	}
-	p.turns = lines
+	p.quotas.turns = lines
 	if len(lines) < 2 {
 		return lines[0]
 	}
-	entries := p.wanted[:0]
+	entries := p.quotas.wanted[:0]
 	for _, x := range lines {
 		entries = append(entries, quota.Entry{Queue: x.quotaDemand.queue.node, Charges: x.quotaDemand.got.Charges, Level: x.quotaDemand.got.Level})
 	}
-	p.wanted = entries
+	p.quotas.wanted = entries
 	return lines[p.quotas.afterReleases(p.Core).First(entries, func(i, j int) bool { return lines[i].goesBefore(lines[j]) })]
 }
 
 // quotaSuits reports whether a class's quota reaches for its first job, and settles on what that
 // would take of it. It is not asked again before something is charged or given back.
 func (p *schedulingCycle) quotaSuits(l *jobClass) bool {
-	s, at := l.quotaDemand, [2]uint64{p.quotas.changes, p.fleet}
+	s, at := l.quotaDemand, [2]uint64{p.quotas.changes, p.fleet.version}
 	if s.suited == at && !s.queue.triesNextFlavor {
 		return true
 	}
@@ -94,7 +94,7 @@ func (s queuePosition) comparePosition(o queuePosition) int {
 // reservedClass is the class whose first job has a reservation, if it still goes first in its
 // queue and no job stands before its station; nil: there is none.
 func (p *schedulingCycle) reservedClass(top *jobClass) *jobClass {
-	e := p.queued[p.plan.job]
+	e := p.queue.jobs[p.plan.job]
 	if e == nil || e.blocked || p.plan.position.Job == 0 || p.plan.position.comparePosition(positionOf(top.jobs.firstJob())) > 0 {
 		return nil
 	}
@@ -232,7 +232,7 @@ func (p *schedulingCycle) wakeForQuota() {
 	if p.quotas == nil {
 		return
 	}
-	if p.preemption != nil && p.preemption.byQuota {
+	if p.preempt.rules != nil && p.preempt.rules.byQuota {
 		p.wakeForReclaim()
 	}
 	for _, t := range p.quotas.trees {
@@ -263,7 +263,7 @@ func (p *schedulingCycle) wakeQueue(q *quotaQueue) {
 		}
 		return
 	}
-	p.most = p.quotas.Most(q.node, p.most[:0])
+	p.quotas.most = p.quotas.Most(q.node, p.quotas.most[:0])
 	for _, d := range q.demands {
 		if len(d.waiting) == 0 || p.surelyShort(d) {
 			continue
@@ -279,17 +279,17 @@ func (p *schedulingCycle) wakeQueue(q *quotaQueue) {
 // surelyShort reports whether a queue has surely less than a demand asks for; p.most is what it
 // could be given.
 func (p *schedulingCycle) surelyShort(d *shapeDemand) bool {
-	return len(p.pledges) == 0 && !d.cuts && quota.Short(d.needs, p.most)
+	return len(p.pledges) == 0 && !d.cuts && quota.Short(d.needs, p.quotas.most)
 }
 
 // wakeCandidate is the class of a queue that goes first of those whose quota reaches again;
 // nil if there is none, or none that goes before another class. One that has been looked
 // at since anything changed is none.
 func (p *schedulingCycle) wakeCandidate(q *quotaQueue, than *jobClass) *jobClass {
-	p.most = p.quotas.Most(q.node, p.most[:0])
+	p.quotas.most = p.quotas.Most(q.node, p.quotas.most[:0])
 	best := than
 	for i := range q.asks {
-		if n := &q.asks[i]; n.Amount > 0 && n.Amount > p.most[n.Resource] && len(p.pledges) == 0 {
+		if n := &q.asks[i]; n.Amount > 0 && n.Amount > p.quotas.most[n.Resource] && len(p.pledges) == 0 {
 			continue
 		}
 		d := q.demands[i]
@@ -373,7 +373,7 @@ func (p *schedulingCycle) quotaWillFit(l *jobClass) bool {
 
 // looksInOrder reports whether each class that may start is looked at in this cycle, in order.
 func (p *schedulingCycle) looksInOrder() bool {
-	return p.isConservative() && !p.policy.Backfill.Off && !p.cfg.NoBackfill && !p.preemption.reclaimsQuota()
+	return p.isConservative() && !p.policy.Backfill.Off && !p.cfg.NoBackfill && !p.preempt.rules.reclaimsQuota()
 }
 
 // wakeNextInQueue lets the next line of a queue go on after its leader, and reports whether

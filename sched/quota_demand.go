@@ -138,7 +138,7 @@ func (c *Core) kindIn(l *jobClass, flavors []int32, cut int) *kind {
 		x.kind = c.kindOf(shape)
 		x.kind.uses++
 	}
-	if cut > 0 && shape != less && c.byShape[less] == nil {
+	if cut > 0 && shape != less && c.queue.byShape[less] == nil {
 		c.shapes.Forget(less)
 	}
 	c.forgetCuts(l, cut)

@@ -29,7 +29,7 @@ func (p *schedulingCycle) reclaimQuota(l *jobClass) bool {
 		p.wakeBarred(l) // the next one may do so too
 		return true
 	}
-	l.searched, l.searcher, l.fitsWithLeavers = p.stirs, e, false
+	l.searched, l.searcher, l.fitsWithLeavers = p.generation, e, false
 	if l.quotaDemand.queue.preemptsFirst || l.quotaDemand.cuttable > 0 {
 		p.wakeBarred(l) // it may do without
 	}
@@ -40,7 +40,7 @@ func (p *schedulingCycle) reclaimQuota(l *jobClass) bool {
 // for in vain already.
 func (p *schedulingCycle) mayReclaim(l *jobClass) bool {
 	e := l.jobs.firstJob()
-	return e != nil && p.preemption != nil && p.preemption.byQuota && !l.quotaDemand.dependsOnPlacement && (l.searched != p.stirs || l.searcher != e)
+	return e != nil && p.preempt.rules != nil && p.preempt.rules.byQuota && !l.quotaDemand.dependsOnPlacement && (l.searched != p.generation || l.searcher != e)
 }
 
 func (p *schedulingCycle) quotaWish(l *jobClass) quota.Wish {
@@ -92,7 +92,7 @@ func (p *schedulingCycle) reclaimWithCut(l *jobClass, e *queuedJob, cut int, hel
 	}
 	for _, r := range going { // who goes for others, from nodes that this one is to have
 		if !alone && slices.ContainsFunc(r.claims, func(x fleet.Claim) bool {
-			return slices.ContainsFunc(claims, func(y fleet.Claim) bool { return p.table.Meet(&x, &y) })
+			return slices.ContainsFunc(claims, func(y fleet.Claim) bool { return p.fleet.table.Meet(&x, &y) })
 		}) {
 			chosen = append(chosen, r)
 		}
@@ -106,7 +106,7 @@ func (p *schedulingCycle) reclaimWithCut(l *jobClass, e *queuedJob, cut int, hel
 // preemptibleRuns lists the running jobs of a tree that may be stopped at all, by number.
 func (p *schedulingCycle) preemptibleRuns(t *quotaTree) (held []quota.Holder, runs []*run) {
 	going := p.leavingRuns()
-	for _, r := range p.ends.allRuns() {
+	for _, r := range p.runs.ends.allRuns() {
 		o := r.policy.preemption
 		switch {
 		case r.policy.queue == nil || r.policy.queue.tree != t || r.nominee != nil || slices.Contains(going, r), // then they are gone
@@ -114,8 +114,8 @@ func (p *schedulingCycle) preemptibleRuns(t *quotaTree) (held []quota.Holder, ru
 			continue
 		}
 		if since := r.began + o.exempt; since > p.now && !r.stopping && r.of == nil {
-			if p.exempted == 0 || since < p.exempted {
-				p.Core.exempted = since
+			if p.preempt.exemptUntil == 0 || since < p.preempt.exemptUntil {
+				p.Core.preempt.exemptUntil = since
 			}
 			continue
 		}
@@ -163,7 +163,7 @@ func (p *schedulingCycle) placeWithout(k *kind, going, runs []*run, gone []int) 
 			return claims
 		}
 	}
-	return place.Gang(p.table, p.state, k.shape)
+	return place.Gang(p.fleet.table, p.fleet.state, k.shape)
 }
 
 // wakeForReclaim wakes the classes that rest for quota and may find victims that they did
@@ -174,7 +174,7 @@ func (p *schedulingCycle) wakeForReclaim() {
 			continue
 		}
 		for _, l := range q.lines {
-			if l.waiting == forQuota && hasJobs(l) && !l.quotaDemand.dependsOnPlacement && (l.searched != p.stirs || l.searcher != l.jobs.firstJob()) {
+			if l.waiting == forQuota && hasJobs(l) && !l.quotaDemand.dependsOnPlacement && (l.searched != p.generation || l.searcher != l.jobs.firstJob()) {
 				p.wakeBarred(l)
 			}
 		}

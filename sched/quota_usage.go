@@ -56,7 +56,7 @@ func (c *Core) Holdings() []Holding {
 		}
 		out[n] = h
 	}
-	for _, r := range c.ends.allRuns() {
+	for _, r := range c.runs.ends.allRuns() {
 		if r.policy.queue == nil || r.nominee != nil {
 			continue
 		}
@@ -68,7 +68,7 @@ func (c *Core) Holdings() []Holding {
 			}
 		}
 	}
-	for _, l := range c.lines { // sums: their order is of no account
+	for _, l := range c.queue.classes { // sums: their order is of no account
 		c.addPending(out, l)
 	}
 	for n := range out {

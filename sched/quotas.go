@@ -24,7 +24,7 @@ type quotas struct {
 	trees   []*quotaTree
 	parents map[string]string // of accounts
 	later   *quota.State      // of afterReleases; nil: to be made
-	stirred bool              // something runs or runs no longer since retryOverQuota
+	stirred bool              // something runs or runs no longer since retryOverQuotaOverQuota
 	changes uint64            // raised when something is charged or given back
 	alone   []int32           // each flavour, by number
 	names   [][]string        // the same, by name
@@ -34,6 +34,9 @@ type quotas struct {
 	ranked  uint64            // raised when classes may stand in another order
 	behind  []*quotaQueue     // with classes that are looked at behind the head, and some that had
 	rallied bool              // classes may go on because another one no longer stands before them
+	most    []resource.Amount // scratch: of each resource that a queue could be given
+	turns   []*jobClass       // scratch: that could have the turn …
+	wanted  []quota.Entry     // … and what they would be charged
 }
 
 // quotaQueue is an account that holds jobs.
@@ -301,11 +304,11 @@ func (c *Core) flavorsNamed(names []string) (out []int32) {
 // known.
 func (c *Core) claimsInFlavor(claims []fleet.Claim, f *account.Flavor) bool {
 	for i := range claims {
-		pos := c.table.Find(claims[i].Key())
+		pos := c.fleet.table.Find(claims[i].Key())
 		if pos < 0 {
 			continue
 		}
-		n := c.table.Node(pos)
+		n := c.fleet.table.Node(pos)
 		if slices.ContainsFunc(f.Features, func(x string) bool { return !slices.Contains(n.Features, x) }) ||
 			f.GPUType != "" && !slices.ContainsFunc(n.Devices, func(d fleet.Device) bool { return d.Type == f.GPUType }) && fold.Count(n.Capacity, "gpu:"+f.GPUType) == 0 {
 			return false

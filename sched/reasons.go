@@ -14,7 +14,7 @@ import (
 // Reasons lists every gate that holds a queued job, the first blocker first; nil
 // if the job is not queued. It evaluates the present state and changes nothing.
 func (c *Core) Reasons(now Instant, id job.ID) []reason.Reason {
-	e := c.queued[id]
+	e := c.queue.jobs[id]
 	if e == nil {
 		return nil
 	}
@@ -56,10 +56,10 @@ func (c *Core) Reasons(now Instant, id job.ID) []reason.Reason {
 			out = append(out, insists)
 			insists = reason.Reason{}
 		}
-		out = append(out, place.Never(c.table, e.class.kind.shape, false)...)
+		out = append(out, place.Never(c.fleet.table, e.class.kind.shape, false)...)
 	} else if missing := c.missingNow(e.class.kind); len(missing) > 0 {
 		out = append(out, missing...)
-	} else if p := (&schedulingCycle{Core: c, now: now}); c.wasNamed {
+	} else if p := (&schedulingCycle{Core: c, now: now}); c.backfill.wasOn {
 		if why, kept := p.excludingReservation(e.class); kept {
 			out = append(out, why)
 		} else {
@@ -90,10 +90,10 @@ func (c *Core) Reasons(now Instant, id job.ID) []reason.Reason {
 func (c *Core) missingNow(k *kind) []reason.Reason {
 	q := c.quickPlacement(k)
 	if q == nil || !q.Countable() {
-		return place.Now(c.table, c.state, k.shape)
+		return place.Now(c.fleet.table, c.fleet.state, k.shape)
 	}
 	if fits, sure := q.Fits(nil); !sure {
-		return place.Now(c.table, c.state, k.shape)
+		return place.Now(c.fleet.table, c.fleet.state, k.shape)
 	} else if fits {
 		return nil
 	}
@@ -109,16 +109,16 @@ const manyLines = 512
 // aheadReason counts the jobs before an entry that may be considered. Of very many classes it
 // does not: Ahead is 0 then, and Job the first of the queue.
 func (c *Core) aheadReason(e *queuedJob) reason.Reason {
-	if len(c.lines) > manyLines {
+	if len(c.queue.classes) > manyLines {
 		r := c.behindReason(e)
-		if r.Code != reason.None && len(c.heads) > 0 {
-			r.Job = uint64(c.heads[0].jobs.firstJob().id)
+		if r.Code != reason.None && len(c.queue.heads) > 0 {
+			r.Job = uint64(c.queue.heads[0].jobs.firstJob().id)
 		}
 		return r
 	}
 	r := reason.Reason{Code: reason.Priority}
 	var first *queuedJob
-	for _, l := range c.lines {
+	for _, l := range c.queue.classes {
 		if l.jobs.len() == 0 {
 			continue
 		}
@@ -139,8 +139,8 @@ func (c *Core) aheadReason(e *queuedJob) reason.Reason {
 // Reasons to say: it changes all the time.
 func (c *Core) behindReason(e *queuedJob) reason.Reason {
 	first := e.class.jobs.firstJob()
-	is := first != nil && first != e && first.compareOrder(e) < 0 || len(c.heads) > 0 && c.heads[0].jobs.firstJob().compareOrder(e) < 0
-	for _, l := range c.lines {
+	is := first != nil && first != e && first.compareOrder(e) < 0 || len(c.queue.heads) > 0 && c.queue.heads[0].jobs.firstJob().compareOrder(e) < 0
+	for _, l := range c.queue.classes {
 		if is {
 			return reason.Reason{Code: reason.Priority}
 		}
@@ -155,8 +155,8 @@ func (c *Core) behindReason(e *queuedJob) reason.Reason {
 // Standing says of each job in the queue that may be considered how many such jobs
 // are before it.
 func (c *Core) Standing() map[job.ID]int {
-	all := make([]*queuedJob, 0, len(c.queued))
-	for _, l := range c.lines {
+	all := make([]*queuedJob, 0, len(c.queue.jobs))
+	for _, l := range c.queue.classes {
 		all = append(all, l.jobs.allJobs()...)
 	}
 	slices.SortFunc(all, (*queuedJob).compareOrder)
@@ -170,7 +170,7 @@ func (c *Core) Standing() map[job.ID]int {
 // tellWaits tells the first reasons that changed, by job number.
 func (c *Core) tellWaits(now Instant) []Decision {
 	var out []Decision
-	for _, l := range c.touched {
+	for _, l := range c.queue.touched {
 		l.touched = false
 		first := l.jobs.firstJob()
 		if old := l.leader; old != nil && old != first && old.class == l && !old.gone && !old.blocked && old.nominee == nil {
@@ -185,19 +185,19 @@ func (c *Core) tellWaits(now Instant) []Decision {
 			out = c.tellReason(first, now, c.behindReason(first), out)
 		}
 	}
-	c.touched = c.touched[:0]
-	for _, e := range c.fresh {
+	c.queue.touched = c.queue.touched[:0]
+	for _, e := range c.queue.fresh {
 		if !e.gone && !e.blocked && e.nominee == nil && e.class.leader != e {
 			out = c.tellReason(e, now, c.behindReason(e), out)
 		}
 	}
-	c.fresh = c.fresh[:0]
-	for _, e := range c.awaiting {
+	c.queue.fresh = c.queue.fresh[:0]
+	for _, e := range c.preempt.newNominees {
 		if e.nominee != nil {
 			out = c.tellReason(e, now, e.nominee.waitReason(), out)
 		}
 	}
-	c.awaiting = c.awaiting[:0]
+	c.preempt.newNominees = c.preempt.newNominees[:0]
 	slices.SortStableFunc(out, func(a, b Decision) int { return cmp.Compare(a.(Wait).Job, b.(Wait).Job) })
 	return out
 }
@@ -219,17 +219,17 @@ func (c *Core) tellReason(e *queuedJob, now Instant, why reason.Reason, out []De
 // shareReason keeps one copy of a reason that many jobs are told in a row.
 func (c *Core) shareReason(why reason.Reason) *reason.Reason {
 	why.Since = 0
-	for i, r := range c.shared {
+	for i, r := range c.queue.sharedReasons {
 		if r != nil && *r == why {
 			return r
 		}
-		if r == nil || i == len(c.shared)-1 {
-			copy(c.shared[1:i+1], c.shared[:i])
+		if r == nil || i == len(c.queue.sharedReasons)-1 {
+			copy(c.queue.sharedReasons[1:i+1], c.queue.sharedReasons[:i])
 			break
 		}
 	}
-	c.shared[0] = &why
-	return c.shared[0]
+	c.queue.sharedReasons[0] = &why
+	return c.queue.sharedReasons[0]
 }
 
 // sameGate reports whether two reasons are the same gate. How much is missing, and
@@ -243,7 +243,7 @@ func sameGate(a, b reason.Reason) bool {
 // tellPromise tells the head what is reserved for it, if that changed, and the job
 // before it that it has lost its promise.
 func (c *Core) tellPromise(out []Decision) []Decision {
-	if c.wasNamed || len(c.retracted) > 0 {
+	if c.backfill.wasOn || len(c.backfill.retracted) > 0 {
 		return c.promisePlannedStarts(out)
 	}
 	next := Promise{Job: c.plan.job}
@@ -256,7 +256,7 @@ func (c *Core) tellPromise(out []Decision) []Decision {
 		return out
 	}
 	c.promised = next
-	if old.Job != 0 && old.Job != next.Job && c.queued[old.Job] != nil {
+	if old.Job != 0 && old.Job != next.Job && c.queue.jobs[old.Job] != nil {
 		out = append(out, Promise{Job: old.Job})
 	}
 	if next.Job != 0 {
@@ -272,14 +272,14 @@ func (c *Core) plannedNodes() (names []string) {
 		told, nodes := c.promised.Nodes, p.toldNodes()
 		same := len(told) == len(nodes)
 		for i := 0; same && i < len(nodes); i++ {
-			same = c.table.Node(int(nodes[i])).Name == told[i]
+			same = c.fleet.table.Node(int(nodes[i])).Name == told[i]
 		}
 		if same {
 			return told
 		}
 		names = make([]string, len(nodes))
 		for i, pos := range nodes {
-			names[i] = c.table.Node(int(pos)).Name
+			names[i] = c.fleet.table.Node(int(pos)).Name
 		}
 		return names
 	}

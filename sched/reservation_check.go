@@ -43,13 +43,13 @@ func (c *Core) Reservable(ask *ReserveAsk) (nodes []string, way []Obstacle, late
 	if !ok {
 		return nil, nil, nil
 	}
-	b, e, ok := w.Next(int64(c.now))
+	b, e, ok := w.Next(int64(c.clock.now))
 	begin, end := Instant(b), Instant(e)
 	if !ok {
 		begin, end = never, never // it is over: nobody is in its way
 	}
 	busy := c.findObstacles(ask, &w, begin)
-	chosen := make([]bool, c.table.Len())
+	chosen := make([]bool, c.fleet.table.Len())
 	if ask.Count > 0 {
 		list := c.chooseReservationNodes(ask, busy, c.promisedNodes(begin, end))
 		if list == nil {
@@ -57,12 +57,12 @@ func (c *Core) Reservable(ask *ReserveAsk) (nodes []string, way []Obstacle, late
 		}
 		for _, pos := range list {
 			chosen[pos] = true
-			nodes = append(nodes, c.table.Label(pos))
+			nodes = append(nodes, c.fleet.table.Label(pos))
 		}
 	} else {
 		nodes = ask.Nodes
 		for pos := range chosen {
-			chosen[pos] = len(nodes) == 0 || slices.ContainsFunc(nodes, c.table.Node(pos).Is)
+			chosen[pos] = len(nodes) == 0 || slices.ContainsFunc(nodes, c.fleet.table.Node(pos).Is)
 			if o := busy[pos]; chosen[pos] && o != nil && !o.Down {
 				way = append(way, *o)
 			}
@@ -82,33 +82,33 @@ func busyOnly(busy []*Obstacle) (out []Obstacle) {
 
 // findObstacles is what keeps each node from a reservation that begins at an instant.
 func (c *Core) findObstacles(ask *ReserveAsk, w *account.Window, begin Instant) []*Obstacle {
-	out := make([]*Obstacle, c.table.Len())
+	out := make([]*Obstacle, c.fleet.table.Len())
 	if begin != never && ask.Ahead == 0 && !ask.Ignore {
-		for _, r := range c.ends.allRuns() {
+		for _, r := range c.runs.ends.allRuns() {
 			if r.until <= begin || r.nominee != nil || r.policy.key.reservation == ask.Name {
 				continue
 			}
 			for i := range r.claims {
 				id := r.id &^ targetBit
-				if pos := c.table.Find(r.claims[i].Key()); pos >= 0 && (out[pos] == nil || id < out[pos].Job) {
-					out[pos] = &Obstacle{Node: c.table.Label(pos), Job: id, Until: orZero(r.until)}
+				if pos := c.fleet.table.Find(r.claims[i].Key()); pos >= 0 && (out[pos] == nil || id < out[pos].Job) {
+					out[pos] = &Obstacle{Node: c.fleet.table.Label(pos), Job: id, Until: orZero(r.until)}
 				}
 			}
 		}
 	}
-	for _, a := range c.advances {
-		if _, both := w.Overlaps(&a.window, int64(c.now)); a.Name == ask.Name || ask.Overlap || a.Overlap || !both {
+	for _, a := range c.reservations {
+		if _, both := w.Overlaps(&a.window, int64(c.clock.now)); a.Name == ask.Name || ask.Overlap || a.Overlap || !both {
 			continue
 		}
 		for pos := range out {
-			if out[pos] == nil && (len(a.Nodes) == 0 || slices.ContainsFunc(a.Nodes, c.table.Node(pos).Is)) {
-				out[pos] = &Obstacle{Node: c.table.Label(pos), Reservation: a.Name}
+			if out[pos] == nil && (len(a.Nodes) == 0 || slices.ContainsFunc(a.Nodes, c.fleet.table.Node(pos).Is)) {
+				out[pos] = &Obstacle{Node: c.fleet.table.Label(pos), Reservation: a.Name}
 			}
 		}
 	}
 	for pos := range out {
-		if n := c.table.Node(pos); out[pos] == nil && (n.State != fleet.Up || ask.Count > 0 && fold.Is(n.Name)) {
-			out[pos] = &Obstacle{Node: c.table.Label(pos), Down: true}
+		if n := c.fleet.table.Node(pos); out[pos] == nil && (n.State != fleet.Up || ask.Count > 0 && fold.Is(n.Name)) {
+			out[pos] = &Obstacle{Node: c.fleet.table.Label(pos), Down: true}
 		}
 	}
 	return out
@@ -116,11 +116,11 @@ func (c *Core) findObstacles(ask *ReserveAsk, w *account.Window, begin Instant) 
 
 // promisedNodes marks the nodes on which a start is promised that would meet a time.
 func (c *Core) promisedNodes(begin, end Instant) []bool {
-	out := make([]bool, c.table.Len())
+	out := make([]bool, c.fleet.table.Len())
 	c.eachPromise(func(p Promise, e *queuedJob) {
 		if promiseMeets(p, e, begin, end) {
 			for _, name := range p.Nodes {
-				if pos := c.table.Find(fleet.NodeKey{Pool: e.spec.Pool, Name: name}); pos >= 0 {
+				if pos := c.fleet.table.Find(fleet.NodeKey{Pool: e.spec.Pool, Name: name}); pos >= 0 {
 					out[pos] = true
 				}
 			}
@@ -131,10 +131,10 @@ func (c *Core) promisedNodes(begin, end Instant) []bool {
 
 // eachPromise calls f with what was promised to waiting jobs, in queue order.
 func (c *Core) eachPromise(f func(Promise, *queuedJob)) {
-	if e := c.queued[c.promised.Job]; e != nil {
+	if e := c.queue.jobs[c.promised.Job]; e != nil {
 		f(c.promised, e)
 	}
-	for _, s := range c.slots {
+	for _, s := range c.backfill.starts {
 		if s.e.planned == s && s.told.Job != 0 && s.told.Job != c.promised.Job {
 			f(s.told, s.e)
 		}
@@ -150,8 +150,8 @@ func promiseMeets(p Promise, e *queuedJob, begin, end Instant) bool {
 // chooseReservationNodes picks nodes by number; nil: there are not enough.
 func (c *Core) chooseReservationNodes(ask *ReserveAsk, busy []*Obstacle, awaited []bool) []int {
 	var free, all []int // positions
-	for pos := range c.table.Len() {
-		n := c.table.Node(pos)
+	for pos := range c.fleet.table.Len() {
+		n := c.fleet.table.Node(pos)
 		switch {
 		case busy[pos] != nil, ask.Partition != "" && len(n.Parts) > 0 && !slices.Contains(n.Parts, ask.Partition),
 			slices.ContainsFunc(ask.Features, func(f string) bool { return !slices.Contains(n.Features, f) }):
@@ -182,14 +182,14 @@ func narrowestSpan(list []int, count int) (best []int) {
 // brokenPromises lists the promises that a reservation on some nodes would break.
 func (c *Core) brokenPromises(ask *ReserveAsk, chosen []bool, begin, end Instant) (late []Promise) {
 	if ask.Ahead > 0 {
-		begin, end = addDuration(c.now, time.Duration(ask.Ahead)), never
+		begin, end = addDuration(c.clock.now, time.Duration(ask.Ahead)), never
 	}
 	c.eachPromise(func(p Promise, e *queuedJob) {
 		if a := e.class.ownReservation(); a != nil && a.Name == ask.Name || !promiseMeets(p, e, begin, end) {
 			return
 		}
 		if slices.ContainsFunc(p.Nodes, func(name string) bool {
-			pos := c.table.Find(fleet.NodeKey{Pool: e.spec.Pool, Name: name})
+			pos := c.fleet.table.Find(fleet.NodeKey{Pool: e.spec.Pool, Name: name})
 			return pos >= 0 && chosen[pos]
 		}) {
 			late = append(late, p)

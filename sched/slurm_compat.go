@@ -24,7 +24,7 @@ func (p *schedulingCycle) runAsSlurm() bool {
 		return false
 	}
 	p.dropReservation()
-	p.freed = p.freed[:0]
+	p.fleet.freed = p.fleet.freed[:0]
 	s := slurmCycle{schedulingCycle: p, now: p.now / Instant(time.Second) * Instant(time.Second)}
 	if p.policy.Compat != "slurm-backfill" {
 		s.runMain()
@@ -51,7 +51,7 @@ type slurmInterval struct {
 // startableJobs lists the jobs that may start, in order.
 func (s *slurmCycle) startableJobs() []*queuedJob {
 	var out []*queuedJob
-	for _, l := range s.lines {
+	for _, l := range s.queue.classes {
 		out = append(out, l.jobs.allJobs()...)
 	}
 	slices.SortFunc(out, (*queuedJob).compareOrder)
@@ -60,7 +60,7 @@ func (s *slurmCycle) startableJobs() []*queuedJob {
 
 // placeAllowed places a job among the allowed nodes, as far as the rules of the site let it.
 func (s *slurmCycle) placeAllowed(e *queuedJob, allowed []bool) []fleet.Claim {
-	claims := place.AsSlurm(s.table, s.state, e.class.kind.shape, allowed)
+	claims := place.AsSlurm(s.fleet.table, s.fleet.state, e.class.kind.shape, allowed)
 	if claims == nil || !s.quotaCovers(e.class, claims) {
 		return nil
 	}
@@ -99,11 +99,11 @@ func partitionOf(e *queuedJob) string {
 
 // inPartition reports whether a node belongs to a partition.
 func (s *slurmCycle) inPartition(pos int, part string) bool {
-	return part == "" || s.table.Node(pos).In(part)
+	return part == "" || s.fleet.table.Node(pos).In(part)
 }
 
 func (s *slurmCycle) allNodes() []bool {
-	out := make([]bool, s.table.Len())
+	out := make([]bool, s.fleet.table.Len())
 	for i := range out {
 		out[i] = true
 	}
@@ -145,7 +145,7 @@ func (s *slurmCycle) tryFrom(e *queuedJob, from Instant) (later Instant) {
 		return later
 	}
 	if at = max(at, from); at <= s.now {
-		if claims = s.placeAllowed(e, claimedNodes(s.table, claims)); claims != nil {
+		if claims = s.placeAllowed(e, claimedNodes(s.fleet.table, claims)); claims != nil {
 			s.startJob(e, claims)
 		}
 		return never
@@ -157,7 +157,7 @@ func (s *slurmCycle) tryFrom(e *queuedJob, from Instant) (later Instant) {
 		return never
 	}
 	start, end := at/slurmGrain*slurmGrain, addDuration(at, limit)/slurmGrain*slurmGrain
-	nodes := claimedNodes(s.table, claims)
+	nodes := claimedNodes(s.fleet.table, claims)
 	if s.overlapsPlan(start, end, nodes) {
 		return max(at, from+Instant(time.Second)) // rounding may bring it back to the same instant
 	}
@@ -220,21 +220,21 @@ func claimedNodes(t *index.Table, claims []fleet.Claim) []bool {
 // said later than it could be: bf_window_scale, as Slurm has it by default.
 func (s *slurmCycle) willRun(e *queuedJob, allowed []bool) (Instant, []fleet.Claim) {
 	shape := e.class.kind.shape
-	if claims := place.AsSlurm(s.table, s.state, shape, allowed); claims != nil {
+	if claims := place.AsSlurm(s.fleet.table, s.fleet.state, shape, allowed); claims != nil {
 		return s.now, claims
 	}
-	ends := slices.DeleteFunc(s.ends.allRuns(), func(r *run) bool {
-		return !slices.ContainsFunc(r.claims, func(c fleet.Claim) bool { return allowed[s.table.Find(c.Key())] })
+	ends := slices.DeleteFunc(s.runs.ends.allRuns(), func(r *run) bool {
+		return !slices.ContainsFunc(r.claims, func(c fleet.Claim) bool { return allowed[s.fleet.table.Find(c.Key())] })
 	})
 	const second = Instant(time.Second)
 	window, first := 30*second, Instant(0)
-	free := s.state.Clone()
+	free := s.fleet.state.Clone()
 	for i := 0; i < len(ends); {
 		if first == 0 {
 			first = ends[i].until/(30*second)*(30*second) + 30*second
 		}
 		for {
-			free.Release(s.table, ends[i].claims)
+			free.Release(s.fleet.table, ends[i].claims)
 			if asksDeviceType(shape) && asksNoDeviceType(ends[i].spec) {
 				s.keepDevices(free, ends[i].claims)
 			}
@@ -245,7 +245,7 @@ func (s *slurmCycle) willRun(e *queuedJob, allowed []bool) (Instant, []fleet.Cla
 		}
 		for window *= 2; i < len(ends) && ends[i].until != never && ends[i].until > first+window; window *= 2 {
 		}
-		if claims := place.AsSlurm(s.table, free, shape, allowed); claims != nil {
+		if claims := place.AsSlurm(s.fleet.table, free, shape, allowed); claims != nil {
 			return ends[i-1].until, claims
 		}
 	}
@@ -258,8 +258,8 @@ func (s *slurmCycle) willRun(e *queuedJob, allowed []bool) (Instant, []fleet.Cla
 func (s *slurmCycle) keepDevices(free *index.State, claims []fleet.Claim) {
 	for _, c := range claims {
 		if len(c.Devices) > 0 && !c.Whole {
-			free.Take(s.table, []fleet.Claim{{Node: c.Node, Pool: c.Pool, Group: c.Group, Devices: c.Devices}})
-			free.Row(s.table.Find(c.Key())).Holds-- // the node itself is free
+			free.Take(s.fleet.table, []fleet.Claim{{Node: c.Node, Pool: c.Pool, Group: c.Group, Devices: c.Devices}})
+			free.Row(s.fleet.table.Find(c.Key())).Holds-- // the node itself is free
 		}
 	}
 }
@@ -318,15 +318,15 @@ func (s *slurmCycle) splitAt(at Instant) {
 
 // restAll notes why the first job of each class waits. All are looked at in the next cycle.
 func (s *slurmCycle) restAll() {
-	for _, l := range s.woken {
+	for _, l := range s.queue.woken {
 		l.awake = false
 	}
-	s.Core.woken = s.woken[:0]
-	s.Core.planned = s.planned[:0]
-	for _, l := range s.lines {
+	s.Core.queue.woken = s.queue.woken[:0]
+	s.Core.queue.forPlan = s.queue.forPlan[:0]
+	for _, l := range s.queue.classes {
 		switch {
 		case l.jobs.len() == 0 || l.waiting.isBarred():
-		case place.Fits(s.table, s.state, l.kind.shape):
+		case place.Fits(s.fleet.table, s.fleet.state, l.kind.shape):
 			s.restClass(l, forPlan, reason.Reason{Code: reason.Priority})
 		default:
 			s.restClass(l, forPlan, s.missingReason(l))

@@ -140,15 +140,15 @@ type LineMemory struct {
 // Snapshot copies the state. It costs a look at each job and node; what has to be
 // put in order is left to Sort, for which the core is not needed.
 func (c *Core) Snapshot() *Snapshot {
-	s := &Snapshot{At: c.now, Config: c.cfg, Policy: c.policy}
-	s.Nodes = make([]fleet.Node, c.table.Len())
+	s := &Snapshot{At: c.clock.now, Config: c.cfg, Policy: c.policy}
+	s.Nodes = make([]fleet.Node, c.fleet.table.Len())
 	for i := range s.Nodes {
-		s.Nodes[i] = c.table.Node(i).Node
+		s.Nodes[i] = c.fleet.table.Node(i).Node
 	}
-	s.Apart = c.table.Apart()
-	s.Queue = make([]Waiting, 0, len(c.queued))
-	member := make(map[*jobClass]job.ID, len(c.lines))
-	for id, e := range c.queued {
+	s.Apart = c.fleet.table.Apart()
+	s.Queue = make([]Waiting, 0, len(c.queue.jobs))
+	member := make(map[*jobClass]job.ID, len(c.queue.classes))
+	for id, e := range c.queue.jobs {
 		w := Waiting{Submitted: Submitted{Job: id, Spec: e.spec, Priority: e.priority, At: e.at, Fixed: e.fixed, Eligible: atSecond(e.eligible), Moved: e.moved}, Told: e.told, Since: e.since}
 		w.Aging, w.Grows = uint8(e.aging), e.grows
 		if e.blocked {
@@ -159,8 +159,8 @@ func (c *Core) Snapshot() *Snapshot {
 			member[e.class] = id
 		}
 	}
-	s.Running = make([]Restored, 0, len(c.running))
-	for _, r := range c.running {
+	s.Running = make([]Restored, 0, len(c.runs.byJob))
+	for _, r := range c.runs.byJob {
 		if r.nominee != nil || r.target != nil {
 			continue
 		}
@@ -187,13 +187,13 @@ func (c *Core) asRestored(r *run) Restored {
 
 // copyMemory copies what does not follow from events; member names a job of each class.
 func (c *Core) copyMemory(member map[*jobClass]job.ID) Memory {
-	m := Memory{Unsettled: c.refitted, Dirty: c.dirty, Shaken: c.shaken, Promised: c.promised, TurnEnds: c.turnEnds, Exempted: c.exempted, Pinched: c.pinched, Ranks: c.priorityMemory(), Moves: c.defragMemory(), Seen: c.Learned(), Learned: c.learned}
-	for _, n := range c.nominees {
+	m := Memory{Unsettled: c.fleet.dirty, Dirty: c.cycleDue, Shaken: c.planDirty, Promised: c.promised, TurnEnds: c.suspended.turnEnds, Exempted: c.preempt.exemptUntil, Pinched: c.elastic.limitedUntil, Ranks: c.priorityMemory(), Moves: c.defragMemory(), Seen: c.Learned(), Learned: c.forecast.learned}
+	for _, n := range c.preempt.nominees {
 		m.Nominees = append(m.Nominees, Nominee{n.entry.id, n.run.claims, n.await, n.additions, n.run.began, n.run.until, n.run.flavors, n.run.license, n.run.tail, n.target != nil})
 	}
 	m.Plan = Planned{Job: c.plan.job, At: c.plan.at, Counted: c.plan.profile != nil, Claims: c.plan.claims, Station: c.plan.position}
 	for _, pos := range c.plan.nodes {
-		m.Plan.Nodes = append(m.Plan.Nodes, c.table.Label(int(pos)))
+		m.Plan.Nodes = append(m.Plan.Nodes, c.fleet.table.Label(int(pos)))
 	}
 	m.ByName = c.copyTimetable()
 	for l, id := range member {
@@ -217,13 +217,13 @@ func (s *Snapshot) Sort() *Snapshot {
 // Load returns a core in the state of a snapshot.
 func Load(s *Snapshot) *Core {
 	c := New(s.Config)
-	c.now = s.At
+	c.clock.now = s.At
 	c.adoptPolicy(s.Policy)
 	for _, n := range s.Nodes {
-		c.table.Put(n)
+		c.fleet.table.Put(n)
 	}
 	for _, k := range s.Apart {
-		c.table.SetApart(k)
+		c.fleet.table.SetApart(k)
 	}
 	c.restorePriority(s.Memory.Ranks)
 	c.restoreForecast(s.Memory.Seen)
@@ -234,7 +234,7 @@ func Load(s *Snapshot) *Core {
 		c.restoreAddition(s.Added[i])
 	}
 	for _, id := range s.Settled {
-		c.running[id].growthSettled = true
+		c.runs.byJob[id].growthSettled = true
 	}
 	for i := range s.Queue {
 		c.restoreWaiting(&s.Queue[i])
@@ -260,7 +260,7 @@ func (c *Core) restoreWaiting(w *Waiting) {
 	var next Instant
 	e.stage, next = c.stageOf(e)
 	e.class = c.classOf(e)
-	c.queued[w.Job] = e
+	c.queue.jobs[w.Job] = e
 	c.scheduleStage(e, next)
 	if !e.blocked {
 		e.class.jobs.insertSorted(e)
@@ -269,7 +269,7 @@ func (c *Core) restoreWaiting(w *Waiting) {
 
 // restoreNominee holds for a job what was held for it.
 func (c *Core) restoreNominee(m *Nominee) {
-	e := c.queued[m.Job]
+	e := c.queue.jobs[m.Job]
 	n := &nomination{entry: e, await: m.Await, additions: m.Shed}
 	if m.Home {
 		n.target = &migrationTarget{job: e.id, shape: class.Key(e.spec), flavors: m.Flavors}
@@ -283,14 +283,14 @@ func (c *Core) restoreNominee(m *Nominee) {
 		n.target.run = n.run
 	}
 	e.nominee = n
-	c.nominees = append(c.nominees, n)
+	c.preempt.nominees = append(c.preempt.nominees, n)
 	c.holdRun(n.run)
 }
 
 // restoreMemory sets what does not follow from events.
 func (c *Core) restoreMemory(m *Memory) {
 	c.plan = headReservation{job: m.Plan.Job, at: m.Plan.At, claims: m.Plan.Claims, position: m.Plan.Station, version: 1}
-	for _, l := range c.lines {
+	for _, l := range c.queue.classes {
 		l.leader = l.jobs.firstJob()
 		if l.leader != nil {
 			c.updateHeads(l)
@@ -300,23 +300,23 @@ func (c *Core) restoreMemory(m *Memory) {
 		c.restoreClass(&m.Lines[i])
 	}
 	if m.Plan.Counted {
-		c.plan.profile = c.profileOf(c.queued[m.Plan.Job].class.kind)
+		c.plan.profile = c.profileOf(c.queue.jobs[m.Plan.Job].class.kind)
 		c.plan.profile.settleAt(m.Plan.At)
 	}
 	for _, name := range m.Plan.Nodes {
-		c.plan.nodes = append(c.plan.nodes, int32(c.table.Find(fleet.ParseNodeKey(name))))
+		c.plan.nodes = append(c.plan.nodes, int32(c.fleet.table.Find(fleet.ParseNodeKey(name))))
 	}
-	c.unranked = false
+	c.priority.stale = false
 	c.restoreTimetable(m.ByName)
-	c.chargeBudgets(c.now)
-	c.promised, c.shaken, c.dirty, c.exempted, c.pinched, c.turnEnds = m.Promised, m.Shaken, m.Dirty, m.Exempted, m.Pinched, m.TurnEnds
+	c.chargeBudgets(c.clock.now)
+	c.promised, c.planDirty, c.cycleDue, c.preempt.exemptUntil, c.elastic.limitedUntil, c.suspended.turnEnds = m.Promised, m.Shaken, m.Dirty, m.Exempted, m.Pinched, m.TurnEnds
 	c.scheduleLimits()
 	c.restoreDefrag(m.Moves)
-	c.learned = m.Learned
+	c.forecast.learned = m.Learned
 }
 
 func (c *Core) restoreClass(m *LineMemory) {
-	l := c.queued[m.Job].class
+	l := c.queue.jobs[m.Job].class
 	c.restoreDemand(l, m.Flavors, m.Cut, m.Over)
 	l.waiting, l.why, l.kind.full = waitState(m.Rest), m.Why, m.Full
 	if m.Shadowed {
@@ -326,7 +326,7 @@ func (c *Core) restoreClass(m *LineMemory) {
 	case l.waiting == toLookAt:
 		c.wakeClass(l)
 	case l.waiting == forPlan:
-		c.planned = append(c.planned, l)
+		c.queue.forPlan = append(c.queue.forPlan, l)
 		l.waitsForHead = true // it is looked at once more
 	case l.waiting == forLimit:
 		c.removeFromHeads(l)

@@ -55,7 +55,7 @@ func (c *Core) stageOf(e *queuedJob) (stage uint8, next Instant) {
 	}
 	for i, wait := range after[1:] {
 		begins := addDuration(atSecond(e.eligible), wait)
-		if begins > c.now {
+		if begins > c.clock.now {
 			return uint8(i), begins
 		}
 	}
@@ -72,7 +72,7 @@ func waitedFor(e *queuedJob, now Instant) time.Duration {
 
 // scheduleStage lists a job for its next stage.
 func (c *Core) scheduleStage(e *queuedJob, next Instant) {
-	p := &c.patience
+	p := &c.constraints
 	switch {
 	case next == 0:
 		delete(p.due, e.id)
@@ -92,7 +92,7 @@ func (c *Core) moveToStage(e *queuedJob) {
 	if stage == e.stage {
 		return
 	}
-	c.shaken = true // what was planned for it was for what it asked then
+	c.planDirty = true // what was planned for it was for what it asked then
 	stands := !e.blocked && e.nominee == nil
 	if stands {
 		c.removeJob(e)
@@ -111,8 +111,8 @@ func (c *Core) moveToStage(e *queuedJob) {
 
 // giveUpWishes lets go of wishes whose time is over.
 func (c *Core) giveUpWishes(now Instant) {
-	for due := c.patience.nextDue(); due != 0 && due <= now; due = c.patience.nextDue() {
-		c.moveToStage(c.queued[c.patience.next[0].job])
+	for due := c.constraints.nextDue(); due != 0 && due <= now; due = c.constraints.nextDue() {
+		c.moveToStage(c.queue.jobs[c.constraints.next[0].job])
 	}
 }
 
@@ -140,17 +140,17 @@ func (c *Core) insistReason(e *queuedJob) reason.Reason {
 // checkWishes looks for jobs that are at another stage than they should be, or whose
 // next one nobody waits for.
 func (c *Core) checkWishes() error {
-	for id, e := range c.queued {
+	for id, e := range c.queue.jobs {
 		stage, next := c.stageOf(e)
 		if stage != e.stage {
 			return fmt.Errorf("job %d is at stage %d of its wishes, it should be at %d", id, e.stage, stage)
 		}
-		if due := c.patience.due[id]; due != next {
+		if due := c.constraints.due[id]; due != next {
 			return fmt.Errorf("job %d gives something up at %d and is listed for %d", id, next, due)
 		}
 	}
-	if len(c.patience.due) > len(c.queued) {
-		return fmt.Errorf("%d jobs give something up, %d are queued", len(c.patience.due), len(c.queued))
+	if len(c.constraints.due) > len(c.queue.jobs) {
+		return fmt.Errorf("%d jobs give something up, %d are queued", len(c.constraints.due), len(c.queue.jobs))
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/sched/index"
 )
 
@@ -20,6 +21,12 @@ import (
 // site to know which sets the mode.
 //
 // Source: Slurm's PreemptMode=SUSPEND (preempt.html).
+
+// suspendState is the jobs that made room by being suspended, and whose turn it is.
+type suspendState struct {
+	jobs     []job.ID // may have some that are no longer suspended
+	turnEnds Instant  // when the next of those who take turns gives way; 0: nobody does
+}
 
 // suspension is a job that was suspended to make room.
 type suspension struct {
@@ -77,21 +84,21 @@ func addTime(at, by Instant) Instant {
 
 // suspendRun notes that a job is suspended, to make room.
 func (c *Core) suspendRun(e Suspended) {
-	r := c.running[e.Job]
+	r := c.runs.byJob[e.Job]
 	if r == nil || r.nominee != nil || r.suspension != nil {
 		return
 	}
-	p := &suspension{full: r.claims, at: c.now, left: r.timeLeft(c.now)}
+	p := &suspension{full: r.claims, at: c.clock.now, left: r.timeLeft(c.clock.now)}
 	if p.left != never {
 		p.left = max(p.left-r.tail, 0)
 	}
 	if r.suspending {
 		c.clearSuspending(r)
 	}
-	c.parked = append(c.parked, e.Job)
+	c.suspended.jobs = append(c.suspended.jobs, e.Job)
 	c.replaceClaims(r, retainedClaims(r.claims), p, never)
-	c.shaken, c.dirty = true, true
-	c.stirs++
+	c.planDirty, c.cycleDue = true, true
+	c.generation++
 }
 
 // restoreSuspended restores that a run is suspended.
@@ -104,13 +111,13 @@ func (c *Core) restoreSuspended(r *run, p *Parked) {
 	if p.Keeps == nil {
 		r.claims = retainedClaims(r.suspension.full)
 	}
-	c.parked = append(c.parked, r.id)
+	c.suspended.jobs = append(c.suspended.jobs, r.id)
 }
 
 // clearSuspending notes that a run is no longer being suspended.
 func (c *Core) clearSuspending(r *run) {
 	r.suspending, r.givesWay, r.stopping = false, false, false
-	c.stopping--
+	c.runs.stopping--
 }
 
 func retainedClaims(claims []fleet.Claim) []fleet.Claim {
@@ -123,10 +130,10 @@ func retainedClaims(claims []fleet.Claim) []fleet.Claim {
 
 // replaceClaims gives a run other claims.
 func (c *Core) replaceClaims(r *run, claims []fleet.Claim, p *suspension, until Instant) *run {
-	c.billRun(r, wholeSecond(c.now))
+	c.billRun(r, wholeSecond(c.clock.now))
 	c.unholdRun(r)
 	next := *r
-	next.at, next.billable, next.billed = nil, false, wholeSecond(c.now)
+	next.at, next.billable, next.billed = nil, false, wholeSecond(c.clock.now)
 	next.claims, next.suspension, next.until = claims, p, until
 	c.holdRun(&next)
 	return &next
@@ -135,14 +142,14 @@ func (c *Core) replaceClaims(r *run, claims []fleet.Claim, p *suspension, until 
 // suspendedRuns lists the suspended jobs in the order in which they take back.
 func (c *Core) suspendedRuns() []*run {
 	var list, out []*run
-	kept := c.parked[:0]
-	for _, id := range c.parked {
-		if r := c.running[id]; r != nil && r.suspension != nil {
+	kept := c.suspended.jobs[:0]
+	for _, id := range c.suspended.jobs {
+		if r := c.runs.byJob[id]; r != nil && r.suspension != nil {
 			kept = append(kept, id)
 			list = append(list, r)
 		}
 	}
-	c.parked = kept
+	c.suspended.jobs = kept
 	slices.SortStableFunc(list, func(a, b *run) int {
 		return cmp.Or(cmp.Compare(a.suspension.at, b.suspension.at), cmp.Compare(a.id, b.id))
 	})
@@ -158,7 +165,7 @@ func (c *Core) suspendedRuns() []*run {
 }
 
 func (c *Core) runOutranks(a, b *run) bool {
-	return a != b && c.preemption != nil && c.preemption.mayTakeFrom(a.policy.preemption, a.priority, b.policy.preemption, b.priority)
+	return a != b && c.preempt.rules != nil && c.preempt.rules.mayTakeFrom(a.policy.preemption, a.priority, b.policy.preemption, b.priority)
 }
 
 // resumeSuspended has suspended jobs take back what is free of theirs, and go on if that is all: each
@@ -166,7 +173,7 @@ func (c *Core) runOutranks(a, b *run) bool {
 // two wait for each other. One that a waiting job outranks and would take the place of at
 // once stays suspended. It reports whether anything changed.
 func (p *schedulingCycle) resumeSuspended() (changed bool) {
-	if len(p.parked) == 0 {
+	if len(p.suspended.jobs) == 0 {
 		return false
 	}
 	runs := slices.DeleteFunc(p.suspendedRuns(), func(r *run) bool { return r.stopping })
@@ -180,7 +187,7 @@ func (p *schedulingCycle) resumeSuspended() (changed bool) {
 	for i, r := range runs {
 		if shares[i].mustGiveBack(r) {
 			runs[i] = p.replaceClaims(r, retainedClaims(r.suspension.full), r.suspension, never)
-			p.shaken, changed = true, true
+			p.planDirty, changed = true, true
 		}
 	}
 	for i, r := range runs {
@@ -189,10 +196,10 @@ func (p *schedulingCycle) resumeSuspended() (changed bool) {
 			r.tail, r.turn = max(r.tail, p.tailOf(r)), p.now
 			p.replaceClaims(r, r.suspension.full, nil, addTime(addTime(p.now, r.suspension.left), r.tail))
 			p.out = append(p.out, Resume{Job: r.id})
-			p.shaken, changed = true, true
+			p.planDirty, changed = true, true
 		case !slices.EqualFunc(x.claims, r.claims, sameClaim):
 			p.replaceClaims(r, x.claims, r.suspension, never)
-			p.shaken, changed = true, true
+			p.planDirty, changed = true, true
 		}
 	}
 	return changed
@@ -228,12 +235,12 @@ func (c *Core) sharesOf(runs []*run) []resumeShare {
 				continue
 			}
 			if rows[pos] == nil {
-				row := *c.state.Row(int(pos))
+				row := *c.fleet.state.Row(int(pos))
 				rows[pos] = &row
 			}
-			rows[pos].Change(c.table.Node(int(pos)), &r.claims[i], -1)
+			rows[pos].Change(c.fleet.table.Node(int(pos)), &r.claims[i], -1)
 			b := retainedClaim(&r.suspension.full[i])
-			rows[pos].Change(c.table.Node(int(pos)), &b, 1)
+			rows[pos].Change(c.fleet.table.Node(int(pos)), &b, 1)
 		}
 	}
 	out := make([]resumeShare, len(runs))
@@ -259,7 +266,7 @@ func (c *Core) changeRetained(r *run, rows map[int32]*index.Row, sign int) {
 	for i, pos := range r.at {
 		if pos >= 0 {
 			b := retainedClaim(&r.suspension.full[i])
-			rows[pos].Change(c.table.Node(int(pos)), &b, sign)
+			rows[pos].Change(c.fleet.table.Node(int(pos)), &b, sign)
 		}
 	}
 }
@@ -284,7 +291,7 @@ func (c *Core) shareOf(r *run, rows map[int32]*index.Row) resumeShare {
 			out.claims, out.whole = append(out.claims, r.claims[i]), false
 			continue
 		}
-		want, row, desc := &r.suspension.full[i], rows[pos], c.table.Node(int(pos))
+		want, row, desc := &r.suspension.full[i], rows[pos], c.fleet.table.Node(int(pos))
 		got := retainedClaim(want)
 		got.Take.CPU = min(want.Take.CPU, max(row.Free.CPU, 0))
 		for _, d := range want.Devices {
@@ -307,8 +314,8 @@ func (c *Core) shareOf(r *run, rows map[int32]*index.Row) resumeShare {
 // start beside it, and reports whether there was one.
 func (p *schedulingCycle) outbidSuspended(r *run) bool {
 	var lines []*jobClass
-	for _, l := range p.eager {
-		if e := l.jobs.firstJob(); e != nil && l.headsIndex >= 0 && p.mayFindVictims(l, e) && p.preemption.mayTakeFrom(l.key.policy.preemption, e.priority, r.policy.preemption, r.priority) {
+	for _, l := range p.preempt.eager {
+		if e := l.jobs.firstJob(); e != nil && l.headsIndex >= 0 && p.mayFindVictims(l, e) && p.preempt.rules.mayTakeFrom(l.key.policy.preemption, e.priority, r.policy.preemption, r.priority) {
 			lines = append(lines, l)
 		}
 	}

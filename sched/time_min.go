@@ -16,7 +16,7 @@ func (p *schedulingCycle) placeShortened(l *jobClass) (claims []fleet.Claim, unt
 		return nil, 0
 	}
 	soonest, latest := endAfter(p.now, l.key.least), l.latestEnd(p.now)
-	if !p.wasNamed {
+	if !p.backfill.wasOn {
 		if at := p.plan.at; p.plan.job != 0 && soonest <= at && at < latest {
 			return p.placeFree(l.kind), at
 		}
@@ -38,12 +38,12 @@ func (p *schedulingCycle) placeShortened(l *jobClass) (claims []fleet.Claim, unt
 // one first.
 func (p *schedulingCycle) plannedBeginnings(from, before Instant) []Instant {
 	var out []Instant
-	for _, s := range p.slots {
-		if begin, _ := s.timeSpan(p.now); s.onNodes && s != p.but && begin >= from && begin < before {
+	for _, s := range p.backfill.starts {
+		if begin, _ := s.timeSpan(p.now); s.onNodes && s != p.backfill.except && begin >= from && begin < before {
 			out = append(out, begin)
 		}
 	}
-	for _, a := range p.advances {
+	for _, a := range p.reservations {
 		if begin, _ := a.nextOccurrence(p.now); begin >= from && begin < before {
 			out = append(out, begin)
 		}

@@ -28,14 +28,14 @@ func (s *victimSearch) mayJoin(r *run) bool {
 	if r.suspension != nil || r.isElastic() || r.isAggregate() || s.entry.spec.Elastic() || !s.entry.class.key.policy.preemption.alternatesWith(r.policy.preemption) {
 		return false
 	}
-	for _, id := range s.parked {
-		if o := s.running[id]; o != nil && o.suspension != nil && s.claimsContend(o.suspension.full, r.claims) {
+	for _, id := range s.suspended.jobs {
+		if o := s.runs.byJob[id]; o != nil && o.suspension != nil && s.claimsContend(o.suspension.full, r.claims) {
 			return false // there are two
 		}
 	}
 	if end := addDuration(r.turn, time.Duration(r.policy.preemption.slice)); end > s.now {
-		if s.exempted == 0 || end < s.exempted {
-			s.exempted = end
+		if s.preempt.exemptUntil == 0 || end < s.preempt.exemptUntil {
+			s.preempt.exemptUntil = end
 		}
 		return false
 	}
@@ -47,7 +47,7 @@ func (s *victimSearch) mayJoin(r *run) bool {
 func (c *Core) claimsContend(a, b []fleet.Claim) bool {
 	for i := range a {
 		for j := range b {
-			if !c.table.Meet(&a[i], &b[j]) {
+			if !c.fleet.table.Meet(&a[i], &b[j]) {
 				continue
 			}
 			if len(a[i].Devices) == 0 || len(b[j].Devices) == 0 {
@@ -76,8 +76,8 @@ func (c *Core) tailOf(r *run) (tail Instant) {
 // alternateTurns has running jobs whose turn is over give way to suspended ones, and notes when
 // the next turn ends.
 func (p *schedulingCycle) alternateTurns() {
-	p.Core.turnEnds = 0
-	if len(p.parked) == 0 {
+	p.Core.suspended.turnEnds = 0
+	if len(p.suspended.jobs) == 0 {
 		return
 	}
 	for _, r := range p.suspendedRuns() {
@@ -88,8 +88,8 @@ func (p *schedulingCycle) alternateTurns() {
 		switch {
 		case len(holders) == 0:
 		case at > p.now:
-			if p.turnEnds == 0 || at < p.turnEnds {
-				p.Core.turnEnds = at
+			if p.suspended.turnEnds == 0 || at < p.suspended.turnEnds {
+				p.Core.suspended.turnEnds = at
 			}
 		default:
 			for _, o := range holders {
@@ -117,12 +117,12 @@ func (p *schedulingCycle) holdersOf(r *run) (out []*run, at Instant) {
 			continue
 		}
 		want, has := &r.suspension.full[i], &r.claims[i]
-		cpu := want.Take.CPU - has.Take.CPU - max(p.state.Row(int(pos)).Free.CPU, 0)
+		cpu := want.Take.CPU - has.Take.CPU - max(p.fleet.state.Row(int(pos)).Free.CPU, 0)
 		lacks := func(d fleet.DeviceClaim) bool {
 			return slices.Contains(want.Devices, d) && !slices.Contains(has.Devices, d)
 		}
 		var on []*run
-		for _, h := range p.nodes[pos].held {
+		for _, h := range p.fleet.nodes[pos].held {
 			o, c := h.run, &h.run.claims[h.claim]
 			switch {
 			case o == r || o.suspension != nil || slices.Contains(on, o):
@@ -138,9 +138,9 @@ func (p *schedulingCycle) holdersOf(r *run) (out []*run, at Instant) {
 		}
 		more := p.onNode(r, pos, on)
 		for len(more) > 0 && cpu > 0 {
-			for k, h := range p.nodes[pos].held {
+			for k, h := range p.fleet.nodes[pos].held {
 				if h.run == more[0] {
-					cpu -= p.nodes[pos].held[k].run.claims[h.claim].Take.CPU
+					cpu -= p.fleet.nodes[pos].held[k].run.claims[h.claim].Take.CPU
 				}
 			}
 			on, more = append(on, more[0]), more[1:]
@@ -158,7 +158,7 @@ func (p *schedulingCycle) holdersOf(r *run) (out []*run, at Instant) {
 // onNode lists other running jobs of a node with which a suspended one takes turns, the one
 // whose turn is longest first.
 func (p *schedulingCycle) onNode(r *run, pos int32, but []*run) (out []*run) {
-	for _, h := range p.nodes[pos].held {
+	for _, h := range p.fleet.nodes[pos].held {
 		o := h.run
 		if o != r && o.suspension == nil && o.nominee == nil && !o.mayChangeSize() && r.policy.preemption.alternatesWith(o.policy.preemption) && !slices.Contains(but, o) && !slices.Contains(out, o) && o.claims[h.claim].Take.CPU > 0 {
 			out = append(out, o)

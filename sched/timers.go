@@ -19,7 +19,7 @@ func (c *Core) Next() Instant {
 
 // dueTimes lists the instants at which the policies want to be asked again; 0: not.
 func (c *Core) dueTimes() []Instant {
-	return []Instant{c.tickDue(), c.limits.due, c.nextPlannedStart(), c.nextReservationChange(), c.exempted, c.turnEnds, c.searching, c.patience.nextDue()}
+	return []Instant{c.tickDue(), c.limits.due, c.nextPlannedStart(), c.nextReservationChange(), c.preempt.exemptUntil, c.suspended.turnEnds, c.defrag.searchAt, c.constraints.nextDue()}
 }
 
 // fireTimers does what is due by time, before a step's pass.
@@ -31,17 +31,17 @@ func (c *Core) fireTimers(now Instant) {
 		c.wakeForReservations()
 	}
 	if due := c.nextPlannedStart(); due != 0 && due <= now {
-		c.shaken, c.dirty = true, true
+		c.planDirty, c.cycleDue = true, true
 	}
-	if c.turnEnds != 0 && c.turnEnds <= now {
-		c.dirty = true
+	if c.suspended.turnEnds != 0 && c.suspended.turnEnds <= now {
+		c.cycleDue = true
 	}
-	if c.exempted != 0 && c.exempted <= now {
-		c.exempted = 0
-		c.stirs++
-		c.dirty = true
+	if c.preempt.exemptUntil != 0 && c.preempt.exemptUntil <= now {
+		c.preempt.exemptUntil = 0
+		c.generation++
+		c.cycleDue = true
 	}
-	if c.searching != 0 && c.searching <= now {
-		c.searching, c.dirty = 0, true
+	if c.defrag.searchAt != 0 && c.defrag.searchAt <= now {
+		c.defrag.searchAt, c.cycleDue = 0, true
 	}
 }

@@ -16,18 +16,18 @@ import (
 
 // tickPriorities brings usage and priorities up to date if that is due.
 func (c *Core) tickPriorities(now Instant) {
-	r := c.ranks
+	r := c.priority.multifactor
 	if r == nil {
 		return
 	}
 	if now >= r.nextTick() {
 		c.chargeUsage(wholeSecond(now))
 		r.standing, r.at = r.book.Rank(), r.book.At()
-		c.ticked = r.used
+		c.priority.usageChanged = r.used
 		c.countGrantedAges()
-		c.unranked = true
+		c.priority.stale = true
 	}
-	if c.unranked {
+	if c.priority.stale {
 		c.reorderQueue()
 		c.wakeForThreshold()
 	}
@@ -45,26 +45,26 @@ func (r *multifactor) nextTick() Instant {
 // tickDue is when the next tick is wanted: none where there is nobody to order and
 // nothing to charge.
 func (c *Core) tickDue() Instant {
-	if c.ranks == nil || len(c.queued)+len(c.running) == 0 {
+	if c.priority.multifactor == nil || len(c.queue.jobs)+len(c.runs.byJob) == 0 {
 		return 0
 	}
-	return c.ranks.nextTick()
+	return c.priority.multifactor.nextTick()
 }
 
 // chargeUsage lets what was used decay up to a second, and charges what runs.
 func (c *Core) chargeUsage(now int64) {
-	c.ranks.book.Advance(now)
-	for _, chunk := range c.ends.chunks {
+	c.priority.multifactor.book.Advance(now)
+	for _, chunk := range c.runs.ends.chunks {
 		for _, r := range chunk {
 			c.billRun(r, now)
 		}
 	}
-	c.ranks.book.Settle()
+	c.priority.multifactor.book.Settle()
 }
 
 // billRun charges a job for what it used up to a second.
 func (c *Core) billRun(r *run, to int64) {
-	if r.nominee != nil || r.waits || c.ranks == nil {
+	if r.nominee != nil || r.waits || c.priority.multifactor == nil {
 		return
 	}
 	if !r.billable {
@@ -73,8 +73,8 @@ func (c *Core) billRun(r *run, to int64) {
 		}
 		r.use, r.billable = c.useOf(r), true
 	}
-	c.ranks.book.Charge(&r.use, max(wholeSecond(r.began), r.billed), to)
-	c.ranks.used = true
+	c.priority.multifactor.book.Charge(&r.use, max(wholeSecond(r.began), r.billed), to)
+	c.priority.multifactor.used = true
 }
 
 // billEnd is billRun for a job that ended at an instant, not before its start. What it was
@@ -83,8 +83,8 @@ func (c *Core) billRun(r *run, to int64) {
 func (c *Core) billEnd(r *run, ended Instant) {
 	to := wholeSecond(max(ended, r.began))
 	c.billRun(r, to)
-	if r.billable && !r.waits && c.ranks != nil && c.ranks.book.Return(&r.use, wholeSecond(r.began), max(to, r.billed)) {
-		c.ranks.used = true
+	if r.billable && !r.waits && c.priority.multifactor != nil && c.priority.multifactor.book.Return(&r.use, wholeSecond(r.began), max(to, r.billed)) {
+		c.priority.multifactor.used = true
 	}
 }
 
@@ -92,8 +92,8 @@ func (c *Core) billEnd(r *run, ended Instant) {
 // and Usage does not have yet; less than nothing where Usage has more than that. Who keeps
 // it tells it in UsageSet.Since after a restart.
 func (c *Core) Owes(ended Instant, id job.ID) []fair.Entry {
-	r := c.running[id]
-	if r == nil || r.nominee != nil || c.ranks == nil {
+	r := c.runs.byJob[id]
+	if r == nil || r.nominee != nil || c.priority.multifactor == nil {
 		return nil
 	}
 	return c.owedUsage(ended, r)
@@ -101,46 +101,46 @@ func (c *Core) Owes(ended Instant, id job.ID) []fair.Entry {
 
 // OwesLate is Owes for a job of a pool as a whole that ended before its start was heard of.
 func (c *Core) OwesLate(ended Instant, id job.ID, began Instant) []fair.Entry {
-	r := c.running[id]
-	if r == nil || !r.waits || c.ranks == nil || r.policy.priority.assoc < 0 && r.policy.priority.qos < 0 {
+	r := c.runs.byJob[id]
+	if r == nil || !r.waits || c.priority.multifactor == nil || r.policy.priority.assoc < 0 && r.policy.priority.qos < 0 {
 		return nil
 	}
 	use := c.useOf(r)
-	return c.ranks.book.BillLate(&use, wholeSecond(began), wholeSecond(max(ended, began)))
+	return c.priority.multifactor.book.BillLate(&use, wholeSecond(began), wholeSecond(max(ended, began)))
 }
 
 // Late lists what a job of a pool as a whole, which began at an instant, used up to the second
 // of the usage that was kept last, which cannot have it; kept 0: there is none, and at is the
 // second up to which the core has charged others.
 func (c *Core) Late(id job.ID, began Instant, kept int64) (at int64, used []fair.Entry) {
-	r := c.running[id]
-	if r == nil || !r.waits || c.ranks == nil || r.policy.priority.assoc < 0 && r.policy.priority.qos < 0 {
+	r := c.runs.byJob[id]
+	if r == nil || !r.waits || c.priority.multifactor == nil || r.policy.priority.assoc < 0 && r.policy.priority.qos < 0 {
 		return 0, nil
 	}
 	if kept == 0 {
-		kept = c.ranks.book.At()
+		kept = c.priority.multifactor.book.At()
 	}
 	use := c.useOf(r)
-	return kept, c.ranks.book.BillLate(&use, wholeSecond(began), kept)
+	return kept, c.priority.multifactor.book.BillLate(&use, wholeSecond(began), kept)
 }
 
 // beginBilling has a job charged that its pool's own scheduler began at an instant: also for the
 // time before that was heard of. What it is charged for that is to be kept.
 func (c *Core) beginBilling(r *run, at Instant) {
 	r.waits, r.began, r.turn = false, at, at
-	if c.ranks == nil || r.policy.priority.assoc < 0 && r.policy.priority.qos < 0 {
+	if c.priority.multifactor == nil || r.policy.priority.assoc < 0 && r.policy.priority.qos < 0 {
 		return
 	}
 	r.use, r.billable = c.useOf(r), true
-	if c.ranks.book.Late(&r.use, wholeSecond(at)) {
-		c.ticked = true
+	if c.priority.multifactor.book.Late(&r.use, wholeSecond(at)) {
+		c.priority.usageChanged = true
 	}
-	c.ranks.used = true
+	c.priority.multifactor.used = true
 }
 
 // OwesFor is Owes for what was added to a job, which ends before the job does.
 func (c *Core) OwesFor(ended Instant, m Member) []fair.Entry {
-	if r := c.running[m.Job]; r != nil && c.ranks != nil {
+	if r := c.runs.byJob[m.Job]; r != nil && c.priority.multifactor != nil {
 		return c.owedUsage(ended, r.additionOn(m.Node))
 	}
 	return nil
@@ -154,7 +154,7 @@ func (c *Core) owedUsage(ended Instant, r *run) []fair.Entry {
 	if !r.billable {
 		use = c.useOf(r)
 	}
-	return c.ranks.book.Bill(&use, wholeSecond(r.began), max(wholeSecond(max(ended, r.began)), r.billed))
+	return c.priority.multifactor.book.Bill(&use, wholeSecond(r.began), max(wholeSecond(max(ended, r.began)), r.billed))
 }
 
 // useOf works out what a job is charged for.
@@ -166,7 +166,7 @@ func (c *Core) useOf(r *run) fair.Use {
 		billed = append(billed, c.heldAmount(r, name))
 	}
 	u.Billing = m.bill.Units(billed)
-	for _, name := range c.ranks.book.Names {
+	for _, name := range c.priority.multifactor.book.Names {
 		if name == "billing" {
 			u.TRES = append(u.TRES, u.Billing)
 			continue
@@ -208,11 +208,11 @@ func (c *Core) heldAmount(r *run, name string) (sum resource.Amount) {
 
 // countDevices counts devices of a kind and a type in thousandths; typ "": any.
 func (c *Core) countDevices(claim *fleet.Claim, kind, typ string) (sum resource.Amount) {
-	pos := c.table.Find(claim.Key())
+	pos := c.fleet.table.Find(claim.Key())
 	for _, x := range claim.Devices {
 		k, t := "gpu", ""
 		if pos >= 0 {
-			for _, d := range c.table.Node(pos).Devices {
+			for _, d := range c.fleet.table.Node(pos).Devices {
 				if d.Index == x.Index {
 					k, t = d.Kind, d.Type
 					break
@@ -281,9 +281,9 @@ func neededDevices(needs []class.Need, kind, typ string) (sum int) {
 // fleetMeasured forgets what partitions have, because the fleet has changed: sizes are parts
 // of it.
 func (c *Core) fleetMeasured() {
-	if c.ranks != nil && c.ranks.rules != nil {
-		c.ranks.all = nil
-		for _, l := range c.lines {
+	if c.priority.multifactor != nil && c.priority.multifactor.rules != nil {
+		c.priority.multifactor.all = nil
+		for _, l := range c.queue.classes {
 			c.computeSize(l)
 		}
 		c.reorderQueue()
@@ -292,13 +292,13 @@ func (c *Core) fleetMeasured() {
 
 // totalsOf is what a partition has; "": all nodes.
 func (c *Core) totalsOf(partition string) *partitionTotals {
-	r := c.ranks
+	r := c.priority.multifactor
 	if w := r.all[partition]; w != nil {
 		return w
 	}
 	w := &partitionTotals{tres: make([]float64, len(r.rules.Names))}
-	for i := range c.table.Len() {
-		n := c.table.Node(i)
+	for i := range c.fleet.table.Len() {
+		n := c.fleet.table.Node(i)
 		if partition != "" && !n.In(partition) {
 			continue
 		}
@@ -317,7 +317,7 @@ func (c *Core) totalsOf(partition string) *partitionTotals {
 
 // nodeHas is how much of a thing a node has.
 func (c *Core) nodeHas(pos int, name string) (sum float64) {
-	n := c.table.Node(pos)
+	n := c.fleet.table.Node(pos)
 	switch name {
 	case "cpu":
 		return float64(n.Capacity.CPU)
@@ -366,20 +366,20 @@ func usageNames(p *account.Policy) []string {
 
 // tellUsed appends that usage was brought up to date.
 func (c *Core) tellUsed(out []Decision) []Decision {
-	if !c.ticked {
+	if !c.priority.usageChanged {
 		return out
 	}
-	c.ticked, c.ranks.used = false, false
-	return append(out, Used{At: c.ranks.at})
+	c.priority.usageChanged, c.priority.multifactor.used = false, false
+	return append(out, Used{At: c.priority.multifactor.at})
 }
 
 // Usage is what was used up to a second, to be kept for UsageSet.
 func (c *Core) Usage() (at int64, entries []fair.Entry) {
-	if c.ranks == nil {
+	if c.priority.multifactor == nil {
 		return 0, nil
 	}
-	entries = c.ranks.book.Entries()
-	return c.ranks.book.At(), slices.DeleteFunc(entries, func(e fair.Entry) bool { return e.Raw < trifle && e.Wall < trifle })
+	entries = c.priority.multifactor.book.Entries()
+	return c.priority.multifactor.book.At(), slices.DeleteFunc(entries, func(e fair.Entry) bool { return e.Raw < trifle && e.Wall < trifle })
 }
 
 // trifle is usage that has decayed so far that nobody can tell it from none.
@@ -387,10 +387,10 @@ const trifle = 1e-4
 
 // restoreUsage takes over what was used before a restart.
 func (c *Core) restoreUsage(u UsageSet) {
-	if r := c.ranks; r != nil && u.At > 0 {
-		r.book.Restore(min(u.At, wholeSecond(c.now)), u.Entries)
+	if r := c.priority.multifactor; r != nil && u.At > 0 {
+		r.book.Restore(min(u.At, wholeSecond(c.clock.now)), u.Entries)
 		r.book.Add(u.Since)
 		r.standing, r.at = r.book.Rank(), r.book.At()
-		c.unranked, c.dirty = true, true
+		c.priority.stale, c.cycleDue = true, true
 	}
 }

@@ -57,7 +57,7 @@ func (s *victimSearch) findVictims() []fleet.Claim {
 	if set == nil {
 		return nil
 	}
-	others := s.preemption.mayPreempt(s.entry.class.key.policy.preemption)
+	others := s.preempt.rules.mayPreempt(s.entry.class.key.policy.preemption)
 	for _, i := range set {
 		s.Take(i)
 		s.chosen = append(s.chosen, s.unitRuns[i])
@@ -80,12 +80,12 @@ func (s *victimSearch) endSearch() {
 // mightSuffice compares counters: whether all that the job may take, with what is free,
 // could be enough at all.
 func (s *victimSearch) mightSuffice() bool {
-	x, mine := s.preemption, s.entry.class.key.policy.preemption
-	if s.lent > 0 || x == nil {
+	x, mine := s.preempt.rules, s.entry.class.key.policy.preemption
+	if s.elastic.lent > 0 || x == nil {
 		return true // what is lent is not counted
 	}
-	_, free := s.cells.Devices()
-	runs, held := s.Core.stopping+len(s.nominees), int64(free)*int64(resource.WholeDevice)
+	_, free := s.fleet.cells.Devices()
+	runs, held := s.Core.runs.stopping+len(s.preempt.nominees), int64(free)*int64(resource.WholeDevice)
 	for _, o := range x.all {
 		if o.mode != account.PreemptOff && x.mayTakeFrom(mine, 1, o, 0) || mine.alternatesWith(o) {
 			runs += o.runs
@@ -99,7 +99,7 @@ func (s *victimSearch) mightSuffice() bool {
 	for i := range s.kind.shape.Groups {
 		need += int64(s.kind.shape.Groups[i].AllDevices) * int64(resource.WholeDevice)
 	}
-	if s.Core.stopping+len(s.nominees) > 0 {
+	if s.Core.runs.stopping+len(s.preempt.nominees) > 0 {
 		return true // what these hold is not counted
 	}
 	return need <= held
@@ -109,7 +109,7 @@ func (s *victimSearch) mightSuffice() bool {
 // jobs of lower order, and running jobs that this one outranks and that have run for
 // their exempt time.
 func (s *victimSearch) gatherCandidates() {
-	for _, chunk := range s.ends.chunks {
+	for _, chunk := range s.runs.ends.chunks {
 		for _, r := range chunk {
 			if tier, ok := s.candidateTier(r); ok {
 				r.unit = int32(len(s.unitRuns))
@@ -140,8 +140,8 @@ func (s *victimSearch) candidateTier(r *run) (tier int32, ok bool) {
 		return 0, true
 	}
 	if since := addDuration(r.began, time.Duration(r.policy.preemption.exempt)); since > s.now {
-		if s.exempted == 0 || since < s.exempted {
-			s.exempted = since
+		if s.preempt.exemptUntil == 0 || since < s.preempt.exemptUntil {
+			s.preempt.exemptUntil = since
 		}
 		return 0, false
 	}
@@ -150,8 +150,8 @@ func (s *victimSearch) candidateTier(r *run) (tier int32, ok bool) {
 
 func (s *victimSearch) mayTake(r *run) bool {
 	o := r.policy.preemption
-	return s.preemption != nil && (o.mode != account.PreemptOff || r.suspension != nil) && !(o.mode == account.PreemptSuspend && (r.isElastic() || r.isAggregate())) &&
-		(planted.AnyonePreempts || s.preemption.mayTakeFrom(s.entry.class.key.policy.preemption, s.entry.priority, o, r.priority))
+	return s.preempt.rules != nil && (o.mode != account.PreemptOff || r.suspension != nil) && !(o.mode == account.PreemptSuspend && (r.isElastic() || r.isAggregate())) &&
+		(planted.AnyonePreempts || s.preempt.rules.mayTakeFrom(s.entry.class.key.policy.preemption, s.entry.priority, o, r.priority))
 }
 
 // lossOf is what taking a run back costs: what it holds, for as long as nothing of it
@@ -179,7 +179,7 @@ func (s *victimSearch) numberTiers() {
 	compare := func(a, b *run) int {
 		x, y := a.policy.preemption, b.policy.preemption
 		c := cmp.Or(cmp.Compare(x.tier, y.tier), cmp.Compare(x.worth, y.worth))
-		if c == 0 && s.preemption.byPriority {
+		if c == 0 && s.preempt.rules.byPriority {
 			c = cmp.Compare(a.priority, b.priority)
 		}
 		return c
@@ -204,9 +204,9 @@ func (s *victimSearch) seedSets() (sets [][]int, ok bool) {
 	}
 	_, need := q.Part()
 	var spots [][]int
-	leaves := s.table.Leaves()
+	leaves := s.fleet.table.Leaves()
 	from := make([]int, len(leaves)+1)
-	pages := s.table.Pages()
+	pages := s.fleet.table.Pages()
 	for i, leaf := range leaves {
 		from[i] = len(spots)
 		for no := leaf.From; no < leaf.To; no++ {
@@ -236,7 +236,7 @@ func (s *victimSearch) seedSets() (sets [][]int, ok bool) {
 
 // nodeVictims is what has to go for a node to take its part; ok is false if nothing helps.
 func (s *victimSearch) nodeVictims(q *place.Quick, pos int) (gone []int, ok bool) {
-	cell := s.cells.Of(pos)
+	cell := s.fleet.cells.Of(pos)
 	if cell < 0 {
 		return nil, false
 	}
@@ -244,15 +244,15 @@ func (s *victimSearch) nodeVictims(q *place.Quick, pos int) (gone []int, ok bool
 		return nil, true
 	}
 	var on []int
-	held := s.nodes[pos].held
+	held := s.fleet.nodes[pos].held
 	for _, h := range held {
 		if h.run.unit != noUnit && !slices.Contains(on, int(h.run.unit)) {
 			on = append(on, int(h.run.unit))
 		}
 	}
-	desc := s.table.Node(pos)
+	desc := s.fleet.table.Node(pos)
 	gone = victim.Spot(s.units, on, func(gone []int) bool {
-		row := *s.state.Row(pos)
+		row := *s.fleet.state.Row(pos)
 		for _, h := range held {
 			if slices.Contains(gone, int(h.run.unit)) {
 				row.Change(desc, &h.run.claims[h.claim], -1)
@@ -262,7 +262,7 @@ func (s *victimSearch) nodeVictims(q *place.Quick, pos int) (gone []int, ok bool
 				}
 			}
 		}
-		return q.Serves(s.cells.Intern(pos, &row))
+		return q.Serves(s.fleet.cells.Intern(pos, &row))
 	})
 	return gone, gone != nil
 }
@@ -292,7 +292,7 @@ func (s *victimSearch) Fits() bool {
 			return fits
 		}
 	}
-	return place.Fits(s.table, s.state, s.kind.shape)
+	return place.Fits(s.fleet.table, s.fleet.state, s.kind.shape)
 }
 
 func (s *victimSearch) placeJob() []fleet.Claim {
@@ -301,5 +301,5 @@ func (s *victimSearch) placeJob() []fleet.Claim {
 			return claims
 		}
 	}
-	return place.Gang(s.table, s.state, s.kind.shape)
+	return place.Gang(s.fleet.table, s.fleet.state, s.kind.shape)
 }

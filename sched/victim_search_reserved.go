@@ -19,7 +19,7 @@ import (
 // anything.
 func (p *schedulingCycle) preemptFirst(e *queuedJob) bool {
 	switch {
-	case p.preemption == nil && p.lent == 0:
+	case p.preempt.rules == nil && p.elastic.lent == 0:
 		return false
 	case p.placeUnreserved(e.class) == nil:
 		return p.preemptFor(e)
@@ -34,8 +34,8 @@ func (p *schedulingCycle) preemptLate() bool {
 	if p.isConservative() {
 		return p.preemptLatePlanned()
 	}
-	e := p.queued[p.plan.job]
-	if e == nil || !p.reliedOnLeavers(e) && !p.moveTried.isOutdated(e.id, p.stirs) {
+	e := p.queue.jobs[p.plan.job]
+	if e == nil || !p.reliedOnLeavers(e) && !p.defrag.tried.isOutdated(e.id, p.generation) {
 		return false
 	}
 	return p.placeFree(e.class.kind) == nil && (p.reliedOnLeavers(e) && p.preemptFor(e) || p.defragFor(e))
@@ -43,7 +43,7 @@ func (p *schedulingCycle) preemptLate() bool {
 
 // preemptLatePlanned is preemptLate where starts are planned node by node.
 func (p *schedulingCycle) preemptLatePlanned() bool {
-	if p.preemption == nil {
+	if p.preempt.rules == nil {
 		return false
 	}
 	e := p.queueFront().next()
@@ -51,7 +51,7 @@ func (p *schedulingCycle) preemptLatePlanned() bool {
 	case e == nil || !p.mayFindVictims(e.class, e):
 		return false
 	case !p.passesGates(e.class):
-		p.shaken = true
+		p.planDirty = true
 		return true
 	}
 	return p.placeUnreserved(e.class) == nil && p.preemptFor(e)
@@ -61,18 +61,18 @@ func (p *schedulingCycle) preemptLatePlanned() bool {
 // what started behind them: it could not be kept. They lead the queue no longer, and it is
 // looked at once more. It reports whether there was such a job.
 func (p *schedulingCycle) withdrawBarredPlans() (found bool) {
-	if p.plansChecked == p.stirs {
+	if p.plansChecked == p.generation {
 		return false
 	}
-	p.plansChecked = p.stirs
+	p.plansChecked = p.generation
 	if p.isConservative() {
-		for _, s := range p.slots {
+		for _, s := range p.backfill.starts {
 			found = s.e.planned == s && !s.e.blocked && !p.passesGates(s.e.class) || found
 		}
-		p.shaken = p.shaken || found // the sweep takes their planned starts away
+		p.planDirty = p.planDirty || found // the sweep takes their planned starts away
 		return found
 	}
-	e := p.queued[p.plan.job]
+	e := p.queue.jobs[p.plan.job]
 	if e == nil || e.blocked || p.passesGates(e.class) {
 		return false
 	}
@@ -94,20 +94,20 @@ func (p *schedulingCycle) placeUnreserved(l *jobClass) []fleet.Claim {
 	if claims == nil || !p.claimsReserved(l, claims) {
 		return claims
 	}
-	state := p.state.Clone()
+	state := p.fleet.state.Clone()
 	p.closeReserved(state, l, p.now, l.latestEnd(p.now))
-	return place.Gang(p.table, state, l.kind.shape)
+	return place.Gang(p.fleet.table, state, l.kind.shape)
 }
 
 // claimsReserved reports whether reservations in advance keep a class's first job off some of the
 // nodes of claims now.
 func (p *schedulingCycle) claimsReserved(l *jobClass, claims []fleet.Claim) bool {
-	if len(p.advances) == 0 {
+	if len(p.reservations) == 0 {
 		return false
 	}
 	until := l.latestEnd(p.now)
 	for i := range claims {
-		if pos := p.table.Find(claims[i].Key()); pos >= 0 && p.isReservedOff(l, pos, p.now, until) {
+		if pos := p.fleet.table.Find(claims[i].Key()); pos >= 0 && p.isReservedOff(l, pos, p.now, until) {
 			return true
 		}
 	}
@@ -117,42 +117,42 @@ func (p *schedulingCycle) claimsReserved(l *jobClass, claims []fleet.Claim) bool
 // closeReservedNodes closes the nodes, for a search, that reservations in advance keep its job off
 // until those have gone who go last.
 func (s *victimSearch) closeReservedNodes() {
-	if len(s.advances) == 0 {
+	if len(s.reservations) == 0 {
 		return
 	}
 	grace := Instant(0)
-	if s.preemption != nil {
-		for _, o := range s.preemption.all {
+	if s.preempt.rules != nil {
+		for _, o := range s.preempt.rules.all {
 			if o.runs > 0 {
 				grace = max(grace, Instant(o.most))
 			}
 		}
 	}
 	l, gone := s.entry.class, addDuration(s.now, time.Duration(grace))
-	for pos := range s.nodes {
+	for pos := range s.fleet.nodes {
 		if !s.isReservedOff(l, pos, s.now, l.latestEnd(s.now)) && !s.isReservedOff(l, pos, gone, l.latestEnd(gone)) {
 			continue
 		}
-		row := *s.state.Row(pos)
-		s.Core.lifted = append(s.lifted, savedRow{int32(pos), row})
+		row := *s.fleet.state.Row(pos)
+		s.Core.preempt.lifted = append(s.preempt.lifted, savedRow{int32(pos), row})
 		row.Whole++
-		s.state.Put(pos, &row)
-		s.cells.Update(pos)
+		s.fleet.state.Put(pos, &row)
+		s.fleet.cells.Update(pos)
 	}
 }
 
 // clearsOtherPlans reports whether a job is in nobody's way who is planned for, if it takes back
 // what was lent there.
 func (p *schedulingCycle) clearsOtherPlans(e *queuedJob, claims []fleet.Claim) bool {
-	p.but = e.planned
-	defer func() { p.but = nil }()
+	p.backfill.except = e.planned
+	defer func() { p.backfill.except = nil }()
 	return p.clearsPlan(e.class, claims, e.class.latestEnd(p.now))
 }
 
 // outranksPlanned reports whether a job outranks everybody before it for whom a start is planned
 // by name. What waits inside a reservation is in nobody's way outside of it.
 func (p *schedulingCycle) outranksPlanned(e *queuedJob) bool {
-	for _, s := range p.slots {
+	for _, s := range p.backfill.starts {
 		if o := s.e; o.planned == s && o.compareOrder(e) < 0 && !p.jobOutranks(e, o) {
 			if a := o.class.ownReservation(); a == nil || a.Flex || a == e.class.ownReservation() {
 				return false
