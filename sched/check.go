@@ -351,7 +351,7 @@ func (c *Core) checkNominees() error {
 		if r.resumesFromSave() {
 			savers++
 		}
-		if r.goesFor != 0 {
+		if r.move.startsJob != 0 {
 			movers++
 		}
 		if r.target != nil {
@@ -361,7 +361,7 @@ func (c *Core) checkNominees() error {
 			nominated++
 		} else if s := r.policy.preemption; s != nil {
 			x := held[s]
-			x.runs, x.held = x.runs+1, x.held+r.devices
+			x.runs, x.held = x.runs+1, x.held+r.search.devices
 			held[s] = x
 		}
 	}

@@ -176,7 +176,7 @@ func (c *Core) applyEvent(now Instant, e Event, out []Decision) []Decision {
 	case Released:
 		c.releaseRun(e.Job, e.Ended)
 	case Stopping:
-		if r := c.runs.byJob[e.Job]; r != nil && r.suspending {
+		if r := c.runs.byJob[e.Job]; r != nil && r.pause.asked {
 			c.clearSuspending(r) // it goes whole
 		}
 		c.markStopping(e.Job)
@@ -189,8 +189,8 @@ func (c *Core) applyEvent(now Instant, e Event, out []Decision) []Decision {
 	case Approved:
 		c.defrag.approved, c.cycleDue = &e, true
 	case Begun:
-		if r := c.runs.byJob[e.Job]; r != nil && r.isElastic() && r.begun == e.Not {
-			r.begun, c.cycleDue = !e.Not, true
+		if r := c.runs.byJob[e.Job]; r != nil && r.isElastic() && r.growth.allowed == e.Not {
+			r.growth.allowed, c.cycleDue = !e.Not, true
 			c.generation++
 		}
 	case Added:
@@ -318,7 +318,12 @@ func (c *Core) restoreRun(r Restored) {
 	}
 	terms := c.policyWithLicense(r.Spec, r.License)
 	c.joinShares(terms)
-	x := &run{id: r.Job, spec: r.Spec, policy: terms, claims: r.Claims, began: r.Began, submitted: r.Submitted, until: orNever(r.Until), flavors: r.Flavors, license: r.License, priority: r.Priority, rank: r.Priority, savedAt: r.Saved, stopping: r.Stopping, suspending: r.Suspending, givesWay: r.GivesWay, tail: r.Tail, turn: max(r.Turn, r.Began), moved: r.Moved, goesFor: r.GoesFor, begun: r.Begun, waits: r.Waits}
+	x := &run{
+		id: r.Job, spec: r.Spec, policy: terms, claims: r.Claims,
+		began: r.Began, submitted: r.Submitted, until: orNever(r.Until), flavors: r.Flavors,
+		license: r.License, priority: r.Priority, rank: r.Priority, move: runMove{savedAt: r.Saved, askedAt: r.Moved, startsJob: r.GoesFor},
+		stopping: r.Stopping, pause: runPause{asked: r.Suspending, givesWay: r.GivesWay, tail: r.Tail, turn: max(r.Turn, r.Began)}, growth: runGrowth{allowed: r.Begun}, waits: r.Waits,
+	}
 	if r.Parked != nil {
 		c.restoreSuspended(x, r.Parked)
 	}
@@ -333,7 +338,7 @@ func (c *Core) extendRun(x Extended) {
 	if r := c.runs.byJob[x.Job]; r != nil && r.waits && x.Began > 0 {
 		c.beginBilling(r, x.Began)
 	}
-	if r := c.runs.byJob[x.Job]; r != nil && r.nominee == nil && r.suspension == nil && r.until != addTime(orNever(x.Until), r.tail) {
+	if r := c.runs.byJob[x.Job]; r != nil && r.nominee == nil && r.pause.suspended == nil && r.until != addTime(orNever(x.Until), r.pause.tail) {
 		before := len(c.fleet.freed)
 		added := slices.Clone(r.added)
 		for _, a := range added {
@@ -341,7 +346,7 @@ func (c *Core) extendRun(x Extended) {
 		}
 		c.unholdRun(r)
 		next := *r
-		next.at, next.until, next.added = nil, addTime(orNever(x.Until), r.tail), nil
+		next.at, next.until, next.added = nil, addTime(orNever(x.Until), r.pause.tail), nil
 		c.holdRun(&next)
 		for _, a := range added {
 			longer := *a

@@ -370,7 +370,12 @@ func (p *schedulingCycle) startBefore(e *queuedJob, claims []fleet.Claim, until,
 	flavors := p.flavorsFor(e)
 	rank := e.readPriority()
 	p.dropQueued(e)
-	r := &run{id: e.id, spec: e.spec, policy: terms, claims: claims, began: p.now, turn: p.now, until: addTime(until, tail), tail: tail, flavors: flavors, license: license, priority: e.priority, rank: rank, submitted: e.at, moved: e.moved}
+	r := &run{
+		id: e.id, spec: e.spec, policy: terms, claims: claims,
+		began: p.now, pause: runPause{turn: p.now, tail: tail}, until: addTime(until, tail), flavors: flavors,
+		license: license, priority: e.priority, rank: rank, submitted: e.at,
+		move: runMove{askedAt: e.moved},
+	}
 	r.waits = r.isAggregate()
 	p.holdRun(r)
 	p.extra.takeStarted(p, claims, r.until)

@@ -85,13 +85,13 @@ func (c *Core) isNeverMoved(t *effectivePolicy) bool {
 
 // resumesFromSave reports whether a run goes on from what it saved if it is started again.
 func (r *run) resumesFromSave() bool {
-	return r.nominee == nil && r.target == nil && !r.mayChangeSize() && !r.isAggregate() && r.spec != nil && r.spec.Requeue && r.savedAt > r.began
+	return r.nominee == nil && r.target == nil && !r.mayChangeSize() && !r.isAggregate() && r.spec != nil && r.spec.Requeue && r.move.savedAt > r.began
 }
 
 // noteCheckpoint counts a checkpoint that a running job reported.
 func (c *Core) noteCheckpoint(r *run, at Instant) {
 	before := r.resumesFromSave()
-	r.savedAt = max(r.savedAt, at)
+	r.move.savedAt = max(r.move.savedAt, at)
 	if r.resumesFromSave() && !before {
 		c.defrag.savers++
 	}
@@ -103,13 +103,13 @@ func (c *Core) noteCheckpoint(r *run, at Instant) {
 
 // isMovable reports whether a run may be moved now.
 func (p *schedulingCycle) isMovable(r *run) bool {
-	if !r.resumesFromSave() || r.stopping || r.suspension != nil || r.policy.neverMoved {
+	if !r.resumesFromSave() || r.stopping || r.pause.suspended != nil || r.policy.neverMoved {
 		return false
 	}
 	if r.spec.Wishful() { // it got what it wished for, or waited for it: elsewhere it might have to again
 		return false
 	}
-	if since := addDuration(r.moved, time.Duration(p.defrag.rules.rest)); r.moved > 0 && since > p.now {
+	if since := addDuration(r.move.askedAt, time.Duration(p.defrag.rules.rest)); r.move.askedAt > 0 && since > p.now {
 		if p.preempt.exemptUntil == 0 || since < p.preempt.exemptUntil {
 			p.Core.preempt.exemptUntil = since
 		}
@@ -199,10 +199,10 @@ func (p *schedulingCycle) startMoves(e *queuedJob, m *Proposal) bool {
 		d := Preempt{Job: r.id, For: e.id, Mode: account.PreemptCheckpoint, Grace: s.graceOf(r.spec), Home: x.Home}
 		grace = max(grace, d.Grace)
 		p.markStopping(r.id)
-		if r.goesFor == 0 {
+		if r.move.startsJob == 0 {
 			p.Core.defrag.movers++
 		}
-		r.goesFor = e.id
+		r.move.startsJob = e.id
 		p.holdTarget(r.id, r.spec, r.flavors, x.Home, p.now, endAfter(addDuration(p.now, d.Grace), max(r.spec.TimeLimit, 0)))
 		p.out = append(p.out, d)
 	}
@@ -224,8 +224,8 @@ func (p *schedulingCycle) renominateMoved() {
 	var ids []job.ID
 	for _, chunk := range p.runs.ends.chunks {
 		for _, r := range chunk {
-			if r.goesFor != 0 && r.stopping && !slices.Contains(ids, r.goesFor) {
-				ids = append(ids, r.goesFor)
+			if r.move.startsJob != 0 && r.stopping && !slices.Contains(ids, r.move.startsJob) {
+				ids = append(ids, r.move.startsJob)
 			}
 		}
 	}

@@ -70,7 +70,7 @@ func (p *schedulingCycle) findMoves(e *queuedJob) (x *Proposal, anyway bool) {
 func (p *schedulingCycle) placeAfterMoves(e *queuedJob) *Proposal {
 	s := victimSearch{schedulingCycle: p, entry: e, kind: e.class.kind}
 	for _, r := range p.runs.ends.allRuns() {
-		if r.stopping && r.goesFor == e.id {
+		if r.stopping && r.move.startsJob == e.id {
 			p.liftRun(r, -1)
 		}
 	}
@@ -109,7 +109,7 @@ func (p *schedulingCycle) gainOfStart(e *queuedJob, at Instant) int64 {
 
 // secondsRedone is how many seconds of its work a run does again if it moves.
 func (s *victimSearch) secondsRedone(r *run) int64 {
-	return max(int64(s.now-max(r.began, r.savedAt))/int64(time.Second), 0) + restartTime
+	return max(int64(s.now-max(r.began, r.move.savedAt))/int64(time.Second), 0) + restartTime
 }
 
 // gatherMovable lists what could be lifted: what ends anyway, and the jobs that may move of
@@ -123,7 +123,7 @@ func (m *moveSearch) gatherMovable(worth int64) {
 	for _, chunk := range m.runs.ends.chunks {
 		for _, r := range chunk {
 			switch {
-			case r.nominee != nil || r.target != nil || r.suspending: // what these free is not all of it
+			case r.nominee != nil || r.target != nil || r.pause.asked: // what these free is not all of it
 			case r.stopping:
 				all = append(all, found{r, 1})
 			case m.isMovable(r):
@@ -137,9 +137,9 @@ func (m *moveSearch) gatherMovable(worth int64) {
 		return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.run.id, b.run.id))
 	})
 	for _, x := range all[:min(len(all), moveUnits)] {
-		x.run.unit = int32(len(m.unitRuns))
+		x.run.search.unit = int32(len(m.unitRuns))
 		m.unitRuns = append(m.unitRuns, x.run)
-		m.units = append(m.units, victim.Unit{Cost: x.cost, Size: x.run.weight})
+		m.units = append(m.units, victim.Unit{Cost: x.cost, Size: x.run.search.weight})
 	}
 	m.homes = make([][]fleet.Claim, len(m.unitRuns))
 }
@@ -172,7 +172,7 @@ func (m *moveSearch) Settles(lifted []int) bool {
 	claims := m.placeJob()
 	m.takeClaims(claims)
 	order := slices.Clone(lifted)
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(m.unitRuns[b].weight, m.unitRuns[a].weight) })
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(m.unitRuns[b].search.weight, m.unitRuns[a].search.weight) })
 	homes := make([][]fleet.Claim, len(m.unitRuns))
 	for _, i := range order {
 		r := m.unitRuns[i]

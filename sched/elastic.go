@@ -82,7 +82,7 @@ func (r *run) unitsLeft(group int) (more, has int) {
 
 // wantsMore reports whether a job would take more of anything.
 func (r *run) wantsMore() bool {
-	if !r.begun || r.stopping || r.growthSettled {
+	if !r.growth.allowed || r.stopping || r.growth.settled {
 		return false
 	}
 	for g := range r.spec.Groups {
@@ -122,11 +122,11 @@ func (p *schedulingCycle) growElastic() (grown bool) {
 	}
 	slices.SortFunc(p.elastic.growable, (*run).compareGrowth)
 	for _, r := range slices.Clone(p.elastic.growable) {
-		if !r.wantsMore() || r.grew == p.growthVersion() && !p.isConservative() && pinched == 0 {
+		if !r.wantsMore() || r.growth.triedAt == p.growthVersion() && !p.isConservative() && pinched == 0 {
 			continue
 		}
 		grown = p.growJob(r) || grown
-		r.grew = p.growthVersion()
+		r.growth.triedAt = p.growthVersion()
 	}
 	return grown
 }
@@ -303,10 +303,11 @@ func (p *schedulingCycle) addUnit(r *run, claims []fleet.Claim) {
 
 // newAddition makes the run of an addition.
 func (c *Core) newAddition(r *run, claims []fleet.Claim, began Instant) *run {
-	r.parts++
+	r.growth.lastPart++
 	return &run{
-		id: r.id, of: r, part: r.parts, spec: r.spec, policy: r.policy, flavors: r.flavors, claims: claims,
-		began: began, submitted: r.submitted, until: r.until, priority: r.priority, savedAt: r.savedAt,
+		id: r.id, of: r, part: r.growth.lastPart, spec: r.spec,
+		policy: r.policy, flavors: r.flavors, claims: claims, began: began,
+		submitted: r.submitted, until: r.until, priority: r.priority, move: runMove{savedAt: r.move.savedAt},
 	}
 }
 
@@ -328,7 +329,7 @@ func (c *Core) dropAddition(e Dropped) {
 	if r == nil {
 		return
 	}
-	r.growthSettled = r.growthSettled || e.Settled
+	r.growth.settled = r.growth.settled || e.Settled
 	if a := r.additionOn(e.Node); a != nil {
 		c.billRun(a, wholeSecond(c.clock.now))
 		c.unholdRun(a)

@@ -134,12 +134,12 @@ func (s *elasticShrink) gatherAdditions() {
 		}
 		s.jobs, s.added = append(s.jobs, r), append(s.added, r.added)
 		for _, a := range r.added {
-			unit := victim.Unit{Tier: lentTier, Cost: s.lossOf(a), Size: a.weight}
+			unit := victim.Unit{Tier: lentTier, Cost: s.lossOf(a), Size: a.search.weight}
 			if a.stopping {
 				unit.Tier = stoppingTier
 				s.going++
 			}
-			a.unit = int32(len(s.unitRuns))
+			a.search.unit = int32(len(s.unitRuns))
 			s.unitRuns, s.units = append(s.unitRuns, a), append(s.units, unit)
 		}
 	}
@@ -450,8 +450,8 @@ func (s *elasticShrink) recountJobs() {
 		}
 		s.stale[i] = false
 		left := s.added[i]
-		if slices.ContainsFunc(left, func(a *run) bool { return s.off[a.unit] }) {
-			left = slices.DeleteFunc(slices.Clone(left), func(a *run) bool { return s.off[a.unit] })
+		if slices.ContainsFunc(left, func(a *run) bool { return s.off[a.search.unit] }) {
+			left = slices.DeleteFunc(slices.Clone(left), func(a *run) bool { return s.off[a.search.unit] })
 		}
 		s.countAs(r, left)
 	}

@@ -88,7 +88,7 @@ func (c *Core) Recheck(now Instant) []Decision {
 		c.plan, c.planDirty, c.queue.woken, c.queue.touched, c.queue.forPlan, c.queue.heads = plan, shaken, woken, touched, planned, heads
 	}()
 	for _, r := range c.elastic.growable {
-		r.grew = [2]uint64{}
+		r.growth.triedAt = [2]uint64{}
 	}
 	for _, k := range c.queue.kinds {
 		k.full, k.blockedPlan, k.feasibleFleet, k.failed = false, 0, 0, failedStarts{}
@@ -317,10 +317,10 @@ func (c *Core) Left(id job.ID) (rest int64, endless bool) {
 	r := c.runs.byJob[id]
 	left := r.until
 	switch {
-	case r.suspension != nil:
-		left = r.suspension.left
+	case r.pause.suspended != nil:
+		left = r.pause.suspended.left
 	case left != never:
-		left -= c.clock.now + r.tail
+		left -= c.clock.now + r.pause.tail
 	}
 	return floorSeconds(addTime(left, 999_999_999)), left == never
 }

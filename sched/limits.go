@@ -407,7 +407,7 @@ func (c *Core) countLimits(r *run) {
 	if r.policy.limits.Charges() {
 		u := c.usageOf(r.entitledClaims())
 		u.Seconds, u.Endless = 0, r.until == never
-		if p := r.suspension; p != nil {
+		if p := r.pause.suspended; p != nil {
 			u.Seconds, u.Endless, u.Rests = floorSeconds(addTime(p.left, 999_999_999)), p.left == never, true
 		}
 		r.counted = s.book.Hold(r.policy.limits, u, floorSeconds(r.until))

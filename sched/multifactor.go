@@ -98,7 +98,7 @@ func (c *Core) setMultifactor(p *account.Policy, now Instant) {
 	c.priority.multifactor.standing, c.priority.multifactor.at = c.priority.multifactor.book.Rank(), c.priority.multifactor.book.At()
 	c.priority.usageChanged = true // from here on it is counted
 	for _, r := range c.runs.ends.allRuns() {
-		r.billable = false
+		r.bill.known = false
 	}
 }
 

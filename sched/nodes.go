@@ -46,14 +46,11 @@ type runSet struct {
 
 // run is a job that holds resources.
 type run struct {
-	id       job.ID
-	until    Instant     // never: no limit
-	nominee  *nomination // it is only held for that job; nil: it runs
-	began    Instant
-	billed   int64    // up to this second it is charged for other claims
-	use      fair.Use // what it is charged for, if that …
-	billable bool     // … has been worked out
-	policy   *effectivePolicy
+	id      job.ID
+	until   Instant     // never: no limit
+	nominee *nomination // it is only held for that job; nil: it runs
+	began   Instant
+	policy  *effectivePolicy
 
 	spec      *job.Spec      // nil: not known
 	flavors   []string       // of quotas, in which it was placed; nil: not known
@@ -64,32 +61,59 @@ type run struct {
 	claims    []fleet.Claim
 	at        []int32 // position of each claim's node; -1: the table does not know it
 
-	priority      int64            // as submitted
-	rank          int64            // the number that ordered it when it started; that of before if it is not known
-	savedAt       Instant          // its last checkpoint; 0: none
-	stopping      bool             // its end has been asked for, or that it is suspended
-	waits         bool             // it was handed over to its pool's own scheduler, and has not begun: it is charged for nothing
-	target        *migrationTarget // it is a place kept for a job that moves; nil: it runs
-	moved         Instant          // when it was last asked to move; 0: never
-	goesFor       job.ID           // it is asked to move so that this one starts; 0: it is not
-	of            *run             // what this was added to; nil: it is a job's minimum
-	part          int32            // number of the addition; 0: it is none
-	parts         int32            // the last number given
-	added         []*run           // in the order of their numbers
-	begun         bool             // it may grow, if it is elastic
-	growthSettled bool             // it is not to grow any more
-	grew          [2]uint64        // schedulingCycle.growthVersion when it could not grow
-	lifts         int              // for how many units of a search it is lifted
-	devices       int64            // held, in thousandths
-	weight        int64            // what it holds, for the price of taking it back
+	priority int64            // as submitted
+	rank     int64            // the number that ordered it when it started; that of before if it is not known
+	stopping bool             // its end has been asked for, or that it is suspended
+	waits    bool             // it was handed over to its pool's own scheduler, and has not begun: it is charged for nothing
+	target   *migrationTarget // it is a place kept for a job that moves; nil: it runs
+	of       *run             // what this was added to; nil: it is a job's minimum
+	part     int32            // number of the addition; 0: it is none
+	added    []*run           // in the order of their numbers
 
-	suspending bool        // with stopping: it is to be suspended
-	givesWay   bool        // with suspending: to a suspended job, whose turn it is
-	suspension *suspension // it is suspended for others; nil: it is not
-	turn       Instant     // since when it runs without a break
-	tail       Instant     // how long those may go on whose place it has, after it
+	bill   runBilling
+	growth runGrowth
+	move   runMove
+	pause  runPause
+	search runSearch
+}
 
-	unit int32 // in a search for victims; noUnit: not in one
+// runBilling is what a run is charged for.
+type runBilling struct {
+	upTo  int64    // this second it is charged for other claims
+	use   fair.Use // what it is charged for, if that is …
+	known bool     // … known
+}
+
+// runGrowth is how a run grows, if it is elastic.
+type runGrowth struct {
+	lastPart int32     // the last number of an addition
+	allowed  bool      // all of it is there: it may grow
+	settled  bool      // it does not grow any more
+	triedAt  [2]uint64 // schedulingCycle.growthVersion when it could not grow
+}
+
+// runMove is what makes a run movable, and where a move of it has got to.
+type runMove struct {
+	savedAt   Instant // its last checkpoint; 0: none
+	askedAt   Instant // when it was last asked to move; 0: never
+	startsJob job.ID  // it is asked to move so that this one starts; 0: it is not
+}
+
+// runPause is the suspension of a run for others.
+type runPause struct {
+	asked     bool        // with run.stopping: it is to be suspended
+	givesWay  bool        // with asked: to a suspended job, whose turn it is
+	suspended *suspension // nil: it is not
+	turn      Instant     // since when it runs without a break
+	tail      Instant     // how long those may go on whose place it has, after it
+}
+
+// runSearch is what a search for victims knows of a run.
+type runSearch struct {
+	unit    int32 // noUnit: it is not in one
+	lifts   int   // for how many units it is lifted
+	devices int64 // held, in thousandths
+	weight  int64 // what it holds, for the price of taking it back
 }
 
 // isAggregate reports whether it is in a pool as a whole: nobody knows here what it lends, or

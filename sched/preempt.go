@@ -48,8 +48,8 @@ type nomination struct {
 func (c *Core) tallyRun(r *run, n int) {
 	c.generation++
 	if n > 0 {
-		r.unit = noUnit
-		r.devices, r.weight = claimWeight(r)
+		r.search.unit = noUnit
+		r.search.devices, r.search.weight = claimWeight(r)
 	}
 	if r.stopping {
 		c.runs.stopping += n
@@ -57,7 +57,7 @@ func (c *Core) tallyRun(r *run, n int) {
 	if r.resumesFromSave() {
 		c.defrag.savers += n
 	}
-	if r.goesFor != 0 {
+	if r.move.startsJob != 0 {
 		c.defrag.movers += n
 	}
 	c.countLent(r, n)
@@ -68,7 +68,7 @@ func (c *Core) tallyRun(r *run, n int) {
 func (c *Core) countStanding(r *run, n int) {
 	if s := r.policy.preemption; s != nil && r.nominee == nil {
 		s.runs += n
-		s.held += int64(n) * r.devices
+		s.held += int64(n) * r.search.devices
 	}
 }
 
@@ -131,7 +131,7 @@ func (p *schedulingCycle) preemptChosen(e *queuedJob, claims []fleet.Claim, chos
 			r.nominee.target = nil // it is taken over
 			p.dissolveNomination(r.nominee)
 			continue
-		case r.suspension != nil:
+		case r.pause.suspended != nil:
 			tail = never // others have its place too, and it goes on when the last of them is gone
 			p.retainOnly(r)
 			continue
@@ -143,9 +143,9 @@ func (p *schedulingCycle) preemptChosen(e *queuedJob, claims []fleet.Claim, chos
 			d := p.Core.preemptDecision(r, e.id)
 			grace = max(grace, d.Grace)
 			p.out = append(p.out, d)
-			r.suspending = d.Mode == account.PreemptSuspend
+			r.pause.asked = d.Mode == account.PreemptSuspend
 		}
-		if r.suspending {
+		if r.pause.asked {
 			tail = max(tail, r.timeLeft(p.now))
 		}
 		n.await = append(n.await, r.id)
@@ -197,8 +197,9 @@ func (p *schedulingCycle) nominateJob(n *nomination, claims []fleet.Claim, grace
 	}
 	slices.Sort(n.await)
 	n.run = &run{
-		id: e.id, spec: e.spec, policy: p.policyWithLicense(e.spec, e.class.chosenLicense()), license: e.class.chosenLicense(), claims: claims, began: p.now, priority: e.priority, submitted: e.at, nominee: n,
-		until: addTime(e.class.latestEnd(addDuration(p.now, grace)), n.tail), tail: n.tail,
+		id: e.id, spec: e.spec, policy: p.policyWithLicense(e.spec, e.class.chosenLicense()), license: e.class.chosenLicense(),
+		claims: claims, began: p.now, priority: e.priority, submitted: e.at,
+		nominee: n, until: addTime(e.class.latestEnd(addDuration(p.now, grace)), n.tail), pause: runPause{tail: n.tail},
 	}
 	n.run.flavors = p.flavorsFor(e)
 	if n.target != nil {
@@ -249,7 +250,7 @@ func (p *schedulingCycle) startNominated() {
 			n.target = nil
 			p.dissolveNomination(n)
 		default:
-			p.startBefore(n.entry, n.run.claims, n.entry.class.latestEnd(p.now), n.run.tail)
+			p.startBefore(n.entry, n.run.claims, n.entry.class.latestEnd(p.now), n.run.pause.tail)
 		}
 	}
 }

@@ -168,7 +168,7 @@ func (c *Core) Snapshot() *Snapshot {
 		for _, a := range r.added {
 			s.Added = append(s.Added, Added{Job: r.id, Claims: a.claims, Began: a.began, Stopping: a.stopping})
 		}
-		if r.growthSettled {
+		if r.growth.settled {
 			s.Settled = append(s.Settled, r.id)
 		}
 	}
@@ -178,8 +178,8 @@ func (c *Core) Snapshot() *Snapshot {
 
 // asRestored is a run as an event.
 func (c *Core) asRestored(r *run) Restored {
-	x := Restored{Job: r.id, Spec: r.spec, Claims: r.claims, Until: orZero(r.until), Began: r.began, Submitted: r.submitted, Flavors: r.flavors, License: r.license, Priority: r.priority, Saved: r.savedAt, Stopping: r.stopping, Suspending: r.suspending, GivesWay: r.givesWay, Turn: r.turn, Tail: r.tail, Moved: r.moved, GoesFor: r.goesFor, Begun: r.begun, Waits: r.waits}
-	if p := r.suspension; p != nil {
+	x := Restored{Job: r.id, Spec: r.spec, Claims: r.claims, Until: orZero(r.until), Began: r.began, Submitted: r.submitted, Flavors: r.flavors, License: r.license, Priority: r.priority, Saved: r.move.savedAt, Stopping: r.stopping, Suspending: r.pause.asked, GivesWay: r.pause.givesWay, Turn: r.pause.turn, Tail: r.pause.tail, Moved: r.move.askedAt, GoesFor: r.move.startsJob, Begun: r.growth.allowed, Waits: r.waits}
+	if p := r.pause.suspended; p != nil {
 		x.Claims, x.Parked = p.full, &Parked{At: p.at, Left: p.left, Keeps: r.claims}
 	}
 	return x
@@ -189,7 +189,7 @@ func (c *Core) asRestored(r *run) Restored {
 func (c *Core) copyMemory(member map[*jobClass]job.ID) Memory {
 	m := Memory{Unsettled: c.fleet.dirty, Dirty: c.cycleDue, Shaken: c.planDirty, Promised: c.promised, TurnEnds: c.suspended.turnEnds, Exempted: c.preempt.exemptUntil, Pinched: c.elastic.limitedUntil, Ranks: c.priorityMemory(), Moves: c.defragMemory(), Seen: c.Learned(), Learned: c.forecast.learned}
 	for _, n := range c.preempt.nominees {
-		m.Nominees = append(m.Nominees, Nominee{n.entry.id, n.run.claims, n.await, n.additions, n.run.began, n.run.until, n.run.flavors, n.run.license, n.run.tail, n.target != nil})
+		m.Nominees = append(m.Nominees, Nominee{n.entry.id, n.run.claims, n.await, n.additions, n.run.began, n.run.until, n.run.flavors, n.run.license, n.run.pause.tail, n.target != nil})
 	}
 	m.Plan = Planned{Job: c.plan.job, At: c.plan.at, Counted: c.plan.profile != nil, Claims: c.plan.claims, Station: c.plan.position}
 	for _, pos := range c.plan.nodes {
@@ -234,7 +234,7 @@ func Load(s *Snapshot) *Core {
 		c.restoreAddition(s.Added[i])
 	}
 	for _, id := range s.Settled {
-		c.runs.byJob[id].growthSettled = true
+		c.runs.byJob[id].growth.settled = true
 	}
 	for i := range s.Queue {
 		c.restoreWaiting(&s.Queue[i])
@@ -276,8 +276,9 @@ func (c *Core) restoreNominee(m *Nominee) {
 	}
 	e.class.jobs.remove(e)
 	n.run = &run{
-		id: e.id, spec: e.spec, policy: c.policyWithLicense(e.spec, m.License), claims: m.Claims, began: m.Began, until: m.Until,
-		priority: e.priority, nominee: n, flavors: m.Flavors, license: m.License, tail: m.Tail,
+		id: e.id, spec: e.spec, policy: c.policyWithLicense(e.spec, m.License), claims: m.Claims,
+		began: m.Began, until: m.Until, priority: e.priority, nominee: n,
+		flavors: m.Flavors, license: m.License, pause: runPause{tail: m.Tail},
 	}
 	if n.target != nil {
 		n.target.run = n.run

@@ -44,7 +44,7 @@ type Parked struct {
 
 // yieldsSuspended reports whether a run makes room by being suspended, or was.
 func (r *run) yieldsSuspended() bool {
-	return r.suspension != nil || r.suspending || !r.stopping && r.nominee == nil && !r.mayChangeSize() && !r.isAggregate() && r.policy.preemption != nil && r.policy.preemption.mode == account.PreemptSuspend
+	return r.pause.suspended != nil || r.pause.asked || !r.stopping && r.nominee == nil && !r.mayChangeSize() && !r.isAggregate() && r.policy.preemption != nil && r.policy.preemption.mode == account.PreemptSuspend
 }
 
 // retainedClaim is what a suspended job keeps of a claim whatever happens.
@@ -57,8 +57,8 @@ func retainedClaim(c *fleet.Claim) fleet.Claim {
 // entitledClaims is what a run has a right to: what it holds, and lends. Limits count all of that, as
 // in Slurm, so that nobody exceeds one when it goes on; quotas what it holds.
 func (r *run) entitledClaims() []fleet.Claim {
-	if r.suspension != nil {
-		return r.suspension.full
+	if r.pause.suspended != nil {
+		return r.pause.suspended.full
 	}
 	return r.allClaims()
 }
@@ -66,8 +66,8 @@ func (r *run) entitledClaims() []fleet.Claim {
 // timeLeft is how long a run may hold what it holds from now on.
 func (r *run) timeLeft(now Instant) Instant {
 	switch {
-	case r.suspension != nil:
-		return addTime(r.suspension.left, r.tail)
+	case r.pause.suspended != nil:
+		return addTime(r.pause.suspended.left, r.pause.tail)
 	case r.until == never:
 		return never
 	}
@@ -85,14 +85,14 @@ func addTime(at, by Instant) Instant {
 // suspendRun notes that a job is suspended, to make room.
 func (c *Core) suspendRun(e Suspended) {
 	r := c.runs.byJob[e.Job]
-	if r == nil || r.nominee != nil || r.suspension != nil {
+	if r == nil || r.nominee != nil || r.pause.suspended != nil {
 		return
 	}
 	p := &suspension{full: r.claims, at: c.clock.now, left: r.timeLeft(c.clock.now)}
 	if p.left != never {
-		p.left = max(p.left-r.tail, 0)
+		p.left = max(p.left-r.pause.tail, 0)
 	}
-	if r.suspending {
+	if r.pause.asked {
 		c.clearSuspending(r)
 	}
 	c.suspended.jobs = append(c.suspended.jobs, e.Job)
@@ -103,20 +103,20 @@ func (c *Core) suspendRun(e Suspended) {
 
 // restoreSuspended restores that a run is suspended.
 func (c *Core) restoreSuspended(r *run, p *Parked) {
-	r.suspension = &suspension{full: r.claims, at: p.At, left: p.Left}
+	r.pause.suspended = &suspension{full: r.claims, at: p.At, left: p.Left}
 	if p.Left == 0 {
-		r.suspension.left = never
+		r.pause.suspended.left = never
 	}
 	r.until, r.claims = never, p.Keeps
 	if p.Keeps == nil {
-		r.claims = retainedClaims(r.suspension.full)
+		r.claims = retainedClaims(r.pause.suspended.full)
 	}
 	c.suspended.jobs = append(c.suspended.jobs, r.id)
 }
 
 // clearSuspending notes that a run is no longer being suspended.
 func (c *Core) clearSuspending(r *run) {
-	r.suspending, r.givesWay, r.stopping = false, false, false
+	r.pause.asked, r.pause.givesWay, r.stopping = false, false, false
 	c.runs.stopping--
 }
 
@@ -133,8 +133,8 @@ func (c *Core) replaceClaims(r *run, claims []fleet.Claim, p *suspension, until 
 	c.billRun(r, wholeSecond(c.clock.now))
 	c.unholdRun(r)
 	next := *r
-	next.at, next.billable, next.billed = nil, false, wholeSecond(c.clock.now)
-	next.claims, next.suspension, next.until = claims, p, until
+	next.at, next.bill.known, next.bill.upTo = nil, false, wholeSecond(c.clock.now)
+	next.claims, next.pause.suspended, next.until = claims, p, until
 	c.holdRun(&next)
 	return &next
 }
@@ -144,14 +144,14 @@ func (c *Core) suspendedRuns() []*run {
 	var list, out []*run
 	kept := c.suspended.jobs[:0]
 	for _, id := range c.suspended.jobs {
-		if r := c.runs.byJob[id]; r != nil && r.suspension != nil {
+		if r := c.runs.byJob[id]; r != nil && r.pause.suspended != nil {
 			kept = append(kept, id)
 			list = append(list, r)
 		}
 	}
 	c.suspended.jobs = kept
 	slices.SortStableFunc(list, func(a, b *run) int {
-		return cmp.Or(cmp.Compare(a.suspension.at, b.suspension.at), cmp.Compare(a.id, b.id))
+		return cmp.Or(cmp.Compare(a.pause.suspended.at, b.pause.suspended.at), cmp.Compare(a.id, b.id))
 	})
 	for len(list) > 0 {
 		next := slices.IndexFunc(list, func(r *run) bool {
@@ -186,19 +186,19 @@ func (p *schedulingCycle) resumeSuspended() (changed bool) {
 	}
 	for i, r := range runs {
 		if shares[i].mustGiveBack(r) {
-			runs[i] = p.replaceClaims(r, retainedClaims(r.suspension.full), r.suspension, never)
+			runs[i] = p.replaceClaims(r, retainedClaims(r.pause.suspended.full), r.pause.suspended, never)
 			p.planDirty, changed = true, true
 		}
 	}
 	for i, r := range runs {
 		switch x := shares[i]; {
 		case x.whole:
-			r.tail, r.turn = max(r.tail, p.tailOf(r)), p.now
-			p.replaceClaims(r, r.suspension.full, nil, addTime(addTime(p.now, r.suspension.left), r.tail))
+			r.pause.tail, r.pause.turn = max(r.pause.tail, p.tailOf(r)), p.now
+			p.replaceClaims(r, r.pause.suspended.full, nil, addTime(addTime(p.now, r.pause.suspended.left), r.pause.tail))
 			p.out = append(p.out, Resume{Job: r.id})
 			p.planDirty, changed = true, true
 		case !slices.EqualFunc(x.claims, r.claims, sameClaim):
-			p.replaceClaims(r, x.claims, r.suspension, never)
+			p.replaceClaims(r, x.claims, r.pause.suspended, never)
 			p.planDirty, changed = true, true
 		}
 	}
@@ -239,7 +239,7 @@ func (c *Core) sharesOf(runs []*run) []resumeShare {
 				rows[pos] = &row
 			}
 			rows[pos].Change(c.fleet.table.Node(int(pos)), &r.claims[i], -1)
-			b := retainedClaim(&r.suspension.full[i])
+			b := retainedClaim(&r.pause.suspended.full[i])
 			rows[pos].Change(c.fleet.table.Node(int(pos)), &b, 1)
 		}
 	}
@@ -265,7 +265,7 @@ func (c *Core) sharesOf(runs []*run) []resumeShare {
 func (c *Core) changeRetained(r *run, rows map[int32]*index.Row, sign int) {
 	for i, pos := range r.at {
 		if pos >= 0 {
-			b := retainedClaim(&r.suspension.full[i])
+			b := retainedClaim(&r.pause.suspended.full[i])
 			rows[pos].Change(c.fleet.table.Node(int(pos)), &b, sign)
 		}
 	}
@@ -275,7 +275,7 @@ func (c *Core) changeRetained(r *run, rows map[int32]*index.Row, sign int) {
 // has whole.
 func (c *Core) cannotResume(r *run, rows map[int32]*index.Row) bool {
 	for i, pos := range r.at {
-		if pos < 0 || r.suspension.full[i].Whole && rows[pos].Holds > 0 {
+		if pos < 0 || r.pause.suspended.full[i].Whole && rows[pos].Holds > 0 {
 			return true
 		}
 	}
@@ -291,7 +291,7 @@ func (c *Core) shareOf(r *run, rows map[int32]*index.Row) resumeShare {
 			out.claims, out.whole = append(out.claims, r.claims[i]), false
 			continue
 		}
-		want, row, desc := &r.suspension.full[i], rows[pos], c.fleet.table.Node(int(pos))
+		want, row, desc := &r.pause.suspended.full[i], rows[pos], c.fleet.table.Node(int(pos))
 		got := retainedClaim(want)
 		got.Take.CPU = min(want.Take.CPU, max(row.Free.CPU, 0))
 		for _, d := range want.Devices {
@@ -330,5 +330,5 @@ func (p *schedulingCycle) outbidSuspended(r *run) bool {
 
 // retainOnly takes from a suspended job what it has beside what it keeps.
 func (p *schedulingCycle) retainOnly(r *run) {
-	p.replaceClaims(r, retainedClaims(r.suspension.full), r.suspension, never)
+	p.replaceClaims(r, retainedClaims(r.pause.suspended.full), r.pause.suspended, never)
 }

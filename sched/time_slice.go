@@ -25,15 +25,15 @@ func (s *preemptionRank) alternatesWith(o *preemptionRank) bool {
 
 // mayJoin reports whether the job may take turns with a running one now.
 func (s *victimSearch) mayJoin(r *run) bool {
-	if r.suspension != nil || r.isElastic() || r.isAggregate() || s.entry.spec.Elastic() || !s.entry.class.key.policy.preemption.alternatesWith(r.policy.preemption) {
+	if r.pause.suspended != nil || r.isElastic() || r.isAggregate() || s.entry.spec.Elastic() || !s.entry.class.key.policy.preemption.alternatesWith(r.policy.preemption) {
 		return false
 	}
 	for _, id := range s.suspended.jobs {
-		if o := s.runs.byJob[id]; o != nil && o.suspension != nil && s.claimsContend(o.suspension.full, r.claims) {
+		if o := s.runs.byJob[id]; o != nil && o.pause.suspended != nil && s.claimsContend(o.pause.suspended.full, r.claims) {
 			return false // there are two
 		}
 	}
-	if end := addDuration(r.turn, time.Duration(r.policy.preemption.slice)); end > s.now {
+	if end := addDuration(r.pause.turn, time.Duration(r.policy.preemption.slice)); end > s.now {
 		if s.preempt.exemptUntil == 0 || end < s.preempt.exemptUntil {
 			s.preempt.exemptUntil = end
 		}
@@ -66,8 +66,8 @@ func (c *Core) claimsContend(a, b []fleet.Claim) bool {
 // tailOf is how long those may go on that wait for a suspended job's place, after it.
 func (c *Core) tailOf(r *run) (tail Instant) {
 	for _, o := range c.suspendedRuns() {
-		if o != r && o.policy.preemption.alternatesWith(r.policy.preemption) && c.claimsContend(o.suspension.full, r.suspension.full) {
-			tail = max(tail, o.suspension.left)
+		if o != r && o.policy.preemption.alternatesWith(r.policy.preemption) && c.claimsContend(o.pause.suspended.full, r.pause.suspended.full) {
+			tail = max(tail, o.pause.suspended.left)
 		}
 	}
 	return tail
@@ -106,7 +106,7 @@ func (p *schedulingCycle) giveWay(r *run, by job.ID) {
 	}
 	p.markStopping(r.id)
 	p.out = append(p.out, p.Core.preemptDecision(r, by))
-	r.suspending, r.givesWay = true, true
+	r.pause.asked, r.pause.givesWay = true, true
 }
 
 // holdersOf lists the running jobs that have what a suspended one lacks, if it takes turns
@@ -116,7 +116,7 @@ func (p *schedulingCycle) holdersOf(r *run) (out []*run, at Instant) {
 		if pos < 0 {
 			continue
 		}
-		want, has := &r.suspension.full[i], &r.claims[i]
+		want, has := &r.pause.suspended.full[i], &r.claims[i]
 		cpu := want.Take.CPU - has.Take.CPU - max(p.fleet.state.Row(int(pos)).Free.CPU, 0)
 		lacks := func(d fleet.DeviceClaim) bool {
 			return slices.Contains(want.Devices, d) && !slices.Contains(has.Devices, d)
@@ -125,7 +125,7 @@ func (p *schedulingCycle) holdersOf(r *run) (out []*run, at Instant) {
 		for _, h := range p.fleet.nodes[pos].held {
 			o, c := h.run, &h.run.claims[h.claim]
 			switch {
-			case o == r || o.suspension != nil || slices.Contains(on, o):
+			case o == r || o.pause.suspended != nil || slices.Contains(on, o):
 			case slices.ContainsFunc(c.Devices, func(d fleet.DeviceClaim) bool {
 				return slices.ContainsFunc(want.Devices, func(w fleet.DeviceClaim) bool { return w.Index == d.Index && lacks(w) })
 			}):
@@ -148,7 +148,7 @@ func (p *schedulingCycle) holdersOf(r *run) (out []*run, at Instant) {
 		for _, o := range on {
 			if !slices.Contains(out, o) {
 				out = append(out, o)
-				at = max(at, addDuration(o.turn, time.Duration(o.policy.preemption.slice)))
+				at = max(at, addDuration(o.pause.turn, time.Duration(o.policy.preemption.slice)))
 			}
 		}
 	}
@@ -160,10 +160,10 @@ func (p *schedulingCycle) holdersOf(r *run) (out []*run, at Instant) {
 func (p *schedulingCycle) onNode(r *run, pos int32, but []*run) (out []*run) {
 	for _, h := range p.fleet.nodes[pos].held {
 		o := h.run
-		if o != r && o.suspension == nil && o.nominee == nil && !o.mayChangeSize() && r.policy.preemption.alternatesWith(o.policy.preemption) && !slices.Contains(but, o) && !slices.Contains(out, o) && o.claims[h.claim].Take.CPU > 0 {
+		if o != r && o.pause.suspended == nil && o.nominee == nil && !o.mayChangeSize() && r.policy.preemption.alternatesWith(o.policy.preemption) && !slices.Contains(but, o) && !slices.Contains(out, o) && o.claims[h.claim].Take.CPU > 0 {
 			out = append(out, o)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b *run) int { return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(a.id, b.id)) })
+	slices.SortStableFunc(out, func(a, b *run) int { return cmp.Or(cmp.Compare(a.pause.turn, b.pause.turn), cmp.Compare(a.id, b.id)) })
 	return out
 }

@@ -67,13 +67,13 @@ func (c *Core) billRun(r *run, to int64) {
 	if r.nominee != nil || r.waits || c.priority.multifactor == nil {
 		return
 	}
-	if !r.billable {
+	if !r.bill.known {
 		if r.policy.priority.assoc < 0 && r.policy.priority.qos < 0 {
 			return
 		}
-		r.use, r.billable = c.useOf(r), true
+		r.bill.use, r.bill.known = c.useOf(r), true
 	}
-	c.priority.multifactor.book.Charge(&r.use, max(wholeSecond(r.began), r.billed), to)
+	c.priority.multifactor.book.Charge(&r.bill.use, max(wholeSecond(r.began), r.bill.upTo), to)
 	c.priority.multifactor.used = true
 }
 
@@ -83,7 +83,7 @@ func (c *Core) billRun(r *run, to int64) {
 func (c *Core) billEnd(r *run, ended Instant) {
 	to := wholeSecond(max(ended, r.began))
 	c.billRun(r, to)
-	if r.billable && !r.waits && c.priority.multifactor != nil && c.priority.multifactor.book.Return(&r.use, wholeSecond(r.began), max(to, r.billed)) {
+	if r.bill.known && !r.waits && c.priority.multifactor != nil && c.priority.multifactor.book.Return(&r.bill.use, wholeSecond(r.began), max(to, r.bill.upTo)) {
 		c.priority.multifactor.used = true
 	}
 }
@@ -127,12 +127,12 @@ func (c *Core) Late(id job.ID, began Instant, kept int64) (at int64, used []fair
 // beginBilling has a job charged that its pool's own scheduler began at an instant: also for the
 // time before that was heard of. What it is charged for that is to be kept.
 func (c *Core) beginBilling(r *run, at Instant) {
-	r.waits, r.began, r.turn = false, at, at
+	r.waits, r.began, r.pause.turn = false, at, at
 	if c.priority.multifactor == nil || r.policy.priority.assoc < 0 && r.policy.priority.qos < 0 {
 		return
 	}
-	r.use, r.billable = c.useOf(r), true
-	if c.priority.multifactor.book.Late(&r.use, wholeSecond(at)) {
+	r.bill.use, r.bill.known = c.useOf(r), true
+	if c.priority.multifactor.book.Late(&r.bill.use, wholeSecond(at)) {
 		c.priority.usageChanged = true
 	}
 	c.priority.multifactor.used = true
@@ -150,11 +150,11 @@ func (c *Core) owedUsage(ended Instant, r *run) []fair.Entry {
 	if r == nil || r.waits || r.policy.priority.assoc < 0 && r.policy.priority.qos < 0 {
 		return nil
 	}
-	use := r.use
-	if !r.billable {
+	use := r.bill.use
+	if !r.bill.known {
 		use = c.useOf(r)
 	}
-	return c.priority.multifactor.book.Bill(&use, wholeSecond(r.began), max(wholeSecond(max(ended, r.began)), r.billed))
+	return c.priority.multifactor.book.Bill(&use, wholeSecond(r.began), max(wholeSecond(max(ended, r.began)), r.bill.upTo))
 }
 
 // useOf works out what a job is charged for.

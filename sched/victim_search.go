@@ -73,7 +73,7 @@ func (s *victimSearch) findVictims() []fleet.Claim {
 func (s *victimSearch) endSearch() {
 	s.undoLifts()
 	for _, r := range s.unitRuns {
-		r.unit, r.lifts = noUnit, 0
+		r.search.unit, r.search.lifts = noUnit, 0
 	}
 }
 
@@ -112,9 +112,9 @@ func (s *victimSearch) gatherCandidates() {
 	for _, chunk := range s.runs.ends.chunks {
 		for _, r := range chunk {
 			if tier, ok := s.candidateTier(r); ok {
-				r.unit = int32(len(s.unitRuns))
+				r.search.unit = int32(len(s.unitRuns))
 				s.unitRuns = append(s.unitRuns, r)
-				s.units = append(s.units, victim.Unit{Tier: tier, Cost: s.lossOf(r), Size: r.weight})
+				s.units = append(s.units, victim.Unit{Tier: tier, Cost: s.lossOf(r), Size: r.search.weight})
 			}
 		}
 	}
@@ -131,12 +131,12 @@ func (s *victimSearch) candidateTier(r *run) (tier int32, ok bool) {
 		o := r.nominee.entry
 		return nomineeTier, s.entry.compareOrder(o) < 0 && !s.jobOutranks(o, s.entry)
 	case r.stopping:
-		return stoppingTier, !r.givesWay
+		return stoppingTier, !r.pause.givesWay
 	case r.of != nil:
 		return lentTier, s.entry.id != r.id
 	case !s.mayTake(r):
 		return sliceTier, s.mayJoin(r)
-	case r.suspension != nil:
+	case r.pause.suspended != nil:
 		return 0, true
 	}
 	if since := addDuration(r.began, time.Duration(r.policy.preemption.exempt)); since > s.now {
@@ -150,7 +150,7 @@ func (s *victimSearch) candidateTier(r *run) (tier int32, ok bool) {
 
 func (s *victimSearch) mayTake(r *run) bool {
 	o := r.policy.preemption
-	return s.preempt.rules != nil && (o.mode != account.PreemptOff || r.suspension != nil) && !(o.mode == account.PreemptSuspend && (r.isElastic() || r.isAggregate())) &&
+	return s.preempt.rules != nil && (o.mode != account.PreemptOff || r.pause.suspended != nil) && !(o.mode == account.PreemptSuspend && (r.isElastic() || r.isAggregate())) &&
 		(planted.AnyonePreempts || s.preempt.rules.mayTakeFrom(s.entry.class.key.policy.preemption, s.entry.priority, o, r.priority))
 }
 
@@ -161,10 +161,10 @@ func (s *victimSearch) lossOf(r *run) int64 {
 		return 1
 	}
 	if r.yieldsSuspended() {
-		return min(r.weight, 1<<31) // it loses nothing but time
+		return min(r.search.weight, 1<<31) // it loses nothing but time
 	}
-	lost := max(int64(s.now-max(r.began, r.savedAt))/int64(time.Second), 0)
-	return min(lost+restartTime, 1<<31) * min(r.weight, 1<<31)
+	lost := max(int64(s.now-max(r.began, r.move.savedAt))/int64(time.Second), 0)
+	return min(lost+restartTime, 1<<31) * min(r.search.weight, 1<<31)
 }
 
 // numberTiers numbers the tiers of candidates: partition, then QOS, then the job's own
@@ -190,7 +190,7 @@ func (s *victimSearch) numberTiers() {
 		if i > 0 && compare(order[i-1], r) != 0 {
 			tier++
 		}
-		s.units[r.unit].Tier = tier
+		s.units[r.search.unit].Tier = tier
 	}
 }
 
@@ -246,15 +246,15 @@ func (s *victimSearch) nodeVictims(q *place.Quick, pos int) (gone []int, ok bool
 	var on []int
 	held := s.fleet.nodes[pos].held
 	for _, h := range held {
-		if h.run.unit != noUnit && !slices.Contains(on, int(h.run.unit)) {
-			on = append(on, int(h.run.unit))
+		if h.run.search.unit != noUnit && !slices.Contains(on, int(h.run.search.unit)) {
+			on = append(on, int(h.run.search.unit))
 		}
 	}
 	desc := s.fleet.table.Node(pos)
 	gone = victim.Spot(s.units, on, func(gone []int) bool {
 		row := *s.fleet.state.Row(pos)
 		for _, h := range held {
-			if slices.Contains(gone, int(h.run.unit)) {
+			if slices.Contains(gone, int(h.run.search.unit)) {
 				row.Change(desc, &h.run.claims[h.claim], -1)
 				if h.run.yieldsSuspended() {
 					b := retainedClaim(&h.run.claims[h.claim])
@@ -276,8 +276,8 @@ func (s *victimSearch) Back(unit int) { s.liftWithAdditions(s.unitRuns[unit], 1)
 // liftWithAdditions lifts a run, and with a job all that was added to it, or puts them back. An
 // addition may be lifted for itself and for its job.
 func (s *victimSearch) liftWithAdditions(r *run, sign int) {
-	was := r.lifts
-	if r.lifts -= sign; was == 0 || r.lifts == 0 {
+	was := r.search.lifts
+	if r.search.lifts -= sign; was == 0 || r.search.lifts == 0 {
 		s.liftRun(r, sign)
 	}
 	for _, a := range r.added {
