@@ -20,7 +20,7 @@ import (
 func TestARefusedLaunchSharesNoBatchWithAnotherWordAboutItsJob(t *testing.T) {
 	st := state.New()
 	log := slog.New(slog.DiscardHandler)
-	ps, err := newPools([]Pool{{Pool: fleet.Pool{Name: "p"}, Engine: missingEngine{"p"}}}, nil, nil, log, nil)
+	ps, err := newPools([]Pool{unopenedPool(PoolSpec{Name: "p"}, errors.New("it is down"))}, nil, nil, log, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

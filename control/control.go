@@ -135,7 +135,6 @@ const (
 	batchSize   = 512
 	changesKept = 4096
 	eventsKept  = 1 << 13
-	compareEach = 30 * time.Second
 	retryWatch  = 200 * time.Millisecond
 )
 
@@ -179,7 +178,7 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 		return nil, err
 	}
 	s.DelegatedPools = ps.delegatedNames()
-	nodes, err := ps.askNodes(ctx, &cfg)
+	nodes, err := ps.askNodes(ctx, cfg.Clock, cfg.Log)
 	if err != nil {
 		ps.close()
 		return nil, err

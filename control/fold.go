@@ -26,8 +26,19 @@ type realNodes struct {
 
 // aggregateNodes takes in the nodes of a pool, and returns those that the core is to know.
 func (l *loop) aggregateNodes(p *pool, nodes []fleet.Node) []fleet.Node {
+	known, changed := p.aggregateNodes(nodes, l.state.Nodes, l.coreInstant)
+	if changed {
+		l.fleet++ // what was refused may fit now
+	}
+	return known
+}
+
+// aggregateNodes takes in the nodes of a pool, and returns those that the core is to know: one
+// that stands for all of them where the engine's own scheduler chooses. others are the nodes
+// of all pools. changed says that the real nodes are others than before.
+func (p *pool) aggregateNodes(nodes []fleet.Node, others *fleet.ByNode[fleet.Node], now func() sched.Instant) (known []fleet.Node, changed bool) {
 	if !p.Delegated {
-		return nodes
+		return nodes, false
 	}
 	if p.real.core == nil {
 		p.real.core = sched.New(sched.Config{})
@@ -52,16 +63,15 @@ func (l *loop) aggregateNodes(p *pool, nodes []fleet.Node) []fleet.Node {
 		events = append(events, sched.NodeRemoved{Pool: p.Name, Name: name})
 	}
 	if len(events) > 0 {
-		p.real.core.Step(l.coreInstant(), events...)
-		l.fleet++ // what was refused may fit now
+		p.real.core.Step(now(), events...)
 	}
 	p.real.nodes = all
-	return []fleet.Node{fold.Node(p.Name, l.unsharedNodes(p, all))}
+	return []fleet.Node{fold.Node(p.Name, p.unsharedNodes(all, others))}, len(events) > 0
 }
 
 // unsharedNodes are those of a pool's nodes that no other pool has: the others count there.
-func (l *loop) unsharedNodes(p *pool, nodes []fleet.Node) []fleet.Node {
-	m := machinesBut(p.Name, l.state.Nodes, nodes)
+func (p *pool) unsharedNodes(nodes []fleet.Node, others *fleet.ByNode[fleet.Node]) []fleet.Node {
+	m := machinesBut(p.Name, others, nodes)
 	return slices.DeleteFunc(slices.Clone(nodes), func(n fleet.Node) bool {
 		_, twin := m.otherPoolNode(&n)
 		return twin != nil
@@ -70,7 +80,7 @@ func (l *loop) unsharedNodes(p *pool, nodes []fleet.Node) []fleet.Node {
 
 // aggregateSpec is what the core is asked about for a job that is not kept. The caller holds the lock.
 func (c *Control) aggregateSpec(spec *job.Spec) *job.Spec {
-	if c.state.DelegatedPools[c.poolOf(spec)] {
+	if c.state.DelegatedPools[c.pools.nameOf(spec)] {
 		return fold.Spec(spec)
 	}
 	return spec
@@ -80,20 +90,21 @@ func (c *Control) aggregateSpec(spec *job.Spec) *job.Spec {
 func (c *Control) whatIfSpec(spec *job.Spec) *job.Spec {
 	c.state.RLock()
 	defer c.state.RUnlock()
-	spec.Pool = c.poolOf(spec)
+	spec.Pool = c.pools.nameOf(spec)
 	return c.aggregateSpec(spec)
 }
 
-// poolOf is the pool of a job.
-func (c *Control) poolOf(spec *job.Spec) string {
-	return cmp.Or(spec.Pool, c.pools.allPools()[0].Name)
+// nameOf is the pool of a job.
+func (ps *pools) nameOf(spec *job.Spec) string {
+	return cmp.Or(spec.Pool, ps.allPools()[0].Name)
 }
 
-// whyInfeasible says what keeps a job from ever running where it is to run; nil: nothing.
-func (c *Control) whyInfeasible(spec *job.Spec) []reason.Reason {
-	p := c.pools.byName(c.poolOf(spec))
+// whyInfeasible says what keeps a job from ever running where it is to run; nil: nothing. core
+// knows the nodes of all pools, those of a delegated pool as one.
+func (ps *pools) whyInfeasible(core *sched.Core, spec *job.Spec) []reason.Reason {
+	p := ps.byName(ps.nameOf(spec))
 	if p == nil || !p.Delegated {
-		return c.core.Feasible(spec)
+		return core.Feasible(spec)
 	}
 	if p.real.core == nil {
 		return nil // nobody knows

@@ -63,7 +63,7 @@ func (l *loop) main() {
 	defer l.pools.close()
 	for _, p := range l.pools.allPools() {
 		l.watchPool(p)
-		if _, shut := p.Engine.(unopenedEngine); shut {
+		if p.openFailure() != nil {
 			spec := l.state.Pools[p.Name]
 			l.helpers.Go(func() { l.reopenPool(l.ctx, p, spec) })
 		}
@@ -123,7 +123,7 @@ func (l *loop) awaitMessage() error {
 
 // runPeriodic does what is to be done from time to time.
 func (l *loop) runPeriodic(now time.Time) {
-	if past := now.Sub(l.asked); past >= compareEach || past < 0 {
+	if past := now.Sub(l.asked); past >= compareInterval || past < 0 {
 		l.asked = now
 		l.whileLeading(func() { l.compareEngines() })
 	}

@@ -72,10 +72,7 @@ func whoseMachine(host string, o *fleet.Node) string {
 
 // sharedMachines finds nodes of a pool on machines that other pools have: they are left to these. A
 // pool of which nothing would be left is not to be added.
-func (c *Control) sharedMachines(pool string, nodes []fleet.Node) []engine.Finding {
-	c.state.RLock()
-	defer c.state.RUnlock()
-	m := machinesBut(pool, c.state.Nodes, nodes)
+func (m machines) sharedMachines(nodes []fleet.Node) []engine.Finding {
 	var names []string
 	why := ""
 	for i := range nodes {

@@ -86,7 +86,7 @@ func (l *loop) stagePreemptResume(d sched.Resume, p proposed) {
 
 // checkSuspendMode refuses rules by which jobs are suspended to make room where that makes none.
 func (c *Control) checkSuspendMode(p *account.Policy) error {
-	if cannot := c.poolsNotFreedBySuspend(); len(cannot) > 0 {
+	if cannot := c.pools.notFreedBySuspend(); len(cannot) > 0 {
 		return refuseSuspendMode(p, cannot[0])
 	}
 	return nil
@@ -117,9 +117,9 @@ func refuseSuspendMode(p *account.Policy, pool string) error {
 	return nil
 }
 
-// poolsNotFreedBySuspend names the pools in which suspending a job makes no room for others.
-func (c *Control) poolsNotFreedBySuspend() (names []string) {
-	for _, p := range c.pools.allPools() {
+// notFreedBySuspend names the pools in which suspending a job makes no room for others.
+func (ps *pools) notFreedBySuspend() (names []string) {
+	for _, p := range ps.allPools() {
 		if !suspendFreesRoom(p.Engine) {
 			names = append(names, p.Name)
 		}
@@ -134,9 +134,9 @@ func suspendFreesRoom(e engine.Engine) bool {
 	return can && (!ok || !k.KeepsSuspended())
 }
 
-// poolsWithoutSuspend names the pools whose engines cannot suspend jobs.
-func (c *Control) poolsWithoutSuspend() (names []string) {
-	for _, p := range c.pools.allPools() {
+// withoutSuspend names the pools whose engines cannot suspend jobs.
+func (ps *pools) withoutSuspend() (names []string) {
+	for _, p := range ps.allPools() {
 		if _, ok := p.Engine.(engine.Suspender); !ok {
 			names = append(names, p.Name)
 		}

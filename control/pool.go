@@ -105,8 +105,8 @@ func (p *Pool) engineDelegates() bool {
 
 // whyUnreachable is why a job waits for a pool whose engine is not there: what it lacks of nodes of
 // which nobody knows says nothing.
-func (c *Control) whyUnreachable(e *state.JobRecord, code reason.Code) (reason.Reason, bool) {
-	p := c.pools.byName(e.Shared.Spec.Pool)
+func (ps *pools) whyUnreachable(pool string, code reason.Code) (reason.Reason, bool) {
+	p := ps.byName(pool)
 	switch code {
 	case reason.NodeCount, reason.TooLarge, reason.NodeDown, reason.NodeList, reason.Constraint, reason.Resources:
 	default:
@@ -196,13 +196,13 @@ func (ps *pools) byNameOrFirst(name string) *pool {
 }
 
 // poolOfClaims is the name of the pool that has all nodes of some claims.
-func (c *Control) poolOfClaims(claims []fleet.Claim) string {
+func (l *loop) poolOfClaims(claims []fleet.Claim) string {
 	if len(claims) > 0 {
-		if k, ok := c.state.Nodes.Find(claims[0].Key()); ok && c.pools.byName(k.Pool) != nil {
+		if k, ok := l.state.Nodes.Find(claims[0].Key()); ok && l.pools.byName(k.Pool) != nil {
 			return k.Pool
 		}
 	}
-	return c.pools.allPools()[0].Name
+	return l.pools.allPools()[0].Name
 }
 
 // callsOf is who calls the engine that an allocation's attempt runs on.
@@ -224,12 +224,18 @@ func elasticPoolNames(cfg []Pool) map[string]bool {
 	return out
 }
 
+// clock is where time comes from.
+type clock interface {
+	Now() time.Time
+	After(d time.Duration) (c <-chan time.Time, stop func())
+}
+
 // openWait is how long the opening waits for a pool, once another one has answered.
 const openWait = 10 * time.Second
 
 // askNodes asks all engines for their nodes, and what they are. One that does not answer
 // has none, until it does; that none answers is an error.
-func (ps *pools) askNodes(ctx context.Context, cfg *Config) (map[*pool][]fleet.Node, error) {
+func (ps *pools) askNodes(ctx context.Context, clock clock, log *slog.Logger) (map[*pool][]fleet.Node, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type answer struct {
@@ -241,10 +247,10 @@ func (ps *pools) askNodes(ctx context.Context, cfg *Config) (map[*pool][]fleet.N
 	answers := make(chan answer, len(all))
 	for _, p := range all {
 		go func() {
-			p.status.noteAsked(cfg.Clock.Now())
+			p.status.noteAsked(clock.Now())
 			nodes, err := p.Engine.Nodes(ctx)
 			info, err2 := p.Engine.Info(ctx)
-			p.status.noteAnswer(cfg.Clock.Now(), info, errors.Join(err, err2))
+			p.status.noteAnswer(clock.Now(), info, errors.Join(err, err2))
 			answers <- answer{p, nodes, err}
 		}()
 	}
@@ -260,7 +266,7 @@ func (ps *pools) askNodes(ctx context.Context, cfg *Config) (map[*pool][]fleet.N
 			}
 			out[a.pool] = a.nodes
 			if late == nil {
-				c, stop := cfg.Clock.After(openWait)
+				c, stop := clock.After(openWait)
 				defer stop()
 				late = c
 			}
@@ -273,7 +279,7 @@ func (ps *pools) askNodes(ctx context.Context, cfg *Config) (map[*pool][]fleet.N
 		return nil, errors.Join(errs...)
 	}
 	for _, err := range errs {
-		cfg.Log.Error("a pool does not answer; its nodes are not there until it does", "error", err)
+		log.Error("a pool does not answer; its nodes are not there until it does", "error", err)
 	}
 	return out, nil
 }

@@ -40,7 +40,7 @@ func (c *Control) CheckPool(ctx context.Context, spec state.PoolSpec) (*PoolChec
 	if err := checkPoolName(spec.Name); err != nil {
 		return nil, err
 	}
-	if c.isNameTaken(spec.Name) {
+	if c.pools.isNameTaken(spec.Name) {
 		return nil, nameTaken(spec.Name)
 	}
 	spec.Trial = true
@@ -48,7 +48,7 @@ func (c *Control) CheckPool(ctx context.Context, spec state.PoolSpec) (*PoolChec
 	if err != nil {
 		return nil, err
 	}
-	out := c.lookAt(ctx, spec.Name, p.Engine)
+	out := checkEngine(ctx, spec.Name, p.Engine, c.findOverlap)
 	if err := p.Engine.Close(); err != nil {
 		c.cfg.Log.Warn("a pool's engine does not close well", "pool", spec.Name, "error", err)
 	}
@@ -61,11 +61,34 @@ func (c *Control) RecheckPool(ctx context.Context, name string) (*PoolCheck, err
 	if p == nil {
 		return nil, c.pools.noSuchPool(name)
 	}
-	return c.lookAt(ctx, name, p.Engine), nil
+	return checkEngine(ctx, name, p.Engine, c.findOverlap), nil
 }
 
-// lookAt asks an engine for all that can be known before it is given work.
-func (c *Control) lookAt(ctx context.Context, name string, e engine.Engine) *PoolCheck {
+// findOverlap looks for nodes of a pool that other pools have.
+func (c *Control) findOverlap(pool string, nodes []fleet.Node) overlap {
+	c.state.RLock()
+	defer c.state.RUnlock()
+	return overlapOf(pool, c.state.Nodes, nodes)
+}
+
+// overlap is the nodes of a pool that other pools have.
+type overlap struct {
+	names    []string // of nodes that another pool has by the same name
+	of       string   // one of the pools that have them
+	machines []engine.Finding
+}
+
+// overlapOf finds the nodes of a pool among known ones, of all pools.
+func overlapOf(pool string, known *fleet.ByNode[fleet.Node], nodes []fleet.Node) (o overlap) {
+	m := machinesBut(pool, known, nodes)
+	o.names, o.of = m.othersNodes(nodes)
+	o.machines = m.sharedMachines(nodes)
+	return o
+}
+
+// checkEngine asks the engine of a pool for all that can be known before it is given work.
+// find looks for nodes of the pool that other pools have.
+func checkEngine(ctx context.Context, name string, e engine.Engine, find func(pool string, nodes []fleet.Node) overlap) *PoolCheck {
 	ctx, cancel := context.WithTimeout(ctx, checkWait)
 	defer cancel()
 	out := &PoolCheck{}
@@ -92,14 +115,15 @@ func (c *Control) lookAt(ctx context.Context, name string, e engine.Engine) *Poo
 		}
 		add("nodes", engine.Found, "%d with %d devices: %s", len(nodes), devices, hostlist.Compress(nodeNames(nodes)))
 	}
-	if names, of := c.othersNodes(name, out.Nodes); len(names) > 0 {
+	others := find(name, out.Nodes)
+	if names, of := others.names, others.of; len(names) > 0 {
 		f := engine.Finding{What: "names", State: engine.Warning, Text: fmt.Sprintf("%s: pool %s has nodes of these names already, and keeps them", hostlist.Compress(names), of)}
 		if len(names) == len(out.Nodes) && !info.Abilities.Delegated {
 			f.State, f.Text, f.Mend = engine.Missing, f.Text+": none is left", fmt.Sprintf("choose other nodes for this pool, or take the other away: cox pool remove %s", of)
 		}
 		out.Findings = append(out.Findings, f)
 	}
-	out.Findings = append(out.Findings, c.sharedMachines(name, out.Nodes)...)
+	out.Findings = append(out.Findings, others.machines...)
 	looked := false
 	if k, ok := e.(engine.Checker); ok {
 		more, err := k.Check(ctx)
@@ -127,10 +151,7 @@ func nodeNames(nodes []fleet.Node) []string {
 }
 
 // othersNodes are the names of a pool's nodes that other pools have under the same name, and one of these.
-func (c *Control) othersNodes(pool string, nodes []fleet.Node) (names []string, of string) {
-	c.state.RLock()
-	defer c.state.RUnlock()
-	m := machinesBut(pool, c.state.Nodes, nodes)
+func (m machines) othersNodes(nodes []fleet.Node) (names []string, of string) {
 	for i := range nodes {
 		if _, o := m.otherPoolNode(&nodes[i]); o != nil && o.Name == nodes[i].Name {
 			names, of = append(names, o.Name), o.Pool

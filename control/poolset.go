@@ -23,6 +23,23 @@ type unopenedEngine struct {
 	why error
 }
 
+// unopenedPool is a pool whose engine could not be opened. What is known of it is what its
+// engine said when it was added.
+func unopenedPool(spec state.PoolSpec, why error) Pool {
+	return Pool{
+		Pool: fleet.Pool{Name: spec.Name, Engine: spec.Engine}, Engine: unopenedEngine{missingEngine{spec.Name}, why},
+		Elastic: spec.Elastic, Delegated: spec.Delegated,
+	}
+}
+
+// openFailure is why the engine could not be opened; nil: it was.
+func (p *Pool) openFailure() error {
+	if b, ok := p.Engine.(unopenedEngine); ok {
+		return b.why
+	}
+	return nil
+}
+
 func (b unopenedEngine) openError() error {
 	return fault.New(fault.Unavailable, "pool %s: %w", b.pool, b.why)
 }
@@ -42,10 +59,7 @@ func (cfg *Config) openKept(ctx context.Context, specs map[string]state.PoolSpec
 		p, err := cfg.openPool(ctx, specs[name])
 		if err != nil {
 			cfg.Log.Error("a pool cannot be opened", "pool", name, "error", err)
-			p = Pool{
-				Pool: fleet.Pool{Name: name, Engine: specs[name].Engine}, Engine: unopenedEngine{missingEngine{name}, err},
-				Elastic: specs[name].Elastic, Delegated: specs[name].Delegated,
-			}
+			p = unopenedPool(specs[name], err)
 		}
 		out = append(out, p)
 	}
@@ -73,7 +87,7 @@ func (c *Control) AddPool(ctx context.Context, by job.Actor, spec state.PoolSpec
 	if err := checkPoolName(spec.Name); err != nil {
 		return err
 	}
-	if c.isNameTaken(spec.Name) {
+	if c.pools.isNameTaken(spec.Name) {
 		return nameTaken(spec.Name)
 	}
 	opened, err := c.cfg.openPool(ctx, spec)
@@ -177,8 +191,8 @@ func (c *Control) reopenPool(ctx context.Context, p *pool, spec state.PoolSpec) 
 
 // isNameTaken reports whether a pool of that name is there, and not only for what the ledger
 // holds in it.
-func (c *Control) isNameTaken(name string) bool {
-	p := c.pools.byName(name)
+func (ps *pools) isNameTaken(name string) bool {
+	p := ps.byName(name)
 	return p != nil && !p.isUnconfigured()
 }
 

@@ -100,9 +100,7 @@ func (c *Control) Pools() []PoolView {
 	for i, p := range all {
 		v := &out[i]
 		*v = PoolView{Pool: p.Pool.Pool, Default: i == 0, Answered: p.known, Gone: p.isUnconfigured()}
-		if b, ok := p.Engine.(unopenedEngine); ok {
-			v.Broken = b.why
-		}
+		v.Broken = p.openFailure()
 		if s, ok := c.state.Pools[p.Name]; ok {
 			v.Added = &s
 		}

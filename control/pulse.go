@@ -9,6 +9,9 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
+// compareInterval is how often an engine is asked for everything that it has.
+const compareInterval = 30 * time.Second
+
 const (
 	// heartbeatInterval is how often an engine is asked for a sign of life that can be asked for one.
 	heartbeatInterval = 4 * time.Second
@@ -50,7 +53,7 @@ func (l *loop) maxSleep() time.Duration {
 	if slices.ContainsFunc(l.pools.allPools(), (*pool).hasHeartbeat) {
 		return heartbeatInterval
 	}
-	return compareEach
+	return compareInterval
 }
 
 // noteHeartbeatAsked says that the engine is being asked for a sign of life.
@@ -77,7 +80,7 @@ func (s *engineStatus) noteHeartbeat(now time.Time, err error) (again bool) {
 	if s.failed == nil || fault.KindOf(s.failed) != fault.Unavailable || !s.asked.IsZero() || now.Sub(s.last) < max(s.pause, heartbeatInterval) {
 		return false
 	}
-	s.pause = min(2*max(s.pause, heartbeatInterval), compareEach)
+	s.pause = min(2*max(s.pause, heartbeatInterval), compareInterval)
 	return true
 }
 

@@ -205,7 +205,7 @@ func (c *Control) Why(ctx context.Context, id job.ID) (Why, error) {
 	if e != nil && e.State == job.Pending {
 		w.Reasons = slices.Clone(c.core.Reasons(sched.Instant(c.cfg.Clock.Now().UnixNano()), id))
 		for i := range w.Reasons {
-			if why, away := c.whyUnreachable(e, w.Reasons[i].Code); away {
+			if why, away := c.pools.whyUnreachable(e.Shared.Spec.Pool, w.Reasons[i].Code); away {
 				why.Since = w.Reasons[i].Since
 				w.Reasons[i] = why
 			}
@@ -254,7 +254,7 @@ type Estimate struct {
 func (c *Control) Estimate(ctx context.Context, s Submission) (Estimate, error) {
 	spec := new(job.Spec)
 	*spec = *s.Spec
-	spec.Pool = c.poolOf(spec)
+	spec.Pool = c.pools.nameOf(spec)
 	if err := checkSpec(spec, c.cfg.Clock.Now().UnixNano()); err != nil {
 		return Estimate{}, err
 	}
@@ -271,7 +271,7 @@ func (c *Control) Estimate(ctx context.Context, s Submission) (Estimate, error) 
 	if err != nil || !s.Preview {
 		return out, err
 	}
-	if p, ok := c.engineFor(spec).(engine.Previewer); ok {
+	if p, ok := c.pools.engineFor(spec).(engine.Previewer); ok {
 		if state.IsDelegated(claims) {
 			claims = nil
 		}
@@ -285,7 +285,7 @@ func (c *Control) estimateStart(spec *job.Spec) (Estimate, []fleet.Claim, error)
 	now := c.cfg.Clock.Now()
 	c.state.Lock()
 	defer c.state.Unlock()
-	if why := c.whyInfeasible(spec); len(why) > 0 {
+	if why := c.pools.whyInfeasible(c.core, spec); len(why) > 0 {
 		return Estimate{}, nil, &RefusedError{why}
 	}
 	at, claims, why := c.core.Estimate(sched.Instant(now.UnixNano()), c.aggregateSpec(spec), spec.Priority-spec.Nice)
@@ -337,7 +337,7 @@ func (c *Control) feasibleNow(p *pool, spec *job.Spec) (known bool, why []reason
 			return true, nil
 		}
 	}
-	return true, c.whyInfeasible(spec)
+	return true, c.pools.whyInfeasible(c.core, spec)
 }
 
 func dependencyOf(s *job.Spec) *job.Dependency {

@@ -60,7 +60,7 @@ type changeRequest struct {
 func (c *Control) checkOp(op Op) error {
 	switch op := op.(type) {
 	case Suspend:
-		if len(c.poolsWithoutSuspend()) == len(c.pools.allPools()) {
+		if len(c.pools.withoutSuspend()) == len(c.pools.allPools()) {
 			return cannotSuspendError(c.pools.allPools()[0].Name)
 		}
 	case Update:
@@ -274,7 +274,7 @@ func (l *loop) askSuspend(w *changeRequest, e *state.JobRecord, req *request, op
 			Advise("cancel or hold the jobs that have its place; cox requeue %s ends it and lets it wait", e.Name())
 	case e.State != from || e.Flags&(job.Configuring|job.Stopping) != 0:
 		return fault.New(fault.Conflict, "job %s is %s", e.Name(), e.StatusText())
-	case slices.Contains(l.poolsWithoutSuspend(), e.Last.Pool):
+	case slices.Contains(l.pools.withoutSuspend(), e.Last.Pool):
 		return cannotSuspendError(e.Last.Pool)
 	}
 	l.stageFor(req, state.KindSuspend, e.ID, w.by, state.Suspend{On: op.On, State: &to}, func() {

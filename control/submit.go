@@ -77,7 +77,7 @@ func (c *Control) Submit(ctx context.Context, s Submission) (Accepted, error) {
 
 // validateDraft asks the engine of the job's pool whether it ever runs such a job.
 func (c *Control) validateDraft(ctx context.Context, d *engine.Draft) error {
-	if k, ok := c.engineFor(d.Spec).(engine.Doorkeeper); ok {
+	if k, ok := c.pools.engineFor(d.Spec).(engine.Doorkeeper); ok {
 		return k.Admit(ctx, d)
 	}
 	return nil
@@ -85,11 +85,11 @@ func (c *Control) validateDraft(ctx context.Context, d *engine.Draft) error {
 
 // engineFor is the engine of a job's pool; nil: there is no such pool, and it is refused for
 // that.
-func (c *Control) engineFor(spec *job.Spec) engine.Engine {
-	if spec.Pool != "" && c.pools.byName(spec.Pool) == nil {
+func (ps *pools) engineFor(spec *job.Spec) engine.Engine {
+	if spec.Pool != "" && ps.byName(spec.Pool) == nil {
 		return nil
 	}
-	return c.pools.byNameOrFirst(spec.Pool).Engine
+	return ps.byNameOrFirst(spec.Pool).Engine
 }
 
 // errMoved says that a job left memory while a request was on its way.
@@ -137,7 +137,7 @@ func (l *loop) whyNever(f *state.SharedSpec) []reason.Reason {
 		return nil
 	}
 	if f.Judged != l.fleet {
-		f.Judged, f.Never = l.fleet, l.whyInfeasible(&f.Spec)
+		f.Judged, f.Never = l.fleet, l.pools.whyInfeasible(l.core, &f.Spec)
 	}
 	return f.Never
 }
