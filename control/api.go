@@ -1,6 +1,7 @@
 package control
 
 import (
+	"github.com/coxswain-sched/coxswain/control/pools"
 	"github.com/coxswain-sched/coxswain/control/state"
 )
 
@@ -10,7 +11,10 @@ type (
 	Event     = state.Event
 	Histogram = state.Histogram
 	Policy    = state.Policy
+	Pool      = pools.Pool
+	PoolCheck = pools.Check
 	PoolSpec  = state.PoolSpec
+	PoolView  = pools.View
 	Token     = state.Token
 	View      = state.View
 )

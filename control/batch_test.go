@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/control/pools"
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -20,11 +21,11 @@ import (
 func TestARefusedLaunchSharesNoBatchWithAnotherWordAboutItsJob(t *testing.T) {
 	st := state.New()
 	log := slog.New(slog.DiscardHandler)
-	ps, err := newPools([]Pool{unopenedPool(PoolSpec{Name: "p"}, errors.New("it is down"))}, nil, nil, log, nil)
+	ps, err := pools.NewSet([]pools.Pool{pools.NewUnopened(PoolSpec{Name: "p"}, errors.New("it is down"))}, nil, nil, log, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ps.close()
+	defer ps.Close()
 	l := &loop{Control: &Control{
 		cfg:   Config{Clock: realClock{}, Log: log},
 		pools: ps,
@@ -42,7 +43,7 @@ func TestARefusedLaunchSharesNoBatchWithAnotherWordAboutItsJob(t *testing.T) {
 	}
 	ref := engine.Ref{Allocation: 1, Attempt: 1}
 	end := engine.Report{Ref: ref, Job: 1, Phase: engine.Ended, Gone: true, Cause: engine.LaunchFailed, Version: 1}
-	l.carry = []message{l.launchRefused(1, ref, errors.New("no such image"), false), l.reportMessage(l.pools.allPools()[0], end)}
+	l.carry = []message{l.launchRefused(1, ref, errors.New("no such image"), false), l.reportMessage(l.pools.AllPools()[0], end)}
 	l.takeMessages()
 	if len(l.batch) != 1 || len(l.carry) != 1 {
 		t.Fatalf("%d records in the batch, %d messages left; want one of each", len(l.batch), len(l.carry))

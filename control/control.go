@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control/eventlog"
+	"github.com/coxswain-sched/coxswain/control/pools"
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -49,11 +50,11 @@ type Clock interface {
 // and not closed by it.
 type Config struct {
 	Store store.Store
-	Pools []Pool // jobs that name no pool go to the first one
+	Pools []pools.Pool // jobs that name no pool go to the first one
 	// OpenPool opens the engine of a pool that was added while a server ran. It calls
 	// nothing that may not answer: a pool that is down is opened all the same. nil: no
 	// pools can be added.
-	OpenPool func(context.Context, state.PoolSpec) (Pool, error)
+	OpenPool func(context.Context, state.PoolSpec) (pools.Pool, error)
 	// Declared are the pools of the site's configuration, which OpenPool opens too: their
 	// engine and settings are what stands here, whatever the journal has. Declare adds those
 	// that it has not.
@@ -114,7 +115,7 @@ type Control struct {
 	inbox   chan message
 	changes *eventlog.Log[job.ID]      // jobs that changed, for Next
 	events  *eventlog.Log[state.Event] // numbered as the journal
-	pools   *pools
+	pools   *pools.Set
 	done    chan struct{}
 	cancel  context.CancelCauseFunc
 	err     error // why the loop ended; readable after done
@@ -147,7 +148,7 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 	if len(cfg.Pools) == 0 {
 		return nil, fault.New(fault.Invalid, "there is no pool")
 	}
-	s.ElasticPools, s.Specs.Home = elasticPoolNames(cfg.Pools), cfg.Pools[0].Name
+	s.ElasticPools, s.Specs.Home = pools.ElasticPoolNames(cfg.Pools), cfg.Pools[0].Name
 	epoch, err := cfg.Store.Lead(ctx, cfg.Who)
 	if err != nil {
 		return nil, fmt.Errorf("take the lead: %w", err)
@@ -170,17 +171,17 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 	for _, p := range kept {
 		s.ElasticPools[p.Name] = p.Elastic
 	}
-	ps, err := newPools(cfg.Pools, kept, s.Ledger.Live(), cfg.Log, func(ctx context.Context) error {
+	ps, err := pools.NewSet(cfg.Pools, kept, s.Ledger.Live(), cfg.Log, func(ctx context.Context) error {
 		_, err := cfg.Store.Append(ctx, epoch, nil)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.DelegatedPools = ps.delegatedNames()
-	nodes, err := ps.askNodes(ctx, cfg.Clock, cfg.Log)
+	s.DelegatedPools = ps.DelegatedNames()
+	nodes, err := ps.AskNodes(ctx, cfg.Clock, cfg.Log)
 	if err != nil {
-		ps.close()
+		ps.Close()
 		return nil, err
 	}
 	run, stop := context.WithCancelCause(context.Background())

@@ -1,14 +1,11 @@
 package control
 
 import (
-	"cmp"
-	"slices"
-
+	"github.com/coxswain-sched/coxswain/control/pools"
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
-	"github.com/coxswain-sched/coxswain/model/reason"
 	"github.com/coxswain-sched/coxswain/sched"
 	"github.com/coxswain-sched/coxswain/sched/fold"
 )
@@ -18,69 +15,18 @@ import (
 // whether and in which order jobs are handed over. Whether a job can ever run is asked of
 // the real nodes.
 
-// realNodes is what a pool that is one node to the core has in truth.
-type realNodes struct {
-	nodes []fleet.Node // by name; never written in place
-	core  *sched.Core  // knows these nodes and nothing else; nil: none were told
-}
-
 // aggregateNodes takes in the nodes of a pool, and returns those that the core is to know.
-func (l *loop) aggregateNodes(p *pool, nodes []fleet.Node) []fleet.Node {
-	known, changed := p.aggregateNodes(nodes, l.state.Nodes, l.coreInstant)
+func (l *loop) aggregateNodes(p *pools.Member, nodes []fleet.Node) []fleet.Node {
+	known, changed := p.AggregateNodes(nodes, l.state.Nodes, l.coreInstant)
 	if changed {
 		l.fleet++ // what was refused may fit now
 	}
 	return known
 }
 
-// aggregateNodes takes in the nodes of a pool, and returns those that the core is to know: one
-// that stands for all of them where the engine's own scheduler chooses. others are the nodes
-// of all pools. changed says that the real nodes are others than before.
-func (p *pool) aggregateNodes(nodes []fleet.Node, others *fleet.ByNode[fleet.Node], now func() sched.Instant) (known []fleet.Node, changed bool) {
-	if !p.Delegated {
-		return nodes, false
-	}
-	if p.real.core == nil {
-		p.real.core = sched.New(sched.Config{})
-	}
-	all := slices.Clone(nodes)
-	slices.SortFunc(all, func(a, b fleet.Node) int { return cmp.Compare(a.Name, b.Name) })
-	all = slices.CompactFunc(all, func(a, b fleet.Node) bool { return a.Name == b.Name })
-	was := make(map[string]*fleet.Node, len(p.real.nodes))
-	for i := range p.real.nodes {
-		was[p.real.nodes[i].Name] = &p.real.nodes[i]
-	}
-	var events []sched.Event
-	for i := range all {
-		n := &all[i]
-		n.Pool = p.Name
-		if old := was[n.Name]; old == nil || !equalNodes(old, n) {
-			events = append(events, sched.NodeSet{Node: *n})
-		}
-		delete(was, n.Name)
-	}
-	for name := range was {
-		events = append(events, sched.NodeRemoved{Pool: p.Name, Name: name})
-	}
-	if len(events) > 0 {
-		p.real.core.Step(now(), events...)
-	}
-	p.real.nodes = all
-	return []fleet.Node{fold.Node(p.Name, p.unsharedNodes(all, others))}, len(events) > 0
-}
-
-// unsharedNodes are those of a pool's nodes that no other pool has: the others count there.
-func (p *pool) unsharedNodes(nodes []fleet.Node, others *fleet.ByNode[fleet.Node]) []fleet.Node {
-	m := machinesBut(p.Name, others, nodes)
-	return slices.DeleteFunc(slices.Clone(nodes), func(n fleet.Node) bool {
-		_, twin := m.otherPoolNode(&n)
-		return twin != nil
-	})
-}
-
 // aggregateSpec is what the core is asked about for a job that is not kept. The caller holds the lock.
 func (c *Control) aggregateSpec(spec *job.Spec) *job.Spec {
-	if c.state.DelegatedPools[c.pools.nameOf(spec)] {
+	if c.state.DelegatedPools[c.pools.NameOf(spec)] {
 		return fold.Spec(spec)
 	}
 	return spec
@@ -90,26 +36,8 @@ func (c *Control) aggregateSpec(spec *job.Spec) *job.Spec {
 func (c *Control) whatIfSpec(spec *job.Spec) *job.Spec {
 	c.state.RLock()
 	defer c.state.RUnlock()
-	spec.Pool = c.pools.nameOf(spec)
+	spec.Pool = c.pools.NameOf(spec)
 	return c.aggregateSpec(spec)
-}
-
-// nameOf is the pool of a job.
-func (ps *pools) nameOf(spec *job.Spec) string {
-	return cmp.Or(spec.Pool, ps.allPools()[0].Name)
-}
-
-// whyInfeasible says what keeps a job from ever running where it is to run; nil: nothing. core
-// knows the nodes of all pools, those of a delegated pool as one.
-func (ps *pools) whyInfeasible(core *sched.Core, spec *job.Spec) []reason.Reason {
-	p := ps.byName(ps.nameOf(spec))
-	if p == nil || !p.Delegated {
-		return core.Feasible(spec)
-	}
-	if p.real.core == nil {
-		return nil // nobody knows
-	}
-	return p.real.core.Feasible(spec)
 }
 
 // Seen lists the real nodes of a pool that is one node to the core, by name, as its engine
@@ -117,11 +45,11 @@ func (ps *pools) whyInfeasible(core *sched.Core, spec *job.Spec) []reason.Reason
 func (c *Control) Seen(pool string) ([]fleet.Node, bool) {
 	c.state.RLock()
 	defer c.state.RUnlock()
-	p := c.pools.byName(pool)
+	p := c.pools.ByName(pool)
 	if p == nil || !p.Delegated {
 		return nil, false
 	}
-	return p.real.nodes, true
+	return p.Real.Nodes, true
 }
 
 // startedWithUsage is the record of a start, of an attempt that has not ended: what it used before its

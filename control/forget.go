@@ -51,7 +51,7 @@ func (l *loop) purgeStore(now time.Time) {
 				break
 			}
 		}
-		for _, p := range l.pools.allPools() {
+		for _, p := range l.pools.AllPools() {
 			if k, ok := p.Engine.(engine.Keeper); ok && !req.JobsEndedBefore.IsZero() {
 				l.discardCheckpoints(k, req.JobsEndedBefore)
 			}

@@ -150,7 +150,7 @@ func (w *limitedJob) compareRank(o *limitedJob) int {
 // jobsAhead lists who waits for limits of a pool's engine and comes before a job that is launched
 // there, the first ones.
 func (l *loop) jobsAhead(e *state.JobRecord, pool string) (out []job.ID) {
-	if _, ok := l.pools.byNameOrFirst(pool).Engine.(engine.Limiter); !ok {
+	if _, ok := l.pools.ByNameOrFirst(pool).Engine.(engine.Limiter); !ok {
 		return nil
 	}
 	me := &limitedJob{JobRecord: e}

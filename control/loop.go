@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/control/pools"
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/model/account/fair"
@@ -60,10 +61,10 @@ type request struct {
 
 func (l *loop) main() {
 	defer close(l.done)
-	defer l.pools.close()
-	for _, p := range l.pools.allPools() {
+	defer l.pools.Close()
+	for _, p := range l.pools.AllPools() {
 		l.watchPool(p)
-		if p.openFailure() != nil {
+		if p.OpenFailure() != nil {
 			spec := l.state.Pools[p.Name]
 			l.helpers.Go(func() { l.reopenPool(l.ctx, p, spec) })
 		}
@@ -76,7 +77,7 @@ func (l *loop) main() {
 	if l.cfg.Foretell > 0 {
 		l.helpers.Go(func() { l.forecastLoop(l.ctx) })
 	}
-	defer func() { l.cancel(errClosed); <-projected; l.helpers.Wait(); l.pools.waitUnwatched() }()
+	defer func() { l.cancel(errClosed); <-projected; l.helpers.Wait(); l.pools.WaitUnwatched() }()
 	l.resumeAttempts()
 	err := l.decideAndCommit() // the core learns of nodes and running work before the first message
 	for err == nil {
@@ -123,11 +124,11 @@ func (l *loop) awaitMessage() error {
 
 // runPeriodic does what is to be done from time to time.
 func (l *loop) runPeriodic(now time.Time) {
-	if past := now.Sub(l.asked); past >= compareInterval || past < 0 {
+	if past := now.Sub(l.asked); past >= pools.CompareInterval || past < 0 {
 		l.asked = now
 		l.whileLeading(func() { l.compareEngines() })
 	}
-	if past := now.Sub(l.lastHeartbeat); past >= heartbeatInterval || past < 0 {
+	if past := now.Sub(l.lastHeartbeat); past >= pools.HeartbeatInterval || past < 0 {
 		l.lastHeartbeat = now
 		l.whileLeading(l.askHeartbeats)
 	}
@@ -241,13 +242,13 @@ func (l *loop) applyAll(batch []staged, last uint64, took time.Duration) error {
 }
 
 // primeCore tells the core what the restored state holds.
-func (l *loop) primeCore(nodes map[*pool][]fleet.Node) {
+func (l *loop) primeCore(nodes map[*pools.Member][]fleet.Node) {
 	s := l.state
 	s.Events = nil
 	if p := s.Policies.CurrentPolicy(); p != nil && !planted.RulesForgotten {
 		s.Events = append(s.Events, sched.PolicySet{Policy: p.Rules})
 	}
-	for _, p := range l.pools.allPools() {
+	for _, p := range l.pools.AllPools() {
 		if of, answered := nodes[p]; answered {
 			l.setNodes(p, l.aggregateNodes(p, of))
 		}

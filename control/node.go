@@ -124,19 +124,3 @@ func (c *Control) nodeNamed(name string) (fleet.NodeKey, error) {
 	}
 	return k, err
 }
-
-// equalNodes reports whether nothing about a node has changed that anybody sees.
-func equalNodes(a, b *fleet.Node) bool {
-	return a.State == b.State && a.Why == b.Why && a.Address == b.Address && a.Sockets == b.Sockets && slices.Equal(a.Hosts, b.Hosts) &&
-		slices.Equal(a.Features, b.Features) && slices.Equal(a.Parts, b.Parts) && slices.Equal(a.Path, b.Path) &&
-		a.Capacity.Sub(b.Capacity).IsZero() && slices.EqualFunc(a.Devices, b.Devices, equalDevices)
-}
-
-func equalDevices(a, b fleet.Device) bool {
-	if !slices.Equal(a.Links, b.Links) {
-		return false
-	}
-	return a.Index == b.Index && a.Minor == b.Minor && a.Kind == b.Kind && a.Type == b.Type && a.UUID == b.UUID &&
-		a.Memory == b.Memory && a.NUMA == b.NUMA && a.Bus == b.Bus && a.Declared == b.Declared &&
-		a.Profile == b.Profile && a.Parent == b.Parent && a.Foreign == b.Foreign
-}

@@ -1,11 +1,11 @@
 package control
 
 import (
+	"github.com/coxswain-sched/coxswain/control/pools"
 	"github.com/coxswain-sched/coxswain/control/reconcile"
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/account"
-	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/sched"
 )
@@ -25,7 +25,7 @@ func (l *loop) suspendReported(id job.ID, asked *state.Preempted, r engine.Repor
 				l.stagePreemptSuspended(e, now)
 				return
 			}
-			l.reportMessage(l.pools.byNameOrFirst(e.Last.Pool), r).run(l)
+			l.reportMessage(l.pools.ByNameOrFirst(e.Last.Pool), r).run(l)
 		}
 	}}
 }
@@ -86,65 +86,8 @@ func (l *loop) stagePreemptResume(d sched.Resume, p proposed) {
 
 // checkSuspendMode refuses rules by which jobs are suspended to make room where that makes none.
 func (c *Control) checkSuspendMode(p *account.Policy) error {
-	if cannot := c.pools.notFreedBySuspend(); len(cannot) > 0 {
-		return refuseSuspendMode(p, cannot[0])
+	if cannot := c.pools.NotFreedBySuspend(); len(cannot) > 0 {
+		return pools.RefuseSuspendMode(p, cannot[0])
 	}
 	return nil
-}
-
-// refuseSuspendMode refuses rules by which jobs are suspended to make room, for a pool in which that makes
-// none. nil: there are no rules.
-func refuseSuspendMode(p *account.Policy, pool string) error {
-	if p == nil {
-		return nil
-	}
-	modes := []string{p.Preemption.Mode}
-	for i := range p.QOS {
-		modes = append(modes, p.QOS[i].PreemptMode)
-	}
-	for i := range p.Partitions {
-		modes = append(modes, p.Partitions[i].PreemptMode)
-		if p.Partitions[i].TimeSlice > 0 {
-			modes = append(modes, account.PreemptSuspend)
-		}
-	}
-	for _, m := range modes {
-		if m == account.PreemptSuspend {
-			return fault.New(fault.Unsupported, "the engine of pool %s cannot suspend jobs to make room for others", pool).
-				Advise("write requeue, cancel or checkpoint as the mode of preemption, and no time_slice")
-		}
-	}
-	return nil
-}
-
-// notFreedBySuspend names the pools in which suspending a job makes no room for others.
-func (ps *pools) notFreedBySuspend() (names []string) {
-	for _, p := range ps.allPools() {
-		if !suspendFreesRoom(p.Engine) {
-			names = append(names, p.Name)
-		}
-	}
-	return names
-}
-
-// suspendFreesRoom reports whether suspending a job of an engine makes room for others.
-func suspendFreesRoom(e engine.Engine) bool {
-	_, can := e.(engine.Suspender)
-	k, ok := e.(engine.Keeping)
-	return can && (!ok || !k.KeepsSuspended())
-}
-
-// withoutSuspend names the pools whose engines cannot suspend jobs.
-func (ps *pools) withoutSuspend() (names []string) {
-	for _, p := range ps.allPools() {
-		if _, ok := p.Engine.(engine.Suspender); !ok {
-			names = append(names, p.Name)
-		}
-	}
-	return names
-}
-
-func cannotSuspendError(pool string) error {
-	return fault.New(fault.Unsupported, "the engine of pool %s cannot suspend jobs", pool).
-		Advise("requeue the job, or send SIGSTOP to it")
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/control/pools"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
@@ -19,25 +20,25 @@ func TestPoolState(t *testing.T) {
 	info := &engine.Info{}
 	for _, tt := range []struct {
 		what string
-		v    PoolView
+		v    pools.View
 		want string
 	}{
-		{"answers", PoolView{Info: info, Heard: now}, api.PoolUp},
-		{"is being asked", PoolView{Info: info, Asked: now.Add(-time.Second)}, api.PoolUp},
-		{"hangs", PoolView{Info: info, Asked: now.Add(-time.Minute)}, api.PoolSilent},
-		{"hangs from the first", PoolView{Asked: now.Add(-time.Minute)}, api.PoolSilent},
-		{"is new", PoolView{Asked: now}, api.PoolOpening},
-		{"does not answer", PoolView{Info: info, Failed: errors.New("down")}, api.PoolSilent},
-		{"has just begun to fail", PoolView{Info: info, Failed: down, Since: now.Add(-time.Second), Pulses: true}, api.PoolUp},
-		{"fails for a while", PoolView{Info: info, Failed: down, Since: now.Add(-10 * time.Second), Pulses: true}, api.PoolSilent},
-		{"has just begun to fail, and is not asked for a sign of life", PoolView{Info: info, Failed: down, Since: now.Add(-time.Second)}, api.PoolSilent},
-		{"may not be asked", PoolView{Info: info, Failed: fault.New(fault.Permission, "no"), Since: now.Add(-time.Second), Pulses: true}, api.PoolSilent},
-		{"has just begun to fail, and never answered", PoolView{Failed: down, Since: now.Add(-time.Second), Pulses: true}, api.PoolOpening},
-		{"has given no sign of life for a moment", PoolView{Info: info, Pulses: true, Quiet: now.Add(-time.Second), Hush: down}, api.PoolUp},
-		{"has given no sign of life for a while", PoolView{Info: info, Pulses: true, Quiet: now.Add(-10 * time.Second), Hush: down}, api.PoolSilent},
-		{"does not say whether it lives", PoolView{Info: info, Pulses: true, Quiet: now.Add(-10 * time.Second)}, api.PoolSilent},
-		{"is not configured", PoolView{Gone: true, Failed: errors.New("gone")}, api.PoolGone},
-		{"does not open", PoolView{Broken: errors.New("no such kind"), Failed: errors.New("x")}, api.PoolBroken},
+		{"answers", pools.View{Info: info, Heard: now}, api.PoolUp},
+		{"is being asked", pools.View{Info: info, Asked: now.Add(-time.Second)}, api.PoolUp},
+		{"hangs", pools.View{Info: info, Asked: now.Add(-time.Minute)}, api.PoolSilent},
+		{"hangs from the first", pools.View{Asked: now.Add(-time.Minute)}, api.PoolSilent},
+		{"is new", pools.View{Asked: now}, api.PoolOpening},
+		{"does not answer", pools.View{Info: info, Failed: errors.New("down")}, api.PoolSilent},
+		{"has just begun to fail", pools.View{Info: info, Failed: down, Since: now.Add(-time.Second), Pulses: true}, api.PoolUp},
+		{"fails for a while", pools.View{Info: info, Failed: down, Since: now.Add(-10 * time.Second), Pulses: true}, api.PoolSilent},
+		{"has just begun to fail, and is not asked for a sign of life", pools.View{Info: info, Failed: down, Since: now.Add(-time.Second)}, api.PoolSilent},
+		{"may not be asked", pools.View{Info: info, Failed: fault.New(fault.Permission, "no"), Since: now.Add(-time.Second), Pulses: true}, api.PoolSilent},
+		{"has just begun to fail, and never answered", pools.View{Failed: down, Since: now.Add(-time.Second), Pulses: true}, api.PoolOpening},
+		{"has given no sign of life for a moment", pools.View{Info: info, Pulses: true, Quiet: now.Add(-time.Second), Hush: down}, api.PoolUp},
+		{"has given no sign of life for a while", pools.View{Info: info, Pulses: true, Quiet: now.Add(-10 * time.Second), Hush: down}, api.PoolSilent},
+		{"does not say whether it lives", pools.View{Info: info, Pulses: true, Quiet: now.Add(-10 * time.Second)}, api.PoolSilent},
+		{"is not configured", pools.View{Gone: true, Failed: errors.New("gone")}, api.PoolGone},
+		{"does not open", pools.View{Broken: errors.New("no such kind"), Failed: errors.New("x")}, api.PoolBroken},
 	} {
 		if state, why := tt.v.State(now); state != tt.want || (why == "") != (state == api.PoolUp || state == api.PoolOpening) {
 			t.Errorf("one that %s is %s: %s", tt.what, state, why)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/control/pools"
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -205,7 +206,7 @@ func (c *Control) Why(ctx context.Context, id job.ID) (Why, error) {
 	if e != nil && e.State == job.Pending {
 		w.Reasons = slices.Clone(c.core.Reasons(sched.Instant(c.cfg.Clock.Now().UnixNano()), id))
 		for i := range w.Reasons {
-			if why, away := c.pools.whyUnreachable(e.Shared.Spec.Pool, w.Reasons[i].Code); away {
+			if why, away := c.pools.WhyUnreachable(e.Shared.Spec.Pool, w.Reasons[i].Code); away {
 				why.Since = w.Reasons[i].Since
 				w.Reasons[i] = why
 			}
@@ -254,11 +255,11 @@ type Estimate struct {
 func (c *Control) Estimate(ctx context.Context, s Submission) (Estimate, error) {
 	spec := new(job.Spec)
 	*spec = *s.Spec
-	spec.Pool = c.pools.nameOf(spec)
+	spec.Pool = c.pools.NameOf(spec)
 	if err := checkSpec(spec, c.cfg.Clock.Now().UnixNano()); err != nil {
 		return Estimate{}, err
 	}
-	if _, err := c.pools.checkAble(c.pools.byName(spec.Pool), spec); err != nil {
+	if _, err := c.pools.CheckAble(c.pools.ByName(spec.Pool), spec); err != nil {
 		return Estimate{}, err
 	}
 	if err := c.validateDraft(ctx, &engine.Draft{Spec: spec, Script: s.Script, Env: s.Env}); err != nil {
@@ -271,7 +272,7 @@ func (c *Control) Estimate(ctx context.Context, s Submission) (Estimate, error) 
 	if err != nil || !s.Preview {
 		return out, err
 	}
-	if p, ok := c.pools.engineFor(spec).(engine.Previewer); ok {
+	if p, ok := c.pools.EngineFor(spec).(engine.Previewer); ok {
 		if state.IsDelegated(claims) {
 			claims = nil
 		}
@@ -285,7 +286,7 @@ func (c *Control) estimateStart(spec *job.Spec) (Estimate, []fleet.Claim, error)
 	now := c.cfg.Clock.Now()
 	c.state.Lock()
 	defer c.state.Unlock()
-	if why := c.pools.whyInfeasible(c.core, spec); len(why) > 0 {
+	if why := c.pools.WhyInfeasible(c.core, spec); len(why) > 0 {
 		return Estimate{}, nil, &RefusedError{why}
 	}
 	at, claims, why := c.core.Estimate(sched.Instant(now.UnixNano()), c.aggregateSpec(spec), spec.Priority-spec.Nice)
@@ -309,7 +310,7 @@ func (c *Control) Fits(ctx context.Context, s Submission) (known bool, err error
 	if err := checkSpec(spec, c.cfg.Clock.Now().UnixNano()); err != nil {
 		return true, err
 	}
-	p, err := c.pools.checkAble(c.pools.byName(spec.Pool), spec)
+	p, err := c.pools.CheckAble(c.pools.ByName(spec.Pool), spec)
 	if err != nil {
 		return true, err
 	}
@@ -325,10 +326,10 @@ func (c *Control) Fits(ctx context.Context, s Submission) (known bool, err error
 
 // feasibleNow is feasible for who is not the loop. Nothing is refused while the core has not
 // heard of all nodes.
-func (c *Control) feasibleNow(p *pool, spec *job.Spec) (known bool, why []reason.Reason) {
+func (c *Control) feasibleNow(p *pools.Member, spec *job.Spec) (known bool, why []reason.Reason) {
 	c.state.Lock()
 	defer c.state.Unlock()
-	if !p.known {
+	if !p.Known {
 		return false, nil
 	}
 	for _, e := range c.state.Events {
@@ -337,7 +338,7 @@ func (c *Control) feasibleNow(p *pool, spec *job.Spec) (known bool, why []reason
 			return true, nil
 		}
 	}
-	return true, c.pools.whyInfeasible(c.core, spec)
+	return true, c.pools.WhyInfeasible(c.core, spec)
 }
 
 func dependencyOf(s *job.Spec) *job.Dependency {

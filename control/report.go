@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control/dispatch"
+	"github.com/coxswain-sched/coxswain/control/pools"
 	"github.com/coxswain-sched/coxswain/control/reconcile"
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
@@ -35,7 +36,7 @@ const (
 // reportMessage is the message for a report of the engine. A report about an attempt
 // that holds nothing changes no job: an ended one is forgotten, a living one is
 // ended, since nobody may run what the ledger does not hold.
-func (l *loop) reportMessage(p *pool, r engine.Report) message {
+func (l *loop) reportMessage(p *pools.Member, r engine.Report) message {
 	return message{job: r.Job, run: func(l *loop) {
 		e, err := l.state.JobByRef(r.Ref)
 		if a, ok := l.state.Ledger.Of(r.Job); planted.LateReport && err != nil && ok {
@@ -50,7 +51,7 @@ func (l *loop) reportMessage(p *pool, r engine.Report) message {
 		}
 		switch {
 		case err != nil && r.Phase == engine.Ended:
-			l.whileLeading(func() { p.calls.Forget(r.Ref) })
+			l.whileLeading(func() { p.Calls.Forget(r.Ref) })
 			return
 		case err != nil:
 			l.whileLeading(func() { l.endOrphan(p, r.Ref) })
@@ -94,7 +95,7 @@ func (l *loop) reportMessage(p *pool, r engine.Report) message {
 
 // recheckReport is about a report that names the attempt of one job and the number of
 // another. Nothing follows from it but that the engine is asked.
-func (l *loop) recheckReport(p *pool, e *state.JobRecord, r engine.Report) {
+func (l *loop) recheckReport(p *pools.Member, e *state.JobRecord, r engine.Report) {
 	id := e.ID
 	l.cfg.Log.Warn("a report names another job than the ledger, asking again", "ref", r.Ref, "ledger", id, "report", r.Job)
 	l.helpers.Go(func() {
@@ -222,7 +223,7 @@ func (l *loop) launchRefused(id job.ID, ref engine.Ref, why error, repeated bool
 			cause, text = engine.Unready, "its launch was given up when the server ended: "+text
 		case k == fault.Exhausted:
 			cause = engine.Unready
-			if _, ok := l.pools.byNameOrFirst(e.Last.Pool).Engine.(engine.Limiter); ok {
+			if _, ok := l.pools.ByNameOrFirst(e.Last.Pool).Engine.(engine.Limiter); ok {
 				cause = engine.Limited
 			}
 		case state.IsDelegated(e.Last.Claims) && (k == fault.Invalid || k == fault.Unsupported):
@@ -235,9 +236,9 @@ func (l *loop) launchRefused(id job.ID, ref engine.Ref, why error, repeated bool
 	}}
 }
 
-func (l *loop) endOrphan(p *pool, ref engine.Ref) {
+func (l *loop) endOrphan(p *pools.Member, ref engine.Ref) {
 	l.cfg.Log.Warn("the engine runs what the ledger does not hold, ending it", "pool", p.Name, "ref", ref)
-	p.calls.Stop(ref, engine.Stop{Grace: 0, Reason: "not in the ledger"}, nil)
+	p.Calls.Stop(ref, engine.Stop{Grace: 0, Reason: "not in the ledger"}, nil)
 }
 
 // updateTimeLimit tells the core when a job that has now started will reach its limit.

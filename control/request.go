@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/control/pools"
 	"github.com/coxswain-sched/coxswain/control/reconcile"
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
@@ -60,8 +61,8 @@ type changeRequest struct {
 func (c *Control) checkOp(op Op) error {
 	switch op := op.(type) {
 	case Suspend:
-		if len(c.pools.withoutSuspend()) == len(c.pools.allPools()) {
-			return cannotSuspendError(c.pools.allPools()[0].Name)
+		if len(c.pools.WithoutSuspend()) == len(c.pools.AllPools()) {
+			return pools.CannotSuspendError(c.pools.AllPools()[0].Name)
 		}
 	case Update:
 		return op.checkFields()
@@ -245,9 +246,9 @@ func (l *loop) askRequeue(w *changeRequest, e *state.JobRecord, req *request, op
 		return nil
 	case e.State.Final() && job.Check(e.State, job.Pending, job.ByUser) != nil:
 		return fault.New(fault.Conflict, "job %s is %s and cannot run again", e.Name(), e.State)
-	case e.State.Final() && l.pools.isGone(e.Shared.Spec.Pool):
+	case e.State.Final() && l.pools.IsGone(e.Shared.Spec.Pool):
 		return fault.New(fault.Conflict, "job %s cannot run again: there is no pool %s any more", e.Name(), e.Shared.Spec.Pool).
-			Advise("add the pool again, or submit the job anew for one of %s", strings.Join(l.pools.configuredNames(), ", "))
+			Advise("add the pool again, or submit the job anew for one of %s", strings.Join(l.pools.ConfiguredNames(), ", "))
 	}
 	jobState := e.State
 	if jobState.Final() {
@@ -274,8 +275,8 @@ func (l *loop) askSuspend(w *changeRequest, e *state.JobRecord, req *request, op
 			Advise("cancel or hold the jobs that have its place; cox requeue %s ends it and lets it wait", e.Name())
 	case e.State != from || e.Flags&(job.Configuring|job.Stopping) != 0:
 		return fault.New(fault.Conflict, "job %s is %s", e.Name(), e.StatusText())
-	case slices.Contains(l.pools.withoutSuspend(), e.Last.Pool):
-		return cannotSuspendError(e.Last.Pool)
+	case slices.Contains(l.pools.WithoutSuspend(), e.Last.Pool):
+		return pools.CannotSuspendError(e.Last.Pool)
 	}
 	l.stageFor(req, state.KindSuspend, e.ID, w.by, state.Suspend{On: op.On, State: &to}, func() {
 		if e.Last.PreemptSuspended || e.Last.SuspendRequested() && !op.On {

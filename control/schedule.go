@@ -131,7 +131,7 @@ func (l *loop) noteWaitReason(e *state.JobRecord, why reason.Reason, now time.Ti
 		e.Why = nil
 		return
 	}
-	if away, is := l.pools.whyUnreachable(e.Shared.Spec.Pool, why.Code); is {
+	if away, is := l.pools.WhyUnreachable(e.Shared.Spec.Pool, why.Code); is {
 		why = away
 	}
 	e.Since, e.Ahead, e.Before = now.Unix(), int32(min(why.Ahead, 1<<31-1)), job.ID(why.Job)

@@ -44,8 +44,8 @@ func (c *Control) Stats() Stats {
 		Jobs: map[string]int{}, Waiting: map[string]int{}, Devices: map[string]int{}, Nodes: map[string]int{},
 		Ended: map[string]uint64{}, Calls: map[string]uint64{}, Errors: map[string]uint64{}, Inbox: len(c.inbox),
 	}
-	for _, p := range c.pools.allPools() {
-		for verb, n := range p.calls.Counts() {
+	for _, p := range c.pools.AllPools() {
+		for verb, n := range p.Calls.Counts() {
 			out.Calls[verb], out.Errors[verb] = out.Calls[verb]+n.Calls, out.Errors[verb]+n.Errors
 		}
 	}

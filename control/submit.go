@@ -77,19 +77,10 @@ func (c *Control) Submit(ctx context.Context, s Submission) (Accepted, error) {
 
 // validateDraft asks the engine of the job's pool whether it ever runs such a job.
 func (c *Control) validateDraft(ctx context.Context, d *engine.Draft) error {
-	if k, ok := c.pools.engineFor(d.Spec).(engine.Doorkeeper); ok {
+	if k, ok := c.pools.EngineFor(d.Spec).(engine.Doorkeeper); ok {
 		return k.Admit(ctx, d)
 	}
 	return nil
-}
-
-// engineFor is the engine of a job's pool; nil: there is no such pool, and it is refused for
-// that.
-func (ps *pools) engineFor(spec *job.Spec) engine.Engine {
-	if spec.Pool != "" && ps.byName(spec.Pool) == nil {
-		return nil
-	}
-	return ps.byNameOrFirst(spec.Pool).Engine
 }
 
 // errMoved says that a job left memory while a request was on its way.
@@ -97,12 +88,12 @@ var errMoved = errors.New("a job left memory")
 
 // stageSubmission stages a submission that was checked and counts its numbers.
 func (l *loop) stageSubmission(v *state.AcceptedSubmission, by job.Actor, out *Accepted, answer func(error)) {
-	p, err := l.pools.forJob(&v.Shared.Spec)
+	p, err := l.pools.ForJob(&v.Shared.Spec)
 	if err != nil {
 		answer(err)
 		return
 	}
-	if why := l.whyNever(v.Shared); p.known && len(why) > 0 {
+	if why := l.whyNever(v.Shared); p.Known && len(why) > 0 {
 		answer(&RefusedError{why})
 		return
 	}
@@ -133,11 +124,11 @@ func (l *loop) stageSubmission(v *state.AcceptedSubmission, by job.Actor, out *A
 // whyNever says what keeps a form from fitting into its pool while that is empty. Nothing
 // does as long as the core has not heard of all its nodes: what cannot be known is not refused.
 func (l *loop) whyNever(f *state.SharedSpec) []reason.Reason {
-	if p := l.pools.byNameOrFirst(f.Spec.Pool); !p.Delegated && l.reached != l.fleet { // real nodes are told at once
+	if p := l.pools.ByNameOrFirst(f.Spec.Pool); !p.Delegated && l.reached != l.fleet { // real nodes are told at once
 		return nil
 	}
 	if f.Judged != l.fleet {
-		f.Judged, f.Never = l.fleet, l.pools.whyInfeasible(l.core, &f.Spec)
+		f.Judged, f.Never = l.fleet, l.pools.WhyInfeasible(l.core, &f.Spec)
 	}
 	return f.Never
 }

@@ -147,7 +147,7 @@ func (c *Control) validateUpdate(ctx context.Context, u *Update, ids []job.ID) (
 			out[id] = why
 			continue
 		}
-		k, ok := c.pools.engineFor(&spec).(engine.Doorkeeper)
+		k, ok := c.pools.EngineFor(&spec).(engine.Doorkeeper)
 		if !ok {
 			continue
 		}
@@ -184,7 +184,7 @@ func (c *Control) alterHandedOver(ctx context.Context, w *changeRequest, u *Upda
 		}
 		name, pool, ref, spec := e.Name(), e.Last.Pool, reconcile.Ref(e.Allocation()), job.Spec{Pool: e.Last.Pool}
 		c.state.RUnlock()
-		k, ok := c.pools.engineFor(&spec).(engine.Alterer)
+		k, ok := c.pools.EngineFor(&spec).(engine.Alterer)
 		if !ok {
 			continue
 		}
@@ -217,7 +217,7 @@ func (l *loop) checkUpdate(e *state.JobRecord, u Update, spec *job.Spec) error {
 			Advise("requeue the job with a longer limit")
 	}
 	if e.State == job.Pending {
-		if why := l.pools.whyInfeasible(l.core, spec); len(why) > 0 {
+		if why := l.pools.WhyInfeasible(l.core, spec); len(why) > 0 {
 			return &RefusedError{why}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/pools"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
@@ -39,7 +40,7 @@ func (s *Server) listHistory(c *call, in *historyInput) error {
 	if err != nil {
 		return err
 	}
-	cols, names, _, err := columnsOf(in.Columns, control.DefaultPool(s.cfg.Plane.Pools()))
+	cols, names, _, err := columnsOf(in.Columns, pools.DefaultPool(s.cfg.Plane.Pools()))
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/pools"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
@@ -182,7 +183,7 @@ func (s *Server) scanInChunks(c *call, sel *selection, after job.ID, whole bool,
 }
 
 func (s *Server) listText(c *call, sel *selection, in *listInput, after job.ID) error {
-	cols, names, whole, err := columnsOf(in.Columns, control.DefaultPool(s.cfg.Plane.Pools()))
+	cols, names, whole, err := columnsOf(in.Columns, pools.DefaultPool(s.cfg.Plane.Pools()))
 	if err != nil {
 		return err
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
-	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/control/intake"
+	"github.com/coxswain-sched/coxswain/control/pools"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/spec"
@@ -44,7 +44,7 @@ func (s *Server) submitJob(c *call) (*api.Submitted, error) {
 	}
 	out := &api.Submitted{Name: r.Spec.Name, Warnings: shownWarnings(r.Warnings), Wait: r.Command.Wait, Parsable: r.Command.Parsable, Quiet: r.Command.Quiet}
 	if out.Chosen = r.Spec.Chosen; out.Chosen != nil {
-		out.Pool = cmp.Or(r.Spec.Pool, control.DefaultPool(s.cfg.Plane.Pools()))
+		out.Pool = cmp.Or(r.Spec.Pool, pools.DefaultPool(s.cfg.Plane.Pools()))
 	}
 	if req.TestOnly || req.Preview || r.Command.TestOnly {
 		return s.answerEstimate(c, req, r, out)

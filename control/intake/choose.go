@@ -10,6 +10,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/control/admission"
+	"github.com/coxswain-sched/coxswain/control/pools"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -180,7 +181,7 @@ func (s *Site) chosen(sp *job.Spec, a *route.Advice, list []route.Ranked, i, hom
 	case home > i:
 		c.Rule, c.Why = a.Because(list[i], list[home], sp.Demand().GPUs > 0)
 	}
-	if list[i].Name == control.DefaultPool(s.Plane.Pools()) {
+	if list[i].Name == pools.DefaultPool(s.Plane.Pools()) {
 		sp.Pool = "" // as it always was
 	}
 	sp.Chosen = c

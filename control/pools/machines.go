@@ -1,7 +1,8 @@
-package control
+package pools
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -9,18 +10,18 @@ import (
 	"github.com/coxswain-sched/coxswain/sched/fold"
 )
 
-// machines says whose each machine is: of the nodes that pools other than one have. A machine
+// Machines says whose each machine is: of the nodes that pools other than one have. A machine
 // is known by its name (fleet.Node.Machines). Two nodes of one name are taken for one machine
 // unless both say on which machines they are.
-type machines struct {
+type Machines struct {
 	pool   string
 	nodes  *fleet.ByNode[fleet.Node]
 	byHost map[string]*fleet.Node // nil: no node says that it is on a machine of another name
 }
 
-// machinesBut lists the machines of all pools but one, for nodes of that one.
-func machinesBut(pool string, known *fleet.ByNode[fleet.Node], nodes []fleet.Node) machines {
-	m := machines{pool: pool, nodes: known}
+// MachinesBut lists the machines of all pools but one, for nodes of that one.
+func MachinesBut(pool string, known *fleet.ByNode[fleet.Node], nodes []fleet.Node) Machines {
+	m := Machines{pool: pool, nodes: known}
 	said := false
 	for i := range nodes {
 		said = said || len(nodes[i].Hosts) > 0
@@ -45,8 +46,8 @@ func machinesBut(pool string, known *fleet.ByNode[fleet.Node], nodes []fleet.Nod
 	return m
 }
 
-// otherPoolNode is the first machine of a node that another pool has, with the node that it is there.
-func (m machines) otherPoolNode(n *fleet.Node) (string, *fleet.Node) {
+// OtherPoolNode is the first machine of a node that another pool has, with the node that it is there.
+func (m Machines) OtherPoolNode(n *fleet.Node) (string, *fleet.Node) {
 	if m.byHost != nil {
 		for _, host := range n.Machines() {
 			if o := m.byHost[host]; o != nil {
@@ -62,8 +63,8 @@ func (m machines) otherPoolNode(n *fleet.Node) (string, *fleet.Node) {
 	return "", nil
 }
 
-// whoseMachine says why a node is not used.
-func whoseMachine(host string, o *fleet.Node) string {
+// WhoseMachine says why a node is not used.
+func WhoseMachine(host string, o *fleet.Node) string {
 	if fold.Is(o.Name) {
 		return fmt.Sprintf("it is on machine %s, which pool %s has", host, o.Pool)
 	}
@@ -72,13 +73,13 @@ func whoseMachine(host string, o *fleet.Node) string {
 
 // sharedMachines finds nodes of a pool on machines that other pools have: they are left to these. A
 // pool of which nothing would be left is not to be added.
-func (m machines) sharedMachines(nodes []fleet.Node) []engine.Finding {
+func (m Machines) sharedMachines(nodes []fleet.Node) []engine.Finding {
 	var names []string
 	why := ""
 	for i := range nodes {
-		if host, o := m.otherPoolNode(&nodes[i]); o != nil && o.Name != nodes[i].Name {
+		if host, o := m.OtherPoolNode(&nodes[i]); o != nil && o.Name != nodes[i].Name {
 			if names = append(names, nodes[i].Name); why == "" {
-				why = whoseMachine(host, o)
+				why = WhoseMachine(host, o)
 			}
 		}
 	}
@@ -93,4 +94,20 @@ func (m machines) sharedMachines(nodes []fleet.Node) []engine.Finding {
 		f.State = engine.Missing
 	}
 	return []engine.Finding{f}
+}
+
+// EqualNodes reports whether nothing about a node has changed that anybody sees.
+func EqualNodes(a, b *fleet.Node) bool {
+	return a.State == b.State && a.Why == b.Why && a.Address == b.Address && a.Sockets == b.Sockets && slices.Equal(a.Hosts, b.Hosts) &&
+		slices.Equal(a.Features, b.Features) && slices.Equal(a.Parts, b.Parts) && slices.Equal(a.Path, b.Path) &&
+		a.Capacity.Sub(b.Capacity).IsZero() && slices.EqualFunc(a.Devices, b.Devices, equalDevices)
+}
+
+func equalDevices(a, b fleet.Device) bool {
+	if !slices.Equal(a.Links, b.Links) {
+		return false
+	}
+	return a.Index == b.Index && a.Minor == b.Minor && a.Kind == b.Kind && a.Type == b.Type && a.UUID == b.UUID &&
+		a.Memory == b.Memory && a.NUMA == b.NUMA && a.Bus == b.Bus && a.Declared == b.Declared &&
+		a.Profile == b.Profile && a.Parent == b.Parent && a.Foreign == b.Foreign
 }

@@ -1,4 +1,4 @@
-package control
+package pools
 
 import (
 	"time"
@@ -15,7 +15,7 @@ const maxAnswerTime = 30 * time.Second
 const maxQuietTime = 8 * time.Second
 
 // State says whether a pool can be given work (api.PoolUp and its like), and if not, why.
-func (v *PoolView) State(now time.Time) (state, why string) {
+func (v *View) State(now time.Time) (state, why string) {
 	switch {
 	case v.Broken != nil:
 		return api.PoolBroken, v.Broken.Error()
@@ -38,12 +38,12 @@ func (v *PoolView) State(now time.Time) (state, why string) {
 }
 
 // failedJustNow reports whether an engine has only just begun not to answer.
-func (v *PoolView) failedJustNow(now time.Time) bool {
+func (v *View) failedJustNow(now time.Time) bool {
 	return v.Pulses && fault.KindOf(v.Failed) == fault.Unavailable && now.Sub(v.Since) < maxQuietTime
 }
 
 // DefaultPool is the pool of jobs that name none, where nobody chooses; empty: there is none.
-func DefaultPool(pools []PoolView) string {
+func DefaultPool(pools []View) string {
 	for i := range pools {
 		if pools[i].Default {
 			return pools[i].Name

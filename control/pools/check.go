@@ -1,0 +1,129 @@
+package pools
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
+)
+
+// Check is what a look at a pool has found.
+type Check struct {
+	Info     engine.Info // empty: the engine did not answer
+	Nodes    []fleet.Node
+	Findings []engine.Finding
+}
+
+// Missing are the findings without which the pool cannot run what it should.
+func (p *Check) Missing() (out []engine.Finding) {
+	for _, f := range p.Findings {
+		if f.State == engine.Missing {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// checkWait bounds a look at a pool.
+const checkWait = 2 * time.Minute
+
+// Overlap is the nodes of a pool that other pools have.
+type Overlap struct {
+	names    []string // of nodes that another pool has by the same name
+	of       string   // one of the pools that have them
+	machines []engine.Finding
+}
+
+// FindOverlap finds the nodes of a pool among known ones, of all pools.
+func FindOverlap(pool string, known *fleet.ByNode[fleet.Node], nodes []fleet.Node) (o Overlap) {
+	m := MachinesBut(pool, known, nodes)
+	o.names, o.of = m.othersNodes(nodes)
+	o.machines = m.sharedMachines(nodes)
+	return o
+}
+
+// CheckEngine asks the engine of a pool for all that can be known before it is given work.
+// find looks for nodes of the pool that other pools have.
+func CheckEngine(ctx context.Context, name string, e engine.Engine, find func(pool string, nodes []fleet.Node) Overlap) *Check {
+	ctx, cancel := context.WithTimeout(ctx, checkWait)
+	defer cancel()
+	out := &Check{}
+	add := func(what string, state engine.FindingState, format string, args ...any) {
+		out.Findings = append(out.Findings, engine.Finding{What: what, State: state, Text: fmt.Sprintf(format, args...)})
+	}
+	info, err := e.Info(ctx)
+	if err != nil {
+		out.Findings = append(out.Findings, engine.Finding{What: "engine", State: engine.Missing, Text: err.Error(), Mend: fault.Remedy(err)})
+		return out
+	}
+	out.Info = info
+	add("engine", engine.Found, "%s, gangs %s", strings.TrimSpace(info.Name+" "+info.Version), info.Abilities.Gang)
+	switch nodes, err := e.Nodes(ctx); {
+	case err != nil:
+		out.Findings = append(out.Findings, engine.Finding{What: "nodes", State: engine.Missing, Text: err.Error(), Mend: fault.Remedy(err)})
+	case len(nodes) == 0:
+		add("nodes", engine.Warning, "it has none: jobs for it are refused until it does")
+	default:
+		out.Nodes = nodes
+		devices := 0
+		for i := range nodes {
+			devices += len(nodes[i].Devices)
+		}
+		add("nodes", engine.Found, "%d with %d devices: %s", len(nodes), devices, hostlist.Compress(nodeNames(nodes)))
+	}
+	others := find(name, out.Nodes)
+	if names, of := others.names, others.of; len(names) > 0 {
+		f := engine.Finding{What: "names", State: engine.Warning, Text: fmt.Sprintf("%s: pool %s has nodes of these names already, and keeps them", hostlist.Compress(names), of)}
+		if len(names) == len(out.Nodes) && !info.Abilities.Delegated {
+			f.State, f.Text, f.Mend = engine.Missing, f.Text+": none is left", fmt.Sprintf("choose other nodes for this pool, or take the other away: cox pool remove %s", of)
+		}
+		out.Findings = append(out.Findings, f)
+	}
+	out.Findings = append(out.Findings, others.machines...)
+	looked := false
+	if k, ok := e.(engine.Checker); ok {
+		more, err := k.Check(ctx)
+		looked = len(more) > 0
+		out.Findings = append(out.Findings, more...)
+		if err != nil {
+			out.Findings = append(out.Findings, engine.Finding{What: "check", State: engine.Missing, Text: err.Error(), Mend: fault.Remedy(err)})
+		}
+	}
+	if looked {
+		return out // its findings say what the notes say, and what would mend it
+	}
+	for _, n := range info.Notes {
+		add("note", engine.Warning, "%s", n)
+	}
+	return out
+}
+
+func nodeNames(nodes []fleet.Node) []string {
+	out := make([]string, len(nodes))
+	for i := range nodes {
+		out[i] = nodes[i].Name
+	}
+	return out
+}
+
+// othersNodes are the names of a pool's nodes that other pools have under the same name, and one of these.
+func (m Machines) othersNodes(nodes []fleet.Node) (names []string, of string) {
+	for i := range nodes {
+		if _, o := m.OtherPoolNode(&nodes[i]); o != nil && o.Name == nodes[i].Name {
+			names, of = append(names, o.Name), o.Pool
+		}
+	}
+	slices.Sort(names)
+	return names, of
+}
+
+// NoSuchPool is the error for a pool that is not there.
+func (ps *Set) NoSuchPool(name string) error {
+	return fault.New(fault.NotFound, "there is no pool %.70s", name).Advise("there are %s", strings.Join(ps.ConfiguredNames(), ", "))
+}

@@ -1,0 +1,81 @@
+package pools
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/reason"
+	"github.com/coxswain-sched/coxswain/sched"
+	"github.com/coxswain-sched/coxswain/sched/fold"
+)
+
+// RealNodes is what a pool that is one node to the core has in truth.
+type RealNodes struct {
+	Nodes []fleet.Node // by name; never written in place
+	core  *sched.Core  // knows these nodes and nothing else; nil: none were told
+}
+
+// AggregateNodes takes in the nodes of a pool, and returns those that the core is to know: one
+// that stands for all of them where the engine's own scheduler chooses. others are the nodes
+// of all pools. changed says that the real nodes are others than before.
+func (p *Member) AggregateNodes(nodes []fleet.Node, others *fleet.ByNode[fleet.Node], now func() sched.Instant) (known []fleet.Node, changed bool) {
+	if !p.Delegated {
+		return nodes, false
+	}
+	if p.Real.core == nil {
+		p.Real.core = sched.New(sched.Config{})
+	}
+	all := slices.Clone(nodes)
+	slices.SortFunc(all, func(a, b fleet.Node) int { return cmp.Compare(a.Name, b.Name) })
+	all = slices.CompactFunc(all, func(a, b fleet.Node) bool { return a.Name == b.Name })
+	was := make(map[string]*fleet.Node, len(p.Real.Nodes))
+	for i := range p.Real.Nodes {
+		was[p.Real.Nodes[i].Name] = &p.Real.Nodes[i]
+	}
+	var events []sched.Event
+	for i := range all {
+		n := &all[i]
+		n.Pool = p.Name
+		if old := was[n.Name]; old == nil || !EqualNodes(old, n) {
+			events = append(events, sched.NodeSet{Node: *n})
+		}
+		delete(was, n.Name)
+	}
+	for name := range was {
+		events = append(events, sched.NodeRemoved{Pool: p.Name, Name: name})
+	}
+	if len(events) > 0 {
+		p.Real.core.Step(now(), events...)
+	}
+	p.Real.Nodes = all
+	return []fleet.Node{fold.Node(p.Name, p.unsharedNodes(all, others))}, len(events) > 0
+}
+
+// unsharedNodes are those of a pool's nodes that no other pool has: the others count there.
+func (p *Member) unsharedNodes(nodes []fleet.Node, others *fleet.ByNode[fleet.Node]) []fleet.Node {
+	m := MachinesBut(p.Name, others, nodes)
+	return slices.DeleteFunc(slices.Clone(nodes), func(n fleet.Node) bool {
+		_, twin := m.OtherPoolNode(&n)
+		return twin != nil
+	})
+}
+
+// NameOf is the pool of a job.
+func (ps *Set) NameOf(spec *job.Spec) string {
+	return cmp.Or(spec.Pool, ps.AllPools()[0].Name)
+}
+
+// WhyInfeasible says what keeps a job from ever running where it is to run; nil: nothing. core
+// knows the nodes of all pools, those of a delegated pool as one.
+func (ps *Set) WhyInfeasible(core *sched.Core, spec *job.Spec) []reason.Reason {
+	p := ps.ByName(ps.NameOf(spec))
+	if p == nil || !p.Delegated {
+		return core.Feasible(spec)
+	}
+	if p.Real.core == nil {
+		return nil // nobody knows
+	}
+	return p.Real.core.Feasible(spec)
+}
