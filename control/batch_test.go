@@ -26,7 +26,7 @@ func TestARefusedLaunchSharesNoBatchWithAnotherWordAboutItsJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ps.Close()
-	l := &loop{Control: &Control{
+	l := &loop{parts: &parts{
 		cfg:   Config{Clock: realClock{}, Log: log},
 		pools: ps,
 		state: st, core: sched.New(sched.Config{}), inbox: make(chan message),

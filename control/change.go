@@ -17,34 +17,34 @@ const eventsAtOnce = 1000
 // order, with the number to go on from. gap says that the journal no longer has all
 // of what was missed: read the whole state anew. The error is the context's, or of
 // a control plane that has ended.
-func (c *Control) Events(ctx context.Context, after uint64) (evs []state.Event, last uint64, gap bool, err error) {
-	if newest := c.events.Last(); after > newest {
+func (rd *reader) Events(ctx context.Context, after uint64) (evs []state.Event, last uint64, gap bool, err error) {
+	if newest := rd.of.events.Last(); after > newest {
 		return nil, newest, true, nil // of another state directory, or of a future that was lost
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
 		select {
-		case <-c.done:
+		case <-rd.of.done:
 			stop()
 		case <-ctx.Done():
 		}
 	}()
-	evs, last, gap, err = c.events.Next(ctx, after)
+	evs, last, gap, err = rd.of.events.Next(ctx, after)
 	switch {
 	case err != nil:
 		return nil, after, false, fault.New(fault.Unavailable, "waiting for events: %w", err)
 	case !gap:
 		return evs, last, false, nil
 	}
-	return c.pastEvents(ctx, after, last)
+	return rd.pastEvents(ctx, after, last)
 }
 
 // pastEvents reads events from the journal.
-func (c *Control) pastEvents(ctx context.Context, after, newest uint64) (evs []state.Event, last uint64, gap bool, err error) {
+func (rd *reader) pastEvents(ctx context.Context, after, newest uint64) (evs []state.Event, last uint64, gap bool, err error) {
 	last = after
-	err = c.cfg.Store.Read(ctx, after, func(r store.Record) error {
-		ev, err := state.EventOf(&r, nil, func(id job.ID) (string, string) { return c.nameOf(ctx, id) })
+	err = rd.of.store.Read(ctx, after, func(r store.Record) error {
+		ev, err := state.EventOf(&r, nil, func(id job.ID) (string, string) { return rd.nameOf(ctx, id) })
 		if err != nil {
 			return err
 		}
@@ -67,20 +67,20 @@ var errEnough = errors.New("enough was read")
 
 // LastEvent is the number of the newest event: taken before Scan, Events after it
 // has every change that Scan may not have seen.
-func (c *Control) LastEvent() uint64 { return c.events.Last() }
+func (rd *reader) LastEvent() uint64 { return rd.of.events.Last() }
 
 // nameOf says how a job is shown and whose it is.
-func (c *Control) nameOf(ctx context.Context, id job.ID) (name, user string) {
-	c.state.RLock()
-	e := c.state.Jobs[id]
+func (rd *reader) nameOf(ctx context.Context, id job.ID) (name, user string) {
+	rd.of.state.RLock()
+	e := rd.of.state.Jobs[id]
 	if e != nil {
 		name, user = e.Name(), e.Shared.Spec.Owner.User
 	}
-	c.state.RUnlock()
+	rd.of.state.RUnlock()
 	if e != nil {
 		return name, user
 	}
-	row, err := c.cfg.Store.Job(ctx, uint64(id))
+	row, err := rd.of.store.Job(ctx, uint64(id))
 	if err != nil {
 		return id.String(), "" // purged
 	}
@@ -95,17 +95,17 @@ func (c *Control) nameOf(ctx context.Context, id job.ID) (name, user string) {
 // them, and returns the changed jobs as they are now, with the number to go on from.
 // gap says that more changed than is remembered: read the whole state anew. Numbers
 // begin anew with each control plane.
-func (c *Control) Next(ctx context.Context, after uint64) (views []state.View, last uint64, gap bool, err error) {
-	ids, last, gap, err := c.changes.Next(ctx, after)
+func (rd *reader) Next(ctx context.Context, after uint64) (views []state.View, last uint64, gap bool, err error) {
+	ids, last, gap, err := rd.of.changes.Next(ctx, after)
 	if err != nil || gap {
 		return nil, last, gap, err
 	}
-	c.state.RLock()
-	defer c.state.RUnlock()
+	rd.of.state.RLock()
+	defer rd.of.state.RUnlock()
 	for _, id := range state.UniqueIDs(ids) {
-		if e := c.state.Jobs[id]; e != nil {
+		if e := rd.of.state.Jobs[id]; e != nil {
 			v := state.ViewOf(e)
-			views = append(views, *c.withPriority(&v))
+			views = append(views, *rd.withPriority(&v))
 		}
 	}
 	return views, last, false, nil

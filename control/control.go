@@ -107,11 +107,17 @@ func (cfg *Config) setDefaults() {
 
 // Control is a running control plane. Its methods are safe for concurrent use.
 type Control struct {
+	*parts
+	*reader
+	opened time.Time
+}
+
+// parts is what a Control and its loop share.
+type parts struct {
 	cfg     Config
 	state   *state.State
-	core    *sched.Core    // guarded by the state
-	flight  flightRecorder // guarded by the state
-	ahead   forecaster
+	core    *sched.Core     // guarded by the state
+	flight  *flightRecorder // guarded by the state
 	inbox   chan message
 	changes *eventlog.Log[job.ID]      // jobs that changed, for Next
 	events  *eventlog.Log[state.Event] // numbered as the journal
@@ -119,7 +125,6 @@ type Control struct {
 	done    chan struct{}
 	cancel  context.CancelCauseFunc
 	err     error // why the loop ended; readable after done
-	opened  time.Time
 }
 
 // message is one piece of work for the loop. At most one message about a job is
@@ -185,16 +190,20 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 		return nil, err
 	}
 	run, stop := context.WithCancelCause(context.Background())
-	c := &Control{
-		ahead: forecaster{turn: make(chan struct{}, 1), wanted: make(chan struct{}, 1)},
-		cfg:   cfg, state: s, core: sched.New(sched.Config{}),
+	all := &parts{
+		cfg: cfg, state: s, core: sched.New(sched.Config{}), flight: new(flightRecorder),
 		inbox: make(chan message, inboxSize), changes: eventlog.NewLog[job.ID](changesKept),
 		events: eventlog.Resume[state.Event](eventsKept, s.Seq),
-		done:   make(chan struct{}), cancel: stop, opened: cfg.Clock.Now(), pools: ps,
+		done:   make(chan struct{}), cancel: stop, pools: ps,
 	}
+	c := &Control{parts: all, opened: cfg.Clock.Now(), reader: newReader(sources{
+		store: cfg.Store, clock: cfg.Clock, log: cfg.Log, forecastEach: cfg.Foretell,
+		state: s, core: all.core, flight: all.flight, pools: ps,
+		changes: all.changes, events: all.events, done: all.done, inbox: func() int { return len(all.inbox) },
+	})}
 	l := &loop{
-		Control: c, ctx: run, epoch: epoch, numbers: s.Next, coming: map[limit.Key]int{},
-		project: &projector{control: c, epoch: epoch, upTo: projected, kick: make(chan struct{}, 1)},
+		parts: all, ctl: c, ctx: run, epoch: epoch, numbers: s.Next, coming: map[limit.Key]int{},
+		project: &projector{parts: all, epoch: epoch, upTo: projected, kick: make(chan struct{}, 1)},
 	}
 	l.primeCore(nodes)
 	go l.main()
@@ -220,7 +229,7 @@ func (c *Control) Started() time.Time { return c.opened }
 var errClosed = errors.New("the control plane was closed")
 
 // postMessage hands a message to the loop; it gives up when ctx or the loop ends.
-func (c *Control) postMessage(ctx context.Context, m message) error {
+func (c *parts) postMessage(ctx context.Context, m message) error {
 	select {
 	case c.inbox <- m:
 		return nil

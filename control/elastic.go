@@ -69,7 +69,7 @@ func (l *loop) launchMore(e *state.JobRecord, x *state.JobAddition) {
 	snapshot := state.ViewOf(e).Job
 	first, to := x.First, reconcile.Ref(e.Allocation())
 	l.callsOf(a).Launch(ref, func(ctx context.Context) (*engine.Launch, error) {
-		out, err := l.loadLaunch(ctx, &snapshot, a)
+		out, err := l.ctl.loadLaunch(ctx, &snapshot, a)
 		if out != nil {
 			out.Adds = &engine.Joining{To: to, First: first}
 		}

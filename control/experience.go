@@ -14,12 +14,12 @@ import (
 const pastRead = 10_000
 
 // loadEstimates reads the past from the store, once.
-func (c *Control) loadEstimates(ctx context.Context) error {
-	if c.state.Estimates.IsLoaded() {
+func (rd *reader) loadEstimates(ctx context.Context) error {
+	if rd.of.state.Estimates.IsLoaded() {
 		return nil
 	}
 	var ended []state.View
-	if _, err := c.History(ctx, store.Query{Limit: pastRead}, func(v *state.View) bool {
+	if _, err := rd.History(ctx, store.Query{Limit: pastRead}, func(v *state.View) bool {
 		ended = append(ended, state.View{Job: v.Job, Foretold: v.Foretold, ForetoldAt: v.ForetoldAt})
 		return true
 	}); err != nil {
@@ -29,7 +29,7 @@ func (c *Control) loadEstimates(ctx context.Context) error {
 	for i := range ended {
 		read[ended[i].Job.ID] = true
 	}
-	c.Scan(Filter{}, func(v *state.View) bool { // those that the store does not have yet
+	rd.Scan(Filter{}, func(v *state.View) bool { // those that the store does not have yet
 		if v.Job.State.Final() && !read[v.Job.ID] {
 			j := v.Job
 			spec := *v.Job.Spec
@@ -49,6 +49,6 @@ func (c *Control) loadEstimates(ctx context.Context) error {
 			misses.Add(state.ToNanos(ended[i].ForetoldAt), state.ToNanos(ended[i].Foretold), state.ToNanos(j.Started))
 		}
 	}
-	c.state.Estimates.SetLoaded(took, misses)
+	rd.of.state.Estimates.SetLoaded(took, misses)
 	return nil
 }

@@ -30,14 +30,16 @@ type recordedStep struct {
 // flightLeast is how many events and decisions are kept at least.
 const flightLeast = 512
 
-// recordStep notes a step of the core. The state is locked.
-func (l *loop) recordStep(now sched.Instant, events []sched.Event, out []sched.Decision) {
-	f := &l.flight
+// restart forgets the steps and begins with a state.
+func (f *flightRecorder) restart(base *sched.Snapshot) { f.base, f.steps, f.weight = base, nil, 0 }
+
+// recordStep notes a step of the core, which has live jobs. The caller holds the lock of the state.
+func (f *flightRecorder) recordStep(core *sched.Core, live int, now sched.Instant, events []sched.Event, out []sched.Decision) {
 	if len(events)+len(out) > 0 {
 		f.news++
 	}
-	if f.weight >= flightLeast+len(l.state.Live)/8 {
-		f.base, f.steps, f.weight = l.core.Snapshot(), nil, 0
+	if f.weight >= flightLeast+live/8 {
+		f.restart(core.Snapshot())
 		return
 	}
 	f.steps = append(f.steps, recordedStep{now, events, out})
@@ -46,10 +48,10 @@ func (l *loop) recordStep(now sched.Instant, events []sched.Event, out []sched.D
 
 // Flight is the core's state some steps ago and the steps since: what a decision can
 // be made anew from. It holds no secrets once it is written (package snapshot).
-func (c *Control) Flight(context.Context) (*snapshot.File, error) {
-	c.state.RLock()
-	f := c.flight
-	c.state.RUnlock()
+func (rd *reader) Flight(context.Context) (*snapshot.File, error) {
+	rd.of.state.RLock()
+	f := *rd.of.flight
+	rd.of.state.RUnlock()
 	state := *f.base
 	state.Queue, state.Running, state.Memory.Lines = slices.Clone(state.Queue), slices.Clone(state.Running), slices.Clone(state.Memory.Lines)
 	out := &snapshot.File{State: state.Sort()}

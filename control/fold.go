@@ -7,7 +7,6 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/sched"
-	"github.com/coxswain-sched/coxswain/sched/fold"
 )
 
 // This file is about pools whose engine hands work to a scheduler of its own. To the core
@@ -24,28 +23,21 @@ func (l *loop) aggregateNodes(p *pools.Member, nodes []fleet.Node) []fleet.Node 
 	return known
 }
 
-// aggregateSpec is what the core is asked about for a job that is not kept. The caller holds the lock.
-func (c *Control) aggregateSpec(spec *job.Spec) *job.Spec {
-	if c.state.DelegatedPools[c.pools.NameOf(spec)] {
-		return fold.Spec(spec)
-	}
-	return spec
-}
-
-// whatIfSpec is takes for a specification of the caller's own, whose pool is filled in.
-func (c *Control) whatIfSpec(spec *job.Spec) *job.Spec {
-	c.state.RLock()
-	defer c.state.RUnlock()
-	spec.Pool = c.pools.NameOf(spec)
-	return c.aggregateSpec(spec)
+// whatIfSpec is what the core is asked about for a specification of the caller's own, whose
+// pool is filled in.
+func (rd *reader) whatIfSpec(spec *job.Spec) *job.Spec {
+	rd.of.state.RLock()
+	defer rd.of.state.RUnlock()
+	spec.Pool = rd.of.pools.NameOf(spec)
+	return rd.of.state.AggregateSpec(spec, spec.Pool)
 }
 
 // Seen lists the real nodes of a pool that is one node to the core, by name, as its engine
 // last said; false: it is not such a pool. They are not to be written to.
-func (c *Control) Seen(pool string) ([]fleet.Node, bool) {
-	c.state.RLock()
-	defer c.state.RUnlock()
-	p := c.pools.ByName(pool)
+func (rd *reader) Seen(pool string) ([]fleet.Node, bool) {
+	rd.of.state.RLock()
+	defer rd.of.state.RUnlock()
+	p := rd.of.pools.ByName(pool)
 	if p == nil || !p.Delegated {
 		return nil, false
 	}

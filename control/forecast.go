@@ -44,25 +44,25 @@ const (
 )
 
 // runAhead runs the core ahead. It waits for its turn.
-func (c *Control) runAhead(ctx context.Context, work func(s *sched.Snapshot, now sched.Instant, took whatif.Took)) error {
-	if err := c.loadEstimates(ctx); err != nil {
+func (rd *reader) runAhead(ctx context.Context, work func(s *sched.Snapshot, now sched.Instant, took whatif.Took)) error {
+	if err := rd.loadEstimates(ctx); err != nil {
 		return err
 	}
 	select {
-	case c.ahead.turn <- struct{}{}:
-		defer func() { <-c.ahead.turn }()
+	case rd.ahead.turn <- struct{}{}:
+		defer func() { <-rd.ahead.turn }()
 	case <-ctx.Done():
 		return fault.New(fault.Unavailable, "others are looking ahead: %w", ctx.Err()).Advise("ask again in a moment")
 	}
-	c.state.RLock()
-	s := c.core.Snapshot()
-	now := sched.Instant(c.cfg.Clock.Now().UnixNano())
-	c.state.RUnlock()
+	rd.of.state.RLock()
+	s := rd.of.core.Snapshot()
+	now := sched.Instant(rd.of.clock.Now().UnixNano())
+	rd.of.state.RUnlock()
 	s.Sort()
 	names := make(map[job.ID]string, len(s.Queue)+len(s.Running))
-	c.Scan(Filter{Live: true}, func(v *state.View) bool { names[v.Job.ID] = v.Job.Spec.Name; return true })
+	rd.Scan(Filter{Live: true}, func(v *state.View) bool { names[v.Job.ID] = v.Job.Spec.Name; return true })
 	work(s, now, func(id job.ID, spec *job.Spec, elapsed time.Duration) time.Duration {
-		return c.state.Estimates.RunTime(names[id], spec, elapsed)
+		return rd.of.state.Estimates.RunTime(names[id], spec, elapsed)
 	})
 	return nil
 }
@@ -70,16 +70,16 @@ func (c *Control) runAhead(ctx context.Context, work func(s *sched.Snapshot, now
 // Foretell looks ahead and publishes when waiting jobs will start, unless somebody has
 // a moment ago. Of jobs of which it is said for the first time it is kept, to be
 // compared with their real starts.
-func (c *Control) Foretell(ctx context.Context) error { return c.forecastFor(ctx, 0) }
+func (rd *reader) Foretell(ctx context.Context) error { return rd.forecastFor(ctx, 0) }
 
 // forecastFor is Foretell for the sake of a job: one that the latest forecast does not
 // know is a reason to make another.
-func (c *Control) forecastFor(ctx context.Context, id job.ID) error {
-	now := sched.Instant(c.cfg.Clock.Now().UnixNano())
-	c.state.RLock()
-	f, news := c.ahead.latest, c.flight.news
-	busy := len(c.state.Live) > forecastBusy
-	c.state.RUnlock()
+func (rd *reader) forecastFor(ctx context.Context, id job.ID) error {
+	now := sched.Instant(rd.of.clock.Now().UnixNano())
+	rd.of.state.RLock()
+	f, news := rd.ahead.latest, rd.of.flight.news
+	busy := len(rd.of.state.Live) > forecastBusy
+	rd.of.state.RUnlock()
 	known := id == 0
 	if f != nil && !known {
 		_, known = f.starts[id]
@@ -91,13 +91,13 @@ func (c *Control) forecastFor(ctx context.Context, id job.ID) error {
 			return nil
 		case busy && id != 0: // nobody waits for so large a queue: the next forecast will know
 			select {
-			case c.ahead.wanted <- struct{}{}:
+			case rd.ahead.wanted <- struct{}{}:
 			default:
 			}
 			return nil
 		}
 	}
-	return c.runAhead(ctx, func(s *sched.Snapshot, now sched.Instant, took whatif.Took) {
+	return rd.runAhead(ctx, func(s *sched.Snapshot, now sched.Instant, took whatif.Took) {
 		o := whatif.Run(s, now, &whatif.Change{}, took, whatif.Bounds{Steps: forecastSteps, Stop: func() bool { return ctx.Err() != nil }})
 		f := &forecast{at: now, news: news, starts: make(map[job.ID]sched.Instant, len(o.Jobs))}
 		for i := range o.Jobs {
@@ -106,16 +106,16 @@ func (c *Control) forecastFor(ctx context.Context, id job.ID) error {
 		if len(s.Queue)+len(s.Running)+len(s.Nodes) <= adviseAtMost {
 			f.advice = whatif.NewAdviser(s, now)
 		}
-		c.publishForecast(f)
+		rd.publishForecast(f)
 	})
 }
 
 // publishForecast keeps a forecast, and of some jobs what it says for the first time.
-func (c *Control) publishForecast(f *forecast) {
-	s := c.state
+func (rd *reader) publishForecast(f *forecast) {
+	s := rd.of.state
 	s.Lock()
 	defer s.Unlock()
-	c.ahead.latest = f
+	rd.ahead.latest = f
 	room := toldMost
 	for _, e := range s.Live {
 		if e.State != job.Pending || e.Gone {
@@ -142,24 +142,24 @@ type Expected struct {
 
 // adviseJob says who has what a waiting job needs, and with which changes of its request
 // it would start now, as of the latest forecast. The loop is not asked.
-func (c *Control) adviseJob(id job.ID) (holders []sched.Holder, changes []whatif.Smaller) {
-	c.state.RLock()
-	f := c.ahead.latest
-	c.state.RUnlock()
+func (rd *reader) adviseJob(id job.ID) (holders []sched.Holder, changes []whatif.Smaller) {
+	rd.of.state.RLock()
+	f := rd.ahead.latest
+	rd.of.state.RUnlock()
 	if f == nil || f.advice == nil {
 		return nil, nil
 	}
-	c.ahead.advising.Lock()
-	defer c.ahead.advising.Unlock()
+	rd.ahead.advising.Lock()
+	defer rd.ahead.advising.Unlock()
 	return f.advice.Holders(id), f.advice.Smallest(id)
 }
 
 // countAhead says how many jobs are before one, as of the latest forecast, where there are
 // too many lines of them to count that each time (sched.Core.Reasons).
-func (c *Control) countAhead(id job.ID, why []reason.Reason) {
-	c.state.RLock()
-	f := c.ahead.latest
-	c.state.RUnlock()
+func (rd *reader) countAhead(id job.ID, why []reason.Reason) {
+	rd.of.state.RLock()
+	f := rd.ahead.latest
+	rd.of.state.RUnlock()
 	for i := range why {
 		if r := &why[i]; r.Code == reason.Priority && r.Ahead == 0 && f != nil && f.advice != nil {
 			r.Ahead, _ = f.advice.Ahead(id)
@@ -168,14 +168,14 @@ func (c *Control) countAhead(id job.ID, why []reason.Reason) {
 }
 
 // expectedStart is what the latest forecast says of a job. The state is locked.
-func (c *Control) expectedStart(id job.ID, now time.Time) (out Expected) {
-	f := c.ahead.latest
+func (rd *reader) expectedStart(id job.ID, now time.Time) (out Expected) {
+	f := rd.ahead.latest
 	if f == nil || f.starts[id] == 0 {
 		return out
 	}
 	at := max(int64(f.starts[id]), now.UnixNano())
 	out.Start = state.FromNanos(at)
-	if i, ok := c.state.Estimates.StartInterval(now.UnixNano(), at); ok {
+	if i, ok := rd.of.state.Estimates.StartInterval(now.UnixNano(), at); ok {
 		out.From, out.To = state.FromNanos(i.From), state.FromNanos(i.To)
 		out.Late, out.Known = time.Duration(i.Late), i.Known
 	}
@@ -183,27 +183,27 @@ func (c *Control) expectedStart(id job.ID, now time.Time) (out Expected) {
 }
 
 // forecastLoop looks ahead at intervals until ctx ends, while something waits.
-func (c *Control) forecastLoop(ctx context.Context) {
+func (rd *reader) forecastLoop(ctx context.Context) {
 	for ctx.Err() == nil {
-		timer, stop := c.cfg.Clock.After(c.cfg.Foretell)
+		timer, stop := rd.of.clock.After(rd.of.forecastEach)
 		select {
 		case <-timer:
-		case <-c.ahead.wanted:
+		case <-rd.ahead.wanted:
 		case <-ctx.Done():
 		}
 		stop()
-		if ctx.Err() != nil || !c.hasPendingJobs() {
+		if ctx.Err() != nil || !rd.hasPendingJobs() {
 			continue
 		}
-		if err := c.Foretell(ctx); err != nil && ctx.Err() == nil {
-			c.cfg.Log.Warn("starts cannot be estimated", "error", err)
+		if err := rd.Foretell(ctx); err != nil && ctx.Err() == nil {
+			rd.of.log.Warn("starts cannot be estimated", "error", err)
 		}
 	}
 }
 
 // hasPendingJobs reports whether a job waits.
-func (c *Control) hasPendingJobs() bool {
-	c.state.RLock()
-	defer c.state.RUnlock()
-	return slices.ContainsFunc(c.state.Live, func(e *state.JobRecord) bool { return e.State == job.Pending && !e.Gone })
+func (rd *reader) hasPendingJobs() bool {
+	rd.of.state.RLock()
+	defer rd.of.state.RUnlock()
+	return slices.ContainsFunc(rd.of.state.Live, func(e *state.JobRecord) bool { return e.State == job.Pending && !e.Gone })
 }

@@ -66,7 +66,7 @@ func (l *loop) discardCheckpoints(k engine.Keeper, before time.Time) {
 		if err != nil {
 			break
 		}
-		if _, lookup := l.Job(l.ctx, id); fault.KindOf(lookup) == fault.NotFound {
+		if _, lookup := l.ctl.Job(l.ctx, id); fault.KindOf(lookup) == fault.NotFound {
 			if err = k.Discard(l.ctx, id, before); fault.KindOf(err) == fault.Conflict {
 				err = nil // it is not forgotten yet
 			}
@@ -78,9 +78,9 @@ func (l *loop) discardCheckpoints(k engine.Keeper, before time.Time) {
 }
 
 // neededBlobs are the hashes that jobs in memory name.
-func (c *Control) neededBlobs() map[[sha256.Size]byte]bool {
+func (l *loop) neededBlobs() map[[sha256.Size]byte]bool {
 	out := map[[sha256.Size]byte]bool{}
-	c.Scan(Filter{}, func(v *state.View) bool {
+	l.ctl.Scan(Filter{}, func(v *state.View) bool {
 		for _, h := range []string{v.Job.Spec.Program.ScriptHash, v.Job.Spec.Env.Hash} {
 			if raw, err := hex.DecodeString(h); err == nil && len(raw) == sha256.Size {
 				out[[sha256.Size]byte(raw)] = true

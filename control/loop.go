@@ -19,7 +19,8 @@ import (
 
 // loop is what only the loop's goroutine touches.
 type loop struct {
-	*Control
+	*parts
+	ctl     *Control
 	ctx     context.Context
 	epoch   uint64
 	project *projector
@@ -66,7 +67,7 @@ func (l *loop) main() {
 		l.watchPool(p)
 		if p.OpenFailure() != nil {
 			spec := l.state.Pools[p.Name]
-			l.helpers.Go(func() { l.reopenPool(l.ctx, p, spec) })
+			l.helpers.Go(func() { l.ctl.reopenPool(l.ctx, p, spec) })
 		}
 	}
 	projected := make(chan struct{})
@@ -75,7 +76,7 @@ func (l *loop) main() {
 		l.project.run(l.ctx)
 	}()
 	if l.cfg.Foretell > 0 {
-		l.helpers.Go(func() { l.forecastLoop(l.ctx) })
+		l.helpers.Go(func() { l.ctl.forecastLoop(l.ctx) })
 	}
 	defer func() { l.cancel(errClosed); <-projected; l.helpers.Wait(); l.pools.WaitUnwatched() }()
 	l.resumeAttempts()
@@ -255,7 +256,7 @@ func (l *loop) primeCore(nodes map[*pools.Member][]fleet.Node) {
 	}
 	l.core.Step(l.coreInstant(), s.Events...) // without jobs nothing follows from nodes
 	l.reached = l.fleet
-	l.flight.base = l.core.Snapshot()
+	l.flight.restart(l.core.Snapshot())
 	s.Events = nil
 	if u := s.Usage; u != nil { // with what runs, which is charged from then on
 		s.Events = append(s.Events, sched.UsageSet{At: u.At, Entries: u.Entries, Since: fair.Merge(nil, u.Since)})

@@ -57,8 +57,8 @@ func proposalID(p *sched.Proposal) string {
 }
 
 // Moves returns what is proposed to move, and what is moving.
-func (c *Control) Moves(context.Context) (Moves, error) {
-	s := c.state
+func (rd *reader) Moves(context.Context) (Moves, error) {
+	s := rd.of.state
 	s.RLock()
 	defer s.RUnlock()
 	out := Moves{Mode: account.DefragOff}

@@ -24,12 +24,12 @@ type NodeView struct {
 }
 
 // Nodes returns the nodes of the pool by name.
-func (c *Control) Nodes(context.Context) ([]fleet.Node, error) {
-	c.state.RLock()
-	defer c.state.RUnlock()
+func (rd *reader) Nodes(context.Context) ([]fleet.Node, error) {
+	rd.of.state.RLock()
+	defer rd.of.state.RUnlock()
 	var nodes []fleet.Node
-	for k := range c.state.Nodes.All() {
-		n, _ := c.state.NodeWithDrain(k)
+	for k := range rd.of.state.Nodes.All() {
+		n, _ := rd.of.state.NodeWithDrain(k)
 		nodes = append(nodes, n)
 	}
 	slices.SortFunc(nodes, func(a, b fleet.Node) int {
@@ -39,12 +39,12 @@ func (c *Control) Nodes(context.Context) ([]fleet.Node, error) {
 }
 
 // NodeViews returns the nodes of the pool by name. No disk is waited for.
-func (c *Control) NodeViews(ctx context.Context) ([]NodeView, error) {
-	nodes, err := c.Nodes(ctx)
+func (rd *reader) NodeViews(ctx context.Context) ([]NodeView, error) {
+	nodes, err := rd.Nodes(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := c.state
+	s := rd.of.state
 	s.RLock()
 	defer s.RUnlock()
 	out := make([]NodeView, len(nodes))
@@ -53,14 +53,14 @@ func (c *Control) NodeViews(ctx context.Context) ([]NodeView, error) {
 		out[i].Node = n
 		k := n.Key()
 		out[i].Used, _ = s.Ledger.Used(k)
-		if _, d, ok := c.state.DrainOf(k); ok {
+		if _, d, ok := rd.of.state.DrainOf(k); ok {
 			out[i].Drained = &d
 		}
 		at[k] = &out[i]
 	}
 	for _, a := range s.Ledger.Live() {
 		for _, cl := range a.Claims {
-			k, _ := c.state.Nodes.Find(fleet.NodeKey{Pool: a.Pool, Name: cl.Node})
+			k, _ := rd.of.state.Nodes.Find(fleet.NodeKey{Pool: a.Pool, Name: cl.Node})
 			v := at[k]
 			if v == nil {
 				continue
@@ -95,7 +95,7 @@ func (c *Control) SetNodes(ctx context.Context, by job.Actor, names []string, dr
 	return c.askLoop(ctx, message{}, func(l *loop, answer func(error)) {
 		var keys []fleet.NodeKey
 		for _, name := range names {
-			k, err := l.nodeNamed(name)
+			k, err := l.state.NodeNamed(name)
 			if err != nil {
 				l.refuseWhenLeading(answer, err)
 				return
@@ -111,16 +111,4 @@ func (c *Control) SetNodes(ctx context.Context, by job.Actor, names []string, dr
 			}
 		})
 	})
-}
-
-// nodeNamed is the node that somebody named: one that is there, or that was when it was drained.
-func (c *Control) nodeNamed(name string) (fleet.NodeKey, error) {
-	k, err := c.state.Nodes.Named(name)
-	if fault.KindOf(err) != fault.NotFound {
-		return k, err
-	}
-	if was, gone := c.state.Drains.Named(name); gone == nil {
-		return was, nil
-	}
-	return k, err
 }

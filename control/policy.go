@@ -54,10 +54,10 @@ func (c *Control) SetPolicy(ctx context.Context, by job.Actor, ch PolicyChange) 
 
 // Policy returns a revision of the site's rules; 0: the one in force, which is
 // revision 0 where none was ever set.
-func (c *Control) Policy(ctx context.Context, rev uint64) (state.Policy, error) {
-	c.state.RLock()
-	found := c.state.Policies.ByRevision(rev)
-	c.state.RUnlock()
+func (rd *reader) Policy(ctx context.Context, rev uint64) (state.Policy, error) {
+	rd.of.state.RLock()
+	found := rd.of.state.Policies.ByRevision(rev)
+	rd.of.state.RUnlock()
 	switch {
 	case found == nil && rev == 0:
 		return state.Policy{Rules: &account.Policy{}}, nil
@@ -67,12 +67,12 @@ func (c *Control) Policy(ctx context.Context, rev uint64) (state.Policy, error) 
 	case found.Rules != nil:
 		return *found, nil
 	}
-	return state.PolicyDoc(ctx, c.cfg.Store, rev)
+	return state.PolicyDoc(ctx, rd.of.store, rev)
 }
 
 // Policies lists the revisions that are kept, the oldest first, without documents.
-func (c *Control) Policies(context.Context) ([]state.Policy, error) {
-	c.state.RLock()
-	defer c.state.RUnlock()
-	return c.state.Policies.WithoutDocuments(), nil
+func (rd *reader) Policies(context.Context) ([]state.Policy, error) {
+	rd.of.state.RLock()
+	defer rd.of.state.RUnlock()
+	return rd.of.state.Policies.WithoutDocuments(), nil
 }

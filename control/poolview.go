@@ -8,32 +8,32 @@ import (
 // AddedEngine is the engine of a pool that was added while a server ran, for what an engine
 // can do beside running work (engine.Logger, engine.Execer). It is not to be closed. nil:
 // the pool is of the configuration, or there is none of that name.
-func (c *Control) AddedEngine(pool string) engine.Engine {
-	if p := c.pools.ByName(pool); p != nil && p.Own {
+func (rd *reader) AddedEngine(pool string) engine.Engine {
+	if p := rd.of.pools.ByName(pool); p != nil && p.Own {
 		return p.Engine
 	}
 	return nil
 }
 
 // Pools lists the pools that are configured and those that were added. No engine is asked.
-func (c *Control) Pools() []pools.View {
-	c.state.RLock()
-	defer c.state.RUnlock()
-	all := c.pools.AllPools()
+func (rd *reader) Pools() []pools.View {
+	rd.of.state.RLock()
+	defer rd.of.state.RUnlock()
+	all := rd.of.pools.AllPools()
 	out := make([]pools.View, len(all))
 	at := make(map[string]*pools.View, len(all))
 	for i, p := range all {
 		v := &out[i]
 		*v = pools.View{Pool: p.Pool.Pool, Default: i == 0, Answered: p.Known, Gone: p.IsUnconfigured()}
 		v.Broken = p.OpenFailure()
-		if s, ok := c.state.Pools[p.Name]; ok {
+		if s, ok := rd.of.state.Pools[p.Name]; ok {
 			v.Added = &s
 		}
 		v.Pulses = p.HasHeartbeat()
 		p.Status.FillView(v)
 		at[p.Name] = v
 	}
-	for _, n := range c.state.Nodes.All() {
+	for _, n := range rd.of.state.Nodes.All() {
 		if v := at[n.Pool]; v != nil {
 			v.Nodes++
 			v.Devices += len(n.Devices)

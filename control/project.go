@@ -11,7 +11,7 @@ import (
 // row carries the Seq that it reflects, so rows may be newer than the projection as
 // a whole says: what the journal tells again of them is passed over at a start.
 type projector struct {
-	control *Control
+	*parts
 	epoch   uint64
 	upTo    uint64 // what the store's projection reflects
 	kick    chan struct{}
@@ -28,10 +28,10 @@ const (
 
 // isBusy reports whether to look again later.
 func (p *projector) isBusy() bool {
-	n := p.control.state.Unprojected()
+	n := p.state.Unprojected()
 	more := n - p.waiting
 	p.waiting = n
-	past := p.control.cfg.Clock.Now().Sub(p.last)
+	past := p.cfg.Clock.Now().Sub(p.last)
 	return more >= busyFrom && past >= 0 && past < busyFor
 }
 
@@ -40,12 +40,11 @@ const rowsAtOnce = 256
 
 // run writes at intervals until ctx ends. What is not written then is in the journal.
 func (p *projector) run(ctx context.Context) {
-	c := p.control
-	if c.cfg.Project < 0 {
+	if p.cfg.Project < 0 {
 		return
 	}
 	for ctx.Err() == nil {
-		timer, stop := c.cfg.Clock.After(c.cfg.Project)
+		timer, stop := p.cfg.Clock.After(p.cfg.Project)
 		select {
 		case <-timer:
 			if p.isBusy() {
@@ -65,9 +64,9 @@ func (p *projector) run(ctx context.Context) {
 		case fault.KindOf(err) == fault.Conflict && err != nil:
 			return // the loop hears of it too
 		case err != nil && !p.failing:
-			c.cfg.Log.Warn("the projection cannot be written, trying again", "error", err)
+			p.cfg.Log.Warn("the projection cannot be written, trying again", "error", err)
 		case err == nil && p.failing:
-			c.cfg.Log.Info("the projection is written again")
+			p.cfg.Log.Info("the projection is written again")
 		}
 		p.failing = err != nil
 	}
@@ -75,9 +74,9 @@ func (p *projector) run(ctx context.Context) {
 
 // write brings the projection up to the state of now.
 func (p *projector) write(ctx context.Context) error {
-	s := p.control.state
+	s := p.state
 	s.Lock()
-	p.last, p.waiting = p.control.cfg.Clock.Now(), 0
+	p.last, p.waiting = p.cfg.Clock.Now(), 0
 	target, list, docs, written := s.TakeUnprojected()
 	s.Unlock()
 	if target == p.upTo && len(list) == 0 {
@@ -90,7 +89,7 @@ func (p *projector) write(ctx context.Context) error {
 		if n == len(list) {
 			upTo, also = target, docs
 		}
-		if err := p.control.cfg.Store.Project(ctx, p.epoch, upTo, rows, also); err != nil {
+		if err := p.cfg.Store.Project(ctx, p.epoch, upTo, rows, also); err != nil {
 			s.MarkUnwritten(list)
 			return err
 		}

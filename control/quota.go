@@ -14,8 +14,8 @@ type HoldingAmount = sched.HoldingAmount
 
 // Quotas lists the accounts with quotas, in the order of their trees; none where the
 // rules have none.
-func (c *Control) Quotas(context.Context) []Holding {
-	c.state.RLock()
-	defer c.state.RUnlock()
-	return c.core.Holdings()
+func (rd *reader) Quotas(context.Context) []Holding {
+	rd.of.state.RLock()
+	defer rd.of.state.RUnlock()
+	return rd.of.core.Holdings()
 }

@@ -38,8 +38,8 @@ const scanned = 128
 // nothing of Control.
 //
 // What it shows is no picture of one instant: see LastEvent.
-func (c *Control) Scan(fl Filter, f func(*state.View) bool) {
-	s := c.state
+func (rd *reader) Scan(fl Filter, f func(*state.View) bool) {
+	s := rd.of.state
 	var vr state.Viewer
 	for {
 		s.RLock()
@@ -55,7 +55,7 @@ func (c *Control) Scan(fl Filter, f func(*state.View) bool) {
 				len(fl.Users) > 0 && !slices.Contains(fl.Users, e.Shared.Spec.Owner.User) {
 				continue
 			}
-			if !f(c.withPriority(vr.View(e, fl.Whole))) {
+			if !f(rd.withPriority(vr.View(e, fl.Whole))) {
 				s.RUnlock()
 				return
 			}
@@ -69,15 +69,15 @@ func (c *Control) Scan(fl Filter, f func(*state.View) bool) {
 
 // Jobs returns every job in memory by number, with the number of the last change
 // that the list reflects, for Next.
-func (c *Control) Jobs(context.Context) ([]state.View, uint64, error) {
-	change := c.changes.Last()
+func (rd *reader) Jobs(context.Context) ([]state.View, uint64, error) {
+	change := rd.of.changes.Last()
 	var views []state.View
-	c.state.RLock()
-	defer c.state.RUnlock()
-	for _, e := range c.state.Order {
+	rd.of.state.RLock()
+	defer rd.of.state.RUnlock()
+	for _, e := range rd.of.state.Order {
 		if !e.Gone {
 			v := state.ViewOf(e)
-			views = append(views, *c.withPriority(&v))
+			views = append(views, *rd.withPriority(&v))
 		}
 	}
 	return views, change, nil
@@ -85,22 +85,22 @@ func (c *Control) Jobs(context.Context) ([]state.View, uint64, error) {
 
 // Job returns one job, from memory or else from the store; fault.NotFound if there
 // is none of that number.
-func (c *Control) Job(ctx context.Context, id job.ID) (state.View, error) {
-	c.state.RLock()
-	e := c.state.Jobs[id]
+func (rd *reader) Job(ctx context.Context, id job.ID) (state.View, error) {
+	rd.of.state.RLock()
+	e := rd.of.state.Jobs[id]
 	var v state.View
 	if e != nil {
 		v = state.ViewOf(e)
-		c.withPriority(&v)
+		rd.withPriority(&v)
 	}
-	c.state.RUnlock()
+	rd.of.state.RUnlock()
 	if e != nil {
 		return v, nil
 	}
-	row, err := c.cfg.Store.Job(ctx, uint64(id))
+	row, err := rd.of.store.Job(ctx, uint64(id))
 	switch {
 	case fault.KindOf(err) == fault.NotFound:
-		return state.View{}, noSuchJob(id)
+		return state.View{}, state.NoSuchJob(id)
 	case err != nil:
 		return state.View{}, err
 	}
@@ -108,17 +108,17 @@ func (c *Control) Job(ctx context.Context, id job.ID) (state.View, error) {
 }
 
 // Find returns one task of an array by its index, from memory or else from the store.
-func (c *Control) Find(ctx context.Context, first job.ID, task uint32) (state.View, error) {
+func (rd *reader) Find(ctx context.Context, first job.ID, task uint32) (state.View, error) {
 	none := fault.New(fault.NotFound, "there is no job %d_%d", first, task)
-	c.state.RLock()
-	a := c.state.ArrayByID(first)
+	rd.of.state.RLock()
+	a := rd.of.state.ArrayByID(first)
 	var indices []uint32
 	if a != nil {
 		indices = a.Spec.Indices // a change of the array makes another spec
 	}
-	c.state.RUnlock()
+	rd.of.state.RUnlock()
 	if a == nil {
-		v, err := c.TaskOf(ctx, first)
+		v, err := rd.TaskOf(ctx, first)
 		if fault.KindOf(err) == fault.NotFound {
 			return state.View{}, none
 		}
@@ -131,18 +131,18 @@ func (c *Control) Find(ctx context.Context, first job.ID, task uint32) (state.Vi
 	if !ok {
 		return state.View{}, none
 	}
-	return c.Job(ctx, first+job.ID(i))
+	return rd.Job(ctx, first+job.ID(i))
 }
 
 // TaskOf returns a task of an array that is kept: of those in memory the first that has not
 // ended, else the first; else one that the store has. It stands for the array where its first
 // task, whose number it has, is no longer kept. fault.NotFound: no task is kept, or it is no
 // array's number.
-func (c *Control) TaskOf(ctx context.Context, array job.ID) (state.View, error) {
-	c.state.RLock()
+func (rd *reader) TaskOf(ctx context.Context, array job.ID) (state.View, error) {
+	rd.of.state.RLock()
 	var e *state.JobRecord
-	if c.state.ArrayByID(array) != nil {
-		for _, o := range c.state.ArrayTasks(array) {
+	if rd.of.state.ArrayByID(array) != nil {
+		for _, o := range rd.of.state.ArrayTasks(array) {
 			if e == nil || e.State.Final() && !o.State.Final() {
 				e = o
 			}
@@ -154,14 +154,14 @@ func (c *Control) TaskOf(ctx context.Context, array job.ID) (state.View, error) 
 	var v state.View
 	if e != nil {
 		v = state.ViewOf(e)
-		c.withPriority(&v)
+		rd.withPriority(&v)
 	}
-	c.state.RUnlock()
+	rd.of.state.RUnlock()
 	if e != nil {
 		return v, nil
 	}
 	found := false
-	_, err := c.History(ctx, store.Query{Array: uint64(array), Limit: 1}, func(row *state.View) bool {
+	_, err := rd.History(ctx, store.Query{Array: uint64(array), Limit: 1}, func(row *state.View) bool {
 		v, found = *row, true
 		return false
 	})
@@ -169,17 +169,17 @@ func (c *Control) TaskOf(ctx context.Context, array job.ID) (state.View, error) 
 	case err != nil:
 		return state.View{}, err
 	case !found:
-		return state.View{}, noSuchJob(array)
+		return state.View{}, state.NoSuchJob(array)
 	}
 	return v, nil
 }
 
 // Tasks lists the numbers of all tasks in memory of an array; of a job that is no
 // array its own; nil if it is not in memory.
-func (c *Control) Tasks(id job.ID) (out []job.ID) {
-	c.state.RLock()
-	defer c.state.RUnlock()
-	for _, e := range c.state.ArrayTasks(id) {
+func (rd *reader) Tasks(id job.ID) (out []job.ID) {
+	rd.of.state.RLock()
+	defer rd.of.state.RUnlock()
+	for _, e := range rd.of.state.ArrayTasks(id) {
 		out = append(out, e.ID)
 	}
 	return out
@@ -196,39 +196,39 @@ type Why struct {
 }
 
 // Why lists every gate that keeps a pending job waiting, and what it was promised.
-func (c *Control) Why(ctx context.Context, id job.ID) (Why, error) {
-	if err := c.forecastFor(ctx, id); err != nil {
+func (rd *reader) Why(ctx context.Context, id job.ID) (Why, error) {
+	if err := rd.forecastFor(ctx, id); err != nil {
 		return Why{}, err
 	}
-	c.state.Lock() // the core remembers what it finds out
-	e := c.state.Jobs[id]
+	rd.of.state.Lock() // the core remembers what it finds out
+	e := rd.of.state.Jobs[id]
 	var w Why
 	if e != nil && e.State == job.Pending {
-		w.Reasons = slices.Clone(c.core.Reasons(sched.Instant(c.cfg.Clock.Now().UnixNano()), id))
+		w.Reasons = slices.Clone(rd.of.core.Reasons(sched.Instant(rd.of.clock.Now().UnixNano()), id))
 		for i := range w.Reasons {
-			if why, away := c.pools.WhyUnreachable(e.Shared.Spec.Pool, w.Reasons[i].Code); away {
+			if why, away := rd.of.pools.WhyUnreachable(e.Shared.Spec.Pool, w.Reasons[i].Code); away {
 				why.Since = w.Reasons[i].Since
 				w.Reasons[i] = why
 			}
 		}
 		w.Reasons = slices.Compact(w.Reasons)
 		w.StartsBy = state.FromNanos(e.ExtraOrZero().StartsBy)
-		w.Expected = c.expectedStart(id, c.cfg.Clock.Now())
+		w.Expected = rd.expectedStart(id, rd.of.clock.Now())
 	}
 	if e != nil && e.WaitsInPool() {
 		why := e.PoolWaitReason()
 		w.Reasons, w.Since = []reason.Reason{why}, time.Unix(why.Since, 0).UTC()
-		c.state.Unlock()
+		rd.of.state.Unlock()
 		return w, nil
 	}
-	c.state.Unlock()
+	rd.of.state.Unlock()
 	if e == nil {
-		_, err := c.Job(ctx, id)
+		_, err := rd.Job(ctx, id)
 		return Why{}, err
 	}
-	c.countAhead(id, w.Reasons)
+	rd.countAhead(id, w.Reasons)
 	if len(w.Reasons) > 0 {
-		w.Holders, w.Changes = c.adviseJob(id)
+		w.Holders, w.Changes = rd.adviseJob(id)
 	}
 	if len(w.Reasons) > 0 && w.Reasons[0].Since > 0 {
 		w.Since = time.Unix(w.Reasons[0].Since, 0).UTC()
@@ -237,8 +237,8 @@ func (c *Control) Why(ctx context.Context, id job.ID) (Why, error) {
 }
 
 // Reasons returns the reasons of Why.
-func (c *Control) Reasons(ctx context.Context, id job.ID) ([]reason.Reason, error) {
-	w, err := c.Why(ctx, id)
+func (rd *reader) Reasons(ctx context.Context, id job.ID) ([]reason.Reason, error) {
+	w, err := rd.Why(ctx, id)
 	return w.Reasons, err
 }
 
@@ -289,7 +289,7 @@ func (c *Control) estimateStart(spec *job.Spec) (Estimate, []fleet.Claim, error)
 	if why := c.pools.WhyInfeasible(c.core, spec); len(why) > 0 {
 		return Estimate{}, nil, &RefusedError{why}
 	}
-	at, claims, why := c.core.Estimate(sched.Instant(now.UnixNano()), c.aggregateSpec(spec), spec.Priority-spec.Nice)
+	at, claims, why := c.core.Estimate(sched.Instant(now.UnixNano()), c.state.AggregateSpec(spec, c.pools.NameOf(spec)), spec.Priority-spec.Nice)
 	out := Estimate{Start: state.FromNanos(int64(at)), Reasons: why}
 	for _, cl := range claims {
 		if !slices.Contains(out.Nodes, cl.Node) && !fold.Is(cl.Node) {
@@ -351,10 +351,10 @@ func dependencyOf(s *job.Spec) *job.Dependency {
 // History calls f for the jobs of the store that the query asks for, newest first,
 // until it returns false. next is the Below of the next page; 0 at the end. What
 // changed within the last second or two may be missing: Scan has it.
-func (c *Control) History(ctx context.Context, q store.Query, f func(*state.View) bool) (next uint64, err error) {
+func (rd *reader) History(ctx context.Context, q store.Query, f func(*state.View) bool) (next uint64, err error) {
 	n := 0
 	var read state.RowReader
-	err = c.cfg.Store.History(ctx, q, func(row store.JobRow) error {
+	err = rd.of.store.History(ctx, q, func(row store.JobRow) error {
 		v, err := read.View(&row)
 		if err != nil {
 			return err
@@ -376,23 +376,23 @@ func (c *Control) History(ctx context.Context, q store.Query, f func(*state.View
 }
 
 // Audit calls f for the journal records that somebody asked for, oldest first.
-func (c *Control) Audit(ctx context.Context, q store.RecordQuery, f func(store.Record) error) error {
+func (rd *reader) Audit(ctx context.Context, q store.RecordQuery, f func(store.Record) error) error {
 	q.OnlyActors = true
-	return c.cfg.Store.Records(ctx, q, f)
+	return rd.of.store.Records(ctx, q, f)
 }
 
 // Backup copies the store into a new folder while it is used, and returns the
 // number of the last record of the journal that is certain to be in the copy.
-func (c *Control) Backup(ctx context.Context, dir string) (seq uint64, err error) {
-	b, ok := c.cfg.Store.(store.Backuper)
+func (rd *reader) Backup(ctx context.Context, dir string) (seq uint64, err error) {
+	b, ok := rd.of.store.(store.Backuper)
 	if !ok {
 		return 0, fault.New(fault.Unsupported, "this store cannot be copied while it is used").Advise("stop the server and copy its state directory")
 	}
-	seq = c.events.Last()
+	seq = rd.of.events.Last()
 	return seq, b.Backup(ctx, dir)
 }
 
 // Blob returns a script or an environment by its hash.
-func (c *Control) Blob(ctx context.Context, hash string) ([]byte, error) {
-	return c.cfg.Store.Blob(ctx, hash)
+func (rd *reader) Blob(ctx context.Context, hash string) ([]byte, error) {
+	return rd.of.store.Blob(ctx, hash)
 }

@@ -98,7 +98,7 @@ func (c *Control) prepareChange(ctx context.Context, w *changeRequest) (err erro
 		row, err := c.cfg.Store.Job(ctx, uint64(id))
 		switch {
 		case fault.KindOf(err) == fault.NotFound:
-			w.gone[id] = noSuchJob(id)
+			w.gone[id] = state.NoSuchJob(id)
 		case err != nil:
 			return err
 		default:
@@ -108,10 +108,6 @@ func (c *Control) prepareChange(ctx context.Context, w *changeRequest) (err erro
 		}
 	}
 	return nil
-}
-
-func noSuchJob(id job.ID) error {
-	return fault.New(fault.NotFound, "there is no job %d", id)
 }
 
 // stageChanges stages a change of each job, and answers once all that was staged is durable.

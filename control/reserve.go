@@ -19,8 +19,8 @@ type (
 // Reservable says which nodes a reservation would get, what is in its way, and whose
 // promised starts would become later, as of the last decision. nodes is nil where it
 // asks for more than there are free ones.
-func (c *Control) Reservable(_ context.Context, ask *ReserveAsk) (nodes []string, way []Obstacle, late []Promised) {
-	c.state.RLock()
-	defer c.state.RUnlock()
-	return c.core.Reservable(ask)
+func (rd *reader) Reservable(_ context.Context, ask *ReserveAsk) (nodes []string, way []Obstacle, late []Promised) {
+	rd.of.state.RLock()
+	defer rd.of.state.RUnlock()
+	return rd.of.core.Reservable(ask)
 }

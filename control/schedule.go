@@ -37,7 +37,7 @@ func (l *loop) runScheduler() {
 	at := l.coreInstant()
 	list := l.core.Step(at, events...)
 	l.reached = l.fleet
-	l.recordStep(at, events, list)
+	l.flight.recordStep(l.core, len(s.Live), at, events, list)
 	s.Counts.Decision.Observe(l.cfg.Clock.Now().Sub(now).Seconds())
 	if planted.MapOrder {
 		list = anyOrder(list)
@@ -235,7 +235,7 @@ func (l *loop) launchAttempt(e *state.JobRecord, a ledger.Allocation, repeated b
 	view := state.ViewOf(e)
 	ref, ahead := reconcile.Ref(a), l.jobsAhead(e, a.Pool)
 	l.callsOf(a).Launch(ref, func(ctx context.Context) (*engine.Launch, error) {
-		launch, err := l.loadLaunch(ctx, &view.Job, a)
+		launch, err := l.ctl.loadLaunch(ctx, &view.Job, a)
 		if launch != nil {
 			launch.Saved, launch.Ahead = view.Saved, ahead
 		}

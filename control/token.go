@@ -40,11 +40,11 @@ func (c *Control) RevokeToken(ctx context.Context, by job.Actor, id string) erro
 }
 
 // Tokens lists all tokens by the time of their making, revoked and expired ones too.
-func (c *Control) Tokens(context.Context) ([]state.Token, error) {
-	c.state.RLock()
-	defer c.state.RUnlock()
-	out := make([]state.Token, 0, len(c.state.Tokens))
-	for _, t := range c.state.Tokens {
+func (rd *reader) Tokens(context.Context) ([]state.Token, error) {
+	rd.of.state.RLock()
+	defer rd.of.state.RUnlock()
+	out := make([]state.Token, 0, len(rd.of.state.Tokens))
+	for _, t := range rd.of.state.Tokens {
 		out = append(out, t)
 	}
 	slices.SortFunc(out, func(a, b state.Token) int {
@@ -60,9 +60,9 @@ func (c *Control) Tokens(context.Context) ([]state.Token, error) {
 }
 
 // TokenByID returns a token; false if there is none. No disk is waited for.
-func (c *Control) TokenByID(id string) (state.Token, bool) {
-	c.state.RLock()
-	defer c.state.RUnlock()
-	t, ok := c.state.Tokens[id]
+func (rd *reader) TokenByID(id string) (state.Token, bool) {
+	rd.of.state.RLock()
+	defer rd.of.state.RUnlock()
+	t, ok := rd.of.state.Tokens[id]
 	return t, ok
 }

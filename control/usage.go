@@ -39,10 +39,10 @@ var RestNames = sched.RestNames
 
 // Shares lists accounts and users with what they have used, in the order of the tree,
 // and what their usage of other things is of. Nobody where the rules name no account.
-func (c *Control) Shares(context.Context) (list []Standing, tres []string) {
-	c.state.RLock()
-	defer c.state.RUnlock()
-	return c.core.Shares()
+func (rd *reader) Shares(context.Context) (list []Standing, tres []string) {
+	rd.of.state.RLock()
+	defer rd.of.state.RUnlock()
+	return rd.of.core.Shares()
 }
 
 // Priority is how the priority of a waiting job comes about.
@@ -53,16 +53,16 @@ type Priority struct {
 
 // Priorities explains the priorities of jobs; those that do not wait are left out. No
 // ids: of all that wait.
-func (c *Control) Priorities(_ context.Context, ids ...job.ID) (list []Priority) {
-	c.state.RLock()
-	defer c.state.RUnlock()
+func (rd *reader) Priorities(_ context.Context, ids ...job.ID) (list []Priority) {
+	rd.of.state.RLock()
+	defer rd.of.state.RUnlock()
 	if len(ids) == 0 {
-		for _, e := range c.state.Live {
+		for _, e := range rd.of.state.Live {
 			ids = append(ids, e.ID)
 		}
 	}
 	for _, id := range ids {
-		if b, ok := c.core.Explain(id); ok {
+		if b, ok := rd.of.core.Explain(id); ok {
 			list = append(list, Priority{id, b})
 		}
 	}
@@ -70,8 +70,8 @@ func (c *Control) Priorities(_ context.Context, ids ...job.ID) (list []Priority)
 }
 
 // PriorityOf is Priorities for one job.
-func (c *Control) PriorityOf(ctx context.Context, id job.ID) (Priority, error) {
-	if list := c.Priorities(ctx, id); len(list) > 0 {
+func (rd *reader) PriorityOf(ctx context.Context, id job.ID) (Priority, error) {
+	if list := rd.Priorities(ctx, id); len(list) > 0 {
 		return list[0], nil
 	}
 	return Priority{}, fault.New(fault.Conflict, "job %d does not wait: only waiting jobs have a place in the queue", id).
@@ -80,9 +80,9 @@ func (c *Control) PriorityOf(ctx context.Context, id job.ID) (Priority, error) {
 
 // withPriority puts the priority that is reckoned into the view of a waiting job. The state
 // is locked.
-func (c *Control) withPriority(v *state.View) *state.View {
-	if v.Job.State == job.Pending && c.core.Ranked() {
-		if p, ok := c.core.Priority(v.Job.ID); ok {
+func (rd *reader) withPriority(v *state.View) *state.View {
+	if v.Job.State == job.Pending && rd.of.core.Ranked() {
+		if p, ok := rd.of.core.Priority(v.Job.ID); ok {
 			v.Priority = p
 		}
 	}

@@ -48,14 +48,14 @@ const addedMost = 20_000
 
 // WhatIf runs the core forward from its state of now on estimated run times, with a
 // change and without it. It takes a moment, apart from the loop.
-func (c *Control) WhatIf(ctx context.Context, q *WhatIf) (*WhatIfDone, error) {
+func (rd *reader) WhatIf(ctx context.Context, q *WhatIf) (*WhatIfDone, error) {
 	ctx, cancel := context.WithTimeout(ctx, whatIfTime)
 	defer cancel()
 	out := &WhatIfDone{Submitted: map[job.ID]*job.Spec{}, Starts: map[job.ID]time.Time{}}
 	var change *whatif.Change
 	var err error
-	looked := c.runAhead(ctx, func(s *sched.Snapshot, now sched.Instant, took whatif.Took) {
-		if change, err = q.buildChange(s, now, c.whatIfSpec, out); err != nil {
+	looked := rd.runAhead(ctx, func(s *sched.Snapshot, now sched.Instant, took whatif.Took) {
+		if change, err = q.buildChange(s, now, rd.whatIfSpec, out); err != nil {
 			return
 		}
 		b := whatif.Bounds{Stop: func() bool { return ctx.Err() != nil }}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/model/account/fair"
+	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/sched/share"
@@ -66,6 +67,18 @@ func (s *State) DrainOf(k fleet.NodeKey) (fleet.NodeKey, Drain, bool) {
 		}
 	}
 	return k, Drain{}, false
+}
+
+// NodeNamed is the node that somebody named: one that is there, or that was when it was drained.
+func (s *State) NodeNamed(name string) (fleet.NodeKey, error) {
+	k, err := s.Nodes.Named(name)
+	if fault.KindOf(err) != fault.NotFound {
+		return k, err
+	}
+	if was, gone := s.Drains.Named(name); gone == nil {
+		return was, nil
+	}
+	return k, err
 }
 
 // PoolSpec is a pool as the journal keeps it: everything that is needed to reach it, but

@@ -84,3 +84,12 @@ func (e *JobRecord) RefuseHandedOver(what string) error {
 func (s *State) isElastic(e *JobRecord) bool {
 	return e.Shared.Spec.Elastic() && e.Last != nil && s.ElasticPools[e.Last.Pool]
 }
+
+// AggregateSpec is what the core is asked about for a job in a pool that is not kept. The
+// caller holds the lock.
+func (s *State) AggregateSpec(spec *job.Spec, pool string) *job.Spec {
+	if s.DelegatedPools[pool] {
+		return fold.Spec(spec)
+	}
+	return spec
+}

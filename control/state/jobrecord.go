@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/model/fault"
+
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -258,4 +260,9 @@ func BeganOf(e *JobRecord, now time.Time) sched.Instant {
 		return sched.Instant(from.UnixNano())
 	}
 	return sched.Instant(now.UnixNano())
+}
+
+// NoSuchJob is the error for a number that no job has.
+func NoSuchJob(id job.ID) error {
+	return fault.New(fault.NotFound, "there is no job %d", id)
 }
