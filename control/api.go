@@ -2,21 +2,38 @@ package control
 
 import (
 	"github.com/coxswain-sched/coxswain/control/pools"
+	"github.com/coxswain-sched/coxswain/control/query"
 	"github.com/coxswain-sched/coxswain/control/state"
 )
 
 // Types of the packages below that callers of Control pass and get.
 type (
-	Drain     = state.Drain
-	Event     = state.Event
-	Histogram = state.Histogram
-	Policy    = state.Policy
-	Pool      = pools.Pool
-	PoolCheck = pools.Check
-	PoolSpec  = state.PoolSpec
-	PoolView  = pools.View
-	Token     = state.Token
-	View      = state.View
+	Drain         = state.Drain
+	Event         = state.Event
+	Filter        = query.Filter
+	Histogram     = state.Histogram
+	Holding       = query.Holding
+	HoldingAmount = query.HoldingAmount
+	Moved         = query.Moved
+	Moves         = query.Moves
+	NodeView      = query.NodeView
+	Obstacle      = query.Obstacle
+	Policy        = state.Policy
+	Pool          = pools.Pool
+	PoolCheck     = pools.Check
+	PoolSpec      = state.PoolSpec
+	PoolView      = pools.View
+	Priority      = query.Priority
+	Promised      = query.Promised
+	Proposal      = query.Proposal
+	ReserveAsk    = query.ReserveAsk
+	Standing      = query.Standing
+	Stats         = query.Stats
+	Token         = state.Token
+	View          = state.View
+	WhatIf        = query.WhatIf
+	WhatIfDone    = query.WhatIfDone
+	Why           = query.Why
 )
 
 // Kinds of event that callers tell apart.
@@ -38,3 +55,6 @@ const (
 	EventUpdated   = state.EventUpdated
 	EventUsage     = state.EventUsage
 )
+
+// RestNames are the things that Standing.Rest is of.
+var RestNames = query.RestNames

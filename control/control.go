@@ -31,6 +31,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/control/eventlog"
 	"github.com/coxswain-sched/coxswain/control/pools"
+	"github.com/coxswain-sched/coxswain/control/query"
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -108,7 +109,7 @@ func (cfg *Config) setDefaults() {
 // Control is a running control plane. Its methods are safe for concurrent use.
 type Control struct {
 	*parts
-	*reader
+	*query.Reader
 	opened time.Time
 }
 
@@ -116,8 +117,8 @@ type Control struct {
 type parts struct {
 	cfg     Config
 	state   *state.State
-	core    *sched.Core     // guarded by the state
-	flight  *flightRecorder // guarded by the state
+	core    *sched.Core           // guarded by the state
+	flight  *query.FlightRecorder // guarded by the state
 	inbox   chan message
 	changes *eventlog.Log[job.ID]      // jobs that changed, for Next
 	events  *eventlog.Log[state.Event] // numbered as the journal
@@ -191,15 +192,15 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 	}
 	run, stop := context.WithCancelCause(context.Background())
 	all := &parts{
-		cfg: cfg, state: s, core: sched.New(sched.Config{}), flight: new(flightRecorder),
+		cfg: cfg, state: s, core: sched.New(sched.Config{}), flight: new(query.FlightRecorder),
 		inbox: make(chan message, inboxSize), changes: eventlog.NewLog[job.ID](changesKept),
 		events: eventlog.Resume[state.Event](eventsKept, s.Seq),
 		done:   make(chan struct{}), cancel: stop, pools: ps,
 	}
-	c := &Control{parts: all, opened: cfg.Clock.Now(), reader: newReader(sources{
-		store: cfg.Store, clock: cfg.Clock, log: cfg.Log, forecastEach: cfg.Foretell,
-		state: s, core: all.core, flight: all.flight, pools: ps,
-		changes: all.changes, events: all.events, done: all.done, inbox: func() int { return len(all.inbox) },
+	c := &Control{parts: all, opened: cfg.Clock.Now(), Reader: query.New(query.Sources{
+		Store: cfg.Store, Clock: cfg.Clock, Log: cfg.Log, ForecastEach: cfg.Foretell,
+		State: s, Core: all.core, Flight: all.flight, Pools: ps,
+		Changes: all.changes, Events: all.events, Done: all.done, Inbox: func() int { return len(all.inbox) },
 	})}
 	l := &loop{
 		parts: all, ctl: c, ctx: run, epoch: epoch, numbers: s.Next, coming: map[limit.Key]int{},

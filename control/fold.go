@@ -23,27 +23,6 @@ func (l *loop) aggregateNodes(p *pools.Member, nodes []fleet.Node) []fleet.Node 
 	return known
 }
 
-// whatIfSpec is what the core is asked about for a specification of the caller's own, whose
-// pool is filled in.
-func (rd *reader) whatIfSpec(spec *job.Spec) *job.Spec {
-	rd.of.state.RLock()
-	defer rd.of.state.RUnlock()
-	spec.Pool = rd.of.pools.NameOf(spec)
-	return rd.of.state.AggregateSpec(spec, spec.Pool)
-}
-
-// Seen lists the real nodes of a pool that is one node to the core, by name, as its engine
-// last said; false: it is not such a pool. They are not to be written to.
-func (rd *reader) Seen(pool string) ([]fleet.Node, bool) {
-	rd.of.state.RLock()
-	defer rd.of.state.RUnlock()
-	p := rd.of.pools.ByName(pool)
-	if p == nil || !p.Delegated {
-		return nil, false
-	}
-	return p.Real.Nodes, true
-}
-
 // startedWithUsage is the record of a start, of an attempt that has not ended: what it used before its
 // start was heard of is in no record of usage.
 func (l *loop) startedWithUsage(e *state.JobRecord, r *engine.Report) state.Started {

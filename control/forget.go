@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/control/query"
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -80,7 +81,7 @@ func (l *loop) discardCheckpoints(k engine.Keeper, before time.Time) {
 // neededBlobs are the hashes that jobs in memory name.
 func (l *loop) neededBlobs() map[[sha256.Size]byte]bool {
 	out := map[[sha256.Size]byte]bool{}
-	l.ctl.Scan(Filter{}, func(v *state.View) bool {
+	l.ctl.Scan(query.Filter{}, func(v *state.View) bool {
 		for _, h := range []string{v.Job.Spec.Program.ScriptHash, v.Job.Spec.Env.Hash} {
 			if raw, err := hex.DecodeString(h); err == nil && len(raw) == sha256.Size {
 				out[[sha256.Size]byte(raw)] = true

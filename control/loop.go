@@ -76,7 +76,7 @@ func (l *loop) main() {
 		l.project.run(l.ctx)
 	}()
 	if l.cfg.Foretell > 0 {
-		l.helpers.Go(func() { l.ctl.forecastLoop(l.ctx) })
+		l.helpers.Go(func() { l.ctl.KeepForecasts(l.ctx) })
 	}
 	defer func() { l.cancel(errClosed); <-projected; l.helpers.Wait(); l.pools.WaitUnwatched() }()
 	l.resumeAttempts()
@@ -256,7 +256,7 @@ func (l *loop) primeCore(nodes map[*pools.Member][]fleet.Node) {
 	}
 	l.core.Step(l.coreInstant(), s.Events...) // without jobs nothing follows from nodes
 	l.reached = l.fleet
-	l.flight.restart(l.core.Snapshot())
+	l.flight.Restart(l.core.Snapshot())
 	s.Events = nil
 	if u := s.Usage; u != nil { // with what runs, which is charged from then on
 		s.Events = append(s.Events, sched.UsageSet{At: u.At, Entries: u.Entries, Since: fair.Merge(nil, u.Since)})

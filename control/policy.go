@@ -51,28 +51,3 @@ func (c *Control) SetPolicy(ctx context.Context, by job.Actor, ch PolicyChange) 
 	}
 	return v, nil
 }
-
-// Policy returns a revision of the site's rules; 0: the one in force, which is
-// revision 0 where none was ever set.
-func (rd *reader) Policy(ctx context.Context, rev uint64) (state.Policy, error) {
-	rd.of.state.RLock()
-	found := rd.of.state.Policies.ByRevision(rev)
-	rd.of.state.RUnlock()
-	switch {
-	case found == nil && rev == 0:
-		return state.Policy{Rules: &account.Policy{}}, nil
-	case found == nil:
-		return state.Policy{}, fault.New(fault.NotFound, "there is no revision %d of the policy", rev).
-			Advise("cox policy history lists those that are kept (the last %d)", state.PoliciesKept)
-	case found.Rules != nil:
-		return *found, nil
-	}
-	return state.PolicyDoc(ctx, rd.of.store, rev)
-}
-
-// Policies lists the revisions that are kept, the oldest first, without documents.
-func (rd *reader) Policies(context.Context) ([]state.Policy, error) {
-	rd.of.state.RLock()
-	defer rd.of.state.RUnlock()
-	return rd.of.state.Policies.WithoutDocuments(), nil
-}

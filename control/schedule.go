@@ -37,7 +37,7 @@ func (l *loop) runScheduler() {
 	at := l.coreInstant()
 	list := l.core.Step(at, events...)
 	l.reached = l.fleet
-	l.flight.recordStep(l.core, len(s.Live), at, events, list)
+	l.flight.RecordStep(l.core, len(s.Live), at, events, list)
 	s.Counts.Decision.Observe(l.cfg.Clock.Now().Sub(now).Seconds())
 	if planted.MapOrder {
 		list = anyOrder(list)

@@ -38,31 +38,3 @@ func (c *Control) RevokeToken(ctx context.Context, by job.Actor, id string) erro
 		}
 	})
 }
-
-// Tokens lists all tokens by the time of their making, revoked and expired ones too.
-func (rd *reader) Tokens(context.Context) ([]state.Token, error) {
-	rd.of.state.RLock()
-	defer rd.of.state.RUnlock()
-	out := make([]state.Token, 0, len(rd.of.state.Tokens))
-	for _, t := range rd.of.state.Tokens {
-		out = append(out, t)
-	}
-	slices.SortFunc(out, func(a, b state.Token) int {
-		if d := a.Created.Compare(b.Created); d != 0 {
-			return d
-		}
-		if a.ID < b.ID {
-			return -1
-		}
-		return 1
-	})
-	return out, nil
-}
-
-// TokenByID returns a token; false if there is none. No disk is waited for.
-func (rd *reader) TokenByID(id string) (state.Token, bool) {
-	rd.of.state.RLock()
-	defer rd.of.state.RUnlock()
-	t, ok := rd.of.state.Tokens[id]
-	return t, ok
-}

@@ -1,4 +1,4 @@
-package control
+package query
 
 import (
 	"github.com/coxswain-sched/coxswain/control/state"
@@ -39,17 +39,17 @@ type Stats struct {
 }
 
 // Stats takes the numbers of now. No disk is waited for.
-func (rd *reader) Stats() Stats {
+func (rd *Reader) Stats() Stats {
 	out := Stats{
 		Jobs: map[string]int{}, Waiting: map[string]int{}, Devices: map[string]int{}, Nodes: map[string]int{},
-		Ended: map[string]uint64{}, Calls: map[string]uint64{}, Errors: map[string]uint64{}, Inbox: rd.of.inbox(),
+		Ended: map[string]uint64{}, Calls: map[string]uint64{}, Errors: map[string]uint64{}, Inbox: rd.of.Inbox(),
 	}
-	for _, p := range rd.of.pools.AllPools() {
+	for _, p := range rd.of.Pools.AllPools() {
 		for verb, n := range p.Calls.Counts() {
 			out.Calls[verb], out.Errors[verb] = out.Calls[verb]+n.Calls, out.Errors[verb]+n.Errors
 		}
 	}
-	s := rd.of.state
+	s := rd.of.State
 	s.RLock()
 	defer s.RUnlock()
 	for state, n := range s.Counts.States {
@@ -68,8 +68,8 @@ func (rd *reader) Stats() Stats {
 			out.Waiting[string(reason.Elsewhere(""))]++
 		}
 	}
-	for k := range rd.of.state.Nodes.All() {
-		n, _ := rd.of.state.NodeWithDrain(k)
+	for k := range rd.of.State.Nodes.All() {
+		n, _ := rd.of.State.NodeWithDrain(k)
 		out.Nodes[string(n.State)]++
 		_, shares := s.Ledger.Used(k)
 		for _, d := range n.Devices {

@@ -1,4 +1,4 @@
-package control
+package query
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/reason"
 	"github.com/coxswain-sched/coxswain/sched"
 	"github.com/coxswain-sched/coxswain/sched/whatif"
+	"github.com/coxswain-sched/coxswain/store"
 )
 
 // forecast says when each waiting job will start, as of an instant: the core itself
@@ -44,7 +45,7 @@ const (
 )
 
 // runAhead runs the core ahead. It waits for its turn.
-func (rd *reader) runAhead(ctx context.Context, work func(s *sched.Snapshot, now sched.Instant, took whatif.Took)) error {
+func (rd *Reader) runAhead(ctx context.Context, work func(s *sched.Snapshot, now sched.Instant, took whatif.Took)) error {
 	if err := rd.loadEstimates(ctx); err != nil {
 		return err
 	}
@@ -54,15 +55,15 @@ func (rd *reader) runAhead(ctx context.Context, work func(s *sched.Snapshot, now
 	case <-ctx.Done():
 		return fault.New(fault.Unavailable, "others are looking ahead: %w", ctx.Err()).Advise("ask again in a moment")
 	}
-	rd.of.state.RLock()
-	s := rd.of.core.Snapshot()
-	now := sched.Instant(rd.of.clock.Now().UnixNano())
-	rd.of.state.RUnlock()
+	rd.of.State.RLock()
+	s := rd.of.Core.Snapshot()
+	now := sched.Instant(rd.of.Clock.Now().UnixNano())
+	rd.of.State.RUnlock()
 	s.Sort()
 	names := make(map[job.ID]string, len(s.Queue)+len(s.Running))
 	rd.Scan(Filter{Live: true}, func(v *state.View) bool { names[v.Job.ID] = v.Job.Spec.Name; return true })
 	work(s, now, func(id job.ID, spec *job.Spec, elapsed time.Duration) time.Duration {
-		return rd.of.state.Estimates.RunTime(names[id], spec, elapsed)
+		return rd.of.State.Estimates.RunTime(names[id], spec, elapsed)
 	})
 	return nil
 }
@@ -70,16 +71,16 @@ func (rd *reader) runAhead(ctx context.Context, work func(s *sched.Snapshot, now
 // Foretell looks ahead and publishes when waiting jobs will start, unless somebody has
 // a moment ago. Of jobs of which it is said for the first time it is kept, to be
 // compared with their real starts.
-func (rd *reader) Foretell(ctx context.Context) error { return rd.forecastFor(ctx, 0) }
+func (rd *Reader) Foretell(ctx context.Context) error { return rd.forecastFor(ctx, 0) }
 
 // forecastFor is Foretell for the sake of a job: one that the latest forecast does not
 // know is a reason to make another.
-func (rd *reader) forecastFor(ctx context.Context, id job.ID) error {
-	now := sched.Instant(rd.of.clock.Now().UnixNano())
-	rd.of.state.RLock()
-	f, news := rd.ahead.latest, rd.of.flight.news
-	busy := len(rd.of.state.Live) > forecastBusy
-	rd.of.state.RUnlock()
+func (rd *Reader) forecastFor(ctx context.Context, id job.ID) error {
+	now := sched.Instant(rd.of.Clock.Now().UnixNano())
+	rd.of.State.RLock()
+	f, news := rd.ahead.latest, rd.of.Flight.news
+	busy := len(rd.of.State.Live) > forecastBusy
+	rd.of.State.RUnlock()
 	known := id == 0
 	if f != nil && !known {
 		_, known = f.starts[id]
@@ -111,8 +112,8 @@ func (rd *reader) forecastFor(ctx context.Context, id job.ID) error {
 }
 
 // publishForecast keeps a forecast, and of some jobs what it says for the first time.
-func (rd *reader) publishForecast(f *forecast) {
-	s := rd.of.state
+func (rd *Reader) publishForecast(f *forecast) {
+	s := rd.of.State
 	s.Lock()
 	defer s.Unlock()
 	rd.ahead.latest = f
@@ -142,10 +143,10 @@ type Expected struct {
 
 // adviseJob says who has what a waiting job needs, and with which changes of its request
 // it would start now, as of the latest forecast. The loop is not asked.
-func (rd *reader) adviseJob(id job.ID) (holders []sched.Holder, changes []whatif.Smaller) {
-	rd.of.state.RLock()
+func (rd *Reader) adviseJob(id job.ID) (holders []sched.Holder, changes []whatif.Smaller) {
+	rd.of.State.RLock()
 	f := rd.ahead.latest
-	rd.of.state.RUnlock()
+	rd.of.State.RUnlock()
 	if f == nil || f.advice == nil {
 		return nil, nil
 	}
@@ -156,10 +157,10 @@ func (rd *reader) adviseJob(id job.ID) (holders []sched.Holder, changes []whatif
 
 // countAhead says how many jobs are before one, as of the latest forecast, where there are
 // too many lines of them to count that each time (sched.Core.Reasons).
-func (rd *reader) countAhead(id job.ID, why []reason.Reason) {
-	rd.of.state.RLock()
+func (rd *Reader) countAhead(id job.ID, why []reason.Reason) {
+	rd.of.State.RLock()
 	f := rd.ahead.latest
-	rd.of.state.RUnlock()
+	rd.of.State.RUnlock()
 	for i := range why {
 		if r := &why[i]; r.Code == reason.Priority && r.Ahead == 0 && f != nil && f.advice != nil {
 			r.Ahead, _ = f.advice.Ahead(id)
@@ -168,24 +169,24 @@ func (rd *reader) countAhead(id job.ID, why []reason.Reason) {
 }
 
 // expectedStart is what the latest forecast says of a job. The state is locked.
-func (rd *reader) expectedStart(id job.ID, now time.Time) (out Expected) {
+func (rd *Reader) expectedStart(id job.ID, now time.Time) (out Expected) {
 	f := rd.ahead.latest
 	if f == nil || f.starts[id] == 0 {
 		return out
 	}
 	at := max(int64(f.starts[id]), now.UnixNano())
 	out.Start = state.FromNanos(at)
-	if i, ok := rd.of.state.Estimates.StartInterval(now.UnixNano(), at); ok {
+	if i, ok := rd.of.State.Estimates.StartInterval(now.UnixNano(), at); ok {
 		out.From, out.To = state.FromNanos(i.From), state.FromNanos(i.To)
 		out.Late, out.Known = time.Duration(i.Late), i.Known
 	}
 	return out
 }
 
-// forecastLoop looks ahead at intervals until ctx ends, while something waits.
-func (rd *reader) forecastLoop(ctx context.Context) {
+// KeepForecasts looks ahead at intervals until ctx ends, while something waits.
+func (rd *Reader) KeepForecasts(ctx context.Context) {
 	for ctx.Err() == nil {
-		timer, stop := rd.of.clock.After(rd.of.forecastEach)
+		timer, stop := rd.of.Clock.After(rd.of.ForecastEach)
 		select {
 		case <-timer:
 		case <-rd.ahead.wanted:
@@ -196,14 +197,57 @@ func (rd *reader) forecastLoop(ctx context.Context) {
 			continue
 		}
 		if err := rd.Foretell(ctx); err != nil && ctx.Err() == nil {
-			rd.of.log.Warn("starts cannot be estimated", "error", err)
+			rd.of.Log.Warn("starts cannot be estimated", "error", err)
 		}
 	}
 }
 
 // hasPendingJobs reports whether a job waits.
-func (rd *reader) hasPendingJobs() bool {
-	rd.of.state.RLock()
-	defer rd.of.state.RUnlock()
-	return slices.ContainsFunc(rd.of.state.Live, func(e *state.JobRecord) bool { return e.State == job.Pending && !e.Gone })
+func (rd *Reader) hasPendingJobs() bool {
+	rd.of.State.RLock()
+	defer rd.of.State.RUnlock()
+	return slices.ContainsFunc(rd.of.State.Live, func(e *state.JobRecord) bool { return e.State == job.Pending && !e.Gone })
+}
+
+// pastRead is how many of the last jobs are read from the store.
+const pastRead = 10_000
+
+// loadEstimates reads the past from the store, once.
+func (rd *Reader) loadEstimates(ctx context.Context) error {
+	if rd.of.State.Estimates.IsLoaded() {
+		return nil
+	}
+	var ended []state.View
+	if _, err := rd.History(ctx, store.Query{Limit: pastRead}, func(v *state.View) bool {
+		ended = append(ended, state.View{Job: v.Job, Foretold: v.Foretold, ForetoldAt: v.ForetoldAt})
+		return true
+	}); err != nil {
+		return err
+	}
+	read := map[job.ID]bool{}
+	for i := range ended {
+		read[ended[i].Job.ID] = true
+	}
+	rd.Scan(Filter{}, func(v *state.View) bool { // those that the store does not have yet
+		if v.Job.State.Final() && !read[v.Job.ID] {
+			j := v.Job
+			spec := *v.Job.Spec
+			j.Spec = &spec
+			ended = append(ended, state.View{Job: j, Foretold: v.Foretold, ForetoldAt: v.ForetoldAt})
+		}
+		return true
+	})
+	took, misses := whatif.NewHistory(), new(whatif.Misses)
+	slices.SortStableFunc(ended, func(a, b state.View) int { return a.Job.Started.Compare(b.Job.Started) })
+	for i := range ended {
+		j := &ended[i].Job
+		if state.CountsForEstimates(j.State) && !j.Started.IsZero() {
+			took.Add(j.Spec.Name, j.Spec, j.Ended.Sub(j.Started))
+		}
+		if !j.Started.IsZero() {
+			misses.Add(state.ToNanos(ended[i].ForetoldAt), state.ToNanos(ended[i].Foretold), state.ToNanos(j.Started))
+		}
+	}
+	rd.of.State.Estimates.SetLoaded(took, misses)
+	return nil
 }

@@ -1,4 +1,4 @@
-package control
+package query
 
 import (
 	"cmp"
@@ -48,7 +48,7 @@ const addedMost = 20_000
 
 // WhatIf runs the core forward from its state of now on estimated run times, with a
 // change and without it. It takes a moment, apart from the loop.
-func (rd *reader) WhatIf(ctx context.Context, q *WhatIf) (*WhatIfDone, error) {
+func (rd *Reader) WhatIf(ctx context.Context, q *WhatIf) (*WhatIfDone, error) {
 	ctx, cancel := context.WithTimeout(ctx, whatIfTime)
 	defer cancel()
 	out := &WhatIfDone{Submitted: map[job.ID]*job.Spec{}, Starts: map[job.ID]time.Time{}}

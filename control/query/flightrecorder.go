@@ -1,4 +1,4 @@
-package control
+package query
 
 import (
 	"context"
@@ -8,12 +8,12 @@ import (
 	"github.com/coxswain-sched/coxswain/sched/snapshot"
 )
 
-// flightRecorder is the record of the core's last steps: a state, and everything that it
+// FlightRecorder is the record of the core's last steps: a state, and everything that it
 // was told and decided since. Whoever reads it takes two pointers; the state of now is
 // made from them apart from the loop. The state is taken anew when the steps since
 // have become so many that taking it costs little in comparison, so that it costs each step little, and both
 // together are bounded by what the core holds itself.
-type flightRecorder struct {
+type FlightRecorder struct {
 	base   *sched.Snapshot // not sorted; never written
 	steps  []recordedStep  // since; what stands in it is never written
 	weight int             // events and decisions of steps
@@ -30,16 +30,16 @@ type recordedStep struct {
 // flightLeast is how many events and decisions are kept at least.
 const flightLeast = 512
 
-// restart forgets the steps and begins with a state.
-func (f *flightRecorder) restart(base *sched.Snapshot) { f.base, f.steps, f.weight = base, nil, 0 }
+// Restart forgets the steps and begins with a state.
+func (f *FlightRecorder) Restart(base *sched.Snapshot) { f.base, f.steps, f.weight = base, nil, 0 }
 
-// recordStep notes a step of the core, which has live jobs. The caller holds the lock of the state.
-func (f *flightRecorder) recordStep(core *sched.Core, live int, now sched.Instant, events []sched.Event, out []sched.Decision) {
+// RecordStep notes a step of the core, which has live jobs. The caller holds the lock of the state.
+func (f *FlightRecorder) RecordStep(core *sched.Core, live int, now sched.Instant, events []sched.Event, out []sched.Decision) {
 	if len(events)+len(out) > 0 {
 		f.news++
 	}
 	if f.weight >= flightLeast+live/8 {
-		f.restart(core.Snapshot())
+		f.Restart(core.Snapshot())
 		return
 	}
 	f.steps = append(f.steps, recordedStep{now, events, out})
@@ -48,10 +48,10 @@ func (f *flightRecorder) recordStep(core *sched.Core, live int, now sched.Instan
 
 // Flight is the core's state some steps ago and the steps since: what a decision can
 // be made anew from. It holds no secrets once it is written (package snapshot).
-func (rd *reader) Flight(context.Context) (*snapshot.File, error) {
-	rd.of.state.RLock()
-	f := *rd.of.flight
-	rd.of.state.RUnlock()
+func (rd *Reader) Flight(context.Context) (*snapshot.File, error) {
+	rd.of.State.RLock()
+	f := *rd.of.Flight
+	rd.of.State.RUnlock()
 	state := *f.base
 	state.Queue, state.Running, state.Memory.Lines = slices.Clone(state.Queue), slices.Clone(state.Running), slices.Clone(state.Memory.Lines)
 	out := &snapshot.File{State: state.Sort()}

@@ -1,4 +1,4 @@
-package control
+package query
 
 import (
 	"context"
@@ -17,20 +17,20 @@ const eventsAtOnce = 1000
 // order, with the number to go on from. gap says that the journal no longer has all
 // of what was missed: read the whole state anew. The error is the context's, or of
 // a control plane that has ended.
-func (rd *reader) Events(ctx context.Context, after uint64) (evs []state.Event, last uint64, gap bool, err error) {
-	if newest := rd.of.events.Last(); after > newest {
+func (rd *Reader) Events(ctx context.Context, after uint64) (evs []state.Event, last uint64, gap bool, err error) {
+	if newest := rd.of.Events.Last(); after > newest {
 		return nil, newest, true, nil // of another state directory, or of a future that was lost
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
 		select {
-		case <-rd.of.done:
+		case <-rd.of.Done:
 			stop()
 		case <-ctx.Done():
 		}
 	}()
-	evs, last, gap, err = rd.of.events.Next(ctx, after)
+	evs, last, gap, err = rd.of.Events.Next(ctx, after)
 	switch {
 	case err != nil:
 		return nil, after, false, fault.New(fault.Unavailable, "waiting for events: %w", err)
@@ -41,9 +41,9 @@ func (rd *reader) Events(ctx context.Context, after uint64) (evs []state.Event, 
 }
 
 // pastEvents reads events from the journal.
-func (rd *reader) pastEvents(ctx context.Context, after, newest uint64) (evs []state.Event, last uint64, gap bool, err error) {
+func (rd *Reader) pastEvents(ctx context.Context, after, newest uint64) (evs []state.Event, last uint64, gap bool, err error) {
 	last = after
-	err = rd.of.store.Read(ctx, after, func(r store.Record) error {
+	err = rd.of.Store.Read(ctx, after, func(r store.Record) error {
 		ev, err := state.EventOf(&r, nil, func(id job.ID) (string, string) { return rd.nameOf(ctx, id) })
 		if err != nil {
 			return err
@@ -67,20 +67,20 @@ var errEnough = errors.New("enough was read")
 
 // LastEvent is the number of the newest event: taken before Scan, Events after it
 // has every change that Scan may not have seen.
-func (rd *reader) LastEvent() uint64 { return rd.of.events.Last() }
+func (rd *Reader) LastEvent() uint64 { return rd.of.Events.Last() }
 
 // nameOf says how a job is shown and whose it is.
-func (rd *reader) nameOf(ctx context.Context, id job.ID) (name, user string) {
-	rd.of.state.RLock()
-	e := rd.of.state.Jobs[id]
+func (rd *Reader) nameOf(ctx context.Context, id job.ID) (name, user string) {
+	rd.of.State.RLock()
+	e := rd.of.State.Jobs[id]
 	if e != nil {
 		name, user = e.Name(), e.Shared.Spec.Owner.User
 	}
-	rd.of.state.RUnlock()
+	rd.of.State.RUnlock()
 	if e != nil {
 		return name, user
 	}
-	row, err := rd.of.store.Job(ctx, uint64(id))
+	row, err := rd.of.Store.Job(ctx, uint64(id))
 	if err != nil {
 		return id.String(), "" // purged
 	}
@@ -95,15 +95,15 @@ func (rd *reader) nameOf(ctx context.Context, id job.ID) (name, user string) {
 // them, and returns the changed jobs as they are now, with the number to go on from.
 // gap says that more changed than is remembered: read the whole state anew. Numbers
 // begin anew with each control plane.
-func (rd *reader) Next(ctx context.Context, after uint64) (views []state.View, last uint64, gap bool, err error) {
-	ids, last, gap, err := rd.of.changes.Next(ctx, after)
+func (rd *Reader) Next(ctx context.Context, after uint64) (views []state.View, last uint64, gap bool, err error) {
+	ids, last, gap, err := rd.of.Changes.Next(ctx, after)
 	if err != nil || gap {
 		return nil, last, gap, err
 	}
-	rd.of.state.RLock()
-	defer rd.of.state.RUnlock()
+	rd.of.State.RLock()
+	defer rd.of.State.RUnlock()
 	for _, id := range state.UniqueIDs(ids) {
-		if e := rd.of.state.Jobs[id]; e != nil {
+		if e := rd.of.State.Jobs[id]; e != nil {
 			v := state.ViewOf(e)
 			views = append(views, *rd.withPriority(&v))
 		}
