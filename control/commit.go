@@ -23,11 +23,11 @@ const (
 // carriedAtMost bounds the reports that are kept while the journal cannot be written.
 const carriedAtMost = 1 << 16
 
-// answerWhenLeading answers a request that needs no record once it is certain that this
-// server leads: one that was followed knows nothing of what is now.
+// answerWhenLeading answers a request that needs no record, once it is certain that this server
+// leads: one that was followed does not know the present state.
 func (l *loop) answerWhenLeading(answer func(error)) { l.sure = append(l.sure, answer) }
 
-// refuseWhenLeading refuses a request once that is certain.
+// refuseWhenLeading refuses a request once it is certain that this server leads.
 func (l *loop) refuseWhenLeading(answer func(error), why error) {
 	l.answerWhenLeading(func(err error) {
 		if err == nil {

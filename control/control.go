@@ -20,6 +20,10 @@
 // all of it. Jobs leave memory some time after their end; the projection has them.
 //
 // It does not decide who may do what: callers name who asks, and have asked auth.
+//
+// The rooms below it, each importing only those before it: state (the fold of the journal),
+// pools (the pools and what their engines say), query (answers). Dispatch calls engines,
+// reconcile follows their reports; intake makes a submission of a text and uses this package.
 package control
 
 import (
@@ -203,7 +207,7 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 		Changes: all.changes, Events: all.events, Done: all.done, Inbox: func() int { return len(all.inbox) },
 	})}
 	l := &loop{
-		parts: all, ctl: c, ctx: run, epoch: epoch, numbers: s.Next, coming: map[limit.Key]int{},
+		parts: all, ctl: c, backpressure: backpressure{parts: all}, ctx: run, epoch: epoch, numbers: s.Next, coming: map[limit.Key]int{},
 		project: &projector{parts: all, epoch: epoch, upTo: projected, kick: make(chan struct{}, 1)},
 	}
 	l.primeCore(nodes)

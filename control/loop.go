@@ -33,7 +33,7 @@ type loop struct {
 	carry         []message     // taken from the inbox, for the next batch
 	latest        sched.Instant // of what the core was told
 	asked         time.Time     // when the engine was last asked for everything
-	lastHeartbeat time.Time     // … for a sign of life
+	lastHeartbeat time.Time     // … for a heartbeat
 	purged        time.Time     // when the store was last purged
 	numbers       job.ID        // the first number that no record and no staged one uses
 	backpressure  backpressure
@@ -89,7 +89,7 @@ func (l *loop) main() {
 	l.err = err
 }
 
-// awaitMessage takes at least one message, or returns because time has come to look again.
+// awaitMessage takes at least one message, or returns when something is due.
 func (l *loop) awaitMessage() error {
 	if len(l.carry) > 0 || l.hasPending() {
 		return nil
@@ -123,7 +123,7 @@ func (l *loop) awaitMessage() error {
 	return nil
 }
 
-// runPeriodic does what is to be done from time to time.
+// runPeriodic does what is due at intervals.
 func (l *loop) runPeriodic(now time.Time) {
 	if past := now.Sub(l.asked); past >= pools.CompareInterval || past < 0 {
 		l.asked = now

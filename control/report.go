@@ -73,7 +73,7 @@ func (l *loop) reportMessage(p *pools.Member, r engine.Report) message {
 		l.state.Unlock()
 		l.noteSaved(e, &r)
 		if r.Phase >= engine.Accepted && r.Cause != engine.Limited {
-			l.acceptedByEngine(e)
+			l.backpressure.acceptedByEngine(e)
 		}
 		if r.Phase == engine.Running {
 			l.stagePreemptSuspended(e, &r)
@@ -114,8 +114,8 @@ func (l *loop) stageEnd(e *state.JobRecord, r engine.Report) {
 	if v.State == job.Pending && r.Cause == engine.Unready {
 		v.Failed, v.Again = e.ExtraOrZero().Failed, l.cfg.Clock.Now().Add(unreadyPauses*l.cfg.Backoff)
 	} else if v.State == job.Pending && r.Cause == engine.Limited {
-		v.Failed, v.Again = e.ExtraOrZero().Failed, l.retryTime(e)
-		l.addLimitedJob(e)
+		v.Failed, v.Again = e.ExtraOrZero().Failed, l.backpressure.retryTime(e)
+		l.backpressure.addLimitedJob(e)
 	} else if v.State == job.Pending && v.By == job.ByEngine {
 		v.Failed = e.ExtraOrZero().Failed + 1
 		if v.Failed >= maxFailures {

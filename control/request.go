@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/control/pools"
 	"github.com/coxswain-sched/coxswain/control/reconcile"
@@ -14,7 +15,75 @@ import (
 	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/store"
 )
+
+// Op is a change that somebody asks for, of any number of jobs.
+type Op interface{ isOp() }
+
+// The changes.
+type (
+	// Cancel ends jobs: pending ones at once, running ones by Signal (0: SIGTERM)
+	// and, after Grace, SIGKILL. Grace 0 kills at once; negative: the control
+	// plane's own. Cancelling an ended job is no error.
+	Cancel struct {
+		Grace   time.Duration
+		Signal  int
+		Message string
+	}
+	// Hold keeps pending jobs from starting, or lets them go again. What an
+	// administrator holds (Admin) only an administrator releases (Admin).
+	Hold struct {
+		On    bool
+		Admin bool
+	}
+	// Requeue ends running jobs and lets them wait for a new attempt, or lets ended
+	// ones wait again; with Hold they wait until they are released.
+	Requeue struct{ Hold bool }
+	// Signal sends a signal to running jobs and nothing more. It is not journaled.
+	Signal struct {
+		Signal int
+		To     engine.Scope
+	}
+	// Suspend stops the processes of running jobs, or continues them.
+	Suspend struct{ On bool }
+	// Saved says that running jobs have saved what they did until now: it is not lost
+	// if they are ended, and they go on from there. As is engine.Saved's.
+	Saved struct{ As string }
+	// Top puts pending jobs before all others of their owner.
+	Top struct{}
+	// Update changes what was asked for; nil leaves a field. Most fields change only
+	// while a job waits. Who may raise a limit or a priority is decided by the caller.
+	Update struct {
+		Name       *string
+		Comment    *string
+		Account    *string
+		Partitions *[]string
+		QOS        *string
+		TimeLimit  *time.Duration // 0: none
+		TimeMin    *time.Duration
+		Begin      *time.Time // zero: at once
+		Deadline   *time.Time // zero: none
+		Depends    *job.Dependency
+		Priority   *int64
+		Nice       *int64
+		Requeue    *bool
+		MaxRunning *uint32 // of the whole array; 0: no limit
+		Nodes      *job.Range
+		NodeList   *[]string
+		Exclude    *[]string
+		Constraint *job.Constraint
+	}
+)
+
+func (Cancel) isOp()  {}
+func (Hold) isOp()    {}
+func (Requeue) isOp() {}
+func (Signal) isOp()  {}
+func (Suspend) isOp() {}
+func (Top) isOp()     {}
+func (Saved) isOp()   {}
+func (Update) isOp()  {}
 
 // Change asks for one change of many jobs, in one durable batch: it is durable for
 // all of them when Change returns, or for none if it returns an error. The list has
@@ -315,4 +384,56 @@ func (l *loop) askTop(w *changeRequest, e *state.JobRecord, req *request) error 
 	}
 	l.stageFor(req, state.KindTop, e.ID, w.by, v, nil)
 	return nil
+}
+
+// prepareEnded makes what is to be said of a job that is not in memory, or brings it into
+// the request where it is to run again.
+func (c *Control) prepareEnded(ctx context.Context, w *changeRequest, row *store.JobRow) (error, error) {
+	id := job.ID(row.ID)
+	if !row.Final {
+		return errMoved, nil // it came back meanwhile
+	}
+	switch w.op.(type) {
+	case Cancel:
+		return nil, nil
+	case Requeue:
+		e, err := c.state.ReadRow(row)
+		if err != nil {
+			return nil, err
+		}
+		w.old[id] = e
+		return c.renewBlobs(ctx, e)
+	}
+	return fault.New(fault.Conflict, "job %d has ended (%s)", id, row.State), nil
+}
+
+// renewBlobs puts script and environment of a job that is to run again anew, so that no
+// purge takes them: only those of jobs in memory are kept. The first error says that
+// they are gone.
+func (c *Control) renewBlobs(ctx context.Context, e *state.JobRecord) (error, error) {
+	spec := state.ViewOf(e).Job.Spec
+	for _, hash := range []string{spec.Program.ScriptHash, spec.Env.Hash} {
+		if hash == "" {
+			continue
+		}
+		b, err := c.cfg.Store.Blob(ctx, hash)
+		if err == nil {
+			_, err = c.cfg.Store.PutBlob(ctx, b)
+		}
+		switch {
+		case err != nil && fault.KindOf(err) == fault.NotFound:
+			return fault.New(fault.Conflict, "job %s cannot run again: its script or its environment is no longer kept", e.Name()).
+				Advise("submit it anew; the server's file says how long history is kept"), nil
+		case err != nil:
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// restoreToMemory takes a job back into memory.
+func (l *loop) restoreToMemory(e *state.JobRecord) {
+	l.state.Lock()
+	defer l.state.Unlock()
+	l.state.ReviveJob(e)
 }

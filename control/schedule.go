@@ -3,6 +3,7 @@ package control
 import (
 	"bytes"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control/reconcile"
@@ -233,7 +234,7 @@ func (l *loop) acceptStart(d sched.Start, err error, now time.Time) bool {
 // launchAttempt hands an allocation to the engine; repeated says that a server before this one may have.
 func (l *loop) launchAttempt(e *state.JobRecord, a ledger.Allocation, repeated bool) {
 	view := state.ViewOf(e)
-	ref, ahead := reconcile.Ref(a), l.jobsAhead(e, a.Pool)
+	ref, ahead := reconcile.Ref(a), l.backpressure.jobsAhead(e, a.Pool)
 	l.callsOf(a).Launch(ref, func(ctx context.Context) (*engine.Launch, error) {
 		launch, err := l.ctl.loadLaunch(ctx, &view.Job, a)
 		if launch != nil {
@@ -299,4 +300,34 @@ func joinEnv(env []string) []byte {
 		b = append(append(b, kv...), 0)
 	}
 	return b
+}
+
+// keepUsage stages what the core has reckoned.
+func (l *loop) keepUsage() {
+	at, entries := l.core.Usage()
+	if at > 0 {
+		l.stageRecord(state.KindUsage, 0, job.Actor{}, state.Usage{At: at, Entries: entries}, nil)
+	}
+}
+
+// keptAt is the second of the usage that is kept, or is about to be; 0: there is none.
+func (l *loop) keptAt() int64 {
+	for i := range slices.Backward(l.batch) {
+		if v, ok := l.batch[i].val.(state.Usage); ok {
+			return v.At
+		}
+	}
+	if l.state.Usage == nil {
+		return 0
+	}
+	return l.state.Usage.At
+}
+
+// keepLearned stages what the core has learned of what arrives. It is kept each time
+// that the core decides by more than before: a restart forgets at most what arrived
+// since, an eighth of it.
+func (l *loop) keepLearned() {
+	if m := l.core.Learned(); m != nil {
+		l.stageRecord(state.KindLearned, 0, job.Actor{}, *m, nil)
+	}
 }

@@ -121,8 +121,9 @@ func (l *loop) stageSubmission(v *state.AcceptedSubmission, by job.Actor, out *A
 	l.stageFor(&request{answer: answer}, state.KindSubmitted, v.First, by, v, nil)
 }
 
-// whyNever says what keeps a form from fitting into its pool while that is empty. Nothing
-// does as long as the core has not heard of all its nodes: what cannot be known is not refused.
+// whyNever says what keeps a shared specification from fitting into its pool even if that were
+// empty. It says nothing until the core has heard of all nodes of the pool: nobody is refused
+// for what is not known.
 func (l *loop) whyNever(f *state.SharedSpec) []reason.Reason {
 	if p := l.pools.ByNameOrFirst(f.Spec.Pool); !p.Delegated && l.reached != l.fleet { // real nodes are told at once
 		return nil
@@ -240,3 +241,31 @@ func (e *RefusedError) Error() string {
 
 // FaultKind is fault.Invalid.
 func (e *RefusedError) FaultKind() fault.Kind { return fault.Invalid }
+
+// countSubmission counts n jobs that are about to be accepted, or refuses them. The caller calls
+// done when it is known whether they were: then they are counted as jobs.
+func (l *loop) countSubmission(s *job.Spec, n int) (done func(), err error) {
+	door := l.state.Submits.LimitDoor(l.state.Policies.CurrentPolicy(), l.coming)
+	if door == nil {
+		return func() {}, nil
+	}
+	k := state.SubmitKey(s)
+	if why := door.Refuses(k, n); why.Code != reason.None {
+		return nil, tooMany(why)
+	}
+	door.Add(k, n)
+	l.coming[k] += n
+	return func() {
+		if l.coming[k] -= n; l.coming[k] == 0 {
+			delete(l.coming, k)
+		}
+		if d := l.state.Submits.Door; d != nil {
+			d.Add(k, -n)
+		}
+	}, nil
+}
+
+func tooMany(why reason.Reason) error {
+	return fault.New(fault.Conflict, "%s: %s may have %d waiting and running, has %d, and %d more were submitted", why.Code.Limit(), why.Holder, why.Most, why.Used, why.Need).
+		Advise("wait until some have ended, cancel some (cox cancel), or submit fewer at once")
+}

@@ -8,8 +8,8 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fleet"
 )
 
-// Missing is the engine of a pool of which the ledger knows and the configuration does
-// not: whatever it is asked, the answer is not known.
+// Missing is the engine of a pool that the ledger names and the configuration does not: every
+// answer is that the pool is not configured.
 type Missing struct{ pool string }
 
 func (a Missing) notConfigured() error {
@@ -46,8 +46,7 @@ func (a Missing) Watch(ctx context.Context, _ string, _ func(engine.Event) error
 	return ctx.Err()
 }
 
-// Unopened is the engine of a pool that could not be opened: whatever it is asked, the
-// answer is not known.
+// Unopened is the engine of a pool that could not be opened: every answer is why.
 type Unopened struct {
 	Missing
 	why error

@@ -25,14 +25,14 @@ type Pool struct {
 	Delegated bool
 }
 
-// Member is a Pool at work.
+// Member is a pool of a Set: a Pool with the calls to its engine and what the engine has said.
 type Member struct {
 	Pool
 	Calls *dispatch.Dispatcher
 
 	Status           EngineStatus
 	Asking           atomic.Bool // the engine is being asked for all that it has
-	HeartbeatPending atomic.Bool // … for a sign of life
+	HeartbeatPending atomic.Bool // … for a heartbeat
 	Known            bool        // it has said which nodes it has; guarded by the state
 	Leaving          bool        // it is being taken away; for the loop alone
 	Own              bool        // the engine was opened by the control plane, which closes it

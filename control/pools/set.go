@@ -20,7 +20,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/reason"
 )
 
-// Set are those of a control plane. It is safe for concurrent use.
+// Set has the pools of a control plane. It is safe for concurrent use.
 type Set struct {
 	Make func(Pool) *Member
 
@@ -138,12 +138,14 @@ func (ps *Set) WaitUnwatched() {
 	}
 }
 
+// Close closes all pools.
 func (ps *Set) Close() {
 	for _, p := range ps.AllPools() {
 		_ = p.Close()
 	}
 }
 
+// Close ends the calls to the engine, and closes an engine that the control plane has opened.
 func (p *Member) Close() error {
 	p.Calls.Close()
 	if p.Own {
@@ -284,10 +286,12 @@ func (ps *Set) ConfiguredNames() []string {
 	return out
 }
 
+// NameTaken is the error for the name of a pool that there is already.
 func NameTaken(name string) error {
 	return fault.New(fault.Conflict, "there is a pool %s already", name).Advise("cox pool list shows it; take another name, or remove it first: cox pool remove %s", name)
 }
 
+// CheckName refuses what cannot be the name of a pool.
 func CheckName(name string) error {
 	ok := len(name) > 0 && len(name) <= 63 && strings.IndexFunc(name, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '.')

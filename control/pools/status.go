@@ -30,12 +30,13 @@ type View struct {
 	Since  time.Time    // with Failed: when the first was asked of the questions that got none since
 	Asked  time.Time    // of the question that waits for its answer; zero: none does
 
-	Pulses bool      // its engine is asked for a sign of life every few seconds
+	Pulses bool      // its engine is asked for a heartbeat every few seconds
 	Quiet  time.Time // since when it was asked for one and gave none, the question that waits for its answer among them; zero: it gave one
 	Hush   error     // why there was none; nil: there was one, or nobody knows
 }
 
-// EngineStatus is what an engine has answered, and whether it does. It is safe for concurrent use.
+// EngineStatus is when an engine was last asked and answered, and with what. It is safe for
+// concurrent use.
 type EngineStatus struct {
 	mu     sync.Mutex
 	info   *engine.Info
@@ -45,9 +46,9 @@ type EngineStatus struct {
 	last   time.Time // when it was last asked
 	since  time.Time // with failed: when the first was asked that failed
 
-	quiet time.Time     // when it was first asked for a sign of life of the times since when there was none
+	quiet time.Time     // when it was first asked of the heartbeats that did not come since
 	hush  error         // why there was none
-	pause time.Duration // with failed: how long it is not asked again by a sign of life; grows while it lives and fails
+	pause time.Duration // with failed: how long a heartbeat does not have it asked again; grows while it lives and fails
 }
 
 // NoteAsked says that the engine is being asked.
@@ -75,6 +76,7 @@ func (s *EngineStatus) NoteFailure(err error) {
 	s.setFailure(err)
 }
 
+// FillView writes the status into a view.
 func (s *EngineStatus) FillView(v *View) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,17 +87,17 @@ func (s *EngineStatus) FillView(v *View) {
 const CompareInterval = 30 * time.Second
 
 const (
-	// HeartbeatInterval is how often an engine is asked for a sign of life that can be asked for one.
+	// HeartbeatInterval is how often an engine is asked for a heartbeat, if it has any.
 	HeartbeatInterval = 4 * time.Second
 	// HeartbeatTimeout is how long it may take for it: less than that, so that one question that is lost keeps
 	// none from being put.
 	HeartbeatTimeout = 3 * time.Second
 )
 
-// HasHeartbeat reports whether an engine can be asked for a sign of life.
+// HasHeartbeat reports whether the engine can be asked for a heartbeat (engine.Pulser).
 func (p *Member) HasHeartbeat() bool { _, ok := p.Engine.(engine.Pulser); return ok }
 
-// NoteHeartbeatAsked says that the engine is being asked for a sign of life.
+// NoteHeartbeatAsked notes that the engine is being asked for a heartbeat.
 func (s *EngineStatus) NoteHeartbeatAsked(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,9 +106,9 @@ func (s *EngineStatus) NoteHeartbeatAsked(now time.Time) {
 	}
 }
 
-// NoteHeartbeat takes in a sign of life, or why there is none. It reports whether the engine lives and should
-// be asked again what it did not answer: soon, where it gave no sign of life either, and less and less
-// often, where it lives and fails at that.
+// NoteHeartbeat notes a heartbeat, or why there was none. It reports whether the engine lives
+// and should be asked again what it did not answer: soon, if it had no heartbeat before either,
+// and less and less often, if it lives and fails to answer.
 func (s *EngineStatus) NoteHeartbeat(now time.Time, err error) (again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +125,7 @@ func (s *EngineStatus) NoteHeartbeat(now time.Time, err error) (again bool) {
 	return true
 }
 
-// setFailure takes in that a question got no answer; nil: it got one. The caller holds the lock.
+// setFailure notes why a question got no answer; nil: it got one. The caller holds the lock.
 func (s *EngineStatus) setFailure(err error) {
 	switch {
 	case err == nil:

@@ -58,6 +58,7 @@ func (ps *Set) WithoutSuspend() (names []string) {
 	return names
 }
 
+// CannotSuspendError is the error for suspending a job whose engine cannot.
 func CannotSuspendError(pool string) error {
 	return fault.New(fault.Unsupported, "the engine of pool %s cannot suspend jobs", pool).
 		Advise("requeue the job, or send SIGSTOP to it")

@@ -176,6 +176,7 @@ func (s *State) applyAsked(r *store.Record, staged any) error {
 	return s.updateAddition(r, v.Ref, func(x *JobAddition) { x.Asked = &v })
 }
 
+// Message says, for people, why the addition was asked back.
 func (v *AskedBack) Message() string { return fmt.Sprintf("given back for job %d", v.For) }
 
 func (s *State) applyDropped(r *store.Record, staged any) error {

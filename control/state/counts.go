@@ -15,6 +15,7 @@ type Histogram struct {
 	Count  uint64
 }
 
+// Observe counts a value.
 func (h *Histogram) Observe(v float64) {
 	i, _ := slices.BinarySearch(h.Bounds, v)
 	h.Counts[i]++
@@ -26,12 +27,13 @@ func newHistogram(bounds ...float64) Histogram {
 	return Histogram{Bounds: bounds, Counts: make([]uint64, len(bounds)+1)}
 }
 
+// Clone returns a copy with counts of its own.
 func (h Histogram) Clone() Histogram {
 	h.Counts = slices.Clone(h.Counts)
 	return h
 }
 
-// Counts is what the loop counts, under the lock of the state.
+// Counts are the counters of the state, guarded by its lock.
 type Counts struct {
 	States                       map[job.State]int
 	Ended                        map[job.State]uint64

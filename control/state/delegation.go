@@ -13,7 +13,8 @@ import (
 	"github.com/coxswain-sched/coxswain/sched/fold"
 )
 
-// CoreSpec is what the core is told that a job asks for. The caller holds the lock.
+// CoreSpec is what the core is told that a job asks for: in a pool with a scheduler of its own,
+// claims on that pool as a whole. The caller holds the lock.
 func (s *State) CoreSpec(f *SharedSpec) *job.Spec {
 	if !s.DelegatedPools[f.Spec.Pool] {
 		return &f.Spec
@@ -24,7 +25,8 @@ func (s *State) CoreSpec(f *SharedSpec) *job.Spec {
 	return f.folded
 }
 
-// IsDelegated reports whether claims are on a pool as a whole.
+// IsDelegated reports whether claims are on a pool as a whole, whose own scheduler chooses the
+// nodes.
 func IsDelegated(claims []fleet.Claim) bool { return len(claims) > 0 && fold.Is(claims[0].Node) }
 
 // NoteNodes notes on which nodes an attempt is, where its claims do not say it.

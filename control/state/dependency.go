@@ -216,6 +216,7 @@ func (s *State) FatesOf(ref job.JobRef) iter.Seq[eligible.Fate] {
 	}
 }
 
+// FateOf returns the fate of a task; 0 for a job alone.
 func (p *PastFates) FateOf(index uint32) (eligible.Fate, bool) {
 	if p == nil {
 		return eligible.Fate{}, false
@@ -296,6 +297,7 @@ func (s *State) ArrayTasks(id job.ID) (out []*JobRecord) {
 // MaxTasks bounds an array: each task is a job of its own from the beginning.
 const MaxTasks = 1_000_000
 
+// TaskIndex is the index of the task that a reference names; 0 for a job or a whole array.
 func TaskIndex(ref job.JobRef) uint32 {
 	if ref.Task == nil {
 		return 0

@@ -42,7 +42,7 @@ func (a *Attempt) SuspendRequested() bool {
 	return a.Preempted != nil && a.Preempted.Mode == account.PreemptSuspend
 }
 
-// setPreemptSuspended has the ledger count what a parked job holds.
+// setPreemptSuspended notes in job and ledger whether a job is suspended to make room.
 func (s *State) setPreemptSuspended(e *JobRecord, on bool) error {
 	if err := s.Ledger.Park(e.Last.AllocationID, on); err != nil {
 		return err
@@ -113,6 +113,7 @@ func (a *Attempt) HasSaved(r *engine.Report) bool {
 	return at > a.asked
 }
 
+// Message says, for people, why the job had to make room.
 func (v *Preempted) Message() string {
 	if v.Mode == account.PreemptSuspend {
 		return fmt.Sprintf("suspended for job %d", v.For)

@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/model/fault"
-
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/ledger"
@@ -14,9 +13,9 @@ import (
 	"github.com/coxswain-sched/coxswain/sched"
 )
 
-// JobRecord is one job in memory. A pending job that depends on nothing has no part of
-// its own beside it but the packed own part: hundreds of bytes in all. Times are
-// nanoseconds since the Unix epoch, 0 for none.
+// JobRecord is one job in memory. A pending job that depends on nothing has only the packed
+// delta to the shared specification beside it: a few hundred bytes in all. Times are nanoseconds
+// since the Unix epoch, 0 for none.
 type JobRecord struct {
 	ID        job.ID
 	Shared    *SharedSpec
@@ -41,14 +40,14 @@ type JobRecord struct {
 	Open      bool // counts among the open tasks of its array
 	Dirty     bool // it changed since its row was made
 	writing   bool // its row was made and is not written yet
-	gating    bool // stands in state.gating
-	inLive    bool // stands in state.live
+	gating    bool // is in State.gating
+	inLive    bool // is in State.Live
 	Gone      bool // left memory
 	fixed     bool // somebody set its priority: no rules reckon it
 	revived   bool // came back from the projection
 }
 
-// Attempt is the present or last attempt.
+// Attempt is the present or last attempt of a job.
 type Attempt struct {
 	AllocationID     ledger.ID // of its allocation
 	epoch            uint64
@@ -73,7 +72,7 @@ type Attempt struct {
 	exit             job.ExitCode
 	limit            time.Duration  // where it is shorter than the job's; 0: it is not
 	PreemptSuspended bool           // it is suspended to make room
-	UserSuspended    bool           // parked, and somebody suspended it too: it stays suspended when it has its place again
+	UserSuspended    bool           // with PreemptSuspended: somebody suspended it too, so it stays suspended when it has its place again
 	SuspendedAt      int64          // since when it is suspended; 0: it is not
 	suspendedFor     time.Duration  // how long it was suspended before
 	Added            []*JobAddition // to an elastic job while it runs; never written
@@ -81,7 +80,7 @@ type Attempt struct {
 	settled          bool           // it is not to grow any more
 }
 
-// JobExtra is what few jobs have.
+// JobExtra has the fields that only few jobs need.
 type JobExtra struct {
 	Begin, Deadline int64
 	Depends         *job.Dependency
@@ -100,7 +99,7 @@ type JobExtra struct {
 	keptAs          string // … and what; engine.Saved
 }
 
-// EnsureExtra returns the rare part to write to.
+// EnsureExtra returns the extra fields for writing.
 func (e *JobRecord) EnsureExtra() *JobExtra {
 	if e.Extra == nil {
 		e.Extra = &JobExtra{}
@@ -108,7 +107,7 @@ func (e *JobRecord) EnsureExtra() *JobExtra {
 	return e.Extra
 }
 
-// ExtraOrZero returns the rare part to read.
+// ExtraOrZero returns a copy of the extra fields for reading.
 func (e *JobRecord) ExtraOrZero() JobExtra {
 	if e.Extra == nil {
 		return JobExtra{}

@@ -13,13 +13,13 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-// PackedDelta is an own part in few bytes: a set of the fields that differ from those of
-// the form's first job, then these fields in the order of the constants. Strings
-// are read out of it without a copy. It is never written to disk. The array's
-// specification is not in it: an array has it once.
+// PackedDelta is a SpecDelta in few bytes: the set of fields that differ from the delta of the
+// SharedSpec, then these fields in the order of the constants. Strings are read from it without
+// a copy. It is never written to disk. It lacks the array's specification, which an array has
+// once.
 type PackedDelta string
 
-// The fields of a packed own part. Those from fieldGiven on are read on demand.
+// The fields of a packed delta. Those from fieldGiven on are read on demand.
 const (
 	fieldName uint32 = 1 << iota
 	fieldComment
@@ -54,7 +54,7 @@ type deltaPacker struct {
 	b   []byte
 }
 
-// PackDelta makes a packed own part relative to another one.
+// PackDelta packs a delta relative to that of its SharedSpec.
 func PackDelta(o, def *SpecDelta) PackedDelta {
 	p := deltaPacker{b: make([]byte, 4, 256)}
 	p.putText(fieldName, o.Name, def.Name)
@@ -346,6 +346,7 @@ func ToNanos(t time.Time) int64 {
 	return t.UnixNano()
 }
 
+// FromNanos is the inverse of ToNanos.
 func FromNanos(n int64) time.Time {
 	if n == 0 {
 		return time.Time{}

@@ -6,10 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
+
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 func drawSpec(t *rapid.T) job.Spec {

@@ -92,6 +92,7 @@ func (s *State) MarkUnwritten(list []*JobRecord) {
 	})
 }
 
+// EncodeDoc makes the document of the projection: all of the state except jobs and policies.
 func (s *State) EncodeDoc() []byte {
 	w := stateDoc{Next: s.Next, Allocation: uint64(s.Ledger.NextID()), Drains: maps.Collect(s.Drains.All()), Policies: s.Policies.WithoutDocuments(), Usage: s.Usage, Seen: s.Arrivals}
 	for _, t := range s.Tokens {
@@ -104,8 +105,9 @@ func (s *State) EncodeDoc() []byte {
 	return MustJSON(w)
 }
 
-// RowDetail is a job as its row keeps it: everything that a start needs. It begins with
-// the length of the form and the form, which is read once for all jobs that have it.
+// RowDetail is a job as its row in the projection has it: everything that a start needs. It
+// begins with the length of the shared specification and that specification, which is read once
+// for all jobs that share it.
 type RowDetail struct {
 	Seq      uint64          `json:"seq"`
 	Own      *SpecDelta      `json:"own"`

@@ -86,4 +86,5 @@ func (s *State) roomInArrays() {
 	}
 }
 
+// StatePointer returns a pointer to a copy of a job state, as payloads have it.
 func StatePointer(s job.State) *job.State { return &s }

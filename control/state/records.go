@@ -257,8 +257,8 @@ func (fs *SharedSpecs) admittedOf(r *store.Record, staged any) (*AcceptedSubmiss
 	return &AcceptedSubmission{First: v.First, Shared: f, OwnDelta: o, Delta: PackDelta(&o, &f.Def)}, nil
 }
 
-// readSpec uses the form of a specification that was written in two parts, or whole. Of
-// that which decides the order of jobs it takes what older versions took too.
+// readSpec uses a specification that was written in two parts, or as a whole by the first
+// version. The fields that decide the order of jobs are checked as older versions checked them.
 func (fs *SharedSpecs) readSpec(o *SpecDelta, spec json.RawMessage) (*SharedSpec, SpecDelta, error) {
 	if o != nil {
 		if err := (&job.Spec{Array: o.Array, Depends: o.dependencyOrZero()}).CheckOrder(); err != nil {

@@ -222,7 +222,7 @@ func (s *State) addRow(row *store.JobRow, d *RowDetail) (*JobRecord, error) {
 	return e, nil
 }
 
-// entryOf makes a job of a row. It uses the row's form.
+// entryOf makes a job of a row. It uses the row's shared specification.
 func (s *State) entryOf(row *store.JobRow, d *RowDetail) (*JobRecord, error) {
 	f, o, err := s.Specs.readSpec(d.Own, d.Spec)
 	if err != nil {
@@ -310,6 +310,7 @@ func ViewOfRow(row *store.JobRow) (View, error) { return new(RowReader).View(row
 // each of a thousand rows.
 type RowReader struct{ array *Array }
 
+// View makes the view of a row, which shares the array with the views before it.
 func (r *RowReader) View(row *store.JobRow) (View, error) {
 	var d RowDetail
 	if err := d.DecodeDetail(row); err != nil {

@@ -18,6 +18,7 @@ const (
 	DetailSpec = `,"spec":`
 )
 
+// EncodeDetail writes the detail of a row.
 func (d *RowDetail) EncodeDetail() []byte {
 	rest := MustJSON(d)
 	b := make([]byte, 0, len(rest)+len(d.Spec)+32)
@@ -27,6 +28,7 @@ func (d *RowDetail) EncodeDetail() []byte {
 	return append(b, rest...)
 }
 
+// DecodeDetail reads the detail of a row and refuses one that this package does not write.
 func (d *RowDetail) DecodeDetail(row *store.JobRow) error {
 	spec, rest, err := d.SplitDetail(row.Detail)
 	if err != nil {
@@ -83,7 +85,7 @@ func (t *arrayRow) checkRuns() error {
 	return nil
 }
 
-// SplitDetail takes the form out of a detail.
+// SplitDetail splits a detail into the shared specification and the rest.
 func (d *RowDetail) SplitDetail(b []byte) (spec, rest []byte, err error) {
 	if after, ok := bytes.CutPrefix(b, []byte(DetailForm)); ok {
 		digits, after, _ := bytes.Cut(after, []byte(DetailSpec))

@@ -7,12 +7,13 @@ import (
 	"github.com/coxswain-sched/coxswain/model/reason"
 )
 
-// SharedSpec is what jobs that differ in their own part alone share: the specification of
-// the first of them. It is not written any more, but for what the loop notes in it.
+// SharedSpec is the specification that jobs share which differ only in their SpecDelta: that of
+// the first of them. Nobody writes it any more, except for the fields in which the loop notes
+// something.
 type SharedSpec struct {
 	Spec job.Spec
-	Key  string    // JSON of the specification without the own part
-	Def  SpecDelta // the own part of spec
+	Key  string    // JSON of the specification without the delta
+	Def  SpecDelta // the delta of Spec itself
 	refs int       // jobs that have it, and submissions on their way; guarded by sharedSpecs.mu
 
 	Judged uint64          // the loop's count of changes of the fleet at which …
@@ -21,16 +22,18 @@ type SharedSpec struct {
 	folded *job.Spec // what it takes of a pool as a whole; nil: not asked yet; guarded by the state
 }
 
-// SharedSpecs hands out one form for equal specifications. It is safe for concurrent use.
+// SharedSpecs hands out one SharedSpec for equal specifications. It is safe for concurrent use.
 type SharedSpecs struct {
 	Home string // the pool of jobs that name none
 	mu   sync.Mutex
 	m    map[string]*SharedSpec
 }
 
+// NewSharedSpecs returns an empty set.
 func NewSharedSpecs() *SharedSpecs { return &SharedSpecs{m: map[string]*SharedSpec{}} }
 
-// UseSpec returns the form of a specification and its own part. Every use needs a release.
+// UseSpec splits a specification into its shared part and its delta. Each use needs a
+// ReleaseSpec.
 func (fs *SharedSpecs) UseSpec(s *job.Spec) (*SharedSpec, SpecDelta) {
 	bare, o := SplitSpec(*s)
 	f, err := fs.get(string(MustJSON(&bare)), &o, func(into *job.Spec) error { *into = bare; return nil })
@@ -40,8 +43,7 @@ func (fs *SharedSpecs) UseSpec(s *job.Spec) (*SharedSpec, SpecDelta) {
 	return f, o
 }
 
-// get returns the form with a key. read makes the specification without an own part
-// where the form is new.
+// get returns the shared specification with a key. read fills in a new one, without a delta.
 func (fs *SharedSpecs) get(key string, o *SpecDelta, read func(*job.Spec) error) (*SharedSpec, error) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -62,14 +64,14 @@ func (fs *SharedSpecs) get(key string, o *SpecDelta, read func(*job.Spec) error)
 	return f, nil
 }
 
-// addUses counts one more user of a form that is in use.
+// addUses counts n more users of a shared specification that is in use.
 func (fs *SharedSpecs) addUses(f *SharedSpec, n int) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	f.refs += n
 }
 
-// ReleaseSpec counts one user less and forgets a form that nobody uses.
+// ReleaseSpec counts one user less and drops a shared specification that nobody uses.
 func (fs *SharedSpecs) ReleaseSpec(f *SharedSpec) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()

@@ -6,9 +6,9 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-// SpecDelta is the part of a specification in which jobs that are otherwise alike differ.
-// The rest is a form, which they share in memory and in which the scheduling core
-// sees no difference either. Names are a format on disk.
+// SpecDelta is the part of a specification in which jobs differ that are otherwise alike. The
+// rest is a SharedSpec: those jobs share it in memory, and the scheduling core sees no
+// difference between them either. Names are a format on disk.
 type SpecDelta struct {
 	Name    string `json:"name,omitempty"`
 	Comment string `json:"comment,omitempty"`
@@ -41,7 +41,8 @@ type SpecDelta struct {
 	Provenance *job.Provenance   `json:"provenance,omitempty"`
 }
 
-// SplitSpec takes a specification apart. What it returns shares memory with it.
+// SplitSpec splits a specification into the part that jobs may share and the delta. Both share
+// memory with it.
 func SplitSpec(s job.Spec) (job.Spec, SpecDelta) {
 	o := SpecDelta{
 		Name: s.Name, Comment: s.Comment, Begin: s.Begin, Deadline: s.Deadline, Held: s.Held,
@@ -61,7 +62,7 @@ func SplitSpec(s job.Spec) (job.Spec, SpecDelta) {
 	return s, o
 }
 
-// applyTo writes the own part into a specification.
+// applyTo writes the delta into a specification.
 func (o *SpecDelta) applyTo(s *job.Spec) {
 	s.Name, s.Comment, s.Begin, s.Deadline, s.Held = o.Name, o.Comment, o.Begin, o.Deadline, o.Held
 	s.Nice, s.Priority, s.Array = o.Nice, o.Priority, o.Array

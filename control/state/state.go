@@ -19,20 +19,20 @@ import (
 	"github.com/coxswain-sched/coxswain/store"
 )
 
-// State is everything that the journal says, and nothing else decides about it:
-// apply is the only way to change it, live and at replay. What follows from it
-// without being in the journal (indexes, what the core was told, reasons) is kept
-// beside it.
+// State is what the journal says. Only Apply changes that, while the server runs and at replay.
+// What follows from it without being in the journal (indexes, events for the core, reasons) is
+// kept beside it.
 //
-// The loop alone writes, under mu; it reads without. Everybody else reads under mu,
-// which is never held while a disk is waited for.
+// The control loop alone writes, under the lock; it reads without it. Everybody else reads under
+// the lock, which nobody holds while a disk is waited for.
 //
-// Invariants (checked by check):
+// Invariants (verified by Check):
 //   - a job's State.Holds() is true exactly if the ledger has an allocation of it;
 //   - that allocation's attempt is the job's Attempt;
-//   - what was added to a job that holds is in the ledger, as added to that allocation;
-//   - order has every job in memory, ascending, live those that have not ended;
-//   - an array's open is the number of its tasks that are let.
+//   - additions to a job that holds an allocation are in the ledger, as additions to that
+//     allocation;
+//   - Order has every job in memory, ascending, and Live those that have not ended;
+//   - the open tasks of an array are those of its jobs that are Open.
 type State struct {
 	sync.RWMutex
 
@@ -57,7 +57,7 @@ type State struct {
 	DelegatedPools map[string]bool // pools whose engine has a scheduler of its own; replaced, never written
 	Policies       Policies
 	Usage          *Usage        // nil: none was kept
-	Arrivals       *share.Memory // nil: nothing was learned of what arrives
+	Arrivals       *share.Memory // nil: nothing was learned of arriving jobs
 
 	Depend  DependencyIndex
 	Submits SubmitCounts
@@ -71,8 +71,8 @@ type State struct {
 
 	Events  []sched.Event // what the core has to hear of applied records
 	touched []job.ID      // changed since they were last published
-	gating  []*JobRecord  // jobs of which eligible must be asked
-	timers  timers        // when to ask it again
+	gating  []*JobRecord  // jobs whose eligibility must be checked
+	timers  timers        // when to check it again
 	dirty   []*JobRecord  // what the projection lacks
 	ended   []*JobRecord  // in the order in which they ended; they leave memory in this order
 	Counts  Counts
@@ -82,6 +82,7 @@ type State struct {
 // LastJob is the largest number that a job may have; nobody gets there.
 const LastJob job.ID = 1 << 62
 
+// New returns the state of an empty journal.
 func New() *State {
 	return &State{
 		Jobs: map[job.ID]*JobRecord{}, Specs: NewSharedSpecs(), Ledger: ledger.New(), Next: 1,
@@ -109,6 +110,8 @@ func (s *State) Apply(r store.Record, staged any) error {
 	return nil
 }
 
+// Appliers apply the payload of a record, by its kind. staged is the payload where this process
+// made it; nil: it is read from the record.
 var Appliers = map[string]func(*State, *store.Record, any) error{
 	KindSubmitted: (*State).applySubmitted,
 	KindHeld:      (*State).applyHeld,
@@ -336,7 +339,7 @@ func (s *State) QueuePending(e *JobRecord) {
 	s.RecheckEligible(e)
 }
 
-// RecheckEligible has eligible asked of a job in this turn.
+// RecheckEligible has the eligibility of a job checked before the next decision.
 func (s *State) RecheckEligible(e *JobRecord) {
 	if !e.gating {
 		e.gating = true

@@ -5,18 +5,19 @@ import (
 	"github.com/coxswain-sched/coxswain/sched/limit"
 )
 
-// SubmitCounts counts the jobs that wait or run by what limits on submissions look at, and
-// judges whether more may come. It follows from the jobs, so a restart counts the same.
+// SubmitCounts counts the waiting and running jobs by what limits on submissions look at, and
+// decides whether more may be submitted. The counts follow from the jobs, so they are the same
+// after a restart.
 //
-// Invariant: n is what live jobs add up to, and door, where there is one, has counted
-// these and what is staged.
+// Invariant: n is the sum over live jobs, and door, if there is one, has counted these and the
+// staged ones.
 type SubmitCounts struct {
 	n        map[limit.Key]int
 	Door     *limit.Door // nil: not made yet, or there is no policy
 	revision uint64      // of the policy that door knows
 }
 
-// SubmitKey is a job's key without what limits on submissions do not look at.
+// SubmitKey is a job's key, without the fields that limits on submissions ignore.
 func SubmitKey(s *job.Spec) limit.Key {
 	k := limit.KeyOf(s)
 	k.Licenses = ""
@@ -34,7 +35,8 @@ func (c *SubmitCounts) add(s *job.Spec, n int) {
 	}
 }
 
-// LimitDoor returns the door under the policy that is in force; nil: everybody may come.
+// LimitDoor returns the limits on submissions of a policy, with all jobs counted; nil: there is
+// no policy, so there are no limits. staged are jobs that are not accepted yet.
 func (c *SubmitCounts) LimitDoor(p *Policy, staged map[limit.Key]int) *limit.Door {
 	switch {
 	case p == nil:

@@ -11,9 +11,10 @@ import (
 	"github.com/coxswain-sched/coxswain/model/reason"
 )
 
-// backpressure is who waits for limits of engines, and in which order they are tried again. It follows
-// from the state of the jobs, and the loop alone has it.
+// backpressure is the jobs that wait for limits of engines, and the order in which they are
+// tried again. It follows from the state of the jobs; the loop alone uses it.
 type backpressure struct {
+	*parts
 	said  map[string]time.Time     // when a pool's engine last said that its limits have more room
 	waits map[job.ID]*limitedJob   // who was told to wait; those that do no longer leave when they are come across. nil: not looked for yet
 	lines map[string]*limitedQueue // by pool
@@ -47,42 +48,42 @@ const (
 // retryTime is when a job is launched again for which a limit of its pool's engine had no room:
 // when that says that there is more, and a while later at the latest. What was said just before
 // the refusal was heard of may have been about this one.
-func (l *loop) retryTime(e *state.JobRecord) time.Time {
-	now := l.cfg.Clock.Now()
-	if said, ok := l.backpressure.said[e.Last.Pool]; ok && now.Sub(said) < limitedSoon*l.cfg.Backoff {
-		delete(l.backpressure.said, e.Last.Pool) // once
-		return now.Add(l.cfg.Backoff)
+func (b *backpressure) retryTime(e *state.JobRecord) time.Time {
+	now := b.cfg.Clock.Now()
+	if said, ok := b.said[e.Last.Pool]; ok && now.Sub(said) < limitedSoon*b.cfg.Backoff {
+		delete(b.said, e.Last.Pool) // once
+		return now.Add(b.cfg.Backoff)
 	}
-	return now.Add(l.limitedPause())
+	return now.Add(b.limitedPause())
 }
 
 // limitedPause is after how long at the latest a job is launched again that waits for a limit.
-func (l *loop) limitedPause() time.Duration { return min(limitedPauses*l.cfg.Backoff, maxBackoff) }
+func (b *backpressure) limitedPause() time.Duration {
+	return min(limitedPauses*b.cfg.Backoff, maxBackoff)
+}
 
 // initBackpressure takes up those that waited before.
-func (l *loop) initBackpressure() {
-	s := &l.backpressure
-	if s.waits != nil {
+func (b *backpressure) initBackpressure() {
+	if b.waits != nil {
 		return
 	}
-	s.said, s.waits, s.lines = map[string]time.Time{}, map[job.ID]*limitedJob{}, map[string]*limitedQueue{}
-	s.next, s.tried = map[string][]job.ID{}, map[job.ID]bool{}
-	for _, e := range l.state.Live {
+	b.said, b.waits, b.lines = map[string]time.Time{}, map[job.ID]*limitedJob{}, map[string]*limitedQueue{}
+	b.next, b.tried = map[string][]job.ID{}, map[job.ID]bool{}
+	for _, e := range b.state.Live {
 		if e.State == job.Pending && e.Report().Cause == engine.Limited {
-			s.waits[e.ID] = &limitedJob{JobRecord: e, pool: e.Last.Pool}
+			b.waits[e.ID] = &limitedJob{JobRecord: e, pool: e.Last.Pool}
 		}
 	}
 }
 
 // addLimitedJob notes that a job was told to wait for a limit of its pool's engine.
-func (l *loop) addLimitedJob(e *state.JobRecord) {
-	l.initBackpressure()
-	s := &l.backpressure
-	delete(s.tried, e.ID)
-	if w := s.waits[e.ID]; w == nil || w.JobRecord != e || w.pool != e.Last.Pool {
-		rank, _ := l.core.Rank(e.ID)
-		s.waits[e.ID] = &limitedJob{e, e.Last.Pool, rank}
-		delete(s.lines, e.Last.Pool)
+func (b *backpressure) addLimitedJob(e *state.JobRecord) {
+	b.initBackpressure()
+	delete(b.tried, e.ID)
+	if w := b.waits[e.ID]; w == nil || w.JobRecord != e || w.pool != e.Last.Pool {
+		rank, _ := b.core.Rank(e.ID)
+		b.waits[e.ID] = &limitedJob{e, e.Last.Pool, rank}
+		delete(b.lines, e.Last.Pool)
 	}
 }
 
@@ -90,7 +91,7 @@ func (l *loop) addLimitedJob(e *state.JobRecord) {
 // after that and nothing is known of it; if not, it is forgotten. here: it would begin if there
 // were room, as far as is known: one that may begin, and is not launched for a while, waits for
 // something else, as nodes.
-func (l *loop) stillWaits(w *limitedJob) (waits, here bool) {
+func (b *backpressure) stillWaits(w *limitedJob) (waits, here bool) {
 	r := w.Report()
 	switch {
 	case w.Gone || w.State.Final() || w.Last == nil || w.Last.Pool != w.pool:
@@ -100,45 +101,45 @@ func (l *loop) stillWaits(w *limitedJob) (waits, here bool) {
 		case w.Gate != nil:
 			here = here && w.Gate.Code == reason.EngineLimit
 		case w.Eligible > 0:
-			here = here && l.cfg.Clock.Now().Sub(state.FromNanos(w.Eligible)) < l.limitedPause()
+			here = here && b.cfg.Clock.Now().Sub(state.FromNanos(w.Eligible)) < b.limitedPause()
 		}
 		return true, here
 	case w.State == job.Running && w.Flags&job.Configuring != 0 && r.Phase < engine.Accepted:
 		return true, w.Flags&job.Stopping == 0
 	}
-	l.forgetLimitedJob(w)
+	b.forgetLimitedJob(w)
 	return false, false
 }
 
-func (l *loop) forgetLimitedJob(w *limitedJob) {
-	if l.backpressure.waits[w.ID] == w {
-		delete(l.backpressure.waits, w.ID)
-		delete(l.backpressure.tried, w.ID)
+func (b *backpressure) forgetLimitedJob(w *limitedJob) {
+	if b.waits[w.ID] == w {
+		delete(b.waits, w.ID)
+		delete(b.tried, w.ID)
 	}
 }
 
 // limitedQueueOf is those who wait for limits of a pool's engine, in the order of the queue; some may
 // wait no longer.
-func (l *loop) limitedQueueOf(pool string) []*limitedJob {
-	l.initBackpressure()
-	now := l.cfg.Clock.Now()
-	if have := l.backpressure.lines[pool]; have != nil && now.Sub(have.at) < queueMaxAge && !now.Before(have.at) {
+func (b *backpressure) limitedQueueOf(pool string) []*limitedJob {
+	b.initBackpressure()
+	now := b.cfg.Clock.Now()
+	if have := b.lines[pool]; have != nil && now.Sub(have.at) < queueMaxAge && !now.Before(have.at) {
 		return have.list
 	}
 	out := &limitedQueue{at: now}
-	for _, w := range l.backpressure.waits {
+	for _, w := range b.waits {
 		if w.pool != pool {
 			continue
 		}
-		if waits, _ := l.stillWaits(w); waits {
-			if rank, ok := l.core.Rank(w.ID); ok {
+		if waits, _ := b.stillWaits(w); waits {
+			if rank, ok := b.core.Rank(w.ID); ok {
 				w.rank = rank
 			}
 			out.list = append(out.list, w)
 		}
 	}
 	slices.SortFunc(out.list, (*limitedJob).compareRank)
-	l.backpressure.lines[pool] = out
+	b.lines[pool] = out
 	return out.list
 }
 
@@ -149,17 +150,17 @@ func (w *limitedJob) compareRank(o *limitedJob) int {
 
 // jobsAhead lists who waits for limits of a pool's engine and comes before a job that is launched
 // there, the first ones.
-func (l *loop) jobsAhead(e *state.JobRecord, pool string) (out []job.ID) {
-	if _, ok := l.pools.ByNameOrFirst(pool).Engine.(engine.Limiter); !ok {
+func (b *backpressure) jobsAhead(e *state.JobRecord, pool string) (out []job.ID) {
+	if _, ok := b.pools.ByNameOrFirst(pool).Engine.(engine.Limiter); !ok {
 		return nil
 	}
 	me := &limitedJob{JobRecord: e}
-	me.rank, _ = l.core.Rank(e.ID)
-	for _, w := range l.limitedQueueOf(pool) {
+	me.rank, _ = b.core.Rank(e.ID)
+	for _, w := range b.limitedQueueOf(pool) {
 		if w.JobRecord == e || w.compareRank(me) > 0 || len(out) == aheadAtMost {
 			break
 		}
-		if _, here := l.stillWaits(w); here {
+		if _, here := b.stillWaits(w); here {
 			out = append(out, w.ID)
 		}
 	}
@@ -173,7 +174,7 @@ func (l *loop) capacityMessage(pool string, jobs []job.ID) message {
 	return message{run: func(l *loop) {
 		l.state.Lock()
 		defer l.state.Unlock()
-		line := l.limitedQueueOf(pool)
+		line := l.backpressure.limitedQueueOf(pool)
 		l.backpressure.said[pool] = l.cfg.Clock.Now()
 		var next []job.ID
 		slices.Sort(jobs)
@@ -184,24 +185,24 @@ func (l *loop) capacityMessage(pool string, jobs []job.ID) message {
 		}
 		l.backpressure.next[pool] = next
 		for range triedAtOnce {
-			l.tryNext(pool)
+			l.backpressure.tryNext(pool)
 		}
 	}}
 }
 
 // tryNext has the next job launched again that waits for a limit of a pool's engine. The state is
 // locked.
-func (l *loop) tryNext(pool string) {
-	for all := l.backpressure.next[pool]; len(all) > 0; all = l.backpressure.next[pool] {
-		l.backpressure.next[pool] = all[1:]
-		w := l.backpressure.waits[all[0]]
+func (b *backpressure) tryNext(pool string) {
+	for all := b.next[pool]; len(all) > 0; all = b.next[pool] {
+		b.next[pool] = all[1:]
+		w := b.waits[all[0]]
 		if w == nil {
 			continue
 		}
-		if _, here := l.stillWaits(w); here && w.State == job.Pending && w.ExtraOrZero().Again > state.ToNanos(l.cfg.Clock.Now()) {
+		if _, here := b.stillWaits(w); here && w.State == job.Pending && w.ExtraOrZero().Again > state.ToNanos(b.cfg.Clock.Now()) {
 			w.Extra.Again = 0
-			l.backpressure.tried[w.ID] = true
-			l.state.RecheckEligible(w.JobRecord)
+			b.tried[w.ID] = true
+			b.state.RecheckEligible(w.JobRecord)
 			return
 		}
 	}
@@ -209,13 +210,13 @@ func (l *loop) tryNext(pool string) {
 
 // acceptedByEngine notes that an engine took a job: if that was told to wait for one of its limits, the next
 // one is tried.
-func (l *loop) acceptedByEngine(e *state.JobRecord) {
-	w := l.backpressure.waits[e.ID]
+func (b *backpressure) acceptedByEngine(e *state.JobRecord) {
+	w := b.waits[e.ID]
 	if w == nil {
 		return
 	}
-	l.forgetLimitedJob(w)
-	l.state.Lock()
-	defer l.state.Unlock()
-	l.tryNext(w.pool)
+	b.forgetLimitedJob(w)
+	b.state.Lock()
+	defer b.state.Unlock()
+	b.tryNext(w.pool)
 }

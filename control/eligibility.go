@@ -12,15 +12,14 @@ import (
 	"github.com/coxswain-sched/coxswain/sched"
 )
 
-// recheckPending asks eligible of every job for which the answer may have changed, tells the
-// core the differences, and stages what follows from time and from dependencies
-// that can never be met. What it costs depends on what changed, not on how many
-// jobs wait.
+// recheckPending checks the eligibility of every job whose answer may have changed, tells the
+// core the differences, and stages what follows from time and from dependencies that can never
+// be met. Its cost depends on what changed, not on how many jobs wait.
 func (l *loop) recheckPending(now time.Time) {
 	l.state.EachRecheck(now, func(e *state.JobRecord) { l.checkEligible(e, now) })
 }
 
-// checkEligible asks eligible of one job.
+// checkEligible checks the eligibility of one job.
 func (l *loop) checkEligible(e *state.JobRecord, now time.Time) {
 	s := l.state
 	if e.Extra != nil && l.timeOver(e, now) {
@@ -103,7 +102,7 @@ func (l *loop) eligibleFacts(e *state.JobRecord, now time.Time) (f eligible.Fact
 	return f, l.cfg.KillIfNever
 }
 
-// noteBlocked passes on what keeps a job from being considered, if that is new.
+// noteBlocked tells the core what keeps a job from being considered, if that is new.
 func (l *loop) noteBlocked(e *state.JobRecord, why reason.Reason, now time.Time) {
 	s := l.state
 	if why.Code == reason.None {

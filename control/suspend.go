@@ -62,8 +62,8 @@ func (l *loop) repeatSuspend(e *state.JobRecord, r *engine.Report) {
 	}
 }
 
-// stagePreemptResume stages that a parked job goes on. Of one that the ledger has no room for, which is
-// a defect, nothing changes: it goes on when somebody resumes it.
+// stagePreemptResume stages that a job goes on which was suspended to make room. If the ledger
+// has no room for it, which is a defect, nothing changes: it goes on when somebody resumes it.
 func (l *loop) stagePreemptResume(d sched.Resume, p proposed) {
 	e := l.state.Jobs[d.Job]
 	if p.refused != nil {

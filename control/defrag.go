@@ -48,8 +48,8 @@ func (c *Control) ApproveMoves(ctx context.Context, by job.Actor, id string) err
 	})
 }
 
-// refuseLapsedApproval answers who approved moves of which none is made any more. Who approved those that
-// are is answered when the batch is durable, which it is as a whole.
+// refuseLapsedApproval answers whoever approved moves of which none is made any more. The
+// approval of moves that are made is answered when the batch is durable, which it is as a whole.
 func (l *loop) refuseLapsedApproval() {
 	a := l.granted
 	if a == nil || slices.ContainsFunc(l.batch, func(b staged) bool {
