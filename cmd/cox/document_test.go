@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
 )
 
 var update = flag.Bool("update", false, "write docs/cli.md anew")
@@ -31,7 +33,7 @@ func TestDocument(t *testing.T) {
 
 // TestEveryCommandHasAnExample: one that can be pasted.
 func TestEveryCommandHasAnExample(t *testing.T) {
-	walk(newApp().rootCommand(), func(c *cobra.Command) {
+	walk(rootCommand(cli.New()), func(c *cobra.Command) {
 		if c.Short == "" || c.Runnable() && !c.HasSubCommands() && c.Example == "" {
 			t.Errorf("%s has no description or no example", c.CommandPath())
 		}
@@ -55,7 +57,7 @@ func walk(c *cobra.Command, f func(*cobra.Command)) {
 func document(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	root := newApp().rootCommand()
+	root := rootCommand(cli.New())
 	b.WriteString(`# The commands of cox
 
 Made from the commands themselves by ` + "`make docs`" + `; the transcripts are real output, of a server with two virtual nodes of

@@ -22,7 +22,7 @@ func TestKube(t *testing.T) {
 
 	// Before anything is there: what is missing is said, and nothing is added.
 	add := []string{"pool", "add", "k8s-a", "--engine", "kube", "--kubeconfig", file, "--namespace", "cox"}
-	s.cox(t, add...).check(t, 4, "~", "~namespace: there is no namespace cox\n  kubectl create namespace cox\n")
+	s.cox(t, add...).Check(t, 4, "~", "~namespace: there is no namespace cox\n  kubectl create namespace cox\n")
 	l.Kubectl(t, "create", "namespace", "cox")
 	add = append(add, "--image", lab.Base, "--agent-image", lab.Cox)
 	if said := s.ok(t, "pool k8s-a: nothing is missing", append(add, "--dry-run")...); !strings.Contains(said, "jobs find none of the files beside their script") {
@@ -41,7 +41,7 @@ func TestKube(t *testing.T) {
 	if err := os.WriteFile(lost, []byte("#!/bin/sh\n#SBATCH --nodes=1\n#SBATCH --output=/srv/none/%j.out\ntrue\n"), 0o755); err != nil { //nolint:gosec // a script
 		t.Fatal(err)
 	}
-	s.cox(t, "submit", "--pool", "k8s-a", lost).check(t, 2, "~", "~lost.sh:3: --output=/srv/none/%j.out: pool k8s-a: /srv/none/%j.out is nowhere in the pods: the pool has no volumes")
+	s.cox(t, "submit", "--pool", "k8s-a", lost).Check(t, 2, "~", "~lost.sh:3: --output=/srv/none/%j.out: pool k8s-a: /srv/none/%j.out is nowhere in the pods: the pool has no volumes")
 	s.ok(t, "1", "submit", "--pool", "k8s-a", script)
 	s.ok(t, "COMPLETED", "wait", "1")
 	s.ok(t, "from 2 nodes", "logs", "1")
@@ -53,8 +53,8 @@ func TestKube(t *testing.T) {
 	s.ok(t, "2", "submit", "--pool", "k8s-a", script)
 	s.eventually(t, `^1 of job 2\n$`, "exec", "2.1", "--", "sh", "-c", "echo $SLURM_PROCID of job $SLURM_JOB_ID")
 	s.ok(t, "script of job 2\n", "exec", "2", "--", "sh", "-c", "echo script$SLURM_STEP_ID of job $SLURM_JOB_ID")
-	s.cox(t, "exec", "2", "--", "sh", "-c", "exit 7").check(t, 7, "", "")
-	s.cox(t, "exec", "2.7", "--", "true").check(t, 3, "", "~no task 7 that runs")
+	s.cox(t, "exec", "2", "--", "sh", "-c", "exit 7").Check(t, 7, "", "")
+	s.cox(t, "exec", "2.7", "--", "true").Check(t, 3, "", "~no task 7 that runs")
 	s.ok(t, "", "cancel", "2")
 	kubeRefused(t, s, l)
 	kubeDevices(t, s, l)
@@ -116,7 +116,7 @@ func kubeDevices(t *testing.T, s *slurmSite, l *lab.Lab) {
 	script := func(gpus int) string {
 		return s.file(t, fmt.Sprintf("gpus%d.sh", gpus), fmt.Sprintf("#SBATCH --gpus-per-node=%d --chdir=/tmp\nexec sleep 600\n", gpus))
 	}
-	if r := s.cox(t, "submit", "--pool", "k8s-a", script(3)); r.code == 0 || !strings.Contains(r.err, "GPU") {
+	if r := s.cox(t, "submit", "--pool", "k8s-a", script(3)); r.Code == 0 || !strings.Contains(r.Err, "GPU") {
 		t.Errorf("three GPUs of nodes that have two: %+v", r)
 	}
 	var jobs []string
@@ -146,8 +146,8 @@ func kubeUpload(t *testing.T, s *slurmSite, add []string) {
 		}
 	}
 	t.Chdir(dir)
-	s.cox(t, "submit", "--pool", "k8s-a", "train.sh").check(t, 2, "~", "~cox submit --upload")
-	s.cox(t, "submit", "--pool", "local", "--upload", "train.sh").check(t, 69, "~", "~take none that comes with a job")
+	s.cox(t, "submit", "--pool", "k8s-a", "train.sh").Check(t, 2, "~", "~cox submit --upload")
+	s.cox(t, "submit", "--pool", "local", "--upload", "train.sh").Check(t, 69, "~", "~take none that comes with a job")
 	id := strings.Fields(s.ok(t, "submitted", "submit", "--pool", "k8s-a", "--upload", "train.sh"))[0]
 	s.ok(t, "COMPLETED", "wait", id)
 	for _, rank := range []string{"0", "1"} {
@@ -193,6 +193,6 @@ func kubeLocal(t *testing.T, s *slurmSite, l *lab.Lab, add []string) {
 		t.Errorf("on the volume there is %q %v", text, err)
 	}
 	s.cox(t, "submit", "--pool", "k8s-a", s.file(t, "two.sh", "#SBATCH --nodes=2 --chdir=/tmp\ntrue\n")).
-		check(t, 2, "~", "~two.sh:3: --nodes=2: pool k8s-a: the job asks for 2 nodes, and of the pool's 2 nodes 1 can have its volumes (n2): claim disk (its volume disk-of-n2) of path /data only on nodes with kubernetes.io/hostname in (n2)")
+		Check(t, 2, "~", "~two.sh:3: --nodes=2: pool k8s-a: the job asks for 2 nodes, and of the pool's 2 nodes 1 can have its volumes (n2): claim disk (its volume disk-of-n2) of path /data only on nodes with kubernetes.io/hostname in (n2)")
 	s.ok(t, "k8s-a is gone", "pool", "remove", "k8s-a")
 }

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/clitest"
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
 	"github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
 )
@@ -39,7 +40,7 @@ func kubeDeadlock(t *testing.T, s *slurmSite, l *lab.Lab, add []string) {
 	defer all.apart(t)
 
 	script := kubeScript(t, s, "five.sh", "#SBATCH --nodes=5 --gpus-per-node=1\nexec sleep 600\n")
-	var said [2]ran
+	var said [2]clitest.Ran
 	var both sync.WaitGroup
 	for i := range said {
 		both.Go(func() { said[i] = s.cox(t, "submit", "--pool", pool, script) })
@@ -47,8 +48,8 @@ func kubeDeadlock(t *testing.T, s *slurmSite, l *lab.Lab, add []string) {
 	both.Wait()
 	var jobs []string
 	for _, r := range said {
-		r.check(t, 0, "~submitted", "~")
-		jobs = append(jobs, regexp.MustCompile(`\d+`).FindString(r.out))
+		r.Check(t, 0, "~submitted", "~")
+		jobs = append(jobs, regexp.MustCompile(`\d+`).FindString(r.Out))
 	}
 	first := all.whole(t)
 	second := jobs[(slices.Index(jobs, first)+1)%2]

@@ -55,8 +55,8 @@ func kubeDelegated(t *testing.T, s *slurmSite, l *lab.Lab) {
 	for _, rank := range []string{"0", "1", "2"} {
 		s.ok(t, "rank "+rank+" of 3 on 3 as 0", "logs", id)
 	}
-	s.cox(t, "submit", "--pool", pool, "--pods", "task", gang).check(t, 69, "~", "~gang.sh:3: ")
-	s.cox(t, "submit", "--pool", "local", three).check(t, 69, "~", "~run in none")
+	s.cox(t, "submit", "--pool", pool, "--pods", "task", gang).Check(t, 69, "~", "~gang.sh:3: ")
+	s.cox(t, "submit", "--pool", "local", three).Check(t, 69, "~", "~run in none")
 
 	// No room: one of the two nodes takes nobody.
 	l.Kubectl(t, "taint", "node", "n2", "busy=yes:NoSchedule")
@@ -78,14 +78,14 @@ func kubeDelegated(t *testing.T, s *slurmSite, l *lab.Lab) {
 	id = s.submitted(t, pool, kubeScript(t, s, "sleep.sh", "#SBATCH -N2\nsleep 600\n"))
 	s.eventually(t, `(?m)^ *`+id+` .*RUNNING.* n\[1-2\]`, "queue")
 	s.ok(t, "", "cancel", id)
-	s.cox(t, "wait", id, "--quiet").check(t, 130, "", "")
+	s.cox(t, "wait", id, "--quiet").Check(t, 130, "", "")
 	r := s.cox(t, "submit", "--pool", pool, kubeScript(t, s, "five.sh", "#SBATCH -N5\ntrue\n"))
-	if r.code == 0 || !strings.Contains(r.out+r.err, "needs 5 nodes, only 2 qualify") {
-		t.Errorf("five nodes of two: exit %d\n%s%s", r.code, r.out, r.err)
+	if r.Code == 0 || !strings.Contains(r.Out+r.Err, "needs 5 nodes, only 2 qualify") {
+		t.Errorf("five nodes of two: exit %d\n%s%s", r.Code, r.Out, r.Err)
 	}
 	r = s.cox(t, "submit", "--pool", pool, kubeScript(t, s, "named.sh", "#SBATCH --nodelist=n1\ntrue\n"))
-	if r.code == 0 || !strings.Contains(r.err, "named.sh:3: ") || !strings.Contains(r.err, "--nodelist is not handed over") {
-		t.Errorf("a node by name: exit %d\n%s%s", r.code, r.out, r.err)
+	if r.Code == 0 || !strings.Contains(r.Err, "named.sh:3: ") || !strings.Contains(r.Err, "--nodelist is not handed over") {
+		t.Errorf("a node by name: exit %d\n%s%s", r.Code, r.Out, r.Err)
 	}
 	s.ok(t, pool+" is gone", "pool", "remove", pool)
 }

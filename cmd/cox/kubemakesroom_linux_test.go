@@ -58,8 +58,8 @@ func kubeMakesRoom(t *testing.T, l *lab.Lab, add []string) {
 		t.Fatal(dir)
 	}
 	s.ok(t, "pool k8s-a added", slices.Concat(add, []string{"--set", `paths={"/scratch":"hostPath:` + scratch + `"}`, "--set", "checkpoints=/scratch/checkpoints"})...)
-	coxAt(t, s.server, strings.ReplaceAll(roomRules, "checkpoint}", "suspend}"), "apply", "-f", "-").check(t, 69, "~", "~the engine of pool k8s-a cannot suspend jobs to make room for others")
-	coxAt(t, s.server, roomRules, "apply", "-f", "-").check(t, 0, "~revision 1 is in force", "")
+	coxAt(t, s.server, strings.ReplaceAll(roomRules, "checkpoint}", "suspend}"), "apply", "-f", "-").Check(t, 69, "~", "~the engine of pool k8s-a cannot suspend jobs to make room for others")
+	coxAt(t, s.server, roomRules, "apply", "-f", "-").Check(t, 0, "~revision 1 is in force", "")
 	began := time.Now()
 	least := kubeSaves(t, s, l, scratch)
 	kubeEnds(t, s)
@@ -129,8 +129,8 @@ func kubeEnds(t *testing.T, s *slurmSite) {
 		return kubeScript(t, s, name, "#SBATCH -N1 --gpus-per-node=2 "+option+"\nexec sleep 600\n")
 	}
 	told := s.cox(t, "submit", "--pool", "k8s-a", "-q", "cut", "-A", "theirs", one("cut.sh", "--requeue"))
-	told.check(t, 0, "~submitted", "~--requeue is not kept where the job makes room for others: by the site's rules jobs of QOS cut ")
-	ends := []string{strings.Fields(told.out)[0], s.submitted(t, "k8s-a", one("once.sh", "--no-requeue"), "-q", "low", "-A", "theirs")}
+	told.Check(t, 0, "~submitted", "~--requeue is not kept where the job makes room for others: by the site's rules jobs of QOS cut ")
+	ends := []string{strings.Fields(told.Out)[0], s.submitted(t, "k8s-a", one("once.sh", "--no-requeue"), "-q", "low", "-A", "theirs")}
 	for _, j := range ends {
 		s.eventually(t, `(?m)^ *`+j+` .*RUNNING`, "queue")
 	}

@@ -32,7 +32,7 @@ spec:
   terminationGracePeriodSeconds: 0
   containers: [{name: c, image: `+lab.Base+`, command: [sleep, '600'], resources: {limits: {nvidia.com/gpu: 2}}}]
 `)
-	s.cox(t, "wait", once, "--quiet").check(t, 143, "", "")
+	s.cox(t, "wait", once, "--quiet").Check(t, 143, "", "")
 	s.ok(t, "PREEMPTED", "show", once)
 	s.ok(t, "was ended by the cluster: PreemptionByScheduler: ", "show", once)
 	noPods(t, l, once)

@@ -7,23 +7,22 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/spf13/cobra"
-
 	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
 	"github.com/coxswain-sched/coxswain/driver/local"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
-// byName does what the binary's name or its hidden first argument asks for; false:
+// runByName does what the binary's name or its hidden first argument asks for; false:
 // it is an ordinary call of cox.
-func byName(argv []string) (code int, ok bool) {
+func runByName(argv []string) (code int, ok bool) {
 	stdio := step.Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 	name := filepath.Base(argv[0])
 	switch {
 	case name == "srun":
 		return step.SrunMain(argv[1:], stdio), true
-	case slices.Contains(slurmNames, name):
-		return lean(name, argv, stdio), true
+	case slices.Contains(cli.SlurmNames, name):
+		return execSlurmBinary(name, argv, stdio), true
 	case len(argv) < 2:
 		return 0, false
 	case argv[1] == "supervise":
@@ -34,9 +33,9 @@ func byName(argv []string) (code int, ok bool) {
 	return 0, false
 }
 
-// lean becomes the small binary for Slurm's names, which stands beside cox.
-func lean(name string, argv []string, stdio step.Stdio) int {
-	binary := namesBinary()
+// execSlurmBinary becomes the small binary for Slurm's names, which stands beside cox.
+func execSlurmBinary(name string, argv []string, stdio step.Stdio) int {
+	binary := cli.SlurmBinaryPath()
 	if binary == "" && name == "scontrol" {
 		return step.ScontrolMain(argv[1:], stdio) // inside of a job it needs nothing else
 	}
@@ -48,7 +47,3 @@ func lean(name string, argv []string, stdio step.Stdio) int {
 	fmt.Fprintf(os.Stderr, "%s: error: start %s: %v\n", name, binary, err)
 	return fault.KindOf(err).ExitCode()
 }
-
-func (a *app) runCommand() *cobra.Command { return runCommand(&a.code) }
-
-func (a *app) upCommand() *cobra.Command { return upCommand() }

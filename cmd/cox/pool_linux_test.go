@@ -132,78 +132,78 @@ func onPaper(t *testing.T) (*slurmSite, *paper) {
 // or looked at adds none.
 func TestPoolsThatAreNotAdded(t *testing.T) {
 	s, _ := onPaper(t)
-	s.cox(t, "pool", "add", "b", "--engine", "papr").check(t, 2, "", `cox: there is no kind of engine "papr"; did you mean paper?
+	s.cox(t, "pool", "add", "b", "--engine", "papr").Check(t, 2, "", `cox: there is no kind of engine "papr"; did you mean paper?
   pools can be added with kube, paper, slurm
 not added                                                    exit 2 (invalid request)
 `)
-	s.cox(t, "pool", "add", "b", "--engine", "sge").check(t, 2, "", "~there is no kind of engine \"sge\"\n  pools can be added with kube, paper, slurm\n")
-	s.cox(t, "pool", "add", "b", "--engine", "local").check(t, 69, "", "~engine local is this machine's, and its pool is there already")
-	s.cox(t, "pool", "add", "b", "--engine", "kube", "--ssh", "login1").check(t, 2, "", "~--ssh is of --engine slurm, not of kube\n")
-	s.cox(t, "pool", "add", "b", "--engine", "slurm", "--kubeconfig", "f").check(t, 2, "", "~--kubeconfig is of --engine kube, not of slurm\n")
-	s.cox(t, "pool", "add", "b", "--engine", "kube", "--namespace", "n", "--set", "namespace=m").check(t, 2, "", "~--namespace and --set namespace=m\n")
-	s.cox(t, "pool", "add", "b", "--engine", "kube").check(t, 2, "", "~settings: which cluster?\n  --kubeconfig FILE")
-	s.cox(t, "pool", "add", "b", "--engine", "kube", "--kubeconfig", "/no/such").check(t, 2, "", "~kubeconfig /no/such: ")
-	s.cox(t, "pool", "add", "b", "--engine", "kube", "--print-rbac").check(t, 2, "", "~in which namespace are the roles?\n  --namespace NAME\n")
-	s.cox(t, "pool", "add", "b", "--engine", "kube", "--namespace", "n", "--print-rbac", "user:ann").check(t, 2, "", "~who has the roles stands behind =, as in --print-rbac=user:ann\n")
-	s.cox(t, "pool", "add", "b", "--engine", "slurm", "--print-rbac").check(t, 2, "", "~--print-rbac is of --engine kube\n")
-	s.cox(t, "pool", "add", "b", "--engine", "kube", "--namespace", "n", "--placed", "--print-rbac=group:ops").check(t, 0, "~  - kind: Group\n    name: \"ops\"\n", "")
-	s.cox(t, "pool", "add", "b", "--engine", "kube", "--namespace", "n", "--set", `namespaces={"nlp":"team"}`, "--set", `impersonate={"nlp":"user:ann"}`, "--print-rbac=user:cox").check(t, 0,
+	s.cox(t, "pool", "add", "b", "--engine", "sge").Check(t, 2, "", "~there is no kind of engine \"sge\"\n  pools can be added with kube, paper, slurm\n")
+	s.cox(t, "pool", "add", "b", "--engine", "local").Check(t, 69, "", "~engine local is this machine's, and its pool is there already")
+	s.cox(t, "pool", "add", "b", "--engine", "kube", "--ssh", "login1").Check(t, 2, "", "~--ssh is of --engine slurm, not of kube\n")
+	s.cox(t, "pool", "add", "b", "--engine", "slurm", "--kubeconfig", "f").Check(t, 2, "", "~--kubeconfig is of --engine kube, not of slurm\n")
+	s.cox(t, "pool", "add", "b", "--engine", "kube", "--namespace", "n", "--set", "namespace=m").Check(t, 2, "", "~--namespace and --set namespace=m\n")
+	s.cox(t, "pool", "add", "b", "--engine", "kube").Check(t, 2, "", "~settings: which cluster?\n  --kubeconfig FILE")
+	s.cox(t, "pool", "add", "b", "--engine", "kube", "--kubeconfig", "/no/such").Check(t, 2, "", "~kubeconfig /no/such: ")
+	s.cox(t, "pool", "add", "b", "--engine", "kube", "--print-rbac").Check(t, 2, "", "~in which namespace are the roles?\n  --namespace NAME\n")
+	s.cox(t, "pool", "add", "b", "--engine", "kube", "--namespace", "n", "--print-rbac", "user:ann").Check(t, 2, "", "~who has the roles stands behind =, as in --print-rbac=user:ann\n")
+	s.cox(t, "pool", "add", "b", "--engine", "slurm", "--print-rbac").Check(t, 2, "", "~--print-rbac is of --engine kube\n")
+	s.cox(t, "pool", "add", "b", "--engine", "kube", "--namespace", "n", "--placed", "--print-rbac=group:ops").Check(t, 0, "~  - kind: Group\n    name: \"ops\"\n", "")
+	s.cox(t, "pool", "add", "b", "--engine", "kube", "--namespace", "n", "--set", `namespaces={"nlp":"team"}`, "--set", `impersonate={"nlp":"user:ann"}`, "--print-rbac=user:cox").Check(t, 0,
 		"~  name: \"coxswain-b-jobs\"\n  namespace: \"team\"\nroleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: Role\n  name: \"coxswain-b-jobs\"\nsubjects:\n  - kind: User\n    name: \"ann\"\n", "")
-	s.cox(t, "pool", "add", "b", "--engine", "kube", "--namespace", "n", "--set", "reserve=true", "--set", `impersonate={"nlp":"user:ann"}`, "--print-rbac").check(t, 2, "", "~settings: impersonate: with reserve")
-	s.cox(t, "pool", "add", "b", "--engine", "kube", "--namespace", "n", "--print-rbac", "--print-policy").check(t, 0, "~\n---\nkind: ValidatingAdmissionPolicy\n", "")
-	s.cox(t, "pool", "add", "b").check(t, 2, "", "~which kind of engine has pool b?\n  --engine kube, --engine paper, --engine slurm\n")
-	s.cox(t, paperPool...).check(t, 2, "", "cox: settings: site is needed\n  --set site=NAME\nnot added                                                    exit 2 (invalid request)\n")
-	s.cox(t, slices.Concat(paperSite, []string{"--set", "nods=3"})...).check(t, 2, "", "~settings: there is no field nods; did you mean nodes?\n  there are lacking, nodes, site\n")
-	s.cox(t, slices.Concat(paperSite, []string{"--set", "site=4"})...).check(t, 2, "", "~settings: site: number is not text\n  write text there\n")
-	s.cox(t, "pool", "add", "local", "--engine", "paper", "--set", "site=north").check(t, 4, "", "~there is a pool local already\n  cox pool list shows it; take another name, or remove it first: cox pool remove local\n")
-	s.cox(t, slices.Concat(paperSite, []string{"--dry-run"})...).check(t, 0, `found    engine  fake 1, gangs strict
+	s.cox(t, "pool", "add", "b", "--engine", "kube", "--namespace", "n", "--set", "reserve=true", "--set", `impersonate={"nlp":"user:ann"}`, "--print-rbac").Check(t, 2, "", "~settings: impersonate: with reserve")
+	s.cox(t, "pool", "add", "b", "--engine", "kube", "--namespace", "n", "--print-rbac", "--print-policy").Check(t, 0, "~\n---\nkind: ValidatingAdmissionPolicy\n", "")
+	s.cox(t, "pool", "add", "b").Check(t, 2, "", "~which kind of engine has pool b?\n  --engine kube, --engine paper, --engine slurm\n")
+	s.cox(t, paperPool...).Check(t, 2, "", "cox: settings: site is needed\n  --set site=NAME\nnot added                                                    exit 2 (invalid request)\n")
+	s.cox(t, slices.Concat(paperSite, []string{"--set", "nods=3"})...).Check(t, 2, "", "~settings: there is no field nods; did you mean nodes?\n  there are lacking, nodes, site\n")
+	s.cox(t, slices.Concat(paperSite, []string{"--set", "site=4"})...).Check(t, 2, "", "~settings: site: number is not text\n  write text there\n")
+	s.cox(t, "pool", "add", "local", "--engine", "paper", "--set", "site=north").Check(t, 4, "", "~there is a pool local already\n  cox pool list shows it; take another name, or remove it first: cox pool remove local\n")
+	s.cox(t, slices.Concat(paperSite, []string{"--dry-run"})...).Check(t, 0, `found    engine  fake 1, gangs strict
 found    nodes   2 with 2 devices: b[1-2]
 found    site    north
 pool b: nothing is missing
 `, "")
-	s.cox(t, "pool", "list", "-o", "name").check(t, 0, "local\n", "")
+	s.cox(t, "pool", "list", "-o", "name").Check(t, 0, "local\n", "")
 }
 
 // TestPools adds a pool to a real server, runs a job there and takes the pool away.
 func TestPools(t *testing.T) {
 	s, p := onPaper(t)
 	lacking := slices.Concat(paperSite, []string{"--set", "lacking=paper"})
-	s.cox(t, append(lacking, "--dry-run")...).check(t, 4, "~missing  paper   it is not there\n                 buy paper\npool b: 1 thing missing\n", "")
-	s.cox(t, lacking...).check(t, 4, "", `pool b: paper: it is not there
+	s.cox(t, append(lacking, "--dry-run")...).Check(t, 4, "~missing  paper   it is not there\n                 buy paper\npool b: 1 thing missing\n", "")
+	s.cox(t, lacking...).Check(t, 4, "", `pool b: paper: it is not there
   buy paper
   mend it and add the pool again, or add it all the same: --force (--dry-run shows all that was looked at)
 not added                                                    exit 4 (conflict)
 `)
-	s.cox(t, append(lacking, "--force")...).check(t, 0, "~pool b added: cox submit --pool b FILE runs a job there\n", "")
-	s.cox(t, "pool", "list").check(t, 0, "~paper 1  up ", "") // at once
-	s.cox(t, paperSite...).check(t, 4, "", "~there is a pool b already")
-	s.cox(t, "pool", "check", "b").check(t, 4, "~pool b: 1 thing missing", "")
-	s.cox(t, "pool", "check", "c").check(t, 3, "", "cox: there is no pool c\n  there are local, b\n")
+	s.cox(t, append(lacking, "--force")...).Check(t, 0, "~pool b added: cox submit --pool b FILE runs a job there\n", "")
+	s.cox(t, "pool", "list").Check(t, 0, "~paper 1  up ", "") // at once
+	s.cox(t, paperSite...).Check(t, 4, "", "~there is a pool b already")
+	s.cox(t, "pool", "check", "b").Check(t, 4, "~pool b: 1 thing missing", "")
+	s.cox(t, "pool", "check", "c").Check(t, 3, "", "cox: there is no pool c\n  there are local, b\n")
 	s.eventually(t, `paper 1 +up +2 +0/2 `, "pool", "list")
-	s.cox(t, "info").check(t, 0, "~pool      b: engine paper 1, gangs strict\n", "")
-	s.cox(t, "nodes", "--pool", "b", "-o", "name").check(t, 0, "b1\nb2\n", "")
-	s.cox(t, "nodes").check(t, 0, "~PARTITIONS  POOL   JOBS OR WHY\n", "")
+	s.cox(t, "info").Check(t, 0, "~pool      b: engine paper 1, gangs strict\n", "")
+	s.cox(t, "nodes", "--pool", "b", "-o", "name").Check(t, 0, "b1\nb2\n", "")
+	s.cox(t, "nodes").Check(t, 0, "~PARTITIONS  POOL   JOBS OR WHY\n", "")
 
-	s.cox(t, "submit", "--pool", "b", "-N2", "--gpus-per-node=1", "--", "true").check(t, 0, "~submitted\n", "")
+	s.cox(t, "submit", "--pool", "b", "-N2", "--gpus-per-node=1", "--", "true").Check(t, 0, "~submitted\n", "")
 	s.eventually(t, "RUNNING", "queue")
 	s.eventually(t, `paper 1 +up +2 +2/2 +1 `, "pool", "list")
-	s.cox(t, "pool", "remove", "b").check(t, 4, "", `cox: pool b has 1 job that has not ended: 1
+	s.cox(t, "pool", "remove", "b").Check(t, 4, "", `cox: pool b has 1 job that has not ended: 1
   let them end, or cox cancel 1; cox node drain keeps others from starting
 not removed                                                  exit 4 (conflict)
 `)
 	s.stop() // and all of it is there again
 	s.server, s.stop = serving(t, s.dir, p)
 	s.eventually(t, `paper 1 +up +2 +2/2 +1 `, "pool", "list")
-	s.cox(t, "pool", "show", "b").check(t, 0, "~settings  {\"lacking\":\"paper\",\"nodes\":[\"b1\",\"b2\"],\"site\":\"north\"}\n", "")
-	s.cox(t, "cancel", "1").check(t, 0, "~1", "")
-	s.cox(t, "wait", "1", "--quiet").check(t, 130, "", "")
-	s.cox(t, "pool", "remove", "b").check(t, 0, "pool b is gone; what others run there was not touched\n", "")
-	s.cox(t, "pool", "remove", "b").check(t, 3, "", "~there is no pool b that was added")
-	s.cox(t, "pool", "remove", "local").check(t, 2, "", "~pool local is of the server itself")
-	if r := s.cox(t, "nodes", "-o", "name"); r.code != 0 || strings.Count(r.out, "\n") != 2 || strings.Contains(r.out, "b1") {
-		t.Errorf("the nodes are %q", r.out)
+	s.cox(t, "pool", "show", "b").Check(t, 0, "~settings  {\"lacking\":\"paper\",\"nodes\":[\"b1\",\"b2\"],\"site\":\"north\"}\n", "")
+	s.cox(t, "cancel", "1").Check(t, 0, "~1", "")
+	s.cox(t, "wait", "1", "--quiet").Check(t, 130, "", "")
+	s.cox(t, "pool", "remove", "b").Check(t, 0, "pool b is gone; what others run there was not touched\n", "")
+	s.cox(t, "pool", "remove", "b").Check(t, 3, "", "~there is no pool b that was added")
+	s.cox(t, "pool", "remove", "local").Check(t, 2, "", "~pool local is of the server itself")
+	if r := s.cox(t, "nodes", "-o", "name"); r.Code != 0 || strings.Count(r.Out, "\n") != 2 || strings.Contains(r.Out, "b1") {
+		t.Errorf("the nodes are %q", r.Out)
 	}
-	s.cox(t, "audit", "-o", "json").check(t, 0, "~\"what\": \"pool-removed\"", "")
+	s.cox(t, "audit", "-o", "json").Check(t, 0, "~\"what\": \"pool-removed\"", "")
 	if left, err := filepath.Glob(filepath.Join(s.dir, "trial-*")); err != nil || len(left) > 0 {
 		t.Errorf("looks have left %q, %v", left, err)
 	}

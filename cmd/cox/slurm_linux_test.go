@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/clitest"
 	world "github.com/coxswain-sched/coxswain/engine/fake"
 	"github.com/coxswain-sched/coxswain/test/testcluster/slurmlab"
 )
@@ -23,7 +24,7 @@ type slurmSite struct {
 	dir    string // the server's
 }
 
-func (s *slurmSite) cox(t *testing.T, args ...string) ran {
+func (s *slurmSite) cox(t *testing.T, args ...string) clitest.Ran {
 	t.Helper()
 	return coxAt(t, s.server, "", args...)
 }
@@ -32,22 +33,22 @@ func (s *slurmSite) cox(t *testing.T, args ...string) ran {
 func (s *slurmSite) ok(t *testing.T, want string, args ...string) string {
 	t.Helper()
 	r := s.cox(t, args...)
-	if r.code != 0 || !strings.Contains(r.out, want) {
-		t.Fatalf("cox %s: exit %d, want %q in\n%s%s", strings.Join(args, " "), r.code, want, r.out, r.err)
+	if r.Code != 0 || !strings.Contains(r.Out, want) {
+		t.Fatalf("cox %s: exit %d, want %q in\n%s%s", strings.Join(args, " "), r.Code, want, r.Out, r.Err)
 	}
-	return r.out
+	return r.Out
 }
 
 // eventually waits until a command says something, for which there is no event.
 func (s *slurmSite) eventually(t *testing.T, want string, args ...string) string {
 	t.Helper()
-	var r ran
+	var r clitest.Ran
 	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if r = s.cox(t, args...); regexp.MustCompile(want).MatchString(r.out) {
-			return r.out
+		if r = s.cox(t, args...); regexp.MustCompile(want).MatchString(r.Out) {
+			return r.Out
 		}
 	}
-	t.Fatalf("cox %s never says %q:\n%s%s", strings.Join(args, " "), want, r.out, r.err)
+	t.Fatalf("cox %s never says %q:\n%s%s", strings.Join(args, " "), want, r.Out, r.Err)
 	return ""
 }
 
@@ -103,7 +104,7 @@ func (s *slurmSite) testLocal(t *testing.T) {
 	s.ok(t, "submitted\n", "submit", "--pool", "slurm-b", s.file(t, "sleep.sh", "sleep 600\n"))
 	s.eventually(t, "RUNNING", "queue")
 	s.ok(t, "2", "cancel", "2")
-	s.cox(t, "wait", "2", "--quiet").check(t, 130, "", "")
+	s.cox(t, "wait", "2", "--quiet").Check(t, 130, "", "")
 	s.verify(t, "slurm-b")
 	s.ok(t, "pool slurm-b is gone", "pool", "remove", "slurm-b")
 }
@@ -148,8 +149,8 @@ func (s *slurmSite) testWays(t *testing.T) {
 		add := slices.Concat([]string{"pool", "add", "look", "--engine", "slurm", "--dry-run", "--shared", filepath.Join(s.dir, "look")}, tt.way)
 		r := s.cox(t, add...)
 		for _, w := range tt.want {
-			if r.code != tt.code || !strings.Contains(r.out, w) {
-				t.Errorf("%s: exit %d, and %q is not in\n%s%s", tt.name, r.code, w, r.out, r.err)
+			if r.Code != tt.code || !strings.Contains(r.Out, w) {
+				t.Errorf("%s: exit %d, and %q is not in\n%s%s", tt.name, r.Code, w, r.Out, r.Err)
 			}
 		}
 	}

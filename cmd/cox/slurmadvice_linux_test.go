@@ -45,25 +45,25 @@ func (s *slurmSite) testAdvised(t *testing.T) {
 	large := s.file(t, "large-s.sh", "#SBATCH -N4 --ntasks-per-node=1\necho here\nsrun -l hostname\n")
 	s.ok(t, "✓ pool "+pool+": gangs served (strict); cox submit chooses it\n         ✗ pool local: cannot run it: needs 4 nodes, only 2 qualify\n", "advise", large)
 	r := s.cox(t, "submit", large)
-	if want := "pool      " + pool + ", slurm is advised: coupled, 4 nodes, bare metal\n"; r.code != 0 || r.err != want {
-		t.Fatalf("exit %d\n%swant %s%s", r.code, r.err, want, r.out)
+	if want := "pool      " + pool + ", slurm is advised: coupled, 4 nodes, bare metal\n"; r.Code != 0 || r.Err != want {
+		t.Fatalf("exit %d\n%swant %s%s", r.Code, r.Err, want, r.Out)
 	}
-	id, _, _ := strings.Cut(r.out, " ")
+	id, _, _ := strings.Cut(r.Out, " ")
 	s.ok(t, "", "wait", id, "--quiet")
 	s.ok(t, "here", "logs", id)
 	s.ok(t, "pool      "+pool+", slurm is advised", "show", id)
 
 	gpus := s.file(t, "gpus-s.sh", "#SBATCH --gres=gpu:h100:1\ntrue\n")
-	if r := s.cox(t, "submit", "--wait", gpus); r.code != 0 || !strings.Contains(r.err, "pool      "+pool+", the first that can run it\n          not local: needs 1 gpu:h100") {
-		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
+	if r := s.cox(t, "submit", "--wait", gpus); r.Code != 0 || !strings.Contains(r.Err, "pool      "+pool+", the first that can run it\n          not local: needs 1 gpu:h100") {
+		t.Errorf("exit %d\n%s%s", r.Code, r.Out, r.Err)
 	}
 	small := s.file(t, "small-s.sh", "true\n")
-	if r := s.cox(t, "submit", "--wait", small); r.code != 0 || !strings.Contains(r.err, "pool      local, the first that can run it\n") {
-		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
+	if r := s.cox(t, "submit", "--wait", small); r.Code != 0 || !strings.Contains(r.Err, "pool      local, the first that can run it\n") {
+		t.Errorf("exit %d\n%s%s", r.Code, r.Out, r.Err)
 	}
 	r = s.cox(t, "submit", s.file(t, "huge-s.sh", "#SBATCH -N5\nsrun true\n"))
-	if r.code != 2 || !strings.Contains(r.err, "--nodes=5: needs 5 nodes, only 2 qualify") || !strings.Contains(r.err, "pool "+pool+": needs 5 nodes, only 4 qualify") {
-		t.Errorf("five nodes: exit %d\n%s%s", r.code, r.out, r.err)
+	if r.Code != 2 || !strings.Contains(r.Err, "--nodes=5: needs 5 nodes, only 2 qualify") || !strings.Contains(r.Err, "pool "+pool+": needs 5 nodes, only 4 qualify") {
+		t.Errorf("five nodes: exit %d\n%s%s", r.Code, r.Out, r.Err)
 	}
 
 	held := s.ok(t, "submitted", "submit", "--hold", large)

@@ -36,8 +36,8 @@ func (s *slurmSite) testFolded(t *testing.T) {
 		t.Errorf("it is not shown on the nodes where it was:\n%s", out)
 	}
 	r := s.cox(t, "submit", "--pool", pool, s.file(t, "large.sh", "#SBATCH -N5\ntrue\n"))
-	if r.code == 0 || !strings.Contains(r.out+r.err, "needs 5 nodes, only 4 qualify") {
-		t.Errorf("five nodes of four: exit %d\n%s%s", r.code, r.out, r.err)
+	if r.Code == 0 || !strings.Contains(r.Out+r.Err, "needs 5 nodes, only 4 qualify") {
+		t.Errorf("five nodes of four: exit %d\n%s%s", r.Code, r.Out, r.Err)
 	}
 
 	other := strings.TrimSpace(s.Run(t, "sbatch", "--parsable", "--exclusive", "-N4", "-D", "/tmp", "-o", "/dev/null", "--wrap", "sleep 600"))
@@ -59,7 +59,7 @@ func (s *slurmSite) testFolded(t *testing.T) {
 	id = s.submitted(t, pool, s.file(t, "sleep-f.sh", "sleep 600\n"))
 	s.eventually(t, `(?m)^ *`+id+` .*RUNNING`, "queue")
 	s.Run(t, "scancel", "-n", "sleep-f.sh")
-	s.cox(t, "wait", id, "--quiet").check(t, 130, "", "")
+	s.cox(t, "wait", id, "--quiet").Check(t, 130, "", "")
 	s.ok(t, "cancelled in Slurm by", "show", id)
 	s.ok(t, "pool "+pool+" is gone", "pool", "remove", pool)
 }

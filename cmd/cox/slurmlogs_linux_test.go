@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/clitest"
 )
 
 // testLogs: a job's output is followed while it runs on the cluster, to its last line; its
@@ -22,18 +24,18 @@ func (s *slurmSite) testLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	id, _, _ := strings.Cut(strings.TrimPrefix(s.ok(t, "submitted\n", "submit", "--pool", "slurm-l", file), "job "), " ")
-	followed := make(chan ran, 1)
+	followed := make(chan clitest.Ran, 1)
 	go func() { followed <- s.cox(t, "logs", "-f", id) }()
 	s.eventually(t, "first\n", "logs", id)
 	if err := os.WriteFile(gate, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	r := <-followed
-	f := strings.Fields(r.out)
-	if r.code != 0 || len(f) < 3 || f[0] == f[1] || f[1] != id || !strings.HasSuffix(r.out, "the last word") || strings.Count(r.out, "rank ") != 2 {
-		t.Fatalf("cox logs -f %s: exit %d\n%s%s", id, r.code, r.out, r.err)
+	f := strings.Fields(r.Out)
+	if r.Code != 0 || len(f) < 3 || f[0] == f[1] || f[1] != id || !strings.HasSuffix(r.Out, "the last word") || strings.Count(r.Out, "rank ") != 2 {
+		t.Fatalf("cox logs -f %s: exit %d\n%s%s", id, r.Code, r.Out, r.Err)
 	}
-	if b, err := os.ReadFile(filepath.Join(s.dir, "said-"+f[0])); err != nil || string(b) != r.out {
+	if b, err := os.ReadFile(filepath.Join(s.dir, "said-"+f[0])); err != nil || string(b) != r.Out {
 		t.Errorf("the file: %q %v", b, err)
 	}
 	s.ok(t, "the last word", "logs", id)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/frame"
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/clitest"
 )
 
 // console is a cox on a terminal, with all that it wrote.
@@ -29,7 +31,7 @@ type console struct {
 	more chan struct{}
 }
 
-func (f *fake) console(t *testing.T, args ...string) *console {
+func openConsole(t *testing.T, f *clitest.Server, args ...string) *console {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -103,19 +105,19 @@ func (c *console) wait() int {
 
 func TestASelectionIsConfirmedOnATerminal(t *testing.T) {
 	f := newFake(t)
-	f.mux.HandleFunc("GET /v1/jobs", jobsFor(map[string]string{"name": "7"}, map[string]string{"name": "8"}, map[string]string{"name": "9"}))
-	f.answer("POST /v1/jobs/change", func(*http.Request) (any, error) { return api.Changed{Matched: 3, Changed: 3}, nil })
-	no := f.console(t, "cancel", "-u", "anna")
+	f.Mux.HandleFunc("GET /v1/jobs", clitest.ServeRows(map[string]string{"name": "7"}, map[string]string{"name": "8"}, map[string]string{"name": "9"}))
+	f.Answer("POST /v1/jobs/change", func(*http.Request) (any, error) { return api.Changed{Matched: 3, Changed: 3}, nil })
+	no := openConsole(t, f, "cancel", "-u", "anna")
 	no.until("cancel 3 jobs? [y/N] ")
 	no.press("\r")
 	no.until("nothing was changed")
 	if code := no.wait(); code != 4 {
 		t.Errorf("exit %d", code)
 	}
-	if got := f.last(t, nil); strings.HasPrefix(got, "POST") {
+	if got := f.Last(t, nil); strings.HasPrefix(got, "POST") {
 		t.Fatal("changed although the answer was no")
 	}
-	yes := f.console(t, "cancel", "-u", "anna")
+	yes := openConsole(t, f, "cancel", "-u", "anna")
 	yes.until("[y/N] ")
 	yes.press("y\r")
 	yes.until("cancelled 3 jobs")
@@ -130,13 +132,13 @@ func TestAWatchedQueueIsDrawnInPlace(t *testing.T) {
 	f := newFake(t)
 	var mu sync.Mutex
 	rows := []map[string]string{{"name": "7", "state": "RUNNING", "job_name": "first"}}
-	f.mux.HandleFunc("GET /v1/jobs", func(w http.ResponseWriter, r *http.Request) {
+	f.Mux.HandleFunc("GET /v1/jobs", func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
-		lines(w, r, rows...)
+		clitest.WriteRows(w, r, rows...)
 	})
 	more := make(chan struct{})
-	f.mux.HandleFunc("GET /v1/watch", func(w http.ResponseWriter, r *http.Request) {
+	f.Mux.HandleFunc("GET /v1/watch", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		_ = http.NewResponseController(w).Flush()
 		select {
@@ -148,7 +150,7 @@ func TestAWatchedQueueIsDrawnInPlace(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	})
-	c := f.console(t, "queue", "--watch")
+	c := openConsole(t, f, "queue", "--watch")
 	c.until("\x1b[32mRUNNING\x1b[0m")
 	c.until("1 row")
 	mu.Lock()
@@ -171,7 +173,7 @@ func TestAWatchedQueueIsDrawnInPlace(t *testing.T) {
 func TestExecOnATerminal(t *testing.T) {
 	f := newFake(t)
 	asked, sizes := make(chan api.Exec, 1), make(chan [2]uint16, 1)
-	f.mux.HandleFunc("POST /v1/jobs/7/exec", func(w http.ResponseWriter, r *http.Request) {
+	f.Mux.HandleFunc("POST /v1/jobs/7/exec", func(w http.ResponseWriter, r *http.Request) {
 		var e api.Exec
 		if err := json.NewDecoder(decoder(r.Header.Get(frame.Header))).Decode(&e); err != nil {
 			t.Error(err)
@@ -203,7 +205,7 @@ func TestExecOnATerminal(t *testing.T) {
 			}
 		}
 	})
-	c := f.console(t, "exec", "7", "--", "bash")
+	c := openConsole(t, f, "exec", "7", "--", "bash")
 	c.until("ready")
 	if e := <-asked; !e.TTY || e.Window != (api.Window{Rows: 10, Cols: 80}) || len(e.Env) != 1 || e.Env[0] != "TERM=xterm-256color" {
 		t.Errorf("%+v", e)
@@ -227,8 +229,8 @@ func TestExecOnATerminal(t *testing.T) {
 
 func TestNoColour(t *testing.T) {
 	f := newFake(t)
-	f.mux.HandleFunc("GET /v1/jobs", jobsFor(map[string]string{"name": "7", "state": "RUNNING"}))
-	c := f.console(t, "queue", "--no-color")
+	f.Mux.HandleFunc("GET /v1/jobs", clitest.ServeRows(map[string]string{"name": "7", "state": "RUNNING"}))
+	c := openConsole(t, f, "queue", "--no-color")
 	c.until("RUNNING")
 	if code := c.wait(); code != 0 {
 		t.Errorf("exit %d", code)
@@ -243,12 +245,17 @@ func TestNoColour(t *testing.T) {
 // TestSubmitOnATerminalSaysWhatWasAsked: before the number, and what to do next.
 func TestSubmitOnATerminalSaysWhatWasAsked(t *testing.T) {
 	f := newFake(t)
-	f.answer("POST /v1/jobs", func(*http.Request) (any, error) { return api.Submitted{ID: 7, Name: "train"}, nil })
-	c := f.console(t, "submit", write(t, "train.sbatch", "#!/bin/sh\n#SBATCH -N2 --gpus-per-node=4 -t 10\nsrun hostname\n"))
+	f.Answer("POST /v1/jobs", func(*http.Request) (any, error) { return api.Submitted{ID: 7, Name: "train"}, nil })
+	c := openConsole(t, f, "submit", clitest.WriteFile(t, "train.sbatch", "#!/bin/sh\n#SBATCH -N2 --gpus-per-node=4 -t 10\nsrun hostname\n"))
 	c.until("train.sbatch: 2 nodes × 4 gpu, 2 tasks, 10 min")
 	c.until(" train submitted")
 	c.until("cox why 7   cox logs -f 7")
 	if code := c.wait(); code != 0 {
 		t.Errorf("exit %d", code)
 	}
+}
+
+// decoder reads what stands in a header in base64.
+func decoder(header string) io.Reader {
+	return base64.NewDecoder(base64.StdEncoding, strings.NewReader(header))
 }

@@ -1,0 +1,19 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/clitest"
+)
+
+// newFake is a server for the commands that are tested here.
+func newFake(t *testing.T) *clitest.Server {
+	t.Helper()
+	return clitest.NewServer(t, rootCommand)
+}
+
+// coxAt runs a command of cox against a server.
+func coxAt(t *testing.T, server, stdin string, args ...string) clitest.Ran {
+	t.Helper()
+	return clitest.Run(t, rootCommand, server, stdin, args...)
+}

@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/model/fault"
+)
+
+// The groups of cox --help, in its order.
+const (
+	GroupWork   = "work"
+	GroupAsk    = "ask"
+	GroupChange = "change"
+	GroupNodes  = "nodes"
+	GroupServer = "server"
+	GroupFiles  = "files"
+)
+
+// Root is the command cox with the options that every command has, and without commands.
+func (a *App) Root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "cox",
+		Short: "One control plane for GPU work: the whole crew starts, or nobody",
+		Long: `Coxswain takes the file that you have (an sbatch script, native YAML or JSON), starts
+its whole gang or nobody, and says at any moment why something waits.
+
+cox run needs nothing else. All other commands talk to a server: the one of this
+machine (cox up), or the one that COX_SERVER names.
+
+Exit codes: 0 success; a job's own code from run, wait, exec and submit --wait; 2 a
+request that is wrong; 3 no such thing; 4 a conflict; 75 no answer; 77 no permission;
+70 a defect. All of them: docs/exit-codes.md.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fault.New(fault.Invalid, "%w", err).Advise("%s --help lists what there is", cmd.CommandPath())
+	})
+	root.PersistentFlags().StringVar(&a.Server, "server", "", "the server: unix:///path, http://host:port (default: COX_SERVER, then this machine's)")
+	root.PersistentFlags().BoolVar(&a.NoColour, "no-color", false, "no colours on a terminal (also: NO_COLOR)")
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.AddGroup(
+		&cobra.Group{ID: GroupWork, Title: "Work:"}, &cobra.Group{ID: GroupAsk, Title: "Ask:"},
+		&cobra.Group{ID: GroupChange, Title: "Change:"}, &cobra.Group{ID: GroupNodes, Title: "Nodes:"},
+		&cobra.Group{ID: GroupServer, Title: "Server:"}, &cobra.Group{ID: GroupFiles, Title: "Files and tools:"},
+	)
+	root.SetHelpCommandGroupID(GroupFiles)
+	return root
+}
+
+// InGroup puts commands into a group of cox --help.
+func InGroup(group string, cmds ...*cobra.Command) []*cobra.Command {
+	for _, c := range cmds {
+		c.GroupID = group
+	}
+	return cmds
+}

@@ -1,0 +1,26 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// SlurmNames are Slurm's commands that lead to cox-slurm; srun is one more name.
+var SlurmNames = []string{"sbatch", "squeue", "scancel", "sinfo", "sacct", "scontrol", "sshare", "sprio"}
+
+// SlurmBinaryPath is the small binary that answers to Slurm's names and supervises
+// jobs, where it stands beside this one; empty otherwise.
+func SlurmBinaryPath() string {
+	self, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	if real, err := filepath.EvalSymlinks(self); err == nil {
+		self = real
+	}
+	lean := filepath.Join(filepath.Dir(self), "cox-slurm")
+	if st, err := os.Stat(lean); err != nil || !st.Mode().IsRegular() || st.Mode()&0o111 == 0 {
+		return ""
+	}
+	return lean
+}

@@ -1,0 +1,21 @@
+package jobs_test
+
+import (
+	"testing"
+
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/clitest"
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/jobs"
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/submission"
+)
+
+// newFake is a server for the commands that are tested here.
+func newFake(t *testing.T) *clitest.Server {
+	t.Helper()
+	return clitest.NewServer(t, clitest.Root(jobs.Commands, submission.Commands))
+}
+
+// coxAt runs a command of cox against a server.
+func coxAt(t *testing.T, server, stdin string, args ...string) clitest.Ran {
+	t.Helper()
+	return clitest.Run(t, clitest.Root(jobs.Commands, submission.Commands), server, stdin, args...)
+}

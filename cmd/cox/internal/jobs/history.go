@@ -1,0 +1,143 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
+)
+
+// historyFlags are the flags of cox history.
+type historyFlags struct {
+	sel          selectFlags
+	since, until string
+	limit        int
+	format       cli.Format
+}
+
+func historyCommand(a *cli.App) *cobra.Command {
+	var f historyFlags
+	cmd := &cobra.Command{
+		Use:   "history [JOB…]",
+		Short: "List jobs of the past, newest first",
+		Long: `Lists jobs that the server remembers, newest first, those that run or wait included.
+--since and --until bound the time in which a job lived: a duration back from now (90m,
+2h, 7d), yesterday, or a date and time as sbatch --begin takes it.`,
+		Example: `  cox history
+  cox history --me --since 7d
+  cox history -u anna -t FAILED,TIMEOUT --limit 0
+  cox history --since 2026-11-01 --until 2026-11-08 -o json`,
+		ValidArgsFunction: a.CompleteJobs,
+		RunE: a.WithServer(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			return listHistory(a, cmd.Context(), c, &f, args)
+		}),
+	}
+	f.sel.add(a, cmd)
+	cmd.Flags().StringVarP(&f.since, "since", "S", "", "jobs that lived after this time")
+	cmd.Flags().StringVarP(&f.until, "until", "E", "", "jobs that lived before this time")
+	cmd.Flags().IntVar(&f.limit, "limit", 30, "at most so many (0: all)")
+	cli.FormatFlag(cmd, &f.format, cli.AsWide, cli.AsJSON, cli.AsYAML, cli.AsName)
+	return cmd
+}
+
+func listHistory(a *cli.App, ctx context.Context, c *client.Client, f *historyFlags, ids []string) error {
+	q := client.HistoryQuery{Select: f.sel.selectJobs(ids)}
+	var err error
+	if q.From, err = parsePastTime("since", f.since, a.Now()); err != nil {
+		return err
+	}
+	if q.To, err = parsePastTime("until", f.until, a.Now()); err != nil {
+		return err
+	}
+	if f.limit < 0 {
+		return fault.New(fault.Invalid, "--limit %d: jobs are counted from 0", f.limit)
+	}
+	if f.limit > 0 {
+		q.Limit = f.limit + 1
+	}
+	h := api.History{Jobs: []api.Job{}}
+	more := false
+	for j, err := range c.History(ctx, q) {
+		if err != nil {
+			return err
+		}
+		if more = f.limit > 0 && len(h.Jobs) == f.limit; more {
+			break
+		}
+		h.Jobs = append(h.Jobs, j)
+	}
+	return printHistory(a, &h, f, more)
+}
+
+func printHistory(a *cli.App, h *api.History, f *historyFlags, more bool) error {
+	switch {
+	case f.format.IsData():
+		return f.format.Write(a.Out, h)
+	case f.format == cli.AsName:
+		var names []string
+		for i := range h.Jobs {
+			names = append(names, h.Jobs[i].Name)
+		}
+		return cli.WriteNames(a.Out, names)
+	}
+	p := a.Page(a.Out)
+	if err := printer.History(p, h.Jobs, f.format == cli.AsWide).Write(a.Out, p); err != nil {
+		return err
+	}
+	switch {
+	case len(h.Jobs) == 0:
+		fmt.Fprintln(a.Err, "no job matches")
+	case more:
+		fmt.Fprintf(a.Err, "the %d newest; --limit 0 shows all\n", f.limit)
+	}
+	return nil
+}
+
+// parsePastTime reads a moment that lies back: a duration, yesterday, or what sbatch takes.
+func parsePastTime(flag, s string, now time.Time) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	if s == "yesterday" {
+		y, m, d := now.AddDate(0, 0, -1).Date()
+		return time.Date(y, m, d, 0, 0, 0, 0, now.Location()), nil
+	}
+	if d, ok := parseLookback(s); ok {
+		return now.Add(-d), nil
+	}
+	t, err := slurmfmt.ParseWhen(s, now)
+	if err != nil {
+		return t, fault.New(fault.Invalid, "--%s %s: it is neither a duration (90m, 2h, 7d) nor a time", flag, s).Advise("forms of a time: %s", slurmfmt.WhenForms)
+	}
+	if s == "today" || strings.Count(s, ":") > 0 && !strings.ContainsAny(s, "-/") && t.After(now) {
+		t = t.AddDate(0, 0, -1) // a time of day that is to come means the last one
+	}
+	if s == "today" {
+		y, m, d := now.Date()
+		t = time.Date(y, m, d, 0, 0, 0, 0, now.Location())
+	}
+	return t, nil
+}
+
+// parseLookback reads 90m, 2h, 7d or 2w.
+func parseLookback(s string) (time.Duration, bool) {
+	unit := map[byte]time.Duration{'d': 24 * time.Hour, 'w': 7 * 24 * time.Hour}[s[len(s)-1]]
+	if unit != 0 {
+		var n int
+		if _, err := fmt.Sscanf(s[:len(s)-1], "%d", &n); err != nil || n < 0 || n > 36500 || fmt.Sprint(n) != s[:len(s)-1] {
+			return 0, false
+		}
+		return time.Duration(n) * unit, true
+	}
+	d, err := time.ParseDuration(s)
+	return d, err == nil && d >= 0
+}

@@ -1,0 +1,57 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+)
+
+func priorityCommand(a *cli.App) *cobra.Command {
+	var f cli.Format
+	cmd := &cobra.Command{
+		Use:   "priority [JOB…]",
+		Short: "Show how the priorities of waiting jobs come about",
+		Long: `Shows every factor of a job's priority, its weight and the points that it makes: they
+add up to the very number that orders the queue. Without a job, a line for each that
+waits.`,
+		Example:           "  cox priority 7\n  cox priority -o json",
+		ValidArgsFunction: a.CompleteJobs,
+		RunE: a.WithServer(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			if len(args) == 0 {
+				all, err := c.Priorities(cmd.Context())
+				switch {
+				case err != nil:
+					return err
+				case f.IsData():
+					return f.Write(a.Out, all)
+				case len(all.Jobs) == 0:
+					fmt.Fprintln(a.Err, "no job waits")
+					return nil
+				}
+				return printer.Priorities(all.Jobs).Write(a.Out, a.Page(a.Out))
+			}
+			var all []*api.Priority
+			err := cli.ForEach(args, func(name string) error {
+				p, err := c.Priority(cmd.Context(), name)
+				switch {
+				case err != nil:
+					return err
+				case f.IsData():
+					all = append(all, p)
+					return nil
+				}
+				_, err = fmt.Fprint(a.Out, printer.Priority(a.Page(a.Out), p))
+				return err
+			})
+			return errors.Join(cli.WriteValues(a.Out, f, all), err)
+		}),
+	}
+	cli.FormatFlag(cmd, &f, cli.AsJSON, cli.AsYAML)
+	return cmd
+}

@@ -1,0 +1,182 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/model/job"
+)
+
+func showCommand(a *cli.App) *cobra.Command {
+	var f cli.Format
+	var script, environ bool
+	cmd := &cobra.Command{
+		Use:   "show JOB…",
+		Short: "Show everything about a job, also one that ended long ago",
+		Long: `Shows each job, and of an array, 7, its first 100 tasks (-o name: all). Of an array -o json and
+-o yaml are a list. --script and --env are the same for all tasks.`,
+		Example: `  cox show 7
+  cox show 7_3 -o json
+  cox show 7 --script > again.sbatch
+  cox show 7 --env | grep CUDA`,
+		Args:              cli.RequireJobs("show"),
+		ValidArgsFunction: a.CompleteJobs,
+		RunE: a.WithServer(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			switch ctx := cmd.Context(); {
+			case script:
+				return cli.ForEach(args, func(name string) error {
+					b, err := c.Script(ctx, name)
+					if err == nil {
+						_, err = a.Out.Write(b)
+					}
+					return err
+				})
+			case environ:
+				return cli.ForEach(args, func(name string) error {
+					env, err := c.Environment(ctx, name)
+					if err != nil {
+						return err
+					}
+					return cli.WriteNames(a.Out, env)
+				})
+			}
+			var jobs []*api.Job
+			list := false
+			err := cli.ForEach(args, func(name string) error {
+				j, err := c.Job(cmd.Context(), name)
+				if err != nil {
+					return err
+				}
+				if !ofArray(j, name) {
+					jobs = append(jobs, j)
+					return nil
+				}
+				list = true
+				tasks, err := tasksOf(a, cmd.Context(), c, j.Array.Job, f)
+				jobs = append(jobs, tasks...)
+				return err
+			})
+			return errors.Join(printJobs(a, jobs, f, list), err)
+		}),
+	}
+	cmd.Flags().BoolVar(&script, "script", false, "print the batch script as it was submitted")
+	cmd.Flags().BoolVar(&environ, "env", false, "print the environment that was submitted")
+	cmd.MarkFlagsMutuallyExclusive("script", "env")
+	cli.FormatFlag(cmd, &f, cli.AsJSON, cli.AsYAML, cli.AsName)
+	return cmd
+}
+
+// mostShown is how many tasks of an array are shown whole.
+const mostShown = 100
+
+// tasksOf are the first tasks of an array; for their names, all. They are asked for at once: by
+// itself each comes with the indices of all, which are megabytes.
+func tasksOf(a *cli.App, ctx context.Context, c *client.Client, array job.ID, f cli.Format) ([]*api.Job, error) {
+	tasks, err := c.Tasks(ctx, array)
+	if err != nil {
+		return nil, err
+	}
+	var out []*api.Job
+	if f == cli.AsName {
+		for i := range tasks {
+			out = append(out, &tasks[i])
+		}
+		return out, nil
+	}
+	if more := len(tasks) - mostShown; more > 0 {
+		fmt.Fprintf(a.Err, "%d more tasks of %s          cox history %s --limit 0\n", more, array, array)
+		tasks = tasks[:mostShown]
+	}
+	var indices []string
+	for i := range tasks {
+		_, index, _ := strings.Cut(tasks[i].Name, "_")
+		indices = append(indices, index)
+	}
+	if len(indices) == 0 {
+		return nil, nil
+	}
+	q := client.HistoryQuery{Select: api.Select{IDs: []string{array.String() + "_[" + strings.Join(indices, ",") + "]"}}, Limit: mostShown}
+	page, err := c.HistoryPage(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	var whole *job.ArraySpec // what comes first has all indices: the last task
+	for i := range slices.Backward(page.Jobs) {
+		t := &page.Jobs[i]
+		if out = append(out, t); t.Spec != nil && t.Spec.Array != nil && len(t.Spec.Array.Indices) > 0 {
+			whole = t.Spec.Array
+		}
+	}
+	if whole == nil {
+		return out, nil
+	}
+	if first := out[0].Spec; first != nil && first.Array != nil && first.Array != whole { // as in lists
+		first.Array.Indices, whole.Indices = whole.Indices, []uint32{}
+	}
+	return out, nil
+}
+
+func printJobs(a *cli.App, jobs []*api.Job, f cli.Format, list bool) error {
+	switch {
+	case f.IsData() && list:
+		return f.Write(a.Out, append([]*api.Job{}, jobs...))
+	case f.IsData():
+		return cli.WriteValues(a.Out, f, jobs)
+	}
+	for i, j := range jobs {
+		if f == cli.AsName {
+			fmt.Fprintln(a.Out, j.Name)
+			continue
+		}
+		if i > 0 {
+			fmt.Fprintln(a.Out)
+		}
+		fmt.Fprint(a.Out, printer.Job(a.Page(a.Out), j))
+	}
+	return nil
+}
+
+func whyCommand(a *cli.App) *cobra.Command {
+	var f cli.Format
+	cmd := &cobra.Command{
+		Use:   "why JOB…",
+		Short: "Say everything that keeps a job waiting",
+		Long: `Says all reasons why a job waits, not only the first, since when each holds, and when
+the job starts if nothing changes.`,
+		Example: `  cox why 7
+  cox why 7_3 -o json`,
+		Args:              cli.RequireJobs("why"),
+		ValidArgsFunction: a.CompleteJobs,
+		RunE: a.WithServer(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			var all []*api.Why
+			err := cli.ForEach(args, func(name string) error {
+				w, err := c.Why(cmd.Context(), name)
+				if err != nil {
+					return err
+				}
+				if f.IsData() {
+					all = append(all, w)
+					return nil
+				}
+				j, err := c.Job(cmd.Context(), w.Name) // of an array it is one of its tasks
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprint(a.Out, printer.Why(a.Page(a.Out), w, j))
+				return err
+			})
+			return errors.Join(cli.WriteValues(a.Out, f, all), err)
+		}),
+	}
+	cli.FormatFlag(cmd, &f, cli.AsJSON, cli.AsYAML)
+	return cmd
+}

@@ -1,0 +1,65 @@
+package jobs
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
+	"github.com/coxswain-sched/coxswain/model/fault"
+)
+
+func topCommand(a *cli.App) *cobra.Command {
+	var view string
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "Live full-screen view of nodes, devices, gangs and the queue",
+		Long: `A full-screen view that is always up to date: nodes with their devices, running jobs
+with where their gangs sit, the queue with its reasons. Keys: Tab or 1 2 3 change the
+view, arrows move, / filters, s sorts, Enter shows, w says why, c cancels, q quits.
+
+The view is a program of its own, cox-top, which stands beside cox.`,
+		Example: `  cox top
+  cox top --view queue`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			binary, err := topBinary()
+			if err != nil {
+				return err
+			}
+			argv := []string{"cox-top", "--view", view}
+			if a.NoColour {
+				argv = append(argv, "--no-color")
+			}
+			env := os.Environ()
+			if a.Server != "" {
+				env = append(env, "COX_SERVER="+a.Server)
+			}
+			return fault.New(fault.Internal, "start %s: %w", binary, syscall.Exec(binary, argv, env))
+		},
+	}
+	cmd.Flags().StringVar(&view, "view", "nodes", "the first view: nodes, jobs or queue")
+	_ = cmd.RegisterFlagCompletionFunc("view", cobra.FixedCompletions([]string{"nodes", "jobs", "queue"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// topBinary finds cox-top: beside cox, else on PATH.
+func topBinary() (string, error) {
+	if self, err := os.Executable(); err == nil {
+		beside := filepath.Join(filepath.Dir(self), "cox-top")
+		if st, err := os.Stat(beside); err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0 {
+			return beside, nil
+		}
+	}
+	found, err := exec.LookPath("cox-top")
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return "", fault.New(fault.Unsupported, "cox-top is neither beside cox nor on PATH").
+			Advise("build it: go build ./cmd/cox-top, and put it beside cox; cox queue --watch works without")
+	}
+	return found, err
+}

@@ -1,0 +1,126 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/model/fault"
+)
+
+func waitCommand(a *cli.App) *cobra.Command {
+	var timeout time.Duration
+	var quiet bool
+	var f cli.Format
+	cmd := &cobra.Command{
+		Use:   "wait JOB…",
+		Short: "Wait until jobs have ended, and end with their exit code",
+		Long: `Waits until all named jobs have ended and prints how; of an array, 7, that is each task.
+The exit code is the job's own, the largest one of several (docs/exit-codes.md). It goes
+on over a restart of the server. Of an array -o json and -o yaml are a list, of what cox
+wait says of each task; cox show has the rest.`,
+		Example: `  cox wait 7
+  cox wait 7 8 9 && echo all well
+  cox wait --timeout 10m 7`,
+		Args:              cli.RequireJobs("wait"),
+		ValidArgsFunction: a.CompleteJobs,
+		RunE: a.WithServer(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			ctx := cmd.Context()
+			if timeout > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, timeout)
+				defer cancel()
+			}
+			done, err := waitAll(a, ctx, c, args, func(j *api.Job) {
+				if !quiet && !f.IsData() {
+					fmt.Fprintln(a.Out, printer.Ended(a.Page(a.Out), j))
+				}
+			})
+			if f.IsData() {
+				err = errors.Join(printJobs(a, done.jobs, f, done.list), err)
+			}
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) && err != nil {
+				return fault.New(fault.Unavailable, "%d of %s ended within %s", done.names, printer.Count(len(args), "job"), timeout).Advise("wait longer, or see why: cox why %s", args[0])
+			}
+			return err
+		}),
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "wait no longer than this, such as 10m (0: without end)")
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print nothing but errors")
+	cli.FormatFlag(cmd, &f, cli.AsJSON, cli.AsYAML)
+	return cmd
+}
+
+// WaitFor waits for the end of a job, or of all tasks of an array, of which it has the outcome
+// alone (client.Tasks).
+func WaitFor(ctx context.Context, c *client.Client, name string) (jobs []*api.Job, list bool, err error) {
+	j, err := c.Wait(ctx, name)
+	if err != nil {
+		return nil, false, err
+	}
+	if !ofArray(j, name) {
+		return []*api.Job{j}, false, nil
+	}
+	tasks, err := c.Tasks(ctx, j.Array.Job)
+	out := make([]*api.Job, len(tasks))
+	for i := range tasks {
+		out[i] = &tasks[i]
+	}
+	return out, true, err
+}
+
+// ofArray reports whether a name that has found a job is the number of an array.
+func ofArray(j *api.Job, name string) bool { return j.Array != nil && name == j.Array.Job.String() }
+
+// waited is what ended.
+type waited struct {
+	jobs  []*api.Job
+	names int  // that found them
+	list  bool // one of these is the number of an array
+}
+
+// waitAll waits for all jobs at once and calls said for each as it ends. The exit
+// code becomes the largest of theirs.
+func waitAll(a *cli.App, ctx context.Context, c *client.Client, names []string, said func(*api.Job)) (waited, error) {
+	type end struct {
+		jobs []*api.Job
+		list bool
+		err  error
+	}
+	var done waited
+	ends := make(chan end)
+	for _, n := range names {
+		go func() {
+			some, list, err := WaitFor(ctx, c, n)
+			ends <- end{some, list, err}
+		}()
+	}
+	var errs []error
+	for left := len(names); left > 0; left-- {
+		stop := a.ShowSpinner(func() string { return "waiting for " + printer.Count(left, "job") })
+		e := <-ends
+		stop()
+		if e.err != nil {
+			errs = append(errs, e.err)
+			continue
+		}
+		done.names++
+		done.list = done.list || e.list
+		done.jobs = append(done.jobs, e.jobs...)
+		for _, j := range e.jobs {
+			a.Code = max(a.Code, cli.JobExitCode(j))
+			said(j)
+		}
+	}
+	if len(errs) == 1 {
+		return done, errs[0]
+	}
+	return done, errors.Join(errs...)
+}

@@ -1,0 +1,144 @@
+package policy
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/model/fault"
+)
+
+// previous is what --back without a number stands for.
+const previous = "previous"
+
+// applying is one call of cox apply.
+type applying struct {
+	file, note, back string
+	dryRun, yes      bool
+	format           cli.Format
+}
+
+func applyCommand(a *cli.App) *cobra.Command {
+	var p applying
+	cmd := &cobra.Command{
+		Use:   "apply -f queues.yaml",
+		Short: "Put the site's rules in force: accounts, QOS, limits, quotas, priorities",
+		Long: `Reads the site's rules out of a file, shows what they say differently from those in
+force and what that does at once to jobs, and puts them in force: all of them, or,
+where anything is wrong with the file, none. Nothing that runs is ended by it. On a
+terminal it asks first. If somebody else changed the rules meanwhile, nothing is done.
+
+docs/queues.md has every field; cox policy show prints the rules in force, and
+cox import makes such a file of what Slurm or Kueue has. For administrators.`,
+		Example: `  cox apply -f queues.yaml
+  cox apply -f queues.yaml --dry-run
+  cox apply -f queues.yaml --yes --note "nlp has new nodes"
+  cox apply --back            # to the revision before this one
+  cox apply --back=7`,
+		Args: cobra.NoArgs,
+		RunE: a.WithServer(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+			return applyPolicy(a, cmd.Context(), c, &p)
+		}),
+	}
+	fl := cmd.Flags()
+	fl.StringVarP(&p.file, "file", "f", "", "the document; - reads standard input")
+	fl.StringVar(&p.back, "back", "", "put a former revision back in force, the last one before this if none is named")
+	fl.Lookup("back").NoOptDefVal = previous
+	fl.BoolVarP(&p.dryRun, "dry-run", "n", false, "show what would change, and change nothing")
+	fl.BoolVarP(&p.yes, "yes", "y", false, "do not ask")
+	fl.StringVarP(&p.note, "note", "m", "", "why, for the history")
+	cli.FormatFlag(cmd, &p.format, cli.AsJSON, cli.AsYAML)
+	return cmd
+}
+
+func applyPolicy(a *cli.App, ctx context.Context, c *client.Client, p *applying) error {
+	req, err := toApply(a, ctx, c, p)
+	if err != nil {
+		return err
+	}
+	req.DryRun = true
+	would, err := c.SetPolicy(ctx, req)
+	if err != nil {
+		return cli.NotDone(err, "nothing was changed")
+	}
+	if !p.format.IsData() {
+		io.WriteString(a.Out, printer.PolicyChanges(a.Page(a.Out), would))
+	}
+	switch {
+	case !would.Changed:
+		if p.format.IsData() {
+			return p.format.Write(a.Out, would)
+		}
+		fmt.Fprintf(a.Out, "nothing changes: revision %d is in force already\n", would.Policy.Revision)
+		return nil
+	case p.dryRun:
+		if p.format.IsData() {
+			return p.format.Write(a.Out, would)
+		}
+		fmt.Fprintln(a.Out, "\na dry run: nothing was changed")
+		return nil
+	case !p.yes && cli.IsTerminal(a.In) && cli.IsTerminal(a.Err) && !askYes(a, "\nput this in force? [y/N] "):
+		fmt.Fprintln(a.Err, "nothing was changed")
+		a.Code = fault.Conflict.ExitCode()
+		return nil
+	}
+	base := would.Policy.Revision // what was shown is what is done
+	req.DryRun, req.Base = false, &base
+	done, err := c.SetPolicy(ctx, req)
+	if err != nil {
+		return cli.NotDone(err, "nothing was changed")
+	}
+	if p.format.IsData() {
+		return p.format.Write(a.Out, done)
+	}
+	fmt.Fprintf(a.Out, "revision %d is in force\n", done.Policy.Revision)
+	return nil
+}
+
+// toApply reads what is to be put in force.
+func toApply(a *cli.App, ctx context.Context, c *client.Client, p *applying) (*api.SetPolicy, error) {
+	req := &api.SetPolicy{Note: p.note}
+	switch {
+	case p.file != "" && p.back != "":
+		return nil, fault.New(fault.Invalid, "-f and --back do not go together").Advise("name a file, or a revision to put back")
+	case p.file != "":
+		data, err := a.ReadDocument(p.file)
+		req.Text, req.File = string(data), filepath.Base(p.file)
+		return req, err
+	case p.back == "":
+		return nil, fault.New(fault.Invalid, "which rules?").Advise("cox apply -f queues.yaml; cox policy show prints those in force, docs/queues.md has every field")
+	case p.back != previous:
+		n, err := strconv.ParseUint(p.back, 10, 64)
+		if err != nil || n == 0 {
+			return nil, fault.New(fault.Invalid, "--back=%s: a revision is a number", p.back).Advise("cox policy history lists them")
+		}
+		req.Back = n
+		return req, nil
+	}
+	h, err := c.PolicyHistory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(h.Policies) < 2 {
+		return nil, fault.New(fault.NotFound, "there is no revision before the one in force").Advise("cox policy history lists them")
+	}
+	req.Back = h.Policies[len(h.Policies)-2].Revision
+	return req, nil
+}
+
+// askYes asks on the terminal.
+func askYes(a *cli.App, question string) bool {
+	fmt.Fprint(a.Err, question)
+	line, err := bufio.NewReader(a.In).ReadString('\n')
+	return err == nil && strings.HasPrefix(strings.ToLower(strings.TrimSpace(line)), "y")
+}

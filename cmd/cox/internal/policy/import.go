@@ -1,0 +1,217 @@
+package policy
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
+	"github.com/coxswain-sched/coxswain/model/account"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/policy"
+	"github.com/coxswain-sched/coxswain/policy/kueue"
+	"github.com/coxswain-sched/coxswain/policy/slurm"
+	"github.com/coxswain-sched/coxswain/spec"
+)
+
+// importFlags is what the imports have in common.
+type importFlags struct {
+	output, report string
+	brief, strict  bool
+}
+
+func importCommand(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "import",
+		Short: "Make queues.yaml of what Slurm or Kueue has, with a report of every setting",
+		Long: `Reads the configuration of another system and writes the site's rules for cox apply.
+The report, on standard error, has every setting that was read: kept, approximated and
+how, elsewhere (it is no rule of a site), refused and what does it instead. No server is
+asked, and nothing is in force before cox apply.`,
+		RunE: func(*cobra.Command, []string) error {
+			return fault.New(fault.Invalid, "of what?").Advise("cox import slurm slurm.conf dump.cfg, cox import kueue queues.yaml")
+		},
+	}
+	cmd.AddCommand(importSlurmCommand(a), importKueueCommand(a))
+	return cmd
+}
+
+// addFlags adds what the imports have in common.
+func (i *importFlags) addFlags(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVarP(&i.output, "output", "o", "", "write the rules to this file (default: standard output)")
+	fl.StringVar(&i.report, "report", "", "write the report to this file (default: standard error)")
+	fl.BoolVarP(&i.brief, "brief", "b", false, "leave out of the report what was kept")
+	fl.BoolVar(&i.strict, "strict", false, "write nothing if anything is refused (exit 2)")
+}
+
+func importSlurmCommand(a *cli.App) *cobra.Command {
+	var i importFlags
+	var cluster string
+	cmd := &cobra.Command{
+		Use:   "slurm FILE|DIRECTORY…",
+		Short: "Make queues.yaml of slurm.conf and the output of sacctmgr dump",
+		Long: `Reads slurm.conf, with the files that it includes, gres.conf, topology.conf or
+topology.yaml, and the output of sacctmgr dump; in addition sacctmgr show qos -P, where the
+dump has no QOS. Other files of Slurm's are named as not used. What each file is, is found
+out; of a directory, all that are Slurm's are read. Dumps come from:
+sacctmgr dump CLUSTER file=dump.cfg; sacctmgr show qos -P > qos.txt. Without slurm.conf,
+what scontrol show config prints will do, which has no partitions.
+--cluster describes the machines for cox simulate. docs/import-slurm.md has every directive.`,
+		Example: `  cox import slurm /etc/slurm dump.cfg qos.txt -o queues.yaml --cluster cluster.yaml
+  cox apply -f queues.yaml --dry-run`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fault.New(fault.Invalid, "which files?").Advise("cox import slurm /etc/slurm/slurm.conf dump.cfg, after: sacctmgr dump CLUSTER file=dump.cfg")
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			files, err := slurmFiles(a, args)
+			if err != nil {
+				return err
+			}
+			r, err := slurm.Read(files, slurm.Options{Include: func(from, name string) (slurm.File, error) { return readIncluded(a, from, name) }})
+			if err != nil {
+				return err
+			}
+			if err := writeImported(a, &i, "slurm", args, r.Policy, r.Report); err != nil {
+				return err
+			}
+			return writeMachines(a, r.Cluster, cluster, i.output)
+		},
+	}
+	i.addFlags(cmd)
+	cmd.Flags().StringVar(&cluster, "cluster", "", "write the machines to this file, for cox simulate")
+	return cmd
+}
+
+// slurmFiles reads files and, of directories, those that are Slurm's.
+func slurmFiles(a *cli.App, args []string) (files []slurm.File, err error) {
+	var names []string
+	for _, name := range args {
+		entries, err := os.ReadDir(name)
+		if err != nil {
+			names = append(names, name) // no directory, or not there, which reading it says
+			continue
+		}
+		had := len(names)
+		for _, e := range entries {
+			if slurm.Named(e.Name()) && !e.IsDir() {
+				names = append(names, filepath.Join(name, e.Name()))
+			}
+		}
+		if len(names) == had {
+			return nil, fault.New(fault.Invalid, "%s: no file in it is Slurm's by its name", name).Advise("name the files: cox import slurm slurm.conf dump.cfg")
+		}
+	}
+	for _, name := range names {
+		data, err := a.ReadDocument(name)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, slurm.File{Name: name, Text: string(data)})
+	}
+	return files, nil
+}
+
+// writeMachines writes the machines that were declared, and says how the cluster becomes a pool.
+func writeMachines(a *cli.App, c *slurm.Cluster, to, rules string) error {
+	switch {
+	case to != "" && c.Nodes() == 0:
+		return fault.New(fault.Invalid, "no file declares machines").Advise("hand slurm.conf to the import, with its NodeName lines")
+	case to != "":
+		if err := os.WriteFile(to, c.Write(), 0o666); err != nil {
+			return fault.New(fault.KindOf(err), "write %s: %w", to, err)
+		}
+		fmt.Fprintf(a.Err, "%s: %s; cox simulate TRACE --cluster %s --policy %s\n", to, c, to, cmp.Or(rules, "queues.yaml"))
+	case c.Nodes() == 0 || rules == "" || rules == "-":
+		return nil
+	}
+	if c.Pool() != "" {
+		fmt.Fprintf(a.Err, "the cluster as a pool (%s): %s\n", c, c.Pool())
+	}
+	return nil
+}
+
+func importKueueCommand(a *cli.App) *cobra.Command {
+	var i importFlags
+	cmd := &cobra.Command{
+		Use:   "kueue FILE…",
+		Short: "Make queues.yaml of Kueue's objects",
+		Long: `Reads ResourceFlavor, Cohort, ClusterQueue, LocalQueue, WorkloadPriorityClass, Topology
+and Kueue's Configuration, as YAML of v1beta1 or v1beta2, several in a file or a List, such as
+kubectl get resourceflavors,cohorts,clusterqueues,localqueues,workloadpriorityclasses -A -o yaml
+prints.`,
+		Example: `  cox import kueue kueue.yaml -o queues.yaml
+  cox apply -f queues.yaml --dry-run`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fault.New(fault.Invalid, "which files?").Advise("cox import kueue kueue.yaml, after: kubectl get clusterqueues,resourceflavors,cohorts -A -o yaml > kueue.yaml")
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			var files []kueue.File
+			for _, name := range args {
+				data, err := a.ReadDocument(name)
+				if err != nil {
+					return err
+				}
+				files = append(files, kueue.File{Name: name, Text: string(data)})
+			}
+			p, report, err := kueue.Import(files)
+			var located *spec.Error
+			if errors.As(err, &located) {
+				return cli.NotDone(err, "nothing was written")
+			}
+			if err != nil {
+				return err
+			}
+			return writeImported(a, &i, "kueue", args, p, report)
+		},
+	}
+	i.addFlags(cmd)
+	return cmd
+}
+
+// readIncluded reads a file that another includes: beside it, unless its name is whole.
+func readIncluded(a *cli.App, from, name string) (slurm.File, error) {
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(filepath.Dir(from), name)
+	}
+	data, err := a.ReadDocument(name)
+	return slurm.File{Name: name, Text: string(data)}, err
+}
+
+// writeImported writes what was made of another system's configuration.
+func writeImported(a *cli.App, i *importFlags, of string, args []string, p *account.Policy, report *policy.Report) error {
+	to := a.Err
+	if i.report != "" {
+		f, err := os.Create(i.report)
+		if err != nil {
+			return fault.New(fault.KindOf(err), "write the report: %w", err)
+		}
+		defer f.Close()
+		to = f
+	}
+	report.Write(to, i.brief)
+	if n := report.Count(policy.Refused); i.strict && n > 0 {
+		return cli.NotDone(fault.New(fault.Invalid, "%d settings are refused", n).Advise("leave --strict out to write what is kept"), "nothing was written")
+	}
+	text := append([]byte("# made by cox import "+of+" of "+strings.Join(args, ", ")+"; docs/queues.md has every field\n"), policy.Write(p)...)
+	if i.output == "" || i.output == "-" {
+		_, err := a.Out.Write(text)
+		return err
+	}
+	if err := os.WriteFile(i.output, text, 0o666); err != nil {
+		return fault.New(fault.KindOf(err), "write %s: %w", i.output, err)
+	}
+	fmt.Fprintf(a.Out, "%s: %s; cox apply -f %s --dry-run shows what it changes\n", i.output, policy.Count(p), i.output)
+	return nil
+}

@@ -1,0 +1,47 @@
+package policy
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+)
+
+func quotaCommand(a *cli.App) *cobra.Command {
+	var f cli.Format
+	var accounts []string
+	cmd := &cobra.Command{
+		Use:   "quota",
+		Short: "Show what accounts may hold, hold, borrow and lend",
+		Long: `Shows the trees of accounts with quotas: of each resource of each flavour what is
+guaranteed (nominal), what running jobs hold, what of that is borrowed and from whom it
+may be, what others may hold of the account's own, and what waiting jobs ask for.
+SHARE is the dominant share by which fair sharing goes, in thousandths.`,
+		Example: "  cox quota\n  cox quota -A nlp\n  cox quota -o json",
+		Args:    cobra.NoArgs,
+		RunE: a.WithServer(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+			q, err := c.Quotas(cmd.Context())
+			if err != nil {
+				return err
+			}
+			q.Accounts = printer.SomeQuotas(q.Accounts, accounts)
+			switch {
+			case f.IsData():
+				return f.Write(a.Out, q)
+			case len(q.Accounts) == 0 && len(accounts) > 0:
+				fmt.Fprintln(a.Err, "none of these accounts has a quota (cox quota shows those that have)")
+				return nil
+			case len(q.Accounts) == 0:
+				fmt.Fprintln(a.Err, "no account has a quota: the site's rules name none (cox policy show)")
+				return nil
+			}
+			return printer.Quotas(q.Accounts).Write(a.Out, a.Page(a.Out))
+		}),
+	}
+	cmd.Flags().StringSliceVarP(&accounts, "account", "A", nil, "only these accounts, those above and those below them")
+	cli.FormatFlag(cmd, &f, cli.AsJSON, cli.AsYAML)
+	return cmd
+}

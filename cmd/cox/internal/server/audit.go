@@ -1,0 +1,54 @@
+package server
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+)
+
+func auditCommand(a *cli.App) *cobra.Command {
+	var after uint64
+	var limit int
+	var f cli.Format
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "List changes with who asked for them, when and from where",
+		Long:  `Lists what changed the server's state, oldest first, with who asked, from where. For administrators.`,
+		Example: `  cox audit
+  cox audit --after 1200 --limit 0 -o json`,
+		Args: cobra.NoArgs,
+		RunE: a.WithServer(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+			all := api.Audit{Records: []api.AuditRecord{}, Next: after}
+			for {
+				ask := 0
+				if limit > 0 {
+					ask = limit - len(all.Records)
+				}
+				page, err := c.Audit(cmd.Context(), all.Next, ask)
+				if err != nil {
+					return err
+				}
+				all.Records, all.Next = append(all.Records, page.Records...), page.Next
+				if page.Next == 0 || len(page.Records) == 0 || limit > 0 && len(all.Records) >= limit {
+					break
+				}
+			}
+			if f.IsData() {
+				return f.Write(a.Out, all)
+			}
+			if len(all.Records) == 0 {
+				fmt.Fprintln(a.Err, "no records")
+			}
+			return printer.Audit(a.Page(a.Out), all.Records, f == cli.AsWide).Write(a.Out, a.Page(a.Out))
+		}),
+	}
+	cmd.Flags().Uint64Var(&after, "after", 0, "only records after this number")
+	cmd.Flags().IntVar(&limit, "limit", 100, "at most so many (0: all)")
+	cli.FormatFlag(cmd, &f, cli.AsWide, cli.AsJSON, cli.AsYAML)
+	return cmd
+}

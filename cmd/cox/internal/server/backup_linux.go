@@ -1,0 +1,87 @@
+package server
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
+	"github.com/coxswain-sched/coxswain/model/resource"
+	"github.com/coxswain-sched/coxswain/server/config"
+	"github.com/coxswain-sched/coxswain/server/daemon"
+)
+
+func backupCommand(a *cli.App) *cobra.Command {
+	var verify bool
+	cmd := &cobra.Command{
+		Use:   "backup DIR",
+		Short: "Copy the server's state while it works",
+		Long: `Writes journal, history, scripts, environments and directories that came with jobs as of
+now into a new folder of the server's machine. Running work is not in it. docs/state.md
+says how to restore.`,
+		Example: `  cox backup /backup/cox-monday
+  cox backup --verify /backup/cox-monday
+  cox restore /backup/cox-monday --state-dir /var/lib/coxswain`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir, err := filepath.Abs(args[0])
+			if err != nil {
+				return err
+			}
+			if verify {
+				got, err := daemon.Verify(cmd.Context(), dir)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(a.Out, "%s is whole: journal up to record %d, %d jobs, %d live\n", dir, got.Last, got.Jobs, got.Live)
+				return nil
+			}
+			return a.WithServer(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+				done, err := c.Backup(cmd.Context(), dir)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(a.Out, "%s: %s, the state up to record %d\n", done.Dir, resource.FormatBytes(resource.Amount(done.Bytes)), done.Seq)
+				return nil
+			})(cmd, args)
+		},
+	}
+	cmd.Flags().BoolVar(&verify, "verify", false, "read a backup from beginning to end instead of making one")
+	return cmd
+}
+
+func restoreCommand(a *cli.App) *cobra.Command {
+	var file, stateDir string
+	cmd := &cobra.Command{
+		Use:   "restore DIR",
+		Short: "Make a state directory of a backup",
+		Long: `Verifies the backup and copies it into the state directory, which must not hold a
+state and must not be in use. The next cox up goes on from there; work that ran when
+the backup was made is asked about at its engine.`,
+		Example: `  cox restore /backup/cox-monday
+  cox restore /backup/cox-monday --state-dir /var/lib/coxswain`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, _, err := config.Load(file)
+			if err != nil {
+				return err
+			}
+			if stateDir != "" {
+				if c.State.Dir, err = filepath.Abs(stateDir); err != nil {
+					return err
+				}
+			}
+			got, err := daemon.Restore(cmd.Context(), args[0], c.State)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(a.Out, "%s: journal up to record %d, %d jobs, %d live; cox up goes on from there\n", c.State.Dir, got.Last, got.Jobs, got.Live)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&file, "config", "", "configuration file that names the state directory")
+	cmd.Flags().StringVar(&stateDir, "state-dir", "", "state directory")
+	return cmd
+}

@@ -1,0 +1,62 @@
+package server
+
+import (
+	"fmt"
+
+	"github.com/goccy/go-yaml"
+	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/server/config"
+)
+
+func configCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Check or show the server's configuration",
+		Long:  `The configuration is one YAML file; docs/configuration.md has every field.`,
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use:   "check [FILE]",
+		Short: "Check a configuration file and start nothing",
+		Example: `  cox config check
+  cox config check ./cox.yaml`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, file, err := config.Load(firstArg(args))
+			if err != nil {
+				return err
+			}
+			if file == "" {
+				fmt.Fprintf(cmd.OutOrStdout(), "no configuration file (%v): the defaults hold\n", config.Files())
+				return nil
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: ok\n", file)
+			return nil
+		},
+	}, &cobra.Command{
+		Use:     "show [FILE]",
+		Short:   "Print what holds, defaults included",
+		Example: "  cox config show",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, _, err := config.Load(firstArg(args))
+			if err != nil {
+				return err
+			}
+			text, err := yaml.Marshal(c)
+			if err != nil {
+				return err
+			}
+			_, err = cmd.OutOrStdout().Write(text)
+			return err
+		},
+	})
+	return cmd
+}
+
+func firstArg(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	return args[0]
+}

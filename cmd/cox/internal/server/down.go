@@ -1,0 +1,111 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/model/fault"
+)
+
+func downCommand() *cobra.Command {
+	var socket string
+	var cancel bool
+	cmd := &cobra.Command{
+		Use:   "down",
+		Short: "Stop the server of this machine; running jobs go on",
+		Example: `  cox down
+  cox down --cancel      # and end all jobs first`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := client.New(client.Options{Socket: socket})
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			return stopServer(cmd, c, cancel)
+		},
+	}
+	cmd.Flags().StringVar(&socket, "socket", "", "the server's unix socket")
+	cmd.Flags().BoolVar(&cancel, "cancel", false, "cancel every job first, and wait for their ends")
+	return cmd
+}
+
+func stopServer(cmd *cobra.Command, c *client.Client, cancel bool) error {
+	ctx := cmd.Context()
+	if c.Address().Socket == "" {
+		return fault.New(fault.Invalid, "%s is not a server of this machine", c.Address()).Advise("unset COX_SERVER, or stop it where it runs")
+	}
+	info, err := c.Info(ctx)
+	if err != nil {
+		return err
+	}
+	out := cmd.ErrOrStderr()
+	if cancel {
+		done, err := c.Change(ctx, &api.Change{Select: api.Select{All: true}, Verb: api.VerbCancel})
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "cancelled %d jobs\n", done.Changed)
+		for _, name := range done.Names {
+			if _, err := c.Wait(ctx, name); err != nil {
+				return err
+			}
+		}
+	}
+	running := 0
+	for _, err := range c.Jobs(ctx, client.Query{Select: api.Select{States: []string{"RUNNING"}}}) {
+		if err != nil {
+			return err
+		}
+		running++
+	}
+	wait := watchGone(info.PID)
+	if err := syscall.Kill(info.PID, syscall.SIGTERM); err != nil {
+		if errors.Is(err, os.ErrPermission) {
+			return fault.New(fault.Permission, "process %d serves and is not yours to stop", info.PID).Advise("sudo cox down, or systemctl stop coxswain")
+		}
+		return fmt.Errorf("stop process %d: %w", info.PID, err)
+	}
+	if err := wait(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "stopped  process %d\n", info.PID)
+	if running > 0 {
+		fmt.Fprintf(out, "jobs     %d go on running; cox up takes them up again\n", running)
+	}
+	return nil
+}
+
+// stopTime is how long a server may take to end.
+const stopTime = time.Minute
+
+// notEndedError is the error about a server that does not end.
+func notEndedError(pid int) error {
+	return fault.New(fault.Unavailable, "process %d has not ended", pid).Advise("look at its log; kill -9 %d loses nothing that was accepted", pid)
+}
+
+// pollGone waits for the end of a process that is not our child by asking for it.
+func pollGone(ctx context.Context, pid int) error {
+	ctx, stop := context.WithTimeout(ctx, stopTime)
+	defer stop()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for {
+		if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) {
+			return nil
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return notEndedError(pid)
+		}
+	}
+}

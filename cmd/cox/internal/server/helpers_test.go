@@ -1,0 +1,15 @@
+package server_test
+
+import (
+	"testing"
+
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/clitest"
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/server"
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/tools"
+)
+
+// newFake is a server for the commands that are tested here.
+func newFake(t *testing.T) *clitest.Server {
+	t.Helper()
+	return clitest.NewServer(t, clitest.Root(server.Commands, tools.Commands))
+}

@@ -1,0 +1,101 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/sched"
+	"github.com/coxswain-sched/coxswain/sched/snapshot"
+)
+
+func snapshotCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "snapshot > FILE",
+		Short: "Write the state of the scheduling core, to make its decisions anew",
+		Long: `Writes what the core knew some steps ago (nodes, rules, what waits and runs, what is
+reserved) and everything that it was told and decided since, as JSON. cox replay makes
+the same decisions from it, on any machine; docs/whatif.md says more.
+
+Names of jobs, users, accounts and nodes are in the file; scripts, commands,
+environments and comments are not.`,
+		Example: "  cox snapshot > monday.json\n  cox replay monday.json",
+		Args:    cobra.NoArgs,
+		RunE: a.WithServer(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+			body, err := c.Snapshot(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer body.Close()
+			_, err = io.Copy(a.Out, body)
+			return err
+		}),
+	}
+}
+
+func replayCommand() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "replay FILE",
+		Short: "Make the decisions of a snapshot anew, and compare them",
+		Long: `Loads the state that cox snapshot wrote, tells the core again what it was told then, and
+compares each decision with the one that was made, byte for byte. No server is asked.
+
+Exit code 0: all are the same. 4: some are not; the first one is printed. Another
+version of cox may decide otherwise, on purpose.`,
+		Example: "  cox replay monday.json\n  cox replay monday.json --decisions | grep '\"Job\":4211'",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in, err := os.Open(args[0])
+			if err != nil {
+				return fault.New(fault.NotFound, "%w", err).Advise("cox snapshot > %s writes one", args[0])
+			}
+			defer in.Close()
+			f, err := snapshot.Read(in, args[0])
+			if err != nil {
+				return err
+			}
+			return printReplay(cmd.OutOrStdout(), f, args[0], all)
+		},
+	}
+	cmd.Flags().BoolVar(&all, "decisions", false, "print every decision, one step a line")
+	return cmd
+}
+
+// printReplay prints what became of the steps of a snapshot when they were made anew.
+func printReplay(w io.Writer, f *snapshot.File, name string, all bool) error {
+	decided := 0
+	var differs error
+	f.Replay(func(i int, s *snapshot.Step, out []byte, same bool) bool {
+		if string(out) != "[]" {
+			decided++
+		}
+		if all && string(out) != "[]" {
+			fmt.Fprintf(w, "%s %s\n", formatInstant(s.Now), out)
+		}
+		if !same {
+			differs = fault.New(fault.Conflict, "step %d of %d, at %s, is decided otherwise now\n  then  %s\n  now   %s", i+1, len(f.Steps), formatInstant(s.Now), s.Out, out).
+				Advise("replay it with the cox that wrote it; with the same one this is a defect, and the file shows it")
+		}
+		return same
+	})
+	if differs != nil || all {
+		return differs
+	}
+	st := f.State
+	fmt.Fprintf(w, "%s: %d nodes, %d jobs waiting, %d running at %s\n", name, len(st.Nodes), len(st.Queue), len(st.Running), formatInstant(st.At))
+	if len(f.Steps) > 0 {
+		fmt.Fprintf(w, "%d steps until %s, %d of them with decisions: the same, to the byte\n", len(f.Steps), formatInstant(f.Steps[len(f.Steps)-1].Now), decided)
+	}
+	return nil
+}
+
+func formatInstant(t sched.Instant) string {
+	return time.Unix(0, int64(t)).UTC().Format("2006-01-02T15:04:05.000Z")
+}

@@ -1,0 +1,274 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
+	"github.com/coxswain-sched/coxswain/model/resource"
+	"github.com/coxswain-sched/coxswain/server/config"
+	"github.com/coxswain-sched/coxswain/server/daemon"
+)
+
+// upFlags outrank the configuration file.
+type upFlags struct {
+	file, stateDir, socket, tcp string
+	nodes, gpus                 int
+	detach, unit, userUnit      bool
+	verbose                     bool
+}
+
+func upCommand(a *cli.App) *cobra.Command {
+	var f upFlags
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Serve this machine: durable queue, unix socket, loopback TCP with a token",
+		Long: `Starts the server in the foreground (-d: in the background). It may be killed at
+any moment: accepted jobs are durable, running ones go on, and the next cox up
+takes them up. One server uses a state directory at a time.
+
+Without a configuration the server offers this machine as one node; --nodes makes
+it a room of virtual nodes.`,
+		Example: `  cox up
+  cox up -d --nodes 4 --gpus-per-node 8
+  cox up --config /etc/coxswain/cox.yaml
+  cox up --systemd-unit > /etc/systemd/system/coxswain.service`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.serve(cmd) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.file, "config", "", "configuration file (default: see docs/configuration.md)")
+	fl.StringVar(&f.stateDir, "state-dir", "", "state directory")
+	fl.StringVar(&f.socket, "socket", "", "unix socket")
+	fl.StringVar(&f.tcp, "tcp", "", "loopback address, auto or none")
+	fl.IntVar(&f.nodes, "nodes", 0, "virtual nodes of this machine (0: this machine as one node)")
+	fl.IntVar(&f.gpus, "gpus-per-node", -1, "GPUs of each virtual node (-1: the real ones)")
+	fl.BoolVarP(&f.detach, "detach", "d", false, "in the background; returns when the server answers")
+	fl.BoolVar(&f.unit, "systemd-unit", false, "print a systemd unit and start nothing")
+	fl.BoolVar(&f.userUnit, "user", false, "with --systemd-unit: for a user's own systemd")
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "log at level debug")
+	return cmd
+}
+
+// loadConfig reads the file and lays the flags over it.
+func (f *upFlags) loadConfig(cmd *cobra.Command) (config.Config, string, error) {
+	c, file, err := config.Load(f.file)
+	if err != nil {
+		return c, file, err
+	}
+	set := cmd.Flags().Changed
+	if set("state-dir") {
+		if c.State.Dir, err = filepath.Abs(f.stateDir); err != nil {
+			return c, file, err
+		}
+		if c.Listen.Socket == config.Default().Listen.Socket {
+			c.Listen.Socket = filepath.Join(c.State.Dir, "cox.sock") // another state directory is another server
+		}
+	}
+	if set("socket") {
+		if c.Listen.Socket, err = filepath.Abs(f.socket); err != nil {
+			return c, file, err
+		}
+	}
+	if set("tcp") {
+		c.Listen.TCP = f.tcp
+	}
+	if set("nodes") {
+		c.Room.Nodes = f.nodes
+	}
+	if set("gpus-per-node") {
+		c.Room.GPUsPerNode = f.gpus
+		c.Room.Nodes = max(c.Room.Nodes, 1)
+	}
+	if f.verbose {
+		c.Log.Level = "debug"
+	}
+	return c, file, c.Check()
+}
+
+func (f *upFlags) serve(cmd *cobra.Command) error {
+	c, file, err := f.loadConfig(cmd)
+	if err != nil {
+		return err
+	}
+	switch {
+	case f.unit:
+		binary, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(cmd.OutOrStdout(), daemon.Unit(binary, file, f.userUnit))
+		return err
+	case f.detach:
+		return f.startInBackground(cmd, &c)
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if os.Getenv(detachedVariable) != "" {
+		signal.Ignore(syscall.SIGHUP, syscall.SIGINT)
+	}
+	return daemon.Run(ctx, daemon.Options{
+		Config: c, Cox: cli.SlurmBinaryPath(), Version: cli.Version(), Log: newLogger(&c), Ready: func(i daemon.Info) { printReady(cmd.ErrOrStderr(), &i) },
+	})
+}
+
+func newLogger(c *config.Config) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.Log.Level)); err != nil {
+		level = slog.LevelInfo
+	}
+	opt := &slog.HandlerOptions{Level: level}
+	if c.Log.Format == "json" {
+		return slog.New(slog.NewJSONHandler(os.Stderr, opt))
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, opt))
+}
+
+// readyLine ends what is said at the start; cox up -d waits for it.
+const readyLine = "ready"
+
+// detachedVariable marks the server that cox up -d started.
+const detachedVariable = "COX_DETACHED"
+
+func printReady(w io.Writer, i *daemon.Info) {
+	fmt.Fprintf(w, "cluster  %s\n", i.Config.Name)
+	fmt.Fprintf(w, "state    %s\n", i.Config.State.Dir)
+	fmt.Fprintf(w, "socket   %s\n", i.Config.Listen.Socket)
+	if i.TCP != "" {
+		fmt.Fprintf(w, "tcp      %s, token in %s\n", i.TCP, i.Token)
+	}
+	fmt.Fprintf(w, "nodes    %s\n", describeNodes(i.Nodes))
+	for _, n := range i.Notes {
+		fmt.Fprintf(w, "  · %s\n", n)
+	}
+	end := "Ctrl-C stops the server; jobs go on, and the next cox up takes them up"
+	if os.Getenv(detachedVariable) != "" {
+		end = "cox down stops the server"
+	}
+	fmt.Fprintf(w, "%s    %s\n", readyLine, end)
+}
+
+// describeNodes says what the nodes, which are all alike, have.
+func describeNodes(nodes []fleet.Node) string {
+	if len(nodes) == 0 {
+		return "none"
+	}
+	var names []string
+	for _, n := range nodes {
+		names = append(names, n.Name)
+	}
+	n := nodes[0]
+	text := fmt.Sprintf("%s: %s CPUs, %s", hostlist.Compress(names), resource.FormatCPU(n.Capacity.CPU), resource.FormatBytes(n.Capacity.Memory))
+	if len(n.Devices) > 0 {
+		text += fmt.Sprintf(", %d × %s", len(n.Devices), n.Devices[0].Type)
+	}
+	if len(nodes) > 1 {
+		text += " each"
+	}
+	return text
+}
+
+// startInBackground starts the server anew, apart from this terminal, and waits until it
+// answers or says why it cannot.
+func (f *upFlags) startInBackground(cmd *cobra.Command, c *config.Config) error {
+	if err := daemon.MakeState(c.State); err != nil {
+		return err
+	}
+	name := filepath.Join(c.State.Dir, "server.log")
+	log, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return fault.New(fault.KindOf(err), "the server's log: %w", err)
+	}
+	defer log.Close()
+	from, err := log.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	var args []string
+	for _, a := range os.Args[1:] {
+		if a != "-d" && a != "--detach" && a != "--detach=true" {
+			args = append(args, a)
+		}
+	}
+	binary, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	server := exec.Command(binary, args...)
+	server.Env = append(os.Environ(), detachedVariable+"=1")
+	server.Stdout, server.Stderr = log, log
+	server.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := server.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Wait() }()
+	return waitReady(cmd.Context(), cmd.ErrOrStderr(), name, from, server.Process.Pid, ended)
+}
+
+// waitReady shows what the server says until it is ready. The log is a file that
+// somebody else writes, so it is looked at again and again.
+func waitReady(ctx context.Context, w io.Writer, name string, from int64, pid int, ended <-chan error) error {
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		var gone bool
+		select {
+		case <-ended:
+			gone = true
+		case <-again.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		lines, err := linesFrom(name, from)
+		if err != nil {
+			return err
+		}
+		for i, line := range lines {
+			if strings.HasPrefix(line, readyLine+" ") {
+				for _, said := range lines[:i+1] {
+					if !strings.HasPrefix(said, "time=") && !strings.HasPrefix(said, "{") {
+						fmt.Fprintln(w, said)
+					}
+				}
+				fmt.Fprintf(w, "server   process %d, log %s\n", pid, name)
+				return nil
+			}
+		}
+		if gone {
+			return fault.New(fault.Unavailable, "the server did not start:\n%s", strings.Join(lines, "\n")).Advise("its log: %s", name)
+		}
+	}
+}
+
+func linesFrom(name string, from int64) ([]string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if _, err := f.Seek(from, io.SeekStart); err != nil {
+		return nil, err
+	}
+	var lines []string
+	s := bufio.NewScanner(f)
+	for s.Scan() {
+		lines = append(lines, s.Text())
+	}
+	return lines, s.Err()
+}

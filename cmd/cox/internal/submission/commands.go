@@ -1,0 +1,18 @@
+package submission
+
+import (
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
+)
+
+// Commands returns the commands of this package, each in its group of cox --help.
+func Commands(a *cli.App) []*cobra.Command {
+	return slices.Concat(
+		cli.InGroup(cli.GroupWork, runCommand(a), submitCommand(a)),
+		cli.InGroup(cli.GroupAsk, whatIfCommand(a)),
+		cli.InGroup(cli.GroupFiles, adviseCommand(a), convertCommand(a)),
+	)
+}

@@ -1,0 +1,111 @@
+package submission
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/control/intake"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/spec"
+)
+
+// convertFlags are the flags of cox convert.
+type convertFlags struct {
+	from, to, output string
+	options          []string
+	strict           bool
+}
+
+func convertCommand(a *cli.App) *cobra.Command {
+	var f convertFlags
+	cmd := &cobra.Command{
+		Use:   "convert FILE --to native|sbatch|json [ARG…]",
+		Short: "Turn one form of a job into another, saying what has no counterpart",
+		Long: `Reads an sbatch script or the native form and writes another form. What cannot be said
+there is told on standard error, line by line. --to json is stable, for programs: the
+job as it was understood, and every warning with file, line and option. No server is
+asked.`,
+		Example: `  cox convert train.sbatch --to native > train.yaml
+  cox convert train.yaml --to sbatch
+  cox convert train.sbatch --to json | jq .warnings
+  cox convert - --from sbatch --to native < train.sbatch`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fault.New(fault.Invalid, "which file?").Advise("cox convert FILE --to native")
+			}
+			return nil
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := convertText(a, &f, args); err != nil {
+				return cli.NotDone(err, "not converted")
+			}
+			return nil
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.from, "from", "", "what FILE is: sbatch or native (default: found out)")
+	fl.StringVar(&f.to, "to", "", "the form to write: native, sbatch or json")
+	fl.StringVar(&f.output, "output", "", "write to this file (default: standard output)")
+	fl.StringArrayVarP(&f.options, "sbatch", "s", nil, "an option of sbatch that outranks the file, as in -s --time=10")
+	fl.BoolVar(&f.strict, "strict", false, "refuse what would only be warned of")
+	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions([]string{"native", "sbatch", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions([]string{"sbatch", "native"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func convertText(a *cli.App, f *convertFlags, args []string) error {
+	write, ok := writers[f.to]
+	if !ok {
+		return fault.New(fault.Invalid, "--to %q: there is no such form", f.to).Advise("native, sbatch or json")
+	}
+	data, err := readScript(args[0], a.In)
+	if err != nil {
+		return err
+	}
+	from, err := formOf(f.from, args[0], data)
+	if err != nil {
+		return err
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	// The environment is left out: it belongs to a submission, not to the file.
+	text, err := intake.Read(intake.Text{Form: from, Name: args[0], Data: data},
+		intake.Options{Owner: cli.Caller(), Args: f.options, ScriptArgs: args[1:], Dir: dir, Strict: f.strict, ReadFile: os.ReadFile})
+	if err != nil {
+		return err
+	}
+	out, more, err := write(text)
+	if err != nil {
+		return err
+	}
+	warnings := more
+	if f.to != "json" { // which has them inside
+		warnings = append(text.Warnings, more...)
+	}
+	fmt.Fprint(a.Err, printer.Warnings(a.Page(a.Err), apiWarnings(warnings)))
+	if f.output != "" {
+		if err := os.WriteFile(f.output, out, 0o666); err != nil {
+			return fault.New(fault.KindOf(err), "write %s: %w", f.output, err)
+		}
+		return nil
+	}
+	_, err = a.Out.Write(out)
+	return err
+}
+
+// writers make a text of a job, for --to; the warnings say what it could not hold.
+var writers = map[string]func(*intake.Request) ([]byte, []spec.Warning, error){
+	"json":         writeJSON,
+	api.FormNative: writeNative,
+	api.FormSbatch: writeSbatch,
+}

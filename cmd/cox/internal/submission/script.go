@@ -1,0 +1,51 @@
+package submission
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/spec/sbatch"
+)
+
+// readScript reads a script or a specification, "-" from standard input.
+func readScript(name string, stdin io.Reader) ([]byte, error) {
+	in := stdin
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, scriptError(name, err)
+		}
+		defer file.Close()
+		in = file
+	}
+	data, err := io.ReadAll(io.LimitReader(in, sbatch.MaxScript+1))
+	if err != nil {
+		return nil, scriptError(name, err)
+	}
+	if len(data) > sbatch.MaxScript {
+		return nil, fault.New(fault.Invalid, "%s: larger than %d MiB, which no script is", name, sbatch.MaxScript>>20).
+			Advise("keep the script small and let it read its data from files")
+	}
+	return data, nil
+}
+
+func scriptError(name string, err error) error {
+	var pe *fs.PathError
+	text := err
+	if errors.As(err, &pe) {
+		text = pe.Err
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fault.New(fault.Invalid, "%s: %w", name, text).Advise("name a script that exists; to run a command: cox run -- COMMAND")
+	case errors.Is(err, fs.ErrPermission):
+		return fault.New(fault.Permission, "%s: %w", name, text).Advise("make it readable: chmod u+r %s", name)
+	case errors.Is(err, syscall.EISDIR):
+		return fault.New(fault.Invalid, "%s: is a folder, not a script", name)
+	}
+	return fault.New(fault.Invalid, "%s: %w", name, text)
+}

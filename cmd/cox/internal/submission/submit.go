@@ -1,0 +1,237 @@
+package submission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/jobs"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/control/intake"
+	"github.com/coxswain-sched/coxswain/model/fault"
+)
+
+// submitFlags are the flags of cox submit.
+type submitFlags struct {
+	options               []string // -s
+	shape                 shapeFlags
+	from, pool, pods      string
+	wait, parsable, hold  bool
+	testOnly, dry, strict bool
+	noProvenance, upload  bool
+	format                cli.Format
+}
+
+func submitCommand(a *cli.App) *cobra.Command {
+	var f submitFlags
+	cmd := &cobra.Command{
+		Use:   "submit [flags] FILE [ARG…]  |  submit [flags] -- COMMAND [ARG…]",
+		Short: "Hand work to the server: an sbatch script, native YAML or JSON, or a command",
+		Long: `Hands work to the server and prints its number. The file is an sbatch script or
+native YAML or JSON; its name or, where that does not say it, its content decides.
+"-" is standard input. After "--" comes a command that every task runs.
+
+Flags stand before FILE; what follows FILE is the script's. Options of sbatch
+(-s --mem=4G) outrank the environment (SBATCH_*), which outranks the file. The job is
+durable when its number is printed.`,
+		Example: `  cox submit train.sbatch
+  cox submit train.yaml
+  cox submit -N 4 --gpus-per-node 8 train.sbatch --epochs 3
+  cox submit -s --mem=64G -s --exclusive train.sbatch
+  cox submit --pool slurm-b train.sbatch    # there, and nowhere else
+  cox submit -n 8 --pods task -- python train.py    # in a pool of Kubernetes: each task in a pod of its own
+  cox submit -n 8 -- python -m torch.distributed.run train.py
+  cox submit --wait train.sbatch            # ends with the job's exit code
+  id=$(cox submit --parsable train.sbatch)
+  cox submit --upload train.sbatch          # with the files of this directory, for a pool that does not have them
+  cox submit --test-only train.sbatch       # when and where would it start?
+  cox submit --dry-run --pool slurm-b train.sbatch    # the script and options that Slurm would get
+  generate | cox submit -`,
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault // files
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := submitJob(a, cmd, &f, args); err != nil {
+				return markNotSubmitted(err)
+			}
+			return nil
+		},
+	}
+	fl := cmd.Flags()
+	fl.SetInterspersed(false) // what follows FILE is the script's
+	fl.StringArrayVarP(&f.options, "sbatch", "s", nil, "an option of sbatch that outranks the file, as in -s --mem=4G")
+	f.shape.add(fl)
+	fl.StringVar(&f.from, "from", "", "what FILE is: sbatch or native (default: found out)")
+	fl.StringVar(&f.pool, "pool", "", "the pool that runs it (default: what the file says, else where the advice says)")
+	fl.StringVar(&f.pods, "pods", "", "task: each task has a pod of its own, in a pool of Kubernetes; node: each node has one (default: what the file says, else node)")
+	fl.BoolVarP(&f.wait, "wait", "W", false, "stay until the job has ended, and end with its exit code")
+	fl.BoolVar(&f.parsable, "parsable", false, "print the number alone")
+	fl.BoolVarP(&f.hold, "hold", "H", false, "keep it waiting until cox release")
+	fl.BoolVar(&f.testOnly, "test-only", false, "have the server check it and say when it would start; keep nothing")
+	fl.BoolVar(&f.dry, "dry-run", false, "read it here, without a server, and say what would be asked; with --pool, show what the server would hand over there")
+	fl.BoolVar(&f.strict, "strict", false, "refuse what would only be warned of")
+	fl.BoolVar(&f.upload, "upload", false, "send the working directory with the job, but for what .coxignore in it names: to a pool that does not have it")
+	fl.BoolVar(&f.noProvenance, "no-provenance", false, "do not record files and git commit")
+	cli.FormatFlag(cmd, &f.format, cli.AsJSON, cli.AsYAML, cli.AsName)
+	_ = cmd.RegisterFlagCompletionFunc("pods", cobra.FixedCompletions([]string{"node", "task"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions([]string{api.FormSbatch, api.FormNative}, cobra.ShellCompDirectiveNoFileComp))
+	a.CompleteShapeFlags(cmd)
+	a.CompleteFlag(cmd, "pool", a.PoolNames)
+	return cmd
+}
+
+// markNotSubmitted marks an error of a submission, unless what failed came after it.
+func markNotSubmitted(err error) error {
+	var after *errAfterSubmit
+	if errors.As(err, &after) {
+		return after.error
+	}
+	return cli.NotDone(err, "not submitted")
+}
+
+// errAfterSubmit marks an error that came when the job had been taken.
+type errAfterSubmit struct{ error }
+
+func submitJob(a *cli.App, cmd *cobra.Command, f *submitFlags, args []string) error {
+	req, err := submitRequest(a, cmd, f, args)
+	if err != nil {
+		return err
+	}
+	if f.dry {
+		return dryRun(a, cmd.Context(), f, req)
+	}
+	asked, files := readHere(req)
+	req.Files = files
+	c, err := a.Client()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if !f.noProvenance && !f.testOnly {
+		req.Provenance = collectProvenance(cmd.Context(), req)
+	}
+	if f.upload {
+		if err := uploadDirectory(a, cmd.Context(), c, f, req); err != nil {
+			return err
+		}
+	}
+	stop := a.ShowProgress(len(req.Text), "sending %s", printer.Bytes(int64(len(req.Text))))
+	done, err := c.Submit(cmd.Context(), req)
+	stop()
+	if err != nil {
+		return err
+	}
+	if p := a.Page(a.Err); p.Width > 0 && asked != nil && !f.parsable {
+		fmt.Fprintln(a.Err, printer.Asked(asked, req.File))
+	}
+	fmt.Fprint(a.Err, printer.Warnings(a.Page(a.Err), done.Warnings))
+	if !f.parsable && !f.format.IsData() && !done.Quiet {
+		fmt.Fprint(a.Err, printer.Chosen(a.Page(a.Err), done.Pool, done.Chosen))
+	}
+	if f.testOnly {
+		return printEstimate(a, f, done)
+	}
+	if err := printSubmitted(a, f, done); err != nil {
+		return &errAfterSubmit{err}
+	}
+	if f.wait {
+		if err := waitSubmitted(a, cmd.Context(), c, done.ID.String()); err != nil {
+			return &errAfterSubmit{err}
+		}
+	}
+	return nil
+}
+
+// submitRequest makes of the arguments what is asked of the server.
+func submitRequest(a *cli.App, cmd *cobra.Command, f *submitFlags, args []string) (*api.Submit, error) {
+	if len(args) == 0 {
+		return nil, fault.New(fault.Invalid, "there is nothing to submit").Advise("cox submit FILE, cox submit - for standard input, or cox submit -- COMMAND")
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	req := &api.Submit{
+		Args: append(f.shape.args(cmd.Flags()), f.options...), Environ: os.Environ(), Dir: dir, Host: cli.Hostname(), Strict: f.strict, TestOnly: f.testOnly, Pool: f.pool, Pods: f.pods,
+	}
+	if f.hold {
+		req.Args = append(req.Args, "--hold")
+	}
+	mask := cli.Umask()
+	req.Umask = &mask
+	if cmd.ArgsLenAtDash() == 0 {
+		req.Form, req.Command = api.FormCommand, args
+		return req, nil
+	}
+	data, err := readScript(args[0], a.In)
+	if err != nil {
+		return nil, err
+	}
+	req.File, req.Text, req.ScriptArgs = args[0], string(data), args[1:]
+	if req.Form, err = formOf(f.from, args[0], data); err != nil {
+		return nil, err
+	}
+	t := intake.Text{Form: req.Form, Name: req.File}
+	return req, t.CheckArgs(req.Args)
+}
+
+func printSubmitted(a *cli.App, f *submitFlags, done *api.Submitted) error {
+	id := done.ID.String()
+	switch {
+	case f.format.IsData():
+		return f.format.Write(a.Out, done)
+	case f.parsable || f.format == cli.AsName:
+		return cli.WriteNames(a.Out, []string{id})
+	}
+	p := a.Page(a.Out)
+	line := p.Paint(printer.Accent, id)
+	if done.Name != "" {
+		line += " " + printer.Clean(done.Name)
+	}
+	line += " submitted"
+	if done.Tasks > 1 {
+		line += ", " + printer.Count(done.Tasks, "task")
+	}
+	if p.Width > 0 && !f.wait {
+		line += p.Paint(printer.Dim, fmt.Sprintf("          cox why %s   cox logs -f %s", id, id))
+	}
+	_, err := fmt.Fprintln(a.Out, line)
+	return err
+}
+
+func printEstimate(a *cli.App, f *submitFlags, done *api.Submitted) error {
+	if f.format.IsData() {
+		return f.format.Write(a.Out, done)
+	}
+	_, err := fmt.Fprint(a.Out, printer.Estimate(a.Page(a.Out), done))
+	return err
+}
+
+// waitSubmitted waits for the end of the job, or of all tasks, and takes the exit code. Ctrl-C ends
+// the waiting, not the job.
+func waitSubmitted(a *cli.App, ctx context.Context, c *client.Client, name string) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	jobs, _, err := jobs.WaitFor(ctx, c, name)
+	if ctx.Err() != nil {
+		fmt.Fprintf(a.Err, "job %s goes on          cox wait %s   cox cancel %s\n", name, name, name)
+		a.Code = 130
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, j := range jobs {
+		fmt.Fprintln(a.Err, printer.Ended(a.Page(a.Err), j))
+		a.Code = max(a.Code, cli.JobExitCode(j))
+	}
+	return nil
+}

@@ -1,0 +1,12 @@
+package tools
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
+)
+
+// Commands returns the commands of this package, each in its group of cox --help.
+func Commands(a *cli.App) []*cobra.Command {
+	return cli.InGroup(cli.GroupFiles, simulateCommand(a), installNamesCommand(a, slurmBinary), completionCommand(), versionCommand(a))
+}
