@@ -17,40 +17,42 @@ import (
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/server/transport"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
-type nothing struct{}
-
 func (s *Server) registerAdmin() {
-	addRoute(s, apiRoute{
-		method: http.MethodGet, path: "/v1", verb: auth.Info, id: "info", tag: "server", summary: "What answers, and who it takes the caller for",
-		about: "Version and API without identity; the rest with one.",
-	}, func(c *call, _ *nothing) (*api.ServerInfo, error) { return s.serverInfo(c), nil })
-	addStreamRoute(s, apiRoute{
-		method: http.MethodGet, path: "/healthz", verb: auth.Health, id: "healthz", tag: "server", media: []string{"text/plain"}, summary: "The process answers",
-	}, func(c *call, _ *nothing) error { c.writeBody(http.StatusOK, "text/plain", []byte("ok\n")); return nil })
-	addStreamRoute(s, apiRoute{
-		method: http.MethodGet, path: "/readyz", verb: auth.Health, id: "readyz", tag: "server", media: []string{"text/plain"}, summary: "The control plane answers",
-	}, func(c *call, _ *nothing) error {
-		if _, err := s.cfg.Plane.NodeViews(c.ctx()); err != nil {
+	addRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/v1", Verb: auth.Info, ID: "info", Tag: "server", Summary: "What answers, and who it takes the caller for",
+		About: "Version and API without identity; the rest with one.",
+	}, func(c *call, _ *transport.Nothing) (*api.ServerInfo, error) { return s.serverInfo(c), nil })
+	addStreamRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/healthz", Verb: auth.Health, ID: "healthz", Tag: "server", Media: []string{"text/plain"}, Summary: "The process answers",
+	}, func(c *call, _ *transport.Nothing) error {
+		c.WriteBody(http.StatusOK, "text/plain", []byte("ok\n"))
+		return nil
+	})
+	addStreamRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/readyz", Verb: auth.Health, ID: "readyz", Tag: "server", Media: []string{"text/plain"}, Summary: "The control plane answers",
+	}, func(c *call, _ *transport.Nothing) error {
+		if _, err := s.cfg.Plane.NodeViews(c.Ctx()); err != nil {
 			return fault.New(fault.Unavailable, "the control plane does not answer: %w", err)
 		}
-		c.writeBody(http.StatusOK, "text/plain", []byte("ready\n"))
+		c.WriteBody(http.StatusOK, "text/plain", []byte("ready\n"))
 		return nil
 	})
 	type auditInput struct {
 		After uint64 `query:"after" doc:"number of the last record that is known"`
 		Limit int    `query:"limit" minimum:"0" maximum:"10000" doc:"0: 1000"`
 	}
-	addRoute(s, apiRoute{
-		method: http.MethodGet, path: "/v1/audit", verb: auth.SeeAudit, id: "audit", tag: "server", summary: "Who changed what, oldest first",
+	addRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/v1/audit", Verb: auth.SeeAudit, ID: "audit", Tag: "server", Summary: "Who changed what, oldest first",
 	}, func(c *call, in *auditInput) (*api.Audit, error) { return s.auditLog(c, in.After, in.Limit) })
-	addRoute(s, apiRoute{
-		method: http.MethodPost, path: "/v1/backup", verb: auth.Backup, id: "backup", tag: "server", body: typeOf[api.Backup](),
-		example: &api.Backup{Dir: "/backup/coxswain-monday"},
-		summary: "Copy the state into a new folder of the server's machine", about: "While the server goes on. The folder must not exist, or be empty.",
-	}, func(c *call, _ *nothing) (*api.BackupDone, error) { return s.writeBackup(c) })
+	addRoute(s, transport.Route{
+		Method: http.MethodPost, Path: "/v1/backup", Verb: auth.Backup, ID: "backup", Tag: "server", Body: transport.TypeOf[api.Backup](),
+		Example: &api.Backup{Dir: "/backup/coxswain-monday"},
+		Summary: "Copy the state into a new folder of the server's machine", About: "While the server goes on. The folder must not exist, or be empty.",
+	}, func(c *call, _ *transport.Nothing) (*api.BackupDone, error) { return s.writeBackup(c) })
 	s.registerTokens()
 	s.registerProfile()
 }
@@ -59,16 +61,16 @@ func (s *Server) registerAdmin() {
 var features = []string{"columns", "collapse", "exec", "watch-resume", "history", "audit", "tokens", "backup", "pools"}
 
 func (s *Server) serverInfo(c *call) *api.ServerInfo {
-	out := &api.ServerInfo{Version: s.cfg.Version, API: apiVersion, Oldest: oldestVersion}
-	if !c.id.Known() {
+	out := &api.ServerInfo{Version: s.cfg.Version, API: transport.APIVersion, Oldest: transport.OldestVersion}
+	if !c.ID.Known() {
 		return out
 	}
 	out.Features, out.Name, out.Host = features, s.cfg.Name, s.host
 	out.PID, out.Started, out.Now = s.pid, s.started, s.cfg.Now()
-	out.You, out.Pools, out.Change = shownIdentity(c.id), s.shownPools(), s.cfg.Plane.LastEvent()
+	out.You, out.Pools, out.Change = shownIdentity(c.ID), s.shownPools(), s.cfg.Plane.LastEvent()
 	if len(out.You.Accounts) == 0 {
-		if rules, err := s.rulesInForce(c.ctx()); err == nil { // else they are not shown
-			out.You.Accounts = rules.AccountsOf(c.id.Name)
+		if rules, err := s.rulesInForce(c.Ctx()); err == nil { // else they are not shown
+			out.You.Accounts = rules.AccountsOf(c.ID.Name)
 		}
 	}
 	return out
@@ -79,7 +81,7 @@ func (s *Server) auditLog(c *call, after uint64, limit int) (*api.Audit, error) 
 		limit = 1000
 	}
 	out := &api.Audit{Records: []api.AuditRecord{}}
-	err := s.cfg.Plane.Audit(c.ctx(), store.RecordQuery{After: after, OnlyActors: true, Limit: limit}, func(r store.Record) error {
+	err := s.cfg.Plane.Audit(c.Ctx(), store.RecordQuery{After: after, OnlyActors: true, Limit: limit}, func(r store.Record) error {
 		out.Records = append(out.Records, api.AuditRecord{
 			Seq: r.Seq, At: r.At, By: r.By.Name, UID: r.By.UID, From: r.By.From, What: r.Kind, Job: job.ID(r.Job), Data: withoutSecrets(r.Data),
 		})
@@ -124,7 +126,7 @@ func scrubSecrets(v any) any {
 }
 
 func (s *Server) writeBackup(c *call) (*api.BackupDone, error) {
-	req, err := decodeBody[api.Backup](c)
+	req, err := transport.DecodeBody[api.Backup](c.Call)
 	if err != nil {
 		return nil, err
 	}
@@ -134,8 +136,8 @@ func (s *Server) writeBackup(c *call) (*api.BackupDone, error) {
 	if err := fileperm.Way(req.Dir); fault.KindOf(err) == fault.Permission && !isWithin(s.cfg.Own, req.Dir) {
 		return nil, fault.New(fault.Invalid, "dir: %w", err).Advise("name a folder that only root and the server's own user may write to")
 	}
-	s.log.Info("backup", "dir", req.Dir, "user", c.id.Name, "from", c.id.From)
-	seq, err := s.cfg.Plane.Backup(c.ctx(), filepath.Clean(req.Dir))
+	s.Log.Info("backup", "dir", req.Dir, "user", c.ID.Name, "from", c.ID.From)
+	seq, err := s.cfg.Plane.Backup(c.Ctx(), filepath.Clean(req.Dir))
 	if err != nil {
 		return nil, err
 	}
@@ -166,36 +168,36 @@ func isBelow(folder, path string) bool {
 }
 
 func (s *Server) registerTokens() {
-	addRoute(s, apiRoute{
-		method: http.MethodGet, path: "/v1/tokens", verb: auth.Tokens, id: "listTokens", tag: "tokens", owned: true,
-		summary: "List access tokens", about: "One's own; an administrator sees all. Never a secret.",
-	}, func(c *call, _ *nothing) (*api.Tokens, error) {
-		list, err := s.cfg.Plane.Tokens(c.ctx())
+	addRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/v1/tokens", Verb: auth.Tokens, ID: "listTokens", Tag: "tokens", Owned: true,
+		Summary: "List access tokens", About: "One's own; an administrator sees all. Never a secret.",
+	}, func(c *call, _ *transport.Nothing) (*api.Tokens, error) {
+		list, err := s.cfg.Plane.Tokens(c.Ctx())
 		out := &api.Tokens{Tokens: []api.Token{}}
 		for _, t := range list {
-			if c.allowed(auth.Tokens, ownerOf(t)) == nil {
+			if c.Allowed(auth.Tokens, ownerOf(t)) == nil {
 				out.Tokens = append(out.Tokens, shownToken(s, t))
 			}
 		}
 		return out, err
 	})
-	addRoute(s, apiRoute{
-		method: http.MethodPost, path: "/v1/tokens", verb: auth.Tokens, id: "newToken", tag: "tokens", owned: true, also: []auth.Verb{auth.Grant}, body: typeOf[api.NewToken](), status: http.StatusCreated,
-		example: &api.NewToken{Comment: "laptop", TTL: (30 * 24 * time.Hour).Seconds()},
-		summary: "Make an access token", about: "The secret is in this answer alone. Only an administrator makes one for somebody else, or with an administrator's rights.",
-	}, func(c *call, _ *nothing) (*api.MadeToken, error) { return s.newToken(c) })
+	addRoute(s, transport.Route{
+		Method: http.MethodPost, Path: "/v1/tokens", Verb: auth.Tokens, ID: "newToken", Tag: "tokens", Owned: true, Also: []auth.Verb{auth.Grant}, Body: transport.TypeOf[api.NewToken](), Status: http.StatusCreated,
+		Example: &api.NewToken{Comment: "laptop", TTL: (30 * 24 * time.Hour).Seconds()},
+		Summary: "Make an access token", About: "The secret is in this answer alone. Only an administrator makes one for somebody else, or with an administrator's rights.",
+	}, func(c *call, _ *transport.Nothing) (*api.MadeToken, error) { return s.newToken(c) })
 	type one struct {
 		ID string `path:"id"`
 	}
-	addRoute(s, apiRoute{
-		method: http.MethodDelete, path: "/v1/tokens/{id}", verb: auth.Tokens, id: "revokeToken", tag: "tokens", owned: true, status: http.StatusNoContent,
-		summary: "Revoke an access token", about: "At once and for good.",
-	}, func(c *call, in *one) (*none, error) {
+	addRoute(s, transport.Route{
+		Method: http.MethodDelete, Path: "/v1/tokens/{id}", Verb: auth.Tokens, ID: "revokeToken", Tag: "tokens", Owned: true, Status: http.StatusNoContent,
+		Summary: "Revoke an access token", About: "At once and for good.",
+	}, func(c *call, in *one) (*transport.None, error) {
 		t, ok := s.cfg.Plane.TokenByID(in.ID)
-		if !ok || c.allowed(auth.Tokens, ownerOf(t)) != nil {
-			return nil, fault.New(fault.NotFound, "you have no token %s", withoutTokens(in.ID)).Advise("cox token list; name it by its id, not by the secret")
+		if !ok || c.Allowed(auth.Tokens, ownerOf(t)) != nil {
+			return nil, fault.New(fault.NotFound, "you have no token %s", transport.WithoutTokens(in.ID)).Advise("cox token list; name it by its id, not by the secret")
 		}
-		return nil, s.cfg.Plane.RevokeToken(c.ctx(), c.id.Actor(), t.ID)
+		return nil, s.cfg.Plane.RevokeToken(c.Ctx(), c.ID.Actor(), t.ID)
 	})
 }
 
@@ -209,14 +211,14 @@ const (
 )
 
 func (s *Server) newToken(c *call) (*api.MadeToken, error) {
-	req, err := decodeBody[api.NewToken](c)
+	req, err := transport.DecodeBody[api.NewToken](c.Call)
 	if err != nil {
 		return nil, err
 	}
 	now := s.cfg.Now()
 	t := control.Token{
-		Name: c.id.Name, UID: c.id.UID, GID: c.id.GID, Accounts: req.Accounts, Admin: req.Admin, Comment: req.Comment,
-		Created: now, By: c.id.Actor(), Expires: now.Add(defaultTTL),
+		Name: c.ID.Name, UID: c.ID.UID, GID: c.ID.GID, Accounts: req.Accounts, Admin: req.Admin, Comment: req.Comment,
+		Created: now, By: c.ID.Actor(), Expires: now.Add(defaultTTL),
 	}
 	if err := s.forWhom(c, req, &t); err != nil {
 		return nil, err
@@ -228,8 +230,8 @@ func (s *Server) newToken(c *call) (*api.MadeToken, error) {
 	case req.TTL > 0:
 		t.Expires = now.Add(ttl)
 	}
-	if c.id.Token != "" { // what a token makes does not outlive it
-		if own, ok := s.cfg.Plane.TokenByID(c.id.Token); ok && !own.Expires.IsZero() && own.Expires.Before(t.Expires) && !c.id.Admin {
+	if c.ID.Token != "" { // what a token makes does not outlive it
+		if own, ok := s.cfg.Plane.TokenByID(c.ID.Token); ok && !own.Expires.IsZero() && own.Expires.Before(t.Expires) && !c.ID.Admin {
 			t.Expires = own.Expires
 		}
 	}
@@ -238,7 +240,7 @@ func (s *Server) newToken(c *call) (*api.MadeToken, error) {
 		return nil, err
 	}
 	t.ID, t.Hash = m.ID, m.Hash
-	if err := s.cfg.Plane.PutToken(c.ctx(), c.id.Actor(), t); err != nil {
+	if err := s.cfg.Plane.PutToken(c.Ctx(), c.ID.Actor(), t); err != nil {
 		return nil, err
 	}
 	return &api.MadeToken{Token: shownToken(s, t), Secret: m.Secret}, nil
@@ -246,8 +248,8 @@ func (s *Server) newToken(c *call) (*api.MadeToken, error) {
 
 // forWhom fills whose token it is, if the caller may make it.
 func (s *Server) forWhom(c *call, req *api.NewToken, t *control.Token) error {
-	if req.User != "" && req.User != c.id.Name {
-		if err := c.allowed(auth.Grant, auth.Object{Name: "user " + req.User}); err != nil {
+	if req.User != "" && req.User != c.ID.Name {
+		if err := c.Allowed(auth.Grant, auth.Object{Name: "user " + req.User}); err != nil {
 			return err
 		}
 		u, err := s.cfg.Users.ByName(req.User)
@@ -257,18 +259,18 @@ func (s *Server) forWhom(c *call, req *api.NewToken, t *control.Token) error {
 		t.Name, t.UID, t.GID = u.Name, u.UID, u.GID
 	}
 	if req.Admin {
-		if err := c.allowed(auth.Grant, auth.Object{Name: "a token of an administrator"}); err != nil {
+		if err := c.Allowed(auth.Grant, auth.Object{Name: "a token of an administrator"}); err != nil {
 			return err
 		}
 	}
-	if len(c.id.Accounts) > 0 && len(t.Accounts) == 0 {
-		t.Accounts = c.id.Accounts
+	if len(c.ID.Accounts) > 0 && len(t.Accounts) == 0 {
+		t.Accounts = c.ID.Accounts
 	}
 	for _, a := range t.Accounts {
-		if err := c.id.MayCharge(a); err != nil {
+		if err := c.ID.MayCharge(a); err != nil {
 			return err
 		}
-		rules, err := s.rulesInForce(c.ctx())
+		rules, err := s.rulesInForce(c.Ctx())
 		if err != nil {
 			return err
 		}
@@ -287,25 +289,36 @@ func (s *Server) registerProfile() {
 		Debug   string `query:"debug"`
 		GC      string `query:"gc"`
 	}
-	addStreamRoute(s, apiRoute{
-		method: http.MethodGet, path: "/debug/pprof/{name}", verb: auth.Profile, id: "pprof", tag: "server",
-		media: []string{"application/octet-stream"}, summary: "Profiles of the server", about: "As net/http/pprof has them: go tool pprof reads them.",
+	addStreamRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/debug/pprof/{name}", Verb: auth.Profile, ID: "pprof", Tag: "server",
+		Media: []string{"application/octet-stream"}, Summary: "Profiles of the server", About: "As net/http/pprof has them: go tool pprof reads them.",
 	}, func(c *call, in *in) error {
 		if n, err := strconv.Atoi(in.Seconds); in.Seconds != "" && (err != nil || n < 0 || n > 300) {
 			return fault.New(fault.Invalid, "seconds: %q is not between 0 and 300", in.Seconds)
 		}
 		switch in.Name {
 		case "profile":
-			pprof.Profile(c.w, c.r)
+			pprof.Profile(c.W, c.R)
 		case "trace":
-			pprof.Trace(c.w, c.r)
+			pprof.Trace(c.W, c.R)
 		case "cmdline":
-			pprof.Cmdline(c.w, c.r)
+			pprof.Cmdline(c.W, c.R)
 		case "symbol":
-			pprof.Symbol(c.w, c.r)
+			pprof.Symbol(c.W, c.R)
 		default:
-			pprof.Handler(in.Name).ServeHTTP(c.w, c.r)
+			pprof.Handler(in.Name).ServeHTTP(c.W, c.R)
 		}
 		return nil
 	})
+}
+
+func shownIdentity(id auth.Identity) api.Identity {
+	return api.Identity{Name: id.Name, UID: id.UID, GID: id.GID, Accounts: id.Accounts, Admin: id.Admin, Via: id.Via}
+}
+
+func shownToken(s *Server, t control.Token) api.Token {
+	return api.Token{
+		ID: t.ID, Name: t.Name, UID: t.UID, GID: t.GID, Accounts: t.Accounts, Admin: t.Admin, Comment: t.Comment,
+		Created: t.Created, By: t.By.Name, Expires: t.Expires, Revoked: t.Revoked, Used: s.LastTokenUse(t.ID),
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/server/transport"
 	"github.com/coxswain-sched/coxswain/store/sqlite"
 )
 
@@ -80,7 +81,7 @@ func TestAWaitLooksAtOneTaskOfMany(t *testing.T) {
 		}
 		got <- j
 	}()
-	for r.metrics.waiters.Load() == 0 { // it has begun
+	for r.Metrics.Waiters.Load() == 0 { // it has begun
 		sleepContext(t.Context(), time.Millisecond)
 	}
 	for i := range job.ID(n) {
@@ -223,7 +224,7 @@ func TestTheEventsOfALargeArray(t *testing.T) {
 // Seen to fail with: all texts kept until the flush; a buffer that is kept as large as it was.
 func TestAWatcherHoldsLittle(t *testing.T) {
 	out := &writes{}
-	w := &eventWriter{c: &call{w: &writer{ResponseWriter: out}}, ctl: http.NewResponseController(out), stall: time.Minute}
+	w := &eventWriter{c: &call{Call: &transport.Call{W: &transport.Writer{ResponseWriter: out}}}, ctl: http.NewResponseController(out), stall: time.Minute}
 	it := newItem(control.Event{Seq: 1, Kind: control.EventEnded, Job: 2, Name: "1_1", User: "anna", State: "CANCELLED"})
 	total := 0
 	for range 2 * window {

@@ -140,7 +140,7 @@ func TestWaitGoesOnOverARestart(t *testing.T) {
 		}
 		got <- err
 	}()
-	until(t, "it waits", func() bool { return r.metrics.waiters.Load() > 0 })
+	until(t, "it waits", func() bool { return r.Metrics.Waiters.Load() > 0 })
 	r.stop()
 	socket.Store(start(t, p, nil).socket)
 	p.finish(1, job.Completed, job.ExitCode{})
@@ -163,7 +163,7 @@ func TestAWatcherThatDoesNotReadIsCutOff(t *testing.T) {
 	if got := <-good; len(got) != n {
 		t.Errorf("the reader got %d of %d", len(got), n)
 	}
-	until(t, "the lazy one is cut off", func() bool { return r.metrics.cut.Load() > 0 })
+	until(t, "the lazy one is cut off", func() bool { return r.Metrics.Cut.Load() > 0 })
 }
 
 // TestAThousandWatchers all see all.
@@ -198,7 +198,7 @@ func TestAThousandWatchers(t *testing.T) {
 		})
 	}
 	ready.Wait()
-	if n := r.metrics.watchers.Load(); n != watchers {
+	if n := r.Metrics.Watchers.Load(); n != watchers {
 		t.Errorf("%d watchers", n)
 	}
 	p.fill(t, events, "anna", 2001, nil)
@@ -236,11 +236,11 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		})
 	}
 	until(t, "all are there", func() bool {
-		return r.metrics.waiters.Load() >= 5 && r.metrics.watchers.Load() >= 5 && len(f.asked) >= 5
+		return r.Metrics.Waiters.Load() >= 5 && r.Metrics.Watchers.Load() >= 5 && len(f.asked) >= 5
 	})
 	began := time.Now()
 	r.stop()
-	if took := time.Since(began); took > drainTime/2 {
+	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("it took %s to stop", took)
 	}
 	cancel()

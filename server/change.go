@@ -16,22 +16,23 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/reason"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
+	"github.com/coxswain-sched/coxswain/server/transport"
 	"github.com/coxswain-sched/coxswain/spec/sbatch"
 )
 
 func (s *Server) registerChange() {
 	type in struct{}
-	addRoute(s, apiRoute{
-		method: http.MethodPost, path: "/v1/jobs/change", verb: auth.SeeJob, id: "change", tag: "jobs", owned: true, body: typeOf[api.Change](),
-		example: &api.Change{Select: api.Select{IDs: []string{"7", "8_[1-4,9]"}}, Verb: api.VerbCancel, Reason: "wrong data"},
-		summary: "Change any number of jobs",
-		also: []auth.Verb{
+	addRoute(s, transport.Route{
+		Method: http.MethodPost, Path: "/v1/jobs/change", Verb: auth.SeeJob, ID: "change", Tag: "jobs", Owned: true, Body: transport.TypeOf[api.Change](),
+		Example: &api.Change{Select: api.Select{IDs: []string{"7", "8_[1-4,9]"}}, Verb: api.VerbCancel, Reason: "wrong data"},
+		Summary: "Change any number of jobs",
+		Also: []auth.Verb{
 			auth.Cancel, auth.Hold, auth.Release, auth.Requeue, auth.Signal, auth.Update, auth.Top, auth.HoldFirm, auth.Unhold, auth.Suspend, auth.Resume, auth.Raise, auth.Save,
 		},
-		about: "All verbs; one durable step for all jobs that the caller may change. Jobs that were not changed are in errors. " +
+		About: "All verbs; one durable step for all jobs that the caller may change. Jobs that were not changed are in errors. " +
 			"Which verbs the caller may use on which job is decided for each.",
 	}, func(c *call, _ *in) (*api.Changed, error) {
-		ch, err := decodeBody[api.Change](c)
+		ch, err := transport.DecodeBody[api.Change](c.Call)
 		if err != nil {
 			return nil, err
 		}
@@ -96,13 +97,13 @@ func (s *Server) changeJobs(c *call, ch *api.Change) (*api.Changed, error) {
 		}
 		ids, chosen = append(ids, t.id), append(chosen, t)
 	}
-	if h, ok := op.(control.Hold); ok && h.On && ch.Firm == nil && c.id.Admin {
+	if h, ok := op.(control.Hold); ok && h.On && ch.Firm == nil && c.ID.Admin {
 		// what an administrator holds of somebody else's stays held, as with scontrol
-		h.Admin = slices.ContainsFunc(chosen, func(t target) bool { return t.owner.UID != c.id.UID })
+		h.Admin = slices.ContainsFunc(chosen, func(t target) bool { return t.owner.UID != c.ID.UID })
 		op = h
 	}
 	if len(ids) > 0 {
-		errs, err := s.cfg.Plane.Change(c.ctx(), c.id.Actor(), ids, op)
+		errs, err := s.cfg.Plane.Change(c.Ctx(), c.ID.Actor(), ids, op)
 		if err != nil {
 			return nil, err
 		}
@@ -121,7 +122,7 @@ func (s *Server) changeJobs(c *call, ch *api.Change) (*api.Changed, error) {
 }
 
 func addRefusal(out *api.Changed, name string, err error) {
-	out.Errors = append(out.Errors, api.ChangeError{Name: name, Error: *errorBody(err)})
+	out.Errors = append(out.Errors, api.ChangeError{Name: name, Error: *transport.ErrorBody(err)})
 }
 
 // findTargets finds the jobs of a selection that the caller may see.
@@ -160,15 +161,15 @@ func (c *call) findTargets(ch *api.Change) ([]target, *api.Changed, error) {
 // mayChange asks auth about one job.
 func (c *call) mayChange(verb auth.Verb, t *target, ch *api.Change) error {
 	o := auth.Job(t.name, t.owner.UID)
-	if err := c.allowed(verb, o); err != nil {
+	if err := c.Allowed(verb, o); err != nil {
 		return err
 	}
 	switch {
 	case verb == auth.Release && t.firm:
-		return c.allowed(auth.Unhold, o)
+		return c.Allowed(auth.Unhold, o)
 	case verb == auth.Update && needsAdmin(ch.Update, t):
-		return c.allowed(auth.Raise, o)
-	case verb == auth.Update && (ch.Update.Account != nil || ch.Update.QOS != nil || !c.id.Admin):
+		return c.Allowed(auth.Raise, o)
+	case verb == auth.Update && (ch.Update.Account != nil || ch.Update.QOS != nil || !c.ID.Admin):
 		return c.keepsRules(ch.Update, t)
 	}
 	return nil
@@ -180,13 +181,13 @@ func (c *call) keepsRules(u *api.Update, t *target) error {
 	if u.Account == nil && u.QOS == nil && u.Partitions == nil && u.TimeLimit == nil && u.TimeMin == nil {
 		return nil
 	}
-	rules, err := c.s.rulesInForce(c.ctx())
+	rules, err := c.s.rulesInForce(c.Ctx())
 	if err != nil {
 		return err
 	}
 	as := job.Spec{Owner: t.owner, Pool: t.pool, Account: t.account, QOS: t.qos, Partitions: t.partitions, TimeLimit: t.limit, TimeMin: t.least}
 	if u.Account != nil {
-		if err := c.id.MayCharge(*u.Account); err != nil {
+		if err := c.ID.MayCharge(*u.Account); err != nil {
 			return err
 		}
 		as.Account = *u.Account
@@ -194,7 +195,7 @@ func (c *call) keepsRules(u *api.Update, t *target) error {
 	if u.QOS != nil {
 		as.QOS = *u.QOS
 	}
-	if c.id.Admin {
+	if c.ID.Admin {
 		as.TimeLimit, as.TimeMin = 0, 0
 		return rules.Apply(&as)
 	}
@@ -263,7 +264,7 @@ func (s *Server) readOperation(c *call, ch *api.Change) (control.Op, auth.Verb, 
 		}
 		return control.Hold{On: true}, auth.Hold, nil
 	case api.VerbRelease:
-		return control.Hold{On: false, Admin: c.id.Admin}, auth.Release, nil
+		return control.Hold{On: false, Admin: c.ID.Admin}, auth.Release, nil
 	case api.VerbRequeue:
 		return control.Requeue{Hold: ch.Hold}, auth.Requeue, nil
 	case api.VerbSignal:
@@ -287,7 +288,7 @@ func (s *Server) readOperation(c *call, ch *api.Change) (control.Op, auth.Verb, 
 		return up, auth.Update, err
 	}
 	return nil, "", fault.New(fault.Invalid, "verb: there is no %q", ch.Verb).
-		Advise("verbs: cancel, hold, release, requeue, signal, suspend, resume, update, top, checkpoint-done; a newer client needs a newer server (API %s)", apiVersion)
+		Advise("verbs: cancel, hold, release, requeue, signal, suspend, resume, update, top, checkpoint-done; a newer client needs a newer server (API %s)", transport.APIVersion)
 }
 
 func signalScope(ch *api.Change) engine.Scope {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -17,51 +15,6 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-// TestOneUserCannotTakeEveryTurn begins more submissions than a user has places, and
-// ends none of them.
-func TestOneUserCannotTakeEveryTurn(t *testing.T) {
-	r := start(t, newPlane(), nil)
-	r.concurrency.mu.Lock()
-	r.concurrency.most = 4
-	r.concurrency.mu.Unlock()
-	secret := r.token(t, "anna", nil)
-	var open []net.Conn
-	slow := func(length int) net.Conn {
-		c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = c.Close() })
-		if _, err := fmt.Fprintf(c, "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n{", secret, length); err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
-	for range 12 {
-		open = append(open, slow(1<<20))
-	}
-	until(t, "all are known", func() bool {
-		r.concurrency.mu.Lock()
-		defer r.concurrency.mu.Unlock()
-		u := r.concurrency.of[2001]
-		return u != nil && u.n == 12 && len(u.places) == 4
-	})
-	if _, err := r.as(t, "ben").Submit(t.Context(), request()); err != nil {
-		t.Errorf("another user: %v", err)
-	}
-	for _, c := range open {
-		_ = c.Close()
-	}
-	if _, err := r.as(t, "anna").Submit(t.Context(), request()); err != nil {
-		t.Errorf("afterwards: %v", err)
-	}
-	until(t, "nobody is counted", func() bool {
-		r.concurrency.mu.Lock()
-		defer r.concurrency.mu.Unlock()
-		return len(r.concurrency.of) == 0
-	})
-}
-
 // until waits for what the server counts and tells nobody: who waits, who watches, who has gone.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
@@ -69,22 +22,6 @@ func until(t *testing.T, what string, ok func() bool) {
 		if time.Now().After(end) {
 			t.Fatalf("not in time: %s", what)
 		}
-	}
-}
-
-// TestATurnThatDoesNotComeIsRefused: whoever waits is told, with the connection's end.
-func TestATurnThatDoesNotComeIsRefused(t *testing.T) {
-	r := start(t, newPlane(), func(c *Config) { c.Patience = 10 * time.Millisecond })
-	r.concurrency.most = 1
-	u := r.concurrency.addRequest(2001)
-	u.places <- struct{}{}
-	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/jobs", nil)
-	req.Header.Set("Authorization", "Bearer "+r.token(t, "anna", nil))
-	rec := httptest.NewRecorder()
-	r.ServeHTTP(rec, req)
-	refusal(t, "no turn", rec.Result(), rec.Body.String(), fault.Unavailable.HTTPStatus(), fault.Unavailable, "requests at once")
-	if rec.Header().Get("Connection") != "close" {
-		t.Error("the connection goes on")
 	}
 }
 

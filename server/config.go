@@ -3,13 +3,10 @@ package server
 import (
 	"context"
 	"log/slog"
-	"net/http"
+	"net"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/auth/user"
@@ -20,6 +17,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/sched/snapshot"
+	"github.com/coxswain-sched/coxswain/server/transport"
 	"github.com/coxswain-sched/coxswain/spec/provenance"
 	"github.com/coxswain-sched/coxswain/store"
 	"github.com/coxswain-sched/coxswain/store/upload"
@@ -137,26 +135,14 @@ type Config struct {
 
 // Server serves the API. It is an http.Handler; Serve runs it on listeners.
 type Server struct {
-	cfg         Config
-	log         *slog.Logger
-	mux         *http.ServeMux
-	api         huma.API
-	routes      []*apiRoute
-	intake      *intake.Site
-	hub         *hub
-	inForce     atomic.Pointer[inForce]
-	used        sync.Map // token id → *atomic.Int64, Unix minutes of the last use
-	self        auth.Identity
-	host        string
-	pid         int
-	started     time.Time
-	boot        string // begins request ids
-	serial      atomic.Uint64
-	metrics     *metrics
-	connLimit   *connLimit
-	concurrency *concurrencyLimit
-	ending      chan struct{} // closed when the server shuts down: streams end
-	once        sync.Once
+	*transport.Server
+	cfg     Config
+	intake  *intake.Site
+	hub     *hub
+	inForce atomic.Pointer[inForce]
+	host    string
+	pid     int
+	started time.Time
 }
 
 // New makes a server. Close ends its goroutine; Serve does so by itself.
@@ -182,15 +168,13 @@ func New(cfg Config) *Server {
 	if cfg.Patience == 0 {
 		cfg.Patience = 10 * time.Second
 	}
-	s := &Server{cfg: cfg, log: cfg.Log, mux: http.NewServeMux(), started: cfg.Now(), boot: bootID(), ending: make(chan struct{})}
+	s := &Server{cfg: cfg, started: cfg.Now(), pid: os.Getpid()}
+	s.Server = transport.New(transport.Config{
+		Tokens: cfg.Plane, Policy: cfg.Policy, Admins: cfg.Admins, Group: cfg.Group, Users: cfg.Users, Log: cfg.Log, Version: cfg.Version,
+		Now: cfg.Now, Stall: cfg.Stall, Patience: cfg.Patience,
+	})
 	s.host, _ = os.Hostname() // an unknown name is shown as none
-	s.pid = os.Getpid()
-	uid := uint32(os.Geteuid())
-	s.self = auth.Identity{Name: cfg.Users.ByUID(uid).Name, UID: uid, GID: uint32(os.Getegid())}
-	s.hub = newHub(cfg.Plane, s.log)
-	s.metrics = newMetrics(s)
-	s.connLimit = newConnLimit()
-	s.concurrency = newConcurrencyLimit()
+	s.hub = newHub(cfg.Plane, s.Log)
 	s.intake = &intake.Site{
 		Plane: cfg.Plane, Rules: s.rulesInForce, Pool: cfg.Pool, Environment: cfg.Environment, Uploads: cfg.Uploads, Mail: cfg.Mail, MaxArray: cfg.MaxArray, Now: cfg.Now,
 	}
@@ -198,8 +182,15 @@ func New(cfg Config) *Server {
 	return s
 }
 
+// Serve answers on the listeners until ctx ends: then no new request is taken, streams end, and
+// running requests have some seconds. The listeners are closed.
+func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
+	defer s.Close()
+	return s.Server.Serve(ctx, listeners...)
+}
+
 // Close ends streams and the server's own goroutine.
 func (s *Server) Close() {
-	s.once.Do(func() { close(s.ending) })
+	s.Server.Close()
 	s.hub.close()
 }

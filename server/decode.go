@@ -11,6 +11,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
 // submission is api.Submit as it is read: the script as bytes. Environ shares
@@ -107,7 +108,7 @@ func (d *decoder) decodeRareField(v *submission, name string) error {
 		into = &v.Files
 	default:
 		return fault.New(fault.Invalid, "a submission has no field %q", name).
-			Advise("fields stand in /openapi.json; a client that is newer than this server needs a newer server (API %s)", apiVersion)
+			Advise("fields stand in /openapi.json; a client that is newer than this server needs a newer server (API %s)", transport.APIVersion)
 	}
 	dec := json.NewDecoder(strings.NewReader(d.s[from:d.at]))
 	dec.DisallowUnknownFields()

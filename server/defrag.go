@@ -10,23 +10,24 @@ import (
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
 func (s *Server) registerDefrag() {
-	addRoute(s, apiRoute{
-		method: http.MethodGet, path: "/v1/defrag", verb: auth.SeeNodes, id: "getDefrag", tag: "nodes",
-		summary: "What is proposed to move, and what moves", about: "Running jobs that save checkpoints may be moved so that a waiting one fits. At most one proposal is made at a time, for the first job of the queue.",
-	}, func(c *call, _ *nothing) (*api.Defrag, error) { return s.defragPlan(c) })
-	addRoute(s, apiRoute{
-		method: http.MethodPost, path: "/v1/defrag/approve", verb: auth.Move, id: "approveDefrag", tag: "nodes", body: typeOf[api.ApproveDefrag](),
-		example: &api.ApproveDefrag{ID: "17-3fa2c1"},
-		summary: "Have jobs moved as proposed", about: "All of the proposal or, if it is not the present one any more, nothing (conflict).",
-	}, func(c *call, _ *nothing) (*api.Defrag, error) {
-		req, err := decodeBody[api.ApproveDefrag](c)
+	addRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/v1/defrag", Verb: auth.SeeNodes, ID: "getDefrag", Tag: "nodes",
+		Summary: "What is proposed to move, and what moves", About: "Running jobs that save checkpoints may be moved so that a waiting one fits. At most one proposal is made at a time, for the first job of the queue.",
+	}, func(c *call, _ *transport.Nothing) (*api.Defrag, error) { return s.defragPlan(c) })
+	addRoute(s, transport.Route{
+		Method: http.MethodPost, Path: "/v1/defrag/approve", Verb: auth.Move, ID: "approveDefrag", Tag: "nodes", Body: transport.TypeOf[api.ApproveDefrag](),
+		Example: &api.ApproveDefrag{ID: "17-3fa2c1"},
+		Summary: "Have jobs moved as proposed", About: "All of the proposal or, if it is not the present one any more, nothing (conflict).",
+	}, func(c *call, _ *transport.Nothing) (*api.Defrag, error) {
+		req, err := transport.DecodeBody[api.ApproveDefrag](c.Call)
 		if err != nil {
 			return nil, err
 		}
-		if err := s.cfg.Plane.ApproveMoves(c.ctx(), c.id.Actor(), req.ID); err != nil {
+		if err := s.cfg.Plane.ApproveMoves(c.Ctx(), c.ID.Actor(), req.ID); err != nil {
 			return nil, err
 		}
 		return s.defragPlan(c)
@@ -34,7 +35,7 @@ func (s *Server) registerDefrag() {
 }
 
 func (s *Server) defragPlan(c *call) (*api.Defrag, error) {
-	m, err := s.cfg.Plane.Moves(c.ctx())
+	m, err := s.cfg.Plane.Moves(c.Ctx())
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +48,7 @@ func (s *Server) defragPlan(c *call) (*api.Defrag, error) {
 		return out, nil
 	}
 	out.Proposal = &api.DefragPlan{ID: p.ID, Nodes: nodeNames(p.Claims), Starts: p.At}
-	if c.maySee(&p.For) {
+	if c.MaySee(&p.For) {
 		out.Proposal.Job, out.Proposal.User = p.For.Job.Name(), p.For.Job.Spec.Owner.User
 	}
 	for i := range p.Moves {
@@ -70,7 +71,7 @@ func (c *call) shownMove(m *control.Moved) api.DefragMove {
 		}
 	}
 	out.GPUs, out.Cost, out.CoreCost = float64(gpus)/1000, out.Lost*gpus/1000, out.Lost*cpus/1000
-	if c.maySee(&m.View) {
+	if c.MaySee(&m.View) {
 		out.Job, out.User = m.Job.Name(), m.Job.Spec.Owner.User
 	}
 	return out

@@ -15,6 +15,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api/column"
 	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
 var update = flag.Bool("update", false, "write the generated documents anew")
@@ -37,7 +38,7 @@ func same(t *testing.T, name string, want []byte) {
 func TestDocs(t *testing.T) {
 	s := New(Config{Plane: newPlane()})
 	defer s.Close()
-	b, err := json.MarshalIndent(s.api.OpenAPI(), "", "  ")
+	b, err := json.MarshalIndent(s.API.OpenAPI(), "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,13 +52,13 @@ func TestDocs(t *testing.T) {
 	byVerb := map[auth.Verb][]string{}
 	var routes strings.Builder
 	routes.WriteString("| route | | asks auth to … |\n|---|---|---|\n")
-	sorted := slices.Clone(s.routes)
-	slices.SortFunc(sorted, func(a, b *apiRoute) int { return strings.Compare(a.path+" "+a.method, b.path+" "+b.method) })
+	sorted := slices.Clone(s.Routes)
+	slices.SortFunc(sorted, func(a, b *transport.Route) int { return strings.Compare(a.Path+" "+a.Method, b.Path+" "+b.Method) })
 	for _, r := range sorted {
-		for _, v := range append([]auth.Verb{r.verb}, r.also...) {
-			byVerb[v] = append(byVerb[v], "`"+r.pattern()+"`")
+		for _, v := range append([]auth.Verb{r.Verb}, r.Also...) {
+			byVerb[v] = append(byVerb[v], "`"+r.Pattern()+"`")
 		}
-		fmt.Fprintf(&routes, "| `%s` | %s | %s |\n", r.pattern(), r.summary, r.verb)
+		fmt.Fprintf(&routes, "| `%s` | %s | %s |\n", r.Pattern(), r.Summary, r.Verb)
 	}
 	for _, r := range auth.Rules() {
 		if len(byVerb[r.Verb]) == 0 {
@@ -89,7 +90,7 @@ func replace(t *testing.T, text []byte, name, part string) []byte {
 func TestTheDocumentIsLooseWhereClientsRead(t *testing.T) {
 	s := New(Config{Plane: newPlane()})
 	defer s.Close()
-	schemas := s.api.OpenAPI().Components.Schemas.Map()
+	schemas := s.API.OpenAPI().Components.Schemas.Map()
 	for name, strict := range map[string]bool{"Job": false, "Error": false, "Event": false, "JobSpec": false, "Submit": true, "Change": true, "NewToken": true} {
 		sc := schemas[name]
 		if sc == nil {

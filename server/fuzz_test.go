@@ -24,6 +24,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/resource"
+	"github.com/coxswain-sched/coxswain/server/transport"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
@@ -96,8 +97,8 @@ func (w *rig) ask(t testing.TB, method, path string, body []byte) (int, []byte) 
 	}
 	r.Header.Set("Authorization", "Bearer "+w.secret)
 	rec := &cutter{ResponseRecorder: httptest.NewRecorder(), cancel: cancel}
-	for _, rt := range w.routes {
-		if rt.lasts && strings.HasSuffix(path, rt.path[strings.LastIndexByte(rt.path, '/'):]) || strings.Contains(path, "/wait") || strings.Contains(path, "/logs") || strings.Contains(path, "/watch") {
+	for _, rt := range w.Routes {
+		if rt.Lasts && strings.HasSuffix(path, rt.Path[strings.LastIndexByte(rt.Path, '/'):]) || strings.Contains(path, "/wait") || strings.Contains(path, "/logs") || strings.Contains(path, "/watch") {
 			timer := time.AfterFunc(5*time.Millisecond, cancel) // nothing may ever come
 			defer timer.Stop()
 			break
@@ -160,7 +161,7 @@ func bounded(sent int, f func() error) error {
 }
 
 // bodies are the routes with a body, and bodies with almost every field for each.
-func requestBodies(t testing.TB, routes []*apiRoute) (out []*apiRoute, docs map[string][]any) {
+func requestBodies(t testing.TB, routes []*transport.Route) (out []*transport.Route, docs map[string][]any) {
 	f, n, yes, s, mask := 60.0, int64(3), true, "x", uint32(0o22)
 	when, few := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), uint32(2)
 	list := []string{"v1"}
@@ -186,12 +187,12 @@ func requestBodies(t testing.TB, routes []*apiRoute) (out []*apiRoute, docs map[
 		},
 	}
 	for _, r := range routes {
-		if r.body == nil {
+		if r.Body == nil {
 			continue
 		}
 		out = append(out, r)
-		if docs[r.pattern()] == nil {
-			docs[r.pattern()] = []any{r.example}
+		if docs[r.Pattern()] == nil {
+			docs[r.Pattern()] = []any{r.Example}
 		}
 	}
 	if len(out) < 6 {
@@ -210,8 +211,8 @@ func TestSweepOfBodies(t *testing.T) {
 	}
 	routes, docs := requestBodies(t, rigRoutes(t))
 	for _, r := range routes {
-		for k, doc := range docs[r.pattern()] {
-			t.Run(fmt.Sprint(r.id, k), func(t *testing.T) {
+		for k, doc := range docs[r.Pattern()] {
+			t.Run(fmt.Sprint(r.ID, k), func(t *testing.T) {
 				t.Parallel()
 				b, err := json.Marshal(doc)
 				if err != nil {
@@ -228,7 +229,7 @@ func TestSweepOfBodies(t *testing.T) {
 						continue
 					}
 					if err := bounded(len(c.Doc), func() error {
-						status, answer := w.ask(t, r.method, strings.ReplaceAll(r.path, "{job}", "1"), c.Doc)
+						status, answer := w.ask(t, r.Method, strings.ReplaceAll(r.Path, "{job}", "1"), c.Doc)
 						if status < 300 {
 							taken++
 						}
@@ -248,10 +249,10 @@ func TestSweepOfBodies(t *testing.T) {
 	}
 }
 
-func rigRoutes(t testing.TB) []*apiRoute {
+func rigRoutes(t testing.TB) []*transport.Route {
 	s := New(Config{Plane: newPlane()})
 	t.Cleanup(s.Close)
-	return s.routes
+	return s.Routes
 }
 
 // Whatever a body says, it is carried out or refused with a reason and a remedy, and
@@ -259,7 +260,7 @@ func rigRoutes(t testing.TB) []*apiRoute {
 func FuzzBodies(f *testing.F) {
 	routes, docs := requestBodies(f, rigRoutes(f))
 	for i, r := range routes {
-		for _, doc := range docs[r.pattern()] {
+		for _, doc := range docs[r.Pattern()] {
 			b, err := json.Marshal(doc)
 			if err != nil {
 				f.Fatal(err)
@@ -277,9 +278,9 @@ func FuzzBodies(f *testing.F) {
 		}
 		w := newRig(t)
 		if err := bounded(len(body), func() error {
-			return w.judge(w.ask(t, r.method, strings.ReplaceAll(r.path, "{job}", "1"), body))
+			return w.judge(w.ask(t, r.Method, strings.ReplaceAll(r.Path, "{job}", "1"), body))
 		}); err != nil {
-			t.Errorf("%s: %v", r.pattern(), err)
+			t.Errorf("%s: %v", r.Pattern(), err)
 		}
 		if err := w.close(); err != nil {
 			t.Error(err)
@@ -316,9 +317,9 @@ func must(b []byte, err error) []byte {
 }
 
 // gets are the routes to read, but for profiles, which last.
-func gets(t testing.TB) (out []*apiRoute) {
+func gets(t testing.TB) (out []*transport.Route) {
 	for _, r := range rigRoutes(t) {
-		if r.method == http.MethodGet && !strings.Contains(r.path, "pprof") {
+		if r.Method == http.MethodGet && !strings.Contains(r.Path, "pprof") {
 			out = append(out, r)
 		}
 	}
@@ -326,8 +327,8 @@ func gets(t testing.TB) (out []*apiRoute) {
 }
 
 // queries are parameters with values at the edges, names from the document.
-func (w *rig) parameters(r *apiRoute) (out []string) {
-	for _, p := range w.api.OpenAPI().Paths[r.path].Get.Parameters {
+func (w *rig) parameters(r *transport.Route) (out []string) {
+	for _, p := range w.API.OpenAPI().Paths[r.Path].Get.Parameters {
 		if p.In == "query" {
 			out = append(out, p.Name)
 		}
@@ -352,10 +353,10 @@ func TestSweepOfQueries(t *testing.T) {
 	}()
 	n := 0
 	for _, r := range gets(t) {
-		paths := []string{strings.NewReplacer("{job}", "1", "{node}", "v1", "{name}", "x").Replace(r.path)}
-		if strings.Contains(r.path, "{") {
+		paths := []string{strings.NewReplacer("{job}", "1", "{node}", "v1", "{name}", "x").Replace(r.Path)}
+		if strings.Contains(r.Path, "{") {
 			for _, e := range edges {
-				paths = append(paths, strings.NewReplacer("{job}", e, "{node}", e, "{name}", e).Replace(r.path))
+				paths = append(paths, strings.NewReplacer("{job}", e, "{node}", e, "{name}", e).Replace(r.Path))
 			}
 		}
 		for _, name := range w.parameters(r) {
@@ -400,7 +401,7 @@ func FuzzQueries(f *testing.F) {
 		}
 		r := routes[int(which)%len(routes)]
 		part = url.PathEscape(part)
-		path := strings.NewReplacer("{job}", part, "{node}", part, "{name}", part).Replace(r.path)
+		path := strings.NewReplacer("{job}", part, "{node}", part, "{name}", part).Replace(r.Path)
 		if err := bounded(len(query), func() error { return w.judge(w.ask(t, http.MethodGet, path+"?"+query, nil)) }); err != nil {
 			t.Fatalf("GET %s: %v", path, err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
+	"github.com/coxswain-sched/coxswain/server/transport"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
@@ -28,9 +29,9 @@ type historyInput struct {
 }
 
 func (s *Server) registerHistory() {
-	addStreamRoute(s, apiRoute{
-		method: http.MethodGet, path: "/v1/history", verb: auth.SeeJob, id: "history", tag: "jobs", owned: true, media: []string{api.TSV}, answer: typeOf[api.History](),
-		summary: "List all jobs that are kept, newest first", about: "Live ones too, as they are now. JSON of History; with columns, text. " +
+	addStreamRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/v1/history", Verb: auth.SeeJob, ID: "history", Tag: "jobs", Owned: true, Media: []string{api.TSV}, Answer: transport.TypeOf[api.History](),
+		Summary: "List all jobs that are kept, newest first", About: "Live ones too, as they are now. JSON of History; with columns, text. " +
 			"On a page of JSON the first task of an array alone has spec.array.indices.",
 	}, func(c *call, in *historyInput) error { return s.listHistory(c, in) })
 }
@@ -95,16 +96,16 @@ func (p *page) add(v *control.View) error {
 func (p *page) write(c *call, next uint64) error {
 	if len(p.cols) > 0 {
 		if next != 0 {
-			c.w.Header().Set(nextHeader, strconv.FormatUint(next, 10))
+			c.W.Header().Set(nextHeader, strconv.FormatUint(next, 10))
 		}
-		c.writeBody(http.StatusOK, api.TSV+"; charset=utf-8", p.b)
+		c.WriteBody(http.StatusOK, api.TSV+"; charset=utf-8", p.b)
 		return nil
 	}
 	b := append(append([]byte(`{"jobs":[`), p.json...), ']')
 	if next != 0 {
 		b = append(strconv.AppendUint(append(b, `,"next":"`...), next, 10), '"')
 	}
-	c.writeBody(http.StatusOK, "application/json", append(b, "}\n"...))
+	c.WriteBody(http.StatusOK, "application/json", append(b, "}\n"...))
 	return nil
 }
 
@@ -121,12 +122,12 @@ func (c *call) mergeHistory(q *store.Query, limit int, p *page) (next uint64, er
 	for more && p.n < limit {
 		var werr error
 		q.Limit = min(limit-p.n, chunk)
-		q.Below, err = c.s.cfg.Plane.History(c.ctx(), *q, func(v *control.View) bool {
+		q.Below, err = c.s.cfg.Plane.History(c.Ctx(), *q, func(v *control.View) bool {
 			id := uint64(v.Job.ID)
 			if werr = m.writeDownTo(id); werr != nil || p.n == limit {
 				return false
 			}
-			if _, there := slices.BinarySearch(m.all, id); !there && c.maySee(v) {
+			if _, there := slices.BinarySearch(m.all, id); !there && c.MaySee(v) {
 				m.last, werr = id, p.add(v)
 			}
 			return werr == nil && p.n < limit
@@ -174,7 +175,7 @@ func (c *call) historyInMemory(q *store.Query, limit int, p *page) *memory {
 			return false
 		}
 		m.all = append(m.all, id)
-		if c.maySee(v) && matchesQuery(q, v) {
+		if c.MaySee(v) && matchesQuery(q, v) {
 			m.wants = append(m.wants, id)
 		}
 		return true
@@ -188,7 +189,7 @@ func (m *memory) writeArrayTop(q *store.Query) (more bool, err error) {
 	if len(m.all) == 0 {
 		return q.Below == 0 || q.Below > q.Array, nil
 	}
-	v, err := m.c.s.cfg.Plane.Job(m.c.ctx(), job.ID(m.all[0]))
+	v, err := m.c.s.cfg.Plane.Job(m.c.Ctx(), job.ID(m.all[0]))
 	if err != nil || v.Job.Array == nil {
 		return true, nil // it is gone; the store has it
 	}
@@ -208,8 +209,8 @@ func (m *memory) writeDownTo(above uint64) error {
 	for n := len(m.wants); n > 0 && m.wants[n-1] > above && m.p.n < m.limit; n-- {
 		id := m.wants[n-1]
 		m.wants = m.wants[:n-1]
-		v, err := m.c.s.cfg.Plane.Job(m.c.ctx(), job.ID(id))
-		if fault.KindOf(err) == fault.NotFound || err == nil && m.maybe != nil && !(m.c.maySee(&v) && matchesQuery(m.maybe, &v)) {
+		v, err := m.c.s.cfg.Plane.Job(m.c.Ctx(), job.ID(id))
+		if fault.KindOf(err) == fault.NotFound || err == nil && m.maybe != nil && !(m.c.MaySee(&v) && matchesQuery(m.maybe, &v)) {
 			continue
 		}
 		if err == nil {
@@ -233,7 +234,7 @@ func (c *call) queryOneArray(q *store.Query, texts []string) error {
 	if err != nil || len(ids) != 1 || ids[0].Tasks != "" {
 		return err
 	}
-	v, err := c.s.cfg.Plane.Job(c.ctx(), job.ID(ids[0].Job))
+	v, err := c.s.cfg.Plane.Job(c.Ctx(), job.ID(ids[0].Job))
 	switch {
 	case fault.KindOf(err) == fault.NotFound:
 		q.Array = ids[0].Job
@@ -258,14 +259,14 @@ func (c *call) historyByName(q *store.Query, texts []string, limit int, p *page)
 		if p.n == limit {
 			return next, nil
 		}
-		v, err := c.s.cfg.Plane.Job(c.ctx(), job.ID(id))
+		v, err := c.s.cfg.Plane.Job(c.Ctx(), job.ID(id))
 		if fault.KindOf(err) == fault.NotFound {
 			continue
 		}
 		if err != nil {
 			return 0, err
 		}
-		if c.maySee(&v) && matchesQuery(q, &v) {
+		if c.MaySee(&v) && matchesQuery(q, &v) {
 			if err := p.add(&v); err != nil {
 				return 0, err
 			}
@@ -294,8 +295,8 @@ func (s *Server) historyQuery(c *call, in *historyInput) (*store.Query, error) {
 		}
 		q.Users = append(q.Users, name)
 	}
-	if s.cfg.Policy.Private && !c.id.Admin {
-		q.Users = []string{c.id.Name}
+	if s.cfg.Policy.Private && !c.ID.Admin {
+		q.Users = []string{c.ID.Name}
 	}
 	for _, n := range in.States {
 		if strings.EqualFold(n, "all") {

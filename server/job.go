@@ -14,6 +14,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/reason"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
+	"github.com/coxswain-sched/coxswain/server/transport"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
@@ -23,9 +24,9 @@ type JobPath struct {
 }
 
 func (s *Server) registerJob() {
-	addRoute(s, apiRoute{
-		method: http.MethodGet, path: "/v1/jobs/{job}", verb: auth.SeeJob, id: "getJob", tag: "jobs", owned: true,
-		summary: "Show one job", about: "Also one that ended long ago, as long as the history keeps it. The number of an array names its first task; once that is no longer kept, another one.",
+	addRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/v1/jobs/{job}", Verb: auth.SeeJob, ID: "getJob", Tag: "jobs", Owned: true,
+		Summary: "Show one job", About: "Also one that ended long ago, as long as the history keeps it. The number of an array names its first task; once that is no longer kept, another one.",
 	}, func(c *call, in *JobPath) (*api.Job, error) {
 		v, err := c.findAny(in.Job, auth.SeeJob)
 		if err != nil {
@@ -33,13 +34,13 @@ func (s *Server) registerJob() {
 		}
 		return c.shownJob(&v), nil
 	})
-	addRoute(s, apiRoute{
-		method: http.MethodGet, path: "/v1/jobs/{job}/why", verb: auth.SeeJob, id: "why", tag: "jobs", owned: true,
-		summary: "Everything that keeps a job waiting", about: "The number of an array names a task of it, as with getJob.",
+	addRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/v1/jobs/{job}/why", Verb: auth.SeeJob, ID: "why", Tag: "jobs", Owned: true,
+		Summary: "Everything that keeps a job waiting", About: "The number of an array names a task of it, as with getJob.",
 	}, func(c *call, in *JobPath) (*api.Why, error) { return s.whyPending(c, in.Job) })
-	addStreamRoute(s, apiRoute{
-		method: http.MethodGet, path: "/v1/jobs/{job}/script", verb: auth.SeeScript, id: "getScript", tag: "jobs", owned: true,
-		media: []string{"text/plain"}, summary: "The batch script as it was submitted",
+	addStreamRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/v1/jobs/{job}/script", Verb: auth.SeeScript, ID: "getScript", Tag: "jobs", Owned: true,
+		Media: []string{"text/plain"}, Summary: "The batch script as it was submitted",
 	}, func(c *call, in *JobPath) error {
 		return s.serveBlob(c, in.Job, auth.SeeScript, "text/plain; charset=utf-8", func(j *job.Job) (string, error) {
 			if j.Spec.Program.ScriptHash == "" {
@@ -48,9 +49,9 @@ func (s *Server) registerJob() {
 			return j.Spec.Program.ScriptHash, nil
 		})
 	})
-	addStreamRoute(s, apiRoute{
-		method: http.MethodGet, path: "/v1/jobs/{job}/environment", verb: auth.SeeEnvironment, id: "getEnvironment", tag: "jobs", owned: true,
-		media: []string{"application/octet-stream"}, summary: "The environment that was submitted", about: "NAME=VALUE, each with a NUL behind it.",
+	addStreamRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/v1/jobs/{job}/environment", Verb: auth.SeeEnvironment, ID: "getEnvironment", Tag: "jobs", Owned: true,
+		Media: []string{"application/octet-stream"}, Summary: "The environment that was submitted", About: "NAME=VALUE, each with a NUL behind it.",
 	}, func(c *call, in *JobPath) error {
 		return s.serveBlob(c, in.Job, auth.SeeEnvironment, "application/octet-stream", func(j *job.Job) (string, error) { return j.Spec.Env.Hash, nil })
 	})
@@ -58,10 +59,10 @@ func (s *Server) registerJob() {
 		JobPath
 		Timeout int `query:"timeout" minimum:"0" maximum:"3600" doc:"seconds; 0: do not wait"`
 	}
-	addRoute(s, apiRoute{
-		method: http.MethodGet, path: "/v1/jobs/{job}/wait", verb: auth.SeeJob, id: "wait", tag: "jobs", owned: true, lasts: true,
-		summary: "Wait until a job has ended",
-		about:   "204 at the time-out: ask again. Of a whole array the task with the highest exit code is the answer, when all have ended.",
+	addRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/v1/jobs/{job}/wait", Verb: auth.SeeJob, ID: "wait", Tag: "jobs", Owned: true, Lasts: true,
+		Summary: "Wait until a job has ended",
+		About:   "204 at the time-out: ask again. Of a whole array the task with the highest exit code is the answer, when all have ended.",
 	}, func(c *call, in *waitInput) (*api.Job, error) {
 		return s.waitForEnd(c, in.Job, time.Duration(in.Timeout)*time.Second)
 	})
@@ -72,7 +73,7 @@ func (s *Server) whyPending(c *call, name string) (*api.Why, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := s.cfg.Plane.Why(c.ctx(), v.Job.ID)
+	w, err := s.cfg.Plane.Why(c.Ctx(), v.Job.ID)
 	if fault.KindOf(err) == fault.NotFound { // it ended and left memory
 		w, err = control.Why{}, nil
 	}
@@ -115,12 +116,12 @@ func (s *Server) serveBlob(c *call, name string, verb auth.Verb, media string, w
 	}
 	var b []byte
 	if hash != "" {
-		if b, err = s.cfg.Plane.Blob(c.ctx(), hash); err != nil {
+		if b, err = s.cfg.Plane.Blob(c.Ctx(), hash); err != nil {
 			return err
 		}
 	}
-	c.w.Header().Set("X-Content-Type-Options", "nosniff")
-	c.writeBody(http.StatusOK, media, b)
+	c.W.Header().Set("X-Content-Type-Options", "nosniff")
+	c.WriteBody(http.StatusOK, media, b)
 	return nil
 }
 
@@ -130,8 +131,8 @@ func (s *Server) waitForEnd(c *call, name string, timeout time.Duration) (*api.J
 	defer cancel()
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
-	s.metrics.waiters.Add(1)
-	defer s.metrics.waiters.Add(-1)
+	s.Metrics.Waiters.Add(1)
+	defer s.Metrics.Waiters.Add(-1)
 	ids, err := parseIDs([]string{name})
 	if err != nil {
 		return nil, err
@@ -186,11 +187,11 @@ func (c *call) lateTask(id slurmfmt.JobID) job.ID {
 
 // isAlive reports whether a job is there that the caller may see and that has not ended.
 func (c *call) isAlive(id job.ID) bool {
-	if id == 0 || c.ctx().Err() != nil {
+	if id == 0 || c.Ctx().Err() != nil {
 		return false
 	}
-	v, err := c.s.cfg.Plane.Job(c.ctx(), id)
-	return err == nil && !v.Job.State.Final() && c.maySee(&v)
+	v, err := c.s.cfg.Plane.Job(c.Ctx(), id)
+	return err == nil && !v.Job.State.Final() && c.MaySee(&v)
 }
 
 // endedJob returns the job if it has ended; of an array the task with the highest exit
@@ -225,7 +226,7 @@ func (c *call) endedJob(name string) (*api.Job, error) {
 	exit, seen, all := -1, true, true
 	var inMemory []job.ID // ascending
 	look := func(v *control.View) bool {
-		seen, all = c.maySee(v), v.Job.State.Final()
+		seen, all = c.MaySee(v), v.Job.State.Final()
 		if n := v.Job.Exit.Shell(); n > exit || n == exit && v.Job.ID < worst {
 			worst, exit = v.Job.ID, n
 		}
@@ -236,7 +237,7 @@ func (c *call) endedJob(name string) (*api.Job, error) {
 		return look(v)
 	})
 	if whole && seen && all && len(inMemory) < tasks { // those that left memory; the history may have dropped some
-		_, err := c.s.cfg.Plane.History(c.ctx(), store.Query{Array: id.Job}, func(v *control.View) bool {
+		_, err := c.s.cfg.Plane.History(c.Ctx(), store.Query{Array: id.Job}, func(v *control.View) bool {
 			_, there := slices.BinarySearch(inMemory, v.Job.ID)
 			return there || look(v)
 		})

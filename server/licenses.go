@@ -7,18 +7,19 @@ import (
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/model/account"
+	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
 func (s *Server) registerLicenses() {
 	type in struct{}
-	addRoute(s, apiRoute{
-		method: http.MethodGet, path: "/v1/licenses", verb: auth.SeeNodes, id: "listLicenses", tag: "nodes",
-		summary: "List licences and who holds them", about: "Those that the policy names. Holders are in order of their numbers.",
+	addRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/v1/licenses", Verb: auth.SeeNodes, ID: "listLicenses", Tag: "nodes",
+		Summary: "List licences and who holds them", About: "Those that the policy names. Holders are in order of their numbers.",
 	}, func(c *call, _ *in) (*api.Licenses, error) { return s.listLicenses(c) })
 }
 
 func (s *Server) listLicenses(c *call) (*api.Licenses, error) {
-	p, err := s.cfg.Plane.Policy(c.ctx(), 0)
+	p, err := s.cfg.Plane.Policy(c.Ctx(), 0)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +44,7 @@ func (s *Server) listLicenses(c *call) (*api.Licenses, error) {
 				continue
 			}
 			have.Used += l.Count
-			if c.maySee(v) {
+			if c.MaySee(v) {
 				have.Holders = append(have.Holders, api.LicenseHolder{Job: v.Job.Name(), User: v.Job.Spec.Owner.User, Count: l.Count})
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
+	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
 // SelectQuery is api.Select as parameters of a request. (It has a capital because
@@ -74,9 +75,9 @@ type listInput struct {
 }
 
 func (s *Server) registerLists() {
-	addStreamRoute(s, apiRoute{
-		method: http.MethodGet, path: "/v1/jobs", verb: auth.SeeJob, id: "listJobs", tag: "jobs", owned: true, media: []string{api.TSV}, answer: typeOf[api.Jobs](),
-		summary: "List jobs", about: "Live jobs and those that ended a moment ago, by number. JSON of Jobs; with columns, text. " +
+	addStreamRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/v1/jobs", Verb: auth.SeeJob, ID: "listJobs", Tag: "jobs", Owned: true, Media: []string{api.TSV}, Answer: transport.TypeOf[api.Jobs](),
+		Summary: "List jobs", About: "Live jobs and those that ended a moment ago, by number. JSON of Jobs; with columns, text. " +
 			"On a page of JSON the first task of an array alone has spec.array.indices. " +
 			"Pages go on by cursor and are stable while jobs come and go.",
 	}, func(c *call, in *listInput) error { return s.listJobs(c, in) })
@@ -91,7 +92,7 @@ func (s *Server) listJobs(c *call, in *listInput) error {
 	if err != nil {
 		return err
 	}
-	c.w.Header().Set(changeHeader, strconv.FormatUint(s.cfg.Plane.LastEvent(), 10))
+	c.W.Header().Set(changeHeader, strconv.FormatUint(s.cfg.Plane.LastEvent(), 10))
 	if len(in.Columns) > 0 {
 		return s.listText(c, sel, in, after)
 	}
@@ -145,7 +146,7 @@ func (s *Server) listJSON(c *call, sel *selection, in *listInput, after job.ID) 
 		b = append(append(append(b, `,"next":"`...), cursorOf(next)...), '"')
 	}
 	b = strconv.AppendUint(append(b, `,"change":`...), change, 10)
-	c.writeBody(http.StatusOK, "application/json", append(b, "}\n"...))
+	c.WriteBody(http.StatusOK, "application/json", append(b, "}\n"...))
 	return nil
 }
 
@@ -176,8 +177,8 @@ func (s *Server) scanInChunks(c *call, sel *selection, after job.ID, whole bool,
 			return after, missing, nil
 		case !full:
 			return 0, missing, nil
-		case c.ctx().Err() != nil:
-			return 0, nil, c.ctx().Err()
+		case c.Ctx().Err() != nil:
+			return 0, nil, c.Ctx().Err()
 		}
 	}
 }
@@ -209,9 +210,9 @@ func (s *Server) listText(c *call, sel *selection, in *listInput, after job.ID) 
 		return unknownJob(missing[0].String())
 	}
 	if next != 0 {
-		c.w.Header().Set(nextHeader, cursorOf(next))
+		c.W.Header().Set(nextHeader, cursorOf(next))
 	}
-	c.writeBody(http.StatusOK, api.TSV+"; charset=utf-8", t.b)
+	c.WriteBody(http.StatusOK, api.TSV+"; charset=utf-8", t.b)
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
 func text(t testing.TB, r io.ReadCloser, err error) string {
@@ -306,7 +307,8 @@ func BenchmarkList(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	c := &call{s: s, id: auth.Identity{Admin: true}}
+	c := &call{s.NewCall(nil, httptest.NewRequest("GET", "/", nil)), s}
+	c.ID = auth.Identity{Admin: true}
 	for b.Loop() {
 		t := &table{cols: cols, names: names, collapse: true}
 		c.eachSelected(sel, 0, false, func(v *control.View) bool { t.add(v); return true })
@@ -323,10 +325,11 @@ func BenchmarkListJSON(b *testing.B) {
 	s := New(Config{Plane: p})
 	defer s.Close()
 	sel, _ := selectJobs(api.Select{})
-	c := &call{s: s, r: httptest.NewRequest("GET", "/", nil), id: auth.Identity{Admin: true}}
+	c := &call{s.NewCall(nil, httptest.NewRequest("GET", "/", nil)), s}
+	c.ID = auth.Identity{Admin: true}
 	for b.Loop() {
 		rec := httptest.NewRecorder()
-		c.w = &writer{ResponseWriter: rec}
+		c.W = &transport.Writer{ResponseWriter: rec}
 		if err := s.listJSON(c, sel, &listInput{Limit: 10000}, 0); err != nil {
 			b.Fatal(err)
 		}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,56 +16,14 @@ import (
 
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
-// metrics are the server's own counters, and the collector of all.
-type metrics struct {
-	s        *Server
-	routes   []*routeCount
-	other    *routeCount // requests that matched no route
-	panics   atomic.Uint64
-	cut      atomic.Uint64 // watchers that did not read
-	watchers atomic.Int64
-	waiters  atomic.Int64
-	conns    atomic.Int64
-}
-
-// routeCount counts the requests of one route.
-type routeCount struct {
-	name  string
-	codes [600]atomic.Uint64
-	took  [len(bounds) + 1]atomic.Uint64
-	nanos atomic.Uint64
-}
-
-var bounds = [...]float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5, 10, 60}
-
-func newMetrics(s *Server) *metrics {
-	m := &metrics{s: s}
-	m.other = m.routeCounters("other")
-	return m
-}
-
-func (m *metrics) routeCounters(name string) *routeCount {
-	r := &routeCount{name: name}
-	m.routes = append(m.routes, r)
-	return r
-}
-
-func (m *metrics) countRequest(c *call, took time.Duration) {
-	r := m.other
-	if c.route != nil {
-		r = c.route.count
-	}
-	if st := c.w.status; st > 0 && st < len(r.codes) {
-		r.codes[st].Add(1)
-	}
-	i := 0
-	for i < len(bounds) && took.Seconds() > bounds[i] {
-		i++
-	}
-	r.took[i].Add(1)
-	r.nanos.Add(uint64(took))
+// collector reads what the catalogue names.
+type collector struct {
+	http    *transport.Metrics
+	stats   func() control.Stats
+	version string
 }
 
 // metric is one line of docs/metrics.md and of the exposition.
@@ -75,7 +32,7 @@ type metric struct {
 	kind       prometheus.ValueType
 	histogram  bool
 	labels     []string
-	read       func(m *metrics, st *control.Stats, emit func(value float64, labels ...string))
+	read       func(m *collector, st *control.Stats, emit func(value float64, labels ...string))
 	dist       func(st *control.Stats) control.Histogram
 }
 
@@ -84,8 +41,8 @@ const (
 	counter = prometheus.CounterValue
 )
 
-func byKey(f func(*control.Stats) map[string]int) func(*metrics, *control.Stats, func(float64, ...string)) {
-	return func(_ *metrics, st *control.Stats, emit func(float64, ...string)) {
+func byKey(f func(*control.Stats) map[string]int) func(*collector, *control.Stats, func(float64, ...string)) {
+	return func(_ *collector, st *control.Stats, emit func(float64, ...string)) {
 		m := f(st)
 		for _, k := range slices.Sorted(maps.Keys(m)) {
 			emit(float64(m[k]), k)
@@ -93,8 +50,8 @@ func byKey(f func(*control.Stats) map[string]int) func(*metrics, *control.Stats,
 	}
 }
 
-func byName(f func(*control.Stats) map[string]uint64) func(*metrics, *control.Stats, func(float64, ...string)) {
-	return func(_ *metrics, st *control.Stats, emit func(float64, ...string)) {
+func byName(f func(*control.Stats) map[string]uint64) func(*collector, *control.Stats, func(float64, ...string)) {
+	return func(_ *collector, st *control.Stats, emit func(float64, ...string)) {
 		m := f(st)
 		for _, k := range slices.Sorted(maps.Keys(m)) {
 			emit(float64(m[k]), k)
@@ -102,56 +59,56 @@ func byName(f func(*control.Stats) map[string]uint64) func(*metrics, *control.St
 	}
 }
 
-func oneSample(f func(*metrics, *control.Stats) float64) func(*metrics, *control.Stats, func(float64, ...string)) {
-	return func(m *metrics, st *control.Stats, emit func(float64, ...string)) { emit(f(m, st)) }
+func oneSample(f func(*collector, *control.Stats) float64) func(*collector, *control.Stats, func(float64, ...string)) {
+	return func(m *collector, st *control.Stats, emit func(float64, ...string)) { emit(f(m, st)) }
 }
 
 // catalogue is every metric, in the order of the documentation.
 var catalogue = []metric{
 	{name: "cox_jobs", kind: gauge, labels: []string{"state"}, help: "Jobs in memory by state: those that wait or hold something, and those that ended a moment ago.", read: byKey(func(s *control.Stats) map[string]int { return s.Jobs })},
 	{name: "cox_jobs_waiting", kind: gauge, labels: []string{"reason"}, help: "Pending jobs by the code of their first reason.", read: byKey(func(s *control.Stats) map[string]int { return s.Waiting })},
-	{name: "cox_jobs_submitted_total", kind: counter, help: "Jobs accepted, tasks of arrays each.", read: oneSample(func(_ *metrics, s *control.Stats) float64 { return float64(s.Submitted) })},
-	{name: "cox_jobs_started_total", kind: counter, help: "Attempts that were given an allocation.", read: oneSample(func(_ *metrics, s *control.Stats) float64 { return float64(s.Started) })},
+	{name: "cox_jobs_submitted_total", kind: counter, help: "Jobs accepted, tasks of arrays each.", read: oneSample(func(_ *collector, s *control.Stats) float64 { return float64(s.Submitted) })},
+	{name: "cox_jobs_started_total", kind: counter, help: "Attempts that were given an allocation.", read: oneSample(func(_ *collector, s *control.Stats) float64 { return float64(s.Started) })},
 	{name: "cox_jobs_ended_total", kind: counter, labels: []string{"state"}, help: "Jobs that ended, by final state.", read: byName(func(s *control.Stats) map[string]uint64 { return s.Ended })},
 	{name: "cox_job_wait_seconds", histogram: true, help: "Time from eligible to allocated.", dist: func(s *control.Stats) control.Histogram { return s.Wait }},
 	{name: "cox_devices", kind: gauge, labels: []string{"state"}, help: "Devices by state: free, used, shared, foreign, down.", read: byKey(func(s *control.Stats) map[string]int { return s.Devices })},
 	{name: "cox_nodes", kind: gauge, labels: []string{"state"}, help: "Nodes by state.", read: byKey(func(s *control.Stats) map[string]int { return s.Nodes })},
 	{name: "cox_decision_seconds", histogram: true, help: "Time that a decision of the scheduling core took.", dist: func(s *control.Stats) control.Histogram { return s.Decision }},
-	{name: "cox_preempted_attempts_total", kind: counter, help: "Attempts that ended to make room for others.", read: oneSample(func(_ *metrics, s *control.Stats) float64 { return float64(s.Preempted) })},
-	{name: "cox_preempted_device_seconds_total", kind: counter, help: "Seconds that these had run, times the devices that they held.", read: oneSample(func(_ *metrics, s *control.Stats) float64 { return s.PreemptedTime })},
-	{name: "cox_lost_device_seconds_total", kind: counter, help: "Of that, what was lost: the time since their start or their last checkpoint.", read: oneSample(func(_ *metrics, s *control.Stats) float64 { return s.LostTime })},
-	{name: "cox_decisions_refused_total", kind: counter, help: "Decisions of the core that the ledger refused. Anything but 0 is a defect.", read: oneSample(func(_ *metrics, s *control.Stats) float64 { return float64(s.Refused) })},
+	{name: "cox_preempted_attempts_total", kind: counter, help: "Attempts that ended to make room for others.", read: oneSample(func(_ *collector, s *control.Stats) float64 { return float64(s.Preempted) })},
+	{name: "cox_preempted_device_seconds_total", kind: counter, help: "Seconds that these had run, times the devices that they held.", read: oneSample(func(_ *collector, s *control.Stats) float64 { return s.PreemptedTime })},
+	{name: "cox_lost_device_seconds_total", kind: counter, help: "Of that, what was lost: the time since their start or their last checkpoint.", read: oneSample(func(_ *collector, s *control.Stats) float64 { return s.LostTime })},
+	{name: "cox_decisions_refused_total", kind: counter, help: "Decisions of the core that the ledger refused. Anything but 0 is a defect.", read: oneSample(func(_ *collector, s *control.Stats) float64 { return float64(s.Refused) })},
 	{name: "cox_journal_write_seconds", histogram: true, help: "Time until a batch of the journal was durable.", dist: func(s *control.Stats) control.Histogram { return s.Append }},
 	{name: "cox_journal_batch_records", histogram: true, help: "Records in a batch of the journal.", dist: func(s *control.Stats) control.Histogram { return s.Batch }},
-	{name: "cox_journal_seq", kind: gauge, help: "Number of the newest record of the journal.", read: oneSample(func(_ *metrics, s *control.Stats) float64 { return float64(s.Seq) })},
-	{name: "cox_journal_projected_seq", kind: gauge, help: "Number of the newest record that the projection reflects.", read: oneSample(func(_ *metrics, s *control.Stats) float64 { return float64(s.Projected) })},
-	{name: "cox_inbox", kind: gauge, help: "Requests and reports that wait for the control loop.", read: oneSample(func(_ *metrics, s *control.Stats) float64 { return float64(s.Inbox) })},
+	{name: "cox_journal_seq", kind: gauge, help: "Number of the newest record of the journal.", read: oneSample(func(_ *collector, s *control.Stats) float64 { return float64(s.Seq) })},
+	{name: "cox_journal_projected_seq", kind: gauge, help: "Number of the newest record that the projection reflects.", read: oneSample(func(_ *collector, s *control.Stats) float64 { return float64(s.Projected) })},
+	{name: "cox_inbox", kind: gauge, help: "Requests and reports that wait for the control loop.", read: oneSample(func(_ *collector, s *control.Stats) float64 { return float64(s.Inbox) })},
 	{name: "cox_engine_calls_total", kind: counter, labels: []string{"verb"}, help: "Calls to the engine.", read: byName(func(s *control.Stats) map[string]uint64 { return s.Calls })},
 	{name: "cox_engine_errors_total", kind: counter, labels: []string{"verb"}, help: "Calls to the engine without success.", read: byName(func(s *control.Stats) map[string]uint64 { return s.Errors })},
 	{name: "cox_http_requests_total", kind: counter, labels: []string{"route", "code"}, help: "Requests that were answered.", read: readRequests},
 	{name: "cox_http_request_seconds", histogram: true, labels: []string{"route"}, help: "Time from the request's head to the end of its answer."},
-	{name: "cox_http_connections", kind: gauge, help: "Open connections.", read: oneSample(func(m *metrics, _ *control.Stats) float64 { return float64(m.conns.Load()) })},
-	{name: "cox_http_panics_total", kind: counter, help: "Requests that panicked. Anything but 0 is a defect.", read: oneSample(func(m *metrics, _ *control.Stats) float64 { return float64(m.panics.Load()) })},
-	{name: "cox_watchers", kind: gauge, help: "Watches that are open.", read: oneSample(func(m *metrics, _ *control.Stats) float64 { return float64(m.watchers.Load()) })},
-	{name: "cox_watchers_cut_total", kind: counter, help: "Watches that ended because nobody read, or the connection broke.", read: oneSample(func(m *metrics, _ *control.Stats) float64 { return float64(m.cut.Load()) })},
-	{name: "cox_waiters", kind: gauge, help: "Requests that wait for the end of a job.", read: oneSample(func(m *metrics, _ *control.Stats) float64 { return float64(m.waiters.Load()) })},
-	{name: "cox_info", kind: gauge, labels: []string{"version", "api"}, help: "Always 1.", read: func(m *metrics, _ *control.Stats, emit func(float64, ...string)) {
-		emit(1, m.s.cfg.Version, apiVersion)
+	{name: "cox_http_connections", kind: gauge, help: "Open connections.", read: oneSample(func(m *collector, _ *control.Stats) float64 { return float64(m.http.Conns.Load()) })},
+	{name: "cox_http_panics_total", kind: counter, help: "Requests that panicked. Anything but 0 is a defect.", read: oneSample(func(m *collector, _ *control.Stats) float64 { return float64(m.http.Panics.Load()) })},
+	{name: "cox_watchers", kind: gauge, help: "Watches that are open.", read: oneSample(func(m *collector, _ *control.Stats) float64 { return float64(m.http.Watchers.Load()) })},
+	{name: "cox_watchers_cut_total", kind: counter, help: "Watches that ended because nobody read, or the connection broke.", read: oneSample(func(m *collector, _ *control.Stats) float64 { return float64(m.http.Cut.Load()) })},
+	{name: "cox_waiters", kind: gauge, help: "Requests that wait for the end of a job.", read: oneSample(func(m *collector, _ *control.Stats) float64 { return float64(m.http.Waiters.Load()) })},
+	{name: "cox_info", kind: gauge, labels: []string{"version", "api"}, help: "Always 1.", read: func(m *collector, _ *control.Stats, emit func(float64, ...string)) {
+		emit(1, m.version, transport.APIVersion)
 	}},
 }
 
-func readRequests(m *metrics, _ *control.Stats, emit func(float64, ...string)) {
-	for _, r := range m.routes {
-		for code := range r.codes {
-			if n := r.codes[code].Load(); n > 0 {
-				emit(float64(n), r.name, strconv.Itoa(code))
+func readRequests(m *collector, _ *control.Stats, emit func(float64, ...string)) {
+	for _, r := range m.http.Routes {
+		for code := range r.Codes {
+			if n := r.Codes[code].Load(); n > 0 {
+				emit(float64(n), r.Name, strconv.Itoa(code))
 			}
 		}
 	}
 }
 
 // Describe implements prometheus.Collector.
-func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
+func (m *collector) Describe(ch chan<- *prometheus.Desc) {
 	for i := range catalogue {
 		ch <- catalogue[i].promDesc()
 	}
@@ -162,8 +119,8 @@ func (d *metric) promDesc() *prometheus.Desc {
 }
 
 // Collect implements prometheus.Collector.
-func (m *metrics) Collect(ch chan<- prometheus.Metric) {
-	st := m.s.cfg.Plane.Stats()
+func (m *collector) Collect(ch chan<- prometheus.Metric) {
+	st := m.stats()
 	for i := range catalogue {
 		d := &catalogue[i]
 		desc := d.promDesc()
@@ -181,16 +138,16 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-func (m *metrics) collectTimes(desc *prometheus.Desc, ch chan<- prometheus.Metric) {
-	for _, r := range m.routes {
-		var counts [len(r.took)]uint64
+func (m *collector) collectTimes(desc *prometheus.Desc, ch chan<- prometheus.Metric) {
+	for _, r := range m.http.Routes {
+		var counts [len(r.Took)]uint64
 		var n uint64
 		for i := range counts {
-			counts[i] = r.took[i].Load()
+			counts[i] = r.Took[i].Load()
 			n += counts[i]
 		}
 		if n > 0 {
-			ch <- prometheus.MustNewConstHistogram(desc, n, time.Duration(r.nanos.Load()).Seconds(), cumulativeCounts(bounds[:], counts[:]), r.name)
+			ch <- prometheus.MustNewConstHistogram(desc, n, time.Duration(r.Nanos.Load()).Seconds(), cumulativeCounts(transport.Bounds[:], counts[:]), r.Name)
 		}
 	}
 }
@@ -210,13 +167,14 @@ func cumulativeCounts(bounds []float64, counts []uint64) map[float64]uint64 {
 
 func (s *Server) registerMetrics() {
 	reg := prometheus.NewRegistry()
-	reg.MustRegister(s.metrics, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	all := &collector{http: s.Metrics, stats: s.cfg.Plane.Stats, version: s.cfg.Version}
+	reg.MustRegister(all, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	h := promhttp.HandlerFor(reg, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 20 * time.Second, DisableCompression: true})
-	addStreamRoute(s, apiRoute{
-		method: http.MethodGet, path: "/metrics", verb: auth.Metrics, id: "metrics", tag: "server", media: []string{"text/plain"},
-		summary: "Metrics for Prometheus", about: "docs/metrics.md lists them.",
-	}, func(c *call, _ *nothing) error {
-		h.ServeHTTP(c.w, c.r)
+	addStreamRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/metrics", Verb: auth.Metrics, ID: "metrics", Tag: "server", Media: []string{"text/plain"},
+		Summary: "Metrics for Prometheus", About: "docs/metrics.md lists them.",
+	}, func(c *call, _ *transport.Nothing) error {
+		h.ServeHTTP(c.W, c.R)
 		return nil
 	})
 }

@@ -11,18 +11,19 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/hostlist"
+	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
 func (s *Server) registerFleet() {
 	type in struct{}
-	addRoute(s, apiRoute{
-		method: http.MethodGet, path: "/v1/nodes", verb: auth.SeeNodes, id: "listNodes", tag: "nodes", summary: "List nodes with what is used of them",
+	addRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/v1/nodes", Verb: auth.SeeNodes, ID: "listNodes", Tag: "nodes", Summary: "List nodes with what is used of them",
 	}, func(c *call, _ *in) (*api.Nodes, error) { return s.listNodes(c, nil) })
 	type one struct {
 		Node string `path:"node"`
 	}
-	addRoute(s, apiRoute{
-		method: http.MethodGet, path: "/v1/nodes/{node}", verb: auth.SeeNodes, id: "getNode", tag: "nodes", summary: "Show one node",
+	addRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/v1/nodes/{node}", Verb: auth.SeeNodes, ID: "getNode", Tag: "nodes", Summary: "Show one node",
 	}, func(c *call, in *one) (*api.Node, error) {
 		list, err := s.listNodes(c, []string{in.Node})
 		if err != nil {
@@ -33,19 +34,19 @@ func (s *Server) registerFleet() {
 		}
 		return &list.Nodes[0], nil
 	})
-	addRoute(s, apiRoute{
-		method: http.MethodPost, path: "/v1/nodes/change", verb: auth.Drain, id: "changeNodes", tag: "nodes", body: typeOf[api.NodeChange](),
-		example: &api.NodeChange{Nodes: []string{"v[1-4]"}, Verb: "drain", Reason: "new firmware"},
-		summary: "Drain nodes or take them back", about: "Running work goes on; nothing new starts on a drained node. All nodes or none.",
+	addRoute(s, transport.Route{
+		Method: http.MethodPost, Path: "/v1/nodes/change", Verb: auth.Drain, ID: "changeNodes", Tag: "nodes", Body: transport.TypeOf[api.NodeChange](),
+		Example: &api.NodeChange{Nodes: []string{"v[1-4]"}, Verb: "drain", Reason: "new firmware"},
+		Summary: "Drain nodes or take them back", About: "Running work goes on; nothing new starts on a drained node. All nodes or none.",
 	}, func(c *call, _ *in) (*api.Nodes, error) { return s.changeNodes(c) })
-	addRoute(s, apiRoute{
-		method: http.MethodGet, path: "/v1/partitions", verb: auth.SeeNodes, id: "listPartitions", tag: "nodes", summary: "List partitions",
+	addRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/v1/partitions", Verb: auth.SeeNodes, ID: "listPartitions", Tag: "nodes", Summary: "List partitions",
 	}, func(c *call, _ *in) (*api.Partitions, error) { return s.listPartitions(c) })
 }
 
 // listNodes lists nodes; names nil: all of them.
 func (s *Server) listNodes(c *call, names []string) (*api.Nodes, error) {
-	views, err := s.cfg.Plane.NodeViews(c.ctx())
+	views, err := s.cfg.Plane.NodeViews(c.Ctx())
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +83,7 @@ func unknownNode(name string, views []control.NodeView) error {
 }
 
 func (s *Server) changeNodes(c *call) (*api.Nodes, error) {
-	ch, err := decodeBody[api.NodeChange](c)
+	ch, err := transport.DecodeBody[api.NodeChange](c.Call)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +101,7 @@ func (s *Server) changeNodes(c *call) (*api.Nodes, error) {
 	if _, err := s.listNodes(c, names); err != nil {
 		return nil, err
 	}
-	if err := s.cfg.Plane.SetNodes(c.ctx(), c.id.Actor(), names, ch.Verb == "drain", ch.Reason); err != nil {
+	if err := s.cfg.Plane.SetNodes(c.Ctx(), c.ID.Actor(), names, ch.Verb == "drain", ch.Reason); err != nil {
 		return nil, err
 	}
 	return s.listNodes(c, names)
@@ -108,7 +109,7 @@ func (s *Server) changeNodes(c *call) (*api.Nodes, error) {
 
 func (s *Server) listPartitions(c *call) (*api.Partitions, error) {
 	out := &api.Partitions{Partitions: []api.Partition{}}
-	views, err := s.cfg.Plane.NodeViews(c.ctx())
+	views, err := s.cfg.Plane.NodeViews(c.Ctx())
 	if err != nil {
 		return nil, err
 	}

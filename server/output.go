@@ -17,6 +17,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
 // Output opens what jobs print, as engine.Logger does: with the rights of the
@@ -42,15 +43,15 @@ type logInput struct {
 }
 
 func (s *Server) registerOutput() {
-	addStreamRoute(s, apiRoute{
-		method: http.MethodGet, path: "/v1/jobs/{job}/logs", verb: auth.SeeLogs, id: "logs", tag: "jobs", owned: true, lasts: true,
-		media: []string{"text/plain"}, summary: "Output of a job or of one rank",
-		about: "As bytes. The trailer Cox-Log-End says why it ended: end, job-ended, or an error.",
+	addStreamRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/v1/jobs/{job}/logs", Verb: auth.SeeLogs, ID: "logs", Tag: "jobs", Owned: true, Lasts: true,
+		Media: []string{"text/plain"}, Summary: "Output of a job or of one rank",
+		About: "As bytes. The trailer Cox-Log-End says why it ended: end, job-ended, or an error.",
 	}, func(c *call, in *logInput) error { return s.serveLogs(c, in) })
-	addStreamRoute(s, apiRoute{
-		method: http.MethodPost, path: "/v1/jobs/{job}/exec", verb: auth.Exec, id: "exec", tag: "jobs", owned: true, lasts: true, status: http.StatusSwitchingProtocols,
-		summary: "Run a command beside the tasks of a running job",
-		about:   "An upgrade of the connection to " + frame.Protocol + "; the header " + frame.Header + " holds api.Exec as JSON in base64. docs/api.md has the frames.",
+	addStreamRoute(s, transport.Route{
+		Method: http.MethodPost, Path: "/v1/jobs/{job}/exec", Verb: auth.Exec, ID: "exec", Tag: "jobs", Owned: true, Lasts: true, Status: http.StatusSwitchingProtocols,
+		Summary: "Run a command beside the tasks of a running job",
+		About:   "An upgrade of the connection to " + frame.Protocol + "; the header " + frame.Header + " holds api.Exec as JSON in base64. docs/api.md has the frames.",
 	}, func(c *call, in *JobPath) error { return s.serveExec(c, in.Job) })
 }
 
@@ -94,7 +95,7 @@ func (s *Server) serveLogs(c *call, in *logInput) error {
 		return err
 	}
 	defer r.Close()
-	h := c.w.Header()
+	h := c.W.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Trailer", logEnd)
@@ -190,7 +191,7 @@ const logPoll = 100 * time.Millisecond
 
 // copyLog sends a log as it grows. A client that does not read is cut off.
 func (s *Server) copyLog(ctx context.Context, c *call, in *logInput, r io.Reader) (why string, err error) {
-	out := &logWriter{c: c, ctl: http.NewResponseController(c.w.ResponseWriter), stall: s.cfg.Stall}
+	out := &logWriter{c: c, ctl: http.NewResponseController(c.W.ResponseWriter), stall: s.cfg.Stall}
 	if in.Tail > 0 {
 		last, err := tailLines(r, in.Tail)
 		if err == nil {
@@ -240,7 +241,7 @@ type logWriter struct {
 
 func (w *logWriter) Write(b []byte) (int, error) {
 	_ = w.ctl.SetWriteDeadline(time.Now().Add(w.stall))
-	return w.c.w.Write(b)
+	return w.c.W.Write(b)
 }
 
 func (w *logWriter) flush() { _ = w.ctl.Flush() }
@@ -256,11 +257,11 @@ func (s *Server) serveExec(c *call, name string) error {
 		return fault.New(fault.Unsupported, "the engine of this job's pool runs no commands inside of jobs")
 	case v.Job.State != job.Running:
 		return fault.New(fault.Conflict, "job %s does not run: it is %s", v.Job.Name(), v.Job.State).Advise("cox show %s", v.Job.Name())
-	case !strings.EqualFold(c.r.Header.Get("Upgrade"), frame.Protocol):
-		return statusError{http.StatusUpgradeRequired, fault.New(fault.Invalid, "exec needs an upgrade of the connection to %s", frame.Protocol).Advise("cox exec does it")}
+	case !strings.EqualFold(c.R.Header.Get("Upgrade"), frame.Protocol):
+		return transport.WithStatus(http.StatusUpgradeRequired, fault.New(fault.Invalid, "exec needs an upgrade of the connection to %s", frame.Protocol).Advise("cox exec does it"))
 	}
 	var e api.Exec
-	b, err := base64.StdEncoding.DecodeString(c.r.Header.Get(frame.Header))
+	b, err := base64.StdEncoding.DecodeString(c.R.Header.Get(frame.Header))
 	if err == nil {
 		err = json.Unmarshal(b, &e)
 	}
@@ -272,20 +273,20 @@ func (s *Server) serveExec(c *call, name string) error {
 
 // runExec takes the connection over.
 func (s *Server) runExec(c *call, v *control.View, e api.Exec, x engine.Execer) error {
-	s.log.Info("exec", "job", v.Job.Name(), "user", c.id.Name, "from", c.id.From, "command", e.Command[0])
-	conn, rw, err := http.NewResponseController(c.w.ResponseWriter).Hijack()
+	s.Log.Info("exec", "job", v.Job.Name(), "user", c.ID.Name, "from", c.ID.From, "command", e.Command[0])
+	conn, rw, err := http.NewResponseController(c.W.ResponseWriter).Hijack()
 	if err != nil {
 		return err
 	}
-	defer s.connStateChanged(conn, http.StateClosed)
+	defer s.ConnStateChanged(conn, http.StateClosed)
 	defer conn.Close()
-	c.w.status = http.StatusSwitchingProtocols
+	c.W.Status = http.StatusSwitchingProtocols
 	_ = conn.SetDeadline(time.Time{})
-	_, err = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+frame.Protocol+"\r\n"+api.VersionHeader+": "+apiVersion+"\r\n\r\n")
+	_, err = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+frame.Protocol+"\r\n"+api.VersionHeader+": "+transport.APIVersion+"\r\n\r\n")
 	if err != nil {
 		return nil
 	}
-	ctx, cancel := c.watchSession(context.Background())
+	ctx, cancel := c.WatchSession(context.Background())
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
@@ -305,14 +306,14 @@ func (s *Server) runExec(c *call, v *control.View, e api.Exec, x engine.Execer) 
 	in.Close()
 	kind, last := frame.Exit, any(code)
 	if err != nil {
-		kind, last = frame.Error, errorBody(err)
+		kind, last = frame.Error, transport.ErrorBody(err)
 	}
 	text, err := json.Marshal(last)
 	if err == nil {
 		err = w.Write(kind, text)
 	}
 	if err != nil {
-		s.log.Debug("exec: the client has gone", "job", v.Job.Name(), "error", err)
+		s.Log.Debug("exec: the client has gone", "job", v.Job.Name(), "error", err)
 	}
 	return nil
 }

@@ -9,29 +9,30 @@ import (
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/policy"
+	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
 func (s *Server) registerPolicy() {
 	type one struct {
 		Revision uint64 `query:"revision" doc:"0: the one in force"`
 	}
-	addRoute(s, apiRoute{
-		method: http.MethodGet, path: "/v1/policy", verb: auth.SeePolicy, id: "getPolicy", tag: "policy",
-		summary: "The site's rules", about: "The document as it was written, with who set it.",
+	addRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/v1/policy", Verb: auth.SeePolicy, ID: "getPolicy", Tag: "policy",
+		Summary: "The site's rules", About: "The document as it was written, with who set it.",
 	}, func(c *call, in *one) (*api.Policy, error) {
-		v, err := s.cfg.Plane.Policy(c.ctx(), in.Revision)
+		v, err := s.cfg.Plane.Policy(c.Ctx(), in.Revision)
 		return shownPolicy(&v), err
 	})
-	addRoute(s, apiRoute{
-		method: http.MethodPut, path: "/v1/policy", verb: auth.SetPolicy, id: "setPolicy", tag: "policy", body: typeOf[api.SetPolicy](),
-		example: &api.SetPolicy{Text: "accounts:\n  - {name: nlp, limits: {group: {gpu: 64}}}\n", File: "queues.yaml"},
-		summary: "Put the site's rules in force", about: "All of the document or, if anything in it is wrong, nothing. What waits and runs is judged by it at once; nothing that runs is ended. base guards against two who write at the same time.",
-	}, func(c *call, _ *nothing) (*api.PolicyDone, error) { return s.setPolicy(c) })
-	addRoute(s, apiRoute{
-		method: http.MethodGet, path: "/v1/policy/history", verb: auth.SeePolicy, id: "policyHistory", tag: "policy",
-		summary: "What the site's rules were before", about: "The last hundred revisions, the oldest first, without documents.",
-	}, func(c *call, _ *nothing) (*api.PolicyHistory, error) {
-		list, err := s.cfg.Plane.Policies(c.ctx())
+	addRoute(s, transport.Route{
+		Method: http.MethodPut, Path: "/v1/policy", Verb: auth.SetPolicy, ID: "setPolicy", Tag: "policy", Body: transport.TypeOf[api.SetPolicy](),
+		Example: &api.SetPolicy{Text: "accounts:\n  - {name: nlp, limits: {group: {gpu: 64}}}\n", File: "queues.yaml"},
+		Summary: "Put the site's rules in force", About: "All of the document or, if anything in it is wrong, nothing. What waits and runs is judged by it at once; nothing that runs is ended. base guards against two who write at the same time.",
+	}, func(c *call, _ *transport.Nothing) (*api.PolicyDone, error) { return s.setPolicy(c) })
+	addRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/v1/policy/history", Verb: auth.SeePolicy, ID: "policyHistory", Tag: "policy",
+		Summary: "What the site's rules were before", About: "The last hundred revisions, the oldest first, without documents.",
+	}, func(c *call, _ *transport.Nothing) (*api.PolicyHistory, error) {
+		list, err := s.cfg.Plane.Policies(c.Ctx())
 		out := &api.PolicyHistory{Policies: []api.Policy{}}
 		for i := range list {
 			out.Policies = append(out.Policies, *shownPolicy(&list[i]))
@@ -46,7 +47,7 @@ func shownPolicy(v *control.Policy) *api.Policy {
 
 // setPolicy reads a document, checks it, and puts it in force.
 func (s *Server) setPolicy(c *call) (*api.PolicyDone, error) {
-	req, err := decodeBody[api.SetPolicy](c)
+	req, err := transport.DecodeBody[api.SetPolicy](c.Call)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +55,7 @@ func (s *Server) setPolicy(c *call) (*api.PolicyDone, error) {
 		if req.Text != "" {
 			return nil, fault.New(fault.Invalid, "a text and a revision to put back do not go together").Advise("send one of them")
 		}
-		old, err := s.cfg.Plane.Policy(c.ctx(), req.Back)
+		old, err := s.cfg.Plane.Policy(c.Ctx(), req.Back)
 		if err != nil {
 			return nil, err
 		}
@@ -64,7 +65,7 @@ func (s *Server) setPolicy(c *call) (*api.PolicyDone, error) {
 	if err != nil {
 		return nil, err
 	}
-	now, err := s.cfg.Plane.Policy(c.ctx(), 0)
+	now, err := s.cfg.Plane.Policy(c.Ctx(), 0)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +85,7 @@ func (s *Server) setPolicy(c *call) (*api.PolicyDone, error) {
 		out.Policy, out.Changed = *shownPolicy(&now), now.Text != req.Text
 		return out, nil
 	}
-	v, err := s.cfg.Plane.SetPolicy(c.ctx(), c.id.Actor(), control.PolicyChange{
+	v, err := s.cfg.Plane.SetPolicy(c.Ctx(), c.ID.Actor(), control.PolicyChange{
 		Rules: rules, Text: req.Text, File: req.File, Note: req.Note, Back: req.Back, Base: req.Base,
 	})
 	if err != nil {

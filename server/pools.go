@@ -14,6 +14,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/sched/fold"
+	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
 // Pools are what runs work, each with its engine.
@@ -33,35 +34,35 @@ type PoolPath struct {
 }
 
 func (s *Server) registerPools() {
-	addRoute(s, apiRoute{
-		method: http.MethodGet, path: "/v1/pools", verb: auth.SeePools, id: "listPools", tag: "nodes", also: []auth.Verb{auth.SetPools},
-		summary: "List the pools, with what their engines are and whether they answer", about: "The first one is where jobs go that name none. Settings are shown to administrators. No engine is asked: what is told is what it answered last.",
-	}, func(c *call, _ *nothing) (*api.Pools, error) { return c.listPools() })
-	addRoute(s, apiRoute{
-		method: http.MethodGet, path: "/v1/pools/{name}/inventory", verb: auth.SeePools, id: "poolInventory", tag: "nodes", also: []auth.Verb{auth.SetPools},
-		summary: "Show partitions, QOS, associations, reservations, licences and nodes of a pool as its engine found them",
-		about:   "Of a pool whose engine drives another system, such as a site's own Slurm; 501 of others. Nobody is asked: it is what was found last, and says when. Associations and jobs of other people are for administrators: others see them summed up, as those of no name.",
+	addRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/v1/pools", Verb: auth.SeePools, ID: "listPools", Tag: "nodes", Also: []auth.Verb{auth.SetPools},
+		Summary: "List the pools, with what their engines are and whether they answer", About: "The first one is where jobs go that name none. Settings are shown to administrators. No engine is asked: what is told is what it answered last.",
+	}, func(c *call, _ *transport.Nothing) (*api.Pools, error) { return c.listPools() })
+	addRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/v1/pools/{name}/inventory", Verb: auth.SeePools, ID: "poolInventory", Tag: "nodes", Also: []auth.Verb{auth.SetPools},
+		Summary: "Show partitions, QOS, associations, reservations, licences and nodes of a pool as its engine found them",
+		About:   "Of a pool whose engine drives another system, such as a site's own Slurm; 501 of others. Nobody is asked: it is what was found last, and says when. Associations and jobs of other people are for administrators: others see them summed up, as those of no name.",
 	}, func(c *call, in *PoolPath) (*fleet.Inventory, error) { return c.poolInventory(in.Name) })
-	addRoute(s, apiRoute{
-		method: http.MethodPost, path: "/v1/pools", verb: auth.SetPools, id: "addPool", tag: "nodes", body: typeOf[api.NewPool](),
-		example: &api.NewPool{Name: "slurm-b", Engine: "slurm", Settings: []byte(`{"ssh":"login1"}`)},
-		summary: "Look at a pool, and add it", about: "The engine is opened and asked for all that the work will need; where something is missing the pool is not added, unless force is said. With check it is only looked at. It is durable when this is answered; its nodes come as soon as its engine says which it has.",
-	}, func(c *call, _ *nothing) (*api.PoolDone, error) { return c.addPool() })
-	addRoute(s, apiRoute{
-		method: http.MethodPost, path: "/v1/pools/{name}/check", verb: auth.SetPools, id: "checkPool", tag: "nodes",
-		summary: "Ask the engine of a pool whether all is there that work needs",
+	addRoute(s, transport.Route{
+		Method: http.MethodPost, Path: "/v1/pools", Verb: auth.SetPools, ID: "addPool", Tag: "nodes", Body: transport.TypeOf[api.NewPool](),
+		Example: &api.NewPool{Name: "slurm-b", Engine: "slurm", Settings: []byte(`{"ssh":"login1"}`)},
+		Summary: "Look at a pool, and add it", About: "The engine is opened and asked for all that the work will need; where something is missing the pool is not added, unless force is said. With check it is only looked at. It is durable when this is answered; its nodes come as soon as its engine says which it has.",
+	}, func(c *call, _ *transport.Nothing) (*api.PoolDone, error) { return c.addPool() })
+	addRoute(s, transport.Route{
+		Method: http.MethodPost, Path: "/v1/pools/{name}/check", Verb: auth.SetPools, ID: "checkPool", Tag: "nodes",
+		Summary: "Ask the engine of a pool whether all is there that work needs",
 	}, func(c *call, in *PoolPath) (*api.PoolDone, error) {
-		found, err := s.cfg.Plane.RecheckPool(c.ctx(), in.Name)
+		found, err := s.cfg.Plane.RecheckPool(c.Ctx(), in.Name)
 		if err != nil {
 			return nil, err
 		}
 		return s.poolDone(in.Name, s.enginesByPool()[in.Name], found), nil
 	})
-	addRoute(s, apiRoute{
-		method: http.MethodDelete, path: "/v1/pools/{name}", verb: auth.SetPools, id: "removePool", tag: "nodes",
-		summary: "Take a pool away", about: "Refused as long as a job holds something in it or waits for it, with the jobs. Nothing is done to what the engine drives.",
-	}, func(c *call, in *PoolPath) (*none, error) {
-		return nil, s.cfg.Plane.RemovePool(c.ctx(), c.id.Actor(), in.Name)
+	addRoute(s, transport.Route{
+		Method: http.MethodDelete, Path: "/v1/pools/{name}", Verb: auth.SetPools, ID: "removePool", Tag: "nodes",
+		Summary: "Take a pool away", About: "Refused as long as a job holds something in it or waits for it, with the jobs. Nothing is done to what the engine drives.",
+	}, func(c *call, in *PoolPath) (*transport.None, error) {
+		return nil, s.cfg.Plane.RemovePool(c.Ctx(), c.ID.Actor(), in.Name)
 	})
 }
 
@@ -102,10 +103,10 @@ func (c *call) poolInventory(pool string) (*fleet.Inventory, error) {
 	if inv == nil {
 		return nil, fault.New(fault.Unavailable, "the engine of pool %s has not found anything yet", pool).Advise("try again; cox pool list says whether it answers")
 	}
-	if c.allowed(auth.SetPools, auth.Object{}) != nil {
+	if c.Allowed(auth.SetPools, auth.Object{}) != nil {
 		own := *inv
-		own.Associations = slices.DeleteFunc(slices.Clone(inv.Associations), func(a fleet.Association) bool { return a.User != "" && a.User != c.id.Name })
-		own.Use = anonymizeUses(inv.Use, c.id.Name)
+		own.Associations = slices.DeleteFunc(slices.Clone(inv.Associations), func(a fleet.Association) bool { return a.User != "" && a.User != c.ID.Name })
+		own.Use = anonymizeUses(inv.Use, c.ID.Name)
 		inv = &own
 	}
 	return inv, nil
@@ -138,7 +139,7 @@ func (s *Server) enginesByPool() map[string]string {
 }
 
 func (c *call) listPools() (*api.Pools, error) {
-	views, err := c.s.cfg.Plane.NodeViews(c.ctx())
+	views, err := c.s.cfg.Plane.NodeViews(c.Ctx())
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +164,7 @@ func (c *call) listPools() (*api.Pools, error) {
 		}
 		p.Jobs = len(jobs[p.Name])
 	}
-	if c.allowed(auth.SetPools, auth.Object{}) == nil {
+	if c.Allowed(auth.SetPools, auth.Object{}) == nil {
 		for _, v := range c.s.cfg.Plane.Pools() {
 			if p := at[v.Name]; p != nil && v.Added != nil {
 				p.Settings = v.Added.Settings
@@ -211,7 +212,7 @@ func (s *Server) enginesSaid() string {
 }
 
 func (c *call) addPool() (*api.PoolDone, error) {
-	req, err := decodeBody[api.NewPool](c)
+	req, err := transport.DecodeBody[api.NewPool](c.Call)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +220,7 @@ func (c *call) addPool() (*api.PoolDone, error) {
 	if spec.Engine == "" {
 		return nil, fault.New(fault.Invalid, "engine: which kind has the pool?").Advise("%s", c.s.enginesSaid())
 	}
-	found, err := c.s.cfg.Plane.CheckPool(c.ctx(), spec)
+	found, err := c.s.cfg.Plane.CheckPool(c.Ctx(), spec)
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +231,7 @@ func (c *call) addPool() (*api.PoolDone, error) {
 	if missing := found.Missing(); len(missing) > 0 && !req.Force {
 		return nil, &lackError{spec.Name, missing}
 	}
-	if err := c.s.cfg.Plane.AddPool(c.ctx(), c.id.Actor(), spec); err != nil {
+	if err := c.s.cfg.Plane.AddPool(c.Ctx(), c.ID.Actor(), spec); err != nil {
 		return nil, err
 	}
 	out.Added = true
@@ -264,7 +265,8 @@ func (e *lackError) Unwrap() error {
 	return fault.New(fault.Conflict, "something is missing").Advise("mend it and add the pool again, or add it all the same: --force (--dry-run shows all that was looked at)")
 }
 
-func (e *lackError) locatedProblems() (out []api.Located) {
+// LocatedProblems are all of them, for the answer.
+func (e *lackError) LocatedProblems() (out []api.Located) {
 	for _, f := range e.lack {
 		out = append(out, api.Located{Message: "pool " + e.name + ": " + f.What + ": " + f.Text, Remedy: f.Mend})
 	}

@@ -12,36 +12,37 @@ import (
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/account/priority"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
 func (s *Server) registerOrder() {
-	addRoute(s, apiRoute{
-		method: http.MethodGet, path: "/v1/shares", verb: auth.SeePolicy, id: "shares", tag: "policy", owned: true,
-		summary: "How accounts and users stand", about: "Shares, what was used, and the fair-share factor that comes of it, as of the last tick. Users of others' only where the caller may see their jobs.",
-	}, func(c *call, _ *nothing) (*api.Shares, error) { return c.listShares(), nil })
-	addRoute(s, apiRoute{
-		method: http.MethodGet, path: "/v1/jobs/{job}/priority", verb: auth.SeeJob, id: "priority", tag: "jobs", owned: true,
-		summary: "How the priority of a waiting job comes about", about: "The parts add up to the very number that orders the queue.",
+	addRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/v1/shares", Verb: auth.SeePolicy, ID: "shares", Tag: "policy", Owned: true,
+		Summary: "How accounts and users stand", About: "Shares, what was used, and the fair-share factor that comes of it, as of the last tick. Users of others' only where the caller may see their jobs.",
+	}, func(c *call, _ *transport.Nothing) (*api.Shares, error) { return c.listShares(), nil })
+	addRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/v1/jobs/{job}/priority", Verb: auth.SeeJob, ID: "priority", Tag: "jobs", Owned: true,
+		Summary: "How the priority of a waiting job comes about", About: "The parts add up to the very number that orders the queue.",
 	}, func(c *call, in *JobPath) (*api.Priority, error) {
 		v, err := c.findJob(in.Job, auth.SeeJob)
 		if err != nil {
 			return nil, err
 		}
-		p, err := s.cfg.Plane.PriorityOf(c.ctx(), v.Job.ID)
+		p, err := s.cfg.Plane.PriorityOf(c.Ctx(), v.Job.ID)
 		if err != nil {
 			return nil, err
 		}
 		return shownPriority(&v, &p), nil
 	})
-	addRoute(s, apiRoute{
-		method: http.MethodGet, path: "/v1/priorities", verb: auth.SeeJob, id: "priorities", tag: "jobs", owned: true,
-		summary: "The priorities of all jobs that wait",
-	}, func(c *call, _ *nothing) (*api.Priorities, error) { return c.listPriorities() })
+	addRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/v1/priorities", Verb: auth.SeeJob, ID: "priorities", Tag: "jobs", Owned: true,
+		Summary: "The priorities of all jobs that wait",
+	}, func(c *call, _ *transport.Nothing) (*api.Priorities, error) { return c.listPriorities() })
 }
 
 // listShares lists how everybody stands whom the caller may see.
 func (c *call) listShares() *api.Shares {
-	list, tres := c.s.cfg.Plane.Shares(c.ctx())
+	list, tres := c.s.cfg.Plane.Shares(c.Ctx())
 	limits := c.minuteLimits()
 	out := &api.Shares{TRES: tres, Shares: []api.Share{}}
 	below := make([][]int, len(list))
@@ -53,7 +54,7 @@ func (c *call) listShares() *api.Shares {
 	var walk func(i, depth int)
 	walk = func(i, depth int) {
 		s := &list[i]
-		if s.User == "" || !c.s.cfg.Policy.Private || c.id.Admin || s.User == c.id.Name {
+		if s.User == "" || !c.s.cfg.Policy.Private || c.ID.Admin || s.User == c.ID.Name {
 			x := shownShare(list, i, depth, tres)
 			x.Limits = limits[s.Ref]
 			out.Shares = append(out.Shares, x)
@@ -118,7 +119,7 @@ func shownShare(list []control.Standing, i, depth int, tres []string) api.Share 
 // minuteLimits are the limits on what accounts and users use up, in minutes.
 func (c *call) minuteLimits() map[account.Ref]map[string]float64 {
 	out := map[account.Ref]map[string]float64{}
-	p, err := c.s.cfg.Plane.Policy(c.ctx(), 0)
+	p, err := c.s.cfg.Plane.Policy(c.Ctx(), 0)
 	if err != nil || p.Rules == nil {
 		return out
 	}
@@ -142,7 +143,7 @@ func (c *call) minuteLimits() map[account.Ref]map[string]float64 {
 
 // factorWeights are those of the factors that count.
 func (c *call) factorWeights() map[string]float64 {
-	p, err := c.s.cfg.Plane.Policy(c.ctx(), 0)
+	p, err := c.s.cfg.Plane.Policy(c.Ctx(), 0)
 	if err != nil || p.Rules == nil || p.Rules.Priority.Zero() {
 		return nil
 	}
@@ -169,14 +170,14 @@ func (c *call) factorWeights() map[string]float64 {
 func (c *call) listPriorities() (*api.Priorities, error) {
 	byID := map[job.ID]control.Priority{}
 	var ids []job.ID
-	for _, p := range c.s.cfg.Plane.Priorities(c.ctx()) {
+	for _, p := range c.s.cfg.Plane.Priorities(c.Ctx()) {
 		byID[p.Job] = p
 		ids = append(ids, p.Job)
 	}
 	out := &api.Priorities{Jobs: []api.Priority{}, Weights: c.factorWeights()}
 	for _, id := range ids {
-		v, err := c.s.cfg.Plane.Job(c.ctx(), id)
-		if err != nil || !c.maySee(&v) {
+		v, err := c.s.cfg.Plane.Job(c.Ctx(), id)
+		if err != nil || !c.MaySee(&v) {
 			continue // it has left meanwhile
 		}
 		p := byID[id]

@@ -9,14 +9,15 @@ import (
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/model/account/priority"
 	"github.com/coxswain-sched/coxswain/model/resource"
+	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
 func (s *Server) registerQuotas() {
-	addRoute(s, apiRoute{
-		method: http.MethodGet, path: "/v1/quotas", verb: auth.SeePolicy, id: "quotas", tag: "policy",
-		summary: "What accounts may hold, hold, borrow and lend", about: "The trees of accounts with quotas, as of the last decision: sums, without jobs.",
-	}, func(c *call, _ *nothing) (*api.Quotas, error) {
-		list := s.cfg.Plane.Quotas(c.ctx())
+	addRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/v1/quotas", Verb: auth.SeePolicy, ID: "quotas", Tag: "policy",
+		Summary: "What accounts may hold, hold, borrow and lend", About: "The trees of accounts with quotas, as of the last decision: sums, without jobs.",
+	}, func(c *call, _ *transport.Nothing) (*api.Quotas, error) {
+		list := s.cfg.Plane.Quotas(c.Ctx())
 		out := &api.Quotas{Accounts: []api.QuotaAccount{}}
 		for i := range list {
 			out.Accounts = append(out.Accounts, shownHolding(list, i))

@@ -18,6 +18,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine/fake"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/resource"
+	"github.com/coxswain-sched/coxswain/server/transport"
 	"github.com/coxswain-sched/coxswain/store"
 	"github.com/coxswain-sched/coxswain/store/sqlite"
 )
@@ -55,7 +56,7 @@ func (s *site) start() {
 		s.t.Fatal(err)
 	}
 	srv := New(Config{Plane: c, Name: "lab", Users: &user.Users{Lookup: lookup}, Policy: auth.Policy{}})
-	l, err := ListenSocket(s.socket)
+	l, err := transport.ListenSocket(s.socket)
 	if err != nil {
 		s.t.Fatal(err)
 	}

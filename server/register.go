@@ -2,13 +2,15 @@ package server
 
 import (
 	"io/fs"
-	"net/http"
 	"path/filepath"
+
+	"github.com/coxswain-sched/coxswain/server/transport"
+	"github.com/coxswain-sched/coxswain/spec/route"
 )
 
 // registerRoutes makes every route.
 func (s *Server) registerRoutes() {
-	s.api = newAPI(s.mux, s.cfg.Version)
+	s.API.OpenAPI().Components.Schemas.RegisterTypeAlias(transport.TypeOf[route.Origin](), transport.TypeOf[string]()) // it writes itself as text
 	s.registerSubmit()
 	s.registerUploads()
 	s.registerLists()
@@ -30,8 +32,7 @@ func (s *Server) registerRoutes() {
 	s.registerSnapshot()
 	s.registerWhatIf()
 	s.registerAdmin()
-	s.loosenAnswers()
-	s.mux.HandleFunc("/", http.HandlerFunc(s.unknownRoute))
+	s.LoosenAnswers()
 }
 
 // sizeOf sums the files below a folder; what cannot be read counts nothing.

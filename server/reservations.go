@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/policy"
+	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
 // Reservations in advance stand in the site's rules. These routes change that part of
@@ -26,27 +27,27 @@ type ReservationPath struct {
 }
 
 func (s *Server) registerReservations() {
-	addRoute(s, apiRoute{
-		method: http.MethodGet, path: "/v1/reservations", verb: auth.SeePolicy, id: "listReservations", tag: "policy",
-		summary: "List the reservations in advance",
-	}, func(c *call, _ *nothing) (*api.Reservations, error) { return c.listReservations() })
+	addRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/v1/reservations", Verb: auth.SeePolicy, ID: "listReservations", Tag: "policy",
+		Summary: "List the reservations in advance",
+	}, func(c *call, _ *transport.Nothing) (*api.Reservations, error) { return c.listReservations() })
 	example := &api.SetReservation{Reservation: api.Reservation{Name: "power", Start: "2026-12-01T08:00:00Z", Duration: 14400}}
-	addRoute(s, apiRoute{
-		method: http.MethodPost, path: "/v1/reservations", verb: auth.SetPolicy, id: "newReservation", tag: "policy", body: typeOf[api.SetReservation](), status: http.StatusCreated, example: example,
-		summary: "Make a reservation", about: "With count, that many nodes are chosen. Refused where jobs run on its nodes beyond its beginning, with their numbers, unless ignore_jobs is said, and where another reservation has a node of it.",
-	}, func(c *call, _ *nothing) (*api.ReservationDone, error) { return c.setReservation("") })
-	addRoute(s, apiRoute{
-		method: http.MethodPut, path: "/v1/reservations/{name}", verb: auth.SetPolicy, id: "setReservation", tag: "policy", body: typeOf[api.SetReservation](), example: example,
-		summary: "Change a reservation", about: "All of it is replaced. What is refused is as when one is made; jobs that run in it are in nobody's way.",
+	addRoute(s, transport.Route{
+		Method: http.MethodPost, Path: "/v1/reservations", Verb: auth.SetPolicy, ID: "newReservation", Tag: "policy", Body: transport.TypeOf[api.SetReservation](), Status: http.StatusCreated, Example: example,
+		Summary: "Make a reservation", About: "With count, that many nodes are chosen. Refused where jobs run on its nodes beyond its beginning, with their numbers, unless ignore_jobs is said, and where another reservation has a node of it.",
+	}, func(c *call, _ *transport.Nothing) (*api.ReservationDone, error) { return c.setReservation("") })
+	addRoute(s, transport.Route{
+		Method: http.MethodPut, Path: "/v1/reservations/{name}", Verb: auth.SetPolicy, ID: "setReservation", Tag: "policy", Body: transport.TypeOf[api.SetReservation](), Example: example,
+		Summary: "Change a reservation", About: "All of it is replaced. What is refused is as when one is made; jobs that run in it are in nobody's way.",
 	}, func(c *call, in *ReservationPath) (*api.ReservationDone, error) { return c.setReservation(in.Name) })
-	addRoute(s, apiRoute{
-		method: http.MethodDelete, path: "/v1/reservations/{name}", verb: auth.SetPolicy, id: "deleteReservation", tag: "policy",
-		summary: "End a reservation", about: "What runs in it goes on; what waits for it goes on waiting, and says so.",
+	addRoute(s, transport.Route{
+		Method: http.MethodDelete, Path: "/v1/reservations/{name}", Verb: auth.SetPolicy, ID: "deleteReservation", Tag: "policy",
+		Summary: "End a reservation", About: "What runs in it goes on; what waits for it goes on waiting, and says so.",
 	}, func(c *call, in *ReservationPath) (*api.ReservationDone, error) { return c.removeReservation(in.Name) })
 }
 
 func (c *call) listReservations() (*api.Reservations, error) {
-	now, err := c.s.cfg.Plane.Policy(c.ctx(), 0)
+	now, err := c.s.cfg.Plane.Policy(c.Ctx(), 0)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +70,7 @@ func (c *call) shownReservation(r *account.Reservation) api.Reservation {
 			out.From, out.Until, out.Active = &from, &until, !from.After(now)
 		}
 	}
-	views, _ := c.s.cfg.Plane.NodeViews(c.ctx()) // without them it has no counts
+	views, _ := c.s.cfg.Plane.NodeViews(c.Ctx()) // without them it has no counts
 	for i := range views {
 		if n := &views[i].Node; len(r.Nodes) == 0 || slices.ContainsFunc(r.Nodes, n.Is) {
 			out.Count++
@@ -81,14 +82,14 @@ func (c *call) shownReservation(r *account.Reservation) api.Reservation {
 
 // setReservation makes a reservation, or changes the one of that name.
 func (c *call) setReservation(name string) (*api.ReservationDone, error) {
-	req, err := decodeBody[api.SetReservation](c)
+	req, err := transport.DecodeBody[api.SetReservation](c.Call)
 	if err != nil {
 		return nil, err
 	}
 	if err := checkReservation(req); err != nil {
 		return nil, err
 	}
-	now, err := c.s.cfg.Plane.Policy(c.ctx(), 0)
+	now, err := c.s.cfg.Plane.Policy(c.Ctx(), 0)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +109,7 @@ func (c *call) setReservation(name string) (*api.ReservationDone, error) {
 		return nil, err
 	}
 	ask := &control.ReserveAsk{Reservation: r, Count: req.Count, Partition: req.Partition, Features: req.Features}
-	nodes, way, late := c.s.cfg.Plane.Reservable(c.ctx(), ask)
+	nodes, way, late := c.s.cfg.Plane.Reservable(c.Ctx(), ask)
 	if req.Count > 0 {
 		if nodes == nil {
 			return nil, c.tooFew(req, way)
@@ -132,7 +133,7 @@ func (c *call) namesOneEach(names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	views, _ := c.s.cfg.Plane.NodeViews(c.ctx())
+	views, _ := c.s.cfg.Plane.NodeViews(c.Ctx())
 	known := fleet.NewByNode[bool]()
 	for i := range views {
 		known.Set(views[i].Node.Key(), true)
@@ -163,14 +164,14 @@ func checkReservation(req *api.SetReservation) error {
 		return wrong("ahead", "write seconds, up to 50 years of them", "%g seconds are no time that it can be ahead", req.Ahead)
 	case req.Ahead == 0:
 		if _, err := time.Parse(time.RFC3339, req.Start); err != nil {
-			return wrong("start", "write it as 2026-12-01T08:00:00Z", "%q is no time", withoutTokens(req.Start))
+			return wrong("start", "write it as 2026-12-01T08:00:00Z", "%q is no time", transport.WithoutTokens(req.Start))
 		}
 	}
 	return nil
 }
 
 func (c *call) removeReservation(name string) (*api.ReservationDone, error) {
-	now, err := c.s.cfg.Plane.Policy(c.ctx(), 0)
+	now, err := c.s.cfg.Plane.Policy(c.Ctx(), 0)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +185,7 @@ func (c *call) removeReservation(name string) (*api.ReservationDone, error) {
 }
 
 func noReservation(name string) error {
-	return fault.New(fault.NotFound, "there is no reservation %s", withoutTokens(name)).Advise("cox reserve list shows them")
+	return fault.New(fault.NotFound, "there is no reservation %s", transport.WithoutTokens(name)).Advise("cox reserve list shows them")
 }
 
 // setReservations puts the document with other reservations in force. It is the one
@@ -202,7 +203,7 @@ func (c *call) setReservations(out *api.ReservationDone, now *control.Policy, li
 	if dry && *base == now.Revision {
 		return nil
 	}
-	v, err := c.s.cfg.Plane.SetPolicy(c.ctx(), c.id.Actor(), control.PolicyChange{Rules: rules, Text: text, File: now.File, Note: note, Base: base})
+	v, err := c.s.cfg.Plane.SetPolicy(c.Ctx(), c.ID.Actor(), control.PolicyChange{Rules: rules, Text: text, File: now.File, Note: note, Base: base})
 	out.Revision = v.Revision
 	return err
 }
@@ -267,7 +268,7 @@ func (c *call) obstacleText(o *control.Obstacle) string {
 		return o.Node + " is not up"
 	}
 	who, until := "a job", "without a time limit"
-	if v, err := c.s.cfg.Plane.Job(c.ctx(), o.Job); err == nil && c.maySee(&v) {
+	if v, err := c.s.cfg.Plane.Job(c.Ctx(), o.Job); err == nil && c.MaySee(&v) {
 		who = fmt.Sprintf("job %s of %s", v.Job.Name(), v.Job.Spec.Owner.User)
 	}
 	if o.Until != 0 {
@@ -289,8 +290,8 @@ func firstFew(list []string) string {
 // belatedJobs are the jobs whose promised start is not kept, as far as the caller may see them.
 func (c *call) belatedJobs(late []control.Promised) (out []api.Belated) {
 	for _, p := range late {
-		v, err := c.s.cfg.Plane.Job(c.ctx(), p.Job)
-		if err != nil || !c.maySee(&v) {
+		v, err := c.s.cfg.Plane.Job(c.Ctx(), p.Job)
+		if err != nil || !c.MaySee(&v) {
 			continue
 		}
 		b := api.Belated{Job: v.Job.Name(), User: v.Job.Spec.Owner.User}
@@ -311,7 +312,7 @@ func (c *call) reservationEffects(old, next *account.Policy) (effects []string, 
 		if slices.ContainsFunc(old.Reservations, func(o account.Reservation) bool { return sameSpan(&o, r) }) {
 			continue
 		}
-		_, way, late := c.s.cfg.Plane.Reservable(c.ctx(), &control.ReserveAsk{Reservation: *r})
+		_, way, late := c.s.cfg.Plane.Reservable(c.Ctx(), &control.ReserveAsk{Reservation: *r})
 		if err := c.inTheWay(r, way); err != nil {
 			return nil, err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
 // TestAnswersAreAsTheDocumentSays validates what the server really sends against the
@@ -95,24 +96,24 @@ func TestAnswersAreAsTheDocumentSays(t *testing.T) {
 		check("body of "+c.route, strings.Replace(at(c.route, "post", "", "application/json"), "/responses/", "/requestBody", 1), c.body)
 	}
 	n := 0
-	for _, rt := range r.routes {
-		if (rt.example == nil) != (rt.body == nil) {
-			t.Errorf("%s has no example", rt.pattern())
+	for _, rt := range r.Routes {
+		if (rt.Example == nil) != (rt.Body == nil) {
+			t.Errorf("%s has no example", rt.Pattern())
 		}
-		if rt.example != nil {
-			b, err := json.Marshal(rt.example)
+		if rt.Example != nil {
+			b, err := json.Marshal(rt.Example)
 			if err != nil {
 				t.Fatal(err)
 			}
 			n++
-			check("example of "+rt.pattern(), strings.Replace(at(rt.path, strings.ToLower(rt.method), "", "application/json"), "/responses/", "/requestBody", 1), string(b))
+			check("example of "+rt.Pattern(), strings.Replace(at(rt.Path, strings.ToLower(rt.Method), "", "application/json"), "/responses/", "/requestBody", 1), string(b))
 		}
 	}
 	if n < 5 {
 		t.Errorf("%d examples", n)
 	}
 	_, body := r.ask(t, "GET", "/v1/jobs/77", secret, "")
-	check("problem", at("/v1/jobs/{job}", "get", "default", problemType), body)
+	check("problem", at("/v1/jobs/{job}", "get", "default", transport.ProblemType), body)
 	conn, br := dialWatch(t, r, "/v1/watch?after=0")
 	defer conn.Close()
 	for {
@@ -121,7 +122,7 @@ func TestAnswersAreAsTheDocumentSays(t *testing.T) {
 			t.Fatal(err)
 		}
 		if data, ok := strings.CutPrefix(line, "data: "); ok {
-			check("event", at("/v1/watch", "get", "200", eventStream), data)
+			check("event", at("/v1/watch", "get", "200", transport.EventStream), data)
 			return
 		}
 	}

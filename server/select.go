@@ -197,11 +197,6 @@ func (s *selection) matchesView(v *control.View) bool {
 
 func isAmong(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
 
-// maySee says whether a caller may see a job.
-func (c *call) maySee(v *control.View) bool {
-	return !c.s.cfg.Policy.Private || c.id.Admin || v.Job.Spec.Owner.UID == c.id.UID
-}
-
 // eachSelected calls f for the selected jobs that the caller may see, ascending from after
 // on, until f returns false. whole: with what lists usually leave out. Views are
 // valid during the call only. missing are the ids that name no job in memory.
@@ -210,11 +205,11 @@ func (c *call) eachSelected(s *selection, after job.ID, whole bool, f func(*cont
 	if len(s.ids) == 0 {
 		fl := s.controlFilter()
 		fl.After, fl.Whole = after, whole
-		if c.s.cfg.Policy.Private && !c.id.Admin && len(fl.Users) == 0 {
-			fl.Users = []string{c.id.Name}
+		if c.s.cfg.Policy.Private && !c.ID.Admin && len(fl.Users) == 0 {
+			fl.Users = []string{c.ID.Name}
 		}
 		plane.Scan(fl, func(v *control.View) bool {
-			return !s.matchesView(v) || !c.maySee(v) || f(v)
+			return !s.matchesView(v) || !c.MaySee(v) || f(v)
 		})
 		return nil
 	}
@@ -256,7 +251,7 @@ func (c *call) someSelected(s *selection, numbers []job.ID, whole bool, f func(*
 		if numbers[0] == v.Job.ID {
 			numbers = numbers[1:]
 			switch {
-			case !c.maySee(v):
+			case !c.MaySee(v):
 				hidden = append(hidden, idOf(v))
 			case s.matchesView(v):
 				more = f(v)
@@ -366,7 +361,7 @@ func (c *call) selectedTasks(array job.ID, asked *taskSets) (out []job.ID) {
 		if asked.takeTask(a.Index) {
 			out = append(out, v.Job.ID)
 		}
-		return c.ctx().Err() == nil
+		return c.Ctx().Err() == nil
 	})
 	return out
 }
@@ -390,9 +385,9 @@ func (c *call) findAny(name string, verb auth.Verb) (control.View, error) {
 
 // firstOfNumber is the job of a number; of an array whose first task is no longer kept, another one.
 func (c *call) firstOfNumber(number uint64) (control.View, error) {
-	v, err := c.s.cfg.Plane.Job(c.ctx(), job.ID(number))
+	v, err := c.s.cfg.Plane.Job(c.Ctx(), job.ID(number))
 	if fault.KindOf(err) == fault.NotFound {
-		return c.s.cfg.Plane.TaskOf(c.ctx(), job.ID(number))
+		return c.s.cfg.Plane.TaskOf(c.Ctx(), job.ID(number))
 	}
 	return v, err
 }
@@ -408,7 +403,7 @@ func (c *call) lookUp(name string, verb auth.Verb) (v control.View, exact bool, 
 		v, err = c.firstOfNumber(id.Job)
 		exact = uint64(v.Job.ID) == id.Job
 	} else if task, one := id.Task(); one {
-		v, err = c.s.cfg.Plane.Find(c.ctx(), job.ID(id.Job), task)
+		v, err = c.s.cfg.Plane.Find(c.Ctx(), job.ID(id.Job), task)
 	} else {
 		return v, false, fault.New(fault.Invalid, "job %s: one job or task is meant here", name).Advise("name one task, such as %d_1", id.Job)
 	}
@@ -419,10 +414,10 @@ func (c *call) lookUp(name string, verb auth.Verb) (v control.View, exact bool, 
 		return v, false, err
 	}
 	o := auth.Job(v.Job.Name(), v.Job.Spec.Owner.UID)
-	if !c.maySee(&v) {
+	if !c.MaySee(&v) {
 		return v, false, unknownJob(name) // its existence is nobody's business
 	}
-	return v, exact, c.allowed(verb, o)
+	return v, exact, c.Allowed(verb, o)
 }
 
 func badJob(text string, err error) error {

@@ -23,6 +23,7 @@ import (
 	"github.com/coxswain-sched/coxswain/control/admission"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
 // running is a server on a real socket and a real port.
@@ -81,11 +82,11 @@ func start(t testing.TB, p *plane, set func(*Config)) *running {
 		set(&cfg)
 	}
 	out.Server = New(cfg)
-	sock, err := ListenSocket(out.socket)
+	sock, err := transport.ListenSocket(out.socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tcp, err := ListenTCP("127.0.0.1:0")
+	tcp, err := transport.ListenTCP("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +181,7 @@ func refusal(t *testing.T, what string, resp *http.Response, body string, status
 		return
 	}
 	if resp.StatusCode != status || e.Status != status || e.Title != kind.String() || !strings.Contains(e.Detail, want) || e.Remedy == "" ||
-		resp.Header.Get("Content-Type") != problemType {
+		resp.Header.Get("Content-Type") != transport.ProblemType {
 		t.Errorf("%s: %s %s\n%s", what, resp.Status, resp.Header.Get("Content-Type"), body)
 	}
 }

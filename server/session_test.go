@@ -219,20 +219,6 @@ func TestTailCostsWhatItShows(t *testing.T) {
 	}
 }
 
-// TestAnAdministratorIsOneAsLongAsHeIs: a stream sees what administrators see.
-func TestAnAdministratorIsOneAsLongAsHeIs(t *testing.T) {
-	r := start(t, newPlane(), func(c *Config) { c.Admins = []string{"anna"} })
-	c := &call{s: r.Server}
-	c.id.Via, c.id.Name, c.id.UID, c.id.Admin = "socket", "anna", 2001, true
-	if err := c.recheckSession(); err != nil {
-		t.Error(err)
-	}
-	c.id.Name, c.id.UID = "ben", 2002
-	if err := c.recheckSession(); err == nil {
-		t.Error("somebody who is no administrator any more goes on as one")
-	}
-}
-
 // TestRightsThatOneGaveHimselfEndWithHisOwn: who is no administrator any more has no
 // token of one that he made for himself. One that another made for him stays.
 func TestRightsThatOneGaveHimselfEndWithHisOwn(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 func (c *call) shownJob(v *control.View) *api.Job {
 	j := &v.Job
 	spec := j.Spec
-	if c.allowed(auth.SeeEnvironment, auth.Job(j.Name(), spec.Owner.UID)) != nil {
+	if c.Allowed(auth.SeeEnvironment, auth.Job(j.Name(), spec.Owner.UID)) != nil {
 		spec = withoutValues(spec)
 	}
 	out := &api.Job{
@@ -166,7 +166,7 @@ func (c *call) jobNames(ids []job.ID) (out []string) {
 		name, seen := strconv.FormatUint(uint64(id), 10), true
 		c.s.cfg.Plane.Scan(control.Filter{After: id - 1}, func(v *control.View) bool {
 			if v.Job.ID == id {
-				name, seen = v.Job.Name(), c.maySee(v)
+				name, seen = v.Job.Name(), c.MaySee(v)
 			}
 			return false
 		})

@@ -5,15 +5,16 @@ import (
 	"net/http"
 
 	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
 func (s *Server) registerSnapshot() {
-	addStreamRoute(s, apiRoute{
-		method: http.MethodGet, path: "/v1/snapshot", verb: auth.TakeState, id: "snapshot", tag: "server", media: []string{"application/json"},
-		summary: "The scheduling core's state, and its steps since",
-		about:   "A state some steps ago and everything that the core was told and decided since, in a form with a version of its own: `cox replay` makes the same decisions anew. Names of jobs, users and accounts are in it; scripts, commands and environments are not.",
-	}, func(c *call, _ *nothing) error {
-		f, err := s.cfg.Plane.Flight(c.ctx())
+	addStreamRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/v1/snapshot", Verb: auth.TakeState, ID: "snapshot", Tag: "server", Media: []string{"application/json"},
+		Summary: "The scheduling core's state, and its steps since",
+		About:   "A state some steps ago and everything that the core was told and decided since, in a form with a version of its own: `cox replay` makes the same decisions anew. Names of jobs, users and accounts are in it; scripts, commands and environments are not.",
+	}, func(c *call, _ *transport.Nothing) error {
+		f, err := s.cfg.Plane.Flight(c.Ctx())
 		if err != nil {
 			return err
 		}
@@ -21,7 +22,7 @@ func (s *Server) registerSnapshot() {
 		if err := f.Write(&b, s.cfg.Version); err != nil {
 			return err
 		}
-		c.writeBody(http.StatusOK, "application/json", b.Bytes())
+		c.WriteBody(http.StatusOK, "application/json", b.Bytes())
 		return nil
 	})
 }

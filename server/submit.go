@@ -2,8 +2,8 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"path"
 	"strconv"
@@ -14,31 +14,29 @@ import (
 	"github.com/coxswain-sched/coxswain/control/pools"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/server/transport"
 	"github.com/coxswain-sched/coxswain/spec"
 )
 
 func (s *Server) registerSubmit() {
 	type in struct{}
-	addRoute(s, apiRoute{
-		method: http.MethodPost, path: "/v1/jobs", verb: auth.Submit, id: "submit", tag: "jobs", status: http.StatusCreated,
-		summary: "Submit a job or an array", body: typeOf[api.Submit](),
-		example: &api.Submit{
+	addRoute(s, transport.Route{
+		Method: http.MethodPost, Path: "/v1/jobs", Verb: auth.Submit, ID: "submit", Tag: "jobs", Status: http.StatusCreated,
+		Summary: "Submit a job or an array", Body: transport.TypeOf[api.Submit](),
+		Example: &api.Submit{
 			Form: api.FormSbatch, File: "train.sbatch", Text: "#!/bin/bash\n#SBATCH --nodes=2 --gpus-per-node=8\nsrun python train.py\n",
 			Args: []string{"--time=4:00:00"}, Environ: []string{"HOME=/home/anna"}, Dir: "/home/anna/run",
 		},
-		about: "The answer comes when the job is durable. With test_only nothing is kept. Problems in the text come with file, line and column.",
+		About: "The answer comes when the job is durable. With test_only nothing is kept. Problems in the text come with file, line and column.",
 	}, func(c *call, _ *in) (*api.Submitted, error) { return s.submitJob(c) })
 }
 
-// errAnswered is not an error: the answer is written.
-var errAnswered = errors.New("answered")
-
 func (s *Server) submitJob(c *call) (*api.Submitted, error) {
-	req, err := readSubmission(c.body)
+	req, err := readSubmission(c.Body)
 	if err != nil {
 		return nil, err
 	}
-	r, err := s.admitText(c.ctx(), c.id, req)
+	r, err := s.admitText(c.Ctx(), c.ID, req)
 	if err != nil {
 		return nil, err
 	}
@@ -49,14 +47,14 @@ func (s *Server) submitJob(c *call) (*api.Submitted, error) {
 	if req.TestOnly || req.Preview || r.Command.TestOnly {
 		return s.answerEstimate(c, req, r, out)
 	}
-	got, err := s.intake.Submit(c.ctx(), c.id.Actor(), r)
+	got, err := s.intake.Submit(c.Ctx(), c.ID.Actor(), r)
 	if err != nil {
 		return nil, s.intake.Locate(r, err)
 	}
 	out.ID, out.Tasks = got.ID, got.Tasks
 	if out.Chosen == nil && len(out.Warnings) == 0 && !out.Wait && !out.Parsable && !out.Quiet { // the hot path: no reflection
-		c.writeBody(http.StatusCreated, "application/json", appendSubmitted(nil, out))
-		return nil, errAnswered
+		c.WriteBody(http.StatusCreated, "application/json", appendSubmitted(nil, out))
+		return nil, transport.ErrAnswered
 	}
 	return out, nil
 }
@@ -64,7 +62,7 @@ func (s *Server) submitJob(c *call) (*api.Submitted, error) {
 // answerEstimate says when and where a job would start, and keeps nothing.
 func (s *Server) answerEstimate(c *call, req *submission, r *intake.Request, out *api.Submitted) (*api.Submitted, error) {
 	out.TestOnly = true
-	e, err := s.intake.Estimate(c.ctx(), c.id.Actor(), r, req.Preview)
+	e, err := s.intake.Estimate(c.Ctx(), c.ID.Actor(), r, req.Preview)
 	if err != nil {
 		return nil, s.intake.Locate(r, err)
 	}
@@ -90,15 +88,15 @@ func appendSubmitted(b []byte, v *api.Submitted) []byte {
 
 // startsAs reports whether the server can start jobs as the caller.
 func (s *Server) startsAs(id auth.Identity) error {
-	if !s.cfg.Alone || id.UID == s.self.UID {
+	if !s.cfg.Alone || id.UID == s.Self.UID {
 		return nil
 	}
-	return fault.New(fault.Permission, "this server runs as %s and can start nothing as %s", s.self.Name, id.Name).
+	return fault.New(fault.Permission, "this server runs as %s and can start nothing as %s", s.Self.Name, id.Name).
 		Advise("a server that root started runs jobs as their owners; or start your own: cox up")
 }
 
 // admitText reads the text of a submission as its owner's and admits it.
-func (s *Server) admitText(ctx ctxt, id auth.Identity, req *submission) (*intake.Request, error) {
+func (s *Server) admitText(ctx context.Context, id auth.Identity, req *submission) (*intake.Request, error) {
 	if err := s.startsAs(id); err != nil {
 		return nil, err
 	}
@@ -127,7 +125,7 @@ func (s *Server) readSubmitted(owner job.Owner, req *submission) (*intake.Reques
 		})
 	}
 	return nil, fault.New(fault.Invalid, "form: %q is none of sbatch, native, command", req.Form).
-		Advise("a client that is newer than this server needs a newer server (API %s)", apiVersion)
+		Advise("a client that is newer than this server needs a newer server (API %s)", transport.APIVersion)
 }
 
 // asText is the text of a submission as the intake reads it.

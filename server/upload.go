@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/server/transport"
 	"github.com/coxswain-sched/coxswain/store/upload"
 )
 
@@ -23,27 +24,27 @@ type uploadsInput struct {
 }
 
 func (s *Server) registerUploads() {
-	addRoute(s, apiRoute{
-		method: http.MethodGet, path: "/v1/uploads", verb: auth.Submit, id: "uploads", tag: "jobs",
-		summary: "What the server takes of directories that come with jobs", about: "The caller's own. With a digest it says whether that archive is there, and keeps it for a while if it is.",
+	addRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/v1/uploads", Verb: auth.Submit, ID: "uploads", Tag: "jobs",
+		Summary: "What the server takes of directories that come with jobs", About: "The caller's own. With a digest it says whether that archive is there, and keeps it for a while if it is.",
 	}, func(c *call, in *uploadsInput) (*api.Uploads, error) { return s.uploadState(c, in.Digest) })
-	addStreamRoute(s, apiRoute{
-		method: http.MethodPut, path: "/v1/uploads/{digest}", verb: auth.Submit, id: "upload", tag: "jobs", status: http.StatusNoContent,
-		summary: "Send a directory that comes with a job",
-		about:   "The body is its archive (application/gzip: a tar in gzip), and Content-Length its size. It is kept for its sender alone, until no job needs it. One that is there already is not read.",
+	addStreamRoute(s, transport.Route{
+		Method: http.MethodPut, Path: "/v1/uploads/{digest}", Verb: auth.Submit, ID: "upload", Tag: "jobs", Status: http.StatusNoContent,
+		Summary: "Send a directory that comes with a job",
+		About:   "The body is its archive (application/gzip: a tar in gzip), and Content-Length its size. It is kept for its sender alone, until no job needs it. One that is there already is not read.",
 	}, func(c *call, in *uploadPath) error { return s.takeUpload(c, in.Digest) })
 }
 
 func (s *Server) uploadState(c *call, digest string) (*api.Uploads, error) {
-	if err := cmp.Or(s.intake.TakesUploads(), s.startsAs(c.id)); err != nil {
+	if err := cmp.Or(s.intake.TakesUploads(), s.startsAs(c.ID)); err != nil {
 		return nil, err
 	}
-	out := &api.Uploads{Used: s.cfg.Uploads.Used(c.id.UID)}
+	out := &api.Uploads{Used: s.cfg.Uploads.Used(c.ID.UID)}
 	out.Most, out.Room = s.cfg.Uploads.Bounds()
 	if digest == "" {
 		return out, nil
 	}
-	_, err := s.cfg.Uploads.Touch(c.id.UID, digest)
+	_, err := s.cfg.Uploads.Touch(c.ID.UID, digest)
 	if out.There = err == nil; fault.KindOf(err) != fault.NotFound && err != nil {
 		return nil, err
 	}
@@ -51,22 +52,22 @@ func (s *Server) uploadState(c *call, digest string) (*api.Uploads, error) {
 }
 
 func (s *Server) takeUpload(c *call, digest string) error {
-	if err := cmp.Or(s.intake.TakesUploads(), s.startsAs(c.id)); err != nil {
+	if err := cmp.Or(s.intake.TakesUploads(), s.startsAs(c.ID)); err != nil {
 		return err
 	}
-	if c.r.ContentLength < 0 {
+	if c.R.ContentLength < 0 {
 		return fault.New(fault.Invalid, "the size of the archive is not said").Advise("send Content-Length")
 	}
-	body := &paced{from: c.r.Body, ctl: http.NewResponseController(c.w.ResponseWriter), most: 3 * c.s.cfg.Patience}
-	if err := s.cfg.Uploads.Put(c.id.UID, digest, c.r.ContentLength, body, s.neededUploads); err != nil {
-		c.w.Header().Set("Connection", "close") // what was not read is not waited for
+	body := &paced{from: c.R.Body, ctl: http.NewResponseController(c.W.ResponseWriter), most: 3 * c.s.cfg.Patience}
+	if err := s.cfg.Uploads.Put(c.ID.UID, digest, c.R.ContentLength, body, s.neededUploads); err != nil {
+		c.W.Header().Set("Connection", "close") // what was not read is not waited for
 		if body.broke && fault.KindOf(err) == fault.Internal {
 			return fault.New(fault.Invalid, "the archive did not come: %w", err).Advise("send it again")
 		}
 		return err
 	}
 	_ = body.ctl.SetReadDeadline(time.Time{})
-	c.w.WriteHeader(http.StatusNoContent)
+	c.W.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
@@ -106,7 +107,7 @@ func (s *Server) SweepUploads(ctx context.Context) {
 	defer tick.Stop()
 	for s.cfg.Uploads != nil {
 		if err := s.cfg.Uploads.Sweep(s.neededUploads); err != nil {
-			s.log.Warn("directories that came with jobs", "error", err)
+			s.Log.Warn("directories that came with jobs", "error", err)
 		}
 		select {
 		case <-tick.C:

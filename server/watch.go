@@ -11,9 +11,8 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
+	"github.com/coxswain-sched/coxswain/server/transport"
 )
-
-const eventStream = "text/event-stream"
 
 type watchInput struct {
 	After  uint64   `query:"after" doc:"number of the last event that is known; left out: from now on"`
@@ -23,10 +22,10 @@ type watchInput struct {
 }
 
 func (s *Server) registerWatch() {
-	addStreamRoute(s, apiRoute{
-		method: http.MethodGet, path: "/v1/watch", verb: auth.Watch, id: "watch", tag: "watch", owned: true, lasts: true, media: []string{eventStream}, answer: typeOf[api.Event](),
-		summary: "Watch changes as they become durable",
-		about: "Server-sent events; each id is a number of the journal. Come back with the last id, by Last-Event-ID or after, " +
+	addStreamRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/v1/watch", Verb: auth.Watch, ID: "watch", Tag: "watch", Owned: true, Lasts: true, Media: []string{transport.EventStream}, Answer: transport.TypeOf[api.Event](),
+		Summary: "Watch changes as they become durable",
+		About: "Server-sent events; each id is a number of the journal. Come back with the last id, by Last-Event-ID or after, " +
 			"and nothing is lost or doubled, also over a restart of the server. An event named gap says that what was missed is no longer kept: list anew. " +
 			"A comment or an id alone is a heartbeat. A reader that does not read is cut off.",
 	}, func(c *call, in *watchInput) error { return s.watchEvents(c, in) })
@@ -49,12 +48,12 @@ func (f *filter) matchesItem(it *item) bool {
 }
 
 func (s *Server) watchEvents(c *call, in *watchInput) error {
-	f := filter{user: in.User, admin: c.id.Admin}
+	f := filter{user: in.User, admin: c.ID.Admin}
 	if n, err := strconv.ParseUint(in.User, 10, 32); err == nil {
 		f.user = s.cfg.Users.ByUID(uint32(n)).Name
 	}
-	if s.cfg.Policy.Private && !c.id.Admin {
-		f.mine = c.id.Name
+	if s.cfg.Policy.Private && !c.ID.Admin {
+		f.mine = c.ID.Name
 	}
 	ids, err := parseIDs(joinBrackets(in.Jobs))
 	if err != nil {
@@ -70,12 +69,12 @@ func (s *Server) watchEvents(c *call, in *watchInput) error {
 			return fault.New(fault.Invalid, "Last-Event-ID: %q is no number", in.LastID).Advise("begin without it")
 		}
 		after = n
-	} else if c.r.URL.Query().Get("after") == "" {
+	} else if c.R.URL.Query().Get("after") == "" {
 		after = s.hub.lastSeq()
 	}
-	s.metrics.watchers.Add(1)
-	defer s.metrics.watchers.Add(-1)
-	w := &eventWriter{c: c, ctl: http.NewResponseController(c.w.ResponseWriter), stall: s.cfg.Stall}
+	s.Metrics.Watchers.Add(1)
+	defer s.Metrics.Watchers.Add(-1)
+	w := &eventWriter{c: c, ctl: http.NewResponseController(c.W.ResponseWriter), stall: s.cfg.Stall}
 	if !w.beginStream() {
 		return nil
 	}
@@ -109,7 +108,7 @@ func (c *call) watchedNumbers(ids []slurmfmt.JobID) map[job.ID]bool {
 }
 
 // streamContext is a context for the request's answer; see watchSession.
-func (c *call) streamContext() (context.Context, context.CancelFunc) { return c.watchSession(c.ctx()) }
+func (c *call) streamContext() (context.Context, context.CancelFunc) { return c.WatchSession(c.Ctx()) }
 
 // followEvents writes events until the watcher has gone.
 func (s *Server) followEvents(ctx context.Context, w *eventWriter, f *filter, after uint64) {
@@ -152,7 +151,7 @@ func (s *Server) followEvents(ctx context.Context, w *eventWriter, f *filter, af
 // each event would leave the server no time for anything else. With 1,000 watchers
 // an event comes up to 20 ms late.
 func (s *Server) gatherEvents(ctx context.Context) {
-	if n := s.metrics.watchers.Load(); n > 50 {
+	if n := s.Metrics.Watchers.Load(); n > 50 {
 		sleepContext(ctx, min(time.Duration(n)*20*time.Microsecond, 200*time.Millisecond))
 	}
 }
@@ -193,11 +192,11 @@ const (
 )
 
 func (w *eventWriter) beginStream() bool {
-	h := w.c.w.Header()
-	h.Set("Content-Type", eventStream+"; charset=utf-8")
+	h := w.c.W.Header()
+	h.Set("Content-Type", transport.EventStream+"; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no")
-	w.c.w.WriteHeader(http.StatusOK)
+	w.c.W.WriteHeader(http.StatusOK)
 	w.buf = append(w.buf, ": here\n\n"...)
 	return w.flush()
 }
@@ -225,7 +224,7 @@ func (w *eventWriter) flush() bool {
 		return true
 	}
 	_ = w.ctl.SetWriteDeadline(time.Now().Add(w.stall)) // a recorder of a test has none
-	_, err := w.c.w.Write(w.buf)
+	_, err := w.c.W.Write(w.buf)
 	w.buf = w.buf[:0]
 	if cap(w.buf) > keepSize {
 		w.buf = nil
@@ -234,7 +233,7 @@ func (w *eventWriter) flush() bool {
 		err = w.ctl.Flush()
 	}
 	if err != nil {
-		w.c.s.metrics.cut.Add(1)
+		w.c.s.Metrics.Cut.Add(1)
 		return false
 	}
 	return true

@@ -13,22 +13,23 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/policy"
 	"github.com/coxswain-sched/coxswain/sched/whatif"
+	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
 func (s *Server) registerWhatIf() {
-	addRoute(s, apiRoute{
-		method: http.MethodPost, path: "/v1/whatif", verb: auth.AskWhatIf, id: "whatIf", tag: "policy", body: typeOf[api.WhatIf](), lasts: true,
-		example: &api.WhatIf{AddNodes: 4, Pool: "h100"},
-		summary: "What would be if there were more nodes, other rules, another job",
-		about:   "The scheduling core itself goes on from the state of now, on estimated run times, with the change and without it. Nothing is kept. Jobs that the caller may not see are counted and not named.",
-	}, func(c *call, _ *nothing) (*api.WhatIfDone, error) { return s.whatIf(c) })
+	addRoute(s, transport.Route{
+		Method: http.MethodPost, Path: "/v1/whatif", Verb: auth.AskWhatIf, ID: "whatIf", Tag: "policy", Body: transport.TypeOf[api.WhatIf](), Lasts: true,
+		Example: &api.WhatIf{AddNodes: 4, Pool: "h100"},
+		Summary: "What would be if there were more nodes, other rules, another job",
+		About:   "The scheduling core itself goes on from the state of now, on estimated run times, with the change and without it. Nothing is kept. Jobs that the caller may not see are counted and not named.",
+	}, func(c *call, _ *transport.Nothing) (*api.WhatIfDone, error) { return s.whatIf(c) })
 }
 
 // movedShown bounds the jobs that are named.
 const movedShown = 50
 
 func (s *Server) whatIf(c *call) (*api.WhatIfDone, error) {
-	req, err := decodeBody[api.WhatIf](c)
+	req, err := transport.DecodeBody[api.WhatIf](c.Call)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +46,7 @@ func (s *Server) whatIf(c *call) (*api.WhatIfDone, error) {
 		}
 		q.Submit = append(q.Submit, sub)
 	}
-	done, err := s.cfg.Plane.WhatIf(c.ctx(), &q)
+	done, err := s.cfg.Plane.WhatIf(c.Ctx(), &q)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +55,7 @@ func (s *Server) whatIf(c *call) (*api.WhatIfDone, error) {
 
 // inventedJob reads a job that is not to be kept.
 func (s *Server) inventedJob(c *call, req *api.Submit) (*job.Spec, error) {
-	r, err := s.admitText(c.ctx(), c.id, &submission{Submit: *req, script: []byte(req.Text)})
+	r, err := s.admitText(c.Ctx(), c.ID, &submission{Submit: *req, script: []byte(req.Text)})
 	if err != nil {
 		return nil, err
 	}
@@ -105,8 +106,8 @@ func (c *call) shownWhatIf(d *control.WhatIfDone) *api.WhatIfDone {
 		default:
 			out.Later++
 		}
-		v, err := c.s.cfg.Plane.Job(c.ctx(), m.Job)
-		if err != nil || !c.maySee(&v) || len(out.Moved) >= movedShown {
+		v, err := c.s.cfg.Plane.Job(c.Ctx(), m.Job)
+		if err != nil || !c.MaySee(&v) || len(out.Moved) >= movedShown {
 			continue
 		}
 		out.Moved = append(out.Moved, api.Moved{

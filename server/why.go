@@ -15,7 +15,7 @@ func (c *call) addExpectations(out *api.Why, w *control.Why) {
 	}
 	for _, h := range w.Holders[:min(len(w.Holders), holdersShown)] {
 		shown := api.Holder{Nodes: h.Nodes, Until: timeOf(int64(h.Until))}
-		if v, err := c.s.cfg.Plane.Job(c.ctx(), h.Job); err == nil && c.maySee(&v) {
+		if v, err := c.s.cfg.Plane.Job(c.Ctx(), h.Job); err == nil && c.MaySee(&v) {
 			shown.Job, shown.User = v.Job.Name(), v.Job.Spec.Owner.User
 		}
 		out.Holders = append(out.Holders, shown)

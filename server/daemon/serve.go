@@ -27,6 +27,7 @@ import (
 	httpserver "github.com/coxswain-sched/coxswain/server"
 	"github.com/coxswain-sched/coxswain/server/config"
 	"github.com/coxswain-sched/coxswain/server/notify"
+	"github.com/coxswain-sched/coxswain/server/transport"
 	"github.com/coxswain-sched/coxswain/spec/provenance"
 	"github.com/coxswain-sched/coxswain/store"
 	"github.com/coxswain-sched/coxswain/store/sqlite"
@@ -249,7 +250,7 @@ func names(cox string) []string {
 const firstPort = "127.0.0.1:7461"
 
 func (s *server) listen() error {
-	l, err := httpserver.ListenSocket(s.cfg.Listen.Socket)
+	l, err := transport.ListenSocket(s.cfg.Listen.Socket)
 	if err != nil {
 		return err
 	}
@@ -258,11 +259,11 @@ func (s *server) listen() error {
 	case "none":
 		return nil
 	case "auto":
-		if l, err = httpserver.ListenTCP(firstPort); err != nil {
-			l, err = httpserver.ListenTCP("127.0.0.1:0")
+		if l, err = transport.ListenTCP(firstPort); err != nil {
+			l, err = transport.ListenTCP("127.0.0.1:0")
 		}
 	default:
-		l, err = httpserver.ListenTCP(addr)
+		l, err = transport.ListenTCP(addr)
 	}
 	if err != nil {
 		return err

@@ -20,6 +20,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/resource"
 	"github.com/coxswain-sched/coxswain/server"
+	"github.com/coxswain-sched/coxswain/server/transport"
 	"github.com/coxswain-sched/coxswain/store/sqlite"
 )
 
@@ -53,7 +54,7 @@ func fleetServer(dir, nodes string) error {
 	srv := server.New(server.Config{
 		Plane: plane, Users: &user.Users{}, Log: log, Now: time.Now, Name: "bench",
 	})
-	socket, err := server.ListenSocket(filepath.Join(dir, "s"))
+	socket, err := transport.ListenSocket(filepath.Join(dir, "s"))
 	if err != nil {
 		return err
 	}

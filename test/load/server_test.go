@@ -27,6 +27,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/resource"
 	"github.com/coxswain-sched/coxswain/server"
+	"github.com/coxswain-sched/coxswain/server/transport"
 	"github.com/coxswain-sched/coxswain/store/sqlite"
 )
 
@@ -96,11 +97,11 @@ func serve(dir string, in io.Reader, out io.Writer) error {
 	srv := server.New(server.Config{
 		Plane: plane, Users: &user.Users{Lookup: lookup}, Log: log, Output: &logs, Now: cl.Now, Name: "load",
 	})
-	socket, err := server.ListenSocket(filepath.Join(dir, "api"))
+	socket, err := transport.ListenSocket(filepath.Join(dir, "api"))
 	if err != nil {
 		return err
 	}
-	tcp, err := server.ListenTCP("127.0.0.1:0")
+	tcp, err := transport.ListenTCP("127.0.0.1:0")
 	if err != nil {
 		return err
 	}

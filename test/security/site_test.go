@@ -25,6 +25,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/resource"
 	"github.com/coxswain-sched/coxswain/server"
+	"github.com/coxswain-sched/coxswain/server/transport"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
@@ -100,7 +101,7 @@ func newSite(t testing.TB) *site {
 		}
 		e.Close()
 	})
-	l, err := server.ListenSocket(s.socket)
+	l, err := transport.ListenSocket(s.socket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +117,7 @@ func (s *site) serve(log *slog.Logger, private bool, more ...net.Listener) (stri
 		Plane: s.control, Name: "lab", Users: &user.Users{Lookup: lookup}, Policy: auth.Policy{Private: private}, Log: log, Output: output{},
 		Rules: &admission.Rules{Partitions: []admission.Partition{{Name: "main", Default: true, Nodes: []string{"v1"}}}},
 	})
-	tcp, err := server.ListenTCP("127.0.0.1:0")
+	tcp, err := transport.ListenTCP("127.0.0.1:0")
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
-package server
+package transport
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -16,87 +15,86 @@ import (
 
 // Versions of the API that are served.
 var (
-	apiVersion    = strconv.Itoa(api.Version) + "." + strconv.Itoa(api.Minor)
-	oldestVersion = strconv.Itoa(api.Version) + "." + strconv.Itoa(oldestMinor)
+	APIVersion    = strconv.Itoa(api.Version) + "." + strconv.Itoa(api.Minor)
+	OldestVersion = strconv.Itoa(api.Version) + "." + strconv.Itoa(oldestMinor)
 )
 
 const oldestMinor = 0
 
-// writer notes what was answered.
-type writer struct {
+// Writer notes what was answered.
+type Writer struct {
 	http.ResponseWriter
-	status int
+	Status int // 0: nothing yet
 }
 
-func (w *writer) WriteHeader(status int) {
-	if w.status == 0 {
-		w.status = status
+func (w *Writer) WriteHeader(status int) {
+	if w.Status == 0 {
+		w.Status = status
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
-func (w *writer) Write(b []byte) (int, error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
+func (w *Writer) Write(b []byte) (int, error) {
+	if w.Status == 0 {
+		w.Status = http.StatusOK
 	}
 	return w.ResponseWriter.Write(b)
 }
 
 // Unwrap lets http.ResponseController find the connection.
-func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *Writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	began := time.Now()
-	c := &call{s: s, w: &writer{ResponseWriter: rw}}
-	c.r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
+	c := s.NewCall(rw, r)
 	defer s.finishRequest(c, began)
-	c.w.Header()[api.VersionHeader] = versionValue
+	c.W.Header()[api.VersionHeader] = versionValue
 	if o, _ := r.Context().Value(originKey{}).(*origin); o != nil && o.over {
 		c.refuseConn()
 		return
 	}
 	if err := checkVersion(r.Header.Get(api.VersionHeader)); err != nil {
-		c.writeError(err)
+		c.WriteError(err)
 		return
 	}
-	s.mux.ServeHTTP(c.w, c.r)
+	s.mux.ServeHTTP(c.W, c.R)
 }
 
-var versionValue = []string{apiVersion}
+var versionValue = []string{APIVersion}
 
 // finishRequest counts and logs a request, and answers one that panicked.
-func (s *Server) finishRequest(c *call, began time.Time) {
+func (s *Server) finishRequest(c *Call, began time.Time) {
 	defer c.release()
 	if p := recover(); p != nil {
 		if p == http.ErrAbortHandler {
-			s.metrics.countRequest(c, time.Since(began))
+			s.Metrics.countRequest(c, time.Since(began))
 			panic(p)
 		}
-		s.log.Error("a request panicked, which is a defect", "request", c.requestName(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-		s.metrics.panics.Add(1)
-		if c.w.status != 0 {
-			s.metrics.countRequest(c, time.Since(began))
+		s.Log.Error("a request panicked, which is a defect", "request", c.requestName(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		s.Metrics.Panics.Add(1)
+		if c.W.Status != 0 {
+			s.Metrics.countRequest(c, time.Since(began))
 			panic(http.ErrAbortHandler)
 		}
-		c.writeError(fault.New(fault.Internal, "the server made a mistake"))
+		c.WriteError(fault.New(fault.Internal, "the server made a mistake"))
 	}
 	// What is still to be sent, the end of a stream or an answer without a body, may be
 	// sent late: the time of the last write, of this answer or of the one before it on the
 	// connection, is over by then.
-	_ = http.NewResponseController(c.w.ResponseWriter).SetWriteDeadline(time.Now().Add(s.cfg.Stall)) // a recorder of a test has none
+	_ = http.NewResponseController(c.W.ResponseWriter).SetWriteDeadline(time.Now().Add(s.cfg.Stall)) // a recorder of a test has none
 	took := time.Since(began)
-	s.metrics.countRequest(c, took)
-	if s.log.Enabled(c.ctx(), slog.LevelDebug) {
-		s.log.Debug("request", "request", c.requestName(), "method", c.r.Method, "path", withoutTokens(c.r.URL.Path),
-			"status", c.w.status, "user", c.id.Name, "from", c.id.From, "took", took)
+	s.Metrics.countRequest(c, took)
+	if s.Log.Enabled(c.Ctx(), slog.LevelDebug) {
+		s.Log.Debug("request", "request", c.requestName(), "method", c.R.Method, "path", WithoutTokens(c.R.URL.Path),
+			"status", c.W.Status, "user", c.ID.Name, "from", c.ID.From, "took", took)
 	}
 }
 
 // checkVersion refuses clients that cannot be served rightly. No version is no
 // promise, and served.
 func checkVersion(v string) error {
-	if v == "" || v == apiVersion {
+	if v == "" || v == APIVersion {
 		return nil
 	}
 	major, minor, ok := strings.Cut(v, ".")
@@ -104,12 +102,12 @@ func checkVersion(v string) error {
 	b, err2 := strconv.Atoi(minor)
 	switch {
 	case !ok || err != nil || err2 != nil || a < 0 || b < 0:
-		return fault.New(fault.Invalid, "%s: %q is no version", api.VersionHeader, v).Advise("send %s, or leave it out", apiVersion)
+		return fault.New(fault.Invalid, "%s: %q is no version", api.VersionHeader, v).Advise("send %s, or leave it out", APIVersion)
 	case a > api.Version:
-		return fault.New(fault.Unsupported, "this client speaks API %s, the server %s to %s", v, oldestVersion, apiVersion).
+		return fault.New(fault.Unsupported, "this client speaks API %s, the server %s to %s", v, OldestVersion, APIVersion).
 			Advise("update the server, or use the cox of the server's version")
 	case a < api.Version || b < oldestMinor:
-		return fault.New(fault.Unsupported, "this client speaks API %s, the server %s to %s", v, oldestVersion, apiVersion).
+		return fault.New(fault.Unsupported, "this client speaks API %s, the server %s to %s", v, OldestVersion, APIVersion).
 			Advise("update the client to the cox of the server's version")
 	}
 	return nil // a newer minor version asks for nothing that ServerInfo.Features does not list
@@ -128,12 +126,12 @@ func (s *Server) unknownRoute(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case len(other) > 0:
 		w.Header().Set("Allow", strings.Join(other, ", "))
-		c.writeError(statusError{http.StatusMethodNotAllowed, fault.New(fault.Invalid, "there is no %s, only %s", what, strings.Join(other, ", ")).
+		c.WriteError(statusError{http.StatusMethodNotAllowed, fault.New(fault.Invalid, "there is no %s, only %s", what, strings.Join(other, ", ")).
 			Advise("routes stand in /openapi.json")})
 	case strings.HasPrefix(r.URL.Path, "/v"):
-		c.writeError(statusError{http.StatusNotFound, fault.New(fault.Unsupported, "this server has no %s", what).
-			Advise("it speaks API %s to %s (routes: /openapi.json); a newer client needs a newer server", oldestVersion, apiVersion)})
+		c.WriteError(statusError{http.StatusNotFound, fault.New(fault.Unsupported, "this server has no %s", what).
+			Advise("it speaks API %s to %s (routes: /openapi.json); a newer client needs a newer server", OldestVersion, APIVersion)})
 	default:
-		c.writeError(fault.New(fault.NotFound, "there is no %s", what).Advise("the API begins at %s; routes stand in /openapi.json", api.Prefix))
+		c.WriteError(fault.New(fault.NotFound, "there is no %s", what).Advise("the API begins at %s; routes stand in /openapi.json", api.Prefix))
 	}
 }

@@ -1,4 +1,4 @@
-package server
+package transport
 
 import (
 	"context"
@@ -134,8 +134,8 @@ const (
 func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	h := &http.Server{
 		Handler: s, ConnContext: s.acceptConn, ReadHeaderTimeout: s.cfg.Patience, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
-		ErrorLog:  slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // broken handshakes and the like
-		ConnState: s.connStateChanged,
+		ErrorLog:  slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug), // broken handshakes and the like
+		ConnState: s.ConnStateChanged,
 	}
 	h.RegisterOnShutdown(func() { s.once.Do(func() { close(s.ending) }) })
 	ended := make(chan error, len(listeners))
@@ -155,7 +155,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	limit, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
 	if serr := h.Shutdown(limit); serr != nil {
-		s.log.Warn("requests were cut off", "error", serr)
+		s.Log.Warn("requests were cut off", "error", serr)
 		_ = h.Close()
 	}
 	wg.Wait()

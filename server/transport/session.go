@@ -1,4 +1,4 @@
-package server
+package transport
 
 import (
 	"context"
@@ -14,13 +14,13 @@ import (
 // identity that was taken back ends within it, not with the stream.
 const recheck = 500 * time.Millisecond
 
-// errShutdown ends what lasts when the server goes.
-var errShutdown = fault.New(fault.Unavailable, "the server is shutting down").Advise("ask again")
+// ErrShutdown ends what lasts when the server goes.
+var ErrShutdown = fault.New(fault.Unavailable, "the server is shutting down").Advise("ask again")
 
-// watchSession is a context for what lasts: it ends with ctx, with the server, and when the
+// WatchSession is a context for what lasts: it ends with ctx, with the server, and when the
 // caller is no longer who he was: his token has expired or was revoked, its user was
 // removed, or he is no administrator any more. context.Cause says which.
-func (c *call) watchSession(ctx context.Context) (context.Context, context.CancelFunc) {
+func (c *Call) WatchSession(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		again := time.NewTicker(recheck)
@@ -28,11 +28,11 @@ func (c *call) watchSession(ctx context.Context) (context.Context, context.Cance
 		for {
 			select {
 			case <-c.s.ending:
-				cancel(errShutdown)
+				cancel(ErrShutdown)
 				return
 			case <-again.C:
 				if err := c.recheckSession(); err != nil {
-					c.s.log.Info("a stream ends: its caller may ask no more", "user", c.id.Name, "from", c.id.From, "path", withoutTokens(c.r.URL.Path), "why", err)
+					c.s.Log.Info("a stream ends: its caller may ask no more", "user", c.ID.Name, "from", c.ID.From, "path", WithoutTokens(c.R.URL.Path), "why", err)
 					cancel(err)
 					return
 				}
@@ -45,21 +45,21 @@ func (c *call) watchSession(ctx context.Context) (context.Context, context.Cance
 }
 
 // recheckSession is nil as long as the caller has the rights that he had when he asked.
-func (c *call) recheckSession() error {
-	if c.id.Via != "token" {
-		if c.id.Admin && !c.s.isAdmin(c.id.Name, c.id.UID) {
+func (c *Call) recheckSession() error {
+	if c.ID.Via != "token" {
+		if c.ID.Admin && !c.s.isAdmin(c.ID.Name, c.ID.UID) {
 			return unauthorizedError(auth.Unauthenticated)
 		}
 		return nil
 	}
-	t, ok := c.s.cfg.Plane.TokenByID(c.id.Token)
+	t, ok := c.s.cfg.Tokens.TokenByID(c.ID.Token)
 	if !ok {
 		return unauthorizedError(token.Wrong())
 	}
 	if err := (token.Kept{Expires: t.Expires, Revoked: t.Revoked}).Valid(c.s.cfg.Now()); err != nil {
 		return unauthorizedError(err)
 	}
-	if c.id.Admin && !c.s.adminBy(&t) {
+	if c.ID.Admin && !c.s.adminBy(&t) {
 		return unauthorizedError(auth.Unauthenticated)
 	}
 	err := c.s.stillHis(&t)
@@ -71,11 +71,11 @@ func (c *call) recheckSession() error {
 
 // refuseHead answers HEAD, which net/http hands to the route of GET: what streams would
 // never end, since nothing of it is sent.
-func (c *call) refuseHead() error {
-	if c.r.Method != http.MethodHead || c.route.verb == auth.Health || c.route.verb == auth.Info {
+func (c *Call) refuseHead() error {
+	if c.R.Method != http.MethodHead || c.route.Verb == auth.Health || c.route.Verb == auth.Info {
 		return nil
 	}
-	c.w.Header().Set("Allow", c.route.method)
-	return statusError{http.StatusMethodNotAllowed, fault.New(fault.Invalid, "there is no HEAD %s, only %s", c.r.URL.Path, c.route.method).
+	c.W.Header().Set("Allow", c.route.Method)
+	return statusError{http.StatusMethodNotAllowed, fault.New(fault.Invalid, "there is no HEAD %s, only %s", c.R.URL.Path, c.route.Method).
 		Advise("routes stand in /openapi.json; /healthz has a HEAD")}
 }

@@ -1,4 +1,4 @@
-package server
+package transport
 
 import (
 	"context"
@@ -79,7 +79,7 @@ func (s *Server) acceptConn(ctx context.Context, c net.Conn) context.Context {
 	who, bounded := "tcp", true
 	if o.socket {
 		who = strconv.FormatUint(uint64(o.cred.UID), 10)
-		bounded = o.err != nil || o.cred.UID != 0 && o.cred.UID != s.self.UID
+		bounded = o.err != nil || o.cred.UID != 0 && o.cred.UID != s.Self.UID
 	}
 	var far bool
 	if o.over, far = s.connLimit.addConn(c, who, bounded); far {
@@ -89,20 +89,20 @@ func (s *Server) acceptConn(ctx context.Context, c net.Conn) context.Context {
 }
 
 // refuseConn answers a request on a connection that is one too many.
-func (c *call) refuseConn() {
-	c.w.Header()["Connection"] = []string{"close"}
-	c.writeError(fault.New(fault.Unavailable, "too many connections of one user are open").
+func (c *Call) refuseConn() {
+	c.W.Header()["Connection"] = []string{"close"}
+	c.WriteError(fault.New(fault.Unavailable, "too many connections of one user are open").
 		Advise("close some, and keep one for many requests"))
 }
 
-// connStateChanged is the server's ConnState. What is taken over by exec is counted until it
+// ConnStateChanged is the server's ConnState. What is taken over by exec is counted until it
 // is given back there.
-func (s *Server) connStateChanged(c net.Conn, st http.ConnState) {
+func (s *Server) ConnStateChanged(c net.Conn, st http.ConnState) {
 	switch st {
 	case http.StateNew:
-		s.metrics.conns.Add(1)
+		s.Metrics.Conns.Add(1)
 	case http.StateClosed:
-		s.metrics.conns.Add(-1)
+		s.Metrics.Conns.Add(-1)
 		s.connLimit.removeConn(c)
 	}
 }

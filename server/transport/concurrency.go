@@ -1,4 +1,4 @@
-package server
+package transport
 
 import (
 	"sync"
@@ -25,7 +25,7 @@ type userRequests struct {
 }
 
 // maxUserRequests is how many requests of one user have a place. Each may hold a body of
-// maxBody and a page of pageBytes.
+// MaxBody and a page of pageBytes.
 const maxUserRequests = 32
 
 func newConcurrencyLimit() *concurrencyLimit {
@@ -56,11 +56,11 @@ func (t *concurrencyLimit) removeRequest(uid uint32, u *userRequests) {
 
 // waitForPlace waits until the caller has a place. root and the server's own user need
 // none. It is given back when the request has ended.
-func (c *call) waitForPlace() error {
-	if c.route.lasts || c.id.UID == 0 || c.id.UID == c.s.self.UID {
+func (c *Call) waitForPlace() error {
+	if c.route.Lasts || c.ID.UID == 0 || c.ID.UID == c.s.Self.UID {
 		return nil
 	}
-	t, uid := c.s.concurrency, c.id.UID
+	t, uid := c.s.concurrency, c.ID.UID
 	u := t.addRequest(uid)
 	late := time.NewTimer(3 * c.s.cfg.Patience)
 	defer late.Stop()
@@ -72,10 +72,10 @@ func (c *call) waitForPlace() error {
 		}
 		return nil
 	case <-late.C:
-	case <-c.ctx().Done():
+	case <-c.Ctx().Done():
 	}
 	t.removeRequest(uid, u)
-	c.w.Header().Set("Connection", "close") // its body is not read
-	return fault.New(fault.Unavailable, "user %s has %d requests at once, and none ended within %s", c.id.Name, t.most, 3*c.s.cfg.Patience).
+	c.W.Header().Set("Connection", "close") // its body is not read
+	return fault.New(fault.Unavailable, "user %s has %d requests at once, and none ended within %s", c.ID.Name, t.most, 3*c.s.cfg.Patience).
 		Advise("ask again when some have ended; watch tells of changes without asking")
 }

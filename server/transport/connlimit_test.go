@@ -1,4 +1,4 @@
-package server
+package transport
 
 import (
 	"bufio"
@@ -13,7 +13,7 @@ import (
 
 // TestOneUserCannotTakeEveryConnection: TCP stands for a user who is no administrator.
 func TestOneUserCannotTakeEveryConnection(t *testing.T) {
-	r := start(t, newPlane(), nil)
+	r := start(t, nil)
 	r.connLimit.mu.Lock()
 	r.connLimit.user = 8
 	r.connLimit.mu.Unlock()
@@ -25,7 +25,7 @@ func TestOneUserCannotTakeEveryConnection(t *testing.T) {
 		}
 		open = append(open, c)
 		_ = c.SetDeadline(time.Now().Add(2 * time.Minute))
-		if _, err := c.Write([]byte("GET /v1 HTTP/1.1\r\nHost: x\r\n\r\n")); err != nil {
+		if _, err := c.Write([]byte("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")); err != nil {
 			return nil, err
 		}
 		return http.ReadResponse(bufio.NewReader(c), nil)
@@ -38,9 +38,7 @@ func TestOneUserCannotTakeEveryConnection(t *testing.T) {
 	if resp, err := dial(); err != nil || resp.StatusCode != fault.Unavailable.HTTPStatus() || !resp.Close {
 		t.Errorf("one too many: %+v, %v", resp, err)
 	}
-	if _, err := r.admin(t).Info(t.Context()); err != nil {
-		t.Errorf("another user meanwhile: %v", err)
-	}
+	r.overSocket(t)
 	for _, c := range open {
 		_ = c.Close()
 	}

@@ -1,6 +1,7 @@
-package server
+package transport
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -14,34 +15,33 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/model/fault"
-	"github.com/coxswain-sched/coxswain/spec/route"
 )
 
-// apiRoute is one line of the API.
-type apiRoute struct {
-	method, path string
-	verb         auth.Verb
-	id, summary  string
-	about        string       // longer than summary
-	tag          string       // section of the document
-	body         reflect.Type // of the request; nil: none
-	example      any          // of the body
-	answer       reflect.Type // JSON that a stream may be; nil: what the handler returns
-	media        []string     // of the answer where it is not JSON
-	status       int          // 0: 200, or 204 without an answer
-	owned        bool         // the handler asks auth, about each object
-	lasts        bool         // it may last, and holds little: see concurrencyLimit
-	also         []auth.Verb  // that the handler may ask for beside verb
-	count        *routeCount
+// Route is one line of the API.
+type Route struct {
+	Method, Path string
+	Verb         auth.Verb
+	ID, Summary  string
+	About        string       // longer than summary
+	Tag          string       // section of the document
+	Body         reflect.Type // of the request; nil: none
+	Example      any          // of the body
+	Answer       reflect.Type // JSON that a stream may be; nil: what the handler returns
+	Media        []string     // of the answer where it is not JSON
+	Status       int          // 0: 200, or 204 without an answer
+	Owned        bool         // the handler asks auth, about each object
+	Lasts        bool         // it may last, and holds little: see concurrencyLimit
+	Also         []auth.Verb  // that the handler may ask for beside verb
+	count        *RouteCount
 }
 
-func (r *apiRoute) pattern() string { return r.method + " " + r.path }
+func (r *Route) Pattern() string { return r.Method + " " + r.Path }
 
 // verbExtension is where the document says what a route asks auth for.
 const verbExtension = "x-cox-verb"
 
 // newAPI makes the part that documents routes and reads their parameters.
-func newAPI(mux *http.ServeMux, version string) huma.API {
+func newAPI(mux *http.ServeMux) huma.API {
 	cfg := huma.DefaultConfig("Coxswain", strconv.Itoa(api.Version)+"."+strconv.Itoa(api.Minor))
 	cfg.Info.Description = "One control plane for GPU work. docs/api.md says how versions, errors, cursors and watches work."
 	cfg.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
@@ -49,7 +49,6 @@ func newAPI(mux *http.ServeMux, version string) huma.API {
 	cfg.CreateHooks = nil // no $schema links: they cost every answer
 	cfg.RejectUnknownQueryParameters = true
 	cfg.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
-	cfg.Components.Schemas.RegisterTypeAlias(typeOf[route.Origin](), typeOf[string]()) // it writes itself as text
 	cfg.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"token": {Type: "http", Scheme: "bearer", Description: "On TCP. On the unix socket the kernel says who asks."},
 	}
@@ -70,62 +69,62 @@ func schemaName(t reflect.Type, hint string) string {
 	return name
 }
 
-func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
+func TypeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 
 // answer is what huma calls to write a response.
 type answer struct{ Body func(huma.Context) }
 
-// addRoute registers a route whose answer is JSON; a nil answer is 204.
-func addRoute[I, O any](s *Server, r apiRoute, h func(c *call, in *I) (*O, error)) {
+// AddRoute registers a route whose answer is JSON; a nil answer is 204.
+func AddRoute[I, O any](s *Server, r Route, h func(c *Call, in *I) (*O, error)) {
 	out := reflect.TypeFor[O]()
-	addHandler(s, &r, out, func(c *call, in *I) error {
+	addHandler(s, &r, out, func(c *Call, in *I) error {
 		v, err := h(c, in)
 		switch {
-		case err == errAnswered:
+		case err == ErrAnswered:
 			return nil
 		case err != nil:
 			return err
 		}
 		if v == nil {
-			c.w.WriteHeader(http.StatusNoContent)
+			c.W.WriteHeader(http.StatusNoContent)
 			return nil
 		}
-		return c.writeJSON(r.status, v)
+		return c.writeJSON(r.Status, v)
 	})
 }
 
-// addStreamRoute registers a route that writes its answer itself. An error that it
+// AddStreamRoute registers a route that writes its answer itself. An error that it
 // returns before it wrote anything is the answer.
-func addStreamRoute[I any](s *Server, r apiRoute, h func(c *call, in *I) error) {
-	addHandler(s, &r, r.answer, h)
+func AddStreamRoute[I any](s *Server, r Route, h func(c *Call, in *I) error) {
+	addHandler(s, &r, r.Answer, h)
 }
 
-func addHandler[I any](s *Server, r *apiRoute, out reflect.Type, h func(c *call, in *I) error) {
-	if r.status == 0 {
-		r.status = http.StatusOK
+func addHandler[I any](s *Server, r *Route, out reflect.Type, h func(c *Call, in *I) error) {
+	if r.Status == 0 {
+		r.Status = http.StatusOK
 	}
-	r.count = s.metrics.routeCounters(r.pattern())
-	s.routes = append(s.routes, r)
+	r.count = s.Metrics.routeCounters(r.Pattern())
+	s.Routes = append(s.Routes, r)
 	op := huma.Operation{
-		Method: r.method, Path: r.path, OperationID: r.id, Summary: r.summary, Description: r.about,
-		Tags: []string{r.tag}, DefaultStatus: r.status, Extensions: map[string]any{verbExtension: string(r.verb)},
+		Method: r.Method, Path: r.Path, OperationID: r.ID, Summary: r.Summary, Description: r.About,
+		Tags: []string{r.Tag}, DefaultStatus: r.Status, Extensions: map[string]any{verbExtension: string(r.Verb)},
 		Middlewares: huma.Middlewares{func(ctx huma.Context, next func(huma.Context)) {
 			c := callOf(ctx.Context())
 			c.route = r
 			if err := s.authorize(c); err != nil {
-				c.writeError(err)
+				c.WriteError(err)
 				return
 			}
 			next(ctx)
 		}},
 	}
-	if r.verb != auth.Health && r.verb != auth.Info {
+	if r.Verb != auth.Health && r.Verb != auth.Info {
 		op.Security = []map[string][]string{{"token": {}}}
 	}
-	huma.Register(s.api, op, func(ctx ctxt, in *I) (*answer, error) {
+	huma.Register(s.API, op, func(ctx context.Context, in *I) (*answer, error) {
 		c := callOf(ctx)
 		if err := h(c, in); err != nil {
-			c.writeError(err)
+			c.WriteError(err)
 		}
 		return &answer{func(huma.Context) {}}, nil
 	})
@@ -134,61 +133,70 @@ func addHandler[I any](s *Server, r *apiRoute, out reflect.Type, h func(c *call,
 
 // documentRoute adds to the OpenAPI document what huma cannot see, because bodies are
 // read and written here.
-func (s *Server) documentRoute(r *apiRoute, out reflect.Type) {
-	doc := s.api.OpenAPI()
-	item := doc.Paths[r.path]
-	op := map[string]*huma.Operation{http.MethodGet: item.Get, http.MethodPost: item.Post, http.MethodPut: item.Put, http.MethodDelete: item.Delete}[r.method]
+func (s *Server) documentRoute(r *Route, out reflect.Type) {
+	doc := s.API.OpenAPI()
+	item := doc.Paths[r.Path]
+	op := map[string]*huma.Operation{http.MethodGet: item.Get, http.MethodPost: item.Post, http.MethodPut: item.Put, http.MethodDelete: item.Delete}[r.Method]
 	schemas := doc.Components.Schemas
-	if r.body != nil {
+	if r.Body != nil {
 		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
-			"application/json": {Schema: schemas.Schema(r.body, true, ""), Example: r.example},
+			"application/json": {Schema: schemas.Schema(r.Body, true, ""), Example: r.Example},
 		}}
 	}
 	content := map[string]*huma.MediaType{}
-	if out != nil && out != typeOf[none]() {
+	if out != nil && out != TypeOf[None]() {
 		content["application/json"] = &huma.MediaType{Schema: schemas.Schema(out, true, "")}
 	}
-	for _, m := range r.media {
+	for _, m := range r.Media {
 		content[m] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
-		if m == eventStream { // what stands behind data:
+		if m == EventStream { // what stands behind data:
 			content[m], content["application/json"] = content["application/json"], nil
 			delete(content, "application/json")
 		}
 	}
-	problem := map[string]*huma.MediaType{problemType: {Schema: schemas.Schema(typeOf[api.Error](), true, "")}}
+	problem := map[string]*huma.MediaType{ProblemType: {Schema: schemas.Schema(TypeOf[api.Error](), true, "")}}
 	op.Responses = map[string]*huma.Response{
-		strconv.Itoa(r.status): {Description: http.StatusText(r.status), Content: content},
+		strconv.Itoa(r.Status): {Description: http.StatusText(r.Status), Content: content},
 		"default":              {Description: "an error; its title is the kind of fault", Content: problem},
 	}
-	if r.verb != auth.Health && r.verb != auth.Info {
+	if r.Verb != auth.Health && r.Verb != auth.Info {
 		op.Responses["401"] = &huma.Response{Description: "no identity: no token, or one that is wrong, expired or revoked", Content: problem}
 	}
 }
 
-// none is the answer of routes that have none.
-type none struct{}
+// None is the answer of routes that have none.
+type None struct{}
 
-// decodeBody reads the body of a request. A field that this version does not know is
+// Nothing is the input of routes without parameters.
+type Nothing struct{}
+
+// ErrAnswered is not an error: the handler has written the answer.
+var ErrAnswered = errors.New("answered")
+
+// EventStream is the media type of a watch.
+const EventStream = "text/event-stream"
+
+// DecodeBody reads the body of a request. A field that this version does not know is
 // refused: what is asked for must not be left out silently.
-func decodeBody[T any](c *call) (*T, error) {
+func DecodeBody[T any](c *Call) (*T, error) {
 	v := new(T)
-	dec := json.NewDecoder(strings.NewReader(string(c.body)))
+	dec := json.NewDecoder(strings.NewReader(string(c.Body)))
 	dec.DisallowUnknownFields()
 	err := dec.Decode(v)
 	if err == nil && dec.More() {
 		err = errors.New("there is more behind its end")
 	}
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "the body of %s is not the JSON that is expected: %w", c.route.pattern(), err).
-			Advise("its form stands in /openapi.json; a client that is newer than this server needs a newer server (API %s)", apiVersion)
+		return nil, fault.New(fault.Invalid, "the body of %s is not the JSON that is expected: %w", c.route.Pattern(), err).
+			Advise("its form stands in /openapi.json; a client that is newer than this server needs a newer server (API %s)", APIVersion)
 	}
 	return v, nil
 }
 
-// loosenAnswers lets answers have fields that the document does not know: clients made
+// LoosenAnswers lets answers have fields that the document does not know: clients made
 // from it must take those of newer servers. Requests stay strict, as decode is.
-func (s *Server) loosenAnswers() {
-	schemas := s.api.OpenAPI().Components.Schemas.Map()
+func (s *Server) LoosenAnswers() {
+	schemas := s.API.OpenAPI().Components.Schemas.Map()
 	var walk func(sc *huma.Schema)
 	seen := map[*huma.Schema]bool{}
 	walk = func(sc *huma.Schema) {
@@ -210,7 +218,7 @@ func (s *Server) loosenAnswers() {
 			walk(p)
 		}
 	}
-	for _, item := range s.api.OpenAPI().Paths {
+	for _, item := range s.API.OpenAPI().Paths {
 		for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Delete} {
 			if op == nil {
 				continue

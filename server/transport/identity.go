@@ -1,4 +1,4 @@
-package server
+package transport
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/auth/peer"
 	"github.com/coxswain-sched/coxswain/auth/token"
@@ -43,12 +42,12 @@ func withOrigin(ctx context.Context, c net.Conn) context.Context {
 
 // identifyCaller says who asks. A token that is shown is always checked, on the socket
 // too; without one the socket's other end is who the kernel says.
-func (c *call) identifyCaller() error {
-	o, _ := c.ctx().Value(originKey{}).(*origin)
+func (c *Call) identifyCaller() error {
+	o, _ := c.Ctx().Value(originKey{}).(*origin)
 	if o == nil {
-		o = &origin{from: "tcp " + c.r.RemoteAddr}
+		o = &origin{from: "tcp " + c.R.RemoteAddr}
 	}
-	h := c.r.Header["Authorization"]
+	h := c.R.Header["Authorization"]
 	switch {
 	case len(h) > 0:
 		return c.byToken(h[0], o)
@@ -58,14 +57,14 @@ func (c *call) identifyCaller() error {
 		return fault.New(fault.Unavailable, "ask the system who is at the other end of the socket: %w", o.err)
 	}
 	u := c.s.cfg.Users.ByUID(o.cred.UID)
-	c.id = auth.Identity{Name: u.Name, UID: o.cred.UID, GID: o.cred.GID, Via: "socket", From: o.from}
-	c.id.Admin = c.s.isAdmin(u.Name, u.UID)
+	c.ID = auth.Identity{Name: u.Name, UID: o.cred.UID, GID: o.cred.GID, Via: "socket", From: o.from}
+	c.ID.Admin = c.s.isAdmin(u.Name, u.UID)
 	return nil
 }
 
 // isAdmin reports whether a user of this machine is an administrator.
 func (s *Server) isAdmin(name string, uid uint32) bool {
-	return uid == 0 || uid == s.self.UID || slices.Contains(s.cfg.Admins, name) ||
+	return uid == 0 || uid == s.Self.UID || slices.Contains(s.cfg.Admins, name) ||
 		s.cfg.Group != "" && s.cfg.Users.In(name, s.cfg.Group)
 }
 
@@ -79,7 +78,7 @@ func (s *Server) adminBy(t *control.Token) bool {
 // stillHis makes sure that a token's user is still who he was: a number may be given
 // to somebody else once its user is removed.
 func (s *Server) stillHis(t *control.Token) error {
-	if t.UID == s.self.UID {
+	if t.UID == s.Self.UID {
 		return nil // he runs this server
 	}
 	u, err := s.cfg.Users.ByName(t.Name)
@@ -96,7 +95,7 @@ func (s *Server) stillHis(t *control.Token) error {
 	return nil
 }
 
-func (c *call) byToken(header string, o *origin) error {
+func (c *Call) byToken(header string, o *origin) error {
 	word, whole, _ := strings.Cut(header, " ")
 	if !strings.EqualFold(word, "Bearer") {
 		return unauthorizedError(fault.New(fault.Permission, "the header Authorization is not understood%s", schemeOf(word)).
@@ -107,7 +106,7 @@ func (c *call) byToken(header string, o *origin) error {
 	if err != nil {
 		return unauthorizedError(err)
 	}
-	t, ok := c.s.cfg.Plane.TokenByID(id)
+	t, ok := c.s.cfg.Tokens.TokenByID(id)
 	if !ok {
 		return unauthorizedError(token.Wrong())
 	}
@@ -118,7 +117,7 @@ func (c *call) byToken(header string, o *origin) error {
 	if err := c.s.stillHis(&t); err != nil {
 		return err
 	}
-	c.id = auth.Identity{
+	c.ID = auth.Identity{
 		Name: t.Name, UID: t.UID, GID: t.GID, Accounts: t.Accounts, Via: "token", Token: t.ID, From: o.from,
 		Admin: c.s.adminBy(&t),
 	}
@@ -140,9 +139,9 @@ func schemeOf(word string) string {
 // secretForm is what looks like a token, or its beginning.
 var secretForm = regexp.MustCompile(`cox_[0-9A-Za-z]+_[0-9A-Za-z]*`)
 
-// withoutTokens is a text of a request without what looks like a token: somebody may put
+// WithoutTokens is a text of a request without what looks like a token: somebody may put
 // one where its public part belongs.
-func withoutTokens(text string) string {
+func WithoutTokens(text string) string {
 	if !strings.Contains(text, "cox_") {
 		return text
 	}
@@ -162,20 +161,10 @@ func (s *Server) noteTokenUse(id string, now time.Time) {
 	}
 }
 
-func (s *Server) lastUse(id string) time.Time {
+// LastTokenUse is when a token was used last, to the minute; zero: not since the start.
+func (s *Server) LastTokenUse(id string) time.Time {
 	if v, ok := s.used.Load(id); ok {
 		return time.Unix(v.(*atomic.Int64).Load()*60, 0).UTC()
 	}
 	return time.Time{}
-}
-
-func shownIdentity(id auth.Identity) api.Identity {
-	return api.Identity{Name: id.Name, UID: id.UID, GID: id.GID, Accounts: id.Accounts, Admin: id.Admin, Via: id.Via}
-}
-
-func shownToken(s *Server, t control.Token) api.Token {
-	return api.Token{
-		ID: t.ID, Name: t.Name, UID: t.UID, GID: t.GID, Accounts: t.Accounts, Admin: t.Admin, Comment: t.Comment,
-		Created: t.Created, By: t.By.Name, Expires: t.Expires, Revoked: t.Revoked, Used: s.lastUse(t.ID),
-	}
 }
