@@ -100,7 +100,7 @@ fuzz:                         ## every fuzz target for FUZZTIME each
 	scripts/fuzz.sh
 
 docs:                         ## write the generated tables of docs/ anew
-	$(GO) test -count=1 ./model/job ./server/config ./policy ./policy/slurm ./spec/sbatch ./spec/native ./spec/route ./agent/step ./server ./cmd/cox -run '^Test(Docs?|Document|DocTable|DocStates)' -update
+	$(GO) test -count=1 ./model/job ./server/config ./policy ./policy/slurm ./spec/sbatch ./spec/native ./spec/route ./agent/step/env ./agent/step/srun ./server ./cmd/cox -run '^Test(Docs?|Document|DocTable|DocStates)' -update
 
 $(BIN)/.tools: scripts/tools/go.mod scripts/tools/go.sum
 	mkdir -p $(BIN)

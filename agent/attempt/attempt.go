@@ -27,7 +27,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/agent/cgroup"
-	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/agent/step/barrier"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -75,9 +75,9 @@ type Launch struct {
 	Slack time.Duration `json:"slack,omitempty"`
 
 	// User is who the job's processes run as; nil: the user of the server.
-	User  *step.Identity `json:"user,omitempty"`
-	Umask int            `json:"umask"` // of the job's processes; negative: as the server's is
-	Hooks Hooks          `json:"hooks,omitzero"`
+	User  *barrier.Identity `json:"user,omitempty"`
+	Umask int               `json:"umask"` // of the job's processes; negative: as the server's is
+	Hooks Hooks             `json:"hooks,omitzero"`
 
 	// Processes bounds processes and threads of the attempt on each node, where control
 	// groups can; 0: it does not.

@@ -15,7 +15,8 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
-	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/agent/step/barrier"
+	"github.com/coxswain-sched/coxswain/agent/step/wire"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -24,7 +25,7 @@ import (
 // Run runs the command of r at the socket that x names, as engine.Execer has it; who owns its
 // terminal (nil: this process's user). An attempt that has ended, or a command that its
 // supervisor refuses, is fault.Conflict; after the end of ctx the error is that of ctx.
-func Run(ctx context.Context, x *step.Exec, r engine.ExecRequest, who *step.Identity) (job.ExitCode, error) {
+func Run(ctx context.Context, x *wire.Exec, r engine.ExecRequest, who *barrier.Identity) (job.ExitCode, error) {
 	x.Terminal = r.TTY
 	s, err := newStreams(r, who)
 	if err != nil {
@@ -62,7 +63,7 @@ type streams struct {
 }
 
 // newStreams makes pipes or a terminal, and begins to copy.
-func newStreams(r engine.ExecRequest, who *step.Identity) (s *streams, err error) {
+func newStreams(r engine.ExecRequest, who *barrier.Identity) (s *streams, err error) {
 	s = &streams{r: r, done: make(chan struct{})}
 	defer func() {
 		if err != nil {
@@ -94,7 +95,7 @@ func newStreams(r engine.ExecRequest, who *step.Identity) (s *streams, err error
 	return s, nil
 }
 
-func (s *streams) terminal(who *step.Identity) error {
+func (s *streams) terminal(who *barrier.Identity) error {
 	blocking, theirs, err := pty.Open()
 	if err != nil {
 		return fmt.Errorf("a terminal for the command: %w", err)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/agent/exec"
-	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/agent/step/wire"
 	"github.com/coxswain-sched/coxswain/api/frame"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -73,7 +73,7 @@ func Beside(at Place, index string, in io.Reader, out io.Writer) error {
 		defer cancel()
 		input.read(in, func() { idle.Reset(most) })
 	}()
-	x := &step.Exec{Socket: seatOf(at.root(), i).StepSocket(), Job: plan.Job.ID, Attempt: max(plan.Ref.Attempt, 1), Args: a.Command, Env: a.Env, Step: a.Step, Rank: a.Rank}
+	x := &wire.Exec{Socket: seatOf(at.root(), i).StepSocket(), Job: plan.Job.ID, Attempt: max(plan.Ref.Attempt, 1), Args: a.Command, Env: a.Env, Step: a.Step, Rank: a.Rank}
 	code, err := exec.Run(ctx, x, r, nil)
 	if err != nil {
 		return w.Write(frame.Error, payload(answer{Kind: fault.KindOf(err), Error: err.Error()}))

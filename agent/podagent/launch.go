@@ -14,6 +14,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/agent/attempt"
 	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/agent/step/env"
 	"github.com/coxswain-sched/coxswain/agent/supervise"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -29,7 +30,7 @@ func (p *Plan) launch(at Place) (*attempt.Launch, error) {
 		Ref: p.Ref, Digest: p.Ref.String(), Job: &j, Claims: p.Claims, Nodes: p.nodes(nil), Script: p.Script,
 		Env: environment(p.Env, os.Environ()), Grace: p.Grace, Naming: attempt.NamedByAddr, Root: at.root(),
 		Orphan: at.Lost, Tether: at.Lost, Slack: at.silence(), Umask: attempt.Umask(p.Env), Apart: true,
-		Own: step.OfContainer(os.Environ()),
+		Own: env.OfContainer(os.Environ()),
 	}
 	if p.WorkDir == "" {
 		return l, nil

@@ -4,14 +4,14 @@ import (
 	"os"
 
 	"github.com/coxswain-sched/coxswain/agent/asuser"
-	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/agent/step/barrier"
 )
 
 // account is the user that a job's processes run as, in the file system: what is
 // opened by its methods is opened with his rights, so that root's are of no use to
 // who names a file.
 type account struct {
-	who     *step.Identity // nil: the user of this process
+	who     *barrier.Identity // nil: the user of this process
 	spawner *spawner
 }
 

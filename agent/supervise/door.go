@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/agent/step/barrier"
 	"github.com/coxswain-sched/coxswain/agent/step/socket"
 )
 
@@ -96,7 +96,7 @@ func (d *door) close() {
 }
 
 // allow makes the socket the user's, so that his srun may connect.
-func allow(name string, who *step.Identity) error {
+func allow(name string, who *barrier.Identity) error {
 	if who == nil {
 		return nil
 	}

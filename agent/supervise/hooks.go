@@ -12,15 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/agent/attempt"
-	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/agent/step/barrier"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
 
 // hooks is how far the prolog and epilog of an attempt are.
 type hooks struct {
-	exited <-chan step.Exit // of the one that runs; nil: none does
-	name   string           // of it: "prolog" or "epilog"
+	exited <-chan barrier.Exit // of the one that runs; nil: none does
+	name   string              // of it: "prolog" or "epilog"
 	pid    int
 	words  *os.File // what it says
 	late   bool     // it was killed at its time limit
@@ -107,7 +107,7 @@ func (s *supervisor) hookEnv(name string) []string {
 }
 
 // hookEnded goes on after a hook.
-func (s *supervisor) hookEnded(e step.Exit) {
+func (s *supervisor) hookEnded(e barrier.Exit) {
 	h := &s.hooks
 	h.exited = nil
 	s.due.hook = time.Time{}
@@ -129,7 +129,7 @@ func (s *supervisor) hookEnded(e step.Exit) {
 }
 
 // verdict is why a hook has failed, with its last words; nil if it has not.
-func (h *hooks) verdict(e step.Exit, node string, limit time.Duration) error {
+func (h *hooks) verdict(e barrier.Exit, node string, limit time.Duration) error {
 	how := ""
 	switch {
 	case h.late:

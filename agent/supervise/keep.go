@@ -4,7 +4,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/agent/step/barrier"
 )
 
 // kept are the files of a seat that every attempt writes anew: the batch script and
@@ -42,7 +42,7 @@ func (h *seat) write(f **os.File, name string, mode os.FileMode, text []byte) er
 }
 
 // own gives the seat's files to the user of the attempt that sits down.
-func (h *seat) own(who *step.Identity) error {
+func (h *seat) own(who *barrier.Identity) error {
 	if who == nil {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/agent/step/barrier"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
@@ -120,7 +120,7 @@ func executable(name string) error {
 }
 
 // start runs it.
-func (p *program) start(s *supervisor) (int, <-chan step.Exit, error) {
+func (p *program) start(s *supervisor) (int, <-chan barrier.Exit, error) {
 	env, err := s.batchEnv(p.base)
 	if err != nil {
 		return 0, nil, err

@@ -16,7 +16,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/agent/attempt"
 	"github.com/coxswain-sched/coxswain/agent/cgroup"
-	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/agent/step/barrier"
 )
 
 // spawner starts every process of the supervisor and waits for every child: its
@@ -28,15 +28,15 @@ import (
 // thread, and so the supervisor, dies. The thread has a file creation mask of its
 // own, and opens the job's files as the job's user.
 type spawner struct {
-	mark    string         // variable that every process is started with
-	user    *step.Identity // of every process; nil: as this one
-	group   *cgroup.Group  // nil: none
-	unified *os.File       // the group's directory in v2; nil: none
-	work    chan func()    // for the thread
-	reaped  chan struct{}  // children ended; holds one at most
-	umask   int            // of this process
-	any     unix.CPUSet    // on which this process may run; empty: not known
-	cpus    unix.CPUSet    // on which the attempt's processes run
+	mark    string            // variable that every process is started with
+	user    *barrier.Identity // of every process; nil: as this one
+	group   *cgroup.Group     // nil: none
+	unified *os.File          // the group's directory in v2; nil: none
+	work    chan func()       // for the thread
+	reaped  chan struct{}     // children ended; holds one at most
+	umask   int               // of this process
+	any     unix.CPUSet       // on which this process may run; empty: not known
+	cpus    unix.CPUSet       // on which the attempt's processes run
 
 	mu       sync.Mutex // held from before a fork until its pid is in children
 	children map[int]child
@@ -46,7 +46,7 @@ type spawner struct {
 }
 
 type child struct {
-	exited chan step.Exit
+	exited chan barrier.Exit
 	oom    int // kills at the memory limit before it began
 }
 
@@ -116,7 +116,7 @@ func (s *spawner) leave() error {
 // begin prepares for another attempt, on some CPUs; none, or none of those on which this
 // process may run: on all of these. The error is that it runs on others, which keeps no job
 // from running.
-func (s *spawner) begin(mark string, who *step.Identity, umask int, cpus []int) (*account, error) {
+func (s *spawner) begin(mark string, who *barrier.Identity, umask int, cpus []int) (*account, error) {
 	s.mark, s.user = mark, who
 	if umask < 0 {
 		umask = s.umask
@@ -160,7 +160,7 @@ func (s *spawner) bind(cpus []int) error {
 func (s *spawner) oomSince() int { return s.oomKills() - s.base }
 
 // Spawn starts a process of a step in a session of its own.
-func (s *spawner) Spawn(c *step.Cmd) (pid int, exited <-chan step.Exit, err error) {
+func (s *spawner) Spawn(c *barrier.Cmd) (pid int, exited <-chan barrier.Exit, err error) {
 	group, err := s.stepGroup(c.Step)
 	if err != nil {
 		return 0, nil, err
@@ -174,8 +174,8 @@ type start struct {
 	path     string
 	args     []string
 	env      []string
-	dir      string         // empty: that of this process
-	user     *step.Identity // nil: that of this process
+	dir      string            // empty: that of this process
+	user     *barrier.Identity // nil: that of this process
 	files    []*os.File
 	terminal bool // its standard input is its terminal
 	site     bool // a program of the site: not bound by what the job's user asked for
@@ -211,7 +211,7 @@ func (s *spawner) EndStep(step int) error {
 }
 
 // spawn starts a process.
-func (s *spawner) spawn(p start) (int, <-chan step.Exit, error) {
+func (s *spawner) spawn(p start) (int, <-chan barrier.Exit, error) {
 	attr := &syscall.ProcAttr{
 		Dir: p.dir, Env: append(unmarked(p.env), s.mark),
 		Sys: &syscall.SysProcAttr{Setsid: true, Setctty: p.terminal, Pdeathsig: unix.SIGKILL},
@@ -227,7 +227,7 @@ func (s *spawner) spawn(p start) (int, <-chan step.Exit, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ch := child{exited: make(chan step.Exit, 1), oom: s.oomKills()}
+	ch := child{exited: make(chan barrier.Exit, 1), oom: s.oomKills()}
 	var pid int
 	err := s.onThread(func() (err error) {
 		if p.site {
@@ -313,8 +313,8 @@ func (s *spawner) reap() {
 // exitOf reads how a child ended. One that was killed while the kernel counted a
 // kill at the memory limit that no other child accounts for was killed by it; a
 // shell's exit 137 accounts for one too. The caller holds the lock.
-func (s *spawner) exitOf(ws unix.WaitStatus, c child) step.Exit {
-	var e step.Exit
+func (s *spawner) exitOf(ws unix.WaitStatus, c child) barrier.Exit {
+	var e barrier.Exit
 	if ws.Signaled() {
 		e.Signal = int(ws.Signal())
 	} else {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/agent/attempt"
 	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/agent/step/env"
+	"github.com/coxswain-sched/coxswain/agent/step/node"
 	"github.com/coxswain-sched/coxswain/engine"
 )
 
@@ -22,8 +24,8 @@ type steps struct {
 	closed  bool // the Node has ended
 
 	mu      sync.Mutex
-	node    *step.Node       // nil: nobody came yet
-	reports []step.TaskState // not yet seen by the loop
+	node    *node.Node       // nil: nobody came yet
+	reports []node.TaskState // not yet seen by the loop
 	news    chan struct{}    // there are reports; holds one at most
 }
 
@@ -60,12 +62,12 @@ func (s *supervisor) letIn(c net.Conn) {
 	st.node.Answer(c)
 }
 
-func (s *supervisor) newNode() (*step.Node, error) {
+func (s *supervisor) newNode() (*node.Node, error) {
 	ranks := s.launch.Ranks()
 	if err := os.MkdirAll(ranks, 0o711); err != nil {
 		return nil, err
 	}
-	return step.NewNode(step.NodeConfig{
+	return node.New(node.Config{
 		Alloc: s.steps.alloc, Node: s.index, Spawner: s.spawner,
 		TaskInit: []string{filepath.Join(binDir(s.launch.Root), "cox"), "task-init"},
 		Report:   s.steps.report, LogDir: ranks, Grace: s.launch.Grace,
@@ -74,7 +76,7 @@ func (s *supervisor) newNode() (*step.Node, error) {
 }
 
 // theNode is the Node if there is one.
-func (st *steps) theNode() *step.Node {
+func (st *steps) theNode() *node.Node {
 	if st == nil {
 		return nil
 	}
@@ -85,7 +87,7 @@ func (st *steps) theNode() *step.Node {
 
 // report keeps a change of a task for the loop. The Node must never wait for the
 // loop, which may be waiting for it.
-func (st *steps) report(t step.TaskState) {
+func (st *steps) report(t node.TaskState) {
 	st.mu.Lock()
 	st.reports = append(st.reports, t)
 	st.mu.Unlock()
@@ -95,7 +97,7 @@ func (st *steps) report(t step.TaskState) {
 	}
 }
 
-func (st *steps) take() []step.TaskState {
+func (st *steps) take() []node.TaskState {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	r := st.reports
@@ -178,5 +180,5 @@ func (s *supervisor) batchEnv(base []string) ([]string, error) {
 	if s.steps == nil || s.steps.alloc == nil {
 		return nil, fmt.Errorf("what the job holds is not known")
 	}
-	return step.Batch(s.steps.alloc, base, s.index), nil
+	return env.Batch(s.steps.alloc, base, s.index), nil
 }

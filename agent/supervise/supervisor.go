@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/agent/attempt"
-	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/agent/step/barrier"
 	"github.com/coxswain-sched/coxswain/agent/step/socket"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -34,7 +34,7 @@ type supervisor struct {
 	peers   []string // control sockets of all nodes
 	user    *account // who the job's processes run as
 
-	batch     <-chan step.Exit // nil: not running
+	batch     <-chan barrier.Exit // nil: not running
 	due       deadlines
 	killing   bool         // SIGKILL was sent
 	signalled map[int]bool // processes that were sent the signal of an end
@@ -302,7 +302,7 @@ func (s *supervisor) startBatch() {
 
 // batchEnded records the exit code and ends what the script left behind, here
 // and on the other nodes.
-func (s *supervisor) batchEnded(e step.Exit) {
+func (s *supervisor) batchEnded(e barrier.Exit) {
 	code := job.ExitCode{Status: e.Status, Signal: e.Signal}
 	cause := s.state.Cause // why it was ended, if it was
 	var text string

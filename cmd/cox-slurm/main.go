@@ -15,6 +15,9 @@ import (
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/agent/step/barrier"
+	stepscontrol "github.com/coxswain-sched/coxswain/agent/step/scontrol"
+	stepsrun "github.com/coxswain-sched/coxswain/agent/step/srun"
 	"github.com/coxswain-sched/coxswain/agent/supervise"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sacct"
@@ -41,7 +44,7 @@ func dispatch(argv []string) int {
 		case "supervise":
 			return supervise.Main(argv[2:])
 		case "task-init":
-			return step.TaskInitMain(argv[2:])
+			return barrier.Main(argv[2:])
 		}
 		if code, ok := call(argv[1], argv[2:]); ok {
 			return code
@@ -64,10 +67,10 @@ func call(name string, args []string) (code int, ok bool) {
 	stdio := step.Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 	switch {
 	case name == "srun" && inJob:
-		return step.SrunMain(args, stdio), true
+		return stepsrun.Main(args, stdio), true
 	case name == "scontrol" && ownScontrol(args, inJob):
 		brief()
-		return step.ScontrolMain(args, stdio), true
+		return stepscontrol.Main(args, stdio), true
 	case name != "srun":
 		brief()
 	}

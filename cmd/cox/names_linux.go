@@ -8,6 +8,9 @@ import (
 	"syscall"
 
 	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/agent/step/barrier"
+	"github.com/coxswain-sched/coxswain/agent/step/scontrol"
+	"github.com/coxswain-sched/coxswain/agent/step/srun"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
 	"github.com/coxswain-sched/coxswain/driver/local"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -20,7 +23,7 @@ func runByName(argv []string) (code int, ok bool) {
 	name := filepath.Base(argv[0])
 	switch {
 	case name == "srun":
-		return step.SrunMain(argv[1:], stdio), true
+		return srun.Main(argv[1:], stdio), true
 	case slices.Contains(cli.SlurmNames, name):
 		return execSlurmBinary(name, argv, stdio), true
 	case len(argv) < 2:
@@ -28,7 +31,7 @@ func runByName(argv []string) (code int, ok bool) {
 	case argv[1] == "supervise":
 		return local.SuperviseMain(argv[2:]), true
 	case argv[1] == "task-init":
-		return step.TaskInitMain(argv[2:]), true
+		return barrier.Main(argv[2:]), true
 	}
 	return 0, false
 }
@@ -37,7 +40,7 @@ func runByName(argv []string) (code int, ok bool) {
 func execSlurmBinary(name string, argv []string, stdio step.Stdio) int {
 	binary := cli.SlurmBinaryPath()
 	if binary == "" && name == "scontrol" {
-		return step.ScontrolMain(argv[1:], stdio) // inside of a job it needs nothing else
+		return scontrol.Main(argv[1:], stdio) // inside of a job it needs nothing else
 	}
 	if binary == "" {
 		fmt.Fprintf(os.Stderr, "%s: error: cox-slurm, which answers to this name, is not beside cox\n  build it: go build ./cmd/cox-slurm, and put it beside cox\n", name)

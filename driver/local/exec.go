@@ -6,7 +6,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/agent/attempt"
 	"github.com/coxswain-sched/coxswain/agent/exec"
-	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/agent/step/barrier"
+	"github.com/coxswain-sched/coxswain/agent/step/wire"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -20,8 +21,8 @@ func (e *Engine) Exec(ctx context.Context, ref engine.Ref, r engine.ExecRequest)
 	if len(r.Command) == 0 || r.Command[0] == "" {
 		return job.ExitCode{}, fault.New(fault.Invalid, "no command is given")
 	}
-	x := &step.Exec{Args: r.Command, Env: r.Env, Step: r.Step, Rank: r.Rank}
-	var who *step.Identity
+	x := &wire.Exec{Args: r.Command, Env: r.Env, Step: r.Step, Rank: r.Rank}
+	var who *barrier.Identity
 	ran := false
 	err := e.ask(ctx, ref, func(g *gang) error {
 		ran = true
@@ -42,7 +43,7 @@ func (e *Engine) Exec(ctx context.Context, ref engine.Ref, r engine.ExecRequest)
 }
 
 // place finds the node of a command, on the gang's goroutine.
-func (g *gang) place(x *step.Exec, r engine.ExecRequest) error {
+func (g *gang) place(x *wire.Exec, r engine.ExecRequest) error {
 	if g.decided != attempt.EntryGo || g.phase != engine.Running {
 		return fault.New(fault.Conflict, "attempt %s does not run", g.launch.Ref)
 	}

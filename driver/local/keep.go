@@ -14,7 +14,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/agent/asuser"
 	"github.com/coxswain-sched/coxswain/agent/attempt"
-	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/agent/step/barrier"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -60,7 +60,7 @@ func (e *Engine) keep(l *engine.Launch, file *attempt.Launch) error {
 }
 
 // asOwner runs f with the rights of a job's owner in the file system.
-func asOwner(who *step.Identity, f func() error) error {
+func asOwner(who *barrier.Identity, f func() error) error {
 	if who == nil {
 		return f()
 	}

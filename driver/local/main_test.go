@@ -10,6 +10,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/agent/step/barrier"
+	"github.com/coxswain-sched/coxswain/agent/step/srun"
 	"github.com/coxswain-sched/coxswain/agent/supervise"
 )
 
@@ -17,14 +19,14 @@ import (
 // with the command's hidden arguments.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "srun" {
-		os.Exit(step.SrunMain(os.Args[1:], step.Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+		os.Exit(srun.Main(os.Args[1:], step.Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 	}
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case "supervise":
 			os.Exit(supervisor(os.Args[2:]))
 		case "task-init":
-			os.Exit(step.TaskInitMain(os.Args[2:]))
+			os.Exit(barrier.Main(os.Args[2:]))
 		case "engine":
 			engineMain(os.Args[2], os.Args[3])
 		case "hog":

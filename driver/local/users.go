@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/agent/attempt"
-	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/agent/step/barrier"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
@@ -23,7 +23,7 @@ type users struct {
 }
 
 type known struct {
-	who  *step.Identity
+	who  *barrier.Identity
 	when time.Time
 }
 
@@ -31,7 +31,7 @@ const knownFor = 5 * time.Second
 
 // of returns who a job of an owner runs as: nil for this process's own user. A
 // process without root's rights can be nobody else.
-func (u *users) of(o job.Owner) (*step.Identity, error) {
+func (u *users) of(o job.Owner) (*barrier.Identity, error) {
 	if o == (job.Owner{}) || int(o.UID) == os.Geteuid() {
 		return nil, nil
 	}
@@ -47,7 +47,7 @@ func (u *users) of(o job.Owner) (*step.Identity, error) {
 	if u.known == nil || len(u.known) > 1000 {
 		u.known = map[job.Owner]known{}
 	}
-	who := &step.Identity{UID: o.UID, GID: o.GID, Groups: groups(o)}
+	who := &barrier.Identity{UID: o.UID, GID: o.GID, Groups: groups(o)}
 	u.known[o] = known{who, time.Now()}
 	return who, nil
 }
@@ -85,7 +85,7 @@ func sameUser(o job.Owner) bool {
 
 // umask is the file creation mask of a job: the submitter's, as sbatch puts it into
 // the environment; else the server's own (negative), or 022 for another user.
-func umask(env []string, who *step.Identity) int {
+func umask(env []string, who *barrier.Identity) int {
 	if mask := attempt.Umask(env); mask >= 0 {
 		return mask
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/agent/step/env"
 	"github.com/coxswain-sched/coxswain/driver/slurm/script"
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -55,7 +55,7 @@ func environment(o *order, g *script.Guard) []string {
 	base := slices.DeleteFunc(slices.Clone(o.Env), func(v string) bool {
 		return strings.HasPrefix(v, "SBATCH_")
 	})
-	out := step.Exported(base, spec.Env.Export)
+	out := env.Exported(base, spec.Env.Export)
 	if x := spec.Env.Export; x != "" && x != "NIL" && !slices.Contains(strings.Split(x, ","), "ALL") {
 		out = append(out, "SLURM_GET_USER_ENV=1")
 	}

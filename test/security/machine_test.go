@@ -17,6 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/agent/step/barrier"
+	"github.com/coxswain-sched/coxswain/agent/step/srun"
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/driver/local"
 	"github.com/coxswain-sched/coxswain/server/config"
@@ -26,14 +28,14 @@ import (
 // TestMain lets the test binary stand for cox: as supervisor, srun and in a task.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "srun" {
-		os.Exit(step.SrunMain(os.Args[1:], step.Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+		os.Exit(srun.Main(os.Args[1:], step.Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 	}
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case "supervise":
 			os.Exit(local.SuperviseMain(os.Args[2:]))
 		case "task-init":
-			os.Exit(step.TaskInitMain(os.Args[2:]))
+			os.Exit(barrier.Main(os.Args[2:]))
 		}
 	}
 	os.Exit(m.Run())

@@ -24,6 +24,8 @@ import (
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/agent/step/barrier"
+	"github.com/coxswain-sched/coxswain/agent/step/srun"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sacct"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sbatch"
@@ -50,13 +52,13 @@ func Main(m *testing.M, faults map[string]Fault) {
 	name := filepath.Base(os.Args[0])
 	switch {
 	case name == "srun":
-		os.Exit(step.SrunMain(os.Args[1:], step.Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+		os.Exit(srun.Main(os.Args[1:], step.Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 	case commands[name] != nil:
 		os.Exit(commands[name](os.Args[1:], face.Stdio{Environ: os.Environ()}))
 	case len(os.Args) > 2 && os.Args[1] == "supervise":
 		os.Exit(local.SuperviseMain(os.Args[2:]))
 	case len(os.Args) > 2 && os.Args[1] == "task-init":
-		os.Exit(step.TaskInitMain(os.Args[2:]))
+		os.Exit(barrier.Main(os.Args[2:]))
 	case len(os.Args) == 4 && os.Args[1] == serverArg:
 		os.Exit(serverMain(os.Args[2], faults[os.Args[3]]))
 	}

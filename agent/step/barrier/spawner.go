@@ -1,0 +1,39 @@
+package barrier
+
+import "os"
+
+// Spawner starts processes and learns of their end. The supervisor implements it:
+// as a subreaper it has one loop that waits for every child.
+type Spawner interface {
+	// Spawn starts a process in a session of its own and returns its pid and a
+	// channel that delivers its end once. The files are still the caller's.
+	Spawn(c *Cmd) (pid int, exited <-chan Exit, err error)
+}
+
+// StepEnder is an optional ability of a Spawner: to end every process that is left
+// of a step on this node, for instance by its cgroup, before it returns.
+type StepEnder interface {
+	EndStep(step int) error
+}
+
+// Cmd is a process to start.
+type Cmd struct {
+	Path  string
+	Args  []string // with the name of the program first
+	Env   []string
+	Dir   string     // empty: any
+	Files []*os.File // becomes descriptors 0, 1, 2 …
+
+	Terminal bool // descriptor 0 is its terminal
+
+	Step  int // the step and the rank that the process is for
+	Rank  int
+	Local int // index among the step's tasks of this node
+}
+
+// Exit is how a process ended.
+type Exit struct {
+	Status int  // exit status; 0 if it was killed by a signal
+	Signal int  // the signal that killed it; 0: none
+	OOM    bool // the kernel killed it at its memory limit
+}

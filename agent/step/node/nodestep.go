@@ -1,0 +1,282 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/agent/step/barrier"
+	"github.com/coxswain-sched/coxswain/agent/step/wire"
+)
+
+// nodeStep is one step on one node, from its preparation until nothing of it lives.
+type nodeStep struct {
+	node  *Node
+	link  *wire.Link
+	prep  wire.Preparation
+	tasks []*task             // grows under mu while they are started, then no more
+	files map[string]*os.File // output files that tasks of this node share, by name
+
+	over chan struct{} // closed when nothing of it lives and all output was sent
+
+	mu     sync.Mutex
+	opened bool // the barrier
+	queued int  // input that no task has taken yet
+	ending bool // a kill is on its way
+}
+
+// serveStep holds the tasks of a step, and then does what srun says until the
+// connection ends. A broken connection ends the step.
+func (n *Node) serveStep(l *wire.Link, f wire.Frame) {
+	s := &nodeStep{node: n, link: l, files: make(map[string]*os.File), over: make(chan struct{})}
+	err := f.Decode(&s.prep)
+	if err == nil {
+		err = s.prep.Check(n.cfg.Alloc)
+	}
+	if err == nil {
+		err = n.enterStep(s)
+	}
+	if err != nil {
+		_ = l.Send(wire.Frame{Kind: wire.MsgRefused, Body: []byte(err.Error())})
+		return
+	}
+	pids, err := s.holdTasks()
+	if err == nil && s.isEnding() {
+		err = errEnding
+	}
+	n.serving.Go(func() { s.awaitTasks(err == nil) })
+	if err != nil {
+		s.killTasks(true)
+		<-s.over
+		_ = l.Send(wire.Frame{Kind: wire.MsgRefused, Body: []byte(err.Error())})
+		return
+	}
+	if l.SendJSON(wire.MsgHeld, pids) == nil {
+		s.followSrun()
+	}
+	s.killTasks(false)
+	<-s.over
+}
+
+// errEnding refuses a step because the node is being closed.
+var errEnding = errors.New("the job is ending")
+
+// isEnding reports whether a kill is on its way.
+func (s *nodeStep) isEnding() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ending
+}
+
+// enterStep adds the step to those that live here.
+func (n *Node) enterStep(s *nodeStep) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	id := s.prep.Info.Step
+	switch {
+	case n.closed:
+		return errEnding
+	case n.steps[id] != nil:
+		return fmt.Errorf("step %d is already here", id)
+	}
+	n.steps[id] = s
+	return nil
+}
+
+// holdTasks starts every task of this node and waits until all are at their barrier.
+// After an error the tasks that were started are still there.
+func (s *nodeStep) holdTasks() (pids map[int]int, err error) {
+	info := &s.prep.Info
+	for index, part := range info.Parts {
+		if part.Node != s.node.cfg.Node {
+			continue
+		}
+		if part.Component >= len(s.prep.Programs) {
+			return nil, fmt.Errorf("step %d has no program for component %d", info.Step, part.Component)
+		}
+		for local := range part.Ranks {
+			t, err := s.startTask(index, local)
+			if t != nil {
+				s.mu.Lock()
+				s.tasks = append(s.tasks, t)
+				s.mu.Unlock()
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	pids = make(map[int]int)
+	for _, t := range s.tasks {
+		if err := t.held.Ready(); err != nil {
+			return nil, fmt.Errorf("task %d: %w", t.state.Rank, err)
+		}
+		pids[t.state.Rank] = t.held.PID
+	}
+	return pids, nil
+}
+
+// followSrun does what srun says until the connection ends.
+func (s *nodeStep) followSrun() {
+	for {
+		f, err := s.link.Receive()
+		if err != nil {
+			return
+		}
+		switch f.Kind {
+		case wire.MsgGo:
+			s.openBarrier()
+		case wire.MsgStdin:
+			if !s.takeInput(f) {
+				return
+			}
+		case wire.MsgSignal:
+			s.signalTasks(syscall.Signal(f.Number))
+		case wire.MsgKill:
+			s.killTasks(f.Number != 0)
+		case wire.MsgPMI:
+			s.answerPMI(f)
+		}
+	}
+}
+
+// openBarrier opens the barrier of every task, unless the step is already ending.
+func (s *nodeStep) openBarrier() {
+	s.mu.Lock()
+	if s.opened || s.ending {
+		s.mu.Unlock()
+		return
+	}
+	s.opened = true
+	for _, t := range s.tasks {
+		t.openBarrier()
+	}
+	s.mu.Unlock()
+	for _, t := range s.tasks {
+		s.node.reportTask(t)
+	}
+}
+
+// signalTasks sends a signal to the process group of every task that has begun. Tasks
+// at their barrier are not signalled: they would end without a word.
+func (s *nodeStep) signalTasks(sig syscall.Signal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.opened {
+		return
+	}
+	for _, t := range s.tasks {
+		t.signalGroup(sig)
+	}
+}
+
+// killTasks begins to end every task: at once, or by SIGTERM and, after the grace,
+// SIGKILL. Tasks at their barrier end without running anything. It does not wait.
+func (s *nodeStep) killTasks(now bool) {
+	s.mu.Lock()
+	first := !s.ending
+	s.ending = true
+	for _, t := range s.tasks {
+		switch {
+		case !s.opened:
+			t.held.Close()
+		case now:
+			t.signalGroup(syscall.SIGKILL)
+		case first:
+			t.signalGroup(syscall.SIGCONT)
+			t.signalGroup(syscall.SIGTERM)
+		}
+	}
+	s.mu.Unlock()
+	if !first || now {
+		return
+	}
+	s.node.serving.Go(func() {
+		late := time.NewTimer(s.node.cfg.Grace)
+		defer late.Stop()
+		select {
+		case <-s.over:
+		case <-late.C:
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			for _, t := range s.tasks {
+				t.signalGroup(syscall.SIGKILL)
+			}
+		}
+	})
+}
+
+// awaitTasks waits for the end of every task, ends what they left behind, and says that
+// the step is over, if it was ever said to be held.
+func (s *nodeStep) awaitTasks(held bool) {
+	var all sync.WaitGroup
+	for _, t := range s.tasks {
+		all.Go(func() { s.awaitTask(t) })
+	}
+	all.Wait()
+	s.killLeftovers()
+	for _, t := range s.tasks {
+		t.awaitOutput(drainAtEnd)
+		t.close()
+	}
+	for _, f := range s.files {
+		_ = f.Close()
+	}
+	if held {
+		_ = s.link.Send(wire.Frame{Kind: wire.MsgOver})
+	}
+	n := s.node
+	n.mu.Lock()
+	delete(n.steps, s.prep.Info.Step)
+	n.mu.Unlock()
+	close(s.over)
+}
+
+// awaitTask waits for one task's end and reports it, after the output that it had
+// written before.
+func (s *nodeStep) awaitTask(t *task) {
+	exit := <-t.held.Exited
+	end := wire.Ending{OOM: exit.OOM, Text: t.setEnded(exit)}
+	end.Exit = t.state.Exit
+	t.awaitOutput(drainAtExit)
+	s.node.reportTask(t)
+	s.mu.Lock()
+	opened := s.opened
+	s.mu.Unlock()
+	if opened {
+		_ = s.link.Send(wire.Frame{Kind: wire.MsgExit, Rank: t.state.Rank, Body: wire.MustJSON(end)})
+	}
+}
+
+// outputFile opens an output file on this node, once for all tasks that write to it.
+func (s *nodeStep) outputFile(name string, keep bool) (*os.File, error) {
+	if f := s.files[name]; f != nil {
+		return f, nil
+	}
+	flags := os.O_WRONLY | os.O_CREATE | os.O_APPEND
+	if !keep {
+		flags |= os.O_TRUNC
+	}
+	f, err := s.node.cfg.Open(name, flags, 0o666&^os.FileMode(max(s.prep.Umask, 0)))
+	if err == nil {
+		s.files[name] = f
+	}
+	return f, err
+}
+
+// killLeftovers ends the processes that the step's tasks left behind.
+func (s *nodeStep) killLeftovers() {
+	if e, ok := s.node.cfg.Spawner.(barrier.StepEnder); ok {
+		if e.EndStep(s.prep.Info.Step) == nil {
+			return
+		}
+	}
+	sessions := make(map[int]bool)
+	for _, t := range s.tasks {
+		sessions[t.held.PID] = true
+	}
+	killSessions(sessions)
+}

@@ -1,0 +1,75 @@
+package srun
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/coxswain-sched/coxswain/agent/step/steptest"
+	"github.com/coxswain-sched/coxswain/model/getopt"
+	"github.com/coxswain-sched/coxswain/model/srunopt"
+)
+
+func TestSrunDocument(t *testing.T) { steptest.Document(t, "srun.md", srunDocument()) }
+
+// srunDocument is docs/srun.md.
+func srunDocument() string {
+	var b strings.Builder
+	b.WriteString(srunIntroduction)
+	name := func(o srunopt.Option) string {
+		out := "`--" + o.Long + map[getopt.Arg]string{getopt.Required: "=…", getopt.Optional: "[=…]"}[o.Arg] + "`"
+		if o.Short != 0 {
+			out = "`-" + string(o.Short) + "`, " + out
+		}
+		return out
+	}
+	for _, part := range []struct {
+		title  string
+		effect srunopt.Effect
+	}{
+		{"Honoured", srunopt.Honoured},
+		{"Accepted, said to have no effect", srunopt.Ignored},
+		{"Accepted in silence", srunopt.Silent},
+		{"Refused", srunopt.Refused},
+	} {
+		fmt.Fprintf(&b, "\n## %s\n\n", part.title)
+		var names []string
+		if part.effect != srunopt.Honoured {
+			b.WriteString("| option | why |\n|---|---|\n")
+		}
+		for _, o := range srunopt.All() {
+			switch {
+			case o.Step != part.effect:
+			case part.effect == srunopt.Honoured:
+				names = append(names, name(o))
+			default:
+				fmt.Fprintf(&b, "| %s | %s |\n", name(o), o.StepWhy)
+			}
+		}
+		if part.effect == srunopt.Honoured {
+			b.WriteString(strings.Join(names, ", ") + "\n")
+		}
+	}
+	return b.String()
+}
+
+const srunIntroduction = `# srun inside a job
+
+` + "`srun`" + ` runs a program as a step in the nodes of the job that it is called in. The lists below are made from the table in
+` + "`model/srunopt/table.go`" + `. Behaviour and messages were compared with Slurm 22.05; where Slurm changed later, the later way is taken.
+
+- All tasks of a step are held on all their nodes before the first one runs. If one cannot be held, none runs.
+- A step has its nodes whole, with all their GPUs, and other steps wait, as with Slurm since 20.11: ` + "`--exact`" + ` (also set by
+  ` + "`--cpus-per-task`, `--gpus-per-task` and `--exclusive`" + `) takes only the CPUs asked for, ` + "`--gpus`, `--gres` and the like" + ` say how many GPUs,
+  ` + "`--overlap`" + ` shares. Memory is not counted for steps. Tasks are not bound to CPUs of their own.
+- Without ` + "`-n`, `-N`, `--ntasks-per-node`" + ` the job's own numbers hold (SLURM_NTASKS, SLURM_NNODES, …); without those, one task per node.
+  ` + "`--ntasks-per-node`" + ` on srun's command line counts more than the job's number of tasks.
+- Exit code: the highest of its tasks, 128 + signal for a task that a signal ended. Tasks that srun ended because another one
+  failed do not count (Slurm answers 143 there, and hides the cause). A program that cannot be executed: 2 or 13, the errno.
+- A step's processes end with it, also those left in the background. When srun is killed, its tasks end; the next step begins after that.
+- ` + "`--label`, `-o`, `-e`, `-i`" + ` with % patterns, a task's number or ` + "`none`" + `, as Slurm has them. Standard input goes to all tasks.
+- MPICH and Intel MPI programs start under srun by PMI-1 (` + "`--mpi=none`" + ` offers none); Open MPI's by its own mpirun inside the job, which uses srun.
+- ` + "`srun a : b`" + ` runs several programs as one step, ` + "`--het-group`" + ` chooses components of a heterogeneous job, ` + "`--multi-prog`" + ` reads a file.
+- An interrupt must come twice within a second to reach the tasks; a third one, or SIGTERM, ends the step.
+- Limits (` + "`ulimit`" + `) of srun hold for its tasks, but for the number of open files, which is the supervisor's.
+`

@@ -1,0 +1,163 @@
+package srun
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/model/getopt"
+	"github.com/coxswain-sched/coxswain/model/srunopt"
+)
+
+// parseSrun reads the options of one component. What follows the first word that is
+// no option is the program.
+func parseSrun(o *options, args []string) error {
+	scan := getopt.New(srunopt.Table{}, args)
+	for {
+		it := scan.Next()
+		switch it.Kind {
+		case getopt.End:
+			return nil
+		case getopt.Terminator:
+			o.program = args[it.Next:]
+			return nil
+		case getopt.Plain:
+			o.program = args[it.Word:]
+			return nil
+		case getopt.Found:
+			if err := o.takeOption(&srunopt.All()[it.Index], it.Value); err != nil {
+				return err
+			}
+		default:
+			return it.Err()
+		}
+	}
+}
+
+// takeOption enters an option, as the table says.
+func (o *options) takeOption(opt *srunopt.Option, value string) error {
+	name := opt.Name()
+	switch opt.Step {
+	case srunopt.Refused:
+		return fmt.Errorf("--%s: %s", name, opt.StepWhy)
+	case srunopt.Ignored:
+		if !slices.ContainsFunc(o.unused, func(u *srunopt.Option) bool { return u.Name() == name }) {
+			o.unused = append(o.unused, opt)
+		}
+		return nil
+	case srunopt.Silent:
+		return nil
+	}
+	o.given[name] = true
+	return o.setOption(name, value)
+}
+
+// setOption sets what an option asks for, by its main name.
+func (o *options) setOption(name, value string) error {
+	if o.setFlag(name) {
+		return nil
+	}
+	switch name {
+	case "ntasks":
+		return setPositive("ntasks", value, &o.tasks)
+	case "nodes":
+		return setNodes(o, value)
+	case "cpus-per-task":
+		return setPositive("cpus-per-task", value, &o.cpusPerTask)
+	case "ntasks-per-node":
+		return setPositive("ntasks-per-node", value, &o.perNode)
+	case "ntasks-per-gpu":
+		return setPositive("ntasks-per-gpu", value, &o.perGPU)
+	case "gpus":
+		return setGPUs(o, "gpus", value)
+	case "gpus-per-node":
+		return setGPUs(o, "gpus-per-node", value)
+	case "gpus-per-task":
+		return setGPUs(o, "gpus-per-task", value)
+	case "gres":
+		return setGRES(o, value)
+	case "tres-per-task":
+		return setTRES(o, value)
+	case "gpu-bind":
+		return setGPUBind(o, value)
+	case "tres-bind":
+		return setTRESBind(o, value)
+	case "kill-on-bad-exit":
+		return setKill(o, value)
+	case "wait":
+		return setWait(o, value)
+	case "time":
+		return setTime(o, value)
+	case "nodelist":
+		return setNodeList(o, value)
+	case "exclude":
+		return setExclude(o, value)
+	case "relative":
+		return setRelative(o, value)
+	case "het-group":
+		return setHetGroup(o, value)
+	case "distribution":
+		return setDistribution(o, value)
+	case "chdir":
+		o.dir = value
+	case "export":
+		o.export = value
+	case "input":
+		o.input = value
+	case "output":
+		o.output = value
+	case "error":
+		o.err = value
+	case "open-mode":
+		return setOpenMode(o, value)
+	case "job-name":
+		o.name = value
+	case "jobid":
+		o.job = value
+	case "mpi":
+		o.mpi = value // programs often need none of the kinds, so any is taken
+	default:
+		return fmt.Errorf("--%s: %w", name, errNoSetter)
+	}
+	return nil
+}
+
+// setFlag sets an option of which the value has no meaning, and reports whether it is
+// one.
+func (o *options) setFlag(name string) bool {
+	switch name {
+	case "label":
+		o.label = true
+	case "unbuffered":
+		o.unbuffered = true
+	case "exact", "exclusive":
+		o.exact = true
+	case "overlap", "oversubscribe":
+		o.overlap = true
+	case "overcommit":
+		o.overcommit = true
+	case "immediate":
+		o.immediate = true
+	case "multi-prog":
+		o.multi = true
+	case "quiet":
+		o.quiet = true
+	case "verbose":
+		o.verbose++
+	case "quit-on-interrupt":
+		o.quit = true
+	case "disable-status":
+		o.noStatus = true
+	case "version":
+		o.version = true
+	case "help", "usage":
+		o.help = true
+	default:
+		return false
+	}
+	return true
+}
+
+// errNoSetter is a mistake in this program: an option that is honoured in the table
+// and not here.
+var errNoSetter = errors.New("nothing sets this option")

@@ -1,0 +1,322 @@
+package srun
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/agent/step/barrier"
+	"github.com/coxswain-sched/coxswain/agent/step/env"
+	"github.com/coxswain-sched/coxswain/agent/step/wire"
+)
+
+// plan is an srun command line, completed from the environment and the allocation.
+type plan struct {
+	alloc    *step.Alloc
+	first    *options // of the first component: what holds for the whole step
+	request  wire.Request
+	options  []*options       // of each component of the request
+	prep     wire.Preparation // without the step's Info
+	warnings []string
+}
+
+// splitComponents cuts a command line into components at words that are a colon.
+func splitComponents(args []string) [][]string {
+	var out [][]string
+	from := 0
+	for i, a := range args {
+		if a == ":" {
+			out = append(out, args[from:i])
+			from = i + 1
+		}
+	}
+	return append(out, args[from:])
+}
+
+// completePlan fills in what the command line leaves open and makes the request and the
+// preparation of the step.
+func completePlan(a *step.Alloc, parsed []*options, getenv func(string) string) (*plan, error) {
+	p := &plan{alloc: a, first: parsed[0]}
+	for i, o := range parsed {
+		o.fromEnvironment(getenv)
+		groups := o.groups
+		if len(groups) == 0 {
+			groups = []int{0}
+			if len(parsed) > 1 && a.Het() && i < len(a.Groups) {
+				groups = []int{i} // components go to the job's groups in order
+			}
+		}
+		for _, g := range groups {
+			if g >= len(a.Groups) {
+				return nil, fmt.Errorf("Invalid --het-group value: %d: the job has %d", g, len(a.Groups))
+			}
+			if err := p.addComponent(o.cloneOptions(), g, getenv); err != nil {
+				return nil, err
+			}
+		}
+	}
+	first := p.first
+	p.request.Name = first.name
+	p.request.Overlap = first.overlap
+	p.request.Exact = first.exact
+	p.request.Immediate = first.immediate
+	p.prep.Env = env.FilterExport(os.Environ(), first.export)
+	p.prep.Umask = syscall.Umask(0o22)
+	syscall.Umask(p.prep.Umask)
+	p.prep.Limits = ownLimits()
+	p.prep.Srun = p.stepOrigin(getenv)
+	p.prep.PMI = first.mpi != "none"
+	return p, nil
+}
+
+// fromEnvironment takes options that are not on the command line from the
+// environment, where Slurm's srun does.
+func (o *options) fromEnvironment(getenv func(string) string) {
+	take := func(option, variable string) {
+		if v := getenv(variable); v != "" && !o.given[option] {
+			_ = o.setOption(option, v) // a value that cannot be read is as good as none
+		}
+	}
+	yes := func(option, variable string, at *bool) {
+		if v := getenv(variable); v != "" && v != "0" && v != "no" && !o.given[option] {
+			*at = true
+		}
+	}
+	take("kill-on-bad-exit", "SLURM_KILL_BAD_EXIT")
+	take("wait", "SLURM_WAIT")
+	take("distribution", "SLURM_DISTRIBUTION")
+	take("gpu-bind", "SLURM_GPU_BIND")
+	take("chdir", "SLURM_WORKING_DIR")
+	take("input", "SLURM_STDINMODE")
+	take("output", "SLURM_STDOUTMODE")
+	take("error", "SLURM_STDERRMODE")
+	take("open-mode", "SLURM_OPEN_MODE")
+	take("mpi", "SLURM_MPI_TYPE")
+	take("export", "SRUN_EXPORT_ENV")
+	if getenv("SRUN_EXPORT_ENV") == "" {
+		take("export", "SLURM_EXPORT_ENV")
+	}
+	yes("label", "SLURM_LABELIO", &o.label)
+	yes("unbuffered", "SLURM_UNBUFFEREDIO", &o.unbuffered)
+	yes("exact", "SLURM_EXACT", &o.exact)
+	yes("overlap", "SLURM_OVERLAP", &o.overlap)
+	yes("overcommit", "SLURM_OVERCOMMIT", &o.overcommit)
+	if o.given["ntasks-per-gpu"] && o.gpuBind == "" {
+		o.gpuBind = "single:" + strconv.Itoa(o.perGPU)
+	}
+	if o.given["cpus-per-task"] || o.given["gpus-per-task"] || o.given["threads-per-core"] {
+		o.exact = true
+	}
+}
+
+// addComponent adds one component on one group.
+func (p *plan) addComponent(o *options, group int, getenv func(string) string) error {
+	if len(o.program) == 0 {
+		return errNoCommand
+	}
+	inGroup := func(name string) int {
+		v := getenv(name)
+		if group > 0 {
+			v = getenv(fmt.Sprintf("%s_HET_GROUP_%d", name, group))
+		}
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 1 {
+			return 0
+		}
+		return n
+	}
+	q := wire.ComponentRequest{
+		Group: group, Overcommit: o.overcommit, NodeList: o.nodeList, Exclude: o.exclude,
+		Relative: o.relative, Distribution: o.distribution, CPUsPerTask: o.cpusPerTask,
+	}
+	p.countNodesAndTasks(o, &q, inGroup)
+	if have := len(p.alloc.Groups[group].Parts); q.NodesMin > have {
+		return fmt.Errorf("Only allocated %d nodes asked for %d", have, q.NodesMin)
+	}
+	if len(q.NodeList) > q.NodesMax && q.NodesMax > 0 {
+		p.warnings = append(p.warnings, fmt.Sprintf("error: Required nodelist includes more nodes than permitted by max-node count (%d > %d). Eliminating nodes from the nodelist.", len(q.NodeList), q.NodesMax))
+		q.NodeList = q.NodeList[:q.NodesMax]
+	}
+	if q.CPUsPerTask == 0 {
+		if q.CPUsPerTask = inGroup("SRUN_CPUS_PER_TASK"); q.CPUsPerTask > 0 {
+			o.exact, p.first.exact = true, true
+		} else if q.CPUsPerTask = inGroup("SLURM_CPUS_PER_TASK"); q.CPUsPerTask > 0 {
+			q.Soft = true
+		}
+	}
+	p.countDevices(o, &q, inGroup)
+	prog, err := o.asProgram(q.Tasks)
+	if err != nil {
+		return err
+	}
+	p.request.Components = append(p.request.Components, q)
+	p.prep.Programs = append(p.prep.Programs, *prog)
+	p.options = append(p.options, o)
+	return nil
+}
+
+// countNodesAndTasks settles how many of each are asked for.
+func (p *plan) countNodesAndTasks(o *options, q *wire.ComponentRequest, inGroup func(string) int) {
+	q.NodesMin, q.NodesMax = o.nodesMin, o.nodesMax
+	if q.NodesMin == 0 {
+		n := inGroup("SLURM_NNODES")
+		if n == 0 {
+			n = inGroup("SLURM_JOB_NUM_NODES")
+		}
+		n = min(n, len(p.alloc.Groups[q.Group].Parts)-q.Relative-countIn(o.exclude, p.alloc, q.Group))
+		q.NodesMin, q.NodesMax = max(n, 0), max(n, 0)
+	}
+	perNode := o.perNode
+	switch {
+	case o.tasks > 0:
+		q.Tasks = o.tasks
+	case o.perNode > 0: // asked for here: counts more than what the job was given
+	default:
+		if q.Tasks = inGroup("SLURM_NTASKS"); q.Tasks == 0 {
+			q.Tasks = inGroup("SLURM_NPROCS")
+		}
+		if n := inGroup("SLURM_NTASKS_PER_NODE"); q.Tasks == 0 || q.Tasks == n*q.NodesMin {
+			perNode = n
+		}
+	}
+	q.TasksPerNode = perNode
+	if q.Tasks > 0 && q.NodesMin > q.Tasks {
+		p.warnings = append(p.warnings, fmt.Sprintf("Warning: can't run %d processes on %d nodes, setting nnodes to %d", q.Tasks, q.NodesMin, q.Tasks))
+		q.NodesMin, q.NodesMax = q.Tasks, q.Tasks
+	}
+}
+
+// countIn counts which of the names are nodes of a group.
+func countIn(names []string, a *step.Alloc, group int) (n int) {
+	for _, p := range a.Groups[group].Parts {
+		if slices.Contains(names, a.Nodes[p.Node].Name) {
+			n++
+		}
+	}
+	return n
+}
+
+// countDevices settles how many devices are asked for. What the job as a whole
+// asked for is not asked of every step: a step has all devices of its nodes, or what
+// its own options say; but a number for each task holds for every step.
+func (p *plan) countDevices(o *options, q *wire.ComponentRequest, inGroup func(string) int) {
+	q.Devices = wire.DeviceRequest{None: o.noGPUs, Type: o.gpuType, Total: o.gpus, PerNode: o.gpusPerNode, PerTask: o.gpusPerTask}
+	if !q.Devices.Requested() {
+		q.Devices.PerTask = inGroup("SLURM_GPUS_PER_TASK")
+		o.gpusPerTask = q.Devices.PerTask
+	}
+	if q.Devices.PerTask > 0 {
+		q.Devices.Total, q.Devices.PerNode = 0, 0
+		if o.gpuBind == "" {
+			o.gpuBind = fmt.Sprintf("per_task:%d", q.Devices.PerTask)
+		}
+	}
+}
+
+// asProgram is what the component's tasks run, and where their input and output lead.
+func (o *options) asProgram(tasks int) (*wire.Program, error) {
+	dir := o.dir
+	if dir == "" {
+		var err error
+		if dir, err = os.Getwd(); err != nil {
+			return nil, fmt.Errorf("working directory: %w", err)
+		}
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("working directory: %w", err)
+	}
+	prog := &wire.Program{Args: o.program, Dir: dir, GPUBind: o.gpuBind}
+	if o.multi {
+		if tasks == 0 {
+			return nil, fmt.Errorf("--multi-prog needs --ntasks")
+		}
+		if prog.PerRank, err = readMultiProg(o.program[0], o.program[1:], tasks); err != nil {
+			return nil, err
+		}
+	}
+	prog.Stdin = o.streamOf(o.input)
+	prog.Stdout = o.streamOf(o.output)
+	prog.Stderr = o.streamOf(o.err)
+	if o.err == "" {
+		if prog.Stderr = prog.Stdout; prog.Stdout.Kind == wire.StreamFile {
+			prog.Stderr = wire.Stream{Kind: wire.StreamJoin}
+		}
+	}
+	return prog, nil
+}
+
+// streamOf reads the value of --input, --output or --error. A file whose name differs
+// from task to task is opened on the nodes, any other one by srun.
+func (o *options) streamOf(value string) wire.Stream {
+	if n, err := strconv.Atoi(value); err == nil && n >= 0 {
+		return wire.Stream{Kind: wire.StreamOne, Rank: n}
+	}
+	switch {
+	case value == "none":
+		return wire.Stream{Kind: wire.StreamNone}
+	case differsByTask(value):
+		return wire.Stream{Kind: wire.StreamFile, File: value, Append: o.appends}
+	}
+	return wire.Stream{}
+}
+
+// differsByTask reports whether a name has a pattern that differs from task to task.
+func differsByTask(name string) bool {
+	if strings.Contains(name, `\`) {
+		return false
+	}
+	for {
+		_, rest, ok := strings.Cut(name, "%")
+		if !ok {
+			return false
+		}
+		rest = strings.TrimLeft(rest, "0123456789")
+		if rest != "" && strings.ContainsRune("tnN", rune(rest[0])) {
+			return true
+		}
+		name = strings.TrimPrefix(rest, "%") // %% is a percent sign
+	}
+}
+
+// stepOrigin says where srun runs.
+func (p *plan) stepOrigin(getenv func(string) string) wire.Origin {
+	host, _ := os.Hostname()
+	at := wire.Origin{Host: host, Address: "127.0.0.1"}
+	if i := p.alloc.NodeIndex(getenv("SLURMD_NODENAME")); i >= 0 && p.alloc.Nodes[i].Address != "" {
+		at.Address = p.alloc.Nodes[i].Address
+	}
+	return at
+}
+
+// ownLimits reads the soft limits of this process; tasks get them.
+func ownLimits() []barrier.Rlimit {
+	kinds := []int{
+		unix.RLIMIT_CPU, unix.RLIMIT_FSIZE, unix.RLIMIT_DATA, unix.RLIMIT_STACK, unix.RLIMIT_CORE,
+		unix.RLIMIT_NPROC, unix.RLIMIT_MEMLOCK, unix.RLIMIT_AS,
+	}
+	var out []barrier.Rlimit
+	for _, k := range kinds {
+		var l syscall.Rlimit
+		if syscall.Getrlimit(k, &l) == nil {
+			out = append(out, barrier.Rlimit{Resource: k, Soft: l.Cur})
+		}
+	}
+	return out
+}
+
+// stepDeadline is when the step's own time limit ends it; zero without one.
+func (p *plan) stepDeadline(now time.Time) time.Time {
+	if p.first.limit == 0 {
+		return time.Time{}
+	}
+	return now.Add(p.first.limit)
+}
