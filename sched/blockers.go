@@ -10,29 +10,29 @@ import (
 	"github.com/coxswain-sched/coxswain/sched/place"
 )
 
-// Holder is a running job that has what a waiting one needs.
-type Holder struct {
+// Blocker is a running job that has what a waiting one needs.
+type Blocker struct {
 	Job   job.ID
 	Until Instant // when its limit ends it; 0: no limit
 	Nodes []string
 }
 
-// Holders lists the running jobs that stand on the nodes which a waiting job would
+// Blockers lists the running jobs that stand on the nodes which a waiting job would
 // get if running jobs ended in the order of their limits, those that end first
 // first; nil if it fits now, or not even then.
-func (c *Core) Holders(id job.ID) []Holder {
+func (c *Core) Blockers(id job.ID) []Blocker {
 	e := c.queue.jobs[id]
 	if e == nil {
 		return nil
 	}
 	c.rebuildFleet()
 	nodes, ends := c.findBlockers(e)
-	var out []Holder
+	var out []Blocker
 	for _, r := range ends {
 		if r.nominee != nil && r.nominee.entry == e {
 			continue // it is held for the job itself
 		}
-		h := Holder{Job: r.id &^ targetBit, Until: orZero(r.until)}
+		h := Blocker{Job: r.id &^ targetBit, Until: orZero(r.until)}
 		for i := range r.claims {
 			if pos := r.at[i]; pos >= 0 && nodes[pos] && !slices.Contains(h.Nodes, r.claims[i].Node) {
 				h.Nodes = append(h.Nodes, r.claims[i].Node)

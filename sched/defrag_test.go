@@ -331,7 +331,7 @@ func TestNobodyHoldsItself(t *testing.T) {
 		sched.NodeSet{Node: fleet.Node{Name: "n1", State: fleet.Up, Capacity: resource.Vector{CPU: resource.CPUs(4)}}})
 	c.Step(101*second, sched.Submitted{Job: 2, Spec: spec("hi"), At: 101 * second})
 	var ids []job.ID
-	for _, h := range c.Holders(2) {
+	for _, h := range c.Blockers(2) {
 		ids = append(ids, h.Job)
 	}
 	if !slices.Equal(ids, []job.ID{1}) {

@@ -9,7 +9,7 @@ import (
 	"github.com/coxswain-sched/coxswain/sched/quota"
 )
 
-// Would reports whether a waiting job would start at once if it asked for what spec
+// DryRun reports whether a waiting job would start at once if it asked for what spec
 // says instead. True is certain: a cycle over the queue with that job in it starts it.
 // False may mean that only a whole cycle could tell, where others would have to give
 // way first: it takes nothing from anybody. It looks at that job alone, not at the
@@ -17,7 +17,7 @@ import (
 //
 // A core that decides as Slurm does (compat) is asked with a cycle instead: Would is
 // always false there.
-func (c *Core) Would(now Instant, id job.ID, spec *job.Spec) bool {
+func (c *Core) DryRun(now Instant, id job.ID, spec *job.Spec) bool {
 	e := c.queue.jobs[id]
 	if e == nil || e.blocked || e.nominee != nil || c.cycleDue || c.fleet.dirty || c.decidesAsSlurm() {
 		return false

@@ -67,7 +67,7 @@ func (w *world) ask(t *rapid.T, id job.ID, would, does *int) {
 	spec := *schedtest.Spec(t)
 	old := next.Spec
 	spec.Owner, spec.Account, spec.QOS, spec.Reservation, spec.Licenses = old.Owner, old.Account, old.QOS, old.Reservation, old.Licenses
-	said := w.core.Would(w.now, id, &spec)
+	said := w.core.DryRun(w.now, id, &spec)
 	next.Spec = &spec
 	starts := false
 	for _, d := range sched.Load(w.core.Snapshot().Sort()).Step(w.now, next) {

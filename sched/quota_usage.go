@@ -34,9 +34,9 @@ type HoldingAmount struct {
 	Pending          resource.Amount // what jobs that wait ask for at least, in the flavour in which they would go
 }
 
-// Holdings lists the quotas in the order of their trees, accounts before those below
+// QuotaUsage lists the quotas in the order of their trees, accounts before those below
 // them; nil where the rules have none.
-func (c *Core) Holdings() []Holding {
+func (c *Core) QuotaUsage() []Holding {
 	if c.quotas == nil {
 		return nil
 	}

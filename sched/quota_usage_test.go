@@ -38,7 +38,7 @@ func TestHoldings(t *testing.T) {
 	c.Step(2, events...)
 	expect := func(account string, own bool, nominal, held, borrowed, lent, pending, running, waiting int) {
 		t.Helper()
-		for _, h := range c.Holdings() {
+		for _, h := range c.QuotaUsage() {
 			if h.Account != account || h.Own != own {
 				continue
 			}
@@ -60,7 +60,7 @@ func TestHoldings(t *testing.T) {
 	expect("nlp", false, 2, 7, 5, 0, 2, 7, 2)
 	c.Step(3, sched.Released{Job: 2}, sched.Released{Job: 3}, sched.Released{Job: 4})
 	expect("nlp", false, 2, 6, 4, 0, 0, 6, 0)
-	for _, h := range c.Holdings() {
+	for _, h := range c.QuotaUsage() {
 		if h.Account == "nlp" && (h.Dominant != "gpu" || h.Share.PerMille() != 500) {
 			t.Errorf("nlp borrows 4 of 8: its share is %d thousandths of %q", h.Share.PerMille(), h.Dominant)
 		}

@@ -20,7 +20,7 @@ type HoldingAmount = sched.HoldingAmount
 func (rd *Reader) Quotas(context.Context) []Holding {
 	rd.of.State.RLock()
 	defer rd.of.State.RUnlock()
-	return rd.of.Core.Holdings()
+	return rd.of.Core.QuotaUsage()
 }
 
 // What a reservation in advance would meet.

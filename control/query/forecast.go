@@ -143,7 +143,7 @@ type Expected struct {
 
 // adviseJob says who has what a waiting job needs, and with which changes of its request
 // it would start now, as of the latest forecast. The loop is not asked.
-func (rd *Reader) adviseJob(id job.ID) (holders []sched.Holder, changes []whatif.Smaller) {
+func (rd *Reader) adviseJob(id job.ID) (holders []sched.Blocker, changes []whatif.Smaller) {
 	rd.of.State.RLock()
 	f := rd.ahead.latest
 	rd.of.State.RUnlock()
@@ -152,7 +152,7 @@ func (rd *Reader) adviseJob(id job.ID) (holders []sched.Holder, changes []whatif
 	}
 	rd.ahead.advising.Lock()
 	defer rd.ahead.advising.Unlock()
-	return f.advice.Holders(id), f.advice.Smallest(id)
+	return f.advice.Blockers(id), f.advice.Smallest(id)
 }
 
 // countAhead says how many jobs are before one, as of the latest forecast, where there are

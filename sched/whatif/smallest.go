@@ -68,18 +68,18 @@ func (a *Adviser) Ahead(id job.ID) (int, bool) {
 	return n, ok
 }
 
-// Holders lists the running jobs that have what a waiting one needs (sched.Core.Holders).
-func (a *Adviser) Holders(id job.ID) []sched.Holder { return a.core.Holders(id) }
+// Blockers lists the running jobs that have what a waiting one needs (sched.Core.Blockers).
+func (a *Adviser) Blockers(id job.ID) []sched.Blocker { return a.core.Blockers(id) }
 
 // Smallest lists changes of one kind each, the largest request of each kind that
-// would surely start now (sched.Core.Would), that is the smallest change. A job that
+// would surely start now (sched.Core.DryRun), that is the smallest change. A job that
 // is held, or that would start now anyway, has none.
 func (a *Adviser) Smallest(id job.ID) []Smaller {
 	w := a.waitingJob(id)
 	if w == nil {
 		return nil
 	}
-	return a.trySmaller(w, func(spec *job.Spec) bool { return a.core.Would(a.now, id, spec) })
+	return a.trySmaller(w, func(spec *job.Spec) bool { return a.core.DryRun(a.now, id, spec) })
 }
 
 // SmallestByPasses is the same by another way, which takes as long as the queue is: a

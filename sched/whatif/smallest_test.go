@@ -50,11 +50,11 @@ func TestSmallestChangeBehindOthers(t *testing.T) {
 	if got := a.Smallest(4); got != nil {
 		t.Errorf("a held job: %+v", got)
 	}
-	want := []sched.Holder{{Job: 1, Until: at(90), Nodes: []string{"g1"}}}
-	if diff := cmp.Diff(want, a.Holders(2)); diff != "" {
+	want := []sched.Blocker{{Job: 1, Until: at(90), Nodes: []string{"g1"}}}
+	if diff := cmp.Diff(want, a.Blockers(2)); diff != "" {
 		t.Errorf("who holds it (-want +got)\n%s", diff)
 	}
-	if got := a.Holders(3); got != nil {
+	if got := a.Blockers(3); got != nil {
 		t.Errorf("what fits is held by %+v", got)
 	}
 }

@@ -62,7 +62,7 @@ func why(b *testing.B, nodes, pending int) {
 		at := time.Now()
 		core.Reasons(t0, id)
 		a.Ahead(id)
-		a.Holders(id)
+		a.Blockers(id)
 		changes += len(a.Smallest(id))
 		took = append(took, time.Since(at))
 	}
