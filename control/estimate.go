@@ -12,7 +12,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/reason"
 	"github.com/coxswain-sched/coxswain/sched"
-	"github.com/coxswain-sched/coxswain/sched/fold"
+	"github.com/coxswain-sched/coxswain/sched/aggregate"
 )
 
 // Estimate is when and where a job would start if it were submitted now.
@@ -65,7 +65,7 @@ func (c *Control) estimateStart(spec *job.Spec) (Estimate, []fleet.Claim, error)
 	at, claims, why := c.core.Estimate(sched.Instant(now.UnixNano()), c.state.AggregateSpec(spec, c.pools.NameOf(spec)), spec.Priority-spec.Nice)
 	out := Estimate{Start: state.FromNanos(int64(at)), Reasons: why}
 	for _, cl := range claims {
-		if !slices.Contains(out.Nodes, cl.Node) && !fold.Is(cl.Node) {
+		if !slices.Contains(out.Nodes, cl.Node) && !aggregate.Is(cl.Node) {
 			out.Nodes = append(out.Nodes, cl.Node)
 		}
 	}

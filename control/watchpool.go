@@ -169,7 +169,7 @@ func (l *loop) maxSleep() time.Duration {
 }
 
 // This file is about pools whose engine hands work to a scheduler of its own. To the core
-// such a pool is one node, and a job for it one claim on that (sched/fold): it decides
+// such a pool is one node, and a job for it one claim on that (sched/aggregate): it decides
 // whether and in which order jobs are handed over. Whether a job can ever run is asked of
 // the real nodes.
 

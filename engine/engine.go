@@ -294,7 +294,7 @@ type Keeping interface {
 type Delegator interface {
 	// Delegates reports whether it does. Nobody is asked: its settings say it. Nodes lists
 	// the real nodes all the same; the claims of a launch are then of the pool as a whole
-	// (sched/fold), and of nodes that Nodes does not list. An attempt that waits for that
+	// (sched/aggregate), and of nodes that Nodes does not list. An attempt that waits for that
 	// scheduler is Accepted, its report's Message says why as that scheduler says it, and
 	// its Nodes say where it is as soon as that is known.
 	Delegates() bool

@@ -7,7 +7,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/account/fair"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
-	"github.com/coxswain-sched/coxswain/sched/fold"
+	"github.com/coxswain-sched/coxswain/sched/aggregate"
 	"github.com/coxswain-sched/coxswain/sched/index"
 	"github.com/coxswain-sched/coxswain/sched/limit"
 	"github.com/coxswain-sched/coxswain/sched/place"
@@ -118,7 +118,7 @@ type runSearch struct {
 
 // isAggregate reports whether it is in a pool as a whole: nobody knows here what it lends, or
 // where else it could be.
-func (r *run) isAggregate() bool { return len(r.claims) > 0 && fold.Is(r.claims[0].Node) }
+func (r *run) isAggregate() bool { return len(r.claims) > 0 && aggregate.Is(r.claims[0].Node) }
 
 func (r *run) compareEnds(o *run) int {
 	return cmp.Or(cmp.Compare(r.until, o.until), cmp.Compare(r.id, o.id), cmp.Compare(r.part, o.part))
@@ -333,7 +333,7 @@ func (c *Core) resetFuture(pos int) {
 	if n.timeline != nil {
 		n.timeline.known = false
 	}
-	if n.late = fold.Is(c.fleet.table.Node(pos).Name); !n.late {
+	if n.late = aggregate.Is(c.fleet.table.Node(pos).Name); !n.late {
 		c.computeFuture(pos)
 	}
 }

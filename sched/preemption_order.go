@@ -8,7 +8,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/resource"
-	"github.com/coxswain-sched/coxswain/sched/fold"
+	"github.com/coxswain-sched/coxswain/sched/aggregate"
 )
 
 // preemptionRank is what preemption looks at in a job beside its priority: QOS and
@@ -196,7 +196,7 @@ func claimWeight(r *run) (devices, all int64) {
 	cpu := resource.Amount(0)
 	for i := range r.claims {
 		cpu += r.claims[i].Take.CPU
-		devices += int64(fold.Count(r.claims[i].Take, "gpu"))
+		devices += int64(aggregate.Count(r.claims[i].Take, "gpu"))
 		for _, d := range r.claims[i].Devices {
 			devices += int64(d.Share)
 		}

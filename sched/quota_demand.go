@@ -5,8 +5,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/model/reason"
 	"github.com/coxswain-sched/coxswain/model/resource"
+	"github.com/coxswain-sched/coxswain/sched/aggregate"
 	"github.com/coxswain-sched/coxswain/sched/class"
-	"github.com/coxswain-sched/coxswain/sched/fold"
 	"github.com/coxswain-sched/coxswain/sched/quota"
 )
 
@@ -101,11 +101,11 @@ func groupAmount(g *class.Group, tasks int, name string) resource.Amount {
 	case "disk":
 		return all.Disk
 	case "node":
-		return resource.Amount(g.MinNodes).Add(all.Get(fold.Nodes))
+		return resource.Amount(g.MinNodes).Add(all.Get(aggregate.Nodes))
 	case "task":
 		return resource.Amount(tasks)
 	case "gpu":
-		return deviceThousandths(g.BaseDevices, g.MinNodes).Add(deviceThousandths(g.StepDevices, tasks)).Add(deviceThousandths(g.TotalDevices, 1)).Add(fold.Count(all, name))
+		return deviceThousandths(g.BaseDevices, g.MinNodes).Add(deviceThousandths(g.StepDevices, tasks)).Add(deviceThousandths(g.TotalDevices, 1)).Add(aggregate.Count(all, name))
 	}
 	return all.Get(name)
 }

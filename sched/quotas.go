@@ -7,8 +7,8 @@ import (
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/resource"
+	"github.com/coxswain-sched/coxswain/sched/aggregate"
 	"github.com/coxswain-sched/coxswain/sched/class"
-	"github.com/coxswain-sched/coxswain/sched/fold"
 	"github.com/coxswain-sched/coxswain/sched/quota"
 )
 
@@ -310,7 +310,7 @@ func (c *Core) claimsInFlavor(claims []fleet.Claim, f *account.Flavor) bool {
 		}
 		n := c.fleet.table.Node(pos)
 		if slices.ContainsFunc(f.Features, func(x string) bool { return !slices.Contains(n.Features, x) }) ||
-			f.GPUType != "" && !slices.ContainsFunc(n.Devices, func(d fleet.Device) bool { return d.Type == f.GPUType }) && fold.Count(n.Capacity, "gpu:"+f.GPUType) == 0 {
+			f.GPUType != "" && !slices.ContainsFunc(n.Devices, func(d fleet.Device) bool { return d.Type == f.GPUType }) && aggregate.Count(n.Capacity, "gpu:"+f.GPUType) == 0 {
 			return false
 		}
 	}
@@ -332,7 +332,7 @@ func (c *Core) amountsTaken(claims []fleet.Claim) []quota.Need {
 		if name == "node" {
 			a = a.Add(resource.Amount(countNodes(claims)))
 			for k := range claims {
-				a = a.Add(claims[k].Take.Get(fold.Nodes))
+				a = a.Add(claims[k].Take.Get(aggregate.Nodes))
 			}
 		}
 		if a > 0 {
@@ -373,7 +373,7 @@ func claimTakes(x *fleet.Claim, name string) resource.Amount {
 	case "task":
 		return resource.Amount(x.Tasks)
 	case "gpu":
-		sum := fold.Count(x.Take, name)
+		sum := aggregate.Count(x.Take, name)
 		for _, d := range x.Devices {
 			sum += resource.Amount(d.Share)
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
-	"github.com/coxswain-sched/coxswain/sched/fold"
+	"github.com/coxswain-sched/coxswain/sched/aggregate"
 )
 
 // What a reservation in advance would meet, asked before it is made: jobs that run on
@@ -107,7 +107,7 @@ func (c *Core) findObstacles(ask *ReserveAsk, w *account.Window, begin Instant) 
 		}
 	}
 	for pos := range out {
-		if n := c.fleet.table.Node(pos); out[pos] == nil && (n.State != fleet.Up || ask.Count > 0 && fold.Is(n.Name)) {
+		if n := c.fleet.table.Node(pos); out[pos] == nil && (n.State != fleet.Up || ask.Count > 0 && aggregate.Is(n.Name)) {
 			out[pos] = &Obstacle{Node: c.fleet.table.Label(pos), Down: true}
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/resource"
+	"github.com/coxswain-sched/coxswain/sched/aggregate"
 	"github.com/coxswain-sched/coxswain/sched/class"
-	"github.com/coxswain-sched/coxswain/sched/fold"
 )
 
 // tickPriorities brings usage and priorities up to date if that is due.
@@ -194,10 +194,10 @@ func (c *Core) heldAmount(r *run, name string) (sum resource.Amount) {
 			if !slices.ContainsFunc(r.claims[:i], func(o fleet.Claim) bool { return o.Node == claim.Node }) {
 				sum++
 			}
-			sum = sum.Add(claim.Take.Get(fold.Nodes))
+			sum = sum.Add(claim.Take.Get(aggregate.Nodes))
 		default:
 			if kind, typ, typed := strings.Cut(name, ":"); typed || name == "gpu" {
-				sum = sum.Add(c.countDevices(claim, kind, typ)).Add(fold.Count(claim.Take, name))
+				sum = sum.Add(c.countDevices(claim, kind, typ)).Add(aggregate.Count(claim.Take, name))
 			} else {
 				sum = sum.Add(claim.Take.Get(name))
 			}
@@ -251,7 +251,7 @@ func shapeWants(shape *class.Shape, name string) (sum float64) {
 		case "disk":
 			sum += float64(g.All.Disk)
 		case "node":
-			sum += float64(g.MinNodes) + float64(g.All.Get(fold.Nodes))
+			sum += float64(g.MinNodes) + float64(g.All.Get(aggregate.Nodes))
 		default:
 			kind, typ, typed := strings.Cut(name, ":")
 			if !typed && name != "gpu" {
@@ -262,7 +262,7 @@ func shapeWants(shape *class.Shape, name string) (sum float64) {
 			if g.Each > 0 {
 				tasks = g.Each * g.MinNodes
 			}
-			sum += float64(fold.Count(g.All, name))
+			sum += float64(aggregate.Count(g.All, name))
 			sum += float64(neededDevices(g.BaseDevices, kind, typ)*g.MinNodes + neededDevices(g.StepDevices, kind, typ)*tasks + neededDevices(g.TotalDevices, kind, typ))
 		}
 	}
@@ -326,12 +326,12 @@ func (c *Core) nodeHas(pos int, name string) (sum float64) {
 	case "disk":
 		return float64(n.Capacity.Disk)
 	case "node":
-		if fold.Is(n.Name) {
-			return float64(n.Capacity.Get(fold.Whole))
+		if aggregate.Is(n.Name) {
+			return float64(n.Capacity.Get(aggregate.Whole))
 		}
 		return 1
 	}
-	sum = float64(fold.Count(n.Capacity, name))
+	sum = float64(aggregate.Count(n.Capacity, name))
 	kind, typ, typed := strings.Cut(name, ":")
 	if !typed && name != "gpu" {
 		return float64(n.Capacity.Get(name))

@@ -6,7 +6,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/resource"
-	"github.com/coxswain-sched/coxswain/sched/fold"
+	"github.com/coxswain-sched/coxswain/sched/aggregate"
 )
 
 // TestCounted: of a pool whose own scheduler chooses the nodes it is shown how many GPUs there are
@@ -22,8 +22,8 @@ func TestCounted(t *testing.T) {
 		}
 		nodes = append(nodes, n)
 	}
-	n := fold.Node("site", nodes)
-	got := countedOf(&n, resource.Vector{}.With(fold.Device("gpu"), 3).With(fold.Device("gpu:a100"), 1))
+	n := aggregate.Node("site", nodes)
+	got := countedOf(&n, resource.Vector{}.With(aggregate.Device("gpu"), 3).With(aggregate.Device("gpu:a100"), 1))
 	if want := "[{gpu 8 3} {gpu:a100 4 1} {gpu:h100 4 0}]"; fmt.Sprint(got) != want {
 		t.Errorf("%v, want %s", got, want)
 	}

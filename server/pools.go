@@ -13,7 +13,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
-	"github.com/coxswain-sched/coxswain/sched/fold"
+	"github.com/coxswain-sched/coxswain/sched/aggregate"
 	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
@@ -155,7 +155,7 @@ func (c *call) listPools() (*api.Pools, error) {
 		if p == nil {
 			continue // it came or went between the two questions
 		}
-		p.DevicesUsed += len(v.Held) + int(v.Used.Get(fold.Device("gpu")))
+		p.DevicesUsed += len(v.Held) + int(v.Used.Get(aggregate.Device("gpu")))
 		if jobs[p.Name] == nil {
 			jobs[p.Name] = map[job.ID]bool{}
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/resource"
-	"github.com/coxswain-sched/coxswain/sched/fold"
+	"github.com/coxswain-sched/coxswain/sched/aggregate"
 )
 
 // shownJob is a job as the API shows it to the caller. It shares the spec.
@@ -140,7 +140,7 @@ func (c *call) shownNode(v *control.NodeView, engines map[string]string) api.Nod
 	if d := v.Drained; d != nil {
 		out.Why, out.Since, out.By = d.Reason, d.At, d.By.Name
 	}
-	if fold.Is(n.Name) {
+	if aggregate.Is(n.Name) {
 		out.Counted = countedOf(n, v.Used)
 	}
 	for _, d := range n.Devices {
@@ -152,7 +152,7 @@ func (c *call) shownNode(v *control.NodeView, engines map[string]string) api.Nod
 // countedOf are the GPUs of a pool as a whole, all of them and then by type.
 func countedOf(n *fleet.Node, used resource.Vector) (out []api.Counted) {
 	for _, x := range n.Capacity.Named {
-		if name, ok := strings.CutPrefix(x.Name, fold.Device("")); ok && (name == "gpu" || strings.HasPrefix(name, "gpu:")) {
+		if name, ok := strings.CutPrefix(x.Name, aggregate.Device("")); ok && (name == "gpu" || strings.HasPrefix(name, "gpu:")) {
 			out = append(out, api.Counted{Name: name, All: int64(x.Amount), Used: int64(used.Get(x.Name))})
 		}
 	}

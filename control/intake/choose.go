@@ -15,7 +15,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
-	"github.com/coxswain-sched/coxswain/sched/fold"
+	"github.com/coxswain-sched/coxswain/sched/aggregate"
 	"github.com/coxswain-sched/coxswain/spec/route"
 )
 
@@ -44,7 +44,7 @@ func (s *Site) applyRules(ctx context.Context, rules *admission.Rules, sp *job.S
 	if (sp.Reservation != "" || sp.Licenses != "") && s.isDelegated(sp.Pool) {
 		there.Reservation = "" // it is one of that scheduler's
 		if there.LicensesThere = s.countedElsewhere(rules, sp); len(there.LicensesThere) > 0 {
-			there.Licenses = fold.Spec(&there).Licenses
+			there.Licenses = aggregate.Spec(&there).Licenses
 		}
 	}
 	if err := rules.Apply(&there); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/reason"
 	"github.com/coxswain-sched/coxswain/sched"
-	"github.com/coxswain-sched/coxswain/sched/fold"
+	"github.com/coxswain-sched/coxswain/sched/aggregate"
 )
 
 // RealNodes is what a pool that is one node to the core has in truth.
@@ -50,7 +50,7 @@ func (p *Member) AggregateNodes(nodes []fleet.Node, others *fleet.ByNode[fleet.N
 		p.Real.core.Step(now(), events...)
 	}
 	p.Real.Nodes = all
-	return []fleet.Node{fold.Node(p.Name, p.unsharedNodes(all, others))}, len(events) > 0
+	return []fleet.Node{aggregate.Node(p.Name, p.unsharedNodes(all, others))}, len(events) > 0
 }
 
 // unsharedNodes are those of a pool's nodes that no other pool has: the others count there.

@@ -7,7 +7,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/hostlist"
-	"github.com/coxswain-sched/coxswain/sched/fold"
+	"github.com/coxswain-sched/coxswain/sched/aggregate"
 )
 
 // Machines says whose each machine is: of the nodes that pools other than one have. A machine
@@ -65,7 +65,7 @@ func (m Machines) OtherPoolNode(n *fleet.Node) (string, *fleet.Node) {
 
 // WhoseMachine says why a node is not used.
 func WhoseMachine(host string, o *fleet.Node) string {
-	if fold.Is(o.Name) {
+	if aggregate.Is(o.Name) {
 		return fmt.Sprintf("it is on machine %s, which pool %s has", host, o.Pool)
 	}
 	return fmt.Sprintf("it is on machine %s, which pool %s has as %s", host, o.Pool, o.Name)

@@ -187,7 +187,7 @@ type Why struct {
 	Since    time.Time       // when the first became the first
 	StartsBy time.Time       // promised by the scheduler; zero: nothing is promised
 	Expected Expected
-	Holders  []sched.Blocker   // running jobs that have what it needs, those that end first first
+	Holders  []sched.Blocker  // running jobs that have what it needs, those that end first first
 	Changes  []whatif.Smaller // with each of which it would start now
 }
 

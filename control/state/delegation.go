@@ -10,7 +10,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/reason"
 	"github.com/coxswain-sched/coxswain/sched"
-	"github.com/coxswain-sched/coxswain/sched/fold"
+	"github.com/coxswain-sched/coxswain/sched/aggregate"
 )
 
 // CoreSpec is what the core is told that a job asks for: in a pool with a scheduler of its own,
@@ -20,19 +20,19 @@ func (s *State) CoreSpec(f *SharedSpec) *job.Spec {
 		return &f.Spec
 	}
 	if f.folded == nil {
-		f.folded = fold.Spec(&f.Spec)
+		f.folded = aggregate.Spec(&f.Spec)
 	}
 	return f.folded
 }
 
 // IsDelegated reports whether claims are on a pool as a whole, whose own scheduler chooses the
 // nodes.
-func IsDelegated(claims []fleet.Claim) bool { return len(claims) > 0 && fold.Is(claims[0].Node) }
+func IsDelegated(claims []fleet.Claim) bool { return len(claims) > 0 && aggregate.Is(claims[0].Node) }
 
 // NoteNodes notes on which nodes an attempt is, where its claims do not say it.
 func (a *Attempt) NoteNodes(nodes []string) {
 	if len(nodes) > 0 && IsDelegated(a.Claims) {
-		a.seen = fold.Seen(a.Claims, nodes)
+		a.seen = aggregate.Seen(a.Claims, nodes)
 	}
 }
 
@@ -91,7 +91,7 @@ func (s *State) isElastic(e *JobRecord) bool {
 // caller holds the lock.
 func (s *State) AggregateSpec(spec *job.Spec, pool string) *job.Spec {
 	if s.DelegatedPools[pool] {
-		return fold.Spec(spec)
+		return aggregate.Spec(spec)
 	}
 	return spec
 }

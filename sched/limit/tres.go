@@ -8,8 +8,8 @@ import (
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/resource"
+	"github.com/coxswain-sched/coxswain/sched/aggregate"
 	"github.com/coxswain-sched/coxswain/sched/class"
-	"github.com/coxswain-sched/coxswain/sched/fold"
 )
 
 // Places of the things that every table has. Others follow by name.
@@ -167,9 +167,9 @@ func (t *Table) addVector(to []resource.Amount, v resource.Vector) {
 	if len(v.Named) == 0 {
 		return
 	}
-	to[node] = to[node].Add(v.Get(fold.Nodes)) // of a pool as a whole
+	to[node] = to[node].Add(v.Get(aggregate.Nodes)) // of a pool as a whole
 	for _, d := range t.devices {
-		to[d.tres] = to[d.tres].Add(fold.Count(v, t.names[d.tres]))
+		to[d.tres] = to[d.tres].Add(aggregate.Count(v, t.names[d.tres]))
 	}
 }
 

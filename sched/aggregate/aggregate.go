@@ -1,4 +1,4 @@
-// Package fold makes one node of a pool whose own scheduler places, and of a job for it
+// Package aggregate makes one node of a pool whose own scheduler places, and of a job for it
 // what it takes of the pool as a whole.
 //
 // The model. The scheduling core decides whether and in which order such jobs are handed
@@ -13,7 +13,7 @@
 // ones, whatever the pool has.
 //
 // It does not judge whether a job fits onto real nodes, and knows no pool's scheduler.
-package fold
+package aggregate
 
 import (
 	"fmt"

@@ -11,7 +11,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/reason"
 	"github.com/coxswain-sched/coxswain/model/resource"
 	"github.com/coxswain-sched/coxswain/sched"
-	"github.com/coxswain-sched/coxswain/sched/fold"
+	"github.com/coxswain-sched/coxswain/sched/aggregate"
 )
 
 // farPool is a pool of n nodes with 8 h100 each as one node.
@@ -23,12 +23,12 @@ func farPool(n int) fleet.Node {
 			all[i].Devices[d].Type = "h100"
 		}
 	}
-	return fold.Node("far", all)
+	return aggregate.Node("far", all)
 }
 
 // farGang is a gang of nodes with 8 h100 each, as the core is told of it.
 func farGang(acct, user string, nodes int, limit time.Duration) *job.Spec {
-	return fold.Spec(&job.Spec{
+	return aggregate.Spec(&job.Spec{
 		Pool: "far", Account: acct, Owner: job.Owner{User: user}, TimeLimit: limit,
 		Groups: []job.TaskGroup{{
 			Nodes: job.Range{Min: nodes, Max: nodes}, TasksPerNode: 1, PerTask: resource.Requirements{Vector: resource.Vector{CPU: resource.OneCPU}},
