@@ -151,3 +151,35 @@ func TestAJournalWithBareNodeNames(t *testing.T) {
 		return v.Job.State == job.Pending && v.Why.Code == reason.Reservation && v.Why.Want == "maint"
 	})
 }
+
+// TestAMachineChangesItsPool: what is held on it and its drain go with it, as long as nodes have
+// names of their own.
+func TestAMachineChangesItsPool(t *testing.T) {
+	p, q := named("a", 1, 8), named("b", 1, 8)
+	b := two(t, p, q, control.Config{})
+	held := b.launched(b.submit(in("p", gang(1, 8))))
+	p.start(held)
+	b.begun(held.Job.ID)
+	if err := b.ctl.SetNodes(t.Context(), job.Actor{Name: "root"}, []string{"a1"}, true, "bad fan"); err != nil {
+		t.Fatal(err)
+	}
+	b.close()
+	q.nodes, p.nodes = append(q.nodes, p.nodes[0]), nil
+	b.open()
+	if n := b.nodeView("q", "a1"); n.Drained == nil || n.Node.State != fleet.Draining || len(n.Jobs) != 1 || len(n.Held) != 8 {
+		t.Errorf("in its new pool it is %+v", n)
+	}
+	b.launched(b.submit(in("q", gang(1, 8)))) // on b1
+	next := b.submit(in("q", gang(1, 8)))
+	if err := b.ctl.SetNodes(t.Context(), job.Actor{}, []string{"a1"}, false, ""); err != nil {
+		t.Fatal(err)
+	}
+	if n := b.nodeView("q", "a1"); n.Drained != nil || n.Node.State != fleet.Up {
+		t.Errorf("it is drained still: %+v", n)
+	}
+	b.waitsStill(next) // the first job has it
+	p.end(held, engine.Exited, 0)
+	if v := b.launched(next); v.Claims[0].Node != "a1" || v.Pool != "q" {
+		t.Errorf("the next job has %v of %s", v.Claims, v.Pool)
+	}
+}
