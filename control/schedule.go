@@ -190,7 +190,7 @@ func (l *loop) proposeDecisions(list []sched.Decision) []proposed {
 		case sched.Grow:
 			c.Hold = l.additionFor(d)
 		case sched.Resume:
-			if e := l.state.Jobs[d.Job]; e.CanUnpark() {
+			if e := l.state.Jobs[d.Job]; e.CanResumePreempted() {
 				c.Resume = e.Last.AllocationID
 			}
 		}

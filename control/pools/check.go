@@ -13,14 +13,14 @@ import (
 	"github.com/coxswain-sched/coxswain/model/hostlist"
 )
 
-// Check is what a look at a pool has found.
+// Check is the result of a check of a pool.
 type Check struct {
 	Info     engine.Info // empty: the engine did not answer
 	Nodes    []fleet.Node
 	Findings []engine.Finding
 }
 
-// Missing are the findings without which the pool cannot run what it should.
+// Missing lists the findings without which the pool cannot run the jobs that it should.
 func (p *Check) Missing() (out []engine.Finding) {
 	for _, f := range p.Findings {
 		if f.State == engine.Missing {

@@ -11,15 +11,15 @@ import (
 	"github.com/coxswain-sched/coxswain/sched/aggregate"
 )
 
-// RealNodes is what a pool that is one node to the core has in truth.
+// RealNodes has the nodes of a pool that is one node to the core.
 type RealNodes struct {
 	Nodes []fleet.Node // by name; never written in place
 	core  *sched.Core  // knows these nodes and nothing else; nil: none were told
 }
 
-// AggregateNodes takes in the nodes of a pool, and returns those that the core is to know: one
-// that stands for all of them where the engine's own scheduler chooses. others are the nodes
-// of all pools. changed says that the real nodes are others than before.
+// AggregateNodes takes in the nodes of a pool, and returns those that the core has to know: one
+// for all of them where the engine's own scheduler chooses. others are the nodes of all pools.
+// changed reports whether the real nodes differ from those before.
 func (p *Member) AggregateNodes(nodes []fleet.Node, others *fleet.ByNode[fleet.Node], now func() sched.Instant) (known []fleet.Node, changed bool) {
 	if !p.Delegated {
 		return nodes, false
@@ -62,7 +62,7 @@ func (p *Member) unsharedNodes(nodes []fleet.Node, others *fleet.ByNode[fleet.No
 	})
 }
 
-// NameOf is the pool of a job.
+// NameOf is the name of the pool of a job.
 func (ps *Set) NameOf(spec *job.Spec) string {
 	return cmp.Or(spec.Pool, ps.AllPools()[0].Name)
 }

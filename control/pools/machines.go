@@ -10,9 +10,9 @@ import (
 	"github.com/coxswain-sched/coxswain/sched/aggregate"
 )
 
-// Machines says whose each machine is: of the nodes that pools other than one have. A machine
-// is known by its name (fleet.Node.Machines). Two nodes of one name are taken for one machine
-// unless both say on which machines they are.
+// Machines tells which pool has a machine, for all pools but one. A machine is known by its name
+// (fleet.Node.Machines). Two nodes of one name are taken for one machine unless both say on
+// which machines they are.
 type Machines struct {
 	pool   string
 	nodes  *fleet.ByNode[fleet.Node]
@@ -46,7 +46,8 @@ func MachinesBut(pool string, known *fleet.ByNode[fleet.Node], nodes []fleet.Nod
 	return m
 }
 
-// OtherPoolNode is the first machine of a node that another pool has, with the node that it is there.
+// OtherPoolNode is the first machine of a node that another pool has, and the node that it is
+// there; nil: there is none.
 func (m Machines) OtherPoolNode(n *fleet.Node) (string, *fleet.Node) {
 	if m.byHost != nil {
 		for _, host := range n.Machines() {
@@ -96,7 +97,7 @@ func (m Machines) sharedMachines(nodes []fleet.Node) []engine.Finding {
 	return []engine.Finding{f}
 }
 
-// EqualNodes reports whether nothing about a node has changed that anybody sees.
+// EqualNodes reports whether two descriptions of a node are the same to everybody who sees them.
 func EqualNodes(a, b *fleet.Node) bool {
 	return a.State == b.State && a.Why == b.Why && a.Address == b.Address && a.Sockets == b.Sockets && slices.Equal(a.Hosts, b.Hosts) &&
 		slices.Equal(a.Features, b.Features) && slices.Equal(a.Parts, b.Parts) && slices.Equal(a.Path, b.Path) &&

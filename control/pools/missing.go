@@ -40,7 +40,7 @@ func (a Missing) Forget(context.Context, engine.Ref) error { return a.notConfigu
 
 func (a Missing) Close() error { return nil }
 
-// Watch has nothing to tell.
+// Watch waits until ctx ends: there is nothing to report.
 func (a Missing) Watch(ctx context.Context, _ string, _ func(engine.Event) error) error {
 	<-ctx.Done()
 	return ctx.Err()

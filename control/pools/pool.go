@@ -10,11 +10,11 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fleet"
 )
 
-// Pool is a set of nodes and the engine that runs what is placed on them.
+// Pool is a set of nodes and the engine that runs the jobs that are placed on them.
 //
-// Pools depend on each other in nothing: each has calls, a watch and comparisons of its
-// own, so that one whose engine does not answer delays none of the others. The nodes of
-// all of them are one fleet, in which a node is known by its pool and its name.
+// Pools are independent: each has calls, a watch and comparisons of its own, so that an engine
+// that does not answer delays none of the others. The nodes of all of them are one fleet, in
+// which a node is known by its pool and its name.
 type Pool struct {
 	fleet.Pool
 	Engine engine.Engine

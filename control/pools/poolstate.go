@@ -14,7 +14,7 @@ const maxAnswerTime = 30 * time.Second
 // what it drives may just be taken over by another of its servers.
 const maxQuietTime = 8 * time.Second
 
-// State says whether a pool can be given work (api.PoolUp and its like), and if not, why.
+// State reports whether a pool can be given work (api.PoolUp and its like), and if not, why.
 func (v *View) State(now time.Time) (state, why string) {
 	switch {
 	case v.Broken != nil:
@@ -42,7 +42,7 @@ func (v *View) failedJustNow(now time.Time) bool {
 	return v.Pulses && fault.KindOf(v.Failed) == fault.Unavailable && now.Sub(v.Since) < maxQuietTime
 }
 
-// DefaultPool is the pool of jobs that name none, where nobody chooses; empty: there is none.
+// DefaultPool is the pool of jobs that name none; empty: there is none.
 func DefaultPool(pools []View) string {
 	for i := range pools {
 		if pools[i].Default {

@@ -29,9 +29,9 @@ type Set struct {
 	named map[string]*Member
 }
 
-// NewSet makes the calls of pools ready: of those of the configuration, and of those that
-// were added, whose engines are its own. Pools in which the ledger holds something and
-// that are configured no longer are there too: what they hold stays held.
+// NewSet makes a set of the pools of the configuration and of those that were added, whose
+// engines the set closes. It also has every pool in which the ledger holds an allocation and
+// that is not configured any more: what these hold stays held.
 func NewSet(cfg, added []Pool, live []ledger.Allocation, log *slog.Logger, leads func(context.Context) error) (*Set, error) {
 	ps := &Set{named: map[string]*Member{}}
 	ps.Make = func(p Pool) *Member {
@@ -59,8 +59,8 @@ func NewSet(cfg, added []Pool, live []ledger.Allocation, log *slog.Logger, leads
 	return ps, nil
 }
 
-// EngineDelegates reports whether the engine's own scheduler chooses the nodes: as the engine says,
-// or as it is known of one that is not there.
+// EngineDelegates reports whether the engine's own scheduler chooses the nodes: as the engine
+// says, or as is known of an engine that is not there.
 func (p *Pool) EngineDelegates() bool {
 	if d, ok := p.Engine.(engine.Delegator); ok {
 		return d.Delegates()
@@ -68,8 +68,8 @@ func (p *Pool) EngineDelegates() bool {
 	return p.Delegated
 }
 
-// WhyUnreachable is why a job waits for a pool whose engine is not there: what it lacks of nodes of
-// which nobody knows says nothing.
+// WhyUnreachable is why a job waits for a pool whose engine is not there: the reason of the
+// core, that it lacks nodes, says nothing while nobody knows the nodes.
 func (ps *Set) WhyUnreachable(pool string, code reason.Code) (reason.Reason, bool) {
 	p := ps.ByName(pool)
 	switch code {
@@ -93,8 +93,8 @@ func (p *Pool) isUnreachable() bool {
 	return unopened || gone
 }
 
-// Add takes a pool in. It takes the place of one of its name: whoever lists the pools finds
-// one of them at any time.
+// Add adds a pool, or replaces the one of its name. Whoever lists the pools finds exactly one of
+// them at any time.
 func (ps *Set) Add(p *Member) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -107,7 +107,7 @@ func (ps *Set) Add(p *Member) {
 	ps.all, ps.named[p.Name] = all, p
 }
 
-// RemovePool takes a pool out and returns it.
+// RemovePool removes a pool and returns it.
 func (ps *Set) RemovePool(name string) *Member {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -117,7 +117,7 @@ func (ps *Set) RemovePool(name string) *Member {
 	return p
 }
 
-// AllPools lists the pools.
+// AllPools lists the pools. The first one is where jobs go that name none.
 func (ps *Set) AllPools() []*Member {
 	ps.mu.RLock()
 	defer ps.mu.RUnlock()
@@ -131,7 +131,7 @@ func (ps *Set) ByName(name string) *Member {
 	return ps.named[name]
 }
 
-// WaitUnwatched waits until no pool is watched any more.
+// WaitUnwatched waits until all watches of pools have ended.
 func (ps *Set) WaitUnwatched() {
 	for _, p := range ps.AllPools() {
 		p.Watching.Wait()
@@ -154,7 +154,8 @@ func (p *Member) Close() error {
 	return nil
 }
 
-// ByNameOrFirst returns the pool of a name. The ledger holds nothing in others than these.
+// ByNameOrFirst returns the pool of a name, or else the first one. The ledger holds allocations
+// only in pools of the set.
 func (ps *Set) ByNameOrFirst(name string) *Member {
 	if p := ps.ByName(name); p != nil {
 		return p
@@ -162,7 +163,7 @@ func (ps *Set) ByNameOrFirst(name string) *Member {
 	return ps.AllPools()[0]
 }
 
-// ElasticPoolNames are the pools whose engines can change gangs that run.
+// ElasticPoolNames has the pools whose engines can change a gang that runs.
 func ElasticPoolNames(cfg []Pool) map[string]bool {
 	out := map[string]bool{}
 	for _, p := range cfg {
@@ -180,8 +181,8 @@ type clock interface {
 // openWait is how long the opening waits for a pool, once another one has answered.
 const openWait = 10 * time.Second
 
-// AskNodes asks all engines for their nodes, and what they are. One that does not answer
-// has none, until it does; that none answers is an error.
+// AskNodes asks all engines for their nodes and what they are. An engine that does not answer
+// has no nodes until it does. It is an error if none answers.
 func (ps *Set) AskNodes(ctx context.Context, clock clock, log *slog.Logger) (map[*Member][]fleet.Node, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -231,7 +232,7 @@ func (ps *Set) AskNodes(ctx context.Context, clock clock, log *slog.Logger) (map
 	return out, nil
 }
 
-// DelegatedNames are the pools whose engines hand work to a scheduler of their own.
+// DelegatedNames has the pools whose engines hand work to a scheduler of their own.
 func (ps *Set) DelegatedNames() map[string]bool {
 	out := map[string]bool{}
 	for _, p := range ps.AllPools() {
@@ -242,7 +243,7 @@ func (ps *Set) DelegatedNames() map[string]bool {
 	return out
 }
 
-// ForJob is the pool that a job names.
+// ForJob returns the pool that a job names, or why it cannot go there.
 func (ps *Set) ForJob(spec *job.Spec) (*Member, error) {
 	p := ps.ByName(spec.Pool)
 	if p != nil && p.Leaving {
@@ -251,7 +252,8 @@ func (ps *Set) ForJob(spec *job.Spec) (*Member, error) {
 	return ps.CheckAble(p, spec)
 }
 
-// CheckAble returns the pool that a job names if that can run such work at all; nil: there is none.
+// CheckAble returns the pool that a job names if its engine can run such work at all; nil: there
+// is no such pool.
 func (ps *Set) CheckAble(p *Member, spec *job.Spec) (*Member, error) {
 	if p == nil {
 		return nil, fault.New(fault.NotFound, "there is no pool %s", spec.Pool).Advise("name one of %s", strings.Join(ps.ConfiguredNames(), ", "))
@@ -302,8 +304,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// EngineFor is the engine of a job's pool; nil: there is no such pool, and it is refused for
-// that.
+// EngineFor is the engine of a job's pool; nil: there is no such pool.
 func (ps *Set) EngineFor(spec *job.Spec) engine.Engine {
 	if spec.Pool != "" && ps.ByName(spec.Pool) == nil {
 		return nil

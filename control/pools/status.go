@@ -10,7 +10,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fleet"
 )
 
-// View is a pool as people see it.
+// View is a pool as it is shown.
 type View struct {
 	fleet.Pool
 	Default  bool            // jobs that name none go there
@@ -51,14 +51,14 @@ type EngineStatus struct {
 	pause time.Duration // with failed: how long a heartbeat does not have it asked again; grows while it lives and fails
 }
 
-// NoteAsked says that the engine is being asked.
+// NoteAsked notes that the engine is being asked.
 func (s *EngineStatus) NoteAsked(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked, s.last = now, now
 }
 
-// NoteAnswer takes in an answer. One that failed leaves what was known before.
+// NoteAnswer notes an answer. A failed one leaves what was known before.
 func (s *EngineStatus) NoteAnswer(now time.Time, info engine.Info, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +69,7 @@ func (s *EngineStatus) NoteAnswer(now time.Time, info engine.Info, err error) {
 	}
 }
 
-// NoteFailure takes in that the engine does not answer, while more is asked of it.
+// NoteFailure notes that the engine does not answer, while it is asked more.
 func (s *EngineStatus) NoteFailure(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

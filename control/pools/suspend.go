@@ -6,7 +6,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
-// RefuseSuspendMode refuses rules by which jobs are suspended to make room, for a pool in which that makes
+// RefuseSuspendMode refuses rules that suspend jobs to make room, for a pool in which that makes
 // none. nil: there are no rules.
 func RefuseSuspendMode(p *account.Policy, pool string) error {
 	if p == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fleet"
 )
 
-// NewUnopened is a pool whose engine could not be opened. What is known of it is what its
-// engine said when it was added.
+// NewUnopened makes a pool whose engine could not be opened. What its engine said when it was
+// added still holds.
 func NewUnopened(spec state.PoolSpec, why error) Pool {
 	return Pool{
 		Pool: fleet.Pool{Name: spec.Name, Engine: spec.Engine}, Engine: Unopened{Missing{spec.Name}, why},
@@ -40,14 +40,14 @@ func (b Unopened) Launch(context.Context, *engine.Launch) error { return b.openE
 
 func (b Unopened) List(context.Context) ([]engine.Report, error) { return nil, b.openError() }
 
-// IsNameTaken reports whether a pool of that name is there, and not only for what the ledger
-// holds in it.
+// IsNameTaken reports whether there is a pool of that name that is more than a place for what
+// the ledger holds in it.
 func (ps *Set) IsNameTaken(name string) bool {
 	p := ps.ByName(name)
 	return p != nil && !p.IsUnconfigured()
 }
 
-// IsUnconfigured reports whether a pool is there only for what the ledger holds in it.
+// IsUnconfigured reports whether a pool is only there for what the ledger holds in it.
 func (p *Member) IsUnconfigured() bool {
 	_, gone := p.Engine.(Missing)
 	return gone

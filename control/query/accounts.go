@@ -9,10 +9,10 @@ import (
 	"github.com/coxswain-sched/coxswain/sched"
 )
 
-// Holding is what an account with a quota holds, borrows and lends.
+// Holding is the resources that an account with a quota holds, borrows and lends.
 type Holding = sched.Holding
 
-// HoldingAmount is a resource of a flavour of it.
+// HoldingAmount is one resource of a flavor of it.
 type HoldingAmount = sched.HoldingAmount
 
 // Quotas lists the accounts with quotas, in the order of their trees; none where the
@@ -33,30 +33,30 @@ type (
 	Promised = sched.Promise
 )
 
-// Reservable says which nodes a reservation would get, what is in its way, and whose
-// promised starts would become later, as of the last decision. nodes is nil where it
-// asks for more than there are free ones.
+// Reservable says which nodes a reservation would get, what is in its way, and whose promised
+// starts would become later, as of the last decision. nodes is nil if it asks for more nodes
+// than are free.
 func (rd *Reader) Reservable(_ context.Context, ask *ReserveAsk) (nodes []string, way []Obstacle, late []Promised) {
 	rd.of.State.RLock()
 	defer rd.of.State.RUnlock()
 	return rd.of.Core.Reservable(ask)
 }
 
-// Standing is how an account or a user stands, as of the last tick of priorities.
+// Standing is the fair share of an account or a user, as of the last tick of priorities.
 type Standing = sched.Share
 
 // RestNames are the things that Standing.Rest is of.
 var RestNames = sched.RestNames
 
-// Shares lists accounts and users with what they have used, in the order of the tree,
-// and what their usage of other things is of. Nobody where the rules name no account.
+// Shares lists accounts and users with their usage, in the order of the tree, and the names of
+// the other resources in that usage. The list is empty if the rules name no account.
 func (rd *Reader) Shares(context.Context) (list []Standing, tres []string) {
 	rd.of.State.RLock()
 	defer rd.of.State.RUnlock()
 	return rd.of.Core.Shares()
 }
 
-// Priority is how the priority of a waiting job comes about.
+// Priority is the parts of a waiting job's priority.
 type Priority struct {
 	Job job.ID
 	sched.Breakdown

@@ -14,7 +14,7 @@ import (
 	"github.com/coxswain-sched/coxswain/sched"
 )
 
-// Moves is what is proposed to move, and what is moving.
+// Moves is the proposed moves of running jobs, and the jobs that are moving.
 type Moves struct {
 	Mode     string    // account.DefragOff, DefragAsk or DefragAutomatic
 	Idle     string    // the rule for which nothing is moved all the same; empty: there is none
@@ -31,7 +31,7 @@ type Proposal struct {
 	Moves  []Moved
 }
 
-// Moved is a job that moves, or would.
+// Moved is a job that moves, or would move.
 type Moved struct {
 	state.View
 	For  job.ID
@@ -39,7 +39,7 @@ type Moved struct {
 	Lost time.Duration // of its work that it does again; of proposals alone
 }
 
-// ProposalID names a proposal by what is moved where.
+// ProposalID names a proposal by its moves: the same moves have the same name after a restart.
 func ProposalID(p *sched.Proposal) string {
 	bare := sched.Proposal{For: p.For, Claims: p.Claims}
 	for _, m := range p.Moves {
@@ -49,7 +49,7 @@ func ProposalID(p *sched.Proposal) string {
 	return fmt.Sprintf("%d-%s", p.For, hex.EncodeToString(h[:3]))
 }
 
-// Moves returns what is proposed to move, and what is moving.
+// Moves returns the proposed moves and the jobs that are moving.
 func (rd *Reader) Moves(context.Context) (Moves, error) {
 	s := rd.of.State
 	s.RLock()

@@ -8,11 +8,11 @@ import (
 	"github.com/coxswain-sched/coxswain/sched/snapshot"
 )
 
-// FlightRecorder is the record of the core's last steps: a state, and everything that it
-// was told and decided since. Whoever reads it takes two pointers; the state of now is
-// made from them apart from the loop. The state is taken anew when the steps since
-// have become so many that taking it costs little in comparison, so that it costs each step little, and both
-// together are bounded by what the core holds itself.
+// FlightRecorder records the last steps of the core: a state, and everything that the core was
+// told and decided since. Reading it takes two pointers; the present state is made from them
+// apart from the loop. When the steps have become so many that taking a new state costs little
+// in comparison, it is taken, so the cost for each step and the memory are bounded by the size
+// of the core.
 type FlightRecorder struct {
 	base   *sched.Snapshot // not sorted; never written
 	steps  []recordedStep  // since; what stands in it is never written
@@ -30,10 +30,11 @@ type recordedStep struct {
 // flightLeast is how many events and decisions are kept at least.
 const flightLeast = 512
 
-// Restart forgets the steps and begins with a state.
+// Restart drops the steps and begins with a state.
 func (f *FlightRecorder) Restart(base *sched.Snapshot) { f.base, f.steps, f.weight = base, nil, 0 }
 
-// RecordStep notes a step of the core, which has live jobs. The caller holds the lock of the state.
+// RecordStep records a step of the core. live is the number of live jobs. The caller holds the
+// lock of the state.
 func (f *FlightRecorder) RecordStep(core *sched.Core, live int, now sched.Instant, events []sched.Event, out []sched.Decision) {
 	if len(events)+len(out) > 0 {
 		f.news++
@@ -46,8 +47,8 @@ func (f *FlightRecorder) RecordStep(core *sched.Core, live int, now sched.Instan
 	f.weight += 1 + len(events) + len(out)
 }
 
-// Flight is the core's state some steps ago and the steps since: what a decision can
-// be made anew from. It holds no secrets once it is written (package snapshot).
+// Flight is the core's state some steps ago and the steps since, from which a decision can be
+// made again. It has no secrets once it is written (package snapshot).
 func (rd *Reader) Flight(context.Context) (*snapshot.File, error) {
 	rd.of.State.RLock()
 	f := *rd.of.Flight

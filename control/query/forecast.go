@@ -68,9 +68,8 @@ func (rd *Reader) runAhead(ctx context.Context, work func(s *sched.Snapshot, now
 	return nil
 }
 
-// Foretell looks ahead and publishes when waiting jobs will start, unless somebody has
-// a moment ago. Of jobs of which it is said for the first time it is kept, to be
-// compared with their real starts.
+// Foretell makes a forecast of when waiting jobs will start, unless there is a recent one. The
+// first estimate for a job is kept, to be compared with its real start.
 func (rd *Reader) Foretell(ctx context.Context) error { return rd.forecastFor(ctx, 0) }
 
 // forecastFor is Foretell for the sake of a job: one that the latest forecast does not
@@ -183,7 +182,7 @@ func (rd *Reader) expectedStart(id job.ID, now time.Time) (out Expected) {
 	return out
 }
 
-// KeepForecasts looks ahead at intervals until ctx ends, while something waits.
+// KeepForecasts makes forecasts at intervals while jobs wait, until ctx ends.
 func (rd *Reader) KeepForecasts(ctx context.Context) {
 	for ctx.Err() == nil {
 		timer, stop := rd.of.Clock.After(rd.of.ForecastEach)

@@ -181,7 +181,7 @@ func (rd *Reader) Tasks(id job.ID) (out []job.ID) {
 	return out
 }
 
-// Why is everything that keeps a job waiting.
+// Why has all reasons why a job waits.
 type Why struct {
 	Reasons  []reason.Reason // the first blocker first; none for a job that does not wait
 	Since    time.Time       // when the first became the first
@@ -191,7 +191,7 @@ type Why struct {
 	Changes  []whatif.Smaller // with each of which it would start now
 }
 
-// Why lists every gate that keeps a pending job waiting, and what it was promised.
+// Why lists every reason why a pending job waits, and its promised start.
 func (rd *Reader) Why(ctx context.Context, id job.ID) (Why, error) {
 	if err := rd.forecastFor(ctx, id); err != nil {
 		return Why{}, err

@@ -36,7 +36,7 @@ func (rd *Reader) Seen(pool string) ([]fleet.Node, bool) {
 	return p.Real.Nodes, true
 }
 
-// NodeView is a node with what is held on it.
+// NodeView is a node with the jobs and devices that are held on it.
 type NodeView struct {
 	Node    fleet.Node // State is the engine's and ours together
 	Used    resource.Vector
@@ -45,7 +45,7 @@ type NodeView struct {
 	Drained *state.Drain     // nil: nobody drained it
 }
 
-// Nodes returns the nodes of the pool by name.
+// Nodes returns the nodes of all pools by name.
 func (rd *Reader) Nodes(context.Context) ([]fleet.Node, error) {
 	rd.of.State.RLock()
 	defer rd.of.State.RUnlock()
@@ -60,7 +60,8 @@ func (rd *Reader) Nodes(context.Context) ([]fleet.Node, error) {
 	return nodes, nil
 }
 
-// NodeViews returns the nodes of the pool by name. No disk is waited for.
+// NodeViews returns the nodes of all pools by name, with what is held on them. No disk is waited
+// for.
 func (rd *Reader) NodeViews(ctx context.Context) ([]NodeView, error) {
 	nodes, err := rd.Nodes(ctx)
 	if err != nil {

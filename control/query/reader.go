@@ -12,8 +12,8 @@ import (
 	"github.com/coxswain-sched/coxswain/store"
 )
 
-// Sources is what a reader reads. The loop of the control plane writes it, under the lock of
-// the state.
+// Sources has everything that a Reader reads. The control loop writes it, under the lock of the
+// state.
 type Sources struct {
 	Store        store.Store
 	Clock        clock

@@ -38,7 +38,7 @@ type Stats struct {
 	Forms     int    // kinds of specification in memory
 }
 
-// Stats takes the numbers of now. No disk is waited for.
+// Stats takes the present numbers. No disk is waited for.
 func (rd *Reader) Stats() Stats {
 	out := Stats{
 		Jobs: map[string]int{}, Waiting: map[string]int{}, Devices: map[string]int{}, Nodes: map[string]int{},

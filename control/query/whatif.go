@@ -30,7 +30,7 @@ type WhatIf struct {
 	Submit   []*job.Spec     // jobs that are not there yet
 }
 
-// WhatIfDone is what a change would do.
+// WhatIfDone is the effect of a change.
 type WhatIfDone struct {
 	whatif.Answer
 	Now       time.Time
@@ -46,8 +46,8 @@ const whatIfTime = time.Minute
 // addedMost bounds the nodes that one question may invent.
 const addedMost = 20_000
 
-// WhatIf runs the core forward from its state of now on estimated run times, with a
-// change and without it. It takes a moment, apart from the loop.
+// WhatIf runs the core forward from its present state on estimated run times, with a change and
+// without it. It takes a moment, apart from the loop.
 func (rd *Reader) WhatIf(ctx context.Context, q *WhatIf) (*WhatIfDone, error) {
 	ctx, cancel := context.WithTimeout(ctx, whatIfTime)
 	defer cancel()

@@ -14,8 +14,8 @@ import (
 	"github.com/coxswain-sched/coxswain/store"
 )
 
-// JobAddition is what was added to the present attempt of a job. It is not written once it
-// is in last.added: a change replaces it.
+// JobAddition is an allocation that was added to the present attempt of an elastic job. Nobody
+// writes it once it is in Attempt.Added: a change replaces it.
 type JobAddition struct {
 	ID      ledger.ID     `json:"id"`
 	Epoch   uint64        `json:"epoch"`
@@ -36,7 +36,7 @@ type Added struct {
 	State      *job.State        `json:"state,omitempty"`
 }
 
-// Joined says that what was added runs.
+// Joined says that an addition runs.
 type Joined struct {
 	Ref     engine.Ref `json:"ref"`
 	Started time.Time  `json:"started"`
@@ -51,16 +51,17 @@ type AskedBack struct {
 	State *job.State    `json:"state,omitempty"`
 }
 
-// Dropped says that nothing of an addition lives, and that it is free.
+// Dropped says that nothing of an addition lives any more, and that its allocation is free.
 type Dropped struct {
 	Ref     engine.Ref   `json:"ref"`
 	Settled bool         `json:"settled,omitempty"` // the job is not to grow any more
 	Message string       `json:"message,omitempty"` // how it ended, for people
 	State   *job.State   `json:"state,omitempty"`
-	Used    []fair.Entry `json:"used,omitempty"` // what is charged for it and the last kindUsage has not
+	Used    []fair.Entry `json:"used,omitempty"` // what is charged for it and the last KindUsage has not
 }
 
-// AdditionByRef finds one by the name under which the engine knows it; nil: it is none.
+// AdditionByRef finds an addition by the name under which the engine knows it; nil: there is
+// none.
 func (e *JobRecord) AdditionByRef(ref engine.Ref) *JobAddition {
 	if e.Last == nil || ref.Attempt != e.Attempt {
 		return nil
@@ -73,12 +74,12 @@ func (e *JobRecord) AdditionByRef(ref engine.Ref) *JobAddition {
 	return nil
 }
 
-// AdditionRef is how the engine knows an addition.
+// AdditionRef is the name under which the engine knows an addition.
 func (e *JobRecord) AdditionRef(x *JobAddition) engine.Ref {
 	return engine.Ref{Allocation: uint64(x.ID), Attempt: e.Attempt}
 }
 
-// AdditionAllocation is what an addition holds.
+// AdditionAllocation is the allocation that an addition holds.
 func (e *JobRecord) AdditionAllocation(x *JobAddition) ledger.Allocation {
 	a := ledger.Allocation{ID: x.ID, Job: e.ID, Attempt: e.Attempt, Epoch: x.Epoch, Pool: e.Last.Pool, Status: ledger.Held, Claims: x.Claims, Adds: e.Last.AllocationID}
 	if x.Uncertain {
@@ -87,7 +88,8 @@ func (e *JobRecord) AdditionAllocation(x *JobAddition) ledger.Allocation {
 	return a
 }
 
-// OnlyAdditionsLeft reports whether a job's own attempt has ended and only what was added to it is left.
+// OnlyAdditionsLeft reports whether the job's own attempt has ended and only additions to it are
+// left.
 func (e *JobRecord) OnlyAdditionsLeft() bool {
 	return e.State.Holds() && len(e.Last.Added) > 0 && e.Report().Phase == engine.Ended && e.Report().Gone
 }
@@ -97,7 +99,7 @@ func (e *JobRecord) isUncertain() bool {
 	return e.Flags&job.Uncertain != 0 || e.Last != nil && slices.ContainsFunc(e.Last.Added, func(x *JobAddition) bool { return x.Uncertain })
 }
 
-// ReplaceAddition replaces an addition, or takes it away.
+// ReplaceAddition replaces an addition; nil: removes it.
 func (l *Attempt) ReplaceAddition(id ledger.ID, by *JobAddition) {
 	l.Added = slices.Clone(l.Added) // whoever reads has the old one
 	i := slices.IndexFunc(l.Added, func(x *JobAddition) bool { return x.ID == id })
@@ -199,20 +201,21 @@ func (s *State) applyDropped(r *store.Record, staged any) error {
 	return nil
 }
 
-// EndedBefore reports whether a job to which something was added had ended by itself when it
-// was asked to make room: the rest of it was ending then, and a server that was restarted had
-// not heard of that. Of other jobs the end is heard at once, and clocks may differ.
+// EndedBefore reports whether a job with additions had ended by itself when it was asked to make
+// room: the additions were ending then, and a server that was restarted had not heard of that.
+// The end of other jobs is heard at once, and clocks may differ.
 func (e *JobRecord) EndedBefore(r *engine.Report) bool {
 	a := e.Last
 	return a.Ranks > TasksOf(a.Claims) && r.Cause == engine.Exited && !r.Ended.IsZero() && ToNanos(r.Ended) < a.asked
 }
 
-// BegunOf reports whether the core is to be told that a job may grow, if it asks for that and the engine can.
+// BegunOf reports whether the core may grow a job: the job asks for that, it runs, and its
+// engine can.
 func (s *State) BegunOf(e *JobRecord) bool {
 	return s.isElastic(e) && e.State == job.Running && e.Flags&job.Configuring == 0
 }
 
-// PrimeAdded tells the core what was added to a job before.
+// PrimeAdded tells the core about the additions to a restored job.
 func (s *State) PrimeAdded(e *JobRecord) {
 	for _, x := range e.Last.Added {
 		s.Events = append(s.Events, sched.Added{Job: e.ID, Claims: fleet.InPool(e.Last.Pool, x.Claims), Began: sched.Instant(x.Began), Stopping: x.Asked != nil})
@@ -222,8 +225,7 @@ func (s *State) PrimeAdded(e *JobRecord) {
 	}
 }
 
-// EndRequested reports whether the end of the attempt, or that it goes on elsewhere, was asked
-// for.
+// EndRequested reports whether somebody asked for the attempt to end, or to go on elsewhere.
 func (l *Attempt) EndRequested() bool {
 	return l.Cancel != nil || l.Expired != nil || l.Requeue != nil || l.Preempted != nil
 }

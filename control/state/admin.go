@@ -13,7 +13,7 @@ import (
 	"github.com/coxswain-sched/coxswain/store"
 )
 
-// InPool counts the jobs that have not ended and wait for a pool, or hold something there.
+// InPool counts the jobs that have not ended and wait for a pool, or hold an allocation there.
 func (s *State) InPool(name string) (n int) {
 	for _, e := range s.Jobs {
 		if !e.State.Final() && (e.Shared.Spec.Pool == name || e.Last != nil && e.Last.Pool == name) {
@@ -39,7 +39,8 @@ type Drain struct {
 	At     time.Time `json:"at"`
 }
 
-// NodeWithDrain is a node as engine and administrators want it.
+// NodeWithDrain returns a node with the state that its engine and administrators give it
+// together.
 func (s *State) NodeWithDrain(k fleet.NodeKey) (fleet.Node, bool) {
 	n, ok := s.Nodes.Get(k)
 	if !ok || n.State != fleet.Up || planted.DrainIgnored {
@@ -52,8 +53,8 @@ func (s *State) NodeWithDrain(k fleet.NodeKey) (fleet.Node, bool) {
 	return n, ok
 }
 
-// DrainOf is what keeps new work off a node, and under which key: its own, that of no pool, or
-// that of the pool which had the machine before.
+// DrainOf returns the drain of a node and the key under which it is kept: the node's own key,
+// the name without a pool, or the key in the pool that had the machine before.
 func (s *State) DrainOf(k fleet.NodeKey) (fleet.NodeKey, Drain, bool) {
 	drains := s.Drains
 	if d, ok := drains.Get(k); ok {
@@ -69,7 +70,8 @@ func (s *State) DrainOf(k fleet.NodeKey) (fleet.NodeKey, Drain, bool) {
 	return k, Drain{}, false
 }
 
-// NodeNamed is the node that somebody named: one that is there, or that was when it was drained.
+// NodeNamed finds the node that somebody named: a present one, or one that was present when it
+// was drained.
 func (s *State) NodeNamed(name string) (fleet.NodeKey, error) {
 	k, err := s.Nodes.Named(name)
 	if fault.KindOf(err) != fault.NotFound {
@@ -81,8 +83,8 @@ func (s *State) NodeNamed(name string) (fleet.NodeKey, error) {
 	return k, err
 }
 
-// PoolSpec is a pool as the journal keeps it: everything that is needed to reach it, but
-// no secret, only where a secret is.
+// PoolSpec is a pool as the journal keeps it: everything that is needed to reach it. It has no
+// secret, only the place of a secret.
 type PoolSpec struct {
 	Name     string          `json:"name"`
 	Engine   string          `json:"engine"`             // which kind of engine, for Config.OpenPool
@@ -121,8 +123,8 @@ func (s *State) applyPoolGone(r *store.Record, staged any) error {
 	return err
 }
 
-// Token is an access token as the journal keeps it: the secret is there as a hash
-// alone, which only who makes and checks tokens interprets.
+// Token is an access token as the journal keeps it: with a hash of the secret, which only the
+// maker and checker of tokens interprets.
 type Token struct {
 	ID       string    `json:"id"`
 	Hash     string    `json:"hash"`

@@ -477,7 +477,7 @@ func (s *State) applyRevoked(r *store.Record, staged any) error {
 
 func actorOf(a store.Actor) job.Actor { return job.Actor{Name: a.Name, UID: a.UID, From: a.From} }
 
-// Compact drops what has left the lists, once that is a good part of them.
+// Compact drops from the lists the jobs that left them, once these are a good part of the lists.
 func (s *State) Compact() {
 	if s.stale > 64 && s.stale > len(s.Live)/4 {
 		s.Live = slices.DeleteFunc(s.Live, func(e *JobRecord) bool {

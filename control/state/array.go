@@ -4,7 +4,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-// Array is what the tasks of an array have in common.
+// Array has the fields that all tasks of an array share.
 type Array struct {
 	Spec    *job.ArraySpec
 	first   job.ID
@@ -17,7 +17,7 @@ type Array struct {
 	runs    [][3]uint32 // of spec.Indices; nil: not made yet
 }
 
-// Arrays are the arrays of which tasks are in memory.
+// Arrays has the arrays of which tasks are in memory.
 type Arrays struct {
 	m     map[job.ID]*Array
 	dirty []*Array // with room for waiting tasks, perhaps
@@ -40,7 +40,7 @@ func (a *Array) hasTask(id job.ID, index uint32) bool {
 	return id >= a.first && uint64(id-a.first) < uint64(len(a.Spec.Indices)) && a.Spec.Indices[id-a.first] == index
 }
 
-// OpenTask counts a task among the open ones.
+// OpenTask counts a task as open: it holds an allocation, or the core may start it.
 func (as *Arrays) OpenTask(e *JobRecord) {
 	if e.Array != nil && !e.Open {
 		e.Open = true
@@ -48,7 +48,7 @@ func (as *Arrays) OpenTask(e *JobRecord) {
 	}
 }
 
-// CloseTask takes a task out of the open ones, and lets the next one be looked for.
+// CloseTask counts a task as no longer open, and has the next one looked for.
 func (as *Arrays) CloseTask(e *JobRecord) {
 	if !e.Open {
 		return

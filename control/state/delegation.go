@@ -29,20 +29,20 @@ func (s *State) CoreSpec(f *SharedSpec) *job.Spec {
 // nodes.
 func IsDelegated(claims []fleet.Claim) bool { return len(claims) > 0 && aggregate.Is(claims[0].Node) }
 
-// NoteNodes notes on which nodes an attempt is, where its claims do not say it.
+// NoteNodes notes the nodes of an attempt whose claims are on a pool as a whole.
 func (a *Attempt) NoteNodes(nodes []string) {
 	if len(nodes) > 0 && IsDelegated(a.Claims) {
 		a.seen = aggregate.Seen(a.Claims, nodes)
 	}
 }
 
-// ChargedFrom is from when on an attempt is charged that started on a pool as a whole: not
-// from before it was handed over, whatever the clock there says.
+// ChargedFrom is when the charge of an attempt begins that started on a pool as a whole: not
+// before it was handed over, whatever the clock of that pool says.
 func (a *Attempt) ChargedFrom(started int64) sched.Instant {
 	return sched.Instant(max(started, a.Handed))
 }
 
-// NodesIn are the nodes of a report.
+// NodesIn lists the nodes of a report.
 func NodesIn(r *engine.Report) []string {
 	out := make([]string, len(r.Nodes))
 	for i := range r.Nodes {
@@ -57,7 +57,8 @@ func (e *JobRecord) WaitsInPool() bool {
 	return e.State == job.Running && e.Flags&job.Configuring != 0 && e.Last.Handed != 0 && e.Report().Phase < engine.Ready
 }
 
-// PoolWaitReason is the reason why it waits, in that scheduler's words.
+// PoolWaitReason is the reason why a handed-over job waits, in the words of its pool's own
+// scheduler.
 func (e *JobRecord) PoolWaitReason() reason.Reason {
 	r := e.Report()
 	word, _, _ := strings.Cut(strings.Trim(r.Message, "()"), ",")
@@ -68,7 +69,7 @@ func (e *JobRecord) PoolWaitReason() reason.Reason {
 	return reason.Reason{Code: reason.Elsewhere(word), Holder: e.Last.Pool, Resource: r.Native, Want: r.Message, Until: at, Since: at}
 }
 
-// StatusText is a job's state in messages that refuse something.
+// StatusText is a job's state in messages of refusal.
 func (e *JobRecord) StatusText() string {
 	if e.WaitsInPool() {
 		return "handed over to pool " + e.Last.Pool
@@ -76,7 +77,8 @@ func (e *JobRecord) StatusText() string {
 	return e.State.String()
 }
 
-// RefuseHandedOver refuses what cannot be changed of a job that stands in another scheduler's queue.
+// RefuseHandedOver is the error for a change that a job in another scheduler's queue cannot
+// take.
 func (e *JobRecord) RefuseHandedOver(what string) error {
 	return fault.New(fault.Conflict, "the %s of job %s cannot change now: it stands in the queue of pool %s, as it was handed over", what, e.Name(), e.Last.Pool).
 		Advise("take it back and change it: cox hold %s, then the change, then cox release %s", e.Name(), e.Name())
@@ -87,8 +89,8 @@ func (s *State) isElastic(e *JobRecord) bool {
 	return e.Shared.Spec.Elastic() && e.Last != nil && s.ElasticPools[e.Last.Pool]
 }
 
-// AggregateSpec is what the core is asked about for a job in a pool that is not kept. The
-// caller holds the lock.
+// AggregateSpec is what the core is asked about for a job that is not kept, in a pool: in one
+// with a scheduler of its own, claims on that pool as a whole. The caller holds the lock.
 func (s *State) AggregateSpec(spec *job.Spec, pool string) *job.Spec {
 	if s.DelegatedPools[pool] {
 		return aggregate.Spec(spec)

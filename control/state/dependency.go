@@ -11,15 +11,15 @@ import (
 	"github.com/coxswain-sched/coxswain/store"
 )
 
-// DependencyIndex knows who waits for whom.
+// DependencyIndex knows which jobs depend on which.
 type DependencyIndex struct {
 	On   map[job.ID][]job.ID      // job or array → jobs that depend on it and have not ended
 	past map[job.ID]*PastFates    // of these jobs and arrays: what left memory
 	name map[nameKey][]*JobRecord // jobs that have not ended, once somebody asked for singleton; nil before
 }
 
-// PastFates is what is known of a job or an array beside what is in memory: by index of
-// the task, 0 for a job alone.
+// PastFates has the fates of tasks of a job or an array that are not in memory, by index; 0 for
+// a job alone.
 type PastFates map[uint32]eligible.Fate
 
 type nameKey struct{ user, name string }
@@ -152,8 +152,7 @@ func (d *DependencyIndex) setFate(id job.ID, index uint32, f eligible.Fate) {
 	(*d.past[id])[index] = f
 }
 
-// KnowsFate reports whether the fate of a job, of a task or of a whole array can be told
-// from memory.
+// KnowsFate reports whether memory has the fate of a job, a task or a whole array.
 func (s *State) KnowsFate(ref job.JobRef) bool {
 	a, past := s.Arrays.m[ref.Job], s.Depend.past[ref.Job]
 	if a == nil {
@@ -175,7 +174,7 @@ func (s *State) KnowsFate(ref job.JobRef) bool {
 	return found
 }
 
-// AddFates adds what was looked up of jobs that others depend on.
+// AddFates adds fates that were looked up in the store, of jobs on which others depend.
 func (d *DependencyIndex) AddFates(found map[job.ID]*PastFates) {
 	for id, p := range found {
 		if len(d.On[id]) == 0 {
@@ -189,7 +188,7 @@ func (d *DependencyIndex) AddFates(found map[job.ID]*PastFates) {
 	}
 }
 
-// FatesOf yields the fates that a reference stands for.
+// FatesOf yields the fates of the tasks that a reference names.
 func (s *State) FatesOf(ref job.JobRef) iter.Seq[eligible.Fate] {
 	return func(yield func(eligible.Fate) bool) {
 		a, past := s.Arrays.m[ref.Job], s.Depend.past[ref.Job]
@@ -236,8 +235,8 @@ func (p *PastFates) eachFate(task *uint32, yield func(eligible.Fate) bool) {
 	}
 }
 
-// HasEarlierNamesake reports whether another job of the same name and user runs, or an earlier one
-// waits: one that runs again has its old number and finds others running.
+// HasEarlierNamesake reports whether another job of the same name and user runs, or one with a
+// smaller number waits. A job that runs again has its old number and finds others running.
 func (s *State) HasEarlierNamesake(e *JobRecord) bool {
 	d := &s.Depend
 	if d.name == nil {
@@ -277,7 +276,7 @@ func (s *State) DependsOnItself(e *JobRecord, d *job.Dependency) bool {
 	return false
 }
 
-// ArrayTasks lists the tasks in memory of an array, or a job alone.
+// ArrayTasks lists the tasks of an array that are in memory, or a job alone.
 func (s *State) ArrayTasks(id job.ID) (out []*JobRecord) {
 	a := s.Arrays.m[id]
 	if a == nil {
@@ -305,8 +304,8 @@ func TaskIndex(ref job.JobRef) uint32 {
 	return *ref.Task
 }
 
-// KnowsAll reports whether everything that a dependency names is in memory or in what
-// was looked up.
+// KnowsAll reports whether memory or found, which was looked up, has the fate of everything that
+// a dependency names.
 func (s *State) KnowsAll(d *job.Dependency, found map[job.ID]*PastFates) bool {
 	if d == nil {
 		return true
@@ -321,8 +320,8 @@ func (s *State) KnowsAll(d *job.Dependency, found map[job.ID]*PastFates) bool {
 	return true
 }
 
-// StoredFates reads from the store what became of a job or of the tasks of an array; an
-// empty past if there is none.
+// StoredFates reads the fates of a job or of the tasks of an array from the store; none if the
+// store has no such job.
 func StoredFates(ctx context.Context, st store.Store, id job.ID) (*PastFates, error) {
 	p := PastFates{}
 	note := func(row store.JobRow) error {

@@ -9,7 +9,8 @@ import (
 )
 
 // EstimateHistory is how long jobs really took, and how far estimates of starts were off. It is
-// read from the store when it is first asked for, and kept up to date from then on.
+// read from the store when it is first needed, and kept up to date from then on. It is safe for
+// concurrent use.
 type EstimateHistory struct {
 	mu     sync.Mutex
 	took   *whatif.History // nil: nobody has asked yet
@@ -23,7 +24,7 @@ func (p *EstimateHistory) IsLoaded() bool {
 	return p.took != nil
 }
 
-// SetLoaded takes in the past, unless somebody else has read it meanwhile.
+// SetLoaded sets the past, unless somebody else has read it meanwhile.
 func (p *EstimateHistory) SetLoaded(took *whatif.History, misses *whatif.Misses) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -50,7 +51,8 @@ func (p *EstimateHistory) StartInterval(now, estimate int64) (whatif.Interval, b
 	return p.misses.Around(now, estimate)
 }
 
-// CountsForEstimates reports whether how long a job took says something of others.
+// CountsForEstimates reports whether the run time of a job that ended like this tells something
+// about other jobs.
 func CountsForEstimates(s job.State) bool {
 	return s == job.Completed || s == job.Failed || s == job.Timeout || s == job.OutOfMemory
 }

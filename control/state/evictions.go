@@ -14,7 +14,7 @@ import (
 	"github.com/coxswain-sched/coxswain/store"
 )
 
-// NoteProposal notes what the core proposes.
+// NoteProposal keeps the moves that the core proposes; none takes the last ones back.
 func (s *State) NoteProposal(p sched.Proposal) {
 	s.Proposal = nil
 	if len(p.Moves) > 0 {
@@ -22,7 +22,7 @@ func (s *State) NoteProposal(p sched.Proposal) {
 	}
 }
 
-// MigrationTarget is what the core has to know of a running job that moves.
+// MigrationTarget is where a running job moves, and for which job; zero: it stays.
 func (e *JobRecord) MigrationTarget() (goesFor job.ID, home []fleet.Claim) {
 	if p := e.Last.Preempted; p != nil && p.Home != nil {
 		return p.For, fleet.InPool(e.Shared.Spec.Pool, p.Home)
@@ -37,7 +37,7 @@ func (e *JobRecord) noteMigration(v *Preempted, r *store.Record) {
 	}
 }
 
-// SuspendRequested reports whether a job was asked to make room by being suspended.
+// SuspendRequested reports whether the job was asked to make room by being suspended.
 func (a *Attempt) SuspendRequested() bool {
 	return a.Preempted != nil && a.Preempted.Mode == account.PreemptSuspend
 }
@@ -72,13 +72,13 @@ func (s *State) trackSuspension(e *JobRecord, on bool, at int64) {
 	}
 }
 
-// CanUnpark reports whether a job is parked and may go on.
-func (e *JobRecord) CanUnpark() bool {
+// CanResumePreempted reports whether a job is suspended to make room and may go on.
+func (e *JobRecord) CanResumePreempted() bool {
 	return e != nil && e.State == job.Suspended && e.Last.PreemptSuspended && e.Flags&job.Stopping == 0
 }
 
-// Preempted asks for the end of a running job, so that another one can start where it
-// is. The job's next state follows from Mode when it has ended.
+// Preempted asks for the end of a running job, so that another job can start in its place. The
+// job's next state follows from Mode when it has ended.
 type Preempted struct {
 	For    job.ID        `json:"for"`
 	Mode   string        `json:"mode"` // account.PreemptRequeue, PreemptCancel, PreemptCheckpoint
@@ -93,14 +93,13 @@ type Preempted struct {
 	Home []fleet.Claim `json:"home,omitempty"` // it moves: where it starts again
 }
 
-// Saved says that a job has reported a checkpoint: what, and when, if that was noticed
-// later.
+// Saved says that a job has reported a checkpoint, and when, if that was noticed later.
 type Saved struct {
 	engine.Saved
 	State *job.State `json:"state,omitempty"`
 }
 
-// GraceEnd is when a job that was told to save is ended all the same.
+// GraceEnd is when a job that was told to save is ended even if it has not.
 func (a *Attempt) GraceEnd() int64 { return a.asked + int64(a.Preempted.Grace) }
 
 // HasSaved reports whether a job has reported a checkpoint since it was asked to make

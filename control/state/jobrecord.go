@@ -107,7 +107,7 @@ func (e *JobRecord) EnsureExtra() *JobExtra {
 	return e.Extra
 }
 
-// ExtraOrZero returns a copy of the extra fields for reading.
+// ExtraOrZero returns a copy of the extra fields; zero ones if the job has none.
 func (e *JobRecord) ExtraOrZero() JobExtra {
 	if e.Extra == nil {
 		return JobExtra{}
@@ -115,7 +115,7 @@ func (e *JobRecord) ExtraOrZero() JobExtra {
 	return *e.Extra
 }
 
-// Name is how the job is shown.
+// Name is the number under which the job is shown: "7", "7_3".
 func (e *JobRecord) Name() string {
 	j := job.Job{ID: e.ID, Array: e.arrayTask(nil)}
 	return j.Name()
@@ -167,7 +167,7 @@ func (e *JobRecord) TimeLimit() time.Duration {
 	return max(e.Shared.Spec.TimeLimit, 0)
 }
 
-// MinTime is the shortest time that it may be given.
+// MinTime is the shortest time limit that the job accepts.
 func (e *JobRecord) MinTime() time.Duration {
 	if m := e.Shared.Spec.TimeMin; m > 0 {
 		return m
@@ -208,10 +208,10 @@ func (e *JobRecord) waitReason() reason.Reason {
 	return r
 }
 
-// NoReport stands for an attempt of which nothing is known.
+// NoReport is the report of an attempt of which nothing is known.
 var NoReport = &engine.Report{}
 
-// Report is what is known of the last attempt; never nil.
+// Report is the last report about the last attempt, or NoReport; never nil.
 func (e *JobRecord) Report() *engine.Report {
 	if e.Last == nil || e.Last.Report == nil {
 		return NoReport
@@ -219,9 +219,9 @@ func (e *JobRecord) Report() *engine.Report {
 	return e.Last.Report
 }
 
-// ChargedUntil is until when an attempt is charged whose end is heard of at an instant: until
-// it ended, which may be long ago, and not after that instant. The core does not charge it
-// until before its start.
+// ChargedUntil is when the charge of an attempt ends whose end is heard of at an instant: when
+// it ended, which may be long ago, but not after that instant. The core never charges until
+// before the start.
 func ChargedUntil(r *engine.Report, heard time.Time) sched.Instant {
 	if r.Ended.IsZero() || r.Ended.After(heard) {
 		return sched.Instant(ToNanos(heard))
@@ -229,12 +229,12 @@ func ChargedUntil(r *engine.Report, heard time.Time) sched.Instant {
 	return sched.Instant(ToNanos(r.Ended))
 }
 
-// IsBefore reports whether a job stands before another in the queue.
+// IsBefore reports whether a job is before another in the queue.
 func (e *JobRecord) IsBefore(o *JobRecord) bool {
 	return cmp.Or(cmp.Compare(o.Priority, e.Priority), cmp.Compare(e.QueuedAt, o.QueuedAt), cmp.Compare(e.ID, o.ID)) < 0
 }
 
-// UntilOf is when a holding job's limit ends it; 0 for never.
+// UntilOf is when its limit ends a job that holds an allocation; 0 for never.
 func UntilOf(e *JobRecord, now time.Time) sched.Instant {
 	limit := e.TimeLimit()
 	if limit == 0 {
@@ -250,7 +250,7 @@ func UntilOf(e *JobRecord, now time.Time) sched.Instant {
 	return sched.Instant(from.Add(limit).UnixNano())
 }
 
-// BeganOf is when a holding job was started; now where its engine has not said so.
+// BeganOf is when a job that holds an allocation started; now if its engine has not said so.
 func BeganOf(e *JobRecord, now time.Time) sched.Instant {
 	if from := e.StartTime(); !from.IsZero() {
 		if IsDelegated(e.Last.Claims) {

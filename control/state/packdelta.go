@@ -102,7 +102,7 @@ func equalJSON[T any](a, b *T) bool {
 	return a == b || a != nil && b != nil && string(MustJSON(a)) == string(MustJSON(b))
 }
 
-// MustJSON writes plain data of ours, which always marshals.
+// MustJSON encodes plain data of this program, which always succeeds.
 func MustJSON(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -332,8 +332,8 @@ func (u *deltaUnpacker) readGiven(set uint32, def map[string]string) map[string]
 	return out
 }
 
-// ToNanos is a time in nanoseconds since the Unix epoch; 0 for the zero time. What is
-// too early or too late for that is the earliest or the latest that can be said.
+// ToNanos is a time in nanoseconds since the Unix epoch; 0 for the zero time. Times outside the
+// range become the earliest or the latest one.
 func ToNanos(t time.Time) int64 {
 	switch y := t.Year(); {
 	case t.IsZero():

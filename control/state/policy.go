@@ -34,14 +34,14 @@ const PoliciesKept = 100
 // docPolicy begins the names of the projection's documents with one revision each.
 const docPolicy = "policy-"
 
-// Policies is the site's rules and what they were before.
+// Policies has the revisions of the site's rules.
 type Policies struct {
 	list      []Policy // ascending; only the last and those that are not projected have Text and Rules
 	projected uint64   // revision up to which the store's projection has them
 	dropped   []uint64 // revisions of which the projection is to forget the document
 }
 
-// CurrentPolicy is the revision in force; nil: none.
+// CurrentPolicy is the revision in force; nil: there is none.
 func (p *Policies) CurrentPolicy() *Policy {
 	if len(p.list) == 0 {
 		return nil
@@ -154,7 +154,7 @@ func (s *State) restorePolicies(ctx context.Context, st store.Store, list []Poli
 	return nil
 }
 
-// PolicyDoc reads a revision out of the projection.
+// PolicyDoc reads a revision from the projection.
 func PolicyDoc(ctx context.Context, st store.Store, rev uint64) (Policy, error) {
 	name := docPolicy + strconv.FormatUint(rev, 10)
 	doc, err := st.Doc(ctx, name)

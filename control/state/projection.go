@@ -68,7 +68,7 @@ func (s *State) MakeRows(list []*JobRecord) []store.JobRow {
 	return out
 }
 
-// MarkWritten notes that rows can be read.
+// MarkWritten notes that the store has the rows of jobs.
 func (s *State) MarkWritten(list []*JobRecord) {
 	s.Lock()
 	defer s.Unlock()
@@ -77,7 +77,7 @@ func (s *State) MarkWritten(list []*JobRecord) {
 	}
 }
 
-// MarkUnwritten takes jobs back whose rows were not written.
+// MarkUnwritten notes that the rows of jobs were not written, so they are written again.
 func (s *State) MarkUnwritten(list []*JobRecord) {
 	s.Lock()
 	defer s.Unlock()
@@ -161,7 +161,7 @@ type attemptRow struct {
 	Settled    bool            `json:"settled,omitempty"`
 }
 
-// ProjectRow is the projection of a job.
+// ProjectRow makes the row of a job in the projection.
 func (e *JobRecord) ProjectRow() store.JobRow {
 	v := ViewOf(e)
 	s := v.Job.Spec

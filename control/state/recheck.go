@@ -33,8 +33,8 @@ func (h *timers) Pop() any {
 	return x
 }
 
-// NextTimer is when the first timer expires, in nanoseconds since the Unix epoch; false:
-// there is none.
+// NextTimer is when the first timer expires, in nanoseconds since the Unix epoch; false: there
+// is none.
 func (s *State) NextTimer() (int64, bool) {
 	if len(s.timers) == 0 {
 		return 0, false
@@ -42,7 +42,7 @@ func (s *State) NextTimer() (int64, bool) {
 	return s.timers[0].at, true
 }
 
-// AddTimer has eligible asked of a job at a time.
+// AddTimer has the eligibility of a job checked at a time.
 func (s *State) AddTimer(id job.ID, at int64) { heap.Push(&s.timers, timer{at, id}) }
 
 // EachRecheck calls check for each job whose eligibility may have changed by now, in the
@@ -67,7 +67,7 @@ func (s *State) EachRecheck(now time.Time, check func(*JobRecord)) {
 	}
 }
 
-// AwaitArray has a job looked at again when fewer tasks of its array run.
+// AwaitArray has the eligibility of a task checked when fewer tasks of its array run.
 func (s *State) AwaitArray(e *JobRecord) { heap.Push(&e.Array.waiting, e.ID) }
 
 // roomInArrays has the first waiting tasks of arrays with room asked again.

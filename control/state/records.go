@@ -60,7 +60,7 @@ type Held struct {
 	Limit      time.Duration     `json:"limit,omitempty"` // of this attempt, where it is shorter than the job's
 }
 
-// Started says that the barrier of an attempt was opened.
+// Started says that the barrier of an attempt was opened: its tasks run.
 type Started struct {
 	Ref     engine.Ref `json:"ref"`
 	Started time.Time  `json:"started"`
@@ -82,10 +82,10 @@ type Ended struct {
 	Report engine.Report `json:"report"`
 	Again  time.Time     `json:"again,omitzero"`   // of a requeue: not before
 	Failed int           `json:"failed,omitempty"` // attempts that failed in a row, this one with them
-	Used   []fair.Entry  `json:"used,omitempty"`   // what it is charged for and the last kindUsage has not
+	Used   []fair.Entry  `json:"used,omitempty"`   // what it is charged for and the last KindUsage has not
 }
 
-// Uncertain marks an allocation whose work nobody can prove, or takes that back.
+// Uncertain marks an allocation whose work cannot be proved running or gone, or takes that back.
 type Uncertain struct {
 	Ref       engine.Ref `json:"ref"`
 	Uncertain bool       `json:"uncertain"`
@@ -136,7 +136,7 @@ type Suspend struct {
 	State  *job.State `json:"state,omitempty"`
 }
 
-// Update replaces what was asked for.
+// Update replaces the specification of a job.
 type Update struct {
 	Own        *SpecDelta      `json:"own"`
 	Spec       json.RawMessage `json:"spec"`
@@ -192,7 +192,7 @@ type Revoked struct {
 	ID string `json:"id"`
 }
 
-// NewRecord makes a journal record; payloads are ours and always marshal.
+// NewRecord makes a journal record with a payload of this package.
 func NewRecord(at time.Time, kind string, id job.ID, by job.Actor, payload any) store.Record {
 	return store.Record{
 		At: at.UTC().Truncate(time.Microsecond), Kind: kind, Job: uint64(id),
@@ -218,7 +218,7 @@ func payloadOf[T any](r *store.Record, staged any) (v T, err error) {
 	return v, nil
 }
 
-// AcceptedSubmission is a submission as it is applied: what kindSubmitted stands for.
+// AcceptedSubmission is the staged payload of KindSubmitted.
 type AcceptedSubmission struct {
 	First    job.ID
 	Shared   *SharedSpec
@@ -241,7 +241,7 @@ func (a *AcceptedSubmission) encodePayload() []byte {
 	return append(append(b, a.Shared.Key...), '}')
 }
 
-// admittedOf reads the payload of a kindSubmitted record.
+// admittedOf reads the payload of a KindSubmitted record.
 func (fs *SharedSpecs) admittedOf(r *store.Record, staged any) (*AcceptedSubmission, error) {
 	if a, ok := staged.(*AcceptedSubmission); ok {
 		return a, nil
@@ -283,7 +283,7 @@ func (fs *SharedSpecs) readSpec(o *SpecDelta, spec json.RawMessage) (*SharedSpec
 	return f, whole, nil
 }
 
-// TaskCount is how many jobs it makes.
+// TaskCount is the number of jobs that the submission makes.
 func (a *AcceptedSubmission) TaskCount() int {
 	if a.OwnDelta.Array == nil {
 		return 1

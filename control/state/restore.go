@@ -20,8 +20,8 @@ import (
 // restoredAtMost bounds how many ended jobs a start takes back into memory.
 const restoredAtMost = 20_000
 
-// Restore reads the projection and the journal after it. It returns the Seq that
-// the projection reflects.
+// Restore reads the projection and the journal after it. It returns the Seq up to which the
+// projection reflects the journal.
 func (s *State) Restore(ctx context.Context, st store.Store, now time.Time, keep time.Duration) (uint64, error) {
 	projected, err := st.Projected(ctx)
 	if err != nil {
@@ -52,8 +52,8 @@ func (s *State) Restore(ctx context.Context, st store.Store, now time.Time, keep
 	return projected, s.restorePast(ctx, st)
 }
 
-// DamagedError is the error of a state that does not say what happened. Where it has a
-// remedy of its own, it keeps that and its kind.
+// DamagedError is the error for a state directory whose contents make no sense. An error with a
+// remedy of its own is returned as it is.
 func DamagedError(err error) error {
 	if err == nil || fault.Remedy(err) != "" {
 		return err
@@ -302,12 +302,12 @@ func (s *State) ReadRow(row *store.JobRow) (*JobRecord, error) {
 	return s.entryOf(row, &d)
 }
 
-// ViewOfRow is the view of a job that is not in memory.
+// ViewOfRow makes the view of a job that is not in memory.
 func ViewOfRow(row *store.JobRow) (View, error) { return new(RowReader).View(row) }
 
 // RowReader makes views of rows, one after another. It keeps the array of the last one: the
-// views of its tasks share the list of indices, and a million of these are not written out for
-// each of a thousand rows.
+// views of its tasks share the list of indices, so a thousand rows do not hold a million of
+// them.
 type RowReader struct{ array *Array }
 
 // View makes the view of a row, which shares the array with the views before it.

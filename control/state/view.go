@@ -31,16 +31,16 @@ type View struct {
 	Added []Addition   // to the present attempt, while it runs
 }
 
-// Addition is what was added to an elastic job. The engine knows it under a name of its
-// own, and counts its ranks from 0.
+// Addition is an allocation that was added to an elastic job. The engine knows it under a name
+// of its own, and counts its ranks from 0.
 type Addition struct {
 	Ref    engine.Ref
 	Claims []fleet.Claim
 	First  int // rank in the job
 }
 
-// Where says under which name the engine knows a rank of a job, or a node, and which rank
-// it has there. Without either it is the attempt itself.
+// Where finds the name under which the engine knows a rank of the job, or a node, and the rank
+// within that. Without either it is the attempt itself.
 func (v *View) Where(node string, rank *int) (engine.Ref, *int) {
 	for i := range v.Added {
 		a := &v.Added[i]
@@ -55,14 +55,14 @@ func (v *View) Where(node string, rank *int) (engine.Ref, *int) {
 	return v.Ref, rank
 }
 
-// Viewer is the memory of views that are looked at one after the other.
+// Viewer makes views one after another, in the same memory.
 type Viewer struct {
 	view View
 	spec job.Spec
 	task job.ArrayTask
 }
 
-// View makes the view of a job, valid until the next.
+// View makes the view of a job. It is valid until the next call.
 func (vr *Viewer) View(e *JobRecord, whole bool) *View {
 	e.Shared.unpackSpec(e.delta, whole, &vr.spec)
 	if e.Array != nil {
@@ -118,5 +118,5 @@ func (vr *Viewer) View(e *JobRecord, whole bool) *View {
 	return v
 }
 
-// ViewOf is the whole view of a job, in memory of its own.
+// ViewOf makes the whole view of a job, in memory of its own.
 func ViewOf(e *JobRecord) View { return *new(Viewer).View(e, true) }
