@@ -210,27 +210,12 @@ func (l *loop) stopAdded(e *state.JobRecord, grace time.Duration, signal int, wh
 	}
 }
 
-// runningRefs names all that runs of a job, its own attempt first.
-func (l *loop) runningRefs(e *state.JobRecord) []engine.Ref {
-	a, ok := l.state.Ledger.Of(e.ID)
-	if !ok {
-		return nil
-	}
-	out := []engine.Ref{reconcile.Ref(a)}
-	for _, x := range e.Last.Added {
-		if x.Started != 0 {
-			out = append(out, e.AdditionRef(x))
-		}
-	}
-	return out
-}
-
 // tellGang tells a job who is in it now.
 func (l *loop) tellGang(e *state.JobRecord) {
 	if !e.State.Holds() || e.Flags&job.Configuring != 0 || e.Report().Phase >= engine.Ending {
 		return
 	}
-	l.callsFor(e).Regroup(l.runningRefs(e), rosterOf(e))
+	l.callsFor(e).Regroup(l.state.RunningRefs(e), rosterOf(e))
 }
 
 // rosterOf lists who is in a job: what it started with, and what was added and runs.

@@ -104,7 +104,7 @@ func (l *loop) awaitMessage() error {
 	if l.runPeriodic(now); l.hasPending() {
 		return nil
 	}
-	d := l.maxSleep()
+	d := l.pools.MaxSleep()
 	if next := l.core.Next(); next > 0 {
 		d = min(d, max(time.Duration(int64(next)-now.UnixNano()), 0))
 	}

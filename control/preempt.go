@@ -1,9 +1,11 @@
 package control
 
 import (
+	"context"
 	"slices"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/control/query"
 	"github.com/coxswain-sched/coxswain/control/reconcile"
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
@@ -40,7 +42,7 @@ func (l *loop) stagePreempt(d sched.Preempt, starting []state.Held, by job.Actor
 	if d.Mode == account.PreemptCheckpoint {
 		if e.State == job.Running && !starts && e.Flags&job.Configuring == 0 {
 			v.Warn = true
-			v.Signal, v.To = l.saveSignal(e)
+			v.Signal, v.To = saveSignal(e, l.state.Policies.CurrentPolicy())
 		} else { // there is nothing to save, or nobody who could
 			v.Grace = l.cfg.Grace
 		}
@@ -50,14 +52,14 @@ func (l *loop) stagePreempt(d sched.Preempt, starting []state.Held, by job.Actor
 
 // saveSignal is the signal by which a job is told to save, and who gets it: as its --signal
 // says, else as the site's rules do.
-func (l *loop) saveSignal(e *state.JobRecord) (signal int, to engine.Scope) {
+func saveSignal(e *state.JobRecord, p *state.Policy) (signal int, to engine.Scope) {
 	if s := e.Shared.Spec.Signal; s != nil {
 		if s.BatchOnly {
 			return s.Signal, engine.ToBatch
 		}
 		return s.Signal, engine.ToTasks
 	}
-	if p := l.state.Policies.CurrentPolicy(); p != nil && p.Rules.Preemption.Signal != "" {
+	if p != nil && p.Rules.Preemption.Signal != "" {
 		if n, err := slurmfmt.ParseSignalName(p.Rules.Preemption.Signal); err == nil {
 			return n, engine.ToAll
 		}
@@ -85,7 +87,7 @@ func (l *loop) requestEviction(e *state.JobRecord) {
 	case e.Last.HasSaved(nil) || l.cfg.Clock.Now().UnixNano() >= e.Last.GraceEnd():
 		l.stopAttempt(e, l.cfg.Grace, 0, v.Message())
 	default:
-		for i, ref := range l.runningRefs(e) {
+		for i, ref := range l.state.RunningRefs(e) {
 			if i == 0 || v.To != engine.ToBatch {
 				l.callsFor(e).Signal(ref, v.Signal, v.To) // what was added saves its part
 			}
@@ -124,4 +126,55 @@ func (l *loop) askSaved(w *changeRequest, e *state.JobRecord, req *request, op S
 	}
 	l.stageFor(req, state.KindSaved, e.ID, w.by, state.Saved{Saved: engine.Saved{As: op.As}, State: state.StatePointer(e.State)}, func() { l.evictSaved(e) })
 	return nil
+}
+
+// This file shows what the core proposes to move, and has it moved. A proposal is not
+// in the journal: it follows from the state, and a restart makes it again. What is
+// approved is in the journal when the request is answered, as the request to each job
+// to make room, with its new place.
+
+// approval is a proposal that somebody has approved and the core has not heard of.
+type approval struct {
+	of     sched.Approved
+	by     job.Actor
+	answer func(error)
+}
+
+// ApproveMoves has a proposal carried out. It is durable when it returns; if it cannot
+// be carried out any more nothing is moved.
+func (c *Control) ApproveMoves(ctx context.Context, by job.Actor, id string) error {
+	return c.askLoop(ctx, message{bulk: true}, func(l *loop, answer func(error)) {
+		s := l.state
+		s.Lock()
+		defer s.Unlock()
+		p := s.Proposal
+		switch {
+		case l.approval != nil: // the journal cannot be written, and the core has not heard of it
+			l.refuseWhenLeading(answer, fault.New(fault.Conflict, "somebody else has approved moves just now").Advise("cox defrag shows what is proposed then"))
+			return
+		case p == nil:
+			l.refuseWhenLeading(answer, fault.New(fault.NotFound, "no moves are proposed").Advise("cox defrag shows what is"))
+			return
+		case id != query.ProposalID(p):
+			l.refuseWhenLeading(answer, fault.New(fault.Conflict, "%s is not what is proposed now, which is %s: things have changed", id, query.ProposalID(p)).Advise("cox defrag shows it; approve that"))
+			return
+		}
+		a := &approval{of: sched.Approved{For: p.For, Claims: p.Claims, Moves: p.Moves}, by: by, answer: answer}
+		s.Events = append(s.Events, a.of)
+		l.approval = a
+	})
+}
+
+// refuseLapsedApproval answers whoever approved moves of which none is made any more. The
+// approval of moves that are made is answered when the batch is durable, which it is as a whole.
+func (l *loop) refuseLapsedApproval() {
+	a := l.granted
+	if a == nil || slices.ContainsFunc(l.batch, func(b staged) bool {
+		v, moves := b.val.(state.Preempted)
+		return moves && v.Home != nil && v.For == a.of.For
+	}) {
+		return
+	}
+	l.granted = nil
+	l.refuseWhenLeading(a.answer, fault.New(fault.Conflict, "the moves cannot be made any more: things have changed").Advise("cox defrag shows what is proposed now"))
 }

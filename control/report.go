@@ -16,7 +16,6 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/ledger"
-	"github.com/coxswain-sched/coxswain/sched"
 )
 
 // Bounds of the attempts of a job that may be requeued.
@@ -84,7 +83,7 @@ func (l *loop) reportMessage(p *pools.Member, r engine.Report) message {
 			l.stageEnd(e, r)
 			return
 		case r.Phase >= engine.Running && e.Flags&job.Configuring != 0 && !r.Started.IsZero():
-			l.stageRecord(state.KindStarted, e.ID, job.Actor{}, l.startedWithUsage(e, &r), func() { l.updateTimeLimit(e); l.suspendLate(e) })
+			l.stageRecord(state.KindStarted, e.ID, job.Actor{}, l.startedWithUsage(e, &r), func() { l.state.TellTimeLimit(e, l.cfg.Clock.Now()); l.suspendLate(e) })
 		}
 		l.drainStuckNodes(e, was, r)
 		if r.Uncertain != (e.Flags&job.Uncertain != 0) {
@@ -239,11 +238,6 @@ func (l *loop) launchRefused(id job.ID, ref engine.Ref, why error, repeated bool
 func (l *loop) endOrphan(p *pools.Member, ref engine.Ref) {
 	l.cfg.Log.Warn("the engine runs what the ledger does not hold, ending it", "pool", p.Name, "ref", ref)
 	p.Calls.Stop(ref, engine.Stop{Grace: 0, Reason: "not in the ledger"}, nil)
-}
-
-// updateTimeLimit tells the core when a job that has now started will reach its limit.
-func (l *loop) updateTimeLimit(e *state.JobRecord) {
-	l.state.Events = append(l.state.Events, sched.Extended{Job: e.ID, Until: state.UntilOf(e, l.cfg.Clock.Now())})
 }
 
 // resumeAttempts takes up what the journal says is held: a launch is repeated where the

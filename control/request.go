@@ -183,7 +183,7 @@ func (c *Control) prepareChange(ctx context.Context, w *changeRequest) (err erro
 func (l *loop) stageChanges(w *changeRequest, answer func(error)) {
 	for _, id := range w.ids {
 		_, known := w.gone[id]
-		if l.state.Jobs[id] == nil && !known && w.old[id] == nil || l.ranSince(w.old[id]) {
+		if l.state.Jobs[id] == nil && !known && w.old[id] == nil || w.old[id] != nil && l.state.RanSince(w.old[id]) {
 			answer(errMoved)
 			return
 		}
@@ -211,23 +211,13 @@ func (l *loop) stageChanges(w *changeRequest, answer func(error)) {
 				w.errs[i] = w.gone[id]
 				continue
 			}
-			l.restoreToMemory(e)
+			l.state.ReviveJob(e)
 		}
 		w.errs[i] = l.stageChange(w, e, req)
 	}
 	if req.records == 0 {
 		l.answerWhenLeading(answer)
 	}
-}
-
-// ranSince reports whether a job has run again since its row was read, and left
-// memory again.
-func (l *loop) ranSince(e *state.JobRecord) bool {
-	if e == nil {
-		return false
-	}
-	seq, left := l.state.Departed[e.ID]
-	return left && seq != e.Seq
 }
 
 // stageChange stages the change of one job, or says why it cannot be made.
@@ -249,7 +239,7 @@ func (l *loop) stageChange(w *changeRequest, e *state.JobRecord, req *request) e
 				return // so it is refused
 			}
 			l.callsOf(a).Signal(reconcile.Ref(a), op.Signal, op.To)
-			for _, ref := range l.runningRefs(e)[1:] {
+			for _, ref := range l.state.RunningRefs(e)[1:] {
 				l.callsOf(a).Signal(ref, op.Signal, op.To)
 			}
 		})
@@ -347,7 +337,7 @@ func (l *loop) askSuspend(w *changeRequest, e *state.JobRecord, req *request, op
 		if e.Last.PreemptSuspended || e.Last.SuspendRequested() && !op.On {
 			return // to make room it is suspended all the same
 		}
-		for _, ref := range l.runningRefs(e) {
+		for _, ref := range l.state.RunningRefs(e) {
 			l.callsFor(e).Suspend(ref, op.On)
 		}
 	})
@@ -429,11 +419,4 @@ func (c *Control) renewBlobs(ctx context.Context, e *state.JobRecord) (error, er
 		}
 	}
 	return nil, nil
-}
-
-// restoreToMemory takes a job back into memory.
-func (l *loop) restoreToMemory(e *state.JobRecord) {
-	l.state.Lock()
-	defer l.state.Unlock()
-	l.state.ReviveJob(e)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/coxswain-sched/coxswain/control/dispatch"
 	"github.com/coxswain-sched/coxswain/control/pools"
@@ -158,14 +157,6 @@ func (l *loop) askHeartbeats() {
 			}
 		})
 	}
-}
-
-// maxSleep is how long the loop may sleep at the most.
-func (l *loop) maxSleep() time.Duration {
-	if slices.ContainsFunc(l.pools.AllPools(), (*pools.Member).HasHeartbeat) {
-		return pools.HeartbeatInterval
-	}
-	return pools.CompareInterval
 }
 
 // This file is about pools whose engine hands work to a scheduler of its own. To the core

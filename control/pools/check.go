@@ -35,16 +35,16 @@ const checkWait = 2 * time.Minute
 
 // Overlap is the nodes of a pool that other pools have.
 type Overlap struct {
-	names    []string // of nodes that another pool has by the same name
-	of       string   // one of the pools that have them
-	machines []engine.Finding
+	Names    []string // of nodes that another pool has by the same name
+	Of       string   // one of the pools that have them
+	Machines []engine.Finding
 }
 
 // FindOverlap finds the nodes of a pool among known ones, of all pools.
 func FindOverlap(pool string, known *fleet.ByNode[fleet.Node], nodes []fleet.Node) (o Overlap) {
 	m := MachinesBut(pool, known, nodes)
-	o.names, o.of = m.othersNodes(nodes)
-	o.machines = m.sharedMachines(nodes)
+	o.Names, o.Of = m.othersNodes(nodes)
+	o.Machines = m.sharedMachines(nodes)
 	return o
 }
 
@@ -78,14 +78,14 @@ func CheckEngine(ctx context.Context, name string, e engine.Engine, find func(po
 		add("nodes", engine.Found, "%d with %d devices: %s", len(nodes), devices, hostlist.Compress(nodeNames(nodes)))
 	}
 	others := find(name, out.Nodes)
-	if names, of := others.names, others.of; len(names) > 0 {
+	if names, of := others.Names, others.Of; len(names) > 0 {
 		f := engine.Finding{What: "names", State: engine.Warning, Text: fmt.Sprintf("%s: pool %s has nodes of these names already, and keeps them", hostlist.Compress(names), of)}
 		if len(names) == len(out.Nodes) && !info.Abilities.Delegated {
 			f.State, f.Text, f.Mend = engine.Missing, f.Text+": none is left", fmt.Sprintf("choose other nodes for this pool, or take the other away: cox pool remove %s", of)
 		}
 		out.Findings = append(out.Findings, f)
 	}
-	out.Findings = append(out.Findings, others.machines...)
+	out.Findings = append(out.Findings, others.Machines...)
 	looked := false
 	if k, ok := e.(engine.Checker); ok {
 		more, err := k.Check(ctx)

@@ -311,3 +311,12 @@ func (ps *Set) EngineFor(spec *job.Spec) engine.Engine {
 	}
 	return ps.ByNameOrFirst(spec.Pool).Engine
 }
+
+// MaxSleep is how long nothing is to be asked of the engines: until the next heartbeat, if any
+// engine has them, or the next comparison.
+func (ps *Set) MaxSleep() time.Duration {
+	if slices.ContainsFunc(ps.AllPools(), (*Member).HasHeartbeat) {
+		return HeartbeatInterval
+	}
+	return CompareInterval
+}

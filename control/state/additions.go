@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/control/reconcile"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/account/fair"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -255,6 +256,21 @@ func nodesOf(claims []fleet.Claim) (out []string) {
 	for i := range claims {
 		if !slices.Contains(out, claims[i].Node) {
 			out = append(out, claims[i].Node)
+		}
+	}
+	return out
+}
+
+// RunningRefs names all attempts that run for a job, its own first.
+func (s *State) RunningRefs(e *JobRecord) []engine.Ref {
+	a, ok := s.Ledger.Of(e.ID)
+	if !ok {
+		return nil
+	}
+	out := []engine.Ref{reconcile.Ref(a)}
+	for _, x := range e.Last.Added {
+		if x.Started != 0 {
+			out = append(out, e.AdditionRef(x))
 		}
 	}
 	return out

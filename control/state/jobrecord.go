@@ -265,3 +265,8 @@ func BeganOf(e *JobRecord, now time.Time) sched.Instant {
 func NoSuchJob(id job.ID) error {
 	return fault.New(fault.NotFound, "there is no job %d", id)
 }
+
+// TellTimeLimit tells the core when a job that has started will reach its limit.
+func (s *State) TellTimeLimit(e *JobRecord, now time.Time) {
+	s.Events = append(s.Events, sched.Extended{Job: e.ID, Until: UntilOf(e, now)})
+}

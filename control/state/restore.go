@@ -284,8 +284,10 @@ func (s *State) restorePast(ctx context.Context, st store.Store) error {
 	return nil
 }
 
-// ReviveJob takes a job that has ended back into memory.
+// ReviveJob takes a job that has ended back into memory. It locks the state.
 func (s *State) ReviveJob(e *JobRecord) {
+	s.Lock()
+	defer s.Unlock()
 	e.revived = true
 	s.insertJob(e)
 	s.ended = append(s.ended, e)
@@ -328,4 +330,10 @@ func (r *RowReader) View(row *store.JobRow) (View, error) {
 		r.array = e.Array
 	}
 	return ViewOf(e), nil
+}
+
+// RanSince reports whether a job has run again since its row was read, and left memory again.
+func (s *State) RanSince(e *JobRecord) bool {
+	seq, left := s.departed[e.ID]
+	return left && seq != e.Seq
 }

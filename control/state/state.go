@@ -48,7 +48,7 @@ type State struct {
 	Seq       uint64
 	Estimates EstimateHistory // has a lock of its own
 
-	Departed map[job.ID]uint64    // jobs that came back and left again → seq of their last record
+	departed map[job.ID]uint64    // jobs that came back and left again → seq of their last record
 	Drains   *fleet.ByNode[Drain] // without a pool: of every node of that name
 	Tokens   map[string]Token
 	Pools    map[string]PoolSpec // that were added
@@ -86,7 +86,7 @@ const LastJob job.ID = 1 << 62
 func New() *State {
 	return &State{
 		Jobs: map[job.ID]*JobRecord{}, Specs: NewSharedSpecs(), Ledger: ledger.New(), Next: 1,
-		Arrays: Arrays{m: map[job.ID]*Array{}}, Departed: map[job.ID]uint64{}, Drains: fleet.NewByNode[Drain](), Nodes: fleet.NewByNode[fleet.Node](), Tokens: map[string]Token{}, Pools: map[string]PoolSpec{},
+		Arrays: Arrays{m: map[job.ID]*Array{}}, departed: map[job.ID]uint64{}, Drains: fleet.NewByNode[Drain](), Nodes: fleet.NewByNode[fleet.Node](), Tokens: map[string]Token{}, Pools: map[string]PoolSpec{},
 		Depend: newDependencyIndex(), Submits: SubmitCounts{n: map[limit.Key]int{}}, Counts: newCounts(),
 	}
 }
@@ -466,7 +466,7 @@ func (s *State) removeJob(e *JobRecord) {
 	delete(s.Jobs, e.ID)
 	e.Gone = true
 	if e.revived {
-		s.Departed[e.ID] = e.Seq
+		s.departed[e.ID] = e.Seq
 	}
 	s.dead++
 	s.Counts.States[e.State]--
