@@ -181,7 +181,7 @@ func (c *call) keepsRules(u *api.Update, t *target) error {
 	if u.Account == nil && u.QOS == nil && u.Partitions == nil && u.TimeLimit == nil && u.TimeMin == nil {
 		return nil
 	}
-	rules, err := c.s.rulesInForce(c.Ctx())
+	rules, err := c.s.rules.Now(c.Ctx())
 	if err != nil {
 		return err
 	}

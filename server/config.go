@@ -4,8 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net"
-	"os"
-	"sync/atomic"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/auth"
@@ -16,7 +14,7 @@ import (
 	"github.com/coxswain-sched/coxswain/control/intake"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/job"
-	"github.com/coxswain-sched/coxswain/sched/snapshot"
+	"github.com/coxswain-sched/coxswain/server/admin"
 	"github.com/coxswain-sched/coxswain/server/transport"
 	"github.com/coxswain-sched/coxswain/spec/provenance"
 	"github.com/coxswain-sched/coxswain/store"
@@ -25,14 +23,11 @@ import (
 
 // Plane is what the server needs of a control plane; *control.Control is one.
 type Plane interface {
+	admin.Plane
 	Jobs
-	Fleet
 	Changes
-	Keys
 	Records
-	Policies
-	Pools
-	Stats() control.Stats
+	Standings
 }
 
 // Jobs is work.
@@ -52,36 +47,15 @@ type Jobs interface {
 	Why(context.Context, job.ID) (control.Why, error)
 }
 
-// Fleet is what work runs on.
-type Fleet interface {
-	NodeViews(context.Context) ([]control.NodeView, error)
-	SetNodes(ctx context.Context, by job.Actor, names []string, drain bool, reason string) error
-	Moves(context.Context) (control.Moves, error)
-	ApproveMoves(ctx context.Context, by job.Actor, id string) error
-}
-
 // Changes are events by number of the journal.
 type Changes interface {
 	Events(ctx context.Context, after uint64) (evs []control.Event, last uint64, gap bool, err error)
 	LastEvent() uint64
 }
 
-// Keys are access tokens.
-type Keys interface {
-	PutToken(context.Context, job.Actor, control.Token) error
-	RevokeToken(ctx context.Context, by job.Actor, id string) error
-	Tokens(context.Context) ([]control.Token, error)
-	TokenByID(id string) (control.Token, bool)
-}
-
-// Policies are the site's rules and what they were before.
-type Policies interface {
-	SetPolicy(context.Context, job.Actor, control.PolicyChange) (control.Policy, error)
-	Policy(ctx context.Context, revision uint64) (control.Policy, error)
-	Policies(context.Context) ([]control.Policy, error)
+// Standings are who is served next, and why.
+type Standings interface {
 	Shares(context.Context) (list []control.Standing, tres []string)
-	Quotas(context.Context) []control.Holding
-	Reservable(context.Context, *control.ReserveAsk) (nodes []string, way []control.Obstacle, late []control.Promised)
 	Priorities(ctx context.Context, ids ...job.ID) []control.Priority
 	PriorityOf(context.Context, job.ID) (control.Priority, error)
 }
@@ -89,9 +63,6 @@ type Policies interface {
 // Records is what was kept.
 type Records interface {
 	History(context.Context, store.Query, func(*control.View) bool) (next uint64, err error)
-	Audit(context.Context, store.RecordQuery, func(store.Record) error) error
-	Backup(ctx context.Context, dir string) (seq uint64, err error)
-	Flight(context.Context) (*snapshot.File, error)
 	WhatIf(context.Context, *control.WhatIf) (*control.WhatIfDone, error)
 	Blob(ctx context.Context, hash string) ([]byte, error)
 }
@@ -136,13 +107,10 @@ type Config struct {
 // Server serves the API. It is an http.Handler; Serve runs it on listeners.
 type Server struct {
 	*transport.Server
-	cfg     Config
-	intake  *intake.Site
-	hub     *hub
-	inForce atomic.Pointer[inForce]
-	host    string
-	pid     int
-	started time.Time
+	cfg    Config
+	intake *intake.Site
+	hub    *hub
+	rules  *intake.Rules // of the site, under the policy that is in force
 }
 
 // New makes a server. Close ends its goroutine; Serve does so by itself.
@@ -168,15 +136,14 @@ func New(cfg Config) *Server {
 	if cfg.Patience == 0 {
 		cfg.Patience = 10 * time.Second
 	}
-	s := &Server{cfg: cfg, started: cfg.Now(), pid: os.Getpid()}
+	s := &Server{cfg: cfg, rules: intake.NewRules(cfg.Rules, cfg.Plane.Policy)}
 	s.Server = transport.New(transport.Config{
 		Tokens: cfg.Plane, Policy: cfg.Policy, Admins: cfg.Admins, Group: cfg.Group, Users: cfg.Users, Log: cfg.Log, Version: cfg.Version,
 		Now: cfg.Now, Stall: cfg.Stall, Patience: cfg.Patience,
 	})
-	s.host, _ = os.Hostname() // an unknown name is shown as none
 	s.hub = newHub(cfg.Plane, s.Log)
 	s.intake = &intake.Site{
-		Plane: cfg.Plane, Rules: s.rulesInForce, Pool: cfg.Pool, Environment: cfg.Environment, Uploads: cfg.Uploads, Mail: cfg.Mail, MaxArray: cfg.MaxArray, Now: cfg.Now,
+		Plane: cfg.Plane, Rules: s.rules.Now, Pool: cfg.Pool, Environment: cfg.Environment, Uploads: cfg.Uploads, Mail: cfg.Mail, MaxArray: cfg.MaxArray, Now: cfg.Now,
 	}
 	s.registerRoutes()
 	return s

@@ -3,35 +3,11 @@ package server
 import (
 	"strconv"
 
-	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/model/job"
-	"github.com/coxswain-sched/coxswain/model/resource"
 )
 
-// demand is what a job asks for, or holds, in all.
+// demand is what a job asks for, or holds, in all, as Slurm writes it.
 type demand job.Demand
-
-// heldDemand sums what an attempt holds or held; what it asks for where there is none.
-func heldDemand(v *control.View) demand {
-	d := demand(v.Job.Spec.Demand())
-	if len(v.Claims) == 0 {
-		return d
-	}
-	d = demand{GPUType: d.GPUType}
-	last := ""
-	for i := range v.Claims {
-		c := &v.Claims[i]
-		if c.Node != last { // claims of one node follow each other, but for later groups
-			d.Nodes++
-			last = c.Node
-		}
-		d.Tasks += c.Tasks
-		d.CPUs += float64(c.Take.CPU) / float64(resource.OneCPU)
-		d.Memory += int64(c.Take.Memory)
-		d.GPUs += len(c.Devices)
-	}
-	return d
-}
 
 // appendGRES is what one node gives, as Slurm writes it: "gres/gpu:h100:8".
 func (d demand) appendGRES(b []byte) []byte {

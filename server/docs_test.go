@@ -15,6 +15,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api/column"
 	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/server/admin"
 	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
@@ -43,7 +44,7 @@ func TestDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "openapi.json", append(b, '\n'))
-	same(t, "metrics.md", MetricsDoc())
+	same(t, "metrics.md", admin.MetricsDoc())
 
 	text, err := os.ReadFile(filepath.Join("..", "docs", "api.md"))
 	if err != nil {

@@ -26,6 +26,29 @@ type Output interface {
 	OpenLog(ctx context.Context, owner job.Owner, file string) (io.ReadCloser, error)
 }
 
+// poolOutput opens what jobs of a pool print; nil: its engine cannot. What the server was
+// made with is for the pools of its configuration.
+func (s *Server) poolOutput(pool string) Output {
+	e := s.cfg.Plane.AddedEngine(pool)
+	if e == nil {
+		return s.cfg.Output
+	}
+	if o, ok := e.(Output); ok {
+		return o
+	}
+	return nil
+}
+
+// poolExecer runs commands in jobs of a pool; nil: its engine cannot.
+func (s *Server) poolExecer(pool string) engine.Execer {
+	e := s.cfg.Plane.AddedEngine(pool)
+	if e == nil {
+		return s.cfg.Exec
+	}
+	x, _ := e.(engine.Execer)
+	return x
+}
+
 // namesFilesItself reports whether an engine's jobs have numbers of their own, so that the names of
 // their files are known from reports alone.
 func namesFilesItself(o Output) bool {

@@ -1,9 +1,7 @@
 package server
 
 import (
-	"io/fs"
-	"path/filepath"
-
+	"github.com/coxswain-sched/coxswain/server/admin"
 	"github.com/coxswain-sched/coxswain/server/transport"
 	"github.com/coxswain-sched/coxswain/spec/route"
 )
@@ -19,32 +17,12 @@ func (s *Server) registerRoutes() {
 	s.registerOutput()
 	s.registerHistory()
 	s.registerAdvise()
-	s.registerFleet()
-	s.registerPools()
-	s.registerLicenses()
-	s.registerDefrag()
 	s.registerWatch()
-	s.registerMetrics()
-	s.registerPolicy()
 	s.registerOrder()
-	s.registerQuotas()
-	s.registerReservations()
-	s.registerSnapshot()
 	s.registerWhatIf()
-	s.registerAdmin()
-	s.LoosenAnswers()
-}
-
-// sizeOf sums the files below a folder; what cannot be read counts nothing.
-func sizeOf(dir string) (n int64) {
-	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return nil
-		}
-		if i, err := d.Info(); err == nil && i.Mode().IsRegular() {
-			n += i.Size()
-		}
-		return nil
+	admin.Register(s.Server, admin.Config{
+		Plane: s.cfg.Plane, Rules: s.cfg.Rules, InForce: s.rules, Users: s.cfg.Users, Name: s.cfg.Name, Version: s.cfg.Version,
+		Engines: s.cfg.Engines, Own: s.cfg.Own, Now: s.cfg.Now,
 	})
-	return n
+	s.LoosenAnswers()
 }

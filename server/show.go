@@ -3,17 +3,14 @@ package server
 import (
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/control/health"
-	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/resource"
-	"github.com/coxswain-sched/coxswain/sched/aggregate"
 )
 
 // shownJob is a job as the API shows it to the caller. It shares the spec.
@@ -125,54 +122,4 @@ func namesAlone(export string) string {
 		}
 	}
 	return strings.Join(names, ",")
-}
-
-// shownNode is a node as the API shows it, without jobs that the caller may not see;
-// engines are those of the pools.
-func (c *call) shownNode(v *control.NodeView, engines map[string]string) api.Node {
-	n := &v.Node
-	out := api.Node{
-		Name: n.Name, Pool: n.Pool, Engine: engines[n.Pool], State: string(n.State), Why: n.Why, Address: n.Address,
-		Virtual: n.Virtual, Hosts: n.Hosts, Features: n.Features, Partitions: n.Parts, Path: n.Path, Sockets: n.Sockets,
-		CPUs: float64(n.Capacity.CPU) / float64(resource.OneCPU), CPUsUsed: float64(v.Used.CPU) / float64(resource.OneCPU),
-		Memory: int64(n.Capacity.Memory), MemoryUsed: int64(v.Used.Memory), Jobs: c.jobNames(v.Jobs),
-	}
-	if d := v.Drained; d != nil {
-		out.Why, out.Since, out.By = d.Reason, d.At, d.By.Name
-	}
-	if aggregate.Is(n.Name) {
-		out.Counted = countedOf(n, v.Used)
-	}
-	for _, d := range n.Devices {
-		out.Devices = append(out.Devices, api.Device{Device: d, Jobs: c.jobNames(v.Held[d.Index])})
-	}
-	return out
-}
-
-// countedOf are the GPUs of a pool as a whole, all of them and then by type.
-func countedOf(n *fleet.Node, used resource.Vector) (out []api.Counted) {
-	for _, x := range n.Capacity.Named {
-		if name, ok := strings.CutPrefix(x.Name, aggregate.Device("")); ok && (name == "gpu" || strings.HasPrefix(name, "gpu:")) {
-			out = append(out, api.Counted{Name: name, All: int64(x.Amount), Used: int64(used.Get(x.Name))})
-		}
-	}
-	slices.SortFunc(out, func(a, b api.Counted) int { return strings.Compare(a.Name, b.Name) })
-	return out
-}
-
-// jobNames are jobs as they are shown, "7_3", without those that may not be seen.
-func (c *call) jobNames(ids []job.ID) (out []string) {
-	for _, id := range ids {
-		name, seen := strconv.FormatUint(uint64(id), 10), true
-		c.s.cfg.Plane.Scan(control.Filter{After: id - 1}, func(v *control.View) bool {
-			if v.Job.ID == id {
-				name, seen = v.Job.Name(), c.MaySee(v)
-			}
-			return false
-		})
-		if seen {
-			out = append(out, name)
-		}
-	}
-	return out
 }

@@ -1,8 +1,9 @@
-package server
+package admin
 
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/api"
@@ -11,10 +12,13 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/hostlist"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/resource"
+	"github.com/coxswain-sched/coxswain/sched/aggregate"
 	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
-func (s *Server) registerFleet() {
+func (s *service) registerNodes() {
 	type in struct{}
 	addRoute(s, transport.Route{
 		Method: http.MethodGet, Path: "/v1/nodes", Verb: auth.SeeNodes, ID: "listNodes", Tag: "nodes", Summary: "List nodes with what is used of them",
@@ -45,7 +49,7 @@ func (s *Server) registerFleet() {
 }
 
 // listNodes lists nodes; names nil: all of them.
-func (s *Server) listNodes(c *call, names []string) (*api.Nodes, error) {
+func (s *service) listNodes(c *call, names []string) (*api.Nodes, error) {
 	views, err := s.cfg.Plane.NodeViews(c.Ctx())
 	if err != nil {
 		return nil, err
@@ -82,7 +86,7 @@ func unknownNode(name string, views []control.NodeView) error {
 	return fault.New(fault.NotFound, "there is no node %s", name).Advise("nodes here: %s", hostlist.Compress(all))
 }
 
-func (s *Server) changeNodes(c *call) (*api.Nodes, error) {
+func (s *service) changeNodes(c *call) (*api.Nodes, error) {
 	ch, err := transport.DecodeBody[api.NodeChange](c.Call)
 	if err != nil {
 		return nil, err
@@ -107,7 +111,7 @@ func (s *Server) changeNodes(c *call) (*api.Nodes, error) {
 	return s.listNodes(c, names)
 }
 
-func (s *Server) listPartitions(c *call) (*api.Partitions, error) {
+func (s *service) listPartitions(c *call) (*api.Partitions, error) {
 	out := &api.Partitions{Partitions: []api.Partition{}}
 	views, err := s.cfg.Plane.NodeViews(c.Ctx())
 	if err != nil {
@@ -129,4 +133,54 @@ func (s *Server) listPartitions(c *call) (*api.Partitions, error) {
 		out.Partitions = append(out.Partitions, part)
 	}
 	return out, nil
+}
+
+// shownNode is a node as the API shows it, without jobs that the caller may not see;
+// engines are those of the pools.
+func (c *call) shownNode(v *control.NodeView, engines map[string]string) api.Node {
+	n := &v.Node
+	out := api.Node{
+		Name: n.Name, Pool: n.Pool, Engine: engines[n.Pool], State: string(n.State), Why: n.Why, Address: n.Address,
+		Virtual: n.Virtual, Hosts: n.Hosts, Features: n.Features, Partitions: n.Parts, Path: n.Path, Sockets: n.Sockets,
+		CPUs: float64(n.Capacity.CPU) / float64(resource.OneCPU), CPUsUsed: float64(v.Used.CPU) / float64(resource.OneCPU),
+		Memory: int64(n.Capacity.Memory), MemoryUsed: int64(v.Used.Memory), Jobs: c.jobNames(v.Jobs),
+	}
+	if d := v.Drained; d != nil {
+		out.Why, out.Since, out.By = d.Reason, d.At, d.By.Name
+	}
+	if aggregate.Is(n.Name) {
+		out.Counted = countedOf(n, v.Used)
+	}
+	for _, d := range n.Devices {
+		out.Devices = append(out.Devices, api.Device{Device: d, Jobs: c.jobNames(v.Held[d.Index])})
+	}
+	return out
+}
+
+// countedOf are the GPUs of a pool as a whole, all of them and then by type.
+func countedOf(n *fleet.Node, used resource.Vector) (out []api.Counted) {
+	for _, x := range n.Capacity.Named {
+		if name, ok := strings.CutPrefix(x.Name, aggregate.Device("")); ok && (name == "gpu" || strings.HasPrefix(name, "gpu:")) {
+			out = append(out, api.Counted{Name: name, All: int64(x.Amount), Used: int64(used.Get(x.Name))})
+		}
+	}
+	slices.SortFunc(out, func(a, b api.Counted) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// jobNames are jobs as they are shown, "7_3", without those that may not be seen.
+func (c *call) jobNames(ids []job.ID) (out []string) {
+	for _, id := range ids {
+		name, seen := strconv.FormatUint(uint64(id), 10), true
+		c.s.cfg.Plane.Scan(control.Filter{After: id - 1}, func(v *control.View) bool {
+			if v.Job.ID == id {
+				name, seen = v.Job.Name(), c.MaySee(v)
+			}
+			return false
+		})
+		if seen {
+			out = append(out, name)
+		}
+	}
+	return out
 }

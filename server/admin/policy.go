@@ -1,4 +1,4 @@
-package server
+package admin
 
 import (
 	"cmp"
@@ -12,7 +12,7 @@ import (
 	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
-func (s *Server) registerPolicy() {
+func (s *service) registerPolicy() {
 	type one struct {
 		Revision uint64 `query:"revision" doc:"0: the one in force"`
 	}
@@ -46,7 +46,7 @@ func shownPolicy(v *control.Policy) *api.Policy {
 }
 
 // setPolicy reads a document, checks it, and puts it in force.
-func (s *Server) setPolicy(c *call) (*api.PolicyDone, error) {
+func (s *service) setPolicy(c *call) (*api.PolicyDone, error) {
 	req, err := transport.DecodeBody[api.SetPolicy](c.Call)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package server
+package admin
 
 import (
 	"net/http"
@@ -13,7 +13,7 @@ import (
 	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
-func (s *Server) registerDefrag() {
+func (s *service) registerDefrag() {
 	addRoute(s, transport.Route{
 		Method: http.MethodGet, Path: "/v1/defrag", Verb: auth.SeeNodes, ID: "getDefrag", Tag: "nodes",
 		Summary: "What is proposed to move, and what moves", About: "Running jobs that save checkpoints may be moved so that a waiting one fits. At most one proposal is made at a time, for the first job of the queue.",
@@ -34,7 +34,7 @@ func (s *Server) registerDefrag() {
 	})
 }
 
-func (s *Server) defragPlan(c *call) (*api.Defrag, error) {
+func (s *service) defragPlan(c *call) (*api.Defrag, error) {
 	m, err := s.cfg.Plane.Moves(c.Ctx())
 	if err != nil {
 		return nil, err

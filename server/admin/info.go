@@ -1,7 +1,8 @@
-package server
+package admin
 
 import (
 	"encoding/json"
+	"io/fs"
 	"net/http"
 	"net/http/pprof"
 	"path/filepath"
@@ -21,7 +22,7 @@ import (
 	"github.com/coxswain-sched/coxswain/store"
 )
 
-func (s *Server) registerAdmin() {
+func (s *service) registerInfo() {
 	addRoute(s, transport.Route{
 		Method: http.MethodGet, Path: "/v1", Verb: auth.Info, ID: "info", Tag: "server", Summary: "What answers, and who it takes the caller for",
 		About: "Version and API without identity; the rest with one.",
@@ -60,7 +61,7 @@ func (s *Server) registerAdmin() {
 // features are what a client may rely on beyond version 1.0.
 var features = []string{"columns", "collapse", "exec", "watch-resume", "history", "audit", "tokens", "backup", "pools"}
 
-func (s *Server) serverInfo(c *call) *api.ServerInfo {
+func (s *service) serverInfo(c *call) *api.ServerInfo {
 	out := &api.ServerInfo{Version: s.cfg.Version, API: transport.APIVersion, Oldest: transport.OldestVersion}
 	if !c.ID.Known() {
 		return out
@@ -69,14 +70,14 @@ func (s *Server) serverInfo(c *call) *api.ServerInfo {
 	out.PID, out.Started, out.Now = s.pid, s.started, s.cfg.Now()
 	out.You, out.Pools, out.Change = shownIdentity(c.ID), s.shownPools(), s.cfg.Plane.LastEvent()
 	if len(out.You.Accounts) == 0 {
-		if rules, err := s.rulesInForce(c.Ctx()); err == nil { // else they are not shown
+		if rules, err := s.cfg.InForce.Now(c.Ctx()); err == nil { // else they are not shown
 			out.You.Accounts = rules.AccountsOf(c.ID.Name)
 		}
 	}
 	return out
 }
 
-func (s *Server) auditLog(c *call, after uint64, limit int) (*api.Audit, error) {
+func (s *service) auditLog(c *call, after uint64, limit int) (*api.Audit, error) {
 	if limit == 0 {
 		limit = 1000
 	}
@@ -125,7 +126,7 @@ func scrubSecrets(v any) any {
 	return v
 }
 
-func (s *Server) writeBackup(c *call) (*api.BackupDone, error) {
+func (s *service) writeBackup(c *call) (*api.BackupDone, error) {
 	req, err := transport.DecodeBody[api.Backup](c.Call)
 	if err != nil {
 		return nil, err
@@ -167,7 +168,7 @@ func isBelow(folder, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-func (s *Server) registerTokens() {
+func (s *service) registerTokens() {
 	addRoute(s, transport.Route{
 		Method: http.MethodGet, Path: "/v1/tokens", Verb: auth.Tokens, ID: "listTokens", Tag: "tokens", Owned: true,
 		Summary: "List access tokens", About: "One's own; an administrator sees all. Never a secret.",
@@ -210,7 +211,7 @@ const (
 	longestTTL = 10 * 365 * 24 * time.Hour
 )
 
-func (s *Server) newToken(c *call) (*api.MadeToken, error) {
+func (s *service) newToken(c *call) (*api.MadeToken, error) {
 	req, err := transport.DecodeBody[api.NewToken](c.Call)
 	if err != nil {
 		return nil, err
@@ -223,7 +224,7 @@ func (s *Server) newToken(c *call) (*api.MadeToken, error) {
 	if err := s.forWhom(c, req, &t); err != nil {
 		return nil, err
 	}
-	ttl := toDuration(req.TTL)
+	ttl := time.Duration(req.TTL * float64(time.Second))
 	switch {
 	case req.TTL < 0 || req.TTL > longestTTL.Seconds():
 		return nil, fault.New(fault.Invalid, "ttl: %g seconds are not between 0 and ten years", req.TTL).Advise("leave it out for 90 days")
@@ -247,7 +248,7 @@ func (s *Server) newToken(c *call) (*api.MadeToken, error) {
 }
 
 // forWhom fills whose token it is, if the caller may make it.
-func (s *Server) forWhom(c *call, req *api.NewToken, t *control.Token) error {
+func (s *service) forWhom(c *call, req *api.NewToken, t *control.Token) error {
 	if req.User != "" && req.User != c.ID.Name {
 		if err := c.Allowed(auth.Grant, auth.Object{Name: "user " + req.User}); err != nil {
 			return err
@@ -270,7 +271,7 @@ func (s *Server) forWhom(c *call, req *api.NewToken, t *control.Token) error {
 		if err := c.ID.MayCharge(a); err != nil {
 			return err
 		}
-		rules, err := s.rulesInForce(c.Ctx())
+		rules, err := s.cfg.InForce.Now(c.Ctx())
 		if err != nil {
 			return err
 		}
@@ -282,7 +283,7 @@ func (s *Server) forWhom(c *call, req *api.NewToken, t *control.Token) error {
 }
 
 // registerProfile serves net/http/pprof.
-func (s *Server) registerProfile() {
+func (s *service) registerProfile() {
 	type in struct {
 		Name    string `path:"name" doc:"profile, heap, goroutine, allocs, block, mutex, trace, cmdline, symbol"`
 		Seconds string `query:"seconds"`
@@ -316,9 +317,23 @@ func shownIdentity(id auth.Identity) api.Identity {
 	return api.Identity{Name: id.Name, UID: id.UID, GID: id.GID, Accounts: id.Accounts, Admin: id.Admin, Via: id.Via}
 }
 
-func shownToken(s *Server, t control.Token) api.Token {
+func shownToken(s *service, t control.Token) api.Token {
 	return api.Token{
 		ID: t.ID, Name: t.Name, UID: t.UID, GID: t.GID, Accounts: t.Accounts, Admin: t.Admin, Comment: t.Comment,
 		Created: t.Created, By: t.By.Name, Expires: t.Expires, Revoked: t.Revoked, Used: s.LastTokenUse(t.ID),
 	}
+}
+
+// sizeOf sums the files below a folder; what cannot be read counts nothing.
+func sizeOf(dir string) (n int64) {
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil
+		}
+		if i, err := d.Info(); err == nil && i.Mode().IsRegular() {
+			n += i.Size()
+		}
+		return nil
+	})
+	return n
 }

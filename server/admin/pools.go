@@ -1,7 +1,6 @@
-package server
+package admin
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,23 +16,12 @@ import (
 	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
-// Pools are what runs work, each with its engine.
-type Pools interface {
-	Pools() []control.PoolView
-	AddPool(context.Context, job.Actor, control.PoolSpec) error
-	RemovePool(ctx context.Context, by job.Actor, name string) error
-	AddedEngine(pool string) engine.Engine
-	// CheckPool looks at a pool that might be added, RecheckPool at one that is there.
-	CheckPool(context.Context, control.PoolSpec) (*control.PoolCheck, error)
-	RecheckPool(ctx context.Context, name string) (*control.PoolCheck, error)
-}
-
 // PoolPath names a pool.
 type PoolPath struct {
 	Name string `path:"name"`
 }
 
-func (s *Server) registerPools() {
+func (s *service) registerPools() {
 	addRoute(s, transport.Route{
 		Method: http.MethodGet, Path: "/v1/pools", Verb: auth.SeePools, ID: "listPools", Tag: "nodes", Also: []auth.Verb{auth.SetPools},
 		Summary: "List the pools, with what their engines are and whether they answer", About: "The first one is where jobs go that name none. Settings are shown to administrators. No engine is asked: what is told is what it answered last.",
@@ -64,29 +52,6 @@ func (s *Server) registerPools() {
 	}, func(c *call, in *PoolPath) (*transport.None, error) {
 		return nil, s.cfg.Plane.RemovePool(c.Ctx(), c.ID.Actor(), in.Name)
 	})
-}
-
-// poolOutput opens what jobs of a pool print; nil: its engine cannot. What the server was
-// made with is for the pools of its configuration.
-func (s *Server) poolOutput(pool string) Output {
-	e := s.cfg.Plane.AddedEngine(pool)
-	if e == nil {
-		return s.cfg.Output
-	}
-	if o, ok := e.(Output); ok {
-		return o
-	}
-	return nil
-}
-
-// poolExecer runs commands in jobs of a pool; nil: its engine cannot.
-func (s *Server) poolExecer(pool string) engine.Execer {
-	e := s.cfg.Plane.AddedEngine(pool)
-	if e == nil {
-		return s.cfg.Exec
-	}
-	x, _ := e.(engine.Execer)
-	return x
 }
 
 // poolInventory is what the engine of a pool found last, without what others than the caller
@@ -130,7 +95,7 @@ func anonymizeUses(all []fleet.Use, but string) (out []fleet.Use) {
 }
 
 // enginesByPool are the kinds of the pools' engines, by name of the pool.
-func (s *Server) enginesByPool() map[string]string {
+func (s *service) enginesByPool() map[string]string {
 	out := map[string]string{}
 	for _, p := range s.cfg.Plane.Pools() {
 		out[p.Name] = p.Engine
@@ -175,7 +140,7 @@ func (c *call) listPools() (*api.Pools, error) {
 }
 
 // shownPools are the pools with what everybody may know of them.
-func (s *Server) shownPools() []api.Pool {
+func (s *service) shownPools() []api.Pool {
 	out := []api.Pool{}
 	for _, v := range s.cfg.Plane.Pools() {
 		p := api.Pool{Name: v.Name, Engine: v.Engine, Default: v.Default, Nodes: v.Nodes, Devices: v.Devices, Heard: v.Heard}
@@ -204,7 +169,7 @@ func abilityWords(a *engine.Abilities) (out []string) {
 	return out
 }
 
-func (s *Server) enginesSaid() string {
+func (s *service) enginesSaid() string {
 	if len(s.cfg.Engines) == 0 {
 		return "this server has no kind of engine with which a pool could be added"
 	}
@@ -238,7 +203,7 @@ func (c *call) addPool() (*api.PoolDone, error) {
 	return out, nil
 }
 
-func (s *Server) poolDone(name, kind string, found *control.PoolCheck) *api.PoolDone {
+func (s *service) poolDone(name, kind string, found *control.PoolCheck) *api.PoolDone {
 	out := &api.PoolDone{Name: name, Engine: kind, Nodes: len(found.Nodes), Findings: []api.Finding{}, Missing: len(found.Missing())}
 	for _, f := range found.Findings {
 		out.Findings = append(out.Findings, api.Finding{What: f.What, State: string(f.State), Text: f.Text, Mend: f.Mend})

@@ -1,4 +1,4 @@
-package server
+package admin
 
 import (
 	"net/http"
@@ -10,7 +10,7 @@ import (
 	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
-func (s *Server) registerLicenses() {
+func (s *service) registerLicenses() {
 	type in struct{}
 	addRoute(s, transport.Route{
 		Method: http.MethodGet, Path: "/v1/licenses", Verb: auth.SeeNodes, ID: "listLicenses", Tag: "nodes",
@@ -18,7 +18,7 @@ func (s *Server) registerLicenses() {
 	}, func(c *call, _ *in) (*api.Licenses, error) { return s.listLicenses(c) })
 }
 
-func (s *Server) listLicenses(c *call) (*api.Licenses, error) {
+func (s *service) listLicenses(c *call) (*api.Licenses, error) {
 	p, err := s.cfg.Plane.Policy(c.Ctx(), 0)
 	if err != nil {
 		return nil, err

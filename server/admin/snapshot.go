@@ -1,4 +1,4 @@
-package server
+package admin
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
-func (s *Server) registerSnapshot() {
+func (s *service) registerSnapshot() {
 	addStreamRoute(s, transport.Route{
 		Method: http.MethodGet, Path: "/v1/snapshot", Verb: auth.TakeState, ID: "snapshot", Tag: "server", Media: []string{"application/json"},
 		Summary: "The scheduling core's state, and its steps since",

@@ -1,4 +1,4 @@
-package server
+package admin
 
 import (
 	"cmp"
@@ -26,7 +26,7 @@ type ReservationPath struct {
 	Name string `path:"name"`
 }
 
-func (s *Server) registerReservations() {
+func (s *service) registerReservations() {
 	addRoute(s, transport.Route{
 		Method: http.MethodGet, Path: "/v1/reservations", Verb: auth.SeePolicy, ID: "listReservations", Tag: "policy",
 		Summary: "List the reservations in advance",

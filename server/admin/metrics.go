@@ -1,4 +1,4 @@
-package server
+package admin
 
 import (
 	"bytes"
@@ -165,7 +165,7 @@ func cumulativeCounts(bounds []float64, counts []uint64) map[float64]uint64 {
 	return out
 }
 
-func (s *Server) registerMetrics() {
+func (s *service) registerMetrics() {
 	reg := prometheus.NewRegistry()
 	all := &collector{http: s.Metrics, stats: s.cfg.Plane.Stats, version: s.cfg.Version}
 	reg.MustRegister(all, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -1,4 +1,4 @@
-package server
+package admin
 
 import (
 	"math"
@@ -12,7 +12,7 @@ import (
 	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
-func (s *Server) registerQuotas() {
+func (s *service) registerQuotas() {
 	addRoute(s, transport.Route{
 		Method: http.MethodGet, Path: "/v1/quotas", Verb: auth.SeePolicy, ID: "quotas", Tag: "policy",
 		Summary: "What accounts may hold, hold, borrow and lend", About: "The trees of accounts with quotas, as of the last decision: sums, without jobs.",

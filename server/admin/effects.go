@@ -1,43 +1,18 @@
-package server
+package admin
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/control"
-	"github.com/coxswain-sched/coxswain/control/admission"
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/resource"
 )
 
-// inForce is the rules at the door under a revision of the policy.
-type inForce struct {
-	revision uint64
-	rules    *admission.Rules
-}
-
-// rulesInForce are the rules at the door under the policy that is in force.
-func (s *Server) rulesInForce(ctx context.Context) (*admission.Rules, error) {
-	v, err := s.cfg.Plane.Policy(ctx, 0)
-	if err != nil {
-		return nil, err
-	}
-	if f := s.inForce.Load(); f != nil && f.revision == v.Revision {
-		return f.rules, nil
-	}
-	f := &inForce{v.Revision, s.cfg.Rules}
-	if v.Revision > 0 {
-		f.rules = s.cfg.Rules.Under(v.Rules)
-	}
-	s.inForce.Store(f)
-	return f.rules, nil
-}
-
 // policyEffects says what other rules would do at once to what waits and runs.
-func (s *Server) policyEffects(before, after *account.Policy) (out []string) {
+func (s *service) policyEffects(before, after *account.Policy) (out []string) {
 	old, now := s.cfg.Rules.Under(before), s.cfg.Rules.Under(after)
 	refused := newTally("waiting", "would be refused if submitted now, and will stay in the queue")
 	running := newTally("running", "would be refused if submitted now, and will go on")
@@ -53,7 +28,7 @@ func (s *Server) policyEffects(before, after *account.Policy) (out []string) {
 			return true
 		}
 		running.add(v, err)
-		d := heldDemand(v)
+		d := v.Demand()
 		for i := tree.Of(v.Job.Spec.Account, v.Job.Spec.Owner.User); i >= 0; i = tree.Nodes[i].Parent {
 			n := &tree.Nodes[i]
 			if held[n.Ref] == nil {
@@ -131,7 +106,7 @@ type holding struct {
 	amount map[string]resource.Amount
 }
 
-func (h *holding) add(d demand) {
+func (h *holding) add(d job.Demand) {
 	h.jobs++
 	if h.amount == nil {
 		h.amount = map[string]resource.Amount{}

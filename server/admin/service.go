@@ -1,0 +1,125 @@
+package admin
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/auth/user"
+	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/admission"
+	"github.com/coxswain-sched/coxswain/control/intake"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/sched/snapshot"
+	"github.com/coxswain-sched/coxswain/server/transport"
+	"github.com/coxswain-sched/coxswain/store"
+)
+
+// Plane is what these routes need of a control plane; *control.Control is one.
+type Plane interface {
+	Nodes
+	Pools
+	Tokens
+	Policies
+	Records
+	Scan(control.Filter, func(*control.View) bool)
+	Job(context.Context, job.ID) (control.View, error)
+	LastEvent() uint64
+	Stats() control.Stats
+}
+
+// Nodes are what work runs on.
+type Nodes interface {
+	NodeViews(context.Context) ([]control.NodeView, error)
+	SetNodes(ctx context.Context, by job.Actor, names []string, drain bool, reason string) error
+	Moves(context.Context) (control.Moves, error)
+	ApproveMoves(ctx context.Context, by job.Actor, id string) error
+}
+
+// Pools are what runs work, each with its engine.
+type Pools interface {
+	Pools() []control.PoolView
+	AddPool(context.Context, job.Actor, control.PoolSpec) error
+	RemovePool(ctx context.Context, by job.Actor, name string) error
+	AddedEngine(pool string) engine.Engine
+	// CheckPool looks at a pool that might be added, RecheckPool at one that is there.
+	CheckPool(context.Context, control.PoolSpec) (*control.PoolCheck, error)
+	RecheckPool(ctx context.Context, name string) (*control.PoolCheck, error)
+}
+
+// Tokens are access tokens.
+type Tokens interface {
+	PutToken(context.Context, job.Actor, control.Token) error
+	RevokeToken(ctx context.Context, by job.Actor, id string) error
+	Tokens(context.Context) ([]control.Token, error)
+	TokenByID(id string) (control.Token, bool)
+}
+
+// Policies are the site's rules and what they were before.
+type Policies interface {
+	SetPolicy(context.Context, job.Actor, control.PolicyChange) (control.Policy, error)
+	Policy(ctx context.Context, revision uint64) (control.Policy, error)
+	Policies(context.Context) ([]control.Policy, error)
+	Quotas(context.Context) []control.Holding
+	Reservable(context.Context, *control.ReserveAsk) (nodes []string, way []control.Obstacle, late []control.Promised)
+}
+
+// Records is what was kept.
+type Records interface {
+	Audit(context.Context, store.RecordQuery, func(store.Record) error) error
+	Backup(ctx context.Context, dir string) (seq uint64, err error)
+	Flight(context.Context) (*snapshot.File, error)
+}
+
+// Config are the parts that the routes need. All are needed but Engines and Own.
+type Config struct {
+	Plane   Plane
+	Rules   *admission.Rules // of the configuration
+	InForce *intake.Rules    // the same under the policy that is in force
+	Users   *user.Users
+	Name    string   // of the cluster
+	Version string   // of cox
+	Engines []string // kinds of engine that pools can be added with
+	Own     string   // a folder that nobody but the server reaches, whatever its mode says; empty: none
+	Now     func() time.Time
+}
+
+// service has the routes' handlers.
+type service struct {
+	*transport.Server
+	cfg     Config
+	host    string
+	pid     int
+	started time.Time
+}
+
+// Register adds the routes to a server.
+func Register(t *transport.Server, cfg Config) {
+	s := &service{Server: t, cfg: cfg, pid: os.Getpid(), started: cfg.Now()}
+	s.host, _ = os.Hostname() // an unknown name is shown as none
+	s.registerNodes()
+	s.registerPools()
+	s.registerLicenses()
+	s.registerDefrag()
+	s.registerMetrics()
+	s.registerPolicy()
+	s.registerQuotas()
+	s.registerReservations()
+	s.registerSnapshot()
+	s.registerInfo()
+}
+
+// call is one request that is being answered by a handler of this package.
+type call struct {
+	*transport.Call
+	s *service
+}
+
+func addRoute[I, O any](s *service, r transport.Route, h func(c *call, in *I) (*O, error)) {
+	transport.AddRoute(s.Server, r, func(c *transport.Call, in *I) (*O, error) { return h(&call{c, s}, in) })
+}
+
+func addStreamRoute[I any](s *service, r transport.Route, h func(c *call, in *I) error) {
+	transport.AddStreamRoute(s.Server, r, func(c *transport.Call, in *I) error { return h(&call{c, s}, in) })
+}
