@@ -7,9 +7,9 @@ import (
 	"github.com/coxswain-sched/coxswain/agent/discover/probe"
 )
 
-// collect asks everything. What fails for one GPU becomes a problem and does
+// collectReport asks everything. What fails for one GPU becomes a problem and does
 // not spoil the rest.
-func collect(l *nvml) probe.Report {
+func collectReport(l *nvml) probe.Report {
 	c := &collector{nvml: l, report: probe.Report{Version: probe.Version, GPUs: []probe.GPU{}}}
 	if st := l.init(); st != success {
 		c.report.Error = &probe.Error{Kind: probe.NoDriver, Text: "NVML does not start: " + st.String()}
@@ -17,7 +17,7 @@ func collect(l *nvml) probe.Report {
 	}
 	defer l.shutdown()
 	if l.driver != nil {
-		c.report.Driver = text(l.driver)
+		c.report.Driver = readText(l.driver)
 	}
 	var n uint32
 	if st := l.count(&n); st != success {
@@ -25,9 +25,9 @@ func collect(l *nvml) probe.Report {
 		return c.report
 	}
 	for i := range n {
-		c.gpu(i)
+		c.collectGPU(i)
 	}
-	c.links()
+	c.countLinks()
 	return c.report
 }
 
@@ -37,22 +37,22 @@ type collector struct {
 	handles []device // beside report.GPUs
 }
 
-func (c *collector) problem(format string, args ...any) {
+func (c *collector) addProblem(format string, args ...any) {
 	c.report.Problems = append(c.report.Problems, fmt.Sprintf(format, args...))
 }
 
-func (c *collector) gpu(i uint32) {
+func (c *collector) collectGPU(i uint32) {
 	var d device
 	if st := c.byIndex(i, &d); st != success {
-		c.problem("GPU %d: %v", i, st)
+		c.addProblem("GPU %d: %v", i, st)
 		return
 	}
 	g := probe.GPU{Index: int(i), Minor: -1}
-	g.UUID = text(func(b *byte, n uint32) status { return c.uuid(d, b, n) })
-	g.Name = text(func(b *byte, n uint32) status { return c.name(d, b, n) })
-	st := c.memory(d, &g)
+	g.UUID = readText(func(b *byte, n uint32) status { return c.uuid(d, b, n) })
+	g.Name = readText(func(b *byte, n uint32) status { return c.name(d, b, n) })
+	st := c.readMemory(d, &g)
 	if g.UUID == "" && st == gpuLost {
-		c.problem("GPU %d: %v", i, st)
+		c.addProblem("GPU %d: %v", i, st)
 		return
 	}
 	var n uint32
@@ -61,53 +61,53 @@ func (c *collector) gpu(i uint32) {
 	}
 	var p pciInfo
 	if c.pci != nil && c.pci(d, &p) == success {
-		g.PCI = cstring(p.busID[:])
+		g.PCI = cString(p.busID[:])
 	}
 	if c.mode != nil && c.mode(d, &n) == success {
 		g.Prohibited, g.Exclusive = n == 2, n == 1 || n == 3
 	}
-	g.Processes = c.processes(d)
-	c.mig(d, &g)
+	g.Processes = c.listProcesses(d)
+	c.listMIG(d, &g)
 	c.report.GPUs = append(c.report.GPUs, g)
 	c.handles = append(c.handles, d)
 }
 
-// memory asks the form that tells the driver's reserve apart, else the older.
-func (c *collector) memory(d device, g *probe.GPU) status {
+// readMemory asks the form that tells the driver's reserve apart, else the older.
+func (c *collector) readMemory(d device, g *probe.GPU) status {
 	if c.memory2 != nil {
 		m := memoryV2{version: versionOfMemoryV2}
 		if c.memory2(d, &m) == success {
-			g.MemoryBytes, g.UsedBytes = clamp(m.total), clamp(m.used)
+			g.MemoryBytes, g.UsedBytes = clampInt64(m.total), clampInt64(m.used)
 			return success
 		}
 	}
 	var m memoryV1
 	st := c.memory1(d, &m)
 	if st == success {
-		g.MemoryBytes, g.UsedBytes = clamp(m.total), clamp(m.used)
+		g.MemoryBytes, g.UsedBytes = clampInt64(m.total), clampInt64(m.used)
 	} else if st != notSupported {
-		c.problem("GPU %d: memory: %v", g.Index, st)
+		c.addProblem("GPU %d: memory: %v", g.Index, st)
 	}
 	return st
 }
 
-// clamp turns what does not fit, as "all bits set" for unknown, into 0.
-func clamp(n uint64) int64 {
+// clampInt64 turns what does not fit, as "all bits set" for unknown, into 0.
+func clampInt64(n uint64) int64 {
 	if n > 1<<62 {
 		return 0
 	}
 	return int64(n)
 }
 
-// processes lists who computes and who draws; one that does both draws, as a
+// listProcesses lists who computes and who draws; one that does both draws, as a
 // display server does.
-func (c *collector) processes(d device) []probe.Process {
+func (c *collector) listProcesses(d device) []probe.Process {
 	var out []probe.Process
 	for _, kind := range []struct {
 		list     func(device, *uint32, *processInfo) status
 		graphics bool
 	}{{c.compute, false}, {c.graphics, true}} {
-		for _, p := range running(kind.list, d) {
+		for _, p := range listRunning(kind.list, d) {
 			q := probe.Process{PID: int(p.pid), MemoryBytes: -1, Graphics: kind.graphics}
 			if p.used <= 1<<62 {
 				q.MemoryBytes = int64(p.used)
@@ -118,7 +118,7 @@ func (c *collector) processes(d device) []probe.Process {
 				continue
 			}
 			if c.processName != nil {
-				q.Name = baseName(text(func(b *byte, n uint32) status { return c.processName(p.pid, b, n) }))
+				q.Name = baseName(readText(func(b *byte, n uint32) status { return c.processName(p.pid, b, n) }))
 			}
 			out = append(out, q)
 		}
@@ -126,8 +126,8 @@ func (c *collector) processes(d device) []probe.Process {
 	return out
 }
 
-// running asks a list whose length may grow between two questions.
-func running(list func(device, *uint32, *processInfo) status, d device) []processInfo {
+// listRunning asks a list whose length may grow between two questions.
+func listRunning(list func(device, *uint32, *processInfo) status, d device) []processInfo {
 	if list == nil {
 		return nil
 	}
@@ -165,15 +165,15 @@ func baseName(command string) string {
 	return command[start:end]
 }
 
-// mig lists the instances of a GPU that is partitioned.
-func (c *collector) mig(d device, g *probe.GPU) {
+// listMIG lists the instances of a GPU that is partitioned.
+func (c *collector) listMIG(d device, g *probe.GPU) {
 	var now, later, slots uint32
 	if c.migMode == nil || c.migMode(d, &now, &later) != success || now == 0 {
 		return
 	}
 	g.MIG = true
 	if c.migCount == nil || c.migByIndex == nil || c.migCount(d, &slots) != success {
-		c.problem("GPU %d is in MIG mode and its instances cannot be listed", g.Index)
+		c.addProblem("GPU %d is in MIG mode and its instances cannot be listed", g.Index)
 		return
 	}
 	for i := range slots {
@@ -181,14 +181,14 @@ func (c *collector) mig(d device, g *probe.GPU) {
 		if c.migByIndex(d, i, &m) != success {
 			continue // an empty slot
 		}
-		g.Instances = append(g.Instances, c.instance(m))
+		g.Instances = append(g.Instances, c.readInstance(m))
 	}
 }
 
-func (c *collector) instance(m device) probe.MIG {
+func (c *collector) readInstance(m device) probe.MIG {
 	out := probe.MIG{GPUInstance: -1, ComputeInstance: -1}
-	out.UUID = text(func(b *byte, n uint32) status { return c.uuid(m, b, n) })
-	out.Name = text(func(b *byte, n uint32) status { return c.name(m, b, n) })
+	out.UUID = readText(func(b *byte, n uint32) status { return c.uuid(m, b, n) })
+	out.Name = readText(func(b *byte, n uint32) status { return c.name(m, b, n) })
 	var id uint32
 	if c.gpuInstance != nil && c.gpuInstance(m, &id) == success {
 		out.GPUInstance = int(id)
@@ -199,7 +199,7 @@ func (c *collector) instance(m device) probe.MIG {
 	var a attributes
 	if c.attributes != nil && c.attributes(m, &a) == success {
 		out.GPUSlices, out.ComputeSlices = int(a.gpuSlices), int(a.computeSlices)
-		out.MemoryBytes = clamp(a.memoryMiB << 20)
+		out.MemoryBytes = clampInt64(a.memoryMiB << 20)
 	}
 	return out
 }

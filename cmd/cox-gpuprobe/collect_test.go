@@ -53,7 +53,7 @@ func TestLinksThroughSwitches(t *testing.T) {
 	want := map[[2]int]int{{0, 1}: 18, {1, 0}: 18, {0, 2}: 17, {2, 0}: 17, {1, 2}: 17, {2, 1}: 17}
 	for _, typed := range []bool{true, false} {
 		// GPU 2 has lost a link, GPU 3 all of them.
-		r := collect(switched(4, []uint32{18, 18, 17, 0}, typed))
+		r := collectReport(switched(4, []uint32{18, 18, 17, 0}, typed))
 		if d := cmp.Diff(want, linkCounts(r)); d != "" {
 			t.Errorf("typed %t (-want +got):\n%s", typed, d)
 		}
@@ -61,7 +61,7 @@ func TestLinksThroughSwitches(t *testing.T) {
 	// Joined by fabric only where the driver says so.
 	l := switched(2, []uint32{18, 18}, true)
 	l.p2p = func(_, _ device, _ uint32, state *uint32) status { *state = 5; return success }
-	if got := linkCounts(collect(l)); len(got) != 0 {
+	if got := linkCounts(collectReport(l)); len(got) != 0 {
 		t.Errorf("links %v although the driver denies them", got)
 	}
 }
@@ -70,7 +70,7 @@ func TestLinksThroughSwitches(t *testing.T) {
 func TestLeastLibrary(t *testing.T) {
 	l := switched(2, []uint32{0, 0}, false)
 	l.linkState, l.linkType, l.linkRemote, l.p2p = nil, nil, nil, nil
-	r := collect(l)
+	r := collectReport(l)
 	want := []probe.GPU{{Index: 0, Minor: -1, UUID: "B"}, {Index: 1, Minor: -1, UUID: "C"}}
 	if d := cmp.Diff(want, r.GPUs); d != "" || r.Error != nil {
 		t.Errorf("%v, -want +got:\n%s", r.Error, d)
@@ -93,7 +93,7 @@ func TestLostGPUAnswersNothing(t *testing.T) {
 		m.total = 1 << 30
 		return success
 	}
-	r := collect(l)
+	r := collectReport(l)
 	if len(r.GPUs) != 1 || r.GPUs[0].Index != 1 || len(r.Problems) == 0 {
 		t.Errorf("%+v", r)
 	}

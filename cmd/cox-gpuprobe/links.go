@@ -15,16 +15,16 @@ type nvlinks struct {
 	other  int            // active, to a switch or to what is hidden from a guest
 }
 
-// links counts the NVLinks between each two GPUs. Links to a switch reach all
+// countLinks counts the NVLinks between each two GPUs. Links to a switch reach all
 // GPUs that NVML says are joined; the number is then the smaller of the two
 // sides', as nvidia-smi topo shows it.
-func (c *collector) links() {
+func (c *collector) countLinks() {
 	if c.linkState == nil || len(c.handles) < 2 {
 		return
 	}
 	of := make([]nvlinks, len(c.handles))
 	for i, d := range c.handles {
-		of[i] = c.nvlinks(d)
+		of[i] = c.readNVLinks(d)
 	}
 	for i := range of {
 		g := &c.report.GPUs[i]
@@ -33,7 +33,7 @@ func (c *collector) links() {
 				continue
 			}
 			n := of[i].direct[c.report.GPUs[j].PCI]
-			if n == 0 && of[i].other > 0 && of[j].other > 0 && c.joined(c.handles[i], c.handles[j]) {
+			if n == 0 && of[i].other > 0 && of[j].other > 0 && c.nvlinkConnected(c.handles[i], c.handles[j]) {
 				n = min(of[i].other, of[j].other)
 			}
 			if n > 0 {
@@ -43,7 +43,7 @@ func (c *collector) links() {
 	}
 }
 
-func (c *collector) nvlinks(d device) nvlinks {
+func (c *collector) readNVLinks(d device) nvlinks {
 	l := nvlinks{direct: map[string]int{}}
 	for link := range uint32(maxLinks) {
 		var active uint32
@@ -57,8 +57,8 @@ func (c *collector) nvlinks(d device) nvlinks {
 			l.other++
 		case known && kind != remoteGPU && kind != unknownRemote:
 			// a processor (POWER): no way to a peer
-		case c.linkRemote != nil && c.linkRemote(d, link, &p) == success && c.isGPU(cstring(p.busID[:])):
-			l.direct[cstring(p.busID[:])]++
+		case c.linkRemote != nil && c.linkRemote(d, link, &p) == success && c.isGPU(cString(p.busID[:])):
+			l.direct[cString(p.busID[:])]++
 		default:
 			l.other++
 		}
@@ -85,8 +85,8 @@ func (c *collector) isGPU(address string) bool {
 	return false
 }
 
-// joined asks whether the driver moves data between two GPUs by NVLink.
-func (c *collector) joined(a, b device) bool {
+// nvlinkConnected asks whether the driver moves data between two GPUs by NVLink.
+func (c *collector) nvlinkConnected(a, b device) bool {
 	var state uint32
 	return c.p2p != nil && c.p2p(a, b, p2pNVLink, &state) == success && state == 0
 }

@@ -18,8 +18,8 @@ var places = []string{
 	"/run/opengl-driver/lib/libnvidia-ml.so.1",
 }
 
-// load opens the library, or the one named, and binds its functions.
-func load(library string) (*nvml, *probe.Error) {
+// loadLibrary opens the library, or the one named, and binds its functions.
+func loadLibrary(library string) (*nvml, *probe.Error) {
 	runtime.LockOSThread() // what dlerror says is the thread's own
 	defer runtime.UnlockOSThread()
 	tried := places
@@ -43,15 +43,15 @@ func load(library string) (*nvml, *probe.Error) {
 	}
 	lib := &nvml{}
 	for _, s := range lib.symbols() {
-		if err := bind(handle, s); err != nil {
+		if err := bindSymbol(handle, s); err != nil {
 			return nil, &probe.Error{Kind: probe.NoSymbol, Text: oneLine(err)}
 		}
 	}
 	return lib, nil
 }
 
-// bind takes the first version of a function that the library has.
-func bind(handle uintptr, s symbol) error {
+// bindSymbol takes the first version of a function that the library has.
+func bindSymbol(handle uintptr, s symbol) error {
 	var missing error
 	for _, v := range s.versions {
 		address, err := purego.Dlsym(handle, v)

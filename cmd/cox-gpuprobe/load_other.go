@@ -8,6 +8,6 @@ import (
 	"github.com/coxswain-sched/coxswain/agent/discover/probe"
 )
 
-func load(string) (*nvml, *probe.Error) {
+func loadLibrary(string) (*nvml, *probe.Error) {
 	return nil, &probe.Error{Kind: probe.Unsupported, Text: "NVML is not asked on " + runtime.GOOS}
 }

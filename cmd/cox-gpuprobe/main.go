@@ -27,7 +27,7 @@ func main() {
 
 // run prints the report and gives the exit status.
 func run(library string) int {
-	report := ask(library)
+	report := makeReport(library)
 	enc := json.NewEncoder(os.Stdout)
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(report); err != nil {
@@ -40,11 +40,11 @@ func run(library string) int {
 	return 0
 }
 
-// ask makes the report.
-func ask(library string) probe.Report {
-	lib, err := load(library)
+// makeReport makes the report.
+func makeReport(library string) probe.Report {
+	lib, err := loadLibrary(library)
 	if err != nil {
 		return probe.Report{Version: probe.Version, GPUs: []probe.GPU{}, Error: err}
 	}
-	return collect(lib)
+	return collectReport(lib)
 }

@@ -155,16 +155,16 @@ type attributes struct {
 	memoryMiB     uint64
 }
 
-// text calls a function that fills a buffer; "" where it fails.
-func text(fill func(buf *byte, length uint32) status) string {
+// readText calls a function that fills a buffer; "" where it fails.
+func readText(fill func(buf *byte, length uint32) status) string {
 	var buf [256]byte // NVML asks for 64, 80 or 96 at most
 	if fill(&buf[0], uint32(len(buf))) != success {
 		return ""
 	}
-	return cstring(buf[:])
+	return cString(buf[:])
 }
 
-func cstring(b []byte) string {
+func cString(b []byte) string {
 	if i := bytes.IndexByte(b, 0); i >= 0 {
 		b = b[:i]
 	}

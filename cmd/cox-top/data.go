@@ -41,10 +41,10 @@ type (
 // source is where the model asks. Its methods make commands, which run outside of
 // the model.
 type source interface {
-	look() tea.Msg
-	job(name string) tea.Cmd
-	why(name string) tea.Cmd
-	cancel(name string) tea.Cmd
+	fetchAll() tea.Msg
+	jobCard(name string) tea.Cmd
+	whyCard(name string) tea.Cmd
+	cancelJob(name string) tea.Cmd
 }
 
 // remote asks a server.
@@ -53,13 +53,13 @@ type remote struct {
 	ctx context.Context
 }
 
-func (r *remote) timed() (context.Context, context.CancelFunc) {
+func (r *remote) requestContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(r.ctx, lookTime)
 }
 
-// look asks for everything that the views show.
-func (r *remote) look() tea.Msg {
-	ctx, stop := r.timed()
+// fetchAll asks for everything that the views show.
+func (r *remote) fetchAll() tea.Msg {
+	ctx, stop := r.requestContext()
 	defer stop()
 	var s snapshot
 	var err error
@@ -107,13 +107,13 @@ func readRows(r io.Reader) ([]printer.QueueRow, error) {
 	}
 }
 
-// follow tells of changes until the context ends, at most one for each lookEach.
-func (r *remote) follow(tell func(tea.Msg)) {
+// followChanges tells of changes until the context ends, at most one for each lookEach.
+func (r *remote) followChanges(tell func(tea.Msg)) {
 	changed := make(chan struct{}, 1)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		r.watch(changed)
+		r.watchEvents(changed)
 	}()
 	pace := time.NewTicker(lookEach)
 	defer pace.Stop()
@@ -132,7 +132,7 @@ func (r *remote) follow(tell func(tea.Msg)) {
 	}
 }
 
-func (r *remote) watch(changed chan<- struct{}) {
+func (r *remote) watchEvents(changed chan<- struct{}) {
 	for r.ctx.Err() == nil {
 		info, err := r.c.Info(r.ctx)
 		if err != nil {
@@ -152,8 +152,8 @@ func (r *remote) watch(changed chan<- struct{}) {
 	}
 }
 
-func (r *remote) job(name string) tea.Cmd {
-	return r.card(name, func(ctx context.Context, p printer.Page) (string, error) {
+func (r *remote) jobCard(name string) tea.Cmd {
+	return r.openCard(name, func(ctx context.Context, p printer.Page) (string, error) {
 		j, err := r.c.Job(ctx, name)
 		if err != nil {
 			return "", err
@@ -162,8 +162,8 @@ func (r *remote) job(name string) tea.Cmd {
 	})
 }
 
-func (r *remote) why(name string) tea.Cmd {
-	return r.card("why "+name, func(ctx context.Context, p printer.Page) (string, error) {
+func (r *remote) whyCard(name string) tea.Cmd {
+	return r.openCard("why "+name, func(ctx context.Context, p printer.Page) (string, error) {
 		w, err := r.c.Why(ctx, name)
 		if err != nil {
 			return "", err
@@ -176,9 +176,9 @@ func (r *remote) why(name string) tea.Cmd {
 	})
 }
 
-func (r *remote) card(title string, ask func(context.Context, printer.Page) (string, error)) tea.Cmd {
+func (r *remote) openCard(title string, ask func(context.Context, printer.Page) (string, error)) tea.Cmd {
 	return func() tea.Msg {
-		ctx, stop := r.timed()
+		ctx, stop := r.requestContext()
 		defer stop()
 		text, err := ask(ctx, printer.Page{Now: time.Now(), Zone: time.Local})
 		if err != nil {
@@ -188,9 +188,9 @@ func (r *remote) card(title string, ask func(context.Context, printer.Page) (str
 	}
 }
 
-func (r *remote) cancel(name string) tea.Cmd {
+func (r *remote) cancelJob(name string) tea.Cmd {
 	return func() tea.Msg {
-		ctx, stop := r.timed()
+		ctx, stop := r.requestContext()
 		defer stop()
 		done, err := r.c.Change(ctx, &api.Change{Verb: api.VerbCancel, Select: api.Select{IDs: []string{name}}})
 		switch {

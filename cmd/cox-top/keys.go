@@ -10,12 +10,12 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/printer"
 )
 
-// press takes a key: its name, and the text that it types.
-func (m *model) press(key, text string) tea.Cmd {
+// handleKey takes a key: its name, and the text that it types.
+func (m *model) handleKey(key, text string) tea.Cmd {
 	if key == "ctrl+c" {
 		return tea.Quit
 	}
-	defer func() { m.made = nil; m.settle() }()
+	defer func() { m.made = nil; m.settleCursor() }()
 	switch m.mode {
 	case filtering:
 		m.pressFilter(key, text)
@@ -30,22 +30,22 @@ func (m *model) press(key, text string) tea.Cmd {
 }
 
 func (m *model) pressList(key string) tea.Cmd {
-	l, rows := m.list(), m.rows()
+	l, rows := m.currentList(), m.viewRows()
 	switch key {
 	case "q":
 		return tea.Quit
 	case "up", "k":
-		m.move(rows, l.cursor-1)
+		m.moveCursor(rows, l.cursor-1)
 	case "down", "j":
-		m.move(rows, l.cursor+1)
+		m.moveCursor(rows, l.cursor+1)
 	case "pgup", "ctrl+b":
-		m.move(rows, l.cursor-m.room())
+		m.moveCursor(rows, l.cursor-m.visibleRows())
 	case "pgdown", "ctrl+f", "space":
-		m.move(rows, l.cursor+m.room())
+		m.moveCursor(rows, l.cursor+m.visibleRows())
 	case "home", "g":
-		m.move(rows, 0)
+		m.moveCursor(rows, 0)
 	case "end", "G":
-		m.move(rows, len(rows)-1)
+		m.moveCursor(rows, len(rows)-1)
 	case "tab", "right", "l":
 		m.view = (m.view + 1) % views
 	case "shift+tab", "left", "h":
@@ -63,12 +63,12 @@ func (m *model) pressList(key string) tea.Cmd {
 	case "r":
 		return m.startLook()
 	case "enter":
-		return m.open(rows)
+		return m.openRow(rows)
 	case "w":
-		return m.onJob(rows, func(name string) tea.Cmd { return m.src.why(one(name)) })
+		return m.onJob(rows, func(name string) tea.Cmd { return m.src.whyCard(firstJob(name)) })
 	case "c":
 		return m.onJob(rows, func(name string) tea.Cmd {
-			m.mode, m.victim, m.subject = confirming, name, rows[l.cursor].subject()
+			m.mode, m.victim, m.subject = confirming, name, rows[l.cursor].jobSubject()
 			return nil
 		})
 	case "?":
@@ -87,18 +87,18 @@ c              cancel the job, after a question
 r              look now
 q              quit`
 
-// open shows the card of the row under the cursor.
-func (m *model) open(rows []row) tea.Cmd {
+// openRow shows the card of the row under the cursor.
+func (m *model) openRow(rows []row) tea.Cmd {
 	if len(rows) == 0 {
 		return nil
 	}
-	r := rows[m.list().cursor]
+	r := rows[m.currentList().cursor]
 	if m.view != nodesView {
-		return m.src.job(one(r.key))
+		return m.src.jobCard(firstJob(r.key))
 	}
 	for i := range m.seen.nodes {
 		if n := &m.seen.nodes[i]; n.Name == r.key {
-			p := m.page()
+			p := m.printerPage()
 			p.Colour = false
 			m.card, m.scroll, m.mode = cardMsg{n.Name, printer.Node(p, n)}, 0, reading
 		}
@@ -112,13 +112,13 @@ func (m *model) onJob(rows []row, do func(name string) tea.Cmd) tea.Cmd {
 	case m.view == nodesView:
 		m.message = "choose a job first: 2 lists those that run, 3 those that wait"
 	case len(rows) > 0:
-		return do(rows[m.list().cursor].key)
+		return do(rows[m.currentList().cursor].key)
 	}
 	return nil
 }
 
 func (m *model) pressFilter(key, text string) {
-	l := m.list()
+	l := m.currentList()
 	switch key {
 	case "enter":
 		m.mode = browsing
@@ -142,7 +142,7 @@ func (m *model) pressCard(key string) tea.Cmd {
 	case "up", "k":
 		m.scroll = max(m.scroll-1, 0)
 	case "down", "j":
-		m.scroll = max(min(m.scroll+1, lines-m.room()), 0)
+		m.scroll = max(min(m.scroll+1, lines-m.visibleRows()), 0)
 	}
 	return nil
 }
@@ -151,7 +151,7 @@ func (m *model) pressConfirm(key string) tea.Cmd {
 	m.mode = browsing
 	if key == "y" || key == "Y" {
 		m.message = fmt.Sprintf("cancelling %s …", m.victim)
-		return m.src.cancel(m.victim)
+		return m.src.cancelJob(m.victim)
 	}
 	m.message = "nothing was cancelled"
 	return nil

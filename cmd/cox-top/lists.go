@@ -21,17 +21,17 @@ type field struct {
 
 // listLines are the header and the rows on the screen.
 func (m *model) listLines(p printer.Page) []string {
-	rows, l := m.rows(), m.list()
+	rows, l := m.viewRows(), m.currentList()
 	if !m.have {
 		return nil
 	}
 	if len(rows) == 0 {
-		return []string{"", p.Paint(printer.Dim, printer.Cut(m.empty(), m.width))}
+		return []string{"", p.Paint(printer.Dim, printer.Cut(m.emptyText(), m.width))}
 	}
-	end := min(l.top+m.room(), len(rows))
-	shown := [][]field{m.titles()}
+	end := min(l.top+m.visibleRows(), len(rows))
+	shown := [][]field{m.columnTitles()}
 	for i := l.top; i < end; i++ {
-		shown = append(shown, m.fields(p, &rows[i]))
+		shown = append(shown, m.rowFields(p, &rows[i]))
 	}
 	widths := make([]int, len(shown[0]))
 	for _, fs := range shown {
@@ -42,30 +42,30 @@ func (m *model) listLines(p printer.Page) []string {
 			widths[i] = max(widths[i], printer.Width(fs[i].text))
 		}
 	}
-	lines := []string{p.Paint(printer.Strong, join(shown[0], widths, m.width-1, false))}
+	lines := []string{p.Paint(printer.Strong, joinFields(shown[0], widths, m.width-1, false))}
 	for i, fs := range shown[1:] {
 		if l.top+i == l.cursor {
-			lines = append(lines, m.marked(join(fs, widths, m.width-1, false)))
+			lines = append(lines, m.markLine(joinFields(fs, widths, m.width-1, false)))
 			continue
 		}
-		lines = append(lines, " "+join(fs, widths, m.width-1, true))
+		lines = append(lines, " "+joinFields(fs, widths, m.width-1, true))
 	}
 	lines[0] = " " + lines[0]
 	return lines
 }
 
-// marked is the line under the cursor, over the whole width.
-func (m *model) marked(s string) string {
+// markLine is the line under the cursor, over the whole width.
+func (m *model) markLine(s string) string {
 	if !m.colour {
 		return ">" + s
 	}
 	return "\x1b[7m " + s + strings.Repeat(" ", max(m.width-printer.Width(s)-1, 0)) + "\x1b[0m"
 }
 
-func (m *model) empty() string {
+func (m *model) emptyText() string {
 	switch {
-	case m.list().filter != "":
-		return "nothing matches /" + m.list().filter + "   (Esc removes the filter)"
+	case m.currentList().filter != "":
+		return "nothing matches /" + m.currentList().filter + "   (Esc removes the filter)"
 	case m.view == nodesView:
 		return "no nodes"
 	case m.view == jobsView:
@@ -74,8 +74,8 @@ func (m *model) empty() string {
 	return "nothing waits"
 }
 
-// join makes a line of at most width columns.
-func join(fs []field, widths []int, width int, drawn bool) string {
+// joinFields makes a line of at most width columns.
+func joinFields(fs []field, widths []int, width int, drawn bool) string {
 	var b strings.Builder
 	at := 0
 	for i, f := range fs {
@@ -101,7 +101,7 @@ func join(fs []field, widths []int, width int, drawn bool) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-func (m *model) titles() []field {
+func (m *model) columnTitles() []field {
 	var names []string
 	switch m.view {
 	case nodesView:
@@ -118,7 +118,7 @@ func (m *model) titles() []field {
 	return fs
 }
 
-func (m *model) fields(p printer.Page, r *row) []field {
+func (m *model) rowFields(p printer.Page, r *row) []field {
 	switch m.view {
 	case nodesView:
 		return m.nodeFields(p, r.node)
@@ -134,24 +134,24 @@ func (m *model) nodeFields(p printer.Page, n *api.Node) []field {
 	if len(n.Devices) > 0 {
 		gpus = fmt.Sprintf("%d/%d", printer.Busy(n.Devices), len(n.Devices))
 	}
-	load := gauge(n.CPUsUsed, n.CPUs, 8)
+	load := gaugeBar(n.CPUsUsed, n.CPUs, 8)
 	last := strings.Join(n.Jobs, " ")
 	if n.State != "up" {
 		last = strings.TrimSpace(last + "  " + n.Why)
 	}
 	return []field{
 		{text: printer.Clean(n.Name), most: 24},
-		tone(p, n.State, printer.NodeTone(n.State)),
+		tonedField(p, n.State, printer.NodeTone(n.State)),
 		{text: bar, drawn: drawn},
 		{text: gpus, right: true},
 		{text: printer.Number(n.CPUsUsed) + "/" + printer.Number(n.CPUs), right: true},
-		tone(p, load, printer.Accent),
+		tonedField(p, load, printer.Accent),
 		{text: printer.Bytes(n.MemoryUsed) + "/" + printer.Bytes(n.Memory), right: true},
 		{text: printer.Clean(last)},
 	}
 }
 
-func tone(p printer.Page, s string, t printer.Tone) field {
+func tonedField(p printer.Page, s string, t printer.Tone) field {
 	return field{text: printer.Clean(s), drawn: p.Paint(t, printer.Clean(s))}
 }
 
@@ -191,8 +191,8 @@ func (m *model) jobColour(name, s string) string {
 	return "\x1b[" + strconv.Itoa(colours[int(h.Sum32())%len(colours)]) + "m" + s + "\x1b[0m"
 }
 
-// gauge is a bar of so many columns.
-func gauge(used, all float64, width int) string {
+// gaugeBar is a bar of so many columns.
+func gaugeBar(used, all float64, width int) string {
 	if all <= 0 {
 		return ""
 	}
@@ -205,17 +205,17 @@ func (m *model) jobFields(p printer.Page, r *printer.QueueRow) []field {
 	ran := p.Now.Sub(r.Started)
 	limit, done := "", ""
 	if r.Limit > 0 {
-		limit, done = printer.Elapsed(r.Limit), gauge(ran.Seconds(), r.Limit.Seconds(), 8)
+		limit, done = printer.Elapsed(r.Limit), gaugeBar(ran.Seconds(), r.Limit.Seconds(), 8)
 	}
 	state := printer.StateTone(r.State)
-	spread := m.spread(r.NodeList)
+	spread := m.gangCells(r.NodeList)
 	return []field{
-		tone(p, r.Name, state),
+		tonedField(p, r.Name, state),
 		{text: printer.Clean(r.JobName), most: 24},
 		{text: printer.Clean(r.User), most: 12},
 		{text: printer.Elapsed(ran), right: true},
 		{text: limit, right: true},
-		tone(p, done, printer.Accent),
+		tonedField(p, done, printer.Accent),
 		{text: gpuText(r.GPUs), right: true},
 		{text: strconv.Itoa(r.Nodes), right: true},
 		{text: spread, drawn: m.jobColour(r.Name, spread)},
@@ -233,9 +233,9 @@ func gpuText(n float64) string {
 // spreadMost is how many columns the picture of a gang's spread may have.
 const spreadMost = 32
 
-// spread is a cell for each node of the fleet, full where the gang sits. A large
+// gangCells is a cell for each node of the fleet, full where the gang sits. A large
 // fleet has several nodes in a cell.
-func (m *model) spread(nodes string) string {
+func (m *model) gangCells(nodes string) string {
 	names, err := hostlist.Expand(nodes)
 	if err != nil || len(m.seen.nodes) == 0 {
 		return ""
@@ -278,7 +278,7 @@ func (m *model) queueFields(p printer.Page, r *printer.QueueRow) []field {
 		why += "; starts by " + p.Time(r.StartsBy)
 	}
 	return []field{
-		tone(p, r.Name, printer.Warn),
+		tonedField(p, r.Name, printer.Warn),
 		{text: printer.Clean(r.JobName), most: 24},
 		{text: printer.Clean(r.User), most: 12},
 		{text: printer.Elapsed(p.Now.Sub(r.Submitted)), right: true},

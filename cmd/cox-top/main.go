@@ -38,20 +38,20 @@ func run(args []string) int {
 	}
 	v, ok := viewNamed(*first)
 	if !ok {
-		return complain(fault.New(fault.Invalid, "--view %s: there is no such view", *first).Advise("nodes, jobs or queue"))
+		return printError(fault.New(fault.Invalid, "--view %s: there is no such view", *first).Advise("nodes, jobs or queue"))
 	}
 	c, err := client.New(client.Options{URL: *server})
 	if err != nil {
-		return complain(err)
+		return printError(err)
 	}
 	defer c.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	if _, err := c.Info(ctx); err != nil { // before the screen is taken over
-		return complain(err)
+		return printError(err)
 	}
 	if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stdout.Fd())) {
-		return complain(fault.New(fault.Unsupported, "a full-screen view needs a terminal").Advise("cox nodes and cox queue --watch print lines"))
+		return printError(fault.New(fault.Unsupported, "a full-screen view needs a terminal").Advise("cox nodes and cox queue --watch print lines"))
 	}
 	src := &remote{c: c, ctx: ctx}
 	m := newModel(src, v, !*plain && os.Getenv("NO_COLOR") == "", time.Now)
@@ -59,18 +59,18 @@ func run(args []string) int {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		src.follow(p.Send)
+		src.followChanges(p.Send)
 	}()
 	_, err = p.Run()
 	cancel()
 	<-ended
 	if err != nil {
-		return complain(err)
+		return printError(err)
 	}
 	return 0
 }
 
-func complain(err error) int {
+func printError(err error) int {
 	fmt.Fprintf(os.Stderr, "cox-top: %v\n", err)
 	if r := fault.Remedy(err); r != "" {
 		fmt.Fprintf(os.Stderr, "  %s\n", r)

@@ -110,7 +110,7 @@ func (m *model) startLook() tea.Cmd {
 		return tea.Tick(wait, func(time.Time) tea.Msg { return restMsg{} })
 	}
 	m.looking, m.began = true, m.now()
-	return m.src.look
+	return m.src.fetchAll
 }
 
 // Update takes one message.
@@ -137,9 +137,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.message = printer.Clean(msg.text)
 		return m, m.startLook()
 	case tea.KeyPressMsg:
-		return m, m.press(msg.String(), msg.Text)
+		return m, m.handleKey(msg.String(), msg.Text)
 	}
-	m.settle()
+	m.settleCursor()
 	return m, nil
 }
 
@@ -147,7 +147,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 func (m *model) endLook() tea.Cmd {
 	m.looking = false
 	m.rest = m.now().Add(4 * m.now().Sub(m.began))
-	m.settle()
+	m.settleCursor()
 	if m.again {
 		m.again = false
 		return m.startLook()
@@ -155,37 +155,37 @@ func (m *model) endLook() tea.Cmd {
 	return nil
 }
 
-// settle puts the cursor of the list back on its row, and the row on the screen.
-func (m *model) settle() {
-	l, rows := m.list(), m.rows()
+// settleCursor puts the cursor of the list back on its row, and the row on the screen.
+func (m *model) settleCursor() {
+	l, rows := m.currentList(), m.viewRows()
 	for i := range rows {
 		if rows[i].key == l.key {
 			l.cursor = i
 			break
 		}
 	}
-	m.move(rows, l.cursor)
+	m.moveCursor(rows, l.cursor)
 }
 
-func (m *model) list() *list { return &m.lists[m.view] }
+func (m *model) currentList() *list { return &m.lists[m.view] }
 
-// move puts the cursor on a row.
-func (m *model) move(rows []row, to int) {
-	l := m.list()
+// moveCursor puts the cursor on a row.
+func (m *model) moveCursor(rows []row, to int) {
+	l := m.currentList()
 	l.cursor = max(min(to, len(rows)-1), 0)
 	l.key = ""
 	if len(rows) > 0 {
 		l.key = rows[l.cursor].key
 	}
-	room := m.room()
+	room := m.visibleRows()
 	l.top = max(min(l.top, l.cursor), l.cursor-room+1, 0)
 	l.top = max(min(l.top, len(rows)-room), 0)
 }
 
-// room is the number of rows that the screen has.
-func (m *model) room() int { return max(m.height-5, 1) }
+// visibleRows is the number of rows that the screen has.
+func (m *model) visibleRows() int { return max(m.height-5, 1) }
 
-// page is how package show is to write for this screen.
-func (m *model) page() printer.Page {
+// printerPage is how package show is to write for this screen.
+func (m *model) printerPage() printer.Page {
 	return printer.Page{Now: m.now(), Zone: time.Local, Width: m.width, Colour: m.colour}
 }

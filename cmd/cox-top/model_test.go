@@ -20,15 +20,15 @@ var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 // asked is a source that only notes what it was asked for.
 type asked struct{ what []string }
 
-func (a *asked) look() tea.Msg { a.what = append(a.what, "look"); return nil }
+func (a *asked) fetchAll() tea.Msg { a.what = append(a.what, "look"); return nil }
 
 func (a *asked) note(what, name string) tea.Cmd {
 	a.what = append(a.what, what+" "+name)
 	return nil
 }
-func (a *asked) job(name string) tea.Cmd    { return a.note("job", name) }
-func (a *asked) why(name string) tea.Cmd    { return a.note("why", name) }
-func (a *asked) cancel(name string) tea.Cmd { return a.note("cancel", name) }
+func (a *asked) jobCard(name string) tea.Cmd    { return a.note("job", name) }
+func (a *asked) whyCard(name string) tea.Cmd    { return a.note("why", name) }
+func (a *asked) cancelJob(name string) tea.Cmd { return a.note("cancel", name) }
 
 // fleetOf is nodes of 8 devices each; jobs hold all devices of their nodes.
 func seen() snapshot {
@@ -87,7 +87,7 @@ func keys(m *model, names ...string) {
 
 func wants(t *testing.T, m *model, texts ...string) {
 	t.Helper()
-	screen := m.screen()
+	screen := m.screenText()
 	for _, w := range texts {
 		if !strings.Contains(screen, w) {
 			t.Errorf("%q is not on the screen:\n%s", w, screen)
@@ -106,7 +106,7 @@ func TestTheThreeViews(t *testing.T) {
 
 func TestNodesStandInTheOrderOfTheirNumbers(t *testing.T) {
 	m, _ := started(t, nodesView)
-	s := m.screen()
+	s := m.screenText()
 	if strings.Index(s, "v2 ") > strings.Index(s, "v10 ") {
 		t.Error(s)
 	}
@@ -115,15 +115,15 @@ func TestNodesStandInTheOrderOfTheirNumbers(t *testing.T) {
 func TestFilterAndSort(t *testing.T) {
 	m, _ := started(t, queueView)
 	keys(m, "=/BEN")
-	if s := m.screen(); !strings.Contains(s, "sweep") || strings.Contains(s, "grid") {
+	if s := m.screenText(); !strings.Contains(s, "sweep") || strings.Contains(s, "grid") {
 		t.Error(s)
 	}
 	keys(m, "esc", "=s")
-	if s := m.screen(); strings.Index(s, "sweep") > strings.Index(s, "grid") || !strings.Contains(s, "sorted by waited") {
+	if s := m.screenText(); strings.Index(s, "sweep") > strings.Index(s, "grid") || !strings.Contains(s, "sorted by waited") {
 		t.Error(s)
 	}
 	keys(m, "=S")
-	if s := m.screen(); strings.Index(s, "sweep") < strings.Index(s, "grid") {
+	if s := m.screenText(); strings.Index(s, "sweep") < strings.Index(s, "grid") {
 		t.Error(s)
 	}
 	keys(m, "=/nobody", "enter")
@@ -150,7 +150,7 @@ func TestARowOfAnArray(t *testing.T) {
 		t.Errorf("asked for %q", got)
 	}
 	for name, want := range map[string]string{"7": "7", "7_3": "7_3", "7_[3]": "7_3", "7_[0-500]": "7_0", "7_[4,9%2]": "7_4", "7_[": "7_["} {
-		if got := one(name); got != want {
+		if got := firstJob(name); got != want {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
@@ -162,7 +162,7 @@ func TestHeldJobsStandInNoLine(t *testing.T) {
 	s := seen()
 	s.jobs[2].Flags = []string{"HELD"}
 	send(m, seenMsg{s})
-	if screen := m.screen(); strings.Index(screen, "sweep") > strings.Index(screen, "grid") {
+	if screen := m.screenText(); strings.Index(screen, "sweep") > strings.Index(screen, "grid") {
 		t.Error(screen)
 	}
 }
@@ -220,7 +220,7 @@ func TestNoAnswerIsSaid(t *testing.T) {
 	send(m, lostMsg{errors.New("no server answers")})
 	wants(t, m, "no answer, this is old: no server answers", "v1 ")
 	send(m, seenMsg{seen()})
-	if strings.Contains(m.screen(), "no answer") {
+	if strings.Contains(m.screenText(), "no answer") {
 		t.Error("an old error is still there")
 	}
 }
@@ -283,10 +283,10 @@ func TestAnyKeysOnAnyScreen(t *testing.T) {
 			default:
 				keys(m, rapid.SampledFrom([]string{"up", "down", "enter", "esc", "tab", "end", "pgdown", "backspace", "=/", "=s", "=S", "=c", "=y", "=w", "=1", "=2", "=3", "=a", "=?", "=g"}).Draw(t, "key"))
 			}
-			if n := strings.Count(m.screen(), "\n") + 1; n > max(m.height, 1) {
-				t.Fatalf("%d lines on a screen of %d:\n%s", n, m.height, m.screen())
+			if n := strings.Count(m.screenText(), "\n") + 1; n > max(m.height, 1) {
+				t.Fatalf("%d lines on a screen of %d:\n%s", n, m.height, m.screenText())
 			}
-			for _, l := range strings.Split(m.screen(), "\n") {
+			for _, l := range strings.Split(m.screenText(), "\n") {
 				if !m.colour && printer.Width(l) > max(m.width, 28) {
 					t.Fatalf("%d columns on a screen of %d: %q", printer.Width(l), m.width, l)
 				}
@@ -305,6 +305,6 @@ func BenchmarkScreen(b *testing.B) {
 	send(m, seenMsg{s})
 	for b.Loop() {
 		keys(m, "down")
-		_ = m.screen()
+		_ = m.screenText()
 	}
 }

@@ -28,8 +28,8 @@ type sorting struct {
 // sorts are the ways to order each list; the first is the one that it begins with.
 var sorts = [views][]sorting{
 	nodesView: {
-		{"name", func(_ time.Time, a, b row) int { return natural(a.key, b.key) }},
-		{"free GPUs", func(_ time.Time, a, b row) int { return cmp.Compare(free(b.node), free(a.node)) }},
+		{"name", func(_ time.Time, a, b row) int { return compareNatural(a.key, b.key) }},
+		{"free GPUs", func(_ time.Time, a, b row) int { return cmp.Compare(freeDevices(b.node), freeDevices(a.node)) }},
 		{"free CPUs", func(_ time.Time, a, b row) int {
 			return cmp.Compare(b.node.CPUs-b.node.CPUsUsed, a.node.CPUs-a.node.CPUsUsed)
 		}},
@@ -38,12 +38,12 @@ var sorts = [views][]sorting{
 	jobsView: {
 		{"started", func(_ time.Time, a, b row) int { return b.job.Started.Compare(a.job.Started) }},
 		{"GPUs", byGPUs},
-		{"time left", func(now time.Time, a, b row) int { return cmp.Compare(left(a.job, now), left(b.job, now)) }},
+		{"time left", func(now time.Time, a, b row) int { return cmp.Compare(timeLeft(a.job, now), timeLeft(b.job, now)) }},
 		{"user", byUser},
 	},
 	queueView: {
 		{"priority", func(_ time.Time, a, b row) int {
-			return cmp.Or(cmp.Compare(held(a.job), held(b.job)), cmp.Compare(b.job.Priority, a.job.Priority))
+			return cmp.Or(cmp.Compare(heldRank(a.job), heldRank(b.job)), cmp.Compare(b.job.Priority, a.job.Priority))
 		}},
 		{"waited", func(_ time.Time, a, b row) int { return a.job.Submitted.Compare(b.job.Submitted) }},
 		{"GPUs", byGPUs},
@@ -51,8 +51,8 @@ var sorts = [views][]sorting{
 	},
 }
 
-// held is 1 for a job that waits for somebody to release it: it stands in no line.
-func held(r *printer.QueueRow) int {
+// heldRank is 1 for a job that waits for somebody to release it: it stands in no line.
+func heldRank(r *printer.QueueRow) int {
 	if slices.Contains(r.Flags, "HELD") {
 		return 1
 	}
@@ -63,18 +63,18 @@ func byGPUs(_ time.Time, a, b row) int { return cmp.Compare(b.job.GPUs, a.job.GP
 
 func byUser(_ time.Time, a, b row) int { return cmp.Compare(a.job.User, b.job.User) }
 
-func free(n *api.Node) int { return len(n.Devices) - printer.Busy(n.Devices) }
+func freeDevices(n *api.Node) int { return len(n.Devices) - printer.Busy(n.Devices) }
 
-// left is how long a job may still run; one without a limit comes last.
-func left(r *printer.QueueRow, now time.Time) time.Duration {
+// timeLeft is how long a job may still run; one without a limit comes last.
+func timeLeft(r *printer.QueueRow, now time.Time) time.Duration {
 	if r.Limit == 0 {
 		return 1<<63 - 1
 	}
 	return r.Limit - now.Sub(r.Started)
 }
 
-// natural orders v2 before v10.
-func natural(a, b string) int {
+// compareNatural orders v2 before v10.
+func compareNatural(a, b string) int {
 	pa, na := splitNumber(a)
 	pb, nb := splitNumber(b)
 	return cmp.Or(cmp.Compare(pa, pb), cmp.Compare(na, nb), cmp.Compare(a, b))
@@ -92,9 +92,9 @@ func splitNumber(s string) (prefix string, n int) {
 	return s[:at], n
 }
 
-// rows are the rows of the present view, filtered and sorted. They are made anew
+// viewRows are the rows of the present view, filtered and sorted. They are made anew
 // after a look and after a key, not for every screen.
-func (m *model) rows() []row {
+func (m *model) viewRows() []row {
 	if m.made == nil {
 		m.made = m.makeRows()
 	}
@@ -102,7 +102,7 @@ func (m *model) rows() []row {
 }
 
 func (m *model) makeRows() []row {
-	l := m.list()
+	l := m.currentList()
 	rows := []row{}
 	if m.view == nodesView {
 		for i := range m.seen.nodes {
@@ -116,7 +116,7 @@ func (m *model) makeRows() []row {
 		}
 	}
 	if want := strings.ToLower(l.filter); want != "" {
-		rows = slices.DeleteFunc(rows, func(r row) bool { return !strings.Contains(strings.ToLower(r.text()), want) })
+		rows = slices.DeleteFunc(rows, func(r row) bool { return !strings.Contains(strings.ToLower(r.filterText()), want) })
 	}
 	by, now := sorts[m.view][l.sort].by, m.now()
 	slices.SortStableFunc(rows, func(a, b row) int {
@@ -128,8 +128,8 @@ func (m *model) makeRows() []row {
 	return rows
 }
 
-// text is what a filter looks at.
-func (r *row) text() string {
+// filterText is what a filter looks at.
+func (r *row) filterText() string {
 	if n := r.node; n != nil {
 		return strings.Join([]string{n.Name, n.State, n.Pool, n.Why, printer.Types(n.Devices), strings.Join(n.Jobs, " "), strings.Join(n.Partitions, " ")}, " ")
 	}
@@ -137,13 +137,13 @@ func (r *row) text() string {
 	return strings.Join([]string{j.Name, j.JobName, j.User, j.Account, j.Partition, j.QOS, j.State, j.ReasonText, j.NodeList}, " ")
 }
 
-// subject names a job in a question.
-func (r *row) subject() string {
+// jobSubject names a job in a question.
+func (r *row) jobSubject() string {
 	return fmt.Sprintf("%s %s of %s", r.job.Name, printer.Clean(r.job.JobName), printer.Clean(r.job.User))
 }
 
-// one is the job of a row, the first one of a row that stands for several.
-func one(name string) string {
+// firstJob is the job of a row, the first one of a row that stands for several.
+func firstJob(name string) string {
 	array, set, several := strings.Cut(name, "_[")
 	if !several {
 		return name

@@ -11,17 +11,17 @@ import (
 
 // View draws the screen.
 func (m *model) View() tea.View {
-	v := tea.NewView(m.screen())
+	v := tea.NewView(m.screenText())
 	v.AltScreen = true
 	v.WindowTitle = "cox top"
 	return v
 }
 
-// screen is the text of the screen: two lines of head, the list or a card, two
+// screenText is the text of the screen: two lines of head, the list or a card, two
 // lines of foot, and never more lines than the terminal has.
-func (m *model) screen() string {
-	p := m.page()
-	lines := []string{m.summary(p), m.tabs(p)}
+func (m *model) screenText() string {
+	p := m.printerPage()
+	lines := []string{m.summaryLine(p), m.tabsLine(p)}
 	if m.mode == reading {
 		lines = append(lines, m.cardLines(p)...)
 	} else {
@@ -33,12 +33,12 @@ func (m *model) screen() string {
 	if len(lines) > m.height-1 {
 		lines = lines[:max(m.height-1, 0)]
 	}
-	lines = append(lines, m.foot(p))
+	lines = append(lines, m.footLine(p))
 	return strings.Join(lines, "\n")
 }
 
-// summary is the first line: which server, and how full.
-func (m *model) summary(p printer.Page) string {
+// summaryLine is the first line: which server, and how full.
+func (m *model) summaryLine(p printer.Page) string {
 	if !m.have {
 		if m.lost != nil {
 			return p.Paint(printer.Bad, printer.Cut(printer.Clean(m.lost.Error()), m.width))
@@ -77,19 +77,19 @@ func (m *model) summary(p printer.Page) string {
 	return p.Paint(printer.Strong, printer.Cut(text, m.width))
 }
 
-// tabs is the second line: the views, the filter and the order.
-func (m *model) tabs(p printer.Page) string {
+// tabsLine is the second line: the views, the filter and the order.
+func (m *model) tabsLine(p printer.Page) string {
 	var plain string
 	var b strings.Builder
 	for i, name := range viewNames {
 		label := fmt.Sprintf(" %d %s ", i+1, name)
 		plain += label
 		if view(i) == m.view {
-			label = m.reverse(label)
+			label = m.reverseVideo(label)
 		}
 		b.WriteString(label)
 	}
-	l := m.list()
+	l := m.currentList()
 	order := "sorted by " + sorts[m.view][l.sort].name
 	if l.down {
 		order += ", reversed"
@@ -104,20 +104,20 @@ func (m *model) tabs(p printer.Page) string {
 	return b.String()
 }
 
-func (m *model) reverse(s string) string {
+func (m *model) reverseVideo(s string) string {
 	if !m.colour {
 		return "[" + strings.TrimSpace(s) + "]"
 	}
 	return "\x1b[7m" + s + "\x1b[0m"
 }
 
-// foot is the last line: a question, a message, or the keys.
-func (m *model) foot(p printer.Page) string {
+// footLine is the last line: a question, a message, or the keys.
+func (m *model) footLine(p printer.Page) string {
 	switch {
 	case m.mode == confirming:
 		return p.Paint(printer.Bad, printer.Cut(fmt.Sprintf("cancel %s? y n", m.subject), m.width))
 	case m.mode == filtering:
-		return printer.Cut("/"+m.list().filter+"▏  Enter keeps it, Esc removes it", m.width)
+		return printer.Cut("/"+m.currentList().filter+"▏  Enter keeps it, Esc removes it", m.width)
 	case m.lost != nil && m.have:
 		return p.Paint(printer.Bad, printer.Cut("no answer, this is old: "+printer.Clean(m.lost.Error()), m.width))
 	case m.message != "":
@@ -132,14 +132,14 @@ func (m *model) cardLines(p printer.Page) []string {
 	lines := []string{"", p.Paint(printer.Strong, printer.Cut("── "+m.card.title+" "+strings.Repeat("─", max(m.width-len(m.card.title)-4, 0)), m.width))}
 	for i, l := range strings.Split(strings.TrimRight(m.card.text, "\n"), "\n") {
 		if i >= m.scroll {
-			lines = append(lines, wrap(l, m.width)...)
+			lines = append(lines, wrapLine(l, m.width)...)
 		}
 	}
 	return lines
 }
 
-// wrap breaks a long line at blanks; what follows is indented like a fact.
-func wrap(s string, width int) []string {
+// wrapLine breaks a long line at blanks; what follows is indented like a fact.
+func wrapLine(s string, width int) []string {
 	var lines []string
 	for printer.Width(s) > width && width > 20 {
 		at := strings.LastIndexByte(printer.Cut(s, width), ' ')

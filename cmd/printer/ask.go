@@ -15,7 +15,7 @@ func Ask(s *job.Spec) string {
 	}
 	var groups []string
 	for i := range s.Groups {
-		groups = append(groups, group(&s.Groups[i]))
+		groups = append(groups, describeGroup(&s.Groups[i]))
 	}
 	parts := []string{strings.Join(groups, " + ")}
 	if s.Array != nil {
@@ -31,8 +31,8 @@ func Ask(s *job.Spec) string {
 	return strings.Join(parts, ", ")
 }
 
-// group says what one task group asks for.
-func group(g *job.TaskGroup) string {
+// describeGroup says what one task group asks for.
+func describeGroup(g *job.TaskGroup) string {
 	nodes := Nodes(g)
 	parts := []string{Count(nodes, "node")}
 	if g.Elastic {
@@ -114,8 +114,8 @@ func deviceName(d resource.DeviceRequest) string {
 	return d.KindOf()
 }
 
-// asked sums what all groups of a job ask for.
-func asked(s *job.Spec) (nodes, gpus int, cpus float64) {
+// sumRequests sums what all groups of a job ask for.
+func sumRequests(s *job.Spec) (nodes, gpus int, cpus float64) {
 	for i := range s.Groups {
 		g := &s.Groups[i]
 		n := Nodes(g)

@@ -18,8 +18,8 @@ func Defrag(p Page, d *api.Defrag) string {
 		if !x.Starts.IsZero() {
 			fmt.Fprintf(&b, ", otherwise at %s", p.Time(x.Starts))
 		}
-		fmt.Fprintf(&b, "\n%s would move; that costs %s\n\n", counted(len(x.Moves), "job"), priceOf(x.Cost, x.CoreCost))
-		_ = moves(x.Moves, true).Write(&b, p)
+		fmt.Fprintf(&b, "\n%s would move; that costs %s\n\n", countWords(len(x.Moves), "job"), priceOf(x.Cost, x.CoreCost))
+		_ = defragMoves(x.Moves, true).Write(&b, p)
 		b.WriteString("\ncox defrag approve " + x.ID + "\n")
 	case d.Idle != "":
 		fmt.Fprintf(&b, "nothing is moved or proposed: preemption.defrag is %s, and has no effect beside %s\n", d.Mode, d.Idle)
@@ -32,12 +32,12 @@ func Defrag(p Page, d *api.Defrag) string {
 	}
 	if len(d.Moving) > 0 {
 		b.WriteString("\nmoving:\n")
-		_ = moves(d.Moving, false).Write(&b, p)
+		_ = defragMoves(d.Moving, false).Write(&b, p)
 	}
 	return b.String()
 }
 
-func counted(n int, what string) string {
+func countWords(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
@@ -52,7 +52,7 @@ func priceOf(gpu, cpu int64) string {
 	return fmt.Sprintf("%d CPU-seconds", cpu)
 }
 
-func moves(list []api.DefragMove, proposed bool) *Table {
+func defragMoves(list []api.DefragMove, proposed bool) *Table {
 	t := &Table{Columns: []Column{{Title: "JOB"}, {Title: "USER"}, {Title: "GPUS", Right: true}, {Title: "FROM", Least: 8}, {Title: "TO", Least: 8}}}
 	if proposed {
 		t.Columns = append(t.Columns, Column{Title: "DONE AGAIN", Right: true}, Column{Title: "COST", Right: true})
@@ -61,11 +61,11 @@ func moves(list []api.DefragMove, proposed bool) *Table {
 	}
 	for i := range list {
 		m := &list[i]
-		row := []Cell{{Text: cmp.Or(m.Job, "-"), Tone: Accent}, text(cmp.Or(m.User, "-")), text(strconv.FormatFloat(m.GPUs, 'g', -1, 64)), text(Hosts(m.From)), text(Hosts(m.To))}
+		row := []Cell{{Text: cmp.Or(m.Job, "-"), Tone: Accent}, textCell(cmp.Or(m.User, "-")), textCell(strconv.FormatFloat(m.GPUs, 'g', -1, 64)), textCell(Hosts(m.From)), textCell(Hosts(m.To))}
 		if proposed {
-			row = append(row, text(strconv.FormatInt(m.Lost, 10)+" s"), text(priceOf(m.Cost, m.CoreCost)))
+			row = append(row, textCell(strconv.FormatInt(m.Lost, 10)+" s"), textCell(priceOf(m.Cost, m.CoreCost)))
 		} else {
-			row = append(row, text(m.For))
+			row = append(row, textCell(m.For))
 		}
 		t.Rows = append(t.Rows, row)
 	}

@@ -14,7 +14,7 @@ func Event(p Page, e *api.Event) string {
 		subject = e.Job.String()
 	}
 	text := e.Kind
-	if e.State != "" && telling(e) {
+	if e.State != "" && stateAddsInfo(e) {
 		text += " " + e.State
 	}
 	if len(e.Nodes) > 0 {
@@ -46,8 +46,8 @@ func Event(p Page, e *api.Event) string {
 	return line + p.Paint(StateTone(e.State), Clean(text))
 }
 
-// telling reports whether the state says more than the kind of the event does.
-func telling(e *api.Event) bool {
+// stateAddsInfo reports whether the state says more than the kind of the event does.
+func stateAddsInfo(e *api.Event) bool {
 	switch e.Kind {
 	case "submitted", "allocated", "started", "cancelled", "held", "released", "updated":
 		return false

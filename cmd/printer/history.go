@@ -42,7 +42,7 @@ func History(p Page, jobs []api.Job, wide bool) *Table {
 func historyCells(p Page, j *api.Job, r *QueueRow, wide, several bool) []Cell {
 	ran, waited := "", ""
 	if !r.Started.IsZero() {
-		ran, waited = Elapsed(r.spent(p.Now)), Elapsed(r.Started.Sub(r.Submitted))
+		ran, waited = Elapsed(r.timeSpent(p.Now)), Elapsed(r.Started.Sub(r.Submitted))
 	}
 	exit := ""
 	if !j.Ended.IsZero() && !j.Started.IsZero() {
@@ -50,17 +50,17 @@ func historyCells(p Page, j *api.Job, r *QueueRow, wide, several bool) []Cell {
 	}
 	cells := []Cell{
 		{Text: j.Name, Tone: Accent},
-		text(r.JobName), text(r.User),
+		textCell(r.JobName), textCell(r.User),
 		{Text: j.State, Tone: StateTone(j.State)},
-		text(exit),
-		text(p.Time(j.Ended)), text(ran), text(waited), text(strconv.Itoa(r.Nodes)), text(gpuHours(r, p.Now)),
+		textCell(exit),
+		textCell(p.Time(j.Ended)), textCell(ran), textCell(waited), textCell(strconv.Itoa(r.Nodes)), textCell(gpuHours(r, p.Now)),
 	}
 	if several {
-		cells = append(cells, text(r.Pool))
+		cells = append(cells, textCell(r.Pool))
 	}
 	if wide {
-		cells = append(cells, text(r.Account), text(p.Time(j.Submitted)), text(p.Time(j.Started)),
-			text(strconv.Itoa(int(j.Attempt))), text(r.NodeList), text(j.Message))
+		cells = append(cells, textCell(r.Account), textCell(p.Time(j.Submitted)), textCell(p.Time(j.Started)),
+			textCell(strconv.Itoa(int(j.Attempt))), textCell(r.NodeList), textCell(j.Message))
 	}
 	return cells
 }
@@ -70,5 +70,5 @@ func gpuHours(r *QueueRow, now time.Time) string {
 	if r.GPUs == 0 || r.Started.IsZero() {
 		return ""
 	}
-	return strconv.FormatFloat(r.GPUs*r.spent(now).Hours(), 'f', 2, 64)
+	return strconv.FormatFloat(r.GPUs*r.timeSpent(now).Hours(), 'f', 2, 64)
 }

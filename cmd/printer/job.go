@@ -15,36 +15,36 @@ import (
 // be done next.
 func Job(p Page, j *api.Job) string {
 	c := card{p: p}
-	c.head("%s", headline(p, j))
+	c.head("%s", jobHeadline(p, j))
 	if j.Spec != nil {
-		c.fact("asks", asks(j))
-		c.fact("of", owner(j))
-		chosen(&c, j)
+		c.fact("asks", jobRequest(j))
+		c.fact("of", ownerText(j))
+		printPoolChoice(&c, j)
 	}
 	if j.Why != nil && j.State == "PENDING" {
-		c.fact("why", p.times(j.Why.String()))
+		c.fact("why", p.localizeTimes(j.Why.String()))
 	}
 	if !j.StartsBy.IsZero() && j.State == "PENDING" {
 		c.fact("starts", "by "+p.Time(j.StartsBy))
 	}
 	c.fact("flags", strings.Join(j.Flags, " "))
-	c.fact("holds", holdings(j))
+	c.fact("holds", jobHoldings(j))
 	for _, i := range j.Idle {
-		c.fact("idle", idle(p, i))
+		c.fact("idle", idleText(p, i))
 	}
-	c.fact("ranks", ranks(j.Tasks))
+	c.fact("ranks", groupRanks(j.Tasks))
 	c.fact("message", j.Message)
-	c.fact("times", times(p, j))
+	c.fact("times", jobTimes(p, j))
 	if j.Spec != nil {
-		source(&c, j.Spec)
+		printSource(&c, j.Spec)
 	}
 	c.fact("files", strings.Join(j.Files, ", "))
-	c.fact("next", next(j))
+	c.fact("next", nextCommands(j))
 	return c.b.String()
 }
 
-// headline is "7 train RUNNING for 41 s of 4 h".
-func headline(p Page, j *api.Job) string {
+// jobHeadline is "7 train RUNNING for 41 s of 4 h".
+func jobHeadline(p Page, j *api.Job) string {
 	name := j.Name
 	if j.Spec != nil {
 		name += " " + j.Spec.Name
@@ -53,14 +53,14 @@ func headline(p Page, j *api.Job) string {
 	r := QueueRowOf(j)
 	switch {
 	case j.State == "PENDING":
-		name += " for " + Duration(r.spent(p.Now))
+		name += " for " + Duration(r.timeSpent(p.Now))
 	case !j.Started.IsZero() && j.Ended.IsZero():
-		name += " for " + Duration(r.spent(p.Now))
+		name += " for " + Duration(r.timeSpent(p.Now))
 		if r.Limit > 0 {
 			name += " of " + Duration(r.Limit)
 		}
 	case !j.Started.IsZero():
-		name += " after " + Duration(r.spent(p.Now))
+		name += " after " + Duration(r.timeSpent(p.Now))
 		if j.State != "COMPLETED" && !j.Exit.OK() {
 			name += ", " + j.Exit.String()
 		}
@@ -71,8 +71,8 @@ func headline(p Page, j *api.Job) string {
 	return name
 }
 
-// asks is what one job asks for: of an array, what one task does.
-func asks(j *api.Job) string {
+// jobRequest is what one job asks for: of an array, what one task does.
+func jobRequest(j *api.Job) string {
 	if j.Array == nil || j.Spec.Array == nil {
 		return Ask(j.Spec)
 	}
@@ -85,9 +85,9 @@ func asks(j *api.Job) string {
 	return text
 }
 
-func owner(j *api.Job) string {
+func ownerText(j *api.Job) string {
 	s := j.Spec
-	parts := append([]string{s.Owner.User}, present(
+	parts := append([]string{s.Owner.User}, joinPresent(
 		"account", s.Account, "qos", s.QOS, "partition", strings.Join(s.Partitions, ","), "pool", j.Pool, "reservation", s.Reservation)...)
 	if j.State == "PENDING" {
 		parts = append(parts, fmt.Sprintf("priority %d", j.Priority))
@@ -95,8 +95,8 @@ func owner(j *api.Job) string {
 	return strings.Join(parts, ", ")
 }
 
-// chosen says why a job is in its pool that named none.
-func chosen(c *card, j *api.Job) {
+// printPoolChoice says why a job is in its pool that named none.
+func printPoolChoice(c *card, j *api.Job) {
 	if j.Spec.Chosen == nil {
 		return
 	}
@@ -106,8 +106,8 @@ func chosen(c *card, j *api.Job) {
 	}
 }
 
-// idle is "v1: holds 8 GPUs, no process since 12:01".
-func idle(p Page, i api.Idle) string {
+// idleText is "v1: holds 8 GPUs, no process since 12:01".
+func idleText(p Page, i api.Idle) string {
 	text := fmt.Sprintf("%s: holds %s, ", Hosts([]string{i.Node}), Count(i.Devices, "GPU"))
 	if i.Processes == 0 {
 		return text + "no process since " + p.Time(i.Since)
@@ -115,11 +115,11 @@ func idle(p Page, i api.Idle) string {
 	return text + Count(i.Processes, "process") + " without CPU time since " + p.Time(i.Since)
 }
 
-func holdings(j *api.Job) string {
+func jobHoldings(j *api.Job) string {
 	if len(j.Claims) == 0 {
 		return ""
 	}
-	nodes, gpus, cpus, memory := held(j.Claims)
+	nodes, gpus, cpus, memory := sumClaims(j.Claims)
 	text := fmt.Sprintf("%s: %s", Hosts(nodes), Number(cpus)+" CPUs")
 	if memory > 0 {
 		text += ", " + Bytes(memory)
@@ -128,7 +128,7 @@ func holdings(j *api.Job) string {
 		text += ", " + Count(gpus, "GPU")
 	}
 	if len(nodes) == 1 && len(j.Claims[0].Devices) > 0 {
-		text += fmt.Sprintf(" (device %s)", numbers(j.Claims[0].Devices))
+		text += fmt.Sprintf(" (device %s)", joinNumbers(j.Claims[0].Devices))
 	}
 	if !j.Ended.IsZero() {
 		text += ", given back"
@@ -136,7 +136,7 @@ func holdings(j *api.Job) string {
 	return text
 }
 
-func numbers(ns []int) string {
+func joinNumbers(ns []int) string {
 	parts := make([]string, len(ns))
 	for i, n := range ns {
 		parts[i] = fmt.Sprint(n)
@@ -144,8 +144,8 @@ func numbers(ns []int) string {
 	return strings.Join(parts, ",")
 }
 
-// ranks groups the tasks of the job's steps by how they are: "7 running, 1 × exit 1 (5 on v6)".
-func ranks(tasks []api.Task) string {
+// groupRanks groups the tasks of the job's steps by how they are: "7 running, 1 × exit 1 (5 on v6)".
+func groupRanks(tasks []api.Task) string {
 	type how struct {
 		running bool
 		exit    job.ExitCode
@@ -174,14 +174,14 @@ func ranks(tasks []api.Task) string {
 		case h.exit.OK():
 			parts = append(parts, fmt.Sprintf("%d × %s", n, h.exit))
 		default:
-			parts = append(parts, fmt.Sprintf("%d × %s (%s)", n, h.exit, which(groups[h])))
+			parts = append(parts, fmt.Sprintf("%d × %s (%s)", n, h.exit, nameRanks(groups[h])))
 		}
 	}
 	return strings.Join(parts, ", ")
 }
 
-// which names a few ranks with their nodes.
-func which(tasks []api.Task) string {
+// nameRanks names a few ranks with their nodes.
+func nameRanks(tasks []api.Task) string {
 	const most = 4
 	var names []string
 	for i, t := range tasks {
@@ -198,7 +198,7 @@ func which(tasks []api.Task) string {
 	return strings.Join(names, "; ")
 }
 
-func times(p Page, j *api.Job) string {
+func jobTimes(p Page, j *api.Job) string {
 	var parts []string
 	add := func(what string, t time.Time) {
 		if !t.IsZero() {
@@ -217,9 +217,9 @@ func times(p Page, j *api.Job) string {
 	return strings.Join(parts, ", ")
 }
 
-// source prints where the work came from and how it runs.
-func source(c *card, s *job.Spec) {
-	c.fact("runs", command(s))
+// printSource prints where the work came from and how it runs.
+func printSource(c *card, s *job.Spec) {
+	c.fact("runs", commandText(s))
 	c.fact("in", s.WorkDir)
 	if s.Source.Host != "" {
 		c.fact("from", "host "+s.Source.Host)
@@ -247,7 +247,7 @@ func source(c *card, s *job.Spec) {
 	}
 }
 
-func command(s *job.Spec) string {
+func commandText(s *job.Spec) string {
 	words := s.Program.Args
 	if s.Program.Kind == job.Batch {
 		name := s.Source.File
@@ -262,8 +262,8 @@ func command(s *job.Spec) string {
 	return strings.Join(words, " ")
 }
 
-// next names the commands that help with a job in its state.
-func next(j *api.Job) string {
+// nextCommands names the commands that help with a job in its state.
+func nextCommands(j *api.Job) string {
 	n := j.Name
 	switch j.State {
 	case "PENDING":

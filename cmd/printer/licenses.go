@@ -17,8 +17,8 @@ func Licenses(list []api.License) *Table {
 		for _, h := range l.Holders {
 			holders = append(holders, fmt.Sprintf("%s(%s):%d", h.Job, h.User, h.Count))
 		}
-		n := func(v int64) Cell { return text(strconv.FormatInt(v, 10)) }
-		t.Rows = append(t.Rows, []Cell{{Text: l.Name, Tone: Accent}, n(l.Total), n(l.Used), n(max(l.Total-l.Used, 0)), n(l.Wanted), text(strings.Join(holders, ","))})
+		n := func(v int64) Cell { return textCell(strconv.FormatInt(v, 10)) }
+		t.Rows = append(t.Rows, []Cell{{Text: l.Name, Tone: Accent}, n(l.Total), n(l.Used), n(max(l.Total-l.Used, 0)), n(l.Wanted), textCell(strings.Join(holders, ","))})
 	}
 	return t
 }

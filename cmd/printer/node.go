@@ -50,14 +50,14 @@ func NodeTable(p Page, nodes []api.Node, wide bool) *Table {
 		cells := []Cell{
 			{Text: n.Name, Tone: Accent},
 			{Text: n.State, Tone: NodeTone(n.State)},
-			text(Number(n.CPUsUsed) + "/" + Number(n.CPUs)), text(Bytes(n.MemoryUsed) + "/" + Bytes(n.Memory)),
-			text(gpuUse(n)), text(typesOf(n)), text(strings.Join(n.Partitions, ",")),
+			textCell(Number(n.CPUsUsed) + "/" + Number(n.CPUs)), textCell(Bytes(n.MemoryUsed) + "/" + Bytes(n.Memory)),
+			textCell(gpuUse(n)), textCell(typesOf(n)), textCell(strings.Join(n.Partitions, ",")),
 		}
 		if several {
-			cells = append(cells, text(n.Pool))
+			cells = append(cells, textCell(n.Pool))
 		}
 		if wide {
-			cells = append(cells, text(n.Pool), text(n.Engine), text(n.Address), text(hostlist.Compress(n.Hosts)), text(strings.Join(n.Path, "/")), text(strings.Join(n.Features, ",")))
+			cells = append(cells, textCell(n.Pool), textCell(n.Engine), textCell(n.Address), textCell(hostlist.Compress(n.Hosts)), textCell(strings.Join(n.Path, "/")), textCell(strings.Join(n.Features, ",")))
 		}
 		t.Rows = append(t.Rows, append(cells, jobsOrWhy(n)))
 	}
@@ -68,7 +68,7 @@ func jobsOrWhy(n *api.Node) Cell {
 	jobs := strings.Join(n.Jobs, ",")
 	switch {
 	case n.State == "up":
-		return text(jobs)
+		return textCell(jobs)
 	case jobs == "":
 		return Cell{Text: n.Why, Tone: Warn}
 	}
@@ -178,8 +178,8 @@ func Node(p Page, n *api.Node) string {
 		}
 		c.fact(name, fmt.Sprintf("%d of %d used", d.Used, d.All))
 	}
-	for _, d := range sorted(n.Devices) {
-		c.fact(" "+strconv.Itoa(d.Index), device(d))
+	for _, d := range sortDevices(n.Devices) {
+		c.fact(" "+strconv.Itoa(d.Index), deviceText(d))
 	}
 	c.fact("jobs", strings.Join(n.Jobs, ", "))
 	c.fact("parts", strings.Join(n.Partitions, ", "))
@@ -193,13 +193,13 @@ func Node(p Page, n *api.Node) string {
 	return c.b.String()
 }
 
-func sorted(devices []api.Device) []api.Device {
+func sortDevices(devices []api.Device) []api.Device {
 	out := slices.Clone(devices)
 	slices.SortFunc(out, func(a, b api.Device) int { return cmp.Compare(a.Index, b.Index) })
 	return out
 }
 
-func device(d api.Device) string {
+func deviceText(d api.Device) string {
 	parts := []string{typeOf(d)}
 	if d.Memory > 0 {
 		parts = append(parts, Bytes(int64(d.Memory)))

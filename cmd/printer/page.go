@@ -35,8 +35,8 @@ func (p Page) Paint(t Tone, text string) string {
 	return "\x1b[" + paint[t] + "m" + text + "\x1b[0m"
 }
 
-// local returns the moment in the page's zone.
-func (p Page) local(t time.Time) time.Time {
+// localTime returns the moment in the page's zone.
+func (p Page) localTime(t time.Time) time.Time {
 	if p.Zone == nil {
 		return t.UTC()
 	}

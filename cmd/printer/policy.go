@@ -48,7 +48,7 @@ func Policies(p Page, list []api.Policy) *Table {
 			note = strings.TrimSuffix(fmt.Sprintf("back to %d: %s", v.Back, note), ": ")
 		}
 		t.Rows = append(t.Rows, []Cell{
-			{Text: strconv.FormatUint(v.Revision, 10), Tone: Accent}, text(p.Time(v.At)), text(v.By), text(v.File), {Text: v.Hash[:min(len(v.Hash), 12)], Tone: Dim}, text(note),
+			{Text: strconv.FormatUint(v.Revision, 10), Tone: Accent}, textCell(p.Time(v.At)), textCell(v.By), textCell(v.File), {Text: v.Hash[:min(len(v.Hash), 12)], Tone: Dim}, textCell(note),
 		})
 	}
 	return t

@@ -19,10 +19,10 @@ func Pools(list []api.Pool) *Table {
 		}
 		t.Rows = append(t.Rows, []Cell{
 			{Text: name, Tone: Accent},
-			text(engineOf(p)),
+			textCell(engineOf(p)),
 			{Text: p.State, Tone: poolTone(p.State)},
-			text(strconv.Itoa(p.Nodes)),
-			text(fmt.Sprintf("%d/%d", p.DevicesUsed, p.Devices)), text(strconv.Itoa(p.Jobs)), text(p.Gang),
+			textCell(strconv.Itoa(p.Nodes)),
+			textCell(fmt.Sprintf("%d/%d", p.DevicesUsed, p.Devices)), textCell(strconv.Itoa(p.Jobs)), textCell(p.Gang),
 			{Text: p.Why, Tone: Warn},
 		})
 	}

@@ -36,7 +36,7 @@ func Problem(p Page, e *api.Error) string {
 		if i+1 < len(e.Errors) && e.Errors[i+1].Remedy == l.Remedy {
 			l.Remedy = "" // said once, behind the last
 		}
-		located(&b, p, &l)
+		printLocated(&b, p, &l)
 	}
 	if len(e.Errors) == 0 {
 		b.WriteString(CleanLines(e.Error()) + "\n")
@@ -47,7 +47,7 @@ func Problem(p Page, e *api.Error) string {
 	return b.String()
 }
 
-func located(b *strings.Builder, p Page, l *api.Located) {
+func printLocated(b *strings.Builder, p Page, l *api.Located) {
 	if l.File != "" {
 		b.WriteString(Clean(l.File) + ":")
 		if l.Line > 0 {

@@ -48,9 +48,9 @@ func QueueRowFrom(fields []string) (QueueRow, error) {
 	f := fields
 	r := QueueRow{
 		Name: f[0], JobName: f[1], User: f[2], Account: f[3], Partition: f[4], QOS: f[5], State: f[6],
-		Reason: f[8], ReasonText: f[9], Priority: int64(number(f[10])),
-		Submitted: unix(f[11]), Started: unix(f[12]), Ended: unix(f[13]), StartsBy: unix(f[14]),
-		Limit: Seconds(number(f[15])), Nodes: int(number(f[16])), NodeList: f[17], GPUs: number(f[18]), CPUs: number(f[19]), Pool: f[20],
+		Reason: f[8], ReasonText: f[9], Priority: int64(parseNumber(f[10])),
+		Submitted: parseUnix(f[11]), Started: parseUnix(f[12]), Ended: parseUnix(f[13]), StartsBy: parseUnix(f[14]),
+		Limit: Seconds(parseNumber(f[15])), Nodes: int(parseNumber(f[16])), NodeList: f[17], GPUs: parseNumber(f[18]), CPUs: parseNumber(f[19]), Pool: f[20],
 	}
 	if f[7] != "" {
 		r.Flags = strings.Split(f[7], ",")
@@ -58,7 +58,7 @@ func QueueRowFrom(fields []string) (QueueRow, error) {
 	return r, nil
 }
 
-func number(s string) float64 {
+func parseNumber(s string) float64 {
 	n, err := strconv.ParseFloat(s, 64)
 	if err != nil {
 		return 0
@@ -66,8 +66,8 @@ func number(s string) float64 {
 	return n
 }
 
-func unix(s string) time.Time {
-	n := number(s)
+func parseUnix(s string) time.Time {
+	n := parseNumber(s)
 	if n == 0 {
 		return time.Time{}
 	}
@@ -88,11 +88,11 @@ func QueueRowOf(j *api.Job) QueueRow {
 		r.Pool = cmp.Or(r.Pool, s.Pool)
 		r.Partition = strings.Join(s.Partitions, ",")
 		var gpus int
-		r.Nodes, gpus, r.CPUs = asked(s)
+		r.Nodes, gpus, r.CPUs = sumRequests(s)
 		r.GPUs = float64(gpus)
 	}
 	if len(j.Claims) > 0 {
-		nodes, gpus, cpus, _ := held(j.Claims)
+		nodes, gpus, cpus, _ := sumClaims(j.Claims)
 		r.Nodes, r.NodeList, r.GPUs, r.CPUs = len(nodes), Hosts(nodes), float64(gpus), cpus
 	}
 	return r
@@ -115,8 +115,8 @@ func (r *QueueRow) Jobs() int {
 	return n
 }
 
-// held sums claims; the nodes are in rank order.
-func held(claims []api.Claim) (nodes []string, gpus int, cpus float64, memory int64) {
+// sumClaims sums claims; the nodes are in rank order.
+func sumClaims(claims []api.Claim) (nodes []string, gpus int, cpus float64, memory int64) {
 	seen := make(map[string]bool, len(claims))
 	for _, c := range claims {
 		if !seen[c.Node] {
@@ -186,20 +186,20 @@ func ofPools(rows []QueueRow) bool {
 func queueCells(p Page, r *QueueRow, wide, several bool) []Cell {
 	cells := make([]Cell, 0, 16)
 	cells = append(cells,
-		Cell{Text: r.Name, Tone: Accent}, text(r.JobName), text(r.User), Cell{Text: state(r), Tone: StateTone(r.State)},
-		text(Elapsed(r.spent(p.Now))), text(limit(r.Limit)), text(strconv.Itoa(r.Nodes)), text(amount(r.GPUs)))
+		Cell{Text: r.Name, Tone: Accent}, textCell(r.JobName), textCell(r.User), Cell{Text: stateWord(r), Tone: StateTone(r.State)},
+		textCell(Elapsed(r.timeSpent(p.Now))), textCell(limitText(r.Limit)), textCell(strconv.Itoa(r.Nodes)), textCell(amountText(r.GPUs)))
 	if several {
-		cells = append(cells, text(r.Pool))
+		cells = append(cells, textCell(r.Pool))
 	}
 	if wide {
-		cells = append(cells, text(Number(r.CPUs)), text(r.Partition), text(r.Account), text(r.QOS),
-			text(strconv.FormatInt(r.Priority, 10)), text(p.Time(r.Submitted)), text(p.Time(r.StartsBy)))
+		cells = append(cells, textCell(Number(r.CPUs)), textCell(r.Partition), textCell(r.Account), textCell(r.QOS),
+			textCell(strconv.FormatInt(r.Priority, 10)), textCell(p.Time(r.Submitted)), textCell(p.Time(r.StartsBy)))
 	}
-	return append(cells, where(p, r))
+	return append(cells, whereOrWhy(p, r))
 }
 
-// state is the word of the state, or the flag that says more.
-func state(r *QueueRow) string {
+// stateWord is the word of the state, or the flag that says more.
+func stateWord(r *QueueRow) string {
 	for _, f := range []string{"UNCERTAIN", "STOPPING", "COMPLETING", "CONFIGURING", "HELD"} {
 		if slices.Contains(r.Flags, f) {
 			return f
@@ -208,8 +208,8 @@ func state(r *QueueRow) string {
 	return r.State
 }
 
-// spent is how long a job has run, or waited.
-func (r *QueueRow) spent(now time.Time) time.Duration {
+// timeSpent is how long a job has run, or waited.
+func (r *QueueRow) timeSpent(now time.Time) time.Duration {
 	switch {
 	case r.State == "PENDING":
 		return now.Sub(r.Submitted)
@@ -221,24 +221,24 @@ func (r *QueueRow) spent(now time.Time) time.Duration {
 	return now.Sub(r.Started)
 }
 
-func where(p Page, r *QueueRow) Cell {
+func whereOrWhy(p Page, r *QueueRow) Cell {
 	switch {
 	case r.State == "PENDING" && r.ReasonText != "":
-		return Cell{Text: p.times(r.ReasonText), Tone: Dim}
+		return Cell{Text: p.localizeTimes(r.ReasonText), Tone: Dim}
 	case r.State == "PENDING":
 		return Cell{Text: r.Reason, Tone: Dim}
 	}
-	return text(r.NodeList)
+	return textCell(r.NodeList)
 }
 
-func limit(d time.Duration) string {
+func limitText(d time.Duration) string {
 	if d == 0 {
 		return ""
 	}
 	return Elapsed(d)
 }
 
-func amount(f float64) string {
+func amountText(f float64) string {
 	if f == 0 {
 		return ""
 	}

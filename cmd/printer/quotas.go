@@ -31,7 +31,7 @@ func Quotas(list []api.QuotaAccount) *Table {
 			name += " (its own jobs)"
 		}
 		if x.Share != nil {
-			if share = quantity(*x.Share); *x.Share < 0 {
+			if share = quantityText(*x.Share); *x.Share < 0 {
 				share = "inf"
 			}
 		}
@@ -39,27 +39,27 @@ func Quotas(list []api.QuotaAccount) *Table {
 		if x.Pending > 0 {
 			jobs += "+" + strconv.Itoa(x.Pending)
 		}
-		first := []Cell{{Text: name, Tone: Accent}, text(share), text(jobs)}
+		first := []Cell{{Text: name, Tone: Accent}, textCell(share), textCell(jobs)}
 		if len(x.Amounts) == 0 {
-			t.Rows = append(t.Rows, append(first, text(""), text(""), text(""), text(""), text(""), text(""), text(""), text("")))
+			t.Rows = append(t.Rows, append(first, textCell(""), textCell(""), textCell(""), textCell(""), textCell(""), textCell(""), textCell(""), textCell("")))
 		}
 		for k := range x.Amounts {
 			a := &x.Amounts[k]
-			t.Rows = append(t.Rows, append(slices.Clip(first), text(a.Flavor), text(a.Resource), text(quantity(a.Nominal)), text(quantity(a.Held)),
-				some(a.Borrowed), some(a.Lent), some(a.Pending), text(strings.Join(a.From, ","))))
+			t.Rows = append(t.Rows, append(slices.Clip(first), textCell(a.Flavor), textCell(a.Resource), textCell(quantityText(a.Nominal)), textCell(quantityText(a.Held)),
+				nonZeroCell(a.Borrowed), nonZeroCell(a.Lent), nonZeroCell(a.Pending), textCell(strings.Join(a.From, ","))))
 		}
 	}
 	return t
 }
 
-func quantity(x float64) string { return shortly(x) }
+func quantityText(x float64) string { return shortNumber(x) }
 
-// some leaves nothing where there is nothing, so that what there is meets the eye.
-func some(x float64) Cell {
+// nonZeroCell leaves nothing where there is nothing, so that what there is meets the eye.
+func nonZeroCell(x float64) Cell {
 	if x == 0 {
-		return text("")
+		return textCell("")
 	}
-	return text(quantity(x))
+	return textCell(quantityText(x))
 }
 
 // SomeQuotas leaves out of the trees what is neither one of the accounts nor stands

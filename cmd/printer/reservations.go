@@ -15,7 +15,7 @@ func Reservations(list []api.Reservation) *Table {
 	for i := range list {
 		r := &list[i]
 		from, until := reservedSpan(r)
-		t.Rows = append(t.Rows, []Cell{text(r.Name), text(from), text(until), text(repeats(r)), text(reservedNodes(r)), text(reservedFor(r)), text(r.Note)})
+		t.Rows = append(t.Rows, []Cell{textCell(r.Name), textCell(from), textCell(until), textCell(repeatText(r)), textCell(reservedNodes(r)), textCell(reservedFor(r)), textCell(r.Note)})
 	}
 	return t
 }
@@ -27,7 +27,7 @@ func reservedSpan(r *api.Reservation) (from, until string) {
 	return r.From.UTC().Format(time.RFC3339), r.Until.UTC().Format(time.RFC3339)
 }
 
-func repeats(r *api.Reservation) string {
+func repeatText(r *api.Reservation) string {
 	if r.Ahead > 0 {
 		return "floating"
 	}

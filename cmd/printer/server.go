@@ -16,7 +16,7 @@ func Info(p Page, i *api.ServerInfo, at string) string {
 	c.fact("api", fmt.Sprintf("%s, serves clients from %s", i.API, i.Oldest))
 	c.fact("process", strconv.Itoa(i.PID))
 	if i.You.Name != "" {
-		c.fact("you", identity(&i.You))
+		c.fact("you", identityText(&i.You))
 	}
 	for _, pool := range i.Pools {
 		text := fmt.Sprintf("%s: engine %s", pool.Name, pool.Engine)
@@ -38,7 +38,7 @@ func Info(p Page, i *api.ServerInfo, at string) string {
 	return c.b.String()
 }
 
-func identity(i *api.Identity) string {
+func identityText(i *api.Identity) string {
 	text := fmt.Sprintf("%s (uid %d), by %s", i.Name, i.UID, i.Via)
 	if i.Admin {
 		text += ", administrator"
@@ -66,7 +66,7 @@ func Tokens(p Page, tokens []api.Token) *Table {
 			rights = "admin"
 		}
 		t.Rows = append(t.Rows, []Cell{
-			{Text: k.ID, Tone: Accent}, text(k.Name), state, text(rights), text(p.Time(k.Created)), text(p.Time(k.Expires)), text(p.Time(k.Used)), text(k.Comment),
+			{Text: k.ID, Tone: Accent}, textCell(k.Name), state, textCell(rights), textCell(p.Time(k.Created)), textCell(p.Time(k.Expires)), textCell(p.Time(k.Used)), textCell(k.Comment),
 		})
 	}
 	return t
@@ -85,7 +85,7 @@ func Audit(p Page, records []api.AuditRecord, wide bool) *Table {
 			id = r.Job.String()
 		}
 		cells := []Cell{
-			text(strconv.FormatUint(r.Seq, 10)), text(p.Time(r.At)), text(by(r)), text(r.From), text(r.What), {Text: id, Tone: Accent},
+			textCell(strconv.FormatUint(r.Seq, 10)), textCell(p.Time(r.At)), textCell(auditActor(r)), textCell(r.From), textCell(r.What), {Text: id, Tone: Accent},
 		}
 		if wide {
 			cells = append(cells, Cell{Text: string(r.Data), Tone: Dim})
@@ -95,7 +95,7 @@ func Audit(p Page, records []api.AuditRecord, wide bool) *Table {
 	return t
 }
 
-func by(r *api.AuditRecord) string {
+func auditActor(r *api.AuditRecord) string {
 	if r.By == "" {
 		return "cox"
 	}
@@ -112,7 +112,7 @@ func Partitions(_ Page, parts []api.Partition) *Table {
 			name += "*"
 		}
 		t.Rows = append(t.Rows, []Cell{
-			{Text: name, Tone: Accent}, text(pt.State), text(pt.Pool), text(limit(Seconds(pt.TimeLimit))), text(limit(Seconds(pt.DefaultTime))), text(Hosts(pt.Nodes)),
+			{Text: name, Tone: Accent}, textCell(pt.State), textCell(pt.Pool), textCell(limitText(Seconds(pt.TimeLimit))), textCell(limitText(Seconds(pt.DefaultTime))), textCell(Hosts(pt.Nodes)),
 		})
 	}
 	return t

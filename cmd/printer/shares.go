@@ -35,8 +35,8 @@ func Shares(list []api.Share) *Table {
 			shares = "parent"
 		}
 		t.Rows = append(t.Rows, []Cell{
-			text(strings.Repeat(" ", s.Depth) + s.Account), text(s.User), text(shares), text(strconv.FormatFloat(s.Norm, 'f', 6, 64)),
-			text(strconv.FormatFloat(math.Round(s.Used), 'f', 0, 64)), text(strconv.FormatFloat(s.Usage, 'f', 6, 64)), text(level), text(factor),
+			textCell(strings.Repeat(" ", s.Depth) + s.Account), textCell(s.User), textCell(shares), textCell(strconv.FormatFloat(s.Norm, 'f', 6, 64)),
+			textCell(strconv.FormatFloat(math.Round(s.Used), 'f', 0, 64)), textCell(strconv.FormatFloat(s.Usage, 'f', 6, 64)), textCell(level), textCell(factor),
 		})
 	}
 	return t
@@ -86,9 +86,9 @@ func Priority(p Page, x *api.Priority) string {
 	sum := 0.0
 	for _, part := range x.Parts {
 		sum += part.Points
-		t.Rows = append(t.Rows, []Cell{text(part.Name), text(shortly(part.Factor)), text(shortly(part.Weight)), text(shortly(part.Points))})
+		t.Rows = append(t.Rows, []Cell{textCell(part.Name), textCell(shortNumber(part.Factor)), textCell(shortNumber(part.Weight)), textCell(shortNumber(part.Points))})
 	}
-	t.Rows = append(t.Rows, []Cell{text("sum"), text(""), text(""), text(shortly(sum))})
+	t.Rows = append(t.Rows, []Cell{textCell("sum"), textCell(""), textCell(""), textCell(shortNumber(sum))})
 	_ = t.Write(&b, p) // a string takes everything
 	if x.Ageless != "" {
 		fmt.Fprintf(&b, "It does not grow older: %s.\n", x.Ageless)
@@ -112,7 +112,7 @@ func Priorities(list []api.Priority) *Table {
 	}
 	for i := range list {
 		x := &list[i]
-		row := []Cell{text(x.Job), text(x.User), text(x.Account), text(x.Partition), text(strconv.FormatInt(x.Priority, 10))}
+		row := []Cell{textCell(x.Job), textCell(x.User), textCell(x.Account), textCell(x.Partition), textCell(strconv.FormatInt(x.Priority, 10))}
 		for _, name := range names {
 			points := ""
 			for _, part := range x.Parts {
@@ -120,15 +120,15 @@ func Priorities(list []api.Priority) *Table {
 					points = strconv.FormatFloat(part.Points, 'f', 2, 64)
 				}
 			}
-			row = append(row, text(points))
+			row = append(row, textCell(points))
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	return t
 }
 
-// shortly prints what a factor has, without needless digits.
-func shortly(x float64) string {
+// shortNumber prints what a factor has, without needless digits.
+func shortNumber(x float64) string {
 	s := strconv.FormatFloat(x, 'f', 6, 64)
 	s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
 	if s == "-0" || s == "" {

@@ -40,10 +40,10 @@ func StockTable(inv *fleet.Inventory, ours []api.Node) *Table {
 		t.Rows = append(t.Rows, []Cell{
 			{Text: n.Name, Tone: Accent},
 			{Text: state, Tone: NodeTone(state)},
-			text(n.State),
-			text(strconv.Itoa(n.CPUs)), text(ifAny(n.CPUsOurs)), text(ifAny(n.CPUsOthers)),
-			text(strconv.Itoa(n.GPUs)), text(ifAny(n.GPUsOurs)), text(ifAny(n.GPUsOthers)),
-			text(strings.Join(n.Partitions, ",")), text(n.Reservation),
+			textCell(n.State),
+			textCell(strconv.Itoa(n.CPUs)), textCell(ifAny(n.CPUsOurs)), textCell(ifAny(n.CPUsOthers)),
+			textCell(strconv.Itoa(n.GPUs)), textCell(ifAny(n.GPUsOurs)), textCell(ifAny(n.GPUsOthers)),
+			textCell(strings.Join(n.Partitions, ",")), textCell(n.Reservation),
 			{Text: why, Tone: Warn},
 		})
 	}
@@ -107,14 +107,14 @@ func partitionStock(inv *fleet.Inventory) *Table {
 			tone = Warn
 		}
 		t.Rows = append(t.Rows, []Cell{
-			{Text: name, Tone: Accent}, {Text: q.State, Tone: tone}, text(limitOf(q.MaxTime)), text(cmp.Or(ifAny(q.MaxNodes), "-")), text(ifAny(q.Priority)), text(q.Nodes), text(allowed(q)),
+			{Text: name, Tone: Accent}, {Text: q.State, Tone: tone}, textCell(limitOf(q.MaxTime)), textCell(cmp.Or(ifAny(q.MaxNodes), "-")), textCell(ifAny(q.Priority)), textCell(q.Nodes), textCell(allowedText(q)),
 		})
 	}
 	return t
 }
 
-// allowed says who may use a partition; empty: everybody.
-func allowed(q *fleet.Partition) string {
+// allowedText says who may use a partition; empty: everybody.
+func allowedText(q *fleet.Partition) string {
 	var out []string
 	for _, x := range []struct {
 		what string
@@ -145,8 +145,8 @@ func qosStock(inv *fleet.Inventory) *Table {
 		q := &inv.QOS[i]
 		t.Rows = append(t.Rows, []Cell{
 			{Text: q.Name, Tone: Accent},
-			text(strconv.FormatInt(q.Priority, 10)), text(limitOf(q.MaxTime)), text(cmp.Or(ifAny(q.MaxJobsPerUser), "-")),
-			text(q.MaxPerJob), text(q.MaxPerUser), text(q.Group), text(strings.Join(q.Flags, ",")),
+			textCell(strconv.FormatInt(q.Priority, 10)), textCell(limitOf(q.MaxTime)), textCell(cmp.Or(ifAny(q.MaxJobsPerUser), "-")),
+			textCell(q.MaxPerJob), textCell(q.MaxPerUser), textCell(q.Group), textCell(strings.Join(q.Flags, ",")),
 		})
 	}
 	return t
@@ -165,7 +165,7 @@ func reservationStock(p Page, inv *fleet.Inventory, now time.Time) *Table {
 		}
 		whose := slices.Concat(r.Users, r.Accounts, r.Groups)
 		t.Rows = append(t.Rows, []Cell{
-			{Text: r.Name, Tone: Accent}, text(state), text(p.Time(r.Start)), text(p.Time(r.End)), text(r.Nodes), text(strings.Join(whose, ",")), text(strings.Join(r.Flags, ",")),
+			{Text: r.Name, Tone: Accent}, textCell(state), textCell(p.Time(r.Start)), textCell(p.Time(r.End)), textCell(r.Nodes), textCell(strings.Join(whose, ",")), textCell(strings.Join(r.Flags, ",")),
 		})
 	}
 	return t
@@ -174,7 +174,7 @@ func reservationStock(p Page, inv *fleet.Inventory, now time.Time) *Table {
 func licenseStock(inv *fleet.Inventory) *Table {
 	t := &Table{Columns: []Column{{Title: "LICENCE"}, {Title: "USED", Right: true}, {Title: "TOTAL", Right: true}}}
 	for _, l := range inv.Licenses {
-		t.Rows = append(t.Rows, []Cell{{Text: l.Name, Tone: Accent}, text(strconv.FormatInt(l.Used, 10)), text(strconv.FormatInt(l.Total, 10))})
+		t.Rows = append(t.Rows, []Cell{{Text: l.Name, Tone: Accent}, textCell(strconv.FormatInt(l.Used, 10)), textCell(strconv.FormatInt(l.Total, 10))})
 	}
 	return t
 }
@@ -191,8 +191,8 @@ func useStock(inv *fleet.Inventory) *Table {
 		}
 		t.Rows = append(t.Rows, []Cell{
 			{Text: cmp.Or(u.User, "(others)"), Tone: Accent},
-			text(u.Partition), text(by), text(strconv.Itoa(u.Running)), text(strconv.Itoa(u.Waiting)),
-			text(ifAny(u.Nodes)), text(ifAny(u.CPUs)), text(ifAny(u.GPUs)),
+			textCell(u.Partition), textCell(by), textCell(strconv.Itoa(u.Running)), textCell(strconv.Itoa(u.Waiting)),
+			textCell(ifAny(u.Nodes)), textCell(ifAny(u.CPUs)), textCell(ifAny(u.GPUs)),
 		})
 	}
 	return t
@@ -211,8 +211,8 @@ func AssociationTable(inv *fleet.Inventory) *Table {
 		}
 		t.Rows = append(t.Rows, []Cell{
 			{Text: a.Account, Tone: Accent},
-			text(a.Parent), text(user), text(ifAny(a.Shares)), text(limitOf(a.MaxTime)), text(cmp.Or(ifAny(a.MaxJobs), "-")),
-			text(a.MaxPerJob), text(a.Group), text(strings.Join(a.QOS, ",")),
+			textCell(a.Parent), textCell(user), textCell(ifAny(a.Shares)), textCell(limitOf(a.MaxTime)), textCell(cmp.Or(ifAny(a.MaxJobs), "-")),
+			textCell(a.MaxPerJob), textCell(a.Group), textCell(strings.Join(a.QOS, ",")),
 		})
 	}
 	return t

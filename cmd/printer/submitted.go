@@ -72,9 +72,9 @@ func DryRun(p Page, s *job.Spec, file string) string {
 	c := card{p: p}
 	c.head("%s", Asked(s, file))
 	c.fact("name", s.Name)
-	c.fact("of", strings.Join(present("account", s.Account, "qos", s.QOS, "partition", strings.Join(s.Partitions, ",")), ", "))
+	c.fact("of", strings.Join(joinPresent("account", s.Account, "qos", s.QOS, "partition", strings.Join(s.Partitions, ",")), ", "))
 	c.fact("output", s.Output.Stdout)
-	source(&c, s)
+	printSource(&c, s)
 	c.fact("nothing", "was submitted: --dry-run")
 	return c.b.String()
 }
@@ -106,8 +106,8 @@ func Preview(p Page, v *api.Preview) string {
 	return c.b.String()
 }
 
-// present joins names with their values where there is one.
-func present(pairs ...string) []string {
+// joinPresent joins names with their values where there is one.
+func joinPresent(pairs ...string) []string {
 	var out []string
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i+1] != "" {

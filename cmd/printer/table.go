@@ -24,17 +24,17 @@ type Table struct {
 	Rows    [][]Cell
 }
 
-// text makes a plain cell.
-func text(s string) Cell { return Cell{Text: s} }
+// textCell makes a plain cell.
+func textCell(s string) Cell { return Cell{Text: s} }
 
 // Write prints the header and the rows. Without a terminal every cell is whole;
 // on one, columns that may be cut are, and no line is longer than the terminal.
 func (t *Table) Write(w io.Writer, p Page) error {
-	widths := t.widths(p)
+	widths := t.columnWidths(p)
 	b := make([]byte, 0, 64<<10)
-	b = t.header(b, p, widths)
+	b = t.appendHeader(b, p, widths)
 	for _, row := range t.Rows {
-		b = t.line(b, p, widths, row)
+		b = t.appendLine(b, p, widths, row)
 		if len(b) > 60<<10 {
 			if _, err := w.Write(b); err != nil {
 				return err
@@ -48,17 +48,17 @@ func (t *Table) Write(w io.Writer, p Page) error {
 
 // Header prints the header alone for rows that follow one by one; Line prints one
 // of them. The columns have the widths of the rows that the table has.
-func (t *Table) Header(p Page) string { return string(t.header(nil, p, t.widths(p))) }
+func (t *Table) Header(p Page) string { return string(t.appendHeader(nil, p, t.columnWidths(p))) }
 
-func (t *Table) header(b []byte, p Page, widths []int) []byte {
+func (t *Table) appendHeader(b []byte, p Page, widths []int) []byte {
 	cells := make([]Cell, len(t.Columns))
 	for i, c := range t.Columns {
 		cells[i] = Cell{Text: c.Title, Tone: Strong}
 	}
-	return t.line(b, p, widths, cells)
+	return t.appendLine(b, p, widths, cells)
 }
 
-func (t *Table) widths(p Page) []int {
+func (t *Table) columnWidths(p Page) []int {
 	widths := make([]int, len(t.Columns))
 	for i, c := range t.Columns {
 		widths[i] = Width(c.Title)
@@ -74,14 +74,14 @@ func (t *Table) widths(p Page) []int {
 		}
 	}
 	if p.Width > 0 {
-		t.fit(widths, p.Width)
+		t.fitWidths(widths, p.Width)
 	}
 	return widths
 }
 
-// fit takes columns from those that may be cut, the widest first, until the table
+// fitWidths takes columns from those that may be cut, the widest first, until the table
 // fits or nothing more can be taken.
-func (t *Table) fit(widths []int, room int) {
+func (t *Table) fitWidths(widths []int, room int) {
 	need := gap * (len(widths) - 1)
 	for _, w := range widths {
 		need += w
@@ -100,9 +100,9 @@ func (t *Table) fit(widths []int, room int) {
 	}
 }
 
-// line appends one line. The last column is not padded; what is beyond the edge
+// appendLine appends one line. The last column is not padded; what is beyond the edge
 // of a terminal is cut, because a wrapped line makes a table unreadable.
-func (t *Table) line(b []byte, p Page, widths []int, row []Cell) []byte {
+func (t *Table) appendLine(b []byte, p Page, widths []int, row []Cell) []byte {
 	at := 0
 	for i, c := range row {
 		room := widths[i]
@@ -115,7 +115,7 @@ func (t *Table) line(b []byte, p Page, widths []int, row []Cell) []byte {
 		s := Cut(c.Text, room)
 		blank := room - Width(s)
 		if t.Columns[i].Right {
-			b = pad(b, blank)
+			b = padWidth(b, blank)
 		}
 		b = append(b, p.Paint(c.Tone, s)...)
 		at += widths[i] + gap
@@ -123,9 +123,9 @@ func (t *Table) line(b []byte, p Page, widths []int, row []Cell) []byte {
 			break
 		}
 		if !t.Columns[i].Right {
-			b = pad(b, blank)
+			b = padWidth(b, blank)
 		}
-		b = pad(b, gap)
+		b = padWidth(b, gap)
 	}
 	return append(b, '\n')
 }

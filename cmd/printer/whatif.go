@@ -12,7 +12,7 @@ import (
 // then who starts at another time.
 func WhatIf(p Page, q *api.WhatIf, d *api.WhatIfDone) string {
 	c := card{p: p}
-	c.head("%s: %s", strings.Join(otherwise(q, d), ", "), effect(d))
+	c.head("%s: %s", strings.Join(whatIfChanges(q, d), ", "), whatIfEffect(d))
 	for _, s := range d.Submitted {
 		if s.Start.IsZero() {
 			c.line(fmt.Sprintf("  %s would not start within the bounds of the work", Clean(s.Name)))
@@ -31,7 +31,7 @@ func WhatIf(p Page, q *api.WhatIf, d *api.WhatIfDone) string {
 			c.line(fmt.Sprintf("  … and %d more; -o json has 50", d.Sooner+d.Later+d.Never-i))
 			break
 		}
-		c.line(moved(p, d.Now, m))
+		c.line(movedText(p, d.Now, m))
 	}
 	if a, b := d.Before.Taken, d.After.Taken; a+b > 0 {
 		c.line(fmt.Sprintf("Running jobs that are ended for others: %d as things are, %d then.", a, b))
@@ -42,7 +42,7 @@ func WhatIf(p Page, q *api.WhatIf, d *api.WhatIfDone) string {
 	return c.b.String()
 }
 
-func otherwise(q *api.WhatIf, d *api.WhatIfDone) (out []string) {
+func whatIfChanges(q *api.WhatIf, d *api.WhatIfDone) (out []string) {
 	if n := len(d.Added); n > 0 {
 		out = append(out, Count(n, "node")+" more")
 	}
@@ -61,7 +61,7 @@ func otherwise(q *api.WhatIf, d *api.WhatIfDone) (out []string) {
 	return out
 }
 
-func effect(d *api.WhatIfDone) string {
+func whatIfEffect(d *api.WhatIfDone) string {
 	if d.Sooner+d.Later+d.Never == 0 {
 		return "no waiting job starts at another time"
 	}
@@ -76,7 +76,7 @@ func figuresTable(p Page, d *api.WhatIfDone) string {
 	t := &Table{Columns: []Column{{Title: ""}, {Title: "JOBS", Right: true}, {Title: "NOW: MEDIAN", Right: true}, {Title: "90 %", Right: true}, {Title: "THEN: MEDIAN", Right: true}, {Title: "90 %", Right: true}}}
 	row := func(name string, jobs int, a, b api.Waits) {
 		t.Rows = append(t.Rows, []Cell{
-			text(Clean(name)), text(fmt.Sprint(jobs)), text(wait(a.Median)), text(wait(a.P90)), text(wait(b.Median)), text(wait(b.P90)),
+			textCell(Clean(name)), textCell(fmt.Sprint(jobs)), textCell(waitText(a.Median)), textCell(waitText(a.P90)), textCell(waitText(b.Median)), textCell(waitText(b.P90)),
 		})
 	}
 	row("waits", d.Before.Jobs, d.Before.Wait, d.After.Wait)
@@ -96,9 +96,9 @@ func figuresTable(p Page, d *api.WhatIfDone) string {
 	return b.String()
 }
 
-func wait(seconds float64) string { return Duration(Seconds(seconds)) }
+func waitText(seconds float64) string { return Duration(Seconds(seconds)) }
 
-func moved(p Page, now time.Time, m api.Moved) string {
+func movedText(p Page, now time.Time, m api.Moved) string {
 	at := func(t time.Time) string {
 		if t.IsZero() {
 			return "not within the bounds"

@@ -14,13 +14,13 @@ import (
 // the one that is asked about; nil where only the answer is known.
 func Why(p Page, w *api.Why, j *api.Job) string {
 	c := card{p: p}
-	subject := whom(w, j)
+	subject := waitsForText(w, j)
 	switch {
 	case w.State != "PENDING":
 		c.head("%s", subject+" "+whyNot(p, w, j))
 		return c.b.String()
 	case len(w.Reasons) == 0 && len(w.Lines) == 0:
-		c.head("%s waits%s: nothing holds it, it starts at once", subject, waiting(p, w, j))
+		c.head("%s waits%s: nothing holds it, it starts at once", subject, waitingHeadline(p, w, j))
 		return c.b.String()
 	}
 	lines := w.Lines
@@ -31,11 +31,11 @@ func Why(p Page, w *api.Why, j *api.Job) string {
 	}
 	n := 0
 	for i := range lines {
-		if !another(w, j, i) {
+		if !isAlternativeLicence(w, j, i) {
 			n++
 		}
 	}
-	c.head("%s waits%s. %s:", subject, waiting(p, w, j), things(n))
+	c.head("%s waits%s. %s:", subject, waitingHeadline(p, w, j), countReasons(n))
 	n = 0
 	for i, line := range lines {
 		code, since, which := "", "", " or"
@@ -45,19 +45,19 @@ func Why(p Page, w *api.Why, j *api.Job) string {
 				since = p.Paint(Dim, "  since "+p.Time(time.Unix(s, 0)))
 			}
 		}
-		if !another(w, j, i) {
+		if !isAlternativeLicence(w, j, i) {
 			n++
 			which = fmt.Sprintf("%3d", n)
 		}
-		c.line(fmt.Sprintf("%s %s%s%s%s", which, p.Paint(Warn, Clean(code)), strings.Repeat(" ", max(14-Width(code), 1)), Clean(p.times(line)), since))
+		c.line(fmt.Sprintf("%s %s%s%s%s", which, p.Paint(Warn, Clean(code)), strings.Repeat(" ", max(14-Width(code), 1)), Clean(p.localizeTimes(line)), since))
 	}
 	if line := inPool(j); line != "" {
 		c.line("    " + p.Paint(Dim, Clean(line)))
 	}
-	if line := holders(p, w.Holders); line != "" {
+	if line := holdersText(p, w.Holders); line != "" {
 		c.line("    held by     " + line)
 	}
-	if line := expected(p, w); line != "" {
+	if line := expectedStart(p, w); line != "" {
 		c.line(line)
 	}
 	for i, s := range w.Changes {
@@ -65,7 +65,7 @@ func Why(p Page, w *api.Why, j *api.Job) string {
 		if i > 0 {
 			lead = strings.Repeat(" ", len(lead)-3) + "or "
 		}
-		c.line(lead + smaller(p, s))
+		c.line(lead + smallerOptions(p, s))
 	}
 	return c.b.String()
 }
@@ -82,34 +82,34 @@ func inPool(j *api.Job) string {
 	return text
 }
 
-// another reports whether a reason is that of one more licence, of which the job is to have
+// isAlternativeLicence reports whether a reason is that of one more licence, of which the job is to have
 // one (a|b): any of them would do.
-func another(w *api.Why, j *api.Job, i int) bool {
+func isAlternativeLicence(w *api.Why, j *api.Job, i int) bool {
 	if j == nil || j.Spec == nil || !strings.Contains(j.Spec.Licenses, "|") || i >= len(w.Reasons) || w.Reasons[i].Code != reason.Licenses {
 		return false
 	}
 	return slices.ContainsFunc(w.Reasons[:i], func(r reason.Reason) bool { return r.Code == reason.Licenses })
 }
 
-func whom(w *api.Why, j *api.Job) string {
+func waitsForText(w *api.Why, j *api.Job) string {
 	if j == nil || j.Spec == nil {
 		return w.Name
 	}
-	facts := asks(j)
-	if who := payer(j); who != "" {
+	facts := jobRequest(j)
+	if who := payingAccount(j); who != "" {
 		facts = who + ", " + facts
 	}
 	return fmt.Sprintf("%s %s (%s)", w.Name, j.Spec.Name, facts)
 }
 
-func payer(j *api.Job) string {
+func payingAccount(j *api.Job) string {
 	if j.Spec.Account != "" {
 		return j.Spec.Account
 	}
 	return j.Spec.Owner.User
 }
 
-func waiting(p Page, w *api.Why, j *api.Job) string {
+func waitingHeadline(p Page, w *api.Why, j *api.Job) string {
 	since := w.Since
 	if j != nil && !j.Submitted.IsZero() {
 		since = j.Submitted
@@ -126,7 +126,7 @@ func whyNot(p Page, w *api.Why, j *api.Job) string {
 	case j == nil:
 		return "does not wait: it is " + w.State
 	case j.Ended.IsZero() && len(j.Claims) > 0:
-		nodes, _, _, _ := held(j.Claims)
+		nodes, _, _, _ := sumClaims(j.Claims)
 		if j.Started.IsZero() {
 			return strings.TrimSuffix(fmt.Sprintf("does not wait: its gang is being started on %s: %s", Hosts(nodes), j.Message), ": ")
 		}
@@ -141,7 +141,7 @@ func whyNot(p Page, w *api.Why, j *api.Job) string {
 	return text
 }
 
-func things(n int) string {
+func countReasons(n int) string {
 	switch n {
 	case 1:
 		return "One thing holds it"
@@ -155,8 +155,8 @@ func things(n int) string {
 	return fmt.Sprintf("%d things hold it", n)
 }
 
-// holders names the running jobs that have what is missing.
-func holders(p Page, list []api.Holder) string {
+// holdersText names the running jobs that have what is missing.
+func holdersText(p Page, list []api.Holder) string {
 	var parts []string
 	for i, h := range list {
 		if i == 4 {
@@ -178,8 +178,8 @@ func holders(p Page, list []api.Holder) string {
 	return strings.Join(parts, ", ")
 }
 
-// expected says when the job will start, how sure that is, and what is promised.
-func expected(p Page, w *api.Why) string {
+// expectedStart says when the job will start, how sure that is, and what is promised.
+func expectedStart(p Page, w *api.Why) string {
 	e := w.Expected
 	by := ""
 	if w.StartsBy.After(p.Now) {
@@ -193,7 +193,7 @@ func expected(p Page, w *api.Why) string {
 	}
 	text := "Starts about " + p.Time(e.Start) + ", in " + Duration(e.Start.Sub(p.Now))
 	if e.Known > 0 {
-		text += fmt.Sprintf(" (80 %%: %s–%s; %s of the past week were %s in the median)", p.Time(e.From), p.Time(e.To), Count(e.Known, "estimate"), late(e.Late))
+		text += fmt.Sprintf(" (80 %%: %s–%s; %s of the past week were %s in the median)", p.Time(e.From), p.Time(e.To), Count(e.Known, "estimate"), lateText(e.Late))
 	}
 	if by != "" {
 		text += "; " + by
@@ -201,7 +201,7 @@ func expected(p Page, w *api.Why) string {
 	return text + "."
 }
 
-func late(seconds float64) string {
+func lateText(seconds float64) string {
 	switch d := Seconds(seconds); {
 	case d >= time.Second:
 		return "late by " + Duration(d)
@@ -211,15 +211,15 @@ func late(seconds float64) string {
 	return "right"
 }
 
-// smaller is a change as options that can be pasted.
-func smaller(p Page, s api.Smaller) string {
+// smallerOptions is a change as options that can be pasted.
+func smallerOptions(p Page, s api.Smaller) string {
 	if s.Value == "" {
-		return "without " + p.Paint(Accent, Clean("--"+s.Option)) + of(s.Of)
+		return "without " + p.Paint(Accent, Clean("--"+s.Option)) + ofCurrent(s.Of)
 	}
-	return p.Paint(Accent, Clean("--"+s.Option+"="+s.Value)) + of(s.Of)
+	return p.Paint(Accent, Clean("--"+s.Option+"="+s.Value)) + ofCurrent(s.Of)
 }
 
-func of(now string) string {
+func ofCurrent(now string) string {
 	if now == "" {
 		return ""
 	}

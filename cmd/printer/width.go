@@ -88,27 +88,27 @@ func Cut(s string, width int) string {
 // Clean replaces what would move a cursor or start an escape sequence: control
 // characters, invalid bytes, and the marks that reverse the direction of text.
 func Clean(s string) string {
-	if !strings.ContainsFunc(s, unprintable) {
+	if !strings.ContainsFunc(s, isUnprintable) {
 		return s
 	}
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\t' || r == '\n' || r == '\r':
 			return ' '
-		case unprintable(r):
+		case isUnprintable(r):
 			return '�'
 		}
 		return r
 	}, s)
 }
 
-func unprintable(r rune) bool {
+func isUnprintable(r rune) bool {
 	return r == utf8.RuneError || r < ' ' || r >= 0x7f && r < 0xa0 ||
 		r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0x2028 || r == 0x2029
 }
 
-// pad appends blanks to a text of the given width up to another width.
-func pad(b []byte, n int) []byte {
+// padWidth appends blanks to a text of the given width up to another width.
+func padWidth(b []byte, n int) []byte {
 	for ; n > 0; n-- {
 		b = append(b, ' ')
 	}

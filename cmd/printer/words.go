@@ -22,14 +22,14 @@ func Duration(d time.Duration) string {
 	case d < 2*time.Minute && d%time.Minute != 0:
 		return fmt.Sprintf("%d s", int(d.Seconds()))
 	case d < time.Hour:
-		return two(d, time.Minute, "min", time.Second, "s")
+		return twoUnits(d, time.Minute, "min", time.Second, "s")
 	case d < day:
-		return two(d, time.Hour, "h", time.Minute, "min")
+		return twoUnits(d, time.Hour, "h", time.Minute, "min")
 	}
-	return two(d, day, "d", time.Hour, "h")
+	return twoUnits(d, day, "d", time.Hour, "h")
 }
 
-func two(d, large time.Duration, name string, small time.Duration, rest string) string {
+func twoUnits(d, large time.Duration, name string, small time.Duration, rest string) string {
 	n, m := int(d/large), int(d%large/small)
 	s := fmt.Sprintf("%d %s", n, name)
 	if name == "d" {
@@ -63,7 +63,7 @@ func (p Page) Time(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	t, now := p.local(t), p.local(p.Now)
+	t, now := p.localTime(t), p.localTime(p.Now)
 	if t.Year() == now.Year() && t.YearDay() == now.YearDay() {
 		return t.Format("15:04:05")
 	}
@@ -73,8 +73,8 @@ func (p Page) Time(t time.Time) string {
 // moments are times as reasons have them.
 var moments = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
-// times is a text whose moments are as all others of the page.
-func (p Page) times(text string) string {
+// localizeTimes is a text whose moments are as all others of the page.
+func (p Page) localizeTimes(text string) string {
 	return moments.ReplaceAllStringFunc(text, func(m string) string {
 		t, err := time.Parse(time.RFC3339, m)
 		if err != nil {

@@ -117,7 +117,7 @@ func (c *Command) Fail(err error) {
 	c.Code = 1
 	var usage *UsageError
 	if errors.As(err, &usage) {
-		usage.print(c)
+		usage.printUsage(c)
 		return
 	}
 	var plain *PlainError
@@ -129,19 +129,19 @@ func (c *Command) Fail(err error) {
 	if errors.As(err, &e) && len(e.Errors) > 0 {
 		for _, p := range e.Errors {
 			c.Errorf("%s%s", Place(p.File, p.Line), p.Message)
-			c.advise(p.Remedy)
+			c.printRemedy(p.Remedy)
 		}
 		return
 	}
 	c.Errorf("%v", err)
 	if e != nil {
-		c.advise(e.Remedy)
+		c.printRemedy(e.Remedy)
 		return
 	}
-	c.advise(fault.Remedy(err))
+	c.printRemedy(fault.Remedy(err))
 }
 
-func (c *Command) advise(remedy string) {
+func (c *Command) printRemedy(remedy string) {
 	if remedy != "" {
 		c.Sayf("  %s", remedy)
 	}

@@ -71,7 +71,7 @@ type UsageError struct{ Text string }
 // Error is the text without the command's name.
 func (e *UsageError) Error() string { return e.Text }
 
-func (e *UsageError) print(c *Command) {
+func (e *UsageError) printUsage(c *Command) {
 	fmt.Fprintf(c.Err, "%s: %s\nTry \"%s --help\" for more information\n", c.Name, e.Text, c.Name)
 }
 

@@ -12,7 +12,7 @@ func UserID(name string) (uint32, bool) {
 	if n, err := strconv.ParseUint(name, 10, 32); err == nil {
 		return uint32(n), true
 	}
-	return entry("/etc/passwd", name)
+	return findEntry("/etc/passwd", name)
 }
 
 // Me is the number of the user who runs the command.
@@ -25,7 +25,7 @@ func UserName(text string) string {
 	if _, err := strconv.ParseUint(text, 10, 32); err != nil {
 		return text
 	}
-	lines("/etc/passwd", func(f []string) bool {
+	eachLine("/etc/passwd", func(f []string) bool {
 		if len(f) > 2 && f[2] == text {
 			name = f[0]
 			return false
@@ -42,7 +42,7 @@ func MyName() string { return UserName(strconv.Itoa(Me())) }
 func GroupName(gid uint32) string {
 	text := strconv.FormatUint(uint64(gid), 10)
 	name := text
-	lines("/etc/group", func(f []string) bool {
+	eachLine("/etc/group", func(f []string) bool {
 		if len(f) > 2 && f[2] == text {
 			name = f[0]
 			return false
@@ -52,9 +52,9 @@ func GroupName(gid uint32) string {
 	return name
 }
 
-// entry finds the number of a name in a file of the form name:x:number:….
-func entry(file, name string) (id uint32, found bool) {
-	lines(file, func(f []string) bool {
+// findEntry finds the number of a name in a file of the form name:x:number:….
+func findEntry(file, name string) (id uint32, found bool) {
+	eachLine(file, func(f []string) bool {
 		if len(f) > 2 && f[0] == name {
 			n, err := strconv.ParseUint(f[2], 10, 32)
 			id, found = uint32(n), err == nil
@@ -64,7 +64,7 @@ func entry(file, name string) (id uint32, found bool) {
 	return id, found
 }
 
-func lines(file string, f func(fields []string) bool) {
+func eachLine(file string, f func(fields []string) bool) {
 	r, err := os.Open(file)
 	if err != nil {
 		return

@@ -50,8 +50,8 @@ const patience = 150 * time.Millisecond
 // tick is how often output is looked for.
 const tick = 30 * time.Millisecond
 
-// follow shows changes until every job has ended.
-func (f *follower) follow(ctx context.Context, c *control.Control, from uint64) error {
+// followChanges shows changes until every job has ended.
+func (f *follower) followChanges(ctx context.Context, c *control.Control, from uint64) error {
 	views := make(chan []control.View)
 	errs := make(chan error, 1)
 	ctx, stop := context.WithCancel(ctx)
@@ -77,11 +77,11 @@ func (f *follower) follow(ctx context.Context, c *control.Control, from uint64) 
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	told := false
-	for !f.finished() {
+	for !f.allEnded() {
 		select {
 		case vs := <-views:
 			for _, v := range vs {
-				f.see(v)
+				f.noteChange(v)
 			}
 		case <-ticker.C:
 		case <-c.Done():
@@ -89,7 +89,7 @@ func (f *follower) follow(ctx context.Context, c *control.Control, from uint64) 
 		case err := <-errs:
 			return err
 		}
-		f.show()
+		f.showOutput()
 		if f.screen.broken && !told {
 			told = true
 			f.unread()
@@ -98,7 +98,7 @@ func (f *follower) follow(ctx context.Context, c *control.Control, from uint64) 
 	return nil
 }
 
-func (f *follower) finished() bool {
+func (f *follower) allEnded() bool {
 	for _, j := range f.jobs {
 		if !j.view.Job.State.Final() {
 			return false
@@ -107,8 +107,8 @@ func (f *follower) finished() bool {
 	return true
 }
 
-// see takes in a change of a job that is followed.
-func (f *follower) see(v control.View) {
+// noteChange takes in a change of a job that is followed.
+func (f *follower) noteChange(v control.View) {
 	j := f.jobs[v.Job.ID]
 	if j == nil {
 		return
@@ -117,14 +117,14 @@ func (f *follower) see(v control.View) {
 		j.ready = false
 	}
 	j.view = v
-	f.announce(j)
+	f.announceJob(j)
 	if v.Job.State.Final() {
-		f.drain(j, true)
+		f.drainOutput(j, true)
 	}
 }
 
-// announce says once what a job waits for and when its gang has started.
-func (f *follower) announce(j *followed) {
+// announceJob says once what a job waits for and when its gang has started.
+func (f *follower) announceJob(j *followed) {
 	v := &j.view
 	if len(f.order) > manyJobs {
 		return // the lines of so many jobs would drown what they print
@@ -133,11 +133,11 @@ func (f *follower) announce(j *followed) {
 	case v.Job.State == job.Pending && v.Why.Code != "":
 		if said := v.Why.String(); said != j.said {
 			j.said = said
-			f.screen.note("waits    %s%s", f.prefix(j), said)
+			f.screen.printNote("waits    %s%s", f.jobPrefix(j), said)
 		}
 	case !j.ready && !v.Report.Started.IsZero():
 		j.ready = true
-		f.screen.note("gang     %s%s", f.prefix(j), startedText(v))
+		f.screen.printNote("gang     %s%s", f.jobPrefix(j), startedText(v))
 	}
 }
 
@@ -150,37 +150,37 @@ func startedText(v *control.View) string {
 	if len(names) == 1 {
 		return fmt.Sprintf("1 node ready, %s, started after %.2f s", names[0], max(after, 0))
 	}
-	return fmt.Sprintf("%d of %d nodes ready on %s, started together after %.2f s", len(names), len(names), compress(names), max(after, 0))
+	return fmt.Sprintf("%d of %d nodes ready on %s, started together after %.2f s", len(names), len(names), compressNames(names), max(after, 0))
 }
 
-// prefix names the job in a line where there are several.
-func (f *follower) prefix(j *followed) string {
+// jobPrefix names the job in a line where there are several.
+func (f *follower) jobPrefix(j *followed) string {
 	if !f.many {
 		return ""
 	}
 	return "job " + j.view.Job.Name() + ": "
 }
 
-// show prints what the jobs wrote since the last call, and redraws the status.
-func (f *follower) show() {
+// showOutput prints what the jobs wrote since the last call, and redraws the status.
+func (f *follower) showOutput() {
 	for _, id := range f.order {
 		if j := f.jobs[id]; !j.view.Job.State.Final() && j.view.Job.Attempt > 0 {
-			f.drain(j, false)
+			f.drainOutput(j, false)
 		}
 	}
 	f.screen.flush()
 	if f.screen.live {
 		var lines []string
 		for _, id := range f.order {
-			lines = append(lines, f.status(f.jobs[id])...)
+			lines = append(lines, f.statusLines(f.jobs[id])...)
 		}
-		f.screen.status(lines)
+		f.screen.drawStatus(lines)
 	}
 }
 
-// drain prints a job's new output lines. The output files are read before the rank
+// drainOutput prints a job's new output lines. The output files are read before the rank
 // logs, so that a line's writer is known when the line is printed.
-func (f *follower) drain(j *followed, last bool) {
+func (f *follower) drainOutput(j *followed, last bool) {
 	j.watchFiles()
 	for f.drainSome(j, last) && last { // to the very end
 	}
@@ -191,20 +191,20 @@ func (f *follower) drain(j *followed, last bool) {
 func (f *follower) drainSome(j *followed, last bool) bool {
 	var lines []string
 	for _, t := range j.out {
-		more, err := t.read(last)
+		more, err := t.readLines(last)
 		if err != nil && !t.bad {
-			f.screen.note("  ! %s cannot be read: %v", t.path, err)
+			f.screen.printNote("  ! %s cannot be read: %v", t.path, err)
 		}
 		t.bad = err != nil
 		lines = append(lines, more...)
 	}
 	for path, t := range j.ranks {
-		more, err := t.read(last)
+		more, err := t.readLines(last)
 		if err != nil {
 			continue // the attribution is lost, the output is not
 		}
 		for _, line := range more {
-			j.attr.wrote(line, j.who[path])
+			j.attr.noteLine(line, j.who[path])
 		}
 	}
 	now := time.Now()
@@ -213,11 +213,11 @@ func (f *follower) drainSome(j *followed, last bool) bool {
 	}
 	for len(j.queue) > 0 {
 		w := j.queue[0]
-		by, ok := j.attr.whose(w.text)
+		by, ok := j.attr.writerOf(w.text)
 		if !ok && !last && now.Sub(w.since) < patience {
 			break
 		}
-		f.screen.line(f.label(j, by, ok), w.text)
+		f.screen.printLine(f.rankLabel(j, by, ok), w.text)
 		j.queue = j.queue[1:]
 	}
 	return len(lines) > 0
@@ -242,8 +242,8 @@ func (j *followed) watchFiles() {
 	}
 }
 
-// label is "v2.3" for rank 3 on v2, "v1" for the batch script on v1.
-func (f *follower) label(j *followed, by source, known bool) string {
+// rankLabel is "v2.3" for rank 3 on v2, "v1" for the batch script on v1.
+func (f *follower) rankLabel(j *followed, by source, known bool) string {
 	text := ""
 	if f.many {
 		text = j.view.Job.Name() + " "
@@ -257,8 +257,8 @@ func (f *follower) label(j *followed, by source, known bool) string {
 	return text
 }
 
-// status is the live picture of one job: a line for each node of its gang.
-func (f *follower) status(j *followed) []string {
+// statusLines is the live picture of one job: a line for each node of its gang.
+func (f *follower) statusLines(j *followed) []string {
 	v := &j.view
 	if v.Job.State != job.Running {
 		return nil
@@ -310,14 +310,14 @@ type screen struct {
 	labels int // widest label so far
 }
 
-func (s *screen) note(format string, args ...any) {
-	s.clear()
+func (s *screen) printNote(format string, args ...any) {
+	s.clearStatus()
 	s.flush()
 	fmt.Fprintf(s.err, format+"\n", args...)
 }
 
-func (s *screen) line(label, text string) {
-	s.clear()
+func (s *screen) printLine(label, text string) {
+	s.clearStatus()
 	if i := strings.LastIndexByte(strings.TrimRight(text, "\r"), '\r'); i >= 0 {
 		text = text[i+1:] // a progress bar: its last state
 	}
@@ -329,7 +329,7 @@ func (s *screen) line(label, text string) {
 	fmt.Fprintf(s.out, " %-*s | %s\n", s.labels, label, text)
 }
 
-func (s *screen) status(lines []string) {
+func (s *screen) drawStatus(lines []string) {
 	for i, l := range lines {
 		if r := []rune(l); len(r) >= s.width && s.width > 1 {
 			lines[i] = string(r[:s.width-1])
@@ -339,7 +339,7 @@ func (s *screen) status(lines []string) {
 	if text == s.shown {
 		return
 	}
-	s.clear()
+	s.clearStatus()
 	s.flush()
 	if text != "" {
 		fmt.Fprintln(s.err, text)
@@ -355,8 +355,8 @@ func (s *screen) flush() {
 	}
 }
 
-// clear removes the status from the terminal.
-func (s *screen) clear() {
+// clearStatus removes the status from the terminal.
+func (s *screen) clearStatus() {
 	if s.drawn > 0 {
 		fmt.Fprintf(s.err, "\x1b[%dA\x1b[J", s.drawn)
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-// headline says in one line what a job asks for:
+// jobHeadline says in one line what a job asks for:
 // "train.sbatch: 4 nodes × 2 gpu, 8 tasks, 10 min".
-func headline(s *job.Spec) string {
+func jobHeadline(s *job.Spec) string {
 	var groups []string
 	for i := range s.Groups {
 		groups = append(groups, groupText(&s.Groups[i]))

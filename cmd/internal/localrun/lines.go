@@ -25,9 +25,9 @@ const maxLine = 64 << 10
 // cannot fill our memory.
 const readAtOnce = 4 << 20
 
-// read returns the lines added since the last call, without their ends. With last
+// readLines returns the lines added since the last call, without their ends. With last
 // set, an unfinished line at the end of the file is returned too.
-func (t *tail) read(last bool) ([]string, error) {
+func (t *tail) readLines(last bool) ([]string, error) {
 	st, err := os.Stat(t.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -94,8 +94,8 @@ const heldLines = 100_000
 
 func newAttribution() *attribution { return &attribution{waiting: map[string][]source{}} }
 
-// wrote notes a line of a rank's log.
-func (a *attribution) wrote(line string, by source) {
+// noteLine notes a line of a rank's log.
+func (a *attribution) noteLine(line string, by source) {
 	if a.held >= heldLines {
 		a.waiting, a.held = map[string][]source{}, 0
 	}
@@ -103,9 +103,9 @@ func (a *attribution) wrote(line string, by source) {
 	a.held++
 }
 
-// whose returns who wrote a line of the job's output; ok is false for the batch script.
-func (a *attribution) whose(line string) (by source, ok bool) {
-	for _, text := range []string{line, unlabel(line)} {
+// writerOf returns who wrote a line of the job's output; ok is false for the batch script.
+func (a *attribution) writerOf(line string) (by source, ok bool) {
+	for _, text := range []string{line, stripLabel(line)} {
 		if who := a.waiting[text]; len(who) > 0 {
 			a.held--
 			if len(who) == 1 {
@@ -119,8 +119,8 @@ func (a *attribution) whose(line string) (by source, ok bool) {
 	return source{}, false
 }
 
-// unlabel removes the "3: " that srun --label puts before a line.
-func unlabel(line string) string {
+// stripLabel removes the "3: " that srun --label puts before a line.
+func stripLabel(line string) string {
 	label, text, ok := strings.Cut(line, ": ")
 	if !ok || strings.Trim(label, " 0123456789") != "" {
 		return line

@@ -17,7 +17,7 @@ func TestTailReadsEachLineOnce(t *testing.T) {
 	tl := &tail{path: path}
 	read := func(last bool, want ...string) {
 		t.Helper()
-		got, err := tl.read(last)
+		got, err := tl.readLines(last)
 		if err != nil || !slices.Equal(got, want) {
 			t.Fatalf("read %q, %v; want %q", got, err, want)
 		}
@@ -48,7 +48,7 @@ func TestTailReadsEachLineOnce(t *testing.T) {
 	}
 	read(false, "anew") // truncated and begun again
 	add(strings.Repeat("x", maxLine+5) + "\n")
-	got, err := tl.read(false)
+	got, err := tl.readLines(false)
 	if err != nil || len(got) != 2 || len(got[0])+len(got[1]) != maxLine+5 {
 		t.Fatalf("a line longer than the bound came in %d pieces, %v", len(got), err)
 	}
@@ -56,10 +56,10 @@ func TestTailReadsEachLineOnce(t *testing.T) {
 
 func TestAttribution(t *testing.T) {
 	a := newAttribution()
-	a.wrote("same", source{0, 0, "v1"})
-	a.wrote("same", source{0, 1, "v2"})
-	a.wrote("own", source{0, 1, "v2"})
-	a.wrote("a: b", source{0, 2, "v3"})
+	a.noteLine("same", source{0, 0, "v1"})
+	a.noteLine("same", source{0, 1, "v2"})
+	a.noteLine("own", source{0, 1, "v2"})
+	a.noteLine("a: b", source{0, 2, "v3"})
 	tests := []struct {
 		line string
 		rank int // -1: the batch script
@@ -73,7 +73,7 @@ func TestAttribution(t *testing.T) {
 		{"a: b", -1},
 	}
 	for _, tt := range tests {
-		by, ok := a.whose(tt.line)
+		by, ok := a.writerOf(tt.line)
 		if ok != (tt.rank >= 0) || ok && by.rank != tt.rank {
 			t.Errorf("%q: %+v %v, want rank %d", tt.line, by, ok, tt.rank)
 		}
@@ -86,7 +86,7 @@ func TestAttribution(t *testing.T) {
 func TestAttributionForgetsWhatNeverComesOut(t *testing.T) {
 	a := newAttribution()
 	for range 3*heldLines + 10 {
-		a.wrote("to a file of its own", source{})
+		a.noteLine("to a file of its own", source{})
 	}
 	if a.held > heldLines {
 		t.Errorf("%d lines are held", a.held)
@@ -101,7 +101,7 @@ func TestDrainPrintsEverythingToTheEnd(t *testing.T) {
 	}
 	var out bytes.Buffer
 	f := &follower{screen: &screen{out: bufio.NewWriter(&out), err: io.Discard, raw: true}}
-	f.drain(&followed{out: []*tail{{path: path}}, attr: newAttribution()}, true)
+	f.drainOutput(&followed{out: []*tail{{path: path}}, attr: newAttribution()}, true)
 	f.screen.flush()
 	if got := strings.Count(out.String(), line+"\n"); got != lines || !strings.HasSuffix(out.String(), "unfinished\n") {
 		t.Errorf("%d of %d lines were printed, the end is %q", got, lines, out.String()[out.Len()-20:])
@@ -113,7 +113,7 @@ func TestTailLeavesPipesAloneAndReadsOnAfterAnError(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := (&tail{path: pipe}).read(true); len(got) > 0 || err != nil { // it would wait for a writer
+	if got, err := (&tail{path: pipe}).readLines(true); len(got) > 0 || err != nil { // it would wait for a writer
 		t.Errorf("a pipe read as %q, %v", got, err)
 	}
 	dir := filepath.Join(t.TempDir(), "gone")
@@ -123,8 +123,8 @@ func TestTailLeavesPipesAloneAndReadsOnAfterAnError(t *testing.T) {
 	var notes bytes.Buffer
 	f := &follower{screen: &screen{out: bufio.NewWriter(io.Discard), err: &notes, raw: true}}
 	j := &followed{out: []*tail{{path: filepath.Join(dir, "out")}}, attr: newAttribution()} // below a file: ENOTDIR
-	f.drain(j, false)
-	f.drain(j, true)
+	f.drainOutput(j, false)
+	f.drainOutput(j, true)
 	if strings.Count(notes.String(), "cannot be read") != 1 || len(j.out) != 1 {
 		t.Errorf("notes %q, %d files are followed", notes.String(), len(j.out))
 	}

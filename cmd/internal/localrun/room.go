@@ -51,7 +51,7 @@ type need struct {
 func BuildRoom(m Machine, shape Shape, specs []*job.Spec) (Room, error) {
 	n := need{nodes: 1, devices: map[string]int{}}
 	for _, s := range specs {
-		n.add(s)
+		n.addJob(s)
 	}
 	count := n.nodes
 	if shape.Nodes > 0 {
@@ -82,13 +82,13 @@ func BuildRoom(m Machine, shape Shape, specs []*job.Spec) (Room, error) {
 		}
 	}
 	if n.take.CPU > resource.CPUs(m.CPUs) {
-		r.note("each node is given %s CPUs as asked; this machine has %d", resource.FormatCPU(n.take.CPU), m.CPUs)
+		r.addNote("each node is given %s CPUs as asked; this machine has %d", resource.FormatCPU(n.take.CPU), m.CPUs)
 	}
 	if n.take.Memory > m.Memory {
-		r.note("each node is given %s of memory as asked; this machine has %s", resource.FormatBytes(n.take.Memory), resource.FormatBytes(m.Memory))
+		r.addNote("each node is given %s of memory as asked; this machine has %s", resource.FormatBytes(n.take.Memory), resource.FormatBytes(m.Memory))
 	}
 	if len(n.feats) > 0 {
-		r.note("no node here has features; --constraint is met by declaring %q", n.feats)
+		r.addNote("no node here has features; --constraint is met by declaring %q", n.feats)
 	}
 	return r, nil
 }
@@ -100,12 +100,12 @@ const (
 	maxDevices = 128  // on one node, as many as the core handles
 )
 
-func (r *Room) note(format string, args ...any) {
+func (r *Room) addNote(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }
 
-// add widens the need by one job: its groups stand on nodes of their own.
-func (n *need) add(s *job.Spec) {
+// addJob widens the need by one job: its groups stand on nodes of their own.
+func (n *need) addJob(s *job.Spec) {
 	nodes := 0
 	for i := range s.Groups {
 		g := &s.Groups[i]
@@ -113,20 +113,20 @@ func (n *need) add(s *job.Spec) {
 		nodes += c
 		tasks := tasksOn(g, c)
 		n.tasks = max(n.tasks, tasks)
-		take := g.PerNode.Vector.Add(g.PerTask.Vector.Scale(tasks)).Add(divide(g.Total.Vector, c))
+		take := g.PerNode.Vector.Add(g.PerTask.Vector.Scale(tasks)).Add(divideVector(g.Total.Vector, c))
 		devs := map[string]int{}
 		per := 0
 		for _, d := range g.PerNode.Devices {
-			n.device(devs, &per, d, d.Count)
+			n.addDevice(devs, &per, d, d.Count)
 		}
 		for _, d := range g.PerTask.Devices {
-			n.device(devs, &per, d, d.Count*tasks)
+			n.addDevice(devs, &per, d, d.Count*tasks)
 		}
 		for _, d := range g.Total.Devices {
-			n.device(devs, &per, d, (d.Count+c-1)/c)
+			n.addDevice(devs, &per, d, (d.Count+c-1)/c)
 		}
 		take = take.Add(g.PerDevice.Scale(per))
-		n.take = widest(n.take, take)
+		n.take = maxVector(n.take, take)
 		for t, c := range devs {
 			n.devices[t] = max(n.devices[t], c)
 		}
@@ -141,7 +141,7 @@ func (n *need) add(s *job.Spec) {
 	slices.Sort(n.feats)
 }
 
-func (n *need) device(devs map[string]int, per *int, d resource.DeviceRequest, count int) {
+func (n *need) addDevice(devs map[string]int, per *int, d resource.DeviceRequest, count int) {
 	*per += count
 	if !d.Whole() {
 		n.shares = true
@@ -241,7 +241,7 @@ func tasksOn(g *job.TaskGroup, c int) int {
 	return t
 }
 
-func divide(v resource.Vector, n int) resource.Vector {
+func divideVector(v resource.Vector, n int) resource.Vector {
 	out := resource.Vector{CPU: v.CPU.DivUp(resource.Amount(n)), Memory: v.Memory.DivUp(resource.Amount(n)), Disk: v.Disk.DivUp(resource.Amount(n))}
 	for _, x := range v.Named {
 		out = out.With(x.Name, x.Amount.DivUp(resource.Amount(n)))
@@ -249,7 +249,7 @@ func divide(v resource.Vector, n int) resource.Vector {
 	return out
 }
 
-func widest(a, b resource.Vector) resource.Vector {
+func maxVector(a, b resource.Vector) resource.Vector {
 	out := resource.Vector{CPU: max(a.CPU, b.CPU), Memory: max(a.Memory, b.Memory), Disk: max(a.Disk, b.Disk), Named: slices.Clone(a.Named)}
 	for _, x := range b.Named {
 		out = out.With(x.Name, max(out.Get(x.Name), x.Amount))

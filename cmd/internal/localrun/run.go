@@ -65,10 +65,10 @@ func Run(ctx context.Context, opt Options) (code int, err error) {
 	}
 	defer unlock()
 	s := &session{opt: &opt, screen: newScreen(&opt)}
-	if err := s.open(ctx, dir, temporary); err != nil {
+	if err := s.openSession(ctx, dir, temporary); err != nil {
 		return 0, errors.Join(err, s.close())
 	}
-	code, err = s.run(ctx)
+	code, err = s.runJobs(ctx)
 	return code, errors.Join(err, s.close())
 }
 
@@ -93,7 +93,7 @@ type session struct {
 	gone    bool   // it is removed at the end
 }
 
-func (s *session) open(ctx context.Context, dir string, temporary bool) error {
+func (s *session) openSession(ctx context.Context, dir string, temporary bool) error {
 	var specs []*job.Spec
 	for _, r := range s.opt.Requests {
 		specs = append(specs, r.Spec)
@@ -138,87 +138,87 @@ func (s *session) close() error {
 	return errors.Join(errs...)
 }
 
-func (s *session) run(ctx context.Context) (int, error) {
+func (s *session) runJobs(ctx context.Context) (int, error) {
 	f := &follower{opt: s.opt, screen: s.screen, jobs: map[job.ID]*followed{}}
 	for _, r := range s.opt.Requests {
-		if err := s.submit(ctx, f, r); err != nil {
-			return 0, errors.Join(err, s.abandon(f))
+		if err := s.submitRequest(ctx, f, r); err != nil {
+			return 0, errors.Join(err, s.abandonJobs(f))
 		}
 	}
 	views, from, err := s.control.Jobs(ctx)
 	if err != nil {
-		return 0, errors.Join(err, s.abandon(f))
+		return 0, errors.Join(err, s.abandonJobs(f))
 	}
 	f.many = len(f.order) > 1
 	for _, v := range views { // jobs of an earlier run in the same state directory are followed too
 		if f.jobs[v.Job.ID] == nil && !v.Job.State.Final() {
 			f.add(v.Job.ID)
 		}
-		f.see(v)
+		f.noteChange(v)
 	}
 	f.many = len(f.order) > 1
-	f.unread = func() { s.cancel(ctx, f.order, -1) }
+	f.unread = func() { s.cancelJobs(ctx, f.order, -1) }
 	stop := s.handleSignals(ctx, f)
 	defer stop()
-	if err := f.follow(ctx, s.control, from); err != nil {
-		return 0, errors.Join(err, s.abandon(f))
+	if err := f.followChanges(ctx, s.control, from); err != nil {
+		return 0, errors.Join(err, s.abandonJobs(f))
 	}
-	s.screen.clear()
-	return s.conclude(f), nil
+	s.screen.clearStatus()
+	return s.summarizeJobs(f), nil
 }
 
-// conclude says how the jobs ended and returns the exit code.
-func (s *session) conclude(f *follower) (code int) {
+// summarizeJobs says how the jobs ended and returns the exit code.
+func (s *session) summarizeJobs(f *follower) (code int) {
 	var views []*control.View
 	for _, id := range f.order {
 		v := &f.jobs[id].view
 		views = append(views, v)
 		code = max(code, ExitCode(&v.Job))
 		if len(f.order) <= manyJobs || v.Job.State != job.Completed {
-			summary(s.screen, v, s.lasting(v.Report.Files))
+			printSummary(s.screen, v, s.lastingFiles(v.Report.Files))
 		}
 	}
 	if len(views) > manyJobs {
-		s.screen.note("done     %s", tally(views))
+		s.screen.printNote("done     %s", tallyStates(views))
 	}
 	return code
 }
 
-// lasting leaves out the files that are removed with the state directory.
-func (s *session) lasting(files []string) []string {
+// lastingFiles leaves out the files that are removed with the state directory.
+func (s *session) lastingFiles(files []string) []string {
 	return slices.DeleteFunc(slices.Clone(files), func(f string) bool {
 		return s.gone && strings.HasPrefix(f, s.dir+string(filepath.Separator))
 	})
 }
 
-// submit accepts one request and says what was understood.
-func (s *session) submit(ctx context.Context, f *follower, r *intake.Request) error {
+// submitRequest accepts one request and says what was understood.
+func (s *session) submitRequest(ctx context.Context, f *follower, r *intake.Request) error {
 	spec := r.Spec
-	s.screen.note("%s", headline(spec))
+	s.screen.printNote("%s", jobHeadline(spec))
 	for _, w := range r.Warnings {
-		s.screen.note("  ! %s", w)
+		s.screen.printNote("  ! %s", w)
 	}
 	if name := spec.Reservation; name != "" {
-		s.screen.note("  ! --reservation=%s has no effect here: there are none in a room of one's own, the job is placed as any other", name)
+		s.screen.printNote("  ! --reservation=%s has no effect here: there are none in a room of one's own, the job is placed as any other", name)
 		spec.Reservation = ""
 	}
 	if len(f.order) == 0 {
-		s.screen.note("engine   %s: %s; no other pool is configured", s.info.Name, s.roomText())
+		s.screen.printNote("engine   %s: %s; no other pool is configured", s.info.Name, s.roomText())
 		for _, n := range append(s.room.Notes, s.info.Notes...) {
-			s.screen.note("  · %s", n)
+			s.screen.printNote("  · %s", n)
 		}
 	}
 	if spec.Program.Kind == job.Direct && spec.Output.Stdout == "" {
 		spec.Output.Stdout = filepath.Join(s.dir, "output-%j") // a command's output is shown; it leaves no file behind
 	}
-	here, by := intake.Site{Plane: s.control}, s.by()
+	here, by := intake.Site{Plane: s.control}, s.localActor()
 	me := auth.Identity{Name: by.Name, UID: by.UID, GID: uint32(os.Getgid()), Admin: true}
 	if err := here.Admit(ctx, me, r, intake.Wish{Provenance: spec.Provenance}); err != nil {
 		return err
 	}
 	accepted, err := here.Submit(ctx, by, r)
 	if err != nil {
-		return refusal(spec, s.opt.Shape, err)
+		return explainRefusal(spec, s.opt.Shape, err)
 	}
 	for i := range max(accepted.Tasks, 1) {
 		f.add(accepted.ID + job.ID(i))
@@ -231,8 +231,8 @@ func (f *follower) add(id job.ID) {
 	f.order = append(f.order, id)
 }
 
-// refusal says what to do about a job that does not fit into the room.
-func refusal(spec *job.Spec, shape Shape, err error) error {
+// explainRefusal says what to do about a job that does not fit into the room.
+func explainRefusal(spec *job.Spec, shape Shape, err error) error {
 	var r *control.RefusedError
 	if !errors.As(err, &r) {
 		return err
@@ -264,14 +264,14 @@ func (s *session) roomText() string {
 	return text + " (as asked for)"
 }
 
-// abandon ends what was submitted when the run itself cannot go on.
-func (s *session) abandon(f *follower) error {
+// abandonJobs ends what was submitted when the run itself cannot go on.
+func (s *session) abandonJobs(f *follower) error {
 	ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
 	defer stop()
-	if _, err := s.control.Change(ctx, s.by(), f.order, control.Cancel{}); err != nil {
+	if _, err := s.control.Change(ctx, s.localActor(), f.order, control.Cancel{}); err != nil {
 		return err
 	}
-	err := f.follow(ctx, s.control, 0)
+	err := f.followChanges(ctx, s.control, 0)
 	if err != nil {
 		return fmt.Errorf("work may be left behind: %w", err)
 	}
@@ -298,15 +298,15 @@ func (s *session) handleSignals(ctx context.Context, f *follower) (stop func()) 
 				grace, text = 0, "\nkilling\n"
 			}
 			fmt.Fprint(s.opt.Err, text)
-			s.cancel(ctx, ids, grace)
+			s.cancelJobs(ctx, ids, grace)
 		}
 	}()
 	return func() { cancel(); <-done }
 }
 
-// cancel asks for the end of jobs and says which cannot be cancelled.
-func (s *session) cancel(ctx context.Context, ids []job.ID, grace time.Duration) {
-	errs, err := s.control.Change(ctx, s.by(), ids, control.Cancel{Grace: grace})
+// cancelJobs asks for the end of jobs and says which cannot be cancelled.
+func (s *session) cancelJobs(ctx context.Context, ids []job.ID, grace time.Duration) {
+	errs, err := s.control.Change(ctx, s.localActor(), ids, control.Cancel{Grace: grace})
 	if err != nil {
 		fmt.Fprintf(s.opt.Err, "cox: the jobs cannot be cancelled: %v\n", err)
 	}
@@ -317,8 +317,8 @@ func (s *session) cancel(ctx context.Context, ids []job.ID, grace time.Duration)
 	}
 }
 
-// by is who runs this.
-func (s *session) by() job.Actor {
+// localActor is who runs this.
+func (s *session) localActor() job.Actor {
 	return job.Actor{Name: s.opt.Who, UID: uint32(os.Getuid()), From: "cox run"}
 }
 

@@ -24,7 +24,7 @@ func keepRoom(dir string, r *Room) error {
 		if err := json.Unmarshal(b, &before); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		r.widen(&before)
+		r.widenTo(&before)
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -34,16 +34,16 @@ func keepRoom(dir string, r *Room) error {
 	return os.WriteFile(name, b, 0o600)
 }
 
-// widen makes every node at least what it was before. Nodes keep their place, and
+// widenTo makes every node at least what it was before. Nodes keep their place, and
 // with it their address; a name that a node had stays.
-func (r *Room) widen(before *Room) {
+func (r *Room) widenTo(before *Room) {
 	for i, old := range before.Nodes {
 		if i == len(r.Nodes) {
 			r.Nodes, r.Names = append(r.Nodes, old), append(r.Names, before.Names[i])
 			continue
 		}
 		n := &r.Nodes[i]
-		n.Capacity = widest(n.Capacity, old.Capacity)
+		n.Capacity = maxVector(n.Capacity, old.Capacity)
 		n.Features = union(slices.Clone(n.Features), old.Features)
 		slices.Sort(n.Features)
 		n.Parts = union(slices.Clone(n.Parts), old.Parts)

@@ -45,8 +45,8 @@ func ExitCode(j *job.Job) int {
 	return max(j.Exit.Shell(), 1)
 }
 
-// summary prints how a job ended.
-func summary(s *screen, v *control.View, written []string) {
+// printSummary prints how a job ended.
+func printSummary(s *screen, v *control.View, written []string) {
 	j := &v.Job
 	wait, ran := time.Duration(0), time.Duration(0)
 	if !j.Started.IsZero() {
@@ -56,25 +56,25 @@ func summary(s *screen, v *control.View, written []string) {
 	if !j.Started.IsZero() {
 		head += fmt.Sprintf(" in %.1f s, waited %.1f s", ran.Seconds(), wait.Seconds())
 	}
-	s.note("done     %s%s", head, because(v))
+	s.printNote("done     %s%s", head, endReason(v))
 	if first := firstFailure(v.Report.Tasks); first != nil {
 		if line := lastLine(first.Log); line != "" {
-			s.note("first    rank %d: %s", first.Rank, line)
+			s.printNote("first    rank %d: %s", first.Rank, line)
 		}
 	}
 	if len(v.Claims) > 0 {
-		s.note("used     %s", usage(v, ran))
+		s.printNote("used     %s", usageText(v, ran))
 	}
-	if ranks := ranks(v.Report.Tasks); ranks != "" {
-		s.note("ranks    %s", ranks)
+	if ranks := groupRanks(v.Report.Tasks); ranks != "" {
+		s.printNote("ranks    %s", ranks)
 	}
-	if files := files(written); files != "" {
-		s.note("files    %s", files)
+	if files := listFiles(written); files != "" {
+		s.printNote("files    %s", files)
 	}
 }
 
-// because is the reason of an end that was not a success.
-func because(v *control.View) string {
+// endReason is the reason of an end that was not a success.
+func endReason(v *control.View) string {
 	if v.Job.State == job.Completed {
 		return ""
 	}
@@ -90,8 +90,8 @@ func because(v *control.View) string {
 	return ": " + v.Job.Exit.String()
 }
 
-// usage is what the job held, and for how long: "4 nodes v[1-4], 8 GPUs × 12.4 s = 99 GPU-seconds".
-func usage(v *control.View, ran time.Duration) string {
+// usageText is what the job held, and for how long: "4 nodes v[1-4], 8 GPUs × 12.4 s = 99 GPU-seconds".
+func usageText(v *control.View, ran time.Duration) string {
 	var names []string
 	var cpu resource.Amount
 	var gpus float64
@@ -104,14 +104,14 @@ func usage(v *control.View, ran time.Duration) string {
 			gpus += float64(d.Share) / float64(resource.WholeDevice)
 		}
 	}
-	text := fmt.Sprintf("%s %s, %s", plural(len(names), "node"), compress(names), cpus(cpu))
+	text := fmt.Sprintf("%s %s, %s", plural(len(names), "node"), compressNames(names), cpuText(cpu))
 	if gpus > 0 {
 		text += fmt.Sprintf(", %g GPUs × %.1f s = %.1f GPU-seconds", gpus, ran.Seconds(), gpus*ran.Seconds())
 	}
 	return text
 }
 
-func cpus(a resource.Amount) string {
+func cpuText(a resource.Amount) string {
 	if a == resource.OneCPU {
 		return "1 CPU"
 	}
@@ -122,8 +122,8 @@ func cpus(a resource.Amount) string {
 // are, and all are counted.
 const manyJobs = 8
 
-// tally counts jobs by how they ended: "1000 jobs: 998 × COMPLETED, 2 × FAILED".
-func tally(views []*control.View) string {
+// tallyStates counts jobs by how they ended: "1000 jobs: 998 × COMPLETED, 2 × FAILED".
+func tallyStates(views []*control.View) string {
 	count := map[job.State]int{}
 	for _, v := range views {
 		count[v.Job.State]++
@@ -137,8 +137,8 @@ func tally(views []*control.View) string {
 	return fmt.Sprintf("%d jobs: %s", len(views), strings.Join(parts, ", "))
 }
 
-// ranks groups the ranks of every step by how they ended: "8 × exit 0".
-func ranks(tasks []engine.TaskReport) string {
+// groupRanks groups the ranks of every step by how they ended: "8 × exit 0".
+func groupRanks(tasks []engine.TaskReport) string {
 	byExit := map[job.ExitCode][]engine.TaskReport{}
 	var exits []job.ExitCode
 	for _, t := range tasks {
@@ -155,15 +155,15 @@ func ranks(tasks []engine.TaskReport) string {
 	for _, e := range exits {
 		text := fmt.Sprintf("%d × %s", len(byExit[e]), e)
 		if !e.OK() {
-			text += " (" + which(byExit[e]) + ")"
+			text += " (" + nameRanks(byExit[e]) + ")"
 		}
 		parts = append(parts, text)
 	}
 	return strings.Join(parts, ", ")
 }
 
-// which names at most a few ranks with their nodes.
-func which(tasks []engine.TaskReport) string {
+// nameRanks names at most a few ranks with their nodes.
+func nameRanks(tasks []engine.TaskReport) string {
 	const most = 4
 	var names []string
 	for i, t := range tasks {
@@ -215,8 +215,8 @@ func lastLine(path string) string {
 	return string(b[bytes.LastIndexByte(b, '\n')+1:])
 }
 
-// files lists output files by the name that is shortest from here, with sizes.
-func files(paths []string) string {
+// listFiles lists output files by the name that is shortest from here, with sizes.
+func listFiles(paths []string) string {
 	here, _ := os.Getwd()
 	var parts []string
 	for _, p := range paths {
@@ -233,7 +233,7 @@ func files(paths []string) string {
 	return strings.Join(parts, ", ")
 }
 
-func compress(names []string) string { return hostlist.Compress(names) }
+func compressNames(names []string) string { return hostlist.Compress(names) }
 
 func signalName(s os.Signal) string {
 	if n, ok := s.(syscall.Signal); ok && n == syscall.SIGINT {

@@ -56,7 +56,7 @@ func TestSummary(t *testing.T) {
 		}},
 	}
 	var out bytes.Buffer
-	summary(&screen{out: bufio.NewWriter(io.Discard), err: &out}, &v, nil)
+	printSummary(&screen{out: bufio.NewWriter(io.Discard), err: &out}, &v, nil)
 	want := `done     job 7 FAILED in 4.0 s, waited 1.0 s: rank 1 on v2 ended with exit 1
 used     2 nodes v[1-2], 4 CPUs, 1.5 GPUs × 4.0 s = 6.0 GPU-seconds
 ranks    1 × exit 0, 1 × exit 1 (v2.1)
@@ -71,7 +71,7 @@ func TestTally(t *testing.T) {
 	for _, s := range []job.State{job.Failed, job.Completed, job.Completed} {
 		views = append(views, &control.View{Job: job.Job{State: s}})
 	}
-	if got := tally(views); got != "3 jobs: 2 × COMPLETED, 1 × FAILED" {
+	if got := tallyStates(views); got != "3 jobs: 2 × COMPLETED, 1 × FAILED" {
 		t.Error(got)
 	}
 }
@@ -79,8 +79,8 @@ func TestTally(t *testing.T) {
 func TestTheStatusIsRemovedBeforeALine(t *testing.T) {
 	var out bytes.Buffer
 	s := &screen{out: bufio.NewWriter(&out), err: &out, live: true, width: 20}
-	s.status([]string{"one", strings.Repeat("x", 50)})
-	s.line("v1", "text")
+	s.drawStatus([]string{"one", strings.Repeat("x", 50)})
+	s.printLine("v1", "text")
 	s.flush()
 	want := "one\n" + strings.Repeat("x", 19) + "\n\x1b[2A\x1b[J v1 | text\n"
 	if out.String() != want {

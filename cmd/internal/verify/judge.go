@@ -30,11 +30,11 @@ func Judge(o *Order, ranks []Rank, nodes []Node) []Check {
 	if len(ranks) == 0 {
 		return []Check{{What: "ranks", Text: "none has said anything", Mend: "cox logs and cox show of the job have what there is; --dir names a directory that is there on the nodes"}}
 	}
-	return []Check{whole(o, ranks), number(ranks), together(ranks), devices(o, ranks), leaves(ranks, nodes)}
+	return []Check{checkWholeGang(o, ranks), checkOneJob(ranks), checkTogether(ranks), checkDevices(o, ranks), checkSpread(ranks, nodes)}
 }
 
-// whole: one rank on each of the nodes.
-func whole(o *Order, ranks []Rank) Check {
+// checkWholeGang: one rank on each of the nodes.
+func checkWholeGang(o *Order, ranks []Rank) Check {
 	on := map[string]bool{}
 	for i := range ranks {
 		on[ranks[i].Node] = true
@@ -47,8 +47,8 @@ func whole(o *Order, ranks []Rank) Check {
 	return c
 }
 
-// number: one job.
-func number(ranks []Rank) Check {
+// checkOneJob: one job.
+func checkOneJob(ranks []Rank) Check {
 	all := map[string]bool{}
 	for i := range ranks {
 		all[ranks[i].Job] = true
@@ -60,8 +60,8 @@ func number(ranks []Rank) Check {
 	return Check{What: "job", OK: true, Text: "all ranks are of job " + names[0]}
 }
 
-// together: all lived at one time.
-func together(ranks []Rank) Check {
+// checkTogether: all lived at one time.
+func checkTogether(ranks []Rank) Check {
 	first, last := ranks[0].Started, ranks[0].Started
 	for i := range ranks {
 		r := &ranks[i]
@@ -81,8 +81,8 @@ func together(ranks []Rank) Check {
 	return Check{What: "start", OK: true, Text: fmt.Sprintf("all met before any went on; by their clocks they started within %s", last.Sub(first).Round(time.Millisecond))}
 }
 
-// devices: each rank has its own, and what its container was given is as much.
-func devices(o *Order, ranks []Rank) Check {
+// checkDevices: each rank has its own, and what its container was given is as much.
+func checkDevices(o *Order, ranks []Rank) Check {
 	if o.GPUs == 0 {
 		return Check{What: "devices", OK: true, Text: "none were asked for"}
 	}
@@ -112,8 +112,8 @@ func devices(o *Order, ranks []Rank) Check {
 	return Check{What: "devices", OK: true, Text: text}
 }
 
-// leaves: no more than were needed.
-func leaves(ranks []Rank, nodes []Node) Check {
+// checkSpread: no more than were needed.
+func checkSpread(ranks []Rank, nodes []Node) Check {
 	of := map[string]string{}
 	room := map[string]int{}
 	for i := range nodes {

@@ -122,7 +122,7 @@ func Read(output string) []Rank {
 			key, value, _ := strings.Cut(field, "=")
 			has[key] = value
 		}
-		r := Rank{Node: has["node"], Job: has["job"], Started: moment(has["start"]), Ended: moment(has["end"]), Devices: []string{}}
+		r := Rank{Node: has["node"], Job: has["job"], Started: parseUnixTime(has["start"]), Ended: parseUnixTime(has["end"]), Devices: []string{}}
 		var err error
 		for into, key := range map[*int]string{&r.Rank: "rank", &r.Of: "of", &r.Seen: "seen"} {
 			if *into, err = strconv.Atoi(has[key]); err != nil {
@@ -147,8 +147,8 @@ func Read(output string) []Rank {
 	return out
 }
 
-// moment is a time in seconds with a fraction; a date without fractions prints "N" for it.
-func moment(text string) time.Time {
+// parseUnixTime is a time in seconds with a fraction; a date without fractions prints "N" for it.
+func parseUnixTime(text string) time.Time {
 	whole, part, _ := strings.Cut(text, ".")
 	s, err := strconv.ParseInt(whole, 10, 64)
 	if err != nil {

@@ -50,17 +50,17 @@ func readNode(v fastclient.Value) Node {
 		Name: v.Get("name").Text(), Pool: v.Get("pool").Text(), Engine: v.Get("engine").Text(), State: v.Get("state").Text(),
 		Why: v.Get("why").Text(), By: v.Get("by").Text(), Address: v.Get("address").Text(), Since: v.Get("since").Time(),
 		Features: v.Get("features").Texts(), Jobs: v.Get("jobs").Texts(),
-		CPUs: int64(v.Get("cpus").Float()), CPUsUsed: up(v.Get("cpus_used").Float()),
+		CPUs: int64(v.Get("cpus").Float()), CPUsUsed: roundUp(v.Get("cpus_used").Float()),
 		Memory: v.Get("memory").Int(), MemoryUsed: v.Get("memory_used").Int(), Sockets: max(v.Get("sockets").Int(), 1),
 	}
-	n.devices(v.Get("devices").Items())
-	n.counted(v.Get("counted").Items())
+	n.countDevices(v.Get("devices").Items())
+	n.addCountedDevices(v.Get("counted").Items())
 	return n
 }
 
-// counted adds the GPUs of a pool as a whole, which have no numbers: by type, and then those of
+// addCountedDevices adds the GPUs of a pool as a whole, which have no numbers: by type, and then those of
 // which no type is known.
-func (n *Node) counted(list []fastclient.Value) {
+func (n *Node) addCountedDevices(list []fastclient.Value) {
 	var all, used []string
 	add := func(name string, count, taken int64) {
 		if count > 0 {
@@ -86,7 +86,7 @@ func (n *Node) counted(list []fastclient.Value) {
 	n.GRES, n.GRESUsed = strings.Join(all, ","), strings.Join(used, ",")
 }
 
-func up(f float64) int64 {
+func roundUp(f float64) int64 {
 	n := int64(f)
 	if float64(n) < f {
 		n++
@@ -94,8 +94,8 @@ func up(f float64) int64 {
 	return n
 }
 
-// devices counts GPU-like units by kind and type.
-func (n *Node) devices(list []fastclient.Value) {
+// countDevices counts GPU-like units by kind and type.
+func (n *Node) countDevices(list []fastclient.Value) {
 	type sort struct {
 		name        string
 		count, used int64

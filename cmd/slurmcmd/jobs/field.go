@@ -17,28 +17,28 @@ type Field struct {
 	Append func(b []byte, r Row) []byte
 }
 
-func cell(c column.Column) func([]byte, Row) []byte {
+func textCell(c column.Column) func([]byte, Row) []byte {
 	return func(b []byte, r Row) []byte { return append(b, r.Bytes(c)...) }
 }
 
-func number(c column.Column) func([]byte, Row) []byte {
+func numberCell(c column.Column) func([]byte, Row) []byte {
 	return func(b []byte, r Row) []byte { return strconv.AppendInt(b, r.Int(c), 10) }
 }
 
-func null(c column.Column) func([]byte, Row) []byte {
+func nullCell(c column.Column) func([]byte, Row) []byte {
 	return func(b []byte, r Row) []byte { return orNull(b, r.Bytes(c)) }
 }
 
-func na(c column.Column) func([]byte, Row) []byte {
+func naCell(c column.Column) func([]byte, Row) []byte {
 	return func(b []byte, r Row) []byte { return orNA(b, r.Bytes(c)) }
 }
 
-func when(c column.Column, none string) func([]byte, Row) []byte {
+func timeCell(c column.Column, none string) func([]byte, Row) []byte {
 	return func(b []byte, r Row) []byte { return r.AppendTime(b, r.Int(c), none) }
 }
 
-// fixed is a field of Slurm's that says the same of every job here.
-func fixed(s string) func([]byte, Row) []byte {
+// fixedCell is a field of Slurm's that says the same of every job here.
+func fixedCell(s string) func([]byte, Row) []byte {
 	return func(b []byte, _ Row) []byte { return append(b, s...) }
 }
 
@@ -52,14 +52,14 @@ var (
 func Fields() []Field { return fields }
 
 var fields = []Field{
-	{'a', "account", "ACCOUNT", []column.Column{column.Account}, null(column.Account)},
-	{0, "accruetime", "ACCRUE_TIME", []column.Column{column.Eligible}, when(column.Eligible, "N/A")},
-	{0, "admin_comment", "ADMIN_COMMENT", nil, fixed("(null)")},
-	{0, "allocnodes", "ALLOC_NODES", []column.Column{column.SubmitHost}, cell(column.SubmitHost)},
-	{0, "allocsid", "ALLOC_SID", nil, fixed("0")},
+	{'a', "account", "ACCOUNT", []column.Column{column.Account}, nullCell(column.Account)},
+	{0, "accruetime", "ACCRUE_TIME", []column.Column{column.Eligible}, timeCell(column.Eligible, "N/A")},
+	{0, "admin_comment", "ADMIN_COMMENT", nil, fixedCell("(null)")},
+	{0, "allocnodes", "ALLOC_NODES", []column.Column{column.SubmitHost}, textCell(column.SubmitHost)},
+	{0, "allocsid", "ALLOC_SID", nil, fixedCell("0")},
 	{'F', "arrayjobid", "ARRAY_JOB_ID", []column.Column{column.ArrayJob, column.ID}, appendArrayJob},
-	{'K', "arraytaskid", "ARRAY_TASK_ID", []column.Column{column.ArrayTask}, na(column.ArrayTask)},
-	{0, "associd", "ASSOC_ID", nil, fixed("0")},
+	{'K', "arraytaskid", "ARRAY_TASK_ID", []column.Column{column.ArrayTask}, naCell(column.ArrayTask)},
+	{0, "associd", "ASSOC_ID", nil, fixedCell("0")},
 	{0, "batchflag", "BATCH_FLAG", []column.Column{column.ScriptHash}, appendBatchFlag},
 	{'B', "batchhost", "EXEC_HOST", []column.Column{column.BatchHost}, func(b []byte, r Row) []byte {
 		if len(r.Bytes(column.BatchHost)) == 0 {
@@ -67,34 +67,34 @@ var fields = []Field{
 		}
 		return append(b, r.Bytes(column.BatchHost)...)
 	}},
-	{0, "boardspernode", "BOARDS_PER_NODE", nil, fixed("0")},
-	{0, "burstbuffer", "BURST_BUFFER", nil, fixed("(null)")},
-	{0, "burstbufferstate", "BURST_BUFFER_STATE", nil, fixed("(null)")},
-	{0, "cluster", "CLUSTER", nil, fixed(Cluster)},
-	{0, "clusterfeature", "CLUSTER_FEATURES", nil, fixed("(null)")},
+	{0, "boardspernode", "BOARDS_PER_NODE", nil, fixedCell("0")},
+	{0, "burstbuffer", "BURST_BUFFER", nil, fixedCell("(null)")},
+	{0, "burstbufferstate", "BURST_BUFFER_STATE", nil, fixedCell("(null)")},
+	{0, "cluster", "CLUSTER", nil, fixedCell(Cluster)},
+	{0, "clusterfeature", "CLUSTER_FEATURES", nil, fixedCell("(null)")},
 	{'o', "command", "COMMAND", []column.Column{column.Command}, func(b []byte, r Row) []byte { return orNull(b, r.Script()) }},
-	{'k', "comment", "COMMENT", []column.Column{column.Comment}, null(column.Comment)},
-	{0, "container", "CONTAINER", nil, fixed("(null)")},
-	{0, "containerid", "CONTAINER_ID", nil, fixed("(null)")},
-	{'O', "contiguous", "CONTIGUOUS", []column.Column{column.Contiguous}, number(column.Contiguous)},
-	{'I', "cores", "CORES_PER_SOCKET", nil, fixed("*")},
-	{'X', "corespec", "CORE_SPEC", nil, fixed("N/A")},
+	{'k', "comment", "COMMENT", []column.Column{column.Comment}, nullCell(column.Comment)},
+	{0, "container", "CONTAINER", nil, fixedCell("(null)")},
+	{0, "containerid", "CONTAINER_ID", nil, fixedCell("(null)")},
+	{'O', "contiguous", "CONTIGUOUS", []column.Column{column.Contiguous}, numberCell(column.Contiguous)},
+	{'I', "cores", "CORES_PER_SOCKET", nil, fixedCell("*")},
+	{'X', "corespec", "CORE_SPEC", nil, fixedCell("N/A")},
 	{0, "cpus-per-task", "CPUS_PER_TASK", []column.Column{column.CPUsPerTask}, func(b []byte, r Row) []byte { return strconv.AppendInt(b, max(r.Int(column.CPUsPerTask), 1), 10) }},
-	{0, "cpus-per-tres", "CPUS_PER_TRES", nil, fixed("N/A")},
-	{0, "deadline", "DEADLINE", []column.Column{column.Deadline}, when(column.Deadline, "N/A")},
-	{0, "delayboot", "DELAY_BOOT", nil, fixed("0:00")},
-	{'E', "dependency", "DEPENDENCY", []column.Column{column.Dependency}, null(column.Dependency)},
-	{0, "derivedec", "DERIVED_EC", []column.Column{column.ExitStatus}, number(column.ExitStatus)},
-	{0, "eligibletime", "ELIGIBLE_TIME", []column.Column{column.Eligible}, when(column.Eligible, "N/A")},
+	{0, "cpus-per-tres", "CPUS_PER_TRES", nil, fixedCell("N/A")},
+	{0, "deadline", "DEADLINE", []column.Column{column.Deadline}, timeCell(column.Deadline, "N/A")},
+	{0, "delayboot", "DELAY_BOOT", nil, fixedCell("0:00")},
+	{'E', "dependency", "DEPENDENCY", []column.Column{column.Dependency}, nullCell(column.Dependency)},
+	{0, "derivedec", "DERIVED_EC", []column.Column{column.ExitStatus}, numberCell(column.ExitStatus)},
+	{0, "eligibletime", "ELIGIBLE_TIME", []column.Column{column.Eligible}, timeCell(column.Eligible, "N/A")},
 	{'e', "endtime", "END_TIME", endCols, func(b []byte, r Row) []byte {
 		if r.Int(column.TimeLimit) == 0 && !r.Base().Final() {
 			return append(b, "NONE"...)
 		}
 		return r.AppendTime(b, r.End(), "N/A")
 	}},
-	{0, "exit_code", "EXIT_CODE", []column.Column{column.ExitStatus}, number(column.ExitStatus)},
-	{'f', "feature", "FEATURES", []column.Column{column.Features}, null(column.Features)},
-	{'G', "groupid", "GROUP", []column.Column{column.GID}, number(column.GID)},
+	{0, "exit_code", "EXIT_CODE", []column.Column{column.ExitStatus}, numberCell(column.ExitStatus)},
+	{'f', "feature", "FEATURES", []column.Column{column.Features}, nullCell(column.Features)},
+	{'G', "groupid", "GROUP", []column.Column{column.GID}, numberCell(column.GID)},
 	{'g', "groupname", "GROUP", []column.Column{column.GID}, func(b []byte, r Row) []byte { return append(b, face.GroupName(uint32(r.Int(column.GID)))...) }},
 	{0, "hetjobid", "HET_JOB_ID", []column.Column{column.ID}, func(b []byte, r Row) []byte {
 		if r.part < 0 {
@@ -116,39 +116,39 @@ var fields = []Field{
 	}},
 	{'i', "jobarrayid", "JOBID", []column.Column{column.Name}, func(b []byte, r Row) []byte { return r.AppendName(b) }},
 	{'A', "jobid", "JOBID", []column.Column{column.ID, column.ArrayJob, column.ArrayTask}, func(b []byte, r Row) []byte { return strconv.AppendInt(b, r.Number(), 10) }},
-	{0, "lastschedeval", "LAST_SCHED_EVAL", nil, fixed("N/A")},
-	{'W', "licenses", "LICENSES", []column.Column{column.Licenses}, null(column.Licenses)},
-	{0, "maxcpus", "MAX_CPUS", []column.Column{column.CPUs}, number(column.CPUs)},
-	{0, "maxnodes", "MAX_NODES", []column.Column{column.NodesMax}, number(column.NodesMax)},
-	{0, "mcslabel", "MCSLABEL", nil, fixed("(null)")},
-	{0, "mem-per-tres", "MEM_PER_TRES", nil, fixed("N/A")},
+	{0, "lastschedeval", "LAST_SCHED_EVAL", nil, fixedCell("N/A")},
+	{'W', "licenses", "LICENSES", []column.Column{column.Licenses}, nullCell(column.Licenses)},
+	{0, "maxcpus", "MAX_CPUS", []column.Column{column.CPUs}, numberCell(column.CPUs)},
+	{0, "maxnodes", "MAX_NODES", []column.Column{column.NodesMax}, numberCell(column.NodesMax)},
+	{0, "mcslabel", "MCSLABEL", nil, fixedCell("(null)")},
+	{0, "mem-per-tres", "MEM_PER_TRES", nil, fixedCell("N/A")},
 	{'m', "minmemory", "MIN_MEMORY", []column.Column{column.Memory, column.MemoryPerCPU}, func(b []byte, r Row) []byte { n, _ := r.Memory(); return AppendMemory(b, n) }},
 	{0, "mintime", "TIME_MIN", []column.Column{column.TimeMin}, func(b []byte, r Row) []byte { return AppendSpan(b, r.Int(column.TimeMin)) }},
-	{'d', "mintmpdisk", "MIN_TMP_DISK", nil, fixed("0")},
+	{'d', "mintmpdisk", "MIN_TMP_DISK", nil, fixedCell("0")},
 	{'c', "mincpus", "MIN_CPUS", []column.Column{column.CPUsPerTask, column.TasksPerNode}, func(b []byte, r Row) []byte {
 		return strconv.AppendInt(b, max(r.Int(column.CPUsPerTask), 1)*max(r.Int(column.TasksPerNode), 1), 10)
 	}},
-	{'j', "name", "NAME", []column.Column{column.JobName}, cell(column.JobName)},
-	{0, "network", "NETWORK", nil, fixed("(null)")},
-	{'y', "nice", "NICE", []column.Column{column.Nice}, number(column.Nice)},
+	{'j', "name", "NAME", []column.Column{column.JobName}, textCell(column.JobName)},
+	{0, "network", "NETWORK", nil, fixedCell("(null)")},
+	{'y', "nice", "NICE", []column.Column{column.Nice}, numberCell(column.Nice)},
 	{'N', "nodelist", "NODELIST", []column.Column{column.NodeList, column.State}, appendNodes},
-	{0, "ntpercore", "NTASKS_PER_CORE", nil, fixed("N/A")},
-	{0, "ntpernode", "NTASKS_PER_NODE", []column.Column{column.TasksPerNode}, number(column.TasksPerNode)},
-	{0, "ntpersocket", "NTASKS_PER_SOCKET", nil, fixed("N/A")},
-	{0, "ntperboard", "NTASKS_PER_BOARD", nil, fixed("0")},
-	{'C', "numcpus", "CPUS", []column.Column{column.CPUs}, number(column.CPUs)},
+	{0, "ntpercore", "NTASKS_PER_CORE", nil, fixedCell("N/A")},
+	{0, "ntpernode", "NTASKS_PER_NODE", []column.Column{column.TasksPerNode}, numberCell(column.TasksPerNode)},
+	{0, "ntpersocket", "NTASKS_PER_SOCKET", nil, fixedCell("N/A")},
+	{0, "ntperboard", "NTASKS_PER_BOARD", nil, fixedCell("0")},
+	{'C', "numcpus", "CPUS", []column.Column{column.CPUs}, numberCell(column.CPUs)},
 	{'D', "numnodes", "NODES", []column.Column{column.NodesMin}, func(b []byte, r Row) []byte { return strconv.AppendInt(b, max(r.Int(column.NodesMin), 1), 10) }},
 	{0, "numtasks", "TASKS", []column.Column{column.Tasks}, func(b []byte, r Row) []byte { return strconv.AppendInt(b, max(r.Int(column.Tasks), 1), 10) }},
-	{0, "origin", "ORIGIN", nil, fixed("NA")},
-	{0, "originraw", "ORIGIN_RAW", nil, fixed("NA")},
+	{0, "origin", "ORIGIN", nil, fixedCell("NA")},
+	{0, "originraw", "ORIGIN_RAW", nil, fixedCell("NA")},
 	{'h', "oversubscribe", "OVER_SUBSCRIBE", []column.Column{column.Exclusive}, func(b []byte, r Row) []byte {
 		if r.Is(column.Exclusive) {
 			return append(b, "NO"...)
 		}
 		return append(b, "OK"...)
 	}},
-	{'P', "partition", "PARTITION", []column.Column{column.Partition}, cell(column.Partition)},
-	{0, "preempttime", "PREEMPT_TIME", nil, fixed("N/A")},
+	{'P', "partition", "PARTITION", []column.Column{column.Partition}, textCell(column.Partition)},
+	{0, "preempttime", "PREEMPT_TIME", nil, fixedCell("N/A")},
 	{0, "pendingtime", "PENDING_TIME", []column.Column{column.State, column.Submitted, column.Started, column.Ended, column.StartsBy}, func(b []byte, r Row) []byte {
 		until := r.Start()
 		if r.Base() == job.Pending {
@@ -159,8 +159,8 @@ var fields = []Field{
 	{'p', "priority", "PRIORITY", []column.Column{column.Priority}, func(b []byte, r Row) []byte {
 		return strconv.AppendFloat(b, float64(r.Int(column.Priority))/(1<<32), 'f', 14, 64)
 	}},
-	{'Q', "prioritylong", "PRIORITY", []column.Column{column.Priority}, number(column.Priority)},
-	{0, "profile", "PROFILE", nil, fixed("NotSet")},
+	{'Q', "prioritylong", "PRIORITY", []column.Column{column.Priority}, numberCell(column.Priority)},
+	{0, "profile", "PROFILE", nil, fixedCell("NotSet")},
 	{'q', "qos", "QOS", []column.Column{column.QOS}, func(b []byte, r Row) []byte {
 		if len(r.Bytes(column.QOS)) == 0 {
 			return append(b, "normal"...)
@@ -169,27 +169,27 @@ var fields = []Field{
 	}},
 	{'r', "reason", "REASON", reasonCols, func(b []byte, r Row) []byte { return append(b, r.ReasonWord()...) }},
 	{'R', "reasonlist", "NODELIST(REASON)", append([]column.Column{column.NodeList}, reasonCols...), appendReasonList},
-	{0, "reboot", "REBOOT", nil, fixed("0")},
-	{'n', "reqnodes", "REQ_NODES", []column.Column{column.ReqNodes}, cell(column.ReqNodes)},
-	{0, "reqswitch", "REQ_SWITCH", nil, fixed("0")},
-	{0, "requeue", "REQUEUE", []column.Column{column.Requeue}, number(column.Requeue)},
-	{'v', "reservation", "RESERVATION", []column.Column{column.Reservation}, null(column.Reservation)},
-	{0, "resizetime", "RESIZE_TIME", nil, fixed("N/A")},
+	{0, "reboot", "REBOOT", nil, fixedCell("0")},
+	{'n', "reqnodes", "REQ_NODES", []column.Column{column.ReqNodes}, textCell(column.ReqNodes)},
+	{0, "reqswitch", "REQ_SWITCH", nil, fixedCell("0")},
+	{0, "requeue", "REQUEUE", []column.Column{column.Requeue}, numberCell(column.Requeue)},
+	{'v', "reservation", "RESERVATION", []column.Column{column.Reservation}, nullCell(column.Reservation)},
+	{0, "resizetime", "RESIZE_TIME", nil, fixedCell("N/A")},
 	{0, "restartcnt", "RESTART_COUNT", []column.Column{column.Attempt, column.State}, func(b []byte, r Row) []byte { return strconv.AppendInt(b, r.Restarts(), 10) }},
-	{'Y', "schednodes", "SCHEDNODES", nil, fixed("(null)")},
-	{'z', "sct", "S:C:T", nil, fixed("*:*:*")},
-	{0, "siblingsactive", "ACTIVE_SIBLINGS", nil, fixed("NA")},
-	{'H', "sockets", "SOCKETS_PER_NODE", nil, fixed("*")},
-	{0, "sperboard", "SOCKETS_PER_BOARD", nil, fixed("0")},
+	{'Y', "schednodes", "SCHEDNODES", nil, fixedCell("(null)")},
+	{'z', "sct", "S:C:T", nil, fixedCell("*:*:*")},
+	{0, "siblingsactive", "ACTIVE_SIBLINGS", nil, fixedCell("NA")},
+	{'H', "sockets", "SOCKETS_PER_NODE", nil, fixedCell("*")},
+	{0, "sperboard", "SOCKETS_PER_BOARD", nil, fixedCell("0")},
 	{'S', "starttime", "START_TIME", []column.Column{column.State, column.Started, column.Ended, column.StartsBy}, func(b []byte, r Row) []byte { return r.AppendTime(b, r.Start(), "N/A") }},
 	{'T', "state", "STATE", []column.Column{column.State, column.Flags}, func(b []byte, r Row) []byte { s, _ := r.StateWords(); return append(b, s...) }},
 	{'t', "statecompact", "ST", []column.Column{column.State, column.Flags}, func(b []byte, r Row) []byte { _, s := r.StateWords(); return append(b, s...) }},
-	{0, "stderr", "STDERR", []column.Column{column.Stderr}, cell(column.Stderr)},
-	{0, "stdin", "STDIN", []column.Column{column.Stdin}, cell(column.Stdin)},
-	{0, "stdout", "STDOUT", []column.Column{column.Stdout}, cell(column.Stdout)},
-	{'V', "submittime", "SUBMIT_TIME", []column.Column{column.Submitted}, when(column.Submitted, "N/A")},
-	{0, "system_comment", "SYSTEM_COMMENT", nil, fixed("(null)")},
-	{'J', "threads", "THREADS_PER_CORE", nil, fixed("*")},
+	{0, "stderr", "STDERR", []column.Column{column.Stderr}, textCell(column.Stderr)},
+	{0, "stdin", "STDIN", []column.Column{column.Stdin}, textCell(column.Stdin)},
+	{0, "stdout", "STDOUT", []column.Column{column.Stdout}, textCell(column.Stdout)},
+	{'V', "submittime", "SUBMIT_TIME", []column.Column{column.Submitted}, timeCell(column.Submitted, "N/A")},
+	{0, "system_comment", "SYSTEM_COMMENT", nil, fixedCell("(null)")},
+	{'J', "threads", "THREADS_PER_CORE", nil, fixedCell("*")},
 	{'L', "timeleft", "TIME_LEFT", append([]column.Column{column.TimeLimit}, spanCols...), func(b []byte, r Row) []byte {
 		limit := r.Int(column.TimeLimit)
 		if limit == 0 {
@@ -204,22 +204,22 @@ var fields = []Field{
 		return append(b, "UNLIMITED"...)
 	}},
 	{'M', "timeused", "TIME", spanCols, func(b []byte, r Row) []byte { return AppendSpan(b, r.Elapsed()) }},
-	{0, "tres-alloc", "TRES_ALLOC", []column.Column{column.TRES}, na(column.TRES)},
-	{0, "tres", "TRES_ALLOC", []column.Column{column.TRES}, na(column.TRES)},
-	{0, "tres-bind", "TRES_BIND", nil, fixed("N/A")},
-	{0, "tres-freq", "TRES_FREQ", nil, fixed("N/A")},
-	{0, "tres-per-job", "TRES_PER_JOB", nil, fixed("N/A")},
-	{'b', "tres-per-node", "TRES_PER_NODE", []column.Column{column.GRES}, na(column.GRES)},
-	{0, "gres", "TRES_PER_NODE", []column.Column{column.GRES}, na(column.GRES)},
-	{0, "tres-per-socket", "TRES_PER_SOCKET", nil, fixed("N/A")},
-	{0, "tres-per-task", "TRES_PER_TASK", nil, fixed("N/A")},
-	{'U', "userid", "UID", []column.Column{column.UID}, number(column.UID)},
-	{'u', "username", "USER", []column.Column{column.User}, cell(column.User)},
-	{0, "wait4switch", "WAIT4SWITCH", nil, fixed("0:00")},
-	{'w', "wckey", "WCKEY", nil, fixed("(null)")},
-	{'Z', "workdir", "WORK_DIR", []column.Column{column.WorkDir}, cell(column.WorkDir)},
-	{'x', "excnodes", "EXC_NODES", []column.Column{column.ExcNodes}, cell(column.ExcNodes)},
-	{'s', "selectjobinfo", "SELECT_JOBINFO", nil, fixed("")},
+	{0, "tres-alloc", "TRES_ALLOC", []column.Column{column.TRES}, naCell(column.TRES)},
+	{0, "tres", "TRES_ALLOC", []column.Column{column.TRES}, naCell(column.TRES)},
+	{0, "tres-bind", "TRES_BIND", nil, fixedCell("N/A")},
+	{0, "tres-freq", "TRES_FREQ", nil, fixedCell("N/A")},
+	{0, "tres-per-job", "TRES_PER_JOB", nil, fixedCell("N/A")},
+	{'b', "tres-per-node", "TRES_PER_NODE", []column.Column{column.GRES}, naCell(column.GRES)},
+	{0, "gres", "TRES_PER_NODE", []column.Column{column.GRES}, naCell(column.GRES)},
+	{0, "tres-per-socket", "TRES_PER_SOCKET", nil, fixedCell("N/A")},
+	{0, "tres-per-task", "TRES_PER_TASK", nil, fixedCell("N/A")},
+	{'U', "userid", "UID", []column.Column{column.UID}, numberCell(column.UID)},
+	{'u', "username", "USER", []column.Column{column.User}, textCell(column.User)},
+	{0, "wait4switch", "WAIT4SWITCH", nil, fixedCell("0:00")},
+	{'w', "wckey", "WCKEY", nil, fixedCell("(null)")},
+	{'Z', "workdir", "WORK_DIR", []column.Column{column.WorkDir}, textCell(column.WorkDir)},
+	{'x', "excnodes", "EXC_NODES", []column.Column{column.ExcNodes}, textCell(column.ExcNodes)},
+	{'s', "selectjobinfo", "SELECT_JOBINFO", nil, fixedCell("")},
 	{0, "shared", "OVER_SUBSCRIBE", []column.Column{column.Exclusive}, func(b []byte, r Row) []byte {
 		if r.Is(column.Exclusive) {
 			return append(b, "NO"...)

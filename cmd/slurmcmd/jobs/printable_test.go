@@ -12,7 +12,7 @@ func TestNothingMovesTheCursor(t *testing.T) {
 		"\x7fé\u0085":            "?é?",
 		"":                       "",
 	} {
-		if got := string(printable([]byte(in))); got != want {
+		if got := string(cleanControl([]byte(in))); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}

@@ -84,11 +84,11 @@ func (r Row) Part() int { return r.part }
 
 // Bytes is a cell for people: what would move a terminal's cursor or break a line is
 // taken out of it. A column that was not asked for is empty.
-func (r Row) Bytes(c column.Column) []byte { return printable(r.Raw(c)) }
+func (r Row) Bytes(c column.Column) []byte { return cleanControl(r.Raw(c)) }
 
-// printable turns line breaks and tabs into blanks and other control characters, which
+// cleanControl turns line breaks and tabs into blanks and other control characters, which
 // a user may have put into a name, into question marks.
-func printable(b []byte) []byte {
+func cleanControl(b []byte) []byte {
 	first := -1
 	for i, c := range b {
 		if c < 0x20 || c == 0x7f || c == 0xc2 && i+1 < len(b) && b[i+1] < 0xa0 {

@@ -121,15 +121,15 @@ func AppendSpan(b []byte, s int64) []byte {
 	switch {
 	case d > 0:
 		b = append(strconv.AppendInt(b, d, 10), '-')
-		b = append(two(b, h), ':')
-		b = append(two(b, m), ':')
+		b = append(twoDigits(b, h), ':')
+		b = append(twoDigits(b, m), ':')
 	case h > 0:
 		b = append(strconv.AppendInt(b, h, 10), ':')
-		b = append(two(b, m), ':')
+		b = append(twoDigits(b, m), ':')
 	default:
 		b = append(strconv.AppendInt(b, m, 10), ':')
 	}
-	return two(b, s%60)
+	return twoDigits(b, s%60)
 }
 
 // AppendLongSpan appends seconds as scontrol and sacct do: 00:05:03, 2-01:05:03.
@@ -138,12 +138,12 @@ func AppendLongSpan(b []byte, s int64) []byte {
 	if d := s / 86400; d > 0 {
 		b = append(strconv.AppendInt(b, d, 10), '-')
 	}
-	b = append(two(b, s/3600%24), ':')
-	b = append(two(b, s/60%60), ':')
-	return two(b, s%60)
+	b = append(twoDigits(b, s/3600%24), ':')
+	b = append(twoDigits(b, s/60%60), ':')
+	return twoDigits(b, s%60)
 }
 
-func two(b []byte, n int64) []byte { return append(b, byte('0'+n/10), byte('0'+n%10)) }
+func twoDigits(b []byte, n int64) []byte { return append(b, byte('0'+n/10), byte('0'+n%10)) }
 
 // AppendMemory appends bytes as Slurm does: 0, 100M, 4G.
 func AppendMemory(b []byte, n int64) []byte {

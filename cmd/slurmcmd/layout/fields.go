@@ -52,7 +52,7 @@ func (t *Table) Head(b []byte) []byte {
 	if t.NoHeader {
 		return b
 	}
-	f := t.format(false)
+	f := t.makeFormat(false)
 	b = f.Append(b, func(b []byte, i int) []byte { return append(b, t.Fields[i].Name...) })
 	if t.Delimiter == "" {
 		b = f.Append(b, func(b []byte, i int) []byte { return append(b, strings.Repeat("-", f[i].Width)...) })
@@ -62,10 +62,10 @@ func (t *Table) Head(b []byte) []byte {
 
 // Row appends a line of values.
 func (t *Table) Row(b []byte, value func(field int) string) []byte {
-	return t.format(true).Append(b, func(b []byte, i int) []byte { return append(b, value(i)...) })
+	return t.makeFormat(true).Append(b, func(b []byte, i int) []byte { return append(b, value(i)...) })
 }
 
-func (t *Table) format(mark bool) Format {
+func (t *Table) makeFormat(mark bool) Format {
 	f := make(Format, len(t.Fields))
 	for i, x := range t.Fields {
 		f[i] = Column{Field: i, Width: max(x.Width, -x.Width), Right: x.Width >= 0, Mark: mark, Whole: x.Whole && mark, After: " "}

@@ -119,7 +119,7 @@ func (f Format) Append(b []byte, value func(b []byte, field int) []byte) []byte 
 		b = append(b, c.Before...)
 		if c.Field >= 0 {
 			from := len(b)
-			b = c.fit(value(b, c.Field), from)
+			b = c.fitWidth(value(b, c.Field), from)
 		}
 		b = append(b, c.After...)
 	}
@@ -133,8 +133,8 @@ func (f Format) Keep(whole func(field int) bool) {
 	}
 }
 
-// fit makes what stands behind from as wide as the column.
-func (c *Column) fit(b []byte, from int) []byte {
+// fitWidth makes what stands behind from as wide as the column.
+func (c *Column) fitWidth(b []byte, from int) []byte {
 	if c.Width == 0 {
 		return b
 	}

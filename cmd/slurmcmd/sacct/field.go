@@ -26,19 +26,19 @@ type field struct {
 	step  bool // a step has it too
 }
 
-func cell(c column.Column) func([]byte, line) []byte {
+func textField(c column.Column) func([]byte, line) []byte {
 	return func(b []byte, l line) []byte { return append(b, l.Bytes(c)...) }
 }
 
-func number(c column.Column) func([]byte, line) []byte {
+func numberField(c column.Column) func([]byte, line) []byte {
 	return func(b []byte, l line) []byte { return strconv.AppendInt(b, l.Int(c), 10) }
 }
 
-func when(f func(l line) int64) func([]byte, line) []byte {
+func timeField(f func(l line) int64) func([]byte, line) []byte {
 	return func(b []byte, l line) []byte { return l.AppendTime(b, f(l), "Unknown") }
 }
 
-func fixed(s string) func([]byte, line) []byte {
+func fixedField(s string) func([]byte, line) []byte {
 	return func(b []byte, _ line) []byte { return append(b, s...) }
 }
 
@@ -47,10 +47,10 @@ var (
 	counts = []column.Column{column.State, column.Started, column.Ended, column.CPUs, column.NodesMin}
 )
 
-func pending(l line) bool { return l.Base() == job.Pending }
+func isPending(l line) bool { return l.Base() == job.Pending }
 
-// cpus are the CPUs that the job has or asks for; a batch step has those of one node.
-func cpus(l line) int64 {
+// cpuCount are the CPUs that the job has or asks for; a batch step has those of one node.
+func cpuCount(l line) int64 {
 	n := l.Int(column.CPUs)
 	if nodes := l.Int(column.NodesMin); l.batch && nodes > 1 {
 		n = (n + nodes - 1) / nodes
@@ -58,12 +58,12 @@ func cpus(l line) int64 {
 	return n
 }
 
-func cpuSeconds(l line) int64 { return cpus(l) * l.Elapsed() }
+func cpuSeconds(l line) int64 { return cpuCount(l) * l.Elapsed() }
 
-// waited is how long the job waited, seconds.
-func waited(l line) int64 {
+// waitSeconds is how long the job waited, seconds.
+func waitSeconds(l line) int64 {
 	from, to := max(l.Int(column.Eligible), l.Int(column.Submitted)), l.Int(column.Started)
-	if pending(l) || to == 0 {
+	if isPending(l) || to == 0 {
 		to = max(l.Int(column.Ended), 0)
 		if to == 0 {
 			to = l.Now
@@ -108,20 +108,20 @@ func appendNodes(b []byte, l line) []byte {
 func appendTRES(b []byte, l line) []byte { return append(b, l.Bytes(column.TRES)...) }
 
 func appendAllocTRES(b []byte, l line) []byte {
-	if pending(l) || l.Int(column.Started) == 0 {
+	if isPending(l) || l.Int(column.Started) == 0 {
 		return b
 	}
 	return appendTRES(b, l)
 }
 
 func appendAlloc(b []byte, l line) []byte {
-	if pending(l) || l.Int(column.Started) == 0 {
+	if isPending(l) || l.Int(column.Started) == 0 {
 		return append(b, '0')
 	}
-	return strconv.AppendInt(b, cpus(l), 10)
+	return strconv.AppendInt(b, cpuCount(l), 10)
 }
 
-func limit(b []byte, l line) []byte {
+func appendLimit(b []byte, l line) []byte {
 	if n := l.Int(column.TimeLimit); n > 0 {
 		return jobs.AppendLongSpan(b, n)
 	}
@@ -130,12 +130,12 @@ func limit(b []byte, l line) []byte {
 
 // fields are sacct's columns in the order of --helpformat.
 var fields = []field{
-	{"Account", 10, []column.Column{column.Account}, cell(column.Account), true},
-	{"AdminComment", 19, nil, fixed(""), false},
+	{"Account", 10, []column.Column{column.Account}, textField(column.Account), true},
+	{"AdminComment", 19, nil, fixedField(""), false},
 	{"AllocCPUS", 10, counts, appendAlloc, true},
 	{"AllocNodes", 10, counts, func(b []byte, l line) []byte {
 		switch {
-		case pending(l) || l.Int(column.Started) == 0:
+		case isPending(l) || l.Int(column.Started) == 0:
 			return append(b, '0')
 		case l.batch:
 			return append(b, '1')
@@ -143,22 +143,22 @@ var fields = []field{
 		return strconv.AppendInt(b, max(l.Int(column.NodesMin), 1), 10)
 	}, true},
 	{"AllocTRES", 10, []column.Column{column.State, column.Started, column.TRES}, appendAllocTRES, false},
-	{"AssocID", 7, nil, fixed("0"), false},
-	{"Cluster", 10, nil, fixed(jobs.Cluster), true},
-	{"Comment", 14, []column.Column{column.Comment}, cell(column.Comment), false},
-	{"Constraints", 19, []column.Column{column.Features}, cell(column.Features), false},
-	{"Container", 19, nil, fixed(""), false},
+	{"AssocID", 7, nil, fixedField("0"), false},
+	{"Cluster", 10, nil, fixedField(jobs.Cluster), true},
+	{"Comment", 14, []column.Column{column.Comment}, textField(column.Comment), false},
+	{"Constraints", 19, []column.Column{column.Features}, textField(column.Features), false},
+	{"Container", 19, nil, fixedField(""), false},
 	{"CPUTime", 10, counts, func(b []byte, l line) []byte { return jobs.AppendLongSpan(b, cpuSeconds(l)) }, true},
 	{"CPUTimeRAW", 10, counts, func(b []byte, l line) []byte { return strconv.AppendInt(b, cpuSeconds(l), 10) }, true},
-	{"DBIndex", 10, []column.Column{column.ID}, cell(column.ID), false},
+	{"DBIndex", 10, []column.Column{column.ID}, textField(column.ID), false},
 	{"DerivedExitCode", 15, []column.Column{column.ExitStatus, column.ExitSignal}, appendExit, false},
 	{"Elapsed", 10, span, func(b []byte, l line) []byte { return jobs.AppendLongSpan(b, l.Elapsed()) }, true},
 	{"ElapsedRaw", 10, span, func(b []byte, l line) []byte { return strconv.AppendInt(b, l.Elapsed(), 10) }, true},
-	{"Eligible", 19, []column.Column{column.Eligible}, when(func(l line) int64 { return l.Int(column.Eligible) }), false},
-	{"End", 19, []column.Column{column.Ended}, when(func(l line) int64 { return l.Int(column.Ended) }), true},
+	{"Eligible", 19, []column.Column{column.Eligible}, timeField(func(l line) int64 { return l.Int(column.Eligible) }), false},
+	{"End", 19, []column.Column{column.Ended}, timeField(func(l line) int64 { return l.Int(column.Ended) }), true},
 	{"ExitCode", 8, []column.Column{column.ExitStatus, column.ExitSignal}, appendExit, true},
-	{"Flags", 19, nil, fixed(""), false},
-	{"GID", 6, []column.Column{column.GID}, number(column.GID), false},
+	{"Flags", 19, nil, fixedField(""), false},
+	{"GID", 6, []column.Column{column.GID}, numberField(column.GID), false},
 	{"Group", 9, []column.Column{column.GID}, func(b []byte, l line) []byte { return append(b, face.GroupName(uint32(l.Int(column.GID)))...) }, false},
 	{"JobID", 12, []column.Column{column.Name}, appendID, true},
 	{"JobIDRaw", 12, []column.Column{column.ID}, func(b []byte, l line) []byte {
@@ -173,8 +173,8 @@ var fields = []field{
 		}
 		return append(b, l.Bytes(column.JobName)...)
 	}, true},
-	{"Layout", 9, nil, fixed(""), false},
-	{"NCPUS", 10, counts, func(b []byte, l line) []byte { return strconv.AppendInt(b, cpus(l), 10) }, true},
+	{"Layout", 9, nil, fixedField(""), false},
+	{"NCPUS", 10, counts, func(b []byte, l line) []byte { return strconv.AppendInt(b, cpuCount(l), 10) }, true},
 	{"NNodes", 8, []column.Column{column.NodesMin}, func(b []byte, l line) []byte {
 		if l.batch {
 			return append(b, '1')
@@ -188,47 +188,47 @@ var fields = []field{
 		}
 		return b
 	}, true},
-	{"Partition", 10, []column.Column{column.Partition}, cell(column.Partition), false},
-	{"Planned", 10, waitCols, func(b []byte, l line) []byte { return jobs.AppendLongSpan(b, waited(l)) }, false},
-	{"PlannedCPU", 10, waitCols, func(b []byte, l line) []byte { return jobs.AppendLongSpan(b, waited(l)*cpus(l)) }, false},
-	{"PlannedCPURAW", 10, waitCols, func(b []byte, l line) []byte { return strconv.AppendInt(b, waited(l)*cpus(l), 10) }, false},
-	{"Priority", 10, []column.Column{column.Priority}, number(column.Priority), false},
-	{"QOS", 10, []column.Column{column.QOS}, cell(column.QOS), false},
-	{"QOSRAW", 6, nil, fixed("0"), false},
+	{"Partition", 10, []column.Column{column.Partition}, textField(column.Partition), false},
+	{"Planned", 10, waitCols, func(b []byte, l line) []byte { return jobs.AppendLongSpan(b, waitSeconds(l)) }, false},
+	{"PlannedCPU", 10, waitCols, func(b []byte, l line) []byte { return jobs.AppendLongSpan(b, waitSeconds(l)*cpuCount(l)) }, false},
+	{"PlannedCPURAW", 10, waitCols, func(b []byte, l line) []byte { return strconv.AppendInt(b, waitSeconds(l)*cpuCount(l), 10) }, false},
+	{"Priority", 10, []column.Column{column.Priority}, numberField(column.Priority), false},
+	{"QOS", 10, []column.Column{column.QOS}, textField(column.QOS), false},
+	{"QOSRAW", 6, nil, fixedField("0"), false},
 	{"Reason", 22, []column.Column{column.Reason, column.State, column.Flags, column.ExitSignal}, func(b []byte, l line) []byte { return append(b, l.ReasonWord()...) }, false},
-	{"ReqCPUFreq", 10, nil, fixed("Unknown"), true},
-	{"ReqCPUS", 8, counts, func(b []byte, l line) []byte { return strconv.AppendInt(b, cpus(l), 10) }, true},
+	{"ReqCPUFreq", 10, nil, fixedField("Unknown"), true},
+	{"ReqCPUS", 8, counts, func(b []byte, l line) []byte { return strconv.AppendInt(b, cpuCount(l), 10) }, true},
 	{"ReqMem", 10, []column.Column{column.Memory, column.MemoryPerCPU, column.NodesMin}, func(b []byte, l line) []byte {
 		n := l.Int(column.Memory) * max(l.Int(column.NodesMin), 1)
 		return append(b, slurmfmt.FormatMemory(n)...)
 	}, false},
 	{"ReqNodes", 8, []column.Column{column.NodesMin}, func(b []byte, l line) []byte { return strconv.AppendInt(b, max(l.Int(column.NodesMin), 1), 10) }, false},
 	{"ReqTRES", 10, []column.Column{column.TRES}, appendTRES, false},
-	{"Reservation", 20, []column.Column{column.Reservation}, cell(column.Reservation), false},
-	{"Reserved", 10, waitCols, func(b []byte, l line) []byte { return jobs.AppendLongSpan(b, waited(l)) }, false},
+	{"Reservation", 20, []column.Column{column.Reservation}, textField(column.Reservation), false},
+	{"Reserved", 10, waitCols, func(b []byte, l line) []byte { return jobs.AppendLongSpan(b, waitSeconds(l)) }, false},
 	{"Restarts", 8, []column.Column{column.Attempt, column.State}, func(b []byte, l line) []byte { return strconv.AppendInt(b, l.Restarts(), 10) }, false},
-	{"Start", 19, []column.Column{column.Started}, when(func(l line) int64 { return l.Int(column.Started) }), true},
+	{"Start", 19, []column.Column{column.Started}, timeField(func(l line) int64 { return l.Int(column.Started) }), true},
 	{"State", 10, []column.Column{column.State}, appendState, true},
-	{"Submit", 19, []column.Column{column.Submitted}, when(func(l line) int64 { return l.Int(column.Submitted) }), true},
-	{"SubmitLine", 20, []column.Column{column.Command}, cell(column.Command), false},
-	{"Suspended", 10, nil, fixed("00:00:00"), true},
-	{"StdErr", 20, []column.Column{column.Stderr}, cell(column.Stderr), false},
-	{"StdIn", 20, []column.Column{column.Stdin}, cell(column.Stdin), false},
-	{"StdOut", 20, []column.Column{column.Stdout}, cell(column.Stdout), false},
-	{"SystemCPU", 10, nil, fixed("00:00:00"), true},
-	{"Timelimit", 10, []column.Column{column.TimeLimit}, limit, false},
+	{"Submit", 19, []column.Column{column.Submitted}, timeField(func(l line) int64 { return l.Int(column.Submitted) }), true},
+	{"SubmitLine", 20, []column.Column{column.Command}, textField(column.Command), false},
+	{"Suspended", 10, nil, fixedField("00:00:00"), true},
+	{"StdErr", 20, []column.Column{column.Stderr}, textField(column.Stderr), false},
+	{"StdIn", 20, []column.Column{column.Stdin}, textField(column.Stdin), false},
+	{"StdOut", 20, []column.Column{column.Stdout}, textField(column.Stdout), false},
+	{"SystemCPU", 10, nil, fixedField("00:00:00"), true},
+	{"Timelimit", 10, []column.Column{column.TimeLimit}, appendLimit, false},
 	{"TimelimitRaw", 12, []column.Column{column.TimeLimit}, func(b []byte, l line) []byte {
 		if n := l.Int(column.TimeLimit); n > 0 {
 			return strconv.AppendInt(b, n/60, 10)
 		}
 		return append(b, "UNLIMITED"...)
 	}, false},
-	{"TotalCPU", 10, nil, fixed("00:00:00"), true},
-	{"UID", 6, []column.Column{column.UID}, number(column.UID), false},
-	{"User", 9, []column.Column{column.User}, cell(column.User), false},
-	{"UserCPU", 10, nil, fixed("00:00:00"), true},
-	{"WCKey", 10, nil, fixed(""), false},
-	{"WorkDir", 20, []column.Column{column.WorkDir}, cell(column.WorkDir), false},
+	{"TotalCPU", 10, nil, fixedField("00:00:00"), true},
+	{"UID", 6, []column.Column{column.UID}, numberField(column.UID), false},
+	{"User", 9, []column.Column{column.User}, textField(column.User), false},
+	{"UserCPU", 10, nil, fixedField("00:00:00"), true},
+	{"WCKey", 10, nil, fixedField(""), false},
+	{"WorkDir", 20, []column.Column{column.WorkDir}, textField(column.WorkDir), false},
 }
 
 // unmeasured are fields of Slurm's that are empty here, with their widths.
@@ -309,7 +309,7 @@ func findField(name string) (field, bool) {
 	}
 	for _, u := range unmeasured {
 		if strings.EqualFold(u.name, name) {
-			return field{u.name, u.width, nil, fixed(""), true}, true
+			return field{u.name, u.width, nil, fixedField(""), true}, true
 		}
 	}
 	if near != nil {

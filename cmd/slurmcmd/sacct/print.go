@@ -10,9 +10,9 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/layout"
 )
 
-// columns reads the format: names with a width behind a percent sign, which is
+// parseColumns reads the format: names with a width behind a percent sign, which is
 // negative for values that stand left.
-func (q *query) columns() ([]field, error) {
+func (q *query) parseColumns() ([]field, error) {
 	var out []field
 	for _, part := range face.Split(q.format) {
 		name, size, sized := strings.Cut(part, "%")
@@ -32,8 +32,8 @@ func (q *query) columns() ([]field, error) {
 	return out, nil
 }
 
-// print writes the table.
-func (q *query) print(cols []field, list []jobs.Row) {
+// printTable writes the table.
+func (q *query) printTable(cols []field, list []jobs.Row) {
 	separated := q.parsable || q.bar
 	var format, head layout.Format
 	for i, c := range cols {

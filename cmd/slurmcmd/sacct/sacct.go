@@ -64,7 +64,7 @@ func (q *query) options() []face.Option {
 		face.Refused("completion", 'c', getopt.None, "leave it out: all jobs stand in the store"),
 		face.Text("delimiter", 0, &q.delimiter),
 		face.Ignored("duplicates", 'D', getopt.None),
-		{Long: "endtime", Short: 'E', Arg: getopt.Required, Do: q.time(&q.to)},
+		{Long: "endtime", Short: 'E', Arg: getopt.Required, Do: q.timeOption(&q.to)},
 		face.Flag("env-vars", 0, &q.environ),
 		face.Ignored("federation", 0, getopt.None),
 		{Long: "format", Short: 'o', Arg: getopt.Required, Do: func(s string) error { q.format = strings.TrimPrefix(q.format+","+s, ","); return nil }},
@@ -82,7 +82,7 @@ func (q *query) options() []face.Option {
 		face.Flag("parsable2", 'P', &q.bar),
 		face.List("partition", 'r', &q.partitions),
 		face.List("qos", 'q', &q.qos),
-		{Long: "starttime", Short: 'S', Arg: getopt.Required, Do: q.time(&q.from)},
+		{Long: "starttime", Short: 'S', Arg: getopt.Required, Do: q.timeOption(&q.from)},
 		{Long: "state", Short: 's', Arg: getopt.Required, Do: q.addStates},
 		face.Ignored("truncate", 'T', getopt.None),
 		face.Ignored("units", 0, getopt.Required),
@@ -117,13 +117,13 @@ func (q *query) run(args []string) error {
 			return face.Textf("Invalid user id: %s", u)
 		}
 	}
-	q.defaults()
-	return q.show()
+	q.applyDefaults()
+	return q.showJobs()
 }
 
-// defaults are what sacct means where nothing is said: today, and one's own jobs
+// applyDefaults are what sacct means where nothing is said: today, and one's own jobs
 // unless root asks.
-func (q *query) defaults() {
+func (q *query) applyDefaults() {
 	if q.format == "" {
 		q.format = q.Getenv("SACCT_FORMAT")
 	}
@@ -177,11 +177,11 @@ func (q *query) addStates(s string) error {
 	return nil
 }
 
-// time reads -S and -E. Unlike --begin these look back: a time of day is today's,
+// timeOption reads -S and -E. Unlike --begin these look back: a time of day is today's,
 // "now-7days" is a week ago.
-func (q *query) time(to *time.Time) func(string) error {
+func (q *query) timeOption(to *time.Time) func(string) error {
 	return func(s string) error {
-		t, err := moment(s, q.Now)
+		t, err := parsePastTime(s, q.Now)
 		if err != nil {
 			return &face.PlainError{Text: "Invalid time specification (pos=0): " + s}
 		}
@@ -190,7 +190,7 @@ func (q *query) time(to *time.Time) func(string) error {
 	}
 }
 
-func moment(s string, now time.Time) (time.Time, error) {
+func parsePastTime(s string, now time.Time) (time.Time, error) {
 	if back, ok := strings.CutPrefix(strings.ToLower(s), "now-"); ok {
 		t, err := slurmfmt.ParseWhen("now+"+back, now)
 		return now.Add(-t.Sub(now)), err
@@ -208,9 +208,9 @@ func moment(s string, now time.Time) (time.Time, error) {
 	return t, nil
 }
 
-// show asks for the jobs and prints them.
-func (q *query) show() error {
-	cols, err := q.columns()
+// showJobs asks for the jobs and prints them.
+func (q *query) showJobs() error {
+	cols, err := q.parseColumns()
 	if err != nil {
 		return err
 	}
@@ -226,22 +226,22 @@ func (q *query) show() error {
 	if err != nil {
 		return err
 	}
-	rows, err := jobs.Get(c, "/v1/history", &want, q.Now, q.params()...)
+	rows, err := jobs.Get(c, "/v1/history", &want, q.Now, q.requestParams()...)
 	if face.IsNotFound(err) {
 		rows, err = jobs.None(&want, q.Now), nil
 	}
 	if err != nil {
 		return err
 	}
-	list := q.choose(rows)
+	list := q.chooseRows(rows)
 	if q.json {
 		return slurmjson.Account(q.Command, q.jsonForm, list)
 	}
-	q.print(cols, list)
+	q.printTable(cols, list)
 	return nil
 }
 
-func (q *query) params() []string {
+func (q *query) requestParams() []string {
 	stamp := func(t time.Time) string {
 		if t.IsZero() {
 			return ""
@@ -260,8 +260,8 @@ func (q *query) params() []string {
 	}
 }
 
-// choose takes the jobs that are asked for, oldest first.
-func (q *query) choose(rows *jobs.Rows) []jobs.Row {
+// chooseRows takes the jobs that are asked for, oldest first.
+func (q *query) chooseRows(rows *jobs.Rows) []jobs.Row {
 	var filter *jobs.Filter
 	if len(q.states) > 0 {
 		filter = jobs.NewFilter(q.states)

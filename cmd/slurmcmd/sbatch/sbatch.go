@@ -35,7 +35,7 @@ const exitUsage = 255
 func Main(args []string, stdio face.Stdio) int {
 	c := face.Begin("sbatch", stdio)
 	if err := run(c, args); err != nil {
-		fail(c, err)
+		printError(c, err)
 	}
 	return c.Exit()
 }
@@ -52,7 +52,7 @@ func run(c *face.Command, args []string) error {
 		c.Out.WriteString(face.Version + "\n")
 		return nil
 	}
-	req, err := request(c, &line)
+	req, err := submitRequest(c, &line)
 	if err != nil {
 		return err
 	}
@@ -64,11 +64,11 @@ func run(c *face.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	return report(c, client, &line, v)
+	return printAnswer(c, client, &line, v)
 }
 
-// request makes of the command line what is asked of the server.
-func request(c *face.Command, line *parse.CommandLine) (*api.Submit, error) {
+// submitRequest makes of the command line what is asked of the server.
+func submitRequest(c *face.Command, line *parse.CommandLine) (*api.Submit, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return nil, fmt.Errorf("getcwd failed: %w", err)
@@ -163,8 +163,8 @@ func checkScript(text string) error {
 	return nil
 }
 
-// report prints the answer to a submission, and waits if that was asked for.
-func report(c *face.Command, client *fastclient.Client, line *parse.CommandLine, v fastclient.Value) error {
+// printAnswer prints the answer to a submission, and waits if that was asked for.
+func printAnswer(c *face.Command, client *fastclient.Client, line *parse.CommandLine, v fastclient.Value) error {
 	quiet := line.Quiet || v.Get("quiet").Bool()
 	if !quiet {
 		for _, w := range v.Get("warnings").Items() {
@@ -172,7 +172,7 @@ func report(c *face.Command, client *fastclient.Client, line *parse.CommandLine,
 		}
 	}
 	if line.TestOnly || v.Get("test_only").Bool() {
-		return estimate(c, v.Get("estimate"))
+		return printEstimate(c, v.Get("estimate"))
 	}
 	id := v.Get("id").Text()
 	switch {
@@ -192,9 +192,9 @@ func report(c *face.Command, client *fastclient.Client, line *parse.CommandLine,
 	return nil
 }
 
-// estimate prints what --test-only asked for, on the standard error as sbatch does.
+// printEstimate prints what --test-only asked for, on the standard error as sbatch does.
 // No number was given out: it is 0.
-func estimate(c *face.Command, e fastclient.Value) error {
+func printEstimate(c *face.Command, e fastclient.Value) error {
 	start := e.Get("start").Time()
 	if start.IsZero() {
 		why := "Requested node configuration is not available"
@@ -213,8 +213,8 @@ func estimate(c *face.Command, e fastclient.Value) error {
 	return nil
 }
 
-// fail prints an error in sbatch's words.
-func fail(c *face.Command, err error) {
+// printError prints an error in sbatch's words.
+func printError(c *face.Command, err error) {
 	var e *api.Error
 	var local *spec.Error
 	switch {

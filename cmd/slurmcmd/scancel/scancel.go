@@ -96,20 +96,20 @@ func (k *killer) run(args []string) error {
 			return err
 		}
 	}
-	filtered := k.filtered()
+	filtered := k.hasFilter()
 	switch {
 	case len(k.sel.IDs) == 0 && !filtered && len(k.reservations) == 0:
 		return face.Textf("No job identification provided")
 	case filtered && len(k.sel.IDs) > 0, k.ask, len(k.reservations) > 0:
-		if err := k.resolve(); err != nil || len(k.sel.IDs) == 0 {
+		if err := k.resolveSelection(); err != nil || len(k.sel.IDs) == 0 {
 			return err
 		}
 	}
-	return k.change()
+	return k.sendChange()
 }
 
-// filtered reports whether a filter was given beside or instead of numbers.
-func (k *killer) filtered() bool {
+// hasFilter reports whether a filter was given beside or instead of numbers.
+func (k *killer) hasFilter() bool {
 	s := &k.sel
 	return len(s.Users)+len(s.Accounts)+len(s.Partitions)+len(s.QOS)+len(s.Names)+len(s.States)+len(s.Nodes) > 0
 }
@@ -132,7 +132,7 @@ func (k *killer) addIDs(word string) error {
 func (k *killer) setSignal(s string) error {
 	n, err := slurmfmt.ParseSignalName(s)
 	if err != nil {
-		return said("Unknown job signal: " + s)
+		return plainError("Unknown job signal: " + s)
 	}
 	k.signal, k.number = s, n
 	return nil
@@ -142,7 +142,7 @@ func (k *killer) addStates(s string) error {
 	for _, word := range face.Split(s) {
 		long, err := slurmfmt.ParseState(word)
 		if err != nil || long != "PENDING" && long != "RUNNING" && long != "SUSPENDED" {
-			return said("Invalid job state specified: " + word + "\nValid job states are PENDING, RUNNING, and SUSPENDED")
+			return plainError("Invalid job state specified: " + word + "\nValid job states are PENDING, RUNNING, and SUSPENDED")
 		}
 		k.sel.States = append(k.sel.States, long)
 	}
@@ -157,12 +157,12 @@ func (k *killer) addUser(s string) error {
 	return nil
 }
 
-// said is an error that is printed as it is, without the command's name.
-func said(text string) error { return &face.PlainError{Text: text} }
+// plainError is an error that is printed as it is, without the command's name.
+func plainError(text string) error { return &face.PlainError{Text: text} }
 
-// resolve lists what the selection means, asks about each if that is wanted, and
+// resolveSelection lists what the selection means, asks about each if that is wanted, and
 // makes it a selection by numbers.
-func (k *killer) resolve() error {
+func (k *killer) resolveSelection() error {
 	c, err := k.Client()
 	if err != nil {
 		return err
@@ -173,7 +173,7 @@ func (k *killer) resolve() error {
 	rows, err := jobs.Get(c, "/v1/jobs", &want, k.Now,
 		"ids", strings.Join(s.IDs, ","), "users", strings.Join(s.Users, ","), "accounts", strings.Join(s.Accounts, ","),
 		"partitions", strings.Join(s.Partitions, ","), "qos", strings.Join(s.QOS, ","), "names", strings.Join(s.Names, ","),
-		"states", strings.Join(s.States, ","), "nodes", strings.Join(s.Nodes, ","), "collapse", collapse(s))
+		"states", strings.Join(s.States, ","), "nodes", strings.Join(s.Nodes, ","), "collapse", collapseParam(s))
 	switch {
 	case face.IsNotFound(err):
 		k.sel = api.Select{}
@@ -188,7 +188,7 @@ func (k *killer) resolve() error {
 		if len(k.reservations) > 0 && !contains(k.reservations, r.Text(column.Reservation)) {
 			continue
 		}
-		if k.ask && !k.agreed(in, r) {
+		if k.ask && !k.askJob(in, r) {
 			continue
 		}
 		ids = append(ids, r.Text(column.Name))
@@ -197,8 +197,8 @@ func (k *killer) resolve() error {
 	return nil
 }
 
-// collapse asks for waiting arrays as one row, unless single tasks were named.
-func collapse(s *api.Select) string {
+// collapseParam asks for waiting arrays as one row, unless single tasks were named.
+func collapseParam(s *api.Select) string {
 	for _, id := range s.IDs {
 		if strings.Contains(id, "_") {
 			return ""
@@ -216,8 +216,8 @@ func contains(list []string, v string) bool {
 	return false
 }
 
-// agreed asks about one job; the end of the input is a no.
-func (k *killer) agreed(in *bufio.Reader, r jobs.Row) bool {
+// askJob asks about one job; the end of the input is a no.
+func (k *killer) askJob(in *bufio.Reader, r jobs.Row) bool {
 	for {
 		fmt.Fprintf(k.Out, "Cancel job_id=%s name=%s partition=%s [y/n]? ", r.Text(column.Name), r.Text(column.JobName), r.Text(column.Partition))
 		_ = k.Out.Flush()
@@ -237,8 +237,8 @@ func (k *killer) agreed(in *bufio.Reader, r jobs.Row) bool {
 // kill is the number of SIGKILL, which ends a job however it is asked for.
 const kill = 9
 
-// change sends the request and tells what Slurm would tell.
-func (k *killer) change() error {
+// sendChange sends the request and tells what Slurm would tell.
+func (k *killer) sendChange() error {
 	var o fastclient.Object
 	o.Raw("select", fastclient.Select(&k.sel))
 	if k.signal == "" || k.number == kill {
@@ -262,16 +262,16 @@ func (k *killer) change() error {
 	}
 	if k.verbose > 0 {
 		for _, n := range v.Get("names").Texts() {
-			k.tell(n)
+			k.tellSignalled(n)
 		}
 	}
 	for _, e := range v.Get("errors").Items() {
-		k.complain(e.Get("name").Text(), e.Get("error"))
+		k.printChangeError(e.Get("name").Text(), e.Get("error"))
 	}
 	return nil
 }
 
-func (k *killer) tell(name string) {
+func (k *killer) tellSignalled(name string) {
 	if k.signal == "" || k.number == kill {
 		k.Sayf("Terminating job %s", name)
 		return
@@ -279,8 +279,8 @@ func (k *killer) tell(name string) {
 	k.Sayf("Signal %d to job %s", k.number, name)
 }
 
-// complain reports one job that was not changed.
-func (k *killer) complain(name string, e fastclient.Value) {
+// printChangeError reports one job that was not changed.
+func (k *killer) printChangeError(name string, e fastclient.Value) {
 	text, detail := "", e.Get("detail").Text()
 	p := api.Error{Status: int(e.Get("status").Int()), Title: e.Get("title").Text()}
 	code := 1

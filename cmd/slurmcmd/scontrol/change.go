@@ -11,15 +11,15 @@ import (
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
 
-// change does one verb to a list of jobs.
-func (s *command) change(word, verb string, args []string) error {
+// changeJobs does one verb to a list of jobs.
+func (s *command) changeJobs(word, verb string, args []string) error {
 	if word == "requeue" || word == "requeuehold" {
 		args = dropState(args)
 	}
 	if len(args) == 0 {
-		return plainf("too few arguments for keyword:%s", word)
+		return plainErrorf("too few arguments for keyword:%s", word)
 	}
-	sel, err := selection(args)
+	sel, err := parseSelection(args)
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (s *command) change(word, verb string, args []string) error {
 	if word == "uhold" || word == "holdu" {
 		o.Raw("firm", []byte("false")) // so that its owner may release it
 	}
-	return s.send(o.End())
+	return s.sendChange(o.End())
 }
 
 // dropState leaves out State=SpecialExit and Incomplete, which have no meaning here.
@@ -43,8 +43,8 @@ func dropState(args []string) (out []string) {
 	return out
 }
 
-// selection reads job ids, or jobname=NAME.
-func selection(args []string) (*api.Select, error) {
+// parseSelection reads job ids, or jobname=NAME.
+func parseSelection(args []string) (*api.Select, error) {
 	sel := &api.Select{}
 	for _, a := range args {
 		name, value, named := strings.Cut(a, "=")
@@ -57,7 +57,7 @@ func selection(args []string) (*api.Select, error) {
 		}
 		for _, id := range face.Split(a) {
 			if _, err := slurmfmt.ParseJobID(id); err != nil {
-				return nil, plainf("Invalid job id specified for job %s\nslurm_suspend error: Invalid job id specified", id)
+				return nil, plainErrorf("Invalid job id specified for job %s\nslurm_suspend error: Invalid job id specified", id)
 			}
 			id, _, _ = strings.Cut(id, "+")
 			sel.IDs = append(sel.IDs, id)
@@ -66,8 +66,8 @@ func selection(args []string) (*api.Select, error) {
 	return sel, nil
 }
 
-// send asks for a change and reports the jobs that were not changed.
-func (s *command) send(body []byte) error {
+// sendChange asks for a change and reports the jobs that were not changed.
+func (s *command) sendChange(body []byte) error {
 	c, err := s.Client()
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (s *command) send(body []byte) error {
 		}
 	}
 	if s.Code == 0 && v.Get("matched").Int() == 0 {
-		return plainf("Invalid job id specified")
+		return plainErrorf("Invalid job id specified")
 	}
 	return nil
 }

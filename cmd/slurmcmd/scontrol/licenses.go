@@ -22,7 +22,7 @@ func (s *command) showLicenses(name string) error {
 		}
 		found = true
 		total, used := l.Get("total").Int(), l.Get("used").Int()
-		s.record([]string{
+		s.writeRecord([]string{
 			"LicenseName=" + l.Get("name").Text(),
 			fmt.Sprintf("Total=%d Used=%d Free=%d Reserved=0 Remote=no", total, used, max(total-used, 0)),
 		})

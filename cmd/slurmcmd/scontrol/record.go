@@ -14,7 +14,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
 
-func null(b []byte) string {
+func nullText(b []byte) string {
 	if len(b) == 0 {
 		return "(null)"
 	}
@@ -50,16 +50,16 @@ func (s *command) jobLines(r jobs.Row) []string {
 	lines := []string{
 		jobHead(r),
 		fmt.Sprintf("UserId=%s(%d) GroupId=%s(%d) MCS_label=N/A", r.Bytes(column.User), r.Int(column.UID), face.GroupName(uint32(r.Int(column.GID))), r.Int(column.GID)),
-		fmt.Sprintf("Priority=%d Nice=%d Account=%s QOS=%s", r.Int(column.Priority), r.Int(column.Nice), null(r.Bytes(column.Account)), qos),
-		fmt.Sprintf("JobState=%s Reason=%s Dependency=%s", long, r.ReasonWord(), null(r.Bytes(column.Dependency))),
-		fmt.Sprintf("Requeue=%d Restarts=%d BatchFlag=%d Reboot=0 ExitCode=%d:%d", r.Int(column.Requeue), r.Restarts(), digit(len(r.Bytes(column.ScriptHash)) > 0), r.Int(column.ExitStatus), r.Int(column.ExitSignal)),
+		fmt.Sprintf("Priority=%d Nice=%d Account=%s QOS=%s", r.Int(column.Priority), r.Int(column.Nice), nullText(r.Bytes(column.Account)), qos),
+		fmt.Sprintf("JobState=%s Reason=%s Dependency=%s", long, r.ReasonWord(), nullText(r.Bytes(column.Dependency))),
+		fmt.Sprintf("Requeue=%d Restarts=%d BatchFlag=%d Reboot=0 ExitCode=%d:%d", r.Int(column.Requeue), r.Restarts(), boolDigit(len(r.Bytes(column.ScriptHash)) > 0), r.Int(column.ExitStatus), r.Int(column.ExitSignal)),
 		fmt.Sprintf("RunTime=%s TimeLimit=%s TimeMin=%s", jobs.AppendLongSpan(nil, r.Elapsed()), limit, timeMin),
 		fmt.Sprintf("SubmitTime=%s EligibleTime=%s", at(r.Int(column.Submitted), "Unknown"), at(r.Int(column.Eligible), "Unknown")),
 		"AccrueTime=" + at(r.Int(column.Eligible), "Unknown"),
 		fmt.Sprintf("StartTime=%s EndTime=%s Deadline=%s", at(r.Start(), "Unknown"), end, at(r.Int(column.Deadline), "N/A")),
 		"SuspendTime=None SecsPreSuspend=0 LastSchedEval=Unknown Scheduler=Main",
-		fmt.Sprintf("Partition=%s AllocNode:Sid=%s:0", r.Bytes(column.Partition), null(r.Bytes(column.SubmitHost))),
-		fmt.Sprintf("ReqNodeList=%s ExcNodeList=%s", null(r.Bytes(column.ReqNodes)), null(r.Bytes(column.ExcNodes))),
+		fmt.Sprintf("Partition=%s AllocNode:Sid=%s:0", r.Bytes(column.Partition), nullText(r.Bytes(column.SubmitHost))),
+		fmt.Sprintf("ReqNodeList=%s ExcNodeList=%s", nullText(r.Bytes(column.ReqNodes)), nullText(r.Bytes(column.ExcNodes))),
 		"NodeList=" + string(r.Nodes()),
 	}
 	if h := r.Bytes(column.BatchHost); len(h) > 0 {
@@ -70,13 +70,13 @@ func (s *command) jobLines(r jobs.Row) []string {
 		"TRES="+r.Text(column.TRES),
 		fmt.Sprintf("Socks/Node=* NtasksPerN:B:S:C=%d:0:*:* CoreSpec=*", r.Int(column.TasksPerNode)),
 		fmt.Sprintf("MinCPUsNode=%d %s MinTmpDiskNode=0", max(r.Int(column.CPUsPerTask), 1)*max(r.Int(column.TasksPerNode), 1), memory),
-		fmt.Sprintf("Features=%s DelayBoot=00:00:00", null(r.Bytes(column.Features))))
+		fmt.Sprintf("Features=%s DelayBoot=00:00:00", nullText(r.Bytes(column.Features))))
 	if res := r.Bytes(column.Reservation); len(res) > 0 {
 		lines = append(lines, "Reservation="+string(res))
 	}
 	lines = append(lines,
-		fmt.Sprintf("OverSubscribe=%s Contiguous=%d Licenses=%s Network=(null)", over, r.Int(column.Contiguous), null(r.Bytes(column.Licenses))),
-		"Command="+null(r.Script()), "WorkDir="+r.Text(column.WorkDir))
+		fmt.Sprintf("OverSubscribe=%s Contiguous=%d Licenses=%s Network=(null)", over, r.Int(column.Contiguous), nullText(r.Bytes(column.Licenses))),
+		"Command="+nullText(r.Script()), "WorkDir="+r.Text(column.WorkDir))
 	if c := r.Bytes(column.Comment); len(c) > 0 {
 		lines = append(lines, "Comment="+string(c))
 	}
@@ -115,7 +115,7 @@ func minMemory(n int64) string {
 	return slurmfmt.FormatMemory(n)
 }
 
-func digit(b bool) int {
+func boolDigit(b bool) int {
 	if b {
 		return 1
 	}
@@ -124,7 +124,7 @@ func digit(b bool) int {
 
 // nodeLines describe a node.
 func nodeLines(n *fleet.Node, parts []fleet.Partition) []string {
-	features := null([]byte(strings.Join(n.Features, ",")))
+	features := nullText([]byte(strings.Join(n.Features, ",")))
 	state := strings.Join(slurmjson.StateWords(n), "+")
 	address := n.Address
 	if address == "" {
@@ -146,7 +146,7 @@ func nodeLines(n *fleet.Node, parts []fleet.Partition) []string {
 		fmt.Sprintf("CPUAlloc=%d CPUEfctv=%d CPUTot=%d CPULoad=N/A", n.CPUsUsed, n.CPUs, n.CPUs),
 		"AvailableFeatures=" + features,
 		"ActiveFeatures=" + features,
-		"Gres=" + null([]byte(n.GRES)),
+		"Gres=" + nullText([]byte(n.GRES)),
 		fmt.Sprintf("NodeAddr=%s NodeHostName=%s Version=24.11", address, n.Name),
 		fmt.Sprintf("RealMemory=%d AllocMem=%d FreeMem=%d Sockets=%d Boards=1", n.Memory>>20, n.MemoryUsed>>20, max(n.Memory-n.MemoryUsed, 0)>>20, n.Sockets),
 		fmt.Sprintf("State=%s ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A", state),

@@ -37,8 +37,8 @@ func readReservation(v fastclient.Value) *reservation {
 	}
 }
 
-// body is api.SetReservation.
-func (r *reservation) body(base string) []byte {
+// requestBody is api.SetReservation.
+func (r *reservation) requestBody(base string) []byte {
 	var o fastclient.Object
 	for _, f := range []struct{ name, value string }{
 		{"name", r.name}, {"note", r.note}, {"start", r.start}, {"every", r.every}, {"partition", r.partition},
@@ -65,8 +65,8 @@ func (r *reservation) body(base string) []byte {
 	return o.End()
 }
 
-// set takes KEY=VALUE over; KEY+= and KEY-= add to a list and take away.
-func (r *reservation) set(key, value string, now time.Time) error {
+// setKey takes KEY=VALUE over; KEY+= and KEY-= add to a list and take away.
+func (r *reservation) setKey(key, value string, now time.Time) error {
 	op := byte('=')
 	if n := len(key); n > 0 && (key[n-1] == '+' || key[n-1] == '-') {
 		op, key = key[n-1], key[:n-1]
@@ -78,20 +78,20 @@ func (r *reservation) set(key, value string, now time.Time) error {
 	case is("reservationname", 1) && low != "r" && low != "re":
 		r.name = value
 	case is("starttime", 1):
-		err = r.begin(value, now)
+		err = r.setStart(value, now)
 	case is("endtime", 1):
 		r.end, err = slurmfmt.ParseWhen(value, now)
 	case is("duration", 1):
-		err = r.lasts(value, op)
+		err = r.setDuration(value, op)
 	case is("nodes", 5), low == "nodelist":
-		err = r.on(value, op)
+		err = r.setNodes(value, op)
 	case is("nodecnt", 5), is("nodecount", 5):
 		r.count, err = strconv.Atoi(value)
 		r.nodes = nil
 	case is("users", 1):
-		r.users = change(r.users, value, op)
+		r.users = changeList(r.users, value, op)
 	case is("accounts", 1):
-		r.accounts = change(r.accounts, value, op)
+		r.accounts = changeList(r.accounts, value, op)
 	case is("partitionname", 1):
 		r.partition = value
 	case is("features", 2):
@@ -99,7 +99,7 @@ func (r *reservation) set(key, value string, now time.Time) error {
 	case is("comment", 2):
 		r.note = value
 	case is("flags", 2):
-		return r.flags(value, op)
+		return r.setFlags(value, op)
 	case is("corecnt", 2), is("licenses", 1), is("burstbuffer", 1), is("tres", 1), is("groups", 1), is("maxstartdelay", 1), is("watts", 1), is("skip", 1):
 		return fault.New(fault.Unsupported, "%s of a reservation is not built", key).Advise("docs/reservations.md says what there is: whole nodes, for accounts and users")
 	default:
@@ -111,7 +111,7 @@ func (r *reservation) set(key, value string, now time.Time) error {
 	return nil
 }
 
-func (r *reservation) begin(value string, now time.Time) error {
+func (r *reservation) setStart(value string, now time.Time) error {
 	at, err := slurmfmt.ParseWhen(value, now)
 	r.start = at.UTC().Format(time.RFC3339)
 	if r.float || r.ahead > 0 {
@@ -120,7 +120,7 @@ func (r *reservation) begin(value string, now time.Time) error {
 	return err
 }
 
-func (r *reservation) lasts(value string, op byte) error {
+func (r *reservation) setDuration(value string, op byte) error {
 	d, err := slurmfmt.ParseTimeLimit(strings.TrimLeft(value, "+-"))
 	switch {
 	case err != nil:
@@ -137,18 +137,18 @@ func (r *reservation) lasts(value string, op byte) error {
 	return nil
 }
 
-func (r *reservation) on(value string, op byte) error {
+func (r *reservation) setNodes(value string, op byte) error {
 	if strings.EqualFold(value, "ALL") {
 		r.nodes = nil
 		return nil
 	}
 	names, err := hostlist.Expand(value)
-	r.nodes = change(r.nodes, strings.Join(names, ","), op)
+	r.nodes = changeList(r.nodes, strings.Join(names, ","), op)
 	return err
 }
 
-// change sets a list, adds to it or takes away from it.
-func change(list []string, value string, op byte) []string {
+// changeList sets a list, adds to it or takes away from it.
+func changeList(list []string, value string, op byte) []string {
 	names := face.Split(value)
 	switch op {
 	case '+':
@@ -162,7 +162,7 @@ func change(list []string, value string, op byte) []string {
 // words of Flags that repeat a reservation.
 var repeating = map[string]string{"hourly": "hour", "daily": "day", "weekday": "weekday", "weekend": "weekend", "weekly": "week"}
 
-func (r *reservation) flags(value string, op byte) error {
+func (r *reservation) setFlags(value string, op byte) error {
 	for _, word := range face.Split(value) {
 		on := op != '-'
 		if word != "" && (word[0] == '+' || word[0] == '-') {
@@ -182,7 +182,7 @@ func (r *reservation) flags(value string, op byte) error {
 		case low == "ignore_jobs":
 			r.ignore = on
 		case low == "time_float":
-			r.floating(on)
+			r.setFloating(on)
 		case low == "spec_nodes", low == "all_nodes", low == "static_alloc", low == "static", low == "":
 		case slices.Contains([]string{"any_nodes", "daily", "first_cores", "license_only", "no_hold_jobs_after", "part_nodes", "purge_comp", "replace", "replace_down", "magnetic", "user_delete", "force_start", "reoccurring"}, low):
 			return fault.New(fault.Unsupported, "the flag %s is not built", strings.ToUpper(low)).Advise("leave it out")
@@ -193,13 +193,13 @@ func (r *reservation) flags(value string, op byte) error {
 	return nil
 }
 
-// floating makes the beginning a distance from now, or an instant again.
-func (r *reservation) floating(on bool) {
+// setFloating makes the beginning a distance from now, or an instant again.
+func (r *reservation) setFloating(on bool) {
 	r.float = on
 }
 
-// finish settles what depends on several keys.
-func (r *reservation) finish(now time.Time) error {
+// settleKeys settles what depends on several keys.
+func (r *reservation) settleKeys(now time.Time) error {
 	if r.float && r.ahead == 0 {
 		at, err := time.Parse(time.RFC3339, r.start)
 		if err != nil || !at.After(now) {
@@ -224,17 +224,17 @@ func (r *reservation) setAll(args []string, now time.Time) error {
 		if !ok {
 			return face.Textf("Unknown parameter %s.", a)
 		}
-		if err := r.set(key, value, now); err != nil {
+		if err := r.setKey(key, value, now); err != nil {
 			return err
 		}
 	}
-	return r.finish(now)
+	return r.settleKeys(now)
 }
 
-// create makes a reservation: create reservation KEY=VALUE…
-func (s *command) create(args []string) error {
+// createReservation makes a reservation: create reservation KEY=VALUE…
+func (s *command) createReservation(args []string) error {
 	if len(args) == 0 {
-		return plainf("too few arguments for create keyword")
+		return plainErrorf("too few arguments for create keyword")
 	}
 	word, _, named := strings.Cut(strings.ToLower(args[0]), "=")
 	switch {
@@ -252,7 +252,7 @@ func (s *command) create(args []string) error {
 	case err != nil:
 	case r.start == "" && r.ahead == 0:
 		err = face.Textf("A start time must be given.")
-	case len(r.accounts)+len(r.users) == 0 && !maintenance(args):
+	case len(r.accounts)+len(r.users) == 0 && !isMaintenance(args):
 		err = face.Textf("Either Users/Groups and/or Accounts must be specified.")
 	case r.duration <= 0:
 		err = face.Textf("A duration or an end time must be given.")
@@ -268,7 +268,7 @@ func (s *command) create(args []string) error {
 	if err != nil {
 		return err
 	}
-	v, err := c.JSON("POST", "/v1/reservations", r.body(""))
+	v, err := c.JSON("POST", "/v1/reservations", r.requestBody(""))
 	if err != nil {
 		fmt.Fprintln(s.Err, "Error creating the reservation:")
 		return err
@@ -276,20 +276,20 @@ func (s *command) create(args []string) error {
 	if !s.quiet {
 		fmt.Fprintf(s.Out, "Reservation created: %s\n", v.Get("reservation").Get("name").Text())
 	}
-	s.belated(v)
+	s.warnDelayed(v)
 	return nil
 }
 
-// maintenance reports whether a reservation is for nobody by intent.
-func maintenance(args []string) bool {
+// isMaintenance reports whether a reservation is for nobody by intent.
+func isMaintenance(args []string) bool {
 	return slices.ContainsFunc(args, func(a string) bool {
 		key, value, _ := strings.Cut(strings.ToLower(a), "=")
 		return strings.HasPrefix(key, "fl") && strings.Contains(value, "maint")
 	})
 }
 
-// belated tells of waiting jobs that may start later than they were promised.
-func (s *command) belated(v fastclient.Value) {
+// warnDelayed tells of waiting jobs that may start later than they were promised.
+func (s *command) warnDelayed(v fastclient.Value) {
 	for _, l := range v.Get("late").Items() {
 		s.Sayf("job %s of %s may start later than it was promised", l.Get("job").Text(), l.Get("user").Text())
 	}
@@ -314,7 +314,7 @@ func (s *command) updateReservation(name string, args []string) error {
 		if err := r.setAll(rest, s.Now); err != nil {
 			return err
 		}
-		v, err := c.JSON("PUT", "/v1/reservations/"+fastclient.Segment(name), r.body(strconv.FormatInt(v.Get("revision").Int(), 10)))
+		v, err := c.JSON("PUT", "/v1/reservations/"+fastclient.Segment(name), r.requestBody(strconv.FormatInt(v.Get("revision").Int(), 10)))
 		if err != nil {
 			fmt.Fprintln(s.Err, "Error updating the reservation:")
 			return err
@@ -322,16 +322,16 @@ func (s *command) updateReservation(name string, args []string) error {
 		if !s.quiet {
 			s.Out.WriteString("Reservation updated.\n")
 		}
-		s.belated(v)
+		s.warnDelayed(v)
 		return nil
 	}
-	return plainf("Error updating the reservation: Requested reservation is invalid\nslurm_update error: Requested reservation is invalid")
+	return plainErrorf("Error updating the reservation: Requested reservation is invalid\nslurm_update error: Requested reservation is invalid")
 }
 
-// remove ends a reservation: delete ReservationName=NAME.
-func (s *command) remove(args []string) error {
+// deleteReservation ends a reservation: delete ReservationName=NAME.
+func (s *command) deleteReservation(args []string) error {
 	if len(args) == 0 {
-		return plainf("too few arguments for delete keyword")
+		return plainErrorf("too few arguments for delete keyword")
 	}
 	word, name, _ := strings.Cut(args[0], "=")
 	if len(args) > 1 && name == "" {
@@ -346,7 +346,7 @@ func (s *command) remove(args []string) error {
 	}
 	_, err = c.JSON("DELETE", "/v1/reservations/"+fastclient.Segment(name), nil)
 	if face.IsNotFound(err) {
-		return plainf("delete_reservation %s: Requested reservation is invalid", strings.Join(args, " "))
+		return plainErrorf("delete_reservation %s: Requested reservation is invalid", strings.Join(args, " "))
 	}
 	return err
 }
@@ -365,7 +365,7 @@ func (s *command) showReservations(name string) error {
 	found := false
 	for _, r := range list {
 		if name == "" || r.Get("name").Text() == name {
-			s.record(s.reservationLines(r))
+			s.writeRecord(s.reservationLines(r))
 			found = true
 		}
 	}

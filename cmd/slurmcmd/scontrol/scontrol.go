@@ -66,7 +66,7 @@ func (s *command) run(args []string) error {
 		s.Out.WriteString(helpText)
 		return nil
 	}
-	return s.call(rest[0], rest[1:])
+	return s.callWord(rest[0], rest[1:])
 }
 
 // words are the commands with the least number of letters that each needs.
@@ -75,22 +75,22 @@ var words = []struct {
 	min  int
 	do   func(s *command, args []string) error
 }{
-	{"show", 2, (*command).show},
-	{"hold", 2, func(s *command, a []string) error { return s.change("hold", "hold", a) }},
-	{"uhold", 1, func(s *command, a []string) error { return s.change("uhold", "hold", a) }},
-	{"holdu", 5, func(s *command, a []string) error { return s.change("holdu", "hold", a) }},
-	{"release", 3, func(s *command, a []string) error { return s.change("release", "release", a) }},
-	{"requeue", 3, func(s *command, a []string) error { return s.change("requeue", "requeue", a) }},
-	{"requeuehold", 8, func(s *command, a []string) error { return s.change("requeuehold", "requeue", a) }},
-	{"suspend", 2, func(s *command, a []string) error { return s.change("suspend", "suspend", a) }},
-	{"resume", 3, func(s *command, a []string) error { return s.change("resume", "resume", a) }},
-	{"top", 2, func(s *command, a []string) error { return s.change("top", "top", a) }},
-	{"update", 1, (*command).update},
-	{"create", 1, (*command).create},
-	{"delete", 1, (*command).remove},
+	{"show", 2, (*command).showEntity},
+	{"hold", 2, func(s *command, a []string) error { return s.changeJobs("hold", "hold", a) }},
+	{"uhold", 1, func(s *command, a []string) error { return s.changeJobs("uhold", "hold", a) }},
+	{"holdu", 5, func(s *command, a []string) error { return s.changeJobs("holdu", "hold", a) }},
+	{"release", 3, func(s *command, a []string) error { return s.changeJobs("release", "release", a) }},
+	{"requeue", 3, func(s *command, a []string) error { return s.changeJobs("requeue", "requeue", a) }},
+	{"requeuehold", 8, func(s *command, a []string) error { return s.changeJobs("requeuehold", "requeue", a) }},
+	{"suspend", 2, func(s *command, a []string) error { return s.changeJobs("suspend", "suspend", a) }},
+	{"resume", 3, func(s *command, a []string) error { return s.changeJobs("resume", "resume", a) }},
+	{"top", 2, func(s *command, a []string) error { return s.changeJobs("top", "top", a) }},
+	{"update", 1, (*command).updateEntity},
+	{"create", 1, (*command).createReservation},
+	{"delete", 1, (*command).deleteReservation},
 	{"wait_job", 2, (*command).waitJob},
-	{"write", 2, (*command).write},
-	{"ping", 3, (*command).ping},
+	{"write", 2, (*command).writeScript},
+	{"ping", 3, (*command).pingServer},
 	{"version", 4, func(s *command, _ []string) error { s.Out.WriteString(face.Version + "\n"); return nil }},
 	{"help", 2, func(s *command, _ []string) error { s.Out.WriteString(helpText); return nil }},
 	{"exit", 1, func(*command, []string) error { return nil }},
@@ -105,7 +105,7 @@ var missing = map[string]string{
 	"completing": "squeue -t CG",
 }
 
-func (s *command) call(word string, args []string) error {
+func (s *command) callWord(word string, args []string) error {
 	word = strings.ToLower(word)
 	for _, w := range words {
 		if len(word) >= w.min && strings.HasPrefix(w.name, word) {
@@ -119,15 +119,15 @@ func (s *command) call(word string, args []string) error {
 		}
 		return err
 	}
-	return plainf("invalid keyword: %s", word)
+	return plainErrorf("invalid keyword: %s", word)
 }
 
-func plainf(format string, args ...any) error {
+func plainErrorf(format string, args ...any) error {
 	return &face.PlainError{Text: fmt.Sprintf(format, args...)}
 }
 
-// ping says whether a server answers.
-func (s *command) ping(_ []string) error {
+// pingServer says whether a server answers.
+func (s *command) pingServer(_ []string) error {
 	c, err := s.Client()
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ const waitPoll = 50 * time.Millisecond
 // starts.
 func (s *command) waitJob(args []string) error {
 	if len(args) == 0 {
-		return plainf("too few arguments for keyword:wait_job")
+		return plainErrorf("too few arguments for keyword:wait_job")
 	}
 	c, err := s.Client()
 	if err != nil {
@@ -158,7 +158,7 @@ func (s *command) waitJob(args []string) error {
 	for {
 		v, err := c.JSON("GET", "/v1/jobs/"+fastclient.Segment(args[0]), nil)
 		if face.IsNotFound(err) {
-			return plainf("scontrol: error: Job is not running: %s: Invalid job id specified", args[0])
+			return plainErrorf("scontrol: error: Job is not running: %s: Invalid job id specified", args[0])
 		}
 		if err != nil {
 			return err
@@ -171,6 +171,6 @@ func (s *command) waitJob(args []string) error {
 			fmt.Fprintf(s.Err, "scontrol: Nodes are ready for job %s\n", args[0])
 			return nil
 		}
-		return plainf("scontrol: error: Job %s is in state %s", args[0], v.Get("state").Text())
+		return plainErrorf("scontrol: error: Job %s is in state %s", args[0], v.Get("state").Text())
 	}
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/coxswain-sched/coxswain/model/hostlist"
 )
 
-// show answers "show ENTITY [NAME]"; ENTITY may be shortened and hold the name after
+// showEntity answers "show ENTITY [NAME]"; ENTITY may be shortened and hold the name after
 // an equals sign.
-func (s *command) show(args []string) error {
+func (s *command) showEntity(args []string) error {
 	if len(args) == 0 {
-		return plainf("too few arguments for keyword:show")
+		return plainErrorf("too few arguments for keyword:show")
 	}
 	entity, name, _ := strings.Cut(args[0], "=")
 	if len(args) > 1 {
@@ -45,11 +45,11 @@ func (s *command) show(args []string) error {
 		is("federation", 1), is("frontend", 2), is("aliases", 2), is("slurmd", 2):
 		return fault.New(fault.Unsupported, "show %s is not built yet", entity)
 	}
-	return plainf("invalid entity:%s for keyword:show ", args[0])
+	return plainErrorf("invalid entity:%s for keyword:show ", args[0])
 }
 
-// record writes lines of fields as Slurm does: joined on one line with -o.
-func (s *command) record(lines []string) {
+// writeRecord writes lines of fields as Slurm does: joined on one line with -o.
+func (s *command) writeRecord(lines []string) {
 	if s.oneLine {
 		s.Out.WriteString(strings.Join(lines, " ") + "\n")
 		return
@@ -64,9 +64,9 @@ func (s *command) showJobs(name string) error {
 	}
 	var ids []string
 	if name != "" {
-		sel, err := selection([]string{name})
+		sel, err := parseSelection([]string{name})
 		if err != nil || len(sel.IDs) == 0 {
-			return plainf("scontrol_print_job error: Invalid job id specified")
+			return plainErrorf("scontrol_print_job error: Invalid job id specified")
 		}
 		ids = sel.IDs
 	}
@@ -74,7 +74,7 @@ func (s *command) showJobs(name string) error {
 	want.Add(column.All()...)
 	rows, err := jobs.Get(c, "/v1/jobs", &want, s.Now, "ids", strings.Join(ids, ","), "states", "all", "collapse", "1")
 	if face.IsNotFound(err) {
-		return plainf("slurm_load_jobs error: Invalid job id specified")
+		return plainErrorf("slurm_load_jobs error: Invalid job id specified")
 	}
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (s *command) showJobs(name string) error {
 		s.Out.WriteString("No jobs in the system\n")
 	}
 	for _, r := range list {
-		s.record(s.jobLines(r))
+		s.writeRecord(s.jobLines(r))
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (s *command) showNodes(name string) error {
 	var names []string
 	if name != "" {
 		if names, err = hostlist.Expand(name); err != nil {
-			return plainf("Node %s not found", name)
+			return plainErrorf("Node %s not found", name)
 		}
 	}
 	for _, n := range names {
@@ -138,7 +138,7 @@ func (s *command) showNodes(name string) error {
 		return slurmjson.Nodes(s.Command, s.jsonForm, list, parts)
 	}
 	for _, n := range list {
-		s.record(nodeLines(n, parts))
+		s.writeRecord(nodeLines(n, parts))
 	}
 	return nil
 }
@@ -159,7 +159,7 @@ func (s *command) showPartitions(name string) error {
 	found := false
 	for i := range parts {
 		if p := &parts[i]; name == "" || p.Name == name {
-			s.record(partitionLines(p, nodes))
+			s.writeRecord(partitionLines(p, nodes))
 			found = true
 		}
 	}
@@ -183,7 +183,7 @@ func (s *command) showConfig() error {
 	fmt.Fprintf(s.Out, "Configuration data as of %s\n", s.Now.Format("2006-01-02T15:04:05"))
 	for _, l := range [][2]string{
 		{"BOOT_TIME", v.Get("started").Time().Local().Format("2006-01-02T15:04:05")},
-		{"ClusterName", or(v.Get("name").Text(), jobs.Cluster)},
+		{"ClusterName", orDefault(v.Get("name").Text(), jobs.Cluster)},
 		{"MaxArraySize", "4000001"},
 		{"MaxJobCount", "UNLIMITED"},
 		{"SchedulerType", "coxswain"},
@@ -198,10 +198,10 @@ func (s *command) showConfig() error {
 	return nil
 }
 
-// write saves the batch script of a job: write batch_script JOB [FILE|-].
-func (s *command) write(args []string) error {
+// writeScript saves the batch script of a job: write batch_script JOB [FILE|-].
+func (s *command) writeScript(args []string) error {
 	if len(args) < 2 || !strings.HasPrefix("batch_script", strings.ToLower(args[0])) {
-		return plainf("invalid keyword: write %s", strings.Join(args, " "))
+		return plainErrorf("invalid keyword: write %s", strings.Join(args, " "))
 	}
 	c, err := s.Client()
 	if err != nil {
@@ -209,7 +209,7 @@ func (s *command) write(args []string) error {
 	}
 	r, err := c.Get("/v1/jobs/"+fastclient.Segment(args[1])+"/script", "text/plain")
 	if face.IsNotFound(err) {
-		return plainf("job script retrieval failed: Invalid job id specified")
+		return plainErrorf("job script retrieval failed: Invalid job id specified")
 	}
 	if err != nil {
 		return err

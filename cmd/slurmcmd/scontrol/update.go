@@ -15,22 +15,22 @@ import (
 // pair is FIELD=VALUE as given; plus and minus are FIELD+=VALUE and FIELD-=VALUE.
 type pair struct{ name, value, raw string }
 
-// pairs takes arguments apart; names are in lower case.
-func pairs(args []string) ([]pair, error) {
+// parsePairs takes arguments apart; names are in lower case.
+func parsePairs(args []string) ([]pair, error) {
 	var out []pair
 	for _, a := range args {
 		name, value, ok := strings.Cut(a, "=")
 		if !ok {
-			return nil, plainf("Update of this parameter is not supported: %s\nRequest aborted", a)
+			return nil, plainErrorf("Update of this parameter is not supported: %s\nRequest aborted", a)
 		}
 		out = append(out, pair{strings.ToLower(strings.TrimRight(name, "+-")), value, a})
 	}
 	return out, nil
 }
 
-// update changes a job or a node.
-func (s *command) update(args []string) error {
-	list, err := pairs(args)
+// updateEntity changes a job or a node.
+func (s *command) updateEntity(args []string) error {
+	list, err := parsePairs(args)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (s *command) update(args []string) error {
 		case "jobid", "job":
 			return s.updateJob(p.value, append(list[:i:i], list[i+1:]...))
 		case "jobname", "name":
-			if len(list) > 1 && i == 0 && !has(list, "jobid", "job") {
+			if len(list) > 1 && i == 0 && !hasKey(list, "jobid", "job") {
 				return fault.New(fault.Unsupported, "update by JobName is not built yet").Advise("name the jobs: scontrol update JobId=7,8 …")
 			}
 		case "nodename", "node", "nodenames", "nodes":
@@ -54,11 +54,11 @@ func (s *command) update(args []string) error {
 				Advise("partitions stand in the server's configuration: docs/configuration.md")
 		}
 	}
-	return plainf("No valid entity in update command\n" +
+	return plainErrorf("No valid entity in update command\n" +
 		`Input line must include "NodeName", "PartitionName", "Reservation", "JobId", or "SlurmctldDebug"`)
 }
 
-func has(list []pair, names ...string) bool {
+func hasKey(list []pair, names ...string) bool {
 	for _, p := range list {
 		for _, n := range names {
 			if p.name == n {
@@ -71,49 +71,51 @@ func has(list []pair, names ...string) bool {
 
 // jobFields are what update JobId knows: each adds a field of api.Update.
 var jobFields = map[string]func(u *fastclient.Object, value string, now time.Time) error{
-	"timelimit":         func(u *fastclient.Object, v string, _ time.Time) error { return span(u, "time_limit", v) },
-	"timemin":           func(u *fastclient.Object, v string, _ time.Time) error { return span(u, "time_min", v) },
-	"partition":         list("partitions"),
-	"account":           text("account"),
-	"qos":               text("qos"),
-	"comment":           text("comment"),
-	"jobname":           text("name"),
-	"name":              text("name"),
-	"dependency":        text("depends"),
-	"features":          text("features"),
-	"priority":          number("priority"),
-	"nice":              func(u *fastclient.Object, v string, now time.Time) error { return number("nice")(u, or(v, "100"), now) },
-	"arraytaskthrottle": number("max_running"),
-	"starttime":         moment("begin"),
-	"eligibletime":      moment("begin"),
-	"deadline":          moment("deadline"),
-	"reqnodelist":       hosts("node_list"),
-	"nodelist":          hosts("node_list"),
-	"excnodelist":       hosts("exclude"),
-	"numnodes":          count("nodes"),
-	"minnodes":          count("nodes"),
+	"timelimit":  func(u *fastclient.Object, v string, _ time.Time) error { return setRange(u, "time_limit", v) },
+	"timemin":    func(u *fastclient.Object, v string, _ time.Time) error { return setRange(u, "time_min", v) },
+	"partition":  setList("partitions"),
+	"account":    setText("account"),
+	"qos":        setText("qos"),
+	"comment":    setText("comment"),
+	"jobname":    setText("name"),
+	"name":       setText("name"),
+	"dependency": setText("depends"),
+	"features":   setText("features"),
+	"priority":   setNumber("priority"),
+	"nice": func(u *fastclient.Object, v string, now time.Time) error {
+		return setNumber("nice")(u, orDefault(v, "100"), now)
+	},
+	"arraytaskthrottle": setNumber("max_running"),
+	"starttime":         setTime("begin"),
+	"eligibletime":      setTime("begin"),
+	"deadline":          setTime("deadline"),
+	"reqnodelist":       setHosts("node_list"),
+	"nodelist":          setHosts("node_list"),
+	"excnodelist":       setHosts("exclude"),
+	"numnodes":          setCount("nodes"),
+	"minnodes":          setCount("nodes"),
 	"requeue": func(u *fastclient.Object, v string, _ time.Time) error {
 		u.Raw("requeue", []byte(strconv.FormatBool(v != "0")))
 		return nil
 	},
 }
 
-func or(v, otherwise string) string {
+func orDefault(v, otherwise string) string {
 	if v == "" {
 		return otherwise
 	}
 	return v
 }
 
-func text(field string) func(*fastclient.Object, string, time.Time) error {
+func setText(field string) func(*fastclient.Object, string, time.Time) error {
 	return func(u *fastclient.Object, v string, _ time.Time) error { u.SetText(field, v); return nil }
 }
 
-func list(field string) func(*fastclient.Object, string, time.Time) error {
+func setList(field string) func(*fastclient.Object, string, time.Time) error {
 	return func(u *fastclient.Object, v string, _ time.Time) error { u.SetTexts(field, face.Split(v)); return nil }
 }
 
-func number(field string) func(*fastclient.Object, string, time.Time) error {
+func setNumber(field string) func(*fastclient.Object, string, time.Time) error {
 	return func(u *fastclient.Object, v string, _ time.Time) error {
 		n, err := strconv.ParseInt(v, 10, 64)
 		if err != nil {
@@ -124,7 +126,7 @@ func number(field string) func(*fastclient.Object, string, time.Time) error {
 	}
 }
 
-func moment(field string) func(*fastclient.Object, string, time.Time) error {
+func setTime(field string) func(*fastclient.Object, string, time.Time) error {
 	return func(u *fastclient.Object, v string, now time.Time) error {
 		t, err := slurmfmt.ParseWhen(v, now)
 		if err != nil {
@@ -135,7 +137,7 @@ func moment(field string) func(*fastclient.Object, string, time.Time) error {
 	}
 }
 
-func hosts(field string) func(*fastclient.Object, string, time.Time) error {
+func setHosts(field string) func(*fastclient.Object, string, time.Time) error {
 	return func(u *fastclient.Object, v string, _ time.Time) error {
 		names, err := hostlist.Expand(v)
 		if err != nil {
@@ -146,7 +148,7 @@ func hosts(field string) func(*fastclient.Object, string, time.Time) error {
 	}
 }
 
-func count(field string) func(*fastclient.Object, string, time.Time) error {
+func setCount(field string) func(*fastclient.Object, string, time.Time) error {
 	return func(u *fastclient.Object, v string, _ time.Time) error {
 		low, high, ranged := strings.Cut(v, "-")
 		a, err := strconv.Atoi(low)
@@ -167,7 +169,7 @@ func count(field string) func(*fastclient.Object, string, time.Time) error {
 	}
 }
 
-func span(u *fastclient.Object, field, v string) error {
+func setRange(u *fastclient.Object, field, v string) error {
 	d, err := slurmfmt.ParseTimeLimit(v)
 	if err != nil {
 		return err
@@ -177,37 +179,37 @@ func span(u *fastclient.Object, field, v string) error {
 }
 
 func (s *command) updateJob(ids string, fields []pair) error {
-	sel, err := selection([]string{ids})
+	sel, err := parseSelection([]string{ids})
 	if err != nil {
-		return plainf("Invalid job id specified for job %s", ids)
+		return plainErrorf("Invalid job id specified for job %s", ids)
 	}
 	var u fastclient.Object
 	for _, f := range fields {
 		add, ok := jobFields[f.name]
 		if !ok {
-			return plainf("Update of this parameter is not supported: %s\nRequest aborted", f.raw)
+			return plainErrorf("Update of this parameter is not supported: %s\nRequest aborted", f.raw)
 		}
 		if f.name == "timelimit" && (strings.HasPrefix(f.value, "+") || strings.HasPrefix(f.value, "-") && f.value != "-1" || strings.HasSuffix(strings.SplitN(f.raw, "=", 2)[0], "+") || strings.HasSuffix(strings.SplitN(f.raw, "=", 2)[0], "-")) {
-			err = s.relative(&u, sel.IDs, f)
+			err = s.changeTimeLimit(&u, sel.IDs, f)
 		} else {
 			err = add(&u, f.value, s.Now)
 		}
 		if err != nil {
-			return plainf("Invalid %s: %v\nRequest aborted", f.raw, err)
+			return plainErrorf("Invalid %s: %v\nRequest aborted", f.raw, err)
 		}
 	}
 	if u.Len() == 0 {
-		return plainf("No changes specified")
+		return plainErrorf("No changes specified")
 	}
 	var o fastclient.Object
 	o.Raw("select", fastclient.Select(sel))
 	o.Text("verb", "update")
 	o.Raw("update", u.End())
-	return s.send(o.End())
+	return s.sendChange(o.End())
 }
 
-// relative changes a time limit by an amount: TimeLimit+=10, TimeLimit=-5.
-func (s *command) relative(u *fastclient.Object, ids []string, f pair) error {
+// changeTimeLimit changes a time limit by an amount: TimeLimit+=10, TimeLimit=-5.
+func (s *command) changeTimeLimit(u *fastclient.Object, ids []string, f pair) error {
 	if len(ids) != 1 {
 		return fault.New(fault.Invalid, "a relative limit needs one job")
 	}
@@ -248,7 +250,7 @@ func (s *command) updateNode(nodes string, fields []pair) error {
 		case "comment", "extra", "weight", "features", "gres", "activefeatures", "availablefeatures":
 			return fault.New(fault.Unsupported, "update NodeName … %s is not built yet", f.raw)
 		default:
-			return plainf("Update of this parameter is not supported: %s\nRequest aborted", f.raw)
+			return plainErrorf("Update of this parameter is not supported: %s\nRequest aborted", f.raw)
 		}
 	}
 	verb := ""
@@ -256,21 +258,21 @@ func (s *command) updateNode(nodes string, fields []pair) error {
 	case "drain", "drng", "drained", "draining":
 		verb = "drain"
 		if reason == "" {
-			return plainf("You must specify a reason when DOWNING or DRAINING a node. Request denied")
+			return plainErrorf("You must specify a reason when DOWNING or DRAINING a node. Request denied")
 		}
 	case "resume", "undrain", "idle":
 		verb = "resume"
 	case "":
-		return plainf("No changes specified")
+		return plainErrorf("No changes specified")
 	case "down", "fail", "failing", "future", "power_down", "power_up", "cancel_reboot":
 		return fault.New(fault.Unsupported, "State=%s is not built yet", state).
 			Advise("State=DRAIN keeps new work off; what runs there: scancel -w %s", nodes)
 	default:
-		return plainf("Invalid input: State=%s\nRequest aborted", state)
+		return plainErrorf("Invalid input: State=%s\nRequest aborted", state)
 	}
 	names, err := hostlist.Expand(nodes)
 	if err != nil {
-		return plainf("Invalid node name specified: %v", err)
+		return plainErrorf("Invalid node name specified: %v", err)
 	}
 	var o fastclient.Object
 	o.SetTexts("nodes", names)
@@ -282,7 +284,7 @@ func (s *command) updateNode(nodes string, fields []pair) error {
 	}
 	_, err = c.JSON("POST", "/v1/nodes/change", o.End())
 	if face.IsNotFound(err) {
-		return plainf("Invalid node name specified (%v)", err)
+		return plainErrorf("Invalid node name specified (%v)", err)
 	}
 	return err
 }

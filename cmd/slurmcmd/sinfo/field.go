@@ -19,12 +19,12 @@ type field struct {
 	text   func(b []byte, s *show, g *group) []byte
 }
 
-func fixed(v string) func([]byte, *show, *group) []byte {
+func fixedField(v string) func([]byte, *show, *group) []byte {
 	return func(b []byte, _ *show, _ *group) []byte { return append(b, v...) }
 }
 
-// of is a column that one node gives for all of its line.
-func of(f func(n *fleet.Node) string) func([]byte, *show, *group) []byte {
+// nodeField is a column that one node gives for all of its line.
+func nodeField(f func(n *fleet.Node) string) func([]byte, *show, *group) []byte {
 	return func(b []byte, _ *show, g *group) []byte {
 		if len(g.nodes) == 0 {
 			return append(b, "n/a"...)
@@ -33,8 +33,8 @@ func of(f func(n *fleet.Node) string) func([]byte, *show, *group) []byte {
 	}
 }
 
-// least is a number, with a + behind it where other nodes have more.
-func least(f func(n *fleet.Node) int64) func([]byte, *show, *group) []byte {
+// minimumField is a number, with a + behind it where other nodes have more.
+func minimumField(f func(n *fleet.Node) int64) func([]byte, *show, *group) []byte {
 	return func(b []byte, _ *show, g *group) []byte {
 		if len(g.nodes) == 0 {
 			return append(b, '0')
@@ -51,29 +51,29 @@ func least(f func(n *fleet.Node) int64) func([]byte, *show, *group) []byte {
 	}
 }
 
-func null(s string) string {
+func nullText(s string) string {
 	if s == "" {
 		return "(null)"
 	}
 	return s
 }
 
-func none(s string) string {
+func noneText(s string) string {
 	if s == "" {
 		return "none"
 	}
 	return s
 }
 
-func limit(seconds int64, without string) string {
+func limitText(seconds int64, without string) string {
 	if seconds == 0 {
 		return without
 	}
 	return string(jobs.AppendSpan(nil, seconds))
 }
 
-func state(f func(short, long string) string) func([]byte, *show, *group) []byte {
-	return of(func(n *fleet.Node) string { short, long, _ := n.Words(); return f(short, long) })
+func stateField(f func(short, long string) string) func([]byte, *show, *group) []byte {
+	return nodeField(func(n *fleet.Node) string { short, long, _ := n.Words(); return f(short, long) })
 }
 
 var fields = []field{
@@ -82,35 +82,35 @@ var fields = []field{
 		a, i, _ := g.nodeCounts()
 		return fmt.Appendf(b, "%d/%d", a, i)
 	}},
-	{'b', "features_act", "ACTIVE_FEATURES", true, of(features)},
-	{'B', "maxcpuspernode", "MAX_CPUS_PER_NODE", true, fixed("UNLIMITED")},
-	{'c', "cpus", "CPUS", false, least(func(n *fleet.Node) int64 { return n.CPUs })},
+	{'b', "features_act", "ACTIVE_FEATURES", true, nodeField(featuresText)},
+	{'B', "maxcpuspernode", "MAX_CPUS_PER_NODE", true, fixedField("UNLIMITED")},
+	{'c', "cpus", "CPUS", false, minimumField(func(n *fleet.Node) int64 { return n.CPUs })},
 	{'C', "cpusstate", "CPUS(A/I/O/T)", false, func(b []byte, _ *show, g *group) []byte { return g.cpuCounts(b) }},
-	{'d', "disk", "TMP_DISK", false, least(func(*fleet.Node) int64 { return 0 })},
+	{'d', "disk", "TMP_DISK", false, minimumField(func(*fleet.Node) int64 { return 0 })},
 	{'D', "nodes", "NODES", false, func(b []byte, _ *show, g *group) []byte { return strconv.AppendInt(b, int64(len(g.nodes)), 10) }},
-	{'e', "freemem", "FREE_MEM", false, func(b []byte, _ *show, g *group) []byte { return g.span(b, freeMemory) }},
-	{'E', "reason", "REASON", true, of(func(n *fleet.Node) string { return none(n.Why) })},
-	{'f', "features", "AVAIL_FEATURES", true, of(features)},
+	{'e', "freemem", "FREE_MEM", false, func(b []byte, _ *show, g *group) []byte { return g.appendRange(b, freeMemory) }},
+	{'E', "reason", "REASON", true, nodeField(func(n *fleet.Node) string { return noneText(n.Why) })},
+	{'f', "features", "AVAIL_FEATURES", true, nodeField(featuresText)},
 	{'F', "nodeaiot", "NODES(A/I/O/T)", false, func(b []byte, _ *show, g *group) []byte {
 		a, i, o := g.nodeCounts()
 		return fmt.Appendf(b, "%d/%d/%d/%d", a, i, o, len(g.nodes))
 	}},
-	{'g', "groups", "GROUPS", true, fixed("all")},
-	{'G', "gres", "GRES", true, of(func(n *fleet.Node) string { return null(n.GRES) })},
-	{'h', "oversubscribe", "OVERSUBSCRIBE", true, fixed("NO")},
-	{'H', "timestamp", "TIMESTAMP", true, of(since)},
-	{'i', "reservation", "RESERVATION", true, fixed("")},
-	{'I', "priorityjobfactor", "PRIO_JOB_FACTOR", true, fixed("1")},
-	{'l', "time", "TIMELIMIT", true, func(b []byte, _ *show, g *group) []byte { return append(b, limit(g.part.TimeLimit, "infinite")...) }},
-	{0, "maxtime", "TIMELIMIT", true, func(b []byte, _ *show, g *group) []byte { return append(b, limit(g.part.TimeLimit, "infinite")...) }},
-	{'L', "defaulttime", "DEFAULTTIME", true, func(b []byte, _ *show, g *group) []byte { return append(b, limit(g.part.DefaultTime, "n/a")...) }},
-	{'m', "memory", "MEMORY", false, least(func(n *fleet.Node) int64 { return n.Memory >> 20 })},
-	{'M', "preemptmode", "PREEMPT_MODE", true, fixed("OFF")},
-	{'n', "nodehost", "HOSTNAMES", true, of(func(n *fleet.Node) string { return n.Name })},
-	{'N', "nodelist", "NODELIST", false, func(b []byte, _ *show, g *group) []byte { return append(b, g.list()...) }},
-	{'o', "nodeaddr", "NODE_ADDR", true, of(func(n *fleet.Node) string { return null(n.Address) })},
-	{'O', "cpusload", "CPU_LOAD", false, fixed("N/A")},
-	{'p', "prioritytier", "PRIO_TIER", true, fixed("1")},
+	{'g', "groups", "GROUPS", true, fixedField("all")},
+	{'G', "gres", "GRES", true, nodeField(func(n *fleet.Node) string { return nullText(n.GRES) })},
+	{'h', "oversubscribe", "OVERSUBSCRIBE", true, fixedField("NO")},
+	{'H', "timestamp", "TIMESTAMP", true, nodeField(reasonTime)},
+	{'i', "reservation", "RESERVATION", true, fixedField("")},
+	{'I', "priorityjobfactor", "PRIO_JOB_FACTOR", true, fixedField("1")},
+	{'l', "time", "TIMELIMIT", true, func(b []byte, _ *show, g *group) []byte { return append(b, limitText(g.part.TimeLimit, "infinite")...) }},
+	{0, "maxtime", "TIMELIMIT", true, func(b []byte, _ *show, g *group) []byte { return append(b, limitText(g.part.TimeLimit, "infinite")...) }},
+	{'L', "defaulttime", "DEFAULTTIME", true, func(b []byte, _ *show, g *group) []byte { return append(b, limitText(g.part.DefaultTime, "n/a")...) }},
+	{'m', "memory", "MEMORY", false, minimumField(func(n *fleet.Node) int64 { return n.Memory >> 20 })},
+	{'M', "preemptmode", "PREEMPT_MODE", true, fixedField("OFF")},
+	{'n', "nodehost", "HOSTNAMES", true, nodeField(func(n *fleet.Node) string { return n.Name })},
+	{'N', "nodelist", "NODELIST", false, func(b []byte, _ *show, g *group) []byte { return append(b, g.hostList()...) }},
+	{'o', "nodeaddr", "NODE_ADDR", true, nodeField(func(n *fleet.Node) string { return nullText(n.Address) })},
+	{'O', "cpusload", "CPU_LOAD", false, fixedField("N/A")},
+	{'p', "prioritytier", "PRIO_TIER", true, fixedField("1")},
 	{'P', "partition", "PARTITION", true, func(b []byte, _ *show, g *group) []byte {
 		if b = append(b, g.part.Name...); g.part.Default {
 			b = append(b, '*')
@@ -118,26 +118,26 @@ var fields = []field{
 		return b
 	}},
 	{'R', "partitionname", "PARTITION", true, func(b []byte, _ *show, g *group) []byte { return append(b, g.part.Name...) }},
-	{'r', "root", "ROOT", true, fixed("no")},
-	{'s', "size", "JOB_SIZE", true, fixed("1-infinite")},
-	{'S', "allocnodes", "ALLOCNODES", true, fixed("all")},
-	{'t', "statecompact", "STATE", true, state(func(short, _ string) string { return short })},
-	{'T', "statelong", "STATE", true, state(func(_, long string) string { return long })},
-	{0, "statecomplete", "STATECOMPLETE", true, state(func(_, long string) string { return long })},
-	{'u', "user", "USER", true, of(by)},
-	{'U', "userlong", "USER", true, of(by)},
-	{'v', "version", "VERSION", true, fixed("24.11")},
-	{'V', "cluster", "CLUSTER", true, fixed("N/A")},
-	{'w', "weight", "WEIGHT", false, fixed("1")},
-	{'X', "sockets", "SOCKETS", false, least(func(n *fleet.Node) int64 { return n.Sockets })},
-	{'Y', "cores", "CORES", false, least((*fleet.Node).Cores)},
-	{'Z', "threads", "THREADS", false, fixed("1")},
-	{'z', "socketcorethread", "S:C:T", true, of(func(n *fleet.Node) string { return fmt.Sprintf("%d:%d:1", n.Sockets, n.Cores()) })},
-	{0, "allocmem", "ALLOCMEM", true, of(func(n *fleet.Node) string { return strconv.FormatInt(n.MemoryUsed>>20, 10) })},
-	{0, "comment", "COMMENT", true, fixed("(null)")},
-	{0, "extra", "EXTRA", true, fixed("(null)")},
-	{0, "gresused", "GRES_USED", true, of(func(n *fleet.Node) string { return null(n.GRESUsed) })},
-	{0, "port", "PORT", true, fixed("0")},
+	{'r', "root", "ROOT", true, fixedField("no")},
+	{'s', "size", "JOB_SIZE", true, fixedField("1-infinite")},
+	{'S', "allocnodes", "ALLOCNODES", true, fixedField("all")},
+	{'t', "statecompact", "STATE", true, stateField(func(short, _ string) string { return short })},
+	{'T', "statelong", "STATE", true, stateField(func(_, long string) string { return long })},
+	{0, "statecomplete", "STATECOMPLETE", true, stateField(func(_, long string) string { return long })},
+	{'u', "user", "USER", true, nodeField(reasonUser)},
+	{'U', "userlong", "USER", true, nodeField(reasonUser)},
+	{'v', "version", "VERSION", true, fixedField("24.11")},
+	{'V', "cluster", "CLUSTER", true, fixedField("N/A")},
+	{'w', "weight", "WEIGHT", false, fixedField("1")},
+	{'X', "sockets", "SOCKETS", false, minimumField(func(n *fleet.Node) int64 { return n.Sockets })},
+	{'Y', "cores", "CORES", false, minimumField((*fleet.Node).Cores)},
+	{'Z', "threads", "THREADS", false, fixedField("1")},
+	{'z', "socketcorethread", "S:C:T", true, nodeField(func(n *fleet.Node) string { return fmt.Sprintf("%d:%d:1", n.Sockets, n.Cores()) })},
+	{0, "allocmem", "ALLOCMEM", true, nodeField(func(n *fleet.Node) string { return strconv.FormatInt(n.MemoryUsed>>20, 10) })},
+	{0, "comment", "COMMENT", true, fixedField("(null)")},
+	{0, "extra", "EXTRA", true, fixedField("(null)")},
+	{0, "gresused", "GRES_USED", true, nodeField(func(n *fleet.Node) string { return nullText(n.GRESUsed) })},
+	{0, "port", "PORT", true, fixedField("0")},
 }
 
 // findLetter returns the index of a field by its letter in -o.
@@ -160,18 +160,18 @@ func findLong(name string) (int, bool) {
 	return 0, false
 }
 
-func features(n *fleet.Node) string { return null(strings.Join(n.Features, ",")) }
+func featuresText(n *fleet.Node) string { return nullText(strings.Join(n.Features, ",")) }
 
 func freeMemory(n *fleet.Node) int64 { return max(n.Memory-n.MemoryUsed, 0) >> 20 }
 
-func since(n *fleet.Node) string {
+func reasonTime(n *fleet.Node) string {
 	if n.Since.IsZero() || n.State == "up" {
 		return "Unknown"
 	}
 	return n.Since.Local().Format("2006-01-02T15:04:05")
 }
 
-func by(n *fleet.Node) string {
+func reasonUser(n *fleet.Node) string {
 	if n.By == "" {
 		return "Unknown"
 	}
@@ -207,8 +207,8 @@ func (g *group) cpuCounts(b []byte) []byte {
 	return fmt.Appendf(b, "%d/%d/%d/%d", alloc, idle, other, total)
 }
 
-// span is a number or a range of them.
-func (g *group) span(b []byte, f func(n *fleet.Node) int64) []byte {
+// appendRange is a number or a range of them.
+func (g *group) appendRange(b []byte, f func(n *fleet.Node) int64) []byte {
 	if len(g.nodes) == 0 {
 		return append(b, "n/a"...)
 	}
@@ -223,7 +223,7 @@ func (g *group) span(b []byte, f func(n *fleet.Node) int64) []byte {
 	return b
 }
 
-func (g *group) list() string {
+func (g *group) hostList() string {
 	names := make([]string, len(g.nodes))
 	for i, n := range g.nodes {
 		names[i] = n.Name

@@ -15,9 +15,9 @@ type group struct {
 	nodes []*fleet.Node
 }
 
-// groups collects nodes into lines. With byNode every node is a line, once for each
+// groupNodes collects nodes into lines. With byNode every node is a line, once for each
 // of its partitions unless the format shows none.
-func (s *show) groups(parts []fleet.Partition, nodes []fleet.Node) []*group {
+func (s *show) groupNodes(parts []fleet.Partition, nodes []fleet.Node) []*group {
 	var out []*group
 	byName := make(map[string]*fleet.Node, len(nodes))
 	for i := range nodes {
@@ -25,17 +25,17 @@ func (s *show) groups(parts []fleet.Partition, nodes []fleet.Node) []*group {
 	}
 	for i := range parts {
 		p := &parts[i]
-		if !among(s.partitions, p.Name) {
+		if !emptyOrContains(s.partitions, p.Name) {
 			continue
 		}
 		part := len(out)
 		keys := map[string]*group{}
 		for _, name := range p.Nodes {
 			n := byName[name]
-			if n == nil || !s.wanted(n) {
+			if n == nil || !s.wantsNode(n) {
 				continue
 			}
-			key := s.key(p, n)
+			key := s.groupKey(p, n)
 			g := keys[key]
 			if g == nil {
 				g = &group{part: p}
@@ -48,21 +48,21 @@ func (s *show) groups(parts []fleet.Partition, nodes []fleet.Node) []*group {
 			out = append(out, &group{part: p})
 		}
 	}
-	if !s.shows('P', 'R', 'a', 'l', 'L') {
-		out = s.merge(out)
+	if !s.hasField('P', 'R', 'a', 'l', 'L') {
+		out = s.mergePartitions(out)
 	}
 	return out
 }
 
-// merge joins lines of several partitions where the format shows no partition.
-func (s *show) merge(list []*group) []*group {
+// mergePartitions joins lines of several partitions where the format shows no partition.
+func (s *show) mergePartitions(list []*group) []*group {
 	var out []*group
 	keys := map[string]*group{}
 	for _, g := range list {
 		if len(g.nodes) == 0 {
 			continue
 		}
-		key := s.key(&fleet.Partition{}, g.nodes[0])
+		key := s.groupKey(&fleet.Partition{}, g.nodes[0])
 		if have := keys[key]; have != nil {
 			for _, n := range g.nodes {
 				if !slices.Contains(have.nodes, n) {
@@ -80,8 +80,8 @@ func (s *show) merge(list []*group) []*group {
 	return out
 }
 
-// key is the values that nodes of one line share.
-func (s *show) key(p *fleet.Partition, n *fleet.Node) string {
+// groupKey is the values that nodes of one line share.
+func (s *show) groupKey(p *fleet.Partition, n *fleet.Node) string {
 	if s.byNode {
 		return n.Name
 	}
@@ -98,8 +98,8 @@ func (s *show) key(p *fleet.Partition, n *fleet.Node) string {
 	return b.String()
 }
 
-// wanted reports whether -t, -n, -d, -r and -R let a node through.
-func (s *show) wanted(n *fleet.Node) bool {
+// wantsNode reports whether -t, -n, -d, -r and -R let a node through.
+func (s *show) wantsNode(n *fleet.Node) bool {
 	short, long, _ := n.Words()
 	switch {
 	case s.dead && !strings.HasSuffix(short, "*"), s.responding && strings.HasSuffix(short, "*"):
@@ -178,9 +178,9 @@ func readState(word string) (string, bool) {
 	return "", false
 }
 
-// order sorts lines: by the partitions' order, then the most notable state first;
+// sortGroups sorts lines: by the partitions' order, then the most notable state first;
 // nodes by name where each has its line.
-func (s *show) order(list []*group) {
+func (s *show) sortGroups(list []*group) {
 	rank := func(g *group) int {
 		if len(g.nodes) == 0 {
 			return -1
@@ -230,4 +230,4 @@ func (s *show) orderBy(list []*group) {
 	}
 }
 
-func among(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
+func emptyOrContains(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }

@@ -7,8 +7,8 @@ import (
 	"github.com/coxswain-sched/coxswain/model/hostlist"
 )
 
-// reservations prints sinfo -T: the reservations in advance that are not over.
-func (s *show) reservations() error {
+// printReservations prints sinfo -T: the reservations in advance that are not over.
+func (s *show) printReservations() error {
 	c, err := s.Client()
 	if err != nil {
 		return err

@@ -103,7 +103,7 @@ func (s *show) parse(args []string) (done bool, err error) {
 	case len(rest) > 0:
 		return true, face.Textf("Unrecognized option: %s", rest[0])
 	case s.resv:
-		return true, s.reservations()
+		return true, s.printReservations()
 	}
 	if v := s.Getenv("SINFO_FORMAT"); v != "" && s.format == "" && s.long == "" {
 		s.format = v
@@ -173,14 +173,14 @@ func (s *show) run() error {
 			i, _ := findLetter(byte(l))
 			s.used[i] = true
 		}
-		return s.writeJSON(s.groups(parts, nodes))
+		return s.writeJSON(s.groupNodes(parts, nodes))
 	}
-	f, err := s.layout(parts, nodes)
+	f, err := s.parseFormat(parts, nodes)
 	if err != nil {
 		return err
 	}
-	list := s.groups(parts, nodes)
-	s.order(list)
+	list := s.groupNodes(parts, nodes)
+	s.sortGroups(list)
 	if s.wide {
 		s.Out.WriteString(s.Now.Format("Mon Jan 02 15:04:05 2006") + "\n")
 	}
@@ -195,8 +195,8 @@ func (s *show) run() error {
 	return nil
 }
 
-// spec is the format that sinfo has for itself.
-func (s *show) spec(parts []fleet.Partition, nodes []fleet.Node) string {
+// defaultFormat is the format that sinfo has for itself.
+func (s *show) defaultFormat(parts []fleet.Partition, nodes []fleet.Node) string {
 	p, n := 9, 9
 	for i := range parts {
 		p = max(p, len(parts[i].Name)+1)
@@ -221,7 +221,7 @@ func (s *show) spec(parts []fleet.Partition, nodes []fleet.Node) string {
 	return fmt.Sprintf("%%%dP %%.5a %%.10l %%.6D %%.6t %%N", p)
 }
 
-func (s *show) layout(parts []fleet.Partition, nodes []fleet.Node) (f layout.Format, err error) {
+func (s *show) parseFormat(parts []fleet.Partition, nodes []fleet.Node) (f layout.Format, err error) {
 	if s.long != "" {
 		if f, err = layout.Names(s.long, nameWidth, findLong); err != nil {
 			return nil, err
@@ -229,7 +229,7 @@ func (s *show) layout(parts []fleet.Partition, nodes []fleet.Node) (f layout.For
 	} else {
 		spec := s.format
 		if spec == "" {
-			spec = s.spec(parts, nodes)
+			spec = s.defaultFormat(parts, nodes)
 		}
 		f = layout.Letters(spec, findLetter, func(text string) {
 			fmt.Fprintf(s.Err, "Invalid node format specification: %s\n", text)
@@ -245,8 +245,8 @@ func (s *show) layout(parts []fleet.Partition, nodes []fleet.Node) (f layout.For
 	return f, nil
 }
 
-// shows reports whether the format has one of the letters' fields.
-func (s *show) shows(letters ...byte) bool {
+// hasField reports whether the format has one of the letters' fields.
+func (s *show) hasField(letters ...byte) bool {
 	for i := range fields {
 		if s.used[i] && slices.Contains(letters, fields[i].letter) {
 			return true

@@ -28,207 +28,207 @@ func Jobs(c *face.Command, form string, list []jobs.Row) error {
 	if err := CheckForm(form); err != nil {
 		return err
 	}
-	doc := begin("jobs")
+	doc := beginDocument("jobs")
 	groups := map[int64]string{}
 	for _, r := range list {
-		doc.job(r, groups)
-		if err := doc.flush(c.Out, false); err != nil {
+		doc.squeueJob(r, groups)
+		if err := doc.flushLarge(c.Out, false); err != nil {
 			return err
 		}
 	}
 	doc.close(']')
-	doc.set("last_backfill", c.Now.Unix())
-	doc.set("last_update", c.Now.Unix())
-	doc.tail(c, []string{c.Name, "--json"})
-	return doc.flush(c.Out, true)
+	doc.setNumber("last_backfill", c.Now.Unix())
+	doc.setNumber("last_update", c.Now.Unix())
+	doc.writeMeta(c, []string{c.Name, "--json"})
+	return doc.flushLarge(c.Out, true)
 }
 
-// job writes one element of jobs[], in Slurm's order.
-func (w *w) job(r jobs.Row, groups map[int64]string) {
+// squeueJob writes one element of jobs[], in Slurm's order.
+func (w *w) squeueJob(r jobs.Row, groups map[int64]string) {
 	state := r.Base()
 	waits := state == job.Pending
-	w.open("", '{')
-	w.text("account", r.Raw(column.Account))
-	w.some("accrue_time", r.Int(column.Eligible))
-	w.empty("admin_comment")
-	w.text("allocating_node", r.Raw(column.SubmitHost))
-	w.array(r)
-	w.raw("association_id", "0")
-	w.empty("batch_features")
-	w.bool("batch_flag", len(r.Raw(column.ScriptHash)) > 0)
-	w.text("batch_host", r.Raw(column.BatchHost))
-	w.list("flags")
-	w.empty("burst_buffer", "burst_buffer_state")
-	w.str("cluster", jobs.Cluster)
-	w.empty("cluster_features")
-	w.text("command", r.Script())
-	w.text("comment", r.Raw(column.Comment))
-	w.empty("container", "container_id")
-	w.bool("contiguous", r.Is(column.Contiguous))
-	w.raw("core_spec", "0")
-	w.raw("thread_spec", "32766")
-	w.unset("cores_per_socket", "billable_tres")
-	w.some("cpus_per_task", r.Int(column.CPUsPerTask))
-	w.unset("cpu_frequency_minimum", "cpu_frequency_maximum", "cpu_frequency_governor")
-	w.empty("cpus_per_tres", "cron")
-	w.set("deadline", r.Int(column.Deadline))
-	w.set("delay_boot", 0)
-	w.text("dependency", r.Raw(column.Dependency))
-	w.exit("derived_exit_code", r.Int(column.ExitStatus), r.Int(column.ExitSignal), !state.Final())
-	w.set("eligible_time", r.Int(column.Eligible))
-	w.set("end_time", r.End())
-	w.text("excluded_nodes", r.Raw(column.ExcNodes))
-	w.exit("exit_code", r.Int(column.ExitStatus), r.Int(column.ExitSignal), !state.Final())
-	w.empty("extra", "failed_node")
-	w.text("features", r.Raw(column.Features))
-	w.empty("federation_origin", "federation_siblings_active", "federation_siblings_viable")
-	w.list("gres_detail")
+	w.openValue("", '{')
+	w.textField("account", r.Raw(column.Account))
+	w.setNonZero("accrue_time", r.Int(column.Eligible))
+	w.emptyStrings("admin_comment")
+	w.textField("allocating_node", r.Raw(column.SubmitHost))
+	w.arrayFields(r)
+	w.rawField("association_id", "0")
+	w.emptyStrings("batch_features")
+	w.boolField("batch_flag", len(r.Raw(column.ScriptHash)) > 0)
+	w.textField("batch_host", r.Raw(column.BatchHost))
+	w.stringList("flags")
+	w.emptyStrings("burst_buffer", "burst_buffer_state")
+	w.stringField("cluster", jobs.Cluster)
+	w.emptyStrings("cluster_features")
+	w.textField("command", r.Script())
+	w.textField("comment", r.Raw(column.Comment))
+	w.emptyStrings("container", "container_id")
+	w.boolField("contiguous", r.Is(column.Contiguous))
+	w.rawField("core_spec", "0")
+	w.rawField("thread_spec", "32766")
+	w.unsetNumbers("cores_per_socket", "billable_tres")
+	w.setNonZero("cpus_per_task", r.Int(column.CPUsPerTask))
+	w.unsetNumbers("cpu_frequency_minimum", "cpu_frequency_maximum", "cpu_frequency_governor")
+	w.emptyStrings("cpus_per_tres", "cron")
+	w.setNumber("deadline", r.Int(column.Deadline))
+	w.setNumber("delay_boot", 0)
+	w.textField("dependency", r.Raw(column.Dependency))
+	w.exitCode("derived_exit_code", r.Int(column.ExitStatus), r.Int(column.ExitSignal), !state.Final())
+	w.setNumber("eligible_time", r.Int(column.Eligible))
+	w.setNumber("end_time", r.End())
+	w.textField("excluded_nodes", r.Raw(column.ExcNodes))
+	w.exitCode("exit_code", r.Int(column.ExitStatus), r.Int(column.ExitSignal), !state.Final())
+	w.emptyStrings("extra", "failed_node")
+	w.textField("features", r.Raw(column.Features))
+	w.emptyStrings("federation_origin", "federation_siblings_active", "federation_siblings_viable")
+	w.stringList("gres_detail")
 	gid := r.Int(column.GID)
-	w.int("group_id", gid)
+	w.intField("group_id", gid)
 	name, known := groups[gid]
 	if !known {
 		name = face.GroupName(uint32(gid))
 		groups[gid] = name
 	}
-	w.str("group_name", name)
-	w.het(r)
-	w.resources(r, waits)
-	w.list("job_size_str")
-	w.states("job_state", r)
-	w.unset("last_sched_evaluation")
-	w.text("licenses", r.Raw(column.Licenses))
-	w.list("mail_type")
-	w.empty("mail_user")
-	w.set("max_cpus", 0)
-	w.set("max_nodes", r.Int(column.NodesMax))
-	w.empty("mcs_label", "memory_per_tres")
-	w.text("name", r.Raw(column.JobName))
-	w.empty("network")
-	w.text("nodes", r.Nodes())
-	w.int("nice", r.Int(column.Nice))
-	w.counts(r)
-	w.limits(r, waits)
-	w.files(r)
+	w.stringField("group_name", name)
+	w.hetFields(r)
+	w.jobResources(r, waits)
+	w.stringList("job_size_str")
+	w.jobStates("job_state", r)
+	w.unsetNumbers("last_sched_evaluation")
+	w.textField("licenses", r.Raw(column.Licenses))
+	w.stringList("mail_type")
+	w.emptyStrings("mail_user")
+	w.setNumber("max_cpus", 0)
+	w.setNumber("max_nodes", r.Int(column.NodesMax))
+	w.emptyStrings("mcs_label", "memory_per_tres")
+	w.textField("name", r.Raw(column.JobName))
+	w.emptyStrings("network")
+	w.textField("nodes", r.Nodes())
+	w.intField("nice", r.Int(column.Nice))
+	w.countFields(r)
+	w.limitFields(r, waits)
+	w.fileFields(r)
 	w.close('}')
 }
 
-func (w *w) array(r jobs.Row) {
+func (w *w) arrayFields(r jobs.Row) {
 	array := r.Int(column.ArrayJob)
-	w.set("array_job_id", array)
+	w.setNumber("array_job_id", array)
 	task := r.Raw(column.ArrayTask)
 	index, err := strconv.ParseInt(string(task), 10, 64)
-	w.number("array_task_id", array > 0 && err == nil, false, index)
-	w.set("array_max_tasks", r.Int(column.ArrayLimit))
+	w.numberField("array_task_id", array > 0 && err == nil, false, index)
+	w.setNumber("array_max_tasks", r.Int(column.ArrayLimit))
 	if array > 0 && err != nil {
-		w.text("array_task_string", task)
+		w.textField("array_task_string", task)
 	} else {
-		w.empty("array_task_string")
+		w.emptyStrings("array_task_string")
 	}
 }
 
-func (w *w) het(r jobs.Row) {
+func (w *w) hetFields(r jobs.Row) {
 	if r.Part() < 0 {
-		w.set("het_job_id", 0)
-		w.empty("het_job_id_set")
-		w.set("het_job_offset", 0)
-		w.int("job_id", r.Number())
+		w.setNumber("het_job_id", 0)
+		w.emptyStrings("het_job_id_set")
+		w.setNumber("het_job_offset", 0)
+		w.intField("job_id", r.Number())
 		return
 	}
-	w.set("het_job_id", r.Int(column.ID))
-	w.str("het_job_id_set", r.Text(column.ID))
-	w.set("het_job_offset", int64(r.Part()))
-	w.int("job_id", r.Number())
+	w.setNumber("het_job_id", r.Int(column.ID))
+	w.stringField("het_job_id_set", r.Text(column.ID))
+	w.setNumber("het_job_offset", int64(r.Part()))
+	w.intField("job_id", r.Number())
 }
 
-// resources writes what the job holds.
-func (w *w) resources(r jobs.Row, waits bool) {
+// jobResources writes what the job holds.
+func (w *w) jobResources(r jobs.Row, waits bool) {
 	if waits || len(r.Raw(column.NodeList)) == 0 {
-		w.raw("job_resources", "null")
+		w.rawField("job_resources", "null")
 		return
 	}
-	w.open("job_resources", '{')
-	w.list("select_type", "CPU", "MEMORY")
-	w.open("nodes", '{')
-	w.int("count", r.Int(column.NodesMin))
-	w.list("select_type", "AVAILABLE")
-	w.text("list", r.Raw(column.NodeList))
-	w.bool("whole", r.Is(column.Exclusive))
-	w.list("allocation")
+	w.openValue("job_resources", '{')
+	w.stringList("select_type", "CPU", "MEMORY")
+	w.openValue("nodes", '{')
+	w.intField("count", r.Int(column.NodesMin))
+	w.stringList("select_type", "AVAILABLE")
+	w.textField("list", r.Raw(column.NodeList))
+	w.boolField("whole", r.Is(column.Exclusive))
+	w.stringList("allocation")
 	w.close('}')
-	w.int("cpus", r.Int(column.CPUs))
-	w.unset("threads_per_core")
+	w.intField("cpus", r.Int(column.CPUs))
+	w.unsetNumbers("threads_per_core")
 	w.close('}')
 }
 
-// states writes the base state and the flags that Slurm has.
-func (w *w) states(name string, r jobs.Row) {
+// jobStates writes the base state and the flags that Slurm has.
+func (w *w) jobStates(name string, r jobs.Row) {
 	base := r.Base()
 	if base == job.Lost {
 		base = job.NodeFail
 	}
 	if long, _ := r.StateWords(); long != base.String() {
-		w.list(name, base.String(), long)
+		w.stringList(name, base.String(), long)
 		return
 	}
-	w.list(name, base.String())
+	w.stringList(name, base.String())
 }
 
-func (w *w) counts(r jobs.Row) {
-	w.unset("tasks_per_core", "tasks_per_tres")
-	w.some("tasks_per_node", r.Int(column.TasksPerNode))
-	w.unset("tasks_per_socket")
-	w.set("tasks_per_board", 0)
-	w.set("cpus", r.Int(column.CPUs))
-	w.set("node_count", max(r.Int(column.NodesMin), 1))
-	w.set("tasks", max(r.Int(column.Tasks), 1))
-	w.text("partition", r.Raw(column.Partition))
-	w.empty("prefer")
+func (w *w) countFields(r jobs.Row) {
+	w.unsetNumbers("tasks_per_core", "tasks_per_tres")
+	w.setNonZero("tasks_per_node", r.Int(column.TasksPerNode))
+	w.unsetNumbers("tasks_per_socket")
+	w.setNumber("tasks_per_board", 0)
+	w.setNumber("cpus", r.Int(column.CPUs))
+	w.setNumber("node_count", max(r.Int(column.NodesMin), 1))
+	w.setNumber("tasks", max(r.Int(column.Tasks), 1))
+	w.textField("partition", r.Raw(column.Partition))
+	w.emptyStrings("prefer")
 	n, perCPU := r.Memory()
-	w.number("memory_per_cpu", perCPU, false, pick(perCPU, n>>20))
-	w.number("memory_per_node", !perCPU, false, pick(!perCPU, n>>20))
-	w.set("minimum_cpus_per_node", max(r.Int(column.CPUsPerTask), 1)*max(r.Int(column.TasksPerNode), 1))
-	w.set("minimum_tmp_disk_per_node", 0)
-	w.raw("power", `{"flags":[]}`)
+	w.numberField("memory_per_cpu", perCPU, false, valueIf(perCPU, n>>20))
+	w.numberField("memory_per_node", !perCPU, false, valueIf(!perCPU, n>>20))
+	w.setNumber("minimum_cpus_per_node", max(r.Int(column.CPUsPerTask), 1)*max(r.Int(column.TasksPerNode), 1))
+	w.setNumber("minimum_tmp_disk_per_node", 0)
+	w.rawField("power", `{"flags":[]}`)
 }
 
-func pick(yes bool, n int64) int64 {
+func valueIf(yes bool, n int64) int64 {
 	if yes {
 		return n
 	}
 	return 0
 }
 
-func (w *w) limits(r jobs.Row, waits bool) {
-	w.set("preempt_time", 0)
-	w.set("preemptable_time", 0)
-	w.set("pre_sus_time", 0)
-	w.bool("hold", r.Has("HELD"))
-	w.set("priority", r.Int(column.Priority))
-	w.list("priority_by_partition")
-	w.list("profile", "NOT_SET")
+func (w *w) limitFields(r jobs.Row, waits bool) {
+	w.setNumber("preempt_time", 0)
+	w.setNumber("preemptable_time", 0)
+	w.setNumber("pre_sus_time", 0)
+	w.boolField("hold", r.Has("HELD"))
+	w.setNumber("priority", r.Int(column.Priority))
+	w.stringList("priority_by_partition")
+	w.stringList("profile", "NOT_SET")
 	if qos := r.Raw(column.QOS); len(qos) > 0 {
-		w.text("qos", qos)
+		w.textField("qos", qos)
 	} else {
-		w.str("qos", "normal")
+		w.stringField("qos", "normal")
 	}
-	w.bool("reboot", false)
-	w.text("required_nodes", r.Raw(column.ReqNodes))
-	w.raw("required_switches", "0")
-	w.bool("requeue", r.Is(column.Requeue))
-	w.set("resize_time", 0)
-	w.int("restart_cnt", r.Restarts())
-	w.text("resv_name", r.Raw(column.Reservation))
-	w.empty("scheduled_nodes", "selinux_context")
+	w.boolField("reboot", false)
+	w.textField("required_nodes", r.Raw(column.ReqNodes))
+	w.rawField("required_switches", "0")
+	w.boolField("requeue", r.Is(column.Requeue))
+	w.setNumber("resize_time", 0)
+	w.intField("restart_cnt", r.Restarts())
+	w.textField("resv_name", r.Raw(column.Reservation))
+	w.emptyStrings("scheduled_nodes", "selinux_context")
 	if r.Is(column.Exclusive) {
-		w.list("shared", "none")
+		w.stringList("shared", "none")
 	} else {
-		w.list("shared")
+		w.stringList("shared")
 	}
-	w.raw("sockets_per_board", "0")
-	w.unset("sockets_per_node")
-	w.set("start_time", r.Start())
-	w.text("state_description", pickText(waits, r.Raw(column.ReasonText)))
-	w.str("state_reason", r.ReasonWord())
+	w.rawField("sockets_per_board", "0")
+	w.unsetNumbers("sockets_per_node")
+	w.setNumber("start_time", r.Start())
+	w.textField("state_description", pickText(waits, r.Raw(column.ReasonText)))
+	w.stringField("state_reason", r.ReasonWord())
 }
 
 func pickText(yes bool, v []byte) []byte {
@@ -238,31 +238,31 @@ func pickText(yes bool, v []byte) []byte {
 	return nil
 }
 
-func (w *w) files(r jobs.Row) {
-	w.text("standard_input", r.Raw(column.Stdin))
-	w.text("standard_output", r.Raw(column.Stdout))
-	w.text("standard_error", r.Raw(column.Stderr))
-	w.set("submit_time", r.Int(column.Submitted))
-	w.set("suspend_time", 0)
-	w.empty("system_comment")
+func (w *w) fileFields(r jobs.Row) {
+	w.textField("standard_input", r.Raw(column.Stdin))
+	w.textField("standard_output", r.Raw(column.Stdout))
+	w.textField("standard_error", r.Raw(column.Stderr))
+	w.setNumber("submit_time", r.Int(column.Submitted))
+	w.setNumber("suspend_time", 0)
+	w.emptyStrings("system_comment")
 	limit := r.Int(column.TimeLimit)
-	w.number("time_limit", limit > 0, limit == 0, limit/60)
-	w.some("time_minimum", r.Int(column.TimeMin)/60)
-	w.unset("threads_per_core")
-	w.empty("tres_bind", "tres_freq", "tres_per_job")
-	w.text("tres_per_node", r.Raw(column.GRES))
-	w.empty("tres_per_socket", "tres_per_task")
-	w.text("tres_req_str", r.Raw(column.TRES))
+	w.numberField("time_limit", limit > 0, limit == 0, limit/60)
+	w.setNonZero("time_minimum", r.Int(column.TimeMin)/60)
+	w.unsetNumbers("threads_per_core")
+	w.emptyStrings("tres_bind", "tres_freq", "tres_per_job")
+	w.textField("tres_per_node", r.Raw(column.GRES))
+	w.emptyStrings("tres_per_socket", "tres_per_task")
+	w.textField("tres_req_str", r.Raw(column.TRES))
 	if r.Base() == job.Pending {
-		w.empty("tres_alloc_str")
+		w.emptyStrings("tres_alloc_str")
 	} else {
-		w.text("tres_alloc_str", r.Raw(column.TRES))
+		w.textField("tres_alloc_str", r.Raw(column.TRES))
 	}
-	w.int("user_id", r.Int(column.UID))
-	w.text("user_name", r.Raw(column.User))
-	w.raw("maximum_switch_wait_time", "0")
-	w.empty("wckey")
-	w.text("current_working_directory", r.Raw(column.WorkDir))
+	w.intField("user_id", r.Int(column.UID))
+	w.textField("user_name", r.Raw(column.User))
+	w.rawField("maximum_switch_wait_time", "0")
+	w.emptyStrings("wckey")
+	w.textField("current_working_directory", r.Raw(column.WorkDir))
 }
 
 func signalName(n int64) string {

@@ -18,14 +18,14 @@ func Info(c *face.Command, form string, list []Group) error {
 	if err := CheckForm(form); err != nil {
 		return err
 	}
-	doc := begin("sinfo")
+	doc := beginDocument("sinfo")
 	for i := range list {
-		doc.group(&list[i])
-		if err := doc.flush(c.Out, false); err != nil {
+		doc.nodeGroup(&list[i])
+		if err := doc.flushLarge(c.Out, false); err != nil {
 			return err
 		}
 	}
-	return doc.end(c)
+	return doc.endDocument(c)
 }
 
 // StateWords are a node's state as the data parser lists it.
@@ -42,12 +42,12 @@ func StateWords(n *fleet.Node) []string {
 	return []string{strings.ToUpper(long)}
 }
 
-func (w *w) group(g *Group) {
+func (w *w) nodeGroup(g *Group) {
 	var names []string
 	var total, alloc, idle, other, nAlloc, nIdle, nOther, memAlloc int64
 	var first fleet.Node
-	w.open("", '{')
-	w.int("port", 0)
+	w.openValue("", '{')
+	w.intField("port", 0)
 	for i, n := range g.Nodes {
 		if i == 0 {
 			first = *n
@@ -71,69 +71,69 @@ func (w *w) group(g *Group) {
 			nOther++
 		}
 	}
-	w.open("node", '{')
+	w.openValue("node", '{')
 	if len(g.Nodes) > 0 {
-		w.list("state", StateWords(&first)...)
+		w.stringList("state", StateWords(&first)...)
 	} else {
-		w.list("state")
+		w.stringList("state")
 	}
 	w.close('}')
-	w.open("nodes", '{')
-	w.int("allocated", nAlloc)
-	w.int("idle", nIdle)
-	w.int("other", nOther)
-	w.int("total", int64(len(g.Nodes)))
-	w.list("hostnames", names...)
-	w.list("addresses", addresses(g.Nodes)...)
-	w.list("nodes", names...)
+	w.openValue("nodes", '{')
+	w.intField("allocated", nAlloc)
+	w.intField("idle", nIdle)
+	w.intField("other", nOther)
+	w.intField("total", int64(len(g.Nodes)))
+	w.stringList("hostnames", names...)
+	w.stringList("addresses", nodeAddresses(g.Nodes)...)
+	w.stringList("nodes", names...)
 	w.close('}')
-	w.open("cpus", '{')
-	w.int("allocated", alloc)
-	w.int("idle", idle)
-	w.int("other", other)
-	w.int("total", total)
-	w.least("minimum", "maximum", g, func(n *fleet.Node) int64 { return n.CPUs })
-	w.set("per_node_max", 0)
+	w.openValue("cpus", '{')
+	w.intField("allocated", alloc)
+	w.intField("idle", idle)
+	w.intField("other", other)
+	w.intField("total", total)
+	w.minMaxFields("minimum", "maximum", g, func(n *fleet.Node) int64 { return n.CPUs })
+	w.setNumber("per_node_max", 0)
 	w.close('}')
-	w.bounds("sockets", g, func(n *fleet.Node) int64 { return n.Sockets })
-	w.bounds("cores", g, (*fleet.Node).Cores)
-	w.bounds("threads", g, func(*fleet.Node) int64 { return 1 })
-	w.bounds("disk", g, func(*fleet.Node) int64 { return 0 })
-	w.open("memory", '{')
-	w.least("minimum", "maximum", g, func(n *fleet.Node) int64 { return n.Memory >> 20 })
-	w.open("free", '{')
-	low, high := span(g, func(n *fleet.Node) int64 { return max(n.Memory-n.MemoryUsed, 0) >> 20 })
-	w.set("minimum", low)
-	w.set("maximum", high)
+	w.minMaxObject("sockets", g, func(n *fleet.Node) int64 { return n.Sockets })
+	w.minMaxObject("cores", g, (*fleet.Node).Cores)
+	w.minMaxObject("threads", g, func(*fleet.Node) int64 { return 1 })
+	w.minMaxObject("disk", g, func(*fleet.Node) int64 { return 0 })
+	w.openValue("memory", '{')
+	w.minMaxFields("minimum", "maximum", g, func(n *fleet.Node) int64 { return n.Memory >> 20 })
+	w.openValue("free", '{')
+	low, high := minMax(g, func(n *fleet.Node) int64 { return max(n.Memory-n.MemoryUsed, 0) >> 20 })
+	w.setNumber("minimum", low)
+	w.setNumber("maximum", high)
 	w.close('}')
-	w.int("allocated", memAlloc)
+	w.intField("allocated", memAlloc)
 	w.close('}')
-	w.bounds("weight", g, func(*fleet.Node) int64 { return 1 })
-	w.open("features", '{')
-	w.str("total", strings.Join(first.Features, ","))
-	w.str("active", strings.Join(first.Features, ","))
+	w.minMaxObject("weight", g, func(*fleet.Node) int64 { return 1 })
+	w.openValue("features", '{')
+	w.stringField("total", strings.Join(first.Features, ","))
+	w.stringField("active", strings.Join(first.Features, ","))
 	w.close('}')
-	w.open("gres", '{')
-	w.str("total", first.GRES)
-	w.str("used", first.GRESUsed)
+	w.openValue("gres", '{')
+	w.stringField("total", first.GRES)
+	w.stringField("used", first.GRESUsed)
 	w.close('}')
-	w.open("reason", '{')
-	w.str("description", first.Why)
-	w.str("user", first.By)
-	w.set("time", max(first.Since.Unix(), 0))
+	w.openValue("reason", '{')
+	w.stringField("description", first.Why)
+	w.stringField("user", first.By)
+	w.setNumber("time", max(first.Since.Unix(), 0))
 	w.close('}')
-	w.partition(g.Partition)
+	w.partitionFields(g.Partition)
 	w.close('}')
 }
 
-func addresses(nodes []*fleet.Node) (out []string) {
+func nodeAddresses(nodes []*fleet.Node) (out []string) {
 	for _, n := range nodes {
 		out = append(out, n.Address)
 	}
 	return out
 }
 
-func span(g *Group, f func(n *fleet.Node) int64) (low, high int64) {
+func minMax(g *Group, f func(n *fleet.Node) int64) (low, high int64) {
 	for i, n := range g.Nodes {
 		v := f(n)
 		if i == 0 {
@@ -144,34 +144,34 @@ func span(g *Group, f func(n *fleet.Node) int64) (low, high int64) {
 	return low, high
 }
 
-func (w *w) least(lowName, highName string, g *Group, f func(n *fleet.Node) int64) {
-	low, high := span(g, f)
-	w.int(lowName, low)
-	w.int(highName, high)
+func (w *w) minMaxFields(lowName, highName string, g *Group, f func(n *fleet.Node) int64) {
+	low, high := minMax(g, f)
+	w.intField(lowName, low)
+	w.intField(highName, high)
 }
 
-func (w *w) bounds(name string, g *Group, f func(n *fleet.Node) int64) {
-	w.open(name, '{')
-	w.least("minimum", "maximum", g, f)
+func (w *w) minMaxObject(name string, g *Group, f func(n *fleet.Node) int64) {
+	w.openValue(name, '{')
+	w.minMaxFields("minimum", "maximum", g, f)
 	w.close('}')
 }
 
-// partition writes what a partition is.
-func (w *w) partition(p *fleet.Partition) {
-	w.open("partition", '{')
-	w.open("nodes", '{')
-	w.str("configured", strings.Join(p.Nodes, ","))
-	w.int("total", int64(len(p.Nodes)))
+// partitionFields writes what a partition is.
+func (w *w) partitionFields(p *fleet.Partition) {
+	w.openValue("partition", '{')
+	w.openValue("nodes", '{')
+	w.stringField("configured", strings.Join(p.Nodes, ","))
+	w.intField("total", int64(len(p.Nodes)))
 	w.close('}')
-	w.str("name", p.Name)
-	w.open("partition", '{')
-	w.list("state", strings.ToUpper(p.State))
+	w.stringField("name", p.Name)
+	w.openValue("partition", '{')
+	w.stringList("state", strings.ToUpper(p.State))
 	w.close('}')
-	w.open("maximums", '{')
-	w.number("time", p.TimeLimit > 0, p.TimeLimit == 0, p.TimeLimit/60)
+	w.openValue("maximums", '{')
+	w.numberField("time", p.TimeLimit > 0, p.TimeLimit == 0, p.TimeLimit/60)
 	w.close('}')
-	w.open("defaults", '{')
-	w.number("time", p.DefaultTime > 0, false, p.DefaultTime/60)
+	w.openValue("defaults", '{')
+	w.numberField("time", p.DefaultTime > 0, false, p.DefaultTime/60)
 	w.close('}')
 	w.close('}')
 }
@@ -181,37 +181,37 @@ func Nodes(c *face.Command, form string, list []*fleet.Node, parts []fleet.Parti
 	if err := CheckForm(form); err != nil {
 		return err
 	}
-	doc := begin("nodes")
+	doc := beginDocument("nodes")
 	for _, n := range list {
-		doc.node(n, parts)
-		if err := doc.flush(c.Out, false); err != nil {
+		doc.sinfoNode(n, parts)
+		if err := doc.flushLarge(c.Out, false); err != nil {
 			return err
 		}
 	}
-	return doc.end(c)
+	return doc.endDocument(c)
 }
 
-func (w *w) node(n *fleet.Node, parts []fleet.Partition) {
-	w.open("", '{')
-	w.str("name", n.Name)
-	w.str("address", n.Address)
-	w.str("hostname", n.Name)
-	w.list("state", StateWords(n)...)
-	w.int("boards", 1)
-	w.int("cores", n.Cores())
-	w.int("sockets", n.Sockets)
-	w.int("threads", 1)
-	w.int("cpus", n.CPUs)
-	w.int("effective_cpus", n.CPUs)
-	w.int("alloc_cpus", n.CPUsUsed)
-	w.int("alloc_idle_cpus", max(n.CPUs-n.CPUsUsed, 0))
-	w.int("real_memory", n.Memory>>20)
-	w.int("alloc_memory", n.MemoryUsed>>20)
-	w.set("free_mem", max(n.Memory-n.MemoryUsed, 0)>>20)
-	w.list("features", n.Features...)
-	w.list("active_features", n.Features...)
-	w.str("gres", n.GRES)
-	w.str("gres_used", n.GRESUsed)
+func (w *w) sinfoNode(n *fleet.Node, parts []fleet.Partition) {
+	w.openValue("", '{')
+	w.stringField("name", n.Name)
+	w.stringField("address", n.Address)
+	w.stringField("hostname", n.Name)
+	w.stringList("state", StateWords(n)...)
+	w.intField("boards", 1)
+	w.intField("cores", n.Cores())
+	w.intField("sockets", n.Sockets)
+	w.intField("threads", 1)
+	w.intField("cpus", n.CPUs)
+	w.intField("effective_cpus", n.CPUs)
+	w.intField("alloc_cpus", n.CPUsUsed)
+	w.intField("alloc_idle_cpus", max(n.CPUs-n.CPUsUsed, 0))
+	w.intField("real_memory", n.Memory>>20)
+	w.intField("alloc_memory", n.MemoryUsed>>20)
+	w.setNumber("free_mem", max(n.Memory-n.MemoryUsed, 0)>>20)
+	w.stringList("features", n.Features...)
+	w.stringList("active_features", n.Features...)
+	w.stringField("gres", n.GRES)
+	w.stringField("gres_used", n.GRESUsed)
 	var in []string
 	for i := range parts {
 		for _, name := range parts[i].Nodes {
@@ -221,10 +221,10 @@ func (w *w) node(n *fleet.Node, parts []fleet.Partition) {
 			}
 		}
 	}
-	w.list("partitions", in...)
-	w.str("reason", n.Why)
-	w.str("reason_set_by_user", n.By)
-	w.set("reason_changed_at", max(n.Since.Unix(), 0))
-	w.int("weight", 1)
+	w.stringList("partitions", in...)
+	w.stringField("reason", n.Why)
+	w.stringField("reason_set_by_user", n.By)
+	w.setNumber("reason_changed_at", max(n.Since.Unix(), 0))
+	w.intField("weight", 1)
 	w.close('}')
 }

@@ -44,7 +44,7 @@ func (w *w) key(name string) {
 	w.b = append(w.b, '"', ':')
 }
 
-func (w *w) open(name string, bracket byte) {
+func (w *w) openValue(name string, bracket byte) {
 	if name == "" {
 		w.next()
 	} else {
@@ -59,34 +59,34 @@ func (w *w) close(bracket byte) {
 	w.comma = true
 }
 
-func (w *w) raw(name, json string) {
+func (w *w) rawField(name, json string) {
 	w.key(name)
 	w.b = append(w.b, json...)
 }
 
-func (w *w) text(name string, v []byte) {
+func (w *w) textField(name string, v []byte) {
 	w.key(name)
 	w.b = fastclient.AppendString(w.b, string(v))
 }
 
-func (w *w) str(name, v string) {
+func (w *w) stringField(name, v string) {
 	w.key(name)
 	w.b = fastclient.AppendString(w.b, v)
 }
 
-func (w *w) int(name string, v int64) {
+func (w *w) intField(name string, v int64) {
 	w.key(name)
 	w.b = strconv.AppendInt(w.b, v, 10)
 }
 
-func (w *w) bool(name string, v bool) {
+func (w *w) boolField(name string, v bool) {
 	w.key(name)
 	w.b = strconv.AppendBool(w.b, v)
 }
 
-// list writes texts.
-func (w *w) list(name string, v ...string) {
-	w.open(name, '[')
+// stringList writes texts.
+func (w *w) stringList(name string, v ...string) {
+	w.openValue(name, '[')
 	for _, s := range v {
 		w.next()
 		w.b = fastclient.AppendString(w.b, s)
@@ -94,8 +94,8 @@ func (w *w) list(name string, v ...string) {
 	w.close(']')
 }
 
-// number writes a number as the data parser does: {set, infinite, number}.
-func (w *w) number(name string, set, infinite bool, v int64) {
+// numberField writes a number as the data parser does: {set, infinite, number}.
+func (w *w) numberField(name string, set, infinite bool, v int64) {
 	w.key(name)
 	w.b = append(w.b, `{"set":`...)
 	w.b = strconv.AppendBool(w.b, set)
@@ -106,25 +106,25 @@ func (w *w) number(name string, set, infinite bool, v int64) {
 	w.b = append(w.b, '}')
 }
 
-func (w *w) set(name string, v int64) { w.number(name, true, false, v) }
+func (w *w) setNumber(name string, v int64) { w.numberField(name, true, false, v) }
 
-// some is set unless it is zero.
-func (w *w) some(name string, v int64) { w.number(name, v != 0, false, v) }
+// setNonZero is set unless it is zero.
+func (w *w) setNonZero(name string, v int64) { w.numberField(name, v != 0, false, v) }
 
-func (w *w) unset(names ...string) {
+func (w *w) unsetNumbers(names ...string) {
 	for _, n := range names {
-		w.raw(n, `{"set":false,"infinite":false,"number":0}`)
+		w.rawField(n, `{"set":false,"infinite":false,"number":0}`)
 	}
 }
 
-func (w *w) empty(names ...string) {
+func (w *w) emptyStrings(names ...string) {
 	for _, n := range names {
-		w.raw(n, `""`)
+		w.rawField(n, `""`)
 	}
 }
 
-// exit writes an exit code.
-func (w *w) exit(name string, status, signal int64, pending bool) {
+// exitCode writes an exit code.
+func (w *w) exitCode(name string, status, signal int64, pending bool) {
 	word := "SUCCESS"
 	switch {
 	case pending:
@@ -134,18 +134,18 @@ func (w *w) exit(name string, status, signal int64, pending bool) {
 	case status != 0:
 		word = "ERROR"
 	}
-	w.open(name, '{')
-	w.list("status", word)
-	w.number("return_code", !pending, false, status)
-	w.open("signal", '{')
-	w.some("id", signal)
-	w.str("name", signalName(signal))
+	w.openValue(name, '{')
+	w.stringList("status", word)
+	w.numberField("return_code", !pending, false, status)
+	w.openValue("signal", '{')
+	w.setNonZero("id", signal)
+	w.stringField("name", signalName(signal))
 	w.close('}')
 	w.close('}')
 }
 
-// flush writes out what was appended when it is much.
-func (w *w) flush(out io.Writer, force bool) error {
+// flushLarge writes out what was appended when it is much.
+func (w *w) flushLarge(out io.Writer, force bool) error {
 	if len(w.b) < 60<<10 && !force {
 		return nil
 	}
@@ -154,38 +154,38 @@ func (w *w) flush(out io.Writer, force bool) error {
 	return err
 }
 
-// tail writes meta, errors and warnings, and ends the document.
-func (w *w) tail(c *face.Command, args []string) {
-	w.open("meta", '{')
-	w.open("plugin", '{')
-	w.empty("type", "name")
-	w.str("data_parser", "data_parser/"+Parser)
-	w.empty("accounting_storage")
+// writeMeta writes meta, errors and warnings, and ends the document.
+func (w *w) writeMeta(c *face.Command, args []string) {
+	w.openValue("meta", '{')
+	w.openValue("plugin", '{')
+	w.emptyStrings("type", "name")
+	w.stringField("data_parser", "data_parser/"+Parser)
+	w.emptyStrings("accounting_storage")
 	w.close('}')
-	w.open("client", '{')
-	w.empty("source")
-	w.str("user", c.Getenv("USER"))
-	w.empty("group")
+	w.openValue("client", '{')
+	w.emptyStrings("source")
+	w.stringField("user", c.Getenv("USER"))
+	w.emptyStrings("group")
 	w.close('}')
-	w.list("command", args...)
-	w.raw("slurm", `{"version":{"major":"24","micro":"0","minor":"11"},"release":"24.11.0","cluster":"`+jobs.Cluster+`"}`)
+	w.stringList("command", args...)
+	w.rawField("slurm", `{"version":{"major":"24","micro":"0","minor":"11"},"release":"24.11.0","cluster":"`+jobs.Cluster+`"}`)
 	w.close('}')
-	w.list("errors")
-	w.list("warnings")
+	w.stringList("errors")
+	w.stringList("warnings")
 	w.b = append(w.b, "}\n"...)
 }
 
-// begin opens the document and its list.
-func begin(list string) *w {
+// beginDocument opens the document and its list.
+func beginDocument(list string) *w {
 	w := &w{b: make([]byte, 0, 64<<10)}
 	w.b = append(w.b, '{')
-	w.open(list, '[')
+	w.openValue(list, '[')
 	return w
 }
 
-// end closes the list and the document and writes all of it.
-func (w *w) end(c *face.Command) error {
+// endDocument closes the list and the document and writes all of it.
+func (w *w) endDocument(c *face.Command) error {
 	w.close(']')
-	w.tail(c, append([]string{c.Name}, os.Args[1:]...))
-	return w.flush(c.Out, true)
+	w.writeMeta(c, append([]string{c.Name}, os.Args[1:]...))
+	return w.flushLarge(c.Out, true)
 }

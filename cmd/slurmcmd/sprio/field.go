@@ -17,28 +17,30 @@ type field struct {
 	compare func(a, b fastclient.Value) int
 }
 
-var fields = table()
+var fields = fieldTable()
 
-func table() []field {
+func fieldTable() []field {
 	out := []field{
-		{'c', "CLUSTER", none, none, never},
+		{'c', "CLUSTER", emptyText, emptyText, compareEqual},
 		{'i', "JOBID", func(fastclient.Value) string { return "Weights" }, jobID, byNumber(func(j fastclient.Value) float64 { return j.Get("id").Float() })},
-		{'N', "NICE", none, func(j fastclient.Value) string { return whole(part(j, "nice").Get("factor").Float()) }, byPart("nice", "factor")},
-		{'o', "ACCOUNT", none, text("account"), byText("account")},
-		{'r', "PARTITION", none, text("partition"), byText("partition")},
-		{'S', "SITE", func(fastclient.Value) string { return "1" }, func(j fastclient.Value) string { return whole(part(j, "site").Get("points").Float()) }, byPart("site", "points")},
-		{'t', "TRES", none, tresOf("factor", true), never},
-		{'T', "TRES", tresWeights, tresOf("points", false), never},
-		{'u', "USER", none, text("user"), byText("user")},
-		{'y', "PRIORITY", none, func(j fastclient.Value) string { return strconv.FormatFloat(ofHighest(j), 'f', 14, 64) }, byNumber(priority)},
-		{'Y', "PRIORITY", none, func(j fastclient.Value) string { return whole(priority(j)) }, byNumber(priority)},
+		{'N', "NICE", emptyText, func(j fastclient.Value) string { return formatWhole(priorityFactor(j, "nice").Get("factor").Float()) }, byPart("nice", "factor")},
+		{'o', "ACCOUNT", emptyText, textField("account"), byText("account")},
+		{'r', "PARTITION", emptyText, textField("partition"), byText("partition")},
+		{'S', "SITE", func(fastclient.Value) string { return "1" }, func(j fastclient.Value) string { return formatWhole(priorityFactor(j, "site").Get("points").Float()) }, byPart("site", "points")},
+		{'t', "TRES", emptyText, tresOf("factor", true), compareEqual},
+		{'T', "TRES", tresWeights, tresOf("points", false), compareEqual},
+		{'u', "USER", emptyText, textField("user"), byText("user")},
+		{'y', "PRIORITY", emptyText, func(j fastclient.Value) string { return strconv.FormatFloat(ofHighest(j), 'f', 14, 64) }, byNumber(jobPriority)},
+		{'Y', "PRIORITY", emptyText, func(j fastclient.Value) string { return formatWhole(jobPriority(j)) }, byNumber(jobPriority)},
 	}
 	heads := map[string]string{"age": "AGE", "association": "ASSOC", "fair_share": "FAIRSHARE", "job_size": "JOBSIZE", "partition": "PARTITION", "qos": "QOS"}
 	for _, f := range factors {
-		weight := func(w fastclient.Value) string { return whole(w.Get(f.name).Float()) }
+		weight := func(w fastclient.Value) string { return formatWhole(w.Get(f.name).Float()) }
 		out = append(out,
-			field{f.norm, heads[f.name], weight, func(j fastclient.Value) string { return fraction(part(j, f.name).Get("factor").Float()) }, byPart(f.name, "factor")},
-			field{f.weighted, heads[f.name], weight, func(j fastclient.Value) string { return whole(part(j, f.name).Get("points").Float()) }, byPart(f.name, "points")})
+			field{f.norm, heads[f.name], weight, func(j fastclient.Value) string {
+				return formatFraction(priorityFactor(j, f.name).Get("factor").Float())
+			}, byPart(f.name, "factor")},
+			field{f.weighted, heads[f.name], weight, func(j fastclient.Value) string { return formatWhole(priorityFactor(j, f.name).Get("points").Float()) }, byPart(f.name, "points")})
 	}
 	return out
 }
@@ -63,7 +65,7 @@ func jobID(j fastclient.Value) string {
 func ofHighest(j fastclient.Value) float64 {
 	parts := j.Get("parts").Items()
 	if len(parts) == 0 {
-		return priority(j)
+		return jobPriority(j)
 	}
 	sum := 0.0
 	for _, p := range parts {
@@ -76,11 +78,11 @@ func byNumber(of func(fastclient.Value) float64) func(a, b fastclient.Value) int
 	return func(a, b fastclient.Value) int { return cmp.Compare(of(a), of(b)) }
 }
 
-func none(fastclient.Value) string { return "" }
+func emptyText(fastclient.Value) string { return "" }
 
-func never(_, _ fastclient.Value) int { return 0 }
+func compareEqual(_, _ fastclient.Value) int { return 0 }
 
-func text(name string) func(fastclient.Value) string {
+func textField(name string) func(fastclient.Value) string {
 	return func(j fastclient.Value) string { return j.Get(name).Text() }
 }
 
@@ -90,14 +92,14 @@ func byText(name string) func(a, b fastclient.Value) int {
 
 func byPart(name, of string) func(a, b fastclient.Value) int {
 	return func(a, b fastclient.Value) int {
-		return cmp.Compare(part(a, name).Get(of).Float(), part(b, name).Get(of).Float())
+		return cmp.Compare(priorityFactor(a, name).Get(of).Float(), priorityFactor(b, name).Get(of).Float())
 	}
 }
 
-func priority(j fastclient.Value) float64 { return j.Get("priority").Float() }
+func jobPriority(j fastclient.Value) float64 { return j.Get("priority").Float() }
 
-// part is one factor of a job's priority; of one that was set there are none.
-func part(j fastclient.Value, name string) fastclient.Value {
+// priorityFactor is one factor of a job's priority; of one that was set there are none.
+func priorityFactor(j fastclient.Value, name string) fastclient.Value {
 	for _, p := range j.Get("parts").Items() {
 		if p.Get("name").Text() == name {
 			return p
@@ -106,9 +108,9 @@ func part(j fastclient.Value, name string) fastclient.Value {
 	return fastclient.Value{}
 }
 
-func whole(x float64) string { return strconv.FormatFloat(x, 'f', 0, 64) }
+func formatWhole(x float64) string { return strconv.FormatFloat(x, 'f', 0, 64) }
 
-func fraction(x float64) string { return strconv.FormatFloat(x, 'f', 7, 64) }
+func formatFraction(x float64) string { return strconv.FormatFloat(x, 'f', 7, 64) }
 
 // tresName is Slurm's word for a thing that is weighed.
 func tresName(part string) (string, bool) {
@@ -128,7 +130,7 @@ func tresWeights(w fastclient.Value) string {
 	var out []string
 	for _, n := range w.Names() {
 		if name, ok := tresName(n); ok {
-			out = append(out, name+"="+whole(w.Get(n).Float()))
+			out = append(out, name+"="+formatWhole(w.Get(n).Float()))
 		}
 	}
 	return strings.Join(out, ",")
@@ -145,7 +147,7 @@ func tresOf(of string, norm bool) func(fastclient.Value) string {
 			case norm:
 				out = append(out, name+"="+strconv.FormatFloat(x, 'f', 2, 64))
 			default:
-				out = append(out, name+"="+whole(x))
+				out = append(out, name+"="+formatWhole(x))
 			}
 		}
 		return strings.Join(out, ",")

@@ -74,7 +74,7 @@ func (q *query) run(args []string) error {
 	if len(weights.Names()) == 0 {
 		return face.Textf("the site's rules weigh nothing: jobs go by their own priority, then first come, first served")
 	}
-	return q.print(weights, v.Get("jobs").Items())
+	return q.printTable(weights, v.Get("jobs").Items())
 }
 
 // factor is a part of a priority: its name in the API, the letters of its raw and its
@@ -89,8 +89,8 @@ var factors = []factor{
 	{"age", 'a', 'A'}, {"association", 'b', 'B'}, {"fair_share", 'f', 'F'}, {"job_size", 'j', 'J'}, {"partition", 'p', 'P'}, {"qos", 'q', 'Q'},
 }
 
-// spec is the format that sprio has for itself.
-func (q *query) spec(weights fastclient.Value) string {
+// defaultFormat is the format that sprio has for itself.
+func (q *query) defaultFormat(weights fastclient.Value) string {
 	b := []byte("%.15i %9r")
 	if q.long || len(q.users) > 0 {
 		b = append(b, " %.8u"...)
@@ -124,10 +124,10 @@ func (q *query) spec(weights fastclient.Value) string {
 	return string(b)
 }
 
-func (q *query) print(weights fastclient.Value, list []fastclient.Value) error {
+func (q *query) printTable(weights fastclient.Value, list []fastclient.Value) error {
 	spec := q.format
 	if spec == "" {
-		spec = q.spec(weights)
+		spec = q.defaultFormat(weights)
 	}
 	f := layout.Letters(spec, findLetter, func(text string) { q.Errorf("Invalid job format specification: %s", text) })
 	for k := range f {
@@ -135,7 +135,7 @@ func (q *query) print(weights fastclient.Value, list []fastclient.Value) error {
 			f[k].After = "" // it was reported
 		}
 	}
-	chosen := q.choose(list)
+	chosen := q.chooseJobs(list)
 	if len(chosen) == 0 && len(q.ids) > 0 {
 		q.Out.WriteString("Unable to find jobs matching user/id(s) specified\n")
 		return nil
@@ -144,7 +144,7 @@ func (q *query) print(weights fastclient.Value, list []fastclient.Value) error {
 	if !q.noHeader {
 		q.Out.Write(f.Append(b, func(b []byte, i int) []byte { return append(b, fields[i].head...) }))
 	}
-	if err := q.order(chosen); err != nil {
+	if err := q.sortJobs(chosen); err != nil {
 		return err
 	}
 	if q.weights {
@@ -158,9 +158,9 @@ func (q *query) print(weights fastclient.Value, list []fastclient.Value) error {
 	return nil
 }
 
-// choose leaves out what is not asked about. The tasks of an array that wait are one
+// chooseJobs leaves out what is not asked about. The tasks of an array that wait are one
 // line, as in Slurm: the one of them that goes first.
-func (q *query) choose(list []fastclient.Value) (out []fastclient.Value) {
+func (q *query) chooseJobs(list []fastclient.Value) (out []fastclient.Value) {
 	for i, name := range q.users {
 		if q.users[i] = face.UserName(name); q.users[i] == name {
 			if _, ok := face.UserID(name); !ok {
@@ -184,8 +184,8 @@ func (q *query) choose(list []fastclient.Value) (out []fastclient.Value) {
 	return out
 }
 
-// order sorts by -S: letters of -o with a sign each, the job's number unless said.
-func (q *query) order(list []fastclient.Value) error {
+// sortJobs sorts by -S: letters of -o with a sign each, the job's number unless said.
+func (q *query) sortJobs(list []fastclient.Value) error {
 	spec := q.sort
 	if spec == "" {
 		spec = "i"

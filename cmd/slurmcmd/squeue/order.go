@@ -19,8 +19,8 @@ const (
 // compareFunc orders two jobs.
 type compareFunc func(a, b jobs.Row) int
 
-// order reads --sort: letters of -o with a sign each, most significant first.
-func (q *query) order(want *jobs.Want) (compareFunc, error) {
+// sortOrder reads --sort: letters of -o with a sign each, most significant first.
+func (q *query) sortOrder(want *jobs.Want) (compareFunc, error) {
 	spec := q.sort
 	switch {
 	case spec != "":

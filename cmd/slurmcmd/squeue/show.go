@@ -21,14 +21,14 @@ const (
 // nameWidth is how wide a column of -O is unless told otherwise.
 const nameWidth = 20
 
-// show asks for the jobs and prints them.
-func (q *query) show() error {
+// showJobs asks for the jobs and prints them.
+func (q *query) showJobs() error {
 	var want jobs.Want
-	format, err := q.layout(&want)
+	format, err := q.parseFormat(&want)
 	if err != nil {
 		return err
 	}
-	order, err := q.order(&want)
+	order, err := q.sortOrder(&want)
 	if err != nil {
 		return err
 	}
@@ -45,11 +45,11 @@ func (q *query) show() error {
 	if len(q.licenses) > 0 {
 		want.Add(column.Licenses)
 	}
-	rows, err := q.ask(&want)
+	rows, err := q.fetchRows(&want)
 	if err != nil {
 		return err
 	}
-	list := q.choose(rows)
+	list := q.chooseRows(rows)
 	switch {
 	case rows == nil:
 		return nil
@@ -64,12 +64,12 @@ func (q *query) show() error {
 		q.printSteps(list)
 		return nil
 	}
-	q.print(format, list)
+	q.printTable(format, list)
 	return nil
 }
 
-// layout finds the format and adds the columns that it needs.
-func (q *query) layout(want *jobs.Want) (layout.Format, error) {
+// parseFormat finds the format and adds the columns that it needs.
+func (q *query) parseFormat(want *jobs.Want) (layout.Format, error) {
 	if q.json || q.steps {
 		return nil, nil
 	}
@@ -104,9 +104,9 @@ func (q *query) layout(want *jobs.Want) (layout.Format, error) {
 	return f, nil
 }
 
-// ask gets the jobs; nil without an error means that it was already said why there
+// fetchRows gets the jobs; nil without an error means that it was already said why there
 // are none.
-func (q *query) ask(want *jobs.Want) (*jobs.Rows, error) {
+func (q *query) fetchRows(want *jobs.Want) (*jobs.Rows, error) {
 	c, err := q.Client()
 	if err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (q *query) ask(want *jobs.Want) (*jobs.Rows, error) {
 	if q.array {
 		collapse = ""
 	}
-	states := q.filter().Param()
+	states := q.rowFilter().Param()
 	if len(q.ids) > 0 {
 		states = "all" // so that an unknown number differs from a job that has ended
 	}
@@ -134,7 +134,7 @@ func (q *query) ask(want *jobs.Want) (*jobs.Rows, error) {
 	return rows, err
 }
 
-func (q *query) filter() *jobs.Filter {
+func (q *query) rowFilter() *jobs.Filter {
 	if slices.Contains(q.states, "all") {
 		return &jobs.Filter{All: true}
 	}
@@ -147,16 +147,16 @@ func (q *query) filter() *jobs.Filter {
 	return jobs.NewFilter(q.states)
 }
 
-// choose takes what is to be shown; a heterogeneous job becomes its components.
-func (q *query) choose(rows *jobs.Rows) []jobs.Row {
+// chooseRows takes what is to be shown; a heterogeneous job becomes its components.
+func (q *query) chooseRows(rows *jobs.Rows) []jobs.Row {
 	if rows == nil {
 		return nil
 	}
-	f := q.filter()
+	f := q.rowFilter()
 	out := make([]jobs.Row, 0, rows.Len())
 	for i := range rows.Len() {
 		r := rows.Row(i)
-		if !f.Match(r) || !among(q.reservations, r.Bytes(column.Reservation)) || !licensed(q.licenses, r) {
+		if !f.Match(r) || !emptyOrContains(q.reservations, r.Bytes(column.Reservation)) || !hasLicence(q.licenses, r) {
 			continue
 		}
 		n := int(r.Int(column.HetSize))
@@ -171,9 +171,11 @@ func (q *query) choose(rows *jobs.Rows) []jobs.Row {
 	return out
 }
 
-func among(list []string, v []byte) bool { return len(list) == 0 || slices.Contains(list, string(v)) }
+func emptyOrContains(list []string, v []byte) bool {
+	return len(list) == 0 || slices.Contains(list, string(v))
+}
 
-func licensed(list []string, r jobs.Row) bool {
+func hasLicence(list []string, r jobs.Row) bool {
 	if len(list) == 0 {
 		return true
 	}
@@ -186,7 +188,7 @@ func licensed(list []string, r jobs.Row) bool {
 	return false
 }
 
-func (q *query) print(f layout.Format, list []jobs.Row) {
+func (q *query) printTable(f layout.Format, list []jobs.Row) {
 	fields := jobs.Fields()
 	b := make([]byte, 0, 512)
 	if !q.noHeader {

@@ -23,7 +23,7 @@ func Main(args []string, stdio face.Stdio) int {
 	q := &query{Command: face.Begin("squeue", stdio)}
 	done, err := q.parse(args)
 	for err == nil && !done {
-		err = q.show()
+		err = q.showJobs()
 		if q.iterate == 0 || err != nil {
 			break
 		}
@@ -115,12 +115,12 @@ func (q *query) parse(args []string) (done bool, err error) {
 		q.users = append(q.users, strconv.Itoa(face.Me()))
 	}
 	q.checkUsers()
-	q.environment()
+	q.readEnvironment()
 	return false, nil
 }
 
-// environment takes the SQUEUE_* variables for options that were not given.
-func (q *query) environment() {
+// readEnvironment takes the SQUEUE_* variables for options that were not given.
+func (q *query) readEnvironment() {
 	if q.format == "" && q.long == "" && !q.wide && !q.start {
 		q.format, q.long = q.Getenv("SQUEUE_FORMAT"), q.Getenv("SQUEUE_FORMAT2")
 	}

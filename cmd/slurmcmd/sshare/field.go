@@ -19,26 +19,26 @@ type field struct {
 var fields = []field{
 	{"Account", -20, func(r row, _ int) string { return strings.Repeat(" ", r.indent) + r.Get("account").Text() }},
 	{"Cluster", 10, func(row, int) string { return jobs.Cluster }},
-	{"EffectvUsage", 13, func(r row, w int) string { return decimal(r.Get("effective_usage").Float(), w) }},
+	{"EffectvUsage", 13, func(r row, w int) string { return formatDecimal(r.Get("effective_usage").Float(), w) }},
 	{"FairShare", 10, fairShare},
-	{"GrpTRESMins", 30, func(r row, _ int) string { return amounts(r.Get("group_minutes"), false) }},
-	{"GrpTRESRaw", 30, func(r row, _ int) string { return amounts(r.Get("tres_minutes"), true) }},
+	{"GrpTRESMins", 30, func(r row, _ int) string { return formatTRES(r.Get("group_minutes"), false) }},
+	{"GrpTRESRaw", 30, func(r row, _ int) string { return formatTRES(r.Get("tres_minutes"), true) }},
 	{"ID", 6, func(row, int) string { return "" }},
-	{"LevelFS", 10, level},
-	{"NormShares", 11, func(r row, w int) string { return decimal(r.norm, w) }},
+	{"LevelFS", 10, formatLevel},
+	{"NormShares", 11, func(r row, w int) string { return formatDecimal(r.norm, w) }},
 	{"NormUsage", 11, normUsage},
 	{"Partition", 12, func(row, int) string { return "" }},
 	{"RawShares", 10, rawShares},
 	{"RawUsage", 11, func(r row, _ int) string {
 		return strconv.FormatFloat(math.Floor(r.Get("raw_usage").Float()), 'f', 0, 64)
 	}},
-	{"TRESRunMins", 30, func(r row, _ int) string { return amounts(r.Get("run_minutes"), true) }},
+	{"TRESRunMins", 30, func(r row, _ int) string { return formatTRES(r.Get("run_minutes"), true) }},
 	{"User", 10, func(r row, _ int) string { return r.Get("user").Text() }},
 }
 
-// decimal reports whether a column has numbers with digits behind the point, which are
+// isDecimal reports whether a column has numbers with digits behind the point, which are
 // never cut.
-func (f *field) decimal() bool {
+func (f *field) isDecimal() bool {
 	switch f.name {
 	case "EffectvUsage", "FairShare", "LevelFS", "NormShares", "NormUsage":
 		return true
@@ -56,9 +56,9 @@ func findField(name string) (int, bool) {
 	return 0, false
 }
 
-// decimal writes a number with six digits; as one with an exponent where the column is
+// formatDecimal writes a number with six digits; as one with an exponent where the column is
 // too narrow.
-func decimal(x float64, width int) string {
+func formatDecimal(x float64, width int) string {
 	s := strconv.FormatFloat(x, 'f', 6, 64)
 	if len(s) > max(width, -width) && width != 0 {
 		s = strconv.FormatFloat(x, 'e', 6, 64)
@@ -70,19 +70,19 @@ func fairShare(r row, width int) string {
 	if r.Get("user").Text() == "" {
 		return ""
 	}
-	return decimal(r.Get("fair_share").Float(), width)
+	return formatDecimal(r.Get("fair_share").Float(), width)
 }
 
 func normUsage(r row, width int) string {
-	if r.root() {
+	if r.isRoot() {
 		return ""
 	}
-	return decimal(r.Get("norm_usage").Float(), width)
+	return formatDecimal(r.Get("norm_usage").Float(), width)
 }
 
 func rawShares(r row, _ int) string {
 	switch n := r.Get("raw_shares").Int(); {
-	case r.root():
+	case r.isRoot():
 		return ""
 	case n < 0:
 		return "parent"
@@ -91,14 +91,14 @@ func rawShares(r row, _ int) string {
 	}
 }
 
-func level(r row, width int) string {
+func formatLevel(r row, width int) string {
 	switch v := r.Get("level"); {
-	case r.root() || r.Get("raw_shares").Int() < 0:
+	case r.isRoot() || r.Get("raw_shares").Int() < 0:
 		return ""
 	case !r.Has("level"):
 		return "inf"
 	default:
-		return decimal(v.Float(), width)
+		return formatDecimal(v.Float(), width)
 	}
 }
 
@@ -118,9 +118,9 @@ var tres = []struct {
 	{"", "pages", 1},
 }
 
-// amounts is a list of things as Slurm writes it. all: those too of which there is
+// formatTRES is a list of things as Slurm writes it. all: those too of which there is
 // nothing, as far as Slurm always knows them.
-func amounts(v fastclient.Value, all bool) string {
+func formatTRES(v fastclient.Value, all bool) string {
 	var out []string
 	seen := map[string]bool{}
 	for _, t := range tres {

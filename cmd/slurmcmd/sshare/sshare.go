@@ -71,7 +71,7 @@ func (q *query) run(args []string) error {
 		q.printNames()
 		return nil
 	}
-	table, columns, err := q.table()
+	table, columns, err := q.columnTable()
 	if err != nil {
 		return err
 	}
@@ -83,12 +83,12 @@ func (q *query) run(args []string) error {
 	if err != nil {
 		return err
 	}
-	q.print(table, columns, q.choose(v.Get("shares").Items()))
+	q.printTable(table, columns, q.chooseRows(v.Get("shares").Items()))
 	return nil
 }
 
-// table is the columns that are asked for.
-func (q *query) table() (*layout.Table, []int, error) {
+// columnTable is the columns that are asked for.
+func (q *query) columnTable() (*layout.Table, []int, error) {
 	spec := q.format
 	switch {
 	case spec != "":
@@ -109,7 +109,7 @@ func (q *query) table() (*layout.Table, []int, error) {
 		t.Delimiter = "|"
 	}
 	for i, n := range columns {
-		t.Fields = append(t.Fields, layout.Field{Name: fields[n].name, Width: widths[i], Whole: fields[n].decimal()})
+		t.Fields = append(t.Fields, layout.Field{Name: fields[n].name, Width: widths[i], Whole: fields[n].isDecimal()})
 	}
 	return t, columns, nil
 }
@@ -121,11 +121,11 @@ type row struct {
 	norm   float64 // normalised shares: those of the account above where it has none of its own
 }
 
-func (r row) root() bool { return r.Get("depth").Int() == 0 && r.Get("user").Text() == "" }
+func (r row) isRoot() bool { return r.Get("depth").Int() == 0 && r.Get("user").Text() == "" }
 
-// choose leaves out who is not asked about: other users unless all are wanted, and
+// chooseRows leaves out who is not asked about: other users unless all are wanted, and
 // accounts that are not named. An account whose parent is left out is not indented.
-func (q *query) choose(list []fastclient.Value) (out []row) {
+func (q *query) chooseRows(list []fastclient.Value) (out []row) {
 	users := q.users
 	if len(users) == 0 {
 		users = []string{face.MyName()}
@@ -134,15 +134,15 @@ func (q *query) choose(list []fastclient.Value) (out []row) {
 		users[i] = face.UserName(users[i])
 	}
 	if q.verbose {
-		q.tell("Users", users, q.all)
-		q.tell("Accounts", q.accounts, len(q.accounts) == 0)
+		q.printChoice("Users", users, q.all)
+		q.printChoice("Accounts", q.accounts, len(q.accounts) == 0)
 	}
 	depth, shares := map[string]int{}, map[string]float64{}
 	for _, v := range list {
 		name, account, above := v.Get("user").Text(), v.Get("account").Text(), v.Get("parent").Text()
 		r := row{Value: v, norm: v.Get("norm_shares").Float()}
 		switch {
-		case r.root():
+		case r.isRoot():
 			r.norm = 0
 		case v.Get("raw_shares").Int() < 0:
 			r.norm = shares[above]
@@ -167,8 +167,8 @@ func (q *query) choose(list []fastclient.Value) (out []row) {
 	return out
 }
 
-// tell says what was asked for.
-func (q *query) tell(what string, names []string, all bool) {
+// printChoice says what was asked for.
+func (q *query) printChoice(what string, names []string, all bool) {
 	if all {
 		names = []string{"all"}
 	}
@@ -190,7 +190,7 @@ func widthOf(t *layout.Table, i int) int {
 	return t.Fields[i].Width
 }
 
-func (q *query) print(t *layout.Table, columns []int, list []row) {
+func (q *query) printTable(t *layout.Table, columns []int, list []row) {
 	b := t.Head(nil)
 	for _, r := range list {
 		b = t.Row(b, func(i int) string { return fields[columns[i]].text(r, widthOf(t, i)) })
