@@ -80,8 +80,8 @@ func (c *Client) Address() address.Address { return c.addr }
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// request makes a request of the API.
-func (c *Client) request(ctx context.Context, method, path string, query url.Values, body any) (*http.Request, error) {
+// apiRequest makes a request of the API.
+func (c *Client) apiRequest(ctx context.Context, method, path string, query url.Values, body any) (*http.Request, error) {
 	var r io.Reader
 	if body != nil {
 		b, err := json.Marshal(body)
@@ -110,21 +110,21 @@ func (c *Client) request(ctx context.Context, method, path string, query url.Val
 
 var version = fmt.Sprintf("%d.%d", api.Version, api.Minor)
 
-// send sends a request and returns the response if it is a success.
-func (c *Client) send(req *http.Request) (*http.Response, error) {
+// sendRequest sends a request and returns the response if it is a success.
+func (c *Client) sendRequest(req *http.Request) (*http.Response, error) {
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, c.unanswered(req.Context(), err)
+		return nil, c.explainTransport(req.Context(), err)
 	}
 	if resp.StatusCode >= 200 && resp.StatusCode < 300 || resp.StatusCode == http.StatusSwitchingProtocols {
 		return resp, nil
 	}
 	defer resp.Body.Close()
-	return nil, refusal(resp)
+	return nil, readError(resp)
 }
 
-// unanswered explains an error of the transport.
-func (c *Client) unanswered(ctx context.Context, err error) error {
+// explainTransport explains an error of the transport.
+func (c *Client) explainTransport(ctx context.Context, err error) error {
 	var ue *url.Error
 	if errors.As(err, &ue) {
 		err = ue.Err // without the URL, which names nothing that the user knows
@@ -139,8 +139,8 @@ func (c *Client) unanswered(ctx context.Context, err error) error {
 	return c.addr.Explain(err)
 }
 
-// refusal reads the error of a response.
-func refusal(resp *http.Response) error {
+// readError reads the error of a response.
+func readError(resp *http.Response) error {
 	b, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	e := &api.Error{}
 	if err == nil && strings.Contains(resp.Header.Get("Content-Type"), "json") && json.Unmarshal(b, e) == nil && e.Title != "" {
@@ -161,22 +161,22 @@ func firstLine(b []byte) string {
 
 var errSlow = errors.New("the time for an answer is over")
 
-// do sends a request and decodes the answer into out, if out is not nil.
-func (c *Client) do(ctx context.Context, method, path string, query url.Values, body, out any) error {
+// doJSON sends a request and decodes the answer into out, if out is not nil.
+func (c *Client) doJSON(ctx context.Context, method, path string, query url.Values, body, out any) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errSlow)
 	defer cancel()
-	req, err := c.request(ctx, method, path, query, body)
+	req, err := c.apiRequest(ctx, method, path, query, body)
 	if err != nil {
 		return err
 	}
-	resp, err := c.send(req)
+	resp, err := c.sendRequest(req)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return c.unanswered(ctx, err)
+		return c.explainTransport(ctx, err)
 	}
 	if out == nil {
 		return nil
@@ -193,21 +193,21 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 
 var errNothing = errors.New("nothing yet")
 
-// stream sends a request whose answer is read as it comes.
-func (c *Client) stream(ctx context.Context, path string, query url.Values, accept string) (*http.Response, error) {
-	req, err := c.request(ctx, http.MethodGet, path, query, nil)
+// openStream sends a request whose answer is read as it comes.
+func (c *Client) openStream(ctx context.Context, path string, query url.Values, accept string) (*http.Response, error) {
+	req, err := c.apiRequest(ctx, http.MethodGet, path, query, nil)
 	if err != nil {
 		return nil, err
 	}
 	if accept != "" {
 		req.Header.Set("Accept", accept)
 	}
-	return c.send(req)
+	return c.sendRequest(req)
 }
 
-func call[T any](ctx context.Context, c *Client, method, path string, query url.Values, body any) (*T, error) {
+func callJSON[T any](ctx context.Context, c *Client, method, path string, query url.Values, body any) (*T, error) {
 	out := new(T)
-	if err := c.do(ctx, method, path, query, body, out); err != nil {
+	if err := c.doJSON(ctx, method, path, query, body, out); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -215,5 +215,5 @@ func call[T any](ctx context.Context, c *Client, method, path string, query url.
 
 // Info says what answers, and who it takes the caller for.
 func (c *Client) Info(ctx context.Context) (*api.ServerInfo, error) {
-	return call[api.ServerInfo](ctx, c, http.MethodGet, api.Prefix, nil, nil)
+	return callJSON[api.ServerInfo](ctx, c, http.MethodGet, api.Prefix, nil, nil)
 }

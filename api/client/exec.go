@@ -26,7 +26,7 @@ type ExecStreams struct {
 // The end of ctx closes the connection, and the server ends the command. A read
 // from Stdin that blocks may outlive the call.
 func (c *Client) Exec(ctx context.Context, name string, e api.Exec, s ExecStreams) (job.ExitCode, error) {
-	conn, br, err := c.upgrade(ctx, name, e)
+	conn, br, err := c.upgradeExec(ctx, name, e)
 	if err != nil {
 		return job.ExitCode{}, err
 	}
@@ -40,27 +40,27 @@ func (c *Client) Exec(ctx context.Context, name string, e api.Exec, s ExecStream
 	if s.Resize != nil {
 		go sendSizes(w, s.Resize, done)
 	}
-	code, err := receive(br, s)
+	code, err := receiveFrames(br, s)
 	if ctx.Err() != nil {
 		return code, ctx.Err()
 	}
 	return code, err
 }
 
-// upgrade sends the request on a connection of its own.
-func (c *Client) upgrade(ctx context.Context, name string, e api.Exec) (io.ReadWriteCloser, *bufio.Reader, error) {
+// upgradeExec sends the request on a connection of its own.
+func (c *Client) upgradeExec(ctx context.Context, name string, e api.Exec) (io.ReadWriteCloser, *bufio.Reader, error) {
 	b, err := json.Marshal(e)
 	if err != nil {
 		return nil, nil, err
 	}
-	req, err := c.request(ctx, http.MethodPost, jobPath(name, "exec"), nil, nil)
+	req, err := c.apiRequest(ctx, http.MethodPost, jobPath(name, "exec"), nil, nil)
 	if err != nil {
 		return nil, nil, err
 	}
 	req.Header.Set("Connection", "Upgrade")
 	req.Header.Set("Upgrade", frame.Protocol)
 	req.Header.Set(frame.Header, base64.StdEncoding.EncodeToString(b))
-	resp, err := c.send(req)
+	resp, err := c.sendRequest(req)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -75,7 +75,7 @@ func (c *Client) upgrade(ctx context.Context, name string, e api.Exec) (io.ReadW
 
 func sendInput(w *frame.Writer, r io.Reader) {
 	if r != nil {
-		_, _ = io.CopyBuffer(w.Stream(frame.Stdin), onlyReader{r}, make([]byte, 32<<10)) // a broken connection is seen by receive
+		_, _ = io.CopyBuffer(w.Stream(frame.Stdin), onlyReader{r}, make([]byte, 32<<10)) // a broken connection is seen by receiveFrames
 	}
 	_ = w.Write(frame.EOF, nil)
 }
@@ -96,7 +96,7 @@ func sendSizes(w *frame.Writer, sizes <-chan api.Window, done <-chan struct{}) {
 	}
 }
 
-func receive(r io.Reader, s ExecStreams) (job.ExitCode, error) {
+func receiveFrames(r io.Reader, s ExecStreams) (job.ExitCode, error) {
 	var buf []byte
 	for {
 		t, payload, grown, err := frame.Read(r, buf)
@@ -106,9 +106,9 @@ func receive(r io.Reader, s ExecStreams) (job.ExitCode, error) {
 		buf = grown
 		switch t {
 		case frame.Stdout:
-			err = pass(s.Stdout, payload)
+			err = writeAll(s.Stdout, payload)
 		case frame.Stderr:
-			err = pass(s.Stderr, payload)
+			err = writeAll(s.Stderr, payload)
 		case frame.Exit:
 			var code job.ExitCode
 			err = json.Unmarshal(payload, &code)
@@ -126,7 +126,7 @@ func receive(r io.Reader, s ExecStreams) (job.ExitCode, error) {
 	}
 }
 
-func pass(w io.Writer, b []byte) error {
+func writeAll(w io.Writer, b []byte) error {
 	if w == nil {
 		return nil
 	}

@@ -12,52 +12,52 @@ import (
 
 // Nodes lists all nodes with what is used of them.
 func (c *Client) Nodes(ctx context.Context) (*api.Nodes, error) {
-	return call[api.Nodes](ctx, c, http.MethodGet, api.Prefix+"/nodes", nil, nil)
+	return callJSON[api.Nodes](ctx, c, http.MethodGet, api.Prefix+"/nodes", nil, nil)
 }
 
 // Node returns one node.
 func (c *Client) Node(ctx context.Context, name string) (*api.Node, error) {
-	return call[api.Node](ctx, c, http.MethodGet, api.Prefix+"/nodes/"+url.PathEscape(name), nil, nil)
+	return callJSON[api.Node](ctx, c, http.MethodGet, api.Prefix+"/nodes/"+url.PathEscape(name), nil, nil)
 }
 
 // ChangeNodes drains nodes or takes them back, and returns them.
 func (c *Client) ChangeNodes(ctx context.Context, ch *api.NodeChange) (*api.Nodes, error) {
-	return call[api.Nodes](ctx, c, http.MethodPost, api.Prefix+"/nodes/change", nil, ch)
+	return callJSON[api.Nodes](ctx, c, http.MethodPost, api.Prefix+"/nodes/change", nil, ch)
 }
 
 // Licenses lists the site's licences and who holds them.
 func (c *Client) Licenses(ctx context.Context) (*api.Licenses, error) {
-	return call[api.Licenses](ctx, c, http.MethodGet, api.Prefix+"/licenses", nil, nil)
+	return callJSON[api.Licenses](ctx, c, http.MethodGet, api.Prefix+"/licenses", nil, nil)
 }
 
 // Defrag returns what is proposed to move, and what moves.
 func (c *Client) Defrag(ctx context.Context) (*api.Defrag, error) {
-	return call[api.Defrag](ctx, c, http.MethodGet, api.Prefix+"/defrag", nil, nil)
+	return callJSON[api.Defrag](ctx, c, http.MethodGet, api.Prefix+"/defrag", nil, nil)
 }
 
 // ApproveDefrag has a proposal carried out.
 func (c *Client) ApproveDefrag(ctx context.Context, id string) (*api.Defrag, error) {
-	return call[api.Defrag](ctx, c, http.MethodPost, api.Prefix+"/defrag/approve", nil, &api.ApproveDefrag{ID: id})
+	return callJSON[api.Defrag](ctx, c, http.MethodPost, api.Prefix+"/defrag/approve", nil, &api.ApproveDefrag{ID: id})
 }
 
 // Partitions lists the partitions.
 func (c *Client) Partitions(ctx context.Context) (*api.Partitions, error) {
-	return call[api.Partitions](ctx, c, http.MethodGet, api.Prefix+"/partitions", nil, nil)
+	return callJSON[api.Partitions](ctx, c, http.MethodGet, api.Prefix+"/partitions", nil, nil)
 }
 
 // Tokens lists access tokens: one's own, or all for an administrator.
 func (c *Client) Tokens(ctx context.Context) (*api.Tokens, error) {
-	return call[api.Tokens](ctx, c, http.MethodGet, api.Prefix+"/tokens", nil, nil)
+	return callJSON[api.Tokens](ctx, c, http.MethodGet, api.Prefix+"/tokens", nil, nil)
 }
 
 // NewToken makes an access token. Its secret is in this answer and nowhere else.
 func (c *Client) NewToken(ctx context.Context, n *api.NewToken) (*api.MadeToken, error) {
-	return call[api.MadeToken](ctx, c, http.MethodPost, api.Prefix+"/tokens", nil, n)
+	return callJSON[api.MadeToken](ctx, c, http.MethodPost, api.Prefix+"/tokens", nil, n)
 }
 
 // RevokeToken makes a token useless, at once and for good.
 func (c *Client) RevokeToken(ctx context.Context, id string) error {
-	return c.do(ctx, http.MethodDelete, api.Prefix+"/tokens/"+url.PathEscape(id), nil, nil, nil)
+	return c.doJSON(ctx, http.MethodDelete, api.Prefix+"/tokens/"+url.PathEscape(id), nil, nil, nil)
 }
 
 // Audit returns records of changes after a number of the journal, oldest first;
@@ -70,7 +70,7 @@ func (c *Client) Audit(ctx context.Context, after uint64, limit int) (*api.Audit
 	if limit > 0 {
 		v.Set("limit", strconv.Itoa(limit))
 	}
-	return call[api.Audit](ctx, c, http.MethodGet, api.Prefix+"/audit", v, nil)
+	return callJSON[api.Audit](ctx, c, http.MethodGet, api.Prefix+"/audit", v, nil)
 }
 
 // copying is how long a backup may take: what came with jobs may be many gigabytes.
@@ -81,5 +81,5 @@ const copying = 24 * time.Hour
 func (c *Client) Backup(ctx context.Context, dir string) (*api.BackupDone, error) {
 	patient := *c
 	patient.timeout = max(c.timeout, copying)
-	return call[api.BackupDone](ctx, &patient, http.MethodPost, api.Prefix+"/backup", nil, api.Backup{Dir: dir})
+	return callJSON[api.BackupDone](ctx, &patient, http.MethodPost, api.Prefix+"/backup", nil, api.Backup{Dir: dir})
 }

@@ -22,7 +22,7 @@ import (
 
 // Submit hands in work. With TestOnly nothing is kept.
 func (c *Client) Submit(ctx context.Context, s *api.Submit) (*api.Submitted, error) {
-	return call[api.Submitted](ctx, c, http.MethodPost, api.Prefix+"/jobs", nil, s)
+	return callJSON[api.Submitted](ctx, c, http.MethodPost, api.Prefix+"/jobs", nil, s)
 }
 
 // Uploads says what the server takes of directories that come with jobs and, of a digest,
@@ -32,18 +32,18 @@ func (c *Client) Uploads(ctx context.Context, digest string) (*api.Uploads, erro
 	if digest != "" {
 		q.Set("digest", digest)
 	}
-	return call[api.Uploads](ctx, c, http.MethodGet, api.Prefix+"/uploads", q, nil)
+	return callJSON[api.Uploads](ctx, c, http.MethodGet, api.Prefix+"/uploads", q, nil)
 }
 
 // Upload sends the archive of a directory (package upload), which takes as long as it takes.
 func (c *Client) Upload(ctx context.Context, digest string, size int64, archive io.Reader) error {
-	req, err := c.request(ctx, http.MethodPut, api.Prefix+"/uploads/"+url.PathEscape(digest), nil, nil)
+	req, err := c.apiRequest(ctx, http.MethodPut, api.Prefix+"/uploads/"+url.PathEscape(digest), nil, nil)
 	if err != nil {
 		return err
 	}
 	req.Body, req.ContentLength = io.NopCloser(archive), size
 	req.Header.Set("Content-Type", "application/gzip")
-	resp, err := c.send(req)
+	resp, err := c.sendRequest(req)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (c *Client) Upload(ctx context.Context, digest string, size int64, archive 
 // Advise says where work belongs and why, with what the server has to offer. The
 // answer is what `cox advise -o json` prints.
 func (c *Client) Advise(ctx context.Context, s *api.Submit) (json.RawMessage, error) {
-	out, err := call[json.RawMessage](ctx, c, http.MethodPost, api.Prefix+"/advise", nil, s)
+	out, err := callJSON[json.RawMessage](ctx, c, http.MethodPost, api.Prefix+"/advise", nil, s)
 	if err != nil {
 		return nil, err
 	}
@@ -69,9 +69,9 @@ type Query struct {
 	Collapse bool   // pending tasks of an array as one row, 7_[1-4,9%2]
 }
 
-func (q Query) values() url.Values { return query(q.Select, q.Limit, q.Cursor, q.Collapse) }
+func (q Query) urlValues() url.Values { return jobQuery(q.Select, q.Limit, q.Cursor, q.Collapse) }
 
-func query(s api.Select, limit int, cursor string, collapse bool) url.Values {
+func jobQuery(s api.Select, limit int, cursor string, collapse bool) url.Values {
 	v := url.Values{}
 	set := func(name string, values []string) {
 		if len(values) > 0 {
@@ -100,13 +100,13 @@ func query(s api.Select, limit int, cursor string, collapse bool) url.Values {
 
 // JobsPage returns one page of jobs, by number.
 func (c *Client) JobsPage(ctx context.Context, q Query) (*api.Jobs, error) {
-	return call[api.Jobs](ctx, c, http.MethodGet, api.Prefix+"/jobs", q.values(), nil)
+	return callJSON[api.Jobs](ctx, c, http.MethodGet, api.Prefix+"/jobs", q.urlValues(), nil)
 }
 
 // Jobs walks over all jobs of a query, page by page. A job that is there from the
 // first page to the last comes exactly once, whatever comes and goes meanwhile.
 func (c *Client) Jobs(ctx context.Context, q Query) iter.Seq2[api.Job, error] {
-	return pages(q.Cursor, func(cursor string) ([]api.Job, string, error) {
+	return jobPages(q.Cursor, func(cursor string) ([]api.Job, string, error) {
 		q.Cursor = cursor
 		p, err := c.JobsPage(ctx, q)
 		if err != nil {
@@ -116,7 +116,7 @@ func (c *Client) Jobs(ctx context.Context, q Query) iter.Seq2[api.Job, error] {
 	})
 }
 
-func pages(cursor string, page func(cursor string) ([]api.Job, string, error)) iter.Seq2[api.Job, error] {
+func jobPages(cursor string, page func(cursor string) ([]api.Job, string, error)) iter.Seq2[api.Job, error] {
 	return func(yield func(api.Job, error) bool) {
 		for {
 			jobs, next, err := page(cursor)
@@ -140,15 +140,15 @@ func pages(cursor string, page func(cursor string) ([]api.Job, string, error)) i
 // JobsTSV returns the columns of all jobs of a query as text, one line a job (see
 // package column, api.UnescapeTSV). The caller closes it.
 func (c *Client) JobsTSV(ctx context.Context, q Query, columns ...string) (io.ReadCloser, error) {
-	return c.tsv(ctx, "/jobs", q.values(), columns)
+	return c.requestTSV(ctx, "/jobs", q.urlValues(), columns)
 }
 
-func (c *Client) tsv(ctx context.Context, path string, v url.Values, columns []string) (io.ReadCloser, error) {
+func (c *Client) requestTSV(ctx context.Context, path string, v url.Values, columns []string) (io.ReadCloser, error) {
 	if len(columns) == 0 {
 		return nil, fault.New(fault.Invalid, "no columns were asked for")
 	}
 	v.Set("columns", strings.Join(columns, ","))
-	resp, err := c.stream(ctx, api.Prefix+path, v, api.TSV)
+	resp, err := c.openStream(ctx, api.Prefix+path, v, api.TSV)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func (c *Client) tsv(ctx context.Context, path string, v url.Values, columns []s
 
 // Job returns one job, also one that ended long ago. name is 7 or 7_3.
 func (c *Client) Job(ctx context.Context, name string) (*api.Job, error) {
-	return call[api.Job](ctx, c, http.MethodGet, jobPath(name, ""), nil, nil)
+	return callJSON[api.Job](ctx, c, http.MethodGet, jobPath(name, ""), nil, nil)
 }
 
 func jobPath(name, what string) string {
@@ -170,17 +170,17 @@ func jobPath(name, what string) string {
 
 // Why returns everything that keeps a job waiting.
 func (c *Client) Why(ctx context.Context, name string) (*api.Why, error) {
-	return call[api.Why](ctx, c, http.MethodGet, jobPath(name, "why"), nil, nil)
+	return callJSON[api.Why](ctx, c, http.MethodGet, jobPath(name, "why"), nil, nil)
 }
 
 // Script returns the batch script as it was submitted.
 func (c *Client) Script(ctx context.Context, name string) ([]byte, error) {
-	return c.text(ctx, jobPath(name, "script"))
+	return c.requestText(ctx, jobPath(name, "script"))
 }
 
 // Environment returns the NAME=VALUE pairs that were submitted.
 func (c *Client) Environment(ctx context.Context, name string) ([]string, error) {
-	b, err := c.text(ctx, jobPath(name, "environment"))
+	b, err := c.requestText(ctx, jobPath(name, "environment"))
 	if err != nil {
 		return nil, err
 	}
@@ -193,23 +193,23 @@ func (c *Client) Environment(ctx context.Context, name string) ([]string, error)
 	return env, nil
 }
 
-func (c *Client) text(ctx context.Context, path string) ([]byte, error) {
-	b, _, err := c.whole(ctx, path, nil, "")
+func (c *Client) requestText(ctx context.Context, path string) ([]byte, error) {
+	b, _, err := c.readWhole(ctx, path, nil, "")
 	return b, err
 }
 
-// whole reads an answer that is not JSON to its end, with its head.
-func (c *Client) whole(ctx context.Context, path string, v url.Values, accept string) ([]byte, http.Header, error) {
+// readWhole reads an answer that is not JSON to its end, with its head.
+func (c *Client) readWhole(ctx context.Context, path string, v url.Values, accept string) ([]byte, http.Header, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errSlow)
 	defer cancel()
-	resp, err := c.stream(ctx, path, v, accept)
+	resp, err := c.openStream(ctx, path, v, accept)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return nil, nil, c.unanswered(ctx, err)
+		return nil, nil, c.explainTransport(ctx, err)
 	}
 	return b, resp.Header, nil
 }
@@ -242,7 +242,7 @@ func (c *Client) Logs(ctx context.Context, name string, o LogOptions) (io.ReadCl
 	if o.Tail > 0 {
 		v.Set("tail", strconv.Itoa(o.Tail))
 	}
-	resp, err := c.stream(ctx, jobPath(name, "logs"), v, "")
+	resp, err := c.openStream(ctx, jobPath(name, "logs"), v, "")
 	if err != nil {
 		return nil, err
 	}
@@ -254,14 +254,14 @@ func (c *Client) Logs(ctx context.Context, name string, o LogOptions) (io.ReadCl
 func (c *Client) Wait(ctx context.Context, name string) (*api.Job, error) {
 	const each = 30 * time.Second
 	v := url.Values{"timeout": {strconv.Itoa(min(int(each.Seconds()), int(c.timeout.Seconds()/2)+1))}}
-	return patiently(ctx, func() (*api.Job, error) {
-		return call[api.Job](ctx, c, http.MethodGet, jobPath(name, "wait"), v, nil)
+	return retryUnavailable(ctx, func() (*api.Job, error) {
+		return callJSON[api.Job](ctx, c, http.MethodGet, jobPath(name, "wait"), v, nil)
 	})
 }
 
-// patiently asks until there is an answer, over a broken connection or a restart of the server,
+// retryUnavailable asks until there is an answer, over a broken connection or a restart of the server,
 // as long as that takes less than a minute.
-func patiently[T any](ctx context.Context, ask func() (T, error)) (T, error) {
+func retryUnavailable[T any](ctx context.Context, ask func() (T, error)) (T, error) {
 	var lost time.Time
 	for pause := firstPause; ; {
 		v, err := ask()
@@ -278,7 +278,7 @@ func patiently[T any](ctx context.Context, ask func() (T, error)) (T, error) {
 		case time.Since(lost) > time.Minute:
 			return v, err
 		}
-		if !rest(ctx, pause) {
+		if !sleepContext(ctx, pause) {
 			return v, err
 		}
 		pause = min(2*pause, lastPause)
@@ -300,7 +300,7 @@ func (c *Client) Tasks(ctx context.Context, array job.ID) ([]api.Job, error) {
 	var out []api.Job
 	q := HistoryQuery{Select: api.Select{IDs: []string{array.String()}}, Limit: tasksPage}
 	for {
-		page, err := patiently(ctx, func() (*api.History, error) { return c.tasks(ctx, q) })
+		page, err := retryUnavailable(ctx, func() (*api.History, error) { return c.taskPage(ctx, q) })
 		if err != nil {
 			return nil, err
 		}
@@ -312,11 +312,11 @@ func (c *Client) Tasks(ctx context.Context, array job.ID) ([]api.Job, error) {
 	}
 }
 
-// tasks reads one page, the newest first.
-func (c *Client) tasks(ctx context.Context, q HistoryQuery) (*api.History, error) {
-	v := q.values()
+// taskPage reads one page, the newest first.
+func (c *Client) taskPage(ctx context.Context, q HistoryQuery) (*api.History, error) {
+	v := q.urlValues()
 	v.Set("columns", column.Join(taskColumns))
-	b, head, err := c.whole(ctx, api.Prefix+"/history", v, api.TSV)
+	b, head, err := c.readWhole(ctx, api.Prefix+"/history", v, api.TSV)
 	if err != nil {
 		return nil, err
 	}
@@ -333,13 +333,13 @@ func (c *Client) tasks(ctx context.Context, q HistoryQuery) (*api.History, error
 		}
 		out.Jobs = append(out.Jobs, api.Job{
 			ID: job.ID(n[0]), Name: fields[1], State: fields[2], Attempt: uint32(n[3]), Exit: job.ExitCode{Status: int(n[4]), Signal: int(n[5])},
-			Submitted: second(n[6]), Started: second(n[7]), Ended: second(n[8]), Message: api.UnescapeTSV(fields[9]),
+			Submitted: unixSecond(n[6]), Started: unixSecond(n[7]), Ended: unixSecond(n[8]), Message: api.UnescapeTSV(fields[9]),
 		})
 	}
 	return out, nil
 }
 
-func second(n int64) time.Time {
+func unixSecond(n int64) time.Time {
 	if n == 0 {
 		return time.Time{}
 	}
@@ -351,8 +351,8 @@ const (
 	lastPause  = time.Second
 )
 
-// rest waits; false: ctx has ended.
-func rest(ctx context.Context, d time.Duration) bool {
+// sleepContext waits; false: ctx has ended.
+func sleepContext(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -366,7 +366,7 @@ func rest(ctx context.Context, d time.Duration) bool {
 // Change makes the same change to all jobs of a selection, in one durable step.
 // Jobs that could not be changed are in the answer, not in the error.
 func (c *Client) Change(ctx context.Context, ch *api.Change) (*api.Changed, error) {
-	return call[api.Changed](ctx, c, http.MethodPost, api.Prefix+"/jobs/change", nil, ch)
+	return callJSON[api.Changed](ctx, c, http.MethodPost, api.Prefix+"/jobs/change", nil, ch)
 }
 
 // HistoryQuery says which jobs of the store to list, live ones included, newest
@@ -378,8 +378,8 @@ type HistoryQuery struct {
 	Cursor   string
 }
 
-func (q HistoryQuery) values() url.Values {
-	v := query(q.Select, q.Limit, q.Cursor, false)
+func (q HistoryQuery) urlValues() url.Values {
+	v := jobQuery(q.Select, q.Limit, q.Cursor, false)
 	if !q.From.IsZero() {
 		v.Set("from", q.From.UTC().Format(time.RFC3339Nano))
 	}
@@ -391,12 +391,12 @@ func (q HistoryQuery) values() url.Values {
 
 // HistoryPage returns one page of history.
 func (c *Client) HistoryPage(ctx context.Context, q HistoryQuery) (*api.History, error) {
-	return call[api.History](ctx, c, http.MethodGet, api.Prefix+"/history", q.values(), nil)
+	return callJSON[api.History](ctx, c, http.MethodGet, api.Prefix+"/history", q.urlValues(), nil)
 }
 
 // History walks over all jobs of a query, newest first.
 func (c *Client) History(ctx context.Context, q HistoryQuery) iter.Seq2[api.Job, error] {
-	return pages(q.Cursor, func(cursor string) ([]api.Job, string, error) {
+	return jobPages(q.Cursor, func(cursor string) ([]api.Job, string, error) {
 		q.Cursor = cursor
 		p, err := c.HistoryPage(ctx, q)
 		if err != nil {
@@ -408,5 +408,5 @@ func (c *Client) History(ctx context.Context, q HistoryQuery) iter.Seq2[api.Job,
 
 // HistoryTSV is JobsTSV over the history.
 func (c *Client) HistoryTSV(ctx context.Context, q HistoryQuery, columns ...string) (io.ReadCloser, error) {
-	return c.tsv(ctx, "/history", q.values(), columns)
+	return c.requestTSV(ctx, "/history", q.urlValues(), columns)
 }

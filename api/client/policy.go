@@ -15,15 +15,15 @@ func (c *Client) Policy(ctx context.Context, revision uint64) (*api.Policy, erro
 	if revision > 0 {
 		q.Set("revision", strconv.FormatUint(revision, 10))
 	}
-	return call[api.Policy](ctx, c, http.MethodGet, api.Prefix+"/policy", q, nil)
+	return callJSON[api.Policy](ctx, c, http.MethodGet, api.Prefix+"/policy", q, nil)
 }
 
 // SetPolicy puts the site's rules in force, or says what that would change.
 func (c *Client) SetPolicy(ctx context.Context, p *api.SetPolicy) (*api.PolicyDone, error) {
-	return call[api.PolicyDone](ctx, c, http.MethodPut, api.Prefix+"/policy", nil, p)
+	return callJSON[api.PolicyDone](ctx, c, http.MethodPut, api.Prefix+"/policy", nil, p)
 }
 
 // PolicyHistory lists the revisions of the site's rules that are kept.
 func (c *Client) PolicyHistory(ctx context.Context) (*api.PolicyHistory, error) {
-	return call[api.PolicyHistory](ctx, c, http.MethodGet, api.Prefix+"/policy/history", nil, nil)
+	return callJSON[api.PolicyHistory](ctx, c, http.MethodGet, api.Prefix+"/policy/history", nil, nil)
 }

@@ -43,7 +43,7 @@ func (e errStop) Unwrap() error { return e.error }
 func (c *Client) Watch(ctx context.Context, o WatchOptions, f func(api.Event) error) error {
 	for pause := firstPause; ; {
 		after := o.After
-		err := c.watch(ctx, &o, f)
+		err := c.watchOnce(ctx, &o, f)
 		var stop errStop
 		switch {
 		case errors.As(err, &stop):
@@ -60,7 +60,7 @@ func (c *Client) Watch(ctx context.Context, o WatchOptions, f func(api.Event) er
 				return err
 			}
 		}
-		if !rest(ctx, pause) {
+		if !sleepContext(ctx, pause) {
 			return ctx.Err()
 		}
 		pause = min(2*pause, lastPause)
@@ -71,7 +71,7 @@ func (c *Client) Watch(ctx context.Context, o WatchOptions, f func(api.Event) er
 // the server sends a heartbeat every 15 s.
 const silence = 50 * time.Second
 
-func (c *Client) watch(ctx context.Context, o *WatchOptions, f func(api.Event) error) error {
+func (c *Client) watchOnce(ctx context.Context, o *WatchOptions, f func(api.Event) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	v := url.Values{"after": {strconv.FormatUint(o.After, 10)}}
@@ -81,14 +81,14 @@ func (c *Client) watch(ctx context.Context, o *WatchOptions, f func(api.Event) e
 	if o.User != "" {
 		v.Set("user", o.User)
 	}
-	req, err := c.request(ctx, http.MethodGet, api.Prefix+"/watch", v, nil)
+	req, err := c.apiRequest(ctx, http.MethodGet, api.Prefix+"/watch", v, nil)
 	if err != nil {
 		return err
 	}
 	req.Header.Set("Accept", "text/event-stream")
 	quiet := time.AfterFunc(silence, cancel)
 	defer quiet.Stop()
-	resp, err := c.send(req)
+	resp, err := c.sendRequest(req)
 	if err != nil {
 		return err
 	}

@@ -72,14 +72,14 @@ func (c *Client) Send(method, path, accept string, body []byte) error {
 	}
 	c.last = nil
 	if c.conn == nil {
-		conn, err := dial(c.addr)
+		conn, err := dialServer(c.addr)
 		if err != nil {
 			return err
 		}
 		c.conn = conn
 		c.buf = bufio.NewReaderSize(conn, 64<<10)
 	}
-	c.out = c.request(c.out[:0], method, path, accept, body)
+	c.out = c.appendRequest(c.out[:0], method, path, accept, body)
 	if _, err := c.conn.Write(c.out); err != nil {
 		c.Close()
 		return c.addr.Explain(err)
@@ -109,7 +109,7 @@ func (c *Client) FD() (fd int, ok bool) {
 	return int(s), ok
 }
 
-func (c *Client) request(b []byte, method, path, accept string, body []byte) []byte {
+func (c *Client) appendRequest(b []byte, method, path, accept string, body []byte) []byte {
 	if accept == "" {
 		accept = "application/json"
 	}
@@ -136,16 +136,18 @@ func (c *Client) request(b []byte, method, path, accept string, body []byte) []b
 var versionText = strconv.Itoa(api.Version) + "." + strconv.Itoa(api.Minor)
 
 // Get asks for something. An answer with an error status is an *api.Error.
-func (c *Client) Get(path, accept string) (*Response, error) { return c.ask("GET", path, accept, nil) }
+func (c *Client) Get(path, accept string) (*Response, error) {
+	return c.roundTrip("GET", path, accept, nil)
+}
 
 // Post sends a body of JSON. An answer with an error status is an *api.Error.
 func (c *Client) Post(path string, body []byte) (*Response, error) {
-	return c.ask("POST", path, "", body)
+	return c.roundTrip("POST", path, "", body)
 }
 
 // JSON asks for something and reads the answer.
 func (c *Client) JSON(method, path string, body []byte) (Value, error) {
-	r, err := c.ask(method, path, "", body)
+	r, err := c.roundTrip(method, path, "", body)
 	if err != nil {
 		return Value{}, err
 	}
@@ -156,7 +158,7 @@ func (c *Client) JSON(method, path string, body []byte) (Value, error) {
 // status is an *api.Error.
 func (r *Response) JSON(path string) (Value, error) {
 	if r.Status >= 400 {
-		return Value{}, r.problem()
+		return Value{}, r.readProblem()
 	}
 	b, err := r.All()
 	if err != nil {
@@ -172,19 +174,19 @@ func (r *Response) JSON(path string) (Value, error) {
 	return v, nil
 }
 
-func (c *Client) ask(method, path, accept string, body []byte) (*Response, error) {
+func (c *Client) roundTrip(method, path, accept string, body []byte) (*Response, error) {
 	r, err := c.Do(method, path, accept, body)
 	if err != nil {
 		return nil, err
 	}
 	if r.Status >= 400 {
-		return nil, r.problem()
+		return nil, r.readProblem()
 	}
 	return r, nil
 }
 
-// problem reads the body of an error.
-func (r *Response) problem() error {
+// readProblem reads the body of an error.
+func (r *Response) readProblem() error {
 	b, err := r.All()
 	if err != nil {
 		return err

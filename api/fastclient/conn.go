@@ -12,8 +12,8 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
-// dial connects to a server.
-func dial(a address.Address) (io.ReadWriteCloser, error) {
+// dialServer connects to a server.
+func dialServer(a address.Address) (io.ReadWriteCloser, error) {
 	if strings.HasPrefix(a.URL, "https:") {
 		return nil, fault.New(fault.Unsupported, "Slurm's command names do not speak TLS, and the server's address is %s", a).
 			Advise("ask through cox itself, which does: cox queue, cox submit; or use the server's socket")

@@ -119,7 +119,7 @@ func Submit(s *api.Submit) []byte {
 	if len(s.Files) > 0 {
 		var f Object
 		for _, name := range slices.Sorted(maps.Keys(s.Files)) {
-			f.name(string(quoted(name)))
+			f.name(string(quoteJSON(name)))
 			f.b = AppendString(f.b, s.Files[name])
 		}
 		o.Raw("files", f.End())
@@ -143,8 +143,8 @@ func Select(s *api.Select) []byte {
 	return o.End()
 }
 
-// quoted is a text as it stands between quotes.
-func quoted(s string) []byte {
+// quoteJSON is a text as it stands between quotes.
+func quoteJSON(s string) []byte {
 	b := AppendString(nil, s)
 	return b[1 : len(b)-1]
 }

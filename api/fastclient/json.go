@@ -25,13 +25,13 @@ const maxDepth = 200
 // Parse reads one value and nothing behind it.
 func Parse(b []byte) (Value, error) {
 	p := parser{src: string(b)}
-	v, err := p.value(0)
+	v, err := p.parseValue(0)
 	if err != nil {
 		return Value{}, err
 	}
-	p.space()
+	p.skipSpace()
 	if p.at != len(p.src) {
-		return Value{}, p.wrong("more than one value")
+		return Value{}, p.syntaxError("more than one value")
 	}
 	return v, nil
 }
@@ -101,9 +101,9 @@ type parser struct {
 	at  int
 }
 
-func (p *parser) wrong(what string) error { return fmt.Errorf("at byte %d: %s", p.at, what) }
+func (p *parser) syntaxError(what string) error { return fmt.Errorf("at byte %d: %s", p.at, what) }
 
-func (p *parser) space() {
+func (p *parser) skipSpace() {
 	for p.at < len(p.src) {
 		switch p.src[p.at] {
 		case ' ', '\t', '\n', '\r':
@@ -114,24 +114,24 @@ func (p *parser) space() {
 	}
 }
 
-func (p *parser) value(depth int) (Value, error) {
-	p.space()
+func (p *parser) parseValue(depth int) (Value, error) {
+	p.skipSpace()
 	if p.at == len(p.src) {
-		return Value{}, p.wrong("it ends early")
+		return Value{}, p.syntaxError("it ends early")
 	}
 	if depth > maxDepth {
-		return Value{}, p.wrong("too deep")
+		return Value{}, p.syntaxError("too deep")
 	}
 	switch c := p.src[p.at]; {
 	case c == '"':
-		s, err := p.text()
+		s, err := p.parseText()
 		return Value{kind: 's', text: s}, err
 	case c == '{':
-		return p.list('}', depth)
+		return p.parseList('}', depth)
 	case c == '[':
-		return p.list(']', depth)
+		return p.parseList(']', depth)
 	case c == '-' || c >= '0' && c <= '9':
-		return p.number()
+		return p.parseNumber()
 	}
 	for _, w := range []string{"true", "false", "null"} {
 		if len(p.src)-p.at >= len(w) && p.src[p.at:p.at+len(w)] == w {
@@ -142,10 +142,10 @@ func (p *parser) value(depth int) (Value, error) {
 			return Value{kind: 'n', text: w}, nil
 		}
 	}
-	return Value{}, p.wrong("no value begins so")
+	return Value{}, p.syntaxError("no value begins so")
 }
 
-func (p *parser) number() (Value, error) {
+func (p *parser) parseNumber() (Value, error) {
 	from := p.at
 	for p.at < len(p.src) {
 		switch c := p.src[p.at]; {
@@ -157,67 +157,67 @@ func (p *parser) number() (Value, error) {
 	}
 	text := p.src[from:p.at]
 	if _, err := strconv.ParseFloat(text, 64); err != nil && !errors.Is(err, strconv.ErrRange) {
-		return Value{}, p.wrong("not a number")
+		return Value{}, p.syntaxError("not a number")
 	}
 	return Value{kind: 'n', text: text}, nil
 }
 
-// list reads a list, or an object, up to its closing bracket.
-func (p *parser) list(end byte, depth int) (Value, error) {
+// parseList reads a list, or an object, up to its closing bracket.
+func (p *parser) parseList(end byte, depth int) (Value, error) {
 	v := Value{kind: 'a'}
 	if end == '}' {
 		v.kind = 'o'
 	}
 	p.at++
 	for first := true; ; first = false {
-		p.space()
+		p.skipSpace()
 		if p.at < len(p.src) && p.src[p.at] == end && first {
 			p.at++
 			return v, nil
 		}
 		if end == '}' {
-			name, err := p.name()
+			name, err := p.parseName()
 			if err != nil {
 				return v, err
 			}
 			v.names = append(v.names, name)
 		}
-		item, err := p.value(depth + 1)
+		item, err := p.parseValue(depth + 1)
 		if err != nil {
 			return v, err
 		}
 		v.items = append(v.items, item)
-		p.space()
+		p.skipSpace()
 		switch {
 		case p.at == len(p.src):
-			return v, p.wrong("it ends early")
+			return v, p.syntaxError("it ends early")
 		case p.src[p.at] == end:
 			p.at++
 			return v, nil
 		case p.src[p.at] != ',':
-			return v, p.wrong("a comma is missing")
+			return v, p.syntaxError("a comma is missing")
 		}
 		p.at++
 	}
 }
 
-func (p *parser) name() (string, error) {
+func (p *parser) parseName() (string, error) {
 	if p.at == len(p.src) || p.src[p.at] != '"' {
-		return "", p.wrong("a name is missing")
+		return "", p.syntaxError("a name is missing")
 	}
-	s, err := p.text()
+	s, err := p.parseText()
 	if err != nil {
 		return "", err
 	}
-	p.space()
+	p.skipSpace()
 	if p.at == len(p.src) || p.src[p.at] != ':' {
-		return "", p.wrong("a colon is missing")
+		return "", p.syntaxError("a colon is missing")
 	}
 	p.at++
 	return s, nil
 }
 
-func (p *parser) text() (string, error) {
+func (p *parser) parseText() (string, error) {
 	from := p.at + 1
 	for i := from; i < len(p.src); i++ {
 		switch c := p.src[i]; {
@@ -225,17 +225,17 @@ func (p *parser) text() (string, error) {
 			p.at = i + 1
 			return p.src[from:i], nil
 		case c == '\\':
-			return p.escaped(from, i)
+			return p.parseEscaped(from, i)
 		case c < ' ':
 			p.at = i
-			return "", p.wrong("a control character in a text")
+			return "", p.syntaxError("a control character in a text")
 		}
 	}
-	return "", p.wrong("a text without end")
+	return "", p.syntaxError("a text without end")
 }
 
-// escaped reads on from the first backslash of a text.
-func (p *parser) escaped(from, i int) (string, error) {
+// parseEscaped reads on from the first backslash of a text.
+func (p *parser) parseEscaped(from, i int) (string, error) {
 	b := append([]byte(nil), p.src[from:i]...)
 	for i < len(p.src) {
 		c := p.src[i]
@@ -248,7 +248,7 @@ func (p *parser) escaped(from, i int) (string, error) {
 			b = append(b, c)
 			continue
 		case i == len(p.src):
-			return "", p.wrong("a text without end")
+			return "", p.syntaxError("a text without end")
 		}
 		c = p.src[i]
 		i++
@@ -266,21 +266,21 @@ func (p *parser) escaped(from, i int) (string, error) {
 		case 't':
 			b = append(b, '\t')
 		case 'u':
-			r, n := hex(p.src[i:])
+			r, n := parseHexRune(p.src[i:])
 			if n == 0 {
-				return "", p.wrong("a wrong \\u in a text")
+				return "", p.syntaxError("a wrong \\u in a text")
 			}
 			i += n
 			b = utf8.AppendRune(b, r)
 		default:
-			return "", p.wrong("a wrong escape in a text")
+			return "", p.syntaxError("a wrong escape in a text")
 		}
 	}
-	return "", p.wrong("a text without end")
+	return "", p.syntaxError("a text without end")
 }
 
-// hex reads what stands behind \u, with the second half of a pair where there is one.
-func hex(s string) (rune, int) {
+// parseHexRune reads what stands behind \u, with the second half of a pair where there is one.
+func parseHexRune(s string) (rune, int) {
 	one := func(s string) (rune, bool) {
 		if len(s) < 4 {
 			return 0, false

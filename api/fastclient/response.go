@@ -23,7 +23,7 @@ func readHead(src *bufio.Reader) (*Response, error) {
 		return nil, fmt.Errorf("%.40q is not an answer in HTTP", line)
 	}
 	r := &Response{Status: status, src: src, left: -1, close: version == "HTTP/1.0"}
-	if err := r.headers(); err != nil {
+	if err := r.readHeaders(); err != nil {
 		return nil, err
 	}
 	if status < 200 {
@@ -38,8 +38,8 @@ func readHead(src *bufio.Reader) (*Response, error) {
 	return r, nil
 }
 
-// headers reads lines up to the empty one, of the head or of a trailer.
-func (r *Response) headers() error {
+// readHeaders reads lines up to the empty one, of the head or of a trailer.
+func (r *Response) readHeaders() error {
 	for {
 		line, err := readLine(r.src)
 		if err != nil {
@@ -133,7 +133,7 @@ func (r *Response) nextChunk() error {
 	}
 	if r.left == 0 {
 		r.ended = true
-		return r.headers()
+		return r.readHeaders()
 	}
 	return nil
 }

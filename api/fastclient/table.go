@@ -71,10 +71,10 @@ func (t *Table) Cell(row, col int) []byte {
 	if bytes.IndexByte(cell, '\\') < 0 {
 		return cell
 	}
-	return unescape(cell)
+	return unescapeCell(cell)
 }
 
-func unescape(cell []byte) []byte {
+func unescapeCell(cell []byte) []byte {
 	out := make([]byte, 0, len(cell))
 	for i := 0; i < len(cell); i++ {
 		c := cell[i]
@@ -106,7 +106,7 @@ func Query(path string, params ...string) string {
 		b.WriteByte(sep)
 		b.WriteString(params[i])
 		b.WriteByte('=')
-		escape(&b, params[i+1])
+		escapeCell(&b, params[i+1])
 		sep = '&'
 	}
 	return b.String()
@@ -115,11 +115,11 @@ func Query(path string, params ...string) string {
 // Segment escapes one part of a path.
 func Segment(s string) string {
 	var b strings.Builder
-	escape(&b, s)
+	escapeCell(&b, s)
 	return b.String()
 }
 
-func escape(b *strings.Builder, s string) {
+func escapeCell(b *strings.Builder, s string) {
 	for i := range len(s) {
 		c := s[i]
 		switch {

@@ -32,10 +32,10 @@ type Place struct {
 	Trial   bool          // it is looked at and closed again, and Dir is removed
 }
 
-// kinds are the engines with which pools can be added, by the word that names them: the
+// engineKinds are the engines with which pools can be added, by the word that names them: the
 // one place where a kind is built in. The engine local is not among them: it is this
 // machine's, whose pool the server has itself.
-func kinds(more map[string]Opener) map[string]Opener {
+func engineKinds(more map[string]Opener) map[string]Opener {
 	all := map[string]Opener{"slurm": openSlurm, "kube": openKube}
 	maps.Copy(all, more)
 	return all
@@ -50,13 +50,13 @@ type engines struct {
 	uploads *upload.Store
 }
 
-func (e *engines) names() []string { return slices.Sorted(maps.Keys(e.kinds)) }
+func (e *engines) kindNames() []string { return slices.Sorted(maps.Keys(e.kinds)) }
 
 // trials begins the names of the folders of engines that are looked at.
 const trials = "trial-"
 
-// sweep removes what looks have left that a server did not live to end.
-func (e *engines) sweep() error {
+// sweepTrials removes what looks have left that a server did not live to end.
+func (e *engines) sweepTrials() error {
 	left, err := os.ReadDir(e.state)
 	for _, d := range left {
 		if strings.HasPrefix(d.Name(), trials) {
@@ -66,11 +66,11 @@ func (e *engines) sweep() error {
 	return err
 }
 
-// open is control.Config.OpenPool.
-func (e *engines) open(ctx context.Context, p control.PoolSpec) (control.Pool, error) {
+// openPool is control.Config.OpenPool.
+func (e *engines) openPool(ctx context.Context, p control.PoolSpec) (control.Pool, error) {
 	open := e.kinds[p.Engine]
 	if open == nil {
-		return control.Pool{}, e.unknown(p.Engine)
+		return control.Pool{}, e.unknownKind(p.Engine)
 	}
 	out := control.Pool{Pool: fleet.Pool{Name: p.Name, Engine: p.Engine}}
 	at := Place{Dir: filepath.Join(e.state, "pools", p.Name), Log: e.log.With("pool", p.Name), Trial: p.Trial, Uploads: e.uploads}
@@ -95,25 +95,25 @@ func (e *engines) open(ctx context.Context, p control.PoolSpec) (control.Pool, e
 	return out, nil
 }
 
-func (e *engines) unknown(kind string) error {
+func (e *engines) unknownKind(kind string) error {
 	if kind == "local" {
 		return fault.New(fault.Unsupported, "engine local is this machine's, and its pool is there already").
-			Advise("cox up --nodes N serves it as so many nodes; %s", e.said())
+			Advise("cox up --nodes N serves it as so many nodes; %s", e.kindList())
 	}
 	err := fault.New(fault.Invalid, "there is no kind of engine %.70q", kind)
-	for _, k := range e.names() {
+	for _, k := range e.kindNames() {
 		if spec.Distance(kind, k) <= 2 {
-			return fault.New(fault.Invalid, "there is no kind of engine %.70q; did you mean %s?", kind, k).Advise("%s", e.said())
+			return fault.New(fault.Invalid, "there is no kind of engine %.70q; did you mean %s?", kind, k).Advise("%s", e.kindList())
 		}
 	}
-	return err.Advise("%s", e.said())
+	return err.Advise("%s", e.kindList())
 }
 
-func (e *engines) said() string {
+func (e *engines) kindList() string {
 	if len(e.kinds) == 0 {
 		return "this server has no kind of engine with which a pool could be added"
 	}
-	return "pools can be added with " + strings.Join(e.names(), ", ")
+	return "pools can be added with " + strings.Join(e.kindNames(), ", ")
 }
 
 // trial is an engine that leaves nothing when it is closed.

@@ -20,7 +20,7 @@ func openKube(_ context.Context, name string, settings json.RawMessage, at Place
 	if err := ReadSettings(settings, &set); err != nil {
 		return nil, err
 	}
-	terms, err := set.terms(name)
+	terms, err := set.readTerms(name)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func kubeFor(pool string, settings json.RawMessage, who, what string) (kube.Term
 	if err := ReadSettings(settings, &set); err != nil {
 		return kube.Terms{}, kube.Subject{}, err
 	}
-	terms, err := set.terms(pool)
+	terms, err := set.readTerms(pool)
 	if err != nil {
 		return terms, kube.Subject{}, err
 	}
@@ -103,5 +103,5 @@ func sameSite(before, now control.PoolSpec) bool {
 	where := func(s *kubeSettings) kubeSettings {
 		return kubeSettings{Kubeconfig: s.Kubeconfig, Context: s.Context, Inside: s.Inside, Namespace: s.Namespace, Gang: s.Gang}
 	}
-	return reflect.DeepEqual(where(&a), where(&b)) && a.placed() == b.placed() && maps.Equal(a.Namespaces, b.Namespaces)
+	return reflect.DeepEqual(where(&a), where(&b)) && a.isPlaced() == b.isPlaced() && maps.Equal(a.Namespaces, b.Namespaces)
 }

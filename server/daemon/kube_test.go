@@ -138,7 +138,7 @@ func TestKubeTerms(t *testing.T) {
 		"namespaces":{"nlp":"team"},"only_named":true,"impersonate":{"nlp":"user:ann","user:bob":"serviceaccount:runner","*":"serviceaccount:x:y"},"service_accounts":{"nlp":"reader"}}`), &set); err != nil {
 		t.Fatal(err)
 	}
-	got, err := set.terms("k8s-a")
+	got, err := set.readTerms("k8s-a")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,12 +164,12 @@ func TestKubeTerms(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	if got, err := (&kubeSettings{Classes: []string{"gpu.example.com"}}).terms("k8s-a"); err != nil || !slices.Equal(got.Classes, []string{"gpu.example.com"}) {
+	if got, err := (&kubeSettings{Classes: []string{"gpu.example.com"}}).readTerms("k8s-a"); err != nil || !slices.Equal(got.Classes, []string{"gpu.example.com"}) {
 		t.Errorf("device_class: %+v %v", got, err)
 	}
 	for run, want := range map[string]int64{"": -1, "image": -1, "1000:100": 1000} {
 		set.RunAs = run
-		if got, err := set.terms("k8s-a"); err != nil || got.AsImage != (run == "image") || (got.Shape.User == nil) != (want < 0) || want >= 0 && (*got.Shape.User != want || *got.Shape.Group != 100) {
+		if got, err := set.readTerms("k8s-a"); err != nil || got.AsImage != (run == "image") || (got.Shape.User == nil) != (want < 0) || want >= 0 && (*got.Shape.User != want || *got.Shape.Group != 100) {
 			t.Errorf("run_as %q: %+v %v", run, got.Shape, err)
 		}
 	}

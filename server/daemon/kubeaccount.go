@@ -11,8 +11,8 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
-// accounts reads what jobs of accounts have of their own.
-func (s *kubeSettings) accounts(t *kube.Terms) error {
+// readAccounts reads what jobs of accounts have of their own.
+func (s *kubeSettings) readAccounts(t *kube.Terms) error {
 	name := func(field, key, value string, wrong []string) error {
 		switch {
 		case key == "":

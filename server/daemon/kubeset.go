@@ -77,12 +77,12 @@ func wrongKube(field, remedy, format string, args ...any) error {
 	return fault.New(fault.Invalid, "settings: "+field+": "+format, args...).Advise("%s", remedy)
 }
 
-func (s *kubeSettings) placed() bool { return s.Placed == nil || *s.Placed }
+func (s *kubeSettings) isPlaced() bool { return s.Placed == nil || *s.Placed }
 
-// terms reads the settings of a pool.
-func (s *kubeSettings) terms(pool string) (kube.Terms, error) {
+// readTerms reads the settings of a pool.
+func (s *kubeSettings) readTerms(pool string) (kube.Terms, error) {
 	t := kube.Terms{
-		Pool: pool, Namespace: s.Namespace, Placed: s.placed(), Reserve: s.Reserve, Gang: kube.GangKind(s.Gang), Approximate: s.Approximate, Queue: s.Queue, Scheduler: s.Scheduler, Image: s.Image, AgentImage: s.AgentImage,
+		Pool: pool, Namespace: s.Namespace, Placed: s.isPlaced(), Reserve: s.Reserve, Gang: kube.GangKind(s.Gang), Approximate: s.Approximate, Queue: s.Queue, Scheduler: s.Scheduler, Image: s.Image, AgentImage: s.AgentImage,
 		GPU: s.GPU, Classes: s.Classes, Topology: s.Topology, Features: s.Features, Selector: s.Selector,
 		PriorityClass: s.PriorityClass, PullSecrets: s.PullSecrets, AsImage: s.RunAs == "image", Domain: s.Domain,
 		WorkDir: kube.WorkDirRule(s.WorkDir), Namespaces: s.Namespaces, OnlyNamed: s.OnlyNamed, ServiceAccounts: s.Accounts,
@@ -90,7 +90,7 @@ func (s *kubeSettings) terms(pool string) (kube.Terms, error) {
 	if missing := t.Wants(t.Gang); missing != "" && !t.Placed {
 		return t, wrongKube("gang", "add "+missing+gangConsent(t.Gang), "%s is not used without", t.Gang)
 	}
-	for _, check := range []func() error{s.checkWords, func() error { return s.within(&t) }, s.checkWay, s.checkNames, func() error { return s.checkReserve(pool) }, func() error { return s.accounts(&t) }, func() error { return s.shape(&t) }, func() error { return s.tolerations(&t) }, func() error { return s.volumes(&t) }} {
+	for _, check := range []func() error{s.checkWords, func() error { return s.readTopology(&t) }, s.checkWay, s.checkNames, func() error { return s.checkReserve(pool) }, func() error { return s.readAccounts(&t) }, func() error { return s.readPodShape(&t) }, func() error { return s.readTolerations(&t) }, func() error { return s.readVolumes(&t) }} {
 		if err := check(); err != nil {
 			return t, err
 		}
@@ -98,8 +98,8 @@ func (s *kubeSettings) terms(pool string) (kube.Terms, error) {
 	return t, nil
 }
 
-// within reads how near each other the pods of a job are to be.
-func (s *kubeSettings) within(t *kube.Terms) error {
+// readTopology reads how near each other the pods of a job are to be.
+func (s *kubeSettings) readTopology(t *kube.Terms) error {
 	if s.Within == "" {
 		return nil
 	}
@@ -133,15 +133,15 @@ func (s *kubeSettings) checkWay() error {
 		return wrongKube("kubeconfig", "write it from / on: the server has a working directory of its own", "%.100s is no absolute name", s.Kubeconfig)
 	case s.Context != "" && s.Kubeconfig == "":
 		return wrongKube("context", "add kubeconfig, or leave it", "it means nothing without kubeconfig")
-	case s.placed() && s.Gang != "":
+	case s.isPlaced() && s.Gang != "":
 		return wrongKube("gang", remedyPlaced, "with placed, which is so if it is left out, Coxswain binds the pods itself")
-	case s.placed() && s.Queue != "":
+	case s.isPlaced() && s.Queue != "":
 		return wrongKube("queue", remedyPlaced, "with placed, which is so if it is left out, Coxswain binds the pods itself")
-	case s.placed() && s.Scheduler != "":
+	case s.isPlaced() && s.Scheduler != "":
 		return wrongKube("scheduler", remedyPlaced, "with placed, which is so if it is left out, Coxswain binds the pods itself")
 	case s.Approximate && s.Gang != string(kube.Kueue):
 		return wrongKube("approximate", "leave it, or add gang=kueue", "of all gangs Kueue's alone are all or none in quota, and not on nodes")
-	case s.Reserve && !s.placed():
+	case s.Reserve && !s.isPlaced():
 		return wrongKube("reserve", "leave one of them", "nodes are kept where Coxswain chooses them, and placed is false")
 	}
 	return nil
@@ -233,7 +233,7 @@ func (s *kubeSettings) checkWords() error {
 	return nil
 }
 
-func (s *kubeSettings) tolerations(t *kube.Terms) error {
+func (s *kubeSettings) readTolerations(t *kube.Terms) error {
 	for _, x := range s.Tolerations {
 		switch {
 		case !slices.Contains([]string{"", "Exists", "Equal"}, x.Operator):
@@ -250,7 +250,7 @@ func (s *kubeSettings) tolerations(t *kube.Terms) error {
 	return nil
 }
 
-func (s *kubeSettings) volumes(t *kube.Terms) error {
+func (s *kubeSettings) readVolumes(t *kube.Terms) error {
 	for _, prefix := range slices.Sorted(maps.Keys(s.Paths)) {
 		switch {
 		case !path.IsAbs(prefix) || path.Clean(prefix) != prefix || prefix == "/" || strings.ContainsAny(prefix, ":,\n"):
@@ -266,12 +266,12 @@ func (s *kubeSettings) volumes(t *kube.Terms) error {
 		}
 		t.Paths = append(t.Paths, kube.Path{Prefix: prefix, Volume: v})
 	}
-	return s.checkpoints(t)
+	return s.checkCheckpoints(t)
 }
 
-// checkpoints looks whether what is saved in a directory of the pods is there for a job's next
+// checkCheckpoints looks whether what is saved in a directory of the pods is there for a job's next
 // attempt.
-func (s *kubeSettings) checkpoints(t *kube.Terms) error {
+func (s *kubeSettings) checkCheckpoints(t *kube.Terms) error {
 	dir := s.Checkpoints
 	if dir == "" {
 		return nil

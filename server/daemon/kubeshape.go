@@ -13,8 +13,8 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
-// shape reads what the pool's pods have in common.
-func (s *kubeSettings) shape(t *kube.Terms) error {
+// readPodShape reads what the pool's pods have in common.
+func (s *kubeSettings) readPodShape(t *kube.Terms) error {
 	t.Shape = render.Shape{
 		HostNetwork: s.HostNetwork, LockMemory: s.LockMemory, ServiceAccount: s.Account, RuntimeClass: s.RuntimeClass,
 		Labels: s.Labels, Annotations: s.Annotations, FSGroup: s.FSGroup,

@@ -23,7 +23,7 @@ func TestKubeWithin(t *testing.T) {
 		if err := ReadSettings([]byte(settings), &set); err != nil {
 			t.Fatal(err)
 		}
-		_, err := set.terms("k8s-a")
+		_, err := set.readTerms("k8s-a")
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", settings, err, want)
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/coxswain-sched/coxswain/server/notify"
 )
 
-// mailer is the notifier that the configuration asks for, nil for none.
-func mailer(cfg *config.Config, log *slog.Logger) (*notify.Notifier, error) {
+// newNotifier is the notifier that the configuration asks for, nil for none.
+func newNotifier(cfg *config.Config, log *slog.Logger) (*notify.Notifier, error) {
 	n := cfg.Notify
 	return notify.New(notify.Config{
 		Command: n.Command, Domain: n.Domain,
@@ -33,12 +33,12 @@ type follower struct {
 	told    map[job.ID]bool    // that their dependency can never be met
 }
 
-// follow tells the notifier of every change of a job until ctx ends. What happened
+// followMail tells the notifier of every change of a job until ctx ends. What happened
 // while no server ran is not told.
-func follow(ctx context.Context, c *control.Control, n *notify.Notifier, log *slog.Logger) {
+func followMail(ctx context.Context, c *control.Control, n *notify.Notifier, log *slog.Logger) {
 	f := &follower{control: c, mail: n, known: map[job.ID]job.Job{}, told: map[job.ID]bool{}}
 	after := c.LastEvent()
-	f.begin()
+	f.noteExisting()
 	for ctx.Err() == nil {
 		wait, stop := context.WithTimeout(ctx, never)
 		events, last, gap, err := c.Events(wait, after)
@@ -54,16 +54,16 @@ func follow(ctx context.Context, c *control.Control, n *notify.Notifier, log *sl
 		}
 		for _, e := range events {
 			for i := range max(e.Count, 1) {
-				f.changed(ctx, e.Job+job.ID(i))
+				f.jobChanged(ctx, e.Job+job.ID(i))
 			}
 		}
-		f.hopeless(ctx)
+		f.tellHopeless(ctx)
 	}
 }
 
-// begin takes note of what is there: of arrays that live, also the tasks that have
+// noteExisting takes note of what is there: of arrays that live, also the tasks that have
 // ended, since they are written about as a whole.
-func (f *follower) begin() {
+func (f *follower) noteExisting() {
 	arrays := map[job.ID]bool{}
 	f.control.Scan(control.Filter{}, func(v *control.View) bool {
 		if a := v.Job.Array; a != nil && v.Job.Spec.Mail != nil && !v.Job.State.Final() {
@@ -87,7 +87,7 @@ func (f *follower) begin() {
 	})
 }
 
-func (f *follower) changed(ctx context.Context, id job.ID) {
+func (f *follower) jobChanged(ctx context.Context, id job.ID) {
 	if id == 0 {
 		return
 	}
@@ -106,8 +106,8 @@ func (f *follower) changed(ctx context.Context, id job.ID) {
 	}
 }
 
-// hopeless tells of jobs whose dependency can never be met.
-func (f *follower) hopeless(ctx context.Context) {
+// tellHopeless tells of jobs whose dependency can never be met.
+func (f *follower) tellHopeless(ctx context.Context) {
 	for id, before := range f.known {
 		if f.told[id] || before.State != job.Pending || before.Spec.Depends.IsZero() {
 			continue

@@ -54,7 +54,7 @@ func findRoom(ctx context.Context, cfg *config.Config, dir, cox string, log *slo
 		if err != nil {
 			return room{}, err
 		}
-		r.nodes = []fleet.Node{sized(node, cfg)}
+		r.nodes = []fleet.Node{applyNodeSize(node, cfg)}
 		return r, nil
 	}
 	if !cfg.Room.ByAddress {
@@ -68,13 +68,13 @@ func findRoom(ctx context.Context, cfg *config.Config, dir, cox string, log *slo
 		Capacity: resource.Vector{CPU: resource.CPUs(m.UsableCPUs()), Memory: resource.Amount(m.MemoryBytes)},
 	}
 	free := slices.DeleteFunc(devices, func(d fleet.Device) bool { return d.Foreign > 0 })
-	sets, declared := deal(free, cfg.Room.Nodes, cfg.Room.GPUsPerNode, cfg.Room.GPUType)
+	sets, declared := dealDevices(free, cfg.Room.Nodes, cfg.Room.GPUsPerNode, cfg.Room.GPUType)
 	if declared {
 		r.notes = append(r.notes, fmt.Sprintf("the %d %s of each node are declared: numbers without hardware", cfg.Room.GPUsPerNode, cfg.Room.GPUType))
 	}
 	var bare []fleet.Node
 	for i := range cfg.Room.Nodes {
-		n := sized(base, cfg)
+		n := applyNodeSize(base, cfg)
 		n.Devices, n.Path = sets[i], pathOf(i, &cfg.Room)
 		bare = append(bare, n)
 	}
@@ -108,8 +108,8 @@ func levelsOf(r *config.Room) []string {
 	return []string{"leaf"}
 }
 
-// sized gives a node what the configuration says of all nodes.
-func sized(n fleet.Node, cfg *config.Config) fleet.Node {
+// applyNodeSize gives a node what the configuration says of all nodes.
+func applyNodeSize(n fleet.Node, cfg *config.Config) fleet.Node {
 	if cfg.Room.CPUs > 0 {
 		n.Capacity.CPU = resource.CPUs(cfg.Room.CPUs)
 	}
@@ -120,9 +120,9 @@ func sized(n fleet.Node, cfg *config.Config) fleet.Node {
 	return n
 }
 
-// deal gives each of n nodes its devices: the machine's own in equal parts, or
+// dealDevices gives each of n nodes its devices: the machine's own in equal parts, or
 // declared ones where more are asked for than there are. per -1 takes what is there.
-func deal(have []fleet.Device, n, per int, kind string) (sets [][]fleet.Device, declared bool) {
+func dealDevices(have []fleet.Device, n, per int, kind string) (sets [][]fleet.Device, declared bool) {
 	if per < 0 {
 		per = len(have) / n
 	}
@@ -186,8 +186,8 @@ func nodeNames(nodes []fleet.Node) []string {
 
 func engineDir(state string) string { return filepath.Join(state, "engine") }
 
-// processes is how many processes and threads a job may have on a node; 0: any number.
-func processes(configured int) int {
+// processLimit is how many processes and threads a job may have on a node; 0: any number.
+func processLimit(configured int) int {
 	switch {
 	case configured > 0:
 		return configured

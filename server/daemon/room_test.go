@@ -33,7 +33,7 @@ func TestDeal(t *testing.T) {
 		{"nothing here", 0, 2, -1, []int{0, 0}, false, nil},
 	}
 	for _, tt := range tests {
-		sets, declared := deal(gpus(tt.have), tt.n, tt.per, "h100")
+		sets, declared := dealDevices(gpus(tt.have), tt.n, tt.per, "h100")
 		if len(sets) != tt.n || declared != tt.declared {
 			t.Errorf("%s: %d nodes, declared %v", tt.name, len(sets), declared)
 			continue

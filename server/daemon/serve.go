@@ -73,7 +73,7 @@ func Run(ctx context.Context, opt Options) (err error) {
 		return err
 	}
 	defer unlock()
-	thrifty()
+	tuneCollector()
 	s := &server{opt: &opt, cfg: cfg}
 	defer func() { err = errors.Join(err, s.close()) }()
 	if err := s.open(ctx); err != nil {
@@ -86,9 +86,9 @@ func Run(ctx context.Context, opt Options) (err error) {
 // 100 the memory of a server is twice what is in use; driver/kube's benchmark sets the same.
 const garbage = 50
 
-// thrifty has the collector run that often, unless GOGC says how often it is to run: a control
+// tuneCollector has the collector run that often, unless GOGC says how often it is to run: a control
 // plane stays for weeks, and its CPU is idle for most of them.
-func thrifty() {
+func tuneCollector() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbage)
 	}
@@ -113,8 +113,8 @@ func MakeState(state config.State) error {
 	return nil
 }
 
-// own is the state directory, where it is said to be the server's alone.
-func own(state config.State) string {
+// ownStateDir is the state directory, where it is said to be the server's alone.
+func ownStateDir(state config.State) string {
 	if !state.Mine {
 		return ""
 	}
@@ -162,7 +162,7 @@ func (s *server) open(ctx context.Context) error {
 	if s.rules, err = rulesOf(s.cfg, s.room.nodes); err != nil {
 		return err
 	}
-	if s.mail, err = mailer(s.cfg, s.opt.Log); err != nil {
+	if s.mail, err = newNotifier(s.cfg, s.opt.Log); err != nil {
 		return err
 	}
 	if s.store, err = sqlite.Open(s.cfg.State.Dir); err != nil {
@@ -170,10 +170,10 @@ func (s *server) open(ctx context.Context) error {
 	}
 	e, err := local.New(local.Config{
 		Root: engineDir(s.cfg.State.Dir), Nodes: s.room.nodes, Cox: s.opt.Cox, Naming: s.room.naming,
-		Names: names(s.opt.Cox), NoLimits: s.cfg.Room.NoLimits, Log: s.opt.Log.With("part", "engine"), Spare: true, Shown: discover.Shown(s.room.shown), NUMA: s.room.numa,
+		Names: slurmNames(s.opt.Cox), NoLimits: s.cfg.Room.NoLimits, Log: s.opt.Log.With("part", "engine"), Spare: true, Shown: discover.Shown(s.room.shown), NUMA: s.room.numa,
 		Prolog: s.cfg.Hooks.Prolog, Epilog: s.cfg.Hooks.Epilog, HookTimeout: time.Duration(s.cfg.Hooks.Timeout),
 		Stuck:     time.Duration(s.cfg.Jobs.Unkillable),
-		KeepRanks: time.Duration(s.cfg.State.Ranks), Processes: processes(s.cfg.Jobs.Processes),
+		KeepRanks: time.Duration(s.cfg.State.Ranks), Processes: processLimit(s.cfg.Jobs.Processes),
 	})
 	if err != nil {
 		return err
@@ -193,8 +193,8 @@ func (s *server) open(ctx context.Context) error {
 		journal = s.opt.Store(s.store)
 	}
 	uploads := upload.NewStore(filepath.Join(s.cfg.State.Dir, "uploads"), int64(s.cfg.Jobs.Upload), int64(s.cfg.Jobs.Uploads))
-	pools := &engines{uploads: uploads, kinds: kinds(s.opt.Engines), state: s.cfg.State.Dir, log: s.opt.Log.With("part", "engine")}
-	if err := pools.sweep(); err != nil {
+	pools := &engines{uploads: uploads, kinds: engineKinds(s.opt.Engines), state: s.cfg.State.Dir, log: s.opt.Log.With("part", "engine")}
+	if err := pools.sweepTrials(); err != nil {
 		return err
 	}
 	declared, err := declaredPools(s.cfg.Pools)
@@ -203,7 +203,7 @@ func (s *server) open(ctx context.Context) error {
 	}
 	s.control, err = control.Open(ctx, control.Config{
 		Store: journal, Pools: []control.Pool{{Pool: fleet.Pool{Name: poolName, Engine: "local"}, Engine: between, Elastic: info.Abilities.Elastic}},
-		OpenPool: pools.open, Declared: declared, SameSite: sameSite,
+		OpenPool: pools.openPool, Declared: declared, SameSite: sameSite,
 		Log: s.opt.Log.With("part", "control"), Who: fmt.Sprintf("cox up, process %d", os.Getpid()),
 		Grace: time.Duration(s.cfg.Jobs.Grace), Keep: time.Duration(s.cfg.State.Memory),
 		JournalKeep: time.Duration(s.cfg.State.Journal), HistoryKeep: time.Duration(s.cfg.State.History),
@@ -223,13 +223,13 @@ func (s *server) open(ctx context.Context) error {
 		Plane: s.control, Rules: &s.rules, Pool: s.cfg.Jobs.Pool, Policy: auth.Policy{Private: s.cfg.Auth.Private},
 		Admins: s.cfg.Auth.Admins, Group: s.cfg.Auth.AdminGroup, Log: s.opt.Log.With("part", "api"),
 		Output: e, Exec: e, Name: s.cfg.Name, Version: s.opt.Version, Mail: s.mail != nil, MaxArray: uint32(s.cfg.Jobs.MaxArray),
-		Alone: os.Geteuid() != 0, Environment: environment(s.cfg.Jobs.Environment),
-		Engines: pools.names(), Uploads: uploads, Own: own(s.cfg.State),
+		Alone: os.Geteuid() != 0, Environment: environmentPolicy(s.cfg.Jobs.Environment),
+		Engines: pools.kindNames(), Uploads: uploads, Own: ownStateDir(s.cfg.State),
 	})
 	return nil
 }
 
-func environment(e config.Environ) provenance.EnvironmentPolicy {
+func environmentPolicy(e config.Environ) provenance.EnvironmentPolicy {
 	p := provenance.EnvironmentPolicy{Filter: e.Filter, Keep: e.Keep}
 	if len(e.Drop) > 0 {
 		p.Drop = e.Drop
@@ -237,9 +237,9 @@ func environment(e config.Environ) provenance.EnvironmentPolicy {
 	return p
 }
 
-// names are the commands that jobs find beside srun and scontrol: those that ask this
+// slurmNames are the commands that jobs find beside srun and scontrol: those that ask this
 // server. Only the small binary answers to them.
-func names(cox string) []string {
+func slurmNames(cox string) []string {
 	if cox == "" {
 		return nil
 	}
@@ -294,16 +294,16 @@ func (s *server) serve(ctx context.Context) error {
 		}
 	})
 	if m, ok := s.engine.(engine.Meter); ok && s.idle != nil {
-		helpers.Go(func() { s.health.Run(ctx, m, pauseOf(time.Duration(s.cfg.Jobs.Idle)), s.running) })
+		helpers.Go(func() { s.health.Run(ctx, m, pauseOf(time.Duration(s.cfg.Jobs.Idle)), s.runningOnDevices) })
 	}
 	helpers.Go(func() { s.http.SweepUploads(ctx) })
 	if s.mail != nil {
-		helpers.Go(func() { follow(ctx, s.control, s.mail, s.opt.Log) })
+		helpers.Go(func() { followMail(ctx, s.control, s.mail, s.opt.Log) })
 	}
 	if s.opt.Ready != nil {
 		s.opt.Ready(Info{Config: s.cfg, TCP: s.tcp, Nodes: s.room.nodes, Notes: s.room.notes, Token: token})
 	}
-	if err := tell("READY=1"); err != nil {
+	if err := notifySystemd("READY=1"); err != nil {
 		s.opt.Log.Warn("systemd was not told", "error", err)
 	}
 	listeners := s.listeners
@@ -322,8 +322,8 @@ func pauseOf(idle time.Duration) time.Duration {
 	return min(max(idle/10, 50*time.Millisecond), time.Minute)
 }
 
-// running lists the attempts that run on this machine and hold devices.
-func (s *server) running() (refs []engine.Ref) {
+// runningOnDevices lists the attempts that run on this machine and hold devices.
+func (s *server) runningOnDevices() (refs []engine.Ref) {
 	s.control.Scan(control.Filter{Live: true}, func(v *control.View) bool {
 		holds := slices.ContainsFunc(v.Claims, func(c fleet.Claim) bool { return len(c.Devices) > 0 })
 		if holds && v.Pool == poolName && v.Job.State == job.Running && !v.Job.Started.IsZero() {

@@ -427,7 +427,7 @@ func TestThrifty(t *testing.T) {
 	}{{"", garbage}, {"70", 100}} { // which the runtime has read when the process began
 		t.Setenv("GOGC", c.gogc)
 		debug.SetGCPercent(100)
-		thrifty()
+		tuneCollector()
 		if got := debug.SetGCPercent(100); got != c.want {
 			t.Errorf("GOGC=%q: %d, want %d", c.gogc, got, c.want)
 		}

@@ -20,7 +20,7 @@ func ReadSettings(settings json.RawMessage, into any) error {
 	if s := bytes.TrimSpace(settings); len(s) == 0 || string(s) == "null" {
 		return nil
 	}
-	if err := known(settings, reflect.TypeOf(into), ""); err != nil {
+	if err := refuseUnknownFields(settings, reflect.TypeOf(into), ""); err != nil {
 		return err
 	}
 	err := json.Unmarshal(settings, into)
@@ -34,8 +34,8 @@ func ReadSettings(settings json.RawMessage, into any) error {
 	return nil
 }
 
-// known refuses fields that a type does not have.
-func known(raw json.RawMessage, t reflect.Type, path string) error {
+// refuseUnknownFields refuses fields that a type does not have.
+func refuseUnknownFields(raw json.RawMessage, t reflect.Type, path string) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -68,7 +68,7 @@ func known(raw json.RawMessage, t reflect.Type, path string) error {
 			return fault.New(fault.Invalid, "settings: %s is there twice", path+f.name).Advise("leave one of them")
 		}
 		seen[f.name] = true
-		if err := known(f.value, field, path+f.name+"."); err != nil {
+		if err := refuseUnknownFields(f.value, field, path+f.name+"."); err != nil {
 			return err
 		}
 	}

@@ -28,15 +28,15 @@ func openSlurm(_ context.Context, name string, settings json.RawMessage, at Plac
 	if err := ReadSettings(settings, &set); err != nil {
 		return nil, err
 	}
-	if err := set.check(); err != nil {
+	if err := set.checkSettings(); err != nil {
 		return nil, err
 	}
-	cfg := slurm.Config{Root: at.Dir, Pool: name, Placed: set.Placed, Privileged: set.privileged(), Identity: set.identity(), Options: set.options(), Log: at.Log}
-	run, err := set.runner(&cfg, at.Dir)
+	cfg := slurm.Config{Root: at.Dir, Pool: name, Placed: set.Placed, Privileged: set.isPrivileged(), Identity: set.submitIdentity(), Options: set.jobOptions(), Log: at.Log}
+	run, err := set.commandRunner(&cfg, at.Dir)
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Site, err = set.site(run); err != nil {
+	if cfg.Site, err = set.openSite(run); err != nil {
 		return nil, closeToo(err, run)
 	}
 	e, err := slurm.Open(cfg)
@@ -53,15 +53,15 @@ func closeToo(err error, c io.Closer) error {
 	return errors.Join(err, c.Close())
 }
 
-// runner is where commands run, and says where the locks and the output files are: on the
+// commandRunner is where commands run, and says where the locks and the output files are: on the
 // login node if there is one, else here. nil: there are no commands.
-func (s *slurmSettings) runner(cfg *slurm.Config, dir string) (command.Runner, error) {
+func (s *slurmSettings) commandRunner(cfg *slurm.Config, dir string) (command.Runner, error) {
 	var env []string
 	if s.Conf != "" {
 		env = append(env, "SLURM_CONF="+s.Conf)
 	}
 	if s.SSH == "" {
-		cfg.Room = s.room(func(context.Context) (locks.Room, error) { return locks.Open(s.Shared) })
+		cfg.Room = s.lockRoom(func(context.Context) (locks.Room, error) { return locks.Open(s.Shared) })
 		if !s.Local {
 			return nil, nil
 		}
@@ -73,16 +73,16 @@ func (s *slurmSettings) runner(cfg *slurm.Config, dir string) (command.Runner, e
 		}
 		return here, nil
 	}
-	login, err := s.login(dir, env)
+	login, err := s.sshLogin(dir, env)
 	if err != nil {
 		return nil, err
 	}
-	cfg.Room = s.room(func(ctx context.Context) (locks.Room, error) { return command.OpenRoom(ctx, login, s.Shared) })
+	cfg.Room = s.lockRoom(func(ctx context.Context) (locks.Room, error) { return command.OpenRoom(ctx, login, s.Shared) })
 	cfg.Files = func(ctx context.Context, o job.Owner, name string) (io.ReadCloser, error) {
 		switch {
 		case cfg.Identity.Mode == slurm.AsService: // a job may do what the login may
 			return command.OpenFile(ctx, login, name)
-		case !s.each() && len(s.become()) == 0:
+		case !s.hasUserLogins() && len(s.becomeCommand()) == 0:
 			return nil, fault.New(fault.Unsupported, "%s is %s's, and %s cannot read it as %[2]s", name, o.User, s.SSH).Advise("add become to the settings of pool: sudo,-n,-u,%%u,--")
 		}
 		return command.OpenFileAs(ctx, login, o.User, name)
@@ -90,19 +90,19 @@ func (s *slurmSettings) runner(cfg *slurm.Config, dir string) (command.Runner, e
 	return login, nil
 }
 
-// room is where the locks are.
-func (s *slurmSettings) room(open func(context.Context) (locks.Room, error)) locks.Room {
+// lockRoom is where the locks are.
+func (s *slurmSettings) lockRoom(open func(context.Context) (locks.Room, error)) locks.Room {
 	if dir := s.onNodes(); dir != "" {
 		return locks.OnNodes(dir)
 	}
 	return locks.OpenLater(s.Shared, open)
 }
 
-// site is the way into the cluster.
-func (s *slurmSettings) site(run command.Runner) (site.Site, error) {
+// openSite is the way into the cluster.
+func (s *slurmSettings) openSite(run command.Runner) (site.Site, error) {
 	var by site.Site
 	switch {
-	case run != nil && s.identity().Mode == slurm.AsUID:
+	case run != nil && s.submitIdentity().Mode == slurm.AsUID:
 		by = command.NewUID(run)
 	case run != nil:
 		by = command.New(run)
@@ -110,7 +110,7 @@ func (s *slurmSettings) site(run command.Runner) (site.Site, error) {
 	if s.REST == "" {
 		return by, nil
 	}
-	c := rest.Config{URL: s.REST, Version: s.RESTVersion, User: s.User, Tokens: s.tokens(), Commands: by}
+	c := rest.Config{URL: s.REST, Version: s.RESTVersion, User: s.User, Tokens: s.tokenIssuer(), Commands: by}
 	if s.RESTCA != "" {
 		pem, err := os.ReadFile(s.RESTCA)
 		if err != nil {
@@ -128,8 +128,8 @@ func (s *slurmSettings) site(run command.Runner) (site.Site, error) {
 	return out, nil
 }
 
-// tokens is where tokens come from; nil: none are sent.
-func (s *slurmSettings) tokens() rest.Issuer {
+// tokenIssuer is where tokens come from; nil: none are sent.
+func (s *slurmSettings) tokenIssuer() rest.Issuer {
 	switch {
 	case s.TokenFile != "":
 		return rest.File(s.TokenFile)
@@ -149,9 +149,9 @@ func (s *slurmSettings) tokens() rest.Issuer {
 // takes 104 or 108 bytes, and ssh adds the socket's own name and, for a moment, more.
 const longest = 104 - len("/.") - 40 - 17
 
-// login is an ssh whose socket is in dir, or in a folder of its own if that has a long name.
-func (s *slurmSettings) login(dir string, env []string) (command.Runner, error) {
-	out := &login{SSH: command.SSH{Login: s.SSH, Dir: filepath.Join(dir, "ssh"), Env: env, Commands: s.Commands, Own: s.User, Become: s.become()}}
+// sshLogin is an ssh whose socket is in dir, or in a folder of its own if that has a long name.
+func (s *slurmSettings) sshLogin(dir string, env []string) (command.Runner, error) {
+	out := &login{SSH: command.SSH{Login: s.SSH, Dir: filepath.Join(dir, "ssh"), Env: env, Commands: s.Commands, Own: s.User, Become: s.becomeCommand()}}
 	if len(out.Dir) <= longest {
 		if err := os.MkdirAll(out.Dir, 0o700); err != nil {
 			return nil, err

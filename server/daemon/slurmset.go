@@ -47,23 +47,23 @@ type slurmSettings struct {
 	Privileged *bool    `json:"privileged"` // the way in is root or an operator to Slurm; absent: if it is root of this machine
 }
 
-// here reports whether commands run as root of this machine.
-func (s *slurmSettings) here() bool { return s.Local && os.Geteuid() == 0 }
+// isLocalRoot reports whether commands run as root of this machine.
+func (s *slurmSettings) isLocalRoot() bool { return s.Local && os.Geteuid() == 0 }
 
 // perUser reports whether there are tokens for each user.
 func (s *slurmSettings) perUser() bool {
 	return s.TokenKey != "" || slices.ContainsFunc(s.TokenCommand, func(w string) bool { return strings.Contains(strings.ReplaceAll(w, "%%", ""), "%u") })
 }
 
-func (s *slurmSettings) privileged() bool {
+func (s *slurmSettings) isPrivileged() bool {
 	if s.Privileged != nil {
 		return *s.Privileged
 	}
-	return s.here()
+	return s.isLocalRoot()
 }
 
-// options are those for every job.
-func (s *slurmSettings) options() []string {
+// jobOptions are those for every job.
+func (s *slurmSettings) jobOptions() []string {
 	out := slices.Clone(s.Options)
 	if s.Partition != "" {
 		out = append(out, "--partition="+s.Partition)
@@ -82,8 +82,8 @@ type need struct {
 	of   string // the others
 }
 
-// check says what is wrong.
-func (s *slurmSettings) check() error {
+// checkSettings says what is wrong.
+func (s *slurmSettings) checkSettings() error {
 	switch {
 	case !s.Local && s.SSH == "" && s.REST == "":
 		return fault.New(fault.Invalid, "settings: how is the cluster reached?").
@@ -108,8 +108,8 @@ func (s *slurmSettings) check() error {
 		{"token_file", s.TokenFile != "", s.REST != "", "rest"},
 		{"token_command", len(s.TokenCommand) > 0, s.REST != "", "rest"},
 		{"token_key", s.TokenKey != "", s.REST != "", "rest"},
-		{"user", s.User != "", s.REST != "" || s.each(), "rest, or an ssh login with %u"},
-		{"become", len(s.Become) > 0, commands && !s.each(), "local, or ssh without %u"},
+		{"user", s.User != "", s.REST != "" || s.hasUserLogins(), "rest, or an ssh login with %u"},
+		{"become", len(s.Become) > 0, commands && !s.hasUserLogins(), "local, or ssh without %u"},
 	} {
 		if n.set && !n.with {
 			return fault.New(fault.Invalid, "settings: %s means nothing without %s", n.name, n.of).Advise("leave it, or add %s", n.of)

@@ -23,7 +23,7 @@ func keepToken(ctx context.Context, c *control.Control, dir string) (string, err
 	b, err := os.ReadFile(name)
 	switch {
 	case err == nil:
-		if taken(c, strings.TrimSpace(string(b))) {
+		if tokenTaken(c, strings.TrimSpace(string(b))) {
 			return name, nil
 		}
 	case !errors.Is(err, fs.ErrNotExist):
@@ -47,7 +47,7 @@ func keepToken(ctx context.Context, c *control.Control, dir string) (string, err
 	return name, os.WriteFile(name, []byte(made.Secret+"\n"), 0o600)
 }
 
-func taken(c *control.Control, secret string) bool {
+func tokenTaken(c *control.Control, secret string) bool {
 	id, err := token.ID(secret)
 	if err != nil {
 		return false

@@ -14,7 +14,7 @@ import (
 func Unit(binary, configFile string, user bool) string {
 	args := "up"
 	if configFile != "" {
-		args += " --config " + quote(configFile)
+		args += " --config " + quoteUnitWord(configFile)
 	}
 	target, runtime := "multi-user.target", "RuntimeDirectory=coxswain\nRuntimeDirectoryMode=0755\nRuntimeDirectoryPreserve=yes\nStateDirectory=coxswain\nStateDirectoryMode=0711\n"
 	if user {
@@ -37,19 +37,19 @@ Delegate=yes
 %s
 [Install]
 WantedBy=%s
-`, quote(binary), args, runtime, target)
+`, quoteUnitWord(binary), args, runtime, target)
 }
 
-// quote writes a word as systemd reads it.
-func quote(s string) string {
+// quoteUnitWord writes a word as systemd reads it.
+func quoteUnitWord(s string) string {
 	if strings.ContainsAny(s, " \t\"'\\$%;") {
 		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", "$$", "%", "%%").Replace(s) + `"`
 	}
 	return s
 }
 
-// tell reports a state to systemd, where it started us (sd_notify).
-func tell(state string) error {
+// notifySystemd reports a state to systemd, where it started us (sd_notify).
+func notifySystemd(state string) error {
 	name := os.Getenv("NOTIFY_SOCKET")
 	if name == "" {
 		return nil

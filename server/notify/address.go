@@ -9,9 +9,9 @@ import (
 // maxRecipients bounds --mail-user of one job.
 const maxRecipients = 16
 
-// recipients are the addresses of --mail-user, separated by commas, or the
+// mailRecipients are the addresses of --mail-user, separated by commas, or the
 // submitter's; bad are parts that are no plain addresses.
-func recipients(s *job.Spec, domain string) (to, bad []string) {
+func mailRecipients(s *job.Spec, domain string) (to, bad []string) {
 	list := s.Mail.To
 	if strings.TrimSpace(list) == "" {
 		list = s.Owner.User
@@ -21,7 +21,7 @@ func recipients(s *job.Spec, domain string) (to, bad []string) {
 		switch {
 		case part == "":
 			continue
-		case !plain(part) || len(to) == maxRecipients:
+		case !isPlainAddress(part) || len(to) == maxRecipients:
 			bad = append(bad, oneLine(part, 80))
 			continue
 		}
@@ -33,30 +33,30 @@ func recipients(s *job.Spec, domain string) (to, bad []string) {
 	return to, bad
 }
 
-// plain reports whether an address is NAME or NAME@HOST of harmless characters. The
+// isPlainAddress reports whether an address is NAME or NAME@HOST of harmless characters. The
 // first is a letter or a digit: a mail program takes -x for an option, |x for a
 // program and /x or +x for a file.
-func plain(address string) bool {
+func isPlainAddress(address string) bool {
 	name, host, hasHost := strings.Cut(address, "@")
 	switch {
-	case len(address) > 254 || name == "" || !alphanumeric(name[0]) && name[0] != '_' || hasHost && host == "":
+	case len(address) > 254 || name == "" || !isAlphanumeric(name[0]) && name[0] != '_' || hasHost && host == "":
 		return false
-	case hasHost && !alphanumeric(host[0]):
+	case hasHost && !isAlphanumeric(host[0]):
 		return false
 	}
 	for i := range len(name) {
-		if !alphanumeric(name[i]) && !strings.ContainsRune("._%+~=-", rune(name[i])) {
+		if !isAlphanumeric(name[i]) && !strings.ContainsRune("._%+~=-", rune(name[i])) {
 			return false
 		}
 	}
 	for i := range len(host) {
-		if !alphanumeric(host[i]) && host[i] != '.' && host[i] != '-' {
+		if !isAlphanumeric(host[i]) && host[i] != '.' && host[i] != '-' {
 			return false
 		}
 	}
 	return true
 }
 
-func alphanumeric(c byte) bool {
+func isAlphanumeric(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }

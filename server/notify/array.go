@@ -24,22 +24,22 @@ func newArray(a *job.ArrayTask) *array {
 	return &array{tasks: a.Count, ended: map[uint32]outcome{}}
 }
 
-// note takes a task as it is.
-func (a *array) note(j *job.Job) {
+// noteTask takes a task as it is.
+func (a *array) noteTask(j *job.Job) {
 	switch {
 	case j.State.Final():
 		a.ended[j.Array.Index] = outcome{j.State, j.Exit}
 	default:
 		delete(a.ended, j.Array.Index)
 	}
-	if started(j) {
+	if hasStarted(j) {
 		a.began = true
 	}
 }
 
-// add takes an event of a task; ok is true if it is one of the array: the first
+// addEvent takes an event of a task; ok is true if it is one of the array: the first
 // task begins, the last one has ended.
-func (a *array) add(j *job.Job, e Event) (of Event, s *summary, ok bool) {
+func (a *array) addEvent(j *job.Job, e Event) (of Event, s *summary, ok bool) {
 	switch e {
 	case Begin: // perhaps of a task that has ended meanwhile: its end comes next
 		first := !a.began
@@ -50,19 +50,19 @@ func (a *array) add(j *job.Job, e Event) (of Event, s *summary, ok bool) {
 		a.never = true
 		return e, &summary{}, first
 	}
-	a.note(j)
-	if !a.done() {
+	a.noteTask(j)
+	if !a.allEnded() {
 		return e, nil, false
 	}
-	s = a.summary()
+	s = a.summarizeTasks()
 	if e = End; s.failed {
-		e, _ = asked(j.Spec.Mail, Fail)
+		e, _ = requestedEvent(j.Spec.Mail, Fail)
 	}
 	return e, s, true
 }
 
-// done reports whether every task has ended.
-func (a *array) done() bool { return uint32(len(a.ended)) >= a.tasks }
+// allEnded reports whether every task has ended.
+func (a *array) allEnded() bool { return uint32(len(a.ended)) >= a.tasks }
 
 // summary is how the tasks of an array ended, as Slurm puts it.
 type summary struct {
@@ -70,7 +70,7 @@ type summary struct {
 	failed bool
 }
 
-func (a *array) summary() *summary {
+func (a *array) summarizeTasks() *summary {
 	first, mixed, s := true, false, &summary{}
 	var state job.State
 	low, high, signal := 0, 0, 0

@@ -19,13 +19,13 @@ type message struct {
 	environ []string // facts for a mail command, as Slurm gives them
 }
 
-// compose writes the mail about an event of a job, or of its array if s is set.
-func compose(j *job.Job, e Event, s *summary, domain string) *message {
-	m := &message{job: j.Name(), event: e, subject: oneLine(subject(j, e, s), maxSubject), body: body(j, e, s)}
-	m.to, m.bad = recipients(j.Spec, domain)
+// composeMail writes the mail about an event of a job, or of its array if s is set.
+func composeMail(j *job.Job, e Event, s *summary, domain string) *message {
+	m := &message{job: j.Name(), event: e, subject: oneLine(mailSubject(j, e, s), maxSubject), body: mailBody(j, e, s)}
+	m.to, m.bad = mailRecipients(j.Spec, domain)
 	m.environ = []string{
 		"SLURM_JOB_ID=" + j.ID.String(), "SLURM_JOB_NAME=" + oneLine(j.Spec.Name, maxSubject), "SLURM_JOB_USER=" + oneLine(j.Spec.Owner.User, maxSubject),
-		"SLURM_JOB_STATE=" + j.State.String(), "SLURM_JOB_MAIL_TYPE=" + verb(e), "SLURM_JOB_WORK_DIR=" + oneLine(j.Spec.WorkDir, maxLine),
+		"SLURM_JOB_STATE=" + j.State.String(), "SLURM_JOB_MAIL_TYPE=" + eventVerb(e), "SLURM_JOB_WORK_DIR=" + oneLine(j.Spec.WorkDir, maxLine),
 	}
 	if j.Array != nil {
 		m.environ = append(m.environ, fmt.Sprintf("SLURM_ARRAY_JOB_ID=%d", j.Array.Job), fmt.Sprintf("SLURM_ARRAY_TASK_ID=%d", j.Array.Index))
@@ -39,9 +39,9 @@ const (
 	maxLine    = 900
 )
 
-// subject is "Slurm Job_id=7 Name=train Ended, Run time 00:00:05, COMPLETED,
+// mailSubject is "Slurm Job_id=7 Name=train Ended, Run time 00:00:05, COMPLETED,
 // ExitCode 0", the form that people's mail filters know.
-func subject(j *job.Job, e Event, s *summary) string {
+func mailSubject(j *job.Job, e Event, s *summary) string {
 	var head string
 	switch {
 	case s != nil:
@@ -51,22 +51,22 @@ func subject(j *job.Job, e Event, s *summary) string {
 	default:
 		head = fmt.Sprintf("Slurm Job_id=%d", j.ID)
 	}
-	head += " Name=" + oneLine(j.Spec.Name, 120) + " " + verb(e)
+	head += " Name=" + oneLine(j.Spec.Name, 120) + " " + eventVerb(e)
 	switch {
 	case s != nil && s.text != "":
 		return head + ", " + s.text
 	case s != nil:
 		return head
 	case e == Begin:
-		return head + ", Queued time " + elapsed(j.Started.Sub(eligible(j)))
+		return head + ", Queued time " + formatElapsed(j.Started.Sub(eligibleTime(j)))
 	case e == End || e == Fail:
-		return head + ", Run time " + elapsed(ran(j)) + ", " + outcomeText(j)
+		return head + ", Run time " + formatElapsed(runTime(j)) + ", " + outcomeText(j)
 	}
 	return head
 }
 
-// verb is what Slurm calls an event in a subject.
-func verb(e Event) string {
+// eventVerb is what Slurm calls an event in a subject.
+func eventVerb(e Event) string {
 	switch e {
 	case Begin:
 		return "Began"
@@ -97,24 +97,24 @@ func outcomeText(j *job.Job) string {
 	return fmt.Sprintf("%s, ExitCode %d", j.State, j.Exit.Status)
 }
 
-// eligible is when the job began to wait for resources.
-func eligible(j *job.Job) time.Time {
+// eligibleTime is when the job began to wait for resources.
+func eligibleTime(j *job.Job) time.Time {
 	if j.Spec.Begin.After(j.Submitted) {
 		return j.Spec.Begin
 	}
 	return j.Submitted
 }
 
-// ran is how long the last attempt ran; 0 if it never started.
-func ran(j *job.Job) time.Duration {
+// runTime is how long the last attempt ran; 0 if it never started.
+func runTime(j *job.Job) time.Duration {
 	if j.Started.IsZero() || j.Ended.Before(j.Started) {
 		return 0
 	}
 	return j.Ended.Sub(j.Started)
 }
 
-// elapsed prints "00:00:05" or "1-02:03:04".
-func elapsed(d time.Duration) string {
+// formatElapsed prints "00:00:05" or "1-02:03:04".
+func formatElapsed(d time.Duration) string {
 	n := int64(max(d, 0) / time.Second)
 	clock := fmt.Sprintf("%02d:%02d:%02d", n/3600%24, n/60%60, n%60)
 	if n >= 86400 {
@@ -123,8 +123,8 @@ func elapsed(d time.Duration) string {
 	return clock
 }
 
-// body repeats the facts one a line, and says where to look.
-func body(j *job.Job, e Event, s *summary) string {
+// mailBody repeats the facts one a line, and says where to look.
+func mailBody(j *job.Job, e Event, s *summary) string {
 	var b strings.Builder
 	fact := func(name, value string) {
 		if value != "" {
@@ -145,7 +145,7 @@ func body(j *job.Job, e Event, s *summary) string {
 	fact("name", j.Spec.Name)
 	fact("user", j.Spec.Owner.User)
 	fact("account", j.Spec.Account)
-	fact("event", verb(e))
+	fact("event", eventVerb(e))
 	if s == nil {
 		fact("state", j.State.String())
 		fact("submitted", stamp(j.Submitted))
@@ -158,7 +158,7 @@ func body(j *job.Job, e Event, s *summary) string {
 		fact("outcome", s.text)
 	}
 	if j.Spec.TimeLimit > 0 {
-		fact("limit", elapsed(j.Spec.TimeLimit))
+		fact("limit", formatElapsed(j.Spec.TimeLimit))
 	}
 	fact("folder", j.Spec.WorkDir)
 	fact("output", j.Spec.Output.Stdout)

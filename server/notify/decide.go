@@ -36,14 +36,14 @@ type Change struct {
 	Never  bool // it has just become certain that its dependency can never be met
 }
 
-// wanted reports whether anybody is to hear of the job.
-func (c Change) wanted() bool {
+// isWanted reports whether anybody is to hear of the job.
+func (c Change) isWanted() bool {
 	return c.After != nil && c.After.Spec != nil && c.After.Spec.Mail != nil
 }
 
 // Decide returns the events of a change in the order in which they are told. A job
 // that fails has the event Fail; who asks for END alone is told of it as the end
-// (see asked). It does not look at what the job asks for.
+// (see requestedEvent). It does not look at what the job asks for.
 func Decide(c Change) []Event {
 	var out []Event
 	before, after := job.Pending, c.After.State
@@ -57,7 +57,7 @@ func Decide(c Change) []Event {
 	switch {
 	case before != job.Pending && after == job.Pending:
 		return append(out, Requeue)
-	case started(c.After) && (!same || before.Holds() && !started(c.Before)):
+	case hasStarted(c.After) && (!same || before.Holds() && !hasStarted(c.Before)):
 		out = append(out, Begin)
 	}
 	if !after.Final() || before.Final() && same {
@@ -72,20 +72,20 @@ func Decide(c Change) []Event {
 	return append(out, Fail)
 }
 
-// started reports whether the job's gang has started in its present attempt.
-func started(j *job.Job) bool {
+// hasStarted reports whether the job's gang has started in its present attempt.
+func hasStarted(j *job.Job) bool {
 	return j.State != job.Pending && j.Flags&job.Configuring == 0 && !j.Started.IsZero()
 }
 
-// wants reports whether a mail of that type is asked for.
-func wants(m *job.Mail, e Event) bool { return m != nil && slices.Contains(m.Types, string(e)) }
+// wantsMail reports whether a mail of that type is asked for.
+func wantsMail(m *job.Mail, e Event) bool { return m != nil && slices.Contains(m.Types, string(e)) }
 
-// asked returns the event under which a job is told of e: a failure is also an end.
-func asked(m *job.Mail, e Event) (Event, bool) {
+// requestedEvent returns the event under which a job is told of e: a failure is also an end.
+func requestedEvent(m *job.Mail, e Event) (Event, bool) {
 	switch {
-	case wants(m, e):
+	case wantsMail(m, e):
 		return e, true
-	case e == Fail && wants(m, End):
+	case e == Fail && wantsMail(m, End):
 		return End, true
 	}
 	return e, false

@@ -108,7 +108,7 @@ func TestAsked(t *testing.T) {
 		{"BEGIN", Fail, "FAIL false"},
 		{"END", End, "END true"},
 	} {
-		e, ok := asked(&job.Mail{Types: strings.Split(c.types, ",")}, c.event)
+		e, ok := requestedEvent(&job.Mail{Types: strings.Split(c.types, ",")}, c.event)
 		if got := fmt.Sprint(e, " ", ok); got != c.want {
 			t.Errorf("%s at %s: %s, want %s", c.types, c.event, got, c.want)
 		}
@@ -142,11 +142,11 @@ func TestSubjects(t *testing.T) {
 		{task, Fail, &summary{text: "Mixed, ExitCode [0-3]"}, "Slurm Array Summary Job_id=7_* (7) Name=train Failed, Mixed, ExitCode [0-3]"},
 		{task, Begin, &summary{}, "Slurm Array Summary Job_id=7_* (7) Name=train Began"},
 	} {
-		if got := compose(c.job, c.event, c.s, "").subject; got != c.want {
+		if got := composeMail(c.job, c.event, c.s, "").subject; got != c.want {
 			t.Errorf("%s, want %s", got, c.want)
 		}
 	}
-	body := compose(done, End, nil, "").body
+	body := composeMail(done, End, nil, "").body
 	for _, want := range []string{"job        7\n", "state      COMPLETED\n", "exit       exit 0\n", "output     slurm-%j.out\n", "\ncox show 7\n"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the text lacks %q:\n%s", want, body)

@@ -25,9 +25,9 @@ type limits struct {
 	fire func(id job.ID, attempt uint32, e Event)
 }
 
-// follow sets the timer for the next share of the job's limit, or forgets the job
+// followLimit sets the timer for the next share of the job's limit, or forgets the job
 // if none is left or it does not run.
-func (l *limits) follow(j *job.Job, now time.Time) {
+func (l *limits) followLimit(j *job.Job, now time.Time) {
 	if old := l.jobs[j.ID]; old != nil {
 		if j.State == job.Running && old.job != j && old.job.Attempt == j.Attempt && old.job.Spec.TimeLimit == j.Spec.TimeLimit && old.job.Started.Equal(j.Started) {
 			own := *j
@@ -42,7 +42,7 @@ func (l *limits) follow(j *job.Job, now time.Time) {
 	}
 	for _, s := range shares {
 		at := j.Started.Add(j.Spec.TimeLimit / 100 * s.percent)
-		if !wants(j.Spec.Mail, s.event) || !at.After(now) {
+		if !wantsMail(j.Spec.Mail, s.event) || !at.After(now) {
 			continue
 		}
 		own := *j
@@ -59,17 +59,17 @@ func (l *limits) stop() {
 	}
 }
 
-// remember follows the time limit of a job.
-func (n *Notifier) remember(j *job.Job) { n.limits.follow(j, time.Now()) }
+// followLimit follows the time limit of a job.
+func (n *Notifier) followLimit(j *job.Job) { n.limits.followLimit(j, time.Now()) }
 
-// reached queues the mail of a timer and sets the next one.
-func (n *Notifier) reached(id job.ID, attempt uint32, e Event) {
+// limitReached queues the mail of a timer and sets the next one.
+func (n *Notifier) limitReached(id job.ID, attempt uint32, e Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	l := n.limits.jobs[id]
 	if n.closed || l == nil || l.job.Attempt != attempt {
 		return
 	}
-	n.enqueue(occasion{*l.job, e, nil})
-	n.limits.follow(l.job, time.Now())
+	n.enqueueMail(occasion{*l.job, e, nil})
+	n.limits.followLimit(l.job, time.Now())
 }

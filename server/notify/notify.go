@@ -126,9 +126,9 @@ func newNotifier(c Config, s sender, log *slog.Logger) (*Notifier, error) {
 	}
 	n.context, n.stop = context.WithCancel(context.Background())
 	n.limits.jobs = map[job.ID]*limit{}
-	n.limits.fire = n.reached
+	n.limits.fire = n.limitReached
 	for range c.Workers {
-		n.workers.Go(n.work)
+		n.workers.Go(n.sendQueue)
 	}
 	return n, nil
 }
@@ -136,7 +136,7 @@ func newNotifier(c Config, s sender, log *slog.Logger) (*Notifier, error) {
 // Job takes note of a change and queues the mails that it calls for. Jobs that ask
 // for no mail cost nothing.
 func (n *Notifier) Job(c Change) {
-	if n == nil || !c.wanted() {
+	if n == nil || !c.isWanted() {
 		return
 	}
 	n.mu.Lock()
@@ -145,9 +145,9 @@ func (n *Notifier) Job(c Change) {
 		return
 	}
 	for _, e := range Decide(c) {
-		n.happened(c.After, e)
+		n.queueEvent(c.After, e)
 	}
-	n.remember(c.After)
+	n.followLimit(c.After)
 }
 
 // Seen takes note of a job as it is, without mail: for each job that asks for mail
@@ -158,34 +158,34 @@ func (n *Notifier) Seen(j *job.Job) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.remember(j)
+	n.followLimit(j)
 	if a := n.arrayOf(j); a != nil {
-		a.note(j)
+		a.noteTask(j)
 	}
 }
 
-// happened queues a mail about one event, or about the array that it completes.
-func (n *Notifier) happened(j *job.Job, e Event) {
+// queueEvent queues a mail about one event, or about the array that it completes.
+func (n *Notifier) queueEvent(j *job.Job, e Event) {
 	if a := n.arrayOf(j); a != nil && e.ofArray() {
-		e, summary, ok := a.add(j, e)
-		if a.done() {
+		e, summary, ok := a.addEvent(j, e)
+		if a.allEnded() {
 			delete(n.arrays, j.Array.Job)
 		}
-		if ok && wants(j.Spec.Mail, e) {
-			n.enqueue(occasion{*j, e, summary})
+		if ok && wantsMail(j.Spec.Mail, e) {
+			n.enqueueMail(occasion{*j, e, summary})
 		}
 		return
 	} else if a != nil {
-		a.note(j)
+		a.noteTask(j)
 	}
-	if e, ok := asked(j.Spec.Mail, e); ok {
-		n.enqueue(occasion{*j, e, nil})
+	if e, ok := requestedEvent(j.Spec.Mail, e); ok {
+		n.enqueueMail(occasion{*j, e, nil})
 	}
 }
 
 // arrayOf returns the state of a task's array, nil if each task is for itself.
 func (n *Notifier) arrayOf(j *job.Job) *array {
-	if j.Array == nil || wants(j.Spec.Mail, ArrayTasks) {
+	if j.Array == nil || wantsMail(j.Spec.Mail, ArrayTasks) {
 		return nil
 	}
 	a := n.arrays[j.Array.Job]
@@ -203,30 +203,30 @@ type occasion struct {
 	summary *summary // of an array as a whole
 }
 
-// enqueue queues a mail or drops it.
-func (n *Notifier) enqueue(o occasion) {
+// enqueueMail queues a mail or drops it.
+func (n *Notifier) enqueueMail(o occasion) {
 	select {
 	case n.queue <- o:
 	default:
-		n.drop(&o.job)
+		n.dropMail(&o.job)
 	}
 }
 
-// drop counts a mail that is not sent. The 1st, 2nd, 4th, 8th … is logged.
-func (n *Notifier) drop(j *job.Job) {
+// dropMail counts a mail that is not sent. The 1st, 2nd, 4th, 8th … is logged.
+func (n *Notifier) dropMail(j *job.Job) {
 	n.stats.Dropped++
 	if bits.OnesCount64(n.stats.Dropped) == 1 {
 		n.log.Warn("mail: the queue is full, mails are dropped", "dropped", n.stats.Dropped, "queue", cap(n.queue), "job", j.Name())
 	}
 }
 
-func (n *Notifier) work() {
+func (n *Notifier) sendQueue() {
 	for o := range n.queue {
 		if n.context.Err() != nil { // closing takes too long
 			n.count(&n.stats.Dropped)
 			continue
 		}
-		m := compose(&o.job, o.event, o.summary, n.config.Domain)
+		m := composeMail(&o.job, o.event, o.summary, n.config.Domain)
 		if len(m.bad) > 0 {
 			n.log.Warn("mail: not an address", "job", m.job, "address", m.bad)
 		}

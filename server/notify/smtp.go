@@ -41,7 +41,7 @@ func (s *SMTP) validate() error {
 		}
 		s.From = "slurm@" + host
 	}
-	if !plain(s.From) {
+	if !isPlainAddress(s.From) {
 		return fault.New(fault.Invalid, "the sender %q is no plain address", s.From).Advise("write NAME@HOST")
 	}
 	return nil
@@ -63,7 +63,7 @@ func (r relay) send(ctx context.Context, m *message) error {
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	if err := r.talk(conn, host, m); err != nil {
+	if err := r.sendMail(conn, host, m); err != nil {
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}
@@ -72,19 +72,19 @@ func (r relay) send(ctx context.Context, m *message) error {
 	return nil
 }
 
-// talk says the mail to the relay.
-func (r relay) talk(conn net.Conn, host string, m *message) error {
+// sendMail says the mail to the relay.
+func (r relay) sendMail(conn net.Conn, host string, m *message) error {
 	c, err := smtp.NewClient(conn, host)
 	if err != nil {
 		return err
 	}
-	if name, err := os.Hostname(); err == nil && plain("x@"+name) {
+	if name, err := os.Hostname(); err == nil && isPlainAddress("x@"+name) {
 		if err := c.Hello(name); err != nil {
 			return err
 		}
 	}
 	if ok, _ := c.Extension("STARTTLS"); ok {
-		config, err := r.tls(host)
+		config, err := r.tlsConfig(host)
 		if err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ func (r relay) talk(conn net.Conn, host string, m *message) error {
 			return fmt.Errorf("STARTTLS: %w", err)
 		}
 	}
-	if err := r.authenticate(c, host); err != nil {
+	if err := r.authenticateUser(c, host); err != nil {
 		return err
 	}
 	if err := c.Mail(r.From); err != nil {
@@ -107,7 +107,7 @@ func (r relay) talk(conn net.Conn, host string, m *message) error {
 	if err != nil {
 		return err
 	}
-	if _, err := w.Write(r.text(m, time.Now())); err != nil {
+	if _, err := w.Write(r.mailText(m, time.Now())); err != nil {
 		return err
 	}
 	if err := w.Close(); err != nil {
@@ -117,7 +117,7 @@ func (r relay) talk(conn net.Conn, host string, m *message) error {
 	return nil
 }
 
-func (r relay) tls(host string) (*tls.Config, error) {
+func (r relay) tlsConfig(host string) (*tls.Config, error) {
 	config := &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12}
 	if r.CAFile == "" {
 		return config, nil
@@ -137,9 +137,9 @@ func (r relay) tls(host string) (*tls.Config, error) {
 	return config, nil
 }
 
-// authenticate logs in where a user is configured. net/smtp refuses to send a
+// authenticateUser logs in where a user is configured. net/smtp refuses to send a
 // password over a connection that is neither encrypted nor local.
-func (r relay) authenticate(c *smtp.Client, host string) error {
+func (r relay) authenticateUser(c *smtp.Client, host string) error {
 	if r.User == "" {
 		return nil
 	}
@@ -150,9 +150,9 @@ func (r relay) authenticate(c *smtp.Client, host string) error {
 	return c.Auth(smtp.PlainAuth("", r.User, strings.TrimRight(string(password), "\r\n"), host))
 }
 
-// text is the mail with its headers. Every value is an address that was checked or
+// mailText is the mail with its headers. Every value is an address that was checked or
 // a line without control characters.
-func (r relay) text(m *message, now time.Time) []byte {
+func (r relay) mailText(m *message, now time.Time) []byte {
 	var b bytes.Buffer
 	_, host, _ := strings.Cut(r.From, "@")
 	for _, h := range [][2]string{

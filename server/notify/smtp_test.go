@@ -249,12 +249,12 @@ func TestNoInjection(t *testing.T) {
 		j := view(job.Completed, 1, true)
 		j.Spec.Name, j.Spec.Mail.To, j.Spec.Account, j.Spec.WorkDir = hostile(t, "name"), hostile(t, "to"), hostile(t, "account"), hostile(t, "folder")
 		j.Spec.Owner.User = "anna"
-		m := compose(j, End, nil, "example.org")
+		m := composeMail(j, End, nil, "example.org")
 		if strings.ContainsFunc(m.subject, func(r rune) bool { return r < ' ' || r == 0x85 || r == 0x2028 }) {
 			t.Fatalf("subject %q", m.subject)
 		}
 		for _, to := range m.to {
-			if !plain(to) {
+			if !isPlainAddress(to) {
 				t.Fatalf("recipient %q", to)
 			}
 		}
@@ -263,7 +263,7 @@ func TestNoInjection(t *testing.T) {
 				t.Fatalf("variable %q", e)
 			}
 		}
-		h, err := textproto.NewReader(bufio.NewReader(bytes.NewReader(r.text(m, epoch)))).ReadMIMEHeader()
+		h, err := textproto.NewReader(bufio.NewReader(bytes.NewReader(r.mailText(m, epoch)))).ReadMIMEHeader()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -287,14 +287,14 @@ func TestRecipients(t *testing.T) {
 	} {
 		j := view(job.Completed, 1, true)
 		j.Spec.Mail.To = text
-		to, bad := recipients(j.Spec, "example.org")
+		to, bad := mailRecipients(j.Spec, "example.org")
 		if got := strings.Join(to, " ") + " | " + strings.Join(bad, " "); got != want && (want != "" || len(to)+len(bad) > 0) {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
 	many := view(job.Completed, 1, true)
 	many.Spec.Mail.To = strings.Repeat("a@b,", 40)
-	if to, _ := recipients(many.Spec, ""); len(to) != maxRecipients {
+	if to, _ := mailRecipients(many.Spec, ""); len(to) != maxRecipients {
 		t.Errorf("%d recipients", len(to))
 	}
 }

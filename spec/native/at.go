@@ -20,15 +20,15 @@ func At(src spec.Source, message, remedy string, fields ...string) *spec.Error {
 	for _, name := range fields {
 		var found []value
 		for _, f := range doc.Root.Fields {
-			if names(topFields, f.Name, name) {
+			if isFieldName(topFields, f.Name, name) {
 				found = append(found, value{Node: f.Value, path: f.Name, name: f.Name, at: f.Place})
 			}
 			if f.Name != "groups" {
 				continue
 			}
-			for _, item := range p.items(value{Node: f.Value, path: f.Name, name: f.Name, at: f.Place}) {
+			for _, item := range p.listItems(value{Node: f.Value, path: f.Name, name: f.Name, at: f.Place}) {
 				for _, g := range item.Fields {
-					if names(groupFields, g.Name, name) {
+					if isFieldName(groupFields, g.Name, name) {
 						found = append(found, value{Node: g.Value, path: item.path + "." + g.Name, name: g.Name, at: g.Place})
 					}
 				}
@@ -38,15 +38,15 @@ func At(src spec.Source, message, remedy string, fields ...string) *spec.Error {
 			return whole
 		}
 		if len(found) == 1 {
-			p.fail(found[0], remedy, "%s", message)
+			p.failValue(found[0], remedy, "%s", message)
 			return p.errs[0]
 		}
 	}
 	return whole
 }
 
-// names reports whether a field of that name is what is meant by another, or by one of sbatch's
+// isFieldName reports whether a field of that name is what is meant by another, or by one of sbatch's
 // options.
-func names[T any](fields []field[T], given, meant string) bool {
+func isFieldName[T any](fields []field[T], given, meant string) bool {
 	return slices.ContainsFunc(fields, func(t field[T]) bool { return t.name == given && (t.name == meant || t.sbatch == meant) })
 }

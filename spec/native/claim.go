@@ -29,10 +29,10 @@ func claimOf(g *job.TaskGroup) claimText {
 		c.node, c.task, c.total = nil, nil, nil
 	}
 	c.memory = onlyMemory(g)
-	c.left[perNode].need.Vector = rest(g.PerNode.Vector, c.memory == "memory")
+	c.left[perNode].need.Vector = withoutFlatMemory(g.PerNode.Vector, c.memory == "memory")
 	c.left[perNode].need.Disk = 0
-	c.left[perTask].need.Vector = rest(g.PerTask.Vector, c.memory == "memory_per_task")
-	c.left[perGPU].need.Vector = rest(g.PerDevice, c.memory == "memory_per_gpu")
+	c.left[perTask].need.Vector = withoutFlatMemory(g.PerTask.Vector, c.memory == "memory_per_task")
+	c.left[perGPU].need.Vector = withoutFlatMemory(g.PerDevice, c.memory == "memory_per_gpu")
 	c.left[total].need.Vector = g.Total.Vector
 
 	asked := resource.CPUs(g.CPUsPerTask)
@@ -63,8 +63,8 @@ func claimOf(g *job.TaskGroup) claimText {
 	return c
 }
 
-// rest is a vector without the memory that a flat field says.
-func rest(v resource.Vector, memory bool) resource.Vector {
+// withoutFlatMemory is a vector without the memory that a flat field says.
+func withoutFlatMemory(v resource.Vector, memory bool) resource.Vector {
 	if memory {
 		v.Memory = 0
 	}

@@ -11,13 +11,13 @@ import (
 )
 
 // aPatience is how long something is insisted on; nothing at all is a time, too.
-var aPatience = form{text: "10m, 1h, 0s", schema: pattern(`^(0s|[0-9].*)$`)}
+var aPatience = form{text: "10m, 1h, 0s", schema: patternSchema(`^(0s|[0-9].*)$`)}
 
 var levelName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,31}$`)
 
-// level reads "leaf", the number of a level, and the name of one, which the site knows.
-func (p *parser) level(v value) int {
-	s, ok := p.line(v)
+// parseLevel reads "leaf", the number of a level, and the name of one, which the site knows.
+func (p *parser) parseLevel(v value) int {
+	s, ok := p.parseLine(v)
 	switch n, err := strconv.Atoi(s); {
 	case !ok:
 		return 0
@@ -28,15 +28,15 @@ func (p *parser) level(v value) int {
 	case levelName.MatchString(s):
 		return p.names.NameLevel(s)
 	}
-	p.fail(v, "leaf, the number of a level, 1 being the outermost, or its name", "%q is no level of a topology", short(s))
+	p.failValue(v, "leaf, the number of a level, 1 being the outermost, or its name", "%q is no level of a topology", shortName(s))
 	return 0
 }
 
-func (p *parser) patience(v value) time.Duration {
+func (p *parser) parsePatience(v value) time.Duration {
 	if v.Kind == yaml.Scalar && v.Text == "0s" {
 		return 0
 	}
-	return p.duration(v)
+	return p.parseDuration(v)
 }
 
 func setSwitchesFor(p *parser, g *groupDraft, v value) {
@@ -44,18 +44,18 @@ func setSwitchesFor(p *parser, g *groupDraft, v value) {
 		g.switchesFor = job.SiteWait
 		return
 	}
-	g.switchesFor = p.patience(v)
+	g.switchesFor = p.parsePatience(v)
 }
 
 func setGPUTypes(p *parser, g *groupDraft, v value) {
-	g.group.Wishes.GPUs = p.list(v)
+	g.group.Wishes.GPUs = p.parseList(v)
 	if len(g.group.Wishes.GPUs) == 1 {
-		p.fail(v, "write gpus: "+g.group.Wishes.GPUs[0]+":2 for one type, or name another one", "names one type, which is no choice")
+		p.failValue(v, "write gpus: "+g.group.Wishes.GPUs[0]+":2 for one type, or name another one", "names one type, which is no choice")
 	}
 }
 
-// wish turns what is insisted on for a time alone into wishes.
-func (p *parser) wish(g *groupDraft) {
+// convertWishes turns what is insisted on for a time alone into wishes.
+func (p *parser) convertWishes(g *groupDraft) {
 	t := &g.group
 	for _, x := range []struct {
 		name, of string
@@ -70,21 +70,21 @@ func (p *parser) wish(g *groupDraft) {
 		switch {
 		case !given:
 		case *x.n == 0:
-			p.fail(v, "add "+x.of+":", "is for %s, which is not given", x.of)
+			p.failValue(v, "add "+x.of+":", "is for %s, which is not given", x.of)
 		default:
 			*x.wish, *x.n = job.Wish{N: *x.n, For: x.wait}, 0
 		}
 	}
 	if v, given := g.given["gpu_types_for"]; given && len(t.Wishes.GPUs) == 0 {
-		p.fail(v, "add gpu_types:", "is for gpu_types, which is not given")
+		p.failValue(v, "add gpu_types:", "is for gpu_types, which is not given")
 	}
-	if v, given := g.given["gpu_types"]; given && !open(t) {
-		p.fail(v, "ask for GPUs without a type: gpus_per_node: 8", "no GPUs are asked for whose type is open")
+	if v, given := g.given["gpu_types"]; given && !hasUntypedGPUs(t) {
+		p.failValue(v, "ask for GPUs without a type: gpus_per_node: 8", "no GPUs are asked for whose type is open")
 	}
 }
 
-// open reports whether a group asks for GPUs without saying of which type.
-func open(t *job.TaskGroup) bool {
+// hasUntypedGPUs reports whether a group asks for GPUs without saying of which type.
+func hasUntypedGPUs(t *job.TaskGroup) bool {
 	for _, list := range [][]resource.DeviceRequest{t.PerNode.Devices, t.PerTask.Devices, t.Total.Devices} {
 		for _, d := range list {
 			if d.KindOf() == "gpu" && d.Type == "" && d.Profile == "" {

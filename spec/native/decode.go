@@ -42,48 +42,48 @@ type parser struct {
 // maxErrors bounds how many errors are kept: spec.Join shows ten.
 const maxErrors = 100
 
-// fail blames a value. The message completes "path: …".
-func (p *parser) fail(v value, remedy, format string, args ...any) {
+// failValue blames a value. The message completes "path: …".
+func (p *parser) failValue(v value, remedy, format string, args ...any) {
 	at := v.Place
 	if v.Kind == yaml.List || v.Kind == yaml.Mapping || at.Len == 0 {
 		at = v.at
 	}
-	p.blame(at, v.path, remedy, format, args...)
+	p.addError(at, v.path, remedy, format, args...)
 }
 
-// part blames n bytes of a value's text from at.
-func (p *parser) part(v value, at, n int, remedy, format string, args ...any) {
+// failPart blames n bytes of a value's text from at.
+func (p *parser) failPart(v value, at, n int, remedy, format string, args ...any) {
 	place := v.Place
 	if v.Quoted || place.Len != len(v.Text) || at+n > len(v.Text) {
-		p.fail(v, remedy, format, args...)
+		p.failValue(v, remedy, format, args...)
 		return
 	}
-	p.blame(yaml.Place{Line: place.Line, Col: place.Col + at, Len: max(n, 1)}, v.path, remedy, format, args...)
+	p.addError(yaml.Place{Line: place.Line, Col: place.Col + at, Len: max(n, 1)}, v.path, remedy, format, args...)
 }
 
-func (p *parser) blame(at yaml.Place, path, remedy, format string, args ...any) {
+func (p *parser) addError(at yaml.Place, path, remedy, format string, args ...any) {
 	if len(p.errs) < maxErrors {
 		p.errs = append(p.errs, p.doc.Error(at, strings.TrimPrefix(path+": ", ": ")+fmt.Sprintf(format, args...), remedy))
 	}
 }
 
-func (p *parser) warn(v value, format string, args ...any) {
+func (p *parser) addWarning(v value, format string, args ...any) {
 	p.warnings = append(p.warnings, spec.Warning{
 		File: p.file, Line: v.at.Line, Col: v.at.Col, Option: v.path, Message: fmt.Sprintf(format, args...),
 	})
 }
 
-// decode reads a group of fields. path is empty, or ends where a name is to follow:
+// decodeFields reads a group of fields. path is empty, or ends where a name is to follow:
 // "groups[0]".
-func decode[T any](p *parser, path string, n *yaml.Node, fields []field[T], to *T) {
+func decodeFields[T any](p *parser, path string, n *yaml.Node, fields []field[T], to *T) {
 	for _, f := range n.Fields {
 		v := value{Node: f.Value, path: strings.TrimPrefix(path+"."+f.Name, "."), name: f.Name, at: f.Place}
 		k := slices.IndexFunc(fields, func(x field[T]) bool { return x.name == f.Name })
 		switch {
 		case k < 0:
-			p.unknown(v, path, fieldNames(fields))
+			p.failUnknown(v, path, fieldNames(fields))
 		case f.Value.Kind == yaml.Null && !fields[k].form.empty:
-			p.fail(v, "write a value, or leave the field out", "has no value")
+			p.failValue(v, "write a value, or leave the field out", "has no value")
 		default:
 			fields[k].set(p, to, v)
 		}
@@ -104,11 +104,11 @@ func fieldNames[T any](fields []field[T]) []named {
 	return out
 }
 
-func (p *parser) unknown(v value, path string, known []named) {
+func (p *parser) failUnknown(v value, path string, known []named) {
 	message, remedy := "no such field", ""
 	name := v.name
-	v.path = short(v.path)
-	switch near := nearest(name, known); {
+	v.path = shortName(v.path)
+	switch near := nearestName(name, known); {
 	case path != "" && p.owners[name]:
 		message += " here: it belongs to the job as a whole"
 	case near != "":
@@ -120,19 +120,19 @@ func (p *parser) unknown(v value, path string, known []named) {
 		}
 		remedy = "fields: " + strings.Join(all, ", ")
 	}
-	p.blame(v.at, v.path, remedy, "%s", message)
+	p.addError(v.at, v.path, remedy, "%s", message)
 }
 
-// short cuts what is shown of a long name.
-func short(s string) string {
+// shortName cuts what is shown of a long name.
+func shortName(s string) string {
 	if len(s) > 80 {
 		return strings.ToValidUTF8(s[:80], "") + "…"
 	}
 	return s
 }
 
-// nearest is the known name that the given one must stand for, or "".
-func nearest(name string, known []named) string {
+// nearestName is the known name that the given one must stand for, or "".
+func nearestName(name string, known []named) string {
 	if len(name) > 40 {
 		return ""
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/coxswain-sched/coxswain/spec/yaml"
 )
 
-// effects warns of fields whose counterpart among sbatch's options has no effect
+// warnNoEffect warns of fields whose counterpart among sbatch's options has no effect
 // here, with the reason that the table of options gives.
-func (p *parser) effects(d *draft) {
+func (p *parser) warnNoEffect(d *draft) {
 	idle := map[string]string{}
 	for _, o := range sbatch.Table() {
 		if o.Status == sbatch.NoEffect {
@@ -28,16 +28,16 @@ func (p *parser) effects(d *draft) {
 		switch {
 		case !given:
 		case f.name == "mail" && !p.opts.Mail:
-			p.warn(v, "has no effect here: no mail relay is configured")
+			p.addWarning(v, "has no effect here: no mail relay is configured")
 		case none && f.name != "mail":
-			p.warn(v, "has no effect here: %s", why)
+			p.addWarning(v, "has no effect here: %s", why)
 		}
 	}
 }
 
-// given are the options of sbatch that say the same, for the variables that
+// givenOptions are the options of sbatch that say the same, for the variables that
 // programs read them from.
-func given(d *draft) map[string]string {
+func givenOptions(d *draft) map[string]string {
 	out := map[string]string{}
 	fields := d.given
 	if len(d.groups) > 0 {
@@ -126,6 +126,6 @@ func plainValue(v value) (string, bool) {
 // memoryText is a size as Slurm reads it, in whole MiB.
 func memoryText(s string) string {
 	p := &parser{doc: &yaml.Document{}}
-	n := p.size(value{Node: &yaml.Node{Kind: yaml.Scalar, Text: s}})
+	n := p.parseSize(value{Node: &yaml.Node{Kind: yaml.Scalar, Text: s}})
 	return slurmfmt.FormatMemory(int64(n.DivUp(resource.MiB) * resource.MiB))
 }

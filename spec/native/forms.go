@@ -30,101 +30,101 @@ const (
 )
 
 var (
-	aText     = form{text: "text", schema: scalar}
+	aText     = form{text: "text", schema: scalarSchema}
 	aBool     = form{text: "true, false", schema: func() schema { return schema{"type": "boolean"} }}
-	aCount    = form{text: "number from 1", schema: integer(1, maxCount)}
-	aDuration = form{text: "30m, 4h, 1d12h, 90s, D-H:M:S, H:M:S, unlimited", schema: pattern(timePattern)}
-	aSize     = form{text: "512M, 32G, 1.5T", schema: pattern(sizePattern)}
-	aShare    = form{text: "1 to 1000, 20G", schema: anyOf(integer(1, 1000), pattern(sizePattern))}
-	aSizeAll  = form{text: "512M, 32G, all", schema: anyOf(pattern(sizePattern), func() schema { return schema{"const": "all"} })}
-	aList     = form{text: "text, a,b or [a, b]", schema: anyOf(scalar, listOf(scalar, 1, 0))}
+	aCount    = form{text: "number from 1", schema: integerSchema(1, maxCount)}
+	aDuration = form{text: "30m, 4h, 1d12h, 90s, D-H:M:S, H:M:S, unlimited", schema: patternSchema(timePattern)}
+	aSize     = form{text: "512M, 32G, 1.5T", schema: patternSchema(sizePattern)}
+	aShare    = form{text: "1 to 1000, 20G", schema: anyOf(integerSchema(1, 1000), patternSchema(sizePattern))}
+	aSizeAll  = form{text: "512M, 32G, all", schema: anyOf(patternSchema(sizePattern), func() schema { return schema{"const": "all"} })}
+	aList     = form{text: "text, a,b or [a, b]", schema: anyOf(scalarSchema, listOf(scalarSchema, 1, 0))}
 	aWhen     = form{text: "2026-01-31T18:00, 18:00, tomorrow, now+2hours", schema: func() schema { return schema{"type": []string{"string", "integer"}} }}
 )
 
 func aNumber(least, most int64) form {
-	return form{text: "number", schema: integer(least, most)}
+	return form{text: "number", schema: integerSchema(least, most)}
 }
 
-// text is a scalar as it was written.
-func (p *parser) text(v value) (string, bool) {
+// parseText is a scalar as it was written.
+func (p *parser) parseText(v value) (string, bool) {
 	if v.Kind == yaml.Scalar && strings.IndexByte(v.Text, 0) < 0 {
 		return v.Text, true
 	}
 	if v.Kind == yaml.Scalar {
-		p.fail(v, "", "holds a NUL character")
+		p.failValue(v, "", "holds a NUL character")
 		return "", false
 	}
-	p.fail(v, "", "is %s where text is expected", v.Kind)
+	p.failValue(v, "", "is %s where text is expected", v.Kind)
 	return "", false
 }
 
-// line is text of one line that is not empty.
-func (p *parser) line(v value) (string, bool) {
-	s, ok := p.text(v)
+// parseLine is text of one line that is not empty.
+func (p *parser) parseLine(v value) (string, bool) {
+	s, ok := p.parseText(v)
 	switch {
 	case !ok:
 		return "", false
 	case s == "":
-		p.fail(v, "write a value, or leave the field out", "is empty")
+		p.failValue(v, "write a value, or leave the field out", "is empty")
 		return "", false
 	case strings.ContainsAny(s, "\n\r"):
-		p.fail(v, "", "is more than one line")
+		p.failValue(v, "", "is more than one line")
 		return "", false
 	}
 	return s, true
 }
 
-// plain is a scalar without quotes, for numbers and true or false.
-func (p *parser) plain(v value, wanted string) (string, bool) {
+// parsePlain is a scalar without quotes, for numbers and true or false.
+func (p *parser) parsePlain(v value, wanted string) (string, bool) {
 	switch {
 	case v.Kind != yaml.Scalar:
-		p.fail(v, "", "is %s where %s is expected", v.Kind, wanted)
+		p.failValue(v, "", "is %s where %s is expected", v.Kind, wanted)
 		return "", false
 	case v.Quoted:
-		p.fail(v, "take the quotes away", "is text where %s is expected", wanted)
+		p.failValue(v, "take the quotes away", "is text where %s is expected", wanted)
 		return "", false
 	}
 	return v.Text, true
 }
 
-func (p *parser) boolean(v value) bool {
-	s, ok := p.plain(v, "true or false")
+func (p *parser) parseBool(v value) bool {
+	s, ok := p.parsePlain(v, "true or false")
 	if ok && s != "true" && s != "false" {
-		p.fail(v, "write true or false", "%q is neither true nor false", short(s))
+		p.failValue(v, "write true or false", "%q is neither true nor false", shortName(s))
 	}
 	return s == "true"
 }
 
-// number reads a whole number between least and most.
-func (p *parser) number(v value, least, most int64) int64 {
-	s, ok := p.plain(v, "a number")
+// parseNumber reads a whole number between least and most.
+func (p *parser) parseNumber(v value, least, most int64) int64 {
+	s, ok := p.parsePlain(v, "a number")
 	if !ok {
 		return 0
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	switch {
 	case err != nil && !errors.Is(err, strconv.ErrRange):
-		p.fail(v, "", "%q is not a whole number", short(s))
+		p.failValue(v, "", "%q is not a whole number", shortName(s))
 	case err != nil || n < least || n > most:
-		p.fail(v, "", "%s is not between %d and %d", short(s), least, most)
+		p.failValue(v, "", "%s is not between %d and %d", shortName(s), least, most)
 	default:
 		return n
 	}
 	return 0
 }
 
-func (p *parser) count(v value) int { return int(p.number(v, 1, maxCount)) }
+func (p *parser) parseCount(v value) int { return int(p.parseNumber(v, 1, maxCount)) }
 
-// cpus reads a number of CPUs, in thousandths.
-func (p *parser) cpus(v value) resource.Amount {
-	s, ok := p.plain(v, "a number of CPUs")
+// parseCPUs reads a number of CPUs, in thousandths.
+func (p *parser) parseCPUs(v value) resource.Amount {
+	s, ok := p.parsePlain(v, "a number of CPUs")
 	if !ok {
 		return 0
 	}
 	f, err := strconv.ParseFloat(s, 64)
 	n := math.Round(f * 1000)
 	if err != nil || !(f >= 0) || f > maxCount || n != f*1000 && math.Abs(n-f*1000) > 1e-6 || strings.ContainsAny(s, "xXpP_") {
-		p.fail(v, "write a number such as 4 or 0.5", "%q is no number of CPUs", short(s))
+		p.failValue(v, "write a number such as 4 or 0.5", "%q is no number of CPUs", shortName(s))
 		return 0
 	}
 	return resource.Amount(n)
@@ -133,28 +133,28 @@ func (p *parser) cpus(v value) resource.Amount {
 // units are the lengths of a duration's units.
 var units = map[byte]time.Duration{'d': 24 * time.Hour, 'h': time.Hour, 'm': time.Minute, 's': time.Second}
 
-// duration reads "1d12h", or one of Slurm's forms; 0 means unlimited.
-func (p *parser) duration(v value) time.Duration {
-	s, ok := p.line(v)
+// parseDuration reads "1d12h", or one of Slurm's forms; 0 means unlimited.
+func (p *parser) parseDuration(v value) time.Duration {
+	s, ok := p.parseLine(v)
 	if !ok {
 		return 0
 	}
 	if _, err := strconv.ParseFloat(s, 64); err == nil {
-		p.fail(v, "write "+short(s)+"m for minutes, "+short(s)+"h for hours", "%s has no unit", short(s))
+		p.failValue(v, "write "+shortName(s)+"m for minutes, "+shortName(s)+"h for hours", "%s has no unit", shortName(s))
 		return 0
 	}
 	if d, ok := units1(s); ok {
 		if d <= 0 || d > slurmfmt.MaxTimeLimit || d%time.Second != 0 {
-			p.fail(v, "write unlimited for no limit", "%q is not between a second and 100 years, in whole seconds", short(s))
+			p.failValue(v, "write unlimited for no limit", "%q is not between a second and 100 years, in whole seconds", shortName(s))
 		}
 		return d
 	}
 	d, err := slurmfmt.ParseTimeLimit(s)
 	switch {
 	case err != nil:
-		p.fail(v, "forms: "+aDuration.text, "%q is not a time", short(s))
+		p.failValue(v, "forms: "+aDuration.text, "%q is not a time", shortName(s))
 	case strings.Count(s, ":") == 1 && !strings.Contains(s, "-"):
-		p.warn(v, "is minutes and seconds, as sbatch reads it: %s; write 10h30m for hours and minutes", formatDuration(d))
+		p.addWarning(v, "is minutes and seconds, as sbatch reads it: %s; write 10h30m for hours and minutes", formatDuration(d))
 	}
 	return d
 }
@@ -199,9 +199,9 @@ func formatDuration(d time.Duration) string {
 // sizes are the units of a size in bytes.
 var sizes = map[byte]resource.Amount{'k': resource.KiB, 'm': resource.MiB, 'g': resource.GiB, 't': resource.TiB}
 
-// size reads a size in bytes; a unit is a power of 1024.
-func (p *parser) size(v value) resource.Amount {
-	s, ok := p.line(v)
+// parseSize reads a size in bytes; a unit is a power of 1024.
+func (p *parser) parseSize(v value) resource.Amount {
+	s, ok := p.parseLine(v)
 	if !ok {
 		return 0
 	}
@@ -216,11 +216,11 @@ func (p *parser) size(v value) resource.Amount {
 	scale, known := sizes[unit]
 	switch {
 	case err == nil && unit == 0:
-		p.fail(v, "write "+short(s)+"M or "+short(s)+"G", "%s has no unit", short(s))
+		p.failValue(v, "write "+shortName(s)+"M or "+shortName(s)+"G", "%s has no unit", shortName(s))
 	case err != nil || !known:
-		p.fail(v, "forms: "+aSize.text, "%q is not a size", short(s))
+		p.failValue(v, "forms: "+aSize.text, "%q is not a size", shortName(s))
 	case f*float64(scale) < 1 || f*float64(scale) > float64(1<<62):
-		p.fail(v, "", "%s is not between 1 byte and 4 EiB", short(s))
+		p.failValue(v, "", "%s is not between 1 byte and 4 EiB", shortName(s))
 	default:
 		return resource.Amount(math.Round(f * float64(scale)))
 	}
@@ -240,18 +240,18 @@ func formatSize(a resource.Amount) (string, bool) {
 	return strconv.FormatFloat(float64(a)/float64(resource.KiB), 'f', -1, 64) + "K", a > 0 && a < 1<<40
 }
 
-// list reads "a", "a,b" or [a, b].
-func (p *parser) list(v value) []string {
+// parseList reads "a", "a,b" or [a, b].
+func (p *parser) parseList(v value) []string {
 	var out []string
-	for _, item := range p.items(v) {
-		s, ok := p.line(item)
+	for _, item := range p.listItems(v) {
+		s, ok := p.parseLine(item)
 		if !ok {
 			return nil
 		}
 		for part := range strings.SplitSeq(s, ",") {
 			part = strings.TrimSpace(part)
 			if part == "" || strings.ContainsAny(part, " \t") {
-				p.fail(item, "forms: a, "+strconv.Quote("a,b")+", [a, b]", "%q is no name", short(part))
+				p.failValue(item, "forms: a, "+strconv.Quote("a,b")+", [a, b]", "%q is no name", shortName(part))
 				return nil
 			}
 			out = append(out, part)
@@ -260,13 +260,13 @@ func (p *parser) list(v value) []string {
 	return out
 }
 
-// items are the entries of a list, or the value itself.
-func (p *parser) items(v value) []value {
+// listItems are the entries of a list, or the value itself.
+func (p *parser) listItems(v value) []value {
 	if v.Kind != yaml.List {
 		return []value{v}
 	}
 	if len(v.Items) == 0 {
-		p.fail(v, "leave the field out", "is an empty list")
+		p.failValue(v, "leave the field out", "is an empty list")
 	}
 	out := make([]value, len(v.Items))
 	for i, n := range v.Items {
@@ -278,19 +278,19 @@ func (p *parser) items(v value) []value {
 	return out
 }
 
-// hosts reads a host list, "gpu[1-4],login" or a list of these, each name once.
-func (p *parser) hosts(v value) []string {
+// parseHosts reads a host list, "gpu[1-4],login" or a list of these, each name once.
+func (p *parser) parseHosts(v value) []string {
 	var out []string
 	seen := map[string]bool{}
 	total := 0
-	for _, item := range p.items(v) {
-		s, ok := p.line(item)
+	for _, item := range p.listItems(v) {
+		s, ok := p.parseLine(item)
 		if !ok {
 			return nil
 		}
 		n, err := hostlist.Count(s) // before anything is made of it
 		if total += n; err == nil && total > hostlist.MaxHosts {
-			p.fail(v, "", "names more than %d hosts", hostlist.MaxHosts)
+			p.failValue(v, "", "names more than %d hosts", hostlist.MaxHosts)
 			return nil
 		}
 		var names []string
@@ -299,7 +299,7 @@ func (p *parser) hosts(v value) []string {
 		}
 		var bad *hostlist.Error
 		if errors.As(err, &bad) {
-			p.part(item, bad.Offset, bad.Len, "", "%s", strings.TrimPrefix(bad.Error(), "host list: "))
+			p.failPart(item, bad.Offset, bad.Len, "", "%s", strings.TrimPrefix(bad.Error(), "host list: "))
 			return nil
 		}
 		for _, n := range names {
@@ -310,21 +310,21 @@ func (p *parser) hosts(v value) []string {
 		}
 	}
 	if len(out) == 0 {
-		p.fail(v, "", "names no host")
+		p.failValue(v, "", "names no host")
 	}
 	return out
 }
 
-// slurm blames a value for what slurmfmt found.
-func (p *parser) slurm(v value, err error, remedy string) {
+// failSlurmValue blames a value for what slurmfmt found.
+func (p *parser) failSlurmValue(v value, err error, remedy string) {
 	var bad *slurmfmt.Error
 	if !errors.As(err, &bad) {
-		p.fail(v, remedy, "%s", err)
+		p.failValue(v, remedy, "%s", err)
 		return
 	}
 	reason := bad.Reason
 	if part := bad.Text[bad.Offset : bad.Offset+bad.Len]; part != "" {
-		reason = strconv.Quote(short(part)) + " " + reason
+		reason = strconv.Quote(shortName(part)) + " " + reason
 	}
-	p.part(v, bad.Offset, bad.Len, remedy, "%s", reason)
+	p.failPart(v, bad.Offset, bad.Len, remedy, "%s", reason)
 }

@@ -11,53 +11,53 @@ import (
 )
 
 var gpuFields = []field[resource.DeviceRequest]{
-	{name: "type", form: aText, doc: "type, such as h100", set: func(p *parser, r *resource.DeviceRequest, v value) { r.Type, _ = p.line(v) }},
-	{name: "count", form: aCount, doc: "how many (1 if not given)", set: func(p *parser, r *resource.DeviceRequest, v value) { r.Count = p.count(v) }},
-	{name: "memory", form: aSize, doc: "memory that each must have", also: []string{"vram"}, set: func(p *parser, r *resource.DeviceRequest, v value) { r.Memory = p.size(v) }},
-	{name: "profile", form: aText, doc: "partition of a GPU, such as 1g.10gb", also: []string{"mig"}, set: func(p *parser, r *resource.DeviceRequest, v value) { r.Profile, _ = p.line(v) }},
+	{name: "type", form: aText, doc: "type, such as h100", set: func(p *parser, r *resource.DeviceRequest, v value) { r.Type, _ = p.parseLine(v) }},
+	{name: "count", form: aCount, doc: "how many (1 if not given)", set: func(p *parser, r *resource.DeviceRequest, v value) { r.Count = p.parseCount(v) }},
+	{name: "memory", form: aSize, doc: "memory that each must have", also: []string{"vram"}, set: func(p *parser, r *resource.DeviceRequest, v value) { r.Memory = p.parseSize(v) }},
+	{name: "profile", form: aText, doc: "partition of a GPU, such as 1g.10gb", also: []string{"mig"}, set: func(p *parser, r *resource.DeviceRequest, v value) { r.Profile, _ = p.parseLine(v) }},
 	{name: "share", form: aShare, doc: "part of one GPU each, in thousandths or as an amount of its memory ([sharing.md](sharing.md)); isolates nothing by itself", also: []string{"fraction", "gpu_memory", "gpumem", "gpu_fraction"}, set: setShare},
-	{name: "kind", form: aText, doc: "kind of device; gpu if not given", set: func(p *parser, r *resource.DeviceRequest, v value) { r.Kind, _ = p.line(v) }},
+	{name: "kind", form: aText, doc: "kind of device; gpu if not given", set: func(p *parser, r *resource.DeviceRequest, v value) { r.Kind, _ = p.parseLine(v) }},
 }
 
 // setShare reads "500", thousandths of a device, or "20G", of its memory.
 func setShare(p *parser, r *resource.DeviceRequest, v value) {
-	if s, ok := p.text(v); ok && s != "" && strings.ContainsAny(s[len(s)-1:], "KMGTkmgtBb") {
-		if r.Bytes = p.size(v); r.Bytes > maxPart {
-			p.fail(v, "", "%s is more than a device has", short(s))
+	if s, ok := p.parseText(v); ok && s != "" && strings.ContainsAny(s[len(s)-1:], "KMGTkmgtBb") {
+		if r.Bytes = p.parseSize(v); r.Bytes > maxPart {
+			p.failValue(v, "", "%s is more than a device has", shortName(s))
 		}
 		return
 	}
-	r.Share = resource.Share(p.number(v, 1, 1000))
+	r.Share = resource.Share(p.parseNumber(v, 1, 1000))
 }
 
 // maxPart is the largest part of a device by memory.
 const maxPart = 1024 * resource.TiB
 
-// gpus reads "2", "h100", "h100:2", lists of these, and the long form.
-func (p *parser) gpus(v value) []resource.DeviceRequest {
+// parseGPUs reads "2", "h100", "h100:2", lists of these, and the long form.
+func (p *parser) parseGPUs(v value) []resource.DeviceRequest {
 	var out []resource.DeviceRequest
-	for _, item := range p.items(v) {
+	for _, item := range p.listItems(v) {
 		if item.Kind == yaml.Mapping {
 			r := resource.DeviceRequest{Count: 1}
-			decode(p, item.path, item.Node, gpuFields, &r)
+			decodeFields(p, item.path, item.Node, gpuFields, &r)
 			out = append(out, r)
 			continue
 		}
-		s, ok := p.line(item)
+		s, ok := p.parseLine(item)
 		if !ok {
 			return out
 		}
 		list, err := slurmfmt.ParseGPUs(s)
 		if err != nil {
-			p.slurm(item, err, "forms: "+aGPUs.text)
+			p.failSlurmValue(item, err, "forms: "+aGPUs.text)
 			return out
 		}
 		for _, g := range list {
 			if g.Count < 1 || g.Count > maxCount {
-				p.fail(item, "leave the field out for no GPUs", "%d is not between 1 and %d", g.Count, maxCount)
+				p.failValue(item, "leave the field out for no GPUs", "%d is not between 1 and %d", g.Count, maxCount)
 				return out
 			}
-			out = append(out, request(g))
+			out = append(out, deviceRequest(g))
 		}
 	}
 	return out
@@ -66,7 +66,7 @@ func (p *parser) gpus(v value) []resource.DeviceRequest {
 // profile recognises a partition in a type, such as "1g.10gb" or "a100_1g.5gb".
 var profile = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:(.+)_)?(\d+g\.\d+gb(?:\+[a-z.]+)?)$`) })
 
-func request(g slurmfmt.GRES) resource.DeviceRequest {
+func deviceRequest(g slurmfmt.GRES) resource.DeviceRequest {
 	r := resource.DeviceRequest{Type: g.Type, Count: int(g.Count)}
 	if !strings.Contains(g.Type, ".") {
 		return r

@@ -14,8 +14,8 @@ import (
 	"github.com/coxswain-sched/coxswain/spec"
 )
 
-// missing compares a job with what its text is read as.
-func missing(s *job.Spec, script []byte, text string) []spec.Warning {
+// findMissing compares a job with what its text is read as.
+func findMissing(s *job.Spec, script []byte, text string) []spec.Warning {
 	opts := Options{Owner: s.Owner, Dir: s.Source.Submit, Now: time.Unix(0, 0), MaxArraySize: 0, Mail: true}
 	if opts.Dir == "" {
 		opts.Dir = s.WorkDir
@@ -25,7 +25,7 @@ func missing(s *job.Spec, script []byte, text string) []spec.Warning {
 	if err != nil {
 		return []spec.Warning{{File: file, Message: "the job cannot be said in this form: " + oneLine(err)}}
 	}
-	want, got := flat(s), flat(back)
+	want, got := flattenJob(s), flattenJob(back)
 	var out []spec.Warning
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		if have, ok := got[name]; !ok || have != want[name] {
@@ -48,8 +48,8 @@ func oneLine(err error) string {
 	return text
 }
 
-// flat is a job as JSON paths and values, without what only its submission knows.
-func flat(s *job.Spec) map[string]string {
+// flattenJob is a job as JSON paths and values, without what only its submission knows.
+func flattenJob(s *job.Spec) map[string]string {
 	c := *s
 	c.Source, c.Provenance, c.Upload, c.Owner = job.Source{}, nil, nil, job.Owner{}
 	c.Env.Export = exportWord(c.Env.Export)
@@ -72,15 +72,15 @@ func flat(s *job.Spec) map[string]string {
 		return map[string]string{"": err.Error()} // plain data: cannot happen
 	}
 	out := map[string]string{}
-	flatten(out, "", tree)
+	flattenValue(out, "", tree)
 	return out
 }
 
-func flatten(out map[string]string, at string, v any) {
+func flattenValue(out map[string]string, at string, v any) {
 	switch x := v.(type) {
 	case map[string]any:
 		for k, e := range x {
-			flatten(out, strings.TrimPrefix(at+"."+k, "."), e)
+			flattenValue(out, strings.TrimPrefix(at+"."+k, "."), e)
 		}
 	case []any:
 		if len(x) > 100 { // a list of nodes: as one
@@ -88,7 +88,7 @@ func flatten(out map[string]string, at string, v any) {
 			return
 		}
 		for i, e := range x {
-			flatten(out, fmt.Sprintf("%s[%d]", at, i), e)
+			flattenValue(out, fmt.Sprintf("%s[%d]", at, i), e)
 		}
 	default:
 		out[at] = fmt.Sprint(x)

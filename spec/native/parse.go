@@ -65,7 +65,7 @@ func ParseDocument(doc *yaml.Document, file string, opts Options) (s *job.Spec, 
 	for _, f := range jobFields {
 		p.owners[f.name] = true
 	}
-	d := p.job(file)
+	d := p.parseJob(file)
 	slices.SortStableFunc(p.warnings, func(a, b spec.Warning) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
 	})
@@ -87,24 +87,24 @@ type draft struct {
 	given map[string]value // what was written, by name
 }
 
-func (p *parser) job(name string) *draft {
+func (p *parser) parseJob(name string) *draft {
 	d := &draft{spec: &job.Spec{Owner: p.opts.Owner, WorkDir: p.opts.Dir}, given: map[string]value{}}
 	root := p.doc.Root
 	if root.Kind != yaml.Mapping {
-		p.blame(yaml.Place{Line: 1, Col: 1, Len: 0}, "", "begin with name: NAME, then what it needs and what it runs", "holds %s where the fields of a job are expected", root.Kind)
+		p.addError(yaml.Place{Line: 1, Col: 1, Len: 0}, "", "begin with name: NAME, then what it needs and what it runs", "holds %s where the fields of a job are expected", root.Kind)
 		return d
 	}
 	for _, f := range root.Fields {
 		d.given[f.Name] = value{Node: f.Value, path: f.Name, name: f.Name, at: f.Place}
 	}
 	d.flat.given = map[string]value{}
-	decode(p, "", root, topFields, d)
-	p.finish(d, name)
+	decodeFields(p, "", root, topFields, d)
+	p.finishJob(d, name)
 	return d
 }
 
-// finish settles what fields decide together.
-func (p *parser) finish(d *draft, file string) {
+// finishJob settles what fields decide together.
+func (p *parser) finishJob(d *draft, file string) {
 	s := d.spec
 	base := path.Base(file)
 	if file == "" || file == "-" {
@@ -113,47 +113,47 @@ func (p *parser) finish(d *draft, file string) {
 	if s.Name == "" {
 		s.Name = strings.TrimSuffix(strings.TrimSuffix(base, ".yaml"), ".yml")
 	}
-	p.program(d, base)
-	p.groups(d)
+	p.settleProgram(d, base)
+	p.settleGroups(d)
 	if v, ok := d.given["time_min"]; ok && s.TimeLimit > 0 && s.TimeMin > s.TimeLimit {
-		p.fail(v, "", "is longer than the time limit, %s", formatDuration(s.TimeLimit))
+		p.failValue(v, "", "is longer than the time limit, %s", formatDuration(s.TimeLimit))
 	}
 	if v, ok := d.given["deadline"]; ok && !s.Deadline.IsZero() && !s.Deadline.After(p.opts.Now) {
-		p.fail(v, "", "is over: it is %s", p.opts.Now.Format(time.RFC3339))
+		p.failValue(v, "", "is over: it is %s", p.opts.Now.Format(time.RFC3339))
 	}
 	if v, ok := d.given["array"]; ok && len(s.Groups) > 1 {
-		p.fail(v, "submit one such job for each index", "cannot be combined with several groups")
+		p.failValue(v, "submit one such job for each index", "cannot be combined with several groups")
 	}
 	if v, ok := d.given["depends_fail"]; ok && s.Depends.IsZero() {
-		p.fail(v, "say what it depends on by depends:", "needs depends")
+		p.failValue(v, "say what it depends on by depends:", "needs depends")
 	}
-	p.effects(d)
-	s.Source = job.Source{Form: "native", File: file, Host: p.opts.Host, Submit: p.opts.Dir, Given: given(d), Lines: lines(p.doc.Root)}
+	p.warnNoEffect(d)
+	s.Source = job.Source{Form: "native", File: file, Host: p.opts.Host, Submit: p.opts.Dir, Given: givenOptions(d), Lines: lineRange(p.doc.Root)}
 }
 
-// lines are the first and the last line on which a field begins.
-func lines(root *yaml.Node) [2]int {
+// lineRange are the first and the last line on which a field begins.
+func lineRange(root *yaml.Node) [2]int {
 	if len(root.Fields) == 0 {
 		return [2]int{}
 	}
 	return [2]int{root.Fields[0].Place.Line, root.Fields[len(root.Fields)-1].Place.Line}
 }
 
-// program settles what runs and where its output goes.
-func (p *parser) program(d *draft, base string) {
+// settleProgram settles what runs and where its output goes.
+func (p *parser) settleProgram(d *draft, base string) {
 	s := d.spec
 	script, hasScript := d.given["script"]
 	command, hasCommand := d.given["command"]
 	args, hasArgs := d.given["args"]
 	switch {
 	case hasScript && hasCommand:
-		p.fail(command, "say one of them", "script and command exclude each other: script runs once, on the first node, command in every task")
+		p.failValue(command, "say one of them", "script and command exclude each other: script runs once, on the first node, command in every task")
 		return
 	case !hasScript && !hasCommand:
-		p.blame(yaml.Place{Line: 1, Col: 1}, "", "add command: COMMAND for every task, or script: | and the lines of a script for the first node", "nothing to run")
+		p.addError(yaml.Place{Line: 1, Col: 1}, "", "add command: COMMAND for every task, or script: | and the lines of a script for the first node", "nothing to run")
 		return
 	case hasArgs && hasCommand:
-		p.fail(args, "put them into command: [COMMAND, ARGUMENT, …]", "belongs to script")
+		p.failValue(args, "put them into command: [COMMAND, ARGUMENT, …]", "belongs to script")
 		return
 	}
 	s.Program.Kind = job.Direct
@@ -167,7 +167,7 @@ func (p *parser) program(d *draft, base string) {
 		s.Program.Args = p.opts.ScriptArgs
 	}
 	if killSaid {
-		p.warn(d.given["kill_on_bad_exit"], "has no effect with script: srun has an option of that name")
+		p.addWarning(d.given["kill_on_bad_exit"], "has no effect with script: srun has an option of that name")
 	}
 	if s.Output.Stdout == "" {
 		s.Output.Stdout = defaultOutput
@@ -177,27 +177,27 @@ func (p *parser) program(d *draft, base string) {
 	}
 	for i, line := range strings.Split(string(d.script), "\n") {
 		if strings.HasPrefix(line, "#SBATCH") {
-			p.warn(script, "has a line #SBATCH (its line %d), which is not read here: write the fields of this file", i+1)
+			p.addWarning(script, "has a line #SBATCH (its line %d), which is not read here: write the fields of this file", i+1)
 			break
 		}
 	}
 }
 
-// groups settles the task groups.
-func (p *parser) groups(d *draft) {
+// settleGroups settles the task groups.
+func (p *parser) settleGroups(d *draft) {
 	list := d.groups
 	if v, ok := d.given["groups"]; !ok {
 		list = []groupDraft{d.flat}
 	} else {
 		for name, top := range d.flat.given {
-			p.fail(top, "move it into the groups that it is for", "%s stands beside groups (line %d)", name, v.at.Line)
+			p.failValue(top, "move it into the groups that it is for", "%s stands beside groups (line %d)", name, v.at.Line)
 		}
 	}
 	for i := range list {
-		d.spec.Groups = append(d.spec.Groups, p.settle(&list[i]))
+		d.spec.Groups = append(d.spec.Groups, p.settleGroup(&list[i]))
 	}
 	if v, given := d.given["together_for"]; given && d.spec.Within == 0 {
-		p.fail(v, "add together:", "is for together, which is not given")
+		p.failValue(v, "add together:", "is for together, which is not given")
 	} else if given {
 		d.spec.Wish, d.spec.Within = job.Wish{N: d.spec.Within, For: d.together}, 0
 	}

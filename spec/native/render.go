@@ -23,10 +23,10 @@ func Render(s *job.Spec, script []byte) ([]byte, []spec.Warning) {
 		script = withoutDirectives(script)
 	}
 	w := &writer{spec: s}
-	w.job(s)
-	w.groups(s)
-	w.program(s, script)
-	return []byte(w.b.String()), missing(s, script, w.b.String())
+	w.writeJob(s)
+	w.writeGroups(s)
+	w.writeProgram(s, script)
+	return []byte(w.b.String()), findMissing(s, script, w.b.String())
 }
 
 // withoutDirectives is a batch script without the lines that sbatch reads: those
@@ -49,61 +49,61 @@ func withoutDirectives(script []byte) []byte {
 	return out
 }
 
-// job writes what concerns the job as a whole.
-func (w *writer) job(s *job.Spec) {
-	w.text("name", s.Name)
-	w.text("comment", s.Comment)
-	w.text("account", s.Account)
-	w.text("qos", s.QOS)
-	w.text("pool", s.Pool)
-	w.list("partition", s.Partitions)
-	w.text("reservation", s.Reservation)
-	w.text("licenses", s.Licenses)
-	w.raw("time", s.TimeLimit > 0, formatDuration(s.TimeLimit))
-	w.raw("time_min", s.TimeMin > 0, formatDuration(s.TimeMin))
-	w.text("begin", when(s.Begin))
-	w.text("deadline", when(s.Deadline))
-	w.flag("hold", s.Held)
-	w.raw("nice", s.Nice != 0, strconv.FormatInt(s.Nice, 10))
-	w.raw("priority", s.Priority != 0, strconv.FormatInt(s.Priority, 10))
+// writeJob writes what concerns the job as a whole.
+func (w *writer) writeJob(s *job.Spec) {
+	w.writeText("name", s.Name)
+	w.writeText("comment", s.Comment)
+	w.writeText("account", s.Account)
+	w.writeText("qos", s.QOS)
+	w.writeText("pool", s.Pool)
+	w.writeList("partition", s.Partitions)
+	w.writeText("reservation", s.Reservation)
+	w.writeText("licenses", s.Licenses)
+	w.writeRaw("time", s.TimeLimit > 0, formatDuration(s.TimeLimit))
+	w.writeRaw("time_min", s.TimeMin > 0, formatDuration(s.TimeMin))
+	w.writeText("begin", formatTime(s.Begin))
+	w.writeText("deadline", formatTime(s.Deadline))
+	w.writeFlag("hold", s.Held)
+	w.writeRaw("nice", s.Nice != 0, strconv.FormatInt(s.Nice, 10))
+	w.writeRaw("priority", s.Priority != 0, strconv.FormatInt(s.Priority, 10))
 	if !s.Depends.IsZero() {
 		text := s.Depends.Text
 		if text == "" {
 			text = s.Depends.String()
 		}
-		w.text("depends", text)
+		w.writeText("depends", text)
 		if k := s.Depends.KillIfNever; k != nil {
-			w.raw("depends_fail", true, strconv.FormatBool(*k))
+			w.writeRaw("depends_fail", true, strconv.FormatBool(*k))
 		}
 	}
 	if a := s.Array; a != nil {
-		w.text("array", arrayText(a))
+		w.writeText("array", arrayText(a))
 	}
-	w.flag("requeue", s.Requeue)
+	w.writeFlag("requeue", s.Requeue)
 	if s.Signal != nil {
-		w.text("signal", signalText(s.Signal))
+		w.writeText("signal", signalText(s.Signal))
 	}
-	w.mail(s.Mail)
-	w.text("image", s.Image)
-	w.pod(s.Pod)
+	w.writeMail(s.Mail)
+	w.writeText("image", s.Image)
+	w.writePod(s.Pod)
 	if s.WorkDir != "" && s.WorkDir != s.Source.Submit {
-		w.text("workdir", s.WorkDir)
+		w.writeText("workdir", s.WorkDir)
 	}
 	stdout := s.Output.Stdout
 	if s.Program.Kind == job.Batch && (stdout == defaultOutput && s.Array == nil || stdout == defaultArrayOutput && s.Array != nil) {
 		stdout = ""
 	}
-	w.text("output", stdout)
-	w.text("error", s.Output.Stderr)
-	w.text("input", s.Output.Stdin)
-	w.flag("append", s.Output.Append)
-	w.env(s)
+	w.writeText("output", stdout)
+	w.writeText("error", s.Output.Stderr)
+	w.writeText("input", s.Output.Stdin)
+	w.writeFlag("append", s.Output.Append)
+	w.writeEnv(s)
 	if kill := s.Program.Kind == job.Direct; s.KillOnBadExit != kill {
-		w.raw("kill_on_bad_exit", true, strconv.FormatBool(s.KillOnBadExit))
+		w.writeRaw("kill_on_bad_exit", true, strconv.FormatBool(s.KillOnBadExit))
 	}
 }
 
-func when(t time.Time) string {
+func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
@@ -137,7 +137,7 @@ func signalText(s *job.SignalSpec) string {
 	return text + "@" + strconv.Itoa(int(s.Before/time.Second))
 }
 
-func (w *writer) mail(m *job.Mail) {
+func (w *writer) writeMail(m *job.Mail) {
 	if m == nil {
 		return
 	}
@@ -146,16 +146,16 @@ func (w *writer) mail(m *job.Mail) {
 		types[i] = strings.ToLower(t)
 	}
 	if m.To == "" {
-		w.list("mail", types)
+		w.writeList("mail", types)
 		return
 	}
-	w.open("mail")
-	w.list("types", types)
-	w.text("to", m.To)
-	w.shut()
+	w.openGroup("mail")
+	w.writeList("types", types)
+	w.writeText("to", m.To)
+	w.closeGroup()
 }
 
-func (w *writer) env(s *job.Spec) {
+func (w *writer) writeEnv(s *job.Spec) {
 	values := map[string]string{}
 	var names []string
 	for _, e := range s.Env.Set {
@@ -167,45 +167,45 @@ func (w *writer) env(s *job.Spec) {
 	}
 	switch export := exportWord(s.Env.Export); export {
 	case "ALL", "NONE", "NIL":
-		w.text("export", strings.ToLower(export))
+		w.writeText("export", strings.ToLower(export))
 	default:
-		w.text("export", export)
+		w.writeText("export", export)
 	}
 	if len(names) == 0 {
 		return
 	}
-	w.open("env")
+	w.openGroup("env")
 	for _, n := range names {
-		w.keyed(n, quote(values[n]))
+		w.writeKeyed(n, quoteText(values[n]))
 	}
-	w.shut()
+	w.closeGroup()
 }
 
-// groups writes the task groups, flat if there is one without a name.
-func (w *writer) groups(s *job.Spec) {
-	w.closely("together", s.Within, s.Wish)
+// writeGroups writes the task groups, flat if there is one without a name.
+func (w *writer) writeGroups(s *job.Spec) {
+	w.writeCloseness("together", s.Within, s.Wish)
 	if len(s.Groups) == 1 && s.Groups[0].Name == "" {
-		w.group(&s.Groups[0])
+		w.writeGroup(&s.Groups[0])
 		return
 	}
 	if len(s.Groups) == 0 {
 		return
 	}
-	w.open("groups")
+	w.openGroup("groups")
 	for i := range s.Groups {
-		w.item()
+		w.beginItem()
 		before := w.b.Len()
-		w.text("name", s.Groups[i].Name)
-		w.group(&s.Groups[i])
+		w.writeText("name", s.Groups[i].Name)
+		w.writeGroup(&s.Groups[i])
 		if w.b.Len() == before { // a group that asks for nothing
-			w.raw("tasks_per_node", true, "1")
+			w.writeRaw("tasks_per_node", true, "1")
 		}
-		w.shut()
+		w.closeGroup()
 	}
-	w.shut()
+	w.closeGroup()
 }
 
-func (w *writer) group(g *job.TaskGroup) {
+func (w *writer) writeGroup(g *job.TaskGroup) {
 	nodes := strconv.Itoa(g.Nodes.Min)
 	switch {
 	case g.Nodes.Max == 0:
@@ -214,61 +214,61 @@ func (w *writer) group(g *job.TaskGroup) {
 		nodes += "-" + strconv.Itoa(g.Nodes.Max)
 	}
 	if len(g.NodeList) == 0 || g.Nodes != (job.Range{Min: len(g.NodeList)}) {
-		w.raw("nodes", g.Nodes != job.Range{}, nodes)
+		w.writeRaw("nodes", g.Nodes != job.Range{}, nodes)
 	}
-	w.raw("tasks", g.Tasks.Want != 0, strconv.Itoa(g.Tasks.Want))
-	w.raw("elastic", g.Elastic, "true")
-	w.raw("subgroup", g.Subgroup != 0, strconv.Itoa(g.Subgroup))
-	w.raw("min_tasks", g.Tasks.Min != 0, strconv.Itoa(g.Tasks.Min))
-	w.raw("tasks_per_node", g.TasksPerNode != 0, strconv.Itoa(g.TasksPerNode))
+	w.writeRaw("tasks", g.Tasks.Want != 0, strconv.Itoa(g.Tasks.Want))
+	w.writeRaw("elastic", g.Elastic, "true")
+	w.writeRaw("subgroup", g.Subgroup != 0, strconv.Itoa(g.Subgroup))
+	w.writeRaw("min_tasks", g.Tasks.Min != 0, strconv.Itoa(g.Tasks.Min))
+	w.writeRaw("tasks_per_node", g.TasksPerNode != 0, strconv.Itoa(g.TasksPerNode))
 	c := claimOf(g)
-	w.devices("gpus", c.total, len(c.node)+len(c.task) == 0)
-	w.devices("gpus_per_node", c.node, len(c.total)+len(c.task) == 0)
-	w.devices("gpus_per_task", c.task, len(c.total)+len(c.node) == 0)
-	w.list("gpu_types", g.Wishes.GPUs)
-	w.raw("gpu_types_for", g.Wishes.GPUsFor > 0, patience(g.Wishes.GPUsFor))
-	w.raw("cpus", g.CPUsPerTask > 0 && !c.fullCPUs, strconv.Itoa(g.CPUsPerTask))
-	w.raw("cpus", c.fraction, resource.FormatCPU(g.PerTask.CPU))
-	w.raw("cpus_per_gpu", c.gpuCPU, resource.FormatCPU(g.PerDevice.CPU))
+	w.writeDevices("gpus", c.total, len(c.node)+len(c.task) == 0)
+	w.writeDevices("gpus_per_node", c.node, len(c.total)+len(c.task) == 0)
+	w.writeDevices("gpus_per_task", c.task, len(c.total)+len(c.node) == 0)
+	w.writeList("gpu_types", g.Wishes.GPUs)
+	w.writeRaw("gpu_types_for", g.Wishes.GPUsFor > 0, formatPatience(g.Wishes.GPUsFor))
+	w.writeRaw("cpus", g.CPUsPerTask > 0 && !c.fullCPUs, strconv.Itoa(g.CPUsPerTask))
+	w.writeRaw("cpus", c.fraction, resource.FormatCPU(g.PerTask.CPU))
+	w.writeRaw("cpus_per_gpu", c.gpuCPU, resource.FormatCPU(g.PerDevice.CPU))
 	if g.AllMemory {
-		w.raw("memory", true, "all")
+		w.writeRaw("memory", true, "all")
 	} else {
-		w.size("memory", g.PerNode.Memory, c.memory == "memory")
+		w.writeSize("memory", g.PerNode.Memory, c.memory == "memory")
 	}
-	w.size("memory_per_task", g.PerTask.Memory, c.memory == "memory_per_task")
-	w.size("memory_per_gpu", g.PerDevice.Memory, c.memory == "memory_per_gpu")
-	w.size("disk", g.PerNode.Disk, g.PerNode.Disk > 0)
-	w.amounts("per_node", c.left[perNode])
-	w.amounts("per_task", c.left[perTask])
-	w.amounts("per_gpu", c.left[perGPU])
-	w.amounts("total", c.left[total])
-	w.flag("exclusive", g.Exclusive)
-	w.flag("overcommit", g.Overcommit)
-	w.text("constraint", g.Constraint.Text)
-	w.hosts("nodelist", g.NodeList)
-	w.hosts("exclude", g.Exclude)
-	w.flag("contiguous", g.Contiguous)
-	w.closely("within", g.Within, g.Wishes.Within)
+	w.writeSize("memory_per_task", g.PerTask.Memory, c.memory == "memory_per_task")
+	w.writeSize("memory_per_gpu", g.PerDevice.Memory, c.memory == "memory_per_gpu")
+	w.writeSize("disk", g.PerNode.Disk, g.PerNode.Disk > 0)
+	w.writeAmounts("per_node", c.left[perNode])
+	w.writeAmounts("per_task", c.left[perTask])
+	w.writeAmounts("per_gpu", c.left[perGPU])
+	w.writeAmounts("total", c.left[total])
+	w.writeFlag("exclusive", g.Exclusive)
+	w.writeFlag("overcommit", g.Overcommit)
+	w.writeText("constraint", g.Constraint.Text)
+	w.writeHosts("nodelist", g.NodeList)
+	w.writeHosts("exclude", g.Exclude)
+	w.writeFlag("contiguous", g.Contiguous)
+	w.writeCloseness("within", g.Within, g.Wishes.Within)
 	if s := g.Wishes.Switches; s.N > 0 {
-		w.raw("switches", true, strconv.Itoa(s.N))
-		w.raw("switches_for", true, patience(s.For))
+		w.writeRaw("switches", true, strconv.Itoa(s.N))
+		w.writeRaw("switches_for", true, formatPatience(s.For))
 	} else {
-		w.raw("switches", g.Switches > 0, strconv.Itoa(g.Switches))
+		w.writeRaw("switches", g.Switches > 0, strconv.Itoa(g.Switches))
 	}
-	w.flag("spread", g.Spread)
-	w.flag("few_nodes", g.FewNodes)
-	w.raw("segment", g.Segment > 1, strconv.Itoa(g.Segment))
-	w.text("distribution", g.Distribution)
+	w.writeFlag("spread", g.Spread)
+	w.writeFlag("few_nodes", g.FewNodes)
+	w.writeRaw("segment", g.Segment > 1, strconv.Itoa(g.Segment))
+	w.writeText("distribution", g.Distribution)
 }
 
-// closely writes a level that is asked for, or wished for.
-func (w *writer) closely(name string, level int, wish job.Wish) {
+// writeCloseness writes a level that is asked for, or wished for.
+func (w *writer) writeCloseness(name string, level int, wish job.Wish) {
 	if wish.N != 0 {
-		w.raw(name, true, w.levelText(wish.N))
-		w.raw(name+"_for", true, patience(wish.For))
+		w.writeRaw(name, true, w.levelText(wish.N))
+		w.writeRaw(name+"_for", true, formatPatience(wish.For))
 		return
 	}
-	w.raw(name, level != 0, w.levelText(level))
+	w.writeRaw(name, level != 0, w.levelText(level))
 }
 
 func (w *writer) levelText(n int) string {
@@ -281,8 +281,8 @@ func (w *writer) levelText(n int) string {
 	return strconv.Itoa(n)
 }
 
-// patience writes how long something is insisted on.
-func patience(d time.Duration) string {
+// formatPatience writes how long something is insisted on.
+func formatPatience(d time.Duration) string {
 	switch {
 	case d == job.SiteWait:
 		return "site"
@@ -292,33 +292,33 @@ func patience(d time.Duration) string {
 	return formatDuration(d)
 }
 
-func (w *writer) size(name string, a resource.Amount, write bool) {
+func (w *writer) writeSize(name string, a resource.Amount, write bool) {
 	if text, ok := formatSize(a); write && ok {
-		w.raw(name, true, text)
+		w.writeRaw(name, true, text)
 	}
 }
 
-func (w *writer) amounts(name string, a wanted) {
+func (w *writer) writeAmounts(name string, a wanted) {
 	if a.need.IsZero() && !a.zero {
 		return
 	}
-	w.open(name)
-	w.raw("cpus", a.need.CPU != 0 || a.zero, resource.FormatCPU(a.need.CPU))
-	w.size("memory", a.need.Memory, a.need.Memory > 0)
-	w.size("disk", a.need.Disk, a.need.Disk > 0)
+	w.openGroup(name)
+	w.writeRaw("cpus", a.need.CPU != 0 || a.zero, resource.FormatCPU(a.need.CPU))
+	w.writeSize("memory", a.need.Memory, a.need.Memory > 0)
+	w.writeSize("disk", a.need.Disk, a.need.Disk > 0)
 	if len(a.need.Named) > 0 {
-		w.open("resources")
+		w.openGroup("resources")
 		for _, n := range a.need.Named {
-			w.keyed(n.Name, strconv.FormatInt(int64(n.Amount), 10))
+			w.writeKeyed(n.Name, strconv.FormatInt(int64(n.Amount), 10))
 		}
-		w.shut()
+		w.closeGroup()
 	}
-	w.devices("gpus", a.need.Devices, true)
-	w.shut()
+	w.writeDevices("gpus", a.need.Devices, true)
+	w.closeGroup()
 }
 
-// devices writes a field of GPUs: short where that says all.
-func (w *writer) devices(name string, list []resource.DeviceRequest, write bool) {
+// writeDevices writes a field of GPUs: short where that says all.
+func (w *writer) writeDevices(name string, list []resource.DeviceRequest, write bool) {
 	if len(list) == 0 || !write {
 		return
 	}
@@ -327,10 +327,10 @@ func (w *writer) devices(name string, list []resource.DeviceRequest, write bool)
 		parts = append(parts, gpuText(r))
 	}
 	if len(parts) == 1 {
-		w.raw(name, true, parts[0])
+		w.writeRaw(name, true, parts[0])
 		return
 	}
-	w.raw(name, true, "["+strings.Join(parts, ", ")+"]")
+	w.writeRaw(name, true, "["+strings.Join(parts, ", ")+"]")
 }
 
 func gpuText(r resource.DeviceRequest) string {
@@ -345,7 +345,7 @@ func gpuText(r resource.DeviceRequest) string {
 		short = kind + ":" + short
 	}
 	list, err := slurmfmt.ParseGPUs(short)
-	if err == nil && len(list) == 1 && request(list[0]) == r && !strings.ContainsAny(kind, ", ") {
+	if err == nil && len(list) == 1 && deviceRequest(list[0]) == r && !strings.ContainsAny(kind, ", ") {
 		if kind == "" {
 			return short
 		}
@@ -375,26 +375,26 @@ func quoteGPU(s string) string {
 	if plainText(s) && !strings.ContainsAny(s, ",[]{}") {
 		return s
 	}
-	return double(s)
+	return doubleQuote(s)
 }
 
-func (w *writer) hosts(name string, hosts []string) {
+func (w *writer) writeHosts(name string, hosts []string) {
 	if len(hosts) == 0 {
 		return
 	}
-	w.text(name, hostlist.CompressInOrder(hosts))
+	w.writeText(name, hostlist.CompressInOrder(hosts))
 }
 
-func (w *writer) program(s *job.Spec, script []byte) {
+func (w *writer) writeProgram(s *job.Spec, script []byte) {
 	if s.Program.Kind == job.Direct {
 		a := s.Program.Args
 		if len(a) == 3 && a[0] == "/bin/sh" && a[1] == "-c" && strings.TrimSpace(a[2]) != "" {
-			w.text("command", a[2])
+			w.writeText("command", a[2])
 			return
 		}
-		w.texts("command", a)
+		w.writeTexts("command", a)
 		return
 	}
-	w.texts("args", s.Program.Args)
-	w.text("script", string(script))
+	w.writeTexts("args", s.Program.Args)
+	w.writeText("script", string(script))
 }

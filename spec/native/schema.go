@@ -11,7 +11,7 @@ type schema map[string]any
 // Schema is the JSON Schema (draft 2020-12) of the form, for editors. The parser is
 // stricter where a schema cannot say what is wrong, never more lenient.
 func Schema() []byte {
-	s := object(topFields)()
+	s := objectSchema(topFields)()
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	s["title"] = "A job of Coxswain"
 	s["oneOf"] = []schema{{"required": []string{"script"}}, {"required": []string{"command"}}}
@@ -22,8 +22,8 @@ func Schema() []byte {
 	return append(out, '\n')
 }
 
-// object makes the schema of a group of fields.
-func object[T any](fields []field[T]) func() schema {
+// objectSchema makes the schema of a group of fields.
+func objectSchema[T any](fields []field[T]) func() schema {
 	return func() schema {
 		properties := schema{}
 		for _, f := range fields {
@@ -37,13 +37,13 @@ func object[T any](fields []field[T]) func() schema {
 	}
 }
 
-func scalar() schema { return schema{"type": []string{"string", "number", "boolean"}} }
+func scalarSchema() schema { return schema{"type": []string{"string", "number", "boolean"}} }
 
-func pattern(p string) func() schema {
+func patternSchema(p string) func() schema {
 	return func() schema { return schema{"type": "string", "pattern": p} }
 }
 
-func integer(least, most int64) func() schema {
+func integerSchema(least, most int64) func() schema {
 	return func() schema { return schema{"type": "integer", "minimum": least, "maximum": most} }
 }
 
@@ -80,6 +80,6 @@ func envSchema() schema {
 
 func gpuSchema() schema {
 	text := func() schema { return schema{"type": "string", "minLength": 1} }
-	one := anyOf(aCount.schema, text, object(gpuFields))
+	one := anyOf(aCount.schema, text, objectSchema(gpuFields))
 	return anyOf(one, listOf(one, 1, 0))()
 }

@@ -13,17 +13,17 @@ import (
 	"github.com/coxswain-sched/coxswain/spec/yaml"
 )
 
-func text[T any](to func(*T) *string) func(*parser, *T, value) {
-	return func(p *parser, d *T, v value) { *to(d), _ = p.line(v) }
+func textField[T any](to func(*T) *string) func(*parser, *T, value) {
+	return func(p *parser, d *T, v value) { *to(d), _ = p.parseLine(v) }
 }
 
-func boolean[T any](to func(*T) *bool) func(*parser, *T, value) {
-	return func(p *parser, d *T, v value) { *to(d) = p.boolean(v) }
+func boolField[T any](to func(*T) *bool) func(*parser, *T, value) {
+	return func(p *parser, d *T, v value) { *to(d) = p.parseBool(v) }
 }
 
 func fileName(to func(*draft) *string) func(*parser, *draft, value) {
 	return func(p *parser, d *draft, v value) {
-		name, _ := p.line(v)
+		name, _ := p.parseLine(v)
 		if strings.EqualFold(name, "none") {
 			name = "/dev/null"
 		}
@@ -32,50 +32,50 @@ func fileName(to func(*draft) *string) func(*parser, *draft, value) {
 }
 
 func setVersion(p *parser, _ *draft, v value) {
-	if s, ok := p.text(v); ok && s != "v1" {
-		p.fail(v, "write version: v1, or leave it out", "%q is not a version that is known", short(s))
+	if s, ok := p.parseText(v); ok && s != "v1" {
+		p.failValue(v, "write version: v1, or leave it out", "%q is not a version that is known", shortName(s))
 	}
 }
 
-// when reads a time of begin or deadline.
-func (p *parser) when(v value) time.Time {
-	s, ok := p.line(v)
+// parseTime reads a time of begin or deadline.
+func (p *parser) parseTime(v value) time.Time {
+	s, ok := p.parseLine(v)
 	if !ok {
 		return time.Time{}
 	}
 	if t, err := time.Parse(time.RFC3339, s); err == nil {
 		if t.UTC().Year() > 2261 { // as ParseWhen says it
-			p.fail(v, "write an earlier time", "%q is later than the year 2261, the last one that is known here", short(s))
+			p.failValue(v, "write an earlier time", "%q is later than the year 2261, the last one that is known here", shortName(s))
 		}
 		return t
 	}
 	t, err := slurmfmt.ParseWhen(s, p.opts.Now)
 	if err != nil {
-		p.slurm(v, err, "forms: "+aWhen.text+", 2026-01-31T18:00:00Z")
+		p.failSlurmValue(v, err, "forms: "+aWhen.text+", 2026-01-31T18:00:00Z")
 	}
 	return t
 }
 
 func setDepends(p *parser, d *draft, v value) {
 	var parts []string
-	for _, item := range p.items(v) {
-		s, ok := p.line(item)
+	for _, item := range p.listItems(v) {
+		s, ok := p.parseLine(item)
 		if !ok {
 			return
 		}
 		if _, err := sbatch.ParseDependency(s); err != nil {
-			p.slurm(item, err, "forms: afterok:7, afterany:7:8, after:7+10 (minutes), aftercorr:7, singleton")
+			p.failSlurmValue(item, err, "forms: afterok:7, afterany:7:8, after:7+10 (minutes), aftercorr:7, singleton")
 			return
 		}
 		if v.Kind == yaml.List && strings.Contains(s, "?") {
-			p.fail(item, "write depends: afterok:7?afterok:8", "cannot have ? in a list: all entries of a list must hold")
+			p.failValue(item, "write depends: afterok:7?afterok:8", "cannot have ? in a list: all entries of a list must hold")
 			return
 		}
 		parts = append(parts, s)
 	}
 	dep, err := sbatch.ParseDependency(strings.Join(parts, ","))
 	if err != nil {
-		p.fail(v, "", "%s", err)
+		p.failValue(v, "", "%s", err)
 		return
 	}
 	dep.KillIfNever = d.spec.Depends.KillIfNever
@@ -83,7 +83,7 @@ func setDepends(p *parser, d *draft, v value) {
 }
 
 func setDependsFail(p *parser, d *draft, v value) {
-	kill := p.boolean(v)
+	kill := p.parseBool(v)
 	d.spec.Depends.KillIfNever = &kill
 }
 
@@ -96,7 +96,7 @@ type arrayDraft struct {
 var arrayFields = []field[arrayDraft]{
 	{name: "indices", form: form{text: "0-15, 1-9:2, 1,5,7", schema: aWhen.schema}, doc: "the indices", set: func(_ *parser, a *arrayDraft, v value) { a.indices = v }},
 	{name: "max_running", form: aNumber(1, slurmfmt.MaxArraySize), doc: "how many may run at once", also: []string{"limit", "parallel"}, set: func(p *parser, a *arrayDraft, v value) {
-		a.max = uint32(p.number(v, 1, slurmfmt.MaxArraySize))
+		a.max = uint32(p.parseNumber(v, 1, slurmfmt.MaxArraySize))
 	}},
 }
 
@@ -104,26 +104,26 @@ func setArray(p *parser, d *draft, v value) {
 	a := arrayDraft{indices: v}
 	if v.Kind == yaml.Mapping {
 		a.indices = value{}
-		decode(p, v.path, v.Node, arrayFields, &a)
+		decodeFields(p, v.path, v.Node, arrayFields, &a)
 		if a.indices.Node == nil {
-			p.fail(v, "write array: {indices: 0-15}", "has no indices")
+			p.failValue(v, "write array: {indices: 0-15}", "has no indices")
 			return
 		}
 	}
-	s, ok := p.line(a.indices)
+	s, ok := p.parseLine(a.indices)
 	if !ok {
 		return
 	}
 	if a.max > 0 {
 		if strings.Contains(s, "%") {
-			p.fail(a.indices, "leave out one of them", "has a %% beside max_running")
+			p.failValue(a.indices, "leave out one of them", "has a %% beside max_running")
 			return
 		}
 		s += fmt.Sprintf("%%%d", a.max)
 	}
 	list, err := slurmfmt.ParseArray(s, p.opts.MaxArraySize)
 	if err != nil {
-		p.slurm(a.indices, err, "forms: "+slurmfmt.ArrayForms)
+		p.failSlurmValue(a.indices, err, "forms: "+slurmfmt.ArrayForms)
 		return
 	}
 	d.spec.Array = &job.ArraySpec{Text: s, Indices: list.Indices(), MaxRunning: list.MaxRunning, Step: 1}
@@ -134,17 +134,17 @@ func setArray(p *parser, d *draft, v value) {
 
 func setLicenses(p *parser, d *draft, v value) {
 	var parts []string
-	for _, item := range p.items(v) {
-		s, ok := p.line(item)
+	for _, item := range p.listItems(v) {
+		s, ok := p.parseLine(item)
 		if !ok {
 			return
 		}
 		if v.Kind == yaml.List && len(v.Items) > 1 && strings.Contains(s, "|") {
-			p.fail(item, "write licenses: a:2|b", "cannot have | in a list: all entries of a list are held")
+			p.failValue(item, "write licenses: a:2|b", "cannot have | in a list: all entries of a list are held")
 			return
 		}
 		if s == "" {
-			p.fail(item, "forms: "+sbatch.LicenseForms, "names no licence")
+			p.failValue(item, "forms: "+sbatch.LicenseForms, "names no licence")
 			return
 		}
 		s = strings.ReplaceAll(s, ", ", ",")
@@ -152,7 +152,7 @@ func setLicenses(p *parser, d *draft, v value) {
 			if s != item.Text {
 				at, n = 0, len(item.Text)
 			}
-			p.part(item, at, n, "forms: "+sbatch.LicenseForms, "%s", why)
+			p.failPart(item, at, n, "forms: "+sbatch.LicenseForms, "%s", why)
 			return
 		}
 		parts = append(parts, s)
@@ -161,13 +161,13 @@ func setLicenses(p *parser, d *draft, v value) {
 }
 
 func setSignal(p *parser, d *draft, v value) {
-	s, ok := p.line(v)
+	s, ok := p.parseLine(v)
 	if !ok {
 		return
 	}
 	sig, err := slurmfmt.ParseSignal(s)
 	if err != nil {
-		p.slurm(v, err, "forms: "+slurmfmt.SignalForms)
+		p.failSlurmValue(v, err, "forms: "+slurmfmt.SignalForms)
 		return
 	}
 	d.spec.Signal = &job.SignalSpec{Signal: sig.Number, Before: sig.Before, BatchOnly: sig.BatchOnly}
@@ -181,25 +181,25 @@ var mailTypes = []string{
 
 var mailFields = []field[job.Mail]{
 	{name: "types", form: aList, doc: "begin, end, fail, requeue, invalid_depend, stage_out, time_limit, time_limit_90, _80, _50, array_tasks, all", also: []string{"on", "events", "type"}, set: setMailTypes},
-	{name: "to", form: aText, doc: "user or address; the submitting user if not given", also: []string{"user", "address"}, set: func(p *parser, m *job.Mail, v value) { m.To, _ = p.line(v) }},
+	{name: "to", form: aText, doc: "user or address; the submitting user if not given", also: []string{"user", "address"}, set: func(p *parser, m *job.Mail, v value) { m.To, _ = p.parseLine(v) }},
 }
 
 func setMail(p *parser, d *draft, v value) {
 	m := &job.Mail{}
 	if v.Kind == yaml.Mapping {
-		decode(p, v.path, v.Node, mailFields, m)
+		decodeFields(p, v.path, v.Node, mailFields, m)
 	} else {
 		setMailTypes(p, m, v)
 	}
 	if len(m.Types) == 0 && len(p.errs) == 0 {
-		p.fail(v, "write mail: [end, fail]", "says no event")
+		p.failValue(v, "write mail: [end, fail]", "says no event")
 	}
 	d.spec.Mail = m
 }
 
 func setMailTypes(p *parser, m *job.Mail, v value) {
 	asked := map[string]bool{}
-	for _, t := range p.list(v) {
+	for _, t := range p.parseList(v) {
 		t = strings.ToUpper(t)
 		asked[t] = true
 		known := t == "ALL"
@@ -210,7 +210,7 @@ func setMailTypes(p *parser, m *job.Mail, v value) {
 			}
 		}
 		if !known {
-			p.fail(v, "events: "+strings.ToLower(strings.Join(mailTypes, ", "))+", all", "%q is no event", short(t))
+			p.failValue(v, "events: "+strings.ToLower(strings.Join(mailTypes, ", "))+", all", "%q is no event", shortName(t))
 			return
 		}
 	}
@@ -222,7 +222,7 @@ func setMailTypes(p *parser, m *job.Mail, v value) {
 }
 
 func setWorkDir(p *parser, d *draft, v value) {
-	dir, ok := p.line(v)
+	dir, ok := p.parseLine(v)
 	if !ok {
 		return
 	}
@@ -234,19 +234,19 @@ func setWorkDir(p *parser, d *draft, v value) {
 
 func setEnv(p *parser, d *draft, v value) {
 	if v.Kind != yaml.Mapping {
-		p.fail(v, "write NAME: value, one a line below env:", "is %s where variables are expected", v.Kind)
+		p.failValue(v, "write NAME: value, one a line below env:", "is %s where variables are expected", v.Kind)
 		return
 	}
 	for _, f := range v.Fields {
 		e := value{Node: f.Value, path: "env." + f.Name, name: f.Name, at: f.Place}
 		if err := variableName(f.Name); err != nil {
-			p.blame(f.Place, "env", "", "%q %s", short(f.Name), err)
+			p.addError(f.Place, "env", "", "%q %s", shortName(f.Name), err)
 			continue
 		}
 		s := ""
 		if f.Value.Kind != yaml.Null {
 			var ok bool
-			if s, ok = p.text(e); !ok {
+			if s, ok = p.parseText(e); !ok {
 				continue
 			}
 		}
@@ -263,8 +263,8 @@ func variableName(s string) error {
 
 func setExport(p *parser, d *draft, v value) {
 	var parts []string
-	for _, item := range p.items(v) {
-		s, ok := p.line(item)
+	for _, item := range p.listItems(v) {
+		s, ok := p.parseLine(item)
 		if !ok {
 			return
 		}
@@ -272,7 +272,7 @@ func setExport(p *parser, d *draft, v value) {
 		for name := range strings.SplitSeq(s, ",") {
 			name, _, _ = strings.Cut(name, "=")
 			if err := variableName(name); err != nil && !strings.ContainsAny(s, `"'`) { // quotes protect commas
-				p.fail(item, "write all, none, nil, names, or NAME=value", "%q %s", short(name), err)
+				p.failValue(item, "write all, none, nil, names, or NAME=value", "%q %s", shortName(name), err)
 				return
 			}
 		}
@@ -290,42 +290,42 @@ func exportWord(s string) string {
 
 func setCommand(p *parser, d *draft, v value) {
 	if v.Kind != yaml.List {
-		s, ok := p.text(v)
+		s, ok := p.parseText(v)
 		if ok && strings.TrimSpace(s) == "" {
-			p.fail(v, "", "is empty")
+			p.failValue(v, "", "is empty")
 		}
 		d.spec.Program.Args = []string{"/bin/sh", "-c", s}
 		return
 	}
-	d.spec.Program.Args = p.texts(v)
+	d.spec.Program.Args = p.parseTexts(v)
 	if len(d.spec.Program.Args) > 0 && d.spec.Program.Args[0] == "" {
-		p.fail(v, "", "begins with an empty word: no program has that name")
+		p.failValue(v, "", "begins with an empty word: no program has that name")
 	}
 }
 
-// texts reads a list of texts, which may be empty ones.
-func (p *parser) texts(v value) []string {
+// parseTexts reads a list of texts, which may be empty ones.
+func (p *parser) parseTexts(v value) []string {
 	if v.Kind != yaml.List {
-		p.fail(v, "write [a, b]", "is %s where a list is expected", v.Kind)
+		p.failValue(v, "write [a, b]", "is %s where a list is expected", v.Kind)
 		return nil
 	}
 	var out []string
-	for _, item := range p.items(v) {
-		if s, ok := p.text(item); ok {
+	for _, item := range p.listItems(v) {
+		if s, ok := p.parseText(item); ok {
 			out = append(out, s)
 		}
 	}
 	return out
 }
 
-func setArgs(p *parser, d *draft, v value) { d.spec.Program.Args = p.texts(v) }
+func setArgs(p *parser, d *draft, v value) { d.spec.Program.Args = p.parseTexts(v) }
 
 func setScript(p *parser, d *draft, v value) {
-	s, ok := p.text(v)
+	s, ok := p.parseText(v)
 	switch {
 	case !ok:
 	case strings.TrimSpace(s) == "":
-		p.fail(v, "write script: | and the lines of the script below it, indented", "is empty")
+		p.failValue(v, "write script: | and the lines of the script below it, indented", "is empty")
 	case strings.HasPrefix(s, "#!"):
 		d.script = []byte(s)
 	default:
@@ -335,27 +335,27 @@ func setScript(p *parser, d *draft, v value) {
 
 func setGroups(p *parser, d *draft, v value) {
 	if v.Kind != yaml.List {
-		p.fail(v, "write - before the fields of each group", "is %s where a list of groups is expected", v.Kind)
+		p.failValue(v, "write - before the fields of each group", "is %s where a list of groups is expected", v.Kind)
 		return
 	}
-	items := p.items(v)
+	items := p.listItems(v)
 	if len(items) > maxGroups {
-		p.fail(v, "", "has %d groups, more than %d", len(items), maxGroups)
+		p.failValue(v, "", "has %d groups, more than %d", len(items), maxGroups)
 		return
 	}
 	names := map[string]bool{}
 	for _, item := range items {
 		g := groupDraft{given: map[string]value{}, at: item}
 		if item.Kind != yaml.Mapping {
-			p.fail(item, "write the fields of the group", "is %s where a group is expected", item.Kind)
+			p.failValue(item, "write the fields of the group", "is %s where a group is expected", item.Kind)
 			continue
 		}
 		for _, f := range item.Fields {
 			g.given[f.Name] = value{Node: f.Value, path: item.path + "." + f.Name, name: f.Name, at: f.Place}
 		}
-		decode(p, item.path, item.Node, groupFields, &g)
+		decodeFields(p, item.path, item.Node, groupFields, &g)
 		if n := g.group.Name; n != "" && names[n] {
-			p.fail(g.given["name"], "", "%q is the name of another group", short(n))
+			p.failValue(g.given["name"], "", "%q is the name of another group", shortName(n))
 		}
 		names[g.group.Name] = true
 		d.groups = append(d.groups, g)

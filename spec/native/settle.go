@@ -7,8 +7,8 @@ import (
 	"github.com/coxswain-sched/coxswain/model/resource"
 )
 
-// settle checks the fields of a group against each other and makes a task group.
-func (p *parser) settle(g *groupDraft) job.TaskGroup {
+// settleGroup checks the fields of a group against each other and makes a task group.
+func (p *parser) settleGroup(g *groupDraft) job.TaskGroup {
 	p.oneOf(g, "gpus", "gpus_per_node", "gpus_per_task")
 	p.oneOf(g, "memory", "memory_per_task", "memory_per_cpu", "memory_per_gpu")
 	p.oneOf(g, "cpus", "cpus_per_gpu")
@@ -27,11 +27,11 @@ func (p *parser) settle(g *groupDraft) job.TaskGroup {
 	if t.PerNode.DeviceCount()+t.PerTask.DeviceCount()+t.Total.DeviceCount() == 0 && !t.PerDevice.IsZero() {
 		for _, name := range []string{"cpus_per_gpu", "memory_per_gpu", "per_gpu"} {
 			if v, ok := g.given[name]; ok {
-				p.fail(v, "add gpus:, or say it for each task", "is for each GPU, and no GPUs are asked for")
+				p.failValue(v, "add gpus:, or say it for each task", "is for each GPU, and no GPUs are asked for")
 			}
 		}
 	}
-	p.wish(g)
+	p.convertWishes(g)
 	return *t
 }
 
@@ -45,7 +45,7 @@ func (p *parser) oneOf(g *groupDraft, names ...string) {
 		case first == "":
 			first = n
 		default:
-			p.fail(v, "say one of them", "%s and %s exclude each other", first, n)
+			p.failValue(v, "say one of them", "%s and %s exclude each other", first, n)
 		}
 	}
 }
@@ -64,13 +64,13 @@ func (p *parser) fitNodes(g *groupDraft) {
 	}
 	switch i := slices.IndexFunc(t.NodeList, func(n string) bool { return excluded[n] }); {
 	case i >= 0:
-		p.fail(v, "", "names %s, which exclude excludes", t.NodeList[i])
+		p.failValue(v, "", "names %s, which exclude excludes", t.NodeList[i])
 	case t.Tasks.Want > 0 && t.Tasks.Want < n:
-		p.fail(v, "name fewer nodes, or ask for more tasks", "names %d nodes, but there are %d tasks", n, t.Tasks.Want)
+		p.failValue(v, "name fewer nodes, or ask for more tasks", "names %d nodes, but there are %d tasks", n, t.Tasks.Want)
 	case t.Nodes == job.Range{}:
 		t.Nodes.Min = n
 	case t.Nodes.Max > 0 && t.Nodes.Max < n:
-		p.fail(v, "", "names %d nodes, more than nodes: %d allows", n, t.Nodes.Max)
+		p.failValue(v, "", "names %d nodes, more than nodes: %d allows", n, t.Nodes.Max)
 	}
 }
 
@@ -79,19 +79,19 @@ func (p *parser) fitTasks(g *groupDraft) {
 	t := &g.group
 	want := t.Tasks.Want
 	if t.Tasks.Min > want {
-		p.fail(g.given["min_tasks"], "", "is more than tasks, %d", want)
+		p.failValue(g.given["min_tasks"], "", "is more than tasks, %d", want)
 	}
 	if want == 0 {
 		return
 	}
 	if v, ok := g.given["nodes"]; ok && want < t.Nodes.Min {
-		p.fail(v, "ask for more tasks or fewer nodes", "%d nodes are more than %d tasks can use", t.Nodes.Min, want)
+		p.failValue(v, "ask for more tasks or fewer nodes", "%d nodes are more than %d tasks can use", t.Nodes.Min, want)
 		return
 	}
 	if t.Nodes.Max > 0 {
 		t.Nodes.Max = max(min(t.Nodes.Max, want), t.Nodes.Min)
 		if v, ok := g.given["tasks_per_node"]; ok && int64(t.TasksPerNode)*int64(t.Nodes.Max) < int64(want) {
-			p.fail(v, "ask for more nodes, or leave out tasks", "%d on each of %d nodes are fewer than %d tasks", t.TasksPerNode, t.Nodes.Max, want)
+			p.failValue(v, "ask for more nodes, or leave out tasks", "%d on each of %d nodes are fewer than %d tasks", t.TasksPerNode, t.Nodes.Max, want)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func (p *parser) fitCPUs(g *groupDraft) {
 	flat, asked := g.given["cpus"]
 	_, byGPU := g.claim[perGPU].said["cpus"]
 	if full && asked {
-		p.fail(flat, "leave one of them out", "%s says it already, in line %d", said.path, said.at.Line)
+		p.failValue(flat, "leave one of them out", "%s says it already, in line %d", said.path, said.at.Line)
 	}
 	need := &g.claim[perTask].need.CPU
 	switch {
@@ -125,7 +125,7 @@ func (p *parser) fitElastic(g *groupDraft) {
 	v, ok := g.given["elastic"]
 	if !t.Elastic {
 		if v, ok := g.given["subgroup"]; ok {
-			p.fail(v, "add elastic: true", "is for elastic groups")
+			p.failValue(v, "add elastic: true", "is for elastic groups")
 		}
 		return
 	}
@@ -136,14 +136,14 @@ func (p *parser) fitElastic(g *groupDraft) {
 	unit := t.Unit()
 	switch {
 	case t.Tasks != job.Count{}:
-		p.fail(v, "write nodes: 2-8 and tasks_per_node, or tasks and min_tasks that are multiples of tasks_per_node", "a group that changes by nodes has the same number of tasks on each")
+		p.failValue(v, "write nodes: 2-8 and tasks_per_node, or tasks and min_tasks that are multiples of tasks_per_node", "a group that changes by nodes has the same number of tasks on each")
 	case t.Nodes.Min < 1 || t.Nodes.Max <= t.Nodes.Min:
-		p.fail(v, "write nodes: 2-8", "needs a smallest and a larger number of nodes")
+		p.failValue(v, "write nodes: 2-8", "needs a smallest and a larger number of nodes")
 	case t.Nodes.Min%unit != 0 || t.Nodes.Max%unit != 0:
-		p.fail(g.given["subgroup"], "write multiples of it", "nodes: %d-%d are no multiples of %d", t.Nodes.Min, t.Nodes.Max, unit)
+		p.failValue(g.given["subgroup"], "write multiples of it", "nodes: %d-%d are no multiples of %d", t.Nodes.Min, t.Nodes.Max, unit)
 	case len(t.NodeList) > 0 || t.Contiguous || t.Constraint.Same || t.Within != 0 || t.Switches > 0 || t.Spread || t.Segment > 1 || len(t.Wishes.GPUs) > 0:
-		p.fail(v, "leave it out, or say elastic: false", "does not go together with nodelist, contiguous, [a|b], within, switches, spread, segment and gpu_types")
+		p.failValue(v, "leave it out, or say elastic: false", "does not go together with nodelist, contiguous, [a|b], within, switches, spread, segment and gpu_types")
 	case g.claim[total].need.DeviceCount() > 0 || !g.claim[total].need.Vector.IsZero():
-		p.fail(v, "say gpus_per_node or gpus_per_task", "nothing can be collected over all nodes: their number changes")
+		p.failValue(v, "say gpus_per_node or gpus_per_task", "nothing can be collected over all nodes: their number changes")
 	}
 }

@@ -26,45 +26,45 @@ func (w *writer) key(name string) {
 	w.b.WriteString(name + ":")
 }
 
-// raw writes a value as it stands.
-func (w *writer) raw(name string, write bool, value string) {
+// writeRaw writes a value as it stands.
+func (w *writer) writeRaw(name string, write bool, value string) {
 	if write {
 		w.key(name)
 		w.b.WriteString(" " + value + "\n")
 	}
 }
 
-// keyed writes a field whose name comes from a user.
-func (w *writer) keyed(name, value string) {
-	w.key(quote(name))
+// writeKeyed writes a field whose name comes from a user.
+func (w *writer) writeKeyed(name, value string) {
+	w.key(quoteText(name))
 	w.b.WriteString(" " + value + "\n")
 }
 
-func (w *writer) flag(name string, on bool) { w.raw(name, on, "true") }
+func (w *writer) writeFlag(name string, on bool) { w.writeRaw(name, on, "true") }
 
-// text writes text that is not empty.
-func (w *writer) text(name, s string) {
+// writeText writes text that is not empty.
+func (w *writer) writeText(name, s string) {
 	if s == "" {
 		return
 	}
 	if block, ok := blockText(s, strings.Repeat("  ", w.indent+1)); ok {
-		w.raw(name, true, block)
+		w.writeRaw(name, true, block)
 		return
 	}
-	w.raw(name, true, quote(s))
+	w.writeRaw(name, true, quoteText(s))
 }
 
-// list writes a list of names; one name is written as it is.
-func (w *writer) list(name string, items []string) {
+// writeList writes a list of names; one name is written as it is.
+func (w *writer) writeList(name string, items []string) {
 	if len(items) == 1 {
-		w.text(name, items[0])
+		w.writeText(name, items[0])
 		return
 	}
-	w.texts(name, items)
+	w.writeTexts(name, items)
 }
 
-// texts writes a list, also of one entry.
-func (w *writer) texts(name string, items []string) {
+// writeTexts writes a list, also of one entry.
+func (w *writer) writeTexts(name string, items []string) {
 	if len(items) == 0 {
 		return
 	}
@@ -72,23 +72,23 @@ func (w *writer) texts(name string, items []string) {
 	for i, s := range items {
 		parts[i] = quoteFlow(s)
 	}
-	w.raw(name, true, "["+strings.Join(parts, ", ")+"]")
+	w.writeRaw(name, true, "["+strings.Join(parts, ", ")+"]")
 }
 
-// open begins a group of fields, item one in a list; shut ends either.
-func (w *writer) open(name string) {
+// openGroup begins a group of fields, item one in a list; shut ends either.
+func (w *writer) openGroup(name string) {
 	w.key(name)
 	w.b.WriteByte('\n')
 	w.indent++
 }
 
-func (w *writer) item() {
+func (w *writer) beginItem() {
 	w.b.WriteString(strings.Repeat("  ", w.indent) + "- ")
 	w.dash = true
 	w.indent++
 }
 
-func (w *writer) shut() {
+func (w *writer) closeGroup() {
 	w.indent--
 	w.dash = false
 }
@@ -122,13 +122,13 @@ func blockText(s, indent string) (string, bool) {
 	return strings.TrimSuffix(b.String(), "\n"), true
 }
 
-// quote is text as a value of a field: plain where that is read as the same text,
+// quoteText is text as a value of a field: plain where that is read as the same text,
 // by other readers of YAML too.
-func quote(s string) string {
+func quoteText(s string) string {
 	if plainText(s) {
 		return s
 	}
-	return double(s)
+	return doubleQuote(s)
 }
 
 // quoteFlow is text inside brackets.
@@ -136,7 +136,7 @@ func quoteFlow(s string) string {
 	if plainText(s) && !strings.ContainsAny(s, ",[]{}:") {
 		return s
 	}
-	return double(s)
+	return doubleQuote(s)
 }
 
 // plainText reports whether the text needs no quotes.
@@ -160,19 +160,19 @@ func plainText(s string) bool {
 			return false
 		}
 	}
-	return letter && !strings.HasPrefix(s, ".") && !strings.HasPrefix(s, "+") && len(s) <= 200 && !numeric(s)
+	return letter && !strings.HasPrefix(s, ".") && !strings.HasPrefix(s, "+") && len(s) <= 200 && !isNumeric(s)
 }
 
-// numeric reports whether some reader of YAML may take the text for a number.
-func numeric(s string) bool {
+// isNumeric reports whether some reader of YAML may take the text for a number.
+func isNumeric(s string) bool {
 	if s[0] < '0' || s[0] > '9' {
 		return false
 	}
 	return strings.Trim(strings.ToLower(s), "0123456789abcdefox_.+-") == ""
 }
 
-// double is text in double quotes.
-func double(s string) string {
+// doubleQuote is text in double quotes.
+func doubleQuote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
 	for i, r := range s {

@@ -39,7 +39,7 @@ type Otherwise struct {
 
 // Advise applies the rules to the facts. It always has an answer.
 func Advise(f *Facts) *Advice {
-	a := apply(f)
+	a := applyRules(f)
 	title := a.Title()
 	for _, fact := range a.Facts {
 		if fact.Origin != Assumed || fact.Key == Nodes {
@@ -47,15 +47,15 @@ func Advise(f *Facts) *Advice {
 		}
 		g := Facts{m: maps.Clone(f.m), launchers: f.launchers}
 		g.Override(fact.Key, 1, "")
-		if other := apply(&g).Title(); other != title {
+		if other := applyRules(&g).Title(); other != title {
 			a.Otherwise = append(a.Otherwise, Otherwise{fact.Key, FlagName(fact.Key), other})
 		}
 	}
 	return a
 }
 
-// apply applies the rules.
-func apply(f *Facts) *Advice {
+// applyRules applies the rules.
+func applyRules(f *Facts) *Advice {
 	a := &Advice{Facts: f.All(), started: f.launchers}
 	for _, r := range rules {
 		if r.Stage == ChooseEngine && a.Engine != "" || r.Stage == ChooseRuntime && a.Runtime != Plain {
@@ -73,12 +73,12 @@ func apply(f *Facts) *Advice {
 			continue
 		}
 		a.Rules = append(a.Rules, fired)
-		a.apply(r)
+		a.applyRule(r)
 	}
 	return a
 }
 
-func (a *Advice) apply(r Rule) {
+func (a *Advice) applyRule(r Rule) {
 	switch r.Stage {
 	case ChooseEngine:
 		a.Engine = r.Engine
@@ -137,8 +137,8 @@ func (a *Advice) Title() string {
 	return title
 }
 
-// fact returns one of the advice's facts.
-func (a *Advice) fact(k Key) Fact {
+// factOf returns one of the advice's facts.
+func (a *Advice) factOf(k Key) Fact {
 	for _, f := range a.Facts {
 		if f.Key == k {
 			return f

@@ -53,9 +53,9 @@ func Keys() []Key {
 func FlagName(k Key) string { return "--" + strings.ReplaceAll(string(k), "_", "-") }
 
 // Meaning says in a phrase what a fact means.
-func Meaning(k Key) string { return info(k).meaning }
+func Meaning(k Key) string { return keyInfoOf(k).meaning }
 
-func info(k Key) keyInfo {
+func keyInfoOf(k Key) keyInfo {
 	for _, i := range keys {
 		if i.key == k {
 			return i
@@ -115,9 +115,9 @@ func (f Fact) String() string {
 	case f.Key == Nodes:
 		return strconv.Itoa(f.Value) + " nodes"
 	case f.Value == 0:
-		return "not " + info(f.Key).yes
+		return "not " + keyInfoOf(f.Key).yes
 	}
-	return info(f.Key).yes
+	return keyInfoOf(f.Key).yes
 }
 
 // maxEvidence bounds the lines that are kept for a fact.
@@ -202,8 +202,8 @@ func (f *Facts) Tenants(pool string, accounts int) {
 	}
 }
 
-// starts reports whether some line starts the runtime.
-func (f *Facts) starts(r Runtime) bool {
+// startsRuntime reports whether some line starts the runtime.
+func (f *Facts) startsRuntime(r Runtime) bool {
 	for _, l := range f.launchers {
 		if l.runtime == r {
 			return true

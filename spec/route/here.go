@@ -33,15 +33,15 @@ const kube = "kube"
 // Judge enters into the advice which of the pools can run the work now.
 func (a *Advice) Judge(pools []Pool) {
 	a.Here = nil
-	coupled := a.fact(TightlyCoupled).Yes() && a.fact(Nodes).Yes()
+	coupled := a.factOf(TightlyCoupled).Yes() && a.factOf(Nodes).Yes()
 	for _, p := range pools {
 		v := PoolVerdict{Pool: p.Name, Engine: p.Engine}
-		v.Fit, v.Says = a.verdict(p, coupled)
+		v.Fit, v.Says = a.poolVerdict(p, coupled)
 		a.Here = append(a.Here, v)
 	}
 }
 
-func (a *Advice) verdict(p Pool, coupled bool) (Fit, string) {
+func (a *Advice) poolVerdict(p Pool, coupled bool) (Fit, string) {
 	if coupled {
 		switch p.Able.Gang {
 		case engine.GangStrict:
@@ -67,9 +67,9 @@ func (a *Advice) verdict(p Pool, coupled bool) (Fit, string) {
 		return Possible, "Ray without autoscaling"
 	case p.Engine == "local":
 		return Possible, "as virtual nodes of one machine"
-	case p.Engine == kube && a.fact(BareMetal).Yes():
+	case p.Engine == kube && a.factOf(BareMetal).Yes():
 		return Possible, "in containers: what it uses of the machines' own software has to be in the image"
-	case p.Engine == string(Slurm) && a.fact(LongLivedService).Yes():
+	case p.Engine == string(Slurm) && a.factOf(LongLivedService).Yes():
 		return Possible, "until its time limit: a batch job keeps no service"
 	}
 	return Possible, fmt.Sprintf("on %s instead of %s", p.Engine, a.Engine)

@@ -52,19 +52,19 @@ func Preferences() []Preference { return slices.Clone(preferences) }
 // (Never, Consent) come last. The first one that is given is the server's own. Nothing of the
 // moment counts but silence: neither load nor queues.
 func (a *Advice) Rank(sites []Site, gpus bool) []Ranked {
-	coupled := a.fact(TightlyCoupled).Yes() && a.fact(Nodes).Yes()
+	coupled := a.factOf(TightlyCoupled).Yes() && a.factOf(Nodes).Yes()
 	out := make([]Ranked, len(sites))
 	for i, s := range sites {
 		out[i] = Ranked{Site: s, Verdict: PoolVerdict{Pool: s.Name, Engine: s.Engine}, home: i == 0}
 		v := &out[i].Verdict
-		v.Fit, v.Says = a.verdict(s.Pool, coupled)
+		v.Fit, v.Says = a.poolVerdict(s.Pool, coupled)
 	}
 	slices.SortStableFunc(out, func(x, y Ranked) int {
 		if c := cmp.Compare(ruledOut(x), ruledOut(y)); c != 0 {
 			return c
 		}
-		if i := a.differ(x, y, gpus); i >= 0 {
-			return a.compare(preferences[i].Rule, x, y)
+		if i := a.firstDifference(x, y, gpus); i >= 0 {
+			return a.compareBy(preferences[i].Rule, x, y)
 		}
 		return cmp.Or(compareBool(y.home, x.home), strings.Compare(x.Name, y.Name))
 	})
@@ -81,20 +81,20 @@ func ruledOut(r Ranked) int {
 	return 0
 }
 
-// differ is the first preference in which two pools differ; -1: none but their order.
-func (a *Advice) differ(x, y Ranked, gpus bool) int {
+// firstDifference is the first preference in which two pools differ; -1: none but their order.
+func (a *Advice) firstDifference(x, y Ranked, gpus bool) int {
 	for i, p := range preferences {
 		if p.Rule == "real-devices" && !gpus {
 			continue
 		}
-		if a.compare(p.Rule, x, y) != 0 {
+		if a.compareBy(p.Rule, x, y) != 0 {
 			return i
 		}
 	}
 	return -1
 }
 
-func (a *Advice) compare(rule string, x, y Ranked) int {
+func (a *Advice) compareBy(rule string, x, y Ranked) int {
 	switch rule {
 	case "advised-engine":
 		return compareBool(x.Verdict.Fit != Suits, y.Verdict.Fit != Suits)
@@ -119,13 +119,13 @@ func compareBool(x, y bool) int {
 // Because says why a pool goes before another one that comes first in their own order: the
 // rule, and a sentence. Both are able as far as anybody knows.
 func (a *Advice) Because(chosen, other Ranked, gpus bool) (rule, why string) {
-	i := a.differ(chosen, other, gpus)
+	i := a.firstDifference(chosen, other, gpus)
 	if i < 0 {
 		return "first-able-pool", ""
 	}
 	switch rule = preferences[i].Rule; rule {
 	case "advised-engine":
-		why = string(a.Engine) + " is advised: " + strings.Join(a.reasons(), ", ")
+		why = string(a.Engine) + " is advised: " + strings.Join(a.engineReasons(), ", ")
 	case "real-devices":
 		why = "it asks for GPUs, and those of " + other.Name + " are declared, numbers without hardware"
 	case "answers":
@@ -134,11 +134,11 @@ func (a *Advice) Because(chosen, other Ranked, gpus bool) (rule, why string) {
 	return rule, why
 }
 
-// reasons are the facts by which the engine was chosen.
-func (a *Advice) reasons() (out []string) {
+// engineReasons are the facts by which the engine was chosen.
+func (a *Advice) engineReasons() (out []string) {
 	if len(a.Rules) > 0 {
 		for _, k := range a.Rules[0].Facts {
-			out = append(out, a.fact(k).String())
+			out = append(out, a.factOf(k).String())
 		}
 	}
 	if len(out) == 0 {

@@ -38,7 +38,7 @@ func ScriptFacts(src spec.Source, script *sbatch.Script, s *job.Spec) *Facts {
 			f.Set(Containers, 1, File, at(i+1, "container image"))
 		}
 	}
-	scan(f, src.Name, string(src.Data), 1)
+	scanScript(f, src.Name, string(src.Data), 1)
 	fromSpec(f, s, found, []string{"nodes", "ntasks", "ntasks-per-node", "gpus", "gres", "nodelist"}, "container-image")
 	return f
 }
@@ -80,16 +80,16 @@ func scanNode(f *Facts, file string, doc *yaml.Document, name string) {
 		if line := doc.Line(first); n.Place.Col <= len(line) && strings.ContainsAny(line[n.Place.Col-1:n.Place.Col], "|>") {
 			first++ // the text of a block begins below
 		}
-		scan(f, file, n.Text, first)
+		scanScript(f, file, n.Text, first)
 	case yaml.List:
 		var words []string
 		for _, i := range n.Items {
 			words = append(words, i.Text)
 		}
-		scan(f, file, strings.ReplaceAll(strings.Join(words, " "), "\n", " "), n.Place.Line)
+		scanScript(f, file, strings.ReplaceAll(strings.Join(words, " "), "\n", " "), n.Place.Line)
 	case yaml.Mapping: // variables
 		for _, x := range n.Fields {
-			scan(f, file, x.Name+"=", x.Place.Line)
+			scanScript(f, file, x.Name+"=", x.Place.Line)
 		}
 	}
 }
@@ -102,20 +102,20 @@ func fromSpec(f *Facts, s *job.Spec, found map[string]Evidence, counts []string,
 		nodes += leastNodes(g)
 	}
 	if nodes > 1 {
-		f.Set(Nodes, nodes, File, first(found, counts, fmt.Sprintf("%d nodes", nodes))...)
-	} else if e := first(found, counts[:1], "1 node"); len(e) > 0 && e[0].Line > 0 {
+		f.Set(Nodes, nodes, File, firstEvidence(found, counts, fmt.Sprintf("%d nodes", nodes))...)
+	} else if e := firstEvidence(found, counts[:1], "1 node"); len(e) > 0 && e[0].Line > 0 {
 		f.Set(Nodes, 1, File, e...)
 	}
 	if s.Image != "" {
-		f.Set(Containers, 1, File, first(found, []string{image}, "container image")...)
+		f.Set(Containers, 1, File, firstEvidence(found, []string{image}, "container image")...)
 	} else if s.Pod != nil {
-		f.Set(Containers, 1, File, first(found, []string{"kubernetes", "k8s", "pods", "pod"}, "what is asked of its pods")...)
+		f.Set(Containers, 1, File, firstEvidence(found, []string{"kubernetes", "k8s", "pods", "pod"}, "what is asked of its pods")...)
 	}
 	if _, known := f.m[TightlyCoupled]; nodes > 1 && !known && len(f.steps) > 0 {
 		f.Set(TightlyCoupled, 1, File, f.steps[0])
 	}
 	if s.Program.Kind == job.Direct && nodes > 1 {
-		f.Set(TightlyCoupled, 1, File, first(found, counts, "tasks of one command on several nodes start together")...)
+		f.Set(TightlyCoupled, 1, File, firstEvidence(found, counts, "tasks of one command on several nodes start together")...)
 	}
 }
 
@@ -151,8 +151,8 @@ func leastNodes(g job.TaskGroup) int {
 	return n
 }
 
-// first is the evidence of the first of some options that was given.
-func first(found map[string]Evidence, names []string, says string) []Evidence {
+// firstEvidence is the evidence of the first of some options that was given.
+func firstEvidence(found map[string]Evidence, names []string, says string) []Evidence {
 	for _, n := range names {
 		if e, ok := found[n]; ok {
 			e.Says = says

@@ -141,7 +141,7 @@ func Rules() []Rule { return append([]Rule(nil), rules...) }
 func (c Condition) holds(f *Facts, e Engine) (Fact, bool) {
 	switch {
 	case c.Used != Plain:
-		return Fact{}, f.starts(c.Used)
+		return Fact{}, f.startsRuntime(c.Used)
 	case len(c.Engine) > 0:
 		for _, x := range c.Engine {
 			if x == e {

@@ -23,17 +23,17 @@ type scanner struct {
 	printed bool   // the line before is printed text that goes on
 }
 
-// scan looks through a script whose first line is line number first of the file.
-func scan(f *Facts, file, script string, first int) {
+// scanScript looks through a script whose first line is line number first of the file.
+func scanScript(f *Facts, file, script string, first int) {
 	s := &scanner{facts: f, file: file}
 	n := first
 	for line := range strings.SplitSeq(script, "\n") {
-		s.line(strings.TrimSuffix(line, "\r"), n)
+		s.scanLine(strings.TrimSuffix(line, "\r"), n)
 		n++
 	}
 }
 
-func (s *scanner) line(text string, n int) {
+func (s *scanner) scanLine(text string, n int) {
 	if len(text) > maxLine {
 		text = text[:maxLine]
 	}
@@ -47,7 +47,7 @@ func (s *scanner) line(text string, n int) {
 			return
 		}
 		if s.program {
-			s.match(withoutComment(text), text, n, true)
+			s.matchPatterns(withoutComment(text), text, n, true)
 		}
 		return
 	}
@@ -55,20 +55,20 @@ func (s *scanner) line(text string, n int) {
 	if strings.TrimSpace(command) == "" {
 		return
 	}
-	if printed := s.printed || prints(command); !printed {
-		s.match(command, text, n, false)
+	if printed := s.printed || onlyPrints(command); !printed {
+		s.matchPatterns(command, text, n, false)
 	}
-	s.printed = (s.printed || prints(command)) && strings.HasSuffix(strings.TrimRight(command, " "), `\`)
-	s.document(command)
+	s.printed = (s.printed || onlyPrints(command)) && strings.HasSuffix(strings.TrimRight(command, " "), `\`)
+	s.noteHereDocument(command)
 }
 
-var documentStart = lazy(`(?:^|[^<])<<(-?)\s*\\?(?:'([^']+)'|"([^"]+)"|([A-Za-z_][A-Za-z0-9_]*))`)
+var documentStart = lazyRegexp(`(?:^|[^<])<<(-?)\s*\\?(?:'([^']+)'|"([^"]+)"|([A-Za-z_][A-Za-z0-9_]*))`)
 
 // interpreters run the here document that they are given.
-var interpreters = lazy(word + `(?:python[0-9.]*|bash|sh|zsh|torchrun|ipython)` + `(?:\s|$)`)
+var interpreters = lazyRegexp(word + `(?:python[0-9.]*|bash|sh|zsh|torchrun|ipython)` + `(?:\s|$)`)
 
-// document notes that a here document follows.
-func (s *scanner) document(command string) {
+// noteHereDocument notes that a here document follows.
+func (s *scanner) noteHereDocument(command string) {
 	if !strings.Contains(command, "<<") {
 		return
 	}
@@ -80,8 +80,8 @@ func (s *scanner) document(command string) {
 	s.program = interpreters().MatchString(command)
 }
 
-// prints reports whether a line only prints text.
-func prints(command string) bool {
+// onlyPrints reports whether a line only prints text.
+func onlyPrints(command string) bool {
 	c := strings.TrimSpace(command)
 	for _, name := range []string{"echo ", "printf ", "logger ", "print("} {
 		if strings.HasPrefix(c, name) && !strings.ContainsAny(c, "|;&`") && !strings.Contains(c, "$(") {
@@ -116,20 +116,20 @@ func withoutComment(line string) string {
 }
 
 // steps recognises srun over more than one task.
-var steps, single = lazy(word + `srun` + end), lazy(`\s(?:-N\s?1|--nodes[= ]1|-n\s?1|--ntasks[= ]1)(?:\s|$)`)
+var steps, single = lazyRegexp(word + `srun` + end), lazyRegexp(`\s(?:-N\s?1|--nodes[= ]1|-n\s?1|--ntasks[= ]1)(?:\s|$)`)
 
-func lazy(expression string) func() *regexp.Regexp {
+func lazyRegexp(expression string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }
 
-// match states what a line shows. Inside of a document only code counts.
-func (s *scanner) match(command, text string, n int, document bool) {
+// matchPatterns states what a line shows. Inside of a document only code counts.
+func (s *scanner) matchPatterns(command, text string, n int, document bool) {
 	if !document && len(s.facts.steps) < maxFound && strings.Contains(command, "srun") && steps().MatchString(command) && !single().MatchString(command) {
 		s.facts.steps = append(s.facts.steps, Evidence{File: s.file, Line: n, Text: strings.TrimSpace(text), Says: "tasks of a step start together"})
 	}
 	for i, re := range compiled() {
 		p := patterns[i]
-		if document && !p.code && !s.program || s.full(&p) || !containsAny(command, p.has) || !re.MatchString(command) {
+		if document && !p.code && !s.program || s.hasEnough(&p) || !containsAny(command, p.has) || !re.MatchString(command) {
 			continue
 		}
 		e := Evidence{File: s.file, Line: n, Text: strings.TrimSpace(text), Says: p.says}
@@ -142,14 +142,14 @@ func (s *scanner) match(command, text string, n int, document bool) {
 	}
 }
 
-// full reports whether enough lines are known that show what the pattern shows.
-func (s *scanner) full(p *pattern) bool {
+// hasEnough reports whether enough lines are known that show what the pattern shows.
+func (s *scanner) hasEnough(p *pattern) bool {
 	for _, k := range p.facts {
 		if f := s.facts.m[k]; f.Origin <= File && len(f.Evidence) < maxEvidence {
 			return false
 		}
 	}
-	return p.runs == Plain || s.facts.starts(p.runs)
+	return p.runs == Plain || s.facts.startsRuntime(p.runs)
 }
 
 func containsAny(s string, parts []string) bool {

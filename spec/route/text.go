@@ -14,7 +14,7 @@ func (a *Advice) Text() string {
 	b.WriteString(a.Title() + "\n")
 	a.factLines(&b)
 	for _, r := range a.Rules {
-		b.WriteString(wrapped("  rule "+r.Rule+": ", r.Why))
+		b.WriteString(wrapText("  rule "+r.Rule+": ", r.Why))
 	}
 	a.otherLines(&b)
 	for i, v := range a.Here {
@@ -56,8 +56,8 @@ func (a *Advice) factLines(b *strings.Builder) {
 		if f.Origin == Assumed {
 			continue
 		}
-		r := row{f.String(), where(f), ""}
-		if then := a.followed(f.Key); then != "" {
+		r := row{f.String(), whereShown(f), ""}
+		if then := a.followedFrom(f.Key); then != "" {
 			r.then = "→ " + then
 		}
 		rows = append(rows, r)
@@ -65,7 +65,7 @@ func (a *Advice) factLines(b *strings.Builder) {
 	if a.Runtime == MPI || a.Runtime == Torchrun {
 		for _, l := range a.started {
 			if l.runtime == a.Runtime {
-				rows = append(rows, row{"starts " + string(a.Runtime), place(l.evidence), "→ " + string(a.Runtime)})
+				rows = append(rows, row{"starts " + string(a.Runtime), placeOf(l.evidence), "→ " + string(a.Runtime)})
 				break
 			}
 		}
@@ -76,7 +76,7 @@ func (a *Advice) factLines(b *strings.Builder) {
 		widths[1] = max(widths[1], utf8.RuneCountInString(r.where))
 	}
 	for _, r := range rows {
-		b.WriteString(strings.TrimRight("  "+pad(r.fact, widths[0])+"   "+pad(r.where, widths[1])+"   "+r.then, " ") + "\n")
+		b.WriteString(strings.TrimRight("  "+padText(r.fact, widths[0])+"   "+padText(r.where, widths[1])+"   "+r.then, " ") + "\n")
 	}
 }
 
@@ -91,47 +91,47 @@ func (a *Advice) otherLines(b *strings.Builder) {
 		if i == 0 {
 			label = "else"
 		}
-		fmt.Fprintf(b, "%-9s%s   would make it %s\n", label, pad(o.Flag, width), o.Title)
+		fmt.Fprintf(b, "%-9s%s   would make it %s\n", label, padText(o.Flag, width), o.Title)
 	}
 }
 
-func pad(s string, width int) string {
+func padText(s string, width int) string {
 	return s + strings.Repeat(" ", max(width-utf8.RuneCountInString(s), 0))
 }
 
-// followed is what followed from a fact that holds.
-func (a *Advice) followed(k Key) string {
+// followedFrom is what followed from a fact that holds.
+func (a *Advice) followedFrom(k Key) string {
 	var out []string
 	for _, r := range a.Rules {
-		if slices.Contains(r.Facts, k) && a.fact(k).Yes() {
+		if slices.Contains(r.Facts, k) && a.factOf(k).Yes() {
 			out = append(out, r.Then)
 		}
 	}
 	return strings.Join(out, ", ")
 }
 
-// where is the line that shows a fact, and how many more do.
-func where(f Fact) string {
+// whereShown is the line that shows a fact, and how many more do.
+func whereShown(f Fact) string {
 	if len(f.Evidence) == 0 {
 		return ""
 	}
-	text := place(f.Evidence[0])
+	text := placeOf(f.Evidence[0])
 	if n := len(f.Evidence) - 1; n > 0 {
 		text += fmt.Sprintf(" (and %d more)", n)
 	}
 	return text
 }
 
-func place(e Evidence) string {
-	text := clip(e.Text, 48)
+func placeOf(e Evidence) string {
+	text := clipText(e.Text, 48)
 	if e.Line == 0 {
 		return text
 	}
 	return fmt.Sprintf("line %d: %s", e.Line, text)
 }
 
-// clip makes text of a file printable and short.
-func clip(s string, width int) string {
+// clipText makes text of a file printable and short.
+func clipText(s string, width int) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
 		case r == '\t':
@@ -148,8 +148,8 @@ func clip(s string, width int) string {
 	return string(runes[:width-1]) + "…"
 }
 
-// wrapped prints a sentence behind its head in lines of at most 100 columns.
-func wrapped(head, sentence string) string {
+// wrapText prints a sentence behind its head in lines of at most 100 columns.
+func wrapText(head, sentence string) string {
 	var b strings.Builder
 	b.WriteString(head)
 	col := utf8.RuneCountInString(head)
