@@ -26,8 +26,8 @@ func (a *asked) note(what, name string) tea.Cmd {
 	a.what = append(a.what, what+" "+name)
 	return nil
 }
-func (a *asked) jobCard(name string) tea.Cmd    { return a.note("job", name) }
-func (a *asked) whyCard(name string) tea.Cmd    { return a.note("why", name) }
+func (a *asked) jobCard(name string) tea.Cmd   { return a.note("job", name) }
+func (a *asked) whyCard(name string) tea.Cmd   { return a.note("why", name) }
 func (a *asked) cancelJob(name string) tea.Cmd { return a.note("cancel", name) }
 
 // fleetOf is nodes of 8 devices each; jobs hold all devices of their nodes.
