@@ -20,8 +20,8 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-// openKept opens the pools that the journal has. One that cannot be opened is there all the
-// same: what it holds stays held, and who asks is told why.
+// openKept opens the pools that the journal has. A pool that cannot be opened is in the list
+// too: what it holds stays held, and its engine answers why.
 func (cfg *Config) openKept(ctx context.Context, specs map[string]state.PoolSpec) []pools.Pool {
 	var out []pools.Pool
 	for _, name := range slices.Sorted(maps.Keys(specs)) {
@@ -82,7 +82,7 @@ func (c *Control) AddPool(ctx context.Context, by job.Actor, spec state.PoolSpec
 	return err
 }
 
-// checkPoolRules refuses a pool in which the rules of the site cannot be kept.
+// checkPoolRules refuses a pool in which the site's rules cannot be kept.
 func (c *Control) checkPoolRules(e engine.Engine, name string) error {
 	if pools.SuspendFreesRoom(e) {
 		return nil
@@ -95,8 +95,8 @@ func (c *Control) checkPoolRules(e engine.Engine, name string) error {
 	return nil
 }
 
-// takeIn has an opened pool take the place of one of its name that was there: what an earlier
-// server knew, or could not open.
+// takeIn adds an opened pool, in place of one of its name that an earlier server knew or could
+// not open.
 func (l *loop) takeIn(opened pools.Pool) {
 	old := l.pools.ByName(opened.Name)
 	if old != nil {
@@ -122,8 +122,8 @@ const (
 	lastReopen  = 5 * time.Minute
 )
 
-// reopenPool opens a pool that could not be opened when the server began, as soon as that can be
-// done. It ends with the loop, and when the pool is taken away.
+// reopenPool opens a pool that could not be opened when the server began, as soon as possible.
+// It ends with the loop, or when the pool is removed.
 func (c *Control) reopenPool(ctx context.Context, p *pools.Member, spec state.PoolSpec) {
 	for pause := firstReopen; ; pause = min(2*pause, lastReopen) {
 		due, stop := c.cfg.Clock.After(pause)
@@ -158,7 +158,7 @@ func (c *Control) reopenPool(ctx context.Context, p *pools.Member, spec state.Po
 	}
 }
 
-// RemovePool takes away a pool in which nothing is held and for which nobody waits.
+// RemovePool removes a pool that holds nothing and for which no job waits.
 func (c *Control) RemovePool(ctx context.Context, by job.Actor, name string) error {
 	return c.askLoop(ctx, message{}, func(l *loop, answer func(error)) {
 		if _, known := l.state.Pools[name]; !known {
@@ -195,7 +195,7 @@ func (c *Control) RemovePool(ctx context.Context, by job.Actor, name string) err
 	})
 }
 
-// inUse says what keeps a pool from being taken away; nil: nothing.
+// inUse says what keeps a pool from being removed; nil: nothing.
 func (l *loop) inUse(name string) error {
 	var jobs []string
 	n := 0
@@ -235,7 +235,8 @@ func (l *loop) inUse(name string) error {
 // leaveWait bounds what an engine does when its pool is taken away.
 const leaveWait = 2 * time.Minute
 
-// retirePool ends what is done for a pool, apart from the loop. For good: the pool is taken away.
+// retirePool ends the watch and the calls of a pool, apart from the loop. forGood says that the
+// pool is removed.
 func (l *loop) retirePool(p *pools.Member, forGood bool) {
 	if p.Unwatch != nil {
 		p.Unwatch()
@@ -255,7 +256,7 @@ func (l *loop) retirePool(p *pools.Member, forGood bool) {
 	})
 }
 
-// watchPool begins to hear what a pool's engine reports.
+// watchPool starts to receive the reports of a pool's engine.
 func (l *loop) watchPool(p *pools.Member) {
 	ctx, cancel := context.WithCancel(l.ctx)
 	p.Unwatch = cancel
@@ -269,7 +270,7 @@ func (l *loop) watchPool(p *pools.Member) {
 	}
 }
 
-// declaredPool is what the configuration says of a pool; nil: it has none of that name.
+// declaredPool is the pool of a name in the configuration; nil: it has none.
 func (cfg *Config) declaredPool(name string) *state.PoolSpec {
 	i := slices.IndexFunc(cfg.Declared, func(d state.PoolSpec) bool { return d.Name == name })
 	if i < 0 {
@@ -278,9 +279,8 @@ func (cfg *Config) declaredPool(name string) *state.PoolSpec {
 	return &cfg.Declared[i]
 }
 
-// checkDeclared refuses a configuration that takes a pool of the journal elsewhere while it
-// has jobs, which would be looked for where they are not; and one that gives it another kind
-// of engine.
+// checkDeclared refuses a configuration that gives a pool of the journal another kind of engine,
+// or another site while it has jobs: they would be looked for in the wrong place.
 func (cfg *Config) checkDeclared(s *state.State) error {
 	for _, d := range cfg.Declared {
 		k, ok := s.Pools[d.Name]
@@ -300,9 +300,9 @@ func (cfg *Config) checkDeclared(s *state.State) error {
 	return nil
 }
 
-// Declare has the pools of the configuration be there: those that the journal has not are
-// added, and of the others it learns the settings with which they were opened. It returns at
-// the first that cannot be opened; what was declared before that is durable.
+// Declare adds the pools of the configuration that the journal lacks, and records the settings
+// with which the others were opened. It returns at the first pool that cannot be opened; the
+// pools declared before that are durable.
 func (c *Control) Declare(ctx context.Context, by job.Actor) error {
 	for _, d := range c.cfg.Declared {
 		if err := c.declarePool(ctx, by, d); err != nil {
@@ -333,7 +333,8 @@ func (c *Control) declarePool(ctx context.Context, by job.Actor, d state.PoolSpe
 	return c.AddPool(ctx, by, d)
 }
 
-// sameSettings compares what settings say, however they are written. None are an empty object.
+// sameSettings compares settings by what they say, not by how they are written. No settings are
+// an empty object.
 func sameSettings(a, b json.RawMessage) bool {
 	return reflect.DeepEqual(decodeSettings(a), decodeSettings(b))
 }
@@ -346,8 +347,8 @@ func decodeSettings(settings json.RawMessage) map[string]any {
 	return out
 }
 
-// CheckPool looks at a pool that might be added: its engine is opened for the look alone.
-// What is wrong with the pool is a finding; errors are those of AddPool.
+// CheckPool checks a pool that might be added: its engine is opened for the check alone. What is
+// wrong with the pool is a finding; the errors are those of AddPool.
 func (c *Control) CheckPool(ctx context.Context, spec state.PoolSpec) (*pools.Check, error) {
 	if err := pools.CheckName(spec.Name); err != nil {
 		return nil, err
@@ -367,7 +368,7 @@ func (c *Control) CheckPool(ctx context.Context, spec state.PoolSpec) (*pools.Ch
 	return out, nil
 }
 
-// RecheckPool looks at a pool that is there.
+// RecheckPool checks a pool of the control plane.
 func (c *Control) RecheckPool(ctx context.Context, name string) (*pools.Check, error) {
 	p := c.pools.ByName(name)
 	if p == nil {

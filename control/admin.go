@@ -70,19 +70,18 @@ func (c *Control) RevokeToken(ctx context.Context, by job.Actor, id string) erro
 	})
 }
 
-// PolicyChange is a document to be set.
+// PolicyChange is a document to put in force.
 type PolicyChange struct {
 	Rules      *account.Policy // what Text says; never written again
 	Text       string
 	File, Note string
 	Back       uint64
-	Base       *uint64 // the revision that is to be replaced; nil: whichever
+	Base       *uint64 // the revision to replace; nil: any
 }
 
-// SetPolicy puts a document in force, for what waits and what runs. It is durable
-// when it returns, and all of it holds or nothing. A document that is in force
-// already makes no new revision. Base guards against two who write at the same time:
-// the second is refused.
+// SetPolicy puts a document in force, for waiting and running jobs. When it returns, all of the
+// document is durable, or nothing. A document that is in force already makes no new revision.
+// Base guards against two writers at the same time: the second one is refused.
 func (c *Control) SetPolicy(ctx context.Context, by job.Actor, ch PolicyChange) (state.Policy, error) {
 	if ch.Rules == nil {
 		return state.Policy{}, fault.New(fault.Invalid, "a policy needs rules")

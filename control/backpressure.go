@@ -22,14 +22,15 @@ type backpressure struct {
 	tried map[job.ID]bool          // tried again, and not heard of since
 }
 
-// limitedJob is a job that waits for a limit of its engine's.
+// limitedJob is a job that waits for a limit of its engine.
 type limitedJob struct {
 	*state.JobRecord
 	pool string
-	rank int64 // by which it stands in the queue
+	rank int64 // its place in the queue
 }
 
-// limitedQueue is those who wait for limits of one engine, in the order of the queue as it was then.
+// limitedQueue is the jobs that waited for limits of one engine at a time, in the order of the
+// queue.
 type limitedQueue struct {
 	list []*limitedJob
 	at   time.Time
@@ -45,9 +46,9 @@ const (
 	queueMaxAge = 10 * time.Second
 )
 
-// retryTime is when a job is launched again for which a limit of its pool's engine had no room:
-// when that says that there is more, and a while later at the latest. What was said just before
-// the refusal was heard of may have been about this one.
+// retryTime is when a job is launched again that a limit of its pool's engine refused: when the
+// engine says that there is more room, and after limitedPause at the latest. If the engine said
+// so just before the refusal was heard of, it may have meant this job.
 func (b *backpressure) retryTime(e *state.JobRecord) time.Time {
 	now := b.cfg.Clock.Now()
 	if said, ok := b.said[e.Last.Pool]; ok && now.Sub(said) < limitedSoon*b.cfg.Backoff {
@@ -57,12 +58,12 @@ func (b *backpressure) retryTime(e *state.JobRecord) time.Time {
 	return now.Add(b.limitedPause())
 }
 
-// limitedPause is after how long at the latest a job is launched again that waits for a limit.
+// limitedPause is the longest time after which a job that waits for a limit is launched again.
 func (b *backpressure) limitedPause() time.Duration {
 	return min(limitedPauses*b.cfg.Backoff, maxBackoff)
 }
 
-// initBackpressure takes up those that waited before.
+// initBackpressure finds the jobs that waited for limits before this server started.
 func (b *backpressure) initBackpressure() {
 	if b.waits != nil {
 		return
@@ -88,9 +89,9 @@ func (b *backpressure) addLimitedJob(e *state.JobRecord) {
 }
 
 // stillWaits reports whether a job still waits for a limit of its pool's engine, or was launched
-// after that and nothing is known of it; if not, it is forgotten. here: it would begin if there
-// were room, as far as is known: one that may begin, and is not launched for a while, waits for
-// something else, as nodes.
+// after that and nothing is known of it; if not, the job is forgotten. here reports whether it
+// would begin if there were room, as far as is known: a job that may begin and is not launched
+// for a while waits for something else, such as nodes.
 func (b *backpressure) stillWaits(w *limitedJob) (waits, here bool) {
 	r := w.Report()
 	switch {
@@ -118,8 +119,8 @@ func (b *backpressure) forgetLimitedJob(w *limitedJob) {
 	}
 }
 
-// limitedQueueOf is those who wait for limits of a pool's engine, in the order of the queue; some may
-// wait no longer.
+// limitedQueueOf lists the jobs that wait for limits of a pool's engine, in the order of the
+// queue. Some may have stopped waiting.
 func (b *backpressure) limitedQueueOf(pool string) []*limitedJob {
 	b.initBackpressure()
 	now := b.cfg.Clock.Now()
@@ -148,8 +149,8 @@ func (w *limitedJob) compareRank(o *limitedJob) int {
 	return cmp.Or(cmp.Compare(o.rank, w.rank), cmp.Compare(w.QueuedAt, o.QueuedAt), cmp.Compare(w.ID, o.ID))
 }
 
-// jobsAhead lists who waits for limits of a pool's engine and comes before a job that is launched
-// there, the first ones.
+// jobsAhead lists the first jobs that wait for limits of a pool's engine and come before a job
+// that is launched there.
 func (b *backpressure) jobsAhead(e *state.JobRecord, pool string) (out []job.ID) {
 	if _, ok := b.pools.ByNameOrFirst(pool).Engine.(engine.Limiter); !ok {
 		return nil
@@ -167,9 +168,9 @@ func (b *backpressure) jobsAhead(e *state.JobRecord, pool string) (out []job.ID)
 	return out
 }
 
-// capacityMessage is the message that limits of a pool's engine have more room: the first that wait for it
-// are launched again, as soon as it is their turn, and the others after them. jobs: for which
-// there may be enough; none: any.
+// capacityMessage is the message that limits of a pool's engine have more room: the first jobs
+// that wait for it are launched again as soon as it is their turn, and the others after them.
+// jobs are those for which there may be enough room; none: any.
 func (l *loop) capacityMessage(pool string, jobs []job.ID) message {
 	return message{run: func(l *loop) {
 		l.state.Lock()
@@ -190,8 +191,8 @@ func (l *loop) capacityMessage(pool string, jobs []job.ID) message {
 	}}
 }
 
-// tryNext has the next job launched again that waits for a limit of a pool's engine. The state is
-// locked.
+// tryNext has the next job launched again that waits for a limit of a pool's engine. The caller
+// holds the lock of the state.
 func (b *backpressure) tryNext(pool string) {
 	for all := b.next[pool]; len(all) > 0; all = b.next[pool] {
 		b.next[pool] = all[1:]
@@ -208,8 +209,8 @@ func (b *backpressure) tryNext(pool string) {
 	}
 }
 
-// acceptedByEngine notes that an engine took a job: if that was told to wait for one of its limits, the next
-// one is tried.
+// acceptedByEngine notes that an engine accepted a job. If the job had waited for a limit, the
+// next one is tried.
 func (b *backpressure) acceptedByEngine(e *state.JobRecord) {
 	w := b.waits[e.ID]
 	if w == nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/coxswain-sched/coxswain/store"
 )
 
-// Pauses between two tries to write the journal that nobody asked for.
+// Pauses between two tries to write the journal without a request.
 const (
 	commitPause    = 50 * time.Millisecond
 	maxCommitPause = 5 * time.Second
@@ -37,10 +37,10 @@ func (l *loop) refuseWhenLeading(answer func(error), why error) {
 	})
 }
 
-// whileLeading does what no record says once it is certain that this server leads. It
-// knows of all that happened before then, so what it ends or forgets is not another
-// leader's. That may be a while, as long as the journal cannot be written: do looks whether
-// it is still to be done.
+// whileLeading calls do, which no record says, once it is certain that this server leads. The
+// server knows everything that happened before then, so it ends or forgets nothing of another
+// leader. That may take a while if the journal cannot be written: do checks whether it still has
+// something to do.
 func (l *loop) whileLeading(do func()) {
 	if planted.FollowedActs {
 		do()
@@ -49,13 +49,13 @@ func (l *loop) whileLeading(do func()) {
 	l.acts = append(l.acts, do)
 }
 
-// hasPending reports whether anything is to be written, or to be done once it is certain that this
+// hasPending reports whether there is something to write, or to do once it is certain that this
 // server leads.
 func (l *loop) hasPending() bool { return len(l.batch)+len(l.sure)+len(l.acts) > 0 }
 
-// commitBatch writes the batch, applies it, and does what follows. Where the journal
-// cannot be written for now, requests are refused and the rest is tried again: after
-// a pause, or with the next request.
+// commitBatch writes the batch, applies it, and does what follows. If the journal cannot be
+// written for now, requests are refused and the rest is tried again after a pause, or with the
+// next request.
 func (l *loop) commitBatch() error {
 	pause := commitPause
 	for failed := false; l.hasPending(); {
@@ -82,8 +82,8 @@ func (l *loop) commitBatch() error {
 }
 
 // takeBackRefused takes back starts and additions that could not be written and that the ledger
-// refuses by now, because a node was lost meanwhile. With a start goes all else that was
-// decided of that job: it follows from the start. The core decides anew.
+// refuses by now, because a node was lost meanwhile. With a start go all other decisions about
+// that job, which follow from it. The core decides anew.
 func (l *loop) takeBackRefused() {
 	s := l.state
 	s.Lock()
@@ -112,8 +112,8 @@ func (l *loop) takeBackRefused() {
 	l.refuseLapsedApproval()
 }
 
-// writeBatch makes the batch durable, applies it and answers. It is not done if that is to
-// be tried again because of an error.
+// writeBatch makes the batch durable, applies it and answers. It is not done if an error
+// requires another try.
 func (l *loop) writeBatch() (done bool, err error) {
 	from := l.cfg.Clock.Now()
 	if l.doubt {
@@ -140,8 +140,8 @@ func (l *loop) writeBatch() (done bool, err error) {
 
 var errNotWritten = fault.New(fault.Unavailable, "the journal was not written")
 
-// resolveDoubt finds out whether a batch whose write failed is durable all the same. A
-// second write of it would be another one.
+// resolveDoubt finds out whether a batch whose write failed is durable anyway. Writing it again
+// would make a second batch.
 func (l *loop) resolveDoubt(from time.Time, why error) (done bool, err error) {
 	n := 0
 	err = l.cfg.Store.Read(l.ctx, l.state.Seq, func(r store.Record) error {
@@ -169,9 +169,9 @@ func (l *loop) resolveDoubt(from time.Time, why error) (done bool, err error) {
 	return true, fmt.Errorf("the journal has %d new records after a failed write of %d, which is a defect", n, len(l.batch))
 }
 
-// waitToRetry waits for the next try to write the journal: until the pause is over
-// (true), or until somebody asks for something, which is tried then. Nobody waits for
-// a disk to have room: what cannot be tried is refused.
+// waitToRetry waits for the next try to write the journal: until the pause is over (true), or
+// until somebody makes a request, which is tried then. Nobody waits for a disk to have room: a
+// request that cannot be tried is refused.
 func (l *loop) waitToRetry(pause time.Duration, why error) (over bool) {
 	l.carry = slices.DeleteFunc(l.carry, func(m message) bool {
 		if m.refuse != nil {
@@ -234,7 +234,8 @@ func (l *loop) applyBatch(last uint64, took time.Duration) error {
 	return nil
 }
 
-// confirmLead answers those who waited to know that this server leads, and does what waited for it.
+// confirmLead answers the requests that waited to know that this server leads, and does what
+// waited for it.
 func (l *loop) confirmLead() {
 	l.answerWaiting(nil)
 	list := l.acts
@@ -244,7 +245,7 @@ func (l *loop) confirmLead() {
 	}
 }
 
-// answerWaiting tells those who waited to know whether this server leads.
+// answerWaiting tells the requests that waited whether this server leads.
 func (l *loop) answerWaiting(err error) {
 	list := l.sure
 	l.sure = nil
@@ -253,8 +254,8 @@ func (l *loop) answerWaiting(err error) {
 	}
 }
 
-// refuseBatch answers the requests of the batch with an error and keeps the rest, or
-// all of it as long as it may be durable.
+// refuseBatch answers the requests of the batch with an error and keeps the other records, or
+// all of them as long as the batch may be durable.
 func (l *loop) refuseBatch(err error) {
 	l.answerWaiting(err)
 	kept := l.batch[:0]

@@ -132,8 +132,8 @@ type parts struct {
 	err     error // why the loop ended; readable after done
 }
 
-// message is one piece of work for the loop. At most one message about a job is
-// taken into one batch, so each sees what the one before it did.
+// message is one piece of work for the loop. A batch takes at most one message about a job, so
+// each message sees what the one before it did.
 type message struct {
 	job    job.ID
 	bulk   bool // it is about many jobs

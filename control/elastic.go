@@ -12,16 +12,15 @@ import (
 	"github.com/coxswain-sched/coxswain/sched"
 )
 
-// This file carries out what the core decides about elastic jobs that run. What is
-// added to one is an allocation of its own, with an attempt of its own at the engine:
-// everything that holds of those (durable before the engine hears of it, fenced, freed
-// on proof) holds of it too. It belongs to the present attempt of the job and ends with
-// it: the job's own allocation is freed last.
+// This file carries out the core's decisions about elastic jobs that run. An addition to a job
+// is an allocation of its own, with an attempt of its own at the engine, and follows the rules
+// of these: durable before the engine hears of it, fenced, freed on proof. It belongs to the
+// present attempt of the job and ends with it: the job's own allocation is freed last.
 //
-// Whoever runs in the job is told of each change: of what was added once it runs, of
-// what is asked back before it is ended, of what has gone.
+// The job's members are told of each change: of an addition once it runs, of one that is asked
+// back before it is ended, and of one that has gone.
 
-// additionFor is what a decision gives a job in addition; nil: the job can have no more.
+// additionFor is the allocation that a decision adds to a job; nil: the job can have no more.
 func (l *loop) additionFor(d sched.Grow) *ledger.Allocation {
 	e := l.state.Jobs[d.Job]
 	if e == nil || e.State != job.Running || e.Flags&(job.Configuring|job.Stopping) != 0 || e.Report().Phase >= engine.Ending {
@@ -32,8 +31,8 @@ func (l *loop) additionFor(d sched.Grow) *ledger.Allocation {
 	}
 }
 
-// acceptGrowth takes in what the ledger says of an addition, and reports whether it is made. One that
-// is refused is refused for good: it would be decided again at once.
+// acceptGrowth notes what the ledger says of an addition, and reports whether it is made. A
+// refusal is final: else the core would decide the same again at once.
 func (l *loop) acceptGrowth(d sched.Grow, p proposed) bool {
 	s := l.state
 	if p.refused != nil {
@@ -47,7 +46,7 @@ func (l *loop) acceptGrowth(d sched.Grow, p proposed) bool {
 	return true
 }
 
-// stageGrowth makes what was added durable; the ledger holds it until then no longer.
+// stageGrowth stages the records of additions. The ledger holds them when these are durable.
 func (l *loop) stageGrowth(all []ledger.Allocation) {
 	next := map[job.ID]int{}
 	for _, a := range all {
@@ -79,7 +78,7 @@ func (l *loop) launchMore(e *state.JobRecord, x *state.JobAddition) {
 	})
 }
 
-// moreReported is about a report of an addition.
+// moreReported handles a report about an addition.
 func (l *loop) moreReported(e *state.JobRecord, x *state.JobAddition, r engine.Report) {
 	was := x.Report
 	switch {
@@ -148,8 +147,8 @@ func (l *loop) vanishedMore(e *state.JobRecord, ref engine.Ref) func() {
 	return func() { _ = l.postMessage(l.ctx, m) } // a closed loop hears nothing more
 }
 
-// lostMore is the message for an addition of which the engine has nothing, and never
-// will; settled says that the job is not to grow any more, if nobody asked it back.
+// lostMore is the message for an addition of which the engine has nothing, and never will.
+// settled says that the job should not grow any more, unless the addition was asked back.
 func (l *loop) lostMore(id job.ID, ref engine.Ref, settled bool, why string) message {
 	return message{job: id, run: func(l *loop) {
 		if e, err := l.state.JobByRef(ref); err == nil && e.AdditionByRef(ref) != nil {
@@ -180,8 +179,8 @@ func (l *loop) stageDrop(e *state.JobRecord, ref engine.Ref, settled bool, why s
 	})
 }
 
-// endFirst reports whether something was added to a job that has ended, and has it
-// ended too: the job's own end waits for it. Until then nobody else takes its place.
+// endFirst reports whether a job that has ended has additions, and has them ended too: the job's
+// own end waits for that. Until then no other job takes its place.
 func (l *loop) endFirst(e *state.JobRecord, r engine.Report) bool {
 	if e.Last == nil || len(e.Last.Added) == 0 {
 		return false
@@ -199,7 +198,7 @@ func (l *loop) endFirst(e *state.JobRecord, r engine.Report) bool {
 	return true
 }
 
-// stopAdded ends all that was added to a job.
+// stopAdded ends all additions to a job.
 func (l *loop) stopAdded(e *state.JobRecord, grace time.Duration, signal int, why string) {
 	if e.Last == nil || !e.State.Holds() {
 		return
@@ -210,7 +209,7 @@ func (l *loop) stopAdded(e *state.JobRecord, grace time.Duration, signal int, wh
 	}
 }
 
-// tellGang tells a job who is in it now.
+// tellGang tells a job its present members.
 func (l *loop) tellGang(e *state.JobRecord) {
 	if !e.State.Holds() || e.Flags&job.Configuring != 0 || e.Report().Phase >= engine.Ending {
 		return
@@ -218,7 +217,7 @@ func (l *loop) tellGang(e *state.JobRecord) {
 	l.callsFor(e).Regroup(l.state.RunningRefs(e), rosterOf(e))
 }
 
-// rosterOf lists who is in a job: what it started with, and what was added and runs.
+// rosterOf lists the members of a job: its own tasks, and those of additions that run.
 func rosterOf(e *state.JobRecord) engine.Roster {
 	r := engine.Roster{Generation: e.Seq, Job: e.ID}
 	rank := 0
@@ -240,7 +239,7 @@ func rosterOf(e *state.JobRecord) engine.Roster {
 	return r
 }
 
-// resumeAdded takes up what was added to a job before a restart.
+// resumeAdded takes up the additions to a job after a restart.
 func (l *loop) resumeAdded(e *state.JobRecord) {
 	for _, x := range e.Last.Added {
 		switch {
@@ -252,8 +251,8 @@ func (l *loop) resumeAdded(e *state.JobRecord) {
 	}
 }
 
-// tellGangAgain tells a gang that has changed who is in it, as the one who was to tell it
-// may not have come to that.
+// tellGangAgain tells a changed gang its members: the server before this one may not have done
+// so.
 func (l *loop) tellGangAgain(e *state.JobRecord) {
 	if e.Last != nil && e.Last.Ranks > state.TasksOf(e.Last.Claims) {
 		l.tellGang(e)

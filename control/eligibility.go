@@ -61,8 +61,8 @@ func (l *loop) checkEligible(e *state.JobRecord, now time.Time) {
 	l.noteBlocked(e, why, now)
 }
 
-// eligibleFacts are what eligible decides by. It sets the timers after which they change by
-// themselves. kill says that the job ends if its dependency can never be met.
+// eligibleFacts collects the facts by which eligible decides. It sets the timers after which
+// they change by themselves. kill says that the job ends if its dependency can never be met.
 func (l *loop) eligibleFacts(e *state.JobRecord, now time.Time) (f eligible.Facts, kill bool) {
 	s := l.state
 	f = eligible.Facts{Now: now, Flags: e.Flags}

@@ -24,7 +24,7 @@ type Estimate struct {
 	Preview *engine.Preview // nil: not asked for, or the engine has none
 }
 
-// Estimate says what would become of a job without keeping anything of it.
+// Estimate says when and where a job would start, without keeping anything of it.
 func (c *Control) Estimate(ctx context.Context, s Submission) (Estimate, error) {
 	spec := new(job.Spec)
 	*spec = *s.Spec
@@ -54,7 +54,7 @@ func (c *Control) Estimate(ctx context.Context, s Submission) (Estimate, error) 
 	return out, err
 }
 
-// estimateStart asks the core.
+// estimateStart asks the core for an estimate.
 func (c *Control) estimateStart(spec *job.Spec) (Estimate, []fleet.Claim, error) {
 	now := c.cfg.Clock.Now()
 	c.state.Lock()
@@ -75,9 +75,9 @@ func (c *Control) estimateStart(spec *job.Spec) (Estimate, []fleet.Claim, error)
 	return out, claims, nil
 }
 
-// Fits says why a job could never run in the pool that it names, as Submit would refuse it;
-// nil: it could. known is false where the pool's engine has not said which nodes it has: then
-// nothing else is asked.
+// Fits says why a job could never run in the pool that it names, as Submit would refuse it; nil:
+// it could. known is false if the pool's engine has not said which nodes it has: then nothing
+// else is asked.
 func (c *Control) Fits(ctx context.Context, s Submission) (known bool, err error) {
 	spec := s.Spec
 	if err := checkSpec(spec, c.cfg.Clock.Now().UnixNano()); err != nil {
@@ -97,7 +97,7 @@ func (c *Control) Fits(ctx context.Context, s Submission) (known bool, err error
 	return true, c.validateDraft(ctx, &engine.Draft{Spec: spec, Script: s.Script, Env: s.Env})
 }
 
-// feasibleNow is feasible for who is not the loop. Nothing is refused while the core has not
+// feasibleNow is Set.WhyInfeasible outside of the loop. Nothing is refused until the core has
 // heard of all nodes.
 func (c *Control) feasibleNow(p *pools.Member, spec *job.Spec) (known bool, why []reason.Reason) {
 	c.state.Lock()

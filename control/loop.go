@@ -17,7 +17,7 @@ import (
 	"github.com/coxswain-sched/coxswain/store"
 )
 
-// loop is what only the loop's goroutine touches.
+// loop has the fields that only the loop's goroutine uses.
 type loop struct {
 	*parts
 	ctl     *Control
@@ -29,7 +29,7 @@ type loop struct {
 	batch         []staged
 	doubt         bool          // a write of batch failed, and nobody knows whether it is durable
 	sure          []func(error) // to be called when it is certain that this server leads
-	acts          []func()      // what is to be done when that is certain
+	acts          []func()      // what to do when that is certain
 	carry         []message     // taken from the inbox, for the next batch
 	latest        sched.Instant // of what the core was told
 	asked         time.Time     // when the engine was last asked for everything
@@ -54,7 +54,7 @@ type staged struct {
 	req  *request // who is answered then; nil: nobody, and the record is tried for ever
 }
 
-// request is what one or more records of a batch were staged for.
+// request is the request for which records of a batch were staged.
 type request struct {
 	answer  func(error)
 	records int // not yet durable
@@ -218,7 +218,7 @@ func (l *loop) stageFor(req *request, kind string, id job.ID, by job.Actor, payl
 	req.records++
 }
 
-// applyAll applies a batch that is durable, at once for those who read.
+// applyAll applies a durable batch, at once for readers.
 func (l *loop) applyAll(batch []staged, last uint64, took time.Duration) error {
 	s := l.state
 	s.Lock()
@@ -298,14 +298,15 @@ func (l *loop) restoredEvent(e *state.JobRecord) sched.Restored {
 	return r
 }
 
-// tellNodes is tellNode for all nodes of a name.
+// tellNodes tells core and ledger of all nodes of a name.
 func (l *loop) tellNodes(name string) {
 	for _, pool := range l.state.Nodes.Pools(name) {
 		l.tellNode(fleet.NodeKey{Pool: pool, Name: name})
 	}
 }
 
-// tellNode tells core and ledger of a node as engine and administrators want it.
+// tellNode tells core and ledger of a node, with the state that its engine and administrators
+// give it.
 func (l *loop) tellNode(k fleet.NodeKey) {
 	n, ok := l.state.NodeWithDrain(k)
 	if !ok {

@@ -16,12 +16,12 @@ import (
 	"github.com/coxswain-sched/coxswain/sched"
 )
 
-// This file carries out what the core decides about jobs that make room for others.
-// It is durable before a signal is sent, so that a restart asks again; what the job
-// holds stays held until the engine has proved that it is gone.
+// This file carries out the core's decisions about jobs that make room for others. They are
+// durable before a signal is sent, so a restart asks again. The job's allocation stays held
+// until the engine has proved that the job is gone.
 
-// stagePreempt stages a decision of the core about a job that holds resources, or that is
-// to be started by this step too.
+// stagePreempt stages a decision of the core about a job that holds resources, or that this step
+// starts too.
 func (l *loop) stagePreempt(d sched.Preempt, starting []state.Held, by job.Actor) {
 	e := l.state.Jobs[d.Job]
 	starts := slices.ContainsFunc(starting, func(h state.Held) bool { return h.Allocation.Job == d.Job })
@@ -50,7 +50,7 @@ func (l *loop) stagePreempt(d sched.Preempt, starting []state.Held, by job.Actor
 	l.stageRecord(state.KindPreempted, e.ID, by, v, func() { l.requestEviction(e) })
 }
 
-// saveSignal is the signal by which a job is told to save, and who gets it: as its --signal
+// saveSignal is the signal by which a job is told to save, and its receivers: as its --signal
 // says, else as the site's rules do.
 func saveSignal(e *state.JobRecord, p *state.Policy) (signal int, to engine.Scope) {
 	if s := e.Shared.Spec.Signal; s != nil {
@@ -69,8 +69,8 @@ func saveSignal(e *state.JobRecord, p *state.Policy) (signal int, to engine.Scop
 
 const sigterm = 15
 
-// requestEviction asks a job to end that makes room, now or again after a restart. One that is to
-// save first is told so, and is asked to end when it has or when its grace is over.
+// requestEviction asks a job to end that makes room, now or again after a restart. A job that
+// may save first is told so, and is asked to end when it has, or when its grace is over.
 func (l *loop) requestEviction(e *state.JobRecord) {
 	v := e.Last.Preempted
 	switch {
@@ -111,7 +111,7 @@ func (l *loop) evictOverdue(e *state.JobRecord, now time.Time) {
 	}
 }
 
-// noteSaved stages what a report says that the job has saved, if that is new.
+// noteSaved stages the checkpoint of a report, if it is new.
 func (l *loop) noteSaved(e *state.JobRecord, r *engine.Report) {
 	if r.Saved == nil || state.ToNanos(r.Saved.At) <= e.Last.Saved {
 		return
@@ -128,20 +128,19 @@ func (l *loop) askSaved(w *changeRequest, e *state.JobRecord, req *request, op S
 	return nil
 }
 
-// This file shows what the core proposes to move, and has it moved. A proposal is not
-// in the journal: it follows from the state, and a restart makes it again. What is
-// approved is in the journal when the request is answered, as the request to each job
-// to make room, with its new place.
+// Moves are preemptions with a new place. A proposal of the core is not in the journal: it
+// follows from the state, and a restart makes it again. The requests to the jobs of an approved
+// proposal, with their new places, are in the journal when the approval is answered.
 
-// approval is a proposal that somebody has approved and the core has not heard of.
+// approval is an approved proposal of which the core has not heard.
 type approval struct {
 	of     sched.Approved
 	by     job.Actor
 	answer func(error)
 }
 
-// ApproveMoves has a proposal carried out. It is durable when it returns; if it cannot
-// be carried out any more nothing is moved.
+// ApproveMoves has a proposal carried out. It is durable when it returns. If the proposal cannot
+// be carried out any more, nothing is moved.
 func (c *Control) ApproveMoves(ctx context.Context, by job.Actor, id string) error {
 	return c.askLoop(ctx, message{bulk: true}, func(l *loop, answer func(error)) {
 		s := l.state

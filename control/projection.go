@@ -7,9 +7,9 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
-// projector writes what changed to the store's projection, apart from the loop. A
-// row carries the Seq that it reflects, so rows may be newer than the projection as
-// a whole says: what the journal tells again of them is passed over at a start.
+// projector writes changed jobs to the store's projection, apart from the loop. A row has the
+// Seq that it reflects, so rows may be newer than the projection as a whole: a start skips what
+// the journal tells again about them.
 type projector struct {
 	*parts
 	epoch   uint64
@@ -26,7 +26,7 @@ const (
 	busyFor  = 10 * time.Second // at most
 )
 
-// isBusy reports whether to look again later.
+// isBusy reports whether to write later.
 func (p *projector) isBusy() bool {
 	n := p.state.Unprojected()
 	more := n - p.waiting
@@ -72,7 +72,7 @@ func (p *projector) run(ctx context.Context) {
 	}
 }
 
-// write brings the projection up to the state of now.
+// write brings the projection up to the present state.
 func (p *projector) write(ctx context.Context) error {
 	s := p.state
 	s.Lock()

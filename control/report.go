@@ -32,9 +32,9 @@ const (
 	limitedSoon = 5
 )
 
-// reportMessage is the message for a report of the engine. A report about an attempt
-// that holds nothing changes no job: an ended one is forgotten, a living one is
-// ended, since nobody may run what the ledger does not hold.
+// reportMessage is the message for a report of the engine. A report about an attempt that holds
+// nothing changes no job: if the attempt has ended it is forgotten, and if it lives it is ended,
+// since nobody may run without an allocation in the ledger.
 func (l *loop) reportMessage(p *pools.Member, r engine.Report) message {
 	return message{job: r.Job, run: func(l *loop) {
 		e, err := l.state.JobByRef(r.Ref)
@@ -92,8 +92,8 @@ func (l *loop) reportMessage(p *pools.Member, r engine.Report) message {
 	}}
 }
 
-// recheckReport is about a report that names the attempt of one job and the number of
-// another. Nothing follows from it but that the engine is asked.
+// recheckReport handles a report that names the attempt of one job and the number of another.
+// The engine is asked again; nothing else follows from it.
 func (l *loop) recheckReport(p *pools.Member, e *state.JobRecord, r engine.Report) {
 	id := e.ID
 	l.cfg.Log.Warn("a report names another job than the ledger, asking again", "ref", r.Ref, "ledger", id, "report", r.Job)
@@ -135,9 +135,9 @@ func (l *loop) stageEnd(e *state.JobRecord, r engine.Report) {
 	l.stageRecord(state.KindEnded, e.ID, job.Actor{}, v, func() { calls.Forget(r.Ref) })
 }
 
-// drainStuckNodes drains the nodes on which a process of the job turns out to be one that nothing
-// ends: the next job would meet what it holds, and this one, requeued, node after node.
-// Who resumes such a node has looked at it.
+// drainStuckNodes drains the nodes on which nothing ends a process of the job: the next job
+// would find its devices in use, and this one, requeued, would spoil node after node. Whoever
+// resumes such a node has looked at it.
 func (l *loop) drainStuckNodes(e *state.JobRecord, was *engine.Report, r engine.Report) {
 	for i, n := range r.Nodes {
 		if n.Stuck == "" || i < len(was.Nodes) && was.Nodes[i].Stuck != "" {
@@ -152,8 +152,8 @@ func (l *loop) drainStuckNodes(e *state.JobRecord, was *engine.Report, r engine.
 	}
 }
 
-// attemptOutcome maps how an attempt ended, and what was asked of it, to the job's next
-// state. A job whose end was asked for does not wait again.
+// attemptOutcome maps the end of an attempt, and the requests about it, to the job's next state.
+// A job whose end was asked for does not wait again.
 func attemptOutcome(e *state.JobRecord, r engine.Report) (job.State, job.Cause, job.Flags) {
 	a := e.Last
 	stopped := r.Cause == engine.Stopped || r.Cause == engine.LaunchFailed || r.Cause == engine.Unready || r.Cause == engine.Limited || r.Cause == engine.Refused ||
@@ -240,10 +240,10 @@ func (l *loop) endOrphan(p *pools.Member, ref engine.Ref) {
 	p.Calls.Stop(ref, engine.Stop{Grace: 0, Reason: "not in the ledger"}, nil)
 }
 
-// resumeAttempts takes up what the journal says is held: a launch is repeated where the
-// engine is not known to have begun it, and what was asked for is asked again. What is
-// to end is not launched first: a stop that finds nothing bars it. Pools may be named, whose
-// work alone is taken up.
+// resumeAttempts takes up the allocations in the ledger: a launch is repeated if the engine is
+// not known to have begun it, and requests to the engine are repeated. An attempt that should
+// end is not launched first: a stop that finds nothing bars the launch. of names pools whose
+// work alone is taken up; none: all.
 func (l *loop) resumeAttempts(of ...string) {
 	for _, a := range l.state.Ledger.Live() {
 		e := l.state.Jobs[a.Job]
@@ -273,9 +273,8 @@ func (l *loop) resumeAttempts(of ...string) {
 	}
 }
 
-// missingMessage is the message for an attempt that the engine took and of which, asked
-// again, it has nothing. It is not free yet: a launch that was repeated may still be
-// on its way.
+// missingMessage is the message for an attempt that the engine accepted and of which it has
+// nothing now. Its allocation is not free yet: a repeated launch may still be on its way.
 func (l *loop) missingMessage(a ledger.Allocation) message {
 	return message{job: a.Job, run: func(l *loop) {
 		ref := reconcile.Ref(a)
@@ -287,7 +286,7 @@ func (l *loop) missingMessage(a ledger.Allocation) message {
 	}}
 }
 
-// vanishedCallback is for an attempt of which the engine has nothing, and never will.
+// vanishedCallback ends an attempt of which the engine has nothing, and never will.
 func (l *loop) vanishedCallback(a ledger.Allocation) func() {
 	ref := reconcile.Ref(a)
 	m := message{job: a.Job, run: func(l *loop) {

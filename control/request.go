@@ -112,7 +112,7 @@ func (c *Control) Change(ctx context.Context, by job.Actor, ids []job.ID, op Op)
 	return nil, fault.New(fault.Unavailable, "the jobs of the request could not be looked up")
 }
 
-// changeRequest is a change on its way.
+// changeRequest is a change on its way to the loop.
 type changeRequest struct {
 	by   job.Actor
 	op   Op
@@ -126,7 +126,7 @@ type changeRequest struct {
 	altered map[job.ID]engine.Ref
 }
 
-// checkOp refuses what this control plane cannot do of any job.
+// checkOp refuses a change that this control plane can make to no job.
 func (c *Control) checkOp(op Op) error {
 	switch op := op.(type) {
 	case Suspend:
@@ -179,7 +179,7 @@ func (c *Control) prepareChange(ctx context.Context, w *changeRequest) (err erro
 	return nil
 }
 
-// stageChanges stages a change of each job, and answers once all that was staged is durable.
+// stageChanges stages a change of each job, and answers once all records are durable.
 func (l *loop) stageChanges(w *changeRequest, answer func(error)) {
 	for _, id := range w.ids {
 		_, known := w.gone[id]
@@ -344,8 +344,8 @@ func (l *loop) askSuspend(w *changeRequest, e *state.JobRecord, req *request, op
 	return nil
 }
 
-// askTop gives a pending job the place of its owner's first one in the queue; those
-// between move back by one place, so nobody else's job is passed.
+// askTop gives a pending job the place of its owner's first job in the queue. The owner's jobs
+// in between move back by one place, so nobody else's job is passed.
 func (l *loop) askTop(w *changeRequest, e *state.JobRecord, req *request) error {
 	if e.State != job.Pending {
 		return fault.New(fault.Conflict, "job %s is %s", e.Name(), e.StatusText())
@@ -376,8 +376,8 @@ func (l *loop) askTop(w *changeRequest, e *state.JobRecord, req *request) error 
 	return nil
 }
 
-// prepareEnded makes what is to be said of a job that is not in memory, or brings it into
-// the request where it is to run again.
+// prepareEnded returns the answer for a job that is not in memory, or brings the job into the
+// request if it is to run again.
 func (c *Control) prepareEnded(ctx context.Context, w *changeRequest, row *store.JobRow) (error, error) {
 	id := job.ID(row.ID)
 	if !row.Final {
@@ -397,9 +397,9 @@ func (c *Control) prepareEnded(ctx context.Context, w *changeRequest, row *store
 	return fault.New(fault.Conflict, "job %d has ended (%s)", id, row.State), nil
 }
 
-// renewBlobs puts script and environment of a job that is to run again anew, so that no
-// purge takes them: only those of jobs in memory are kept. The first error says that
-// they are gone.
+// renewBlobs stores script and environment of a job that will run again anew, so that no purge
+// removes them: a purge keeps only those of jobs in memory. The first error says that they are
+// gone.
 func (c *Control) renewBlobs(ctx context.Context, e *state.JobRecord) (error, error) {
 	spec := state.ViewOf(e).Job.Spec
 	for _, hash := range []string{spec.Program.ScriptHash, spec.Env.Hash} {

@@ -12,8 +12,8 @@ import (
 	"github.com/coxswain-sched/coxswain/store"
 )
 
-// forgetEnded takes jobs out of memory that ended long enough ago and that the projection
-// shows as they are. It is called with the lock.
+// forgetEnded takes jobs out of memory that ended long enough ago and whose rows show them as
+// they are. The caller holds the lock.
 func (l *loop) forgetEnded() {
 	if l.cfg.Keep >= 0 {
 		l.state.ForgetEnded(l.cfg.Clock.Now().Add(-l.cfg.Keep).UnixNano())
@@ -22,7 +22,7 @@ func (l *loop) forgetEnded() {
 
 const purgeEach = time.Hour
 
-// purgeStore lets the store drop what is older than it is to be kept, apart from the loop.
+// purgeStore has the store drop what is older than the configuration keeps, apart from the loop.
 func (l *loop) purgeStore(now time.Time) {
 	var req store.PurgeRequest
 	if keep := l.cfg.JournalKeep; keep > 0 {
@@ -60,7 +60,7 @@ func (l *loop) purgeStore(now time.Time) {
 	})
 }
 
-// discardCheckpoints removes what jobs have saved that nobody knows any more.
+// discardCheckpoints removes the checkpoints of jobs that nobody knows any more.
 func (l *loop) discardCheckpoints(k engine.Keeper, before time.Time) {
 	ids, err := k.Kept(l.ctx)
 	for _, id := range ids {
@@ -78,7 +78,7 @@ func (l *loop) discardCheckpoints(k engine.Keeper, before time.Time) {
 	}
 }
 
-// neededBlobs are the hashes that jobs in memory name.
+// neededBlobs has the hashes that jobs in memory name.
 func (l *loop) neededBlobs() map[[sha256.Size]byte]bool {
 	out := map[[sha256.Size]byte]bool{}
 	l.ctl.Scan(query.Filter{}, func(v *state.View) bool {

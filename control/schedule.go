@@ -16,7 +16,7 @@ import (
 	"github.com/coxswain-sched/coxswain/sched"
 )
 
-// decisions is what one step of the core decided that goes into the journal.
+// decisions are the decisions of one step of the core that go into the journal.
 type decisions struct {
 	starts  []state.Held
 	grown   []ledger.Allocation
@@ -24,9 +24,8 @@ type decisions struct {
 	victims []sched.Preempt
 }
 
-// runScheduler tells the core what happened, and stages what it decides. Tasks of an
-// array with a limit are let through as far as the limit goes, so a decision can
-// never exceed it.
+// runScheduler tells the core what happened, and stages its decisions. Tasks of an array are let
+// through only up to the array's limit, so a decision can never exceed it.
 func (l *loop) runScheduler() {
 	s := l.state
 	now := l.cfg.Clock.Now()
@@ -51,7 +50,7 @@ func (l *loop) runScheduler() {
 	l.stageStep(&made)
 }
 
-// applyDecision takes one decision: what the journal has no record of is done, the rest waits for
+// applyDecision takes one decision: those without a record are carried out, the others wait for
 // the whole step.
 func (l *loop) applyDecision(made *decisions, d sched.Decision, p proposed, now time.Time) {
 	s := l.state
@@ -150,8 +149,8 @@ func (l *loop) coreInstant() sched.Instant {
 	return l.latest
 }
 
-// shortenedLimit is the limit of an attempt that is to end before the job's own limit
-// would end it; 0: it is not.
+// shortenedLimit is the limit of an attempt that should end before the job's own limit would end
+// it; 0: the job's own limit holds.
 func shortenedLimit(e *state.JobRecord, until, now sched.Instant) time.Duration {
 	granted := time.Duration(until - now)
 	if limit := max(e.Shared.Spec.TimeLimit, 0); until == 0 || limit > 0 && granted >= limit {
@@ -166,7 +165,7 @@ const (
 	benchedFor    = 30 * time.Second
 )
 
-// proposed is what a decision asks of the ledger, and what that says.
+// proposed is what a decision asks of the ledger, and the ledger's answer.
 type proposed struct {
 	hold    *ledger.Allocation // nil: nothing
 	resumes bool               // a parked job goes on
@@ -205,8 +204,8 @@ func (l *loop) proposeDecisions(list []sched.Decision) []proposed {
 	return out
 }
 
-// acceptStart takes in what the ledger says of a start, and reports whether it is made. A decision
-// that is refused is made again; after some refusals the job waits a while.
+// acceptStart notes what the ledger says of a start, and reports whether it is made. The core
+// decides anew about a refused start; after some refusals the job waits a while.
 func (l *loop) acceptStart(d sched.Start, err error, now time.Time) bool {
 	s := l.state
 	e := s.Jobs[d.Job]
@@ -246,7 +245,7 @@ func (l *loop) launchAttempt(e *state.JobRecord, a ledger.Allocation, repeated b
 	})
 }
 
-// stopAttempt asks the engine to end what a job holds.
+// stopAttempt asks the engine to end everything that runs of a job.
 func (l *loop) stopAttempt(e *state.JobRecord, grace time.Duration, signal int, why string) {
 	l.stopAdded(e, grace, signal, why)
 	if a, ok := l.state.Ledger.Of(e.ID); ok {
@@ -257,7 +256,7 @@ func (l *loop) stopAttempt(e *state.JobRecord, grace time.Duration, signal int, 
 	}
 }
 
-// loadLaunch reads what an attempt starts with. It runs in a goroutine of dispatch.
+// loadLaunch reads script and environment of an attempt. It runs in a goroutine of dispatch.
 func (c *Control) loadLaunch(ctx context.Context, j *job.Job, a ledger.Allocation) (*engine.Launch, error) {
 	out := &engine.Launch{Ref: reconcile.Ref(a), Job: j, Claims: a.Claims, Grace: c.cfg.Grace}
 	if planted.PartOfGang && len(a.Claims) > 1 {
@@ -302,7 +301,7 @@ func joinEnv(env []string) []byte {
 	return b
 }
 
-// keepUsage stages what the core has reckoned.
+// keepUsage stages the usage that the core has computed.
 func (l *loop) keepUsage() {
 	at, entries := l.core.Usage()
 	if at > 0 {
@@ -323,9 +322,8 @@ func (l *loop) keptAt() int64 {
 	return l.state.Usage.At
 }
 
-// keepLearned stages what the core has learned of what arrives. It is kept each time
-// that the core decides by more than before: a restart forgets at most what arrived
-// since, an eighth of it.
+// keepLearned stages what the core has learned about arriving jobs, each time that the core
+// begins to use more of it: a restart forgets at most what arrived since, an eighth of it.
 func (l *loop) keepLearned() {
 	if m := l.core.Learned(); m != nil {
 		l.stageRecord(state.KindLearned, 0, job.Actor{}, *m, nil)

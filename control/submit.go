@@ -25,15 +25,15 @@ type Submission struct {
 	Preview bool // of an Estimate: what the engine would hand over, too
 }
 
-// Accepted is what became of a submission.
+// Accepted is the answer to a submission.
 type Accepted struct {
 	ID    job.ID // of the job, or of the array and its first task
 	Tasks int    // of the array, numbered from ID on; 0: no array
 }
 
-// Submit accepts a job, or every task of an array, and returns the first number
-// once it is durable. What can never run in this pool is fault.Invalid, a
-// *RefusedError: nothing of it is kept.
+// Submit accepts a job, or every task of an array, and returns the first number once it is
+// durable. A job that can never run in its pool is fault.Invalid, a *RefusedError: nothing of it
+// is kept.
 func (c *Control) Submit(ctx context.Context, s Submission) (Accepted, error) {
 	spec := *s.Spec
 	if err := checkSpec(&spec, c.cfg.Clock.Now().UnixNano()); err != nil {
@@ -153,8 +153,8 @@ func checkSpec(s *job.Spec, now int64) error {
 	return checkText(s)
 }
 
-// checkWhole refuses NUL characters where they would end or split what they stand in:
-// an environment is kept with one behind each variable.
+// checkWhole refuses NUL characters in scripts and environments: an environment is stored with
+// one behind each variable.
 func checkWhole(s *Submission) error {
 	if bytes.IndexByte(s.Script, 0) >= 0 {
 		return fault.New(fault.Invalid, "the script has a NUL character: it is a binary file").
@@ -192,7 +192,7 @@ func checkText(s *job.Spec) error {
 	)
 }
 
-// lookUp finds in the store what a dependency names and memory does not know. An
+// lookUp finds the fates in the store that a dependency needs and memory does not have. An
 // unknown number is fault.Invalid.
 func (c *Control) lookUp(ctx context.Context, d *job.Dependency) (map[job.ID]*state.PastFates, error) {
 	var out map[job.ID]*state.PastFates

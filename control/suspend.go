@@ -10,13 +10,13 @@ import (
 	"github.com/coxswain-sched/coxswain/sched"
 )
 
-// This file carries out that jobs make room by being suspended (mode suspend). Asked for
-// is journaled as for every other mode; once the engine has proved that the processes are
-// stopped, that is journaled too, and only then the ledger has CPUs and devices for others.
-// They go on after the ledger has verified that all of it is free again.
+// This file suspends jobs to make room (mode suspend). The request is journaled as for every
+// other mode. Once the engine has proved that the processes are stopped, that is journaled too,
+// and only then the ledger has their CPUs and devices for others. The jobs go on after the
+// ledger has verified that everything they hold is free again.
 
-// suspendReported is the message for the engine's word about a job after it was told to suspend it.
-// Earlier words may be about another time that it was suspended, after which it went on.
+// suspendReported is the message for the engine's report about a job after it was told to
+// suspend it. Earlier reports may be about an earlier suspension.
 func (l *loop) suspendReported(id job.ID, asked *state.Preempted, r engine.Report) message {
 	return message{job: id, run: func(l *loop) {
 		if e, err := l.state.JobByRef(r.Ref); err == nil && e.ID == id && e.Last.Preempted == asked {
@@ -30,7 +30,7 @@ func (l *loop) suspendReported(id job.ID, asked *state.Preempted, r engine.Repor
 	}}
 }
 
-// stagePreemptSuspended stages that a job was suspended as asked for.
+// stagePreemptSuspended stages that a job was suspended to make room, as asked.
 func (l *loop) stagePreemptSuspended(e *state.JobRecord, r *engine.Report) {
 	if p := e.Last.Proof; r.Suspended && !r.Uncertain && e.Last.SuspendRequested() && e.Flags&job.Stopping == 0 && p != 0 && r.Version >= p {
 		to := job.Suspended
@@ -38,16 +38,17 @@ func (l *loop) stagePreemptSuspended(e *state.JobRecord, r *engine.Report) {
 	}
 }
 
-// suspendLate asks again of a job that had not started when it was first asked.
+// suspendLate asks again for the suspension of a job that had not started when it was first
+// asked.
 func (l *loop) suspendLate(e *state.JobRecord) {
 	if e.Last.SuspendRequested() {
 		l.requestEviction(e)
 	}
 }
 
-// repeatSuspend has the engine do again what it was told, where its word differs: the call was
-// lost with the server that made it, or one that a server which was followed had made
-// before came late.
+// repeatSuspend tells the engine again whether a job is suspended, if its report differs: the
+// call was lost with the server that made it, or a late call of a server that was followed undid
+// it.
 func (l *loop) repeatSuspend(e *state.JobRecord, r *engine.Report) {
 	ref, on := r.Ref, e.State == job.Suspended
 	differs := func() bool {
@@ -84,7 +85,8 @@ func (l *loop) stagePreemptResume(d sched.Resume, p proposed) {
 	})
 }
 
-// checkSuspendMode refuses rules by which jobs are suspended to make room where that makes none.
+// checkSuspendMode refuses rules that suspend jobs to make room, if that makes none in some
+// pool.
 func (c *Control) checkSuspendMode(p *account.Policy) error {
 	if cannot := c.pools.NotFreedBySuspend(); len(cannot) > 0 {
 		return pools.RefuseSuspendMode(p, cannot[0])

@@ -25,7 +25,7 @@ type field struct {
 // partition is the field that another scheduler changes of a job in its queue.
 const partition = "partition"
 
-// isHandedOver reports whether a field stands in what was handed over to another scheduler.
+// isHandedOver reports whether the field was handed over to another scheduler with the job.
 func (f *field) isHandedOver() bool {
 	return !f.always || f.name == "time limit" || f.name == "priority" || f.name == "nice"
 }
@@ -127,7 +127,8 @@ func (l *loop) askUpdate(w *changeRequest, e *state.JobRecord, req *request, u U
 	return nil
 }
 
-// validateUpdate asks the engines of jobs that wait whether they ever run them as they would be.
+// validateUpdate asks the engines of waiting jobs whether they ever run the jobs as the update
+// makes them.
 func (c *Control) validateUpdate(ctx context.Context, u *Update, ids []job.ID) (map[job.ID]error, error) {
 	out, judged := map[job.ID]error{}, map[*state.SharedSpec]error{}
 	for _, id := range ids {
@@ -168,8 +169,8 @@ func (c *Control) validateUpdate(ctx context.Context, u *Update, ids []job.ID) (
 	return out, nil
 }
 
-// alterHandedOver has other schedulers change the jobs of an update that stand in their queues, where
-// all that it changes there is the partition. What they refuse is in w.bars.
+// alterHandedOver has other schedulers change the jobs of an update that are in their queues, if
+// the partition is all that changes there. Their refusals are in w.bars.
 func (c *Control) alterHandedOver(ctx context.Context, w *changeRequest, u *Update) {
 	if u.Partitions == nil || slices.ContainsFunc(u.changedFields(), func(f field) bool { return f.isHandedOver() && f.name != partition }) {
 		return
@@ -224,5 +225,5 @@ func (l *loop) checkUpdate(e *state.JobRecord, u Update, spec *job.Spec) error {
 	return nil
 }
 
-// isLongerLimit compares limits, of which 0 is none.
+// isLongerLimit reports whether the limit a is longer than b; 0 is no limit.
 func isLongerLimit(a, b time.Duration) bool { return b != 0 && (a == 0 || a > b) }

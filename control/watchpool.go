@@ -27,18 +27,18 @@ func (l *loop) poolOfClaims(claims []fleet.Claim) string {
 	return l.pools.AllPools()[0].Name
 }
 
-// callsOf is who calls the engine that an allocation's attempt runs on.
+// callsOf returns the calls to the engine that runs an allocation's attempt.
 func (l *loop) callsOf(a ledger.Allocation) *dispatch.Dispatcher {
 	return l.pools.ByNameOrFirst(a.Pool).Calls
 }
 
-// callsFor is callsOf for the present attempt of a job, and what was added to it.
+// callsFor returns the calls to the engine that runs a job's present attempt and its additions.
 func (l *loop) callsFor(e *state.JobRecord) *dispatch.Dispatcher {
 	return l.pools.ByNameOrFirst(e.Last.Pool).Calls
 }
 
-// setNodes takes in what a pool's engine says of its nodes. One on a machine that another pool
-// has already is left to that one: work that is there by then goes on, and no other begins.
+// setNodes takes in the nodes of a pool. A node on a machine that another pool has already is
+// left to that pool: jobs that run there by then go on, and no others start.
 func (l *loop) setNodes(p *pools.Member, nodes []fleet.Node) {
 	s := l.state
 	p.Known = true
@@ -75,8 +75,8 @@ func (l *loop) setNodes(p *pools.Member, nodes []fleet.Node) {
 	}
 }
 
-// compareEngines asks each engine, or those of the pools that are named, for everything it has, apart
-// from the loop, and looks into what disagrees with the ledger as it was before.
+// compareEngines asks each engine, or those of the named pools, for everything it has, apart
+// from the loop, and looks into differences from the ledger as it was before.
 func (l *loop) compareEngines(of ...*pools.Member) {
 	l.extendHandedOver()
 	taken := map[*pools.Member][]ledger.Allocation{}
@@ -100,7 +100,7 @@ func (l *loop) compareEngines(of ...*pools.Member) {
 	}
 }
 
-// askAll is compare for one pool.
+// askAll is compareEngines for one pool.
 func (l *loop) askAll(p *pools.Member, taken []ledger.Allocation) {
 	p.Status.NoteAsked(l.cfg.Clock.Now())
 	info, failed := p.Engine.Info(l.ctx)
@@ -159,12 +159,7 @@ func (l *loop) askHeartbeats() {
 	}
 }
 
-// This file is about pools whose engine hands work to a scheduler of its own. To the core
-// such a pool is one node, and a job for it one claim on that (sched/aggregate): it decides
-// whether and in which order jobs are handed over. Whether a job can ever run is asked of
-// the real nodes.
-
-// aggregateNodes takes in the nodes of a pool, and returns those that the core is to know.
+// aggregateNodes takes in the nodes of a pool, and returns those that the core has to know.
 func (l *loop) aggregateNodes(p *pools.Member, nodes []fleet.Node) []fleet.Node {
 	known, changed := p.AggregateNodes(nodes, l.state.Nodes, l.coreInstant)
 	if changed {
@@ -173,8 +168,8 @@ func (l *loop) aggregateNodes(p *pools.Member, nodes []fleet.Node) []fleet.Node 
 	return known
 }
 
-// startedWithUsage is the record of a start, of an attempt that has not ended: what it used before its
-// start was heard of is in no record of usage.
+// startedWithUsage is the payload for the start of an attempt that has not ended, with the usage
+// before its start was heard of, which no other record has.
 func (l *loop) startedWithUsage(e *state.JobRecord, r *engine.Report) state.Started {
 	v := startedOf(e, r)
 	if state.IsDelegated(e.Last.Claims) {
@@ -183,7 +178,7 @@ func (l *loop) startedWithUsage(e *state.JobRecord, r *engine.Report) state.Star
 	return v
 }
 
-// startedOf is the record of a start.
+// startedOf is the payload for the start of an attempt.
 func startedOf(e *state.JobRecord, r *engine.Report) state.Started {
 	v := state.Started{Ref: r.Ref, Started: r.Started}
 	if state.IsDelegated(e.Last.Claims) {
@@ -192,8 +187,8 @@ func startedOf(e *state.JobRecord, r *engine.Report) state.Started {
 	return v
 }
 
-// extendHandedOver puts off when handed-over jobs are to end that ought to have ended by now and have not
-// begun: their limits count from the start.
+// extendHandedOver puts off the expected end of handed-over jobs that have not begun: their
+// limits count from the start.
 func (l *loop) extendHandedOver() {
 	if len(l.state.DelegatedPools) == 0 {
 		return

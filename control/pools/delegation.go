@@ -11,6 +11,10 @@ import (
 	"github.com/coxswain-sched/coxswain/sched/aggregate"
 )
 
+// A delegated pool hands work to a scheduler of its own. To the core such a pool is one node,
+// and a job for it one claim on that node (sched/aggregate): the core decides whether and in
+// which order jobs are handed over. Whether a job can ever run is asked of the real nodes.
+
 // RealNodes has the nodes of a pool that is one node to the core.
 type RealNodes struct {
 	Nodes []fleet.Node // by name; never written in place
