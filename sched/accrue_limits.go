@@ -74,7 +74,7 @@ func bySubmission(a, b *queuedJob) int {
 	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id))
 }
 
-// listAtCounter lists terms at the counter that stops their first job.
+// listAtCounter lists a policy at the counter that stops their first job.
 func (c *Core) listAtCounter(t *effectivePolicy, counter int32) {
 	s := &c.accrue
 	for len(s.stopped) <= int(counter) {

@@ -102,7 +102,7 @@ func (c *Core) wakeForForecast() {
 	c.cycleDue = true
 	for _, k := range c.queue.kinds {
 		k.blockedPlan = 0
-		for _, l := range k.lines {
+		for _, l := range k.classes {
 			if l.waiting == forPlan || l.waiting == forLimit && l.moves != 0 || l.waiting == forQuota && l.exceededQuota {
 				c.wakeBarred(l)
 			}

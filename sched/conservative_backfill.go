@@ -53,7 +53,7 @@ type backfillState struct {
 	avoid       []uint64
 }
 
-// maxSweeps bounds how often in one cycle the plan is gone through: one slot that
+// maxSweeps bounds how often in one cycle the plan is gone through: one start that
 // moves may make room for another. What is left is done in the next cycle.
 const maxSweeps = 16
 

@@ -10,7 +10,7 @@ import (
 )
 
 // schedulingCycle looks once at the queue: it starts what may start, in order, makes the
-// reservation of the first job that cannot, and fills the holes behind it. Lines
+// reservation of the first job that cannot, and fills the holes behind it. Classes
 // that rest are passed over.
 type schedulingCycle struct {
 	*Core
@@ -101,7 +101,7 @@ func (p *schedulingCycle) wakeFreed() {
 		if k.full && p.anyCellServes(k, cells) {
 			k.full = false
 			opened = append(opened, k)
-			for _, l := range k.lines {
+			for _, l := range k.classes {
 				if l.waiting == forNodes {
 					p.wakeBarred(l)
 				}

@@ -32,18 +32,18 @@ func (c *Core) DryRun(now Instant, id job.ID, spec *job.Spec) bool {
 func (c *Core) decidesAsSlurm() bool { return c.policy != nil && c.policy.Compat != "" }
 
 // dryRun is a waiting job as it would be with another specification: an entry and a
-// line that the core does not know of.
+// class that the core does not know of.
 type dryRun struct {
 	*schedulingCycle
-	of, e   *queuedJob
-	l       *jobClass
-	touched int // length of jobQueue.touched before
-	loose   int // of limitState.byClaims
-	either  int // of limitState.byLicense
+	of, e     *queuedJob
+	class     *jobClass
+	touched   int // length of jobQueue.touched before
+	byClaims  int // of limitState.byClaims
+	byLicense int // of limitState.byLicense
 }
 
 func (p *schedulingCycle) newDryRun(of *queuedJob, spec *job.Spec) *dryRun {
-	x := &dryRun{schedulingCycle: p, of: of, touched: len(p.queue.touched), loose: len(p.limits.byClaims), either: len(p.limits.byLicense)}
+	x := &dryRun{schedulingCycle: p, of: of, touched: len(p.queue.touched), byClaims: len(p.limits.byClaims), byLicense: len(p.limits.byLicense)}
 	e := *of
 	e.spec, e.planned, e.told = spec, nil, nil
 	terms := p.policyOf(spec)
@@ -53,10 +53,10 @@ func (p *schedulingCycle) newDryRun(of *queuedJob, spec *job.Spec) *dryRun {
 		key.least = spec.TimeMin
 	}
 	l := &jobClass{key: key, kind: &kind{shape: shape, uses: 1}, limit: key.limit, headsIndex: -1, behindIndex: -1, quotaDemand: p.quotaDemandOf(terms, shape)}
-	l.kind.lines = []*jobClass{l}
+	l.kind.classes = []*jobClass{l}
 	p.computeSize(l)
 	p.computeNeeds(l)
-	x.l, x.e = l, &e
+	x.class, x.e = l, &e
 	x.e.class = l
 	l.jobs.insertSorted(x.e)
 	return x
@@ -69,22 +69,22 @@ func (x *dryRun) undoDryRun() {
 		l.touched = false
 	}
 	c.queue.touched = c.queue.touched[:x.touched]
-	c.limits.byClaims, c.limits.byLicense = c.limits.byClaims[:x.loose], c.limits.byLicense[:x.either]
-	if s := x.l.quotaDemand; s != nil {
+	c.limits.byClaims, c.limits.byLicense = c.limits.byClaims[:x.byClaims], c.limits.byLicense[:x.byLicense]
+	if s := x.class.quotaDemand; s != nil {
 		s.queue.releaseDemand(s.demand)
 		for _, f := range s.kinds {
 			if k := f.kind; k != nil {
-				k.lines = slices.DeleteFunc(k.lines, func(l *jobClass) bool { return l == x.l })
+				k.classes = slices.DeleteFunc(k.classes, func(l *jobClass) bool { return l == x.class })
 				c.releaseKind(k)
 			}
 		}
 	}
-	c.releasePolicy(x.l.key.policy)
+	c.releasePolicy(x.class.key.policy)
 }
 
 // startsNow asks each gate in the order of a cycle.
 func (x *dryRun) startsNow() bool {
-	l := x.l
+	l := x.class
 	if for_, _ := x.reservationGate(l); for_ != toLookAt || !x.passesLimits() {
 		return false
 	}
@@ -106,7 +106,7 @@ func (x *dryRun) startsNow() bool {
 
 // passesLimits reports whether no limit stands against it.
 func (x *dryRun) passesLimits() bool {
-	l := x.l
+	l := x.class
 	return l.needs == nil || x.firstBlockedCheck(l) < 0
 }
 
@@ -122,7 +122,7 @@ func (x *dryRun) headBefore() *queuedJob {
 
 // quotaReaches reports whether its quota reaches, and settles on which nodes it is placed.
 func (x *dryRun) quotaReaches() bool {
-	l, s := x.l, x.l.quotaDemand
+	l, s := x.class, x.class.quotaDemand
 	if s.queue.strict {
 		if before := x.leaderOf(s.queue); before != nil && before.jobs.firstJob() != x.of && before.jobs.firstJob().compareOrder(x.e) < 0 {
 			return false
@@ -141,7 +141,7 @@ func (x *dryRun) quotaReaches() bool {
 
 // placeDryRun places it where it delays nobody who is before it.
 func (x *dryRun) placeDryRun(head *queuedJob) []fleet.Claim {
-	l := x.l
+	l := x.class
 	if x.backfill.wasOn {
 		if x.plan.job != 0 && head != nil && l.latestEnd(x.now) > x.plan.at && x.crowdsHead(l) {
 			return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/coxswain-sched/coxswain/sched/limit"
 )
 
-// effectivePolicy is what the site's policy says of jobs that are alike to it. Every line and
+// effectivePolicy is what the site's policy says of jobs that are alike to it. Every class and
 // every run has one; without a policy there is only one, which says nothing.
 type effectivePolicy struct {
 	key  policyKey
@@ -116,7 +116,7 @@ func (c *Core) queuedByNumber() []*queuedJob {
 	return slices.SortedFunc(maps.Values(c.queue.jobs), func(a, b *queuedJob) int { return cmp.Compare(a.id, b.id) })
 }
 
-// adoptPolicy takes rules over. What waits and runs has terms of the old ones still.
+// adoptPolicy takes rules over. What waits and runs still has policies of the old ones.
 func (c *Core) adoptPolicy(p *account.Policy) {
 	c.policy, c.policies = p, map[policyKey]*effectivePolicy{} // what others say of the same jobs is not true any more
 	c.quotas, c.preempt.rules, c.defrag.rules = newQuotas(p), newPreemption(p), newDefragRules(p)
@@ -166,7 +166,7 @@ func (c *Core) setPolicy(p *account.Policy) {
 	}
 	for _, r := range c.runs.ends.allRuns() {
 		if r.target != nil {
-			continue // nobody's terms are of it
+			continue // nobody's policy is of it
 		}
 		if r.of != nil { // its job stands before it
 			r.policy = r.of.policy

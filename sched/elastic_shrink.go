@@ -91,7 +91,7 @@ func (p *schedulingCycle) waitingForLimits() (lines []*jobClass) {
 	if p.quotas != nil {
 		for _, q := range p.quotas.queues {
 			if q != nil {
-				for _, l := range q.lines {
+				for _, l := range q.classes {
 					note(l)
 				}
 			}

@@ -14,7 +14,7 @@ import (
 func (c *Core) Relook(now Instant) []Decision {
 	for _, k := range c.queue.kinds {
 		k.full, k.blockedPlan, k.feasibleFleet = false, 0, 0
-		for _, l := range k.lines {
+		for _, l := range k.classes {
 			if l.jobs.len() > 0 {
 				l.waiting = toLookAt
 				c.updateHeads(l)
@@ -38,7 +38,7 @@ func (c *Core) Recheck(now Instant) []Decision {
 	stakes, own := map[*jobClass]quotaDemand{}, map[*quotaQueue]ownHeads{}
 	for _, k := range c.queue.kinds {
 		old := *k
-		old.lines = slices.Clone(k.lines)
+		old.classes = slices.Clone(k.classes)
 		kinds[k] = old
 		k.uses++ // so that none is forgotten
 	}
@@ -65,7 +65,7 @@ func (c *Core) Recheck(now Instant) []Decision {
 		c.limits = limits
 		for _, k := range c.queue.kinds { // that came up only now
 			if _, known := kinds[k]; !known {
-				k.uses, k.lines = 0, nil
+				k.uses, k.classes = 0, nil
 			}
 		}
 		for k, old := range kinds {
@@ -92,7 +92,7 @@ func (c *Core) Recheck(now Instant) []Decision {
 	}
 	for _, k := range c.queue.kinds {
 		k.full, k.blockedPlan, k.feasibleFleet, k.failed = false, 0, 0, failedStarts{}
-		for _, l := range k.lines {
+		for _, l := range k.classes {
 			l.searched, l.searcher, l.rank.of = 0, nil, nil
 			if l.quotaDemand != nil {
 				l.quotaDemand.suited = [2]uint64{}

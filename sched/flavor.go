@@ -144,7 +144,7 @@ func (p *schedulingCycle) wakeForFlavors(freed func(*kind) bool) {
 		if q == nil || !q.triesNextFlavor {
 			continue
 		}
-		for _, l := range q.lines {
+		for _, l := range q.classes {
 			if l.waiting != forNodes && l.waiting != forPlan {
 				continue
 			}

@@ -94,7 +94,7 @@ const (
 // kind is what is known of a shape.
 type kind struct {
 	shape   *class.Shape
-	lines   []*jobClass          // that are placed as it
+	classes []*jobClass          // that are placed as it
 	uses    int                  // classes whose jobs are of it, or may be placed as it
 	index   int                  // in jobQueue.kinds
 	quick   *place.Quick         // nil: the shape is not regular
@@ -127,10 +127,10 @@ func (c *Core) classOf(e *queuedJob) *jobClass {
 	l := c.queue.classes[key]
 	if l == nil {
 		l = &jobClass{key: key, kind: c.kindOf(shape), limit: key.limit, headsIndex: -1, behindIndex: -1, quotaDemand: c.quotaDemandOf(key.policy, shape)}
-		l.kind.lines = append(l.kind.lines, l)
+		l.kind.classes = append(l.kind.classes, l)
 		l.kind.uses++
 		if l.quotaDemand != nil {
-			l.quotaDemand.queue.lines = append(l.quotaDemand.queue.lines, l)
+			l.quotaDemand.queue.classes = append(l.quotaDemand.queue.classes, l)
 			l.quotaDemand.queue.cuts += min(l.quotaDemand.cuttable, 1)
 		}
 		c.queue.classes[key] = l
@@ -168,11 +168,11 @@ func (c *Core) leaveClass(l *jobClass) {
 		c.preempt.eager = slices.Delete(c.preempt.eager, i, i+1)
 	}
 	c.releasePolicy(l.key.policy)
-	i := slices.Index(l.kind.lines, l)
-	l.kind.lines = slices.Delete(l.kind.lines, i, i+1)
+	i := slices.Index(l.kind.classes, l)
+	l.kind.classes = slices.Delete(l.kind.classes, i, i+1)
 	if s := l.quotaDemand; s != nil {
-		i := slices.Index(s.queue.lines, l)
-		s.queue.lines = slices.Delete(s.queue.lines, i, i+1)
+		i := slices.Index(s.queue.classes, l)
+		s.queue.classes = slices.Delete(s.queue.classes, i, i+1)
 		s.queue.cuts -= min(s.cuttable, 1)
 		s.queue.releaseDemand(s.demand)
 		for _, x := range s.kinds {

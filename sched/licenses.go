@@ -9,7 +9,7 @@ import (
 
 // This file is licences of which a job is to have one (sbatch --licenses=a|b): it has the
 // first of them with which it passes its limits, all of them, those on that licence too.
-// Each alternative is terms of its own (terms.choices); what waits has those of all, what
+// Each alternative is a policy of its own (effectivePolicy.choices); what waits has those of all, what
 // runs those of the one that it has, and a Start names it, for whoever restores the job.
 //
 // A class of such jobs stands by the option that was tried last. Stopped with each of them

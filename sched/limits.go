@@ -66,7 +66,7 @@ func (c *Core) compileLimits(p *account.Policy) {
 }
 
 // scaleLimits brings limits that are parts of the fleet up to date with it (QOS flag
-// relative). Lines that rest for one are looked at anew by whoever calls.
+// relative). Classes that rest for one are looked at anew by whoever calls.
 func (c *Core) scaleLimits() {
 	s := &c.limits
 	if s.book == nil {
@@ -96,7 +96,7 @@ func (c *Core) scaleLimits() {
 	}
 }
 
-// limitRules resolves the limits for terms.
+// limitRules resolves the limits of a policy.
 func (c *Core) limitRules(key policyKey) *limit.Rules {
 	if c.limits.book == nil {
 		return nil

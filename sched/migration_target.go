@@ -115,8 +115,8 @@ func (c *Core) releaseTargets() {
 }
 
 // defragMemory is what is remembered of moves; nil: nothing.
-func (c *Core) defragMemory() *MoveMemory {
-	m := &MoveMemory{Proposal: c.defrag.proposal, Searched: c.defrag.searchedAt, Searching: c.defrag.searchAt}
+func (c *Core) defragMemory() *DefragMemory {
+	m := &DefragMemory{Proposal: c.defrag.proposal, Searched: c.defrag.searchedAt, Searching: c.defrag.searchAt}
 	if t := c.defrag.tried; t.generation == c.generation || t.fitsWithLeavers {
 		m.Tried, m.Anyway, m.Stirred = t.job, t.fitsWithLeavers, t.generation != c.generation
 	}
@@ -130,7 +130,7 @@ func (c *Core) defragMemory() *MoveMemory {
 }
 
 // restoreTargets keeps the places that were kept.
-func (c *Core) restoreTargets(m *MoveMemory) {
+func (c *Core) restoreTargets(m *DefragMemory) {
 	if m == nil {
 		return
 	}
@@ -141,7 +141,7 @@ func (c *Core) restoreTargets(m *MoveMemory) {
 }
 
 // restoreDefrag sets the rest of what was remembered, once nothing changes any more.
-func (c *Core) restoreDefrag(m *MoveMemory) {
+func (c *Core) restoreDefrag(m *DefragMemory) {
 	if m == nil {
 		return
 	}
@@ -155,7 +155,7 @@ func (c *Core) restoreDefrag(m *MoveMemory) {
 }
 
 // validateTargets reports migration targets of jobs that do not run.
-func (m *MoveMemory) validateTargets(running []Restored) error {
+func (m *DefragMemory) validateTargets(running []Restored) error {
 	for i := range m.Homes {
 		id := m.Homes[i].Job
 		if !slices.ContainsFunc(running, func(r Restored) bool { return r.Job == id && r.Spec != nil }) {

@@ -79,7 +79,7 @@ func newRanks(p *account.Policy) *multifactor {
 }
 
 // setMultifactor takes other rules over. What was used stays used, as far as these know for
-// whom. Every job must be put into a class of the new terms then, and reorderQueue called.
+// whom. Every job must be put into a class of the new policy then, and reorderQueue called.
 func (c *Core) setMultifactor(p *account.Policy, now Instant) {
 	old := c.priority.multifactor
 	if old != nil {

@@ -129,8 +129,8 @@ func (c *Core) addRemaining(list []Share, r *run, seconds float64) {
 	}
 }
 
-// RankMemory is what is known of order and usage beside events.
-type RankMemory struct {
+// PriorityMemory is what is known of order and usage beside events.
+type PriorityMemory struct {
 	At      int64        `json:"at"` // second of the last tick
 	Begun   int64        `json:"begun"`
 	Before  int64        `json:"before,omitempty"` // second of the tick before, as far as running jobs are charged
@@ -146,12 +146,12 @@ type Factor struct {
 	Factor float64 `json:"factor"`
 }
 
-func (c *Core) priorityMemory() *RankMemory {
+func (c *Core) priorityMemory() *PriorityMemory {
 	r := c.priority.multifactor
 	if r == nil {
 		return nil
 	}
-	m := &RankMemory{At: r.at, Begun: r.book.At(), Used: r.used, Entries: r.book.Entries()}
+	m := &PriorityMemory{At: r.at, Begun: r.book.At(), Used: r.used, Entries: r.book.Entries()}
 	m.Before, m.From = r.book.Charged()
 	for i := range r.standing {
 		if ref := r.book.Ref(int32(i)); ref.User != "" {
@@ -162,7 +162,7 @@ func (c *Core) priorityMemory() *RankMemory {
 }
 
 // restorePriority makes order and usage as they were, for the rules that are set.
-func (c *Core) restorePriority(m *RankMemory) {
+func (c *Core) restorePriority(m *PriorityMemory) {
 	if c.priority.multifactor = newRanks(c.policy); c.priority.multifactor == nil || m == nil {
 		return
 	}

@@ -185,7 +185,7 @@ func (c *Core) rebuildFleet() {
 	c.fleet.freed = c.fleet.freed[:0]
 	for _, k := range c.queue.kinds {
 		k.full = false
-		for _, l := range k.lines {
+		for _, l := range k.classes {
 			l.waiting = toLookAt
 			if l.jobs.len() > 0 {
 				c.updateHeads(l)

@@ -14,7 +14,7 @@ import (
 //
 //   - of each node on which something is planned, a timeline: how it is beside what
 //     is planned, now and each time something becomes free on it;
-//   - of each slot, a plan cache: how many nodes could take their part of its job beside
+//   - of each planned start, a plan cache: how many nodes could take their part of its job beside
 //     all other planned starts, at each instant.
 //
 // Neither depends on the present: what is planned for an instant that has passed goes
@@ -194,7 +194,7 @@ type planCache struct {
 
 const inSpans Instant = -1
 
-// cacheOf returns what a planned start's job has in prospect, up to date. The planned start is backfill.except.
+// cacheOf returns the plan cache of a planned start, up to date. The planned start is backfill.except.
 func (p *schedulingCycle) cacheOf(s *plannedStart, look *availabilityProfile) *planCache {
 	v := s.cache
 	if v == nil {

@@ -2,7 +2,7 @@ package sched
 
 import "github.com/coxswain-sched/coxswain/model/job"
 
-// Lines that rest for the plan where starts are planned node by node are looked at again
+// Classes that rest for the plan where starts are planned node by node are looked at again
 // when they could find more than before: a node has changed, or what is planned on it,
 // and it could take part now.
 

@@ -94,7 +94,7 @@ func preemptionMatrix(list []account.QOS) [][]bool {
 	return direct
 }
 
-// standingOf returns the standing of jobs with one policy.
+// standingOf returns the preemption rank of jobs with one policy.
 func (x *preemptionRules) standingOf(key policyKey) *preemptionRank {
 	if x == nil {
 		return nil

@@ -63,7 +63,7 @@ func (q *fifo) remove(e *queuedJob) {
 }
 
 // ranking is a heap of classes by their first jobs, the one that goes first on top. A
-// line knows its place in each ranking that it may stand in.
+// class knows its place in each ranking that it may stand in.
 type ranking[P classIndex] []*jobClass
 
 // classIndex is where a class keeps its place in a ranking; -1: it does not stand there.

@@ -133,7 +133,7 @@ func firstOf(lines []*jobClass, in func(*jobClass) bool) *jobClass {
 // leaderOf is the class of a queue before all its others, but for those that the fleet
 // can never take.
 func (c *Core) leaderOf(q *quotaQueue) *jobClass {
-	return firstOf(q.lines, func(l *jobClass) bool { return hasJobs(l) && l.waiting != forFleet })
+	return firstOf(q.classes, func(l *jobClass) bool { return hasJobs(l) && l.waiting != forFleet })
 }
 
 // quotaGate says what a class's quota has against its first job, and settles on which
@@ -248,7 +248,7 @@ func (p *schedulingCycle) wakeForQuota() {
 			p.wakeQueue(q)
 		}
 	}
-	p.quotas.stirred = true // something has changed, or there were no pass
+	p.quotas.stirred = true // something has changed, or there were no cycle
 	p.reconsiderFlavors()
 }
 
@@ -376,7 +376,7 @@ func (p *schedulingCycle) looksInOrder() bool {
 	return p.isConservative() && !p.policy.Backfill.Off && !p.cfg.NoBackfill && !p.preempt.rules.reclaimsQuota()
 }
 
-// wakeNextInQueue lets the next line of a queue go on after its leader, and reports whether
+// wakeNextInQueue lets the next class of a queue go on after its leader, and reports whether
 // there is one.
 func (p *schedulingCycle) wakeNextInQueue(l *jobClass) bool {
 	if l.quotaDemand == nil || l.quotaDemand.queue.leader != l {
@@ -434,7 +434,7 @@ func (p *schedulingCycle) reconsiderFlavors() bool {
 			if !q.choice && q.cuts == 0 {
 				continue
 			}
-			for _, l := range q.lines {
+			for _, l := range q.classes {
 				if l.waiting != forNodes && l.waiting != forPlan || l.jobs.len() == 0 {
 					continue
 				}
@@ -459,7 +459,7 @@ func (p *schedulingCycle) retryOverQuota() (again bool) {
 		if q == nil {
 			continue
 		}
-		for _, l := range q.lines {
+		for _, l := range q.classes {
 			if l.waiting == forQuota && l.exceededQuota {
 				p.wakeBarred(l)
 				again = true
@@ -474,7 +474,7 @@ func (c *Core) wakeStrictQueue(q *quotaQueue) {
 	if !q.strict || c.quotas == nil {
 		return
 	}
-	for _, l := range q.lines {
+	for _, l := range q.classes {
 		if l.waiting == forQueueOrder {
 			c.wakeBarred(l)
 			c.quotas.rallied = true

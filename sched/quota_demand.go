@@ -163,13 +163,13 @@ func (c *Core) setKind(l *jobClass, k *kind) {
 	if l.kind == k {
 		return
 	}
-	i := slices.Index(l.kind.lines, l)
-	l.kind.lines = slices.Delete(l.kind.lines, i, i+1)
-	k.lines = append(k.lines, l)
+	i := slices.Index(l.kind.classes, l)
+	l.kind.classes = slices.Delete(l.kind.classes, i, i+1)
+	k.classes = append(k.classes, l)
 	l.kind, l.why = k, reason.Reason{}
 }
 
-// demandMemory is what is remembered of a class's stake.
+// demandMemory is what is remembered of a class's quota demand.
 func (c *Core) demandMemory(l *jobClass) (flavors []string, cut int, over bool) {
 	if l.quotaDemand == nil {
 		return nil, 0, false

@@ -173,7 +173,7 @@ func (p *schedulingCycle) wakeForReclaim() {
 		if q == nil {
 			continue
 		}
-		for _, l := range q.lines {
+		for _, l := range q.classes {
 			if l.waiting == forQuota && hasJobs(l) && !l.quotaDemand.dependsOnPlacement && (l.searched != p.generation || l.searcher != l.jobs.firstJob()) {
 				p.wakeBarred(l)
 			}

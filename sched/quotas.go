@@ -47,7 +47,7 @@ type quotaQueue struct {
 	choice          bool        // it has flavours that are alternatives
 	triesNextFlavor bool        // it goes on to the next one where one has no room
 	preemptsFirst   bool        // it may rather stop others than go on to the next one
-	lines           []*jobClass // of its jobs
+	classes         []*jobClass // of its jobs
 	cuts            int         // of these, those whose jobs may do with fewer tasks
 
 	heads   ownHeads       // of these, those that could lead the queue

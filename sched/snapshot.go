@@ -46,19 +46,19 @@ type Waiting struct {
 
 // Memory is what a core knows beside events.
 type Memory struct {
-	Unsettled bool         `json:"unsettled,omitempty"` // no step has seen the fleet
-	Dirty     bool         `json:"dirty,omitempty"`     // a cycle is due
-	Shaken    bool         `json:"shaken,omitempty"`    // the plan is to be made again
-	Plan      Planned      `json:"plan,omitzero"`
-	Promised  Promise      `json:"promised,omitzero"`
-	Lines     []LineMemory `json:"lines,omitempty"` // by Job
-	Ranks     *RankMemory  `json:"ranks,omitempty"` // nil: the rules say nothing of order and usage
-	ByName    *Timetable   `json:"by_name,omitempty"`
-	Nominees  []Nominee    `json:"nominees,omitempty"`  // in the order in which they were made
-	Pinched   Instant      `json:"pinched,omitempty"`   // a limit keeps a job from growing, until then at least
-	TurnEnds  Instant      `json:"turn_ends,omitempty"` // when turns of those who share devices change
-	Exempted  Instant      `json:"exempted,omitempty"`  // when somebody who was passed over may be taken
-	Moves     *MoveMemory  `json:"moves,omitempty"`     // nil: there is nothing to know
+	Unsettled bool            `json:"unsettled,omitempty"` // no step has seen the fleet
+	Dirty     bool            `json:"dirty,omitempty"`     // a cycle is due
+	Shaken    bool            `json:"shaken,omitempty"`    // the plan is to be made again
+	Plan      Planned         `json:"plan,omitzero"`
+	Promised  Promise         `json:"promised,omitzero"`
+	Lines     []ClassMemory   `json:"lines,omitempty"` // by Job
+	Ranks     *PriorityMemory `json:"ranks,omitempty"` // nil: the rules say nothing of order and usage
+	ByName    *Timetable      `json:"by_name,omitempty"`
+	Nominees  []Nominee       `json:"nominees,omitempty"`  // in the order in which they were made
+	Pinched   Instant         `json:"pinched,omitempty"`   // a limit keeps a job from growing, until then at least
+	TurnEnds  Instant         `json:"turn_ends,omitempty"` // when turns of those who share devices change
+	Exempted  Instant         `json:"exempted,omitempty"`  // when somebody who was passed over may be taken
+	Moves     *DefragMemory   `json:"moves,omitempty"`     // nil: there is nothing to know
 
 	Seen    *share.Memory `json:"seen,omitempty"`    // what has arrived; nil: nobody learns from it
 	Learned bool          `json:"learned,omitempty"` // that is yet to be told
@@ -66,9 +66,9 @@ type Memory struct {
 
 // Timetable is what is planned node by node.
 type Timetable struct {
-	On    bool      `json:"on"`              // the last pass planned by name
+	On    bool      `json:"on"`              // the last cycle planned node by node
 	Slots []Slot    `json:"slots,omitempty"` // in queue order
-	At    Instant   `json:"at"`              // of the last pass
+	At    Instant   `json:"at"`              // of the last cycle
 	Lost  []Promise `json:"lost,omitempty"`  // by jobs that are yet to be told
 }
 
@@ -105,8 +105,8 @@ type Nominee struct {
 	Home    bool     `json:"home,omitempty"` // it moves, and this was kept for it
 }
 
-// MoveMemory is what is known of moves.
-type MoveMemory struct {
+// DefragMemory is what is known of moves.
+type DefragMemory struct {
 	Homes     []Home    `json:"homes,omitempty"`     // by job
 	Proposal  *Proposal `json:"proposal,omitempty"`  // that is told
 	Tried     job.ID    `json:"tried,omitempty"`     // a search was made for it, and nothing has changed since …
@@ -125,9 +125,9 @@ type Home struct {
 	Until   Instant       `json:"until"`
 }
 
-// LineMemory is what is known of a class of jobs that are alike.
-type LineMemory struct {
-	Job      job.ID        `json:"job"` // one of the line
+// ClassMemory is what is known of a class of jobs that are alike.
+type ClassMemory struct {
+	Job      job.ID        `json:"job"` // one of the class
 	Rest     uint8         `json:"rest,omitempty"`
 	Why      reason.Reason `json:"why,omitzero"`
 	Full     bool          `json:"full,omitempty"`     // its kind does not fit what is free
@@ -197,7 +197,7 @@ func (c *Core) copyMemory(member map[*jobClass]job.ID) Memory {
 	}
 	m.ByName = c.copyTimetable()
 	for l, id := range member {
-		x := LineMemory{Job: id, Rest: uint8(l.waiting), Why: l.why, Full: l.kind.full, Shadowed: l.kind.blockedPlan == c.plan.version}
+		x := ClassMemory{Job: id, Rest: uint8(l.waiting), Why: l.why, Full: l.kind.full, Shadowed: l.kind.blockedPlan == c.plan.version}
 		x.Flavors, x.Cut, x.Over = c.demandMemory(l)
 		m.Lines = append(m.Lines, x)
 	}
@@ -210,7 +210,7 @@ func (s *Snapshot) Sort() *Snapshot {
 	slices.SortFunc(s.Running, func(a, b Restored) int { return cmp.Compare(a.Job, b.Job) })
 	slices.SortStableFunc(s.Added, func(a, b Added) int { return cmp.Compare(a.Job, b.Job) })
 	slices.Sort(s.Settled)
-	slices.SortFunc(s.Memory.Lines, func(a, b LineMemory) int { return cmp.Compare(a.Job, b.Job) })
+	slices.SortFunc(s.Memory.Lines, func(a, b ClassMemory) int { return cmp.Compare(a.Job, b.Job) })
 	return s
 }
 
@@ -316,7 +316,7 @@ func (c *Core) restoreMemory(m *Memory) {
 	c.forecast.learned = m.Learned
 }
 
-func (c *Core) restoreClass(m *LineMemory) {
+func (c *Core) restoreClass(m *ClassMemory) {
 	l := c.queue.jobs[m.Job].class
 	c.restoreDemand(l, m.Flavors, m.Cut, m.Over)
 	l.waiting, l.why, l.kind.full = waitState(m.Rest), m.Why, m.Full

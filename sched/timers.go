@@ -22,7 +22,7 @@ func (c *Core) dueTimes() []Instant {
 	return []Instant{c.tickDue(), c.limits.due, c.nextPlannedStart(), c.nextReservationChange(), c.preempt.exemptUntil, c.suspended.turnEnds, c.defrag.searchAt, c.constraints.nextDue()}
 }
 
-// fireTimers does what is due by time, before a step's pass.
+// fireTimers does what is due by time, before a step's cycle.
 func (c *Core) fireTimers(now Instant) {
 	c.tickPriorities(now)
 	c.chargeBudgets(now)
