@@ -85,7 +85,7 @@ func (c *client) run() (int, error) {
 	stop := c.catchSignals()
 	defer stop()
 	for _, r := range c.nodes {
-		if c.plan.first.verbose > 0 {
+		if c.plan.first.show.verbose > 0 {
 			c.sayLine("launching %s on host %s, %d tasks: [%s]", c.stepID(), r.name, len(r.ranks), step.FormatInts(r.ranks))
 		}
 		if err := r.link.Send(wire.Frame{Kind: wire.MsgGo}); err != nil {
@@ -123,7 +123,7 @@ func (c *client) createStep() error {
 		switch f.Kind {
 		case wire.MsgBusy:
 			waited = true
-			if !c.plan.first.quiet {
+			if !c.plan.first.show.quiet {
 				c.sayLine("Job %s step creation temporarily disabled, retrying (%s)", a.Job, f.Body)
 				hint := time.AfterFunc(hintAfter, func() { c.sayLine("%s", c.plan.waitHint()) })
 				defer hint.Stop()
@@ -134,7 +134,7 @@ func (c *client) createStep() error {
 			if err := f.Decode(&c.info); err != nil {
 				return unable(err)
 			}
-			if waited && !c.plan.first.quiet {
+			if waited && !c.plan.first.show.quiet {
 				c.sayLine("Step created for %s", c.stepID())
 			}
 			return nil
@@ -283,15 +283,15 @@ func (c *client) awaitEnd() int {
 			if soon == nil {
 				soon = time.After(summaryDelay)
 			}
-			if c.ended == 1 && c.plan.first.wait > 0 {
-				waited = time.After(c.plan.first.wait)
+			if c.ended == 1 && c.plan.first.end.wait > 0 {
+				waited = time.After(c.plan.first.end.wait)
 			}
 		case <-soon:
 			soon = nil
 			c.printEnds(nil)
 		case <-waited:
 			waited = nil
-			c.sayLine("First task exited %ds ago", int(c.plan.first.wait.Seconds()))
+			c.sayLine("First task exited %ds ago", int(c.plan.first.end.wait.Seconds()))
 			c.terminateStep()
 		case <-limit:
 			limit = nil
@@ -328,7 +328,7 @@ func (c *client) taskEnded(e taskEnd) {
 	if e.from.ended == len(e.from.ranks) {
 		c.printEnds(e.from)
 	}
-	if !e.how.Exit.OK() && c.plan.first.killOnBadExit == 1 && !c.killing {
+	if !e.how.Exit.OK() && c.plan.first.end.killOnBadExit == 1 && !c.killing {
 		c.printEnds(nil)
 		c.terminateStep()
 	}
@@ -368,7 +368,7 @@ func (c *client) broadcastFrame(f wire.Frame) {
 
 // printEnds prints what is known of ended tasks, of one node if one is given.
 func (c *client) printEnds(of *remote) {
-	for _, line := range c.exits.takeLines(of, c.plan.first.verbose > 0) {
+	for _, line := range c.exits.takeLines(of, c.plan.first.show.verbose > 0) {
 		c.sayLine("%s", line)
 	}
 }

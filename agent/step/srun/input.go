@@ -49,7 +49,7 @@ func (c *client) feedInput() error {
 	in, rank := c.stdio.In, -1
 	wanted := false
 	for i := range c.plan.prep.Programs {
-		st, name := c.plan.prep.Programs[i].Stdin, c.plan.options[i].input
+		st, name := c.plan.prep.Programs[i].Stdin, c.plan.options[i].streams.input
 		switch {
 		case st.Kind == wire.StreamOne:
 			wanted, rank = true, st.Rank

@@ -46,7 +46,7 @@ func (c *client) handleSignal(s syscall.Signal, last time.Time, times int) (time
 	switch s {
 	case syscall.SIGINT:
 		now := time.Now()
-		if now.Sub(last) > abortWithin && !c.plan.first.quit {
+		if now.Sub(last) > abortWithin && !c.plan.first.end.quit {
 			c.sayLine("interrupt (one more within 1 sec to abort)")
 			c.sayLine("%s %s: running", c.stepID(), rankText(allRanks(c.info.Tasks)))
 			return now, 1

@@ -59,15 +59,15 @@ func (o *options) setOption(name, value string) error {
 	}
 	switch name {
 	case "ntasks":
-		return setPositive("ntasks", value, &o.tasks)
+		return setPositive("ntasks", value, &o.count.tasks)
 	case "nodes":
 		return setNodes(o, value)
 	case "cpus-per-task":
-		return setPositive("cpus-per-task", value, &o.cpusPerTask)
+		return setPositive("cpus-per-task", value, &o.count.cpusPerTask)
 	case "ntasks-per-node":
-		return setPositive("ntasks-per-node", value, &o.perNode)
+		return setPositive("ntasks-per-node", value, &o.count.perNode)
 	case "ntasks-per-gpu":
-		return setPositive("ntasks-per-gpu", value, &o.perGPU)
+		return setPositive("ntasks-per-gpu", value, &o.count.perGPU)
 	case "gpus":
 		return setGPUs(o, "gpus", value)
 	case "gpus-per-node":
@@ -103,11 +103,11 @@ func (o *options) setOption(name, value string) error {
 	case "export":
 		o.export = value
 	case "input":
-		o.input = value
+		o.streams.input = value
 	case "output":
-		o.output = value
+		o.streams.output = value
 	case "error":
-		o.err = value
+		o.streams.err = value
 	case "open-mode":
 		return setOpenMode(o, value)
 	case "job-name":
@@ -127,31 +127,31 @@ func (o *options) setOption(name, value string) error {
 func (o *options) setFlag(name string) bool {
 	switch name {
 	case "label":
-		o.label = true
+		o.streams.label = true
 	case "unbuffered":
-		o.unbuffered = true
+		o.streams.unbuffered = true
 	case "exact", "exclusive":
-		o.exact = true
+		o.share.exact = true
 	case "overlap", "oversubscribe":
-		o.overlap = true
+		o.share.overlap = true
 	case "overcommit":
-		o.overcommit = true
+		o.share.overcommit = true
 	case "immediate":
-		o.immediate = true
+		o.share.immediate = true
 	case "multi-prog":
 		o.multi = true
 	case "quiet":
-		o.quiet = true
+		o.show.quiet = true
 	case "verbose":
-		o.verbose++
+		o.show.verbose++
 	case "quit-on-interrupt":
-		o.quit = true
+		o.end.quit = true
 	case "disable-status":
-		o.noStatus = true
+		o.show.noStatus = true
 	case "version":
-		o.version = true
+		o.show.version = true
 	case "help", "usage":
-		o.help = true
+		o.show.help = true
 	default:
 		return false
 	}

@@ -47,7 +47,7 @@ func completePlan(a *step.Alloc, parsed []*options, getenv func(string) string) 
 	p := &plan{alloc: a, first: parsed[0]}
 	for i, o := range parsed {
 		o.fromEnvironment(getenv)
-		groups := o.groups
+		groups := o.where.groups
 		if len(groups) == 0 {
 			groups = []int{0}
 			if len(parsed) > 1 && a.Het() && i < len(a.Groups) {
@@ -65,9 +65,9 @@ func completePlan(a *step.Alloc, parsed []*options, getenv func(string) string) 
 	}
 	first := p.first
 	p.request.Name = first.name
-	p.request.Overlap = first.overlap
-	p.request.Exact = first.exact
-	p.request.Immediate = first.immediate
+	p.request.Overlap = first.share.overlap
+	p.request.Exact = first.share.exact
+	p.request.Immediate = first.share.immediate
 	p.prep.Env = env.FilterExport(os.Environ(), first.export)
 	p.prep.Umask = syscall.Umask(0o22)
 	syscall.Umask(p.prep.Umask)
@@ -104,16 +104,16 @@ func (o *options) fromEnvironment(getenv func(string) string) {
 	if getenv("SRUN_EXPORT_ENV") == "" {
 		take("export", "SLURM_EXPORT_ENV")
 	}
-	yes("label", "SLURM_LABELIO", &o.label)
-	yes("unbuffered", "SLURM_UNBUFFEREDIO", &o.unbuffered)
-	yes("exact", "SLURM_EXACT", &o.exact)
-	yes("overlap", "SLURM_OVERLAP", &o.overlap)
-	yes("overcommit", "SLURM_OVERCOMMIT", &o.overcommit)
-	if o.given["ntasks-per-gpu"] && o.gpuBind == "" {
-		o.gpuBind = "single:" + strconv.Itoa(o.perGPU)
+	yes("label", "SLURM_LABELIO", &o.streams.label)
+	yes("unbuffered", "SLURM_UNBUFFEREDIO", &o.streams.unbuffered)
+	yes("exact", "SLURM_EXACT", &o.share.exact)
+	yes("overlap", "SLURM_OVERLAP", &o.share.overlap)
+	yes("overcommit", "SLURM_OVERCOMMIT", &o.share.overcommit)
+	if o.given["ntasks-per-gpu"] && o.gpu.bind == "" {
+		o.gpu.bind = "single:" + strconv.Itoa(o.count.perGPU)
 	}
 	if o.given["cpus-per-task"] || o.given["gpus-per-task"] || o.given["threads-per-core"] {
-		o.exact = true
+		o.share.exact = true
 	}
 }
 
@@ -134,8 +134,8 @@ func (p *plan) addComponent(o *options, group int, getenv func(string) string) e
 		return n
 	}
 	q := wire.ComponentRequest{
-		Group: group, Overcommit: o.overcommit, NodeList: o.nodeList, Exclude: o.exclude,
-		Relative: o.relative, Distribution: o.distribution, CPUsPerTask: o.cpusPerTask,
+		Group: group, Overcommit: o.share.overcommit, NodeList: o.where.nodeList, Exclude: o.where.exclude,
+		Relative: o.where.relative, Distribution: o.where.distribution, CPUsPerTask: o.count.cpusPerTask,
 	}
 	p.countNodesAndTasks(o, &q, inGroup)
 	if have := len(p.alloc.Groups[group].Parts); q.NodesMin > have {
@@ -147,7 +147,7 @@ func (p *plan) addComponent(o *options, group int, getenv func(string) string) e
 	}
 	if q.CPUsPerTask == 0 {
 		if q.CPUsPerTask = inGroup("SRUN_CPUS_PER_TASK"); q.CPUsPerTask > 0 {
-			o.exact, p.first.exact = true, true
+			o.share.exact, p.first.share.exact = true, true
 		} else if q.CPUsPerTask = inGroup("SLURM_CPUS_PER_TASK"); q.CPUsPerTask > 0 {
 			q.Soft = true
 		}
@@ -165,20 +165,20 @@ func (p *plan) addComponent(o *options, group int, getenv func(string) string) e
 
 // countNodesAndTasks settles how many of each are asked for.
 func (p *plan) countNodesAndTasks(o *options, q *wire.ComponentRequest, inGroup func(string) int) {
-	q.NodesMin, q.NodesMax = o.nodesMin, o.nodesMax
+	q.NodesMin, q.NodesMax = o.count.nodesMin, o.count.nodesMax
 	if q.NodesMin == 0 {
 		n := inGroup("SLURM_NNODES")
 		if n == 0 {
 			n = inGroup("SLURM_JOB_NUM_NODES")
 		}
-		n = min(n, len(p.alloc.Groups[q.Group].Parts)-q.Relative-countIn(o.exclude, p.alloc, q.Group))
+		n = min(n, len(p.alloc.Groups[q.Group].Parts)-q.Relative-countIn(o.where.exclude, p.alloc, q.Group))
 		q.NodesMin, q.NodesMax = max(n, 0), max(n, 0)
 	}
-	perNode := o.perNode
+	perNode := o.count.perNode
 	switch {
-	case o.tasks > 0:
-		q.Tasks = o.tasks
-	case o.perNode > 0: // asked for here: counts more than what the job was given
+	case o.count.tasks > 0:
+		q.Tasks = o.count.tasks
+	case o.count.perNode > 0: // asked for here: counts more than what the job was given
 	default:
 		if q.Tasks = inGroup("SLURM_NTASKS"); q.Tasks == 0 {
 			q.Tasks = inGroup("SLURM_NPROCS")
@@ -208,15 +208,15 @@ func countIn(names []string, a *step.Alloc, group int) (n int) {
 // asked for is not asked of every step: a step has all devices of its nodes, or what
 // its own options say; but a number for each task holds for every step.
 func (p *plan) countDevices(o *options, q *wire.ComponentRequest, inGroup func(string) int) {
-	q.Devices = wire.DeviceRequest{None: o.noGPUs, Type: o.gpuType, Total: o.gpus, PerNode: o.gpusPerNode, PerTask: o.gpusPerTask}
+	q.Devices = wire.DeviceRequest{None: o.gpu.none, Type: o.gpu.typ, Total: o.gpu.total, PerNode: o.gpu.perNode, PerTask: o.gpu.perTask}
 	if !q.Devices.Requested() {
 		q.Devices.PerTask = inGroup("SLURM_GPUS_PER_TASK")
-		o.gpusPerTask = q.Devices.PerTask
+		o.gpu.perTask = q.Devices.PerTask
 	}
 	if q.Devices.PerTask > 0 {
 		q.Devices.Total, q.Devices.PerNode = 0, 0
-		if o.gpuBind == "" {
-			o.gpuBind = fmt.Sprintf("per_task:%d", q.Devices.PerTask)
+		if o.gpu.bind == "" {
+			o.gpu.bind = fmt.Sprintf("per_task:%d", q.Devices.PerTask)
 		}
 	}
 }
@@ -234,7 +234,7 @@ func (o *options) asProgram(tasks int) (*wire.Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("working directory: %w", err)
 	}
-	prog := &wire.Program{Args: o.program, Dir: dir, GPUBind: o.gpuBind}
+	prog := &wire.Program{Args: o.program, Dir: dir, GPUBind: o.gpu.bind}
 	if o.multi {
 		if tasks == 0 {
 			return nil, fmt.Errorf("--multi-prog needs --ntasks")
@@ -243,10 +243,10 @@ func (o *options) asProgram(tasks int) (*wire.Program, error) {
 			return nil, err
 		}
 	}
-	prog.Stdin = o.streamOf(o.input)
-	prog.Stdout = o.streamOf(o.output)
-	prog.Stderr = o.streamOf(o.err)
-	if o.err == "" {
+	prog.Stdin = o.streamOf(o.streams.input)
+	prog.Stdout = o.streamOf(o.streams.output)
+	prog.Stderr = o.streamOf(o.streams.err)
+	if o.streams.err == "" {
 		if prog.Stderr = prog.Stdout; prog.Stdout.Kind == wire.StreamFile {
 			prog.Stderr = wire.Stream{Kind: wire.StreamJoin}
 		}
@@ -264,7 +264,7 @@ func (o *options) streamOf(value string) wire.Stream {
 	case value == "none":
 		return wire.Stream{Kind: wire.StreamNone}
 	case differsByTask(value):
-		return wire.Stream{Kind: wire.StreamFile, File: value, Append: o.appends}
+		return wire.Stream{Kind: wire.StreamFile, File: value, Append: o.streams.appends}
 	}
 	return wire.Stream{}
 }
@@ -315,8 +315,8 @@ func ownLimits() []barrier.Rlimit {
 
 // stepDeadline is when the step's own time limit ends it; zero without one.
 func (p *plan) stepDeadline(now time.Time) time.Time {
-	if p.first.limit == 0 {
+	if p.first.end.limit == 0 {
 		return time.Time{}
 	}
-	return now.Add(p.first.limit)
+	return now.Add(p.first.end.limit)
 }

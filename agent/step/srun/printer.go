@@ -119,21 +119,21 @@ func (c *client) openOutputs() error {
 	for _, p := range c.info.Parts {
 		o := c.plan.options[p.Component]
 		to := [3]*outputFile{1: c.print.out, 2: c.print.err}
-		for fd, name := range map[int]string{1: o.output, 2: o.err} {
-			s, err := c.openSink(fd, name, c.plan.prep.Programs[p.Component], o.appends, open)
+		for fd, name := range map[int]string{1: o.streams.output, 2: o.streams.err} {
+			s, err := c.openSink(fd, name, c.plan.prep.Programs[p.Component], o.streams.appends, open)
 			if err != nil {
 				return err
 			}
 			if s != nil {
 				to[fd] = s
-				if fd == 1 && o.err == "" {
+				if fd == 1 && o.streams.err == "" {
 					to[2] = s
 				}
 			}
 		}
 		for _, rank := range p.Ranks {
-			v := &taskOutput{to: to, unbuffered: o.unbuffered}
-			if o.label {
+			v := &taskOutput{to: to, unbuffered: o.streams.unbuffered}
+			if o.streams.label {
 				v.label = fmt.Sprintf("%*d: ", width, rank)
 			}
 			c.print.ranks[rank] = v

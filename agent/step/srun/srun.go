@@ -38,10 +38,10 @@ func Main(args []string, stdio step.Stdio) int {
 	}
 	first := parsed[0]
 	switch {
-	case first.help:
+	case first.show.help:
 		fmt.Fprint(stdio.Out, srunHelp())
 		return 0
-	case first.version:
+	case first.show.version:
 		fmt.Fprintln(stdio.Out, "srun of coxswain, as slurm 24.11")
 		return 0
 	case first.mpi == "list":
@@ -56,7 +56,7 @@ func Main(args []string, stdio step.Stdio) int {
 	if err != nil {
 		return reportError(say, stdio.Err, err)
 	}
-	if !first.quiet {
+	if !first.show.quiet {
 		p.printWarnings(say, parsed)
 	}
 	signal.Ignore(syscall.SIGPIPE) // who stops reading our output does not end the step

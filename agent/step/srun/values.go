@@ -21,32 +21,67 @@ type options struct {
 	given   map[string]bool // options on the command line that are honoured, by long name
 	unused  []*srunopt.Option
 	program []string
+	multi   bool // the program is a file of --multi-prog
 
+	count   counts
+	gpu     gpus
+	where   placing
+	share   sharing
+	streams streams
+	end     ends
+	show    shown
+
+	dir, export, name, job, mpi string
+}
+
+// counts are the numbers of nodes and tasks that are asked for; 0: not said.
+type counts struct {
 	tasks, cpusPerTask, perNode, perGPU int
 	nodesMin, nodesMax                  int
-	gpus, gpusPerNode, gpusPerTask      int
-	gpuType                             string
-	noGPUs                              bool
-	gpuBind                             string
+}
 
-	label, unbuffered, exact, overlap, overcommit, immediate bool
-	multi, quiet, quit, noStatus, version, help, appends     bool
-	verbose                                                  int
+// gpus says how many GPUs are asked for, and how tasks are bound to them.
+type gpus struct {
+	total, perNode, perTask int
+	typ                     string
+	none                    bool
+	bind                    string
+}
 
+// placing says on which nodes and task groups the component runs, and in which order.
+type placing struct {
+	nodeList, exclude []string
+	relative          int
+	groups            []int
+	distribution      string
+}
+
+// sharing says what the step leaves to other steps, and whether it waits for them.
+type sharing struct{ exact, overlap, overcommit, immediate bool }
+
+// streams says where input and output lead and how they are shown.
+type streams struct {
+	input, output, err         string
+	appends, label, unbuffered bool
+}
+
+// ends says what ends the step.
+type ends struct {
 	killOnBadExit int           // -1: not said
-	wait          time.Duration // negative: not said
+	wait          time.Duration // after the first task's end; negative: not said
 	limit         time.Duration
-	nodeList      []string
-	exclude       []string
-	relative      int
-	groups        []int
+	quit          bool // at the first interrupt
+}
 
-	distribution, dir, export, input, output, err, name, job, mpi string
+// shown says what srun prints of its own.
+type shown struct {
+	quiet, noStatus, version, help bool
+	verbose                        int
 }
 
 // newOptions is nothing asked.
 func newOptions() *options {
-	return &options{given: make(map[string]bool), killOnBadExit: -1, wait: -1}
+	return &options{given: make(map[string]bool), end: ends{killOnBadExit: -1, wait: -1}}
 }
 
 // cloneOptions copies the options, so that the copy can be changed.
@@ -93,11 +128,11 @@ func setNodes(o *options, value string) error {
 		}
 		n = append(n, k)
 	}
-	o.nodesMin, o.nodesMax = n[0], n[len(n)-1]
+	o.count.nodesMin, o.count.nodesMax = n[0], n[len(n)-1]
 	if isRange && most == "" {
-		o.nodesMax = 1 << 20
+		o.count.nodesMax = 1 << 20
 	}
-	if o.nodesMax < o.nodesMin {
+	if o.count.nodesMax < o.count.nodesMin {
 		return &usageError{fmt.Sprintf("%q is not a valid node count", value)}
 	}
 	return nil
@@ -106,7 +141,7 @@ func setNodes(o *options, value string) error {
 // setGPUs reads "[type:]count" for one of the options that count GPUs.
 func setGPUs(o *options, option, value string) error {
 	if value == "0" || value == "none" {
-		o.noGPUs = true
+		o.gpu.none = true
 		return nil
 	}
 	list, err := slurmfmt.ParseGPUs(value)
@@ -126,17 +161,17 @@ func (o *options) countGPUs(option string, g slurmfmt.GRES) error {
 	}
 	n := int(g.Count)
 	if n == 0 {
-		o.noGPUs = true
+		o.gpu.none = true
 		return nil
 	}
-	o.noGPUs, o.gpuType = false, g.Type
+	o.gpu.none, o.gpu.typ = false, g.Type
 	switch option {
 	case "gpus":
-		o.gpus = n
+		o.gpu.total = n
 	case "gpus-per-task":
-		o.gpusPerTask = n
+		o.gpu.perTask = n
 	default:
-		o.gpusPerNode = n
+		o.gpu.perNode = n
 	}
 	return nil
 }
@@ -148,7 +183,7 @@ func setGRES(o *options, value string) error {
 		return fmt.Errorf("Invalid --gres specification: %w", err)
 	}
 	if len(list) == 0 {
-		o.noGPUs = true
+		o.gpu.none = true
 	}
 	for _, g := range list {
 		if g.Name != "gpu" {
@@ -170,7 +205,7 @@ func setTRES(o *options, value string) error {
 	for _, t := range list {
 		switch t.Name {
 		case "cpu":
-			if err := setPositive("cpus-per-task", t.Value, &o.cpusPerTask); err != nil {
+			if err := setPositive("cpus-per-task", t.Value, &o.count.cpusPerTask); err != nil {
 				return err
 			}
 			o.given["cpus-per-task"] = true
@@ -209,7 +244,7 @@ func setGPUBind(o *options, value string) error {
 	default:
 		return fmt.Errorf("Invalid --gpu-bind argument: %s", value)
 	}
-	o.gpuBind = rule
+	o.gpu.bind = rule
 	return nil
 }
 
@@ -225,9 +260,9 @@ func setTRESBind(o *options, value string) error {
 func setKill(o *options, value string) error {
 	switch value {
 	case "", "1":
-		o.killOnBadExit = 1
+		o.end.killOnBadExit = 1
 	case "0":
-		o.killOnBadExit = 0
+		o.end.killOnBadExit = 0
 	default:
 		return &numericError{"kill-on-bad-exit", value}
 	}
@@ -239,7 +274,7 @@ func setWait(o *options, value string) error {
 	if err != nil || n < 0 {
 		return &numericError{"wait", value}
 	}
-	o.wait = time.Duration(n) * time.Second
+	o.end.wait = time.Duration(n) * time.Second
 	return nil
 }
 
@@ -248,20 +283,20 @@ func setTime(o *options, value string) error {
 	if err != nil {
 		return &usageError{"Invalid --time specification"}
 	}
-	o.limit = d
+	o.end.limit = d
 	return nil
 }
 
 // setNodeList reads names, or a file of names if the value holds a slash.
 func setNodeList(o *options, value string) error {
 	names, err := parseNodeNames(value)
-	o.nodeList = names
+	o.where.nodeList = names
 	return err
 }
 
 func setExclude(o *options, value string) error {
 	names, err := parseNodeNames(value)
-	o.exclude = names
+	o.where.exclude = names
 	return err
 }
 
@@ -291,13 +326,13 @@ func setRelative(o *options, value string) error {
 	if err != nil || n < 0 {
 		return &numericError{"relative", value}
 	}
-	o.relative = n
+	o.where.relative = n
 	return nil
 }
 
 // setHetGroup reads "0,2-3".
 func setHetGroup(o *options, value string) error {
-	o.groups = nil
+	o.where.groups = nil
 	for word := range strings.SplitSeq(value, ",") {
 		from, to, isRange := strings.Cut(word, "-")
 		if !isRange {
@@ -309,12 +344,12 @@ func setHetGroup(o *options, value string) error {
 			return fmt.Errorf("Invalid --het-group value: %s", value)
 		}
 		for g := low; g <= high; g++ {
-			if !slices.Contains(o.groups, g) {
-				o.groups = append(o.groups, g)
+			if !slices.Contains(o.where.groups, g) {
+				o.where.groups = append(o.where.groups, g)
 			}
 		}
 	}
-	slices.Sort(o.groups)
+	slices.Sort(o.where.groups)
 	return nil
 }
 
@@ -345,16 +380,16 @@ func setDistribution(o *options, value string) error {
 		}
 		nodes += ",pack"
 	}
-	o.distribution = nodes
+	o.where.distribution = nodes
 	return nil
 }
 
 func setOpenMode(o *options, value string) error {
 	switch value {
 	case "a", "append":
-		o.appends = true
+		o.streams.appends = true
 	case "t", "truncate":
-		o.appends = false
+		o.streams.appends = false
 	default:
 		return &usageError{"Invalid --open-mode specification"}
 	}
