@@ -55,12 +55,12 @@ func OpenJournal(name string) (*Journal, error) {
 	}
 	j := &Journal{name: name, f: f, end: int64(bytes.LastIndexByte(b, '\n') + 1), sum: sha256.New()}
 	j.sum.Write(b[:j.end])
-	j.reserve()
+	j.reserveSpace()
 	return j, nil
 }
 
-// reserve takes room, so that the end of a job can be written on a full disk.
-func (j *Journal) reserve() {
+// reserveSpace takes room, so that the end of a job can be written on a full disk.
+func (j *Journal) reserveSpace() {
 	_ = unix.Fallocate(int(j.f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, reserve)
 }
 
@@ -73,7 +73,7 @@ func (j *Journal) Begin(r Record) error {
 		}
 		j.end, j.lost, j.bad, j.owed = 0, nil, nil, false
 		j.sum.Reset()
-		j.reserve()
+		j.reserveSpace()
 	}
 	r.Kind = KindTake
 	return j.Add(r)
@@ -94,7 +94,7 @@ func (j *Journal) Add(r Record) error {
 // written stays queued.
 func (j *Journal) Flush(sync bool) error {
 	j.owed = j.owed || sync
-	if err := j.again(); err != nil {
+	if err := j.rewriteLost(); err != nil {
 		return err
 	}
 	if len(j.pending) > 0 {
@@ -115,16 +115,16 @@ func (j *Journal) Flush(sync bool) error {
 		do = j.disk
 	}
 	if err := do(); err != nil {
-		j.read()
+		j.readWritten()
 		return err
 	}
 	j.owed = false
 	return nil
 }
 
-// read takes what was written out of the file, as long as the kernel has it: it may drop what it
+// readWritten takes what was written out of the file, as long as the kernel has it: it may drop what it
 // could not bring to the disk.
-func (j *Journal) read() {
+func (j *Journal) readWritten() {
 	b := make([]byte, j.end)
 	_, err := j.f.ReadAt(b, 0)
 	if sum := sha256.Sum256(b); err == nil && !bytes.Equal(sum[:], j.sum.Sum(nil)) {
@@ -137,8 +137,8 @@ func (j *Journal) read() {
 	j.lost = b
 }
 
-// again writes what was lost.
-func (j *Journal) again() error {
+// rewriteLost writes what was lost.
+func (j *Journal) rewriteLost() error {
 	if j.bad != nil || j.lost == nil {
 		return j.bad
 	}
@@ -171,7 +171,7 @@ func (j *Journal) Anew(ref engine.Ref, s *State) error {
 	if next.f, err = os.OpenFile(j.name+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
 		return err
 	}
-	next.reserve()
+	next.reserveSpace()
 	if err = next.Flush(true); err == nil {
 		err = os.Rename(j.name+".new", j.name)
 	}

@@ -46,8 +46,8 @@ type Entry struct {
 	Fenced  *fence.Saved   `json:"fenced,omitempty"`
 }
 
-// whole reports whether an entry has what its kind needs.
-func (e *Entry) whole() bool {
+// isComplete reports whether an entry has what its kind needs.
+func (e *Entry) isComplete() bool {
 	switch e.Kind {
 	case EntryLaunch:
 		return e.Launch != nil
@@ -73,7 +73,7 @@ type Life struct {
 	End     *engine.Report // nil: not yet
 }
 
-func (l *Life) apply(e Entry) {
+func (l *Life) applyEntry(e Entry) {
 	switch e.Kind {
 	case EntryLaunch:
 		l.Launch, l.Digest = e.Launch, e.Launch.Digest
@@ -137,14 +137,14 @@ func OpenLog(name string) (*Log, map[engine.Ref]*Life, error) {
 			return nil, nil, errors.Join(err, f.Close())
 		}
 		var e Entry
-		if json.Unmarshal(line, &e) != nil || !e.whole() {
+		if json.Unmarshal(line, &e) != nil || !e.isComplete() {
 			break // of a machine that crashed
 		}
 		if lives[e.Ref] == nil {
 			lives[e.Ref] = &Life{}
 		}
-		lives[e.Ref].apply(e)
-		l.note(e, span{l.end, int64(len(line))})
+		lives[e.Ref].applyEntry(e)
+		l.noteEntry(e, span{l.end, int64(len(line))})
 		l.end += int64(len(line))
 		if e.Kind == EntryForget {
 			delete(lives, e.Ref)
@@ -153,26 +153,26 @@ func OpenLog(name string) (*Log, map[engine.Ref]*Life, error) {
 	for ref, life := range lives {
 		if life.Launch == nil && life.End == nil {
 			delete(lives, ref) // words about an attempt whose launch is not here
-			l.drop(ref)
+			l.dropLife(ref)
 		}
 	}
-	_ = l.reserve(0) // said again when it matters
+	_ = l.reserveSpace(0) // said again when it matters
 	return l, lives, nil
 }
 
-// note enters where the lines stand that count, and what is fenced, which is
+// noteEntry enters where the lines stand that count, and what is fenced, which is
 // written as a whole whenever the log is.
-func (l *Log) note(e Entry, at span) {
+func (l *Log) noteEntry(e Entry, at span) {
 	switch e.Kind {
 	case EntryFenced:
 		l.fenced.Load(*e.Fenced)
 		return
 	case EntryForget:
 		l.fenced.Add(e.Ref)
-		l.drop(e.Ref)
+		l.dropLife(e.Ref)
 		return
 	case EntryEnd:
-		l.drop(e.Ref)
+		l.dropLife(e.Ref)
 	}
 	l.live[e.Ref] = append(l.live[e.Ref], at)
 	l.alive += at.len
@@ -185,16 +185,16 @@ func (l *Log) Fenced(ref engine.Ref) bool {
 	return l.fenced.Has(ref)
 }
 
-func (l *Log) drop(ref engine.Ref) {
+func (l *Log) dropLife(ref engine.Ref) {
 	for _, s := range l.live[ref] {
 		l.alive -= s.len
 	}
 	delete(l.live, ref)
 }
 
-// reserve keeps room ahead of the end and of what is about to be written there. It fails
+// reserveSpace keeps room ahead of the end and of what is about to be written there. It fails
 // if the disk is full.
-func (l *Log) reserve(need int64) error {
+func (l *Log) reserveSpace(need int64) error {
 	if l.reserved-l.end-need > logReserve/2 {
 		return nil
 	}
@@ -209,14 +209,14 @@ func (l *Log) reserve(need int64) error {
 }
 
 // Append writes an entry. After an error it is not in the log.
-func (l *Log) Append(e Entry) error { return l.append(e, nil) }
+func (l *Log) Append(e Entry) error { return l.appendEntry(e, nil) }
 
 // Launch writes an EntryLaunch; launch is an encoded Launch.
 func (l *Log) Launch(ref engine.Ref, launch []byte) error {
-	return l.append(Entry{Kind: EntryLaunch, Ref: ref}, launch)
+	return l.appendEntry(Entry{Kind: EntryLaunch, Ref: ref}, launch)
 }
 
-func (l *Log) append(e Entry, launch []byte) error {
+func (l *Log) appendEntry(e Entry, launch []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var err error
@@ -230,7 +230,7 @@ func (l *Log) append(e Entry, launch []byte) error {
 	if e.Kind == EntryLaunch { // the room that is left is for what must not fail
 		need = int64(len(l.buf))
 	}
-	if err := l.reserve(need); err != nil && e.Kind == EntryLaunch {
+	if err := l.reserveSpace(need); err != nil && e.Kind == EntryLaunch {
 		return err
 	}
 	n, err := l.f.WriteAt(l.buf, l.end)
@@ -241,19 +241,19 @@ func (l *Log) append(e Entry, launch []byte) error {
 		}
 		return err
 	}
-	l.note(e, span{l.end, int64(n)})
+	l.noteEntry(e, span{l.end, int64(n)})
 	l.end += int64(n)
 	if cap(l.buf) > 1<<20 {
 		l.buf = nil
 	}
 	if l.end > compactAt && l.alive < l.end/2 {
-		l.compact()
+		l.compactLog()
 	}
 	return nil
 }
 
-// compact writes the log anew with what counts. If it cannot, there is another time.
-func (l *Log) compact() {
+// compactLog writes the log anew with what counts. If it cannot, there is another time.
+func (l *Log) compactLog() {
 	next, err := os.OpenFile(l.name+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return
@@ -268,7 +268,7 @@ func (l *Log) compact() {
 			_, err = w.Write(line)
 		}
 		if err != nil {
-			discard(next)
+			discardFile(next)
 			return
 		}
 		end += int64(len(line))
@@ -276,7 +276,7 @@ func (l *Log) compact() {
 	for ref, spans := range l.live {
 		for _, s := range spans {
 			if _, err := io.Copy(w, io.NewSectionReader(l.f, s.at, s.len)); err != nil {
-				discard(next)
+				discardFile(next)
 				return
 			}
 			live[ref] = append(live[ref], span{end, s.len})
@@ -284,15 +284,15 @@ func (l *Log) compact() {
 		}
 	}
 	if w.Flush() != nil || os.Rename(next.Name(), l.name) != nil {
-		discard(next)
+		discardFile(next)
 		return
 	}
 	_ = l.f.Close()
 	l.f, l.end, l.live, l.alive, l.reserved = next, end, live, end, 0
-	_ = l.reserve(0) // said again when it matters
+	_ = l.reserveSpace(0) // said again when it matters
 }
 
-func discard(f *os.File) {
+func discardFile(f *os.File) {
 	_ = f.Close()
 	_ = os.Remove(f.Name())
 }

@@ -58,13 +58,13 @@ func TestLogIsReadBack(t *testing.T) {
 			if want[e.Ref] == nil {
 				want[e.Ref] = &Life{}
 			}
-			want[e.Ref].apply(e)
+			want[e.Ref].applyEntry(e)
 			if e.Kind == EntryForget {
 				delete(want, e.Ref)
 				fenced[e.Ref] = true
 			}
 			if rapid.IntRange(0, 9).Draw(t, "compact") == 0 {
-				log.compact()
+				log.compactLog()
 			}
 		}
 		for ref, l := range want {

@@ -9,20 +9,20 @@ import (
 // which borrow main memory and are of no use for placing work.
 const minAMDMemory = 4 << 30
 
-// amd finds AMD's GPUs: by rocm-smi, else amd-smi, else from the driver's own
+// findAMD finds AMD's GPUs: by rocm-smi, else amd-smi, else from the driver's own
 // files. Whoever names them, the driver's files complete them: kernel order,
 // xGMI links, processes.
-func (s *search) amd(bus pciBus) []GPU {
-	onBus := bus.of(vendorAMD)
+func (s *search) findAMD(bus pciBus) []GPU {
+	onBus := bus.ofVendor(vendorAMD)
 	driver := s.amdDevice()
 	if !driver && len(onBus) == 0 {
 		return nil
 	}
 	if !driver {
-		s.note("amdgpu", "%d AMD GPUs on the PCI bus, but no compute driver (/dev/kfd): not used", len(onBus))
+		s.addNote("amdgpu", "%d AMD GPUs on the PCI bus, but no compute driver (/dev/kfd): not used", len(onBus))
 		return nil
 	}
-	nodes := s.kfd()
+	nodes := s.findKFD()
 	if len(nodes) == 0 && len(onBus) == 0 {
 		return nil
 	}
@@ -36,7 +36,7 @@ func (s *search) amd(bus pciBus) []GPU {
 	found = slices.DeleteFunc(found, func(g GPU) bool {
 		small := g.MemoryBytes > 0 && g.MemoryBytes < minAMDMemory
 		if small {
-			s.note("amd", "%s (%s) has %d MiB of its own and counts as part of the processor: not used", g.Name, g.PCI, g.MemoryBytes>>20)
+			s.addNote("amd", "%s (%s) has %d MiB of its own and counts as part of the processor: not used", g.Name, g.PCI, g.MemoryBytes>>20)
 		}
 		return small
 	})
@@ -46,7 +46,7 @@ func (s *search) amd(bus pciBus) []GPU {
 
 // amdDevice tells whether AMD's compute driver is loaded.
 func (s *search) amdDevice() bool {
-	return s.exists("dev/kfd") || s.exists(kfdDir)
+	return s.fileExists("dev/kfd") || s.fileExists(kfdDir)
 }
 
 // amdFromDriver makes GPUs from sysfs alone.
@@ -54,15 +54,15 @@ func (s *search) amdFromDriver(nodes []kfdNode, onBus []pciDevice) []GPU {
 	var out []GPU
 	for _, d := range onBus {
 		if !slices.ContainsFunc(nodes, func(n kfdNode) bool { return n.pci == d.address }) {
-			s.note("amdgpu", "GPU %s does not compute: the driver does not list it", d.address)
+			s.addNote("amdgpu", "GPU %s does not compute: the driver does not list it", d.address)
 			continue
 		}
 		dir := pciDir + d.address + "/"
 		g := GPU{Vendor: AMD, Minor: -1, PCI: d.address, NUMA: -1}
-		g.Name, _ = s.text(dir + "product_name")
-		g.MemoryBytes, _ = s.number(dir + "mem_info_vram_total")
-		g.UsedBytes, _ = s.number(dir + "mem_info_vram_used")
-		if id, ok := s.text(dir + "unique_id"); ok {
+		g.Name, _ = s.readText(dir + "product_name")
+		g.MemoryBytes, _ = s.readNumber(dir + "mem_info_vram_total")
+		g.UsedBytes, _ = s.readNumber(dir + "mem_info_vram_used")
+		if id, ok := s.readText(dir + "unique_id"); ok {
 			g.UUID = amdUUID(id)
 		}
 		out = append(out, g)

@@ -53,8 +53,8 @@ func (q *quantity) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// bytes reads the quantity as a size; amd-smi writes MB for 2²⁰ bytes.
-func (q quantity) bytes() int64 {
+// toBytes reads the quantity as a size; amd-smi writes MB for 2²⁰ bytes.
+func (q quantity) toBytes() int64 {
 	shift := map[string]uint{"": 20, "B": 0, "KB": 10, "MB": 20, "GB": 30}
 	by, ok := shift[q.unit]
 	if !q.known || !ok || q.n < 0 || q.n > maxInt64>>by {
@@ -65,26 +65,26 @@ func (q quantity) bytes() int64 {
 
 // amdSMI asks amd-smi, which replaces rocm-smi.
 func (s *search) amdSMI() (gpus []GPU, ok bool) {
-	out, err := s.run(amdSMI, "static", "--asic", "--bus", "--vram", "--numa", "--json")
+	out, err := s.runTool(amdSMI, "static", "--asic", "--bus", "--vram", "--numa", "--json")
 	list, parseErr := parseAMDStatic(out)
 	switch {
 	case parseErr != nil && err != nil:
-		s.note(amdSMI, "%s", why(out, err))
+		s.addNote(amdSMI, "%s", failureText(out, err))
 		return nil, false
 	case parseErr != nil:
-		s.note(amdSMI, "%v", parseErr)
+		s.addNote(amdSMI, "%v", parseErr)
 		return nil, false
 	}
 	for _, a := range list {
 		g := GPU{
 			Vendor: AMD, Index: a.GPU, Minor: -1, NUMA: -1,
-			Name: known(a.ASIC.MarketName), UUID: amdUUID(a.ASIC.Serial),
-			PCI: pciAddress(a.Bus.BDF), MemoryBytes: a.VRAM.Size.bytes(),
+			Name: knownValue(a.ASIC.MarketName), UUID: amdUUID(a.ASIC.Serial),
+			PCI: pciAddress(a.Bus.BDF), MemoryBytes: a.VRAM.Size.toBytes(),
 		}
 		if a.NUMA.Node.known {
 			g.NUMA = int(a.NUMA.Node.n)
 		}
-		g.UsedBytes, _ = s.number(pciDir + g.PCI + "/mem_info_vram_used")
+		g.UsedBytes, _ = s.readNumber(pciDir + g.PCI + "/mem_info_vram_used")
 		gpus = append(gpus, g)
 	}
 	return gpus, true

@@ -71,15 +71,15 @@ func firstLine(b []byte) string {
 	return ""
 }
 
-// missing tells that a program is not installed.
-func missing(err error) bool {
+// isNotInstalled tells that a program is not installed.
+func isNotInstalled(err error) bool {
 	return errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist)
 }
 
-// why makes one line of a failed run: the tool's own first words where it has
+// failureText makes one line of a failed run: the tool's own first words where it has
 // some on standard output, and the error.
-func why(out []byte, err error) string {
-	if missing(err) {
+func failureText(out []byte, err error) string {
+	if isNotInstalled(err) {
 		return "not in PATH"
 	}
 	if line := firstLine(out); line != "" && !errors.Is(err, errSilent) {

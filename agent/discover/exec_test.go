@@ -15,7 +15,7 @@ func TestExecOutput(t *testing.T) {
 	if string(out) != "C\n" || err == nil || err.Error() != "exit status 9: reason" {
 		t.Errorf("%q, %v", out, err)
 	}
-	if got := why(out, err); got != "C (exit status 9: reason)" {
+	if got := failureText(out, err); got != "C (exit status 9: reason)" {
 		t.Errorf("why = %q", got)
 	}
 }
@@ -23,7 +23,7 @@ func TestExecOutput(t *testing.T) {
 func TestExecMissing(t *testing.T) {
 	for _, name := range []string{"cox-no-such-program", "/no/such/program"} {
 		_, err := Exec(t.Context(), name)
-		if !missing(err) || why(nil, err) != "not in PATH" {
+		if !isNotInstalled(err) || failureText(nil, err) != "not in PATH" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -42,7 +42,7 @@ func TestExecHanging(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	for _, script := range []string{"exec tail -f /dev/null", "tail -f /dev/null & wait"} {
 		s := &search{ctx: t.Context(), Options: Options{Run: Exec, Timeout: 50 * time.Millisecond}}
-		_, err := s.run("/bin/sh", "-c", script)
+		_, err := s.runTool("/bin/sh", "-c", script)
 		if !errors.Is(err, errSilent) || !strings.Contains(err.Error(), "waited 50ms") {
 			t.Errorf("%s: %v", script, err)
 		}
@@ -53,7 +53,7 @@ func TestExecCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	s := &search{ctx: ctx, Options: Options{Run: Exec, Timeout: time.Minute}}
-	if _, err := s.run("/bin/sh", "-c", "exec tail -f /dev/null"); err == nil || errors.Is(err, errSilent) {
+	if _, err := s.runTool("/bin/sh", "-c", "exec tail -f /dev/null"); err == nil || errors.Is(err, errSilent) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// text reads a small file of sysfs or procfs, without its last line end.
+// readText reads a small file of sysfs or procfs, without its last line end.
 // The second result is false where it cannot be read.
-func (s *search) text(path string) (string, bool) {
+func (s *search) readText(path string) (string, bool) {
 	b, err := fs.ReadFile(s.FS, path)
 	if err != nil {
 		return "", false
@@ -19,9 +19,9 @@ func (s *search) text(path string) (string, bool) {
 	return strings.TrimSpace(string(b)), true
 }
 
-// number reads a file that holds one integer, decimal or 0x.
-func (s *search) number(path string) (int64, bool) {
-	t, ok := s.text(path)
+// readNumber reads a file that holds one integer, decimal or 0x.
+func (s *search) readNumber(path string) (int64, bool) {
+	t, ok := s.readText(path)
 	if !ok {
 		return 0, false
 	}
@@ -29,13 +29,13 @@ func (s *search) number(path string) (int64, bool) {
 	return n, err == nil
 }
 
-func (s *search) exists(path string) bool {
+func (s *search) fileExists(path string) bool {
 	_, err := fs.Stat(s.FS, path)
 	return err == nil
 }
 
-// names lists a directory; nil where it cannot be read.
-func (s *search) names(dir string) []string {
+// listNames lists a directory; nil where it cannot be read.
+func (s *search) listNames(dir string) []string {
 	entries, err := fs.ReadDir(s.FS, dir)
 	if err != nil {
 		return nil
@@ -47,8 +47,8 @@ func (s *search) names(dir string) []string {
 	return out
 }
 
-// field finds "key<sep>value" among the lines of text.
-func field(text, key string) (string, bool) {
+// findField finds "key<sep>value" among the lines of text.
+func findField(text, key string) (string, bool) {
 	for line := range strings.Lines(text) {
 		k, v, ok := strings.Cut(line, ":")
 		if ok && strings.TrimSpace(k) == key {
@@ -90,9 +90,9 @@ func parseList(text string) ([]int, error) {
 	return slices.Compact(out), nil
 }
 
-// list reads a file in the kernel's list form.
-func (s *search) list(path string) ([]int, bool) {
-	t, ok := s.text(path)
+// readList reads a file in the kernel's list form.
+func (s *search) readList(path string) ([]int, bool) {
+	t, ok := s.readText(path)
 	if !ok {
 		return nil, false
 	}
@@ -100,8 +100,8 @@ func (s *search) list(path string) ([]int, bool) {
 	return l, err == nil
 }
 
-// intersect keeps the members of a that are in b; both ascending.
-func intersect(a, b []int) []int {
+// intersectSorted keeps the members of a that are in b; both ascending.
+func intersectSorted(a, b []int) []int {
 	out := make([]int, 0, min(len(a), len(b)))
 	for _, n := range a {
 		if _, found := slices.BinarySearch(b, n); found {

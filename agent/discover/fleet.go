@@ -16,11 +16,11 @@ import (
 // driver's number; where that is not unique, with two vendors or with MIG
 // instances, the devices are numbered in their order from 0.
 func Fleet(gpus []GPU, own func(pid int) bool) ([]fleet.Device, []deviceenv.Device) {
-	number := numbering(gpus)
+	number := deviceNumbers(gpus)
 	var devices []fleet.Device
 	var names []deviceenv.Device
 	for i, g := range gpus {
-		d := device(g, own)
+		d := fleetDevice(g, own)
 		d.Index = number(i)
 		if !g.MIG.Enabled {
 			d.Links = fleetLinks(gpus, i, number)
@@ -40,8 +40,8 @@ func Fleet(gpus []GPU, own func(pid int) bool) ([]fleet.Device, []deviceenv.Devi
 	return devices, names
 }
 
-// numbering gives the first device number of the i-th GPU.
-func numbering(gpus []GPU) func(i int) int {
+// deviceNumbers gives the first device number of the i-th GPU.
+func deviceNumbers(gpus []GPU) func(i int) int {
 	own := true
 	for _, g := range gpus {
 		own = own && g.Vendor == gpus[0].Vendor && !g.MIG.Enabled
@@ -62,7 +62,7 @@ func numbering(gpus []GPU) func(i int) int {
 	}
 }
 
-func device(g GPU, own func(pid int) bool) fleet.Device {
+func fleetDevice(g GPU, own func(pid int) bool) fleet.Device {
 	d := fleet.Device{
 		Minor: g.Minor, Kind: "gpu", Type: g.Type, UUID: g.UUID, Memory: resource.Amount(g.MemoryBytes),
 		NUMA: g.NUMA, Bus: g.PCI, Declared: g.Vendor == Declared,

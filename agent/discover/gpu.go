@@ -168,24 +168,24 @@ func DeclaredGPUs(typ string, count int, memoryBytes int64) []GPU {
 	return out
 }
 
-// gpus looks for GPUs of every vendor and completes them from sysfs.
-func (s *search) gpus(nodes []NUMANode) []GPU {
-	bus := s.pci(nodes)
+// findGPUs looks for GPUs of every vendor and completes them from sysfs.
+func (s *search) findGPUs(nodes []NUMANode) []GPU {
+	bus := s.findPCI(nodes)
 	if bus != nil && len(bus) == 0 && !s.nvidiaDevice() && !s.amdDevice() {
-		s.note("gpu", "no NVIDIA or AMD GPU on the PCI bus")
+		s.addNote("gpu", "no NVIDIA or AMD GPU on the PCI bus")
 		return nil
 	}
 	var out []GPU
-	for _, find := range []func(bus pciBus) []GPU{s.nvidia, s.amd} {
+	for _, find := range []func(bus pciBus) []GPU{s.findNVIDIA, s.findAMD} {
 		found := find(bus)
 		for i := range found {
-			s.complete(&found[i], bus, nodes)
+			s.completeGPU(&found[i], bus, nodes)
 		}
 		sortGPUs(found)
 		linkByPCI(found, bus, len(nodes))
 		out = append(out, found...)
 	}
-	return s.visible(out)
+	return s.dropHiddenGPUs(out)
 }
 
 func sortGPUs(gpus []GPU) {
@@ -195,8 +195,8 @@ func sortGPUs(gpus []GPU) {
 	}
 }
 
-// complete fills what the tools leave open.
-func (s *search) complete(g *GPU, bus pciBus, nodes []NUMANode) {
+// completeGPU fills what the tools leave open.
+func (s *search) completeGPU(g *GPU, bus pciBus, nodes []NUMANode) {
 	if d, ok := bus[g.PCI]; ok && d.numa >= 0 {
 		g.NUMA = d.numa
 	}

@@ -22,32 +22,32 @@ type kfdNode struct {
 	xgmi        []int // ids of the nodes linked by xGMI
 }
 
-// kfd lists the GPUs of the compute driver in its order.
-func (s *search) kfd() []kfdNode {
+// findKFD lists the GPUs of the compute driver in its order.
+func (s *search) findKFD() []kfdNode {
 	var out []kfdNode
 	dir := kfdDir + "/topology/nodes"
-	for _, name := range s.names(dir) {
+	for _, name := range s.listNames(dir) {
 		id, err := strconv.Atoi(name)
 		if err != nil {
 			continue
 		}
-		gpuID, ok := s.text(path.Join(dir, name, "gpu_id"))
+		gpuID, ok := s.readText(path.Join(dir, name, "gpu_id"))
 		if !ok || gpuID == "" || gpuID == "0" { // a CPU
 			continue
 		}
-		text, ok := s.text(path.Join(dir, name, "properties"))
+		text, ok := s.readText(path.Join(dir, name, "properties"))
 		if !ok {
 			continue // kept from this process by its cgroup
 		}
-		p := properties(text)
+		p := parseProperties(text)
 		n := kfdNode{id: id, gpuID: gpuID, renderMinor: -1, pci: kfdAddress(p["domain"], p["location_id"])}
 		if m := p["drm_render_minor"]; m > 0 {
 			n.renderMinor = int(m)
 		}
 		for _, links := range []string{"io_links", "p2p_links"} {
-			for _, l := range s.names(path.Join(dir, name, links)) {
-				t, _ := s.text(path.Join(dir, name, links, l, "properties"))
-				if q := properties(t); q["type"] == kfdXGMI {
+			for _, l := range s.listNames(path.Join(dir, name, links)) {
+				t, _ := s.readText(path.Join(dir, name, links, l, "properties"))
+				if q := parseProperties(t); q["type"] == kfdXGMI {
 					n.xgmi = append(n.xgmi, int(q["node_to"]))
 				}
 			}
@@ -58,8 +58,8 @@ func (s *search) kfd() []kfdNode {
 	return out
 }
 
-// properties reads lines of "key number".
-func properties(text string) map[string]int64 {
+// parseProperties reads lines of "key number".
+func parseProperties(text string) map[string]int64 {
 	out := map[string]int64{}
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)
@@ -81,17 +81,17 @@ func kfdAddress(domain, location int64) string {
 // kfdProcesses lists the processes that hold memory of a GPU.
 func (s *search) kfdProcesses(n kfdNode) []Process {
 	var out []Process
-	for _, name := range s.names(kfdDir + "/proc") {
+	for _, name := range s.listNames(kfdDir + "/proc") {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
 			continue
 		}
-		bytes, ok := s.number(kfdDir + "/proc/" + name + "/vram_" + n.gpuID)
+		bytes, ok := s.readNumber(kfdDir + "/proc/" + name + "/vram_" + n.gpuID)
 		if !ok || bytes <= 0 {
 			continue
 		}
 		p := Process{PID: pid, MemoryBytes: bytes}
-		p.Name, _ = s.text("proc/" + name + "/comm")
+		p.Name, _ = s.readText("proc/" + name + "/comm")
 		out = append(out, p)
 	}
 	return out

@@ -137,12 +137,12 @@ func (o Options) withDefaults() Options {
 func Look(ctx context.Context, opts Options) (Machine, []Note, error) {
 	s := &search{ctx: ctx, Options: opts.withDefaults()}
 	var m Machine
-	m.CPUs = s.cpus()
-	m.NUMA = s.numa(m.CPUs)
-	m.MemoryBytes = s.memory(m.NUMA)
-	m.CPUQuota = s.limits(&m)
+	m.CPUs = s.findCPUs()
+	m.NUMA = s.findNUMA(m.CPUs)
+	m.MemoryBytes = s.installedMemory(m.NUMA)
+	m.CPUQuota = s.applyCgroupLimits(&m)
 	if !s.NoGPU {
-		m.GPUs = s.gpus(m.NUMA)
+		m.GPUs = s.findGPUs(m.NUMA)
 	}
 	if err := ctx.Err(); err != nil {
 		return Machine{}, s.notes, fmt.Errorf("look at this machine: %w", err)
@@ -157,13 +157,13 @@ type search struct {
 	notes []Note
 }
 
-func (s *search) note(source, format string, args ...any) {
+func (s *search) addNote(source, format string, args ...any) {
 	s.notes = append(s.notes, Note{Source: source, Text: fmt.Sprintf(format, args...)})
 }
 
-// run starts a program under the deadline. Its output comes back beside an
+// runTool starts a program under the deadline. Its output comes back beside an
 // error too: several tools explain themselves on standard output.
-func (s *search) run(name string, args ...string) ([]byte, error) {
+func (s *search) runTool(name string, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, s.Timeout)
 	defer cancel()
 	out, err := s.Run(ctx, name, args...)

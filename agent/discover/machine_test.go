@@ -72,11 +72,11 @@ func TestUpward(t *testing.T) {
 		{"/a", "/c/d", []string{"sys/fs/cgroup"}},
 		{"/a", "/a/../../../etc", []string{"sys/fs/cgroup/etc", "sys/fs/cgroup"}},
 	} {
-		if got := upward(mount, c.root, c.group); !slices.Equal(got, c.want) {
+		if got := cgroupAncestors(mount, c.root, c.group); !slices.Equal(got, c.want) {
 			t.Errorf("upward(%s, %s, %s) = %q, want %q", mount, c.root, c.group, got, c.want)
 		}
 	}
-	if got := upward("/", "/", "/a"); !slices.Equal(got, []string{"a", "."}) {
+	if got := cgroupAncestors("/", "/", "/a"); !slices.Equal(got, []string{"a", "."}) {
 		t.Errorf("mounted at the root: %q", got)
 	}
 }

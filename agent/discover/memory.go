@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// memory is the main memory installed on the nodes that this process may
+// installedMemory is the main memory installed on the nodes that this process may
 // use, before cgroup limits; 0 where unknown.
-func (s *search) memory(nodes []NUMANode) int64 {
-	t, ok := s.text("proc/meminfo")
-	total := kilobytes(t, "MemTotal")
+func (s *search) installedMemory(nodes []NUMANode) int64 {
+	t, ok := s.readText("proc/meminfo")
+	total := parseKilobytes(t, "MemTotal")
 	if !ok || total == 0 {
-		s.note("/proc/meminfo", "does not say how much memory there is")
+		s.addNote("/proc/meminfo", "does not say how much memory there is")
 		return 0
 	}
-	allowed, ok := s.allowed("Mems_allowed_list")
-	use := intersect(nodeIDs(nodes), allowed)
+	allowed, ok := s.allowedList("Mems_allowed_list")
+	use := intersectSorted(nodeIDs(nodes), allowed)
 	if !ok || len(use) == len(nodes) {
 		return total
 	}
@@ -32,7 +32,7 @@ func (s *search) memory(nodes []NUMANode) int64 {
 	if sum == 0 || sum >= total {
 		return total
 	}
-	s.note("cpuset", "memory of %d of %d NUMA nodes may be used", len(use), len(nodes))
+	s.addNote("cpuset", "memory of %d of %d NUMA nodes may be used", len(use), len(nodes))
 	return sum
 }
 
@@ -44,12 +44,12 @@ func nodeIDs(nodes []NUMANode) []int {
 	return out
 }
 
-// limits lowers m.MemoryBytes to the cgroup's limit and gives its CPU quota
+// applyCgroupLimits lowers m.MemoryBytes to the cgroup's limit and gives its CPU quota
 // in thousandths of a CPU, 0 for none.
-func (s *search) limits(m *Machine) int64 {
-	groups := s.cgroups()
+func (s *search) applyCgroupLimits(m *Machine) int64 {
+	groups := s.findCgroups()
 	if limit := s.memoryLimit(groups); limit > 0 && (m.MemoryBytes == 0 || limit < m.MemoryBytes) {
-		s.note("cgroup", "memory limited to %d MiB", limit>>20)
+		s.addNote("cgroup", "memory limited to %d MiB", limit>>20)
 		m.MemoryBytes = limit
 	}
 	quota := s.cpuQuota(groups)
@@ -57,7 +57,7 @@ func (s *search) limits(m *Machine) int64 {
 		return 0
 	}
 	if quota > 0 {
-		s.note("cgroup", "CPU time limited to %d.%03d CPUs", quota/1000, quota%1000)
+		s.addNote("cgroup", "CPU time limited to %d.%03d CPUs", quota/1000, quota%1000)
 	}
 	return quota
 }
@@ -69,11 +69,11 @@ type cgroup struct {
 	dirs []string
 }
 
-// cgroups maps a controller ("memory", "cpu", or "" for version 2) to the
+// findCgroups maps a controller ("memory", "cpu", or "" for version 2) to the
 // directories of this process.
-func (s *search) cgroups() map[string]cgroup {
-	own, _ := s.text("proc/self/cgroup")
-	mounts, _ := s.text("proc/self/mountinfo")
+func (s *search) findCgroups() map[string]cgroup {
+	own, _ := s.readText("proc/self/cgroup")
+	mounts, _ := s.readText("proc/self/mountinfo")
 	out := map[string]cgroup{}
 	for line := range strings.Lines(own) {
 		// hierarchy:controllers:path
@@ -86,7 +86,7 @@ func (s *search) cgroups() map[string]cgroup {
 			if !ok {
 				continue
 			}
-			out[controller] = cgroup{v2: controller == "", dirs: upward(mount, root, f[2])}
+			out[controller] = cgroup{v2: controller == "", dirs: cgroupAncestors(mount, root, f[2])}
 		}
 	}
 	return out
@@ -111,9 +111,9 @@ func cgroupMount(mountinfo, controller string) (root, mount string, ok bool) {
 	return "", "", false
 }
 
-// upward lists the directories, relative to the file system's root, of group
+// cgroupAncestors lists the directories, relative to the file system's root, of group
 // and its parents as seen at a mount that shows root.
-func upward(mount, root, group string) []string {
+func cgroupAncestors(mount, root, group string) []string {
 	rel, inside := strings.CutPrefix(group, strings.TrimSuffix(root, "/"))
 	if !inside || rel != "" && rel[0] != '/' {
 		rel = "" // a group outside of what the mount shows
@@ -144,7 +144,7 @@ func (s *search) memoryLimit(groups map[string]cgroup) int64 {
 	var limit int64
 	for _, dir := range g.dirs {
 		// "max" in version 2 is no number.
-		n, ok := s.number(path.Join(dir, name))
+		n, ok := s.readNumber(path.Join(dir, name))
 		if ok && n > 0 && n < unlimitedV1 && (limit == 0 || n < limit) {
 			limit = n
 		}
@@ -161,10 +161,10 @@ func (s *search) cpuQuota(groups map[string]cgroup) int64 {
 	}
 	var quota int64
 	for _, dir := range g.dirs {
-		t, _ := s.text(path.Join(dir, "cpu.max")) // "200000 100000" or "max 100000"
+		t, _ := s.readText(path.Join(dir, "cpu.max")) // "200000 100000" or "max 100000"
 		if v1 {
-			q, _ := s.text(path.Join(dir, "cpu.cfs_quota_us"))
-			p, _ := s.text(path.Join(dir, "cpu.cfs_period_us"))
+			q, _ := s.readText(path.Join(dir, "cpu.cfs_quota_us"))
+			p, _ := s.readText(path.Join(dir, "cpu.cfs_period_us"))
 			t = fmt.Sprintf("%s %s", q, p)
 		}
 		f := strings.Fields(t)

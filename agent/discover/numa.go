@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// numa lists the memory nodes and writes each processor's node into cpus.
+// findNUMA lists the memory nodes and writes each processor's node into cpus.
 // A kernel without NUMA gives one node 0 with everything.
-func (s *search) numa(cpus []CPU) []NUMANode {
-	ids, ok := s.list("sys/devices/system/node/online")
+func (s *search) findNUMA(cpus []CPU) []NUMANode {
+	ids, ok := s.readList("sys/devices/system/node/online")
 	if !ok || len(ids) == 0 {
 		return []NUMANode{{ID: 0, CPUs: cpuIDs(cpus)}}
 	}
@@ -37,13 +37,13 @@ func (s *search) numa(cpus []CPU) []NUMANode {
 func (s *search) numaNode(id int, usable []int) NUMANode {
 	dir := fmt.Sprintf("sys/devices/system/node/node%d/", id)
 	n := NUMANode{ID: id, CPUs: []int{}}
-	if l, ok := s.list(dir + "cpulist"); ok {
-		n.CPUs = intersect(l, usable)
+	if l, ok := s.readList(dir + "cpulist"); ok {
+		n.CPUs = intersectSorted(l, usable)
 	}
-	if t, ok := s.text(dir + "meminfo"); ok {
-		n.MemoryBytes = kilobytes(t, fmt.Sprintf("Node %d MemTotal", id))
+	if t, ok := s.readText(dir + "meminfo"); ok {
+		n.MemoryBytes = parseKilobytes(t, fmt.Sprintf("Node %d MemTotal", id))
 	}
-	if t, ok := s.text(dir + "distance"); ok {
+	if t, ok := s.readText(dir + "distance"); ok {
 		for _, f := range strings.Fields(t) {
 			d, err := strconv.Atoi(f)
 			if err != nil {
@@ -55,9 +55,9 @@ func (s *search) numaNode(id int, usable []int) NUMANode {
 	return n
 }
 
-// kilobytes reads "key: 123 kB" and gives bytes; 0 where it is not there.
-func kilobytes(text, key string) int64 {
-	v, ok := field(text, key)
+// parseKilobytes reads "key: 123 kB" and gives bytes; 0 where it is not there.
+func parseKilobytes(text, key string) int64 {
+	v, ok := findField(text, key)
 	if !ok {
 		return 0
 	}

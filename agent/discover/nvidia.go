@@ -15,69 +15,69 @@ import (
 // beside the running binary, and in PATH.
 const HelperName = "cox-gpuprobe"
 
-// nvidia finds NVIDIA's GPUs: by the helper, else by nvidia-smi.
-func (s *search) nvidia(bus pciBus) []GPU {
-	onBus := bus.of(vendorNVIDIA)
+// findNVIDIA finds NVIDIA's GPUs: by the helper, else by nvidia-smi.
+func (s *search) findNVIDIA(bus pciBus) []GPU {
+	onBus := bus.ofVendor(vendorNVIDIA)
 	if bus != nil && len(onBus) == 0 && !s.nvidiaDevice() {
 		return nil
 	}
-	found, ok := s.nvml()
+	found, ok := s.queryNVML()
 	if !ok {
 		found, ok = s.nvidiaSMI()
 	}
 	if !ok && len(onBus) > 0 {
-		s.note("sysfs", "%d NVIDIA GPUs on the PCI bus cannot be used without a working driver", len(onBus))
+		s.addNote("sysfs", "%d NVIDIA GPUs on the PCI bus cannot be used without a working driver", len(onBus))
 		return nil
 	}
-	s.lost(onBus, found)
+	s.noteLostGPUs(onBus, found)
 	return found
 }
 
 // nvidiaDevice tells whether a driver shows GPUs outside of the PCI bus: in
 // a container, on Tegra, under WSL.
 func (s *search) nvidiaDevice() bool {
-	return slices.ContainsFunc([]string{"dev/nvidiactl", "dev/nvidia0", "proc/driver/nvidia/version", "dev/dxg"}, s.exists)
+	return slices.ContainsFunc([]string{"dev/nvidiactl", "dev/nvidia0", "proc/driver/nvidia/version", "dev/dxg"}, s.fileExists)
 }
 
-// lost notes the GPUs that sysfs shows and the driver does not: fallen off
+// noteLostGPUs notes the GPUs that sysfs shows and the driver does not: fallen off
 // the bus, taken by another driver, or kept from this process.
-func (s *search) lost(onBus []pciDevice, found []GPU) {
+func (s *search) noteLostGPUs(onBus []pciDevice, found []GPU) {
 	for _, d := range onBus {
 		if !slices.ContainsFunc(found, func(g GPU) bool { return g.PCI == d.address || g.PCI == "" }) {
-			s.note("sysfs", "GPU %s is on the PCI bus, but the driver does not offer it here", d.address)
+			s.addNote("sysfs", "GPU %s is on the PCI bus, but the driver does not offer it here", d.address)
 		}
 	}
 }
 
-// nvml asks the helper. ok is false where another tool should be asked.
-func (s *search) nvml() (gpus []GPU, ok bool) {
-	out, err := s.helper()
+// queryNVML asks the helper. ok is false where another tool should be asked.
+func (s *search) queryNVML() (gpus []GPU, ok bool) {
+	out, err := s.runHelper()
 	var r probe.Report
 	if jsonErr := json.Unmarshal(out, &r); jsonErr != nil {
 		switch {
-		case missing(err):
-			s.note(HelperName, "not beside %s and not in PATH", filepath.Base(s.Executable))
+		case isNotInstalled(err):
+			s.addNote(HelperName, "not beside %s and not in PATH", filepath.Base(s.Executable))
 		case err != nil:
-			s.note(HelperName, "%s", why(nil, err))
+			s.addNote(HelperName, "%s", failureText(nil, err))
 		default:
-			s.note(HelperName, "its output is not JSON: %v", jsonErr)
+			s.addNote(HelperName, "its output is not JSON: %v", jsonErr)
 		}
 		return nil, false
 	}
 	switch {
 	case r.Error != nil:
-		s.note("nvml", "%s", r.Error.Text)
+		s.addNote("nvml", "%s", r.Error.Text)
 		return nil, false
 	case r.Version != probe.Version:
-		s.note(HelperName, "speaks version %d, not %d; it belongs to another build", r.Version, probe.Version)
+		s.addNote(HelperName, "speaks version %d, not %d; it belongs to another build", r.Version, probe.Version)
 		return nil, false
 	}
 	for _, p := range r.Problems {
-		s.note("nvml", "%s", p)
+		s.addNote("nvml", "%s", p)
 	}
 	for _, g := range r.GPUs {
 		if g.Prohibited {
-			s.note("nvml", "GPU %d is in compute mode prohibited: not used", g.Index)
+			s.addNote("nvml", "GPU %d is in compute mode prohibited: not used", g.Index)
 			continue
 		}
 		gpus = append(gpus, fromProbe(g))
@@ -85,18 +85,18 @@ func (s *search) nvml() (gpus []GPU, ok bool) {
 	return gpus, true
 }
 
-// helper runs the first helper that is there.
-func (s *search) helper() ([]byte, error) {
+// runHelper runs the first helper that is there.
+func (s *search) runHelper() ([]byte, error) {
 	if p, set := s.LookupEnv("COX_GPUPROBE"); set && p != "" {
-		return s.run(p)
+		return s.runTool(p)
 	}
 	if s.Executable != "" {
-		out, err := s.run(filepath.Join(filepath.Dir(s.Executable), HelperName))
-		if !missing(err) {
+		out, err := s.runTool(filepath.Join(filepath.Dir(s.Executable), HelperName))
+		if !isNotInstalled(err) {
 			return out, err
 		}
 	}
-	return s.run(HelperName)
+	return s.runTool(HelperName)
 }
 
 func fromProbe(p probe.GPU) GPU {

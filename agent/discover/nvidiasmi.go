@@ -24,18 +24,18 @@ func (s *search) nvidiaSMI() (gpus []GPU, ok bool) {
 	}
 	gpus, odd := parseQueryGPU(string(out))
 	if len(gpus) == 0 && err != nil {
-		s.note(nvidiaSMI, "%s", why(out, err))
+		s.addNote(nvidiaSMI, "%s", failureText(out, err))
 		return nil, false
 	}
 	for _, line := range odd {
-		s.note(nvidiaSMI, "%s", line)
+		s.addNote(nvidiaSMI, "%s", line)
 	}
-	s.minors(gpus)
+	s.readMinors(gpus)
 	s.computeApps(gpus)
 	s.migInstances(gpus)
 	if len(gpus) > 1 {
-		if out, err := s.run(nvidiaSMI, "topo", "-m"); err != nil {
-			s.note(nvidiaSMI+" topo", "%s", why(out, err))
+		if out, err := s.runTool(nvidiaSMI, "topo", "-m"); err != nil {
+			s.addNote(nvidiaSMI+" topo", "%s", failureText(out, err))
 		} else {
 			applyTopo(gpus, parseTopo(string(out)))
 		}
@@ -44,7 +44,7 @@ func (s *search) nvidiaSMI() (gpus []GPU, ok bool) {
 }
 
 func (s *search) queryGPU(fields []string) ([]byte, error) {
-	return s.run(nvidiaSMI, "--query-gpu="+strings.Join(fields, ","), "--format=csv,noheader,nounits")
+	return s.runTool(nvidiaSMI, "--query-gpu="+strings.Join(fields, ","), "--format=csv,noheader,nounits")
 }
 
 // parseQueryGPU reads one GPU a line. A line that is none comes back in odd:
@@ -62,8 +62,8 @@ func parseQueryGPU(out string) (gpus []GPU, odd []string) {
 			continue
 		}
 		g := GPU{
-			Vendor: NVIDIA, Index: index, Minor: -1, UUID: known(f[1]), Name: known(f[2]),
-			PCI: pciAddress(f[3]), MemoryBytes: mebibytes(f[4]), UsedBytes: mebibytes(f[5]), NUMA: -1,
+			Vendor: NVIDIA, Index: index, Minor: -1, UUID: knownValue(f[1]), Name: knownValue(f[2]),
+			PCI: pciAddress(f[3]), MemoryBytes: parseMebibytes(f[4]), UsedBytes: parseMebibytes(f[5]), NUMA: -1,
 		}
 		if len(f) > 6 {
 			g.MIG.Enabled = strings.EqualFold(f[6], "Enabled")
@@ -92,9 +92,9 @@ func splitCSV(line string) []string {
 	return f
 }
 
-// known drops what nvidia-smi writes for "cannot tell": [N/A], [Not
+// knownValue drops what nvidia-smi writes for "cannot tell": [N/A], [Not
 // Supported], [Unknown Error], [GPU is lost].
-func known(v string) string {
+func knownValue(v string) string {
 	v = strings.TrimSpace(v)
 	if v == "" || v == "N/A" || v == "-" || strings.HasPrefix(v, "[") {
 		return ""
@@ -102,24 +102,24 @@ func known(v string) string {
 	return v
 }
 
-// mebibytes reads a number with or without its unit; 0 where unknown.
-func mebibytes(v string) int64 {
-	n, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(known(v), "MiB")), 10, 64)
+// parseMebibytes reads a number with or without its unit; 0 where unknown.
+func parseMebibytes(v string) int64 {
+	n, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(knownValue(v), "MiB")), 10, 64)
 	if err != nil || n < 0 || n > maxInt64>>20 {
 		return 0
 	}
 	return n << 20
 }
 
-// minors reads the device numbers, which nvidia-smi does not list, from the
+// readMinors reads the device numbers, which nvidia-smi does not list, from the
 // driver's files.
-func (s *search) minors(gpus []GPU) {
+func (s *search) readMinors(gpus []GPU) {
 	for i := range gpus {
-		t, ok := s.text("proc/driver/nvidia/gpus/" + gpus[i].PCI + "/information")
+		t, ok := s.readText("proc/driver/nvidia/gpus/" + gpus[i].PCI + "/information")
 		if !ok {
 			continue
 		}
-		if v, ok := field(t, "Device Minor"); ok {
+		if v, ok := findField(t, "Device Minor"); ok {
 			if n, err := strconv.Atoi(v); err == nil {
 				gpus[i].Minor = n
 			}
@@ -130,9 +130,9 @@ func (s *search) minors(gpus []GPU) {
 // computeApps adds the processes that compute. nvidia-smi lists no others in
 // this form.
 func (s *search) computeApps(gpus []GPU) {
-	out, err := s.run(nvidiaSMI, "--query-compute-apps=gpu_uuid,pid,process_name,used_memory", "--format=csv,noheader,nounits")
+	out, err := s.runTool(nvidiaSMI, "--query-compute-apps=gpu_uuid,pid,process_name,used_memory", "--format=csv,noheader,nounits")
 	if err != nil {
-		s.note(nvidiaSMI, "processes: %s", why(out, err))
+		s.addNote(nvidiaSMI, "processes: %s", failureText(out, err))
 		return
 	}
 	for line := range strings.Lines(string(out)) {
@@ -146,9 +146,9 @@ func (s *search) computeApps(gpus []GPU) {
 		}
 		p := Process{PID: pid, MemoryBytes: -1}
 		// A process may have commas in its name.
-		p.Name = baseName(known(strings.Join(f[2:len(f)-1], ", ")))
-		if last := known(f[len(f)-1]); last != "" {
-			p.MemoryBytes = mebibytes(last)
+		p.Name = baseName(knownValue(strings.Join(f[2:len(f)-1], ", ")))
+		if last := knownValue(f[len(f)-1]); last != "" {
+			p.MemoryBytes = parseMebibytes(last)
 		}
 		for i := range gpus {
 			if gpus[i].UUID == f[0] {
@@ -177,9 +177,9 @@ func (s *search) migInstances(gpus []GPU) {
 	if !any {
 		return
 	}
-	out, err := s.run(nvidiaSMI, "-L")
+	out, err := s.runTool(nvidiaSMI, "-L")
 	if err != nil {
-		s.note(nvidiaSMI+" -L", "%s", why(out, err))
+		s.addNote(nvidiaSMI+" -L", "%s", failureText(out, err))
 		return
 	}
 	var at *GPU

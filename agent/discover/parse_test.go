@@ -217,13 +217,13 @@ func TestAMDSMIForms(t *testing.T) {
 	if err != nil || len(got) != 3 {
 		t.Fatal(got, err)
 	}
-	if b := got[0].VRAM.Size.bytes(); b != 196592<<20 || got[0].NUMA.Node.known {
+	if b := got[0].VRAM.Size.toBytes(); b != 196592<<20 || got[0].NUMA.Node.known {
 		t.Errorf("GPU 0: %d, %+v", b, got[0].NUMA)
 	}
-	if b := got[1].VRAM.Size.bytes(); b != 32<<30 || got[1].NUMA.Node.n != 1 {
+	if b := got[1].VRAM.Size.toBytes(); b != 32<<30 || got[1].NUMA.Node.n != 1 {
 		t.Errorf("GPU 1: %d, %+v", b, got[1].NUMA)
 	}
-	if b := got[2].VRAM.Size.bytes(); b != 0 {
+	if b := got[2].VRAM.Size.toBytes(); b != 0 {
 		t.Errorf("GPU 2: %d", b)
 	}
 }

@@ -33,40 +33,40 @@ func isGPU(class int64) bool {
 
 const pciDir = "sys/bus/pci/devices/"
 
-// pci reads the GPUs of the PCI bus. It is nil where there is no such bus to
+// findPCI reads the GPUs of the PCI bus. It is nil where there is no such bus to
 // be read, and empty where there is one without GPUs.
-func (s *search) pci(nodes []NUMANode) pciBus {
-	names := s.names(strings.TrimSuffix(pciDir, "/"))
+func (s *search) findPCI(nodes []NUMANode) pciBus {
+	names := s.listNames(strings.TrimSuffix(pciDir, "/"))
 	if names == nil {
 		return nil
 	}
 	bus := pciBus{}
 	for _, name := range names {
-		vendor, _ := s.number(pciDir + name + "/vendor")
+		vendor, _ := s.readNumber(pciDir + name + "/vendor")
 		if vendor != vendorNVIDIA && vendor != vendorAMD {
 			continue
 		}
-		class, _ := s.number(pciDir + name + "/class")
+		class, _ := s.readNumber(pciDir + name + "/class")
 		if !isGPU(class) {
 			continue
 		}
 		d := pciDevice{address: pciAddress(name), vendor: vendor, way: s.pciWay(name)}
-		d.device, _ = s.number(pciDir + name + "/device")
-		d.numa = numaOf(first(s.number(pciDir+name+"/numa_node")), true, nodes)
+		d.device, _ = s.readNumber(pciDir + name + "/device")
+		d.numa = numaOf(firstOf(s.readNumber(pciDir+name+"/numa_node")), true, nodes)
 		bus[d.address] = d
 	}
 	return bus
 }
 
-func first(n int64, ok bool) int64 {
+func firstOf(n int64, ok bool) int64 {
 	if !ok {
 		return -1
 	}
 	return n
 }
 
-// of lists the devices of one vendor by address.
-func (b pciBus) of(vendor int64) []pciDevice {
+// ofVendor lists the devices of one vendor by address.
+func (b pciBus) ofVendor(vendor int64) []pciDevice {
 	var out []pciDevice
 	for _, d := range b {
 		if d.vendor == vendor {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// visible drops the GPUs that this process's own environment hides: Coxswain
+// dropHiddenGPUs drops the GPUs that this process's own environment hides: Coxswain
 // started inside an allocation of another scheduler, or by somebody who keeps
 // to two GPUs of a shared machine, must not hand out the others.
-func (s *search) visible(gpus []GPU) []GPU {
+func (s *search) dropHiddenGPUs(gpus []GPU) []GPU {
 	nvidia, amd := s.visibleTo("CUDA_VISIBLE_DEVICES", ofVendor(gpus, NVIDIA), absolute), ofVendor(gpus, AMD)
 	// ROCm applies the two one after the other: the second counts among what
 	// the first has left.
@@ -63,7 +63,7 @@ func (s *search) visibleTo(variable string, gpus []GPU, count counting) []GPU {
 		}
 	}
 	if len(chosen) < len(gpus) {
-		s.note(variable, "%q leaves %d of %d GPUs", value, len(chosen), len(gpus))
+		s.addNote(variable, "%q leaves %d of %d GPUs", value, len(chosen), len(gpus))
 	}
 	sortGPUs(chosen)
 	return chosen

@@ -12,14 +12,14 @@ const rocmSMI = "rocm-smi"
 
 // rocmSMI asks rocm-smi. ok is false where it could not be asked.
 func (s *search) rocmSMI() (gpus []GPU, ok bool) {
-	out, err := s.run(rocmSMI, "--showproductname", "--showuniqueid", "--showbus", "--showmeminfo", "vram", "--json")
+	out, err := s.runTool(rocmSMI, "--showproductname", "--showuniqueid", "--showbus", "--showmeminfo", "vram", "--json")
 	gpus, parseErr := parseROCm(out)
 	switch {
 	case parseErr != nil && err != nil:
-		s.note(rocmSMI, "%s", why(out, err))
+		s.addNote(rocmSMI, "%s", failureText(out, err))
 		return nil, false
 	case parseErr != nil:
-		s.note(rocmSMI, "%v", parseErr)
+		s.addNote(rocmSMI, "%v", parseErr)
 		return nil, false
 	}
 	return gpus, true
@@ -53,8 +53,8 @@ func parseROCm(out []byte) ([]GPU, error) {
 			PCI:         pciAddress(card["pci bus"]),
 			UUID:        amdUUID(card["unique id"]),
 			Name:        rocmName(card),
-			MemoryBytes: count(card["vram total memory (b)"]),
-			UsedBytes:   count(card["vram total used memory (b)"]),
+			MemoryBytes: parseCount(card["vram total memory (b)"]),
+			UsedBytes:   parseCount(card["vram total used memory (b)"]),
 		})
 	}
 	if len(gpus) == 0 {
@@ -68,7 +68,7 @@ func parseROCm(out []byte) ([]GPU, error) {
 // tool does not know the board.
 func rocmName(card map[string]string) string {
 	for _, key := range []string{"card series", "device name", "card model", "market name"} {
-		if v := known(card[key]); v != "" && !strings.HasPrefix(v, "0x") {
+		if v := knownValue(card[key]); v != "" && !strings.HasPrefix(v, "0x") {
 			return v
 		}
 	}
@@ -78,15 +78,15 @@ func rocmName(card map[string]string) string {
 // amdUUID writes the unique number of a GPU as ROCR_VISIBLE_DEVICES takes it:
 // "0x9246aa2c2b5d6a6e" gives "GPU-9246aa2c2b5d6a6e".
 func amdUUID(id string) string {
-	id = strings.TrimPrefix(strings.ToLower(known(id)), "0x")
+	id = strings.TrimPrefix(strings.ToLower(knownValue(id)), "0x")
 	if _, err := strconv.ParseUint(id, 16, 64); err != nil {
 		return ""
 	}
 	return "GPU-" + id
 }
 
-// count reads a number that is not negative; 0 where unknown.
-func count(v string) int64 {
+// parseCount reads a number that is not negative; 0 where unknown.
+func parseCount(v string) int64 {
 	n, err := strconv.ParseInt(v, 10, 64)
 	if err != nil || n < 0 {
 		return 0

@@ -71,18 +71,18 @@ func Beside(at Place, index string, in io.Reader, out io.Writer) error {
 	input := newInput(w, &r, a.Stdin)
 	go func() {
 		defer cancel()
-		input.read(in, func() { idle.Reset(most) })
+		input.readFrames(in, func() { idle.Reset(most) })
 	}()
-	x := &wire.Exec{Socket: seatOf(at.root(), i).StepSocket(), Job: plan.Job.ID, Attempt: max(plan.Ref.Attempt, 1), Args: a.Command, Env: a.Env, Step: a.Step, Rank: a.Rank}
+	x := &wire.Exec{Socket: seatOf(at.rootDir(), i).StepSocket(), Job: plan.Job.ID, Attempt: max(plan.Ref.Attempt, 1), Args: a.Command, Env: a.Env, Step: a.Step, Rank: a.Rank}
 	code, err := exec.Run(ctx, x, r, nil)
 	if err != nil {
-		return w.Write(frame.Error, payload(answer{Kind: fault.KindOf(err), Error: err.Error()}))
+		return w.Write(frame.Error, encodePayload(answer{Kind: fault.KindOf(err), Error: err.Error()}))
 	}
-	return w.Write(frame.Exit, payload(code))
+	return w.Write(frame.Exit, encodePayload(code))
 }
 
-// payload is plain data as a frame has it.
-func payload(v any) []byte {
+// encodePayload is plain data as a frame has it.
+func encodePayload(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
 		panic("exec: " + err.Error())
@@ -117,8 +117,8 @@ func newInput(w *frame.Writer, r *engine.ExecRequest, has bool) *input {
 	return n
 }
 
-// read takes frames until their end, or one that should not be. heard is called for each.
-func (n *input) read(in io.Reader, heard func()) {
+// readFrames takes frames until their end, or one that should not be. heard is called for each.
+func (n *input) readFrames(in io.Reader, heard func()) {
 	open := true
 	for {
 		t, b, _, err := frame.Read(in, nil)
@@ -162,8 +162,8 @@ func Converse(ctx context.Context, r engine.ExecRequest, run func(ctx context.Co
 		ended <- err
 	}()
 	c := &converser{w: frame.NewWriter(in), r: r, took: make(chan struct{}, window), ctx: ctx}
-	go c.send()
-	code, err := c.receive(out)
+	go c.sendInput()
+	code, err := c.receiveOutput(out)
 	_, _ = io.Copy(io.Discard, out)
 	broken := <-ended
 	switch {
@@ -190,14 +190,14 @@ type converser struct {
 	ctx  context.Context //nolint:containedctx // of the one call
 }
 
-// send asks for the command, and then carries on input, sizes, and that there is somebody.
-func (c *converser) send() {
+// sendInput asks for the command, and then carries on input, sizes, and that there is somebody.
+func (c *converser) sendInput() {
 	r := &c.r
-	if c.w.Write(frameAsk, payload(asked{r.Command, r.Env, r.Step, r.Rank, r.Stdin != nil, r.TTY, r.Window})) != nil {
+	if c.w.Write(frameAsk, encodePayload(asked{r.Command, r.Env, r.Step, r.Rank, r.Stdin != nil, r.TTY, r.Window})) != nil {
 		return
 	}
 	if r.Stdin != nil {
-		go c.feed() // may outlast the command, in a Read
+		go c.feedInput() // may outlast the command, in a Read
 	}
 	ping := time.NewTicker(pingEach)
 	defer ping.Stop()
@@ -222,8 +222,8 @@ func (c *converser) send() {
 	}
 }
 
-// feed carries on input, as much as is taken.
-func (c *converser) feed() {
+// feedInput carries on input, as much as is taken.
+func (c *converser) feedInput() {
 	buf := make([]byte, chunk)
 	for sent := 0; ; {
 		n, err := c.r.Stdin.Read(buf)
@@ -248,8 +248,8 @@ func (c *converser) feed() {
 	}
 }
 
-// receive carries on output until the command's end.
-func (c *converser) receive(out io.Reader) (code job.ExitCode, err error) {
+// receiveOutput carries on output until the command's end.
+func (c *converser) receiveOutput(out io.Reader) (code job.ExitCode, err error) {
 	var buf []byte
 	for {
 		t, b, grown, err := frame.Read(out, buf)
@@ -259,9 +259,9 @@ func (c *converser) receive(out io.Reader) (code job.ExitCode, err error) {
 		buf = grown
 		switch t {
 		case frame.Stdout:
-			carry(&c.r.Stdout, b)
+			writeOrDrop(&c.r.Stdout, b)
 		case frame.Stderr:
-			carry(&c.r.Stderr, b)
+			writeOrDrop(&c.r.Stderr, b)
 		case frameTook:
 			select {
 			case c.took <- struct{}{}:
@@ -282,8 +282,8 @@ func (c *converser) receive(out io.Reader) (code job.ExitCode, err error) {
 	}
 }
 
-// carry writes to where output goes; once nobody takes it, it is dropped.
-func carry(to *io.Writer, b []byte) {
+// writeOrDrop writes to where output goes; once nobody takes it, it is dropped.
+func writeOrDrop(to *io.Writer, b []byte) {
 	if *to == nil {
 		return
 	}

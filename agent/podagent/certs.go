@@ -42,7 +42,7 @@ func Files(p *Plan, now time.Time) (map[string][]byte, error) {
 	}
 	files := map[string][]byte{PlanFile: text}
 	if len(p.Members) == 1 {
-		return fitting(files) // it talks to nobody
+		return checkSecretSize(files) // it talks to nobody
 	}
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -57,17 +57,17 @@ func Files(p *Plan, now time.Time) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	files[CAFile] = block("CERTIFICATE", der)
+	files[CAFile] = pemBlock("CERTIFICATE", der)
 	for i, m := range p.Members {
-		if err := issue(files, i, m.Name, ca, key); err != nil {
+		if err := issueCertificate(files, i, m.Name, ca, key); err != nil {
 			return nil, fmt.Errorf("certificate of member %s: %w", m.Name, err)
 		}
 	}
-	return fitting(files)
+	return checkSecretSize(files)
 }
 
-// fitting are files that one Secret can hold.
-func fitting(files map[string][]byte) (map[string][]byte, error) {
+// checkSecretSize are files that one Secret can hold.
+func checkSecretSize(files map[string][]byte) (map[string][]byte, error) {
 	size := 0
 	for _, b := range files {
 		size += len(b)
@@ -79,8 +79,8 @@ func fitting(files map[string][]byte) (map[string][]byte, error) {
 	return files, nil
 }
 
-// issue adds a member's certificate and key.
-func issue(files map[string][]byte, i int, name string, ca *x509.Certificate, caKey ed25519.PrivateKey) error {
+// issueCertificate adds a member's certificate and key.
+func issueCertificate(files map[string][]byte, i int, name string, ca *x509.Certificate, caKey ed25519.PrivateKey) error {
 	public, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return err
@@ -96,12 +96,12 @@ func issue(files map[string][]byte, i int, name string, ca *x509.Certificate, ca
 	if err != nil {
 		return err
 	}
-	files[strconv.Itoa(i)+".crt"] = block("CERTIFICATE", der)
-	files[strconv.Itoa(i)+".key"] = block("PRIVATE KEY", pkcs8)
+	files[strconv.Itoa(i)+".crt"] = pemBlock("CERTIFICATE", der)
+	files[strconv.Itoa(i)+".key"] = pemBlock("PRIVATE KEY", pkcs8)
 	return nil
 }
 
-func block(kind string, der []byte) []byte {
+func pemBlock(kind string, der []byte) []byte {
 	var b bytes.Buffer
 	_ = pem.Encode(&b, &pem.Block{Type: kind, Bytes: der})
 	return b.Bytes()
@@ -141,26 +141,26 @@ func readBadge(dir string, members []Member, index int) (*badge, error) {
 	return b, nil
 }
 
-// server is how a member listens: TLS 1.3, and the client has to be a member.
-func (b *badge) server() *tls.Config {
+// serverTLS is how a member listens: TLS 1.3, and the client has to be a member.
+func (b *badge) serverTLS() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{b.own},
 		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: b.pool,
 		NextProtos:       []string{forGang, forControl, forStep, forEnd, forFiles},
-		VerifyConnection: func(c tls.ConnectionState) error { _, err := b.from(c); return err },
+		VerifyConnection: func(c tls.ConnectionState) error { _, err := b.peerMember(c); return err },
 	}
 }
 
-// client is how a member connects to another one.
-func (b *badge) client(to int, purpose string) *tls.Config {
+// clientTLS is how a member connects to another one.
+func (b *badge) clientTLS(to int, purpose string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{b.own}, RootCAs: b.pool,
 		ServerName: b.members[to].Name, NextProtos: []string{purpose}, ClientSessionCache: b.resumed,
 	}
 }
 
-// from is the member at the other end of a connection that it made.
-func (b *badge) from(c tls.ConnectionState) (int, error) {
+// peerMember is the member at the other end of a connection that it made.
+func (b *badge) peerMember(c tls.ConnectionState) (int, error) {
 	if len(c.PeerCertificates) == 0 {
 		return 0, fmt.Errorf("no certificate")
 	}

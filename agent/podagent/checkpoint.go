@@ -39,17 +39,17 @@ func (p *Plan) keepSaved(l *attempt.Launch) error {
 	default:
 		l.Restore = filepath.Join(dir, saved.As)
 	}
-	if l.Restore != "" && !there(l.Restore, dir, filepath.Dir(p.Checkpoint)) {
+	if l.Restore != "" && !checkpointExists(l.Restore, dir, filepath.Dir(p.Checkpoint)) {
 		fmt.Fprintf(os.Stderr, "cox-pod: the job was to go on from %s, which is not there for user %d: COX_RESTORE_FROM is not set, and the job begins anew in %s\n", l.Restore, os.Getuid(), dir)
 		l.Restore = ""
 	}
 	return nil
 }
 
-// there reports whether what a job was to go on from is there: a name, one that others begin with,
+// checkpointExists reports whether what a job was to go on from is there: a name, one that others begin with,
 // or its directory with something in it. What is below no directory for checkpoints is the job's
 // own matter.
-func there(name, dir, top string) bool {
+func checkpointExists(name, dir, top string) bool {
 	if in, err := filepath.Rel(top, name); err != nil || !filepath.IsLocal(in) {
 		return true
 	}
@@ -76,11 +76,11 @@ func there(name, dir, top string) bool {
 func (p *Plan) savesIn() (string, error) {
 	top, name := filepath.Split(p.Checkpoint)
 	top = filepath.Clean(top)
-	if err := safe(top); err != nil {
+	if err := checkDirSafe(top); err != nil {
 		return "", err
 	}
-	if info, err := os.Lstat(p.Checkpoint); err == nil && info.IsDir() && owner(info) == os.Getuid() {
-		return p.Checkpoint, mine(p.Checkpoint, false)
+	if info, err := os.Lstat(p.Checkpoint); err == nil && info.IsDir() && ownerUID(info) == os.Getuid() {
+		return p.Checkpoint, checkDirOwned(p.Checkpoint, false)
 	}
 	own := filepath.Join(top, fmt.Sprintf("uid-%d", os.Getuid()))
 	if err := makeOwn(own, top); err != nil {
@@ -96,20 +96,20 @@ func makeOwn(dir, top string) error {
 	err := os.Mkdir(dir, 0o700)
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return mine(dir, false)
+		return checkDirOwned(dir, false)
 	case err != nil:
 		return fault.New(fault.Invalid, "a directory for checkpoints: %w", err).Advise("%s", makeTop(top))
 	}
-	if err = mine(dir, true); err != nil {
+	if err = checkDirOwned(dir, true); err != nil {
 		_ = os.Remove(dir)
 	}
 	return err
 }
 
-// safe reports why others than root could exchange what jobs have in a directory: its owner can,
+// checkDirSafe reports why others than root could exchange what jobs have in a directory: its owner can,
 // whatever its mode, and who may write to it where the sticky bit is missing. That is why no job
 // makes it, whose user would own it.
-func safe(top string) error {
+func checkDirSafe(top string) error {
 	link, err := os.Lstat(top)
 	if err != nil {
 		return fault.New(fault.Invalid, "the directory for checkpoints: %w", err).Advise("%s", makeTop(top))
@@ -119,12 +119,12 @@ func safe(top string) error {
 		return fault.New(fault.Invalid, "the directory for checkpoints: %w", err).Advise("%s", makeTop(top))
 	}
 	for _, info := range []fs.FileInfo{link, dir} {
-		if uid := owner(info); uid != 0 && uid != os.Getuid() {
+		if uid := ownerUID(info); uid != 0 && uid != os.Getuid() {
 			return fault.New(fault.Permission, "the directory for checkpoints %s is of user %d, who could exchange what is in it", top, uid).
 				Advise("have an administrator look at what is in it, and then, where its volume is: chown root %s && chmod 1777 %[1]s", top)
 		}
 	}
-	if own := owner(dir); (own == 0 || own != os.Getuid()) && dir.Mode().Perm()&0o022 != 0 && dir.Mode()&fs.ModeSticky == 0 {
+	if own := ownerUID(dir); (own == 0 || own != os.Getuid()) && dir.Mode().Perm()&0o022 != 0 && dir.Mode()&fs.ModeSticky == 0 {
 		who := "everybody"
 		if dir.Mode().Perm()&0o002 == 0 {
 			who = "its group"
@@ -140,7 +140,7 @@ func makeTop(top string) string {
 	return "have an administrator make it, where its volume is, for everybody to write to: install -d -m 1777 " + top + "; or name another in the pool's checkpoints"
 }
 
-func owner(info fs.FileInfo) int {
+func ownerUID(info fs.FileInfo) int {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(st.Uid)
 	}
@@ -150,20 +150,20 @@ func owner(info fs.FileInfo) int {
 // keeping is what a volume has to do that directories for checkpoints are on.
 const keeping = "have an administrator name a directory in the pool's checkpoints whose volume keeps owners and modes as they are set (NFS without all_squash, no CIFS with uid= or dir_mode=)"
 
-// mine refuses a directory that is not one of this process's user, or to which others may write:
+// checkDirOwned refuses a directory that is not one of this process's user, or to which others may write:
 // what is in it may be theirs. What else its mode lets others do is taken from them: volumes are
 // given to a group (fsGroup). A link is none. made: it was just made, so that the volume is wrong.
-func mine(dir string, made bool) error {
+func checkDirOwned(dir string, made bool) error {
 	info, err := os.Lstat(dir)
 	switch {
 	case err != nil:
 		return err
 	case !info.IsDir():
 		return fault.New(fault.Permission, "%s, where the job would save, is not a directory", dir).Advise("have it removed")
-	case owner(info) != os.Getuid() && made:
-		return fault.New(fault.Permission, "the volume of %s keeps no owners: what user %d makes there is of user %d", dir, os.Getuid(), owner(info)).Advise(keeping)
-	case owner(info) != os.Getuid():
-		return fault.New(fault.Permission, "%s, where the job would save, is of user %d, and the job's is %d", dir, owner(info), os.Getuid()).Advise("have it removed, by that user or by root")
+	case ownerUID(info) != os.Getuid() && made:
+		return fault.New(fault.Permission, "the volume of %s keeps no owners: what user %d makes there is of user %d", dir, os.Getuid(), ownerUID(info)).Advise(keeping)
+	case ownerUID(info) != os.Getuid():
+		return fault.New(fault.Permission, "%s, where the job would save, is of user %d, and the job's is %d", dir, ownerUID(info), os.Getuid()).Advise("have it removed, by that user or by root")
 	case info.Mode().Perm()&0o002 != 0 && !made:
 		return fault.New(fault.Permission, "everybody may write to %s, where the job would save: what is in it may be of others", dir).Advise("look at what is in it, and then: chmod 0700 %s; where that changes nothing, the volume keeps no modes: %s", dir, keeping)
 	case info.Mode().Perm()&0o077 == 0:
@@ -179,9 +179,9 @@ func mine(dir string, made bool) error {
 	return nil
 }
 
-// unkeep removes the directory of an attempt that has left nothing in it: the next one makes it
+// removeEmptyCheckpoint removes the directory of an attempt that has left nothing in it: the next one makes it
 // again.
-func (m *member) unkeep() {
+func (m *member) removeEmptyCheckpoint() {
 	if m.launch != nil && m.launch.Checkpoint != "" {
 		_ = os.Remove(m.launch.Checkpoint) // not if there is something in it
 	}
@@ -190,9 +190,9 @@ func (m *member) unkeep() {
 // mostSaved bounds the name that an outcome has of what was saved: there is little room.
 const mostSaved = 1 << 10
 
-// sayable is what was saved as an outcome has it; nil where the name is too long: who starts
+// boundedSaved is what was saved as an outcome has it; nil where the name is too long: who starts
 // the job again finds it in the file.
-func sayable(s *engine.Saved) *engine.Saved {
+func boundedSaved(s *engine.Saved) *engine.Saved {
 	if s == nil || len(s.As) > mostSaved {
 		return nil
 	}

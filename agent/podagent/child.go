@@ -37,13 +37,13 @@ func newInitial() (*initial, error) {
 	signal.Notify(in.chld, unix.SIGCHLD)
 	go func() { // as long as the process
 		for range in.chld {
-			in.reap()
+			in.reapChildren()
 		}
 	}()
 	return in, nil
 }
 
-func (in *initial) reap() {
+func (in *initial) reapChildren() {
 	for {
 		var ws syscall.WaitStatus
 		in.mu.Lock()
@@ -59,9 +59,9 @@ func (in *initial) reap() {
 	}
 }
 
-// start starts the supervisor on a seat, and returns the connection to it. The kernel ends
+// startSupervisor starts the supervisor on a seat, and returns the connection to it. The kernel ends
 // it when this process ends.
-func (in *initial) start(at Place, seat attempt.Seat, name string) (net.Conn, error) {
+func (in *initial) startSupervisor(at Place, seat attempt.Seat, name string) (net.Conn, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (in *initial) start(at Place, seat attempt.Seat, name string) (net.Conn, er
 		return nil, err
 	}
 	defer null.Close()
-	binary := filepath.Join(at.links(), "cox")
+	binary := filepath.Join(at.linksDir(), "cox")
 	attr := &syscall.ProcAttr{
 		Dir: "/", Env: []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=1"},
 		Files: []uintptr{null.Fd(), os.Stdout.Fd(), words.Fd(), theirs.Fd()},
@@ -100,8 +100,8 @@ func (in *initial) start(at Place, seat attempt.Seat, name string) (net.Conn, er
 	return net.FileConn(ours)
 }
 
-// kill ends the supervisor, if it is there.
-func (in *initial) kill() {
+// killSupervisor ends the supervisor, if it is there.
+func (in *initial) killSupervisor() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.pid != 0 {
@@ -109,8 +109,8 @@ func (in *initial) kill() {
 	}
 }
 
-// clean ends every process below this one, until none is left.
-func (in *initial) clean() {
+// killChildren ends every process below this one, until none is left.
+func (in *initial) killChildren() {
 	for {
 		tree, err := proc.Descendants(os.Getpid())
 		if err != nil || len(tree) == 0 {

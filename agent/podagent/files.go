@@ -21,8 +21,8 @@ import (
 // fetch it from there, over the crew's own connections. A member unpacks it, once, and only then
 // starts its supervisor: so the barrier opens when all have it.
 
-// archive is where a member keeps what came.
-func (p Place) archive() string { return filepath.Join(p.root(), "upload") }
+// archivePath is where a member keeps what came.
+func (p Place) archivePath() string { return filepath.Join(p.rootDir(), "upload") }
 
 // Receive takes the archive of the plan from in, in member 0's pod: `cox-pod receive`. It
 // returns once member 0 knows that it is there. One that is there already, or was, is not read
@@ -38,20 +38,20 @@ func Receive(at Place, in io.Reader) error {
 	if Started(at) == nil {
 		return nil
 	}
-	if _, err := os.Lstat(at.archive()); err != nil {
-		if err := plan.keep(at, in); err != nil {
+	if _, err := os.Lstat(at.archivePath()); err != nil {
+		if err := plan.storeArchive(at, in); err != nil {
 			return err
 		}
 	}
 	var m message
 	m.Arrived = true
-	_, err = m.send(at)
+	_, err = m.sendToLeader(at)
 	return err
 }
 
-// keep writes the archive of the plan to its place, whole or not at all.
-func (p *Plan) keep(at Place, in io.Reader) error {
-	f, err := os.CreateTemp(at.root(), "upload-")
+// storeArchive writes the archive of the plan to its place, whole or not at all.
+func (p *Plan) storeArchive(at Place, in io.Reader) error {
+	f, err := os.CreateTemp(at.rootDir(), "upload-")
 	if err != nil {
 		return fault.New(fault.Unavailable, "a place for the working directory: %w", err)
 	}
@@ -67,43 +67,43 @@ func (p *Plan) keep(at Place, in io.Reader) error {
 	case hex.EncodeToString(sum.Sum(nil)) != p.Upload.Digest:
 		return fault.New(fault.Unavailable, "what came is not the working directory %.12s…", p.Upload.Digest)
 	}
-	return os.Rename(f.Name(), at.archive())
+	return os.Rename(f.Name(), at.archivePath())
 }
 
-// arrived is told, on member 0, that the archive is there.
-func (m *member) arrived() {
+// archiveArrived is told, on member 0, that the archive is there.
+func (m *member) archiveArrived() {
 	if !m.unpacking && !m.begun {
 		m.unpacking = true
-		go m.unpack()
+		go m.unpackFiles()
 	}
 }
 
-// unpack makes the files, and has the member begin.
-func (m *member) unpack() {
-	f, err := os.Open(m.at.archive())
+// unpackFiles makes the files, and has the member begin.
+func (m *member) unpackFiles() {
+	f, err := os.Open(m.at.archivePath())
 	if err == nil {
 		err = errors.Join(upload.Unpack(f, m.plan.Upload.Dir, m.plan.UploadRoom), f.Close())
 	}
 	if m.index > 0 { // nobody asks for it here
-		_ = os.Remove(m.at.archive())
+		_ = os.Remove(m.at.archivePath())
 	}
-	m.event(func() { m.unpacked(err) })
+	m.runEvent(func() { m.filesUnpacked(err) })
 }
 
-func (m *member) unpacked(err error) {
-	if m.own.gone() {
+func (m *member) filesUnpacked(err error) {
+	if m.own.isGone() {
 		return
 	}
 	if err == nil {
-		err = m.begin()
+		err = m.beginAttempt()
 	}
 	if err != nil {
-		m.own.lose(fmt.Sprintf("%s: the working directory %s: %s", m.name, m.plan.Upload.Dir, Message(err)))
+		m.own.markLost(fmt.Sprintf("%s: the working directory %s: %s", m.name, m.plan.Upload.Dir, Message(err)))
 	}
 }
 
-// fetch gets the archive from member 0, as often as it takes.
-func (m *member) fetch() {
+// fetchArchive gets the archive from member 0, as often as it takes.
+func (m *member) fetchArchive() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
@@ -116,10 +116,10 @@ func (m *member) fetch() {
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		err := m.fetchOnce(ctx)
 		if err == nil {
-			m.unpack()
+			m.unpackFiles()
 			return
 		}
-		m.event(func() { m.own.last = err })
+		m.runEvent(func() { m.own.last = err })
 		select {
 		case <-time.After(wait):
 		case <-m.done:
@@ -129,22 +129,22 @@ func (m *member) fetch() {
 }
 
 func (m *member) fetchOnce(ctx context.Context) error {
-	c, err := m.tunnel.dial(ctx, 0, forFiles)
+	c, err := m.tunnel.dialMember(ctx, 0, forFiles)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
-	return m.plan.keep(m.at, quiet{c, m.at.silence()})
+	return m.plan.storeArchive(m.at, quiet{c, m.at.silenceLimit()})
 }
 
-// hand gives another member the archive, if it is here.
-func (m *member) hand(c *tls.Conn) {
+// sendArchive gives another member the archive, if it is here.
+func (m *member) sendArchive(c *tls.Conn) {
 	if m.index != 0 {
 		return
 	}
-	f, err := os.Open(m.at.archive())
+	f, err := os.Open(m.at.archivePath())
 	if err != nil {
 		return // it is asked again
 	}
@@ -153,7 +153,7 @@ func (m *member) hand(c *tls.Conn) {
 	for {
 		n, err := f.Read(buf)
 		if n > 0 {
-			_ = c.SetWriteDeadline(time.Now().Add(m.at.silence()))
+			_ = c.SetWriteDeadline(time.Now().Add(m.at.silenceLimit()))
 			if _, err := c.Write(buf[:n]); err != nil {
 				return
 			}
@@ -165,15 +165,15 @@ func (m *member) hand(c *tls.Conn) {
 	}
 }
 
-// quit ends a member that has not begun, and so has no supervisor that would.
-func (m *member) quit(why string) {
+// quitBeforeBegin ends a member that has not begun, and so has no supervisor that would.
+func (m *member) quitBeforeBegin(why string) {
 	if !m.begun {
-		m.own.lose(why)
+		m.own.markLost(why)
 	}
 }
 
-// lacks says what of the working directory is missing; empty: nothing.
-func (m *member) lacks() string {
+// missingFiles says what of the working directory is missing; empty: nothing.
+func (m *member) missingFiles() string {
 	switch {
 	case m.plan.Upload == nil || m.begun:
 		return ""
@@ -183,8 +183,8 @@ func (m *member) lacks() string {
 	return "the working directory has not come from the server"
 }
 
-// greeting is what a member says to member 0; ok is false while there is nothing to say.
-func (m *member) greeting() (h hello, ok bool) {
+// helloOf is what a member says to member 0; ok is false while there is nothing to say.
+func (m *member) helloOf() (h hello, ok bool) {
 	h = hello{Ref: m.plan.Ref, Dir: m.at.Dir}
 	if m.own.lost {
 		h.Why = m.own.why

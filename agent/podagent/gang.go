@@ -48,22 +48,22 @@ func newGang(m *member) *gang {
 	for i := 1; i < len(m.plan.Members); i++ {
 		g.parts = append(g.parts, &part{index: i, name: m.plan.Members[i].Name})
 	}
-	g.late = time.AfterFunc(m.plan.Ready, func() { m.event(g.tooLate) })
+	g.late = time.AfterFunc(m.plan.Ready, func() { m.runEvent(g.tooLate) })
 	return g
 }
 
-// follow keeps a connection to a member's supervisor.
-func (g *gang) follow(p *part) {
+// followMember keeps a connection to a member's supervisor.
+func (g *gang) followMember(p *part) {
 	wait := 20 * time.Millisecond
 	for g.ctx.Err() == nil {
-		met, said, err := g.visit(p)
+		met, said, err := g.visitMember(p)
 		if said {
 			return
 		}
 		if met {
 			wait = 20 * time.Millisecond
 		}
-		g.event(func() { p.last = err })
+		g.runEvent(func() { p.last = err })
 		select {
 		case <-time.After(wait):
 		case <-g.ctx.Done():
@@ -72,17 +72,17 @@ func (g *gang) follow(p *part) {
 	}
 }
 
-// visit connects to a member and listens until the connection ends. met says that the
+// visitMember connects to a member and listens until the connection ends. met says that the
 // member was there, said that it says of itself that it is lost.
-func (g *gang) visit(p *part) (met, said bool, err error) {
-	c, err := g.tunnel.dial(g.ctx, p.index, forGang)
+func (g *gang) visitMember(p *part) (met, said bool, err error) {
+	c, err := g.tunnel.dialMember(g.ctx, p.index, forGang)
 	if err != nil {
 		return false, false, err
 	}
 	defer c.Close()
 	stop := context.AfterFunc(g.ctx, func() { _ = c.Close() })
 	defer stop()
-	in := json.NewDecoder(quiet{c, g.at.silence()})
+	in := json.NewDecoder(quiet{c, g.at.silenceLimit()})
 	var h hello
 	if err := in.Decode(&h); err != nil {
 		if g.plan.Upload != nil && errors.Is(err, io.EOF) {
@@ -94,30 +94,30 @@ func (g *gang) visit(p *part) (met, said bool, err error) {
 		return false, false, fmt.Errorf("it belongs to attempt %s", h.Ref)
 	}
 	l := newLink(c)
-	g.event(func() { g.attached(p, l, h, c) })
-	g.wg.Go(func() { g.ask(l) })
-	err = g.hear(io.MultiReader(in.Buffered(), quiet{c, g.at.silence()}), p)
-	g.event(func() { g.detached(p, l) })
+	g.runEvent(func() { g.memberAttached(p, l, h, c) })
+	g.wg.Go(func() { g.askPeriodically(l) })
+	err = g.readRecords(io.MultiReader(in.Buffered(), quiet{c, g.at.silenceLimit()}), p)
+	g.runEvent(func() { g.memberDetached(p, l) })
 	close(l.over)
 	return true, h.Why != "", err
 }
 
-// ask asks a supervisor again and again whether it is there.
-func (g *gang) ask(l *link) {
-	tick := time.NewTicker(g.at.pulse())
+// askPeriodically asks a supervisor again and again whether it is there.
+func (g *gang) askPeriodically(l *link) {
+	tick := time.NewTicker(g.at.heartbeat())
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			l.send(attempt.Command{Op: attempt.OpPing, Ref: g.plan.Ref})
+			l.queueCommand(attempt.Command{Op: attempt.OpPing, Ref: g.plan.Ref})
 		case <-l.over:
 			return
 		}
 	}
 }
 
-// attached takes up a connection to a member.
-func (g *gang) attached(p *part, l *link, h hello, c *tls.Conn) {
+// memberAttached takes up a connection to a member.
+func (g *gang) memberAttached(p *part, l *link, h hello, c *tls.Conn) {
 	p.link, p.met, p.dir, p.turn = l, true, h.Dir, 0
 	p.addr, _, _ = net.SplitHostPort(c.RemoteAddr().String())
 	if g.own.addr == "" {
@@ -125,73 +125,73 @@ func (g *gang) attached(p *part, l *link, h hello, c *tls.Conn) {
 	}
 	if h.Why != "" {
 		p.said = true
-		p.lose(h.Why)
+		p.markLost(h.Why)
 		return
 	}
 	// It may not have heard what was decided while it was away.
 	switch {
 	case g.end != nil:
-		p.end(*g.end)
+		p.endMember(*g.end)
 	case g.decided == attempt.EntryGo && p.state.Phase == engine.Ready:
 		g.tellGo(p)
 	}
 }
 
-// detached gives a member some time to be there again.
-func (g *gang) detached(p *part, l *link) {
+// memberDetached gives a member some time to be there again.
+func (g *gang) memberDetached(p *part, l *link) {
 	if p.link != l {
 		return
 	}
 	p.link = nil
-	if p.gone() || g.ctx.Err() != nil {
+	if p.isGone() || g.ctx.Err() != nil {
 		return
 	}
 	time.AfterFunc(g.at.Lost, func() {
-		g.event(func() {
-			if p.link == nil && !p.gone() {
-				p.lose(p.name + " was lost: " + reason(p.last))
+		g.runEvent(func() {
+			if p.link == nil && !p.isGone() {
+				p.markLost(p.name + " was lost: " + errorReason(p.last))
 			}
 		})
 	})
 }
 
-func reason(err error) string {
+func errorReason(err error) string {
 	if err == nil {
 		return "no answer"
 	}
 	return err.Error()
 }
 
-// advance decides what follows from the state of the parts, and reports whether all is over.
-func (g *gang) advance() bool {
+// advanceState decides what follows from the state of the parts, and reports whether all is over.
+func (g *gang) advanceState() bool {
 	head := g.parts[0]
 	if head.state.Phase == engine.Ready && g.echo == nil {
 		_, out, errs := supervise.Files(g.launch)
 		g.echo = newEcho(out, errs)
 	}
 	if g.decided == "" {
-		if p := g.failed(); p != nil {
-			g.abandon(blame(p), p.text())
-		} else if g.all(func(p *part) bool { return p.state.Phase == engine.Ready }) {
-			g.open()
+		if p := g.failedPart(); p != nil {
+			g.abandonLaunch(causeOf(p), p.statusText())
+		} else if g.allParts(func(p *part) bool { return p.state.Phase == engine.Ready }) {
+			g.openBarrier()
 		}
 	}
 	if g.decided == attempt.EntryGo {
-		g.together()
-		g.settle()
+		g.endTogether()
+		g.settleHold()
 	}
 	if g.decided == attempt.EntryAbort {
-		g.quit("")
+		g.quitBeforeBegin("")
 		for _, p := range g.parts[1:] {
 			if !p.met { // what was never reached has run nothing
 				p.lost = true
 			}
 		}
 	}
-	return g.all((*part).gone)
+	return g.allParts((*part).isGone)
 }
 
-func (g *gang) all(f func(*part) bool) bool {
+func (g *gang) allParts(f func(*part) bool) bool {
 	for _, p := range g.parts {
 		if !f(p) {
 			return false
@@ -200,8 +200,8 @@ func (g *gang) all(f func(*part) bool) bool {
 	return true
 }
 
-// failed returns a part that will never be ready.
-func (g *gang) failed() *part {
+// failedPart returns a part that will never be ready.
+func (g *gang) failedPart() *part {
 	for _, p := range g.parts {
 		if p.lost || p.state.Refused || p.state.Phase >= engine.Ending {
 			return p
@@ -210,7 +210,7 @@ func (g *gang) failed() *part {
 	return nil
 }
 
-func blame(p *part) engine.Cause {
+func causeOf(p *part) engine.Cause {
 	switch {
 	case p.state.Cause == engine.Unready || p.state.Cause == engine.Stopped:
 		return p.state.Cause
@@ -220,17 +220,17 @@ func blame(p *part) engine.Cause {
 	return engine.LaunchFailed
 }
 
-// open opens the barrier.
-func (g *gang) open() {
+// openBarrier opens the barrier.
+func (g *gang) openBarrier() {
 	g.started = time.Now().Round(0)
-	if _, err := g.alloc(g.parts[0]); err != nil {
+	if _, err := g.allocText(g.parts[0]); err != nil {
 		g.started = time.Time{}
-		g.abandon(engine.LaunchFailed, err.Error())
+		g.abandonLaunch(engine.LaunchFailed, err.Error())
 		return
 	}
 	g.decided = attempt.EntryGo
 	g.late.Stop()
-	_ = os.Remove(g.at.archive()) // all have it, if there was one
+	_ = os.Remove(g.at.archivePath()) // all have it, if there was one
 	for _, p := range g.parts {
 		g.tellGo(p)
 	}
@@ -238,49 +238,49 @@ func (g *gang) open() {
 
 // tellGo opens the barrier of one member.
 func (g *gang) tellGo(p *part) {
-	text, err := g.alloc(p)
+	text, err := g.allocText(p)
 	if err != nil {
-		p.lose(err.Error())
+		p.markLost(err.Error())
 		return
 	}
 	c := attempt.Command{Op: attempt.OpGo, Ref: g.plan.Ref, Time: g.started, Alloc: text}
 	if p.index == 0 { // the head's supervisor tells the others when it ends
 		for i := range g.parts {
-			c.Peers = append(c.Peers, seatOf(g.at.root(), i).ControlSocket())
+			c.Peers = append(c.Peers, seatOf(g.at.rootDir(), i).ControlSocket())
 		}
 	}
-	p.tell(c)
+	p.sendCommand(c)
 }
 
-// alloc is what the processes of one member may know: the same for all that have their
+// allocText is what the processes of one member may know: the same for all that have their
 // files in the same place, as pods do.
-func (g *gang) alloc(p *part) ([]byte, error) {
+func (g *gang) allocText(p *part) ([]byte, error) {
 	if text, ok := g.allocs[p.dir]; ok {
 		return text, nil
 	}
-	nodes := g.plan.nodes(func(i int) string { return g.parts[i].addr })
-	text, err := g.plan.alloc(p.dir, nodes, g.launch, g.started)
+	nodes := g.plan.fleetNodes(func(i int) string { return g.parts[i].addr })
+	text, err := g.plan.allocText(p.dir, nodes, g.launch, g.started)
 	if err == nil {
 		g.allocs[p.dir] = text
 	}
 	return text, err
 }
 
-// together ends all when one is lost or was told to end, and when the head has ended.
-func (g *gang) together() {
+// endTogether ends all when one is lost or was told to end, and when the head has ended.
+func (g *gang) endTogether() {
 	head := g.parts[0]
 	for _, p := range g.parts {
-		cause := p.ends()
+		cause := p.endCause()
 		if cause == "" {
 			continue
 		}
 		// The script may have ended with an error because of it: its srun does, and is quicker
 		// than those who wait whether a member comes back, and may be quicker than its word.
 		if p.index > 0 && g.cause == "" && head.state.Cause == engine.Exited && head.state.Exit != nil && !head.state.Exit.OK() {
-			g.cause, g.message = cause, p.text()
+			g.cause, g.message = cause, p.statusText()
 		}
 		if g.end == nil && head.state.Cause == "" {
-			g.cause, g.message = cause, p.text()
+			g.cause, g.message = cause, p.statusText()
 			g.endAll(attempt.Command{Grace: g.plan.Grace, Cause: g.cause, Text: g.message})
 			return
 		}
@@ -290,9 +290,9 @@ func (g *gang) together() {
 	}
 }
 
-// ends is why all have to end because of this member: it is lost, or ends without having been
+// endCause is why all have to end because of this member: it is lost, or ends without having been
 // told by member 0, as by its own clock or with its pod. Empty: they have not.
-func (p *part) ends() engine.Cause {
+func (p *part) endCause() engine.Cause {
 	c := p.state.Cause
 	switch {
 	case p.lost && (p.index == 0 || p.state.Phase < engine.Ending):
@@ -305,11 +305,11 @@ func (p *part) ends() engine.Cause {
 	return c
 }
 
-// end tells a member to end its part.
-func (p *part) end(c attempt.Command) {
+// endMember tells a member to end its part.
+func (p *part) endMember(c attempt.Command) {
 	if p.link != nil {
 		p.told = append(p.told, c.Cause)
-		p.tell(stopping(p.state.Phase, c))
+		p.sendCommand(stopCommand(p.state.Phase, c))
 	}
 }
 
@@ -318,22 +318,22 @@ func (g *gang) endAll(c attempt.Command) {
 	c.Ref = g.plan.Ref
 	g.end = &c
 	for _, p := range g.parts {
-		if p.state.Phase < engine.Ending && !p.gone() {
-			p.end(c)
+		if p.state.Phase < engine.Ending && !p.isGone() {
+			p.endMember(c)
 		}
 	}
 }
 
-// abandon undoes a launch whose barrier was not opened.
-func (g *gang) abandon(cause engine.Cause, text string) {
+// abandonLaunch undoes a launch whose barrier was not opened.
+func (g *gang) abandonLaunch(cause engine.Cause, text string) {
 	g.cause, g.message = cmp.Or(g.cause, cause), cmp.Or(g.message, text)
 	g.decided = attempt.EntryAbort
 	g.late.Stop()
 	g.endAll(attempt.Command{Cause: g.cause, Text: g.message})
 }
 
-// more is what is said after a colon, if there is something and it is about this member.
-func more(text string, about bool) string {
+// afterColon is what is said after a colon, if there is something and it is about this member.
+func afterColon(text string, about bool) string {
 	if text == "" || !about {
 		return ""
 	}
@@ -348,26 +348,26 @@ func (g *gang) tooLate() {
 	for _, p := range g.parts {
 		switch {
 		case p.index > 0 && !p.met:
-			slow = append(slow, fmt.Sprintf("%s at %s is not reached: %s", p.name, g.plan.Members[p.index].address(), reason(p.last)))
+			slow = append(slow, fmt.Sprintf("%s at %s is not reached: %s", p.name, g.plan.Members[p.index].listenAddress(), errorReason(p.last)))
 		case p.state.Phase < engine.Ready:
-			slow = append(slow, p.name+" is not ready"+more(g.lacks(), p.index == 0))
+			slow = append(slow, p.name+" is not ready"+afterColon(g.missingFiles(), p.index == 0))
 		}
 	}
 	const most = 3
 	if n := len(slow); n > most {
 		slow = append(slow[:most], fmt.Sprintf("and %d more", n-most))
 	}
-	g.abandon(engine.Unready, fmt.Sprintf("not all %d members were there in %s: %s", len(g.parts), g.plan.Ready, strings.Join(slow, "; ")))
+	g.abandonLaunch(engine.Unready, fmt.Sprintf("not all %d members were there in %s: %s", len(g.parts), g.plan.Ready, strings.Join(slow, "; ")))
 }
 
-// stop ends the attempt as it was asked to. A second word hastens the first.
-func (g *gang) stop(c attempt.Command) {
+// stopAttempt ends the attempt as it was asked to. A second word hastens the first.
+func (g *gang) stopAttempt(c attempt.Command) {
 	c.Ref, c.Cause = g.plan.Ref, cmp.Or(c.Cause, engine.Stopped)
 	if g.asked.IsZero() {
 		g.asked = time.Now().Round(0)
 	}
 	if g.decided == "" {
-		g.abandon(c.Cause, c.Text)
+		g.abandonLaunch(c.Cause, c.Text)
 		return
 	}
 	if g.parts[0].state.Cause == "" && g.cause == "" {
@@ -375,29 +375,29 @@ func (g *gang) stop(c attempt.Command) {
 	}
 	g.end = &c
 	for _, p := range g.parts {
-		if !p.gone() {
-			p.end(c)
+		if !p.isGone() {
+			p.endMember(c)
 		}
 	}
 }
 
-// signal sends a signal to the program.
-func (g *gang) signal(n int, to engine.Scope) error {
+// signalProgram sends a signal to the program.
+func (g *gang) signalProgram(n int, to engine.Scope) error {
 	if g.decided != attempt.EntryGo {
 		return fault.New(fault.Conflict, "attempt %s has not started", g.plan.Ref)
 	}
 	for i, p := range g.parts {
 		if to != engine.ToBatch || i == 0 {
-			p.tell(attempt.Command{Op: attempt.OpSignal, Ref: g.plan.Ref, Signal: n, Scope: to})
+			p.sendCommand(attempt.Command{Op: attempt.OpSignal, Ref: g.plan.Ref, Signal: n, Scope: to})
 		}
 	}
 	return nil
 }
 
-// outcome is the attempt's.
-func (g *gang) outcome() Outcome {
+// gangOutcome is the attempt's.
+func (g *gang) gangOutcome() Outcome {
 	head := &g.parts[0].state
-	o := Outcome{Ref: g.plan.Ref, Saved: sayable(head.Saved), Started: g.started, Cause: cmp.Or(g.cause, head.Cause), Message: cmp.Or(g.message, g.parts[0].text())}
+	o := Outcome{Ref: g.plan.Ref, Saved: boundedSaved(head.Saved), Started: g.started, Cause: cmp.Or(g.cause, head.Cause), Message: cmp.Or(g.message, g.parts[0].statusText())}
 	for _, p := range g.parts {
 		o.Tasks = append(o.Tasks, p.state.Tasks...)
 		if p.state.Ended.After(o.Ended) {
@@ -445,7 +445,7 @@ func (g *gang) tellEnd(o *Outcome) {
 			continue
 		}
 		wg.Go(func() {
-			c, err := g.tunnel.dial(ctx, p.index, forEnd)
+			c, err := g.tunnel.dialMember(ctx, p.index, forEnd)
 			if err != nil {
 				return
 			}

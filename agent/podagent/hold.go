@@ -20,9 +20,9 @@ type holding struct {
 	waiting []func(error)
 }
 
-// hold tells every member. done is called once all are as they were told to be, or are ending:
+// suspendAll tells every member. done is called once all are as they were told to be, or are ending:
 // on the member's goroutine, once.
-func (g *gang) hold(h Hold, done func(error)) {
+func (g *gang) suspendAll(h Hold, done func(error)) {
 	switch {
 	case g.decided != attempt.EntryGo:
 		done(fault.New(fault.Conflict, "attempt %s has not started", g.plan.Ref))
@@ -37,15 +37,15 @@ func (g *gang) hold(h Hold, done func(error)) {
 		g.held = holding{Hold: h}
 	}
 	g.held.waiting = append(g.held.waiting, done)
-	g.settle()
+	g.settleHold()
 }
 
-// settle tells those members that have not heard of the last Hold, and answers who waits if all
+// settleHold tells those members that have not heard of the last Hold, and answers who waits if all
 // are as it says.
-func (g *gang) settle() {
+func (g *gang) settleHold() {
 	all := true
 	for _, p := range g.parts {
-		if p.gone() || p.state.Phase >= engine.Ending || p.state.Turn >= g.held.Turn && p.state.Held == g.held.On {
+		if p.isGone() || p.state.Phase >= engine.Ending || p.state.Turn >= g.held.Turn && p.state.Held == g.held.On {
 			continue
 		}
 		all = false
@@ -55,7 +55,7 @@ func (g *gang) settle() {
 			if g.held.On {
 				op = attempt.OpSuspend
 			}
-			p.tell(attempt.Command{Op: op, Ref: g.plan.Ref, Turn: g.held.Turn})
+			p.sendCommand(attempt.Command{Op: op, Ref: g.plan.Ref, Turn: g.held.Turn})
 		}
 	}
 	if all || g.end != nil {

@@ -33,30 +33,30 @@ func Install(dir string) error {
 		if name == podBinary {
 			from = self
 		}
-		if err := duplicate(from, filepath.Join(dir, name)); err != nil {
+		if err := copyProgram(from, filepath.Join(dir, name)); err != nil {
 			return fault.New(fault.KindOf(err), "install %s: %w", name, err).Advise("the image needs cox-pod and cox-slurm in one directory")
 		}
 	}
-	return links(dir, slurmBinary)
+	return makeLinks(dir, slurmBinary)
 }
 
-// link makes the directory by whose names the job finds srun and its like, and the
+// linkCommands makes the directory by whose names the job finds srun and its like, and the
 // supervisor this program's tasks.
-func (p Place) link() error {
+func (p Place) linkCommands() error {
 	slurm := filepath.Join(p.Bin, slurmBinary)
 	if _, err := os.Stat(slurm); err != nil {
 		return fault.New(fault.Invalid, "the programs of the crew: %w", err).Advise("have an init container run `cox-pod install %s`", p.Bin)
 	}
-	if err := os.Mkdir(p.links(), 0o755); err != nil {
+	if err := os.Mkdir(p.linksDir(), 0o755); err != nil {
 		return err
 	}
-	if err := os.Symlink(slurm, filepath.Join(p.links(), "cox")); err != nil {
+	if err := os.Symlink(slurm, filepath.Join(p.linksDir(), "cox")); err != nil {
 		return err
 	}
-	return links(p.links(), slurm)
+	return makeLinks(p.linksDir(), slurm)
 }
 
-func links(dir, to string) error {
+func makeLinks(dir, to string) error {
 	for _, name := range Names {
 		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
@@ -65,8 +65,8 @@ func links(dir, to string) error {
 	return nil
 }
 
-// duplicate copies a program, whole or not at all.
-func duplicate(from, to string) error {
+// copyProgram copies a program, whole or not at all.
+func copyProgram(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ func TestVolumesWithoutOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	for made, say := range map[bool]string{true: "keeps no owners: what user 0 makes there is of user 12345", false: "is of user 12345, and the job's is 0"} {
-		err := mine(dir, made)
+		err := checkDirOwned(dir, made)
 		if fault.KindOf(err) != fault.Permission || !strings.Contains(err.Error(), say) || strings.Contains(fault.Remedy(err), "all_squash") != made {
 			t.Errorf("%v (%s)", err, fault.Remedy(err))
 		}

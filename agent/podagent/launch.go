@@ -21,28 +21,28 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fleet"
 )
 
-// launch is what the supervisor of this member is told.
-func (p *Plan) launch(at Place) (*attempt.Launch, error) {
+// launchOrder is what the supervisor of this member is told.
+func (p *Plan) launchOrder(at Place) (*attempt.Launch, error) {
 	j, spec := *p.Job, *p.Job.Spec
 	j.Spec = &spec
 	j.Attempt = p.Ref.Attempt
 	l := &attempt.Launch{
-		Ref: p.Ref, Digest: p.Ref.String(), Job: &j, Claims: p.Claims, Nodes: p.nodes(nil), Script: p.Script,
-		Env: environment(p.Env, os.Environ()), Grace: p.Grace, Naming: attempt.NamedByAddr, Root: at.root(),
-		Orphan: at.Lost, Tether: at.Lost, Slack: at.silence(), Umask: attempt.Umask(p.Env), Apart: true,
+		Ref: p.Ref, Digest: p.Ref.String(), Job: &j, Claims: p.Claims, Nodes: p.fleetNodes(nil), Script: p.Script,
+		Env: programEnv(p.Env, os.Environ()), Grace: p.Grace, Naming: attempt.NamedByAddr, Root: at.rootDir(),
+		Orphan: at.Lost, Tether: at.Lost, Slack: at.silenceLimit(), Umask: attempt.Umask(p.Env), Apart: true,
 		Own: env.OfContainer(os.Environ()),
 	}
 	if p.WorkDir == "" {
 		return l, nil
 	}
 	switch {
-	case missing(spec.WorkDir) && p.Strict:
+	case dirMissing(spec.WorkDir) && p.Strict:
 		return nil, fault.New(fault.Invalid, "the working directory %s is not in the pod: the volume there does not have it, or it is not %s's to enter", spec.WorkDir, cmp.Or(spec.Owner.User, "the pod's user")).
 			Advise("make it on the volume, or name another by --chdir")
-	case missing(spec.WorkDir):
+	case dirMissing(spec.WorkDir):
 		spec.WorkDir = p.WorkDir
 	}
-	p.redirect(l)
+	p.redirectOutputs(l)
 	if err := os.MkdirAll(p.WorkDir, 0o755); err != nil && spec.WorkDir == p.WorkDir {
 		return nil, fault.New(fault.Invalid, "the working directory %s is not in the pod, nor can %s be made: %w", p.Job.Spec.WorkDir, p.WorkDir, err).
 			Advise("mount the volume that has %s", p.Job.Spec.WorkDir)
@@ -50,10 +50,10 @@ func (p *Plan) launch(at Place) (*attempt.Launch, error) {
 	return l, nil
 }
 
-// redirect gives output files whose directory is not in the pod their place in WorkDir. A
+// redirectOutputs gives output files whose directory is not in the pod their place in WorkDir. A
 // file that nobody named goes there also where the job's directory cannot be written to. Where
 // the plan is strict, a file that somebody named stays where it is, and is found missing.
-func (p *Plan) redirect(l *attempt.Launch) {
+func (p *Plan) redirectOutputs(l *attempt.Launch) {
 	spec := l.Job.Spec
 	_, out, errs := supervise.Files(l)
 	apart := errs != out
@@ -62,7 +62,7 @@ func (p *Plan) redirect(l *attempt.Launch) {
 		switch {
 		case name == "/dev/stderr":
 			return "/dev/stdout" // a supervisor's own stream is the container's log
-		case missing(dir) && !p.Strict, pattern == "" && unix.Access(dir, unix.W_OK|unix.X_OK) != nil:
+		case dirMissing(dir) && !p.Strict, pattern == "" && unix.Access(dir, unix.W_OK|unix.X_OK) != nil:
 			return strings.ReplaceAll(filepath.Join(p.WorkDir, filepath.Base(name)), "%", "%%")
 		}
 		return pattern
@@ -73,9 +73,9 @@ func (p *Plan) redirect(l *attempt.Launch) {
 	}
 }
 
-// nodes are the members as an allocation has them. address is what is known of member i's
+// fleetNodes are the members as an allocation has them. address is what is known of member i's
 // address where the driver named none.
-func (p *Plan) nodes(address func(i int) string) []fleet.Node {
+func (p *Plan) fleetNodes(address func(i int) string) []fleet.Node {
 	out := make([]fleet.Node, len(p.Members))
 	for i, m := range p.Members {
 		out[i] = m.Node
@@ -87,14 +87,14 @@ func (p *Plan) nodes(address func(i int) string) []fleet.Node {
 	return out
 }
 
-// alloc is what processes inside may know, on a member that has its files below dir.
-func (p *Plan) alloc(dir string, nodes []fleet.Node, l *attempt.Launch, started time.Time) ([]byte, error) {
+// allocText is what processes inside may know, on a member that has its files below dir.
+func (p *Plan) allocText(dir string, nodes []fleet.Node, l *attempt.Launch, started time.Time) ([]byte, error) {
 	j, spec := *p.Job, *p.Job.Spec
 	j.Spec = &spec
 	j.Attempt, spec.WorkDir = p.Ref.Attempt, l.Job.Spec.WorkDir
 	root := rootOf(dir)
 	a, err := step.NewAlloc(&j, p.Claims, nodes, step.Place{
-		Dir: seatOf(root, 0).Dir, Bin: Place{Dir: dir}.links(),
+		Dir: seatOf(root, 0).Dir, Bin: Place{Dir: dir}.linksDir(),
 		Socket: func(i int) string { return seatOf(root, i).StepSocket() },
 	}, started)
 	if err != nil {
@@ -104,21 +104,21 @@ func (p *Plan) alloc(dir string, nodes []fleet.Node, l *attempt.Launch, started 
 	return a.Text()
 }
 
-// missing reports whether a directory is not in the pod for its user: it does not exist,
+// dirMissing reports whether a directory is not in the pod for its user: it does not exist,
 // or is below one of the image's that he may not enter.
-func missing(dir string) bool {
+func dirMissing(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir) + "/.")
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
 }
 
-// environment is what the program starts from: what was submitted, and over it what the
+// programEnv is what the program starts from: what was submitted, and over it what the
 // image and the pod set, since a PATH of another machine leads nowhere here. The submitted
 // home stays where the pod has it.
-func environment(submitted, own []string) []string {
+func programEnv(submitted, own []string) []string {
 	out := slices.Clone(submitted)
 	home := ""
 	for _, v := range submitted {
-		if dir, ok := strings.CutPrefix(v, "HOME="); ok && !missing(dir) {
+		if dir, ok := strings.CutPrefix(v, "HOME="); ok && !dirMissing(dir) {
 			home = dir
 		}
 	}
@@ -133,8 +133,8 @@ func environment(submitted, own []string) []string {
 	return out
 }
 
-// stopping is the command that ends a member's part.
-func stopping(p engine.Phase, c attempt.Command) attempt.Command {
+// stopCommand is the command that ends a member's part.
+func stopCommand(p engine.Phase, c attempt.Command) attempt.Command {
 	c.Op = attempt.OpStop
 	if p < engine.Running {
 		c.Op = attempt.OpAbort

@@ -28,15 +28,15 @@ type follow struct {
 // followed.
 func newEcho(out, errs string) *echo {
 	e := &echo{end: make(chan struct{}), done: make(chan struct{})}
-	e.add(out, os.Stdout)
+	e.addFile(out, os.Stdout)
 	if errs != out {
-		e.add(errs, os.Stderr)
+		e.addFile(errs, os.Stderr)
 	}
 	go e.run()
 	return e
 }
 
-func (e *echo) add(name string, to io.Writer) {
+func (e *echo) addFile(name string, to io.Writer) {
 	st, err := os.Stat(name)
 	if err != nil || !st.Mode().IsRegular() {
 		return
@@ -59,7 +59,7 @@ func (e *echo) run() {
 			over = true
 		}
 		for _, p := range e.pairs {
-			p.carry()
+			p.copyNew()
 		}
 	}
 	for _, p := range e.pairs {
@@ -67,8 +67,8 @@ func (e *echo) run() {
 	}
 }
 
-// carry copies what is new. A file that is shorter than it was was begun anew.
-func (p *follow) carry() {
+// copyNew copies what is new. A file that is shorter than it was was begun anew.
+func (p *follow) copyNew() {
 	st, err := p.from.Stat()
 	if err != nil {
 		return

@@ -68,15 +68,15 @@ type part struct {
 	told  []engine.Cause // with which it was told to end; member 0 only
 }
 
-// gone reports whether nothing more is heard of it.
-func (p *part) gone() bool { return p.lost || p.state.Gone }
+// isGone reports whether nothing more is heard of it.
+func (p *part) isGone() bool { return p.lost || p.state.Gone }
 
-// text is what is worth saying of it.
-func (p *part) text() string { return cmp.Or(p.why, p.state.Text) }
+// statusText is what is worth saying of it.
+func (p *part) statusText() string { return cmp.Or(p.why, p.state.Text) }
 
-// lose gives it up. Of its tasks nobody saw the end.
-func (p *part) lose(why string) {
-	if p.gone() {
+// markLost gives it up. Of its tasks nobody saw the end.
+func (p *part) markLost(why string) {
+	if p.isGone() {
 		return
 	}
 	p.lost, p.why = true, why
@@ -88,10 +88,10 @@ func (p *part) lose(why string) {
 	}
 }
 
-// tell sends a command, if there is a connection.
-func (p *part) tell(c attempt.Command) {
+// sendCommand sends a command, if there is a connection.
+func (p *part) sendCommand(c attempt.Command) {
 	if p.link != nil {
-		p.link.send(c)
+		p.link.queueCommand(c)
 	}
 }
 
@@ -122,8 +122,8 @@ func newLink(conn net.Conn) *link {
 	return l
 }
 
-// send never waits: who is too far behind has to connect anew.
-func (l *link) send(c attempt.Command) {
+// queueCommand never waits: who is too far behind has to connect anew.
+func (l *link) queueCommand(c attempt.Command) {
 	select {
 	case l.out <- c:
 	default:
@@ -131,16 +131,16 @@ func (l *link) send(c attempt.Command) {
 	}
 }
 
-// event runs f on the member's goroutine; from any goroutine.
-func (m *member) event(f func()) {
+// runEvent runs f on the member's goroutine; from any goroutine.
+func (m *member) runEvent(f func()) {
 	select {
 	case m.events <- f:
 	case <-m.done:
 	}
 }
 
-// hear passes on what a supervisor says, until the connection ends.
-func (m *member) hear(in io.Reader, p *part) error {
+// readRecords passes on what a supervisor says, until the connection ends.
+func (m *member) readRecords(in io.Reader, p *part) error {
 	d := json.NewDecoder(in)
 	for {
 		var r attempt.Record
@@ -151,16 +151,16 @@ func (m *member) hear(in io.Reader, p *part) error {
 			return errors.New("a record that is not complete")
 		}
 		if r.Ref == m.plan.Ref {
-			m.event(func() { p.state.Apply(r) })
+			m.runEvent(func() { p.state.Apply(r) })
 		}
 	}
 }
 
-// begin starts the supervisor and gives it the attempt.
-func (m *member) begin() error {
+// beginAttempt starts the supervisor and gives it the attempt.
+func (m *member) beginAttempt() error {
 	if m.launch == nil {
 		var err error
-		if m.launch, err = m.plan.launch(m.at); err != nil {
+		if m.launch, err = m.plan.launchOrder(m.at); err != nil {
 			return err
 		}
 	}
@@ -169,33 +169,33 @@ func (m *member) begin() error {
 			return err
 		}
 	}
-	conn, err := m.initial.start(m.at, m.seat, m.name)
+	conn, err := m.initial.startSupervisor(m.at, m.seat, m.name)
 	if err != nil {
 		return err
 	}
 	m.begun = true
 	m.own.link = newLink(conn)
-	m.own.link.send(attempt.Command{Op: attempt.OpTake, Ref: m.plan.Ref, Index: m.index, Seat: &m.seat, Launch: m.launch})
+	m.own.link.queueCommand(attempt.Command{Op: attempt.OpTake, Ref: m.plan.Ref, Index: m.index, Seat: &m.seat, Launch: m.launch})
 	go func() {
-		_ = m.hear(conn, m.own)
+		_ = m.readRecords(conn, m.own)
 		close(m.own.link.over)
 	}()
 	return nil
 }
 
-// fallen is told that the supervisor has ended. While it has work, that is its death, and
+// supervisorDied is told that the supervisor has ended. While it has work, that is its death, and
 // what it leaves behind is ended.
-func (m *member) fallen(how string) {
-	if m.own.gone() {
+func (m *member) supervisorDied(how string) {
+	if m.own.isGone() {
 		return
 	}
 	go func() {
-		m.initial.clean()
+		m.initial.killChildren()
 		why := "the supervisor of " + m.name + " died" + how
 		if words := lastWords(m.seat.Words()); words != "" {
 			why += ": " + words
 		}
-		m.event(func() { m.own.lose(why) })
+		m.runEvent(func() { m.own.markLost(why) })
 	}()
 }
 
@@ -206,8 +206,8 @@ type hello struct {
 	Why string     `json:"why,omitempty"` // its supervisor is dead
 }
 
-// welcome serves a connection of another member; called by the tunnel.
-func (m *member) welcome(from int, purpose string, c *tls.Conn) {
+// serveMember serves a connection of another member; called by the tunnel.
+func (m *member) serveMember(from int, purpose string, c *tls.Conn) {
 	name := m.seat.ControlSocket()
 	switch purpose {
 	case forStep:
@@ -217,38 +217,38 @@ func (m *member) welcome(from int, purpose string, c *tls.Conn) {
 		if from != 0 {
 			return
 		}
-		m.event(func() { m.led(1) })
-		defer m.event(func() { m.led(-1) })
-		if !m.greet(c) {
+		m.runEvent(func() { m.countLeader(1) })
+		defer m.runEvent(func() { m.countLeader(-1) })
+		if !m.sayHello(c) {
 			return
 		}
 	case forEnd:
 		if from == 0 {
-			m.ended(c)
+			m.takeLastWord(c)
 		}
 		return
 	case forFiles:
-		m.hand(c)
+		m.sendArchive(c)
 		return
 	}
-	u, err := m.reach(name)
+	u, err := m.dialSupervisor(name)
 	if err != nil {
 		return
 	}
 	if purpose == forGang {
-		splice(quiet{c, m.at.silence()}, u)
+		spliceConns(quiet{c, m.at.silenceLimit()}, u)
 		return
 	}
-	splice(c, u)
+	spliceConns(c, u)
 }
 
-// greet says hello to member 0, and reports whether the supervisor can be passed on to.
-func (m *member) greet(c net.Conn) bool {
+// sayHello says hello to member 0, and reports whether the supervisor can be passed on to.
+func (m *member) sayHello(c net.Conn) bool {
 	var h hello
 	ready := false
 	answer := make(chan bool, 1)
-	m.event(func() {
-		h, ready = m.greeting()
+	m.runEvent(func() {
+		h, ready = m.helloOf()
 		answer <- true
 	})
 	select {
@@ -259,8 +259,8 @@ func (m *member) greet(c net.Conn) bool {
 	return ready && json.NewEncoder(c).Encode(h) == nil && h.Why == ""
 }
 
-// reach connects to a socket of the supervisor, which may not listen yet.
-func (m *member) reach(name string) (*net.UnixConn, error) {
+// dialSupervisor connects to a socket of the supervisor, which may not listen yet.
+func (m *member) dialSupervisor(name string) (*net.UnixConn, error) {
 	for deadline := time.Now().Add(dialWithin); ; {
 		c, err := socket.Dial(name, dialWithin)
 		if err == nil {
@@ -277,19 +277,19 @@ func (m *member) reach(name string) (*net.UnixConn, error) {
 	}
 }
 
-// ended takes member 0's last word.
-func (m *member) ended(c net.Conn) {
+// takeLastWord takes member 0's last word.
+func (m *member) takeLastWord(c net.Conn) {
 	var o Outcome
 	if json.NewDecoder(bufio.NewReader(io.LimitReader(c, 64<<10))).Decode(&o) != nil || o.Ref != m.plan.Ref {
 		return
 	}
 	// The answer first: with the word the member may end.
 	_ = json.NewEncoder(c).Encode(farewell{m.at.oomKills() - m.kills})
-	m.event(func() {
+	m.runEvent(func() {
 		m.word = &o
-		m.quit(o.Message)
+		m.quitBeforeBegin(o.Message)
 		if m.own.state.Phase < engine.Ending { // it was given up, and is there after all
-			m.own.tell(stopping(m.own.state.Phase, attempt.Command{Ref: m.plan.Ref, Grace: m.plan.Grace, Cause: o.Cause, Text: o.Message}))
+			m.own.sendCommand(stopCommand(m.own.state.Phase, attempt.Command{Ref: m.plan.Ref, Grace: m.plan.Grace, Cause: o.Cause, Text: o.Message}))
 		}
 	})
 }
@@ -299,32 +299,32 @@ type farewell struct {
 	Kills int `json:"kills,omitempty"` // of its processes, at the memory limit of its pod
 }
 
-// led counts the connections of member 0. Without any the member ends after a while.
-func (m *member) led(n int) {
+// countLeader counts the connections of member 0. Without any the member ends after a while.
+func (m *member) countLeader(n int) {
 	m.heads += n
 	if m.alone.Stop(); m.heads == 0 {
 		m.alone.Reset(m.at.Lost)
 	}
 }
 
-// deserted ends the member's part because member 0 is not to be reached.
-func (m *member) deserted() {
+// endWithoutLeader ends the member's part because member 0 is not to be reached.
+func (m *member) endWithoutLeader() {
 	if m.heads > 0 || m.given {
 		return
 	}
 	m.given = true
 	head := m.plan.Members[0].Name
-	m.quit(head + ", which leads the attempt and has the working directory, is not heard of")
+	m.quitBeforeBegin(head + ", which leads the attempt and has the working directory, is not heard of")
 	if m.own.state.Phase < engine.Running {
 		text := fmt.Sprintf("%s, which leads the attempt, is not heard of", head)
-		m.own.tell(stopping(m.own.state.Phase, attempt.Command{Ref: m.plan.Ref, Cause: engine.Unready, Text: text}))
+		m.own.sendCommand(stopCommand(m.own.state.Phase, attempt.Command{Ref: m.plan.Ref, Cause: engine.Unready, Text: text}))
 		return
 	}
-	m.own.tell(attempt.Command{Op: attempt.OpStop, Ref: m.plan.Ref, Grace: m.plan.Grace, Cause: engine.NodeLost, Text: head + " was lost"})
+	m.own.sendCommand(attempt.Command{Op: attempt.OpStop, Ref: m.plan.Ref, Grace: m.plan.Grace, Cause: engine.NodeLost, Text: head + " was lost"})
 }
 
-// terminate obeys a SIGTERM to this process.
-func (m *member) terminate() {
+// handleSIGTERM obeys a SIGTERM to this process.
+func (m *member) handleSIGTERM() {
 	m.stops++
 	m.hurried = m.stops > 1
 	grace, text := m.plan.Grace, "its pod was told to end (SIGTERM)"
@@ -333,40 +333,40 @@ func (m *member) terminate() {
 	}
 	if m.gang == nil && !m.begun {
 		m.given = true
-		m.quit(text)
+		m.quitBeforeBegin(text)
 	}
 	if m.gang != nil {
-		m.gang.stop(attempt.Command{Grace: grace, Cause: engine.Stopped, Text: text})
+		m.gang.stopAttempt(attempt.Command{Grace: grace, Cause: engine.Stopped, Text: text})
 		return
 	}
-	m.own.tell(stopping(m.own.state.Phase, attempt.Command{Ref: m.plan.Ref, Grace: grace, Cause: engine.Stopped, Text: text}))
+	m.own.sendCommand(stopCommand(m.own.state.Phase, attempt.Command{Ref: m.plan.Ref, Grace: grace, Cause: engine.Stopped, Text: text}))
 }
 
-// advance does what follows from what was heard, and reports whether all is over.
-func (m *member) advance() bool {
+// advanceState does what follows from what was heard, and reports whether all is over.
+func (m *member) advanceState() bool {
 	if s := &m.own.state; s.Phase >= engine.Running && !s.Started.IsZero() {
-		if _, err := os.Lstat(m.at.started()); err != nil {
-			_ = os.WriteFile(m.at.started(), []byte(s.Started.Format(time.RFC3339Nano)+"\n"), 0o644)
+		if _, err := os.Lstat(m.at.startedFile()); err != nil {
+			_ = os.WriteFile(m.at.startedFile(), []byte(s.Started.Format(time.RFC3339Nano)+"\n"), 0o644)
 		}
 	}
 	if m.gang != nil {
-		return m.gang.advance()
+		return m.gang.advanceState()
 	}
 	// The others wait for the attempt's end, which is in member 0's word; but one of which nothing
 	// has run, and that was told to end itself, not for a member 0 that it has not met.
 	alone := m.stops > 0 && m.heads == 0 && m.own.state.Started.IsZero()
-	return m.own.gone() && (m.word != nil || m.given || m.hurried || alone)
+	return m.own.isGone() && (m.word != nil || m.given || m.hurried || alone)
 }
 
-// outcome is how the attempt ended on a member other than 0, as which this process exits.
-func (m *member) outcome() Outcome {
+// memberOutcome is how the attempt ended on a member other than 0, as which this process exits.
+func (m *member) memberOutcome() Outcome {
 	s := &m.own.state
-	o := Outcome{Ref: m.plan.Ref, Index: m.index, Cause: s.Cause, Started: s.Started, Ended: s.Ended, Message: m.own.text(), Tasks: s.Tasks}
+	o := Outcome{Ref: m.plan.Ref, Index: m.index, Cause: s.Cause, Started: s.Started, Ended: s.Ended, Message: m.own.statusText(), Tasks: s.Tasks}
 	switch {
 	case m.own.lost:
 		o.Cause, o.Exit = engine.NodeLost, job.ExitCode{Status: 1}
 		if o.Started.IsZero() {
-			o.Cause = blame(m.own)
+			o.Cause = causeOf(m.own)
 		}
 	case m.word != nil:
 		o.Cause, o.Exit, o.Message = m.word.Cause, m.word.Exit, cmp.Or(m.word.Message, o.Message)

@@ -27,10 +27,10 @@ func ParseOutcome(text string) (*Outcome, error) {
 // the end of the message.
 func (o Outcome) Text() []byte {
 	o.Message = strings.ToValidUTF8(o.Message, "?")
-	all := short(o.Tasks)
+	all := mostTelling(o.Tasks)
 	with := func(n int) []byte {
 		o.Tasks, o.Left = all[:n], len(all)-n
-		return encode(o)
+		return encodeOutcome(o)
 	}
 	tooMany := func(n int) bool { return len(with(n)) > MaxOutcome }
 	if n := sort.Search(len(all)+1, tooMany); n > 0 {
@@ -38,15 +38,15 @@ func (o Outcome) Text() []byte {
 	}
 	message := o.Message
 	cut := sort.Search(len(message), func(n int) bool {
-		o.Message = head(message, n)
+		o.Message = cutText(message, n)
 		return tooMany(0)
 	})
-	o.Message = head(message, cut-1)
+	o.Message = cutText(message, cut-1)
 	return with(0)
 }
 
-// head is the first n bytes of a text, less a rune that would be cut.
-func head(text string, n int) string {
+// cutText is the first n bytes of a text, less a rune that would be cut.
+func cutText(text string, n int) string {
 	n = max(n, 0)
 	for n > 0 && n < len(text) && !utf8.RuneStart(text[n]) {
 		n--
@@ -57,7 +57,7 @@ func head(text string, n int) string {
 	return text[:n] + "…"
 }
 
-func encode(o Outcome) []byte {
+func encodeOutcome(o Outcome) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -67,16 +67,16 @@ func encode(o Outcome) []byte {
 	return bytes.TrimSpace(b.Bytes())
 }
 
-// short are tasks in the order of their worth: those that failed, by the time at which
+// mostTelling are tasks in the order of their worth: those that failed, by the time at which
 // they did, then the others. What ends with the pod is not said of them: their process
 // numbers and the files in it.
-func short(tasks []engine.TaskReport) []engine.TaskReport {
+func mostTelling(tasks []engine.TaskReport) []engine.TaskReport {
 	out := slices.Clone(tasks)
 	for i := range out {
 		out[i].PID, out[i].Log = 0, ""
 	}
 	slices.SortStableFunc(out, func(a, b engine.TaskReport) int {
-		x, y := failed(a), failed(b)
+		x, y := taskFailed(a), taskFailed(b)
 		switch {
 		case x && !y:
 			return -1
@@ -90,7 +90,7 @@ func short(tasks []engine.TaskReport) []engine.TaskReport {
 	return out
 }
 
-func failed(t engine.TaskReport) bool {
+func taskFailed(t engine.TaskReport) bool {
 	return !t.Exit.OK() || t.Cause != engine.Exited
 }
 

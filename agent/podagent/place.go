@@ -61,22 +61,22 @@ func PlaceOf(env func(string) string) (Place, error) {
 }
 
 // The files of a member below its Dir.
-func (p Place) root() string    { return filepath.Join(p.Dir, "run") }
-func (p Place) links() string   { return filepath.Join(p.root(), "bin") }     // srun and its like
-func (p Place) started() string { return filepath.Join(p.root(), "started") } // is there once the barrier is open
-func (p Place) ear() string     { return filepath.Join(p.root(), "tell") }    // socket of member 0 that takes Words
+func (p Place) rootDir() string    { return filepath.Join(p.Dir, "run") }
+func (p Place) linksDir() string   { return filepath.Join(p.rootDir(), "bin") }     // srun and its like
+func (p Place) startedFile() string { return filepath.Join(p.rootDir(), "started") } // is there once the barrier is open
+func (p Place) tellSocket() string     { return filepath.Join(p.rootDir(), "tell") }    // socket of member 0 that takes Words
 
-// pulse is how often member 0 asks the others whether they are there, and silence how long
+// heartbeat is how often member 0 asks the others whether they are there, and silence how long
 // either may say nothing until the connection counts as broken.
-func (p Place) pulse() time.Duration   { return p.Lost / 3 }
-func (p Place) silence() time.Duration { return 2 * p.Lost }
+func (p Place) heartbeat() time.Duration   { return p.Lost / 3 }
+func (p Place) silenceLimit() time.Duration { return 2 * p.Lost }
 
 // seatOf is where member i sits, by the same name on every member: on its own the seat of
 // its supervisor, on others a directory with two sockets that lead there.
 func seatOf(root string, i int) attempt.Seat { return attempt.SeatOf(root, strconv.Itoa(i)) }
 
 // rootOf is the root below another member's Dir.
-func rootOf(dir string) string { return Place{Dir: dir}.root() }
+func rootOf(dir string) string { return Place{Dir: dir}.rootDir() }
 
 // readPlan reads the plan, and checks that a crew can work by it.
 func (p Place) readPlan() (*Plan, error) {
@@ -107,19 +107,19 @@ func indexOf(text string, members int) (int, error) {
 // makeDirs makes what is below the root. A root that is there already is that of a member
 // that was started before: what it ran is not run a second time.
 func (p Place) makeDirs(members int) error {
-	switch err := os.Mkdir(p.root(), 0o711); {
+	switch err := os.Mkdir(p.rootDir(), 0o711); {
 	case errors.Is(err, os.ErrExist):
-		return fault.New(fault.Conflict, "this member was started before: %s is there", p.root()).Advise("a pod of an attempt runs once: restartPolicy has to be Never")
+		return fault.New(fault.Conflict, "this member was started before: %s is there", p.rootDir()).Advise("a pod of an attempt runs once: restartPolicy has to be Never")
 	case err != nil:
 		return fault.New(fault.Internal, "a place to work in: %w", err).Advise("mount an empty volume at %s that the pod's user may write to", p.Dir)
 	}
-	if err := os.MkdirAll(attempt.SeatsOf(p.root()), 0o711); err != nil {
+	if err := os.MkdirAll(attempt.SeatsOf(p.rootDir()), 0o711); err != nil {
 		return err
 	}
 	for i := range members {
-		if err := os.Mkdir(seatOf(p.root(), i).Dir, 0o711); err != nil {
+		if err := os.Mkdir(seatOf(p.rootDir(), i).Dir, 0o711); err != nil {
 			return err
 		}
 	}
-	return p.link()
+	return p.linkCommands()
 }

@@ -18,9 +18,9 @@ import (
 // the process: the program's, 128 and the number for one that a signal ended.
 func Run(at Place, index string) int {
 	o := Outcome{Cause: engine.LaunchFailed, Exit: job.ExitCode{Status: 1}}
-	m, err := prepare(at, index, &o)
+	m, err := prepareMember(at, index, &o)
 	if err == nil {
-		o = m.run()
+		o = m.runMember()
 	} else {
 		o.Message, o.Ended = Message(err), time.Now().Round(0)
 		fmt.Fprintf(os.Stderr, "cox-pod: %s\n", o.Message)
@@ -39,9 +39,9 @@ func Message(err error) string {
 	return err.Error()
 }
 
-// prepare makes everything but processes. What it finds out of who the member is it puts
+// prepareMember makes everything but processes. What it finds out of who the member is it puts
 // into the outcome.
-func prepare(at Place, index string, o *Outcome) (*member, error) {
+func prepareMember(at Place, index string, o *Outcome) (*member, error) {
 	plan, err := at.readPlan()
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func prepare(at Place, index string, o *Outcome) (*member, error) {
 	}
 	o.Index = i
 	m := &member{
-		at: at, plan: plan, index: i, name: plan.Members[i].Name, seat: seatOf(at.root(), i),
+		at: at, plan: plan, index: i, name: plan.Members[i].Name, seat: seatOf(at.rootDir(), i),
 		events: make(chan func()), done: make(chan struct{}),
 	}
 	m.kills = at.oomKills()
@@ -62,7 +62,7 @@ func prepare(at Place, index string, o *Outcome) (*member, error) {
 		return nil, err
 	}
 	if plan.Upload == nil {
-		if m.launch, err = plan.launch(at); err != nil { // found out before anything is heard of the member
+		if m.launch, err = plan.launchOrder(at); err != nil { // found out before anything is heard of the member
 			return nil, err
 		}
 	}
@@ -72,7 +72,7 @@ func prepare(at Place, index string, o *Outcome) (*member, error) {
 			return nil, err
 		}
 		m.tunnel = newTunnel(b, i)
-		m.tunnel.serve = m.welcome
+		m.tunnel.serve = m.serveMember
 	}
 	if m.initial, err = newInitial(); err != nil {
 		return nil, err
@@ -80,76 +80,76 @@ func prepare(at Place, index string, o *Outcome) (*member, error) {
 	return m, nil
 }
 
-// run does the member's work and says how it ended.
-func (m *member) run() Outcome {
+// runMember does the member's work and says how it ended.
+func (m *member) runMember() Outcome {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGPIPE)
 	if m.index == 0 {
 		m.gang = newGang(m)
 	} else {
-		m.alone = time.AfterFunc(m.plan.Ready+m.at.Lost, func() { m.event(m.deserted) })
+		m.alone = time.AfterFunc(m.plan.Ready+m.at.Lost, func() { m.runEvent(m.endWithoutLeader) })
 	}
-	if err := m.start(); err != nil {
-		m.own.lose(Message(err))
+	if err := m.startAll(); err != nil {
+		m.own.markLost(Message(err))
 		m.given = true // it waits for nobody
 	}
-	for !m.advance() {
+	for !m.advanceState() {
 		select {
 		case do := <-m.events:
 			do()
 		case s := <-signals:
 			if s == unix.SIGTERM {
-				m.terminate()
+				m.handleSIGTERM()
 			}
 		case ws := <-m.initial.ended:
-			m.fallen(how(ws))
+			m.supervisorDied(exitText(ws))
 		}
 	}
-	return m.finish()
+	return m.finishAttempt()
 }
 
-func how(ws syscall.WaitStatus) string {
+func exitText(ws syscall.WaitStatus) string {
 	if ws.Signaled() {
 		return fmt.Sprintf(" (signal %d)", ws.Signal())
 	}
 	return fmt.Sprintf(" (exit %d)", ws.ExitStatus())
 }
 
-// start begins everything that runs.
-func (m *member) start() error {
+// startAll begins everything that runs.
+func (m *member) startAll() error {
 	if m.plan.Upload == nil {
-		if err := m.begin(); err != nil {
+		if err := m.beginAttempt(); err != nil {
 			return err
 		}
 	}
 	if m.tunnel != nil {
-		if err := m.tunnel.listen(m.at.root(), m.at.Listen); err != nil {
+		if err := m.tunnel.listenMembers(m.at.rootDir(), m.at.Listen); err != nil {
 			m.own.state.Cause = engine.Unready // it is nothing in the job
 			return err
 		}
 	}
 	if m.gang == nil {
 		if m.plan.Upload != nil {
-			go m.fetch() // until it is here, or the member has ended
+			go m.fetchArchive() // until it is here, or the member has ended
 		}
 		return nil
 	}
 	for _, p := range m.gang.parts[1:] {
-		m.gang.wg.Go(func() { m.gang.follow(p) })
+		m.gang.wg.Go(func() { m.gang.followMember(p) })
 	}
-	return m.gang.listen()
+	return m.gang.listenWords()
 }
 
-// finish says the end where it has to be heard, and ends what still runs: the supervisor,
+// finishAttempt says the end where it has to be heard, and ends what still runs: the supervisor,
 // by the end of its last connection, and the tunnels.
-func (m *member) finish() Outcome {
+func (m *member) finishAttempt() Outcome {
 	close(m.done)
 	var o Outcome
 	if m.gang == nil {
-		o = m.outcome()
+		o = m.memberOutcome()
 	} else {
 		m.echo.close()
-		o = m.gang.outcome()
+		o = m.gang.gangOutcome()
 		o.blameMemory(m.at.oomKills()-m.kills, m.name)
 		if m.tunnel != nil {
 			m.gang.tellEnd(&o)
@@ -171,17 +171,17 @@ func (m *member) finish() Outcome {
 		case <-time.After(dialWithin / 2):
 		}
 	}
-	m.initial.kill()
-	m.initial.clean()
+	m.initial.killSupervisor()
+	m.initial.killChildren()
 	if m.gang != nil {
-		m.unkeep()
+		m.removeEmptyCheckpoint()
 	}
 	return o
 }
 
 // Started is `cox-pod started`: nil once the barrier of this member was opened.
 func Started(at Place) error {
-	if _, err := os.Lstat(at.started()); err != nil {
+	if _, err := os.Lstat(at.startedFile()); err != nil {
 		return fault.New(fault.Conflict, "the barrier is not open")
 	}
 	return nil

@@ -69,7 +69,7 @@ func Tell(at Place, text []byte) error {
 	if err := json.Unmarshal(text, &m.Word); err != nil {
 		return fault.New(fault.Invalid, "tell: %w", err).Advise(`write {"signal":10,"scope":"tasks"}, or {"grace":30000000000} to stop`)
 	}
-	_, err := m.send(at)
+	_, err := m.sendToLeader(at)
 	return err
 }
 
@@ -79,7 +79,7 @@ func Ask(at Place, text []byte, out io.Writer) error {
 	if err := json.Unmarshal(text, &m.Question); err != nil || m.Question == (Question{}) {
 		return fault.New(fault.Invalid, "ask: %.200s is no question", text).Advise(`write {"find":{"rank":0}}`)
 	}
-	a, err := m.send(at)
+	a, err := m.sendToLeader(at)
 	switch {
 	case err != nil:
 	case a.Index != nil:
@@ -90,9 +90,9 @@ func Ask(at Place, text []byte, out io.Writer) error {
 	return err
 }
 
-// send is the way of a message to member 0, and of the answer back.
-func (m *message) send(at Place) (a answer, err error) {
-	c, err := socket.Dial(at.ear(), dialWithin)
+// sendToLeader is the way of a message to member 0, and of the answer back.
+func (m *message) sendToLeader(at Place) (a answer, err error) {
+	c, err := socket.Dial(at.tellSocket(), dialWithin)
 	if err != nil {
 		return a, fault.New(fault.Unavailable, "member 0: %w", err).Advise("member 0 of an attempt that has not ended takes words")
 	}
@@ -110,9 +110,9 @@ func (m *message) send(at Place) (a answer, err error) {
 	return a, nil
 }
 
-// listen takes words.
-func (g *gang) listen() error {
-	l, err := socket.Listen(g.at.ear())
+// listenWords takes words.
+func (g *gang) listenWords() error {
+	l, err := socket.Listen(g.at.tellSocket())
 	if err != nil {
 		return err
 	}
@@ -137,8 +137,8 @@ func (g *gang) serveWord(c net.Conn) {
 		return
 	}
 	heard := make(chan answer, 1)
-	g.event(func() {
-		g.answer(&m, func(a answer, err error) {
+	g.runEvent(func() {
+		g.answerMessage(&m, func(a answer, err error) {
 			if err != nil {
 				a = answer{Kind: fault.KindOf(err), Error: err.Error()}
 			}
@@ -156,14 +156,14 @@ func (g *gang) serveWord(c net.Conn) {
 	_ = json.NewEncoder(c).Encode(a)
 }
 
-// answer acts on a message, and calls then once, now or later.
-func (g *gang) answer(m *message, then func(answer, error)) {
+// answerMessage acts on a message, and calls then once, now or later.
+func (g *gang) answerMessage(m *message, then func(answer, error)) {
 	switch {
 	case m.Arrived:
-		g.arrived()
+		g.archiveArrived()
 		then(answer{}, nil)
 	case m.Find != nil:
-		i := g.find(m.Find)
+		i := g.memberOfRank(m.Find)
 		if i < 0 {
 			then(answer{}, fault.New(fault.NotFound, "attempt %s has no task %d that runs", g.plan.Ref, m.Find.Rank))
 			return
@@ -172,32 +172,32 @@ func (g *gang) answer(m *message, then func(answer, error)) {
 	case m.Saved:
 		then(answer{Saved: g.parts[0].state.Saved}, nil)
 	case m.Hold != nil:
-		g.hold(*m.Hold, func(err error) { then(answer{}, err) })
+		g.suspendAll(*m.Hold, func(err error) { then(answer{}, err) })
 	default:
-		then(answer{}, g.obey(m.Word))
+		then(answer{}, g.runWord(m.Word))
 	}
 }
 
-// obey acts on a word.
-func (g *gang) obey(w Word) error {
+// runWord acts on a word.
+func (g *gang) runWord(w Word) error {
 	switch {
 	case w.Signal < 0 || w.Signal > 64:
 		return fault.New(fault.Invalid, "%d is no signal", w.Signal)
 	case w.Grace < 0:
 		return fault.New(fault.Invalid, "a grace of %s", w.Grace)
 	case w.Scope == "":
-		g.stop(attempt.Command{Signal: w.Signal, Grace: w.Grace, Cause: w.Cause, Text: w.Text})
+		g.stopAttempt(attempt.Command{Signal: w.Signal, Grace: w.Grace, Cause: w.Cause, Text: w.Text})
 		return nil
 	case w.Scope != engine.ToTasks && w.Scope != engine.ToBatch && w.Scope != engine.ToAll:
 		return fault.New(fault.Invalid, "%q is no scope", w.Scope).Advise("it is tasks, batch or all")
 	case w.Signal == 0:
 		return fault.New(fault.Invalid, "which signal is not said")
 	}
-	return g.signal(int(unix.Signal(w.Signal)), w.Scope)
+	return g.signalProgram(int(unix.Signal(w.Signal)), w.Scope)
 }
 
-// find is the member on which a rank runs; -1: none.
-func (g *gang) find(f *Find) int {
+// memberOfRank is the member on which a rank runs; -1: none.
+func (g *gang) memberOfRank(f *Find) int {
 	member, last := -1, engine.BatchStep
 	for _, p := range g.parts {
 		for _, t := range p.state.Tasks {

@@ -46,8 +46,8 @@ func newTunnel(b *badge, index int) *tunnel {
 	return t
 }
 
-// address is where a member listens.
-func (m Member) address() string {
+// listenAddress is where a member listens.
+func (m Member) listenAddress() string {
 	port := m.Port
 	if port == 0 {
 		port = Port
@@ -55,9 +55,9 @@ func (m Member) address() string {
 	return net.JoinHostPort(m.Host, strconv.Itoa(port))
 }
 
-// listen begins to serve other members at an address (empty: at all), and leads to them by sockets below root.
-func (t *tunnel) listen(root, address string) error {
-	_, port, err := net.SplitHostPort(t.members[t.index].address())
+// listenMembers begins to serve other members at an address (empty: at all), and leads to them by sockets below root.
+func (t *tunnel) listenMembers(root, address string) error {
+	_, port, err := net.SplitHostPort(t.members[t.index].listenAddress())
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (t *tunnel) listen(root, address string) error {
 	if err != nil {
 		return fmt.Errorf("listen for the other members: %w", err)
 	}
-	t.accept(l, t.greet)
+	t.acceptLoop(l, t.greetPeer)
 	for i := range t.members {
 		if i == t.index {
 			continue
@@ -76,14 +76,14 @@ func (t *tunnel) listen(root, address string) error {
 			if err != nil {
 				return err
 			}
-			t.accept(l, func(c net.Conn) { t.lead(c, i, purpose) })
+			t.acceptLoop(l, func(c net.Conn) { t.leadToMember(c, i, purpose) })
 		}
 	}
 	return nil
 }
 
-// accept serves the connections of a listener.
-func (t *tunnel) accept(l net.Listener, serve func(net.Conn)) {
+// acceptLoop serves the connections of a listener.
+func (t *tunnel) acceptLoop(l net.Listener, serve func(net.Conn)) {
 	t.mu.Lock()
 	t.listeners = append(t.listeners, l)
 	t.mu.Unlock()
@@ -96,19 +96,19 @@ func (t *tunnel) accept(l net.Listener, serve func(net.Conn)) {
 				time.Sleep(50 * time.Millisecond) // no descriptors: they come back when others end
 				continue
 			}
-			if !t.keep(c) {
+			if !t.keepConn(c) {
 				return
 			}
 			t.wg.Go(func() {
-				defer t.drop(c)
+				defer t.dropConn(c)
 				serve(c)
 			})
 		}
 	})
 }
 
-// keep notes a connection, so that close closes it; false if it was called.
-func (t *tunnel) keep(c net.Conn) bool {
+// keepConn notes a connection, so that close closes it; false if it was called.
+func (t *tunnel) keepConn(c net.Conn) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
@@ -119,7 +119,7 @@ func (t *tunnel) keep(c net.Conn) bool {
 	return true
 }
 
-func (t *tunnel) drop(c net.Conn) {
+func (t *tunnel) dropConn(c net.Conn) {
 	t.mu.Lock()
 	delete(t.conns, c)
 	t.mu.Unlock()
@@ -141,54 +141,54 @@ func (t *tunnel) close() {
 	t.wg.Wait()
 }
 
-// greet finds out who connects, and for what.
-func (t *tunnel) greet(c net.Conn) {
-	tune(c)
-	s := tls.Server(c, t.server())
+// greetPeer finds out who connects, and for what.
+func (t *tunnel) greetPeer(c net.Conn) {
+	setKeepalive(c)
+	s := tls.Server(c, t.serverTLS())
 	_ = c.SetDeadline(time.Now().Add(dialWithin))
 	if s.Handshake() != nil {
 		return
 	}
 	_ = c.SetDeadline(time.Time{})
 	state := s.ConnectionState()
-	if from, err := t.from(state); err == nil && state.NegotiatedProtocol != "" {
+	if from, err := t.peerMember(state); err == nil && state.NegotiatedProtocol != "" {
 		t.serve(from, state.NegotiatedProtocol, s)
 	}
 	_ = s.Close()
 }
 
-// dial connects to another member. The caller closes the connection.
-func (t *tunnel) dial(ctx context.Context, to int, purpose string) (*tls.Conn, error) {
+// dialMember connects to another member. The caller closes the connection.
+func (t *tunnel) dialMember(ctx context.Context, to int, purpose string) (*tls.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialWithin)
 	defer cancel()
-	d := tls.Dialer{Config: t.client(to, purpose)}
-	c, err := d.DialContext(ctx, "tcp", t.members[to].address())
+	d := tls.Dialer{Config: t.clientTLS(to, purpose)}
+	c, err := d.DialContext(ctx, "tcp", t.members[to].listenAddress())
 	if err != nil {
 		return nil, err
 	}
 	s := c.(*tls.Conn)
-	tune(s.NetConn())
+	setKeepalive(s.NetConn())
 	return s, nil
 }
 
-// lead carries a local connection to another member.
-func (t *tunnel) lead(c net.Conn, to int, purpose string) {
+// leadToMember carries a local connection to another member.
+func (t *tunnel) leadToMember(c net.Conn, to int, purpose string) {
 	if !peer.IsOurs(c) {
 		return
 	}
-	s, err := t.dial(t.ctx, to, purpose)
+	s, err := t.dialMember(t.ctx, to, purpose)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "cox-pod: connect to %s: %v\n", t.members[to].Name, err)
 		return
 	}
-	if t.keep(s) {
-		defer t.drop(s)
-		splice(c.(*net.UnixConn), s)
+	if t.keepConn(s) {
+		defer t.dropConn(s)
+		spliceConns(c.(*net.UnixConn), s)
 	}
 }
 
-// tune has the kernel end a connection whose other machine is silent.
-func tune(c net.Conn) {
+// setKeepalive has the kernel end a connection whose other machine is silent.
+func setKeepalive(c net.Conn) {
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {
 		return
@@ -207,9 +207,9 @@ type duplex interface {
 	CloseWrite() error
 }
 
-// splice carries bytes both ways until both directions have ended. A direction that ends
+// spliceConns carries bytes both ways until both directions have ended. A direction that ends
 // ends the other side's reading; what is under way in the other direction still arrives.
-func splice(a, b duplex) {
+func spliceConns(a, b duplex) {
 	var wg sync.WaitGroup
 	carry := func(to, from duplex) {
 		if _, err := io.Copy(plain{to}, plain{from}); err != nil {

@@ -15,8 +15,8 @@ type account struct {
 	spawner *spawner
 }
 
-// do runs f on the spawning thread, where only the file system user is another one.
-func (a *account) do(f func() error) error {
+// runAsUser runs f on the spawning thread, where only the file system user is another one.
+func (a *account) runAsUser(f func() error) error {
 	return a.spawner.onThread(func() error {
 		if a.who == nil {
 			return f()
@@ -25,17 +25,17 @@ func (a *account) do(f func() error) error {
 	})
 }
 
-// open opens a file as the user.
-func (a *account) open(name string, flags int, mode os.FileMode) (f *os.File, err error) {
-	err = a.do(func() (err error) {
-		f, err = a.file(name, flags, mode)
+// openAsUser opens a file as the user.
+func (a *account) openAsUser(name string, flags int, mode os.FileMode) (f *os.File, err error) {
+	err = a.runAsUser(func() (err error) {
+		f, err = a.openHere(name, flags, mode)
 		return err
 	})
 	return f, err
 }
 
-// file opens a file inside of do.
-func (a *account) file(name string, flags int, mode os.FileMode) (*os.File, error) {
+// openHere opens a file inside of do.
+func (a *account) openHere(name string, flags int, mode os.FileMode) (*os.File, error) {
 	if a.who == nil {
 		return os.OpenFile(name, flags, mode)
 	}

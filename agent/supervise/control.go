@@ -34,8 +34,8 @@ type conn struct {
 // dropped; the engine connects again and gets the whole state.
 const queueLength = 1024
 
-// line appends a value of a type that always can be encoded, and the line's end.
-func line(to []byte, v any) []byte {
+// appendLine appends a value of a type that always can be encoded, and the line's end.
+func appendLine(to []byte, v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
 		panic("control: " + err.Error())
@@ -43,13 +43,13 @@ func line(to []byte, v any) []byte {
 	return append(append(to, b...), '\n')
 }
 
-// listen opens the sockets and takes over the connection that the engine left at
+// listenControl opens the sockets and takes over the connection that the engine left at
 // ControlFD, if there is one.
-func (h *seat) listen() error {
+func (h *supervisorSlot) listenControl() error {
 	h.control = &control{conns: map[*conn]bool{}}
 	if f := os.NewFile(ControlFD, "control"); f != nil {
 		if c, err := net.FileConn(f); err == nil {
-			h.accept(c)
+			h.acceptControl(c)
 		}
 		_ = f.Close()
 	}
@@ -68,22 +68,22 @@ func (h *seat) listen() error {
 				_ = c.Close()
 				continue
 			}
-			h.events <- func() { h.accept(c) }
+			h.events <- func() { h.acceptControl(c) }
 		}
 	}()
 	h.door, err = newDoor(h.StepSocket())
 	return err
 }
 
-// accept begins to serve a connection.
-func (h *seat) accept(nc net.Conn) {
+// acceptControl begins to serve a connection.
+func (h *supervisorSlot) acceptControl(nc net.Conn) {
 	c := &conn{Conn: nc, queue: make(chan attempt.Record, queueLength)}
 	h.control.conns[c] = true
 	if h.now != nil {
 		h.now.due.orphan, h.now.due.tether = time.Time{}, time.Time{}
 		c.queue <- h.now.wholeState()
 	}
-	c.wrote.Go(c.write)
+	c.wrote.Go(c.writeQueue)
 	go func() {
 		in := json.NewDecoder(bufio.NewReaderSize(c, 16<<10))
 		for {
@@ -92,26 +92,26 @@ func (h *seat) accept(nc net.Conn) {
 				if !errors.Is(err, io.EOF) {
 					_ = c.Close()
 				}
-				h.events <- func() { h.drop(c) }
+				h.events <- func() { h.dropConn(c) }
 				return
 			}
-			h.events <- func() { h.obey(cmd) }
+			h.events <- func() { h.runCommand(cmd) }
 		}
 	}()
 }
 
-// write sends what is queued until the queue is closed, and closes the connection.
+// writeQueue sends what is queued until the queue is closed, and closes the connection.
 // Not before, even if the other end is gone: a command of his may still be unread.
-func (c *conn) write() {
+func (c *conn) writeQueue() {
 	var err error
 	var lines []byte
 	for r := range c.queue {
-		lines = line(lines[:0], r)
+		lines = appendLine(lines[:0], r)
 		for more := true; more; { // what is there already goes with it
 			select {
 			case r, ok := <-c.queue:
 				if more = ok; ok {
-					lines = line(lines, r)
+					lines = appendLine(lines, r)
 				}
 			default:
 				more = false
@@ -128,8 +128,8 @@ func (c *conn) write() {
 	_ = c.Close()
 }
 
-// drop forgets a connection. It may have been the server's.
-func (h *seat) drop(c *conn) {
+// dropConn forgets a connection. It may have been the server's.
+func (h *supervisorSlot) dropConn(c *conn) {
 	if !h.control.conns[c] {
 		return
 	}
@@ -145,8 +145,8 @@ func (h *seat) drop(c *conn) {
 	}
 }
 
-// send queues a record for every connection.
-func (c *control) send(r attempt.Record) {
+// queueRecord queues a record for every connection.
+func (c *control) queueRecord(r attempt.Record) {
 	if c == nil {
 		return
 	}

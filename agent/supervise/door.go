@@ -11,10 +11,10 @@ import (
 	"github.com/coxswain-sched/coxswain/agent/step/socket"
 )
 
-// door is the socket on which srun knocks. It is there as long as the process;
+// stepListener is the socket on which srun knocks. It is there as long as the process;
 // between attempts it is shut. Before the barrier of an attempt srun, which may
 // have started on another node already, waits in front of it.
-type door struct {
+type stepListener struct {
 	listener net.Listener
 
 	mu      sync.Mutex
@@ -28,17 +28,17 @@ type door struct {
 const retryAccept = 50 * time.Millisecond
 
 // newDoor makes the socket and begins to accept.
-func newDoor(name string) (*door, error) {
+func newDoor(name string) (*stepListener, error) {
 	l, err := socket.Listen(name)
 	if err != nil {
 		return nil, err
 	}
-	d := &door{listener: l, shut: true}
-	go d.accept()
+	d := &stepListener{listener: l, shut: true}
+	go d.acceptLoop()
 	return d, nil
 }
 
-func (d *door) accept() {
+func (d *stepListener) acceptLoop() {
 	for {
 		c, err := d.listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -60,15 +60,15 @@ func (d *door) accept() {
 	}
 }
 
-// ajar lets who comes wait.
-func (d *door) ajar() {
+// holdCallers lets who comes wait.
+func (d *stepListener) holdCallers() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.shut, d.open = false, nil
 }
 
-// serve lets in who waits and who comes. in must not wait.
-func (d *door) serve(in func(net.Conn)) {
+// admitCallers lets in who waits and who comes. in must not wait.
+func (d *stepListener) admitCallers(in func(net.Conn)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.shut {
@@ -82,7 +82,7 @@ func (d *door) serve(in func(net.Conn)) {
 }
 
 // close shuts the door: who waits and who comes is sent away.
-func (d *door) close() {
+func (d *stepListener) close() {
 	if d == nil {
 		return
 	}
@@ -95,8 +95,8 @@ func (d *door) close() {
 	d.waiting = nil
 }
 
-// allow makes the socket the user's, so that his srun may connect.
-func allow(name string, who *barrier.Identity) error {
+// giveSocketTo makes the socket the user's, so that his srun may connect.
+func giveSocketTo(name string, who *barrier.Identity) error {
 	if who == nil {
 		return nil
 	}

@@ -23,53 +23,53 @@ type ending struct {
 	once   bool // a process that an earlier end signalled is not signalled again
 }
 
-// end begins to end the node's part, or hastens an end that was begun: the first
+// endAttempt begins to end the node's part, or hastens an end that was begun: the first
 // cause stays, the earlier kill counts.
-func (s *supervisor) end(e ending) {
+func (s *supervisor) endAttempt(e ending) {
 	if s.state.Gone || s.hooks.done {
 		return // nothing is left, or only the epilog
 	}
 	s.due.limit, s.due.warn = time.Time{}, time.Time{}
 	if s.state.Held {
-		s.hold(false, 0)
+		s.suspendAll(false, 0)
 	}
 	if s.state.Cause == "" || s.state.Phase < engine.Ending {
-		s.fact(attempt.Record{Kind: attempt.KindEnding, Cause: e.cause, Text: e.text})
+		s.recordFact(attempt.Record{Kind: attempt.KindEnding, Cause: e.cause, Text: e.text})
 	}
 	s.closeSteps()
 	if s.killing {
 		return
 	}
 	if e.signal != 0 && e.grace > 0 {
-		s.tell(e)
+		s.signalEnd(e)
 	}
 	if at := time.Now().Add(e.grace); s.due.kill.IsZero() || at.Before(s.due.kill) {
 		s.due.kill = at
 	}
 }
 
-// tell sends the signal of an end to every process of the attempt on this node. What the
+// signalEnd sends the signal of an end to every process of the attempt on this node. What the
 // script leaves behind when it is ended was told with it: a second word would be taken for
 // haste, as srun does, which then kills its tasks before they have printed their last line.
-func (s *supervisor) tell(e ending) {
+func (s *supervisor) signalEnd(e ending) {
 	if s.signalled == nil {
 		s.signalled = make(map[int]bool)
 	}
 	if node := s.steps.theNode(); node != nil && e.signal == unix.SIGTERM {
 		node.Ending()
 	}
-	for _, pid := range s.living() {
+	for _, pid := range s.livingProcesses() {
 		if e.once && s.signalled[pid] {
 			continue
 		}
 		s.signalled[pid] = true
-		s.send(pid, e.signal)
-		s.send(pid, unix.SIGCONT) // a stopped process acts on the signal only when it goes on
+		s.sendSignal(pid, e.signal)
+		s.sendSignal(pid, unix.SIGCONT) // a stopped process acts on the signal only when it goes on
 	}
 }
 
-// kill sends SIGKILL to everything, and again until nothing is left.
-func (s *supervisor) kill() {
+// killAll sends SIGKILL to everything, and again until nothing is left.
+func (s *supervisor) killAll() {
 	if s.killing = true; s.kills == 0 {
 		s.killed = time.Now()
 	}
@@ -81,16 +81,16 @@ func (s *supervisor) kill() {
 	}
 	s.signalAll(unix.SIGKILL)
 	if time.Since(s.killed) >= cmp.Or(s.launch.Stuck, time.Minute) {
-		if names := proc.Names(s.living()); names != "" && names != s.state.Stuck {
-			s.fact(attempt.Record{Kind: attempt.KindNote, Stuck: names})
+		if names := proc.Names(s.livingProcesses()); names != "" && names != s.state.Stuck {
+			s.recordFact(attempt.Record{Kind: attempt.KindNote, Stuck: names})
 		}
 	}
 	s.due.kill = time.Now().Add(min(time.Duration(s.kills)*20*time.Millisecond, 2*time.Second))
 }
 
-// living lists every process of the attempt on this node: the descendants of the
+// livingProcesses lists every process of the attempt on this node: the descendants of the
 // supervisor and what is in its control group.
-func (s *supervisor) living() []int {
+func (s *supervisor) livingProcesses() []int {
 	var pids []int
 	seen := map[int]bool{}
 	tree, err := proc.Descendants(unix.Getpid())
@@ -118,13 +118,13 @@ func (s *supervisor) living() []int {
 
 // signalAll sends a signal to every process of the attempt on this node.
 func (s *supervisor) signalAll(sig unix.Signal) {
-	for _, pid := range s.living() {
-		s.send(pid, sig)
+	for _, pid := range s.livingProcesses() {
+		s.sendSignal(pid, sig)
 	}
 }
 
-// send sends a signal to a process, which may have ended meanwhile.
-func (s *supervisor) send(pid int, sig unix.Signal) {
+// sendSignal sends a signal to a process, which may have ended meanwhile.
+func (s *supervisor) sendSignal(pid int, sig unix.Signal) {
 	if err := unix.Kill(pid, sig); err != nil && !errors.Is(err, unix.ESRCH) {
 		s.log.Warn("signal", "process", pid, "signal", sig, "err", err)
 	}
@@ -135,16 +135,16 @@ func (s *supervisor) send(pid int, sig unix.Signal) {
 func (s *supervisor) toHold(on bool, turn uint64) {
 	switch {
 	case s.state.Phase != engine.Running || turn < s.state.Turn || turn == s.state.Turn && s.state.Held == on:
-		s.control.send(s.wholeState())
+		s.control.queueRecord(s.wholeState())
 	case s.state.Held == on:
-		s.fact(attempt.Record{Kind: attempt.KindHeld, Held: on, Turn: turn})
+		s.recordFact(attempt.Record{Kind: attempt.KindHeld, Held: on, Turn: turn})
 	default:
-		s.hold(on, turn)
+		s.suspendAll(on, turn)
 	}
 }
 
-// hold suspends every process, or lets them go on. The time limit waits meanwhile.
-func (s *supervisor) hold(on bool, turn uint64) {
+// suspendAll suspends every process, or lets them go on. The time limit waits meanwhile.
+func (s *supervisor) suspendAll(on bool, turn uint64) {
 	now := time.Now()
 	if on {
 		s.heldAt = now
@@ -163,11 +163,11 @@ func (s *supervisor) hold(on bool, turn uint64) {
 			}
 		}
 	}
-	s.fact(attempt.Record{Kind: attempt.KindHeld, Held: on, Turn: turn})
+	s.recordFact(attempt.Record{Kind: attempt.KindHeld, Held: on, Turn: turn})
 }
 
-// signal sends a signal and nothing more.
-func (s *supervisor) signal(sig unix.Signal, to engine.Scope) {
+// signalScope sends a signal and nothing more.
+func (s *supervisor) signalScope(sig unix.Signal, to engine.Scope) {
 	switch to {
 	case engine.ToAll:
 		s.signalAll(sig)
@@ -182,14 +182,14 @@ func (s *supervisor) signal(sig unix.Signal, to engine.Scope) {
 	}
 }
 
-// warn is sbatch's --signal before the time limit.
-func (s *supervisor) warn() {
+// warnBeforeLimit is sbatch's --signal before the time limit.
+func (s *supervisor) warnBeforeLimit() {
 	w := s.launch.Job.Spec.Signal
 	to := engine.ToTasks
 	if w.BatchOnly {
 		to = engine.ToBatch
 	}
-	s.signal(unix.Signal(w.Signal), to)
+	s.signalScope(unix.Signal(w.Signal), to)
 }
 
 // checkGone says that the node is empty once that is proved: it is being ended,
@@ -198,25 +198,25 @@ func (s *supervisor) checkGone() {
 	if s.state.Phase != engine.Ending || s.batch != nil {
 		return
 	}
-	if !s.deserted() {
+	if !s.noProcessLeft() {
 		return
 	}
 	if !s.stepsClosed() {
 		return // asked again when it has, with all of the above
 	}
 	s.takeTasks()
-	if !s.epilog() {
+	if !s.epilogEnded() {
 		return // asked again when it has ended
 	}
-	s.look()
+	s.reportCheckpoint()
 	s.due = deadlines{}
-	s.fact(attempt.Record{Kind: attempt.KindGone})
+	s.recordFact(attempt.Record{Kind: attempt.KindGone})
 }
 
-// deserted proves that no process of the attempt is left on this node: the
+// noProcessLeft proves that no process of the attempt is left on this node: the
 // supervisor has no child, and the control group is empty.
-func (s *supervisor) deserted() bool {
-	if !s.spawner.childless() {
+func (s *supervisor) noProcessLeft() bool {
+	if !s.spawner.hasNoChild() {
 		return false
 	}
 	if s.group == nil {

@@ -29,9 +29,9 @@ type hooks struct {
 	done  bool // the epilog has ended
 }
 
-// prolog starts the program that goes before the job. The node is ready when it
+// startProlog starts the program that goes before the job. The node is ready when it
 // has ended well.
-func (s *supervisor) prolog() error {
+func (s *supervisor) startProlog() error {
 	s.hooks.begun = true
 	if s.launch.Hooks.Prolog == "" {
 		return nil
@@ -39,9 +39,9 @@ func (s *supervisor) prolog() error {
 	return s.startHook("prolog", s.launch.Hooks.Prolog)
 }
 
-// epilog reports whether the program that goes after the job has ended, and starts
+// epilogEnded reports whether the program that goes after the job has ended, and starts
 // it if it has not.
-func (s *supervisor) epilog() bool {
+func (s *supervisor) epilogEnded() bool {
 	h := &s.hooks
 	if h.exited != nil {
 		return false
@@ -51,7 +51,7 @@ func (s *supervisor) epilog() bool {
 	}
 	h.done = true
 	if err := s.startHook("epilog", s.launch.Hooks.Epilog); err != nil {
-		s.fact(attempt.Record{Kind: attempt.KindNote, Text: err.Error()})
+		s.recordFact(attempt.Record{Kind: attempt.KindNote, Text: err.Error()})
 		return true
 	}
 	s.due.kill = time.Time{}
@@ -69,7 +69,7 @@ func (s *supervisor) startHook(name, path string) error {
 	}
 	defer null.Close()
 	h := &s.hooks
-	h.pid, h.exited, err = s.spawner.spawn(start{path: path, args: []string{path}, env: s.hookEnv(name), dir: "/", files: []*os.File{null, words, words}, site: true})
+	h.pid, h.exited, err = s.spawner.spawnProcess(start{path: path, args: []string{path}, env: s.hookEnv(name), dir: "/", files: []*os.File{null, words, words}, site: true})
 	if err != nil {
 		_ = words.Close()
 		return fmt.Errorf("the %s on %s: %w", name, s.node.Name, err)
@@ -111,25 +111,25 @@ func (s *supervisor) hookEnded(e barrier.Exit) {
 	h := &s.hooks
 	h.exited = nil
 	s.due.hook = time.Time{}
-	err := h.verdict(e, s.node.Name, s.launch.Hooks.Timeout)
+	err := h.hookFailure(e, s.node.Name, s.launch.Hooks.Timeout)
 	_ = h.words.Close()
 	switch {
 	case h.name == "epilog" && err != nil:
-		s.fact(attempt.Record{Kind: attempt.KindNote, Text: err.Error()})
+		s.recordFact(attempt.Record{Kind: attempt.KindNote, Text: err.Error()})
 	case h.name == "epilog" || s.state.Phase >= engine.Ending:
 	case err != nil:
-		s.fact(attempt.Record{Kind: attempt.KindRefuse, Text: err.Error()})
-		s.fact(attempt.Record{Kind: attempt.KindEnding, Cause: engine.LaunchFailed})
+		s.recordFact(attempt.Record{Kind: attempt.KindRefuse, Text: err.Error()})
+		s.recordFact(attempt.Record{Kind: attempt.KindEnding, Cause: engine.LaunchFailed})
 	default:
-		s.fact(attempt.Record{Kind: attempt.KindReady})
+		s.recordFact(attempt.Record{Kind: attempt.KindReady})
 	}
-	if s.state.Phase >= engine.Ending && !s.deserted() {
+	if s.state.Phase >= engine.Ending && !s.noProcessLeft() {
 		s.due.kill = time.Now() // what a hook leaves behind goes
 	}
 }
 
-// verdict is why a hook has failed, with its last words; nil if it has not.
-func (h *hooks) verdict(e barrier.Exit, node string, limit time.Duration) error {
+// hookFailure is why a hook has failed, with its last words; nil if it has not.
+func (h *hooks) hookFailure(e barrier.Exit, node string, limit time.Duration) error {
 	how := ""
 	switch {
 	case h.late:

@@ -30,27 +30,27 @@ func TestAJournalThatIsLostDoesNotHoldItsNode(t *testing.T) {
 		}
 		defer j.Close() //nolint:errcheck // what is in it was read
 		ref := engine.Ref{Allocation: 7, Attempt: 1}
-		h := &seat{log: slog.New(slog.NewTextHandler(io.Discard, nil)), journal: j, control: &control{}}
+		h := &supervisorSlot{log: slog.New(slog.NewTextHandler(io.Discard, nil)), journal: j, control: &control{}}
 		s := newSupervisor(h, &attempt.Launch{Ref: ref, Nodes: []fleet.Node{{Name: "n1"}}}, 0)
-		if err := s.begin(); err != nil {
+		if err := s.recordBegin(); err != nil {
 			t.Fatal(err)
 		}
-		s.fact(attempt.Record{Kind: attempt.KindReady})
-		s.fact(attempt.Record{Kind: attempt.KindRun})
+		s.recordFact(attempt.Record{Kind: attempt.KindReady})
+		s.recordFact(attempt.Record{Kind: attempt.KindRun})
 		j.On(func() error { return errors.Join(os.Truncate(name, 0), unix.EIO) })
-		s.fact(attempt.Record{Kind: attempt.KindExit, Exit: &job.ExitCode{Status: 3}, Cause: engine.Exited, Text: "its words"})
-		s.fact(attempt.Record{Kind: attempt.KindGone, Text: last})
-		if s.over() || s.due.save.IsZero() {
+		s.recordFact(attempt.Record{Kind: attempt.KindExit, Exit: &job.ExitCode{Status: 3}, Cause: engine.Exited, Text: "its words"})
+		s.recordFact(attempt.Record{Kind: attempt.KindGone, Text: last})
+		if s.isOver() || s.due.save.IsZero() {
 			t.Fatal("it is over, and nothing is written down")
 		}
 		j.On(func() error { return unix.EIO })
-		s.expired(s.due.save)
-		if s.over() || s.due.save.IsZero() {
+		s.handleDeadlines(s.due.save)
+		if s.isOver() || s.due.save.IsZero() {
 			t.Error("it is over on a disk that fails still")
 		}
 		j.On(nil)
-		s.expired(s.due.save)
-		if !s.over() {
+		s.handleDeadlines(s.due.save)
+		if !s.isOver() {
 			t.Error("it is not over")
 		}
 		want := "its words"

@@ -17,10 +17,10 @@ type kept struct {
 }
 
 // scriptName is where the batch script of a seat stands.
-func (h *seat) scriptName() string { return filepath.Join(h.Dir, "script") }
+func (h *supervisorSlot) scriptName() string { return filepath.Join(h.Dir, "script") }
 
-// write overwrites a file that is kept open, or makes it.
-func (h *seat) write(f **os.File, name string, mode os.FileMode, text []byte) error {
+// overwriteFile overwrites a file that is kept open, or makes it.
+func (h *supervisorSlot) overwriteFile(f **os.File, name string, mode os.FileMode, text []byte) error {
 	if *f == nil {
 		made, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, mode)
 		if err != nil {
@@ -41,8 +41,8 @@ func (h *seat) write(f **os.File, name string, mode os.FileMode, text []byte) er
 	return (*f).Truncate(int64(len(text)))
 }
 
-// own gives the seat's files to the user of the attempt that sits down.
-func (h *seat) own(who *barrier.Identity) error {
+// giveFilesTo gives the seat's files to the user of the attempt that sits down.
+func (h *supervisorSlot) giveFilesTo(who *barrier.Identity) error {
 	if who == nil {
 		return nil
 	}
@@ -61,5 +61,5 @@ func (h *seat) own(who *barrier.Identity) error {
 		*f = nil
 	}
 	k.owner, k.given = who.UID, true
-	return allow(h.StepSocket(), who)
+	return giveSocketTo(h.StepSocket(), who)
 }

@@ -32,17 +32,17 @@ func Main(args []string) int {
 		}
 		return 0
 	}
-	h, err := sit(args[0], args[1])
+	h, err := openSlot(args[0], args[1])
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "cox supervise: %v\n", err)
 		return 70
 	}
-	h.serve()
+	h.serveAttempts()
 	return 0
 }
 
-// sit makes the caller the supervisor on a seat.
-func sit(dir, sockets string) (*seat, error) {
+// openSlot makes the caller the supervisor on a seat.
+func openSlot(dir, sockets string) (*supervisorSlot, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become the reaper of descendants: %w", err)
 	}
@@ -51,13 +51,13 @@ func sit(dir, sockets string) (*seat, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &seat{
+	h := &supervisorSlot{
 		Seat: s, journal: j, events: make(chan event), signals: make(chan os.Signal, 4),
 		log: slog.New(slog.NewTextHandler(os.Stderr, nil)).With("pid", os.Getpid()),
 	}
 	h.spawner = newSpawner()
 	signal.Notify(h.signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
-	if err := h.listen(); err != nil {
+	if err := h.listenControl(); err != nil {
 		return nil, err
 	}
 	return h, nil

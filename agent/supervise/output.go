@@ -26,7 +26,7 @@ func Files(l *attempt.Launch) (in, out, errs string) {
 		if pattern == "" {
 			pattern = standard
 		}
-		n := expand(pattern, l)
+		n := expandName(pattern, l)
 		if !filepath.IsAbs(n) {
 			n = filepath.Join(spec.WorkDir, n)
 		}
@@ -43,12 +43,12 @@ func Files(l *attempt.Launch) (in, out, errs string) {
 	return in, out, errs
 }
 
-// open opens the standard files of the program. Attempts after the first append.
-func (p *program) open(l *attempt.Launch) error {
+// openStreams opens the standard files of the program. Attempts after the first append.
+func (p *program) openStreams(l *attempt.Launch) error {
 	in, out, errs := Files(l)
 	var err error
-	if p.stdio[0], err = p.user.file(in, os.O_RDONLY, 0); err != nil {
-		return fmt.Errorf("input file %s cannot be read: %w; correct --input", in, bare(err))
+	if p.stdio[0], err = p.user.openHere(in, os.O_RDONLY, 0); err != nil {
+		return fmt.Errorf("input file %s cannot be read: %w; correct --input", in, bareError(err))
 	}
 	p.log = out
 	again := l.Job.Spec.Output.Append || l.Ref.Attempt > 1 || l.Adds != nil
@@ -73,9 +73,9 @@ func (p *program) openOutput(name, option string, again bool) (*os.File, error) 
 	if !again {
 		flags |= os.O_TRUNC
 	}
-	f, err := p.user.file(name, flags, 0o666)
+	f, err := p.user.openHere(name, flags, 0o666)
 	if err == nil {
-		err = room(f)
+		err = checkDiskRoom(f)
 	}
 	dir := filepath.Dir(name)
 	switch {
@@ -84,15 +84,15 @@ func (p *program) openOutput(name, option string, again bool) (*os.File, error) 
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("output file %s: its directory does not exist; create it (mkdir -p %s), or correct %s", name, dir, option)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, unix.EROFS):
-		return nil, fmt.Errorf("output file %s cannot be written: %w; choose another with %s", name, bare(err), option)
+		return nil, fmt.Errorf("output file %s cannot be written: %w; choose another with %s", name, bareError(err), option)
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
 		return nil, fmt.Errorf("output file %s: no space is left in %s; make room, or choose another with %s", name, dir, option)
 	}
-	return nil, fmt.Errorf("output file %s cannot be written: %w; choose another with %s", name, bare(err), option)
+	return nil, fmt.Errorf("output file %s cannot be written: %w; choose another with %s", name, bareError(err), option)
 }
 
-// bare is an error without the operation and the file's name.
-func bare(err error) error {
+// bareError is an error without the operation and the file's name.
+func bareError(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
 		return p.Err
@@ -100,8 +100,8 @@ func bare(err error) error {
 	return err
 }
 
-// room reports a full disk before the program does.
-func room(f *os.File) error {
+// checkDiskRoom reports a full disk before the program does.
+func checkDiskRoom(f *os.File) error {
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(int(f.Fd()), &st); err != nil || st.Blocks == 0 {
 		return nil // not a file system that counts
@@ -113,12 +113,12 @@ func room(f *os.File) error {
 	return nil
 }
 
-// expand replaces sbatch's patterns in a file name.
-func expand(pattern string, l *attempt.Launch) string {
+// expandName replaces sbatch's patterns in a file name.
+func expandName(pattern string, l *attempt.Launch) string {
 	j := l.Job
 	n := slurmfmt.Names{
 		Job: uint64(j.ID), Task: slurmfmt.NotArray, JobName: jobName(j.Spec), User: j.Spec.Owner.User,
-		Node: short(l.Nodes[0].Name), Step: "batch", Restarts: int(l.Ref.Attempt) - 1,
+		Node: shortHost(l.Nodes[0].Name), Step: "batch", Restarts: int(l.Ref.Attempt) - 1,
 	}
 	if j.Array != nil {
 		n.ArrayJob, n.Task = uint64(j.Array.Job), j.Array.Index
@@ -126,8 +126,8 @@ func expand(pattern string, l *attempt.Launch) string {
 	return slurmfmt.ExpandName(pattern, n)
 }
 
-// short is a host name without its domain; an address stays whole.
-func short(host string) string {
+// shortHost is a host name without its domain; an address stays whole.
+func shortHost(host string) string {
 	if net.ParseIP(host) != nil {
 		return host
 	}

@@ -15,36 +15,36 @@ import (
 	"github.com/coxswain-sched/coxswain/agent/cgroup"
 )
 
-// prepare does everything that can fail before the barrier.
-func (s *supervisor) prepare() error {
+// prepareAttempt does everything that can fail before the barrier.
+func (s *supervisor) prepareAttempt() error {
 	l := s.launch
 	if len(s.control.conns) == 0 {
 		s.due.orphan = time.Now().Add(l.Orphan)
 	}
-	if err := s.regroup(l.Groups, s.limits()); err != nil {
+	if err := s.resetCgroup(l.Groups, s.cgroupLimits()); err != nil {
 		return err
 	}
 	if err := s.nameNode(); err != nil {
 		return fmt.Errorf("give node %s its name: %w", s.node.Name, err)
 	}
-	if err := s.own(l.User); err != nil {
+	if err := s.giveFilesTo(l.User); err != nil {
 		return fmt.Errorf("give the job's files to its user: %w", err)
 	}
 	var err error
-	if s.user, err = s.spawner.begin(attempt.Mark(l.Root, l.Ref, s.node.Name), l.User, l.Umask, l.CPUs(s.node.Name)); err != nil {
+	if s.user, err = s.spawner.beginAttempt(attempt.Mark(l.Root, l.Ref, s.node.Name), l.User, l.Umask, l.CPUs(s.node.Name)); err != nil {
 		s.log.Warn("the attempt runs on other CPUs than those near its devices", "err", err)
 	}
-	s.door.ajar()
+	s.door.holdCallers()
 	s.steps = &steps{news: make(chan struct{}, 1)}
-	if s.head() {
+	if s.isHead() {
 		if s.program, err = s.newProgram(); err != nil {
 			return err
 		}
 	}
-	return s.prolog()
+	return s.startProlog()
 }
 
-func (s *supervisor) limits() cgroup.Limits {
+func (s *supervisor) cgroupLimits() cgroup.Limits {
 	l := cgroup.Limits{PIDs: s.launch.Processes}
 	for _, c := range s.launch.Claims {
 		if c.Node == s.node.Name {

@@ -36,7 +36,7 @@ func (s *supervisor) newProgram() (*program, error) {
 	p := &program{user: s.user, dir: spec.WorkDir, base: l.Env}
 	switch spec.Program.Kind {
 	case job.Batch:
-		if err := s.write(&s.kept.script, s.scriptName(), 0o700, l.Script); err != nil {
+		if err := s.overwriteFile(&s.kept.script, s.scriptName(), 0o700, l.Script); err != nil {
 			return nil, err
 		}
 	case job.Direct:
@@ -45,16 +45,16 @@ func (s *supervisor) newProgram() (*program, error) {
 	default:
 		return nil, fmt.Errorf("%q is no kind of program", spec.Program.Kind)
 	}
-	return p, s.user.do(func() error {
+	return p, s.user.runAsUser(func() error {
 		if err := checkDir(p.dir); err != nil {
 			return err
 		}
 		if spec.Program.Kind == job.Batch {
-			if err := p.script(l.Script, s.scriptName(), spec.Program); err != nil {
+			if err := p.resolveScript(l.Script, s.scriptName(), spec.Program); err != nil {
 				return err
 			}
 		}
-		return p.open(l)
+		return p.openStreams(l)
 	})
 }
 
@@ -72,9 +72,9 @@ func checkDir(dir string) error {
 	return unix.Close(fd)
 }
 
-// script finds the interpreter as the kernel would, so that one that is missing
+// resolveScript finds the interpreter as the kernel would, so that one that is missing
 // is named, and a directory mounted noexec does no harm.
-func (p *program) script(text []byte, name string, spec job.Program) error {
+func (p *program) resolveScript(text []byte, name string, spec job.Program) error {
 	what := spec.ScriptName
 	if what == "" {
 		what = "the script"
@@ -90,7 +90,7 @@ func (p *program) script(text []byte, name string, spec job.Program) error {
 	if strings.HasSuffix(line, "\r") {
 		return fmt.Errorf("%s has DOS line ends: its interpreter would be %q; convert it with dos2unix", what, interp)
 	}
-	if err := executable(interp); err != nil {
+	if err := checkExecutable(interp); err != nil {
 		return fmt.Errorf("%s: its first line asks for the interpreter %s: %w; correct the line or install it", what, interp, err)
 	}
 	p.path, p.args = interp, []string{interp}
@@ -101,8 +101,8 @@ func (p *program) script(text []byte, name string, spec job.Program) error {
 	return nil
 }
 
-// executable reports why the caller's file system user cannot execute a file.
-func executable(name string) error {
+// checkExecutable reports why the caller's file system user cannot execute a file.
+func checkExecutable(name string) error {
 	const atEffective = 0x200 // AT_EACCESS: not the real user
 	b, err := unix.BytePtrFromString(name)
 	if err != nil {
@@ -119,24 +119,24 @@ func executable(name string) error {
 	return errno
 }
 
-// start runs it.
-func (p *program) start(s *supervisor) (int, <-chan barrier.Exit, error) {
+// startProgram runs it.
+func (p *program) startProgram(s *supervisor) (int, <-chan barrier.Exit, error) {
 	env, err := s.batchEnv(p.base)
 	if err != nil {
 		return 0, nil, err
 	}
-	pid, exited, err := s.spawner.spawn(start{
+	pid, exited, err := s.spawner.spawnProcess(start{
 		group: s.spawner.unified, path: p.path, args: p.args, env: env, dir: p.dir, user: s.launch.User, files: p.stdio[:],
 	})
-	p.close()
+	p.closeStreams()
 	if err != nil {
 		return 0, nil, fmt.Errorf("start of %s: %w", p.path, err)
 	}
 	return pid, exited, nil
 }
 
-// close closes what was opened for it, if it still is.
-func (p *program) close() {
+// closeStreams closes what was opened for it, if it still is.
+func (p *program) closeStreams() {
 	if p == nil {
 		return
 	}

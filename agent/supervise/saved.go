@@ -21,15 +21,15 @@ type done struct {
 	bad  string // what was said of one that cannot be read
 }
 
-// look reports a checkpoint if the job has put another file in the place of the last
+// reportCheckpoint reports a checkpoint if the job has put another file in the place of the last
 // one. Only the head node looks: the directory is one for all.
-func (s *supervisor) look() {
+func (s *supervisor) reportCheckpoint() {
 	dir := s.launch.Checkpoint
-	if dir == "" || !s.head() || s.state.Started.IsZero() {
+	if dir == "" || !s.isHead() || s.state.Started.IsZero() {
 		return
 	}
 	var d attempt.Done
-	err := s.user.do(func() (err error) {
+	err := s.user.runAsUser(func() (err error) {
 		d, err = attempt.ReadDone(dir)
 		return err
 	})
@@ -40,7 +40,7 @@ func (s *supervisor) look() {
 		if text := err.Error(); text != s.done.bad {
 			s.done.bad = text
 			s.log.Warn("a checkpoint is not noted", "err", err)
-			s.fact(attempt.Record{Kind: attempt.KindNote, Text: "its checkpoint is not noted: " + text})
+			s.recordFact(attempt.Record{Kind: attempt.KindNote, Text: "its checkpoint is not noted: " + text})
 		}
 	case d.Stamp == s.done.seen || d.Stamp == s.launch.Done: // the latter: of an earlier attempt
 	default:
@@ -48,6 +48,6 @@ func (s *supervisor) look() {
 		if now := time.Now().Round(0); d.Saved.At.After(now) || d.Saved.At.Before(s.state.Started) {
 			d.Saved.At = now // its time was set by hand, or kept from another file
 		}
-		s.fact(attempt.Record{Kind: attempt.KindSaved, Saved: &d.Saved})
+		s.recordFact(attempt.Record{Kind: attempt.KindSaved, Saved: &d.Saved})
 	}
 }

@@ -14,15 +14,15 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 )
 
-// seat is what lives as long as the process: attempts sit on it one after the
+// supervisorSlot is what lives as long as the process: attempts sit on it one after the
 // other. Only the goroutine in serve touches it.
-type seat struct {
+type supervisorSlot struct {
 	attempt.Seat
 	log     *slog.Logger
 	journal *attempt.Journal
 	spawner *spawner
 	control *control
-	door    *door // of steps
+	door    *stepListener // of steps
 	kept    kept
 
 	group  *cgroup.Group // nil: none
@@ -41,23 +41,23 @@ type seat struct {
 // event is something for the loop to do.
 type event func()
 
-// serve takes one attempt after the other until nobody has more: a supervisor
+// serveAttempts takes one attempt after the other until nobody has more: a supervisor
 // without work does not outlive its engine.
-func (h *seat) serve() {
+func (h *supervisorSlot) serveAttempts() {
 	h.resting = true
-	for h.await() {
+	for h.awaitAttempt() {
 		c := h.next
 		h.next, h.resting = nil, false
 		h.now = newSupervisor(h, c.Launch, c.Index)
-		h.now.loop()
+		h.now.runLoop()
 		h.resting = true
 		h.telling.Wait()
 	}
-	h.leave()
+	h.removeFiles()
 }
 
-// await waits for an attempt; false if nobody can bring one any more.
-func (h *seat) await() bool {
+// awaitAttempt waits for an attempt; false if nobody can bring one any more.
+func (h *supervisorSlot) awaitAttempt() bool {
 	for h.next == nil {
 		if len(h.control.conns) == 0 {
 			return false
@@ -75,13 +75,13 @@ func (h *seat) await() bool {
 	return true
 }
 
-// take is OpTake.
-func (h *seat) take(c attempt.Command) {
+// takeAttempt is OpTake.
+func (h *supervisorSlot) takeAttempt(c attempt.Command) {
 	switch {
 	case c.Launch == nil || c.Seat == nil || c.Index < 0 || c.Index >= len(c.Launch.Nodes):
 		h.log.Error("an attempt cannot be taken: the engine is of another version")
 	case h.now != nil && h.now.launch.Ref == c.Ref: // again, after a lost connection
-		h.control.send(h.now.wholeState())
+		h.control.queueRecord(h.now.wholeState())
 	case h.resting && h.next == nil:
 		h.Seat = *c.Seat
 		h.next = &c
@@ -90,17 +90,17 @@ func (h *seat) take(c attempt.Command) {
 	}
 }
 
-// regroup makes the control group ready for another attempt. One that limited
+// resetCgroup makes the control group ready for another attempt. One that limited
 // memory is made anew: what earlier attempts left in memory would count. So is one
 // that was killed.
-func (h *seat) regroup(base cgroup.Base, l cgroup.Limits) error {
+func (h *supervisorSlot) resetCgroup(base cgroup.Base, l cgroup.Limits) error {
 	if !base.Kills() {
 		return nil
 	}
 	if h.group != nil && !h.group.Killed() && h.limits == l && l.Memory == 0 {
 		return nil
 	}
-	if err := h.ungroup(); err != nil {
+	if err := h.leaveCgroup(); err != nil {
 		return err
 	}
 	g, err := base.Create(h.Group, l)
@@ -108,26 +108,26 @@ func (h *seat) regroup(base cgroup.Base, l cgroup.Limits) error {
 		return err
 	}
 	h.group, h.limits = g, l
-	return h.spawner.enter(g)
+	return h.spawner.enterCgroup(g)
 }
 
-// ungroup leaves the control group and removes it.
-func (h *seat) ungroup() error {
+// leaveCgroup leaves the control group and removes it.
+func (h *supervisorSlot) leaveCgroup() error {
 	if h.group == nil {
 		return nil
 	}
 	g := h.group
 	h.group = nil
-	return errors.Join(h.spawner.leave(), g.Remove())
+	return errors.Join(h.spawner.leaveCgroup(), g.Remove())
 }
 
-// leave removes what only this process used. What it cannot remove the engine
+// removeFiles removes what only this process used. What it cannot remove the engine
 // removes.
-func (h *seat) leave() {
+func (h *supervisorSlot) removeFiles() {
 	h.telling.Wait()
 	h.control.close()
 	h.door.close()
-	if err := h.ungroup(); err != nil {
+	if err := h.leaveCgroup(); err != nil {
 		h.log.Warn("remove the control group", "err", err)
 	}
 	for _, name := range []string{h.ControlSocket(), h.StepSocket()} {
@@ -135,10 +135,10 @@ func (h *seat) leave() {
 	}
 }
 
-// obey carries out a command for the attempt that sits.
-func (h *seat) obey(c attempt.Command) {
+// runCommand carries out a command for the attempt that sits.
+func (h *supervisorSlot) runCommand(c attempt.Command) {
 	if c.Op == attempt.OpTake {
-		h.take(c)
+		h.takeAttempt(c)
 		return
 	}
 	s := h.now
@@ -148,22 +148,22 @@ func (h *seat) obey(c attempt.Command) {
 	before := h.control.sent
 	defer func() {
 		if h.control.sent == before { // who gives a command hears something
-			h.control.send(s.wholeState())
+			h.control.queueRecord(s.wholeState())
 		}
 	}()
 	switch c.Op {
 	case attempt.OpGo:
-		s.run(c)
+		s.openBarrier(c)
 	case attempt.OpAbort:
-		s.abort(cmp.Or(c.Cause, engine.LaunchFailed), c.Text)
+		s.abortLaunch(cmp.Or(c.Cause, engine.LaunchFailed), c.Text)
 	case attempt.OpStop:
 		sig := unix.Signal(c.Signal)
 		if sig == 0 {
 			sig = unix.SIGTERM
 		}
-		s.end(ending{signal: sig, grace: c.Grace, cause: c.Cause, text: c.Text})
+		s.endAttempt(ending{signal: sig, grace: c.Grace, cause: c.Cause, text: c.Text})
 	case attempt.OpSignal:
-		s.signal(unix.Signal(c.Signal), c.Scope)
+		s.signalScope(unix.Signal(c.Signal), c.Scope)
 	case attempt.OpSuspend, attempt.OpResume:
 		s.toHold(c.Op == attempt.OpSuspend, c.Turn)
 	case attempt.OpPing:

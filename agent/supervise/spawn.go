@@ -55,18 +55,18 @@ func newSpawner() *spawner {
 	s := &spawner{work: make(chan func()), reaped: make(chan struct{}, 1), children: map[int]child{}, steps: map[int]*os.File{}}
 	s.umask = unix.Umask(0)
 	unix.Umask(s.umask)
-	go s.thread()
+	go s.spawnThread()
 	sig := make(chan os.Signal, 1)
 	signal.Notify(sig, unix.SIGCHLD)
 	go func() {
 		for range sig {
-			s.reap()
+			s.reapChildren()
 		}
 	}()
 	return s
 }
 
-func (s *spawner) thread() {
+func (s *spawner) spawnThread() {
 	runtime.LockOSThread()
 	// Where a container's system call filter forbids it, the whole process has the job's
 	// mask: what it makes for itself is made with a mode that grants others nothing.
@@ -87,8 +87,8 @@ func (s *spawner) onThread(f func() error) error {
 	return <-done
 }
 
-// enter makes children be born in a control group.
-func (s *spawner) enter(g *cgroup.Group) error {
+// enterCgroup makes children be born in a control group.
+func (s *spawner) enterCgroup(g *cgroup.Group) error {
 	var err error
 	if s.unified, err = g.OpenUnified(); err != nil {
 		return err
@@ -100,8 +100,8 @@ func (s *spawner) enter(g *cgroup.Group) error {
 	return nil
 }
 
-// leave takes the thread out of the control group, so that it can be removed.
-func (s *spawner) leave() error {
+// leaveCgroup takes the thread out of the control group, so that it can be removed.
+func (s *spawner) leaveCgroup() error {
 	g := s.group
 	if g == nil {
 		return nil
@@ -113,10 +113,10 @@ func (s *spawner) leave() error {
 	return s.onThread(func() error { return g.Leave(unix.Gettid()) })
 }
 
-// begin prepares for another attempt, on some CPUs; none, or none of those on which this
+// beginAttempt prepares for another attempt, on some CPUs; none, or none of those on which this
 // process may run: on all of these. The error is that it runs on others, which keeps no job
 // from running.
-func (s *spawner) begin(mark string, who *barrier.Identity, umask int, cpus []int) (*account, error) {
+func (s *spawner) beginAttempt(mark string, who *barrier.Identity, umask int, cpus []int) (*account, error) {
 	s.mark, s.user = mark, who
 	if umask < 0 {
 		umask = s.umask
@@ -127,16 +127,16 @@ func (s *spawner) begin(mark string, who *barrier.Identity, umask int, cpus []in
 	s.mu.Unlock()
 	return &account{who, s}, s.onThread(func() error {
 		unix.Umask(umask)
-		err := s.bind(cpus)
+		err := s.bindCPUs(cpus)
 		if err != nil {
-			err = errors.Join(err, s.bind(nil)) // not where the attempt before it ran
+			err = errors.Join(err, s.bindCPUs(nil)) // not where the attempt before it ran
 		}
 		return err
 	})
 }
 
-// bind has the thread, and what is born of it, run on some CPUs.
-func (s *spawner) bind(cpus []int) error {
+// bindCPUs has the thread, and what is born of it, run on some CPUs.
+func (s *spawner) bindCPUs(cpus []int) error {
 	next := unix.CPUSet{}
 	for _, c := range cpus {
 		if s.any.IsSet(c) {
@@ -165,7 +165,7 @@ func (s *spawner) Spawn(c *barrier.Cmd) (pid int, exited <-chan barrier.Exit, er
 	if err != nil {
 		return 0, nil, err
 	}
-	return s.spawn(start{group: group, path: c.Path, args: c.Args, env: c.Env, dir: c.Dir, files: c.Files, user: s.user, terminal: c.Terminal})
+	return s.spawnProcess(start{group: group, path: c.Path, args: c.Args, env: c.Env, dir: c.Dir, files: c.Files, user: s.user, terminal: c.Terminal})
 }
 
 // start is a process to be started, in a session of its own.
@@ -210,10 +210,10 @@ func (s *spawner) EndStep(step int) error {
 	return s.group.EndStep(step)
 }
 
-// spawn starts a process.
-func (s *spawner) spawn(p start) (int, <-chan barrier.Exit, error) {
+// spawnProcess starts a process.
+func (s *spawner) spawnProcess(p start) (int, <-chan barrier.Exit, error) {
 	attr := &syscall.ProcAttr{
-		Dir: p.dir, Env: append(unmarked(p.env), s.mark),
+		Dir: p.dir, Env: append(withoutMark(p.env), s.mark),
 		Sys: &syscall.SysProcAttr{Setsid: true, Setctty: p.terminal, Pdeathsig: unix.SIGKILL},
 	}
 	for _, f := range p.files {
@@ -231,7 +231,7 @@ func (s *spawner) spawn(p start) (int, <-chan barrier.Exit, error) {
 	var pid int
 	err := s.onThread(func() (err error) {
 		if p.site {
-			back, err := s.aside()
+			back, err := s.asService()
 			if err != nil {
 				return err
 			}
@@ -249,17 +249,17 @@ func (s *spawner) spawn(p start) (int, <-chan barrier.Exit, error) {
 	return pid, ch.exited, nil
 }
 
-// unmarked is an environment without the mark of a job that this one was submitted
+// withoutMark is an environment without the mark of a job that this one was submitted
 // from: who looks for what is left of that one must not find this one.
-func unmarked(env []string) []string {
+func withoutMark(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, attempt.MarkVariable+"=") })
 }
 
-// aside takes the spawning thread out of what the job's user chose, his file creation
+// asService takes the spawning thread out of what the job's user chose, his file creation
 // mask and his limits, until back is called. The CPUs on which it runs are not worth a
 // failure: where they cannot be set, the site's program runs on the job's, or the job goes on
 // on any.
-func (s *spawner) aside() (back func(), err error) {
+func (s *spawner) asService() (back func(), err error) {
 	bound := s.cpus != s.any && unix.SchedSetaffinity(0, &s.any) == nil
 	rebind := func() {
 		if bound && unix.SchedSetaffinity(0, &s.cpus) != nil {
@@ -284,8 +284,8 @@ func (s *spawner) aside() (back func(), err error) {
 	}, nil
 }
 
-// reap waits for every child that has ended.
-func (s *spawner) reap() {
+// reapChildren waits for every child that has ended.
+func (s *spawner) reapChildren() {
 	for {
 		var ws unix.WaitStatus
 		s.mu.Lock()
@@ -331,8 +331,8 @@ func (s *spawner) exitOf(ws unix.WaitStatus, c child) barrier.Exit {
 	return e
 }
 
-// childless reports whether the supervisor has no child at all, dead or alive.
-func (s *spawner) childless() bool {
+// hasNoChild reports whether the supervisor has no child at all, dead or alive.
+func (s *spawner) hasNoChild() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)

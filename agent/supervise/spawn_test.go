@@ -17,7 +17,7 @@ func TestCPUsThatCannotBeSet(t *testing.T) {
 	s := &spawner{work: make(chan func())}
 	s.umask = unix.Umask(0)
 	unix.Umask(s.umask)
-	go s.thread()
+	go s.spawnThread()
 	t.Cleanup(func() { close(s.work) })
 	var was, none unix.CPUSet
 	none.Set(noCPU)
@@ -35,7 +35,7 @@ func TestCPUsThatCannotBeSet(t *testing.T) {
 	for !was.IsSet(first) {
 		first++
 	}
-	if _, err := s.begin("m", nil, 0o77, []int{first}); err != nil {
+	if _, err := s.beginAttempt("m", nil, 0o77, []int{first}); err != nil {
 		t.Fatal(err)
 	}
 	one := on()
@@ -43,7 +43,7 @@ func TestCPUsThatCannotBeSet(t *testing.T) {
 		t.Fatalf("it runs on %v", one)
 	}
 	s.any.Set(noCPU)
-	if who, err := s.begin("m", nil, 0o27, []int{noCPU}); err == nil || who == nil {
+	if who, err := s.beginAttempt("m", nil, 0o27, []int{noCPU}); err == nil || who == nil {
 		t.Errorf("begin: %v, %v", who, err)
 	}
 	if now := on(); now != was {
@@ -60,7 +60,7 @@ func TestCPUsThatCannotBeSet(t *testing.T) {
 	} {
 		if err := s.onThread(func() error {
 			s.any, s.cpus = x.any, x.cpus
-			back, err := s.aside()
+			back, err := s.asService()
 			if err != nil {
 				return err
 			}
@@ -83,7 +83,7 @@ func TestCPUsThatCannotBeSet(t *testing.T) {
 // TestMoreCPUsThanASetHolds: nothing is known of the CPUs, so nothing is bound.
 func TestMoreCPUsThanASetHolds(t *testing.T) {
 	s := &spawner{}
-	if err := s.bind([]int{0, 1}); err != nil || s.cpus != s.any {
+	if err := s.bindCPUs([]int{0, 1}); err != nil || s.cpus != s.any {
 		t.Errorf("%v, %v", s.cpus, err)
 	}
 }

@@ -36,12 +36,12 @@ func (s *supervisor) openSteps(text []byte) error {
 		return err
 	}
 	s.steps.alloc = a
-	if s.head() || s.launch.Apart {
-		if err := s.write(&s.kept.alloc, a.File(), 0o600, text); err != nil {
+	if s.isHead() || s.launch.Apart {
+		if err := s.overwriteFile(&s.kept.alloc, a.File(), 0o600, text); err != nil {
 			return fmt.Errorf("say what the job holds: %w", err)
 		}
 	}
-	s.door.serve(s.letIn)
+	s.door.admitCallers(s.letIn)
 	return nil
 }
 
@@ -70,8 +70,8 @@ func (s *supervisor) newNode() (*node.Node, error) {
 	return node.New(node.Config{
 		Alloc: s.steps.alloc, Node: s.index, Spawner: s.spawner,
 		TaskInit: []string{filepath.Join(binDir(s.launch.Root), "cox"), "task-init"},
-		Report:   s.steps.report, LogDir: ranks, Grace: s.launch.Grace,
-		Env: s.launch.Env, Own: s.launch.Own, Owner: s.launch.User, Open: s.user.open,
+		Report:   s.steps.queueTaskState, LogDir: ranks, Grace: s.launch.Grace,
+		Env: s.launch.Env, Own: s.launch.Own, Owner: s.launch.User, Open: s.user.openAsUser,
 	})
 }
 
@@ -85,9 +85,9 @@ func (st *steps) theNode() *node.Node {
 	return st.node
 }
 
-// report keeps a change of a task for the loop. The Node must never wait for the
+// queueTaskState keeps a change of a task for the loop. The Node must never wait for the
 // loop, which may be waiting for it.
-func (st *steps) report(t node.TaskState) {
+func (st *steps) queueTaskState(t node.TaskState) {
 	st.mu.Lock()
 	st.reports = append(st.reports, t)
 	st.mu.Unlock()
@@ -97,7 +97,7 @@ func (st *steps) report(t node.TaskState) {
 	}
 }
 
-func (st *steps) take() []node.TaskState {
+func (st *steps) takeTaskStates() []node.TaskState {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	r := st.reports
@@ -118,7 +118,7 @@ func (s *supervisor) takeTasks() {
 	if s.steps == nil {
 		return
 	}
-	for _, t := range s.steps.take() {
+	for _, t := range s.steps.takeTaskStates() {
 		if t.Started.IsZero() && t.Ended.IsZero() {
 			continue // held
 		}
@@ -132,7 +132,7 @@ func (s *supervisor) takeTasks() {
 		case !t.Running:
 			r.Task.Cause = engine.Exited
 		}
-		s.fact(r)
+		s.recordFact(r)
 	}
 }
 

@@ -38,7 +38,7 @@ func TestInterpreterLine(t *testing.T) {
 	} {
 		const name = "/a/script"
 		var p program
-		err := p.script([]byte(line+"\necho hello\n"), name, job.Program{Args: []string{"x"}})
+		err := p.resolveScript([]byte(line+"\necho hello\n"), name, job.Program{Args: []string{"x"}})
 		if want == nil {
 			if err == nil {
 				t.Errorf("%q: %q", line, p.args)
@@ -62,13 +62,13 @@ func TestOutputNames(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"%x-%j": "n-42", "%5j": "00042", "%u@%N": "anna@gpu1", "100%%": "100%", "%A_%a": "42_4294967294", "%q": "%q",
 	} {
-		if got := expand(pattern, l); got != want {
+		if got := expandName(pattern, l); got != want {
 			t.Errorf("%s: %s, want %s", pattern, got, want)
 		}
 	}
 	l.Job.Array = &job.ArrayTask{Job: 40, Index: 2}
 	l.Nodes[0].Name = "127.3.4.5"
-	if got := expand("%A_%a-%j-%N", l); got != "40_2-42-127.3.4.5" {
+	if got := expandName("%A_%a-%j-%N", l); got != "40_2-42-127.3.4.5" {
 		t.Errorf("of an array: %s", got)
 	}
 }
@@ -83,7 +83,7 @@ func TestDeadlines(t *testing.T) {
 	if !d.next().Equal(d.kill) {
 		t.Errorf("next %s", d.next())
 	}
-	if pass(&d.kill, now) || !pass(&d.kill, now.Add(time.Second)) || pass(&d.kill, now.Add(time.Hour)) {
+	if takeIfDue(&d.kill, now) || !takeIfDue(&d.kill, now.Add(time.Second)) || takeIfDue(&d.kill, now.Add(time.Hour)) {
 		t.Error("a deadline passes once, when it is time")
 	}
 }

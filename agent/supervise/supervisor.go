@@ -22,7 +22,7 @@ import (
 // supervisor is what concerns one attempt on one node. Only the goroutine of its
 // seat touches it.
 type supervisor struct {
-	*seat
+	*supervisorSlot
 	launch *attempt.Launch
 	index  int // of the node; 0 is the head, which runs the batch script
 	node   fleet.Node
@@ -58,14 +58,14 @@ type deadlines struct {
 	look   time.Time // at the checkpoint directory
 }
 
-func (d *deadlines) all() []*time.Time {
+func (d *deadlines) allDeadlines() []*time.Time {
 	return []*time.Time{&d.orphan, &d.tether, &d.warn, &d.limit, &d.kill, &d.save, &d.hook, &d.look}
 }
 
 // next returns the earliest, zero if there is none.
 func (d *deadlines) next() time.Time {
 	var first time.Time
-	for _, t := range d.all() {
+	for _, t := range d.allDeadlines() {
 		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
 			first = *t
 		}
@@ -73,8 +73,8 @@ func (d *deadlines) next() time.Time {
 	return first
 }
 
-// pass reports whether a moment has come, and forgets it then.
-func pass(t *time.Time, now time.Time) bool {
+// takeIfDue reports whether a moment has come, and forgets it then.
+func takeIfDue(t *time.Time, now time.Time) bool {
 	if t.IsZero() || now.Before(*t) {
 		return false
 	}
@@ -82,30 +82,30 @@ func pass(t *time.Time, now time.Time) bool {
 	return true
 }
 
-func newSupervisor(h *seat, l *attempt.Launch, index int) *supervisor {
+func newSupervisor(h *supervisorSlot, l *attempt.Launch, index int) *supervisor {
 	return &supervisor{
-		seat: h, launch: l, index: index, node: l.Nodes[index],
+		supervisorSlot: h, launch: l, index: index, node: l.Nodes[index],
 		log: h.log.With("attempt", l.Ref.String(), "node", l.Nodes[index].Name),
 	}
 }
 
-func (s *supervisor) head() bool { return s.index == 0 }
+func (s *supervisor) isHead() bool { return s.index == 0 }
 
-// loop runs the supervisor until its node is gone and that is on record.
-func (s *supervisor) loop() {
-	if err := s.begin(); err != nil {
+// runLoop runs the supervisor until its node is gone and that is on record.
+func (s *supervisor) runLoop() {
+	if err := s.recordBegin(); err != nil {
 		s.log.Error("the attempt cannot be taken", "err", err)
-		s.decline(err)
+		s.reportDeclined(err)
 		return
 	}
-	if err := s.prepare(); err != nil {
-		s.refuse(err)
+	if err := s.prepareAttempt(); err != nil {
+		s.reportUnready(err)
 	} else if s.hooks.exited == nil {
-		s.fact(attempt.Record{Kind: attempt.KindReady})
+		s.recordFact(attempt.Record{Kind: attempt.KindReady})
 	}
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	for !s.over() {
+	for !s.isOver() {
 		var fire <-chan time.Time
 		if next := s.nextMoment(); !next.IsZero() {
 			timer.Reset(time.Until(next))
@@ -123,14 +123,14 @@ func (s *supervisor) loop() {
 		case <-s.stepNews():
 			s.takeTasks()
 		case sig := <-s.signals:
-			s.told(sig)
+			s.handleSignal(sig)
 		case <-fire:
-			s.expired(time.Now())
+			s.handleDeadlines(time.Now())
 		}
 		s.checkGone()
 	}
 	s.closeSteps()
-	s.program.close()
+	s.program.closeStreams()
 }
 
 // nextMoment is when the loop has to act; zero: never. What is suspended has no
@@ -143,19 +143,19 @@ func (s *supervisor) nextMoment() time.Time {
 	return due.next()
 }
 
-// begin puts on record that the attempt sits here now.
-func (s *supervisor) begin() error {
+// recordBegin puts on record that the attempt sits here now.
+func (s *supervisor) recordBegin() error {
 	if err := s.journal.Begin(attempt.Record{Ref: s.launch.Ref, Time: time.Now()}); err != nil {
 		return err
 	}
 	return s.journal.Flush(false)
 }
 
-// over reports whether there is nothing left to do or to tell.
-func (s *supervisor) over() bool { return s.state.Gone && !s.state.Unsaved }
+// isOver reports whether there is nothing left to do or to tell.
+func (s *supervisor) isOver() bool { return s.state.Gone && !s.state.Unsaved }
 
-// fact records what happened: state, journal, connections, in this order.
-func (s *supervisor) fact(r attempt.Record) {
+// recordFact records what happened: state, journal, connections, in this order.
+func (s *supervisor) recordFact(r attempt.Record) {
 	if r.Time.IsZero() {
 		r.Time = time.Now()
 	}
@@ -167,7 +167,7 @@ func (s *supervisor) fact(r attempt.Record) {
 		alone := len(s.control.conns) == 0
 		err = s.journal.Flush(alone && (r.Kind == attempt.KindExit || r.Kind == attempt.KindGone))
 	}
-	s.saved(err)
+	s.planNextSave(err)
 	r.Unsaved = err != nil
 	if r.Unsaved && was {
 		s.words = cmp.Or(r.Text, s.words)
@@ -179,7 +179,7 @@ func (s *supervisor) fact(r attempt.Record) {
 	}
 	s.state.Apply(r)
 	r.Ref = s.launch.Ref
-	s.control.send(r)
+	s.control.queueRecord(r)
 }
 
 // wholeState is the state as one record.
@@ -187,9 +187,9 @@ func (s *supervisor) wholeState() attempt.Record {
 	return attempt.Record{Kind: attempt.KindState, Ref: s.launch.Ref, Time: time.Now(), State: s.state.Clone(), Unsaved: s.state.Unsaved}
 }
 
-// save tries again to write the journal. One of which the disk has lost what stood in it is written
+// saveJournal tries again to write the journal. One of which the disk has lost what stood in it is written
 // anew: else the node would be held for ever.
-func (s *supervisor) save() error {
+func (s *supervisor) saveJournal() error {
 	err := s.journal.Flush(true)
 	if err == nil || !s.journal.Bad() {
 		return err
@@ -203,58 +203,58 @@ func (s *supervisor) save() error {
 	return nil
 }
 
-// saved plans the next try after a failed write.
-func (s *supervisor) saved(err error) {
+// planNextSave plans the next try after a failed write.
+func (s *supervisor) planNextSave(err error) {
 	s.due.save = time.Time{}
 	if err != nil {
 		s.due.save = time.Now().Add(time.Second)
 	}
 }
 
-// expired acts on the moments that have come.
-func (s *supervisor) expired(now time.Time) {
-	if pass(&s.due.orphan, now) {
-		s.abort(engine.Unready, "no server opened the start barrier in "+s.launch.Orphan.String())
+// handleDeadlines acts on the moments that have come.
+func (s *supervisor) handleDeadlines(now time.Time) {
+	if takeIfDue(&s.due.orphan, now) {
+		s.abortLaunch(engine.Unready, "no server opened the start barrier in "+s.launch.Orphan.String())
 	}
-	if pass(&s.due.tether, now) {
-		s.end(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: engine.Stopped, text: "the cox that it belonged to has ended"})
+	if takeIfDue(&s.due.tether, now) {
+		s.endAttempt(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: engine.Stopped, text: "the cox that it belonged to has ended"})
 	}
-	if !s.state.Held && pass(&s.due.warn, now) {
-		s.warn()
+	if !s.state.Held && takeIfDue(&s.due.warn, now) {
+		s.warnBeforeLimit()
 	}
-	if !s.state.Held && pass(&s.due.limit, now) {
-		s.end(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: engine.TimedOut, text: "its time limit of " + span(s.launch.Job.Spec.TimeLimit) + " has passed"})
+	if !s.state.Held && takeIfDue(&s.due.limit, now) {
+		s.endAttempt(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: engine.TimedOut, text: "its time limit of " + formatSpan(s.launch.Job.Spec.TimeLimit) + " has passed"})
 	}
-	if pass(&s.due.kill, now) {
-		s.kill()
+	if takeIfDue(&s.due.kill, now) {
+		s.killAll()
 	}
-	if pass(&s.due.hook, now) {
+	if takeIfDue(&s.due.hook, now) {
 		s.hookLate()
 	}
-	if pass(&s.due.look, now) {
-		s.look()
+	if takeIfDue(&s.due.look, now) {
+		s.reportCheckpoint()
 		s.due.look = now.Add(lookEach)
 	}
-	if pass(&s.due.save, now) {
-		err := s.save()
-		s.saved(err)
+	if takeIfDue(&s.due.save, now) {
+		err := s.saveJournal()
+		s.planNextSave(err)
 		if err == nil {
 			s.state.Unsaved, s.state.Text = false, s.words
-			s.control.send(s.wholeState())
+			s.control.queueRecord(s.wholeState())
 		}
 	}
 }
 
-// span is a time limit as people read it.
-func span(d time.Duration) string {
+// formatSpan is a time limit as people read it.
+func formatSpan(d time.Duration) string {
 	if d%time.Second != 0 {
 		return d.String()
 	}
 	return slurmfmt.FormatTimeLimit(d)
 }
 
-// run opens the barrier: the limits of time begin, and the head's script starts.
-func (s *supervisor) run(c attempt.Command) {
+// openBarrier opens the barrier: the limits of time begin, and the head's script starts.
+func (s *supervisor) openBarrier(c attempt.Command) {
 	if s.state.Phase != engine.Ready || s.state.Refused || len(c.Alloc) == 0 {
 		return
 	}
@@ -268,16 +268,16 @@ func (s *supervisor) run(c attempt.Command) {
 		}
 		// The head's clock counts: it tells the others. One of them that came first would have
 		// the script see its tasks die, and end by itself.
-		if !s.head() {
+		if !s.isHead() {
 			s.due.limit = s.due.limit.Add(cmp.Or(s.launch.Slack, time.Minute))
 		}
 	}
-	s.fact(attempt.Record{Kind: attempt.KindRun, Time: c.Time})
+	s.recordFact(attempt.Record{Kind: attempt.KindRun, Time: c.Time})
 	if err := s.openSteps(c.Alloc); err != nil {
-		s.end(ending{cause: attempt.CauseOf(err), text: err.Error()})
+		s.endAttempt(ending{cause: attempt.CauseOf(err), text: err.Error()})
 		return
 	}
-	if s.head() {
+	if s.isHead() {
 		s.startBatch()
 	}
 }
@@ -286,16 +286,16 @@ func (s *supervisor) startBatch() {
 	if s.launch.Checkpoint != "" {
 		s.due.look = time.Now().Add(lookEach)
 	}
-	pid, exited, err := s.program.start(s)
+	pid, exited, err := s.program.startProgram(s)
 	if err != nil {
 		code := job.ExitCode{Status: 127}
-		s.fact(attempt.Record{Kind: attempt.KindExit, Exit: &code, Cause: engine.LaunchFailed, Text: err.Error()})
-		s.end(ending{cause: engine.LaunchFailed})
+		s.recordFact(attempt.Record{Kind: attempt.KindExit, Exit: &code, Cause: engine.LaunchFailed, Text: err.Error()})
+		s.endAttempt(ending{cause: engine.LaunchFailed})
 		s.endPeers(attempt.Command{Op: attempt.OpStop, Cause: engine.LaunchFailed})
 		return
 	}
 	s.batch = exited
-	s.fact(attempt.Record{Kind: attempt.KindTask, Files: s.program.files, Task: &engine.TaskReport{
+	s.recordFact(attempt.Record{Kind: attempt.KindTask, Files: s.program.files, Task: &engine.TaskReport{
 		Step: engine.BatchStep, Node: s.node.Name, Running: true, PID: pid, Started: time.Now(), Log: s.program.log,
 	}})
 }
@@ -316,13 +316,13 @@ func (s *supervisor) batchEnded(e barrier.Exit) {
 			task.PID, task.Started = t.PID, t.Started
 		}
 	}
-	s.fact(attempt.Record{Kind: attempt.KindTask, Task: &task})
-	s.fact(attempt.Record{Kind: attempt.KindExit, Exit: &code, Cause: cause, Text: text})
+	s.recordFact(attempt.Record{Kind: attempt.KindTask, Task: &task})
+	s.recordFact(attempt.Record{Kind: attempt.KindExit, Exit: &code, Cause: cause, Text: text})
 	s.due.limit, s.due.warn = time.Time{}, time.Time{}
-	if len(s.launch.Nodes) == 1 && s.deserted() {
+	if len(s.launch.Nodes) == 1 && s.noProcessLeft() {
 		return // nothing is left to be ended
 	}
-	s.end(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: cause, once: true})
+	s.endAttempt(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: cause, once: true})
 	s.endPeers(attempt.Command{Op: attempt.OpStop, Grace: s.launch.Grace, Cause: s.state.Cause})
 }
 
@@ -342,45 +342,45 @@ func (s *supervisor) endPeers(c attempt.Command) {
 	}
 }
 
-// told is a signal to the supervisor itself. Its terminal is not its business.
-func (s *supervisor) told(sig os.Signal) {
+// handleSignal is a signal to the supervisor itself. Its terminal is not its business.
+func (s *supervisor) handleSignal(sig os.Signal) {
 	if sig != unix.SIGTERM {
 		return
 	}
 	if s.state.Phase < engine.Running {
-		s.abort(engine.LaunchFailed, "its supervisor was told to end")
+		s.abortLaunch(engine.LaunchFailed, "its supervisor was told to end")
 		return
 	}
-	s.end(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: engine.NodeLost, text: "its supervisor was told to end (SIGTERM)"})
+	s.endAttempt(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: engine.NodeLost, text: "its supervisor was told to end (SIGTERM)"})
 }
 
-// refuse reports why the node cannot be made ready. Nothing has run.
-func (s *supervisor) refuse(err error) {
+// reportUnready reports why the node cannot be made ready. Nothing has run.
+func (s *supervisor) reportUnready(err error) {
 	if s.steps == nil {
 		s.steps = &steps{}
 	}
-	s.fact(attempt.Record{Kind: attempt.KindRefuse, Cause: attempt.CauseOf(err), Text: err.Error()})
-	s.fact(attempt.Record{Kind: attempt.KindGone})
+	s.recordFact(attempt.Record{Kind: attempt.KindRefuse, Cause: attempt.CauseOf(err), Text: err.Error()})
+	s.recordFact(attempt.Record{Kind: attempt.KindGone})
 }
 
-// decline reports that the attempt did not sit down: the journal does not have it, and
+// reportDeclined reports that the attempt did not sit down: the journal does not have it, and
 // needs not, since who finds nothing there begins anew.
-func (s *supervisor) decline(err error) {
+func (s *supervisor) reportDeclined(err error) {
 	text := "its supervisor cannot write its journal: " + err.Error() + "; make room in " + s.launch.Root
 	for _, r := range []attempt.Record{{Kind: attempt.KindRefuse, Cause: attempt.CauseOf(err), Text: text}, {Kind: attempt.KindGone}} {
 		r.Ref, r.Time = s.launch.Ref, time.Now()
 		s.state.Apply(r)
-		s.control.send(r)
+		s.control.queueRecord(r)
 	}
 }
 
-// abort ends before anything has run.
-func (s *supervisor) abort(cause engine.Cause, text string) {
+// abortLaunch ends before anything has run.
+func (s *supervisor) abortLaunch(cause engine.Cause, text string) {
 	if s.state.Phase >= engine.Running {
-		s.end(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: cause, text: text})
+		s.endAttempt(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: cause, text: text})
 		return
 	}
-	s.fact(attempt.Record{Kind: attempt.KindEnding, Cause: cause, Text: text})
+	s.recordFact(attempt.Record{Kind: attempt.KindEnding, Cause: cause, Text: text})
 	if s.hooks.exited != nil {
 		s.due.kill = time.Now()
 	}
@@ -400,6 +400,6 @@ func Tell(name string, c attempt.Command) error {
 		return err
 	}
 	defer conn.Close()
-	_, err = conn.Write(line(nil, c))
+	_, err = conn.Write(appendLine(nil, c))
 	return err
 }
