@@ -2,12 +2,12 @@
 // the engine, the journals of supervisors, the facts that these report, and the
 // commands that they take.
 //
-// A supervisor's process sits on a Seat: a directory with its sockets and its
+// A supervisor's process sits on a Slot: a directory with its sockets and its
 // journal, and a control group. Attempts sit on it one after the other. The engine
 // alone writes its log (Log): that an attempt was launched, where it sits, whether
-// its barrier is opened, how it ended. A supervisor alone writes its seat's journal
-// (Journal): what happens to the attempt that it has. The engine logs the seat
-// before it hands the attempt over and the end before the seat is used again, so
+// its barrier is opened, how it ended. A supervisor alone writes its slot's journal
+// (Journal): what happens to the attempt that it has. The engine logs the slot
+// before it hands the attempt over and the end before the slot is used again, so
 // after a crash each attempt is found from these two.
 //
 // Nothing here is synchronised to the disk: a process that is killed loses nothing,
@@ -196,8 +196,8 @@ type Identity struct {
 	BootID string `json:"boot_id"`
 }
 
-// Seat is where a supervisor's process works.
-type Seat struct {
+// Slot is where a supervisor's process works.
+type Slot struct {
 	Name     string   `json:"name"`    // never used again under the same root
 	Dir      string   `json:"dir"`     // its own directory
 	Sockets  string   `json:"sockets"` // where its sockets are: Dir, whose name may be longer than the kernel's (package step/socket)
@@ -205,29 +205,29 @@ type Seat struct {
 	Identity Identity `json:"identity"`
 }
 
-// SeatOf names a seat below an engine's root.
-func SeatOf(root, name string) Seat {
-	dir := filepath.Join(SeatsOf(root), name)
-	return Seat{Name: name, Dir: dir, Sockets: dir, Group: GroupPrefix(root) + name}
+// SlotOf names a slot below an engine's root.
+func SlotOf(root, name string) Slot {
+	dir := filepath.Join(SlotsOf(root), name)
+	return Slot{Name: name, Dir: dir, Sockets: dir, Group: GroupPrefix(root) + name}
 }
 
-// SeatsOf is the directory of all seats of an engine's root.
-func SeatsOf(root string) string { return filepath.Join(root, "s") }
+// SlotsOf is the directory of all slots of an engine's root.
+func SlotsOf(root string) string { return filepath.Join(root, "s") }
 
 // ControlSocket is where the supervisor takes commands.
-func (s Seat) ControlSocket() string { return filepath.Join(s.Sockets, "c") }
+func (s Slot) ControlSocket() string { return filepath.Join(s.Sockets, "c") }
 
 // StepSocket is where the supervisor serves steps.
-func (s Seat) StepSocket() string { return filepath.Join(s.Sockets, "s") }
+func (s Slot) StepSocket() string { return filepath.Join(s.Sockets, "s") }
 
 // Journal is the supervisor's journal.
-func (s Seat) Journal() string { return filepath.Join(s.Dir, "journal") }
+func (s Slot) Journal() string { return filepath.Join(s.Dir, "journal") }
 
 // Words is what the supervisor wrote to its standard error.
-func (s Seat) Words() string { return filepath.Join(s.Dir, "log") }
+func (s Slot) Words() string { return filepath.Join(s.Dir, "log") }
 
-// Remove removes the seat's files.
-func (s Seat) Remove() error {
+// Remove removes the slot's files.
+func (s Slot) Remove() error {
 	err := os.RemoveAll(s.Dir)
 	if s.Sockets != s.Dir {
 		err = errors.Join(err, os.RemoveAll(s.Sockets))

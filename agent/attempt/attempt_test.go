@@ -136,7 +136,7 @@ func TestJournal(t *testing.T) {
 	}
 }
 
-// A seat's journal tells of the attempt that sat there last, and does not grow with
+// A slot's journal tells of the attempt that sat there last, and does not grow with
 // their number.
 func TestJournalOfManyAttempts(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "journal")

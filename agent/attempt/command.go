@@ -38,7 +38,7 @@ type Command struct {
 	Launch *Launch       `json:"launch,omitempty"`
 	Index  int           `json:"index,omitempty"`
 	Turn   uint64        `json:"turn,omitempty"` // of OpSuspend and OpResume: the largest is in force
-	Seat   *Seat         `json:"seat,omitempty"`
+	Seat   *Slot         `json:"seat,omitempty"`
 	Peers  []string      `json:"peers,omitempty"` // control sockets of all nodes, in order
 
 	// Alloc is a step.Alloc, as it will stand in the file that tells processes of it.
@@ -46,7 +46,7 @@ type Command struct {
 }
 
 // TakeLine is the line of an OpTake command; launch is an encoded Launch.
-func TakeLine(ref engine.Ref, index int, seat Seat, launch []byte) []byte {
+func TakeLine(ref engine.Ref, index int, seat Slot, launch []byte) []byte {
 	b, err := appendLine(nil, Command{Op: OpTake, Ref: ref, Index: index, Seat: &seat})
 	if err != nil {
 		panic("command: " + err.Error()) // plain data

@@ -15,7 +15,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-// everyRecord has a record of every kind, as a seat journals them.
+// everyRecord has a record of every kind, as a slot journals them.
 func everyRecord(t testing.TB) (out [][]byte) {
 	at := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 	task := engine.TaskReport{Step: 0, Rank: 1, Node: "v1", PID: 7, Running: true, Started: at, Log: "/l"}
@@ -111,7 +111,7 @@ func TestSweepOfTheLog(t *testing.T) {
 	var all [][]byte
 	for _, e := range []Entry{
 		{Kind: EntryLaunch, Launch: &Launch{Ref: fuzzRef, Digest: "d", Job: &job.Job{ID: 7}, Env: []string{"A=1"}}},
-		{Kind: EntrySeat, Index: 1, Seat: &Seat{Name: "1.1"}},
+		{Kind: EntrySeat, Index: 1, Seat: &Slot{Name: "1.1"}},
 		{Kind: EntryGo, Started: time.Unix(1e9, 0).UTC()},
 		{Kind: EntryAbort, Cause: engine.LaunchFailed, Text: "t"},
 		{Kind: EntryEnd, Digest: "d", Report: &engine.Report{Ref: fuzzRef, Phase: engine.Ended, Gone: true}},
@@ -153,7 +153,7 @@ func TestSweepOfTheLog(t *testing.T) {
 	}
 }
 
-// A seat's journal of any bytes is refused, or is what its lines say: see folds.
+// A slot's journal of any bytes is refused, or is what its lines say: see folds.
 func FuzzRecords(f *testing.F) {
 	all := everyRecord(f)
 	f.Add(bytes.Join(all, nil))

@@ -19,7 +19,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 )
 
-// Journal is a seat's append-only file of records, one JSON value a line. It holds
+// Journal is a slot's append-only file of records, one JSON value a line. It holds
 // the attempt that sits, and what is left of those before. Records that could not
 // be written stay in memory and go first with the next attempt to write. A disk that
 // could not take what it was given says so once and is well when it is asked again:

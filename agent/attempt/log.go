@@ -37,7 +37,7 @@ type Entry struct {
 	Ref     engine.Ref     `json:"ref"`
 	Launch  *Launch        `json:"launch,omitempty"`
 	Index   int            `json:"index,omitempty"`
-	Seat    *Seat          `json:"seat,omitempty"`
+	Seat    *Slot          `json:"seat,omitempty"`
 	Started time.Time      `json:"started,omitzero"`
 	Cause   engine.Cause   `json:"cause,omitempty"`
 	Text    string         `json:"text,omitempty"`
@@ -64,7 +64,7 @@ func (e *Entry) isComplete() bool {
 // Life is what the log says of one attempt.
 type Life struct {
 	Launch  *Launch // nil: it has ended
-	Seats   map[int]Seat
+	Seats   map[int]Slot
 	Decided EntryKind // EntryGo, EntryAbort, or "" while the gang is made ready
 	Started time.Time
 	Cause   engine.Cause
@@ -79,7 +79,7 @@ func (l *Life) applyEntry(e Entry) {
 		l.Launch, l.Digest = e.Launch, e.Launch.Digest
 	case EntrySeat:
 		if l.Seats == nil {
-			l.Seats = map[int]Seat{}
+			l.Seats = map[int]Slot{}
 		}
 		l.Seats[e.Index] = *e.Seat
 	case EntryGo, EntryAbort:

@@ -25,7 +25,7 @@ func drawEntry(t *rapid.T) Entry {
 		e.Launch = &Launch{Ref: ref, Digest: rapid.StringMatching(`[a-f0-9]{4}`).Draw(t, "digest"), Job: &job.Job{ID: 7}, Script: []byte(strings.Repeat("x", 100))}
 	case EntrySeat:
 		e.Index = rapid.IntRange(0, 2).Draw(t, "index")
-		e.Seat = &Seat{Name: rapid.StringMatching(`[1-9]\.[1-9]`).Draw(t, "seat")}
+		e.Seat = &Slot{Name: rapid.StringMatching(`[1-9]\.[1-9]`).Draw(t, "seat")}
 	case EntryGo:
 		e.Started = at(rapid.IntRange(0, 59).Draw(t, "second"))
 	case EntryAbort:

@@ -116,8 +116,8 @@ const (
 	forFiles   = "cox-files"   // to member 0: the archive of Plan.Upload, once that is there
 )
 
-// badge is by what members know each other.
-type badge struct {
+// memberCert is by what members know each other.
+type memberCert struct {
 	members []Member
 	own     tls.Certificate
 	pool    *x509.CertPool
@@ -125,8 +125,8 @@ type badge struct {
 }
 
 // readBadge reads a member's certificate, its key, and what others are checked by.
-func readBadge(dir string, members []Member, index int) (*badge, error) {
-	b := &badge{members: members, pool: x509.NewCertPool(), resumed: tls.NewLRUClientSessionCache(len(members))}
+func readBadge(dir string, members []Member, index int) (*memberCert, error) {
+	b := &memberCert{members: members, pool: x509.NewCertPool(), resumed: tls.NewLRUClientSessionCache(len(members))}
 	ca, err := os.ReadFile(filepath.Join(dir, CAFile))
 	if err == nil && !b.pool.AppendCertsFromPEM(ca) {
 		err = fmt.Errorf("%s holds no certificate", CAFile)
@@ -142,7 +142,7 @@ func readBadge(dir string, members []Member, index int) (*badge, error) {
 }
 
 // serverTLS is how a member listens: TLS 1.3, and the client has to be a member.
-func (b *badge) serverTLS() *tls.Config {
+func (b *memberCert) serverTLS() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{b.own},
 		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: b.pool,
@@ -152,7 +152,7 @@ func (b *badge) serverTLS() *tls.Config {
 }
 
 // clientTLS is how a member connects to another one.
-func (b *badge) clientTLS(to int, purpose string) *tls.Config {
+func (b *memberCert) clientTLS(to int, purpose string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{b.own}, RootCAs: b.pool,
 		ServerName: b.members[to].Name, NextProtos: []string{purpose}, ClientSessionCache: b.resumed,
@@ -160,7 +160,7 @@ func (b *badge) clientTLS(to int, purpose string) *tls.Config {
 }
 
 // peerMember is the member at the other end of a connection that it made.
-func (b *badge) peerMember(c tls.ConnectionState) (int, error) {
+func (b *memberCert) peerMember(c tls.ConnectionState) (int, error) {
 	if len(c.PeerCertificates) == 0 {
 		return 0, fmt.Errorf("no certificate")
 	}

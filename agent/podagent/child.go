@@ -20,20 +20,20 @@ import (
 	"github.com/coxswain-sched/coxswain/agent/proc"
 )
 
-// initial is the work of a pod's first process: it waits for every process that ends and has
+// podInit is the work of a pod's first process: it waits for every process that ends and has
 // no other parent, its one child, the supervisor, among them.
-type initial struct {
+type podInit struct {
 	mu    sync.Mutex // held from before the fork until pid is known
 	pid   int        // of the supervisor; 0: none
 	ended chan syscall.WaitStatus
 	chld  chan os.Signal
 }
 
-func newInitial() (*initial, error) {
+func newInitial() (*podInit, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become the reaper of descendants: %w", err)
 	}
-	in := &initial{ended: make(chan syscall.WaitStatus, 1), chld: make(chan os.Signal, 1)}
+	in := &podInit{ended: make(chan syscall.WaitStatus, 1), chld: make(chan os.Signal, 1)}
 	signal.Notify(in.chld, unix.SIGCHLD)
 	go func() { // as long as the process
 		for range in.chld {
@@ -43,7 +43,7 @@ func newInitial() (*initial, error) {
 	return in, nil
 }
 
-func (in *initial) reapChildren() {
+func (in *podInit) reapChildren() {
 	for {
 		var ws syscall.WaitStatus
 		in.mu.Lock()
@@ -59,9 +59,9 @@ func (in *initial) reapChildren() {
 	}
 }
 
-// startSupervisor starts the supervisor on a seat, and returns the connection to it. The kernel ends
+// startSupervisor starts the supervisor on a slot, and returns the connection to it. The kernel ends
 // it when this process ends.
-func (in *initial) startSupervisor(at Place, seat attempt.Seat, name string) (net.Conn, error) {
+func (in *podInit) startSupervisor(at Place, seat attempt.Slot, name string) (net.Conn, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func (in *initial) startSupervisor(at Place, seat attempt.Seat, name string) (ne
 }
 
 // killSupervisor ends the supervisor, if it is there.
-func (in *initial) killSupervisor() {
+func (in *podInit) killSupervisor() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.pid != 0 {
@@ -110,7 +110,7 @@ func (in *initial) killSupervisor() {
 }
 
 // killChildren ends every process below this one, until none is left.
-func (in *initial) killChildren() {
+func (in *podInit) killChildren() {
 	for {
 		tree, err := proc.Descendants(os.Getpid())
 		if err != nil || len(tree) == 0 {

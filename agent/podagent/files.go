@@ -136,7 +136,7 @@ func (m *member) fetchOnce(ctx context.Context) error {
 	defer c.Close()
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
-	return m.plan.storeArchive(m.at, quiet{c, m.at.silenceLimit()})
+	return m.plan.storeArchive(m.at, silentConn{c, m.at.silenceLimit()})
 }
 
 // sendArchive gives another member the archive, if it is here.

@@ -23,11 +23,11 @@ import (
 )
 
 // gang is all members, as member 0 leads them. It is driver/local's gang without its log
-// and its seats: what outlives member 0 here is nothing, and who hears of its end is the
+// and its slots: what outlives member 0 here is nothing, and who hears of its end is the
 // driver, by the pods. Only the goroutine of its member touches it.
 type gang struct {
 	*member
-	parts   []*part // the first is the member's own
+	parts   []*memberState // the first is the member's own
 	decided attempt.EntryKind
 	started time.Time
 	cause   engine.Cause // as decided here; empty: the head's
@@ -43,17 +43,17 @@ type gang struct {
 }
 
 func newGang(m *member) *gang {
-	g := &gang{member: m, parts: []*part{m.own}, allocs: map[string][]byte{}}
+	g := &gang{member: m, parts: []*memberState{m.own}, allocs: map[string][]byte{}}
 	g.ctx, g.leave = context.WithCancel(context.Background())
 	for i := 1; i < len(m.plan.Members); i++ {
-		g.parts = append(g.parts, &part{index: i, name: m.plan.Members[i].Name})
+		g.parts = append(g.parts, &memberState{index: i, name: m.plan.Members[i].Name})
 	}
 	g.late = time.AfterFunc(m.plan.Ready, func() { m.runEvent(g.tooLate) })
 	return g
 }
 
 // followMember keeps a connection to a member's supervisor.
-func (g *gang) followMember(p *part) {
+func (g *gang) followMember(p *memberState) {
 	wait := 20 * time.Millisecond
 	for g.ctx.Err() == nil {
 		met, said, err := g.visitMember(p)
@@ -74,7 +74,7 @@ func (g *gang) followMember(p *part) {
 
 // visitMember connects to a member and listens until the connection ends. met says that the
 // member was there, said that it says of itself that it is lost.
-func (g *gang) visitMember(p *part) (met, said bool, err error) {
+func (g *gang) visitMember(p *memberState) (met, said bool, err error) {
 	c, err := g.tunnel.dialMember(g.ctx, p.index, forGang)
 	if err != nil {
 		return false, false, err
@@ -82,7 +82,7 @@ func (g *gang) visitMember(p *part) (met, said bool, err error) {
 	defer c.Close()
 	stop := context.AfterFunc(g.ctx, func() { _ = c.Close() })
 	defer stop()
-	in := json.NewDecoder(quiet{c, g.at.silenceLimit()})
+	in := json.NewDecoder(silentConn{c, g.at.silenceLimit()})
 	var h hello
 	if err := in.Decode(&h); err != nil {
 		if g.plan.Upload != nil && errors.Is(err, io.EOF) {
@@ -96,7 +96,7 @@ func (g *gang) visitMember(p *part) (met, said bool, err error) {
 	l := newLink(c)
 	g.runEvent(func() { g.memberAttached(p, l, h, c) })
 	g.wg.Go(func() { g.askPeriodically(l) })
-	err = g.readRecords(io.MultiReader(in.Buffered(), quiet{c, g.at.silenceLimit()}), p)
+	err = g.readRecords(io.MultiReader(in.Buffered(), silentConn{c, g.at.silenceLimit()}), p)
 	g.runEvent(func() { g.memberDetached(p, l) })
 	close(l.over)
 	return true, h.Why != "", err
@@ -117,7 +117,7 @@ func (g *gang) askPeriodically(l *link) {
 }
 
 // memberAttached takes up a connection to a member.
-func (g *gang) memberAttached(p *part, l *link, h hello, c *tls.Conn) {
+func (g *gang) memberAttached(p *memberState, l *link, h hello, c *tls.Conn) {
 	p.link, p.met, p.dir, p.turn = l, true, h.Dir, 0
 	p.addr, _, _ = net.SplitHostPort(c.RemoteAddr().String())
 	if g.own.addr == "" {
@@ -138,7 +138,7 @@ func (g *gang) memberAttached(p *part, l *link, h hello, c *tls.Conn) {
 }
 
 // memberDetached gives a member some time to be there again.
-func (g *gang) memberDetached(p *part, l *link) {
+func (g *gang) memberDetached(p *memberState, l *link) {
 	if p.link != l {
 		return
 	}
@@ -172,7 +172,7 @@ func (g *gang) advanceState() bool {
 	if g.decided == "" {
 		if p := g.failedPart(); p != nil {
 			g.abandonLaunch(causeOf(p), p.statusText())
-		} else if g.allParts(func(p *part) bool { return p.state.Phase == engine.Ready }) {
+		} else if g.allParts(func(p *memberState) bool { return p.state.Phase == engine.Ready }) {
 			g.openBarrier()
 		}
 	}
@@ -188,10 +188,10 @@ func (g *gang) advanceState() bool {
 			}
 		}
 	}
-	return g.allParts((*part).isGone)
+	return g.allParts((*memberState).isGone)
 }
 
-func (g *gang) allParts(f func(*part) bool) bool {
+func (g *gang) allParts(f func(*memberState) bool) bool {
 	for _, p := range g.parts {
 		if !f(p) {
 			return false
@@ -201,7 +201,7 @@ func (g *gang) allParts(f func(*part) bool) bool {
 }
 
 // failedPart returns a part that will never be ready.
-func (g *gang) failedPart() *part {
+func (g *gang) failedPart() *memberState {
 	for _, p := range g.parts {
 		if p.lost || p.state.Refused || p.state.Phase >= engine.Ending {
 			return p
@@ -210,7 +210,7 @@ func (g *gang) failedPart() *part {
 	return nil
 }
 
-func causeOf(p *part) engine.Cause {
+func causeOf(p *memberState) engine.Cause {
 	switch {
 	case p.state.Cause == engine.Unready || p.state.Cause == engine.Stopped:
 		return p.state.Cause
@@ -237,7 +237,7 @@ func (g *gang) openBarrier() {
 }
 
 // tellGo opens the barrier of one member.
-func (g *gang) tellGo(p *part) {
+func (g *gang) tellGo(p *memberState) {
 	text, err := g.allocText(p)
 	if err != nil {
 		p.markLost(err.Error())
@@ -246,7 +246,7 @@ func (g *gang) tellGo(p *part) {
 	c := attempt.Command{Op: attempt.OpGo, Ref: g.plan.Ref, Time: g.started, Alloc: text}
 	if p.index == 0 { // the head's supervisor tells the others when it ends
 		for i := range g.parts {
-			c.Peers = append(c.Peers, seatOf(g.at.rootDir(), i).ControlSocket())
+			c.Peers = append(c.Peers, slotOf(g.at.rootDir(), i).ControlSocket())
 		}
 	}
 	p.sendCommand(c)
@@ -254,7 +254,7 @@ func (g *gang) tellGo(p *part) {
 
 // allocText is what the processes of one member may know: the same for all that have their
 // files in the same place, as pods do.
-func (g *gang) allocText(p *part) ([]byte, error) {
+func (g *gang) allocText(p *memberState) ([]byte, error) {
 	if text, ok := g.allocs[p.dir]; ok {
 		return text, nil
 	}
@@ -292,7 +292,7 @@ func (g *gang) endTogether() {
 
 // endCause is why all have to end because of this member: it is lost, or ends without having been
 // told by member 0, as by its own clock or with its pod. Empty: they have not.
-func (p *part) endCause() engine.Cause {
+func (p *memberState) endCause() engine.Cause {
 	c := p.state.Cause
 	switch {
 	case p.lost && (p.index == 0 || p.state.Phase < engine.Ending):
@@ -306,7 +306,7 @@ func (p *part) endCause() engine.Cause {
 }
 
 // endMember tells a member to end its part.
-func (p *part) endMember(c attempt.Command) {
+func (p *memberState) endMember(c attempt.Command) {
 	if p.link != nil {
 		p.told = append(p.told, c.Cause)
 		p.sendCommand(stopCommand(p.state.Phase, c))
@@ -436,7 +436,7 @@ func (g *gang) tellEnd(o *Outcome) {
 	bare := *o
 	bare.Tasks, bare.Left = nil, 0
 	text := append(bare.Text(), '\n')
-	farewells := make([]farewell, len(g.parts))
+	farewells := make([]lastWord, len(g.parts))
 	ctx, cancel := context.WithTimeout(context.Background(), dialWithin/2)
 	defer cancel()
 	var wg sync.WaitGroup

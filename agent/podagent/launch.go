@@ -94,8 +94,8 @@ func (p *Plan) allocText(dir string, nodes []fleet.Node, l *attempt.Launch, star
 	j.Attempt, spec.WorkDir = p.Ref.Attempt, l.Job.Spec.WorkDir
 	root := rootOf(dir)
 	a, err := step.NewAlloc(&j, p.Claims, nodes, step.Place{
-		Dir: seatOf(root, 0).Dir, Bin: Place{Dir: dir}.linksDir(),
-		Socket: func(i int) string { return seatOf(root, i).StepSocket() },
+		Dir: slotOf(root, 0).Dir, Bin: Place{Dir: dir}.linksDir(),
+		Socket: func(i int) string { return slotOf(root, i).StepSocket() },
 	}, started)
 	if err != nil {
 		return nil, err

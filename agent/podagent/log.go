@@ -10,15 +10,15 @@ import (
 // sooner and is not to be had on every file system that a pod may have mounted.
 const lookEach = 200 * time.Millisecond
 
-// echo carries what the program writes into its files on to the container's log.
-type echo struct {
-	pairs []*follow
+// logCopier carries what the program writes into its files on to the container's log.
+type logCopier struct {
+	pairs []*followedLog
 	end   chan struct{}
 	done  chan struct{}
 }
 
-// follow is one file of them.
-type follow struct {
+// followedLog is one file of them.
+type followedLog struct {
 	from *os.File
 	at   int64 // bytes that were carried on
 	to   io.Writer
@@ -26,8 +26,8 @@ type follow struct {
 
 // newEcho follows files from their present end. One that is no regular file is not
 // followed.
-func newEcho(out, errs string) *echo {
-	e := &echo{end: make(chan struct{}), done: make(chan struct{})}
+func newEcho(out, errs string) *logCopier {
+	e := &logCopier{end: make(chan struct{}), done: make(chan struct{})}
 	e.addFile(out, os.Stdout)
 	if errs != out {
 		e.addFile(errs, os.Stderr)
@@ -36,7 +36,7 @@ func newEcho(out, errs string) *echo {
 	return e
 }
 
-func (e *echo) addFile(name string, to io.Writer) {
+func (e *logCopier) addFile(name string, to io.Writer) {
 	st, err := os.Stat(name)
 	if err != nil || !st.Mode().IsRegular() {
 		return
@@ -45,10 +45,10 @@ func (e *echo) addFile(name string, to io.Writer) {
 	if err != nil {
 		return
 	}
-	e.pairs = append(e.pairs, &follow{f, st.Size(), to})
+	e.pairs = append(e.pairs, &followedLog{f, st.Size(), to})
 }
 
-func (e *echo) run() {
+func (e *logCopier) run() {
 	defer close(e.done)
 	tick := time.NewTicker(lookEach)
 	defer tick.Stop()
@@ -68,7 +68,7 @@ func (e *echo) run() {
 }
 
 // copyNew copies what is new. A file that is shorter than it was was begun anew.
-func (p *follow) copyNew() {
+func (p *followedLog) copyNew() {
 	st, err := p.from.Stat()
 	if err != nil {
 		return
@@ -83,7 +83,7 @@ func (p *follow) copyNew() {
 }
 
 // close carries on what is left. Nobody writes any more.
-func (e *echo) close() {
+func (e *logCopier) close() {
 	if e == nil {
 		return
 	}

@@ -27,16 +27,16 @@ type member struct {
 	plan   *Plan
 	index  int
 	name   string
-	seat   attempt.Seat
+	seat   attempt.Slot
 	launch *attempt.Launch
 	events chan func()
 	done   chan struct{} // closed when run has ended
 
-	initial *initial
-	own     *part   // this member's
-	tunnel  *tunnel // nil: it is alone
-	gang    *gang   // member 0 only
-	echo    *echo   // member 0, once it is ready
+	initial *podInit
+	own     *memberState // this member's
+	tunnel  *tunnel      // nil: it is alone
+	gang    *gang        // member 0 only
+	echo    *logCopier   // member 0, once it is ready
 	ear     net.Listener
 
 	begun     bool // its supervisor was started, which waits for Plan.Upload
@@ -51,8 +51,8 @@ type member struct {
 	stops   int         // how often this member was told to end
 }
 
-// part is what is known of a member: on each of its own, on member 0 of all.
-type part struct {
+// memberState is what is known of a member: on each of its own, on member 0 of all.
+type memberState struct {
 	index int
 	name  string
 	dir   string // its Dir
@@ -69,13 +69,13 @@ type part struct {
 }
 
 // isGone reports whether nothing more is heard of it.
-func (p *part) isGone() bool { return p.lost || p.state.Gone }
+func (p *memberState) isGone() bool { return p.lost || p.state.Gone }
 
 // statusText is what is worth saying of it.
-func (p *part) statusText() string { return cmp.Or(p.why, p.state.Text) }
+func (p *memberState) statusText() string { return cmp.Or(p.why, p.state.Text) }
 
 // markLost gives it up. Of its tasks nobody saw the end.
-func (p *part) markLost(why string) {
+func (p *memberState) markLost(why string) {
 	if p.isGone() {
 		return
 	}
@@ -89,7 +89,7 @@ func (p *part) markLost(why string) {
 }
 
 // sendCommand sends a command, if there is a connection.
-func (p *part) sendCommand(c attempt.Command) {
+func (p *memberState) sendCommand(c attempt.Command) {
 	if p.link != nil {
 		p.link.queueCommand(c)
 	}
@@ -140,7 +140,7 @@ func (m *member) runEvent(f func()) {
 }
 
 // readRecords passes on what a supervisor says, until the connection ends.
-func (m *member) readRecords(in io.Reader, p *part) error {
+func (m *member) readRecords(in io.Reader, p *memberState) error {
 	d := json.NewDecoder(in)
 	for {
 		var r attempt.Record
@@ -236,7 +236,7 @@ func (m *member) serveMember(from int, purpose string, c *tls.Conn) {
 		return
 	}
 	if purpose == forGang {
-		spliceConns(quiet{c, m.at.silenceLimit()}, u)
+		spliceConns(silentConn{c, m.at.silenceLimit()}, u)
 		return
 	}
 	spliceConns(c, u)
@@ -284,7 +284,7 @@ func (m *member) takeLastWord(c net.Conn) {
 		return
 	}
 	// The answer first: with the word the member may end.
-	_ = json.NewEncoder(c).Encode(farewell{m.at.oomKills() - m.kills})
+	_ = json.NewEncoder(c).Encode(lastWord{m.at.oomKills() - m.kills})
 	m.runEvent(func() {
 		m.word = &o
 		m.quitBeforeBegin(o.Message)
@@ -294,8 +294,8 @@ func (m *member) takeLastWord(c net.Conn) {
 	})
 }
 
-// farewell is a member's answer to the attempt's end.
-type farewell struct {
+// lastWord is a member's answer to the attempt's end.
+type lastWord struct {
 	Kills int `json:"kills,omitempty"` // of its processes, at the memory limit of its pod
 }
 

@@ -61,19 +61,19 @@ func PlaceOf(env func(string) string) (Place, error) {
 }
 
 // The files of a member below its Dir.
-func (p Place) rootDir() string    { return filepath.Join(p.Dir, "run") }
-func (p Place) linksDir() string   { return filepath.Join(p.rootDir(), "bin") }     // srun and its like
+func (p Place) rootDir() string     { return filepath.Join(p.Dir, "run") }
+func (p Place) linksDir() string    { return filepath.Join(p.rootDir(), "bin") }     // srun and its like
 func (p Place) startedFile() string { return filepath.Join(p.rootDir(), "started") } // is there once the barrier is open
-func (p Place) tellSocket() string     { return filepath.Join(p.rootDir(), "tell") }    // socket of member 0 that takes Words
+func (p Place) tellSocket() string  { return filepath.Join(p.rootDir(), "tell") }    // socket of member 0 that takes Words
 
 // heartbeat is how often member 0 asks the others whether they are there, and silence how long
 // either may say nothing until the connection counts as broken.
-func (p Place) heartbeat() time.Duration   { return p.Lost / 3 }
+func (p Place) heartbeat() time.Duration    { return p.Lost / 3 }
 func (p Place) silenceLimit() time.Duration { return 2 * p.Lost }
 
-// seatOf is where member i sits, by the same name on every member: on its own the seat of
+// slotOf is where member i sits, by the same name on every member: on its own the slot of
 // its supervisor, on others a directory with two sockets that lead there.
-func seatOf(root string, i int) attempt.Seat { return attempt.SeatOf(root, strconv.Itoa(i)) }
+func slotOf(root string, i int) attempt.Slot { return attempt.SlotOf(root, strconv.Itoa(i)) }
 
 // rootOf is the root below another member's Dir.
 func rootOf(dir string) string { return Place{Dir: dir}.rootDir() }
@@ -113,11 +113,11 @@ func (p Place) makeDirs(members int) error {
 	case err != nil:
 		return fault.New(fault.Internal, "a place to work in: %w", err).Advise("mount an empty volume at %s that the pod's user may write to", p.Dir)
 	}
-	if err := os.MkdirAll(attempt.SeatsOf(p.rootDir()), 0o711); err != nil {
+	if err := os.MkdirAll(attempt.SlotsOf(p.rootDir()), 0o711); err != nil {
 		return err
 	}
 	for i := range members {
-		if err := os.Mkdir(seatOf(p.rootDir(), i).Dir, 0o711); err != nil {
+		if err := os.Mkdir(slotOf(p.rootDir(), i).Dir, 0o711); err != nil {
 			return err
 		}
 	}

@@ -5,7 +5,7 @@
 // server is needed. docs/design/0011 has the reasons.
 //
 // What a member runs is the local engine's supervisor (agent/supervise), as a
-// child with a seat of its own below Dir.
+// child with a slot of its own below Dir.
 //
 // Where what is (a change has its room in one of these):
 //
@@ -14,8 +14,8 @@
 //	launch.go log.go memory.go              what the supervisor is told to run, its output, its memory's end
 //	member.go gang.go                       a member, and all of them as member 0 leads them
 //	tunnel.go                               connections between members
-//	tell.go hold.go                         what the driver asks of one that runs: signals, ends, suspending
-//	beside.go                               a command beside the tasks
+//	message.go suspend.go                   what the driver asks of one that runs: signals, ends, suspending
+//	exec.go                                 a command beside the tasks
 //	files.go checkpoint.go                  a directory that came with the job; where it saves
 package podagent
 

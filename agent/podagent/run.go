@@ -53,11 +53,11 @@ func prepareMember(at Place, index string, o *Outcome) (*member, error) {
 	}
 	o.Index = i
 	m := &member{
-		at: at, plan: plan, index: i, name: plan.Members[i].Name, seat: seatOf(at.rootDir(), i),
+		at: at, plan: plan, index: i, name: plan.Members[i].Name, seat: slotOf(at.rootDir(), i),
 		events: make(chan func()), done: make(chan struct{}),
 	}
 	m.kills = at.oomKills()
-	m.own = &part{index: i, name: m.name, dir: at.Dir, met: true}
+	m.own = &memberState{index: i, name: m.name, dir: at.Dir, met: true}
 	if err := at.makeDirs(len(plan.Members)); err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ const (
 
 // tunnel leads connections between members. It is safe for concurrent use.
 type tunnel struct {
-	*badge
+	*memberCert
 	index int
 	serve func(from int, purpose string, c *tls.Conn) // a connection of another member, closed when it returns
 	ctx   context.Context
@@ -40,8 +40,8 @@ type tunnel struct {
 	wg        sync.WaitGroup
 }
 
-func newTunnel(b *badge, index int) *tunnel {
-	t := &tunnel{badge: b, index: index, conns: map[net.Conn]bool{}}
+func newTunnel(b *memberCert, index int) *tunnel {
+	t := &tunnel{memberCert: b, index: index, conns: map[net.Conn]bool{}}
 	t.ctx, t.stop = context.WithCancel(context.Background())
 	return t
 }
@@ -70,7 +70,7 @@ func (t *tunnel) listenMembers(root, address string) error {
 		if i == t.index {
 			continue
 		}
-		at := seatOf(root, i)
+		at := slotOf(root, i)
 		for name, purpose := range map[string]string{at.ControlSocket(): forControl, at.StepSocket(): forStep} {
 			l, err := socket.Listen(name)
 			if err != nil {
@@ -228,14 +228,14 @@ func spliceConns(a, b duplex) {
 	_ = b.Close()
 }
 
-// quiet is a connection that ends when its other end says nothing for a while.
-type quiet struct {
+// silentConn is a connection that ends when its other end says nothing for a while.
+type silentConn struct {
 	*tls.Conn
 	most time.Duration
 }
 
 // Read waits no longer than that.
-func (q quiet) Read(p []byte) (int, error) {
+func (q silentConn) Read(p []byte) (int, error) {
 	_ = q.SetReadDeadline(time.Now().Add(q.most))
 	return q.Conn.Read(p)
 }

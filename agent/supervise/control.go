@@ -71,7 +71,7 @@ func (h *supervisorSlot) listenControl() error {
 			h.events <- func() { h.acceptControl(c) }
 		}
 	}()
-	h.door, err = newDoor(h.StepSocket())
+	h.stepListener, err = newStepListener(h.StepSocket())
 	return err
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/coxswain-sched/coxswain/model/resource"
 )
 
-// ending is how the node's part is to end: signal at once, SIGKILL after grace.
-type ending struct {
+// endOrder is how the node's part is to end: signal at once, SIGKILL after grace.
+type endOrder struct {
 	signal unix.Signal
 	grace  time.Duration
 	cause  engine.Cause
@@ -25,7 +25,7 @@ type ending struct {
 
 // endAttempt begins to end the node's part, or hastens an end that was begun: the first
 // cause stays, the earlier kill counts.
-func (s *supervisor) endAttempt(e ending) {
+func (s *supervisor) endAttempt(e endOrder) {
 	if s.state.Gone || s.hooks.done {
 		return // nothing is left, or only the epilog
 	}
@@ -51,7 +51,7 @@ func (s *supervisor) endAttempt(e ending) {
 // signalEnd sends the signal of an end to every process of the attempt on this node. What the
 // script leaves behind when it is ended was told with it: a second word would be taken for
 // haste, as srun does, which then kills its tasks before they have printed their last line.
-func (s *supervisor) signalEnd(e ending) {
+func (s *supervisor) signalEnd(e endOrder) {
 	if s.signalled == nil {
 		s.signalled = make(map[int]bool)
 	}

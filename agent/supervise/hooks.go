@@ -69,7 +69,7 @@ func (s *supervisor) startHook(name, path string) error {
 	}
 	defer null.Close()
 	h := &s.hooks
-	h.pid, h.exited, err = s.spawner.spawnProcess(start{path: path, args: []string{path}, env: s.hookEnv(name), dir: "/", files: []*os.File{null, words, words}, site: true})
+	h.pid, h.exited, err = s.spawner.spawnProcess(startRequest{path: path, args: []string{path}, env: s.hookEnv(name), dir: "/", files: []*os.File{null, words, words}, site: true})
 	if err != nil {
 		_ = words.Close()
 		return fmt.Errorf("the %s on %s: %w", name, s.node.Name, err)

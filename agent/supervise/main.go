@@ -16,7 +16,7 @@ import (
 // it the first connection.
 const ControlFD = 3
 
-// Main is `cox supervise DIR SOCKETS NODE`: the supervisor on the seat in a
+// Main is `cox supervise DIR SOCKETS NODE`: the supervisor on the slot in a
 // directory. The node is for who lists processes. It returns when nobody has work
 // for it any more, and nothing of what it had lives. The result is an exit code.
 func Main(args []string) int {
@@ -41,18 +41,18 @@ func Main(args []string) int {
 	return 0
 }
 
-// openSlot makes the caller the supervisor on a seat.
+// openSlot makes the caller the supervisor on a slot.
 func openSlot(dir, sockets string) (*supervisorSlot, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become the reaper of descendants: %w", err)
 	}
-	s := attempt.Seat{Dir: dir, Sockets: sockets}
+	s := attempt.Slot{Dir: dir, Sockets: sockets}
 	j, err := attempt.OpenJournal(s.Journal())
 	if err != nil {
 		return nil, err
 	}
 	h := &supervisorSlot{
-		Seat: s, journal: j, events: make(chan event), signals: make(chan os.Signal, 4),
+		Slot: s, journal: j, events: make(chan event), signals: make(chan os.Signal, 4),
 		log: slog.New(slog.NewTextHandler(os.Stderr, nil)).With("pid", os.Getpid()),
 	}
 	h.spawner = newSpawner()

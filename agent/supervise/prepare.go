@@ -34,7 +34,7 @@ func (s *supervisor) prepareAttempt() error {
 	if s.user, err = s.spawner.beginAttempt(attempt.Mark(l.Root, l.Ref, s.node.Name), l.User, l.Umask, l.CPUs(s.node.Name)); err != nil {
 		s.log.Warn("the attempt runs on other CPUs than those near its devices", "err", err)
 	}
-	s.door.holdCallers()
+	s.stepListener.holdCallers()
 	s.steps = &steps{news: make(chan struct{}, 1)}
 	if s.isHead() {
 		if s.program, err = s.newProgram(); err != nil {

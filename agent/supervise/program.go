@@ -18,7 +18,7 @@ import (
 // program is what the head node runs as step -1, with everything open and
 // checked that can be before the barrier.
 type program struct {
-	user  *account
+	user  *jobUser
 	path  string
 	args  []string // with the name first
 	dir   string
@@ -125,7 +125,7 @@ func (p *program) startProgram(s *supervisor) (int, <-chan barrier.Exit, error) 
 	if err != nil {
 		return 0, nil, err
 	}
-	pid, exited, err := s.spawner.spawnProcess(start{
+	pid, exited, err := s.spawner.spawnProcess(startRequest{
 		group: s.spawner.unified, path: p.path, args: p.args, env: env, dir: p.dir, user: s.launch.User, files: p.stdio[:],
 	})
 	p.closeStreams()

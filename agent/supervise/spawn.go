@@ -116,7 +116,7 @@ func (s *spawner) leaveCgroup() error {
 // beginAttempt prepares for another attempt, on some CPUs; none, or none of those on which this
 // process may run: on all of these. The error is that it runs on others, which keeps no job
 // from running.
-func (s *spawner) beginAttempt(mark string, who *barrier.Identity, umask int, cpus []int) (*account, error) {
+func (s *spawner) beginAttempt(mark string, who *barrier.Identity, umask int, cpus []int) (*jobUser, error) {
 	s.mark, s.user = mark, who
 	if umask < 0 {
 		umask = s.umask
@@ -125,7 +125,7 @@ func (s *spawner) beginAttempt(mark string, who *barrier.Identity, umask int, cp
 	s.base = s.oomKills()
 	s.blamed = s.base
 	s.mu.Unlock()
-	return &account{who, s}, s.onThread(func() error {
+	return &jobUser{who, s}, s.onThread(func() error {
 		unix.Umask(umask)
 		err := s.bindCPUs(cpus)
 		if err != nil {
@@ -165,11 +165,11 @@ func (s *spawner) Spawn(c *barrier.Cmd) (pid int, exited <-chan barrier.Exit, er
 	if err != nil {
 		return 0, nil, err
 	}
-	return s.spawnProcess(start{group: group, path: c.Path, args: c.Args, env: c.Env, dir: c.Dir, files: c.Files, user: s.user, terminal: c.Terminal})
+	return s.spawnProcess(startRequest{group: group, path: c.Path, args: c.Args, env: c.Env, dir: c.Dir, files: c.Files, user: s.user, terminal: c.Terminal})
 }
 
-// start is a process to be started, in a session of its own.
-type start struct {
+// startRequest is a process to be started, in a session of its own.
+type startRequest struct {
 	group    *os.File // its control group in v2; nil: that of this process
 	path     string
 	args     []string
@@ -211,7 +211,7 @@ func (s *spawner) EndStep(step int) error {
 }
 
 // spawnProcess starts a process.
-func (s *spawner) spawnProcess(p start) (int, <-chan barrier.Exit, error) {
+func (s *spawner) spawnProcess(p startRequest) (int, <-chan barrier.Exit, error) {
 	attr := &syscall.ProcAttr{
 		Dir: p.dir, Env: append(withoutMark(p.env), s.mark),
 		Sys: &syscall.SysProcAttr{Setsid: true, Setctty: p.terminal, Pdeathsig: unix.SIGKILL},

@@ -16,7 +16,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 )
 
-// steps is the node's side of srun: a step.Node behind the seat's door, from the
+// steps is the node's side of srun: a step.Node behind the slot's listener, from the
 // barrier on. There is none before somebody knocks.
 type steps struct {
 	alloc   *step.Alloc // nil: the barrier was not opened
@@ -41,11 +41,11 @@ func (s *supervisor) openSteps(text []byte) error {
 			return fmt.Errorf("say what the job holds: %w", err)
 		}
 	}
-	s.door.admitCallers(s.letIn)
+	s.stepListener.admitCallers(s.letIn)
 	return nil
 }
 
-// letIn serves a connection. It is called by the door.
+// letIn serves a connection. It is called by the listener.
 func (s *supervisor) letIn(c net.Conn) {
 	st := s.steps
 	st.mu.Lock()
@@ -138,7 +138,7 @@ func (s *supervisor) takeTasks() {
 
 // closeSteps refuses new connections of srun. The tasks that run are ended like
 // everything else.
-func (s *supervisor) closeSteps() { s.door.close() }
+func (s *supervisor) closeSteps() { s.stepListener.close() }
 
 // stepsClosed reports whether the Node has ended, and lets it end: everything
 // that it started has.

@@ -20,7 +20,7 @@ import (
 )
 
 // supervisor is what concerns one attempt on one node. Only the goroutine of its
-// seat touches it.
+// slot touches it.
 type supervisor struct {
 	*supervisorSlot
 	launch *attempt.Launch
@@ -32,7 +32,7 @@ type supervisor struct {
 	program *program // head only
 	steps   *steps
 	peers   []string // control sockets of all nodes
-	user    *account // who the job's processes run as
+	user    *jobUser // who the job's processes run as
 
 	batch     <-chan barrier.Exit // nil: not running
 	due       deadlines
@@ -42,8 +42,8 @@ type supervisor struct {
 	kills     int
 	killed    time.Time // when SIGKILL was sent first
 	hooks     hooks
-	heldAt    time.Time // when it was suspended
-	done      done      // of the checkpoint directory
+	heldAt    time.Time      // when it was suspended
+	done      seenCheckpoint // of the checkpoint directory
 }
 
 // deadlines are moments at which the loop acts; zero is never.
@@ -217,13 +217,13 @@ func (s *supervisor) handleDeadlines(now time.Time) {
 		s.abortLaunch(engine.Unready, "no server opened the start barrier in "+s.launch.Orphan.String())
 	}
 	if takeIfDue(&s.due.tether, now) {
-		s.endAttempt(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: engine.Stopped, text: "the cox that it belonged to has ended"})
+		s.endAttempt(endOrder{signal: unix.SIGTERM, grace: s.launch.Grace, cause: engine.Stopped, text: "the cox that it belonged to has ended"})
 	}
 	if !s.state.Held && takeIfDue(&s.due.warn, now) {
 		s.warnBeforeLimit()
 	}
 	if !s.state.Held && takeIfDue(&s.due.limit, now) {
-		s.endAttempt(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: engine.TimedOut, text: "its time limit of " + formatSpan(s.launch.Job.Spec.TimeLimit) + " has passed"})
+		s.endAttempt(endOrder{signal: unix.SIGTERM, grace: s.launch.Grace, cause: engine.TimedOut, text: "its time limit of " + formatSpan(s.launch.Job.Spec.TimeLimit) + " has passed"})
 	}
 	if takeIfDue(&s.due.kill, now) {
 		s.killAll()
@@ -233,7 +233,7 @@ func (s *supervisor) handleDeadlines(now time.Time) {
 	}
 	if takeIfDue(&s.due.look, now) {
 		s.reportCheckpoint()
-		s.due.look = now.Add(lookEach)
+		s.due.look = now.Add(checkpointPoll)
 	}
 	if takeIfDue(&s.due.save, now) {
 		err := s.saveJournal()
@@ -274,7 +274,7 @@ func (s *supervisor) openBarrier(c attempt.Command) {
 	}
 	s.recordFact(attempt.Record{Kind: attempt.KindRun, Time: c.Time})
 	if err := s.openSteps(c.Alloc); err != nil {
-		s.endAttempt(ending{cause: attempt.CauseOf(err), text: err.Error()})
+		s.endAttempt(endOrder{cause: attempt.CauseOf(err), text: err.Error()})
 		return
 	}
 	if s.isHead() {
@@ -284,13 +284,13 @@ func (s *supervisor) openBarrier(c attempt.Command) {
 
 func (s *supervisor) startBatch() {
 	if s.launch.Checkpoint != "" {
-		s.due.look = time.Now().Add(lookEach)
+		s.due.look = time.Now().Add(checkpointPoll)
 	}
 	pid, exited, err := s.program.startProgram(s)
 	if err != nil {
 		code := job.ExitCode{Status: 127}
 		s.recordFact(attempt.Record{Kind: attempt.KindExit, Exit: &code, Cause: engine.LaunchFailed, Text: err.Error()})
-		s.endAttempt(ending{cause: engine.LaunchFailed})
+		s.endAttempt(endOrder{cause: engine.LaunchFailed})
 		s.endPeers(attempt.Command{Op: attempt.OpStop, Cause: engine.LaunchFailed})
 		return
 	}
@@ -322,7 +322,7 @@ func (s *supervisor) batchEnded(e barrier.Exit) {
 	if len(s.launch.Nodes) == 1 && s.noProcessLeft() {
 		return // nothing is left to be ended
 	}
-	s.endAttempt(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: cause, once: true})
+	s.endAttempt(endOrder{signal: unix.SIGTERM, grace: s.launch.Grace, cause: cause, once: true})
 	s.endPeers(attempt.Command{Op: attempt.OpStop, Grace: s.launch.Grace, Cause: s.state.Cause})
 }
 
@@ -351,7 +351,7 @@ func (s *supervisor) handleSignal(sig os.Signal) {
 		s.abortLaunch(engine.LaunchFailed, "its supervisor was told to end")
 		return
 	}
-	s.endAttempt(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: engine.NodeLost, text: "its supervisor was told to end (SIGTERM)"})
+	s.endAttempt(endOrder{signal: unix.SIGTERM, grace: s.launch.Grace, cause: engine.NodeLost, text: "its supervisor was told to end (SIGTERM)"})
 }
 
 // reportUnready reports why the node cannot be made ready. Nothing has run.
@@ -377,7 +377,7 @@ func (s *supervisor) reportDeclined(err error) {
 // abortLaunch ends before anything has run.
 func (s *supervisor) abortLaunch(cause engine.Cause, text string) {
 	if s.state.Phase >= engine.Running {
-		s.endAttempt(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: cause, text: text})
+		s.endAttempt(endOrder{signal: unix.SIGTERM, grace: s.launch.Grace, cause: cause, text: text})
 		return
 	}
 	s.recordFact(attempt.Record{Kind: attempt.KindEnding, Cause: cause, Text: text})

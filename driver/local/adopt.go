@@ -69,7 +69,7 @@ func (p *part) recall() error {
 	if p.at.Name == "" {
 		return nil
 	}
-	alive := (&seat{Seat: p.at}).alive(p.gang.e.boot)
+	alive := (&seat{Slot: p.at}).alive(p.gang.e.boot)
 	state, _, err := attempt.ReadJournal(p.at.Journal(), p.gang.launch.Ref)
 	if err != nil {
 		return err
@@ -85,12 +85,12 @@ func (p *part) recall() error {
 // sweep removes the seats and control groups of supervisors that had no attempt
 // when the engine before this one ended: they have ended too.
 func (e *Engine) sweep(used map[string]bool) {
-	entries, err := os.ReadDir(attempt.SeatsOf(e.cfg.Root))
+	entries, err := os.ReadDir(attempt.SlotsOf(e.cfg.Root))
 	if err != nil {
 		e.cfg.Log.Warn("look for old seats", "err", err)
 	}
 	for _, d := range entries {
-		if s := attempt.SeatOf(e.cfg.Root, d.Name()); !used[s.Name] && epochOf(s.Name) != e.epoch {
+		if s := attempt.SlotOf(e.cfg.Root, d.Name()); !used[s.Name] && epochOf(s.Name) != e.epoch {
 			if err := s.Remove(); err != nil {
 				e.cfg.Log.Warn("remove a seat", "seat", s.Name, "err", err)
 			}

@@ -26,7 +26,7 @@ func (p *part) bury(ctx context.Context) {
 	if p.seat != nil {
 		p.seat.reap()
 	} else if p.home.Name != "" {
-		(&seat{Seat: p.home}).reap()
+		(&seat{Slot: p.home}).reap()
 	}
 	state := &attempt.State{}
 	if p.home.Name != "" {

@@ -113,7 +113,7 @@ func lifeOf(t *testing.T, root string, ref engine.Ref) *attempt.Life {
 }
 
 // seatOf is where an attempt sits on a node, and the number of the node.
-func seatOf(t *testing.T, root string, ref engine.Ref, node string) (attempt.Seat, int) {
+func seatOf(t *testing.T, root string, ref engine.Ref, node string) (attempt.Slot, int) {
 	t.Helper()
 	life := lifeOf(t, root, ref)
 	if life.Launch == nil {

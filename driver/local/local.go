@@ -169,7 +169,7 @@ func New(cfg Config) (*Engine, error) {
 // makeRoot makes the state directory's parts. As root's, others may pass through it
 // to what is theirs.
 func makeRoot(root string) error {
-	if err := os.MkdirAll(attempt.SeatsOf(root), 0o700); err != nil {
+	if err := os.MkdirAll(attempt.SlotsOf(root), 0o700); err != nil {
 		return err
 	}
 	ranks := filepath.Dir(attempt.RanksOf(root, engine.Ref{}))
@@ -184,7 +184,7 @@ func makeRoot(root string) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	for _, d := range []string{root, attempt.SeatsOf(root), ranks, attempt.CheckpointsOf(root), attempt.GangsOf(root)} {
+	for _, d := range []string{root, attempt.SlotsOf(root), ranks, attempt.CheckpointsOf(root), attempt.GangsOf(root)} {
 		if err := os.Chmod(d, 0o711); err != nil {
 			return err
 		}

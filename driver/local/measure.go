@@ -15,7 +15,7 @@ var _ engine.Meter = (*Engine)(nil)
 // Measure looks at the processes in the control groups of an attempt or, without
 // groups, at the descendants of its supervisors; see engine.Meter.
 func (e *Engine) Measure(ctx context.Context, ref engine.Ref) ([]engine.NodeUse, error) {
-	var seats []attempt.Seat
+	var seats []attempt.Slot
 	var nodes []string
 	var launch *attempt.Launch
 	err := e.ask(ctx, ref, func(g *gang) error {
@@ -44,7 +44,7 @@ func (e *Engine) Measure(ctx context.Context, ref engine.Ref) ([]engine.NodeUse,
 	return out, nil
 }
 
-func measure(l *attempt.Launch, s attempt.Seat) (u engine.NodeUse, err error) {
+func measure(l *attempt.Launch, s attempt.Slot) (u engine.NodeUse, err error) {
 	var all []proc.Stat
 	if l.Groups.Kills() {
 		pids, err := l.Groups.Group(s.Group).Procs()

@@ -21,7 +21,7 @@ type part struct {
 	gang  *gang
 	index int
 	node  fleet.Node
-	at    attempt.Seat // where it sits, as logged; no name: nowhere yet
+	at    attempt.Slot // where it sits, as logged; no name: nowhere yet
 	state attempt.State
 	dead  bool // its supervisor is no more, and nothing else lives either
 	lost  bool // and it had not said so itself
@@ -34,7 +34,7 @@ type part struct {
 
 	commands chan attempt.Command
 	followed chan struct{} // closed when the part's goroutine has ended
-	home     attempt.Seat  // as at
+	home     attempt.Slot  // as at
 	seat     *seat         // nil: none, or it is dead
 	told     bool          // a command was given to the supervisor
 }
@@ -123,7 +123,7 @@ func (p *part) follow(start bool) {
 		was := s
 		if s = p.again(ctx, s); s == nil && again && !p.told && ctx.Err() == nil && !p.sat() {
 			p.gang.e.pool.dispose(was) // it ended, as one without work does, before it heard
-			p.home, p.seat, again = attempt.Seat{}, nil, false
+			p.home, p.seat, again = attempt.Slot{}, nil, false
 			s, err = p.begin()
 		}
 	}
@@ -147,7 +147,7 @@ func (p *part) sat() bool {
 func (p *part) attach(start bool) (*seat, error) {
 	e := p.gang.e
 	if p.home.Name != "" {
-		s := p.again(e.ctx, &seat{Seat: p.home, kind: p.kind()})
+		s := p.again(e.ctx, &seat{Slot: p.home, kind: p.kind()})
 		if s != nil && start {
 			p.sit(s) // it may not have heard; again is no harm
 		}
@@ -178,11 +178,11 @@ func (p *part) begin() (*seat, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := e.log.Append(attempt.Entry{Kind: attempt.EntrySeat, Ref: p.gang.launch.Ref, Index: p.index, Seat: &s.Seat}); err != nil {
+	if err := e.log.Append(attempt.Entry{Kind: attempt.EntrySeat, Ref: p.gang.launch.Ref, Index: p.index, Seat: &s.Slot}); err != nil {
 		e.pool.dispose(s)
 		return nil, err
 	}
-	at := s.Seat
+	at := s.Slot
 	p.home = at
 	p.event(func() { p.at = at })
 	p.sit(s)
@@ -202,7 +202,7 @@ func (p *part) again(ctx context.Context, s *seat) *seat {
 	for wait := time.Millisecond; s.alive(p.gang.e.boot) && ctx.Err() == nil; wait = min(2*wait, 200*time.Millisecond) {
 		c, err := socket.Dial(s.ControlSocket(), 0)
 		if err == nil {
-			next := &seat{Seat: s.Seat, kind: s.kind, process: s.process, conn: c}
+			next := &seat{Slot: s.Slot, kind: s.kind, process: s.process, conn: c}
 			p.gang.e.pool.hear(next)
 			return next
 		}

@@ -21,7 +21,7 @@ import (
 // seat is the engine's end of a supervisor. It belongs to one part of a gang, or to
 // the pool.
 type seat struct {
-	attempt.Seat
+	attempt.Slot
 	kind
 	process *os.Process // child of this process; nil: adopted
 	conn    net.Conn
@@ -218,7 +218,7 @@ func (p *pool) spawn(want kind, node string) (*seat, error) {
 	p.made++
 	name := fmt.Sprintf("%d.%d", e.epoch, p.made)
 	p.mu.Unlock()
-	s := &seat{Seat: attempt.SeatOf(e.cfg.Root, name), kind: want}
+	s := &seat{Slot: attempt.SlotOf(e.cfg.Root, name), kind: want}
 	s.fresh = true
 	err := s.makeDirs()
 	if err == nil {

@@ -7,16 +7,16 @@ import (
 	"github.com/coxswain-sched/coxswain/agent/step/barrier"
 )
 
-// account is the user that a job's processes run as, in the file system: what is
+// jobUser is the user that a job's processes run as, in the file system: what is
 // opened by its methods is opened with his rights, so that root's are of no use to
 // who names a file.
-type account struct {
+type jobUser struct {
 	who     *barrier.Identity // nil: the user of this process
 	spawner *spawner
 }
 
 // runAsUser runs f on the spawning thread, where only the file system user is another one.
-func (a *account) runAsUser(f func() error) error {
+func (a *jobUser) runAsUser(f func() error) error {
 	return a.spawner.onThread(func() error {
 		if a.who == nil {
 			return f()
@@ -26,7 +26,7 @@ func (a *account) runAsUser(f func() error) error {
 }
 
 // openAsUser opens a file as the user.
-func (a *account) openAsUser(name string, flags int, mode os.FileMode) (f *os.File, err error) {
+func (a *jobUser) openAsUser(name string, flags int, mode os.FileMode) (f *os.File, err error) {
 	err = a.runAsUser(func() (err error) {
 		f, err = a.openHere(name, flags, mode)
 		return err
@@ -35,7 +35,7 @@ func (a *account) openAsUser(name string, flags int, mode os.FileMode) (f *os.Fi
 }
 
 // openHere opens a file inside of do.
-func (a *account) openHere(name string, flags int, mode os.FileMode) (*os.File, error) {
+func (a *jobUser) openHere(name string, flags int, mode os.FileMode) (*os.File, error) {
 	if a.who == nil {
 		return os.OpenFile(name, flags, mode)
 	}

@@ -17,13 +17,13 @@ import (
 // supervisorSlot is what lives as long as the process: attempts sit on it one after the
 // other. Only the goroutine in serve touches it.
 type supervisorSlot struct {
-	attempt.Seat
-	log     *slog.Logger
-	journal *attempt.Journal
-	spawner *spawner
-	control *control
-	door    *stepListener // of steps
-	kept    kept
+	attempt.Slot
+	log          *slog.Logger
+	journal      *attempt.Journal
+	spawner      *spawner
+	control      *control
+	stepListener *stepListener // of steps
+	kept         slotFiles
 
 	group  *cgroup.Group // nil: none
 	limits cgroup.Limits // of the group
@@ -83,7 +83,7 @@ func (h *supervisorSlot) takeAttempt(c attempt.Command) {
 	case h.now != nil && h.now.launch.Ref == c.Ref: // again, after a lost connection
 		h.control.queueRecord(h.now.wholeState())
 	case h.resting && h.next == nil:
-		h.Seat = *c.Seat
+		h.Slot = *c.Seat
 		h.next = &c
 	default:
 		h.log.Error("an attempt cannot be taken: another one sits here", "attempt", c.Ref)
@@ -126,7 +126,7 @@ func (h *supervisorSlot) leaveCgroup() error {
 func (h *supervisorSlot) removeFiles() {
 	h.telling.Wait()
 	h.control.close()
-	h.door.close()
+	h.stepListener.close()
 	if err := h.leaveCgroup(); err != nil {
 		h.log.Warn("remove the control group", "err", err)
 	}
@@ -161,7 +161,7 @@ func (h *supervisorSlot) runCommand(c attempt.Command) {
 		if sig == 0 {
 			sig = unix.SIGTERM
 		}
-		s.endAttempt(ending{signal: sig, grace: c.Grace, cause: c.Cause, text: c.Text})
+		s.endAttempt(endOrder{signal: sig, grace: c.Grace, cause: c.Cause, text: c.Text})
 	case attempt.OpSignal:
 		s.signalScope(unix.Signal(c.Signal), c.Scope)
 	case attempt.OpSuspend, attempt.OpResume:

@@ -27,8 +27,8 @@ type stepListener struct {
 // when tasks end.
 const retryAccept = 50 * time.Millisecond
 
-// newDoor makes the socket and begins to accept.
-func newDoor(name string) (*stepListener, error) {
+// newStepListener makes the socket and begins to accept.
+func newStepListener(name string) (*stepListener, error) {
 	l, err := socket.Listen(name)
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (d *stepListener) admitCallers(in func(net.Conn)) {
 	d.waiting = nil
 }
 
-// close shuts the door: who waits and who comes is sent away.
+// close shuts the listener: who waits and who comes is sent away.
 func (d *stepListener) close() {
 	if d == nil {
 		return

@@ -10,13 +10,13 @@ import (
 	"github.com/coxswain-sched/coxswain/agent/attempt"
 )
 
-// lookEach is the time between two looks for the file by which a job reports that it
+// checkpointPoll is the time between two looks for the file by which a job reports that it
 // has saved something. A watch of the kernel's would be told sooner, and of nothing on a
 // file system that other machines write to.
-const lookEach = time.Second
+const checkpointPoll = time.Second
 
-// done is the file that was looked at last.
-type done struct {
+// seenCheckpoint is the file that was looked at last.
+type seenCheckpoint struct {
 	seen attempt.Stamp
 	bad  string // what was said of one that cannot be read
 }

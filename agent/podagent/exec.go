@@ -31,8 +31,8 @@ const (
 	chunk    = 32 << 10 // bytes in one of them
 )
 
-// asked is the command.
-type asked struct {
+// execRequest is the command.
+type execRequest struct {
 	Command []string      `json:"command"`
 	Env     []string      `json:"env,omitempty"`
 	Step    *int          `json:"step,omitempty"`
@@ -59,7 +59,7 @@ func Beside(at Place, index string, in io.Reader, out io.Writer) error {
 	idle := time.AfterFunc(most, cancel)
 	defer idle.Stop()
 	_, text, _, err := frame.Read(in, nil)
-	var a asked
+	var a execRequest
 	if err == nil {
 		err = json.Unmarshal(text, &a)
 	}
@@ -73,7 +73,7 @@ func Beside(at Place, index string, in io.Reader, out io.Writer) error {
 		defer cancel()
 		input.readFrames(in, func() { idle.Reset(most) })
 	}()
-	x := &wire.Exec{Socket: seatOf(at.rootDir(), i).StepSocket(), Job: plan.Job.ID, Attempt: max(plan.Ref.Attempt, 1), Args: a.Command, Env: a.Env, Step: a.Step, Rank: a.Rank}
+	x := &wire.Exec{Socket: slotOf(at.rootDir(), i).StepSocket(), Job: plan.Job.ID, Attempt: max(plan.Ref.Attempt, 1), Args: a.Command, Env: a.Env, Step: a.Step, Rank: a.Rank}
 	code, err := exec.Run(ctx, x, r, nil)
 	if err != nil {
 		return w.Write(frame.Error, encodePayload(answer{Kind: fault.KindOf(err), Error: err.Error()}))
@@ -161,7 +161,7 @@ func Converse(ctx context.Context, r engine.ExecRequest, run func(ctx context.Co
 		_ = theirOut.Close()
 		ended <- err
 	}()
-	c := &converser{w: frame.NewWriter(in), r: r, took: make(chan struct{}, window), ctx: ctx}
+	c := &execClient{w: frame.NewWriter(in), r: r, took: make(chan struct{}, window), ctx: ctx}
 	go c.sendInput()
 	code, err := c.receiveOutput(out)
 	_, _ = io.Copy(io.Discard, out)
@@ -182,8 +182,8 @@ func Converse(ctx context.Context, r engine.ExecRequest, run func(ctx context.Co
 // errCut says that the streams ended.
 var errCut = fault.New(fault.Unavailable, "cut")
 
-// converser is the driver's end of a command's streams.
-type converser struct {
+// execClient is the driver's end of a command's streams.
+type execClient struct {
 	w    *frame.Writer
 	r    engine.ExecRequest
 	took chan struct{}
@@ -191,9 +191,9 @@ type converser struct {
 }
 
 // sendInput asks for the command, and then carries on input, sizes, and that there is somebody.
-func (c *converser) sendInput() {
+func (c *execClient) sendInput() {
 	r := &c.r
-	if c.w.Write(frameAsk, encodePayload(asked{r.Command, r.Env, r.Step, r.Rank, r.Stdin != nil, r.TTY, r.Window})) != nil {
+	if c.w.Write(frameAsk, encodePayload(execRequest{r.Command, r.Env, r.Step, r.Rank, r.Stdin != nil, r.TTY, r.Window})) != nil {
 		return
 	}
 	if r.Stdin != nil {
@@ -223,7 +223,7 @@ func (c *converser) sendInput() {
 }
 
 // feedInput carries on input, as much as is taken.
-func (c *converser) feedInput() {
+func (c *execClient) feedInput() {
 	buf := make([]byte, chunk)
 	for sent := 0; ; {
 		n, err := c.r.Stdin.Read(buf)
@@ -249,7 +249,7 @@ func (c *converser) feedInput() {
 }
 
 // receiveOutput carries on output until the command's end.
-func (c *converser) receiveOutput(out io.Reader) (code job.ExitCode, err error) {
+func (c *execClient) receiveOutput(out io.Reader) (code job.ExitCode, err error) {
 	var buf []byte
 	for {
 		t, b, grown, err := frame.Read(out, buf)

@@ -7,16 +7,16 @@ import (
 	"github.com/coxswain-sched/coxswain/agent/step/barrier"
 )
 
-// kept are the files of a seat that every attempt writes anew: the batch script and
+// slotFiles are the files of a slot that every attempt writes anew: the batch script and
 // what its processes may know. They are overwritten in place, which costs a tenth of
 // making new ones. Nobody reads them meanwhile: the attempt before is gone.
-type kept struct {
+type slotFiles struct {
 	script, alloc *os.File
 	owner         uint32 // who the files were given to
 	given         bool
 }
 
-// scriptName is where the batch script of a seat stands.
+// scriptName is where the batch script of a slot stands.
 func (h *supervisorSlot) scriptName() string { return filepath.Join(h.Dir, "script") }
 
 // overwriteFile overwrites a file that is kept open, or makes it.
@@ -41,7 +41,7 @@ func (h *supervisorSlot) overwriteFile(f **os.File, name string, mode os.FileMod
 	return (*f).Truncate(int64(len(text)))
 }
 
-// giveFilesTo gives the seat's files to the user of the attempt that sits down.
+// giveFilesTo gives the slot's files to the user of the attempt that sits down.
 func (h *supervisorSlot) giveFilesTo(who *barrier.Identity) error {
 	if who == nil {
 		return nil
