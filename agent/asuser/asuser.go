@@ -44,19 +44,19 @@ func OnThread(u User, f func() error) error {
 		before.Groups = append(before.Groups, uint32(g))
 	}
 	defer func() {
-		if err := become(before); err != nil {
+		if err := becomeUser(before); err != nil {
 			panic("become the process's own user again: " + err.Error())
 		}
 	}()
-	if err := become(u); err != nil {
+	if err := becomeUser(u); err != nil {
 		return err
 	}
 	return f()
 }
 
-// become changes groups, and the group and user that the file system sees, of the
+// becomeUser changes groups, and the group and user that the file system sees, of the
 // calling thread alone.
-func become(u User) error {
+func becomeUser(u User) error {
 	var first *uint32
 	if len(u.Groups) > 0 {
 		first = &u.Groups[0]

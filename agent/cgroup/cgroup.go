@@ -77,13 +77,13 @@ func (b Base) Create(name string, l Limits) (*Group, error) {
 		g.pids = "" // v2 kills without it
 	}
 	var err error
-	for _, d := range g.distinct() {
+	for _, d := range g.distinctDirs() {
 		if e := os.Mkdir(d, 0o755); e != nil && !errors.Is(e, fs.ErrExist) {
 			err = errors.Join(err, e)
 		}
 	}
 	if err == nil {
-		err = g.limit(l)
+		err = g.setLimits(l)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("control group %s: %w", name, err), g.Remove())
@@ -91,8 +91,8 @@ func (b Base) Create(name string, l Limits) (*Group, error) {
 	return g, nil
 }
 
-// distinct lists the group's directories, each once.
-func (g *Group) distinct() []string {
+// distinctDirs lists the group's directories, each once.
+func (g *Group) distinctDirs() []string {
 	var out []string
 	for _, d := range []string{g.unified, g.memory, g.cpu, g.pids} {
 		if d != "" && !slices.Contains(out, d) {
@@ -102,14 +102,14 @@ func (g *Group) distinct() []string {
 	return out
 }
 
-func (g *Group) limit(l Limits) error {
+func (g *Group) setLimits(l Limits) error {
 	if l.Memory > 0 && g.memory != "" {
 		if err := g.limitMemory(l.Memory); err != nil {
 			return err
 		}
 	}
 	if l.PIDs > 0 && g.pids != "" {
-		if err := write(g.pids, "pids.max", strconv.FormatInt(l.PIDs, 10)); err != nil {
+		if err := writeFile(g.pids, "pids.max", strconv.FormatInt(l.PIDs, 10)); err != nil {
 			return err
 		}
 	}
@@ -117,9 +117,9 @@ func (g *Group) limit(l Limits) error {
 		return nil
 	}
 	if g.cpu == g.unified {
-		return write(g.cpu, "cpu.weight", strconv.FormatInt(min(10000, max(1, l.CPU/10)), 10))
+		return writeFile(g.cpu, "cpu.weight", strconv.FormatInt(min(10000, max(1, l.CPU/10)), 10))
 	}
-	return write(g.cpu, "cpu.shares", strconv.FormatInt(max(2, l.CPU*1024/1000), 10))
+	return writeFile(g.cpu, "cpu.shares", strconv.FormatInt(max(2, l.CPU*1024/1000), 10))
 }
 
 // limitMemory bounds memory and keeps swap from being used in its place, where
@@ -130,24 +130,24 @@ func (g *Group) limitMemory(bytes int64) error {
 	if g.memory == g.unified {
 		limit, swap, most = "memory.max", "memory.swap.max", "0"
 	}
-	if err := write(g.memory, limit, n); err != nil {
+	if err := writeFile(g.memory, limit, n); err != nil {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(g.memory, swap)); err != nil {
 		return nil
 	}
-	return write(g.memory, swap, most)
+	return writeFile(g.memory, swap, most)
 }
 
 // Thread moves a thread of the caller into the v1 hierarchies of the group, so
 // that processes which it starts are born there. Those of v2 are born there by
 // CLONE_INTO_CGROUP: see OpenUnified.
 func (g *Group) Thread(tid int) error {
-	for _, d := range g.distinct() {
+	for _, d := range g.distinctDirs() {
 		if d == g.unified {
 			continue
 		}
-		if err := write(d, "tasks", strconv.Itoa(tid)); err != nil {
+		if err := writeFile(d, "tasks", strconv.Itoa(tid)); err != nil {
 			return err
 		}
 	}
@@ -157,9 +157,9 @@ func (g *Group) Thread(tid int) error {
 // Leave moves a thread that Thread moved back to the parents of the group.
 func (g *Group) Leave(tid int) error {
 	var errs []error
-	for _, d := range g.distinct() {
+	for _, d := range g.distinctDirs() {
 		if d != g.unified {
-			errs = append(errs, write(filepath.Dir(d), "tasks", strconv.Itoa(tid)))
+			errs = append(errs, writeFile(filepath.Dir(d), "tasks", strconv.Itoa(tid)))
 		}
 	}
 	return errors.Join(errs...)
@@ -175,19 +175,21 @@ func (g *Group) OpenUnified() (*os.File, error) {
 
 // OpenStep makes a group below this one in v2, for one step, and opens it.
 func (g *Group) OpenStep(step int) (*os.File, error) {
-	dir := g.step(step)
+	dir := g.stepDir(step)
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
 	return os.OpenFile(dir, unix.O_DIRECTORY|unix.O_PATH|unix.O_CLOEXEC, 0)
 }
 
-func (g *Group) step(step int) string { return filepath.Join(g.unified, fmt.Sprintf("step.%d", step)) }
+func (g *Group) stepDir(step int) string {
+	return filepath.Join(g.unified, fmt.Sprintf("step.%d", step))
+}
 
 // EndStep kills what is in a step's group until nothing is, and removes it. It
 // gives up on processes that SIGKILL does not end: they stay in the group.
 func (g *Group) EndStep(step int) error {
-	s := &Group{unified: g.step(step)}
+	s := &Group{unified: g.stepDir(step)}
 	for wait := time.Millisecond; wait < time.Second; wait *= 2 {
 		pids, err := s.Procs()
 		if err != nil {
@@ -208,7 +210,7 @@ func (g *Group) EndStep(step int) error {
 // caller. A group that does not exist has none.
 func (g *Group) Procs() ([]int, error) {
 	seen := map[int]bool{}
-	for _, d := range g.distinct() {
+	for _, d := range g.distinctDirs() {
 		err := filepath.WalkDir(d, func(name string, e fs.DirEntry, err error) error {
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil
@@ -258,14 +260,14 @@ func procsOf(dir string, into map[int]bool) error {
 func (g *Group) Kill() error {
 	g.killed = true
 	if g.unified != "" {
-		err := write(g.unified, "cgroup.kill", "1")
+		err := writeFile(g.unified, "cgroup.kill", "1")
 		if err == nil {
 			return nil
 		}
-		_ = write(g.unified, "cgroup.freeze", "1") // without cgroup.kill: hold it still while its processes are killed
+		_ = writeFile(g.unified, "cgroup.freeze", "1") // without cgroup.kill: hold it still while its processes are killed
 	}
 	if g.pids != "" {
-		_ = write(g.pids, "pids.max", "0") // no new ones; killing goes on without it
+		_ = writeFile(g.pids, "pids.max", "0") // no new ones; killing goes on without it
 	}
 	pids, err := g.Procs()
 	for _, pid := range pids {
@@ -306,7 +308,7 @@ func (g *Group) OOMKills() (int, error) {
 // error; one that does not exist is none.
 func (g *Group) Remove() error {
 	var errs []error
-	for _, d := range g.distinct() {
+	for _, d := range g.distinctDirs() {
 		errs = append(errs, removeTree(d))
 	}
 	return errors.Join(errs...)
@@ -340,7 +342,7 @@ func removeTree(dir string) error {
 	return nil
 }
 
-func write(dir, file, text string) error {
+func writeFile(dir, file, text string) error {
 	f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY, 0)
 	if err != nil {
 		return err
@@ -352,7 +354,7 @@ func write(dir, file, text string) error {
 // Empty reports whether no process but the caller is in the group. It costs less
 // than Procs.
 func (g *Group) Empty() (bool, error) {
-	for _, d := range g.distinct() {
+	for _, d := range g.distinctDirs() {
 		if d == g.unified {
 			b, err := os.ReadFile(filepath.Join(d, "cgroup.events"))
 			switch {
@@ -387,7 +389,7 @@ func (g *Group) Freeze(on bool) error {
 	if on {
 		text = "1"
 	}
-	return write(g.unified, "cgroup.freeze", text)
+	return writeFile(g.unified, "cgroup.freeze", text)
 }
 
 // Names lists the groups whose names begin with a prefix.

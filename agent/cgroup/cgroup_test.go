@@ -69,28 +69,28 @@ func TestHierarchies(t *testing.T) {
 				c.want[i].controllers = nil
 			}
 		}
-		if got := hierarchies(c.mounts, c.self); !reflect.DeepEqual(got, c.want) {
+		if got := parseHierarchies(c.mounts, c.self); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s:\n%+v\nwant\n%+v", c.name, got, c.want)
 		}
 	}
 }
 
 func TestFind(t *testing.T) {
-	if b, notes := find(nil); b.Kills() || len(notes) != 1 || !strings.Contains(notes[0], "not mounted") {
+	if b, notes := findBase(nil); b.Kills() || len(notes) != 1 || !strings.Contains(notes[0], "not mounted") {
 		t.Errorf("nothing mounted: %+v %q", b, notes)
 	}
 	missing := hierarchy{unified: true, root: "/no/such", own: "/no/such"}
-	if b, notes := find([]hierarchy{missing}); b.Kills() || len(notes) != 1 || !strings.Contains(notes[0], "not writable") {
+	if b, notes := findBase([]hierarchy{missing}); b.Kills() || len(notes) != 1 || !strings.Contains(notes[0], "not writable") {
 		t.Errorf("not writable: %+v %q", b, notes)
 	}
 	// v2 kills; in plain files it looks as if it limited nothing.
 	bare := tree(t)
-	if b, notes := find([]hierarchy{{unified: true, root: bare, own: bare}}); !b.Kills() || b.Memory != "" || !strings.Contains(notes[0], "memory is not limited") {
+	if b, notes := findBase([]hierarchy{{unified: true, root: bare, own: bare}}); !b.Kills() || b.Memory != "" || !strings.Contains(notes[0], "memory is not limited") {
 		t.Errorf("v2 without controllers: %+v %q", b, notes)
 	}
 	// v1 beside v2: each for what it can do.
 	mem, pids := tree(t), tree(t)
-	b, _ := find([]hierarchy{
+	b, _ := findBase([]hierarchy{
 		{controllers: []string{"memory"}, root: mem, own: mem},
 		{controllers: []string{"pids"}, root: pids, own: pids},
 		{unified: true, root: bare, own: bare},
@@ -108,7 +108,7 @@ func TestLimitsAreWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := g.limit(Limits{Memory: 1 << 30, CPU: 2000, PIDs: 4096}); err != nil {
+	if err := g.setLimits(Limits{Memory: 1 << 30, CPU: 2000, PIDs: 4096}); err != nil {
 		t.Fatal(err)
 	}
 	one := t.TempDir()
@@ -118,7 +118,7 @@ func TestLimitsAreWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := v1.limit(Limits{Memory: 1 << 20, CPU: 500, PIDs: 64}); err != nil {
+	if err := v1.setLimits(Limits{Memory: 1 << 20, CPU: 500, PIDs: 64}); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{

@@ -29,10 +29,10 @@ func Find() (Base, []string) {
 	if err != nil {
 		return Base{}, []string{"control groups are not used: " + err.Error()}
 	}
-	return find(hierarchies(string(mounts), string(self)))
+	return findBase(parseHierarchies(string(mounts), string(self)))
 }
 
-func find(hs []hierarchy) (Base, []string) {
+func findBase(hs []hierarchy) (Base, []string) {
 	var b Base
 	for _, h := range hs {
 		if h.unified {
@@ -54,10 +54,10 @@ func find(hs []hierarchy) (Base, []string) {
 			}
 		}
 	}
-	return b, b.missing(hs)
+	return b, b.missingControllers(hs)
 }
 
-func (b Base) missing(hs []hierarchy) []string {
+func (b Base) missingControllers(hs []hierarchy) []string {
 	const remedy = "run as root, or inside `systemd-run --user --scope -p Delegate=yes`"
 	var notes []string
 	switch {
@@ -84,7 +84,7 @@ func unifiedBase(h hierarchy) (base, memory, cpu, pids string) {
 		if len(dir) < len(h.root) || !canMake(dir) {
 			continue
 		}
-		on := enabled(dir)
+		on := enabledControllers(dir)
 		if base == "" || slices.Contains(on, "memory") {
 			base = dir
 		}
@@ -102,11 +102,11 @@ func unifiedBase(h hierarchy) (base, memory, cpu, pids string) {
 	return base, "", "", ""
 }
 
-// enabled returns the controllers that children of a v2 group get, after trying
+// enabledControllers returns the controllers that children of a v2 group get, after trying
 // to turn on those that limits need.
-func enabled(dir string) []string {
+func enabledControllers(dir string) []string {
 	for _, c := range []string{"+memory", "+cpu", "+pids"} {
-		_ = write(dir, "cgroup.subtree_control", c)
+		_ = writeFile(dir, "cgroup.subtree_control", c)
 	}
 	b, _ := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control"))
 	return strings.Fields(string(b))
@@ -117,7 +117,7 @@ func canMake(dir string) bool {
 	const prefix = "cox.probe."
 	if left, err := filepath.Glob(filepath.Join(dir, prefix+"*")); err == nil {
 		for _, name := range left { // of processes that were killed in between
-			if pid := strings.TrimPrefix(filepath.Base(name), prefix); !exists("/proc/" + pid) {
+			if pid := strings.TrimPrefix(filepath.Base(name), prefix); !pathExists("/proc/" + pid) {
 				_ = unix.Rmdir(name)
 			}
 		}
@@ -129,13 +129,13 @@ func canMake(dir string) bool {
 	return unix.Rmdir(probe) == nil
 }
 
-func exists(name string) bool {
+func pathExists(name string) bool {
 	_, err := os.Lstat(name)
 	return err == nil
 }
 
-// hierarchies joins /proc/self/mountinfo and /proc/self/cgroup.
-func hierarchies(mountinfo, self string) []hierarchy {
+// parseHierarchies joins /proc/self/mountinfo and /proc/self/cgroup.
+func parseHierarchies(mountinfo, self string) []hierarchy {
 	place := map[string]string{} // controller, or "" for v2 → path
 	for line := range strings.Lines(self) {
 		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
@@ -155,7 +155,7 @@ func hierarchies(mountinfo, self string) []hierarchy {
 		root, point := fields[3], fields[4]
 		switch fs[0] {
 		case "cgroup2":
-			out = append(out, hierarchy{unified: true, root: point, own: under(point, root, place[""])})
+			out = append(out, hierarchy{unified: true, root: point, own: pathUnder(point, root, place[""])})
 		case "cgroup":
 			var cs []string
 			own := ""
@@ -165,16 +165,16 @@ func hierarchies(mountinfo, self string) []hierarchy {
 				}
 			}
 			if cs != nil {
-				out = append(out, hierarchy{controllers: cs, root: point, own: under(point, root, own)})
+				out = append(out, hierarchy{controllers: cs, root: point, own: pathUnder(point, root, own)})
 			}
 		}
 	}
 	return out
 }
 
-// under places a path of /proc/self/cgroup below a mount point that shows the
+// pathUnder places a path of /proc/self/cgroup below a mount point that shows the
 // tree from root on. A path that the mount does not show becomes the mount point.
-func under(point, root, path string) string {
+func pathUnder(point, root, path string) string {
 	rel, err := filepath.Rel(root, path)
 	if err != nil || strings.HasPrefix(rel, "..") {
 		return point

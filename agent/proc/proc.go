@@ -45,11 +45,11 @@ func Read(pid int) (Stat, error) {
 	if err != nil {
 		return Stat{}, err
 	}
-	return parse(string(b))
+	return parseStat(string(b))
 }
 
-// parse reads "PID (NAME) STATE PPID PGRP SESSION …"; the name may hold anything.
-func parse(line string) (Stat, error) {
+// parseStat reads "PID (NAME) STATE PPID PGRP SESSION …"; the name may hold anything.
+func parseStat(line string) (Stat, error) {
 	open, closing := strings.IndexByte(line, '('), strings.LastIndexByte(line, ')')
 	if open < 0 || closing < open {
 		return Stat{}, fmt.Errorf("stat line %q has no name", line)

@@ -14,14 +14,14 @@ import (
 func TestParse(t *testing.T) {
 	const rest = " S 42 7 9 0 -1 4194304 577 0 0 0 0 0 0 0 20 0 8 0 123456 1000 200"
 	for _, name := range []string{"cox", "a b", "a) R (b", "", "((("} {
-		got, err := parse("17 (" + name + ")" + rest)
+		got, err := parseStat("17 (" + name + ")" + rest)
 		want := Stat{PID: 17, Name: name, State: 'S', Parent: 42, Session: 9, Start: 123456}
 		if err != nil || got != want {
 			t.Errorf("%q: %+v, %v; want %+v", name, got, err, want)
 		}
 	}
 	for _, line := range []string{"", "17 cox S 1", "17 (cox", "17 (cox) S 1 2", "x (cox)" + rest} {
-		if got, err := parse(line); err == nil {
+		if got, err := parseStat(line); err == nil {
 			t.Errorf("%q: %+v", line, got)
 		}
 	}

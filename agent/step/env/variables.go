@@ -66,9 +66,9 @@ func arrayVariable(name, meaning string, value func(*envScope) (string, bool)) v
 }
 
 // variables is the table, by name. It is not written after its initialisation.
-var variables = concat(jobVariables, nodeVariables, gpuVariables, optionVariables, arrayVariables, stepVariables, missingVariables)
+var variables = concatTables(jobVariables, nodeVariables, gpuVariables, optionVariables, arrayVariables, stepVariables, missingVariables)
 
-func concat(tables ...[]variable) (all []variable) {
+func concatTables(tables ...[]variable) (all []variable) {
 	for _, t := range tables {
 		all = append(all, t...)
 	}

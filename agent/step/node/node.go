@@ -215,12 +215,12 @@ func (n *Node) serveCreate(l *wire.Link, f wire.Frame) {
 		_ = l.Send(wire.Frame{Kind: wire.MsgRefused, Body: []byte("this is not the first node of the job")})
 		return
 	}
-	n.allocate(l, r)
+	n.allocateStep(l, r)
 }
 
-// allocate makes a step for srun, and keeps its resources for it until srun says that
+// allocateStep makes a step for srun, and keeps its resources for it until srun says that
 // it is over everywhere, or until srun is gone and so are the step's processes.
-func (n *Node) allocate(l *wire.Link, r wire.Request) {
+func (n *Node) allocateStep(l *wire.Link, r wire.Request) {
 	refuse := func(err error) { _ = l.Send(wire.Frame{Kind: wire.MsgRefused, Body: []byte(err.Error())}) }
 	info, wait, err := n.allocator.Create(r)
 	if wait == nil && err != nil {

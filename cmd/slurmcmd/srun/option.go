@@ -22,8 +22,8 @@ type line struct {
 	spread         bool // an option was given that may make more than one task
 }
 
-// parse takes the command line apart: options up to the first word that is none.
-func parse(args []string) (*line, error) {
+// parseLine takes the command line apart: options up to the first word that is none.
+func parseLine(args []string) (*line, error) {
 	l := &line{}
 	scan := getopt.New(srunopt.Table{}, args)
 	for {
@@ -62,7 +62,7 @@ func (l *line) takeOption(opt *srunopt.Option, it *getopt.Item) error {
 		l.unused = append(l.unused, opt)
 	case srunopt.Submitted:
 		l.options = append(l.options, wordsOf(opt, it)...)
-		l.spread = l.spread || spreads(name)
+		l.spread = l.spread || mayMakeTasks(name)
 	}
 	switch name {
 	case "quiet":
@@ -99,9 +99,9 @@ func wordsOf(opt *srunopt.Option, it *getopt.Item) []string {
 	return []string{word + "=" + it.Value}
 }
 
-// spreads reports whether an option may make more than one task, or give tasks what a
+// mayMakeTasks reports whether an option may make more than one task, or give tasks what a
 // batch script does not get.
-func spreads(name string) bool {
+func mayMakeTasks(name string) bool {
 	switch name {
 	case "cpus-per-task", "mem-per-cpu", "cpus-per-gpu", "mem-per-gpu":
 		return false
@@ -114,12 +114,12 @@ func spreads(name string) bool {
 	return false
 }
 
-// single reports whether the command is one task: it then runs as the batch script of
+// isSingleTask reports whether the command is one task: it then runs as the batch script of
 // its job, which starts sooner than a step would.
-func (l *line) single() bool { return !l.spread }
+func (l *line) isSingleTask() bool { return !l.spread }
 
-// script is the batch script that runs the command in its own place, and a name.
-func (l *line) script() (name, text string) {
+// batchScript is the batch script that runs the command in its own place, and a name.
+func (l *line) batchScript() (name, text string) {
 	name = l.command[0]
 	if at, err := exec.LookPath(name); err == nil {
 		name = at

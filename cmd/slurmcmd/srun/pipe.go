@@ -15,22 +15,22 @@ type pipes struct {
 	buf      []byte
 }
 
-// open makes the pipes in a folder that only the user may enter.
-func (p *pipes) open(withErr bool) (err error) {
+// openPipes makes the pipes in a folder that only the user may enter.
+func (p *pipes) openPipes(withErr bool) (err error) {
 	if p.dir, err = os.MkdirTemp("", "cox-srun."); err != nil {
 		return err
 	}
-	if p.out, err = p.make("out"); err != nil || !withErr {
+	if p.out, err = p.makePipe("out"); err != nil || !withErr {
 		return err
 	}
-	p.err, err = p.make("err")
+	p.err, err = p.makePipe("err")
 	return err
 }
 
 func (p *pipes) name(which string) string { return filepath.Join(p.dir, which) }
 
-// make makes one pipe and opens both of its ends.
-func (p *pipes) make(which string) (int, error) {
+// makePipe makes one pipe and opens both of its ends.
+func (p *pipes) makePipe(which string) (int, error) {
 	name := p.name(which)
 	if err := unix.Mkfifo(name, 0o600); err != nil {
 		return -1, &os.PathError{Op: "mkfifo", Path: name, Err: err}

@@ -26,7 +26,7 @@ func Main(args []string, stdio face.Stdio) int {
 }
 
 func run(c *face.Command, args []string) error {
-	l, err := parse(args)
+	l, err := parseLine(args)
 	switch {
 	case err != nil:
 		return err
@@ -42,13 +42,13 @@ func run(c *face.Command, args []string) error {
 	s := &session{Command: c, addr: a, line: l, pipes: pipes{out: -1, err: -1}}
 	s.Err = &locked{w: s.Err}
 	defer s.pipes.close()
-	if err := s.connect(); err != nil {
+	if err := s.connectServer(); err != nil {
 		return err
 	}
-	if err := s.submit(); err != nil {
+	if err := s.submitJob(); err != nil {
 		return err
 	}
-	return s.stay()
+	return s.awaitJob()
 }
 
 // session is a job that srun stays with.
@@ -61,13 +61,13 @@ type session struct {
 	id     string
 }
 
-func (s *session) connect() (err error) {
+func (s *session) connectServer() (err error) {
 	s.client, err = s.Client()
 	return err
 }
 
-// submit hands the command to the server.
-func (s *session) submit() error {
+// submitJob hands the command to the server.
+func (s *session) submitJob() error {
 	dir, err := os.Getwd()
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (s *session) submit() error {
 	syscall.Umask(int(mask))
 	options := append([]string{"--job-name=" + filepath.Base(s.line.command[0])}, s.line.options...)
 	if s.addr.Socket != "" && !s.line.output {
-		if err := s.pipes.open(!s.line.errors); err != nil {
+		if err := s.pipes.openPipes(!s.line.errors); err != nil {
 			return fmt.Errorf("make a pipe for the job's output: %w", err)
 		}
 		options = append(options, "--output="+s.pipes.name("out"))
@@ -89,9 +89,9 @@ func (s *session) submit() error {
 		options = append(options, "--input="+name)
 	}
 	req := &api.Submit{Form: api.FormCommand, Args: options, Command: s.line.command, Environ: s.Environ(), Dir: dir, Host: host, Umask: &mask}
-	if s.line.single() {
+	if s.line.isSingleTask() {
 		req.Form, req.Command = api.FormSbatch, nil
-		req.File, req.Text = s.line.script()
+		req.File, req.Text = s.line.batchScript()
 	}
 	v, err := s.client.JSON("POST", "/v1/jobs", fastclient.Submit(req))
 	if err != nil {
@@ -130,26 +130,26 @@ func (s *session) sayEnd(v fastclient.Value) {
 		s.Errorf("job %s %s: %s", s.id, state, message)
 	case state != "FAILED":
 		s.Errorf("job %s: %s", s.id, state)
-	case s.line.single(): // of several tasks their nodes have spoken
+	case s.line.isSingleTask(): // of several tasks their nodes have spoken
 		node := ""
 		for _, c := range v.Get("claims").Items() {
 			node = c.Get("node").Text()
 			break
 		}
-		s.Errorf("%s: task 0: %s", node, ending(s.Code))
+		s.Errorf("%s: task 0: %s", node, endText(s.Code))
 	}
 }
 
-// ending is how a task ended, in srun's words.
-func ending(code int) string {
+// endText is how a task ended, in srun's words.
+func endText(code int) string {
 	if code > 128 {
 		return syscall.Signal(code - 128).String()
 	}
 	return fmt.Sprintf("Exited with exit code %d", code)
 }
 
-// follow copies the output through the API, over a connection of its own.
-func (s *session) follow() {
+// followOutput copies the output through the API, over a connection of its own.
+func (s *session) followOutput() {
 	c := fastclient.New(s.addr)
 	defer c.Close()
 	r, err := c.Get(fastclient.Query("/v1/jobs/"+s.id+"/logs", "follow", "true"), "text/plain")
@@ -161,8 +161,8 @@ func (s *session) follow() {
 	}
 }
 
-// pass sends a signal to the job; an interrupt or a request to end cancels it.
-func (s *session) pass(sig syscall.Signal) {
+// passSignal sends a signal to the job; an interrupt or a request to end cancels it.
+func (s *session) passSignal(sig syscall.Signal) {
 	var o fastclient.Object
 	o.Raw("select", fastclient.Select(&api.Select{IDs: []string{s.id}}))
 	switch sig {
@@ -171,7 +171,7 @@ func (s *session) pass(sig syscall.Signal) {
 	default:
 		o.Text("verb", api.VerbSignal)
 		o.Text("signal", fmt.Sprint(int(sig)))
-		o.True("full", s.line.single()) // then the command is the batch script
+		o.True("full", s.line.isSingleTask()) // then the command is the batch script
 	}
 	c := fastclient.New(s.addr)
 	defer c.Close()

@@ -40,7 +40,7 @@ func TestParse(t *testing.T) {
 		{"--dependencies=afterok:1 cmd", "", "", "unrecognized option '--dependencies=afterok:1'"},
 		{"--mem", "", "", "option '--mem' requires an argument"},
 	} {
-		l, err := parse(strings.Fields(c.line))
+		l, err := parseLine(strings.Fields(c.line))
 		text := ""
 		if err != nil {
 			text, l = err.Error(), &line{}
@@ -113,8 +113,8 @@ func TestSingle(t *testing.T) {
 	for line, single := range map[string]bool{
 		"-t 5 -c 4 --mem=1G -p x --gpus=1 a": true, "-N2 a": false, "-n1 a": false, "--ntasks 4 a": false, "--gpus-per-task=1 a": false, "-w n1 a": false,
 	} {
-		if l, err := parse(strings.Fields(line)); err != nil || l.single() != single {
-			t.Errorf("%s: single is %v, %v", line, l.single(), err)
+		if l, err := parseLine(strings.Fields(line)); err != nil || l.isSingleTask() != single {
+			t.Errorf("%s: single is %v, %v", line, l.isSingleTask(), err)
 		}
 	}
 }

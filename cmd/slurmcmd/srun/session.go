@@ -17,15 +17,15 @@ import (
 // queuedAfter is how long a job may wait before srun says so.
 const queuedAfter = 300 * time.Millisecond
 
-// stay copies output until the job has ended, and takes its exit code. Signals and
+// awaitJob copies output until the job has ended, and takes its exit code. Signals and
 // the word about waiting have goroutines of their own.
-func (s *session) stay() error {
+func (s *session) awaitJob() error {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT)
 	var helpers sync.WaitGroup
 	helpers.Go(func() {
 		for sig := range signals {
-			s.pass(sig.(syscall.Signal))
+			s.passSignal(sig.(syscall.Signal))
 		}
 	})
 	over := make(chan struct{})
@@ -44,27 +44,27 @@ func (s *session) stay() error {
 	}()
 	follows := !s.line.output && s.pipes.dir == ""
 	if follows {
-		helpers.Go(s.follow)
+		helpers.Go(s.followOutput)
 	}
-	v, err := s.wait()
+	v, err := s.pollJob()
 	if err != nil {
 		return err
 	}
-	s.pipes.drain(s.Raw, s.Err)
+	s.pipes.drainPipes(s.Raw, s.Err)
 	s.sayEnd(v)
 	return nil
 }
 
-// wait asks for the job's end and copies output meanwhile. One poll watches the pipes
+// pollJob asks for the job's end and copies output meanwhile. One poll watches the pipes
 // and the connection: no goroutine stands between the tasks and the terminal.
-func (s *session) wait() (fastclient.Value, error) {
+func (s *session) pollJob() (fastclient.Value, error) {
 	path := fastclient.Query("/v1/jobs/"+fastclient.Segment(s.id)+"/wait", "timeout", "600")
 	for {
 		if err := s.client.Send("GET", path, "", nil); err != nil {
 			return fastclient.Value{}, err
 		}
 		if fd, ok := s.client.FD(); ok {
-			if err := s.pipes.pump(fd, s.Raw, s.Err); err != nil {
+			if err := s.pipes.pumpUntil(fd, s.Raw, s.Err); err != nil {
 				return fastclient.Value{}, err
 			}
 		}
@@ -79,8 +79,8 @@ func (s *session) wait() (fastclient.Value, error) {
 	}
 }
 
-// pump copies what comes through the pipes until there is something to read at fd.
-func (p *pipes) pump(fd int, out, errs io.Writer) error {
+// pumpUntil copies what comes through the pipes until there is something to read at fd.
+func (p *pipes) pumpUntil(fd int, out, errs io.Writer) error {
 	for {
 		set := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}, {Fd: int32(p.out), Events: unix.POLLIN}, {Fd: int32(p.err), Events: unix.POLLIN}}
 		_, err := unix.Poll(set, -1)
@@ -92,13 +92,13 @@ func (p *pipes) pump(fd int, out, errs io.Writer) error {
 		case set[0].Revents != 0:
 			return nil
 		}
-		p.drain(out, errs)
+		p.drainPipes(out, errs)
 	}
 }
 
-// drain copies what stands in the pipes now. What the tasks wrote stands there when
+// drainPipes copies what stands in the pipes now. What the tasks wrote stands there when
 // the job has ended.
-func (p *pipes) drain(out, errs io.Writer) {
+func (p *pipes) drainPipes(out, errs io.Writer) {
 	if p.buf == nil {
 		p.buf = make([]byte, 64<<10)
 	}

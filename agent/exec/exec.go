@@ -33,8 +33,8 @@ func Run(ctx context.Context, x *wire.Exec, r engine.ExecRequest, who *barrier.I
 	}
 	defer s.close()
 	x.Files = s.theirs
-	code, why, err := x.Run(ctx, s.begin)
-	s.end()
+	code, why, err := x.Run(ctx, s.startCopying)
+	s.awaitOutput()
 	switch {
 	case ctx.Err() != nil:
 		return code, ctx.Err()
@@ -71,7 +71,7 @@ func newStreams(r engine.ExecRequest, who *barrier.Identity) (s *streams, err er
 		}
 	}()
 	if r.TTY {
-		return s, s.terminal(who)
+		return s, s.openTerminal(who)
 	}
 	if r.Stdin == nil {
 		if s.theirs[0], err = os.Open(os.DevNull); err != nil {
@@ -95,13 +95,13 @@ func newStreams(r engine.ExecRequest, who *barrier.Identity) (s *streams, err er
 	return s, nil
 }
 
-func (s *streams) terminal(who *barrier.Identity) error {
+func (s *streams) openTerminal(who *barrier.Identity) error {
 	blocking, theirs, err := pty.Open()
 	if err != nil {
 		return fmt.Errorf("a terminal for the command: %w", err)
 	}
 	s.theirs = [3]*os.File{theirs, theirs, theirs}
-	ours, err := pollable(blocking)
+	ours, err := pollableFile(blocking)
 	if err != nil {
 		return err
 	}
@@ -111,14 +111,14 @@ func (s *streams) terminal(who *barrier.Identity) error {
 			return err
 		}
 	}
-	if err := s.resize(s.r.Window); err != nil {
+	if err := s.resizeTerminal(s.r.Window); err != nil {
 		return err
 	}
 	s.copyOut(s.r.Stdout, ours)
 	return nil
 }
 
-func (s *streams) resize(w engine.Window) error {
+func (s *streams) resizeTerminal(w engine.Window) error {
 	if w == (engine.Window{}) {
 		return nil
 	}
@@ -133,8 +133,8 @@ func (s *streams) resize(w engine.Window) error {
 	return errors.Join(err, failed)
 }
 
-// pollable is the same file in a form whose Read ends when it is closed.
-func pollable(f *os.File) (*os.File, error) {
+// pollableFile is the same file in a form whose Read ends when it is closed.
+func pollableFile(f *os.File) (*os.File, error) {
 	defer f.Close()
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -158,8 +158,8 @@ func (s *streams) copyOut(to io.Writer, from *os.File) {
 	})
 }
 
-// begin is called when the command has its descriptors.
-func (s *streams) begin() {
+// startCopying is called when the command has its descriptors.
+func (s *streams) startCopying() {
 	s.dropTheirs()
 	if s.r.Stdin != nil {
 		go func() { // ends with the input
@@ -177,7 +177,7 @@ func (s *streams) begin() {
 					if !ok {
 						return
 					}
-					_ = s.resize(w)
+					_ = s.resizeTerminal(w)
 				case <-s.done:
 					return
 				}
@@ -194,8 +194,8 @@ func (s *streams) dropTheirs() {
 	}
 }
 
-// end waits for the rest of the output.
-func (s *streams) end() {
+// awaitOutput waits for the rest of the output.
+func (s *streams) awaitOutput() {
 	s.dropTheirs()
 	out := make(chan struct{})
 	go func() { s.out.Wait(); close(out) }()

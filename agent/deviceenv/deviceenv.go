@@ -66,26 +66,26 @@ type Vars map[string]string
 // removed.
 func For(devices []Device, present ...Vendor) Vars {
 	v := Vars{CUDA: "", CUDAOrder: "", ROCR: "", HIP: "", OpenCL: ""}
-	nvidia, amd, declared := of(devices, NVIDIA), of(devices, AMD), of(devices, Declared)
+	nvidia, amd, declared := ofVendor(devices, NVIDIA), ofVendor(devices, AMD), ofVendor(devices, Declared)
 	if len(declared) > 0 && len(nvidia) == 0 && len(amd) == 0 {
 		// No such hardware: programs only read the numbers. All three, as
 		// Slurm sets them for devices whose vendor it was not told.
-		v[CUDA], v[ROCR], v[OpenCL] = list(declared), list(declared), list(declared)
+		v[CUDA], v[ROCR], v[OpenCL] = joinNames(declared), joinNames(declared), joinNames(declared)
 		return v
 	}
 	switch {
 	case len(nvidia) > 0:
-		v[CUDA] = list(nvidia)
+		v[CUDA] = joinNames(nvidia)
 		v[CUDAOrder] = "PCI_BUS_ID"
 		if len(amd) == 0 && !slices.ContainsFunc(nvidia, func(d Device) bool { return d.Instance != "" }) {
-			v[OpenCL] = list(nvidia)
+			v[OpenCL] = joinNames(nvidia)
 		}
 	case slices.Contains(present, NVIDIA):
 		v[CUDA] = none
 	}
 	switch {
 	case len(amd) > 0:
-		v[ROCR] = list(amd)
+		v[ROCR] = joinNames(amd)
 		v[OpenCL] = fromZero(len(amd))
 		if v[CUDA] != "" {
 			v[HIP] = fromZero(len(amd)) // goes before CUDA_VISIBLE_DEVICES
@@ -121,7 +121,7 @@ func (v Vars) Environ() []string {
 	return out
 }
 
-func of(devices []Device, vendor Vendor) []Device {
+func ofVendor(devices []Device, vendor Vendor) []Device {
 	var out []Device
 	for _, d := range devices {
 		if d.Vendor == vendor {
@@ -131,10 +131,10 @@ func of(devices []Device, vendor Vendor) []Device {
 	return out
 }
 
-// list joins the names. CUDA takes either numbers or UUIDs in one list, and
+// joinNames joins the names. CUDA takes either numbers or UUIDs in one list, and
 // shows at most one MIG instance to a process; a MIG instance among whole
 // GPUs is named by its UUID all the same.
-func list(devices []Device) string {
+func joinNames(devices []Device) string {
 	names := make([]string, len(devices))
 	for i, d := range devices {
 		names[i] = d.Instance
