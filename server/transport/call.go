@@ -25,13 +25,14 @@ import (
 
 // Call is one request that is being answered.
 type Call struct {
+	W    *Writer
+	R    *http.Request
+	ID   auth.Identity // of the caller
+	Body []byte        // of the request, valid until the handler returns
+
 	s     *Server
-	W     *Writer
-	R     *http.Request
-	ID    auth.Identity
-	name  string // of the request, for logs and 500s
 	route *Route
-	Body  []byte
+	name  string // of the request, for logs and 500s
 	over  func() // gives back what the request took; nil: nothing
 }
 
@@ -167,6 +168,7 @@ func (c *Call) writeJSON(status int, v any) error {
 	return nil
 }
 
+// WriteBody writes a whole answer, in parts that each have to be read in time.
 func (c *Call) WriteBody(status int, media string, b []byte) {
 	h := c.W.Header()
 	h["Content-Type"] = []string{media}

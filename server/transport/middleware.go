@@ -21,12 +21,13 @@ var (
 
 const oldestMinor = 0
 
-// Writer notes what was answered.
+// Writer is a response that notes its status.
 type Writer struct {
 	http.ResponseWriter
 	Status int // 0: nothing yet
 }
 
+// WriteHeader notes the first status.
 func (w *Writer) WriteHeader(status int) {
 	if w.Status == 0 {
 		w.Status = status
@@ -34,6 +35,7 @@ func (w *Writer) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
+// Write sends a part of the body; without a status before it, 200 is noted.
 func (w *Writer) Write(b []byte) (int, error) {
 	if w.Status == 0 {
 		w.Status = http.StatusOK

@@ -69,6 +69,7 @@ func schemaName(t reflect.Type, hint string) string {
 	return name
 }
 
+// TypeOf is the type of a body or an answer, for Route.
 func TypeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 
 // answer is what huma calls to write a response.
