@@ -11,7 +11,7 @@
 // or a held task. These paths touch nothing that costs start-up time.
 //
 // The commands that ask a server build on every system that Go knows; what runs or
-// serves work needs Linux (names_linux.go, names_other.go).
+// serves work needs Linux (slurmnames_linux.go, and *_linux.go in the packages).
 package main
 
 import (

@@ -13,8 +13,8 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
-// App is one call of cox: its standard streams, what holds for every command, and
-// the exit code that the command leaves.
+// App is one call of cox: its standard streams, the flags of every command, and the
+// exit code that the command leaves.
 type App struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -36,7 +36,7 @@ func (a *App) Client() (*client.Client, error) {
 	return client.New(client.Options{URL: a.Server})
 }
 
-// Page is how text is to be shown on one of the streams.
+// Page says how to print text on one of the streams: width, colours, time.
 func (a *App) Page(w io.Writer) printer.Page {
 	p := printer.Page{Now: a.Now(), Zone: time.Local}
 	if fd, ok := TerminalFd(w); ok {

@@ -18,6 +18,7 @@ func Caller() job.Owner {
 	return o
 }
 
+// Hostname is the name of this machine.
 func Hostname() string {
 	name, err := os.Hostname()
 	if err != nil {

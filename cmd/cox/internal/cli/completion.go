@@ -72,6 +72,7 @@ var completable = map[string][]string{
 	"logs": {"all"}, "show": {"all"}, "requeue": {"all"},
 }
 
+// CompleteNodes offers the names of nodes.
 func (a *App) CompleteNodes(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return a.CompleteWords(cmd, a.NodeNames)
 }
@@ -89,10 +90,12 @@ func (a *App) CompleteFlag(cmd *cobra.Command, flag string, ask func(context.Con
 	})
 }
 
+// CompleteShapeFlags completes the values of --partition.
 func (a *App) CompleteShapeFlags(cmd *cobra.Command) {
 	a.CompleteFlag(cmd, "partition", a.PartitionNames)
 }
 
+// NodeNames lists the nodes with their states.
 func (a *App) NodeNames(ctx context.Context, c *client.Client) ([]string, error) {
 	nodes, err := c.Nodes(ctx)
 	if err != nil {
@@ -106,6 +109,7 @@ func (a *App) NodeNames(ctx context.Context, c *client.Client) ([]string, error)
 	return words, nil
 }
 
+// PartitionNames lists the partitions.
 func (a *App) PartitionNames(ctx context.Context, c *client.Client) ([]string, error) {
 	parts, err := c.Partitions(ctx)
 	if err != nil {
@@ -130,6 +134,7 @@ func (a *App) UserNames(ctx context.Context, c *client.Client) ([]string, error)
 	return words, err
 }
 
+// PoolNames lists the pools with their engines and states.
 func (a *App) PoolNames(ctx context.Context, c *client.Client) ([]string, error) {
 	list, err := c.Pools(ctx)
 	if err != nil {

@@ -87,7 +87,7 @@ func (a *App) remedyOf(err error, kind fault.Kind) string {
 	return remedy
 }
 
-// undone marks an error after which what was asked for has not happened.
+// undone is an error with what has not happened because of it.
 type undone struct {
 	error
 	what string // "not submitted"
@@ -105,5 +105,5 @@ func isUsageError(err error) bool {
 	return false
 }
 
-// NotDone says of an error that what was asked for has not happened: "not submitted".
+// NotDone adds to an error what has not happened because of it: "not submitted".
 func NotDone(err error, what string) error { return &undone{err, what} }

@@ -10,6 +10,8 @@ import (
 	"github.com/coxswain-sched/coxswain/api/client"
 )
 
+// EachJobRow asks for columns of the live jobs that a query chooses, and calls f with the
+// fields of each row.
 func EachJobRow(ctx context.Context, c *client.Client, q client.Query, columns []string, f func(fields []string) error) error {
 	r, err := c.JobsTSV(ctx, q, columns...)
 	if err != nil {

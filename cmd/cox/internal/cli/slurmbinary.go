@@ -9,7 +9,7 @@ import (
 var SlurmNames = []string{"sbatch", "squeue", "scancel", "sinfo", "sacct", "scontrol", "sshare", "sprio"}
 
 // SlurmBinaryPath is the small binary that answers to Slurm's names and supervises
-// jobs, where it stands beside this one; empty otherwise.
+// jobs, if it lies beside this one; empty otherwise.
 func SlurmBinaryPath() string {
 	self, err := os.Executable()
 	if err != nil {

@@ -113,6 +113,7 @@ func Run(t *testing.T, root func(*cli.App) *cobra.Command, server, stdin string,
 	return Ran{out.String(), err.String(), code}
 }
 
+// Cox runs a command of cox against the server.
 func (f *Server) Cox(t *testing.T, args ...string) Ran {
 	t.Helper()
 	return Run(t, f.root, f.URL, "", args...)
@@ -149,6 +150,7 @@ func Job(name, state string, exit int) api.Job {
 	return j
 }
 
+// JobNotFound is the error about a job that does not exist.
 func JobNotFound(name string) error {
 	return fault.New(fault.NotFound, "there is no job %s", name).Advise("live jobs: cox queue")
 }
@@ -167,10 +169,12 @@ func WriteRows(w http.ResponseWriter, r *http.Request, rows ...map[string]string
 	}
 }
 
+// ServeRows serves rows of the job list.
 func ServeRows(rows ...map[string]string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) { WriteRows(w, r, rows...) }
 }
 
+// ServeNothing never answers.
 func ServeNothing(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
 // WriteFile writes a file for a test and returns its path.

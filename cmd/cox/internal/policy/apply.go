@@ -18,7 +18,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
-// previous is what --back without a number stands for.
+// previous is the value of --back without a number: the rules before the present ones.
 const previous = "previous"
 
 // applying is one call of cox apply.
@@ -105,7 +105,7 @@ func applyPolicy(a *cli.App, ctx context.Context, c *client.Client, p *applying)
 	return nil
 }
 
-// toApply reads what is to be put in force.
+// toApply reads the rules to put in force.
 func toApply(a *cli.App, ctx context.Context, c *client.Client, p *applying) (*api.SetPolicy, error) {
 	req := &api.SetPolicy{Note: p.note}
 	switch {

@@ -112,7 +112,7 @@ func completeReservations(a *cli.App) cobra.CompletionFunc {
 	})
 }
 
-// reserveFlags are what is said of a reservation on a command line.
+// reserveFlags describe a reservation on a command line.
 type reserveFlags struct {
 	r               api.SetReservation
 	start, nodes    string

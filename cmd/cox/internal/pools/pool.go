@@ -128,7 +128,7 @@ func poolNamed(list *api.Pools, name string) (*api.Pool, error) {
 	return nil, fault.New(fault.NotFound, "there is no pool %s", name).Advise("there are %s", strings.Join(names, ", "))
 }
 
-// poolFlags are what is said of a pool on a command line.
+// poolFlags describe a pool on a command line.
 type poolFlags struct {
 	engine, file string
 	set          []string
@@ -214,8 +214,8 @@ func addPool(a *cli.App, ctx context.Context, c *client.Client, name string, f *
 	return printFindings(a, done, f.format)
 }
 
-// waitOpened waits until an added pool can be given work, so that what is typed next can be; not
-// long: its engine has just answered, and what is wrong with it since pool list says.
+// waitOpened waits until an added pool takes work, so that the next command can submit to it. It
+// waits at most 15 s: the engine has just answered, and pool list shows what goes wrong later.
 func waitOpened(ctx context.Context, c *client.Client, name string) error {
 	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); {
 		list, err := c.Pools(ctx)

@@ -139,7 +139,7 @@ func newLogger(c *config.Config) *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, opt))
 }
 
-// readyLine ends what is said at the start; cox up -d waits for it.
+// readyLine is the last line printed at the start; cox up -d waits for it.
 const readyLine = "ready"
 
 // detachedVariable marks the server that cox up -d started.

@@ -21,7 +21,7 @@ func formOf(asked, name string, data []byte) (string, error) {
 	return "", fault.New(fault.Invalid, "--from %s: there is no such form", asked).Advise("sbatch or native")
 }
 
-// textOf is what a submission asks to read, with what stands around it.
+// textOf is the text of a submission, with the options for reading it.
 func textOf(req *api.Submit) (intake.Text, intake.Options) {
 	return intake.Text{Form: req.Form, Name: req.File, Data: []byte(req.Text), Command: req.Command},
 		intake.Options{Owner: cli.Caller(), Args: req.Args, ScriptArgs: req.ScriptArgs, Environ: req.Environ, Dir: req.Dir, Host: req.Host}

@@ -131,7 +131,7 @@ func (f *runFlags) checkFlags() error {
 	return nil
 }
 
-// readRequests reads what is to run.
+// readRequests reads the scripts, or the command, to run.
 func (f *runFlags) readRequests(cmd *cobra.Command, args []string) ([]*intake.Request, error) {
 	var out []*intake.Request
 	switch {

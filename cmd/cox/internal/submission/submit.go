@@ -150,7 +150,7 @@ func submitJob(a *cli.App, cmd *cobra.Command, f *submitFlags, args []string) er
 	return nil
 }
 
-// submitRequest makes of the arguments what is asked of the server.
+// submitRequest makes the request to the server from the arguments.
 func submitRequest(a *cli.App, cmd *cobra.Command, f *submitFlags, args []string) (*api.Submit, error) {
 	if len(args) == 0 {
 		return nil, fault.New(fault.Invalid, "there is nothing to submit").Advise("cox submit FILE, cox submit - for standard input, or cox submit -- COMMAND")

@@ -88,7 +88,7 @@ func slurmBinary() (string, error) {
 		Advise("build it: make build, or go build -o %s ./cmd/cox-slurm", quoteShell(filepath.Join(filepath.Dir(self), "cox-slurm")))
 }
 
-// checkLink returns an error if what stands at the name is not ours to replace.
+// checkLink returns an error if the file of that name must not be replaced.
 func checkLink(name string, force bool) error {
 	st, err := os.Lstat(name)
 	switch {

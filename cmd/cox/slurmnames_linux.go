@@ -16,8 +16,8 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
-// runByName does what the binary's name or its hidden first argument asks for; false:
-// it is an ordinary call of cox.
+// runByName runs the command that the binary's name or its hidden first argument asks
+// for. It returns false for an ordinary call of cox.
 func runByName(argv []string) (code int, ok bool) {
 	stdio := step.Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 	name := filepath.Base(argv[0])
@@ -36,7 +36,7 @@ func runByName(argv []string) (code int, ok bool) {
 	return 0, false
 }
 
-// execSlurmBinary becomes the small binary for Slurm's names, which stands beside cox.
+// execSlurmBinary becomes cox-slurm, the small binary for Slurm's names beside cox.
 func execSlurmBinary(name string, argv []string, stdio step.Stdio) int {
 	binary := cli.SlurmBinaryPath()
 	if binary == "" && name == "scontrol" {
