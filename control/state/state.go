@@ -35,48 +35,55 @@ import (
 //   - the open tasks of an array are those of its jobs that are Open.
 type State struct {
 	sync.RWMutex
+	jobTable
+	outbox
 
-	Jobs      map[job.ID]*JobRecord
-	Order     []*JobRecord // ascending; may have jobs that are gone
-	Live      []*JobRecord // ascending; may have jobs that have ended or are gone
-	dead      int          // of order
-	stale     int          // of live
-	Arrays    Arrays
-	Specs     *SharedSpecs
-	Ledger    *ledger.Ledger
-	Next      job.ID
-	Seq       uint64
-	Estimates EstimateHistory // has a lock of its own
+	Ledger *ledger.Ledger
+	Next   job.ID // the first number that no record uses
+	Seq    uint64 // of the last record
 
-	departed map[job.ID]uint64    // jobs that came back and left again → seq of their last record
 	Drains   *fleet.ByNode[Drain] // without a pool: of every node of that name
 	Tokens   map[string]Token
-	Pools    map[string]PoolSpec // that were added
+	Policies Policies
+	Usage    *Usage        // nil: none was kept
+	Arrivals *share.Memory // nil: nothing was learned of arriving jobs
 
-	ElasticPools   map[string]bool // pools whose engine can change a running gang
-	DelegatedPools map[string]bool // pools whose engine has a scheduler of its own; replaced, never written
-	Policies       Policies
-	Usage          *Usage        // nil: none was kept
-	Arrivals       *share.Memory // nil: nothing was learned of arriving jobs
+	Pools          map[string]PoolSpec       // that were added
+	ElasticPools   map[string]bool           // pools whose engine can change a running gang
+	DelegatedPools map[string]bool           // pools whose engine has a scheduler of its own; replaced, never written
+	Nodes          *fleet.ByNode[fleet.Node] // as the engines report them
+	Proposal       *sched.Proposal           // of the core; nil: none
 
-	Depend  DependencyIndex
-	Submits SubmitCounts
-	lookup  func(job.ID) (*JobRecord, error) // while the journal is replayed: jobs that only the projection has; else nil
+	Estimates EstimateHistory // has a lock of its own
+	Submits   SubmitCounts
+	Counts    Counts
+	Skipped   []error   // records of the journal that were replayed without effect
+	now       time.Time // At of the record that is applied
+}
 
-	Nodes *fleet.ByNode[fleet.Node] // as the engines report them
+// jobTable has the jobs in memory and their indexes.
+type jobTable struct {
+	Jobs   map[job.ID]*JobRecord
+	Order  []*JobRecord // ascending; may have jobs that are gone
+	Live   []*JobRecord // ascending; may have jobs that have ended or are gone
+	dead   int          // of Order
+	stale  int          // of Live
+	Arrays Arrays
+	Specs  *SharedSpecs
+	Depend DependencyIndex
 
-	Proposal *sched.Proposal // of the core; nil: none
+	departed map[job.ID]uint64                // jobs that came back and left again → seq of their last record
+	lookup   func(job.ID) (*JobRecord, error) // while the journal is replayed: jobs that only the projection has; else nil
+}
 
-	Skipped []error // records of the journal that were replayed without effect
-
+// outbox has what follows from applied records and is not done yet.
+type outbox struct {
 	Events  []sched.Event // what the core has to hear of applied records
 	touched []job.ID      // changed since they were last published
 	gating  []*JobRecord  // jobs whose eligibility must be checked
 	timers  timers        // when to check it again
 	dirty   []*JobRecord  // what the projection lacks
 	ended   []*JobRecord  // in the order in which they ended; they leave memory in this order
-	Counts  Counts
-	now     time.Time // At of the record that is applied
 }
 
 // LastJob is the largest number that a job may have; nobody gets there.
@@ -85,9 +92,13 @@ const LastJob job.ID = 1 << 62
 // New returns the state of an empty journal.
 func New() *State {
 	return &State{
-		Jobs: map[job.ID]*JobRecord{}, Specs: NewSharedSpecs(), Ledger: ledger.New(), Next: 1,
-		Arrays: Arrays{m: map[job.ID]*Array{}}, departed: map[job.ID]uint64{}, Drains: fleet.NewByNode[Drain](), Nodes: fleet.NewByNode[fleet.Node](), Tokens: map[string]Token{}, Pools: map[string]PoolSpec{},
-		Depend: newDependencyIndex(), Submits: SubmitCounts{n: map[limit.Key]int{}}, Counts: newCounts(),
+		jobTable: jobTable{
+			Jobs: map[job.ID]*JobRecord{}, Arrays: Arrays{m: map[job.ID]*Array{}}, Specs: NewSharedSpecs(),
+			Depend: newDependencyIndex(), departed: map[job.ID]uint64{},
+		},
+		Ledger: ledger.New(), Next: 1,
+		Drains: fleet.NewByNode[Drain](), Nodes: fleet.NewByNode[fleet.Node](), Tokens: map[string]Token{}, Pools: map[string]PoolSpec{},
+		Submits: SubmitCounts{n: map[limit.Key]int{}}, Counts: newCounts(),
 	}
 }
 
