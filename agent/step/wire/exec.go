@@ -27,7 +27,7 @@ type Exec struct {
 	Files    [3]*os.File
 }
 
-// Execution is the body of mExec.
+// Execution is the body of MsgExec.
 type Execution struct {
 	Args     []string `json:"args"`
 	Env      []string `json:"env,omitempty"`

@@ -32,21 +32,21 @@ const (
 	MsgStdin                    // rank (-1: all), body: input; empty: its end
 	MsgSignal                   // number: signal for all tasks of the step
 	MsgKill                     // end all tasks of the step; number 1: at once
-	MsgWaitGone                 // number: step; answered by mGone once nothing of it lives
-	MsgExec                     // body: execution; the command's descriptors follow once mHeld was said
+	MsgWaitGone                 // number: step; answered by MsgGone once nothing of it lives
+	MsgExec                     // body: execution; the command's descriptors follow once MsgHeld was said
 )
 
 // What a Node says.
 const (
 	MsgCreated  Kind = iota + 64 // body: Info
-	MsgBusy                      // body: why the step waits; mCreated or mRefused follows
+	MsgBusy                      // body: why the step waits; MsgCreated or MsgRefused follows
 	MsgRefused                   // body: why not, for people
 	MsgHeld                      // body: pids by rank
 	MsgOutput                    // rank, number: descriptor, body: bytes
 	MsgStdinAck                  // number: bytes that were taken or are no longer wanted
 	MsgExit                      // rank, body: ending
 	MsgOver                      // every task ended, all output was sent, nothing is left
-	MsgGone                      // answer to mWaitGone
+	MsgGone                      // answer to MsgWaitGone
 	MsgTrouble                   // body: something that the user should know; the step goes on
 	MsgPMI                       // rank, body: a line of the process management interface, in both directions
 )
