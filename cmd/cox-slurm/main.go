@@ -56,7 +56,7 @@ func dispatch(argv []string) int {
 
 // call runs the command of a name, if there is one.
 func call(name string, args []string) (code int, ok bool) {
-	main := map[string]func([]string, face.Stdio) int{
+	main := map[string]func([]string, slurmcmd.Stdio) int{
 		"sbatch": sbatch.Main, "squeue": squeue.Main, "scancel": scancel.Main, "sinfo": sinfo.Main, "sacct": sacct.Main,
 		"scontrol": scontrol.Main, "sshare": sshare.Main, "sprio": sprio.Main, "srun": srun.Main,
 	}[name]
@@ -74,7 +74,7 @@ func call(name string, args []string) (code int, ok bool) {
 	case name != "srun":
 		brief()
 	}
-	return main(args, face.Stdio{}), true
+	return main(args, slurmcmd.Stdio{}), true
 }
 
 // ownScontrol reports whether scontrol needs no server: host lists, and inside of a

@@ -1,13 +1,13 @@
-package face_test
+package slurmcmd_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/facetest"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/scancel"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/scontrol"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/slurmcmdtest"
 )
 
 // TestChanges: what commands ask of the server to change.
@@ -48,7 +48,7 @@ func TestChanges(t *testing.T) {
 	} {
 		t.Run(c.line, func(t *testing.T) {
 			t.Setenv("TZ", "UTC")
-			s := facetest.New(t).Queue()
+			s := slurmcmdtest.New(t).Queue()
 			s.Answer["POST /v1/jobs/change"] = api.Changed{Matched: 1, Changed: 1}
 			s.Answer["POST /v1/nodes/change"] = api.Nodes{}
 			s.Answer["GET /v1/jobs/7"] = map[string]any{"spec": map[string]any{"time_limit": 3600e9}}
@@ -93,7 +93,7 @@ func TestRefusedChanges(t *testing.T) {
 		{"scontrol hold jobname=none", api.Changed{}, 1, "Invalid job id specified\n"},
 	} {
 		t.Run(c.line, func(t *testing.T) {
-			s := facetest.New(t)
+			s := slurmcmdtest.New(t)
 			s.Answer["POST /v1/jobs/change"] = c.answer
 			words := strings.Fields(c.line)
 			main := scancel.Main
@@ -109,7 +109,7 @@ func TestRefusedChanges(t *testing.T) {
 
 // TestResolvedArray: -i and filters name an array's waiting tasks at once.
 func TestResolvedArray(t *testing.T) {
-	s := facetest.New(t).Queue()
+	s := slurmcmdtest.New(t).Queue()
 	s.Answer["POST /v1/jobs/change"] = api.Changed{Matched: 1, Changed: 1}
 	s.Run(scancel.Main, "", "-u", "1001", "202")
 	if got, want := s.Body(), `{"select":{"ids":["202_[2-9%2]","202_1"]},"verb":"cancel"}`; got != want {

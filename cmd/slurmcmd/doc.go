@@ -1,4 +1,4 @@
-// Package face is what Slurm's command names have in common: streams, options as
+// Package slurmcmd is what Slurm's command names have in common: streams, options as
 // getopt reads them, errors in Slurm's words, users by name or number. Each name is
 // a package of its own below (cmd/slurmcmd/squeue, cmd/slurmcmd/sbatch …) with one function Main,
 // which takes the arguments without the command's name and returns the exit code.
@@ -9,4 +9,4 @@
 // do they refuse by name.
 //
 // They start thousands of times: nothing here may cost start-up time.
-package face
+package slurmcmd

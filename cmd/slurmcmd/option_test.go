@@ -1,4 +1,4 @@
-package face_test
+package slurmcmd_test
 
 import (
 	"slices"
@@ -46,7 +46,7 @@ func TestOptions(t *testing.T) {
 				return nil
 			}
 		}
-		rest, err := face.Parse([]face.Option{
+		rest, err := slurmcmd.Parse([]slurmcmd.Option{
 			{Long: "all", Short: 'a', Do: note("a", false)},
 			{Long: "states", Short: 't', Arg: getopt.Required, Do: note("t", true)},
 			{Long: "start", Do: note("start", false)},
@@ -64,7 +64,7 @@ func TestOptions(t *testing.T) {
 }
 
 func TestSplit(t *testing.T) {
-	got := face.Split("7,8_[1-4,9%2],,n[1,3],x")
+	got := slurmcmd.Split("7,8_[1-4,9%2],,n[1,3],x")
 	if want := []string{"7", "8_[1-4,9%2]", "n[1,3]", "x"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

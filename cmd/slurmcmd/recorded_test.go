@@ -1,4 +1,4 @@
-package face_test
+package slurmcmd_test
 
 import (
 	"math"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
-	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/facetest"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/slurmcmdtest"
 )
 
 // recording is command lines with what Slurm's own commands printed
@@ -62,7 +62,7 @@ func number(s string) float64 {
 // minutes reads cpu=79,mem=7931 as the server tells it.
 func minutes(s string) map[string]float64 {
 	out := map[string]float64{}
-	for _, part := range face.Split(s) {
+	for _, part := range slurmcmd.Split(s) {
 		name, n, _ := strings.Cut(part, "=")
 		switch {
 		case name == "mem":
@@ -152,7 +152,7 @@ var fine = regexp.MustCompile(`(0\.0000\d{5}|\d\.\d{4})\d+(e-\d\d)|(0\.0000\d{5}
 func TestRecorded(t *testing.T) {
 	for _, file := range []string{"sshare-22.05.txt", "sprio-22.05.txt"} {
 		r := readRecording(t, file)
-		s := facetest.New(t)
+		s := slurmcmdtest.New(t)
 		if strings.HasPrefix(file, "sshare") {
 			s.Answer["GET /v1/shares"] = recordedShares(t, r)
 		} else {
@@ -160,7 +160,7 @@ func TestRecorded(t *testing.T) {
 		}
 		for _, line := range r.lines {
 			w := words(t, line)
-			if line == "sshare" && face.MyName() != "root" {
+			if line == "sshare" && slurmcmd.MyName() != "root" {
 				continue // it shows whoever asks
 			}
 			got := s.Run(mains[w[0]], "", w[1:]...)

@@ -1,4 +1,4 @@
-package face_test
+package slurmcmd_test
 
 import (
 	"encoding/json"
@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/facetest"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/scontrol"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sinfo"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/slurmcmdtest"
 )
 
 // reservations lets a server keep one reservation, as the real one would answer.
-func reservations(s *facetest.Server, r api.Reservation) {
+func reservations(s *slurmcmdtest.Server, r api.Reservation) {
 	tell := func(r api.Reservation) api.Reservation {
 		from, err := time.Parse(time.RFC3339, r.Start)
 		if err == nil {
@@ -24,7 +24,7 @@ func reservations(s *facetest.Server, r api.Reservation) {
 		r.CPUs = int64(64 * r.Count)
 		return r
 	}
-	keep := facetest.Func(func(body string) any {
+	keep := slurmcmdtest.Func(func(body string) any {
 		var req api.SetReservation
 		if err := json.Unmarshal([]byte(body), &req); err != nil {
 			return &api.Error{Status: 400, Detail: err.Error()}
@@ -32,7 +32,7 @@ func reservations(s *facetest.Server, r api.Reservation) {
 		r = req.Reservation
 		return api.ReservationDone{Reservation: r, Late: []api.Belated{{Job: "7", User: "ben"}}}
 	})
-	s.Answer["GET /v1/reservations"] = facetest.Func(func(string) any {
+	s.Answer["GET /v1/reservations"] = slurmcmdtest.Func(func(string) any {
 		return api.Reservations{Revision: 3, Reservations: []api.Reservation{tell(r)}}
 	})
 	s.Answer["POST /v1/reservations"] = keep
@@ -45,9 +45,9 @@ func reservations(s *facetest.Server, r api.Reservation) {
 // there), and what is asked of the server is what was meant.
 func TestReservations(t *testing.T) {
 	t.Setenv("TZ", "UTC")
-	s := facetest.New(t)
+	s := slurmcmdtest.New(t)
 	reservations(s, api.Reservation{})
-	scontrolled := func(args string) facetest.Result { return s.Run(scontrol.Main, "", strings.Fields(args)...) }
+	scontrolled := func(args string) slurmcmdtest.Result { return s.Run(scontrol.Main, "", strings.Fields(args)...) }
 	r := scontrolled("create reservation ReservationName=course StartTime=2026-12-03T08:00:00 EndTime=2026-12-03T10:00:00 Nodes=n[1-4] Accounts=a,b Flags=WEEKDAY,FLEX")
 	if r.Out != "Reservation created: course\n" || r.Err != "scontrol: job 7 of ben may start later than it was promised\n" || r.Code != 0 {
 		t.Fatalf("create: %+v", r)

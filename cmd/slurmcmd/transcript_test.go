@@ -1,4 +1,4 @@
-package face_test
+package slurmcmd_test
 
 import (
 	"flag"
@@ -9,11 +9,11 @@ import (
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
-	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/facetest"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sacct"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/scancel"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/scontrol"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sinfo"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/slurmcmdtest"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sprio"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/squeue"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sshare"
@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "write the transcripts anew")
 
-var mains = map[string]func([]string, face.Stdio) int{
+var mains = map[string]func([]string, slurmcmd.Stdio) int{
 	"squeue": squeue.Main, "sinfo": sinfo.Main, "sacct": sacct.Main, "scontrol": scontrol.Main, "scancel": scancel.Main, "sshare": sshare.Main, "sprio": sprio.Main,
 }
 
@@ -39,7 +39,7 @@ func TestTranscripts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := facetest.New(t).Queue()
+			s := slurmcmdtest.New(t).Queue()
 			var got strings.Builder
 			for _, line := range strings.Split(string(want), "\n") {
 				switch {

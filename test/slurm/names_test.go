@@ -7,22 +7,22 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
-	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/facetest"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sbatch"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/scancel"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/scontrol"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sinfo"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/slurmcmdtest"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/squeue"
 )
 
-var faces = map[string]func([]string, face.Stdio) int{
+var faces = map[string]func([]string, slurmcmd.Stdio) int{
 	"squeue": squeue.Main, "sinfo": sinfo.Main, "scontrol": scontrol.Main, "scancel": scancel.Main, "sbatch": sbatch.Main,
 }
 
 // TestHeaders compares the title and the width of every column of squeue and sinfo.
 func TestHeaders(t *testing.T) {
 	l := openLab(t)
-	s := facetest.New(t).Queue()
+	s := slurmcmdtest.New(t).Queue()
 	for _, c := range []struct{ name, letters string }{
 		{"squeue", "aAbBcCdDeEfFgGhHiIjJkKlLmMnNoOpPqQrRStTuUvVwWxXyYzZ"},
 		{"sinfo", "aAbBcCdDeEfFgGhHIlLmMnNoOpPRrsStTuUvVwXYzZ"},
@@ -55,7 +55,7 @@ func TestHeaders(t *testing.T) {
 }
 
 // compareHeader compares the line of titles.
-func compareHeader(t *testing.T, l *lab, s *facetest.Server, name string, args ...string) {
+func compareHeader(t *testing.T, l *lab, s *slurmcmdtest.Server, name string, args ...string) {
 	t.Helper()
 	title := func(out string) string {
 		lines := strings.Split(out, "\n")
@@ -80,7 +80,7 @@ func compareHeader(t *testing.T, l *lab, s *facetest.Server, name string, args .
 // TestWrongLines compares what is said of command lines that are wrong, and exit codes.
 func TestWrongLines(t *testing.T) {
 	l := openLab(t)
-	s := facetest.New(t).Queue()
+	s := slurmcmdtest.New(t).Queue()
 	t.Chdir(l.dir)
 	s.Answer["POST /v1/jobs/change"] = api.Changed{Matched: 1, Errors: []api.ChangeError{{Name: "4000000", Error: api.Error{Status: 404, Title: "not found"}}}}
 	// Where ours differs on purpose.

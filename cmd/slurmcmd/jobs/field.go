@@ -95,7 +95,7 @@ var fields = []Field{
 	{0, "exit_code", "EXIT_CODE", []column.Column{column.ExitStatus}, numberCell(column.ExitStatus)},
 	{'f', "feature", "FEATURES", []column.Column{column.Features}, nullCell(column.Features)},
 	{'G', "groupid", "GROUP", []column.Column{column.GID}, numberCell(column.GID)},
-	{'g', "groupname", "GROUP", []column.Column{column.GID}, func(b []byte, r Row) []byte { return append(b, face.GroupName(uint32(r.Int(column.GID)))...) }},
+	{'g', "groupname", "GROUP", []column.Column{column.GID}, func(b []byte, r Row) []byte { return append(b, slurmcmd.GroupName(uint32(r.Int(column.GID)))...) }},
 	{0, "hetjobid", "HET_JOB_ID", []column.Column{column.ID}, func(b []byte, r Row) []byte {
 		if r.part < 0 {
 			return append(b, "N/A"...)

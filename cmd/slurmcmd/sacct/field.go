@@ -159,7 +159,7 @@ var fields = []field{
 	{"ExitCode", 8, []column.Column{column.ExitStatus, column.ExitSignal}, appendExit, true},
 	{"Flags", 19, nil, fixedField(""), false},
 	{"GID", 6, []column.Column{column.GID}, numberField(column.GID), false},
-	{"Group", 9, []column.Column{column.GID}, func(b []byte, l line) []byte { return append(b, face.GroupName(uint32(l.Int(column.GID)))...) }, false},
+	{"Group", 9, []column.Column{column.GID}, func(b []byte, l line) []byte { return append(b, slurmcmd.GroupName(uint32(l.Int(column.GID)))...) }, false},
 	{"JobID", 12, []column.Column{column.Name}, appendID, true},
 	{"JobIDRaw", 12, []column.Column{column.ID}, func(b []byte, l line) []byte {
 		if b = append(b, l.Bytes(column.ID)...); l.batch {

@@ -14,16 +14,16 @@ import (
 // negative for values that stand left.
 func (q *query) parseColumns() ([]field, error) {
 	var out []field
-	for _, part := range face.Split(q.format) {
+	for _, part := range slurmcmd.Split(q.format) {
 		name, size, sized := strings.Cut(part, "%")
 		f, ok := findField(name)
 		if !ok {
-			return nil, face.Textf("Invalid field requested: \"%s\"", name)
+			return nil, slurmcmd.Textf("Invalid field requested: \"%s\"", name)
 		}
 		if sized {
 			n, err := strconv.Atoi(size)
 			if err != nil {
-				return nil, face.Textf("Invalid field width: \"%s\"", part)
+				return nil, slurmcmd.Textf("Invalid field width: \"%s\"", part)
 			}
 			f.width = n
 		}

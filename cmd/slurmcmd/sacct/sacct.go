@@ -32,14 +32,14 @@ const (
 )
 
 // Main is sacct with its arguments. The result is its exit code.
-func Main(args []string, stdio face.Stdio) int {
-	q := &query{Command: face.Begin("sacct", stdio), delimiter: "|"}
+func Main(args []string, stdio slurmcmd.Stdio) int {
+	q := &query{Command: slurmcmd.Begin("sacct", stdio), delimiter: "|"}
 	return q.Finish(q.run(args))
 }
 
 // query is what is asked for.
 type query struct {
-	*face.Command
+	*slurmcmd.Command
 	ids, users, accounts, partitions, qos, names, states, nodes []string
 
 	format, delimiter          string
@@ -51,54 +51,54 @@ type query struct {
 	jsonForm                   string
 }
 
-func (q *query) options() []face.Option {
+func (q *query) options() []slurmcmd.Option {
 	preset := func(f string) func(string) error { return func(string) error { q.format = f; return nil } }
-	return []face.Option{
-		face.List("accounts", 'A', &q.accounts),
-		face.Flag("allocations", 'X', &q.alone),
-		face.Flag("allusers", 'a', &q.all),
-		face.Ignored("allclusters", 'L', getopt.None),
-		face.Flag("batch-script", 'B', &q.script),
+	return []slurmcmd.Option{
+		slurmcmd.List("accounts", 'A', &q.accounts),
+		slurmcmd.Flag("allocations", 'X', &q.alone),
+		slurmcmd.Flag("allusers", 'a', &q.all),
+		slurmcmd.Ignored("allclusters", 'L', getopt.None),
+		slurmcmd.Flag("batch-script", 'B', &q.script),
 		{Long: "brief", Short: 'b', Do: preset(formatBrief)},
-		face.Refused("clusters", 'M', getopt.Required, "COX_SERVER names another server"),
-		face.Refused("completion", 'c', getopt.None, "leave it out: all jobs stand in the store"),
-		face.Text("delimiter", 0, &q.delimiter),
-		face.Ignored("duplicates", 'D', getopt.None),
+		slurmcmd.Refused("clusters", 'M', getopt.Required, "COX_SERVER names another server"),
+		slurmcmd.Refused("completion", 'c', getopt.None, "leave it out: all jobs stand in the store"),
+		slurmcmd.Text("delimiter", 0, &q.delimiter),
+		slurmcmd.Ignored("duplicates", 'D', getopt.None),
 		{Long: "endtime", Short: 'E', Arg: getopt.Required, Do: q.timeOption(&q.to)},
-		face.Flag("env-vars", 0, &q.environ),
-		face.Ignored("federation", 0, getopt.None),
+		slurmcmd.Flag("env-vars", 0, &q.environ),
+		slurmcmd.Ignored("federation", 0, getopt.None),
 		{Long: "format", Short: 'o', Arg: getopt.Required, Do: func(s string) error { q.format = strings.TrimPrefix(q.format+","+s, ","); return nil }},
-		face.Flag("help", 'h', &q.help),
-		face.Flag("helpformat", 'e', &q.list),
+		slurmcmd.Flag("help", 'h', &q.help),
+		slurmcmd.Flag("helpformat", 'e', &q.list),
 		{Long: "jobs", Short: 'j', Arg: getopt.Required, Do: q.addIDs},
 		{Long: "json", Arg: getopt.Optional, Do: func(s string) error { q.json, q.jsonForm = true, s; return nil }},
-		face.Ignored("local", 0, getopt.None),
+		slurmcmd.Ignored("local", 0, getopt.None),
 		{Long: "long", Short: 'l', Do: preset(formatLong)},
-		face.List("name", 0, &q.names),
-		face.Ignored("noconvert", 0, getopt.None),
+		slurmcmd.List("name", 0, &q.names),
+		slurmcmd.Ignored("noconvert", 0, getopt.None),
 		{Long: "nodelist", Short: 'N', Arg: getopt.Required, Do: q.addNodes},
-		face.Flag("noheader", 'n', &q.noHeader),
-		face.Flag("parsable", 'p', &q.parsable),
-		face.Flag("parsable2", 'P', &q.bar),
-		face.List("partition", 'r', &q.partitions),
-		face.List("qos", 'q', &q.qos),
+		slurmcmd.Flag("noheader", 'n', &q.noHeader),
+		slurmcmd.Flag("parsable", 'p', &q.parsable),
+		slurmcmd.Flag("parsable2", 'P', &q.bar),
+		slurmcmd.List("partition", 'r', &q.partitions),
+		slurmcmd.List("qos", 'q', &q.qos),
 		{Long: "starttime", Short: 'S', Arg: getopt.Required, Do: q.timeOption(&q.from)},
 		{Long: "state", Short: 's', Arg: getopt.Required, Do: q.addStates},
-		face.Ignored("truncate", 'T', getopt.None),
-		face.Ignored("units", 0, getopt.Required),
-		face.Flag("usage", 'U', &q.help),
-		face.List("uid", 0, &q.users),
-		face.List("user", 'u', &q.users),
-		face.Ignored("use-local-uid", 0, getopt.None),
-		face.Ignored("verbose", 'v', getopt.None),
-		face.Flag("version", 'V', &q.version),
-		face.Ignored("whole-hetjob", 0, getopt.Optional),
-		face.Refused("yaml", 0, getopt.Optional, "--json is there"),
+		slurmcmd.Ignored("truncate", 'T', getopt.None),
+		slurmcmd.Ignored("units", 0, getopt.Required),
+		slurmcmd.Flag("usage", 'U', &q.help),
+		slurmcmd.List("uid", 0, &q.users),
+		slurmcmd.List("user", 'u', &q.users),
+		slurmcmd.Ignored("use-local-uid", 0, getopt.None),
+		slurmcmd.Ignored("verbose", 'v', getopt.None),
+		slurmcmd.Flag("version", 'V', &q.version),
+		slurmcmd.Ignored("whole-hetjob", 0, getopt.Optional),
+		slurmcmd.Refused("yaml", 0, getopt.Optional, "--json is there"),
 	}
 }
 
 func (q *query) run(args []string) error {
-	rest, err := face.Parse(q.options(), args)
+	rest, err := slurmcmd.Parse(q.options(), args)
 	switch {
 	case err != nil:
 		return err
@@ -108,13 +108,13 @@ func (q *query) run(args []string) error {
 		q.printNames()
 		return nil
 	case len(rest) > 0:
-		return face.Textf("Unrecognized option: %s", rest[0])
+		return slurmcmd.Textf("Unrecognized option: %s", rest[0])
 	case q.script, q.environ:
 		return q.showBlob()
 	}
 	for _, u := range q.users {
-		if _, ok := face.UserID(u); !ok {
-			return face.Textf("Invalid user id: %s", u)
+		if _, ok := slurmcmd.UserID(u); !ok {
+			return slurmcmd.Textf("Invalid user id: %s", u)
 		}
 	}
 	q.applyDefaults()
@@ -140,16 +140,16 @@ func (q *query) applyDefaults() {
 			q.from = time.Date(y, m, d, 0, 0, 0, 0, q.Now.Location())
 		}
 	}
-	if len(q.users) == 0 && !q.all && face.Me() != 0 {
-		q.users = []string{strconv.Itoa(face.Me())}
+	if len(q.users) == 0 && !q.all && slurmcmd.Me() != 0 {
+		q.users = []string{strconv.Itoa(slurmcmd.Me())}
 	}
 }
 
 func (q *query) addIDs(s string) error {
-	for _, text := range face.Split(s) {
+	for _, text := range slurmcmd.Split(s) {
 		id, err := slurmfmt.ParseJobID(text)
 		if err != nil {
-			return &face.PlainError{Text: "sacct: fatal: Bad job/step specified: " + text}
+			return &slurmcmd.PlainError{Text: "sacct: fatal: Bad job/step specified: " + text}
 		}
 		text, _, _ = strings.Cut(text, "+")
 		if id.Step != "" {
@@ -167,10 +167,10 @@ func (q *query) addNodes(s string) error {
 }
 
 func (q *query) addStates(s string) error {
-	for _, word := range face.Split(s) {
+	for _, word := range slurmcmd.Split(s) {
 		long, err := slurmfmt.ParseState(word)
 		if err != nil {
-			return &face.PlainError{Text: "sacct: fatal: unrecognized job state value '" + word + "'"}
+			return &slurmcmd.PlainError{Text: "sacct: fatal: unrecognized job state value '" + word + "'"}
 		}
 		q.states = append(q.states, long)
 	}
@@ -183,7 +183,7 @@ func (q *query) timeOption(to *time.Time) func(string) error {
 	return func(s string) error {
 		t, err := parsePastTime(s, q.Now)
 		if err != nil {
-			return &face.PlainError{Text: "Invalid time specification (pos=0): " + s}
+			return &slurmcmd.PlainError{Text: "Invalid time specification (pos=0): " + s}
 		}
 		*to = t
 		return nil
@@ -227,7 +227,7 @@ func (q *query) showJobs() error {
 		return err
 	}
 	rows, err := jobs.Get(c, "/v1/history", &want, q.Now, q.requestParams()...)
-	if face.IsNotFound(err) {
+	if slurmcmd.IsNotFound(err) {
 		rows, err = jobs.None(&want, q.Now), nil
 	}
 	if err != nil {
@@ -301,7 +301,7 @@ func hasBatch(r jobs.Row) bool {
 // showBlob prints the script or the environment of the jobs.
 func (q *query) showBlob() error {
 	if len(q.ids) == 0 {
-		return face.Textf("This option requires a job list (-j)")
+		return slurmcmd.Textf("This option requires a job list (-j)")
 	}
 	c, err := q.Client()
 	if err != nil {

@@ -32,15 +32,15 @@ The options are those of Slurm's sbatch: docs/sbatch.md says of each what it doe
 const exitUsage = 255
 
 // Main is sbatch with its arguments. The result is its exit code.
-func Main(args []string, stdio face.Stdio) int {
-	c := face.Begin("sbatch", stdio)
+func Main(args []string, stdio slurmcmd.Stdio) int {
+	c := slurmcmd.Begin("sbatch", stdio)
 	if err := run(c, args); err != nil {
 		printError(c, err)
 	}
 	return c.Exit()
 }
 
-func run(c *face.Command, args []string) error {
+func run(c *slurmcmd.Command, args []string) error {
 	line, err := parse.Command(args, c.Environ())
 	switch {
 	case err != nil:
@@ -49,7 +49,7 @@ func run(c *face.Command, args []string) error {
 		c.Out.WriteString(usageText)
 		return nil
 	case line.Version:
-		c.Out.WriteString(face.Version + "\n")
+		c.Out.WriteString(slurmcmd.Version + "\n")
 		return nil
 	}
 	req, err := submitRequest(c, &line)
@@ -68,7 +68,7 @@ func run(c *face.Command, args []string) error {
 }
 
 // submitRequest makes of the command line what is asked of the server.
-func submitRequest(c *face.Command, line *parse.CommandLine) (*api.Submit, error) {
+func submitRequest(c *slurmcmd.Command, line *parse.CommandLine) (*api.Submit, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return nil, fmt.Errorf("getcwd failed: %w", err)
@@ -137,9 +137,9 @@ func readScript(name string) (string, error) {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", face.Textf("Unable to open file %s", name)
+		return "", slurmcmd.Textf("Unable to open file %s", name)
 	case err != nil:
-		return "", face.Textf("Unable to open file %s: %v", name, err)
+		return "", slurmcmd.Textf("Unable to open file %s: %v", name, err)
 	}
 	return string(text), nil
 }
@@ -148,27 +148,27 @@ func readScript(name string) (string, error) {
 func checkScript(text string) error {
 	switch {
 	case text == "":
-		return face.Textf("Batch script is empty!")
+		return slurmcmd.Textf("Batch script is empty!")
 	case strings.TrimSpace(text) == "":
-		return face.Textf("Batch script contains only whitespace!")
+		return slurmcmd.Textf("Batch script contains only whitespace!")
 	case !strings.HasPrefix(text, "#!"):
-		return face.Textf("This does not look like a batch script.  The first\n" +
+		return slurmcmd.Textf("This does not look like a batch script.  The first\n" +
 			"sbatch: error: line must start with #! followed by the path to an interpreter.\n" +
 			"sbatch: error: For instance: #!/bin/sh")
 	case strings.IndexByte(text, 0) >= 0:
-		return face.Textf("The SLURM controller does not allow scripts that\nsbatch: error: contain a NULL character '\\0'.")
+		return slurmcmd.Textf("The SLURM controller does not allow scripts that\nsbatch: error: contain a NULL character '\\0'.")
 	case strings.Contains(text, "\r\n"):
-		return face.Textf("Batch script contains DOS line breaks (\\r\\n)\nsbatch: error: instead of expected UNIX line breaks (\\n).")
+		return slurmcmd.Textf("Batch script contains DOS line breaks (\\r\\n)\nsbatch: error: instead of expected UNIX line breaks (\\n).")
 	}
 	return nil
 }
 
 // printAnswer prints the answer to a submission, and waits if that was asked for.
-func printAnswer(c *face.Command, client *fastclient.Client, line *parse.CommandLine, v fastclient.Value) error {
+func printAnswer(c *slurmcmd.Command, client *fastclient.Client, line *parse.CommandLine, v fastclient.Value) error {
 	quiet := line.Quiet || v.Get("quiet").Bool()
 	if !quiet {
 		for _, w := range v.Get("warnings").Items() {
-			c.Sayf("warning: %s%s", face.Place(w.Get("file").Text(), int(w.Get("line").Int())), w.Get("message").Text())
+			c.Sayf("warning: %s%s", slurmcmd.Place(w.Get("file").Text(), int(w.Get("line").Int())), w.Get("message").Text())
 		}
 	}
 	if line.TestOnly || v.Get("test_only").Bool() {
@@ -183,23 +183,23 @@ func printAnswer(c *face.Command, client *fastclient.Client, line *parse.Command
 	}
 	if line.Wait || v.Get("wait").Bool() {
 		_ = c.Out.Flush()
-		ended, err := face.Wait(client, id)
+		ended, err := slurmcmd.Wait(client, id)
 		if err != nil {
 			return err
 		}
-		c.Code = face.ExitCode(ended)
+		c.Code = slurmcmd.ExitCode(ended)
 	}
 	return nil
 }
 
 // printEstimate prints what --test-only asked for, on the standard error as sbatch does.
 // No number was given out: it is 0.
-func printEstimate(c *face.Command, e fastclient.Value) error {
+func printEstimate(c *slurmcmd.Command, e fastclient.Value) error {
 	start := e.Get("start").Time()
 	if start.IsZero() {
 		why := "Requested node configuration is not available"
 		for _, r := range e.Get("reasons").Items() {
-			why += "\n  " + face.ReasonText(r)
+			why += "\n  " + slurmcmd.ReasonText(r)
 		}
 		fmt.Fprintf(c.Err, "allocation failure: %s\n", why)
 		c.Code = 1
@@ -214,7 +214,7 @@ func printEstimate(c *face.Command, e fastclient.Value) error {
 }
 
 // printError prints an error in sbatch's words.
-func printError(c *face.Command, err error) {
+func printError(c *slurmcmd.Command, err error) {
 	var e *api.Error
 	var local *spec.Error
 	switch {
@@ -224,7 +224,7 @@ func printError(c *face.Command, err error) {
 	case errors.As(err, &e) && len(e.Reasons) > 0 && len(e.Errors) > 0: // it was read, and cannot run
 		for i := range e.Errors {
 			p := &e.Errors[i]
-			c.Fail(fault.New(e.FaultKind(), "Batch job submission failed: %s%s", face.Place(p.File, p.Line), p.Message).Advise("%s", p.Remedy))
+			c.Fail(fault.New(e.FaultKind(), "Batch job submission failed: %s%s", slurmcmd.Place(p.File, p.Line), p.Message).Advise("%s", p.Remedy))
 		}
 	case errors.As(err, &e) && len(e.Errors) > 0:
 		c.Fail(err)

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/facetest"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sbatch"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/slurmcmdtest"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/reason"
 )
@@ -52,8 +52,8 @@ func TestRequest(t *testing.T) {
 	} {
 		t.Run(c.line, func(t *testing.T) {
 			dir := in(t)
-			s := facetest.New(t)
-			s.Answer["POST /v1/jobs"] = api.Submitted{ID: 7, Estimate: &api.Estimate{Start: facetest.Now}}
+			s := slurmcmdtest.New(t)
+			s.Answer["POST /v1/jobs"] = api.Submitted{ID: 7, Estimate: &api.Estimate{Start: slurmcmdtest.Now}}
 			r := s.Run(sbatch.Main, "#!/bin/sh\nfrom stdin\n", strings.Fields(c.line)...)
 			if r.Code != 0 {
 				t.Fatalf("exit %d: %s", r.Code, r.Err)
@@ -148,12 +148,12 @@ func TestAnswers(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			s := facetest.New(t)
+			s := slurmcmdtest.New(t)
 			if c.answer != nil {
 				s.Answer["POST /v1/jobs"] = c.answer
 			}
 			r := s.Run(sbatch.Main, "", strings.Fields(c.line)...)
-			if want := (facetest.Result{Out: c.out, Err: c.err, Code: c.code}); r != want {
+			if want := (slurmcmdtest.Result{Out: c.out, Err: c.err, Code: c.code}); r != want {
 				t.Errorf("got %+v, want %+v", r, want)
 			}
 			if c.answer == nil && len(s.Asked()) > 0 {
@@ -175,7 +175,7 @@ func TestWait(t *testing.T) {
 		{api.Job{State: "CANCELLED"}, 1},
 	} {
 		in(t)
-		s := facetest.New(t)
+		s := slurmcmdtest.New(t)
 		s.Answer["POST /v1/jobs"] = api.Submitted{ID: 7, Wait: true}
 		s.Answer["GET /v1/jobs/7/wait"] = c.ended
 		if r := s.Run(sbatch.Main, "", "job.sh"); r.Code != c.code || r.Out != "Submitted batch job 7\n" {

@@ -28,14 +28,14 @@ const (
 )
 
 // Main is scancel with its arguments. The result is its exit code.
-func Main(args []string, stdio face.Stdio) int {
-	k := &killer{Command: face.Begin("scancel", stdio)}
+func Main(args []string, stdio slurmcmd.Stdio) int {
+	k := &killer{Command: slurmcmd.Begin("scancel", stdio)}
 	return k.Finish(k.run(args))
 }
 
 // killer is what is asked for.
 type killer struct {
-	*face.Command
+	*slurmcmd.Command
 	sel                  api.Select
 	reservations         []string
 	signal               string
@@ -46,38 +46,38 @@ type killer struct {
 	ctld, hurry          bool // no effect here
 }
 
-func (k *killer) options() []face.Option {
-	return []face.Option{
-		face.List("account", 'A', &k.sel.Accounts),
-		face.Flag("batch", 'b', &k.batch),
-		face.Flag("ctld", 0, &k.ctld),
-		face.Refused("clusters", 'M', getopt.Required, "COX_SERVER names another server"),
-		face.Flag("full", 'f', &k.full),
-		face.Flag("help", 0, &k.help),
-		face.Flag("hurry", 'H', &k.hurry),
-		face.Flag("interactive", 'i', &k.ask),
-		face.List("jobname", 0, &k.sel.Names),
-		face.Flag("me", 0, &k.me),
-		face.List("name", 'n', &k.sel.Names),
-		face.List("nodelist", 'w', &k.sel.Nodes),
-		face.List("partition", 'p', &k.sel.Partitions),
-		face.List("qos", 'q', &k.sel.QOS),
-		face.Flag("quiet", 'Q', &k.quiet),
-		face.List("reservation", 'R', &k.reservations),
-		face.Refused("sibling", 0, getopt.Required, "there are no federations"),
+func (k *killer) options() []slurmcmd.Option {
+	return []slurmcmd.Option{
+		slurmcmd.List("account", 'A', &k.sel.Accounts),
+		slurmcmd.Flag("batch", 'b', &k.batch),
+		slurmcmd.Flag("ctld", 0, &k.ctld),
+		slurmcmd.Refused("clusters", 'M', getopt.Required, "COX_SERVER names another server"),
+		slurmcmd.Flag("full", 'f', &k.full),
+		slurmcmd.Flag("help", 0, &k.help),
+		slurmcmd.Flag("hurry", 'H', &k.hurry),
+		slurmcmd.Flag("interactive", 'i', &k.ask),
+		slurmcmd.List("jobname", 0, &k.sel.Names),
+		slurmcmd.Flag("me", 0, &k.me),
+		slurmcmd.List("name", 'n', &k.sel.Names),
+		slurmcmd.List("nodelist", 'w', &k.sel.Nodes),
+		slurmcmd.List("partition", 'p', &k.sel.Partitions),
+		slurmcmd.List("qos", 'q', &k.sel.QOS),
+		slurmcmd.Flag("quiet", 'Q', &k.quiet),
+		slurmcmd.List("reservation", 'R', &k.reservations),
+		slurmcmd.Refused("sibling", 0, getopt.Required, "there are no federations"),
 		{Long: "signal", Short: 's', Arg: getopt.Required, Do: k.setSignal},
 		{Long: "state", Short: 't', Arg: getopt.Required, Do: k.addStates},
 		{Long: "states", Arg: getopt.Required, Do: k.addStates},
-		face.Flag("usage", 0, &k.help),
+		slurmcmd.Flag("usage", 0, &k.help),
 		{Long: "user", Short: 'u', Arg: getopt.Required, Do: k.addUser},
 		{Long: "verbose", Short: 'v', Do: func(string) error { k.verbose++; return nil }},
-		face.Flag("version", 'V', &k.version),
-		face.Refused("wckey", 0, getopt.Required, "jobs have no workload keys"),
+		slurmcmd.Flag("version", 'V', &k.version),
+		slurmcmd.Refused("wckey", 0, getopt.Required, "jobs have no workload keys"),
 	}
 }
 
 func (k *killer) run(args []string) error {
-	rest, err := face.Parse(k.options(), args)
+	rest, err := slurmcmd.Parse(k.options(), args)
 	switch {
 	case err != nil:
 		return err
@@ -85,11 +85,11 @@ func (k *killer) run(args []string) error {
 		k.Out.WriteString(usageText)
 		return nil
 	case k.version:
-		k.Out.WriteString(face.Version + "\n")
+		k.Out.WriteString(slurmcmd.Version + "\n")
 		return nil
 	}
 	if k.me {
-		k.sel.Users = append(k.sel.Users, strconv.Itoa(face.Me()))
+		k.sel.Users = append(k.sel.Users, strconv.Itoa(slurmcmd.Me()))
 	}
 	for _, word := range rest {
 		if err := k.addIDs(word); err != nil {
@@ -99,7 +99,7 @@ func (k *killer) run(args []string) error {
 	filtered := k.hasFilter()
 	switch {
 	case len(k.sel.IDs) == 0 && !filtered && len(k.reservations) == 0:
-		return face.Textf("No job identification provided")
+		return slurmcmd.Textf("No job identification provided")
 	case filtered && len(k.sel.IDs) > 0, k.ask, len(k.reservations) > 0:
 		if err := k.resolveSelection(); err != nil || len(k.sel.IDs) == 0 {
 			return err
@@ -115,10 +115,10 @@ func (k *killer) hasFilter() bool {
 }
 
 func (k *killer) addIDs(word string) error {
-	for _, text := range face.Split(word) {
+	for _, text := range slurmcmd.Split(word) {
 		id, err := slurmfmt.ParseJobID(text)
 		if err != nil {
-			return face.Textf("Invalid job id %s", text)
+			return slurmcmd.Textf("Invalid job id %s", text)
 		}
 		if id.Step != "" {
 			return fault.New(fault.Unsupported, "%s: steps alone cannot be cancelled yet", text).Advise("name the job, or end the step's srun")
@@ -139,7 +139,7 @@ func (k *killer) setSignal(s string) error {
 }
 
 func (k *killer) addStates(s string) error {
-	for _, word := range face.Split(s) {
+	for _, word := range slurmcmd.Split(s) {
 		long, err := slurmfmt.ParseState(word)
 		if err != nil || long != "PENDING" && long != "RUNNING" && long != "SUSPENDED" {
 			return plainError("Invalid job state specified: " + word + "\nValid job states are PENDING, RUNNING, and SUSPENDED")
@@ -150,15 +150,15 @@ func (k *killer) addStates(s string) error {
 }
 
 func (k *killer) addUser(s string) error {
-	if _, ok := face.UserID(s); !ok {
-		return face.Textf("Invalid user name: %s", s)
+	if _, ok := slurmcmd.UserID(s); !ok {
+		return slurmcmd.Textf("Invalid user name: %s", s)
 	}
 	k.sel.Users = append(k.sel.Users, s)
 	return nil
 }
 
 // plainError is an error that is printed as it is, without the command's name.
-func plainError(text string) error { return &face.PlainError{Text: text} }
+func plainError(text string) error { return &slurmcmd.PlainError{Text: text} }
 
 // resolveSelection lists what the selection means, asks about each if that is wanted, and
 // makes it a selection by numbers.
@@ -175,7 +175,7 @@ func (k *killer) resolveSelection() error {
 		"partitions", strings.Join(s.Partitions, ","), "qos", strings.Join(s.QOS, ","), "names", strings.Join(s.Names, ","),
 		"states", strings.Join(s.States, ","), "nodes", strings.Join(s.Nodes, ","), "collapse", collapseParam(s))
 	switch {
-	case face.IsNotFound(err):
+	case slurmcmd.IsNotFound(err):
 		k.sel = api.Select{}
 		return nil
 	case err != nil:

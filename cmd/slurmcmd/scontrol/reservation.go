@@ -103,10 +103,10 @@ func (r *reservation) setKey(key, value string, now time.Time) error {
 	case is("corecnt", 2), is("licenses", 1), is("burstbuffer", 1), is("tres", 1), is("groups", 1), is("maxstartdelay", 1), is("watts", 1), is("skip", 1):
 		return fault.New(fault.Unsupported, "%s of a reservation is not built", key).Advise("docs/reservations.md says what there is: whole nodes, for accounts and users")
 	default:
-		return face.Textf("Unknown parameter %s=%s.", key, value)
+		return slurmcmd.Textf("Unknown parameter %s=%s.", key, value)
 	}
 	if err != nil {
-		return face.Textf("Invalid %s=%s: %v.", key, value, err)
+		return slurmcmd.Textf("Invalid %s=%s: %v.", key, value, err)
 	}
 	return nil
 }
@@ -149,7 +149,7 @@ func (r *reservation) setNodes(value string, op byte) error {
 
 // changeList sets a list, adds to it or takes away from it.
 func changeList(list []string, value string, op byte) []string {
-	names := face.Split(value)
+	names := slurmcmd.Split(value)
 	switch op {
 	case '+':
 		return append(slices.Clone(list), names...)
@@ -163,7 +163,7 @@ func changeList(list []string, value string, op byte) []string {
 var repeating = map[string]string{"hourly": "hour", "daily": "day", "weekday": "weekday", "weekend": "weekend", "weekly": "week"}
 
 func (r *reservation) setFlags(value string, op byte) error {
-	for _, word := range face.Split(value) {
+	for _, word := range slurmcmd.Split(value) {
 		on := op != '-'
 		if word != "" && (word[0] == '+' || word[0] == '-') {
 			on, word = word[0] == '+', word[1:]
@@ -187,7 +187,7 @@ func (r *reservation) setFlags(value string, op byte) error {
 		case slices.Contains([]string{"any_nodes", "daily", "first_cores", "license_only", "no_hold_jobs_after", "part_nodes", "purge_comp", "replace", "replace_down", "magnetic", "user_delete", "force_start", "reoccurring"}, low):
 			return fault.New(fault.Unsupported, "the flag %s is not built", strings.ToUpper(low)).Advise("leave it out")
 		default:
-			return face.Textf("Error parsing flags %s.", value)
+			return slurmcmd.Textf("Error parsing flags %s.", value)
 		}
 	}
 	return nil
@@ -203,7 +203,7 @@ func (r *reservation) settleKeys(now time.Time) error {
 	if r.float && r.ahead == 0 {
 		at, err := time.Parse(time.RFC3339, r.start)
 		if err != nil || !at.After(now) {
-			return face.Textf("A floating reservation begins so long from now: StartTime=now+60minutes.")
+			return slurmcmd.Textf("A floating reservation begins so long from now: StartTime=now+60minutes.")
 		}
 		r.ahead, r.start = at.Sub(now).Round(time.Second).Seconds(), ""
 	}
@@ -222,7 +222,7 @@ func (r *reservation) setAll(args []string, now time.Time) error {
 	for _, a := range args {
 		key, value, ok := strings.Cut(a, "=")
 		if !ok {
-			return face.Textf("Unknown parameter %s.", a)
+			return slurmcmd.Textf("Unknown parameter %s.", a)
 		}
 		if err := r.setKey(key, value, now); err != nil {
 			return err
@@ -244,18 +244,18 @@ func (s *command) createReservation(args []string) error {
 	case len(word) >= 3 && strings.HasPrefix("partitionname", word):
 		return fault.New(fault.Unsupported, "create %s is not built", args[0]).Advise("partitions stand in the server's configuration: docs/configuration.md")
 	default:
-		return face.Textf("Invalid creation entity: %s", args[0])
+		return slurmcmd.Textf("Invalid creation entity: %s", args[0])
 	}
 	r := &reservation{}
 	err := r.setAll(args, s.Now)
 	switch {
 	case err != nil:
 	case r.start == "" && r.ahead == 0:
-		err = face.Textf("A start time must be given.")
+		err = slurmcmd.Textf("A start time must be given.")
 	case len(r.accounts)+len(r.users) == 0 && !isMaintenance(args):
-		err = face.Textf("Either Users/Groups and/or Accounts must be specified.")
+		err = slurmcmd.Textf("Either Users/Groups and/or Accounts must be specified.")
 	case r.duration <= 0:
-		err = face.Textf("A duration or an end time must be given.")
+		err = slurmcmd.Textf("A duration or an end time must be given.")
 	}
 	if err != nil {
 		s.Fail(err)
@@ -345,7 +345,7 @@ func (s *command) deleteReservation(args []string) error {
 		return err
 	}
 	_, err = c.JSON("DELETE", "/v1/reservations/"+fastclient.Segment(name), nil)
-	if face.IsNotFound(err) {
+	if slurmcmd.IsNotFound(err) {
 		return plainErrorf("delete_reservation %s: Requested reservation is invalid", strings.Join(args, " "))
 	}
 	return err

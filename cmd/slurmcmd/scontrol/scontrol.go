@@ -24,14 +24,14 @@ const helpText = `scontrol [OPTIONS] COMMAND
 `
 
 // Main is scontrol with its arguments. The result is its exit code.
-func Main(args []string, stdio face.Stdio) int {
-	s := &command{Command: face.Begin("scontrol", stdio)}
+func Main(args []string, stdio slurmcmd.Stdio) int {
+	s := &command{Command: slurmcmd.Begin("scontrol", stdio)}
 	return s.Finish(s.run(args))
 }
 
 // command is a running scontrol with its options.
 type command struct {
-	*face.Command
+	*slurmcmd.Command
 	oneLine, details, quiet bool
 	json                    bool
 	jsonForm                string
@@ -39,28 +39,28 @@ type command struct {
 }
 
 func (s *command) run(args []string) error {
-	rest, err := face.Parse([]face.Option{
-		face.Ignored("all", 'a', getopt.None),
-		face.Refused("clusters", 'M', getopt.Required, "COX_SERVER names another server"),
-		face.Flag("details", 'd', &s.details),
-		face.Ignored("federation", 0, getopt.None),
-		face.Flag("help", 'h', &s.help),
-		face.Ignored("hide", 0, getopt.None),
+	rest, err := slurmcmd.Parse([]slurmcmd.Option{
+		slurmcmd.Ignored("all", 'a', getopt.None),
+		slurmcmd.Refused("clusters", 'M', getopt.Required, "COX_SERVER names another server"),
+		slurmcmd.Flag("details", 'd', &s.details),
+		slurmcmd.Ignored("federation", 0, getopt.None),
+		slurmcmd.Flag("help", 'h', &s.help),
+		slurmcmd.Ignored("hide", 0, getopt.None),
 		{Long: "json", Arg: getopt.Optional, Do: func(v string) error { s.json, s.jsonForm = true, v; return nil }},
-		face.Ignored("local", 0, getopt.None),
-		face.Flag("oneliner", 'o', &s.oneLine),
-		face.Flag("quiet", 'Q', &s.quiet),
-		face.Ignored("sibling", 0, getopt.None),
-		face.Flag("usage", 0, &s.help),
-		face.Ignored("verbose", 'v', getopt.None),
-		face.Flag("version", 'V', &s.version),
-		face.Refused("yaml", 0, getopt.Optional, "--json is there"),
+		slurmcmd.Ignored("local", 0, getopt.None),
+		slurmcmd.Flag("oneliner", 'o', &s.oneLine),
+		slurmcmd.Flag("quiet", 'Q', &s.quiet),
+		slurmcmd.Ignored("sibling", 0, getopt.None),
+		slurmcmd.Flag("usage", 0, &s.help),
+		slurmcmd.Ignored("verbose", 'v', getopt.None),
+		slurmcmd.Flag("version", 'V', &s.version),
+		slurmcmd.Refused("yaml", 0, getopt.Optional, "--json is there"),
 	}, args)
 	switch {
 	case err != nil:
 		return err
 	case s.version:
-		s.Out.WriteString(face.Version + "\n")
+		s.Out.WriteString(slurmcmd.Version + "\n")
 		return nil
 	case s.help || len(rest) == 0:
 		s.Out.WriteString(helpText)
@@ -91,7 +91,7 @@ var words = []struct {
 	{"wait_job", 2, (*command).waitJob},
 	{"write", 2, (*command).writeScript},
 	{"ping", 3, (*command).pingServer},
-	{"version", 4, func(s *command, _ []string) error { s.Out.WriteString(face.Version + "\n"); return nil }},
+	{"version", 4, func(s *command, _ []string) error { s.Out.WriteString(slurmcmd.Version + "\n"); return nil }},
 	{"help", 2, func(s *command, _ []string) error { s.Out.WriteString(helpText); return nil }},
 	{"exit", 1, func(*command, []string) error { return nil }},
 	{"quit", 4, func(*command, []string) error { return nil }},
@@ -123,7 +123,7 @@ func (s *command) callWord(word string, args []string) error {
 }
 
 func plainErrorf(format string, args ...any) error {
-	return &face.PlainError{Text: fmt.Sprintf(format, args...)}
+	return &slurmcmd.PlainError{Text: fmt.Sprintf(format, args...)}
 }
 
 // pingServer says whether a server answers.
@@ -157,7 +157,7 @@ func (s *command) waitJob(args []string) error {
 	}
 	for {
 		v, err := c.JSON("GET", "/v1/jobs/"+fastclient.Segment(args[0]), nil)
-		if face.IsNotFound(err) {
+		if slurmcmd.IsNotFound(err) {
 			return plainErrorf("scontrol: error: Job is not running: %s: Invalid job id specified", args[0])
 		}
 		if err != nil {

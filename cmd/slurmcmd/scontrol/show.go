@@ -73,7 +73,7 @@ func (s *command) showJobs(name string) error {
 	var want jobs.Want
 	want.Add(column.All()...)
 	rows, err := jobs.Get(c, "/v1/jobs", &want, s.Now, "ids", strings.Join(ids, ","), "states", "all", "collapse", "1")
-	if face.IsNotFound(err) {
+	if slurmcmd.IsNotFound(err) {
 		return plainErrorf("slurm_load_jobs error: Invalid job id specified")
 	}
 	if err != nil {
@@ -188,7 +188,7 @@ func (s *command) showConfig() error {
 		{"MaxJobCount", "UNLIMITED"},
 		{"SchedulerType", "coxswain"},
 		{"SelectType", "coxswain"},
-		{"SLURM_VERSION", face.Version},
+		{"SLURM_VERSION", slurmcmd.Version},
 		{"SlurmctldHost[0]", v.Get("host").Text()},
 		{"COX_VERSION", v.Get("version").Text()},
 	} {
@@ -208,7 +208,7 @@ func (s *command) writeScript(args []string) error {
 		return err
 	}
 	r, err := c.Get("/v1/jobs/"+fastclient.Segment(args[1])+"/script", "text/plain")
-	if face.IsNotFound(err) {
+	if slurmcmd.IsNotFound(err) {
 		return plainErrorf("job script retrieval failed: Invalid job id specified")
 	}
 	if err != nil {

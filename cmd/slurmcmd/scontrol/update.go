@@ -112,7 +112,10 @@ func setText(field string) func(*fastclient.Object, string, time.Time) error {
 }
 
 func setList(field string) func(*fastclient.Object, string, time.Time) error {
-	return func(u *fastclient.Object, v string, _ time.Time) error { u.SetTexts(field, face.Split(v)); return nil }
+	return func(u *fastclient.Object, v string, _ time.Time) error {
+		u.SetTexts(field, slurmcmd.Split(v))
+		return nil
+	}
 }
 
 func setNumber(field string) func(*fastclient.Object, string, time.Time) error {
@@ -283,7 +286,7 @@ func (s *command) updateNode(nodes string, fields []pair) error {
 		return err
 	}
 	_, err = c.JSON("POST", "/v1/nodes/change", o.End())
-	if face.IsNotFound(err) {
+	if slurmcmd.IsNotFound(err) {
 		return plainErrorf("Invalid node name specified (%v)", err)
 	}
 	return err

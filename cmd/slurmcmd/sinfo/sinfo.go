@@ -24,8 +24,8 @@ const usageText = `Usage: sinfo [-dehlNrRsT] [-i seconds] [-n nodes] [-p partiti
 const nameWidth = 20
 
 // Main is sinfo with its arguments. The result is its exit code.
-func Main(args []string, stdio face.Stdio) int {
-	s := &show{Command: face.Begin("sinfo", stdio)}
+func Main(args []string, stdio slurmcmd.Stdio) int {
+	s := &show{Command: slurmcmd.Begin("sinfo", stdio)}
 	done, err := s.parse(args)
 	for err == nil && !done {
 		err = s.run()
@@ -41,7 +41,7 @@ func Main(args []string, stdio face.Stdio) int {
 
 // show is what is asked for.
 type show struct {
-	*face.Command
+	*slurmcmd.Command
 	partitions, states, nodes []string
 	format, long, sort        string
 	dead, responding          bool
@@ -55,42 +55,42 @@ type show struct {
 	used []bool // fields that the format has
 }
 
-func (s *show) options() []face.Option {
-	return []face.Option{
-		face.Ignored("all", 'a', getopt.None),
-		face.Refused("clusters", 'M', getopt.Required, "COX_SERVER names another server"),
-		face.Flag("dead", 'd', &s.dead),
-		face.Ignored("exact", 'e', getopt.None),
-		face.Ignored("federation", 0, getopt.None),
-		face.Text("format", 'o', &s.format),
-		face.Text("Format", 'O', &s.long),
-		face.Ignored("future", 'F', getopt.None),
-		face.Flag("help", 0, &s.help),
-		face.Ignored("hide", 0, getopt.None),
+func (s *show) options() []slurmcmd.Option {
+	return []slurmcmd.Option{
+		slurmcmd.Ignored("all", 'a', getopt.None),
+		slurmcmd.Refused("clusters", 'M', getopt.Required, "COX_SERVER names another server"),
+		slurmcmd.Flag("dead", 'd', &s.dead),
+		slurmcmd.Ignored("exact", 'e', getopt.None),
+		slurmcmd.Ignored("federation", 0, getopt.None),
+		slurmcmd.Text("format", 'o', &s.format),
+		slurmcmd.Text("Format", 'O', &s.long),
+		slurmcmd.Ignored("future", 'F', getopt.None),
+		slurmcmd.Flag("help", 0, &s.help),
+		slurmcmd.Ignored("hide", 0, getopt.None),
 		{Long: "iterate", Short: 'i', Arg: getopt.Required, Do: s.setIterate},
 		{Long: "json", Arg: getopt.Optional, Do: func(v string) error { s.json, s.jsonForm = true, v; return nil }},
-		face.Flag("list-reasons", 'R', &s.reasons),
-		face.Ignored("local", 0, getopt.None),
-		face.Flag("long", 'l', &s.wide),
-		face.Ignored("noconvert", 0, getopt.None),
-		face.Flag("Node", 'N', &s.byNode),
+		slurmcmd.Flag("list-reasons", 'R', &s.reasons),
+		slurmcmd.Ignored("local", 0, getopt.None),
+		slurmcmd.Flag("long", 'l', &s.wide),
+		slurmcmd.Ignored("noconvert", 0, getopt.None),
+		slurmcmd.Flag("Node", 'N', &s.byNode),
 		{Long: "nodes", Short: 'n', Arg: getopt.Required, Do: s.addNodes},
-		face.Flag("noheader", 'h', &s.noHeader),
-		face.List("partition", 'p', &s.partitions),
-		face.Flag("reservation", 'T', &s.resv),
-		face.Flag("responding", 'r', &s.responding),
-		face.Text("sort", 'S', &s.sort),
+		slurmcmd.Flag("noheader", 'h', &s.noHeader),
+		slurmcmd.List("partition", 'p', &s.partitions),
+		slurmcmd.Flag("reservation", 'T', &s.resv),
+		slurmcmd.Flag("responding", 'r', &s.responding),
+		slurmcmd.Text("sort", 'S', &s.sort),
 		{Long: "states", Short: 't', Arg: getopt.Required, Do: s.addStates},
-		face.Flag("summarize", 's', &s.summary),
-		face.Flag("usage", 0, &s.help),
-		face.Ignored("verbose", 'v', getopt.None),
-		face.Flag("version", 'V', &s.version),
-		face.Refused("yaml", 0, getopt.Optional, "--json is there"),
+		slurmcmd.Flag("summarize", 's', &s.summary),
+		slurmcmd.Flag("usage", 0, &s.help),
+		slurmcmd.Ignored("verbose", 'v', getopt.None),
+		slurmcmd.Flag("version", 'V', &s.version),
+		slurmcmd.Refused("yaml", 0, getopt.Optional, "--json is there"),
 	}
 }
 
 func (s *show) parse(args []string) (done bool, err error) {
-	rest, err := face.Parse(s.options(), args)
+	rest, err := slurmcmd.Parse(s.options(), args)
 	switch {
 	case err != nil:
 		return true, err
@@ -98,10 +98,10 @@ func (s *show) parse(args []string) (done bool, err error) {
 		s.Out.WriteString(usageText)
 		return true, nil
 	case s.version:
-		s.Out.WriteString(face.Version + "\n")
+		s.Out.WriteString(slurmcmd.Version + "\n")
 		return true, nil
 	case len(rest) > 0:
-		return true, face.Textf("Unrecognized option: %s", rest[0])
+		return true, slurmcmd.Textf("Unrecognized option: %s", rest[0])
 	case s.resv:
 		return true, s.printReservations()
 	}
@@ -109,7 +109,7 @@ func (s *show) parse(args []string) (done bool, err error) {
 		s.format = v
 	}
 	if v := s.Getenv("SINFO_PARTITION"); v != "" && len(s.partitions) == 0 {
-		s.partitions = face.Split(v)
+		s.partitions = slurmcmd.Split(v)
 	}
 	if s.sort == "" {
 		s.sort = s.Getenv("SINFO_SORT")
@@ -129,7 +129,7 @@ func (s *show) setIterate(v string) error {
 func (s *show) addNodes(list string) error {
 	names, err := hostlist.Expand(list)
 	if err != nil {
-		return face.Textf("Invalid node list %s: %v", list, err)
+		return slurmcmd.Textf("Invalid node list %s: %v", list, err)
 	}
 	s.nodes = append(s.nodes, names...)
 	if s.nodes == nil {
@@ -139,14 +139,14 @@ func (s *show) addNodes(list string) error {
 }
 
 func (s *show) addStates(list string) error {
-	for _, word := range face.Split(list) {
+	for _, word := range slurmcmd.Split(list) {
 		if strings.EqualFold(word, "all") {
 			s.states = nil
 			return nil
 		}
 		st, ok := readState(strings.TrimSuffix(word, "*"))
 		if !ok {
-			return face.Textf("Bad state string: \"%s\"\nsinfo: error: valid states: %s", word, stateNames)
+			return slurmcmd.Textf("Bad state string: \"%s\"\nsinfo: error: valid states: %s", word, stateNames)
 		}
 		s.states = append(s.states, st)
 	}

@@ -13,7 +13,7 @@ import (
 func AccountColumns() []column.Column { return JobColumns() }
 
 // Account writes sacct's document.
-func Account(c *face.Command, form string, list []jobs.Row) error {
+func Account(c *slurmcmd.Command, form string, list []jobs.Row) error {
 	if err := CheckForm(form); err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (w *w) sacctJob(r jobs.Row, groups map[int64]string) {
 	w.stringList("flags")
 	gid := r.Int(column.GID)
 	if _, ok := groups[gid]; !ok {
-		groups[gid] = face.GroupName(uint32(gid))
+		groups[gid] = slurmcmd.GroupName(uint32(gid))
 	}
 	w.stringField("group", groups[gid])
 	w.openValue("het", '{')

@@ -24,7 +24,7 @@ func JobColumns() []column.Column {
 }
 
 // Jobs writes squeue's document.
-func Jobs(c *face.Command, form string, list []jobs.Row) error {
+func Jobs(c *slurmcmd.Command, form string, list []jobs.Row) error {
 	if err := CheckForm(form); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (w *w) squeueJob(r jobs.Row, groups map[int64]string) {
 	w.intField("group_id", gid)
 	name, known := groups[gid]
 	if !known {
-		name = face.GroupName(uint32(gid))
+		name = slurmcmd.GroupName(uint32(gid))
 		groups[gid] = name
 	}
 	w.stringField("group_name", name)

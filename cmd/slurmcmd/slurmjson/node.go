@@ -14,7 +14,7 @@ type Group struct {
 }
 
 // Info writes sinfo's document.
-func Info(c *face.Command, form string, list []Group) error {
+func Info(c *slurmcmd.Command, form string, list []Group) error {
 	if err := CheckForm(form); err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (w *w) partitionFields(p *fleet.Partition) {
 }
 
 // Nodes writes the document of scontrol show nodes.
-func Nodes(c *face.Command, form string, list []*fleet.Node, parts []fleet.Partition) error {
+func Nodes(c *slurmcmd.Command, form string, list []*fleet.Node, parts []fleet.Partition) error {
 	if err := CheckForm(form); err != nil {
 		return err
 	}

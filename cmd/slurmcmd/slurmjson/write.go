@@ -155,7 +155,7 @@ func (w *w) flushLarge(out io.Writer, force bool) error {
 }
 
 // writeMeta writes meta, errors and warnings, and ends the document.
-func (w *w) writeMeta(c *face.Command, args []string) {
+func (w *w) writeMeta(c *slurmcmd.Command, args []string) {
 	w.openValue("meta", '{')
 	w.openValue("plugin", '{')
 	w.emptyStrings("type", "name")
@@ -184,7 +184,7 @@ func beginDocument(list string) *w {
 }
 
 // endDocument closes the list and the document and writes all of it.
-func (w *w) endDocument(c *face.Command) error {
+func (w *w) endDocument(c *slurmcmd.Command) error {
 	w.close(']')
 	w.writeMeta(c, append([]string{c.Name}, os.Args[1:]...))
 	return w.flushLarge(c.Out, true)

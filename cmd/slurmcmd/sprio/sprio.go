@@ -12,14 +12,14 @@ import (
 )
 
 // Main is sprio with its arguments. The result is its exit code.
-func Main(args []string, stdio face.Stdio) int {
-	q := &query{Command: face.Begin("sprio", stdio)}
+func Main(args []string, stdio slurmcmd.Stdio) int {
+	q := &query{Command: slurmcmd.Begin("sprio", stdio)}
 	return q.Finish(q.run(args))
 }
 
 // query is what is asked for.
 type query struct {
-	*face.Command
+	*slurmcmd.Command
 	ids, users, partitions []string
 	format, sort           string
 	long, norm, weights    bool
@@ -27,30 +27,30 @@ type query struct {
 	help, usage, version   bool
 }
 
-func (q *query) options() []face.Option {
-	return []face.Option{
-		face.Refused("clusters", 'M', getopt.Required, "COX_SERVER names another server"),
-		face.Ignored("federation", 0, getopt.None),
-		face.Text("format", 'o', &q.format),
-		face.Flag("help", 0, &q.help),
-		{Long: "jobs", Short: 'j', Arg: getopt.Numbers, Do: func(s string) error { q.ids = append(q.ids, face.Split(s)...); return nil }},
-		face.Ignored("local", 0, getopt.None),
-		face.Flag("long", 'l', &q.long),
-		face.Flag("noheader", 'h', &q.noHeader),
-		face.Flag("norm", 'n', &q.norm),
-		face.List("partition", 'p', &q.partitions),
-		face.Ignored("sibling", 0, getopt.None),
-		face.Text("sort", 'S', &q.sort),
-		face.Flag("usage", 0, &q.usage),
-		face.List("user", 'u', &q.users),
-		face.Ignored("verbose", 'v', getopt.None),
-		face.Flag("version", 'V', &q.version),
-		face.Flag("weights", 'w', &q.weights),
+func (q *query) options() []slurmcmd.Option {
+	return []slurmcmd.Option{
+		slurmcmd.Refused("clusters", 'M', getopt.Required, "COX_SERVER names another server"),
+		slurmcmd.Ignored("federation", 0, getopt.None),
+		slurmcmd.Text("format", 'o', &q.format),
+		slurmcmd.Flag("help", 0, &q.help),
+		{Long: "jobs", Short: 'j', Arg: getopt.Numbers, Do: func(s string) error { q.ids = append(q.ids, slurmcmd.Split(s)...); return nil }},
+		slurmcmd.Ignored("local", 0, getopt.None),
+		slurmcmd.Flag("long", 'l', &q.long),
+		slurmcmd.Flag("noheader", 'h', &q.noHeader),
+		slurmcmd.Flag("norm", 'n', &q.norm),
+		slurmcmd.List("partition", 'p', &q.partitions),
+		slurmcmd.Ignored("sibling", 0, getopt.None),
+		slurmcmd.Text("sort", 'S', &q.sort),
+		slurmcmd.Flag("usage", 0, &q.usage),
+		slurmcmd.List("user", 'u', &q.users),
+		slurmcmd.Ignored("verbose", 'v', getopt.None),
+		slurmcmd.Flag("version", 'V', &q.version),
+		slurmcmd.Flag("weights", 'w', &q.weights),
 	}
 }
 
 func (q *query) run(args []string) error {
-	rest, err := face.Parse(q.options(), args)
+	rest, err := slurmcmd.Parse(q.options(), args)
 	switch {
 	case err != nil:
 		return err
@@ -72,7 +72,7 @@ func (q *query) run(args []string) error {
 	}
 	weights := v.Get("weights")
 	if len(weights.Names()) == 0 {
-		return face.Textf("the site's rules weigh nothing: jobs go by their own priority, then first come, first served")
+		return slurmcmd.Textf("the site's rules weigh nothing: jobs go by their own priority, then first come, first served")
 	}
 	return q.printTable(weights, v.Get("jobs").Items())
 }
@@ -162,8 +162,8 @@ func (q *query) printTable(weights fastclient.Value, list []fastclient.Value) er
 // line, as in Slurm: the one of them that goes first.
 func (q *query) chooseJobs(list []fastclient.Value) (out []fastclient.Value) {
 	for i, name := range q.users {
-		if q.users[i] = face.UserName(name); q.users[i] == name {
-			if _, ok := face.UserID(name); !ok {
+		if q.users[i] = slurmcmd.UserName(name); q.users[i] == name {
+			if _, ok := slurmcmd.UserID(name); !ok {
 				q.Errorf("Invalid user: %s\n", name)
 			}
 		}
@@ -191,7 +191,7 @@ func (q *query) sortJobs(list []fastclient.Value) error {
 		spec = "i"
 	}
 	var by []func(a, b fastclient.Value) int
-	for _, key := range face.Split(spec) {
+	for _, key := range slurmcmd.Split(spec) {
 		down := key[0] == '-'
 		letter := strings.TrimLeft(key, "+-")
 		i, ok := 0, false
@@ -199,7 +199,7 @@ func (q *query) sortJobs(list []fastclient.Value) error {
 			i, ok = findLetter(letter[0])
 		}
 		if !ok {
-			return face.Textf("Invalid sort specification: %s", q.sort)
+			return slurmcmd.Textf("Invalid sort specification: %s", q.sort)
 		}
 		f := fields[i].compare
 		if down {

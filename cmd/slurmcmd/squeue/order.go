@@ -32,17 +32,17 @@ func (q *query) sortOrder(want *jobs.Want) (compareFunc, error) {
 		spec = orderJobs
 	}
 	var list []compareFunc
-	for _, key := range face.Split(spec) {
+	for _, key := range slurmcmd.Split(spec) {
 		down := key[0] == '-'
 		if key[0] == '-' || key[0] == '+' {
 			key = key[1:]
 		}
 		if len(key) != 1 {
-			return nil, face.Textf("Invalid sort specification: %s", spec)
+			return nil, slurmcmd.Textf("Invalid sort specification: %s", spec)
 		}
 		f := byLetter(key[0], want)
 		if f == nil {
-			return nil, face.Textf("Invalid sort specification: %s", spec)
+			return nil, slurmcmd.Textf("Invalid sort specification: %s", spec)
 		}
 		if down {
 			up := f

@@ -123,7 +123,7 @@ func (q *query) fetchRows(want *jobs.Want) (*jobs.Rows, error) {
 		"ids", strings.Join(q.ids, ","), "users", strings.Join(q.users, ","), "accounts", strings.Join(q.accounts, ","),
 		"partitions", strings.Join(q.partitions, ","), "qos", strings.Join(q.qos, ","), "names", strings.Join(q.names, ","),
 		"nodes", q.nodes, "states", states, "collapse", collapse)
-	if face.IsNotFound(err) {
+	if slurmcmd.IsNotFound(err) {
 		if len(q.ids) > 1 {
 			return jobs.None(want, q.Now), nil
 		}

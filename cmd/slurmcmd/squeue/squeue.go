@@ -19,8 +19,8 @@ const usageText = `Usage: squeue [-A account] [-i seconds] [-j jobid] [-n name] 
 `
 
 // Main is squeue with its arguments. The result is its exit code.
-func Main(args []string, stdio face.Stdio) int {
-	q := &query{Command: face.Begin("squeue", stdio)}
+func Main(args []string, stdio slurmcmd.Stdio) int {
+	q := &query{Command: slurmcmd.Begin("squeue", stdio)}
 	done, err := q.parse(args)
 	for err == nil && !done {
 		err = q.showJobs()
@@ -36,7 +36,7 @@ func Main(args []string, stdio face.Stdio) int {
 
 // query is what is asked for.
 type query struct {
-	*face.Command
+	*slurmcmd.Command
 	ids, users, accounts, partitions, qos, names, states, reservations, licenses []string
 
 	nodes            string
@@ -51,48 +51,48 @@ type query struct {
 	wantJobs, wantMe bool
 }
 
-func (q *query) options() []face.Option {
-	return []face.Option{
-		face.List("account", 'A', &q.accounts),
-		face.Ignored("all", 'a', getopt.None),
-		face.Flag("array", 'r', &q.array),
-		face.Flag("array-unique", 0, &q.array),
-		face.Refused("clusters", 'M', getopt.Required, "COX_SERVER names another server"),
-		face.Ignored("federation", 0, getopt.None),
-		face.Text("format", 'o', &q.format),
-		face.Text("Format", 'O', &q.long),
-		face.Flag("help", 0, &q.help),
-		face.Ignored("hide", 0, getopt.None),
+func (q *query) options() []slurmcmd.Option {
+	return []slurmcmd.Option{
+		slurmcmd.List("account", 'A', &q.accounts),
+		slurmcmd.Ignored("all", 'a', getopt.None),
+		slurmcmd.Flag("array", 'r', &q.array),
+		slurmcmd.Flag("array-unique", 0, &q.array),
+		slurmcmd.Refused("clusters", 'M', getopt.Required, "COX_SERVER names another server"),
+		slurmcmd.Ignored("federation", 0, getopt.None),
+		slurmcmd.Text("format", 'o', &q.format),
+		slurmcmd.Text("Format", 'O', &q.long),
+		slurmcmd.Flag("help", 0, &q.help),
+		slurmcmd.Ignored("hide", 0, getopt.None),
 		{Long: "iterate", Short: 'i', Arg: getopt.Required, Do: q.setIterate},
 		{Long: "jobs", Short: 'j', Arg: getopt.Numbers, Do: func(s string) error { q.wantJobs = true; return q.addIDs(s) }},
 		{Long: "json", Arg: getopt.Optional, Do: func(s string) error { q.json, q.jsonForm = true, s; return nil }},
-		face.List("licenses", 'L', &q.licenses),
-		face.Ignored("local", 0, getopt.None),
-		face.Flag("long", 'l', &q.wide),
-		face.Flag("me", 0, &q.wantMe),
-		face.List("name", 'n', &q.names),
-		face.Ignored("noconvert", 0, getopt.None),
-		face.Flag("noheader", 'h', &q.noHeader),
-		face.Text("nodelist", 'w', &q.nodes),
-		face.List("partition", 'p', &q.partitions),
-		face.List("qos", 'q', &q.qos),
-		face.List("reservation", 'R', &q.reservations),
-		face.Ignored("sibling", 0, getopt.None),
-		face.Text("sort", 'S', &q.sort),
-		face.Flag("start", 0, &q.start),
+		slurmcmd.List("licenses", 'L', &q.licenses),
+		slurmcmd.Ignored("local", 0, getopt.None),
+		slurmcmd.Flag("long", 'l', &q.wide),
+		slurmcmd.Flag("me", 0, &q.wantMe),
+		slurmcmd.List("name", 'n', &q.names),
+		slurmcmd.Ignored("noconvert", 0, getopt.None),
+		slurmcmd.Flag("noheader", 'h', &q.noHeader),
+		slurmcmd.Text("nodelist", 'w', &q.nodes),
+		slurmcmd.List("partition", 'p', &q.partitions),
+		slurmcmd.List("qos", 'q', &q.qos),
+		slurmcmd.List("reservation", 'R', &q.reservations),
+		slurmcmd.Ignored("sibling", 0, getopt.None),
+		slurmcmd.Text("sort", 'S', &q.sort),
+		slurmcmd.Flag("start", 0, &q.start),
 		{Long: "states", Short: 't', Arg: getopt.Required, Do: q.addStates},
 		{Long: "steps", Short: 's', Arg: getopt.Numbers, Do: func(s string) error { q.steps = true; return q.addIDs(s) }},
-		face.Flag("usage", 0, &q.help),
-		face.List("user", 'u', &q.users),
-		face.Ignored("verbose", 'v', getopt.None),
-		face.Flag("version", 'V', &q.version),
-		face.Refused("yaml", 0, getopt.Optional, "--json is there"),
+		slurmcmd.Flag("usage", 0, &q.help),
+		slurmcmd.List("user", 'u', &q.users),
+		slurmcmd.Ignored("verbose", 'v', getopt.None),
+		slurmcmd.Flag("version", 'V', &q.version),
+		slurmcmd.Refused("yaml", 0, getopt.Optional, "--json is there"),
 	}
 }
 
 // parse reads the command line; done means that there is nothing more to do.
 func (q *query) parse(args []string) (done bool, err error) {
-	rest, err := face.Parse(q.options(), args)
+	rest, err := slurmcmd.Parse(q.options(), args)
 	switch {
 	case err != nil:
 		return true, err
@@ -100,19 +100,19 @@ func (q *query) parse(args []string) (done bool, err error) {
 		q.Out.WriteString(usageText)
 		return true, nil
 	case q.version:
-		q.Out.WriteString(face.Version + "\n")
+		q.Out.WriteString(slurmcmd.Version + "\n")
 		return true, nil
 	case len(rest) > 0:
 		q.Out.WriteString(usageText)
-		return true, face.Textf("Unrecognized option: %s", rest[0])
+		return true, slurmcmd.Textf("Unrecognized option: %s", rest[0])
 	}
 	if q.nodes != "" {
 		if _, err := hostlist.Expand(q.nodes); err != nil {
-			return true, face.Textf("Invalid node name %s", q.nodes)
+			return true, slurmcmd.Textf("Invalid node name %s", q.nodes)
 		}
 	}
 	if q.wantMe {
-		q.users = append(q.users, strconv.Itoa(face.Me()))
+		q.users = append(q.users, strconv.Itoa(slurmcmd.Me()))
 	}
 	q.checkUsers()
 	q.readEnvironment()
@@ -131,7 +131,7 @@ func (q *query) readEnvironment() {
 		"SQUEUE_ACCOUNT": &q.accounts, "SQUEUE_NAMES": &q.names, "SQUEUE_PARTITION": &q.partitions, "SQUEUE_QOS": &q.qos, "SQUEUE_USERS": &q.users,
 	} {
 		if v := q.Getenv(name); v != "" && len(*list) == 0 {
-			*list = face.Split(v)
+			*list = slurmcmd.Split(v)
 		}
 	}
 	if v := q.Getenv("SQUEUE_STATES"); v != "" && len(q.states) == 0 {
@@ -143,7 +143,7 @@ func (q *query) readEnvironment() {
 // asks for them all the same: the server may know them.
 func (q *query) checkUsers() {
 	for _, u := range q.users {
-		if _, ok := face.UserID(u); !ok {
+		if _, ok := slurmcmd.UserID(u); !ok {
 			q.Errorf("Invalid user: %s", u)
 		}
 	}
@@ -159,9 +159,9 @@ func (q *query) setIterate(s string) error {
 }
 
 func (q *query) addIDs(s string) error {
-	for _, id := range face.Split(s) {
+	for _, id := range slurmcmd.Split(s) {
 		if _, err := slurmfmt.ParseJobID(id); err != nil {
-			return face.Textf("Invalid job id: %s", id)
+			return slurmcmd.Textf("Invalid job id: %s", id)
 		}
 		q.ids = append(q.ids, id)
 	}
@@ -170,14 +170,14 @@ func (q *query) addIDs(s string) error {
 
 // addStates reads the argument of -t.
 func (q *query) addStates(s string) error {
-	for _, word := range face.Split(s) {
+	for _, word := range slurmcmd.Split(s) {
 		if strings.EqualFold(word, "all") {
 			q.states = append(q.states, "all")
 			continue
 		}
 		long, err := slurmfmt.ParseState(word)
 		if err != nil {
-			return face.Textf("Invalid job state specified: %s\nsqueue: error: Valid job states include: %s", word, strings.Join(jobs.StateNames, ","))
+			return slurmcmd.Textf("Invalid job state specified: %s\nsqueue: error: Valid job states include: %s", word, strings.Join(jobs.StateNames, ","))
 		}
 		q.states = append(q.states, long)
 	}

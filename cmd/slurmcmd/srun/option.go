@@ -45,7 +45,7 @@ func parseLine(args []string) (*line, error) {
 				return nil, err
 			}
 		default:
-			return nil, &face.UsageError{Text: it.Err().Error()}
+			return nil, &slurmcmd.UsageError{Text: it.Err().Error()}
 		}
 	}
 }
@@ -57,7 +57,7 @@ func (l *line) takeOption(opt *srunopt.Option, it *getopt.Item) error {
 	case srunopt.Refused:
 		return fault.New(fault.Unsupported, "--%s outside of a job is not built yet", name).Advise("%s", opt.JobWhy)
 	case srunopt.StepOnly:
-		return face.Textf("--%s option invalid for job allocation request", name)
+		return slurmcmd.Textf("--%s option invalid for job allocation request", name)
 	case srunopt.Ignored:
 		l.unused = append(l.unused, opt)
 	case srunopt.Submitted:

@@ -20,12 +20,12 @@ starts a step: see docs/srun.md.
 `
 
 // Main is srun outside of an allocation. The result is its exit code.
-func Main(args []string, stdio face.Stdio) int {
-	c := face.Begin("srun", stdio)
+func Main(args []string, stdio slurmcmd.Stdio) int {
+	c := slurmcmd.Begin("srun", stdio)
 	return c.Finish(run(c, args))
 }
 
-func run(c *face.Command, args []string) error {
+func run(c *slurmcmd.Command, args []string) error {
 	l, err := parseLine(args)
 	switch {
 	case err != nil:
@@ -33,7 +33,7 @@ func run(c *face.Command, args []string) error {
 	case c.Told(l.help, usageText, l.version):
 		return nil
 	case len(l.command) == 0:
-		return face.Textf("No command given to execute.")
+		return slurmcmd.Textf("No command given to execute.")
 	}
 	a, err := address.Find("", "")
 	if err != nil {
@@ -53,7 +53,7 @@ func run(c *face.Command, args []string) error {
 
 // session is a job that srun stays with.
 type session struct {
-	*face.Command
+	*slurmcmd.Command
 	addr   address.Address
 	line   *line
 	client *fastclient.Client
@@ -122,7 +122,7 @@ func inputFile() (string, bool) {
 // sayEnd takes the exit code, and says what went wrong where that is no matter of the
 // command's own exit code.
 func (s *session) sayEnd(v fastclient.Value) {
-	s.Code = face.ExitCode(v)
+	s.Code = slurmcmd.ExitCode(v)
 	state, message := v.Get("state").Text(), v.Get("message").Text()
 	switch {
 	case state == "COMPLETED" || s.line.quiet:
@@ -195,7 +195,7 @@ func (s *session) sayQueued() {
 	}
 	why := ""
 	if v.Has("why") {
-		why = ": " + face.ReasonText(v.Get("why"))
+		why = ": " + slurmcmd.ReasonText(v.Get("why"))
 	}
 	s.Sayf("job %s queued and waiting for resources%s", s.id, why)
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/facetest"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/slurmcmdtest"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/srunopt"
 	"github.com/coxswain-sched/coxswain/spec/sbatch"
@@ -52,19 +52,19 @@ func TestParse(t *testing.T) {
 }
 
 // serverWith is a server at which a job prints and ends.
-func serverWith(t *testing.T, end api.Job) (*facetest.Server, *api.Submit) {
+func serverWith(t *testing.T, end api.Job) (*slurmcmdtest.Server, *api.Submit) {
 	t.Helper()
-	s := facetest.New(t)
+	s := slurmcmdtest.New(t)
 	t.Setenv("COX_SERVER", s.Address())
 	t.Setenv("TMPDIR", t.TempDir())
 	sent := &api.Submit{}
-	s.Answer["POST /v1/jobs"] = facetest.Func(func(body string) any {
+	s.Answer["POST /v1/jobs"] = slurmcmdtest.Func(func(body string) any {
 		if err := json.Unmarshal([]byte(body), sent); err != nil {
 			t.Error(err)
 		}
 		return api.Submitted{ID: 7}
 	})
-	s.Answer["GET /v1/jobs/7/wait"] = facetest.Func(func(string) any {
+	s.Answer["GET /v1/jobs/7/wait"] = slurmcmdtest.Func(func(string) any {
 		// Two tasks write into the pipes as two processes would.
 		for i, text := range []string{"one\n", "two\n"} {
 			for _, stream := range []string{"output", "error"} {
@@ -89,7 +89,7 @@ func serverWith(t *testing.T, end api.Job) (*facetest.Server, *api.Submit) {
 func TestSession(t *testing.T) {
 	s, sent := serverWith(t, api.Job{State: "FAILED", Exit: job.ExitCode{Status: 3}})
 	r := s.Run(Main, "", "-N2", "hostname", "-s")
-	if want := (facetest.Result{Out: "one\ntwo\n", Err: "one\ntwo\n", Code: 3}); r != want {
+	if want := (slurmcmdtest.Result{Out: "one\ntwo\n", Err: "one\ntwo\n", Code: 3}); r != want {
 		t.Errorf("got %+v, want %+v", r, want)
 	}
 	if sent.Form != api.FormCommand || !slices.Equal(sent.Command, []string{"hostname", "-s"}) || !slices.Contains(sent.Args, "-N2") || !slices.Contains(sent.Args, "--job-name=hostname") {
@@ -126,7 +126,7 @@ func TestOwnOutput(t *testing.T) {
 	if err := os.WriteFile(name, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.Run(Main, "", "-o", name, "true"); r != (facetest.Result{}) {
+	if r := s.Run(Main, "", "-o", name, "true"); r != (slurmcmdtest.Result{}) {
 		t.Errorf("got %+v", r)
 	}
 	if slices.ContainsFunc(sent.Args, func(a string) bool { return strings.Contains(a, "cox-srun") }) {
@@ -157,11 +157,11 @@ func TestEnds(t *testing.T) {
 func TestInterrupt(t *testing.T) {
 	s, _ := serverWith(t, api.Job{State: "CANCELLED"})
 	cancelled := make(chan string, 1)
-	s.Answer["POST /v1/jobs/change"] = facetest.Func(func(body string) any {
+	s.Answer["POST /v1/jobs/change"] = slurmcmdtest.Func(func(body string) any {
 		cancelled <- body
 		return api.Changed{Matched: 1}
 	})
-	s.Answer["GET /v1/jobs/7/wait"] = facetest.Func(func(string) any {
+	s.Answer["GET /v1/jobs/7/wait"] = slurmcmdtest.Func(func(string) any {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGINT) // srun waits, so it listens
 		if body := <-cancelled; body != `{"select":{"ids":["7"]},"verb":"cancel"}` {
 			t.Errorf("asked for %s", body)
@@ -175,7 +175,7 @@ func TestInterrupt(t *testing.T) {
 
 // TestNothing: a command is needed.
 func TestNothing(t *testing.T) {
-	s := facetest.New(t)
+	s := slurmcmdtest.New(t)
 	if r := s.Run(Main, ""); r.Code != 1 || r.Err != "srun: error: No command given to execute.\n" {
 		t.Errorf("got %+v", r)
 	}

@@ -18,14 +18,14 @@ const (
 )
 
 // Main is sshare with its arguments. The result is its exit code.
-func Main(args []string, stdio face.Stdio) int {
-	q := &query{Command: face.Begin("sshare", stdio)}
+func Main(args []string, stdio slurmcmd.Stdio) int {
+	q := &query{Command: slurmcmd.Begin("sshare", stdio)}
 	return q.Finish(q.run(args))
 }
 
 // query is what is asked for.
 type query struct {
-	*face.Command
+	*slurmcmd.Command
 	accounts, users []string
 	format          string
 
@@ -37,31 +37,31 @@ type query struct {
 	list, version        bool
 }
 
-func (q *query) options() []face.Option {
-	return []face.Option{
-		face.List("accounts", 'A', &q.accounts),
-		face.Flag("all", 'a', &q.all),
-		face.Refused("clusters", 'M', getopt.Required, "COX_SERVER names another server"),
-		face.Text("format", 'o', &q.format),
-		face.Flag("help", 0, &q.help),
-		face.Flag("helpformat", 'e', &q.list),
-		face.Flag("long", 'l', &q.long),
-		face.Flag("noheader", 'n', &q.noHeader),
-		face.Flag("noheader", 'h', &q.noHeader),
-		face.Flag("parsable", 'p', &q.parsable),
-		face.Flag("parsable2", 'P', &q.bar),
-		face.Flag("partition", 'm', &q.partition),
-		face.Flag("usage", 0, &q.usage),
-		face.List("users", 'u', &q.users),
-		face.List("uid", 0, &q.users),
-		face.Flag("Users", 'U', &q.usersOnly),
-		face.Flag("verbose", 'v', &q.verbose),
-		face.Flag("version", 'V', &q.version),
+func (q *query) options() []slurmcmd.Option {
+	return []slurmcmd.Option{
+		slurmcmd.List("accounts", 'A', &q.accounts),
+		slurmcmd.Flag("all", 'a', &q.all),
+		slurmcmd.Refused("clusters", 'M', getopt.Required, "COX_SERVER names another server"),
+		slurmcmd.Text("format", 'o', &q.format),
+		slurmcmd.Flag("help", 0, &q.help),
+		slurmcmd.Flag("helpformat", 'e', &q.list),
+		slurmcmd.Flag("long", 'l', &q.long),
+		slurmcmd.Flag("noheader", 'n', &q.noHeader),
+		slurmcmd.Flag("noheader", 'h', &q.noHeader),
+		slurmcmd.Flag("parsable", 'p', &q.parsable),
+		slurmcmd.Flag("parsable2", 'P', &q.bar),
+		slurmcmd.Flag("partition", 'm', &q.partition),
+		slurmcmd.Flag("usage", 0, &q.usage),
+		slurmcmd.List("users", 'u', &q.users),
+		slurmcmd.List("uid", 0, &q.users),
+		slurmcmd.Flag("Users", 'U', &q.usersOnly),
+		slurmcmd.Flag("verbose", 'v', &q.verbose),
+		slurmcmd.Flag("version", 'V', &q.version),
 	}
 }
 
 func (q *query) run(args []string) error {
-	_, err := face.Parse(q.options(), args)
+	_, err := slurmcmd.Parse(q.options(), args)
 	switch {
 	case err != nil:
 		return err
@@ -102,7 +102,7 @@ func (q *query) columnTable() (*layout.Table, []int, error) {
 	}
 	columns, widths, err := layout.Fields(spec, findField, func(i int) int { return fields[i].width })
 	if err != nil {
-		return nil, nil, face.Textf("Invalid field requested: \"%s\"", err)
+		return nil, nil, slurmcmd.Textf("Invalid field requested: \"%s\"", err)
 	}
 	t := &layout.Table{NoHeader: q.noHeader, Last: !q.bar}
 	if q.parsable || q.bar {
@@ -128,10 +128,10 @@ func (r row) isRoot() bool { return r.Get("depth").Int() == 0 && r.Get("user").T
 func (q *query) chooseRows(list []fastclient.Value) (out []row) {
 	users := q.users
 	if len(users) == 0 {
-		users = []string{face.MyName()}
+		users = []string{slurmcmd.MyName()}
 	}
 	for i := range users {
-		users[i] = face.UserName(users[i])
+		users[i] = slurmcmd.UserName(users[i])
 	}
 	if q.verbose {
 		q.printChoice("Users", users, q.all)

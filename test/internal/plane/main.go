@@ -42,7 +42,7 @@ import (
 type Fault func(*daemon.Options)
 
 // commands are Slurm's commands that ask a server.
-var commands = map[string]func([]string, face.Stdio) int{
+var commands = map[string]func([]string, slurmcmd.Stdio) int{
 	"sbatch": sbatch.Main, "squeue": squeue.Main, "scancel": scancel.Main, "sinfo": sinfo.Main, "sacct": sacct.Main, "scontrol": scontrol.Main,
 }
 
@@ -54,7 +54,7 @@ func Main(m *testing.M, faults map[string]Fault) {
 	case name == "srun":
 		os.Exit(srun.Main(os.Args[1:], step.Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 	case commands[name] != nil:
-		os.Exit(commands[name](os.Args[1:], face.Stdio{Environ: os.Environ()}))
+		os.Exit(commands[name](os.Args[1:], slurmcmd.Stdio{Environ: os.Environ()}))
 	case len(os.Args) > 2 && os.Args[1] == "supervise":
 		os.Exit(local.SuperviseMain(os.Args[2:]))
 	case len(os.Args) > 2 && os.Args[1] == "task-init":

@@ -1,7 +1,7 @@
-// Package facetest is a small server for the tests of Slurm's command names: it
+// Package slurmcmdtest is a small server for the tests of Slurm's command names: it
 // answers the few routes that they ask from lists in memory, over a real unix socket,
 // and keeps what was asked.
-package facetest
+package slurmcmdtest
 
 import (
 	"encoding/json"
@@ -91,13 +91,13 @@ type Result struct {
 }
 
 // Run runs a command against the server; in is its standard input.
-func (s *Server) Run(main func([]string, face.Stdio) int, in string, args ...string) Result {
+func (s *Server) Run(main func([]string, slurmcmd.Stdio) int, in string, args ...string) Result {
 	// The race detector does not see that a request comes after its command's begin.
 	s.mu.Lock()
 	s.answers = maps.Clone(s.Answer)
 	s.mu.Unlock()
 	var out, errs strings.Builder
-	code := main(args, face.Stdio{
+	code := main(args, slurmcmd.Stdio{
 		In: strings.NewReader(in), Out: &out, Err: &errs, Environ: []string{"USER=anna", "HOME=/home/anna"},
 		Server: func() (*fastclient.Client, error) {
 			return fastclient.New(address.Address{Socket: s.socket, URL: "http://cox"}), nil
@@ -158,7 +158,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	split := func(name string) []string {
 		if v := q.Get(name); v != "" && v != "all" {
-			return face.Split(v)
+			return slurmcmd.Split(v)
 		}
 		return nil
 	}

@@ -1,4 +1,4 @@
-package facetest
+package slurmcmdtest
 
 import (
 	"fmt"
