@@ -265,8 +265,10 @@ func (l *loop) watchPool(p *pools.Member) {
 			_ = l.postMessage(ctx, l.reportMessage(p, ev.Report)) // a closed loop hears nothing more
 		})
 	})
-	if f, ok := p.Engine.(engine.Limiter); ok {
-		p.Watching.Go(func() { f.Room(ctx, func(jobs ...job.ID) { _ = l.postMessage(ctx, l.capacityMessage(p.Name, jobs)) }) })
+	if f, ok := p.Engine.(engine.CapacityNotifier); ok {
+		p.Watching.Go(func() {
+			f.WatchCapacity(ctx, func(jobs ...job.ID) { _ = l.postMessage(ctx, l.capacityMessage(p.Name, jobs)) })
+		})
 	}
 }
 

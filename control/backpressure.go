@@ -152,7 +152,7 @@ func (w *limitedJob) compareRank(o *limitedJob) int {
 // jobsAhead lists the first jobs that wait for limits of a pool's engine and come before a job
 // that is launched there.
 func (b *backpressure) jobsAhead(e *state.JobRecord, pool string) (out []job.ID) {
-	if _, ok := b.pools.ByNameOrFirst(pool).Engine.(engine.Limiter); !ok {
+	if _, ok := b.pools.ByNameOrFirst(pool).Engine.(engine.CapacityNotifier); !ok {
 		return nil
 	}
 	me := &limitedJob{JobRecord: e}

@@ -35,7 +35,7 @@ func (c *Control) Estimate(ctx context.Context, s Submission) (Estimate, error) 
 	if _, err := c.pools.CheckAble(c.pools.ByName(spec.Pool), spec); err != nil {
 		return Estimate{}, err
 	}
-	if err := c.validateDraft(ctx, &engine.Draft{Spec: spec, Script: s.Script, Env: s.Env}); err != nil {
+	if err := c.validateDraft(ctx, &engine.JobDraft{Spec: spec, Script: s.Script, Env: s.Env}); err != nil {
 		return Estimate{}, err
 	}
 	if _, err := c.lookUp(ctx, dependencyOf(spec)); err != nil {
@@ -49,7 +49,7 @@ func (c *Control) Estimate(ctx context.Context, s Submission) (Estimate, error) 
 		if state.IsDelegated(claims) {
 			claims = nil
 		}
-		out.Preview, err = p.Preview(&engine.Draft{Spec: spec, Script: s.Script, Env: s.Env, Claims: claims})
+		out.Preview, err = p.Preview(&engine.JobDraft{Spec: spec, Script: s.Script, Env: s.Env, Claims: claims})
 	}
 	return out, err
 }
@@ -94,7 +94,7 @@ func (c *Control) Fits(ctx context.Context, s Submission) (known bool, err error
 	case !known:
 		return false, nil
 	}
-	return true, c.validateDraft(ctx, &engine.Draft{Spec: spec, Script: s.Script, Env: s.Env})
+	return true, c.validateDraft(ctx, &engine.JobDraft{Spec: spec, Script: s.Script, Env: s.Env})
 }
 
 // feasibleNow is Set.WhyInfeasible outside of the loop. Nothing is refused until the core has

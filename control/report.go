@@ -222,7 +222,7 @@ func (l *loop) launchRefused(id job.ID, ref engine.Ref, why error, repeated bool
 			cause, text = engine.Unready, "its launch was given up when the server ended: "+text
 		case k == fault.Exhausted:
 			cause = engine.Unready
-			if _, ok := l.pools.ByNameOrFirst(e.Last.Pool).Engine.(engine.Limiter); ok {
+			if _, ok := l.pools.ByNameOrFirst(e.Last.Pool).Engine.(engine.CapacityNotifier); ok {
 				cause = engine.Limited
 			}
 		case state.IsDelegated(e.Last.Claims) && (k == fault.Invalid || k == fault.Unsupported):

@@ -53,7 +53,7 @@ func (l *loop) purgeStore(now time.Time) {
 			}
 		}
 		for _, p := range l.pools.AllPools() {
-			if k, ok := p.Engine.(engine.Keeper); ok && !req.JobsEndedBefore.IsZero() {
+			if k, ok := p.Engine.(engine.CheckpointStore); ok && !req.JobsEndedBefore.IsZero() {
 				l.discardCheckpoints(k, req.JobsEndedBefore)
 			}
 		}
@@ -61,7 +61,7 @@ func (l *loop) purgeStore(now time.Time) {
 }
 
 // discardCheckpoints removes the checkpoints of jobs that nobody knows any more.
-func (l *loop) discardCheckpoints(k engine.Keeper, before time.Time) {
+func (l *loop) discardCheckpoints(k engine.CheckpointStore, before time.Time) {
 	ids, err := k.Kept(l.ctx)
 	for _, id := range ids {
 		if err != nil {

@@ -42,7 +42,7 @@ func (c *Control) Submit(ctx context.Context, s Submission) (Accepted, error) {
 	if err := checkWhole(&s); err != nil {
 		return Accepted{}, err
 	}
-	err := c.validateDraft(ctx, &engine.Draft{Spec: &spec, Script: s.Script, Env: s.Env})
+	err := c.validateDraft(ctx, &engine.JobDraft{Spec: &spec, Script: s.Script, Env: s.Env})
 	if err != nil {
 		return Accepted{}, err
 	}
@@ -76,8 +76,8 @@ func (c *Control) Submit(ctx context.Context, s Submission) (Accepted, error) {
 }
 
 // validateDraft asks the engine of the job's pool whether it ever runs such a job.
-func (c *Control) validateDraft(ctx context.Context, d *engine.Draft) error {
-	if k, ok := c.pools.EngineFor(d.Spec).(engine.Doorkeeper); ok {
+func (c *Control) validateDraft(ctx context.Context, d *engine.JobDraft) error {
+	if k, ok := c.pools.EngineFor(d.Spec).(engine.Validator); ok {
 		return k.Admit(ctx, d)
 	}
 	return nil

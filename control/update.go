@@ -148,7 +148,7 @@ func (c *Control) validateUpdate(ctx context.Context, u *Update, ids []job.ID) (
 			out[id] = why
 			continue
 		}
-		k, ok := c.pools.EngineFor(&spec).(engine.Doorkeeper)
+		k, ok := c.pools.EngineFor(&spec).(engine.Validator)
 		if !ok {
 			continue
 		}
@@ -163,7 +163,7 @@ func (c *Control) validateUpdate(ctx context.Context, u *Update, ids []job.ID) (
 				return nil, err
 			}
 		}
-		judged[f] = k.Admit(ctx, &engine.Draft{Spec: &spec, Script: script})
+		judged[f] = k.Admit(ctx, &engine.JobDraft{Spec: &spec, Script: script})
 		out[id] = judged[f]
 	}
 	return out, nil

@@ -14,7 +14,7 @@ import (
 // porter is a hand that has a rule.
 type porter struct{ *hand }
 
-func (porter) Admit(_ context.Context, d *engine.Draft) error {
+func (porter) Admit(_ context.Context, d *engine.JobDraft) error {
 	if d.Spec.QOS == "" {
 		return nil
 	}

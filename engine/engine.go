@@ -282,8 +282,8 @@ type Suspender interface {
 	Resume(ctx context.Context, ref Ref) error
 }
 
-// Keeping is an optional ability of a Suspender: what a suspended attempt was given stays taken.
-type Keeping interface {
+// SuspendHolds is an optional ability of a Suspender: what a suspended attempt was given stays taken.
+type SuspendHolds interface {
 	// KeepsSuspended reports whether that is so: jobs are then not suspended to make room for
 	// others.
 	KeepsSuspended() bool
@@ -300,8 +300,8 @@ type Delegator interface {
 	Delegates() bool
 }
 
-// Receiver is an optional ability: a job may bring its working directory (job.Spec.Upload).
-type Receiver interface {
+// UploadReceiver is an optional ability: a job may bring its working directory (job.Spec.Upload).
+type UploadReceiver interface {
 	// Receives reports whether jobs of this pool may. Nobody is asked: its settings say it.
 	Receives() bool
 }
@@ -313,22 +313,22 @@ type Pulser interface {
 	Pulse(context.Context) error
 }
 
-// Limiter is an optional ability: where the engine works there are limits that others set, as
+// CapacityNotifier is an optional ability: where the engine works there are limits that others set, as
 // quotas of Kubernetes' namespaces. An attempt that has to wait for one ends as Limited, or its
 // Launch is fault.Exhausted. An attempt waits too where it would take what those of Launch.Ahead
 // wait for, so that nobody is passed for ever.
-type Limiter interface {
-	// Room calls f each time that there is more room below a limit for which attempts were told
+type CapacityNotifier interface {
+	// WatchCapacity calls f each time that there is more room below a limit for which attempts were told
 	// to wait, until ctx ends, with the jobs for each of which there may be enough; none: any. They
 	// are launched again then, in the order of the queue; it may say so too often.
-	Room(ctx context.Context, f func(jobs ...job.ID))
+	WatchCapacity(ctx context.Context, f func(jobs ...job.ID))
 }
 
-// Keeper is an optional ability: a directory for each job, which its attempts share and
+// CheckpointStore is an optional ability: a directory for each job, which its attempts share and
 // which outlives them. Its name is COX_CHECKPOINT_DIR in the job's environment; what was
 // last reported as saved there, by Launch.Saved or by a file in it, is COX_RESTORE_FROM
 // (docs/checkpoint.md).
-type Keeper interface {
+type CheckpointStore interface {
 	// Kept lists the jobs that have a directory with something in it.
 	Kept(ctx context.Context) ([]job.ID, error)
 	// Discard removes the directory of a job that no longer exists, if nothing in it was

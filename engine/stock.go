@@ -2,9 +2,9 @@ package engine
 
 import "github.com/coxswain-sched/coxswain/model/fleet"
 
-// Stocktaker is an optional ability: to tell what a pool has beside the capacity of its
+// Inventorier is an optional ability: to tell what a pool has beside the capacity of its
 // nodes.
-type Stocktaker interface {
+type Inventorier interface {
 	// Inventory is what was found last; nobody is asked, and the caller may keep it. nil:
 	// nothing is known yet.
 	Inventory() *fleet.Inventory

@@ -83,7 +83,7 @@ func (s *Site) TakesUploads() error {
 		if v.Gone {
 			continue
 		}
-		if r, ok := s.Plane.AddedEngine(v.Name).(engine.Receiver); ok && r.Receives() {
+		if r, ok := s.Plane.AddedEngine(v.Name).(engine.UploadReceiver); ok && r.Receives() {
 			return nil
 		}
 	}

@@ -58,7 +58,7 @@ func (s *Site) applyRules(ctx context.Context, rules *admission.Rules, sp *job.S
 // countedElsewhere are the licences of a job that the site does not count, where the engine of its
 // pool knows those of a scheduler of its own: it refuses what that has not.
 func (s *Site) countedElsewhere(rules *admission.Rules, sp *job.Spec) []string {
-	if _, ok := s.Plane.AddedEngine(sp.Pool).(engine.Stocktaker); !ok {
+	if _, ok := s.Plane.AddedEngine(sp.Pool).(engine.Inventorier); !ok {
 		return nil
 	}
 	return rules.Elsewhere(sp.Licenses)

@@ -44,7 +44,7 @@ func (ps *Set) NotFreedBySuspend() (names []string) {
 // SuspendFreesRoom reports whether suspending a job of an engine makes room for others.
 func SuspendFreesRoom(e engine.Engine) bool {
 	_, can := e.(engine.Suspender)
-	k, ok := e.(engine.Keeping)
+	k, ok := e.(engine.SuspendHolds)
 	return can && (!ok || !k.KeepsSuspended())
 }
 

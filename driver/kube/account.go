@@ -39,9 +39,9 @@ func (t *Terms) Spaces() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// named are the namespaces that have to be there: those of jobs, and that of the list of the nodes
+// requiredNamespaces are the namespaces that have to be there: those of jobs, and that of the list of the nodes
 // that are kept.
-func (t *Terms) named() []string {
+func (t *Terms) requiredNamespaces() []string {
 	all := t.Spaces()
 	if t.Reserve && !slices.Contains(all, t.Namespace) {
 		all = append(all, t.Namespace)
@@ -49,8 +49,8 @@ func (t *Terms) named() []string {
 	return all
 }
 
-// space refuses a job of an account that has no namespace.
-func (t *Terms) space(s *job.Spec) error {
+// checkNamespace refuses a job of an account that has no namespace.
+func (t *Terms) checkNamespace(s *job.Spec) error {
 	if _, ok := t.NamespaceOf(s.Account); ok {
 		return nil
 	}
@@ -76,38 +76,38 @@ func ParseIdentity(text string) (Subject, error) {
 	return who, nil
 }
 
-// identity is as whom the objects of a job are made that is in a namespace. false: as the pool's
+// impersonatedSubject is as whom the objects of a job are made that is in a namespace. false: as the pool's
 // own account.
-func (t *Terms) identity(s *job.Spec, namespace string) (Subject, bool) {
+func (t *Terms) impersonatedSubject(s *job.Spec, namespace string) (Subject, bool) {
 	for _, key := range []string{KeyUser + s.Owner.User, s.Account, KeyOthers} {
 		if who, ok := t.Impersonate[key]; ok {
-			return who.in(namespace), true
+			return who.inNamespace(namespace), true
 		}
 	}
 	return Subject{}, false
 }
 
-// in is a service account that is that of each job's namespace, for one of these.
-func (s Subject) in(namespace string) Subject {
+// inNamespace is a service account that is that of each job's namespace, for one of these.
+func (s Subject) inNamespace(namespace string) Subject {
 	if s.Kind == "ServiceAccount" {
 		s.Namespace = cmp.Or(s.Namespace, namespace)
 	}
 	return s
 }
 
-// user is what the API server calls a user or a service account.
-func (s Subject) user() string {
+// userName is what the API server calls a user or a service account.
+func (s Subject) userName() string {
 	if s.Kind == "ServiceAccount" {
 		return "system:serviceaccount:" + s.Namespace + ":" + s.Name
 	}
 	return s.Name
 }
 
-// makers are all as whom objects may be made in a namespace, but for the pool's own account, in
+// objectCreators are all as whom objects may be made in a namespace, but for the pool's own account, in
 // order. own says that this may be needed too.
-func (t *Terms) makers(namespace string) (all []Subject, own bool) {
+func (t *Terms) objectCreators(namespace string) (all []Subject, own bool) {
 	add := func(who Subject) {
-		if who = who.in(namespace); !slices.Contains(all, who) {
+		if who = who.inNamespace(namespace); !slices.Contains(all, who) {
 			all = append(all, who)
 		}
 	}
@@ -133,8 +133,8 @@ func (t *Terms) makers(namespace string) (all []Subject, own bool) {
 	return all, own
 }
 
-// impersonated is what each of these is to the rights: a resource of which one object is named.
-func (s Subject) impersonated() Right {
+// impersonationRight is what each of these is to the rights: a resource of which one object is named.
+func (s Subject) impersonationRight() Right {
 	r := Right{Resource: users, Verbs: []string{"impersonate"}, Name: s.Name, All: true, Why: "jobs are made as this user"}
 	if s.Kind == "ServiceAccount" {
 		r.Resource, r.Namespace, r.All, r.Why = serviceAccounts, s.Namespace, false, "jobs are made as this service account"
@@ -148,8 +148,8 @@ var (
 	serviceAccounts = cluster.Resource{Version: "v1", Name: "serviceaccounts"}
 )
 
-// as is the way to the cluster of somebody as whom an attempt's objects are made; empty: our own.
-func (e *Engine) as(user string) (*cluster.Cluster, error) {
+// clusterAs is the way to the cluster of somebody as whom an attempt's objects are made; empty: our own.
+func (e *Engine) clusterAs(user string) (*cluster.Cluster, error) {
 	if user == "" {
 		return e.k, nil
 	}

@@ -152,6 +152,6 @@ func rooms(t *testing.T, e *kube.Engine) <-chan struct{} {
 	room := make(chan struct{}, 10)
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
-	go e.Room(ctx, func(...job.ID) { room <- struct{}{} })
+	go e.WatchCapacity(ctx, func(...job.ID) { room <- struct{}{} })
 	return room
 }

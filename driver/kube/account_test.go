@@ -28,8 +28,8 @@ func TestWhereAccountsAre(t *testing.T) {
 	} {
 		s := &job.Spec{Owner: job.Owner{User: x.user}, Account: x.account}
 		ns, ok := terms.NamespaceOf(x.account)
-		who, as := terms.identity(s, ns)
-		if ns != x.space || !ok || as != (x.as != "") || as && who.user() != x.as {
+		who, as := terms.impersonatedSubject(s, ns)
+		if ns != x.space || !ok || as != (x.as != "") || as && who.userName() != x.as {
 			t.Errorf("%s of %q: %s %v as %+v", x.user, x.account, ns, ok, who)
 		}
 	}
@@ -41,7 +41,7 @@ func TestWhereAccountsAre(t *testing.T) {
 		own bool
 		who string
 	}{"base": {true, "people/ada"}, "team-nlp": {false, "people/ada /nlp-batch"}, "team-vision": {true, "people/ada team-vision/runner"}} {
-		all, own := terms.makers(ns)
+		all, own := terms.objectCreators(ns)
 		var got []string
 		for _, w := range all {
 			got = append(got, w.Namespace+"/"+w.Name)
@@ -52,19 +52,19 @@ func TestWhereAccountsAre(t *testing.T) {
 	}
 	terms.Impersonate[KeyOthers] = Subject{Kind: "User", Name: "jobs"}
 	for _, ns := range terms.Spaces() {
-		if _, own := terms.makers(ns); own {
+		if _, own := terms.objectCreators(ns); own {
 			t.Errorf("%s: with an identity for all others something is made as the pool's own account", ns)
 		}
 	}
-	if who, ok := terms.identity(&job.Spec{Account: "vis2"}, "team-vision"); !ok || who.user() != "jobs" {
+	if who, ok := terms.impersonatedSubject(&job.Spec{Account: "vis2"}, "team-vision"); !ok || who.userName() != "jobs" {
 		t.Errorf("%+v %v", who, ok)
 	}
 	terms.OnlyNamed = true
-	if err := terms.takes(&job.Spec{Account: "nlp", WorkDir: "/tmp"}); err != nil {
+	if err := terms.checkJob(&job.Spec{Account: "nlp", WorkDir: "/tmp"}); err != nil {
 		t.Error(err)
 	}
 	for account, want := range map[string]string{"": "a job without an account has no namespace in the cluster: the pool has those of nlp, vis2, vision", "law": "account law has no namespace"} {
-		if err := terms.takes(&job.Spec{Account: account, WorkDir: "/tmp"}); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), want) || fault.Remedy(err) == "" {
+		if err := terms.checkJob(&job.Spec{Account: account, WorkDir: "/tmp"}); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), want) || fault.Remedy(err) == "" {
 			t.Errorf("%q: %v", account, err)
 		}
 	}

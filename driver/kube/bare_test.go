@@ -45,13 +45,13 @@ func TestAPodWhoseVolumeIsNotToBeHad(t *testing.T) {
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			p := a.pods[0]
-			return p != nil && len(p.Status.ContainerStatuses) > 0 && unready(p.Pod) == (ready == "False")
+			return p != nil && len(p.Status.ContainerStatuses) > 0 && lacksSandbox(p.Pod) == (ready == "False")
 		})
 		now := time.Now().Add(after)
 		e.mu.Lock()
 		members := e.members(a, now)
 		e.mu.Unlock()
-		if _, err := e.unstick(a, members, now); err != nil {
+		if _, err := e.endStuckAttempt(a, members, now); err != nil {
 			t.Fatal(err)
 		}
 		r, err := e.Inspect(t.Context(), l.Ref)

@@ -137,13 +137,13 @@ func claimsRefused(t *testing.T, l *lab.Lab, terms kube.Terms) {
 	e := gangsBy(t, l, "ria", &terms, nil)
 	said(t, e, engine.Missing, "jobs that ask for devices are refused: Kueue")
 	g := oneEach(51, 2)
-	for what, err := range map[string]error{"at the door": e.Admit(t.Context(), &engine.Draft{Spec: g.Job.Spec, Script: g.Script}), "at its launch": e.Launch(t.Context(), g)} {
+	for what, err := range map[string]error{"at the door": e.Admit(t.Context(), &engine.JobDraft{Spec: g.Job.Spec, Script: g.Script}), "at its launch": e.Launch(t.Context(), g)} {
 		if fault.KindOf(err) != fault.Unsupported || !strings.Contains(err.Error(), "admits no pod that has a ResourceClaim") || !strings.Contains(fault.Remedy(err), "placed=true") {
 			t.Errorf("%s: %v, %q", what, err, fault.Remedy(err))
 		}
 	}
 	g = folded(52, forever, 2)
-	if err := e.Admit(t.Context(), &engine.Draft{Spec: g.Job.Spec, Script: g.Script}); err != nil {
+	if err := e.Admit(t.Context(), &engine.JobDraft{Spec: g.Job.Spec, Script: g.Script}); err != nil {
 		t.Errorf("without devices: %v", err)
 	}
 	// That it is so: a pod of anybody's.

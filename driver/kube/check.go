@@ -30,20 +30,20 @@ type scan struct {
 	granted bool // the rights were looked at, and none is missing
 }
 
-func (l *scan) add(what string, s engine.FindingState, mend, format string, args ...any) {
+func (l *scan) addFinding(what string, s engine.FindingState, mend, format string, args ...any) {
 	l.found = append(l.found, engine.Finding{What: what, State: s, Text: fmt.Sprintf(format, args...), Mend: mend})
 }
 
-// failed is a finding of what could not be looked at. A right that is missing is said by the
+// addFailure is a finding of what could not be looked at. A right that is missing is said by the
 // rights; here it says what is not known for it.
-func (l *scan) failed(what string, err error) {
+func (l *scan) addFailure(what string, err error) {
 	state, mend := engine.Missing, fault.Remedy(err)
 	if fault.KindOf(err) == fault.Permission {
 		if state = engine.Warning; !l.granted {
-			mend = l.grant()
+			mend = l.grantCommand()
 		}
 	}
-	l.add(what, state, mend, "not looked at: %v", err)
+	l.addFinding(what, state, mend, "not looked at: %v", err)
 }
 
 // Check looks at the cluster and at what the pool may do there. It makes nothing that stays.
@@ -53,13 +53,13 @@ func (s *Survey) Check(ctx context.Context) ([]engine.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.version(v.Major, v.Minor, v.GitVersion)
+	l.checkVersion(v.Major, v.Minor, v.GitVersion)
 	if l.served, err = s.cluster.Served(ctx); err != nil {
 		return l.found, err
 	}
 	l.gangs = Gangs(l.served)
 	for _, f := range []func(context.Context) error{
-		l.identity, l.namespace, l.rights, l.limits, l.gang, l.names, l.machinery, l.reserved, l.images, l.named,
+		l.checkIdentity, l.checkNamespaces, l.checkRights, l.checkQuotas, l.checkGang, l.checkPodNames, l.checkNodes, l.checkReservation, l.checkImages, l.checkNamedObjects,
 	} {
 		if err := f(ctx); ctx.Err() != nil {
 			return l.found, fault.New(fault.Unavailable, "the look was not ended: %w", context.Cause(ctx))
@@ -77,39 +77,39 @@ const (
 	newest = 37 // the last that is known
 )
 
-func (l *scan) version(major, minor, full string) {
+func (l *scan) checkVersion(major, minor, full string) {
 	n, err := strconv.Atoi(strings.TrimRight(minor, "+abcdefghijklmnopqrstuvwxyz-"))
 	switch {
 	case err != nil || major != "1":
-		l.add("version", engine.Warning, "cox verify "+l.terms.Pool+" shows whether it works", "Kubernetes %s: this version is not known", full)
+		l.addFinding("version", engine.Warning, "cox verify "+l.terms.Pool+" shows whether it works", "Kubernetes %s: this version is not known", full)
 	case n < oldest:
-		l.add("version", engine.Missing, "upgrade the cluster to 1.30 or later", "Kubernetes %s has no scheduling gates, by which no pod begins before all are there", full)
+		l.addFinding("version", engine.Missing, "upgrade the cluster to 1.30 or later", "Kubernetes %s has no scheduling gates, by which no pod begins before all are there", full)
 	case n < first:
-		l.add("version", engine.Warning, "upgrade the cluster to 1.30 or later", "Kubernetes %s is older than 1.30, the first whose scheduling gates and admission policies are stable", full)
+		l.addFinding("version", engine.Warning, "upgrade the cluster to 1.30 or later", "Kubernetes %s is older than 1.30, the first whose scheduling gates and admission policies are stable", full)
 	case n > newest:
-		l.add("version", engine.Warning, "cox verify "+l.terms.Pool+" shows whether it works", "Kubernetes %s is newer than 1.%d, the last that is known", full, newest)
+		l.addFinding("version", engine.Warning, "cox verify "+l.terms.Pool+" shows whether it works", "Kubernetes %s is newer than 1.%d, the last that is known", full, newest)
 	default:
-		l.add("version", engine.Found, "", "Kubernetes %s", full)
+		l.addFinding("version", engine.Found, "", "Kubernetes %s", full)
 	}
 }
 
-// identity is who the API server takes us for.
-func (l *scan) identity(ctx context.Context) error {
+// checkIdentity is who the API server takes us for.
+func (l *scan) checkIdentity(ctx context.Context) error {
 	review := authn.SelfSubjectReview{TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"}}
 	at := cluster.Resource{Group: "authentication.k8s.io", Version: "v1", Name: "selfsubjectreviews", Global: true}
 	if err := l.cluster.Create(ctx, at, "", &review, false, &review); err != nil {
-		l.add("identity", engine.Warning, fault.Remedy(err), "the API server does not say who asks: %v", err)
+		l.addFinding("identity", engine.Warning, fault.Remedy(err), "the API server does not say who asks: %v", err)
 		return nil
 	}
 	u := review.Status.UserInfo
 	l.who, l.groups = "user:"+u.Username, u.Groups
-	l.add("identity", engine.Found, "", "%s, of %s", u.Username, strings.Join(u.Groups, ", "))
+	l.addFinding("identity", engine.Found, "", "%s, of %s", u.Username, strings.Join(u.Groups, ", "))
 	return nil
 }
 
-// namespace is whether those are there that the settings name.
-func (l *scan) namespace(ctx context.Context) error {
-	for _, name := range l.terms.named() {
+// checkNamespaces is whether those are there that the settings name.
+func (l *scan) checkNamespaces(ctx context.Context) error {
+	for _, name := range l.terms.requiredNamespaces() {
 		l.namespaceOf(ctx, name)
 	}
 	return nil
@@ -119,19 +119,19 @@ func (l *scan) namespaceOf(ctx context.Context, name string) {
 	var ns corev1.Namespace
 	switch err := l.cluster.Get(ctx, cluster.Namespaces, "", name, &ns); fault.KindOf(err) {
 	case fault.NotFound:
-		l.add("namespace", engine.Missing, "kubectl create namespace "+name, "there is no namespace %s%s", name, l.accountsIn(name))
+		l.addFinding("namespace", engine.Missing, "kubectl create namespace "+name, "there is no namespace %s%s", name, l.accountsIn(name))
 		return
 	default:
 		if err != nil {
-			l.failed("namespace", err)
+			l.addFailure("namespace", err)
 			return
 		}
 	}
 	if ns.DeletionTimestamp != nil {
-		l.add("namespace", engine.Missing, "wait until it is gone, then kubectl create namespace "+name, "%s is being deleted", name)
+		l.addFinding("namespace", engine.Missing, "wait until it is gone, then kubectl create namespace "+name, "%s is being deleted", name)
 		return
 	}
-	l.add("namespace", engine.Found, "", "%s%s", name, l.accountsIn(name))
+	l.addFinding("namespace", engine.Found, "", "%s%s", name, l.accountsIn(name))
 	if !slices.Contains(l.terms.Spaces(), name) {
 		return
 	}
@@ -164,22 +164,22 @@ func (l *scan) podSecurity(name, level string) {
 	mend := fmt.Sprintf("kubectl label --overwrite namespace %s pod-security.kubernetes.io/enforce=%s", name, most)
 	switch {
 	case level == "":
-		l.add("pod security", engine.Found, "", "%s has no level of its own: the cluster's holds", name)
-	case rank(level) > rank(most):
-		l.add("pod security", engine.Missing, mend+", or change that setting: a PersistentVolumeClaim is taken in every namespace", "%s takes pods of the level %s alone, and those of this pool are %s: %s", name, level, most, why)
+		l.addFinding("pod security", engine.Found, "", "%s has no level of its own: the cluster's holds", name)
+	case severityRank(level) > severityRank(most):
+		l.addFinding("pod security", engine.Missing, mend+", or change that setting: a PersistentVolumeClaim is taken in every namespace", "%s takes pods of the level %s alone, and those of this pool are %s: %s", name, level, most, why)
 	case level == "restricted":
-		l.add("pod security", engine.Found, "", "%s takes pods of the level restricted alone: the pool's are, but for jobs of root, which are refused", name)
+		l.addFinding("pod security", engine.Found, "", "%s takes pods of the level restricted alone: the pool's are, but for jobs of root, which are refused", name)
 	default:
-		l.add("pod security", engine.Found, "", "%s takes pods of the level %s", name, level)
+		l.addFinding("pod security", engine.Found, "", "%s takes pods of the level %s", name, level)
 	}
 	for _, a := range []string{"host_network", "lock_memory"} {
 		if slices.Contains(l.terms.Allow, a) && level != "" && level != "privileged" {
-			l.add("pod security", engine.Warning, fmt.Sprintf("kubectl label --overwrite namespace %s pod-security.kubernetes.io/enforce=privileged, or allow without it", name), "jobs may ask for %s, and %s takes such pods not", a, name)
+			l.addFinding("pod security", engine.Warning, fmt.Sprintf("kubectl label --overwrite namespace %s pod-security.kubernetes.io/enforce=privileged, or allow without it", name), "jobs may ask for %s, and %s takes such pods not", a, name)
 		}
 	}
 }
 
-func rank(level string) int {
+func severityRank(level string) int {
 	for i, l := range securityLevels {
 		if l == level {
 			return i
@@ -188,18 +188,18 @@ func rank(level string) int {
 	return len(securityLevels)
 }
 
-// rights asks for each verb.
-func (l *scan) rights(ctx context.Context) error {
+// checkRights asks for each verb.
+func (l *scan) checkRights(ctx context.Context) error {
 	var gang *Gang
 	if g, ok := l.terms.Choose(l.gangs); ok {
 		gang = &g
 	}
 	all := Rights(&l.terms, gang)
 	missing, err := lacking(func(verb string, r *Right) (bool, error) {
-		return l.may(ctx, l.cluster, verb, r)
+		return l.isAllowed(ctx, l.cluster, verb, r)
 	}, all)
 	if err != nil {
-		l.failed("rights", err)
+		l.addFailure("rights", err)
 		return nil
 	}
 	for _, i := range sortedKeys(missing) {
@@ -216,17 +216,17 @@ func (l *scan) rights(ctx context.Context) error {
 		if r.Resource == users || r.Resource == serviceAccounts {
 			what += " " + r.Name
 		}
-		l.add("rights", state, l.grant(), "%s %s %s: %s", strings.Join(missing[i], ", "), what, where, r.Why)
+		l.addFinding("rights", state, l.grantCommand(), "%s %s %s: %s", strings.Join(missing[i], ", "), what, where, r.Why)
 	}
 	if len(missing) == 0 {
 		l.granted = true
-		l.add("rights", engine.Found, "", "all that a pool of these settings needs")
+		l.addFinding("rights", engine.Found, "", "all that a pool of these settings needs")
 	}
-	return l.makers(ctx, gang)
+	return l.checkCreators(ctx, gang)
 }
 
-// may asks for one verb; of a right to one object, that one is asked for.
-func (l *scan) may(ctx context.Context, way *cluster.Cluster, verb string, r *Right) (bool, error) {
+// isAllowed asks for one verb; of a right to one object, that one is asked for.
+func (l *scan) isAllowed(ctx context.Context, way *cluster.Cluster, verb string, r *Right) (bool, error) {
 	if r.Name != "" && verb == "get" {
 		err := way.Get(ctx, r.Resource, r.Namespace, r.Name, nil)
 		if fault.KindOf(err) == fault.Permission {
@@ -238,8 +238,8 @@ func (l *scan) may(ctx context.Context, way *cluster.Cluster, verb string, r *Ri
 	return ok, err
 }
 
-// grant is the command of an administrator of the cluster that gives all rights at once.
-func (l *scan) grant() string {
+// grantCommand is the command of an administrator of the cluster that gives all rights at once.
+func (l *scan) grantCommand() string {
 	words := []string{"cox pool add", l.terms.Pool, "--engine kube --namespace", l.terms.Namespace}
 	if g, ok := l.terms.Choose(l.gangs); ok {
 		words = append(words, "--placed=false --set gang="+string(g.Kind))
@@ -247,10 +247,10 @@ func (l *scan) grant() string {
 			words = append(words, "--set approximate=true")
 		}
 		if l.terms.Queue != "" {
-			words = append(words, "--set queue="+shell(l.terms.Queue))
+			words = append(words, "--set queue="+shellQuote(l.terms.Queue))
 		}
 		if l.terms.Scheduler != "" {
-			words = append(words, "--set scheduler="+shell(l.terms.Scheduler))
+			words = append(words, "--set scheduler="+shellQuote(l.terms.Scheduler))
 		}
 	} else if !l.terms.Placed {
 		words = append(words, "--placed=false")
@@ -261,11 +261,11 @@ func (l *scan) grant() string {
 	words = append(words, l.terms.accountWords()...)
 	if len(l.terms.Topology) > 0 && strings.HasPrefix(l.terms.Topology[0], KueueTopology) {
 		text, _ := json.Marshal(l.terms.Topology)
-		words = append(words, "--set "+shell("topology="+string(text)))
+		words = append(words, "--set "+shellQuote("topology="+string(text)))
 	}
 	if len(l.terms.Classes) > 0 {
 		text, _ := json.Marshal(l.terms.Classes)
-		words = append(words, "--set "+shell("device_class="+string(text)))
+		words = append(words, "--set "+shellQuote("device_class="+string(text)))
 	}
 	if l.terms.PriorityClass != "" {
 		words = append(words, "--set priority_class="+l.terms.PriorityClass)
@@ -273,26 +273,26 @@ func (l *scan) grant() string {
 	for _, k := range []VolumeKind{Claim, Fresh} { // one will do: the rights of the first are those of the other, too
 		if i := slices.IndexFunc(l.terms.Paths, func(p Path) bool { return p.Volume.Kind == k }); i >= 0 {
 			p := l.terms.Paths[i]
-			words = append(words, "--set "+shell(fmt.Sprintf("paths={%q:%q}", p.Prefix, p.Volume)))
+			words = append(words, "--set "+shellQuote(fmt.Sprintf("paths={%q:%q}", p.Prefix, p.Volume)))
 			break
 		}
 	}
-	return strings.Join(append(words, "--print-rbac="+l.whom(), "| kubectl apply -f -"), " ")
+	return strings.Join(append(words, "--print-rbac="+l.quotedUser(), "| kubectl apply -f -"), " ")
 }
 
-// whom is who asks, as a word of a shell.
-func (l *scan) whom() string { return shell(or(l.who, "user:NAME")) }
+// quotedUser is who asks, as a word of a shell.
+func (l *scan) quotedUser() string { return shellQuote(orDefault(l.who, "user:NAME")) }
 
-// shell is a word as a shell takes it.
-func shell(s string) string {
+// shellQuote is a word as a shell takes it.
+func shellQuote(s string) string {
 	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:-._/@") == "" {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// limits are those of the namespaces.
-func (l *scan) limits(ctx context.Context) error {
+// checkQuotas are those of the namespaces.
+func (l *scan) checkQuotas(ctx context.Context) error {
 	all := l.terms.Spaces()
 	for _, ns := range all {
 		where, which := "", "the namespace"
@@ -302,72 +302,72 @@ func (l *scan) limits(ctx context.Context) error {
 		none := true
 		_, err := cluster.List(ctx, l.cluster, quotas, cluster.Selection{Namespace: ns}, func(q *corev1.ResourceQuota) error {
 			none = false
-			l.add("quota", engine.Found, "", "%s%s: %s", where, q.Name, used(q))
+			l.addFinding("quota", engine.Found, "", "%s%s: %s", where, q.Name, quotaUsage(q))
 			return nil
 		})
 		if err == nil {
 			_, err = cluster.List(ctx, l.cluster, ranges, cluster.Selection{Namespace: ns}, func(r *corev1.LimitRange) error {
 				none = false
-				l.add("limit range", engine.Found, "", "%s%s: %s", where, r.Name, ranged(r))
+				l.addFinding("limit range", engine.Found, "", "%s%s: %s", where, r.Name, limitRangeText(r))
 				return nil
 			})
 		}
 		switch {
 		case err != nil:
-			l.failed("quota", err)
+			l.addFailure("quota", err)
 		case none:
-			l.add("quota", engine.Found, "", "%s has none", which)
+			l.addFinding("quota", engine.Found, "", "%s has none", which)
 		}
 	}
 	return nil
 }
 
-// gang is what begins the pods of a job together.
-func (l *scan) gang(ctx context.Context) error {
+// checkGang is what begins the pods of a job together.
+func (l *scan) checkGang(ctx context.Context) error {
 	var names []string
 	for _, g := range l.gangs {
 		names = append(names, fmt.Sprintf("%s (%s %s)", g.Kind, g.Resource, g.Resource.Version))
 	}
 	unknown := unknownGangs(l.served)
 	for _, u := range unknown {
-		l.add("gangs", engine.Warning, "", "%s is served, a version that is not known here", u)
+		l.addFinding("gangs", engine.Warning, "", "%s is served, a version that is not known here", u)
 	}
 	for _, g := range l.gangs {
 		if missing := l.terms.Wants(g.Kind); missing != "" && !l.terms.Placed {
-			l.add("gangs", engine.Found, "", "%s is there, and is not used without %s", g.Kind, missing)
+			l.addFinding("gangs", engine.Found, "", "%s is there, and is not used without %s", g.Kind, missing)
 		}
 	}
 	g, ok := l.terms.Choose(l.gangs)
 	switch {
 	case l.terms.Placed:
-		l.add("gangs", engine.Found, "", "Coxswain chooses the nodes and binds all pods of a job, or none")
+		l.addFinding("gangs", engine.Found, "", "Coxswain chooses the nodes and binds all pods of a job, or none")
 	case !ok && l.terms.Gang != "":
-		l.add("gangs", engine.Missing, "leave gang, or install it", "%s is not there; there is %s", l.terms.Gang, or(strings.Join(names, ", "), "nothing that begins pods together"))
+		l.addFinding("gangs", engine.Missing, "leave gang, or install it", "%s is not there; there is %s", l.terms.Gang, orDefault(strings.Join(names, ", "), "nothing that begins pods together"))
 	case !ok:
-		l.add("gangs", engine.Warning, "--placed, where Coxswain chooses the nodes; or a scheduler with gangs: native (Kubernetes 1.36 on, feature gate GangScheduling), Volcano, KAI",
+		l.addFinding("gangs", engine.Warning, "--placed, where Coxswain chooses the nodes; or a scheduler with gangs: native (Kubernetes 1.36 on, feature gate GangScheduling), Volcano, KAI",
 			"the cluster has nothing that begins pods together: jobs on one node run, coupled ones on several are refused")
 	case g.Ability() == engine.GangApproximate:
-		l.add("gangs", engine.Warning, "--placed, or a scheduler with gangs beside it", "%s is taken, as the settings say, of %s: all or none in quota alone, not on nodes", g.Kind, strings.Join(names, ", "))
+		l.addFinding("gangs", engine.Warning, "--placed, or a scheduler with gangs beside it", "%s is taken, as the settings say, of %s: all or none in quota alone, not on nodes", g.Kind, strings.Join(names, ", "))
 		l.kueueQueues(ctx)
 	default:
 		why := "the first of these that can be"
 		if l.terms.Gang != "" {
 			why = "as the settings say"
 		}
-		l.add("gangs", engine.Found, "", "%s is taken, %s: %s; that its scheduler goes by it, cox verify %s shows", g.Kind, why, strings.Join(names, ", "), l.terms.Pool)
+		l.addFinding("gangs", engine.Found, "", "%s is taken, %s: %s; that its scheduler goes by it, cox verify %s shows", g.Kind, why, strings.Join(names, ", "), l.terms.Pool)
 	}
 	return nil
 }
 
-func or(s, other string) string {
+func orDefault(s, other string) string {
 	if s == "" {
 		return other
 	}
 	return s
 }
 
-// names is whether pods can find each other.
-func (l *scan) names(ctx context.Context) error {
+// checkPodNames is whether pods can find each other.
+func (l *scan) checkPodNames(ctx context.Context) error {
 	stop := errors.New("found")
 	address := ""
 	_, err := cluster.List(ctx, l.cluster, cluster.Services, cluster.Selection{Namespace: "kube-system", Labels: "k8s-app=kube-dns"}, func(s *corev1.Service) error {
@@ -376,13 +376,13 @@ func (l *scan) names(ctx context.Context) error {
 	})
 	switch {
 	case errors.Is(err, stop):
-		l.add("names", engine.Found, "", "the cluster's name service is at %s", address)
+		l.addFinding("names", engine.Found, "", "the cluster's name service is at %s", address)
 	case fault.KindOf(err) == fault.Permission:
-		l.add("names", engine.Found, "", "whether the cluster has a name service may not be looked at; cox verify %s shows it", l.terms.Pool)
+		l.addFinding("names", engine.Found, "", "whether the cluster has a name service may not be looked at; cox verify %s shows it", l.terms.Pool)
 	case err != nil:
-		l.failed("names", err)
+		l.addFailure("names", err)
 	default:
-		l.add("names", engine.Warning, "install CoreDNS, or look under which name the cluster has it", "kube-system has no service k8s-app=kube-dns: pods of a job on several nodes find each other by name")
+		l.addFinding("names", engine.Warning, "install CoreDNS, or look under which name the cluster has it", "kube-system has no service k8s-app=kube-dns: pods of a job on several nodes find each other by name")
 	}
 	return nil
 }

@@ -29,29 +29,29 @@ func (l *scan) accountsIn(name string) string {
 	return ", of the accounts " + strings.Join(all, ", ")
 }
 
-// makers is whether those may make objects in whose names jobs are made.
-func (l *scan) makers(ctx context.Context, gang *Gang) error {
+// checkCreators is whether those may make objects in whose names jobs are made.
+func (l *scan) checkCreators(ctx context.Context, gang *Gang) error {
 	for _, ns := range l.terms.Spaces() {
-		all, _ := l.terms.makers(ns)
+		all, _ := l.terms.objectCreators(ns)
 		for _, who := range all {
-			way, err := l.cluster.As(who.user())
+			way, err := l.cluster.As(who.userName())
 			if err != nil {
 				return err
 			}
 			rights := makerRights(ns, gang, &l.terms)
-			missing, err := lacking(func(verb string, r *Right) (bool, error) { return l.may(ctx, way, verb, r) }, rights)
+			missing, err := lacking(func(verb string, r *Right) (bool, error) { return l.isAllowed(ctx, way, verb, r) }, rights)
 			if fault.KindOf(err) == fault.Permission && err != nil {
 				continue // that nobody may be this one is said
 			}
 			if err != nil {
-				l.failed("rights", err)
+				l.addFailure("rights", err)
 				continue
 			}
 			for _, i := range sortedKeys(missing) {
-				l.add("rights", engine.Missing, l.grant(), "%s %s in namespace %s, for %s: %s", strings.Join(missing[i], ", "), rights[i].String(), ns, who.user(), rights[i].Why)
+				l.addFinding("rights", engine.Missing, l.grantCommand(), "%s %s in namespace %s, for %s: %s", strings.Join(missing[i], ", "), rights[i].String(), ns, who.userName(), rights[i].Why)
 			}
 			if len(missing) == 0 {
-				l.add("jobs as", engine.Found, "", "%s, who may make them in namespace %s", who.user(), ns)
+				l.addFinding("jobs as", engine.Found, "", "%s, who may make them in namespace %s", who.userName(), ns)
 			}
 		}
 	}
@@ -62,7 +62,7 @@ func (l *scan) makers(ctx context.Context, gang *Gang) error {
 func (t *Terms) accountWords() (words []string) {
 	set := func(name string, v any) {
 		text, _ := json.Marshal(v) // keys in order
-		words = append(words, "--set "+shell(name+"="+string(text)))
+		words = append(words, "--set "+shellQuote(name+"="+string(text)))
 	}
 	if len(t.Namespaces) > 0 {
 		set("namespaces", t.Namespaces)
@@ -73,15 +73,15 @@ func (t *Terms) accountWords() (words []string) {
 	if len(t.Impersonate) > 0 {
 		as := map[string]string{}
 		for key, who := range t.Impersonate {
-			as[key] = who.setting()
+			as[key] = who.settingText()
 		}
 		set("impersonate", as)
 	}
 	return words
 }
 
-// setting is what ParseIdentity reads.
-func (s Subject) setting() string {
+// settingText is what ParseIdentity reads.
+func (s Subject) settingText() string {
 	switch {
 	case s.Kind == "User":
 		return "user:" + s.Name

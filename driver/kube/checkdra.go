@@ -14,8 +14,8 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
-// drawn says who picks the devices of a pod, of which so many are claimed and so many counted.
-func (t *Terms) drawn(claimed, counted int) string {
+// deviceChooser says who picks the devices of a pod, of which so many are claimed and so many counted.
+func (t *Terms) deviceChooser(claimed, counted int) string {
 	who := "Coxswain"
 	if !t.Placed {
 		who = "the cluster's scheduler"
@@ -29,10 +29,10 @@ func (t *Terms) drawn(claimed, counted int) string {
 	return fmt.Sprintf("which ones a pod has, %s picks of %d of them (DRA), and its kubelet of %d", who, claimed, counted)
 }
 
-// published is what drivers of DRA have, and why not all of it is offered.
-func (l *scan) published(ctx context.Context, all []Machine) {
+// checkDRADevices is what drivers of DRA have, and why not all of it is offered.
+func (l *scan) checkDRADevices(ctx context.Context, all []Machine) {
 	if len(l.terms.Classes) == 0 {
-		l.unused(ctx)
+		l.checkUnusedDRA(ctx)
 		return
 	}
 	l.claimsOfGang()
@@ -40,7 +40,7 @@ func (l *scan) published(ctx context.Context, all []Machine) {
 	wrong, not := l.wrong, maps.Clone(l.astray)
 	l.mu.Unlock()
 	for _, err := range wrong {
-		l.add(withAttributes, engine.Missing, fault.Remedy(err), "%v", err)
+		l.addFinding(withAttributes, engine.Missing, fault.Remedy(err), "%v", err)
 	}
 	if not == nil {
 		not = map[string]int{}
@@ -58,23 +58,23 @@ func (l *scan) published(ctx context.Context, all []Machine) {
 		}
 	}
 	for _, d := range slices.Sorted(maps.Keys(by)) {
-		l.add(withAttributes, engine.Found, "", "%d of %s", by[d], d)
+		l.addFinding(withAttributes, engine.Found, "", "%d of %s", by[d], d)
 	}
 	for _, why := range slices.Sorted(maps.Keys(not)) {
-		l.add(withAttributes, engine.Warning, "kubectl get resourceslices -o yaml", "%d devices are not offered: %s", not[why], why)
+		l.addFinding(withAttributes, engine.Warning, "kubectl get resourceslices -o yaml", "%d devices are not offered: %s", not[why], why)
 	}
 	for _, what := range slices.Sorted(maps.Keys(double)) {
-		l.add(withAttributes, engine.Warning, "let one of them have these nodes: the vendor's DRA driver or its device plugin", "on %d nodes %s", double[what], what)
+		l.addFinding(withAttributes, engine.Warning, "let one of them have these nodes: the vendor's DRA driver or its device plugin", "on %d nodes %s", double[what], what)
 	}
 	if len(by)+len(not)+len(wrong) == 0 {
-		l.add(withAttributes, engine.Warning, "kubectl get resourceslices shows what drivers have published; install the vendor's DRA driver, or leave device_class", "the classes of device_class have none on a node of the pool")
+		l.addFinding(withAttributes, engine.Warning, "kubectl get resourceslices shows what drivers have published; install the vendor's DRA driver, or leave device_class", "the classes of device_class have none on a node of the pool")
 	}
 }
 
 const withAttributes = "devices with attributes"
 
-// unused are devices of DRA where the settings name no class of them.
-func (l *scan) unused(ctx context.Context) {
+// checkUnusedDRA are devices of DRA where the settings name no class of them.
+func (l *scan) checkUnusedDRA(ctx context.Context) {
 	k, ok := l.served.Find(dra.Slices.Group, dra.Slices.Name, "v1")
 	if !ok {
 		return
@@ -84,10 +84,10 @@ func (l *scan) unused(ctx context.Context) {
 		drivers[s.Spec.Driver] += len(s.Spec.Devices)
 		return nil
 	}); err != nil {
-		l.failed(withAttributes, err)
+		l.addFailure(withAttributes, err)
 		return
 	}
 	for _, d := range slices.Sorted(maps.Keys(drivers)) {
-		l.add(withAttributes, engine.Warning, `kubectl get deviceclasses, and --set 'device_class=["CLASS"]' with the one of the driver's GPUs`, "%d of %s (DRA): they are seen, and not used, as device_class names no class of them", drivers[d], d)
+		l.addFinding(withAttributes, engine.Warning, `kubectl get deviceclasses, and --set 'device_class=["CLASS"]' with the one of the driver's GPUs`, "%d of %s (DRA): they are seen, and not used, as device_class names no class of them", drivers[d], d)
 	}
 }

@@ -28,11 +28,11 @@ func (l *scan) kueueQueue(ctx context.Context, ns, queue string) {
 	const what = "queue"
 	has, without, err := l.queueTopology(ctx, l.served, ns)
 	if err != nil && fault.KindOf(err) == fault.NotFound {
-		l.add(what, engine.Missing, "kubectl apply a LocalQueue "+l.terms.Queue+" in namespace "+ns+", of a ClusterQueue that is there", "nothing begins by %s: %v", queue, err)
+		l.addFinding(what, engine.Missing, "kubectl apply a LocalQueue "+l.terms.Queue+" in namespace "+ns+", of a ClusterQueue that is there", "nothing begins by %s: %v", queue, err)
 		return
 	}
 	if err != nil {
-		l.failed(what, err)
+		l.addFailure(what, err)
 		return
 	}
 	mend := "give its ResourceFlavor a topologyName and nodeLabels: https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling"
@@ -40,19 +40,19 @@ func (l *scan) kueueQueue(ctx context.Context, ns, queue string) {
 	for _, f := range slices.Sorted(maps.Keys(has)) {
 		switch k := has[f]; {
 		case k == nil:
-			l.add(what, engine.Missing, "make the Topology, or change topologyName of the flavor", "flavor %s of %s goes by a Topology that is not there: nothing begins", f, queue)
+			l.addFinding(what, engine.Missing, "make the Topology, or change topologyName of the flavor", "flavor %s of %s goes by a Topology that is not there: nothing begins", f, queue)
 		case within != "" && !slices.Contains(k.labels(), within):
-			l.add(what, engine.Missing, "set within to one of them", "flavor %s of %s goes by Topology %s, of which %s is no level: those are %s", f, queue, k.Name, within, strings.Join(k.labels(), ", "))
+			l.addFinding(what, engine.Missing, "set within to one of them", "flavor %s of %s goes by Topology %s, of which %s is no level: those are %s", f, queue, k.Name, within, strings.Join(k.labels(), ", "))
 		default:
-			l.add(what, engine.Found, "", "flavor %s of %s goes by Topology %s: %s", f, queue, k.Name, strings.Join(k.labels(), ", "))
+			l.addFinding(what, engine.Found, "", "flavor %s of %s goes by Topology %s: %s", f, queue, k.Name, strings.Join(k.labels(), ", "))
 		}
 	}
 	slices.Sort(without)
 	for _, f := range without {
 		if within != "" && len(has) == 0 {
-			l.add(what, engine.Missing, mend, "flavor %s of %s has no Topology, and the setting within wants one: no job of several nodes begins", f, queue)
+			l.addFinding(what, engine.Missing, mend, "flavor %s of %s has no Topology, and the setting within wants one: no job of several nodes begins", f, queue)
 			continue
 		}
-		l.add(what, engine.Warning, mend, "flavor %s of %s has no Topology: where nodes lie, and whether one has room, Kueue does not go by", f, queue)
+		l.addFinding(what, engine.Warning, mend, "flavor %s of %s has no Topology: where nodes lie, and whether one has room, Kueue does not go by", f, queue)
 	}
 }

@@ -17,8 +17,8 @@ import (
 	amount "github.com/coxswain-sched/coxswain/model/resource"
 )
 
-// used is a quota with what is used of it: "pods 3 of 50".
-func used(q *corev1.ResourceQuota) string {
+// quotaUsage is a quota with what is used of it: "pods 3 of 50".
+func quotaUsage(q *corev1.ResourceQuota) string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(q.Status.Hard)) {
 		hard, now := q.Status.Hard[name], q.Status.Used[name]
@@ -30,8 +30,8 @@ func used(q *corev1.ResourceQuota) string {
 	return strings.Join(out, ", ")
 }
 
-// ranged is a limit range in a line: "Container: at most cpu=4".
-func ranged(r *corev1.LimitRange) string {
+// limitRangeText is a limit range in a line: "Container: at most cpu=4".
+func limitRangeText(r *corev1.LimitRange) string {
 	var out []string
 	for _, i := range r.Spec.Limits {
 		for _, x := range []struct {
@@ -51,31 +51,31 @@ func ranged(r *corev1.LimitRange) string {
 	return strings.Join(out, "; ")
 }
 
-// machinery is the nodes, their devices and where they lie.
-func (l *scan) machinery(ctx context.Context) error {
+// checkNodes is the nodes, their devices and where they lie.
+func (l *scan) checkNodes(ctx context.Context) error {
 	all, err := l.look(ctx)
 	if err != nil {
-		l.failed("nodes", err)
+		l.addFailure("nodes", err)
 		return nil
 	}
 	if len(all) == 0 {
-		l.add("nodes", engine.Missing, "kubectl get nodes --show-labels shows what there is; node_selector chooses", "no node is the pool's")
+		l.addFinding("nodes", engine.Missing, "kubectl get nodes --show-labels shows what there is; node_selector chooses", "no node is the pool's")
 		return nil
 	}
-	l.states(all)
+	l.checkNodeStates(all)
 	l.userGroups(all)
-	l.gpus(all)
+	l.checkGPUTypes(all)
 	if _, err := l.topology(ctx); err != nil {
-		l.failed("topology", err)
+		l.addFailure("topology", err)
 	}
-	l.places(all)
-	l.others(all)
-	l.published(ctx, all)
+	l.checkTopology(all)
+	l.checkForeignUse(all)
+	l.checkDRADevices(ctx, all)
 	return nil
 }
 
-// states are nodes that take no work.
-func (l *scan) states(all []Machine) {
+// checkNodeStates are nodes that take no work.
+func (l *scan) checkNodeStates(all []Machine) {
 	up, off := 0, map[string][]string{}
 	for i := range all {
 		if n := &all[i].Node; n.State == fleet.Up {
@@ -88,9 +88,9 @@ func (l *scan) states(all []Machine) {
 	if up == 0 {
 		state, mend = engine.Missing, "kubectl describe nodes"
 	}
-	l.add("nodes", state, mend, "%d of %d take work", up, len(all))
+	l.addFinding("nodes", state, mend, "%d of %d take work", up, len(all))
 	for _, why := range slices.Sorted(maps.Keys(off)) {
-		l.add("nodes", engine.Warning, "kubectl describe node "+off[why][0], "%s: %s", hostlist.Compress(off[why]), why)
+		l.addFinding("nodes", engine.Warning, "kubectl describe node "+off[why][0], "%s: %s", hostlist.Compress(off[why]), why)
 	}
 }
 
@@ -105,17 +105,17 @@ func (l *scan) userGroups(all []Machine) {
 	switch {
 	case l.terms.AsImage: // then they are the image's to say
 	case len(without) == 0:
-		l.add("groups", engine.Found, "", "pods are in no group that their image would have them in")
+		l.addFinding("groups", engine.Found, "", "pods are in no group that their image would have them in")
 	case len(l.terms.Paths) > 0:
 		const mend = "containerd 2.0, CRI-O 1.31 or later, and Kubernetes 1.33; until then let no images in but those that you know"
-		l.add("groups", engine.Warning, mend, "%s: an image's /etc/group can have the job's user in more groups, for the files of paths too (supplementalGroupsPolicy is Merge there)", hostlist.Compress(without))
+		l.addFinding("groups", engine.Warning, mend, "%s: an image's /etc/group can have the job's user in more groups, for the files of paths too (supplementalGroupsPolicy is Merge there)", hostlist.Compress(without))
 	default:
-		l.add("groups", engine.Found, "", "%d of %d nodes keep pods out of groups that their image would have them in", len(all)-len(without), len(all))
+		l.addFinding("groups", engine.Found, "", "%d of %d nodes keep pods out of groups that their image would have them in", len(all)-len(without), len(all))
 	}
 }
 
-// gpus are the devices by type.
-func (l *scan) gpus(all []Machine) {
+// checkGPUTypes are the devices by type.
+func (l *scan) checkGPUTypes(all []Machine) {
 	counts, on, ill, sum, claimed, notes := map[string]int{}, 0, 0, 0, 0, map[string]int{}
 	for i := range all {
 		m := &all[i]
@@ -143,24 +143,24 @@ func (l *scan) gpus(all []Machine) {
 		words = append(words, fmt.Sprintf("%d × %s", counts[name], name))
 	}
 	if len(words) == 0 {
-		l.add("devices", engine.Warning, "install the vendor's device plugin (NVIDIA's GPU operator has it), or set gpu_resource", "no node has GPUs: jobs that ask for them never start here")
+		l.addFinding("devices", engine.Warning, "install the vendor's device plugin (NVIDIA's GPU operator has it), or set gpu_resource", "no node has GPUs: jobs that ask for them never start here")
 	} else {
-		l.add("devices", engine.Found, "", "%s on %d of %d nodes; %s", strings.Join(words, ", "), on, len(all), l.terms.drawn(claimed, sum-claimed))
+		l.addFinding("devices", engine.Found, "", "%s on %d of %d nodes; %s", strings.Join(words, ", "), on, len(all), l.terms.deviceChooser(claimed, sum-claimed))
 	}
 	if !l.terms.Placed && len(l.terms.Classes) == 0 {
 		if _, err := l.terms.wholeGPU(all); err != nil {
-			l.add("devices", engine.Warning, fault.Remedy(err), "jobs that ask for a GPU are refused: %v", err)
+			l.addFinding("devices", engine.Warning, fault.Remedy(err), "jobs that ask for a GPU are refused: %v", err)
 		}
 	}
 	if ill > 0 {
-		l.add("devices", engine.Warning, "kubectl describe nodes, and the log of the device plugin", "%d are not healthy and not given to anybody", ill)
+		l.addFinding("devices", engine.Warning, "kubectl describe nodes, and the log of the device plugin", "%d are not healthy and not given to anybody", ill)
 	}
 	for _, n := range slices.Sorted(maps.Keys(notes)) {
-		l.add("devices", engine.Warning, "jobs ask for them by their profile; whole GPUs need a node without sharing", "on %d nodes %s", notes[n], n)
+		l.addFinding("devices", engine.Warning, "jobs ask for them by their profile; whole GPUs need a node without sharing", "on %d nodes %s", notes[n], n)
 	}
 }
 
-func (l *scan) places(all []Machine) {
+func (l *scan) checkTopology(all []Machine) {
 	leaves, without := map[string]bool{}, 0
 	for i := range all {
 		if p := all[i].Node.Path; len(p) > 0 {
@@ -172,16 +172,16 @@ func (l *scan) places(all []Machine) {
 	mend := "label the nodes: topology.kubernetes.io/zone, or topograph's network.topology.nvidia.com/…; other labels by the setting topology"
 	switch {
 	case len(leaves) == 0:
-		l.add("topology", engine.Warning, mend, "where nodes lie is not known: gangs are placed as if all were near each other")
+		l.addFinding("topology", engine.Warning, mend, "where nodes lie is not known: gangs are placed as if all were near each other")
 	case without > 0:
-		l.add("topology", engine.Warning, mend, "%d places, and %d nodes in none", len(leaves), without)
+		l.addFinding("topology", engine.Warning, mend, "%d places, and %d nodes in none", len(leaves), without)
 	default:
-		l.add("topology", engine.Found, "", "%d places", len(leaves))
+		l.addFinding("topology", engine.Found, "", "%d places", len(leaves))
 	}
 }
 
-// others is what pods that are not ours hold.
-func (l *scan) others(all []Machine) {
+// checkForeignUse is what pods that are not ours hold.
+func (l *scan) checkForeignUse(all []Machine) {
 	var u Use
 	gpus := 0
 	for i := range all {
@@ -192,44 +192,44 @@ func (l *scan) others(all []Machine) {
 		}
 	}
 	if u.Pods > 0 {
-		l.add("others", engine.Found, "", "%d pods, %d of them of DaemonSets, hold %s CPUs, %s of memory and %d GPUs", u.Pods, u.Daemons, amount.FormatCPU(u.Take.CPU), amount.FormatBytes(u.Take.Memory), gpus)
+		l.addFinding("others", engine.Found, "", "%d pods, %d of them of DaemonSets, hold %s CPUs, %s of memory and %d GPUs", u.Pods, u.Daemons, amount.FormatCPU(u.Take.CPU), amount.FormatBytes(u.Take.Memory), gpus)
 	}
 }
 
-func (l *scan) images(context.Context) error {
+func (l *scan) checkImages(context.Context) error {
 	t := &l.terms
 	if t.AgentImage == "" {
-		l.add("agent image", engine.Missing, "scripts/image.sh makes it, as coxswain.sh/agent:latest: give it to the nodes or to a registry, and name it by --agent-image", "nothing can be started: no image brings cox-pod into the pods")
+		l.addFinding("agent image", engine.Missing, "scripts/image.sh makes it, as coxswain.sh/agent:latest: give it to the nodes or to a registry, and name it by --agent-image", "nothing can be started: no image brings cox-pod into the pods")
 	} else {
-		l.add("agent image", engine.Found, "", "%s; whether the nodes can pull it, a first job shows", t.AgentImage)
+		l.addFinding("agent image", engine.Found, "", "%s; whether the nodes can pull it, a first job shows", t.AgentImage)
 	}
 	if t.Image == "" {
-		l.add("image", engine.Warning, "--image IMAGE, for jobs that name none", "without a default, jobs that name no image (--container-image, image: in the native form) are refused")
+		l.addFinding("image", engine.Warning, "--image IMAGE, for jobs that name none", "without a default, jobs that name no image (--container-image, image: in the native form) are refused")
 	} else {
-		l.add("image", engine.Found, "", "%s, for jobs that name none; whether the nodes can pull it, a first job shows", t.Image)
+		l.addFinding("image", engine.Found, "", "%s, for jobs that name none; whether the nodes can pull it, a first job shows", t.Image)
 	}
 	return nil
 }
 
-// named is what the settings name and somebody has made.
-func (l *scan) named(ctx context.Context) error {
+// checkNamedObjects is what the settings name and somebody has made.
+func (l *scan) checkNamedObjects(ctx context.Context) error {
 	t := &l.terms
-	if t.PriorityClass != "" && l.there(ctx, "priority class", priorities, "", t.PriorityClass, "kubectl create priorityclass "+t.PriorityClass+" --value=0", nil) {
-		l.add("priority class", engine.Found, "", "%s", t.PriorityClass)
+	if t.PriorityClass != "" && l.checkExists(ctx, "priority class", priorities, "", t.PriorityClass, "kubectl create priorityclass "+t.PriorityClass+" --value=0", nil) {
+		l.addFinding("priority class", engine.Found, "", "%s", t.PriorityClass)
 	}
 	if len(t.Paths) == 0 && t.WorkDir == "" {
 		const mend = "--set workdir=upload, and cox submit --upload; or paths, whose volumes have them; --set workdir=empty, if jobs need none"
-		l.add("workdir", engine.Warning, mend, "jobs find none of the files beside their script: there are no paths, and an empty directory stands in place of theirs")
+		l.addFinding("workdir", engine.Warning, mend, "jobs find none of the files beside their script: there are no paths, and an empty directory stands in place of theirs")
 	}
 	for _, p := range t.Paths {
 		switch p.Volume.Kind {
 		case OfImage, Empty:
-			l.add("paths", engine.Found, "", "%s is %s", p.Prefix, p.Volume)
+			l.addFinding("paths", engine.Found, "", "%s is %s", p.Prefix, p.Volume)
 		case Fresh:
-			l.add("paths", engine.Found, "", "%s is %s; whether the storage class makes volumes, a first job shows", p.Prefix, p.Volume)
+			l.addFinding("paths", engine.Found, "", "%s is %s; whether the storage class makes volumes, a first job shows", p.Prefix, p.Volume)
 		case Claim: // of each namespace
 		default:
-			l.add("paths", engine.Found, "", "%s is %s; whether the nodes have it, a first job shows", p.Prefix, p.Volume)
+			l.addFinding("paths", engine.Found, "", "%s is %s; whether the nodes have it, a first job shows", p.Prefix, p.Volume)
 		}
 	}
 	for _, ns := range t.Spaces() {
@@ -238,8 +238,8 @@ func (l *scan) named(ctx context.Context) error {
 	return nil
 }
 
-// there reads an object that the settings name, and says if it is not there.
-func (l *scan) there(ctx context.Context, what string, r cluster.Resource, ns, name, mend string, into any) bool {
+// checkExists reads an object that the settings name, and says if it is not there.
+func (l *scan) checkExists(ctx context.Context, what string, r cluster.Resource, ns, name, mend string, into any) bool {
 	err := l.cluster.Get(ctx, r, ns, name, into)
 	switch {
 	case fault.KindOf(err) == fault.NotFound:
@@ -250,9 +250,9 @@ func (l *scan) there(ctx context.Context, what string, r cluster.Resource, ns, n
 		if r == claims {
 			name = "claim " + name
 		}
-		l.add(what, engine.Missing, mend, "there is no %s%s", name, where)
+		l.addFinding(what, engine.Missing, mend, "there is no %s%s", name, where)
 	case err != nil:
-		l.failed(what, err)
+		l.addFailure(what, err)
 	}
 	return err == nil
 }
@@ -264,46 +264,46 @@ func (l *scan) namedIn(ctx context.Context, ns string) {
 		where = " in namespace " + ns
 	}
 	for _, s := range l.terms.PullSecrets {
-		if l.there(ctx, "pull secret", cluster.Secrets, ns, s, fmt.Sprintf("kubectl create secret docker-registry %s --namespace %s --docker-server=… --docker-username=… --docker-password=…", s, ns), nil) {
-			l.add("pull secret", engine.Found, "", "%s%s", s, where)
+		if l.checkExists(ctx, "pull secret", cluster.Secrets, ns, s, fmt.Sprintf("kubectl create secret docker-registry %s --namespace %s --docker-server=… --docker-username=… --docker-password=…", s, ns), nil) {
+			l.addFinding("pull secret", engine.Found, "", "%s%s", s, where)
 		}
 	}
 	for _, p := range l.terms.Paths {
 		var c corev1.PersistentVolumeClaim
-		if p.Volume.Kind == Claim && l.there(ctx, "paths", claims, ns, p.Volume.Name, "make a PersistentVolumeClaim "+p.Volume.Name+" in namespace "+ns+", with ReadWriteMany where jobs have several nodes", &c) {
-			l.claim(p, &c)
+		if p.Volume.Kind == Claim && l.checkExists(ctx, "paths", claims, ns, p.Volume.Name, "make a PersistentVolumeClaim "+p.Volume.Name+" in namespace "+ns+", with ReadWriteMany where jobs have several nodes", &c) {
+			l.checkVolumeClaim(p, &c)
 		}
 	}
 }
 
-// claim is what a claim of the paths is, and which nodes can have it.
-func (l *scan) claim(p Path, c *corev1.PersistentVolumeClaim) {
+// checkVolumeClaim is what a claim of the paths is, and which nodes can have it.
+func (l *scan) checkVolumeClaim(p Path, c *corev1.PersistentVolumeClaim) {
 	ties, _ := l.tiesOf(c.Namespace)
 	t := tie{once: single(c.Spec.AccessModes)}
 	if i := slices.IndexFunc(ties, func(t tie) bool { return t.claim == c.Name }); i >= 0 {
 		t = ties[i]
 	}
 	describe := "kubectl describe pvc " + c.Name + " --namespace " + c.Namespace
-	only, can := l.reach(&t)
+	only, can := l.claimReach(&t)
 	switch {
 	case c.Status.Phase == corev1.ClaimLost:
-		l.add("paths", engine.Missing, describe, "%s: the volume of claim %s is lost", p.Prefix, c.Name)
+		l.addFinding("paths", engine.Missing, describe, "%s: the volume of claim %s is lost", p.Prefix, c.Name)
 	case only != "" && can == 0:
-		l.add("paths", engine.Missing, "a claim whose volume the pool's nodes can have; or node_selector, for those that can have this one", "%s: claim %s%s", p.Prefix, c.Name, only)
+		l.addFinding("paths", engine.Missing, "a claim whose volume the pool's nodes can have; or node_selector, for those that can have this one", "%s: claim %s%s", p.Prefix, c.Name, only)
 	case t.byHand:
-		l.add("paths", engine.Warning, "write the volume's name into the claim (volumeName); or placed=false", "%s: claim %s has no volume, and nobody chooses one: %s has those that were made by hand", p.Prefix, c.Name, t.volume)
+		l.addFinding("paths", engine.Warning, "write the volume's name into the claim (volumeName); or placed=false", "%s: claim %s has no volume, and nobody chooses one: %s has those that were made by hand", p.Prefix, c.Name, t.volume)
 	case t.once == corev1.ReadWriteOncePod:
-		l.add("paths", engine.Warning, "a claim with ReadWriteMany", "%s: claim %s is for one pod at a time: jobs that may be on several nodes are refused, and all others wait for each other%s", p.Prefix, c.Name, only)
+		l.addFinding("paths", engine.Warning, "a claim with ReadWriteMany", "%s: claim %s is for one pod at a time: jobs that may be on several nodes are refused, and all others wait for each other%s", p.Prefix, c.Name, only)
 	case t.once != "":
-		l.add("paths", engine.Warning, "a claim with ReadWriteMany", "%s: claim %s is for one node at a time: jobs that may be on several are refused, and others wait while one has it elsewhere%s", p.Prefix, c.Name, only)
+		l.addFinding("paths", engine.Warning, "a claim with ReadWriteMany", "%s: claim %s is for one node at a time: jobs that may be on several are refused, and others wait while one has it elsewhere%s", p.Prefix, c.Name, only)
 	default:
-		l.add("paths", engine.Found, "", "%s is claim %s, %s%s", p.Prefix, c.Name, strings.ToLower(string(c.Status.Phase)), only)
+		l.addFinding("paths", engine.Found, "", "%s is claim %s, %s%s", p.Prefix, c.Name, strings.ToLower(string(c.Status.Phase)), only)
 	}
 }
 
-// reach says how many nodes of the last look can have a claim; empty: nothing is known that keeps
+// claimReach says how many nodes of the last look can have a claim; empty: nothing is known that keeps
 // any from it.
-func (l *scan) reach(t *tie) (text string, can int) {
+func (l *scan) claimReach(t *tie) (text string, can int) {
 	if t.where.anywhere() || !l.terms.Placed {
 		return "", 0
 	}
@@ -316,5 +316,5 @@ func (l *scan) reach(t *tie) (text string, can int) {
 			names = append(names, all[i].Node.Name)
 		}
 	}
-	return fmt.Sprintf("; %s is for nodes with %s: %d of %d, %s", t.volume, t.where, len(names), len(all), or(hostlist.Compress(names), "none")), len(names)
+	return fmt.Sprintf("; %s is for nodes with %s: %d of %d, %s", t.volume, t.where, len(names), len(all), orDefault(hostlist.Compress(names), "none")), len(names)
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/coxswain-sched/coxswain/model/hostlist"
 )
 
-// reserved is whether the nodes are kept for the pool: the taint, and the policy that keeps off
+// checkReservation is whether the nodes are kept for the pool: the taint, and the policy that keeps off
 // what goes round it.
-func (l *scan) reserved(ctx context.Context) error {
+func (l *scan) checkReservation(ctx context.Context) error {
 	t := &l.terms
 	if !t.Placed {
 		return nil
@@ -34,22 +34,22 @@ func (l *scan) reserved(ctx context.Context) error {
 	}
 	switch {
 	case !t.Reserve && len(with) > 0:
-		l.add("kept nodes", engine.Warning, "--set reserve=true, and the policy that --print-policy prints", "%s have the pool's taint, and nothing refuses pods that bear it or name the node", hostlist.Compress(with))
+		l.addFinding("kept nodes", engine.Warning, "--set reserve=true, and the policy that --print-policy prints", "%s have the pool's taint, and nothing refuses pods that bear it or name the node", hostlist.Compress(with))
 		return nil
 	case !t.Reserve:
-		l.add("kept nodes", engine.Warning, "--set reserve=true: the nodes get a taint, and a policy keeps others off", "pods of others may take a node between our look and our binding: the kubelet refuses our pods then, and the job waits again")
+		l.addFinding("kept nodes", engine.Warning, "--set reserve=true: the nodes get a taint, and a policy keeps others off", "pods of others may take a node between our look and our binding: the kubelet refuses our pods then, and the job waits again")
 		return nil
 	case len(nodes) > 0 && len(without) > 0:
-		l.add("kept nodes", engine.Found, "", "%d of %d have the pool's taint; %s get it as soon as the pool is there and they are looked at", len(with), len(with)+len(without), hostlist.Compress(without))
+		l.addFinding("kept nodes", engine.Found, "", "%d of %d have the pool's taint; %s get it as soon as the pool is there and they are looked at", len(with), len(with)+len(without), hostlist.Compress(without))
 	case len(nodes) > 0:
-		l.add("kept nodes", engine.Found, "", "all %d have the pool's taint", len(with))
+		l.addFinding("kept nodes", engine.Found, "", "all %d have the pool's taint", len(with))
 	}
-	l.earlier()
-	return l.policy(ctx)
+	l.checkEarlierPods()
+	return l.checkAdmissionPolicy(ctx)
 }
 
-// earlier are pods of others on nodes that are kept.
-func (l *scan) earlier() {
+// checkEarlierPods are pods of others on nodes that are kept.
+func (l *scan) checkEarlierPods() {
 	l.Survey.mu.Lock()
 	defer l.Survey.mu.Unlock()
 	pods, on := 0, []string{}
@@ -60,16 +60,16 @@ func (l *scan) earlier() {
 		}
 	}
 	if pods > 0 {
-		l.add("kept nodes", engine.Warning, "kubectl get pods --all-namespaces --field-selector spec.nodeName="+on[0],
+		l.addFinding("kept nodes", engine.Warning, "kubectl get pods --all-namespaces --field-selector spec.nodeName="+on[0],
 			"%d pods of others that are no DaemonSet's are on %s: they stay, and what they hold is counted", pods, hostlist.Compress(on))
 	}
 }
 
-// policy is whether others are kept off.
-func (l *scan) policy(ctx context.Context) error {
+// checkAdmissionPolicy is whether others are kept off.
+func (l *scan) checkAdmissionPolicy(ctx context.Context) error {
 	t := &l.terms
 	if _, ok := l.served.Find(policies.Group, policies.Name, policies.Version); !ok {
-		l.add("policy", engine.Missing, "upgrade the cluster to 1.30 or later, or leave reserve", "the cluster has no admission policies, by which others are kept off nodes")
+		l.addFinding("policy", engine.Missing, "upgrade the cluster to 1.30 or later, or leave reserve", "the cluster has no admission policies, by which others are kept off nodes")
 		return nil
 	}
 	mend := l.printPolicy()
@@ -81,23 +81,23 @@ func (l *scan) policy(ctx context.Context) error {
 	}
 	switch {
 	case fault.KindOf(err) == fault.NotFound:
-		l.add("policy", engine.Missing, mend, "there is no admission policy %s with its binding: pods that name a node, are bound by others or bear the taint get onto nodes that are kept", t.ReserveName())
+		l.addFinding("policy", engine.Missing, mend, "there is no admission policy %s with its binding: pods that name a node, are bound by others or bear the taint get onto nodes that are kept", t.ReserveName())
 		return nil
 	case err != nil:
-		l.failed("policy", err)
+		l.addFailure("policy", err)
 		return nil
 	}
-	if !l.lets(&p, &b) {
-		l.add("policy", engine.Warning, mend, "%s is not the one for these settings and %s: it may refuse the pool's own pods, or let others pass", t.ReserveName(), or(l.who, "this account"))
+	if !l.policyAdmitsUs(&p, &b) {
+		l.addFinding("policy", engine.Warning, mend, "%s is not the one for these settings and %s: it may refuse the pool's own pods, or let others pass", t.ReserveName(), orDefault(l.who, "this account"))
 		return nil
 	}
-	l.add("policy", engine.Found, "", "%s keeps others off, but for DaemonSets, kube-system, and namespaces with the label %s=true", t.ReserveName(), LabelEverywhere)
+	l.addFinding("policy", engine.Found, "", "%s keeps others off, but for DaemonSets, kube-system, and namespaces with the label %s=true", t.ReserveName(), LabelEverywhere)
 	return nil
 }
 
-// lets reports whether a policy and its binding are ours, and let us pass: by name, or by one of
+// policyAdmitsUs reports whether a policy and its binding are ours, and let us pass: by name, or by one of
 // our groups.
-func (l *scan) lets(p *admission.ValidatingAdmissionPolicy, b *admission.ValidatingAdmissionPolicyBinding) bool {
+func (l *scan) policyAdmitsUs(p *admission.ValidatingAdmissionPolicy, b *admission.ValidatingAdmissionPolicyBinding) bool {
 	all := []Subject{}
 	if who, err := ParseSubject(l.who); err == nil {
 		all = append(all, who)
@@ -113,5 +113,5 @@ func (l *scan) lets(p *admission.ValidatingAdmissionPolicy, b *admission.Validat
 
 // printPolicy is the command of an administrator that keeps others off.
 func (l *scan) printPolicy() string {
-	return strings.Join([]string{"cox pool add", l.terms.Pool, "--engine kube --namespace", l.terms.Namespace, "--set reserve=true --print-policy=" + l.whom(), "| kubectl apply -f -"}, " ")
+	return strings.Join([]string{"cox pool add", l.terms.Pool, "--engine kube --namespace", l.terms.Namespace, "--set reserve=true --print-policy=" + l.quotedUser(), "| kubectl apply -f -"}, " ")
 }

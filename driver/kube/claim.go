@@ -16,20 +16,20 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
-// claim creates the claims of an attempt's pods, in whose name way is. None of them has a device.
-func (e *Engine) claim(way *cluster.Cluster, r *render.Attempt, root types.UID) error {
+// createClaims creates the claims of an attempt's pods, in whose name way is. None of them has a device.
+func (e *Engine) createClaims(way *cluster.Cluster, r *render.Attempt, root types.UID) error {
 	all := slices.DeleteFunc(r.Claims(root), func(c *resourcev1.ResourceClaim) bool { return c == nil })
-	return e.each(len(all), func(i int) error {
-		return create(e, way, dra.Claims, all[i], func(there *resourcev1.ResourceClaim) bool { return owns(root, there) })
+	return e.forEach(len(all), func(i int) error {
+		return createObject(e, way, dra.Claims, all[i], func(there *resourcev1.ResourceClaim) bool { return isOwner(root, there) })
 	})
 }
 
-// allocate gives the claims of pods that are to be bound the devices that were chosen, and to
+// allocateClaims gives the claims of pods that are to be bound the devices that were chosen, and to
 // each its pod. Nothing in the cluster keeps two claims from having one device: what others
 // have is looked at before it is written and, as they may have written at the same time, after
 // it. Who has come second, or at the same time, ends the attempt, which has begun nothing.
-func (e *Engine) allocate(a *attempt, m *made, todo []bool) error {
-	r := e.attempt(a.ref, a.order)
+func (e *Engine) allocateClaims(a *attempt, m *made, todo []bool) error {
+	r := e.renderAttempt(a.ref, a.order)
 	var pods []int // that are to be bound, and have claims
 	for i := range todo {
 		if todo[i] && len(r.Held(i)) > 0 {
@@ -39,19 +39,19 @@ func (e *Engine) allocate(a *attempt, m *made, todo []bool) error {
 	if len(pods) == 0 {
 		return nil
 	}
-	there, err := e.contest(r, m, pods)
+	there, err := e.findClaimConflicts(r, m, pods)
 	if err != nil {
 		return err
 	}
 	wrote := make([]bool, len(pods))
-	if err := e.each(len(pods), func(k int) (err error) {
-		wrote[k], err = e.allot(r, m, pods[k], there[pods[k]])
+	if err := e.forEach(len(pods), func(k int) (err error) {
+		wrote[k], err = e.writeAllocation(r, m, pods[k], there[pods[k]])
 		return err
 	}); err != nil {
 		return err
 	}
 	if slices.Contains(wrote, true) {
-		_, err = e.contest(r, m, pods)
+		_, err = e.findClaimConflicts(r, m, pods)
 	}
 	return err
 }
@@ -60,9 +60,9 @@ func (e *Engine) allocate(a *attempt, m *made, todo []bool) error {
 // may be of all claims of a large cluster.
 const looksAtMost = 4
 
-// look calls f for every object, when its turn has come. Each part of the list has its own time
+// listEach calls f for every object, when its turn has come. Each part of the list has its own time
 // to be answered: all of it may take long.
-func look[T any](e *Engine, r cluster.Resource, s cluster.Selection, f func(*T) error) error {
+func listEach[T any](e *Engine, r cluster.Resource, s cluster.Selection, f func(*T) error) error {
 	select {
 	case e.looks <- struct{}{}:
 	case <-e.ctx.Done():
@@ -73,9 +73,9 @@ func look[T any](e *Engine, r cluster.Resource, s cluster.Selection, f func(*T) 
 	return err
 }
 
-// contest looks at all claims of the cluster, and returns those of these pods. That one of
+// findClaimConflicts looks at all claims of the cluster, and returns those of these pods. That one of
 // their devices is another's is an error that ends the attempt.
-func (e *Engine) contest(r *render.Attempt, m *made, pods []int) (map[int]*resourcev1.ResourceClaim, error) {
+func (e *Engine) findClaimConflicts(r *render.Attempt, m *made, pods []int) (map[int]*resourcev1.ResourceClaim, error) {
 	wanted := map[dra.Handle]int{}
 	names := map[string]int{}
 	for _, i := range pods {
@@ -85,9 +85,9 @@ func (e *Engine) contest(r *render.Attempt, m *made, pods []int) (map[int]*resou
 		}
 	}
 	there := map[int]*resourcev1.ResourceClaim{}
-	err := look(e, dra.Claims, cluster.Selection{}, func(c *resourcev1.ResourceClaim) error {
+	err := listEach(e, dra.Claims, cluster.Selection{}, func(c *resourcev1.ResourceClaim) error {
 		mine := -1
-		if i, ok := names[c.Name]; ok && c.Namespace == r.Namespace && owns(m.Root, c) {
+		if i, ok := names[c.Name]; ok && c.Namespace == r.Namespace && isOwner(m.Root, c) {
 			mine, there[i] = i, c.DeepCopy()
 		}
 		for _, h := range dra.Held(c) {
@@ -100,9 +100,9 @@ func (e *Engine) contest(r *render.Attempt, m *made, pods []int) (map[int]*resou
 	return there, err
 }
 
-// allot writes what a claim has and which pod has it, if that is not written yet. The claim is
+// writeAllocation writes what a claim has and which pod has it, if that is not written yet. The claim is
 // as it was seen: whoever has changed it since has it seen again.
-func (e *Engine) allot(r *render.Attempt, m *made, i int, c *resourcev1.ResourceClaim) (wrote bool, err error) {
+func (e *Engine) writeAllocation(r *render.Attempt, m *made, i int, c *resourcev1.ResourceClaim) (wrote bool, err error) {
 	name := podName(e, r.Launch.Ref, i)
 	if c == nil || c.DeletionTimestamp != nil {
 		return false, &never{engine.Unready, fmt.Errorf("somebody has deleted ResourceClaim %s/%s", r.Namespace, name)}
@@ -114,10 +114,10 @@ func (e *Engine) allot(r *render.Attempt, m *made, i int, c *resourcev1.Resource
 		}
 		return false, nil
 	}
-	if want.Devices.Config, err = e.configured(c); err != nil {
+	if want.Devices.Config, err = e.claimConfiguration(c); err != nil {
 		return false, err
 	}
-	ctx, cancel := e.call()
+	ctx, cancel := e.callContext()
 	defer cancel()
 	err = dra.Give(ctx, e.k, c, want, m.Pods[i])
 	if fault.KindOf(err) == fault.Conflict {
@@ -126,9 +126,9 @@ func (e *Engine) allot(r *render.Attempt, m *made, i int, c *resourcev1.Resource
 	return true, err
 }
 
-// configured is what drivers are told of the devices of a claim. Without its class it can have none.
-func (e *Engine) configured(c *resourcev1.ResourceClaim) ([]resourcev1.DeviceAllocationConfiguration, error) {
-	ctx, cancel := e.call()
+// claimConfiguration is what drivers are told of the devices of a claim. Without its class it can have none.
+func (e *Engine) claimConfiguration(c *resourcev1.ResourceClaim) ([]resourcev1.DeviceAllocationConfiguration, error) {
+	ctx, cancel := e.callContext()
 	defer cancel()
 	out, err := dra.Configured(ctx, e.k, c)
 	if fault.KindOf(err) == fault.NotFound {
@@ -137,22 +137,22 @@ func (e *Engine) configured(c *resourcev1.ResourceClaim) ([]resourcev1.DeviceAll
 	return out, err
 }
 
-// deallocate takes the devices from the claims of an attempt of which nothing lives, so that they
+// deallocateClaims takes the devices from the claims of an attempt of which nothing lives, so that they
 // are free when it is reported gone. The cluster's controller does the same when it gets to it.
 // A claim that somebody else's pod has, too, is left to that.
-func (e *Engine) deallocate(a *attempt) error {
+func (e *Engine) deallocateClaims(a *attempt) error {
 	e.mu.Lock()
 	begun, m := a.begun, a.made
 	e.mu.Unlock()
 	if !begun || m == nil || !e.cfg.Terms.Placed {
 		return nil
 	}
-	r := e.attempt(a.ref, a.order)
-	return e.each(len(a.order.Nodes), func(i int) error {
+	r := e.renderAttempt(a.ref, a.order)
+	return e.forEach(len(a.order.Nodes), func(i int) error {
 		if len(r.Held(i)) == 0 {
 			return nil
 		}
-		err := e.free(a, m, i)
+		err := e.freeClaim(a, m, i)
 		switch fault.KindOf(err) {
 		case fault.NotFound:
 			return nil
@@ -166,15 +166,15 @@ func (e *Engine) deallocate(a *attempt) error {
 	})
 }
 
-func (e *Engine) free(a *attempt, m *made, i int) error {
-	ctx, cancel := e.call()
+func (e *Engine) freeClaim(a *attempt, m *made, i int) error {
+	ctx, cancel := e.callContext()
 	defer cancel()
 	var c resourcev1.ResourceClaim
 	name := podName(e, a.ref, i)
 	if err := e.k.Get(ctx, dra.Claims, a.namespace, name, &c); err != nil {
 		return err
 	}
-	if !owns(m.Root, &c) || c.Status.Allocation == nil || slices.ContainsFunc(c.Status.ReservedFor, func(x resourcev1.ResourceClaimConsumerReference) bool { return x.UID != m.Pods[i] }) {
+	if !isOwner(m.Root, &c) || c.Status.Allocation == nil || slices.ContainsFunc(c.Status.ReservedFor, func(x resourcev1.ResourceClaimConsumerReference) bool { return x.UID != m.Pods[i] }) {
 		return nil
 	}
 	return dra.Free(ctx, e.k, &c)
@@ -183,19 +183,19 @@ func (e *Engine) free(a *attempt, m *made, i int) error {
 // prompt is how long a kubelet is given for the devices of a pod before it is asked what keeps it.
 const prompt = 10 * time.Second
 
-// unready has members say so whose kubelet cannot prepare the devices of their claims: that
+// markUnpreparedDevices has members say so whose kubelet cannot prepare the devices of their claims: that
 // stands in no pod, only among the events. Those whose scheduler has given their claims none never
 // begin.
-func (e *Engine) unready(a *attempt, members []member, now time.Time) error {
+func (e *Engine) markUnpreparedDevices(a *attempt, members []member, now time.Time) error {
 	for i := range members {
 		e.mu.Lock()
 		p := a.pods[i]
 		e.mu.Unlock()
 		m := &members[i]
-		if p == nil || m.over || m.unsure || m.stuck || !m.placed || m.phase > engine.Accepted || len(p.Spec.ResourceClaims) == 0 || sandboxed(p.Pod) || now.Before(p.CreationTimestamp.Add(prompt)) {
+		if p == nil || m.over || m.unsure || m.stuck || !m.placed || m.phase > engine.Accepted || len(p.Spec.ResourceClaims) == 0 || hasSandbox(p.Pod) || now.Before(p.CreationTimestamp.Add(prompt)) {
 			continue
 		}
-		text, err := e.without(a, p.Pod)
+		text, err := e.missingClaimDevices(a, p.Pod)
 		if err != nil {
 			return err
 		}
@@ -203,7 +203,7 @@ func (e *Engine) unready(a *attempt, members []member, now time.Time) error {
 			m.stuck, m.gone, m.cause, m.why = true, true, engine.LaunchFailed, text
 			continue
 		}
-		err = look(e, cluster.Events, cluster.Selection{Namespace: p.Namespace, Fields: "involvedObject.uid=" + string(p.UID) + ",reason=FailedPrepareDynamicResources"}, func(v *corev1.Event) error {
+		err = listEach(e, cluster.Events, cluster.Selection{Namespace: p.Namespace, Fields: "involvedObject.uid=" + string(p.UID) + ",reason=FailedPrepareDynamicResources"}, func(v *corev1.Event) error {
 			text = v.Message
 			return nil
 		})
@@ -217,8 +217,8 @@ func (e *Engine) unready(a *attempt, members []member, now time.Time) error {
 	return nil
 }
 
-// sandboxed reports whether the kubelet is past what comes before a pod's containers.
-func sandboxed(p *corev1.Pod) bool {
+// hasSandbox reports whether the kubelet is past what comes before a pod's containers.
+func hasSandbox(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReadyToStartContainers && c.Status == corev1.ConditionTrue
 	})

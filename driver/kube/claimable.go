@@ -24,24 +24,24 @@ func (s *Survey) devicesOf(ctx context.Context) (*dra.Stock, error) {
 	})
 }
 
-// attach puts what DRA has on nodes in the place of what plugins count there: these are the
+// attachDRADevices puts what DRA has on nodes in the place of what plugins count there: these are the
 // same devices. d is nil where the settings name no class.
-func attach(t *Terms, all []Machine, d *dra.Stock, n dra.Numbers) {
+func attachDRADevices(t *Terms, all []Machine, d *dra.Stock, n dra.Numbers) {
 	if d == nil {
 		return
 	}
 	for i := range all {
 		if tray := d.Trays[all[i].Node.Name]; tray != nil {
 			tray.Settle(all[i].Node.Name, n)
-			all[i].claimable(t, tray, d.Taken)
+			all[i].addClaimableDevices(t, tray, d.Taken)
 		}
 	}
 }
 
-// claimable has the devices of DRA on a node. What pods have of them stands in Others and Ours,
+// addClaimableDevices has the devices of DRA on a node. What pods have of them stands in Others and Ours,
 // by the driver.
-func (m *Machine) claimable(t *Terms, has *dra.Tray, taken map[dra.Handle]bool) {
-	blind := m.uncount()
+func (m *Machine) addClaimableDevices(t *Terms, has *dra.Tray, taken map[dra.Handle]bool) {
+	blind := m.dropPluginDevices()
 	m.Withheld = has.Withheld
 	for i := range has.Offers {
 		o := &has.Offers[i]
@@ -65,9 +65,9 @@ func (m *Machine) claimable(t *Terms, has *dra.Tray, taken map[dra.Handle]bool) 
 	m.Node.Features = slices.Compact(m.Node.Features)
 }
 
-// uncount takes off a node what a plugin counts there: DRA has the same devices. true: pods
+// dropPluginDevices takes off a node what a plugin counts there: DRA has the same devices. true: pods
 // have some of these, and which ones only the kubelet knows.
-func (m *Machine) uncount() (blind bool) {
+func (m *Machine) dropPluginDevices() (blind bool) {
 	plugin := len(m.Node.Devices)+m.Ill > 0
 	for _, u := range []*Use{&m.Others, &m.Ours} {
 		for _, k := range u.Devices {
@@ -85,8 +85,8 @@ func (m *Machine) uncount() (blind bool) {
 	return blind
 }
 
-// offered are the devices of DRA that nodes have.
-func offered(all []Machine) iter.Seq[dra.Offer] {
+// offeredDevices are the devices of DRA that nodes have.
+func offeredDevices(all []Machine) iter.Seq[dra.Offer] {
 	return func(yield func(dra.Offer) bool) {
 		for i := range all {
 			for k, p := range all[i].Pieces {
@@ -109,13 +109,13 @@ func (e *Engine) claimsBy(ctx context.Context) func(resource.DeviceRequest) (ren
 		if err != nil {
 			return render.Piece{}, err
 		}
-		return dra.Wanted(offered(all), e.cfg.Terms.Classes, r)
+		return dra.Wanted(offeredDevices(all), e.cfg.Terms.Classes, r)
 	}
 }
 
-// bear has pods whose devices are claimed bear the taints with which nodes of the pool keep
+// addGPUTolerations has pods whose devices are claimed bear the taints with which nodes of the pool keep
 // others off their GPUs: on which node they will be is not known.
-func (e *Engine) bear(ctx context.Context, nodes []render.Node) error {
+func (e *Engine) addGPUTolerations(ctx context.Context, nodes []render.Node) error {
 	if !withClaims(nodes) {
 		return nil
 	}
@@ -140,8 +140,8 @@ func (e *Engine) bear(ctx context.Context, nodes []render.Node) error {
 	return nil
 }
 
-// rendered is a node as launches have it.
-func (m *Machine) rendered(t *Terms) render.Node {
+// renderNode is a node as launches have it.
+func (m *Machine) renderNode(t *Terms) render.Node {
 	out := render.Node{Node: m.Node, Ask: m.Ask, Pieces: m.Pieces, Strict: m.Strict}
 	for i := range m.Taints {
 		if m.Pieces != nil && t.IsGPU(m.Taints[i].Key) {

@@ -39,7 +39,7 @@ func tray(node string, count int) *dra.Tray {
 func TestDevicesOfDRA(t *testing.T) {
 	terms := Terms{Pool: "k8s-a", Placed: true}
 	all := []Machine{one(t, terms, nodeOf(t, hgx, bare))}
-	attach(&terms, all, &dra.Stock{Trays: map[string]*dra.Tray{"gpu-7": tray("gpu-7", 4)}, Taken: map[dra.Handle]bool{
+	attachDRADevices(&terms, all, &dra.Stock{Trays: map[string]*dra.Tray{"gpu-7": tray("gpu-7", 4)}, Taken: map[dra.Handle]bool{
 		{Driver: "gpu.nvidia.com", Pool: "gpu-7", Device: "gpu-0"}: false,
 		{Driver: "gpu.nvidia.com", Pool: "gpu-7", Device: "gpu-2"}: true,
 		{Driver: "gpu.nvidia.com", Pool: "gpu-8", Device: "gpu-1"}: false,
@@ -67,7 +67,7 @@ func TestDevicesTwice(t *testing.T) {
 	terms := Terms{Placed: true}
 	see := func(n corev1.Node, pods ...corev1.Pod) Machine {
 		all := []Machine{one(t, terms, n, pods...)}
-		attach(&terms, all, &dra.Stock{Trays: map[string]*dra.Tray{"gpu-7": tray("gpu-7", 2)}}, dra.Numbers{})
+		attachDRADevices(&terms, all, &dra.Stock{Trays: map[string]*dra.Tray{"gpu-7": tray("gpu-7", 2)}}, dra.Numbers{})
 		return all[0]
 	}
 	free := func(m Machine) (n int) {

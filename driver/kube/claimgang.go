@@ -27,8 +27,8 @@ func withClaims(nodes []render.Node) bool {
 	return slices.ContainsFunc(nodes, func(n render.Node) bool { return len(n.Pieces) > 0 })
 }
 
-// admits refuses a job whose pods what begins them would never let begin, or not together.
-func (g *Gang) admits(nodes []render.Node) error {
+// checkClaims refuses a job whose pods what begins them would never let begin, or not together.
+func (g *Gang) checkClaims(nodes []render.Node) error {
 	switch {
 	case g == nil:
 	case g.Kind == Kueue && withClaims(nodes):
@@ -54,21 +54,21 @@ func (l *scan) claimsOfGang() {
 	}
 	switch g.Kind {
 	case Kueue:
-		l.add(withAttributes, engine.Missing, "take device_class from the settings, so that GPUs are counted; or --placed; or another gang", "jobs that ask for devices are refused: Kueue, by which pods begin here, admits none that has a ResourceClaim")
+		l.addFinding(withAttributes, engine.Missing, "take device_class from the settings, so that GPUs are counted; or --placed; or another gang", "jobs that ask for devices are refused: Kueue, by which pods begin here, admits none that has a ResourceClaim")
 	case Volcano:
-		l.add(withAttributes, engine.Warning, "kubectl get configmap --namespace volcano-system volcano-scheduler-configmap -o yaml, or where that is; cox verify "+l.terms.Pool+" with GPUs shows it", "Volcano gives claims devices only with %s; without it a pod has a node and no devices, and its job fails", claimGives)
+		l.addFinding(withAttributes, engine.Warning, "kubectl get configmap --namespace volcano-system volcano-scheduler-configmap -o yaml, or where that is; cox verify "+l.terms.Pool+" with GPUs shows it", "Volcano gives claims devices only with %s; without it a pod has a node and no devices, and its job fails", claimGives)
 	case KAI:
-		l.add(withAttributes, engine.Warning, "cox verify "+l.terms.Pool+" with GPUs shows it", "whether KAI gives claims devices was not tried")
+		l.addFinding(withAttributes, engine.Warning, "cox verify "+l.terms.Pool+" with GPUs shows it", "whether KAI gives claims devices was not tried")
 	}
 }
 
-// without says of a pod that has a node that its claim has no devices; empty: it has them, or
+// missingClaimDevices says of a pod that has a node that its claim has no devices; empty: it has them, or
 // nobody can say. Who gives devices does so before it binds, so that none come later.
-func (e *Engine) without(a *attempt, p *corev1.Pod) (string, error) {
+func (e *Engine) missingClaimDevices(a *attempt, p *corev1.Pod) (string, error) {
 	if e.cfg.Terms.Placed {
 		return "", nil
 	}
-	ctx, cancel := e.call()
+	ctx, cancel := e.callContext()
 	defer cancel()
 	var c resourcev1.ResourceClaim
 	switch err := e.k.Get(ctx, dra.Claims, p.Namespace, p.Name, &c); {
@@ -81,7 +81,7 @@ func (e *Engine) without(a *attempt, p *corev1.Pod) (string, error) {
 	}
 	why := "its plugin DynamicResources has to be on"
 	who := "the scheduler " + cmp.Or(e.cfg.Terms.Scheduler, "of the cluster")
-	if a.order.gang() == Volcano {
+	if a.order.gangKind() == Volcano {
 		who, why = "Volcano", "it takes "+claimGives
 	}
 	return fmt.Sprintf("pod %s on %s: %s has given it a node, and its ResourceClaim no devices: %s", p.Name, p.Spec.NodeName, who, why), nil

@@ -54,7 +54,7 @@ func TestGangsThatRefuseClaims(t *testing.T) {
 		if !c.devices {
 			l.Job.Spec.Groups[0].PerNode.Devices = nil
 		}
-		err := e.Admit(t.Context(), &engine.Draft{Spec: l.Job.Spec, Script: l.Script})
+		err := e.Admit(t.Context(), &engine.JobDraft{Spec: l.Job.Spec, Script: l.Script})
 		if c.refused != (fault.KindOf(err) == fault.Unsupported && err != nil && strings.Contains(err.Error(), "Kueue, by which its pods begin, admits no pod that has a ResourceClaim") && strings.Contains(fault.Remedy(err), "device_class")) || !c.refused && err != nil {
 			t.Errorf("%s, devices %v: %v", c.gang, c.devices, err)
 		}
@@ -165,7 +165,7 @@ func TestGangsOfPodsThatAskForNothing(t *testing.T) {
 		{Coscheduling, []render.Node{pod(0), pod(0)}, false},
 	} {
 		g := &Gang{Kind: c.gang}
-		if err := g.admits(c.nodes); c.refused != (fault.KindOf(err) == fault.Unsupported && err != nil && strings.Contains(err.Error(), "Volcano begins such pods one by one")) || !c.refused && err != nil {
+		if err := g.checkClaims(c.nodes); c.refused != (fault.KindOf(err) == fault.Unsupported && err != nil && strings.Contains(err.Error(), "Volcano begins such pods one by one")) || !c.refused && err != nil {
 			t.Errorf("%s %+v: %v", c.gang, c.nodes, err)
 		}
 	}

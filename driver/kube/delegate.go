@@ -16,9 +16,9 @@ import (
 // Delegates reports whether the cluster's own scheduler chooses the nodes (engine.Delegator).
 func (e *Engine) Delegates() bool { return !e.cfg.Terms.Placed }
 
-// delegate fills in what pods a job has whose nodes the cluster's scheduler chooses, and by
+// planDelegation fills in what pods a job has whose nodes the cluster's scheduler chooses, and by
 // which gang they begin together.
-func (e *Engine) delegate(ctx context.Context, o *order) error {
+func (e *Engine) planDelegation(ctx context.Context, o *order) error {
 	near, spec, err := e.cfg.Terms.near(o.Job.Spec, func() ([]string, error) { return e.topology(ctx) })
 	if err != nil {
 		return err
@@ -27,7 +27,7 @@ func (e *Engine) delegate(ctx context.Context, o *order) error {
 	if o.Nodes, o.Claims, err = render.Spread(spec, func() (string, error) { return e.wholeGPU(ctx) }, e.claimsBy(ctx)); err != nil {
 		return err
 	}
-	if err = e.bear(ctx, o.Nodes); err != nil {
+	if err = e.addGPUTolerations(ctx, o.Nodes); err != nil {
 		return err
 	}
 	strict, err := e.strict(ctx)
@@ -37,7 +37,7 @@ func (e *Engine) delegate(ctx context.Context, o *order) error {
 	for i := range o.Nodes {
 		o.Nodes[i].Strict = strict
 	}
-	g, all, err := e.gang(ctx)
+	g, all, err := e.servedGang(ctx)
 	switch {
 	case err != nil:
 		return err
@@ -47,7 +47,7 @@ func (e *Engine) delegate(ctx context.Context, o *order) error {
 		return e.noGang(o, all)
 	}
 	o.Gang = g
-	return g.admits(o.Nodes)
+	return g.checkClaims(o.Nodes)
 }
 
 // noGang refuses a job that has several pods. All are what the cluster has, of which the pool uses
@@ -77,16 +77,16 @@ func (e *Engine) noGang(o *order, all []Gang) error {
 	return engine.About(fault.New(fault.Unsupported, "the job has %d pods that have to begin together, and the cluster has %s", len(o.Nodes), has).Advise("%s", mend), "nodes")
 }
 
-// gang is the kind of gang by which an attempt's pods begin; empty: none.
-func (o *order) gang() GangKind {
+// gangKind is the kind of gang by which an attempt's pods begin; empty: none.
+func (o *order) gangKind() GangKind {
 	if o.Gang == nil {
 		return ""
 	}
 	return o.Gang.Kind
 }
 
-// group creates the gang of an attempt's pods.
-func (e *Engine) group(a *attempt, way *cluster.Cluster, r *render.Attempt, root types.UID) error {
+// createGang creates the gang of an attempt's pods.
+func (e *Engine) createGang(a *attempt, way *cluster.Cluster, r *render.Attempt, root types.UID) error {
 	if a.order.Gang == nil {
 		return nil
 	}
@@ -96,18 +96,18 @@ func (e *Engine) group(a *attempt, way *cluster.Cluster, r *render.Attempt, root
 		return nil
 	}
 	g.APIVersion = at.Group + "/" + at.Version
-	return create(e, way, at, g, func(there *render.Group) bool { return owns(root, there) })
+	return createObject(e, way, at, g, func(there *render.Group) bool { return isOwner(root, there) })
 }
 
-// ungate lets the cluster's scheduler have the pods: all are there.
-func (e *Engine) ungate(a *attempt) error {
+// removeGates lets the cluster's scheduler have the pods: all are there.
+func (e *Engine) removeGates(a *attempt) error {
 	e.mu.Lock()
 	m := a.made
 	e.mu.Unlock()
-	err := e.each(len(m.Pods), func(i int) error {
-		ctx, cancel := e.call()
+	err := e.forEach(len(m.Pods), func(i int) error {
+		ctx, cancel := e.callContext()
 		defer cancel()
-		return e.k.Patch(ctx, cluster.Pods, a.namespace, podName(e, a.ref, i), "", cluster.Keyed, ungated(m.Pods[i]), nil)
+		return e.k.Patch(ctx, cluster.Pods, a.namespace, podName(e, a.ref, i), "", cluster.Keyed, withoutGate(m.Pods[i]), nil)
 	})
 	if err == nil {
 		e.mu.Lock()
@@ -117,8 +117,8 @@ func (e *Engine) ungate(a *attempt) error {
 	return err
 }
 
-// ungated takes our gate from a pod, and leaves those of others.
-func ungated(pod types.UID) any {
+// withoutGate takes our gate from a pod, and leaves those of others.
+func withoutGate(pod types.UID) any {
 	return map[string]any{
 		"metadata": map[string]any{"uid": pod},
 		"spec":     map[string]any{"schedulingGates": []any{map[string]any{"name": render.Gate, "$patch": "delete"}}},

@@ -97,12 +97,12 @@ func TestNoGangs(t *testing.T) {
 	if fault.KindOf(err) != fault.Unsupported || !strings.Contains(fault.Remedy(err), "volcano") {
 		t.Errorf("%v, %q", err, fault.Remedy(err))
 	}
-	d := &engine.Draft{Spec: folded(1, forever, 2).Job.Spec, Script: []byte(forever)}
+	d := &engine.JobDraft{Spec: folded(1, forever, 2).Job.Spec, Script: []byte(forever)}
 	if err := e.Admit(t.Context(), d); fault.KindOf(err) != fault.Unsupported || !strings.Contains(err.Error(), "pool kube: the job has 2 pods that have to begin together, and the cluster has nothing that does that") || !strings.Contains(fault.Remedy(err), "placed=true") {
 		t.Errorf("at the door: %v, %q", err, fault.Remedy(err))
 	}
 	l := folded(2, "#!/bin/sh\nexit 4\n", 1)
-	if err := e.Admit(t.Context(), &engine.Draft{Spec: l.Job.Spec, Script: l.Script}); err != nil {
+	if err := e.Admit(t.Context(), &engine.JobDraft{Spec: l.Job.Spec, Script: l.Script}); err != nil {
 		t.Errorf("one node, at the door: %v", err)
 	}
 	if err := e.Launch(t.Context(), l); err != nil {

@@ -31,9 +31,9 @@ type shipping struct {
 	stop       context.CancelFunc // of what is under way
 }
 
-// deliver begins to send the directory that comes with an attempt's job, if it is time for
+// deliverUpload begins to send the directory that comes with an attempt's job, if it is time for
 // that, and gives it up if the attempt is to end.
-func (e *Engine) deliver(a *attempt) {
+func (e *Engine) deliverUpload(a *attempt) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if a.ended {
@@ -50,7 +50,7 @@ func (e *Engine) deliver(a *attempt) {
 	if u == nil || s.busy || s.done || !a.report.Started.IsZero() || p == nil {
 		return
 	}
-	if main := container(p.Status.ContainerStatuses); main == nil || main.State.Running == nil {
+	if main := jobContainer(p.Status.ContainerStatuses); main == nil || main.State.Running == nil {
 		return
 	}
 	ctx, cancel := context.WithCancel(e.ctx)
@@ -58,12 +58,12 @@ func (e *Engine) deliver(a *attempt) {
 	owner := a.order.Job.Spec.Owner.UID
 	e.wg.Go(func() {
 		defer cancel()
-		e.shipped(ctx, a, e.ship(ctx, a, owner, u))
+		e.uploadEnded(ctx, a, e.sendArchive(ctx, a, owner, u))
 	})
 }
 
-// ship sends an archive once.
-func (e *Engine) ship(ctx context.Context, a *attempt, owner uint32, u *job.Upload) error {
+// sendArchive sends an archive once.
+func (e *Engine) sendArchive(ctx context.Context, a *attempt, owner uint32, u *job.Upload) error {
 	if e.cfg.Uploads == nil {
 		return &never{engine.Refused, fault.New(fault.Unsupported, "this server keeps no working directories").Advise("leave --upload out")}
 	}
@@ -83,13 +83,13 @@ func (e *Engine) ship(ctx context.Context, a *attempt, owner uint32, u *job.Uplo
 	defer f.Close()
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience+time.Duration(u.Size>>18)*time.Second) // 256 KiB in a second
 	defer cancel()
-	_, err = e.inPod(ctx, e.member(a, 0), f, io.Discard, "receive")
+	_, err = e.inPod(ctx, e.execTarget(a, 0), f, io.Discard, "receive")
 	return err
 }
 
-// shipped takes what became of it. What failed on the way is tried again, until the crew's own
+// uploadEnded takes what became of it. What failed on the way is tried again, until the crew's own
 // time is over.
-func (e *Engine) shipped(ctx context.Context, a *attempt, err error) {
+func (e *Engine) uploadEnded(ctx context.Context, a *attempt, err error) {
 	e.mu.Lock()
 	s := &a.ship
 	s.stop = nil
@@ -104,11 +104,11 @@ func (e *Engine) shipped(ctx context.Context, a *attempt, err error) {
 	if ctx.Err() == nil {
 		var n *never
 		if errors.As(err, &n) {
-			_ = e.try(a, func(*attempt) error { return n }) // written down, or tried again
+			_ = e.tryBegin(a, func(*attempt) error { return n }) // written down, or tried again
 		}
 		err = fmt.Errorf("the working directory: %w", err)
 		e.cfg.Log.Warn("kubernetes", "attempt", a.ref.String(), "error", err)
-		e.waits(a, err)
+		e.reportWaiting(a, err)
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -117,5 +117,5 @@ func (e *Engine) shipped(ctx context.Context, a *attempt, err error) {
 	e.mu.Lock()
 	s.busy = false
 	e.mu.Unlock()
-	a.nudge()
+	a.wakeUp()
 }

@@ -16,26 +16,26 @@
 //
 // Objects of our names that are not ours are never touched. docs/design/0011 has the reasons.
 //
-// Where what is (a change has its room in one of these):
+// The files, by what a change is about:
 //
 //	kube.go terms.go journal.go     the engine; what a pool's settings say; what it keeps on the disk
-//	door.go permit.go misnamed.go handover.go   which jobs are taken, before they are queued
+//	validate.go permit.go namevalidation.go delegation.go   which jobs are taken, before they are queued
 //	volume.go ties.go tied.go       paths of the settings as volumes, and which nodes can have these
-//	launch.go make.go names.go      an attempt begins: its objects, its binding, its names
+//	launch.go create.go names.go      an attempt begins: its objects, its binding, its names
 //	provision.go deliver.go         … what it waits for before: volumes, a directory that comes with it
-//	delegate.go gang.go kueue.go near.go    where the cluster's scheduler chooses: what begins pods together, and where
+//	delegate.go gang.go kueue.go kueuetopology.go    where the cluster's scheduler chooses: what begins pods together, and where
 //	words.go queued.go              … and why they wait there
 //	drive.go                        what is due for an attempt, step by step
 //	stop.go suspend.go saved.go exec.go     what is asked of one that runs
 //	pods.go slim.go                 pods as they are watched; those of nobody
-//	judge.go forgotten.go lostnode.go report.go logs.go    what a pod proves; what is reported of an attempt and kept of it
+//	podstatus.go kubeletrestart.go lostnode.go report.go logs.go    what a pod proves; what is reported of an attempt and kept of it
 //	account.go tenant.go quota.go turns.go  namespaces, in whose name; their quotas, and whose turn it is
-//	survey.go nodes.go nodestate.go places.go use.go gpu.go stock.go crowd.go    nodes: what they have, where they lie, what is held of them, and how many pods they take
+//	survey.go nodes.go nodestate.go places.go use.go gpu.go stock.go podcapacity.go    nodes: what they have, where they lie, what is held of them, and how many pods they take
 //	claim.go claimable.go claimgang.go    devices that are claimed (driver/kube/dra has what drivers publish)
-//	reserve.go policy.go leave.go   nodes that are kept for the pool; what is done when it is taken away
+//	reserve.go policy.go teardown.go   nodes that are kept for the pool; what is done when it is taken away
 //	rights.go                       the least that the pool's account has to be allowed
 //	check.go checkparts.go checkaccount.go checkdra.go checkkueue.go checkreserve.go    the look before a pool is added
 //
-// Beside it: cluster is the client, render makes the objects, crew runs in the pods, dra knows
-// devices that are claimed, lab has real clusters for tests.
+// Beside it: cluster is the client, render makes the objects, agent/podagent runs in the pods, dra knows
+// devices that are claimed, test/testcluster/kubelab has real clusters for tests.
 package kube

@@ -34,11 +34,11 @@ func TestAJournalWhoseDiskFails(t *testing.T) {
 	}})
 	ref := func(n uint64) engine.Ref { return engine.Ref{Allocation: n, Attempt: 1} }
 	for n := uint64(1); n < 3; n++ { // an entry, and a file that is written anew
-		if err := j.fence(ref(n)); !errors.Is(err, unix.EIO) || fault.Remedy(err) == "" {
+		if err := j.fenceAttempt(ref(n)); !errors.Is(err, unix.EIO) || fault.Remedy(err) == "" {
 			t.Errorf("fence %d: %v", n, err)
 		}
 	}
-	if err := j.fence(ref(3)); err != nil {
+	if err := j.fenceAttempt(ref(3)); err != nil {
 		t.Error(err)
 	}
 	if asked != 4 { // that file, and the entry

@@ -21,11 +21,11 @@ const (
 // are deleted.
 const late = 20 * time.Second
 
-// drive does for one attempt what is due, until it has ended or the engine is closed.
-func (e *Engine) drive(a *attempt) {
+// driveAttempt does for one attempt what is due, until it has ended or the engine is closed.
+func (e *Engine) driveAttempt(a *attempt) {
 	failed := 0
 	for {
-		due, err := e.step(a)
+		due, err := e.driveStep(a)
 		e.mu.Lock()
 		over := a.ended
 		e.mu.Unlock()
@@ -36,7 +36,7 @@ func (e *Engine) drive(a *attempt) {
 		if err != nil {
 			due, wake = min(firstPause<<min(failed, 10), lastPause), nil
 			failed++
-			e.waits(a, err)
+			e.reportWaiting(a, err)
 			e.cfg.Log.Warn("kubernetes", "attempt", a.ref.String(), "error", err)
 		} else {
 			failed = 0
@@ -54,35 +54,35 @@ func (e *Engine) drive(a *attempt) {
 	}
 }
 
-// waits reports why an attempt's pods are not there yet.
-func (e *Engine) waits(a *attempt, why error) {
+// reportWaiting reports why an attempt's pods are not there yet.
+func (e *Engine) reportWaiting(a *attempt, why error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if a.ended || a.stop != nil || a.report.Phase > engine.Accepted {
 		return
 	}
 	r := a.report
-	r.Message = advised(why)
+	r.Message = errorWithAdvice(why)
 	a.waits = r.Message
 	e.tell(a, r)
 }
 
-// blind reports why an attempt's pods cannot be seen, however far it is and whatever it was told: until
+// reportUnlisted reports why an attempt's pods cannot be seen, however far it is and whatever it was told: until
 // they can, nothing is done for it, and its end is not noticed.
-func (e *Engine) blind(a *attempt, why error) {
+func (e *Engine) reportUnlisted(a *attempt, why error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if a.ended {
 		return
 	}
 	r := a.report
-	r.Message = advised(why)
+	r.Message = errorWithAdvice(why)
 	a.unseen = r.Message
 	e.tell(a, r)
 }
 
-// sighted takes that back.
-func (e *Engine) sighted(a *attempt) {
+// clearUnlisted takes that back.
+func (e *Engine) clearUnlisted(a *attempt) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if a.unseen != "" && a.unseen == a.report.Message {
@@ -93,16 +93,16 @@ func (e *Engine) sighted(a *attempt) {
 	a.unseen = ""
 }
 
-// advised is an error with its remedy.
-func advised(err error) string {
+// errorWithAdvice is an error with its remedy.
+func errorWithAdvice(err error) string {
 	if r := fault.Remedy(err); r != "" {
 		return err.Error() + "; " + r
 	}
 	return err.Error()
 }
 
-// step does what is due now, and says after which time there is more; 0: when woken.
-func (e *Engine) step(a *attempt) (time.Duration, error) {
+// driveStep does what is due now, and says after which time there is more; 0: when woken.
+func (e *Engine) driveStep(a *attempt) (time.Duration, error) {
 	e.mu.Lock()
 	m, stop, bound, listed, hidden := a.made, a.stop, a.bound, e.listed[a.namespace], e.hidden[a.namespace]
 	e.mu.Unlock()
@@ -111,82 +111,82 @@ func (e *Engine) step(a *attempt) (time.Duration, error) {
 		if stop != nil {
 			return 0, e.giveUp(a)
 		}
-		return 0, e.try(a, e.make)
+		return 0, e.tryBegin(a, e.createObjects)
 	}
 	if !listed {
 		if hidden != nil {
-			e.blind(a, hidden)
+			e.reportUnlisted(a, hidden)
 		}
 		return 0, nil
 	}
-	e.sighted(a)
+	e.clearUnlisted(a)
 	if !bound && stop == nil {
 		if e.cfg.Terms.Placed {
-			err := e.try(a, e.provision)
+			err := e.tryBegin(a, e.provision)
 			if p := (*pending)(nil); errors.As(err, &p) {
-				_, err = e.judge(a) // what becomes of its pods meanwhile
+				_, err = e.judgePods(a) // what becomes of its pods meanwhile
 				return p.after, err
 			}
 			if err != nil || e.stops(a) {
 				return 0, err
 			}
-			if err := e.try(a, e.bind); err != nil {
+			if err := e.tryBegin(a, e.bindPods); err != nil {
 				return 0, err
 			}
-		} else if err := e.try(a, e.ungate); err != nil {
+		} else if err := e.tryBegin(a, e.removeGates); err != nil {
 			return 0, err
 		}
 	}
 	if err := e.tellAgain(a); err != nil {
 		return 0, err
 	}
-	e.deliver(a)
-	due, err := e.judge(a) // whether it runs, before anything is made for one that begins
+	e.deliverUpload(a)
+	due, err := e.judgePods(a) // whether it runs, before anything is made for one that begins
 	soon, unnamed := e.name(a, time.Now())
-	return earlier(due, soon), errors.Join(err, unnamed)
+	return shorterWait(due, soon), errors.Join(err, unnamed)
 }
 
-// earlier is the shorter of two waits, of which 0 is for ever.
-func earlier(a, b time.Duration) time.Duration {
+// shorterWait is the shorter of two waits, of which 0 is for ever.
+func shorterWait(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)
 	}
 	return min(a, b)
 }
 
-// try does something for an attempt's begin. What cannot be done ends the attempt.
-func (e *Engine) try(a *attempt, f func(*attempt) error) error {
+// tryBegin does something for an attempt's begin. What cannot be done ends the attempt.
+func (e *Engine) tryBegin(a *attempt, f func(*attempt) error) error {
 	err := e.forbidden(a, f(a))
 	if e.ctx.Err() != nil {
 		return nil
 	}
-	if v := verdict(err); err != nil && v != nil {
-		return e.abandon(a, v.cause, advised(v.err))
+	if v := classifyError(err); err != nil && v != nil {
+		return e.abandonAttempt(a, v.cause, errorWithAdvice(v.err))
 	}
 	if err == nil {
-		a.nudge()
+		a.wakeUp()
 	}
 	return err
 }
 
-// abandon ends an attempt that does not begin.
-func (e *Engine) abandon(a *attempt, cause engine.Cause, text string) error {
+// abandonAttempt ends an attempt that does not begin.
+func (e *Engine) abandonAttempt(a *attempt, cause engine.Cause, text string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if a.stop != nil || a.ended {
 		return nil
 	}
 	s := &stopping{Asked: time.Now().Round(0), Cause: cause, Reason: text}
-	if err := e.log.add(&entry{Kind: stopped, Ref: a.ref, Stop: s}); err != nil {
+	if err := e.log.appendEntry(&entry{Kind: stopped, Ref: a.ref, Stop: s}); err != nil {
 		return err
 	}
 	a.stop = s
-	a.nudge()
+	a.wakeUp()
 	return nil
 }
 
-// nudge has the attempt's goroutine look again.
-func (a *attempt) nudge() {
+// wakeUp has the attempt's goroutine look again.
+func (a *attempt) wakeUp() {
 	select {
 	case a.wake <- struct{}{}:
 	default:
@@ -196,7 +196,7 @@ func (a *attempt) nudge() {
 // giveUp ends an attempt of which no pod was ever given to a node.
 func (e *Engine) giveUp(a *attempt) error {
 	if a.begun {
-		ctx, cancel := e.call()
+		ctx, cancel := e.callContext()
 		defer cancel()
 		if err := e.uproot(ctx, a.namespace, a.ref); err != nil { // what is left has no node, and gets none
 			e.cfg.Log.Warn("kubernetes", "attempt", a.ref.String(), "error", err)
@@ -205,8 +205,8 @@ func (e *Engine) giveUp(a *attempt) error {
 	return e.finish(a, []member{{over: true}})
 }
 
-// judge reads what is known of the pods, reports it, and does what follows.
-func (e *Engine) judge(a *attempt) (time.Duration, error) {
+// judgePods reads what is known of the pods, reports it, and does what follows.
+func (e *Engine) judgePods(a *attempt) (time.Duration, error) {
 	if err := e.askTaken(a); err != nil {
 		return 0, err
 	}
@@ -231,17 +231,17 @@ func (e *Engine) judge(a *attempt) (time.Duration, error) {
 	if stop != nil {
 		return e.end(a, stop, members)
 	}
-	if err := e.dismiss(a, members); err != nil {
+	if err := e.deleteLingering(a, members); err != nil {
 		return 0, err
 	}
-	if err := e.unready(a, members, now); err != nil {
+	if err := e.markUnpreparedDevices(a, members, now); err != nil {
 		return 0, err
 	}
-	return e.unstick(a, members, now)
+	return e.endStuckAttempt(a, members, now)
 }
 
-// dismiss begins to delete the pods that linger. What is to be kept of one is read before.
-func (e *Engine) dismiss(a *attempt, members []member) error {
+// deleteLingering begins to delete the pods that linger. What is to be kept of one is read before.
+func (e *Engine) deleteLingering(a *attempt, members []member) error {
 	var lingering []int
 	for i, m := range members {
 		if m.lingers {
@@ -251,11 +251,11 @@ func (e *Engine) dismiss(a *attempt, members []member) error {
 	if members[0].lingers {
 		e.keepLog(a)
 	}
-	return e.each(len(lingering), func(i int) error { return e.deletePod(a, lingering[i], render.Grace(0)) })
+	return e.forEach(len(lingering), func(i int) error { return e.deletePod(a, lingering[i], render.Grace(0)) })
 }
 
-// unstick ends an attempt that will not begin as its pods are.
-func (e *Engine) unstick(a *attempt, members []member, now time.Time) (time.Duration, error) {
+// endStuckAttempt ends an attempt that will not begin as its pods are.
+func (e *Engine) endStuckAttempt(a *attempt, members []member, now time.Time) (time.Duration, error) {
 	e.mu.Lock()
 	began := !a.report.Started.IsZero()
 	since := a.stuck
@@ -269,11 +269,11 @@ func (e *Engine) unstick(a *attempt, members []member, now time.Time) (time.Dura
 			if why == "" {
 				why = m.outcome.Message
 			}
-			return 0, e.abandon(a, cmp.Or(m.cause, engine.Unready), why)
+			return 0, e.abandonAttempt(a, cmp.Or(m.cause, engine.Unready), why)
 		case m.refused:
-			return 0, e.abandon(a, engine.Refused, m.why+"; name an image that is there")
+			return 0, e.abandonAttempt(a, engine.Refused, m.why+"; name an image that is there")
 		case m.unsure:
-		case m.placed && e.silenced(a, i): // what its kubelet said last may be long mended, and the pod may have begun
+		case m.placed && e.isNodeSilent(a, i): // what its kubelet said last may be long mended, and the pod may have begun
 			if mute < 0 {
 				mute = i
 			}
@@ -287,8 +287,8 @@ func (e *Engine) unstick(a *attempt, members []member, now time.Time) (time.Dura
 		e.mu.Lock()
 		a.stuck = time.Time{}
 		e.mu.Unlock()
-		due, err := e.clothe(a, bare, mute, now)
-		return earlier(e.soon(members), due), err
+		due, err := e.endSandboxless(a, bare, mute, now)
+		return shorterWait(e.nextPodCheck(members), due), err
 	}
 	if since.IsZero() {
 		since = now
@@ -306,15 +306,15 @@ func (e *Engine) unstick(a *attempt, members []member, now time.Time) (time.Dura
 	if left := patience - now.Sub(since); left > 0 {
 		return left, nil
 	}
-	return 0, e.abandon(a, cmp.Or(members[stuck].cause, engine.Refused), fmt.Sprintf("%s; it was waited for %s", members[stuck].why, patience))
+	return 0, e.abandonAttempt(a, cmp.Or(members[stuck].cause, engine.Refused), fmt.Sprintf("%s; it was waited for %s", members[stuck].why, patience))
 }
 
-// clothe ends an attempt of which a pod, bare, has its node and nothing in which a container could
+// endSandboxless ends an attempt of which a pod, bare, has its node and nothing in which a container could
 // begin for longer than a gang may take to be there, and says soon that it is so. What keeps its
 // kubelet, as a volume that cannot be mounted or a network that is not set up, stands only among the
 // pod's events. Mute is a pod whose kubelet does not answer: that is said, and the pod is waited for
 // until it is told to end. -1: no pod is so. It returns after which time there is more to do; 0: none.
-func (e *Engine) clothe(a *attempt, bare, mute int, now time.Time) (time.Duration, error) {
+func (e *Engine) endSandboxless(a *attempt, bare, mute int, now time.Time) (time.Duration, error) {
 	e.mu.Lock()
 	r := a.report
 	if bare < 0 {
@@ -346,14 +346,14 @@ func (e *Engine) clothe(a *attempt, bare, mute int, now time.Time) (time.Duratio
 	e.tell(a, r)
 	e.mu.Unlock()
 	if left := e.cfg.Ready - since; left > 0 {
-		return earlier(left, max(0, silence-since)), nil
+		return shorterWait(left, max(0, silence-since)), nil
 	}
-	return 0, e.abandon(a, engine.Unready, fmt.Sprintf("%s; it was waited for %s", text, e.cfg.Ready))
+	return 0, e.abandonAttempt(a, engine.Unready, fmt.Sprintf("%s; it was waited for %s", text, e.cfg.Ready))
 }
 
-// soon is after which time pods have to be looked at though nothing was heard of them: one
+// nextPodCheck is after which time pods have to be looked at though nothing was heard of them: one
 // that is being deleted becomes uncertain by silence alone. 0: none.
-func (e *Engine) soon(members []member) time.Duration {
+func (e *Engine) nextPodCheck(members []member) time.Duration {
 	for _, m := range members {
 		if !m.over {
 			return 15 * time.Second

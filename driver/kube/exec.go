@@ -34,7 +34,7 @@ func (e *Engine) Exec(ctx context.Context, ref engine.Ref, r engine.ExecRequest)
 	})
 	if err != nil && ctx.Err() == nil {
 		kind := fault.KindOf(err)
-		if _, over := e.running(ref); kind == fault.Unavailable && over != nil {
+		if _, over := e.runningAttempt(ref); kind == fault.Unavailable && over != nil {
 			kind = fault.Conflict // the end of its pod
 		}
 		err = fault.New(kind, "command in attempt %s: %w", ref, err)
@@ -42,14 +42,14 @@ func (e *Engine) Exec(ctx context.Context, ref engine.Ref, r engine.ExecRequest)
 	return code, err
 }
 
-// running is an attempt in which something can be run.
-func (e *Engine) running(ref engine.Ref) (*attempt, error) {
+// runningAttempt is an attempt in which something can be run.
+func (e *Engine) runningAttempt(ref engine.Ref) (*attempt, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	a := e.attempts[ref]
 	switch {
 	case a == nil:
-		return nil, unknown(ref)
+		return nil, unknownAttempt(ref)
 	case a.ended:
 		return nil, fault.New(fault.Conflict, "attempt %s has ended", ref)
 	case a.report.Phase != engine.Running:
@@ -61,37 +61,37 @@ func (e *Engine) running(ref engine.Ref) (*attempt, error) {
 // seat is the pod of a member.
 type seat struct{ namespace, pod string }
 
-func (e *Engine) member(a *attempt, i int) seat {
+func (e *Engine) execTarget(a *attempt, i int) seat {
 	return seat{a.namespace, render.PodName(e.log.server, a.ref, i)}
 }
 
 // placeFor is the pod that a command is for.
 func (e *Engine) placeFor(ctx context.Context, ref engine.Ref, r *engine.ExecRequest) (seat, error) {
-	a, err := e.running(ref)
+	a, err := e.runningAttempt(ref)
 	if err != nil {
 		return seat{}, err
 	}
 	if r.Node == "" && r.Rank != nil {
-		i, err := e.find(ctx, a, podagent.Find{Rank: *r.Rank, Step: r.Step})
-		return e.member(a, i), err
+		i, err := e.findRank(ctx, a, podagent.Find{Rank: *r.Rank, Step: r.Step})
+		return e.execTarget(a, i), err
 	}
 	if r.Node == "" {
-		return e.member(a, 0), nil
+		return e.execTarget(a, 0), nil
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !a.ended {
 		for i := range a.order.Nodes {
 			if e.nodeOf(a, i) == r.Node {
-				return e.member(a, i), nil
+				return e.execTarget(a, i), nil
 			}
 		}
 	}
 	return seat{}, fault.New(fault.NotFound, "attempt %s has no node %s", ref, r.Node)
 }
 
-// find asks the crew on which member a rank runs.
-func (e *Engine) find(ctx context.Context, a *attempt, f podagent.Find) (int, error) {
+// findRank asks the crew on which member a rank runs.
+func (e *Engine) findRank(ctx context.Context, a *attempt, f podagent.Find) (int, error) {
 	text, err := json.Marshal(podagent.Question{Find: &f})
 	if err != nil {
 		return 0, err
@@ -99,7 +99,7 @@ func (e *Engine) find(ctx context.Context, a *attempt, f podagent.Find) (int, er
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
 	defer cancel()
 	var said few
-	code, err := e.inPod(ctx, e.member(a, 0), nil, &said, "ask", string(text))
+	code, err := e.inPod(ctx, e.execTarget(a, 0), nil, &said, "ask", string(text))
 	if code == fault.NotFound.ExitCode() {
 		return 0, fault.New(fault.NotFound, "attempt %s has no task %d that runs", a.ref, f.Rank)
 	}

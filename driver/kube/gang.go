@@ -71,8 +71,8 @@ func (t *Terms) Choose(all []Gang) (Gang, bool) {
 	return all[i], true
 }
 
-// right is what a pool has to be allowed that uses the gang.
-func (g Gang) right() Right {
+// gangRight is what a pool has to be allowed that uses the gang.
+func (g Gang) gangRight() Right {
 	r := Right{Resource: g.Resource, Verbs: []string{"create", "get"}, Why: "pods that begin together"}
 	switch g.Kind {
 	case Volcano, KAI:

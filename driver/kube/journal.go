@@ -87,8 +87,8 @@ type stopping struct {
 	Reason string        `json:"reason,omitempty"`
 }
 
-// kill is when nothing of it is to live any more.
-func (s *stopping) kill() time.Time { return s.Asked.Add(s.Grace) }
+// killDeadline is when nothing of it is to live any more.
+func (s *stopping) killDeadline() time.Time { return s.Asked.Add(s.Grace) }
 
 // pausing is whether an attempt is suspended, and whether its crew has said that it is so.
 type pausing struct{ On, Sure bool }
@@ -130,7 +130,7 @@ func openJournal(name, server string) (*journal, error) {
 		if json.Unmarshal(line, &e) != nil {
 			return false
 		}
-		j.apply(&e)
+		j.applyEntry(&e)
 		return true
 	}); err != nil {
 		return nil, err
@@ -139,13 +139,13 @@ func openJournal(name, server string) (*journal, error) {
 		j.server = server
 	}
 	j.epoch++
-	if err := j.rewrite(); err != nil {
+	if err := j.rewriteFile(); err != nil {
 		return nil, errors.Join(err, j.file.Close())
 	}
 	return j, nil
 }
 
-func (j *journal) apply(e *entry) {
+func (j *journal) applyEntry(e *entry) {
 	switch e.Kind {
 	case born:
 		j.server = e.Server
@@ -187,15 +187,15 @@ func (j *journal) apply(e *entry) {
 // that is forgotten.
 const compactAt = 4 << 20
 
-// add writes an entry to the disk. After an error it is not in the journal.
-func (j *journal) add(e *entry) error {
+// appendEntry writes an entry to the disk. After an error it is not in the journal.
+func (j *journal) appendEntry(e *entry) error {
 	line, err := json.Marshal(e)
 	if err != nil {
 		return err
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	err = j.mend()
+	err = j.repairFile()
 	if err == nil {
 		err = j.file.AddNow(line)
 	}
@@ -206,32 +206,32 @@ func (j *journal) add(e *entry) error {
 		}
 		return fault.New(fault.KindOf(err), "the journal %s: %w", j.name, err).Advise("%s", remedy)
 	}
-	j.apply(e)
+	j.applyEntry(e)
 	if j.file.Size() > max(compactAt, 2*j.least) && e.Kind == dropped {
-		_ = j.rewrite() // if it cannot, there is another time; what is in doubt the file remembers
+		_ = j.rewriteFile() // if it cannot, there is another time; what is in doubt the file remembers
 	}
 	return nil
 }
 
-// mend writes the file anew where nobody knows what of it is on the disk. The caller holds the lock.
-func (j *journal) mend() error {
+// repairFile writes the file anew where nobody knows what of it is on the disk. The caller holds the lock.
+func (j *journal) repairFile() error {
 	if j.file.Doubt() == nil {
 		return nil
 	}
-	return j.rewrite()
+	return j.rewriteFile()
 }
 
-// fence makes sure that an attempt never begins by this journal, and drops what it has of it.
-func (j *journal) fence(ref engine.Ref) error {
-	if j.over(ref) {
+// fenceAttempt makes sure that an attempt never begins by this journal, and drops what it has of it.
+func (j *journal) fenceAttempt(ref engine.Ref) error {
+	if j.isDropped(ref) {
 		return nil
 	}
-	return j.add(&entry{Kind: dropped, Ref: ref})
+	return j.appendEntry(&entry{Kind: dropped, Ref: ref})
 }
 
-// over reports whether an attempt is fenced, and nothing else is kept of it. One that has run for long
+// isDropped reports whether an attempt is fenced, and nothing else is kept of it. One that has run for long
 // may be below the set's floor since others ended that are younger: it is still to be dropped.
-func (j *journal) over(ref engine.Ref) bool {
+func (j *journal) isDropped(ref engine.Ref) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.fenced.Has(ref) && j.lives[ref] == nil
@@ -243,8 +243,8 @@ func (j *journal) isFenced(ref engine.Ref) bool {
 	return j.fenced.Has(ref)
 }
 
-// rewrite writes the file anew with what counts. The caller holds the lock, or is alone.
-func (j *journal) rewrite() error {
+// rewriteFile writes the file anew with what counts. The caller holds the lock, or is alone.
+func (j *journal) rewriteFile() error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	all := []*entry{{Kind: born, Server: j.server}, {Kind: opened, Epoch: j.epoch}}
@@ -253,7 +253,7 @@ func (j *journal) rewrite() error {
 		all = append(all, &entry{Kind: barred, Fenced: &saved})
 	}
 	for ref, l := range j.lives {
-		all = append(all, l.entries(ref)...)
+		all = append(all, l.liveEntries(ref)...)
 	}
 	for _, e := range all {
 		if err := enc.Encode(e); err != nil {
@@ -267,7 +267,7 @@ func (j *journal) rewrite() error {
 	return err
 }
 
-func (l *life) entries(ref engine.Ref) []*entry {
+func (l *life) liveEntries(ref engine.Ref) []*entry {
 	if l.end != nil {
 		return []*entry{{Kind: ended, Ref: ref, Digest: l.digest, Namespace: l.namespace, Report: l.end}}
 	}

@@ -40,12 +40,12 @@ func TestWhatCountsIsNotWrittenAnewForEach(t *testing.T) {
 	script := []byte(strings.Repeat("#", 64<<10))
 	launch := func(n int) {
 		l := launchOn(uint64(n), "n1")
-		if err := j.add(&entry{Kind: launched, Ref: l.Ref, Launch: &order{Job: l.Job, Script: script}}); err != nil {
+		if err := j.appendEntry(&entry{Kind: launched, Ref: l.Ref, Launch: &order{Job: l.Job, Script: script}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	forget := func(n int) {
-		if err := j.fence(engine.Ref{Allocation: uint64(n), Attempt: 1}); err != nil {
+		if err := j.fenceAttempt(engine.Ref{Allocation: uint64(n), Attempt: 1}); err != nil {
 			t.Fatal(err)
 		}
 		look()
@@ -140,12 +140,12 @@ func TestAnOldAttemptIsDropped(t *testing.T) {
 		{Kind: ended, Ref: ref(1), Report: &engine.Report{Ref: ref(1), Phase: engine.Ended}},
 		{Kind: launched, Ref: ref(2), Launch: &order{Job: &job.Job{ID: 2}}},
 	} {
-		if err := j.add(e); err != nil {
+		if err := j.appendEntry(e); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for n := uint64(3); n < 11; n++ {
-		if err := j.fence(ref(n)); err != nil {
+		if err := j.fenceAttempt(ref(n)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -153,7 +153,7 @@ func TestAnOldAttemptIsDropped(t *testing.T) {
 		t.Fatal("the floor has not passed what is kept")
 	}
 	for range 2 { // again it is no error
-		if err := j.fence(ref(1)); err != nil {
+		if err := j.fenceAttempt(ref(1)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -115,9 +115,9 @@ func New(cfg Config) (*Engine, error) {
 		if l.launch != nil {
 			e.numbers.Remember(l.launch.Nodes)
 		}
-		a := e.revive(ref, l)
+		a := e.restoreAttempt(ref, l)
 		e.attempts[ref] = a
-		e.seat(a, true)
+		e.countPods(a, true)
 		e.feed.Publish(a.report)
 		if !slices.Contains(e.spaces, a.namespace) {
 			e.spaces = append(e.spaces, a.namespace)
@@ -128,7 +128,7 @@ func New(cfg Config) (*Engine, error) {
 	}
 	for _, a := range e.attempts {
 		if !a.ended {
-			e.wg.Go(func() { e.drive(a) })
+			e.wg.Go(func() { e.driveAttempt(a) })
 		}
 	}
 	for _, ns := range e.spaces {
@@ -174,7 +174,7 @@ func (e *Engine) Info(ctx context.Context) (engine.Info, error) {
 	if placed {
 		return info, nil
 	}
-	g, _, err := e.gang(ctx)
+	g, _, err := e.servedGang(ctx)
 	switch {
 	case err != nil:
 		return engine.Info{}, err
@@ -194,12 +194,12 @@ func (e *Engine) Inspect(ctx context.Context, ref engine.Ref) (engine.Report, er
 	}
 	r, ok := e.feed.Last(ref)
 	if !ok {
-		return r, unknown(ref)
+		return r, unknownAttempt(ref)
 	}
 	return r, nil
 }
 
-func unknown(ref engine.Ref) error {
+func unknownAttempt(ref engine.Ref) error {
 	return fault.New(fault.NotFound, "the kubernetes engine has no attempt %s", ref)
 }
 
@@ -230,7 +230,7 @@ func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
 		e.mu.Unlock()
 		return fault.New(fault.Conflict, "attempt %s has not ended", ref)
 	}
-	if err := e.log.fence(ref); err != nil {
+	if err := e.log.fenceAttempt(ref); err != nil {
 		e.mu.Unlock()
 		return unwritten(ref, err)
 	}

@@ -14,14 +14,14 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
-// managed refuses pods that Kueue has not put its gate on: they would begin one by one. None
+// checkKueueGates refuses pods that Kueue has not put its gate on: they would begin one by one. None
 // has begun: ours is on them.
-func managed(g GangKind, pods []*corev1.Pod) error {
+func checkKueueGates(g GangKind, pods []*corev1.Pod) error {
 	if g != Kueue {
 		return nil
 	}
 	for _, p := range pods {
-		if !gated(p, render.KueueGate) && !slices.Contains(p.Finalizers, render.KueueManaged) {
+		if !hasGate(p, render.KueueGate) && !slices.Contains(p.Finalizers, render.KueueManaged) {
 			return &never{engine.Unready, fault.New(fault.Unsupported, "Kueue takes no notice of pod %s/%s", p.Namespace, p.Name).
 				Advise("switch on its integration pod, and see that its managedJobsNamespaceSelector has the namespace; or place the pool's pods (placed=true)")}
 		}
@@ -29,7 +29,7 @@ func managed(g GangKind, pods []*corev1.Pod) error {
 	return nil
 }
 
-func gated(p *corev1.Pod, gate string) bool {
+func hasGate(p *corev1.Pod, gate string) bool {
 	return slices.ContainsFunc(p.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool { return g.Name == gate })
 }
 
@@ -42,8 +42,8 @@ type workload struct {
 	} `json:"status"`
 }
 
-// workloads is the resource in the version that the gang was found in, or the preferred one.
-func workloads(version string) cluster.Resource {
+// workloadResource is the resource in the version that the gang was found in, or the preferred one.
+func workloadResource(version string) cluster.Resource {
 	g, _ := KnownGang(Kueue)
 	if version != "" {
 		g.Resource.Version = version
@@ -51,10 +51,10 @@ func workloads(version string) cluster.Resource {
 	return g.Resource
 }
 
-// leave does what is left to do for a pod whose end is written down, beyond our finalizer: one
+// tearDownPod does what is left to do for a pod whose end is written down, beyond our finalizer: one
 // that has no owner is deleted, as nobody collects it; and for one that was deleted before it
 // had a node Kueue waits for another in its place, and keeps it, until its Workload is deleted.
-func (e *Engine) leave(ctx context.Context, p *corev1.Pod, m member) error {
+func (e *Engine) tearDownPod(ctx context.Context, p *corev1.Pod, m member) error {
 	switch {
 	case !m.over:
 		return nil
@@ -63,14 +63,14 @@ func (e *Engine) leave(ctx context.Context, p *corev1.Pod, m member) error {
 			return err
 		}
 	case p.Spec.NodeName == "" && p.DeletionTimestamp != nil && slices.Contains(p.Finalizers, render.KueueManaged):
-		return e.release(ctx, p)
+		return e.deleteWorkload(ctx, p)
 	}
 	return nil
 }
 
-// release deletes the Workload that Kueue has made of a pod's group, if it is that of this pod.
-func (e *Engine) release(ctx context.Context, p *corev1.Pod) error {
-	at := workloads(e.kueueVersion(ctx))
+// deleteWorkload deletes the Workload that Kueue has made of a pod's group, if it is that of this pod.
+func (e *Engine) deleteWorkload(ctx context.Context, p *corev1.Pod) error {
+	at := workloadResource(e.kueueVersion(ctx))
 	var w workload
 	err := e.k.Get(ctx, at, p.Namespace, p.Labels[render.KueueGroup], &w)
 	if fault.KindOf(err) == fault.NotFound && err != nil {
@@ -79,7 +79,7 @@ func (e *Engine) release(ctx context.Context, p *corev1.Pod) error {
 	if err != nil {
 		return err
 	}
-	if w.DeletionTimestamp != nil || !owns(p.UID, &w) {
+	if w.DeletionTimestamp != nil || !isOwner(p.UID, &w) {
 		return nil
 	}
 	if err := e.k.Delete(ctx, at, p.Namespace, w.Name, cluster.Deletion{UID: w.UID}); !past(err) {

@@ -66,8 +66,8 @@ type pod struct {
 	dying time.Time // when the driver heard that it is being deleted; zero: it is not, or was when it was seen first
 }
 
-// dies takes when it was heard that a pod is being deleted. was is what was seen of it before.
-func (p *pod) dies(was *pod, now time.Time) {
+// noteDeletion takes when it was heard that a pod is being deleted. was is what was seen of it before.
+func (p *pod) noteDeletion(was *pod, now time.Time) {
 	switch {
 	case p.DeletionTimestamp == nil || was == nil || was.UID != p.UID:
 	case was.DeletionTimestamp.Equal(p.DeletionTimestamp):
@@ -77,9 +77,9 @@ func (p *pod) dies(was *pod, now time.Time) {
 	}
 }
 
-// clock is what the API server's clock shows, by which a pod has a time to be gone: it may differ from
+// serverClock is what the API server's clock shows, by which a pod has a time to be gone: it may differ from
 // the driver's. Where nothing tells it, it is the driver's.
-func (p *pod) clock(now time.Time) time.Time {
+func (p *pod) serverClock(now time.Time) time.Time {
 	if p.dying.IsZero() || p.DeletionGracePeriodSeconds == nil {
 		return now
 	}
@@ -101,10 +101,10 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 	e.mu.Lock()
 	known := e.attempts[l.Ref]
 	e.mu.Unlock()
-	o := &order{Job: l.Job, Claims: l.Claims, Script: l.Script, Env: l.Env, Grace: l.Grace, Saved: l.Saved, Digest: digest(l), Time: time.Now()}
-	e.settled(o)
+	o := &order{Job: l.Job, Claims: l.Claims, Script: l.Script, Env: l.Env, Grace: l.Grace, Saved: l.Saved, Digest: launchDigest(l), Time: time.Now()}
+	e.settleIdentity(o)
 	if known == nil {
-		err := e.cfg.Terms.takes(l.Job.Spec)
+		err := e.cfg.Terms.checkJob(l.Job.Spec)
 		if err != nil {
 			return refused(err)
 		}
@@ -114,12 +114,12 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 				o.Claims, o.Nodes, err = render.Split(l.Claims, o.Nodes)
 			}
 		} else {
-			err = e.delegate(ctx, o)
+			err = e.planDelegation(ctx, o)
 		}
 		if err != nil {
 			return refused(err)
 		}
-		if err := e.attempt(l.Ref, o).Check(); err != nil {
+		if err := e.renderAttempt(l.Ref, o).Check(); err != nil {
 			return refused(err)
 		}
 	}
@@ -131,7 +131,7 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 			return err
 		}
 	}
-	err := e.take(l.Ref, o)
+	err := e.takeOrder(l.Ref, o)
 	e.mu.Lock()
 	if a := e.attempts[l.Ref]; a == nil || a.made != nil || a.ended {
 		e.settle(o.Namespace, l.Ref)
@@ -140,7 +140,7 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 	return err
 }
 
-func (e *Engine) take(ref engine.Ref, o *order) error {
+func (e *Engine) takeOrder(ref engine.Ref, o *order) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ctx.Err() != nil {
@@ -161,26 +161,26 @@ func (e *Engine) take(ref engine.Ref, o *order) error {
 	if err := e.vacant(o); err != nil {
 		return err
 	}
-	if err := e.crowded(o); err != nil {
+	if err := e.podCapacityError(o); err != nil {
 		return err
 	}
-	if err := e.log.add(&entry{Kind: launched, Ref: ref, Launch: o}); err != nil {
+	if err := e.log.appendEntry(&entry{Kind: launched, Ref: ref, Launch: o}); err != nil {
 		return engine.Unwritten(ref, err)
 	}
 	a := e.newAttempt(ref, o)
 	e.attempts[ref] = a
-	e.seat(a, true)
+	e.countPods(a, true)
 	e.feed.Publish(a.report)
-	e.wg.Go(func() { e.drive(a) })
+	e.wg.Go(func() { e.driveAttempt(a) })
 	return nil
 }
 
-// settled says where a job's objects are made, and as whom.
-func (e *Engine) settled(o *order) {
+// settleIdentity says where a job's objects are made, and as whom.
+func (e *Engine) settleIdentity(o *order) {
 	t := &e.cfg.Terms
 	o.Namespace, _ = t.NamespaceOf(o.Job.Spec.Account)
-	if who, ok := t.identity(o.Job.Spec, o.Namespace); ok {
-		o.As = who.user()
+	if who, ok := t.impersonatedSubject(o.Job.Spec, o.Namespace); ok {
+		o.As = who.userName()
 	}
 }
 
@@ -191,8 +191,8 @@ func (e *Engine) newAttempt(ref engine.Ref, o *order) *attempt {
 	}
 }
 
-// revive is an attempt as the journal has it.
-func (e *Engine) revive(ref engine.Ref, l *life) *attempt {
+// restoreAttempt is an attempt as the journal has it.
+func (e *Engine) restoreAttempt(ref engine.Ref, l *life) *attempt {
 	if l.end != nil {
 		return &attempt{ref: ref, namespace: cmp.Or(l.namespace, e.cfg.Terms.Namespace), digest: l.digest, report: *l.end, ended: true}
 	}
@@ -204,7 +204,7 @@ func (e *Engine) revive(ref engine.Ref, l *life) *attempt {
 	if !l.started.IsZero() {
 		a.bound = true // of a pod that is not there any more, a second binding would say that it never began
 		a.report.Phase, a.report.Started, a.report.Suspended = engine.Running, l.started, l.held != nil && *l.held == pausing{On: true, Sure: true}
-		a.report.Tasks, a.report.Files = e.batch(a, &a.report, true), e.files(ref)
+		a.report.Tasks, a.report.Files = e.batch(a, &a.report, true), e.outputFiles(ref)
 	}
 	if l.waning {
 		a.report.Phase = engine.Ending
@@ -219,9 +219,9 @@ func (e *Engine) revive(ref engine.Ref, l *life) *attempt {
 	return a
 }
 
-// attempt is what objects are made of.
-func (e *Engine) attempt(ref engine.Ref, o *order) *render.Attempt {
-	t := e.cfg.Terms.with(o.Job.Spec)
+// renderAttempt is what objects are made of.
+func (e *Engine) renderAttempt(ref engine.Ref, o *order) *render.Attempt {
+	t := e.cfg.Terms.termsForJob(o.Job.Spec)
 	s := render.Settings{
 		Namespace: cmp.Or(o.Namespace, t.Namespace), Domain: t.Domain, Image: t.Image, Agent: t.AgentImage, AsImage: t.AsImage, Selector: t.Selector,
 		Tolerations: t.Tolerate(), PriorityClass: t.PriorityClass, PullSecrets: t.PullSecrets, Ready: e.cfg.Ready, Placed: t.Placed,
@@ -238,7 +238,7 @@ func (e *Engine) attempt(ref engine.Ref, o *order) *render.Attempt {
 	}
 	s.Strict = func(dir string) bool { _, ok := t.PathOf(dir); return ok }
 	return &render.Attempt{
-		Server: e.log.server, Nodes: o.Nodes, Digest: o.Digest, Settings: s, Gang: o.gang(), Near: o.Near,
+		Server: e.log.server, Nodes: o.Nodes, Digest: o.Digest, Settings: s, Gang: o.gangKind(), Near: o.Near,
 		Launch: &engine.Launch{Ref: ref, Job: o.Job, Claims: o.Claims, Script: o.Script, Env: o.Env, Grace: o.Grace, Saved: o.Saved},
 	}
 }
@@ -264,13 +264,13 @@ func (e *Engine) nodesOf(ctx context.Context, claims []fleet.Claim, namespace st
 		if why := m.lacks(namespace); why != "" {
 			return nil, fault.New(fault.Exhausted, "node %s of namespace %s: %s", c.Node, namespace, why).Advise("a pool of these nodes for the accounts of the namespace (node_selector)")
 		}
-		out = append(out, m.rendered(&e.cfg.Terms))
+		out = append(out, m.renderNode(&e.cfg.Terms))
 	}
 	return out, nil
 }
 
-// digest tells one launch from another under the same Ref.
-func digest(l *engine.Launch) string {
+// launchDigest tells one launch from another under the same Ref.
+func launchDigest(l *engine.Launch) string {
 	h := sha256.New()
 	enc := json.NewEncoder(h)
 	for _, v := range []any{l.Ref, l.Job.ID, l.Job.Spec, l.Claims, l.Grace, len(l.Script), len(l.Env)} {

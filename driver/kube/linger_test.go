@@ -74,7 +74,7 @@ func TestTheLogOfAPodThatLingers(t *testing.T) {
 	said(0, "Succeeded", ended)
 	said(1, "Succeeded", ended)
 	goneFrom(t, e, l.Ref)
-	if text, err := os.ReadFile(e.files(l.Ref)[0]); err != nil || string(text) != "all of it\n" {
+	if text, err := os.ReadFile(e.outputFiles(l.Ref)[0]); err != nil || string(text) != "all of it\n" {
 		t.Errorf("its log is %q, %v", text, err)
 	}
 	mu.Lock()
@@ -94,7 +94,7 @@ func TestNoLaneForPodsThatDoNotLinger(t *testing.T) {
 		e.lanes <- struct{}{}
 	}
 	done := make(chan error, 1)
-	go func() { done <- e.dismiss(ran(e, 1), make([]member, 3)) }()
+	go func() { done <- e.deleteLingering(ran(e, 1), make([]member, 3)) }()
 	select {
 	case err := <-done:
 		if err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-// files are the names under which an attempt's output is read: the log of member 0, which is
+// outputFiles are the names under which an attempt's output is read: the log of member 0, which is
 // in the cluster while it lives and copied below the state directory at its end.
-func (e *Engine) files(ref engine.Ref) []string {
+func (e *Engine) outputFiles(ref engine.Ref) []string {
 	return []string{filepath.Join(e.cfg.Root, "logs", ref.String()+".out")}
 }
 
@@ -27,7 +27,7 @@ func (e *Engine) refOf(file string) (engine.Ref, bool) {
 	if _, err := fmt.Sscanf(filepath.Base(file), "%d.%d.out", &ref.Allocation, &ref.Attempt); err != nil {
 		return ref, false
 	}
-	return ref, e.files(ref)[0] == file
+	return ref, e.outputFiles(ref)[0] == file
 }
 
 // keepLog copies the log of member 0, whose container has ended, to where it is read after that.
@@ -37,12 +37,12 @@ func (e *Engine) keepLog(a *attempt) {
 	e.mu.Lock()
 	ran := !a.report.Started.IsZero()
 	e.mu.Unlock()
-	name := e.files(a.ref)[0]
+	name := e.outputFiles(a.ref)[0]
 	if i, err := os.Stat(name); !ran || err == nil && i.Size() > 0 {
 		return
 	}
 	err := func() error {
-		ctx, cancel := e.call()
+		ctx, cancel := e.callContext()
 		defer cancel()
 		from, err := e.k.Log(ctx, a.namespace, render.Name(e.log.server, a.ref)+"-0", render.Container, false)
 		if err != nil {
@@ -76,7 +76,7 @@ func (e *Engine) OpenLog(ctx context.Context, _ job.Owner, file string) (io.Read
 	}
 	r := &output{e: e, ref: ref, name: file}
 	r.ctx, r.cancel = context.WithCancel(e.ctx)
-	if err := r.open(); err != nil {
+	if err := r.openCopy(); err != nil {
 		r.cancel()
 		return nil, err
 	}
@@ -95,8 +95,8 @@ type output struct {
 	begin  string // when the first line was printed of the file that was read; empty: nobody knows
 }
 
-// open opens the copy, or the container's log, at the place up to which was read.
-func (o *output) open() error {
+// openCopy opens the copy, or the container's log, at the place up to which was read.
+func (o *output) openCopy() error {
 	f, err := os.Open(o.name)
 	if err == nil {
 		if i, err := f.Stat(); err == nil && i.Size() < o.at { // its kubelet had begun another file, which was not read
@@ -118,14 +118,14 @@ func (o *output) open() error {
 	if !alive {
 		return fault.New(fault.NotFound, "there is no output of attempt %s", o.ref)
 	}
-	return o.live(a.namespace)
+	return o.openLiveLog(a.namespace)
 }
 
-// live opens the container's log. Its kubelet keeps a file of it up to a size, and then begins another:
+// openLiveLog opens the container's log. Its kubelet keeps a file of it up to a size, and then begins another:
 // that one is read from its beginning. One of which less comes than was read, and that is the same, was
 // cut on its way: there is nothing for now, and o.from stays nil. Where nobody knows of which file was
 // read, as none had begun then, what is shorter is taken for another.
-func (o *output) live(namespace string) error {
+func (o *output) openLiveLog(namespace string) error {
 	pod := render.Name(o.e.log.server, o.ref) + "-0"
 	begins := func() (string, error) { return o.e.k.Begin(o.ctx, namespace, pod, render.Container) }
 	var err error
@@ -158,7 +158,7 @@ func (o *output) live(namespace string) error {
 
 func (o *output) Read(b []byte) (int, error) {
 	if o.from == nil {
-		if err := o.open(); err != nil {
+		if err := o.openCopy(); err != nil {
 			return 0, err
 		}
 		if o.from == nil {
@@ -198,7 +198,7 @@ func (e *Engine) Purge(ctx context.Context, ref engine.Ref) error {
 	if known {
 		return fault.New(fault.Conflict, "attempt %s is not forgotten", ref)
 	}
-	if err := os.Remove(e.files(ref)[0]); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(e.outputFiles(ref)[0]); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

@@ -50,15 +50,15 @@ func voicesOf(all []corev1.Node) map[string]voice {
 	return out
 }
 
-// listened keeps what a look has shown of the nodes' kubelets, whatever else of it fails.
-func (s *Survey) listened(all []corev1.Node) {
+// noteKubelets keeps what a look has shown of the nodes' kubelets, whatever else of it fails.
+func (s *Survey) noteKubelets(all []corev1.Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.voices, s.voiced = voicesOf(all), time.Now()
 }
 
-// voice is what the last look has shown of a node's kubelet.
-func (s *Survey) voice(node string) voice {
+// kubeletVoice is what the last look has shown of a node's kubelet.
+func (s *Survey) kubeletVoice(node string) voice {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v, ok := s.voices[node]
@@ -79,7 +79,7 @@ func (m *member) onSilence(node string, s *Survey) {
 	if !m.unsure || m.over || node == "" {
 		return
 	}
-	switch s.voice(node) {
+	switch s.kubeletVoice(node) {
 	case off:
 		m.over, m.lost, m.unsure, m.phase, m.cause = true, true, false, engine.Ended, engine.NodeLost
 		m.why += fmt.Sprintf("; node %s is out of service, as its taint says", node)
@@ -90,17 +90,17 @@ func (m *member) onSilence(node string, s *Survey) {
 	}
 }
 
-// silenced reports whether the kubelet of a member's node did not answer at the last look.
-func (e *Engine) silenced(a *attempt, i int) bool {
+// isNodeSilent reports whether the kubelet of a member's node did not answer at the last look.
+func (e *Engine) isNodeSilent(a *attempt, i int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	v := e.voice(e.nodeOf(a, i))
+	v := e.kubeletVoice(e.nodeOf(a, i))
 	return v == silent || v == off
 }
 
-// bereave changes how an attempt ended that is said not to have begun, where a member was lost with its
+// markLostWithNode changes how an attempt ended that is said not to have begun, where a member was lost with its
 // node: nobody can say that nothing of it had begun there.
-func bereave(w *engine.Report, members []member) {
+func markLostWithNode(w *engine.Report, members []member) {
 	i := slices.IndexFunc(members, func(m member) bool { return m.lost })
 	if i < 0 || orLost(w.Cause) == w.Cause {
 		return
@@ -108,14 +108,14 @@ func bereave(w *engine.Report, members []member) {
 	w.Cause, w.Message = engine.NodeLost, strings.TrimPrefix(w.Message+"; "+members[i].why, "; ")
 }
 
-// mourn has the attempts looked at of which nobody can say whether they ended, and pods of nobody of
+// recheckLost has the attempts looked at of which nobody can say whether they ended, and pods of nobody of
 // which that is so.
-func (e *Engine) mourn() {
+func (e *Engine) recheckLost() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, a := range e.attempts {
 		if !a.ended && a.report.Uncertain {
-			a.nudge()
+			a.wakeUp()
 		}
 	}
 	if len(e.graves) > 0 {

@@ -37,7 +37,7 @@ func TestANodeThatIsShutDown(t *testing.T) {
 	reported(t, e, l.Ref, "uncertain", func(r engine.Report) bool { return r.Uncertain })
 	for _, ready := range []string{"True", "False"} {
 		s.said(e, "n1", ready, outOfService)
-		if v := e.voice("n1"); v != spoken {
+		if v := e.kubeletVoice("n1"); v != spoken {
 			t.Errorf("Ready is %s: its kubelet answers, not %d", ready, v)
 		}
 		e.mu.Lock()
@@ -117,7 +117,7 @@ func TestAPodThatWaitedOnANodeThatIsSilent(t *testing.T) {
 					a := e.attempts[l.Ref]
 					members := e.members(a, now)
 					e.mu.Unlock()
-					if _, err := e.unstick(a, members, now); err != nil {
+					if _, err := e.endStuckAttempt(a, members, now); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -134,7 +134,7 @@ func TestAPodThatWaitedOnANodeThatIsSilent(t *testing.T) {
 				patient("its kubelet on n1 does not answer")
 				s.said(e, "n1", "True")
 				e.mu.Lock()
-				e.attempts[l.Ref].nudge()
+				e.attempts[l.Ref].wakeUp()
 				e.mu.Unlock()
 				reported(t, e, l.Ref, "to wait, and no more", func(r engine.Report) bool { return r.Phase == engine.Accepted && r.Message == "" })
 				s.said(e, "n1", "Unknown")
@@ -169,7 +169,7 @@ func TestAPodThatWasGivenUpOnANodeThatIsOff(t *testing.T) {
 	e.mu.Lock()
 	a := e.attempts[l.Ref]
 	e.mu.Unlock()
-	if err := e.abandon(a, engine.Unready, "its volume is not there"); err != nil {
+	if err := e.abandonAttempt(a, engine.Unready, "its volume is not there"); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "its pod is told to end", func() bool {
@@ -192,7 +192,7 @@ func TestAPodThatWasGivenUpOnANodeThatIsOff(t *testing.T) {
 func TestANodeThatWasDeleted(t *testing.T) {
 	s := newStand(t, "n1", "n2")
 	e := s.open(nil)
-	if v := e.voice("n1"); v != unlooked {
+	if v := e.kubeletVoice("n1"); v != unlooked {
 		t.Errorf("before any look: %d", v)
 	}
 	l := launchOn(1, "n1")
@@ -239,13 +239,13 @@ func TestALookThatFailsBehindTheNodes(t *testing.T) {
 	s := newStand(t, "n1")
 	e := s.open(nil)
 	s.said(e, "n1", "Unknown", outOfService)
-	if v := e.voice("n1"); v != off {
+	if v := e.kubeletVoice("n1"); v != off {
 		t.Errorf("%d", v)
 	}
 	e.Survey.mu.Lock()
 	e.voiced = e.voiced.Add(-believed - time.Second)
 	e.Survey.mu.Unlock()
-	if v := e.voice("n1"); v != silent {
+	if v := e.kubeletVoice("n1"); v != silent {
 		t.Errorf("after two minutes: %d", v)
 	}
 	s.answersBy(func(w http.ResponseWriter, r *http.Request) bool {
@@ -261,7 +261,7 @@ func TestALookThatFailsBehindTheNodes(t *testing.T) {
 	if _, err := e.Nodes(t.Context()); err == nil {
 		t.Error("the look did not fail")
 	}
-	if v := e.voice("n1"); v != spoken {
+	if v := e.kubeletVoice("n1"); v != spoken {
 		t.Errorf("it answers again: %d", v)
 	}
 }

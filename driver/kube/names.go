@@ -36,7 +36,7 @@ func (e *Engine) nameEarly(a *attempt, s *corev1.Service, root types.UID) error 
 	if early {
 		return e.makeService(a, s, root)
 	}
-	ctx, cancel := e.call()
+	ctx, cancel := e.callContext()
 	defer cancel()
 	var there corev1.Service
 	err := e.k.Get(ctx, cluster.Services, s.Namespace, s.Name, &there)
@@ -45,7 +45,7 @@ func (e *Engine) nameEarly(a *attempt, s *corev1.Service, root types.UID) error 
 		return nil
 	case err != nil:
 		return err
-	case !owns(root, &there):
+	case !isOwner(root, &there):
 		return foreign(cluster.Services, s.Namespace, s.Name)
 	}
 	return nil
@@ -54,7 +54,7 @@ func (e *Engine) nameEarly(a *attempt, s *corev1.Service, root types.UID) error 
 // alone reports whether an attempt is of one pod that knows its own name: on the network of its
 // node a pod has that one's name.
 func (e *Engine) alone(a *attempt) bool {
-	return len(a.order.Nodes) == 1 && !e.attempt(a.ref, a.order).OnHost()
+	return len(a.order.Nodes) == 1 && !e.renderAttempt(a.ref, a.order).OnHost()
 }
 
 // countsServices reports whether a namespace has a quota of services, or may have one. The
@@ -76,11 +76,11 @@ func (e *Engine) countsServices(namespace string) bool {
 
 // makeService makes an attempt's Service, if it is not there.
 func (e *Engine) makeService(a *attempt, s *corev1.Service, root types.UID) error {
-	way, err := e.as(a.order.As)
+	way, err := e.clusterAs(a.order.As)
 	if err != nil {
 		return err
 	}
-	err = create(e, way, cluster.Services, s, func(there *corev1.Service) bool { return owns(root, there) })
+	err = createObject(e, way, cluster.Services, s, func(there *corev1.Service) bool { return isOwner(root, there) })
 	if err != nil && fault.KindOf(err) == fault.Permission && e.hasService(s, root) {
 		err = nil // what is there already, a quota that is full refuses like another one
 	}
@@ -95,11 +95,11 @@ func (e *Engine) makeService(a *attempt, s *corev1.Service, root types.UID) erro
 
 // hasService reports whether an attempt's Service is there.
 func (e *Engine) hasService(s *corev1.Service, root types.UID) bool {
-	ctx, cancel := e.call()
+	ctx, cancel := e.callContext()
 	defer cancel()
 	var there corev1.Service
 	err := e.k.Get(ctx, cluster.Services, s.Namespace, s.Name, &there)
-	return err == nil && owns(root, &there)
+	return err == nil && isOwner(root, &there)
 }
 
 // name makes the Service of an attempt that begins, once it is time for that, and says after
@@ -135,7 +135,7 @@ func (e *Engine) name(a *attempt, now time.Time) (time.Duration, error) {
 	case addresses < all && left > 0:
 		return left, nil
 	}
-	return 0, e.try(a, func(a *attempt) error { return e.makeService(a, e.attempt(a.ref, a.order).Service(root), root) })
+	return 0, e.tryBegin(a, func(a *attempt) error { return e.makeService(a, e.renderAttempt(a.ref, a.order).Service(root), root) })
 }
 
 // foreign is the end of an attempt that would need a name which somebody else's object has.

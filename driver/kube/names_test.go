@@ -114,7 +114,7 @@ func TestAServiceOfOthers(t *testing.T) {
 		return e.tenant("default").quotas != nil
 	})
 	l := launchOn(1, "n1", "n2")
-	name := e.attempt(l.Ref, &order{Job: l.Job}).Service("").Name
+	name := e.renderAttempt(l.Ref, &order{Job: l.Job}).Service("").Name
 	s.put("/api/v1/namespaces/default/services/"+name, "ADDED", map[string]any{"metadata": map[string]any{"name": name, "namespace": "default"}})
 	if err := e.Launch(t.Context(), l); err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ func TestAServiceThatIsThere(t *testing.T) {
 		for i := range 2 {
 			a.pods[i] = &pod{Pod: &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{PodIP: "10.0.0.1"}}}
 		}
-		name := e.attempt(a.ref, a.order).Service("").Name
+		name := e.renderAttempt(a.ref, a.order).Service("").Name
 		if x.owner != "" {
 			s.put("/api/v1/namespaces/default/services/"+name, "ADDED", map[string]any{"metadata": map[string]any{
 				"name": name, "namespace": "default", "ownerReferences": []any{map[string]any{"uid": x.owner}},

@@ -51,7 +51,7 @@ func (e *Engine) unlisted(namespace string, err error) {
 	e.hidden[namespace] = err
 	for _, a := range e.attempts {
 		if a.namespace == namespace && !a.ended {
-			a.nudge()
+			a.wakeUp()
 		}
 	}
 }
@@ -87,9 +87,9 @@ func (e *Engine) see(p *corev1.Pod, deleted, listed bool) {
 		return
 	}
 	is := &pod{Pod: p, seen: true, gone: deleted, taken: wasTaken(a.pods[i], p, listed)}
-	is.dies(a.pods[i], time.Now())
+	is.noteDeletion(a.pods[i], time.Now())
 	a.pods[i] = is
-	a.nudge()
+	a.wakeUp()
 }
 
 // copied reports whether a pod with our labels is somebody's copy of one of ours, as to look into it: it
@@ -133,7 +133,7 @@ func (e *Engine) missed(namespace string, seen map[types.UID]bool) {
 			}
 		}
 		if !a.ended {
-			a.nudge()
+			a.wakeUp()
 		}
 	}
 	for name, p := range e.graves {
@@ -211,9 +211,9 @@ func (e *Engine) buryOne(p *corev1.Pod) (bool, error) {
 	e.mu.Lock()
 	known, foreign := e.attempts[ref] != nil, e.copied(p, ref)
 	e.mu.Unlock()
-	m := read(p, ref, time.Now())
+	m := readPod(p, ref, time.Now())
 	m.onSilence(p.Spec.NodeName, e.Survey)
-	ctx, cancel := e.call()
+	ctx, cancel := e.callContext()
 	defer cancel()
 	if foreign { // the rest of it is its maker's
 		if detained(p) {
@@ -232,7 +232,7 @@ func (e *Engine) buryOne(p *corev1.Pod) (bool, error) {
 			return true, err
 		}
 	}
-	return m.over || !detained(p), e.leave(ctx, p, m)
+	return m.over || !detained(p), e.tearDownPod(ctx, p, m)
 }
 
 // past reports whether a call has done what there was to do, or there was nothing any more.
@@ -269,7 +269,7 @@ func (e *Engine) sweep(all bool) bool {
 	if !due {
 		return true
 	}
-	ctx, cancel := e.call()
+	ctx, cancel := e.callContext()
 	defer cancel()
 	var err error
 	for _, ns := range e.spaces {

@@ -52,7 +52,7 @@ func (e *Engine) provision(a *attempt) error {
 	all := e.needs(a)
 	e.mu.Unlock()
 	waits := make([]error, len(all))
-	err := e.each(len(all), func(i int) (err error) {
+	err := e.forEach(len(all), func(i int) (err error) {
 		waits[i], err = e.want(a.namespace, &all[i])
 		return err
 	})
@@ -60,13 +60,13 @@ func (e *Engine) provision(a *attempt) error {
 		lacks := ""
 		if i := slices.IndexFunc(waits, func(err error) bool { return err != nil }); i >= 0 {
 			after := max(firstPause, min(time.Since(since), time.Second), min(time.Duration(len(all))*20*time.Millisecond, lastPause))
-			err, lacks = &pending{waits[i], after}, advised(waits[i])
+			err, lacks = &pending{waits[i], after}, errorWithAdvice(waits[i])
 		}
 		e.mu.Lock()
 		a.lacks = lacks
 		e.mu.Unlock()
 	}
-	if err != nil && verdict(err) == nil && time.Since(since) > e.cfg.Ready {
+	if err != nil && classifyError(err) == nil && time.Since(since) > e.cfg.Ready {
 		return &never{engine.Unready, fmt.Errorf("%w; it was waited for %s", err, e.cfg.Ready)}
 	}
 	return err
@@ -101,7 +101,7 @@ func (e *Engine) needs(a *attempt) (out []need) {
 	if len(without) == 0 {
 		return nil
 	}
-	pods := e.attempt(a.ref, a.order).Pods(a.made.Root) // of what is there, volumes are not kept
+	pods := e.renderAttempt(a.ref, a.order).Pods(a.made.Root) // of what is there, volumes are not kept
 	for k, i := range without {
 		for _, v := range pods[i].Spec.Volumes {
 			switch {
@@ -117,7 +117,7 @@ func (e *Engine) needs(a *attempt) (out []need) {
 
 // want says of a claim where it is wanted. wait is why it has no volume yet; nil: it has it.
 func (e *Engine) want(namespace string, n *need) (wait, err error) {
-	ctx, cancel := e.call()
+	ctx, cancel := e.callContext()
 	defer cancel()
 	var c corev1.PersistentVolumeClaim
 	err = e.k.Get(ctx, claims, namespace, n.name, &c)
@@ -131,7 +131,7 @@ func (e *Engine) want(namespace string, n *need) (wait, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if n.pod != "" && !owns(n.pod, &c) {
+	if n.pod != "" && !isOwner(n.pod, &c) {
 		return nil, &never{engine.LaunchFailed, fmt.Errorf("there is a claim %s/%s that is not this pod's; it is left alone", namespace, n.name)}
 	}
 	class := "the cluster's default storage class"

@@ -34,8 +34,8 @@ func (e *Engine) members(a *attempt, now time.Time) []member {
 			out[i].onSilence(e.nodeOf(a, i), e.Survey)
 			continue
 		}
-		out[i] = read(p.Pod, a.ref, p.clock(now))
-		out[i].doubted(p, !a.report.Started.IsZero(), a.stop != nil)
+		out[i] = readPod(p.Pod, a.ref, p.serverClock(now))
+		out[i].doubtRefusal(p, !a.report.Started.IsZero(), a.stop != nil)
 		if p.gone && !out[i].over {
 			out[i].unsure, out[i].why = true, fmt.Sprintf("pod %s%s was taken away with its finalizer; nobody can say whether it ended", p.Name, where(p.Spec.NodeName))
 		}
@@ -101,7 +101,7 @@ func (e *Engine) progress(a *attempt, members []member, over int) error {
 				a.on[i] = e.nodeOf(a, i)
 			}
 		}
-		if err := e.log.add(&entry{Kind: started, Ref: a.ref, Time: began, Nodes: a.on}); err != nil {
+		if err := e.log.appendEntry(&entry{Kind: started, Ref: a.ref, Time: began, Nodes: a.on}); err != nil {
 			return err
 		}
 		r.Started, r.Message = began.Round(0), ""
@@ -110,7 +110,7 @@ func (e *Engine) progress(a *attempt, members []member, over int) error {
 		for i := range before.Nodes {
 			before.Nodes[i].Phase = engine.Running
 		}
-		before.Files = e.files(a.ref)
+		before.Files = e.outputFiles(a.ref)
 		before.Tasks = e.batch(a, &before, true)
 		e.tell(a, before)
 		r.Phase, r.Files, r.Tasks = before.Phase, before.Files, before.Tasks // a member may show less by now
@@ -122,7 +122,7 @@ func (e *Engine) progress(a *attempt, members []member, over int) error {
 		return nil // the end says it all
 	}
 	if phase == engine.Ending && r.Phase < phase && a.stop == nil {
-		if err := e.log.add(&entry{Kind: waning, Ref: a.ref}); err != nil {
+		if err := e.log.appendEntry(&entry{Kind: waning, Ref: a.ref}); err != nil {
 			return err
 		}
 	}
@@ -190,11 +190,11 @@ func (e *Engine) finish(a *attempt, members []member) error {
 	ran := !a.report.Started.IsZero()
 	e.mu.Unlock()
 	e.keepLog(a)
-	if err := e.deallocate(a); err != nil {
+	if err := e.deallocateClaims(a); err != nil {
 		return err
 	}
-	w := word(members, stop)
-	bereave(&w, members)
+	w := attemptOutcome(members, stop)
+	markLostWithNode(&w, members)
 	if ran {
 		w.Cause = orLost(w.Cause)
 	}
@@ -219,20 +219,20 @@ func (e *Engine) finish(a *attempt, members []member) error {
 	if ran {
 		r.Tasks = e.tasks(a, &r, w.Tasks)
 	}
-	if err := e.log.add(&entry{Kind: ended, Ref: a.ref, Digest: a.digest, Namespace: a.namespace, Report: &r}); err != nil {
+	if err := e.log.appendEntry(&entry{Kind: ended, Ref: a.ref, Digest: a.digest, Namespace: a.namespace, Report: &r}); err != nil {
 		return err
 	}
 	e.tell(a, r)
 	a.ended = true
 	e.settle(a.namespace, a.ref)
 	e.vacated(a.namespace)
-	e.uncrowded()
+	e.notifyPodCapacity()
 	for _, p := range a.pods {
 		if !p.gone {
 			e.graves[graveOf(p.Pod)] = p.Pod
 		}
 	}
-	e.seat(a, false)
+	e.countPods(a, false)
 	a.order, a.pods = nil, nil
 	e.dig()
 	return nil

@@ -76,7 +76,7 @@ const (
 // marked soon after.
 func (e *Engine) Nodes(ctx context.Context) ([]fleet.Node, error) {
 	out, err := e.Survey.Nodes(ctx)
-	e.mourn() // of a look that failed there may be nodes
+	e.recheckLost() // of a look that failed there may be nodes
 	if err == nil {
 		select {
 		case e.marks <- struct{}{}:
@@ -105,7 +105,7 @@ func (e *Engine) reserving() {
 			said = ""
 		case err.Error() != said: // it comes again with each look
 			said = err.Error()
-			e.cfg.Log.Warn("kubernetes: nodes are not kept for the pool", "error", advised(err))
+			e.cfg.Log.Warn("kubernetes: nodes are not kept for the pool", "error", errorWithAdvice(err))
 		}
 	}
 }
@@ -151,8 +151,8 @@ func (e *Engine) reserve(ctx context.Context) error {
 	if err := e.writeReserved(ctx, list, more); err != nil {
 		return err
 	}
-	errs := e.each(len(mark), func(i int) error { return e.taint(ctx, mark[i], true) })
-	if err := e.each(len(back), func(i int) error { return e.taint(ctx, back[i], false) }); err != nil {
+	errs := e.forEach(len(mark), func(i int) error { return e.taint(ctx, mark[i], true) })
+	if err := e.forEach(len(back), func(i int) error { return e.taint(ctx, back[i], false) }); err != nil {
 		return errors.Join(errs, err)
 	}
 	return errors.Join(errs, e.writeReserved(ctx, more, want))
@@ -245,7 +245,7 @@ func (e *Engine) unreserve(ctx context.Context) error {
 			return !n.tainted(t) || list[n.name] != markMade+string(n.uid)
 		})
 		e.Survey.mu.Unlock()
-		err := e.each(len(back), func(i int) error { return e.taint(ctx, back[i], false) })
+		err := e.forEach(len(back), func(i int) error { return e.taint(ctx, back[i], false) })
 		if err == nil {
 			break
 		}

@@ -58,9 +58,9 @@ func Rights(t *Terms, gang *Gang) []Right {
 		out = append(out, t.reserveRights()...)
 	}
 	for _, ns := range t.Spaces() {
-		who, _ := t.makers(ns)
+		who, _ := t.objectCreators(ns)
 		for _, w := range who {
-			if r := w.impersonated(); !slices.ContainsFunc(out, func(o Right) bool { return o.Resource == r.Resource && o.Namespace == r.Namespace && o.Name == r.Name }) {
+			if r := w.impersonationRight(); !slices.ContainsFunc(out, func(o Right) bool { return o.Resource == r.Resource && o.Namespace == r.Namespace && o.Name == r.Name }) {
 				out = append(out, r)
 			}
 		}
@@ -69,7 +69,7 @@ func Rights(t *Terms, gang *Gang) []Right {
 		Right{Resource: cluster.Nodes, Verbs: []string{"list"}, All: true, Why: "what there is"},
 		Right{Resource: cluster.Pods, Verbs: []string{"list"}, All: true, Why: "what others hold of the nodes"},
 	)
-	for _, ns := range t.named() {
+	for _, ns := range t.requiredNamespaces() {
 		out = append(out, Right{Resource: cluster.Namespaces, Verbs: []string{"get"}, Name: ns, All: true, Why: "which pods the namespace takes"})
 	}
 	out = append(out, Right{Resource: dra.Slices, Verbs: []string{"list"}, All: true, Why: "devices with attributes"})
@@ -84,7 +84,7 @@ func Rights(t *Terms, gang *Gang) []Right {
 // rightsIn are those in a namespace of jobs. To create is needed where somebody's jobs are made
 // as the pool's own account.
 func (t *Terms) rightsIn(ns string, gang *Gang) []Right {
-	_, own := t.makers(ns)
+	_, own := t.objectCreators(ns)
 	verbs := func(all ...string) []string {
 		if own {
 			return all
@@ -103,7 +103,7 @@ func (t *Terms) rightsIn(ns string, gang *Gang) []Right {
 	if t.Placed {
 		out = append(out, Right{Resource: cluster.Pods, Part: "binding", Verbs: []string{"create"}, Why: "pods are given to the nodes that were chosen"})
 	} else if gang != nil {
-		r := gang.right()
+		r := gang.gangRight()
 		r.Verbs = verbs(r.Verbs...)
 		out = append(out, r)
 		if gang.Kind == Kueue {
@@ -180,7 +180,7 @@ func Manifest(t *Terms, gang *Gang, who Subject) string {
 	}
 	docs = append(docs, role(name, "", in[""], who))
 	for _, ns := range t.Spaces() {
-		if makers, _ := t.makers(ns); len(makers) > 0 {
+		if makers, _ := t.objectCreators(ns); len(makers) > 0 {
 			docs = append(docs, role(name+"-jobs", ns, makerRights(ns, gang, t), makers...))
 		}
 	}

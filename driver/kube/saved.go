@@ -57,17 +57,17 @@ func (e *Engine) askSavedOnce(a *attempt) (s engine.Saved, again bool) {
 	case <-e.ctx.Done():
 		return s, false
 	}
-	if _, err := e.running(a.ref); err != nil {
+	if _, err := e.runningAttempt(a.ref); err != nil {
 		return s, false
 	}
 	text, err := json.Marshal(podagent.Question{Saved: true})
 	if err != nil {
 		return s, false
 	}
-	ctx, cancel := e.call()
+	ctx, cancel := e.callContext()
 	defer cancel()
 	var said few
-	code, err := e.inPod(ctx, e.member(a, 0), nil, &said, "ask", string(text))
+	code, err := e.inPod(ctx, e.execTarget(a, 0), nil, &said, "ask", string(text))
 	if err != nil { // an older cox-pod knows no such question
 		return s, code != fault.Invalid.ExitCode()
 	}

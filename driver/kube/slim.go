@@ -34,7 +34,7 @@ func slim(p *corev1.Pod) *corev1.Pod {
 	out.Status.ContainerStatuses = statesOf(p.Status.ContainerStatuses)
 	for _, c := range statesOf(p.Status.InitContainerStatuses) {
 		// Of who did its part it is asked alone whether there was one, and that of pods without a sandbox.
-		if t := c.State.Terminated; t == nil || t.ExitCode != 0 || unready(p) {
+		if t := c.State.Terminated; t == nil || t.ExitCode != 0 || lacksSandbox(p) {
 			out.Status.InitContainerStatuses = append(out.Status.InitContainerStatuses, c)
 		}
 	}

@@ -87,11 +87,11 @@ func TestASlimPodSaysTheSame(t *testing.T) {
 		ref := engine.Ref{Allocation: 7, Attempt: 1}
 		now := time.Unix(3000, 0)
 		s := slim(p)
-		if got, want := read(s, ref, now), read(p, ref, now); !reflect.DeepEqual(got, want) {
+		if got, want := readPod(s, ref, now), readPod(p, ref, now); !reflect.DeepEqual(got, want) {
 			t.Fatalf("%+v\nwant %+v\nof %+v", got, want, p)
 		}
 		claims := len(p.Spec.ResourceClaims)
-		if len(s.Spec.ResourceClaims) != claims || claims > 0 && sandboxed(s) != sandboxed(p) || s.CreationTimestamp != p.CreationTimestamp || s.Status.StartTime != p.Status.StartTime {
+		if len(s.Spec.ResourceClaims) != claims || claims > 0 && hasSandbox(s) != hasSandbox(p) || s.CreationTimestamp != p.CreationTimestamp || s.Status.StartTime != p.Status.StartTime {
 			t.Fatalf("%+v\nof %+v", s, p)
 		}
 		if r, ok := render.RefOf(s); !ok || r != ref || render.IndexOf(s) != 0 || s.Name != p.Name || s.Namespace != p.Namespace || s.UID != p.UID ||

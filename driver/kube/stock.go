@@ -11,7 +11,7 @@ import (
 	amount "github.com/coxswain-sched/coxswain/model/resource"
 )
 
-// Inventory is engine.Stocktaker's, as the last look at the nodes had it: nil before the
+// Inventory is engine.Inventorier's, as the last look at the nodes had it: nil before the
 // first.
 func (s *Survey) Inventory() *fleet.Inventory {
 	s.mu.Lock()

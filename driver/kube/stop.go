@@ -21,10 +21,10 @@ func (e *Engine) end(a *attempt, stop *stopping, members []member) (time.Duratio
 	told, deleted := a.told == stop, a.deleted == stop
 	e.mu.Unlock()
 	if deleted {
-		return e.soon(members), nil
+		return e.nextPodCheck(members), nil
 	}
 	if !told && stop.Cause == engine.Stopped && !members[0].over && members[0].phase >= engine.Ready {
-		grace := max(0, time.Until(stop.kill()))
+		grace := max(0, time.Until(stop.killDeadline()))
 		if err := e.speak(a, podagent.Word{Signal: stop.Signal, Grace: grace, Cause: stop.Cause, Text: stop.Reason}); err == nil {
 			e.mu.Lock()
 			a.told = stop
@@ -34,24 +34,24 @@ func (e *Engine) end(a *attempt, stop *stopping, members []member) (time.Duratio
 			e.cfg.Log.Warn("kubernetes", "attempt", a.ref.String(), "error", err)
 		}
 	}
-	if left := time.Until(stop.kill().Add(late)); told && left > 0 {
+	if left := time.Until(stop.killDeadline().Add(late)); told && left > 0 {
 		return left, nil
 	}
 	if members[0].lingers {
 		e.keepLog(a)
 	}
-	if err := e.deletePods(a, render.Grace(max(0, time.Until(stop.kill())))); err != nil {
+	if err := e.deletePods(a, render.Grace(max(0, time.Until(stop.killDeadline())))); err != nil {
 		return 0, err
 	}
 	e.mu.Lock()
 	a.deleted = stop
 	e.mu.Unlock()
-	return e.soon(members), nil
+	return e.nextPodCheck(members), nil
 }
 
 // deletePods begins to delete all pods, each by its UID.
 func (e *Engine) deletePods(a *attempt, grace int64) error {
-	return e.each(len(a.order.Nodes), func(i int) error { return e.deletePod(a, i, grace) })
+	return e.forEach(len(a.order.Nodes), func(i int) error { return e.deletePod(a, i, grace) })
 }
 
 // deletePod begins to delete a pod, by its UID.
@@ -59,7 +59,7 @@ func (e *Engine) deletePod(a *attempt, i int, grace int64) error {
 	e.mu.Lock()
 	uid := a.made.Pods[i]
 	e.mu.Unlock()
-	ctx, cancel := e.call()
+	ctx, cancel := e.callContext()
 	defer cancel()
 	if err := e.k.Delete(ctx, cluster.Pods, a.namespace, podName(e, a.ref, i), cluster.Deletion{UID: uid, Grace: &grace}); !past(err) {
 		return err
@@ -73,9 +73,9 @@ func (e *Engine) speak(a *attempt, w podagent.Word) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := e.call()
+	ctx, cancel := e.callContext()
 	defer cancel()
-	_, err = e.inPod(ctx, e.member(a, 0), nil, io.Discard, "tell", string(text))
+	_, err = e.inPod(ctx, e.execTarget(a, 0), nil, io.Discard, "tell", string(text))
 	return err
 }
 
@@ -88,26 +88,26 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref, s engine.Stop) error 
 	defer e.mu.Unlock()
 	a := e.attempts[ref]
 	if a == nil {
-		if err := e.log.fence(ref); err != nil {
+		if err := e.log.fenceAttempt(ref); err != nil {
 			return unwritten(ref, err)
 		}
-		return unknown(ref)
+		return unknownAttempt(ref)
 	}
 	if a.ended {
 		return nil
 	}
 	n := &stopping{Asked: time.Now().Round(0), Signal: s.Signal, Grace: max(0, s.Grace), Cause: engine.Stopped, Reason: s.Reason}
 	if was := a.stop; was != nil {
-		if was.Cause != engine.Stopped || !n.kill().Before(was.kill()) {
+		if was.Cause != engine.Stopped || !n.killDeadline().Before(was.killDeadline()) {
 			return nil
 		}
 		n.Reason = cmp.Or(was.Reason, n.Reason)
 	}
-	if err := e.log.add(&entry{Kind: stopped, Ref: ref, Stop: n}); err != nil {
+	if err := e.log.appendEntry(&entry{Kind: stopped, Ref: ref, Stop: n}); err != nil {
 		return unwritten(ref, err)
 	}
 	a.stop = n
-	a.nudge()
+	a.wakeUp()
 	return nil
 }
 
@@ -132,7 +132,7 @@ func (e *Engine) Signal(ctx context.Context, ref engine.Ref, signal int, to engi
 	e.mu.Unlock()
 	switch {
 	case a == nil:
-		return unknown(ref)
+		return unknownAttempt(ref)
 	case phase == engine.Ended || signal == 0:
 		return nil
 	case phase < engine.Running:

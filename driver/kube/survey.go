@@ -80,7 +80,7 @@ func (s *Survey) look(ctx context.Context) ([]Machine, error) {
 	}); err != nil {
 		return nil, err
 	}
-	s.listened(nodes)
+	s.noteKubelets(nodes)
 	s.mu.Lock()
 	use, used, held, had := s.use, s.used, s.held, s.ties
 	s.mu.Unlock()
@@ -104,7 +104,7 @@ func (s *Survey) look(ctx context.Context) ([]Machine, error) {
 		return nil, err
 	}
 	all := machines(&terms, nodes, use)
-	attach(&terms, all, stock, s.numbers)
+	attachDRADevices(&terms, all, stock, s.numbers)
 	ties, err := s.askTies(ctx, had)
 	if err != nil {
 		return nil, err

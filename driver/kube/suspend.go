@@ -10,12 +10,12 @@ import (
 )
 
 var (
-	_ engine.Suspender = (*Engine)(nil)
-	_ engine.Keeping   = (*Engine)(nil)
-	_ engine.Receiver  = (*Engine)(nil)
+	_ engine.Suspender      = (*Engine)(nil)
+	_ engine.SuspendHolds   = (*Engine)(nil)
+	_ engine.UploadReceiver = (*Engine)(nil)
 )
 
-// KeepsSuspended is engine.Keeping's: a pod holds what it asked for until it ends, whatever its
+// KeepsSuspended is engine.SuspendHolds's: a pod holds what it asked for until it ends, whatever its
 // processes do.
 func (e *Engine) KeepsSuspended() bool { return true }
 
@@ -78,7 +78,7 @@ func (e *Engine) turn(ref engine.Ref, on bool) (*attempt, uint64, error) {
 	a := e.attempts[ref]
 	switch {
 	case a == nil:
-		return nil, 0, unknown(ref)
+		return nil, 0, unknownAttempt(ref)
 	case a.ended || a.report.Phase >= engine.Ending:
 		return nil, 0, nil
 	case a.report.Phase < engine.Running:
@@ -99,7 +99,7 @@ func (e *Engine) holds(a *attempt, h pausing) error {
 	if a.held != nil && *a.held == (pausing{On: h.On, Sure: true}) {
 		return nil // it is so
 	}
-	if err := e.log.add(&entry{Kind: held, Ref: a.ref, On: h.On, Sure: h.Sure}); err != nil {
+	if err := e.log.appendEntry(&entry{Kind: held, Ref: a.ref, On: h.On, Sure: h.Sure}); err != nil {
 		return err
 	}
 	a.held = &h

@@ -121,7 +121,7 @@ func TestJobsOfTasksAtTheDoor(t *testing.T) {
 	e := newStand(t, "n1").open(nil)
 	l := launchTasks(1, "n1")
 	l.Job.Spec.Groups[0].PerNode.Devices = []resource.DeviceRequest{{Count: 3}}
-	d := &engine.Draft{Spec: l.Job.Spec, Script: l.Script}
+	d := &engine.JobDraft{Spec: l.Job.Spec, Script: l.Script}
 	if err := e.Admit(t.Context(), d); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "pool kube: ") || !strings.Contains(fault.Remedy(err), "--gpus-per-task") {
 		t.Errorf("%v, %q", err, fault.Remedy(err))
 	}
@@ -129,7 +129,7 @@ func TestJobsOfTasksAtTheDoor(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	l = launchTasks(2, "n1")
-	if err := e.Admit(t.Context(), &engine.Draft{Spec: l.Job.Spec, Script: l.Script}); err != nil {
+	if err := e.Admit(t.Context(), &engine.JobDraft{Spec: l.Job.Spec, Script: l.Script}); err != nil {
 		t.Error(err)
 	}
 	l.Claims[0].Take.CPU = 1001
@@ -168,12 +168,12 @@ func TestPodsThatANodeHasNoRoomFor(t *testing.T) {
 	for tasks, refused := range map[int]bool{4: false, 5: true} {
 		l := launchTasks(1, "n1")
 		l.Job.Spec.Groups[0].Tasks.Want = tasks
-		err := e.Admit(t.Context(), &engine.Draft{Spec: l.Job.Spec, Script: l.Script})
+		err := e.Admit(t.Context(), &engine.JobDraft{Spec: l.Job.Spec, Script: l.Script})
 		if (err != nil) != refused || refused && (fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "no node of the pool takes more than 4") || !strings.Contains(fault.Remedy(err), "--ntasks-per-node")) {
 			t.Errorf("%d tasks on a node: %v, %q", tasks, err, fault.Remedy(err))
 		}
 		l.Job.Spec.Pod = nil
-		if err := e.Admit(t.Context(), &engine.Draft{Spec: l.Job.Spec, Script: l.Script}); err != nil {
+		if err := e.Admit(t.Context(), &engine.JobDraft{Spec: l.Job.Spec, Script: l.Script}); err != nil {
 			t.Errorf("%d tasks in a pod: %v", tasks, err)
 		}
 	}
@@ -196,7 +196,7 @@ func TestPodsThatANodeHasNoRoomFor(t *testing.T) {
 		t.Error("they are told of room by their own launches")
 	}
 	told := make(chan bool, 9)
-	go e.Room(t.Context(), func(...job.ID) { told <- true })
+	go e.WatchCapacity(t.Context(), func(...job.ID) { told <- true })
 	if n := ours(); n != 4 {
 		t.Errorf("%d pods on n1", n)
 	}

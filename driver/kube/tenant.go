@@ -136,8 +136,8 @@ func (e *Engine) opened(t *tenant) {
 	}
 }
 
-// Room is engine.Limiter's: quotas have more room, or may have. One caller at a time is told.
-func (e *Engine) Room(ctx context.Context, f func(jobs ...job.ID)) {
+// WatchCapacity is engine.Limiter's: quotas have more room, or may have. One caller at a time is told.
+func (e *Engine) WatchCapacity(ctx context.Context, f func(jobs ...job.ID)) {
 	for {
 		select {
 		case <-e.room:
@@ -173,7 +173,7 @@ func (e *Engine) admit(ref engine.Ref, o *order, ahead []job.ID) error {
 		return nil
 	}
 	var pods, others []*corev1.Pod
-	for _, p := range e.attempt(ref, o).Pods("") {
+	for _, p := range e.renderAttempt(ref, o).Pods("") {
 		pods = append(pods, defaulted(p, slices.Collect(maps.Values(t.ranges))))
 	}
 	for _, more := range t.coming {
@@ -232,7 +232,7 @@ func (e *Engine) counted(a *attempt) {
 		return
 	}
 	fresh := map[string]*corev1.ResourceQuota{}
-	ctx, cancel := e.call()
+	ctx, cancel := e.callContext()
 	defer cancel()
 	_, err := cluster.List(ctx, e.k, quotas, cluster.Selection{Namespace: a.namespace}, func(q *corev1.ResourceQuota) error {
 		fresh[q.Name] = q
@@ -320,7 +320,7 @@ func (e *Engine) homeless(namespace string, err error) bool {
 	if fault.KindOf(err) != fault.Permission {
 		return false
 	}
-	ctx, cancel := e.call()
+	ctx, cancel := e.callContext()
 	defer cancel()
 	err = e.k.Get(ctx, cluster.Namespaces, "", namespace, nil)
 	return err != nil && fault.KindOf(err) == fault.NotFound

@@ -108,7 +108,7 @@ func testQuota(t *testing.T, b *bench) {
 	room := make(chan struct{}, 10)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go e.Room(ctx, func(...job.ID) { room <- struct{}{} })
+	go e.WatchCapacity(ctx, func(...job.ID) { room <- struct{}{} })
 	first := begin(t, e, takes(1, forever, 300, 64)) // from now on the quota is seen
 	second, third := takes(2, "#!/bin/sh\nexit 5\n", 100, 64), takes(3, "#!/bin/sh\nexit 6\n", 200, 2048)
 	err := e.Launch(t.Context(), third)
@@ -158,7 +158,7 @@ func testTurns(t *testing.T, b *bench) {
 	room := make(chan []job.ID, 100)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go e.Room(ctx, func(jobs ...job.ID) { room <- jobs })
+	go e.WatchCapacity(ctx, func(jobs ...job.ID) { room <- jobs })
 	first := begin(t, e, takes(1, forever, 200, 64))
 	large, small, urgent := takes(2, forever, 400, 64), takes(3, forever, 100, 64), takes(4, "#!/bin/sh\nexit 0\n", 100, 64)
 	if err := e.Launch(t.Context(), large); fault.KindOf(err) != fault.Exhausted {

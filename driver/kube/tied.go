@@ -111,9 +111,9 @@ func (m *Machine) tie(spaces []string, n *corev1.Node, ties []tie, held map[stri
 					m.Far = map[string]string{}
 				}
 				m.Far[t.key()] = text
-				reason = or(reason, text)
+				reason = orDefault(reason, text)
 			} else if text := t.taken(n.Name, held[t.key()]); text != "" {
-				reason = or(reason, text)
+				reason = orDefault(reason, text)
 			}
 		}
 		if absent { // no pod of it can be there, on any node
@@ -222,7 +222,7 @@ func (e *Engine) mounts(ctx context.Context, s *job.Spec, several bool) error {
 			why = append(why, fmt.Sprintf("%s of path %s only on nodes with %s", t.name(), t.path, t.where))
 		}
 	}
-	return engine.About(fault.New(fault.Invalid, "the job asks for %d nodes, and of the pool's %d nodes %d can have its volumes (%s): %s", least, len(all), len(can), or(hostlist.Compress(can), "none"), strings.Join(why, "; ")).
+	return engine.About(fault.New(fault.Invalid, "the job asks for %d nodes, and of the pool's %d nodes %d can have its volumes (%s): %s", least, len(all), len(can), orDefault(hostlist.Compress(can), "none"), strings.Join(why, "; ")).
 		Advise("ask for fewer nodes; or have an administrator put that path on a volume that all nodes can have"), "nodes")
 }
 
@@ -259,7 +259,7 @@ func (e *Engine) early(o *order) error {
 	defer e.mu.Unlock()
 	err := e.vacant(o)
 	if err == nil {
-		err = e.crowded(o)
+		err = e.podCapacityError(o)
 	}
 	if t := e.tenants[o.Namespace]; err != nil && t != nil && t.wants[o.Job.ID] != nil {
 		delete(t.wants, o.Job.ID)

@@ -135,10 +135,10 @@ func TestVolumesOfSomeNodes(t *testing.T) {
 			if n := nodes[1]; x.why == "" && n.State != fleet.Up || x.why != "" && (n.State != fleet.Draining || !strings.Contains(n.Why, x.why)) {
 				t.Errorf("%s %q", n.State, n.Why)
 			}
-			if err := e.Admit(t.Context(), &engine.Draft{Spec: launchOn(1, "n1").Job.Spec, Script: []byte("#!/bin/sh\n")}); err != nil {
+			if err := e.Admit(t.Context(), &engine.JobDraft{Spec: launchOn(1, "n1").Job.Spec, Script: []byte("#!/bin/sh\n")}); err != nil {
 				t.Error(err)
 			}
-			err = e.Admit(t.Context(), &engine.Draft{Spec: launchOn(1, "n1", "n2").Job.Spec, Script: []byte("#!/bin/sh\n")})
+			err = e.Admit(t.Context(), &engine.JobDraft{Spec: launchOn(1, "n1", "n2").Job.Spec, Script: []byte("#!/bin/sh\n")})
 			if x.why == "" && err != nil || x.why != "" && (fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "asks for 2 nodes") || !strings.Contains(err.Error(), "1 can have its volumes (n1)") || !strings.Contains(err.Error(), "zonal") && !strings.Contains(err.Error(), "claim home (its volume pv-1)")) {
 				t.Errorf("%v", err)
 			}
@@ -202,14 +202,14 @@ func TestClaimsOfOneNode(t *testing.T) {
 			} {
 				spec := launchOn(1, "n1").Job.Spec
 				spec.Groups = []job.TaskGroup{x.group}
-				err := e.Admit(t.Context(), &engine.Draft{Spec: spec, Script: []byte("#!/bin/sh\n")})
+				err := e.Admit(t.Context(), &engine.JobDraft{Spec: spec, Script: []byte("#!/bin/sh\n")})
 				if (err == nil) != x.ok || err != nil && (fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "claim home") || !strings.Contains(err.Error(), mode) || !strings.Contains(fault.Remedy(err), "--nodes=1") || !strings.Contains(fault.Remedy(err), "ReadWriteMany")) {
 					t.Errorf("%+v: %v (%s)", x.group, err, fault.Remedy(err))
 				}
 			}
 			each := launchOn(1, "n1").Job.Spec
 			each.Groups, each.Pod = []job.TaskGroup{{Nodes: job.Range{Min: 1, Max: 1}, Tasks: job.Count{Want: 4}, TasksPerNode: 4}}, &job.Pod{PerTask: true}
-			if err := e.Admit(t.Context(), &engine.Draft{Spec: each, Script: []byte("#!/bin/sh\n")}); (err == nil) != beside || err != nil && !strings.Contains(err.Error(), "each task of the job is to have one") {
+			if err := e.Admit(t.Context(), &engine.JobDraft{Spec: each, Script: []byte("#!/bin/sh\n")}); (err == nil) != beside || err != nil && !strings.Contains(err.Error(), "each task of the job is to have one") {
 				t.Errorf("a pod for each task: %v", err)
 			}
 			first := launchOn(1, "n1")
@@ -239,7 +239,7 @@ func TestClaimsOfOneNode(t *testing.T) {
 			room := make(chan struct{}, 1)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			go e.Room(ctx, func(...job.ID) {
+			go e.WatchCapacity(ctx, func(...job.ID) {
 				select {
 				case room <- struct{}{}:
 				default:
@@ -318,7 +318,7 @@ func TestClaimWhereOneNodeIs(t *testing.T) {
 	} {
 		spec := launchOn(1, "n1").Job.Spec
 		spec.Groups = []job.TaskGroup{x.group}
-		err := e.Admit(t.Context(), &engine.Draft{Spec: spec, Script: []byte("#!/bin/sh\n")})
+		err := e.Admit(t.Context(), &engine.JobDraft{Spec: spec, Script: []byte("#!/bin/sh\n")})
 		if (err == nil) != (x.say == "") || err != nil && !strings.Contains(err.Error(), x.say) {
 			t.Errorf("%+v: %v", x.group, err)
 		}

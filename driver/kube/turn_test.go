@@ -19,11 +19,11 @@ func TestWhoWaitsForItsTurnCanBeStopped(t *testing.T) {
 	a := e.newAttempt(engine.Ref{Allocation: 1, Attempt: 1}, &order{Job: launchOn(1, "n1").Job})
 	got := make(chan bool, 1)
 	go func() { got <- e.turnOf(a) }()
-	a.nudge() // of something else
+	a.wakeUp() // of something else
 	e.mu.Lock()
 	a.stop = &stopping{}
 	e.mu.Unlock()
-	a.nudge()
+	a.wakeUp()
 	select {
 	case its := <-got:
 		if its {

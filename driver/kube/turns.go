@@ -208,7 +208,7 @@ func (e *Engine) views(t *tenant, namespace string, coming []*corev1.Pod, now ti
 			sum, known := a.takes[v.UID]
 			if !known {
 				if pods == nil {
-					for _, p := range e.attempt(a.ref, a.order).Pods("") {
+					for _, p := range e.renderAttempt(a.ref, a.order).Pods("") {
 						pods = append(pods, defaulted(p, ranges))
 					}
 				}
@@ -293,4 +293,4 @@ func (e *Engine) roomFor(now time.Time) (jobs []job.ID, any bool) {
 	return jobs, any
 }
 
-var _ engine.Limiter = (*Engine)(nil)
+var _ engine.CapacityNotifier = (*Engine)(nil)

@@ -188,7 +188,7 @@ func testNotLaden(t *testing.T, e *kube.Engine, u *job.Upload) {
 	bare := laden(u, 4, "#!/bin/sh\n", "n1").Job.Spec
 	bare.Upload = nil
 	for what, spec := range map[string]*job.Spec{"nothing came with it": bare, "in the image's place": laden(usr, 5, "#!/bin/sh\n", "n1").Job.Spec} {
-		if err := e.Admit(t.Context(), &engine.Draft{Spec: spec}); fault.KindOf(err) != fault.Invalid || fault.Remedy(err) == "" {
+		if err := e.Admit(t.Context(), &engine.JobDraft{Spec: spec}); fault.KindOf(err) != fault.Invalid || fault.Remedy(err) == "" {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -137,7 +137,7 @@ func (e *Engine) hear(namespace, name, text string) {
 	}
 	for ref, a := range e.attempts {
 		if a.namespace == namespace && render.Name(e.log.server, ref) == name {
-			a.nudge()
+			a.wakeUp()
 		}
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
-var _ engine.Doorkeeper = (*Engine)(nil)
+var _ engine.Validator = (*Engine)(nil)
 
-// Admit is engine.Doorkeeper's: what is asked of pods is refused, since there are none.
-func (e *Engine) Admit(_ context.Context, d *engine.Draft) error {
+// Admit is engine.Validator's: what is asked of pods is refused, since there are none.
+func (e *Engine) Admit(_ context.Context, d *engine.JobDraft) error {
 	if d.Spec.Upload != nil {
 		return engine.About(fault.New(fault.Unsupported, "the nodes of this pool have the working directory, and take none that comes with a job").
 			Advise("leave --upload out, or name a pool that takes it"), "upload")

@@ -20,7 +20,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-var _ engine.Keeper = (*Engine)(nil)
+var _ engine.CheckpointStore = (*Engine)(nil)
 
 func (e *Engine) checkpointOf(id job.ID) string {
 	return filepath.Join(attempt.CheckpointsOf(e.cfg.Root), id.String())

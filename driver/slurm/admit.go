@@ -13,8 +13,8 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-// wanted is what a job asks for of a cluster, with what the pool adds.
-type wanted struct {
+// admissionCheck is what a job asks for of a cluster, with what the pool adds.
+type admissionCheck struct {
 	*job.Spec
 	user                      string // empty: it is not known
 	account, qos, reservation string
@@ -26,8 +26,8 @@ type wanted struct {
 	rules                     map[string]*fleet.QOS
 }
 
-// door goes through the rules.
-func (e *Engine) door(inv *fleet.Inventory, spec *job.Spec) error {
+// checkRules goes through the rules.
+func (e *Engine) checkRules(inv *fleet.Inventory, spec *job.Spec) error {
 	if inv == nil {
 		return nil
 	}
@@ -39,10 +39,10 @@ func (e *Engine) door(inv *fleet.Inventory, spec *job.Spec) error {
 		}
 		return own
 	}
-	w := &wanted{
-		Spec: spec, user: e.as(spec.Owner), account: option("account", spec.Account), qos: option("qos", spec.QOS), reservation: option("reservation", spec.Reservation),
+	w := &admissionCheck{
+		Spec: spec, user: e.submitUser(spec.Owner), account: option("account", spec.Account), qos: option("qos", spec.QOS), reservation: option("reservation", spec.Reservation),
 		time: spec.TimeLimit, inv: inv,
-		partitions: named(inv.Partitions, func(p *fleet.Partition) string { return p.Name }), rules: named(inv.QOS, func(q *fleet.QOS) string { return q.Name }),
+		partitions: indexByName(inv.Partitions, func(p *fleet.Partition) string { return p.Name }), rules: indexByName(inv.QOS, func(q *fleet.QOS) string { return q.Name }),
 	}
 	if list := option("partition", strings.Join(spec.Partitions, ",")); list != "" {
 		w.parts = strings.Split(list, ",")
@@ -59,7 +59,7 @@ func (e *Engine) door(inv *fleet.Inventory, spec *job.Spec) error {
 	for i := range spec.Groups {
 		w.nodes += spec.Groups[i].Nodes.Min
 	}
-	for _, rule := range []func() error{w.known, w.byAccount, w.byQOS, w.byPartition, w.byLicense} {
+	for _, rule := range []func() error{w.checkNamesExist, w.byAccount, w.byQOS, w.byPartition, w.byLicense} {
 		if err := rule(); err != nil {
 			return fault.New(fault.Invalid, "pool %s: Slurm never runs this job: %w", e.cfg.Pool, err).Advise("%s", fault.Remedy(err))
 		}
@@ -67,43 +67,43 @@ func (e *Engine) door(inv *fleet.Inventory, spec *job.Spec) error {
 	return nil
 }
 
-func never(field, mend, format string, args ...any) error {
+func neverRuns(field, mend, format string, args ...any) error {
 	return engine.About(fault.New(fault.Invalid, format, args...).Advise("%s", mend), field)
 }
 
-// known: what is named is there.
-func (w *wanted) known() error {
+// checkNamesExist: what is named is there.
+func (w *admissionCheck) checkNamesExist() error {
 	for _, p := range w.parts {
 		if w.partitions[p] == nil {
-			return never("partition", "--partition: "+listed(w.partitions), "there is no partition %s", p)
+			return neverRuns("partition", "--partition: "+joinSortedNames(w.partitions), "there is no partition %s", p)
 		}
 	}
-	if enforces(w.inv, "qos") && len(w.rules) > 0 && w.qos != "" && w.rules[w.qos] == nil {
-		return never("qos", "--qos: "+listed(w.rules), "there is no QOS %s", w.qos)
+	if enforcesRule(w.inv, "qos") && len(w.rules) > 0 && w.qos != "" && w.rules[w.qos] == nil {
+		return neverRuns("qos", "--qos: "+joinSortedNames(w.rules), "there is no QOS %s", w.qos)
 	}
-	if w.reservation == "" || strings.Contains(w.reservation, ",") || w.missing("reservations") {
+	if w.reservation == "" || strings.Contains(w.reservation, ",") || w.isPartMissing("reservations") {
 		return nil
 	}
-	all := named(w.inv.Reservations, func(r *fleet.Reservation) string { return r.Name })
+	all := indexByName(w.inv.Reservations, func(r *fleet.Reservation) string { return r.Name })
 	if all[w.reservation] == nil {
-		mend := "--reservation: " + listed(all)
+		mend := "--reservation: " + joinSortedNames(all)
 		if len(all) == 0 {
 			mend = "leave the reservation out: there is none now"
 		}
-		return never("reservation", mend, "there is no reservation %s", w.reservation)
+		return neverRuns("reservation", mend, "there is no reservation %s", w.reservation)
 	}
 	return nil
 }
 
-// missing reports whether a part of the inventory was not told.
-func (w *wanted) missing(what string) bool {
+// isPartMissing reports whether a part of the inventory was not told.
+func (w *admissionCheck) isPartMissing(what string) bool {
 	return slices.ContainsFunc(w.inv.Unknown, func(s string) bool { return strings.HasPrefix(s, what+":") })
 }
 
-// mine are the associations by which the job may run: of the user where that is known, in
+// possibleAssociations are the associations by which the job may run: of the user where that is known, in
 // the account that is named. ok is false if it is not certain which they are.
-func (w *wanted) mine() (all []*fleet.Association, ok bool) {
-	if !enforces(w.inv, "associations") || len(w.inv.Associations) == 0 || w.missing("associations") || w.user == "root" {
+func (w *admissionCheck) possibleAssociations() (all []*fleet.Association, ok bool) {
+	if !enforcesRule(w.inv, "associations") || len(w.inv.Associations) == 0 || w.isPartMissing("associations") || w.user == "root" {
 		return nil, false
 	}
 	for i := range w.inv.Associations {
@@ -119,8 +119,8 @@ func (w *wanted) mine() (all []*fleet.Association, ok bool) {
 }
 
 // byAccount: the user has an association with the account.
-func (w *wanted) byAccount() error {
-	all, ok := w.mine()
+func (w *admissionCheck) byAccount() error {
+	all, ok := w.possibleAssociations()
 	if !ok || len(all) > 0 {
 		return nil
 	}
@@ -134,41 +134,43 @@ func (w *wanted) byAccount() error {
 	case w.account == "" && len(have) > 0: // its default is not told
 		return nil
 	case w.user == "":
-		return never("account", "--account: "+listed(have), "nobody has an association with account %s (AccountingStorageEnforce)", w.account)
+		return neverRuns("account", "--account: "+joinSortedNames(have), "nobody has an association with account %s (AccountingStorageEnforce)", w.account)
 	case len(have) == 0:
-		return never("account", "sacctmgr add user "+w.user+" account=ACCOUNT", "user %s has no association with any account (AccountingStorageEnforce)", w.user)
+		return neverRuns("account", "sacctmgr add user "+w.user+" account=ACCOUNT", "user %s has no association with any account (AccountingStorageEnforce)", w.user)
 	}
-	return never("account", "--account: "+listed(have), "user %s has no association with account %s (AccountingStorageEnforce)", w.user, w.account)
+	return neverRuns("account", "--account: "+joinSortedNames(have), "user %s has no association with account %s (AccountingStorageEnforce)", w.user, w.account)
 }
 
 // byQOS: the association may have the QOS, and its limit of time, or the association's.
-func (w *wanted) byQOS() error {
-	all, ok := w.mine()
+func (w *admissionCheck) byQOS() error {
+	all, ok := w.possibleAssociations()
 	q := w.rules[w.qos]
-	if ok && w.user != "" && w.qos != "" && enforces(w.inv, "qos") && len(all) > 0 {
+	if ok && w.user != "" && w.qos != "" && enforcesRule(w.inv, "qos") && len(all) > 0 {
 		may := func(a *fleet.Association) bool { return len(a.QOS) == 0 || slices.Contains(a.QOS, w.qos) }
 		if !slices.ContainsFunc(all, may) {
-			return never("qos", "--qos: "+strings.Join(all[0].QOS, ", "), "user %s may not use QOS %s in account %s", w.user, w.qos, all[0].Account)
+			return neverRuns("qos", "--qos: "+strings.Join(all[0].QOS, ", "), "user %s may not use QOS %s in account %s", w.user, w.qos, all[0].Account)
 		}
 	}
-	if !enforces(w.inv, "limits") || w.time == 0 || q == nil {
+	if !enforcesRule(w.inv, "limits") || w.time == 0 || q == nil {
 		return nil
 	}
-	if q.MaxTime > 0 && minutes(w.time) > minutes(seconds(q.MaxTime)) {
-		return never("time", "--time="+span(q.MaxTime), "QOS %s: at most %s (MaxWall), the job asks for %s", q.Name, span(q.MaxTime), span(int64(w.time/time.Second)))
+	if q.MaxTime > 0 && wholeMinutes(w.time) > wholeMinutes(fromSeconds(q.MaxTime)) {
+		return neverRuns("time", "--time="+formatSeconds(q.MaxTime), "QOS %s: at most %s (MaxWall), the job asks for %s", q.Name, formatSeconds(q.MaxTime), formatSeconds(int64(w.time/time.Second)))
 	}
-	over := func(a *fleet.Association) bool { return a.MaxTime > 0 && minutes(w.time) > minutes(seconds(a.MaxTime)) }
+	over := func(a *fleet.Association) bool {
+		return a.MaxTime > 0 && wholeMinutes(w.time) > wholeMinutes(fromSeconds(a.MaxTime))
+	}
 	if q.MaxTime > 0 || !ok || w.user == "" || len(all) == 0 || slices.ContainsFunc(all, func(a *fleet.Association) bool { return !over(a) }) {
 		return nil
 	}
-	return never("time", "--time="+span(all[0].MaxTime), "account %s: at most %s for user %s (MaxWall), the job asks for %s", all[0].Account, span(all[0].MaxTime), w.user, span(int64(w.time/time.Second)))
+	return neverRuns("time", "--time="+formatSeconds(all[0].MaxTime), "account %s: at most %s for user %s (MaxWall), the job asks for %s", all[0].Account, formatSeconds(all[0].MaxTime), w.user, formatSeconds(int64(w.time/time.Second)))
 }
 
 // byPartition: one of the partitions takes it.
-func (w *wanted) byPartition() error {
+func (w *admissionCheck) byPartition() error {
 	var first error
 	for _, name := range w.parts {
-		err := w.in(w.partitions[name])
+		err := w.checkPartition(w.partitions[name])
 		if err == nil {
 			return nil
 		}
@@ -179,38 +181,38 @@ func (w *wanted) byPartition() error {
 	return first
 }
 
-// lifted reports whether a QOS may let the job over a partition's limit.
-func (w *wanted) lifted(p *fleet.Partition, flag string) bool {
+// qosMayLift reports whether a QOS may let the job over a partition's limit.
+func (w *admissionCheck) qosMayLift(p *fleet.Partition, flag string) bool {
 	has := func(q *fleet.QOS) bool {
 		return q != nil && slices.ContainsFunc(q.Flags, func(f string) bool { return strings.EqualFold(f, flag) })
 	}
 	if w.qos != "" || len(w.rules) == 0 {
-		return has(w.rules[w.qos]) || has(w.rules[p.QOS]) || w.missing("qos") || w.qos != "" && w.rules[w.qos] == nil
+		return has(w.rules[w.qos]) || has(w.rules[p.QOS]) || w.isPartMissing("qos") || w.qos != "" && w.rules[w.qos] == nil
 	}
 	return slices.ContainsFunc(w.inv.QOS, func(q fleet.QOS) bool { return has(&q) }) // which one it gets is not known
 }
 
-func (w *wanted) in(p *fleet.Partition) error {
+func (w *admissionCheck) checkPartition(p *fleet.Partition) error {
 	switch {
-	case p.MaxTime > 0 && minutes(w.time) > minutes(seconds(p.MaxTime)) && !w.lifted(p, "PartitionTimeLimit"):
-		return never("time", "--time="+span(p.MaxTime)+w.longer(), "partition %s: at most %s (MaxTime), the job asks for %s", p.Name, span(p.MaxTime), span(int64(w.time/time.Second)))
-	case p.MaxNodes > 0 && w.nodes > p.MaxNodes && !w.lifted(p, "PartitionMaxNodes"):
-		return never("nodes", "--nodes="+strconv.Itoa(p.MaxNodes), "partition %s: at most %d nodes a job (MaxNodes), the job asks for %d", p.Name, p.MaxNodes, w.nodes)
+	case p.MaxTime > 0 && wholeMinutes(w.time) > wholeMinutes(fromSeconds(p.MaxTime)) && !w.qosMayLift(p, "PartitionTimeLimit"):
+		return neverRuns("time", "--time="+formatSeconds(p.MaxTime)+w.partitionsWithTime(), "partition %s: at most %s (MaxTime), the job asks for %s", p.Name, formatSeconds(p.MaxTime), formatSeconds(int64(w.time/time.Second)))
+	case p.MaxNodes > 0 && w.nodes > p.MaxNodes && !w.qosMayLift(p, "PartitionMaxNodes"):
+		return neverRuns("nodes", "--nodes="+strconv.Itoa(p.MaxNodes), "partition %s: at most %d nodes a job (MaxNodes), the job asks for %d", p.Name, p.MaxNodes, w.nodes)
 	case w.account != "" && slices.Contains(p.DenyAccounts, w.account):
-		return never("account", "another --account or --partition", "partition %s: not for account %s (DenyAccounts)", p.Name, w.account)
-	case w.account != "" && len(p.Accounts) > 0 && !w.under(p.Accounts):
-		return never("account", "--account: "+strings.Join(p.Accounts, ", "), "partition %s: not for account %s (AllowAccounts)", p.Name, w.account)
+		return neverRuns("account", "another --account or --partition", "partition %s: not for account %s (DenyAccounts)", p.Name, w.account)
+	case w.account != "" && len(p.Accounts) > 0 && !w.accountAmong(p.Accounts):
+		return neverRuns("account", "--account: "+strings.Join(p.Accounts, ", "), "partition %s: not for account %s (AllowAccounts)", p.Name, w.account)
 	case w.qos != "" && slices.Contains(p.DenyQOS, w.qos):
-		return never("qos", "another --qos or --partition", "partition %s: not with QOS %s (DenyQos)", p.Name, w.qos)
+		return neverRuns("qos", "another --qos or --partition", "partition %s: not with QOS %s (DenyQos)", p.Name, w.qos)
 	case w.qos != "" && len(p.AllowQOS) > 0 && !slices.Contains(p.AllowQOS, w.qos):
-		return never("qos", "--qos: "+strings.Join(p.AllowQOS, ", "), "partition %s: not with QOS %s (AllowQos)", p.Name, w.qos)
+		return neverRuns("qos", "--qos: "+strings.Join(p.AllowQOS, ", "), "partition %s: not with QOS %s (AllowQos)", p.Name, w.qos)
 	}
 	return nil
 }
 
-// under reports whether the account, or one above it, is among some; or whether that is not
+// accountAmong reports whether the account, or one above it, is among some; or whether that is not
 // known.
-func (w *wanted) under(some []string) bool {
+func (w *admissionCheck) accountAmong(some []string) bool {
 	parents := map[string]string{}
 	for _, a := range w.inv.Associations {
 		if a.User == "" {
@@ -231,11 +233,11 @@ func (w *wanted) under(some []string) bool {
 	return false
 }
 
-// longer names the partitions that take the time.
-func (w *wanted) longer() string {
+// partitionsWithTime names the partitions that take the time.
+func (w *admissionCheck) partitionsWithTime() string {
 	var out []string
 	for _, p := range w.inv.Partitions {
-		if p.MaxTime == 0 || minutes(w.time) <= minutes(seconds(p.MaxTime)) {
+		if p.MaxTime == 0 || wholeMinutes(w.time) <= wholeMinutes(fromSeconds(p.MaxTime)) {
 			out = append(out, p.Name)
 		}
 	}
@@ -247,15 +249,15 @@ func (w *wanted) longer() string {
 
 // byLicense: there are as many as it asks for. A name that Slurm does not know is none of
 // its licences.
-func (w *wanted) byLicense() error {
-	all := named(w.inv.Licenses, func(l *fleet.License) string { return l.Name })
+func (w *admissionCheck) byLicense() error {
+	all := indexByName(w.inv.Licenses, func(l *fleet.License) string { return l.Name })
 	for _, name := range w.LicensesThere {
-		if all[name] == nil && !strings.Contains(name, "@") && !w.missing("licenses") {
-			mend := "--licenses: " + listed(all)
+		if all[name] == nil && !strings.Contains(name, "@") && !w.isPartMissing("licenses") {
+			mend := "--licenses: " + joinSortedNames(all)
 			if len(all) == 0 {
 				mend = "leave it out, or have an administrator of the site add it to the rules (licenses in queues.yaml), or one of the cluster to slurm.conf"
 			}
-			return never("licenses", mend, "there is no licence %s: neither the site nor the cluster counts it", name)
+			return neverRuns("licenses", mend, "there is no licence %s: neither the site nor the cluster counts it", name)
 		}
 	}
 	if strings.ContainsAny(w.Licenses, "|@") {
@@ -271,19 +273,19 @@ func (w *wanted) byLicense() error {
 			}
 		}
 		if l := all[name]; l != nil && n > l.Total {
-			return never("licenses", fmt.Sprintf("--licenses=%s:%d", name, l.Total), "licence %s: there are %d, the job asks for %d", name, l.Total, n)
+			return neverRuns("licenses", fmt.Sprintf("--licenses=%s:%d", name, l.Total), "licence %s: there are %d, the job asks for %d", name, l.Total, n)
 		}
 	}
 	return nil
 }
 
-func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
+func fromSeconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 
-// minutes are what Slurm is given: whole ones, rounded up.
-func minutes(d time.Duration) int64 { return int64((d + time.Minute - 1) / time.Minute) }
+// wholeMinutes are what Slurm is given: whole ones, rounded up.
+func wholeMinutes(d time.Duration) int64 { return int64((d + time.Minute - 1) / time.Minute) }
 
-// span is a time in sbatch's form.
-func span(s int64) string {
+// formatSeconds is a time in sbatch's form.
+func formatSeconds(s int64) string {
 	text := fmt.Sprintf("%02d:%02d:%02d", s%86400/3600, s%3600/60, s%60)
 	if s >= 86400 {
 		return fmt.Sprintf("%d-%s", s/86400, text)

@@ -17,7 +17,7 @@ var _ engine.Alterer = (*Engine)(nil)
 // owner's rights. A driver that begins anew knows the change no more: a job that Slurm puts
 // back after that loses its place in Slurm's queue.
 func (e *Engine) Alter(ctx context.Context, ref engine.Ref, c engine.Alteration) error {
-	a, err := e.alterable(ref)
+	a, err := e.alterableAttempt(ref)
 	if err != nil {
 		return err
 	}
@@ -30,13 +30,13 @@ func (e *Engine) Alter(ctx context.Context, ref engine.Ref, c engine.Alteration)
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
 	defer cancel()
-	switch j, err := e.look(ctx, a); {
+	switch j, err := e.askController(ctx, a); {
 	case err != nil:
 		return err
 	case j == nil || j.State != site.Pending:
 		return fault.New(fault.Conflict, "job %d does not wait in Slurm any more", id).Advise("cox show says what it does now")
 	}
-	if err := e.put(ctx, a, id, c.Partitions); err != nil {
+	if err := e.setPartitions(ctx, a, id, c.Partitions); err != nil {
 		return err
 	}
 	e.mu.Lock()
@@ -46,20 +46,20 @@ func (e *Engine) Alter(ctx context.Context, ref engine.Ref, c engine.Alteration)
 		j.Spec, o.Job = &spec, &j
 		a.order = &o
 	}
-	e.urge(a)
+	e.pollSoon(a)
 	return nil
 }
 
-// put puts a job that waits into partitions. Slurm 22.05 complains of what cannot run there now
+// setPartitions puts a job that waits into partitions. Slurm 22.05 complains of what cannot run there now
 // (error 2015) and does it all the same: what came of it is looked at. 24.11 does not do it while
 // it is busy with the job: it is asked again for a moment.
-func (e *Engine) put(ctx context.Context, a *attempt, id uint32, into []string) error {
+func (e *Engine) setPartitions(ctx context.Context, a *attempt, id uint32, into []string) error {
 	for pause := firstPause; ; pause *= 2 {
-		err := e.owner(a.user).Update(ctx, id, site.Change{Partition: strings.Join(into, ",")})
+		err := e.ownerSite(a.user).Update(ctx, id, site.Change{Partition: strings.Join(into, ",")})
 		if err == nil {
 			return nil
 		}
-		j, unknown := e.look(ctx, a)
+		j, unknown := e.askController(ctx, a)
 		switch {
 		case unknown != nil:
 			return unknown
@@ -78,17 +78,17 @@ func (e *Engine) put(ctx context.Context, a *attempt, id uint32, into []string) 
 	}
 }
 
-// alterable is an attempt whose job may stand in Slurm's queue.
-func (e *Engine) alterable(ref engine.Ref) (*attempt, error) {
+// alterableAttempt is an attempt whose job may stand in Slurm's queue.
+func (e *Engine) alterableAttempt(ref engine.Ref) (*attempt, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	a := e.attempts[ref]
 	switch {
 	case a == nil:
-		return nil, unknown(ref)
+		return nil, unknownAttempt(ref)
 	case a.ended || a.stop != nil || a.report.Phase > engine.Accepted:
 		return nil, fault.New(fault.Conflict, "it does not wait in Slurm any more").Advise("cox show says what it does now")
-	case said(e.cfg.Options, "partition"):
+	case hasOption(e.cfg.Options, "partition"):
 		return nil, fault.New(fault.Conflict, "the settings of pool %s name the partition of all its jobs", e.cfg.Pool).Advise("submit it to a pool that does not: cox pool list")
 	case len(a.order.Job.Spec.Groups) > 1:
 		return nil, fault.New(fault.Unsupported, "it is a heterogeneous job, whose components have each a partition")

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/driver/slurm"
-	"github.com/coxswain-sched/coxswain/driver/slurm/room"
+	"github.com/coxswain-sched/coxswain/driver/slurm/lockdir"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -39,7 +39,7 @@ func TestAlter(t *testing.T) {
 
 func (w *manner) alter(t *testing.T, l *lab.Lab) {
 	dir, cfg := public(t), w.cfg(t, l)
-	locks, err := room.Open(filepath.Join(dir, "locks"))
+	locks, err := lockdir.Open(filepath.Join(dir, "locks"))
 	if err != nil {
 		t.Fatal(err)
 	}

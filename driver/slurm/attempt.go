@@ -19,8 +19,8 @@ import (
 // all fields from id on are the Engine's, under its lock.
 type attempt struct {
 	ref    engine.Ref
-	order  *order // nil: it has ended
-	words  *words // of order, until it is handed over; nil: to be made of it
+	order  *order     // nil: it has ended
+	sbatch *sbatchJob // of order, until it is handed over; nil: to be made of it
 	digest string
 	guard  script.Guard
 	tag    string // in the comment of its job
@@ -29,32 +29,32 @@ type attempt struct {
 	wake   chan struct{}
 	halt   chan struct{} // closed once it is to end
 
-	id     uint32 // 0: slurmctld has not said
-	maybe  bool   // something was sent without an answer
-	twice  bool   // and then something more: what came late may begin late
-	base   int    // how often Slurm had put the job back when the attempt got it
-	held   *spare // what it got is held yet; nil: it is not
+	id     uint32       // 0: slurmctld has not said
+	maybe  bool         // something was sent without an answer
+	twice  bool         // and then something more: what came late may begin late
+	base   int          // how often Slurm had put the job back when the attempt got it
+	held   *requeuedJob // what it got is held yet; nil: it is not
 	report engine.Report
 	stop   *stopping
 	ended  bool // the goroutine is to end
 
-	whose  bool      // its job has begun, whatever Slurm calls its user
-	seen   *site.Job // what slurmctld, or accounting, said last; nil: nothing yet
-	at     time.Time // when
-	urgent time.Time // when something was heard of it, or done to it, that a poll is to show
-	tried  time.Time // when it was handed over last
-	sent   time.Time // when its number was told
-	gone   time.Time // since when slurmctld does not know it; zero: it does
-	begun  time.Time // by its hint
-	done   time.Time // by its hint
-	status string    // in that hint
-	noted  time.Time // when that hint was seen
-	hinter string    // who wrote the hint that it began, by number
-	probe  *probe    // of its nodes, since Slurm lost it; nil: none
+	whose  bool       // its job has begun, whatever Slurm calls its user
+	seen   *site.Job  // what slurmctld, or accounting, said last; nil: nothing yet
+	at     time.Time  // when
+	urgent time.Time  // when something was heard of it, or done to it, that a poll is to show
+	tried  time.Time  // when it was handed over last
+	sent   time.Time  // when its number was told
+	gone   time.Time  // since when slurmctld does not know it; zero: it does
+	begun  time.Time  // by its hint
+	done   time.Time  // by its hint
+	status string     // in that hint
+	noted  time.Time  // when that hint was seen
+	hinter string     // who wrote the hint that it began, by number
+	probe  *nodeProbe // of its nodes, since Slurm lost it; nil: none
 
-	question *question // what its nodes are asked, where they have its lock; nil: nothing yet
-	lived    time.Time // which slurmctld, by its beginning, they said of that it lived then
-	freed    time.Time // when its job was ended in Slurm for that hint
+	question *lockQuery // what its nodes are asked, where they have its lock; nil: nothing yet
+	lived    time.Time  // which slurmctld, by its beginning, they said of that it lived then
+	freed    time.Time  // when its job was ended in Slurm for that hint
 
 	expected time.Time // when Slurm was last said to expect to start it; its goroutine's alone
 
@@ -85,19 +85,19 @@ func (e *Engine) draftOf(ref engine.Ref, o *order) *attempt {
 	}
 	a.tag = fmt.Sprintf("cox:%s:%d:%s", e.log.cluster, o.Job.ID, ref)
 	a.prefix = ref.String() + "-" + o.Token
-	a.user = e.as(o.Job.Spec.Owner)
+	a.user = e.submitUser(o.Job.Spec.Owner)
 	return a
 }
 
-// revive is an attempt as the journal has it.
-func (e *Engine) revive(ref engine.Ref, l *life) *attempt {
+// restoreAttempt is an attempt as the journal has it.
+func (e *Engine) restoreAttempt(ref engine.Ref, l *life) *attempt {
 	if l.end != nil {
 		return &attempt{ref: ref, digest: l.digest, report: *l.end, ended: true}
 	}
 	a := e.newAttempt(ref, l.launch)
 	a.id, a.stop, a.maybe, a.tried, a.sent = l.id, l.stop, l.id == 0, l.launch.Time, l.launch.Time.Add(time.Minute)
 	if l.adopted != nil {
-		a.become(l.adopted)
+		a.useRequeuedLock(l.adopted)
 	}
 	if l.started != nil {
 		a.report, a.begun = *l.started, l.started.Started
@@ -109,17 +109,17 @@ func (e *Engine) revive(ref engine.Ref, l *life) *attempt {
 	return a
 }
 
-// nudge has the attempt's goroutine look again.
-func (a *attempt) nudge() {
+// wakeUp has the attempt's goroutine look again.
+func (a *attempt) wakeUp() {
 	select {
 	case a.wake <- struct{}{}:
 	default:
 	}
 }
 
-// tell publishes a report if it says something new. It may have been begun before a stop that
+// publishReport publishes a report if it says something new. It may have been begun before a stop that
 // came meanwhile: what that says stays true. The caller holds the lock.
-func (e *Engine) tell(a *attempt, r engine.Report) {
+func (e *Engine) publishReport(a *attempt, r engine.Report) {
 	r.Version = a.report.Version
 	if a.stop != nil && r.Cause == "" {
 		r.Cause, r.Message = a.stop.Cause, cmp.Or(r.Message, a.stop.Reason)
@@ -146,20 +146,20 @@ func nodesOf(j *site.Job, p engine.Phase) []engine.NodeReport {
 	return out
 }
 
-// ran is the report that an attempt runs, for one whose end was seen first.
-func (a *attempt) ran(end engine.Report) engine.Report {
+// runningReport is the report that an attempt runs, for one whose end was seen first.
+func (a *attempt) runningReport(end engine.Report) engine.Report {
 	r := a.report
 	r.Phase, r.Started, r.Files, r.Uncertain = engine.Running, end.Started, end.Files, false
 	r.Nodes = nil
 	for _, n := range end.Nodes {
 		r.Nodes = append(r.Nodes, engine.NodeReport{Node: n.Node, Phase: engine.Running})
 	}
-	r.Tasks = a.batch(&r, true, job.ExitCode{})
+	r.Tasks = a.batchTaskReport(&r, true, job.ExitCode{})
 	return r
 }
 
-// batch is the batch script's part of a report.
-func (a *attempt) batch(r *engine.Report, running bool, exit job.ExitCode) []engine.TaskReport {
+// batchTaskReport is the batch script's part of a report.
+func (a *attempt) batchTaskReport(r *engine.Report, running bool, exit job.ExitCode) []engine.TaskReport {
 	if r.Started.IsZero() {
 		return nil
 	}
@@ -176,5 +176,5 @@ func (a *attempt) batch(r *engine.Report, running bool, exit job.ExitCode) []eng
 	return []engine.TaskReport{t}
 }
 
-// base is the name of a lock or a hint without its directory.
-func base(name string) string { return path.Base(name) }
+// baseName is the name of a lock or a hint without its directory.
+func baseName(name string) string { return path.Base(name) }

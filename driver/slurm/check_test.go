@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/driver/slurm"
-	"github.com/coxswain-sched/coxswain/driver/slurm/room"
+	"github.com/coxswain-sched/coxswain/driver/slurm/lockdir"
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -53,7 +53,7 @@ func sound() *looked {
 func check(t *testing.T, l *looked, change func(*slurm.Config)) (string, error) {
 	t.Helper()
 	dir := t.TempDir()
-	cfg := slurm.Config{Root: filepath.Join(dir, "state"), Pool: "b", Site: l, Room: room.OpenLater(filepath.Join(dir, "locks"), func(context.Context) (room.Room, error) { return room.Open(filepath.Join(dir, "locks")) }), Privileged: true, Identity: slurm.Identity{Mode: slurm.AsOwner}}
+	cfg := slurm.Config{Root: filepath.Join(dir, "state"), Pool: "b", Site: l, Room: lockdir.OpenLater(filepath.Join(dir, "locks"), func(context.Context) (lockdir.Directory, error) { return lockdir.Open(filepath.Join(dir, "locks")) }), Privileged: true, Identity: slurm.Identity{Mode: slurm.AsOwner}}
 	if change != nil {
 		change(&cfg)
 	}
@@ -146,7 +146,7 @@ func TestCheckFinds(t *testing.T) {
 		"token of a file":  {func(l *looked) { l.way.Token = &site.Token{From: "file /t", Left: time.Minute, Renewed: true} }, nil, "found token: from file /t, which has to be written anew within 1m0s"},
 		"token, given":     {func(l *looked) { l.way.Token = &site.Token{From: "somebody", Left: time.Minute} }, nil, "warning token: from somebody; it runs out in 1m0s, and nobody renews it"},
 		"no lock":          {func(*looked) {}, func(c *slurm.Config) { c.Room = broken{c.Room, errors.New("disk full")} }, "missing locks: DIR/locks: disk full"},
-		"locks on nodes":   {func(*looked) {}, func(c *slurm.Config) { c.Room, c.Placed = room.OnNodes("/var/tmp"), true }, "warning locks: in /var/tmp on each node: the server cannot look there"},
+		"locks on nodes":   {func(*looked) {}, func(c *slurm.Config) { c.Room, c.Placed = lockdir.OnNodes("/var/tmp"), true }, "warning locks: in /var/tmp on each node: the server cannot look there"},
 		"locks that share": {func(*looked) {}, func(c *slurm.Config) { c.Room = broken{c.Room, nil} }, "missing locks: DIR/locks: a file was created twice"},
 	} {
 		l := sound()
@@ -163,7 +163,7 @@ func TestCheckFinds(t *testing.T) {
 
 // broken is a directory of locks that creates no file, or each as often as it is asked to.
 type broken struct {
-	room.Room
+	lockdir.Directory
 
 	err error
 }
@@ -185,11 +185,11 @@ func TestCheckOfSilence(t *testing.T) {
 func TestLater(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "locks")
 	tries := 0
-	r := room.OpenLater(dir, func(context.Context) (room.Room, error) {
+	r := lockdir.OpenLater(dir, func(context.Context) (lockdir.Directory, error) {
 		if tries++; tries == 1 {
 			return nil, os.ErrPermission
 		}
-		return room.Open(dir)
+		return lockdir.Open(dir)
 	})
 	if _, err := r.List(t.Context()); !errors.Is(err, os.ErrPermission) || r.Dir() != dir {
 		t.Errorf("%s: %v", r.Dir(), err)

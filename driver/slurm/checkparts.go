@@ -13,8 +13,8 @@ import (
 	"github.com/coxswain-sched/coxswain/model/hostlist"
 )
 
-// option is the value of an option of the pool's jobs; empty: there is none.
-func (e *Engine) option(name string) string {
+// poolOption is the value of an option of the pool's jobs; empty: there is none.
+func (e *Engine) poolOption(name string) string {
 	for _, o := range slices.Backward(e.cfg.Options) {
 		if value, ok := strings.CutPrefix(o, "--"+name+"="); ok {
 			return value
@@ -23,11 +23,11 @@ func (e *Engine) option(name string) string {
 	return ""
 }
 
-// parts are partitions, and the reservation.
-func (l *look) parts(ctx context.Context) {
+// checkClusterParts are partitions, and the reservation.
+func (l *preflight) checkClusterParts(ctx context.Context) {
 	inv, err := l.e.cfg.Site.Stock(ctx)
 	if err != nil {
-		l.failed("partitions", err)
+		l.addFailure("partitions", err)
 		return
 	}
 	var names []string
@@ -39,65 +39,65 @@ func (l *look) parts(ctx context.Context) {
 		}
 	}
 	said := strings.Join(names, ", ")
-	switch want := l.e.option("partition"); {
+	switch want := l.e.poolOption("partition"); {
 	case len(names) == 0:
-		l.add("partitions", engine.Missing, "PartitionName=… in slurm.conf, and scontrol reconfigure", "there is none that this user sees")
+		l.addFinding("partitions", engine.Missing, "PartitionName=… in slurm.conf, and scontrol reconfigure", "there is none that this user sees")
 	case want != "":
 		for name := range strings.SplitSeq(want, ",") {
-			l.partition(inv, name, said)
+			l.checkPartition(inv, name, said)
 		}
 	case standard == "" && l.way.Settings == nil: // slurmrestd does not tell it
-		l.add("partitions", engine.Found, "", "%s; which is the default is not told", said)
+		l.addFinding("partitions", engine.Found, "", "%s; which is the default is not told", said)
 	case standard == "":
-		l.add("partitions", engine.Missing, "--partition "+names[0], "%s, and none is the default: a job that names none is refused", said)
+		l.addFinding("partitions", engine.Missing, "--partition "+names[0], "%s, and none is the default: a job that names none is refused", said)
 	default:
-		l.add("partitions", engine.Found, "", "%s; jobs that name none go to %s", said, standard)
+		l.addFinding("partitions", engine.Found, "", "%s; jobs that name none go to %s", said, standard)
 		if i := slices.IndexFunc(inv.Partitions, func(p fleet.Partition) bool { return p.Name == standard }); inv.Partitions[i].State != "UP" {
-			l.partition(inv, standard, said)
+			l.checkPartition(inv, standard, said)
 		}
 	}
-	if want := l.e.option("reservation"); want != "" {
-		l.reservation(inv, want)
+	if want := l.e.poolOption("reservation"); want != "" {
+		l.checkReservation(inv, want)
 	}
 }
 
-// partition is one that the pool's jobs go to.
-func (l *look) partition(inv *fleet.Inventory, name, all string) {
+// checkPartition is one that the pool's jobs go to.
+func (l *preflight) checkPartition(inv *fleet.Inventory, name, all string) {
 	i := slices.IndexFunc(inv.Partitions, func(p fleet.Partition) bool { return p.Name == name })
 	switch {
 	case i < 0:
-		l.add("partitions", engine.Missing, "name one of "+all, "there is no %s", name)
+		l.addFinding("partitions", engine.Missing, "name one of "+all, "there is no %s", name)
 	case inv.Partitions[i].State != "UP":
-		l.add("partitions", engine.Warning, "scontrol update partitionname="+name+" state=up", "%s is %s: jobs wait", name, inv.Partitions[i].State)
+		l.addFinding("partitions", engine.Warning, "scontrol update partitionname="+name+" state=up", "%s is %s: jobs wait", name, inv.Partitions[i].State)
 	default:
-		l.add("partitions", engine.Found, "", "%s, with %s", name, inv.Partitions[i].Nodes)
+		l.addFinding("partitions", engine.Found, "", "%s, with %s", name, inv.Partitions[i].Nodes)
 	}
 }
 
-func (l *look) reservation(inv *fleet.Inventory, name string) {
+func (l *preflight) checkReservation(inv *fleet.Inventory, name string) {
 	i := slices.IndexFunc(inv.Reservations, func(r fleet.Reservation) bool { return r.Name == name })
 	switch {
 	case i < 0:
-		l.add("reservation", engine.Missing, "scontrol create reservation reservationname="+name+" starttime=now duration=… nodes=… users=…", "there is no %s", name)
+		l.addFinding("reservation", engine.Missing, "scontrol create reservation reservationname="+name+" starttime=now duration=… nodes=… users=…", "there is no %s", name)
 	case !inv.Reservations[i].End.IsZero() && inv.Reservations[i].End.Before(time.Now()):
-		l.add("reservation", engine.Missing, "scontrol update reservationname="+name+" endtime=…", "%s has ended", name)
+		l.addFinding("reservation", engine.Missing, "scontrol update reservationname="+name+" endtime=…", "%s has ended", name)
 	default:
-		l.add("reservation", engine.Found, "", "%s, with %s until %s", name, inv.Reservations[i].Nodes, inv.Reservations[i].End.Format(time.DateTime))
+		l.addFinding("reservation", engine.Found, "", "%s, with %s until %s", name, inv.Reservations[i].Nodes, inv.Reservations[i].End.Format(time.DateTime))
 	}
 }
 
-// devices are what GRES there are, and nodes that take no work.
-func (l *look) devices(ctx context.Context) {
+// checkDevices are what GRES there are, and nodes that take no work.
+func (l *preflight) checkDevices(ctx context.Context) {
 	nodes, err := l.e.cfg.Site.Nodes(ctx)
 	if err != nil {
-		l.failed("gres", err)
+		l.addFailure("gres", err)
 		return
 	}
 	counts, on := map[string]int{}, 0
 	off := map[string][]string{}
 	for i := range nodes {
 		n := &nodes[i]
-		of := devices(n.GRES)
+		of := gpuDevices(n.GRES)
 		for _, d := range of {
 			counts[strings.TrimSuffix(d.Kind+":"+d.Type, ":")]++
 		}
@@ -114,17 +114,17 @@ func (l *look) devices(ctx context.Context) {
 		words = append(words, fmt.Sprintf("%d × %s", counts[name], name))
 	}
 	if len(words) == 0 {
-		l.add("gres", engine.Warning, "GresTypes=gpu and NodeName=… Gres=gpu:TYPE:N in slurm.conf, NodeName=… File=/dev/… in gres.conf", "no node has GPUs: jobs that ask for them never start here")
+		l.addFinding("gres", engine.Warning, "GresTypes=gpu and NodeName=… Gres=gpu:TYPE:N in slurm.conf, NodeName=… File=/dev/… in gres.conf", "no node has GPUs: jobs that ask for them never start here")
 	} else {
-		l.add("gres", engine.Found, "", "%s on %d of %d nodes", strings.Join(words, ", "), on, len(nodes))
+		l.addFinding("gres", engine.Found, "", "%s on %d of %d nodes", strings.Join(words, ", "), on, len(nodes))
 	}
 	for _, why := range slices.Sorted(maps.Keys(off)) {
-		l.add("nodes", engine.Warning, "when it is mended: scontrol update nodename="+hostlist.Compress(off[why])+" state=resume", "%s: %s", hostlist.Compress(off[why]), why)
+		l.addFinding("nodes", engine.Warning, "when it is mended: scontrol update nodename="+hostlist.Compress(off[why])+" state=resume", "%s: %s", hostlist.Compress(off[why]), why)
 	}
 }
 
-// places say where nodes lie.
-func (l *look) places(ctx context.Context) {
+// checkTopology say where nodes lie.
+func (l *preflight) checkTopology(ctx context.Context) {
 	nodes, err := l.e.cfg.Site.Nodes(ctx)
 	if err != nil {
 		return // devices has said it
@@ -140,60 +140,60 @@ func (l *look) places(ctx context.Context) {
 	switch {
 	case len(leaves) == 0 && l.way.Lacks != "":
 	case len(leaves) == 0:
-		l.add("topology", engine.Warning, "TopologyPlugin=topology/tree (or topology/block) in slurm.conf, and topology.conf", "where nodes lie is not known: gangs are placed as if all were near each other")
+		l.addFinding("topology", engine.Warning, "TopologyPlugin=topology/tree (or topology/block) in slurm.conf, and topology.conf", "where nodes lie is not known: gangs are placed as if all were near each other")
 	case without > 0:
-		l.add("topology", engine.Warning, "name them in topology.conf", "%s, and %s in none", count(len(leaves), "leaf", "leaves"), count(without, "node", "nodes"))
+		l.addFinding("topology", engine.Warning, "name them in topology.conf", "%s, and %s in none", countNoun(len(leaves), "leaf", "leaves"), countNoun(without, "node", "nodes"))
 	default:
-		l.add("topology", engine.Found, "", "%s", count(len(leaves), "leaf", "leaves"))
+		l.addFinding("topology", engine.Found, "", "%s", countNoun(len(leaves), "leaf", "leaves"))
 	}
 }
 
-func count(n int, one, more string) string {
+func countNoun(n int, one, more string) string {
 	if n == 1 {
 		more = one
 	}
 	return fmt.Sprintf("%d %s", n, more)
 }
 
-func (l *look) accounting(context.Context) {
+func (l *preflight) checkAccounting(context.Context) {
 	switch {
 	case !l.is.Accounts:
-		l.add("accounting", engine.Warning, "AccountingStorageType=accounting_storage/slurmdbd in slurm.conf, and slurmdbd", "there is none: of a job that is forgotten before it was looked at, the exit code is lost")
+		l.addFinding("accounting", engine.Warning, "AccountingStorageType=accounting_storage/slurmdbd in slurm.conf, and slurmdbd", "there is none: of a job that is forgotten before it was looked at, the exit code is lost")
 	case l.way.Settings != nil && !l.is.Comments:
-		l.add("accounting", engine.Warning, "AccountingStoreFlags=job_comment in slurm.conf, and scontrol reconfigure", "it does not keep comments, in which our tags are: a job that slurmctld has forgotten is not found there by its tag")
+		l.addFinding("accounting", engine.Warning, "AccountingStoreFlags=job_comment in slurm.conf, and scontrol reconfigure", "it does not keep comments, in which our tags are: a job that slurmctld has forgotten is not found there by its tag")
 	default:
-		l.add("accounting", engine.Found, "", "slurmdbd answers for jobs that slurmctld has forgotten")
+		l.addFinding("accounting", engine.Found, "", "slurmdbd answers for jobs that slurmctld has forgotten")
 	}
 }
 
-// processes are how Slurm follows them, and holds them to their limits.
-func (l *look) processes(context.Context) {
+// checkProcessTracking are how Slurm follows them, and holds them to their limits.
+func (l *preflight) checkProcessTracking(context.Context) {
 	s := l.way.Settings
 	if s == nil {
 		return // Lacks says so
 	}
 	if l.is.Tracks {
-		l.add("processes", engine.Found, "", "%s: none of a job's is lost", s["ProctrackType"])
+		l.addFinding("processes", engine.Found, "", "%s: none of a job's is lost", s["ProctrackType"])
 	} else {
-		l.add("processes", engine.Warning, "ProctrackType=proctrack/cgroup in slurm.conf, and all daemons begun anew", "%s follows descendants: a process that leaves its parents can outlive its job unseen", s["ProctrackType"])
+		l.addFinding("processes", engine.Warning, "ProctrackType=proctrack/cgroup in slurm.conf, and all daemons begun anew", "%s follows descendants: a process that leaves its parents can outlive its job unseen", s["ProctrackType"])
 	}
 	if l.is.Limits {
-		l.add("limits", engine.Found, "", "%s", s["TaskPlugin"])
+		l.addFinding("limits", engine.Found, "", "%s", s["TaskPlugin"])
 	} else {
-		l.add("limits", engine.Warning, "TaskPlugin=task/cgroup,task/affinity in slurm.conf and ConstrainRAMSpace=yes, ConstrainDevices=yes in cgroup.conf", "TaskPlugin=%s keeps no job within its memory, CPUs and devices", strings.ReplaceAll(s["TaskPlugin"], "(null)", "task/none"))
+		l.addFinding("limits", engine.Warning, "TaskPlugin=task/cgroup,task/affinity in slurm.conf and ConstrainRAMSpace=yes, ConstrainDevices=yes in cgroup.conf", "TaskPlugin=%s keeps no job within its memory, CPUs and devices", strings.ReplaceAll(s["TaskPlugin"], "(null)", "task/none"))
 	}
 }
 
 // shortest is a MinJobAge that leaves time to look at what has ended.
 const shortest = time.Minute
 
-func (l *look) age(context.Context) {
+func (l *preflight) checkJobAge(context.Context) {
 	if l.way.Settings == nil {
 		return
 	}
 	if l.is.MinAge > 0 && l.is.MinAge < shortest {
-		l.add("MinJobAge", engine.Warning, "MinJobAge=300 in slurm.conf, and scontrol reconfigure", "slurmctld forgets jobs %s after their end: while this server is away their ends are left to accounting", l.is.MinAge)
+		l.addFinding("MinJobAge", engine.Warning, "MinJobAge=300 in slurm.conf, and scontrol reconfigure", "slurmctld forgets jobs %s after their end: while this server is away their ends are left to accounting", l.is.MinAge)
 		return
 	}
-	l.add("MinJobAge", engine.Found, "", "slurmctld knows jobs for %s after their end", l.is.MinAge)
+	l.addFinding("MinJobAge", engine.Found, "", "slurmctld knows jobs for %s after their end", l.is.MinAge)
 }

@@ -13,8 +13,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/slurm"
 	"github.com/coxswain-sched/coxswain/driver/slurm/command"
+	"github.com/coxswain-sched/coxswain/driver/slurm/lockdir"
 	"github.com/coxswain-sched/coxswain/driver/slurm/rest"
-	"github.com/coxswain-sched/coxswain/driver/slurm/room"
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/enginetest"
@@ -25,7 +25,7 @@ import (
 // bench opens engines on one way into a cluster and remembers where they live.
 type bench struct {
 	site   func() site.Site
-	room   func(dir string) (room.Room, error)
+	room   func(dir string) (lockdir.Directory, error)
 	roots  map[engine.Engine]string
 	closed map[engine.Engine]bool
 
@@ -36,9 +36,9 @@ type bench struct {
 }
 
 // openHere has the locks on this machine.
-func openHere(dir string) (room.Room, error) { return room.Open(dir) }
+func openHere(dir string) (lockdir.Directory, error) { return lockdir.Open(dir) }
 
-func newBench(way func() site.Site, locks func(string) (room.Room, error)) *bench {
+func newBench(way func() site.Site, locks func(string) (lockdir.Directory, error)) *bench {
 	return &bench{site: way, room: locks, roots: map[engine.Engine]string{}, closed: map[engine.Engine]bool{}}
 }
 
@@ -115,7 +115,7 @@ func TestConformance(t *testing.T) {
 				t.Parallel()
 				login := l.SSH(t)
 				t.Cleanup(func() { _ = login.Close() })
-				locks := func(dir string) (room.Room, error) { return command.OpenRoom(t.Context(), login, dir) }
+				locks := func(dir string) (lockdir.Directory, error) { return command.OpenRoom(t.Context(), login, dir) }
 				b := newBench(func() site.Site { return command.New(l.SSH(t)) }, locks)
 				b.files = func(ctx context.Context, _ job.Owner, name string) (io.ReadCloser, error) {
 					return command.OpenFile(ctx, login, name)

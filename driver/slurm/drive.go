@@ -19,11 +19,11 @@ const (
 	lastPause  = 10 * time.Second
 )
 
-// drive does for one attempt what is due, until it has ended or the engine is closed.
-func (e *Engine) drive(a *attempt) {
+// driveAttempt does for one attempt what is due, until it has ended or the engine is closed.
+func (e *Engine) driveAttempt(a *attempt) {
 	failed := 0
 	for {
-		due, err := e.step(a)
+		due, err := e.stepAttempt(a)
 		if e.ctx.Err() != nil {
 			return
 		}
@@ -31,25 +31,25 @@ func (e *Engine) drive(a *attempt) {
 		over := a.ended
 		e.mu.Unlock()
 		if over {
-			e.unask(a)
+			e.cancelQueries(a)
 			return
 		}
 		if err != nil {
 			due = min(firstPause<<min(failed, 10), lastPause)
 			failed++
-			e.waits(a, err)
+			e.reportWaiting(a, err)
 			e.cfg.Log.Warn("slurm", "attempt", a.ref.String(), "error", err)
 		} else {
 			failed = 0
 		}
-		if !e.rest(a, due, err != nil) {
+		if !e.waitForWake(a, due, err != nil) {
 			return
 		}
 	}
 }
 
-// waits reports why an attempt is not handed over yet.
-func (e *Engine) waits(a *attempt, why error) {
+// reportWaiting reports why an attempt is not handed over yet.
+func (e *Engine) reportWaiting(a *attempt, why error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if a.id != 0 || a.ended || a.stop != nil {
@@ -60,12 +60,12 @@ func (e *Engine) waits(a *attempt, why error) {
 	if advice := fault.Remedy(why); advice != "" {
 		r.Message += "; " + advice
 	}
-	e.tell(a, r)
+	e.publishReport(a, r)
 }
 
-// rest waits until an attempt is woken, or for a time if that is not 0; after a failure no
+// waitForWake waits until an attempt is woken, or for a time if that is not 0; after a failure no
 // shorter for being woken. false: the engine is closed.
-func (e *Engine) rest(a *attempt, due time.Duration, failed bool) bool {
+func (e *Engine) waitForWake(a *attempt, due time.Duration, failed bool) bool {
 	var timer <-chan time.Time
 	if due > 0 {
 		t := time.NewTimer(due)
@@ -85,8 +85,8 @@ func (e *Engine) rest(a *attempt, due time.Duration, failed bool) bool {
 	return true
 }
 
-// step does what is due now, and says after which time there is more; 0: when woken.
-func (e *Engine) step(a *attempt) (time.Duration, error) {
+// stepAttempt does what is due now, and says after which time there is more; 0: when woken.
+func (e *Engine) stepAttempt(a *attempt) (time.Duration, error) {
 	e.mu.Lock()
 	id, stop := a.id, a.stop
 	e.mu.Unlock()
@@ -96,22 +96,22 @@ func (e *Engine) step(a *attempt) (time.Duration, error) {
 		}
 		return 0, e.handOver(a)
 	}
-	if err := e.judge(a); err != nil {
+	if err := e.judgeJob(a); err != nil {
 		return 0, err
 	}
-	return e.end(a)
+	return e.endAttempt(a)
 }
 
-// call bounds one call of the cluster.
-func (e *Engine) call() (context.Context, context.CancelFunc) {
+// callContext bounds one call of the cluster.
+func (e *Engine) callContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(e.ctx, e.cfg.Patience)
 }
 
 // handOver submits an attempt's job, unless Slurm has it already.
 func (e *Engine) handOver(a *attempt) error {
-	leave, ok := e.send.take(e.ctx, a.user, a.halt)
+	leave, ok := e.send.acquireTurn(e.ctx, a.user, a.halt)
 	if !ok {
-		a.nudge() // it is to end, or the engine is
+		a.wakeUp() // it is to end, or the engine is
 		return nil
 	}
 	e.mu.Lock()
@@ -119,17 +119,17 @@ func (e *Engine) handOver(a *attempt) error {
 	e.mu.Unlock()
 	if stopped { // while it waited for its turn
 		leave(false)
-		a.nudge()
+		a.wakeUp()
 		return nil
 	}
 	began := time.Now()
 	err := e.asSender(a)
-	leave(e.hung(err, began))
+	leave(e.callHung(err, began))
 	return err
 }
 
-// errand is an attempt that a sender hands over.
-type errand struct {
+// senderConfig is an attempt that a sender hands over.
+type senderConfig struct {
 	a    *attempt
 	over chan error
 }
@@ -137,19 +137,19 @@ type errand struct {
 // asSender has a sender submit an attempt: the stack of a goroutine that does so for the
 // first time grows, and that of each attempt would.
 func (e *Engine) asSender(a *attempt) error {
-	r := errand{a, make(chan error, 1)}
+	r := senderConfig{a, make(chan error, 1)}
 	select {
 	case e.errands <- r:
 	default: // all are away
-		e.wg.Go(func() { e.sender(r) })
+		e.wg.Go(func() { e.runSender(r) })
 	}
 	return <-r.over
 }
 
-// sender submits one attempt after another, until the engine is closed.
-func (e *Engine) sender(r errand) {
+// runSender submits one attempt after another, until the engine is closed.
+func (e *Engine) runSender(r senderConfig) {
 	for {
-		r.over <- e.submit(r.a)
+		r.over <- e.submitInTurn(r.a)
 		select {
 		case r = <-e.errands:
 		case <-e.ctx.Done():
@@ -158,78 +158,78 @@ func (e *Engine) sender(r errand) {
 	}
 }
 
-// submit is handOver, in its turn.
-func (e *Engine) submit(a *attempt) error {
+// submitInTurn is handOver, in its turn.
+func (e *Engine) submitInTurn(a *attempt) error {
 	if a.maybe {
 		j, err := e.lookUp(a)
 		if err != nil {
 			return err
 		}
 		if j != nil {
-			if p := e.log.spare(a.order.Job.ID); p != nil && p.ID == j.ID {
+			if p := e.log.requeuedJob(a.order.Job.ID); p != nil && p.ID == j.ID {
 				return e.takeOver(a, p)
 			}
-			return e.sent(a, j.ID)
+			return e.recordJobID(a, j.ID)
 		}
 	}
-	if done, err := e.adopt(a); done || err != nil {
+	if done, err := e.adoptRequeued(a); done || err != nil {
 		return err
 	}
-	if err := e.locks(); err != nil {
+	if err := e.prepareLockDirectory(); err != nil {
 		return err
 	}
-	err := e.admit(a)
+	err := e.resolveOwner(a)
 	var s *site.Submission
 	if err == nil {
-		s, err = e.submission(a)
+		s, err = e.renderSubmission(a)
 	}
 	if err == nil {
 		e.mu.Lock()
 		a.tried = time.Now()
 		e.mu.Unlock()
 		a.maybe, a.twice = true, a.maybe
-		ctx, cancel := e.call()
+		ctx, cancel := e.callContext()
 		var id uint32
 		id, err = e.cfg.Site.Submit(ctx, s)
 		cancel()
 		if err == nil {
-			return e.sent(a, id)
+			return e.recordJobID(a, id)
 		}
 	}
 	if e.ctx.Err() != nil || fault.KindOf(err) == fault.Unavailable || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return e.refused(a, err)
+	return e.endRefused(a, err)
 }
 
-// locks sees to it that the directory of locks is there before a job looks for it: it may be on
+// prepareLockDirectory sees to it that the directory of locks is there before a job looks for it: it may be on
 // a login node that was away when the engine was opened.
-func (e *Engine) locks() error {
-	ctx, cancel := e.call()
+func (e *Engine) prepareLockDirectory() error {
+	ctx, cancel := e.callContext()
 	defer cancel()
 	_, err := e.cfg.Room.Look(ctx, nil)
 	return err
 }
 
-// admit finds out who an attempt's owner is on the cluster.
-func (e *Engine) admit(a *attempt) error {
+// resolveOwner finds out who an attempt's owner is on the cluster.
+func (e *Engine) resolveOwner(a *attempt) error {
 	if a.user == "" {
 		return nil
 	}
-	ctx, cancel := e.call()
+	ctx, cancel := e.callContext()
 	defer cancel()
-	p, err := e.known(ctx, a.user)
+	p, err := e.lookUpPerson(ctx, a.user)
 	a.guard.User, a.guard.UID = a.user, p.UID
 	return err
 }
 
-// refused ends an attempt that slurmctld has refused. Should what it said have meant
+// endRefused ends an attempt that slurmctld has refused. Should what it said have meant
 // something else, the lock keeps the job from beginning.
-func (e *Engine) refused(a *attempt, why error) error {
+func (e *Engine) endRefused(a *attempt, why error) error {
 	if a.maybe {
-		ctx, cancel := e.call()
+		ctx, cancel := e.callContext()
 		defer cancel()
-		held, err := e.bars(ctx, a, 0)
+		held, err := e.fenceLock(ctx, a, 0)
 		if err != nil {
 			return err
 		}
@@ -239,15 +239,15 @@ func (e *Engine) refused(a *attempt, why error) error {
 	}
 	switch {
 	case fault.KindOf(why) == fault.Exhausted, strings.Contains(why.Error(), "SubmitJob"): // AssocMaxSubmitJobLimit, QOSGrpSubmitJobsLimit …: some will have ended
-		return e.never(a, engine.Unready, why.Error())
+		return e.endUnstarted(a, engine.Unready, why.Error())
 	case e.cfg.Placed: // perhaps for the nodes that were chosen
-		return e.never(a, engine.LaunchFailed, why.Error())
+		return e.endUnstarted(a, engine.LaunchFailed, why.Error())
 	}
-	return e.never(a, engine.Refused, fmt.Sprintf("%s (change what Slurm names, or name another pool, and submit it again)", why))
+	return e.endUnstarted(a, engine.Refused, fmt.Sprintf("%s (change what Slurm names, or name another pool, and submit it again)", why))
 }
 
-// sent notes the number of an attempt's job.
-func (e *Engine) sent(a *attempt, id uint32) error {
+// recordJobID notes the number of an attempt's job.
+func (e *Engine) recordJobID(a *attempt, id uint32) error {
 	if err := e.log.add(&entry{Kind: sent, Ref: a.ref, ID: id}); err != nil {
 		return err
 	}
@@ -255,54 +255,54 @@ func (e *Engine) sent(a *attempt, id uint32) error {
 	defer e.mu.Unlock()
 	slim := *a.order
 	slim.Script, slim.Env = nil, nil
-	a.order, a.words, a.id, a.maybe = &slim, nil, id, false
+	a.order, a.sbatch, a.id, a.maybe = &slim, nil, id, false
 	a.sent = time.Now()
 	a.at, a.seen, a.gone = a.sent, nil, time.Time{}
 	if r := a.report; a.stop == nil && r.Message != "" { // why it was not handed over
 		r.Message = ""
-		e.tell(a, r)
+		e.publishReport(a, r)
 	}
-	a.nudge()
+	a.wakeUp()
 	return nil
 }
 
 // lookUp finds the job with an attempt's tag; nil: neither slurmctld nor accounting has one.
 func (e *Engine) lookUp(a *attempt) (*site.Job, error) {
-	ctx, cancel := e.call()
+	ctx, cancel := e.callContext()
 	defer cancel()
 	all, err := e.cfg.Site.Of(ctx, a.user)
 	if err != nil {
 		return nil, err
 	}
-	if j := tagged(all, a.tag); j != nil {
+	if j := findTagged(all, a.tag); j != nil {
 		return j, nil
 	}
 	all, err = e.cfg.Site.PastOf(ctx, a.user, a.order.Time.Add(-time.Minute))
 	if fault.KindOf(err) == fault.Unsupported {
 		return nil, nil
 	}
-	return tagged(all, a.tag), err
+	return findTagged(all, a.tag), err
 }
 
-// tagged is the job with a tag; of several the one that did not end because another began.
-func tagged(all []site.Job, tag string) *site.Job {
+// findTagged is the job with a tag; of several the one that did not end because another began.
+func findTagged(all []site.Job, tag string) *site.Job {
 	var found *site.Job
 	for i := range all {
-		if carries(all[i].Comment, tag) && (found == nil || found.State.Final() && !all[i].State.Final()) {
+		if hasTag(all[i].Comment, tag) && (found == nil || found.State.Final() && !all[i].State.Final()) {
 			found = &all[i]
 		}
 	}
 	return found
 }
 
-// carries reports whether a comment has a tag.
-func carries(comment, tag string) bool {
+// hasTag reports whether a comment has a tag.
+func hasTag(comment, tag string) bool {
 	rest, ok := strings.CutPrefix(comment, tag)
 	return ok && (rest == "" || rest[0] == ' ')
 }
 
-// never ends an attempt of which nothing is or will be in Slurm.
-func (e *Engine) never(a *attempt, cause engine.Cause, message string) error {
+// endUnstarted ends an attempt of which nothing is or will be in Slurm.
+func (e *Engine) endUnstarted(a *attempt, cause engine.Cause, message string) error {
 	e.mu.Lock()
 	r := a.report
 	e.mu.Unlock()
@@ -316,20 +316,20 @@ func (e *Engine) never(a *attempt, cause engine.Cause, message string) error {
 			r.Exit = job.ExitCode{Status: 1}
 		}
 	}
-	return e.last(a, r)
+	return e.recordLastReport(a, r)
 }
 
-// last writes the last word of an attempt down and says it.
-func (e *Engine) last(a *attempt, r engine.Report) error {
+// recordLastReport writes the last word of an attempt down and says it.
+func (e *Engine) recordLastReport(a *attempt, r engine.Report) error {
 	if err := e.log.add(&entry{Kind: ended, Ref: a.ref, Digest: a.digest, Report: &r}); err != nil {
 		return err
 	}
 	e.mu.Lock()
 	if !r.Started.IsZero() && a.report.Phase < engine.Running {
-		e.tell(a, a.ran(r))
+		e.publishReport(a, a.runningReport(r))
 	}
-	a.ended, a.order, a.words = true, nil, nil
-	e.tell(a, r)
+	a.ended, a.order, a.sbatch = true, nil, nil
+	e.publishReport(a, r)
 	e.mu.Unlock()
 	return nil
 }
@@ -341,34 +341,34 @@ func (e *Engine) giveUp(a *attempt) (time.Duration, error) {
 	stop := a.stop
 	e.mu.Unlock()
 	if !a.maybe {
-		return 0, e.never(a, stop.Cause, stop.Reason)
+		return 0, e.endUnstarted(a, stop.Cause, stop.Reason)
 	}
-	return e.inTurn(a, func(ctx context.Context) (time.Duration, error) { return e.unsend(ctx, a, stop) })
+	return e.inTurn(a, func(ctx context.Context) (time.Duration, error) { return e.cancelUnanswered(ctx, a, stop) })
 }
 
-// unsend is giveUp of what was sent without an answer.
-func (e *Engine) unsend(ctx context.Context, a *attempt, stop *stopping) (time.Duration, error) {
+// cancelUnanswered is giveUp of what was sent without an answer.
+func (e *Engine) cancelUnanswered(ctx context.Context, a *attempt, stop *stopping) (time.Duration, error) {
 	j, err := e.lookUp(a)
 	if err != nil {
 		return 0, err
 	}
 	if j != nil {
-		if p := e.log.spare(a.order.Job.ID); p != nil && p.ID == j.ID {
+		if p := e.log.requeuedJob(a.order.Job.ID); p != nil && p.ID == j.ID {
 			return time.Nanosecond, e.takeOver(a, p)
 		}
-		return time.Nanosecond, e.sent(a, j.ID)
+		return time.Nanosecond, e.recordJobID(a, j.ID)
 	}
-	held, err := e.bars(ctx, a, 0)
+	held, err := e.fenceLock(ctx, a, 0)
 	if err != nil {
 		return 0, err
 	}
 	if held == takerGone {
-		return 0, e.vanished(a)
+		return 0, e.reportVanished(a)
 	}
 	if held != fenced { // it has arrived since
 		return firstPause, nil
 	}
-	return 0, e.never(a, stop.Cause, stop.Reason)
+	return 0, e.endUnstarted(a, stop.Cause, stop.Reason)
 }
 
 // fenced is the text of a lock that keeps work from beginning.

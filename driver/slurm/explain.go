@@ -104,7 +104,7 @@ func Explain(word string) (what, help string) {
 	base, more, _ := strings.Cut(word, ",") // "ReqNodeNotAvail, UnavailableNodes:n3"
 	x, ok := explained[base]
 	if !ok {
-		x, ok = limit(base)
+		x, ok = explainLimit(base)
 	}
 	if !ok {
 		return "", ""
@@ -118,8 +118,8 @@ func Explain(word string) (what, help string) {
 // Explain is engine.Explainer's.
 func (e *Engine) Explain(word string) (what, help string) { return Explain(word) }
 
-// limit understands words of limits: AssocGrpGRES, QOSMaxJobsPerUserLimit.
-func limit(word string) (explanation, bool) {
+// explainLimit understands words of limits: AssocGrpGRES, QOSMaxJobsPerUserLimit.
+func explainLimit(word string) (explanation, bool) {
 	for _, s := range scopes {
 		rest, ok := strings.CutPrefix(word, s.prefix)
 		if !ok {
@@ -131,13 +131,13 @@ func limit(word string) (explanation, bool) {
 		rest = strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(rest, "Grp"), "Max"), "Min")
 		per := ""
 		for _, p := range []struct{ suffix, text string }{{"PerUser", " of a user"}, {"PerAccount", " of an account"}, {"PerJob", " of a job"}, {"PerNode", " on a node"}, {"PU", " of a user"}, {"PA", " of an account"}} {
-			if !measured(rest) {
+			if !limitedResource(rest) {
 				if r, ok := strings.CutSuffix(rest, p.suffix); ok {
 					rest, per = r, p.text
 				}
 			}
 		}
-		what := measure(rest) + per
+		what := resourcePhrase(rest) + per
 		switch {
 		case least:
 			return explanation{"it asks for less than " + s.whose + " least " + what, "ask for more, or another --qos"}, true
@@ -151,7 +151,7 @@ func limit(word string) (explanation, bool) {
 	return explanation{}, false
 }
 
-func measured(rest string) bool {
+func limitedResource(rest string) bool {
 	for _, m := range measures {
 		if m.suffix == rest {
 			return true
@@ -160,7 +160,7 @@ func measured(rest string) bool {
 	return false
 }
 
-func measure(rest string) string {
+func resourcePhrase(rest string) string {
 	for _, m := range measures {
 		if m.suffix == rest {
 			return m.what

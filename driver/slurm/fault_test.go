@@ -14,7 +14,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/slurm"
 	"github.com/coxswain-sched/coxswain/driver/slurm/command"
-	"github.com/coxswain-sched/coxswain/driver/slurm/room"
+	"github.com/coxswain-sched/coxswain/driver/slurm/lockdir"
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/test/testcluster/slurmlab"
@@ -35,7 +35,7 @@ var ways = map[string]func(*testing.T, *lab.Lab) way{
 func nodes(_ *testing.T, l *lab.Lab) way {
 	return way{
 		site: func(*testing.T) site.Site { return l.Command() },
-		room: func(string) (room.Room, error) { return room.OnNodes(l.Disk("own")), nil },
+		room: func(string) (lockdir.Directory, error) { return lockdir.OnNodes(l.Disk("own")), nil },
 		mark: l.Disk("own") + "/cox-",
 	}
 }
@@ -43,7 +43,7 @@ func nodes(_ *testing.T, l *lab.Lab) way {
 // way is a way into a cluster, and what may break of it.
 type way struct {
 	site func(*testing.T) site.Site
-	room func(dir string) (room.Room, error)
+	room func(dir string) (lockdir.Directory, error)
 	more []trouble
 	mark string // how the name of the locks begins if these are on the nodes, of a placed pool alone
 }
@@ -142,8 +142,8 @@ func overSSH(t *testing.T, l *lab.Lab) way {
 	}
 	return way{
 		site: func(t *testing.T) site.Site { return command.New(l.SSH(t)) },
-		room: func(dir string) (room.Room, error) { // as servers do: the login may just be away
-			return room.OpenLater(dir, func(ctx context.Context) (room.Room, error) { return command.OpenRoom(ctx, login, dir) }), nil
+		room: func(dir string) (lockdir.Directory, error) { // as servers do: the login may just be away
+			return lockdir.OpenLater(dir, func(ctx context.Context) (lockdir.Directory, error) { return command.OpenRoom(ctx, login, dir) }), nil
 		},
 		more: []trouble{cut(true), cut(false), away},
 	}

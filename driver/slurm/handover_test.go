@@ -22,7 +22,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/slurm"
 	"github.com/coxswain-sched/coxswain/driver/slurm/command"
-	"github.com/coxswain-sched/coxswain/driver/slurm/room"
+	"github.com/coxswain-sched/coxswain/driver/slurm/lockdir"
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -352,7 +352,7 @@ func (c *counting) Submit(ctx context.Context, s *site.Submission) (uint32, erro
 func byEngine(t *testing.T, way site.Site, w *load) (hand func(*testing.T, int) time.Duration, over func()) {
 	t.Helper()
 	root := t.TempDir()
-	locks, err := room.Open(filepath.Join(root, "locks"))
+	locks, err := lockdir.Open(filepath.Join(root, "locks"))
 	if err != nil {
 		t.Fatal(err)
 	}

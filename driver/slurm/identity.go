@@ -49,8 +49,8 @@ type Identity struct {
 // something else.
 var person = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,63}$`)
 
-// as is whom a job's submission is made as; empty: as whoever the way in is.
-func (e *Engine) as(o job.Owner) string {
+// submitUser is whom a job's submission is made as; empty: as whoever the way in is.
+func (e *Engine) submitUser(o job.Owner) string {
 	if e.cfg.Identity.Mode == AsService {
 		return ""
 	}
@@ -73,9 +73,9 @@ func (e *Engine) mayBe(o job.Owner) error {
 	return nil
 }
 
-// known is a job's owner as the cluster has him: who it has not has no job handed over, for
+// lookUpPerson is a job's owner as the cluster has him: who it has not has no job handed over, for
 // slurmctld may take it and never begin it (by slurmrestd it does, as nobody's).
-func (e *Engine) known(ctx context.Context, name string) (site.Person, error) {
+func (e *Engine) lookUpPerson(ctx context.Context, name string) (site.Person, error) {
 	e.mu.Lock()
 	p, ok := e.people[name]
 	e.mu.Unlock()
@@ -104,25 +104,25 @@ func (e *Engine) known(ctx context.Context, name string) (site.Person, error) {
 	return p, nil
 }
 
-// actor is the way in for what changes an attempt's job: the owner's own where the driver may
+// changeSite is the way in for what changes an attempt's job: the owner's own where the driver may
 // have no right to.
-func (e *Engine) actor(user string) site.Site {
+func (e *Engine) changeSite(user string) site.Site {
 	if e.cfg.Privileged {
 		return e.cfg.Site
 	}
-	return e.owner(user)
+	return e.ownerSite(user)
 }
 
-// owner is the way in with the rights of a job's owner, where there is one.
-func (e *Engine) owner(user string) site.Site {
+// ownerSite is the way in with the rights of a job's owner, where there is one.
+func (e *Engine) ownerSite(user string) site.Site {
 	if a, ok := e.cfg.Site.(site.Acting); ok && user != "" && person.MatchString(user) {
 		return a.As(user)
 	}
 	return e.cfg.Site
 }
 
-// taken says that Slurm has an attempt's job as somebody else's; empty: it has not.
-func (e *Engine) taken(a *attempt, j *site.Job) string {
+// ownerMismatch says that Slurm has an attempt's job as somebody else's; empty: it has not.
+func (e *Engine) ownerMismatch(a *attempt, j *site.Job) string {
 	if a.user == "" || j.User == "" || j.User == a.user {
 		return ""
 	}
@@ -136,16 +136,16 @@ func (e *Engine) taken(a *attempt, j *site.Job) string {
 	return fmt.Sprintf("user %s submitted it, and Slurm has it as a job of %s: does the cluster of pool %s know %[1]s?", a.user, j.User, e.cfg.Pool)
 }
 
-// disown ends an attempt whose job Slurm has as somebody else's and that has not begun: it
+// endMisowned ends an attempt whose job Slurm has as somebody else's and that has not begun: it
 // never does then. One that has begun runs as its owner, for its script has looked.
-func (e *Engine) disown(a *attempt, j *site.Job) (done bool, err error) {
-	why := e.taken(a, j)
+func (e *Engine) endMisowned(a *attempt, j *site.Job) (done bool, err error) {
+	why := e.ownerMismatch(a, j)
 	if why == "" || a.whose { // the attempt's goroutine alone has it
 		return false, nil
 	}
-	ctx, cancel := e.call()
+	ctx, cancel := e.callContext()
 	defer cancel()
-	held, err := e.bars(ctx, a, a.base)
+	held, err := e.fenceLock(ctx, a, a.base)
 	if err != nil {
 		return false, err
 	}
@@ -153,7 +153,7 @@ func (e *Engine) disown(a *attempt, j *site.Job) (done bool, err error) {
 		a.whose = true
 		return false, nil
 	}
-	if now, err := e.look(ctx, a); err != nil {
+	if now, err := e.askController(ctx, a); err != nil {
 		return false, err
 	} else if now != nil && !now.State.Final() {
 		if err := e.cfg.Site.End(ctx, a.id); fault.KindOf(err) == fault.Unavailable {
@@ -162,19 +162,19 @@ func (e *Engine) disown(a *attempt, j *site.Job) (done bool, err error) {
 			why += fmt.Sprintf("; an administrator has to end job %d there: %v", a.id, err)
 		}
 	}
-	return true, e.never(a, engine.LaunchFailed, why)
+	return true, e.endUnstarted(a, engine.LaunchFailed, why)
 }
 
-// whom is a job's user, where jobs are their owners'.
-func (e *Engine) whom(j *site.Job) string {
+// jobUser is a job's user, where jobs are their owners'.
+func (e *Engine) jobUser(j *site.Job) string {
 	if e.cfg.Identity.Mode == AsService {
 		return ""
 	}
 	return j.User
 }
 
-// identity says whose the jobs will be, and whether that can work.
-func (e *Engine) identity(ctx context.Context) ([]engine.Finding, error) {
+// identityFindings says whose the jobs will be, and whether that can work.
+func (e *Engine) identityFindings(ctx context.Context) ([]engine.Finding, error) {
 	finding := func(s engine.FindingState, mend, format string, args ...any) engine.Finding {
 		return engine.Finding{What: "identity", State: s, Text: fmt.Sprintf(format, args...), Mend: mend}
 	}
@@ -202,28 +202,28 @@ func (e *Engine) identity(ctx context.Context) ([]engine.Finding, error) {
 	if e.cfg.Identity.Mode == AsUID && set("AuthType", "auth/slurm") && set("AuthInfo", "use_client_ids") {
 		found = append(found, finding(engine.Missing, "--set identity=owner", "this Slurm (AuthInfo=use_client_ids) runs what root submits with sbatch --uid as root: nothing of it would be run"))
 	}
-	if !me.Operator && private(l) {
+	if !me.Operator && hidesJobs(l) {
 		found = append(found, finding(engine.Missing, "sacctmgr modify user "+me.Name+" set adminlevel=Operator", "Slurm shows %s no jobs of others (PrivateData=%s): what was handed over would be taken for lost", me.Name, l.Settings["PrivateData"]))
 	}
 	return found, nil
 }
 
-// private reports whether Slurm shows jobs to their users and to operators alone.
-func private(l *site.Look) bool {
+// hidesJobs reports whether Slurm shows jobs to their users and to operators alone.
+func hidesJobs(l *site.Look) bool {
 	of := strings.ToLower(l.Settings["PrivateData"])
 	return strings.Contains(of, "jobs") || strings.Contains(of, "all")
 }
 
-// hidden says why Slurm may have a user's job and not show it, as from some day on; empty: it
+// whyHidden says why Slurm may have a user's job and not show it, as from some day on; empty: it
 // would.
-func (e *Engine) hidden(ctx context.Context, user string) (string, error) {
+func (e *Engine) whyHidden(ctx context.Context, user string) (string, error) {
 	t, tells := e.cfg.Site.(site.Teller)
 	k, looks := e.cfg.Site.(site.Looker)
 	if user == "" || !tells || !looks {
 		return "", nil
 	}
 	l, err := k.Look(ctx)
-	if err != nil || !private(l) {
+	if err != nil || !hidesJobs(l) {
 		return "", err
 	}
 	me, err := t.Me(ctx)

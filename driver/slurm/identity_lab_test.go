@@ -15,8 +15,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/slurm"
 	"github.com/coxswain-sched/coxswain/driver/slurm/command"
+	"github.com/coxswain-sched/coxswain/driver/slurm/lockdir"
 	"github.com/coxswain-sched/coxswain/driver/slurm/rest"
-	"github.com/coxswain-sched/coxswain/driver/slurm/room"
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -35,9 +35,9 @@ var (
 // manner is one in which jobs become their owners'.
 type manner struct {
 	cfg  func(t *testing.T, l *lab.Lab) slurm.Config
-	room func(t *testing.T, l *lab.Lab, dir string) (room.Room, error) // nil: on this machine
-	root bool                                                          // Slurm of this version runs the jobs as root
-	deaf bool                                                          // nobody says whom the cluster knows
+	room func(t *testing.T, l *lab.Lab, dir string) (lockdir.Directory, error) // nil: on this machine
+	root bool                                                                  // Slurm of this version runs the jobs as root
+	deaf bool                                                                  // nobody says whom the cluster knows
 }
 
 // manners are all of them.
@@ -70,7 +70,7 @@ func manners(modern bool) map[string]manner {
 					},
 				}
 			},
-			room: func(t *testing.T, l *lab.Lab, dir string) (room.Room, error) {
+			room: func(t *testing.T, l *lab.Lab, dir string) (lockdir.Directory, error) {
 				login := l.SSHEach(t, service.User)
 				t.Cleanup(func() { _ = login.Close() })
 				return command.OpenRoom(t.Context(), login, dir)
@@ -132,7 +132,7 @@ func (w *manner) try(t *testing.T, l *lab.Lab) {
 	cfg := w.cfg(t, l)
 	var err error
 	if w.room == nil {
-		cfg.Room, err = room.Open(filepath.Join(dir, "locks"))
+		cfg.Room, err = lockdir.Open(filepath.Join(dir, "locks"))
 	} else {
 		cfg.Room, err = w.room(t, l, filepath.Join(dir, "locks"))
 	}
@@ -292,7 +292,7 @@ func (f *forgetful) Submit(ctx context.Context, s *site.Submission) (uint32, err
 // Seen to fail with: a search for this process's user.
 func answerLost(t *testing.T, l *lab.Lab, way site.Site) {
 	dir := public(t)
-	locks, err := room.Open(filepath.Join(dir, "locks"))
+	locks, err := lockdir.Open(filepath.Join(dir, "locks"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ type entry struct {
 	Stop    *stopping      `json:"stop,omitempty"`
 	Report  *engine.Report `json:"report,omitempty"`
 	Digest  string         `json:"digest,omitempty"`
-	Spare   *spare         `json:"spare,omitempty"`
+	Spare   *requeuedJob   `json:"spare,omitempty"`
 	Fenced  *fence.Saved   `json:"fenced,omitempty"`
 }
 
@@ -75,7 +75,7 @@ type life struct {
 	launch  *order // nil: it has ended
 	digest  string
 	id      uint32
-	adopted *spare // its job was another attempt's
+	adopted *requeuedJob // its job was another attempt's
 	started *engine.Report
 	stop    *stopping
 	end     *engine.Report
@@ -90,13 +90,13 @@ type journal struct {
 	epoch   uint64
 	fenced  fence.Set
 	lives   map[engine.Ref]*life
-	kept    map[job.ID]*spare
+	kept    map[job.ID]*requeuedJob
 }
 
 // openJournal opens or creates the file; cluster is the name where it has none yet. What
 // follows a line that cannot be read is dropped.
 func openJournal(name, cluster string) (*journal, error) {
-	j := &journal{lives: map[engine.Ref]*life{}, kept: map[job.ID]*spare{}}
+	j := &journal{lives: map[engine.Ref]*life{}, kept: map[job.ID]*requeuedJob{}}
 	var err error
 	if j.file, err = lines.Open(name, func(line []byte) bool {
 		var e entry
@@ -208,10 +208,10 @@ func (j *journal) mend() error {
 	return j.rewrite()
 }
 
-// fence makes sure that an attempt never begins by this journal, and drops what it has of it: after
+// fenceAttempt makes sure that an attempt never begins by this journal, and drops what it has of it: after
 // nil that is on the disk, also where it was noted before, by a call that failed.
-func (j *journal) fence(ref engine.Ref) error {
-	if j.over(ref) {
+func (j *journal) fenceAttempt(ref engine.Ref) error {
+	if j.isOver(ref) {
 		return j.sync()
 	}
 	if err := j.add(&entry{Kind: dropped, Ref: ref}); err != nil {
@@ -220,9 +220,9 @@ func (j *journal) fence(ref engine.Ref) error {
 	return j.sync()
 }
 
-// over reports whether an attempt is fenced, and nothing else is kept of it. One that has run for long
+// isOver reports whether an attempt is fenced, and nothing else is kept of it. One that has run for long
 // may be below the set's floor since others ended that are younger: it is still to be dropped.
-func (j *journal) over(ref engine.Ref) bool {
+func (j *journal) isOver(ref engine.Ref) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.fenced.Has(ref) && j.lives[ref] == nil
@@ -261,15 +261,15 @@ func (j *journal) rewrite() error {
 	return err
 }
 
-// spare is the job that Slurm keeps for the next attempt of a job; nil: none.
-func (j *journal) spare(id job.ID) *spare {
+// requeuedJob is the job that Slurm keeps for the next attempt of a job; nil: none.
+func (j *journal) requeuedJob(id job.ID) *requeuedJob {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.kept[id]
 }
 
-// spares are all of these.
-func (j *journal) spares() []*spare {
+// requeuedJobs are all of these.
+func (j *journal) requeuedJobs() []*requeuedJob {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Collect(maps.Values(j.kept))

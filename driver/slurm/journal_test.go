@@ -33,7 +33,7 @@ func TestAJournalWhoseDiskFails(t *testing.T) {
 		}
 		return errors.Join(err, f.Sync())
 	}})
-	fence := func(n uint64) error { return j.fence(engine.Ref{Allocation: n, Attempt: 1}) }
+	fence := func(n uint64) error { return j.fenceAttempt(engine.Ref{Allocation: n, Attempt: 1}) }
 
 	say = []error{unix.EIO}
 	if err := fence(1); err != nil {
@@ -87,7 +87,7 @@ func TestAFenceThatIsNotOnTheDisk(t *testing.T) {
 	}})
 	ref := engine.Ref{Allocation: 1, Attempt: 1}
 	for n := range 3 {
-		if err := j.fence(ref); !errors.Is(err, unix.EIO) {
+		if err := j.fenceAttempt(ref); !errors.Is(err, unix.EIO) {
 			t.Errorf("call %d: %v", n+1, err)
 		}
 	}
@@ -97,7 +97,7 @@ func TestAFenceThatIsNotOnTheDisk(t *testing.T) {
 	}
 	asked = 0
 	for range 2 {
-		if err := j.fence(ref); err != nil {
+		if err := j.fenceAttempt(ref); err != nil {
 			t.Error(err)
 		}
 	}
@@ -145,7 +145,7 @@ func TestWhatCountsIsNotWrittenAnewForEach(t *testing.T) {
 	}
 	written, last := 0, stat()
 	forget := func(n int) {
-		if err := j.fence(engine.Ref{Allocation: uint64(n), Attempt: 1}); err != nil {
+		if err := j.fenceAttempt(engine.Ref{Allocation: uint64(n), Attempt: 1}); err != nil {
 			t.Fatal(err)
 		}
 		if is := stat(); !os.SameFile(last, is) {
@@ -203,7 +203,7 @@ func TestAnOldAttemptIsDropped(t *testing.T) {
 		}
 	}
 	for n := uint64(3); n < 11; n++ {
-		if err := j.fence(ref(n)); err != nil {
+		if err := j.fenceAttempt(ref(n)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -211,7 +211,7 @@ func TestAnOldAttemptIsDropped(t *testing.T) {
 		t.Fatal("the floor has not passed what is kept")
 	}
 	for range 2 { // again it is no error
-		if err := j.fence(ref(1)); err != nil {
+		if err := j.fenceAttempt(ref(1)); err != nil {
 			t.Fatal(err)
 		}
 	}

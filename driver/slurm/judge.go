@@ -23,13 +23,13 @@ const skew = 2 * time.Minute
 // waited for any more: the hint may never come.
 const unhinted = 15 * time.Second
 
-// judge makes a report of what was seen of an attempt's job.
-func (e *Engine) judge(a *attempt) error {
+// judgeJob makes a report of what was seen of an attempt's job.
+func (e *Engine) judgeJob(a *attempt) error {
 	e.mu.Lock()
 	j, gone, over := a.seen, a.gone, a.ended
 	e.mu.Unlock()
 	if !over && j != nil {
-		if done, err := e.disown(a, j); done || err != nil {
+		if done, err := e.endMisowned(a, j); done || err != nil {
 			return err
 		}
 	}
@@ -37,24 +37,24 @@ func (e *Engine) judge(a *attempt) error {
 	case over:
 		return nil
 	case j != nil && j.State.Final() && !j.Completing:
-		return e.finish(a, j)
+		return e.reportJobEnd(a, j)
 	case !gone.IsZero():
-		return e.lost(a, gone)
+		return e.handleLostJob(a, gone)
 	case j == nil:
 		return nil
 	case j.Restarts > a.base:
-		return e.requeued(a, j)
+		return e.handleRequeued(a, j)
 	}
-	return e.progress(a, j)
+	return e.reportProgress(a, j)
 }
 
-// progress reports a job that has not ended.
-func (e *Engine) progress(a *attempt, j *site.Job) error {
-	if over, err := e.finishing(a, j); over || err != nil {
+// reportProgress reports a job that has not ended.
+func (e *Engine) reportProgress(a *attempt, j *site.Job) error {
+	if over, err := e.endStuckCompleting(a, j); over || err != nil {
 		return err
 	}
 	if e.blind {
-		if over, err := e.outlived(a, j); over || err != nil {
+		if over, err := e.checkOutlivedJob(a, j); over || err != nil {
 			return err
 		}
 	}
@@ -71,7 +71,7 @@ func (e *Engine) progress(a *attempt, j *site.Job) error {
 		phase = engine.Ending
 	case j.State == site.Pending:
 		if stop == nil {
-			r.Message = e.waiting(a, j)
+			r.Message = e.describePending(a, j)
 		}
 	case j.State == site.Running || j.State == site.Suspended:
 		phase = engine.Ready
@@ -96,9 +96,9 @@ func (e *Engine) progress(a *attempt, j *site.Job) error {
 	if len(j.Nodes) > 0 && !j.Completing { // squeue has only those then that are not free again
 		r.Nodes = nodesOf(j, r.Phase)
 	}
-	r.Files = files(a.order.Job, a.id, j.Nodes)
+	r.Files = outputFiles(a.order.Job, a.id, j.Nodes)
 	if r.Phase >= engine.Running {
-		r.Tasks = a.batch(&r, true, job.ExitCode{})
+		r.Tasks = a.batchTaskReport(&r, true, job.ExitCode{})
 	} else {
 		r.Files = nil
 	}
@@ -109,15 +109,15 @@ func (e *Engine) progress(a *attempt, j *site.Job) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	a.pause(r.Suspended)
-	e.tell(a, r)
+	a.countPause(r.Suspended)
+	e.publishReport(a, r)
 	return nil
 }
 
-// finishing deals with a job whose script has said its last word and that slurmctld calls
+// endStuckCompleting deals with a job whose script has said its last word and that slurmctld calls
 // running: it lost what the node told it, while it was down, and holds the nodes for ever.
 // After a while the job is ended in Slurm too, and if that does not help the word counts.
-func (e *Engine) finishing(a *attempt, j *site.Job) (over bool, err error) {
+func (e *Engine) endStuckCompleting(a *attempt, j *site.Job) (over bool, err error) {
 	e.mu.Lock()
 	done, status, noted, freed, at := a.done, a.status, a.noted, a.freed, a.at
 	e.mu.Unlock()
@@ -129,13 +129,13 @@ func (e *Engine) finishing(a *attempt, j *site.Job) (over bool, err error) {
 	case !freed.IsZero():
 		return false, nil
 	}
-	ctx, cancel := e.call()
+	ctx, cancel := e.callContext()
 	defer cancel()
-	now, err := e.look(ctx, a)
+	now, err := e.askController(ctx, a)
 	if err != nil || now == nil || now.State != site.Running || now.Completing {
 		return false, err
 	}
-	if err := e.actor(a.user).End(ctx, a.id); err != nil {
+	if err := e.changeSite(a.user).End(ctx, a.id); err != nil {
 		return false, err
 	}
 	e.mu.Lock()
@@ -144,31 +144,31 @@ func (e *Engine) finishing(a *attempt, j *site.Job) (over bool, err error) {
 	return false, nil
 }
 
-// finish reports the end of a job, if it is the end of what took the lock.
-func (e *Engine) finish(a *attempt, j *site.Job) error {
+// reportJobEnd reports the end of a job, if it is the end of what took the lock.
+func (e *Engine) reportJobEnd(a *attempt, j *site.Job) error {
 	e.mu.Lock()
 	done, status, freed := a.done, a.status, !a.freed.IsZero()
 	e.mu.Unlock()
 	if freed {
 		return e.byItsWord(a, done, status)
 	}
-	if wait, err := e.whose(a, j); wait || err != nil {
+	if wait, err := e.findCanceller(a, j); wait || err != nil {
 		return err
 	}
-	b, reported, err := e.begun(a, j)
+	b, reported, err := e.finalStartRecord(a, j)
 	switch {
 	case reported || err != nil:
 		return err
 	case b == nil && j.Restarts > a.base: // put back, and not begun again
-		return e.requeued(a, j)
+		return e.handleRequeued(a, j)
 	case b == nil:
-		return e.unborn(a, j)
+		return e.endNeverStarted(a, j)
 	case b.id != a.id: // sent twice: the other one began
-		return e.sent(a, b.id)
-	case !e.covers(a, j, b):
-		return e.stray(a, j, b)
+		return e.recordJobID(a, b.id)
+	case !e.recordCoversStart(a, j, b):
+		return e.endSecondStart(a, j, b)
 	}
-	if left, err := e.deserted(a, j, b); !left || err != nil {
+	if left, err := e.provenGone(a, j, b); !left || err != nil {
 		return err
 	}
 	slurms, err := e.slurmsOwn(j)
@@ -195,7 +195,7 @@ func (e *Engine) finish(a *attempt, j *site.Job) error {
 		cause, message = engine.NodeLost, "Slurm cancelled the job itself after slurmctld began anew: the log of slurmd says why"
 	}
 	r.Exit = j.Exit
-	if own, known := number(status); known && own != 0 && j.State == site.Failed && j.Exit.Signal == 0 {
+	if own, known := parseExitStatus(status); known && own != 0 && j.State == site.Failed && j.Exit.Signal == 0 {
 		r.Exit.Status = own // accounting by slurmrestd v0.0.38 knows no exit codes
 	}
 	if r.Cause == "" {
@@ -221,19 +221,19 @@ func (e *Engine) finish(a *attempt, j *site.Job) error {
 	}
 	r.Files = nil
 	if !r.Started.IsZero() {
-		r.Files = files(a.order.Job, a.id, j.Nodes)
+		r.Files = outputFiles(a.order.Job, a.id, j.Nodes)
 	}
-	r.Tasks = a.batch(&r, false, r.Exit)
-	return e.last(a, r)
+	r.Tasks = a.batchTaskReport(&r, false, r.Exit)
+	return e.recordLastReport(a, r)
 }
 
 // ranOn are the nodes of an attempt that began: those that it was pinned to, or those in its
 // lock. The record may lack those of a heterogeneous job's other components, and accounting's
 // may be that of another job with the number. nil: as the record says.
-func (e *Engine) ranOn(a *attempt, j *site.Job, b *birth) []string {
+func (e *Engine) ranOn(a *attempt, j *site.Job, b *startRecord) []string {
 	switch {
 	case e.cfg.Placed:
-		return a.claimed()
+		return a.claimedNodes()
 	case len(b.nodes) > len(j.Nodes)+len(j.More), len(b.nodes) > 0 && len(a.order.Job.Spec.Groups) <= 1:
 		return b.nodes
 	}
@@ -258,16 +258,16 @@ func endOf(said, now, done, last, begun time.Time) time.Time {
 	return end
 }
 
-// whose finds out who cancelled a job that we did not: accounting knows, a little later.
+// findCanceller finds out who cancelled a job that we did not: accounting knows, a little later.
 // wait: it is not known yet.
-func (e *Engine) whose(a *attempt, j *site.Job) (wait bool, err error) {
+func (e *Engine) findCanceller(a *attempt, j *site.Job) (wait bool, err error) {
 	e.mu.Lock()
 	ours := a.stop != nil
 	e.mu.Unlock()
 	if ours || j.State != site.Cancelled || j.CancelledBy != "" {
 		return false, nil
 	}
-	ctx, cancel := e.call()
+	ctx, cancel := e.callContext()
 	defer cancel()
 	past, err := e.cfg.Site.Past(ctx, []uint32{a.id})
 	if fault.KindOf(err) == fault.Unsupported {
@@ -286,7 +286,7 @@ func (e *Engine) whose(a *attempt, j *site.Job) (wait bool, err error) {
 		}
 	}
 	if time.Since(j.Ended) < 3*e.cfg.Settle {
-		time.AfterFunc(time.Second, a.nudge)
+		time.AfterFunc(time.Second, a.wakeUp)
 		return true, nil
 	}
 	return false, nil
@@ -320,8 +320,8 @@ func causeOf(j *site.Job) (engine.Cause, string) {
 	return engine.Exited, ""
 }
 
-// lost: slurmctld does not know the job, and accounting has no end of it.
-func (e *Engine) lost(a *attempt, since time.Time) error {
+// handleLostJob: slurmctld does not know the job, and accounting has no end of it.
+func (e *Engine) handleLostJob(a *attempt, since time.Time) error {
 	e.mu.Lock()
 	r, c, last, done, status := a.report, e.cluster, a.at, a.done, a.status
 	e.mu.Unlock()
@@ -331,23 +331,23 @@ func (e *Engine) lost(a *attempt, since time.Time) error {
 	if e.blind {
 		return e.lostBlind(a)
 	}
-	ctx, cancel := e.call()
+	ctx, cancel := e.callContext()
 	defer cancel()
-	held, err := e.bars(ctx, a, a.base)
+	held, err := e.fenceLock(ctx, a, a.base)
 	if err != nil {
 		return err
 	}
 	if held == fenced {
 		// It is not cancelled, should it be found again: the number may be another's by now.
-		return e.never(a, engine.Unready, fmt.Sprintf("Slurm lost job %d before it began", a.id))
+		return e.endUnstarted(a, engine.Unready, fmt.Sprintf("Slurm lost job %d before it began", a.id))
 	}
 	switch {
 	case !done.IsZero():
 		return e.byItsWord(a, done, status)
 	case !c.Booted.IsZero() && c.MinAge > 0 && time.Since(last) > c.MinAge && c.Booted.Before(last.Add(-skew)):
-		if why, err := e.hidden(ctx, a.user); err != nil || why != "" {
+		if why, err := e.whyHidden(ctx, a.user); err != nil || why != "" {
 			if err == nil {
-				e.doubt(a, fmt.Sprintf("Slurm does not show job %d any more, which had begun: %s", a.id, why))
+				e.reportUncertain(a, fmt.Sprintf("Slurm does not show job %d any more, which had begun: %s", a.id, why))
 			}
 			return err
 		}
@@ -357,14 +357,14 @@ func (e *Engine) lost(a *attempt, since time.Time) error {
 			r.Cause = engine.NodeLost
 		}
 		r.Message = "Slurm does not know the job any more, and how it ended"
-		return e.over(a, r)
+		return e.reportEnded(a, r)
 	}
 	b := readBirth(held)
-	if gone, err := e.probed(a, &b); err != nil {
+	if gone, err := e.probeNodes(a, &b); err != nil {
 		return err
 	} else if gone {
-		return e.vanished(a)
+		return e.reportVanished(a)
 	}
-	e.doubt(a, fmt.Sprintf("Slurm lost job %d, which had begun; whether it lives on its nodes is not known", a.id))
+	e.reportUncertain(a, fmt.Sprintf("Slurm lost job %d, which had begun; whether it lives on its nodes is not known", a.id))
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/driver/slurm"
-	"github.com/coxswain-sched/coxswain/driver/slurm/room"
+	"github.com/coxswain-sched/coxswain/driver/slurm/lockdir"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
@@ -21,11 +21,11 @@ func TestNoJobBeforeItsLocks(t *testing.T) {
 	var there atomic.Bool
 	s := &stage{}
 	e, root := stageWith(t, s, func(c *slurm.Config) {
-		c.Room = room.OpenLater(filepath.Join(c.Root, "locks"), func(context.Context) (room.Room, error) {
+		c.Room = lockdir.OpenLater(filepath.Join(c.Root, "locks"), func(context.Context) (lockdir.Directory, error) {
 			if !there.Load() {
 				return nil, fault.New(fault.Unavailable, "the login node is away")
 			}
-			return room.Open(filepath.Join(c.Root, "locks"))
+			return lockdir.Open(filepath.Join(c.Root, "locks"))
 		})
 	})
 	begin(t, e, root)

@@ -21,18 +21,18 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	w, err := e.check(ctx, l)
+	w, err := e.checkLaunch(ctx, l)
 	if err != nil {
 		return err
 	}
-	o := &order{Job: l.Job, Claims: l.Claims, Script: l.Script, Env: l.Env, Grace: l.Grace, Token: e.log.cluster + word()[:8], Digest: digest(l), Time: time.Now()}
-	if err := e.take(l.Ref, o, w); err != nil {
+	o := &order{Job: l.Job, Claims: l.Claims, Script: l.Script, Env: l.Env, Grace: l.Grace, Token: e.log.cluster + randomWord()[:8], Digest: launchDigest(l), Time: time.Now()}
+	if err := e.acceptLaunch(l.Ref, o, w); err != nil {
 		return err
 	}
 	return e.log.sync()
 }
 
-func (e *Engine) take(ref engine.Ref, o *order, w *words) error {
+func (e *Engine) acceptLaunch(ref engine.Ref, o *order, w *sbatchJob) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ctx.Err() != nil {
@@ -51,16 +51,16 @@ func (e *Engine) take(ref engine.Ref, o *order, w *words) error {
 		return engine.Unwritten(ref, err)
 	}
 	a := e.newAttempt(ref, o)
-	a.words = w
+	a.sbatch = w
 	e.attempts[ref] = a
 	e.feed.Publish(a.report)
-	e.wg.Go(func() { e.drive(a) })
+	e.wg.Go(func() { e.driveAttempt(a) })
 	return nil
 }
 
-// check refuses what cannot be handed over, and says the rest in sbatch's words.
-func (e *Engine) check(ctx context.Context, l *engine.Launch) (*words, error) {
-	refused := func(err error) (*words, error) {
+// checkLaunch refuses what cannot be handed over, and says the rest in sbatch's words.
+func (e *Engine) checkLaunch(ctx context.Context, l *engine.Launch) (*sbatchJob, error) {
+	refused := func(err error) (*sbatchJob, error) {
 		return nil, fault.New(fault.KindOf(err), "launch of attempt %s: %w", l.Ref, err).Advise("%s", fault.Remedy(err))
 	}
 	if l.Job == nil || l.Job.Spec == nil || len(l.Claims) == 0 {
@@ -69,27 +69,27 @@ func (e *Engine) check(ctx context.Context, l *engine.Launch) (*words, error) {
 	if l.Adds != nil {
 		return refused(fault.New(fault.Unsupported, "a gang cannot grow or shrink on Slurm"))
 	}
-	if err := e.takes(l.Job.Spec, l.Script, l.Env); err != nil {
+	if err := e.checkSubmittable(l.Job.Spec, l.Script, l.Env); err != nil {
 		return refused(err)
 	}
 	if e.cfg.Placed {
-		switch name, err := e.stranger(ctx, l.Claims); {
+		switch name, err := e.firstUnknownNode(ctx, l.Claims); {
 		case err != nil:
 			return nil, err
 		case name != "":
 			return refused(fault.New(fault.Invalid, "there is no node %q in pool %s", name, e.cfg.Pool))
 		}
 	}
-	w, err := e.words(l.Job, l.Ref, l.Claims, l.Script)
+	w, err := e.buildSbatchJob(l.Job, l.Ref, l.Claims, l.Script)
 	if err != nil {
 		return refused(err)
 	}
 	return w, nil
 }
 
-// takes refuses a job that cannot be handed over wherever it is to run, but for what Slurm has
+// checkSubmittable refuses a job that cannot be handed over wherever it is to run, but for what Slurm has
 // no words for.
-func (e *Engine) takes(s *job.Spec, script []byte, env []string) error {
+func (e *Engine) checkSubmittable(s *job.Spec, script []byte, env []string) error {
 	if err := e.mayBe(s.Owner); err != nil {
 		return err
 	}
@@ -116,8 +116,8 @@ func (e *Engine) takes(s *job.Spec, script []byte, env []string) error {
 	return nil
 }
 
-// digest tells one launch from another under the same Ref.
-func digest(l *engine.Launch) string {
+// launchDigest tells one launch from another under the same Ref.
+func launchDigest(l *engine.Launch) string {
 	h := sha256.New()
 	enc := json.NewEncoder(h)
 	for _, v := range []any{l.Ref, l.Job.ID, l.Job.Spec, l.Claims, l.Grace, len(l.Script), len(l.Env)} {

@@ -30,7 +30,7 @@ func (e *Engine) OpenLog(ctx context.Context, owner job.Owner, file string) (io.
 	if e.cfg.Files != nil {
 		return e.cfg.Files(ctx, owner, file)
 	}
-	l := &latest{open: func() (logFile, error) { return openAs(owner, file) }}
+	l := &latestFile{open: func() (logFile, error) { return openAs(owner, file) }}
 	var err error
 	if l.file, err = l.open(); err != nil {
 		return nil, err
@@ -52,14 +52,14 @@ func openAs(owner job.Owner, file string) (logFile, error) {
 	switch root := os.Geteuid() == 0; {
 	case root && owner.User != "":
 		var who asuser.User
-		if who, err = account(owner); err != nil {
+		if who, err = ownerAccount(owner); err != nil {
 			return nil, err
 		}
 		err = asuser.Do(who, open)
 	case int(owner.UID) == os.Geteuid():
 		err = open()
 	default:
-		f, err = openFor(acquaintance(owner), file)
+		f, err = openFor(ownerWithGroups(owner), file)
 	}
 	switch {
 	case err == nil:
@@ -76,9 +76,9 @@ func openAs(owner job.Owner, file string) (logFile, error) {
 	return nil, err
 }
 
-// acquaintance is an owner whom this process cannot become: with his groups, if he is known here.
-func acquaintance(owner job.Owner) asuser.User {
-	who, err := account(owner)
+// ownerWithGroups is an owner whom this process cannot become: with his groups, if he is known here.
+func ownerWithGroups(owner job.Owner) asuser.User {
+	who, err := ownerAccount(owner)
 	if err != nil {
 		return asuser.User{UID: owner.UID, GID: owner.GID}
 	}
@@ -91,18 +91,18 @@ type logFile interface {
 	io.Seeker
 }
 
-// latest reads a file that another machine writes. Network file systems show what was
+// latestFile reads a file that another machine writes. Network file systems show what was
 // written there to who opens the file after it was closed, and to who has it open only some
 // time later: so at its end it is opened anew, and read on from there. A file that is gone by
 // then, or has become shorter, has ended.
-type latest struct {
+type latestFile struct {
 	open func() (logFile, error)
 	file logFile
 	at   int64
 }
 
 // Read is io.Reader's.
-func (l *latest) Read(p []byte) (int, error) {
+func (l *latestFile) Read(p []byte) (int, error) {
 	n, err := l.file.Read(p)
 	if n > 0 || !errors.Is(err, io.EOF) {
 		l.at += int64(n)
@@ -123,10 +123,10 @@ func (l *latest) Read(p []byte) (int, error) {
 }
 
 // Close is io.Closer's.
-func (l *latest) Close() error { return l.file.Close() }
+func (l *latestFile) Close() error { return l.file.Close() }
 
-// account is an owner with his groups.
-func account(owner job.Owner) (asuser.User, error) {
+// ownerAccount is an owner with his groups.
+func ownerAccount(owner job.Owner) (asuser.User, error) {
 	who := asuser.User{UID: owner.UID, GID: owner.GID, Groups: []uint32{owner.GID}}
 	u, err := user.LookupId(strconv.FormatUint(uint64(owner.UID), 10))
 	if err != nil {

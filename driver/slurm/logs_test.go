@@ -25,7 +25,7 @@ func TestWhatWasWrittenElsewhere(t *testing.T) {
 		return snapshot{strings.NewReader(text)}, nil
 	}
 	f, _ := open()
-	l := &latest{open: open, file: f}
+	l := &latestFile{open: open, file: f}
 	read := func() string {
 		b, err := io.ReadAll(l)
 		if err != nil {

@@ -20,10 +20,10 @@ func (e *Engine) Nodes(ctx context.Context) ([]fleet.Node, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return e.inventory(ctx)
+	return e.listNodes(ctx)
 }
 
-func (e *Engine) inventory(ctx context.Context) ([]fleet.Node, error) {
+func (e *Engine) listNodes(ctx context.Context) ([]fleet.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
 	defer cancel()
 	found, err := e.cfg.Site.Nodes(ctx)
@@ -32,25 +32,25 @@ func (e *Engine) inventory(ctx context.Context) ([]fleet.Node, error) {
 	}
 	all := make([]fleet.Node, len(found))
 	for i := range found {
-		all[i] = node(e.cfg.Pool, &found[i])
+		all[i] = fleetNode(e.cfg.Pool, &found[i])
 		if e.cfg.Placed {
 			continue // it could not be said which of these a job is to have
 		}
-		for _, g := range generic(found[i].GRES) {
+		for _, g := range countedGRES(found[i].GRES) {
 			all[i].Capacity = all[i].Capacity.With(g.Name, all[i].Capacity.Get(g.Name).Add(g.Amount))
 		}
 	}
-	e.foreign(found, all)
+	e.markForeignUse(found, all)
 	e.mu.Lock()
 	e.nodes, e.found, e.nameless = all, found, podsWithoutMachine(found)
 	e.mu.Unlock()
 	return slices.Clone(all), nil
 }
 
-// stranger is the first node of claims that is none of the cluster's, or empty. A cluster
+// firstUnknownNode is the first node of claims that is none of the cluster's, or empty. A cluster
 // that does not answer is not waited for where all are known; where one is not, Slurm says so
 // later.
-func (e *Engine) stranger(ctx context.Context, claims []fleet.Claim) (string, error) {
+func (e *Engine) firstUnknownNode(ctx context.Context, claims []fleet.Claim) (string, error) {
 	find := func() string {
 		e.mu.Lock()
 		defer e.mu.Unlock()
@@ -65,7 +65,7 @@ func (e *Engine) stranger(ctx context.Context, claims []fleet.Claim) (string, er
 	if name == "" {
 		return "", nil
 	}
-	switch _, err := e.inventory(ctx); {
+	switch _, err := e.listNodes(ctx); {
 	case fault.KindOf(err) == fault.Unavailable && ctx.Err() == nil:
 		return "", nil
 	case err != nil:
@@ -74,25 +74,25 @@ func (e *Engine) stranger(ctx context.Context, claims []fleet.Claim) (string, er
 	return find(), nil
 }
 
-// node is a node of Slurm's as the project knows nodes.
-func node(pool string, n *site.Node) fleet.Node {
+// fleetNode is a node of Slurm's as the project knows nodes.
+func fleetNode(pool string, n *site.Node) fleet.Node {
 	out := fleet.Node{
 		Name: n.Name, Pool: pool, Address: n.Address, Features: n.Features, Parts: n.Parts, Sockets: n.Sockets,
 		Capacity: resource.Vector{CPU: resource.CPUs(n.CPUs), Memory: resource.Amount(n.Memory)},
-		Devices:  devices(n.GRES), Path: n.Path,
+		Devices:  gpuDevices(n.GRES), Path: n.Path,
 	}
 	if p, ok := n.Pod(); ok && p.Node != "" {
 		out.Hosts = []string{p.Node}
 	}
-	out.State = level(n)
+	out.State = nodeState(n)
 	if out.State != fleet.Up {
 		out.Why = strings.TrimSpace("Slurm: " + n.State + " " + n.Reason)
 	}
 	return out
 }
 
-// level is whether new work may start on a node.
-func level(n *site.Node) fleet.NodeState {
+// nodeState is whether new work may start on a node.
+func nodeState(n *site.Node) fleet.NodeState {
 	switch {
 	case n.Down:
 		return fleet.Down
@@ -102,10 +102,10 @@ func level(n *site.Node) fleet.NodeState {
 	return fleet.Up
 }
 
-// devices are those of a node's GRES that have an identity: GPUs.
-func devices(gres string) []fleet.Device {
+// gpuDevices are those of a node's GRES that have an identity: GPUs.
+func gpuDevices(gres string) []fleet.Device {
 	var out []fleet.Device
-	for text := range strings.SplitSeq(bare(gres), ",") {
+	for text := range strings.SplitSeq(stripParentheses(gres), ",") {
 		parsed, err := slurmfmt.ParseGRES(text)
 		if err != nil {
 			continue
@@ -122,10 +122,10 @@ func devices(gres string) []fleet.Device {
 	return out
 }
 
-// generic are a node's GRES that are counted: those that are no GPUs, by name, and by name
+// countedGRES are a node's GRES that are counted: those that are no GPUs, by name, and by name
 // and type.
-func generic(gres string) (out []resource.Named) {
-	for text := range strings.SplitSeq(bare(gres), ",") {
+func countedGRES(gres string) (out []resource.Named) {
+	for text := range strings.SplitSeq(stripParentheses(gres), ",") {
 		parsed, err := slurmfmt.ParseGRES(text)
 		if err != nil {
 			continue
@@ -143,8 +143,8 @@ func generic(gres string) (out []resource.Named) {
 	return out
 }
 
-// bare takes what stands in parentheses out of a GRES: "gpu:h100:8(S:0-1)".
-func bare(gres string) string {
+// stripParentheses takes what stands in parentheses out of a GRES: "gpu:h100:8(S:0-1)".
+func stripParentheses(gres string) string {
 	var b strings.Builder
 	depth := 0
 	for _, c := range gres {

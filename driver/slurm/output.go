@@ -9,12 +9,12 @@ import (
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
 
-// streams are the options of a job's standard files.
-func streams(j *job.Job) []string {
+// streamOptions are the options of a job's standard files.
+func streamOptions(j *job.Job) []string {
 	spec := j.Spec
 	var out []string
 	add := func(name, value string) { out = append(out, "--"+name+"="+value) }
-	files := patterns(j)
+	files := outputPatterns(j)
 	add("output", files[0])
 	if len(files) > 1 {
 		add("error", files[1])
@@ -27,15 +27,15 @@ func streams(j *job.Job) []string {
 		add("open-mode", "truncate")
 	}
 	if in := spec.Output.Stdin; in != "" {
-		add("input", forSlurm(in, names(j)))
+		add("input", forSlurm(in, patternNames(j)))
 	}
 	return out
 }
 
-// patterns are the names of a job's output files as Slurm is told them, absolute.
-func patterns(j *job.Job) []string {
+// outputPatterns are the names of a job's output files as Slurm is told them, absolute.
+func outputPatterns(j *job.Job) []string {
 	spec := j.Spec
-	n := names(j)
+	n := patternNames(j)
 	standard := "slurm-%j.out"
 	if j.Array != nil {
 		standard = "slurm-%A_%a.out"
@@ -56,9 +56,9 @@ func patterns(j *job.Job) []string {
 	return out
 }
 
-// names are what patterns stand for that are not Slurm's to say: the array, which only we
+// patternNames are what patterns stand for that are not Slurm's to say: the array, which only we
 // know, and the user, who is the submitting one whoever hands the job over.
-func names(j *job.Job) slurmfmt.Names {
+func patternNames(j *job.Job) slurmfmt.Names {
 	spec := j.Spec
 	n := slurmfmt.Names{
 		Task: slurmfmt.NotArray, JobName: cmp.Or(spec.Name, spec.Program.ScriptName, "sbatch"), User: spec.Owner.User,
@@ -107,15 +107,15 @@ func forSlurm(pattern string, n slurmfmt.Names) string {
 	}
 }
 
-// files are the output files of a job that has begun on nodes, with the number that it has
+// outputFiles are the output files of a job that has begun on nodes, with the number that it has
 // in Slurm.
-func files(j *job.Job, id uint32, nodes []string) []string {
-	n := names(j)
+func outputFiles(j *job.Job, id uint32, nodes []string) []string {
+	n := patternNames(j)
 	n.Job = uint64(id)
 	if len(nodes) > 0 {
 		n.Node, _, _ = strings.Cut(nodes[0], ".")
 	}
-	out := patterns(j)
+	out := outputPatterns(j)
 	for i := range out {
 		out[i] = slurmfmt.ExpandName(out[i], n)
 	}

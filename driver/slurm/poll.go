@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/driver/slurm/room"
+	"github.com/coxswain-sched/coxswain/driver/slurm/lockdir"
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
@@ -36,8 +36,8 @@ const urgency = 10 * time.Second
 // more are being handed over.
 const unseen = 8
 
-// urge has an attempt asked about soon. The caller holds the lock.
-func (e *Engine) urge(a *attempt) {
+// pollSoon has an attempt asked about soon. The caller holds the lock.
+func (e *Engine) pollSoon(a *attempt) {
 	a.urgent = time.Now()
 	e.urged[a] = true
 	select {
@@ -50,11 +50,11 @@ func (e *Engine) urge(a *attempt) {
 func (e *Engine) pollNow(a *attempt) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.urge(a)
+	e.pollSoon(a)
 }
 
-// pace is what the polls cost, and when they were.
-type pace struct {
+// pollPace is what the polls cost, and when they were.
+type pollPace struct {
 	all, some           time.Time     // of all live jobs; of some
 	allCost, someCost   time.Duration // how long the answer took; of two the quicker one
 	lastCost            time.Duration // how long the last answer about all took
@@ -62,18 +62,18 @@ type pace struct {
 	longest, betweenTwo time.Duration
 }
 
-// price is what a poll of all costs the cluster: not what a question costs that asks for
+// costOfAll is what a poll of all costs the cluster: not what a question costs that asks for
 // nothing, as starting a command does on a machine that is busy.
-func (p *pace) price() time.Duration { return max(p.allCost-p.floor, p.allCost/8) }
+func (p *pollPace) costOfAll() time.Duration { return max(p.allCost-p.floor, p.allCost/8) }
 
 // allDue reports whether it is time to ask about all.
-func (p *pace) allDue(now time.Time) bool {
-	return now.Sub(p.all) >= min(max(p.longest, thrift*p.price()), max(lastPause, p.longest))
+func (p *pollPace) allDue(now time.Time) bool {
+	return now.Sub(p.all) >= min(max(p.longest, thrift*p.costOfAll()), max(lastPause, p.longest))
 }
 
 // someDue reports whether it is time to ask about those of which something was heard just
 // now (wanted), or before.
-func (p *pace) someDue(now time.Time, wanted bool) bool {
+func (p *pollPace) someDue(now time.Time, wanted bool) bool {
 	wait := max(urgentThrift*p.someCost, min(breath, p.betweenTwo))
 	if !wanted {
 		wait = max(wait, p.betweenTwo)
@@ -85,39 +85,39 @@ func (p *pace) someDue(now time.Time, wanted bool) bool {
 	return now.Sub(last) >= min(wait, lastPause)
 }
 
-// poll asks for the live jobs until the engine is closed: for all of them at an interval that
+// pollJobs asks for the live jobs until the engine is closed: for all of them at an interval that
 // the answers' cost decides, and for those alone of which a hint or a caller says something.
-func (e *Engine) poll() {
+func (e *Engine) pollJobs() {
 	look := time.NewTicker(e.cfg.Hints)
 	defer look.Stop()
 	var looked time.Time
 	var price time.Duration // of a look for hints
 	known := map[string]bool{}
-	p := pace{longest: e.cfg.Longest, betweenTwo: e.cfg.Shortest}
+	p := pollPace{longest: e.cfg.Longest, betweenTwo: e.cfg.Shortest}
 	wanted, some := false, false
 	for {
 		var live, urgent []uint32
 		now := time.Now()
 		if p.allDue(now) { // not each time: going through all takes long where there are many
-			live = e.live(now)
+			live = e.liveJobs(now)
 			some = len(live) > 0
 		}
 		if len(live) == 0 && p.someDue(now, wanted) {
-			urgent = e.soon(now)
+			urgent = e.urgentJobs(now)
 		}
 		switch {
 		case len(live) > 0:
 			wanted = false
-			e.ask(live)
+			e.askForJobs(live)
 			p.all = time.Now()
 			p.allCost, p.lastCost = min(p.all.Sub(now), max(p.lastCost, p.longest/thrift)), p.all.Sub(now)
 			if p.floor == 0 && thrift*p.allCost > p.longest {
-				e.ask(live[:1])
+				e.askForJobs(live[:1])
 				p.floor = time.Since(p.all)
 			}
 		case len(urgent) > 0:
 			wanted = false
-			e.ask(urgent)
+			e.askForJobs(urgent)
 			p.some = time.Now()
 			p.someCost = p.some.Sub(now)
 			if len(urgent) == 1 && p.floor > 0 {
@@ -134,7 +134,7 @@ func (e *Engine) poll() {
 				continue
 			}
 			began := time.Now()
-			news, err := e.hints(known)
+			news, err := e.readHints(known)
 			wanted = wanted || news
 			looked = time.Now()
 			if price = looked.Sub(began); err != nil { // a login that is away is not asked again and again
@@ -144,8 +144,8 @@ func (e *Engine) poll() {
 	}
 }
 
-// soon are the numbers of jobs of which something is to be heard soon.
-func (e *Engine) soon(now time.Time) (ids []uint32) {
+// urgentJobs are the numbers of jobs of which something is to be heard soon.
+func (e *Engine) urgentJobs(now time.Time) (ids []uint32) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for a := range e.urged {
@@ -160,8 +160,8 @@ func (e *Engine) soon(now time.Time) (ids []uint32) {
 	return ids
 }
 
-// live are the numbers of jobs that have not ended.
-func (e *Engine) live(now time.Time) (ids []uint32) {
+// liveJobs are the numbers of jobs that have not ended.
+func (e *Engine) liveJobs(now time.Time) (ids []uint32) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	sending := false
@@ -184,15 +184,15 @@ func (e *Engine) live(now time.Time) (ids []uint32) {
 	return ids
 }
 
-// ask asks for jobs and hands the answers to their attempts.
-func (e *Engine) ask(ids []uint32) {
+// askForJobs asks for jobs and hands the answers to their attempts.
+func (e *Engine) askForJobs(ids []uint32) {
 	for part := range slices.Chunk(ids, most) {
-		ctx, cancel := e.call()
+		ctx, cancel := e.callContext()
 		began := time.Now()
 		all, err := e.cfg.Site.Jobs(ctx, part)
 		var past []site.Job
 		if err == nil {
-			past, err = e.missing(ctx, part, all)
+			past, err = e.askAccounting(ctx, part, all)
 		}
 		cancel()
 		e.mu.Lock()
@@ -209,12 +209,12 @@ func (e *Engine) ask(ids []uint32) {
 			}
 			return
 		}
-		e.answer(part, all, past, began)
+		e.deliverAnswers(part, all, past, began)
 	}
 }
 
-// missing asks accounting for those of which slurmctld said nothing.
-func (e *Engine) missing(ctx context.Context, ids []uint32, all []site.Job) ([]site.Job, error) {
+// askAccounting asks accounting for those of which slurmctld said nothing.
+func (e *Engine) askAccounting(ctx context.Context, ids []uint32, all []site.Job) ([]site.Job, error) {
 	there := map[uint32]bool{}
 	for i := range all {
 		there[all[i].ID] = true
@@ -242,8 +242,8 @@ func (e *Engine) missing(ctx context.Context, ids []uint32, all []site.Job) ([]s
 	return past, err
 }
 
-// answer hands to each attempt what was said of its job.
-func (e *Engine) answer(ids []uint32, all, past []site.Job, now time.Time) {
+// deliverAnswers hands to each attempt what was said of its job.
+func (e *Engine) deliverAnswers(ids []uint32, all, past []site.Job, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, a := range e.attempts {
@@ -253,34 +253,34 @@ func (e *Engine) answer(ids []uint32, all, past []site.Job, now time.Time) {
 		if _, asked := slices.BinarySearch(ids, a.id); !asked || now.Before(a.froze) { // or it was asked before that changed
 			continue
 		}
-		j := find(all, a)
+		j := findJob(all, a)
 		if j == nil {
 			if a.gone.IsZero() {
 				a.gone = now
 			}
-			if j = find(past, a); j != nil && (!j.State.Final() || forgotten(j)) {
+			if j = findJob(past, a); j != nil && (!j.State.Final() || closedUnknown(j)) {
 				j = nil // what accounting says of the living lags behind
 			}
 			if j == nil {
-				a.nudge()
+				a.wakeUp()
 				continue
 			}
 		} else {
 			a.gone, a.at = time.Time{}, now
 		}
 		a.seen = j
-		a.nudge()
+		a.wakeUp()
 	}
 }
 
-// find is the job of an attempt: with its number and its tag. Accounting may keep no
+// findJob is the job of an attempt: with its number and its tag. Accounting may keep no
 // comments, and a number may be given out again after slurmctld lost it: then it is the
 // one that was submitted when ours was. Of several beginnings the last counts. The
 // components of a heterogeneous job are one with their first.
-func find(all []site.Job, a *attempt) (found *site.Job) {
+func findJob(all []site.Job, a *attempt) (found *site.Job) {
 	for i := range all {
 		j := &all[i]
-		if j.ID != a.id || !carries(j.Comment, a.tag) && (j.Comment != "" || !a.submitted(j.Submitted)) {
+		if j.ID != a.id || !hasTag(j.Comment, a.tag) && (j.Comment != "" || !a.wasSubmittedAt(j.Submitted)) {
 			continue
 		}
 		found = j
@@ -291,7 +291,7 @@ func find(all []site.Job, a *attempt) (found *site.Job) {
 	whole := *found
 	for i := range all {
 		c := &all[i]
-		if c.Het != a.id || c.ID == a.id || !carries(c.Comment, a.tag) {
+		if c.Het != a.id || c.ID == a.id || !hasTag(c.Comment, a.tag) {
 			continue
 		}
 		whole.More = append(whole.More, c.Nodes...)
@@ -302,12 +302,12 @@ func find(all []site.Job, a *attempt) (found *site.Job) {
 	return &whole
 }
 
-// forgotten reports whether a record of accounting's was closed because slurmctld did not
+// closedUnknown reports whether a record of accounting's was closed because slurmctld did not
 // know the job when it began anew: cancelled, and by nobody. The job may live.
-func forgotten(j *site.Job) bool { return j.State == site.Cancelled && j.CancelledBy == "" }
+func closedUnknown(j *site.Job) bool { return j.State == site.Cancelled && j.CancelledBy == "" }
 
-// submitted reports whether an attempt's job was submitted at a time.
-func (a *attempt) submitted(at time.Time) bool {
+// wasSubmittedAt reports whether an attempt's job was submitted at a time.
+func (a *attempt) wasSubmittedAt(at time.Time) bool {
 	if a.seen != nil {
 		return at.Equal(a.seen.Submitted)
 	}
@@ -316,10 +316,10 @@ func (a *attempt) submitted(at time.Time) bool {
 	return !at.Before(a.tried.Add(-time.Second)) && !at.After(a.sent.Add(time.Second))
 }
 
-// hints looks for files that scripts wrote since the last look, and reports whether
+// readHints looks for files that scripts wrote since the last look, and reports whether
 // there are any of live attempts.
-func (e *Engine) hints(known map[string]bool) (bool, error) {
-	ctx, cancel := e.call()
+func (e *Engine) readHints(known map[string]bool) (bool, error) {
+	ctx, cancel := e.callContext()
 	defer cancel()
 	names, err := e.cfg.Room.List(ctx)
 	if err != nil {
@@ -334,7 +334,7 @@ func (e *Engine) hints(known map[string]bool) (bool, error) {
 			news = append(news, n)
 		}
 	}
-	if news = e.living(news, known); len(news) > 0 {
+	if news = e.liveAttemptFiles(news, known); len(news) > 0 {
 		slices.Sort(news) // a beginning before its end
 	}
 	for n := range known {
@@ -364,14 +364,14 @@ func (e *Engine) hints(known map[string]bool) (bool, error) {
 		if a == nil || restarts != strconv.Itoa(a.base) {
 			continue
 		}
-		if !a.hear(m) {
+		if !a.noteHint(m) {
 			e.cfg.Log.Warn("slurm: the file of an attempt's end is another user's, and does not count", "attempt", a.ref.String(), "uid", m.Owner)
 			continue
 		}
 		any = true
 		a.urgent = time.Now()
 		e.urged[a] = true
-		a.nudge()
+		a.wakeUp()
 	}
 	return any, nil
 }
@@ -388,9 +388,9 @@ func (e *Engine) byPrefix() map[string]*attempt {
 	return of
 }
 
-// living are the files of attempts that live. Whatever else is there nobody reads: everybody
+// liveAttemptFiles are the files of attempts that live. Whatever else is there nobody reads: everybody
 // may put files there, as many as he likes.
-func (e *Engine) living(names []string, known map[string]bool) []string {
+func (e *Engine) liveAttemptFiles(names []string, known map[string]bool) []string {
 	if len(names) == 0 {
 		return nil
 	}
@@ -405,9 +405,9 @@ func (e *Engine) living(names []string, known map[string]bool) []string {
 	})
 }
 
-// hear notes a hint. Only who wrote that an attempt began can say that it ended: the names of
+// noteHint notes a hint. Only who wrote that an attempt began can say that it ended: the names of
 // its files can be read off the processes of a login node by then. The caller holds the lock.
-func (a *attempt) hear(m *room.Mark) bool {
+func (a *attempt) noteHint(m *lockdir.Mark) bool {
 	switch {
 	case strings.HasSuffix(m.Name, ".begun"):
 		a.hinter = cmp.Or(a.hinter, m.Owner)
@@ -424,7 +424,7 @@ func (a *attempt) hear(m *room.Mark) bool {
 
 // halfWritten reports whether a script has created the file of its end and not yet written
 // its exit status into it. One that is killed just then never does.
-func halfWritten(m *room.Mark) bool {
+func halfWritten(m *lockdir.Mark) bool {
 	return strings.HasSuffix(m.Name, ".done") && m.Text == "" && time.Since(m.Time) < skew
 }
 
@@ -436,8 +436,8 @@ func cutLast(s string) (before, after string) {
 	return s[:i], s[i+1:]
 }
 
-// number reads the exit status in a hint.
-func number(text string) (int, bool) {
+// parseExitStatus reads the exit status in a hint.
+func parseExitStatus(text string) (int, bool) {
 	n, err := strconv.Atoi(text)
 	return n, err == nil && n >= 0 && n <= 255
 }

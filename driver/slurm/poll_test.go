@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/driver/slurm/room"
+	"github.com/coxswain-sched/coxswain/driver/slurm/lockdir"
 )
 
 // The shell of a script creates the file of its end, and writes the exit status into it a
@@ -12,13 +12,13 @@ import (
 func TestHalfWritten(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct {
-		mark room.Mark
+		mark lockdir.Mark
 		want bool
 	}{
-		{room.Mark{Name: "1.1-x.0.done", Time: now}, true},
-		{room.Mark{Name: "1.1-x.0.done", Time: now, Text: "3"}, false},
-		{room.Mark{Name: "1.1-x.0.done", Time: now.Add(-2 * skew)}, false}, // it was killed just then
-		{room.Mark{Name: "1.1-x.0.begun", Time: now}, false},
+		{lockdir.Mark{Name: "1.1-x.0.done", Time: now}, true},
+		{lockdir.Mark{Name: "1.1-x.0.done", Time: now, Text: "3"}, false},
+		{lockdir.Mark{Name: "1.1-x.0.done", Time: now.Add(-2 * skew)}, false}, // it was killed just then
+		{lockdir.Mark{Name: "1.1-x.0.begun", Time: now}, false},
 	} {
 		if got := halfWritten(&c.mark); got != c.want {
 			t.Errorf("%+v: %t", c.mark, got)

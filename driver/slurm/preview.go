@@ -11,16 +11,16 @@ import (
 
 // Preview is engine.Previewer's: the submission of an attempt, to the byte, but for numbers
 // that there are not yet.
-func (e *Engine) Preview(d *engine.Draft) (*engine.Preview, error) {
-	if err := e.takes(d.Spec, d.Script, d.Env); err != nil {
+func (e *Engine) Preview(d *engine.JobDraft) (*engine.Preview, error) {
+	if err := e.checkSubmittable(d.Spec, d.Script, d.Env); err != nil {
 		return nil, e.atDoor(err)
 	}
 	o := e.orderOf(d)
-	w, err := e.words(o.Job, engine.Ref{}, o.Claims, o.Script)
+	w, err := e.buildSbatchJob(o.Job, engine.Ref{}, o.Claims, o.Script)
 	if err != nil {
 		return nil, e.atDoor(err)
 	}
-	sub, err := e.drafted(d)
+	sub, err := e.draftSubmission(d)
 	if err != nil {
 		return nil, e.atDoor(err)
 	}
@@ -46,7 +46,7 @@ func (e *Engine) Preview(d *engine.Draft) (*engine.Preview, error) {
 }
 
 // orderOf is a job that is not taken yet as an attempt has it.
-func (e *Engine) orderOf(d *engine.Draft) *order {
+func (e *Engine) orderOf(d *engine.JobDraft) *order {
 	o := &order{Job: &job.Job{Spec: d.Spec}, Claims: d.Claims, Script: d.Script, Env: d.Env, Token: noToken}
 	if a := d.Spec.Array; a != nil && len(a.Indices) > 0 {
 		o.Job.Array = &job.ArrayTask{Index: a.Indices[0]}
@@ -54,7 +54,7 @@ func (e *Engine) orderOf(d *engine.Draft) *order {
 	return o
 }
 
-// commented says why a directive of a batch script becomes a comment.
-func commented(file string, line int, option, why string) string {
+// explainCommented says why a directive of a batch script becomes a comment.
+func explainCommented(file string, line int, option, why string) string {
 	return fmt.Sprintf("%s:%d: --%s is a comment now: %s", path.Base(file), line, option, why)
 }

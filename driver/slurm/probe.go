@@ -6,21 +6,21 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/driver/slurm/room"
+	"github.com/coxswain-sched/coxswain/driver/slurm/lockdir"
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-// probe asks the nodes of an attempt that Slurm lost, and that had begun, whether anything of
+// nodeProbe asks the nodes of an attempt that Slurm lost, and that had begun, whether anything of
 // it lives: by a job of its own on each, of the same user, that looks for processes with the
 // attempt's name in their environment, which all of its processes inherit. slurmctld ends
 // what it does not know on nodes that register anew, and so such an attempt is mostly dead;
 // but nobody says so. Its lock is taken, so it does not begin again meanwhile.
 //
 // A process that has cleared its environment is not seen.
-type probe struct {
+type nodeProbe struct {
 	at    time.Time // when it was sent
 	seen  time.Time // when its answers were looked for
 	nodes []string
@@ -34,14 +34,14 @@ const mostProbed = 64
 // sent again.
 const probeAgain = 12
 
-// answer is the file in which the probe of a node writes what it found: beside the lock. That
+// probeAnswerFile is the file in which the probe of a node writes what it found: beside the lock. That
 // nothing lives stays true, whichever probe says so.
-func (a *attempt) answer(node string) string {
+func (a *attempt) probeAnswerFile(node string) string {
 	return fmt.Sprintf("%s.%d.probe.%s", a.prefix, a.base, node)
 }
 
-// probed sends probes, or reads what they said. gone: nothing of the attempt lives.
-func (e *Engine) probed(a *attempt, b *birth) (gone bool, err error) {
+// probeNodes sends probes, or reads what they said. gone: nothing of the attempt lives.
+func (e *Engine) probeNodes(a *attempt, b *startRecord) (gone bool, err error) {
 	e.mu.Lock()
 	p, hinter := a.probe, a.hinter
 	e.mu.Unlock()
@@ -54,15 +54,15 @@ func (e *Engine) probed(a *attempt, b *birth) (gone bool, err error) {
 	p.seen = time.Now() // the attempt's goroutine alone has it
 	var names []string
 	for _, n := range p.nodes {
-		names = append(names, a.answer(n))
+		names = append(names, a.probeAnswerFile(n))
 	}
-	ctx, cancel := e.call()
+	ctx, cancel := e.callContext()
 	defer cancel()
 	marks, err := e.cfg.Room.Look(ctx, names)
 	if err != nil {
 		return false, err
 	}
-	if len(marks) == len(names) && !slices.ContainsFunc(marks, func(m room.Mark) bool { return m.Text != "none" || hinter != "" && m.Owner != hinter }) {
+	if len(marks) == len(names) && !slices.ContainsFunc(marks, func(m lockdir.Mark) bool { return m.Text != "none" || hinter != "" && m.Owner != hinter }) {
 		return true, nil
 	}
 	if time.Since(p.at) > probeAgain*e.cfg.Settle {
@@ -73,7 +73,7 @@ func (e *Engine) probed(a *attempt, b *birth) (gone bool, err error) {
 
 // sendTo sends probes to all nodes on which something of an attempt may live, if they are not too
 // many.
-func (e *Engine) sendTo(a *attempt, b *birth) error {
+func (e *Engine) sendTo(a *attempt, b *startRecord) error {
 	nodes := b.nodes
 	if len(a.order.Job.Spec.Groups) > 1 { // the lock has those of the first component alone
 		nodes = nil
@@ -82,7 +82,7 @@ func (e *Engine) sendTo(a *attempt, b *birth) error {
 				nodes = append(nodes, a.order.Claims[i].Node)
 			}
 		} else {
-			ctx, cancel := e.call()
+			ctx, cancel := e.callContext()
 			defer cancel()
 			all, err := e.cfg.Site.Nodes(ctx)
 			if err != nil {
@@ -92,49 +92,49 @@ func (e *Engine) sendTo(a *attempt, b *birth) error {
 				nodes = append(nodes, all[i].Name)
 			}
 		}
-		nodes = sorted(nodes)
+		nodes = sortedUnique(nodes)
 	}
 	if len(nodes) == 0 || len(nodes) > mostProbed {
 		return nil
 	}
-	return e.sendProbes(a, &probe{nodes: nodes})
+	return e.sendProbes(a, &nodeProbe{nodes: nodes})
 }
 
-// deserted reports whether nothing of an attempt lives whose job slurmctld calls failed for a
+// provenGone reports whether nothing of an attempt lives whose job slurmctld calls failed for a
 // node. It says so at once, of a job whose partition is gone even, and ends what lives on its
 // nodes when these register: those that answer are asked. Of those that are down its word counts.
-func (e *Engine) deserted(a *attempt, j *site.Job, b *birth) (bool, error) {
+func (e *Engine) provenGone(a *attempt, j *site.Job, b *startRecord) (bool, error) {
 	if e.blind || j.State != site.NodeFailed || len(b.nodes) == 0 || len(b.nodes) > mostProbed || len(a.order.Job.Spec.Groups) > 1 {
 		return true, nil
 	}
-	ctx, cancel := e.call()
+	ctx, cancel := e.callContext()
 	defer cancel()
 	up := *b
 	var err error
-	if up.nodes, err = e.up(ctx, b.nodes); err != nil || len(up.nodes) == 0 {
+	if up.nodes, err = e.answeringNodes(ctx, b.nodes); err != nil || len(up.nodes) == 0 {
 		return err == nil, err
 	}
-	gone, err := e.probed(a, &up)
+	gone, err := e.probeNodes(a, &up)
 	if err == nil && !gone {
-		e.doubt(a, fmt.Sprintf("Slurm says that a node of job %d failed; whether it lives on %s is not known", a.id, strings.Join(up.nodes, ",")))
+		e.reportUncertain(a, fmt.Sprintf("Slurm says that a node of job %d failed; whether it lives on %s is not known", a.id, strings.Join(up.nodes, ",")))
 	}
 	return gone, err
 }
 
 // sendProbes sends one to each node. One that is refused, or lost, is sent again later.
-func (e *Engine) sendProbes(a *attempt, p *probe) error {
+func (e *Engine) sendProbes(a *attempt, p *nodeProbe) error {
 	p.at = time.Now()
 	e.mu.Lock()
 	a.probe = p
 	e.mu.Unlock()
 	mark := "COX_ATTEMPT=" + a.guard.Dir + ":" + a.guard.Ref.String()
 	for _, n := range p.nodes {
-		file := a.guard.Dir + "/" + a.answer(n)
+		file := a.guard.Dir + "/" + a.probeAnswerFile(n)
 		s := &site.Submission{
 			Script: fmt.Appendf(nil, `#!/bin/sh
 # coxswain: does anything of attempt %s live here?
 if grep -qszxF %s /proc/[0-9]*/environ; then echo lives; else echo none; fi >%s.new && mv %[3]s.new %[3]s
-`, a.guard.Ref, quote(mark), quote(file)),
+`, a.guard.Ref, shellQuote(mark), shellQuote(file)),
 			Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/",
 		}
 		s.User = a.user
@@ -142,7 +142,7 @@ if grep -qszxF %s /proc/[0-9]*/environ; then echo lives; else echo none; fi >%s.
 			"--job-name=cox-probe", "--comment=cox-probe:" + e.log.cluster + ":" + a.ref.String(), "--nodelist=" + n, "--nodes=1", "--ntasks=1", "--mem=1M", "--time=5",
 			"--output=/dev/null", "--no-requeue",
 		}
-		s.Options = append(append(slices.Clone(e.cfg.Options), e.belongs(a.order.Job)...), own...)
+		s.Options = append(append(slices.Clone(e.cfg.Options), e.ownershipOptions(a.order.Job)...), own...)
 		err := e.sendProbe(s)
 		if err != nil && fault.KindOf(err) != fault.Unavailable { // its partition is gone, or its reservation
 			s.Options = own
@@ -156,17 +156,17 @@ if grep -qszxF %s /proc/[0-9]*/environ; then echo lives; else echo none; fi >%s.
 }
 
 func (e *Engine) sendProbe(s *site.Submission) error {
-	ctx, cancel := e.call()
+	ctx, cancel := e.callContext()
 	defer cancel()
 	_, err := e.cfg.Site.Submit(ctx, s)
 	return err
 }
 
-// quote makes one word of a text, for a shell.
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+// shellQuote makes one word of a text, for a shell.
+func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// vanished reports an attempt that Slurm lost and of which nothing lives on its nodes.
-func (e *Engine) vanished(a *attempt) error {
+// reportVanished reports an attempt that Slurm lost and of which nothing lives on its nodes.
+func (e *Engine) reportVanished(a *attempt) error {
 	e.mu.Lock()
 	r := a.report
 	e.mu.Unlock()
@@ -175,5 +175,5 @@ func (e *Engine) vanished(a *attempt) error {
 		r.Cause = engine.NodeLost
 		r.Message = fmt.Sprintf("Slurm lost job %d, which had begun, and nothing of it lives on its nodes", a.id)
 	}
-	return e.over(a, r)
+	return e.reportEnded(a, r)
 }

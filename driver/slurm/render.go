@@ -17,40 +17,40 @@ import (
 	"github.com/coxswain-sched/coxswain/model/resource"
 )
 
-// submission is an attempt as it is handed over: the job as words says it, with its lock
+// renderSubmission is an attempt as it is handed over: the job as words says it, with its lock
 // added (driver/slurm/script).
-func (e *Engine) submission(a *attempt) (*site.Submission, error) {
+func (e *Engine) renderSubmission(a *attempt) (*site.Submission, error) {
 	o := a.order
-	w := a.words
+	w := a.sbatch
 	if w == nil {
 		var err error
-		if w, err = e.words(o.Job, a.ref, o.Claims, o.Script); err != nil {
+		if w, err = e.buildSbatchJob(o.Job, a.ref, o.Claims, o.Script); err != nil {
 			return nil, err
 		}
 	}
 	s := &site.Submission{
-		Script: script.Wrap(w.script, &a.guard), Args: w.args, Env: environment(o, &a.guard), Dir: o.Job.Spec.WorkDir,
-		Options: append(append(slices.Clone(e.cfg.Options), w.options...), "--comment="+comment(a)), User: a.user,
+		Script: script.Wrap(w.script, &a.guard), Args: w.args, Env: jobEnvironment(o, &a.guard), Dir: o.Job.Spec.WorkDir,
+		Options: append(append(slices.Clone(e.cfg.Options), w.options...), "--comment="+jobComment(a)), User: a.user,
 	}
 	for _, of := range w.more {
-		s.Components = append(s.Components, append(append(slices.Clone(e.cfg.Options), of...), "--comment="+comment(a)))
+		s.Components = append(s.Components, append(append(slices.Clone(e.cfg.Options), of...), "--comment="+jobComment(a)))
 	}
 	return s, nil
 }
 
-// comment is what an attempt's job has for a comment: its tag, and what the user says.
-func comment(a *attempt) string {
+// jobComment is what an attempt's job has for a comment: its tag, and what the user says.
+func jobComment(a *attempt) string {
 	if text := a.order.Job.Spec.Comment; text != "" {
 		return a.tag + " " + text
 	}
 	return a.tag
 }
 
-// environment is a job's: what --export lets through of the submission's, what is set last,
+// jobEnvironment is a job's: what --export lets through of the submission's, what is set last,
 // and our own. What sbatch would read for its own options is left out, for these were read
 // when the job was submitted here, and so is how often another job was put back. --export other than ALL has slurmd add what a login sets,
 // as sbatch has it.
-func environment(o *order, g *script.Guard) []string {
+func jobEnvironment(o *order, g *script.Guard) []string {
 	spec := o.Job.Spec
 	base := slices.DeleteFunc(slices.Clone(o.Env), func(v string) bool {
 		return strings.HasPrefix(v, "SBATCH_")
@@ -62,12 +62,12 @@ func environment(o *order, g *script.Guard) []string {
 	out = slices.DeleteFunc(append(out, spec.Env.Set...), func(v string) bool {
 		return strings.HasPrefix(v, "SLURM_RESTART_COUNT=") // the lock's name has it
 	})
-	return append(out, numbers(o.Job, g)...)
+	return append(out, identityVariables(o.Job, g)...)
 }
 
-// numbers are variables that say what the job is here, and which task of its array it is:
+// identityVariables are variables that say what the job is here, and which task of its array it is:
 // to slurmctld it is a job of its own.
-func numbers(j *job.Job, g *script.Guard) []string {
+func identityVariables(j *job.Job, g *script.Guard) []string {
 	out := []string{fmt.Sprintf("COX_JOB_ID=%d", j.ID), "COX_ATTEMPT=" + g.Dir + ":" + g.Ref.String()}
 	if a := j.Array; a != nil {
 		for _, v := range []struct {
@@ -85,13 +85,13 @@ func ofGroup(claims []fleet.Claim, group int) []fleet.Claim {
 	return slices.DeleteFunc(slices.Clone(claims), func(c fleet.Claim) bool { return c.Group != group })
 }
 
-// shared are the options that all components of a job have.
-func (e *Engine) shared(j *job.Job) []string {
+// sharedOptions are the options that all components of a job have.
+func (e *Engine) sharedOptions(j *job.Job) []string {
 	spec := j.Spec
 	var out []string
 	add := func(name, value string) { out = append(out, "--"+name+"="+value) }
 	add("job-name", cmp.Or(spec.Name, spec.Program.ScriptName, "sbatch"))
-	out = append(out, e.belongs(j)...)
+	out = append(out, e.ownershipOptions(j)...)
 	if spec.TimeLimit > 0 { // in whole minutes to Slurm; the driver sees to the rest
 		add("time", strconv.FormatInt(int64((spec.TimeLimit+time.Minute-1)/time.Minute), 10))
 	}
@@ -109,18 +109,18 @@ func (e *Engine) shared(j *job.Job) []string {
 		add("signal", fmt.Sprintf("%s%d@%d", at, s.Signal, int(s.Before.Seconds())))
 	}
 	// What Slurm puts back is taken over where it places jobs itself; pinned ones are placed anew.
-	if e.adoptable(j) {
+	if e.canAdoptRequeued(j) {
 		return append(out, "--requeue")
 	}
 	return append(out, "--no-requeue")
 }
 
-// belongs are the options that say whose a job is, and in which part of the cluster.
-func (e *Engine) belongs(j *job.Job) []string {
+// ownershipOptions are the options that say whose a job is, and in which part of the cluster.
+func (e *Engine) ownershipOptions(j *job.Job) []string {
 	spec := j.Spec
 	var out []string
 	for name, value := range map[string]string{"account": spec.Account, "qos": spec.QOS, "partition": strings.Join(spec.Partitions, ","), "reservation": spec.Reservation} {
-		if value != "" && !said(e.cfg.Options, name) {
+		if value != "" && !hasOption(e.cfg.Options, name) {
 			out = append(out, "--"+name+"="+value)
 		}
 	}
@@ -128,13 +128,13 @@ func (e *Engine) belongs(j *job.Job) []string {
 	return out
 }
 
-// said reports whether an option stands among others.
-func said(opts []string, name string) bool {
+// hasOption reports whether an option stands among others.
+func hasOption(opts []string, name string) bool {
 	return slices.ContainsFunc(opts, func(o string) bool { return strings.HasPrefix(o, "--"+name+"=") })
 }
 
-// pinned are the options that put a job where it is to run.
-func pinned(out []string, g *job.TaskGroup, claims []fleet.Claim) ([]string, error) {
+// pinOptions are the options that put a job where it is to run.
+func pinOptions(out []string, g *job.TaskGroup, claims []fleet.Claim) ([]string, error) {
 	var names []string
 	var memory resource.Amount
 	tasks, whole := 0, false
@@ -158,7 +158,7 @@ func pinned(out []string, g *job.TaskGroup, claims []fleet.Claim) ([]string, err
 	if len(names) > 1 && !slices.ContainsFunc(names, func(n string) bool { return per[n] != per[names[0]] }) {
 		out = append(out, fmt.Sprintf("--ntasks-per-node=%d", max(per[names[0]], 1)))
 	}
-	if c := cpus(g); c > 1 {
+	if c := cpusPerTask(g); c > 1 {
 		out = append(out, fmt.Sprintf("--cpus-per-task=%d", c))
 	}
 	if whole {
@@ -171,13 +171,13 @@ func pinned(out []string, g *job.TaskGroup, claims []fleet.Claim) ([]string, err
 		out = append(out, fmt.Sprintf("--mem=%dM", memory.DivUp(resource.MiB)))
 	}
 	if n := devices[names[0]]; n > 0 {
-		out = append(out, fmt.Sprintf("--gres=%s:%d", device(g), n))
+		out = append(out, fmt.Sprintf("--gres=%s:%d", gresName(g), n))
 	}
 	return out, nil
 }
 
-// device is what the devices of a group are called in --gres: one kind, of one type or any.
-func device(g *job.TaskGroup) string {
+// gresName is what the devices of a group are called in --gres: one kind, of one type or any.
+func gresName(g *job.TaskGroup) string {
 	for _, r := range []resource.Requirements{g.PerNode, g.PerTask, g.Total} {
 		if len(r.Devices) > 0 {
 			d := r.Devices[0]
@@ -190,6 +190,6 @@ func device(g *job.TaskGroup) string {
 	return "gpu"
 }
 
-func cpus(g *job.TaskGroup) int {
+func cpusPerTask(g *job.TaskGroup) int {
 	return max(g.CPUsPerTask, int(g.PerTask.CPU.DivUp(resource.OneCPU)))
 }

@@ -31,7 +31,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/driver/slurm/room"
+	"github.com/coxswain-sched/coxswain/driver/slurm/lockdir"
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/feed"
@@ -42,10 +42,10 @@ import (
 
 // Config says what an Engine works with. Root, Pool, Site and Room must be given.
 type Config struct {
-	Root string    // state directory, absolute; made if it does not exist
-	Pool string    // name of the pool
-	Site site.Site // the way into the cluster; Close closes it
-	Room room.Room // where the locks are; *room.Nodes: on each node, which needs Placed
+	Root string            // state directory, absolute; made if it does not exist
+	Pool string            // name of the pool
+	Site site.Site         // the way into the cluster; Close closes it
+	Room lockdir.Directory // where the locks are; *room.Nodes: on each node, which needs Placed
 
 	// Placed says that the nodes are chosen by the caller; else slurmctld chooses, and
 	// claims say nothing of nodes.
@@ -80,11 +80,11 @@ type Engine struct {
 	cfg  Config
 	log  *journal
 	feed *feed.Feed
-	send *lanes        // who hands over
-	ends *lanes        // who ends what was handed over
-	kick chan struct{} // a poll is wanted
+	send *submitLimiter // who hands over
+	ends *submitLimiter // who ends what was handed over
+	kick chan struct{}  // a poll is wanted
 
-	errands chan errand // to senders that are idle
+	errands chan senderConfig // to senders that are idle
 
 	blind bool // the locks are on the nodes, where only jobs see them (blind.go)
 
@@ -106,8 +106,8 @@ type Engine struct {
 	nameless []string               // nodes in pods on machines that nobody names, as of then
 	cluster  site.Cluster           // as it was last seen
 	found    []site.Node            // the same, as Slurm has them; never written to
-	stock    stock                  // what it has beside them
-	others   Others                 // held by jobs that are not ours, as of then
+	stock    inventoryState         // what it has beside them
+	others   ForeignUse             // held by jobs that are not ours, as of then
 	polls    Polls
 	urged    map[*attempt]bool // of which something is to be heard soon
 }
@@ -142,40 +142,40 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	_, blind := cfg.Room.(*room.Nodes)
+	_, blind := cfg.Room.(*lockdir.Nodes)
 	if blind && !cfg.Placed {
 		return nil, fault.New(fault.Invalid, "slurm engine: locks on the nodes need a placed pool: Slurm may begin a job again on another node, where nobody has its lock")
 	}
 	if err := os.MkdirAll(cfg.Root, 0o700); err != nil {
 		return nil, fmt.Errorf("slurm engine: %w", err)
 	}
-	log, err := openJournal(filepath.Join(cfg.Root, "slurm"), word())
+	log, err := openJournal(filepath.Join(cfg.Root, "slurm"), randomWord())
 	if err != nil {
 		return nil, fmt.Errorf("slurm engine: %w", err)
 	}
 	e := &Engine{
-		cfg: cfg, log: log, feed: feed.New(log.epoch), blind: blind, send: newLanes(cfg.Senders), ends: newLanes(cfg.Senders), kick: make(chan struct{}, 1), errands: make(chan errand), stocking: make(chan struct{}, 1),
+		cfg: cfg, log: log, feed: feed.New(log.epoch), blind: blind, send: newLanes(cfg.Senders), ends: newLanes(cfg.Senders), kick: make(chan struct{}, 1), errands: make(chan senderConfig), stocking: make(chan struct{}, 1),
 		attempts: map[engine.Ref]*attempt{}, users: map[string]bool{}, urged: map[*attempt]bool{}, people: map[string]site.Person{},
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	for ref, l := range log.lives {
-		a := e.revive(ref, l)
+		a := e.restoreAttempt(ref, l)
 		e.attempts[ref] = a
 		e.feed.Publish(a.report)
 	}
 	for _, a := range e.attempts {
 		if a.report.Phase != engine.Ended {
-			e.wg.Go(func() { e.drive(a) })
+			e.wg.Go(func() { e.driveAttempt(a) })
 		}
 	}
-	e.wg.Go(e.poll)
-	e.wg.Go(e.tidy)
-	e.wg.Go(e.taking)
+	e.wg.Go(e.pollJobs)
+	e.wg.Go(e.runGC)
+	e.wg.Go(e.runInventory)
 	return e, nil
 }
 
-// word is a random word that nobody guesses.
-func word() string { return rand.Text()[:16] }
+// randomWord is a random word that nobody guesses.
+func randomWord() string { return rand.Text()[:16] }
 
 // Close stops the engine's goroutines. The jobs go on.
 func (e *Engine) Close() error {
@@ -216,7 +216,7 @@ func (e *Engine) Info(ctx context.Context) (engine.Info, error) {
 	return engine.Info{
 		Name: "slurm", Version: c.Version, Notes: notes,
 		Abilities: engine.Abilities{
-			Gang: engine.GangStrict, Placed: e.cfg.Placed, Delegated: !e.cfg.Placed, Suspend: e.suspends(), Isolates: c.Limits, Proves: c.Tracks,
+			Gang: engine.GangStrict, Placed: e.cfg.Placed, Delegated: !e.cfg.Placed, Suspend: e.canSuspend(), Isolates: c.Limits, Proves: c.Tracks,
 		},
 	}, nil
 }
@@ -228,12 +228,12 @@ func (e *Engine) Inspect(ctx context.Context, ref engine.Ref) (engine.Report, er
 	}
 	r, ok := e.feed.Last(ref)
 	if !ok {
-		return r, unknown(ref)
+		return r, unknownAttempt(ref)
 	}
 	return r, nil
 }
 
-func unknown(ref engine.Ref) error {
+func unknownAttempt(ref engine.Ref) error {
 	return fault.New(fault.NotFound, "the slurm engine has no attempt %s", ref)
 }
 
@@ -264,7 +264,7 @@ func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
 		e.mu.Unlock()
 		return fault.New(fault.Conflict, "attempt %s has not ended", ref)
 	}
-	if err := e.log.fence(ref); err != nil {
+	if err := e.log.fenceAttempt(ref); err != nil {
 		e.mu.Unlock()
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/driver/slurm"
-	"github.com/coxswain-sched/coxswain/driver/slurm/room"
+	"github.com/coxswain-sched/coxswain/driver/slurm/lockdir"
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -156,7 +156,7 @@ func (s *stage) Close() error { return nil }
 func stageWith(t *testing.T, s *stage, set func(*slurm.Config)) (e *slurm.Engine, root string) {
 	t.Helper()
 	root = t.TempDir()
-	locks, err := room.Open(filepath.Join(root, "locks"))
+	locks, err := lockdir.Open(filepath.Join(root, "locks"))
 	if err != nil {
 		t.Fatal(err)
 	}

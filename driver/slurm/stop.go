@@ -26,9 +26,9 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref, s engine.Stop) error 
 	e.mu.Lock()
 	a := e.attempts[ref]
 	if a == nil {
-		err := e.log.fence(ref)
+		err := e.log.fenceAttempt(ref)
 		e.mu.Unlock()
-		return cmp.Or(err, error(unknown(ref)))
+		return cmp.Or(err, error(unknownAttempt(ref)))
 	}
 	defer e.mu.Unlock()
 	if a.ended {
@@ -62,14 +62,14 @@ func (e *Engine) stopAt(a *attempt, s *stopping) error {
 	if a.id != 0 {
 		r.Phase = max(r.Phase, engine.Ending)
 	}
-	e.tell(a, r)
-	a.nudge()
-	e.urge(a)
+	e.publishReport(a, r)
+	a.wakeUp()
+	e.pollSoon(a)
 	return nil
 }
 
-// end does what a stop or a time limit asks for, and says after which time there is more.
-func (e *Engine) end(a *attempt) (time.Duration, error) {
+// endAttempt does what a stop or a time limit asks for, and says after which time there is more.
+func (e *Engine) endAttempt(a *attempt) (time.Duration, error) {
 	e.mu.Lock()
 	if a.ended {
 		e.mu.Unlock()
@@ -77,7 +77,7 @@ func (e *Engine) end(a *attempt) (time.Duration, error) {
 	}
 	j, now := a.seen, time.Now()
 	if a.stop == nil {
-		wait, over := e.limit(a, now)
+		wait, over := e.remainingTime(a, now)
 		if !over {
 			e.mu.Unlock()
 			return wait, nil
@@ -95,7 +95,7 @@ func (e *Engine) end(a *attempt) (time.Duration, error) {
 	}
 	e.mu.Unlock()
 	kill := !now.Before(s.Kill)
-	switch wait := e.unsettled(a); {
+	switch wait := e.settleDelay(a); {
 	case j == nil: // a poll is on its way
 		return 0, nil
 	case wait > 0: // signals are dropped on nodes that do not know yet that it goes on
@@ -113,27 +113,27 @@ func (e *Engine) end(a *attempt) (time.Duration, error) {
 // inTurn makes the calls that end an attempt. So many go on at once as submissions do, whose
 // turns they need not wait for.
 func (e *Engine) inTurn(a *attempt, f func(context.Context) (time.Duration, error)) (time.Duration, error) {
-	leave, ok := e.ends.take(e.ctx, a.user, nil)
+	leave, ok := e.ends.acquireTurn(e.ctx, a.user, nil)
 	if !ok {
 		return 0, nil
 	}
 	began := time.Now()
-	ctx, cancel := e.call()
+	ctx, cancel := e.callContext()
 	defer cancel()
 	due, err := f(ctx)
-	leave(e.hung(err, began))
+	leave(e.callHung(err, began))
 	return due, err
 }
 
-// hung reports whether a call hung, and nobody else's may wait for another like it.
-func (e *Engine) hung(err error, began time.Time) bool {
+// callHung reports whether a call hung, and nobody else's may wait for another like it.
+func (e *Engine) callHung(err error, began time.Time) bool {
 	return fault.KindOf(err) == fault.Unavailable && time.Since(began) > e.cfg.Patience/3
 }
 
 // endNow asks Slurm for the end of an attempt's job, or for the next step towards it.
 func (e *Engine) endNow(ctx context.Context, a *attempt, s, told *stopping, kill bool) (time.Duration, error) {
 	now := time.Now()
-	j, err := e.look(ctx, a)
+	j, err := e.askController(ctx, a)
 	switch {
 	case err != nil:
 		return 0, err
@@ -141,15 +141,15 @@ func (e *Engine) endNow(ctx context.Context, a *attempt, s, told *stopping, kill
 		e.pollNow(a)
 		return firstPause, nil
 	case j.State == site.Suspended: // so that it can act on the signal
-		return settled, e.suspend(ctx, a, false)
+		return settled, e.setSuspended(ctx, a, false)
 	case kill:
-		err = e.kill(ctx, a, j)
+		err = e.killJob(ctx, a, j)
 	case told != nil && j.State == site.Running:
 		e.mu.Lock()
 		a.told, a.thawed = nil, a.thawed+1
 		e.mu.Unlock()
 		e.pollNow(a)
-		return settled, e.suspend(ctx, a, true)
+		return settled, e.setSuspended(ctx, a, true)
 	default:
 		err = e.signalEnd(ctx, a, j, s)
 	}
@@ -170,29 +170,29 @@ func (e *Engine) endNow(ctx context.Context, a *attempt, s, told *stopping, kill
 func (e *Engine) signalEnd(ctx context.Context, a *attempt, j *site.Job, s *stopping) error {
 	switch {
 	case j.State == site.Pending:
-		return e.actor(a.user).End(ctx, a.id)
+		return e.changeSite(a.user).End(ctx, a.id)
 	case s.Signal == sigkill:
-		return e.kill(ctx, a, j)
+		return e.killJob(ctx, a, j)
 	}
-	err := e.actor(a.user).Signal(ctx, a.id, s.Signal, site.ToAll)
+	err := e.changeSite(a.user).Signal(ctx, a.id, s.Signal, site.ToAll)
 	if err != nil && fault.KindOf(err) != fault.Unavailable { // between two states
 		return fault.New(fault.Unavailable, "%w", err)
 	}
 	return err
 }
 
-// kill ends a job for good.
-func (e *Engine) kill(ctx context.Context, a *attempt, j *site.Job) error {
+// killJob ends a job for good.
+func (e *Engine) killJob(ctx context.Context, a *attempt, j *site.Job) error {
 	if j.State == site.Running && a.killed.IsZero() {
-		if err := e.actor(a.user).Kill(ctx, a.id); err == nil || fault.KindOf(err) == fault.Unavailable {
+		if err := e.changeSite(a.user).Kill(ctx, a.id); err == nil || fault.KindOf(err) == fault.Unavailable {
 			return err
 		}
 	}
-	return e.actor(a.user).End(ctx, a.id)
+	return e.changeSite(a.user).End(ctx, a.id)
 }
 
-// limit is how long an attempt may still run. The caller holds the lock.
-func (e *Engine) limit(a *attempt, now time.Time) (wait time.Duration, over bool) {
+// remainingTime is how long an attempt may still run. The caller holds the lock.
+func (e *Engine) remainingTime(a *attempt, now time.Time) (wait time.Duration, over bool) {
 	most, from := a.order.Job.Spec.TimeLimit, a.report.Started
 	if most <= 0 || from.IsZero() || !a.paused.IsZero() {
 		return 0, false
@@ -217,7 +217,7 @@ func (e *Engine) Signal(ctx context.Context, ref engine.Ref, signal int, to engi
 	a := e.attempts[ref]
 	if a == nil {
 		e.mu.Unlock()
-		return unknown(ref)
+		return unknownAttempt(ref)
 	}
 	id, phase := a.id, a.report.Phase
 	e.mu.Unlock()
@@ -229,7 +229,7 @@ func (e *Engine) Signal(ctx context.Context, ref engine.Ref, signal int, to engi
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
 	defer cancel()
-	err := e.actor(a.user).Signal(ctx, id, signal, scope)
+	err := e.changeSite(a.user).Signal(ctx, id, signal, scope)
 	e.pollNow(a)
 	return err
 }
@@ -239,8 +239,8 @@ func (e *Engine) Signal(ctx context.Context, ref engine.Ref, signal int, to engi
 // way round stays frozen, and counts as running.
 const settled = 2 * time.Second
 
-// unsettled is how long the nodes may take yet to hear of the last change.
-func (e *Engine) unsettled(a *attempt) time.Duration {
+// settleDelay is how long the nodes may take yet to hear of the last change.
+func (e *Engine) settleDelay(a *attempt) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if a.froze.IsZero() {
@@ -249,20 +249,20 @@ func (e *Engine) unsettled(a *attempt) time.Duration {
 	return settled - time.Since(a.froze)
 }
 
-// look asks what slurmctld says of an attempt's job now. nil: it does not know the job any
+// askController asks what slurmctld says of an attempt's job now. nil: it does not know the job any
 // more, or knows another by the number, which it gives out again after a loss. What ends
 // jobs names them by number alone, so it is asked right before.
-func (e *Engine) look(ctx context.Context, a *attempt) (*site.Job, error) {
+func (e *Engine) askController(ctx context.Context, a *attempt) (*site.Job, error) {
 	all, err := e.cfg.Site.Jobs(ctx, []uint32{a.id})
 	if err != nil {
 		return nil, err
 	}
-	return find(all, a), nil
+	return findJob(all, a), nil
 }
 
-// suspend holds a job or lets it go on.
-func (e *Engine) suspend(ctx context.Context, a *attempt, held bool) error {
-	if wait := e.unsettled(a); wait > 0 {
+// setSuspended holds a job or lets it go on.
+func (e *Engine) setSuspended(ctx context.Context, a *attempt, held bool) error {
+	if wait := e.settleDelay(a); wait > 0 {
 		t := time.NewTimer(wait)
 		defer t.Stop()
 		select {
@@ -278,11 +278,11 @@ func (e *Engine) suspend(ctx context.Context, a *attempt, held bool) error {
 	return err
 }
 
-// held reports what slurmctld has just done: before a poll sees it, it may be otherwise again.
-func (e *Engine) held(a *attempt, held bool) {
+// reportSuspended reports what slurmctld has just done: before a poll sees it, it may be otherwise again.
+func (e *Engine) reportSuspended(a *attempt, held bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.urge(a)
+	e.pollSoon(a)
 	if a.ended || a.seen == nil || a.report.Phase != engine.Running {
 		return
 	}
@@ -294,12 +294,12 @@ func (e *Engine) held(a *attempt, held bool) {
 	a.seen = &j
 	r := a.report
 	r.Suspended = held
-	a.pause(held)
-	e.tell(a, r)
+	a.countPause(held)
+	e.publishReport(a, r)
 }
 
-// pause counts the time in which an attempt is suspended. The caller holds the lock.
-func (a *attempt) pause(held bool) {
+// countPause counts the time in which an attempt is suspended. The caller holds the lock.
+func (a *attempt) countPause(held bool) {
 	if held && a.paused.IsZero() {
 		a.paused = time.Now()
 	} else if !held && !a.paused.IsZero() {
@@ -308,7 +308,7 @@ func (a *attempt) pause(held bool) {
 	}
 }
 
-func (e *Engine) hold(ctx context.Context, ref engine.Ref, held bool) error {
+func (e *Engine) requestSuspend(ctx context.Context, ref engine.Ref, held bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -316,7 +316,7 @@ func (e *Engine) hold(ctx context.Context, ref engine.Ref, held bool) error {
 	a := e.attempts[ref]
 	if a == nil {
 		e.mu.Unlock()
-		return unknown(ref)
+		return unknownAttempt(ref)
 	}
 	id, r, seen := a.id, a.report, a.seen != nil
 	e.mu.Unlock()
@@ -328,9 +328,9 @@ func (e *Engine) hold(ctx context.Context, ref engine.Ref, held bool) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
 	defer cancel()
-	err := e.suspend(ctx, a, held)
+	err := e.setSuspended(ctx, a, held)
 	if err == nil {
-		e.held(a, held)
+		e.reportSuspended(a, held)
 		return nil
 	}
 	if fault.KindOf(err) == fault.Unavailable {

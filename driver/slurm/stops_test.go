@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/driver/slurm"
-	"github.com/coxswain-sched/coxswain/driver/slurm/room"
+	"github.com/coxswain-sched/coxswain/driver/slurm/lockdir"
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/engine"
 )
@@ -117,7 +117,7 @@ func TestAStopDoesNotWaitForATurn(t *testing.T) {
 
 // reads counts how often a directory of locks is listed, and asked for files.
 type reads struct {
-	room.Room
+	lockdir.Directory
 	mu           sync.Mutex
 	lists, looks int
 	dropped      int
@@ -127,7 +127,7 @@ func (r *reads) List(ctx context.Context) ([]string, error) {
 	r.mu.Lock()
 	r.lists++
 	r.mu.Unlock()
-	return r.Room.List(ctx)
+	return r.Directory.List(ctx)
 }
 
 func (r *reads) Drop(ctx context.Context, names []string) error {
@@ -135,7 +135,7 @@ func (r *reads) Drop(ctx context.Context, names []string) error {
 	defer r.mu.Unlock()
 	r.dropped += len(names)
 	r.looks++
-	return r.Room.Drop(ctx, names)
+	return r.Directory.Drop(ctx, names)
 }
 
 // Remove lists the directory, once for each attempt.
@@ -148,17 +148,17 @@ func TestManyOldLocks(t *testing.T) {
 	s := &stage{}
 	var count *reads
 	e, root := stageWith(t, s, func(c *slurm.Config) {
-		locks, err := room.Open(filepath.Join(c.Root, "locks"))
+		locks, err := lockdir.Open(filepath.Join(c.Root, "locks"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		count = &reads{Room: locks}
+		count = &reads{Directory: locks}
 		c.Room, c.KeepLocks = count, time.Nanosecond
 	})
 	const many = 300
 	begin(t, e, root)
 	s.act(t, time.Now(), "n1") // its lock says what this driver's are called
-	names, err := count.Room.List(t.Context())
+	names, err := count.Directory.List(t.Context())
 	if err != nil || len(names) == 0 {
 		t.Fatalf("%q, %v", names, err)
 	}

@@ -20,24 +20,24 @@ func Open(cfg Config) (engine.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if e.suspends() {
+	if e.canSuspend() {
 		return Suspending{e}, nil
 	}
 	return e, nil
 }
 
-// suspends reports whether jobs can be suspended.
-func (e *Engine) suspends() bool {
+// canSuspend reports whether jobs can be suspended.
+func (e *Engine) canSuspend() bool {
 	s, ok := e.cfg.Site.(site.Limited)
 	return e.cfg.Privileged && (!ok || s.Suspends())
 }
 
 // Suspend holds every process of an attempt.
 func (s Suspending) Suspend(ctx context.Context, ref engine.Ref) error {
-	return s.hold(ctx, ref, true)
+	return s.requestSuspend(ctx, ref, true)
 }
 
 // Resume lets them go on.
 func (s Suspending) Resume(ctx context.Context, ref engine.Ref) error {
-	return s.hold(ctx, ref, false)
+	return s.requestSuspend(ctx, ref, false)
 }

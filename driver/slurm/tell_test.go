@@ -17,7 +17,7 @@ func TestAStopStays(t *testing.T) {
 		{engine.Report{Phase: engine.Running, Uncertain: true, Message: "nobody knows"}, engine.Report{Phase: engine.Ending, Uncertain: true, Cause: engine.Stopped, Message: "nobody knows"}},
 		{engine.Report{Phase: engine.Ended, Gone: true, Cause: engine.TimedOut}, engine.Report{Phase: engine.Ended, Gone: true, Cause: engine.TimedOut}}, // it had ended before
 	} {
-		e.tell(a, tt.stale)
+		e.publishReport(a, tt.stale)
 		r := a.report
 		if r.Phase != tt.want.Phase || r.Cause != tt.want.Cause || r.Message != tt.want.Message || r.Uncertain != tt.want.Uncertain {
 			t.Errorf("%+v, want %+v", r, tt.want)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/control/dispatch"
 	"github.com/coxswain-sched/coxswain/driver/slurm/command"
-	"github.com/coxswain-sched/coxswain/driver/slurm/room"
+	"github.com/coxswain-sched/coxswain/driver/slurm/lockdir"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/lines"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -27,7 +27,7 @@ import (
 //
 // Seen to fail with: an error of the disk that is fault.Internal, for the second one.
 func TestALaunchMeetsADiskThatFails(t *testing.T) {
-	locks, err := room.Open(t.TempDir())
+	locks, err := lockdir.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func (c *call) poolInventory(pool string) (*fleet.Inventory, error) {
 	if _, ok := c.s.enginesByPool()[pool]; !ok {
 		return nil, fault.New(fault.NotFound, "there is no pool %.70s", pool).Advise("cox pool list")
 	}
-	k, ok := c.s.cfg.Plane.AddedEngine(pool).(engine.Stocktaker)
+	k, ok := c.s.cfg.Plane.AddedEngine(pool).(engine.Inventorier)
 	if !ok {
 		return nil, fault.New(fault.Unsupported, "the engine of pool %s has no inventory beside its nodes", pool).Advise("cox nodes --pool %s", pool)
 	}

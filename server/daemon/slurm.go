@@ -13,8 +13,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/slurm"
 	"github.com/coxswain-sched/coxswain/driver/slurm/command"
+	locks "github.com/coxswain-sched/coxswain/driver/slurm/lockdir"
 	"github.com/coxswain-sched/coxswain/driver/slurm/rest"
-	locks "github.com/coxswain-sched/coxswain/driver/slurm/room"
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -61,7 +61,7 @@ func (s *slurmSettings) commandRunner(cfg *slurm.Config, dir string) (command.Ru
 		env = append(env, "SLURM_CONF="+s.Conf)
 	}
 	if s.SSH == "" {
-		cfg.Room = s.lockRoom(func(context.Context) (locks.Room, error) { return locks.Open(s.Shared) })
+		cfg.Room = s.lockRoom(func(context.Context) (locks.Directory, error) { return locks.Open(s.Shared) })
 		if !s.Local {
 			return nil, nil
 		}
@@ -77,7 +77,7 @@ func (s *slurmSettings) commandRunner(cfg *slurm.Config, dir string) (command.Ru
 	if err != nil {
 		return nil, err
 	}
-	cfg.Room = s.lockRoom(func(ctx context.Context) (locks.Room, error) { return command.OpenRoom(ctx, login, s.Shared) })
+	cfg.Room = s.lockRoom(func(ctx context.Context) (locks.Directory, error) { return command.OpenRoom(ctx, login, s.Shared) })
 	cfg.Files = func(ctx context.Context, o job.Owner, name string) (io.ReadCloser, error) {
 		switch {
 		case cfg.Identity.Mode == slurm.AsService: // a job may do what the login may
@@ -91,7 +91,7 @@ func (s *slurmSettings) commandRunner(cfg *slurm.Config, dir string) (command.Ru
 }
 
 // lockRoom is where the locks are.
-func (s *slurmSettings) lockRoom(open func(context.Context) (locks.Room, error)) locks.Room {
+func (s *slurmSettings) lockRoom(open func(context.Context) (locks.Directory, error)) locks.Directory {
 	if dir := s.onNodes(); dir != "" {
 		return locks.OnNodes(dir)
 	}

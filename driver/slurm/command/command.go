@@ -86,20 +86,20 @@ const sep = "\x1f"
 // epoch has Slurm print times as seconds.
 var epoch = []string{"SLURM_TIME_FORMAT=%s"}
 
-// ask runs a command.
-func (s *Site) ask(ctx context.Context, name string, args ...string) ([]byte, error) {
+// runQuery runs a command.
+func (s *Site) runQuery(ctx context.Context, name string, args ...string) ([]byte, error) {
 	r, err := s.run.Run(ctx, Call{Name: name, Args: args, Env: epoch, User: s.as})
 	switch {
 	case err != nil:
-		return nil, unheard(name, err)
+		return nil, noAnswerError(name, err)
 	case r.Code != 0:
-		return nil, refusal(name, &r)
+		return nil, refusalError(name, &r)
 	}
 	return r.Stdout, nil
 }
 
-// unheard makes an error of a command that gave no answer, with what often mends it.
-func unheard(name string, err error) error {
+// noAnswerError makes an error of a command that gave no answer, with what often mends it.
+func noAnswerError(name string, err error) error {
 	f := fault.New(fault.Unavailable, "%s: %w", name, err)
 	for _, m := range []struct{ words, mend string }{
 		{"Host key verification failed", "compare the login's host key with its administrator, then note it: ssh-keyscan HOST >>FILE, and --set ssh_known_hosts=FILE"},
@@ -129,8 +129,8 @@ const fullDisk = "I/O error writing script/environment to file"
 // noConfig are words of a command's that finds no slurm.conf, and no slurmctld that has one.
 const noConfig = "Could not establish a configuration source"
 
-// refusal makes an error of what a command said.
-func refusal(name string, r *Result) error {
+// refusalError makes an error of what a command said.
+func refusalError(name string, r *Result) error {
 	said := strings.TrimSpace(string(r.Stderr))
 	if r.Code == 127 || r.Code == 126 { // a shell's, of what it cannot run
 		return fault.New(fault.Unavailable, "%s cannot be run: %s", name, oneLine(said)).Advise("is Slurm's client installed there, and in PATH?")
@@ -176,7 +176,7 @@ func oneLine(said string) string {
 
 // Cluster is site.Site's.
 func (s *Site) Cluster(ctx context.Context) (site.Cluster, error) {
-	out, err := s.ask(ctx, "scontrol", "show", "config")
+	out, err := s.runQuery(ctx, "scontrol", "show", "config")
 	if err != nil {
 		return site.Cluster{}, err
 	}
@@ -193,7 +193,7 @@ func (s *Site) Cluster(ctx context.Context) (site.Cluster, error) {
 		case "SLURM_VERSION":
 			c.Version = value
 		case "BOOT_TIME":
-			c.Booted = moment(value)
+			c.Booted = parseTime(value)
 		case "MinJobAge":
 			n, _ := strconv.Atoi(strings.TrimSuffix(value, " sec"))
 			c.MinAge = time.Duration(n) * time.Second
@@ -218,7 +218,7 @@ func (s *Site) Cluster(ctx context.Context) (site.Cluster, error) {
 
 // Submit is site.Site's.
 func (s *Site) Submit(ctx context.Context, j *site.Submission) (uint32, error) {
-	out, err := s.sbatch(ctx, j)
+	out, err := s.runSbatch(ctx, j)
 	if err != nil {
 		return 0, err
 	}
@@ -230,11 +230,11 @@ func (s *Site) Submit(ctx context.Context, j *site.Submission) (uint32, error) {
 	return uint32(id), nil
 }
 
-// sbatch runs it for a job, with more options before the job's own.
-func (s *Site) sbatch(ctx context.Context, j *site.Submission, more ...string) (string, error) {
+// runSbatch runs it for a job, with more options before the job's own.
+func (s *Site) runSbatch(ctx context.Context, j *site.Submission, more ...string) (string, error) {
 	user, whose := j.User, []string(nil)
 	if s.uid && user != "" {
-		p, err := s.id(ctx, user)
+		p, err := s.lookUpUser(ctx, user)
 		if err != nil {
 			return "", err
 		}
@@ -254,20 +254,20 @@ func (s *Site) sbatch(ctx context.Context, j *site.Submission, more ...string) (
 	if len(j.Args) > 0 {
 		args = append(append(args, "/dev/stdin"), j.Args...) // arguments are those of a named file only
 	}
-	r, err := s.run.Run(ctx, Call{Name: "sbatch", Args: args, Env: asked(j.Env), Job: exactly(j.Env), Stdin: j.Script, User: user})
+	r, err := s.run.Run(ctx, Call{Name: "sbatch", Args: args, Env: sbatchVariables(j.Env), Job: exactEnvironment(j.Env), Stdin: j.Script, User: user})
 	switch {
 	case err != nil:
 		return "", fault.New(fault.Unavailable, "sbatch: %w", err)
 	case r.Code != 0:
-		return "", refusal("sbatch", &r)
+		return "", refusalError("sbatch", &r)
 	}
 	return string(r.Stdout), nil
 }
 
-// asked are the variables of a job's environment that ask sbatch for something. sbatch has no
+// sbatchVariables are the variables of a job's environment that ask sbatch for something. sbatch has no
 // others of the job's: what tells the system's libraries, or Slurm's, what to load would be
 // loaded with the rights of whoever runs it.
-func asked(env []string) []string {
+func sbatchVariables(env []string) []string {
 	var out []string
 	for _, v := range env {
 		name, _, _ := strings.Cut(v, "=")
@@ -278,8 +278,8 @@ func asked(env []string) []string {
 	return out
 }
 
-// exactly is a job's environment; one variable at least, for sbatch takes its own else.
-func exactly(env []string) []string {
+// exactEnvironment is a job's environment; one variable at least, for sbatch takes its own else.
+func exactEnvironment(env []string) []string {
 	if len(env) == 0 {
 		return []string{"LC_ALL=C"}
 	}
@@ -288,13 +288,13 @@ func exactly(env []string) []string {
 
 // End is site.Site's.
 func (s *Site) End(ctx context.Context, id uint32) error {
-	return s.cancel(ctx, []string{strconv.FormatUint(uint64(id), 10)})
+	return s.runScancel(ctx, []string{strconv.FormatUint(uint64(id), 10)})
 }
 
 // Kill is site.Site's. scancel's SIGKILL to a job as a whole is a cancellation, in which
 // processes get SIGTERM and KillWait; one to each step, and to the script, is what it says.
 func (s *Site) Kill(ctx context.Context, id uint32) error {
-	out, err := s.ask(ctx, "squeue", "--steps", "--noheader", "--jobs="+strconv.FormatUint(uint64(id), 10), "--Format=StepID:"+sep)
+	out, err := s.runQuery(ctx, "squeue", "--steps", "--noheader", "--jobs="+strconv.FormatUint(uint64(id), 10), "--Format=StepID:"+sep)
 	if fault.KindOf(err) == fault.NotFound {
 		return nil
 	}
@@ -309,11 +309,11 @@ func (s *Site) Kill(ctx context.Context, id uint32) error {
 		}
 	}
 	if len(steps) > 0 {
-		if err := s.cancel(ctx, append([]string{"--signal=KILL"}, steps...)); err != nil && fault.KindOf(err) == fault.Unavailable {
+		if err := s.runScancel(ctx, append([]string{"--signal=KILL"}, steps...)); err != nil && fault.KindOf(err) == fault.Unavailable {
 			return err // a step that has ended since is no error
 		}
 	}
-	return s.cancel(ctx, []string{"--signal=KILL", "--batch", strconv.FormatUint(uint64(id), 10)})
+	return s.runScancel(ctx, []string{"--signal=KILL", "--batch", strconv.FormatUint(uint64(id), 10)})
 }
 
 // Signal is site.Site's.
@@ -325,13 +325,13 @@ func (s *Site) Signal(ctx context.Context, id uint32, signal int, to site.Scope)
 	case site.ToAll:
 		args = append(args, "--full")
 	}
-	return s.cancel(ctx, append(args, strconv.FormatUint(uint64(id), 10)))
+	return s.runScancel(ctx, append(args, strconv.FormatUint(uint64(id), 10)))
 }
 
-// cancel runs scancel. It says nothing of jobs that have ended or that it does not know,
+// runScancel runs scancel. It says nothing of jobs that have ended or that it does not know,
 // unless it is asked to, and ends with 0 then.
-func (s *Site) cancel(ctx context.Context, args []string) error {
-	_, err := s.ask(ctx, "scancel", args...)
+func (s *Site) runScancel(ctx context.Context, args []string) error {
+	_, err := s.runQuery(ctx, "scancel", args...)
 	if err != nil && (fault.KindOf(err) == fault.NotFound || strings.Contains(err.Error(), "Job/step already completing or completed")) {
 		return nil
 	}
@@ -344,7 +344,7 @@ func (s *Site) Suspend(ctx context.Context, id uint32, held bool) error {
 	if held {
 		verb = "suspend"
 	}
-	_, err := s.ask(ctx, "scontrol", verb, strconv.FormatUint(uint64(id), 10))
+	_, err := s.runQuery(ctx, "scontrol", verb, strconv.FormatUint(uint64(id), 10))
 	return err
 }
 
@@ -352,18 +352,18 @@ func (s *Site) Suspend(ctx context.Context, id uint32, held bool) error {
 func (s *Site) Update(ctx context.Context, id uint32, c site.Change) error {
 	number := strconv.FormatUint(uint64(id), 10)
 	if c.Comment != nil {
-		if _, err := s.ask(ctx, "scontrol", "update", "JobId="+number, "Comment="+*c.Comment); err != nil {
+		if _, err := s.runQuery(ctx, "scontrol", "update", "JobId="+number, "Comment="+*c.Comment); err != nil {
 			return err
 		}
 	}
 	if c.Partition != "" {
-		if _, err := s.ask(ctx, "scontrol", "update", "JobId="+number, "Partition="+c.Partition); err != nil {
+		if _, err := s.runQuery(ctx, "scontrol", "update", "JobId="+number, "Partition="+c.Partition); err != nil {
 			return err
 		}
 	}
 	for verb, wanted := range map[string]bool{"hold": c.Hold, "release": c.Release} {
 		if wanted {
-			if _, err := s.ask(ctx, "scontrol", verb, number); err != nil {
+			if _, err := s.runQuery(ctx, "scontrol", verb, number); err != nil {
 				return err
 			}
 		}
@@ -378,7 +378,7 @@ var inventory = []string{
 
 // Nodes is site.Site's.
 func (s *Site) Nodes(ctx context.Context) ([]site.Node, error) {
-	out, err := s.ask(ctx, "sinfo", "--noheader", "--Node", "--all", "--Format="+format(inventory))
+	out, err := s.runQuery(ctx, "sinfo", "--noheader", "--Node", "--all", "--Format="+squeueFormat(inventory))
 	if err != nil {
 		return nil, err
 	}
@@ -395,7 +395,7 @@ func (s *Site) Nodes(ctx context.Context) ([]site.Node, error) {
 		}
 		i, known := at[field["NodeList"]]
 		if !known {
-			n, err := node(field)
+			n, err := parseNode(field)
 			if err != nil {
 				return nil, fault.New(fault.Unavailable, "node %s, as sinfo has it: %w", field["NodeList"], err)
 			}
@@ -406,18 +406,18 @@ func (s *Site) Nodes(ctx context.Context) ([]site.Node, error) {
 			nodes[i].Parts = append(nodes[i].Parts, part)
 		}
 	}
-	places, err := s.topology(ctx)
+	places, err := s.readTopology(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for i := range nodes {
 		nodes[i].Path = places[nodes[i].Name]
 	}
-	return nodes, s.instances(ctx, nodes)
+	return nodes, s.fillInstances(ctx, nodes)
 }
 
-// node reads a node.
-func node(field map[string]string) (n site.Node, err error) {
+// parseNode reads a node.
+func parseNode(field map[string]string) (n site.Node, err error) {
 	number := func(name string) (x int) {
 		if err == nil {
 			x, err = strconv.Atoi(field[name])
@@ -427,12 +427,12 @@ func node(field map[string]string) (n site.Node, err error) {
 	n = site.Node{
 		Name: field["NodeList"], Address: field["NodeAddr"], State: field["StateComplete"], Reason: field["Reason"],
 		CPUs: number("CPUs"), Sockets: number("Sockets"), Memory: int64(number("Memory")) << 20, UsedBytes: int64(number("AllocMem")) << 20,
-		GRES: none(field["Gres"]), Taken: none(field["GresUsed"]), Comment: none(field["Comment"]), Extra: none(field["Extra"]),
+		GRES: emptyIfNone(field["Gres"]), Taken: emptyIfNone(field["GresUsed"]), Comment: emptyIfNone(field["Comment"]), Extra: emptyIfNone(field["Extra"]),
 	}
 	if n.Reason == "none" {
 		n.Reason = ""
 	}
-	if f := none(field["Features"]); f != "" {
+	if f := emptyIfNone(field["Features"]); f != "" {
 		n.Features = strings.Split(f, ",")
 		slices.Sort(n.Features)
 	}
@@ -449,7 +449,7 @@ func node(field map[string]string) (n site.Node, err error) {
 	return n, err
 }
 
-func none(text string) string {
+func emptyIfNone(text string) string {
 	if text == "(null)" {
 		return ""
 	}

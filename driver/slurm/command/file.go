@@ -25,7 +25,7 @@ func OpenFileAs(ctx context.Context, r Runner, user, name string) (io.ReadCloser
 		return nil, fault.New(fault.Invalid, "%q is no absolute file name", name)
 	}
 	f := &file{run: r, user: user, name: name}
-	if err := f.fetch(ctx); err != nil {
+	if err := f.fetchNext(ctx); err != nil {
 		return nil, err
 	}
 	return f, nil
@@ -51,8 +51,8 @@ const (
 // file that is not there, or not regular, or not to be read, is exit code 3, 4, 5.
 const cut = `[ -e "$1" ] || exit 3; [ -f "$1" ] || exit 4; [ -r "$1" ] || exit 5; tail -c "+$2" -- "$1" | head -c "$3"`
 
-// fetch fetches the next part.
-func (f *file) fetch(ctx context.Context) error {
+// fetchNext fetches the next part.
+func (f *file) fetchNext(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, fetchWait)
 	defer cancel()
 	r, err := f.run.Run(ctx, Call{Name: "sh", Args: []string{"-c", cut, "sh", f.name, fmt.Sprint(f.next + 1), fmt.Sprint(fetched)}, User: f.user})
@@ -75,7 +75,7 @@ func (f *file) fetch(ctx context.Context) error {
 // Read is io.Reader's.
 func (f *file) Read(p []byte) (int, error) {
 	if len(f.have) == 0 {
-		if err := f.fetch(context.Background()); err != nil {
+		if err := f.fetchNext(context.Background()); err != nil {
 			return 0, err
 		}
 	}

@@ -39,18 +39,18 @@ const afterKill = 10 * time.Second
 
 // Run is Runner's.
 func (h *Here) Run(ctx context.Context, c Call) (Result, error) {
-	name, path := h.find(c.Name)
+	name, path := h.findCommand(c.Name)
 	words, env, stdin := append(append(slices.Clone(h.Before), name), c.Args...), append(slices.Clone(c.Env), h.Env...), c.Stdin
 	if c.User != "" && len(h.Become) > 0 {
 		var line string
-		line, stdin = letter(h.Commands, h.Env, &c)
-		words, env = append(append(slices.Clone(h.Before), become(h.Become, c.User)...), "sh", "-c", line), nil
+		line, stdin = remoteCommand(h.Commands, h.Env, &c)
+		words, env = append(append(slices.Clone(h.Before), substituteUser(h.Become, c.User)...), "sh", "-c", line), nil
 	}
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.Env = append([]string{"PATH=" + path, "HOME=" + os.Getenv("HOME"), "LC_ALL=C"}, env...)
 	cmd.Stdin = bytes.NewReader(stdin)
 	if len(c.Job) > 0 && (c.User == "" || len(h.Become) == 0) {
-		f, err := nameless(packed(c.Job))
+		f, err := unnamedFile(packEnvironment(c.Job))
 		if err != nil {
 			return Result{}, err
 		}
@@ -63,7 +63,7 @@ func (h *Here) Run(ctx context.Context, c Call) (Result, error) {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = afterKill
 	if c.User != "" && len(h.Become) == 0 {
-		if err := as(cmd, c.User); err != nil {
+		if err := runAs(cmd, c.User); err != nil {
 			return Result{}, err
 		}
 	}
@@ -80,25 +80,25 @@ func (h *Here) Run(ctx context.Context, c Call) (Result, error) {
 	return Result{out.Bytes(), said.Bytes(), 0}, nil
 }
 
-// find is a command as it is called, and PATH.
-func (h *Here) find(name string) (command, path string) {
+// findCommand is a command as it is called, and PATH.
+func (h *Here) findCommand(name string) (command, path string) {
 	path = os.Getenv("PATH")
 	if h.Commands == "" {
 		return name, path
 	}
-	if file := filepath.Join(h.Commands, name); len(h.Before) > 0 || executable(file) {
+	if file := filepath.Join(h.Commands, name); len(h.Before) > 0 || isExecutable(file) {
 		name = file
 	}
 	return name, h.Commands + ":" + path
 }
 
-func executable(file string) bool {
+func isExecutable(file string) bool {
 	info, err := os.Stat(file)
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// nameless is a file without a name.
-func nameless(text []byte) (*os.File, error) {
+// unnamedFile is a file without a name.
+func unnamedFile(text []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate("job", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, err
@@ -116,8 +116,8 @@ func nameless(text []byte) (*os.File, error) {
 // Close is Runner's.
 func (h *Here) Close() error { return nil }
 
-// as has a command run as another user, which root alone may.
-func as(cmd *exec.Cmd, name string) error {
+// runAs has a command run as another user, which root alone may.
+func runAs(cmd *exec.Cmd, name string) error {
 	u, err := user.Lookup(name)
 	if err != nil {
 		return err

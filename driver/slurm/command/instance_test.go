@@ -11,7 +11,7 @@ func TestInstance(t *testing.T) {
 		{"NodeName=n1 InstanceId=(null) InstanceType=x\n", "n1", ""},
 		{"\n", "\n", ""},
 	} {
-		if name, id := instance(tt.line); name != tt.name || id != tt.id {
+		if name, id := parseInstance(tt.line); name != tt.name || id != tt.id {
 			t.Errorf("%q: %q, %q, want %q, %q", tt.line, name, id, tt.name, tt.id)
 		}
 	}

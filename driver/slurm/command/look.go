@@ -18,7 +18,7 @@ var (
 // Look is site.Looker's.
 func (s *Site) Look(ctx context.Context) (*site.Look, error) {
 	before := time.Now()
-	out, err := s.ask(ctx, "scontrol", "show", "config")
+	out, err := s.runQuery(ctx, "scontrol", "show", "config")
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func (s *Site) Look(ctx context.Context) (*site.Look, error) {
 	}
 	for line := range strings.Lines(string(out)) {
 		if at, ok := strings.CutPrefix(line, "Configuration data as of "); ok {
-			l.Ahead, l.Clock = ahead(strings.TrimSpace(at), before, after)
+			l.Ahead, l.Clock = clockSkew(strings.TrimSpace(at), before, after)
 		}
 		if key, value, ok := strings.Cut(line, "="); ok {
 			l.Settings[strings.TrimSpace(key)] = strings.TrimSpace(value)
@@ -38,8 +38,8 @@ func (s *Site) Look(ctx context.Context) (*site.Look, error) {
 	return l, nil
 }
 
-// ahead is how much a clock that showed a second, between two times of ours, is before ours.
-func ahead(second string, before, after time.Time) (d time.Duration, ok bool) {
+// clockSkew is how much a clock that showed a second, between two times of ours, is before ours.
+func clockSkew(second string, before, after time.Time) (d time.Duration, ok bool) {
 	n, err := strconv.ParseInt(second, 10, 64)
 	if err != nil {
 		return 0, false
@@ -56,7 +56,7 @@ func ahead(second string, before, after time.Time) (d time.Duration, ok bool) {
 
 // Try is site.Trier's.
 func (s *Site) Try(ctx context.Context, j *site.Submission) error {
-	_, err := s.sbatch(ctx, j, "--test-only")
+	_, err := s.runSbatch(ctx, j, "--test-only")
 	return err
 }
 

@@ -13,15 +13,15 @@ import (
 
 var _ site.Teller = (*Site)(nil)
 
-// whose is a user as squeue and sacct take him: whoever runs the commands by his number, of
+// queryUser is a user as squeue and sacct take him: whoever runs the commands by his number, of
 // which sacct makes everybody where that is root.
-func (s *Site) whose(ctx context.Context, user string) (string, error) {
+func (s *Site) queryUser(ctx context.Context, user string) (string, error) {
 	if user != "" {
 		return user, nil
 	}
 	me := s.me.Load()
 	if me == nil {
-		p, err := s.id(ctx, "")
+		p, err := s.lookUpUser(ctx, "")
 		if err != nil {
 			return "", err
 		}
@@ -31,8 +31,8 @@ func (s *Site) whose(ctx context.Context, user string) (string, error) {
 	return strconv.FormatUint(uint64(me.UID), 10), nil
 }
 
-// id is a user where the commands run; empty: who runs them.
-func (s *Site) id(ctx context.Context, name string) (site.Person, error) {
+// lookUpUser is a user where the commands run; empty: who runs them.
+func (s *Site) lookUpUser(ctx context.Context, name string) (site.Person, error) {
 	p := site.Person{Name: name}
 	for _, option := range []string{"-u", "-g", "-un"} {
 		args := []string{option}
@@ -72,7 +72,7 @@ func (s *Site) id(ctx context.Context, name string) (site.Person, error) {
 
 // Me is site.Teller's.
 func (s *Site) Me(ctx context.Context) (site.Person, error) {
-	p, err := s.id(ctx, "")
+	p, err := s.lookUpUser(ctx, "")
 	if err != nil {
 		return p, err
 	}
@@ -82,7 +82,7 @@ func (s *Site) Me(ctx context.Context) (site.Person, error) {
 
 // Person is site.Teller's.
 func (s *Site) Person(ctx context.Context, name string) (site.Person, error) {
-	return s.id(ctx, name)
+	return s.lookUpUser(ctx, name)
 }
 
 // Operates reports whether a user may change others' jobs.
@@ -90,7 +90,7 @@ func (s *Site) Operates(ctx context.Context, p *site.Person) (bool, error) {
 	if p.UID == 0 {
 		return true, nil
 	}
-	out, err := s.ask(ctx, "scontrol", "show", "config")
+	out, err := s.runQuery(ctx, "scontrol", "show", "config")
 	if err != nil {
 		return false, err
 	}
@@ -101,14 +101,14 @@ func (s *Site) Operates(ctx context.Context, p *site.Person) (bool, error) {
 			return true, nil
 		}
 	}
-	out, err = s.ask(ctx, "sacctmgr", "--noheader", "--parsable2", "show", "user", "name="+p.Name, "format=adminlevel")
+	out, err = s.runQuery(ctx, "sacctmgr", "--noheader", "--parsable2", "show", "user", "name="+p.Name, "format=adminlevel")
 	level := strings.TrimSpace(string(out))
-	return slices.Contains([]string{"Operator", "Administrator"}, level), cmp.Or(unavailable(err), nil)
+	return slices.Contains([]string{"Operator", "Administrator"}, level), cmp.Or(keepUnavailable(err), nil)
 }
 
-// unavailable is an error that is none of the answers; a cluster without accounting has no
+// keepUnavailable is an error that is none of the answers; a cluster without accounting has no
 // operators.
-func unavailable(err error) error {
+func keepUnavailable(err error) error {
 	if fault.KindOf(err) == fault.Unavailable {
 		return err
 	}

@@ -31,12 +31,12 @@ func (s *Site) Jobs(ctx context.Context, ids []uint32) ([]site.Job, error) {
 	case len(ids) == 0:
 		return nil, nil
 	case len(ids) <= site.Few || s.stateless.Load():
-		return s.full(ctx, ids)
+		return s.fullJobs(ctx, ids)
 	}
-	all, err := s.seen.Jobs(ctx, ids, s.states, s.full)
+	all, err := s.seen.Jobs(ctx, ids, s.jobStates, s.fullJobs)
 	if errors.Is(err, errNoStates) {
 		s.stateless.Store(true)
-		return s.full(ctx, ids)
+		return s.fullJobs(ctx, ids)
 	}
 	return all, err
 }
@@ -44,10 +44,10 @@ func (s *Site) Jobs(ctx context.Context, ids []uint32) ([]site.Job, error) {
 // errNoStates says that this squeue cannot ask for states alone.
 var errNoStates = errors.New("squeue has no --only-job-state")
 
-// states asks for the states of numbers, those of a heterogeneous job's components with it.
-func (s *Site) states(ctx context.Context, ids []uint32) (map[uint32]string, error) {
+// jobStates asks for the states of numbers, those of a heterogeneous job's components with it.
+func (s *Site) jobStates(ctx context.Context, ids []uint32) (map[uint32]string, error) {
 	fields := []string{"JobID", "State", "HetJobID"}
-	out, err := s.ask(ctx, "squeue", "--only-job-state", "--noheader", "--states=all", "--jobs="+list(ids), "--Format="+format(fields))
+	out, err := s.runQuery(ctx, "squeue", "--only-job-state", "--noheader", "--states=all", "--jobs="+joinIDs(ids), "--Format="+squeueFormat(fields))
 	switch {
 	case fault.KindOf(err) == fault.NotFound: // it says so where it knows none of them
 		return nil, nil
@@ -56,7 +56,7 @@ func (s *Site) states(ctx context.Context, ids []uint32) (map[uint32]string, err
 	case err != nil:
 		return nil, err
 	}
-	all, err := jobs(out, fields, func(field, value string, j *site.Job) error {
+	all, err := parseJobs(out, fields, func(field, value string, j *site.Job) error {
 		if field == "State" {
 			j.Reason = value // its word, unread
 			return nil
@@ -81,40 +81,40 @@ func (s *Site) states(ctx context.Context, ids []uint32) (map[uint32]string, err
 	return words, nil
 }
 
-// full reads the records of jobs.
-func (s *Site) full(ctx context.Context, ids []uint32) ([]site.Job, error) {
+// fullJobs reads the records of jobs.
+func (s *Site) fullJobs(ctx context.Context, ids []uint32) ([]site.Job, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	out, err := s.ask(ctx, "squeue", "--noheader", "--states=all", "--jobs="+list(ids), "--Format="+format(live))
+	out, err := s.runQuery(ctx, "squeue", "--noheader", "--states=all", "--jobs="+joinIDs(ids), "--Format="+squeueFormat(live))
 	if fault.KindOf(err) == fault.NotFound { // it says so where it knows none of them
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return jobs(out, live, fromQueue)
+	return parseJobs(out, live, fromQueue)
 }
 
 // Of is site.Site's.
 func (s *Site) Of(ctx context.Context, user string) ([]site.Job, error) {
-	user, err := s.whose(ctx, user)
+	user, err := s.queryUser(ctx, user)
 	if err != nil {
 		return nil, err
 	}
-	out, err := s.ask(ctx, "squeue", "--noheader", "--states=all", "--user="+user, "--Format="+format(live))
+	out, err := s.runQuery(ctx, "squeue", "--noheader", "--states=all", "--user="+user, "--Format="+squeueFormat(live))
 	if err != nil {
 		return nil, err
 	}
-	return jobs(out, live, fromQueue)
+	return parseJobs(out, live, fromQueue)
 }
 
-// format is squeue's --Format for fields: each ends with the separator, uncut.
-func format(fields []string) string {
+// squeueFormat is squeue's --Format for fields: each ends with the separator, uncut.
+func squeueFormat(fields []string) string {
 	return strings.Join(fields, ":"+sep+",") + ":" + sep
 }
 
-func list(ids []uint32) string {
+func joinIDs(ids []uint32) string {
 	text := make([]string, len(ids))
 	for i, id := range ids {
 		text[i] = strconv.FormatUint(uint64(id), 10)
@@ -122,8 +122,8 @@ func list(ids []uint32) string {
 	return strings.Join(text, ",")
 }
 
-// jobs reads records of fields.
-func jobs(out []byte, fields []string, read func(field, value string, j *site.Job) error) ([]site.Job, error) {
+// parseJobs reads records of fields.
+func parseJobs(out []byte, fields []string, read func(field, value string, j *site.Job) error) ([]site.Job, error) {
 	var all []site.Job
 	text := string(out)
 	for text != "" {
@@ -152,7 +152,7 @@ func fromQueue(field, value string, j *site.Job) (err error) {
 		n, err = strconv.ParseUint(value, 10, 32)
 		j.ID = uint32(n)
 	case "State":
-		return state(value, j)
+		return parseState(value, j)
 	case "Reason":
 		if value != "None" {
 			j.Reason = value
@@ -167,15 +167,15 @@ func fromQueue(field, value string, j *site.Job) (err error) {
 	case "QOS":
 		j.QOS = value
 	case "NodeList":
-		j.Nodes, err = hosts(value)
+		j.Nodes, err = expandHosts(value)
 	case "SubmitTime":
-		j.Submitted = moment(value)
+		j.Submitted = parseTime(value)
 	case "EligibleTime":
-		j.Eligible = moment(value)
+		j.Eligible = parseTime(value)
 	case "StartTime":
-		j.Started = moment(value)
+		j.Started = parseTime(value)
 	case "EndTime":
-		j.Ended = moment(value)
+		j.Ended = parseTime(value)
 	case "exit_code": // the status of wait(2), from some version on code:signal
 		if strings.Contains(value, ":") {
 			return fromPast("ExitCode", value, j)
@@ -201,7 +201,7 @@ func fromQueue(field, value string, j *site.Job) (err error) {
 	return err
 }
 
-func state(value string, j *site.Job) error {
+func parseState(value string, j *site.Job) error {
 	w, ok := site.ParseState(value)
 	if !ok {
 		return fmt.Errorf("no state of a job that is known")
@@ -219,28 +219,28 @@ func (s *Site) Past(ctx context.Context, ids []uint32) ([]site.Job, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	return s.past(ctx, "--jobs="+list(ids))
+	return s.pastJobs(ctx, "--jobs="+joinIDs(ids))
 }
 
 // PastOf is site.Site's.
 func (s *Site) PastOf(ctx context.Context, user string, since time.Time) ([]site.Job, error) {
-	user, err := s.whose(ctx, user)
+	user, err := s.queryUser(ctx, user)
 	if err != nil {
 		return nil, err
 	}
-	return s.past(ctx, "--user="+user, "--starttime="+since.Local().Format("2006-01-02T15:04:05"))
+	return s.pastJobs(ctx, "--user="+user, "--starttime="+since.Local().Format("2006-01-02T15:04:05"))
 }
 
-func (s *Site) past(ctx context.Context, which ...string) ([]site.Job, error) {
+func (s *Site) pastJobs(ctx context.Context, which ...string) ([]site.Job, error) {
 	args := append([]string{"--noheader", "--allocations", "--duplicates", "--parsable", "--delimiter=" + sep, "--format=" + strings.Join(past, ",")}, which...)
-	out, err := s.ask(ctx, "sacct", args...)
+	out, err := s.runQuery(ctx, "sacct", args...)
 	switch {
 	case err != nil && strings.Contains(err.Error(), "accounting storage is disabled"):
 		return nil, fault.New(fault.Unsupported, "the cluster has no accounting (AccountingStorageType)")
 	case err != nil:
 		return nil, err
 	}
-	return jobs(out, past, fromPast)
+	return parseJobs(out, past, fromPast)
 }
 
 // fromPast reads a field of sacct's.
@@ -252,7 +252,7 @@ func fromPast(field, value string, j *site.Job) (err error) {
 		j.User = value
 	case "Submit", "Eligible", "Start", "End":
 		at := map[string]*time.Time{"Submit": &j.Submitted, "Eligible": &j.Eligible, "Start": &j.Started, "End": &j.Ended}
-		*at[field] = moment(value)
+		*at[field] = parseTime(value)
 	case "ExitCode": // code:signal
 		code, signal, _ := strings.Cut(value, ":")
 		if j.Exit.Status, err = strconv.Atoi(code); err == nil {
@@ -264,8 +264,8 @@ func fromPast(field, value string, j *site.Job) (err error) {
 	return err
 }
 
-// moment reads a time in seconds; anything else is none.
-func moment(text string) time.Time {
+// parseTime reads a time in seconds; anything else is none.
+func parseTime(text string) time.Time {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n <= 0 {
 		return time.Time{}
@@ -273,7 +273,7 @@ func moment(text string) time.Time {
 	return time.Unix(n, 0)
 }
 
-func hosts(text string) ([]string, error) {
+func expandHosts(text string) ([]string, error) {
 	switch text {
 	case "", "(null)", "None assigned", "none":
 		return nil, nil

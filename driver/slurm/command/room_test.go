@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/driver/slurm/command"
-	"github.com/coxswain-sched/coxswain/driver/slurm/room"
+	"github.com/coxswain-sched/coxswain/driver/slurm/lockdir"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
@@ -22,9 +22,11 @@ import (
 //
 // Seen to fail with: a Take that overwrites.
 func TestRooms(t *testing.T) {
-	rooms := map[string]func(dir string) (room.Room, error){
-		"here":  func(dir string) (room.Room, error) { return room.Open(dir) },
-		"shell": func(dir string) (room.Room, error) { return command.OpenRoom(t.Context(), &command.Here{}, dir) },
+	rooms := map[string]func(dir string) (lockdir.Directory, error){
+		"here": func(dir string) (lockdir.Directory, error) { return lockdir.Open(dir) },
+		"shell": func(dir string) (lockdir.Directory, error) {
+			return command.OpenRoom(t.Context(), &command.Here{}, dir)
+		},
 	}
 	for name, open := range rooms {
 		t.Run(name, func(t *testing.T) {
@@ -115,7 +117,7 @@ func TestALockOnAFullDisk(t *testing.T) {
 //
 // Seen to fail with: the text written after the file is created.
 func TestLocksAppearWhole(t *testing.T) {
-	r, err := room.Open(t.TempDir())
+	r, err := lockdir.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,9 +145,11 @@ func TestLocksAppearWhole(t *testing.T) {
 //
 // Seen to fail with: os.ReadFile, and cat.
 func TestMarksThatLead(t *testing.T) {
-	rooms := map[string]func(dir string) (room.Room, error){
-		"here":  func(dir string) (room.Room, error) { return room.Open(dir) },
-		"shell": func(dir string) (room.Room, error) { return command.OpenRoom(t.Context(), &command.Here{}, dir) },
+	rooms := map[string]func(dir string) (lockdir.Directory, error){
+		"here": func(dir string) (lockdir.Directory, error) { return lockdir.Open(dir) },
+		"shell": func(dir string) (lockdir.Directory, error) {
+			return command.OpenRoom(t.Context(), &command.Here{}, dir)
+		},
 	}
 	for name, open := range rooms {
 		t.Run(name, func(t *testing.T) {
@@ -194,7 +198,7 @@ func TestAnothersHardLink(t *testing.T) {
 		t.Skip("only root can have somebody else's file")
 	}
 	dir := t.TempDir()
-	r, err := room.Open(dir)
+	r, err := lockdir.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,26 +46,26 @@ const sshFailed = 255
 
 // Run is Runner's.
 func (s *SSH) Run(ctx context.Context, c Call) (Result, error) {
-	line, stdin := letter(s.Commands, s.Env, &c)
+	line, stdin := remoteCommand(s.Commands, s.Env, &c)
 	user, words := cmp.Or(c.User, s.Own), []string{"exec"}
 	switch {
-	case s.each() && user == "":
+	case s.hasOwnLogins() && user == "":
 		return Result{}, fault.New(fault.Invalid, "ssh %s: as whom the cluster is looked at is not said", s.Login)
-	case s.each():
+	case s.hasOwnLogins():
 	case c.User != "" && len(s.Become) == 0:
 		return Result{}, fault.New(fault.Unsupported, "over SSH, commands run as %s and nobody else", s.Login)
 	case c.User != "":
-		for _, w := range become(s.Become, user) {
-			words = append(words, quote(w))
+		for _, w := range substituteUser(s.Become, user) {
+			words = append(words, shellQuote(w))
 		}
 	}
-	words = append(words, "sh", "-c", quote(line))
-	login := s.login(user)
+	words = append(words, "sh", "-c", shellQuote(line))
+	login := s.loginFor(user)
 	if strings.HasPrefix(login, "-") {
 		return Result{}, fault.New(fault.Invalid, "%q is no login", login)
 	}
-	args := append(s.shared(), "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", "ClearAllForwardings=yes", "-T")
-	args = append(append(args, s.options(user)...), "--", login, strings.Join(words, " "))
+	args := append(s.connectionOptions(), "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", "ClearAllForwardings=yes", "-T")
+	args = append(append(args, s.optionsFor(user)...), "--", login, strings.Join(words, " "))
 	cmd := exec.CommandContext(ctx, cmp.Or(s.Program, "ssh"), args...)
 	cmd.Stdin = bytes.NewReader(stdin)
 	var out, said bytes.Buffer
@@ -91,17 +91,19 @@ func (s *SSH) Run(ctx context.Context, c Call) (Result, error) {
 	return Result{out.Bytes(), said.Bytes(), 0}, nil
 }
 
-// shared are the options of the one connection.
-func (s *SSH) shared() []string {
+// connectionOptions are the options of the one connection.
+func (s *SSH) connectionOptions() []string {
 	return []string{"-o", "ControlMaster=auto", "-o", "ControlPersist=60", "-o", "ControlPath=" + filepath.Join(s.Dir, "%C"), "-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=3"}
 }
 
-// each reports whether every user has a login of his own.
-func (s *SSH) each() bool { return strings.Contains(strings.ReplaceAll(s.Login, "%%", ""), "%u") }
+// hasOwnLogins reports whether every user has a login of his own.
+func (s *SSH) hasOwnLogins() bool {
+	return strings.Contains(strings.ReplaceAll(s.Login, "%%", ""), "%u")
+}
 
-// login is a user's, and noted so that its connection can be closed.
-func (s *SSH) login(user string) string {
-	if !s.each() {
+// loginFor is a user's, and noted so that its connection can be closed.
+func (s *SSH) loginFor(user string) string {
+	if !s.hasOwnLogins() {
 		return s.Login
 	}
 	s.mu.Lock()
@@ -110,19 +112,19 @@ func (s *SSH) login(user string) string {
 		s.used = map[string]bool{}
 	}
 	s.used[user] = true
-	return become([]string{s.Login}, user)[0]
+	return substituteUser([]string{s.Login}, user)[0]
 }
 
-// options are ssh's for a user.
-func (s *SSH) options(user string) []string {
-	if !s.each() {
+// optionsFor are ssh's for a user.
+func (s *SSH) optionsFor(user string) []string {
+	if !s.hasOwnLogins() {
 		return s.Options
 	}
-	return become(s.Options, user)
+	return substituteUser(s.Options, user)
 }
 
-// quote makes one word of a text.
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+// shellQuote makes one word of a text.
+func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // Close ends the shared connections.
 func (s *SSH) Close() error {
@@ -134,11 +136,11 @@ func (s *SSH) Close() error {
 	s.mu.Lock()
 	users := slices.Sorted(maps.Keys(s.used))
 	s.mu.Unlock()
-	if !s.each() {
+	if !s.hasOwnLogins() {
 		users = []string{""}
 	}
 	for _, u := range users {
-		args := append(append(s.shared(), s.options(u)...), "-O", "exit", "--", s.login(u))
+		args := append(append(s.connectionOptions(), s.optionsFor(u)...), "-O", "exit", "--", s.loginFor(u))
 		_ = exec.CommandContext(ctx, cmp.Or(s.Program, "ssh"), args...).Run() // it may have ended
 	}
 	return nil

@@ -17,21 +17,21 @@ type place struct {
 	nodes []string
 }
 
-// topology says where nodes lie: the names of switches, or blocks, from the top down. A
+// readTopology says where nodes lie: the names of switches, or blocks, from the top down. A
 // cluster without one has none.
-func (s *Site) topology(ctx context.Context) (map[string][]string, error) {
-	out, err := s.ask(ctx, "scontrol", "show", "topology")
+func (s *Site) readTopology(ctx context.Context) (map[string][]string, error) {
+	out, err := s.runQuery(ctx, "scontrol", "show", "topology")
 	if err != nil {
 		if fault.KindOf(err) == fault.Unavailable {
 			return nil, err
 		}
 		return nil, nil // the plugin has nothing to show
 	}
-	return paths(string(out))
+	return parseTopology(string(out))
 }
 
-// paths reads what scontrol says of switches and blocks, one a line.
-func paths(text string) (map[string][]string, error) {
+// parseTopology reads what scontrol says of switches and blocks, one a line.
+func parseTopology(text string) (map[string][]string, error) {
 	var all []place
 	for line := range strings.Lines(text) {
 		var p place
@@ -45,7 +45,7 @@ func paths(text string) (map[string][]string, error) {
 			case "Level":
 				level, err = strconv.Atoi(value)
 			case "Nodes":
-				p.nodes, err = hosts(value)
+				p.nodes, err = expandHosts(value)
 			}
 			if err != nil {
 				return nil, fault.New(fault.Unavailable, "scontrol show topology: %q: %w", line, err)

@@ -25,7 +25,7 @@ func TestPaths(t *testing.T) {
 		},
 		"none": {"No topology information available\n", map[string][]string{}},
 	} {
-		if got, err := paths(c.text); err != nil || !reflect.DeepEqual(got, c.want) {
+		if got, err := parseTopology(c.text); err != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}

@@ -17,9 +17,9 @@ import (
 // most is the size of the largest answer that is read.
 const most = 512 << 20
 
-// said is what every answer has. The lists have what did not go well, whatever the HTTP
+// response is what every answer has. The lists have what did not go well, whatever the HTTP
 // status is: 22.05 answers 200 with an empty list of jobs where the token was not taken.
-type said struct {
+type response struct {
 	Errors   []complaint `json:"errors"`
 	Warnings []complaint `json:"warnings"`
 	Meta     meta        `json:"meta"`
@@ -50,8 +50,8 @@ type release struct {
 	Cluster text `json:"cluster"`
 }
 
-// fault is what the answer complains of; nil: of nothing.
-func (s *said) fault(status int) *fault.Error {
+// firstFault is what the answer complains of; nil: of nothing.
+func (s *response) firstFault(status int) *fault.Error {
 	var worst *Refusal
 	rank := 0
 	add := func(r *Refusal) {
@@ -108,13 +108,13 @@ type request struct {
 }
 
 // answer is what a request is answered with.
-type answer interface{ heard() *said }
+type answer interface{ asResponse() *response }
 
-func (s *said) heard() *said { return s }
+func (s *response) asResponse() *response { return s }
 
-// call makes a request and decodes the answer. What only asks is tried again with a new
+// callAPI makes a request and decodes the answer. What only asks is tried again with a new
 // token, if the token may have been the reason.
-func (s *Site) call(ctx context.Context, r *request, out answer) error {
+func (s *Site) callAPI(ctx context.Context, r *request, out answer) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Deadline)
 	defer cancel()
 	user := r.user
@@ -125,58 +125,58 @@ func (s *Site) call(ctx context.Context, r *request, out answer) error {
 		token := ""
 		if s.keep != nil {
 			var err error
-			if token, err = s.keep.token(ctx, user); err != nil {
+			if token, err = s.keep.tokenFor(ctx, user); err != nil {
 				return err
 			}
 		}
-		err := s.once(ctx, r, user, token, out)
-		if err == nil || s.keep == nil || token == "" || !suspect(err) {
+		err := s.requestOnce(ctx, r, user, token, out)
+		if err == nil || s.keep == nil || token == "" || !mayBlameToken(err) {
 			return err
 		}
-		better := s.keep.refused(ctx, user, token)
+		better := s.keep.noteRefused(ctx, user, token)
 		if !again || !better || r.method != http.MethodGet {
 			return err
 		}
 	}
 }
 
-// suspect reports whether an error may come from the token.
-func suspect(err error) bool {
+// mayBlameToken reports whether an error may come from the token.
+func mayBlameToken(err error) bool {
 	var r *Refusal
-	return errors.As(err, &r) && (blames(r.Errno) || r.Errno == unauthorized)
+	return errors.As(err, &r) && (blamesToken(r.Errno) || r.Errno == unauthorized)
 }
 
 // unauthorized stands for HTTP's 401, which comes without a number of Slurm's.
 const unauthorized = -401
 
-// once makes one request.
-func (s *Site) once(ctx context.Context, r *request, user, token string, out answer) error {
-	version, err := s.version(ctx, r.base, user, token)
+// requestOnce makes one request.
+func (s *Site) requestOnce(ctx context.Context, r *request, user, token string, out answer) error {
+	version, err := s.findVersion(ctx, r.base, user, token)
 	if err != nil {
 		return err
 	}
-	status, body, err := s.send(ctx, r.method, "/"+r.base+"/"+version+r.path, r.query, r.body, user, token)
+	status, body, err := s.sendRequest(ctx, r.method, "/"+r.base+"/"+version+r.path, r.query, r.body, user, token)
 	if err != nil {
 		return err
 	}
 	switch {
 	case status == http.StatusUnauthorized:
-		return s.unauthorized(user)
+		return s.unauthorizedError(user)
 	case status == http.StatusNotFound && !json.Valid(body): // nothing is there by that address: it was replaced by another version
-		s.forget()
+		s.forgetVersions()
 		return fault.New(fault.Unavailable, "slurmrestd at %s does not know %s %s", s.cfg.URL, r.base, version)
 	}
 	if err := json.Unmarshal(body, out); err != nil {
 		return fault.New(fault.Unavailable, "slurmrestd answered %s %s with HTTP status %d and what cannot be read: %w: %.200q", r.method, r.path, status, err, body)
 	}
-	if why := out.heard().fault(status); why != nil {
+	if why := out.asResponse().firstFault(status); why != nil {
 		return &fault.Error{Kind: why.Kind, Err: fmt.Errorf("%s %s: %w", r.method, r.path, why), Remedy: why.Remedy}
 	}
 	return nil
 }
 
-// send sends a request and reads the answer.
-func (s *Site) send(ctx context.Context, method, path string, query url.Values, body []byte, user, token string) (int, []byte, error) {
+// sendRequest sends a request and reads the answer.
+func (s *Site) sendRequest(ctx context.Context, method, path string, query url.Values, body []byte, user, token string) (int, []byte, error) {
 	var content io.Reader
 	if body != nil {
 		content = bytes.NewReader(body)

@@ -69,7 +69,7 @@ func kindOf(errno int) fault.Kind {
 	return fault.Unavailable // the network's (1000…, 5000…), the credential's (6000…), the database's (7000…), errno(3)'s
 }
 
-// blames reports whether a number may mean that the token is not taken (any more).
-func blames(errno int) bool {
+// blamesToken reports whether a number may mean that the token is not taken (any more).
+func blamesToken(errno int) bool {
 	return errno == errAuthentication || errno == errZeroBytes || errno == -1 || errno == errDatabase || errno >= 6000 && errno < 7000
 }

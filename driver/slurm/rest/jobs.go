@@ -15,8 +15,8 @@ import (
 	"github.com/coxswain-sched/coxswain/model/hostlist"
 )
 
-// live is a job as slurmctld's part of slurmrestd shows it.
-type live struct {
+// liveJob is a job as slurmctld's part of slurmrestd shows it.
+type liveJob struct {
 	ID        number `json:"job_id"`
 	Het       number `json:"het_job_id"`
 	User      text   `json:"user_name"`
@@ -40,24 +40,24 @@ type live struct {
 
 // lives is an answer with jobs of slurmctld's.
 type lives struct {
-	said
-	Jobs []live `json:"jobs"`
+	response
+	Jobs []liveJob `json:"jobs"`
 }
 
-// owner is whose it is.
-func (l *live) owner() string {
+// ownerName is whose it is.
+func (l *liveJob) ownerName() string {
 	if l.User == "" && l.UID.set {
-		return strconv.FormatInt(l.UID.integer(noValue), 10)
+		return strconv.FormatInt(l.UID.integerBelow(noValue), 10)
 	}
 	return string(l.User)
 }
 
-// job makes site's form of it.
-func (l *live) job() (site.Job, error) {
+// siteJob makes site's form of it.
+func (l *liveJob) siteJob() (site.Job, error) {
 	j := site.Job{
-		ID: l.ID.uint32(), Het: l.Het.uint32(), User: l.owner(), Account: string(l.Account), Partition: string(l.Partition), QOS: string(l.QOS), Comment: string(l.Comment),
-		Restarts: int(l.Restarts.integer(1 << 31)), Priority: l.Priority.uint32(),
-		Submitted: l.Submitted.moment(), Eligible: l.Eligible.moment(), Started: l.Started.moment(), Ended: l.Ended.moment(), Exit: l.Exit.code,
+		ID: l.ID.uint32(), Het: l.Het.uint32(), User: l.ownerName(), Account: string(l.Account), Partition: string(l.Partition), QOS: string(l.QOS), Comment: string(l.Comment),
+		Restarts: int(l.Restarts.integerBelow(1 << 31)), Priority: l.Priority.uint32(),
+		Submitted: l.Submitted.asTime(), Eligible: l.Eligible.asTime(), Started: l.Started.asTime(), Ended: l.Ended.asTime(), Exit: l.Exit.code,
 	}
 	if j.ID == 0 {
 		return j, fault.New(fault.Unavailable, "slurmrestd shows a job without a number")
@@ -118,12 +118,12 @@ const mostStates = 500
 // Jobs is site.Site's. Records of many jobs are read by the commands, where there are any:
 // slurmrestd has a call for one and a call for all.
 func (s *Site) Jobs(ctx context.Context, ids []uint32) ([]site.Job, error) {
-	if _, err := s.speaks(ctx); err != nil && len(ids) > 0 {
+	if _, err := s.slurmVersion(ctx); err != nil && len(ids) > 0 {
 		return nil, err
 	}
 	var out []site.Job
 	for part := range slices.Chunk(ids, mostStates) {
-		some, err := s.some(ctx, part)
+		some, err := s.someJobs(ctx, part)
 		if err != nil {
 			return nil, err
 		}
@@ -132,32 +132,32 @@ func (s *Site) Jobs(ctx context.Context, ids []uint32) ([]site.Job, error) {
 	return out, nil
 }
 
-// some is Jobs of not too many.
-func (s *Site) some(ctx context.Context, ids []uint32) ([]site.Job, error) {
+// someJobs is Jobs of not too many.
+func (s *Site) someJobs(ctx context.Context, ids []uint32) ([]site.Job, error) {
 	s.mu.Lock()
 	lists := s.lists
 	s.mu.Unlock()
 	if !lists || len(ids) <= site.Few {
-		return s.full(ctx, ids)
+		return s.fullJobs(ctx, ids)
 	}
-	return s.records.Jobs(ctx, ids, s.states, s.full)
+	return s.records.Jobs(ctx, ids, s.jobStates, s.fullJobs)
 }
 
-// states asks for the states of numbers, in one call. A number is a parameter of its own:
+// jobStates asks for the states of numbers, in one call. A number is a parameter of its own:
 // slurmrestd 24.11 does not take the list that its description promises.
-func (s *Site) states(ctx context.Context, ids []uint32) (map[uint32]string, error) {
+func (s *Site) jobStates(ctx context.Context, ids []uint32) (map[uint32]string, error) {
 	q := url.Values{}
 	for _, id := range ids {
 		q.Add("job_id", strconv.FormatUint(uint64(id), 10))
 	}
 	var a struct {
-		said
+		response
 		Jobs []struct {
 			ID    number `json:"job_id"`
 			State words  `json:"state"`
 		} `json:"jobs"`
 	}
-	if err := s.call(ctx, &request{method: http.MethodGet, base: "slurm", path: "/jobs/state", query: q}, &a); err != nil {
+	if err := s.callAPI(ctx, &request{method: http.MethodGet, base: "slurm", path: "/jobs/state", query: q}, &a); err != nil {
 		return nil, err
 	}
 	out := make(map[uint32]string, len(a.Jobs))
@@ -169,16 +169,16 @@ func (s *Site) states(ctx context.Context, ids []uint32) (map[uint32]string, err
 	return out, nil
 }
 
-// full reads jobs: many by the commands, where there are any.
-func (s *Site) full(ctx context.Context, ids []uint32) ([]site.Job, error) {
+// fullJobs reads jobs: many by the commands, where there are any.
+func (s *Site) fullJobs(ctx context.Context, ids []uint32) ([]site.Job, error) {
 	if s.cfg.Commands != nil && len(ids) > site.Few {
 		return s.cfg.Commands.Jobs(ctx, ids)
 	}
-	return s.each(ctx, ids)
+	return s.readEach(ctx, ids)
 }
 
-// each reads jobs one by one, some at once.
-func (s *Site) each(ctx context.Context, ids []uint32) ([]site.Job, error) {
+// readEach reads jobs one by one, some at once.
+func (s *Site) readEach(ctx context.Context, ids []uint32) ([]site.Job, error) {
 	var (
 		mu    sync.Mutex
 		wg    sync.WaitGroup
@@ -191,7 +191,7 @@ func (s *Site) each(ctx context.Context, ids []uint32) ([]site.Job, error) {
 	for range min(width, len(ids)) {
 		wg.Go(func() {
 			for id := range next {
-				all, err := s.one(ctx, id)
+				all, err := s.readOne(ctx, id)
 				mu.Lock()
 				if err != nil && first == nil {
 					first = err
@@ -216,11 +216,11 @@ func (s *Site) each(ctx context.Context, ids []uint32) ([]site.Job, error) {
 	return out, first
 }
 
-// one reads a job, with all components of a heterogeneous one; nil: slurmctld knows none by
+// readOne reads a job, with all components of a heterogeneous one; nil: slurmctld knows none by
 // that number.
-func (s *Site) one(ctx context.Context, id uint32) ([]site.Job, error) {
+func (s *Site) readOne(ctx context.Context, id uint32) ([]site.Job, error) {
 	var a lives
-	err := s.call(ctx, &request{method: http.MethodGet, base: "slurm", path: fmt.Sprintf("/job/%d", id), query: s.brief()}, &a)
+	err := s.callAPI(ctx, &request{method: http.MethodGet, base: "slurm", path: fmt.Sprintf("/job/%d", id), query: s.withoutDetail()}, &a)
 	if fault.KindOf(err) == fault.NotFound {
 		return nil, nil
 	}
@@ -230,7 +230,7 @@ func (s *Site) one(ctx context.Context, id uint32) ([]site.Job, error) {
 	var out []site.Job
 	there := false
 	for i := range a.Jobs {
-		j, err := a.Jobs[i].job()
+		j, err := a.Jobs[i].siteJob()
 		if err != nil {
 			return nil, err
 		}
@@ -244,8 +244,8 @@ func (s *Site) one(ctx context.Context, id uint32) ([]site.Job, error) {
 	return out, nil
 }
 
-// brief asks for records without the cores of each node, which are most of one.
-func (s *Site) brief() url.Values {
+// withoutDetail asks for records without the cores of each node, which are most of one.
+func (s *Site) withoutDetail() url.Values {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if v := s.versions["slurm"]; v == old || v == "" {
@@ -263,7 +263,7 @@ type listing struct {
 
 type shared struct {
 	done chan struct{}
-	jobs []live
+	jobs []liveJob
 	err  error
 }
 
@@ -276,16 +276,16 @@ func (s *Site) Of(ctx context.Context, user string) ([]site.Job, error) {
 	if s.cfg.Commands != nil {
 		return s.cfg.Commands.Of(ctx, user)
 	}
-	all, err := s.all(ctx)
+	all, err := s.allJobs(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var out []site.Job
 	for i := range all {
-		if all[i].owner() != user {
+		if all[i].ownerName() != user {
 			continue // whatever is strange about it
 		}
-		j, err := all[i].job()
+		j, err := all[i].siteJob()
 		if err != nil {
 			return nil, err
 		}
@@ -294,8 +294,8 @@ func (s *Site) Of(ctx context.Context, user string) ([]site.Job, error) {
 	return out, nil
 }
 
-// all are all jobs that slurmctld knows, as of some time after the call began.
-func (s *Site) all(ctx context.Context) ([]live, error) {
+// allJobs are all jobs that slurmctld knows, as of some time after the call began.
+func (s *Site) allJobs(ctx context.Context) ([]liveJob, error) {
 	s.mu.Lock()
 	mine := s.listing.next
 	if mine == nil {
@@ -304,7 +304,7 @@ func (s *Site) all(ctx context.Context) ([]live, error) {
 	}
 	if !s.listing.busy && s.ctx.Err() == nil {
 		s.listing.busy = true
-		s.wg.Go(s.list)
+		s.wg.Go(s.runList)
 	}
 	s.mu.Unlock()
 	select {
@@ -317,8 +317,8 @@ func (s *Site) all(ctx context.Context) ([]live, error) {
 	}
 }
 
-// list reads all jobs until nobody waits any more.
-func (s *Site) list() {
+// runList reads all jobs until nobody waits any more.
+func (s *Site) runList() {
 	for {
 		s.mu.Lock()
 		l := s.listing.next
@@ -329,20 +329,20 @@ func (s *Site) list() {
 			return
 		}
 		s.mu.Unlock()
-		l.jobs, l.err = s.read()
+		l.jobs, l.err = s.readAll()
 		close(l.done)
 	}
 }
 
-// read reads all jobs. Its end is the deadline of calls: those who wait have their own.
-func (s *Site) read() ([]live, error) {
+// readAll reads all jobs. Its end is the deadline of calls: those who wait have their own.
+func (s *Site) readAll() ([]liveJob, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Deadline)
 	defer cancel()
-	if _, err := s.speaks(ctx); err != nil {
+	if _, err := s.slurmVersion(ctx); err != nil {
 		return nil, err
 	}
 	var a lives
-	if err := s.call(ctx, &request{method: http.MethodGet, base: "slurm", path: "/jobs", query: s.brief()}, &a); err != nil {
+	if err := s.callAPI(ctx, &request{method: http.MethodGet, base: "slurm", path: "/jobs", query: s.withoutDetail()}, &a); err != nil {
 		return nil, err
 	}
 	return a.Jobs, nil

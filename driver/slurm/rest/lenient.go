@@ -47,8 +47,8 @@ func (x *number) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// integer is the number where it is one that fits below a bound, else 0.
-func (x number) integer(below float64) int64 {
+// integerBelow is the number where it is one that fits below a bound, else 0.
+func (x number) integerBelow(below float64) int64 {
 	if !x.set || x.n < 0 || x.n >= below {
 		return 0
 	}
@@ -58,11 +58,11 @@ func (x number) integer(below float64) int64 {
 // noValue is where Slurm's marks for "no value" and "infinite" in 32 bits begin.
 const noValue = 0xfffffffd
 
-func (x number) uint32() uint32 { return uint32(x.integer(noValue)) }
+func (x number) uint32() uint32 { return uint32(x.integerBelow(noValue)) }
 
-// moment is a time in seconds since 1970; 0 is none.
-func (x number) moment() time.Time {
-	n := x.integer(1 << 40)
+// asTime is a time in seconds since 1970; 0 is none.
+func (x number) asTime() time.Time {
+	n := x.integerBelow(1 << 40)
 	if n == 0 {
 		return time.Time{}
 	}
@@ -128,7 +128,7 @@ func (e *exit) UnmarshalJSON(b []byte) error {
 	if b[0] != '{' {
 		var n number
 		_ = n.UnmarshalJSON(b)
-		s := n.integer(1 << 32)
+		s := n.integerBelow(1 << 32)
 		*e = exit{n.set, job.ExitCode{Status: int(s >> 8 & 0xff), Signal: int(s & 0x7f)}}
 		return nil
 	}
@@ -144,10 +144,10 @@ func (e *exit) UnmarshalJSON(b []byte) error {
 	if json.Unmarshal(b, &o) != nil {
 		return nil
 	}
-	signal := o.Signal.ID.integer(128)
+	signal := o.Signal.ID.integerBelow(128)
 	if signal == 0 {
-		signal = o.Signal.Old.integer(128)
+		signal = o.Signal.Old.integerBelow(128)
 	}
-	*e = exit{o.Return.set || signal != 0, job.ExitCode{Status: int(o.Return.integer(256)), Signal: int(signal)}}
+	*e = exit{o.Return.set || signal != 0, job.ExitCode{Status: int(o.Return.integerBelow(256)), Signal: int(signal)}}
 	return nil
 }

@@ -20,12 +20,12 @@ var (
 func (s *Site) Look(ctx context.Context) (*site.Look, error) {
 	var d diag
 	before := time.Now()
-	if err := s.call(ctx, &request{method: http.MethodGet, base: "slurm", path: "/diag"}, &d); err != nil {
+	if err := s.callAPI(ctx, &request{method: http.MethodGet, base: "slurm", path: "/diag"}, &d); err != nil {
 		return nil, err
 	}
-	l := &site.Look{Way: fmt.Sprintf("slurmrestd %s at %s", s.spoken("slurm"), s.cfg.URL), Token: s.lookToken(ctx)}
+	l := &site.Look{Way: fmt.Sprintf("slurmrestd %s at %s", s.knownVersion("slurm"), s.cfg.URL), Token: s.lookToken(ctx)}
 	if d.Statistics.Now.set {
-		now := d.Statistics.Now.moment()
+		now := d.Statistics.Now.asTime()
 		l.Clock = true
 		switch after := time.Now(); {
 		case now.Add(time.Second).Before(before):
@@ -44,7 +44,7 @@ func (s *Site) Look(ctx context.Context) (*site.Look, error) {
 		return l, nil
 	}
 	lacks := []string{"suspending jobs", "where nodes lie", "Slurm's settings"}
-	if s.spoken("slurm") == old {
+	if s.knownVersion("slurm") == old {
 		lacks = append(lacks, "killing at once", "signals for the script alone", "holding a job")
 	}
 	l.Lacks = strings.Join(lacks, ", ")
@@ -56,7 +56,7 @@ func (s *Site) lookToken(ctx context.Context) *site.Token {
 	if s.keep == nil {
 		return nil
 	}
-	t, _ := s.keep.of(s.cfg.User)
+	t, _ := s.keep.cachedFor(s.cfg.User)
 	select {
 	case t.turn <- struct{}{}:
 		defer func() { <-t.turn }()
@@ -74,7 +74,7 @@ func (s *Site) lookToken(ctx context.Context) *site.Token {
 	default:
 		out.Renewed = false
 	}
-	if out.Life, _ = life(t.token); !t.over.IsZero() {
+	if out.Life, _ = tokenLifetime(t.token); !t.over.IsZero() {
 		out.Left = t.over.Sub(s.keep.now())
 	}
 	return out

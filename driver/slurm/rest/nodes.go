@@ -36,10 +36,10 @@ type machine struct {
 // there are any.
 func (s *Site) Nodes(ctx context.Context) ([]site.Node, error) {
 	var a struct {
-		said
+		response
 		Nodes []machine `json:"nodes"`
 	}
-	if err := s.call(ctx, &request{method: http.MethodGet, base: "slurm", path: "/nodes"}, &a); err != nil {
+	if err := s.callAPI(ctx, &request{method: http.MethodGet, base: "slurm", path: "/nodes"}, &a); err != nil {
 		return nil, err
 	}
 	out := make([]site.Node, 0, len(a.Nodes))
@@ -48,7 +48,7 @@ func (s *Site) Nodes(ctx context.Context) ([]site.Node, error) {
 		if m.Name == "" {
 			return nil, fault.New(fault.Unavailable, "slurmrestd shows a node without a name")
 		}
-		out = append(out, m.node())
+		out = append(out, m.siteNode())
 	}
 	if s.cfg.Commands == nil {
 		return out, nil
@@ -73,7 +73,7 @@ var (
 	drained = []string{"drain", "drained", "draining", "maintenance", "maint", "reboot_issued", "reboot_requested"}
 )
 
-func (m *machine) node() site.Node {
+func (m *machine) siteNode() site.Node {
 	states := slices.Concat(m.State, m.Flags)
 	for i := range states {
 		states[i] = strings.ToLower(states[i])
@@ -84,9 +84,9 @@ func (m *machine) node() site.Node {
 	const kib = 1 << 10
 	n := site.Node{
 		Name: string(m.Name), Address: string(m.Address), State: strings.Join(states, "+"), Reason: string(m.Reason),
-		CPUs: int(m.CPUs.integer(1 << 31)), Sockets: int(m.Sockets.integer(1 << 31)), Memory: m.Memory.integer(1<<43) * kib * kib,
+		CPUs: int(m.CPUs.integerBelow(1 << 31)), Sockets: int(m.Sockets.integerBelow(1 << 31)), Memory: m.Memory.integerBelow(1<<43) * kib * kib,
 		Features: slices.Clone(m.Features), Parts: m.Partitions, GRES: string(m.GRES), Taken: string(m.Taken),
-		UsedCPUs: int(m.UsedCPUs.integer(1 << 31)), UsedBytes: m.UsedMemory.integer(1<<43) * kib * kib,
+		UsedCPUs: int(m.UsedCPUs.integerBelow(1 << 31)), UsedBytes: m.UsedMemory.integerBelow(1<<43) * kib * kib,
 		Down: has(down), Drained: has(drained), Comment: string(m.Comment), Extra: string(m.Extra), Instance: string(m.Instance),
 	}
 	if n.Features == nil {

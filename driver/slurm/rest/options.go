@@ -109,9 +109,9 @@ var idle = []string{"export", "export-file", "get-user-env", "help", "ignore-pbs
 // memory are options of which the last level that has any counts.
 var memory = []string{"mem", "mem-per-cpu", "mem-per-gpu"}
 
-// gather joins the directives of a script with options, which outrank them, in an order that
+// joinOptions joins the directives of a script with options, which outrank them, in an order that
 // does not change.
-func gather(values map[string]string, opts []string) (names []string, err error) {
+func joinOptions(values map[string]string, opts []string) (names []string, err error) {
 	first := true
 	for _, o := range opts {
 		name, value, _ := strings.Cut(strings.TrimPrefix(o, "--"), "=")
@@ -141,8 +141,8 @@ func gather(values map[string]string, opts []string) (names []string, err error)
 	return names, nil
 }
 
-// directives reads a script's, of each component.
-func directives(script []byte) ([]map[string]string, error) {
+// scriptDirectives reads a script's, of each component.
+func scriptDirectives(script []byte) ([]map[string]string, error) {
 	s, err := sbatch.Read(spec.Source{Name: "the job's script", Data: script})
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "%w", err)
@@ -166,9 +166,9 @@ func directives(script []byte) ([]map[string]string, error) {
 	return all, nil
 }
 
-// describe makes a description of what is asked of sbatch, for each component of the job.
-func describe(sub *site.Submission, version string) ([]description, error) {
-	values, err := directives(sub.Script)
+// describeJob makes a description of what is asked of sbatch, for each component of the job.
+func describeJob(sub *site.Submission, version string) ([]description, error) {
+	values, err := scriptDirectives(sub.Script)
 	if err != nil {
 		return nil, err
 	}
@@ -182,16 +182,16 @@ func describe(sub *site.Submission, version string) ([]description, error) {
 		if i < len(values) {
 			of = values[i]
 		}
-		if all[i], err = component(of, opts[i], version); err != nil {
+		if all[i], err = describeComponent(of, opts[i], version); err != nil {
 			return nil, err
 		}
 	}
 	return all, nil
 }
 
-// component makes the description of one.
-func component(values map[string]string, opts []string, version string) (description, error) {
-	names, err := gather(values, opts)
+// describeComponent makes the description of one.
+func describeComponent(values map[string]string, opts []string, version string) (description, error) {
+	names, err := joinOptions(values, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -273,18 +273,18 @@ func asNumber(d description, name, value string) error {
 
 func asNice(d description, name, value string) error { return asNumber(d, name, cmp.Or(value, "100")) }
 
-// set is a number in the form that may also be infinite, or not set.
-func set(n int64) map[string]any { return map[string]any{"set": true, "number": n} }
+// setNumber is a number in the form that may also be infinite, or not set.
+func setNumber(n int64) map[string]any { return map[string]any{"set": true, "number": n} }
 
 func asCount(d description, name, value string) error {
 	n, err := strconv.ParseInt(value, 10, 32)
-	d[name] = set(n)
+	d[name] = setNumber(n)
 	return err
 }
 
 func asMinutes(d description, name, value string) error {
 	limit, err := slurmfmt.ParseTimeLimit(value)
-	d[name] = set(int64(limit / time.Minute))
+	d[name] = setNumber(int64(limit / time.Minute))
 	if limit == 0 {
 		d[name] = map[string]any{"infinite": true}
 	}
@@ -293,7 +293,7 @@ func asMinutes(d description, name, value string) error {
 
 func asMoment(d description, name, value string) error {
 	at, err := slurmfmt.ParseWhen(value, time.Now())
-	d[name] = set(at.Unix())
+	d[name] = setNumber(at.Unix())
 	return err
 }
 
@@ -305,7 +305,7 @@ func asPlainMoment(d description, name, value string) error {
 
 func asMiB(d description, name, value string) error {
 	n, err := slurmfmt.ParseMemory(value)
-	d[name] = set(n >> 20)
+	d[name] = setNumber(n >> 20)
 	return err
 }
 
@@ -358,8 +358,8 @@ func asOpenMode(d description, name, value string) error {
 	return nil
 }
 
-// tres adds to a list of resources: --gres and --gpus-per-node share a field.
-func tres(d description, name, text string) {
+// addTRES adds to a list of resources: --gres and --gpus-per-node share a field.
+func addTRES(d description, name, text string) {
 	if had, _ := d[name].(string); had != "" {
 		text = had + "," + text
 	}
@@ -369,7 +369,7 @@ func tres(d description, name, text string) {
 func asGRES(d description, name, value string) error {
 	for part := range strings.SplitSeq(value, ",") {
 		if part = strings.TrimSpace(part); part != "" && part != "none" {
-			tres(d, name, "gres/"+strings.TrimPrefix(part, "gres/"))
+			addTRES(d, name, "gres/"+strings.TrimPrefix(part, "gres/"))
 		}
 	}
 	return nil
@@ -377,13 +377,13 @@ func asGRES(d description, name, value string) error {
 
 func asGPUs(d description, name, value string) error {
 	for part := range strings.SplitSeq(value, ",") {
-		tres(d, name, "gres/gpu:"+strings.TrimSpace(part))
+		addTRES(d, name, "gres/gpu:"+strings.TrimSpace(part))
 	}
 	return nil
 }
 
 func asCPUsPerTask(d description, name, value string) error {
-	tres(d, "tres_per_task", "cpu="+value) // as sbatch says it too
+	addTRES(d, "tres_per_task", "cpu="+value) // as sbatch says it too
 	return asNumber(d, name, value)
 }
 
@@ -399,31 +399,31 @@ func asGPUsPerTask(d description, name, value string) error {
 			return err
 		}
 		total += n
-		tres(d, name, strings.TrimSuffix("gres/gpu:"+kind, ":")+"="+count)
+		addTRES(d, name, strings.TrimSuffix("gres/gpu:"+kind, ":")+"="+count)
 	}
 	d["tres_bind"] = fmt.Sprintf("gres/gpu:per_task:%d", total)
 	return nil
 }
 
 func perGPU(d description, name, value string) error {
-	tres(d, name, "gres/gpu:"+value)
+	addTRES(d, name, "gres/gpu:"+value)
 	return nil
 }
 
 func memoryPerGPU(d description, name, value string) error {
 	n, err := slurmfmt.ParseMemory(value)
-	tres(d, name, "gres/gpu:"+strconv.FormatInt(n>>20, 10))
+	addTRES(d, name, "gres/gpu:"+strconv.FormatInt(n>>20, 10))
 	return err
 }
 
-func flag(d description, name, word string) {
+func addFlag(d description, name, word string) {
 	all, _ := d[name].([]string)
 	d[name] = append(all, word)
 }
 
 func asFlag(word string) func(description, string, string) error {
 	return func(d description, name, _ string) error {
-		flag(d, name, word)
+		addFlag(d, name, word)
 		return nil
 	}
 }
@@ -431,9 +431,9 @@ func asFlag(word string) func(description, string, string) error {
 func asGRESFlags(d description, name, value string) error {
 	switch value {
 	case "enforce-binding":
-		flag(d, name, "GRES_BINDING_ENFORCED")
+		addFlag(d, name, "GRES_BINDING_ENFORCED")
 	case "disable-binding":
-		flag(d, name, "GRES_BINDING_DISABLED")
+		addFlag(d, name, "GRES_BINDING_DISABLED")
 	default:
 		return fmt.Errorf("slurmrestd has no flag of that name")
 	}
@@ -441,7 +441,7 @@ func asGRESFlags(d description, name, value string) error {
 }
 
 func asKillInvalid(d description, name, value string) error {
-	flag(d, name, map[bool]string{true: "KILL_INVALID_DEPENDENCY", false: "NO_KILL_INVALID_DEPENDENCY"}[value == "yes"])
+	addFlag(d, name, map[bool]string{true: "KILL_INVALID_DEPENDENCY", false: "NO_KILL_INVALID_DEPENDENCY"}[value == "yes"])
 	return nil
 }
 
@@ -469,7 +469,7 @@ func asSignal(d description, _, value string) error {
 		return err
 	}
 	d["kill_warning_signal"] = strconv.Itoa(s.Number)
-	d["kill_warning_delay"] = set(int64(s.Before / time.Second))
+	d["kill_warning_delay"] = setNumber(int64(s.Before / time.Second))
 	if s.BatchOnly {
 		d["kill_warning_flags"] = []string{"BATCH_JOB"}
 	}
@@ -482,7 +482,7 @@ func asSwitches(d description, name, value string) error {
 	if err != nil {
 		return err
 	}
-	d[name] = set(n)
+	d[name] = setNumber(n)
 	if timed {
 		limit, err := slurmfmt.ParseDuration(wait)
 		d["wait_for_switch"] = int64(limit / time.Second)

@@ -14,8 +14,8 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-// archived is a job as slurmdbd's part of slurmrestd shows it.
-type archived struct {
+// archivedJob is a job as slurmdbd's part of slurmrestd shows it.
+type archivedJob struct {
 	ID        number `json:"job_id"`
 	User      text   `json:"user"`
 	Account   text   `json:"account"`
@@ -42,12 +42,12 @@ type archived struct {
 	} `json:"time"`
 }
 
-// job makes site's form of it. exact says that the exit code can be relied on.
-func (a *archived) job(exact bool) (site.Job, error) {
+// siteJob makes site's form of it. exact says that the exit code can be relied on.
+func (a *archivedJob) siteJob(exact bool) (site.Job, error) {
 	j := site.Job{
 		ID: a.ID.uint32(), User: string(a.User), Account: string(a.Account), Partition: string(a.Partition), QOS: string(a.QOS), Comment: string(a.Comment.Job),
-		Restarts: int(a.Restarts.integer(1 << 31)), CancelledBy: string(a.By),
-		Submitted: a.Time.Submitted.moment(), Eligible: a.Time.Eligible.moment(), Started: a.Time.Start.moment(), Ended: a.Time.End.moment(), Exit: a.Exit.code,
+		Restarts: int(a.Restarts.integerBelow(1 << 31)), CancelledBy: string(a.By),
+		Submitted: a.Time.Submitted.asTime(), Eligible: a.Time.Eligible.asTime(), Started: a.Time.Start.asTime(), Ended: a.Time.End.asTime(), Exit: a.Exit.code,
 	}
 	if j.ID == 0 {
 		return j, fault.New(fault.Unavailable, "slurmrestd shows a job of accounting without a number")
@@ -73,7 +73,7 @@ func (s *Site) Past(ctx context.Context, ids []uint32) ([]site.Job, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	v, err := s.speaks(ctx)
+	v, err := s.slurmVersion(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -87,13 +87,13 @@ func (s *Site) Past(ctx context.Context, ids []uint32) ([]site.Job, error) {
 	} else {
 		q["step"] = text // one by one: the list of the description is not taken
 	}
-	all, err := s.past(ctx, q, v)
+	all, err := s.pastJobs(ctx, q, v)
 	return slices.DeleteFunc(all, func(j site.Job) bool { return !slices.Contains(ids, j.ID) }), err
 }
 
 // PastOf is site.Site's. v0.0.38 cannot ask for a user's jobs alone: all since then are read.
 func (s *Site) PastOf(ctx context.Context, user string, since time.Time) ([]site.Job, error) {
-	v, err := s.speaks(ctx)
+	v, err := s.slurmVersion(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -105,17 +105,17 @@ func (s *Site) PastOf(ctx context.Context, user string, since time.Time) ([]site
 	if v != old {
 		q.Set("users", user)
 	}
-	all, err := s.past(ctx, q, v)
+	all, err := s.pastJobs(ctx, q, v)
 	return slices.DeleteFunc(all, func(j site.Job) bool { return j.User != user }), err
 }
 
-func (s *Site) past(ctx context.Context, q url.Values, v string) ([]site.Job, error) {
+func (s *Site) pastJobs(ctx context.Context, q url.Values, v string) ([]site.Job, error) {
 	q.Set("skip_steps", "true")
 	var a struct {
-		said
-		Jobs []archived `json:"jobs"`
+		response
+		Jobs []archivedJob `json:"jobs"`
 	}
-	err := s.call(ctx, &request{method: http.MethodGet, base: "slurmdb", path: "/jobs", query: q}, &a)
+	err := s.callAPI(ctx, &request{method: http.MethodGet, base: "slurmdb", path: "/jobs", query: q}, &a)
 	if fault.KindOf(err) == fault.NotFound {
 		return nil, nil
 	}
@@ -124,7 +124,7 @@ func (s *Site) past(ctx context.Context, q url.Values, v string) ([]site.Job, er
 	}
 	out := make([]site.Job, 0, len(a.Jobs))
 	for i := range a.Jobs {
-		j, err := a.Jobs[i].job(v != old)
+		j, err := a.Jobs[i].siteJob(v != old)
 		if err != nil {
 			return nil, err
 		}

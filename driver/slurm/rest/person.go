@@ -53,22 +53,22 @@ func (s *Site) As(user string) site.Site {
 	return &actor{s, user}
 }
 
-func (a *actor) as(ctx context.Context) context.Context {
+func (a *actor) withUser(ctx context.Context) context.Context {
 	return context.WithValue(ctx, acting{}, a.user)
 }
 
 // End is site.Site's.
-func (a *actor) End(ctx context.Context, id uint32) error { return a.Site.End(a.as(ctx), id) }
+func (a *actor) End(ctx context.Context, id uint32) error { return a.Site.End(a.withUser(ctx), id) }
 
 // Kill is site.Site's.
-func (a *actor) Kill(ctx context.Context, id uint32) error { return a.Site.Kill(a.as(ctx), id) }
+func (a *actor) Kill(ctx context.Context, id uint32) error { return a.Site.Kill(a.withUser(ctx), id) }
 
 // Signal is site.Site's.
 func (a *actor) Signal(ctx context.Context, id uint32, signal int, to site.Scope) error {
-	return a.Site.Signal(a.as(ctx), id, signal, to)
+	return a.Site.Signal(a.withUser(ctx), id, signal, to)
 }
 
 // Update is site.Site's.
 func (a *actor) Update(ctx context.Context, id uint32, c site.Change) error {
-	return a.Site.Update(a.as(ctx), id, c)
+	return a.Site.Update(a.withUser(ctx), id, c)
 }

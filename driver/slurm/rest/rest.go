@@ -64,7 +64,7 @@ type Site struct {
 	cfg  Config
 	base string // of addresses
 	http *http.Client
-	keep *keeper
+	keep *tokenCache
 
 	ctx    context.Context //nolint:containedctx // ends readings that callers share
 	cancel context.CancelFunc
@@ -85,7 +85,7 @@ var _ site.Site = (*Site)(nil)
 func New(cfg Config) (*Site, error) {
 	cfg.Deadline = cmp.Or(cfg.Deadline, 30*time.Second)
 	cfg.Connections = cmp.Or(cfg.Connections, 16)
-	if cfg.Version != "" && !ours(cfg.Version) {
+	if cfg.Version != "" && !isSupportedVersion(cfg.Version) {
 		return nil, fault.New(fault.Unsupported, "slurmrestd's version %s is none of %s", cfg.Version, strings.Join(known, ", "))
 	}
 	if cfg.User == "" {
@@ -136,7 +136,7 @@ var known = []string{"v0.0.42", "v0.0.41", "v0.0.40", "v0.0.38"}
 // old is the version of another form: one number a call, options in sbatch's names.
 const old = "v0.0.38"
 
-func ours(version string) bool {
+func isSupportedVersion(version string) bool {
 	for _, v := range known {
 		if v == version {
 			return true
@@ -151,10 +151,10 @@ var offered = regexp.MustCompile(`"\\?/(slurm|slurmdb)\\?/(v0\.0\.[0-9]+)\\?/(?:
 // listed finds the call that tells the states of many jobs, which not all of 23.11 have.
 var listed = regexp.MustCompile(`v0\.0\.4[0-9]\\?/jobs\\?/state`)
 
-// version is what is spoken with slurmctld ("slurm") or slurmdbd ("slurmdb").
-func (s *Site) version(ctx context.Context, base, user, token string) (string, error) {
-	if v := s.spoken(base); v != "" {
-		return v, s.none(base, v)
+// findVersion is what is spoken with slurmctld ("slurm") or slurmdbd ("slurmdb").
+func (s *Site) findVersion(ctx context.Context, base, user, token string) (string, error) {
+	if v := s.knownVersion(base); v != "" {
+		return v, s.noVersionError(base, v)
 	}
 	select { // the answer is large: one asks
 	case s.asking <- struct{}{}:
@@ -162,15 +162,15 @@ func (s *Site) version(ctx context.Context, base, user, token string) (string, e
 	case <-ctx.Done():
 		return "", fault.New(fault.Unavailable, "slurmrestd at %s has not said what it offers: %w", s.cfg.URL, context.Cause(ctx))
 	}
-	if v := s.spoken(base); v != "" {
-		return v, s.none(base, v)
+	if v := s.knownVersion(base); v != "" {
+		return v, s.noVersionError(base, v)
 	}
-	status, body, err := s.send(ctx, http.MethodGet, "/openapi/v3", nil, nil, user, token)
+	status, body, err := s.sendRequest(ctx, http.MethodGet, "/openapi/v3", nil, nil, user, token)
 	switch {
 	case err != nil:
 		return "", err
 	case status == http.StatusUnauthorized:
-		return "", s.unauthorized(user)
+		return "", s.unauthorizedError(user)
 	case status != http.StatusOK:
 		return "", fault.New(fault.Unavailable, "slurmrestd at %s does not say what it offers: HTTP status %d", s.cfg.URL, status)
 	}
@@ -194,11 +194,11 @@ func (s *Site) version(ctx context.Context, base, user, token string) (string, e
 		delete(s.versions, base)
 	}
 	s.mu.Unlock()
-	return v, s.none(base, v)
+	return v, s.noVersionError(base, v)
 }
 
-// spoken is the version that was found; empty: none was asked for yet.
-func (s *Site) spoken(base string) string {
+// knownVersion is the version that was found; empty: none was asked for yet.
+func (s *Site) knownVersion(base string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.versions[base]
@@ -207,8 +207,8 @@ func (s *Site) spoken(base string) string {
 // missing stands for the version of what the server does not have.
 const missing = "none"
 
-// none is the error of what the server does not have.
-func (s *Site) none(base, v string) error {
+// noVersionError is the error of what the server does not have.
+func (s *Site) noVersionError(base, v string) error {
 	if v != missing {
 		return nil
 	}
@@ -222,21 +222,21 @@ func (s *Site) none(base, v string) error {
 	return fault.New(fault.Unavailable, "slurmrestd at %s offers no version of %s", s.cfg.URL, want).Advise("slurmrestd of Slurm 22.05 or 24.11, with -s openapi/slurmctld (22.05: openapi/v0.0.38)")
 }
 
-// forget has the versions asked for again.
-func (s *Site) forget() {
+// forgetVersions has the versions asked for again.
+func (s *Site) forgetVersions() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.versions)
 }
 
-func (s *Site) unauthorized(user string) error {
+func (s *Site) unauthorizedError(user string) error {
 	return fault.New(fault.Unavailable, "%w", &Refusal{unauthorized, "slurmrestd takes no token for user " + user}).
 		Advise("AuthAltTypes=auth/jwt in slurm.conf, and a token that has not run out: scontrol token username=%s", user)
 }
 
-// speaks is the version that is spoken with slurmctld.
-func (s *Site) speaks(ctx context.Context) (string, error) {
-	if v := s.spoken("slurm"); v != "" {
+// slurmVersion is the version that is spoken with slurmctld.
+func (s *Site) slurmVersion(ctx context.Context) (string, error) {
+	if v := s.knownVersion("slurm"); v != "" {
 		return v, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Deadline)
@@ -244,16 +244,16 @@ func (s *Site) speaks(ctx context.Context) (string, error) {
 	token := ""
 	if s.keep != nil {
 		var err error
-		if token, err = s.keep.token(ctx, s.cfg.User); err != nil {
+		if token, err = s.keep.tokenFor(ctx, s.cfg.User); err != nil {
 			return "", err
 		}
 	}
-	return s.version(ctx, "slurm", s.cfg.User, token)
+	return s.findVersion(ctx, "slurm", s.cfg.User, token)
 }
 
 // diag is slurmctld's account of itself.
 type diag struct {
-	said
+	response
 	Statistics struct {
 		Now   number `json:"req_time"`
 		Since number `json:"req_time_start"` // its beginning, or when it was told to count anew
@@ -265,13 +265,13 @@ type diag struct {
 func (s *Site) Cluster(ctx context.Context) (site.Cluster, error) {
 	c := s.cfg.Facts
 	var d diag
-	if err := s.call(ctx, &request{method: http.MethodGet, base: "slurm", path: "/diag"}, &d); err != nil {
+	if err := s.callAPI(ctx, &request{method: http.MethodGet, base: "slurm", path: "/diag"}, &d); err != nil {
 		return site.Cluster{}, err
 	}
 	if s.keep != nil && d.Statistics.Now.set {
-		s.keep.serverTime(d.Statistics.Now.moment())
+		s.keep.serverTime(d.Statistics.Now.asTime())
 	}
-	c.Booted = d.Statistics.Since.moment()
+	c.Booted = d.Statistics.Since.asTime()
 	c.Version = string(d.Meta.Slurm.Release)
 	if c.Version == "" {
 		return site.Cluster{}, fault.New(fault.Unavailable, "slurmrestd at %s does not say what version of Slurm it is", s.cfg.URL)

@@ -14,8 +14,8 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fleet"
 )
 
-// queue is a partition: v0.0.38 has other names than later ones, and no parts.
-type queue struct {
+// partitionRecord is a partition: v0.0.38 has other names than later ones, and no parts.
+type partitionRecord struct {
 	Name      text   `json:"name"`
 	OldState  text   `json:"state"`
 	Flags     words  `json:"flags"`
@@ -91,18 +91,18 @@ func (q *qosOf) UnmarshalJSON(b []byte) error {
 	return q.name.UnmarshalJSON(b)
 }
 
-// either is the first that is set, as a count; what is below 0 is no limit.
-func either(all ...number) int64 {
+// firstCount is the first that is set, as a count; what is below 0 is no limit.
+func firstCount(all ...number) int64 {
 	for _, n := range all {
-		if v := n.integer(noValue); n.set && v > 0 {
+		if v := n.integerBelow(noValue); n.set && v > 0 {
 			return v
 		}
 	}
 	return 0
 }
 
-// several is the first that has words, without Slurm's words for none and for all.
-func several(all ...words) []string {
+// firstWords is the first that has words, without Slurm's words for none and for all.
+func firstWords(all ...words) []string {
 	for _, w := range all {
 		if out := site.Words(strings.Join(w, ",")); len(out) > 0 {
 			return out
@@ -111,7 +111,7 @@ func several(all ...words) []string {
 	return nil
 }
 
-func (q *queue) partition() fleet.Partition {
+func (q *partitionRecord) fleetPartition() fleet.Partition {
 	state := string(q.OldState)
 	if state == "" {
 		state = strings.Join(q.Partition.State, "+")
@@ -119,11 +119,11 @@ func (q *queue) partition() fleet.Partition {
 	isDefault := slices.ContainsFunc(q.Flags, func(w string) bool { return strings.EqualFold(w, "default") })
 	return fleet.Partition{
 		Name: string(q.Name), Default: isDefault, State: strings.ToUpper(state), Nodes: string(q.Nodes.list),
-		MaxTime: 60 * either(q.OldTime, q.Maximums.Time), DefaultTime: 60 * either(q.OldUsual, q.Defaults.Time),
-		MinNodes: int(either(q.OldLeast, q.Minimums.Nodes)), MaxNodes: int(either(q.OldMost, q.Maximums.Nodes)),
-		Accounts: several(q.OldAllow, q.Accounts.Allowed), DenyAccounts: several(q.OldDeny, q.Accounts.Deny),
-		AllowQOS: several(q.OldAllowQ, q.QOS.Allowed), DenyQOS: several(q.OldDenyQ, q.QOS.Deny),
-		Groups: several(q.OldGroups, q.Groups.Allowed), QOS: string(q.QOS.name), Priority: int(either(q.OldTier, q.Priority.Tier)),
+		MaxTime: 60 * firstCount(q.OldTime, q.Maximums.Time), DefaultTime: 60 * firstCount(q.OldUsual, q.Defaults.Time),
+		MinNodes: int(firstCount(q.OldLeast, q.Minimums.Nodes)), MaxNodes: int(firstCount(q.OldMost, q.Maximums.Nodes)),
+		Accounts: firstWords(q.OldAllow, q.Accounts.Allowed), DenyAccounts: firstWords(q.OldDeny, q.Accounts.Deny),
+		AllowQOS: firstWords(q.OldAllowQ, q.QOS.Allowed), DenyQOS: firstWords(q.OldDenyQ, q.QOS.Deny),
+		Groups: firstWords(q.OldGroups, q.Groups.Allowed), QOS: string(q.QOS.name), Priority: int(firstCount(q.OldTier, q.Priority.Tier)),
 	}
 }
 
@@ -142,13 +142,13 @@ func (a amounts) String() string {
 		if t.Name != "" {
 			name += "/" + string(t.Name)
 		}
-		out = append(out, name+"="+strconv.FormatInt(t.Count.integer(1<<62), 10))
+		out = append(out, name+"="+strconv.FormatInt(t.Count.integerBelow(1<<62), 10))
 	}
 	return strings.Join(out, ",")
 }
 
-// rule is a QOS.
-type rule struct {
+// qosRecord is a QOS.
+type qosRecord struct {
 	Name     text   `json:"name"`
 	Flags    words  `json:"flags"`
 	Priority number `json:"priority"`
@@ -181,11 +181,11 @@ type rule struct {
 	} `json:"limits"`
 }
 
-func (r *rule) qos() fleet.QOS {
+func (r *qosRecord) fleetQOS() fleet.QOS {
 	m := &r.Limits.Max
 	q := fleet.QOS{
-		Name: string(r.Name), Priority: either(r.Priority), MaxTime: 60 * either(m.Wall.Per.Job), MaxPerJob: m.TRES.Per.Job.String(), MaxPerUser: m.TRES.Per.User.String(),
-		MaxPerAccount: m.TRES.Per.Account.String(), MaxJobsPerUser: int(either(m.Jobs.Active.Per.User)), MaxSubmitPerUser: int(either(m.Jobs.Per.User)), Group: m.TRES.Total.String(),
+		Name: string(r.Name), Priority: firstCount(r.Priority), MaxTime: 60 * firstCount(m.Wall.Per.Job), MaxPerJob: m.TRES.Per.Job.String(), MaxPerUser: m.TRES.Per.User.String(),
+		MaxPerAccount: m.TRES.Per.Account.String(), MaxJobsPerUser: int(firstCount(m.Jobs.Active.Per.User)), MaxSubmitPerUser: int(firstCount(m.Jobs.Per.User)), Group: m.TRES.Total.String(),
 	}
 	for _, f := range r.Flags { // sacctmgr's form of PARTITION_TIME_LIMIT
 		var b strings.Builder
@@ -199,8 +199,8 @@ func (r *rule) qos() fleet.QOS {
 	return q
 }
 
-// share is an association.
-type share struct {
+// associationRecord is an association.
+type associationRecord struct {
 	Account   text   `json:"account"`
 	Cluster   text   `json:"cluster"`
 	Parent    text   `json:"parent_account"`
@@ -236,18 +236,18 @@ func (f *truth) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-func (s *share) association() fleet.Association {
+func (s *associationRecord) fleetAssociation() fleet.Association {
 	m := &s.Max
 	a := fleet.Association{
 		Account: string(s.Account), Parent: string(s.Parent), User: string(s.User), Partition: string(s.Partition), Default: bool(s.Default) && s.User != "",
-		QOS: slices.Sorted(slices.Values(s.QOS)), Shares: int(either(s.Shares)), MaxTime: 60 * either(m.Jobs.Per.Wall), MaxPerJob: m.TRES.Per.Job.String(),
-		MaxJobs: int(either(m.Jobs.Active)), MaxSubmit: int(either(m.Jobs.Total)), Group: m.TRES.Total.String(),
+		QOS: slices.Sorted(slices.Values(s.QOS)), Shares: int(firstCount(s.Shares)), MaxTime: 60 * firstCount(m.Jobs.Per.Wall), MaxPerJob: m.TRES.Per.Job.String(),
+		MaxJobs: int(firstCount(m.Jobs.Active)), MaxSubmit: int(firstCount(m.Jobs.Total)), Group: m.TRES.Total.String(),
 	}
 	return a
 }
 
-// booked is a reservation.
-type booked struct {
+// reservationRecord is a reservation.
+type reservationRecord struct {
 	Name      text   `json:"name"`
 	Start     number `json:"start_time"`
 	End       number `json:"end_time"`
@@ -260,10 +260,10 @@ type booked struct {
 	Licenses  text   `json:"licenses"`
 }
 
-func (k *booked) reservation(now time.Time) fleet.Reservation {
+func (k *reservationRecord) fleetReservation(now time.Time) fleet.Reservation {
 	r := fleet.Reservation{
-		Name: string(k.Name), State: "INACTIVE", Start: k.Start.moment(), End: k.End.moment(), Nodes: string(k.Nodes), Partition: string(k.Partition),
-		Users: several(k.Users), Accounts: several(k.Accounts), Groups: several(k.Groups), Flags: several(k.Flags), Licenses: string(k.Licenses),
+		Name: string(k.Name), State: "INACTIVE", Start: k.Start.asTime(), End: k.End.asTime(), Nodes: string(k.Nodes), Partition: string(k.Partition),
+		Users: firstWords(k.Users), Accounts: firstWords(k.Accounts), Groups: firstWords(k.Groups), Flags: firstWords(k.Flags), Licenses: string(k.Licenses),
 	}
 	if !now.Before(r.Start) && now.Before(r.End) {
 		r.State = "ACTIVE"
@@ -279,33 +279,33 @@ func (s *Site) Stock(ctx context.Context) (*fleet.Inventory, error) {
 	}
 	inv := &fleet.Inventory{Taken: time.Now(), Unknown: []string{"enforced rules: slurmrestd does not tell AccountingStorageEnforce"}}
 	var parts struct {
-		said
-		Partitions []queue `json:"partitions"`
+		response
+		Partitions []partitionRecord `json:"partitions"`
 	}
-	if err := s.call(ctx, &request{method: http.MethodGet, base: "slurm", path: "/partitions"}, &parts); err != nil {
+	if err := s.callAPI(ctx, &request{method: http.MethodGet, base: "slurm", path: "/partitions"}, &parts); err != nil {
 		return nil, err
 	}
 	for i := range parts.Partitions {
-		inv.Partitions = append(inv.Partitions, parts.Partitions[i].partition())
+		inv.Partitions = append(inv.Partitions, parts.Partitions[i].fleetPartition())
 	}
 	ask := func(what, base, path string, into answer) bool {
-		err := s.call(ctx, &request{method: http.MethodGet, base: base, path: path}, into)
+		err := s.callAPI(ctx, &request{method: http.MethodGet, base: base, path: path}, into)
 		if err != nil && fault.KindOf(err) != fault.NotFound {
 			inv.Unknown = append(inv.Unknown, what+": "+err.Error())
 		}
 		return err == nil
 	}
 	var res struct {
-		said
-		All []booked `json:"reservations"`
+		response
+		All []reservationRecord `json:"reservations"`
 	}
 	if ask("reservations", "slurm", "/reservations", &res) {
 		for i := range res.All {
-			inv.Reservations = append(inv.Reservations, res.All[i].reservation(inv.Taken))
+			inv.Reservations = append(inv.Reservations, res.All[i].fleetReservation(inv.Taken))
 		}
 	}
 	var lic struct {
-		said
+		response
 		All []struct {
 			Name     text   `json:"LicenseName"`
 			Total    number `json:"Total"`
@@ -315,26 +315,26 @@ func (s *Site) Stock(ctx context.Context) (*fleet.Inventory, error) {
 	}
 	if ask("licenses", "slurm", "/licenses", &lic) {
 		for _, l := range lic.All {
-			inv.Licenses = append(inv.Licenses, fleet.License{Name: string(l.Name), Total: either(l.Total), Used: either(l.Used), Reserved: either(l.Reserved)})
+			inv.Licenses = append(inv.Licenses, fleet.License{Name: string(l.Name), Total: firstCount(l.Total), Used: firstCount(l.Used), Reserved: firstCount(l.Reserved)})
 		}
 	}
 	var qos struct {
-		said
-		All []rule `json:"qos"` // v0.0.38: "QOS", which the decoder takes too
+		response
+		All []qosRecord `json:"qos"` // v0.0.38: "QOS", which the decoder takes too
 	}
 	if ask("qos", "slurmdb", "/qos", &qos) {
 		for i := range qos.All {
-			inv.QOS = append(inv.QOS, qos.All[i].qos())
+			inv.QOS = append(inv.QOS, qos.All[i].fleetQOS())
 		}
 	}
 	var assoc struct {
-		said
-		All []share `json:"associations"`
+		response
+		All []associationRecord `json:"associations"`
 	}
 	if ask("associations", "slurmdb", "/associations", &assoc) {
 		for i := range assoc.All {
 			if name := string(parts.Meta.Slurm.Cluster); name == "" || strings.EqualFold(name, string(assoc.All[i].Cluster)) {
-				inv.Associations = append(inv.Associations, assoc.All[i].association())
+				inv.Associations = append(inv.Associations, assoc.All[i].fleetAssociation())
 			}
 		}
 	}
@@ -347,7 +347,7 @@ func (s *Site) Everyone(ctx context.Context) ([]site.Held, error) {
 		return s.cfg.Commands.Everyone(ctx)
 	}
 	var a struct {
-		said
+		response
 		Jobs []struct {
 			User      text   `json:"user_name"`
 			Partition text   `json:"partition"`
@@ -362,7 +362,7 @@ func (s *Site) Everyone(ctx context.Context) ([]site.Held, error) {
 			PerJob    text   `json:"tres_per_job"`
 		} `json:"jobs"`
 	}
-	if err := s.call(ctx, &request{method: http.MethodGet, base: "slurm", path: "/jobs"}, &a); err != nil {
+	if err := s.callAPI(ctx, &request{method: http.MethodGet, base: "slurm", path: "/jobs"}, &a); err != nil {
 		return nil, err
 	}
 	var out []site.Held
@@ -384,7 +384,7 @@ func (s *Site) Everyone(ctx context.Context) ([]site.Held, error) {
 		}
 		out = append(out, site.Held{
 			User: string(j.User), Partition: string(j.Partition), Comment: string(j.Comment), Running: as.State != site.Pending, Nodes: as.Nodes,
-			CPUs: int(either(j.CPUs)), GPUs: site.GPUs(tres, string(j.PerNode), string(j.PerJob), int(either(j.Count))),
+			CPUs: int(firstCount(j.CPUs)), GPUs: site.GPUs(tres, string(j.PerNode), string(j.PerJob), int(firstCount(j.Count))),
 		})
 	}
 	return out, nil

@@ -18,7 +18,7 @@ import (
 
 // submitted is the answer to a submission.
 type submitted struct {
-	said
+	response
 	ID number `json:"job_id"`
 }
 
@@ -26,21 +26,21 @@ type submitted struct {
 // text is handed over to the byte, but that v0.0.38 has no arguments for scripts
 // (slurmrestd 22.05 crashes of them): they are set in the script's first line then.
 func (s *Site) Submit(ctx context.Context, sub *site.Submission) (uint32, error) {
-	if err := s.may(sub); err != nil {
+	if err := s.checkUser(sub); err != nil {
 		return 0, err
 	}
-	v, err := s.speaks(ctx)
+	v, err := s.slurmVersion(ctx)
 	if err != nil {
 		return 0, err
 	}
-	body, err := submission(sub, v)
+	body, err := encodeSubmission(sub, v)
 	if err != nil {
 		return 0, err
 	}
 	var a submitted
-	err = s.call(ctx, &request{method: http.MethodPost, base: "slurm", path: "/job/submit", body: body, user: sub.User}, &a)
+	err = s.callAPI(ctx, &request{method: http.MethodPost, base: "slurm", path: "/job/submit", body: body, user: sub.User}, &a)
 	if id := a.ID.uint32(); id != 0 { // whatever was complained of beside is a warning
-		return id, s.whole(context.WithValue(ctx, acting{}, sub.User), id, &a)
+		return id, s.cancelPartial(context.WithValue(ctx, acting{}, sub.User), id, &a)
 	}
 	if err == nil {
 		err = fault.New(fault.Unavailable, "slurmrestd answered a submission without a number of a job")
@@ -48,8 +48,8 @@ func (s *Site) Submit(ctx context.Context, sub *site.Submission) (uint32, error)
 	return 0, err
 }
 
-// may refuses a user whom nothing can be asked for.
-func (s *Site) may(sub *site.Submission) error {
+// checkUser refuses a user whom nothing can be asked for.
+func (s *Site) checkUser(sub *site.Submission) error {
 	if s.keep == nil && sub.User != "" && sub.User != s.cfg.User {
 		return fault.New(fault.Unsupported, "without tokens, jobs are those of whoever slurmrestd takes us for, and not of %s", sub.User).Advise("give the pool a way to tokens for each user")
 	}
@@ -61,39 +61,39 @@ var _ site.Fitter = (*Site)(nil)
 // Fits is site.Fitter's. A user for whom there is no token is refused if there is one for the
 // site itself and slurmrestd answers that: else it is no matter of this user's.
 func (s *Site) Fits(ctx context.Context, sub *site.Submission) error {
-	if err := s.may(sub); err != nil {
+	if err := s.checkUser(sub); err != nil {
 		return err
 	}
-	v, err := s.speaks(ctx)
+	v, err := s.slurmVersion(ctx)
 	if err != nil {
 		return err
 	}
-	if _, err := submission(sub, v); err != nil {
+	if _, err := encodeSubmission(sub, v); err != nil {
 		return err
 	}
 	if s.keep == nil || sub.User == "" || sub.User == s.cfg.User {
 		return nil
 	}
-	_, none := s.keep.token(ctx, sub.User)
+	_, none := s.keep.tokenFor(ctx, sub.User)
 	if none == nil {
 		return nil
 	}
 	var d diag
-	if err := s.call(ctx, &request{method: http.MethodGet, base: "slurm", path: "/diag"}, &d); err != nil {
+	if err := s.callAPI(ctx, &request{method: http.MethodGet, base: "slurm", path: "/diag"}, &d); err != nil {
 		return err
 	}
 	return fault.New(fault.Permission, "%w", none).Advise("%s", fault.Remedy(none))
 }
 
-// whole ends a job again of which slurmrestd has left something out: 24.11 takes fields that
+// cancelPartial ends a job again of which slurmrestd has left something out: 24.11 takes fields that
 // it does not know, and says so in a warning. The job is held to be ours until then: if it
 // cannot be ended, it is to be found by its tag.
-func (s *Site) whole(ctx context.Context, id uint32, a *submitted) error {
+func (s *Site) cancelPartial(ctx context.Context, id uint32, a *submitted) error {
 	for _, w := range a.Warnings {
 		if !strings.Contains(string(w.What), "Ignoring unknown field") {
 			continue
 		}
-		if err := s.signal(ctx, id, nil); err != nil {
+		if err := s.deleteOrSignal(ctx, id, nil); err != nil {
 			return fault.New(fault.Unavailable, "slurmrestd left a part of job %d out (%s), and it could not be ended: %w", id, w.What, err)
 		}
 		return fault.New(fault.Unsupported, "slurmrestd leaves a part of the job out, so it was ended before it began: %s", w.What)
@@ -101,9 +101,9 @@ func (s *Site) whole(ctx context.Context, id uint32, a *submitted) error {
 	return nil
 }
 
-// submission is what is sent for one.
-func submission(sub *site.Submission, version string) ([]byte, error) {
-	all, err := describe(sub, version)
+// encodeSubmission is what is sent for one.
+func encodeSubmission(sub *site.Submission, version string) ([]byte, error) {
+	all, err := describeJob(sub, version)
 	if err != nil {
 		return nil, err
 	}
@@ -119,20 +119,20 @@ func submission(sub *site.Submission, version string) ([]byte, error) {
 		}
 	}
 	for _, d := range all {
-		d.complete(sub, version)
+		d.completeFor(sub, version)
 	}
 	if len(all) == 1 {
-		return encode(map[string]any{"script": string(text), "job": all[0]}, len(text))
+		return encodeFields(map[string]any{"script": string(text), "job": all[0]}, len(text))
 	}
-	return encode(map[string]any{"script": string(text), "jobs": all}, len(text))
+	return encodeFields(map[string]any{"script": string(text), "jobs": all}, len(text))
 }
 
-// complete adds what each component has to say.
-func (d description) complete(sub *site.Submission, version string) {
+// completeFor adds what each component has to say.
+func (d description) completeFor(sub *site.Submission, version string) {
 	if _, has := d["current_working_directory"]; sub.Dir != "" || !has {
 		d["current_working_directory"] = cmp.Or(sub.Dir, "/")
 	}
-	env := environment(sub.Env, d)
+	env := sbatchEnvironment(sub.Env, d)
 	if version == old {
 		d["environment"] = object(env)
 	} else {
@@ -140,9 +140,9 @@ func (d description) complete(sub *site.Submission, version string) {
 	}
 }
 
-// encode makes JSON of fields, some of which are JSON already: encoding/json would read
+// encodeFields makes JSON of fields, some of which are JSON already: encoding/json would read
 // these again, byte by byte. size is about that of their texts.
-func encode(fields map[string]any, size int) ([]byte, error) {
+func encodeFields(fields map[string]any, size int) ([]byte, error) {
 	out, err := appendJSON(make([]byte, 0, size+size/16+8<<10), fields)
 	switch {
 	case err != nil:
@@ -202,8 +202,8 @@ func appendJSON(b []byte, value any) ([]byte, error) {
 	return append(b, text...), err
 }
 
-// environment is the job's, and what sbatch adds to it by itself.
-func environment(env []string, d description) []string {
+// sbatchEnvironment is the job's, and what sbatch adds to it by itself.
+func sbatchEnvironment(env []string, d description) []string {
 	out := slices.Clone(env)
 	add := func(name, value string) {
 		if value != "" && !slices.ContainsFunc(out, func(v string) bool { return strings.HasPrefix(v, name+"=") }) {

@@ -38,7 +38,7 @@ type File string
 // Issue is Issuer's.
 func (f File) Issue(context.Context, string, time.Time) (string, error) {
 	b, err := os.ReadFile(string(f))
-	return bare(b), err
+	return stripTokenName(b), err
 }
 
 // Command is a command that prints a token; %u in its words is the user, %% a percent
@@ -68,7 +68,7 @@ func (c *Command) Issue(ctx context.Context, user string, _ time.Time) (string, 
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("%s: %w: %s", words[0], err, strings.TrimSpace(said.String()))
 	}
-	return bare(out.Bytes()), nil
+	return stripTokenName(out.Bytes()), nil
 }
 
 // Key makes tokens itself, with the key that slurmctld checks them by (jwt_key, HS256):
@@ -99,14 +99,14 @@ func (k *Key) Issue(_ context.Context, user string, now time.Time) (string, erro
 	return text + "." + enc.EncodeToString(h.Sum(nil)), nil
 }
 
-// bare is a token without the name that scontrol prints before it.
-func bare(b []byte) string {
+// stripTokenName is a token without the name that scontrol prints before it.
+func stripTokenName(b []byte) string {
 	return strings.TrimPrefix(string(bytes.TrimSpace(b)), "SLURM_JWT=")
 }
 
-// life is what a token says of itself: for how long it was made, and until when, by the
+// tokenLifetime is what a token says of itself: for how long it was made, and until when, by the
 // clock of whoever made it. 0: it does not say.
-func life(token string) (long time.Duration, until time.Time) {
+func tokenLifetime(token string) (long time.Duration, until time.Time) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
 		return 0, time.Time{}
@@ -122,26 +122,26 @@ func life(token string) (long time.Duration, until time.Time) {
 	if json.Unmarshal(b, &claims) != nil {
 		return 0, time.Time{}
 	}
-	until = claims.Expires.moment()
-	if begun := claims.Issued.moment(); !until.IsZero() && !begun.IsZero() {
+	until = claims.Expires.asTime()
+	if begun := claims.Issued.asTime(); !until.IsZero() && !begun.IsZero() {
 		long = until.Sub(begun)
 	}
 	return long, until
 }
 
-// keeper keeps a token for each user, and has it renewed in time.
-type keeper struct {
+// tokenCache keeps a token for each user, and has it renewed in time.
+type tokenCache struct {
 	from Issuer
 	now  func() time.Time // ours
 
 	mu   sync.Mutex
 	skew time.Duration // how much the server's clock is ahead
-	has  map[string]*kept
+	has  map[string]*cachedToken
 }
 
-// kept is a token of a user's. Who has put something into turn works with it, and has it
+// cachedToken is a token of a user's. Who has put something into turn works with it, and has it
 // made anew: others wait as long as they may.
-type kept struct {
+type cachedToken struct {
 	turn  chan struct{}
 	token string
 	got   time.Time // by our clock
@@ -159,12 +159,12 @@ const (
 	modest     = 2 * time.Second // a difference of clocks that is none
 )
 
-func newKeeper(from Issuer) *keeper {
-	return &keeper{from: from, now: time.Now, has: map[string]*kept{}}
+func newKeeper(from Issuer) *tokenCache {
+	return &tokenCache{from: from, now: time.Now, has: map[string]*cachedToken{}}
 }
 
 // serverTime notes what the server's clock shows.
-func (k *keeper) serverTime(at time.Time) {
+func (k *tokenCache) serverTime(at time.Time) {
 	skew := at.Sub(k.now())
 	if skew.Abs() <= modest {
 		skew = 0
@@ -174,21 +174,21 @@ func (k *keeper) serverTime(at time.Time) {
 	k.mu.Unlock()
 }
 
-// of is what is kept for a user.
-func (k *keeper) of(user string) (t *kept, skew time.Duration) {
+// cachedFor is what is kept for a user.
+func (k *tokenCache) cachedFor(user string) (t *cachedToken, skew time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	t = k.has[user]
 	if t == nil {
-		t = &kept{turn: make(chan struct{}, 1)}
+		t = &cachedToken{turn: make(chan struct{}, 1)}
 		k.has[user] = t
 	}
 	return t, k.skew
 }
 
-// token returns one for a user.
-func (k *keeper) token(ctx context.Context, user string) (string, error) {
-	t, skew := k.of(user)
+// tokenFor returns one for a user.
+func (k *tokenCache) tokenFor(ctx context.Context, user string) (string, error) {
+	t, skew := k.cachedFor(user)
 	select {
 	case t.turn <- struct{}{}:
 		defer func() { <-t.turn }()
@@ -211,13 +211,13 @@ func (k *keeper) token(ctx context.Context, user string) (string, error) {
 	}
 	if err != nil {
 		if good { // the old one will do for a while
-			t.later(now)
+			t.postponeRenewal(now)
 			return t.token, nil
 		}
 		return "", noToken(user, err)
 	}
 	_, made := k.from.(*Command)
-	t.take(fresh, now, skew, made)
+	t.storeToken(fresh, now, skew, made)
 	if !t.over.IsZero() && !now.Before(t.over) {
 		return "", noToken(user, fmt.Errorf("the one that there is ran out at %s", t.over.Format(time.DateTime)))
 	}
@@ -229,15 +229,15 @@ func noToken(user string, why error) error {
 	return fault.New(fault.Unavailable, "%w: %w", &Refusal{unauthorized, "no token to reach Slurm with for user " + user}, why).Advise("try by hand what makes it: scontrol token username=%s", user)
 }
 
-// take keeps a token. It is good until the time that it says, by the server's clock; made
+// storeToken keeps a token. It is good until the time that it says, by the server's clock; made
 // says that it was made just now, perhaps by a clock that differs from what is known.
-func (t *kept) take(fresh string, now time.Time, skew time.Duration, made bool) {
+func (t *cachedToken) storeToken(fresh string, now time.Time, skew time.Duration, made bool) {
 	same := t.token == fresh
 	t.token, t.renew, t.over = fresh, time.Time{}, time.Time{}
 	if !same {
 		t.got, t.bad = now, false
 	}
-	long, until := life(fresh)
+	long, until := tokenLifetime(fresh)
 	if until.IsZero() {
 		return
 	}
@@ -247,7 +247,7 @@ func (t *kept) take(fresh string, now time.Time, skew time.Duration, made bool) 
 	}
 	t.over = now.Add(left)
 	if same {
-		t.later(now)
+		t.postponeRenewal(now)
 		return
 	}
 	if long <= 0 || long > left {
@@ -256,17 +256,17 @@ func (t *kept) take(fresh string, now time.Time, skew time.Duration, made bool) 
 	t.renew = t.over.Add(-time.Duration(float64(long) * (1 - renewAfter)))
 }
 
-// later puts the next try to renew off: this one has got nothing new.
-func (t *kept) later(now time.Time) {
+// postponeRenewal puts the next try to renew off: this one has got nothing new.
+func (t *cachedToken) postponeRenewal(now time.Time) {
 	if !t.over.IsZero() {
 		t.renew = now.Add(max(t.over.Sub(now)/8, time.Second))
 	}
 }
 
-// refused notes that the server did not take a token, and reports whether another try has
+// noteRefused notes that the server did not take a token, and reports whether another try has
 // a chance of getting a better one.
-func (k *keeper) refused(ctx context.Context, user, token string) bool {
-	t, _ := k.of(user)
+func (k *tokenCache) noteRefused(ctx context.Context, user, token string) bool {
+	t, _ := k.cachedFor(user)
 	select {
 	case t.turn <- struct{}{}:
 		defer func() { <-t.turn }()

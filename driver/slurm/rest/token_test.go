@@ -56,7 +56,7 @@ func TestTokensAreRenewed(t *testing.T) {
 	get := func(after time.Duration, made int, works bool) string {
 		t.Helper()
 		at = time.Unix(1_800_000_000, 0).Add(after)
-		token, err := k.token(t.Context(), "alice")
+		token, err := k.tokenFor(t.Context(), "alice")
 		if (err == nil) != works || i.made != made {
 			t.Errorf("after %s: %v, %d made, want %d", after, err, i.made, made)
 		}
@@ -79,7 +79,7 @@ func TestTokensAreRenewed(t *testing.T) {
 	get(171*time.Second, 5, false)
 	i.fail = nil
 	get(172*time.Second, 6, true)
-	if _, err := k.token(t.Context(), "bob"); err != nil || i.made != 7 {
+	if _, err := k.tokenFor(t.Context(), "bob"); err != nil || i.made != 7 {
 		t.Errorf("another user's: %v", err)
 	}
 }
@@ -92,8 +92,8 @@ func TestClocksDiffer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k := &kept{}
-		k.take(text, at, 0, true)
+		k := &cachedToken{}
+		k.storeToken(text, at, 0, true)
 		if left := k.over.Sub(at); left > 100*time.Second || left <= 0 || k.renew.After(k.over) || k.renew.Before(at) {
 			t.Errorf("skew %s: over after %s, renewed after %s", skew, left, k.renew.Sub(at))
 		}
@@ -110,11 +110,11 @@ func TestClocksDiffer(t *testing.T) {
 	}
 	k := newKeeper(File(file))
 	k.now = func() time.Time { return at }
-	if _, err := k.token(t.Context(), "alice"); fault.KindOf(err) != fault.Unavailable || fault.Remedy(err) == "" {
+	if _, err := k.tokenFor(t.Context(), "alice"); fault.KindOf(err) != fault.Unavailable || fault.Remedy(err) == "" {
 		t.Errorf("%v", err)
 	}
 	k.serverTime(at.Add(-time.Hour)) // but it is good by the server's clock
-	if got, err := k.token(t.Context(), "alice"); err != nil || got != text {
+	if got, err := k.tokenFor(t.Context(), "alice"); err != nil || got != text {
 		t.Errorf("%q, %v", got, err)
 	}
 }
@@ -130,7 +130,7 @@ func TestSkewIsLearnt(t *testing.T) {
 			_, _ = w.Write([]byte(`{"paths":{"/slurm/v0.0.42/ping/":{}}}`))
 			return
 		}
-		if _, until := life(q.Header.Get("X-SLURM-USER-TOKEN")); until.Before(now) {
+		if _, until := tokenLifetime(q.Header.Get("X-SLURM-USER-TOKEN")); until.Before(now) {
 			w.WriteHeader(http.StatusNetworkAuthenticationRequired)
 			_, _ = w.Write([]byte(`{"errors":[{"error_number":1007,"error":"Protocol authentication error"}]}`))
 			return
@@ -161,23 +161,23 @@ func TestNobodyWaitsForTokens(t *testing.T) {
 	k := newKeeper(slow{asked, release})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if token, err := k.token(t.Context(), "alice"); err != nil || token != "token" {
+		if token, err := k.tokenFor(t.Context(), "alice"); err != nil || token != "token" {
 			t.Errorf("%q, %v", token, err)
 		}
 	})
 	<-asked
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := k.token(ctx, "alice"); fault.KindOf(err) != fault.Unavailable {
+	if _, err := k.tokenFor(ctx, "alice"); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("%v", err)
 	}
-	if k.refused(ctx, "alice", "token") {
+	if k.noteRefused(ctx, "alice", "token") {
 		t.Error("a better one is there")
 	}
 	close(release)
 	wg.Wait()
 	hangs := newKeeper(&Command{Words: []string{"sleep", "600"}})
-	if _, err := hangs.token(ctx, "alice"); fault.KindOf(err) != fault.Unavailable {
+	if _, err := hangs.tokenFor(ctx, "alice"); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("%v", err)
 	}
 }
@@ -216,10 +216,10 @@ func TestIssuers(t *testing.T) {
 		t.Errorf("%s", token)
 	}
 	k := newKeeper(Given("a b"))
-	if _, err := k.token(ctx, "alice"); fault.KindOf(err) != fault.Unavailable {
+	if _, err := k.tokenFor(ctx, "alice"); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("a token with a blank: %v", err)
 	}
-	if _, err := newKeeper(File("/nonexistent")).token(ctx, "alice"); fault.KindOf(err) != fault.Unavailable {
+	if _, err := newKeeper(File("/nonexistent")).tokenFor(ctx, "alice"); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("no file: %v", err)
 	}
 }

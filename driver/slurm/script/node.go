@@ -53,20 +53,20 @@ func Read(status int) (a Answer, ok bool) {
 // systems keep files in /var/tmp. Others stay: what took them may run.
 const kept = 30
 
-// enter is shell code, as POSIX has it, that has the user's directory of locks on this node:
+// enterDirectory is shell code, as POSIX has it, that has the user's directory of locks on this node:
 // d is its name, why is empty or says what is wrong with it. Others can neither look into it
 // nor put another one in its place.
-func (g *Guard) enter() string {
+func (g *Guard) enterDirectory() string {
 	return fmt.Sprintf(`d=%[1]s.$(command -p id -u) why=
 (umask 077; command -p mkdir "$d") 2>/dev/null
 case "$(LC_ALL=C command -p ls -ldn "$d" 2>/dev/null)" in drwx------*) [ -O "$d" ] || why="$d is another user's" ;; *) why="$d cannot be made, or is no directory of mode 700" ;; esac
 case "$(LC_ALL=C command -p ls -ldn %[2]s/. 2>/dev/null)" in d???????w[!tT]*) why=%[2]s" lets everybody rename what is in it (chmod +t)" ;; esac
 case "/$(command -p awk -v d="$d/" '{ m = $5; if (m != "/") m = m "/"; if (index(d, m) == 1 && length(m) >= l) { l = length(m); r = $4 } } END { print r }' /proc/self/mountinfo 2>/dev/null)/" in *[/._-]"${SLURM_JOB_ID:-none}"[/._-]*) why=%[2]s" is this job's own, and goes when it ends (job_container/tmpfs)" ;; esac
-`, quote(g.Dir), quote(path.Dir(g.Dir)))
+`, shellQuote(g.Dir), shellQuote(path.Dir(g.Dir)))
 }
 
-// name is what a lock is called in its directory.
-func (g *Guard) name() string { return g.Ref.String() + "-" + g.Token + ".0" }
+// lockName is what a lock is called in its directory.
+func (g *Guard) lockName() string { return g.Ref.String() + "-" + g.Token + ".0" }
 
 // takeHere is take for a lock on the node that the script runs on. A job that Slurm has put
 // back may be on another one: it never begins again.
@@ -83,7 +83,7 @@ fi
 command -p find "$d" -type f -name '*.done' -mtime +%[7]d -exec sh -c 'for f; do rm -f "${f%%.done}" "$f"; done' sh {} + 2>/dev/null || :
 ) || exit $?
 %[8]s# coxswain: end
-`, g.Ref, quote(g.name()), ExitBarred, ExitLockless, owned(g), g.enter(), kept, lastWord("077", quote(quote(g.Dir))+`."$(command -p id -u)"/`+quote(quote(g.name()))))
+`, g.Ref, shellQuote(g.lockName()), ExitBarred, ExitLockless, checkOwner(g), g.enterDirectory(), kept, lastWord("077", shellQuote(shellQuote(g.Dir))+`."$(command -p id -u)"/`+shellQuote(shellQuote(g.lockName()))))
 }
 
 // Ask is a batch script that says of an attempt what happened on the node that it runs on, by
@@ -112,5 +112,5 @@ if [ "$w" = fenced ]; then exit %[7]d; fi
 case $s in %[9]s *[!0-9]*) exit %[10]d ;; esac
 [ "$s" -le %[11]d ] && exit $((%[12]d + s))
 exit %[10]d
-`, g.Ref, g.enter(), ExitLockless, quote(g.name()), quote(mark), ExitLives, ExitFenced, ExitSilent, words.String(), exitOther, mostWord, exitWord)
+`, g.Ref, g.enterDirectory(), ExitLockless, shellQuote(g.lockName()), shellQuote(mark), ExitLives, ExitFenced, ExitSilent, words.String(), exitOther, mostWord, exitWord)
 }

@@ -73,19 +73,19 @@ func Wrap(script []byte, g *Guard) []byte {
 	if !ok {
 		return script
 	}
-	head, body := split(script)
+	head, body := splitHead(script)
 	var b bytes.Buffer
 	if shells[path.Base(interpreter)] || path.Base(interpreter) == "env" && shells[firstWord(arg)] {
 		b.Write(head)
-		b.WriteString(take(g))
+		b.WriteString(takeLock(g))
 		b.Write(body)
 		return b.Bytes()
 	}
 	_, rest, _ := bytes.Cut(head, []byte("\n"))
 	b.WriteString("#!/bin/sh\n")
 	b.Write(rest) // the directives, which sbatch reads here
-	b.WriteString(take(g))
-	b.WriteString(unpack(g, interpreter, arg))
+	b.WriteString(takeLock(g))
+	b.WriteString(unpackBody(g, interpreter, arg))
 	b.WriteString(marker + "\n")
 	b.Write(script)
 	return b.Bytes()
@@ -108,9 +108,9 @@ func firstWord(s string) string {
 	return path.Base(word)
 }
 
-// split parts a script after the comments at its beginning: sbatch reads directives up to
+// splitHead parts a script after the comments at its beginning: sbatch reads directives up to
 // the first line that is neither a comment nor empty.
-func split(script []byte) (head, body []byte) {
+func splitHead(script []byte) (head, body []byte) {
 	at := 0
 	for at < len(script) {
 		line, _, _ := bytes.Cut(script[at:], []byte("\n"))
@@ -126,15 +126,15 @@ func split(script []byte) (head, body []byte) {
 	return head, body
 }
 
-// take is shell code, as POSIX has it, that takes the lock. It leaves no variable, no
+// takeLock is shell code, as POSIX has it, that takes the lock. It leaves no variable, no
 // option and no function behind, and a trap for the end that the script may replace. What it
 // writes may be read by whoever knows its name, whatever the umask: the driver may be
 // somebody else.
-func take(g *Guard) string {
+func takeLock(g *Guard) string {
 	if g.OnNode {
 		return takeHere(g)
 	}
-	stem := quote(path.Join(g.Dir, g.Ref.String()+"-"+g.Token) + ".")
+	stem := shellQuote(path.Join(g.Dir, g.Ref.String()+"-"+g.Token) + ".")
 	lock := stem + restarts
 	return fmt.Sprintf(`# coxswain: attempt %[1]s begins once
 %[7]sif ! (umask 022; set -C; echo "${SLURM_JOB_ID-} ${SLURM_RESTART_COUNT:-0} ${SLURMD_NODENAME:--} $(date +%%s 2>/dev/null || echo -) ${SLURM_JOB_START_TIME:--} ${SLURM_JOB_NODELIST:--}" >%[2]s) 2>/dev/null; then
@@ -143,7 +143,7 @@ echo "coxswain: the lock of attempt %[1]s cannot be taken in "%[4]s": nothing is
 fi
 (umask 022; : >|%[2]s.begun) || :
 %[6]s# coxswain: end
-`, g.Ref, lock, ExitBarred, quote(g.Dir), ExitLockless, lastWord("022", quote(stem)+restarts), owned(g))
+`, g.Ref, lock, ExitBarred, shellQuote(g.Dir), ExitLockless, lastWord("022", shellQuote(stem)+restarts), checkOwner(g))
 }
 
 // restarts is shell code: how often Slurm has put the job back.
@@ -160,31 +160,31 @@ func lastWord(umask, lock string) string {
 `
 }
 
-// owned is shell code that ends what runs as another user than the job's owner: a Slurm that
+// checkOwner is shell code that ends what runs as another user than the job's owner: a Slurm that
 // takes sbatch --uid from root may run the job as root (24.11 with use_client_ids does).
-func owned(g *Guard) string {
+func checkOwner(g *Guard) string {
 	if g.User == "" {
 		return ""
 	}
-	is := "[ \"$(id -un 2>/dev/null)\" = " + quote(g.User) + " ]"
+	is := "[ \"$(id -un 2>/dev/null)\" = " + shellQuote(g.User) + " ]"
 	if g.UID != 0 {
 		is = fmt.Sprintf("[ \"$(id -u)\" = %d ]", g.UID)
 	}
 	return fmt.Sprintf(`if ! %[1]s; then echo "coxswain: this is a job of "%[2]s", and Slurm runs it as $(id -un), uid $(id -u): nothing is run" >&2; exit %[3]d; fi
-`, is, quote(g.User), ExitStranger)
+`, is, shellQuote(g.User), ExitStranger)
 }
 
-// unpack is shell code that runs what stands behind the marker with its interpreter, in
+// unpackBody is shell code that runs what stands behind the marker with its interpreter, in
 // the place of the shell. The file is removed by the next script of the user's, or with
 // the node's temporary files: whoever reads it while it runs needs it. Where these cannot be
 // written it stands beside the lock, and goes with it.
-func unpack(g *Guard, interpreter, arg string) string {
+func unpackBody(g *Guard, interpreter, arg string) string {
 	if arg != "" {
-		arg = " " + quote(arg)
+		arg = " " + shellQuote(arg)
 	}
-	beside := quote(path.Join(g.Dir, g.Ref.String()+"-"+g.Token)) + ".script"
+	beside := shellQuote(path.Join(g.Dir, g.Ref.String()+"-"+g.Token)) + ".script"
 	if g.OnNode {
-		beside = quote(g.Dir) + `."$(command -p id -u)"/` + quote(g.name()) + ".script"
+		beside = shellQuote(g.Dir) + `."$(command -p id -u)"/` + shellQuote(g.lockName()) + ".script"
 	}
 	return fmt.Sprintf(`for cox_script in "${TMPDIR:-/tmp}"/cox-script /tmp/cox-script %[5]s; do
 cox_script=$(mktemp "$cox_script.XXXXXX" 2>/dev/null) || continue
@@ -192,11 +192,11 @@ sed '1,/^%[2]s$/d' "$0" >"$cox_script" && exec %[3]s%[4]s "$cox_script" "$@"
 rm -f "$cox_script"
 done
 echo "coxswain: the script cannot be unpacked, neither in ${TMPDIR:-/tmp} nor in "%[6]s": nothing is run" >&2; exit %[1]d
-`, ExitLockless, marker, quote(interpreter), arg, beside, quote(g.Dir))
+`, ExitLockless, marker, shellQuote(interpreter), arg, beside, shellQuote(g.Dir))
 }
 
-// quote makes one word of a text.
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+// shellQuote makes one word of a text.
+func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // Arguments returns a shell script that sets its own arguments before anything of it
 // runs, for a way in that has none for scripts. ok is false for a script that is not the
@@ -206,12 +206,12 @@ func Arguments(script []byte, args []string) (out []byte, ok bool) {
 	if !ok || !shells[path.Base(interpreter)] && !(path.Base(interpreter) == "env" && shells[firstWord(arg)]) {
 		return script, false
 	}
-	head, body := split(script)
+	head, body := splitHead(script)
 	var b bytes.Buffer
 	b.Write(head)
 	b.WriteString("set --")
 	for _, a := range args {
-		b.WriteString(" " + quote(a))
+		b.WriteString(" " + shellQuote(a))
 	}
 	b.WriteString("\n")
 	b.Write(body)

@@ -40,11 +40,11 @@ func (p Pod) String() string {
 // scontrol update nodename=N comment='{"namespace":"x","podName":"y","node":"z"}'.
 func (n *Node) Pod() (Pod, bool) {
 	for _, text := range []string{n.Comment, n.Extra} {
-		if p, ok := written(text); ok {
+		if p, ok := parsePodNote(text); ok {
 			return p, true
 		}
 	}
-	if name, namespace, ok := service(n.Address); ok {
+	if name, namespace, ok := parseServiceName(n.Address); ok {
 		p := Pod{Namespace: namespace, Name: name, By: "Soperator"}
 		if kubeName(n.Instance) {
 			p.Node = n.Instance
@@ -57,8 +57,8 @@ func (n *Node) Pod() (Pod, bool) {
 	return Pod{}, false
 }
 
-// written reads what Slinky writes about a pod.
-func written(text string) (Pod, bool) {
+// parsePodNote reads what Slinky writes about a pod.
+func parsePodNote(text string) (Pod, bool) {
 	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
 		return Pod{}, false
 	}
@@ -73,9 +73,9 @@ func written(text string) (Pod, bool) {
 	return p, true
 }
 
-// service reads the name that a pod has by a service: POD.SERVICE.NAMESPACE.svc, with or
+// parseServiceName reads the name that a pod has by a service: POD.SERVICE.NAMESPACE.svc, with or
 // without the cluster's domain behind it.
-func service(address string) (pod, namespace string, ok bool) {
+func parseServiceName(address string) (pod, namespace string, ok bool) {
 	labels := strings.Split(strings.TrimSuffix(strings.ToLower(address), "."), ".")
 	if len(labels) < 4 || labels[3] != "svc" {
 		return "", "", false

@@ -40,7 +40,7 @@ func (r *Records) Jobs(ctx context.Context, ids []uint32,
 		return nil, err
 	}
 	now := time.Now()
-	out, read := r.known(words, now)
+	out, read := r.knownJobs(words, now)
 	if len(read) == 0 {
 		return out, nil
 	}
@@ -62,8 +62,8 @@ func (r *Records) Jobs(ctx context.Context, ids []uint32,
 	return append(out, fresh...), nil
 }
 
-// known are the records that still count, and the numbers of the others.
-func (r *Records) known(words map[uint32]string, now time.Time) (out []Job, read []uint32) {
+// knownJobs are the records that still count, and the numbers of the others.
+func (r *Records) knownJobs(words map[uint32]string, now time.Time) (out []Job, read []uint32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.was == nil {

@@ -38,10 +38,10 @@ func GPUs(tres, perNode, perJob string, nodes int) int {
 	if n, ok := Amount(tres, "gres/gpu"); ok {
 		return int(n)
 	}
-	return asked(perNode)*nodes + asked(perJob)
+	return sumRequested(perNode)*nodes + sumRequested(perJob)
 }
 
-func asked(text string) (sum int) {
+func sumRequested(text string) (sum int) {
 	for part := range strings.SplitSeq(text, ",") {
 		f := strings.Split(strings.TrimPrefix(strings.Replace(strings.TrimSpace(part), "gres/", "gres:", 1), "gres:"), ":")
 		if f[0] != "gpu" {

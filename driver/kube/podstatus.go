@@ -1,0 +1,373 @@
+package kube
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/coxswain-sched/coxswain/agent/podagent"
+	"github.com/coxswain-sched/coxswain/driver/kube/render"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/job"
+)
+
+// member is what a pod's object says of it.
+type member struct {
+	phase   engine.Phase
+	over    bool // nothing of it lives, by the kubelet's word or because it never had a node
+	unsure  bool // nobody can say
+	began   time.Time
+	outcome *podagent.Outcome
+	why     string       // for people, of what went wrong; empty: nothing
+	cause   engine.Cause // of that, where there is no outcome
+	stuck   bool         // it will not start as it is; why says what is missing
+	gone    bool         // … and nobody can mend that: it has no sandbox any more, or no devices and a node
+	bare    bool         // it has a node, whose kubelet has made nothing yet in which a container could begin
+	refused bool         // … and it never will
+	placed  bool         // it has a node
+	awaits  bool         // it is over, and its kubelet has not said yet why
+	strayed bool         // it is over, since its node was gone before anybody there spoke of it
+	unsaid  bool         // it is over, and what became of its containers its kubelet does not say
+	lost    bool         // it is over, by an administrator's word that its node is off: what it did there nobody can say
+	lingers bool         // its job's container has long ended, and others in it keep the devices of its claims
+	waiting string       // why the cluster's scheduler gives it no node, as that says it
+}
+
+// silence is for how long a pod may be past its grace before its kubelet is called silent.
+const silence = 30 * time.Second
+
+// readPod says what the object of a pod proves. Nothing is concluded from the phase alone: a pod
+// is called failed, too, when nobody has heard of its node.
+func readPod(p *corev1.Pod, ref engine.Ref, now time.Time) member {
+	m := member{phase: engine.Accepted}
+	if p.Spec.NodeName == "" {
+		if p.DeletionTimestamp != nil { // nobody can bind it any more
+			m.over, m.phase = true, engine.Ended
+			m.cause, m.why = deletionCause(p)
+		}
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason != corev1.PodReasonSchedulingGated {
+				m.waiting = cmp.Or(c.Message, c.Reason)
+			}
+		}
+		return m
+	}
+	m.placed = true
+	main := jobContainer(p.Status.ContainerStatuses)
+	switch {
+	case main != nil && main.State.Terminated != nil && isUncounted(p, now):
+		t := main.State.Terminated
+		m.over, m.phase, m.began, m.awaits = true, engine.Ended, t.StartedAt.Time, awaitsReason(p, t, ref, now)
+		if o := outcomeOf(t, ref); o != nil {
+			m.outcome = o
+			switch {
+			case o.Cause == engine.Stopped: // told to end: if not by us, by the cluster
+				if m.cause, m.why = deletionCause(p); m.cause == "" {
+					m.cause, m.why = engine.NodeLost, byKubelet(p, !o.Started.IsZero())
+				}
+			case o.Started.IsZero() && o.Cause != engine.Exited:
+				m.cause, m.why = o.Cause, fmt.Sprintf("pod %s on %s: %s", p.Name, p.Spec.NodeName, o.Message)
+			}
+		} else {
+			m.cause, m.why = terminationCause(p, t)
+		}
+	case main != nil && main.State.Terminated != nil:
+		t := main.State.Terminated
+		m.lingers = p.DeletionTimestamp == nil && !t.FinishedAt.IsZero() && now.After(t.FinishedAt.Add(silence))
+		m.phase, m.began = engine.Ready, t.StartedAt.Time // its end does not say that the job began
+		if o := outcomeOf(t, ref); o != nil && !o.Started.IsZero() {
+			m.phase, m.outcome = engine.Running, o
+		}
+	case main != nil && main.State.Running != nil:
+		m.phase, m.began = engine.Ready, main.State.Running.StartedAt.Time
+		if main.Started != nil && *main.Started {
+			m.phase = engine.Running
+		}
+	case p.Status.Phase == corev1.PodFailed && !hasLiveContainer(p) && !isGarbageCollected(p):
+		m.over, m.phase = true, engine.Ended
+		m.cause, m.why = kubeletRejection(p)
+	default:
+		if why := lostBeforeStart(p, now); why != "" {
+			m.over, m.strayed, m.phase, m.cause, m.why = true, true, engine.Ended, engine.Unready, why
+			return m
+		}
+		m.readWaitingReason(p, main)
+	}
+	if !m.over {
+		m.markUncertain(p, now)
+	}
+	return m
+}
+
+// outcomeOf is the word that an attempt's container has left; nil: none, or another attempt's.
+func outcomeOf(t *corev1.ContainerStateTerminated, ref engine.Ref) *podagent.Outcome {
+	if o, err := podagent.ParseOutcome(t.Message); err == nil && o.Ref == ref {
+		return o
+	}
+	return nil
+}
+
+// isUncounted reports whether a kubelet counts a pod no more whose job's container has ended. It calls a
+// pod ended when all its containers have, what they had is given back, and it would take another
+// in its place; until then, a moment after the container's end, it counts what the pod asks for, and
+// refuses who would be too many beside it (OutOfcpu, UnexpectedAdmissionError). That is waited for:
+// for devices, by claims or of a plugin, as long as it takes; else for as long as a kubelet may be silent,
+// and not for containers that others have put into the pod.
+func isUncounted(p *corev1.Pod, now time.Time) bool {
+	switch {
+	case p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed:
+		return true
+	case len(p.Spec.ResourceClaims) > 0 || p.Labels[render.LabelPlugged] != "":
+		return false
+	}
+	for _, c := range p.Status.ContainerStatuses {
+		if c.State.Terminated == nil || c.State.Terminated.FinishedAt.IsZero() || now.After(c.State.Terminated.FinishedAt.Add(silence)) {
+			return true
+		}
+	}
+	return false
+}
+
+// isGarbageCollected reports whether a pod is called failed by who collects pods of nodes that are not
+// there: its kubelet was not asked.
+func isGarbageCollected(p *corev1.Pod) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget && c.Reason == "DeletionByPodGC" {
+			return true
+		}
+	}
+	return false
+}
+
+// jobContainer is the status of the job's container.
+func jobContainer(all []corev1.ContainerStatus) *corev1.ContainerStatus {
+	for i := range all {
+		if all[i].Name == render.Container {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// hasLiveContainer reports whether a container of a pod has begun, or may begin, and its end was not seen. One
+// that was made and waits, in a pod that its kubelet has called failed and that has no sandbox any
+// more, never began and never will.
+func hasLiveContainer(p *corev1.Pod) bool {
+	dead := p.Status.Phase == corev1.PodFailed && lacksSandbox(p)
+	for _, all := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
+		for _, c := range all {
+			if c.State.Running != nil || c.State.Terminated == nil && c.ContainerID != "" && !(dead && c.State.Waiting != nil) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// markUncertain says when what the object says may not be true any more.
+func (m *member) markUncertain(p *corev1.Pod, now time.Time) {
+	switch {
+	case p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded:
+		m.unsure, m.why = true, fmt.Sprintf("pod %s is called %s, and its kubelet on %s has not said that its containers have ended", p.Name, p.Status.Phase, p.Spec.NodeName)
+	case p.DeletionTimestamp != nil && now.After(p.DeletionTimestamp.Add(silence)):
+		m.unsure, m.why = true, fmt.Sprintf("pod %s should have ended at %s, and its kubelet on %s says nothing", p.Name, p.DeletionTimestamp.UTC().Format(time.RFC3339), p.Spec.NodeName)
+	}
+}
+
+// readWaitingReason reads why a pod's container does not run yet.
+func (m *member) readWaitingReason(p *corev1.Pod, main *corev1.ContainerStatus) {
+	all := p.Status.InitContainerStatuses
+	if main != nil {
+		all = append(all[:len(all):len(all)], *main)
+	}
+	if why := failedInitContainer(p); why != "" {
+		m.stuck, m.why = true, fmt.Sprintf("pod %s on %s: %s", p.Name, p.Spec.NodeName, why)
+		return
+	}
+	for _, c := range all {
+		w := c.State.Waiting
+		if w == nil {
+			continue
+		}
+		if sandboxGone(p, all) {
+			m.stuck, m.gone, m.cause = true, true, engine.Unready
+			m.why = fmt.Sprintf("pod %s on %s: what its containers run in (the sandbox) is gone, container %s had not begun, and the kubelet makes no other for a pod of which a container was made", p.Name, p.Spec.NodeName, c.Name)
+			return
+		}
+		switch w.Reason {
+		case "ErrImagePull", "ImagePullBackOff", "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
+			m.stuck = true
+		case "InvalidImageName", "ErrImageNeverPull":
+			m.stuck, m.refused = true, true
+		default:
+			continue
+		}
+		m.why = fmt.Sprintf("pod %s on %s: %s: %s (image %s)", p.Name, p.Spec.NodeName, w.Reason, w.Message, c.Image)
+		return
+	}
+	m.bare = lacksSandbox(p)
+}
+
+// sandboxGone reports whether a pod will never begin: a container of it was made, and it has no
+// sandbox. A kubelet makes one anew for a pod that is not restarted only if none was made
+// (kuberuntime's computePodActions). A machine that lost its power leaves pods so.
+func sandboxGone(p *corev1.Pod, all []corev1.ContainerStatus) bool {
+	return lacksSandbox(p) && slices.ContainsFunc(all, func(c corev1.ContainerStatus) bool { return c.ContainerID != "" })
+}
+
+// lacksSandbox reports whether a pod's kubelet says that there is no sandbox in which containers could
+// begin.
+func lacksSandbox(p *corev1.Pod) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReadyToStartContainers && c.Status == corev1.ConditionFalse {
+			return true
+		}
+	}
+	return false
+}
+
+// failedInitContainer says which container failed before the job's began; empty: none.
+func failedInitContainer(p *corev1.Pod) string {
+	for _, c := range p.Status.InitContainerStatuses {
+		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
+			return strings.TrimRight(fmt.Sprintf("container %s ended with %d (%s) before the job's began: %s", c.Name, t.ExitCode, t.Reason, strings.TrimSpace(t.Message)), ": ")
+		}
+	}
+	return ""
+}
+
+// terminationCause says why a container ended that left no word.
+func terminationCause(p *corev1.Pod, t *corev1.ContainerStateTerminated) (engine.Cause, string) {
+	text := fmt.Sprintf("pod %s on %s ended without a word: %s, exit %d", p.Name, p.Spec.NodeName, t.Reason, t.ExitCode)
+	if s := strings.TrimSpace(t.Message); s != "" {
+		text += ": " + s
+	}
+	if t.Reason == "OOMKilled" {
+		return engine.OutOfMemory, text
+	}
+	if why := diskEviction(p); why != "" {
+		return engine.Exited, why
+	}
+	if p.Status.Reason != "" {
+		_, why := kubeletRejection(p)
+		text += "; " + why
+	}
+	if cause, why := deletionCause(p); why != "" && !endedBeforeDeletion(p, t) {
+		return cause, text + "; " + why
+	}
+	return engine.NodeLost, text
+}
+
+// endedBeforeDeletion reports whether a pod was deleted only when its container had long ended: as we delete
+// those that linger. The clocks of node and API server may differ.
+func endedBeforeDeletion(p *corev1.Pod, t *corev1.ContainerStateTerminated) bool {
+	if p.DeletionTimestamp == nil || p.DeletionGracePeriodSeconds == nil || t.FinishedAt.IsZero() {
+		return false
+	}
+	asked := p.DeletionTimestamp.Add(-time.Duration(*p.DeletionGracePeriodSeconds) * time.Second)
+	return asked.After(t.FinishedAt.Add(silence / 2))
+}
+
+// kubeletRejection are the kubelet's own words for a pod that it would not have, or not keep.
+func kubeletRejection(p *corev1.Pod) (engine.Cause, string) {
+	if why := diskEviction(p); why != "" {
+		return engine.Exited, why
+	}
+	text := fmt.Sprintf("pod %s on %s: %s: %s", p.Name, p.Spec.NodeName, cmp.Or(p.Status.Reason, string(p.Status.Phase)), cmp.Or(p.Status.Message, failedInitContainer(p)))
+	if cause, why := deletionCause(p); why != "" {
+		return cause, text + "; " + why
+	}
+	if p.Status.Reason == "UnexpectedAdmissionError" { // of a device plugin, say: it is counted, and not tried for ever
+		return engine.LaunchFailed, text
+	}
+	return engine.Unready, text
+}
+
+// diskEviction says of a pod that it used more of its node's disk than it may, and was ended for that;
+// empty: it was not. Evicted are others, too: a pod that a kubelet ends for what others use, which
+// a condition says, and one that it does not take while its node is short of something. Its words
+// alone tell this one from those.
+func diskEviction(p *corev1.Pod) string {
+	m := strings.TrimSpace(p.Status.Message)
+	switch {
+	case p.Status.Reason != "Evicted" || slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.DisruptionTarget }):
+		return ""
+	case strings.HasPrefix(m, "Usage of EmptyDir volume "), strings.HasPrefix(m, "Pod ephemeral local storage usage exceeds "),
+		strings.HasPrefix(m, "Container ") && strings.Contains(m, " exceeded its local ephemeral storage limit "): // the kubelet's localStorageEviction
+		return fmt.Sprintf("pod %s on %s used more of the node's disk than it may: %s", p.Name, p.Spec.NodeName, m)
+	}
+	return ""
+}
+
+// deletionCause says who ended a pod that was not ended by us; empty: nobody.
+func deletionCause(p *corev1.Pod) (engine.Cause, string) {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+			text := fmt.Sprintf("pod %s was ended by the cluster: %s: %s", p.Name, c.Reason, c.Message)
+			if c.Reason == corev1.PodReasonPreemptionByScheduler {
+				return engine.Preempted, text
+			}
+			return engine.NodeLost, text
+		}
+	}
+	if why := diskEviction(p); why != "" {
+		return engine.Exited, why
+	}
+	if p.DeletionTimestamp != nil {
+		return engine.Cancelled, fmt.Sprintf("pod %s was deleted in the cluster", p.Name)
+	}
+	return "", ""
+}
+
+// attemptOutcome is how an attempt ended, of the members that say so. All are over.
+func attemptOutcome(members []member, stop *stopping) engine.Report {
+	var r engine.Report
+	if o := members[0].outcome; o != nil {
+		r.Cause, r.Exit, r.Message, r.Started, r.Ended, r.Tasks, r.Saved = o.Cause, o.Exit, o.Message, o.Started, o.Ended, o.Tasks, o.Saved
+		lost := r.Cause == engine.NodeLost && slices.ContainsFunc(members, func(m member) bool { // another, and why is known
+			return m.cause == engine.Preempted || m.cause == engine.Exited || m.cause == engine.OutOfMemory
+		})
+		if r.Cause != engine.Stopped && !lost && (stop == nil || !r.Started.IsZero()) {
+			return r
+		}
+		if stop != nil {
+			r.Cause, r.Message = stop.Cause, cmp.Or(stop.Reason, r.Message)
+			return r
+		}
+	}
+	r.Cause, r.Message, r.Exit = "", "", job.ExitCode{Status: 1}
+	if stop != nil {
+		r.Cause, r.Message = stop.Cause, stop.Reason
+		if stop.Cause == engine.Stopped {
+			r.Exit = job.ExitCode{Signal: cmp.Or(stop.Signal, sigterm)}
+		}
+		return r
+	}
+	for i, m := range members {
+		if m.cause != "" && (r.Cause == "" || r.Cause == engine.NodeLost && m.cause != engine.NodeLost) {
+			r.Cause, r.Message = m.cause, m.why
+		}
+		if o := m.outcome; i > 0 && o != nil && r.Started.IsZero() {
+			r.Started = o.Started
+		}
+	}
+	if o := members[0].outcome; o != nil { // it was told to end, and by none of us
+		r.Exit = o.Exit
+		r.Cause = cmp.Or(r.Cause, engine.Cancelled)
+		r.Message = cmp.Or(r.Message, o.Message)
+	}
+	r.Cause = cmp.Or(r.Cause, engine.NodeLost)
+	if r.Cause == engine.OutOfMemory || r.Cause == engine.Exited {
+		r.Exit = job.ExitCode{Signal: sigkill}
+	}
+	return r
+}
+
+const (
+	sigterm = 15
+	sigkill = 9
+)

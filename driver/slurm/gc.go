@@ -1,0 +1,225 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/driver/slurm/lockdir"
+	"github.com/coxswain-sched/coxswain/driver/slurm/site"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
+)
+
+// runGC brings Slurm's view in line with the driver's, now and then, until the engine is
+// closed. slurmctld finds jobs again that it had lost, and goes on with what was reported
+// ended since: such a job begins nothing, for its lock is fenced, or it has ended on its
+// nodes, and yet it waits, or holds nodes. It is ended. And locks of attempts that were
+// forgotten long ago are removed.
+func (e *Engine) runGC() {
+	var swept time.Time
+	pause := e.cfg.Tidy
+	for {
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-e.ctx.Done():
+			t.Stop()
+			return
+		}
+		began := time.Now()
+		if err := e.endGhostJobs(); err != nil && e.ctx.Err() == nil {
+			e.cfg.Log.Warn("slurm: jobs that are over and live in Slurm", "error", err)
+		}
+		if e.blind {
+			if err := e.noteController(); err != nil && e.ctx.Err() == nil {
+				e.cfg.Log.Warn("slurm: which slurmctld it is", "error", err)
+			}
+		}
+		if err := e.discardUnclaimed(); err != nil && e.ctx.Err() == nil {
+			e.cfg.Log.Warn("slurm: jobs that Slurm put back", "error", err)
+		}
+		if !e.blind && time.Since(swept) > e.cfg.Sweep { // nodes sweep their own
+			swept = time.Now()
+			if err := e.sweepLocks(swept.Add(-e.cfg.KeepLocks)); err != nil && e.ctx.Err() == nil {
+				e.cfg.Log.Warn("slurm: old locks", "error", err)
+			}
+		}
+		pause = e.restOf(time.Since(began))
+	}
+}
+
+// restOf is the pause after a look that took so long. A controller that hangs does not make it
+// long: what it costs is not what the look costs.
+func (e *Engine) restOf(took time.Duration) time.Duration {
+	return min(max(e.cfg.Tidy, thrift*took), 10*e.cfg.Tidy)
+}
+
+// endGhostJobs ends the jobs with this driver's tag that live in Slurm and are over here.
+func (e *Engine) endGhostJobs() error {
+	e.mu.Lock()
+	users := slices.Sorted(maps.Keys(e.users))
+	e.mu.Unlock()
+	var errs []error // what one user is refused, the others are not
+	for _, user := range users {
+		ctx, cancel := e.callContext()
+		all, err := e.cfg.Site.Of(ctx, user)
+		cancel()
+		if err != nil {
+			if errs = append(errs, err); fault.KindOf(err) == fault.Unavailable {
+				break // nor would it answer for the others
+			}
+			continue
+		}
+		for i := range all {
+			if j := &all[i]; !j.State.Final() && !j.Completing && e.isOver(j.Comment) {
+				if err := e.endGhostJob(j); err != nil {
+					errs = append(errs, err)
+					break
+				}
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// endGhostJob ends a job that is over here, if the number is still its.
+func (e *Engine) endGhostJob(j *site.Job) error {
+	ctx, cancel := e.callContext()
+	defer cancel()
+	now, err := e.cfg.Site.Jobs(ctx, []uint32{j.ID})
+	if err != nil {
+		return err
+	}
+	for i := range now {
+		if n := &now[i]; n.ID != j.ID || n.Comment != j.Comment || n.State.Final() || n.Completing {
+			continue
+		}
+		e.cfg.Log.Info("slurm: a job that is over here lives in Slurm, and is ended", "job", j.ID, "comment", j.Comment)
+		return e.changeSite(e.jobUser(j)).End(ctx, j.ID)
+	}
+	return nil
+}
+
+// isOver reports whether a comment is the tag of an attempt of this driver's that has ended.
+func (e *Engine) isOver(comment string) bool {
+	tag, _, _ := strings.Cut(comment, " ")
+	rest, ours := strings.CutPrefix(tag, "cox:"+e.log.cluster+":")
+	_, name, ok := strings.Cut(rest, ":")
+	ref, known := refOf(name)
+	if !ours || !ok || !known {
+		return false
+	}
+	for _, p := range e.log.requeuedJobs() {
+		if p.Comment == comment {
+			return false // it waits for another attempt
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if a := e.attempts[ref]; a != nil {
+		return a.ended
+	}
+	return e.log.isFenced(ref)
+}
+
+// refOf reads a Ref's String.
+func refOf(text string) (ref engine.Ref, ok bool) {
+	n, err := fmt.Sscanf(text, "%d.%d", &ref.Allocation, &ref.Attempt)
+	return ref, err == nil && n == 2 && ref.String() == text
+}
+
+// mostSwept is how many files one sweep looks at: the next one goes on.
+const mostSwept = 20_000
+
+// sweepLocks removes the locks of attempts that were forgotten, and whose files are older than a
+// time: until then Slurm might find their jobs again.
+func (e *Engine) sweepLocks(before time.Time) error {
+	ctx, cancel := context.WithTimeout(e.ctx, 10*e.cfg.Patience)
+	defer cancel()
+	used := map[string]bool{} // before the files are listed: what is forgotten since is for the next time
+	for _, p := range e.log.requeuedJobs() {
+		used[p.Ref.String()] = true
+	}
+	e.mu.Lock()
+	for _, a := range e.attempts {
+		used[a.ref.String()], used[a.guard.Ref.String()] = true, true // its own, or of the one whose job it took over
+	}
+	e.mu.Unlock()
+	names, err := e.cfg.Room.List(ctx)
+	if err != nil {
+		return err
+	}
+	slices.Sort(names) // those of an attempt stand together
+	names = slices.DeleteFunc(names, func(n string) bool { return !e.isForgottenFile(n, used) })
+	from, _ := slices.BinarySearch(names, e.sweptTo)
+	names = slices.Concat(names[from:], names[:from])
+	var errs []error // a directory that a user has put there is his, and the others' go
+	for looked := 0; len(names) > 0 && looked < mostSwept; {
+		part := names[:batchWithoutSplit(names, sweptAtOnce)]
+		names, looked = names[len(part):], looked+len(part)
+		if e.sweptTo = ""; len(names) > 0 {
+			e.sweptTo = names[0]
+		}
+		marks, err := e.cfg.Room.Look(ctx, part)
+		if err != nil {
+			return errors.Join(append(errs, err)...)
+		}
+		if old := filesOlderThan(marks, before); len(old) > 0 {
+			errs = append(errs, e.cfg.Room.Drop(ctx, old))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// sweptAtOnce is how many files are looked at with one call, about.
+const sweptAtOnce = 500
+
+// stemOf is the attempt of a file's name.
+func stemOf(name string) string {
+	stem, _, _ := strings.Cut(name, "-")
+	return stem
+}
+
+// isForgottenFile reports whether a file is of an attempt of this driver's that nobody knows any more.
+func (e *Engine) isForgottenFile(name string, used map[string]bool) bool {
+	stem, _, ok := strings.Cut(name, "-"+e.log.cluster)
+	ref, known := refOf(stem)
+	if !ok || !known || used[stem] {
+		return false // another driver's, or needed
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.attempts[ref] == nil && e.log.isFenced(ref)
+}
+
+// batchWithoutSplit is how many of some sorted names to take so that no attempt's are parted.
+func batchWithoutSplit(names []string, n int) int {
+	if len(names) <= n {
+		return len(names)
+	}
+	for n < len(names) && stemOf(names[n]) == stemOf(names[n-1]) {
+		n++
+	}
+	return n
+}
+
+// filesOlderThan are the files of attempts all of whose files are older than a time.
+func filesOlderThan(marks []lockdir.Mark, before time.Time) (out []string) {
+	young := map[string]bool{}
+	for i := range marks {
+		if m := &marks[i]; !m.Time.Before(before) {
+			young[stemOf(m.Name)] = true
+		}
+	}
+	for i := range marks {
+		if m := &marks[i]; !young[stemOf(m.Name)] {
+			out = append(out, m.Name)
+		}
+	}
+	return out
+}
