@@ -88,7 +88,7 @@ func (e *Engine) alterableAttempt(ref engine.Ref) (*attempt, error) {
 		return nil, unknownAttempt(ref)
 	case a.ended || a.stop != nil || a.report.Phase > engine.Accepted:
 		return nil, fault.New(fault.Conflict, "it does not wait in Slurm any more").Advise("cox show says what it does now")
-	case hasOption(e.cfg.Options, "partition"):
+	case e.sbatchSettings().HasOption("partition"):
 		return nil, fault.New(fault.Conflict, "the settings of pool %s name the partition of all its jobs", e.cfg.Pool).Advise("submit it to a pool that does not: cox pool list")
 	case len(a.order.Job.Spec.Groups) > 1:
 		return nil, fault.New(fault.Unsupported, "it is a heterogeneous job, whose components have each a partition")

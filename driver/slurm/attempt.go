@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/driver/slurm/sbatchargs"
 	"github.com/coxswain-sched/coxswain/driver/slurm/script"
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/engine"
@@ -19,8 +20,8 @@ import (
 // all fields from id on are the Engine's, under its lock.
 type attempt struct {
 	ref    engine.Ref
-	order  *order     // nil: it has ended
-	sbatch *sbatchJob // of order, until it is handed over; nil: to be made of it
+	order  *order          // nil: it has ended
+	sbatch *sbatchargs.Job // of order, until it is handed over; nil: to be made of it
 	digest string
 	guard  script.Guard
 	tag    string // in the comment of its job

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/driver/slurm/sbatchargs"
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -96,7 +97,7 @@ func (e *Engine) reportProgress(a *attempt, j *site.Job) error {
 	if len(j.Nodes) > 0 && !j.Completing { // squeue has only those then that are not free again
 		r.Nodes = nodesOf(j, r.Phase)
 	}
-	r.Files = outputFiles(a.order.Job, a.id, j.Nodes)
+	r.Files = sbatchargs.OutputFiles(a.order.Job, a.id, j.Nodes)
 	if r.Phase >= engine.Running {
 		r.Tasks = a.batchTaskReport(&r, true, job.ExitCode{})
 	} else {
@@ -221,7 +222,7 @@ func (e *Engine) reportJobEnd(a *attempt, j *site.Job) error {
 	}
 	r.Files = nil
 	if !r.Started.IsZero() {
-		r.Files = outputFiles(a.order.Job, a.id, j.Nodes)
+		r.Files = sbatchargs.OutputFiles(a.order.Job, a.id, j.Nodes)
 	}
 	r.Tasks = a.batchTaskReport(&r, false, r.Exit)
 	return e.recordLastReport(a, r)

@@ -11,6 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/driver/slurm/sbatchargs"
+	"github.com/coxswain-sched/coxswain/driver/slurm/script"
+	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -32,7 +35,7 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 	return e.log.sync()
 }
 
-func (e *Engine) acceptLaunch(ref engine.Ref, o *order, w *sbatchJob) error {
+func (e *Engine) acceptLaunch(ref engine.Ref, o *order, w *sbatchargs.Job) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ctx.Err() != nil {
@@ -59,8 +62,8 @@ func (e *Engine) acceptLaunch(ref engine.Ref, o *order, w *sbatchJob) error {
 }
 
 // checkLaunch refuses what cannot be handed over, and says the rest in sbatch's words.
-func (e *Engine) checkLaunch(ctx context.Context, l *engine.Launch) (*sbatchJob, error) {
-	refused := func(err error) (*sbatchJob, error) {
+func (e *Engine) checkLaunch(ctx context.Context, l *engine.Launch) (*sbatchargs.Job, error) {
+	refused := func(err error) (*sbatchargs.Job, error) {
 		return nil, fault.New(fault.KindOf(err), "launch of attempt %s: %w", l.Ref, err).Advise("%s", fault.Remedy(err))
 	}
 	if l.Job == nil || l.Job.Spec == nil || len(l.Claims) == 0 {
@@ -80,7 +83,7 @@ func (e *Engine) checkLaunch(ctx context.Context, l *engine.Launch) (*sbatchJob,
 			return refused(fault.New(fault.Invalid, "there is no node %q in pool %s", name, e.cfg.Pool))
 		}
 	}
-	w, err := e.buildSbatchJob(l.Job, l.Ref, l.Claims, l.Script)
+	w, err := e.sbatchSettings().Build(l.Job, l.Ref, l.Claims, l.Script)
 	if err != nil {
 		return refused(err)
 	}
@@ -114,6 +117,40 @@ func (e *Engine) checkSubmittable(s *job.Spec, script []byte, env []string) erro
 		return refuse("the environment holds a NUL byte")
 	}
 	return nil
+}
+
+// sbatchSettings is what the pool says of how a job is put to sbatch.
+func (e *Engine) sbatchSettings() sbatchargs.Settings {
+	return sbatchargs.Settings{Options: e.cfg.Options, Placed: e.cfg.Placed}
+}
+
+// renderSubmission is an attempt as it is handed over: its job as sbatch takes it (package
+// sbatchargs), with its lock added (driver/slurm/script).
+func (e *Engine) renderSubmission(a *attempt) (*site.Submission, error) {
+	o := a.order
+	w := a.sbatch
+	if w == nil {
+		var err error
+		if w, err = e.sbatchSettings().Build(o.Job, a.ref, o.Claims, o.Script); err != nil {
+			return nil, err
+		}
+	}
+	s := &site.Submission{
+		Script: script.Wrap(w.Script, &a.guard), Args: w.Args, Env: sbatchargs.Environment(o.Job, o.Env, &a.guard), Dir: o.Job.Spec.WorkDir,
+		Options: append(append(slices.Clone(e.cfg.Options), w.Options...), "--comment="+jobComment(a)), User: a.user,
+	}
+	for _, of := range w.Components {
+		s.Components = append(s.Components, append(append(slices.Clone(e.cfg.Options), of...), "--comment="+jobComment(a)))
+	}
+	return s, nil
+}
+
+// jobComment is what an attempt's job has for a comment: its tag, and what the user says.
+func jobComment(a *attempt) string {
+	if text := a.order.Job.Spec.Comment; text != "" {
+		return a.tag + " " + text
+	}
+	return a.tag
 }
 
 // launchDigest tells one launch from another under the same Ref.

@@ -131,7 +131,7 @@ func (e *Engine) askNode(a *attempt, node string, p *queryJob) error {
 		"--job-name=cox-probe", "--comment=" + p.comment, "--nodelist=" + node, "--nodes=1", "--ntasks=1", "--mem=1M", "--time=5",
 		"--output=/dev/null", "--no-requeue",
 	}
-	s.Options = append(append(slices.Clone(e.cfg.Options), e.ownershipOptions(a.order.Job)...), own...)
+	s.Options = append(append(slices.Clone(e.cfg.Options), e.sbatchSettings().OwnershipOptions(a.order.Job)...), own...)
 	id, err := e.submitQuery(s)
 	if err != nil && fault.KindOf(err) != fault.Unavailable { // its partition is gone, or its reservation
 		s.Options = own

@@ -3,8 +3,8 @@ package slurm
 import (
 	"bytes"
 	"fmt"
-	"path"
 
+	"github.com/coxswain-sched/coxswain/driver/slurm/sbatchargs"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
@@ -16,7 +16,7 @@ func (e *Engine) Preview(d *engine.JobDraft) (*engine.Preview, error) {
 		return nil, e.atDoor(err)
 	}
 	o := e.orderOf(d)
-	w, err := e.buildSbatchJob(o.Job, engine.Ref{}, o.Claims, o.Script)
+	w, err := e.sbatchSettings().Build(o.Job, engine.Ref{}, o.Claims, o.Script)
 	if err != nil {
 		return nil, e.atDoor(err)
 	}
@@ -24,9 +24,9 @@ func (e *Engine) Preview(d *engine.JobDraft) (*engine.Preview, error) {
 	if err != nil {
 		return nil, e.atDoor(err)
 	}
-	out := &engine.Preview{Script: sub.Script, Args: sub.Args, Options: append([][]string{sub.Options}, sub.Components...), Notes: w.notes}
+	out := &engine.Preview{Script: sub.Script, Args: sub.Args, Options: append([][]string{sub.Options}, sub.Components...), Notes: w.Notes}
 	note := func(format string, args ...any) { out.Notes = append(out.Notes, fmt.Sprintf(format, args...)) }
-	if added := bytes.Count(sub.Script, []byte("\n")) - bytes.Count(w.script, []byte("\n")); added > 0 {
+	if added := bytes.Count(sub.Script, []byte("\n")) - bytes.Count(w.Script, []byte("\n")); added > 0 {
 		note("%d lines are added that take the lock of the attempt, so that it begins once", added)
 	}
 	note("not known yet: the job's number and the attempt's stand as 0 and 0.0, and %s in the lock's name for a word that is drawn for each attempt", noToken)
@@ -39,7 +39,7 @@ func (e *Engine) Preview(d *engine.JobDraft) (*engine.Preview, error) {
 	case e.cfg.Placed:
 		note("the nodes are those that it would get by what is known now")
 	}
-	if d.Spec.Program.Kind == job.Batch && d.Spec.Source.Form == sbatchForm {
+	if d.Spec.Program.Kind == job.Batch && d.Spec.Source.Form == sbatchargs.Form {
 		note("options outrank the script: they say what the job has by then (cox update), and what was given beside it")
 	}
 	return out, nil
@@ -52,9 +52,4 @@ func (e *Engine) orderOf(d *engine.JobDraft) *order {
 		o.Job.Array = &job.ArrayTask{Index: a.Indices[0]}
 	}
 	return o
-}
-
-// explainCommented says why a directive of a batch script becomes a comment.
-func explainCommented(file string, line int, option, why string) string {
-	return fmt.Sprintf("%s:%d: --%s is a comment now: %s", path.Base(file), line, option, why)
 }

@@ -142,7 +142,7 @@ if grep -qszxF %s /proc/[0-9]*/environ; then echo lives; else echo none; fi >%s.
 			"--job-name=cox-probe", "--comment=cox-probe:" + e.log.cluster + ":" + a.ref.String(), "--nodelist=" + n, "--nodes=1", "--ntasks=1", "--mem=1M", "--time=5",
 			"--output=/dev/null", "--no-requeue",
 		}
-		s.Options = append(append(slices.Clone(e.cfg.Options), e.ownershipOptions(a.order.Job)...), own...)
+		s.Options = append(append(slices.Clone(e.cfg.Options), e.sbatchSettings().OwnershipOptions(a.order.Job)...), own...)
 		err := e.sendProbe(s)
 		if err != nil && fault.KindOf(err) != fault.Unavailable { // its partition is gone, or its reservation
 			s.Options = own

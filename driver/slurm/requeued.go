@@ -34,12 +34,6 @@ type requeuedJob struct {
 	Time     time.Time  `json:"time"`
 }
 
-// canAdoptRequeued reports whether a job that Slurm puts back is taken over: where Slurm places
-// jobs itself, and it is one job to Slurm.
-func (e *Engine) canAdoptRequeued(j *job.Job) bool {
-	return j.Spec.Requeue && !e.cfg.Placed && len(j.Spec.Groups) == 1
-}
-
 // lockGuard is where its next beginning has its lock.
 func (p *requeuedJob) lockGuard(dir string) script.Guard {
 	return script.Guard{Ref: p.Ref, Dir: dir, Token: p.Token}
@@ -76,7 +70,7 @@ func (e *Engine) handleRequeued(a *attempt, j *site.Job) error {
 		return e.endUnstarted(a, engine.Unready, fmt.Sprintf("Slurm could not begin job %d, and put it back (%s)", a.id, j.Reason))
 	}
 	kept := false
-	if stop == nil && j.State == site.Pending && e.canAdoptRequeued(a.order.Job) {
+	if stop == nil && j.State == site.Pending && e.sbatchSettings().AdoptsRequeued(a.order.Job) {
 		if kept, err = e.holdRequeued(a, j); err != nil {
 			return err
 		}

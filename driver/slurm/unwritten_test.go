@@ -9,16 +9,16 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/coxswain-sched/coxswain/control/dispatch"
 	"github.com/coxswain-sched/coxswain/driver/slurm/command"
 	"github.com/coxswain-sched/coxswain/driver/slurm/lockdir"
+	"github.com/coxswain-sched/coxswain/driver/slurm/sbatchargs/sbatchargstest"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/lines"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"golang.org/x/sys/unix"
 )
 
 // TestALaunchMeetsADiskThatFails for a moment: it is repeated, and none is refused, whether the disk
@@ -58,7 +58,7 @@ func TestALaunchMeetsADiskThatFails(t *testing.T) {
 	t.Cleanup(d.Close)
 	refused := make(chan error, 2)
 	for n := uint64(1); n < 3; n++ {
-		l := &engine.Launch{Ref: engine.Ref{Allocation: n, Attempt: 1}, Job: &job.Job{ID: job.ID(n), Attempt: 1, Spec: one()}, Claims: []fleet.Claim{{Node: "n1", Tasks: 2}, {Node: "n2", Tasks: 2}}}
+		l := &engine.Launch{Ref: engine.Ref{Allocation: n, Attempt: 1}, Job: &job.Job{ID: job.ID(n), Attempt: 1, Spec: sbatchargstest.Job()}, Claims: []fleet.Claim{{Node: "n1", Tasks: 2}, {Node: "n2", Tasks: 2}}}
 		d.Launch(l.Ref, func(context.Context) (*engine.Launch, error) { return l, nil }, func(err error) { refused <- err })
 		if err := <-calls.answers; !errors.Is(err, unix.EIO) || n == 2 && (fault.KindOf(err) != fault.Unavailable || fault.Remedy(err) == "") {
 			t.Errorf("launch %d: %v, %v; %q", n, fault.KindOf(err), err, fault.Remedy(err))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/driver/slurm/lockdir"
+	"github.com/coxswain-sched/coxswain/driver/slurm/sbatchargs/sbatchargstest"
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -34,21 +35,21 @@ func atDoor(t *testing.T, c Config) *Engine {
 // rendered at the launch.
 func TestTheDoorRefusesWhatALaunchWould(t *testing.T) {
 	refused := 0
-	for name, f := range facts {
-		if f.none != "" {
+	for name, f := range sbatchargstest.Fields {
+		if f.None != "" {
 			continue
 		}
 		for _, placed := range []bool{false, true} {
 			e := atDoor(t, Config{Placed: placed})
-			s := one()
-			if f.set != nil {
-				f.set(s)
+			s := sbatchargstest.Job()
+			if f.Set != nil {
+				f.Set(s)
 			}
 			at := e.Admit(t.Context(), &engine.JobDraft{Spec: s})
 			claims := []fleet.Claim{{Node: "n1", Tasks: 2}, {Node: "n2", Tasks: 2}}
 			then := e.checkSubmittable(s, nil, nil)
 			if then == nil {
-				_, then = e.buildSbatchJob(&job.Job{ID: 7, Spec: s}, engine.Ref{}, claims, nil)
+				_, then = e.sbatchSettings().Build(&job.Job{ID: 7, Spec: s}, engine.Ref{}, claims, nil)
 			}
 			if then == nil {
 				if at != nil {
@@ -102,7 +103,7 @@ func TestTheDoorKnowsUsers(t *testing.T) {
 	g := &gate{known: []string{"ann"}}
 	e := atDoor(t, Config{Site: g, Identity: Identity{Mode: AsOwner}})
 	of := func(user string) *engine.JobDraft {
-		s := one()
+		s := sbatchargstest.Job()
 		s.Owner = job.Owner{User: user, UID: 1000}
 		return &engine.JobDraft{Spec: s}
 	}
@@ -151,11 +152,11 @@ func TestPreview(t *testing.T) {
 		claims []fleet.Claim
 		notes  []string
 	}{
-		"native": {spec: one()},
+		"native": {spec: sbatchargstest.Job()},
 		"batch": {spec: parsed, script: batch, notes: []string{
 			"train.sbatch:2: --array is a comment now: Coxswain sees to it", "train.sbatch:3: --begin is a comment now: Coxswain sees to it", "task 3 of 2", "lines are added that take the lock", "options outrank the script",
 		}},
-		"placed":        {spec: one(), placed: true, claims: claims, notes: []string{"the nodes are those that it would get"}},
+		"placed":        {spec: sbatchargstest.Job(), placed: true, claims: claims, notes: []string{"the nodes are those that it would get"}},
 		"batch, placed": {spec: parsed, script: batch, placed: true, claims: claims, notes: []string{"train.sbatch:2: --nodes is a comment now: options say what it gets"}},
 	} {
 		e := atDoor(t, Config{Placed: c.placed})
@@ -192,10 +193,10 @@ func TestPreview(t *testing.T) {
 		}
 	}
 	e := atDoor(t, Config{Placed: true})
-	if got, err := e.Preview(&engine.JobDraft{Spec: one()}); err != nil || !strings.Contains(strings.Join(got.Notes, "\n"), "when Coxswain has chosen them") {
+	if got, err := e.Preview(&engine.JobDraft{Spec: sbatchargstest.Job()}); err != nil || !strings.Contains(strings.Join(got.Notes, "\n"), "when Coxswain has chosen them") {
 		t.Errorf("without nodes: %+v, %v", got, err)
 	}
-	s := one()
+	s := sbatchargstest.Job()
 	s.Within = job.InLeaf
 	if _, err := atDoor(t, Config{}).Preview(&engine.JobDraft{Spec: s}); fault.KindOf(err) != fault.Unsupported {
 		t.Errorf("what is refused: %v", err)

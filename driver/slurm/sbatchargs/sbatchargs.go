@@ -1,4 +1,18 @@
-package slurm
+// Package sbatchargs puts a job in sbatch's terms: its script, the script's arguments, and the
+// options of sbatch's command line, for each component of a heterogeneous job.
+//
+// The model. A batch script of the user's stays what it was, but for directives that must not
+// count, which become comments; any other job becomes a script with directives for all that
+// it asks for. Options outrank directives: they say what the job has by now. Where the nodes
+// are chosen by the caller, options pin the job to them.
+//
+// Guarantees: the same job gives the same bytes, at the submission and in a preview before it.
+// What Slurm has no words for is refused, never left out. Amounts are rounded up to Slurm's
+// units.
+//
+// It does no I/O and knows no cluster. It adds neither the lock (driver/slurm/script) nor the
+// pool's own options nor the comment with the tag: the engine does.
+package sbatchargs
 
 import (
 	"bytes"
@@ -16,31 +30,41 @@ import (
 	"github.com/coxswain-sched/coxswain/spec/sbatch"
 )
 
-// sbatchJob are a job in sbatch's: a script, its arguments, and options, which outrank the
-// script's directives.
-type sbatchJob struct {
-	script  []byte
-	args    []string
-	options []string
-	more    [][]string // of each further component
-	notes   []string   // what was changed in a batch script, for people
+// Settings is what a pool says of all its jobs.
+type Settings struct {
+	Options []string // sbatch's, for every job; what they name is not said again. The caller adds them
+	Placed  bool     // the nodes are chosen by the caller; else slurmctld chooses
 }
 
-// buildSbatchJob says a job. What came as a batch script stays what it was (kept.go); what did not
-// becomes one, with directives for all that is asked for. Without claims it is a job of which
-// it is not known where it runs.
-func (e *Engine) buildSbatchJob(j *job.Job, ref engine.Ref, claims []fleet.Claim, script []byte) (*sbatchJob, error) {
-	if err := checkExpressible(j.Spec, e.cfg.Placed); err != nil {
+// Job is a job as sbatch takes it: a script, its arguments, and options, which outrank the
+// script's directives.
+type Job struct {
+	Script     []byte
+	Args       []string
+	Options    []string
+	Components [][]string // the options of each further component of a heterogeneous job
+	Notes      []string   // what was changed in a batch script, for people
+}
+
+// Form is the job.Source.Form of a batch script.
+const Form = "sbatch"
+
+// Build makes a job's script and options. A batch script stays what it was (rewrite.go); any
+// other job becomes one, with directives for all that it asks for. Where the caller chooses the
+// nodes, no claims means that they are not chosen yet. It refuses, as fault.Unsupported and
+// with the field's name, what Slurm has no words for.
+func (c Settings) Build(j *job.Job, ref engine.Ref, claims []fleet.Claim, script []byte) (*Job, error) {
+	if err := checkExpressible(j.Spec, c.Placed); err != nil {
 		return nil, err
 	}
-	w := &sbatchJob{args: j.Spec.Program.Args, options: append(e.sharedOptions(j), streamOptions(j)...)}
+	w := &Job{Args: j.Spec.Program.Args, Options: append(c.sharedOptions(j), streamOptions(j)...)}
 	groups := j.Spec.Groups
 	var of [][]string // options of each group that Slurm is told on its command line
 	var err error
 	switch {
-	case e.cfg.Placed && claims == nil: // where it runs is not known yet
+	case c.Placed && claims == nil: // where it runs is not known yet
 		of = make([][]string, len(groups))
-	case e.cfg.Placed:
+	case c.Placed:
 		for i := range groups {
 			here, err := pinOptions(nil, &groups[i], ofGroup(claims, i))
 			if err != nil {
@@ -49,30 +73,27 @@ func (e *Engine) buildSbatchJob(j *job.Job, ref engine.Ref, claims []fleet.Claim
 			of = append(of, here)
 		}
 	case len(groups) > 1:
-		if of, err = e.groupOptions(j.Spec); err != nil {
+		if of, err = c.groupOptions(j.Spec); err != nil {
 			return nil, err
 		}
 	}
-	if j.Spec.Source.Form == sbatchForm && j.Spec.Program.Kind == job.Batch {
+	if j.Spec.Source.Form == Form && j.Spec.Program.Kind == job.Batch {
 		w.keepScript(j.Spec, script, len(of) > 0)
 	} else {
-		err = e.writeScript(w, j, ref, script, len(of) > 0)
+		err = c.writeScript(w, j, ref, script, len(of) > 0)
 	}
 	if err != nil {
 		return nil, err
 	}
 	for i, opts := range of {
 		if i == 0 {
-			w.options = append(w.options, opts...)
+			w.Options = append(w.Options, opts...)
 		} else {
-			w.more = append(w.more, append(e.sharedOptions(j), opts...))
+			w.Components = append(w.Components, append(c.sharedOptions(j), opts...))
 		}
 	}
 	return w, nil
 }
-
-// sbatchForm is job.Source.Form of a batch script.
-const sbatchForm = "sbatch"
 
 // checkExpressible refuses what Slurm has no words for. Where we choose the nodes most needs none.
 func checkExpressible(s *job.Spec, placed bool) error {
@@ -80,7 +101,7 @@ func checkExpressible(s *job.Spec, placed bool) error {
 		return engine.About(fault.New(fault.Unsupported, "%s cannot be said to Slurm", what).Advise("%s", remedy), fields...)
 	}
 	const elsewhere = ", or name a pool whose nodes Coxswain chooses"
-	if s.Image != "" && s.Program.Kind == job.Batch && s.Source.Form != sbatchForm {
+	if s.Image != "" && s.Program.Kind == job.Batch && s.Source.Form != Form {
 		return refuse("image with a script", "write srun --container-image=… in the script (the site needs pyxis), or use command", "image")
 	}
 	if s.Upload != nil {
@@ -124,7 +145,7 @@ func checkExpressible(s *job.Spec, placed bool) error {
 
 // directiveSpec is a job without what is not for directives to say: what Coxswain sees to, and what
 // options say. Amounts are rounded up to what Slurm counts in.
-func (e *Engine) directiveSpec(s *job.Spec) *job.Spec {
+func (c Settings) directiveSpec(s *job.Spec) *job.Spec {
 	p := &job.Spec{
 		Name: s.Name, Account: s.Account, QOS: s.QOS, Partitions: s.Partitions, Reservation: s.Reservation, TimeLimit: ceilMinutes(s.TimeLimit), TimeMin: ceilMinutes(s.TimeMin),
 		Nice: s.Nice, Signal: s.Signal, Licenses: s.Licenses, Mail: s.Mail, Groups: slices.Clone(s.Groups), WorkDir: s.WorkDir,
@@ -137,7 +158,7 @@ func (e *Engine) directiveSpec(s *job.Spec) *job.Spec {
 	for name, clear := range map[string]func(){
 		"account": func() { p.Account = "" }, "qos": func() { p.QOS = "" }, "partition": func() { p.Partitions = nil }, "reservation": func() { p.Reservation = "" },
 	} {
-		if hasOption(e.cfg.Options, name) {
+		if c.HasOption(name) {
 			clear()
 		}
 	}
@@ -192,8 +213,8 @@ func renderDirectives(p *job.Spec, form string, script []byte) ([]byte, error) {
 }
 
 // groupOptions are the options for what each group of a job asks for.
-func (e *Engine) groupOptions(s *job.Spec) ([][]string, error) {
-	p := e.directiveSpec(s)
+func (c Settings) groupOptions(s *job.Spec) ([][]string, error) {
+	p := c.directiveSpec(s)
 	p.Source.Given = nil
 	// Its name and output are those that sbatch gives what has none, and are said for all.
 	bare := &job.Spec{Name: "job", Output: job.Output{Stdout: "slurm-%j.out"}, WorkDir: p.WorkDir, Owner: p.Owner, Program: p.Program, Source: p.Source, Groups: p.Groups, TimeMin: p.TimeMin, TimeLimit: p.TimeLimit, Licenses: p.Licenses, Mail: p.Mail}
@@ -230,9 +251,9 @@ func formatOption(name, value string, has bool) string {
 
 // writeScript makes a script of a job that did not come as one. pinned: what its groups ask for is
 // said in options.
-func (e *Engine) writeScript(w *sbatchJob, j *job.Job, ref engine.Ref, script []byte, pinned bool) error {
+func (c Settings) writeScript(w *Job, j *job.Job, ref engine.Ref, script []byte, pinned bool) error {
 	s := j.Spec
-	p := e.directiveSpec(s)
+	p := c.directiveSpec(s)
 	for i, file := range outputPatterns(j) {
 		*[]*string{&p.Output.Stdout, &p.Output.Stderr}[i] = file
 	}
@@ -240,7 +261,7 @@ func (e *Engine) writeScript(w *sbatchJob, j *job.Job, ref engine.Ref, script []
 		p.Groups = []job.TaskGroup{{}}
 	}
 	if s.Program.Kind == job.Direct {
-		script, w.args = directScript(s), nil
+		script, w.Args = directScript(s), nil
 	}
 	form := s.Source.Form
 	if pinned {
@@ -258,7 +279,7 @@ func (e *Engine) writeScript(w *sbatchJob, j *job.Job, ref engine.Ref, script []
 		b.WriteString("# " + oneLine(line) + "\n")
 	}
 	b.Write(rest)
-	w.script = b.Bytes()
+	w.Script = b.Bytes()
 	return nil
 }
 

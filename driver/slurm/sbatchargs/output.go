@@ -1,4 +1,4 @@
-package slurm
+package sbatchargs
 
 import (
 	"cmp"
@@ -107,9 +107,8 @@ func forSlurm(pattern string, n slurmfmt.Names) string {
 	}
 }
 
-// outputFiles are the output files of a job that has begun on nodes, with the number that it has
-// in Slurm.
-func outputFiles(j *job.Job, id uint32, nodes []string) []string {
+// OutputFiles are the output files of a job that has begun on nodes as Slurm's job id.
+func OutputFiles(j *job.Job, id uint32, nodes []string) []string {
 	n := patternNames(j)
 	n.Job = uint64(id)
 	if len(nodes) > 0 {

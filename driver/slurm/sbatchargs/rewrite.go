@@ -1,10 +1,11 @@
-package slurm
+package sbatchargs
 
 import (
 	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,8 +42,8 @@ var (
 // those of ours, those that were outranked when the job was submitted or have changed since,
 // and where pins say what the job gets, its amounts. What else stands on such a line, and
 // what was given beside the script, is said in options.
-func (w *sbatchJob) keepScript(s *job.Spec, text []byte, pins bool) {
-	w.script = text
+func (w *Job) keepScript(s *job.Spec, text []byte, pins bool) {
+	w.Script = text
 	read, err := sbatch.Read(spec.Source{Name: s.Source.File, Data: text})
 	if err != nil {
 		return // no batch script: sbatch says why, and better
@@ -80,7 +81,7 @@ func (w *sbatchJob) keepScript(s *job.Spec, text []byte, pins bool) {
 			return
 		}
 		drop[d.Line] = true
-		w.notes = append(w.notes, explainCommented(s.Source.File, d.Line, d.Option, cmp.Or(why(d.Option), "it was outranked at the submission")))
+		w.Notes = append(w.Notes, explainCommented(s.Source.File, d.Line, d.Option, cmp.Or(why(d.Option), "it was outranked at the submission")))
 	})
 	each(func(d *sbatch.Directive) {
 		switch {
@@ -89,24 +90,24 @@ func (w *sbatchJob) keepScript(s *job.Spec, text []byte, pins bool) {
 		case !drop[d.Line]:
 			stay[d.Option] = d.Value
 		case d.Plugin:
-			w.options = append(w.options, formatOption(d.Option, d.Value, d.HasValue))
+			w.Options = append(w.Options, formatOption(d.Option, d.Value, d.HasValue))
 		}
 	})
-	w.script = commentOutLines(text, drop, len(read.Components) > 1 && pins)
+	w.Script = commentOutLines(text, drop, len(read.Components) > 1 && pins)
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		value, there := stay[name]
 		if there && value == given[name] || silent(name) || slices.Contains(always, name) || name == "wrap" {
 			continue
 		}
-		w.options = append(w.options, formatOption(name, given[name], given[name] != ""))
+		w.Options = append(w.Options, formatOption(name, given[name], given[name] != ""))
 	}
 	for _, name := range slices.Sorted(maps.Keys(changed)) {
 		if changed[name] != "" {
-			w.options = append(w.options, "--"+name+"="+changed[name])
+			w.Options = append(w.Options, "--"+name+"="+changed[name])
 		}
 	}
-	if _, there := stay["container-image"]; s.Image != "" && !there && !slices.ContainsFunc(w.options, func(o string) bool { return strings.HasPrefix(o, "--container-image=") }) {
-		w.options = append(w.options, "--container-image="+s.Image)
+	if _, there := stay["container-image"]; s.Image != "" && !there && !slices.ContainsFunc(w.Options, func(o string) bool { return strings.HasPrefix(o, "--container-image=") }) {
+		w.Options = append(w.Options, "--container-image="+s.Image)
 	}
 }
 
@@ -249,4 +250,9 @@ func commentOutLines(text []byte, lines map[int]bool, components bool) []byte {
 		b.Write(line)
 	}
 	return b.Bytes()
+}
+
+// explainCommented says why a directive of a batch script becomes a comment.
+func explainCommented(file string, line int, option, why string) string {
+	return fmt.Sprintf("%s:%d: --%s is a comment now: %s", path.Base(file), line, option, why)
 }

@@ -1,4 +1,4 @@
-package slurm
+package sbatchargs
 
 import (
 	"strings"
@@ -29,7 +29,7 @@ func TestNoNodefileIsRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.Program.Kind, s.Source.Form = job.Batch, sbatchForm
+			s.Program.Kind, s.Source.Form = job.Batch, Form
 			got, err := told(t, s, c.text)
 			if err != nil {
 				t.Fatal(err)
@@ -51,7 +51,7 @@ func TestNoFileOfNodesIsRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Program.Kind, s.Source.Form = job.Batch, sbatchForm
+		s.Program.Kind, s.Source.Form = job.Batch, Form
 		if got, err := told(t, s, text); fault.KindOf(err) != fault.Unsupported {
 			t.Errorf("%s: %v\n%s", option, err, got)
 		}
