@@ -1,18 +1,15 @@
 package slurm
 
 import (
-	"strings"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/driver/slurm/explain"
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 )
 
 // farthest is how far ahead an estimate of Slurm's is believed: it reckons with a year for a
 // job of no time limit, and behind several with more.
 const farthest = 300 * 24 * time.Hour
-
-// expects stands between Slurm's word and a time.
-const expects = ", and Slurm expects to start it at "
 
 // describePending is what a job that waits says: Slurm's word for the reason, and when Slurm expects to
 // start it, where it does. Slurm reckons anew each cycle: what differs by less than a minute, or
@@ -26,9 +23,8 @@ func (e *Engine) describePending(a *attempt, j *site.Job) string {
 	if d := j.Started.Sub(a.expected).Abs(); a.expected.IsZero() || !a.expected.After(now) || d >= max(time.Minute, j.Started.Sub(now)/10) {
 		a.expected = j.Started
 	}
-	at := expects + a.expected.UTC().Format(time.RFC3339)
-	if j.Reason == "" {
-		return strings.TrimPrefix(at, ", and ")
-	}
-	return j.Reason + at
+	return explain.WithStart(j.Reason, a.expected)
 }
+
+// Explain is engine.Explainer's.
+func (e *Engine) Explain(word string) (what, help string) { return explain.Reason(word) }

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/driver/slurm"
+	"github.com/coxswain-sched/coxswain/driver/slurm/explain"
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/engine"
 )
@@ -63,8 +63,8 @@ func TestWhenSlurmExpectsToStartIt(t *testing.T) {
 	set(later, "", false)
 	told(strings.TrimPrefix(says("", later), ", and "))
 	for _, word := range []string{"Resources", "ReqNodeNotAvail, UnavailableNodes:n3"} {
-		bare, _ := slurm.Explain(word)
-		if what, _ := slurm.Explain(says(word, later)); what != bare || what == "" {
+		bare, _ := explain.Reason(word)
+		if what, _ := explain.Reason(says(word, later)); what != bare || what == "" {
 			t.Errorf("%s: %q, want %q", word, what, bare)
 		}
 	}

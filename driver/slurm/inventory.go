@@ -3,7 +3,6 @@ package slurm
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -170,23 +169,4 @@ func (e *Engine) freshInventory() *fleet.Inventory {
 		return nil
 	}
 	return e.stock.inv
-}
-
-// enforcesRule reports whether the cluster certainly enforces a kind of rule about accounts.
-func enforcesRule(inv *fleet.Inventory, what string) bool {
-	return slices.Contains(inv.Enforced, what) || slices.Contains(inv.Enforced, "all")
-}
-
-// indexByName are some things by name.
-func indexByName[T any](all []T, name func(*T) string) map[string]*T {
-	out := map[string]*T{}
-	for i := range all {
-		out[name(&all[i])] = &all[i]
-	}
-	return out
-}
-
-// joinSortedNames are names, sorted, for people.
-func joinSortedNames[T any](m map[string]*T) string {
-	return strings.Join(slices.Sorted(maps.Keys(m)), ", ")
 }

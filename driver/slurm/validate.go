@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
+	"github.com/coxswain-sched/coxswain/driver/slurm/validate"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
@@ -113,4 +115,15 @@ func (e *Engine) byRule(ctx context.Context, spec *job.Spec) error {
 		return nil // it is not certain then
 	}
 	return e.checkRules(e.freshInventory(), spec)
+}
+
+// checkRules goes through the rules of an inventory; nil: none is known.
+func (e *Engine) checkRules(inv *fleet.Inventory, spec *job.Spec) error {
+	if inv == nil {
+		return nil
+	}
+	if err := validate.Check(inv, spec, e.submitUser(spec.Owner), e.cfg.Options); err != nil {
+		return fault.New(fault.Invalid, "pool %s: Slurm never runs this job: %w", e.cfg.Pool, err).Advise("%s", fault.Remedy(err))
+	}
+	return nil
 }

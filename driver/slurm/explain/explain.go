@@ -1,6 +1,14 @@
-package slurm
+// Package explain puts Slurm's words for why a job waits in plain language.
+//
+// Guarantees: every word that Coxswain itself prints in squeue is explained. Of a word that it
+// does not know it says nothing. It knows neither jobs nor the cluster: numbers of limits, and
+// who holds what, are not in its answers.
+package explain
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // explanation is what a word of Slurm's for why a job waits means, and what would help.
 type explanation struct{ what, help string }
@@ -96,9 +104,22 @@ var measures = []struct{ suffix, what string }{
 	{"Unknown", "a resource"},
 }
 
-// Explain says what a word of Slurm's for why a job waits means, in plain language, and what
-// would help. Of a word that it does not know both are empty.
-func Explain(word string) (what, help string) {
+// expects stands between Slurm's word and a time.
+const expects = ", and Slurm expects to start it at "
+
+// WithStart is a word of Slurm's, or none, together with when Slurm expects to start the job.
+func WithStart(word string, at time.Time) string {
+	text := expects + at.UTC().Format(time.RFC3339)
+	if word == "" {
+		return strings.TrimPrefix(text, ", and ")
+	}
+	return word + text
+}
+
+// Reason says what a word of Slurm's for why a job waits means, in plain language, and what
+// would help. An expected start behind the word (WithStart) does not matter. Of a word that it
+// does not know both are empty.
+func Reason(word string) (what, help string) {
 	word, _, _ = strings.Cut(word, expects)
 	word = strings.Trim(word, "() ")
 	base, more, _ := strings.Cut(word, ",") // "ReqNodeNotAvail, UnavailableNodes:n3"
@@ -114,9 +135,6 @@ func Explain(word string) (what, help string) {
 	}
 	return x.what, x.help
 }
-
-// Explain is engine.Explainer's.
-func (e *Engine) Explain(word string) (what, help string) { return Explain(word) }
 
 // explainLimit understands words of limits: AssocGrpGRES, QOSMaxJobsPerUserLimit.
 func explainLimit(word string) (explanation, bool) {

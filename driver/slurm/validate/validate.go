@@ -1,7 +1,19 @@
-package slurm
+// Package validate says which jobs a Slurm cluster's own rules never let run.
+//
+// The model. The rules are those of an inventory (partitions, accounts, QOS, reservations,
+// licences and their limits); a job is held against them as it would be submitted, with the
+// pool's options.
+//
+// Guarantees: only what is certain is refused, with the rule and a remedy. A job that may run
+// now or later, when nodes or licences are free, is not; nor is one that a part of the inventory
+// that was not told could let run.
+//
+// It asks no cluster, and does not judge how old an inventory is: the engine does.
+package validate
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,8 +25,8 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-// admissionCheck is what a job asks for of a cluster, with what the pool adds.
-type admissionCheck struct {
+// submission is what a job asks of a cluster, together with what the pool adds.
+type submission struct {
 	*job.Spec
 	user                      string // empty: it is not known
 	account, qos, reservation string
@@ -26,21 +38,21 @@ type admissionCheck struct {
 	rules                     map[string]*fleet.QOS
 }
 
-// checkRules goes through the rules.
-func (e *Engine) checkRules(inv *fleet.Inventory, spec *job.Spec) error {
-	if inv == nil {
-		return nil
-	}
+// Check refuses a job that a rule of the cluster's never lets run: as fault.Invalid, with the
+// rule, what would mend it and the field (engine.About). user is whom the job is submitted as,
+// empty: it is not known; options are those that the pool adds to every job, which outrank
+// the job's own.
+func Check(inv *fleet.Inventory, spec *job.Spec, user string, options []string) error {
 	option := func(name, own string) string {
-		for _, o := range e.cfg.Options {
+		for _, o := range options {
 			if v, ok := strings.CutPrefix(o, "--"+name+"="); ok {
 				return v
 			}
 		}
 		return own
 	}
-	w := &admissionCheck{
-		Spec: spec, user: e.submitUser(spec.Owner), account: option("account", spec.Account), qos: option("qos", spec.QOS), reservation: option("reservation", spec.Reservation),
+	w := &submission{
+		Spec: spec, user: user, account: option("account", spec.Account), qos: option("qos", spec.QOS), reservation: option("reservation", spec.Reservation),
 		time: spec.TimeLimit, inv: inv,
 		partitions: indexByName(inv.Partitions, func(p *fleet.Partition) string { return p.Name }), rules: indexByName(inv.QOS, func(q *fleet.QOS) string { return q.Name }),
 	}
@@ -61,7 +73,7 @@ func (e *Engine) checkRules(inv *fleet.Inventory, spec *job.Spec) error {
 	}
 	for _, rule := range []func() error{w.checkNamesExist, w.byAccount, w.byQOS, w.byPartition, w.byLicense} {
 		if err := rule(); err != nil {
-			return fault.New(fault.Invalid, "pool %s: Slurm never runs this job: %w", e.cfg.Pool, err).Advise("%s", fault.Remedy(err))
+			return err
 		}
 	}
 	return nil
@@ -72,7 +84,7 @@ func neverRuns(field, mend, format string, args ...any) error {
 }
 
 // checkNamesExist: what is named is there.
-func (w *admissionCheck) checkNamesExist() error {
+func (w *submission) checkNamesExist() error {
 	for _, p := range w.parts {
 		if w.partitions[p] == nil {
 			return neverRuns("partition", "--partition: "+joinSortedNames(w.partitions), "there is no partition %s", p)
@@ -96,13 +108,13 @@ func (w *admissionCheck) checkNamesExist() error {
 }
 
 // isPartMissing reports whether a part of the inventory was not told.
-func (w *admissionCheck) isPartMissing(what string) bool {
+func (w *submission) isPartMissing(what string) bool {
 	return slices.ContainsFunc(w.inv.Unknown, func(s string) bool { return strings.HasPrefix(s, what+":") })
 }
 
 // possibleAssociations are the associations by which the job may run: of the user where that is known, in
 // the account that is named. ok is false if it is not certain which they are.
-func (w *admissionCheck) possibleAssociations() (all []*fleet.Association, ok bool) {
+func (w *submission) possibleAssociations() (all []*fleet.Association, ok bool) {
 	if !enforcesRule(w.inv, "associations") || len(w.inv.Associations) == 0 || w.isPartMissing("associations") || w.user == "root" {
 		return nil, false
 	}
@@ -119,7 +131,7 @@ func (w *admissionCheck) possibleAssociations() (all []*fleet.Association, ok bo
 }
 
 // byAccount: the user has an association with the account.
-func (w *admissionCheck) byAccount() error {
+func (w *submission) byAccount() error {
 	all, ok := w.possibleAssociations()
 	if !ok || len(all) > 0 {
 		return nil
@@ -142,7 +154,7 @@ func (w *admissionCheck) byAccount() error {
 }
 
 // byQOS: the association may have the QOS, and its limit of time, or the association's.
-func (w *admissionCheck) byQOS() error {
+func (w *submission) byQOS() error {
 	all, ok := w.possibleAssociations()
 	q := w.rules[w.qos]
 	if ok && w.user != "" && w.qos != "" && enforcesRule(w.inv, "qos") && len(all) > 0 {
@@ -167,7 +179,7 @@ func (w *admissionCheck) byQOS() error {
 }
 
 // byPartition: one of the partitions takes it.
-func (w *admissionCheck) byPartition() error {
+func (w *submission) byPartition() error {
 	var first error
 	for _, name := range w.parts {
 		err := w.checkPartition(w.partitions[name])
@@ -182,7 +194,7 @@ func (w *admissionCheck) byPartition() error {
 }
 
 // qosMayLift reports whether a QOS may let the job over a partition's limit.
-func (w *admissionCheck) qosMayLift(p *fleet.Partition, flag string) bool {
+func (w *submission) qosMayLift(p *fleet.Partition, flag string) bool {
 	has := func(q *fleet.QOS) bool {
 		return q != nil && slices.ContainsFunc(q.Flags, func(f string) bool { return strings.EqualFold(f, flag) })
 	}
@@ -192,7 +204,7 @@ func (w *admissionCheck) qosMayLift(p *fleet.Partition, flag string) bool {
 	return slices.ContainsFunc(w.inv.QOS, func(q fleet.QOS) bool { return has(&q) }) // which one it gets is not known
 }
 
-func (w *admissionCheck) checkPartition(p *fleet.Partition) error {
+func (w *submission) checkPartition(p *fleet.Partition) error {
 	switch {
 	case p.MaxTime > 0 && wholeMinutes(w.time) > wholeMinutes(fromSeconds(p.MaxTime)) && !w.qosMayLift(p, "PartitionTimeLimit"):
 		return neverRuns("time", "--time="+formatSeconds(p.MaxTime)+w.partitionsWithTime(), "partition %s: at most %s (MaxTime), the job asks for %s", p.Name, formatSeconds(p.MaxTime), formatSeconds(int64(w.time/time.Second)))
@@ -212,7 +224,7 @@ func (w *admissionCheck) checkPartition(p *fleet.Partition) error {
 
 // accountAmong reports whether the account, or one above it, is among some; or whether that is not
 // known.
-func (w *admissionCheck) accountAmong(some []string) bool {
+func (w *submission) accountAmong(some []string) bool {
 	parents := map[string]string{}
 	for _, a := range w.inv.Associations {
 		if a.User == "" {
@@ -234,7 +246,7 @@ func (w *admissionCheck) accountAmong(some []string) bool {
 }
 
 // partitionsWithTime names the partitions that take the time.
-func (w *admissionCheck) partitionsWithTime() string {
+func (w *submission) partitionsWithTime() string {
 	var out []string
 	for _, p := range w.inv.Partitions {
 		if p.MaxTime == 0 || wholeMinutes(w.time) <= wholeMinutes(fromSeconds(p.MaxTime)) {
@@ -249,7 +261,7 @@ func (w *admissionCheck) partitionsWithTime() string {
 
 // byLicense: there are as many as it asks for. A name that Slurm does not know is none of
 // its licences.
-func (w *admissionCheck) byLicense() error {
+func (w *submission) byLicense() error {
 	all := indexByName(w.inv.Licenses, func(l *fleet.License) string { return l.Name })
 	for _, name := range w.LicensesThere {
 		if all[name] == nil && !strings.Contains(name, "@") && !w.isPartMissing("licenses") {
@@ -291,4 +303,23 @@ func formatSeconds(s int64) string {
 		return fmt.Sprintf("%d-%s", s/86400, text)
 	}
 	return text
+}
+
+// enforcesRule reports whether the cluster certainly enforces a kind of rule about accounts.
+func enforcesRule(inv *fleet.Inventory, what string) bool {
+	return slices.Contains(inv.Enforced, what) || slices.Contains(inv.Enforced, "all")
+}
+
+// indexByName are some things by name.
+func indexByName[T any](all []T, name func(*T) string) map[string]*T {
+	out := map[string]*T{}
+	for i := range all {
+		out[name(&all[i])] = &all[i]
+	}
+	return out
+}
+
+// joinSortedNames are names, sorted, for people.
+func joinSortedNames[T any](m map[string]*T) string {
+	return strings.Join(slices.Sorted(maps.Keys(m)), ", ")
 }

@@ -1,10 +1,10 @@
-package slurm_test
+package explain_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-sched/coxswain/driver/slurm"
+	"github.com/coxswain-sched/coxswain/driver/slurm/explain"
 	"github.com/coxswain-sched/coxswain/model/reason"
 )
 
@@ -29,13 +29,13 @@ func TestExplain(t *testing.T) {
 		"ReqNodeNotAvail, UnavailableNodes:n[3-4]":  "drained, down or reserved: n[3-4]",
 		"ReqNodeNotAvail, Reserved for maintenance": "drained, down or reserved",
 	} {
-		what, help := slurm.Explain(word)
+		what, help := explain.Reason(word)
 		if !strings.Contains(what, want) || help == "" {
 			t.Errorf("%s: %q, %q", word, what, help)
 		}
 	}
 	for _, word := range []string{"", "Nonsense"} {
-		if what, help := slurm.Explain(word); what != "" || help != "" {
+		if what, help := explain.Reason(word); what != "" || help != "" {
 			t.Errorf("%q: %q, %q", word, what, help)
 		}
 	}
@@ -44,7 +44,7 @@ func TestExplain(t *testing.T) {
 // Every word that Coxswain itself prints in squeue is explained.
 func TestExplainOurWords(t *testing.T) {
 	for _, c := range reason.Codes() {
-		if what, _ := slurm.Explain(c.Slurm()); what == "" {
+		if what, _ := explain.Reason(c.Slurm()); what == "" {
 			t.Errorf("%s: no explanation of %s", c, c.Slurm())
 		}
 	}
