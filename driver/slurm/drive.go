@@ -109,7 +109,7 @@ func (e *Engine) callContext() (context.Context, context.CancelFunc) {
 
 // handOver submits an attempt's job, unless Slurm has it already.
 func (e *Engine) handOver(a *attempt) error {
-	leave, ok := e.send.acquireTurn(e.ctx, a.user, a.halt)
+	leave, ok := e.send.Acquire(e.ctx, a.user, a.halt)
 	if !ok {
 		a.wakeUp() // it is to end, or the engine is
 		return nil

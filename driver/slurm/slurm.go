@@ -33,6 +33,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/slurm/lockdir"
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
+	"github.com/coxswain-sched/coxswain/driver/slurm/submitlimiter"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/feed"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -80,9 +81,9 @@ type Engine struct {
 	cfg  Config
 	log  *journal
 	feed *feed.Feed
-	send *submitLimiter // who hands over
-	ends *submitLimiter // who ends what was handed over
-	kick chan struct{}  // a poll is wanted
+	send *submitlimiter.Limiter // who hands over
+	ends *submitlimiter.Limiter // who ends what was handed over
+	kick chan struct{}          // a poll is wanted
 
 	errands chan senderConfig // to senders that are idle
 
@@ -154,7 +155,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("slurm engine: %w", err)
 	}
 	e := &Engine{
-		cfg: cfg, log: log, feed: feed.New(log.epoch), blind: blind, send: newLanes(cfg.Senders), ends: newLanes(cfg.Senders), kick: make(chan struct{}, 1), errands: make(chan senderConfig), stocking: make(chan struct{}, 1),
+		cfg: cfg, log: log, feed: feed.New(log.epoch), blind: blind, send: submitlimiter.New(cfg.Senders), ends: submitlimiter.New(cfg.Senders), kick: make(chan struct{}, 1), errands: make(chan senderConfig), stocking: make(chan struct{}, 1),
 		attempts: map[engine.Ref]*attempt{}, users: map[string]bool{}, urged: map[*attempt]bool{}, people: map[string]site.Person{},
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())

@@ -113,7 +113,7 @@ func (e *Engine) endAttempt(a *attempt) (time.Duration, error) {
 // inTurn makes the calls that end an attempt. So many go on at once as submissions do, whose
 // turns they need not wait for.
 func (e *Engine) inTurn(a *attempt, f func(context.Context) (time.Duration, error)) (time.Duration, error) {
-	leave, ok := e.ends.acquireTurn(e.ctx, a.user, nil)
+	leave, ok := e.ends.Acquire(e.ctx, a.user, nil)
 	if !ok {
 		return 0, nil
 	}

@@ -1,4 +1,4 @@
-package slurm
+package submitlimiter
 
 import (
 	"fmt"
@@ -15,10 +15,10 @@ type entrant struct {
 }
 
 // enter has somebody wait for a lane, until synctest.Wait says that nothing more happens.
-func enter(t *testing.T, l *submitLimiter, user string, wg *sync.WaitGroup) *entrant {
+func enter(t *testing.T, l *Limiter, user string, wg *sync.WaitGroup) *entrant {
 	x := &entrant{}
 	wg.Go(func() {
-		leave, ok := l.acquireTurn(t.Context(), user, nil)
+		leave, ok := l.Acquire(t.Context(), user, nil)
 		x.in, x.leave = ok, leave
 	})
 	synctest.Wait()
@@ -39,7 +39,7 @@ func inside(all []*entrant) (n int) {
 // Seen to fail with: lanes that are anybody's; no lanes aside.
 func TestHangingLogins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLanes(16)
+		l := New(16)
 		var wg sync.WaitGroup
 		var waiting []*entrant
 		for user := range 5 { // nobody knows yet that they hang
@@ -105,7 +105,7 @@ func TestHangingLogins(t *testing.T) {
 // TestOneWayIn: where all are handed over as one, it has as many as are said, in order.
 func TestOneWayIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLanes(3)
+		l := New(3)
 		var wg sync.WaitGroup
 		var all []*entrant
 		for range 9 {
@@ -128,11 +128,11 @@ func TestOneWayIn(t *testing.T) {
 // Seen to fail with: a place that is kept; a user without a place who keeps a turn.
 func TestWithdrawing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLanes(1)
+		l := New(1)
 		var wg sync.WaitGroup
 		first := enter(t, l, "anna", &wg)
 		quit, out := make(chan struct{}), true
-		wg.Go(func() { _, out = l.acquireTurn(t.Context(), "anna", quit) })
+		wg.Go(func() { _, out = l.Acquire(t.Context(), "anna", quit) })
 		synctest.Wait()
 		second := enter(t, l, "anna", &wg)
 		if !first.in || second.in {

@@ -1,4 +1,15 @@
-package slurm
+// Package submitlimiter bounds how many submissions go on at once, and shares that out among the
+// users as whom they are made: each may have a way in of his own, which can hang alone.
+//
+// The model. A submission has a lane. A user has no more lanes than are left for the others.
+// A user whose last submission hung has one at a time, of lanes that are for such users alone,
+// until one is answered. Users that wait take turns.
+//
+// Guarantees: whoever hangs takes no lane from those who are answered.
+// The user "", as whom everybody's submissions go, is never set aside.
+//
+// It neither submits nor ends a call that hangs: the caller says so when it gives a lane back.
+package submitlimiter
 
 import (
 	"context"
@@ -6,13 +17,8 @@ import (
 	"sync"
 )
 
-// submitLimiter bounds how many submissions go on at once, and shares that out among those as whom
-// they are made: each of them may have a way in of his own, which can hang alone.
-//
-// A user has no more than are left for the others. Whose last one hung has one at a time, of
-// lanes that are for such users alone, until one is answered: whoever hangs takes nothing
-// from those who are answered. Users that wait take turns.
-type submitLimiter struct {
+// Limiter shares lanes out among users. It is safe for concurrent use.
+type Limiter struct {
 	mu    sync.Mutex
 	free  int
 	aside int // free ones of those for users whose way in hangs
@@ -33,14 +39,16 @@ type turn struct {
 	aside bool
 }
 
-// newLanes are lanes of which one user alone has at most so many.
-func newLanes(each int) *submitLimiter {
-	return &submitLimiter{free: 2 * each, aside: each, users: map[string]*userQueue{}}
+// New makes a Limiter of 2*each lanes, of which one user alone has at most each, and of as many
+// as each for users whose way in hangs.
+func New(each int) *Limiter {
+	return &Limiter{free: 2 * each, aside: each, users: map[string]*userQueue{}}
 }
 
-// acquireTurn waits for a lane, which leave gives back: it is told whether the call hung. ok is false
-// when the context ends first, or quit is closed: then it waits no more.
-func (l *submitLimiter) acquireTurn(ctx context.Context, user string, quit <-chan struct{}) (leave func(hung bool), ok bool) {
+// Acquire waits for a lane, which leave gives back: it is told whether the call hung. ok is false
+// when the context, which all callers share, ends first, or quit is closed: then it waits no
+// more.
+func (l *Limiter) Acquire(ctx context.Context, user string, quit <-chan struct{}) (leave func(hung bool), ok bool) {
 	t := &turn{ready: make(chan struct{})}
 	l.mu.Lock()
 	u := l.users[user]
@@ -64,7 +72,7 @@ func (l *submitLimiter) acquireTurn(ctx context.Context, user string, quit <-cha
 }
 
 // withdrawTurn takes back who waits, unless it is his turn by now.
-func (l *submitLimiter) withdrawTurn(user string, t *turn) (leave func(hung bool), ok bool) {
+func (l *Limiter) withdrawTurn(user string, t *turn) (leave func(hung bool), ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	u := l.users[user]
@@ -84,7 +92,7 @@ func (l *submitLimiter) withdrawTurn(user string, t *turn) (leave func(hung bool
 	return nil, false
 }
 
-func (l *submitLimiter) releaseTurn(user string, t *turn, hung bool) {
+func (l *Limiter) releaseTurn(user string, t *turn, hung bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if t.aside {
@@ -102,7 +110,7 @@ func (l *submitLimiter) releaseTurn(user string, t *turn, hung bool) {
 }
 
 // grantTurns has those begin who may. The caller holds the lock.
-func (l *submitLimiter) grantTurns() {
+func (l *Limiter) grantTurns() {
 	for passed := 0; passed < len(l.turns); {
 		user := l.turns[0]
 		l.turns = l.turns[1:]
