@@ -49,7 +49,7 @@ func TestAPodWhoseVolumeIsNotToBeHad(t *testing.T) {
 		})
 		now := time.Now().Add(after)
 		e.mu.Lock()
-		members := e.members(a, now)
+		members := e.readMembers(a, now)
 		e.mu.Unlock()
 		if _, err := e.endStuckAttempt(a, members, now); err != nil {
 			t.Fatal(err)

@@ -195,7 +195,7 @@ func (l *scan) checkRights(ctx context.Context) error {
 		gang = &g
 	}
 	all := Rights(&l.terms, gang)
-	missing, err := lacking(func(verb string, r *Right) (bool, error) {
+	missing, err := missingRights(func(verb string, r *Right) (bool, error) {
 		return l.isAllowed(ctx, l.cluster, verb, r)
 	}, all)
 	if err != nil {

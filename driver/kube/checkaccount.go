@@ -39,7 +39,7 @@ func (l *scan) checkCreators(ctx context.Context, gang *Gang) error {
 				return err
 			}
 			rights := makerRights(ns, gang, &l.terms)
-			missing, err := lacking(func(verb string, r *Right) (bool, error) { return l.isAllowed(ctx, way, verb, r) }, rights)
+			missing, err := missingRights(func(verb string, r *Right) (bool, error) { return l.isAllowed(ctx, way, verb, r) }, rights)
 			if fault.KindOf(err) == fault.Permission && err != nil {
 				continue // that nobody may be this one is said
 			}

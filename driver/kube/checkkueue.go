@@ -41,10 +41,10 @@ func (l *scan) kueueQueue(ctx context.Context, ns, queue string) {
 		switch k := has[f]; {
 		case k == nil:
 			l.addFinding(what, engine.Missing, "make the Topology, or change topologyName of the flavor", "flavor %s of %s goes by a Topology that is not there: nothing begins", f, queue)
-		case within != "" && !slices.Contains(k.labels(), within):
-			l.addFinding(what, engine.Missing, "set within to one of them", "flavor %s of %s goes by Topology %s, of which %s is no level: those are %s", f, queue, k.Name, within, strings.Join(k.labels(), ", "))
+		case within != "" && !slices.Contains(k.levelLabels(), within):
+			l.addFinding(what, engine.Missing, "set within to one of them", "flavor %s of %s goes by Topology %s, of which %s is no level: those are %s", f, queue, k.Name, within, strings.Join(k.levelLabels(), ", "))
 		default:
-			l.addFinding(what, engine.Found, "", "flavor %s of %s goes by Topology %s: %s", f, queue, k.Name, strings.Join(k.labels(), ", "))
+			l.addFinding(what, engine.Found, "", "flavor %s of %s goes by Topology %s: %s", f, queue, k.Name, strings.Join(k.levelLabels(), ", "))
 		}
 	}
 	slices.Sort(without)

@@ -53,7 +53,7 @@ func limitRangeText(r *corev1.LimitRange) string {
 
 // checkNodes is the nodes, their devices and where they lie.
 func (l *scan) checkNodes(ctx context.Context) error {
-	all, err := l.look(ctx)
+	all, err := l.surveyNodes(ctx)
 	if err != nil {
 		l.addFailure("nodes", err)
 		return nil
@@ -65,7 +65,7 @@ func (l *scan) checkNodes(ctx context.Context) error {
 	l.checkNodeStates(all)
 	l.userGroups(all)
 	l.checkGPUTypes(all)
-	if _, err := l.topology(ctx); err != nil {
+	if _, err := l.topologyLabels(ctx); err != nil {
 		l.addFailure("topology", err)
 	}
 	l.checkTopology(all)
@@ -279,7 +279,7 @@ func (l *scan) namedIn(ctx context.Context, ns string) {
 // checkVolumeClaim is what a claim of the paths is, and which nodes can have it.
 func (l *scan) checkVolumeClaim(p Path, c *corev1.PersistentVolumeClaim) {
 	ties, _ := l.tiesOf(c.Namespace)
-	t := tie{once: single(c.Spec.AccessModes)}
+	t := tie{once: singleUseMode(c.Spec.AccessModes)}
 	if i := slices.IndexFunc(ties, func(t tie) bool { return t.claim == c.Name }); i >= 0 {
 		t = ties[i]
 	}
@@ -304,7 +304,7 @@ func (l *scan) checkVolumeClaim(p Path, c *corev1.PersistentVolumeClaim) {
 // claimReach says how many nodes of the last look can have a claim; empty: nothing is known that keeps
 // any from it.
 func (l *scan) claimReach(t *tie) (text string, can int) {
-	if t.where.anywhere() || !l.terms.Placed {
+	if t.where.isUnrestricted() || !l.terms.Placed {
 		return "", 0
 	}
 	l.mu.Lock()

@@ -26,7 +26,7 @@ func (l *scan) checkReservation(ctx context.Context) error {
 	var with, without []string
 	for _, n := range nodes {
 		switch {
-		case n.pool && n.tainted(t):
+		case n.pool && n.hasPoolTaint(t):
 			with = append(with, n.name)
 		case n.pool:
 			without = append(without, n.name)

@@ -105,7 +105,7 @@ func (e *Engine) claimsBy(ctx context.Context) func(resource.DeviceRequest) (ren
 		return nil
 	}
 	return func(r resource.DeviceRequest) (render.Piece, error) {
-		all, err := e.last(ctx)
+		all, err := e.lastNodes(ctx)
 		if err != nil {
 			return render.Piece{}, err
 		}
@@ -119,7 +119,7 @@ func (e *Engine) addGPUTolerations(ctx context.Context, nodes []render.Node) err
 	if !withClaims(nodes) {
 		return nil
 	}
-	all, err := e.last(ctx)
+	all, err := e.lastNodes(ctx)
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func TestDevicesOfDRA(t *testing.T) {
 	if !slices.Contains(m.Node.Features, "driver-570.86.15") || !slices.IsSorted(m.Node.Features) {
 		t.Errorf("features %q", m.Node.Features)
 	}
-	if s := stocked(&m); s.GPUs != 4 || s.GPUsOurs != 1 || s.GPUsOthers != 1 {
+	if s := nodeStock(&m); s.GPUs != 4 || s.GPUsOurs != 1 || s.GPUsOthers != 1 {
 		t.Errorf("%+v", s)
 	}
 }

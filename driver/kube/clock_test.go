@@ -32,7 +32,7 @@ func TestTheAPIServersClock(t *testing.T) {
 			unsure := func(after time.Duration) bool {
 				e.mu.Lock()
 				defer e.mu.Unlock()
-				return e.members(e.attempts[l.Ref], time.Now().Add(after))[0].unsure
+				return e.readMembers(e.attempts[l.Ref], time.Now().Add(after))[0].unsure
 			}
 			until(t, "it is heard of", func() bool {
 				e.mu.Lock()

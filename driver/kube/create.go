@@ -58,7 +58,7 @@ func (e *Engine) createObjects(a *attempt) error {
 	a.begun = true
 	e.mu.Unlock()
 	r := e.renderAttempt(a.ref, a.order)
-	if err := e.barred(a, r.Pods("")); err != nil {
+	if err := e.checkNamespaceLimits(a, r.Pods("")); err != nil {
 		return err
 	}
 	root, err := r.Root(time.Now())
@@ -99,13 +99,13 @@ func (e *Engine) createObjects(a *attempt) error {
 	if err := e.log.appendEntry(&entry{Kind: created, Ref: a.ref, Made: m}); err != nil {
 		return err
 	}
-	e.counted(a)
+	e.releaseCountedQuota(a)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	a.made = m
 	for i, p := range pods {
 		if a.pods[i] == nil || a.pods[i].UID != p.UID {
-			a.pods[i] = &pod{Pod: slim(p)}
+			a.pods[i] = &pod{Pod: stripPod(p)}
 		}
 	}
 	return nil
@@ -136,7 +136,7 @@ func createObject[T any, P interface {
 			return fault.New(fault.Unavailable, "%w", said) // it has just gone, or never was
 		}
 		if err == nil && !ours(&there) {
-			return foreign(r, namespace, name)
+			return foreignObjectError(r, namespace, name)
 		}
 		if err == nil && P(&there).GetDeletionTimestamp() != nil {
 			return &never{engine.Unready, fmt.Errorf("%s %s/%s is being deleted by somebody", r, namespace, name)}

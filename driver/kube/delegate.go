@@ -19,7 +19,7 @@ func (e *Engine) Delegates() bool { return !e.cfg.Terms.Placed }
 // planDelegation fills in what pods a job has whose nodes the cluster's scheduler chooses, and by
 // which gang they begin together.
 func (e *Engine) planDelegation(ctx context.Context, o *order) error {
-	near, spec, err := e.cfg.Terms.near(o.Job.Spec, func() ([]string, error) { return e.topology(ctx) })
+	near, spec, err := e.cfg.Terms.kueueNearness(o.Job.Spec, func() ([]string, error) { return e.topologyLabels(ctx) })
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (e *Engine) planDelegation(ctx context.Context, o *order) error {
 	if err = e.addGPUTolerations(ctx, o.Nodes); err != nil {
 		return err
 	}
-	strict, err := e.strict(ctx)
+	strict, err := e.hasStrictGroups(ctx)
 	if err != nil {
 		return err
 	}

@@ -33,14 +33,14 @@ func (e *Engine) checkLaunch(ctx context.Context, d *engine.JobDraft) error {
 	defer cancel()
 	if e.cfg.Terms.Placed {
 		_, several := nodesFor(d.Spec)
-		if err = e.mounts(short, d.Spec, several); err != nil {
+		if err = e.checkVolumes(short, d.Spec, several); err != nil {
 			return err
 		}
 		return e.checkPodCapacity(short, d.Spec)
 	}
 	if err = e.planDelegation(short, o); err == nil {
 		if err = e.renderAttempt(engine.Ref{}, o).Check(); err == nil {
-			err = e.mounts(short, d.Spec, len(o.Nodes) > 1)
+			err = e.checkVolumes(short, d.Spec, len(o.Nodes) > 1)
 		}
 		return err
 	}

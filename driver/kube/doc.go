@@ -19,18 +19,18 @@
 // The files, by what a change is about:
 //
 //	kube.go terms.go journal.go     the engine; what a pool's settings say; what it keeps on the disk
-//	validate.go permit.go namevalidation.go delegation.go   which jobs are taken, before they are queued
-//	volume.go ties.go tied.go       paths of the settings as volumes, and which nodes can have these
+//	validate.go podfields.go namevalidation.go delegation.go   which jobs are taken, before they are queued
+//	volume.go volumetopology.go claimconflicts.go       paths of the settings as volumes, and which nodes can have these
 //	launch.go create.go names.go      an attempt begins: its objects, its binding, its names
 //	provision.go deliver.go         … what it waits for before: volumes, a directory that comes with it
 //	delegate.go gang.go kueue.go kueuetopology.go    where the cluster's scheduler chooses: what begins pods together, and where
-//	words.go queued.go              … and why they wait there
+//	gangconditions.go pendingreason.go              … and why they wait there
 //	drive.go                        what is due for an attempt, step by step
 //	stop.go suspend.go saved.go exec.go     what is asked of one that runs
-//	pods.go slim.go                 pods as they are watched; those of nobody
+//	pods.go podtransform.go                 pods as they are watched; those of nobody
 //	podstatus.go kubeletrestart.go lostnode.go report.go logs.go    what a pod proves; what is reported of an attempt and kept of it
-//	account.go tenant.go quota.go turns.go  namespaces, in whose name; their quotas, and whose turn it is
-//	survey.go nodes.go nodestate.go places.go use.go gpu.go stock.go podcapacity.go    nodes: what they have, where they lie, what is held of them, and how many pods they take
+//	account.go namespacequota.go quota.go quotafairness.go  namespaces, in whose name; their quotas, and whose turn it is
+//	inventory.go nodes.go nodestate.go nodetopology.go usage.go gpu.go inventoryreport.go podcapacity.go    nodes: what they have, where they lie, what is held of them, and how many pods they take
 //	claim.go claimable.go claimgang.go    devices that are claimed (driver/kube/dra has what drivers publish)
 //	reserve.go policy.go teardown.go   nodes that are kept for the pool; what is done when it is taken away
 //	rights.go                       the least that the pool's account has to be allowed

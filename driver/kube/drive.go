@@ -64,7 +64,7 @@ func (e *Engine) reportWaiting(a *attempt, why error) {
 	r := a.report
 	r.Message = errorWithAdvice(why)
 	a.waits = r.Message
-	e.tell(a, r)
+	e.publishReport(a, r)
 }
 
 // reportUnlisted reports why an attempt's pods cannot be seen, however far it is and whatever it was told: until
@@ -78,7 +78,7 @@ func (e *Engine) reportUnlisted(a *attempt, why error) {
 	r := a.report
 	r.Message = errorWithAdvice(why)
 	a.unseen = r.Message
-	e.tell(a, r)
+	e.publishReport(a, r)
 }
 
 // clearUnlisted takes that back.
@@ -88,7 +88,7 @@ func (e *Engine) clearUnlisted(a *attempt) {
 	if a.unseen != "" && a.unseen == a.report.Message {
 		r := a.report
 		r.Message = ""
-		e.tell(a, r)
+		e.publishReport(a, r)
 	}
 	a.unseen = ""
 }
@@ -106,7 +106,7 @@ func (e *Engine) driveStep(a *attempt) (time.Duration, error) {
 	e.mu.Lock()
 	m, stop, bound, listed, hidden := a.made, a.stop, a.bound, e.listed[a.namespace], e.hidden[a.namespace]
 	e.mu.Unlock()
-	e.listen(a.order.Gang, a.namespace)
+	e.watchGangs(a.order.Gang, a.namespace)
 	if m == nil {
 		if stop != nil {
 			return 0, e.giveUp(a)
@@ -122,12 +122,12 @@ func (e *Engine) driveStep(a *attempt) (time.Duration, error) {
 	e.clearUnlisted(a)
 	if !bound && stop == nil {
 		if e.cfg.Terms.Placed {
-			err := e.tryBegin(a, e.provision)
+			err := e.tryBegin(a, e.provisionVolumes)
 			if p := (*pending)(nil); errors.As(err, &p) {
 				_, err = e.judgePods(a) // what becomes of its pods meanwhile
 				return p.after, err
 			}
-			if err != nil || e.stops(a) {
+			if err != nil || e.isStopping(a) {
 				return 0, err
 			}
 			if err := e.tryBegin(a, e.bindPods); err != nil {
@@ -142,7 +142,7 @@ func (e *Engine) driveStep(a *attempt) (time.Duration, error) {
 	}
 	e.deliverUpload(a)
 	due, err := e.judgePods(a) // whether it runs, before anything is made for one that begins
-	soon, unnamed := e.name(a, time.Now())
+	soon, unnamed := e.createServiceWhenDue(a, time.Now())
 	return shorterWait(due, soon), errors.Join(err, unnamed)
 }
 
@@ -156,7 +156,7 @@ func shorterWait(a, b time.Duration) time.Duration {
 
 // tryBegin does something for an attempt's begin. What cannot be done ends the attempt.
 func (e *Engine) tryBegin(a *attempt, f func(*attempt) error) error {
-	err := e.forbidden(a, f(a))
+	err := e.namespaceRefusal(a, f(a))
 	if e.ctx.Err() != nil {
 		return nil
 	}
@@ -198,11 +198,11 @@ func (e *Engine) giveUp(a *attempt) error {
 	if a.begun {
 		ctx, cancel := e.callContext()
 		defer cancel()
-		if err := e.uproot(ctx, a.namespace, a.ref); err != nil { // what is left has no node, and gets none
+		if err := e.deleteRoot(ctx, a.namespace, a.ref); err != nil { // what is left has no node, and gets none
 			e.cfg.Log.Warn("kubernetes", "attempt", a.ref.String(), "error", err)
 		}
 	}
-	return e.finish(a, []member{{over: true}})
+	return e.finishAttempt(a, []member{{over: true}})
 }
 
 // judgePods reads what is known of the pods, reports it, and does what follows.
@@ -212,24 +212,24 @@ func (e *Engine) judgePods(a *attempt) (time.Duration, error) {
 	}
 	now := time.Now()
 	e.mu.Lock()
-	members := e.members(a, now)
+	members := e.readMembers(a, now)
 	over := 0
 	for _, m := range members {
 		if m.over {
 			over++
 		}
 	}
-	err := e.progress(a, members, over)
+	err := e.reportProgress(a, members, over)
 	stop := a.stop
 	e.mu.Unlock()
 	if err != nil {
 		return 0, err
 	}
 	if over == len(members) {
-		return 0, e.finish(a, members)
+		return 0, e.finishAttempt(a, members)
 	}
 	if stop != nil {
-		return e.end(a, stop, members)
+		return e.carryOutStop(a, stop, members)
 	}
 	if err := e.deleteLingering(a, members); err != nil {
 		return 0, err
@@ -296,7 +296,7 @@ func (e *Engine) endStuckAttempt(a *attempt, members []member, now time.Time) (t
 		a.stuck = now
 		r := a.report
 		r.Message = members[stuck].why
-		e.tell(a, r)
+		e.publishReport(a, r)
 		e.mu.Unlock()
 	}
 	patience := e.cfg.Pull
@@ -326,7 +326,7 @@ func (e *Engine) endSandboxless(a *attempt, bare, mute int, now time.Time) (time
 			r.Message = text
 		}
 		a.bare, a.barely = time.Time{}, text
-		e.tell(a, r)
+		e.publishReport(a, r)
 		e.mu.Unlock()
 		return 0, nil
 	}
@@ -343,7 +343,7 @@ func (e *Engine) endSandboxless(a *attempt, bare, mute int, now time.Time) (time
 	if since >= silence && !r.Uncertain {
 		r.Message, a.barely = text, text
 	}
-	e.tell(a, r)
+	e.publishReport(a, r)
 	e.mu.Unlock()
 	if left := e.cfg.Ready - since; left > 0 {
 		return shorterWait(left, max(0, silence-since)), nil

@@ -20,7 +20,7 @@ func (s *Survey) wholeGPU(ctx context.Context) (string, error) {
 	if s.terms.GPU != "" {
 		return s.terms.GPU, nil
 	}
-	all, err := s.last(ctx)
+	all, err := s.lastNodes(ctx)
 	if err != nil {
 		return "", err
 	}

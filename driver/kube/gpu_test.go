@@ -35,7 +35,7 @@ func TestWholeGPU(t *testing.T) {
 		{what: "parts alone", refused: "profile 1g.10gb", nodes: []corev1.Node{node(nil, "nvidia.com/mig-1g.10gb")}},
 	} {
 		s := NewSurvey(nil, Terms{Namespace: "n", GPU: c.set}, "")
-		s.machines = machines(&s.terms, c.nodes, nil)
+		s.machines = readNodes(&s.terms, c.nodes, nil)
 		claimed := Machine{Ask: []string{""}} // by DRA
 		claimed.Node.Devices = []fleet.Device{{Kind: "gpu"}}
 		s.machines = append(s.machines, claimed)

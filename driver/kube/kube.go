@@ -68,7 +68,7 @@ type Engine struct {
 	graves   map[string]*corev1.Pod      // of attempts that have ended or are not known, by namespace and name
 	ways     map[string]*cluster.Cluster // to the cluster as somebody else, by the name
 	rooted   bool                        // a root is there, maybe, of an attempt that is not known any more
-	tenants  map[string]*tenant          // namespaces, by name
+	tenants  map[string]*namespaceQuota  // namespaces, by name
 	said     map[string]string           // by gangs' objects, of why they wait, by namespace and name
 	heard    map[string]bool             // namespaces whose gangs' objects are followed
 	served   cluster.Served              // what the API server had when it was asked last
@@ -106,7 +106,7 @@ func New(cfg Config) (*Engine, error) {
 	e := &Engine{
 		cfg: cfg, k: cfg.Cluster, log: log, feed: feed.New(log.epoch), lanes: make(chan struct{}, callsAtMost), looks: make(chan struct{}, looksAtMost), making: make(chan struct{}, makingAtMost), kick: make(chan struct{}, 1), buried: make(chan struct{}, 1), room: make(chan struct{}, 1), marks: make(chan struct{}, 1), ships: make(chan struct{}, shipsAtMost), asks: make(chan struct{}, asksAtMost),
 		Survey:   NewSurvey(cfg.Cluster, cfg.Terms, log.server),
-		attempts: map[engine.Ref]*attempt{}, seated: map[string]int{}, graves: map[string]*corev1.Pod{}, rooted: true, tenants: map[string]*tenant{},
+		attempts: map[engine.Ref]*attempt{}, seated: map[string]int{}, graves: map[string]*corev1.Pod{}, rooted: true, tenants: map[string]*namespaceQuota{},
 		listed: map[string]bool{}, hidden: map[string]error{}, ways: map[string]*cluster.Cluster{}, said: map[string]string{}, heard: map[string]bool{},
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
@@ -124,7 +124,7 @@ func New(cfg Config) (*Engine, error) {
 		}
 	}
 	for _, ns := range e.spaces {
-		e.tenant(ns)
+		e.quotaOf(ns)
 	}
 	for _, a := range e.attempts {
 		if !a.ended {
@@ -132,11 +132,11 @@ func New(cfg Config) (*Engine, error) {
 		}
 	}
 	for _, ns := range e.spaces {
-		e.wg.Go(func() { e.watch(ns) })
+		e.wg.Go(func() { e.watchPods(ns) })
 	}
-	e.wg.Go(e.bury)
+	e.wg.Go(e.cleanUpLeftovers)
 	if cfg.Terms.Reserve && !cfg.Trial {
-		e.wg.Go(e.reserving)
+		e.wg.Go(e.reserveNodesLoop)
 	}
 	return e, nil
 }
@@ -232,7 +232,7 @@ func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
 	}
 	if err := e.log.fenceAttempt(ref); err != nil {
 		e.mu.Unlock()
-		return unwritten(ref, err)
+		return journalError(ref, err)
 	}
 	delete(e.attempts, ref)
 	e.feed.Forget(ref)
@@ -242,11 +242,11 @@ func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
 	defer cancel()
-	if err := e.uproot(ctx, a.namespace, ref); err != nil {
+	if err := e.deleteRoot(ctx, a.namespace, ref); err != nil {
 		e.cfg.Log.Warn("kubernetes", "attempt", ref.String(), "error", err)
 		e.mu.Lock()
 		e.rooted = true
-		e.dig()
+		e.wakeCleanup()
 		e.mu.Unlock()
 	}
 	return nil

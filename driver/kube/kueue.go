@@ -59,7 +59,7 @@ func (e *Engine) tearDownPod(ctx context.Context, p *corev1.Pod, m member) error
 	case !m.over:
 		return nil
 	case len(p.OwnerReferences) == 0 && p.DeletionTimestamp == nil:
-		if err := e.k.Delete(ctx, cluster.Pods, p.Namespace, p.Name, cluster.Deletion{UID: p.UID}); !past(err) {
+		if err := e.k.Delete(ctx, cluster.Pods, p.Namespace, p.Name, cluster.Deletion{UID: p.UID}); !isSettledError(err) {
 			return err
 		}
 	case p.Spec.NodeName == "" && p.DeletionTimestamp != nil && slices.Contains(p.Finalizers, render.KueueManaged):
@@ -82,7 +82,7 @@ func (e *Engine) deleteWorkload(ctx context.Context, p *corev1.Pod) error {
 	if w.DeletionTimestamp != nil || !isOwner(p.UID, &w) {
 		return nil
 	}
-	if err := e.k.Delete(ctx, at, p.Namespace, w.Name, cluster.Deletion{UID: w.UID}); !past(err) {
+	if err := e.k.Delete(ctx, at, p.Namespace, w.Name, cluster.Deletion{UID: w.UID}); !isSettledError(err) {
 		return fmt.Errorf("workload %s: %w", w.Name, err)
 	}
 	return nil

@@ -36,8 +36,8 @@ type kueueTopology struct {
 	} `json:"spec"`
 }
 
-// labels are those of its levels, from the top down, without the hosts themselves.
-func (k *kueueTopology) labels() (out []string) {
+// levelLabels are those of its levels, from the top down, without the hosts themselves.
+func (k *kueueTopology) levelLabels() (out []string) {
 	for _, l := range k.Spec.Levels {
 		if l.NodeLabel != corev1.LabelHostname {
 			out = append(out, l.NodeLabel)
@@ -46,10 +46,10 @@ func (k *kueueTopology) labels() (out []string) {
 	return out
 }
 
-// near says how near each other the pods of a job are to be, where Kueue is told that, and returns
+// kueueNearness says how near each other the pods of a job are to be, where Kueue is told that, and returns
 // the job without what it says of it. What Kueue cannot be told stays.
 // labels are the levels' from the top down.
-func (t *Terms) near(s *job.Spec, labels func() ([]string, error)) (render.Near, *job.Spec, error) {
+func (t *Terms) kueueNearness(s *job.Spec, labels func() ([]string, error)) (render.Near, *job.Spec, error) {
 	if t.Placed || t.Gang != Kueue {
 		return render.Near{}, s, nil
 	}
@@ -59,7 +59,7 @@ func (t *Terms) near(s *job.Spec, labels func() ([]string, error)) (render.Near,
 	out.Within, out.Wish = 0, job.Wish{}
 	if len(out.Groups) == 1 {
 		g := &out.Groups[0]
-		hard, wish = closer(hard, g.Within), closer(wish, g.Wishes.Within.N)
+		hard, wish = innerLevel(hard, g.Within), innerLevel(wish, g.Wishes.Within.N)
 		g.Within, g.Wishes.Within = 0, job.Wish{}
 		if g.Switches == 1 {
 			hard, g.Switches = job.InLeaf, 0
@@ -76,23 +76,23 @@ func (t *Terms) near(s *job.Spec, labels func() ([]string, error)) (render.Near,
 		return render.Near{}, nil, err
 	}
 	if hard != 0 {
-		label, err := level(s, hard, all)
+		label, err := levelLabel(s, hard, all)
 		return render.Near{Label: label}, &out, err
 	}
-	label, err := level(s, wish, all)
+	label, err := levelLabel(s, wish, all)
 	return render.Near{Label: label, Wished: true}, &out, err
 }
 
-// closer is the inner one of two levels; 0 is none.
-func closer(a, b int) int {
+// innerLevel is the inner one of two levels; 0 is none.
+func innerLevel(a, b int) int {
 	if a < 0 || b < 0 {
 		return min(a, b)
 	}
 	return max(a, b)
 }
 
-// level is the label of a level that a job names.
-func level(s *job.Spec, n int, labels []string) (string, error) {
+// levelLabel is the label of a level that a job names.
+func levelLabel(s *job.Spec, n int, labels []string) (string, error) {
 	refuse := func(advice, format string, args ...any) (string, error) {
 		return "", engine.About(fault.New(fault.Invalid, format, args...).Advise("%s", advice), "switches", "constraint")
 	}
@@ -122,10 +122,10 @@ func levelWord(name string, n int) string {
 // labels are; without a name it is the only one that the cluster has.
 const KueueTopology = "kueue:"
 
-// topology is the labels that say where nodes lie, from the top down: those of the settings, or of
+// topologyLabels is the labels that say where nodes lie, from the top down: those of the settings, or of
 // a Topology of Kueue's that they name, or if they name nothing of the only one that the cluster
 // has, if it may be seen. None: Places.
-func (s *Survey) topology(ctx context.Context) ([]string, error) {
+func (s *Survey) topologyLabels(ctx context.Context) ([]string, error) {
 	name, named := "", false
 	if len(s.terms.Topology) > 0 {
 		if name, named = strings.CutPrefix(s.terms.Topology[0], KueueTopology); !named {
@@ -150,7 +150,7 @@ func (s *Survey) topology(ctx context.Context) ([]string, error) {
 	}
 	labels = nil
 	if len(all) == 1 {
-		labels = all[0].labels()
+		labels = all[0].levelLabels()
 	}
 	s.mu.Lock()
 	s.levels, s.leveled = labels, time.Now()

@@ -40,7 +40,7 @@ func TestNear(t *testing.T) {
 		tt.change(s)
 		before := s.Groups[0]
 		terms := Terms{Gang: Kueue, Within: render.Near{Label: "of/the-pool", Wished: true}}
-		near, rest, err := terms.near(s, func() ([]string, error) { return labels, nil })
+		near, rest, err := terms.kueueNearness(s, func() ([]string, error) { return labels, nil })
 		if tt.err != "" {
 			if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), tt.err) {
 				t.Errorf("%s: %v", name, err)
@@ -59,14 +59,14 @@ func TestNear(t *testing.T) {
 		}
 	}
 	s := &job.Spec{Groups: []job.TaskGroup{{Switches: 1}}}
-	if _, _, err := (&Terms{Gang: Kueue}).near(s, func() ([]string, error) { return nil, nil }); fault.KindOf(err) != fault.Invalid || !strings.Contains(fault.Remedy(err), "topology") {
+	if _, _, err := (&Terms{Gang: Kueue}).kueueNearness(s, func() ([]string, error) { return nil, nil }); fault.KindOf(err) != fault.Invalid || !strings.Contains(fault.Remedy(err), "topology") {
 		t.Errorf("without labels: %v", err)
 	}
-	if _, _, err := (&Terms{Gang: Kueue}).near(s, func() ([]string, error) { return nil, errors.New("no answer") }); err == nil || fault.KindOf(err) == fault.Invalid {
+	if _, _, err := (&Terms{Gang: Kueue}).kueueNearness(s, func() ([]string, error) { return nil, errors.New("no answer") }); err == nil || fault.KindOf(err) == fault.Invalid {
 		t.Errorf("without an answer: %v", err)
 	}
 	for _, other := range []Terms{{Gang: Volcano}, {Placed: true, Gang: Kueue}} {
-		if near, rest, err := other.near(s, nil); near != (render.Near{}) || rest != s || err != nil {
+		if near, rest, err := other.kueueNearness(s, nil); near != (render.Near{}) || rest != s || err != nil {
 			t.Errorf("another pool: %+v %v", near, err)
 		}
 	}

@@ -124,17 +124,17 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 		}
 	}
 	if known == nil {
-		if err := e.early(o); err != nil {
+		if err := e.checkBeforeLaunch(o); err != nil {
 			return err
 		}
-		if err := e.admit(l.Ref, o, l.Ahead); err != nil {
+		if err := e.reserveQuota(l.Ref, o, l.Ahead); err != nil {
 			return err
 		}
 	}
 	err := e.takeOrder(l.Ref, o)
 	e.mu.Lock()
 	if a := e.attempts[l.Ref]; a == nil || a.made != nil || a.ended {
-		e.settle(o.Namespace, l.Ref)
+		e.releaseQuota(o.Namespace, l.Ref)
 	}
 	e.mu.Unlock()
 	return err
@@ -158,7 +158,7 @@ func (e *Engine) takeOrder(ref engine.Ref, o *order) error {
 	if o.Nodes == nil {
 		return fault.New(fault.Unavailable, "launch of attempt %s: it was forgotten at this moment", ref)
 	}
-	if err := e.vacant(o); err != nil {
+	if err := e.claimConflict(o); err != nil {
 		return err
 	}
 	if err := e.podCapacityError(o); err != nil {
@@ -204,7 +204,7 @@ func (e *Engine) restoreAttempt(ref engine.Ref, l *life) *attempt {
 	if !l.started.IsZero() {
 		a.bound = true // of a pod that is not there any more, a second binding would say that it never began
 		a.report.Phase, a.report.Started, a.report.Suspended = engine.Running, l.started, l.held != nil && *l.held == pausing{On: true, Sure: true}
-		a.report.Tasks, a.report.Files = e.batch(a, &a.report, true), e.outputFiles(ref)
+		a.report.Tasks, a.report.Files = e.batchReport(a, &a.report, true), e.outputFiles(ref)
 	}
 	if l.waning {
 		a.report.Phase = engine.Ending
@@ -214,7 +214,7 @@ func (e *Engine) restoreAttempt(ref engine.Ref, l *life) *attempt {
 	}
 	a.report.Suspended = a.report.Suspended && a.report.Phase == engine.Running
 	for i := range a.order.Nodes { // until the pods are seen
-		a.report.Nodes = onNode(a.report.Nodes, engine.NodeReport{Node: e.nodeOf(a, i), Phase: min(a.report.Phase, engine.Running)}, e.several(a))
+		a.report.Nodes = onNode(a.report.Nodes, engine.NodeReport{Node: e.nodeOf(a, i), Phase: min(a.report.Phase, engine.Running)}, e.mayShareNode(a))
 	}
 	return a
 }
@@ -261,7 +261,7 @@ func (e *Engine) nodesOf(ctx context.Context, claims []fleet.Claim, namespace st
 		if !ok { // it was there when it was chosen: the job is not at fault, and is to be placed again
 			return nil, fault.New(fault.Exhausted, "there is no node %q in pool %s any more", c.Node, cmp.Or(e.cfg.Terms.Pool, "kubernetes"))
 		}
-		if why := m.lacks(namespace); why != "" {
+		if why := m.volumeUnreachable(namespace); why != "" {
 			return nil, fault.New(fault.Exhausted, "node %s of namespace %s: %s", c.Node, namespace, why).Advise("a pool of these nodes for the accounts of the namespace (node_selector)")
 		}
 		out = append(out, m.renderNode(&e.cfg.Terms))

@@ -119,6 +119,6 @@ func (e *Engine) recheckLost() {
 		}
 	}
 	if len(e.graves) > 0 {
-		e.dig()
+		e.wakeCleanup()
 	}
 }

@@ -41,7 +41,7 @@ func TestANodeThatIsShutDown(t *testing.T) {
 			t.Errorf("Ready is %s: its kubelet answers, not %d", ready, v)
 		}
 		e.mu.Lock()
-		m := e.members(e.attempts[l.Ref], time.Now())
+		m := e.readMembers(e.attempts[l.Ref], time.Now())
 		e.mu.Unlock()
 		if len(m) != 1 || m[0].over || !m[0].unsure || strings.Contains(m[0].why, "kubectl") {
 			t.Errorf("Ready is %s: %+v", ready, m)
@@ -115,7 +115,7 @@ func TestAPodThatWaitedOnANodeThatIsSilent(t *testing.T) {
 					now := time.Now().Add(after)
 					e.mu.Lock()
 					a := e.attempts[l.Ref]
-					members := e.members(a, now)
+					members := e.readMembers(a, now)
 					e.mu.Unlock()
 					if _, err := e.endStuckAttempt(a, members, now); err != nil {
 						t.Fatal(err)
@@ -315,7 +315,7 @@ func TestOutOfServiceIsSaid(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}}},
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
 	}
-	if state, why := state(&Terms{}, n); state != fleet.Draining || !strings.Contains(why, "out-of-service") {
+	if state, why := nodeState(&Terms{}, n); state != fleet.Draining || !strings.Contains(why, "out-of-service") {
 		t.Errorf("%v: %s", state, why)
 	}
 }

@@ -27,7 +27,7 @@ const namesWithin = 2 * time.Second
 // the name is free. A pod that is alone needs none.
 func (e *Engine) nameEarly(a *attempt, s *corev1.Service, root types.UID) error {
 	e.mu.Lock()
-	a.named = e.alone(a)
+	a.named = e.isSinglePod(a)
 	alone, early := a.named, a.order.As != "" || e.countsServices(a.namespace)
 	e.mu.Unlock()
 	if alone {
@@ -46,21 +46,21 @@ func (e *Engine) nameEarly(a *attempt, s *corev1.Service, root types.UID) error 
 	case err != nil:
 		return err
 	case !isOwner(root, &there):
-		return foreign(cluster.Services, s.Namespace, s.Name)
+		return foreignObjectError(cluster.Services, s.Namespace, s.Name)
 	}
 	return nil
 }
 
-// alone reports whether an attempt is of one pod that knows its own name: on the network of its
+// isSinglePod reports whether an attempt is of one pod that knows its own name: on the network of its
 // node a pod has that one's name.
-func (e *Engine) alone(a *attempt) bool {
+func (e *Engine) isSinglePod(a *attempt) bool {
 	return len(a.order.Nodes) == 1 && !e.renderAttempt(a.ref, a.order).OnHost()
 }
 
 // countsServices reports whether a namespace has a quota of services, or may have one. The
 // caller holds the lock.
 func (e *Engine) countsServices(namespace string) bool {
-	t := e.tenant(namespace)
+	t := e.quotaOf(namespace)
 	if t.quotas == nil {
 		return true
 	}
@@ -102,11 +102,11 @@ func (e *Engine) hasService(s *corev1.Service, root types.UID) bool {
 	return err == nil && isOwner(root, &there)
 }
 
-// name makes the Service of an attempt that begins, once it is time for that, and says after
+// createServiceWhenDue makes the Service of an attempt that begins, once it is time for that, and says after
 // which time it may be; 0: when a pod changes.
-func (e *Engine) name(a *attempt, now time.Time) (time.Duration, error) {
+func (e *Engine) createServiceWhenDue(a *attempt, now time.Time) (time.Duration, error) {
 	e.mu.Lock()
-	if a.named || a.made == nil || a.ended || a.stop != nil || !a.report.Started.IsZero() || e.alone(a) {
+	if a.named || a.made == nil || a.ended || a.stop != nil || !a.report.Started.IsZero() || e.isSinglePod(a) {
 		e.mu.Unlock()
 		return 0, nil
 	}
@@ -138,7 +138,7 @@ func (e *Engine) name(a *attempt, now time.Time) (time.Duration, error) {
 	return 0, e.tryBegin(a, func(a *attempt) error { return e.makeService(a, e.renderAttempt(a.ref, a.order).Service(root), root) })
 }
 
-// foreign is the end of an attempt that would need a name which somebody else's object has.
-func foreign(r cluster.Resource, namespace, name string) error {
+// foreignObjectError is the end of an attempt that would need a name which somebody else's object has.
+func foreignObjectError(r cluster.Resource, namespace, name string) error {
 	return &never{engine.LaunchFailed, fmt.Errorf("there is a %s %s/%s that is not this attempt's; it is left alone", r, namespace, name)}
 }

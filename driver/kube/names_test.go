@@ -50,7 +50,7 @@ func TestNamesComeWithTheAddresses(t *testing.T) {
 		for i, text := range x.pods {
 			node, ip, _ := strings.Cut(text, " ")
 			p := &corev1.Pod{Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{PodIP: ip}}
-			a.pods[i] = &pod{Pod: slim(p)}
+			a.pods[i] = &pod{Pod: stripPod(p)}
 		}
 		if x.since > 0 {
 			a.placed = now.Add(-x.since)
@@ -58,7 +58,7 @@ func TestNamesComeWithTheAddresses(t *testing.T) {
 		if x.change != nil {
 			x.change(a)
 		}
-		wait, err := e.name(a, now)
+		wait, err := e.createServiceWhenDue(a, now)
 		if err != nil || wait != x.wait {
 			t.Errorf("%s: wait %s, %v", x.what, wait, err)
 		}
@@ -73,26 +73,26 @@ func TestNamesComeWithTheAddresses(t *testing.T) {
 //
 // Seen to fail with: quotas that are not looked at; unknown ones taken for none.
 func TestServicesUnderAQuota(t *testing.T) {
-	quota := func(hard string) func(*tenant) {
+	quota := func(hard string) func(*namespaceQuota) {
 		var q corev1.ResourceQuota
 		if err := json.Unmarshal(fmt.Appendf(nil, `{"metadata":{"name":"q"},"spec":{"hard":{%q:"5"}}}`, hard), &q); err != nil {
 			t.Fatal(err)
 		}
-		return func(t *tenant) { t.quotas = map[string]*corev1.ResourceQuota{"q": &q} }
+		return func(t *namespaceQuota) { t.quotas = map[string]*corev1.ResourceQuota{"q": &q} }
 	}
 	for what, x := range map[string]struct {
-		is    func(*tenant)
+		is    func(*namespaceQuota)
 		early bool
 	}{
-		"none":        {func(t *tenant) { t.quotas = map[string]*corev1.ResourceQuota{} }, false},
+		"none":        {func(t *namespaceQuota) { t.quotas = map[string]*corev1.ResourceQuota{} }, false},
 		"pods":        {quota("pods"), false},
 		"services":    {quota("services"), true},
 		"count":       {quota("count/services"), true},
-		"not allowed": {func(t *tenant) { t.quotas = nil }, true},
+		"not allowed": {func(t *namespaceQuota) { t.quotas = nil }, true},
 	} {
 		e := newStand(t).open(nil)
 		e.mu.Lock()
-		e.tenants["other"] = &tenant{} // that nobody follows
+		e.tenants["other"] = &namespaceQuota{} // that nobody follows
 		x.is(e.tenants["other"])
 		early := e.countsServices("other")
 		e.mu.Unlock()
@@ -111,7 +111,7 @@ func TestAServiceOfOthers(t *testing.T) {
 	until(t, "the quotas are known", func() bool {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		return e.tenant("default").quotas != nil
+		return e.quotaOf("default").quotas != nil
 	})
 	l := launchOn(1, "n1", "n2")
 	name := e.renderAttempt(l.Ref, &order{Job: l.Job}).Service("").Name
@@ -160,7 +160,7 @@ func TestAServiceThatIsThere(t *testing.T) {
 			refusal(w, http.StatusForbidden, "Forbidden", "services is forbidden: exceeded quota: q, used: services=5, limited: services=5")
 			return true
 		})
-		_, err := e.name(a, time.Now())
+		_, err := e.createServiceWhenDue(a, time.Now())
 		if err != nil || a.named != x.named || (a.stop == nil) != x.named {
 			t.Errorf("%s: named %v, stopped %+v, %v", what, a.named, a.stop, err)
 		}

@@ -37,32 +37,32 @@ type Machine struct {
 	Far      map[string]string // by namespace and claim: why pods there cannot have a volume of the paths
 }
 
-// machines reads the nodes of a pool; those that are not the pool's are left out. Use is what
+// readNodes reads the nodes of a pool; those that are not the pool's are left out. Use is what
 // pods hold, by node.
-func machines(t *Terms, nodes []corev1.Node, use map[string]using) []Machine {
-	levels := t.levels(nodes)
+func readNodes(t *Terms, nodes []corev1.Node, use map[string]using) []Machine {
+	levels := t.topologyLevels(nodes)
 	var out []Machine
 	for i := range nodes {
 		n := &nodes[i]
-		if !t.selects(n) {
+		if !t.selectsNode(n) {
 			continue
 		}
-		m := machine(t, n, levels)
+		m := readNode(t, n, levels)
 		u := use[n.Name]
 		m.Others, m.Ours = u.others, u.ours
-		m.foreign(t)
+		m.subtractForeignUse(t)
 		out = append(out, m)
 	}
 	slices.SortFunc(out, func(a, b Machine) int { return strings.Compare(a.Node.Name, b.Node.Name) })
 	return out
 }
 
-// machine reads a node. Levels are the labels of its path.
-func machine(t *Terms, n *corev1.Node, levels [][]string) Machine {
+// readNode reads a node. Levels are the labels of its path.
+func readNode(t *Terms, n *corev1.Node, levels [][]string) Machine {
 	m := Machine{Taints: n.Spec.Taints, Cordoned: n.Spec.Unschedulable, Node: fleet.Node{
-		Name: n.Name, Pool: t.Pool, Address: address(n), Hosts: hosts(n), Features: t.features(n), Path: place(n, levels),
+		Name: n.Name, Pool: t.Pool, Address: nodeAddress(n), Hosts: nodeHostnames(n), Features: t.nodeFeatures(n), Path: nodePath(n, levels),
 	}}
-	m.Node.State, m.Node.Why = state(t, n)
+	m.Node.State, m.Node.Why = nodeState(t, n)
 	if f := n.Status.Features; f != nil && f.SupplementalGroupsPolicy != nil {
 		m.Strict = *f.SupplementalGroupsPolicy
 	}
@@ -79,27 +79,27 @@ func machine(t *Terms, n *corev1.Node, levels [][]string) Machine {
 		case name == corev1.ResourcePods:
 			m.Pods = int(q.Value())
 		case t.isDevice(r):
-			m.devices(r, int(q.Value()), n)
+			m.addPluginDevices(r, int(q.Value()), n)
 		case q.Value() > 0 && !strings.HasPrefix(r, "attachable-volumes-"):
 			v = v.With(Named(r), amount.Amount(q.Value()))
 		}
 	}
 	m.Whole, m.Node.Capacity = v, v
-	m.Ill = ill(t, n)
+	m.Ill = unhealthyGPUs(t, n)
 	return m
 }
 
 // Named is the name under which a job asks for a resource that is only counted.
 func Named(resource string) string { return "gres/" + resource }
 
-// foreign takes what others hold off a node that is placed by us, and marks as many devices
+// subtractForeignUse takes what others hold off a node that is placed by us, and marks as many devices
 // as they hold: the last ones, as which they are only the kubelet knows. Where another
 // scheduler chooses the nodes, what others hold is its business.
-func (m *Machine) foreign(t *Terms) {
+func (m *Machine) subtractForeignUse(t *Terms) {
 	if !t.Placed {
 		return
 	}
-	m.Node.Capacity = left(m.Whole, m.Others.Take)
+	m.Node.Capacity = remainingVector(m.Whole, m.Others.Take)
 	for _, r := range slices.Sorted(maps.Keys(m.Others.Devices)) {
 		n := m.Others.Devices[r]
 		for i := len(m.Ask) - 1; i >= 0 && n > 0; i-- {
@@ -111,8 +111,8 @@ func (m *Machine) foreign(t *Terms) {
 	}
 }
 
-// left is what is left of a node's amounts, and never below nothing.
-func left(v, used amount.Vector) amount.Vector {
+// remainingVector is what is left of a node's amounts, and never below nothing.
+func remainingVector(v, used amount.Vector) amount.Vector {
 	out := amount.Vector{CPU: max(0, v.CPU.Sub(used.CPU)), Memory: max(0, v.Memory.Sub(used.Memory)), Disk: max(0, v.Disk.Sub(used.Disk))}
 	for _, x := range v.Named {
 		if a := x.Amount.Sub(used.Get(x.Name)); a > 0 {
@@ -122,7 +122,7 @@ func left(v, used amount.Vector) amount.Vector {
 	return out
 }
 
-func address(n *corev1.Node) string {
+func nodeAddress(n *corev1.Node) string {
 	for _, kind := range []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeHostName, corev1.NodeExternalIP} {
 		for _, a := range n.Status.Addresses {
 			if a.Type == kind && a.Address != "" {
@@ -133,8 +133,8 @@ func address(n *corev1.Node) string {
 	return ""
 }
 
-// hosts are the names of the machine where they are not the node's alone.
-func hosts(n *corev1.Node) []string {
+// nodeHostnames are the names of the machine where they are not the node's alone.
+func nodeHostnames(n *corev1.Node) []string {
 	other := n.Labels[corev1.LabelHostname]
 	if other == "" || other == n.Name {
 		return nil
@@ -156,7 +156,7 @@ var standing = []struct{ label, before string }{
 	{"amd.com/gpu.family", ""},
 }
 
-func (t *Terms) features(n *corev1.Node) []string {
+func (t *Terms) nodeFeatures(n *corev1.Node) []string {
 	var out []string
 	for _, s := range standing {
 		if v := n.Labels[s.label]; v != "" {
@@ -193,9 +193,9 @@ const Shared = "shared"
 
 func isMIG(name string) bool { return strings.HasPrefix(name, migPrefix) }
 
-// devices adds the devices of one resource. What the labels say of a node that has several
+// addPluginDevices adds the devices of one resource. What the labels say of a node that has several
 // kinds of GPU is said of all of them: labels tell no more.
-func (m *Machine) devices(name string, count int, n *corev1.Node) {
+func (m *Machine) addPluginDevices(name string, count int, n *corev1.Node) {
 	d := fleet.Device{Minor: -1, Kind: "gpu", NUMA: -1}
 	product, memory := "", "" // MiB
 	switch plain := strings.TrimSuffix(name, shared); {
@@ -220,7 +220,7 @@ func (m *Machine) devices(name string, count int, n *corev1.Node) {
 	if product != "" {
 		d.Type = discover.TypeName(product)
 	}
-	if replicas, how := sharing(name, n); how != "" {
+	if replicas, how := deviceSharing(name, n); how != "" {
 		if m.Notes = append(m.Notes, fmt.Sprintf("%s: a unit of %s is no device: %d of them share one (%s)", n.Name, name, replicas, how)); d.Profile == "" {
 			d.Profile = Shared
 		} else {
@@ -235,8 +235,8 @@ func (m *Machine) devices(name string, count int, n *corev1.Node) {
 	}
 }
 
-// sharing says how many units of a resource are one device, and by what; empty: each is one.
-func sharing(name string, n *corev1.Node) (replicas int, how string) {
+// deviceSharing says how many units of a resource are one device, and by what; empty: each is one.
+func deviceSharing(name string, n *corev1.Node) (replicas int, how string) {
 	label, strategy := labelReplicas, labelSharing
 	if isMIG(name) {
 		base := strings.TrimSuffix(name, shared)
@@ -262,17 +262,17 @@ func firstOf(labels map[string]string, names ...string) string {
 	return ""
 }
 
-// ill is how many units of GPUs a node has and does not give, as they are not healthy.
-func ill(t *Terms, n *corev1.Node) (sum int) {
+// unhealthyGPUs is how many units of GPUs a node has and does not give, as they are not healthy.
+func unhealthyGPUs(t *Terms, n *corev1.Node) (sum int) {
 	for name, q := range n.Status.Capacity {
 		if r := string(name); t.isDevice(r) {
-			sum += max(0, int(q.Value()-value(n.Status.Allocatable, name)))
+			sum += max(0, int(q.Value()-quantityOf(n.Status.Allocatable, name)))
 		}
 	}
 	return sum
 }
 
-func value(l corev1.ResourceList, name corev1.ResourceName) int64 {
+func quantityOf(l corev1.ResourceList, name corev1.ResourceName) int64 {
 	q, ok := l[name]
 	if !ok {
 		q = resource.Quantity{}

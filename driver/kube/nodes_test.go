@@ -50,9 +50,9 @@ func one(t *testing.T, terms Terms, n corev1.Node, pods ...corev1.Pod) Machine {
 	t.Helper()
 	use := map[string]using{}
 	for i := range pods {
-		terms.count(use, &pods[i], func(p *corev1.Pod) bool { return p.Labels[LabelServer] == "abcdef" })
+		terms.addPodUse(use, &pods[i], func(p *corev1.Pod) bool { return p.Labels[LabelServer] == "abcdef" })
 	}
-	all := machines(&terms, []corev1.Node{n}, use)
+	all := readNodes(&terms, []corev1.Node{n}, use)
 	if len(all) != 1 {
 		t.Fatalf("%d nodes", len(all))
 	}
@@ -217,7 +217,7 @@ func TestPaths(t *testing.T) {
 	}
 	paths := func(terms Terms, nodes ...corev1.Node) map[string][]string {
 		out := map[string][]string{}
-		for _, m := range machines(&terms, nodes, nil) {
+		for _, m := range readNodes(&terms, nodes, nil) {
 			out[m.Node.Name] = m.Node.Path
 		}
 		return out

@@ -10,18 +10,18 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fleet"
 )
 
-// state is whether new work may start on a node, and why not: the heaviest reason decides,
+// nodeState is whether new work may start on a node, and why not: the heaviest reason decides,
 // all are said.
-func state(t *Terms, n *corev1.Node) (fleet.NodeState, string) {
+func nodeState(t *Terms, n *corev1.Node) (fleet.NodeState, string) {
 	level := fleet.Up
 	var why []string
 	say := func(l fleet.NodeState, format string, args ...any) {
-		if heavier(l, level) {
+		if isWorseState(l, level) {
 			level = l
 		}
 		why = append(why, fmt.Sprintf(format, args...))
 	}
-	if l, text := readiness(n); l != fleet.Up {
+	if l, text := nodeReadiness(n); l != fleet.Up {
 		say(l, "%s", text)
 	}
 	if n.DeletionTimestamp != nil {
@@ -31,12 +31,12 @@ func state(t *Terms, n *corev1.Node) (fleet.NodeState, string) {
 		say(fleet.Draining, "cordoned (kubectl uncordon %s)", n.Name)
 	}
 	for _, c := range n.Status.Conditions {
-		if c.Type != corev1.NodeReady && c.Status == corev1.ConditionTrue && pressing(c.Type) {
-			say(fleet.Draining, "%s", sentence(string(c.Type), c.Reason, c.Message))
+		if c.Type != corev1.NodeReady && c.Status == corev1.ConditionTrue && isPressureCondition(c.Type) {
+			say(fleet.Draining, "%s", conditionText(string(c.Type), c.Reason, c.Message))
 		}
 	}
 	for _, x := range n.Spec.Taints {
-		if x.Effect == corev1.TaintEffectPreferNoSchedule || own(x.Key) || t.tolerates(&x) {
+		if x.Effect == corev1.TaintEffectPreferNoSchedule || isNodeConditionTaint(x.Key) || t.toleratesTaint(&x) {
 			continue
 		}
 		say(fleet.Draining, "the taint %s, which the pool does not tolerate", x.ToString())
@@ -47,13 +47,13 @@ func state(t *Terms, n *corev1.Node) (fleet.NodeState, string) {
 	return level, strings.Join(why, "; ")
 }
 
-// heavier orders states: who is silent may hold work, so that is said first.
-func heavier(a, b fleet.NodeState) bool {
+// isWorseState orders states: who is silent may hold work, so that is said first.
+func isWorseState(a, b fleet.NodeState) bool {
 	order := []fleet.NodeState{fleet.Up, fleet.Draining, fleet.Down, fleet.Unknown}
 	return slices.Index(order, a) > slices.Index(order, b)
 }
 
-func readiness(n *corev1.Node) (fleet.NodeState, string) {
+func nodeReadiness(n *corev1.Node) (fleet.NodeState, string) {
 	i := slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
 	if i < 0 {
 		return fleet.Unknown, "its kubelet has not reported yet"
@@ -62,13 +62,13 @@ func readiness(n *corev1.Node) (fleet.NodeState, string) {
 	case corev1.ConditionTrue:
 		return fleet.Up, ""
 	case corev1.ConditionFalse:
-		return fleet.Down, sentence("NotReady", c.Reason, c.Message)
+		return fleet.Down, conditionText("NotReady", c.Reason, c.Message)
 	default:
-		return fleet.Unknown, sentence("its kubelet is silent since "+c.LastTransitionTime.UTC().Format("2006-01-02 15:04:05Z"), c.Reason, c.Message)
+		return fleet.Unknown, conditionText("its kubelet is silent since "+c.LastTransitionTime.UTC().Format("2006-01-02 15:04:05Z"), c.Reason, c.Message)
 	}
 }
 
-func sentence(what, reason, message string) string {
+func conditionText(what, reason, message string) string {
 	switch {
 	case message != "":
 		return what + ": " + message
@@ -78,26 +78,26 @@ func sentence(what, reason, message string) string {
 	return what
 }
 
-func pressing(kind corev1.NodeConditionType) bool {
+func isPressureCondition(kind corev1.NodeConditionType) bool {
 	return slices.Contains([]corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeNetworkUnavailable}, kind)
 }
 
-// own reports whether a taint says what a condition or the specification of the node says
+// isNodeConditionTaint reports whether a taint says what a condition or the specification of the node says
 // too: it is not said twice.
-func own(key string) bool {
+func isNodeConditionTaint(key string) bool {
 	return strings.HasPrefix(key, "node.kubernetes.io/") && key != corev1.TaintNodeOutOfService
 }
 
-// tolerates reports whether pods of the pool may have a taint. Those of resources that the
+// toleratesTaint reports whether pods of the pool may have a taint. Those of resources that the
 // project counts are tolerated by the pods that ask for them.
-func (t *Terms) tolerates(x *corev1.Taint) bool {
+func (t *Terms) toleratesTaint(x *corev1.Taint) bool {
 	if t.IsGPU(x.Key) {
 		return true
 	}
-	return slices.ContainsFunc(t.Tolerate(), func(o corev1.Toleration) bool { return tolerated(&o, x) })
+	return slices.ContainsFunc(t.Tolerate(), func(o corev1.Toleration) bool { return toleratesWith(&o, x) })
 }
 
-func tolerated(o *corev1.Toleration, x *corev1.Taint) bool {
+func toleratesWith(o *corev1.Toleration, x *corev1.Taint) bool {
 	switch {
 	case o.Effect != "" && o.Effect != x.Effect, o.Key != "" && o.Key != x.Key:
 		return false

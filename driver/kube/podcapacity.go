@@ -33,7 +33,7 @@ func (e *Engine) checkPodCapacity(ctx context.Context, s *job.Spec) error {
 	if !s.PodPerTask() {
 		return nil
 	}
-	all, err := e.last(ctx)
+	all, err := e.lastNodes(ctx)
 	if err != nil || len(all) == 0 {
 		return nil //nolint:nilerr // it is not certain
 	}
@@ -86,7 +86,7 @@ func (e *Engine) podCapacityError(o *order) error {
 		if m.Pods == 0 || m.Others.Pods+e.seated[name]+n <= m.Pods {
 			continue
 		}
-		e.tenant(o.Namespace).crowded = true
+		e.quotaOf(o.Namespace).crowded = true
 		why := fmt.Sprintf("node %s takes %d pods, %d of others and %d of jobs are there, and the job has %d", name, m.Pods, m.Others.Pods, e.seated[name], n)
 		if o.Job.Spec.PodPerTask() && n > m.podCapacity() {
 			return fault.New(fault.Exhausted, "%s, for which it never has room: ask for %s", why, lessTasks)
@@ -116,7 +116,7 @@ func (e *Engine) countPods(a *attempt, taken bool) {
 func (e *Engine) notifyPodCapacity() {
 	for _, t := range e.tenants {
 		if t.crowded {
-			e.opened(t)
+			e.notifyQuotaRoom(t)
 		}
 	}
 }

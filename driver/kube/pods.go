@@ -15,8 +15,8 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
-// watch follows this server's pods in a namespace until the engine is closed.
-func (e *Engine) watch(namespace string) {
+// watchPods follows this server's pods in a namespace until the engine is closed.
+func (e *Engine) watchPods(namespace string) {
 	var seen map[types.UID]bool // of a list that has not ended
 	said := ""
 	cluster.Follow(e.ctx, e.k, cluster.Pods, cluster.Selection{Namespace: namespace, Labels: render.LabelServer + "=" + e.log.server, Lean: true}, cluster.Follower[corev1.Pod]{
@@ -25,24 +25,24 @@ func (e *Engine) watch(namespace string) {
 			if seen != nil {
 				seen[p.UID] = true
 			}
-			e.see(slim(p), deleted, seen != nil)
+			e.updatePod(stripPod(p), deleted, seen != nil)
 		},
 		Listed: func() {
-			e.missed(namespace, seen)
+			e.markMissingPods(namespace, seen)
 			seen = nil
 		},
 		Failed: func(err error) {
 			if now := err.Error(); now != said { // a namespace that is not there is asked for again and again
 				said = now
 				e.cfg.Log.Warn("kubernetes", "namespace", namespace, "error", err)
-				e.unlisted(namespace, err)
+				e.noteListFailure(namespace, err)
 			}
 		},
 	})
 }
 
-// unlisted takes why the pods of a namespace cannot be seen. Attempts that wait for that say it.
-func (e *Engine) unlisted(namespace string, err error) {
+// noteListFailure takes why the pods of a namespace cannot be seen. Attempts that wait for that say it.
+func (e *Engine) noteListFailure(namespace string, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.listed[namespace] {
@@ -56,8 +56,8 @@ func (e *Engine) unlisted(namespace string, err error) {
 	}
 }
 
-// see takes what a pod is now. Of one that is listed nobody knows what it was since it was seen last.
-func (e *Engine) see(p *corev1.Pod, deleted, listed bool) {
+// updatePod takes what a pod is now. Of one that is listed nobody knows what it was since it was seen last.
+func (e *Engine) updatePod(p *corev1.Pod, deleted, listed bool) {
 	ref, ok := render.RefOf(p)
 	if !ok {
 		return
@@ -67,10 +67,10 @@ func (e *Engine) see(p *corev1.Pod, deleted, listed bool) {
 	defer e.mu.Unlock()
 	a := e.attempts[ref]
 	switch {
-	case e.copied(p, ref):
-		if detained(p) && !deleted { // nobody else can have it end
+	case e.isForeignCopy(p, ref):
+		if isHeldByFinalizer(p) && !deleted { // nobody else can have it end
 			e.graves[graveOf(p)] = p
-			e.dig()
+			e.wakeCleanup()
 		} else {
 			delete(e.graves, graveOf(p))
 		}
@@ -81,7 +81,7 @@ func (e *Engine) see(p *corev1.Pod, deleted, listed bool) {
 			return
 		}
 		e.graves[graveOf(p)] = p
-		e.dig()
+		e.wakeCleanup()
 		return
 	case i < 0 || i >= len(a.order.Nodes):
 		return
@@ -92,23 +92,23 @@ func (e *Engine) see(p *corev1.Pod, deleted, listed bool) {
 	a.wakeUp()
 }
 
-// copied reports whether a pod with our labels is somebody's copy of one of ours, as to look into it: it
+// isForeignCopy reports whether a pod with our labels is somebody's copy of one of ours, as to look into it: it
 // has another name, or is in another namespace. The caller holds the lock.
-func (e *Engine) copied(p *corev1.Pod, ref engine.Ref) bool {
+func (e *Engine) isForeignCopy(p *corev1.Pod, ref engine.Ref) bool {
 	a := e.attempts[ref]
 	i := render.IndexOf(p)
 	return i >= 0 && p.Name != podName(e, ref, i) || a != nil && a.namespace != p.Namespace
 }
 
-// detained reports whether a pod would be gone but for our finalizer, or others'.
-func detained(p *corev1.Pod) bool {
+// isHeldByFinalizer reports whether a pod would be gone but for our finalizer, or others'.
+func isHeldByFinalizer(p *corev1.Pod) bool {
 	return p.DeletionTimestamp != nil && slices.Contains(p.Finalizers, render.Finalizer)
 }
 
 // letGo takes our finalizer from a pod, and leaves others'.
 func (e *Engine) letGo(ctx context.Context, p *corev1.Pod) error {
 	patch := map[string]any{"metadata": map[string]any{"uid": p.UID, "$deleteFromPrimitiveList/finalizers": []string{render.Finalizer}}}
-	if err := e.k.Patch(ctx, cluster.Pods, p.Namespace, p.Name, "", cluster.Keyed, patch, nil); !past(err) {
+	if err := e.k.Patch(ctx, cluster.Pods, p.Namespace, p.Name, "", cluster.Keyed, patch, nil); !isSettledError(err) {
 		return err
 	}
 	return nil
@@ -117,9 +117,9 @@ func (e *Engine) letGo(ctx context.Context, p *corev1.Pod) error {
 // graveOf is the key of a pod in graves.
 func graveOf(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
 
-// missed takes the end of a list of a namespace: pods of it that were seen before and are not in
+// markMissingPods takes the end of a list of a namespace: pods of it that were seen before and are not in
 // it are gone.
-func (e *Engine) missed(namespace string, seen map[types.UID]bool) {
+func (e *Engine) markMissingPods(namespace string, seen map[types.UID]bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.listed[namespace] = true
@@ -143,17 +143,17 @@ func (e *Engine) missed(namespace string, seen map[types.UID]bool) {
 	}
 }
 
-// dig has the graves looked at. The caller holds the lock.
-func (e *Engine) dig() {
+// wakeCleanup has the graves looked at. The caller holds the lock.
+func (e *Engine) wakeCleanup() {
 	select {
 	case e.kick <- struct{}{}:
 	default:
 	}
 }
 
-// bury ends what is left of attempts that have ended or are not known: a pod that a create
+// cleanUpLeftovers ends what is left of attempts that have ended or are not known: a pod that a create
 // made too late, the finalizers of those whose end is written down, roots that nobody needs.
-func (e *Engine) bury() {
+func (e *Engine) cleanUpLeftovers() {
 	roots := time.NewTicker(10 * time.Minute)
 	defer roots.Stop()
 	again := time.NewTimer(0)
@@ -168,7 +168,7 @@ func (e *Engine) bury() {
 		case <-e.ctx.Done():
 			return
 		}
-		failed := !e.sweep(look)
+		failed := !e.deleteUnknownRoots(look)
 		e.mu.Lock()
 		all := make([]*corev1.Pod, 0, len(e.graves))
 		for _, p := range e.graves {
@@ -179,7 +179,7 @@ func (e *Engine) bury() {
 			if e.ctx.Err() != nil {
 				return
 			}
-			done, err := e.buryOne(p)
+			done, err := e.cleanUpPod(p)
 			if err != nil {
 				if e.ctx.Err() != nil {
 					return
@@ -204,26 +204,26 @@ func (e *Engine) bury() {
 	}
 }
 
-// buryOne does the next thing for a pod that nobody waits for; what comes of it, the watch tells. false:
+// cleanUpPod does the next thing for a pod that nobody waits for; what comes of it, the watch tells. false:
 // it should have ended, and nobody says that it has; a look at its node may.
-func (e *Engine) buryOne(p *corev1.Pod) (bool, error) {
+func (e *Engine) cleanUpPod(p *corev1.Pod) (bool, error) {
 	ref, _ := render.RefOf(p)
 	e.mu.Lock()
-	known, foreign := e.attempts[ref] != nil, e.copied(p, ref)
+	known, foreign := e.attempts[ref] != nil, e.isForeignCopy(p, ref)
 	e.mu.Unlock()
 	m := readPod(p, ref, time.Now())
 	m.onSilence(p.Spec.NodeName, e.Survey)
 	ctx, cancel := e.callContext()
 	defer cancel()
 	if foreign { // the rest of it is its maker's
-		if detained(p) {
+		if isHeldByFinalizer(p) {
 			return true, e.letGo(ctx, p)
 		}
 		return true, nil
 	}
 	if (!known || !m.over) && p.DeletionTimestamp == nil {
 		grace := render.Grace(0)
-		if err := e.k.Delete(ctx, cluster.Pods, p.Namespace, p.Name, cluster.Deletion{UID: p.UID, Grace: &grace}); !past(err) {
+		if err := e.k.Delete(ctx, cluster.Pods, p.Namespace, p.Name, cluster.Deletion{UID: p.UID, Grace: &grace}); !isSettledError(err) {
 			return true, err
 		}
 	}
@@ -232,18 +232,18 @@ func (e *Engine) buryOne(p *corev1.Pod) (bool, error) {
 			return true, err
 		}
 	}
-	return m.over || !detained(p), e.tearDownPod(ctx, p, m)
+	return m.over || !isHeldByFinalizer(p), e.tearDownPod(ctx, p, m)
 }
 
-// past reports whether a call has done what there was to do, or there was nothing any more.
-func past(err error) bool {
+// isSettledError reports whether a call has done what there was to do, or there was nothing any more.
+func isSettledError(err error) bool {
 	k := fault.KindOf(err)
 	return err == nil || k == fault.NotFound || k == fault.Conflict
 }
 
-// uproot deletes the root of an attempt, if there is one that is ours; the cluster collects
+// deleteRoot deletes the root of an attempt, if there is one that is ours; the cluster collects
 // what belongs to it.
-func (e *Engine) uproot(ctx context.Context, namespace string, ref engine.Ref) error {
+func (e *Engine) deleteRoot(ctx context.Context, namespace string, ref engine.Ref) error {
 	var s corev1.Secret
 	name := render.Name(e.log.server, ref)
 	err := e.k.Get(ctx, cluster.Secrets, namespace, name, &s)
@@ -253,15 +253,15 @@ func (e *Engine) uproot(ctx context.Context, namespace string, ref engine.Ref) e
 	if err != nil || s.Labels[render.LabelServer] != e.log.server {
 		return err
 	}
-	if err := e.k.Delete(ctx, cluster.Secrets, s.Namespace, name, cluster.Deletion{UID: s.UID}); !past(err) {
+	if err := e.k.Delete(ctx, cluster.Secrets, s.Namespace, name, cluster.Deletion{UID: s.UID}); !isSettledError(err) {
 		return err
 	}
 	return nil
 }
 
-// sweep deletes the roots of attempts that are not known any more, if there may be any or all
+// deleteUnknownRoots deletes the roots of attempts that are not known any more, if there may be any or all
 // are to be looked at. false: it has to be tried again.
-func (e *Engine) sweep(all bool) bool {
+func (e *Engine) deleteUnknownRoots(all bool) bool {
 	e.mu.Lock()
 	due := all || e.rooted
 	e.rooted = false
@@ -273,7 +273,7 @@ func (e *Engine) sweep(all bool) bool {
 	defer cancel()
 	var err error
 	for _, ns := range e.spaces {
-		err = errors.Join(err, e.sweepOne(ctx, ns))
+		err = errors.Join(err, e.deleteUnknownRootsIn(ctx, ns))
 	}
 	if err == nil || e.ctx.Err() != nil {
 		return true
@@ -285,8 +285,8 @@ func (e *Engine) sweep(all bool) bool {
 	return false
 }
 
-// sweepOne is sweep for a namespace.
-func (e *Engine) sweepOne(ctx context.Context, namespace string) error {
+// deleteUnknownRootsIn is deleteUnknownRoots for a namespace.
+func (e *Engine) deleteUnknownRootsIn(ctx context.Context, namespace string) error {
 	var old []engine.Ref
 	_, err := cluster.List(ctx, e.k, cluster.Secrets, cluster.Selection{Namespace: namespace, Labels: render.LabelServer + "=" + e.log.server}, func(s *corev1.Secret) error {
 		ref, ok := render.RefOf(s)
@@ -299,10 +299,10 @@ func (e *Engine) sweepOne(ctx context.Context, namespace string) error {
 	})
 	for _, ref := range old {
 		if err == nil {
-			err = e.uproot(ctx, namespace, ref)
+			err = e.deleteRoot(ctx, namespace, ref)
 		}
 	}
-	if err != nil && e.homeless(namespace, err) {
+	if err != nil && e.isNamespaceMissing(namespace, err) {
 		return nil
 	}
 	return err

@@ -27,8 +27,8 @@ var (
 // namespace that has the nodes which are kept.
 func (t *Terms) ReserveName() string { return "coxswain-" + t.Pool }
 
-// is is the CEL expression by which a policy knows who asks.
-func (s Subject) is() string {
+// requesterExpression is the CEL expression by which a policy knows who asks.
+func (s Subject) requesterExpression() string {
 	switch s.Kind {
 	case "Group":
 		return fmt.Sprintf("has(request.userInfo.groups) && %q in request.userInfo.groups", s.Name)
@@ -43,8 +43,8 @@ func (s Subject) is() string {
 const daemonset = `(request.userInfo.username in ["system:serviceaccount:kube-system:daemon-set-controller", "system:kube-controller-manager"]) && ` +
 	`has(object.metadata.ownerReferences) && object.metadata.ownerReferences.exists(r, r.kind == "DaemonSet" && has(r.controller) && r.controller)`
 
-// bears is the CEL expression that the tolerations of a pod bear the pool's taint.
-func (t *Terms) bears(pod string) string {
+// tolerationExpression is the CEL expression that the tolerations of a pod bear the pool's taint.
+func (t *Terms) tolerationExpression(pod string) string {
 	return fmt.Sprintf(`%[1]s != null && has(%[1]s.spec) && has(%[1]s.spec.tolerations) && %[1]s.spec.tolerations.exists(t, `+
 		`(!has(t.effect) || t.effect in ["", "NoSchedule"]) && (!has(t.key) || t.key == "" || t.key == %[2]q && `+
 		`(has(t.operator) && !(t.operator in ["", "Equal"]) || has(t.value) && t.value == %[3]q)))`, pod, TaintPool, t.Pool)
@@ -79,7 +79,7 @@ func Policy(t *Terms, who Subject) (*admission.ValidatingAdmissionPolicy, *admis
 				},
 			},
 			MatchConditions: []admission.MatchCondition{
-				{Name: "others", Expression: "!(" + who.is() + ")"},
+				{Name: "others", Expression: "!(" + who.requesterExpression() + ")"},
 				{Name: "no-daemonset", Expression: `!(request.kind.kind == "Pod" && ` + strings.ReplaceAll(daemonset, "object.", "dyn(object).") + ")"},
 				{Name: "no-kubelet", Expression: `!(has(request.userInfo.groups) && "system:nodes" in request.userInfo.groups)`}, // static pods
 			},
@@ -89,7 +89,7 @@ func Policy(t *Terms, who Subject) (*admission.ValidatingAdmissionPolicy, *admis
 				{Name: "was", Expression: "dyn(oldObject)"},
 				{Name: "pod", Expression: `request.kind.kind == "Pod"`},
 			},
-			Validations: t.validations(),
+			Validations: t.policyValidations(),
 		},
 	}
 	b := &admission.ValidatingAdmissionPolicyBinding{
@@ -103,28 +103,28 @@ func Policy(t *Terms, who Subject) (*admission.ValidatingAdmissionPolicy, *admis
 	return p, b
 }
 
-// validations are what is refused: going round the scheduler, and the taint borne.
-func (t *Terms) validations() []admission.Validation {
+// policyValidations are what is refused: going round the scheduler, and the taint borne.
+func (t *Terms) policyValidations() []admission.Validation {
 	kept := fmt.Sprintf(" is kept for the pool %s of Coxswain: ", t.Pool)
 	return []admission.Validation{
 		{
 			Expression:        `!variables.pod || request.operation != "CREATE" || !has(variables.it.spec.nodeName) || !(variables.it.spec.nodeName in variables.nodes)`,
-			MessageExpression: "'node ' + variables.it.spec.nodeName + " + cel(kept+"leave nodeName away"),
+			MessageExpression: "'node ' + variables.it.spec.nodeName + " + celString(kept+"leave nodeName away"),
 		},
 		{
 			Expression:        `variables.pod || request.userInfo.username == "system:kube-scheduler" || !(variables.it.target.name in variables.nodes)`,
-			MessageExpression: "'node ' + variables.it.target.name + " + cel(kept+"pods of others are not bound to it"),
+			MessageExpression: "'node ' + variables.it.target.name + " + celString(kept+"pods of others are not bound to it"),
 		},
 		{
-			Expression: "!variables.pod || !(" + t.bears("variables.it") + `) || request.operation == "UPDATE" && ` + t.bears("variables.was"),
+			Expression: "!variables.pod || !(" + t.tolerationExpression("variables.it") + `) || request.operation == "UPDATE" && ` + t.tolerationExpression("variables.was"),
 			Message: fmt.Sprintf("this pod bears the taint %s=%s, by which nodes are kept for the pool %s of Coxswain: name the taints that it has to bear, by their keys; what has to run everywhere is a DaemonSet's, or in a namespace with the label %s=true",
 				TaintPool, t.Pool, t.Pool, LabelEverywhere),
 		},
 	}
 }
 
-// cel is a text as CEL has it.
-func cel(s string) string { return fmt.Sprintf("%q", s) }
+// celString is a text as CEL has it.
+func celString(s string) string { return fmt.Sprintf("%q", s) }
 
 // PolicyManifest is the policy and its binding for kubectl apply -f -.
 func PolicyManifest(t *Terms, who Subject) (string, error) {

@@ -35,13 +35,13 @@ type pending struct {
 func (p *pending) Error() string { return p.why.Error() }
 func (p *pending) Unwrap() error { return p.why }
 
-// provision has the claims of an attempt's pods get their volumes, before a pod has its node: a
+// provisionVolumes has the claims of an attempt's pods get their volumes, before a pod has its node: a
 // pod whose volume is not there would hold its node and begin never. Of pods that have their
 // nodes nothing is asked: they may run, and the paths of the pool, by which claims are known
 // here, may have changed since they were made. It is pending until all are there, and final
 // when that takes longer than a gang may take to begin.
-func (e *Engine) provision(a *attempt) error {
-	if !e.cfg.Terms.provisions() {
+func (e *Engine) provisionVolumes(a *attempt) error {
+	if !e.cfg.Terms.needsProvisioning() {
 		return nil
 	}
 	e.mu.Lock()
@@ -49,11 +49,11 @@ func (e *Engine) provision(a *attempt) error {
 		a.wanted = time.Now()
 	}
 	since := a.wanted
-	all := e.needs(a)
+	all := e.unplacedClaims(a)
 	e.mu.Unlock()
 	waits := make([]error, len(all))
 	err := e.forEach(len(all), func(i int) (err error) {
-		waits[i], err = e.want(a.namespace, &all[i])
+		waits[i], err = e.provisionClaim(a.namespace, &all[i])
 		return err
 	})
 	if err == nil {
@@ -72,15 +72,15 @@ func (e *Engine) provision(a *attempt) error {
 	return err
 }
 
-// stops reports whether an attempt is to end.
-func (e *Engine) stops(a *attempt) bool {
+// isStopping reports whether an attempt is to end.
+func (e *Engine) isStopping(a *attempt) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return a.stop != nil
 }
 
-// provisions reports whether pods have claims of which somebody has to say where they are wanted.
-func (t *Terms) provisions() bool {
+// needsProvisioning reports whether pods have claims of which somebody has to say where they are wanted.
+func (t *Terms) needsProvisioning() bool {
 	for _, p := range t.Paths {
 		if t.Placed && (p.Volume.Kind == Claim || p.Volume.Kind == Fresh) {
 			return true
@@ -89,9 +89,9 @@ func (t *Terms) provisions() bool {
 	return false
 }
 
-// needs are the claims of those of an attempt's pods that have no nodes. All that exist were
+// unplacedClaims are the claims of those of an attempt's pods that have no nodes. All that exist were
 // seen. The caller holds the lock.
-func (e *Engine) needs(a *attempt) (out []need) {
+func (e *Engine) unplacedClaims(a *attempt) (out []need) {
 	var without []int
 	for i := range a.order.Nodes {
 		if p := a.pods[i]; p != nil && !p.gone && p.Spec.NodeName == "" { // of one that is not there, bind says it
@@ -115,8 +115,8 @@ func (e *Engine) needs(a *attempt) (out []need) {
 	return out
 }
 
-// want says of a claim where it is wanted. wait is why it has no volume yet; nil: it has it.
-func (e *Engine) want(namespace string, n *need) (wait, err error) {
+// provisionClaim says of a claim where it is wanted. wait is why it has no volume yet; nil: it has it.
+func (e *Engine) provisionClaim(namespace string, n *need) (wait, err error) {
 	ctx, cancel := e.callContext()
 	defer cancel()
 	var c corev1.PersistentVolumeClaim

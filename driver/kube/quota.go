@@ -14,9 +14,9 @@ import (
 // what it is given. Where the API server knows better, as it does of scopes that are not known
 // here, it has the last word.
 
-// defaulted is a pod as the limit ranges of its namespace make it: containers that do not say
+// withLimitRangeDefaults is a pod as the limit ranges of its namespace make it: containers that do not say
 // how much they have get what these say.
-func defaulted(p *corev1.Pod, ranges []*corev1.LimitRange) *corev1.Pod {
+func withLimitRangeDefaults(p *corev1.Pod, ranges []*corev1.LimitRange) *corev1.Pod {
 	out := p.DeepCopy()
 	fill := func(to *corev1.ResourceList, from corev1.ResourceList) {
 		for name, q := range from {
@@ -28,7 +28,7 @@ func defaulted(p *corev1.Pod, ranges []*corev1.LimitRange) *corev1.Pod {
 			}
 		}
 	}
-	for _, c := range containers(out) {
+	for _, c := range allContainers(out) {
 		for _, r := range ranges {
 			for _, i := range r.Spec.Limits {
 				if i.Type == corev1.LimitTypeContainer {
@@ -41,8 +41,8 @@ func defaulted(p *corev1.Pod, ranges []*corev1.LimitRange) *corev1.Pod {
 	return out
 }
 
-// containers are all of a pod, the initial ones first.
-func containers(p *corev1.Pod) (out []*corev1.Container) {
+// allContainers are all of a pod, the initial ones first.
+func allContainers(p *corev1.Pod) (out []*corev1.Container) {
 	for i := range p.Spec.InitContainers {
 		out = append(out, &p.Spec.InitContainers[i])
 	}
@@ -52,9 +52,9 @@ func containers(p *corev1.Pod) (out []*corev1.Container) {
 	return out
 }
 
-// whole is what a pod has of what its containers have: all of those that run together, or as
+// podTotal is what a pod has of what its containers have: all of those that run together, or as
 // much as an initial one, if that is more.
-func whole(p *corev1.Pod, of func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
+func podTotal(p *corev1.Pod, of func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for i := range p.Spec.Containers {
 		addTo(out, of(&p.Spec.Containers[i]))
@@ -77,34 +77,34 @@ func addTo(sum, more corev1.ResourceList) {
 	}
 }
 
-func requests(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests }
-func limits(c *corev1.Container) corev1.ResourceList   { return c.Resources.Limits }
+func containerRequests(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests }
+func containerLimits(c *corev1.Container) corev1.ResourceList   { return c.Resources.Limits }
 
-// counts is what a pod takes of quotas, by their names for it.
-func counts(p *corev1.Pod) corev1.ResourceList {
+// quotaCharge is what a pod takes of quotas, by their names for it.
+func quotaCharge(p *corev1.Pod) corev1.ResourceList {
 	one := *resource.NewQuantity(1, resource.DecimalSI)
 	out := corev1.ResourceList{corev1.ResourcePods: one, "count/pods": one}
-	for name, q := range whole(p, requests) {
-		if plain(name) || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
+	for name, q := range podTotal(p, containerRequests) {
+		if isComputeResource(name) || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
 			out[name] = q
 		}
 		out["requests."+name] = q
 	}
-	for name, q := range whole(p, limits) {
-		if plain(name) {
+	for name, q := range podTotal(p, containerLimits) {
+		if isComputeResource(name) {
 			out["limits."+name] = q
 		}
 	}
 	return out
 }
 
-// plain are resources that quotas count in requests and in limits.
-func plain(name corev1.ResourceName) bool {
+// isComputeResource are resources that quotas count in requests and in limits.
+func isComputeResource(name corev1.ResourceName) bool {
 	return name == corev1.ResourceCPU || name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage
 }
 
-// covers reports whether a quota counts a pod. false: it does not, or nobody here can say.
-func covers(q *corev1.ResourceQuota, p *corev1.Pod) bool {
+// quotaCoversPod reports whether a quota counts a pod. false: it does not, or nobody here can say.
+func quotaCoversPod(q *corev1.ResourceQuota, p *corev1.Pod) bool {
 	var all []corev1.ScopedResourceSelectorRequirement
 	for _, s := range q.Spec.Scopes {
 		all = append(all, corev1.ScopedResourceSelectorRequirement{ScopeName: s, Operator: corev1.ScopeSelectorOpExists})
@@ -113,14 +113,14 @@ func covers(q *corev1.ResourceQuota, p *corev1.Pod) bool {
 		all = append(all, q.Spec.ScopeSelector.MatchExpressions...)
 	}
 	for _, s := range all {
-		if !scoped(s, p) {
+		if !matchesScope(s, p) {
 			return false
 		}
 	}
 	return true
 }
 
-func scoped(s corev1.ScopedResourceSelectorRequirement, p *corev1.Pod) bool {
+func matchesScope(s corev1.ScopedResourceSelectorRequirement, p *corev1.Pod) bool {
 	switch s.ScopeName {
 	case corev1.ResourceQuotaScopeTerminating:
 		return p.Spec.ActiveDeadlineSeconds != nil
@@ -128,7 +128,7 @@ func scoped(s corev1.ScopedResourceSelectorRequirement, p *corev1.Pod) bool {
 		return p.Spec.ActiveDeadlineSeconds == nil
 	case corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeNotBestEffort:
 		some := false
-		for _, c := range containers(p) {
+		for _, c := range allContainers(p) {
 			for name := range c.Resources.Requests {
 				some = some || name == corev1.ResourceCPU || name == corev1.ResourceMemory
 			}
@@ -153,9 +153,9 @@ func scoped(s corev1.ScopedResourceSelectorRequirement, p *corev1.Pod) bool {
 	return false
 }
 
-// short says which of a quota's amounts have no room for what pods take beside what others of
+// quotaShortfall says which of a quota's amounts have no room for what pods take beside what others of
 // ours will take, and what is to be done where waiting does not help; empty: it has room.
-func short(q *corev1.ResourceQuota, want, coming corev1.ResourceList) string {
+func quotaShortfall(q *corev1.ResourceQuota, want, coming corev1.ResourceList) string {
 	if _, any := want[corev1.ResourcePods]; !any {
 		return ""
 	}
@@ -179,36 +179,36 @@ func short(q *corev1.ResourceQuota, want, coming corev1.ResourceList) string {
 			out = append(out, fmt.Sprintf("%s: %s asked for, which is more than all of it, %s", name, n.String(), hard.String()))
 			mend = "; it cannot begin as it is: submit it with less, or have an administrator raise the quota"
 		case n.Cmp(left) > 0:
-			out = append(out, fmt.Sprintf("%s: %s asked for, %s of %s left", name, n.String(), text(left), hard.String()))
+			out = append(out, fmt.Sprintf("%s: %s asked for, %s of %s left", name, n.String(), remainingText(left), hard.String()))
 		}
 	}
 	return strings.Join(out, "; ") + mend
 }
 
-// text is an amount of which there may be less than nothing: a quota that was made smaller.
-func text(q resource.Quantity) string {
+// remainingText is an amount of which there may be less than nothing: a quota that was made smaller.
+func remainingText(q resource.Quantity) string {
 	if q.Sign() < 0 {
 		return "nothing"
 	}
 	return q.String()
 }
 
-// missing says what a quota wants to be told of a pod and is not; empty: nothing.
-func missing(q *corev1.ResourceQuota, p *corev1.Pod) string {
-	if !covers(q, p) {
+// missingQuotaRequest says what a quota wants to be told of a pod and is not; empty: nothing.
+func missingQuotaRequest(q *corev1.ResourceQuota, p *corev1.Pod) string {
+	if !quotaCoversPod(q, p) {
 		return ""
 	}
 	for _, name := range slices.Sorted(maps.Keys(q.Spec.Hard)) {
-		of, plainName := requests, name
+		of, plainName := containerRequests, name
 		if n, ok := strings.CutPrefix(string(name), "limits."); ok {
-			of, plainName = limits, corev1.ResourceName(n)
+			of, plainName = containerLimits, corev1.ResourceName(n)
 		} else if n, ok := strings.CutPrefix(string(name), "requests."); ok {
 			plainName = corev1.ResourceName(n)
 		}
 		if plainName != corev1.ResourceCPU && plainName != corev1.ResourceMemory {
 			continue
 		}
-		for _, c := range containers(p) {
+		for _, c := range allContainers(p) {
 			if _, ok := of(c)[plainName]; !ok {
 				return fmt.Sprintf("quota %s wants every pod to say its %s, and the job does not say how much %s it needs", q.Name, name, plainName)
 			}
@@ -217,18 +217,18 @@ func missing(q *corev1.ResourceQuota, p *corev1.Pod) string {
 	return ""
 }
 
-// breach says by which limit range a pod is not let in; empty: by none.
-func breach(r *corev1.LimitRange, p *corev1.Pod) string {
+// limitRangeViolation says by which limit range a pod is not let in; empty: by none.
+func limitRangeViolation(r *corev1.LimitRange, p *corev1.Pod) string {
 	for _, i := range r.Spec.Limits {
 		switch i.Type {
 		case corev1.LimitTypeContainer:
-			for _, c := range containers(p) {
-				if why := outside(&i, c.Resources.Requests, c.Resources.Limits); why != "" {
+			for _, c := range allContainers(p) {
+				if why := limitItemViolation(&i, c.Resources.Requests, c.Resources.Limits); why != "" {
 					return fmt.Sprintf("limit range %s: a container %s", r.Name, why)
 				}
 			}
 		case corev1.LimitTypePod:
-			if why := outside(&i, whole(p, requests), whole(p, limits)); why != "" {
+			if why := limitItemViolation(&i, podTotal(p, containerRequests), podTotal(p, containerLimits)); why != "" {
 				return fmt.Sprintf("limit range %s: a pod %s", r.Name, why)
 			}
 		}
@@ -236,8 +236,8 @@ func breach(r *corev1.LimitRange, p *corev1.Pod) string {
 	return ""
 }
 
-// outside compares amounts with an item of a limit range.
-func outside(i *corev1.LimitRangeItem, ask, limit corev1.ResourceList) string {
+// limitItemViolation compares amounts with an item of a limit range.
+func limitItemViolation(i *corev1.LimitRangeItem, ask, limit corev1.ResourceList) string {
 	for _, name := range slices.Sorted(maps.Keys(i.Min)) {
 		least := i.Min[name]
 		if q, ok := ask[name]; !ok {
@@ -268,8 +268,8 @@ func outside(i *corev1.LimitRangeItem, ask, limit corev1.ResourceList) string {
 	return ""
 }
 
-// grown reports whether a quota has more room for something than it had.
-func grown(was, is *corev1.ResourceQuota) bool {
+// quotaHasGrown reports whether a quota has more room for something than it had.
+func quotaHasGrown(was, is *corev1.ResourceQuota) bool {
 	if was == nil {
 		return true // it may have counted by now
 	}

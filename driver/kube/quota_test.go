@@ -54,19 +54,19 @@ func TestQuotas(t *testing.T) {
 			q.Spec.Scopes = []corev1.ResourceQuotaScope{tt.scope}
 		}
 		of := map[string]*corev1.ResourceQuota{"": q}
-		if got := short(q, taken(of, two)[""], taken(of, tt.others)[""]); got != tt.want {
+		if got := quotaShortfall(q, quotaCharges(of, two)[""], quotaCharges(of, tt.others)[""]); got != tt.want {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
 	}
 	q := &corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: amounts(t, "pods=9")}}
-	if got := short(q, taken(map[string]*corev1.ResourceQuota{"": q}, two)[""], nil); !strings.Contains(got, "not counted yet") {
+	if got := quotaShortfall(q, quotaCharges(map[string]*corev1.ResourceQuota{"": q}, two)[""], nil); !strings.Contains(got, "not counted yet") {
 		t.Errorf("%q", got)
 	}
 	q.Name, q.Spec.Hard = "team", amounts(t, "limits.memory=1Gi pods=3")
-	if got := missing(q, podWith(amounts(t, "cpu=1"), amounts(t, "cpu=1"))); !strings.Contains(got, "quota team wants every pod to say its limits.memory") {
+	if got := missingQuotaRequest(q, podWith(amounts(t, "cpu=1"), amounts(t, "cpu=1"))); !strings.Contains(got, "quota team wants every pod to say its limits.memory") {
 		t.Errorf("%q", got)
 	}
-	if got := missing(q, two[0]); got != "" {
+	if got := missingQuotaRequest(q, two[0]); got != "" {
 		t.Errorf("%q", got)
 	}
 }
@@ -91,8 +91,8 @@ func TestLimitRanges(t *testing.T) {
 		"nothing said, ratio": {item("Container", "", "", "", "memory=2"), "limit range r: a container may have a limit of memory of at most 2 times what it asks for, and the job's asks for 0 with a limit of 0"},
 		"of claims, not pods": {item("PersistentVolumeClaim", "storage=1Gi", "", "", ""), ""},
 	} {
-		p := defaulted(podWith(cpu, cpu), []*corev1.LimitRange{tt.r})
-		if got := breach(tt.r, p); got != tt.want {
+		p := withLimitRangeDefaults(podWith(cpu, cpu), []*corev1.LimitRange{tt.r})
+		if got := limitRangeViolation(tt.r, p); got != tt.want {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
 	}

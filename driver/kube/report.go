@@ -11,8 +11,8 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 )
 
-// tell publishes a report if it says something new. The caller holds the lock.
-func (e *Engine) tell(a *attempt, r engine.Report) {
+// publishReport publishes a report if it says something new. The caller holds the lock.
+func (e *Engine) publishReport(a *attempt, r engine.Report) {
 	r.Version = a.report.Version
 	if a.made != nil {
 		r.Native = render.Name(e.log.server, a.ref)
@@ -24,40 +24,40 @@ func (e *Engine) tell(a *attempt, r engine.Report) {
 	e.feed.Publish(r)
 }
 
-// members reads all pods. The caller holds the lock.
-func (e *Engine) members(a *attempt, now time.Time) []member {
+// readMembers reads all pods. The caller holds the lock.
+func (e *Engine) readMembers(a *attempt, now time.Time) []member {
 	out := make([]member, len(a.order.Nodes))
 	for i := range out {
 		p := a.pods[i]
 		if p == nil {
-			out[i] = member{phase: engine.Accepted, unsure: true, why: fmt.Sprintf("pod %s%s is not there any more; nobody can say whether it ended", podName(e, a.ref, i), where(e.nodeOf(a, i)))}
+			out[i] = member{phase: engine.Accepted, unsure: true, why: fmt.Sprintf("pod %s%s is not there any more; nobody can say whether it ended", podName(e, a.ref, i), onNodeText(e.nodeOf(a, i)))}
 			out[i].onSilence(e.nodeOf(a, i), e.Survey)
 			continue
 		}
 		out[i] = readPod(p.Pod, a.ref, p.serverClock(now))
 		out[i].doubtRefusal(p, !a.report.Started.IsZero(), a.stop != nil)
 		if p.gone && !out[i].over {
-			out[i].unsure, out[i].why = true, fmt.Sprintf("pod %s%s was taken away with its finalizer; nobody can say whether it ended", p.Name, where(p.Spec.NodeName))
+			out[i].unsure, out[i].why = true, fmt.Sprintf("pod %s%s was taken away with its finalizer; nobody can say whether it ended", p.Name, onNodeText(p.Spec.NodeName))
 		}
 		out[i].onSilence(p.Spec.NodeName, e.Survey)
 	}
 	return out
 }
 
-// where is a pod's node, for people; empty: nobody knows which.
-func where(node string) string {
+// onNodeText is a pod's node, for people; empty: nobody knows which.
+func onNodeText(node string) string {
 	if node == "" {
 		return ""
 	}
 	return " on " + node
 }
 
-// progress reports how far an attempt is. The caller holds the lock.
-func (e *Engine) progress(a *attempt, members []member, over int) error {
+// reportProgress reports how far an attempt is. The caller holds the lock.
+func (e *Engine) reportProgress(a *attempt, members []member, over int) error {
 	r := a.report
 	phase, began, begun := engine.Running, time.Time{}, over == 0
 	r.Uncertain = false
-	all, several := make([]engine.NodeReport, 0, len(members)), e.several(a)
+	all, several := make([]engine.NodeReport, 0, len(members)), e.mayShareNode(a)
 	for i, m := range members {
 		phase = min(phase, m.phase)
 		begun = begun && m.phase == engine.Running
@@ -76,7 +76,7 @@ func (e *Engine) progress(a *attempt, members []member, over int) error {
 	if a.report.Uncertain && !r.Uncertain { // it is seen again
 		r.Message = ""
 	}
-	text := cmp.Or(a.lacks, e.said[a.namespace+"/"+render.Name(e.log.server, a.ref)], queued(members))
+	text := cmp.Or(a.lacks, e.said[a.namespace+"/"+render.Name(e.log.server, a.ref)], pendingReason(members))
 	if r.Phase == engine.Accepted && a.stop == nil && !r.Uncertain {
 		if text != "" || r.Message == a.waits {
 			r.Message = text
@@ -111,8 +111,8 @@ func (e *Engine) progress(a *attempt, members []member, over int) error {
 			before.Nodes[i].Phase = engine.Running
 		}
 		before.Files = e.outputFiles(a.ref)
-		before.Tasks = e.batch(a, &before, true)
-		e.tell(a, before)
+		before.Tasks = e.batchReport(a, &before, true)
+		e.publishReport(a, before)
 		r.Phase, r.Files, r.Tasks = before.Phase, before.Files, before.Tasks // a member may show less by now
 	}
 	if over > 0 || a.stop != nil {
@@ -131,12 +131,12 @@ func (e *Engine) progress(a *attempt, members []member, over int) error {
 	if a.stop != nil && !r.Uncertain {
 		r.Message = a.stop.Reason
 	}
-	e.tell(a, r)
+	e.publishReport(a, r)
 	return nil
 }
 
-// several reports whether a node may have more than one of an attempt's pods.
-func (e *Engine) several(a *attempt) bool {
+// mayShareNode reports whether a node may have more than one of an attempt's pods.
+func (e *Engine) mayShareNode(a *attempt) bool {
 	return !e.cfg.Terms.Placed || a.order.Job.Spec.PodPerTask()
 }
 
@@ -171,8 +171,8 @@ func (e *Engine) nodeOf(a *attempt, i int) string {
 	return "" // nobody knows yet
 }
 
-// batch is the batch script's part of a report.
-func (e *Engine) batch(a *attempt, r *engine.Report, running bool) []engine.TaskReport {
+// batchReport is the batch script's part of a report.
+func (e *Engine) batchReport(a *attempt, r *engine.Report, running bool) []engine.TaskReport {
 	t := engine.TaskReport{Step: engine.BatchStep, Node: e.nodeOf(a, 0), Running: running, Started: r.Started}
 	if len(r.Files) > 0 {
 		t.Log = r.Files[0]
@@ -183,8 +183,8 @@ func (e *Engine) batch(a *attempt, r *engine.Report, running bool) []engine.Task
 	return []engine.TaskReport{t}
 }
 
-// finish reports the end, once it is in the journal. All members are over.
-func (e *Engine) finish(a *attempt, members []member) error {
+// finishAttempt reports the end, once it is in the journal. All members are over.
+func (e *Engine) finishAttempt(a *attempt, members []member) error {
 	e.mu.Lock()
 	stop := a.stop
 	ran := !a.report.Started.IsZero()
@@ -213,19 +213,19 @@ func (e *Engine) finish(a *attempt, members []member) error {
 	}
 	r.Nodes = nil
 	for i := range a.order.Nodes {
-		r.Nodes = onNode(r.Nodes, engine.NodeReport{Node: e.nodeOf(a, i), Phase: engine.Ended}, e.several(a))
+		r.Nodes = onNode(r.Nodes, engine.NodeReport{Node: e.nodeOf(a, i), Phase: engine.Ended}, e.mayShareNode(a))
 	}
 	r.Tasks = nil
 	if ran {
-		r.Tasks = e.tasks(a, &r, w.Tasks)
+		r.Tasks = e.taskReports(a, &r, w.Tasks)
 	}
 	if err := e.log.appendEntry(&entry{Kind: ended, Ref: a.ref, Digest: a.digest, Namespace: a.namespace, Report: &r}); err != nil {
 		return err
 	}
-	e.tell(a, r)
+	e.publishReport(a, r)
 	a.ended = true
-	e.settle(a.namespace, a.ref)
-	e.vacated(a.namespace)
+	e.releaseQuota(a.namespace, a.ref)
+	e.notifyClaimsReleased(a.namespace)
 	e.notifyPodCapacity()
 	for _, p := range a.pods {
 		if !p.gone {
@@ -234,12 +234,12 @@ func (e *Engine) finish(a *attempt, members []member) error {
 	}
 	e.countPods(a, false)
 	a.order, a.pods = nil, nil
-	e.dig()
+	e.wakeCleanup()
 	return nil
 }
 
-// tasks are those of the outcome, the script first, with the nodes' names.
-func (e *Engine) tasks(a *attempt, r *engine.Report, said []engine.TaskReport) []engine.TaskReport {
+// taskReports are those of the outcome, the script first, with the nodes' names.
+func (e *Engine) taskReports(a *attempt, r *engine.Report, said []engine.TaskReport) []engine.TaskReport {
 	names := map[string]string{}
 	for i := range a.order.Nodes {
 		names[podName(e, a.ref, i)] = e.nodeOf(a, i)
@@ -249,7 +249,7 @@ func (e *Engine) tasks(a *attempt, r *engine.Report, said []engine.TaskReport) [
 		return cmp.Or(cmp.Compare(x.Step, y.Step), cmp.Compare(x.Rank, y.Rank))
 	})
 	if len(out) == 0 || out[0].Step != engine.BatchStep {
-		out = append(e.batch(a, r, false), out...)
+		out = append(e.batchReport(a, r, false), out...)
 	}
 	for i := range out {
 		out[i].Node, out[i].Running = cmp.Or(names[out[i].Node], out[i].Node), false

@@ -37,15 +37,15 @@ type keptNode struct {
 func keptOf(t *Terms, nodes []corev1.Node) (out []keptNode) {
 	for i := range nodes {
 		n := &nodes[i]
-		k := keptNode{n.Name, n.UID, n.ResourceVersion, n.Spec.Taints, t.selects(n)}
-		if k.pool || k.tainted(t) {
+		k := keptNode{n.Name, n.UID, n.ResourceVersion, n.Spec.Taints, t.selectsNode(n)}
+		if k.pool || k.hasPoolTaint(t) {
 			out = append(out, k)
 		}
 	}
 	return out
 }
 
-func (k *keptNode) tainted(t *Terms) bool {
+func (k *keptNode) hasPoolTaint(t *Terms) bool {
 	return slices.ContainsFunc(k.taints, func(x corev1.Taint) bool { return t.isOwn(&x) })
 }
 
@@ -86,8 +86,8 @@ func (e *Engine) Nodes(ctx context.Context) ([]fleet.Node, error) {
 	return out, err
 }
 
-// reserving marks nodes after each look at them, until the engine is closed.
-func (e *Engine) reserving() {
+// reserveNodesLoop marks nodes after each look at them, until the engine is closed.
+func (e *Engine) reserveNodesLoop() {
 	said := ""
 	for {
 		select {
@@ -96,7 +96,7 @@ func (e *Engine) reserving() {
 			return
 		}
 		ctx, cancel := context.WithTimeout(e.ctx, 10*e.cfg.Patience)
-		err := e.reserve(ctx)
+		err := e.reserveNodes(ctx)
 		cancel()
 		switch {
 		case e.ctx.Err() != nil:
@@ -110,9 +110,9 @@ func (e *Engine) reserving() {
 	}
 }
 
-// reserve makes list and taints what they should be by the last look. The list is first to
+// reserveNodes makes list and taints what they should be by the last look. The list is first to
 // grow and last to shrink: no node has our taint that it does not know of.
-func (e *Engine) reserve(ctx context.Context) error {
+func (e *Engine) reserveNodes(ctx context.Context) error {
 	e.holding.Lock()
 	defer e.holding.Unlock()
 	if e.left {
@@ -122,7 +122,7 @@ func (e *Engine) reserve(ctx context.Context) error {
 	e.Survey.mu.Lock()
 	nodes := e.Survey.kept
 	e.Survey.mu.Unlock()
-	list, err := e.reserved(ctx)
+	list, err := e.readReserved(ctx)
 	if err != nil {
 		return err
 	}
@@ -131,14 +131,14 @@ func (e *Engine) reserve(ctx context.Context) error {
 	for _, n := range nodes {
 		was, known := strings.CutSuffix(list[n.name], string(n.uid))
 		switch {
-		case n.pool && !n.tainted(t):
+		case n.pool && !n.hasPoolTaint(t):
 			mark = append(mark, n)
 			want[n.name] = markMade + string(n.uid)
 		case n.pool && known && was == markMade:
 			want[n.name] = markMade + string(n.uid)
 		case n.pool:
 			want[n.name] = markFound + string(n.uid)
-		case known && was == markMade && n.tainted(t):
+		case known && was == markMade && n.hasPoolTaint(t):
 			back = append(back, n)
 		}
 	}
@@ -151,15 +151,15 @@ func (e *Engine) reserve(ctx context.Context) error {
 	if err := e.writeReserved(ctx, list, more); err != nil {
 		return err
 	}
-	errs := e.forEach(len(mark), func(i int) error { return e.taint(ctx, mark[i], true) })
-	if err := e.forEach(len(back), func(i int) error { return e.taint(ctx, back[i], false) }); err != nil {
+	errs := e.forEach(len(mark), func(i int) error { return e.setPoolTaint(ctx, mark[i], true) })
+	if err := e.forEach(len(back), func(i int) error { return e.setPoolTaint(ctx, back[i], false) }); err != nil {
 		return errors.Join(errs, err)
 	}
 	return errors.Join(errs, e.writeReserved(ctx, more, want))
 }
 
-// reserved reads the list; nil: there is none yet. One of another server's is fault.Conflict.
-func (e *Engine) reserved(ctx context.Context) (map[string]string, error) {
+// readReserved reads the list; nil: there is none yet. One of another server's is fault.Conflict.
+func (e *Engine) readReserved(ctx context.Context) (map[string]string, error) {
 	var c corev1.ConfigMap
 	err := e.k.Get(ctx, configMaps, e.cfg.Terms.Namespace, e.cfg.Terms.ReserveName(), &c)
 	switch {
@@ -204,9 +204,9 @@ func (e *Engine) writeReserved(ctx context.Context, is, want map[string]string) 
 	return e.k.Patch(ctx, configMaps, t.Namespace, t.ReserveName(), "", cluster.Merge, map[string]any{"data": change}, nil)
 }
 
-// taint puts the pool's taint on a node, or takes it away. A node that has changed since it was
+// setPoolTaint puts the pool's taint on a node, or takes it away. A node that has changed since it was
 // looked at is left for the next look.
-func (e *Engine) taint(ctx context.Context, n keptNode, on bool) error {
+func (e *Engine) setPoolTaint(ctx context.Context, n keptNode, on bool) error {
 	t := &e.cfg.Terms
 	taints := slices.DeleteFunc(slices.Clone(n.taints), func(x corev1.Taint) bool { return t.isOwn(&x) })
 	if on {
@@ -222,9 +222,9 @@ func (e *Engine) taint(ctx context.Context, n keptNode, on bool) error {
 	return err
 }
 
-// unreserve gives the nodes back that have the taint by us; with the list the policy has nothing to
+// releaseReservedNodes gives the nodes back that have the taint by us; with the list the policy has nothing to
 // refuse any more. Taints that were there before stay.
-func (e *Engine) unreserve(ctx context.Context) error {
+func (e *Engine) releaseReservedNodes(ctx context.Context) error {
 	if !e.cfg.Terms.Reserve {
 		return nil
 	}
@@ -232,20 +232,20 @@ func (e *Engine) unreserve(ctx context.Context) error {
 	defer e.holding.Unlock()
 	e.left = true
 	t := &e.cfg.Terms
-	list, err := e.reserved(ctx)
+	list, err := e.readReserved(ctx)
 	if err != nil || list == nil {
 		return err
 	}
 	for try := 0; ; try++ {
-		if _, err := e.look(ctx); err != nil {
+		if _, err := e.surveyNodes(ctx); err != nil {
 			return err
 		}
 		e.Survey.mu.Lock()
 		back := slices.DeleteFunc(slices.Clone(e.Survey.kept), func(n keptNode) bool {
-			return !n.tainted(t) || list[n.name] != markMade+string(n.uid)
+			return !n.hasPoolTaint(t) || list[n.name] != markMade+string(n.uid)
 		})
 		e.Survey.mu.Unlock()
-		err := e.forEach(len(back), func(i int) error { return e.taint(ctx, back[i], false) })
+		err := e.forEach(len(back), func(i int) error { return e.setPoolTaint(ctx, back[i], false) })
 		if err == nil {
 			break
 		}

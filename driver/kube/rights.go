@@ -110,7 +110,7 @@ func (t *Terms) rightsIn(ns string, gang *Gang) []Right {
 			out = append(out, Right{Resource: localQueues, Verbs: []string{"get"}, Name: t.Queue, Why: "which queue is behind that of the pool"})
 		}
 	}
-	if t.provisions() {
+	if t.needsProvisioning() {
 		out = append(out, Right{Resource: claims, Verbs: []string{"get", "patch"}, Why: "the volumes of paths, and for which node they are wanted"})
 	} else if slices.ContainsFunc(t.Paths, func(p Path) bool { return p.Volume.Kind == Claim }) {
 		out = append(out, Right{Resource: claims, Verbs: []string{"get"}, Why: "the volumes of paths"})
@@ -175,34 +175,34 @@ func Manifest(t *Terms, gang *Gang, who Subject) string {
 	var docs []string
 	for _, ns := range slices.Sorted(maps.Keys(in)) {
 		if ns != "" {
-			docs = append(docs, role(name, ns, in[ns], who))
+			docs = append(docs, roleManifest(name, ns, in[ns], who))
 		}
 	}
-	docs = append(docs, role(name, "", in[""], who))
+	docs = append(docs, roleManifest(name, "", in[""], who))
 	for _, ns := range t.Spaces() {
 		if makers, _ := t.objectCreators(ns); len(makers) > 0 {
-			docs = append(docs, role(name+"-jobs", ns, makerRights(ns, gang, t), makers...))
+			docs = append(docs, roleManifest(name+"-jobs", ns, makerRights(ns, gang, t), makers...))
 		}
 	}
 	return strings.Join(docs, "---\n")
 }
 
-// role is a role and its binding; of no namespace: for the whole cluster.
-func role(name, ns string, rights []Right, who ...Subject) string {
+// roleManifest is a role and its binding; of no namespace: for the whole cluster.
+func roleManifest(name, ns string, rights []Right, who ...Subject) string {
 	var b strings.Builder
-	kind, meta := "ClusterRole", "  name: "+quote(name)
+	kind, meta := "ClusterRole", "  name: "+yamlQuote(name)
 	if ns != "" {
-		kind, meta = "Role", meta+"\n  namespace: "+quote(ns)
+		kind, meta = "Role", meta+"\n  namespace: "+yamlQuote(ns)
 	}
 	fmt.Fprintf(&b, "apiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata:\n%s\nrules:\n", kind, meta)
 	for i := range rights {
-		rule(&b, &rights[i])
+		writeRule(&b, &rights[i])
 	}
-	fmt.Fprintf(&b, "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: %sBinding\nmetadata:\n%s\nroleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: %s\n  name: %s\nsubjects:\n", kind, meta, kind, quote(name))
+	fmt.Fprintf(&b, "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: %sBinding\nmetadata:\n%s\nroleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: %s\n  name: %s\nsubjects:\n", kind, meta, kind, yamlQuote(name))
 	for _, w := range who {
-		fmt.Fprintf(&b, "  - kind: %s\n    name: %s\n", w.Kind, quote(w.Name))
+		fmt.Fprintf(&b, "  - kind: %s\n    name: %s\n", w.Kind, yamlQuote(w.Name))
 		if w.Kind == "ServiceAccount" {
-			fmt.Fprintf(&b, "    namespace: %s\n", quote(w.Namespace))
+			fmt.Fprintf(&b, "    namespace: %s\n", yamlQuote(w.Namespace))
 		} else {
 			b.WriteString("    apiGroup: rbac.authorization.k8s.io\n")
 		}
@@ -210,28 +210,28 @@ func role(name, ns string, rights []Right, who ...Subject) string {
 	return b.String()
 }
 
-func rule(b *strings.Builder, r *Right) {
+func writeRule(b *strings.Builder, r *Right) {
 	resource := r.Resource.Name
 	if r.Part != "" {
 		resource += "/" + r.Part
 	}
-	fmt.Fprintf(b, "  - apiGroups: [%s] # %s\n    resources: [%s]\n", quote(r.Resource.Group), r.Why, quote(resource))
+	fmt.Fprintf(b, "  - apiGroups: [%s] # %s\n    resources: [%s]\n", yamlQuote(r.Resource.Group), r.Why, yamlQuote(resource))
 	if r.Name != "" {
-		fmt.Fprintf(b, "    resourceNames: [%s]\n", quote(r.Name))
+		fmt.Fprintf(b, "    resourceNames: [%s]\n", yamlQuote(r.Name))
 	}
 	var verbs []string
 	for _, v := range r.Verbs {
-		verbs = append(verbs, quote(v))
+		verbs = append(verbs, yamlQuote(v))
 	}
 	fmt.Fprintf(b, "    verbs: [%s]\n", strings.Join(verbs, ", "))
 }
 
-// quote is a text of YAML whatever is in it.
-func quote(s string) string { return fmt.Sprintf("%q", s) }
+// yamlQuote is a text of YAML whatever is in it.
+func yamlQuote(s string) string { return fmt.Sprintf("%q", s) }
 
-// lacking asks for each verb whether the pool's account may do it, and returns those that it
+// missingRights asks for each verb whether the pool's account may do it, and returns those that it
 // may not, by the right.
-func lacking(has func(verb string, r *Right) (bool, error), all []Right) (map[int][]string, error) {
+func missingRights(has func(verb string, r *Right) (bool, error), all []Right) (map[int][]string, error) {
 	out := map[int][]string{}
 	for i := range all {
 		for _, v := range all[i].Verbs {

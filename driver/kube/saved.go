@@ -30,7 +30,7 @@ func (e *Engine) askSaved(a *attempt, signaled time.Time) {
 	if e.cfg.Terms.Checkpoints == "" || a.ended || e.ctx.Err() != nil {
 		return
 	}
-	a.warn(signaled)
+	a.noteSignal(signaled)
 	if a.asking {
 		return
 	}
@@ -77,8 +77,8 @@ func (e *Engine) askSavedOnce(a *attempt) (s engine.Saved, again bool) {
 	return s, true
 }
 
-// warn notes when a signal was sent, and what was known to be saved then. The caller holds the lock.
-func (a *attempt) warn(signaled time.Time) {
+// noteSignal notes when a signal was sent, and what was known to be saved then. The caller holds the lock.
+func (a *attempt) noteSignal(signaled time.Time) {
 	a.warned, a.before, a.heard = signaled, engine.Saved{}, false
 	if s := a.report.Saved; s != nil {
 		a.before = *s
@@ -92,7 +92,7 @@ func (e *Engine) heardSaved(a *attempt, s engine.Saved, again bool) bool {
 	defer e.mu.Unlock()
 	if r := a.report; !a.ended && !s.At.IsZero() && (r.Saved == nil || s.At.After(r.Saved.At)) {
 		r.Saved = &s
-		e.tell(a, r)
+		e.publishReport(a, r)
 	}
 	a.asking = again && !a.ended && !a.savedSince(s) && time.Since(a.warned) < savedWithin
 	return a.asking

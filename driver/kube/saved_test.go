@@ -48,7 +48,7 @@ func TestWhoHasSavedIsNotAskedAgain(t *testing.T) {
 		{"nobody to ask", signal, engine.Saved{}, false, false, "ahead"},
 		{"long after", signal.Add(-savedWithin), engine.Saved{}, true, false, "ahead"},
 	} {
-		a.warn(x.signaled)
+		a.noteSignal(x.signaled)
 		if got := e.heardSaved(a, x.saved, x.again); got != x.want || a.asking != got {
 			t.Errorf("%s: asked again: %v", x.what, got)
 		}
@@ -57,7 +57,7 @@ func TestWhoHasSavedIsNotAskedAgain(t *testing.T) {
 		}
 	}
 	signal = signal.Add(3 * time.Hour)
-	a.warn(signal)
+	a.noteSignal(signal)
 	for _, x := range []struct {
 		what  string
 		ago   time.Duration // before the first signal, by the pod's clock
@@ -71,7 +71,7 @@ func TestWhoHasSavedIsNotAskedAgain(t *testing.T) {
 		{"a new one, by a clock that is behind, after another signal", time.Second, false, false},
 	} {
 		if x.again {
-			a.warn(signal.Add(time.Minute))
+			a.noteSignal(signal.Add(time.Minute))
 		}
 		if got := e.heardSaved(a, engine.Saved{At: signal.Add(-x.ago), As: "some"}, true); got != x.want {
 			t.Errorf("%s: asked again: %v", x.what, got)

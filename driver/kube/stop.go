@@ -14,9 +14,9 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
-// end carries out a stop: the crew is told, which then ends in time by itself; pods of which
+// carryOutStop carries out a stop: the crew is told, which then ends in time by itself; pods of which
 // nobody can be told, or that are late, are deleted.
-func (e *Engine) end(a *attempt, stop *stopping, members []member) (time.Duration, error) {
+func (e *Engine) carryOutStop(a *attempt, stop *stopping, members []member) (time.Duration, error) {
 	e.mu.Lock()
 	told, deleted := a.told == stop, a.deleted == stop
 	e.mu.Unlock()
@@ -25,7 +25,7 @@ func (e *Engine) end(a *attempt, stop *stopping, members []member) (time.Duratio
 	}
 	if !told && stop.Cause == engine.Stopped && !members[0].over && members[0].phase >= engine.Ready {
 		grace := max(0, time.Until(stop.killDeadline()))
-		if err := e.speak(a, podagent.Word{Signal: stop.Signal, Grace: grace, Cause: stop.Cause, Text: stop.Reason}); err == nil {
+		if err := e.tellAgent(a, podagent.Word{Signal: stop.Signal, Grace: grace, Cause: stop.Cause, Text: stop.Reason}); err == nil {
 			e.mu.Lock()
 			a.told = stop
 			e.mu.Unlock()
@@ -61,14 +61,14 @@ func (e *Engine) deletePod(a *attempt, i int, grace int64) error {
 	e.mu.Unlock()
 	ctx, cancel := e.callContext()
 	defer cancel()
-	if err := e.k.Delete(ctx, cluster.Pods, a.namespace, podName(e, a.ref, i), cluster.Deletion{UID: uid, Grace: &grace}); !past(err) {
+	if err := e.k.Delete(ctx, cluster.Pods, a.namespace, podName(e, a.ref, i), cluster.Deletion{UID: uid, Grace: &grace}); !isSettledError(err) {
 		return err
 	}
 	return nil
 }
 
-// speak tells an attempt's crew something.
-func (e *Engine) speak(a *attempt, w podagent.Word) error {
+// tellAgent tells an attempt's crew something.
+func (e *Engine) tellAgent(a *attempt, w podagent.Word) error {
 	text, err := json.Marshal(w)
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref, s engine.Stop) error 
 	a := e.attempts[ref]
 	if a == nil {
 		if err := e.log.fenceAttempt(ref); err != nil {
-			return unwritten(ref, err)
+			return journalError(ref, err)
 		}
 		return unknownAttempt(ref)
 	}
@@ -104,16 +104,16 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref, s engine.Stop) error 
 		n.Reason = cmp.Or(was.Reason, n.Reason)
 	}
 	if err := e.log.appendEntry(&entry{Kind: stopped, Ref: ref, Stop: n}); err != nil {
-		return unwritten(ref, err)
+		return journalError(ref, err)
 	}
 	a.stop = n
 	a.wakeUp()
 	return nil
 }
 
-// unwritten is the error of a call that could not be written down, as on a full disk: nothing was
+// journalError is the error of a call that could not be written down, as on a full disk: nothing was
 // done, and who called does it again.
-func unwritten(ref engine.Ref, err error) error {
+func journalError(ref engine.Ref, err error) error {
 	return fault.New(fault.Unavailable, "attempt %s: %w", ref, err).Advise("%s", fault.Remedy(err))
 }
 
@@ -138,7 +138,7 @@ func (e *Engine) Signal(ctx context.Context, ref engine.Ref, signal int, to engi
 	case phase < engine.Running:
 		return fault.New(fault.Conflict, "attempt %s has not started", ref)
 	}
-	if err := e.speak(a, podagent.Word{Signal: signal, Scope: to}); err != nil {
+	if err := e.tellAgent(a, podagent.Word{Signal: signal, Scope: to}); err != nil {
 		return err
 	}
 	e.askSaved(a, now)

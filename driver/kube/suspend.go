@@ -20,23 +20,27 @@ var (
 func (e *Engine) KeepsSuspended() bool { return true }
 
 // Suspend holds every process of an attempt; see engine.Suspender. It is done when it returns.
-func (e *Engine) Suspend(ctx context.Context, ref engine.Ref) error { return e.hold(ctx, ref, true) }
+func (e *Engine) Suspend(ctx context.Context, ref engine.Ref) error {
+	return e.setSuspended(ctx, ref, true)
+}
 
 // Resume lets the processes of a suspended attempt go on. It is done when it returns.
-func (e *Engine) Resume(ctx context.Context, ref engine.Ref) error { return e.hold(ctx, ref, false) }
+func (e *Engine) Resume(ctx context.Context, ref engine.Ref) error {
+	return e.setSuspended(ctx, ref, false)
+}
 
-// hold tells the crew, which answers once all members have done it. What it is told is written
+// setSuspended tells the crew, which answers once all members have done it. What it is told is written
 // down before, so that it is told again after a restart, and that it is so after. Numbers that
 // only grow keep a call that comes late from undoing a later one.
-func (e *Engine) hold(ctx context.Context, ref engine.Ref, on bool) error {
+func (e *Engine) setSuspended(ctx context.Context, ref engine.Ref, on bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	a, turn, err := e.turn(ref, on)
+	a, turn, err := e.beginSuspend(ref, on)
 	if a == nil || err != nil {
 		return err
 	}
-	err = e.speak(a, podagent.Word{Scope: podagent.Holding, Hold: &podagent.Hold{On: on, Turn: turn}})
+	err = e.tellAgent(a, podagent.Word{Scope: podagent.Holding, Hold: &podagent.Hold{On: on, Turn: turn}})
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
@@ -49,7 +53,7 @@ func (e *Engine) hold(ctx context.Context, ref engine.Ref, on bool) error {
 	case a.turn != turn:
 		return fault.New(fault.Unavailable, "attempt %s was told otherwise meanwhile", ref)
 	}
-	return e.holds(a, pausing{On: on, Sure: true})
+	return e.recordSuspend(a, pausing{On: on, Sure: true})
 }
 
 // tellAgain tells the crew what an earlier driver had told it, or was about to, if nobody knows
@@ -61,7 +65,7 @@ func (e *Engine) tellAgain(a *attempt) error {
 	if h == nil || h.Sure || !running {
 		return nil
 	}
-	err := e.hold(e.ctx, a.ref, h.On)
+	err := e.setSuspended(e.ctx, a.ref, h.On)
 	if k := fault.KindOf(err); err == nil || k == fault.Conflict || k == fault.NotFound {
 		return nil
 	}
@@ -71,8 +75,8 @@ func (e *Engine) tellAgain(a *attempt) error {
 	return err
 }
 
-// turn begins to hold an attempt or to let it go on. nil, and no error: there is nothing to do.
-func (e *Engine) turn(ref engine.Ref, on bool) (*attempt, uint64, error) {
+// beginSuspend begins to hold an attempt or to let it go on. nil, and no error: there is nothing to do.
+func (e *Engine) beginSuspend(ref engine.Ref, on bool) (*attempt, uint64, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	a := e.attempts[ref]
@@ -84,7 +88,7 @@ func (e *Engine) turn(ref engine.Ref, on bool) (*attempt, uint64, error) {
 	case a.report.Phase < engine.Running:
 		return nil, 0, fault.New(fault.Conflict, "attempt %s has not started", ref)
 	}
-	if err := e.holds(a, pausing{On: on}); err != nil {
+	if err := e.recordSuspend(a, pausing{On: on}); err != nil {
 		return nil, 0, err
 	}
 	e.turns++
@@ -92,10 +96,10 @@ func (e *Engine) turn(ref engine.Ref, on bool) (*attempt, uint64, error) {
 	return a, a.turn, nil
 }
 
-// holds writes down what an attempt is told of suspending, or that it is so, and reports it: it
+// recordSuspend writes down what an attempt is told of suspending, or that it is so, and reports it: it
 // is suspended once that is sure, and no more as soon as it is told to go on. The caller holds
 // the lock.
-func (e *Engine) holds(a *attempt, h pausing) error {
+func (e *Engine) recordSuspend(a *attempt, h pausing) error {
 	if a.held != nil && *a.held == (pausing{On: h.On, Sure: true}) {
 		return nil // it is so
 	}
@@ -105,6 +109,6 @@ func (e *Engine) holds(a *attempt, h pausing) error {
 	a.held = &h
 	r := a.report
 	r.Suspended = h.On && h.Sure
-	e.tell(a, r)
+	e.publishReport(a, r)
 	return nil
 }

@@ -17,13 +17,13 @@ func (e *Engine) Leave(ctx context.Context) error {
 	if e.cfg.Trial {
 		return nil
 	}
-	return errors.Join(e.clearCluster(ctx), e.unreserve(ctx))
+	return errors.Join(e.clearCluster(ctx), e.releaseReservedNodes(ctx))
 }
 
 // clearCluster has everything gone that attempts have left in the cluster. None is launched any more.
 func (e *Engine) clearCluster(ctx context.Context) error {
 	e.mu.Lock()
-	e.dig()
+	e.wakeCleanup()
 	e.mu.Unlock()
 	for {
 		e.mu.Lock()
@@ -40,7 +40,7 @@ func (e *Engine) clearCluster(ctx context.Context) error {
 		e.mu.Unlock()
 		if len(left) == 0 {
 			for ref, namespace := range roots {
-				if err := e.uproot(ctx, namespace, ref); err != nil {
+				if err := e.deleteRoot(ctx, namespace, ref); err != nil {
 					return err
 				}
 			}

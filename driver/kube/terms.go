@@ -92,8 +92,8 @@ func (t *Terms) Tolerate(resources ...string) []corev1.Toleration {
 	return out
 }
 
-// selects reports whether a node belongs to the pool.
-func (t *Terms) selects(n *corev1.Node) bool {
+// selectsNode reports whether a node belongs to the pool.
+func (t *Terms) selectsNode(n *corev1.Node) bool {
 	for k := range maps.Keys(t.Selector) {
 		if v, ok := n.Labels[k]; !ok || v != t.Selector[k] {
 			return false

@@ -58,7 +58,7 @@ func (t *Terms) checkJob(s *job.Spec) error {
 	if err := t.checkNamespace(s); err != nil {
 		return err
 	}
-	if err := t.permits(s.Pod); err != nil {
+	if err := t.checkPodFields(s.Pod); err != nil {
 		return err
 	}
 	return t.checkPaths(s)
@@ -70,7 +70,7 @@ var everywhere = []string{"/tmp", "/var/tmp", "/dev", "/proc", podagent.WorkDir}
 // hasPath reports whether a file or directory can be in the pods.
 func (t *Terms) hasPath(name string) bool {
 	_, ok := t.PathOf(name)
-	return ok || slices.ContainsFunc(everywhere, func(dir string) bool { return below(name, dir) })
+	return ok || slices.ContainsFunc(everywhere, func(dir string) bool { return isWithinDir(name, dir) })
 }
 
 // termsForJob are the terms for a job: the directory that came with it is in the pods.
@@ -118,12 +118,12 @@ func (t *Terms) checkUpload(u *job.Upload) error {
 		return refuse("leave --upload out: the files are there", "the pods have %s already, by %s of the pool's paths", u.Dir, p.Prefix)
 	}
 	for _, p := range t.Paths {
-		if below(p.Prefix, u.Dir) {
+		if isWithinDir(p.Prefix, u.Dir) {
 			return refuse("submit from a directory that has none of the pool's paths in it", "%s of the pool's paths is in %s", p.Prefix, u.Dir)
 		}
 	}
 	for _, dir := range shut {
-		if below(u.Dir, dir) || below(dir, u.Dir) {
+		if isWithinDir(u.Dir, dir) || isWithinDir(dir, u.Dir) {
 			return refuse("submit from another directory", "%s cannot stand in the pods: their images have %s", u.Dir, dir)
 		}
 	}
@@ -184,9 +184,9 @@ func (t *Terms) reachFile(option, name, dir string, here bool) error {
 	switch {
 	case ok && p.Volume.ReadOnly && option != "input":
 		return refuse("name a file elsewhere; cox logs shows the output wherever it is", "%s cannot be written: %s is read-only in the pods", full, p.Prefix)
-	case t.hasPath(full), !here && below(full, dir) && option != "input":
+	case t.hasPath(full), !here && isWithinDir(full, dir) && option != "input":
 		return nil
-	case !here && below(full, dir):
+	case !here && isWithinDir(full, dir):
 		return refuse("leave it out, or submit from a directory that the pods have", "%s is nowhere in the pods: an empty directory stands in the place of %s", full, dir)
 	}
 	return refuse("name a file in a directory that is; cox logs shows the output wherever it is", "%s is nowhere in the pods: %s", full, t.knownPaths())

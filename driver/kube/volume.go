@@ -110,7 +110,7 @@ func ParseVolume(text string) (Volume, error) {
 	case OfImage:
 		ok = !valued && !more
 	}
-	if !ok || climbs(v.Dir) {
+	if !ok || hasParentPart(v.Dir) {
 		return v, fault.New(fault.Invalid, "%.100q is no volume", text).
 			Advise("write pvc:NAME, nfs:SERVER:/PATH, hostPath:/PATH, emptyDir:SIZE, ephemeral:SIZE or image; and behind it ,ro or ,sub=DIRECTORY")
 	}
@@ -118,14 +118,14 @@ func ParseVolume(text string) (Volume, error) {
 		return v, nil
 	}
 	for o := range strings.SplitSeq(options, ",") {
-		if err := v.option(o); err != nil {
+		if err := v.parseOption(o); err != nil {
 			return v, fault.New(fault.Invalid, "%.100q: %w", text, err).Advise("%s", fault.Remedy(err))
 		}
 	}
 	return v, nil
 }
 
-func (v *Volume) option(o string) error {
+func (v *Volume) parseOption(o string) error {
 	name, value, valued := strings.Cut(o, "=")
 	switch {
 	case o == "ro" && v.Kind != Empty && v.Kind != Fresh:
@@ -138,7 +138,7 @@ func (v *Volume) option(o string) error {
 		return fault.New(fault.Invalid, "class: %.100q is no name of a storage class", value).Advise("kubectl get storageclass shows them")
 	case o == "memory" && v.Kind == Empty:
 		v.Memory = true
-	case name == "sub" && v.Kind != Empty && v.Kind != Fresh && value != "" && !path.IsAbs(value) && !climbs(value) && path.Clean(value) == value:
+	case name == "sub" && v.Kind != Empty && v.Kind != Fresh && value != "" && !path.IsAbs(value) && !hasParentPart(value) && path.Clean(value) == value:
 		v.Sub = value
 	case name == "sub" && valued && v.Kind != Empty && v.Kind != Fresh:
 		return fault.New(fault.Invalid, "sub: %.100q is no directory below the volume's own", value).Advise("write sub=users/ada")
@@ -148,8 +148,8 @@ func (v *Volume) option(o string) error {
 	return nil
 }
 
-// climbs reports whether a name leads out of where it begins.
-func climbs(name string) bool {
+// hasParentPart reports whether a name leads out of where it begins.
+func hasParentPart(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {
 		if part == ".." {
 			return true
@@ -196,8 +196,8 @@ func (v Volume) Lasts() bool {
 	return !v.ReadOnly && (v.Kind == Claim || v.Kind == NFS || v.Kind == Host)
 }
 
-// below reports whether a file or directory is a directory, or is in it.
-func below(name, dir string) bool {
+// isWithinDir reports whether a file or directory is a directory, or is in it.
+func isWithinDir(name, dir string) bool {
 	return name == dir || strings.HasPrefix(name, strings.TrimSuffix(dir, "/")+"/")
 }
 
@@ -206,7 +206,7 @@ func below(name, dir string) bool {
 func (t *Terms) PathOf(name string) (Path, bool) {
 	var best Path
 	for _, p := range t.Paths {
-		if below(name, p.Prefix) && len(p.Prefix) > len(best.Prefix) {
+		if isWithinDir(name, p.Prefix) && len(p.Prefix) > len(best.Prefix) {
 			best = p
 		}
 	}

@@ -44,8 +44,8 @@ func (r Resource) String() string {
 	return r.Name + "." + r.Group
 }
 
-// path is the address of all objects of a resource, or of one, or of a part of it.
-func (r Resource) path(namespace string, more ...string) string {
+// objectPath is the address of all objects of a resource, or of one, or of a part of it.
+func (r Resource) objectPath(namespace string, more ...string) string {
 	root := "/api/" + r.Version
 	if r.Group != "" {
 		root = "/apis/" + r.Group + "/" + r.Version
@@ -112,9 +112,9 @@ type call struct {
 	cut    *cut   // of an answer in that form: what is not read
 }
 
-// about is a request for objects of a resource.
-func (r Resource) about(verb, method, what, path string) call {
-	return call{verb: verb, method: method, what: what, path: path, binary: r.binary(), cut: managed}
+// newCall is a request for objects of a resource.
+func (r Resource) newCall(verb, method, what, path string) call {
+	return call{verb: verb, method: method, what: what, path: path, binary: r.isBinary(), cut: managed}
 }
 
 // How often a server that asks for patience is asked again, and how long it is waited for.
@@ -124,38 +124,38 @@ const (
 	lastWait  = 30 * time.Second
 )
 
-// send makes a request, again while the server is too busy, and returns the body of the
+// sendRequest makes a request, again while the server is too busy, and returns the body of the
 // answer, which the caller closes.
-func (c *Cluster) send(ctx context.Context, q call) (io.ReadCloser, error) {
-	resp, err := c.answer(ctx, q)
+func (c *Cluster) sendRequest(ctx context.Context, q call) (io.ReadCloser, error) {
+	resp, err := c.sendForResponse(ctx, q)
 	if err != nil {
 		return nil, err
 	}
 	return resp.Body, nil
 }
 
-// answer is send with the head of the answer.
-func (c *Cluster) answer(ctx context.Context, q call) (*http.Response, error) {
+// sendForResponse is send with the head of the answer.
+func (c *Cluster) sendForResponse(ctx context.Context, q call) (*http.Response, error) {
 	q.binary = q.binary && !c.plain.Load()
-	body, kind, err := encode(&q)
+	body, kind, err := encodeBody(&q)
 	if err != nil {
 		return nil, fault.New(fault.Internal, "%s %s: %w", q.verb, q.what, err)
 	}
-	out, err := c.insist(ctx, q, body, kind)
+	out, err := c.sendWithRetries(ctx, q, body, kind)
 	var a *Answer
 	if kind == protobuf && errors.As(err, &a) && a.Code == http.StatusUnsupportedMediaType {
 		c.plain.Store(true)
-		return c.answer(ctx, q)
+		return c.sendForResponse(ctx, q)
 	}
 	return out, err
 }
 
-// insist makes a request, again while the server is too busy.
-func (c *Cluster) insist(ctx context.Context, q call, body []byte, kind string) (*http.Response, error) {
+// sendWithRetries makes a request, again while the server is too busy.
+func (c *Cluster) sendWithRetries(ctx context.Context, q call, body []byte, kind string) (*http.Response, error) {
 	for n := 1; ; n++ {
-		out, err := c.once(ctx, q, body, kind)
+		out, err := c.sendOnce(ctx, q, body, kind)
 		var a *Answer
-		if err == nil || n == tries || !errors.As(err, &a) || !a.busy() {
+		if err == nil || n == tries || !errors.As(err, &a) || !a.isBusy() {
 			return out, err
 		}
 		wait := min(max(a.After, firstWait<<(n-1)), lastWait)
@@ -164,48 +164,48 @@ func (c *Cluster) insist(ctx context.Context, q call, body []byte, kind string) 
 		case <-t.C:
 		case <-ctx.Done():
 			t.Stop()
-			return nil, c.ended(ctx, q, err)
+			return nil, c.noAnswerError(ctx, q, err)
 		}
 	}
 }
 
-// busy reports whether nothing was done, and asking again later is what the server wants.
-func (a *Answer) busy() bool {
+// isBusy reports whether nothing was done, and asking again later is what the server wants.
+func (a *Answer) isBusy() bool {
 	return a.Code == http.StatusTooManyRequests || a.After > 0 && (a.Code == http.StatusServiceUnavailable || a.Code == http.StatusInternalServerError || a.Code == http.StatusGatewayTimeout)
 }
 
-// once makes a request.
-func (c *Cluster) once(ctx context.Context, q call, body []byte, kind string) (*http.Response, error) {
+// sendOnce makes a request.
+func (c *Cluster) sendOnce(ctx context.Context, q call, body []byte, kind string) (*http.Response, error) {
 	u := c.base.JoinPath(q.path)
 	u.RawQuery = q.query.Encode()
 	req, err := http.NewRequestWithContext(ctx, q.method, u.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "%s %s: %w", q.verb, q.what, err)
 	}
-	req.Header.Set("Accept", or(q.accept, forms(q.binary)))
+	req.Header.Set("Accept", orDefault(q.accept, acceptHeader(q.binary)))
 	if body != nil {
 		req.Header.Set("Content-Type", kind)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, c.ended(ctx, q, err)
+		return nil, c.noAnswerError(ctx, q, err)
 	}
 	if resp.StatusCode < 300 {
 		return resp, nil
 	}
 	defer resp.Body.Close()
-	return nil, c.refusal(q, resp)
+	return nil, c.refusalError(q, resp)
 }
 
-func or(s, other string) string {
+func orDefault(s, other string) string {
 	if s == "" {
 		return other
 	}
 	return s
 }
 
-// ended is the error of a call without an answer: its context's own, or that nobody answered.
-func (c *Cluster) ended(ctx context.Context, q call, err error) error {
+// noAnswerError is the error of a call without an answer: its context's own, or that nobody answered.
+func (c *Cluster) noAnswerError(ctx context.Context, q call, err error) error {
 	var of *url.Error
 	at := ""
 	if errors.As(err, &of) { // it would repeat the call, with the whole address
@@ -217,12 +217,12 @@ func (c *Cluster) ended(ctx context.Context, q call, err error) error {
 	return fault.New(fault.Unavailable, "%s %s%s: %w", q.verb, q.what, at, err).Advise("see whether the API server answers: %s get --raw /readyz", c.kubectl)
 }
 
-// refusal is what an answer that is no success means.
-func (c *Cluster) refusal(q call, resp *http.Response) error {
+// refusalError is what an answer that is no success means.
+func (c *Cluster) refusalError(q call, resp *http.Response) error {
 	a := &Answer{Code: resp.StatusCode}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err != nil && a.Code != http.StatusTooManyRequests { // cut in its middle: what is refused, and why, was not heard
-		return c.ended(resp.Request.Context(), q, fmt.Errorf("HTTP %d, and then: %w", a.Code, err))
+		return c.noAnswerError(resp.Request.Context(), q, fmt.Errorf("HTTP %d, and then: %w", a.Code, err))
 	}
 	read := json.Unmarshal
 	if isBinary(resp.Header) {
@@ -239,11 +239,11 @@ func (c *Cluster) refusal(q call, resp *http.Response) error {
 	} else if d := a.Status.Details; d != nil && d.RetryAfterSeconds > 0 {
 		a.After = time.Duration(d.RetryAfterSeconds) * time.Second
 	}
-	return c.fault(q, a)
+	return c.faultOf(q, a)
 }
 
-// fault gives an answer its kind.
-func (c *Cluster) fault(q call, a *Answer) error {
+// faultOf gives an answer its kind.
+func (c *Cluster) faultOf(q call, a *Answer) error {
 	is := func(k fault.Kind) *fault.Error { return fault.New(k, "%s %s: %w", q.verb, q.what, a) }
 	switch {
 	case a.Code == http.StatusNotFound && a.Status.Reason == metav1.StatusReasonNotFound && a.Status.Details != nil && a.Status.Details.Name != "":
@@ -264,12 +264,12 @@ func (c *Cluster) fault(q call, a *Answer) error {
 	return is(fault.Invalid)
 }
 
-// decode makes a request and reads its answer into a value; nil: it does not matter.
-func (c *Cluster) decode(ctx context.Context, q call, into any) error {
+// sendAndDecode makes a request and reads its answer into a value; nil: it does not matter.
+func (c *Cluster) sendAndDecode(ctx context.Context, q call, into any) error {
 	if _, ok := into.(message); into != nil && !ok {
-		q.accept = or(q.accept, plain)
+		q.accept = orDefault(q.accept, plain)
 	}
-	resp, err := c.answer(ctx, q)
+	resp, err := c.sendForResponse(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -286,7 +286,7 @@ func (c *Cluster) decode(ctx context.Context, q call, into any) error {
 		err = json.NewDecoder(resp.Body).Decode(into)
 	}
 	if err != nil {
-		return c.ended(ctx, q, err)
+		return c.noAnswerError(ctx, q, err)
 	}
 	return nil
 }

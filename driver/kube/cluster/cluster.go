@@ -56,7 +56,7 @@ func Open(c Config) (*Cluster, error) {
 	quiet()
 	loader, kubectl := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{}, &clientcmd.ConfigOverrides{}), "kubectl"
 	if c.Kubeconfig != "" {
-		if err := readable(c); err != nil {
+		if err := checkKubeconfig(c); err != nil {
 			return nil, err
 		}
 		kubectl += " --kubeconfig " + c.Kubeconfig
@@ -73,28 +73,28 @@ func Open(c Config) (*Cluster, error) {
 		cfg, err = rest.InClusterConfig()
 	}
 	if err != nil {
-		return nil, unusable(c, err)
+		return nil, unusableConfigError(c, err)
 	}
 	client, err := rest.HTTPClientFor(cfg)
 	if err != nil {
-		return nil, unusable(c, err)
+		return nil, unusableConfigError(c, err)
 	}
 	base, _, err := rest.DefaultServerUrlFor(cfg)
 	if err != nil {
-		return nil, unusable(c, err)
+		return nil, unusableConfigError(c, err)
 	}
 	out := &Cluster{http: client, rest: cfg, base: base, namespace: c.Namespace, kubectl: kubectl}
 	if out.namespace == "" {
 		if out.namespace, _, err = loader.Namespace(); err != nil {
-			return nil, unusable(c, err)
+			return nil, unusableConfigError(c, err)
 		}
 	}
 	return out, nil
 }
 
-// readable refuses a kubeconfig that cannot be read, is none, or has not the context that is
+// checkKubeconfig refuses a kubeconfig that cannot be read, is none, or has not the context that is
 // named, in words of the file.
-func readable(c Config) error {
+func checkKubeconfig(c Config) error {
 	is := func(remedy, format string, args ...any) error {
 		return fault.New(fault.Invalid, "kubeconfig "+c.Kubeconfig+": "+format, args...).Advise("%s", remedy)
 	}
@@ -130,16 +130,16 @@ func readable(c Config) error {
 	return nil
 }
 
-// unusable is the error of a kubeconfig, or of a pod's service account, that says what cannot be.
-func unusable(c Config, err error) error {
+// unusableConfigError is the error of a kubeconfig, or of a pod's service account, that says what cannot be.
+func unusableConfigError(c Config, err error) error {
 	if c.Kubeconfig == "" {
-		return outside(err)
+		return outsidePodReason(err)
 	}
 	return fault.New(fault.Invalid, "kubeconfig %s: %w", c.Kubeconfig, err).Advise("kubectl --kubeconfig %s config view shows what it has", c.Kubeconfig)
 }
 
-// outside says why this process does not reach a cluster by the service account of its pod.
-func outside(err error) error {
+// outsidePodReason says why this process does not reach a cluster by the service account of its pod.
+func outsidePodReason(err error) error {
 	switch {
 	case errors.Is(err, rest.ErrNotInCluster):
 		return fault.New(fault.Invalid, "this server runs in no pod: there is no service account to reach a cluster by").Advise("--kubeconfig FILE in place of inside")

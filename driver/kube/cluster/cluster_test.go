@@ -303,7 +303,7 @@ func TestInside(t *testing.T) {
 		t.Setenv("KUBERNETES_SERVICE_PORT", "1")
 		_, bare = Open(Config{})
 	} else { // the test itself runs in a pod
-		bare = unusable(Config{}, &fs.PathError{Op: "open", Path: "token", Err: fs.ErrNotExist})
+		bare = unusableConfigError(Config{}, &fs.PathError{Op: "open", Path: "token", Err: fs.ErrNotExist})
 	}
 	for name, c := range map[string]struct {
 		err          error
@@ -311,8 +311,8 @@ func TestInside(t *testing.T) {
 	}{
 		"no pod":    {none, "runs in no pod", "--kubeconfig FILE"},
 		"no token":  {bare, "has no token of its service account: open ", "automountServiceAccountToken: true"},
-		"forbidden": {unusable(Config{}, &fs.PathError{Op: "open", Path: "token", Err: fs.ErrPermission}), "may not read the token of its pod's service account: open token", "fsGroup"},
-		"broken":    {unusable(Config{}, errors.New("no certificate")), "service account of this server's pod: no certificate", "ca.crt"},
+		"forbidden": {unusableConfigError(Config{}, &fs.PathError{Op: "open", Path: "token", Err: fs.ErrPermission}), "may not read the token of its pod's service account: open token", "fsGroup"},
+		"broken":    {unusableConfigError(Config{}, errors.New("no certificate")), "service account of this server's pod: no certificate", "ca.crt"},
 	} {
 		if c.err == nil || fault.KindOf(c.err) != fault.Invalid || !strings.Contains(c.err.Error(), c.want) || !strings.Contains(fault.Remedy(c.err), c.remedy) {
 			t.Errorf("%s: %v (%s), want %s (%s)", name, c.err, fault.Remedy(c.err), c.want, c.remedy)

@@ -17,7 +17,7 @@ import (
 // Version is the API server's.
 func (c *Cluster) Version(ctx context.Context) (version.Info, error) {
 	var v version.Info
-	err := c.decode(ctx, call{verb: "get", method: http.MethodGet, what: "/version", path: "/version"}, &v)
+	err := c.sendAndDecode(ctx, call{verb: "get", method: http.MethodGet, what: "/version", path: "/version"}, &v)
 	return v, err
 }
 
@@ -25,7 +25,7 @@ func (c *Cluster) Version(ctx context.Context) (version.Info, error) {
 // cannot, as without its storage. Who may not ask that has an answer, too. One that shuts down in order
 // serves until others have taken over (--shutdown-delay-duration), and only tells these that it will not.
 func (c *Cluster) Ready(ctx context.Context) error {
-	err := c.decode(ctx, call{verb: "get", method: http.MethodGet, what: "/readyz", path: "/readyz", query: url.Values{"exclude": {"shutdown"}}}, nil)
+	err := c.sendAndDecode(ctx, call{verb: "get", method: http.MethodGet, what: "/readyz", path: "/readyz", query: url.Values{"exclude": {"shutdown"}}}, nil)
 	switch fault.KindOf(err) {
 	case fault.Permission, fault.Unsupported, fault.NotFound, fault.Invalid, fault.Conflict:
 		return nil
@@ -87,7 +87,7 @@ func (c *Cluster) Served(ctx context.Context) (Served, error) {
 	var out Served
 	for _, root := range []string{"/api", "/apis"} {
 		var text json.RawMessage
-		if err := c.decode(ctx, call{verb: "get", method: http.MethodGet, what: root, path: root, accept: all}, &text); err != nil {
+		if err := c.sendAndDecode(ctx, call{verb: "get", method: http.MethodGet, what: root, path: root, accept: all}, &text); err != nil {
 			return nil, err
 		}
 		var d discovery
@@ -138,7 +138,7 @@ func (c *Cluster) oneByOne(ctx context.Context, root string, text json.RawMessag
 	var out Served
 	for _, p := range paths {
 		var l metav1.APIResourceList
-		if err := c.decode(ctx, call{verb: "get", method: http.MethodGet, what: p[0], path: p[0]}, &l); err != nil {
+		if err := c.sendAndDecode(ctx, call{verb: "get", method: http.MethodGet, what: p[0], path: p[0]}, &l); err != nil {
 			return nil, err
 		}
 		for _, r := range l.APIResources {
@@ -159,7 +159,7 @@ func (c *Cluster) Can(ctx context.Context, verb string, r Resource, part, namesp
 		}},
 	}
 	at := Resource{Group: "authorization.k8s.io", Version: "v1", Name: "selfsubjectaccessreviews", Global: true}
-	err := c.decode(ctx, call{verb: "create", method: http.MethodPost, what: at.String(), path: at.path(""), body: &review}, &review)
+	err := c.sendAndDecode(ctx, call{verb: "create", method: http.MethodPost, what: at.String(), path: at.objectPath(""), body: &review}, &review)
 	return review.Status.Allowed, review.Status.Reason, err
 }
 
@@ -171,6 +171,6 @@ func (c *Cluster) Rules(ctx context.Context, namespace string) (authv1.SubjectRu
 		Spec:     authv1.SelfSubjectRulesReviewSpec{Namespace: namespace},
 	}
 	at := Resource{Group: "authorization.k8s.io", Version: "v1", Name: "selfsubjectrulesreviews", Global: true}
-	err := c.decode(ctx, call{verb: "create", method: http.MethodPost, what: at.String(), path: at.path(""), body: &review}, &review)
+	err := c.sendAndDecode(ctx, call{verb: "create", method: http.MethodPost, what: at.String(), path: at.objectPath(""), body: &review}, &review)
 	return review.Status, err
 }

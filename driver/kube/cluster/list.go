@@ -25,9 +25,9 @@ type Selection struct {
 	Lean      bool   // of pods: of the specification nothing is needed but node, gates and claims
 }
 
-// request is a call for these objects. What cannot be read from Protocol Buffers comes as JSON.
-func (s Selection) request(r Resource, verb string, q url.Values, o any) call {
-	a := r.about(verb, http.MethodGet, r.String(), r.path(s.Namespace))
+// listCall is a call for these objects. What cannot be read from Protocol Buffers comes as JSON.
+func (s Selection) listCall(r Resource, verb string, q url.Values, o any) call {
+	a := r.newCall(verb, http.MethodGet, r.String(), r.objectPath(s.Namespace))
 	a.query = q
 	if s.Lean && r == Pods {
 		a.cut = lean
@@ -37,7 +37,7 @@ func (s Selection) request(r Resource, verb string, q url.Values, o any) call {
 	return a
 }
 
-func (s Selection) query() url.Values {
+func (s Selection) queryValues() url.Values {
 	q := url.Values{}
 	if s.Labels != "" {
 		q.Set("labelSelector", s.Labels)
@@ -54,11 +54,11 @@ const chunk = 500
 // List calls f for every object, in chunks, and returns the resource version to watch from.
 // A list that takes so long that the server has dropped what it began with is Expired.
 func List[T any](ctx context.Context, c *Cluster, r Resource, s Selection, f func(*T) error) (version string, err error) {
-	q := s.query()
+	q := s.queryValues()
 	q.Set("limit", strconv.Itoa(chunk))
 	for {
-		bounded, cancel := context.WithTimeout(ctx, c.silence())
-		meta, err := page(bounded, c, s.request(r, "list", q, any(new(T))), f)
+		bounded, cancel := context.WithTimeout(ctx, c.watchSilence())
+		meta, err := readPage(bounded, c, s.listCall(r, "list", q, any(new(T))), f)
 		cancel()
 		if err != nil {
 			return "", err
@@ -80,9 +80,9 @@ func Unbroken(list func() error) error {
 	return err
 }
 
-// page makes a request for a part of a list, and calls f for every object of it.
-func page[T any](ctx context.Context, c *Cluster, q call, f func(*T) error) (meta metav1.ListMeta, err error) {
-	resp, err := c.answer(ctx, q)
+// readPage makes a request for a part of a list, and calls f for every object of it.
+func readPage[T any](ctx context.Context, c *Cluster, q call, f func(*T) error) (meta metav1.ListMeta, err error) {
+	resp, err := c.sendForResponse(ctx, q)
 	if err != nil {
 		return meta, err
 	}
@@ -90,7 +90,7 @@ func page[T any](ctx context.Context, c *Cluster, q call, f func(*T) error) (met
 	if isBinary(resp.Header) {
 		text, err := io.ReadAll(resp.Body)
 		if err != nil {
-			return meta, c.ended(ctx, q, err)
+			return meta, c.noAnswerError(ctx, q, err)
 		}
 		return pageOf(text, q.cut, f)
 	}
@@ -99,7 +99,7 @@ func page[T any](ctx context.Context, c *Cluster, q call, f func(*T) error) (met
 		Items    []T             `json:"items"`
 	}
 	if err := json.NewDecoder(resp.Body).Decode(&all); err != nil {
-		return meta, c.ended(ctx, q, err)
+		return meta, c.noAnswerError(ctx, q, err)
 	}
 	for i := range all.Items {
 		if err := f(&all.Items[i]); err != nil {
@@ -116,55 +116,55 @@ const turn = 5 * time.Minute
 // connection is taken for dead: servers send a bookmark every minute.
 const silent = 100 * time.Second
 
-func (c *Cluster) silence() time.Duration { return cmp.Or(c.quiet, silent) }
+func (c *Cluster) watchSilence() time.Duration { return cmp.Or(c.quiet, silent) }
 
 // Watch calls f for every change after a resource version, in order, until the server ends
 // the watch or is silent for too long, which is no error, or f fails. It returns the version to
 // go on from; of a version that the server has dropped the error is Expired. T has metadata, as
 // all objects.
 func Watch[T any](ctx context.Context, c *Cluster, r Resource, s Selection, version string, f func(watch.EventType, *T) error) (string, error) {
-	q := s.query()
+	q := s.queryValues()
 	q.Set("watch", "1")
 	q.Set("allowWatchBookmarks", "true")
 	q.Set("resourceVersion", version)
 	q.Set("timeoutSeconds", strconv.Itoa(int(turn/time.Second)))
-	request := s.request(r, "watch", q, any(new(T)))
+	request := s.listCall(r, "watch", q, any(new(T)))
 	parent := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	dead := time.AfterFunc(c.silence(), cancel)
+	dead := time.AfterFunc(c.watchSilence(), cancel)
 	defer dead.Stop()
-	resp, err := c.answer(ctx, request)
+	resp, err := c.sendForResponse(ctx, request)
 	if err != nil {
 		return version, err
 	}
 	defer resp.Body.Close()
 	all := newEvents(resp)
-	for dead.Reset(c.silence()); ; dead.Reset(c.silence()) {
-		ev, err := all.next()
+	for dead.Reset(c.watchSilence()); ; dead.Reset(c.watchSilence()) {
+		ev, err := all.nextEvent()
 		switch {
 		case errors.Is(err, io.EOF), err != nil && ctx.Err() != nil && parent.Err() == nil:
 			return version, nil
 		case err != nil:
-			return version, c.ended(ctx, request, err)
+			return version, c.noAnswerError(ctx, request, err)
 		case ev.what == watch.Error:
 			a := &Answer{}
-			if err := all.read(ev, nil, &a.Status); err != nil {
-				return version, c.ended(ctx, request, err)
+			if err := all.readObject(ev, nil, &a.Status); err != nil {
+				return version, c.noAnswerError(ctx, request, err)
 			}
 			a.Code = int(a.Status.Code)
-			return version, c.fault(request, a)
+			return version, c.faultOf(request, a)
 		}
 		var meta metav1.PartialObjectMetadata
 		if ev.what == watch.Bookmark {
-			if err := all.read(ev, nil, &meta); err != nil {
-				return version, c.ended(ctx, request, err)
+			if err := all.readObject(ev, nil, &meta); err != nil {
+				return version, c.noAnswerError(ctx, request, err)
 			}
 			version = meta.ResourceVersion
 			continue
 		}
 		o := new(T)
-		if err := all.read(ev, request.cut, o); err != nil {
+		if err := all.readObject(ev, request.cut, o); err != nil {
 			return version, fault.New(fault.Unsupported, "watch %s: %w", r, err)
 		}
 		if err := f(ev.what, o); err != nil {
@@ -198,7 +198,7 @@ func Follow[T any](ctx context.Context, c *Cluster, r Resource, s Selection, f F
 	for ctx.Err() == nil {
 		var err error
 		if version == "" {
-			if version, err = list(ctx, c, r, s, f); err == nil {
+			if version, err = listAndFollow(ctx, c, r, s, f); err == nil {
 				continue
 			}
 		} else {
@@ -242,7 +242,7 @@ func Follow[T any](ctx context.Context, c *Cluster, r Resource, s Selection, f F
 	}
 }
 
-func list[T any](ctx context.Context, c *Cluster, r Resource, s Selection, f Follower[T]) (string, error) {
+func listAndFollow[T any](ctx context.Context, c *Cluster, r Resource, s Selection, f Follower[T]) (string, error) {
 	var all []*T
 	version, err := List(ctx, c, r, s, func(o *T) error {
 		all = append(all, o)

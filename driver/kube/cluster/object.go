@@ -20,7 +20,7 @@ func (r Resource) name(namespace, name string) string {
 // Get reads an object; who wrote which of its fields is left out. fault.NotFound: there is none; fault.Unsupported: there is no such
 // resource.
 func (c *Cluster) Get(ctx context.Context, r Resource, namespace, name string, into any) error {
-	return c.decode(ctx, r.about("get", http.MethodGet, r.name(namespace, name), r.path(namespace, name)), into)
+	return c.sendAndDecode(ctx, r.newCall("get", http.MethodGet, r.name(namespace, name), r.objectPath(namespace, name)), into)
 }
 
 // Create makes an object and reads what the server made of it into a value, which may be nil.
@@ -32,9 +32,9 @@ func (c *Cluster) Create(ctx context.Context, r Resource, namespace string, obje
 	if dry {
 		q.Set("dryRun", metav1.DryRunAll)
 	}
-	a := r.about("create", http.MethodPost, r.name(namespace, object.GetName()), r.path(namespace))
+	a := r.newCall("create", http.MethodPost, r.name(namespace, object.GetName()), r.objectPath(namespace))
 	a.query, a.body = q, object
-	return c.decode(ctx, a, into)
+	return c.sendAndDecode(ctx, a, into)
 }
 
 // Manager is who owns the fields that are written here, as the server keeps it.
@@ -62,7 +62,7 @@ func (c *Cluster) Delete(ctx context.Context, r Resource, namespace, name string
 	if d.Dry {
 		body.DryRun = []string{metav1.DryRunAll}
 	}
-	return c.decode(ctx, call{verb: "delete", method: http.MethodDelete, what: r.name(namespace, name), path: r.path(namespace, name), body: body}, nil)
+	return c.sendAndDecode(ctx, call{verb: "delete", method: http.MethodDelete, what: r.name(namespace, name), path: r.objectPath(namespace, name), body: body}, nil)
 }
 
 // Form is how a patch is written.
@@ -79,12 +79,12 @@ const (
 // Patch changes an object, or a part of it ("status"; empty: the object itself), and reads
 // what became of it into a value, which may be nil.
 func (c *Cluster) Patch(ctx context.Context, r Resource, namespace, name, part string, form Form, patch, into any) error {
-	p := r.path(namespace, name)
+	p := r.objectPath(namespace, name)
 	if part != "" {
 		p += "/" + part
 	}
 	q := url.Values{"fieldManager": {Manager}}
-	a := r.about("patch", http.MethodPatch, r.name(namespace, name), p)
+	a := r.newCall("patch", http.MethodPatch, r.name(namespace, name), p)
 	a.query, a.body, a.kind = q, patch, string(form)
-	return c.decode(ctx, a, into)
+	return c.sendAndDecode(ctx, a, into)
 }

@@ -27,9 +27,9 @@ func (c *Cluster) Bind(ctx context.Context, namespace, pod string, uid types.UID
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pod, UID: uid},
 		Target:     corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node},
 	}
-	a := Pods.about("bind", http.MethodPost, Pods.name(namespace, pod)+" to node "+node, Pods.path(namespace, pod, "binding"))
+	a := Pods.newCall("bind", http.MethodPost, Pods.name(namespace, pod)+" to node "+node, Pods.objectPath(namespace, pod, "binding"))
 	a.body = b
-	return c.decode(ctx, a, nil)
+	return c.sendAndDecode(ctx, a, nil)
 }
 
 // Log opens what a container printed, from its beginning; with follow it goes on until the
@@ -39,14 +39,14 @@ func (c *Cluster) Log(ctx context.Context, namespace, pod, container string, fol
 	if follow {
 		q.Set("follow", "true")
 	}
-	return c.send(ctx, call{verb: "get", method: http.MethodGet, what: Pods.name(namespace, pod) + "'s log", path: Pods.path(namespace, pod, "log"), query: q, accept: "*/*"})
+	return c.sendRequest(ctx, call{verb: "get", method: http.MethodGet, what: Pods.name(namespace, pod) + "'s log", path: Pods.objectPath(namespace, pod, "log"), query: q, accept: "*/*"})
 }
 
 // Begin is by when the first line was printed of what Log would give, as the kubelet writes it; empty:
 // nothing was. A kubelet that begins another file of a container's output has another first line.
 func (c *Cluster) Begin(ctx context.Context, namespace, pod, container string) (string, error) {
 	q := url.Values{"container": {container}, "timestamps": {"true"}, "limitBytes": {"64"}}
-	r, err := c.send(ctx, call{verb: "get", method: http.MethodGet, what: Pods.name(namespace, pod) + "'s log", path: Pods.path(namespace, pod, "log"), query: q, accept: "*/*"})
+	r, err := c.sendRequest(ctx, call{verb: "get", method: http.MethodGet, what: Pods.name(namespace, pod) + "'s log", path: Pods.objectPath(namespace, pod, "log"), query: q, accept: "*/*"})
 	if err != nil {
 		return "", err
 	}
@@ -80,7 +80,7 @@ func (c *Cluster) Exec(ctx context.Context, x Command) (status int, err error) {
 	q.Set("stdin", strconv.FormatBool(x.Stdin != nil))
 	q.Set("stderr", strconv.FormatBool(!x.TTY))
 	q.Set("tty", strconv.FormatBool(x.TTY))
-	u := c.base.JoinPath(Pods.path(x.Namespace, x.Pod, "exec"))
+	u := c.base.JoinPath(Pods.objectPath(x.Namespace, x.Pod, "exec"))
 	u.RawQuery = q.Encode()
 	what := "exec " + Pods.name(x.Namespace, x.Pod)
 	newer, err := remotecommand.NewWebSocketExecutor(c.rest, http.MethodGet, u.String())

@@ -30,19 +30,19 @@ const (
 // magic begins each object in this form; a runtime.Unknown follows.
 var magic = []byte("k8s\x00")
 
-// binary reports whether a resource's objects are asked for and sent as Protocol Buffers.
-func (r Resource) binary() bool { return r.Group == "" && r.Version == "v1" }
+// isBinary reports whether a resource's objects are asked for and sent as Protocol Buffers.
+func (r Resource) isBinary() bool { return r.Group == "" && r.Version == "v1" }
 
-// forms are those that an answer may have.
-func forms(binary bool) string {
+// acceptHeader are those that an answer may have.
+func acceptHeader(binary bool) string {
 	if binary {
 		return protobuf + "," + plain
 	}
 	return plain
 }
 
-// encode writes a body, and says what form it has.
-func encode(q *call) (body []byte, kind string, err error) {
+// encodeBody writes a body, and says what form it has.
+func encodeBody(q *call) (body []byte, kind string, err error) {
 	if q.body == nil {
 		return nil, "", nil
 	}
@@ -51,15 +51,15 @@ func encode(q *call) (body []byte, kind string, err error) {
 			runtime.Object
 			Marshal() ([]byte, error)
 		}); ok && o.GetObjectKind().GroupVersionKind().Kind != "" {
-			body, err = wrap(o, o.Marshal)
+			body, err = wrapEnvelope(o, o.Marshal)
 			return body, protobuf, err
 		}
 	}
 	body, err = json.Marshal(q.body)
-	return body, or(q.kind, plain), err
+	return body, orDefault(q.kind, plain), err
 }
 
-func wrap(o runtime.Object, marshal func() ([]byte, error)) ([]byte, error) {
+func wrapEnvelope(o runtime.Object, marshal func() ([]byte, error)) ([]byte, error) {
 	raw, err := marshal()
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ type message interface{ Unmarshal([]byte) error }
 
 // decodeBinary reads an object into a value, without what cut names.
 func decodeBinary(text []byte, cut *cut, into any) error {
-	kind, raw, err := unwrap(text)
+	kind, raw, err := unwrapEnvelope(text)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func decodeBinary(text []byte, cut *cut, into any) error {
 	if !ok {
 		return fmt.Errorf("%T cannot be read from %s", into, protobuf)
 	}
-	if raw, err = cut.from(raw); err != nil {
+	if raw, err = cut.cutFields(raw); err != nil {
 		return err
 	}
 	if err := m.Unmarshal(raw); err != nil {
@@ -98,13 +98,13 @@ func decodeBinary(text []byte, cut *cut, into any) error {
 	return nil
 }
 
-// unwrap is the object in its envelope. It is a part of text.
-func unwrap(text []byte) (kind runtime.TypeMeta, raw []byte, err error) {
+// unwrapEnvelope is the object in its envelope. It is a part of text.
+func unwrapEnvelope(text []byte) (kind runtime.TypeMeta, raw []byte, err error) {
 	rest, ok := bytes.CutPrefix(text, magic)
 	if !ok {
 		return kind, nil, errors.New("the answer is not what it says it is: " + protobuf)
 	}
-	err = each(rest, func(number uint64, _, value []byte) error {
+	err = eachField(rest, func(number uint64, _, value []byte) error {
 		switch number {
 		case 1:
 			return kind.Unmarshal(value)
@@ -120,9 +120,9 @@ func unwrap(text []byte) (kind runtime.TypeMeta, raw []byte, err error) {
 	return kind, raw, err
 }
 
-// each calls f for each field of a message: its number, all of it, and its value, if that is of
+// eachField calls f for each field of a message: its number, all of it, and its value, if that is of
 // bytes.
-func each(text []byte, f func(number uint64, field, value []byte) error) error {
+func eachField(text []byte, f func(number uint64, field, value []byte) error) error {
 	for len(text) > 0 {
 		tag, n := binary.Uvarint(text)
 		if n <= 0 {
@@ -166,17 +166,17 @@ var (
 	lean = &cut{in: map[uint64]*cut{1: managed.in[1], 2: {only: true, in: map[uint64]*cut{10: nil, 38: nil, 39: nil}}}}
 )
 
-// from is a message without what is cut out of it. It may be a part of text.
-func (c *cut) from(text []byte) ([]byte, error) {
+// cutFields is a message without what is cut out of it. It may be a part of text.
+func (c *cut) cutFields(text []byte) ([]byte, error) {
 	if c == nil {
 		return text, nil
 	}
 	out := make([]byte, 0, len(text))
-	err := each(text, func(number uint64, field, value []byte) error {
+	err := eachField(text, func(number uint64, field, value []byte) error {
 		below, named := c.in[number]
 		switch {
 		case below != nil:
-			less, err := below.from(value)
+			less, err := below.cutFields(value)
 			if err != nil {
 				return err
 			}
@@ -192,11 +192,11 @@ func (c *cut) from(text []byte) ([]byte, error) {
 
 // pageOf reads a part of a list, and calls f for every object of it.
 func pageOf[T any](text []byte, cut *cut, f func(*T) error) (meta metav1.ListMeta, err error) {
-	_, raw, err := unwrap(text)
+	_, raw, err := unwrapEnvelope(text)
 	if err != nil {
 		return meta, err
 	}
-	return meta, each(raw, func(number uint64, _, value []byte) error {
+	return meta, eachField(raw, func(number uint64, _, value []byte) error {
 		switch number {
 		case 1:
 			return meta.Unmarshal(value)
@@ -206,7 +206,7 @@ func pageOf[T any](text []byte, cut *cut, f func(*T) error) (meta metav1.ListMet
 			if !ok {
 				return fmt.Errorf("%T cannot be read from %s", o, protobuf)
 			}
-			less, err := cut.from(value)
+			less, err := cut.cutFields(value)
 			if err != nil {
 				return err
 			}
@@ -242,7 +242,7 @@ type event struct {
 // eventAtMost bounds an event: no object is that long.
 const eventAtMost = 64 << 20
 
-func (e *events) next() (ev event, err error) {
+func (e *events) nextEvent() (ev event, err error) {
 	if e.json != nil {
 		var x struct {
 			Type   watch.EventType `json:"type"`
@@ -266,12 +266,12 @@ func (e *events) next() (ev event, err error) {
 	if _, err := io.ReadFull(e.body, text); err != nil {
 		return ev, fmt.Errorf("in an event: %w", err)
 	}
-	err = each(text, func(number uint64, _, value []byte) error {
+	err = eachField(text, func(number uint64, _, value []byte) error {
 		switch number {
 		case 1:
 			ev.what = watch.EventType(value)
 		case 2:
-			return each(value, func(number uint64, _, value []byte) error {
+			return eachField(value, func(number uint64, _, value []byte) error {
 				if number == 1 {
 					ev.object = value
 				}
@@ -283,8 +283,8 @@ func (e *events) next() (ev event, err error) {
 	return ev, err
 }
 
-// read reads an event's object, or a part of it, into a value.
-func (e *events) read(ev event, cut *cut, into any) error {
+// readObject reads an event's object, or a part of it, into a value.
+func (e *events) readObject(ev event, cut *cut, into any) error {
 	if bytes.HasPrefix(ev.object, magic) {
 		return decodeBinary(ev.object, cut, into)
 	}

@@ -16,11 +16,11 @@ type candidate struct {
 	device *resourcev1.Device
 }
 
-// says are the attributes of a domain. A version is no text, in CEL as here.
-func (d *candidate) says(domain string) map[string]any {
+// attributesIn are the attributes of a domain. A version is no text, in CEL as here.
+func (d *candidate) attributesIn(domain string) map[string]any {
 	out := map[string]any{}
 	for name, v := range d.device.Attributes {
-		base, ok := d.within(string(name), domain)
+		base, ok := d.nameInDomain(string(name), domain)
 		if !ok {
 			continue
 		}
@@ -38,18 +38,18 @@ func (d *candidate) says(domain string) map[string]any {
 	return out
 }
 
-func (d *candidate) amounts(domain string) map[string]any {
+func (d *candidate) capacitiesIn(domain string) map[string]any {
 	out := map[string]any{}
 	for name, v := range d.device.Capacity {
-		if base, ok := d.within(string(name), domain); ok {
+		if base, ok := d.nameInDomain(string(name), domain); ok {
 			out[base] = v.Value
 		}
 	}
 	return out
 }
 
-// within is a name without its domain, if that is the one; names without any are the driver's.
-func (d *candidate) within(name, domain string) (string, bool) {
+// nameInDomain is a name without its domain, if that is the one; names without any are the driver's.
+func (d *candidate) nameInDomain(name, domain string) (string, bool) {
 	of, base, ok := strings.Cut(name, "/")
 	if !ok {
 		of, base = d.driver, name
@@ -57,26 +57,26 @@ func (d *candidate) within(name, domain string) (string, bool) {
 	return base, of == domain
 }
 
-// told is what tells a device from those of another type, in CEL: the attributes by which we
+// typeExpression is what tells a device from those of another type, in CEL: the attributes by which we
 // know its type, and whether it is a part of another. One that lacks an attribute is another.
-func told(c *candidate) string {
+func typeExpression(c *candidate) string {
 	var all []string
 	for _, name := range products {
-		if a := attribute(c.device, name); a != nil && deref(a.StringValue) != "" {
-			all = append(all, c.equals(name, *a.StringValue))
+		if a := deviceAttribute(c.device, name); a != nil && valueOrZero(a.StringValue) != "" {
+			all = append(all, c.attributeEquals(name, *a.StringValue))
 			break
 		}
 	}
-	if profile := stated(c.device, "profile"); profile != "" {
-		all = append(all, c.equals("profile", profile))
+	if profile := firstText(c.device, "profile"); profile != "" {
+		all = append(all, c.attributeEquals("profile", profile))
 	} else {
 		all = append(all, fmt.Sprintf("!('profile' in device.attributes['%s'])", c.driver))
 	}
 	return strings.Join(all, " && ")
 }
 
-// equals says of an attribute that it is there and has a value.
-func (c *candidate) equals(name, value string) string {
+// attributeEquals says of an attribute that it is there and has a value.
+func (c *candidate) attributeEquals(name, value string) string {
 	of := c.driver
 	for full := range c.device.Attributes {
 		if domain, base, ok := strings.Cut(string(full), "/"); ok && base == name {
@@ -88,10 +88,10 @@ func (c *candidate) equals(name, value string) string {
 	return fmt.Sprintf("'%s' in device.attributes['%s'] && device.attributes['%[2]s'].%[1]s == %[3]q", name, of, value)
 }
 
-// attribute is one of a device, by its name in any domain; nil: it has none of that name.
-func attribute(v *resourcev1.Device, name string) *resourcev1.DeviceAttribute {
+// deviceAttribute is one of a device, by its name in any domain; nil: it has none of that name.
+func deviceAttribute(v *resourcev1.Device, name string) *resourcev1.DeviceAttribute {
 	for _, full := range slices.Sorted(maps.Keys(v.Attributes)) {
-		if base(string(full)) == name {
+		if baseName(string(full)) == name {
 			a := v.Attributes[full]
 			return &a
 		}
@@ -99,14 +99,14 @@ func attribute(v *resourcev1.Device, name string) *resourcev1.DeviceAttribute {
 	return nil
 }
 
-// base is a name without its domain.
-func base(full string) string { return full[strings.LastIndexByte(full, '/')+1:] }
+// baseName is a name without its domain.
+func baseName(full string) string { return full[strings.LastIndexByte(full, '/')+1:] }
 
-// stated is the first of attributes that is a text or a version; empty: none is.
-func stated(v *resourcev1.Device, names ...string) string {
+// firstText is the first of attributes that is a text or a version; empty: none is.
+func firstText(v *resourcev1.Device, names ...string) string {
 	for _, n := range names {
-		if a := attribute(v, n); a != nil {
-			if s := cmp.Or(deref(a.StringValue), deref(a.VersionValue)); s != "" {
+		if a := deviceAttribute(v, n); a != nil {
+			if s := cmp.Or(valueOrZero(a.StringValue), valueOrZero(a.VersionValue)); s != "" {
 				return s
 			}
 		}
@@ -114,7 +114,7 @@ func stated(v *resourcev1.Device, names ...string) string {
 	return ""
 }
 
-func deref[T any](p *T) (v T) {
+func valueOrZero[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
 	}

@@ -22,10 +22,10 @@ type term func(d *candidate) (any, error)
 
 var errLacks = errors.New("the device does not say so")
 
-// selector reads an expression.
-func selector(text string) (term, error) {
+// parseSelector reads an expression.
+func parseSelector(text string) (term, error) {
 	p := &phrase{words: celWords(text)}
-	t, err := p.any()
+	t, err := p.parseOr()
 	if err == nil && p.at < len(p.words) {
 		err = fmt.Errorf("%q is not understood", p.words[p.at])
 	}
@@ -73,7 +73,7 @@ func celWords(text string) (out []string) {
 	return out
 }
 
-func (p *phrase) is(word string) bool {
+func (p *phrase) nextIs(word string) bool {
 	if p.at < len(p.words) && p.words[p.at] == word {
 		p.at++
 		return true
@@ -81,26 +81,26 @@ func (p *phrase) is(word string) bool {
 	return false
 }
 
-func (p *phrase) want(words ...string) error {
+func (p *phrase) expectWords(words ...string) error {
 	for _, w := range words {
-		if !p.is(w) {
+		if !p.nextIs(w) {
 			return fmt.Errorf("%q is expected before %q", w, strings.Join(p.words[p.at:], " "))
 		}
 	}
 	return nil
 }
 
-// any reads terms joined by ||, each of them terms joined by &&.
-func (p *phrase) any() (term, error) {
-	return p.join("||", true, func() (term, error) { return p.join("&&", false, p.not) })
+// parseOr reads terms joined by ||, each of them terms joined by &&.
+func (p *phrase) parseOr() (term, error) {
+	return p.parseJoined("||", true, func() (term, error) { return p.parseJoined("&&", false, p.parseNot) })
 }
 
-// join reads terms with a sign between them; one that is the decisive value decides, whatever
+// parseJoined reads terms with a sign between them; one that is the decisive value decides, whatever
 // the others are.
-func (p *phrase) join(sign string, decisive bool, one func() (term, error)) (term, error) {
+func (p *phrase) parseJoined(sign string, decisive bool, one func() (term, error)) (term, error) {
 	t, err := one()
 	all := []term{t}
-	for err == nil && p.is(sign) {
+	for err == nil && p.nextIs(sign) {
 		t, err = one()
 		all = append(all, t)
 	}
@@ -123,11 +123,11 @@ func (p *phrase) join(sign string, decisive bool, one func() (term, error)) (ter
 	}, nil
 }
 
-func (p *phrase) not() (term, error) {
-	if !p.is("!") {
-		return p.compare()
+func (p *phrase) parseNot() (term, error) {
+	if !p.nextIs("!") {
+		return p.parseComparison()
 	}
-	t, err := p.not()
+	t, err := p.parseNot()
 	return func(d *candidate) (any, error) {
 		v, err := t(d)
 		b, ok := v.(bool)
@@ -140,15 +140,15 @@ func (p *phrase) not() (term, error) {
 
 var compares = []string{"==", "!=", "<", "<=", ">", ">=", "in"}
 
-// compare reads a value, or two with a sign between them.
-func (p *phrase) compare() (term, error) {
-	a, err := p.value()
+// parseComparison reads a value, or two with a sign between them.
+func (p *phrase) parseComparison() (term, error) {
+	a, err := p.parseValue()
 	if err != nil || p.at == len(p.words) || !slices.Contains(compares, p.words[p.at]) {
 		return a, err
 	}
 	sign := p.words[p.at]
 	p.at++
-	b, err := p.value()
+	b, err := p.parseValue()
 	return func(d *candidate) (any, error) {
 		x, err := a(d)
 		if err != nil {
@@ -158,27 +158,27 @@ func (p *phrase) compare() (term, error) {
 		if err != nil {
 			return nil, err
 		}
-		return compared(sign, x, y)
+		return compareValues(sign, x, y)
 	}, err
 }
 
-// compared is what a sign makes of two values, which have to be of one kind.
-func compared(sign string, x, y any) (any, error) {
+// compareValues is what a sign makes of two values, which have to be of one kind.
+func compareValues(sign string, x, y any) (any, error) {
 	switch y := y.(type) {
 	case string:
 		if x, ok := x.(string); ok {
-			return ordered(sign, strings.Compare(x, y))
+			return orderResult(sign, strings.Compare(x, y))
 		}
 	case int64:
 		if x, ok := x.(int64); ok {
-			return ordered(sign, int(max(-1, min(1, x-y))))
+			return orderResult(sign, int(max(-1, min(1, x-y))))
 		}
 	case bool:
 		if x, ok := x.(bool); ok && (sign == "==" || sign == "!=") {
 			return (x == y) == (sign == "=="), nil
 		}
 	case []any:
-		if sign == "in" && scalar(x) && !slices.ContainsFunc(y, func(v any) bool { return !scalar(v) }) {
+		if sign == "in" && isScalar(x) && !slices.ContainsFunc(y, func(v any) bool { return !isScalar(v) }) {
 			return slices.Contains(y, x), nil
 		}
 	case map[string]any:
@@ -190,9 +190,9 @@ func compared(sign string, x, y any) (any, error) {
 	return nil, errLacks
 }
 
-// scalar reports whether a value is of a kind that can be compared: a domain's attributes, a list,
+// isScalar reports whether a value is of a kind that can be compared: a domain's attributes, a list,
 // a version and an amount cannot.
-func scalar(v any) bool {
+func isScalar(v any) bool {
 	switch v.(type) {
 	case string, int64, bool:
 		return true
@@ -200,7 +200,7 @@ func scalar(v any) bool {
 	return false
 }
 
-func ordered(sign string, c int) (any, error) {
+func orderResult(sign string, c int) (any, error) {
 	switch sign {
 	case "==":
 		return c == 0, nil
@@ -218,10 +218,10 @@ func ordered(sign string, c int) (any, error) {
 	return nil, errLacks
 }
 
-func constant(v any) term { return func(*candidate) (any, error) { return v, nil } }
+func constantTerm(v any) term { return func(*candidate) (any, error) { return v, nil } }
 
-// value reads what stands on one side of a sign.
-func (p *phrase) value() (term, error) {
+// parseValue reads what stands on one side of a sign.
+func (p *phrase) parseValue() (term, error) {
 	if p.at == len(p.words) {
 		return nil, errors.New("it ends too early")
 	}
@@ -229,23 +229,23 @@ func (p *phrase) value() (term, error) {
 	p.at++
 	switch {
 	case w == "(":
-		t, err := p.any()
-		return t, errors.Join(err, p.want(")"))
+		t, err := p.parseOr()
+		return t, errors.Join(err, p.expectWords(")"))
 	case w == "true" || w == "false":
-		return constant(w == "true"), nil
+		return constantTerm(w == "true"), nil
 	case w == "[":
-		return p.list()
+		return p.parseList()
 	case w == "device":
-		return p.device()
+		return p.parseDevice()
 	case w[0] == '\'' || w[0] == '"':
 		s, err := celString(w)
-		return constant(s), err
+		return constantTerm(s), err
 	}
 	n, err := strconv.ParseInt(w, 10, 64)
 	if err != nil {
 		return nil, fmt.Errorf("%q is not understood", w)
 	}
-	return constant(n), nil
+	return constantTerm(n), nil
 }
 
 func celString(w string) (string, error) {
@@ -255,15 +255,15 @@ func celString(w string) (string, error) {
 	return w[1 : len(w)-1], nil
 }
 
-func (p *phrase) list() (term, error) {
+func (p *phrase) parseList() (term, error) {
 	var all []term
-	for !p.is("]") {
+	for !p.nextIs("]") {
 		if len(all) > 0 {
-			if err := p.want(","); err != nil {
+			if err := p.expectWords(","); err != nil {
 				return nil, err
 			}
 		}
-		t, err := p.value()
+		t, err := p.parseValue()
 		if err != nil {
 			return nil, err
 		}
@@ -282,41 +282,41 @@ func (p *phrase) list() (term, error) {
 	}, nil
 }
 
-// device reads what stands behind "device".
-func (p *phrase) device() (term, error) {
-	if err := p.want("."); err != nil {
+// parseDevice reads what stands behind "device".
+func (p *phrase) parseDevice() (term, error) {
+	if err := p.expectWords("."); err != nil {
 		return nil, err
 	}
 	capacity := false
 	switch {
-	case p.is("driver"):
+	case p.nextIs("driver"):
 		return func(d *candidate) (any, error) { return d.driver, nil }, nil
-	case p.is("attributes"):
-	case p.is("capacity"):
+	case p.nextIs("attributes"):
+	case p.nextIs("capacity"):
 		capacity = true
 	default:
 		return nil, fmt.Errorf("device.%s is not understood", strings.Join(p.words[p.at:], ""))
 	}
-	domain, err := p.index()
+	domain, err := p.parseIndex()
 	if err != nil {
 		return nil, err
 	}
 	of := func(d *candidate) map[string]any {
 		if capacity {
-			return d.amounts(domain)
+			return d.capacitiesIn(domain)
 		}
-		return d.says(domain)
+		return d.attributesIn(domain)
 	}
 	name := ""
 	switch {
-	case p.is("."):
+	case p.nextIs("."):
 		if p.at == len(p.words) {
 			return nil, errors.New("it ends too early")
 		}
 		name = p.words[p.at]
 		p.at++
 	case p.at < len(p.words) && p.words[p.at] == "[":
-		if name, err = p.index(); err != nil {
+		if name, err = p.parseIndex(); err != nil {
 			return nil, err
 		}
 	default:
@@ -329,15 +329,15 @@ func (p *phrase) device() (term, error) {
 		}
 		return v, nil
 	}
-	if capacity && p.is(".") {
-		return p.against(one)
+	if capacity && p.nextIs(".") {
+		return p.parseCompareTo(one)
 	}
 	return one, nil
 }
 
-// index reads ['NAME'].
-func (p *phrase) index() (string, error) {
-	if err := p.want("["); err != nil {
+// parseIndex reads ['NAME'].
+func (p *phrase) parseIndex() (string, error) {
+	if err := p.expectWords("["); err != nil {
 		return "", err
 	}
 	if p.at == len(p.words) {
@@ -345,12 +345,12 @@ func (p *phrase) index() (string, error) {
 	}
 	s, err := celString(p.words[p.at])
 	p.at++
-	return s, errors.Join(err, p.want("]"))
+	return s, errors.Join(err, p.expectWords("]"))
 }
 
-// against reads compareTo(quantity('80Gi')) behind a capacity.
-func (p *phrase) against(one term) (term, error) {
-	if err := p.want("compareTo", "(", "quantity", "("); err != nil {
+// parseCompareTo reads compareTo(quantity('80Gi')) behind a capacity.
+func (p *phrase) parseCompareTo(one term) (term, error) {
+	if err := p.expectWords("compareTo", "(", "quantity", "("); err != nil {
 		return nil, err
 	}
 	if p.at == len(p.words) {
@@ -358,7 +358,7 @@ func (p *phrase) against(one term) (term, error) {
 	}
 	s, err := celString(p.words[p.at])
 	p.at++
-	if err = errors.Join(err, p.want(")", ")")); err != nil {
+	if err = errors.Join(err, p.expectWords(")", ")")); err != nil {
 		return nil, err
 	}
 	q, err := resource.ParseQuantity(s)

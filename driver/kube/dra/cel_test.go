@@ -47,7 +47,7 @@ func TestSelectors(t *testing.T) {
 		`device.attributes['gpu.nvidia.com'].driverVersion in [device.attributes['gpu.nvidia.com'].driverVersion]`: false,
 		`device.attributes['gpu.nvidia.com'].numaNode in [0, 1]`:                                                   true,
 	} {
-		x, err := selector(text)
+		x, err := parseSelector(text)
 		if err != nil {
 			t.Error(err)
 			continue
@@ -60,7 +60,7 @@ func TestSelectors(t *testing.T) {
 		``, `device.driver ==`, `device.driver == 'a`, `device.attributes['a'].x.matches('b')`, `device.driver.startsWith('gpu')`, `size(device.attributes) > 0`,
 		`device.attributes['a'].v.isGreaterThan(semver('1.0.0'))`, `device.allowMultipleAllocations`, `device.driver == 'a' ? true : false`, `device.driver == 'a\'b'`, `(device.driver == 'a'`, `1.5 > 1`,
 	} {
-		if _, err := selector(text); err == nil {
+		if _, err := parseSelector(text); err == nil {
 			t.Errorf("%q is understood", text)
 		}
 	}

@@ -46,7 +46,7 @@ func Configured(ctx context.Context, k *cluster.Cluster, c *resourcev1.ResourceC
 // Give writes what a claim has, and that the pod of its name has it. fault.Conflict: the claim is
 // not as it was seen any more.
 func Give(ctx context.Context, k *cluster.Cluster, c *resourcev1.ResourceClaim, has *resourcev1.AllocationResult, pod types.UID) error {
-	return write(ctx, k, c, map[string]any{
+	return writeStatus(ctx, k, c, map[string]any{
 		"allocation":  has,
 		"reservedFor": []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: c.Name, UID: pod}},
 	})
@@ -55,10 +55,10 @@ func Give(ctx context.Context, k *cluster.Cluster, c *resourcev1.ResourceClaim, 
 // Free takes from a claim what it has, and who has it. fault.Conflict: the claim is not as it was
 // seen any more.
 func Free(ctx context.Context, k *cluster.Cluster, c *resourcev1.ResourceClaim) error {
-	return write(ctx, k, c, map[string]any{"allocation": nil, "reservedFor": nil})
+	return writeStatus(ctx, k, c, map[string]any{"allocation": nil, "reservedFor": nil})
 }
 
-func write(ctx context.Context, k *cluster.Cluster, c *resourcev1.ResourceClaim, status map[string]any) error {
+func writeStatus(ctx context.Context, k *cluster.Cluster, c *resourcev1.ResourceClaim, status map[string]any) error {
 	return k.Patch(ctx, Claims, c.Namespace, c.Name, "status", cluster.Merge, map[string]any{
 		"metadata": map[string]any{"uid": c.UID, "resourceVersion": c.ResourceVersion},
 		"status":   status,

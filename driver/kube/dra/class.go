@@ -22,23 +22,23 @@ func readClass(c *resourcev1.DeviceClass) (Class, error) {
 	out := Class{name: c.Name}
 	for _, s := range c.Spec.Selectors {
 		if s.CEL == nil {
-			return out, unreadable(c.Name, errors.New("a selector that is no CEL"))
+			return out, unreadableClass(c.Name, errors.New("a selector that is no CEL"))
 		}
-		t, err := selector(s.CEL.Expression)
+		t, err := parseSelector(s.CEL.Expression)
 		if err != nil {
-			return out, unreadable(c.Name, err)
+			return out, unreadableClass(c.Name, err)
 		}
 		out.terms = append(out.terms, t)
 	}
 	return out, nil
 }
 
-func unreadable(name string, err error) error {
+func unreadableClass(name string, err error) error {
 	return fault.New(fault.Unsupported, "DeviceClass %s: which devices it has is not understood: %w", name, err).
 		Advise("name in device_class a class that compares device.driver, device.attributes and device.capacity with literals")
 }
 
-func (c *Class) has(d *candidate) bool {
+func (c *Class) includesDevice(d *candidate) bool {
 	return !slices.ContainsFunc(c.terms, func(t term) bool { return !t.matches(d) })
 }
 

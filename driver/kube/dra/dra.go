@@ -74,7 +74,7 @@ func Read(ctx context.Context, k *cluster.Cluster, names []string, ours func(*re
 	}); err != nil {
 		return nil, err
 	}
-	out.Trays = offered(all, classes)
+	out.Trays = offeredTrays(all, classes)
 	err = cluster.Unbroken(func() error {
 		clear(out.Taken)
 		_, err := cluster.List(ctx, k, Claims, cluster.Selection{}, func(c *resourcev1.ResourceClaim) error {

@@ -14,8 +14,8 @@ import (
 // lives and something of ours has it, whatever is published beside it.
 type Numbers map[string]map[Handle]int
 
-// of is the number of a device; a new one gets the least that is free.
-func (n Numbers) of(node string, h Handle) int {
+// numberOf is the number of a device; a new one gets the least that is free.
+func (n Numbers) numberOf(node string, h Handle) int {
 	all := n[node]
 	if all == nil {
 		all = map[Handle]int{}
@@ -58,7 +58,7 @@ func (t *Tray) Settle(node string, n Numbers) {
 		return cmp.Or(strings.Compare(a.Piece.Driver, b.Piece.Driver), strings.Compare(a.Piece.Pool, b.Piece.Pool), hostlist.Compare(a.Piece.Device, b.Piece.Device))
 	})
 	for i := range t.Offers {
-		t.Offers[i].Device.Index = n.of(node, HandleOf(t.Offers[i].Piece))
+		t.Offers[i].Device.Index = n.numberOf(node, HandleOf(t.Offers[i].Piece))
 	}
 	for i := range t.Offers {
 		o := &t.Offers[i]

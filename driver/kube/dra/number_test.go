@@ -17,7 +17,7 @@ func TestDevicesKeepTheirNumbers(t *testing.T) {
 	n := Numbers{}
 	n.Remember([]render.Node{{Node: fleet.Node{Name: "gpu-7", Devices: []fleet.Device{{Index: 4}}}, Pieces: []render.Piece{{Driver: "gpu.nvidia.com", Pool: "gpu-7", Device: "gpu-3"}}}})
 	see := func(devices ...string) string {
-		tray := offered([]resourcev1.ResourceSlice{published(t, "gpu-7", devices...)}, nvidias(t))["gpu-7"]
+		tray := offeredTrays([]resourcev1.ResourceSlice{published(t, "gpu-7", devices...)}, nvidias(t))["gpu-7"]
 		tray.Settle("gpu-7", n)
 		var out []string
 		for _, o := range tray.Offers {

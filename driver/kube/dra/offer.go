@@ -27,10 +27,10 @@ type Offer struct {
 // pool names the devices that a driver manages together.
 type pool struct{ driver, name string }
 
-// offered is what drivers have published that is of these classes, by node; of devices that are
+// offeredTrays is what drivers have published that is of these classes, by node; of devices that are
 // on none, by "". A device is of the first class that has it. Of a pool the newest generation
 // counts, and nothing before all of it is there.
-func offered(all []resourcev1.ResourceSlice, classes []Class) map[string]*Tray {
+func offeredTrays(all []resourcev1.ResourceSlice, classes []Class) map[string]*Tray {
 	out := map[string]*Tray{}
 	newest, parts := map[pool]int64{}, map[pool]int64{}
 	of := func(x *resourcev1.ResourceSlice) pool { return pool{x.Spec.Driver, x.Spec.Pool.Name} }
@@ -49,12 +49,12 @@ func offered(all []resourcev1.ResourceSlice, classes []Class) map[string]*Tray {
 		}
 		for k := range x.Spec.Devices {
 			c := &candidate{driver: x.Spec.Driver, device: &x.Spec.Devices[k]}
-			j := slices.IndexFunc(classes, func(c2 Class) bool { return c2.has(c) })
+			j := slices.IndexFunc(classes, func(c2 Class) bool { return c2.includesDevice(c) })
 			if j < 0 {
 				continue
 			}
-			node := cmp.Or(deref(x.Spec.NodeName), deref(c.device.NodeName))
-			why := withheld(c.device, node)
+			node := cmp.Or(valueOrZero(x.Spec.NodeName), valueOrZero(c.device.NodeName))
+			why := withheldReason(c.device, node)
 			if why == "" && parts[of(x)] != x.Spec.Pool.ResourceSliceCount {
 				why = "their driver is still publishing its pool " + x.Spec.Pool.Name
 			}
@@ -64,15 +64,15 @@ func offered(all []resourcev1.ResourceSlice, classes []Class) map[string]*Tray {
 			if t := out[node]; why != "" {
 				t.Withheld[why]++
 			} else {
-				t.Offers = append(t.Offers, describe(c, render.Piece{Class: classes[j].name, Driver: x.Spec.Driver, Pool: x.Spec.Pool.Name, Device: c.device.Name}))
+				t.Offers = append(t.Offers, describeDevice(c, render.Piece{Class: classes[j].name, Driver: x.Spec.Driver, Pool: x.Spec.Pool.Name, Device: c.device.Name}))
 			}
 		}
 	}
 	return out
 }
 
-// withheld says why a device is not offered; empty: it is.
-func withheld(v *resourcev1.Device, node string) string {
+// withheldReason says why a device is not offered; empty: it is.
+func withheldReason(v *resourcev1.Device, node string) string {
 	for _, t := range v.Taints {
 		if t.Effect == resourcev1.DeviceTaintEffectNoSchedule || t.Effect == resourcev1.DeviceTaintEffectNoExecute {
 			taint := corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)}
@@ -84,11 +84,11 @@ func withheld(v *resourcev1.Device, node string) string {
 		return "they are not of one node"
 	case len(v.ConsumesCounters) > 0:
 		return "they are parts of a device that is divided when it is claimed (shared counters)"
-	case deref(v.AllowMultipleAllocations):
+	case valueOrZero(v.AllowMultipleAllocations):
 		return "several claims have them at the same time (consumable capacity)"
-	case deref(v.BindsToNode) || len(v.BindingConditions) > 0:
+	case valueOrZero(v.BindsToNode) || len(v.BindingConditions) > 0:
 		return "they have to be made ready after they are claimed (binding conditions)"
-	case stated(v, "type") == "vfio":
+	case firstText(v, "type") == "vfio":
 		return "they are for virtual machines"
 	}
 	return ""
@@ -97,24 +97,24 @@ func withheld(v *resourcev1.Device, node string) string {
 // products are the attributes that may say what a device is, the first of which says it.
 var products = []string{"productName", "model", "product", "family"}
 
-// describe reads a device's attributes. Drivers of GPUs have names of their own for the same.
-func describe(c *candidate, p render.Piece) Offer {
+// describeDevice reads a device's attributes. Drivers of GPUs have names of their own for the same.
+func describeDevice(c *candidate, p render.Piece) Offer {
 	v := c.device
-	o := Offer{Piece: p, root: stated(v, "pcieRoot"), Driver: stated(v, "driverVersion"), Device: fleet.Device{
-		Minor: -1, Kind: "gpu", NUMA: -1, Type: discover.TypeName(stated(v, products...)),
-		UUID: stated(v, "uuid"), Bus: stated(v, "pciBusID", "pcieBusID", "pciAddr"), Parent: stated(v, "parentUUID"), Profile: strings.ToLower(stated(v, "profile")),
+	o := Offer{Piece: p, root: firstText(v, "pcieRoot"), Driver: firstText(v, "driverVersion"), Device: fleet.Device{
+		Minor: -1, Kind: "gpu", NUMA: -1, Type: discover.TypeName(firstText(v, products...)),
+		UUID: firstText(v, "uuid"), Bus: firstText(v, "pciBusID", "pcieBusID", "pciAddr"), Parent: firstText(v, "parentUUID"), Profile: strings.ToLower(firstText(v, "profile")),
 	}}
-	if o.Device.Profile == "" && stated(v, "type") == "mig" {
+	if o.Device.Profile == "" && firstText(v, "type") == "mig" {
 		o.Device.Profile = "mig"
 	}
 	for _, n := range []string{"numaNode", "numa"} {
-		if a := attribute(v, n); a != nil && a.IntValue != nil && *a.IntValue >= 0 {
+		if a := deviceAttribute(v, n); a != nil && a.IntValue != nil && *a.IntValue >= 0 {
 			o.Device.NUMA = int(*a.IntValue)
 		}
 	}
-	o.Says = told(c)
+	o.Says = typeExpression(c)
 	for name, amt := range v.Capacity {
-		if base(string(name)) == "memory" {
+		if baseName(string(name)) == "memory" {
 			o.Device.Memory = amount.Amount(amt.Value.Value())
 		}
 	}

@@ -63,7 +63,7 @@ func nvidias(t *testing.T) []Class {
 // TestOffers: what a driver publishes of its GPUs is what they are in the fleet, whole ones and
 // MIG instances, in the order of their names; those below one root of PCIe are near.
 func TestOffers(t *testing.T) {
-	tray := offered([]resourcev1.ResourceSlice{published(t, "gpu-7", fmt.Sprintf(h100, 10, 1), fmt.Sprintf(h100, 2, 0), mig, fmt.Sprintf(h100, 3, 1))}, nvidias(t))["gpu-7"]
+	tray := offeredTrays([]resourcev1.ResourceSlice{published(t, "gpu-7", fmt.Sprintf(h100, 10, 1), fmt.Sprintf(h100, 2, 0), mig, fmt.Sprintf(h100, 3, 1))}, nvidias(t))["gpu-7"]
 	tray.Settle("gpu-7", Numbers{})
 	link := func(to int) []fleet.Link { return []fleet.Link{{Peer: to, Kind: fleet.LinkHost}} }
 	memory := 81559 * amount.MiB
@@ -95,7 +95,7 @@ func TestOffers(t *testing.T) {
 // TestWithheld: devices that nobody can have alone are not offered, with the reason; a pool that
 // is half published has none yet. Seen to fail with: a pool whose slices are not counted.
 func TestWithheld(t *testing.T) {
-	see := func(all ...resourcev1.ResourceSlice) *Tray { return offered(all, nvidias(t))["gpu-7"] }
+	see := func(all ...resourcev1.ResourceSlice) *Tray { return offeredTrays(all, nvidias(t))["gpu-7"] }
 	for change, want := range map[string]string{
 		`"taints":[{"key":"ecc","value":"bad","effect":"NoExecute"}]`:                   "taint ecc=bad:NoExecute",
 		`"consumesCounters":[{"counterSet":"c","counters":{"memory":{"value":"1"}}}]`:   "shared counters",

@@ -18,7 +18,7 @@ import (
 func TestWanted(t *testing.T) {
 	h200 := strings.NewReplacer("H100", "H200", "80GB", "141GB", "81559Mi", "143771Mi").Replace(fmt.Sprintf(h100, 5, 0))
 	published := published(t, "gpu-7", fmt.Sprintf(h100, 2, 0), h200, mig)
-	all := offered([]resourcev1.ResourceSlice{published}, []Class{classOf(t, "any", `device.driver == 'gpu.nvidia.com'`)})["gpu-7"].Offers
+	all := offeredTrays([]resourcev1.ResourceSlice{published}, []Class{classOf(t, "any", `device.driver == 'gpu.nvidia.com'`)})["gpu-7"].Offers
 	for _, x := range []struct {
 		r    amount.DeviceRequest
 		want string
@@ -35,7 +35,7 @@ func TestWanted(t *testing.T) {
 		p, err := Wanted(slices.Values(all), []string{"none", "any"}, x.r)
 		got := "error"
 		if err == nil {
-			s, err := selector(p.Where)
+			s, err := parseSelector(p.Where)
 			if err != nil || p.Class != "any" {
 				t.Errorf("%+v: %+v %v", x.r, p, err)
 				continue

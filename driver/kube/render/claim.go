@@ -17,7 +17,7 @@ const inPod = "devices"
 // has no claim.
 func (a *Attempt) Held(i int) (out []Piece) {
 	n := &a.Nodes[i]
-	for _, c := range a.claims(i) {
+	for _, c := range a.podClaims(i) {
 		for _, d := range c.Devices {
 			for k := range min(len(n.Devices), len(n.Pieces)) {
 				if n.Devices[k].Index == d.Index && n.Pieces[k] != (Piece{}) {
@@ -29,9 +29,9 @@ func (a *Attempt) Held(i int) (out []Piece) {
 	return out
 }
 
-// requests are those of a pod's claim, one for each kind, and of each device the name of its
+// claimRequests are those of a pod's claim, one for each kind, and of each device the name of its
 // request.
-func (a *Attempt) requests(i int) (out []resourcev1.DeviceRequest, of []string) {
+func (a *Attempt) claimRequests(i int) (out []resourcev1.DeviceRequest, of []string) {
 	var kinds []Piece
 	for _, p := range a.Held(i) {
 		kind := Piece{Class: p.Class, Where: p.Where}
@@ -54,12 +54,12 @@ func (a *Attempt) requests(i int) (out []resourcev1.DeviceRequest, of []string) 
 func (a *Attempt) Claims(root types.UID) []*resourcev1.ResourceClaim {
 	out := make([]*resourcev1.ResourceClaim, len(a.Nodes))
 	for i := range a.Nodes {
-		requests, _ := a.requests(i)
+		requests, _ := a.claimRequests(i)
 		if len(requests) == 0 {
 			continue
 		}
 		c := new(resourcev1.ResourceClaim)
-		c.TypeMeta, c.ObjectMeta = a.meta(a.pod(i), "ResourceClaim", root)
+		c.TypeMeta, c.ObjectMeta = a.objectMeta(a.podName(i), "ResourceClaim", root)
 		c.APIVersion = resourcev1.SchemeGroupVersion.String()
 		c.Labels[LabelIndex] = strconv.Itoa(i)
 		c.Finalizers = []string{resourcev1.Finalizer} // it is not gone before its pod has ended: the cluster's controller sees to that
@@ -71,7 +71,7 @@ func (a *Attempt) Claims(root types.UID) []*resourcev1.ResourceClaim {
 
 // Allocation gives a pod's claim the devices that were chosen for it.
 func (a *Attempt) Allocation(i int) *resourcev1.AllocationResult {
-	_, of := a.requests(i)
+	_, of := a.claimRequests(i)
 	out := &resourcev1.AllocationResult{NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 		MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{a.Nodes[i].Name}}},
 	}}}}
@@ -81,8 +81,8 @@ func (a *Attempt) Allocation(i int) *resourcev1.AllocationResult {
 	return out
 }
 
-// claimed has a pod name its claim, if there is one, and its job's container use it.
-func (a *Attempt) claimed(p *corev1.Pod, i int) {
+// addPodClaim has a pod name its claim, if there is one, and its job's container use it.
+func (a *Attempt) addPodClaim(p *corev1.Pod, i int) {
 	if len(a.Held(i)) == 0 {
 		return
 	}

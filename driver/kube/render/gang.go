@@ -49,14 +49,14 @@ const (
 // Root is the annotation of a pod that has no owner: the UID of the root that it belongs to.
 const Root = "coxswain.sh/root"
 
-// scheduler is who chooses the nodes of a gang's pods. Empty: the cluster's default.
-func (a *Attempt) scheduler() string {
+// schedulerName is who chooses the nodes of a gang's pods. Empty: the cluster's default.
+func (a *Attempt) schedulerName() string {
 	name := map[GangKind]string{Volcano: "volcano", KAI: "kai-scheduler"}[a.Gang]
 	return cmp.Or(a.Scheduler, name)
 }
 
-// join marks a pod as one of the attempt's gang.
-func (a *Attempt) join(p *corev1.Pod, root types.UID) {
+// joinGang marks a pod as one of the attempt's gang.
+func (a *Attempt) joinGang(p *corev1.Pod, root types.UID) {
 	name := a.name()
 	note := func(key, value string) {
 		if p.Annotations == nil {
@@ -110,9 +110,9 @@ type nativeSpec struct {
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 }
 
-// together is the DisruptionMode by which a group is disrupted whole or not at all, in a version
+// groupDisruption is the DisruptionMode by which a group is disrupted whole or not at all, in a version
 // of the API: a word in that of 1.36, a union after. Servers that have it switched off drop it.
-func together(version string) any {
+func groupDisruption(version string) any {
 	if version == "v1alpha2" {
 		return "PodGroup"
 	}
@@ -131,37 +131,37 @@ type groupSpec struct {
 // is no gang, or the cluster makes the object of the pods.
 func (a *Attempt) Group(root types.UID, version string) *Group {
 	g := new(Group)
-	g.TypeMeta, g.ObjectMeta = a.meta(a.name(), "PodGroup", root)
+	g.TypeMeta, g.ObjectMeta = a.objectMeta(a.name(), "PodGroup", root)
 	n := len(a.Nodes)
 	switch a.Gang {
 	case Native:
 		var s nativeSpec
 		s.SchedulingPolicy.Gang.MinCount = n
-		s.DisruptionMode, s.PriorityClassName = together(version), a.priority()
+		s.DisruptionMode, s.PriorityClassName = groupDisruption(version), a.priorityClass()
 		g.Spec = s
 	case Volcano:
-		g.Spec = groupSpec{MinMember: n, MinResources: a.sum(), Queue: a.Queue, PriorityClassName: a.priority()}
+		g.Spec = groupSpec{MinMember: n, MinResources: a.totalRequests(), Queue: a.Queue, PriorityClassName: a.priorityClass()}
 	case KAI:
 		g.Labels[kaiQueue] = a.Queue
-		g.Spec = groupSpec{MinMember: n, Queue: a.Queue, PriorityClassName: a.priority()}
+		g.Spec = groupSpec{MinMember: n, Queue: a.Queue, PriorityClassName: a.priorityClass()}
 	case Coscheduling:
-		g.Spec = groupSpec{MinMember: n, MinResources: a.sum()}
+		g.Spec = groupSpec{MinMember: n, MinResources: a.totalRequests()}
 	default:
 		return nil
 	}
 	return g
 }
 
-// sum is what all pods ask for together.
-func (a *Attempt) sum() corev1.ResourceList {
+// totalRequests is what all pods ask for together.
+func (a *Attempt) totalRequests() corev1.ResourceList {
 	var all resource.Vector
 	devices := map[string]int{}
 	for i := range a.Nodes {
-		take, has := a.takes(i)
+		take, has := a.claimedAmounts(i)
 		all = all.Add(take)
 		for name, n := range has {
 			devices[name] += n
 		}
 	}
-	return resources(all, devices).Requests
+	return resourceRequirements(all, devices).Requests
 }

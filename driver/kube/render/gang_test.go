@@ -62,7 +62,7 @@ func TestGangs(t *testing.T) {
 				if d := cmp.Diff(c.notes, p.Annotations); d != "" {
 					t.Errorf("annotations: %s", d)
 				}
-				for k := range a.labels() {
+				for k := range a.objectLabels() {
 					delete(p.Labels, k)
 				}
 				delete(p.Labels, LabelIndex)

@@ -35,7 +35,7 @@ func (a *Attempt) Pods(root types.UID) []*corev1.Pod {
 
 func (a *Attempt) podOf(i int, root types.UID) *corev1.Pod {
 	p := new(corev1.Pod)
-	p.TypeMeta, p.ObjectMeta = a.meta(a.pod(i), "Pod", root)
+	p.TypeMeta, p.ObjectMeta = a.objectMeta(a.podName(i), "Pod", root)
 	p.Labels[LabelIndex] = strconv.Itoa(i)
 	p.Finalizers = []string{Finalizer}
 	s := a.Launch.Job.Spec
@@ -43,13 +43,13 @@ func (a *Attempt) podOf(i int, root types.UID) *corev1.Pod {
 	grace := Grace(a.Launch.Grace)
 	p.Spec = corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace,
-		Hostname: p.Name, Subdomain: a.name(), DNSConfig: &corev1.PodDNSConfig{Searches: []string{a.domain()}},
+		Hostname: p.Name, Subdomain: a.name(), DNSConfig: &corev1.PodDNSConfig{Searches: []string{a.memberDomain()}},
 		EnableServiceLinks: &no, AutomountServiceAccountToken: &no,
-		SecurityContext: a.user(i), PriorityClassName: a.priority(),
-		Tolerations: a.tolerations(i),
+		SecurityContext: a.podSecurity(i), PriorityClassName: a.priorityClass(),
+		Tolerations: a.podTolerations(i),
 		Volumes: []corev1.Volume{
 			{Name: "cox", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-			{Name: "cox-attempt", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: a.name(), Items: a.files(i)}}},
+			{Name: "cox-attempt", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: a.name(), Items: a.rootFiles(i)}}},
 		},
 	}
 	for _, name := range a.PullSecrets {
@@ -58,41 +58,41 @@ func (a *Attempt) podOf(i int, root types.UID) *corev1.Pod {
 	if a.Placed {
 		p.Spec.SchedulerName = Scheduler
 	} else {
-		p.Spec.SchedulerName, p.Spec.NodeSelector = a.scheduler(), maps.Clone(a.Selector)
+		p.Spec.SchedulerName, p.Spec.NodeSelector = a.schedulerName(), maps.Clone(a.Selector)
 		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: Gate}}
-		p.Spec.Affinity = a.apart()
-		a.join(p, root)
+		p.Spec.Affinity = a.antiAffinity()
+		a.joinGang(p, root)
 	}
 	mounts := []corev1.VolumeMount{{Name: "cox", MountPath: podagent.Dir}, {Name: "cox-attempt", MountPath: podagent.PlanDir, ReadOnly: true}}
-	volumes, more := a.mounts()
+	volumes, more := a.volumeMounts()
 	p.Spec.Volumes, mounts = append(p.Spec.Volumes, volumes...), append(mounts, more...)
-	take, devices := a.takes(i)
+	take, devices := a.claimedAmounts(i)
 	p.Spec.InitContainers = []corev1.Container{{
 		Name: "cox", Image: a.Agent, Command: []string{"cox-pod", "install", podagent.BinDir},
 		ImagePullPolicy: corev1.PullIfNotPresent, // it is given to nodes without a registry, by whatever tag
-		Resources:       resources(take, nil), SecurityContext: confined(), VolumeMounts: mounts[:1],
+		Resources:       resourceRequirements(take, nil), SecurityContext: containerSecurity(), VolumeMounts: mounts[:1],
 	}}
 	p.Spec.Containers = []corev1.Container{{
-		Name: Container, Image: cmp.Or(s.Image, a.Image), Command: a.command(),
-		Env: []corev1.EnvVar{{Name: podagent.IndexEnv, Value: strconv.Itoa(i)}}, Resources: resources(take, devices),
-		SecurityContext: confined(), VolumeMounts: mounts,
+		Name: Container, Image: cmp.Or(s.Image, a.Image), Command: a.containerCommand(),
+		Env: []corev1.EnvVar{{Name: podagent.IndexEnv, Value: strconv.Itoa(i)}}, Resources: resourceRequirements(take, devices),
+		SecurityContext: containerSecurity(), VolumeMounts: mounts,
 		StartupProbe: &corev1.Probe{
 			ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{podagent.BinDir + "/cox-pod", "started"}}},
 			PeriodSeconds: 1, TimeoutSeconds: 5, FailureThreshold: math.MaxInt32,
 		},
 		TerminationMessagePath: corev1.TerminationMessagePathDefault, TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 	}}
-	if plugged(p.Spec.Containers[0].Resources.Limits) {
+	if hasPluginDevice(p.Spec.Containers[0].Resources.Limits) {
 		p.Labels[LabelPlugged] = "true"
 	}
-	a.claimed(p, i)
-	a.shape(p)
+	a.addPodClaim(p, i)
+	a.applyShape(p)
 	return p
 }
 
-// plugged reports whether there is something among these resources that a kubelet has of a
+// hasPluginDevice reports whether there is something among these resources that a kubelet has of a
 // device plugin.
-func plugged(l corev1.ResourceList) bool {
+func hasPluginDevice(l corev1.ResourceList) bool {
 	for name := range l {
 		if name != corev1.ResourceCPU && name != corev1.ResourceMemory && name != corev1.ResourceEphemeralStorage {
 			return true
@@ -101,9 +101,9 @@ func plugged(l corev1.ResourceList) bool {
 	return false
 }
 
-// command is what the job's container runs. A cox-pod that knows of no files that come with a
+// containerCommand is what the job's container runs. A cox-pod that knows of no files that come with a
 // job ends at the second word, before it runs anything without them.
-func (a *Attempt) command() []string {
+func (a *Attempt) containerCommand() []string {
 	out := []string{podagent.BinDir + "/cox-pod", "run"}
 	if a.Launch.Job.Spec.Upload != nil {
 		out = append(out, "files")
@@ -111,8 +111,8 @@ func (a *Attempt) command() []string {
 	return out
 }
 
-// mounts are the volumes of the settings, each once, and where they stand.
-func (a *Attempt) mounts() (volumes []corev1.Volume, mounts []corev1.VolumeMount) {
+// volumeMounts are the volumes of the settings, each once, and where they stand.
+func (a *Attempt) volumeMounts() (volumes []corev1.Volume, mounts []corev1.VolumeMount) {
 	for _, m := range a.Mounts {
 		k := slices.IndexFunc(volumes, func(v corev1.Volume) bool {
 			return m.Source.EmptyDir == nil && m.Source.Ephemeral == nil && reflect.DeepEqual(v.VolumeSource, m.Source)
@@ -126,22 +126,22 @@ func (a *Attempt) mounts() (volumes []corev1.Volume, mounts []corev1.VolumeMount
 	return volumes, mounts
 }
 
-// apart keeps the pods of an attempt on different nodes, where we do not choose these; those of
+// antiAffinity keeps the pods of an attempt on different nodes, where we do not choose these; those of
 // single tasks may be together.
-func (a *Attempt) apart() *corev1.Affinity {
+func (a *Attempt) antiAffinity() *corev1.Affinity {
 	if len(a.Nodes) == 1 || a.perTask() {
 		return nil
 	}
 	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
-		{LabelSelector: &metav1.LabelSelector{MatchLabels: a.labels()}, TopologyKey: corev1.LabelHostname},
+		{LabelSelector: &metav1.LabelSelector{MatchLabels: a.objectLabels()}, TopologyKey: corev1.LabelHostname},
 	}}}
 }
 
 // Grace is what a pod is given to end, in seconds, for a grace of its attempt.
 func Grace(d time.Duration) int64 { return int64((max(0, d) + margin + time.Second - 1) / time.Second) }
 
-// files are those of the root that a member sees: its own key, and no other's.
-func (a *Attempt) files(i int) []corev1.KeyToPath {
+// rootFiles are those of the root that a member sees: its own key, and no other's.
+func (a *Attempt) rootFiles(i int) []corev1.KeyToPath {
 	names := []string{podagent.PlanFile}
 	if len(a.Nodes) > 1 {
 		names = append(names, podagent.CAFile, fmt.Sprintf("%d.crt", i), fmt.Sprintf("%d.key", i))
@@ -153,9 +153,9 @@ func (a *Attempt) files(i int) []corev1.KeyToPath {
 	return out
 }
 
-// user is as whom pod i runs: the job's owner, by numbers, and in no group that the image would
+// podSecurity is as whom pod i runs: the job's owner, by numbers, and in no group that the image would
 // have him in, where the node can do that.
-func (a *Attempt) user(i int) *corev1.PodSecurityContext {
+func (a *Attempt) podSecurity(i int) *corev1.PodSecurityContext {
 	c := &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
 	if !a.AsImage {
 		uid, gid := int64(a.Launch.Job.Spec.Owner.UID), int64(a.Launch.Job.Spec.Owner.GID)
@@ -170,18 +170,18 @@ func (a *Attempt) user(i int) *corev1.PodSecurityContext {
 	return c
 }
 
-// confined takes all that a job has no need of.
-func confined() *corev1.SecurityContext {
+// containerSecurity takes all that a job has no need of.
+func containerSecurity() *corev1.SecurityContext {
 	no := false
 	return &corev1.SecurityContext{AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
 }
 
-// takes is what the claims of a pod come to, and its devices by the resource's name.
-func (a *Attempt) takes(i int) (resource.Vector, map[string]int) {
+// claimedAmounts is what the claims of a pod come to, and its devices by the resource's name.
+func (a *Attempt) claimedAmounts(i int) (resource.Vector, map[string]int) {
 	var sum resource.Vector
 	devices := map[string]int{}
 	n := &a.Nodes[i]
-	for _, c := range a.claims(i) {
+	for _, c := range a.podClaims(i) {
 		sum = sum.Add(c.Take)
 		for _, d := range c.Devices {
 			for k := range n.Devices {
@@ -196,8 +196,8 @@ func (a *Attempt) takes(i int) (resource.Vector, map[string]int) {
 	return sum, devices
 }
 
-// resources asks for amounts and devices: as much as is claimed, and no more than that.
-func resources(v resource.Vector, devices map[string]int) corev1.ResourceRequirements {
+// resourceRequirements asks for amounts and devices: as much as is claimed, and no more than that.
+func resourceRequirements(v resource.Vector, devices map[string]int) corev1.ResourceRequirements {
 	l := corev1.ResourceList{}
 	if v.CPU > 0 {
 		l[corev1.ResourceCPU] = *amount.NewMilliQuantity(int64(v.CPU), amount.DecimalSI)
@@ -222,11 +222,11 @@ func resources(v resource.Vector, devices map[string]int) corev1.ResourceRequire
 	return corev1.ResourceRequirements{Limits: l, Requests: maps.Clone(l)}
 }
 
-// tolerations are the settings' and one for each resource's own taint, with which clusters keep
+// podTolerations are the settings' and one for each resource's own taint, with which clusters keep
 // other pods off nodes that have devices.
-func (a *Attempt) tolerations(i int) []corev1.Toleration {
+func (a *Attempt) podTolerations(i int) []corev1.Toleration {
 	out := slices.Clone(a.Tolerations)
-	_, devices := a.takes(i)
+	_, devices := a.claimedAmounts(i)
 	keys := slices.Collect(maps.Keys(devices))
 	if len(a.Held(i)) > 0 {
 		keys = append(keys, a.Nodes[i].Bears...)

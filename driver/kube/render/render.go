@@ -118,11 +118,11 @@ func PodName(server string, ref engine.Ref, i int) string {
 	return Name(server, ref) + "-" + strconv.Itoa(i)
 }
 
-func (a *Attempt) name() string     { return Name(a.Server, a.Launch.Ref) }
-func (a *Attempt) pod(i int) string { return PodName(a.Server, a.Launch.Ref, i) }
+func (a *Attempt) name() string         { return Name(a.Server, a.Launch.Ref) }
+func (a *Attempt) podName(i int) string { return PodName(a.Server, a.Launch.Ref, i) }
 
-// labels are those of every object of the attempt.
-func (a *Attempt) labels() map[string]string {
+// objectLabels are those of every object of the attempt.
+func (a *Attempt) objectLabels() map[string]string {
 	return map[string]string{
 		LabelServer: a.Server, LabelJob: strconv.FormatUint(uint64(a.Launch.Job.ID), 10),
 		LabelAllocation: strconv.FormatUint(a.Launch.Ref.Allocation, 10), LabelAttempt: strconv.FormatUint(uint64(a.Launch.Ref.Attempt), 10),
@@ -146,8 +146,8 @@ func IndexOf(p *corev1.Pod) int {
 	return i
 }
 
-func (a *Attempt) meta(name, kind string, root types.UID) (metav1.TypeMeta, metav1.ObjectMeta) {
-	m := metav1.ObjectMeta{Name: name, Namespace: a.Namespace, Labels: a.labels()}
+func (a *Attempt) objectMeta(name, kind string, root types.UID) (metav1.TypeMeta, metav1.ObjectMeta) {
+	m := metav1.ObjectMeta{Name: name, Namespace: a.Namespace, Labels: a.objectLabels()}
 	if root != "" {
 		no := false
 		m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Secret", Name: a.name(), UID: root, BlockOwnerDeletion: &no}}
@@ -160,7 +160,7 @@ func (a *Attempt) Root(now time.Time) (*corev1.Secret, error) {
 	if err := a.Check(); err != nil {
 		return nil, err
 	}
-	files, err := podagent.Files(a.plan(), now)
+	files, err := podagent.Files(a.agentPlan(), now)
 	if err != nil {
 		return nil, err
 	}
@@ -173,23 +173,23 @@ func (a *Attempt) Root(now time.Time) (*corev1.Secret, error) {
 	}
 	yes := true
 	s := &corev1.Secret{Data: files, Immutable: &yes, Type: corev1.SecretTypeOpaque}
-	s.TypeMeta, s.ObjectMeta = a.meta(a.name(), "Secret", "")
+	s.TypeMeta, s.ObjectMeta = a.objectMeta(a.name(), "Secret", "")
 	s.Annotations = map[string]string{Digest: a.Digest}
 	return s, nil
 }
 
 // OnHost reports whether the pods are on the network of their nodes.
-func (a *Attempt) OnHost() bool { return a.over(a.Launch.Job.Spec.Pod).HostNetwork }
+func (a *Attempt) OnHost() bool { return a.shapeForJob(a.Launch.Job.Spec.Pod).HostNetwork }
 
 // Service gives the members names.
 func (a *Attempt) Service(root types.UID) *corev1.Service {
-	s := &corev1.Service{Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, PublishNotReadyAddresses: true, Selector: a.labels()}}
-	s.TypeMeta, s.ObjectMeta = a.meta(a.name(), "Service", root)
+	s := &corev1.Service{Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, PublishNotReadyAddresses: true, Selector: a.objectLabels()}}
+	s.TypeMeta, s.ObjectMeta = a.objectMeta(a.name(), "Service", root)
 	return s
 }
 
-// domain is that of the members' names.
-func (a *Attempt) domain() string {
+// memberDomain is that of the members' names.
+func (a *Attempt) memberDomain() string {
 	d := a.Domain
 	if d == "" {
 		d = "cluster.local"
@@ -197,8 +197,8 @@ func (a *Attempt) domain() string {
 	return a.name() + "." + a.Namespace + ".svc." + d
 }
 
-// plan is what the crew is told.
-func (a *Attempt) plan() *podagent.Plan {
+// agentPlan is what the crew is told.
+func (a *Attempt) agentPlan() *podagent.Plan {
 	l := a.Launch
 	p := &podagent.Plan{Ref: l.Ref, Job: l.Job, Script: l.Script, Env: l.Env, Grace: l.Grace, Ready: a.Ready, WorkDir: podagent.WorkDir}
 	if a.Checkpoints != "" {
@@ -210,31 +210,31 @@ func (a *Attempt) plan() *podagent.Plan {
 	}
 	p.Strict = a.Strict != nil && a.Strict(l.Job.Spec.WorkDir)
 	if a.perTask() {
-		p.Job = taskwise(l.Job, len(a.Nodes))
+		p.Job = jobPerTask(l.Job, len(a.Nodes))
 	}
 	ofHost := a.OnHost()
 	for i, n := range a.Nodes {
 		node := n.Node
-		node.Name = a.pod(i)
+		node.Name = a.podName(i)
 		node.State, node.Why, node.Hosts, node.Features = "", "", nil, nil // inside nobody reads them, and room is short with many pods
 		if !ofHost {
 			node.Address = "" // the node's; the pod has its own, which its members find out
 		}
-		p.Members = append(p.Members, podagent.Member{Name: node.Name, Host: a.pod(i) + "." + a.domain(), Port: a.portOf(), Node: node})
+		p.Members = append(p.Members, podagent.Member{Name: node.Name, Host: a.podName(i) + "." + a.memberDomain(), Port: a.portOf(), Node: node})
 	}
 	for k, c := range l.Claims {
-		c.Node = a.pod(a.podOfClaim(k))
+		c.Node = a.podName(a.podOfClaim(k))
 		p.Claims = append(p.Claims, c)
 	}
 	for i := range p.Members {
-		a.devices(p, i)
+		a.numberDevices(p, i)
 	}
 	return p
 }
 
-// devices numbers a member's devices as its container has them: those that are claimed, from 0
+// numberDevices numbers a member's devices as its container has them: those that are claimed, from 0
 // on, as the kubelet chooses which they are.
-func (a *Attempt) devices(p *podagent.Plan, i int) {
+func (a *Attempt) numberDevices(p *podagent.Plan, i int) {
 	m := &p.Members[i]
 	var held []fleet.Device
 	for j := range p.Claims {
@@ -274,15 +274,15 @@ func (a *Attempt) Check() error {
 			case i < 0 || i >= len(n.Ask):
 				return fault.New(fault.Invalid, "node %s has no device %d", c.Node, d.Index)
 			case d.Share != resource.WholeDevice || d.Bytes != 0:
-				return refuse("gres", "ask for whole devices or for a MIG profile", "a share of a device is not to be had on Kubernetes")
+				return optionError("gres", "ask for whole devices or for a MIG profile", "a share of a device is not to be had on Kubernetes")
 			}
 		}
 	}
-	return a.plan().Check()
+	return a.agentPlan().Check()
 }
 
-// refuse is a refusal that is about an option of the job.
-func refuse(option, advice, format string, args ...any) error {
+// optionError is a refusal that is about an option of the job.
+func optionError(option, advice, format string, args ...any) error {
 	return engine.About(fault.New(fault.Invalid, format, args...).Advise("%s", advice), option)
 }
 
@@ -294,17 +294,17 @@ func (a *Attempt) CheckJob() error {
 	case l.Adds != nil || s.Elastic():
 		return engine.About(fault.New(fault.Unsupported, "a gang cannot grow or shrink on Kubernetes").Advise("give a fixed number of nodes"), "elastic")
 	case s.Image == "" && a.Image == "":
-		return refuse("image", "write #SBATCH --container-image=IMAGE, or image: in the native form; or have the pool's setting image name one for all", "a job on Kubernetes needs a container image")
+		return optionError("image", "write #SBATCH --container-image=IMAGE, or image: in the native form; or have the pool's setting image name one for all", "a job on Kubernetes needs a container image")
 	case strings.ContainsAny(s.Image, " \t\n\"'") || strings.HasPrefix(s.Image, "-"):
-		return refuse("image", "write REGISTRY/NAME:TAG", "%.100q is no image", s.Image)
+		return optionError("image", "write REGISTRY/NAME:TAG", "%.100q is no image", s.Image)
 	case a.Agent == "":
 		return fault.New(fault.Unsupported, "the pool names no image with cox-pod").Advise("name it by the pool's setting agent_image")
 	case !path.IsAbs(s.WorkDir):
-		return refuse("chdir", "give an absolute one", "the working directory %q is not absolute", s.WorkDir)
+		return optionError("chdir", "give an absolute one", "the working directory %q is not absolute", s.WorkDir)
 	case s.Program.Kind != job.Batch && s.Program.Kind != job.Direct:
-		return refuse("program", "use a script or a command", "%q is no kind of program", s.Program.Kind)
+		return optionError("program", "use a script or a command", "%q is no kind of program", s.Program.Kind)
 	case slices.ContainsFunc(l.Env, func(v string) bool { return strings.ContainsRune(v, 0) }):
-		return refuse("export", "leave that variable out", "the environment holds a NUL byte")
+		return optionError("export", "leave that variable out", "the environment holds a NUL byte")
 	case s.PodPerTask():
 		return a.checkPerTask()
 	}

@@ -25,28 +25,28 @@ type Shape struct {
 	Annotations    map[string]string
 }
 
-// over is the shape of the pods of a job.
-func (s Shape) over(o *job.Pod) Shape {
+// shapeForJob is the shape of the pods of a job.
+func (s Shape) shapeForJob(o *job.Pod) Shape {
 	if o == nil {
 		return s
 	}
 	s.SharedMemory = cmp.Or(o.SharedMemory, s.SharedMemory)
 	s.HostNetwork, s.LockMemory = s.HostNetwork || o.HostNetwork, s.LockMemory || o.LockMemory
 	s.ServiceAccount, s.RuntimeClass = cmp.Or(o.ServiceAccount, s.ServiceAccount), cmp.Or(o.RuntimeClass, s.RuntimeClass)
-	s.Labels, s.Annotations = joined(s.Labels, o.Labels), joined(s.Annotations, o.Annotations)
+	s.Labels, s.Annotations = mergeMaps(s.Labels, o.Labels), mergeMaps(s.Annotations, o.Annotations)
 	return s
 }
 
-// priority is the priority class of the pods of a job; empty: none.
-func (a *Attempt) priority() string {
+// priorityClass is the priority class of the pods of a job; empty: none.
+func (a *Attempt) priorityClass() string {
 	if o := a.Launch.Job.Spec.Pod; o != nil {
 		return cmp.Or(o.PriorityClass, a.PriorityClass)
 	}
 	return a.PriorityClass
 }
 
-// joined has the second one's values where both have a name.
-func joined(a, b map[string]string) map[string]string {
+// mergeMaps has the second one's values where both have a name.
+func mergeMaps(a, b map[string]string) map[string]string {
 	out := maps.Clone(a)
 	if out == nil {
 		return maps.Clone(b)
@@ -67,20 +67,20 @@ func (a *Attempt) portOf() int {
 // hostPorts begins a range of 10,000 that is below those that a kernel and a cluster give away.
 const hostPorts = 20000
 
-// shape makes a pod what its pool and its job say.
-func (a *Attempt) shape(p *corev1.Pod) {
+// applyShape makes a pod what its pool and its job say.
+func (a *Attempt) applyShape(p *corev1.Pod) {
 	o := a.Launch.Job.Spec.Pod
-	s := a.over(o)
+	s := a.shapeForJob(o)
 	for k, v := range s.Labels {
 		if _, ours := p.Labels[k]; !ours {
 			p.Labels[k] = v
 		}
 	}
-	p.Annotations = joined(s.Annotations, p.Annotations) // none goes over those of the gang
+	p.Annotations = mergeMaps(s.Annotations, p.Annotations) // none goes over those of the gang
 	spec, c := &p.Spec, &p.Spec.Containers[0]
 	if o != nil {
 		if !a.Placed {
-			spec.NodeSelector = joined(o.NodeSelector, spec.NodeSelector) // nor out of the pool
+			spec.NodeSelector = mergeMaps(o.NodeSelector, spec.NodeSelector) // nor out of the pool
 			for _, text := range o.Tolerations {
 				t, _ := ParseToleration(text)
 				spec.Tolerations = append(spec.Tolerations, t)

@@ -30,10 +30,10 @@ func TestShape(t *testing.T) {
 		"fs group":  *s.SecurityContext.FSGroup == 8,
 		"shm":       shm >= 0 && s.Volumes[shm].EmptyDir.SizeLimit.Value() == 2<<30 && s.Volumes[shm].EmptyDir.Medium == corev1.StorageMediumMemory,
 		"shm there": slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "shm" && m.MountPath == "/dev/shm" }),
-		"host network": s.HostNetwork && s.DNSPolicy == corev1.DNSClusterFirstWithHostNet && c.Ports[0].HostPort == 20012 && a.plan().Members[1].Port == 20012 && slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool {
+		"host network": s.HostNetwork && s.DNSPolicy == corev1.DNSClusterFirstWithHostNet && c.Ports[0].HostPort == 20012 && a.agentPlan().Members[1].Port == 20012 && slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool {
 			return v.Name == podagent.HereEnv && v.ValueFrom.FieldRef.FieldPath == "status.podIP"
 		}),
-		"host's address": a.plan().Members[1].Node.Address == "10.0.0.2",
+		"host's address": a.agentPlan().Members[1].Node.Address == "10.0.0.2",
 		"lock":           slices.Equal(c.SecurityContext.Capabilities.Add, []corev1.Capability{"IPC_LOCK"}) && len(s.InitContainers[0].SecurityContext.Capabilities.Add) == 0,
 		"account":        s.ServiceAccountName == "mine" && *s.AutomountServiceAccountToken,
 		"runtime":        *s.RuntimeClassName == "nvidia",
@@ -51,10 +51,10 @@ func TestShape(t *testing.T) {
 	a.Nodes[1].Address = "10.0.0.2"
 	p = a.Pods("root-uid")[1]
 	s, c = &p.Spec, &p.Spec.Containers[0]
-	if s.HostNetwork || len(c.Ports) > 0 || a.plan().Members[1].Port != 0 || s.SecurityContext.FSGroup != nil || len(s.Volumes) != 3 || len(c.SecurityContext.Capabilities.Add) > 0 || s.ServiceAccountName != "" || s.RuntimeClassName != nil || len(p.Annotations) > 0 {
+	if s.HostNetwork || len(c.Ports) > 0 || a.agentPlan().Members[1].Port != 0 || s.SecurityContext.FSGroup != nil || len(s.Volumes) != 3 || len(c.SecurityContext.Capabilities.Add) > 0 || s.ServiceAccountName != "" || s.RuntimeClassName != nil || len(p.Annotations) > 0 {
 		t.Errorf("without any of it: %+v", p)
 	}
-	if at := a.plan().Members[1].Node.Address; at != "" || a.Nodes[1].Address == "" {
+	if at := a.agentPlan().Members[1].Node.Address; at != "" || a.Nodes[1].Address == "" {
 		t.Errorf("a pod of its own network is said to be at %q, its node at %q", at, a.Nodes[1].Address)
 	}
 }
@@ -90,7 +90,7 @@ func TestVolumes(t *testing.T) {
 	claim := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}
 	empty := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
 	a.Mounts = []Mount{{Path: "/a", Source: claim, Sub: "x"}, {Path: "/b", Source: claim, ReadOnly: true}, {Path: "/c", Source: empty}, {Path: "/d", Source: empty}}
-	volumes, mounts := a.mounts()
+	volumes, mounts := a.volumeMounts()
 	if len(volumes) != 3 || mounts[0].Name != mounts[1].Name || mounts[2].Name == mounts[3].Name || mounts[0].SubPath != "x" || !mounts[1].ReadOnly || mounts[0].ReadOnly {
 		t.Errorf("%+v\n%+v", volumes, mounts)
 	}

@@ -21,10 +21,10 @@ func Spread(s *job.Spec, gpu func() (string, error), claim func(resource.DeviceR
 	var claims []fleet.Claim
 	for gi := range s.Groups {
 		g := &s.Groups[gi]
-		if err := placeless(g); err != nil {
+		if err := refusePlacement(g); err != nil {
 			return nil, nil, err
 		}
-		n, tasks := size(g)
+		n, tasks := groupSize(g)
 		if s.PodPerTask() {
 			n = tasks
 		}
@@ -38,14 +38,14 @@ func Spread(s *job.Spec, gpu func() (string, error), claim func(resource.DeviceR
 			for _, need := range []struct {
 				r     []resource.DeviceRequest
 				times int
-			}{{g.PerNode.Devices, 1}, {g.PerTask.Devices, here}, {share(g.Total.Devices, n, i), 1}} {
+			}{{g.PerNode.Devices, 1}, {g.PerTask.Devices, here}, {deviceShare(g.Total.Devices, n, i), 1}} {
 				for _, r := range need.r {
 					name, piece := "", Piece{}
 					var err error
 					if claim != nil {
 						piece, err = claim(r)
 					} else {
-						name, err = ask(r, gpu)
+						name, err = resourceName(r, gpu)
 					}
 					if err != nil {
 						return nil, nil, err
@@ -61,7 +61,7 @@ func Spread(s *job.Spec, gpu func() (string, error), claim func(resource.DeviceR
 					}
 				}
 			}
-			c.Take = c.Take.Add(g.PerDevice.Scale(len(c.Devices))).Add(part(g.Total.Vector, n))
+			c.Take = c.Take.Add(g.PerDevice.Scale(len(c.Devices))).Add(vectorShare(g.Total.Vector, n))
 			node.Capacity = c.Take
 			nodes, claims = append(nodes, node), append(claims, c)
 		}
@@ -72,8 +72,8 @@ func Spread(s *job.Spec, gpu func() (string, error), claim func(resource.DeviceR
 	return nodes, claims, nil
 }
 
-// size is how many nodes and tasks a group has.
-func size(g *job.TaskGroup) (nodes, tasks int) {
+// groupSize is how many nodes and tasks a group has.
+func groupSize(g *job.TaskGroup) (nodes, tasks int) {
 	nodes, tasks = max(1, g.Nodes.Min), g.Tasks.Least()
 	switch {
 	case tasks == 0 && g.TasksPerNode > 0:
@@ -84,9 +84,9 @@ func size(g *job.TaskGroup) (nodes, tasks int) {
 	return nodes, max(tasks, nodes)
 }
 
-// placeless refuses what a group says of where it is to run: the cluster's scheduler is not
+// refusePlacement refuses what a group says of where it is to run: the cluster's scheduler is not
 // told yet.
-func placeless(g *job.TaskGroup) error {
+func refusePlacement(g *job.TaskGroup) error {
 	say := func(option string, is bool) error {
 		if !is {
 			return nil
@@ -109,8 +109,8 @@ func placeless(g *job.TaskGroup) error {
 	return nil
 }
 
-// ask is the name of the resource of which a request is.
-func ask(r resource.DeviceRequest, gpu func() (string, error)) (string, error) {
+// resourceName is the name of the resource of which a request is.
+func resourceName(r resource.DeviceRequest, gpu func() (string, error)) (string, error) {
 	refuse := func(advice, format string, args ...any) (string, error) {
 		return "", engine.About(fault.New(fault.Invalid, format, args...).Advise("%s", advice), "gres")
 	}
@@ -127,8 +127,8 @@ func ask(r resource.DeviceRequest, gpu func() (string, error)) (string, error) {
 	return gpu()
 }
 
-// share is what node i of n has of devices that are asked for of all together.
-func share(all []resource.DeviceRequest, n, i int) []resource.DeviceRequest {
+// deviceShare is what node i of n has of devices that are asked for of all together.
+func deviceShare(all []resource.DeviceRequest, n, i int) []resource.DeviceRequest {
 	out := make([]resource.DeviceRequest, len(all))
 	for k, r := range all {
 		r.Count = (r.Count + n - 1 - i) / n
@@ -137,8 +137,8 @@ func share(all []resource.DeviceRequest, n, i int) []resource.DeviceRequest {
 	return out
 }
 
-// part is an n-th of a vector, rounded up.
-func part(v resource.Vector, n int) resource.Vector {
+// vectorShare is an n-th of a vector, rounded up.
+func vectorShare(v resource.Vector, n int) resource.Vector {
 	out := resource.Vector{CPU: v.CPU.DivUp(resource.Amount(n)), Memory: v.Memory.DivUp(resource.Amount(n)), Disk: v.Disk.DivUp(resource.Amount(n))}
 	for _, x := range v.Named {
 		out = out.With(x.Name, x.Amount.DivUp(resource.Amount(n)))

@@ -19,8 +19,8 @@ import (
 // perTask reports whether each task has a pod of its own.
 func (a *Attempt) perTask() bool { return a.Launch.Job.Spec.PodPerTask() }
 
-// claims are those of pod i, in the order of the attempt's.
-func (a *Attempt) claims(i int) (out []fleet.Claim) {
+// podClaims are those of pod i, in the order of the attempt's.
+func (a *Attempt) podClaims(i int) (out []fleet.Claim) {
 	if a.perTask() {
 		return a.Launch.Claims[i : i+1]
 	}
@@ -61,7 +61,7 @@ func Split(claims []fleet.Claim, nodes []Node) ([]fleet.Claim, []Node, error) {
 		if c.Tasks == 0 {
 			continue
 		}
-		take, ok := portion(c.Take, c.Tasks)
+		take, ok := exactShare(c.Take, c.Tasks)
 		if !ok || len(c.Devices)%c.Tasks != 0 || c.Whole {
 			return nil, nil, fault.New(fault.Invalid, "what the job has of node %s does not divide among its %d tasks there", c.Node, c.Tasks).
 				Advise("say what each task needs: --cpus-per-task, --mem-per-cpu, --gpus-per-task")
@@ -70,7 +70,7 @@ func Split(claims []fleet.Claim, nodes []Node) ([]fleet.Claim, []Node, error) {
 		for t := range c.Tasks {
 			one := c
 			one.Tasks, one.Take, one.Devices = 1, take, slices.Clone(c.Devices[t*each:(t+1)*each])
-			out, on = append(out, one), append(on, nodes[k].with(&one))
+			out, on = append(out, one), append(on, nodes[k].withClaim(&one))
 		}
 	}
 	if len(out) == 0 {
@@ -79,9 +79,9 @@ func Split(claims []fleet.Claim, nodes []Node) ([]fleet.Claim, []Node, error) {
 	return out, on, nil
 }
 
-// with is a node as a pod has it that has but this claim of it: of all its devices a node may have
+// withClaim is a node as a pod has it that has but this claim of it: of all its devices a node may have
 // hundreds of pods.
-func (n *Node) with(c *fleet.Claim) Node {
+func (n *Node) withClaim(c *fleet.Claim) Node {
 	out := *n
 	out.Devices, out.Ask, out.Pieces = nil, nil, nil
 	out.Capacity = c.Take
@@ -102,8 +102,8 @@ func (n *Node) with(c *fleet.Claim) Node {
 	return out
 }
 
-// portion is what one of n has of amounts. false: they do not divide.
-func portion(v resource.Vector, n int) (resource.Vector, bool) {
+// exactShare is what one of n has of amounts. false: they do not divide.
+func exactShare(v resource.Vector, n int) (resource.Vector, bool) {
 	by := resource.Amount(n)
 	if n < 1 || v.CPU%by != 0 {
 		return resource.Vector{}, false
@@ -123,7 +123,7 @@ func portion(v resource.Vector, n int) (resource.Vector, bool) {
 func (a *Attempt) checkPerTask() error {
 	s := a.Launch.Job.Spec
 	if a.OnHost() {
-		return refuse("kubernetes", "leave pods: task out; or host_network, or name a pool without it", "pods of the same job listen on one port, and with host_network two of them cannot be on a node: pods: task does not go with it")
+		return optionError("kubernetes", "leave pods: task out; or host_network, or name a pool without it", "pods of the same job listen on one port, and with host_network two of them cannot be on a node: pods: task does not go with it")
 	}
 	if !a.Placed && len(s.Groups) > 1 {
 		return engine.About(fault.New(fault.Unsupported, "the job has several groups of tasks, and on how many nodes the pods of each are, Kubernetes' own scheduler does not say: nobody could show what runs where").
@@ -141,7 +141,7 @@ func (a *Attempt) checkPerTask() error {
 			return engine.About(fault.New(fault.Unsupported, "how many nodes have the pods of tasks, Kubernetes' own scheduler is not told: it puts each where there is room").
 				Advise("say how many tasks there are (--ntasks), and nothing of nodes; or name a pool whose nodes Coxswain chooses; or leave pods: task out"), "nodes", "ntasks-per-node", "tasks_per_node")
 		}
-		if err := dividing(g, n); err != nil {
+		if err := checkDivides(g, n); err != nil {
 			return err
 		}
 	}
@@ -161,7 +161,7 @@ func wholeTasks(g *job.TaskGroup) error {
 		{g.Distribution != "" && g.Distribution != "block", "distribution", "with a pod for each task ranks go over the nodes in blocks", "leave --distribution out"},
 	} {
 		if x.is {
-			return refuse(x.option, x.mend+"; or leave pods: task out", "each task is to have a pod of its own (pods: task), and %s", x.what)
+			return optionError(x.option, x.mend+"; or leave pods: task out", "each task is to have a pod of its own (pods: task), and %s", x.what)
 		}
 	}
 	return nil
@@ -184,9 +184,9 @@ func TasksPerNode(g *job.TaskGroup) int {
 	return 0
 }
 
-// dividing refuses what a group asks for of each node, if that does not divide among n tasks; 0:
+// checkDivides refuses what a group asks for of each node, if that does not divide among n tasks; 0:
 // how many these are is not known.
-func dividing(g *job.TaskGroup, n int) error {
+func checkDivides(g *job.TaskGroup, n int) error {
 	if g.PerNode.Vector.IsZero() && g.PerNode.DeviceCount() == 0 {
 		return nil
 	}
@@ -206,7 +206,7 @@ func dividing(g *job.TaskGroup, n int) error {
 		return engine.About(fault.New(fault.Invalid, "each task is to have a pod of its own (pods: task), and what is asked for of each node (--%s) is to be divided: how many tasks a node has is not known", option).
 			Advise("%s; or, where Coxswain chooses the nodes, say --nodes with one number and --ntasks-per-node; or leave pods: task out", mend), option, "gres", "per_node")
 	}
-	_, ok := portion(g.PerNode.Vector, n)
+	_, ok := exactShare(g.PerNode.Vector, n)
 	for _, r := range g.PerNode.Devices {
 		ok = ok && r.Count%n == 0
 	}
@@ -217,9 +217,9 @@ func dividing(g *job.TaskGroup, n int) error {
 	return nil
 }
 
-// taskwise is a job as its processes know it if each task has a pod, which is a node to srun: what
+// jobPerTask is a job as its processes know it if each task has a pod, which is a node to srun: what
 // was said of nodes is not true of pods. It has so many tasks.
-func taskwise(j *job.Job, tasks int) *job.Job {
+func jobPerTask(j *job.Job, tasks int) *job.Job {
 	out, spec := *j, *j.Spec
 	out.Spec = &spec
 	spec.Groups = slices.Clone(spec.Groups)

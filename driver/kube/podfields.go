@@ -19,8 +19,8 @@ func Allowances() []string {
 	return []string{"host_network", "lock_memory", "service_account", "runtime_class", "priority_class", "labels", "annotations", "tolerations"}
 }
 
-// asked are the fields that a job uses.
-func asked(p *job.Pod) (out []string) {
+// usedPodFields are the fields that a job uses.
+func usedPodFields(p *job.Pod) (out []string) {
 	for i, is := range []bool{p.HostNetwork, p.LockMemory, p.ServiceAccount != "", p.RuntimeClass != "", p.PriorityClass != "", len(p.Labels) > 0, len(p.Annotations) > 0, len(p.Tolerations) > 0} {
 		if is {
 			out = append(out, Allowances()[i])
@@ -29,16 +29,16 @@ func asked(p *job.Pod) (out []string) {
 	return out
 }
 
-// permits refuses what a job asks of its pods and the pool does not let it, or what no cluster
+// checkPodFields refuses what a job asks of its pods and the pool does not let it, or what no cluster
 // takes.
-func (t *Terms) permits(p *job.Pod) error {
+func (t *Terms) checkPodFields(p *job.Pod) error {
 	if p == nil {
 		return nil
 	}
 	refuse := func(kind fault.Kind, mend, format string, args ...any) error {
 		return engine.About(fault.New(kind, "kubernetes: "+format, args...).Advise("%s", mend), "kubernetes")
 	}
-	for _, f := range asked(p) {
+	for _, f := range usedPodFields(p) {
 		if !slices.Contains(t.Allow, f) {
 			return refuse(fault.Permission, "leave it out, or have an administrator add it to the pool's setting allow", "%s: jobs of this pool may not ask for it", f)
 		}

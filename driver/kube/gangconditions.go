@@ -22,8 +22,8 @@ type gangObject struct {
 	} `json:"status"`
 }
 
-// condition is the last of a type that has a status. nil: there is none.
-func condition(all []metav1.Condition, kind string, is metav1.ConditionStatus) *metav1.Condition {
+// findCondition is the last of a type that has a status. nil: there is none.
+func findCondition(all []metav1.Condition, kind string, is metav1.ConditionStatus) *metav1.Condition {
 	for i := len(all) - 1; i >= 0; i-- {
 		if all[i].Type == kind && all[i].Status == is {
 			return &all[i]
@@ -39,40 +39,40 @@ func gangWords(k GangKind, queue string, o *gangObject) string {
 	switch k {
 	case Volcano:
 		if o.Status.Phase == "Pending" || o.Status.Phase == "" {
-			return fmt.Sprintf("waits in Volcano's queue %s, which does not take it in yet: %s", cmp.Or(queue, "default"), cmp.Or(message(condition(c, "Unschedulable", metav1.ConditionTrue)), "it has no room, or is not open"))
+			return fmt.Sprintf("waits in Volcano's queue %s, which does not take it in yet: %s", cmp.Or(queue, "default"), cmp.Or(conditionMessage(findCondition(c, "Unschedulable", metav1.ConditionTrue)), "it has no room, or is not open"))
 		}
 		if o.Status.Phase == "Inqueue" {
-			if u := message(condition(c, "Unschedulable", metav1.ConditionTrue)); u != "" {
+			if u := conditionMessage(findCondition(c, "Unschedulable", metav1.ConditionTrue)); u != "" {
 				return "Volcano: " + u
 			}
 		}
 	case KAI:
-		if u := message(condition(o.Status.Scheduling, "UnschedulableOnNodePool", metav1.ConditionTrue)); u != "" {
+		if u := conditionMessage(findCondition(o.Status.Scheduling, "UnschedulableOnNodePool", metav1.ConditionTrue)); u != "" {
 			return fmt.Sprintf("waits in KAI's queue %s: %s", queue, u)
 		}
 	case Kueue:
 		switch {
-		case condition(c, "Admitted", metav1.ConditionTrue) != nil:
-		case condition(c, "QuotaReserved", metav1.ConditionTrue) != nil:
-			return fmt.Sprintf("has quota of Kueue's queue %s, and waits for its admission checks: %s", queue, cmp.Or(message(condition(c, "Admitted", metav1.ConditionFalse)), "they have not answered"))
+		case findCondition(c, "Admitted", metav1.ConditionTrue) != nil:
+		case findCondition(c, "QuotaReserved", metav1.ConditionTrue) != nil:
+			return fmt.Sprintf("has quota of Kueue's queue %s, and waits for its admission checks: %s", queue, cmp.Or(conditionMessage(findCondition(c, "Admitted", metav1.ConditionFalse)), "they have not answered"))
 		default:
-			return fmt.Sprintf("waits in Kueue's queue %s for quota: %s", queue, cmp.Or(message(condition(c, "QuotaReserved", metav1.ConditionFalse)), "it was not looked at yet"))
+			return fmt.Sprintf("waits in Kueue's queue %s for quota: %s", queue, cmp.Or(conditionMessage(findCondition(c, "QuotaReserved", metav1.ConditionFalse)), "it was not looked at yet"))
 		}
 	}
 	return ""
 }
 
-// message is what a condition says. nil: nothing.
-func message(c *metav1.Condition) string {
+// conditionMessage is what a condition says. nil: nothing.
+func conditionMessage(c *metav1.Condition) string {
 	if c == nil {
 		return ""
 	}
 	return cmp.Or(strings.TrimSpace(c.Message), c.Reason)
 }
 
-// listen follows the objects of gangs of a kind in a namespace, once, until the engine is closed.
+// watchGangs follows the objects of gangs of a kind in a namespace, once, until the engine is closed.
 // What they say of why they wait, e.said has.
-func (e *Engine) listen(g *Gang, namespace string) {
+func (e *Engine) watchGangs(g *Gang, namespace string) {
 	if g == nil || g.Kind == Native || g.Kind == Coscheduling { // their pods say it
 		return
 	}
@@ -97,17 +97,17 @@ func (e *Engine) listen(g *Gang, namespace string) {
 				if !deleted {
 					text = gangWords(kind, e.cfg.Terms.Queue, o)
 				}
-				e.hear(namespace, o.Name, text)
+				e.noteGangReason(namespace, o.Name, text)
 			},
-			Listed: func() { e.hush(namespace, seen) },
+			Listed: func() { e.clearMissingGangs(namespace, seen) },
 			Failed: func(err error) { e.cfg.Log.Warn("kubernetes", "gangs", string(kind), "error", err) },
 		})
 	})
 }
 
-// hush takes the end of a list of a namespace: objects that are not in it are gone, and say nothing
+// clearMissingGangs takes the end of a list of a namespace: objects that are not in it are gone, and say nothing
 // any more.
-func (e *Engine) hush(namespace string, seen map[string]bool) {
+func (e *Engine) clearMissingGangs(namespace string, seen map[string]bool) {
 	e.mu.Lock()
 	var gone []string
 	for key := range e.said {
@@ -117,12 +117,12 @@ func (e *Engine) hush(namespace string, seen map[string]bool) {
 	}
 	e.mu.Unlock()
 	for _, name := range gone {
-		e.hear(namespace, name, "")
+		e.noteGangReason(namespace, name, "")
 	}
 }
 
-// hear takes what a gang's object says.
-func (e *Engine) hear(namespace, name, text string) {
+// noteGangReason takes what a gang's object says.
+func (e *Engine) noteGangReason(namespace, name, text string) {
 	if !strings.HasPrefix(name, "cox-"+e.log.server+"-") {
 		return
 	}

@@ -16,9 +16,9 @@ type Use struct {
 
 type using struct{ others, ours Use }
 
-// count adds what a pod holds to what pods hold, by node. One that has ended, or has no node,
+// addPodUse adds what a pod holds to what pods hold, by node. One that has ended, or has no node,
 // holds nothing; one that is being deleted holds what it has until its object is gone.
-func (t *Terms) count(sum map[string]using, p *corev1.Pod, ours func(*corev1.Pod) bool) {
+func (t *Terms) addPodUse(sum map[string]using, p *corev1.Pod, ours func(*corev1.Pod) bool) {
 	if p.Spec.NodeName == "" || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return
 	}
@@ -69,46 +69,46 @@ func (t *Terms) isDevice(name string) bool { return t.IsGPU(name) || isMIG(name)
 func Requests(p *corev1.Pod) map[corev1.ResourceName]int64 {
 	run, begin, stay := map[corev1.ResourceName]int64{}, map[corev1.ResourceName]int64{}, map[corev1.ResourceName]int64{}
 	for i := range p.Spec.Containers {
-		plus(run, p.Spec.Containers[i].Resources.Requests)
+		addRequests(run, p.Spec.Containers[i].Resources.Requests)
 	}
 	for i := range p.Spec.InitContainers {
 		c := &p.Spec.InitContainers[i]
 		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			plus(run, c.Resources.Requests)
-			plus(stay, c.Resources.Requests)
-			most(begin, stay)
+			addRequests(run, c.Resources.Requests)
+			addRequests(stay, c.Resources.Requests)
+			raiseToMax(begin, stay)
 			continue
 		}
 		need := map[corev1.ResourceName]int64{}
 		for name, n := range stay {
 			need[name] = n
 		}
-		plus(need, c.Resources.Requests)
-		most(begin, need)
+		addRequests(need, c.Resources.Requests)
+		raiseToMax(begin, need)
 	}
-	most(run, begin)
+	raiseToMax(run, begin)
 	if p.Spec.Resources != nil {
 		for name, q := range p.Spec.Resources.Requests {
-			run[name] = units(name, q.MilliValue(), q.Value())
+			run[name] = requestUnits(name, q.MilliValue(), q.Value())
 		}
 	}
-	plus(run, p.Spec.Overhead)
+	addRequests(run, p.Spec.Overhead)
 	return run
 }
 
-func plus(sum map[corev1.ResourceName]int64, l corev1.ResourceList) {
+func addRequests(sum map[corev1.ResourceName]int64, l corev1.ResourceList) {
 	for name, q := range l {
-		sum[name] += units(name, q.MilliValue(), q.Value())
+		sum[name] += requestUnits(name, q.MilliValue(), q.Value())
 	}
 }
 
-func most(a, b map[corev1.ResourceName]int64) {
+func raiseToMax(a, b map[corev1.ResourceName]int64) {
 	for name, n := range b {
 		a[name] = max(a[name], n)
 	}
 }
 
-func units(name corev1.ResourceName, thousandths, whole int64) int64 {
+func requestUnits(name corev1.ResourceName, thousandths, whole int64) int64 {
 	if name == corev1.ResourceCPU {
 		return thousandths
 	}

@@ -15,10 +15,10 @@ func TestHush(t *testing.T) {
 	e := &Engine{log: &journal{server: "abc123"}, said: map[string]string{}, attempts: map[engine.Ref]*attempt{}}
 	const there, gone = "cox-abc123-1-1", "cox-abc123-2-1"
 	for _, name := range []string{there, gone, "cox-other1-1-1"} {
-		e.hear("here", name, "waits")
+		e.noteGangReason("here", name, "waits")
 	}
-	e.hear("elsewhere", gone, "waits")
-	e.hush("here", map[string]bool{there: true})
+	e.noteGangReason("elsewhere", gone, "waits")
+	e.clearMissingGangs("here", map[string]bool{there: true})
 	if left := slices.Sorted(maps.Keys(e.said)); !slices.Equal(left, []string{"elsewhere/" + gone, "here/" + there}) {
 		t.Errorf("%q still say something", left)
 	}

@@ -45,13 +45,13 @@ func TestWhereVolumesCanBe(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &v); err != nil {
 			t.Fatal(err)
 		}
-		if got := placeOf(&v).has(node); got != want {
+		if got := placeOf(&v).containsNode(node); got != want {
 			t.Errorf("%s: %v", text, got)
 		}
 	}
 	var v corev1.PersistentVolume
 	v.Labels = map[string]string{"topology.kubernetes.io/zone": "z2"}
-	if !placeOf(&v).has(&corev1.Node{}) {
+	if !placeOf(&v).containsNode(&corev1.Node{}) {
 		t.Error("a node that says nothing of zones is kept from a volume that does")
 	}
 }
@@ -292,7 +292,7 @@ func TestVolumesOfOneNode(t *testing.T) {
 			if _, err := e.Nodes(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if err := e.mounts(t.Context(), launchOn(1, "n1", "n2").Job.Spec, true); (err == nil) != x.ok {
+			if err := e.checkVolumes(t.Context(), launchOn(1, "n1", "n2").Job.Spec, true); (err == nil) != x.ok {
 				t.Errorf("%s, placed %v: %v", what, placed, err)
 			}
 		}
@@ -355,7 +355,7 @@ func TestWaitForAClaimIsQuiet(t *testing.T) {
 	until(t, "quotas are known", func() bool {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		return len(e.tenant("default").quotas) > 0
+		return len(e.quotaOf("default").quotas) > 0
 	})
 	if err := e.Launch(t.Context(), launchOn(1, "n1")); err != nil {
 		t.Fatal(err)
@@ -396,7 +396,7 @@ func TestOneNodeForPodsOfTasks(t *testing.T) {
 	home := tie{claim: "home", path: "/home", once: corev1.ReadWriteOnce}
 	for placed, leave := range map[bool]bool{true: false, false: true} {
 		terms := Terms{Placed: placed}
-		err := home.gang(true, true, terms.oneNode(&job.Spec{Pod: &job.Pod{PerTask: true}}))
+		err := home.checkSingleUse(true, true, terms.oneNode(&job.Spec{Pod: &job.Pod{PerTask: true}}))
 		if got := fault.Remedy(err); strings.Contains(got, "leave pods: task out") != leave || !strings.Contains(got, "--nodes=1") {
 			t.Errorf("placed %v: %q", placed, got)
 		}

@@ -24,12 +24,12 @@ func (s *Survey) Inventory() *fleet.Inventory {
 		out.Unknown = append(out.Unknown, "what pods of others hold: the right to list pods in the whole cluster is missing")
 	}
 	for i := range s.machines {
-		out.Nodes = append(out.Nodes, stocked(&s.machines[i]))
+		out.Nodes = append(out.Nodes, nodeStock(&s.machines[i]))
 	}
 	return out
 }
 
-func stocked(m *Machine) fleet.NodeStock {
+func nodeStock(m *Machine) fleet.NodeStock {
 	cpus := func(a amount.Amount) int { return int(a.DivUp(amount.OneCPU)) }
 	gpus := func(u Use) (sum int) {
 		for _, n := range u.Devices {
@@ -48,12 +48,12 @@ func stocked(m *Machine) fleet.NodeStock {
 		Name: m.Node.Name, Level: m.Node.State, State: strings.Join(words, ","), Why: m.Node.Why,
 		CPUs: int(m.Whole.CPU / amount.OneCPU), CPUsOurs: cpus(m.Ours.Take.CPU), CPUsOthers: cpus(m.Others.Take.CPU),
 		GPUs: len(m.Node.Devices), GPUsOurs: gpus(m.Ours), GPUsOthers: gpus(m.Others),
-		Partitions: kept(m.Taints),
+		Partitions: taintedPools(m.Taints),
 	}
 }
 
-// kept are the pools that a node is kept for by a taint.
-func kept(taints []corev1.Taint) []string {
+// taintedPools are the pools that a node is kept for by a taint.
+func taintedPools(taints []corev1.Taint) []string {
 	out := map[string]bool{}
 	for _, x := range taints {
 		if x.Key == TaintPool {

@@ -23,8 +23,8 @@ type holder struct {
 	ours      bool
 }
 
-// held adds to what is known of claims which pod has them: of those of the paths.
-func (t *Terms) held(sum map[string][]holder, p *corev1.Pod, ours bool) {
+// addClaimHolders adds to what is known of claims which pod has them: of those of the paths.
+func (t *Terms) addClaimHolders(sum map[string][]holder, p *corev1.Pod, ours bool) {
 	if p.Spec.NodeName == "" || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return
 	}
@@ -48,29 +48,29 @@ func (t *tie) name() string {
 	return "claim " + t.claim + " (" + t.volume + ")"
 }
 
-// far says why pods on a node cannot have the claim, wherever others are; empty: they can.
-func (t *tie) far(n *corev1.Node) string {
-	if t.where.anywhere() || t.where.has(n) {
+// unreachableReason says why pods on a node cannot have the claim, wherever others are; empty: they can.
+func (t *tie) unreachableReason(n *corev1.Node) string {
+	if t.where.isUnrestricted() || t.where.containsNode(n) {
 		return ""
 	}
 	return fmt.Sprintf("%s of path %s can only be on nodes with %s", t.name(), t.path, t.where)
 }
 
-// taken says why pods on a node cannot have the claim now; empty: they can.
-func (t *tie) taken(node string, by []holder) string {
+// inUseReason says why pods on a node cannot have the claim now; empty: they can.
+func (t *tie) inUseReason(node string, by []holder) string {
 	for _, h := range by {
 		switch {
 		case t.once == corev1.ReadWriteOncePod:
-			return t.has(&h)
+			return t.heldByText(&h)
 		case t.once != "" && h.node != node && !slices.ContainsFunc(by, func(o holder) bool { return o.node == node }):
-			return t.has(&h)
+			return t.heldByText(&h)
 		}
 	}
 	return ""
 }
 
-// has says who has a claim that one has at a time.
-func (t *tie) has(h *holder) string {
+// heldByText says who has a claim that one has at a time.
+func (t *tie) heldByText(h *holder) string {
 	return fmt.Sprintf("claim %s of path %s is for one %s at a time (%s), and pod %s on %s has it", t.claim, t.path, oneOf[t.once], t.once, h.pod, h.node)
 }
 
@@ -82,9 +82,9 @@ func (t *tie) key() string {
 	return t.space + "/" + t.claim
 }
 
-// lacks says why pods of a namespace cannot have the volumes of the paths on a node; empty: they
+// volumeUnreachable says why pods of a namespace cannot have the volumes of the paths on a node; empty: they
 // can, or it is not known.
-func (m *Machine) lacks(namespace string) string {
+func (m *Machine) volumeUnreachable(namespace string) string {
 	for _, key := range slices.Sorted(maps.Keys(m.Far)) {
 		if strings.HasPrefix(key, namespace+"/") {
 			return m.Far[key]
@@ -93,9 +93,9 @@ func (m *Machine) lacks(namespace string) string {
 	return ""
 }
 
-// tie marks the nodes on which pods could not have the claims of the paths: with the reason, for
+// applyVolumeTies marks the nodes on which pods could not have the claims of the paths: with the reason, for
 // each namespace; a node that is so for all of them that have their claims takes no work.
-func (m *Machine) tie(spaces []string, n *corev1.Node, ties []tie, held map[string][]holder) {
+func (m *Machine) applyVolumeTies(spaces []string, n *corev1.Node, ties []tie, held map[string][]holder) {
 	var why []string
 	shut, open := 0, 0
 	for _, ns := range spaces {
@@ -106,13 +106,13 @@ func (m *Machine) tie(spaces []string, n *corev1.Node, ties []tie, held map[stri
 				continue
 			}
 			absent = absent || t.absent
-			if text := t.far(n); text != "" {
+			if text := t.unreachableReason(n); text != "" {
 				if m.Far == nil {
 					m.Far = map[string]string{}
 				}
 				m.Far[t.key()] = text
 				reason = orDefault(reason, text)
-			} else if text := t.taken(n.Name, held[t.key()]); text != "" {
+			} else if text := t.inUseReason(n.Name, held[t.key()]); text != "" {
 				reason = orDefault(reason, text)
 			}
 		}
@@ -138,8 +138,8 @@ func (m *Machine) tie(spaces []string, n *corev1.Node, ties []tie, held map[stri
 	m.Node.Why = strings.Join(why, "; ")
 }
 
-// tieAll is tie for the nodes of a pool that we place. Both lists are of one look.
-func tieAll(t *Terms, all []Machine, nodes []corev1.Node, ties []tie, held map[string][]holder) {
+// applyAllVolumeTies is applyVolumeTies for the nodes of a pool that we place. Both lists are of one look.
+func applyAllVolumeTies(t *Terms, all []Machine, nodes []corev1.Node, ties []tie, held map[string][]holder) {
 	if len(ties) == 0 || !t.Placed {
 		return
 	}
@@ -149,7 +149,7 @@ func tieAll(t *Terms, all []Machine, nodes []corev1.Node, ties []tie, held map[s
 	}
 	spaces := t.Spaces()
 	for i := range all {
-		all[i].tie(spaces, at[all[i].Node.Name], ties, held)
+		all[i].applyVolumeTies(spaces, at[all[i].Node.Name], ties, held)
 	}
 }
 
@@ -184,20 +184,20 @@ func tasksOf(s *job.Spec) (n int) {
 	return n
 }
 
-// mounts refuses a job that could never have the volumes of the paths, each pod of it all of them.
+// checkVolumes refuses a job that could never have the volumes of the paths, each pod of it all of them.
 // What the cluster does not answer is not certain.
-func (e *Engine) mounts(ctx context.Context, s *job.Spec, several bool) error {
+func (e *Engine) checkVolumes(ctx context.Context, s *job.Spec, several bool) error {
 	if !slices.ContainsFunc(e.cfg.Terms.Paths, func(p Path) bool { return p.Volume.Kind == Claim || p.Volume.Kind == Fresh }) {
 		return nil
 	}
 	ns, _ := e.cfg.Terms.NamespaceOf(s.Account)
-	all, err := e.last(ctx)
+	all, err := e.lastNodes(ctx)
 	if err != nil {
 		return nil //nolint:nilerr // it is not certain
 	}
 	var can []string
 	for i := range all {
-		if all[i].lacks(ns) == "" {
+		if all[i].volumeUnreachable(ns) == "" {
 			can = append(can, all[i].Node.Name)
 		}
 	}
@@ -205,7 +205,7 @@ func (e *Engine) mounts(ctx context.Context, s *job.Spec, several bool) error {
 	apart := several && !(e.cfg.Terms.Placed && len(all) > 0 && len(can) <= 1)
 	ties, _ := e.tiesOf(ns)
 	for i := range ties {
-		if err := ties[i].gang(apart, apart || s.PodPerTask() && tasksOf(s) > 1, e.cfg.Terms.oneNode(s)); err != nil {
+		if err := ties[i].checkSingleUse(apart, apart || s.PodPerTask() && tasksOf(s) > 1, e.cfg.Terms.oneNode(s)); err != nil {
 			return err
 		}
 	}
@@ -218,7 +218,7 @@ func (e *Engine) mounts(ctx context.Context, s *job.Spec, several bool) error {
 	}
 	var why []string
 	for i := range ties {
-		if t := &ties[i]; !t.where.anywhere() {
+		if t := &ties[i]; !t.where.isUnrestricted() {
 			why = append(why, fmt.Sprintf("%s of path %s only on nodes with %s", t.name(), t.path, t.where))
 		}
 	}
@@ -226,9 +226,9 @@ func (e *Engine) mounts(ctx context.Context, s *job.Spec, several bool) error {
 		Advise("ask for fewer nodes; or have an administrator put that path on a volume that all nodes can have"), "nodes")
 }
 
-// gang refuses a job that may be on several nodes, or has several pods, where one at a time can have
+// checkSingleUse refuses a job that may be on several nodes, or has several pods, where one at a time can have
 // the claim. one is how to ask for one node.
-func (t *tie) gang(nodes, pods bool, one string) error {
+func (t *tie) checkSingleUse(nodes, pods bool, one string) error {
 	switch {
 	case t.once == corev1.ReadWriteOnce && nodes && !t.open, t.once == corev1.ReadWriteOncePod && nodes:
 		return engine.About(fault.New(fault.Invalid, "claim %s, which all pods of the pool have at %s, is for one %s at a time (%s), and the job may be on several nodes", t.claim, t.path, oneOf[t.once], t.once).
@@ -252,32 +252,32 @@ func (t *Terms) oneNode(s *job.Spec) string {
 // oneOf is what one has a claim of at a time.
 var oneOf = map[corev1.PersistentVolumeAccessMode]string{corev1.ReadWriteOnce: "node", corev1.ReadWriteOncePod: "pod"}
 
-// early is vacant and crowded before anything is reserved for an attempt. What it waited for before others may
+// checkBeforeLaunch looks for claim conflicts and full nodes before anything is reserved for an attempt. What it waited for before others may
 // have.
-func (e *Engine) early(o *order) error {
+func (e *Engine) checkBeforeLaunch(o *order) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	err := e.vacant(o)
+	err := e.claimConflict(o)
 	if err == nil {
 		err = e.podCapacityError(o)
 	}
 	if t := e.tenants[o.Namespace]; err != nil && t != nil && t.wants[o.Job.ID] != nil {
 		delete(t.wants, o.Job.ID)
-		e.opened(t)
+		e.notifyQuotaRoom(t)
 	}
 	return err
 }
 
-// vacant says why an attempt cannot have its claims where it is to be: others have them, elsewhere.
+// claimConflict says why an attempt cannot have its claims where it is to be: others have them, elsewhere.
 // It is fault.Exhausted: the attempt waits. The caller holds the lock.
-func (e *Engine) vacant(o *order) error {
+func (e *Engine) claimConflict(o *order) error {
 	ties, held := e.tiesOf(o.Namespace)
 	for i := range ties {
 		t := &ties[i]
 		if t.once == "" {
 			continue
 		}
-		if err := t.gang(slices.ContainsFunc(o.Nodes, func(n render.Node) bool { return n.Name != o.Nodes[0].Name }), len(o.Nodes) > 1, e.cfg.Terms.oneNode(o.Job.Spec)); err != nil {
+		if err := t.checkSingleUse(slices.ContainsFunc(o.Nodes, func(n render.Node) bool { return n.Name != o.Nodes[0].Name }), len(o.Nodes) > 1, e.cfg.Terms.oneNode(o.Job.Spec)); err != nil {
 			return err
 		}
 		if !e.cfg.Terms.Placed {
@@ -289,19 +289,19 @@ func (e *Engine) vacant(o *order) error {
 				by = append(by, holder{podName(e, a.ref, 0), a.order.Nodes[0].Name, true})
 			}
 		}
-		if why := t.taken(o.Nodes[0].Name, by); why != "" {
-			e.tenant(t.space).waiting = true
+		if why := t.inUseReason(o.Nodes[0].Name, by); why != "" {
+			e.quotaOf(t.space).waiting = true
 			return fault.New(fault.Exhausted, "%s", why)
 		}
 	}
 	return nil
 }
 
-// vacated tells that an attempt gave back claims for which others may wait. The caller holds the
+// notifyClaimsReleased tells that an attempt gave back claims for which others may wait. The caller holds the
 // lock.
-func (e *Engine) vacated(namespace string) {
+func (e *Engine) notifyClaimsReleased(namespace string) {
 	ties, _ := e.tiesOf(namespace)
 	if t := e.tenants[namespace]; t != nil && slices.ContainsFunc(ties, func(t tie) bool { return t.once != "" }) {
-		e.opened(t)
+		e.notifyQuotaRoom(t)
 	}
 }

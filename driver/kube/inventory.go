@@ -54,7 +54,7 @@ const slow = 5 * time.Minute
 
 // Nodes lists the nodes of the pool.
 func (s *Survey) Nodes(ctx context.Context) ([]fleet.Node, error) {
-	all, err := s.look(ctx)
+	all, err := s.surveyNodes(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -65,8 +65,8 @@ func (s *Survey) Nodes(ctx context.Context) ([]fleet.Node, error) {
 	return out, nil
 }
 
-// look asks for the nodes and, now and then, for what pods hold of them.
-func (s *Survey) look(ctx context.Context) ([]Machine, error) {
+// surveyNodes asks for the nodes and, now and then, for what pods hold of them.
+func (s *Survey) surveyNodes(ctx context.Context) ([]Machine, error) {
 	s.looking.Lock()
 	defer s.looking.Unlock()
 	var nodes []corev1.Node
@@ -85,7 +85,7 @@ func (s *Survey) look(ctx context.Context) ([]Machine, error) {
 	use, used, held, had := s.use, s.used, s.held, s.ties
 	s.mu.Unlock()
 	if s.terms.Placed || time.Since(used) > slow {
-		fresh, by, err := s.usage(ctx)
+		fresh, by, err := s.readUsage(ctx)
 		switch {
 		case err == nil:
 			use, used, held = fresh, time.Now(), by
@@ -94,7 +94,7 @@ func (s *Survey) look(ctx context.Context) ([]Machine, error) {
 		}
 	}
 	terms := s.terms
-	if terms.Topology, _ = s.topology(ctx); terms.Topology == nil { // what is wrong with it, the look says
+	if terms.Topology, _ = s.topologyLabels(ctx); terms.Topology == nil { // what is wrong with it, the look says
 		s.mu.Lock()
 		terms.Topology = s.levels
 		s.mu.Unlock()
@@ -103,13 +103,13 @@ func (s *Survey) look(ctx context.Context) ([]Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := machines(&terms, nodes, use)
+	all := readNodes(&terms, nodes, use)
 	attachDRADevices(&terms, all, stock, s.numbers)
 	ties, err := s.askTies(ctx, had)
 	if err != nil {
 		return nil, err
 	}
-	tieAll(&terms, all, nodes, ties, held)
+	applyAllVolumeTies(&terms, all, nodes, ties, held)
 	if all == nil {
 		all = []Machine{} // there was a look
 	}
@@ -126,13 +126,13 @@ func (s *Survey) look(ctx context.Context) ([]Machine, error) {
 	return all, nil
 }
 
-// usage sums up what pods hold, in chunks: the pods themselves are not kept.
-func (s *Survey) usage(ctx context.Context) (out map[string]using, held map[string][]holder, err error) {
+// readUsage sums up what pods hold, in chunks: the pods themselves are not kept.
+func (s *Survey) readUsage(ctx context.Context) (out map[string]using, held map[string][]holder, err error) {
 	err = cluster.Unbroken(func() error {
 		out, held = map[string]using{}, map[string][]holder{}
 		_, err := cluster.List(ctx, s.cluster, cluster.Pods, cluster.Selection{Fields: "status.phase!=Succeeded,status.phase!=Failed"}, func(p *corev1.Pod) error {
-			s.terms.count(out, p, s.ours)
-			s.terms.held(held, p, s.ours(p))
+			s.terms.addPodUse(out, p, s.isOurs)
+			s.terms.addClaimHolders(held, p, s.isOurs(p))
 			return nil
 		})
 		return err
@@ -140,28 +140,30 @@ func (s *Survey) usage(ctx context.Context) (out map[string]using, held map[stri
 	return out, held, err
 }
 
-func (s *Survey) ours(p *corev1.Pod) bool { return s.server != "" && p.Labels[LabelServer] == s.server }
+func (s *Survey) isOurs(p *corev1.Pod) bool {
+	return s.server != "" && p.Labels[LabelServer] == s.server
+}
 
-// last are the nodes of the last look; there is one before the first answer.
-func (s *Survey) last(ctx context.Context) ([]Machine, error) {
+// lastNodes are the nodes of the last look; there is one before the first answer.
+func (s *Survey) lastNodes(ctx context.Context) ([]Machine, error) {
 	s.mu.Lock()
 	all := s.machines
 	s.mu.Unlock()
 	if all != nil {
 		return all, nil
 	}
-	return s.look(ctx)
+	return s.surveyNodes(ctx)
 }
 
-// strict reports whether all nodes can keep pods to the groups that are named for them.
-func (s *Survey) strict(ctx context.Context) (bool, error) {
-	all, err := s.last(ctx)
+// hasStrictGroups reports whether all nodes can keep pods to the groups that are named for them.
+func (s *Survey) hasStrictGroups(ctx context.Context) (bool, error) {
+	all, err := s.lastNodes(ctx)
 	return len(all) > 0 && !slices.ContainsFunc(all, func(m Machine) bool { return !m.Strict }), err
 }
 
 // Machine is a node of the last look. false: the pool has none of that name.
 func (s *Survey) Machine(ctx context.Context, name string) (Machine, bool, error) {
-	all, err := s.last(ctx)
+	all, err := s.lastNodes(ctx)
 	if err != nil {
 		return Machine{}, false, err
 	}

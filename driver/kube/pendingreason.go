@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// queued says why the cluster's scheduler gives the pods of an attempt no nodes; empty: it has
+// pendingReason says why the cluster's scheduler gives the pods of an attempt no nodes; empty: it has
 // said nothing, or they have them.
-func queued(members []member) string {
+func pendingReason(members []member) string {
 	text, without := "", 0
 	for _, m := range members {
 		if !m.placed {
@@ -18,7 +18,7 @@ func queued(members []member) string {
 		if m.waiting == "" { // nothing was said of it yet
 			continue
 		}
-		if s := scheduling(m.waiting); text == "" || s.nodes && !strings.HasPrefix(text, "of ") {
+		if s := parseSchedulerMessage(m.waiting); text == "" || s.nodes && !strings.HasPrefix(text, "of ") {
 			text = s.text
 		}
 	}
@@ -46,9 +46,9 @@ var (
 	countSaid = regexp.MustCompile(`^(\d+) (.*)$`)
 )
 
-// scheduling reads the message of a pod's condition PodScheduled. What is not known is said as it
+// parseSchedulerMessage reads the message of a pod's condition PodScheduled. What is not known is said as it
 // stands.
-func scheduling(message string) said {
+func parseSchedulerMessage(message string) said {
 	message, _, _ = strings.Cut(message, ", preemption: ") // whom it could displace is said of each node
 	message, _, _ = strings.Cut(message, " preemption: ")
 	message = strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(strings.TrimSpace(message), "no new claims to deallocate"), "still not schedulable"), " ")
@@ -66,7 +66,7 @@ func scheduling(message string) said {
 	var out []string
 	for part := range strings.SplitSeq(m[2], ", ") {
 		if c := countSaid.FindStringSubmatch(part); c != nil {
-			out = append(out, c[1]+" "+lack(c[2], c[1] == "1"))
+			out = append(out, c[1]+" "+nodeShortage(c[2], c[1] == "1"))
 			continue
 		}
 		if n := len(out); n > 0 { // a comma in what was said
@@ -82,8 +82,8 @@ func scheduling(message string) said {
 	return said{"of " + nodes + strings.Join(out, ", "), true}
 }
 
-// lack is what a scheduler says of nodes, in our words.
-func lack(what string, one bool) string {
+// nodeShortage is what a scheduler says of nodes, in our words.
+func nodeShortage(what string, one bool) string {
 	has, is, misses := "have", "are", "miss"
 	if one {
 		has, is, misses = "has", "is", "misses"

@@ -69,7 +69,7 @@ func TestTurns(t *testing.T) {
 		for i, w := range tt.before {
 			before = append(before, &wanting{name: []string{"11", "12"}[i], want: map[string]corev1.ResourceList{"team": amounts(t, w)}})
 		}
-		if _, got := v.passes(amounts(t, tt.want), before, now, in(tt.lasts)); got != tt.says {
+		if _, got := v.mustYieldTo(amounts(t, tt.want), before, now, in(tt.lasts)); got != tt.says {
 			t.Errorf("%s: %q, want %q", name, got, tt.says)
 		}
 	}
@@ -93,14 +93,14 @@ func TestHopeless(t *testing.T) {
 		{"7", 0, true}, {"7", hopelessFor - 1, true}, {"7", hopelessFor, false}, {"7", time.Hour, false},
 	} {
 		w := &wanting{want: map[string]corev1.ResourceList{"team": amounts(t, "requests.nvidia.com/gpu="+tt.want)}}
-		at := &tenant{wants: map[job.ID]*wanting{7: w}}
+		at := &namespaceQuota{wants: map[job.ID]*wanting{7: w}}
 		views := map[string]*view{"team": v}
-		e.before(at, views, 8, []job.ID{6, 7}, now)
-		got := e.before(at, views, 8, []job.ID{6, 7}, now.Add(tt.gone))
+		e.jobsAhead(at, views, 8, []job.ID{6, 7}, now)
+		got := e.jobsAhead(at, views, 8, []job.ID{6, 7}, now.Add(tt.gone))
 		if (len(got) == 1) != tt.now {
 			t.Errorf("one that wants %s, %s later: others wait for %d", tt.want, tt.gone, len(got))
 		}
-		if own := e.before(at, views, 7, []job.ID{7}, now); len(own) > 0 {
+		if own := e.jobsAhead(at, views, 7, []job.ID{7}, now); len(own) > 0 {
 			t.Errorf("it waits for itself")
 		}
 	}
@@ -114,8 +114,8 @@ func TestHopeless(t *testing.T) {
 func TestAdmit(t *testing.T) {
 	quota := &corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: amounts(t, "limits.cpu=400m")}, Status: corev1.ResourceQuotaStatus{Hard: amounts(t, "limits.cpu=400m"), Used: amounts(t, "limits.cpu=0")}}
 	quota.Name = "team"
-	tn := &tenant{coming: map[engine.Ref][]*corev1.Pod{}, quotas: map[string]*corev1.ResourceQuota{"team": quota}}
-	e := &Engine{cfg: Config{Terms: Terms{Namespace: "turns", Placed: true, Image: "i", AgentImage: "a"}}, log: &journal{server: "abcdef"}, tenants: map[string]*tenant{"turns": tn}, attempts: map[engine.Ref]*attempt{}, room: make(chan struct{}, 1)}
+	tn := &namespaceQuota{coming: map[engine.Ref][]*corev1.Pod{}, quotas: map[string]*corev1.ResourceQuota{"team": quota}}
+	e := &Engine{cfg: Config{Terms: Terms{Namespace: "turns", Placed: true, Image: "i", AgentImage: "a"}}, log: &journal{server: "abcdef"}, tenants: map[string]*namespaceQuota{"turns": tn}, attempts: map[engine.Ref]*attempt{}, room: make(chan struct{}, 1)}
 	try := func(id job.ID, cpu int, ahead ...job.ID) string {
 		t.Helper()
 		take := resource.Vector{CPU: resource.Amount(cpu)}
@@ -124,7 +124,7 @@ func TestAdmit(t *testing.T) {
 			Claims: []fleet.Claim{{Node: "n1", Tasks: 1, Take: take}}, Nodes: []render.Node{{Node: fleet.Node{Name: "n1", Capacity: take}}}, Namespace: "turns",
 		}
 		ref := engine.Ref{Allocation: uint64(id), Attempt: 1}
-		if err := e.admit(ref, o, ahead); err != nil {
+		if err := e.reserveQuota(ref, o, ahead); err != nil {
 			if fault.KindOf(err) != fault.Exhausted {
 				t.Fatal(err)
 			}
@@ -183,11 +183,11 @@ func TestAdmit(t *testing.T) {
 // Seen to fail with: nobody forgotten; those that begin without quotas not forgotten.
 func TestWhoWaitsNoLonger(t *testing.T) {
 	quota := &corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: amounts(t, "limits.cpu=1")}, Status: corev1.ResourceQuotaStatus{Hard: amounts(t, "limits.cpu=1"), Used: amounts(t, "limits.cpu=1")}}
-	tn := &tenant{coming: map[engine.Ref][]*corev1.Pod{}, quotas: map[string]*corev1.ResourceQuota{"team": quota}}
-	e := &Engine{cfg: Config{Terms: Terms{Namespace: "turns", Placed: true, Image: "i", AgentImage: "a"}}, log: &journal{server: "abcdef"}, tenants: map[string]*tenant{"turns": tn}, attempts: map[engine.Ref]*attempt{}, room: make(chan struct{}, 1)}
+	tn := &namespaceQuota{coming: map[engine.Ref][]*corev1.Pod{}, quotas: map[string]*corev1.ResourceQuota{"team": quota}}
+	e := &Engine{cfg: Config{Terms: Terms{Namespace: "turns", Placed: true, Image: "i", AgentImage: "a"}}, log: &journal{server: "abcdef"}, tenants: map[string]*namespaceQuota{"turns": tn}, attempts: map[engine.Ref]*attempt{}, room: make(chan struct{}, 1)}
 	try := func(id job.ID) error {
 		take := resource.Vector{CPU: 1000}
-		return e.admit(engine.Ref{Allocation: uint64(id), Attempt: 1}, &order{
+		return e.reserveQuota(engine.Ref{Allocation: uint64(id), Attempt: 1}, &order{
 			Job:    &job.Job{ID: id, Spec: &job.Spec{Groups: []job.TaskGroup{{Tasks: job.Count{Want: 1}}}, Owner: job.Owner{UID: 1, GID: 1}}},
 			Claims: []fleet.Claim{{Node: "n1", Tasks: 1, Take: take}}, Nodes: []render.Node{{Node: fleet.Node{Name: "n1", Capacity: take}}}, Namespace: "turns",
 		}, nil)

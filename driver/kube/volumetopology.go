@@ -76,7 +76,7 @@ func (s *Survey) askTies(ctx context.Context, had []tie) (all []tie, err error) 
 				all = append(all, had[i])
 				continue
 			}
-			t, ok, err := r.claim(ns, p)
+			t, ok, err := r.readClaim(ns, p)
 			if err != nil {
 				return nil, err
 			}
@@ -88,12 +88,12 @@ func (s *Survey) askTies(ctx context.Context, had []tie) (all []tie, err error) 
 			if p.Volume.Kind != Fresh || !s.terms.Placed {
 				continue
 			}
-			c, err := r.class(p.Volume.Class)
+			c, err := r.storageClass(p.Volume.Class)
 			if err != nil {
 				return nil, err
 			}
 			if c != nil && len(c.AllowedTopologies) > 0 {
-				all = append(all, tie{space: ns, path: p.Prefix, volume: "storage class " + c.Name, where: allowed(c)})
+				all = append(all, tie{space: ns, path: p.Prefix, volume: "storage class " + c.Name, where: classRegion(c)})
 			}
 		}
 	}
@@ -108,8 +108,8 @@ type tieReader struct {
 	listed  bool
 }
 
-// seen is an error but of what may not be read, or is not there: that says nothing.
-func seen(err error) error {
+// unlessUnreadable is an error but of what may not be read, or is not there: that says nothing.
+func unlessUnreadable(err error) error {
 	switch fault.KindOf(err) {
 	case fault.Permission, fault.NotFound, fault.Unsupported:
 		return nil
@@ -117,23 +117,23 @@ func seen(err error) error {
 	return err
 }
 
-// claim reads what a claim says. false: it may not be read.
-func (r *tieReader) claim(ns string, p Path) (tie, bool, error) {
+// readClaim reads what a claim says. false: it may not be read.
+func (r *tieReader) readClaim(ns string, p Path) (tie, bool, error) {
 	var c corev1.PersistentVolumeClaim
 	if err := r.cluster.Get(r.ctx, claims, ns, p.Volume.Name, &c); fault.KindOf(err) == fault.NotFound {
 		return tie{space: ns, claim: p.Volume.Name, path: p.Prefix, absent: true}, true, nil
 	} else if err != nil {
-		return tie{}, false, seen(err)
+		return tie{}, false, unlessUnreadable(err)
 	}
-	t := tie{space: ns, claim: c.Name, path: p.Prefix, once: single(c.Spec.AccessModes), open: c.Spec.VolumeName == ""}
+	t := tie{space: ns, claim: c.Name, path: p.Prefix, once: singleUseMode(c.Spec.AccessModes), open: c.Spec.VolumeName == ""}
 	switch {
 	case !t.open:
 		var v corev1.PersistentVolume
 		if err := r.cluster.Get(r.ctx, volumes, "", c.Spec.VolumeName, &v); err != nil {
-			return t, true, seen(err)
+			return t, true, unlessUnreadable(err)
 		}
 		if t.once == corev1.ReadWriteOnce {
-			t.once = attached(&v)
+			t.once = attachMode(&v)
 		}
 		if c.Status.Phase == corev1.ClaimBound {
 			t.known = time.Now()
@@ -143,26 +143,26 @@ func (r *tieReader) claim(ns string, p Path) (tie, bool, error) {
 		}
 	case !r.terms.Placed:
 	case c.Spec.StorageClassName != nil && *c.Spec.StorageClassName != "":
-		class, err := r.class(*c.Spec.StorageClassName)
+		class, err := r.storageClass(*c.Spec.StorageClassName)
 		if err != nil || class == nil {
 			return t, true, err
 		}
-		t.volume, t.where = "its storage class "+class.Name, allowed(class)
+		t.volume, t.where = "its storage class "+class.Name, classRegion(class)
 		t.byHand = class.Provisioner == "kubernetes.io/no-provisioner" && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
 	}
 	return t, true, nil
 }
 
-// class is a storage class by its name, or the cluster's default one; nil: there is none, or it
+// storageClass is a storage class by its name, or the cluster's default one; nil: there is none, or it
 // may not be read.
-func (r *tieReader) class(name string) (*storagev1.StorageClass, error) {
+func (r *tieReader) storageClass(name string) (*storagev1.StorageClass, error) {
 	if !r.listed {
 		r.listed = true
 		if _, err := cluster.List(r.ctx, r.cluster, classes, cluster.Selection{}, func(c *storagev1.StorageClass) error {
 			r.classes = append(r.classes, *c)
 			return nil
 		}); err != nil {
-			return nil, seen(err)
+			return nil, unlessUnreadable(err)
 		}
 	}
 	var out *storagev1.StorageClass
@@ -175,8 +175,8 @@ func (r *tieReader) class(name string) (*storagev1.StorageClass, error) {
 	return out, nil
 }
 
-// single is the mode by which one node, or one pod, has a claim at a time; empty: several can.
-func single(modes []corev1.PersistentVolumeAccessMode) corev1.PersistentVolumeAccessMode {
+// singleUseMode is the mode by which one node, or one pod, has a claim at a time; empty: several can.
+func singleUseMode(modes []corev1.PersistentVolumeAccessMode) corev1.PersistentVolumeAccessMode {
 	switch {
 	case slices.Contains(modes, corev1.ReadWriteMany) || slices.Contains(modes, corev1.ReadOnlyMany):
 		return ""
@@ -188,12 +188,12 @@ func single(modes []corev1.PersistentVolumeAccessMode) corev1.PersistentVolumeAc
 	return ""
 }
 
-// attached is the mode by which one node has a volume at a time; empty: several can. Kubernetes keeps
+// attachMode is the mode by which one node has a volume at a time; empty: several can. Kubernetes keeps
 // to it only where volumes are attached to nodes, and by the modes of the volume: one of NFS, or of the
 // nodes' own, is mounted wherever it can be. Whether a CSI driver attaches is not asked: it is taken to.
-func attached(v *corev1.PersistentVolume) corev1.PersistentVolumeAccessMode {
+func attachMode(v *corev1.PersistentVolume) corev1.PersistentVolumeAccessMode {
 	s := &v.Spec.PersistentVolumeSource
-	if s.NFS != nil || s.HostPath != nil || s.Local != nil || s.CephFS != nil || s.AzureFile != nil || s.Glusterfs != nil || s.Quobyte != nil || single(v.Spec.AccessModes) == "" {
+	if s.NFS != nil || s.HostPath != nil || s.Local != nil || s.CephFS != nil || s.AzureFile != nil || s.Glusterfs != nil || s.Quobyte != nil || singleUseMode(v.Spec.AccessModes) == "" {
 		return ""
 	}
 	return corev1.ReadWriteOnce
@@ -224,8 +224,8 @@ var zoneLabels = [][]string{
 	{corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaRegion},
 }
 
-// allowed is where a class makes volumes.
-func allowed(c *storagev1.StorageClass) (out region) {
+// classRegion is where a class makes volumes.
+func classRegion(c *storagev1.StorageClass) (out region) {
 	for _, t := range c.AllowedTopologies {
 		var term corev1.NodeSelectorTerm
 		for _, x := range t.MatchLabelExpressions {
@@ -236,12 +236,12 @@ func allowed(c *storagev1.StorageClass) (out region) {
 	return out
 }
 
-// anywhere reports whether nothing is said.
-func (p region) anywhere() bool { return len(p.terms) == 0 && len(p.zones) == 0 }
+// isUnrestricted reports whether nothing is said.
+func (p region) isUnrestricted() bool { return len(p.terms) == 0 && len(p.zones) == 0 }
 
-// has reports whether a node is there, as Kubernetes' own scheduler reads it.
-func (p region) has(n *corev1.Node) bool {
-	if len(p.terms) > 0 && !slices.ContainsFunc(p.terms, func(t corev1.NodeSelectorTerm) bool { return selected(&t, n) }) {
+// containsNode reports whether a node is there, as Kubernetes' own scheduler reads it.
+func (p region) containsNode(n *corev1.Node) bool {
+	if len(p.terms) > 0 && !slices.ContainsFunc(p.terms, func(t corev1.NodeSelectorTerm) bool { return matchesNodeTerm(&t, n) }) {
 		return false
 	}
 	known := false // a node that says nothing of zones is let be
@@ -284,27 +284,27 @@ func (p region) String() string {
 	return out
 }
 
-// selected reports whether a term selects a node. One that says nothing selects none.
-func selected(t *corev1.NodeSelectorTerm, n *corev1.Node) bool {
+// matchesNodeTerm reports whether a term selects a node. One that says nothing selects none.
+func matchesNodeTerm(t *corev1.NodeSelectorTerm, n *corev1.Node) bool {
 	if len(t.MatchExpressions)+len(t.MatchFields) == 0 {
 		return false
 	}
 	for _, r := range t.MatchExpressions {
 		value, has := n.Labels[r.Key]
-		if !required(&r, value, has) {
+		if !matchesRequirement(&r, value, has) {
 			return false
 		}
 	}
 	for _, r := range t.MatchFields {
-		if !required(&r, n.Name, r.Key == "metadata.name") {
+		if !matchesRequirement(&r, n.Name, r.Key == "metadata.name") {
 			return false
 		}
 	}
 	return true
 }
 
-// required reports whether a label's value is one that is asked for.
-func required(r *corev1.NodeSelectorRequirement, value string, has bool) bool {
+// matchesRequirement reports whether a label's value is one that is asked for.
+func matchesRequirement(r *corev1.NodeSelectorRequirement, value string, has bool) bool {
 	switch r.Operator {
 	case corev1.NodeSelectorOpIn:
 		return has && slices.Contains(r.Values, value)

@@ -40,14 +40,14 @@ const (
 	keepsFor = time.Minute
 )
 
-// taken is what pods take of each quota that counts them.
-func taken(all map[string]*corev1.ResourceQuota, pods []*corev1.Pod) map[string]corev1.ResourceList {
+// quotaCharges is what pods take of each quota that counts them.
+func quotaCharges(all map[string]*corev1.ResourceQuota, pods []*corev1.Pod) map[string]corev1.ResourceList {
 	out := map[string]corev1.ResourceList{}
 	for name, q := range all {
 		sum := corev1.ResourceList{}
 		for _, p := range pods {
-			if covers(q, p) {
-				addTo(sum, counts(p))
+			if quotaCoversPod(q, p) {
+				addTo(sum, quotaCharge(p))
 			}
 		}
 		if len(sum) > 0 {
@@ -70,16 +70,16 @@ type view struct {
 	ours   []part
 }
 
-// left is what nobody has of an amount.
-func (v *view) left(name corev1.ResourceName) resource.Quantity {
+// freeAmount is what nobody has of an amount.
+func (v *view) freeAmount(name corev1.ResourceName) resource.Quantity {
 	out := v.Status.Hard[name].DeepCopy()
 	out.Sub(v.Status.Used[name])
 	out.Sub(v.coming[name])
 	return out
 }
 
-// hopeless reports whether others hold so much that there is no room even if all of ours ends.
-func (v *view) hopeless(want corev1.ResourceList) bool {
+// isHopeless reports whether others hold so much that there is no room even if all of ours ends.
+func (v *view) isHopeless(want corev1.ResourceList) bool {
 	for name, n := range want {
 		room, counted := v.Status.Hard[name]
 		if !counted {
@@ -100,9 +100,9 @@ func (v *view) hopeless(want corev1.ResourceList) bool {
 	return false
 }
 
-// clash is an amount of which there is not enough for a job and for those before it; "": of all
+// conflictingResource is an amount of which there is not enough for a job and for those before it; "": of all
 // there is.
-func (v *view) clash(want, before corev1.ResourceList) corev1.ResourceName {
+func (v *view) conflictingResource(want, before corev1.ResourceList) corev1.ResourceName {
 	for _, name := range slices.Sorted(maps.Keys(v.Spec.Hard)) {
 		n, first := want[name], before[name]
 		if n.Sign() <= 0 || first.Sign() <= 0 {
@@ -110,19 +110,19 @@ func (v *view) clash(want, before corev1.ResourceList) corev1.ResourceName {
 		}
 		sum := n.DeepCopy()
 		sum.Add(first)
-		if sum.Cmp(v.left(name)) > 0 {
+		if sum.Cmp(v.freeAmount(name)) > 0 {
 			return name
 		}
 	}
 	return ""
 }
 
-// room is when there is room for what is wanted, by the time limits of what holds it; zero: nobody
+// roomAt is when there is room for what is wanted, by the time limits of what holds it; zero: nobody
 // knows.
-func (v *view) room(want corev1.ResourceList, now time.Time) time.Time {
+func (v *view) roomAt(want corev1.ResourceList, now time.Time) time.Time {
 	left := corev1.ResourceList{}
 	for name := range v.Status.Hard {
-		left[name] = v.left(name)
+		left[name] = v.freeAmount(name)
 	}
 	enough := func() bool {
 		for name, n := range want {
@@ -146,17 +146,17 @@ func (v *view) room(want corev1.ResourceList, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// passes says why a job does not begin before those that wait and come before it, and which of
+// mustYieldTo says why a job does not begin before those that wait and come before it, and which of
 // them keeps it; "": it may. end is when it ends if it begins now; zero: nobody knows.
-func (v *view) passes(want corev1.ResourceList, before []*wanting, now, end time.Time) (first job.ID, why string) {
+func (v *view) mustYieldTo(want corev1.ResourceList, before []*wanting, now, end time.Time) (first job.ID, why string) {
 	sum := corev1.ResourceList{}
 	for _, w := range before {
 		addTo(sum, w.want[v.Name])
-		name := v.clash(want, sum)
+		name := v.conflictingResource(want, sum)
 		if name == "" {
 			continue
 		}
-		if at := v.room(sum, now); !end.IsZero() && !at.IsZero() && !end.After(at) {
+		if at := v.roomAt(sum, now); !end.IsZero() && !at.IsZero() && !end.After(at) {
 			return 0, "" // those who come after that one wait longer still
 		}
 		n, its := want[name], w.want[v.Name][name]
@@ -165,9 +165,9 @@ func (v *view) passes(want corev1.ResourceList, before []*wanting, now, end time
 	return 0, ""
 }
 
-// before lists those that wait for quotas of a namespace, come before a job and could have room.
+// jobsAhead lists those that wait for quotas of a namespace, come before a job and could have room.
 // The caller holds the lock.
-func (e *Engine) before(t *tenant, views map[string]*view, own job.ID, ahead []job.ID, now time.Time) (out []*wanting) {
+func (e *Engine) jobsAhead(t *namespaceQuota, views map[string]*view, own job.ID, ahead []job.ID, now time.Time) (out []*wanting) {
 	for _, id := range ahead {
 		w := t.wants[id]
 		if w == nil || id == own {
@@ -175,7 +175,7 @@ func (e *Engine) before(t *tenant, views map[string]*view, own job.ID, ahead []j
 		}
 		none := false
 		for name, want := range w.want {
-			none = none || views[name] != nil && views[name].hopeless(want)
+			none = none || views[name] != nil && views[name].isHopeless(want)
 		}
 		switch {
 		case !none:
@@ -191,9 +191,9 @@ func (e *Engine) before(t *tenant, views map[string]*view, own job.ID, ahead []j
 	return out
 }
 
-// views are a namespace's quotas. The caller holds the lock.
-func (e *Engine) views(t *tenant, namespace string, coming []*corev1.Pod, now time.Time) map[string]*view {
-	sums := taken(t.quotas, coming)
+// quotaViews are a namespace's quotas. The caller holds the lock.
+func (e *Engine) quotaViews(t *namespaceQuota, namespace string, coming []*corev1.Pod, now time.Time) map[string]*view {
+	sums := quotaCharges(t.quotas, coming)
 	out := map[string]*view{}
 	for name, q := range t.quotas {
 		out[name] = &view{ResourceQuota: q, coming: sums[name]}
@@ -209,25 +209,25 @@ func (e *Engine) views(t *tenant, namespace string, coming []*corev1.Pod, now ti
 			if !known {
 				if pods == nil {
 					for _, p := range e.renderAttempt(a.ref, a.order).Pods("") {
-						pods = append(pods, defaulted(p, ranges))
+						pods = append(pods, withLimitRangeDefaults(p, ranges))
 					}
 				}
-				sum = taken(map[string]*corev1.ResourceQuota{name: v.ResourceQuota}, pods)[name]
+				sum = quotaCharges(map[string]*corev1.ResourceQuota{name: v.ResourceQuota}, pods)[name]
 				if a.takes == nil {
 					a.takes = map[types.UID]corev1.ResourceList{}
 				}
 				a.takes[v.UID] = sum
 			}
 			if len(sum) > 0 {
-				v.ours = append(v.ours, part{sum, a.ends(now)})
+				v.ours = append(v.ours, part{sum, a.latestEnd(now)})
 			}
 		}
 	}
 	return out
 }
 
-// ends is when an attempt ends at the latest; zero: nobody knows. The caller holds the lock.
-func (a *attempt) ends(now time.Time) time.Time {
+// latestEnd is when an attempt ends at the latest; zero: nobody knows. The caller holds the lock.
+func (a *attempt) latestEnd(now time.Time) time.Time {
 	limit := a.order.Job.Spec.TimeLimit
 	if limit <= 0 || a.report.Suspended {
 		return time.Time{}
@@ -240,13 +240,13 @@ func (a *attempt) ends(now time.Time) time.Time {
 
 // mustWait notes that a job was told to wait for a namespace's quotas. after: the one that comes
 // first, if that alone keeps it. The caller holds the lock.
-func (e *Engine) mustWait(t *tenant, o *order, want map[string]corev1.ResourceList, after job.ID, now time.Time) {
+func (e *Engine) mustWait(t *namespaceQuota, o *order, want map[string]corev1.ResourceList, after job.ID, now time.Time) {
 	for _, other := range e.tenants {
 		if other != t {
 			delete(other.wants, o.Job.ID)
 		}
 	}
-	t.forget(now)
+	t.dropStaleWaits(now)
 	w := t.wants[o.Job.ID]
 	if w == nil {
 		if t.wants == nil {
@@ -258,9 +258,9 @@ func (e *Engine) mustWait(t *tenant, o *order, want map[string]corev1.ResourceLi
 	w.name, w.want, w.after, w.at = o.Job.Name(), want, after, now
 }
 
-// forget drops those that were not launched for long: they were cancelled, or wait for something
+// dropStaleWaits drops those that were not launched for long: they were cancelled, or wait for something
 // else. The caller holds the Engine's lock.
-func (t *tenant) forget(now time.Time) {
+func (t *namespaceQuota) dropStaleWaits(now time.Time) {
 	maps.DeleteFunc(t.wants, func(_ job.ID, w *wanting) bool { return now.Sub(w.at) > wantingFor })
 }
 
@@ -269,20 +269,20 @@ func (t *tenant) forget(now time.Time) {
 // for anybody. The caller holds the lock.
 func (e *Engine) roomFor(now time.Time) (jobs []job.ID, any bool) {
 	for _, t := range e.tenants {
-		t.forget(now)
+		t.dropStaleWaits(now)
 		any = any || t.waiting || t.crowded || len(t.quotas) == 0 && len(t.wants) > 0
 		t.waiting, t.crowded = false, false
 		var coming []*corev1.Pod
 		for _, more := range t.coming {
 			coming = append(coming, more...)
 		}
-		sums := taken(t.quotas, coming)
+		sums := quotaCharges(t.quotas, coming)
 		for id, w := range t.wants {
 			first := t.wants[w.after]
 			fits := first == nil || now.Sub(first.at) >= keepsFor
 			for name, want := range w.want {
 				if q := t.quotas[name]; q != nil {
-					fits = fits && short(q, want, sums[name]) == ""
+					fits = fits && quotaShortfall(q, want, sums[name]) == ""
 				}
 			}
 			if fits {

@@ -23,16 +23,16 @@ func TestPermits(t *testing.T) {
 			}
 		}
 		terms := Terms{Allow: some}
-		if err := terms.permits(all); fault.KindOf(err) != fault.Permission || !strings.Contains(err.Error(), a+":") || fault.Remedy(err) == "" {
+		if err := terms.checkPodFields(all); fault.KindOf(err) != fault.Permission || !strings.Contains(err.Error(), a+":") || fault.Remedy(err) == "" {
 			t.Errorf("without %s: %v", a, err)
 		}
 	}
 	terms := Terms{Allow: Allowances()}
-	if err := terms.permits(all); err != nil {
+	if err := terms.checkPodFields(all); err != nil {
 		t.Error(err)
 	}
 	terms = Terms{}
-	if err := terms.permits(&job.Pod{SharedMemory: 1, NodeSelector: map[string]string{"a": "b"}}); err != nil {
+	if err := terms.checkPodFields(&job.Pod{SharedMemory: 1, NodeSelector: map[string]string{"a": "b"}}); err != nil {
 		t.Error(err)
 	}
 	for want, c := range map[string]struct {
@@ -49,7 +49,7 @@ func TestPermits(t *testing.T) {
 		`node_selector: "a b"`:            {false, job.Pod{NodeSelector: map[string]string{"a b": "b"}}},
 	} {
 		terms := Terms{Allow: Allowances(), Placed: c.placed}
-		if err := terms.permits(&c.pod); err == nil || !strings.Contains(err.Error(), want) || fault.Remedy(err) == "" {
+		if err := terms.checkPodFields(&c.pod); err == nil || !strings.Contains(err.Error(), want) || fault.Remedy(err) == "" {
 			t.Errorf("%s: %v", want, err)
 		}
 	}

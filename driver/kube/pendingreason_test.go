@@ -41,7 +41,7 @@ func TestWhyThereIsNoNode(t *testing.T) {
 			}
 			members = append(members, m)
 		}
-		if got := queued(members); got != c.want {
+		if got := pendingReason(members); got != c.want {
 			t.Errorf("%q:\n%s\nwant\n%s", c.says, got, c.want)
 		}
 	}

@@ -17,9 +17,9 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-// tenant is what is known of a namespace: its quotas and limit ranges, and which pods will
+// namespaceQuota is what is known of a namespace: its quotas and limit ranges, and which pods will
 // count there that are not counted yet. Its fields are the Engine's, under its lock.
-type tenant struct {
+type namespaceQuota struct {
 	quotas  map[string]*corev1.ResourceQuota // nil: not seen yet, or the right to see them is missing
 	ranges  map[string]*corev1.LimitRange
 	coming  map[engine.Ref][]*corev1.Pod // of attempts that are taken, until the quotas count them
@@ -28,13 +28,13 @@ type tenant struct {
 	crowded bool                         // somebody was told to wait for pods on a node to end
 }
 
-// tenant returns a namespace, which is followed from the first time on. The caller holds the
+// quotaOf returns a namespace, which is followed from the first time on. The caller holds the
 // lock.
-func (e *Engine) tenant(namespace string) *tenant {
+func (e *Engine) quotaOf(namespace string) *namespaceQuota {
 	if t := e.tenants[namespace]; t != nil {
 		return t
 	}
-	t := &tenant{coming: map[engine.Ref][]*corev1.Pod{}}
+	t := &namespaceQuota{coming: map[engine.Ref][]*corev1.Pod{}}
 	e.tenants[namespace] = t
 	if e.ctx.Err() == nil {
 		e.wg.Go(func() { e.followQuotas(namespace, t) })
@@ -44,7 +44,7 @@ func (e *Engine) tenant(namespace string) *tenant {
 }
 
 // followQuotas keeps a namespace's quotas and says when they have more room.
-func (e *Engine) followQuotas(namespace string, t *tenant) {
+func (e *Engine) followQuotas(namespace string, t *namespaceQuota) {
 	var seen map[string]*corev1.ResourceQuota // of a list that has not ended
 	cluster.Follow(e.ctx, e.k, quotas, cluster.Selection{Namespace: namespace}, cluster.Follower[corev1.ResourceQuota]{
 		Begin: func() { seen = map[string]*corev1.ResourceQuota{} },
@@ -58,28 +58,28 @@ func (e *Engine) followQuotas(namespace string, t *tenant) {
 			if t.quotas == nil {
 				return
 			}
-			more := deleted || grown(t.quotas[q.Name], q)
+			more := deleted || quotaHasGrown(t.quotas[q.Name], q)
 			if deleted {
 				delete(t.quotas, q.Name)
 			} else {
 				t.quotas[q.Name] = q
 			}
 			if more {
-				e.opened(t)
+				e.notifyQuotaRoom(t)
 			}
 		},
 		Listed: func() {
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			t.quotas, seen = seen, nil
-			e.opened(t)
+			e.notifyQuotaRoom(t)
 		},
-		Failed: e.unseen(quotas, namespace, func() { t.quotas = nil }),
+		Failed: e.watchFailure(quotas, namespace, func() { t.quotas = nil }),
 	})
 }
 
 // followRanges keeps a namespace's limit ranges.
-func (e *Engine) followRanges(namespace string, t *tenant) {
+func (e *Engine) followRanges(namespace string, t *namespaceQuota) {
 	var seen map[string]*corev1.LimitRange // of a list that has not ended
 	cluster.Follow(e.ctx, e.k, ranges, cluster.Selection{Namespace: namespace}, cluster.Follower[corev1.LimitRange]{
 		Begin: func() { seen = map[string]*corev1.LimitRange{} },
@@ -103,13 +103,13 @@ func (e *Engine) followRanges(namespace string, t *tenant) {
 			defer e.mu.Unlock()
 			t.ranges, seen = seen, nil
 		},
-		Failed: e.unseen(ranges, namespace, func() { t.ranges = nil }),
+		Failed: e.watchFailure(ranges, namespace, func() { t.ranges = nil }),
 	})
 }
 
-// unseen logs once what cannot be followed. What may not be seen is forgotten: the API server
+// watchFailure logs once what cannot be followed. What may not be seen is forgotten: the API server
 // says then what does not fit.
-func (e *Engine) unseen(r cluster.Resource, namespace string, forget func()) func(error) {
+func (e *Engine) watchFailure(r cluster.Resource, namespace string, forget func()) func(error) {
 	said := ""
 	return func(err error) {
 		if fault.KindOf(err) == fault.Permission {
@@ -124,9 +124,9 @@ func (e *Engine) unseen(r cluster.Resource, namespace string, forget func()) fun
 	}
 }
 
-// opened tells that a namespace has more room, if anybody waits for it. The caller holds the
+// notifyQuotaRoom tells that a namespace has more room, if anybody waits for it. The caller holds the
 // lock.
-func (e *Engine) opened(t *tenant) {
+func (e *Engine) notifyQuotaRoom(t *namespaceQuota) {
 	if !t.waiting && !t.crowded && len(t.wants) == 0 {
 		return
 	}
@@ -162,68 +162,68 @@ func (e *Engine) WatchCapacity(ctx context.Context, f func(jobs ...job.ID)) {
 	}
 }
 
-// admit reserves what an attempt's pods will take of the namespace's quotas. fault.Exhausted: a
+// reserveQuota reserves what an attempt's pods will take of the namespace's quotas. fault.Exhausted: a
 // quota has no room now, or what it has is for those who come before it.
-func (e *Engine) admit(ref engine.Ref, o *order, ahead []job.ID) error {
+func (e *Engine) reserveQuota(ref engine.Ref, o *order, ahead []job.ID) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	t := e.tenant(o.Namespace)
+	t := e.quotaOf(o.Namespace)
 	if len(t.quotas) == 0 || t.coming[ref] != nil {
 		delete(t.wants, o.Job.ID)
 		return nil
 	}
 	var pods, others []*corev1.Pod
 	for _, p := range e.renderAttempt(ref, o).Pods("") {
-		pods = append(pods, defaulted(p, slices.Collect(maps.Values(t.ranges))))
+		pods = append(pods, withLimitRangeDefaults(p, slices.Collect(maps.Values(t.ranges))))
 	}
 	for _, more := range t.coming {
 		others = append(others, more...)
 	}
-	now, want, sums := time.Now(), taken(t.quotas, pods), taken(t.quotas, others)
+	now, want, sums := time.Now(), quotaCharges(t.quotas, pods), quotaCharges(t.quotas, others)
 	wait := func(name, why string, after job.ID) error {
 		e.mustWait(t, o, want, after, now)
 		return fault.New(fault.Exhausted, "quota %s of namespace %s: %s", name, o.Namespace, why)
 	}
 	for _, name := range slices.Sorted(maps.Keys(want)) {
-		if why := short(t.quotas[name], want[name], sums[name]); why != "" {
+		if why := quotaShortfall(t.quotas[name], want[name], sums[name]); why != "" {
 			return wait(name, why, 0)
 		}
 	}
 	if slices.ContainsFunc(ahead, func(id job.ID) bool { return t.wants[id] != nil }) {
-		views := e.views(t, o.Namespace, others, now)
+		views := e.quotaViews(t, o.Namespace, others, now)
 		end := time.Time{}
 		if limit := o.Job.Spec.TimeLimit; limit > 0 {
 			end = now.Add(limit)
 		}
-		before := e.before(t, views, o.Job.ID, ahead, now)
+		before := e.jobsAhead(t, views, o.Job.ID, ahead, now)
 		for _, name := range slices.Sorted(maps.Keys(want)) {
-			if first, why := views[name].passes(want[name], before, now, end); why != "" {
+			if first, why := views[name].mustYieldTo(want[name], before, now, end); why != "" {
 				return wait(name, why, first)
 			}
 		}
 	}
 	if t.wants[o.Job.ID] != nil { // others may have waited for it alone
 		delete(t.wants, o.Job.ID)
-		e.opened(t)
+		e.notifyQuotaRoom(t)
 	}
 	t.coming[ref] = pods
 	return nil
 }
 
-// settle gives back what admit has reserved, if the attempt will make no pods any more. The
+// releaseQuota gives back what reserveQuota has reserved, if the attempt will make no pods any more. The
 // caller holds the lock.
-func (e *Engine) settle(namespace string, ref engine.Ref) {
+func (e *Engine) releaseQuota(namespace string, ref engine.Ref) {
 	t := e.tenants[namespace]
 	if t == nil || t.coming[ref] == nil {
 		return
 	}
 	delete(t.coming, ref)
-	e.opened(t)
+	e.notifyQuotaRoom(t)
 }
 
-// counted gives back what admit has reserved once the cluster's own count has it: an API server
+// releaseCountedQuota gives back what reserveQuota has reserved once the cluster's own count has it: an API server
 // counts a pod before it says that there is one.
-func (e *Engine) counted(a *attempt) {
+func (e *Engine) releaseCountedQuota(a *attempt) {
 	e.mu.Lock()
 	t := e.tenants[a.namespace]
 	held := t != nil && t.coming[a.ref] != nil
@@ -246,19 +246,19 @@ func (e *Engine) counted(a *attempt) {
 	delete(t.coming, a.ref)
 }
 
-// barred says why pods would never be let into the namespace as they are; nil: they may be.
-func (e *Engine) barred(a *attempt, pods []*corev1.Pod) error {
+// checkNamespaceLimits says why pods would never be let into the namespace as they are; nil: they may be.
+func (e *Engine) checkNamespaceLimits(a *attempt, pods []*corev1.Pod) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	t := e.tenant(a.namespace)
+	t := e.quotaOf(a.namespace)
 	all := slices.Collect(maps.Values(t.ranges))
 	if len(all)+len(t.quotas) == 0 {
 		return nil
 	}
 	for _, p := range pods {
-		p = defaulted(p, all)
+		p = withLimitRangeDefaults(p, all)
 		for _, name := range slices.Sorted(maps.Keys(t.ranges)) {
-			if why := breach(t.ranges[name], p); why != "" {
+			if why := limitRangeViolation(t.ranges[name], p); why != "" {
 				return &never{engine.Refused, fault.New(fault.Invalid, "namespace %s: %s", a.namespace, why).Advise("ask for what it allows; kubectl describe limitrange %s --namespace %s shows it", name, a.namespace)}
 			}
 		}
@@ -266,7 +266,7 @@ func (e *Engine) barred(a *attempt, pods []*corev1.Pod) error {
 			if t.ranges == nil { // what gives pods their defaults is not known
 				break
 			}
-			if why := missing(t.quotas[name], p); why != "" {
+			if why := missingQuotaRequest(t.quotas[name], p); why != "" {
 				return &never{engine.Refused, fault.New(fault.Invalid, "namespace %s: %s", a.namespace, why).Advise("ask for it, as with --mem, or give the namespace a limit range with defaults")}
 			}
 		}
@@ -274,10 +274,10 @@ func (e *Engine) barred(a *attempt, pods []*corev1.Pod) error {
 	return nil
 }
 
-// forbidden is what a refusal of the API server's means for an attempt, where it is the
+// namespaceRefusal is what a refusal of the API server's means for an attempt, where it is the
 // namespace's and no right is missing; nil: it is something else. The server's words are the
 // only sign by which these differ.
-func (e *Engine) forbidden(a *attempt, err error) error {
+func (e *Engine) namespaceRefusal(a *attempt, err error) error {
 	if err == nil || fault.KindOf(err) != fault.Permission && fault.KindOf(err) != fault.NotFound {
 		return err
 	}
@@ -292,15 +292,15 @@ func (e *Engine) forbidden(a *attempt, err error) error {
 		return slices.ContainsFunc(all, func(s string) bool { return strings.Contains(words, s) })
 	}
 	switch {
-	// What was let in by admit, and not by the API server, waits for its turn and not for room: its
+	// What was let in by reserveQuota, and not by the API server, waits for its turn and not for room: its
 	// own objects that are taken away would be that room.
 	case has("exceeded quota: ", "status unknown for quota: ", "because it is being terminated"):
-		return limited(fmt.Errorf("namespace %s: %s", a.namespace, plainWords(err)))
+		return limitedError(fmt.Errorf("namespace %s: %s", a.namespace, plainWords(err)))
 	case has("violates PodSecurity"):
 		return &never{engine.Refused, fault.New(fault.Invalid, "namespace %s takes no such pods: %s", a.namespace, plainWords(err)).Advise("%s", e.mendSecurity(a))}
 	case has("failed quota: ", " per Container is ", " per Pod is "):
 		return &never{engine.Refused, fmt.Errorf("namespace %s: %s", a.namespace, plainWords(err))}
-	case e.homeless(a.namespace, err):
+	case e.isNamespaceMissing(a.namespace, err):
 		return e.noNamespace(a)
 	}
 	return err
@@ -309,14 +309,14 @@ func (e *Engine) forbidden(a *attempt, err error) error {
 // noNamespace is for what waits until its namespace is made.
 func (e *Engine) noNamespace(a *attempt) error {
 	e.mu.Lock()
-	e.tenant(a.namespace).waiting = true
+	e.quotaOf(a.namespace).waiting = true
 	e.mu.Unlock()
-	return limited(fault.New(fault.NotFound, "there is no namespace %s; an administrator makes it: kubectl create namespace %s, and gives it the roles that cox pool check %s names", a.namespace, a.namespace, e.cfg.Terms.Pool))
+	return limitedError(fault.New(fault.NotFound, "there is no namespace %s; an administrator makes it: kubectl create namespace %s, and gives it the roles that cox pool check %s names", a.namespace, a.namespace, e.cfg.Terms.Pool))
 }
 
-// homeless reports whether something is forbidden because the namespace is not there: nobody has a
+// isNamespaceMissing reports whether something is forbidden because the namespace is not there: nobody has a
 // role in it then.
-func (e *Engine) homeless(namespace string, err error) bool {
+func (e *Engine) isNamespaceMissing(namespace string, err error) bool {
 	if fault.KindOf(err) != fault.Permission {
 		return false
 	}
@@ -326,8 +326,8 @@ func (e *Engine) homeless(namespace string, err error) bool {
 	return err != nil && fault.KindOf(err) == fault.NotFound
 }
 
-// limited is for what a limit of the namespace's keeps.
-func limited(err error) error { return &never{engine.Limited, err} }
+// limitedError is for what a limit of the namespace's keeps.
+func limitedError(err error) error { return &never{engine.Limited, err} }
 
 // plainWords are an API server's, without what the call was.
 func plainWords(err error) string {

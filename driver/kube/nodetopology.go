@@ -15,9 +15,9 @@ var Places = [][]string{
 	{"network.topology.nvidia.com/accelerator", "nvidia.com/gpu.clique"}, // NVLink over several nodes
 }
 
-// levels are the labels of paths in this cluster: those that a node of the pool has. The
+// topologyLevels are the labels of paths in this cluster: those that a node of the pool has. The
 // host's own name is no level.
-func (t *Terms) levels(nodes []corev1.Node) [][]string {
+func (t *Terms) topologyLevels(nodes []corev1.Node) [][]string {
 	all := Places
 	if len(t.Topology) > 0 {
 		all = nil
@@ -30,7 +30,7 @@ func (t *Terms) levels(nodes []corev1.Node) [][]string {
 	var out [][]string
 	for _, names := range all {
 		for i := range nodes {
-			if t.selects(&nodes[i]) && firstOf(nodes[i].Labels, names...) != "" {
+			if t.selectsNode(&nodes[i]) && firstOf(nodes[i].Labels, names...) != "" {
 				out = append(out, names)
 				break
 			}
@@ -39,9 +39,9 @@ func (t *Terms) levels(nodes []corev1.Node) [][]string {
 	return out
 }
 
-// place is where a node lies. Below a level that it has no label for nothing is known: the
+// nodePath is where a node lies. Below a level that it has no label for nothing is known: the
 // same name there could be another place.
-func place(n *corev1.Node, levels [][]string) (path []string) {
+func nodePath(n *corev1.Node, levels [][]string) (path []string) {
 	for _, names := range levels {
 		v := firstOf(n.Labels, names...)
 		if v == "" {

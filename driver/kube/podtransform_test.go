@@ -86,7 +86,7 @@ func TestASlimPodSaysTheSame(t *testing.T) {
 		p := drawPod(t)
 		ref := engine.Ref{Allocation: 7, Attempt: 1}
 		now := time.Unix(3000, 0)
-		s := slim(p)
+		s := stripPod(p)
 		if got, want := readPod(s, ref, now), readPod(p, ref, now); !reflect.DeepEqual(got, want) {
 			t.Fatalf("%+v\nwant %+v\nof %+v", got, want, p)
 		}
