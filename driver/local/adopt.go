@@ -11,9 +11,9 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 )
 
-// adopt takes over every attempt of the log: ended ones are known again by their
+// adoptAttempts takes over every attempt of the log: ended ones are known again by their
 // last report, others are followed from where they are.
-func (e *Engine) adopt(lives map[engine.Ref]*attempt.Life) {
+func (e *Engine) adoptAttempts(lives map[engine.Ref]*attempt.Life) {
 	used := map[string]bool{}
 	for ref, life := range lives {
 		for _, s := range life.Seats {
@@ -21,7 +21,7 @@ func (e *Engine) adopt(lives map[engine.Ref]*attempt.Life) {
 		}
 		e.adoptOne(ref, life)
 	}
-	e.sweep(used)
+	e.sweepSlots(used)
 }
 
 func (e *Engine) adoptOne(ref engine.Ref, life *attempt.Life) {
@@ -38,18 +38,18 @@ func (e *Engine) adoptOne(ref engine.Ref, life *attempt.Life) {
 	}
 	g := e.newGang(life.Launch, whole)
 	e.gangs[ref] = g
-	g.recall(life)
-	g.publish()
-	e.wg.Go(g.run)
+	g.restoreGang(life)
+	g.publishState()
+	e.wg.Go(g.runGang)
 }
 
-// recall puts an adopted gang where it was: phases do not shrink over a restart.
-func (g *gang) recall(life *attempt.Life) {
+// restoreGang puts an adopted gang where it was: phases do not shrink over a restart.
+func (g *gang) restoreGang(life *attempt.Life) {
 	g.decided = life.Decided
 	for i, p := range g.parts {
 		p.at = life.Seats[i]
 		p.home = p.at
-		if err := p.recall(); err != nil {
+		if err := p.restorePart(); err != nil {
 			g.e.cfg.Log.Error("read a journal", "attempt", g.launch.Ref, "node", p.node.Name, "err", err)
 		}
 	}
@@ -60,16 +60,16 @@ func (g *gang) recall(life *attempt.Life) {
 		g.phase, g.started = engine.Running, life.Started
 		g.whole.Store(nil)
 	}
-	g.advance()
+	g.advanceGang()
 }
 
-// recall reads the journal of a part and looks whether its supervisor lives: in
+// restorePart reads the journal of a part and looks whether its supervisor lives: in
 // the other order, since what a dead one wrote is all that it had to say.
-func (p *part) recall() error {
+func (p *nodeAttempt) restorePart() error {
 	if p.at.Name == "" {
 		return nil
 	}
-	alive := (&seat{Slot: p.at}).alive(p.gang.e.boot)
+	alive := (&supervisorSlot{Slot: p.at}).isAlive(p.gang.e.boot)
 	state, _, err := attempt.ReadJournal(p.at.Journal(), p.gang.launch.Ref)
 	if err != nil {
 		return err
@@ -77,14 +77,14 @@ func (p *part) recall() error {
 	p.state = *state
 	if p.gang.decided == attempt.EntryGo && !alive && !p.state.Gone {
 		p.lost, p.open, p.fell = true, true, p.state.Phase < engine.Ending
-		p.state.Text = cmp.Or(p.state.Text, p.epitaph())
+		p.state.Text = cmp.Or(p.state.Text, p.supervisorDeathText())
 	}
 	return nil
 }
 
-// sweep removes the seats and control groups of supervisors that had no attempt
+// sweepSlots removes the seats and control groups of supervisors that had no attempt
 // when the engine before this one ended: they have ended too.
-func (e *Engine) sweep(used map[string]bool) {
+func (e *Engine) sweepSlots(used map[string]bool) {
 	entries, err := os.ReadDir(attempt.SlotsOf(e.cfg.Root))
 	if err != nil {
 		e.cfg.Log.Warn("look for old seats", "err", err)
@@ -104,5 +104,5 @@ func (e *Engine) sweep(used map[string]bool) {
 	}
 }
 
-// same reports whether two reports differ in nothing.
-func same(a, b engine.Report) bool { return reflect.DeepEqual(a, b) }
+// sameReport reports whether two reports differ in nothing.
+func sameReport(a, b engine.Report) bool { return reflect.DeepEqual(a, b) }

@@ -15,13 +15,13 @@ import (
 // applets are the names under which every job finds the binary in its PATH.
 var applets = []string{"srun", "scontrol"}
 
-// cox is the engine's own name for the binary.
-func (e *Engine) cox() string { return filepath.Join(e.cfg.Root, "bin", "cox") }
+// coxPath is the engine's own name for the binary.
+func (e *Engine) coxPath() string { return filepath.Join(e.cfg.Root, "bin", "cox") }
 
-// link makes bin/: a private hard link or copy of the binary, which stays when
+// linkBinaries makes bin/: a private hard link or copy of the binary, which stays when
 // the one that was started is removed (as `go run` does), and its other names.
-func (e *Engine) link() error {
-	bin := filepath.Dir(e.cox())
+func (e *Engine) linkBinaries() error {
+	bin := filepath.Dir(e.coxPath())
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (e *Engine) link() error {
 	if source == "" {
 		source = "/proc/self/exe"
 	}
-	if err := place(source, e.cox()); err != nil {
+	if err := placeFile(source, e.coxPath()); err != nil {
 		return fmt.Errorf("place the binary: %w", err)
 	}
 	for _, name := range append(slices.Clone(applets), e.cfg.Names...) {
@@ -44,8 +44,8 @@ func (e *Engine) link() error {
 	return nil
 }
 
-// place makes name the same file as source, or a copy of it, in one step.
-func place(source, name string) error {
+// placeFile makes name the same file as source, or a copy of it, in one step.
+func placeFile(source, name string) error {
 	was, err := os.Stat(name)
 	now, nowErr := os.Stat(source)
 	if err == nil && nowErr == nil && os.SameFile(was, now) {
@@ -54,14 +54,14 @@ func place(source, name string) error {
 	next := name + ".new"
 	_ = os.Remove(next) // of a crash
 	if err := unix.Linkat(unix.AT_FDCWD, source, unix.AT_FDCWD, next, unix.AT_SYMLINK_FOLLOW); err != nil {
-		if err := duplicate(source, next); err != nil {
+		if err := copyFile(source, next); err != nil {
 			return errors.Join(err, os.Remove(next))
 		}
 	}
 	return os.Rename(next, name)
 }
 
-func duplicate(source, name string) error {
+func copyFile(source, name string) error {
 	in, err := os.Open(source)
 	if err != nil {
 		return err
@@ -75,4 +75,4 @@ func duplicate(source, name string) error {
 	return errors.Join(err, out.Close())
 }
 
-func (e *Engine) bin() string { return filepath.Dir(e.cox()) }
+func (e *Engine) binDir() string { return filepath.Dir(e.coxPath()) }

@@ -24,10 +24,10 @@ func (e *Engine) Exec(ctx context.Context, ref engine.Ref, r engine.ExecRequest)
 	x := &wire.Exec{Args: r.Command, Env: r.Env, Step: r.Step, Rank: r.Rank}
 	var who *barrier.Identity
 	ran := false
-	err := e.ask(ctx, ref, func(g *gang) error {
+	err := e.askGang(ctx, ref, func(g *gang) error {
 		ran = true
 		who = g.launch.User
-		return g.place(x, r)
+		return g.placeExec(x, r)
 	})
 	if err == nil && !ran {
 		err = fault.New(fault.Conflict, "attempt %s has ended", ref)
@@ -42,8 +42,8 @@ func (e *Engine) Exec(ctx context.Context, ref engine.Ref, r engine.ExecRequest)
 	return code, err
 }
 
-// place finds the node of a command, on the gang's goroutine.
-func (g *gang) place(x *wire.Exec, r engine.ExecRequest) error {
+// placeExec finds the node of a command, on the gang's goroutine.
+func (g *gang) placeExec(x *wire.Exec, r engine.ExecRequest) error {
 	if g.decided != attempt.EntryGo || g.phase != engine.Running {
 		return fault.New(fault.Conflict, "attempt %s does not run", g.launch.Ref)
 	}
@@ -54,7 +54,7 @@ func (g *gang) place(x *wire.Exec, r engine.ExecRequest) error {
 			node = g.nodeOf(r)
 		}
 	}
-	i := slices.IndexFunc(g.parts, func(p *part) bool { return p.node.Name == node })
+	i := slices.IndexFunc(g.parts, func(p *nodeAttempt) bool { return p.node.Name == node })
 	switch {
 	case node == "":
 		return fault.New(fault.NotFound, "attempt %s has no task %d that runs", g.launch.Ref, *r.Rank)

@@ -15,7 +15,7 @@ func (e *Engine) Root() string { return e.cfg.Root }
 func (e *Engine) Room() []fleet.Node { return e.cfg.Nodes }
 
 // DropIdle ends the supervisors that have no attempt.
-func (e *Engine) DropIdle() { e.pool.drop() }
+func (e *Engine) DropIdle() { e.pool.dropSlots() }
 
 // Idle are the processes of supervisors that have no attempt.
 func (e *Engine) Idle() (pids []int) {

@@ -23,7 +23,7 @@ type gang struct {
 	inbox  chan func()
 	done   chan struct{} // closed when it has ended, and that is on record
 
-	parts   []*part
+	parts   []*nodeAttempt
 	decided attempt.EntryKind // EntryGo, EntryAbort; empty: not yet
 	started time.Time         // when the barrier was opened
 	phase   engine.Phase
@@ -45,40 +45,40 @@ func (e *Engine) newGang(l *attempt.Launch, whole []byte) *gang {
 	}
 	g.whole.Store(&whole)
 	for i := range l.Nodes {
-		g.parts = append(g.parts, &part{
+		g.parts = append(g.parts, &nodeAttempt{
 			gang: g, index: i, node: l.Nodes[i], commands: make(chan attempt.Command, 64), followed: make(chan struct{}),
 		})
 	}
 	return g
 }
 
-// run follows the attempt until it has ended or the engine is closed.
-func (g *gang) run() {
+// runGang follows the attempt until it has ended or the engine is closed.
+func (g *gang) runGang() {
 	start := g.decided == ""
 	for _, p := range g.parts {
-		g.e.wg.Go(func() { p.follow(start) })
+		g.e.wg.Go(func() { p.followSupervisor(start) })
 	}
 	defer g.late.Stop()
 	for !g.ended {
 		select {
 		case do := <-g.inbox:
 			do()
-			g.drain()
+			g.drainEvents()
 		case <-g.late.C:
 			g.tooLate()
 		case <-g.e.ctx.Done():
-			g.leave()
+			g.leaveSupervisors()
 			return
 		}
-		if g.advance(); !g.ended {
-			g.publish()
+		if g.advanceGang(); !g.ended {
+			g.publishState()
 		}
 	}
-	g.finish()
+	g.finishGang()
 }
 
-// drain handles what else is there, so that one report tells of many changes.
-func (g *gang) drain() {
+// drainEvents handles what else is there, so that one report tells of many changes.
+func (g *gang) drainEvents() {
 	for range 256 {
 		select {
 		case do := <-g.inbox:
@@ -89,22 +89,22 @@ func (g *gang) drain() {
 	}
 }
 
-// advance decides what follows from the state of the parts.
-func (g *gang) advance() {
+// advanceGang decides what follows from the state of the parts.
+func (g *gang) advanceGang() {
 	if g.decided == "" {
-		if p := g.failed(); p != nil {
-			g.abandon(p.blame(), p.why())
-		} else if g.all(func(p *part) bool { return p.state.Phase == engine.Ready }) {
-			g.open()
+		if p := g.failedAttempt(); p != nil {
+			g.abandonLaunch(p.failureCause(), p.failureText())
+		} else if g.allAttempts(func(p *nodeAttempt) bool { return p.state.Phase == engine.Ready }) {
+			g.openBarrier()
 		}
 	}
 	if g.decided == attempt.EntryGo {
-		g.follow()
+		g.followParts()
 	}
-	g.ended = g.all(func(p *part) bool { return p.gone() })
+	g.ended = g.allAttempts(func(p *nodeAttempt) bool { return p.isGone() })
 }
 
-func (g *gang) all(f func(*part) bool) bool {
+func (g *gang) allAttempts(f func(*nodeAttempt) bool) bool {
 	for _, p := range g.parts {
 		if !f(p) {
 			return false
@@ -113,8 +113,8 @@ func (g *gang) all(f func(*part) bool) bool {
 	return true
 }
 
-// failed returns a part that will never be ready.
-func (g *gang) failed() *part {
+// failedAttempt returns a part that will never be ready.
+func (g *gang) failedAttempt() *nodeAttempt {
 	for _, p := range g.parts {
 		if p.state.Refused || p.dead || p.state.Phase >= engine.Ending {
 			return p
@@ -123,48 +123,48 @@ func (g *gang) failed() *part {
 	return nil
 }
 
-// open opens the barrier: the decision is put on record, every supervisor is told.
-func (g *gang) open() {
+// openBarrier opens the barrier: the decision is put on record, every supervisor is told.
+func (g *gang) openBarrier() {
 	g.phase = engine.Ready
 	if len(g.parts) > 1 {
-		g.publish()
+		g.publishState()
 	}
 	started := time.Now().Round(0)
-	alloc, err := g.alloc(started)
+	alloc, err := g.allocationText(started)
 	if err != nil {
-		g.abandon(engine.LaunchFailed, err.Error())
+		g.abandonLaunch(engine.LaunchFailed, err.Error())
 		return
 	}
-	if err := g.gather(); err != nil {
-		g.abandon(engine.Unready, err.Error())
+	if err := g.writeFirstRoster(); err != nil {
+		g.abandonLaunch(engine.Unready, err.Error())
 		return
 	}
 	if err := g.e.log.Append(attempt.Entry{Kind: attempt.EntryGo, Ref: g.launch.Ref, Started: started}); err != nil {
-		g.abandon(engine.Unready, fmt.Sprintf("the start could not be recorded: %v", err))
+		g.abandonLaunch(engine.Unready, fmt.Sprintf("the start could not be recorded: %v", err))
 		return
 	}
 	g.started, g.decided, g.phase = started, attempt.EntryGo, engine.Running
 	g.whole.Store(nil)
 	g.late.Stop()
-	g.tell(attempt.Command{Op: attempt.OpGo, Time: g.started, Alloc: alloc, Peers: g.peers()})
+	g.tellAll(attempt.Command{Op: attempt.OpGo, Time: g.started, Alloc: alloc, Peers: g.peerSockets()})
 }
 
 // tellGo opens the barrier of a part whose supervisor has not heard of it.
-func (g *gang) tellGo(p *part) {
-	alloc, err := g.alloc(g.started)
+func (g *gang) tellGo(p *nodeAttempt) {
+	alloc, err := g.allocationText(g.started)
 	if err != nil {
 		g.e.cfg.Log.Error("open a barrier again", "attempt", g.launch.Ref, "err", err)
 		return
 	}
-	p.tell(attempt.Command{Op: attempt.OpGo, Time: g.started, Alloc: alloc, Peers: g.peers()})
+	p.sendCommand(attempt.Command{Op: attempt.OpGo, Time: g.started, Alloc: alloc, Peers: g.peerSockets()})
 }
 
-// alloc is what processes inside may know.
-func (g *gang) alloc(started time.Time) ([]byte, error) {
+// allocationText is what processes inside may know.
+func (g *gang) allocationText(started time.Time) ([]byte, error) {
 	j := *g.launch.Job
 	j.Attempt = g.launch.Ref.Attempt
 	a, err := step.NewAlloc(&j, g.launch.Claims, g.launch.Nodes, step.Place{
-		Dir: g.parts[0].at.Dir, Bin: g.e.bin(), Shown: g.e.cfg.Shown,
+		Dir: g.parts[0].at.Dir, Bin: g.e.binDir(), Shown: g.e.cfg.Shown,
 		Socket: func(i int) string { return g.parts[i].at.StepSocket() },
 	}, started)
 	if err != nil {
@@ -180,8 +180,8 @@ func (g *gang) alloc(started time.Time) ([]byte, error) {
 	return a.Text()
 }
 
-// peers are the control sockets of all nodes.
-func (g *gang) peers() []string {
+// peerSockets are the control sockets of all nodes.
+func (g *gang) peerSockets() []string {
 	out := make([]string, len(g.parts))
 	for i, p := range g.parts {
 		out[i] = p.at.ControlSocket()
@@ -189,26 +189,26 @@ func (g *gang) peers() []string {
 	return out
 }
 
-// follow keeps the parts together once the barrier is open: when one is lost, or
+// followParts keeps the parts together once the barrier is open: when one is lost, or
 // the head has ended, the others end.
-func (g *gang) follow() {
+func (g *gang) followParts() {
 	head := g.parts[0]
 	// What was asked to end has ended as asked, also if its head's supervisor had to be
 	// ended for it.
 	open := head.state.Cause == "" || g.asked != nil && head.lost && head.state.Cause == engine.NodeLost
 	for _, p := range g.parts {
-		if p.lost && g.cause == "" && (open || p.fell && head.failed()) {
-			g.cause, g.text = engine.NodeLost, p.why()
+		if p.lost && g.cause == "" && (open || p.fell && head.hasFailed()) {
+			g.cause, g.text = engine.NodeLost, p.failureText()
 			if g.asked != nil {
 				g.cause = engine.Stopped
 			}
-			g.endOthers(attempt.Command{Op: attempt.OpStop, Grace: g.launch.Grace, Cause: engine.NodeLost, Text: p.why()})
+			g.endOthers(attempt.Command{Op: attempt.OpStop, Grace: g.launch.Grace, Cause: engine.NodeLost, Text: p.failureText()})
 			return
 		}
 	}
 	// The other nodes may have heard of it before the head, whose script then ends with an
 	// error because they do.
-	if g.asked != nil && g.cause == "" && head.failed() && !head.state.Ended.Before(g.askedAt) {
+	if g.asked != nil && g.cause == "" && head.hasFailed() && !head.state.Ended.Before(g.askedAt) {
 		g.cause, g.text = engine.Stopped, g.asked.Reason
 	}
 	if head.state.Phase >= engine.Ending || head.dead {
@@ -221,19 +221,19 @@ func (g *gang) endOthers(c attempt.Command) {
 	for _, p := range g.parts {
 		if p.state.Phase < engine.Ending && !p.ending && !p.dead {
 			p.ending = true
-			p.tell(c)
+			p.sendCommand(c)
 		}
 	}
 }
 
-func (g *gang) tell(c attempt.Command) {
+func (g *gang) tellAll(c attempt.Command) {
 	for _, p := range g.parts {
-		p.tell(c)
+		p.sendCommand(c)
 	}
 }
 
-// abandon undoes a launch whose barrier was not opened.
-func (g *gang) abandon(cause engine.Cause, text string) {
+// abandonLaunch undoes a launch whose barrier was not opened.
+func (g *gang) abandonLaunch(cause engine.Cause, text string) {
 	g.cause, g.text = cmp.Or(g.cause, cause), cmp.Or(g.text, text)
 	err := g.e.log.Append(attempt.Entry{Kind: attempt.EntryAbort, Ref: g.launch.Ref, Cause: g.cause, Text: g.text})
 	if err != nil {
@@ -242,7 +242,7 @@ func (g *gang) abandon(cause engine.Cause, text string) {
 	g.decided = attempt.EntryAbort
 	g.late.Stop()
 	g.phase = max(g.phase, engine.Ending)
-	g.tell(attempt.Command{Op: attempt.OpAbort, Cause: g.cause, Text: g.text})
+	g.tellAll(attempt.Command{Op: attempt.OpAbort, Cause: g.cause, Text: g.text})
 }
 
 func (g *gang) tooLate() {
@@ -255,37 +255,37 @@ func (g *gang) tooLate() {
 			slow = append(slow, p.node.Name)
 		}
 	}
-	g.abandon(engine.Unready, fmt.Sprintf("%s not ready in %s", strings.Join(slow, ", "), g.e.cfg.Ready))
+	g.abandonLaunch(engine.Unready, fmt.Sprintf("%s not ready in %s", strings.Join(slow, ", "), g.e.cfg.Ready))
 }
 
-// stop is engine.Stop for this attempt.
-func (g *gang) stop(s engine.Stop) {
+// stopGang is engine.Stop for this attempt.
+func (g *gang) stopGang(s engine.Stop) {
 	if g.asked == nil {
 		g.asked, g.askedAt = &s, time.Now().Round(0)
 	}
 	if g.decided == "" {
 		g.cause, g.text = engine.Stopped, s.Reason
-		g.abandon(engine.Stopped, s.Reason)
+		g.abandonLaunch(engine.Stopped, s.Reason)
 		return
 	}
-	g.tell(attempt.Command{Op: attempt.OpStop, Signal: s.Signal, Grace: s.Grace, Cause: engine.Stopped, Text: s.Reason})
+	g.tellAll(attempt.Command{Op: attempt.OpStop, Signal: s.Signal, Grace: s.Grace, Cause: engine.Stopped, Text: s.Reason})
 }
 
-func (g *gang) signal(n int, to engine.Scope) error {
+func (g *gang) signalTasks(n int, to engine.Scope) error {
 	if g.decided != attempt.EntryGo {
 		return fault.New(fault.Conflict, "attempt %s has not started", g.launch.Ref)
 	}
 	for i, p := range g.parts {
 		if to != engine.ToBatch || i == 0 {
-			p.tell(attempt.Command{Op: attempt.OpSignal, Signal: n, Scope: to})
+			p.sendCommand(attempt.Command{Op: attempt.OpSignal, Signal: n, Scope: to})
 		}
 	}
 	return nil
 }
 
-// finish puts the last report on record, gives back the gang's seats, so that who
+// finishGang puts the last report on record, gives back the gang's seats, so that who
 // hears of the end finds them free, and says that it has ended.
-func (g *gang) finish() {
+func (g *gang) finishGang() {
 	for _, p := range g.parts {
 		for followed := false; !followed; {
 			select {
@@ -296,38 +296,38 @@ func (g *gang) finish() {
 			}
 		}
 	}
-	r := g.report()
+	r := g.currentReport()
 	for {
 		err := g.e.log.Append(attempt.Entry{Kind: attempt.EntryEnd, Ref: g.launch.Ref, Digest: g.launch.Digest, Report: &r})
 		if err == nil {
 			break
 		}
 		g.e.cfg.Log.Error("record the end of an attempt; trying again", "attempt", g.launch.Ref, "err", err)
-		g.announce(r) // the journals say the same
+		g.announceReport(r) // the journals say the same
 		select {
 		case <-time.After(time.Second):
 		case <-g.e.ctx.Done():
-			g.leave()
+			g.leaveSupervisors()
 			return
 		}
 	}
 	for _, p := range g.parts {
 		switch {
 		case p.seat != nil && !p.dead:
-			g.e.pool.give(p.seat)
+			g.e.pool.giveBackSlot(p.seat)
 		case p.home.Name != "":
 			if err := p.home.Remove(); err != nil {
 				g.e.cfg.Log.Warn("remove a seat", "seat", p.home.Name, "err", err)
 			}
 		}
 	}
-	g.e.unkeep(g.launch)
+	g.e.removeEmptyCheckpoint(g.launch)
 	close(g.done)
-	g.announce(r)
+	g.announceReport(r)
 }
 
-// leave lets the supervisors go on alone.
-func (g *gang) leave() {
+// leaveSupervisors lets the supervisors go on alone.
+func (g *gang) leaveSupervisors() {
 	for _, p := range g.parts {
 		<-p.followed
 		if p.seat != nil {
@@ -336,21 +336,21 @@ func (g *gang) leave() {
 	}
 }
 
-// publish makes the present state an event if it differs from the last one.
-func (g *gang) publish() { g.announce(g.report()) }
+// publishState makes the present state an event if it differs from the last one.
+func (g *gang) publishState() { g.announceReport(g.currentReport()) }
 
-func (g *gang) announce(r engine.Report) {
+func (g *gang) announceReport(r engine.Report) {
 	if last, ok := g.e.feed.Last(r.Ref); ok {
 		last.Version = 0
-		if same(last, r) {
+		if sameReport(last, r) {
 			return
 		}
 	}
 	g.e.feed.Publish(r)
 }
 
-// report is the state of the attempt from that of its parts.
-func (g *gang) report() engine.Report {
+// currentReport is the state of the attempt from that of its parts.
+func (g *gang) currentReport() engine.Report {
 	head := g.parts[0].state
 	r := engine.Report{
 		Ref: g.launch.Ref, Job: g.launch.Job.ID, Started: g.started,
@@ -360,17 +360,17 @@ func (g *gang) report() engine.Report {
 	for _, p := range g.parts {
 		phase := max(p.state.Phase, engine.Accepted)
 		ending = ending || phase >= engine.Ending || p.lost
-		n := engine.NodeReport{Node: p.node.Name, Phase: phase, Message: p.why(), PID: p.at.Identity.PID}
+		n := engine.NodeReport{Node: p.node.Name, Phase: phase, Message: p.failureText(), PID: p.at.Identity.PID}
 		if n.Stuck = p.state.Stuck; n.Stuck != "" {
 			r.Uncertain = true
 			r.Message = fmt.Sprintf("on %s SIGKILL does not end process %s: what it holds stays held until it ends, or the machine is restarted", n.Node, n.Stuck)
 		}
 		r.Nodes = append(r.Nodes, n)
 		r.Tasks = append(r.Tasks, p.state.Tasks...)
-		r.Uncertain = r.Uncertain || p.state.Unsaved || (p.deaf || p.open) && !p.gone()
+		r.Uncertain = r.Uncertain || p.state.Unsaved || (p.deaf || p.open) && !p.isGone()
 	}
 	sortTasks(r.Tasks)
-	r.Suspended = !ending && g.all((*part).held)
+	r.Suspended = !ending && g.allAttempts((*nodeAttempt).isSuspended)
 	r.Saved = head.Saved
 	switch {
 	case g.ended && !r.Uncertain:
@@ -381,13 +381,13 @@ func (g *gang) report() engine.Report {
 	r.Phase = g.phase
 	r.Gone = r.Phase == engine.Ended
 	if r.Phase >= engine.Ending {
-		g.outcome(&r)
+		g.fillOutcome(&r)
 	}
 	return r
 }
 
-// outcome fills in how the attempt ended, as far as that is known.
-func (g *gang) outcome(r *engine.Report) {
+// fillOutcome fills in how the attempt ended, as far as that is known.
+func (g *gang) fillOutcome(r *engine.Report) {
 	head := g.parts[0].state
 	switch {
 	case head.Exit != nil:
@@ -415,7 +415,7 @@ func (g *gang) outcome(r *engine.Report) {
 	}
 }
 
-func (g *gang) partOf(node string) *part {
+func (g *gang) partOf(node string) *nodeAttempt {
 	for _, p := range g.parts {
 		if p.node.Name == node {
 			return p

@@ -24,19 +24,19 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	file, err := e.plan(l)
+	file, err := e.planLaunch(l)
 	if err != nil {
 		return err
 	}
-	if e.fresh(l.Ref) && l.Adds == nil {
-		if err := e.keep(l, file); err != nil {
+	if e.isNewAttempt(l.Ref) && l.Adds == nil {
+		if err := e.makeCheckpointDir(l, file); err != nil {
 			return engine.Unwritten(l.Ref, err)
 		}
 	}
 	if len(e.cfg.NUMA) > 1 {
 		e.binding.Lock()
 		defer e.binding.Unlock()
-		file.Bind = e.bind(l.Claims, file.Nodes)
+		file.Bind = e.bindCPUs(l.Claims, file.Nodes)
 	}
 	whole, err := json.Marshal(file)
 	if err != nil {
@@ -61,20 +61,20 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 	}
 	g := e.newGang(file, whole)
 	e.gangs[l.Ref] = g
-	g.publish()
-	e.wg.Go(g.run)
+	g.publishState()
+	e.wg.Go(g.runGang)
 	return nil
 }
 
-// fresh reports whether an attempt is one of which nothing was heard yet.
-func (e *Engine) fresh(ref engine.Ref) bool {
+// isNewAttempt reports whether an attempt is one of which nothing was heard yet.
+func (e *Engine) isNewAttempt(ref engine.Ref) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.gangs[ref] == nil && !e.log.Fenced(ref)
 }
 
-// plan checks a launch and makes what is logged of it.
-func (e *Engine) plan(l *engine.Launch) (*attempt.Launch, error) {
+// planLaunch checks a launch and makes what is logged of it.
+func (e *Engine) planLaunch(l *engine.Launch) (*attempt.Launch, error) {
 	refuse := func(format string, args ...any) (*attempt.Launch, error) {
 		return nil, fault.New(fault.Invalid, "launch of attempt %s: "+format, append([]any{l.Ref}, args...)...)
 	}
@@ -96,18 +96,18 @@ func (e *Engine) plan(l *engine.Launch) (*attempt.Launch, error) {
 	case slices.ContainsFunc(l.Env, func(v string) bool { return strings.ContainsRune(v, 0) }):
 		return refuse("the environment holds a NUL byte")
 	}
-	who, err := e.users.of(spec.Owner)
+	who, err := e.users.identityOf(spec.Owner)
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := e.claimed(l.Claims)
+	nodes, err := e.claimedNodes(l.Claims)
 	if err != nil {
 		return refuse("%w", err)
 	}
 	file := &attempt.Launch{
-		Ref: l.Ref, Digest: digest(l), Job: l.Job, Claims: l.Claims, Nodes: nodes, Script: l.Script, Env: l.Env, Grace: l.Grace,
+		Ref: l.Ref, Digest: launchDigest(l), Job: l.Job, Claims: l.Claims, Nodes: nodes, Script: l.Script, Env: l.Env, Grace: l.Grace,
 		Naming: e.cfg.Naming, Root: e.cfg.Root, Groups: e.base, BootID: e.boot, Orphan: 10 * time.Second, Tether: e.cfg.Tether, Stuck: e.cfg.Stuck,
-		User: who, Umask: umask(l.Env, who),
+		User: who, Umask: jobUmask(l.Env, who),
 		Hooks: attempt.Hooks{Prolog: e.cfg.Prolog, Epilog: e.cfg.Epilog}, Processes: int64(e.cfg.Processes), Adds: l.Adds,
 	}
 	if file.Hooks != (attempt.Hooks{}) {
@@ -122,8 +122,8 @@ func (e *Engine) plan(l *engine.Launch) (*attempt.Launch, error) {
 	return file, nil
 }
 
-// claimed returns the distinct nodes of claims, in their order.
-func (e *Engine) claimed(claims []fleet.Claim) ([]fleet.Node, error) {
+// claimedNodes returns the distinct nodes of claims, in their order.
+func (e *Engine) claimedNodes(claims []fleet.Claim) ([]fleet.Node, error) {
 	var nodes []fleet.Node
 	for _, c := range claims {
 		if slices.ContainsFunc(nodes, func(n fleet.Node) bool { return n.Name == c.Node }) {
@@ -138,9 +138,9 @@ func (e *Engine) claimed(claims []fleet.Claim) ([]fleet.Node, error) {
 	return nodes, nil
 }
 
-// digest tells one launch from another under the same Ref. What changes in a job
+// launchDigest tells one launch from another under the same Ref. What changes in a job
 // while it waits (its state, its times) is not in it.
-func digest(l *engine.Launch) string {
+func launchDigest(l *engine.Launch) string {
 	h := sha256.New()
 	enc := json.NewEncoder(h)
 	for _, v := range []any{l.Ref, l.Job.ID, l.Job.Spec, l.Claims, l.Grace, len(l.Script), len(l.Env)} {

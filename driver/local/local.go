@@ -153,15 +153,15 @@ func New(cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("local engine: %w", err)
 	}
 	e := &Engine{cfg: cfg, gangs: map[engine.Ref]*gang{}}
-	lives, err := e.open()
+	lives, err := e.openEngine()
 	if err != nil {
 		return nil, fmt.Errorf("local engine: %w", err)
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.pool = newPool(e)
-	e.adopt(lives)
+	e.adoptAttempts(lives)
 	if cfg.KeepRanks > 0 {
-		e.wg.Go(func() { e.discard(cfg.KeepRanks) })
+		e.wg.Go(func() { e.discardOutput(cfg.KeepRanks) })
 	}
 	return e, nil
 }
@@ -192,9 +192,9 @@ func makeRoot(root string) error {
 	return nil
 }
 
-// open takes the directory's lock, reads the log and finds out what the machine
+// openEngine takes the directory's lock, reads the log and finds out what the machine
 // allows.
-func (e *Engine) open() (lives map[engine.Ref]*attempt.Life, err error) {
+func (e *Engine) openEngine() (lives map[engine.Ref]*attempt.Life, err error) {
 	if e.boot, err = proc.BootID(); err != nil {
 		return nil, err
 	}
@@ -207,7 +207,7 @@ func (e *Engine) open() (lives map[engine.Ref]*attempt.Life, err error) {
 			err = errors.Join(err, e.lock.Close())
 		}
 	}()
-	if !lock(e.lock) {
+	if !lockFile(e.lock) {
 		return nil, fault.New(fault.Conflict, "%s is in use by another cox server", e.cfg.Root)
 	}
 	if e.epoch, err = attempt.NextEpoch(filepath.Join(e.cfg.Root, "epoch")); err != nil {
@@ -219,7 +219,7 @@ func (e *Engine) open() (lives map[engine.Ref]*attempt.Life, err error) {
 	} else {
 		e.base, e.notes = cgroup.Find()
 	}
-	if err := e.link(); err != nil {
+	if err := e.linkBinaries(); err != nil {
 		return nil, err
 	}
 	if dir := closedTo(e.cfg.Root); dir != "" && os.Geteuid() == 0 {
@@ -240,9 +240,9 @@ func closedTo(name string) string {
 	return ""
 }
 
-// lock takes a file's lock. A process that the engine before this one was about to
+// lockFile takes a file's lock. A process that the engine before this one was about to
 // start when it was killed holds it for a moment, until it has become its program.
-func lock(f *os.File) bool {
+func lockFile(f *os.File) bool {
 	for wait := time.Millisecond; wait < time.Second; wait *= 2 {
 		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
 			return true
@@ -304,10 +304,10 @@ func (e *Engine) Inspect(ctx context.Context, ref engine.Ref) (engine.Report, er
 	if r, ok := e.feed.Last(ref); ok {
 		return r, nil
 	}
-	return engine.Report{}, unknown(ref)
+	return engine.Report{}, unknownAttempt(ref)
 }
 
-func unknown(ref engine.Ref) error {
+func unknownAttempt(ref engine.Ref) error {
 	return fault.New(fault.NotFound, "the local engine has no attempt %s", ref)
 }
 
@@ -329,14 +329,14 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref, s engine.Stop) error 
 	if s.Signal < 0 || s.Signal > 64 {
 		return fault.New(fault.Invalid, "%d is not a signal", s.Signal)
 	}
-	if err := e.fence(ctx, ref); err != nil {
+	if err := e.fenceUnknown(ctx, ref); err != nil {
 		return err
 	}
-	return e.ask(ctx, ref, func(g *gang) error { g.stop(s); return nil })
+	return e.askGang(ctx, ref, func(g *gang) error { g.stopGang(s); return nil })
 }
 
-// fence sees to it that an attempt that is not known never begins.
-func (e *Engine) fence(ctx context.Context, ref engine.Ref) error {
+// fenceUnknown sees to it that an attempt that is not known never begins.
+func (e *Engine) fenceUnknown(ctx context.Context, ref engine.Ref) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -348,11 +348,11 @@ func (e *Engine) fence(ctx context.Context, ref engine.Ref) error {
 	if e.ctx.Err() != nil {
 		return fault.New(fault.Unavailable, "the local engine is closed")
 	}
-	return e.bar(ref)
+	return e.recordFence(ref)
 }
 
-// bar writes down that an attempt is over. Without that nothing is certain.
-func (e *Engine) bar(ref engine.Ref) error {
+// recordFence writes down that an attempt is over. Without that nothing is certain.
+func (e *Engine) recordFence(ref engine.Ref) error {
 	if err := e.log.Append(attempt.Entry{Kind: attempt.EntryForget, Ref: ref}); err != nil {
 		return fault.New(fault.Unavailable, "attempt %s cannot be written off: %w", ref, err).
 			Advise("make room in the state directory")
@@ -368,12 +368,12 @@ func (e *Engine) Signal(ctx context.Context, ref engine.Ref, signal int, to engi
 	if !slices.Contains([]engine.Scope{engine.ToTasks, engine.ToBatch, engine.ToAll}, to) {
 		return fault.New(fault.Invalid, "%q is not a scope of signals", to)
 	}
-	return e.ask(ctx, ref, func(g *gang) error { return g.signal(signal, to) })
+	return e.askGang(ctx, ref, func(g *gang) error { return g.signalTasks(signal, to) })
 }
 
-// ask runs f on the goroutine of an attempt's gang. One that has ended needs
+// askGang runs f on the goroutine of an attempt's gang. One that has ended needs
 // nothing.
-func (e *Engine) ask(ctx context.Context, ref engine.Ref, f func(*gang) error) error {
+func (e *Engine) askGang(ctx context.Context, ref engine.Ref, f func(*gang) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -381,7 +381,7 @@ func (e *Engine) ask(ctx context.Context, ref engine.Ref, f func(*gang) error) e
 	g := e.gangs[ref]
 	e.mu.Unlock()
 	if g == nil {
-		return unknown(ref)
+		return unknownAttempt(ref)
 	}
 	done := make(chan error, 1)
 	select {
@@ -413,7 +413,7 @@ func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
 	g := e.gangs[ref]
 	e.mu.Unlock()
 	if g == nil {
-		return e.fence(ctx, ref)
+		return e.fenceUnknown(ctx, ref)
 	}
 	if r, ok := e.feed.Last(ref); ok && !r.Gone {
 		return fault.New(fault.Conflict, "attempt %s has not ended", ref)
@@ -430,11 +430,11 @@ func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
 	if e.gangs[ref] == nil {
 		return nil
 	}
-	if err := e.bar(ref); err != nil {
+	if err := e.recordFence(ref); err != nil {
 		return err
 	}
 	delete(e.gangs, ref)
 	e.feed.Forget(ref)
-	e.scatter(ref)
+	e.removeRoster(ref)
 	return nil
 }

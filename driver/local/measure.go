@@ -18,7 +18,7 @@ func (e *Engine) Measure(ctx context.Context, ref engine.Ref) ([]engine.NodeUse,
 	var seats []attempt.Slot
 	var nodes []string
 	var launch *attempt.Launch
-	err := e.ask(ctx, ref, func(g *gang) error {
+	err := e.askGang(ctx, ref, func(g *gang) error {
 		if g.phase != engine.Running {
 			return fault.New(fault.Conflict, "attempt %s does not run", ref)
 		}
@@ -36,7 +36,7 @@ func (e *Engine) Measure(ctx context.Context, ref engine.Ref) ([]engine.NodeUse,
 	}
 	out := make([]engine.NodeUse, len(seats))
 	for i, s := range seats {
-		if out[i], err = measure(launch, s); err != nil {
+		if out[i], err = measureUse(launch, s); err != nil {
 			return nil, err
 		}
 		out[i].Node = nodes[i]
@@ -44,7 +44,7 @@ func (e *Engine) Measure(ctx context.Context, ref engine.Ref) ([]engine.NodeUse,
 	return out, nil
 }
 
-func measure(l *attempt.Launch, s attempt.Slot) (u engine.NodeUse, err error) {
+func measureUse(l *attempt.Launch, s attempt.Slot) (u engine.NodeUse, err error) {
 	var all []proc.Stat
 	if l.Groups.Kills() {
 		pids, err := l.Groups.Group(s.Group).Procs()

@@ -15,9 +15,9 @@ import (
 	"github.com/coxswain-sched/coxswain/agent/supervise"
 )
 
-// namespaces are the attributes of a supervisor's process: a session of its own,
+// namespaceAttrs are the attributes of a supervisor's process: a session of its own,
 // and namespaces for its host name and hosts file.
-func namespaces(n Naming) *syscall.SysProcAttr {
+func namespaceAttrs(n Naming) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setsid: true}
 	switch n {
 	case NamedByRoot:
@@ -47,7 +47,7 @@ func FindNaming(ctx context.Context, cox string) (Naming, string) {
 	cmd := exec.CommandContext(ctx, cox, "supervise", supervise.TryNames, string(way))
 	cmd.Args[0] = "cox"
 	cmd.Env = []string{supervisorVariable + "=1"}
-	cmd.SysProcAttr = namespaces(way)
+	cmd.SysProcAttr = namespaceAttrs(way)
 	out, err := cmd.CombinedOutput()
 	if err == nil {
 		return way, ""

@@ -26,7 +26,7 @@ func (e *Engine) OpenLog(ctx context.Context, owner job.Owner, file string) (io.
 	if !filepath.IsAbs(file) {
 		return nil, fault.New(fault.Invalid, "%q is no absolute file name", file)
 	}
-	who, err := e.users.of(owner)
+	who, err := e.users.identityOf(owner)
 	if err != nil {
 		return nil, err
 	}
@@ -65,9 +65,9 @@ func (e *Engine) Purge(ctx context.Context, ref engine.Ref) error {
 	return os.RemoveAll(attempt.RanksOf(e.cfg.Root, ref))
 }
 
-// discard removes the copies of ranks' output that nothing was added to for some time,
+// discardOutput removes the copies of ranks' output that nothing was added to for some time,
 // now and every hour: forgotten attempts have nobody else who would.
-func (e *Engine) discard(keep time.Duration) {
+func (e *Engine) discardOutput(keep time.Duration) {
 	again := time.NewTicker(time.Hour)
 	defer again.Stop()
 	for {

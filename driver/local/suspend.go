@@ -16,15 +16,15 @@ var _ engine.Suspender = (*Engine)(nil)
 
 // Suspend holds every process of an attempt; see engine.Suspender.
 func (e *Engine) Suspend(ctx context.Context, ref engine.Ref) error {
-	return e.ask(ctx, ref, func(g *gang) error { return g.suspend(attempt.OpSuspend) })
+	return e.askGang(ctx, ref, func(g *gang) error { return g.suspendGang(attempt.OpSuspend) })
 }
 
 // Resume lets the processes of a suspended attempt go on.
 func (e *Engine) Resume(ctx context.Context, ref engine.Ref) error {
-	return e.ask(ctx, ref, func(g *gang) error { return g.suspend(attempt.OpResume) })
+	return e.askGang(ctx, ref, func(g *gang) error { return g.suspendGang(attempt.OpResume) })
 }
 
-func (g *gang) suspend(op attempt.Op) error {
+func (g *gang) suspendGang(op attempt.Op) error {
 	switch {
 	case g.decided != attempt.EntryGo:
 		return fault.New(fault.Conflict, "attempt %s has not started", g.launch.Ref)
@@ -33,33 +33,33 @@ func (g *gang) suspend(op attempt.Op) error {
 	}
 	all := true
 	for _, p := range g.parts {
-		all = p.suspend(op) && all
+		all = p.suspendPart(op) && all
 	}
-	g.publish() // before it is answered: what Inspect says then is about this call
+	g.publishState() // before it is answered: what Inspect says then is about this call
 	if !all {
 		return fault.New(fault.Unavailable, "attempt %s: a supervisor is too far behind to be told %s", g.launch.Ref, op)
 	}
 	return nil
 }
 
-// suspend tells a part's supervisor, unless it was told before and has done it.
-func (p *part) suspend(op attempt.Op) bool {
-	if p.dead || p.lost || p.gone() {
+// suspendPart tells a part's supervisor, unless it was told before and has done it.
+func (p *nodeAttempt) suspendPart(op attempt.Op) bool {
+	if p.dead || p.lost || p.isGone() {
 		return true
 	}
 	if p.hold.Op != op {
 		p.gang.holds++
 		p.hold = attempt.Command{Op: op, Turn: p.gang.e.epoch<<32 | p.gang.holds}
 	}
-	return p.settled() || p.tell(p.hold)
+	return p.suspendSettled() || p.sendCommand(p.hold)
 }
 
-// settled reports whether a supervisor is as it was told to be last.
-func (p *part) settled() bool {
+// suspendSettled reports whether a supervisor is as it was told to be last.
+func (p *nodeAttempt) suspendSettled() bool {
 	return p.state.Turn >= p.hold.Turn && p.state.Held == (p.hold.Op == attempt.OpSuspend)
 }
 
-// held reports whether every process of a part is suspended, and stays so.
-func (p *part) held() bool {
-	return p.state.Held && (p.hold.Op == "" || p.settled())
+// isSuspended reports whether every process of a part is suspended, and stays so.
+func (p *nodeAttempt) isSuspended() bool {
+	return p.state.Held && (p.hold.Op == "" || p.suspendSettled())
 }

@@ -29,9 +29,9 @@ type known struct {
 
 const knownFor = 5 * time.Second
 
-// of returns who a job of an owner runs as: nil for this process's own user. A
+// identityOf returns who a job of an owner runs as: nil for this process's own user. A
 // process without root's rights can be nobody else.
-func (u *users) of(o job.Owner) (*barrier.Identity, error) {
+func (u *users) identityOf(o job.Owner) (*barrier.Identity, error) {
 	if o == (job.Owner{}) || int(o.UID) == os.Geteuid() {
 		return nil, nil
 	}
@@ -47,14 +47,14 @@ func (u *users) of(o job.Owner) (*barrier.Identity, error) {
 	if u.known == nil || len(u.known) > 1000 {
 		u.known = map[job.Owner]known{}
 	}
-	who := &barrier.Identity{UID: o.UID, GID: o.GID, Groups: groups(o)}
+	who := &barrier.Identity{UID: o.UID, GID: o.GID, Groups: supplementaryGroups(o)}
 	u.known[o] = known{who, time.Now()}
 	return who, nil
 }
 
-// groups are the supplementary groups of an owner; none if the system does not know
+// supplementaryGroups are the supplementary groups of an owner; none if the system does not know
 // him.
-func groups(o job.Owner) []uint32 {
+func supplementaryGroups(o job.Owner) []uint32 {
 	var words []string
 	entry, err := user.LookupId(strconv.FormatUint(uint64(o.UID), 10))
 	if err == nil {
@@ -83,9 +83,9 @@ func sameUser(o job.Owner) bool {
 	return err == nil && strings.TrimSpace(string(out)) == strconv.FormatUint(uint64(o.UID), 10)
 }
 
-// umask is the file creation mask of a job: the submitter's, as sbatch puts it into
+// jobUmask is the file creation mask of a job: the submitter's, as sbatch puts it into
 // the environment; else the server's own (negative), or 022 for another user.
-func umask(env []string, who *barrier.Identity) int {
+func jobUmask(env []string, who *barrier.Identity) int {
 	if mask := attempt.Umask(env); mask >= 0 {
 		return mask
 	}

@@ -19,14 +19,14 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 )
 
-// bury makes sure that nothing of the part lives after its supervisor: what the
+// reapProcesses makes sure that nothing of the part lives after its supervisor: what the
 // supervisor left is killed until nothing is found in its control group, and no
 // process that carries the attempt's mark.
-func (p *part) bury(ctx context.Context) {
+func (p *nodeAttempt) reapProcesses(ctx context.Context) {
 	if p.seat != nil {
-		p.seat.reap()
+		p.seat.reapProcess()
 	} else if p.home.Name != "" {
-		(&seat{Slot: p.home}).reap()
+		(&supervisorSlot{Slot: p.home}).reapProcess()
 	}
 	state := &attempt.State{}
 	if p.home.Name != "" {
@@ -36,24 +36,24 @@ func (p *part) bury(ctx context.Context) {
 			state = &attempt.State{Text: err.Error()}
 		}
 		lives := !state.Gone && p.home.Identity.BootID == p.gang.e.boot
-		if lives && !p.clear(ctx) {
+		if lives && !p.killRemains(ctx) {
 			return
 		}
-		if err := p.group().Remove(); err != nil && !errors.Is(err, unix.EBUSY) {
+		if err := p.taskCgroup().Remove(); err != nil && !errors.Is(err, unix.EBUSY) {
 			p.gang.e.cfg.Log.Warn("remove a control group", "err", err)
 		}
 	}
 	seat := p.home
-	p.event(func() { p.at = seat; p.buried(state, !state.Gone) })
+	p.onGang(func() { p.at = seat; p.takeReapedState(state, !state.Gone) })
 }
 
-// group is the control group of the part's tasks.
-func (p *part) group() *cgroup.Group {
+// taskCgroup is the control group of the part's tasks.
+func (p *nodeAttempt) taskCgroup() *cgroup.Group {
 	return p.gang.launch.Groups.Group(p.home.Group)
 }
 
-// buried takes over what the journal of a dead supervisor says.
-func (p *part) buried(state *attempt.State, lost bool) {
+// takeReapedState takes over what the journal of a dead supervisor says.
+func (p *nodeAttempt) takeReapedState(state *attempt.State, lost bool) {
 	known := p.state
 	p.state, p.dead, p.lost, p.open = *state, true, lost, false
 	if !lost {
@@ -70,7 +70,7 @@ func (p *part) buried(state *attempt.State, lost bool) {
 		p.state.Saved = known.Saved
 	}
 	if p.state.Text == "" {
-		p.state.Text = p.epitaph()
+		p.state.Text = p.supervisorDeathText()
 	}
 	if known.Refused {
 		p.state.Refused, p.state.Text = true, known.Text
@@ -87,9 +87,9 @@ func (p *part) buried(state *attempt.State, lost bool) {
 	}
 }
 
-// epitaph says that the supervisor died, and with which words if that was before
+// supervisorDeathText says that the supervisor died, and with which words if that was before
 // it was ready.
-func (p *part) epitaph() string {
+func (p *nodeAttempt) supervisorDeathText() string {
 	id := p.at.Identity
 	text := fmt.Sprintf("the supervisor on %s (pid %d) died", p.node.Name, id.PID)
 	if id.BootID != "" && id.BootID != p.gang.e.boot {
@@ -106,15 +106,15 @@ func (p *part) epitaph() string {
 	return text
 }
 
-// clear kills what a dead supervisor left on its node until nothing is found. It
+// killRemains kills what a dead supervisor left on its node until nothing is found. It
 // returns false if the engine was closed before.
-func (p *part) clear(ctx context.Context) bool {
-	group := p.group()
+func (p *nodeAttempt) killRemains(ctx context.Context) bool {
+	group := p.taskCgroup()
 	mark := attempt.Mark(p.gang.launch.Root, p.gang.launch.Ref, p.node.Name)
 	from := time.Now()
 	said := false
 	for try, told := 0, ""; ; try++ {
-		left, err := p.remains(group, mark)
+		left, err := p.remainingProcesses(group, mark)
 		if err != nil {
 			p.gang.e.cfg.Log.Error("look for what a dead supervisor left", "attempt", p.gang.launch.Ref, "node", p.node.Name, "err", err)
 		}
@@ -123,12 +123,12 @@ func (p *part) clear(ctx context.Context) bool {
 		}
 		if names := proc.Names(left); names != "" && names != told && time.Since(from) >= cmp.Or(p.gang.launch.Stuck, time.Minute) {
 			told = names
-			p.event(func() {
-				p.state.Apply(attempt.Record{Kind: attempt.KindNote, Text: p.epitaph(), Stuck: names})
+			p.onGang(func() {
+				p.state.Apply(attempt.Record{Kind: attempt.KindNote, Text: p.supervisorDeathText(), Stuck: names})
 			})
 		} else if !said && time.Since(from) > time.Second {
 			said = true
-			p.event(func() { p.open = true })
+			p.onGang(func() { p.open = true })
 		}
 		if err := group.Kill(); err != nil {
 			p.gang.e.cfg.Log.Warn("kill a control group", "err", err)
@@ -145,9 +145,9 @@ func (p *part) clear(ctx context.Context) bool {
 	return true
 }
 
-// his reports whether a process may be one of the attempt's: of its owner, or of this
+// mayOwnProcess reports whether a process may be one of the attempt's: of its owner, or of this
 // user. Anybody can write a mark into an environment of his own.
-func (p *part) his(pid int) bool {
+func (p *nodeAttempt) mayOwnProcess(pid int) bool {
 	st, err := os.Stat("/proc/" + strconv.Itoa(pid))
 	if err != nil {
 		return false // it has ended
@@ -156,8 +156,8 @@ func (p *part) his(pid int) bool {
 	return !ok || sys.Uid == uint32(os.Geteuid()) || sys.Uid == p.gang.launch.Job.Spec.Owner.UID
 }
 
-// remains lists the processes in a control group and those with a mark.
-func (p *part) remains(group *cgroup.Group, mark string) ([]int, error) {
+// remainingProcesses lists the processes in a control group and those with a mark.
+func (p *nodeAttempt) remainingProcesses(group *cgroup.Group, mark string) ([]int, error) {
 	pids, err := group.Procs()
 	if err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func (p *part) remains(group *cgroup.Group, mark string) ([]int, error) {
 		return nil, err
 	}
 	for _, s := range marked {
-		if p.his(s.PID) {
+		if p.mayOwnProcess(s.PID) {
 			pids = append(pids, s.PID)
 		}
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fleet"
 )
 
-// part is one node of a gang. The upper fields belong to the gang's goroutine,
+// nodeAttempt is one node of a gang. The upper fields belong to the gang's goroutine,
 // the lower ones to the part's own, which follows the supervisor.
-type part struct {
+type nodeAttempt struct {
 	gang  *gang
 	index int
 	node  fleet.Node
@@ -35,29 +35,29 @@ type part struct {
 	commands chan attempt.Command
 	followed chan struct{} // closed when the part's goroutine has ended
 	home     attempt.Slot  // as at
-	seat     *seat         // nil: none, or it is dead
+	seat     *supervisorSlot         // nil: none, or it is dead
 	told     bool          // a command was given to the supervisor
 }
 
-// gone reports whether nothing of the part lives.
-func (p *part) gone() bool { return p.dead || p.state.Gone && !p.state.Unsaved }
+// isGone reports whether nothing of the part lives.
+func (p *nodeAttempt) isGone() bool { return p.dead || p.state.Gone && !p.state.Unsaved }
 
-// blame is the cause of a launch that fails because of the part.
-func (p *part) blame() engine.Cause {
+// failureCause is the cause of a launch that fails because of the part.
+func (p *nodeAttempt) failureCause() engine.Cause {
 	if p.state.Cause == engine.Unready {
 		return engine.Unready
 	}
 	return engine.LaunchFailed
 }
 
-// failed reports whether the batch script ended by itself, and not well. One of which a
+// hasFailed reports whether the batch script ended by itself, and not well. One of which a
 // node was lost does so: its srun fails.
-func (p *part) failed() bool {
+func (p *nodeAttempt) hasFailed() bool {
 	return p.state.Cause == engine.Exited && p.state.Exit != nil && !p.state.Exit.OK()
 }
 
-// why is what is worth saying of the part.
-func (p *part) why() string {
+// failureText is what is worth saying of the part.
+func (p *nodeAttempt) failureText() string {
 	switch {
 	case p.lost:
 		return cmp.Or(p.state.Text, "the supervisor on "+p.node.Name+" died")
@@ -67,8 +67,8 @@ func (p *part) why() string {
 	return p.state.Text
 }
 
-// tell hands a command to the part's goroutine, and reports whether that takes it.
-func (p *part) tell(c attempt.Command) bool {
+// sendCommand hands a command to the part's goroutine, and reports whether that takes it.
+func (p *nodeAttempt) sendCommand(c attempt.Command) bool {
 	c.Ref = p.gang.launch.Ref
 	select {
 	case p.commands <- c:
@@ -79,8 +79,8 @@ func (p *part) tell(c attempt.Command) bool {
 	}
 }
 
-// event runs f on the gang's goroutine.
-func (p *part) event(f func()) {
+// onGang runs f on the gang's goroutine.
+func (p *nodeAttempt) onGang(f func()) {
 	select {
 	case p.gang.inbox <- f:
 	case <-p.gang.done:
@@ -88,8 +88,8 @@ func (p *part) event(f func()) {
 	}
 }
 
-// apply folds a record in, on the gang's goroutine.
-func (p *part) apply(r attempt.Record) {
+// applyRecord folds a record in, on the gang's goroutine.
+func (p *nodeAttempt) applyRecord(r attempt.Record) {
 	p.deaf = false
 	p.state.Apply(r)
 	// A supervisor that was made ready before its server died still waits.
@@ -97,23 +97,23 @@ func (p *part) apply(r attempt.Record) {
 		p.gang.tellGo(p)
 	}
 	if r.Kind == attempt.KindState && p.gang.decided == attempt.EntryAbort && p.state.Phase < engine.Ending {
-		p.tell(attempt.Command{Op: attempt.OpAbort, Cause: p.gang.cause, Text: p.gang.text})
+		p.sendCommand(attempt.Command{Op: attempt.OpAbort, Cause: p.gang.cause, Text: p.gang.text})
 	}
 	if r.Kind == attempt.KindState && p.state.Phase == engine.Running && p.state.Turn < p.hold.Turn {
-		p.tell(p.hold) // who connects anew may not have heard it
+		p.sendCommand(p.hold) // who connects anew may not have heard it
 	}
 }
 
-// follow starts the supervisor if it may be started and is not there, listens to
+// followSupervisor starts the supervisor if it may be started and is not there, listens to
 // it until the part is gone or the supervisor is dead, and then makes sure that
 // nothing else lives.
-func (p *part) follow(start bool) {
+func (p *nodeAttempt) followSupervisor(start bool) {
 	defer close(p.followed)
 	ctx := p.gang.e.ctx
-	s, err := p.attach(start)
+	s, err := p.attachSupervisor(start)
 	for again := start; s != nil; {
 		p.seat = s
-		if p.listen(ctx, s) {
+		if p.listenSupervisor(ctx, s) {
 			return
 		}
 		_ = s.conn.Close()
@@ -121,47 +121,47 @@ func (p *part) follow(start bool) {
 			return
 		}
 		was := s
-		if s = p.again(ctx, s); s == nil && again && !p.told && ctx.Err() == nil && !p.sat() {
-			p.gang.e.pool.dispose(was) // it ended, as one without work does, before it heard
+		if s = p.reconnectSupervisor(ctx, s); s == nil && again && !p.told && ctx.Err() == nil && !p.mayHaveStarted() {
+			p.gang.e.pool.disposeSlot(was) // it ended, as one without work does, before it heard
 			p.home, p.seat, again = attempt.Slot{}, nil, false
-			s, err = p.begin()
+			s, err = p.assignSlot()
 		}
 	}
 	if err != nil {
-		p.event(func() {
+		p.onGang(func() {
 			p.state.Apply(attempt.Record{Kind: attempt.KindRefuse, Cause: attempt.CauseOf(err), Text: err.Error()})
 		})
 	}
 	if ctx.Err() == nil {
-		p.bury(ctx)
+		p.reapProcesses(ctx)
 	}
 }
 
-// sat reports whether the attempt may have sat down on its seat.
-func (p *part) sat() bool {
+// mayHaveStarted reports whether the attempt may have sat down on its seat.
+func (p *nodeAttempt) mayHaveStarted() bool {
 	_, sat, err := attempt.ReadJournal(p.home.Journal(), p.gang.launch.Ref)
 	return sat || err != nil
 }
 
-// attach connects to the supervisor that is there, or takes one.
-func (p *part) attach(start bool) (*seat, error) {
+// attachSupervisor connects to the supervisor that is there, or takes one.
+func (p *nodeAttempt) attachSupervisor(start bool) (*supervisorSlot, error) {
 	e := p.gang.e
 	if p.home.Name != "" {
-		s := p.again(e.ctx, &seat{Slot: p.home, kind: p.kind()})
+		s := p.reconnectSupervisor(e.ctx, &supervisorSlot{Slot: p.home, kind: p.slotKind()})
 		if s != nil && start {
-			p.sit(s) // it may not have heard; again is no harm
+			p.startOnSlot(s) // it may not have heard; again is no harm
 		}
-		if s != nil || !start || p.sat() {
+		if s != nil || !start || p.mayHaveStarted() {
 			return s, nil
 		}
 	}
 	if !start || e.ctx.Err() != nil {
 		return nil, nil
 	}
-	return p.begin()
+	return p.assignSlot()
 }
 
-func (p *part) kind() kind {
+func (p *nodeAttempt) slotKind() kind {
 	uid := uint32(os.Getuid())
 	if u := p.gang.launch.User; u != nil {
 		uid = u.UID
@@ -171,39 +171,39 @@ func (p *part) kind() kind {
 
 func isVirtual(n fleet.Node) bool { return n.Virtual }
 
-// begin puts the part on a seat: first in the log, then in fact.
-func (p *part) begin() (*seat, error) {
+// assignSlot puts the part on a seat: first in the log, then in fact.
+func (p *nodeAttempt) assignSlot() (*supervisorSlot, error) {
 	e := p.gang.e
-	s, err := e.pool.take(p.kind(), p.node.Name)
+	s, err := e.pool.takeSlot(p.slotKind(), p.node.Name)
 	if err != nil {
 		return nil, err
 	}
 	if err := e.log.Append(attempt.Entry{Kind: attempt.EntrySeat, Ref: p.gang.launch.Ref, Index: p.index, Seat: &s.Slot}); err != nil {
-		e.pool.dispose(s)
+		e.pool.disposeSlot(s)
 		return nil, err
 	}
 	at := s.Slot
 	p.home = at
-	p.event(func() { p.at = at })
-	p.sit(s)
+	p.onGang(func() { p.at = at })
+	p.startOnSlot(s)
 	return s, nil
 }
 
-// sit tells a supervisor to take the part. If that fails the connection has ended, and
+// startOnSlot tells a supervisor to take the part. If that fails the connection has ended, and
 // whoever listens hears of it. Nothing is said where every part has long sat.
-func (p *part) sit(s *seat) {
+func (p *nodeAttempt) startOnSlot(s *supervisorSlot) {
 	if whole := p.gang.whole.Load(); whole != nil {
-		_ = s.write(attempt.TakeLine(p.gang.launch.Ref, p.index, p.home, *whole), p.gang.e.cfg.Deaf)
+		_ = s.writeLine(attempt.TakeLine(p.gang.launch.Ref, p.index, p.home, *whole), p.gang.e.cfg.Deaf)
 	}
 }
 
-// again connects to a supervisor as long as it lives. It may not listen yet.
-func (p *part) again(ctx context.Context, s *seat) *seat {
-	for wait := time.Millisecond; s.alive(p.gang.e.boot) && ctx.Err() == nil; wait = min(2*wait, 200*time.Millisecond) {
+// reconnectSupervisor connects to a supervisor as long as it lives. It may not listen yet.
+func (p *nodeAttempt) reconnectSupervisor(ctx context.Context, s *supervisorSlot) *supervisorSlot {
+	for wait := time.Millisecond; s.isAlive(p.gang.e.boot) && ctx.Err() == nil; wait = min(2*wait, 200*time.Millisecond) {
 		c, err := socket.Dial(s.ControlSocket(), 0)
 		if err == nil {
-			next := &seat{Slot: s.Slot, kind: s.kind, process: s.process, conn: c}
-			p.gang.e.pool.hear(next)
+			next := &supervisorSlot{Slot: s.Slot, kind: s.kind, process: s.process, conn: c}
+			p.gang.e.pool.hearSlot(next)
 			return next
 		}
 		select {
@@ -214,11 +214,11 @@ func (p *part) again(ctx context.Context, s *seat) *seat {
 	return nil
 }
 
-// listen passes records to the gang and commands to the supervisor, until the part
+// listenSupervisor passes records to the gang and commands to the supervisor, until the part
 // is gone (true) or the connection has ended. A supervisor that does not act on a
 // command to end in time is ended with SIGKILL; one that is silent for long is asked
 // whether it is there.
-func (p *part) listen(ctx context.Context, s *seat) (over bool) {
+func (p *nodeAttempt) listenSupervisor(ctx context.Context, s *supervisorSlot) (over bool) {
 	cfg := p.gang.e.cfg
 	ref := p.gang.launch.Ref
 	var deaf, silent <-chan time.Time
@@ -228,8 +228,8 @@ func (p *part) listen(ctx context.Context, s *seat) (over bool) {
 		select {
 		case c := <-p.commands:
 			p.told = true
-			if err := s.send(c, cfg.Deaf); err != nil {
-				p.requeue(c)
+			if err := s.sendCommand(c, cfg.Deaf); err != nil {
+				p.requeueCommand(c)
 				return false
 			}
 			if c.Op != attempt.OpSignal && deaf == nil {
@@ -243,42 +243,42 @@ func (p *part) listen(ctx context.Context, s *seat) (over bool) {
 			if r.Ref != ref {
 				continue // of one that sat there before
 			}
-			p.event(func() { p.apply(r) })
-			if ended(r) {
+			p.onGang(func() { p.applyRecord(r) })
+			if isLastRecord(r) {
 				return true
 			}
 		case <-deaf:
 			deaf = nil
-			p.execute(s)
+			p.killSupervisor(s)
 		case <-pulse.C:
-			if silent == nil && s.send(attempt.Command{Op: attempt.OpPing, Ref: ref}, cfg.Deaf) == nil {
+			if silent == nil && s.sendCommand(attempt.Command{Op: attempt.OpPing, Ref: ref}, cfg.Deaf) == nil {
 				silent = time.After(cfg.Deaf)
 			}
 			pulse.Reset(cfg.Pulse)
 		case <-silent:
-			p.event(func() { p.deaf = true })
+			p.onGang(func() { p.deaf = true })
 		case <-ctx.Done():
 			return false
 		}
 	}
 }
 
-// ended reports whether a record is a supervisor's last word about an attempt.
-func ended(r attempt.Record) bool {
+// isLastRecord reports whether a record is a supervisor's last word about an attempt.
+func isLastRecord(r attempt.Record) bool {
 	return !r.Unsaved && (r.Kind == attempt.KindGone || r.Kind == attempt.KindState && r.State.Gone)
 }
 
-// requeue keeps a command that could not be written for the next connection.
-func (p *part) requeue(c attempt.Command) {
+// requeueCommand keeps a command that could not be written for the next connection.
+func (p *nodeAttempt) requeueCommand(c attempt.Command) {
 	select {
 	case p.commands <- c:
 	default:
 	}
 }
 
-// execute ends a supervisor that no longer answers; bury does the rest.
-func (p *part) execute(s *seat) {
-	if s.alive(p.gang.e.boot) {
+// killSupervisor ends a supervisor that no longer answers; bury does the rest.
+func (p *nodeAttempt) killSupervisor(s *supervisorSlot) {
+	if s.isAlive(p.gang.e.boot) {
 		p.gang.e.cfg.Log.Warn("a supervisor does not answer and is killed", "attempt", p.gang.launch.Ref, "node", p.node.Name, "pid", s.Identity.PID)
 		_ = unix.Kill(s.Identity.PID, unix.SIGKILL)
 	}

@@ -31,7 +31,7 @@ func gangRef(l *attempt.Launch) engine.Ref {
 
 // Regroup writes who is in a running gang.
 func (e *Engine) Regroup(ctx context.Context, ref engine.Ref, r engine.Roster) error {
-	return e.ask(ctx, ref, func(g *gang) error {
+	return e.askGang(ctx, ref, func(g *gang) error {
 		if g.decided != attempt.EntryGo || g.launch.Job == nil || !g.launch.Job.Spec.Elastic() {
 			return fault.New(fault.Conflict, "attempt %s is no elastic gang that runs", ref)
 		}
@@ -81,16 +81,16 @@ func firstRoster(l *attempt.Launch) engine.Roster {
 	return r
 }
 
-// gather writes the first roster of an elastic gang.
-func (g *gang) gather() error {
+// writeFirstRoster writes the first roster of an elastic gang.
+func (g *gang) writeFirstRoster() error {
 	if l := g.launch; l.Adds == nil && l.Job.Spec.Elastic() {
 		return g.e.writeRoster(l.Ref, firstRoster(l))
 	}
 	return nil
 }
 
-// scatter removes the file of a gang that is forgotten.
-func (e *Engine) scatter(ref engine.Ref) {
+// removeRoster removes the file of a gang that is forgotten.
+func (e *Engine) removeRoster(ref engine.Ref) {
 	if err := os.Remove(attempt.GangFile(e.cfg.Root, ref)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		e.cfg.Log.Warn("remove the file of a gang", "attempt", ref, "err", err)
 	}

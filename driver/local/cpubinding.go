@@ -28,20 +28,20 @@ type NUMANode struct {
 	Distance []int // to each of Config.NUMA, in their order; nil: not known
 }
 
-// bind says on which CPUs an attempt runs on each of its nodes. Nodes on which it is not
+// bindCPUs says on which CPUs an attempt runs on each of its nodes. Nodes on which it is not
 // bound are left out. The caller holds e.binding.
-func (e *Engine) bind(claims []fleet.Claim, nodes []fleet.Node) []attempt.Binding {
+func (e *Engine) bindCPUs(claims []fleet.Claim, nodes []fleet.Node) []attempt.Binding {
 	if len(e.cfg.NUMA) < 2 {
 		return nil
 	}
 	var out []attempt.Binding
-	held := e.bound()
+	held := e.liveBindings()
 	for i := range nodes {
-		near, asked := nearest(&nodes[i], claims)
+		near, asked := nearestNUMA(&nodes[i], claims)
 		if len(near) == 0 {
 			continue
 		}
-		b := attempt.Binding{Node: nodes[i].Name, NUMA: e.enough(near, asked, held), Asked: asked}
+		b := attempt.Binding{Node: nodes[i].Name, NUMA: e.addNUMANodes(near, asked, held), Asked: asked}
 		if b.NUMA == nil {
 			continue
 		}
@@ -56,8 +56,8 @@ func (e *Engine) bind(claims []fleet.Claim, nodes []fleet.Node) []attempt.Bindin
 	return out
 }
 
-// bound lists the bindings of attempts that are not proved gone.
-func (e *Engine) bound() (out []attempt.Binding) {
+// liveBindings lists the bindings of attempts that are not proved gone.
+func (e *Engine) liveBindings() (out []attempt.Binding) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, g := range e.gangs {
@@ -70,9 +70,9 @@ func (e *Engine) bound() (out []attempt.Binding) {
 	return out
 }
 
-// nearest is the NUMA nodes of the devices that claims have on a node, and the CPUs that
+// nearestNUMA is the NUMA nodes of the devices that claims have on a node, and the CPUs that
 // they have there; none: there are no devices, or of some it is not known.
-func nearest(n *fleet.Node, claims []fleet.Claim) (near []int, asked resource.Amount) {
+func nearestNUMA(n *fleet.Node, claims []fleet.Claim) (near []int, asked resource.Amount) {
 	for _, c := range claims {
 		if c.Node != n.Name {
 			continue
@@ -92,9 +92,9 @@ func nearest(n *fleet.Node, claims []fleet.Claim) (near []int, asked resource.Am
 	return near, asked
 }
 
-// enough adds NUMA nodes, the nearest first, until so many CPUs are left beside what is
+// addNUMANodes adds NUMA nodes, the nearest first, until so many CPUs are left beside what is
 // bound to any of them; nil: all would have to be, or one is not known.
-func (e *Engine) enough(near []int, asked resource.Amount, held []attempt.Binding) []int {
+func (e *Engine) addNUMANodes(near []int, asked resource.Amount, held []attempt.Binding) []int {
 	for _, id := range near {
 		if !slices.ContainsFunc(e.cfg.NUMA, func(n NUMANode) bool { return n.ID == id && len(n.CPUs) > 0 }) {
 			return nil
@@ -102,20 +102,20 @@ func (e *Engine) enough(near []int, asked resource.Amount, held []attempt.Bindin
 	}
 	set := slices.Clone(near)
 	for _, id := range e.byDistance(near) {
-		if e.left(set, held) >= asked {
+		if e.unboundCPUs(set, held) >= asked {
 			break
 		}
 		set = append(set, id)
 	}
-	if len(set) == len(e.cfg.NUMA) || e.left(set, held) < asked {
+	if len(set) == len(e.cfg.NUMA) || e.unboundCPUs(set, held) < asked {
 		return nil
 	}
 	slices.Sort(set)
 	return set
 }
 
-// left is the CPUs of some NUMA nodes less what is bound to any of them.
-func (e *Engine) left(set []int, held []attempt.Binding) resource.Amount {
+// unboundCPUs is the CPUs of some NUMA nodes less what is bound to any of them.
+func (e *Engine) unboundCPUs(set []int, held []attempt.Binding) resource.Amount {
 	left := resource.Amount(0)
 	for _, n := range e.cfg.NUMA {
 		if slices.Contains(set, n.ID) {

@@ -26,10 +26,10 @@ func (e *Engine) checkpointOf(id job.ID) string {
 	return filepath.Join(attempt.CheckpointsOf(e.cfg.Root), id.String())
 }
 
-// keep makes the job's checkpoint directory, its owner's alone, and finds out what it may
+// makeCheckpointDir makes the job's checkpoint directory, its owner's alone, and finds out what it may
 // go on from: what was reported last, by Launch.Saved or by the file in it. No other
 // attempt of the job lives, so that is settled.
-func (e *Engine) keep(l *engine.Launch, file *attempt.Launch) error {
+func (e *Engine) makeCheckpointDir(l *engine.Launch, file *attempt.Launch) error {
 	dir := e.checkpointOf(l.Job.ID)
 	file.Checkpoint = dir
 	saved := l.Saved
@@ -67,9 +67,9 @@ func asOwner(who *barrier.Identity, f func() error) error {
 	return asuser.Do(asuser.User{UID: who.UID, GID: who.GID, Groups: who.Groups}, f)
 }
 
-// unkeep removes the directory of an attempt that has left nothing in it: the next one
+// removeEmptyCheckpoint removes the directory of an attempt that has left nothing in it: the next one
 // makes it again.
-func (e *Engine) unkeep(l *attempt.Launch) {
+func (e *Engine) removeEmptyCheckpoint(l *attempt.Launch) {
 	if l.Checkpoint != "" {
 		_ = os.Remove(l.Checkpoint) // not if there is something in it
 	}
@@ -107,15 +107,15 @@ func (e *Engine) Discard(ctx context.Context, id job.ID, since time.Time) error 
 	case newest.After(since):
 		return nil
 	default:
-		if err := e.bare(id, dir); err != nil {
+		if err := e.removeCheckpointDir(id, dir); err != nil {
 			return err
 		}
 	}
 	return os.RemoveAll(dir + goneSuffix)
 }
 
-// bare takes the directory away from a job that has no attempt.
-func (e *Engine) bare(id job.ID, dir string) error {
+// removeCheckpointDir takes the directory away from a job that has no attempt.
+func (e *Engine) removeCheckpointDir(id job.ID, dir string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock() // none is launched meanwhile
 	for ref, g := range e.gangs {

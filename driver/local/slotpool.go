@@ -18,9 +18,9 @@ import (
 	"github.com/coxswain-sched/coxswain/agent/proc"
 )
 
-// seat is the engine's end of a supervisor. It belongs to one part of a gang, or to
+// supervisorSlot is the engine's end of a supervisor. It belongs to one part of a gang, or to
 // the pool.
-type seat struct {
+type supervisorSlot struct {
 	attempt.Slot
 	kind
 	process *os.Process // child of this process; nil: adopted
@@ -38,8 +38,8 @@ type kind struct {
 	hosts int64  // when the machine's hosts file, which it has a copy of, was changed
 }
 
-// serves reports whether a seat can take an attempt that needs want.
-func (k kind) serves(want kind) bool {
+// canServe reports whether a seat can take an attempt that needs want.
+func (k kind) canServe(want kind) bool {
 	if k.named != want.named || k.hosts != want.hosts {
 		return false
 	}
@@ -53,7 +53,7 @@ type pool struct {
 	e *Engine
 
 	mu     sync.Mutex
-	idle   []*seat // the one that has waited longest first
+	idle   []*supervisorSlot // the one that has waited longest first
 	closed bool
 	timer  *time.Timer
 	made   uint64
@@ -69,18 +69,18 @@ const (
 
 func newPool(e *Engine) *pool {
 	p := &pool{e: e}
-	p.timer = time.AfterFunc(time.Hour, p.tend)
+	p.timer = time.AfterFunc(time.Hour, p.trimSlots)
 	if e.cfg.Spare {
 		p.timer.Reset(0)
 	}
 	return p
 }
 
-// take returns a seat for an attempt of a kind on a node.
-func (p *pool) take(want kind, node string) (*seat, error) {
+// takeSlot returns a seat for an attempt of a kind on a node.
+func (p *pool) takeSlot(want kind, node string) (*supervisorSlot, error) {
 	p.mu.Lock()
 	for i, s := range slices.Backward(p.idle) {
-		if s.serves(want) {
+		if s.canServe(want) {
 			p.idle = slices.Delete(p.idle, i, i+1)
 			p.mu.Unlock()
 			s.kind = want
@@ -88,27 +88,27 @@ func (p *pool) take(want kind, node string) (*seat, error) {
 		}
 	}
 	p.mu.Unlock()
-	s, err := p.spawn(want, node)
+	s, err := p.spawnSupervisor(want, node)
 	if err == nil {
 		s.kind = want
 	}
 	return s, err
 }
 
-// give takes back a seat whose attempt is on record as ended.
-func (p *pool) give(s *seat) {
+// giveBackSlot takes back a seat whose attempt is on record as ended.
+func (p *pool) giveBackSlot(s *supervisorSlot) {
 	if s == nil {
 		return
 	}
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
-		p.dispose(s)
+		p.disposeSlot(s)
 		return
 	}
 	s.idle = time.Now()
 	p.idle = append(p.idle, s)
-	var over *seat
+	var over *supervisorSlot
 	if len(p.idle) > keptSeats+len(p.e.cfg.Nodes) {
 		over = p.idle[0]
 		p.idle = slices.Delete(p.idle, 0, 1)
@@ -118,43 +118,43 @@ func (p *pool) give(s *seat) {
 	}
 	p.mu.Unlock()
 	if over != nil {
-		p.dispose(over)
+		p.disposeSlot(over)
 	}
 }
 
-// tend ends seats that nobody needed, and keeps a spare where one is wanted.
-func (p *pool) tend() {
+// trimSlots ends seats that nobody needed, and keeps a spare where one is wanted.
+func (p *pool) trimSlots() {
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
 		return
 	}
-	var over []*seat
+	var over []*supervisorSlot
 	spare := p.e.cfg.Spare
 	for len(p.idle) > 0 && time.Since(p.idle[0].idle) >= keptFor && (!spare || !p.idle[0].fresh || len(p.idle) > 1) {
 		over = append(over, p.idle[0])
 		p.idle = slices.Delete(p.idle, 0, 1)
 	}
-	need := spare && !slices.ContainsFunc(p.idle, func(s *seat) bool { return s.fresh })
+	need := spare && !slices.ContainsFunc(p.idle, func(s *supervisorSlot) bool { return s.fresh })
 	p.timer.Reset(keptFor)
 	p.mu.Unlock()
 	for _, s := range over {
-		p.dispose(s)
+		p.disposeSlot(s)
 	}
 	if !need {
 		return
 	}
 	named := p.e.cfg.Naming != NamedByAddr && slices.ContainsFunc(p.e.cfg.Nodes, isVirtual)
-	s, err := p.spawn(p.e.kindOf(named, "", 0), "")
+	s, err := p.spawnSupervisor(p.e.kindOf(named, "", 0), "")
 	if err != nil {
 		p.e.cfg.Log.Warn("start a spare supervisor", "err", err)
 		return
 	}
-	p.give(s)
+	p.giveBackSlot(s)
 }
 
-// lost is told that a seat's connection has ended.
-func (p *pool) lost(s *seat) {
+// slotLost is told that a seat's connection has ended.
+func (p *pool) slotLost(s *supervisorSlot) {
 	p.mu.Lock()
 	i := slices.Index(p.idle, s)
 	if i >= 0 {
@@ -163,21 +163,21 @@ func (p *pool) lost(s *seat) {
 	closed := p.closed
 	p.mu.Unlock()
 	if i >= 0 && !closed {
-		p.wg.Go(func() { p.dispose(s) })
+		p.wg.Go(func() { p.disposeSlot(s) })
 	}
 }
 
-// dispose ends a supervisor that has no attempt and removes its seat.
-func (p *pool) dispose(s *seat) {
+// disposeSlot ends a supervisor that has no attempt and removes its seat.
+func (p *pool) disposeSlot(s *supervisorSlot) {
 	_ = s.conn.Close() // without work it ends with its last connection
-	s.reap()
+	s.reapProcess()
 	if err := s.Remove(); err != nil {
 		p.e.cfg.Log.Warn("remove a seat", "seat", s.Name, "err", err)
 	}
 }
 
-// reap waits for the end of a process that is about to end, or has.
-func (s *seat) reap() {
+// reapProcess waits for the end of a process that is about to end, or has.
+func (s *supervisorSlot) reapProcess() {
 	if s.process != nil {
 		_, _ = s.process.Wait()
 		return
@@ -187,8 +187,8 @@ func (s *seat) reap() {
 	}
 }
 
-// drop ends the seats that are kept, and waits for them.
-func (p *pool) drop() {
+// dropSlots ends the seats that are kept, and waits for them.
+func (p *pool) dropSlots() {
 	p.mu.Lock()
 	idle := p.idle
 	p.idle = nil
@@ -197,7 +197,7 @@ func (p *pool) drop() {
 		_ = s.conn.Close()
 	}
 	for _, s := range idle {
-		p.dispose(s)
+		p.disposeSlot(s)
 	}
 }
 
@@ -206,34 +206,34 @@ func (p *pool) close() {
 	p.closed = true
 	p.timer.Stop()
 	p.mu.Unlock()
-	p.drop()
+	p.dropSlots()
 	p.wg.Wait()
 }
 
-// spawn starts a supervisor on a new seat, with one end of a connection as its
+// spawnSupervisor starts a supervisor on a new seat, with one end of a connection as its
 // descriptor 3. Its arguments tell who lists processes for which node it was made.
-func (p *pool) spawn(want kind, node string) (*seat, error) {
+func (p *pool) spawnSupervisor(want kind, node string) (*supervisorSlot, error) {
 	e := p.e
 	p.mu.Lock()
 	p.made++
 	name := fmt.Sprintf("%d.%d", e.epoch, p.made)
 	p.mu.Unlock()
-	s := &seat{Slot: attempt.SlotOf(e.cfg.Root, name), kind: want}
+	s := &supervisorSlot{Slot: attempt.SlotOf(e.cfg.Root, name), kind: want}
 	s.fresh = true
 	err := s.makeDirs()
 	if err == nil {
-		err = s.start(e, want, node)
+		err = s.startProcess(e, want, node)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start a supervisor: %w", err), s.Remove())
 	}
-	p.hear(s)
+	p.hearSlot(s)
 	return s, nil
 }
 
 // makeDirs makes the seat's directories. The user of a job may pass through, to the
 // files that are his, and see no list of them.
-func (s *seat) makeDirs() error {
+func (s *supervisorSlot) makeDirs() error {
 	dirs := []string{s.Dir}
 	if s.Sockets != s.Dir {
 		dirs = append(dirs, s.Sockets)
@@ -253,7 +253,7 @@ func (s *seat) makeDirs() error {
 	return nil
 }
 
-func (s *seat) start(e *Engine, want kind, node string) error {
+func (s *supervisorSlot) startProcess(e *Engine, want kind, node string) error {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -275,11 +275,11 @@ func (s *seat) start(e *Engine, want kind, node string) error {
 	if want.named {
 		naming = e.cfg.Naming
 	}
-	s.process, err = os.StartProcess(e.cox(), []string{"cox", "supervise", s.Dir, s.Sockets, node}, &os.ProcAttr{
+	s.process, err = os.StartProcess(e.coxPath(), []string{"cox", "supervise", s.Dir, s.Sockets, node}, &os.ProcAttr{
 		Dir:   "/", // Its work is small and waits mostly: threads that look for more cost more.
 		Env:   []string{"PATH=" + os.Getenv("PATH"), supervisorVariable + "=1", "GOMAXPROCS=1"},
 		Files: []*os.File{null, log, log, theirs},
-		Sys:   namespaces(naming),
+		Sys:   namespaceAttrs(naming),
 	})
 	if err != nil {
 		return err
@@ -296,13 +296,13 @@ func (s *seat) start(e *Engine, want kind, node string) error {
 // cox in tests.
 const supervisorVariable = "COX_SUPERVISOR"
 
-// hear reads what a seat says until its connection ends.
-func (p *pool) hear(s *seat) {
+// hearSlot reads what a seat says until its connection ends.
+func (p *pool) hearSlot(s *supervisorSlot) {
 	s.records = make(chan attempt.Record, 16)
 	out := s.records
 	conn := s.conn
 	p.wg.Go(func() {
-		defer p.lost(s)
+		defer p.slotLost(s)
 		defer close(out)
 		in := json.NewDecoder(conn)
 		for {
@@ -326,23 +326,23 @@ func (p *pool) hear(s *seat) {
 	})
 }
 
-// send writes a command.
-func (s *seat) send(c attempt.Command, limit time.Duration) error {
+// sendCommand writes a command.
+func (s *supervisorSlot) sendCommand(c attempt.Command, limit time.Duration) error {
 	b, err := json.Marshal(c)
 	if err != nil {
 		panic("command: " + err.Error()) // plain data
 	}
-	return s.write(append(b, '\n'), limit)
+	return s.writeLine(append(b, '\n'), limit)
 }
 
-func (s *seat) write(line []byte, limit time.Duration) error {
+func (s *supervisorSlot) writeLine(line []byte, limit time.Duration) error {
 	_ = s.conn.SetWriteDeadline(time.Now().Add(limit))
 	_, err := s.conn.Write(line)
 	return err
 }
 
-// alive reports whether the seat's process exists.
-func (s *seat) alive(boot string) bool {
+// isAlive reports whether the seat's process exists.
+func (s *supervisorSlot) isAlive(boot string) bool {
 	id := s.Identity
 	return id.PID != 0 && id.BootID == boot && proc.Alive(id.PID, id.Start)
 }
