@@ -41,3 +41,27 @@ func TestEveryFileHasItsPlace(t *testing.T) {
 		}
 	}
 }
+
+// fileCeilings lists the packages of more than 30 files, with how many they have; these only fall.
+var fileCeilings = map[string]int{"driver/kube": 59, "driver/slurm": 35, "sched": 55}
+
+// TestNoRoomIsTooLarge: who opens a package sees its files on one screen.
+func TestNoRoomIsTooLarge(t *testing.T) {
+	files := map[string]int{}
+	for _, s := range sources(t) {
+		if !s.test {
+			files[s.dir]++
+		}
+	}
+	for dir, n := range files {
+		ceiling, listed := fileCeilings[dir]
+		switch {
+		case !listed && n > 30:
+			t.Errorf("%s has %d files, of at most 30: give a part with a job of its own a package", dir, n)
+		case listed && n > ceiling:
+			t.Errorf("%s has %d files, of at most %d", dir, n, ceiling)
+		case listed && n < ceiling:
+			t.Errorf("%s has %d files, and fileCeilings says %d: lower it, or remove the row below 31", dir, n, ceiling)
+		}
+	}
+}
