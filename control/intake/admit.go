@@ -33,7 +33,7 @@ func (s *Site) Admit(ctx context.Context, id auth.Identity, r *Request, w Wish) 
 	if err := checkSize(r.Spec); err != nil {
 		return err
 	}
-	rules, err := s.rules(ctx)
+	rules, err := s.rulesInForce(ctx)
 	if err != nil {
 		return err
 	}

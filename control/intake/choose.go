@@ -28,7 +28,7 @@ func (s *Site) Choose(ctx context.Context, r *Request, rules *admission.Rules) e
 		r.Spec.Pool, r.Spec.Chosen = s.Pool, &job.Choice{Rule: "site", Why: "jobs that name no pool go there (jobs.pool of the server's configuration)"}
 	}
 	if r.Spec.Pool == "" {
-		if pools := s.pools(); len(pools) > 1 {
+		if pools := s.candidatePools(); len(pools) > 1 {
 			return s.choosePool(ctx, r, rules, pools)
 		}
 	}
@@ -52,7 +52,7 @@ func (s *Site) applyRules(ctx context.Context, rules *admission.Rules, sp *job.S
 	}
 	there.Reservation, there.Licenses = sp.Reservation, sp.Licenses
 	*sp = there
-	return admission.Parts(sp, func() ([]fleet.Node, error) { return s.nodes(ctx) })
+	return admission.Parts(sp, func() ([]fleet.Node, error) { return s.listNodes(ctx) })
 }
 
 // countedElsewhere are the licences of a job that the site does not count, where the engine of its
@@ -69,8 +69,8 @@ func (s *Site) isDelegated(pool string) bool {
 	return pool != "" && slices.ContainsFunc(s.Plane.Pools(), func(v control.PoolView) bool { return v.Name == pool && v.Delegated })
 }
 
-// pools are those that a job may go to, the server's own first.
-func (s *Site) pools() (out []route.Site) {
+// candidatePools are those that a job may go to, the server's own first.
+func (s *Site) candidatePools() (out []route.Site) {
 	for _, v := range s.Plane.Pools() {
 		if v.Gone {
 			continue
@@ -126,8 +126,8 @@ func nodesUnknown(pool *route.Ranked) error {
 	return fault.New(fault.Unavailable, "it has not said yet which nodes it has%s", why)
 }
 
-// rank returns the advice on a request, and the pools in the order in which it prefers them.
-func rank(r *Request, pools []route.Site) (*route.Advice, []route.Ranked) {
+// rankPools returns the advice on a request, and the pools in the order in which it prefers them.
+func rankPools(r *Request, pools []route.Site) (*route.Advice, []route.Ranked) {
 	facts, err := r.Facts()
 	if err != nil {
 		facts = &route.Facts{}
@@ -140,7 +140,7 @@ func rank(r *Request, pools []route.Site) (*route.Advice, []route.Ranked) {
 // choosePool puts a job into the pool that the advice prefers of those that can run it. Where
 // none that has told its nodes can, it is one that has not yet: nobody knows that it cannot.
 func (s *Site) choosePool(ctx context.Context, r *Request, rules *admission.Rules, pools []route.Site) error {
-	advice, list := rank(r, pools)
+	advice, list := rankPools(r, pools)
 	home := slices.IndexFunc(list, func(x route.Ranked) bool { return x.Name == pools[0].Name })
 	var passed []job.Passed
 	errs := make([]error, len(list))
@@ -149,7 +149,7 @@ func (s *Site) choosePool(ctx context.Context, r *Request, rules *admission.Rule
 		t := s.tryPool(ctx, rules, r, &list[i])
 		switch {
 		case t.err == nil && t.known:
-			r.Spec = s.chosen(t.spec, advice, list, i, home, passed)
+			r.Spec = s.chosenJob(t.spec, advice, list, i, home, passed)
 			return nil
 		case t.err == nil && unknown < 0:
 			unknown, late = i, t
@@ -159,7 +159,7 @@ func (s *Site) choosePool(ctx context.Context, r *Request, rules *admission.Rule
 	}
 	if unknown >= 0 {
 		passed = slices.DeleteFunc(passed, func(x job.Passed) bool { return x.Pool == list[unknown].Name })
-		r.Spec = s.chosen(late.spec, advice, list, unknown, -1, passed)
+		r.Spec = s.chosenJob(late.spec, advice, list, unknown, -1, passed)
 		return nil
 	}
 	no := &NoPoolError{Err: s.Locate(r, errs[home]), Pool: pools[0].Name}
@@ -171,8 +171,8 @@ func (s *Site) choosePool(ctx context.Context, r *Request, rules *admission.Rule
 	return no
 }
 
-// chosen is a job as it was tried in a pool, with the reason of the choice.
-func (s *Site) chosen(sp *job.Spec, a *route.Advice, list []route.Ranked, i, home int, passed []job.Passed) *job.Spec {
+// chosenJob is a job as it was tried in a pool, with the reason of the choice.
+func (s *Site) chosenJob(sp *job.Spec, a *route.Advice, list []route.Ranked, i, home int, passed []job.Passed) *job.Spec {
 	c := &job.Choice{Rule: "first-able-pool", Why: "the first that can run it", Passed: passed}
 	switch {
 	case home < 0:
@@ -208,13 +208,13 @@ func oneLine(err error) string {
 // of it goes to. named is the pool that the submission names. Without a request (the text is no
 // job) only the engines are judged.
 func (s *Site) Judge(ctx context.Context, a *route.Advice, r *Request, named string) error {
-	pools := s.pools()
+	pools := s.candidatePools()
 	engines := make([]route.Pool, len(pools))
 	for i := range pools {
 		engines[i] = pools[i].Pool
 	}
 	a.Judge(engines)
-	rules, err := s.rules(ctx)
+	rules, err := s.rulesInForce(ctx)
 	if err != nil || r == nil {
 		return err
 	}

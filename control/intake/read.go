@@ -94,7 +94,7 @@ func (t *Text) CheckArgs(args []string) error {
 
 // ReadAlone reads a text without options, environment and site, for advice on it.
 func ReadAlone(t Text, now time.Time) (*Request, error) {
-	o, src := alone(now), spec.Source{Name: t.Name, Data: t.Data}
+	o, src := optionsAlone(now), spec.Source{Name: t.Name, Data: t.Data}
 	if t.Form != api.FormNative {
 		return readBatch(t, src, o)
 	}
@@ -108,9 +108,9 @@ func ReadAlone(t Text, now time.Time) (*Request, error) {
 	return readNative(t, doc, t.Name, o)
 }
 
-// alone are the options of a text that nothing stands around. Files that the text names count
+// optionsAlone are the options of a text that nothing stands around. Files that the text names count
 // as empty.
-func alone(now time.Time) Options {
+func optionsAlone(now time.Time) Options {
 	return Options{Dir: "/", Now: now, Mail: true, ReadFile: func(string) ([]byte, error) { return nil, nil }}
 }
 
@@ -192,7 +192,7 @@ func (r *Request) Facts() (*route.Facts, error) {
 	}
 	own := r.own
 	if own == nil {
-		o := alone(r.now)
+		o := optionsAlone(r.now)
 		got, err := sbatch.ParseScript(r.script, o.sbatch())
 		if err != nil {
 			return nil, err

@@ -62,8 +62,8 @@ func (s *Site) Read(t Text, o Options) (*Request, error) {
 	return Read(t, o)
 }
 
-// rules are those in force; nil: there are none.
-func (s *Site) rules(ctx context.Context) (*admission.Rules, error) {
+// rulesInForce are those in force; nil: there are none.
+func (s *Site) rulesInForce(ctx context.Context) (*admission.Rules, error) {
 	if s.Rules == nil {
 		return nil, nil
 	}
@@ -87,8 +87,8 @@ func (r *Request) submission(by job.Actor) control.Submission {
 	return control.Submission{Spec: r.Spec, Script: r.Script, Env: r.Env, By: by}
 }
 
-// nodes lists the nodes as they are described now.
-func (s *Site) nodes(ctx context.Context) ([]fleet.Node, error) {
+// listNodes lists the nodes as they are described now.
+func (s *Site) listNodes(ctx context.Context) ([]fleet.Node, error) {
 	views, err := s.Plane.NodeViews(ctx)
 	if err != nil {
 		return nil, err

@@ -136,7 +136,7 @@ func (e *Engine) notifyQuotaRoom(t *namespaceQuota) {
 	}
 }
 
-// WatchCapacity is engine.Limiter's: quotas have more room, or may have. One caller at a time is told.
+// WatchCapacity is engine.CapacityNotifier's: quotas have more room, or may have. One caller at a time is told.
 func (e *Engine) WatchCapacity(ctx context.Context, f func(jobs ...job.ID)) {
 	for {
 		select {

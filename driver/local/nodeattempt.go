@@ -33,10 +33,10 @@ type nodeAttempt struct {
 	hold   attempt.Command // the last OpSuspend or OpResume that it was told; no Op: none yet
 
 	commands chan attempt.Command
-	followed chan struct{} // closed when the part's goroutine has ended
-	home     attempt.Slot  // as at
-	seat     *supervisorSlot         // nil: none, or it is dead
-	told     bool          // a command was given to the supervisor
+	followed chan struct{}   // closed when the part's goroutine has ended
+	home     attempt.Slot    // as at
+	seat     *supervisorSlot // nil: none, or it is dead
+	told     bool            // a command was given to the supervisor
 }
 
 // isGone reports whether nothing of the part lives.

@@ -50,18 +50,18 @@ type happening struct {
 	tag string
 }
 
-// plan makes something happen later, or takes it off the plan with Never.
-func (a *attempt) plan(tag string, at time.Time, do func(at time.Time)) {
+// planEvent makes something happen later, or takes it off the plan with Never.
+func (a *attempt) planEvent(tag string, at time.Time, do func(at time.Time)) {
 	a.next = append(a.next, happening{at, do, tag})
 	slices.SortStableFunc(a.next, func(x, y happening) int { return x.at.Compare(y.at) })
 }
 
-func (a *attempt) cancel(tags ...string) {
+func (a *attempt) cancelEvents(tags ...string) {
 	a.next = slices.DeleteFunc(a.next, func(h happening) bool { return slices.Contains(tags, h.tag) })
 }
 
-// sorted lists the attempts by their number.
-func (w *World) sorted() []*attempt {
+// sortedAttempts lists the attempts by their number.
+func (w *World) sortedAttempts() []*attempt {
 	all := make([]*attempt, 0, len(w.attempts))
 	for _, a := range w.attempts {
 		all = append(all, a)
@@ -78,16 +78,16 @@ func byRef(x, y *attempt) int {
 func (w *World) Next() (time.Time, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	a := w.first()
+	a := w.nextAttempt()
 	if a == nil {
 		return time.Time{}, false
 	}
 	return a.next[0].at, true
 }
 
-// first returns the attempt to which something happens first; at the same moment, the
+// nextAttempt returns the attempt to which something happens first; at the same moment, the
 // one with the lowest number.
-func (w *World) first() *attempt {
+func (w *World) nextAttempt() *attempt {
 	var first *attempt
 	for _, a := range w.attempts {
 		if len(a.next) > 0 && (first == nil || cmp.Or(a.next[0].at.Compare(first.next[0].at), byRef(a, first)) < 0) {
@@ -104,7 +104,7 @@ func (w *World) Advance() {
 	defer w.mu.Unlock()
 	now := w.cfg.Now()
 	for {
-		a := w.first()
+		a := w.nextAttempt()
 		if a == nil || a.next[0].at.After(now) {
 			return
 		}
@@ -126,7 +126,7 @@ func (w *World) Release(ref engine.Ref) {
 	if a.quiet || a.killed {
 		a.quiet = false
 		a.report.Cause = cmp.Or(a.report.Cause, engine.NodeLost)
-		w.end(a, w.cfg.Now(), job.ExitCode{Signal: sigkill})
+		w.endAttempt(a, w.cfg.Now(), job.ExitCode{Signal: sigkill})
 	}
 }
 
@@ -136,7 +136,7 @@ func (w *World) Kill(ref engine.Ref, node string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if a := w.attempts[ref]; a != nil {
-		w.lose(a, node, w.cfg.Now())
+		w.loseNode(a, node, w.cfg.Now())
 	}
 }
 
@@ -150,22 +150,22 @@ func (w *World) Signals(ref engine.Ref) []int {
 	return nil
 }
 
-// say publishes what is known of the attempt, unless nothing can be known.
-func (w *World) say(a *attempt) {
+// publishReport publishes what is known of the attempt, unless nothing can be known.
+func (w *World) publishReport(a *attempt) {
 	phase := a.report.Phase
 	for i := range a.report.Nodes {
 		a.report.Nodes[i].Phase = phase
 	}
 	if w.cfg.Truth != nil {
-		w.cfg.Truth(a.spoken())
+		w.cfg.Truth(a.toldReport())
 	}
 	if w.feed != nil && !a.quiet && len(a.away) == 0 {
-		w.feed.Publish(a.spoken())
+		w.feed.Publish(a.toldReport())
 	}
 }
 
-// begin takes a launch and plans what comes of it.
-func (w *World) begin(l *engine.Launch) {
+// beginLaunch takes a launch and plans what comes of it.
+func (w *World) beginLaunch(l *engine.Launch) {
 	now := w.cfg.Now()
 	a := &attempt{launch: l, outcome: w.cfg.Script(l)}
 	a.report = engine.Report{Ref: l.Ref, Job: l.Job.ID, Phase: engine.Accepted}
@@ -176,112 +176,112 @@ func (w *World) begin(l *engine.Launch) {
 		}
 	}
 	w.attempts[l.Ref] = a
-	w.say(a)
+	w.publishReport(a)
 	at := now.Add(max(a.outcome.Ready, 0))
 	if a.outcome.FailNode != "" {
-		a.plan("ready", at, func(at time.Time) { w.fail(a, at) })
+		a.planEvent("ready", at, func(at time.Time) { w.failLaunch(a, at) })
 		return
 	}
 	if a.outcome.Ready != Never {
-		a.plan("ready", at, func(at time.Time) { w.start(a, at) })
+		a.planEvent("ready", at, func(at time.Time) { w.openBarrier(a, at) })
 	}
 }
 
-// fail undoes a launch.
-func (w *World) fail(a *attempt, at time.Time) {
+// failLaunch undoes a launch.
+func (w *World) failLaunch(a *attempt, at time.Time) {
 	a.report.Cause = engine.LaunchFailed
 	a.report.Message = fmt.Sprintf("%s: %s", a.outcome.FailNode, cmp.Or(a.outcome.FailText, "it could not be made ready"))
 	if planted.RestOfGang {
-		w.say(a)
-		w.start(a, at)
+		w.publishReport(a)
+		w.openBarrier(a, at)
 		return
 	}
 	if a.outcome.Undo <= 0 {
-		w.end(a, at, job.ExitCode{Status: 1})
+		w.endAttempt(a, at, job.ExitCode{Status: 1})
 		return
 	}
 	a.report.Phase = engine.Ending
-	w.say(a)
-	a.plan("undo", at.Add(a.outcome.Undo), func(at time.Time) { w.end(a, at, job.ExitCode{Status: 1}) })
+	w.publishReport(a)
+	a.planEvent("undo", at.Add(a.outcome.Undo), func(at time.Time) { w.endAttempt(a, at, job.ExitCode{Status: 1}) })
 }
 
-// start opens the barrier.
-func (w *World) start(a *attempt, at time.Time) {
+// openBarrier opens the barrier.
+func (w *World) openBarrier(a *attempt, at time.Time) {
 	a.report.Phase = engine.Ready
-	w.say(a)
+	w.publishReport(a)
 	a.report.Phase, a.report.Started = engine.Running, at
 	a.report.Tasks = []engine.TaskReport{{Step: engine.BatchStep, Node: a.nodes[0], Running: true, PID: 1, Started: at}}
-	w.say(a)
+	w.publishReport(a)
 	o := a.outcome
 	if o.Run != Never {
-		a.plan("run", at.Add(o.Run), func(at time.Time) {
+		a.planEvent("run", at.Add(o.Run), func(at time.Time) {
 			a.report.Cause = engine.Exited
 			if o.Exit.OOM {
 				a.report.Cause = engine.OutOfMemory
 			}
-			w.end(a, at, o.Exit.Code)
+			w.endAttempt(a, at, o.Exit.Code)
 		})
 	}
 	if spec := a.launch.Job.Spec; spec.TimeLimit > 0 {
-		a.plan("limit", at.Add(spec.TimeLimit), func(at time.Time) {
-			w.terminate(a, at, engine.TimedOut, "its time limit of "+spec.TimeLimit.String()+" has passed", sigterm, a.launch.Grace)
+		a.planEvent("limit", at.Add(spec.TimeLimit), func(at time.Time) {
+			w.terminateTasks(a, at, engine.TimedOut, "its time limit of "+spec.TimeLimit.String()+" has passed", sigterm, a.launch.Grace)
 		})
 	}
 	if o.LoseNode != "" {
-		a.plan("lose", at.Add(o.After), func(at time.Time) { w.lose(a, o.LoseNode, at) })
+		a.planEvent("lose", at.Add(o.After), func(at time.Time) { w.loseNode(a, o.LoseNode, at) })
 	}
 }
 
-func (w *World) lose(a *attempt, node string, at time.Time) {
+func (w *World) loseNode(a *attempt, node string, at time.Time) {
 	if a.report.Phase == engine.Ended {
 		return
 	}
 	if a.outcome.Silent {
 		a.report.Uncertain, a.report.Message = true, "no word from "+node
-		a.cancel("run", "limit")
+		a.cancelEvents("run", "limit")
 		a.still = nil
-		w.say(a)
+		w.publishReport(a)
 		a.quiet = true
 		return
 	}
 	a.report.Cause, a.report.Message = engine.NodeLost, "the supervisor on "+node+" died"
-	w.end(a, at, job.ExitCode{Signal: sigkill})
+	w.endAttempt(a, at, job.ExitCode{Signal: sigkill})
 }
 
-// stop is engine.Stop.
-func (w *World) stop(a *attempt, s engine.Stop) {
+// stopAttempt is engine.Stop.
+func (w *World) stopAttempt(a *attempt, s engine.Stop) {
 	if len(a.away) > 0 {
-		a.asked = append(a.asked, func() { w.stop(a, s) })
+		a.asked = append(a.asked, func() { w.stopAttempt(a, s) })
 		return
 	}
-	w.terminate(a, w.cfg.Now(), engine.Stopped, s.Reason, cmp.Or(s.Signal, sigterm), s.Grace)
+	w.terminateTasks(a, w.cfg.Now(), engine.Stopped, s.Reason, cmp.Or(s.Signal, sigterm), s.Grace)
 }
 
-// terminate sends the signal to end now and plans the kill.
-func (w *World) terminate(a *attempt, at time.Time, cause engine.Cause, text string, signal int, grace time.Duration) {
+// terminateTasks sends the signal to end now and plans the kill.
+func (w *World) terminateTasks(a *attempt, at time.Time, cause engine.Cause, text string, signal int, grace time.Duration) {
 	if a.report.Phase == engine.Ended || a.quiet {
 		return
 	}
 	a.report.Cause = cmp.Or(a.report.Cause, cause)
 	a.report.Message = cmp.Or(a.report.Message, text)
-	a.cancel("ready", "limit", "lose")
+	a.cancelEvents("ready", "limit", "lose")
 	o := a.outcome
 	if a.still = nil; signal != sigkill && grace > 0 {
 		a.report.Suspended = false // so that it can act on the signal
 	}
 	switch {
 	case a.report.Phase < engine.Running:
-		w.end(a, at, job.ExitCode{Signal: sigterm})
+		w.endAttempt(a, at, job.ExitCode{Signal: sigterm})
 		return
 	case !o.Resists && !o.Immune && signal != sigkill && grace > 0:
-		w.end(a, at, job.ExitCode{Signal: signal})
+		w.endAttempt(a, at, job.ExitCode{Signal: signal})
 		return
 	}
 	if a.report.Phase < engine.Ending {
 		a.report.Phase = engine.Ending
-		w.say(a)
+		w.publishReport(a)
 	}
-	a.cancel("run")
+	a.cancelEvents("run")
 	kill := at.Add(grace)
 	if signal == sigkill {
 		kill = at
@@ -289,20 +289,20 @@ func (w *World) terminate(a *attempt, at time.Time, cause engine.Cause, text str
 	if i := slices.IndexFunc(a.next, func(h happening) bool { return h.tag == "kill" }); i >= 0 && !a.next[i].at.After(kill) {
 		return
 	}
-	a.cancel("kill")
-	a.plan("kill", kill, func(at time.Time) {
+	a.cancelEvents("kill")
+	a.planEvent("kill", kill, func(at time.Time) {
 		a.killed = true
 		if !o.Immune || a.freed {
-			w.end(a, at, job.ExitCode{Signal: sigkill})
+			w.endAttempt(a, at, job.ExitCode{Signal: sigkill})
 		}
 	})
 }
 
-// signalled lets the program act on a signal: SIGKILL to the batch script ends
+// applySignal lets the program act on a signal: SIGKILL to the batch script ends
 // it, SIGTERM if it does not resist.
-func (w *World) signalled(a *attempt, signal int, to engine.Scope) {
+func (w *World) applySignal(a *attempt, signal int, to engine.Scope) {
 	if len(a.away) > 0 {
-		a.asked = append(a.asked, func() { w.signalled(a, signal, to) })
+		a.asked = append(a.asked, func() { w.applySignal(a, signal, to) })
 		return
 	}
 	fatal := signal == sigkill || signal == sigterm && !a.outcome.Resists
@@ -310,11 +310,11 @@ func (w *World) signalled(a *attempt, signal int, to engine.Scope) {
 		return
 	}
 	a.report.Cause = cmp.Or(a.report.Cause, engine.Exited)
-	w.end(a, w.cfg.Now(), job.ExitCode{Signal: signal})
+	w.endAttempt(a, w.cfg.Now(), job.ExitCode{Signal: signal})
 }
 
-// end is the proved end of an attempt.
-func (w *World) end(a *attempt, at time.Time, code job.ExitCode) {
+// endAttempt is the proved end of an attempt.
+func (w *World) endAttempt(a *attempt, at time.Time, code job.ExitCode) {
 	if a.report.Phase == engine.Ended {
 		return
 	}
@@ -322,7 +322,7 @@ func (w *World) end(a *attempt, at time.Time, code job.ExitCode) {
 	r := &a.report
 	if r.Phase < engine.Ending {
 		r.Phase = engine.Ending
-		w.say(a)
+		w.publishReport(a)
 	}
 	r.Tasks = slices.Clone(r.Tasks)
 	for i := range r.Tasks {
@@ -330,5 +330,5 @@ func (w *World) end(a *attempt, at time.Time, code job.ExitCode) {
 		t.Running, t.Ended, t.Exit, t.Cause = false, at, code, r.Cause
 	}
 	r.Phase, r.Ended, r.Exit, r.Gone, r.Uncertain, r.Suspended = engine.Ended, at, code, true, false, false
-	w.say(a)
+	w.publishReport(a)
 }

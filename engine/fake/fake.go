@@ -91,8 +91,8 @@ func (w *World) Open() *Engine {
 	defer w.mu.Unlock()
 	w.epoch++
 	w.feed = feed.New(w.epoch)
-	for _, a := range w.sorted() {
-		r := a.spoken()
+	for _, a := range w.sortedAttempts() {
+		r := a.toldReport()
 		if len(a.away) > 0 {
 			r.Uncertain, r.Message = true, "no word from "+a.away[0]
 		}
@@ -123,9 +123,9 @@ func (e *Engine) World() *World { return e.w }
 // Advance lets everything happen that is due by now: see World.Advance.
 func (e *Engine) Advance() { e.w.Advance() }
 
-// call runs an engine call under the world's lock, with the faults that are
+// runCall runs an engine call under the world's lock, with the faults that are
 // scripted for it.
-func (e *Engine) call(ctx context.Context, c Call, do func() error) error {
+func (e *Engine) runCall(ctx context.Context, c Call, do func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -149,25 +149,25 @@ func (e *Engine) call(ctx context.Context, c Call, do func() error) error {
 // Info says what the world's configuration says.
 func (e *Engine) Info(ctx context.Context) (engine.Info, error) {
 	info := engine.Info{Name: "fake", Version: "1", Abilities: *e.w.cfg.Abilities}
-	return info, e.call(ctx, Call{Name: "info"}, func() error { return nil })
+	return info, e.runCall(ctx, Call{Name: "info"}, func() error { return nil })
 }
 
 // Nodes returns the pool.
 func (e *Engine) Nodes(ctx context.Context) ([]fleet.Node, error) {
-	return slices.Clone(e.w.cfg.Nodes), e.call(ctx, Call{Name: "nodes"}, func() error { return nil })
+	return slices.Clone(e.w.cfg.Nodes), e.runCall(ctx, Call{Name: "nodes"}, func() error { return nil })
 }
 
 // Check says what the world's configuration says.
 func (e *Engine) Check(ctx context.Context) ([]engine.Finding, error) {
-	return slices.Clone(e.w.cfg.Findings), e.call(ctx, Call{Name: "check"}, func() error { return nil })
+	return slices.Clone(e.w.cfg.Findings), e.runCall(ctx, Call{Name: "check"}, func() error { return nil })
 }
 
 // Launch takes an attempt.
 func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
-	return e.call(ctx, Call{"launch", l.Ref}, func() error { return e.w.launch(l) })
+	return e.runCall(ctx, Call{"launch", l.Ref}, func() error { return e.w.launchAttempt(l) })
 }
 
-func (w *World) launch(l *engine.Launch) error {
+func (w *World) launchAttempt(l *engine.Launch) error {
 	if l.Job == nil || l.Job.Spec == nil || len(l.Claims) == 0 {
 		return fault.New(fault.Invalid, "launch of attempt %s: a job and claims are needed", l.Ref)
 	}
@@ -177,7 +177,7 @@ func (w *World) launch(l *engine.Launch) error {
 		}
 	}
 	if a := w.attempts[l.Ref]; a != nil {
-		if !alike(a.launch, l) {
+		if !startsSame(a.launch, l) {
 			return fault.New(fault.Conflict, "attempt %s was launched before, as something else", l.Ref)
 		}
 		return nil
@@ -185,36 +185,36 @@ func (w *World) launch(l *engine.Launch) error {
 	if w.fenced.Has(l.Ref) {
 		return fault.New(fault.Conflict, "attempt %s was given up or forgotten", l.Ref)
 	}
-	w.begin(l)
+	w.beginLaunch(l)
 	return nil
 }
 
-// alike compares what two launches start; the rest of a job changes while it waits.
-func alike(a, b *engine.Launch) bool {
+// startsSame compares what two launches start; the rest of a job changes while it waits.
+func startsSame(a, b *engine.Launch) bool {
 	return a.Job.ID == b.Job.ID && reflect.DeepEqual(a.Job.Spec, b.Job.Spec) && reflect.DeepEqual(a.Claims, b.Claims) &&
 		reflect.DeepEqual(a.Adds, b.Adds) && string(a.Script) == string(b.Script) && slices.Equal(a.Env, b.Env) && a.Grace == b.Grace
 }
 
 // Stop begins to end an attempt.
 func (e *Engine) Stop(ctx context.Context, ref engine.Ref, s engine.Stop) error {
-	return e.call(ctx, Call{"stop", ref}, func() error {
+	return e.runCall(ctx, Call{"stop", ref}, func() error {
 		a := e.w.attempts[ref]
 		if a == nil {
 			e.w.fenced.Add(ref)
-			return unknown(ref)
+			return unknownAttempt(ref)
 		}
-		e.w.stop(a, s)
+		e.w.stopAttempt(a, s)
 		return nil
 	})
 }
 
 // Signal records a signal; see World.Signals.
 func (e *Engine) Signal(ctx context.Context, ref engine.Ref, signal int, to engine.Scope) error {
-	return e.call(ctx, Call{"signal", ref}, func() error {
+	return e.runCall(ctx, Call{"signal", ref}, func() error {
 		a := e.w.attempts[ref]
 		switch {
 		case a == nil:
-			return unknown(ref)
+			return unknownAttempt(ref)
 		case signal < 0 || signal > 64:
 			return fault.New(fault.Invalid, "%d is not a signal", signal)
 		case !slices.Contains([]engine.Scope{engine.ToTasks, engine.ToBatch, engine.ToAll}, to):
@@ -225,30 +225,30 @@ func (e *Engine) Signal(ctx context.Context, ref engine.Ref, signal int, to engi
 			return fault.New(fault.Conflict, "attempt %s has not started", ref)
 		}
 		a.signals = append(a.signals, signal)
-		e.w.signalled(a, signal, to)
+		e.w.applySignal(a, signal, to)
 		return nil
 	})
 }
 
 // Inspect reports one attempt.
 func (e *Engine) Inspect(ctx context.Context, ref engine.Ref) (r engine.Report, err error) {
-	err = e.call(ctx, Call{"inspect", ref}, func() error {
+	err = e.runCall(ctx, Call{"inspect", ref}, func() error {
 		var ok bool
 		if r, ok = e.feed.Last(ref); !ok {
-			return unknown(ref)
+			return unknownAttempt(ref)
 		}
 		return nil
 	})
 	return r, err
 }
 
-func unknown(ref engine.Ref) error {
+func unknownAttempt(ref engine.Ref) error {
 	return fault.New(fault.NotFound, "the fake engine has no attempt %s", ref)
 }
 
 // List reports every attempt.
 func (e *Engine) List(ctx context.Context) (all []engine.Report, err error) {
-	err = e.call(ctx, Call{Name: "list"}, func() error {
+	err = e.runCall(ctx, Call{Name: "list"}, func() error {
 		all = e.feed.All()
 		return nil
 	})
@@ -265,7 +265,7 @@ func (e *Engine) Watch(ctx context.Context, after string, f func(engine.Event) e
 
 // Forget drops an ended attempt.
 func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
-	return e.call(ctx, Call{"forget", ref}, func() error {
+	return e.runCall(ctx, Call{"forget", ref}, func() error {
 		a := e.w.attempts[ref]
 		if a != nil && a.report.Phase != engine.Ended {
 			return fault.New(fault.Conflict, "attempt %s has not ended", ref)

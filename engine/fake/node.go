@@ -12,12 +12,12 @@ import (
 func (w *World) Silence(node string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, a := range w.sorted() {
-		if !a.on(node) || slices.Contains(a.away, node) {
+	for _, a := range w.sortedAttempts() {
+		if !a.runsOn(node) || slices.Contains(a.away, node) {
 			continue
 		}
 		if len(a.away) == 0 && !a.quiet && a.report.Phase != engine.Ended && w.feed != nil {
-			r := a.spoken()
+			r := a.toldReport()
 			r.Uncertain, r.Message = true, "no word from "+node
 			w.feed.Publish(r)
 		}
@@ -30,7 +30,7 @@ func (w *World) Silence(node string) {
 func (w *World) Return(node string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, a := range w.sorted() {
+	for _, a := range w.sortedAttempts() {
 		if !slices.Contains(a.away, node) {
 			continue
 		}
@@ -38,7 +38,7 @@ func (w *World) Return(node string) {
 		if len(a.away) > 0 {
 			continue
 		}
-		w.say(a)
+		w.publishReport(a)
 		asked := a.asked
 		a.asked = nil
 		for _, do := range asked {
@@ -53,14 +53,14 @@ func (w *World) Lose(node string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.cfg.Now()
-	for _, a := range w.sorted() {
-		if !a.on(node) || a.report.Phase == engine.Ended {
+	for _, a := range w.sortedAttempts() {
+		if !a.runsOn(node) || a.report.Phase == engine.Ended {
 			continue
 		}
 		a.away = slices.DeleteFunc(a.away, func(n string) bool { return n == node })
 		a.quiet = false
 		a.report.Cause, a.report.Message = engine.NodeLost, "node "+node+" was lost"
-		w.end(a, now, job.ExitCode{Signal: sigkill})
+		w.endAttempt(a, now, job.ExitCode{Signal: sigkill})
 	}
 }
 
@@ -70,19 +70,19 @@ func (w *World) Wipe() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.cfg.Now()
-	for _, a := range w.sorted() {
+	for _, a := range w.sortedAttempts() {
 		if a.report.Phase != engine.Ended {
 			a.report.Cause = engine.NodeLost
-			w.end(a, now, job.ExitCode{Signal: sigkill})
+			w.endAttempt(a, now, job.ExitCode{Signal: sigkill})
 		}
 	}
 	clear(w.attempts)
 }
 
-func (a *attempt) on(node string) bool { return slices.Contains(a.nodes, node) }
+func (a *attempt) runsOn(node string) bool { return slices.Contains(a.nodes, node) }
 
-// spoken is the report as it is told: a copy.
-func (a *attempt) spoken() engine.Report {
+// toldReport is the report as it is told: a copy.
+func (a *attempt) toldReport() engine.Report {
 	r := a.report
 	r.Nodes, r.Tasks = slices.Clone(r.Nodes), slices.Clone(r.Tasks)
 	return r

@@ -11,30 +11,30 @@ var _ engine.Suspender = (*Engine)(nil)
 
 // Suspend holds an attempt: what it would do by itself, and its time limit, wait.
 func (e *Engine) Suspend(ctx context.Context, ref engine.Ref) error {
-	return e.call(ctx, Call{"suspend", ref}, func() error { return e.w.pause(ref, true) })
+	return e.runCall(ctx, Call{"suspend", ref}, func() error { return e.w.pauseAttempt(ref, true) })
 }
 
 // Resume lets a suspended attempt go on.
 func (e *Engine) Resume(ctx context.Context, ref engine.Ref) error {
-	return e.call(ctx, Call{"resume", ref}, func() error { return e.w.pause(ref, false) })
+	return e.runCall(ctx, Call{"resume", ref}, func() error { return e.w.pauseAttempt(ref, false) })
 }
 
-func (w *World) pause(ref engine.Ref, on bool) error {
+func (w *World) pauseAttempt(ref engine.Ref, on bool) error {
 	a := w.attempts[ref]
 	switch {
 	case a == nil:
-		return unknown(ref)
+		return unknownAttempt(ref)
 	case a.report.Phase < engine.Running:
 		return fault.New(fault.Conflict, "attempt %s has not started", ref)
 	}
-	w.suspend(a, on)
+	w.suspendAttempt(a, on)
 	return nil
 }
 
-// suspend changes a running attempt; one that is ending ends.
-func (w *World) suspend(a *attempt, on bool) {
+// suspendAttempt changes a running attempt; one that is ending ends.
+func (w *World) suspendAttempt(a *attempt, on bool) {
 	if len(a.away) > 0 {
-		a.asked = append(a.asked, func() { w.suspend(a, on) })
+		a.asked = append(a.asked, func() { w.suspendAttempt(a, on) })
 		return
 	}
 	r := &a.report
@@ -44,18 +44,18 @@ func (w *World) suspend(a *attempt, on bool) {
 	now := w.cfg.Now()
 	r.Suspended = on
 	if on {
-		a.since, a.still = now, a.waits()
+		a.since, a.still = now, a.takeOwnEvents()
 	} else {
 		for _, h := range a.still {
-			a.plan(h.tag, h.at.Add(now.Sub(a.since)), h.do)
+			a.planEvent(h.tag, h.at.Add(now.Sub(a.since)), h.do)
 		}
 		a.still = nil
 	}
-	w.say(a)
+	w.publishReport(a)
 }
 
-// waits takes what an attempt does by itself off the plan.
-func (a *attempt) waits() (out []happening) {
+// takeOwnEvents takes what an attempt does by itself off the plan.
+func (a *attempt) takeOwnEvents() (out []happening) {
 	var next []happening
 	for _, h := range a.next {
 		if h.tag == "run" || h.tag == "limit" {
@@ -70,11 +70,11 @@ func (a *attempt) waits() (out []happening) {
 
 // Regroup keeps the newest roster of a gang; see World.Roster.
 func (e *Engine) Regroup(ctx context.Context, ref engine.Ref, r engine.Roster) error {
-	return e.call(ctx, Call{"regroup", ref}, func() error {
+	return e.runCall(ctx, Call{"regroup", ref}, func() error {
 		a := e.w.attempts[ref]
 		switch {
 		case a == nil:
-			return unknown(ref)
+			return unknownAttempt(ref)
 		case a.report.Phase < engine.Running:
 			return fault.New(fault.Conflict, "attempt %s has not started", ref)
 		case a.roster == nil || a.roster.Generation < r.Generation:

@@ -12,14 +12,14 @@ import (
 // that are empty or contain brackets or separators are not host names; empty
 // ones are left out, others are written as they are.
 func Compress(names []string) string {
-	hosts := split(names)
+	hosts := splitHosts(names)
 	slices.SortFunc(hosts, host.compare)
-	return join(slices.Compact(hosts))
+	return joinHosts(slices.Compact(hosts))
 }
 
 // CompressInOrder shortens without sorting and keeps duplicates:
 // Expand(CompressInOrder(names)) is names. Rank order survives it.
-func CompressInOrder(names []string) string { return join(split(names)) }
+func CompressInOrder(names []string) string { return joinHosts(splitHosts(names)) }
 
 // Compare orders host names as Slurm does: by prefix, in which numbers count as
 // numbers (rack9-1 before rack10-1), then number of trailing digits, then their
@@ -46,16 +46,16 @@ func newHost(name string) host {
 
 func (h host) compare(o host) int {
 	return cmp.Or(
-		natural(h.prefix, o.prefix),
+		compareNatural(h.prefix, o.prefix),
 		cmp.Compare(len(h.digits), len(o.digits)),
 		cmp.Compare(h.value, o.value),
 	)
 }
 
-// natural compares texts piece by piece, runs of digits by value. A run with a
+// compareNatural compares texts piece by piece, runs of digits by value. A run with a
 // leading zero is compared from its left, as decimals are: 01 before 1, 010 before
 // 09.
-func natural(a, b string) int {
+func compareNatural(a, b string) int {
 	for a != "" && b != "" {
 		na, nb := leadingDigits(a), leadingDigits(b)
 		c := 0
@@ -84,7 +84,7 @@ func leadingDigits(s string) int {
 	return n
 }
 
-func split(names []string) []host {
+func splitHosts(names []string) []host {
 	hosts := make([]host, 0, len(names))
 	for _, n := range names {
 		if n != "" {
@@ -97,9 +97,9 @@ func split(names []string) []host {
 // run is a range of consecutive values; first and last keep their digits.
 type run struct{ first, last host }
 
-// takes reports whether the host continues the run when that is written with
+// continuesRun reports whether the host continues the run when that is written with
 // the width of its first number.
-func (r run) takes(h host) bool {
+func (r run) continuesRun(h host) bool {
 	if h.value != r.last.value+1 || h.value == 0 || h.value-r.first.value >= MaxRange {
 		return false
 	}
@@ -107,13 +107,13 @@ func (r run) takes(h host) bool {
 	return string(s.appendTo(nil, h.value)) == h.digits
 }
 
-func join(hosts []host) string {
+func joinHosts(hosts []host) string {
 	var b strings.Builder
 	for i := 0; i < len(hosts); {
 		prefix := hosts[i].prefix
 		var runs []run
 		for ; i < len(hosts) && hosts[i].prefix == prefix && hosts[i].digits != ""; i++ {
-			if n := len(runs); n > 0 && runs[n-1].takes(hosts[i]) {
+			if n := len(runs); n > 0 && runs[n-1].continuesRun(hosts[i]) {
 				runs[n-1].last = hosts[i]
 			} else {
 				runs = append(runs, run{hosts[i], hosts[i]})

@@ -50,11 +50,11 @@ func (e *Error) Error() string {
 // Expand returns every name of the list in the order written, duplicates kept.
 // An empty list has no names. The error is always an *Error.
 func Expand(list string) ([]string, error) {
-	items, err := parse(list)
+	items, err := parseList(list)
 	if err != nil {
 		return nil, err
 	}
-	n, err := size(list, items)
+	n, err := countNames(list, items)
 	if err != nil {
 		return nil, err
 	}
@@ -67,11 +67,11 @@ func Expand(list string) ([]string, error) {
 
 // Count returns how many names Expand would return, without making them.
 func Count(list string) (int, error) {
-	items, err := parse(list)
+	items, err := parseList(list)
 	if err != nil {
 		return 0, err
 	}
-	return size(list, items)
+	return countNames(list, items)
 }
 
 // item is one comma-separated entry: text[0] sets[0] text[1] sets[1] … text[n].
@@ -97,8 +97,8 @@ func (s span) appendTo(b []byte, v uint64) []byte {
 	return append(b, digits...)
 }
 
-// size returns the number of names, refusing what exceeds MaxHosts or MaxBytes.
-func size(list string, items []item) (int, error) {
+// countNames returns the number of names, refusing what exceeds MaxHosts or MaxBytes.
+func countNames(list string, items []item) (int, error) {
 	hosts, size := 0, 0
 	for _, it := range items {
 		n, length := 1, len(strings.Join(it.text, ""))

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-func separator(c byte) bool { return c == ',' || c == ' ' || c == '\t' || c == '\n' }
+func isSeparator(c byte) bool { return c == ',' || c == ' ' || c == '\t' || c == '\n' }
 
 // functions are the names that only a controller can resolve.
 var functions = []string{
@@ -20,44 +20,44 @@ type parser struct {
 	ranges int
 }
 
-func parse(list string) ([]item, error) {
+func parseList(list string) ([]item, error) {
 	p := &parser{list: list}
 	var items []item
 	for {
-		for p.pos < len(list) && separator(list[p.pos]) {
+		for p.pos < len(list) && isSeparator(list[p.pos]) {
 			p.pos++
 		}
 		if p.pos == len(list) {
 			return items, nil
 		}
-		it, err := p.item()
+		it, err := p.parseItem()
 		if err != nil {
 			return nil, err
 		}
 		if items = append(items, it); len(items) > MaxHosts {
-			return nil, p.fail(it.at, it.end, fmt.Sprintf("makes a list of more than %d hosts", MaxHosts))
+			return nil, p.parseError(it.at, it.end, fmt.Sprintf("makes a list of more than %d hosts", MaxHosts))
 		}
 	}
 }
 
-func (p *parser) fail(from, to int, reason string) error {
+func (p *parser) parseError(from, to int, reason string) error {
 	return &Error{p.list, from, to - from, reason}
 }
 
-func (p *parser) item() (item, error) {
+func (p *parser) parseItem() (item, error) {
 	it := item{at: p.pos}
 	from := p.pos
 	for {
 		switch {
-		case p.pos == len(p.list) || separator(p.list[p.pos]):
+		case p.pos == len(p.list) || isSeparator(p.list[p.pos]):
 			it.end = p.pos
 			it.text = append(it.text, p.list[from:p.pos])
 			return it, p.checkFunction(it)
 		case p.list[p.pos] == ']':
-			return it, p.fail(it.at, p.pos+1, "has ] without [")
+			return it, p.parseError(it.at, p.pos+1, "has ] without [")
 		case p.list[p.pos] == '[':
 			it.text = append(it.text, p.list[from:p.pos])
-			set, err := p.set()
+			set, err := p.parseSet()
 			if err != nil {
 				return it, err
 			}
@@ -76,23 +76,23 @@ func (p *parser) checkFunction(it item) error {
 	}
 	for _, f := range functions {
 		if f == name {
-			return p.fail(it.at, it.end, "needs a Slurm controller to say which hosts it means")
+			return p.parseError(it.at, it.end, "needs a Slurm controller to say which hosts it means")
 		}
 	}
 	return nil
 }
 
-// set reads "[r,r,…]" and leaves pos behind the bracket.
-func (p *parser) set() ([]span, error) {
+// parseSet reads "[r,r,…]" and leaves pos behind the bracket.
+func (p *parser) parseSet() ([]span, error) {
 	open := p.pos
 	length := strings.IndexByte(p.list[open:], ']')
 	if length < 0 {
-		return nil, p.fail(open, len(p.list), "has no closing ]")
+		return nil, p.parseError(open, len(p.list), "has no closing ]")
 	}
 	inner := p.list[open+1 : open+length]
 	p.pos = open + length + 1
 	if p.ranges += strings.Count(inner, ",") + 1; p.ranges > MaxRanges {
-		return nil, p.fail(open, p.pos, fmt.Sprintf("makes more than %d ranges", MaxRanges))
+		return nil, p.parseError(open, p.pos, fmt.Sprintf("makes more than %d ranges", MaxRanges))
 	}
 	set := make([]span, 0, strings.Count(inner, ",")+1)
 	at := open + 1
@@ -100,9 +100,9 @@ func (p *parser) set() ([]span, error) {
 		s, reason := parseRange(part)
 		if reason != "" {
 			if part == "" {
-				return nil, p.fail(open, p.pos, reason)
+				return nil, p.parseError(open, p.pos, reason)
 			}
-			return nil, p.fail(at, at+len(part), reason)
+			return nil, p.parseError(at, at+len(part), reason)
 		}
 		set = append(set, s)
 		at += len(part) + 1
@@ -119,7 +119,7 @@ func parseRange(text string) (s span, reason string) {
 	if !isRange {
 		high = low
 	}
-	if !digits(low) || !digits(high) {
+	if !isDigits(low) || !isDigits(high) {
 		return s, "is not a range (forms: 3, 3-7, 003-007)"
 	}
 	var err, err2 error
@@ -137,7 +137,7 @@ func parseRange(text string) (s span, reason string) {
 	return s, ""
 }
 
-func digits(s string) bool {
+func isDigits(s string) bool {
 	for i := range len(s) {
 		if s[i] < '0' || s[i] > '9' {
 			return false

@@ -49,10 +49,10 @@ func (s *Spec) CheckOrder() error {
 			return fmt.Errorf("the delay %s of a dependency is not between 0 and 100 years", c.Delay)
 		}
 	}
-	return s.Array.check()
+	return s.Array.checkArray()
 }
 
-func (a *ArraySpec) check() error {
+func (a *ArraySpec) checkArray() error {
 	if a == nil {
 		return nil
 	}
@@ -72,7 +72,7 @@ func (s *Spec) CheckRequest() error {
 	for _, c := range []struct {
 		name string
 		d    time.Duration
-	}{{"time_limit", s.TimeLimit}, {"time_min", s.TimeMin}, {"signal.before", s.Signal.before()}} {
+	}{{"time_limit", s.TimeLimit}, {"time_min", s.TimeMin}, {"signal.before", s.Signal.beforeEnd()}} {
 		if c.d < 0 || c.d > maxLimit {
 			return fmt.Errorf("%s %s is not between 0 and 100 years", c.name, c.d)
 		}
@@ -84,7 +84,7 @@ func (s *Spec) CheckRequest() error {
 		return fmt.Errorf("%d task groups are too many", n)
 	}
 	for i := range s.Groups {
-		if err := s.Groups[i].check(); err != nil {
+		if err := s.Groups[i].checkGroup(); err != nil {
 			return fmt.Errorf("groups[%d].%w", i, err)
 		}
 		if err := s.Groups[i].checkElastic(); err != nil {
@@ -97,14 +97,14 @@ func (s *Spec) CheckRequest() error {
 	return s.checkWishes()
 }
 
-func (s *SignalSpec) before() time.Duration {
+func (s *SignalSpec) beforeEnd() time.Duration {
 	if s == nil {
 		return 0
 	}
 	return s.Before
 }
 
-func (g *TaskGroup) check() error {
+func (g *TaskGroup) checkGroup() error {
 	if err := g.checkTopology(); err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (g *TaskGroup) check() error {
 		{"switches", g.Switches},
 		{"subgroup", g.Subgroup},
 	} {
-		if err := count(c.name, c.n); err != nil {
+		if err := checkCount(c.name, c.n); err != nil {
 			return err
 		}
 	}
@@ -130,7 +130,7 @@ func (g *TaskGroup) check() error {
 		name string
 		r    resource.Requirements
 	}{{"per_node", g.PerNode}, {"per_task", g.PerTask}, {"per_device", resource.Requirements{Vector: g.PerDevice}}, {"total", g.Total}} {
-		if err := requirements(c.name, c.r); err != nil {
+		if err := checkRequirements(c.name, c.r); err != nil {
 			return err
 		}
 	}
@@ -153,24 +153,24 @@ func (g *TaskGroup) checkParts() error {
 	return nil
 }
 
-func count(name string, n int) error {
+func checkCount(name string, n int) error {
 	if n < 0 || n > maxCount {
 		return fmt.Errorf("%s %d is not between 0 and %d", name, n, maxCount)
 	}
 	return nil
 }
 
-func requirements(name string, r resource.Requirements) error {
+func checkRequirements(name string, r resource.Requirements) error {
 	for _, c := range []struct {
 		name string
 		n    resource.Amount
 	}{{"cpu", r.CPU}, {"memory", r.Memory}, {"disk", r.Disk}} {
-		if err := amount(name+"."+c.name, c.n); err != nil {
+		if err := checkAmount(name+"."+c.name, c.n); err != nil {
 			return err
 		}
 	}
 	for i, x := range r.Named {
-		if err := amount(name+"."+x.Name, x.Amount); err != nil {
+		if err := checkAmount(name+"."+x.Name, x.Amount); err != nil {
 			return err
 		}
 		if i > 0 && r.Named[i-1].Name >= x.Name {
@@ -179,13 +179,13 @@ func requirements(name string, r resource.Requirements) error {
 	}
 	devices := 0
 	for _, d := range r.Devices {
-		if err := count(name+".devices.count", d.Count); err != nil {
+		if err := checkCount(name+".devices.count", d.Count); err != nil {
 			return err
 		}
 		if d.Share < 0 || d.Share > resource.WholeDevice {
 			return fmt.Errorf("%s.devices.share %d is not between 0 and %d", name, d.Share, resource.WholeDevice)
 		}
-		if err := amount(name+".devices.memory", d.Memory); err != nil {
+		if err := checkAmount(name+".devices.memory", d.Memory); err != nil {
 			return err
 		}
 		if d.Bytes < 0 || d.Bytes > maxBytes || d.Bytes > 0 && d.Profile != "" {
@@ -198,7 +198,7 @@ func requirements(name string, r resource.Requirements) error {
 	return nil
 }
 
-func amount(name string, n resource.Amount) error {
+func checkAmount(name string, n resource.Amount) error {
 	if n < 0 || n > maxAmount {
 		return fmt.Errorf("%s %d is not between 0 and 2^60", name, n)
 	}

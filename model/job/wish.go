@@ -48,14 +48,14 @@ func (s *Spec) Wishful() bool {
 		return true
 	}
 	for i := range s.Groups {
-		if s.Groups[i].Wishes.any() {
+		if s.Groups[i].Wishes.hasAny() {
 			return true
 		}
 	}
 	return false
 }
 
-func (w *Wishes) any() bool {
+func (w *Wishes) hasAny() bool {
 	return w.Within != (Wish{}) || w.Switches != (Wish{}) || len(w.GPUs) > 0
 }
 
@@ -65,13 +65,13 @@ func (w *Wishes) any() bool {
 // that of a later one, and in a group the type of GPU most, then the level, then the
 // switches. No wait for switches lasts longer than longest.
 func (s *Spec) Forms(longest time.Duration) []Form {
-	wishes := s.wishes(longest)
-	forms := []Form{{Spec: s.without()}}
+	wishes := s.softConstraints(longest)
+	forms := []Form{{Spec: s.withoutWishes()}}
 	for _, w := range wishes {
 		next := make([]Form, 0, len(forms)*len(w))
 		for _, f := range forms {
 			for _, o := range w {
-				x := Form{Spec: f.Spec.clone(), After: max(f.After, o.after)}
+				x := Form{Spec: f.Spec.cloneSpec(), After: max(f.After, o.after)}
 				o.apply(x.Spec)
 				next = append(next, x)
 			}
@@ -87,8 +87,8 @@ type option struct {
 	apply func(*Spec)
 }
 
-// patience is for how long the first k of some wishes are insisted on.
-func patience(k int, each time.Duration) time.Duration {
+// wishPatience is for how long the first k of some wishes are insisted on.
+func wishPatience(k int, each time.Duration) time.Duration {
 	const longest = 100 * 365 * 24 * time.Hour
 	if k > 0 && each > longest/time.Duration(k) {
 		return longest
@@ -96,7 +96,7 @@ func patience(k int, each time.Duration) time.Duration {
 	return time.Duration(k) * each
 }
 
-func (s *Spec) wishes(longest time.Duration) (out [][]option) {
+func (s *Spec) softConstraints(longest time.Duration) (out [][]option) {
 	nothing := func(*Spec) {}
 	if s.Wish.N != 0 {
 		out = append(out, []option{{0, func(x *Spec) { x.Within = Deeper(x.Within, s.Wish.N) }}, {s.Wish.For, nothing}})
@@ -105,7 +105,7 @@ func (s *Spec) wishes(longest time.Duration) (out [][]option) {
 		w := &s.Groups[i].Wishes
 		var types []option
 		for k, t := range w.GPUs {
-			types = append(types, option{patience(k, w.GPUsFor), func(x *Spec) { x.Groups[i].typed(t) }})
+			types = append(types, option{wishPatience(k, w.GPUsFor), func(x *Spec) { x.Groups[i].setGPUType(t) }})
 		}
 		if len(types) > 0 {
 			out = append(out, types)
@@ -118,7 +118,7 @@ func (s *Spec) wishes(longest time.Duration) (out [][]option) {
 			if w.Switches.For == SiteWait {
 				wait = longest
 			}
-			out = append(out, []option{{0, func(x *Spec) { x.Groups[i].Switches = fewer(x.Groups[i].Switches, w.Switches.N) }}, {wait, nothing}})
+			out = append(out, []option{{0, func(x *Spec) { x.Groups[i].Switches = smallerBound(x.Groups[i].Switches, w.Switches.N) }}, {wait, nothing}})
 		}
 	}
 	return out
@@ -132,16 +132,16 @@ func Deeper(a, b int) int {
 	return max(a, b)
 }
 
-// fewer is the smaller of two bounds; 0 is none.
-func fewer(a, b int) int {
+// smallerBound is the smaller of two bounds; 0 is none.
+func smallerBound(a, b int) int {
 	if a == 0 || b == 0 {
 		return max(a, b)
 	}
 	return min(a, b)
 }
 
-// typed makes all GPUs whose type is open of one type.
-func (g *TaskGroup) typed(kind string) {
+// setGPUType makes all GPUs whose type is open of one type.
+func (g *TaskGroup) setGPUType(kind string) {
 	for _, r := range []*resource.Requirements{&g.PerNode, &g.PerTask, &g.Total} {
 		r.Devices = slices.Clone(r.Devices)
 		for i := range r.Devices {
@@ -152,15 +152,15 @@ func (g *TaskGroup) typed(kind string) {
 	}
 }
 
-func (s *Spec) clone() *Spec {
+func (s *Spec) cloneSpec() *Spec {
 	out := *s
 	out.Groups = slices.Clone(s.Groups)
 	return &out
 }
 
-// without is the job without its wishes.
-func (s *Spec) without() *Spec {
-	out := s.clone()
+// withoutWishes is the job without its wishes.
+func (s *Spec) withoutWishes() *Spec {
+	out := s.cloneSpec()
 	out.Wish = Wish{}
 	for i := range out.Groups {
 		out.Groups[i].Wishes = Wishes{}
@@ -170,10 +170,10 @@ func (s *Spec) without() *Spec {
 
 // checkWishes reports what cannot be wished for.
 func (s *Spec) checkWishes() error {
-	if err := s.level("within", s.Within); err != nil {
+	if err := s.checkLevel("within", s.Within); err != nil {
 		return err
 	}
-	if err := s.wish("wish", s.Wish); err != nil {
+	if err := s.checkWish("wish", s.Wish); err != nil {
 		return err
 	}
 	forms := 1
@@ -196,10 +196,10 @@ func (s *Spec) checkWishes() error {
 // can be granted or not.
 func (s *Spec) checkGroup(i int) (ways int, err error) {
 	g := &s.Groups[i]
-	if err := s.level("within", g.Within); err != nil {
+	if err := s.checkLevel("within", g.Within); err != nil {
 		return 0, err
 	}
-	if err := s.wish("wishes.within", g.Wishes.Within); err != nil {
+	if err := s.checkWish("wishes.within", g.Wishes.Within); err != nil {
 		return 0, err
 	}
 	ways = max(1, min(len(g.Wishes.GPUs), maxForms+1))
@@ -227,15 +227,15 @@ func (s *Spec) checkGroup(i int) (ways int, err error) {
 	return ways, nil
 }
 
-func (s *Spec) wish(name string, w Wish) error {
+func (s *Spec) checkWish(name string, w Wish) error {
 	if w.N == 0 && w.For != 0 || w.For < 0 || w.For > maxLimit {
 		return fmt.Errorf("%s: cannot wait for %s", name, w.For)
 	}
-	return s.level(name, w.N)
+	return s.checkLevel(name, w.N)
 }
 
-// level reports whether a number is a level of a topology, or stands for a name.
-func (s *Spec) level(name string, n int) error {
+// checkLevel reports whether a number is a level of a topology, or stands for a name.
+func (s *Spec) checkLevel(name string, n int) error {
 	if n >= InLeaf && n <= 16 || n < InLeaf && InLeaf-1-n < len(s.Levels) {
 		return nil
 	}

@@ -87,15 +87,15 @@ type held struct {
 	bytes resource.Amount
 }
 
-func (h held) and(d fleet.DeviceClaim) held {
+func (h held) addDevice(d fleet.DeviceClaim) held {
 	if d.Bytes != 0 {
 		return held{h.share, h.bytes.Add(d.Bytes)}
 	}
 	return held{h.share + d.Share, h.bytes}
 }
 
-// exceeds reports whether it is more than a device with so much memory has.
-func (h held) exceeds(memory resource.Amount) bool {
+// exceedsMemory reports whether it is more than a device with so much memory has.
+func (h held) exceedsMemory(memory resource.Amount) bool {
 	return h.share > resource.WholeDevice || h.bytes > memory ||
 		h.bytes > 0 && resource.Load(memory, 0, h.bytes).Add(resource.Load(memory, h.share, 0)) > resource.FullLoad(memory)
 }
@@ -174,10 +174,10 @@ func (l *Ledger) NextID() ID { return l.next }
 // Verify reports why an allocation cannot be held now, nil if it can. Errors are
 // fault.Conflict: the state has moved on since the proposal.
 func (l *Ledger) Verify(a *Allocation) error {
-	if err := l.place(a); err != nil {
+	if err := l.checkKind(a); err != nil {
 		return err
 	}
-	if err := a.check(); err != nil {
+	if err := a.checkClaims(); err != nil {
 		return err
 	}
 	type demand struct {
@@ -223,9 +223,9 @@ func (l *Ledger) Verify(a *Allocation) error {
 			}
 			sum := n.shares[x.Index]
 			for _, y := range d.shares[x.Index] {
-				sum = sum.and(y)
+				sum = sum.addDevice(y)
 			}
-			if sum.exceeds(n.Devices[i].Memory) || x.Share <= 0 {
+			if sum.exceedsMemory(n.Devices[i].Memory) || x.Share <= 0 {
 				return fault.New(fault.Conflict, "device %d of node %s is taken", x.Index, c.Node)
 			}
 		}
@@ -233,8 +233,8 @@ func (l *Ledger) Verify(a *Allocation) error {
 	return nil
 }
 
-// place reports why a job cannot have one more allocation of that kind.
-func (l *Ledger) place(a *Allocation) error {
+// checkKind reports why a job cannot have one more allocation of that kind.
+func (l *Ledger) checkKind(a *Allocation) error {
 	other, holds := l.byJob[a.Job]
 	switch {
 	case a.Adds == 0 && holds:
@@ -245,8 +245,8 @@ func (l *Ledger) place(a *Allocation) error {
 	return nil
 }
 
-// check reports what no allocation can be, whatever its nodes are like.
-func (a *Allocation) check() error {
+// checkClaims reports what no allocation can be, whatever its nodes are like.
+func (a *Allocation) checkClaims() error {
 	if a.ID == 0 || a.ID > Last {
 		return fault.New(fault.Invalid, "allocation %d: such a number is never given", a.ID)
 	}
@@ -257,7 +257,7 @@ func (a *Allocation) check() error {
 		return fault.New(fault.Invalid, "allocation %d has status %q", a.ID, a.Status)
 	}
 	for _, c := range a.Claims {
-		if negative(c.Take) || c.Tasks < 0 || c.Group < 0 {
+		if hasNegative(c.Take) || c.Tasks < 0 || c.Group < 0 {
 			return fault.New(fault.Invalid, "allocation %d claims less than nothing of node %s", a.ID, c.Node)
 		}
 		for i, x := range c.Devices {
@@ -272,9 +272,9 @@ func (a *Allocation) check() error {
 	return nil
 }
 
-// negative reports whether any amount is below zero: such a claim would free what
+// hasNegative reports whether any amount is below zero: such a claim would free what
 // others hold.
-func negative(v resource.Vector) bool {
+func hasNegative(v resource.Vector) bool {
 	return v.CPU < 0 || v.Memory < 0 || v.Disk < 0 ||
 		slices.ContainsFunc(v.Named, func(x resource.Named) bool { return x.Amount < 0 })
 }
@@ -290,13 +290,13 @@ func (l *Ledger) Hold(a Allocation) error {
 // Restore adds an allocation that the journal proves to have been held, without
 // asking whether its nodes would take it today.
 func (l *Ledger) Restore(a Allocation) error {
-	if err := a.check(); err != nil {
+	if err := a.checkClaims(); err != nil {
 		return err
 	}
 	if l.live[a.ID] != nil {
 		return fault.New(fault.Conflict, "allocation number %d is taken", a.ID)
 	}
-	if err := l.place(&a); err != nil {
+	if err := l.checkKind(&a); err != nil {
 		return err
 	}
 	a.Claims = slices.Clone(a.Claims)
@@ -310,7 +310,7 @@ func (l *Ledger) Restore(a Allocation) error {
 		l.added[a.Adds]++
 	}
 	l.next = max(l.next, a.ID+1)
-	l.apply(&a, 1)
+	l.applyAllocation(&a, 1)
 	return nil
 }
 
@@ -337,32 +337,32 @@ func (l *Ledger) Park(id ID, on bool) error {
 	case a.Parked == on:
 		return nil
 	}
-	l.apply(a, -1)
+	l.applyAllocation(a, -1)
 	a.Parked = on
-	l.apply(a, 1)
+	l.applyAllocation(a, 1)
 	if on {
 		return nil
 	}
 	for i := range a.Claims {
-		if err := l.node(l.claimNode(a, &a.Claims[i])).within(&a.Claims[i]); err != nil {
-			l.apply(a, -1)
+		if err := l.node(l.claimNode(a, &a.Claims[i])).checkClaim(&a.Claims[i]); err != nil {
+			l.applyAllocation(a, -1)
 			a.Parked = true
-			l.apply(a, 1)
+			l.applyAllocation(a, 1)
 			return err
 		}
 	}
 	return nil
 }
 
-// within reports what a claim that is counted on a node exceeds there. What the node has
+// checkClaim reports what a claim that is counted on a node exceeds there. What the node has
 // no longer is not looked at: the work is there.
-func (n *node) within(c *fleet.Claim) error {
+func (n *node) checkClaim(c *fleet.Claim) error {
 	if n.known && n.used.CPU > n.Capacity.CPU && c.Take.CPU > 0 {
 		return fault.New(fault.Conflict, "node %s lacks %d of cpu", n.Name, n.used.CPU-n.Capacity.CPU)
 	}
 	for _, d := range c.Devices {
 		i := slices.IndexFunc(n.Devices, func(dev fleet.Device) bool { return dev.Index == d.Index })
-		if h := n.shares[d.Index]; h.share > resource.WholeDevice || i >= 0 && h.bytes > 0 && h.exceeds(n.Devices[i].Memory) {
+		if h := n.shares[d.Index]; h.share > resource.WholeDevice || i >= 0 && h.bytes > 0 && h.exceedsMemory(n.Devices[i].Memory) {
 			return fault.New(fault.Conflict, "device %d of node %s is taken", d.Index, n.Name)
 		}
 	}
@@ -372,8 +372,8 @@ func (n *node) within(c *fleet.Claim) error {
 	return nil
 }
 
-// counted is what an allocation holds of a claim now.
-func (a *Allocation) counted(c fleet.Claim) fleet.Claim {
+// countedClaim is what an allocation holds of a claim now.
+func (a *Allocation) countedClaim(c fleet.Claim) fleet.Claim {
 	if a.Parked {
 		c.Take.CPU, c.Devices, c.Whole = 0, nil, false
 	}
@@ -393,7 +393,7 @@ func (l *Ledger) Free(id ID, attempt uint32) error {
 	if n := l.added[id]; n > 0 {
 		return fault.New(fault.Conflict, "allocation %d is not free: %d that were added to it are held", id, n)
 	}
-	l.apply(a, -1)
+	l.applyAllocation(a, -1)
 	delete(l.live, id)
 	if a.Adds == 0 {
 		delete(l.byJob, a.Job)
@@ -403,7 +403,7 @@ func (l *Ledger) Free(id ID, attempt uint32) error {
 	return nil
 }
 
-func (l *Ledger) apply(a *Allocation, sign int) {
+func (l *Ledger) applyAllocation(a *Allocation, sign int) {
 	for i := range a.Claims {
 		l.countClaim(a, a.Claims[i], sign)
 	}
@@ -412,11 +412,11 @@ func (l *Ledger) apply(a *Allocation, sign int) {
 // countClaim counts one claim as held (sign 1) or as given back (-1).
 func (l *Ledger) countClaim(a *Allocation, c fleet.Claim, sign int) {
 	n := l.node(l.claimNode(a, &c))
-	c = a.counted(c)
+	c = a.countedClaim(c)
 	n.used = n.used.Add(c.Take.Scale(sign))
 	for _, d := range c.Devices {
 		d.Share, d.Bytes = d.Share*resource.Share(sign), d.Bytes*resource.Amount(sign)
-		n.shares[d.Index] = n.shares[d.Index].and(d)
+		n.shares[d.Index] = n.shares[d.Index].addDevice(d)
 		if n.shares[d.Index] == (held{}) {
 			delete(n.shares, d.Index)
 		}
@@ -509,14 +509,14 @@ func (l *Ledger) Check() error {
 		return fmt.Errorf("%d jobs hold %d allocations", len(l.byJob), len(l.live))
 	}
 	for _, k := range l.nodes.Keys() {
-		if err := l.node(k).check(fresh.node(k)); err != nil {
+		if err := l.node(k).checkSums(fresh.node(k)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (n *node) check(want *node) error {
+func (n *node) checkSums(want *node) error {
 	if d := n.used.Sub(want.used); !d.IsZero() {
 		return fmt.Errorf("node %s: counted use differs from its claims by %+v", n.Name, d)
 	}

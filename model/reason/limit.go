@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// limit is the clause of a limit; the code itself if it is none.
-func (r Reason) limit() string {
+// limitClause is the clause of a limit; the code itself if it is none.
+func (r Reason) limitClause() string {
 	word := r.Code.Limit()
 	if word == "" {
 		return string(r.Code)
 	}
-	need, most := r.amount(r.Need), r.amount(r.Most)
+	need, most := r.limitAmount(r.Need), r.limitAmount(r.Most)
 	switch {
 	case strings.HasPrefix(string(r.Code), least):
 		return fmt.Sprintf("limit %s: %s must have at least %s, this one has %s", word, r.Holder, most, need)
 	case strings.HasPrefix(string(r.Code), single):
 		return fmt.Sprintf("limit %s: %s may have at most %s, this one has %s", word, r.Holder, most, need)
 	}
-	return fmt.Sprintf("limit %s: %s may have %s, has %s, this job needs %s", word, r.Holder, most, r.amount(r.Used), need)
+	return fmt.Sprintf("limit %s: %s may have %s, has %s, this job needs %s", word, r.Holder, most, r.limitAmount(r.Used), need)
 }
 
-// amount prints an amount of what a limit is about.
-func (r Reason) amount(n int64) string {
+// limitAmount prints an amount of what a limit is about.
+func (r Reason) limitAmount(n int64) string {
 	kind, minutes := strings.CutSuffix(r.Resource, Minutes)
 	switch {
 	case n == math.MaxInt64 && (minutes || kind == "seconds"):
@@ -36,29 +36,29 @@ func (r Reason) amount(n int64) string {
 		if kind == "cpu" || isDevice(kind) {
 			n = (n + 999) / 1000
 		}
-		return fmt.Sprintf("%d %s-minutes", (n+59)/60, unit(kind))
+		return fmt.Sprintf("%d %s-minutes", (n+59)/60, limitUnit(kind))
 	case kind == "seconds":
 		return (time.Duration(n) * time.Second).String()
 	case kind == "jobs":
-		return count(int(n), "job")
+		return countText(int(n), "job")
 	case kind == "node":
-		return count(int(n), "node")
+		return countText(int(n), "node")
 	case isDevice(kind):
-		name := unit(kind) + "s"
+		name := limitUnit(kind) + "s"
 		if n == 1000 {
-			name = unit(kind)
+			name = limitUnit(kind)
 		}
 		return strconv.FormatFloat(float64(n)/1000, 'f', -1, 64) + " " + name
 	}
 	if name, ok := strings.CutPrefix(kind, "license/"); ok {
-		return count(int(n), "licence") + " of " + name
+		return countText(int(n), "licence") + " of " + name
 	}
-	return quantity(kind, n)
+	return amountText(kind, n)
 }
 
 func isDevice(kind string) bool { return kind == "gpu" || strings.Contains(kind, ":") }
 
-func unit(kind string) string {
+func limitUnit(kind string) string {
 	name, typ, typed := strings.Cut(kind, ":")
 	switch {
 	case name == "gpu" && typed:

@@ -169,14 +169,14 @@ func (r Reason) String() string {
 			break
 		}
 		if r.Code == TooLarge {
-			fmt.Fprintf(&b, "needs %s on one node, the largest has %s", quantity(r.Resource, r.Need), quantity(r.Resource, r.Most))
+			fmt.Fprintf(&b, "needs %s on one node, the largest has %s", amountText(r.Resource, r.Need), amountText(r.Resource, r.Most))
 			break
 		}
-		fmt.Fprintf(&b, "needs %s, free now: %s", quantity(r.Resource, r.Need), quantity(r.Resource, r.Free))
+		fmt.Fprintf(&b, "needs %s, free now: %s", amountText(r.Resource, r.Need), amountText(r.Resource, r.Free))
 	case Priority:
 		switch {
 		case r.Ahead > 0:
-			fmt.Fprintf(&b, "%s before it, first job %d", count(r.Ahead, "job"), r.Job)
+			fmt.Fprintf(&b, "%s before it, first job %d", countText(r.Ahead, "job"), r.Job)
 		case r.Job > 0:
 			fmt.Fprintf(&b, "others are before it, first job %d", r.Job)
 		default:
@@ -191,9 +191,9 @@ func (r Reason) String() string {
 	case Reserved:
 		fmt.Fprintf(&b, "would delay job %d, which is before it", r.Job)
 	case NodeCount:
-		fmt.Fprintf(&b, "needs %s, only %d qualify", count(int(r.Need), "node"), r.Free)
+		fmt.Fprintf(&b, "needs %s, only %d qualify", countText(int(r.Need), "node"), r.Free)
 	case Constraint:
-		fmt.Fprintf(&b, "constraint %s: %s", r.Want, count(r.Nodes, "node")+" with these features")
+		fmt.Fprintf(&b, "constraint %s: %s", r.Want, countText(r.Nodes, "node")+" with these features")
 	case NodeList:
 		fmt.Fprintf(&b, "node %s is not in the pool", r.Want)
 	case NodeDown:
@@ -201,32 +201,32 @@ func (r Reason) String() string {
 	case Partition:
 		fmt.Fprintf(&b, "no partition %s", r.Want)
 	case Quota:
-		b.WriteString(r.quota())
+		b.WriteString(r.quotaClause())
 	case HeldUser:
 		b.WriteString("held by its owner (release it to let it run)")
 	case HeldAdmin:
 		b.WriteString("held by an administrator")
 	case BeginTime:
-		fmt.Fprintf(&b, "not to begin before %s", clock(r.Until))
+		fmt.Fprintf(&b, "not to begin before %s", timeText(r.Until))
 	case Dependency:
 		fmt.Fprintf(&b, "waits for dependency %s", r.Want)
 	case DependNever:
 		fmt.Fprintf(&b, "its dependency %s can never be met (cancel it, or give it another dependency)", r.Want)
 	case Deadline:
-		fmt.Fprintf(&b, "cannot end before its deadline %s", clock(r.Until))
+		fmt.Fprintf(&b, "cannot end before its deadline %s", timeText(r.Until))
 	case MaxRequeue:
-		fmt.Fprintf(&b, "held after %s in a row (release it to try again)", count(int(r.Need), "failed attempt"))
+		fmt.Fprintf(&b, "held after %s in a row (release it to try again)", countText(int(r.Need), "failed attempt"))
 	case Backoff:
-		fmt.Fprintf(&b, "tried again at %s after a failed attempt", clock(r.Until))
+		fmt.Fprintf(&b, "tried again at %s after a failed attempt", timeText(r.Until))
 		if r.Want != "" {
 			fmt.Fprintf(&b, ": %s", r.Want)
 		}
 	case EngineLimit:
-		fmt.Fprintf(&b, "%s; tried again when that changes, at %s at the latest", r.Want, clock(r.Until))
+		fmt.Fprintf(&b, "%s; tried again when that changes, at %s at the latest", r.Want, timeText(r.Until))
 	case Refused:
-		fmt.Fprintf(&b, "the ledger refused its start, which is a defect: %s; tried again at %s", r.Want, clock(r.Until))
+		fmt.Fprintf(&b, "the ledger refused its start, which is a defect: %s; tried again at %s", r.Want, timeText(r.Until))
 	case ArrayLimit:
-		fmt.Fprintf(&b, "the array runs at most %s at a time", count(int(r.Need), "task"))
+		fmt.Fprintf(&b, "the array runs at most %s at a time", countText(int(r.Need), "task"))
 	case Cleaning:
 		b.WriteString("its earlier attempt is not proved ended")
 	case Uncertain:
@@ -242,39 +242,39 @@ func (r Reason) String() string {
 			fmt.Fprintf(&b, "there is no reservation %s for it (any longer)", r.Want)
 			break
 		}
-		fmt.Fprintf(&b, "reservation %s, until %s", r.Want, clock(r.Until))
+		fmt.Fprintf(&b, "reservation %s, until %s", r.Want, timeText(r.Until))
 	case NoGang:
 		b.WriteString("the engine of this pool cannot start coupled tasks whole")
 	case EngineDown:
 		fmt.Fprintf(&b, "the engine does not answer: %s", r.Want)
 	case Wish:
-		fmt.Fprintf(&b, "waits for %s until %s, then something else will do", r.Want, clock(r.Until))
+		fmt.Fprintf(&b, "waits for %s until %s, then something else will do", r.Want, timeText(r.Until))
 	case Licenses:
 		if r.Most == 0 {
 			fmt.Fprintf(&b, "this site has no licence %s", r.Resource)
 			break
 		}
-		fmt.Fprintf(&b, "needs %s of %s, %d of %d are in use", count(int(r.Need), "licence"), r.Resource, r.Used, r.Most)
+		fmt.Fprintf(&b, "needs %s of %s, %d of %d are in use", countText(int(r.Need), "licence"), r.Resource, r.Used, r.Most)
 	case Threshold:
 		fmt.Fprintf(&b, "the fair share of %s is %g, QOS %s asks for %g: it rises as what was used decays", r.Holder, float64(r.Used)/1e6, r.Want, float64(r.Most)/1e6)
 	default:
 		if _, there := r.Code.There(); there {
-			b.WriteString(r.there())
+			b.WriteString(r.schedulerClause())
 			break
 		}
-		b.WriteString(r.limit())
+		b.WriteString(r.limitClause())
 	}
 	return b.String()
 }
 
-// there is the clause of a job that waits in another scheduler's queue.
-func (r Reason) there() string {
+// schedulerClause is the clause of a job that waits in another scheduler's queue.
+func (r Reason) schedulerClause() string {
 	if r.Resource == "" && strings.HasPrefix(r.Want, "not handed over") {
 		return "on its way to the scheduler of pool " + r.Holder + ": " + r.Want
 	}
 	text := "handed over to pool " + r.Holder
 	if r.Until > 0 {
-		text += " at " + clock(r.Until)
+		text += " at " + timeText(r.Until)
 	}
 	if r.Resource != "" {
 		text += " as its job " + r.Resource

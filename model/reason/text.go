@@ -7,28 +7,28 @@ import (
 	"time"
 )
 
-// quantity prints an amount of a resource with its unit.
-func quantity(resource string, n int64) string {
+// amountText prints an amount of a resource with its unit.
+func amountText(resource string, n int64) string {
 	switch resource {
 	case "cpu":
 		return strconv.FormatFloat(float64(n)/1000, 'f', -1, 64) + " CPUs"
 	case "memory", "disk":
-		return bytes(n) + " " + resource
+		return bytesText(n) + " " + resource
 	case "nodes", "":
-		return count(int(n), "node")
+		return countText(int(n), "node")
 	case "gpu":
-		return count(int(n), "GPU")
+		return countText(int(n), "GPU")
 	}
 	if kind, typ, _ := strings.Cut(resource, ":"); kind == "gres/gpu" { // of a pool as a whole
-		return count(int(n), strings.TrimSpace(typ+" GPU"))
+		return countText(int(n), strings.TrimSpace(typ+" GPU"))
 	}
 	if resource == "pool/whole-nodes" {
-		return count(int(n), "whole node")
+		return countText(int(n), "whole node")
 	}
 	return fmt.Sprintf("%d %s", n, strings.TrimPrefix(resource, "gres/"))
 }
 
-func bytes(n int64) string {
+func bytesText(n int64) string {
 	const unit = 1024
 	v, names := float64(n), []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
 	i := 0
@@ -38,14 +38,14 @@ func bytes(n int64) string {
 	return strconv.FormatFloat(float64(int64(v*10+0.5))/10, 'f', -1, 64) + " " + names[i]
 }
 
-func count(n int, noun string) string {
+func countText(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-func clock(unix int64) string { return time.Unix(unix, 0).UTC().Format(time.RFC3339) }
+func timeText(unix int64) string { return time.Unix(unix, 0).UTC().Format(time.RFC3339) }
 
 // deviceMemory is the text where parts of devices by memory are missing.
 func (r Reason) deviceMemory() string {
@@ -55,11 +55,11 @@ func (r Reason) deviceMemory() string {
 	}
 	switch {
 	case r.Code == TooLarge && r.Most < r.Used:
-		return fmt.Sprintf("no %s has %s: the largest has %s", name, bytes(r.Used), bytes(r.Most))
+		return fmt.Sprintf("no %s has %s: the largest has %s", name, bytesText(r.Used), bytesText(r.Most))
 	case r.Code == TooLarge:
-		return fmt.Sprintf("needs %d times %s of a %s on one node, no node has room for them", r.Need, bytes(r.Used), name)
+		return fmt.Sprintf("needs %d times %s of a %s on one node, no node has room for them", r.Need, bytesText(r.Used), name)
 	case r.Most < r.Used:
-		return fmt.Sprintf("no %s has %s left: the most that one has is %s", name, bytes(r.Used), bytes(r.Most))
+		return fmt.Sprintf("no %s has %s left: the most that one has is %s", name, bytesText(r.Used), bytesText(r.Most))
 	}
-	return fmt.Sprintf("needs %d times %s of a %s, room now: for %d", r.Need, bytes(r.Used), name, r.Free)
+	return fmt.Sprintf("needs %d times %s of a %s, room now: for %d", r.Need, bytesText(r.Used), name, r.Free)
 }

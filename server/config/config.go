@@ -141,7 +141,7 @@ type Log struct {
 
 // Default is what holds where the file says nothing.
 func Default() Config {
-	state, socket := places(os.Getuid() == 0, os.Getenv)
+	state, socket := defaultPlaces(os.Getuid() == 0, os.Getenv)
 	return Config{
 		Name:   "cox",
 		State:  State{Dir: state, Journal: Duration(30 * day), History: Duration(365 * day), Ranks: Duration(7 * day), Memory: Duration(5 * time.Minute)},
@@ -153,8 +153,8 @@ func Default() Config {
 	}
 }
 
-// places are the default state directory and socket.
-func places(root bool, env func(string) string) (state, socket string) {
+// defaultPlaces are the default state directory and socket.
+func defaultPlaces(root bool, env func(string) string) (state, socket string) {
 	if root {
 		return "/var/lib/coxswain", "/run/coxswain/cox.sock"
 	}

@@ -169,14 +169,14 @@ func TestWhatIsShownCanBeRead(t *testing.T) {
 func TestPlaces(t *testing.T) {
 	env := map[string]string{"HOME": "/home/anna"}
 	get := func(k string) string { return env[k] }
-	if s, sock := places(false, get); s != "/home/anna/.local/state/coxswain" || sock != s+"/cox.sock" {
+	if s, sock := defaultPlaces(false, get); s != "/home/anna/.local/state/coxswain" || sock != s+"/cox.sock" {
 		t.Errorf("%s %s", s, sock)
 	}
 	env["XDG_RUNTIME_DIR"] = "/run/user/1000"
-	if _, sock := places(false, get); sock != "/run/user/1000/coxswain/cox.sock" {
+	if _, sock := defaultPlaces(false, get); sock != "/run/user/1000/coxswain/cox.sock" {
 		t.Error(sock)
 	}
-	if s, sock := places(true, get); s != "/var/lib/coxswain" || sock != "/run/coxswain/cox.sock" {
+	if s, sock := defaultPlaces(true, get); s != "/var/lib/coxswain" || sock != "/run/coxswain/cox.sock" {
 		t.Errorf("%s %s", s, sock)
 	}
 }

@@ -11,11 +11,11 @@ import (
 func Document() string {
 	var b strings.Builder
 	b.WriteString("| field | value | default | meaning |\n|---|---|---|---|\n")
-	document(&b, "", reflect.ValueOf(Default()))
+	documentFields(&b, "", reflect.ValueOf(Default()))
 	return b.String()
 }
 
-func document(b *strings.Builder, prefix string, v reflect.Value) {
+func documentFields(b *strings.Builder, prefix string, v reflect.Value) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		name := prefix + f.Tag.Get("yaml")
@@ -27,10 +27,10 @@ func document(b *strings.Builder, prefix string, v reflect.Value) {
 		switch {
 		case elem.Kind() == reflect.Struct && list:
 			fmt.Fprintf(b, "| `%s` | list of blocks | none | %s |\n", name, doc)
-			document(b, name+"[].", reflect.New(elem).Elem())
+			documentFields(b, name+"[].", reflect.New(elem).Elem())
 		case elem.Kind() == reflect.Struct:
 			fmt.Fprintf(b, "| `%s` | block | | %s |\n", name, doc)
-			document(b, name+".", v.Field(i))
+			documentFields(b, name+".", v.Field(i))
 		default:
 			fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", name, typeName(f.Type), defaultText(name, v.Field(i)), doc)
 		}

@@ -38,7 +38,7 @@ func Load(name string) (Config, string, error) {
 		return Config{}, n, fault.New(fault.KindOf(err), "read the configuration: %w", err)
 	}
 	c := Default()
-	return c, "", c.check("", nil)
+	return c, "", c.checkRelations("", nil)
 }
 
 // Parse reads a file's contents over the defaults. Errors are *spec.Error, with
@@ -46,22 +46,22 @@ func Load(name string) (Config, string, error) {
 func Parse(name string, data []byte) (Config, error) {
 	c := Default()
 	if err := yaml.UnmarshalWithOptions(data, &c, yaml.Strict()); err != nil {
-		return c, located(name, data, err)
+		return c, locateError(name, data, err)
 	}
 	var said any
 	if err := yaml.Unmarshal(data, &said); err != nil {
-		return c, located(name, data, err)
+		return c, locateError(name, data, err)
 	}
-	refill(reflect.ValueOf(&c).Elem(), reflect.ValueOf(Default()), said)
-	if !says(said, "jobs", "upload") {
+	fillDefaults(reflect.ValueOf(&c).Elem(), reflect.ValueOf(Default()), said)
+	if !hasValue(said, "jobs", "upload") {
 		c.Jobs.Upload = min(c.Jobs.Upload, c.Jobs.Uploads)
 	}
-	return c, c.check(name, data)
+	return c, c.checkRelations(name, data)
 }
 
-// refill gives what stands in the file without a value its default: an empty file, a block
+// fillDefaults gives what stands in the file without a value its default: an empty file, a block
 // of which every line is a comment. The decoder makes it zero.
-func refill(v, defaults reflect.Value, said any) {
+func fillDefaults(v, defaults reflect.Value, said any) {
 	fields, ok := said.(map[string]any)
 	switch {
 	case said == nil:
@@ -70,14 +70,14 @@ func refill(v, defaults reflect.Value, said any) {
 		for i := range v.NumField() {
 			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
 			if value, ok := fields[name]; ok {
-				refill(v.Field(i), defaults.Field(i), value)
+				fillDefaults(v.Field(i), defaults.Field(i), value)
 			}
 		}
 	}
 }
 
-// says reports whether a field stands in the file with a value.
-func says(said any, path ...string) bool {
+// hasValue reports whether a field stands in the file with a value.
+func hasValue(said any, path ...string) bool {
 	for _, name := range path {
 		fields, _ := said.(map[string]any)
 		said = fields[name]
@@ -93,7 +93,7 @@ type valueError struct {
 
 func (e *valueError) Error() string { return e.err.Error() }
 
-func located(name string, data []byte, err error) error {
+func locateError(name string, data []byte, err error) error {
 	e := &spec.Error{File: name, Message: err.Error()}
 	var tok *token.Token
 	var ye yaml.Error
@@ -117,7 +117,7 @@ func located(name string, data []byte, err error) error {
 	switch {
 	case errors.As(err, &unknown):
 		e.Message = fmt.Sprintf("%s: no such field", strings.Join(path, "."))
-		if near := nearest(tok.Value, siblings(path)); near != "" {
+		if near := nearestWord(tok.Value, siblingFields(path)); near != "" {
 			e.Message += "; did you mean " + near + "?"
 		}
 		e.Remedy = "docs/configuration.md has every field; cox config show prints them with their values"
@@ -148,11 +148,11 @@ func pathTo(lines []string, line int) []string {
 	return path
 }
 
-// siblings are the fields beside the last one of a path.
-func siblings(path []string) []string {
+// siblingFields are the fields beside the last one of a path.
+func siblingFields(path []string) []string {
 	t := reflect.TypeFor[Config]()
 	for _, p := range path[:max(len(path)-1, 0)] {
-		i := slices.Index(fields(t), p)
+		i := slices.Index(fieldNames(t), p)
 		if i < 0 {
 			return nil
 		}
@@ -163,10 +163,10 @@ func siblings(path []string) []string {
 			return nil
 		}
 	}
-	return fields(t)
+	return fieldNames(t)
 }
 
-func fields(t reflect.Type) []string {
+func fieldNames(t reflect.Type) []string {
 	var names []string
 	for f := range t.Fields() {
 		names = append(names, f.Tag.Get("yaml"))
@@ -191,8 +191,8 @@ func kindName(t reflect.Type) string {
 	return "a text"
 }
 
-// nearest is the candidate with at most two changes, or "".
-func nearest(word string, candidates []string) string {
+// nearestWord is the candidate with at most two changes, or "".
+func nearestWord(word string, candidates []string) string {
 	best, least := "", 3
 	for _, c := range candidates {
 		if d := spec.Distance(word, c); d < least && d < len(c) {

@@ -61,7 +61,7 @@ type found struct {
 	notes []string
 }
 
-func (f *found) note(format string, args ...any) {
+func (f *found) addNote(format string, args ...any) {
 	if len(f.notes) < maxNotes {
 		f.notes = append(f.notes, fmt.Sprintf(format, args...))
 	}
@@ -97,7 +97,7 @@ func Collect(ctx context.Context, r Request) *job.Provenance {
 		case f = <-files:
 			files = nil
 		case <-late:
-			p.Notes = append(p.Notes, fmt.Sprintf("%s did not answer within %v", waited(git != nil, files != nil), r.Policy.Timeout))
+			p.Notes = append(p.Notes, fmt.Sprintf("%s did not answer within %v", waitedText(git != nil, files != nil), r.Policy.Timeout))
 			git, files = nil, nil
 		}
 		if f.git != nil {
@@ -106,14 +106,14 @@ func Collect(ctx context.Context, r Request) *job.Provenance {
 		p.Files = append(p.Files, f.files...)
 		p.Notes = append(p.Notes, f.notes...)
 	}
-	image(p, r.Image)
+	recordImage(p, r.Image)
 	if _, dropped := r.Policy.Environment.Apply(r.Environ); len(dropped) > 0 {
-		p.Notes = append(p.Notes, "environment: left out by policy: "+list(dropped, 10))
+		p.Notes = append(p.Notes, "environment: left out by policy: "+joinNames(dropped, 10))
 	}
 	return p
 }
 
-func waited(git, files bool) string {
+func waitedText(git, files bool) string {
 	switch {
 	case git && files:
 		return "working directory and files"
@@ -123,8 +123,8 @@ func waited(git, files bool) string {
 	return "files"
 }
 
-// list joins names, the first most of them.
-func list(names []string, most int) string {
+// joinNames joins names, the first most of them.
+func joinNames(names []string, most int) string {
 	if len(names) <= most {
 		return strings.Join(names, ", ")
 	}
@@ -133,8 +133,8 @@ func list(names []string, most int) string {
 
 var digest = regexp.MustCompile(`@(sha(?:256:[0-9a-f]{64}|512:[0-9a-f]{128}))$`)
 
-// image records a digest that is part of the image's name. Nobody is asked.
-func image(p *job.Provenance, name string) {
+// recordImage records a digest that is part of the image's name. Nobody is asked.
+func recordImage(p *job.Provenance, name string) {
 	if name == "" {
 		return
 	}

@@ -37,7 +37,7 @@ func (p EnvironmentPolicy) Apply(environ []string) (kept, dropped []string) {
 	}
 	for _, e := range environ {
 		name, _, _ := strings.Cut(e, "=")
-		if matches(drop, name) && !matches(p.Keep, name) {
+		if matchesAny(drop, name) && !matchesAny(p.Keep, name) {
 			dropped = append(dropped, name)
 			continue
 		}
@@ -46,7 +46,7 @@ func (p EnvironmentPolicy) Apply(environ []string) (kept, dropped []string) {
 	return kept, dropped
 }
 
-func matches(patterns []string, name string) bool {
+func matchesAny(patterns []string, name string) bool {
 	name = strings.ReplaceAll(strings.ToUpper(name), "/", "_")
 	for _, p := range patterns {
 		if ok, err := path.Match(strings.ToUpper(p), name); err == nil && ok {

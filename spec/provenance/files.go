@@ -46,7 +46,7 @@ func lookAtFiles(ctx context.Context, r Request) found {
 	for i, name := range slices.Concat(r.Files, r.Words) {
 		isWord := i >= len(r.Files)
 		if len(seen) == maxFiles || i > 10*maxFiles {
-			out.note("files: more are named than the %d that are recorded", maxFiles)
+			out.addNote("files: more are named than the %d that are recorded", maxFiles)
 			break
 		}
 		if isWord && (name == "" || name[0] == '-') {
@@ -64,12 +64,12 @@ func lookAtFiles(ctx context.Context, r Request) found {
 		}
 		seen[at] = true
 		if ctx.Err() != nil {
-			out.note("file %s: not hashed, the time of %v was over", name, r.Policy.Timeout)
+			out.addNote("file %s: not hashed, the time of %v was over", name, r.Policy.Timeout)
 			continue
 		}
-		h, err := hash(ctx, at, min(r.Policy.MaxFile, left))
+		h, err := hashFile(ctx, at, min(r.Policy.MaxFile, left))
 		if err != nil {
-			out.note("file %s: not hashed: %s", name, err)
+			out.addNote("file %s: not hashed: %s", name, err)
 			continue
 		}
 		left -= h.Size
@@ -79,8 +79,8 @@ func lookAtFiles(ctx context.Context, r Request) found {
 	return out
 }
 
-// hash reads a file of at most most bytes.
-func hash(ctx context.Context, name string, most int64) (job.FileHash, error) {
+// hashFile reads a file of at most most bytes.
+func hashFile(ctx context.Context, name string, most int64) (job.FileHash, error) {
 	f, info, err := openRegular(name)
 	if err != nil {
 		return job.FileHash{}, err

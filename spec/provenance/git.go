@@ -26,42 +26,42 @@ type repository struct {
 // lookAtGit describes the working copy that the directory belongs to, if any.
 func lookAtGit(ctx context.Context, r Request) found {
 	var out found
-	repo, err := find(r.Dir)
+	repo, err := findRepository(r.Dir)
 	switch {
 	case err != nil:
-		out.note("git: %s", err)
+		out.addNote("git: %s", err)
 		return out
 	case repo == nil:
 		return out
 	}
 	out.git = &job.Git{Root: repo.root}
-	commit, branch, err := repo.head()
+	commit, branch, err := repo.readHead()
 	switch {
 	case err != nil:
-		out.note("git: commit of %s: %s", repo.root, err)
+		out.addNote("git: commit of %s: %s", repo.root, err)
 	case commit == "":
-		out.note("git: %s has no commit yet", repo.root)
+		out.addNote("git: %s has no commit yet", repo.root)
 	}
 	out.git.Commit, out.git.Branch = commit, branch
-	conf, err := repo.config()
+	conf, err := repo.readConfig()
 	if err != nil {
-		out.note("git: configuration of %s: %s", repo.root, err)
+		out.addNote("git: configuration of %s: %s", repo.root, err)
 	}
 	out.git.Remote = withoutCredentials(conf.origin)
-	if out.git.Dirty, err = repo.dirty(ctx, conf, r.Environ); err != nil {
+	if out.git.Dirty, err = repo.isDirty(ctx, conf, r.Environ); err != nil {
 		out.git.Dirty = true
-		out.note("git: whether %s differs from its commit is not known, and taken as yes: %s", repo.root, err)
+		out.addNote("git: whether %s differs from its commit is not known, and taken as yes: %s", repo.root, err)
 	}
 	return out
 }
 
-// find looks for .git in a directory and those above it.
-func find(dir string) (*repository, error) {
+// findRepository looks for .git in a directory and those above it.
+func findRepository(dir string) (*repository, error) {
 	for at, levels := filepath.Clean(dir), 0; levels < 100; levels++ {
 		name := filepath.Join(at, ".git")
 		switch info, err := os.Lstat(name); {
 		case err == nil && info.Mode().IsRegular(): // of another working copy, or a submodule
-			return linked(at, name)
+			return followLink(at, name)
 		case err == nil:
 			if _, err := os.Stat(filepath.Join(name, "HEAD")); err == nil {
 				return &repository{at, name, name}, nil
@@ -78,8 +78,8 @@ func find(dir string) (*repository, error) {
 	return nil, nil
 }
 
-// linked follows a .git that is a file.
-func linked(root, name string) (*repository, error) {
+// followLink follows a .git that is a file.
+func followLink(root, name string) (*repository, error) {
 	text, err := readSmall(name, 4096)
 	target, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir: ")
 	if err != nil || !ok {
@@ -100,8 +100,8 @@ func linked(root, name string) (*repository, error) {
 
 var hexCommit = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
 
-// head reads the commit and the branch; the commit is empty before the first one.
-func (r *repository) head() (commit, branch string, err error) {
+// readHead reads the commit and the branch; the commit is empty before the first one.
+func (r *repository) readHead() (commit, branch string, err error) {
 	text, err := readSmall(filepath.Join(r.dir, "HEAD"), 4096)
 	if err != nil {
 		return "", "", err
@@ -119,7 +119,7 @@ func (r *repository) head() (commit, branch string, err error) {
 	}
 	branch, _ = strings.CutPrefix(ref, "refs/heads/")
 	for range 5 { // a branch may stand for another one
-		commit, err = r.ref(ref)
+		commit, err = r.readRef(ref)
 		next, again := strings.CutPrefix(commit, "ref: ")
 		if !again || err != nil {
 			return commit, branch, err
@@ -129,8 +129,8 @@ func (r *repository) head() (commit, branch string, err error) {
 	return "", branch, errors.New("HEAD leads in circles")
 }
 
-// ref reads what a reference names: "" if it is not there.
-func (r *repository) ref(name string) (string, error) {
+// readRef reads what a reference names: "" if it is not there.
+func (r *repository) readRef(name string) (string, error) {
 	if !strings.HasPrefix(name, "refs/") || strings.Contains(name, "..") {
 		return "", errors.New("a reference is in a form that is not known")
 	}
@@ -166,8 +166,8 @@ type settings struct {
 
 var section = regexp.MustCompile(`^\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\](.*)$`)
 
-// config reads the repository's own configuration, and that of a linked working copy.
-func (r *repository) config() (settings, error) {
+// readConfig reads the repository's own configuration, and that of a linked working copy.
+func (r *repository) readConfig() (settings, error) {
 	var s settings
 	var failed error
 	for _, name := range []string{filepath.Join(r.common, "config"), filepath.Join(r.dir, "config.worktree")} {
@@ -179,12 +179,12 @@ func (r *repository) config() (settings, error) {
 			failed = err
 			continue
 		}
-		s.read(string(text))
+		s.readSettings(string(text))
 	}
 	return s, failed
 }
 
-func (s *settings) read(text string) {
+func (s *settings) readSettings(text string) {
 	kind, name := "", ""
 	for line := range strings.SplitSeq(text, "\n") {
 		line = strings.TrimSpace(line)

@@ -19,8 +19,8 @@ var quiet = []string{
 	"core.sshCommand=false", "core.askPass=", "credential.helper=", "gc.auto=0", "submodule.recurse=false", "status.submoduleSummary=false",
 }
 
-// dirty asks git whether anything differs from the commit.
-func (r *repository) dirty(ctx context.Context, conf settings, environ []string) (bool, error) {
+// isDirty asks git whether anything differs from the commit.
+func (r *repository) isDirty(ctx context.Context, conf settings, environ []string) (bool, error) {
 	if conf.includes {
 		return false, errors.New("its configuration takes over other files, so git is not asked")
 	}
@@ -44,7 +44,7 @@ func (r *repository) dirty(ctx context.Context, conf settings, environ []string)
 	args = append(args, "status", "--porcelain=v1", "-z", "--untracked-files=normal", "--ignore-submodules=all", "--no-renames")
 
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Dir, cmd.Env = r.root, surroundings(environ)
+	cmd.Dir, cmd.Env = r.root, gitEnvironment(environ)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 20 * time.Millisecond
@@ -67,13 +67,13 @@ func (r *repository) dirty(ctx context.Context, conf settings, environ []string)
 	case ctx.Err() != nil:
 		return false, errors.New("git did not answer in time")
 	case err != nil:
-		return false, fmt.Errorf("git: %s", reason(said.String(), err))
+		return false, fmt.Errorf("git: %s", failureReason(said.String(), err))
 	}
 	return false, nil
 }
 
-// reason is git's own word for why it failed.
-func reason(said string, err error) string {
+// failureReason is git's own word for why it failed.
+func failureReason(said string, err error) string {
 	line, _, _ := strings.Cut(strings.TrimPrefix(said, "fatal: "), "\n")
 	if line == "" {
 		return err.Error()
@@ -81,8 +81,8 @@ func reason(said string, err error) string {
 	return line
 }
 
-// surroundings is git's environment: the caller's without what redirects git.
-func surroundings(environ []string) []string {
+// gitEnvironment is git's environment: the caller's without what redirects git.
+func gitEnvironment(environ []string) []string {
 	kept := slices.DeleteFunc(slices.Clone(environ), func(e string) bool {
 		name, _, _ := strings.Cut(e, "=")
 		switch name {

@@ -15,11 +15,11 @@ import (
 
 // Parse reads a document. The error is a *spec.Error.
 func Parse(src spec.Source) (*Document, error) {
-	d, err := open(src, MaxSize)
+	d, err := openDocument(src, MaxSize)
 	if err != nil {
 		return nil, err
 	}
-	if d.Root, err = d.read(); err != nil {
+	if d.Root, err = d.readTree(); err != nil {
 		return nil, err
 	}
 	return d, nil
@@ -28,7 +28,7 @@ func Parse(src spec.Source) (*Document, error) {
 // ParseAll reads a text of at most so many bytes that may hold several documents,
 // separated by ---, as Kubernetes has them. Empty ones are left out.
 func ParseAll(src spec.Source, most int) ([]*Document, error) {
-	text, err := open(src, most)
+	text, err := openDocument(src, most)
 	if err != nil {
 		return nil, err
 	}
@@ -39,13 +39,13 @@ func ParseAll(src spec.Source, most int) ([]*Document, error) {
 		if err := in.Decode(&y); errors.Is(err, io.EOF) {
 			return out, nil
 		} else if err != nil {
-			return nil, text.refusal(err)
+			return nil, text.parseError(err)
 		}
 		if len(y.Content) == 0 {
 			continue
 		}
 		d := *text
-		root, e := d.take(y.Content[0], 1)
+		root, e := d.convertNode(y.Content[0], 1)
 		if e != nil {
 			return nil, e
 		}
@@ -55,8 +55,8 @@ func ParseAll(src spec.Source, most int) ([]*Document, error) {
 	}
 }
 
-// open takes a text in and knows where its lines begin.
-func open(src spec.Source, most int) (*Document, error) {
+// openDocument takes a text in and knows where its lines begin.
+func openDocument(src spec.Source, most int) (*Document, error) {
 	d := &Document{name: src.Name}
 	if len(src.Data) > most {
 		return nil, &spec.Error{
@@ -64,7 +64,7 @@ func open(src spec.Source, most int) (*Document, error) {
 			Remedy: "keep what is large in a file of its own and name it",
 		}
 	}
-	d.src = normal(string(src.Data))
+	d.src = normalizeText(string(src.Data))
 	d.at = []int{0}
 	for i := range len(d.src) - 1 {
 		if d.src[i] == '\n' {
@@ -75,9 +75,9 @@ func open(src spec.Source, most int) (*Document, error) {
 	return d, nil
 }
 
-// normal drops a byte order mark, makes every line end one newline, and ends the
+// normalizeText drops a byte order mark, makes every line end one newline, and ends the
 // last line.
-func normal(s string) string {
+func normalizeText(s string) string {
 	s = strings.TrimPrefix(s, "\ufeff")
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	if s == "" || s[len(s)-1] != '\n' {
@@ -86,15 +86,15 @@ func normal(s string) string {
 	return s
 }
 
-// read lets the library make its tree, in which nothing is expanded, and takes
+// readTree lets the library make its tree, in which nothing is expanded, and takes
 // that over.
-func (d *Document) read() (*Node, error) {
+func (d *Document) readTree() (*Node, error) {
 	in := yaml.NewDecoder(bytes.NewReader([]byte(d.src)))
 	var first, second yaml.Node
 	if err := in.Decode(&first); errors.Is(err, io.EOF) {
 		return &Node{Place: Place{1, 1, 0}}, nil
 	} else if err != nil {
-		return nil, d.refusal(err)
+		return nil, d.parseError(err)
 	}
 	switch err := in.Decode(&second); {
 	case err == nil:
@@ -104,26 +104,26 @@ func (d *Document) read() (*Node, error) {
 		}
 		return nil, d.Error(Place{line, 1, 1}, "a second document stands here", "give each job a file of its own")
 	case !errors.Is(err, io.EOF):
-		return nil, d.refusal(err)
+		return nil, d.parseError(err)
 	}
 	if len(first.Content) == 0 {
 		return &Node{Place: Place{1, 1, 0}}, nil
 	}
-	n, e := d.take(first.Content[0], 1)
+	n, e := d.convertNode(first.Content[0], 1)
 	if e != nil {
 		return nil, e
 	}
 	return n, nil
 }
 
-// refusal is what the library says of a text that is no YAML.
-func (d *Document) refusal(err error) *spec.Error {
+// parseError is what the library says of a text that is no YAML.
+func (d *Document) parseError(err error) *spec.Error {
 	var at *yaml.LoadError
 	if !errors.As(err, &at) {
 		return &spec.Error{File: d.name, Message: strings.TrimPrefix(err.Error(), "yaml: ")}
 	}
 	p := Place{Line: min(max(at.Mark.Line, 1), len(d.at)), Col: 1, Len: 1}
-	p.Col = d.column(p.Line, at.Mark.Column)
+	p.Col = d.byteColumn(p.Line, at.Mark.Column)
 	message := at.Message
 	if strings.Contains(message, "unknown anchor") {
 		return d.Error(p, aliases, noAlias)
@@ -131,7 +131,7 @@ func (d *Document) refusal(err error) *spec.Error {
 	if at.ContextMsg != "" {
 		message = at.ContextMsg + ": " + message
 	}
-	return d.Error(p, message, remedies(message, d.Line(p.Line)))
+	return d.Error(p, message, guessRemedy(message, d.Line(p.Line)))
 }
 
 const (
@@ -139,8 +139,8 @@ const (
 	noAlias = "write the value again; a text that begins with * stands in quotes"
 )
 
-// remedies says what is mostly meant by a text that the library cannot read.
-func remedies(message, line string) string {
+// guessRemedy says what is mostly meant by a text that the library cannot read.
+func guessRemedy(message, line string) string {
 	switch {
 	case strings.HasPrefix(strings.TrimLeft(line, " "), "\t"):
 		return "indent with blanks, not tabs"
@@ -154,9 +154,9 @@ func remedies(message, line string) string {
 	return ""
 }
 
-// column turns the library's column, in characters from 1, into bytes. Where both
+// byteColumn turns the library's column, in characters from 1, into bytes. Where both
 // are the same, and in lines that nobody reads, it costs nothing.
-func (d *Document) column(line, col int) int {
+func (d *Document) byteColumn(line, col int) int {
 	text := d.Line(line)
 	if d.ascii || len(text) > 4096 {
 		return min(max(col, 1), len(text)+1)
@@ -169,10 +169,10 @@ func (d *Document) column(line, col int) int {
 	return at + 1
 }
 
-// take makes our node of the library's, or refuses it by name.
-func (d *Document) take(y *yaml.Node, depth int) (*Node, *spec.Error) {
-	n := &Node{Place: d.place(y)}
-	if err := d.refuse(y, n.Place, depth); err != nil {
+// convertNode makes our node of the library's, or refuses it by name.
+func (d *Document) convertNode(y *yaml.Node, depth int) (*Node, *spec.Error) {
+	n := &Node{Place: d.nodePlace(y)}
+	if err := d.refuseNode(y, n.Place, depth); err != nil {
 		return nil, err
 	}
 	switch y.Kind {
@@ -185,7 +185,7 @@ func (d *Document) take(y *yaml.Node, depth int) (*Node, *spec.Error) {
 	case yaml.SequenceNode:
 		n.Kind = List
 		for _, c := range y.Content {
-			item, err := d.take(c, depth+1)
+			item, err := d.convertNode(c, depth+1)
 			if err != nil {
 				return nil, err
 			}
@@ -193,13 +193,13 @@ func (d *Document) take(y *yaml.Node, depth int) (*Node, *spec.Error) {
 		}
 	default:
 		n.Kind = Mapping
-		return n, d.fields(n, y, depth)
+		return n, d.convertFields(n, y, depth)
 	}
 	return n, nil
 }
 
-// refuse names what is not read.
-func (d *Document) refuse(y *yaml.Node, p Place, depth int) *spec.Error {
+// refuseNode names what is not read.
+func (d *Document) refuseNode(y *yaml.Node, p Place, depth int) *spec.Error {
 	switch {
 	case y.Anchor != "":
 		return d.Error(p, "anchors (&) are not read", "write the value where it is needed")
@@ -213,12 +213,12 @@ func (d *Document) refuse(y *yaml.Node, p Place, depth int) *spec.Error {
 	return nil
 }
 
-func (d *Document) fields(n *Node, y *yaml.Node, depth int) *spec.Error {
+func (d *Document) convertFields(n *Node, y *yaml.Node, depth int) *spec.Error {
 	seen := make(map[string]int, len(y.Content)/2)
 	for i := 0; i+1 < len(y.Content); i += 2 {
 		key := y.Content[i]
-		p := d.place(key)
-		if err := d.refuse(key, p, 0); err != nil {
+		p := d.nodePlace(key)
+		if err := d.refuseNode(key, p, 0); err != nil {
 			return err
 		}
 		before, twice := seen[key.Value]
@@ -231,7 +231,7 @@ func (d *Document) fields(n *Node, y *yaml.Node, depth int) *spec.Error {
 			return d.Error(p, fmt.Sprintf("%s is given twice, first in line %d", key.Value, before), "keep one of them")
 		}
 		seen[key.Value] = p.Line
-		value, err := d.take(y.Content[i+1], depth+1)
+		value, err := d.convertNode(y.Content[i+1], depth+1)
 		if err != nil {
 			return err
 		}
@@ -240,25 +240,25 @@ func (d *Document) fields(n *Node, y *yaml.Node, depth int) *spec.Error {
 	return nil
 }
 
-// place is where a node stands; of one that goes over lines, its first.
-func (d *Document) place(y *yaml.Node) Place {
+// nodePlace is where a node stands; of one that goes over lines, its first.
+func (d *Document) nodePlace(y *yaml.Node) Place {
 	p := Place{Line: min(max(y.Line, 1), len(d.at)), Len: 1}
-	p.Col = d.column(p.Line, y.Column)
+	p.Col = d.byteColumn(p.Line, y.Column)
 	if y.Kind != yaml.ScalarNode {
 		return p
 	}
 	rest := d.Line(p.Line)[p.Col-1:]
 	switch {
 	case y.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0:
-		p.Len = quoted(rest)
+		p.Len = quotedLength(rest)
 	case y.Style&(yaml.LiteralStyle|yaml.FoldedStyle) == 0 && strings.HasPrefix(rest, y.Value):
 		p.Len = len(y.Value)
 	}
 	return p
 }
 
-// quoted is the length of the quoted text that a line begins with, or of the line.
-func quoted(s string) int {
+// quotedLength is the length of the quoted text that a line begins with, or of the line.
+func quotedLength(s string) int {
 	if s == "" {
 		return 1
 	}
