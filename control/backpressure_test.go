@@ -20,7 +20,7 @@ type limitedHand struct {
 	room chan []job.ID
 }
 
-func (h limitedHand) Room(ctx context.Context, f func(...job.ID)) {
+func (h limitedHand) WatchCapacity(ctx context.Context, f func(...job.ID)) {
 	for {
 		select {
 		case jobs := <-h.room:
