@@ -87,7 +87,7 @@ type Engine struct {
 
 	errands chan senderConfig // to senders that are idle
 
-	blind bool // the locks are on the nodes, where only jobs see them (blind.go)
+	blind bool // the locks are on the nodes, where only jobs see them (nodelocks.go)
 
 	sweptTo  string        // where the next look for old locks begins; tidy's alone
 	stocking chan struct{} // who has put something into it takes stock
