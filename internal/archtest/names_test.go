@@ -38,7 +38,6 @@ var oneWordCeilings = map[string]int{
 	"test/internal/plane":       4,
 	"test/kill/evidence":        4,
 	"test/slurm/compat":         7,
-	"test/testcluster/kubelab":  69,
 	"test/testcluster/slurmlab": 34,
 }
 

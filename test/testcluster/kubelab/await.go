@@ -31,7 +31,7 @@ func (l *Lab) Prints(t testing.TB, namespace, pod string, texts ...string) strin
 		var line string
 		line, err = r.ReadString('\n')
 		log.WriteString(line)
-		if missing = lacking(log.String(), texts); missing == "" {
+		if missing = firstLacking(log.String(), texts); missing == "" {
 			break
 		}
 	}
@@ -43,8 +43,8 @@ func (l *Lab) Prints(t testing.TB, namespace, pod string, texts ...string) strin
 	return log.String()
 }
 
-// lacking is the first of some texts that a log has not; empty: it has all.
-func lacking(log string, texts []string) string {
+// firstLacking is the first of some texts that a log has not; empty: it has all.
+func firstLacking(log string, texts []string) string {
 	for _, s := range texts {
 		if !strings.Contains(log, s) {
 			return s

@@ -16,19 +16,19 @@ import (
 	"github.com/coxswain-sched/coxswain/test/testcluster"
 )
 
-// batch has a scheduler of gangs built, or takes the one that the environment names, and
+// batchScheduler has a scheduler of gangs built, or takes the one that the environment names, and
 // returns its folder. A test that needs one is skipped where it is not asked for.
-func (l *Lab) batch(t testing.TB, name string) string {
+func (l *Lab) batchScheduler(t testing.TB, name string) string {
 	t.Helper()
 	if given := "COX_" + strings.ToUpper(name); os.Getenv("COX_BATCH") == "" && os.Getenv(given) == "" {
 		t.Skipf("neither COX_BATCH nor %s is set: make kube-batch builds %s and starts it beside Kubernetes", given, name)
 	}
-	return run(t, filepath.Join(scripts(), "batch.sh"), name)
+	return runScript(t, filepath.Join(scriptsDir(), "batch.sh"), name)
 }
 
-// kinds has the API server serve the kinds of a folder. The one at a path is in its lists when
+// installCRDs has the API server serve the kinds of a folder. The one at a path is in its lists when
 // it returns.
-func (l *Lab) kinds(t testing.TB, dir, path string) {
+func (l *Lab) installCRDs(t testing.TB, dir, path string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "crds.yaml"))
 	if err != nil {
@@ -47,7 +47,7 @@ func (l *Lab) kinds(t testing.TB, dir, path string) {
 	version, name := filepath.Split(path)
 	if err := testcluster.Await(t.Context(), path, func() bool {
 		var all struct{ Resources []struct{ Name string } }
-		text, err := l.read(t.Context(), strings.TrimSuffix(version, "/"))
+		text, err := l.readPath(t.Context(), strings.TrimSuffix(version, "/"))
 		return err == nil && json.Unmarshal(text, &all) == nil &&
 			slices.ContainsFunc(all.Resources, func(r struct{ Name string }) bool { return r.Name == name })
 	}); err != nil {
@@ -73,7 +73,7 @@ tiers:
   - name: proportion
   - name: nodeorder
 `, arguments)
-	if err := os.WriteFile(l.file("volcano.conf"), []byte(conf), 0o600); err != nil {
+	if err := os.WriteFile(l.labFile("volcano.conf"), []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -90,22 +90,22 @@ func (l *Lab) VolcanoGives(t testing.TB) {
 // returns. The usual scheduler stays beside it. It gives claims no devices.
 func (l *Lab) Volcano(t testing.TB) {
 	t.Helper()
-	dir := l.batch(t, "volcano")
-	l.kinds(t, dir, "/apis/scheduling.volcano.sh/v1beta1/queues")
+	dir := l.batchScheduler(t, "volcano")
+	l.installCRDs(t, dir, "/apis/scheduling.volcano.sh/v1beta1/queues")
 	l.volcanoConf(t, "")
 	l.Kubectl(t, "create", "namespace", "volcano-system")
 	common := []string{"--kubeconfig=" + l.Kubeconfig(), "--leader-elect=false", "--enable-healthz=true", "--kube-api-qps=2000", "--kube-api-burst=4000"}
 	for _, d := range []*daemon{
 		{name: "volcano-controller", words: append([]string{filepath.Join(dir, "controller"), "--healthz-address=0.0.0.0:11252"}, common...)},
 		{name: "volcano-scheduler", words: append([]string{
-			filepath.Join(dir, "scheduler"), "--healthz-address=0.0.0.0:11251", "--scheduler-conf=" + l.file("volcano.conf"), "--cache-dumper=false", "--schedule-period=200ms",
+			filepath.Join(dir, "scheduler"), "--healthz-address=0.0.0.0:11251", "--scheduler-conf=" + l.labFile("volcano.conf"), "--cache-dumper=false", "--schedule-period=200ms",
 		}, common...)},
 	} {
-		if err := l.start(t.Context(), d); err != nil {
+		if err := l.startDaemon(t.Context(), d); err != nil {
 			t.Fatalf("%v\n%s", err, l.Logs())
 		}
 	}
-	l.opens(t, "Volcano's queue", "/apis/scheduling.volcano.sh/v1beta1/queues/default", func(o status) bool { return o.Status.State == "Open" })
+	l.awaitObject(t, "Volcano's queue", "/apis/scheduling.volcano.sh/v1beta1/queues/default", func(o status) bool { return o.Status.State == "Open" })
 }
 
 // status is what is read of an object that is waited for.
@@ -116,12 +116,12 @@ type status struct {
 	}
 }
 
-// opens waits until an object is as it should be.
-func (l *Lab) opens(t testing.TB, what, path string, ok func(status) bool) {
+// awaitObject waits until an object is as it should be.
+func (l *Lab) awaitObject(t testing.TB, what, path string, ok func(status) bool) {
 	t.Helper()
 	if err := testcluster.Await(t.Context(), what, func() bool {
 		var o status
-		text, err := l.read(t.Context(), path)
+		text, err := l.readPath(t.Context(), path)
 		return err == nil && json.Unmarshal(text, &o) == nil && ok(o)
 	}); err != nil {
 		t.Fatalf("%v\n%s", err, l.Logs())
@@ -144,8 +144,8 @@ featureGates: {VisibilityOnDemand: false}
 // Kueue adds Kueue, which manages pods, without any queue.
 func (l *Lab) Kueue(t testing.TB) {
 	t.Helper()
-	dir := l.batch(t, "kueue")
-	l.kinds(t, dir, "/apis/kueue.x-k8s.io/v1beta2/workloads")
+	dir := l.batchScheduler(t, "kueue")
+	l.installCRDs(t, dir, "/apis/kueue.x-k8s.io/v1beta2/workloads")
 	l.Kubectl(t, "create", "namespace", "kueue-system")
 	etc, err := l.kueueFiles()
 	if err != nil {
@@ -154,11 +154,11 @@ func (l *Lab) Kueue(t testing.TB) {
 	// It looks for certificates below /etc, which it is given one of its own for.
 	d := &daemon{name: "kueue", words: []string{
 		"unshare", "--mount", "--propagation=private", "sh", "-ec", `mount --bind "$1" /etc; shift; exec "$@"`, "sh", etc,
-		filepath.Join(dir, "kueue"), "--kubeconfig=" + l.Kubeconfig(), "--config=" + l.file("kueue.yaml"),
+		filepath.Join(dir, "kueue"), "--kubeconfig=" + l.Kubeconfig(), "--config=" + l.labFile("kueue.yaml"),
 	}, up: func(ctx context.Context) bool {
-		return probe(ctx, nil, "http://"+l.wire.server+":11253/readyz") == nil
+		return probeURL(ctx, nil, "http://"+l.wire.server+":11253/readyz") == nil
 	}}
-	if err := l.start(t.Context(), d); err != nil {
+	if err := l.startDaemon(t.Context(), d); err != nil {
 		t.Fatalf("%v\n%s", err, l.Logs())
 	}
 	hooks, err := os.ReadFile(filepath.Join(dir, "webhooks.yaml"))
@@ -172,13 +172,13 @@ func (l *Lab) Kueue(t testing.TB) {
 
 // kueueFiles writes Kueue's configuration and certificates, and returns its /etc.
 func (l *Lab) kueueFiles() (string, error) {
-	pair, err := l.pki.sign("kueue", nil, "127.0.0.1")
+	pair, err := l.pki.signKey("kueue", nil, "127.0.0.1")
 	if err != nil {
 		return "", err
 	}
-	etc, hook := l.file("kueue-etc"), l.file("kueue-hook")
+	etc, hook := l.labFile("kueue-etc"), l.labFile("kueue-hook")
 	metrics := filepath.Join(etc, "kueue", "metrics", "certs")
-	all := []error{os.WriteFile(l.file("kueue.yaml"), fmt.Appendf(nil, kueueConfig, hook), 0o600)}
+	all := []error{os.WriteFile(l.labFile("kueue.yaml"), fmt.Appendf(nil, kueueConfig, hook), 0o600)}
 	for _, dir := range []string{metrics, hook} {
 		all = append(all, os.MkdirAll(dir, 0o755),
 			os.WriteFile(filepath.Join(dir, "tls.crt"), pair.cert, 0o600), os.WriteFile(filepath.Join(dir, "tls.key"), pair.key, 0o600))

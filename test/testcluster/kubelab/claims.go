@@ -28,7 +28,7 @@ type Piece struct {
 // Like a vendor's it prepares no device for two claims at once. It is the daemon "claims.NODE".
 func (l *Lab) Claimable(t testing.TB, nodes map[string][]Piece) {
 	t.Helper()
-	may, err := l.pki.sign("claims", []string{"system:masters"})
+	may, err := l.pki.signKey("claims", []string{"system:masters"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func (l *Lab) Claimable(t testing.TB, nodes map[string][]Piece) {
 		for _, p := range pieces {
 			all = append(all, Device{ID: p.Name, Ill: p.Broken})
 		}
-		l.sell(t, name, "claims", map[string]any{"Resource": Driver, "Devices": all, "API": map[string]string{"Server": l.Server(), "CA": string(l.pki.pem), "Cert": string(may.cert), "Key": string(may.key)}})
+		l.setVendorStock(t, name, "claims", map[string]any{"Resource": Driver, "Devices": all, "API": map[string]string{"Server": l.Server(), "CA": string(l.pki.pem), "Cert": string(may.cert), "Key": string(may.key)}})
 	}
 	for name := range nodes {
 		if err := testcluster.Await(t.Context(), "the driver of "+name, func() bool { return strings.Contains(l.saidBy("claims."+name), "registered\n") }); err != nil {
@@ -88,7 +88,7 @@ func (l *Lab) Publish(t testing.TB, node string, pieces ...Piece) {
 
 // saidBy is what a daemon has printed.
 func (l *Lab) saidBy(name string) string {
-	text, _ := os.ReadFile(l.file("log/" + name))
+	text, _ := os.ReadFile(l.labFile("log/" + name))
 	return string(text)
 }
 

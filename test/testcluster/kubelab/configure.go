@@ -12,7 +12,7 @@ import (
 // replaced by another one. With the test's end it has its own again.
 func (l *Lab) Configure(t testing.TB, name, was, is string) {
 	t.Helper()
-	file := filepath.Join(l.node(t, name).dir, "kubelet.yaml")
+	file := filepath.Join(l.nodeByName(t, name).dir, "kubelet.yaml")
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

@@ -28,19 +28,19 @@ type daemon struct {
 	over chan struct{} // closed when it has ended
 }
 
-// start starts a daemon and waits until it answers.
-func (l *Lab) start(ctx context.Context, d *daemon) error {
-	if err := l.run(d); err != nil {
+// startDaemon starts a daemon and waits until it answers.
+func (l *Lab) startDaemon(ctx context.Context, d *daemon) error {
+	if err := l.runDaemon(d); err != nil {
 		return fmt.Errorf("%s: %w", d.name, err)
 	}
 	l.mu.Lock()
 	l.daemons[d.name] = d
 	l.mu.Unlock()
-	return l.answers(ctx, d)
+	return l.awaitAnswer(ctx, d)
 }
 
-// answers waits until a daemon does.
-func (l *Lab) answers(ctx context.Context, d *daemon) error {
+// awaitAnswer waits until a daemon does.
+func (l *Lab) awaitAnswer(ctx context.Context, d *daemon) error {
 	if d.up == nil {
 		return nil
 	}
@@ -60,26 +60,26 @@ func (l *Lab) answers(ctx context.Context, d *daemon) error {
 	return err
 }
 
-// run begins a daemon's process: in the lab's network, or on its node.
-func (l *Lab) run(d *daemon) error {
-	words := append(l.wire.inside(), d.words...)
+// runDaemon begins a daemon's process: in the lab's network, or on its node.
+func (l *Lab) runDaemon(d *daemon) error {
+	words := append(l.wire.nsenterArgs(), d.words...)
 	if d.node != nil {
-		words = append(d.node.inside(), d.words...)
+		words = append(d.node.nsenterArgs(), d.words...)
 	}
 	var err error
-	if d.cmd, d.over, err = l.spawn(d.name, words); err != nil {
+	if d.cmd, d.over, err = l.spawnProcess(d.name, words); err != nil {
 		return err
 	}
 	d.pid = d.cmd.Process.Pid
 	if d.node != nil {
-		d.pid, err = child(d.pid, d.over)
+		d.pid, err = onlyChild(d.pid, d.over)
 	}
 	return err
 }
 
-// spawn begins a process that dies with the test and has the lab's network as its file 3.
+// spawnProcess begins a process that dies with the test and has the lab's network as its file 3.
 // The channel is closed when it has ended.
-func (l *Lab) spawn(name string, words []string) (*exec.Cmd, chan struct{}, error) {
+func (l *Lab) spawnProcess(name string, words []string) (*exec.Cmd, chan struct{}, error) {
 	out, err := os.OpenFile(filepath.Join(l.Dir, "log", name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, nil, err
@@ -99,8 +99,8 @@ func (l *Lab) spawn(name string, words []string) (*exec.Cmd, chan struct{}, erro
 	return c, over, nil
 }
 
-// child is the process that a process has begun, of which there is one.
-func child(parent int, over <-chan struct{}) (int, error) {
+// onlyChild is the process that a process has begun, of which there is one.
+func onlyChild(parent int, over <-chan struct{}) (int, error) {
 	for deadline := time.Now().Add(testcluster.Patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", parent))
 		if f := strings.Fields(string(b)); len(f) > 0 {
@@ -120,11 +120,11 @@ func child(parent int, over <-chan struct{}) (int, error) {
 // and containerd. Restart starts it again.
 func (l *Lab) Kill(t testing.TB, name string) {
 	t.Helper()
-	l.daemon(t, name).kill()
+	l.daemonByName(t, name).killDaemon()
 }
 
-// kill ends a daemon and waits for its end.
-func (d *daemon) kill() {
+// killDaemon ends a daemon and waits for its end.
+func (d *daemon) killDaemon() {
 	if d.over == nil {
 		return
 	}
@@ -143,25 +143,25 @@ func (d *daemon) kill() {
 // answers.
 func (l *Lab) Restart(t testing.TB, name string) {
 	t.Helper()
-	d := l.daemon(t, name)
-	d.kill()
-	if err := l.run(d); err != nil {
+	d := l.daemonByName(t, name)
+	d.killDaemon()
+	if err := l.runDaemon(d); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
-	if err := l.answers(t.Context(), d); err != nil {
+	if err := l.awaitAnswer(t.Context(), d); err != nil {
 		t.Fatalf("%v\n%s", err, l.Logs())
 	}
 }
 
 // Freeze stops a daemon from answering, while its connections stay, and Thaw lets it go on.
-func (l *Lab) Freeze(t testing.TB, name string) { l.signal(t, name, syscall.SIGSTOP) }
+func (l *Lab) Freeze(t testing.TB, name string) { l.signalDaemon(t, name, syscall.SIGSTOP) }
 
 // Thaw is Freeze's opposite.
-func (l *Lab) Thaw(t testing.TB, name string) { l.signal(t, name, syscall.SIGCONT) }
+func (l *Lab) Thaw(t testing.TB, name string) { l.signalDaemon(t, name, syscall.SIGCONT) }
 
-func (l *Lab) signal(t testing.TB, name string, s syscall.Signal) {
+func (l *Lab) signalDaemon(t testing.TB, name string, s syscall.Signal) {
 	t.Helper()
-	d := l.daemon(t, name)
+	d := l.daemonByName(t, name)
 	if err := syscall.Kill(d.pid, s); err != nil {
 		t.Fatal(err)
 	}
@@ -175,10 +175,10 @@ func (l *Lab) signal(t testing.TB, name string, s syscall.Signal) {
 // CPU is how much processor time a daemon has used.
 func (l *Lab) CPU(t testing.TB, name string) time.Duration {
 	t.Helper()
-	return testcluster.CPU(t, l.daemon(t, name).pid)
+	return testcluster.CPU(t, l.daemonByName(t, name).pid)
 }
 
-func (l *Lab) daemon(t testing.TB, name string) *daemon {
+func (l *Lab) daemonByName(t testing.TB, name string) *daemon {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()

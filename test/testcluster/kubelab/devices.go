@@ -27,7 +27,7 @@ type Device struct {
 func (l *Lab) Plug(t testing.TB, resource string, nodes map[string][]Device) {
 	t.Helper()
 	for name, devices := range nodes {
-		l.plug(t, name, resource, devices)
+		l.setPluginDevices(t, name, resource, devices)
 	}
 	for name, devices := range nodes {
 		well := 0
@@ -37,7 +37,7 @@ func (l *Lab) Plug(t testing.TB, resource string, nodes map[string][]Device) {
 			}
 		}
 		if err := testcluster.Await(t.Context(), fmt.Sprintf("%d × %s on %s", well, resource, name), func() bool {
-			has, wellNow := l.counted(t.Context(), name, resource)
+			has, wellNow := l.deviceCounts(t.Context(), name, resource)
 			return has == fmt.Sprint(len(devices)) && wellNow == fmt.Sprint(well)
 		}); err != nil {
 			t.Fatalf("%v\n%s", err, l.Logs())
@@ -45,16 +45,16 @@ func (l *Lab) Plug(t testing.TB, resource string, nodes map[string][]Device) {
 	}
 }
 
-// plug tells a node's plugin what there is, which it starts before.
-func (l *Lab) plug(t testing.TB, name, resource string, devices []Device) {
+// setPluginDevices tells a node's plugin what there is, which it starts before.
+func (l *Lab) setPluginDevices(t testing.TB, name, resource string, devices []Device) {
 	t.Helper()
-	l.sell(t, name, "plugin", map[string]any{"Resource": resource, "Devices": devices})
+	l.setVendorStock(t, name, "plugin", map[string]any{"Resource": resource, "Devices": devices})
 }
 
-// sell tells a program that plays a vendor on a node what there is, and starts it before.
-func (l *Lab) sell(t testing.TB, name, kind string, stock map[string]any) {
+// setVendorStock tells a program that plays a vendor on a node what there is, and starts it before.
+func (l *Lab) setVendorStock(t testing.TB, name, kind string, stock map[string]any) {
 	t.Helper()
-	n := l.node(t, name)
+	n := l.nodeByName(t, name)
 	text, err := json.Marshal(stock)
 	if err != nil {
 		t.Fatal(err)
@@ -67,36 +67,36 @@ func (l *Lab) sell(t testing.TB, name, kind string, stock map[string]any) {
 	runs := l.daemons[program] != nil
 	l.mu.Unlock()
 	if runs {
-		l.signal(t, program, syscall.SIGHUP)
-	} else if err := l.start(t.Context(), &daemon{name: program, node: n, words: []string{l.vendor(t), kind, file}}); err != nil {
+		l.signalDaemon(t, program, syscall.SIGHUP)
+	} else if err := l.startDaemon(t.Context(), &daemon{name: program, node: n, words: []string{l.vendorProgram(t), kind, file}}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// counted is how many units of a resource a node says that it has, and how many of them are
+// deviceCounts is how many units of a resource a node says that it has, and how many of them are
 // well.
-func (l *Lab) counted(ctx context.Context, node, resource string) (has, well string) {
+func (l *Lab) deviceCounts(ctx context.Context, node, resource string) (has, well string) {
 	var n struct {
 		Status struct{ Capacity, Allocatable map[string]string }
 	}
-	if text, err := l.read(ctx, "/api/v1/nodes/"+node); err != nil || json.Unmarshal(text, &n) != nil {
+	if text, err := l.readPath(ctx, "/api/v1/nodes/"+node); err != nil || json.Unmarshal(text, &n) != nil {
 		return "", ""
 	}
 	return n.Status.Capacity[resource], n.Status.Allocatable[resource]
 }
 
-// vendor is the program that plays a vendor of devices on nodes. It is built from a module of
+// vendorProgram is the program that plays a vendor of devices on nodes. It is built from a module of
 // its own (test/kube/devices).
-func (l *Lab) vendor(t testing.TB) string {
+func (l *Lab) vendorProgram(t testing.TB) string {
 	t.Helper()
-	program := l.file("devices")
+	program := l.labFile("devices")
 	if _, err := os.Stat(program); err == nil {
 		return program
 	}
 	c := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", program, ".")
 	c.Dir, c.Env = checkout.Path("test", "kube", "devices"), append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := c.CombinedOutput(); err != nil {
-		cannot(t, fmt.Sprintf("the program that plays a vendor of devices is not built: %v: %s", err, out))
+		skipOrFail(t, fmt.Sprintf("the program that plays a vendor of devices is not built: %v: %s", err, out))
 	}
 	return program
 }

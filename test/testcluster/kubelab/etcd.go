@@ -52,15 +52,15 @@ func (l *Lab) etcdServers() string {
 	return strings.Join(all, ",")
 }
 
-// etcds are the daemons of etcd.
-func (l *Lab) etcds() (all []*daemon) {
+// etcdDaemons are the daemons of etcd.
+func (l *Lab) etcdDaemons() (all []*daemon) {
 	var peers []string
 	for _, m := range l.etcdMembers() {
 		peers = append(peers, m.name+"=http://"+m.peer)
 	}
 	for _, m := range l.etcdMembers() {
 		all = append(all, &daemon{name: m.name, words: []string{
-			filepath.Join(l.programs, "kube"), "etcd", "--name=" + m.name, "--data-dir=" + l.file(m.dir),
+			filepath.Join(l.programs, "kube"), "etcd", "--name=" + m.name, "--data-dir=" + l.labFile(m.dir),
 			"--listen-client-urls=http://" + m.client, "--advertise-client-urls=http://" + m.client,
 			"--listen-peer-urls=http://" + m.peer, "--initial-advertise-peer-urls=http://" + m.peer, "--initial-cluster=" + strings.Join(peers, ","),
 			"--log-level=warn", "--unsafe-no-fsync", // a killed etcd loses nothing by it, a killed machine would
@@ -85,7 +85,7 @@ func (l *Lab) etcdAnswers(ctx context.Context) (all []etcdStatus) {
 			} `json:"header"`
 			Leader string `json:"leader"`
 		}
-		if l.etcd(ctx, m.client, "/v3/maintenance/status", "{}", &now) == nil {
+		if l.callEtcd(ctx, m.client, "/v3/maintenance/status", "{}", &now) == nil {
 			all = append(all, etcdStatus{m, now.Header.ID, now.Leader == now.Header.ID})
 		}
 	}
@@ -123,7 +123,7 @@ func (l *Lab) MoveLeader(t testing.TB) (name string) {
 			case m.leads && len(all) > 1:
 				to := all[(i+1+tries%(len(all)-1))%len(all)]
 				tries++ // one that is behind takes too long, which is no error of the test's
-				_ = l.etcd(t.Context(), m.client, "/v3/maintenance/transfer-leadership", `{"targetID":"`+to.id+`"}`, nil)
+				_ = l.callEtcd(t.Context(), m.client, "/v3/maintenance/transfer-leadership", `{"targetID":"`+to.id+`"}`, nil)
 			}
 		}
 		return false
@@ -144,16 +144,16 @@ func (l *Lab) Compact(t testing.TB) {
 			Revision string `json:"revision"`
 		} `json:"header"`
 	}
-	if err := l.etcd(t.Context(), etcdAddress, "/v3/kv/range", `{"key":"AA=="}`, &now); err != nil {
+	if err := l.callEtcd(t.Context(), etcdAddress, "/v3/kv/range", `{"key":"AA=="}`, &now); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.etcd(t.Context(), etcdAddress, "/v3/kv/compaction", `{"physical":true,"revision":"`+now.Header.Revision+`"}`, nil); err != nil {
+	if err := l.callEtcd(t.Context(), etcdAddress, "/v3/kv/compaction", `{"physical":true,"revision":"`+now.Header.Revision+`"}`, nil); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// etcd asks a member of etcd something, in JSON.
-func (l *Lab) etcd(ctx context.Context, address, path, body string, into any) error {
+// callEtcd asks a member of etcd something, in JSON.
+func (l *Lab) callEtcd(ctx context.Context, address, path, body string, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	way := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return l.Dial(ctx, address) }}

@@ -37,7 +37,7 @@ func (l *Lab) addFakes(ctx context.Context, nodes []Fake) error {
 	batch := strconv.Itoa(l.fakes)
 	l.mu.Unlock()
 	if !runs {
-		if err := l.start(ctx, l.kwok()); err != nil {
+		if err := l.startDaemon(ctx, l.kwokDaemon()); err != nil {
 			return err
 		}
 	}
@@ -47,7 +47,7 @@ func (l *Lab) addFakes(ctx context.Context, nodes []Fake) error {
 	for i, n := range nodes {
 		turn <- struct{}{}
 		all.Go(func() {
-			if err := l.post(ctx, "/api/v1/nodes", n.object(batch)); err != nil {
+			if err := l.createObject(ctx, "/api/v1/nodes", n.nodeObject(batch)); err != nil {
 				failed[i] = fmt.Errorf("node %s: %w", n.Name, err)
 			}
 			<-turn
@@ -65,7 +65,7 @@ func (l *Lab) addFakes(ctx context.Context, nodes []Fake) error {
 				}
 			}
 		}
-		text, err := l.read(ctx, "/api/v1/nodes?labelSelector="+batchLabel+"%3D"+batch)
+		text, err := l.readPath(ctx, "/api/v1/nodes?labelSelector="+batchLabel+"%3D"+batch)
 		if err != nil || json.Unmarshal(text, &all) != nil || len(all.Items) < len(nodes) {
 			return false
 		}
@@ -83,8 +83,8 @@ const (
 	batchLabel = "lab/batch" // with which call it came: thousands of others are not looked at again
 )
 
-// kwok is the daemon that lives for nodes without machines.
-func (l *Lab) kwok() *daemon {
+// kwokDaemon is the daemon that lives for nodes without machines.
+func (l *Lab) kwokDaemon() *daemon {
 	return &daemon{
 		name: "kwok",
 		words: []string{
@@ -93,13 +93,13 @@ func (l *Lab) kwok() *daemon {
 			"--server-address=0.0.0.0:10247",
 		},
 		up: func(ctx context.Context) bool {
-			return probe(ctx, nil, "http://"+l.wire.server+":10247/healthz") == nil
+			return probeURL(ctx, nil, "http://"+l.wire.server+":10247/healthz") == nil
 		},
 	}
 }
 
-// object is the node as the apiserver is told of it.
-func (n Fake) object(batch string) map[string]any {
+// nodeObject is the node as the apiserver is told of it.
+func (n Fake) nodeObject(batch string) map[string]any {
 	labels := map[string]string{fakeLabel: "", batchLabel: batch, "kubernetes.io/hostname": n.Name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
 	for k, v := range n.Labels {
 		labels[k] = v
@@ -117,12 +117,12 @@ func (n Fake) object(batch string) map[string]any {
 	}
 }
 
-// post makes an object.
-func (l *Lab) post(ctx context.Context, path string, object any) error {
+// createObject makes an object.
+func (l *Lab) createObject(ctx context.Context, path string, object any) error {
 	text, err := json.Marshal(object)
 	if err != nil {
 		return err
 	}
-	_, err = ask(ctx, l.admin, http.MethodPost, l.Server()+path, text)
+	_, err = requestURL(ctx, l.admin, http.MethodPost, l.Server()+path, text)
 	return err
 }

@@ -15,10 +15,10 @@ import (
 // lets it go on.
 func (l *Lab) FreezeNode(t testing.TB, name string) {
 	t.Helper()
-	n := l.node(t, name)
+	n := l.nodeByName(t, name)
 	had := map[int]bool{}
 	for {
-		all, err := l.processes(n)
+		all, err := l.nodeProcesses(n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,8 +38,8 @@ func (l *Lab) FreezeNode(t testing.TB, name string) {
 // ThawNode is FreezeNode's opposite.
 func (l *Lab) ThawNode(t testing.TB, name string) {
 	t.Helper()
-	n := l.node(t, name)
-	all, err := l.processes(n)
+	n := l.nodeByName(t, name)
+	all, err := l.nodeProcesses(n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,9 +56,9 @@ func (l *Lab) ThawNode(t testing.TB, name string) {
 	}
 }
 
-// processes are the processes of a node, by its control group.
-func (l *Lab) processes(n *node) (pids []int, err error) {
-	err = filepath.WalkDir(filepath.Join("/sys/fs/cgroup/pids", groupOf(suffix(l.Dir)), n.name), func(name string, d fs.DirEntry, err error) error {
+// nodeProcesses are the processes of a node, by its control group.
+func (l *Lab) nodeProcesses(n *node) (pids []int, err error) {
+	err = filepath.WalkDir(filepath.Join("/sys/fs/cgroup/pids", groupOf(labSuffix(l.Dir)), n.name), func(name string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}

@@ -18,8 +18,8 @@ type hierarchy struct {
 	options string // what to mount it with
 }
 
-// hierarchies are this machine's. An error says that there are none.
-func hierarchies() ([]hierarchy, error) {
+// cgroupHierarchies are this machine's. An error says that there are none.
+func cgroupHierarchies() ([]hierarchy, error) {
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return nil, err

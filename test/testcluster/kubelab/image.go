@@ -35,9 +35,9 @@ func WriteImage(file, tag string, command []string, entries []Entry) error {
 	return i.Write(file)
 }
 
-// images writes those that every node has.
-func (l *Lab) images(ctx context.Context) error {
-	base, err := busybox(ctx)
+// writeImages writes those that every node has.
+func (l *Lab) writeImages(ctx context.Context) error {
+	base, err := busyboxEntries(ctx)
 	if err != nil {
 		return err
 	}
@@ -47,14 +47,14 @@ func (l *Lab) images(ctx context.Context) error {
 	}
 	pause := []string{"sh", "-c", "trap 'exit 0' TERM INT; while :; do sleep 1000 & wait $!; done"}
 	return errors.Join(
-		WriteImage(l.file("pause.tar"), pauseImage, pause, base),
-		WriteImage(l.file("base.tar"), Base, []string{"sh"}, base),
-		cox.Write(l.file("cox.tar")),
+		WriteImage(l.labFile("pause.tar"), pauseImage, pause, base),
+		WriteImage(l.labFile("base.tar"), Base, []string{"sh"}, base),
+		cox.Write(l.labFile("cox.tar")),
 	)
 }
 
-// busybox is the file system of Base.
-func busybox(ctx context.Context) ([]Entry, error) {
+// busyboxEntries is the file system of Base.
+func busyboxEntries(ctx context.Context) ([]Entry, error) {
 	program, err := exec.LookPath("busybox")
 	if err != nil {
 		return nil, err
@@ -106,10 +106,10 @@ var ours = sync.OnceValues(func() (*image.Image, error) {
 	return image.Agent("docker.io/"+Cox, runtime.GOARCH, dir)
 })
 
-// give has a node know the images of archives.
-func (l *Lab) give(ctx context.Context, n *node, files ...string) error {
+// importImages has a node know the images of archives.
+func (l *Lab) importImages(ctx context.Context, n *node, files ...string) error {
 	for _, file := range files {
-		if err := l.on(ctx, n, "ctr", "--namespace=k8s.io", "images", "import", file); err != nil {
+		if err := l.runOnNode(ctx, n, "ctr", "--namespace=k8s.io", "images", "import", file); err != nil {
 			return err
 		}
 	}
@@ -120,7 +120,7 @@ func (l *Lab) give(ctx context.Context, n *node, files ...string) error {
 func (l *Lab) Import(t testing.TB, file string) {
 	t.Helper()
 	for _, n := range l.nodes {
-		if err := l.give(t.Context(), n, file); err != nil {
+		if err := l.importImages(t.Context(), n, file); err != nil {
 			t.Fatal(err)
 		}
 	}

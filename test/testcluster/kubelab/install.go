@@ -11,25 +11,25 @@ import (
 	"github.com/coxswain-sched/coxswain/internal/checkout"
 )
 
-// install has Kubernetes there, and what nodes need, and returns the folder of its programs.
-func install(t testing.TB, nodes bool) string {
+// installKubernetes has Kubernetes there, and what nodes need, and returns the folder of its programs.
+func installKubernetes(t testing.TB, nodes bool) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		cannot(t, "a cluster of real Kubernetes needs root")
+		skipOrFail(t, "a cluster of real Kubernetes needs root")
 	}
 	if nodes {
-		run(t, filepath.Join(scripts(), "packages.sh"))
+		runScript(t, filepath.Join(scriptsDir(), "packages.sh"))
 	}
-	return run(t, filepath.Join(scripts(), "build.sh"))
+	return runScript(t, filepath.Join(scriptsDir(), "build.sh"))
 }
 
-// scripts is where the scripts are that build what is started.
-func scripts() string {
+// scriptsDir is where the scripts are that build what is started.
+func scriptsDir() string {
 	return checkout.Path("scripts", "kube")
 }
 
-// run runs one of the scripts and returns the line that it printed.
-func run(t testing.TB, script string, args ...string) string {
+// runScript runs one of the scripts and returns the line that it printed.
+func runScript(t testing.TB, script string, args ...string) string {
 	t.Helper()
 	c := exec.Command(script, args...)
 	var said strings.Builder
@@ -37,7 +37,7 @@ func run(t testing.TB, script string, args ...string) string {
 	out, err := c.Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == 3 {
-		cannot(t, said.String())
+		skipOrFail(t, said.String())
 	}
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", filepath.Base(script), err, said.String())
@@ -45,8 +45,8 @@ func run(t testing.TB, script string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// cannot skips a test that cannot have a cluster here, or fails it where all must run.
-func cannot(t testing.TB, why string) {
+// skipOrFail skips a test that cannot have a cluster here, or fails it where all must run.
+func skipOrFail(t testing.TB, why string) {
 	t.Helper()
 	if os.Getenv("CI") != "" {
 		t.Fatal(why)

@@ -26,7 +26,7 @@ var controlParts = []string{"apiserver", "controller-manager", "scheduler"}
 // k3sControl are the daemons of K3s' control plane, in the order in which they begin.
 func (l *Lab) k3sControl() []*daemon {
 	words := slices.Concat([]string{
-		K3s(), "server", "--disable-agent", "--data-dir=" + l.file("k3s"), "--write-kubeconfig=" + l.file("k3s.yaml"), "--token=" + joinToken,
+		K3s(), "server", "--disable-agent", "--data-dir=" + l.labFile("k3s"), "--write-kubeconfig=" + l.labFile("k3s.yaml"), "--token=" + joinToken,
 		"--datastore-endpoint=http://" + etcdAddress,
 		"--node-ip=" + l.wire.server, "--advertise-address=" + l.wire.server, "--tls-san=" + l.wire.server, "--https-listen-port=443",
 		"--service-cidr=" + services, "--cluster-cidr=" + allPods, "--cluster-dns=" + dnsAddress, "--cluster-domain=cluster.local",
@@ -34,19 +34,19 @@ func (l *Lab) k3sControl() []*daemon {
 		"--disable-cloud-controller", "--disable-helm-controller", "--disable=coredns,servicelb,traefik,local-storage,metrics-server",
 		"--kube-apiserver-arg=max-requests-inflight=2000", "--kube-apiserver-arg=max-mutating-requests-inflight=1000",
 		"--kube-controller-manager-arg=kube-api-qps=2000", "--kube-controller-manager-arg=kube-api-burst=4000",
-		"--kube-controller-manager-arg=node-monitor-grace-period=" + l.silent().String(),
-	}, passed("--kube-apiserver-arg=", slices.Concat(l.gates(), l.served(), l.config.APIServer)),
-		passed("--kube-controller-manager-arg=", l.gates()))
+		"--kube-controller-manager-arg=node-monitor-grace-period=" + l.nodeSilence().String(),
+	}, k3sArgs("--kube-apiserver-arg=", slices.Concat(l.featureGateArg(), l.runtimeConfigArg(), l.config.APIServer)),
+		k3sArgs("--kube-controller-manager-arg=", l.featureGateArg()))
 	if l.config.NoScheduler {
 		words = append(words, "--disable-scheduler")
 	} else {
-		words = append(words, passed("--kube-scheduler-arg=", l.gates())...)
+		words = append(words, k3sArgs("--kube-scheduler-arg=", l.featureGateArg())...)
 	}
-	return []*daemon{l.etcds()[0], {name: controlParts[0], words: words, up: l.ready}}
+	return []*daemon{l.etcdDaemons()[0], {name: controlParts[0], words: words, up: l.isReady}}
 }
 
-// passed are arguments of a part, as K3s takes them.
-func passed(flag string, args []string) (out []string) {
+// k3sArgs are arguments of a part, as K3s takes them.
+func k3sArgs(flag string, args []string) (out []string) {
 	for _, a := range args {
 		out = append(out, flag+a[len("--"):])
 	}
@@ -63,13 +63,13 @@ func (l *Lab) k3sAgent(n *node) []string {
 		"--kubelet-arg=config=" + filepath.Join(n.dir, "kubelet.yaml"), "--kubelet-arg=address=" + nodeAddress(n.index),
 		"--kubelet-arg=healthz-bind-address=" + nodeAddress(n.index),
 	}
-	return append(words, passed("--kubelet-arg=", l.gates())...)
+	return append(words, k3sArgs("--kubelet-arg=", l.featureGateArg())...)
 }
 
 // writeK3s has K3s take the lab's authority for its own, as it takes those that are there when
 // it begins for the first time.
 func (l *Lab) writeK3s() error {
-	tls := filepath.Join(l.file("k3s"), "server", "tls")
+	tls := filepath.Join(l.labFile("k3s"), "server", "tls")
 	if err := os.MkdirAll(tls, 0o700); err != nil {
 		return err
 	}

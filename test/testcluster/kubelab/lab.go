@@ -95,8 +95,8 @@ type Lab struct {
 // prefix begins the name of a lab's folder.
 const prefix = "cox-kube-"
 
-// suffix is what a lab's folder, control groups and link have in their names.
-func suffix(dir string) string { return strings.TrimPrefix(filepath.Base(dir), prefix) }
+// labSuffix is what a lab's folder, control groups and link have in their names.
+func labSuffix(dir string) string { return strings.TrimPrefix(filepath.Base(dir), prefix) }
 
 // Start starts a cluster, which ends with the test. A test that cannot have one is skipped. While
 // there are two others of this process it waits for the end of one.
@@ -110,20 +110,20 @@ func Start(t testing.TB, c Config) *Lab {
 	}
 	testcluster.EndWithGo()
 	asked := time.Now()
-	t.Cleanup(turns.take(c.Kubelets))
+	t.Cleanup(turns.takeTurn(c.Kubelets))
 	t.Logf("its turn came after %s", time.Since(asked).Round(time.Second))
-	programs := install(t, c.Kubelets > 0)
-	dir := testcluster.Folder(t, prefix, func(dir string) error { return removeGroups(suffix(dir)) })
+	programs := installKubernetes(t, c.Kubelets > 0)
+	dir := testcluster.Folder(t, prefix, func(dir string) error { return removeGroups(labSuffix(dir)) })
 	l := &Lab{Dir: dir, config: c, programs: programs, daemons: map[string]*daemon{}, nodes: map[string]*node{}}
-	t.Cleanup(func() { l.end(t) })
-	if err := l.begin(t.Context()); err != nil {
+	t.Cleanup(func() { l.stopAll(t) })
+	if err := l.startAll(t.Context()); err != nil {
 		t.Fatalf("a cluster of real Kubernetes does not start: %v\n%s", err, l.Logs())
 	}
 	return l
 }
 
-// begin starts everything.
-func (l *Lab) begin(ctx context.Context) error {
+// startAll starts everything.
+func (l *Lab) startAll(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Join(l.Dir, "log"), 0o755); err != nil {
 		return err
 	}
@@ -131,13 +131,13 @@ func (l *Lab) begin(ctx context.Context) error {
 		l.Nodes = append(l.Nodes, fmt.Sprintf("n%d", i+1))
 	}
 	var err error
-	if l.wire, err = connect(ctx, suffix(l.Dir), l.Nodes); err != nil {
+	if l.wire, err = connectNetwork(ctx, labSuffix(l.Dir), l.Nodes); err != nil {
 		return err
 	}
 	if l.pki, err = newAuthority(); err != nil {
 		return err
 	}
-	if l.admin, err = l.pki.client("admin", "system:masters"); err != nil {
+	if l.admin, err = l.pki.clientTLS("admin", "system:masters"); err != nil {
 		return err
 	}
 	if err := l.writeControl(); err != nil {
@@ -156,8 +156,8 @@ func (l *Lab) begin(ctx context.Context) error {
 
 // beginControl starts the control plane, which is ready when there is an account for pods.
 func (l *Lab) beginControl(ctx context.Context) error {
-	for _, d := range l.control() {
-		if err := l.start(ctx, d); err != nil {
+	for _, d := range l.controlPlane() {
+		if err := l.startDaemon(ctx, d); err != nil {
 			return err
 		}
 	}
@@ -167,27 +167,27 @@ func (l *Lab) beginControl(ctx context.Context) error {
 		}
 	}
 	return testcluster.Await(ctx, "the account of namespace default", func() bool {
-		return l.get(ctx, "/api/v1/namespaces/default/serviceaccounts/default") == nil
+		return l.getPath(ctx, "/api/v1/namespaces/default/serviceaccounts/default") == nil
 	})
 }
 
-// end ends everything.
-func (l *Lab) end(t testing.TB) {
+// stopAll ends everything.
+func (l *Lab) stopAll(t testing.TB) {
 	if t.Failed() {
 		t.Logf("the cluster's logs:\n%s", l.Logs())
 	}
 	for _, d := range l.daemons {
-		d.kill()
+		d.killDaemon()
 	}
 	for _, n := range l.nodes {
-		n.kill()
+		n.killNode()
 	}
 	if l.wire != nil {
 		l.wire.close()
 	}
 	var err error
 	for range 100 { // what was killed may still be ending
-		if err = errors.Join(removeGroups(suffix(l.Dir)), os.RemoveAll(l.Dir)); err == nil {
+		if err = errors.Join(removeGroups(labSuffix(l.Dir)), os.RemoveAll(l.Dir)); err == nil {
 			return
 		}
 		time.Sleep(20 * time.Millisecond)
@@ -205,7 +205,7 @@ func (l *Lab) Server() string { return "https://" + l.wire.server }
 func (l *Lab) User(t testing.TB, name string, groups ...string) string {
 	t.Helper()
 	file := filepath.Join(l.Dir, "user-"+strings.NewReplacer(":", "-", "/", "-").Replace(name)+".conf")
-	if err := l.pki.kubeconfig(file, l.Server(), name, groups...); err != nil {
+	if err := l.pki.writeKubeconfig(file, l.Server(), name, groups...); err != nil {
 		t.Fatal(err)
 	}
 	return file

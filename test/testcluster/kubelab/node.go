@@ -62,21 +62,21 @@ func (l *Lab) prepareNodes(ctx context.Context) error {
 	if len(l.Nodes) == 0 {
 		return nil
 	}
-	if err := l.images(ctx); err != nil {
+	if err := l.writeImages(ctx); err != nil {
 		return err
 	}
 	for i, name := range l.Nodes {
-		l.nodes[name] = &node{name: name, index: i, dir: l.file(name)}
+		l.nodes[name] = &node{name: name, index: i, dir: l.labFile(name)}
 	}
-	return l.each(func(n *node) error { return errors.Join(l.boot(ctx, n), l.contain(ctx, n)) })
+	return l.eachNode(func(n *node) error { return errors.Join(l.bootNode(ctx, n), l.startContainerd(ctx, n)) })
 }
 
 // beginKubelets starts what needs the control plane, and waits until all nodes are ready.
 func (l *Lab) beginKubelets(ctx context.Context) error {
-	if err := l.names(ctx); err != nil {
+	if err := l.startDNS(ctx); err != nil {
 		return err
 	}
-	if err := l.each(func(n *node) error { return l.kubelet(ctx, n) }); err != nil {
+	if err := l.eachNode(func(n *node) error { return l.startKubelet(ctx, n) }); err != nil {
 		return err
 	}
 	return testcluster.Await(ctx, "nodes that are ready", func() bool { return l.readyNodes(ctx) == len(l.Nodes) })
@@ -84,7 +84,7 @@ func (l *Lab) beginKubelets(ctx context.Context) error {
 
 // readyNodes counts the nodes that are ready and have no taint.
 func (l *Lab) readyNodes(ctx context.Context) (count int) {
-	text, err := l.read(ctx, "/api/v1/nodes")
+	text, err := l.readPath(ctx, "/api/v1/nodes")
 	var all struct {
 		Items []struct {
 			Spec   struct{ Taints []struct{} }
@@ -106,8 +106,8 @@ func (l *Lab) readyNodes(ctx context.Context) (count int) {
 	return count
 }
 
-// each does something for all nodes at once.
-func (l *Lab) each(do func(*node) error) error {
+// eachNode does something for all nodes at once.
+func (l *Lab) eachNode(do func(*node) error) error {
 	var all sync.WaitGroup
 	failed := make([]error, len(l.Nodes))
 	for i, name := range l.Nodes {
@@ -117,14 +117,14 @@ func (l *Lab) each(do func(*node) error) error {
 	return errors.Join(failed...)
 }
 
-// boot begins a node's first process.
-func (l *Lab) boot(ctx context.Context, n *node) error {
+// bootNode begins a node's first process.
+func (l *Lab) bootNode(ctx context.Context, n *node) error {
 	n.pid = 0
-	tops, err := hierarchies()
+	tops, err := cgroupHierarchies()
 	if err != nil {
 		return err
 	}
-	if err := makeGroups(tops, suffix(l.Dir), n.name); err != nil {
+	if err := makeGroups(tops, labSuffix(l.Dir), n.name); err != nil {
 		return err
 	}
 	for _, d := range []string{"lib/kubelet", "lib/cni", "log/pods", "run/lock", "cni"} {
@@ -133,11 +133,11 @@ func (l *Lab) boot(ctx context.Context, n *node) error {
 		}
 	}
 	_ = os.Remove(filepath.Join(n.dir, "up")) // of an earlier life
-	words := append(l.wire.inside(), "env", "BOOT="+boot, "NODE="+n.name, "DISK="+n.dir, "bash", "-ec", join, "join", groupOf(suffix(l.Dir))+"/"+n.name)
+	words := append(l.wire.nsenterArgs(), "env", "BOOT="+boot, "NODE="+n.name, "DISK="+n.dir, "bash", "-ec", join, "join", groupOf(labSuffix(l.Dir))+"/"+n.name)
 	for _, h := range tops {
 		words = append(words, h.at+" "+h.options)
 	}
-	if n.cmd, n.over, err = l.spawn("node."+n.name, words); err != nil {
+	if n.cmd, n.over, err = l.spawnProcess("node."+n.name, words); err != nil {
 		return err
 	}
 	ended := false
@@ -154,30 +154,30 @@ func (l *Lab) boot(ctx context.Context, n *node) error {
 		return fmt.Errorf("%s ended at once: %s", n.name, n.cmd.ProcessState)
 	}
 	if err == nil {
-		n.pid, err = child(n.cmd.Process.Pid, n.over)
+		n.pid, err = onlyChild(n.cmd.Process.Pid, n.over)
 	}
 	return err
 }
 
-// contain starts a node's containerd and gives it the images.
-func (l *Lab) contain(ctx context.Context, n *node) error {
+// startContainerd starts a node's containerd and gives it the images.
+func (l *Lab) startContainerd(ctx context.Context, n *node) error {
 	if n.pid == 0 {
 		return nil // it did not start, which is said
 	}
 	if err := l.writeNode(n); err != nil {
 		return err
 	}
-	if err := l.start(ctx, &daemon{
+	if err := l.startDaemon(ctx, &daemon{
 		name: "containerd." + n.name, node: n, words: []string{"containerd", "-c", filepath.Join(n.dir, "containerd.toml")},
-		up: func(ctx context.Context) bool { return l.on(ctx, n, "ctr", "version") == nil },
+		up: func(ctx context.Context) bool { return l.runOnNode(ctx, n, "ctr", "version") == nil },
 	}); err != nil {
 		return err
 	}
-	return l.give(ctx, n, l.file("pause.tar"), l.file("base.tar"), l.file("cox.tar"))
+	return l.importImages(ctx, n, l.labFile("pause.tar"), l.labFile("base.tar"), l.labFile("cox.tar"))
 }
 
-// kubelet starts a node's kubelet.
-func (l *Lab) kubelet(ctx context.Context, n *node) error {
+// startKubelet starts a node's kubelet.
+func (l *Lab) startKubelet(ctx context.Context, n *node) error {
 	words := []string{
 		filepath.Join(l.programs, "kube"), "kubelet", "--config=" + filepath.Join(n.dir, "kubelet.yaml"), "--kubeconfig=" + filepath.Join(n.dir, "kubelet.conf"),
 		"--hostname-override=" + n.name, "--node-ip=" + nodeAddress(n.index), "-v=2",
@@ -185,29 +185,29 @@ func (l *Lab) kubelet(ctx context.Context, n *node) error {
 	if K3s() != "" {
 		words = l.k3sAgent(n)
 	}
-	return l.start(ctx, &daemon{name: "kubelet." + n.name, node: n, words: words})
+	return l.startDaemon(ctx, &daemon{name: "kubelet." + n.name, node: n, words: words})
 }
 
-// inside are words to stand behind for a command on the node.
-func (n *node) inside() []string {
+// nsenterArgs are words to stand behind for a command on the node.
+func (n *node) nsenterArgs() []string {
 	return []string{"nsenter", fmt.Sprintf("--target=%d", n.pid), "--mount", "--pid", "--uts", "--ipc", "--net", "--cgroup", "--", "sh", "-ec", within, "within"}
 }
 
-// on runs a command on a node.
-func (l *Lab) on(ctx context.Context, n *node, words ...string) error {
+// runOnNode runs a command on a node.
+func (l *Lab) runOnNode(ctx context.Context, n *node, words ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	words = append(n.inside(), words...)
+	words = append(n.nsenterArgs(), words...)
 	c := exec.CommandContext(ctx, words[0], words[1:]...)
 	c.Env = append(os.Environ(), "PATH=/usr/sbin:/usr/bin:/sbin:/bin")
 	if out, err := c.CombinedOutput(); err != nil {
-		return fmt.Errorf("on %s: %q: %w: %s", n.name, words[len(n.inside()):], err, out)
+		return fmt.Errorf("on %s: %q: %w: %s", n.name, words[len(n.nsenterArgs()):], err, out)
 	}
 	return nil
 }
 
-// kill ends a node with all that runs on it.
-func (n *node) kill() {
+// killNode ends a node with all that runs on it.
+func (n *node) killNode() {
 	if n.over == nil {
 		return
 	}
@@ -221,24 +221,24 @@ func (n *node) kill() {
 // Crash ends a node as a loss of power would: pods, containerd, kubelet. Boot has it back.
 func (l *Lab) Crash(t testing.TB, name string) {
 	t.Helper()
-	l.node(t, name).kill()
+	l.nodeByName(t, name).killNode()
 	for _, d := range []string{"containerd.", "kubelet."} {
-		l.daemon(t, d+name).kill()
+		l.daemonByName(t, d+name).killDaemon()
 	}
 }
 
 // Boot starts a node again that has crashed. Its disk is as it was.
 func (l *Lab) Boot(t testing.TB, name string) {
 	t.Helper()
-	n := l.node(t, name)
+	n := l.nodeByName(t, name)
 	run := filepath.Join(n.dir, "run") // what a machine forgets
-	err := errors.Join(os.RemoveAll(run), os.MkdirAll(run, 0o755), l.boot(t.Context(), n), l.contain(t.Context(), n), l.kubelet(t.Context(), n))
+	err := errors.Join(os.RemoveAll(run), os.MkdirAll(run, 0o755), l.bootNode(t.Context(), n), l.startContainerd(t.Context(), n), l.startKubelet(t.Context(), n))
 	if err != nil {
 		t.Fatalf("%s does not start again: %v\n%s", name, err, l.Logs())
 	}
 }
 
-func (l *Lab) node(t testing.TB, name string) *node {
+func (l *Lab) nodeByName(t testing.TB, name string) *node {
 	t.Helper()
 	n := l.nodes[name]
 	if n == nil {

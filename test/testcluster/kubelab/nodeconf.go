@@ -59,7 +59,7 @@ volumePluginDir: /var/lib/kubelet/volume-plugins
 // writeNode writes the files of a node.
 func (l *Lab) writeNode(n *node) error {
 	address := nodeAddress(n.index)
-	serves, err := l.pki.sign("system:node:"+n.name, []string{"system:nodes"}, address, n.name)
+	serves, err := l.pki.signKey("system:node:"+n.name, []string{"system:nodes"}, address, n.name)
 	if err != nil {
 		return err
 	}
@@ -69,12 +69,12 @@ func (l *Lab) writeNode(n *node) error {
 		write("cni/10-lab.conflist", fmt.Appendf(nil, cniConf, podNet(n.index))),
 		write("kubelet.crt", serves.cert), write("kubelet.key", serves.key),
 		write("kubelet.yaml", fmt.Appendf(nil, kubeletConf, address, l.Dir, n.dir, dnsAddress)),
-		l.pki.kubeconfig(filepath.Join(n.dir, "kubelet.conf"), l.Server(), "system:node:"+n.name, "system:nodes"),
+		l.pki.writeKubeconfig(filepath.Join(n.dir, "kubelet.conf"), l.Server(), "system:node:"+n.name, "system:nodes"),
 	)
 }
 
-// names starts the cluster's DNS. It knows nothing but the cluster.
-func (l *Lab) names(ctx context.Context) error {
+// startDNS starts the cluster's DNS. It knows nothing but the cluster.
+func (l *Lab) startDNS(ctx context.Context) error {
 	text := fmt.Appendf(nil, `.:53 {
 	bind %s
 	errors
@@ -85,11 +85,13 @@ func (l *Lab) names(ctx context.Context) error {
 	}
 }
 `, dnsAddress, l.Kubeconfig())
-	if err := os.WriteFile(l.file("Corefile"), text, 0o600); err != nil {
+	if err := os.WriteFile(l.labFile("Corefile"), text, 0o600); err != nil {
 		return err
 	}
-	return l.start(ctx, &daemon{
-		name: "dns", words: []string{filepath.Join(l.programs, "coredns"), "-conf", l.file("Corefile")},
-		up: func(ctx context.Context) bool { return probe(ctx, nil, "http://"+l.wire.server+":8181/ready") == nil },
+	return l.startDaemon(ctx, &daemon{
+		name: "dns", words: []string{filepath.Join(l.programs, "coredns"), "-conf", l.labFile("Corefile")},
+		up: func(ctx context.Context) bool {
+			return probeURL(ctx, nil, "http://"+l.wire.server+":8181/ready") == nil
+		},
 	})
 }

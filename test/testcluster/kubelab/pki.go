@@ -32,7 +32,7 @@ func newAuthority() (*authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	as := certificate(pkix.Name{CommonName: "lab"})
+	as := certificateTemplate(pkix.Name{CommonName: "lab"})
 	as.IsCA, as.BasicConstraintsValid, as.KeyUsage = true, true, x509.KeyUsageCertSign|x509.KeyUsageDigitalSignature
 	der, err := x509.CreateCertificate(rand.Reader, as, as, key.Public(), key)
 	if err != nil {
@@ -42,8 +42,8 @@ func newAuthority() (*authority, error) {
 	return &authority{key, cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, err
 }
 
-// certificate is one to be signed, good for two days.
-func certificate(name pkix.Name) *x509.Certificate {
+// certificateTemplate is one to be signed, good for two days.
+func certificateTemplate(name pkix.Name) *x509.Certificate {
 	number, _ := rand.Int(rand.Reader, big.NewInt(1<<62))
 	return &x509.Certificate{
 		SerialNumber: number, Subject: name,
@@ -53,14 +53,14 @@ func certificate(name pkix.Name) *x509.Certificate {
 	}
 }
 
-// sign makes a key and its certificate: of a user and its groups, or of a server that has
+// signKey makes a key and its certificate: of a user and its groups, or of a server that has
 // names and addresses.
-func (a *authority) sign(user string, groups []string, hosts ...string) (pair, error) {
+func (a *authority) signKey(user string, groups []string, hosts ...string) (pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return pair{}, err
 	}
-	as := certificate(pkix.Name{CommonName: user, Organization: groups})
+	as := certificateTemplate(pkix.Name{CommonName: user, Organization: groups})
 	for _, h := range hosts {
 		if ip := net.ParseIP(h); ip != nil {
 			as.IPAddresses = append(as.IPAddresses, ip)
@@ -79,8 +79,8 @@ func (a *authority) sign(user string, groups []string, hosts ...string) (pair, e
 	}, err
 }
 
-// tokens is a key that signs tokens of service accounts, and the one that checks them.
-func tokens() (private, public []byte, err error) {
+// tokenKeys is a key that signs tokens of service accounts, and the one that checks them.
+func tokenKeys() (private, public []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, err
@@ -93,9 +93,9 @@ func tokens() (private, public []byte, err error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: open}), err
 }
 
-// kubeconfig writes a file by which a user reaches a server. Nothing else is needed.
-func (a *authority) kubeconfig(file, server, user string, groups ...string) error {
-	p, err := a.sign(user, groups)
+// writeKubeconfig writes a file by which a user reaches a server. Nothing else is needed.
+func (a *authority) writeKubeconfig(file, server, user string, groups ...string) error {
+	p, err := a.signKey(user, groups)
 	if err != nil {
 		return err
 	}
@@ -112,9 +112,9 @@ current-context: lab
 `, server, text(a.pem), text(p.cert), text(p.key)), 0o600)
 }
 
-// client is the TLS of a user.
-func (a *authority) client(user string, groups ...string) (*tls.Config, error) {
-	p, err := a.sign(user, groups)
+// clientTLS is the TLS of a user.
+func (a *authority) clientTLS(user string, groups ...string) (*tls.Config, error) {
+	p, err := a.signKey(user, groups)
 	if err != nil {
 		return nil, err
 	}

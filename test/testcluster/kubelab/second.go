@@ -27,7 +27,7 @@ func (l *Lab) Second(t testing.TB, name, etcd string, more ...string) (address s
 	l.mu.Unlock()
 	address = fmt.Sprintf("%s:%d", l.wire.server, port)
 	words := []string{l.programs + "/kube", "apiserver"}
-	for _, a := range l.apiserver() {
+	for _, a := range l.apiserverArgs() {
 		if etcd != "" && strings.HasPrefix(a, "--etcd-servers=") {
 			a = "--etcd-servers=http://" + etcd
 		}
@@ -35,9 +35,9 @@ func (l *Lab) Second(t testing.TB, name, etcd string, more ...string) (address s
 	}
 	words = append(words, fmt.Sprintf("--secure-port=%d", port))
 	d := &daemon{name: "apiserver." + name, words: append(words, more...), up: func(ctx context.Context) bool {
-		return probe(ctx, l.admin, "https://"+address+"/readyz") == nil
+		return probeURL(ctx, l.admin, "https://"+address+"/readyz") == nil
 	}}
-	if err := l.start(t.Context(), d); err != nil {
+	if err := l.startDaemon(t.Context(), d); err != nil {
 		t.Fatalf("%v\n%s", err, l.Logs())
 	}
 	return address

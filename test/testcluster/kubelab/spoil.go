@@ -11,12 +11,12 @@ import (
 // there says to the crew that it was started before. Others have the same image as before.
 func (l *Lab) Spoil(t testing.TB, name string) {
 	t.Helper()
-	n := l.node(t, name)
+	n := l.nodeByName(t, name)
 	whole, err := ours()
 	if err != nil {
 		t.Fatal(err)
 	}
-	shell, err := busybox(t.Context())
+	shell, err := busyboxEntries(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,15 +27,15 @@ func (l *Lab) Spoil(t testing.TB, name string) {
 		spoilt.Entries = append(spoilt.Entries, e)
 	}
 	spoilt.Entries = append(spoilt.Entries, Entry{Name: program, Text: []byte("#!/bin/sh\n/whole/" + program + " \"$@\" && mkdir /cox/run\n")})
-	file := l.file("spoilt." + name + ".tar")
+	file := l.labFile("spoilt." + name + ".tar")
 	if err := spoilt.Write(file); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.give(t.Context(), n, file); err != nil {
+	if err := l.importImages(t.Context(), n, file); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := l.give(context.Background(), n, l.file("cox.tar")); err != nil {
+		if err := l.importImages(context.Background(), n, l.labFile("cox.tar")); err != nil {
 			t.Error(err)
 		}
 	})

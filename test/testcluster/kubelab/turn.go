@@ -23,25 +23,25 @@ type waiter struct {
 	come chan struct{}
 }
 
-// take waits for a turn, which the result ends. Larger ones are first, and of the same size who
+// takeTurn waits for a turn, which the result ends. Larger ones are first, and of the same size who
 // came first.
-func (q *queue) take(size int) (end func()) {
+func (q *queue) takeTurn(size int) (end func()) {
 	w := &waiter{size, make(chan struct{})}
 	q.mu.Lock()
 	q.waiting = append(q.waiting, w)
-	q.next()
+	q.grantTurns()
 	q.mu.Unlock()
 	<-w.come
 	return func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		q.free++
-		q.next()
+		q.grantTurns()
 	}
 }
 
-// next gives away the turns that are free. The lock is held.
-func (q *queue) next() {
+// grantTurns gives away the turns that are free. The lock is held.
+func (q *queue) grantTurns() {
 	for ; q.free > 0 && len(q.waiting) > 0; q.free-- {
 		best := 0
 		for i, w := range q.waiting {

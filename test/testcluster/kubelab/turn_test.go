@@ -13,13 +13,13 @@ func TestTurns(t *testing.T) { synctest.Test(t, testTurns) }
 
 func testTurns(t *testing.T) {
 	q := queue{free: 2}
-	end := []func(){q.take(1), q.take(0)}
+	end := []func(){q.takeTurn(1), q.takeTurn(0)}
 	got := make(chan int)
 	sizes := []int{0, 4, 1, 5}
 	var all sync.WaitGroup
 	for _, size := range sizes {
 		all.Go(func() {
-			over := q.take(size)
+			over := q.takeTurn(size)
 			got <- size
 			over()
 		})

@@ -37,8 +37,8 @@ type wire struct {
 	near   string   // this machine's
 }
 
-// connect makes a network.
-func connect(ctx context.Context, name string, nodes []string) (*wire, error) {
+// connectNetwork makes a network.
+func connectNetwork(ctx context.Context, name string, nodes []string) (*wire, error) {
 	near, far, held, err := freeLink()
 	if err != nil {
 		return nil, err
@@ -59,12 +59,12 @@ func connect(ctx context.Context, name string, nodes []string) (*wire, error) {
 		steps = append(steps, fmt.Sprintf("ip address add %s/32 dev lo", nodeAddress(i)))
 	}
 	err = errors.Join(
-		w.do(ctx, fmt.Sprintf("ip link add %s type veth peer name world netns /proc/self/fd/3", w.link)),
-		w.do(ctx, fmt.Sprintf("ip address add %s/30 dev %s", near, w.link)),
-		w.do(ctx, "ip link set "+w.link+" up"),
+		w.runInNetwork(ctx, fmt.Sprintf("ip link add %s type veth peer name world netns /proc/self/fd/3", w.link)),
+		w.runInNetwork(ctx, fmt.Sprintf("ip address add %s/30 dev %s", near, w.link)),
+		w.runInNetwork(ctx, "ip link set "+w.link+" up"),
 	)
 	if err == nil {
-		err = w.do(ctx, append(w.inside(), "sh", "-ec", strings.Join(steps, "\n"))...)
+		err = w.runInNetwork(ctx, append(w.nsenterArgs(), "sh", "-ec", strings.Join(steps, "\n"))...)
 	}
 	if err != nil {
 		w.close()
@@ -73,12 +73,12 @@ func connect(ctx context.Context, name string, nodes []string) (*wire, error) {
 	return w, nil
 }
 
-// inside are words to stand behind for a command that is to be in the network. It has to be
+// nsenterArgs are words to stand behind for a command that is to be in the network. It has to be
 // given the namespace as its file 3.
-func (w *wire) inside() []string { return []string{"nsenter", "--net=/proc/self/fd/3", "--"} }
+func (w *wire) nsenterArgs() []string { return []string{"nsenter", "--net=/proc/self/fd/3", "--"} }
 
-// do runs a command: one line, or words.
-func (w *wire) do(ctx context.Context, words ...string) error {
+// runInNetwork runs a command: one line, or words.
+func (w *wire) runInNetwork(ctx context.Context, words ...string) error {
 	if len(words) == 1 {
 		words = strings.Fields(words[0])
 	}
@@ -93,7 +93,7 @@ func (w *wire) do(ctx context.Context, words ...string) error {
 // close takes the link away. The namespace lasts as long as one of its processes.
 func (w *wire) close() {
 	if w.space != nil {
-		_ = w.do(context.Background(), "ip link delete "+w.link)
+		_ = w.runInNetwork(context.Background(), "ip link delete "+w.link)
 		_ = w.space.Close()
 	}
 	_ = w.held.Close()
