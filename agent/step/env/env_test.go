@@ -314,7 +314,7 @@ func environmentDocument() string {
 
 const environmentIntroduction = `# The environment of a job
 
-Made from the table in ` + "`step/variables.go`" + `; a test keeps both the same. The names and formats are Slurm's, compared with
+Made from the table in ` + "`agent/step/env/variables.go`" + `; a test keeps both the same. The names and formats are Slurm's, compared with
 environments that Slurm 22.05 made, so that scripts find what they find on a cluster.
 
 - *script*: set for the batch script; tasks inherit it through srun. *task*: set by srun for every task of a step, with the
