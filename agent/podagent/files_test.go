@@ -60,10 +60,19 @@ func (p *pod) receive(text []byte) (string, int) {
 }
 
 // deliver sends the archive until the member takes it: its process may only begin.
-func (p *pod) deliver(text []byte) {
+func (p *pod) deliver(text []byte) { p.send(text, 0) }
+
+// deliverUnusable sends an archive that ends the attempt, which can be over before the member has
+// said that it took it.
+func (p *pod) deliverUnusable(text []byte) { p.send(text, fault.Conflict.ExitCode()) }
+
+func (p *pod) send(text []byte, over int) {
 	p.crew.t.Helper()
 	eventually(p.crew.t, "the archive is taken", func() bool {
 		said, code := p.receive(text)
+		if code == over {
+			return true
+		}
 		if code != 0 && code != fault.Unavailable.ExitCode() {
 			p.crew.t.Fatalf("exit %d: %s", code, said)
 		}
@@ -150,7 +159,7 @@ func TestFilesThatDoNotCome(t *testing.T) {
 		c, text := laden(t, 1, "true", map[string]string{"a": strings.Repeat("x", 2<<20)})
 		c.plan.UploadRoom = 1 << 20
 		c.start()
-		c.members[0].deliver(text)
+		c.members[0].deliverUnusable(text)
 		if o, code := c.members[0].end(); code == 0 || o.Cause != engine.LaunchFailed || !o.Started.IsZero() || !strings.Contains(o.Message, "more than 1 MiB when it is unpacked") {
 			t.Errorf("exit %d, %+v", code, o)
 		}
@@ -162,7 +171,7 @@ func TestFilesThatDoNotCome(t *testing.T) {
 		sum := sha256.Sum256(junk)
 		c.plan.Upload.Digest = hex.EncodeToString(sum[:])
 		c.start()
-		c.members[0].deliver(junk)
+		c.members[0].deliverUnusable(junk)
 		o, code := c.members[0].end()
 		if o.Cause != engine.LaunchFailed || code == 0 || !strings.Contains(o.Message, "the archive is not whole") || !strings.Contains(o.Message, c.plan.Upload.Dir) {
 			t.Errorf("exit %d, %+v", code, o)

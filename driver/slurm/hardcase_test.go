@@ -185,10 +185,14 @@ func (s *scene) drain(t *testing.T, node string, delegated bool, unclean string)
 // node is a node as the engine tells it.
 func (s *scene) node(t *testing.T, e *slurm.Engine, name string) fleet.Node {
 	t.Helper()
-	all, err := e.Nodes(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	var all []fleet.Node
+	var err error
+	awaits(t, "the nodes", func() bool { // a single call of Slurm's can fail, on a machine under load
+		if all, err = e.Nodes(t.Context()); err != nil {
+			t.Log(err)
+		}
+		return err == nil
+	})
 	i := slices.IndexFunc(all, func(n fleet.Node) bool { return n.Name == name })
 	if i < 0 {
 		t.Fatalf("there is no %s", name)
