@@ -8,11 +8,16 @@ GO    ?= go
 export GOFLAGS := -trimpath $(filter-out -trimpath,$(GOFLAGS))
 
 # The packages in test/ that are not part of make unit: the proofs of the five promises.
-PROOFS := simulate hardcase kill linear load security tables
+# Those of the first line compute, those of the second run whole servers and real processes.
+COMPUTED := simulate linear tables
+RUN      := hardcase kill load security
+PROOFS   := $(COMPUTED) $(RUN)
+# The packages with goroutines of their own, which make race runs under the race detector; those of
+# the second line for their goroutines alone, since make unit runs all of their tests.
+RACY  := ./agent/... ./engine/... ./driver/kube/... ./driver/slurm/... ./cmd/internal/localrun ./api/... ./auth/... ./server/daemon ./server/notify ./test/testcluster/...
+RACY2 := ./driver/local ./control/... ./store/... ./server ./server/admin ./server/transport
 # The package whose tests take longest is first, so that it is not what the others are waited for with.
-PKGS  ?= ./driver/local $(shell $(GO) list ./... | grep -v $(foreach p,$(PROOFS),-e /test/$(p)))
-# The packages with goroutines of their own, which make race runs under the race detector.
-RACY  := ./driver/local ./agent/... ./control/... ./store/... ./engine/... ./driver/... ./cmd/internal/localrun ./server/... ./api/... ./auth/... ./test/testcluster/...
+PKGS  ?= ./driver/local $(shell $(GO) list ./... | grep -vxF "$$($(GO) list $(RACY))" | grep -v $(foreach p,$(PROOFS),-e /test/$(p)))
 
 # A test of real processes on a loaded machine may fail once for a reason of the
 # machine. It is run again at most RERUN times; the report at the end counts it as failed
@@ -31,7 +36,7 @@ tests  = mkdir -p $(REPORT) && $(BIN)/gotestsum --format pkgname-and-test-fails 
 SEED ?= 1
 export RAPID_SEED := $(SEED)
 
-.PHONY: test quick cross lint unit race proofs slurm kube kube-batch arm64 bench bench-slurm bench-kube bench-grow bench-traces torture fuzz build clean docs
+.PHONY: test quick cross lint unit race proofs proofs-computed proofs-run slurm kube kube-batch arm64 bench bench-slurm bench-kube bench-grow bench-traces torture fuzz build clean docs
 
 test: $(BIN)/.tools           ## everything that must pass before a commit lands, side by side
 	COX_REPORT=$(REPORT) scripts/test.sh
@@ -54,10 +59,15 @@ unit: $(BIN)/.tools           ## tests, with real processes, as the user who cal
 	$(call tests,$(PKGS),)
 
 race: $(BIN)/.tools           ## the packages with goroutines of their own, under the race detector
-	CGO_ENABLED=1 $(call tests,$(RACY),-race -short)
+	CGO_ENABLED=1 $(call tests,$(RACY2) $(RACY),-race -short)
 
-proofs: $(BIN)/.tools         ## simulation, kills, faults, hard cases, load, security, published tables
-	$(call tests,$(shell $(GO) list ./test/... | grep $(foreach p,$(PROOFS),-e /test/$(p)$$)),-p 1 -timeout 20m)
+proofs: proofs-computed proofs-run    ## simulation, kills, faults, hard cases, load, security, published tables
+
+proofs-computed: $(BIN)/.tools
+	$(call tests,$(shell $(GO) list ./test/... | grep $(foreach p,$(COMPUTED),-e /test/$(p))),-p 1 -timeout 20m)
+
+proofs-run: $(BIN)/.tools
+	$(call tests,$(shell $(GO) list ./test/... | grep $(foreach p,$(RUN),-e /test/$(p))),-p 1 -timeout 20m)
 
 slurm: $(BIN)/.tools          ## the sbatch reader and the engine beside real Slurm, 22.05 and 24.11 (as root: installs Debian's packages)
 	COX_TESTS=$(BIN)/gotestsum COX_REPORT=$(REPORT) scripts/slurm/test.sh
@@ -75,7 +85,7 @@ arm64:                        ## the core decides on arm64 as on amd64 (as root:
 # never ends, nor does torture itself.
 torture:                      ## the long runs: minutes to hours, then the simulation until it is stopped
 ifndef SEEDS
-	COX_LONG=1 COX_SLURM_ALL=1 COX_STORM=$(or $(STORM),30m) COX_SLURM_TIMEOUT=2h $(MAKE) unit proofs slurm RERUN=0 SEED=0
+	COX_LONG=1 COX_SLURM_ALL=1 COX_STORM=$(or $(STORM),30m) COX_SLURM_TIMEOUT=2h $(MAKE) unit race proofs slurm RERUN=0 SEED=0
 	COX_LONG=1 COX_STORM=$(or $(STORM),20m) COX_KUBE_TIMEOUT=2h $(MAKE) kube kube-batch RERUN=0 SEED=0
 	FUZZTIME=$(or $(FUZZTIME),20m) scripts/fuzz.sh
 endif
