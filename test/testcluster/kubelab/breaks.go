@@ -2,6 +2,7 @@ package lab
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
@@ -23,8 +24,9 @@ func (l *Lab) Breaks(loses func(node string)) map[string]Break {
 			l.Restart(t, name)
 		}
 	}
+	all := map[string]Break{}
 	is := func(name string) func(*rand.Rand) string { return func(*rand.Rand) string { return name } }
-	return map[string]Break{
+	for name, b := range map[string]Break{
 		"apiserver":          killed(is("apiserver")),
 		"etcd":               killed(is("etcd")),
 		"controller-manager": killed(is("controller-manager")),
@@ -50,6 +52,32 @@ func (l *Lab) Breaks(loses func(node string)) map[string]Break {
 			meanwhile()
 			l.Boot(t, n)
 		},
+	} {
+		all[name] = func(t testing.TB, rnd *rand.Rand, meanwhile func()) {
+			b(t, rnd, meanwhile)
+			l.restartEnded(t)
+		}
+	}
+	return all
+}
+
+// restartEnded starts what has ended by itself, as a kubelet does with its static pods: a
+// controller-manager ends if there is no API server while it begins.
+func (l *Lab) restartEnded(t testing.TB) {
+	l.mu.Lock()
+	var ended []string
+	for name, d := range l.daemons {
+		select {
+		case <-d.over:
+			ended = append(ended, name)
+		default:
+		}
+	}
+	l.mu.Unlock()
+	slices.Sort(ended)
+	for _, name := range ended {
+		t.Logf("%s had ended by itself", name)
+		l.Restart(t, name)
 	}
 }
 
