@@ -77,7 +77,7 @@ func buildSkewed(t *testing.T, dir string) {
 			if text == string(b) {
 				continue
 			}
-			text = strings.Replace(text, "import (\n", "import (\n\tmovedclock \""+modulePath+"internal/skew\"\n", 1) + "\nvar _ = time.Nanosecond\n"
+			text = strings.Replace(text, "import (\n", "import (\n\tmovedclock \""+modulePath+"internal/skew\"\n", 1) + "\nvar _, _ = time.Nanosecond, movedclock.Now\n"
 			other := filepath.Join(dir, fmt.Sprintf("%d.go", len(replace)))
 			if err := os.WriteFile(other, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
