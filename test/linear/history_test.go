@@ -173,7 +173,7 @@ func searchTime() time.Duration {
 	if os.Getenv("COX_LONG") != "" {
 		return 5 * time.Minute
 	}
-	return 20 * time.Second
+	return 40 * time.Second
 }
 
 // check fails the test if there is no order, and tells the story of the job. It reports
