@@ -4,7 +4,8 @@
 // The server is a process of its own: control, core, ledger, dispatch, SQLite and the
 // HTTP API as they are in production, over a socket and TCP, with the fake engine and a
 // clock that runs 720 times as fast (clock_test.go). The trace is drawn from a seed:
-// three shifts of 8 h, each alike (trace_test.go). At the end of a shift nothing is
+// three shifts of 8 h, each alike (trace_test.go), of which make test runs a third: COX_LONG=1
+// runs all of it. At the end of a shift nothing is
 // left to run, so what is held then is held for good: heap after a collection,
 // goroutines and descriptors of the third shift are compared with those of the second;
 // resident memory and the state directory by the largest value within a shift.
