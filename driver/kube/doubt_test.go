@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/engine/lines"
+	"github.com/coxswain-sched/coxswain/engine/appendlog"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
@@ -25,7 +25,7 @@ func TestAJournalWhoseDiskFails(t *testing.T) {
 	}
 	say := []error{unix.EIO, unix.EIO} // what the disk says, one after the other; then it is well
 	asked := 0
-	j.file.On(lines.Disk{File: func(f *os.File) (err error) {
+	j.file.On(appendlog.Disk{File: func(f *os.File) (err error) {
 		asked++
 		if len(say) > 0 {
 			err, say = say[0], say[1:]

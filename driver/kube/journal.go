@@ -12,8 +12,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/appendlog"
 	"github.com/coxswain-sched/coxswain/engine/fence"
-	"github.com/coxswain-sched/coxswain/engine/lines"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -112,7 +112,7 @@ type journal struct {
 	name string
 
 	mu     sync.Mutex
-	file   *lines.File
+	file   *appendlog.File
 	least  int64 // bytes: of the file when it was written anew last
 	server string
 	epoch  uint64
@@ -125,7 +125,7 @@ type journal struct {
 func openJournal(name, server string) (*journal, error) {
 	j := &journal{name: name, lives: map[engine.Ref]*life{}}
 	var err error
-	if j.file, err = lines.Open(name, func(line []byte) bool {
+	if j.file, err = appendlog.Open(name, func(line []byte) bool {
 		var e entry
 		if json.Unmarshal(line, &e) != nil {
 			return false

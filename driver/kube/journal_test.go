@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/engine/lines"
+	"github.com/coxswain-sched/coxswain/engine/appendlog"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
@@ -86,14 +86,14 @@ func TestACallThatCannotBeWrittenDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.bound(1)
-	full, err := lines.Open(filepath.Join(t.TempDir(), "full"), func([]byte) bool { return true })
+	full, err := appendlog.Open(filepath.Join(t.TempDir(), "full"), func([]byte) bool { return true })
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := full.Close(); err != nil {
 		t.Fatal(err)
 	}
-	swap := func(f *lines.File) *lines.File {
+	swap := func(f *appendlog.File) *appendlog.File {
 		e.log.mu.Lock()
 		defer e.log.mu.Unlock()
 		was := e.log.file

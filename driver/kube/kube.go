@@ -17,7 +17,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/engine/feed"
+	"github.com/coxswain-sched/coxswain/engine/watchcache"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
@@ -42,7 +42,7 @@ type Engine struct {
 	cfg  Config
 	k    *cluster.Cluster
 	log  *journal
-	feed *feed.Feed
+	feed *watchcache.Cache
 
 	ctx    context.Context //nolint:containedctx // ends the engine's own goroutines, not a call
 	cancel context.CancelFunc
@@ -104,7 +104,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("kubernetes engine: %w", err)
 	}
 	e := &Engine{
-		cfg: cfg, k: cfg.Cluster, log: log, feed: feed.New(log.epoch), lanes: make(chan struct{}, callsAtMost), looks: make(chan struct{}, looksAtMost), making: make(chan struct{}, makingAtMost), kick: make(chan struct{}, 1), buried: make(chan struct{}, 1), room: make(chan struct{}, 1), marks: make(chan struct{}, 1), ships: make(chan struct{}, shipsAtMost), asks: make(chan struct{}, asksAtMost),
+		cfg: cfg, k: cfg.Cluster, log: log, feed: watchcache.New(log.epoch), lanes: make(chan struct{}, callsAtMost), looks: make(chan struct{}, looksAtMost), making: make(chan struct{}, makingAtMost), kick: make(chan struct{}, 1), buried: make(chan struct{}, 1), room: make(chan struct{}, 1), marks: make(chan struct{}, 1), ships: make(chan struct{}, shipsAtMost), asks: make(chan struct{}, asksAtMost),
 		Survey:   NewSurvey(cfg.Cluster, cfg.Terms, log.server),
 		attempts: map[engine.Ref]*attempt{}, seated: map[string]int{}, graves: map[string]*corev1.Pod{}, rooted: true, tenants: map[string]*namespaceQuota{},
 		listed: map[string]bool{}, hidden: map[string]error{}, ways: map[string]*cluster.Cluster{}, said: map[string]string{}, heard: map[string]bool{},

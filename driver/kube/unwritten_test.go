@@ -13,7 +13,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/control/dispatch"
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/engine/lines"
+	"github.com/coxswain-sched/coxswain/engine/appendlog"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
@@ -26,7 +26,7 @@ func TestALaunchMeetsADiskThatFails(t *testing.T) {
 	s := newStand(t, "n1", "n2")
 	e := s.open(nil)
 	var well atomic.Bool
-	e.log.file.On(lines.Disk{File: func(f *os.File) error {
+	e.log.file.On(appendlog.Disk{File: func(f *os.File) error {
 		if !well.Load() {
 			return unix.EIO
 		}

@@ -42,7 +42,7 @@ import (
 	"github.com/coxswain-sched/coxswain/agent/proc"
 	"github.com/coxswain-sched/coxswain/agent/supervise"
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/engine/feed"
+	"github.com/coxswain-sched/coxswain/engine/watchcache"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 )
@@ -111,7 +111,7 @@ type Engine struct {
 	lock  *os.File
 	notes []string
 	base  cgroup.Base
-	feed  *feed.Feed
+	feed  *watchcache.Cache
 	epoch uint64
 	log   *attempt.Log
 	pool  *pool
@@ -213,7 +213,7 @@ func (e *Engine) openEngine() (lives map[engine.Ref]*attempt.Life, err error) {
 	if e.epoch, err = attempt.NextEpoch(filepath.Join(e.cfg.Root, "epoch")); err != nil {
 		return nil, err
 	}
-	e.feed = feed.New(e.epoch)
+	e.feed = watchcache.New(e.epoch)
 	if e.cfg.NoLimits {
 		e.notes = append(e.notes, "control groups are turned off: memory is not limited, and processes are followed as descendants of their supervisor")
 	} else {

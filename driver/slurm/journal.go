@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/appendlog"
 	"github.com/coxswain-sched/coxswain/engine/fence"
-	"github.com/coxswain-sched/coxswain/engine/lines"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
@@ -84,7 +84,7 @@ type life struct {
 // journal is an append-only file of entries, one JSON value a line. One driver has it open.
 type journal struct {
 	mu      sync.Mutex
-	file    *lines.File
+	file    *appendlog.File
 	least   int64 // bytes: of the file when it was written anew last
 	cluster string
 	epoch   uint64
@@ -98,7 +98,7 @@ type journal struct {
 func openJournal(name, cluster string) (*journal, error) {
 	j := &journal{lives: map[engine.Ref]*life{}, kept: map[job.ID]*requeuedJob{}}
 	var err error
-	if j.file, err = lines.Open(name, func(line []byte) bool {
+	if j.file, err = appendlog.Open(name, func(line []byte) bool {
 		var e entry
 		if json.Unmarshal(line, &e) != nil {
 			return false

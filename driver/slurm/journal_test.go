@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/engine/lines"
+	"github.com/coxswain-sched/coxswain/engine/appendlog"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
@@ -26,7 +26,7 @@ func TestAJournalWhoseDiskFails(t *testing.T) {
 	}
 	var say []error // what the disk says, one after the other; then it is well
 	asked := 0
-	j.file.On(lines.Disk{File: func(f *os.File) (err error) {
+	j.file.On(appendlog.Disk{File: func(f *os.File) (err error) {
 		asked++
 		if len(say) > 0 {
 			err, say = say[0], say[1:]
@@ -81,7 +81,7 @@ func TestAFenceThatIsNotOnTheDisk(t *testing.T) {
 	}
 	var bad error = unix.EIO
 	asked := 0
-	j.file.On(lines.Disk{File: func(f *os.File) error {
+	j.file.On(appendlog.Disk{File: func(f *os.File) error {
 		asked++
 		return errors.Join(bad, f.Sync())
 	}})
@@ -127,8 +127,8 @@ func TestWhatCountsIsNotWrittenAnewForEach(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer j.close()                                                  //nolint:errcheck // it was written to
-	j.file.On(lines.Disk{File: func(*os.File) error { return nil }}) // what is on it nobody asks here
+	defer j.close()                                                      //nolint:errcheck // it was written to
+	j.file.On(appendlog.Disk{File: func(*os.File) error { return nil }}) // what is on it nobody asks here
 	stat := func() os.FileInfo {
 		i, err := os.Stat(name)
 		if err != nil {

@@ -35,7 +35,7 @@ import (
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/driver/slurm/submitlimiter"
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/engine/feed"
+	"github.com/coxswain-sched/coxswain/engine/watchcache"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -80,7 +80,7 @@ type Config struct {
 type Engine struct {
 	cfg  Config
 	log  *journal
-	feed *feed.Feed
+	feed *watchcache.Cache
 	send *submitlimiter.Limiter // who hands over
 	ends *submitlimiter.Limiter // who ends what was handed over
 	kick chan struct{}          // a poll is wanted
@@ -155,7 +155,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("slurm engine: %w", err)
 	}
 	e := &Engine{
-		cfg: cfg, log: log, feed: feed.New(log.epoch), blind: blind, send: submitlimiter.New(cfg.Senders), ends: submitlimiter.New(cfg.Senders), kick: make(chan struct{}, 1), errands: make(chan senderConfig), stocking: make(chan struct{}, 1),
+		cfg: cfg, log: log, feed: watchcache.New(log.epoch), blind: blind, send: submitlimiter.New(cfg.Senders), ends: submitlimiter.New(cfg.Senders), kick: make(chan struct{}, 1), errands: make(chan senderConfig), stocking: make(chan struct{}, 1),
 		attempts: map[engine.Ref]*attempt{}, users: map[string]bool{}, urged: map[*attempt]bool{}, people: map[string]site.Person{},
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())

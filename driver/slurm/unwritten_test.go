@@ -14,7 +14,7 @@ import (
 	"github.com/coxswain-sched/coxswain/driver/slurm/lockdir"
 	"github.com/coxswain-sched/coxswain/driver/slurm/sbatchargs/sbatchargstest"
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/engine/lines"
+	"github.com/coxswain-sched/coxswain/engine/appendlog"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -40,7 +40,7 @@ func TestALaunchMeetsADiskThatFails(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = e.Close() })
 	var well atomic.Bool
-	e.log.file.On(lines.Disk{File: func(f *os.File) error {
+	e.log.file.On(appendlog.Disk{File: func(f *os.File) error {
 		if !well.Load() {
 			return unix.EIO
 		}

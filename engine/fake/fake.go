@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/engine/feed"
 	"github.com/coxswain-sched/coxswain/engine/fence"
+	"github.com/coxswain-sched/coxswain/engine/watchcache"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 )
@@ -68,7 +68,7 @@ type World struct {
 	epoch    uint64
 	attempts map[engine.Ref]*attempt
 	fenced   fence.Set
-	feed     *feed.Feed // of the present driver; nil: none is open
+	feed     *watchcache.Cache // of the present driver; nil: none is open
 }
 
 // NewWorld returns a world without attempts.
@@ -90,7 +90,7 @@ func (w *World) Open() *Engine {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.epoch++
-	w.feed = feed.New(w.epoch)
+	w.feed = watchcache.New(w.epoch)
 	for _, a := range w.sortedAttempts() {
 		r := a.toldReport()
 		if len(a.away) > 0 {
@@ -107,7 +107,7 @@ func New(cfg Config) *Engine { return NewWorld(cfg).Open() }
 // Engine is one driver.
 type Engine struct {
 	w      *World
-	feed   *feed.Feed
+	feed   *watchcache.Cache
 	once   sync.Once
 	closed chan struct{}
 }

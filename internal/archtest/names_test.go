@@ -23,8 +23,6 @@ var oneWordCeilings = map[string]int{
 	"auth/user":                 6,
 	"cmd/slurmcmd/slurmcmdtest": 4,
 	"engine/enginetest":         31,
-	"engine/feed":               4,
-	"engine/lines":              5,
 	"internal/image":            4,
 	"internal/sweep":            5,
 	"model/eligible":            7,

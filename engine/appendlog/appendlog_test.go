@@ -1,4 +1,4 @@
-package lines_test
+package appendlog_test
 
 import (
 	"errors"
@@ -11,16 +11,16 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/coxswain-sched/coxswain/engine/lines"
+	"github.com/coxswain-sched/coxswain/engine/appendlog"
 	"github.com/coxswain-sched/coxswain/internal/smalldisk"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // open opens a file in which lines that begin with "?" cannot be read, and returns the others.
-func open(t *testing.T, name string) (*lines.File, []string) {
+func open(t *testing.T, name string) (*appendlog.File, []string) {
 	t.Helper()
 	var all []string
-	f, err := lines.Open(name, func(line []byte) bool {
+	f, err := appendlog.Open(name, func(line []byte) bool {
 		ok := !strings.HasPrefix(string(line), "?")
 		if ok {
 			all = append(all, string(line))
@@ -34,7 +34,7 @@ func open(t *testing.T, name string) (*lines.File, []string) {
 	return f, all
 }
 
-func add(t *testing.T, f *lines.File, all ...string) {
+func add(t *testing.T, f *appendlog.File, all ...string) {
 	t.Helper()
 	for _, line := range all {
 		if err := f.Add([]byte(line)); err != nil {
@@ -44,7 +44,7 @@ func add(t *testing.T, f *lines.File, all ...string) {
 }
 
 // has closes a file and compares it with lines.
-func has(t *testing.T, f *lines.File, name string, want ...string) {
+func has(t *testing.T, f *appendlog.File, name string, want ...string) {
 	t.Helper()
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestOneHasAFileOpen(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lines")
 	f, _ := open(t, name)
 	for range 2 {
-		if _, err := lines.Open(name, func([]byte) bool { return true }); fault.KindOf(err) != fault.Conflict {
+		if _, err := appendlog.Open(name, func([]byte) bool { return true }); fault.KindOf(err) != fault.Conflict {
 			t.Errorf("a second one: %v", err)
 		}
 		if err := f.Rewrite([]byte("a\n")); err != nil {
@@ -152,23 +152,23 @@ func TestAnOldFileIsNotLocked(t *testing.T) {
 	if err := f.Rewrite([]byte("a\n")); err != nil {
 		t.Fatal(err)
 	}
-	if there, err := lines.Lock(old, name); err != nil || there {
+	if there, err := appendlog.Lock(old, name); err != nil || there {
 		t.Errorf("written anew: %v %v", there, err)
 	}
-	if _, err := lines.Lock(late(), name); fault.KindOf(err) != fault.Conflict {
+	if _, err := appendlog.Lock(late(), name); fault.KindOf(err) != fault.Conflict {
 		t.Errorf("what has taken its place: %v", err)
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
 	old = late()
-	if there, err := lines.Lock(old, name); err != nil || !there {
+	if there, err := appendlog.Lock(old, name); err != nil || !there {
 		t.Errorf("nobody has it: %v %v", there, err)
 	}
 	if err := os.Remove(name); err != nil {
 		t.Fatal(err)
 	}
-	if there, err := lines.Lock(old, name); err != nil || there {
+	if there, err := appendlog.Lock(old, name); err != nil || there {
 		t.Errorf("taken away: %v %v", there, err)
 	}
 }
@@ -200,7 +200,7 @@ func TestANameThatIsNotOnTheDisk(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lines")
 	f, _ := open(t, name)
 	bad, calls := error(unix.EIO), 0
-	f.On(lines.Disk{Dir: func(string) (err error) {
+	f.On(appendlog.Disk{Dir: func(string) (err error) {
 		calls++
 		err, bad = bad, nil // it says so once
 		return err
@@ -220,7 +220,7 @@ func TestANameThatIsNotOnTheDisk(t *testing.T) {
 }
 
 // inDoubt checks that a file whose disk failed says so as long as it is not written anew.
-func inDoubt(t *testing.T, f *lines.File) {
+func inDoubt(t *testing.T, f *appendlog.File) {
 	t.Helper()
 	if err := f.Doubt(); !errors.Is(err, unix.EIO) {
 		t.Errorf("in doubt: %v", err)
@@ -235,9 +235,9 @@ func inDoubt(t *testing.T, f *lines.File) {
 }
 
 // failing is a disk whose next sync fails, once, as Linux does it.
-func failing() lines.Disk {
+func failing() appendlog.Disk {
 	failed := false
-	return lines.Disk{File: func(f *os.File) error {
+	return appendlog.Disk{File: func(f *os.File) error {
 		if !failed {
 			failed = true
 			return unix.EIO
@@ -283,7 +283,7 @@ func TestADiskThatFailsWhileItIsWrittenAnew(t *testing.T) {
 	for _, doubt := range []bool{false, true} {
 		name := filepath.Join(t.TempDir(), "lines")
 		f, _ := open(t, name)
-		f.On(lines.Disk{File: func(*os.File) error { return unix.EIO }})
+		f.On(appendlog.Disk{File: func(*os.File) error { return unix.EIO }})
 		add(t, f, "a")
 		if doubt {
 			_ = f.Sync()
@@ -294,7 +294,7 @@ func TestADiskThatFailsWhileItIsWrittenAnew(t *testing.T) {
 		if doubt {
 			inDoubt(t, f)
 		} else {
-			f.On(lines.Disk{})
+			f.On(appendlog.Disk{})
 			add(t, f, "b")
 			if err := f.Sync(); err != nil {
 				t.Error(err)

@@ -1,20 +1,19 @@
-// Package lines is the file in which a driver keeps its attempts: lines that are added at the
-// end, until it is written anew with those that still count. What a line says is the driver's.
+// Package appendlog is the file in which a driver keeps its attempts: lines that are appended until
+// the file is rewritten with those that still count. Their meaning is the driver's.
 //
-// Guarantees: one process at a time has a file open. A line is in it whole or not at all: what a
-// machine that crashed has left of one is dropped when the file is opened. After an error of
-// Add or AddNow the line is not in the file; where it cannot be taken out, that is tried again
-// before the next one is added and when the file is closed, and who opens the file after a crash
-// before that may find it. Rewrite leaves either the old file or the new one, on the disk.
+// Guarantees: one process at a time has a file open. A line is in the file whole or not at all:
+// Open drops the part of a line that a crash of the machine has left. After an error of
+// Add or AddNow the line is not in the file; if it cannot be cut off, that is tried again
+// before the next line and when the file is closed. A crash before that may leave it to the
+// process that opens the file next. Rewrite leaves either the old file or the new one, on the disk.
 //
-// A disk that could not take what it was given says so once, and keeps the pages as if it had:
-// asked again, it says that all is well (PostgreSQL's fsyncgate). So after a failed Sync or AddNow,
-// and where the name of a file that was written anew cannot be brought to the disk, the file is in
-// doubt: nothing is added, and no line counts as on the disk, until a Rewrite has put another file
-// in its place.
+// A disk that could not write reports it once, and keeps the pages as if it had: a second sync
+// succeeds (PostgreSQL's fsyncgate). So after a failed Sync or AddNow, and when the name of a
+// rewritten file cannot be synced, the file is in doubt: nothing is added, and no line counts as on
+// the disk, until a Rewrite has replaced the file.
 //
 // A File is safe for concurrent use; the lines are in the order of the calls.
-package lines
+package appendlog
 
 import (
 	"bufio"
@@ -62,7 +61,7 @@ func (f *File) On(d Disk) *File {
 // Open opens or creates a file and calls f for each line, without its end, in order. The first
 // that f cannot read (false), and all behind it, are dropped. fault.Conflict: somebody has it open.
 func Open(name string, f func(line []byte) bool) (*File, error) {
-	file, err := take(name)
+	file, err := openLocked(name)
 	if err != nil {
 		return nil, err
 	}
@@ -87,14 +86,14 @@ func Open(name string, f func(line []byte) bool) (*File, error) {
 	return out, nil
 }
 
-// take opens or creates a file and locks it.
-func take(name string) (*os.File, error) {
+// openLocked opens or creates a file and locks it.
+func openLocked(name string) (*os.File, error) {
 	for {
 		file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|unix.O_CLOEXEC, 0o600)
 		if err != nil {
 			return nil, err
 		}
-		there, err := lock(file, name)
+		there, err := tryLock(file, name)
 		if err == nil && there {
 			return file, nil
 		}
@@ -104,9 +103,9 @@ func take(name string) (*os.File, error) {
 	}
 }
 
-// lock locks an open file. there is whether the name is still this file's: it is not where the
+// tryLock locks an open file. there is whether the name is still this file's: it is not where the
 // file was written anew before it was locked.
-func lock(file *os.File, name string) (there bool, err error) {
+func tryLock(file *os.File, name string) (there bool, err error) {
 	if unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
 		return false, fault.New(fault.Conflict, "%s is in use by another cox server", name)
 	}
@@ -144,9 +143,9 @@ func (f *File) AddNow(line []byte) error {
 // add writes a line, and brings it to the disk if it is told how. The caller holds the lock.
 func (f *File) add(line []byte, sync func(*os.File) error) error {
 	if f.doubt != nil {
-		return f.unsure()
+		return f.doubtError()
 	}
-	if err := f.cut(); err != nil {
+	if err := f.cutTail(); err != nil {
 		return err
 	}
 	n, err := f.f.WriteAt(append(slices.Clip(line), '\n'), f.end)
@@ -155,8 +154,8 @@ func (f *File) add(line []byte, sync func(*os.File) error) error {
 		f.doubt = err
 	}
 	if err != nil {
-		f.tail = true // a part of it may be there, whatever n says
-		_ = f.cut()   // if it cannot be, it is before the next line
+		f.tail = true   // a part of it may be there, whatever n says
+		_ = f.cutTail() // if it cannot be, it is before the next line
 		return err
 	}
 	if f.end += int64(n); sync != nil {
@@ -172,14 +171,14 @@ func (f *File) Doubt() error {
 	return f.doubt
 }
 
-// unsure refuses what would not be certain. The caller holds the lock.
-func (f *File) unsure() error {
+// doubtError refuses what would not be certain. The caller holds the lock.
+func (f *File) doubtError() error {
 	return fault.New(fault.Unavailable, "%s: the disk failed, and what of the file is on it is not known until it is written anew: %w", f.name, f.doubt).
 		Advise("look at the disk of the state directory")
 }
 
-// cut takes out what may be there of a line that was not added. The caller holds the lock.
-func (f *File) cut() error {
+// cutTail takes out what may be there of a line that was not added. The caller holds the lock.
+func (f *File) cutTail() error {
 	if !f.tail {
 		return nil
 	}
@@ -199,7 +198,7 @@ func (f *File) Sync() error {
 	is, end := f.f, f.end
 	done, err := is != was || f.synced >= upTo, f.doubt // what is written anew is on the disk
 	if err != nil {
-		err = f.unsure()
+		err = f.doubtError()
 	}
 	f.mu.Unlock()
 	if err != nil || done {
@@ -214,7 +213,7 @@ func (f *File) Sync() error {
 	defer f.mu.Unlock()
 	if f.f != is { // closed, as it was written anew
 		if f.doubt != nil {
-			return f.unsure()
+			return f.doubtError()
 		}
 		return nil
 	}
@@ -280,7 +279,7 @@ func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closed = true
-	err := f.cut()
+	err := f.cutTail()
 	// A child of this process that is between its fork and its exec has the file open too.
 	return errors.Join(err, unix.Flock(int(f.f.Fd()), unix.LOCK_UN), f.f.Close())
 }
