@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/pools"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -20,9 +22,9 @@ type shutter struct {
 	shut atomic.Bool
 }
 
-func (s *shutter) open(ctx context.Context, spec control.PoolSpec) (control.Pool, error) {
+func (s *shutter) open(ctx context.Context, spec state.PoolSpec) (pools.Pool, error) {
 	if s.shut.Load() {
-		return control.Pool{}, errors.New("no room for its records")
+		return pools.Pool{}, errors.New("no room for its records")
 	}
 	return s.sites.open(ctx, spec)
 }
@@ -32,7 +34,7 @@ func added(t *testing.T, q *hand, cfg control.Config) (*bench, *shutter) {
 	s := &shutter{sites: sites{hands: map[string]*hand{"q": q}, closed: map[string]int{}}}
 	cfg.OpenPool = s.open
 	b := openWith(t, named("a", 1, 8), cfg)
-	if err := b.ctl.AddPool(t.Context(), job.Actor{Name: "root"}, control.PoolSpec{Name: "q", Engine: "hand"}); err != nil {
+	if err := b.ctl.AddPool(t.Context(), job.Actor{Name: "root"}, state.PoolSpec{Name: "q", Engine: "hand"}); err != nil {
 		t.Fatal(err)
 	}
 	return b, s
@@ -110,13 +112,13 @@ func TestAJobOfAPoolThatWasRemovedDoesNotRunAgain(t *testing.T) {
 	if fault.KindOf(err) != fault.Conflict || !strings.Contains(err.Error(), "no pool q") || !strings.Contains(fault.Remedy(err), "add the pool again") {
 		t.Errorf("it runs again: %v (%s)", err, fault.Remedy(err))
 	}
-	if err := b.ctl.AddPool(t.Context(), root, control.PoolSpec{Name: "q", Engine: "hand"}); err != nil {
+	if err := b.ctl.AddPool(t.Context(), root, state.PoolSpec{Name: "q", Engine: "hand"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := ask(t.Context(), b.ctl, id, control.Requeue{}); err != nil {
 		t.Error(err)
 	}
-	b.until(id, "handed over again", func(v control.View) bool { return v.Job.Attempt == 2 && v.Ref.Attempt == 2 })
+	b.until(id, "handed over again", func(v state.View) bool { return v.Job.Attempt == 2 && v.Ref.Attempt == 2 })
 }
 
 // TestAPoolThatIsAddedAgainPlaced: what its engine does is asked anew.
@@ -128,7 +130,7 @@ func TestAPoolThatIsAddedAgainPlaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	q.delegates = false
-	if err := b.ctl.AddPool(t.Context(), root, control.PoolSpec{Name: "q", Engine: "hand"}); err != nil {
+	if err := b.ctl.AddPool(t.Context(), root, state.PoolSpec{Name: "q", Engine: "hand"}); err != nil {
 		t.Fatal(err)
 	}
 	if v := b.launched(b.submit(in("q", gang(1, 8)))); v.Claims[0].Node != "far1" {

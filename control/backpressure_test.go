@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -50,7 +51,7 @@ func TestALimitOfTheEngineIsWaitedOut(t *testing.T) {
 	id := b.submit(gang(1, 8))
 	waits := func(attempt uint32, words string) {
 		t.Helper()
-		v := b.until(id, "waiting for "+words, func(v control.View) bool {
+		v := b.until(id, "waiting for "+words, func(v state.View) bool {
 			return v.Job.Attempt == attempt && v.Why.Code == reason.EngineLimit && strings.Contains(v.Why.Want, words)
 		})
 		if v.Job.State != job.Pending || v.Job.Flags&job.Held != 0 || !strings.Contains(v.Why.String(), words+"; tried again when that changes, at ") {
@@ -84,7 +85,7 @@ func TestAJobThatIsCancelledAfterAnAttempt(t *testing.T) {
 	c := newClock()
 	b, _ := limited(t, c)
 	id := b.submit(gang(1, 8))
-	b.until(id, "waiting", func(v control.View) bool { return v.Why.Code == reason.EngineLimit })
+	b.until(id, "waiting", func(v state.View) bool { return v.Why.Code == reason.EngineLimit })
 	if err := ask(t.Context(), b.ctl, id, control.Cancel{}); err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +142,7 @@ func TestTurnsAtALimitOfTheEngine(t *testing.T) {
 		s.Priority = priority
 		id := b.submit(s)
 		<-h.given
-		b.until(id, "waiting", func(v control.View) bool { return v.Why.Code == reason.EngineLimit })
+		b.until(id, "waiting", func(v state.View) bool { return v.Why.Code == reason.EngineLimit })
 		return id
 	}
 	var ids []job.ID // the last has the highest priority
@@ -152,7 +153,7 @@ func TestTurnsAtALimitOfTheEngine(t *testing.T) {
 	if _, err := b.ctl.Change(t.Context(), job.Actor{Name: "me"}, []job.ID{top}, control.Hold{On: true}); err != nil {
 		t.Fatal(err)
 	}
-	b.until(top, "held", func(v control.View) bool { return v.Job.Flags&job.Held != 0 })
+	b.until(top, "held", func(v state.View) bool { return v.Job.Flags&job.Held != 0 })
 	s := gang(1, 8)
 	s.Priority = 105
 	ids[11] = b.submit(s)
@@ -161,7 +162,7 @@ func TestTurnsAtALimitOfTheEngine(t *testing.T) {
 	if l := <-h.given; l.Job.ID != ids[11] || !slices.Equal(l.Ahead, want) {
 		t.Fatalf("job %d is told that %v come first, not %v", l.Job.ID, l.Ahead, want)
 	}
-	b.until(ids[11], "waiting", func(v control.View) bool { return v.Why.Code == reason.EngineLimit })
+	b.until(ids[11], "waiting", func(v state.View) bool { return v.Why.Code == reason.EngineLimit })
 	h.mu.Lock()
 	h.let = make(chan struct{})
 	h.mu.Unlock()
@@ -208,7 +209,7 @@ func TestWhoWaitsForNodesIsNotAhead(t *testing.T) {
 		if l := <-h.given; l.Job.ID != first || l.Ref.Attempt != times {
 			t.Fatalf("%s is launched, not attempt %d of job %d", l.Ref, times, first)
 		}
-		b.until(first, "waiting", func(v control.View) bool {
+		b.until(first, "waiting", func(v state.View) bool {
 			return v.Job.Attempt == times && v.Why.Code == reason.EngineLimit
 		})
 	}
@@ -218,7 +219,7 @@ func TestWhoWaitsForNodesIsNotAhead(t *testing.T) {
 		if l := <-h.given; l.Job.ID != id || !slices.Equal(l.Ahead, want) {
 			t.Fatalf("job %d is told that %v come first, not %v", l.Job.ID, l.Ahead, want)
 		}
-		b.until(id, "waiting", func(v control.View) bool { return v.Why.Code == reason.EngineLimit })
+		b.until(id, "waiting", func(v state.View) bool { return v.Why.Code == reason.EngineLimit })
 		if _, err := b.ctl.Change(t.Context(), job.Actor{Name: "me"}, []job.ID{id}, control.Cancel{}); err != nil {
 			t.Fatal(err)
 		}
@@ -240,7 +241,7 @@ func TestWhoWaitsForNodesIsNotAhead(t *testing.T) {
 	drain(true)
 	told(first)
 	b.pass(c, 30*time.Second)
-	b.until(first, "waiting for nodes", func(v control.View) bool { return v.Why.Code != reason.EngineLimit })
+	b.until(first, "waiting for nodes", func(v state.View) bool { return v.Why.Code != reason.EngineLimit })
 	told(first) // it may be about to begin
 	b.pass(c, 30*time.Second)
 	told()

@@ -21,7 +21,7 @@ import (
 func TestARefusedLaunchSharesNoBatchWithAnotherWordAboutItsJob(t *testing.T) {
 	st := state.New()
 	log := slog.New(slog.DiscardHandler)
-	ps, err := pools.NewSet([]pools.Pool{pools.NewUnopened(PoolSpec{Name: "p"}, errors.New("it is down"))}, nil, nil, log, nil)
+	ps, err := pools.NewSet([]pools.Pool{pools.NewUnopened(state.PoolSpec{Name: "p"}, errors.New("it is down"))}, nil, nil, log, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -170,7 +171,7 @@ func TestTopPassesOnlyOnesOwn(t *testing.T) {
 	var order []job.ID
 	b.hand.end(run, engine.Exited, 0)
 	for range ids {
-		var next control.View
+		var next state.View
 		for _, id := range ids {
 			if !slices.Contains(order, id) {
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -188,7 +189,7 @@ func TestTopPassesOnlyOnesOwn(t *testing.T) {
 }
 
 // any waits until one of the jobs runs that are not in the list.
-func (b *bench) any(ctx context.Context, ids, not []job.ID) control.View {
+func (b *bench) any(ctx context.Context, ids, not []job.ID) state.View {
 	b.t.Helper()
 	views, last, err := b.ctl.Jobs(ctx)
 	for err == nil {
@@ -200,7 +201,7 @@ func (b *bench) any(ctx context.Context, ids, not []job.ID) control.View {
 		views, last, _, err = b.ctl.Next(ctx, last)
 	}
 	b.t.Fatal(err)
-	return control.View{}
+	return state.View{}
 }
 
 // dozer is a hand that can suspend.
@@ -256,7 +257,7 @@ func TestADrainedNodeTakesNothingNew(t *testing.T) {
 	b.hand.end(first, engine.Exited, 0)
 	b.state(first.Job.ID, job.Completed)
 	b.reopen()
-	b.until(third, "waiting", func(v control.View) bool { return v.Job.State == job.Pending && v.Why.Code != reason.None })
+	b.until(third, "waiting", func(v state.View) bool { return v.Job.State == job.Pending && v.Why.Code != reason.None })
 	views, err := b.ctl.NodeViews(t.Context())
 	if err != nil || len(views) != 2 {
 		t.Fatal(views, err)
@@ -289,7 +290,7 @@ func TestAStuckProcessDrainsItsNode(t *testing.T) {
 		b.hand.report(engine.Report{Ref: v.Ref, Phase: engine.Ending, Started: time.Now(), Uncertain: true, Message: message, Nodes: []engine.NodeReport{{Node: "n1", Stuck: "4711 (python, state D)"}}})
 	}
 	say("first")
-	b.until(v.Job.ID, "uncertain", func(v control.View) bool { return v.Job.Flags&job.Uncertain != 0 })
+	b.until(v.Job.ID, "uncertain", func(v state.View) bool { return v.Job.Flags&job.Uncertain != 0 })
 	nodes, err := b.ctl.NodeViews(t.Context())
 	if want := "SIGKILL does not end process 4711 (python, state D) of job 1 on n1"; err != nil || nodes[0].Drained == nil || nodes[0].Drained.Reason != want || nodes[0].Node.State != fleet.Draining {
 		t.Fatalf("%+v, %v", nodes[0], err)
@@ -299,7 +300,7 @@ func TestAStuckProcessDrainsItsNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	say("second")
-	b.until(v.Job.ID, "told again", func(v control.View) bool { return v.Report.Message == "second" })
+	b.until(v.Job.ID, "told again", func(v state.View) bool { return v.Report.Message == "second" })
 	b.launched(2)
 }
 
@@ -313,7 +314,7 @@ func (b *bench) waitsStill(id job.ID) {
 func TestTokensAreKept(t *testing.T) {
 	b := open(t, newHand(1, 1))
 	who := job.Actor{Name: "root"}
-	in := control.Token{ID: "abc", Hash: "h", Name: "u", Accounts: []string{"lab"}, Created: time.Unix(5, 0).UTC()}
+	in := state.Token{ID: "abc", Hash: "h", Name: "u", Accounts: []string{"lab"}, Created: time.Unix(5, 0).UTC()}
 	if err := b.ctl.PutToken(t.Context(), who, in); err != nil {
 		t.Fatal(err)
 	}
@@ -369,10 +370,10 @@ func TestEventsAreTheJournal(t *testing.T) {
 		}
 		kinds[ev.Kind] = true
 	}
-	if first := fresh[0]; first.Kind != control.EventSubmitted || first.Count != 2 || first.User != "u" || first.Job != id {
+	if first := fresh[0]; first.Kind != state.EventSubmitted || first.Count != 2 || first.User != "u" || first.Job != id {
 		t.Errorf("the first event is %+v", first)
 	}
-	for _, kind := range []string{control.EventHeld, control.EventReleased, control.EventUpdated, control.EventAllocated, control.EventStarted, control.EventEnded, control.EventRequeued, control.EventDrained} {
+	for _, kind := range []string{state.EventHeld, state.EventReleased, state.EventUpdated, state.EventAllocated, state.EventStarted, state.EventEnded, state.EventRequeued, state.EventDrained} {
 		if !kinds[kind] {
 			t.Errorf("no event is %s", kind)
 		}
@@ -390,7 +391,7 @@ func TestEventsAreTheJournal(t *testing.T) {
 }
 
 // events reads all events up to a number.
-func (b *bench) events(upTo uint64) (out []control.Event) {
+func (b *bench) events(upTo uint64) (out []state.Event) {
 	b.t.Helper()
 	for after := uint64(0); after < upTo; {
 		evs, last, gap, err := b.ctl.Events(b.t.Context(), after)
@@ -416,7 +417,7 @@ func TestAStartThatTheLedgerRefusesIsPutOff(t *testing.T) {
 	s := gang(1, 8)
 	s.Groups[0].NodeList = []string{"n1"}
 	id := b.submit(s)
-	v := b.until(id, "put off", func(v control.View) bool { return v.Why.Code == reason.Refused })
+	v := b.until(id, "put off", func(v state.View) bool { return v.Why.Code == reason.Refused })
 	if v.Why.Want == "" || b.ctl.Stats().Refused != 3 {
 		t.Errorf("%+v after %d refusals", v.Why, b.ctl.Stats().Refused)
 	}
@@ -424,7 +425,7 @@ func TestAStartThatTheLedgerRefusesIsPutOff(t *testing.T) {
 	s.Groups[0].NodeList = []string{"n2"}
 	b.launched(b.submit(s))
 	b.pass(c, time.Minute)
-	b.until(id, "put off again", func(v control.View) bool { return v.Why.Code == reason.Refused && b.ctl.Stats().Refused == 4 })
+	b.until(id, "put off again", func(v state.View) bool { return v.Why.Code == reason.Refused && b.ctl.Stats().Refused == 4 })
 }
 
 func TestHistoryAndFind(t *testing.T) {
@@ -449,14 +450,14 @@ func TestHistoryAndFind(t *testing.T) {
 		}
 	}
 	var names []string
-	next, err := b.ctl.History(t.Context(), store.Query{Limit: 2}, func(v *control.View) bool {
+	next, err := b.ctl.History(t.Context(), store.Query{Limit: 2}, func(v *state.View) bool {
 		names = append(names, fmt.Sprint(v.Job.Name(), v.Job.State))
 		return true
 	})
 	if err != nil || next != uint64(id+1) || !slices.Equal(names, []string{"1_14FAILED", "1_12FAILED"}) {
 		t.Errorf("%v, next %d, %v", names, next, err)
 	}
-	next, err = b.ctl.History(t.Context(), store.Query{Limit: 2, Below: next}, func(*control.View) bool { return true })
+	next, err = b.ctl.History(t.Context(), store.Query{Limit: 2, Below: next}, func(*state.View) bool { return true })
 	if err != nil || next != 0 {
 		t.Errorf("the last page names %d, %v", next, err)
 	}

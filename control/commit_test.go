@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -127,7 +128,7 @@ func TestAStartThatWasNotWrittenIsDecidedAnew(t *testing.T) {
 	<-st.failed
 	b.nodeIs(0, fleet.Down)
 	st.fail(nil, nil, nil)
-	b.until(id, "waiting for the node", func(v control.View) bool { return v.Why.Code == reason.NodeDown })
+	b.until(id, "waiting for the node", func(v state.View) bool { return v.Why.Code == reason.NodeDown })
 	if got, want := b.kinds(), []string{"submitted"}; !slices.Equal(got, want) {
 		t.Errorf("the journal has %v, want %v", got, want)
 	}
@@ -273,7 +274,7 @@ func TestAServerThatWasFollowedAnswersNothing(t *testing.T) {
 // job of QOS lo that runs on one of them, and two that are held: one like it, and one of hi
 // that needs both nodes. When they are let go at once, low starts and is to make room in
 // the same step.
-func openUnsure(t *testing.T) (b *bench, st *shaky, c *clock, first control.View, low, high job.ID) {
+func openUnsure(t *testing.T) (b *bench, st *shaky, c *clock, first state.View, low, high job.ID) {
 	t.Helper()
 	st, c = &shaky{Memory: new(store.Memory)}, newClock()
 	b = &bench{t: t, hand: newHand(2, 4), store: st.Memory}
@@ -319,7 +320,7 @@ func TestAStartThatIsTakenBackTakesAllThatFollowsFromIt(t *testing.T) {
 	}
 	b.reopen()
 	b.hand.end(first, engine.Stopped, 143)
-	b.until(first.Job.ID, "has ended", func(v control.View) bool { return v.Job.Attempt > 1 || v.Job.Flags&job.Requeued != 0 })
+	b.until(first.Job.ID, "has ended", func(v state.View) bool { return v.Job.Attempt > 1 || v.Job.Flags&job.Requeued != 0 })
 }
 
 // TestAJournalOfOlderVersionsIsRead: they could write that a job makes room whose start

@@ -10,6 +10,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/pools"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -52,8 +54,8 @@ func openFor(t *testing.T, e engine.Engine, h *hand, cfg control.Config) *bench 
 }
 
 // onHand is the one pool of a test, p.
-func onHand(e engine.Engine) []control.Pool {
-	return []control.Pool{{Pool: fleet.Pool{Name: "p"}, Engine: e}}
+func onHand(e engine.Engine) []pools.Pool {
+	return []pools.Pool{{Pool: fleet.Pool{Name: "p"}, Engine: e}}
 }
 
 func (b *bench) open() {
@@ -91,7 +93,7 @@ func (b *bench) submit(s *job.Spec) job.ID {
 }
 
 // until waits for a job to be as wanted, and checks every invariant then.
-func (b *bench) until(id job.ID, what string, ok func(control.View) bool) control.View {
+func (b *bench) until(id job.ID, what string, ok func(state.View) bool) state.View {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), 2*time.Minute)
 	defer cancel()
@@ -115,21 +117,21 @@ func (b *bench) until(id job.ID, what string, ok func(control.View) bool) contro
 	return v
 }
 
-func (b *bench) state(id job.ID, want job.State) control.View {
+func (b *bench) state(id job.ID, want job.State) state.View {
 	b.t.Helper()
-	return b.until(id, want.String(), func(v control.View) bool { return v.Job.State == want })
+	return b.until(id, want.String(), func(v state.View) bool { return v.Job.State == want })
 }
 
 // launched waits until the engine has the attempt.
-func (b *bench) launched(id job.ID) control.View {
+func (b *bench) launched(id job.ID) state.View {
 	b.t.Helper()
-	return b.until(id, "launched", func(v control.View) bool { return v.Job.State == job.Running && v.Report.Phase >= engine.Accepted })
+	return b.until(id, "launched", func(v state.View) bool { return v.Job.State == job.Running && v.Report.Phase >= engine.Accepted })
 }
 
 // begun waits until the engine says that a job runs.
-func (b *bench) begun(id job.ID) control.View {
+func (b *bench) begun(id job.ID) state.View {
 	b.t.Helper()
-	return b.until(id, "begun", func(v control.View) bool { return v.Job.Flags&job.Configuring == 0 })
+	return b.until(id, "begun", func(v state.View) bool { return v.Job.Flags&job.Configuring == 0 })
 }
 
 // eventually waits for what the control plane tells nobody: what it proposes, what it hears while
@@ -168,7 +170,7 @@ func TestAJobRunsToItsEnd(t *testing.T) {
 			id := b.submit(gang(2, 4))
 			v := b.launched(id)
 			b.hand.start(v)
-			b.until(id, "started", func(v control.View) bool { return !v.Job.Started.IsZero() && v.Job.Flags&job.Configuring == 0 })
+			b.until(id, "started", func(v state.View) bool { return !v.Job.Started.IsZero() && v.Job.Flags&job.Configuring == 0 })
 			b.hand.end(v, tt.cause, tt.exit)
 			v = b.state(id, tt.want)
 			if v.Job.Exit.Status != tt.exit || v.Job.Ended.IsZero() {
@@ -182,7 +184,7 @@ func TestTwoGangsThatDoNotFitTogetherRunOneAfterTheOther(t *testing.T) {
 	b := open(t, newHand(1, 8))
 	first, second := b.submit(gang(1, 5)), b.submit(gang(1, 5))
 	v := b.launched(first)
-	w := b.until(second, "waiting with a reason", func(v control.View) bool { return v.Why.Code != reason.None })
+	w := b.until(second, "waiting with a reason", func(v state.View) bool { return v.Why.Code != reason.None })
 	if w.Job.State != job.Pending || w.Why.Code != reason.Resources || w.Why.Need != 5 || w.Why.Free != 3 {
 		t.Errorf("the second is %s: %+v", w.Job.State, w.Why)
 	}
@@ -240,7 +242,7 @@ func TestRequeueAfterALostNodeIsANewAttempt(t *testing.T) {
 	v := b.launched(id)
 	b.hand.start(v)
 	b.hand.end(v, engine.NodeLost, 1)
-	w := b.until(id, "at attempt 2", func(v control.View) bool { return v.Job.Attempt == 2 && v.Report.Phase == engine.Accepted })
+	w := b.until(id, "at attempt 2", func(v state.View) bool { return v.Job.Attempt == 2 && v.Report.Phase == engine.Accepted })
 	if w.Ref == v.Ref || w.Ref.Attempt != 2 {
 		t.Errorf("attempt 2 is %s after %s", w.Ref, v.Ref)
 	}
@@ -344,7 +346,7 @@ func TestUncertainWorkStaysHeld(t *testing.T) {
 	id, next := b.submit(gang(1, 8)), b.submit(gang(1, 8))
 	v := b.launched(id)
 	b.hand.report(engine.Report{Ref: v.Ref, Phase: engine.Running, Uncertain: true, Message: "node n1 does not answer"})
-	w := b.until(id, "uncertain", func(v control.View) bool { return v.Job.Flags&job.Uncertain != 0 })
+	w := b.until(id, "uncertain", func(v state.View) bool { return v.Job.Flags&job.Uncertain != 0 })
 	if w.Job.State != job.Running {
 		t.Errorf("it is %s", w.Job.State)
 	}
@@ -391,7 +393,7 @@ func TestHoldAndRelease(t *testing.T) {
 	s := gang(1, 8)
 	s.Held = true
 	id := b.submit(s)
-	b.until(id, "held", func(v control.View) bool { return v.Why.Code == reason.HeldUser })
+	b.until(id, "held", func(v state.View) bool { return v.Why.Code == reason.HeldUser })
 	if err := ask(t.Context(), b.ctl, id, control.Hold{On: false}); err != nil {
 		t.Fatal(err)
 	}
@@ -509,7 +511,7 @@ func TestAStartUnderUncertaintyIsHeardOf(t *testing.T) {
 	id := b.submit(gang(1, 8))
 	v := b.launched(id)
 	b.hand.report(engine.Report{Ref: v.Ref, Phase: engine.Running, Started: time.Now(), Uncertain: true})
-	b.until(id, "started and uncertain", func(v control.View) bool {
+	b.until(id, "started and uncertain", func(v state.View) bool {
 		return v.Job.Flags&job.Uncertain != 0 && v.Job.Flags&job.Configuring == 0 && !v.Job.Started.IsZero()
 	})
 	b.hand.end(v, engine.Exited, 0)

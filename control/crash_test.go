@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/fake"
 	"github.com/coxswain-sched/coxswain/model/account"
@@ -338,7 +339,7 @@ func (c *chaos) act(ctl *control.Control, dead <-chan struct{}, accepted map[job
 		case 5:
 			err = ctl.SetNodes(ctx, job.Actor{Name: "root"}, []string{fmt.Sprint("n", 1+c.n(3))}, c.n(2) == 0, "why not")
 		case 6:
-			err = errors.Join(ctl.Check(ctx), ctl.PutToken(ctx, job.Actor{Name: "root"}, control.Token{ID: fmt.Sprint("t", c.n(3)), Hash: "h"}))
+			err = errors.Join(ctl.Check(ctx), ctl.PutToken(ctx, job.Actor{Name: "root"}, state.Token{ID: fmt.Sprint("t", c.n(3)), Hash: "h"}))
 		case 7:
 			_, err = ctl.SetPolicy(ctx, job.Actor{Name: "root"}, c.policy())
 		default:
@@ -353,7 +354,7 @@ func (c *chaos) act(ctl *control.Control, dead <-chan struct{}, accepted map[job
 }
 
 // help lets a job go on that waits for somebody.
-func (c *chaos) help(ctl *control.Control, v *control.View) {
+func (c *chaos) help(ctl *control.Control, v *state.View) {
 	var op control.Op
 	switch {
 	case v.Job.Flags&job.Held != 0:

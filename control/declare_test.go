@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/pools"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -20,15 +22,15 @@ import (
 func TestPoolsThatAreDeclared(t *testing.T) {
 	s := &sites{hands: map[string]*hand{}, closed: map[string]int{}}
 	var opened []string
-	settings := func(text string) []control.PoolSpec {
-		return []control.PoolSpec{{Name: "q", Engine: "hand", Settings: json.RawMessage(text)}}
+	settings := func(text string) []state.PoolSpec {
+		return []state.PoolSpec{{Name: "q", Engine: "hand", Settings: json.RawMessage(text)}}
 	}
 	cfg := control.Config{
-		OpenPool: func(ctx context.Context, p control.PoolSpec) (control.Pool, error) {
+		OpenPool: func(ctx context.Context, p state.PoolSpec) (pools.Pool, error) {
 			opened = append(opened, string(p.Settings))
 			return s.open(ctx, p)
 		},
-		SameSite: func(before, now control.PoolSpec) bool {
+		SameSite: func(before, now state.PoolSpec) bool {
 			return strings.Contains(string(before.Settings), "here") == strings.Contains(string(now.Settings), "here")
 		},
 		Declared: settings(`{"at":"here"}`),
@@ -64,13 +66,13 @@ func TestPoolsThatAreDeclared(t *testing.T) {
 	// Another place, another kind.
 	b.close()
 	for _, tt := range []struct {
-		spec control.PoolSpec
+		spec state.PoolSpec
 		want string
 	}{
-		{control.PoolSpec{Name: "q", Engine: "hand", Settings: []byte(`{"at":"away"}`)}, "1 jobs of it have not ended"},
-		{control.PoolSpec{Name: "q", Engine: "other"}, "with engine hand, not other"},
+		{state.PoolSpec{Name: "q", Engine: "hand", Settings: []byte(`{"at":"away"}`)}, "1 jobs of it have not ended"},
+		{state.PoolSpec{Name: "q", Engine: "other"}, "with engine hand, not other"},
 	} {
-		b.cfg.Declared = []control.PoolSpec{tt.spec}
+		b.cfg.Declared = []state.PoolSpec{tt.spec}
 		c, err := control.Open(t.Context(), b.cfg)
 		if err == nil {
 			_ = c.Close()
@@ -89,7 +91,7 @@ func TestPoolsThatAreDeclared(t *testing.T) {
 
 	// With nobody there it may go elsewhere; what cannot be opened is said.
 	b.close()
-	b.cfg.Declared = append(settings(`{"at":"away"}`), control.PoolSpec{Name: "r", Engine: "sge"})
+	b.cfg.Declared = append(settings(`{"at":"away"}`), state.PoolSpec{Name: "r", Engine: "sge"})
 	b.open()
 	if err := b.ctl.Declare(t.Context(), by); err == nil || !strings.Contains(err.Error(), "pools: r: there is no engine sge") {
 		t.Errorf("a kind of engine that there is not: %v", err)

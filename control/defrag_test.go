@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/query"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -52,13 +54,13 @@ func TestAJobMoves(t *testing.T) {
 	for _, crash := range []string{"", "asked", "gone"} {
 		t.Run("restart "+crash, func(t *testing.T) {
 			b, small, large := fragmented(t, account.DefragAutomatic)
-			v := b.until(large, "nominated", func(v control.View) bool { return v.Why.Code == reason.Preempting })
+			v := b.until(large, "nominated", func(v state.View) bool { return v.Why.Code == reason.Preempting })
 			moved := job.ID(v.Why.Job)
 			stays := small[0] + small[1] - moved
 			first := b.launched(moved)
 			if crash == "asked" {
 				b.reopen()
-				b.until(large, "nominated again", func(v control.View) bool { return v.Why.Code == reason.Preempting })
+				b.until(large, "nominated again", func(v state.View) bool { return v.Why.Code == reason.Preempting })
 			}
 			if m, err := b.ctl.Moves(t.Context()); err != nil || len(m.Moving) != 1 || m.Moving[0].Job.ID != moved || m.Moving[0].For != large {
 				t.Fatalf("moving: %+v, %v", m, err)
@@ -69,7 +71,7 @@ func TestAJobMoves(t *testing.T) {
 			b.hand.stopped(t, first.Ref)
 			b.hand.end(first, engine.Stopped, 143)
 			b.state(large, job.Running)
-			v = b.until(moved, "runs again", func(v control.View) bool { return v.Ref.Attempt == 2 && v.Job.State == job.Running })
+			v = b.until(moved, "runs again", func(v state.View) bool { return v.Ref.Attempt == 2 && v.Job.State == job.Running })
 			if crash == "gone" {
 				b.reopen()
 				v = b.state(moved, job.Running)
@@ -86,10 +88,10 @@ func TestAJobMoves(t *testing.T) {
 // is refused.
 func TestMovesAreProposed(t *testing.T) {
 	b, _, large := fragmented(t, account.DefragAsk)
-	proposed := func() *control.Proposal {
+	proposed := func() *query.Proposal {
 		t.Helper()
-		b.until(large, "waits", func(v control.View) bool { return v.Why.Code != reason.None })
-		var m control.Moves
+		b.until(large, "waits", func(v state.View) bool { return v.Why.Code != reason.None })
+		var m query.Moves
 		eventually(t, "moves are proposed", func() bool {
 			var err error
 			if m, err = b.ctl.Moves(t.Context()); err != nil {
@@ -121,7 +123,7 @@ func TestMovesAreProposed(t *testing.T) {
 	b.hand.stopped(t, v.Ref)
 	b.hand.end(v, engine.Stopped, 143)
 	b.state(large, job.Running)
-	b.until(p.Moves[0].Job.ID, "runs again", func(v control.View) bool { return v.Ref.Attempt == 2 && v.Job.State == job.Running })
+	b.until(p.Moves[0].Job.ID, "runs again", func(v state.View) bool { return v.Ref.Attempt == 2 && v.Job.State == job.Running })
 	if err := b.ctl.ApproveMoves(t.Context(), job.Actor{Name: "root"}, p.ID); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("what was made is approved again: %v, want not found", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -25,13 +26,13 @@ func far(nodes, gpus int) *hand {
 }
 
 // handed waits until a job was handed over.
-func (b *bench) handed(id job.ID) control.View {
+func (b *bench) handed(id job.ID) state.View {
 	b.t.Helper()
-	return b.until(id, "handed over", func(v control.View) bool { return v.Ref.Attempt > 0 && v.Report.Phase >= engine.Accepted })
+	return b.until(id, "handed over", func(v state.View) bool { return v.Ref.Attempt > 0 && v.Report.Phase >= engine.Accepted })
 }
 
 // on reports an attempt that runs on nodes.
-func (h *hand) on(v control.View, nodes ...string) {
+func (h *hand) on(v state.View, nodes ...string) {
 	r := engine.Report{Ref: v.Ref, Phase: engine.Running, Started: time.Now(), Native: "1234"}
 	for _, n := range nodes {
 		r.Nodes = append(r.Nodes, engine.NodeReport{Node: n, Phase: engine.Running})
@@ -39,7 +40,7 @@ func (h *hand) on(v control.View, nodes ...string) {
 	h.report(r)
 }
 
-func nodesOfView(v control.View) (out []string) {
+func nodesOfView(v state.View) (out []string) {
 	for _, c := range v.Claims {
 		out = append(out, c.Node)
 	}
@@ -58,7 +59,7 @@ func TestAGangIsHandedOverWhole(t *testing.T) {
 		t.Errorf("handed over it is %s with %v", v.Job.State, v.Claims)
 	}
 	q.report(engine.Report{Ref: v.Ref, Phase: engine.Accepted, Message: "Resources", Native: "1234"})
-	v = b.until(id, "waiting there", func(v control.View) bool { return v.Report.Native != "" })
+	v = b.until(id, "waiting there", func(v state.View) bool { return v.Report.Native != "" })
 	if v.Why.Code.Slurm() != "Resources" || !strings.Contains(v.Why.String(), "handed over to pool q") || !strings.Contains(v.Why.String(), "job 1234, where it waits: Resources") {
 		t.Errorf("why: %s: %s", v.Why.Code.Slurm(), v.Why)
 	}
@@ -71,7 +72,7 @@ func TestAGangIsHandedOverWhole(t *testing.T) {
 	}
 	next := b.submit(in("q", gang(1, 8))) // the pool is full
 	q.on(v, "far2", "far1")
-	v = b.until(id, "running", func(v control.View) bool { return v.Job.State == job.Running && !v.Job.Started.IsZero() })
+	v = b.until(id, "running", func(v state.View) bool { return v.Job.State == job.Running && !v.Job.Started.IsZero() })
 	if got := nodesOfView(v); !slices.Equal(got, []string{"far2", "far1"}) || len(v.Claims[0].Devices) != 8 {
 		t.Errorf("it runs on %v: %+v", got, v.Claims)
 	}
@@ -129,7 +130,7 @@ func TestAHandedOverJobIsHeld(t *testing.T) {
 	}
 	q.stopped(t, v.Ref)
 	q.report(engine.Report{Ref: v.Ref, Phase: engine.Ended, Gone: true, Cause: engine.Stopped, Ended: time.Now()})
-	v = b.until(id, "held", func(v control.View) bool { return v.Ref.Attempt == 0 })
+	v = b.until(id, "held", func(v state.View) bool { return v.Ref.Attempt == 0 })
 	if v.Job.State != job.Pending || v.Job.Flags&(job.Held|job.HeldAdmin) != job.Held|job.HeldAdmin {
 		t.Errorf("taken back it is %s, %v", v.Job.State, v.Job.Flags)
 	}
@@ -139,7 +140,7 @@ func TestAHandedOverJobIsHeld(t *testing.T) {
 	if err := ask(t.Context(), b.ctl, id, control.Hold{Admin: true}); err != nil {
 		t.Fatal(err)
 	}
-	b.until(id, "handed over again", func(v control.View) bool { return v.Ref.Attempt > 0 && v.Job.Attempt == 2 })
+	b.until(id, "handed over again", func(v state.View) bool { return v.Ref.Attempt > 0 && v.Job.Attempt == 2 })
 }
 
 // TestWhatTheOtherSchedulerDoesIsToldApart: its preemption, a person's cancellation there, and
@@ -169,7 +170,7 @@ func TestWhatTheOtherSchedulerDoesIsToldApart(t *testing.T) {
 			v = b.state(id, job.Running)
 		}
 		q.report(engine.Report{Ref: v.Ref, Phase: engine.Ended, Gone: true, Cause: tt.cause, Ended: time.Now(), Message: "as it says", Nodes: v.Report.Nodes})
-		v = b.until(id, "ended", func(v control.View) bool { return v.Job.State == tt.want && v.Ref.Attempt != 1 })
+		v = b.until(id, "ended", func(v state.View) bool { return v.Job.State == tt.want && v.Ref.Attempt != 1 })
 		if tt.want != job.Pending && v.Report.Message != "as it says" {
 			t.Errorf("%s: %q", tt.cause, v.Report.Message)
 		}
@@ -200,7 +201,7 @@ func TestTheLimitCountsFromTheStart(t *testing.T) {
 		t.Errorf("the next one: %+v, %v, %d stops", w, err, stops)
 	}
 	q.report(engine.Report{Ref: v.Ref, Phase: engine.Running, Started: c.Now(), Nodes: []engine.NodeReport{{Node: "far1", Phase: engine.Running}}})
-	v = b.until(id, "running", func(v control.View) bool { return v.Job.State == job.Running && !v.Job.Started.IsZero() })
+	v = b.until(id, "running", func(v state.View) bool { return v.Job.State == job.Running && !v.Job.Started.IsZero() })
 	if !v.Job.Started.Equal(c.Now()) {
 		t.Errorf("it began %s, now is %s", v.Job.Started, c.Now())
 	}
@@ -250,7 +251,7 @@ func startHeardOfLate(t *testing.T, st *unkept) {
 	b.set(rules)
 	here := b.submit(charged("a", "w", gang(1, 8))) // it is charged at each tick
 	p.report(engine.Report{Ref: b.launched(here).Ref, Phase: engine.Running, Started: c.Now()})
-	b.until(here, "started", func(v control.View) bool { return !v.Job.Started.IsZero() })
+	b.until(here, "started", func(v state.View) bool { return !v.Job.Started.IsZero() })
 	id, other := b.submit(in("q", charged("a", "u", gang(1, 8)))), b.submit(in("q", charged("b", "v", gang(1, 8))))
 	v, w := b.handed(id), b.handed(other)
 	began := c.Now()
@@ -319,7 +320,7 @@ func TestAHeldJobIsReleasedWhileItIsTakenBack(t *testing.T) {
 	}
 	q.stopped(t, v.Ref)
 	q.report(engine.Report{Ref: v.Ref, Phase: engine.Ended, Gone: true, Cause: engine.Stopped, Ended: time.Now()})
-	b.until(id, "handed over again", func(v control.View) bool { return v.Ref.Attempt > 0 && v.Job.Attempt == 2 })
+	b.until(id, "handed over again", func(v state.View) bool { return v.Ref.Attempt > 0 && v.Job.Attempt == 2 })
 }
 
 // TestFits: whether a pool could ever run a job is said without submitting it, of real nodes

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -33,7 +34,7 @@ func (b *bench) finish(id job.ID, exit int) {
 	v := b.launched(id)
 	b.hand.start(v)
 	b.hand.end(v, engine.Exited, exit)
-	b.until(id, "ended", func(v control.View) bool { return v.Job.State.Final() })
+	b.until(id, "ended", func(v state.View) bool { return v.Job.State.Final() })
 }
 
 // forgotten waits until a job has left memory.
@@ -51,7 +52,7 @@ func (b *bench) forgotten(id job.ID) {
 
 func (b *bench) waits(id job.ID, code reason.Code) {
 	b.t.Helper()
-	b.until(id, "waiting for "+string(code), func(v control.View) bool { return v.Job.State == job.Pending && v.Why.Code == code })
+	b.until(id, "waiting for "+string(code), func(v state.View) bool { return v.Job.State == job.Pending && v.Why.Code == code })
 }
 
 func TestDependenciesAreWaitedFor(t *testing.T) {
@@ -185,7 +186,7 @@ func TestSingletonAfterARequeue(t *testing.T) {
 	b.waits(first, reason.Dependency)
 	b.hand.start(v)
 	b.hand.end(v, engine.Exited, 0)
-	b.until(first, "at attempt 2", func(v control.View) bool { return v.Job.Attempt == 2 })
+	b.until(first, "at attempt 2", func(v state.View) bool { return v.Job.Attempt == 2 })
 }
 
 // TestADependencyOnAnArrayOfWhichAPartIsKnown has a task leave memory before anybody
@@ -219,7 +220,7 @@ func TestAfterUnderAClockThatWasSetBack(t *testing.T) {
 	first := b.submit(gang(1, 1))
 	v := b.launched(first)
 	b.hand.report(engine.Report{Ref: v.Ref, Phase: engine.Running, Started: c.Now()})
-	b.until(first, "started", func(v control.View) bool { return !v.Job.Started.IsZero() })
+	b.until(first, "started", func(v state.View) bool { return !v.Job.Started.IsZero() })
 	b.pass(c, -24*time.Hour)
 	b.launched(b.submit(depending(on(job.After, first))))
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -24,7 +25,7 @@ func (elasticHand) Regroup(context.Context, engine.Ref, engine.Roster) error { r
 type stretch struct {
 	*bench
 	id  job.ID
-	own control.View // as it started
+	own state.View // as it started
 }
 
 // refs are what was added to the job and lives, in the order of allocations.
@@ -43,7 +44,7 @@ func (s *stretch) refs() (out []engine.Ref) {
 // has waits until the job holds so many nodes and the engine has all of it.
 func (s *stretch) has(nodes int) {
 	s.t.Helper()
-	s.until(s.id, "of its size", func(v control.View) bool { return len(v.Claims) == nodes })
+	s.until(s.id, "of its size", func(v state.View) bool { return len(v.Claims) == nodes })
 	s.given(nodes - 1)
 }
 
@@ -167,7 +168,7 @@ func TestLossOfANodeOfAnElasticJob(t *testing.T) {
 		t.Errorf("it is at attempt %d, %s, while something of it lives (%v)", v.Job.Attempt, v.Job.State, err)
 	}
 	s.gone(other, engine.Stopped)
-	s.until(s.id, "at attempt 2", func(v control.View) bool { return v.Job.Attempt == 2 && v.Report.Phase == engine.Accepted })
+	s.until(s.id, "at attempt 2", func(v state.View) bool { return v.Job.Attempt == 2 && v.Report.Phase == engine.Accepted })
 }
 
 // TestAPreemptorTakesTheMinimumToo: all of the job is stopped, and whoever takes its place
@@ -188,7 +189,7 @@ func TestAPreemptorTakesTheMinimumToo(t *testing.T) {
 	s.hand.stopped(t, s.own.Ref)
 	s.hand.stopped(t, added)
 	s.hand.end(s.own, engine.Stopped, 15)
-	s.until(s.id, "ended but for what was added", func(v control.View) bool { return v.Report.Phase == engine.Ended })
+	s.until(s.id, "ended but for what was added", func(v state.View) bool { return v.Report.Phase == engine.Ended })
 	if v, err := s.ctl.Job(t.Context(), id); err != nil || v.Job.State != job.Pending {
 		t.Errorf("job %d is %s while something of the other lives (%v)", id, v.Job.State, err)
 	}
@@ -212,14 +213,14 @@ func TestAnArrayIsAdmittedInPart(t *testing.T) {
 	one := b.launched(first)
 	b.launched(first + 1)
 	for i := 2; i < 5; i++ {
-		b.until(first+job.ID(i), "stopped by the limit", func(v control.View) bool {
+		b.until(first+job.ID(i), "stopped by the limit", func(v state.View) bool {
 			return v.Job.State == job.Pending && (v.Why.Code.Limit() != "" || v.Why.Code == reason.Priority)
 		})
 	}
 	b.hand.start(one)
 	b.hand.end(one, engine.Exited, 0)
 	b.launched(first + 2)
-	b.until(first+3, "stopped by the limit", func(v control.View) bool { return v.Job.State == job.Pending && v.Why.Code.Limit() != "" })
+	b.until(first+3, "stopped by the limit", func(v state.View) bool { return v.Job.State == job.Pending && v.Why.Code.Limit() != "" })
 }
 
 // TestWhereARankIs: what was added is known to the engine by a name of its own, in which
@@ -263,7 +264,7 @@ func TestUsageOfWhatWasAddedOutlivesTheServer(t *testing.T) {
 	s := begin(t, control.Config{Clock: c}, 2, 2, shared().Rules, func(x *job.Spec) { charged("a", "u", x) })
 	s.pass(c, 100*time.Second)
 	s.gone(s.refs()[0], engine.Exited)
-	s.until(s.id, "of one node", func(v control.View) bool { return len(v.Claims) == 1 })
+	s.until(s.id, "of one node", func(v state.View) bool { return len(v.Claims) == 1 })
 	if err := s.ctl.Check(t.Context()); err != nil { // the loop has told the core
 		t.Fatal(err)
 	}
@@ -304,7 +305,7 @@ func TestAStuckRankThatWasAdded(t *testing.T) {
 		Nodes: []engine.NodeReport{{Node: node, Stuck: "4711 (train)"}},
 	}
 	s.hand.report(stuck)
-	s.until(s.id, "uncertain", func(v control.View) bool { return v.Job.Flags&job.Uncertain != 0 })
+	s.until(s.id, "uncertain", func(v state.View) bool { return v.Job.Flags&job.Uncertain != 0 })
 	drained := func() bool {
 		t.Helper()
 		nodes, err := s.ctl.Nodes(t.Context())
@@ -317,13 +318,13 @@ func TestAStuckRankThatWasAdded(t *testing.T) {
 		t.Errorf("node %s is not drained", node)
 	}
 	s.reopen()
-	s.until(s.id, "uncertain", func(v control.View) bool { return v.Job.Flags&job.Uncertain != 0 })
+	s.until(s.id, "uncertain", func(v state.View) bool { return v.Job.Flags&job.Uncertain != 0 })
 	if !drained() {
 		t.Errorf("node %s is not drained after a restart", node)
 	}
 	stuck.Uncertain, stuck.Phase, stuck.Message, stuck.Nodes = false, engine.Running, "", nil
 	s.hand.report(stuck)
-	s.until(s.id, "certain again", func(v control.View) bool { return v.Job.Flags&job.Uncertain == 0 })
+	s.until(s.id, "certain again", func(v state.View) bool { return v.Job.Flags&job.Uncertain == 0 })
 }
 
 // TestAJobThatHasEndedMakesNoRoom: a job whose own tasks have failed, and that waits for
@@ -340,14 +341,14 @@ func TestAJobThatHasEndedMakesNoRoom(t *testing.T) {
 	added := s.refs()[0]
 	s.hand.end(s.own, engine.Exited, 1)
 	s.hand.stopped(t, added)
-	over := func(v control.View) bool { return v.Report.Phase == engine.Ended }
+	over := func(v state.View) bool { return v.Report.Phase == engine.Ended }
 	s.until(s.id, "ended but for what was added", over)
 	s.reopen()
 	s.until(s.id, "ended but for what was added, as the engine says again", over)
 	taker := gang(2, 8)
 	taker.QOS = "high"
 	id := s.submit(taker)
-	s.until(id, "waiting", func(v control.View) bool { return v.Why.Code != reason.None })
+	s.until(id, "waiting", func(v state.View) bool { return v.Why.Code != reason.None })
 	s.gone(added, engine.Stopped)
 	s.state(s.id, job.Failed)
 	s.launched(id)
@@ -380,7 +381,7 @@ func TestWhatWasAddedIsEndedOnceTheJournalIsWritten(t *testing.T) {
 	c := newClock()
 	s := begin(t, control.Config{Clock: c}, 2, 2, nil, nil)
 	added := s.refs()[0]
-	s.until(s.id, "whole", func(control.View) bool { return slices.Contains(s.kinds(), "addition-started") })
+	s.until(s.id, "whole", func(state.View) bool { return slices.Contains(s.kinds(), "addition-started") })
 	s.close()
 	st := &shaky{Memory: s.store}
 	s.cfg.Store = st

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -259,7 +260,7 @@ func (w *foreign) quiet() {
 
 func (w *foreign) settled() bool {
 	ok := true
-	now := map[job.ID]control.View{}
+	now := map[job.ID]state.View{}
 	for _, id := range w.jobs {
 		v, err := w.ctl.Job(w.t.Context(), id)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -81,7 +82,7 @@ func TestAJournalOfTheFirstVersion(t *testing.T) {
 		b.reopen()
 	}
 	evs := b.events(19)
-	if ev := evs[11]; ev.Kind != control.EventCancelled || ev.By != "me" || ev.Name != "2_4" {
+	if ev := evs[11]; ev.Kind != state.EventCancelled || ev.By != "me" || ev.Name != "2_4" {
 		t.Errorf("the cancel is told as %+v", ev)
 	}
 }

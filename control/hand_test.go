@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -175,10 +175,10 @@ func (h *hand) report(r engine.Report) {
 	h.put(r)
 }
 
-func (h *hand) start(v control.View) {
+func (h *hand) start(v state.View) {
 	h.report(engine.Report{Ref: v.Ref, Phase: engine.Running, Started: time.Now()})
 }
 
-func (h *hand) end(v control.View, cause engine.Cause, exit int) {
+func (h *hand) end(v state.View, cause engine.Cause, exit int) {
 	h.report(engine.Report{Ref: v.Ref, Phase: engine.Ended, Gone: true, Cause: cause, Exit: job.ExitCode{Status: exit}, Started: time.Now(), Ended: time.Now()})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/pools"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 )
@@ -43,7 +44,7 @@ func TestAPoolWithoutASignOfLife(t *testing.T) {
 	c := newClock()
 	q := &lively{mute: newMute(named("b", 1, 8))}
 	b := two(t, named("a", 1, 8), q, control.Config{Clock: c})
-	v := b.viewed(c, "q", func(v control.PoolView) bool {
+	v := b.viewed(c, "q", func(v pools.View) bool {
 		return v.Info != nil && v.Asked.IsZero() && v.Quiet.IsZero() && q.pulses.Load() > 0
 	})
 	if !v.Pulses {
@@ -51,7 +52,7 @@ func TestAPoolWithoutASignOfLife(t *testing.T) {
 	}
 	from := c.Now()
 	q.hush()
-	v = b.viewed(c, "q", func(v control.PoolView) bool { return !v.Quiet.IsZero() && c.Now().Sub(v.Quiet) >= 10*time.Second })
+	v = b.viewed(c, "q", func(v pools.View) bool { return !v.Quiet.IsZero() && c.Now().Sub(v.Quiet) >= 10*time.Second })
 	if v.Quiet.Before(from) {
 		t.Errorf("it is silent since %s, and gave a sign of life at %s", v.Quiet, from)
 	}
@@ -68,7 +69,7 @@ func TestAPoolThatIsBackIsAskedAgain(t *testing.T) {
 	c := newClock()
 	q := &lively{mute: newMute(named("b", 1, 8))}
 	b := two(t, named("a", 1, 8), q, control.Config{Clock: c})
-	view := func() (v control.PoolView) {
+	view := func() (v pools.View) {
 		for _, p := range b.ctl.Pools() {
 			if p.Name == "q" {
 				v = p
@@ -84,9 +85,9 @@ func TestAPoolThatIsBackIsAskedAgain(t *testing.T) {
 		}
 		return true
 	}
-	b.viewed(c, "q", func(v control.PoolView) bool { return v.Info != nil && v.Asked.IsZero() })
+	b.viewed(c, "q", func(v pools.View) bool { return v.Info != nil && v.Asked.IsZero() })
 	q.down.Store(true)
-	b.viewed(c, "q", func(v control.PoolView) bool { return v.Failed != nil })
+	b.viewed(c, "q", func(v pools.View) bool { return v.Failed != nil })
 	for looks := q.looks.Load(); q.looks.Load() == looks; { // until it has just been asked, as it is from time to time
 		b.pass(c, time.Second)
 		within(20*time.Millisecond, func() bool { return q.looks.Load() > looks })

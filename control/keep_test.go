@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/query"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -139,7 +141,7 @@ func TestNobodyWhoReadsWaitsForTheDisk(t *testing.T) {
 	for b.ctl.Stats().Seq != 2 {
 	}
 	n := 0
-	b.ctl.Scan(control.Filter{Live: true}, func(v *control.View) bool { n++; return v.Job.ID == id })
+	b.ctl.Scan(query.Filter{Live: true}, func(v *state.View) bool { n++; return v.Job.ID == id })
 	if _, err := b.ctl.Job(t.Context(), id); err != nil || n != 1 {
 		t.Errorf("%d jobs, %v", n, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -14,7 +15,7 @@ import (
 )
 
 // passUntil lets time go on in steps until a job is as wanted.
-func (b *bench) passUntil(c *clock, step time.Duration, id job.ID, want job.State) control.View {
+func (b *bench) passUntil(c *clock, step time.Duration, id job.ID, want job.State) state.View {
 	b.t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; {
 		v, err := b.ctl.Job(b.t.Context(), id)
@@ -197,7 +198,7 @@ func TestAPurgeLeavesTheScriptOfAJobThatRunsAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	purge()
-	v := b.until(a.ID, "waiting", func(v control.View) bool { return v.Job.State == job.Pending })
+	v := b.until(a.ID, "waiting", func(v state.View) bool { return v.Job.State == job.Pending })
 	if script, err := st.Blob(t.Context(), v.Job.Spec.Program.ScriptHash); err != nil || len(script) == 0 {
 		t.Errorf("the script of a job that is to run again: %q, %v", script, err)
 	}
@@ -231,7 +232,7 @@ func TestARequeueSeesWhatHappenedSinceItsLook(t *testing.T) {
 	if err := ask(t.Context(), b.ctl, id, control.Requeue{}); err != nil {
 		t.Fatal(err)
 	}
-	b.until(id, "at attempt 3", func(v control.View) bool { return v.Job.Attempt == 3 && v.Report.Phase == engine.Accepted })
+	b.until(id, "at attempt 3", func(v state.View) bool { return v.Job.Attempt == 3 && v.Report.Phase == engine.Accepted })
 	b.reopen() // and the journal can be read
 }
 
@@ -266,7 +267,7 @@ func TestAStartThatIsKnownIsNotLostWithTheEngine(t *testing.T) {
 		delete(h.reports, v.Ref)
 		h.launch = func(engine.Ref) error { return fault.New(kind, "not now") }
 		h.mu.Unlock()
-		v = b.until(id, "over", func(v control.View) bool { return v.Job.State != job.Running })
+		v = b.until(id, "over", func(v state.View) bool { return v.Job.State != job.Running })
 		if r := v.Report; v.Job.State != job.NodeFail || r.Cause != engine.NodeLost || r.Started.IsZero() || !strings.Contains(r.Message, "not now") {
 			t.Errorf("%s: %s, %+v", what, v.Job.State, r)
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/reason"
@@ -27,7 +28,7 @@ func TestLicencesAreKept(t *testing.T) {
 	b.launched(second)
 	has := func(id job.ID, want string) {
 		t.Helper()
-		b.until(id, "has licence "+want, func(v control.View) bool { return v.Job.Spec.Licenses == want })
+		b.until(id, "has licence "+want, func(v state.View) bool { return v.Job.Spec.Licenses == want })
 	}
 	has(second, "b")
 	b.finish(first, 0)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -93,7 +94,7 @@ func TestALookFindsAMachineTwice(t *testing.T) {
 	b := openWith(t, named("a", 1, 8), control.Config{OpenPool: s.open})
 	look := func() engine.Finding {
 		t.Helper()
-		found, err := b.ctl.CheckPool(t.Context(), control.PoolSpec{Name: "q", Engine: "hand"})
+		found, err := b.ctl.CheckPool(t.Context(), state.PoolSpec{Name: "q", Engine: "hand"})
 		if err != nil {
 			t.Fatal(err)
 		}

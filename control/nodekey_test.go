@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/pools"
+	"github.com/coxswain-sched/coxswain/control/query"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -13,7 +16,7 @@ import (
 )
 
 // nodeView is the node of a pool, as it is shown.
-func (b *bench) nodeView(pool, name string) control.NodeView {
+func (b *bench) nodeView(pool, name string) query.NodeView {
 	b.t.Helper()
 	views, err := b.ctl.NodeViews(b.t.Context())
 	if err != nil {
@@ -25,7 +28,7 @@ func (b *bench) nodeView(pool, name string) control.NodeView {
 		}
 	}
 	b.t.Fatalf("pool %s has no node %s: %+v", pool, name, views)
-	return control.NodeView{}
+	return query.NodeView{}
 }
 
 // TestTwoPoolsHaveANodeOfOneName: each has its own drain, jobs and loss.
@@ -39,7 +42,7 @@ func TestTwoPoolsHaveANodeOfOneName(t *testing.T) {
 	p.start(inP)
 	q.start(inQ)
 	for range 2 {
-		for pool, v := range map[string]control.View{"p": inP, "q": inQ} {
+		for pool, v := range map[string]state.View{"p": inP, "q": inQ} {
 			if n := b.nodeView(pool, "a1"); v.Pool != pool || len(n.Jobs) != 1 || n.Jobs[0] != v.Job.ID || len(n.Held) != len(n.Node.Devices) {
 				t.Errorf("job %d is in pool %s; a1 of %s has jobs %v, held %v", v.Job.ID, v.Pool, pool, n.Jobs, n.Held)
 			}
@@ -89,7 +92,7 @@ func TestTwoPoolsHaveANodeOfOneName(t *testing.T) {
 	b.launched(b.submit(in("q", gang(1, 4)))) // whatever p's job still holds
 	b.state(nextP, job.Running)
 	p.end(inP, engine.NodeLost, 0)
-	b.until(nextP, "over", func(v control.View) bool { return v.Job.State != job.Running })
+	b.until(nextP, "over", func(v state.View) bool { return v.Job.State != job.Running })
 	if err := drain("a1", true); err != nil {
 		t.Errorf("the only a1: %v", err)
 	}
@@ -107,7 +110,7 @@ func TestAJournalWithBareNodeNames(t *testing.T) {
 	p.put(engine.Report{Ref: engine.Ref{Allocation: 1, Attempt: 1}, Job: 1, Phase: engine.Running})
 	q.put(engine.Report{Ref: engine.Ref{Allocation: 2, Attempt: 1}, Job: 2, Phase: engine.Running})
 	b := &bench{t: t, store: journal(t, "testdata/journal-2.jsonl")}
-	b.cfg = control.Config{Store: b.store, Keep: -1, Pools: []control.Pool{{Pool: fleet.Pool{Name: "p"}, Engine: p}, {Pool: fleet.Pool{Name: "q"}, Engine: q}}}
+	b.cfg = control.Config{Store: b.store, Keep: -1, Pools: []pools.Pool{{Pool: fleet.Pool{Name: "p"}, Engine: p}, {Pool: fleet.Pool{Name: "q"}, Engine: q}}}
 	if _, err := b.store.PutBlob(t.Context(), nil); err != nil { // the jobs' environment
 		t.Fatal(err)
 	}
@@ -147,7 +150,7 @@ func TestAJournalWithBareNodeNames(t *testing.T) {
 	v, _ := b.ctl.Job(t.Context(), 2)
 	q.end(v, engine.Exited, 0)
 	b.state(2, job.Completed)
-	b.until(4, "kept off by the reservation", func(v control.View) bool {
+	b.until(4, "kept off by the reservation", func(v state.View) bool {
 		return v.Job.State == job.Pending && v.Why.Code == reason.Reservation && v.Why.Want == "maint"
 	})
 }

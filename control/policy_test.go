@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -22,7 +23,7 @@ func tiers(text string, of map[string]int32) control.PolicyChange {
 	return control.PolicyChange{Rules: p, Text: text, File: "queues.yaml"}
 }
 
-func (b *bench) set(ch control.PolicyChange) control.Policy {
+func (b *bench) set(ch control.PolicyChange) state.Policy {
 	b.t.Helper()
 	v, err := b.ctl.SetPolicy(b.t.Context(), job.Actor{Name: "root", From: "socket"}, ch)
 	if err != nil {
@@ -31,7 +32,7 @@ func (b *bench) set(ch control.PolicyChange) control.Policy {
 	return v
 }
 
-func (b *bench) policy(rev uint64) control.Policy {
+func (b *bench) policy(rev uint64) state.Policy {
 	b.t.Helper()
 	v, err := b.ctl.Policy(b.t.Context(), rev)
 	if err != nil {
@@ -148,8 +149,8 @@ func TestPolicyReachesTheCore(t *testing.T) {
 	b.finish(high, 0)
 	b.launched(low)
 	evs := b.events(b.ctl.LastEvent())
-	if !slices.ContainsFunc(evs, func(e control.Event) bool {
-		return e.Kind == control.EventPolicy && e.By == "root" && e.Message == "revision 1"
+	if !slices.ContainsFunc(evs, func(e state.Event) bool {
+		return e.Kind == state.EventPolicy && e.By == "root" && e.Message == "revision 1"
 	}) {
 		t.Errorf("no event tells of the policy: %+v", evs)
 	}

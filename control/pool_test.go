@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/pools"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -90,7 +92,7 @@ func in(pool string, s *job.Spec) *job.Spec { s.Pool = pool; return s }
 func two(t *testing.T, p, q engine.Engine, cfg control.Config) *bench {
 	b := &bench{t: t, store: new(store.Memory), cfg: cfg}
 	b.cfg.Store, b.cfg.Who = b.store, t.Name()
-	b.cfg.Pools = []control.Pool{{Pool: fleet.Pool{Name: "p"}, Engine: p}, {Pool: fleet.Pool{Name: "q"}, Engine: q}}
+	b.cfg.Pools = []pools.Pool{{Pool: fleet.Pool{Name: "p"}, Engine: p}, {Pool: fleet.Pool{Name: "q"}, Engine: q}}
 	b.open()
 	t.Cleanup(b.close)
 	return b
@@ -141,7 +143,7 @@ func TestAPoolThatDoesNotAnswerDelaysNoOther(t *testing.T) {
 	b := two(t, p, q, control.Config{Clock: c})
 	q.hush()
 	lost := b.submit(in("q", gang(1, 8)))
-	b.until(lost, "given its place", func(v control.View) bool { return len(v.Claims) > 0 })
+	b.until(lost, "given its place", func(v state.View) bool { return len(v.Claims) > 0 })
 	for range 3 {
 		id := b.submit(gang(1, 8))
 		v := b.launched(id)
@@ -162,7 +164,7 @@ func TestAPoolThatDoesNotAnswerAtFirst(t *testing.T) {
 	p, q := named("a", 1, 8), newMute(named("b", 1, 8))
 	q.hush()
 	b := &bench{t: t, store: new(store.Memory)}
-	b.cfg = control.Config{Store: b.store, Who: t.Name(), Clock: c, Pools: []control.Pool{
+	b.cfg = control.Config{Store: b.store, Who: t.Name(), Clock: c, Pools: []pools.Pool{
 		{Pool: fleet.Pool{Name: "p"}, Engine: p}, {Pool: fleet.Pool{Name: "q"}, Engine: q},
 	}}
 	opened := make(chan struct{})
@@ -200,7 +202,7 @@ func TestAPoolThatIsConfiguredNoLonger(t *testing.T) {
 	id := b.submit(in("q", gang(1, 8)))
 	v := b.launched(id)
 	q.start(v)
-	b.until(id, "started", func(v control.View) bool { return !v.Job.Started.IsZero() })
+	b.until(id, "started", func(v state.View) bool { return !v.Job.Started.IsZero() })
 	both := b.cfg.Pools
 	b.cfg.Pools = both[:1]
 	b.reopen()
@@ -264,18 +266,18 @@ func (s site) Leave(context.Context) error {
 	return nil
 }
 
-func (s *sites) open(_ context.Context, spec control.PoolSpec) (control.Pool, error) {
+func (s *sites) open(_ context.Context, spec state.PoolSpec) (pools.Pool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if spec.Engine != "hand" {
-		return control.Pool{}, fault.New(fault.Unsupported, "there is no engine %s", spec.Engine)
+		return pools.Pool{}, fault.New(fault.Unsupported, "there is no engine %s", spec.Engine)
 	}
 	h := s.hands[spec.Name]
 	if h == nil {
 		h = named(spec.Name[:1], 1, 8)
 		s.hands[spec.Name] = h
 	}
-	return control.Pool{Pool: fleet.Pool{Name: spec.Name, Engine: spec.Engine}, Engine: site{h, s, spec.Name}}, nil
+	return pools.Pool{Pool: fleet.Pool{Name: spec.Name, Engine: spec.Engine}, Engine: site{h, s, spec.Name}}, nil
 }
 
 // TestAPoolIsAddedAndRemoved while the server runs and over restarts.
@@ -288,11 +290,11 @@ func TestAPoolIsAddedAndRemoved(t *testing.T) {
 		{"x y", "hand", `a pool cannot be named "x y"`},
 		{"q", "sge", "there is no engine sge"},
 	} {
-		if err := b.ctl.AddPool(t.Context(), by, control.PoolSpec{Name: tt.name, Engine: tt.engine}); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if err := b.ctl.AddPool(t.Context(), by, state.PoolSpec{Name: tt.name, Engine: tt.engine}); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("pool %s of engine %s is added: %v", tt.name, tt.engine, err)
 		}
 	}
-	if err := b.ctl.AddPool(t.Context(), by, control.PoolSpec{Name: "q", Engine: "hand", Settings: []byte(`{"at":"here"}`)}); err != nil {
+	if err := b.ctl.AddPool(t.Context(), by, state.PoolSpec{Name: "q", Engine: "hand", Settings: []byte(`{"at":"here"}`)}); err != nil {
 		t.Fatal(err)
 	}
 	id := b.submit(in("q", gang(1, 8)))
@@ -354,13 +356,13 @@ func TestAPoolThatIsConfiguredNoLongerIsAdded(t *testing.T) {
 	id := b.submit(in("q", gang(1, 8)))
 	v := b.launched(id)
 	q.start(v)
-	b.until(id, "started", func(v control.View) bool { return !v.Job.Started.IsZero() })
+	b.until(id, "started", func(v state.View) bool { return !v.Job.Started.IsZero() })
 	b.cfg.Pools = b.cfg.Pools[:1]
 	b.reopen()
 	if err := ask(t.Context(), b.ctl, id, control.Cancel{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.ctl.AddPool(t.Context(), job.Actor{Name: "root"}, control.PoolSpec{Name: "q", Engine: "hand"}); err != nil {
+	if err := b.ctl.AddPool(t.Context(), job.Actor{Name: "root"}, state.PoolSpec{Name: "q", Engine: "hand"}); err != nil {
 		t.Fatal(err)
 	}
 	if ps := b.ctl.Pools(); len(ps) != 2 || ps[1].Gone {

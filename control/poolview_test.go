@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/pools"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -52,9 +54,9 @@ func (m *moody) Check(context.Context) ([]engine.Finding, error) {
 }
 
 // viewed waits until a pool is as it should be, while time passes.
-func (b *bench) viewed(c *clock, pool string, ok func(control.PoolView) bool) control.PoolView {
+func (b *bench) viewed(c *clock, pool string, ok func(pools.View) bool) pools.View {
 	b.t.Helper()
-	var v control.PoolView
+	var v pools.View
 	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) { // there is no event for it
 		for _, v = range b.ctl.Pools() {
 			if v.Name == pool && ok(v) {
@@ -73,19 +75,19 @@ func TestAPoolKeepsWhatItsEngineSaidOfItself(t *testing.T) {
 	c := newClock()
 	q := &moody{hand: named("b", 2, 8)}
 	b := two(t, named("a", 1, 8), q, control.Config{Clock: c})
-	v := b.viewed(c, "q", func(v control.PoolView) bool { return v.Info != nil })
+	v := b.viewed(c, "q", func(v pools.View) bool { return v.Info != nil })
 	if v.Info.Version != "24.0" || v.Failed != nil || v.Heard.IsZero() || v.Default || v.Nodes != 2 || v.Devices != 16 {
 		t.Errorf("after the opening it is %+v", v)
 	}
 	q.release.Store(1)
-	b.viewed(c, "q", func(v control.PoolView) bool { return v.Info.Version == "24.1" })
+	b.viewed(c, "q", func(v pools.View) bool { return v.Info.Version == "24.1" })
 	q.cross.Store(true)
-	v = b.viewed(c, "q", func(v control.PoolView) bool { return v.Failed != nil })
+	v = b.viewed(c, "q", func(v pools.View) bool { return v.Failed != nil })
 	if v.Info == nil || v.Info.Version != "24.1" || v.Nodes != 2 || !errors.Is(v.Failed, errCross) {
 		t.Errorf("one that does not answer is %+v", v)
 	}
 	q.cross.Store(false)
-	b.viewed(c, "q", func(v control.PoolView) bool { return v.Failed == nil && v.Asked.IsZero() })
+	b.viewed(c, "q", func(v pools.View) bool { return v.Failed == nil && v.Asked.IsZero() })
 }
 
 // TestAPoolThatHangsIsSeen: what it was asked, and since when, is known.
@@ -93,9 +95,9 @@ func TestAPoolThatHangsIsSeen(t *testing.T) {
 	c := newClock()
 	q := newMute(named("b", 1, 8))
 	b := two(t, named("a", 1, 8), q, control.Config{Clock: c})
-	v := b.viewed(c, "q", func(v control.PoolView) bool { return v.Info != nil && v.Asked.IsZero() })
+	v := b.viewed(c, "q", func(v pools.View) bool { return v.Info != nil && v.Asked.IsZero() })
 	q.hush()
-	w := b.viewed(c, "q", func(v control.PoolView) bool { return !v.Asked.IsZero() && c.Now().Sub(v.Asked) > time.Minute })
+	w := b.viewed(c, "q", func(v pools.View) bool { return !v.Asked.IsZero() && c.Now().Sub(v.Asked) > time.Minute })
 	if w.Heard.Before(v.Heard) || w.Asked.Before(v.Heard) || w.Failed != nil {
 		t.Errorf("heard at %s, asked at %s: %v", w.Heard, w.Asked, w.Failed)
 	}
@@ -120,10 +122,10 @@ func TestAPoolThatIsDownIsSeenAtOnce(t *testing.T) {
 	c := newClock()
 	q := &grumpy{mute: newMute(named("b", 1, 8))}
 	b := two(t, named("a", 1, 8), q, control.Config{Clock: c})
-	b.viewed(c, "q", func(v control.PoolView) bool { return v.Info != nil && v.Asked.IsZero() })
+	b.viewed(c, "q", func(v pools.View) bool { return v.Info != nil && v.Asked.IsZero() })
 	q.hush()
 	q.down.Store(true)
-	v := b.viewed(c, "q", func(v control.PoolView) bool { return !v.Asked.IsZero() && v.Failed != nil })
+	v := b.viewed(c, "q", func(v pools.View) bool { return !v.Asked.IsZero() && v.Failed != nil })
 	if !errors.Is(v.Failed, errCross) || v.Info == nil {
 		t.Errorf("%+v", v)
 	}
@@ -134,7 +136,7 @@ func TestALookAtAPool(t *testing.T) {
 	s := &sites{hands: map[string]*hand{}, closed: map[string]int{}}
 	var now *moody
 	trials := 0
-	b := openWith(t, named("a", 1, 8), control.Config{OpenPool: func(ctx context.Context, spec control.PoolSpec) (control.Pool, error) {
+	b := openWith(t, named("a", 1, 8), control.Config{OpenPool: func(ctx context.Context, spec state.PoolSpec) (pools.Pool, error) {
 		p, err := s.open(ctx, spec)
 		if err == nil {
 			p.Engine = struct {
@@ -150,7 +152,7 @@ func TestALookAtAPool(t *testing.T) {
 	now = &moody{checks: func() ([]engine.Finding, error) {
 		return []engine.Finding{{What: "rights", State: engine.Missing, Text: "no operator", Mend: "sacctmgr …"}}, errors.New("cut off")
 	}}
-	spec := control.PoolSpec{Name: "q", Engine: "hand"}
+	spec := state.PoolSpec{Name: "q", Engine: "hand"}
 	found, err := b.ctl.CheckPool(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
@@ -187,9 +189,9 @@ func TestALookAtAPool(t *testing.T) {
 		t.Errorf("where a node is left: %+v", found.Findings)
 	}
 	for _, tt := range []struct {
-		spec control.PoolSpec
+		spec state.PoolSpec
 		kind fault.Kind
-	}{{control.PoolSpec{Name: "p", Engine: "hand"}, fault.Conflict}, {control.PoolSpec{Name: "-", Engine: "hand"}, fault.Invalid}, {control.PoolSpec{Name: "q", Engine: "sge"}, fault.Unsupported}} {
+	}{{state.PoolSpec{Name: "p", Engine: "hand"}, fault.Conflict}, {state.PoolSpec{Name: "-", Engine: "hand"}, fault.Invalid}, {state.PoolSpec{Name: "q", Engine: "sge"}, fault.Unsupported}} {
 		if _, err := b.ctl.CheckPool(t.Context(), tt.spec); fault.KindOf(err) != tt.kind {
 			t.Errorf("a look at %+v: %v", tt.spec, err)
 		}
@@ -207,11 +209,11 @@ func TestALookAtAPool(t *testing.T) {
 func TestAPoolThatIsRemovedWhileItIsAsked(t *testing.T) {
 	asked, release := make(chan struct{}, 8), make(chan struct{})
 	h := named("q", 1, 8)
-	b := openWith(t, named("a", 1, 8), control.Config{OpenPool: func(_ context.Context, spec control.PoolSpec) (control.Pool, error) {
-		return control.Pool{Pool: fleet.Pool{Name: spec.Name}, Engine: &tardy{h, asked, release}}, nil
+	b := openWith(t, named("a", 1, 8), control.Config{OpenPool: func(_ context.Context, spec state.PoolSpec) (pools.Pool, error) {
+		return pools.Pool{Pool: fleet.Pool{Name: spec.Name}, Engine: &tardy{h, asked, release}}, nil
 	}})
 	by := job.Actor{Name: "root"}
-	if err := b.ctl.AddPool(t.Context(), by, control.PoolSpec{Name: "q", Engine: "hand"}); err != nil {
+	if err := b.ctl.AddPool(t.Context(), by, state.PoolSpec{Name: "q", Engine: "hand"}); err != nil {
 		t.Fatal(err)
 	}
 	<-asked
@@ -282,13 +284,13 @@ func TestAJobThatComesWithTheNodesOfItsPool(t *testing.T) {
 		b := &bench{t: t, store: st.Memory}
 		b.cfg = control.Config{
 			Store: st, Pools: onHand(named("a", 1, 8)), Who: t.Name(),
-			OpenPool: func(_ context.Context, spec control.PoolSpec) (control.Pool, error) {
-				return control.Pool{Pool: fleet.Pool{Name: spec.Name}, Engine: q}, nil
+			OpenPool: func(_ context.Context, spec state.PoolSpec) (pools.Pool, error) {
+				return pools.Pool{Pool: fleet.Pool{Name: spec.Name}, Engine: q}, nil
 			},
 		}
 		b.open()
 		t.Cleanup(b.close)
-		if err := b.ctl.AddPool(t.Context(), job.Actor{Name: "root"}, control.PoolSpec{Name: "q", Engine: "hand"}); err != nil {
+		if err := b.ctl.AddPool(t.Context(), job.Actor{Name: "root"}, state.PoolSpec{Name: "q", Engine: "hand"}); err != nil {
 			t.Fatal(err)
 		}
 		<-asked

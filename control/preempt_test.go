@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -51,7 +52,7 @@ func TestAJobMakesRoom(t *testing.T) {
 			if crash != "" {
 				b.reopen()
 			}
-			b.until(high, "nominated", func(v control.View) bool {
+			b.until(high, "nominated", func(v state.View) bool {
 				return v.Why.Code == reason.Preempting && v.Why.Job == uint64(low)
 			})
 			b.hand.end(first, engine.Stopped, 143)

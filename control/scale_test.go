@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/query"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/resource"
@@ -176,7 +178,7 @@ func waitProjected(t testing.TB, c *control.Control) {
 func measureReads(t *testing.T, c *control.Control, n int) {
 	from := time.Now()
 	var ids []job.ID
-	c.Scan(control.Filter{Live: true}, func(v *control.View) bool {
+	c.Scan(query.Filter{Live: true}, func(v *state.View) bool {
 		ids = append(ids, v.Job.ID)
 		return true
 	})
@@ -190,7 +192,7 @@ func measureReads(t *testing.T, c *control.Control, n int) {
 	}
 	t.Logf("%d jobs: list %v, cancel %v", len(ids), scan, time.Since(from))
 	pending := 0
-	c.Scan(control.Filter{Live: true}, func(v *control.View) bool {
+	c.Scan(query.Filter{Live: true}, func(v *state.View) bool {
 		if v.Job.State == job.Pending {
 			pending++
 		}
@@ -279,7 +281,7 @@ func TestAStartReadsWhatIsLeft(t *testing.T) {
 		t.Errorf("the start took %v", took)
 	}
 	n := 0
-	c.Scan(control.Filter{Live: true}, func(*control.View) bool { n++; return true })
+	c.Scan(query.Filter{Live: true}, func(*state.View) bool { n++; return true })
 	if n != pending {
 		t.Errorf("%d jobs have not ended after the start, want %d", n, pending)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -53,7 +54,7 @@ func (n napper) holds(t *testing.T, ref engine.Ref, on bool) {
 }
 
 // napping is a site where jobs make room by being suspended, with one of them that runs.
-func napping(t *testing.T) (*bench, napper, control.View) {
+func napping(t *testing.T) (*bench, napper, state.View) {
 	t.Helper()
 	n := napper{newHand(1, 4)}
 	b := openFor(t, n, n.hand, control.Config{})
@@ -140,7 +141,7 @@ func TestSomebodysSuspensionOutlivesMakingRoom(t *testing.T) {
 			n.holds(t, v.Ref, true)
 			b.hand.end(other, engine.Exited, 0)
 			b.state(other.Job.ID, job.Completed)
-			back := b.until(id, "in its place again", func(v control.View) bool { return v.Message == "" })
+			back := b.until(id, "in its place again", func(v state.View) bool { return v.Message == "" })
 			if got := back.Job.State == job.Suspended; got != tt.stays {
 				t.Fatalf("in its place again it is %s", back.Job.State)
 			}
@@ -185,15 +186,15 @@ func TestAJobMakesRoomOnProofOfThisTime(t *testing.T) {
 	word := func(text string, suspended bool) {
 		b.hand.report(engine.Report{Ref: v.Ref, Phase: engine.Running, Started: time.Now(), Suspended: suspended, Message: text})
 	}
-	b.until(v.Job.ID, "asked", func(v control.View) bool { return v.Message != "" })
+	b.until(v.Job.ID, "asked", func(v state.View) bool { return v.Message != "" })
 	word("before it is asked", true)
-	b.until(v.Job.ID, "heard", func(v control.View) bool { return v.Report.Message == "before it is asked" })
+	b.until(v.Job.ID, "heard", func(v state.View) bool { return v.Report.Message == "before it is asked" })
 	word("and again", true)
-	if now := b.until(v.Job.ID, "heard", func(v control.View) bool { return v.Report.Message == "and again" }); now.Job.State != job.Running {
+	if now := b.until(v.Job.ID, "heard", func(v state.View) bool { return v.Report.Message == "and again" }); now.Job.State != job.Running {
 		t.Fatalf("it is %s on a word from before", now.Job.State)
 	}
 	d.take <- struct{}{}
-	b.until(v.Job.ID, "not suspended yet", func(v control.View) bool { return !v.Report.Suspended && v.Job.State == job.Running })
+	b.until(v.Job.ID, "not suspended yet", func(v state.View) bool { return !v.Report.Suspended && v.Job.State == job.Running })
 	word("now it is", true)
 	other := b.launched(high)
 	b.state(v.Job.ID, job.Suspended)
@@ -238,7 +239,7 @@ func TestAPoolThatMakesNoRoomIsNotAdded(t *testing.T) {
 	s := &shutter{sites: sites{hands: map[string]*hand{"q": q}, closed: map[string]int{}}}
 	b := openFor(t, n, n.hand, control.Config{OpenPool: s.open})
 	b.ranks(account.PreemptSuspend)
-	err := b.ctl.AddPool(t.Context(), job.Actor{Name: "root"}, control.PoolSpec{Name: "q", Engine: "hand"})
+	err := b.ctl.AddPool(t.Context(), job.Actor{Name: "root"}, state.PoolSpec{Name: "q", Engine: "hand"})
 	if fault.KindOf(err) != fault.Unsupported || !strings.Contains(err.Error(), "pool q cannot suspend jobs to make room") || len(b.ctl.Pools()) != 1 {
 		t.Errorf("%v; the pools are %+v", err, b.ctl.Pools())
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -47,7 +48,7 @@ func TestAfterWithADelay(t *testing.T) {
 	second := b.submit(depending(d))
 	v := b.launched(first)
 	b.hand.report(engine.Report{Ref: v.Ref, Phase: engine.Running, Started: c.Now()})
-	b.until(first, "started", func(v control.View) bool { return !v.Job.Started.IsZero() })
+	b.until(first, "started", func(v state.View) bool { return !v.Job.Started.IsZero() })
 	b.waits(second, reason.Dependency)
 	b.pass(c, 5*time.Minute)
 	b.launched(second)
@@ -84,7 +85,7 @@ func TestARunningJobIsStoppedAtItsDeadline(t *testing.T) {
 	id := b.submit(s)
 	v := b.launched(id)
 	b.hand.start(v)
-	b.until(id, "started", func(v control.View) bool { return !v.Job.Started.IsZero() })
+	b.until(id, "started", func(v state.View) bool { return !v.Job.Started.IsZero() })
 	b.pass(c, time.Hour)
 	b.hand.stopped(t, v.Ref)
 	b.reopen() // the wish to end it is durable
@@ -100,7 +101,7 @@ func TestALimitThatWasLoweredEndsARunningJob(t *testing.T) {
 	id := b.submit(s)
 	v := b.launched(id)
 	b.hand.report(engine.Report{Ref: v.Ref, Phase: engine.Running, Started: c.Now()})
-	b.until(id, "started", func(v control.View) bool { return !v.Job.Started.IsZero() })
+	b.until(id, "started", func(v state.View) bool { return !v.Job.Started.IsZero() })
 	longer, shorter := 2*time.Hour, 10*time.Minute
 	if err := ask(t.Context(), b.ctl, id, control.Update{TimeLimit: &longer}); fault.KindOf(err) != fault.Unsupported {
 		t.Errorf("a longer limit while it runs: %v", err)
@@ -116,7 +117,7 @@ func TestALimitThatWasLoweredEndsARunningJob(t *testing.T) {
 	// It has ended once: what stopped it has not.
 	var told []string
 	for _, ev := range b.events(b.ctl.LastEvent()) {
-		if ev.Kind == control.EventDeadline || ev.Kind == control.EventEnded {
+		if ev.Kind == state.EventDeadline || ev.Kind == state.EventEnded {
 			told = append(told, ev.Kind+" "+ev.State)
 		}
 	}
@@ -135,7 +136,7 @@ func TestFailedAttemptsAreSpacedAndBounded(t *testing.T) {
 	s.Requeue = true
 	id := b.submit(s)
 	for n := range 3 { // the first repetition is at once, the others wait 1, 2 and 4 minutes
-		v := b.until(id, "waiting after a failure", func(v control.View) bool { return v.Job.Attempt == uint32(n+2) && v.Why.Code == reason.Backoff })
+		v := b.until(id, "waiting after a failure", func(v state.View) bool { return v.Job.Attempt == uint32(n+2) && v.Why.Code == reason.Backoff })
 		if want := c.Now().Add(time.Minute << n).Unix(); v.Why.Until != want {
 			t.Errorf("attempt %d waits until %d, want %d", n+3, v.Why.Until, want)
 		}
@@ -144,7 +145,7 @@ func TestFailedAttemptsAreSpacedAndBounded(t *testing.T) {
 		}
 		b.pass(c, time.Minute<<n)
 	}
-	v := b.until(id, "held", func(v control.View) bool { return v.Why.Code == reason.MaxRequeue })
+	v := b.until(id, "held", func(v state.View) bool { return v.Why.Code == reason.MaxRequeue })
 	if v.Job.Attempt != 5 || v.Job.Flags&job.Held == 0 || v.Job.State != job.Pending {
 		t.Errorf("after the last attempt it is %+v", v.Job)
 	}
@@ -187,13 +188,13 @@ func TestABarredLaunchOfAServerBefore(t *testing.T) {
 	h.launch = func(engine.Ref) error { return fault.New(fault.Unavailable, "no answer") }
 	b := openWith(t, h, control.Config{Clock: c, Backoff: time.Minute})
 	id := b.submit(gang(1, 8))
-	v := b.until(id, "on its way", func(v control.View) bool { return v.Job.Flags&job.Configuring != 0 })
+	v := b.until(id, "on its way", func(v state.View) bool { return v.Job.Flags&job.Configuring != 0 })
 	b.close()
 	h.mu.Lock()
 	h.launch, h.fenced[v.Ref] = nil, true
 	h.mu.Unlock()
 	b.open()
-	v = b.until(id, "waiting", func(v control.View) bool { return v.Why.Code == reason.Backoff })
+	v = b.until(id, "waiting", func(v state.View) bool { return v.Why.Code == reason.Backoff })
 	if v.Job.State != job.Pending || v.Job.Flags&job.Held != 0 || !strings.Contains(v.Report.Message, "given up when the server ended") {
 		t.Fatalf("%+v %+v", v.Job, v.Report)
 	}
@@ -219,7 +220,7 @@ func TestARepeatedLaunchThatIsCancelled(t *testing.T) {
 	h.launch = func(engine.Ref) error { return fault.New(fault.Unavailable, "no answer") }
 	b := openWith(t, h, control.Config{})
 	id := b.submit(gang(1, 8))
-	b.until(id, "on its way", func(v control.View) bool { return v.Job.Flags&job.Configuring != 0 })
+	b.until(id, "on its way", func(v state.View) bool { return v.Job.Flags&job.Configuring != 0 })
 	b.reopen()
 	if err := ask(t.Context(), b.ctl, id, control.Cancel{}); err != nil {
 		t.Fatal(err)
@@ -243,7 +244,7 @@ func TestUnreadyEngineIsNotTheJobsFailure(t *testing.T) {
 		if n > 0 {
 			b.pass(c, 5*time.Minute)
 		}
-		v := b.until(id, "waiting for room", func(v control.View) bool { return v.Job.Attempt == uint32(n+1) && v.Why.Code == reason.Backoff })
+		v := b.until(id, "waiting for room", func(v state.View) bool { return v.Job.Attempt == uint32(n+1) && v.Why.Code == reason.Backoff })
 		if v.Job.State != job.Pending || v.Job.Flags&job.Held != 0 {
 			t.Fatalf("%+v", v.Job)
 		}

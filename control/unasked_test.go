@@ -3,7 +3,7 @@ package control_test
 import (
 	"testing"
 
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
@@ -18,7 +18,7 @@ func TestAStopThatNobodyAskedForIsAFailedLaunch(t *testing.T) {
 		v := b.launched(b.submit(s))
 		b.hand.end(v, engine.Stopped, 0)
 		if again {
-			b.until(v.Job.ID, "running again", func(v control.View) bool { return v.Job.State == job.Running && v.Job.Attempt == 2 })
+			b.until(v.Job.ID, "running again", func(v state.View) bool { return v.Job.State == job.Running && v.Job.Attempt == 2 })
 			continue
 		}
 		if w := b.state(v.Job.ID, job.Failed); w.Job.Flags&job.LaunchFailed == 0 {

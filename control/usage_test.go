@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -41,7 +42,7 @@ func TestUsageOutlivesTheServer(t *testing.T) {
 	first := b.submit(charged("a", "u", gang(1, 8)))
 	v := b.launched(first)
 	b.hand.report(engine.Report{Ref: v.Ref, Phase: engine.Running, Started: c.Now()})
-	b.until(first, "started", func(v control.View) bool { return !v.Job.Started.IsZero() })
+	b.until(first, "started", func(v state.View) bool { return !v.Job.Started.IsZero() })
 	second, third := b.submit(charged("a", "u", gang(1, 8))), b.submit(charged("b", "v", gang(1, 8)))
 	before := b.ctl.LastEvent()
 	b.pass(c, 5*time.Minute)
@@ -100,7 +101,7 @@ func (b *bench) kept(after uint64) {
 			b.t.Fatalf("usage was not kept: %v", err)
 		}
 		for _, ev := range evs {
-			if ev.Kind == control.EventUsage {
+			if ev.Kind == state.EventUsage {
 				return
 			}
 		}
@@ -147,10 +148,10 @@ func TestAnEndHeardOfLateIsNotCharged(t *testing.T) {
 			v, w := b.handed(id), b.handed(other)
 			began := c.Now()
 			q.report(engine.Report{Ref: w.Ref, Phase: engine.Running, Started: began}) // it is charged at each tick
-			b.until(other, "started", func(v control.View) bool { return !v.Job.Started.IsZero() })
+			b.until(other, "started", func(v state.View) bool { return !v.Job.Started.IsZero() })
 			if !tt.unheard {
 				q.report(engine.Report{Ref: v.Ref, Phase: engine.Running, Started: began})
-				b.until(id, "started", func(v control.View) bool { return !v.Job.Started.IsZero() })
+				b.until(id, "started", func(v state.View) bool { return !v.Job.Started.IsZero() })
 			}
 			before := b.ctl.LastEvent()
 			if tt.down {

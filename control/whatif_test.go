@@ -4,7 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/query"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -31,18 +32,18 @@ func TestWhatIf(t *testing.T) {
 	b.launched(b.submit(hours(1, 8, 4)))
 	b.launched(b.submit(hours(1, 8, 2)))
 	waits := b.submit(hours(2, 8, 1))
-	b.until(waits, "known to the core", func(v control.View) bool { return v.Why.Code != reason.None })
+	b.until(waits, "known to the core", func(v state.View) bool { return v.Why.Code != reason.None })
 	for _, c := range []struct {
 		why   string
-		q     control.WhatIf
+		q     query.WhatIf
 		moved int
 		hours int // until the job that waits starts; -1: not at all
 	}{
-		{"two nodes more", control.WhatIf{AddNodes: 2}, 1, 0},
-		{"one node more", control.WhatIf{AddNodes: 1}, 1, 2},
-		{"one node less", control.WhatIf{Drain: "n2"}, 1, -1},
-		{"an array", control.WhatIf{Submit: []*job.Spec{array(hours(1, 1, 1), 3)}}, 0, 4},
-		{"another job", control.WhatIf{Submit: []*job.Spec{hours(1, 1, 1)}}, 0, 4},
+		{"two nodes more", query.WhatIf{AddNodes: 2}, 1, 0},
+		{"one node more", query.WhatIf{AddNodes: 1}, 1, 2},
+		{"one node less", query.WhatIf{Drain: "n2"}, 1, -1},
+		{"an array", query.WhatIf{Submit: []*job.Spec{array(hours(1, 1, 1), 3)}}, 0, 4},
+		{"another job", query.WhatIf{Submit: []*job.Spec{hours(1, 1, 1)}}, 0, 4},
 	} {
 		got, err := b.ctl.WhatIf(t.Context(), &c.q)
 		if err != nil {
@@ -70,16 +71,16 @@ func TestWhatIf(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		q    control.WhatIf
+		q    query.WhatIf
 		kind fault.Kind
 	}{
-		{control.WhatIf{}, fault.Invalid},
-		{control.WhatIf{AddNodes: -1}, fault.Invalid},
-		{control.WhatIf{AddNodes: 1, Like: "n99"}, fault.NotFound},
-		{control.WhatIf{AddNodes: 1, Pool: "q"}, fault.NotFound},
-		{control.WhatIf{Drain: "rack-9"}, fault.NotFound},
-		{control.WhatIf{Drain: "n["}, fault.Invalid},
-		{control.WhatIf{Quotas: map[string]int64{"nobody": 4}}, fault.NotFound},
+		{query.WhatIf{}, fault.Invalid},
+		{query.WhatIf{AddNodes: -1}, fault.Invalid},
+		{query.WhatIf{AddNodes: 1, Like: "n99"}, fault.NotFound},
+		{query.WhatIf{AddNodes: 1, Pool: "q"}, fault.NotFound},
+		{query.WhatIf{Drain: "rack-9"}, fault.NotFound},
+		{query.WhatIf{Drain: "n["}, fault.Invalid},
+		{query.WhatIf{Quotas: map[string]int64{"nobody": 4}}, fault.NotFound},
 	} {
 		if _, err := b.ctl.WhatIf(t.Context(), &c.q); fault.KindOf(err) != c.kind || fault.Remedy(err) == "" {
 			t.Errorf("%+v: %v (%v), want %v with a remedy", c.q, err, fault.Remedy(err), c.kind)
@@ -93,7 +94,7 @@ func TestExpectedStart(t *testing.T) {
 	b := open(t, newHand(1, 8))
 	expected := func(id job.ID) time.Duration {
 		t.Helper()
-		b.until(id, "told why", func(v control.View) bool { return v.Why.Code != "" })
+		b.until(id, "told why", func(v state.View) bool { return v.Why.Code != "" })
 		w, err := b.ctl.Why(t.Context(), id)
 		if err != nil || w.Expected.Start.IsZero() {
 			t.Fatalf("job %d: %+v, %v", id, w, err)
@@ -108,7 +109,7 @@ func TestExpectedStart(t *testing.T) {
 	for range 3 {
 		began := time.Now().Add(-2 * time.Hour)
 		b.hand.report(engine.Report{Ref: v.Ref, Phase: engine.Running, Started: began})
-		b.until(v.Job.ID, "started", func(v control.View) bool { return !v.Job.Started.IsZero() })
+		b.until(v.Job.ID, "started", func(v state.View) bool { return !v.Job.Started.IsZero() })
 		b.hand.report(engine.Report{Ref: v.Ref, Phase: engine.Ended, Gone: true, Cause: engine.Exited, Started: began, Ended: time.Now()})
 		b.state(v.Job.ID, job.Completed)
 		v = b.launched(id)

@@ -10,7 +10,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/auth"
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/server/transport"
@@ -183,7 +183,7 @@ func TestTheEventsOfALargeArray(t *testing.T) {
 			if e.Kind == api.KindGap || e.Seq <= last {
 				return fmt.Errorf("%s: event %d (%s) after %d", name, e.Seq, e.Kind, last)
 			}
-			if last = e.Seq; e.Kind == control.EventSubmitted {
+			if last = e.Seq; e.Kind == state.EventSubmitted {
 				stop()
 			}
 			if e.State == "CANCELLED" {
@@ -225,7 +225,7 @@ func TestTheEventsOfALargeArray(t *testing.T) {
 func TestAWatcherHoldsLittle(t *testing.T) {
 	out := &writes{}
 	w := &eventWriter{c: &call{Call: &transport.Call{W: &transport.Writer{ResponseWriter: out}}}, ctl: http.NewResponseController(out), stall: time.Minute}
-	it := newItem(control.Event{Seq: 1, Kind: control.EventEnded, Job: 2, Name: "1_1", User: "anna", State: "CANCELLED"})
+	it := newItem(state.Event{Seq: 1, Kind: state.EventEnded, Job: 2, Name: "1_1", User: "anna", State: "CANCELLED"})
 	total := 0
 	for range 2 * window {
 		if !w.add(it.eventText()) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
@@ -90,9 +90,9 @@ func TestEveryRouteAsksWho(t *testing.T) {
 		"no token":         "",
 		"another server's": other.token(t, "anna", nil),
 		"damaged":          r.token(t, "anna", nil)[:40],
-		"expired":          r.token(t, "anna", func(k *control.Token) { k.Expires = time.Now().Add(-time.Second) }),
-		"revoked":          r.token(t, "anna", func(k *control.Token) { k.Revoked = time.Now() }),
-		"renumbered":       r.token(t, "anna", func(k *control.Token) { k.UID = 2999 }),
+		"expired":          r.token(t, "anna", func(k *state.Token) { k.Expires = time.Now().Add(-time.Second) }),
+		"revoked":          r.token(t, "anna", func(k *state.Token) { k.Revoked = time.Now() }),
+		"renumbered":       r.token(t, "anna", func(k *state.Token) { k.UID = 2999 }),
 		"not bearer":       "",
 	}
 	want := map[string]string{
@@ -139,7 +139,7 @@ func TestEveryRouteAsksWhether(t *testing.T) {
 	p.fill(t, 1, "anna", 2001, nil)
 	r := start(t, p, nil)
 	anna, ben := r.token(t, "anna", nil), r.token(t, "ben", nil)
-	admin := r.token(t, "ben", func(k *control.Token) { k.Admin = true })
+	admin := r.token(t, "ben", func(k *state.Token) { k.Admin = true })
 	for _, op := range operations(t, r) {
 		if op.ID == "watch" || op.ID == "exec" || op.ID == "change" || op.ID == "newToken" || op.ID == "revokeToken" || op.ID == "listTokens" {
 			continue // tests of their own
@@ -214,7 +214,7 @@ nice below zero   other -  owner -  admin +
 		r := start(t, p, nil)
 		secrets := map[string]string{
 			"other": r.token(t, "ben", nil), "owner": r.token(t, "anna", nil),
-			"admin": r.token(t, "ben", func(k *control.Token) { k.Admin = true }),
+			"admin": r.token(t, "ben", func(k *state.Token) { k.Admin = true }),
 		}
 		for i := 0; i < len(cells); i += 2 {
 			ch := changes[what]
@@ -332,7 +332,7 @@ func TestWhatATokenMakesDoesNotOutliveIt(t *testing.T) {
 
 func TestAccountsBindAToken(t *testing.T) {
 	r := start(t, newPlane(), nil)
-	secret := r.token(t, "anna", func(k *control.Token) { k.Accounts = []string{"nlp"} })
+	secret := r.token(t, "anna", func(k *state.Token) { k.Accounts = []string{"nlp"} })
 	for account, want := range map[string]int{"nlp": 201, "vision": 403} {
 		s := request()
 		s.Args = []string{"--account=" + account}
@@ -397,10 +397,10 @@ func TestAnArrayIsReadOnce(t *testing.T) {
 // TestATokenOfSomebodyWhoIsGone: a number may belong to somebody else by now.
 func TestATokenOfSomebodyWhoIsGone(t *testing.T) {
 	r := start(t, newPlane(), nil)
-	secret := r.token(t, "carol", func(k *control.Token) { k.UID, k.GID = 2001, 2001 }) // anna's number now
+	secret := r.token(t, "carol", func(k *state.Token) { k.UID, k.GID = 2001, 2001 }) // anna's number now
 	resp, body := r.ask(t, "GET", "/v1/jobs", secret, "")
 	refusal(t, "a removed user", resp, body, 401, fault.Permission, "whom this machine no longer has")
-	secret = r.token(t, "ben", func(k *control.Token) { k.UID = 2001 })
+	secret = r.token(t, "ben", func(k *state.Token) { k.UID = 2001 })
 	resp, body = r.ask(t, "GET", "/v1/jobs", secret, "")
 	refusal(t, "a user with another number", resp, body, 401, fault.Permission, "has number 2002 now")
 }

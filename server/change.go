@@ -10,6 +10,8 @@ import (
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/control/admission"
+	"github.com/coxswain-sched/coxswain/control/pools"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/hostlist"
@@ -55,7 +57,7 @@ type target struct {
 	pool           string
 }
 
-func targetOf(v *control.View, up *api.Update) target {
+func targetOf(v *state.View, up *api.Update) target {
 	s := v.Job.Spec
 	t := target{
 		id: v.Job.ID, name: v.Job.Name(), owner: s.Owner, state: v.Job.State, firm: v.Why.Code == reason.HeldAdmin,
@@ -141,7 +143,7 @@ func (c *call) findTargets(ch *api.Change) ([]target, *api.Changed, error) {
 	}
 	out := &api.Changed{}
 	var targets []target
-	missing := c.eachSelected(s, 0, false, func(v *control.View) bool {
+	missing := c.eachSelected(s, 0, false, func(v *state.View) bool {
 		targets = append(targets, targetOf(v, ch.Update))
 		return true
 	})
@@ -328,7 +330,7 @@ func (s *Server) readUpdate(u *api.Update) (control.Update, error) {
 		if slices.Contains(u.Partitions, "") {
 			return out, fault.New(fault.Invalid, "partitions: one has no name").Advise("names joined by commas: --partition gpu,long")
 		}
-		if !slices.ContainsFunc(s.cfg.Plane.Pools(), func(p control.PoolView) bool { return s.hasOtherPartitions(p.Name) }) {
+		if !slices.ContainsFunc(s.cfg.Plane.Pools(), func(p pools.View) bool { return s.hasOtherPartitions(p.Name) }) {
 			if err := s.partitionsExist(u.Partitions, ""); err != nil {
 				return out, err
 			}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/column"
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/hostlist"
@@ -19,7 +19,7 @@ import (
 )
 
 // appendColumn appends a value of a job to a line of text.
-type appendColumn func(b []byte, v *control.View) []byte
+type appendColumn func(b []byte, v *state.View) []byte
 
 // columnsOf finds the columns of a request, with whether any needs the parts of a
 // spec that lists usually leave out.
@@ -36,7 +36,7 @@ func columnsOf(names []string, home string) (cols []appendColumn, which []string
 		}
 		f := columns[col]
 		if col == column.Pool {
-			f = textColumn(func(v *control.View) string { return cmp.Or(v.Pool, v.Job.Spec.Pool, home) })
+			f = textColumn(func(v *state.View) string { return cmp.Or(v.Pool, v.Job.Spec.Pool, home) })
 		}
 		cols, which = append(cols, f), append(which, n)
 		whole = whole || col == column.MemoryPerCPU
@@ -44,16 +44,16 @@ func columnsOf(names []string, home string) (cols []appendColumn, which []string
 	return cols, which, whole, nil
 }
 
-func textColumn(f func(*control.View) string) appendColumn {
-	return func(b []byte, v *control.View) []byte { return api.AppendTSV(b, f(v)) }
+func textColumn(f func(*state.View) string) appendColumn {
+	return func(b []byte, v *state.View) []byte { return api.AppendTSV(b, f(v)) }
 }
 
-func numberColumn(f func(*control.View) int64) appendColumn {
-	return func(b []byte, v *control.View) []byte { return strconv.AppendInt(b, f(v), 10) }
+func numberColumn(f func(*state.View) int64) appendColumn {
+	return func(b []byte, v *state.View) []byte { return strconv.AppendInt(b, f(v), 10) }
 }
 
-func timeColumn(f func(*control.View) time.Time) appendColumn {
-	return func(b []byte, v *control.View) []byte {
+func timeColumn(f func(*state.View) time.Time) appendColumn {
+	return func(b []byte, v *state.View) []byte {
 		t := f(v)
 		if t.IsZero() {
 			return append(b, '0')
@@ -62,8 +62,8 @@ func timeColumn(f func(*control.View) time.Time) appendColumn {
 	}
 }
 
-func yesNo(f func(*control.View) bool) appendColumn {
-	return func(b []byte, v *control.View) []byte {
+func yesNo(f func(*state.View) bool) appendColumn {
+	return func(b []byte, v *state.View) []byte {
 		if f(v) {
 			return append(b, '1')
 		}
@@ -71,7 +71,7 @@ func yesNo(f func(*control.View) bool) appendColumn {
 	}
 }
 
-func firstGroup(v *control.View) *job.TaskGroup {
+func firstGroup(v *state.View) *job.TaskGroup {
 	if len(v.Job.Spec.Groups) == 0 {
 		return &job.TaskGroup{}
 	}
@@ -80,62 +80,62 @@ func firstGroup(v *control.View) *job.TaskGroup {
 
 // columns has a function for every column.
 var columns = [column.Count]appendColumn{
-	column.ID:         numberColumn(func(v *control.View) int64 { return int64(v.Job.ID) }),
+	column.ID:         numberColumn(func(v *state.View) int64 { return int64(v.Job.ID) }),
 	column.Name:       appendName,
-	column.ArrayJob:   numberColumn(func(v *control.View) int64 { return int64(arrayOf(v).Job) }),
+	column.ArrayJob:   numberColumn(func(v *state.View) int64 { return int64(arrayOf(v).Job) }),
 	column.ArrayTask:  appendTask,
-	column.ArrayLimit: numberColumn(func(v *control.View) int64 { return int64(arrayOf(v).MaxRunning) }),
-	column.HetSize:    numberColumn(func(v *control.View) int64 { return int64(max(len(v.Job.Spec.Groups), 1)) }),
-	column.JobName:    textColumn(func(v *control.View) string { return v.Job.Spec.Name }),
-	column.User:       textColumn(func(v *control.View) string { return v.Job.Spec.Owner.User }),
-	column.UID:        numberColumn(func(v *control.View) int64 { return int64(v.Job.Spec.Owner.UID) }),
-	column.GID:        numberColumn(func(v *control.View) int64 { return int64(v.Job.Spec.Owner.GID) }),
-	column.Account:    textColumn(func(v *control.View) string { return v.Job.Spec.Account }),
-	column.QOS:        textColumn(func(v *control.View) string { return v.Job.Spec.QOS }),
-	column.Pool:       textColumn(func(v *control.View) string { return cmp.Or(v.Pool, v.Job.Spec.Pool) }),
+	column.ArrayLimit: numberColumn(func(v *state.View) int64 { return int64(arrayOf(v).MaxRunning) }),
+	column.HetSize:    numberColumn(func(v *state.View) int64 { return int64(max(len(v.Job.Spec.Groups), 1)) }),
+	column.JobName:    textColumn(func(v *state.View) string { return v.Job.Spec.Name }),
+	column.User:       textColumn(func(v *state.View) string { return v.Job.Spec.Owner.User }),
+	column.UID:        numberColumn(func(v *state.View) int64 { return int64(v.Job.Spec.Owner.UID) }),
+	column.GID:        numberColumn(func(v *state.View) int64 { return int64(v.Job.Spec.Owner.GID) }),
+	column.Account:    textColumn(func(v *state.View) string { return v.Job.Spec.Account }),
+	column.QOS:        textColumn(func(v *state.View) string { return v.Job.Spec.QOS }),
+	column.Pool:       textColumn(func(v *state.View) string { return cmp.Or(v.Pool, v.Job.Spec.Pool) }),
 	column.Partition:  appendPartition,
-	column.State:      func(b []byte, v *control.View) []byte { return append(b, v.Job.State.String()...) },
+	column.State:      func(b []byte, v *state.View) []byte { return append(b, v.Job.State.String()...) },
 	column.Flags:      appendFlags,
-	column.Reason:     textColumn(func(v *control.View) string { return string(v.Why.Code) }),
+	column.Reason:     textColumn(func(v *state.View) string { return string(v.Why.Code) }),
 	column.ReasonText: textColumn(reasonText),
-	column.Priority:   numberColumn(func(v *control.View) int64 { return v.Priority }),
-	column.Nice:       numberColumn(func(v *control.View) int64 { return v.Job.Spec.Nice }),
-	column.Submitted:  timeColumn(func(v *control.View) time.Time { return v.Job.Submitted }),
-	column.Eligible:   timeColumn(func(v *control.View) time.Time { return v.Eligible }),
-	column.Started:    timeColumn(func(v *control.View) time.Time { return v.Job.Started }),
-	column.Ended:      timeColumn(func(v *control.View) time.Time { return v.Job.Ended }),
-	column.Begin:      timeColumn(func(v *control.View) time.Time { return v.Job.Spec.Begin }),
-	column.Deadline:   timeColumn(func(v *control.View) time.Time { return v.Job.Spec.Deadline }),
-	column.StartsBy:   timeColumn(func(v *control.View) time.Time { return v.StartsBy }),
-	column.TimeLimit:  numberColumn(func(v *control.View) int64 { return wholeSeconds(v.Job.Spec.TimeLimit) }),
-	column.TimeMin:    numberColumn(func(v *control.View) int64 { return wholeSeconds(v.Job.Spec.TimeMin) }),
-	column.Attempt:    numberColumn(func(v *control.View) int64 { return int64(v.Job.Attempt) }),
-	column.ExitStatus: numberColumn(func(v *control.View) int64 { return int64(v.Job.Exit.Status) }),
-	column.ExitSignal: numberColumn(func(v *control.View) int64 { return int64(v.Job.Exit.Signal) }),
-	column.NodesMin:   numberColumn(func(v *control.View) int64 { return int64(v.Demand().Nodes) }),
-	column.NodesMax:   numberColumn(func(v *control.View) int64 { return int64(mostNodes(v.Job.Spec)) }),
-	column.NodeList:   textColumn(func(v *control.View) string { return nodeList(v.Claims) }),
-	column.ReqNodes:   textColumn(func(v *control.View) string { return hostlist.Compress(firstGroup(v).NodeList) }),
-	column.ExcNodes:   textColumn(func(v *control.View) string { return hostlist.Compress(firstGroup(v).Exclude) }),
-	column.BatchHost: textColumn(func(v *control.View) string {
+	column.Priority:   numberColumn(func(v *state.View) int64 { return v.Priority }),
+	column.Nice:       numberColumn(func(v *state.View) int64 { return v.Job.Spec.Nice }),
+	column.Submitted:  timeColumn(func(v *state.View) time.Time { return v.Job.Submitted }),
+	column.Eligible:   timeColumn(func(v *state.View) time.Time { return v.Eligible }),
+	column.Started:    timeColumn(func(v *state.View) time.Time { return v.Job.Started }),
+	column.Ended:      timeColumn(func(v *state.View) time.Time { return v.Job.Ended }),
+	column.Begin:      timeColumn(func(v *state.View) time.Time { return v.Job.Spec.Begin }),
+	column.Deadline:   timeColumn(func(v *state.View) time.Time { return v.Job.Spec.Deadline }),
+	column.StartsBy:   timeColumn(func(v *state.View) time.Time { return v.StartsBy }),
+	column.TimeLimit:  numberColumn(func(v *state.View) int64 { return wholeSeconds(v.Job.Spec.TimeLimit) }),
+	column.TimeMin:    numberColumn(func(v *state.View) int64 { return wholeSeconds(v.Job.Spec.TimeMin) }),
+	column.Attempt:    numberColumn(func(v *state.View) int64 { return int64(v.Job.Attempt) }),
+	column.ExitStatus: numberColumn(func(v *state.View) int64 { return int64(v.Job.Exit.Status) }),
+	column.ExitSignal: numberColumn(func(v *state.View) int64 { return int64(v.Job.Exit.Signal) }),
+	column.NodesMin:   numberColumn(func(v *state.View) int64 { return int64(v.Demand().Nodes) }),
+	column.NodesMax:   numberColumn(func(v *state.View) int64 { return int64(mostNodes(v.Job.Spec)) }),
+	column.NodeList:   textColumn(func(v *state.View) string { return nodeList(v.Claims) }),
+	column.ReqNodes:   textColumn(func(v *state.View) string { return hostlist.Compress(firstGroup(v).NodeList) }),
+	column.ExcNodes:   textColumn(func(v *state.View) string { return hostlist.Compress(firstGroup(v).Exclude) }),
+	column.BatchHost: textColumn(func(v *state.View) string {
 		if len(v.Claims) == 0 {
 			return ""
 		}
 		return v.Claims[0].Node
 	}),
-	column.Tasks:        numberColumn(func(v *control.View) int64 { return int64(v.Demand().Tasks) }),
-	column.CPUs:         func(b []byte, v *control.View) []byte { return appendFloat(b, v.Demand().CPUs) },
-	column.CPUsPerTask:  numberColumn(func(v *control.View) int64 { return int64(max(firstGroup(v).CPUsPerTask, 1)) }),
-	column.TasksPerNode: numberColumn(func(v *control.View) int64 { return int64(firstGroup(v).TasksPerNode) }),
+	column.Tasks:        numberColumn(func(v *state.View) int64 { return int64(v.Demand().Tasks) }),
+	column.CPUs:         func(b []byte, v *state.View) []byte { return appendFloat(b, v.Demand().CPUs) },
+	column.CPUsPerTask:  numberColumn(func(v *state.View) int64 { return int64(max(firstGroup(v).CPUsPerTask, 1)) }),
+	column.TasksPerNode: numberColumn(func(v *state.View) int64 { return int64(firstGroup(v).TasksPerNode) }),
 	column.Memory:       numberColumn(memoryPerNode),
 	column.MemoryPerCPU: numberColumn(memoryPerCPU),
-	column.GPUs:         numberColumn(func(v *control.View) int64 { return int64(v.Demand().GPUs) }),
-	column.GRES:         func(b []byte, v *control.View) []byte { return demand(v.Demand()).appendGRES(b) },
-	column.TRES:         func(b []byte, v *control.View) []byte { return demand(v.Demand()).appendTRES(b) },
-	column.Features:     textColumn(func(v *control.View) string { return firstGroup(v).Constraint.Text }),
-	column.Licenses:     textColumn(func(v *control.View) string { return v.Job.Spec.Licenses }),
-	column.Reservation:  textColumn(func(v *control.View) string { return v.Job.Spec.Reservation }),
-	column.Dependency: textColumn(func(v *control.View) string {
+	column.GPUs:         numberColumn(func(v *state.View) int64 { return int64(v.Demand().GPUs) }),
+	column.GRES:         func(b []byte, v *state.View) []byte { return demand(v.Demand()).appendGRES(b) },
+	column.TRES:         func(b []byte, v *state.View) []byte { return demand(v.Demand()).appendTRES(b) },
+	column.Features:     textColumn(func(v *state.View) string { return firstGroup(v).Constraint.Text }),
+	column.Licenses:     textColumn(func(v *state.View) string { return v.Job.Spec.Licenses }),
+	column.Reservation:  textColumn(func(v *state.View) string { return v.Job.Spec.Reservation }),
+	column.Dependency: textColumn(func(v *state.View) string {
 		if v.Job.Spec.Depends.IsZero() || v.Job.State != job.Pending {
 			return ""
 		}
@@ -144,21 +144,21 @@ var columns = [column.Count]appendColumn{
 		}
 		return v.Job.Spec.Depends.String()
 	}),
-	column.Requeue:    yesNo(func(v *control.View) bool { return v.Job.Spec.Requeue }),
-	column.Contiguous: yesNo(func(v *control.View) bool { return firstGroup(v).Contiguous }),
-	column.Exclusive:  yesNo(func(v *control.View) bool { return firstGroup(v).Exclusive }),
-	column.Comment:    textColumn(func(v *control.View) string { return v.Job.Spec.Comment }),
+	column.Requeue:    yesNo(func(v *state.View) bool { return v.Job.Spec.Requeue }),
+	column.Contiguous: yesNo(func(v *state.View) bool { return firstGroup(v).Contiguous }),
+	column.Exclusive:  yesNo(func(v *state.View) bool { return firstGroup(v).Exclusive }),
+	column.Comment:    textColumn(func(v *state.View) string { return v.Job.Spec.Comment }),
 	column.Command:    textColumn(commandLine),
-	column.WorkDir:    textColumn(func(v *control.View) string { return v.Job.Spec.WorkDir }),
-	column.Stdin:      textColumn(func(v *control.View) string { return expandPattern(v, v.Job.Spec.Output.Stdin, "/dev/null") }),
-	column.Stdout:     textColumn(func(v *control.View) string { return expandPattern(v, v.Job.Spec.Output.Stdout, "") }),
+	column.WorkDir:    textColumn(func(v *state.View) string { return v.Job.Spec.WorkDir }),
+	column.Stdin:      textColumn(func(v *state.View) string { return expandPattern(v, v.Job.Spec.Output.Stdin, "/dev/null") }),
+	column.Stdout:     textColumn(func(v *state.View) string { return expandPattern(v, v.Job.Spec.Output.Stdout, "") }),
 	column.Stderr:     textColumn(stderrOf),
-	column.SubmitHost: textColumn(func(v *control.View) string { return v.Job.Spec.Source.Host }),
-	column.ScriptHash: textColumn(func(v *control.View) string { return v.Job.Spec.Program.ScriptHash }),
+	column.SubmitHost: textColumn(func(v *state.View) string { return v.Job.Spec.Source.Host }),
+	column.ScriptHash: textColumn(func(v *state.View) string { return v.Job.Spec.Program.ScriptHash }),
 	column.Message:    textColumn(statusMessage),
 }
 
-func appendName(b []byte, v *control.View) []byte {
+func appendName(b []byte, v *state.View) []byte {
 	a := v.Job.Array
 	if a == nil {
 		return strconv.AppendUint(b, uint64(v.Job.ID), 10)
@@ -167,7 +167,7 @@ func appendName(b []byte, v *control.View) []byte {
 	return strconv.AppendUint(b, uint64(a.Index), 10)
 }
 
-func appendTask(b []byte, v *control.View) []byte {
+func appendTask(b []byte, v *state.View) []byte {
 	if v.Job.Array == nil {
 		return b
 	}
@@ -176,14 +176,14 @@ func appendTask(b []byte, v *control.View) []byte {
 
 var noArray job.ArrayTask
 
-func arrayOf(v *control.View) *job.ArrayTask {
+func arrayOf(v *state.View) *job.ArrayTask {
 	if v.Job.Array == nil {
 		return &noArray
 	}
 	return v.Job.Array
 }
 
-func appendPartition(b []byte, v *control.View) []byte {
+func appendPartition(b []byte, v *state.View) []byte {
 	for i, p := range v.Job.Spec.Partitions {
 		if i > 0 {
 			b = append(b, ',')
@@ -206,7 +206,7 @@ var flagNames = []struct {
 	{job.Uncertain, "UNCERTAIN"},
 }
 
-func appendFlags(b []byte, v *control.View) []byte {
+func appendFlags(b []byte, v *state.View) []byte {
 	if v.Job.Flags == 0 {
 		return b
 	}
@@ -222,7 +222,7 @@ func flagsOf(f job.Flags) (names []string) {
 	return names
 }
 
-func reasonText(v *control.View) string {
+func reasonText(v *state.View) string {
 	if v.Why.Code == "" {
 		return ""
 	}
@@ -256,12 +256,12 @@ func nodeList(claims []fleet.Claim) string {
 	return hostlist.Compress(names)
 }
 
-func memoryPerNode(v *control.View) int64 {
+func memoryPerNode(v *state.View) int64 {
 	d := v.Job.Spec.Demand()
 	return d.Memory / int64(max(d.Nodes, 1))
 }
 
-func memoryPerCPU(v *control.View) int64 {
+func memoryPerCPU(v *state.View) int64 {
 	n, err := slurmfmt.ParseMemory(v.Job.Spec.Source.Given["mem-per-cpu"])
 	if err != nil {
 		return 0
@@ -270,7 +270,7 @@ func memoryPerCPU(v *control.View) int64 {
 }
 
 // commandLine is the script or the command as the user named it.
-func commandLine(v *control.View) string {
+func commandLine(v *state.View) string {
 	s := v.Job.Spec
 	switch name := s.Source.File; {
 	case s.Program.Kind == job.Direct:
@@ -283,7 +283,7 @@ func commandLine(v *control.View) string {
 }
 
 // expandPattern is the name of a file with its patterns replaced.
-func expandPattern(v *control.View, pattern, none string) string {
+func expandPattern(v *state.View, pattern, none string) string {
 	if pattern == "" {
 		return none
 	}
@@ -304,7 +304,7 @@ func expandPattern(v *control.View, pattern, none string) string {
 	return name
 }
 
-func stderrOf(v *control.View) string {
+func stderrOf(v *state.View) string {
 	o := v.Job.Spec.Output
 	if o.Stderr == "" {
 		return expandPattern(v, o.Stdout, "")
@@ -312,7 +312,7 @@ func stderrOf(v *control.View) string {
 	return expandPattern(v, o.Stderr, "")
 }
 
-func statusMessage(v *control.View) string {
+func statusMessage(v *state.View) string {
 	if v.Message != "" {
 		return v.Message
 	}

@@ -18,6 +18,8 @@ import (
 	"github.com/coxswain-sched/coxswain/auth/token"
 	"github.com/coxswain-sched/coxswain/auth/user"
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/pools"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine/fake"
 	"github.com/coxswain-sched/coxswain/internal/sweep"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -49,7 +51,7 @@ func newRig(t testing.TB) *rig {
 	}
 	w := &rig{engine: fake.NewWorld(fake.Config{Now: time.Now, Nodes: nodes}).Open()}
 	var err error
-	if w.ctl, err = control.Open(context.Background(), control.Config{Store: new(store.Memory), Pools: []control.Pool{{Pool: fleet.Pool{Name: "local", Engine: "fake"}, Engine: w.engine}}, OpenPool: openSlurm, Project: -1}); err != nil {
+	if w.ctl, err = control.Open(context.Background(), control.Config{Store: new(store.Memory), Pools: []pools.Pool{{Pool: fleet.Pool{Name: "local", Engine: "fake"}, Engine: w.engine}}, OpenPool: openSlurm, Project: -1}); err != nil {
 		t.Fatal(err)
 	}
 	w.Server = New(Config{Plane: w.ctl, Name: "lab", Users: &user.Users{Lookup: lookup}})
@@ -57,7 +59,7 @@ func newRig(t testing.TB) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.ctl.PutToken(t.Context(), job.Actor{}, control.Token{ID: m.ID, Hash: m.Hash, Name: "anna", UID: 2001, GID: 2001, Admin: true}); err != nil {
+	if err := w.ctl.PutToken(t.Context(), job.Actor{}, state.Token{ID: m.ID, Hash: m.Hash, Name: "anna", UID: 2001, GID: 2001, Admin: true}); err != nil {
 		t.Fatal(err)
 	}
 	w.secret = m.Secret
@@ -74,11 +76,11 @@ func newRig(t testing.TB) *rig {
 }
 
 // openSlurm opens a pool whose engine has no nodes.
-func openSlurm(_ context.Context, p control.PoolSpec) (control.Pool, error) {
+func openSlurm(_ context.Context, p state.PoolSpec) (pools.Pool, error) {
 	if p.Engine != "slurm" {
-		return control.Pool{}, fault.New(fault.Invalid, "there is no kind of engine %.70q", p.Engine).Advise("pools can be added with slurm")
+		return pools.Pool{}, fault.New(fault.Invalid, "there is no kind of engine %.70q", p.Engine).Advise("pools can be added with slurm")
 	}
-	return control.Pool{Pool: fleet.Pool{Name: p.Name, Engine: p.Engine}, Engine: fake.New(fake.Config{Now: time.Now})}, nil
+	return pools.Pool{Pool: fleet.Pool{Name: p.Name, Engine: p.Engine}, Engine: fake.New(fake.Config{Now: time.Now})}, nil
 }
 
 func (w *rig) close() error {

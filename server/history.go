@@ -10,8 +10,9 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
-	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/control/pools"
+	"github.com/coxswain-sched/coxswain/control/query"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
@@ -79,7 +80,7 @@ type page struct {
 	arrays map[job.ID]bool // of which a task is in json
 }
 
-func (p *page) add(v *control.View) error {
+func (p *page) add(v *state.View) error {
 	p.n++
 	if len(p.cols) > 0 {
 		p.writeRow(v)
@@ -122,7 +123,7 @@ func (c *call) mergeHistory(q *store.Query, limit int, p *page) (next uint64, er
 	for more && p.n < limit {
 		var werr error
 		q.Limit = min(limit-p.n, chunk)
-		q.Below, err = c.s.cfg.Plane.History(c.Ctx(), *q, func(v *control.View) bool {
+		q.Below, err = c.s.cfg.Plane.History(c.Ctx(), *q, func(v *state.View) bool {
 			id := uint64(v.Job.ID)
 			if werr = m.writeDownTo(id); werr != nil || p.n == limit {
 				return false
@@ -169,7 +170,7 @@ func (c *call) historyInMemory(q *store.Query, limit int, p *page) *memory {
 		m.wants, m.maybe = slices.Clone(m.all), q
 		return m
 	}
-	c.s.cfg.Plane.Scan(control.Filter{}, func(v *control.View) bool {
+	c.s.cfg.Plane.Scan(query.Filter{}, func(v *state.View) bool {
 		id := uint64(v.Job.ID)
 		if q.Below != 0 && id >= q.Below {
 			return false
@@ -277,7 +278,7 @@ func (c *call) historyByName(q *store.Query, texts []string, limit int, p *page)
 }
 
 // matchesQuery is store.Query.Match for a view.
-func matchesQuery(q *store.Query, v *control.View) bool {
+func matchesQuery(q *store.Query, v *state.View) bool {
 	j, s := &v.Job, v.Job.Spec
 	return (q.Array == 0 || j.Array != nil && uint64(j.Array.Job) == q.Array) && isAmong(q.Users, s.Owner.User) && isAmong(q.Accounts, s.Account) && isAmong(q.QOS, s.QOS) && isAmong(q.Names, s.Name) &&
 		isAmong(q.States, j.State.String()) &&

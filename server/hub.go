@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
@@ -34,7 +34,7 @@ type hub struct {
 
 // item is one event of the window.
 type item struct {
-	control.Event
+	state.Event
 	array job.ID // number before the "_" of its name; 0: none
 	final bool   // the job may have ended with it
 	admin bool   // for administrators alone
@@ -126,8 +126,8 @@ func (h *hub) lastSeq() uint64 {
 	return h.last
 }
 
-func newItem(e control.Event) *item {
-	out := &item{Event: e, final: e.State == "" || finals[e.State], admin: e.Kind == control.EventToken || e.Kind == control.EventRevoked}
+func newItem(e state.Event) *item {
+	out := &item{Event: e, final: e.State == "" || finals[e.State], admin: e.Kind == state.EventToken || e.Kind == state.EventRevoked}
 	if head, _, ok := strings.Cut(e.Name, "_"); ok {
 		n, _ := strconv.ParseUint(head, 10, 64) // our own form
 		out.array = job.ID(n)
@@ -165,7 +165,7 @@ var finals = func() map[string]bool {
 	return m
 }()
 
-func shownEvent(e *control.Event) api.Event {
+func shownEvent(e *state.Event) api.Event {
 	return api.Event{
 		Seq: e.Seq, At: e.At, Kind: e.Kind, Job: e.Job, Name: e.Name, Count: e.Count, User: e.User, State: e.State,
 		Attempt: e.Attempt, Exit: e.Exit, Nodes: e.Nodes, By: e.By, Message: e.Message,

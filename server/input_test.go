@@ -18,7 +18,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/address"
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/server/transport"
 )
@@ -27,7 +27,7 @@ func TestBadRequests(t *testing.T) {
 	p := newPlane()
 	p.fill(t, 1, "anna", 2001, nil)
 	r := start(t, p, nil)
-	admin := r.token(t, "anna", func(k *control.Token) { k.Admin = true })
+	admin := r.token(t, "anna", func(k *state.Token) { k.Admin = true })
 	good, _ := json.Marshal(request())
 	with := func(field string) string { return `{` + field + `,` + string(good[1:]) }
 	for _, c := range []struct {

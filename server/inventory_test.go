@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/pools"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -41,7 +41,7 @@ func TestInventoryIsShown(t *testing.T) {
 		},
 	}
 	p := newPlane()
-	p.pools = append(p.pools, control.PoolView{Pool: fleet.Pool{Name: "b", Engine: "slurm"}}, control.PoolView{Pool: fleet.Pool{Name: "c", Engine: "slurm"}})
+	p.pools = append(p.pools, pools.View{Pool: fleet.Pool{Name: "b", Engine: "slurm"}}, pools.View{Pool: fleet.Pool{Name: "c", Engine: "slurm"}})
 	p.added = map[string]engine.Engine{"b": there{inv: inv}, "c": there{}}
 	r := start(t, p, nil)
 	all, err := r.admin(t).Inventory(t.Context(), "b")

@@ -8,7 +8,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/query"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -75,7 +76,7 @@ func (s *Server) whyPending(c *call, name string) (*api.Why, error) {
 	}
 	w, err := s.cfg.Plane.Why(c.Ctx(), v.Job.ID)
 	if fault.KindOf(err) == fault.NotFound { // it ended and left memory
-		w, err = control.Why{}, nil
+		w, err = query.Why{}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -225,19 +226,19 @@ func (c *call) endedJob(name string) (*api.Job, error) {
 	var worst job.ID
 	exit, seen, all := -1, true, true
 	var inMemory []job.ID // ascending
-	look := func(v *control.View) bool {
+	look := func(v *state.View) bool {
 		seen, all = c.MaySee(v), v.Job.State.Final()
 		if n := v.Job.Exit.Shell(); n > exit || n == exit && v.Job.ID < worst {
 			worst, exit = v.Job.ID, n
 		}
 		return seen && all
 	}
-	c.eachSelected(&selection{ids: []slurmfmt.JobID{id}, states: allStates}, 0, false, func(v *control.View) bool {
+	c.eachSelected(&selection{ids: []slurmfmt.JobID{id}, states: allStates}, 0, false, func(v *state.View) bool {
 		inMemory = append(inMemory, v.Job.ID)
 		return look(v)
 	})
 	if whole && seen && all && len(inMemory) < tasks { // those that left memory; the history may have dropped some
-		_, err := c.s.cfg.Plane.History(c.Ctx(), store.Query{Array: id.Job}, func(v *control.View) bool {
+		_, err := c.s.cfg.Plane.History(c.Ctx(), store.Query{Array: id.Job}, func(v *state.View) bool {
 			_, there := slices.BinarySearch(inMemory, v.Job.ID)
 			return there || look(v)
 		})
@@ -262,7 +263,7 @@ func (c *call) endedJob(name string) (*api.Job, error) {
 const holdersShown = 8
 
 // addExpectations adds to the reasons of a wait when it may end and what would end it.
-func (c *call) addExpectations(out *api.Why, w *control.Why) {
+func (c *call) addExpectations(out *api.Why, w *query.Why) {
 	if e := &w.Expected; !e.Start.IsZero() {
 		out.Expected = &api.Expected{Start: e.Start, From: e.From, To: e.To, Late: e.Late.Seconds(), Known: e.Known}
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
-	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/control/pools"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
@@ -123,7 +123,7 @@ func (s *Server) listJSON(c *call, sel *selection, in *listInput, after job.ID) 
 	change := s.cfg.Plane.LastEvent()
 	b := append(make([]byte, 0, 64<<10), `{"jobs":[`...)
 	n, arrays := 0, map[job.ID]bool{}
-	next, missing, err := s.scanInChunks(c, sel, after, true, func(v *control.View) (bool, error) {
+	next, missing, err := s.scanInChunks(c, sel, after, true, func(v *state.View) (bool, error) {
 		if n == limit || len(b) > pageBytes {
 			return false, nil
 		}
@@ -153,10 +153,10 @@ func (s *Server) listJSON(c *call, sel *selection, in *listInput, after job.ID) 
 // scanInChunks calls f for every selected job, and lets the control plane go on between
 // chunks. f returns false at the job that it does not want any more; last is then
 // the job before it, and zero if there was no such job.
-func (s *Server) scanInChunks(c *call, sel *selection, after job.ID, whole bool, f func(*control.View) (bool, error)) (last job.ID, missing []slurmfmt.JobID, err error) {
+func (s *Server) scanInChunks(c *call, sel *selection, after job.ID, whole bool, f func(*state.View) (bool, error)) (last job.ID, missing []slurmfmt.JobID, err error) {
 	for {
 		n, full, stopped := 0, false, false
-		missing = c.eachSelected(sel, after, whole, func(v *control.View) bool {
+		missing = c.eachSelected(sel, after, whole, func(v *state.View) bool {
 			if n == chunk {
 				full = true
 				return false
@@ -195,7 +195,7 @@ func (s *Server) listText(c *call, sel *selection, in *listInput, after job.ID) 
 		limit = min(limit, mostRows)
 	}
 	t := &table{cols: cols, names: names, collapse: in.Collapse}
-	next, missing, err := s.scanInChunks(c, sel, after, whole, func(v *control.View) (bool, error) {
+	next, missing, err := s.scanInChunks(c, sel, after, whole, func(v *state.View) (bool, error) {
 		if t.rows >= limit && !t.inOpenArray(v) {
 			return false, nil
 		}
@@ -236,17 +236,17 @@ type group struct {
 	idx   []uint32
 }
 
-func isPendingTask(v *control.View) bool {
+func isPendingTask(v *state.View) bool {
 	return v.Job.Array != nil && v.Job.State == job.Pending && v.Job.Attempt == 0
 }
 
 // inOpenArray says whether a job belongs to the array whose tasks are being collected: a
 // page does not end there.
-func (t *table) inOpenArray(v *control.View) bool {
+func (t *table) inOpenArray(v *state.View) bool {
 	return len(t.groups) > 0 && v.Job.Array != nil && v.Job.Array.Job == t.groups[0].array
 }
 
-func (t *table) add(v *control.View) {
+func (t *table) add(v *state.View) {
 	if !t.inOpenArray(v) {
 		t.flushArray()
 	}
@@ -268,7 +268,7 @@ func (t *table) add(v *control.View) {
 	t.groups = append(t.groups, g)
 }
 
-func (t *table) writeRow(v *control.View) {
+func (t *table) writeRow(v *state.View) {
 	if t.b == nil {
 		t.b = make([]byte, 0, 64<<10)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/api/column"
 	"github.com/coxswain-sched/coxswain/auth"
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/server/transport"
@@ -311,7 +311,7 @@ func BenchmarkList(b *testing.B) {
 	c.ID = auth.Identity{Admin: true}
 	for b.Loop() {
 		t := &table{cols: cols, names: names, collapse: true}
-		c.eachSelected(sel, 0, false, func(v *control.View) bool { t.add(v); return true })
+		c.eachSelected(sel, 0, false, func(v *state.View) bool { t.add(v); return true })
 		if t.rows != 10000 {
 			b.Fatal(t.rows)
 		}

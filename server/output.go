@@ -13,7 +13,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/frame"
 	"github.com/coxswain-sched/coxswain/auth"
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -139,7 +139,7 @@ type logQuery struct {
 
 // openLog opens a log. Of a job that runs and is followed it waits for the log to
 // be there.
-func (s *Server) openLog(ctx context.Context, c *call, in *logInput, q logQuery, v *control.View) (io.ReadCloser, error) {
+func (s *Server) openLog(ctx context.Context, c *call, in *logInput, q logQuery, v *state.View) (io.ReadCloser, error) {
 	for {
 		file, err := engine.LogFile(v.Report, q.stream, q.step, q.rank)
 		if err != nil && q.step == nil && q.rank == nil && v.Job.State != job.Pending && !namesFilesItself(q.from) {
@@ -167,7 +167,7 @@ func (s *Server) openLog(ctx context.Context, c *call, in *logInput, q logQuery,
 	}
 }
 
-func outputName(v *control.View, stream string) string {
+func outputName(v *state.View, stream string) string {
 	if stream == "stderr" {
 		return stderrOf(v)
 	}
@@ -175,7 +175,7 @@ func outputName(v *control.View, stream string) string {
 }
 
 // noOutput says in the words of jobs that there is no log.
-func noOutput(v *control.View, rank *int, err error) error {
+func noOutput(v *state.View, rank *int, err error) error {
 	if fault.KindOf(err) != fault.NotFound {
 		return err
 	}
@@ -190,7 +190,7 @@ func noOutput(v *control.View, rank *int, err error) error {
 }
 
 // untilStarted waits until a job has an attempt, or has ended without.
-func (s *Server) untilStarted(ctx context.Context, c *call, name string) (control.View, error) {
+func (s *Server) untilStarted(ctx context.Context, c *call, name string) (state.View, error) {
 	for {
 		after := s.hub.lastSeq()
 		v, err := c.findJob(name, auth.SeeLogs)
@@ -295,7 +295,7 @@ func (s *Server) serveExec(c *call, name string) error {
 }
 
 // runExec takes the connection over.
-func (s *Server) runExec(c *call, v *control.View, e api.Exec, x engine.Execer) error {
+func (s *Server) runExec(c *call, v *state.View, e api.Exec, x engine.Execer) error {
 	s.Log.Info("exec", "job", v.Job.Name(), "user", c.ID.Name, "from", c.ID.From, "command", e.Command[0])
 	conn, rw, err := http.NewResponseController(c.W.ResponseWriter).Hijack()
 	if err != nil {

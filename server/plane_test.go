@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/pools"
+	"github.com/coxswain-sched/coxswain/control/query"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -29,12 +32,12 @@ var _ Plane = (*control.Control)(nil)
 // changes it through its methods.
 type plane struct {
 	mu   sync.RWMutex
-	jobs []*control.View // ascending by number
+	jobs []*state.View // ascending by number
 	next job.ID
 	journal
-	tokens map[string]control.Token
+	tokens map[string]state.Token
 	blobs  map[string][]byte
-	nodes  []control.NodeView
+	nodes  []query.NodeView
 	audit  []store.Record
 	calls  []string        // changes that came through, for tests
 	fail   error           // what Submit and Change answer instead
@@ -43,9 +46,9 @@ type plane struct {
 	leaves job.ID          // memory once Tasks has listed it
 	asked  atomic.Int64    // calls of Job
 	dug    atomic.Int64    // calls of History
-	rules  []control.Policy
+	rules  []state.Policy
 
-	pools    []control.PoolView
+	pools    []pools.View
 	findings []engine.Finding // what a look at a pool finds
 	added    map[string]engine.Engine
 	fits     func(*job.Spec) (bool, error) // nil: everything fits everywhere
@@ -54,18 +57,18 @@ type plane struct {
 
 // journal is the plane's own numbering, with a first number that is kept.
 type journal struct {
-	all  []control.Event
+	all  []state.Event
 	kept int // events that were dropped
 	wake chan struct{}
 }
 
 func newPlane() *plane {
 	p := &plane{
-		pools: []control.PoolView{{Pool: fleet.Pool{Name: "local", Engine: "local"}, Default: true, Nodes: 4, Devices: 4, Info: &engine.Info{Name: "local", Version: "1", Abilities: engine.Abilities{Gang: engine.GangStrict}}}},
-		next:  1, tokens: map[string]control.Token{}, blobs: map[string][]byte{}, journal: journal{wake: make(chan struct{})},
+		pools: []pools.View{{Pool: fleet.Pool{Name: "local", Engine: "local"}, Default: true, Nodes: 4, Devices: 4, Info: &engine.Info{Name: "local", Version: "1", Abilities: engine.Abilities{Gang: engine.GangStrict}}}},
+		next:  1, tokens: map[string]state.Token{}, blobs: map[string][]byte{}, journal: journal{wake: make(chan struct{})},
 	}
 	for i := range 4 {
-		p.nodes = append(p.nodes, control.NodeView{Node: fleet.Node{
+		p.nodes = append(p.nodes, query.NodeView{Node: fleet.Node{
 			Name: fmt.Sprintf("v%d", i+1), Pool: "local", State: fleet.Up, Parts: []string{"main"},
 			Capacity: resource.Vector{CPU: resource.CPUs(8), Memory: 32 * resource.GiB},
 			Devices:  []fleet.Device{{Index: 0, Kind: "gpu", Type: "h100"}},
@@ -74,7 +77,7 @@ func newPlane() *plane {
 	return p
 }
 
-func (p *plane) emit(e control.Event) {
+func (p *plane) emit(e state.Event) {
 	e.Seq, e.At = uint64(p.kept+len(p.all)+1), time.Now()
 	p.all = append(p.all, e)
 	close(p.wake)
@@ -99,7 +102,7 @@ func (p *plane) Submit(_ context.Context, s control.Submission) (control.Accepte
 	spec.Env.Hash = store.Hash(env)
 	p.blobs[spec.Env.Hash] = env
 	add := func(a *job.ArrayTask) {
-		v := &control.View{Job: job.Job{ID: p.next, Array: a, Spec: &spec, Submitted: time.Now()}, Why: reason.Reason{Code: reason.Priority, Ahead: 1}}
+		v := &state.View{Job: job.Job{ID: p.next, Array: a, Spec: &spec, Submitted: time.Now()}, Why: reason.Reason{Code: reason.Priority, Ahead: 1}}
 		p.next++
 		p.jobs = append(p.jobs, v)
 	}
@@ -115,7 +118,7 @@ func (p *plane) Submit(_ context.Context, s control.Submission) (control.Accepte
 	if spec.Array != nil {
 		out.Tasks = n
 	}
-	p.emit(control.Event{Kind: control.EventSubmitted, Job: first, Name: first.String(), Count: out.Tasks, User: spec.Owner.User, By: s.By.Name})
+	p.emit(state.Event{Kind: state.EventSubmitted, Job: first, Name: first.String(), Count: out.Tasks, User: spec.Owner.User, By: s.By.Name})
 	p.audit = append(p.audit, store.Record{Seq: uint64(len(p.audit) + 1), At: time.Now(), Kind: "submitted", Job: uint64(first), By: store.Actor(s.By), Data: []byte(`{"spec":{"env":{"hash":"x"}},"hash":"secret"}`)})
 	return out, nil
 }
@@ -158,7 +161,7 @@ func (p *plane) Change(_ context.Context, by job.Actor, ids []job.ID, op control
 				v.Job.Flags &^= job.Held
 				v.Why.Code = reason.Priority
 			}
-			p.emit(control.Event{Kind: control.EventHeld, Job: id, Name: v.Job.Name(), User: v.Job.Spec.Owner.User, By: by.Name})
+			p.emit(state.Event{Kind: state.EventHeld, Job: id, Name: v.Job.Name(), User: v.Job.Spec.Owner.User, By: by.Name})
 		}
 	}
 	return errs, nil
@@ -171,9 +174,9 @@ func (p *plane) finish(id job.ID, st job.State, exit job.ExitCode) {
 	p.end(p.get(id), st, exit, "")
 }
 
-func (p *plane) end(v *control.View, st job.State, exit job.ExitCode, by string) {
+func (p *plane) end(v *state.View, st job.State, exit job.ExitCode, by string) {
 	v.Job.State, v.Job.Exit, v.Job.Ended = st, exit, time.Now()
-	p.emit(control.Event{Kind: control.EventEnded, Job: v.Job.ID, Name: v.Job.Name(), User: v.Job.Spec.Owner.User, State: st.String(), Exit: &exit, By: by})
+	p.emit(state.Event{Kind: state.EventEnded, Job: v.Job.ID, Name: v.Job.Name(), User: v.Job.Spec.Owner.User, State: st.String(), Exit: &exit, By: by})
 }
 
 // start lets a job run on a node.
@@ -183,14 +186,14 @@ func (p *plane) start(id job.ID, node string) {
 	v := p.get(id)
 	v.Job.State, v.Job.Attempt, v.Job.Started = job.Running, 1, time.Now()
 	v.Claims = []fleet.Claim{{Node: node, Tasks: 1, Take: resource.Vector{CPU: resource.CPUs(2), Memory: resource.GiB}, Devices: []fleet.DeviceClaim{{Index: 0}}}}
-	p.emit(control.Event{Kind: control.EventStarted, Job: id, Name: v.Job.Name(), User: v.Job.Spec.Owner.User, State: "RUNNING"})
+	p.emit(state.Event{Kind: state.EventStarted, Job: id, Name: v.Job.Name(), User: v.Job.Spec.Owner.User, State: "RUNNING"})
 }
 
 // forget takes a job out of memory.
 func (p *plane) forget(id job.ID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.jobs = slices.DeleteFunc(p.jobs, func(v *control.View) bool { return v.Job.ID == id })
+	p.jobs = slices.DeleteFunc(p.jobs, func(v *state.View) bool { return v.Job.ID == id })
 }
 
 // purge forgets all events but the last n.
@@ -201,22 +204,22 @@ func (p *plane) purge(n int) {
 	p.all, p.kept = p.all[cut:], p.kept+cut
 }
 
-func (p *plane) get(id job.ID) *control.View {
-	i, ok := slices.BinarySearchFunc(p.jobs, id, func(v *control.View, id job.ID) int { return int(v.Job.ID) - int(id) })
+func (p *plane) get(id job.ID) *state.View {
+	i, ok := slices.BinarySearchFunc(p.jobs, id, func(v *state.View, id job.ID) int { return int(v.Job.ID) - int(id) })
 	if !ok {
 		return nil
 	}
 	return p.jobs[i]
 }
 
-func (p *plane) Scan(fl control.Filter, f func(*control.View) bool) {
+func (p *plane) Scan(fl query.Filter, f func(*state.View) bool) {
 	p.mu.Lock()
 	p.scans++
 	p.mu.Unlock()
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	i, _ := slices.BinarySearchFunc(p.jobs, fl.After+1, func(v *control.View, id job.ID) int { return int(v.Job.ID) - int(id) })
-	var view control.View
+	i, _ := slices.BinarySearchFunc(p.jobs, fl.After+1, func(v *state.View, id job.ID) int { return int(v.Job.ID) - int(id) })
+	var view state.View
 	var spec job.Spec
 	for _, v := range p.jobs[max(i, p.late):] {
 		if p.left[v.Job.ID] || p.leaves == v.Job.ID || fl.Live && v.Job.State.Final() || len(fl.Users) > 0 && !slices.Contains(fl.Users, v.Job.Spec.Owner.User) {
@@ -225,25 +228,25 @@ func (p *plane) Scan(fl control.Filter, f func(*control.View) bool) {
 		view, spec = *v, *v.Job.Spec // valid during the call only
 		view.Job.Spec = &spec
 		more := f(&view)
-		spec, view = job.Spec{Name: "KEPT TOO LONG"}, control.View{Message: "KEPT TOO LONG"}
+		spec, view = job.Spec{Name: "KEPT TOO LONG"}, state.View{Message: "KEPT TOO LONG"}
 		if !more {
 			return
 		}
 	}
 }
 
-func (p *plane) Job(_ context.Context, id job.ID) (control.View, error) {
+func (p *plane) Job(_ context.Context, id job.ID) (state.View, error) {
 	p.asked.Add(1)
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	v := p.get(id)
 	if v == nil {
-		return control.View{}, fault.New(fault.NotFound, "there is no job %d", id)
+		return state.View{}, fault.New(fault.NotFound, "there is no job %d", id)
 	}
 	return *v, nil
 }
 
-func (p *plane) Find(_ context.Context, array job.ID, task uint32) (control.View, error) {
+func (p *plane) Find(_ context.Context, array job.ID, task uint32) (state.View, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	for _, v := range p.jobs {
@@ -251,10 +254,10 @@ func (p *plane) Find(_ context.Context, array job.ID, task uint32) (control.View
 			return *v, nil
 		}
 	}
-	return control.View{}, fault.New(fault.NotFound, "there is no job %d_%d", array, task)
+	return state.View{}, fault.New(fault.NotFound, "there is no job %d_%d", array, task)
 }
 
-func (p *plane) TaskOf(_ context.Context, array job.ID) (control.View, error) {
+func (p *plane) TaskOf(_ context.Context, array job.ID) (state.View, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	for _, v := range p.jobs {
@@ -262,11 +265,11 @@ func (p *plane) TaskOf(_ context.Context, array job.ID) (control.View, error) {
 			return *v, nil
 		}
 	}
-	return control.View{}, fault.New(fault.NotFound, "there is no job %d", array)
+	return state.View{}, fault.New(fault.NotFound, "there is no job %d", array)
 }
 
 func (p *plane) Tasks(id job.ID) (out []job.ID) {
-	p.Scan(control.Filter{After: id - 1}, func(v *control.View) bool {
+	p.Scan(query.Filter{After: id - 1}, func(v *state.View) bool {
 		if v.Job.ID != id && (v.Job.Array == nil || v.Job.Array.Job != id) {
 			return false
 		}
@@ -279,19 +282,19 @@ func (p *plane) Tasks(id job.ID) (out []job.ID) {
 	return out
 }
 
-func (p *plane) Why(_ context.Context, id job.ID) (control.Why, error) {
+func (p *plane) Why(_ context.Context, id job.ID) (query.Why, error) {
 	v, err := p.Job(context.Background(), id)
-	return control.Why{Reasons: []reason.Reason{v.Why}, Since: time.Unix(1e9, 0)}, err
+	return query.Why{Reasons: []reason.Reason{v.Why}, Since: time.Unix(1e9, 0)}, err
 }
 
-func (p *plane) NodeViews(context.Context) ([]control.NodeView, error) {
+func (p *plane) NodeViews(context.Context) ([]query.NodeView, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return slices.Clone(p.nodes), nil
 }
 
-func (p *plane) Moves(context.Context) (control.Moves, error) {
-	return control.Moves{Mode: account.DefragOff}, nil
+func (p *plane) Moves(context.Context) (query.Moves, error) {
+	return query.Moves{Mode: account.DefragOff}, nil
 }
 
 func (p *plane) ApproveMoves(context.Context, job.Actor, string) error {
@@ -305,15 +308,15 @@ func (p *plane) SetNodes(_ context.Context, by job.Actor, names []string, drain 
 		if slices.Contains(names, p.nodes[i].Node.Name) {
 			p.nodes[i].Node.State, p.nodes[i].Drained = fleet.Up, nil
 			if drain {
-				p.nodes[i].Node.State, p.nodes[i].Drained = fleet.Draining, &control.Drain{By: by, Reason: why, At: time.Unix(1e9, 0)}
+				p.nodes[i].Node.State, p.nodes[i].Drained = fleet.Draining, &state.Drain{By: by, Reason: why, At: time.Unix(1e9, 0)}
 			}
 		}
 	}
-	p.emit(control.Event{Kind: control.EventDrained, Nodes: names, By: by.Name})
+	p.emit(state.Event{Kind: state.EventDrained, Nodes: names, By: by.Name})
 	return nil
 }
 
-func (p *plane) Events(ctx context.Context, after uint64) ([]control.Event, uint64, bool, error) {
+func (p *plane) Events(ctx context.Context, after uint64) ([]state.Event, uint64, bool, error) {
 	for {
 		p.mu.RLock()
 		wake, last := p.wake, uint64(p.kept+len(p.all))
@@ -338,7 +341,7 @@ func (p *plane) LastEvent() uint64 {
 	return uint64(p.kept + len(p.all))
 }
 
-func (p *plane) PutToken(_ context.Context, _ job.Actor, t control.Token) error {
+func (p *plane) PutToken(_ context.Context, _ job.Actor, t state.Token) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tokens[t.ID] = t
@@ -354,7 +357,7 @@ func (p *plane) RevokeToken(_ context.Context, _ job.Actor, id string) error {
 	return nil
 }
 
-func (p *plane) Tokens(context.Context) (out []control.Token, err error) {
+func (p *plane) Tokens(context.Context) (out []state.Token, err error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	for _, t := range p.tokens {
@@ -363,14 +366,14 @@ func (p *plane) Tokens(context.Context) (out []control.Token, err error) {
 	return out, nil
 }
 
-func (p *plane) TokenByID(id string) (control.Token, bool) {
+func (p *plane) TokenByID(id string) (state.Token, bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	t, ok := p.tokens[id]
 	return t, ok
 }
 
-func (p *plane) History(_ context.Context, q store.Query, f func(*control.View) bool) (uint64, error) {
+func (p *plane) History(_ context.Context, q store.Query, f func(*state.View) bool) (uint64, error) {
 	p.dug.Add(1)
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -409,8 +412,8 @@ func (p *plane) Flight(context.Context) (*snapshot.File, error) {
 	return &snapshot.File{State: sched.New(sched.Config{}).Snapshot()}, nil
 }
 
-func (p *plane) WhatIf(context.Context, *control.WhatIf) (*control.WhatIfDone, error) {
-	return &control.WhatIfDone{Now: time.Unix(1e9, 0)}, nil
+func (p *plane) WhatIf(context.Context, *query.WhatIf) (*query.WhatIfDone, error) {
+	return &query.WhatIfDone{Now: time.Unix(1e9, 0)}, nil
 }
 
 func (p *plane) Backup(context.Context, string) (uint64, error) { return 7, nil }
@@ -425,10 +428,10 @@ func (p *plane) Blob(_ context.Context, hash string) ([]byte, error) {
 	return b, nil
 }
 
-func (p *plane) Stats() control.Stats {
-	return control.Stats{
+func (p *plane) Stats() query.Stats {
+	return query.Stats{
 		Jobs: map[string]int{"PENDING": 3}, Waiting: map[string]int{"priority": 2}, Started: 4, Ended: map[string]uint64{"COMPLETED": 1},
-		Wait: control.Histogram{Bounds: []float64{1, 10}, Counts: []uint64{1, 2, 3}, Sum: 70, Count: 6},
+		Wait: state.Histogram{Bounds: []float64{1, 10}, Counts: []uint64{1, 2, 3}, Sum: 70, Count: 6},
 	}
 }
 
@@ -452,51 +455,51 @@ func (p *plane) fill(t testing.TB, n int, user string, uid uint32, array *job.Ar
 	return first
 }
 
-func (p *plane) SetPolicy(_ context.Context, by job.Actor, ch control.PolicyChange) (control.Policy, error) {
+func (p *plane) SetPolicy(_ context.Context, by job.Actor, ch control.PolicyChange) (state.Policy, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := uint64(len(p.rules))
 	if ch.Base != nil && *ch.Base != now {
-		return control.Policy{}, fault.New(fault.Conflict, "the policy is at revision %d", now)
+		return state.Policy{}, fault.New(fault.Conflict, "the policy is at revision %d", now)
 	}
 	if now > 0 && p.rules[now-1].Text == ch.Text {
 		return p.rules[now-1], nil
 	}
-	p.rules = append(p.rules, control.Policy{
+	p.rules = append(p.rules, state.Policy{
 		Revision: now + 1, At: time.Unix(1e9, 0), By: by, File: ch.File, Note: ch.Note, Back: ch.Back, Hash: store.Hash([]byte(ch.Text)), Text: ch.Text, Rules: ch.Rules,
 	})
 	return p.rules[now], nil
 }
 
-func (p *plane) Policy(_ context.Context, rev uint64) (control.Policy, error) {
+func (p *plane) Policy(_ context.Context, rev uint64) (state.Policy, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	switch n := uint64(len(p.rules)); {
 	case rev > n:
-		return control.Policy{}, fault.New(fault.NotFound, "there is no revision %d", rev)
+		return state.Policy{}, fault.New(fault.NotFound, "there is no revision %d", rev)
 	case n == 0:
-		return control.Policy{Rules: &account.Policy{}}, nil
+		return state.Policy{Rules: &account.Policy{}}, nil
 	case rev == 0:
 		return p.rules[n-1], nil
 	}
 	return p.rules[rev-1], nil
 }
 
-func (p *plane) Reservable(_ context.Context, ask *control.ReserveAsk) ([]string, []control.Obstacle, []control.Promised) {
+func (p *plane) Reservable(_ context.Context, ask *query.ReserveAsk) ([]string, []query.Obstacle, []query.Promised) {
 	return ask.Nodes, nil, nil
 }
 
-func (p *plane) Quotas(context.Context) []control.Holding { return nil }
+func (p *plane) Quotas(context.Context) []query.Holding { return nil }
 
-func (p *plane) Shares(context.Context) ([]control.Standing, []string) { return nil, nil }
+func (p *plane) Shares(context.Context) ([]query.Standing, []string) { return nil, nil }
 
-func (p *plane) Priorities(context.Context, ...job.ID) []control.Priority { return nil }
+func (p *plane) Priorities(context.Context, ...job.ID) []query.Priority { return nil }
 
-func (p *plane) PriorityOf(_ context.Context, id job.ID) (control.Priority, error) {
-	return control.Priority{Job: id}, nil
+func (p *plane) PriorityOf(_ context.Context, id job.ID) (query.Priority, error) {
+	return query.Priority{Job: id}, nil
 }
 
-func (p *plane) Policies(context.Context) (out []control.Policy, err error) {
+func (p *plane) Policies(context.Context) (out []state.Policy, err error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	for _, v := range p.rules {
@@ -508,18 +511,18 @@ func (p *plane) Policies(context.Context) (out []control.Policy, err error) {
 
 func (p *plane) AddedEngine(pool string) engine.Engine { return p.added[pool] }
 
-func (p *plane) Pools() []control.PoolView {
+func (p *plane) Pools() []pools.View {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return p.pools
 }
 
-func (p *plane) AddPool(_ context.Context, by job.Actor, s control.PoolSpec) error {
+func (p *plane) AddPool(_ context.Context, by job.Actor, s state.PoolSpec) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls = append(p.calls, "add pool "+s.Name)
 	s.By = by
-	p.pools = append(slices.Clone(p.pools), control.PoolView{Pool: fleet.Pool{Name: s.Name, Engine: s.Engine}, Added: &s})
+	p.pools = append(slices.Clone(p.pools), pools.View{Pool: fleet.Pool{Name: s.Name, Engine: s.Engine}, Added: &s})
 	return p.fail
 }
 
@@ -530,12 +533,12 @@ func (p *plane) RemovePool(_ context.Context, _ job.Actor, name string) error {
 	return p.fail
 }
 
-func (p *plane) CheckPool(_ context.Context, s control.PoolSpec) (*control.PoolCheck, error) {
+func (p *plane) CheckPool(_ context.Context, s state.PoolSpec) (*pools.Check, error) {
 	return p.RecheckPool(context.Background(), s.Name)
 }
 
-func (p *plane) RecheckPool(context.Context, string) (*control.PoolCheck, error) {
+func (p *plane) RecheckPool(context.Context, string) (*pools.Check, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	return &control.PoolCheck{Findings: p.findings}, p.fail
+	return &pools.Check{Findings: p.findings}, p.fail
 }

@@ -9,7 +9,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/pools"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -19,8 +20,8 @@ import (
 // TestPoolsAreShown: to everybody, and how engines are reached to administrators alone.
 func TestPoolsAreShown(t *testing.T) {
 	p := newPlane()
-	p.pools = append(p.pools, control.PoolView{
-		Pool: fleet.Pool{Name: "b", Engine: "slurm"}, Added: &control.PoolSpec{Name: "b", Engine: "slurm", Settings: []byte(`{"ssh":"login1"}`), By: job.Actor{Name: "root"}},
+	p.pools = append(p.pools, pools.View{
+		Pool: fleet.Pool{Name: "b", Engine: "slurm"}, Added: &state.PoolSpec{Name: "b", Engine: "slurm", Settings: []byte(`{"ssh":"login1"}`), By: job.Actor{Name: "root"}},
 	})
 	p.nodes[0].Jobs, p.nodes[0].Held = []job.ID{7}, map[int][]job.ID{0: {7}}
 	p.nodes[1].Jobs, p.nodes[1].Held = []job.ID{7}, map[int][]job.ID{0: {7}}

@@ -10,6 +10,8 @@ import (
 	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/control/admission"
+	"github.com/coxswain-sched/coxswain/control/pools"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -20,8 +22,8 @@ import (
 // beside adds pools of Slurm's to the plane's own.
 func beside(p *plane, names ...string) {
 	for _, n := range names {
-		p.pools = append(p.pools, control.PoolView{
-			Pool: fleet.Pool{Name: n, Engine: "slurm"}, Added: &control.PoolSpec{Name: n, Engine: "slurm"}, Answered: true, Delegated: true, Nodes: 8, Devices: 64,
+		p.pools = append(p.pools, pools.View{
+			Pool: fleet.Pool{Name: n, Engine: "slurm"}, Added: &state.PoolSpec{Name: n, Engine: "slurm"}, Answered: true, Delegated: true, Nodes: 8, Devices: 64,
 			Info: &engine.Info{Name: "slurm", Version: "24.11", Abilities: engine.Abilities{Gang: engine.GangStrict, Delegated: true}},
 		})
 	}

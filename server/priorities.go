@@ -8,7 +8,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/query"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/account/priority"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -71,14 +72,14 @@ func (c *call) listShares() *api.Shares {
 }
 
 // kindOf puts users before accounts.
-func kindOf(s *control.Standing) int {
+func kindOf(s *query.Standing) int {
 	if s.User != "" {
 		return 0
 	}
 	return 1
 }
 
-func shownShare(list []control.Standing, i, depth int, tres []string) api.Share {
+func shownShare(list []query.Standing, i, depth int, tres []string) api.Share {
 	s := &list[i]
 	out := api.Share{
 		Account: s.Account, User: s.User, Depth: depth, Raw: int64(s.Shares), Norm: s.Standing.Shares, Used: s.Raw,
@@ -105,7 +106,7 @@ func shownShare(list []control.Standing, i, depth int, tres []string) api.Share 
 		}
 		out.Minutes[name] = s.TRES[k] / 60 / priority.Unit(name)
 	}
-	for k, name := range control.RestNames {
+	for k, name := range query.RestNames {
 		if s.Rest[k] > 0 {
 			if out.Rest == nil {
 				out.Rest = map[string]float64{}
@@ -168,7 +169,7 @@ func (c *call) factorWeights() map[string]float64 {
 
 // listPriorities lists the jobs that wait and that the caller may see.
 func (c *call) listPriorities() (*api.Priorities, error) {
-	byID := map[job.ID]control.Priority{}
+	byID := map[job.ID]query.Priority{}
 	var ids []job.ID
 	for _, p := range c.s.cfg.Plane.Priorities(c.Ctx()) {
 		byID[p.Job] = p
@@ -189,7 +190,7 @@ func (c *call) listPriorities() (*api.Priorities, error) {
 	return out, nil
 }
 
-func shownPriority(v *control.View, p *control.Priority) *api.Priority {
+func shownPriority(v *state.View, p *query.Priority) *api.Priority {
 	spec := v.Job.Spec
 	out := &api.Priority{
 		Job: v.Job.Name(), ID: uint64(v.Job.ID), User: spec.Owner.User, Account: cmp.Or(p.Assoc.Account, spec.Account), QOS: spec.QOS,

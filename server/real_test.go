@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/auth/user"
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/pools"
 	"github.com/coxswain-sched/coxswain/engine/fake"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/resource"
@@ -51,7 +52,7 @@ func newSite(t testing.TB, st store.Store) *site {
 func (s *site) start() {
 	s.t.Helper()
 	e := s.world.Open()
-	c, err := control.Open(context.Background(), control.Config{Store: s.store, Pools: []control.Pool{{Pool: fleet.Pool{Name: "local", Engine: "fake"}, Engine: e}}, Who: "test"})
+	c, err := control.Open(context.Background(), control.Config{Store: s.store, Pools: []pools.Pool{{Pool: fleet.Pool{Name: "local", Engine: "fake"}, Engine: e}}, Who: "test"})
 	if err != nil {
 		s.t.Fatal(err)
 	}

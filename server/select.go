@@ -7,7 +7,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/query"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/hostlist"
@@ -170,8 +171,8 @@ func stateOf(name string) (job.State, job.Flags, bool) {
 }
 
 // controlFilter is what the control plane can leave out by itself.
-func (s *selection) controlFilter() control.Filter {
-	f := control.Filter{Live: s.live}
+func (s *selection) controlFilter() query.Filter {
+	f := query.Filter{Live: s.live}
 	if len(s.uids) == 0 {
 		f.Users = s.users
 	}
@@ -179,7 +180,7 @@ func (s *selection) controlFilter() control.Filter {
 }
 
 // matchesView says whether a job is selected, ids aside.
-func (s *selection) matchesView(v *control.View) bool {
+func (s *selection) matchesView(v *state.View) bool {
 	j := &v.Job
 	if s.states&(1<<j.State) == 0 && (s.flags == 0 || j.Flags&s.flags == 0) {
 		return false
@@ -200,7 +201,7 @@ func isAmong(list []string, v string) bool { return len(list) == 0 || slices.Con
 // eachSelected calls f for the selected jobs that the caller may see, ascending from after
 // on, until f returns false. whole: with what lists usually leave out. Views are
 // valid during the call only. missing are the ids that name no job in memory.
-func (c *call) eachSelected(s *selection, after job.ID, whole bool, f func(*control.View) bool) (missing []slurmfmt.JobID) {
+func (c *call) eachSelected(s *selection, after job.ID, whole bool, f func(*state.View) bool) (missing []slurmfmt.JobID) {
 	plane := c.s.cfg.Plane
 	if len(s.ids) == 0 {
 		fl := s.controlFilter()
@@ -208,7 +209,7 @@ func (c *call) eachSelected(s *selection, after job.ID, whole bool, f func(*cont
 		if c.s.cfg.Policy.Private && !c.ID.Admin && len(fl.Users) == 0 {
 			fl.Users = []string{c.ID.Name}
 		}
-		plane.Scan(fl, func(v *control.View) bool {
+		plane.Scan(fl, func(v *state.View) bool {
 			return !s.matchesView(v) || !c.MaySee(v) || f(v)
 		})
 		return nil
@@ -239,9 +240,9 @@ func closeRun(numbers []job.ID) int {
 
 // someSelected calls f for the selected among these numbers; more false: f wants no more.
 // hidden are those that the caller may not see.
-func (c *call) someSelected(s *selection, numbers []job.ID, whole bool, f func(*control.View) bool) (more bool, hidden []slurmfmt.JobID) {
+func (c *call) someSelected(s *selection, numbers []job.ID, whole bool, f func(*state.View) bool) (more bool, hidden []slurmfmt.JobID) {
 	more = true
-	c.s.cfg.Plane.Scan(control.Filter{After: numbers[0] - 1, Whole: whole}, func(v *control.View) bool {
+	c.s.cfg.Plane.Scan(query.Filter{After: numbers[0] - 1, Whole: whole}, func(v *state.View) bool {
 		for len(numbers) > 0 && numbers[0] < v.Job.ID { // it left memory meanwhile
 			numbers = numbers[1:]
 		}
@@ -262,7 +263,7 @@ func (c *call) someSelected(s *selection, numbers []job.ID, whole bool, f func(*
 	return more, hidden
 }
 
-func idOf(v *control.View) slurmfmt.JobID {
+func idOf(v *state.View) slurmfmt.JobID {
 	if a := v.Job.Array; a != nil {
 		return slurmfmt.JobID{Job: uint64(a.Job), Tasks: strconv.FormatUint(uint64(a.Index), 10), Het: -1}
 	}
@@ -353,7 +354,7 @@ func setOf(id slurmfmt.JobID) slurmfmt.Array {
 
 // selectedTasks finds tasks of an array in memory that were asked for.
 func (c *call) selectedTasks(array job.ID, asked *taskSets) (out []job.ID) {
-	c.s.cfg.Plane.Scan(control.Filter{After: array - 1}, func(v *control.View) bool {
+	c.s.cfg.Plane.Scan(query.Filter{After: array - 1}, func(v *state.View) bool {
 		a := v.Job.Array
 		if a == nil || a.Job != array {
 			return v.Job.ID < array
@@ -368,7 +369,7 @@ func (c *call) selectedTasks(array job.ID, asked *taskSets) (out []job.ID) {
 
 // findJob returns the job that a path names: 7, or 7_3. The caller must be allowed the
 // verb about it.
-func (c *call) findJob(name string, verb auth.Verb) (control.View, error) {
+func (c *call) findJob(name string, verb auth.Verb) (state.View, error) {
 	v, exact, err := c.lookUp(name, verb)
 	if err == nil && !exact {
 		return v, fault.New(fault.NotFound, "%s is an array whose first task is no longer kept", name).Advise("name one of its tasks, such as %s", v.Job.Name())
@@ -378,13 +379,13 @@ func (c *call) findJob(name string, verb auth.Verb) (control.View, error) {
 
 // findAny is find. For the number of an array whose first task is no longer kept it returns
 // another one.
-func (c *call) findAny(name string, verb auth.Verb) (control.View, error) {
+func (c *call) findAny(name string, verb auth.Verb) (state.View, error) {
 	v, _, err := c.lookUp(name, verb)
 	return v, err
 }
 
 // firstOfNumber is the job of a number; of an array whose first task is no longer kept, another one.
-func (c *call) firstOfNumber(number uint64) (control.View, error) {
+func (c *call) firstOfNumber(number uint64) (state.View, error) {
 	v, err := c.s.cfg.Plane.Job(c.Ctx(), job.ID(number))
 	if fault.KindOf(err) == fault.NotFound {
 		return c.s.cfg.Plane.TaskOf(c.Ctx(), job.ID(number))
@@ -393,10 +394,10 @@ func (c *call) firstOfNumber(number uint64) (control.View, error) {
 }
 
 // lookUp returns the job that a path names (exact), or a task of the array.
-func (c *call) lookUp(name string, verb auth.Verb) (v control.View, exact bool, err error) {
+func (c *call) lookUp(name string, verb auth.Verb) (v state.View, exact bool, err error) {
 	id, err := slurmfmt.ParseJobID(name)
 	if err != nil {
-		return control.View{}, false, badJob(name, err)
+		return state.View{}, false, badJob(name, err)
 	}
 	exact = true
 	if id.Tasks == "" {

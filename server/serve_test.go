@@ -19,8 +19,8 @@ import (
 	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/auth/token"
 	"github.com/coxswain-sched/coxswain/auth/user"
-	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/control/admission"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/server/transport"
@@ -119,14 +119,14 @@ func (r *running) admin(t testing.TB) *client.Client {
 }
 
 // token makes a token of a user, changed by set, and returns its secret.
-func (r *running) token(t testing.TB, name string, set func(*control.Token)) string {
+func (r *running) token(t testing.TB, name string, set func(*state.Token)) string {
 	t.Helper()
 	m, err := token.New()
 	if err != nil {
 		t.Fatal(err)
 	}
 	u := people[name]
-	tok := control.Token{ID: m.ID, Hash: m.Hash, Name: name, UID: u.UID, GID: u.GID, Expires: time.Now().Add(time.Hour)}
+	tok := state.Token{ID: m.ID, Hash: m.Hash, Name: name, UID: u.UID, GID: u.GID, Expires: time.Now().Add(time.Hour)}
 	if set != nil {
 		set(&tok)
 	}

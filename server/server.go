@@ -12,6 +12,8 @@ import (
 	"github.com/coxswain-sched/coxswain/control/admission"
 	"github.com/coxswain-sched/coxswain/control/health"
 	"github.com/coxswain-sched/coxswain/control/intake"
+	"github.com/coxswain-sched/coxswain/control/query"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/server/admin"
@@ -39,32 +41,32 @@ type Jobs interface {
 	// nobody knows.
 	Fits(context.Context, control.Submission) (known bool, err error)
 	Change(ctx context.Context, by job.Actor, ids []job.ID, op control.Op) ([]error, error)
-	Scan(control.Filter, func(*control.View) bool)
-	Job(context.Context, job.ID) (control.View, error)
-	Find(ctx context.Context, array job.ID, task uint32) (control.View, error)
+	Scan(query.Filter, func(*state.View) bool)
+	Job(context.Context, job.ID) (state.View, error)
+	Find(ctx context.Context, array job.ID, task uint32) (state.View, error)
 	// TaskOf is a task of an array that is kept; fault.NotFound: there is none.
-	TaskOf(ctx context.Context, array job.ID) (control.View, error)
+	TaskOf(ctx context.Context, array job.ID) (state.View, error)
 	Tasks(job.ID) []job.ID
-	Why(context.Context, job.ID) (control.Why, error)
+	Why(context.Context, job.ID) (query.Why, error)
 }
 
 // Changes are events by number of the journal.
 type Changes interface {
-	Events(ctx context.Context, after uint64) (evs []control.Event, last uint64, gap bool, err error)
+	Events(ctx context.Context, after uint64) (evs []state.Event, last uint64, gap bool, err error)
 	LastEvent() uint64
 }
 
 // Standings are who is served next, and why.
 type Standings interface {
-	Shares(context.Context) (list []control.Standing, tres []string)
-	Priorities(ctx context.Context, ids ...job.ID) []control.Priority
-	PriorityOf(context.Context, job.ID) (control.Priority, error)
+	Shares(context.Context) (list []query.Standing, tres []string)
+	Priorities(ctx context.Context, ids ...job.ID) []query.Priority
+	PriorityOf(context.Context, job.ID) (query.Priority, error)
 }
 
 // Records is what was kept.
 type Records interface {
-	History(context.Context, store.Query, func(*control.View) bool) (next uint64, err error)
-	WhatIf(context.Context, *control.WhatIf) (*control.WhatIfDone, error)
+	History(context.Context, store.Query, func(*state.View) bool) (next uint64, err error)
+	WhatIf(context.Context, *query.WhatIf) (*query.WhatIfDone, error)
 	Blob(ctx context.Context, hash string) ([]byte, error)
 }
 

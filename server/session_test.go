@@ -12,7 +12,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -36,7 +36,7 @@ func TestStreamsEndWithTheirToken(t *testing.T) {
 				c.Output, c.Exec = &files{dir: dir, asked: make(chan string, 1)}, sh
 			})
 			var id string
-			secret := r.token(t, "anna", func(k *control.Token) { id = k.ID })
+			secret := r.token(t, "anna", func(k *state.Token) { id = k.ID })
 			c, err := client.New(client.Options{URL: r.url, Token: secret})
 			if err != nil {
 				t.Fatal(err)
@@ -232,7 +232,7 @@ func TestRightsThatOneGaveHimselfEndWithHisOwn(t *testing.T) {
 		{job.Actor{Name: "root", UID: 0}, nil, http.StatusOK},
 	} {
 		r := start(t, newPlane(), func(cfg *Config) { cfg.Admins = c.admins })
-		secret := r.token(t, "anna", func(k *control.Token) { k.Admin, k.By = true, c.by })
+		secret := r.token(t, "anna", func(k *state.Token) { k.Admin, k.By = true, c.by })
 		if resp, body := r.ask(t, "GET", "/v1/audit", secret, ""); resp.StatusCode != c.want {
 			t.Errorf("made by %s, administrators %v: %s %s", c.by.Name, c.admins, resp.Status, body)
 		}

@@ -7,14 +7,14 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
-	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/control/health"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/resource"
 )
 
 // shownJob is a job as the API shows it to the caller. It shares the spec.
-func (c *call) shownJob(v *control.View) *api.Job {
+func (c *call) shownJob(v *state.View) *api.Job {
 	j := &v.Job
 	spec := j.Spec
 	if c.Allowed(auth.SeeEnvironment, auth.Job(j.Name(), spec.Owner.UID)) != nil {
@@ -56,7 +56,7 @@ func (c *call) shownJob(v *control.View) *api.Job {
 
 // listedJob is a job as a page of a list shows it. The indices of an array stand with the first of
 // its tasks on the page alone: with each of a hundred thousand they would be gigabytes.
-func (c *call) listedJob(v *control.View, arrays map[job.ID]bool) *api.Job {
+func (c *call) listedJob(v *state.View, arrays map[job.ID]bool) *api.Job {
 	out := c.shownJob(v)
 	if out.Array == nil || out.Spec.Array == nil {
 		return out
@@ -71,7 +71,7 @@ func (c *call) listedJob(v *control.View, arrays map[job.ID]bool) *api.Job {
 }
 
 // idleNodes lists the nodes on which a running job holds devices and does nothing.
-func (c *call) idleNodes(v *control.View) (out []api.Idle) {
+func (c *call) idleNodes(v *state.View) (out []api.Idle) {
 	if c.s.cfg.Idle == nil || v.Job.State != job.Running {
 		return nil
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
@@ -54,7 +54,7 @@ func TestAPageIsBoundedByBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, body := r.ask(t, "GET", "/v1/jobs?limit=1000", r.token(t, "anna", func(k *control.Token) { k.Admin = true }), "")
+	_, body := r.ask(t, "GET", "/v1/jobs?limit=1000", r.token(t, "anna", func(k *state.Token) { k.Admin = true }), "")
 	if len(body) > 2*pageBytes || !strings.Contains(body[len(body)-200:], `"next":"`) {
 		t.Errorf("a page of %d bytes ends with %s", len(body), body[len(body)-200:])
 	}

@@ -9,7 +9,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/query"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/server/transport"
 	"github.com/coxswain-sched/coxswain/store/upload"
@@ -91,7 +92,7 @@ func (p *paced) Read(b []byte) (int, error) {
 // neededUploads are the directories that jobs need which have not ended.
 func (s *Server) neededUploads() map[upload.Name]bool {
 	out := map[upload.Name]bool{}
-	s.cfg.Plane.Scan(control.Filter{Live: true}, func(v *control.View) bool {
+	s.cfg.Plane.Scan(query.Filter{Live: true}, func(v *state.View) bool {
 		if u := v.Job.Spec.Upload; u != nil {
 			out[upload.Name{UID: v.Job.Spec.Owner.UID, Digest: u.Digest}] = true
 		}

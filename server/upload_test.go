@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/pools"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -117,7 +117,7 @@ func (r receiver) Receives() bool { return r.yes }
 
 // receives gives the server such a pool.
 func (p *plane) receives(yes bool) {
-	p.pools = append(p.pools, control.PoolView{Pool: fleet.Pool{Name: "k", Engine: "kube"}})
+	p.pools = append(p.pools, pools.View{Pool: fleet.Pool{Name: "k", Engine: "kube"}})
 	p.added = map[string]engine.Engine{"k": receiver{yes: yes}}
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/auth"
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
@@ -156,14 +156,14 @@ func TestEachEventOnceOnTheWire(t *testing.T) {
 func TestEventsOfTokensAreForAdministrators(t *testing.T) {
 	p := newPlane()
 	p.mu.Lock()
-	p.emit(control.Event{Kind: control.EventToken})
+	p.emit(state.Event{Kind: state.EventToken})
 	p.mu.Unlock()
 	p.fill(t, 1, "anna", 2001, nil)
 	r := start(t, p, nil)
 	if got := collect(t, r.as(t, "anna"), client.WatchOptions{}, 1); len(got) != 1 {
 		t.Errorf("%+v", got)
 	}
-	if got := collect(t, r.admin(t), client.WatchOptions{}, 1); len(got) != 2 || got[0].Kind != control.EventToken {
+	if got := collect(t, r.admin(t), client.WatchOptions{}, 1); len(got) != 2 || got[0].Kind != state.EventToken {
 		t.Errorf("%+v", got)
 	}
 }
@@ -235,7 +235,7 @@ func TestTheWindowIsBounded(t *testing.T) {
 	for i := 0; i < n; i += 1000 {
 		var items []*item
 		for k := range 1000 {
-			items = append(items, newItem(control.Event{Seq: uint64(i + k + 1)}))
+			items = append(items, newItem(state.Event{Seq: uint64(i + k + 1)}))
 		}
 		h.append(items, uint64(i+1000), false)
 	}

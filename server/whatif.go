@@ -9,7 +9,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/query"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/policy"
 	"github.com/coxswain-sched/coxswain/sched/whatif"
@@ -33,7 +33,7 @@ func (s *Server) whatIf(c *call) (*api.WhatIfDone, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := control.WhatIf{AddNodes: req.AddNodes, Like: req.Like, Pool: req.Pool, Drain: req.Drain, Quotas: req.Quotas}
+	q := query.WhatIf{AddNodes: req.AddNodes, Like: req.Like, Pool: req.Pool, Drain: req.Drain, Quotas: req.Quotas}
 	if req.Policy != "" {
 		if q.Policy, err = policy.Parse(cmp.Or(req.File, "queues.yaml"), []byte(req.Policy)); err != nil {
 			return nil, err
@@ -64,7 +64,7 @@ func (s *Server) inventedJob(c *call, req *api.Submit) (*job.Spec, error) {
 
 // trialResults sums up what became of the invented jobs, arrays as a whole, in the order of
 // the question.
-func trialResults(d *control.WhatIfDone) (out []api.Tried) {
+func trialResults(d *query.WhatIfDone) (out []api.Tried) {
 	var last *job.Spec
 	for _, id := range slices.Sorted(maps.Keys(d.Submitted)) {
 		spec, start := d.Submitted[id], d.Starts[id]
@@ -93,7 +93,7 @@ func trialResults(d *control.WhatIfDone) (out []api.Tried) {
 	return out
 }
 
-func (c *call) shownWhatIf(d *control.WhatIfDone) *api.WhatIfDone {
+func (c *call) shownWhatIf(d *query.WhatIfDone) *api.WhatIfDone {
 	out := &api.WhatIfDone{
 		Now: d.Now, Added: d.Added, Drained: d.Drained, Before: shownFigures(&d.Before), After: shownFigures(&d.After), Moved: []api.Moved{},
 	}

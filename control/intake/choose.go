@@ -66,7 +66,7 @@ func (s *Site) countedElsewhere(rules *admission.Rules, sp *job.Spec) []string {
 
 // isDelegated reports whether a pool has a scheduler of its own that chooses the nodes.
 func (s *Site) isDelegated(pool string) bool {
-	return pool != "" && slices.ContainsFunc(s.Plane.Pools(), func(v control.PoolView) bool { return v.Name == pool && v.Delegated })
+	return pool != "" && slices.ContainsFunc(s.Plane.Pools(), func(v pools.View) bool { return v.Name == pool && v.Delegated })
 }
 
 // candidatePools are those that a job may go to, the server's own first.

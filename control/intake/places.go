@@ -8,6 +8,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/pools"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -122,7 +123,7 @@ func (s *Site) remedyFor(spec *job.Spec, r reason.Reason) string {
 
 // isVirtual reports whether the pool of a job is one of virtual nodes.
 func (s *Site) isVirtual(spec *job.Spec) bool {
-	return slices.ContainsFunc(s.Plane.Pools(), func(p control.PoolView) bool {
+	return slices.ContainsFunc(s.Plane.Pools(), func(p pools.View) bool {
 		return p.Engine == "local" && (p.Name == spec.Pool || spec.Pool == "" && p.Default)
 	})
 }

@@ -4,13 +4,13 @@ import (
 	"context"
 	"sync/atomic"
 
-	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/control/admission"
+	"github.com/coxswain-sched/coxswain/control/state"
 )
 
 // Rules are the site's rules under the policy that is in force.
 type Rules struct {
-	policy func(ctx context.Context, revision uint64) (control.Policy, error)
+	policy func(ctx context.Context, revision uint64) (state.Policy, error)
 	base   *admission.Rules
 	last   atomic.Pointer[revisedRules]
 }
@@ -23,7 +23,7 @@ type revisedRules struct {
 
 // NewRules lays the policy that is in force over the rules of the configuration. policy returns
 // the one of a revision, for 0 the newest.
-func NewRules(base *admission.Rules, policy func(ctx context.Context, revision uint64) (control.Policy, error)) *Rules {
+func NewRules(base *admission.Rules, policy func(ctx context.Context, revision uint64) (state.Policy, error)) *Rules {
 	return &Rules{policy: policy, base: base}
 }
 

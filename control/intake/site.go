@@ -6,6 +6,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/control/admission"
+	"github.com/coxswain-sched/coxswain/control/pools"
+	"github.com/coxswain-sched/coxswain/control/query"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -20,8 +22,8 @@ type Plane interface {
 	// Fits says why a job could never run in the pool that it names; known is false where
 	// nobody knows.
 	Fits(context.Context, control.Submission) (known bool, err error)
-	NodeViews(context.Context) ([]control.NodeView, error)
-	Pools() []control.PoolView
+	NodeViews(context.Context) ([]query.NodeView, error)
+	Pools() []pools.View
 	AddedEngine(pool string) engine.Engine
 }
 

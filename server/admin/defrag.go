@@ -8,7 +8,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/query"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/server/transport"
 )
@@ -61,7 +61,7 @@ func (s *service) defragPlan(c *call) (*api.Defrag, error) {
 	return out, nil
 }
 
-func (c *call) shownMove(m *control.Moved) api.DefragMove {
+func (c *call) shownMove(m *query.Moved) api.DefragMove {
 	out := api.DefragMove{From: nodeNames(m.Claims), To: nodeNames(m.Home), Lost: int64(m.Lost / time.Second), For: strconv.FormatUint(uint64(m.For), 10)}
 	gpus, cpus := int64(0), int64(0) // thousandths
 	for i := range m.Claims {

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/query"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/resource"
@@ -18,7 +19,7 @@ func (s *service) policyEffects(before, after *account.Policy) (out []string) {
 	running := newTally("running", "would be refused if submitted now, and will go on")
 	held := map[account.Ref]*holding{}
 	tree := account.NewTree(after)
-	s.cfg.Plane.Scan(control.Filter{Live: true}, func(v *control.View) bool {
+	s.cfg.Plane.Scan(query.Filter{Live: true}, func(v *state.View) bool {
 		err := now.Apply(asSubmitted(v.Job.Spec))
 		if err != nil && old.Apply(asSubmitted(v.Job.Spec)) != nil {
 			err = nil // it is no news
@@ -64,7 +65,7 @@ func newTally(state, what string) *tally {
 	return &tally{state: state, what: what, names: map[string][]string{}}
 }
 
-func (t *tally) add(v *control.View, err error) {
+func (t *tally) add(v *state.View, err error) {
 	if err == nil {
 		return
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/auth/fileperm"
 	"github.com/coxswain-sched/coxswain/auth/token"
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/server/transport"
@@ -202,7 +202,7 @@ func (s *service) registerTokens() {
 	})
 }
 
-func ownerOf(t control.Token) auth.Object {
+func ownerOf(t state.Token) auth.Object {
 	return auth.Object{Owned: true, UID: t.UID, Name: "token " + t.ID}
 }
 
@@ -217,7 +217,7 @@ func (s *service) newToken(c *call) (*api.MadeToken, error) {
 		return nil, err
 	}
 	now := s.cfg.Now()
-	t := control.Token{
+	t := state.Token{
 		Name: c.ID.Name, UID: c.ID.UID, GID: c.ID.GID, Accounts: req.Accounts, Admin: req.Admin, Comment: req.Comment,
 		Created: now, By: c.ID.Actor(), Expires: now.Add(defaultTTL),
 	}
@@ -248,7 +248,7 @@ func (s *service) newToken(c *call) (*api.MadeToken, error) {
 }
 
 // forWhom fills whose token it is, if the caller may make it.
-func (s *service) forWhom(c *call, req *api.NewToken, t *control.Token) error {
+func (s *service) forWhom(c *call, req *api.NewToken, t *state.Token) error {
 	if req.User != "" && req.User != c.ID.Name {
 		if err := c.Allowed(auth.Grant, auth.Object{Name: "user " + req.User}); err != nil {
 			return err
@@ -317,7 +317,7 @@ func shownIdentity(id auth.Identity) api.Identity {
 	return api.Identity{Name: id.Name, UID: id.UID, GID: id.GID, Accounts: id.Accounts, Admin: id.Admin, Via: id.Via}
 }
 
-func shownToken(s *service, t control.Token) api.Token {
+func shownToken(s *service, t state.Token) api.Token {
 	return api.Token{
 		ID: t.ID, Name: t.Name, UID: t.UID, GID: t.GID, Accounts: t.Accounts, Admin: t.Admin, Comment: t.Comment,
 		Created: t.Created, By: t.By.Name, Expires: t.Expires, Revoked: t.Revoked, Used: s.LastTokenUse(t.ID),

@@ -5,7 +5,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/query"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/server/transport"
 )
@@ -29,7 +30,7 @@ func (s *service) listLicenses(c *call) (*api.Licenses, error) {
 		at[l.Name] = i
 		out.Licenses = append(out.Licenses, api.License{Name: l.Name, Total: l.Count})
 	}
-	s.cfg.Plane.Scan(control.Filter{Live: true}, func(v *control.View) bool {
+	s.cfg.Plane.Scan(query.Filter{Live: true}, func(v *state.View) bool {
 		if v.Job.Spec.Licenses == "" {
 			return true
 		}

@@ -15,14 +15,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/coxswain-sched/coxswain/auth"
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/query"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
 // collector reads what the catalogue names.
 type collector struct {
 	http    *transport.Metrics
-	stats   func() control.Stats
+	stats   func() query.Stats
 	version string
 }
 
@@ -32,8 +33,8 @@ type metric struct {
 	kind       prometheus.ValueType
 	histogram  bool
 	labels     []string
-	read       func(m *collector, st *control.Stats, emit func(value float64, labels ...string))
-	dist       func(st *control.Stats) control.Histogram
+	read       func(m *collector, st *query.Stats, emit func(value float64, labels ...string))
+	dist       func(st *query.Stats) state.Histogram
 }
 
 const (
@@ -41,8 +42,8 @@ const (
 	counter = prometheus.CounterValue
 )
 
-func byKey(f func(*control.Stats) map[string]int) func(*collector, *control.Stats, func(float64, ...string)) {
-	return func(_ *collector, st *control.Stats, emit func(float64, ...string)) {
+func byKey(f func(*query.Stats) map[string]int) func(*collector, *query.Stats, func(float64, ...string)) {
+	return func(_ *collector, st *query.Stats, emit func(float64, ...string)) {
 		m := f(st)
 		for _, k := range slices.Sorted(maps.Keys(m)) {
 			emit(float64(m[k]), k)
@@ -50,8 +51,8 @@ func byKey(f func(*control.Stats) map[string]int) func(*collector, *control.Stat
 	}
 }
 
-func byName(f func(*control.Stats) map[string]uint64) func(*collector, *control.Stats, func(float64, ...string)) {
-	return func(_ *collector, st *control.Stats, emit func(float64, ...string)) {
+func byName(f func(*query.Stats) map[string]uint64) func(*collector, *query.Stats, func(float64, ...string)) {
+	return func(_ *collector, st *query.Stats, emit func(float64, ...string)) {
 		m := f(st)
 		for _, k := range slices.Sorted(maps.Keys(m)) {
 			emit(float64(m[k]), k)
@@ -59,45 +60,45 @@ func byName(f func(*control.Stats) map[string]uint64) func(*collector, *control.
 	}
 }
 
-func oneSample(f func(*collector, *control.Stats) float64) func(*collector, *control.Stats, func(float64, ...string)) {
-	return func(m *collector, st *control.Stats, emit func(float64, ...string)) { emit(f(m, st)) }
+func oneSample(f func(*collector, *query.Stats) float64) func(*collector, *query.Stats, func(float64, ...string)) {
+	return func(m *collector, st *query.Stats, emit func(float64, ...string)) { emit(f(m, st)) }
 }
 
 // catalogue is every metric, in the order of the documentation.
 var catalogue = []metric{
-	{name: "cox_jobs", kind: gauge, labels: []string{"state"}, help: "Jobs in memory by state: those that wait or hold something, and those that ended a moment ago.", read: byKey(func(s *control.Stats) map[string]int { return s.Jobs })},
-	{name: "cox_jobs_waiting", kind: gauge, labels: []string{"reason"}, help: "Pending jobs by the code of their first reason.", read: byKey(func(s *control.Stats) map[string]int { return s.Waiting })},
-	{name: "cox_jobs_submitted_total", kind: counter, help: "Jobs accepted, tasks of arrays each.", read: oneSample(func(_ *collector, s *control.Stats) float64 { return float64(s.Submitted) })},
-	{name: "cox_jobs_started_total", kind: counter, help: "Attempts that were given an allocation.", read: oneSample(func(_ *collector, s *control.Stats) float64 { return float64(s.Started) })},
-	{name: "cox_jobs_ended_total", kind: counter, labels: []string{"state"}, help: "Jobs that ended, by final state.", read: byName(func(s *control.Stats) map[string]uint64 { return s.Ended })},
-	{name: "cox_job_wait_seconds", histogram: true, help: "Time from eligible to allocated.", dist: func(s *control.Stats) control.Histogram { return s.Wait }},
-	{name: "cox_devices", kind: gauge, labels: []string{"state"}, help: "Devices by state: free, used, shared, foreign, down.", read: byKey(func(s *control.Stats) map[string]int { return s.Devices })},
-	{name: "cox_nodes", kind: gauge, labels: []string{"state"}, help: "Nodes by state.", read: byKey(func(s *control.Stats) map[string]int { return s.Nodes })},
-	{name: "cox_decision_seconds", histogram: true, help: "Time that a decision of the scheduling core took.", dist: func(s *control.Stats) control.Histogram { return s.Decision }},
-	{name: "cox_preempted_attempts_total", kind: counter, help: "Attempts that ended to make room for others.", read: oneSample(func(_ *collector, s *control.Stats) float64 { return float64(s.Preempted) })},
-	{name: "cox_preempted_device_seconds_total", kind: counter, help: "Seconds that these had run, times the devices that they held.", read: oneSample(func(_ *collector, s *control.Stats) float64 { return s.PreemptedTime })},
-	{name: "cox_lost_device_seconds_total", kind: counter, help: "Of that, what was lost: the time since their start or their last checkpoint.", read: oneSample(func(_ *collector, s *control.Stats) float64 { return s.LostTime })},
-	{name: "cox_decisions_refused_total", kind: counter, help: "Decisions of the core that the ledger refused. Anything but 0 is a defect.", read: oneSample(func(_ *collector, s *control.Stats) float64 { return float64(s.Refused) })},
-	{name: "cox_journal_write_seconds", histogram: true, help: "Time until a batch of the journal was durable.", dist: func(s *control.Stats) control.Histogram { return s.Append }},
-	{name: "cox_journal_batch_records", histogram: true, help: "Records in a batch of the journal.", dist: func(s *control.Stats) control.Histogram { return s.Batch }},
-	{name: "cox_journal_seq", kind: gauge, help: "Number of the newest record of the journal.", read: oneSample(func(_ *collector, s *control.Stats) float64 { return float64(s.Seq) })},
-	{name: "cox_journal_projected_seq", kind: gauge, help: "Number of the newest record that the projection reflects.", read: oneSample(func(_ *collector, s *control.Stats) float64 { return float64(s.Projected) })},
-	{name: "cox_inbox", kind: gauge, help: "Requests and reports that wait for the control loop.", read: oneSample(func(_ *collector, s *control.Stats) float64 { return float64(s.Inbox) })},
-	{name: "cox_engine_calls_total", kind: counter, labels: []string{"verb"}, help: "Calls to the engine.", read: byName(func(s *control.Stats) map[string]uint64 { return s.Calls })},
-	{name: "cox_engine_errors_total", kind: counter, labels: []string{"verb"}, help: "Calls to the engine without success.", read: byName(func(s *control.Stats) map[string]uint64 { return s.Errors })},
+	{name: "cox_jobs", kind: gauge, labels: []string{"state"}, help: "Jobs in memory by state: those that wait or hold something, and those that ended a moment ago.", read: byKey(func(s *query.Stats) map[string]int { return s.Jobs })},
+	{name: "cox_jobs_waiting", kind: gauge, labels: []string{"reason"}, help: "Pending jobs by the code of their first reason.", read: byKey(func(s *query.Stats) map[string]int { return s.Waiting })},
+	{name: "cox_jobs_submitted_total", kind: counter, help: "Jobs accepted, tasks of arrays each.", read: oneSample(func(_ *collector, s *query.Stats) float64 { return float64(s.Submitted) })},
+	{name: "cox_jobs_started_total", kind: counter, help: "Attempts that were given an allocation.", read: oneSample(func(_ *collector, s *query.Stats) float64 { return float64(s.Started) })},
+	{name: "cox_jobs_ended_total", kind: counter, labels: []string{"state"}, help: "Jobs that ended, by final state.", read: byName(func(s *query.Stats) map[string]uint64 { return s.Ended })},
+	{name: "cox_job_wait_seconds", histogram: true, help: "Time from eligible to allocated.", dist: func(s *query.Stats) state.Histogram { return s.Wait }},
+	{name: "cox_devices", kind: gauge, labels: []string{"state"}, help: "Devices by state: free, used, shared, foreign, down.", read: byKey(func(s *query.Stats) map[string]int { return s.Devices })},
+	{name: "cox_nodes", kind: gauge, labels: []string{"state"}, help: "Nodes by state.", read: byKey(func(s *query.Stats) map[string]int { return s.Nodes })},
+	{name: "cox_decision_seconds", histogram: true, help: "Time that a decision of the scheduling core took.", dist: func(s *query.Stats) state.Histogram { return s.Decision }},
+	{name: "cox_preempted_attempts_total", kind: counter, help: "Attempts that ended to make room for others.", read: oneSample(func(_ *collector, s *query.Stats) float64 { return float64(s.Preempted) })},
+	{name: "cox_preempted_device_seconds_total", kind: counter, help: "Seconds that these had run, times the devices that they held.", read: oneSample(func(_ *collector, s *query.Stats) float64 { return s.PreemptedTime })},
+	{name: "cox_lost_device_seconds_total", kind: counter, help: "Of that, what was lost: the time since their start or their last checkpoint.", read: oneSample(func(_ *collector, s *query.Stats) float64 { return s.LostTime })},
+	{name: "cox_decisions_refused_total", kind: counter, help: "Decisions of the core that the ledger refused. Anything but 0 is a defect.", read: oneSample(func(_ *collector, s *query.Stats) float64 { return float64(s.Refused) })},
+	{name: "cox_journal_write_seconds", histogram: true, help: "Time until a batch of the journal was durable.", dist: func(s *query.Stats) state.Histogram { return s.Append }},
+	{name: "cox_journal_batch_records", histogram: true, help: "Records in a batch of the journal.", dist: func(s *query.Stats) state.Histogram { return s.Batch }},
+	{name: "cox_journal_seq", kind: gauge, help: "Number of the newest record of the journal.", read: oneSample(func(_ *collector, s *query.Stats) float64 { return float64(s.Seq) })},
+	{name: "cox_journal_projected_seq", kind: gauge, help: "Number of the newest record that the projection reflects.", read: oneSample(func(_ *collector, s *query.Stats) float64 { return float64(s.Projected) })},
+	{name: "cox_inbox", kind: gauge, help: "Requests and reports that wait for the control loop.", read: oneSample(func(_ *collector, s *query.Stats) float64 { return float64(s.Inbox) })},
+	{name: "cox_engine_calls_total", kind: counter, labels: []string{"verb"}, help: "Calls to the engine.", read: byName(func(s *query.Stats) map[string]uint64 { return s.Calls })},
+	{name: "cox_engine_errors_total", kind: counter, labels: []string{"verb"}, help: "Calls to the engine without success.", read: byName(func(s *query.Stats) map[string]uint64 { return s.Errors })},
 	{name: "cox_http_requests_total", kind: counter, labels: []string{"route", "code"}, help: "Requests that were answered.", read: readRequests},
 	{name: "cox_http_request_seconds", histogram: true, labels: []string{"route"}, help: "Time from the request's head to the end of its answer."},
-	{name: "cox_http_connections", kind: gauge, help: "Open connections.", read: oneSample(func(m *collector, _ *control.Stats) float64 { return float64(m.http.Conns.Load()) })},
-	{name: "cox_http_panics_total", kind: counter, help: "Requests that panicked. Anything but 0 is a defect.", read: oneSample(func(m *collector, _ *control.Stats) float64 { return float64(m.http.Panics.Load()) })},
-	{name: "cox_watchers", kind: gauge, help: "Watches that are open.", read: oneSample(func(m *collector, _ *control.Stats) float64 { return float64(m.http.Watchers.Load()) })},
-	{name: "cox_watchers_cut_total", kind: counter, help: "Watches that ended because nobody read, or the connection broke.", read: oneSample(func(m *collector, _ *control.Stats) float64 { return float64(m.http.Cut.Load()) })},
-	{name: "cox_waiters", kind: gauge, help: "Requests that wait for the end of a job.", read: oneSample(func(m *collector, _ *control.Stats) float64 { return float64(m.http.Waiters.Load()) })},
-	{name: "cox_info", kind: gauge, labels: []string{"version", "api"}, help: "Always 1.", read: func(m *collector, _ *control.Stats, emit func(float64, ...string)) {
+	{name: "cox_http_connections", kind: gauge, help: "Open connections.", read: oneSample(func(m *collector, _ *query.Stats) float64 { return float64(m.http.Conns.Load()) })},
+	{name: "cox_http_panics_total", kind: counter, help: "Requests that panicked. Anything but 0 is a defect.", read: oneSample(func(m *collector, _ *query.Stats) float64 { return float64(m.http.Panics.Load()) })},
+	{name: "cox_watchers", kind: gauge, help: "Watches that are open.", read: oneSample(func(m *collector, _ *query.Stats) float64 { return float64(m.http.Watchers.Load()) })},
+	{name: "cox_watchers_cut_total", kind: counter, help: "Watches that ended because nobody read, or the connection broke.", read: oneSample(func(m *collector, _ *query.Stats) float64 { return float64(m.http.Cut.Load()) })},
+	{name: "cox_waiters", kind: gauge, help: "Requests that wait for the end of a job.", read: oneSample(func(m *collector, _ *query.Stats) float64 { return float64(m.http.Waiters.Load()) })},
+	{name: "cox_info", kind: gauge, labels: []string{"version", "api"}, help: "Always 1.", read: func(m *collector, _ *query.Stats, emit func(float64, ...string)) {
 		emit(1, m.version, transport.APIVersion)
 	}},
 }
 
-func readRequests(m *collector, _ *control.Stats, emit func(float64, ...string)) {
+func readRequests(m *collector, _ *query.Stats, emit func(float64, ...string)) {
 	for _, r := range m.http.Routes {
 		for code := range r.Codes {
 			if n := r.Codes[code].Load(); n > 0 {

@@ -8,7 +8,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/query"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/hostlist"
@@ -61,7 +62,7 @@ func (s *service) listNodes(c *call, names []string) (*api.Nodes, error) {
 		}
 	}
 	for _, n := range names {
-		if !slices.ContainsFunc(views, func(v control.NodeView) bool { return v.Node.Is(n) }) {
+		if !slices.ContainsFunc(views, func(v query.NodeView) bool { return v.Node.Is(n) }) {
 			return nil, unknownNode(n, views)
 		}
 	}
@@ -78,7 +79,7 @@ func sharedName(name string, nodes []api.Node) error {
 	return err
 }
 
-func unknownNode(name string, views []control.NodeView) error {
+func unknownNode(name string, views []query.NodeView) error {
 	all := make([]string, 0, len(views))
 	for i := range views {
 		all = append(all, views[i].Node.Name)
@@ -137,7 +138,7 @@ func (s *service) listPartitions(c *call) (*api.Partitions, error) {
 
 // shownNode is a node as the API shows it, without jobs that the caller may not see;
 // engines are those of the pools.
-func (c *call) shownNode(v *control.NodeView, engines map[string]string) api.Node {
+func (c *call) shownNode(v *query.NodeView, engines map[string]string) api.Node {
 	n := &v.Node
 	out := api.Node{
 		Name: n.Name, Pool: n.Pool, Engine: engines[n.Pool], State: string(n.State), Why: n.Why, Address: n.Address,
@@ -172,7 +173,7 @@ func countedOf(n *fleet.Node, used resource.Vector) (out []api.Counted) {
 func (c *call) jobNames(ids []job.ID) (out []string) {
 	for _, id := range ids {
 		name, seen := strconv.FormatUint(uint64(id), 10), true
-		c.s.cfg.Plane.Scan(control.Filter{After: id - 1}, func(v *control.View) bool {
+		c.s.cfg.Plane.Scan(query.Filter{After: id - 1}, func(v *state.View) bool {
 			if v.Job.ID == id {
 				name, seen = v.Job.Name(), c.MaySee(v)
 			}

@@ -7,6 +7,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/policy"
 	"github.com/coxswain-sched/coxswain/server/transport"
@@ -41,7 +42,7 @@ func (s *service) registerPolicy() {
 	})
 }
 
-func shownPolicy(v *control.Policy) *api.Policy {
+func shownPolicy(v *state.Policy) *api.Policy {
 	return &api.Policy{Revision: v.Revision, At: v.At, By: v.By.Name, File: v.File, Note: v.Note, Back: v.Back, Hash: v.Hash, Text: v.Text}
 }
 

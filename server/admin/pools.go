@@ -7,7 +7,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/pools"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -181,7 +182,7 @@ func (c *call) addPool() (*api.PoolDone, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec := control.PoolSpec{Name: req.Name, Engine: req.Engine, Settings: req.Settings}
+	spec := state.PoolSpec{Name: req.Name, Engine: req.Engine, Settings: req.Settings}
 	if spec.Engine == "" {
 		return nil, fault.New(fault.Invalid, "engine: which kind has the pool?").Advise("%s", c.s.enginesSaid())
 	}
@@ -203,7 +204,7 @@ func (c *call) addPool() (*api.PoolDone, error) {
 	return out, nil
 }
 
-func (s *service) poolDone(name, kind string, found *control.PoolCheck) *api.PoolDone {
+func (s *service) poolDone(name, kind string, found *pools.Check) *api.PoolDone {
 	out := &api.PoolDone{Name: name, Engine: kind, Nodes: len(found.Nodes), Findings: []api.Finding{}, Missing: len(found.Missing())}
 	for _, f := range found.Findings {
 		out.Findings = append(out.Findings, api.Finding{What: f.What, State: string(f.State), Text: f.Text, Mend: f.Mend})

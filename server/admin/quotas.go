@@ -6,7 +6,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/query"
 	"github.com/coxswain-sched/coxswain/model/account/priority"
 	"github.com/coxswain-sched/coxswain/model/resource"
 	"github.com/coxswain-sched/coxswain/server/transport"
@@ -26,7 +26,7 @@ func (s *service) registerQuotas() {
 	})
 }
 
-func shownHolding(list []control.Holding, i int) api.QuotaAccount {
+func shownHolding(list []query.Holding, i int) api.QuotaAccount {
 	h := &list[i]
 	out := api.QuotaAccount{Account: h.Account, Depth: h.Depth, Own: h.Own, Running: h.Running, Pending: h.Pending, Dominant: h.Dominant}
 	if h.Parent >= 0 {
@@ -63,7 +63,7 @@ func shownHolding(list []control.Holding, i int) api.QuotaAccount {
 
 // quotaLenders are whose quota an account may have borrowed of: its siblings that have some
 // idle, else, as its parent borrows itself, those of its parent, and so on.
-func quotaLenders(list []control.Holding, i int, of *control.HoldingAmount) (out []string) {
+func quotaLenders(list []query.Holding, i int, of *query.HoldingAmount) (out []string) {
 	for at := i; list[at].Parent >= 0; at = list[at].Parent {
 		for k := range list {
 			if k == at || list[k].Parent != list[at].Parent {
@@ -82,7 +82,7 @@ func quotaLenders(list []control.Holding, i int, of *control.HoldingAmount) (out
 	return out
 }
 
-func isBorrowing(h *control.Holding, of *control.HoldingAmount) bool {
+func isBorrowing(h *query.Holding, of *query.HoldingAmount) bool {
 	for _, a := range h.Amounts {
 		if a.Flavor == of.Flavor && a.Resource == of.Resource {
 			return a.Borrowed > 0

@@ -11,6 +11,8 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/query"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -108,7 +110,7 @@ func (c *call) setReservation(name string) (*api.ReservationDone, error) {
 	if err := c.namesOneEach(r.Nodes); err != nil {
 		return nil, err
 	}
-	ask := &control.ReserveAsk{Reservation: r, Count: req.Count, Partition: req.Partition, Features: req.Features}
+	ask := &query.ReserveAsk{Reservation: r, Count: req.Count, Partition: req.Partition, Features: req.Features}
 	nodes, way, late := c.s.cfg.Plane.Reservable(c.Ctx(), ask)
 	if req.Count > 0 {
 		if nodes == nil {
@@ -190,7 +192,7 @@ func noReservation(name string) error {
 
 // setReservations puts the document with other reservations in force. It is the one
 // that was looked at: another one in force meanwhile is a conflict.
-func (c *call) setReservations(out *api.ReservationDone, now *control.Policy, list []account.Reservation, note string, base *uint64, dry bool) error {
+func (c *call) setReservations(out *api.ReservationDone, now *state.Policy, list []account.Reservation, note string, base *uint64, dry bool) error {
 	text, file := policy.WithReservations(now.Text, list), cmp.Or(now.File, "queues.yaml")
 	rules, err := policy.Parse(file, []byte(text))
 	if err != nil {
@@ -233,7 +235,7 @@ func freeName(list []account.Reservation, r *api.Reservation) string {
 
 // inTheWay refuses a reservation on nodes that jobs have beyond its beginning.
 // Reservations that have them are named where the document is read.
-func (c *call) inTheWay(r *account.Reservation, way []control.Obstacle) error {
+func (c *call) inTheWay(r *account.Reservation, way []query.Obstacle) error {
 	var told []string
 	for i := range way {
 		if way[i].Job != 0 {
@@ -247,7 +249,7 @@ func (c *call) inTheWay(r *account.Reservation, way []control.Obstacle) error {
 		Advise("choose other nodes or a later start, say how many nodes and let them be chosen, or say ignore_jobs: what runs there goes on")
 }
 
-func (c *call) tooFew(req *api.SetReservation, way []control.Obstacle) error {
+func (c *call) tooFew(req *api.SetReservation, way []query.Obstacle) error {
 	var told []string
 	for i := range way {
 		told = append(told, c.obstacleText(&way[i]))
@@ -260,7 +262,7 @@ func (c *call) tooFew(req *api.SetReservation, way []control.Obstacle) error {
 }
 
 // obstacleText is what keeps a node, in words. A job that the caller may not see has no number.
-func (c *call) obstacleText(o *control.Obstacle) string {
+func (c *call) obstacleText(o *query.Obstacle) string {
 	switch {
 	case o.Reservation != "":
 		return fmt.Sprintf("%s is reserved by %s", o.Node, o.Reservation)
@@ -288,7 +290,7 @@ func firstFew(list []string) string {
 }
 
 // belatedJobs are the jobs whose promised start is not kept, as far as the caller may see them.
-func (c *call) belatedJobs(late []control.Promised) (out []api.Belated) {
+func (c *call) belatedJobs(late []query.Promised) (out []api.Belated) {
 	for _, p := range late {
 		v, err := c.s.cfg.Plane.Job(c.Ctx(), p.Job)
 		if err != nil || !c.MaySee(&v) {
@@ -312,7 +314,7 @@ func (c *call) reservationEffects(old, next *account.Policy) (effects []string, 
 		if slices.ContainsFunc(old.Reservations, func(o account.Reservation) bool { return sameSpan(&o, r) }) {
 			continue
 		}
-		_, way, late := c.s.cfg.Plane.Reservable(c.Ctx(), &control.ReserveAsk{Reservation: *r})
+		_, way, late := c.s.cfg.Plane.Reservable(c.Ctx(), &query.ReserveAsk{Reservation: *r})
 		if err := c.inTheWay(r, way); err != nil {
 			return nil, err
 		}

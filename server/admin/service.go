@@ -9,6 +9,9 @@ import (
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/control/admission"
 	"github.com/coxswain-sched/coxswain/control/intake"
+	"github.com/coxswain-sched/coxswain/control/pools"
+	"github.com/coxswain-sched/coxswain/control/query"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/sched/snapshot"
@@ -23,46 +26,46 @@ type Plane interface {
 	Tokens
 	Policies
 	Records
-	Scan(control.Filter, func(*control.View) bool)
-	Job(context.Context, job.ID) (control.View, error)
+	Scan(query.Filter, func(*state.View) bool)
+	Job(context.Context, job.ID) (state.View, error)
 	LastEvent() uint64
-	Stats() control.Stats
+	Stats() query.Stats
 }
 
 // Nodes are what work runs on.
 type Nodes interface {
-	NodeViews(context.Context) ([]control.NodeView, error)
+	NodeViews(context.Context) ([]query.NodeView, error)
 	SetNodes(ctx context.Context, by job.Actor, names []string, drain bool, reason string) error
-	Moves(context.Context) (control.Moves, error)
+	Moves(context.Context) (query.Moves, error)
 	ApproveMoves(ctx context.Context, by job.Actor, id string) error
 }
 
 // Pools are what runs work, each with its engine.
 type Pools interface {
-	Pools() []control.PoolView
-	AddPool(context.Context, job.Actor, control.PoolSpec) error
+	Pools() []pools.View
+	AddPool(context.Context, job.Actor, state.PoolSpec) error
 	RemovePool(ctx context.Context, by job.Actor, name string) error
 	AddedEngine(pool string) engine.Engine
 	// CheckPool looks at a pool that might be added, RecheckPool at one that is there.
-	CheckPool(context.Context, control.PoolSpec) (*control.PoolCheck, error)
-	RecheckPool(ctx context.Context, name string) (*control.PoolCheck, error)
+	CheckPool(context.Context, state.PoolSpec) (*pools.Check, error)
+	RecheckPool(ctx context.Context, name string) (*pools.Check, error)
 }
 
 // Tokens are access tokens.
 type Tokens interface {
-	PutToken(context.Context, job.Actor, control.Token) error
+	PutToken(context.Context, job.Actor, state.Token) error
 	RevokeToken(ctx context.Context, by job.Actor, id string) error
-	Tokens(context.Context) ([]control.Token, error)
-	TokenByID(id string) (control.Token, bool)
+	Tokens(context.Context) ([]state.Token, error)
+	TokenByID(id string) (state.Token, bool)
 }
 
 // Policies are the site's rules and what they were before.
 type Policies interface {
-	SetPolicy(context.Context, job.Actor, control.PolicyChange) (control.Policy, error)
-	Policy(ctx context.Context, revision uint64) (control.Policy, error)
-	Policies(context.Context) ([]control.Policy, error)
-	Quotas(context.Context) []control.Holding
-	Reservable(context.Context, *control.ReserveAsk) (nodes []string, way []control.Obstacle, late []control.Promised)
+	SetPolicy(context.Context, job.Actor, control.PolicyChange) (state.Policy, error)
+	Policy(ctx context.Context, revision uint64) (state.Policy, error)
+	Policies(context.Context) ([]state.Policy, error)
+	Quotas(context.Context) []query.Holding
+	Reservable(context.Context, *query.ReserveAsk) (nodes []string, way []query.Obstacle, late []query.Promised)
 }
 
 // Records is what was kept.

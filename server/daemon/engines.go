@@ -11,7 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/pools"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -67,12 +68,12 @@ func (e *engines) sweepTrials() error {
 }
 
 // openPool is control.Config.OpenPool.
-func (e *engines) openPool(ctx context.Context, p control.PoolSpec) (control.Pool, error) {
+func (e *engines) openPool(ctx context.Context, p state.PoolSpec) (pools.Pool, error) {
 	open := e.kinds[p.Engine]
 	if open == nil {
-		return control.Pool{}, e.unknownKind(p.Engine)
+		return pools.Pool{}, e.unknownKind(p.Engine)
 	}
-	out := control.Pool{Pool: fleet.Pool{Name: p.Name, Engine: p.Engine}}
+	out := pools.Pool{Pool: fleet.Pool{Name: p.Name, Engine: p.Engine}}
 	at := Place{Dir: filepath.Join(e.state, "pools", p.Name), Log: e.log.With("pool", p.Name), Trial: p.Trial, Uploads: e.uploads}
 	if !p.Trial {
 		if err := os.MkdirAll(filepath.Dir(at.Dir), 0o700); err != nil {
@@ -133,10 +134,10 @@ func (t *trial) Check(ctx context.Context) ([]engine.Finding, error) {
 func (t *trial) Close() error { return errors.Join(t.Engine.Close(), os.RemoveAll(t.room)) }
 
 // declaredPools are the pools of the configuration.
-func declaredPools(all []config.Pool) ([]control.PoolSpec, error) {
-	var out []control.PoolSpec
+func declaredPools(all []config.Pool) ([]state.PoolSpec, error) {
+	var out []state.PoolSpec
 	for _, p := range all {
-		d := control.PoolSpec{Name: p.Name, Engine: p.Engine}
+		d := state.PoolSpec{Name: p.Name, Engine: p.Engine}
 		if len(p.Settings) > 0 {
 			var err error
 			if d.Settings, err = json.Marshal(p.Settings); err != nil {

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"reflect"
 
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/driver/kube"
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
 	"github.com/coxswain-sched/coxswain/engine"
@@ -95,7 +95,7 @@ func kubeFor(pool string, settings json.RawMessage, who, what string) (kube.Term
 
 // sameSite is control.Config.SameSite: settings of the engine kube say where things are, and
 // how the next pods are made. Those of other kinds may all say where.
-func sameSite(before, now control.PoolSpec) bool {
+func sameSite(before, now state.PoolSpec) bool {
 	var a, b kubeSettings
 	if now.Engine != "kube" || ReadSettings(before.Settings, &a) != nil || ReadSettings(now.Settings, &b) != nil {
 		return false

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/driver/kube"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
@@ -300,14 +300,14 @@ func TestSettingsThatLeadElsewhere(t *testing.T) {
 		`{"inside":true,"namespace":"cox","namespaces":{"nlp":"nlp"}}`:                                                      false,
 		`{"insid":true}`: false,
 	} {
-		spec := func(settings string) control.PoolSpec {
-			return control.PoolSpec{Name: "k8s", Engine: "kube", Settings: []byte(settings)}
+		spec := func(settings string) state.PoolSpec {
+			return state.PoolSpec{Name: "k8s", Engine: "kube", Settings: []byte(settings)}
 		}
 		if got := sameSite(spec(before), spec(now)); got != same {
 			t.Errorf("%s: the same place: %v", now, got)
 		}
 	}
-	if slurm := (control.PoolSpec{Name: "s", Engine: "slurm"}); sameSite(slurm, slurm) {
+	if slurm := (state.PoolSpec{Name: "s", Engine: "slurm"}); sameSite(slurm, slurm) {
 		t.Error("of Slurm all settings lead somewhere")
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/query"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/reason"
 	"github.com/coxswain-sched/coxswain/server/config"
@@ -65,13 +67,13 @@ func followMail(ctx context.Context, c *control.Control, n *notify.Notifier, log
 // ended, since they are written about as a whole.
 func (f *follower) noteExisting() {
 	arrays := map[job.ID]bool{}
-	f.control.Scan(control.Filter{}, func(v *control.View) bool {
+	f.control.Scan(query.Filter{}, func(v *state.View) bool {
 		if a := v.Job.Array; a != nil && v.Job.Spec.Mail != nil && !v.Job.State.Final() {
 			arrays[a.Job] = true
 		}
 		return true
 	})
-	f.control.Scan(control.Filter{}, func(v *control.View) bool {
+	f.control.Scan(query.Filter{}, func(v *state.View) bool {
 		lives := !v.Job.State.Final()
 		if v.Job.Spec.Mail == nil || !lives && (v.Job.Array == nil || !arrays[v.Job.Array.Job]) {
 			return true

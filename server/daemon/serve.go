@@ -19,6 +19,9 @@ import (
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/control/admission"
 	"github.com/coxswain-sched/coxswain/control/health"
+	"github.com/coxswain-sched/coxswain/control/pools"
+	"github.com/coxswain-sched/coxswain/control/query"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/driver/local"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -193,8 +196,8 @@ func (s *server) open(ctx context.Context) error {
 		journal = s.opt.Store(s.store)
 	}
 	uploads := upload.NewStore(filepath.Join(s.cfg.State.Dir, "uploads"), int64(s.cfg.Jobs.Upload), int64(s.cfg.Jobs.Uploads))
-	pools := &engines{uploads: uploads, kinds: engineKinds(s.opt.Engines), state: s.cfg.State.Dir, log: s.opt.Log.With("part", "engine")}
-	if err := pools.sweepTrials(); err != nil {
+	kinds := &engines{uploads: uploads, kinds: engineKinds(s.opt.Engines), state: s.cfg.State.Dir, log: s.opt.Log.With("part", "engine")}
+	if err := kinds.sweepTrials(); err != nil {
 		return err
 	}
 	declared, err := declaredPools(s.cfg.Pools)
@@ -202,8 +205,8 @@ func (s *server) open(ctx context.Context) error {
 		return err
 	}
 	s.control, err = control.Open(ctx, control.Config{
-		Store: journal, Pools: []control.Pool{{Pool: fleet.Pool{Name: poolName, Engine: "local"}, Engine: between, Elastic: info.Abilities.Elastic}},
-		OpenPool: pools.openPool, Declared: declared, SameSite: sameSite,
+		Store: journal, Pools: []pools.Pool{{Pool: fleet.Pool{Name: poolName, Engine: "local"}, Engine: between, Elastic: info.Abilities.Elastic}},
+		OpenPool: kinds.openPool, Declared: declared, SameSite: sameSite,
 		Log: s.opt.Log.With("part", "control"), Who: fmt.Sprintf("cox up, process %d", os.Getpid()),
 		Grace: time.Duration(s.cfg.Jobs.Grace), Keep: time.Duration(s.cfg.State.Memory),
 		JournalKeep: time.Duration(s.cfg.State.Journal), HistoryKeep: time.Duration(s.cfg.State.History),
@@ -224,7 +227,7 @@ func (s *server) open(ctx context.Context) error {
 		Admins: s.cfg.Auth.Admins, Group: s.cfg.Auth.AdminGroup, Log: s.opt.Log.With("part", "api"),
 		Output: e, Exec: e, Name: s.cfg.Name, Version: s.opt.Version, Mail: s.mail != nil, MaxArray: uint32(s.cfg.Jobs.MaxArray),
 		Alone: os.Geteuid() != 0, Environment: environmentPolicy(s.cfg.Jobs.Environment),
-		Engines: pools.kindNames(), Uploads: uploads, Own: ownStateDir(s.cfg.State),
+		Engines: kinds.kindNames(), Uploads: uploads, Own: ownStateDir(s.cfg.State),
 	})
 	return nil
 }
@@ -324,7 +327,7 @@ func pauseOf(idle time.Duration) time.Duration {
 
 // runningOnDevices lists the attempts that run on this machine and hold devices.
 func (s *server) runningOnDevices() (refs []engine.Ref) {
-	s.control.Scan(control.Filter{Live: true}, func(v *control.View) bool {
+	s.control.Scan(query.Filter{Live: true}, func(v *state.View) bool {
 		holds := slices.ContainsFunc(v.Claims, func(c fleet.Claim) bool { return len(c.Devices) > 0 })
 		if holds && v.Pool == poolName && v.Job.State == job.Running && !v.Job.Started.IsZero() {
 			refs = append(refs, v.Ref)

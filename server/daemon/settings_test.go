@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/fake"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -85,7 +85,7 @@ func TestATrialLeavesNothing(t *testing.T) {
 		}
 		return list
 	}
-	p, err := e.openPool(t.Context(), control.PoolSpec{Name: "q", Engine: "x", Trial: true})
+	p, err := e.openPool(t.Context(), state.PoolSpec{Name: "q", Engine: "x", Trial: true})
 	if err != nil || !at.Trial {
 		t.Fatalf("%+v, %v", at, err)
 	}
@@ -96,7 +96,7 @@ func TestATrialLeavesNothing(t *testing.T) {
 		t.Errorf("a look has left %v, %v", left(), err)
 	}
 	broken = true
-	if _, err := e.openPool(t.Context(), control.PoolSpec{Name: "q", Engine: "x", Trial: true}); err == nil || len(left()) != 0 {
+	if _, err := e.openPool(t.Context(), state.PoolSpec{Name: "q", Engine: "x", Trial: true}); err == nil || len(left()) != 0 {
 		t.Errorf("a look that fails has left %v, %v", left(), err)
 	}
 	if _, err := os.MkdirTemp(dir, trials); err != nil {
@@ -106,7 +106,7 @@ func TestATrialLeavesNothing(t *testing.T) {
 		t.Errorf("a start has left %v, %v", left(), err)
 	}
 	broken = false
-	p, err = e.openPool(t.Context(), control.PoolSpec{Name: "q", Engine: "x"})
+	p, err = e.openPool(t.Context(), state.PoolSpec{Name: "q", Engine: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestATrialLeavesNothing(t *testing.T) {
 		t.Errorf("%+v has left %v, %v", at, left(), err)
 	}
 	for kind, want := range map[string]fault.Kind{"y": fault.Invalid, "kubernetes": fault.Invalid, "local": fault.Unsupported} {
-		if _, err := e.openPool(t.Context(), control.PoolSpec{Name: "q", Engine: kind}); fault.KindOf(err) != want || fault.Remedy(err) == "" {
+		if _, err := e.openPool(t.Context(), state.PoolSpec{Name: "q", Engine: kind}); fault.KindOf(err) != want || fault.Remedy(err) == "" {
 			t.Errorf("kind %s: %v, %s", kind, err, fault.Remedy(err))
 		}
 	}

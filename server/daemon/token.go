@@ -13,6 +13,7 @@ import (
 	"github.com/coxswain-sched/coxswain/auth/token"
 	"github.com/coxswain-sched/coxswain/auth/user"
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
@@ -34,7 +35,7 @@ func keepToken(ctx context.Context, c *control.Control, dir string) (string, err
 		return "", err
 	}
 	self := (&user.Users{}).ByUID(uint32(os.Geteuid()))
-	t := control.Token{
+	t := state.Token{
 		ID: made.ID, Hash: made.Hash, Name: self.Name, UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()),
 		Admin: true, Comment: "made by cox up", Created: time.Now(),
 	}

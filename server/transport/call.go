@@ -19,6 +19,7 @@ import (
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/control/intake"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/spec"
 )
@@ -68,7 +69,7 @@ func (c *Call) requestName() string {
 func (c *Call) Allowed(v auth.Verb, o auth.Object) error { return c.s.cfg.Policy.Allowed(c.ID, v, o) }
 
 // MaySee says whether a caller may see a job.
-func (c *Call) MaySee(v *control.View) bool {
+func (c *Call) MaySee(v *state.View) bool {
 	return !c.s.cfg.Policy.Private || c.ID.Admin || v.Job.Spec.Owner.UID == c.ID.UID
 }
 

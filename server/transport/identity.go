@@ -13,7 +13,7 @@ import (
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/auth/peer"
 	"github.com/coxswain-sched/coxswain/auth/token"
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
@@ -71,13 +71,13 @@ func (s *Server) isAdmin(name string, uid uint32) bool {
 // adminBy reports whether a token gives an administrator's rights. One that somebody
 // made for himself does so as long as he has them: who leaves the group of
 // administrators does not take them along.
-func (s *Server) adminBy(t *control.Token) bool {
+func (s *Server) adminBy(t *state.Token) bool {
 	return t.Admin && (t.By.Name != t.Name || t.By.UID != t.UID || s.isAdmin(t.Name, t.UID))
 }
 
 // stillHis makes sure that a token's user is still who he was: a number may be given
 // to somebody else once its user is removed.
-func (s *Server) stillHis(t *control.Token) error {
+func (s *Server) stillHis(t *state.Token) error {
 	if t.UID == s.Self.UID {
 		return nil // he runs this server
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/auth/token"
 	"github.com/coxswain-sched/coxswain/auth/user"
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
@@ -27,9 +27,9 @@ type running struct {
 	tokens      tokens
 }
 
-type tokens map[string]control.Token
+type tokens map[string]state.Token
 
-func (k tokens) TokenByID(id string) (control.Token, bool) { t, ok := k[id]; return t, ok }
+func (k tokens) TokenByID(id string) (state.Token, bool) { t, ok := k[id]; return t, ok }
 
 // people are the users of the test's machine.
 var people = map[string]user.User{"anna": {Name: "anna", UID: 2001, GID: 2001, Known: true}, "ben": {Name: "ben", UID: 2002, GID: 2002, Known: true}}
@@ -88,7 +88,7 @@ func (r *running) token(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	u := people[name]
-	r.tokens[m.ID] = control.Token{ID: m.ID, Hash: m.Hash, Name: name, UID: u.UID, GID: u.GID, Expires: time.Now().Add(time.Hour)}
+	r.tokens[m.ID] = state.Token{ID: m.ID, Hash: m.Hash, Name: name, UID: u.UID, GID: u.GID, Expires: time.Now().Add(time.Hour)}
 	return m.Secret
 }
 

@@ -12,12 +12,12 @@ import (
 
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/auth/user"
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 )
 
 // Tokens are the access tokens that are kept.
 type Tokens interface {
-	TokenByID(id string) (control.Token, bool)
+	TokenByID(id string) (state.Token, bool)
 }
 
 // Config is what a server needs to know of its callers and of itself. All fields are needed

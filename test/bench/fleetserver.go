@@ -15,6 +15,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/auth/user"
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/pools"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/fake"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -45,7 +46,7 @@ func fleetServer(dir, nodes string) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	e := world.Open()
 	plane, err := control.Open(ctx, control.Config{
-		Store: db, Pools: []control.Pool{{Pool: fleet.Pool{Name: "fake", Engine: "fake"}, Engine: e}}, Clock: wallClock{}, Log: log, Who: "test/bench",
+		Store: db, Pools: []pools.Pool{{Pool: fleet.Pool{Name: "fake", Engine: "fake"}, Engine: e}}, Clock: wallClock{}, Log: log, Who: "test/bench",
 		Keep: time.Hour, JournalKeep: time.Hour, HistoryKeep: time.Hour,
 	})
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/pools"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/fake"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -36,7 +38,7 @@ func newCluster(t *testing.T, n int, script func(*engine.Launch) fake.Outcome) *
 	c := &cluster{t: t, world: fake.NewWorld(fake.Config{Now: time.Now, Nodes: room, Script: script})}
 	e := c.world.Open()
 	var err error
-	if c.Control, err = control.Open(t.Context(), control.Config{Store: new(store.Memory), Pools: []control.Pool{{Pool: fleet.Pool{Name: "p"}, Engine: e}}, Who: t.Name(), Keep: -1}); err != nil {
+	if c.Control, err = control.Open(t.Context(), control.Config{Store: new(store.Memory), Pools: []pools.Pool{{Pool: fleet.Pool{Name: "p"}, Engine: e}}, Who: t.Name(), Keep: -1}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -70,7 +72,7 @@ func (c *cluster) submit(s *job.Spec) job.ID {
 }
 
 // until follows the events until one satisfies is, and returns all up to it.
-func (c *cluster) until(after uint64, what string, is func(control.Event) bool) (seen []control.Event) {
+func (c *cluster) until(after uint64, what string, is func(state.Event) bool) (seen []state.Event) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), 10*time.Minute)
 	defer cancel()
@@ -116,8 +118,8 @@ func TestHardCase_9_lostTasks(t *testing.T) {
 	}
 	c.submit(spec)
 	ended := 0
-	seen := c.until(0, "every task ends", func(e control.Event) bool {
-		if e.Kind == control.EventEnded {
+	seen := c.until(0, "every task ends", func(e state.Event) bool {
+		if e.Kind == state.EventEnded {
 			ended++
 		}
 		return ended == tasks
@@ -126,11 +128,11 @@ func TestHardCase_9_lostTasks(t *testing.T) {
 	begun, lost, done := map[job.ID]int{}, map[job.ID]int{}, map[job.ID]int{}
 	for _, e := range seen {
 		switch e.Kind {
-		case control.EventAllocated:
+		case state.EventAllocated:
 			begun[e.Job]++
-		case control.EventRequeued:
+		case state.EventRequeued:
 			lost[e.Job]++
-		case control.EventEnded:
+		case state.EventEnded:
 			done[e.Job]++
 			if e.State != "COMPLETED" {
 				t.Errorf("task %s is %s", e.Name, e.State)
@@ -174,14 +176,14 @@ func TestHardCase_20_hundredNodes(t *testing.T) {
 	}
 	ended := 0
 	var order []string
-	c.until(0, "both end", func(e control.Event) bool {
+	c.until(0, "both end", func(e state.Event) bool {
 		switch e.Kind {
-		case control.EventAllocated:
+		case state.EventAllocated:
 			order = append(order, "begins")
 			if len(e.Nodes) != 100 {
 				t.Errorf("a gang has %d nodes", len(e.Nodes))
 			}
-		case control.EventEnded:
+		case state.EventEnded:
 			order = append(order, "ends")
 			ended++
 		}
@@ -205,14 +207,14 @@ func TestHardCase_15_silentNode(t *testing.T) {
 	})
 	lost := c.submit(wide(1))
 	next := c.submit(wide(1))
-	seen := c.until(0, "the alarm", func(e control.Event) bool { return e.Kind == control.EventUncertain })
+	seen := c.until(0, "the alarm", func(e state.Event) bool { return e.Kind == state.EventUncertain })
 	if alarm := seen[len(seen)-1]; alarm.Job != lost || alarm.Message != "no word from n000" {
 		t.Errorf("the alarm says %+v", alarm)
 	}
 	if _, err := c.Change(t.Context(), job.Actor{Name: "me"}, []job.ID{lost}, control.Cancel{}); err != nil {
 		t.Fatal(err)
 	}
-	c.until(0, "the cancel is known", func(e control.Event) bool { return e.Kind == control.EventCancelled })
+	c.until(0, "the cancel is known", func(e state.Event) bool { return e.Kind == state.EventCancelled })
 	views, err := c.NodeViews(t.Context())
 	if err != nil || !slices.Equal(views[0].Jobs, []job.ID{lost}) {
 		t.Errorf("the node is held by %v, %v", views[0].Jobs, err)
@@ -221,7 +223,7 @@ func TestHardCase_15_silentNode(t *testing.T) {
 		t.Errorf("the next job is %s, %v", v.Job.State, err)
 	}
 	c.world.Release(engine.Ref{Allocation: 1, Attempt: 1})
-	c.until(0, "the next job ends", func(e control.Event) bool { return e.Kind == control.EventEnded && e.Job == next })
+	c.until(0, "the next job ends", func(e state.Event) bool { return e.Kind == state.EventEnded && e.Job == next })
 	if v, err := c.Job(t.Context(), lost); err != nil || v.Job.State != job.Cancelled {
 		t.Errorf("the lost job is %s, %v", v.Job.State, err)
 	}

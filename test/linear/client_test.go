@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/resource"
@@ -171,7 +172,7 @@ func (c *client) list() {
 }
 
 // seen is what a client sees of a job.
-func seen(v *control.View) output {
+func seen(v *state.View) output {
 	out := output{
 		Answer: done, Attempt: int(v.Job.Attempt), Comment: v.Job.Spec.Comment,
 		Held: v.Job.Flags&job.Held != 0, Admin: v.Job.Flags&job.HeldAdmin != 0, Stopping: v.Job.Flags&job.Stopping != 0,

@@ -17,7 +17,8 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/query"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/test/internal/plane"
@@ -93,7 +94,7 @@ func (w *world) settle(c *client) {
 	for range 10_000 {
 		time.Sleep(100 * time.Millisecond)
 		open := 0
-		l.ctl.Scan(control.Filter{Live: true}, func(v *control.View) bool {
+		l.ctl.Scan(query.Filter{Live: true}, func(v *state.View) bool {
 			if v.Job.Flags&(job.Stopping|job.Configuring) != 0 {
 				open++
 			}

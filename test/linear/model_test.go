@@ -7,7 +7,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// phase is a job's state, as coarse as the rules need it.
+// phase is a job's modelJob, as coarse as the rules need it.
 type phase string
 
 const (
@@ -17,8 +17,8 @@ const (
 	ended     phase = "ended" // every other final state
 )
 
-// state is one job as the model sees it. The zero state: there is no such job.
-type state struct {
+// modelJob is one job as the model sees it. The zero state: there is no such job.
+type modelJob struct {
 	Exists      bool
 	Phase       phase
 	Held, Admin bool
@@ -80,10 +80,10 @@ type output struct {
 
 // model is the sequential specification of one job.
 var model = porcupine.NondeterministicModel{
-	Init: func() []any { return []any{state{}} },
+	Init: func() []any { return []any{modelJob{}} },
 	Step: func(s, in, out any) []any {
 		var next []any
-		for _, s := range step(s.(state), in.(input), out.(output)) {
+		for _, s := range step(s.(modelJob), in.(input), out.(output)) {
 			next = append(next, s)
 		}
 		return next
@@ -94,9 +94,9 @@ var model = porcupine.NondeterministicModel{
 
 // step returns the states after an operation with its answer; none: it cannot have
 // been answered so. Between two operations a job goes on by itself.
-func step(s state, in input, out output) (next []state) {
+func step(s modelJob, in input, out output) (next []modelJob) {
 	if out.Answer == refused { // package store: Exhausted says that nothing was written
-		return []state{s}
+		return []modelJob{s}
 	}
 	if out.Answer == unknown { // nothing came of it, or all of it
 		next = append(next, s)
@@ -113,7 +113,7 @@ func step(s state, in input, out output) (next []state) {
 	return next
 }
 
-func add(list []state, s state) []state {
+func add(list []modelJob, s modelJob) []modelJob {
 	if slices.Contains(list, s) {
 		return list
 	}
@@ -122,19 +122,19 @@ func add(list []state, s state) []state {
 
 // shows reports whether a job looks like that: nothing is shown of jobs that do not
 // exist, and everything of those that do.
-func shows(s state, out output) bool {
+func shows(s modelJob, out output) bool {
 	return !s.Exists || out.Phase == s.Phase && out.Held == s.Held && out.Admin == s.Admin && out.Attempt == s.Attempt &&
 		out.Comment == s.Comment && out.Stopping == (s.Phase == running && (s.Cancel || s.Requeue))
 }
 
 // apply is what an operation does to a job, and how it is answered.
-func apply(s state, in input) (state, answer) {
+func apply(s modelJob, in input) (modelJob, answer) {
 	final := s.Phase == cancelled || s.Phase == ended
 	switch {
 	case in.Verb == submit && s.Exists: // numbers are given once
 		return s, conflict
 	case in.Verb == submit: // control.Submit: durable before its number is known
-		return state{Exists: true, Phase: pending, Held: in.Held, Again: in.Again, Comment: in.Comment}, done
+		return modelJob{Exists: true, Phase: pending, Held: in.Held, Again: in.Again, Comment: in.Comment}, done
 	case !s.Exists: // control.Change: an error for each job that there is not
 		return s, notFound
 	}
@@ -177,8 +177,8 @@ func apply(s state, in input) (state, answer) {
 
 // onward returns a state and all that it may become by itself, with at most so many
 // attempts: docs/states.md, by scheduler and engine.
-func onward(s state, most int) []state {
-	all := []state{s}
+func onward(s modelJob, most int) []modelJob {
+	all := []modelJob{s}
 	for i := 0; i < len(all); i++ {
 		for _, next := range moves(all[i]) {
 			if next.Attempt <= most {
@@ -190,13 +190,13 @@ func onward(s state, most int) []state {
 }
 
 // moves are the steps that a job may make by itself.
-func moves(s state) (next []state) {
+func moves(s modelJob) (next []modelJob) {
 	over := s
 	over.Cancel, over.Requeue, over.RequeueHold = false, false, false
 	switch {
 	case s.Phase == pending && !s.Held: // a held job does not start
 		over.Phase, over.Attempt = running, s.Attempt+1
-		return []state{over}
+		return []modelJob{over}
 	case s.Phase != running:
 		return nil
 	}

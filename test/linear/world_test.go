@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/pools"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/fake"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -216,7 +217,7 @@ func (w *world) start() {
 	var err error
 	for l.ctl == nil { // as whoever starts servers does
 		l.ctl, err = control.Open(context.Background(), control.Config{
-			Store: l.disk, Pools: []control.Pool{{Pool: fleet.Pool{Name: "p"}, Engine: w.engine}}, Clock: w, Grace: 100 * time.Millisecond,
+			Store: l.disk, Pools: []pools.Pool{{Pool: fleet.Pool{Name: "p"}, Engine: w.engine}}, Clock: w, Grace: 100 * time.Millisecond,
 			Backoff: time.Millisecond, Project: 20 * time.Millisecond, Keep: -1,
 		})
 		if err != nil && fault.KindOf(err) != fault.Unavailable {

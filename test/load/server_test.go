@@ -20,6 +20,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/auth/user"
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/pools"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/fake"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -87,7 +88,7 @@ func serve(dir string, in io.Reader, out io.Writer) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	e := world.Open()
 	plane, err := control.Open(ctx, control.Config{
-		Store: db, Pools: []control.Pool{{Pool: fleet.Pool{Name: "fake", Engine: "fake"}, Engine: e}}, Clock: cl, Log: log, Who: "test/load",
+		Store: db, Pools: []pools.Pool{{Pool: fleet.Pool{Name: "fake", Engine: "fake"}, Engine: e}}, Clock: cl, Log: log, Who: "test/load",
 		Keep: keepMemory, JournalKeep: keepJournal, HistoryKeep: keepHistory, Project: 10 * time.Minute,
 	})
 	if err != nil {

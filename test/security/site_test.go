@@ -19,6 +19,8 @@ import (
 	"github.com/coxswain-sched/coxswain/auth/user"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/control/admission"
+	"github.com/coxswain-sched/coxswain/control/pools"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine/fake"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -91,7 +93,7 @@ func newSite(t testing.TB) *site {
 	s := &site{t: t, log: &text{}, socket: filepath.Join(t.TempDir(), "cox.sock")}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var err error
-	s.control, err = control.Open(t.Context(), control.Config{Store: &store.Memory{}, Pools: []control.Pool{{Pool: fleet.Pool{Name: "local", Engine: "fake"}, Engine: e}}, Who: "test", Log: log})
+	s.control, err = control.Open(t.Context(), control.Config{Store: &store.Memory{}, Pools: []pools.Pool{{Pool: fleet.Pool{Name: "local", Engine: "fake"}, Engine: e}}, Who: "test", Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,14 +136,14 @@ func (s *site) serve(log *slog.Logger, private bool, more ...net.Listener) (stri
 }
 
 // token makes an access token as an administrator would, changed by set.
-func (s *site) token(name string, set func(*control.Token)) (id, secret string) {
+func (s *site) token(name string, set func(*state.Token)) (id, secret string) {
 	s.t.Helper()
 	m, err := token.New()
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	u := people[name]
-	k := control.Token{ID: m.ID, Hash: m.Hash, Name: name, UID: u.UID, GID: u.GID, Expires: time.Now().Add(time.Hour)}
+	k := state.Token{ID: m.ID, Hash: m.Hash, Name: name, UID: u.UID, GID: u.GID, Expires: time.Now().Add(time.Hour)}
 	if set != nil {
 		set(&k)
 	}
@@ -175,7 +177,7 @@ func (s *site) identities() []identity {
 		return (&net.Dialer{}).DialContext(ctx, "unix", s.socket)
 	}}}
 	s.t.Cleanup(func() { tcp.CloseIdleConnections(); unix.CloseIdleConnections() })
-	secret := func(name string, set func(*control.Token)) string { _, secret := s.token(name, set); return secret }
+	secret := func(name string, set func(*state.Token)) string { _, secret := s.token(name, set); return secret }
 	other, err := token.New() // of another server
 	if err != nil {
 		s.t.Fatal(err)
@@ -183,12 +185,12 @@ func (s *site) identities() []identity {
 	return []identity{
 		{name: "nobody", url: s.url, client: tcp, bad: true},
 		{name: "wrong", url: s.url, client: tcp, secret: other.Secret, bad: true},
-		{name: "expired", url: s.url, client: tcp, bad: true, secret: secret("anna", func(k *control.Token) { k.Expires = time.Now().Add(-time.Second) })},
-		{name: "revoked", url: s.url, client: tcp, bad: true, secret: secret("anna", func(k *control.Token) { k.Revoked = time.Now() })},
-		{name: "removed", url: s.url, client: tcp, bad: true, secret: secret("gone", func(k *control.Token) { k.UID, k.Admin = 2001, true })},
+		{name: "expired", url: s.url, client: tcp, bad: true, secret: secret("anna", func(k *state.Token) { k.Expires = time.Now().Add(-time.Second) })},
+		{name: "revoked", url: s.url, client: tcp, bad: true, secret: secret("anna", func(k *state.Token) { k.Revoked = time.Now() })},
+		{name: "removed", url: s.url, client: tcp, bad: true, secret: secret("gone", func(k *state.Token) { k.UID, k.Admin = 2001, true })},
 		{name: "user", url: s.url, client: tcp, secret: secret("anna", nil)},
 		{name: "private", url: s.private, client: tcp, secret: secret("anna", nil)},
-		{name: "admin", url: s.private, client: tcp, secret: secret("dora", func(k *control.Token) { k.Admin = true })},
+		{name: "admin", url: s.private, client: tcp, secret: secret("dora", func(k *state.Token) { k.Admin = true })},
 		{name: "root", url: "http://cox", client: unix},
 	}
 }

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/pools"
+	"github.com/coxswain-sched/coxswain/control/query"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/test/simulate/model"
@@ -40,7 +43,7 @@ func (w *World) openServer() {
 	w.addStory("%s is started", s.name)
 	cfg := control.Config{
 		Store: &disk{Store: w.store, w: w, s: s},
-		Pools: []control.Pool{{Pool: fleet.Pool{Name: "main", Engine: "fake"}, Engine: &driver{w: w, s: s}, Elastic: true}}, Clock: wall{w, s}, Who: s.name,
+		Pools: []pools.Pool{{Pool: fleet.Pool{Name: "main", Engine: "fake"}, Engine: &driver{w: w, s: s}, Elastic: true}}, Clock: wall{w, s}, Who: s.name,
 		Grace: 10 * time.Second, Keep: 2 * time.Minute, Project: 5 * time.Second,
 	}
 	go func() {
@@ -186,7 +189,7 @@ func (w *World) showPublished(whole bool) {
 // publishedBy is what a server publishes now, with its nodes or without.
 func (w *World) publishedBy(s *server, nodes bool) model.Sight {
 	f := model.Sight{Epoch: s.epoch, Idle: w.isIdle(s)}
-	s.control.Scan(control.Filter{}, func(v *control.View) bool {
+	s.control.Scan(query.Filter{}, func(v *state.View) bool {
 		j := model.Job{
 			ID: v.Job.ID, State: v.Job.State, Flags: v.Job.Flags, Attempt: v.Job.Attempt, Ref: v.Ref,
 			Claims: v.Claims, Why: v.Why,

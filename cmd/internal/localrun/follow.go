@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
@@ -26,7 +27,7 @@ type follower struct {
 
 // followed is one job as it was last seen.
 type followed struct {
-	view  control.View
+	view  state.View
 	out   []*tail          // the job's output files
 	ranks map[string]*tail // rank logs by path
 	who   map[string]source
@@ -52,7 +53,7 @@ const tick = 30 * time.Millisecond
 
 // followChanges shows changes until every job has ended.
 func (f *follower) followChanges(ctx context.Context, c *control.Control, from uint64) error {
-	views := make(chan []control.View)
+	views := make(chan []state.View)
 	errs := make(chan error, 1)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -108,7 +109,7 @@ func (f *follower) allEnded() bool {
 }
 
 // noteChange takes in a change of a job that is followed.
-func (f *follower) noteChange(v control.View) {
+func (f *follower) noteChange(v state.View) {
 	j := f.jobs[v.Job.ID]
 	if j == nil {
 		return
@@ -141,7 +142,7 @@ func (f *follower) announceJob(j *followed) {
 	}
 }
 
-func startedText(v *control.View) string {
+func startedText(v *state.View) string {
 	var names []string
 	for _, n := range v.Report.Nodes {
 		names = append(names, n.Node)

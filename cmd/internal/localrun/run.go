@@ -22,6 +22,8 @@ import (
 	"github.com/coxswain-sched/coxswain/auth/fileperm"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/control/intake"
+	"github.com/coxswain-sched/coxswain/control/pools"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -118,7 +120,7 @@ func (s *session) openSession(ctx context.Context, dir string, temporary bool) e
 		return err
 	}
 	s.control, err = control.Open(ctx, control.Config{
-		Store: s.store, Pools: []control.Pool{{Pool: fleet.Pool{Name: "local", Engine: s.info.Name}, Engine: s.engine, Elastic: s.info.Abilities.Elastic}},
+		Store: s.store, Pools: []pools.Pool{{Pool: fleet.Pool{Name: "local", Engine: s.info.Name}, Engine: s.engine, Elastic: s.info.Abilities.Elastic}},
 		Log: s.opt.Log, Who: fmt.Sprintf("cox run, process %d", os.Getpid()), Grace: s.opt.Grace, Keep: -1,
 	})
 	return err
@@ -169,7 +171,7 @@ func (s *session) runJobs(ctx context.Context) (int, error) {
 
 // summarizeJobs says how the jobs ended and returns the exit code.
 func (s *session) summarizeJobs(f *follower) (code int) {
-	var views []*control.View
+	var views []*state.View
 	for _, id := range f.order {
 		v := &f.jobs[id].view
 		views = append(views, v)

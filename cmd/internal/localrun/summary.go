@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/hostlist"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -46,7 +46,7 @@ func ExitCode(j *job.Job) int {
 }
 
 // printSummary prints how a job ended.
-func printSummary(s *screen, v *control.View, written []string) {
+func printSummary(s *screen, v *state.View, written []string) {
 	j := &v.Job
 	wait, ran := time.Duration(0), time.Duration(0)
 	if !j.Started.IsZero() {
@@ -74,7 +74,7 @@ func printSummary(s *screen, v *control.View, written []string) {
 }
 
 // endReason is the reason of an end that was not a success.
-func endReason(v *control.View) string {
+func endReason(v *state.View) string {
 	if v.Job.State == job.Completed {
 		return ""
 	}
@@ -91,7 +91,7 @@ func endReason(v *control.View) string {
 }
 
 // usageText is what the job held, and for how long: "4 nodes v[1-4], 8 GPUs × 12.4 s = 99 GPU-seconds".
-func usageText(v *control.View, ran time.Duration) string {
+func usageText(v *state.View, ran time.Duration) string {
 	var names []string
 	var cpu resource.Amount
 	var gpus float64
@@ -123,7 +123,7 @@ func cpuText(a resource.Amount) string {
 const manyJobs = 8
 
 // tallyStates counts jobs by how they ended: "1000 jobs: 998 × COMPLETED, 2 × FAILED".
-func tallyStates(views []*control.View) string {
+func tallyStates(views []*state.View) string {
 	count := map[job.State]int{}
 	for _, v := range views {
 		count[v.Job.State]++

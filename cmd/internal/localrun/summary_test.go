@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -40,7 +40,7 @@ func TestExitCode(t *testing.T) {
 
 func TestSummary(t *testing.T) {
 	start := time.Unix(100, 0)
-	v := control.View{
+	v := state.View{
 		Job: job.Job{
 			ID: 7, Spec: &job.Spec{}, State: job.Failed, Exit: job.ExitCode{Status: 1},
 			Submitted: start.Add(-time.Second), Started: start, Ended: start.Add(4 * time.Second),
@@ -67,9 +67,9 @@ ranks    1 × exit 0, 1 × exit 1 (v2.1)
 }
 
 func TestTally(t *testing.T) {
-	var views []*control.View
+	var views []*state.View
 	for _, s := range []job.State{job.Failed, job.Completed, job.Completed} {
-		views = append(views, &control.View{Job: job.Job{State: s}})
+		views = append(views, &state.View{Job: job.Job{State: s}})
 	}
 	if got := tallyStates(views); got != "3 jobs: 2 × COMPLETED, 1 × FAILED" {
 		t.Error(got)
