@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/model/account"
+	"github.com/coxswain-sched/coxswain/model/getopt"
 	"github.com/coxswain-sched/coxswain/model/resource"
 	"github.com/coxswain-sched/coxswain/spec"
 	"github.com/coxswain-sched/coxswain/spec/yaml"
@@ -409,7 +410,7 @@ func nearestName(name string, known []string) string {
 	}
 	best, found := 1+min(2, len(name)/3), ""
 	for _, k := range known {
-		if d := spec.Distance(flat(name), flat(k)); d < best {
+		if d := getopt.Distance(flat(name), flat(k)); d < best {
 			best, found = d, k
 		}
 	}

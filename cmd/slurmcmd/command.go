@@ -104,6 +104,12 @@ func (c *Command) Sayf(format string, args ...any) {
 	fmt.Fprintf(c.Err, c.Name+": "+format+"\n", args...)
 }
 
+// SayWarning writes a warning of a submission: its place, its option and its message.
+func (c *Command) SayWarning(w fastclient.Value) {
+	text := strings.TrimSpace(w.Get("option").Text() + " " + w.Get("message").Text())
+	c.Sayf("warning: %s%s", Place(w.Get("file").Text(), int(w.Get("line").Int())), text)
+}
+
 // PlainError is an error that is printed without the command's name in front, as
 // Slurm has a few.
 type PlainError struct{ Text string }

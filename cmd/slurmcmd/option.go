@@ -66,13 +66,20 @@ func Split(s string) (out []string) {
 }
 
 // UsageError is a wrong option; it is printed as getopt and Slurm print it.
-type UsageError struct{ Text string }
+type UsageError struct {
+	Text string
+	Near string // the option that was probably meant; empty: none is near
+}
 
 // Error is the text without the command's name.
 func (e *UsageError) Error() string { return e.Text }
 
 func (e *UsageError) printUsage(c *Command) {
-	fmt.Fprintf(c.Err, "%s: %s\nTry \"%s --help\" for more information\n", c.Name, e.Text, c.Name)
+	fmt.Fprintf(c.Err, "%s: %s\n", c.Name, e.Text)
+	if e.Near != "" {
+		c.printRemedy("did you mean --" + e.Near + "?")
+	}
+	fmt.Fprintf(c.Err, "Try \"%s --help\" for more information\n", c.Name)
 }
 
 // options are a command's options as getopt reads them.
@@ -111,7 +118,11 @@ func Parse(list []Option, args []string) (rest []string, err error) {
 				return nil, err
 			}
 		default:
-			return nil, &UsageError{it.Err().Error()}
+			e := &UsageError{Text: it.Err().Error()}
+			if it.Kind == getopt.Unknown && !it.Letter {
+				e.Near = getopt.Nearest(it.Name, len(list), options(list).Option)
+			}
+			return nil, e
 		}
 	}
 }

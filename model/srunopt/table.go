@@ -159,7 +159,7 @@ var table = []Option{
 	{"whole", 0, none, "", Silent, "a step has whole nodes unless --exact is given", Silent, ""},
 
 	{"pty", 0, optional, "", Refused, whyNoPTY, Refused, "cox exec JOB -- COMMAND opens a terminal beside a running job"},
-	{"x11", 0, optional, "", Refused, "not built yet: X11 forwarding", Submitted, ""},
+	{"x11", 0, optional, "", Refused, "not built yet: X11 forwarding", Refused, "leave it out: windows are not forwarded; ssh -X to the node, or a port of the job, shows them"},
 	{"container", 0, required, "", Refused, whyNoCont, Submitted, ""},
 	{"container-id", 0, required, "", Refused, whyNoCont, Submitted, ""},
 	{"test-only", 0, none, "", Refused, "steps run only inside an allocation", Submitted, ""},

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coxswain-sched/coxswain/spec"
+	"github.com/coxswain-sched/coxswain/model/getopt"
 )
 
 // unused is a reason why directives are not used, and their names.
@@ -126,7 +126,7 @@ func nearestName(name string, known []string) string {
 		if len(k)-len(name) >= best || len(name)-len(k) >= best {
 			continue
 		}
-		if d := spec.Distance(strings.ToLower(name), strings.ToLower(k)); d < best {
+		if d := getopt.Distance(strings.ToLower(name), strings.ToLower(k)); d < best {
 			best, found = d, k
 		}
 	}

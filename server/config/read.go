@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/getopt"
 	"github.com/coxswain-sched/coxswain/spec"
 )
 
@@ -195,7 +196,7 @@ func kindName(t reflect.Type) string {
 func nearestWord(word string, candidates []string) string {
 	best, least := "", 3
 	for _, c := range candidates {
-		if d := spec.Distance(word, c); d < least && d < len(c) {
+		if d := getopt.Distance(word, c); d < least && d < len(c) {
 			best, least = c, d
 		}
 	}

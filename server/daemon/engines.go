@@ -16,8 +16,8 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/getopt"
 	"github.com/coxswain-sched/coxswain/server/config"
-	"github.com/coxswain-sched/coxswain/spec"
 	"github.com/coxswain-sched/coxswain/store/upload"
 )
 
@@ -103,7 +103,7 @@ func (e *engines) unknownKind(kind string) error {
 	}
 	err := fault.New(fault.Invalid, "there is no kind of engine %.70q", kind)
 	for _, k := range e.kindNames() {
-		if spec.Distance(kind, k) <= 2 {
+		if getopt.Distance(kind, k) <= 2 {
 			return fault.New(fault.Invalid, "there is no kind of engine %.70q; did you mean %s?", kind, k).Advise("%s", e.kindList())
 		}
 	}

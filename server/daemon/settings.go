@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/model/fault"
-	"github.com/coxswain-sched/coxswain/spec"
+	"github.com/coxswain-sched/coxswain/model/getopt"
 )
 
 // ReadSettings reads the settings of a pool into a struct with JSON tags. What the struct
@@ -78,7 +78,7 @@ func refuseUnknownFields(raw json.RawMessage, t reflect.Type, path string) error
 func noField(path, name string, fields []string) error {
 	best, least := "", 3
 	for _, k := range fields {
-		if d := spec.Distance(strings.ToLower(name), k); d < least {
+		if d := getopt.Distance(strings.ToLower(name), k); d < least {
 			best, least = k, d
 		}
 	}

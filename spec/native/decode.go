@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/model/getopt"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/spec"
 	"github.com/coxswain-sched/coxswain/spec/yaml"
@@ -144,7 +145,7 @@ func nearestName(name string, known []named) string {
 			if n == "" {
 				continue
 			}
-			if d := spec.Distance(flat, n); d < best {
+			if d := getopt.Distance(flat, n); d < best {
 				best, found = d, k.name
 			}
 		}

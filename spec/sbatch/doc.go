@@ -35,8 +35,8 @@
 //   - The last of several values for an option holds, with a warning if they differ.
 //
 // What differs from sbatch, on purpose: an option that no version of sbatch knows
-// is a warning if it is known to belong to a site's plugin, and an error
-// otherwise (Options.Strict makes all of them errors, as sbatch does).
+// is a warning if it is known to belong to a site's plugin, and an error with the
+// nearest option otherwise (Options.Strict makes all of them errors, as sbatch does).
 // #PBS and #BSUB lines are not read; a warning says so.
 //
 // The package does no I/O: files that options name are read by Options.ReadFile.

@@ -1,11 +1,10 @@
 package sbatch
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/model/getopt"
-	"github.com/coxswain-sched/coxswain/spec"
+	"github.com/coxswain-sched/coxswain/model/srunopt"
 )
 
 // Directive is one option as given, in a script, an environment variable or on
@@ -134,17 +133,8 @@ func (s *scanner) takeOption(it *getopt.Item) {
 // nearestOption returns a hint for a name that is no option: the option that was
 // probably meant, as "did you mean --nodes?".
 func nearestOption(name string) string {
-	best, cost := "", 3
-	if len(name) < 6 {
-		cost = 2
+	if near := srunopt.Meant(name, len(table), options{}.Option); near != "" {
+		return "did you mean --" + near + "?"
 	}
-	for i := range table {
-		if d := spec.Distance(name, table[i].Name); d < cost {
-			best, cost = table[i].Name, d
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf("did you mean --%s?", best)
+	return ""
 }

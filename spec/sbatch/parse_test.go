@@ -274,7 +274,6 @@ func TestParseWarnings(t *testing.T) {
 		"-o $HOME/x":                       `job.sbatch:2: --output keeps the text "$HOME/x": variables are not expanded in #SBATCH lines`,
 		"-J “abc”":                         "job.sbatch:2: --job-name has a typographic quote (U+201C) in its value, which is taken as it is",
 		"--uenv=x --view y":                "job.sbatch:2: --uenv belongs to a plugin of some sites (user environments): not read\njob.sbatch:2: --view belongs to a plugin of some sites (user environments): not read",
-		"--quux=3":                         "job.sbatch:2: --quux is no option of sbatch, perhaps one of a plugin of a site: not read",
 		"--workdir=/x":                     "job.sbatch:2: --workdir is the old name of --chdir: read as that",
 		"--get-user-env=L":                 "job.sbatch:2: --get-user-env=L is an old form: read as --get-user-env\njob.sbatch:2: --get-user-env has no effect here: no login environment is loaded: the job gets the environment of its submission",
 		"--container-image=x":              "job.sbatch:2: --container-image belongs to the pyxis plugin; on Kubernetes it is the job's image, elsewhere the job runs without one",
@@ -295,6 +294,50 @@ func TestParseWarnings(t *testing.T) {
 	}
 	if s := mustParse(t, "--workdir=/x", Options{}); s.WorkDir != "/x" {
 		t.Errorf("--workdir=/x runs in %s", s.WorkDir)
+	}
+}
+
+// TestUnknownOptions: an option that sbatch does not have is refused, in the script and on
+// the command line, with the option that was meant; those of known plugins warn.
+func TestUnknownOptions(t *testing.T) {
+	for option, want := range map[string]string{
+		"--memory=32G":              "did you mean --mem?",
+		"--num-nodes=4":             "did you mean --nodes?",
+		"--num-nodes 4":             "did you mean --nodes?",
+		"--walltime=1:00":           "did you mean --time?",
+		"--queue=gpu":               "did you mean --partition?",
+		"--procs=8":                 "did you mean --ntasks?",
+		"--num-gpus=2":              "did you mean --gpus?",
+		"--outfile=x":               "did you mean --output?",
+		"--dependencies=afterok:1":  "did you mean --dependency?",
+		"--ntasks-on-node=3":        "did you mean --ntasks-per-node?",
+		"--cpu-bind=cores":          "put it on the srun line",
+		"--x11":                     "an option of srun and salloc",
+		"--quux=3":                  "take it out",
+		"-Y":                        "take it out",
+		"--uenv=x":                  "",
+		"--view y":                  "",
+		"--image=x":                 "",
+		"--quotatype=spot":          "",
+		"--container-image=x":       "",
+		"--container-mounts=/a:/b":  "",
+		"--no-container-mount-home": "",
+	} {
+		for place, read := range map[string]func() (*job.Spec, []spec.Warning, error){
+			"script":       func() (*job.Spec, []spec.Warning, error) { return parse(t, option, Options{}) },
+			"command line": func() (*job.Spec, []spec.Warning, error) { return parse(t, "", Options{Args: strings.Fields(option)}) },
+		} {
+			_, warnings, err := read()
+			name, _, _ := strings.Cut(strings.Fields(option)[0], "=")
+			switch {
+			case want == "" && (err != nil || len(warnings) == 0 || warnings[0].Option != name):
+				t.Errorf("%s, %s: warnings %v, %v", option, place, warnings, err)
+			case want != "" && (err == nil || !strings.Contains(err.Error(), name+" is no option of sbatch") || !strings.Contains(err.Error(), want)):
+				t.Errorf("%s, %s: %v, want %s", option, place, err, want)
+			case want != "" && strings.Contains(err.Error(), "\"4\""):
+				t.Errorf("%s, %s: the value is an error of its own: %v", option, place, err)
+			}
+		}
 	}
 }
 

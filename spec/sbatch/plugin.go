@@ -3,14 +3,15 @@ package sbatch
 import "github.com/coxswain-sched/coxswain/model/getopt"
 
 // pluginOption is an option that is not sbatch's own: one that a site's plugin
-// adds, or one that old versions had. Those of pyxis have documented arguments
-// and are read like options; of the others only the name is known.
+// adds, or one that old versions or other commands have. Those of pyxis have documented
+// arguments and are read like options; of the others only the name is known.
 type pluginOption struct {
-	name  string
-	known bool // arg is known
-	arg   getopt.Arg
-	what  string // completes "it …"
-	now   string // today's name, for an old one
+	name    string
+	known   bool // arg is known
+	arg     getopt.Arg
+	what    string // completes "it …"
+	now     string // today's name, for an old one
+	instead string // the remedy, for one that is refused
 }
 
 const (
@@ -48,17 +49,18 @@ var plugins = []pluginOption{
 	{name: "ear-cpufreq", what: ofSite + " (energy management)"},
 	{name: "ear-verbose", what: ofSite + " (energy management)"},
 	{name: "fpgalink", what: ofSite + " (FPGA links)"},
-	{name: "x11", what: "is an option of srun and salloc"},
+	{name: "power", what: "is gone since Slurm 23.11"},
 
 	{name: "workdir", what: "is the old name of --chdir", now: "chdir"},
 	{name: "share", what: "is the old name of --oversubscribe", now: "oversubscribe"},
 	{name: "mem_bind", what: "is the old name of --mem-bind", now: "mem-bind"},
-	{name: "cpu_bind", what: "is the old name of srun's --cpu-bind"},
-	{name: "cpu-bind", what: "is an option of srun"},
-	{name: "checkpoint", what: "is gone since Slurm 19.05"},
-	{name: "mincores", what: "is the old name of --cores-per-socket"},
-	{name: "jobid", what: "is an option of srun"},
-	{name: "power", what: "is gone since Slurm 23.11"},
+
+	{name: "x11", what: "is an option of srun and salloc", instead: "take it out of the script"},
+	{name: "cpu_bind", what: "is the old name of srun's --cpu-bind", instead: "put it on the srun line"},
+	{name: "cpu-bind", what: "is an option of srun", instead: "put it on the srun line"},
+	{name: "jobid", what: "is an option of srun", instead: "put it on the srun line"},
+	{name: "checkpoint", what: "is gone since Slurm 19.05", instead: "take it out; --signal sends the job a signal before its time limit"},
+	{name: "mincores", what: "is the old name of --cores-per-socket", instead: "write --cores-per-socket"},
 }
 
 // pluginByName finds a name that is known not to be sbatch's own.

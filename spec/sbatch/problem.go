@@ -1,6 +1,7 @@
 package sbatch
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -9,9 +10,9 @@ import (
 	"github.com/coxswain-sched/coxswain/spec"
 )
 
-// reportProblems turns problems into errors. Unless strict, options that are not
-// sbatch's and not mistyped ones become warnings, with the word after them if it
-// must be their value.
+// reportProblems turns problems into errors. Unless strict, options of the plugins that
+// are known become warnings, and old names are read as today's. The word after an
+// unknown option is taken for its value.
 func (p *parser) reportProblems(problems []Problem) (extra []Directive) {
 	problems = joinStray(problems)
 	for i, pr := range problems {
@@ -26,7 +27,7 @@ func (p *parser) reportProblems(problems []Problem) (extra []Directive) {
 			if d, ok := p.warnForeign(pr); ok {
 				extra = append(extra, d)
 			}
-		case pr.Kind == StrayWord && before != nil && before.isForeign() && before.index+1 == pr.index &&
+		case pr.Kind == StrayWord && before != nil && before.isLong() && before.index+1 == pr.index &&
 			!strings.Contains(before.word.text, "=") && before.Line == pr.Line:
 			// the value of the option before it
 		case pr.Kind == UnwantedArgument && strings.HasPrefix(pr.Text, "--get-user-env="):
@@ -57,11 +58,19 @@ func joinStray(problems []Problem) []Problem {
 	return out
 }
 
-// isForeign reports whether the option is none of sbatch's, rather than one of
-// sbatch's mistyped.
+// isLong reports whether the problem is an unknown long option.
+func (pr Problem) isLong() bool {
+	return pr.Kind == UnknownOption && strings.HasPrefix(pr.Text, "--") && len(pr.Text) > 2
+}
+
+// isForeign reports whether the option belongs to a plugin that is known or is an old name
+// of one of sbatch's.
 func (pr Problem) isForeign() bool {
-	return pr.Kind == UnknownOption && strings.HasPrefix(pr.Text, "--") && len(pr.Text) > 2 &&
-		(pr.Detail == "" || pluginByName(pr.Text[2:]) != nil)
+	if !pr.isLong() {
+		return false
+	}
+	pl := pluginByName(pr.Text[2:])
+	return pl != nil && pl.instead == ""
 }
 
 // warnForeign warns of a foreign option; an old name is read as today's.
@@ -72,10 +81,6 @@ func (p *parser) warnForeign(pr Problem) (Directive, bool) {
 		})
 	}
 	old := pluginByName(pr.Text[2:])
-	if old == nil {
-		warn("is no option of sbatch, perhaps one of a plugin of a site: not read")
-		return Directive{}, false
-	}
 	if old.now == "" {
 		warn(old.what + ": not read")
 		return Directive{}, false
@@ -99,9 +104,12 @@ func (p *parser) refuseProblem(pr Problem) {
 	switch pr.Kind {
 	case UnknownOption:
 		message = fmt.Sprintf("%s is no option of sbatch", pr.Text)
-		remedy = pr.Detail
+		remedy = cmp.Or(pr.Detail, "take it out; options of site plugins that Coxswain does not know are refused too")
 		if pl := pluginByName(strings.TrimPrefix(pr.Text, "--")); pl != nil {
 			remedy = "it " + pl.what
+			if pl.instead != "" {
+				remedy += ": " + pl.instead
+			}
 		}
 	case AmbiguousOption:
 		message, remedy = pr.Text+" is ambiguous", "it could be "+pr.Detail

@@ -29,10 +29,20 @@ func parseSrun(o *options, args []string) error {
 				return err
 			}
 		default:
-			return it.Err()
+			return &lineError{it.Err(), srunopt.NearestTo(&it)}
 		}
 	}
 }
+
+// lineError is a word of the command line that srun cannot read, and the option that was
+// probably meant, if one is near.
+type lineError struct {
+	error
+	near string
+}
+
+// Unwrap returns getopt's error.
+func (e *lineError) Unwrap() error { return e.error }
 
 // takeOption enters an option, as the table says.
 func (o *options) takeOption(opt *srunopt.Option, value string) error {

@@ -93,6 +93,10 @@ func reportError(say func(string, ...any), w io.Writer, err error) int {
 	switch {
 	case errors.As(err, &mistake):
 		say("%v", err)
+		var line *lineError
+		if errors.As(err, &line) && line.near != "" {
+			say("  did you mean --%s?", line.near)
+		}
 		fmt.Fprintln(w, `Try "srun --help" for more information`)
 		return exitUsage
 	case errors.As(err, &usage):

@@ -14,7 +14,6 @@ import (
 	"github.com/coxswain-sched/coxswain/api/fastclient"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/model/fault"
-	"github.com/coxswain-sched/coxswain/model/hostlist"
 	"github.com/coxswain-sched/coxswain/spec"
 	parse "github.com/coxswain-sched/coxswain/spec/sbatch"
 )
@@ -168,11 +167,12 @@ func printAnswer(c *slurmcmd.Command, client *fastclient.Client, line *parse.Com
 	quiet := line.Quiet || v.Get("quiet").Bool()
 	if !quiet {
 		for _, w := range v.Get("warnings").Items() {
-			c.Sayf("warning: %s%s", slurmcmd.Place(w.Get("file").Text(), int(w.Get("line").Int())), w.Get("message").Text())
+			c.SayWarning(w)
 		}
 	}
 	if line.TestOnly || v.Get("test_only").Bool() {
-		return printEstimate(c, v.Get("estimate"))
+		c.PrintEstimate(v.Get("estimate"))
+		return nil
 	}
 	id := v.Get("id").Text()
 	switch {
@@ -189,27 +189,6 @@ func printAnswer(c *slurmcmd.Command, client *fastclient.Client, line *parse.Com
 		}
 		c.Code = slurmcmd.ExitCode(ended)
 	}
-	return nil
-}
-
-// printEstimate prints what --test-only asked for, on the standard error as sbatch does.
-// No number was given out: it is 0.
-func printEstimate(c *slurmcmd.Command, e fastclient.Value) error {
-	start := e.Get("start").Time()
-	if start.IsZero() {
-		why := "Requested node configuration is not available"
-		for _, r := range e.Get("reasons").Items() {
-			why += "\n  " + slurmcmd.ReasonText(r)
-		}
-		fmt.Fprintf(c.Err, "allocation failure: %s\n", why)
-		c.Code = 1
-		return nil
-	}
-	where := ""
-	if nodes := e.Get("nodes").Texts(); len(nodes) > 0 {
-		where = " on nodes " + hostlist.CompressInOrder(nodes)
-	}
-	c.Sayf("Job 0 to start at %s using %d processors%s", start.Local().Format("2006-01-02T15:04:05"), e.Get("cpus").Int(), where)
 	return nil
 }
 

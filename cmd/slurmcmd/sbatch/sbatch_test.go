@@ -82,7 +82,7 @@ func TestRequest(t *testing.T) {
 
 // TestAnswers: what is printed of an answer, and the exit code.
 func TestAnswers(t *testing.T) {
-	warned := []api.Warning{{File: "job.sh", Line: 3, Option: "ear", Message: "--ear has no effect"}}
+	warned := []api.Warning{{File: "job.sh", Line: 3, Option: "--ear", Message: "has no effect"}}
 	start := time.Date(2026, 11, 21, 13, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		line   string

@@ -17,6 +17,7 @@ type line struct {
 	unused         []*srunopt.Option
 	quiet          bool
 	help, version  bool
+	testOnly       bool
 	output, errors bool // --output or --error was given
 	input          bool
 	spread         bool // an option was given that may make more than one task
@@ -45,7 +46,7 @@ func parseLine(args []string) (*line, error) {
 				return nil, err
 			}
 		default:
-			return nil, &slurmcmd.UsageError{Text: it.Err().Error()}
+			return nil, &slurmcmd.UsageError{Text: it.Err().Error(), Near: srunopt.NearestTo(&it)}
 		}
 	}
 }
@@ -71,6 +72,8 @@ func (l *line) takeOption(opt *srunopt.Option, it *getopt.Item) error {
 		l.help = true
 	case "version":
 		l.version = true
+	case "test-only":
+		l.testOnly = true
 	case "output":
 		l.output = true
 	case "error":

@@ -48,6 +48,9 @@ func run(c *slurmcmd.Command, args []string) error {
 	if err := s.submitJob(); err != nil {
 		return err
 	}
+	if s.tested {
+		return nil
+	}
 	return s.awaitJob()
 }
 
@@ -59,6 +62,7 @@ type session struct {
 	client *fastclient.Client
 	pipes  pipes
 	id     string
+	tested bool // --test-only: there is no job
 }
 
 func (s *session) connectServer() (err error) {
@@ -88,7 +92,7 @@ func (s *session) submitJob() error {
 	if name, ok := inputFile(); ok && !s.line.input {
 		options = append(options, "--input="+name)
 	}
-	req := &api.Submit{Form: api.FormCommand, Args: options, Command: s.line.command, Environ: s.Environ(), Dir: dir, Host: host, Umask: &mask}
+	req := &api.Submit{Form: api.FormCommand, Args: options, Command: s.line.command, Environ: s.Environ(), Dir: dir, Host: host, Umask: &mask, TestOnly: s.line.testOnly}
 	if s.line.isSingleTask() {
 		req.Form, req.Command = api.FormSbatch, nil
 		req.File, req.Text = s.line.batchScript()
@@ -103,8 +107,12 @@ func (s *session) submitJob() error {
 			s.Sayf("--%s has no effect here: %s", o.Name(), o.JobWhy)
 		}
 		for _, w := range v.Get("warnings").Items() {
-			s.Sayf("warning: %s", w.Get("message").Text())
+			s.SayWarning(w)
 		}
+	}
+	if v.Get("test_only").Bool() {
+		s.tested = true
+		s.PrintEstimate(v.Get("estimate"))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/slurmcmdtest"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/reason"
 	"github.com/coxswain-sched/coxswain/model/srunopt"
 	"github.com/coxswain-sched/coxswain/spec/sbatch"
 )
@@ -33,7 +34,8 @@ func TestParse(t *testing.T) {
 		{"--nodeli n2 --quie cmd", "--nodelist n2 --quiet", "cmd", ""},
 		{"-Qv -k cmd", "-Q -v -k", "cmd", ""},
 		{"--cpu_bind=cores cmd", "", "cmd", ""},
-		{"--container-image x --x11=all cmd", "--container-image x --x11=all", "cmd", ""},
+		{"--container-image x cmd", "--container-image x", "cmd", ""},
+		{"--x11=all cmd", "", "", "--x11 outside of a job is not built yet"},
 		{"--labe cmd", "", "", "--label outside of a job is not built yet"},
 		{"-r1 cmd", "", "", "--relative option invalid for job allocation request"},
 		{"--array=1-3 cmd", "", "", "unrecognized option '--array=1-3'"},
@@ -173,6 +175,24 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
+// TestTestOnly: nothing runs, of one task or several; the server is asked when they could.
+func TestTestOnly(t *testing.T) {
+	for _, tasks := range []string{"-n1", "-n2"} {
+		s, sent := serverWith(t, api.Job{})
+		s.Answer["POST /v1/jobs"] = slurmcmdtest.Func(func(body string) any {
+			if err := json.Unmarshal([]byte(body), sent); err != nil {
+				t.Error(err)
+			}
+			return api.Submitted{TestOnly: true, Estimate: &api.Estimate{Reasons: []reason.Reason{{Code: reason.HeldUser}}}}
+		})
+		delete(s.Answer, "GET /v1/jobs/7/wait")
+		r := s.Run(Main, "", "--test-only", tasks, "hostname")
+		if want := "allocation failure: Requested node configuration is not available\n  held by its owner (release it to let it run)\n"; !sent.TestOnly || r.Err != want || r.Code != 1 {
+			t.Errorf("%s: asked for %+v, got %+v", tasks, sent, r)
+		}
+	}
+}
+
 // TestNothing: a command is needed.
 func TestNothing(t *testing.T) {
 	s := slurmcmdtest.New(t)
@@ -186,7 +206,7 @@ func TestNothing(t *testing.T) {
 func TestSubmittedOptionsAreKnown(t *testing.T) {
 	for _, o := range srunopt.All() {
 		i := slices.IndexFunc(sbatch.Table(), func(s sbatch.Option) bool { return s.Name == o.Long })
-		plugin := strings.Contains(o.Long, "container-") || o.Long == "x11" || o.Long == "power"
+		plugin := strings.Contains(o.Long, "container-") || o.Long == "power"
 		switch {
 		case o.Job != srunopt.Submitted || i < 0 && plugin:
 		case i < 0:
