@@ -96,7 +96,7 @@ func (e *Engine) createObjects(a *attempt) error {
 	for _, p := range pods {
 		m.Pods = append(m.Pods, p.UID)
 	}
-	if err := e.log.appendEntry(&entry{Kind: created, Ref: a.ref, Made: m}); err != nil {
+	if err := e.log.Append(&entry{Kind: created, Ref: a.ref, Made: m}); err != nil {
 		return err
 	}
 	e.releaseCountedQuota(a)

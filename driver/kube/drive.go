@@ -177,7 +177,7 @@ func (e *Engine) abandonAttempt(a *attempt, cause engine.Cause, text string) err
 		return nil
 	}
 	s := &stopping{Asked: time.Now().Round(0), Cause: cause, Reason: text}
-	if err := e.log.appendEntry(&entry{Kind: stopped, Ref: a.ref, Stop: s}); err != nil {
+	if err := e.log.Append(&entry{Kind: stopped, Ref: a.ref, Stop: s}); err != nil {
 		return err
 	}
 	a.stop = s

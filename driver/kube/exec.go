@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kit"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
@@ -49,7 +50,7 @@ func (e *Engine) runningAttempt(ref engine.Ref) (*attempt, error) {
 	a := e.attempts[ref]
 	switch {
 	case a == nil:
-		return nil, unknownAttempt(ref)
+		return nil, kit.UnknownAttempt(engineName, ref)
 	case a.ended:
 		return nil, fault.New(fault.Conflict, "attempt %s has ended", ref)
 	case a.report.Phase != engine.Running:

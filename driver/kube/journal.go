@@ -1,44 +1,32 @@
 package kube
 
 import (
-	"bytes"
-	"cmp"
-	"encoding/json"
-	"errors"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/engine/appendlog"
 	"github.com/coxswain-sched/coxswain/engine/fence"
-	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/engine/kit"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-// kind is what an entry of the journal says.
-type kind string
-
+// The kinds of entries that the driver adds to those of kit.
 const (
-	born     kind = "born"   // the name under which this driver's objects are known: Server
-	opened   kind = "open"   // a driver began to use the file: Epoch
-	launched kind = "launch" // Launch is taken
-	created  kind = "made"   // all its objects exist: Made. Nothing is made for it after that
-	started  kind = "start"  // it began, at Time
-	held     kind = "held"   // it is suspended, or not: On, the last one counts; as long as it is not Sure, it is being told so
-	waning   kind = "ending" // a part of it has ended
-	stopped  kind = "stop"   // it is to end: Stop, the last one counts
-	ended    kind = "end"    // nothing of it lives: Report is the last word
-	dropped  kind = "forget" // it is not known any more, and must never begin
-	barred   kind = "fenced" // what was dropped before: Fenced
+	launched kit.Kind = "launch" // Launch is taken
+	created  kit.Kind = "made"   // all its objects exist: Made. Nothing is made for it after that
+	started  kit.Kind = "start"  // it began, at Time
+	held     kit.Kind = "held"   // it is suspended, or not: On, the last one counts; as long as it is not Sure, it is being told so
+	waning   kit.Kind = "ending" // a part of it has ended
+	stopped  kit.Kind = "stop"   // it is to end: Stop, the last one counts
+	ended    kit.Kind = "end"    // nothing of it lives: Report is the last word
 )
 
 // entry is one fact, as the driver decided or learned it.
 type entry struct {
-	Kind      kind           `json:"kind"`
+	Kind      kit.Kind       `json:"kind"`
 	Ref       engine.Ref     `json:"ref"`
 	Server    string         `json:"server,omitempty"`
 	Epoch     uint64         `json:"epoch,omitempty"`
@@ -107,61 +95,40 @@ type life struct {
 	end       *engine.Report
 }
 
-// journal is an append-only file of entries, one JSON value a line. One driver has it open.
+// journal is the driver's journal, an append-only file of entries.
 type journal struct {
-	name string
-
-	mu     sync.Mutex
-	file   *appendlog.File
-	least  int64 // bytes: of the file when it was written anew last
-	server string
-	epoch  uint64
-	fenced fence.Set
-	lives  map[engine.Ref]*life
+	*kit.Journal[entry, life]
+	server string // the name under which this driver's objects are known
 }
 
-// openJournal opens or creates the file; server is the name where it has none yet. What
-// follows a line that cannot be read is dropped.
-func openJournal(name, server string) (*journal, error) {
-	j := &journal{name: name, lives: map[engine.Ref]*life{}}
-	var err error
-	if j.file, err = appendlog.Open(name, func(line []byte) bool {
-		var e entry
-		if json.Unmarshal(line, &e) != nil {
-			return false
-		}
-		j.applyEntry(&e)
-		return true
-	}); err != nil {
+// openJournal opens or creates the file; server is the name if the file has none yet.
+func openJournal(path, server string) (*journal, error) {
+	j, err := kit.OpenJournal(path, server, kit.Format[entry, life]{
+		Head: (*entry).head, Entry: headEntry, Apply: applyEntry, Durable: true,
+		Entries: func(ref engine.Ref, l *life) []*entry { return l.liveEntries(ref) },
+	})
+	if err != nil {
 		return nil, err
 	}
-	if j.server == "" {
-		j.server = server
-	}
-	j.epoch++
-	if err := j.rewriteFile(); err != nil {
-		return nil, errors.Join(err, j.file.Close())
-	}
-	return j, nil
+	return &journal{Journal: j, server: j.Name()}, nil
 }
 
-func (j *journal) applyEntry(e *entry) {
+func (e *entry) head() kit.Head {
+	return kit.Head{Kind: e.Kind, Ref: e.Ref, Name: e.Server, Epoch: e.Epoch, Fenced: e.Fenced}
+}
+
+func headEntry(h kit.Head) *entry {
+	return &entry{Kind: h.Kind, Ref: h.Ref, Server: h.Name, Epoch: h.Epoch, Fenced: h.Fenced}
+}
+
+func applyEntry(lives map[engine.Ref]*life, e *entry) {
 	switch e.Kind {
-	case born:
-		j.server = e.Server
-	case opened:
-		j.epoch = max(j.epoch, e.Epoch)
-	case barred:
-		j.fenced.Load(*e.Fenced)
 	case launched:
-		j.lives[e.Ref] = &life{launch: e.Launch, digest: e.Launch.Digest}
-	case dropped:
-		j.fenced.Add(e.Ref)
-		delete(j.lives, e.Ref)
+		lives[e.Ref] = &life{launch: e.Launch, digest: e.Launch.Digest}
 	case ended:
-		j.lives[e.Ref] = &life{digest: e.Digest, namespace: e.Namespace, end: e.Report}
+		lives[e.Ref] = &life{digest: e.Digest, namespace: e.Namespace, end: e.Report}
 	}
-	l := j.lives[e.Ref]
+	l := lives[e.Ref]
 	if l == nil {
 		return
 	}
@@ -180,91 +147,6 @@ func (j *journal) applyEntry(e *entry) {
 	case stopped:
 		l.stop = e.Stop
 	}
-}
-
-// compactAt is the size from which the file is written anew without what no longer counts, if that
-// may be half of it: where more than this counts, it would else be written anew for each attempt
-// that is forgotten.
-const compactAt = 4 << 20
-
-// appendEntry writes an entry to the disk. After an error it is not in the journal.
-func (j *journal) appendEntry(e *entry) error {
-	line, err := json.Marshal(e)
-	if err != nil {
-		return err
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	err = j.repairFile()
-	if err == nil {
-		err = j.file.AddNow(line)
-	}
-	if err != nil {
-		remedy := cmp.Or(fault.Remedy(err), "look at the disk of the state directory")
-		if fault.KindOf(err) == fault.Exhausted {
-			remedy = "make room in the state directory"
-		}
-		return fault.New(fault.KindOf(err), "the journal %s: %w", j.name, err).Advise("%s", remedy)
-	}
-	j.applyEntry(e)
-	if j.file.Size() > max(compactAt, 2*j.least) && e.Kind == dropped {
-		_ = j.rewriteFile() // if it cannot, there is another time; what is in doubt the file remembers
-	}
-	return nil
-}
-
-// repairFile writes the file anew where nobody knows what of it is on the disk. The caller holds the lock.
-func (j *journal) repairFile() error {
-	if j.file.Doubt() == nil {
-		return nil
-	}
-	return j.rewriteFile()
-}
-
-// fenceAttempt makes sure that an attempt never begins by this journal, and drops what it has of it.
-func (j *journal) fenceAttempt(ref engine.Ref) error {
-	if j.isDropped(ref) {
-		return nil
-	}
-	return j.appendEntry(&entry{Kind: dropped, Ref: ref})
-}
-
-// isDropped reports whether an attempt is fenced, and nothing else is kept of it. One that has run for long
-// may be below the set's floor since others ended that are younger: it is still to be dropped.
-func (j *journal) isDropped(ref engine.Ref) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.fenced.Has(ref) && j.lives[ref] == nil
-}
-
-func (j *journal) isFenced(ref engine.Ref) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.fenced.Has(ref)
-}
-
-// rewriteFile writes the file anew with what counts. The caller holds the lock, or is alone.
-func (j *journal) rewriteFile() error {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	all := []*entry{{Kind: born, Server: j.server}, {Kind: opened, Epoch: j.epoch}}
-	if !j.fenced.Empty() {
-		saved := j.fenced.Save()
-		all = append(all, &entry{Kind: barred, Fenced: &saved})
-	}
-	for ref, l := range j.lives {
-		all = append(all, l.liveEntries(ref)...)
-	}
-	for _, e := range all {
-		if err := enc.Encode(e); err != nil {
-			return err
-		}
-	}
-	err := j.file.Rewrite(b.Bytes())
-	if err == nil {
-		j.least = int64(b.Len())
-	}
-	return err
 }
 
 func (l *life) liveEntries(ref engine.Ref) []*entry {
@@ -289,5 +171,3 @@ func (l *life) liveEntries(ref engine.Ref) []*entry {
 	}
 	return out
 }
-
-func (j *journal) close() error { return j.file.Close() }

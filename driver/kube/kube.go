@@ -17,6 +17,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kit"
 	"github.com/coxswain-sched/coxswain/engine/watchcache"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
@@ -39,10 +40,12 @@ type Config struct {
 
 // Engine runs jobs on a cluster. It is safe for concurrent use.
 type Engine struct {
-	cfg  Config
-	k    *cluster.Cluster
-	log  *journal
-	feed *watchcache.Cache
+	cfg   Config
+	k     *cluster.Cluster
+	log   *journal
+	cache *watchcache.Cache
+
+	*kit.Reports // answers Inspect, List and Watch from the cache
 
 	ctx    context.Context //nolint:containedctx // ends the engine's own goroutines, not a call
 	cancel context.CancelFunc
@@ -81,6 +84,9 @@ type Engine struct {
 	*Survey // nodes, what is on them, and what is looked at before
 }
 
+// engineName is the name of the engine in errors.
+const engineName = "kubernetes"
+
 var _ engine.Engine = (*Engine)(nil)
 
 // New opens the engine on its state directory and goes on with the attempts in it. One engine
@@ -104,21 +110,22 @@ func New(cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("kubernetes engine: %w", err)
 	}
 	e := &Engine{
-		cfg: cfg, k: cfg.Cluster, log: log, feed: watchcache.New(log.epoch), lanes: make(chan struct{}, callsAtMost), looks: make(chan struct{}, looksAtMost), making: make(chan struct{}, makingAtMost), kick: make(chan struct{}, 1), buried: make(chan struct{}, 1), room: make(chan struct{}, 1), marks: make(chan struct{}, 1), ships: make(chan struct{}, shipsAtMost), asks: make(chan struct{}, asksAtMost),
+		cfg: cfg, k: cfg.Cluster, log: log, cache: watchcache.New(log.Epoch()), lanes: make(chan struct{}, callsAtMost), looks: make(chan struct{}, looksAtMost), making: make(chan struct{}, makingAtMost), kick: make(chan struct{}, 1), buried: make(chan struct{}, 1), room: make(chan struct{}, 1), marks: make(chan struct{}, 1), ships: make(chan struct{}, shipsAtMost), asks: make(chan struct{}, asksAtMost),
 		Survey:   NewSurvey(cfg.Cluster, cfg.Terms, log.server),
 		attempts: map[engine.Ref]*attempt{}, seated: map[string]int{}, graves: map[string]*corev1.Pod{}, rooted: true, tenants: map[string]*namespaceQuota{},
 		listed: map[string]bool{}, hidden: map[string]error{}, ways: map[string]*cluster.Cluster{}, said: map[string]string{}, heard: map[string]bool{},
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
+	e.Reports = kit.NewReports(engineName, e.cache, e.ctx.Done())
 	e.spaces = cfg.Terms.Spaces()
-	for ref, l := range log.lives {
+	for ref, l := range log.Lives() {
 		if l.launch != nil {
 			e.numbers.Remember(l.launch.Nodes)
 		}
 		a := e.restoreAttempt(ref, l)
 		e.attempts[ref] = a
 		e.countPods(a, true)
-		e.feed.Publish(a.report)
+		e.cache.Publish(a.report)
 		if !slices.Contains(e.spaces, a.namespace) {
 			e.spaces = append(e.spaces, a.namespace)
 		}
@@ -148,7 +155,7 @@ func (e *Engine) Close() error {
 		e.cancel()
 		e.mu.Unlock()
 		e.wg.Wait()
-		e.close = e.log.close()
+		e.close = e.log.Close()
 	})
 	return e.close
 }
@@ -187,38 +194,6 @@ func (e *Engine) Info(ctx context.Context) (engine.Info, error) {
 	return info, nil
 }
 
-// Inspect reports one attempt.
-func (e *Engine) Inspect(ctx context.Context, ref engine.Ref) (engine.Report, error) {
-	if err := ctx.Err(); err != nil {
-		return engine.Report{}, err
-	}
-	r, ok := e.feed.Last(ref)
-	if !ok {
-		return r, unknownAttempt(ref)
-	}
-	return r, nil
-}
-
-func unknownAttempt(ref engine.Ref) error {
-	return fault.New(fault.NotFound, "the kubernetes engine has no attempt %s", ref)
-}
-
-// List reports every attempt.
-func (e *Engine) List(ctx context.Context) ([]engine.Report, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	return e.feed.All(), nil
-}
-
-// Watch follows changes.
-func (e *Engine) Watch(ctx context.Context, after string, f func(engine.Event) error) error {
-	if err := e.feed.Watch(ctx, e.ctx.Done(), after, f); err != nil {
-		return err
-	}
-	return fault.New(fault.Unavailable, "the kubernetes engine is closed")
-}
-
 // Forget drops an ended attempt: its root is deleted, and the cluster collects the rest.
 func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
 	if err := ctx.Err(); err != nil {
@@ -230,12 +205,12 @@ func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
 		e.mu.Unlock()
 		return fault.New(fault.Conflict, "attempt %s has not ended", ref)
 	}
-	if err := e.log.fenceAttempt(ref); err != nil {
+	if err := e.log.Fence(ref); err != nil {
 		e.mu.Unlock()
 		return journalError(ref, err)
 	}
 	delete(e.attempts, ref)
-	e.feed.Forget(ref)
+	e.cache.Forget(ref)
 	e.mu.Unlock()
 	if a == nil {
 		return nil

@@ -3,10 +3,6 @@ package kube
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"io"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +10,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kit"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 )
@@ -101,7 +98,7 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 	e.mu.Lock()
 	known := e.attempts[l.Ref]
 	e.mu.Unlock()
-	o := &order{Job: l.Job, Claims: l.Claims, Script: l.Script, Env: l.Env, Grace: l.Grace, Saved: l.Saved, Digest: launchDigest(l), Time: time.Now()}
+	o := &order{Job: l.Job, Claims: l.Claims, Script: l.Script, Env: l.Env, Grace: l.Grace, Saved: l.Saved, Digest: kit.LaunchDigest(l), Time: time.Now()}
 	e.settleIdentity(o)
 	if known == nil {
 		err := e.cfg.Terms.checkJob(l.Job.Spec)
@@ -144,7 +141,7 @@ func (e *Engine) takeOrder(ref engine.Ref, o *order) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ctx.Err() != nil {
-		return fault.New(fault.Unavailable, "the kubernetes engine is closed")
+		return kit.Closed(engineName)
 	}
 	if a := e.attempts[ref]; a != nil {
 		if a.digest != o.Digest {
@@ -152,7 +149,7 @@ func (e *Engine) takeOrder(ref engine.Ref, o *order) error {
 		}
 		return nil
 	}
-	if e.log.isFenced(ref) {
+	if e.log.IsFenced(ref) {
 		return fault.New(fault.Conflict, "attempt %s was given up or forgotten", ref)
 	}
 	if o.Nodes == nil {
@@ -164,13 +161,13 @@ func (e *Engine) takeOrder(ref engine.Ref, o *order) error {
 	if err := e.podCapacityError(o); err != nil {
 		return err
 	}
-	if err := e.log.appendEntry(&entry{Kind: launched, Ref: ref, Launch: o}); err != nil {
+	if err := e.log.Append(&entry{Kind: launched, Ref: ref, Launch: o}); err != nil {
 		return engine.Unwritten(ref, err)
 	}
 	a := e.newAttempt(ref, o)
 	e.attempts[ref] = a
 	e.countPods(a, true)
-	e.feed.Publish(a.report)
+	e.cache.Publish(a.report)
 	e.wg.Go(func() { e.driveAttempt(a) })
 	return nil
 }
@@ -267,21 +264,4 @@ func (e *Engine) nodesOf(ctx context.Context, claims []fleet.Claim, namespace st
 		out = append(out, m.renderNode(&e.cfg.Terms))
 	}
 	return out, nil
-}
-
-// launchDigest tells one launch from another under the same Ref.
-func launchDigest(l *engine.Launch) string {
-	h := sha256.New()
-	enc := json.NewEncoder(h)
-	for _, v := range []any{l.Ref, l.Job.ID, l.Job.Spec, l.Claims, l.Grace, len(l.Script), len(l.Env)} {
-		if err := enc.Encode(v); err != nil {
-			panic("launch: " + err.Error()) // plain data
-		}
-	}
-	h.Write(l.Script)
-	for _, v := range l.Env { // none holds a NUL
-		_, _ = io.WriteString(h, v)
-		h.Write([]byte{0})
-	}
-	return hex.EncodeToString(h.Sum(nil))
 }

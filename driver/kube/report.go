@@ -21,7 +21,7 @@ func (e *Engine) publishReport(a *attempt, r engine.Report) {
 		return
 	}
 	a.report = r
-	e.feed.Publish(r)
+	e.cache.Publish(r)
 }
 
 // readMembers reads all pods. The caller holds the lock.
@@ -101,7 +101,7 @@ func (e *Engine) reportProgress(a *attempt, members []member, over int) error {
 				a.on[i] = e.nodeOf(a, i)
 			}
 		}
-		if err := e.log.appendEntry(&entry{Kind: started, Ref: a.ref, Time: began, Nodes: a.on}); err != nil {
+		if err := e.log.Append(&entry{Kind: started, Ref: a.ref, Time: began, Nodes: a.on}); err != nil {
 			return err
 		}
 		r.Started, r.Message = began.Round(0), ""
@@ -122,7 +122,7 @@ func (e *Engine) reportProgress(a *attempt, members []member, over int) error {
 		return nil // the end says it all
 	}
 	if phase == engine.Ending && r.Phase < phase && a.stop == nil {
-		if err := e.log.appendEntry(&entry{Kind: waning, Ref: a.ref}); err != nil {
+		if err := e.log.Append(&entry{Kind: waning, Ref: a.ref}); err != nil {
 			return err
 		}
 	}
@@ -219,7 +219,7 @@ func (e *Engine) finishAttempt(a *attempt, members []member) error {
 	if ran {
 		r.Tasks = e.taskReports(a, &r, w.Tasks)
 	}
-	if err := e.log.appendEntry(&entry{Kind: ended, Ref: a.ref, Digest: a.digest, Namespace: a.namespace, Report: &r}); err != nil {
+	if err := e.log.Append(&entry{Kind: ended, Ref: a.ref, Digest: a.digest, Namespace: a.namespace, Report: &r}); err != nil {
 		return err
 	}
 	e.publishReport(a, r)

@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kit"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
@@ -88,10 +89,10 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref, s engine.Stop) error 
 	defer e.mu.Unlock()
 	a := e.attempts[ref]
 	if a == nil {
-		if err := e.log.fenceAttempt(ref); err != nil {
+		if err := e.log.Fence(ref); err != nil {
 			return journalError(ref, err)
 		}
-		return unknownAttempt(ref)
+		return kit.UnknownAttempt(engineName, ref)
 	}
 	if a.ended {
 		return nil
@@ -103,7 +104,7 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref, s engine.Stop) error 
 		}
 		n.Reason = cmp.Or(was.Reason, n.Reason)
 	}
-	if err := e.log.appendEntry(&entry{Kind: stopped, Ref: ref, Stop: n}); err != nil {
+	if err := e.log.Append(&entry{Kind: stopped, Ref: ref, Stop: n}); err != nil {
 		return journalError(ref, err)
 	}
 	a.stop = n
@@ -132,7 +133,7 @@ func (e *Engine) Signal(ctx context.Context, ref engine.Ref, signal int, to engi
 	e.mu.Unlock()
 	switch {
 	case a == nil:
-		return unknownAttempt(ref)
+		return kit.UnknownAttempt(engineName, ref)
 	case phase == engine.Ended || signal == 0:
 		return nil
 	case phase < engine.Running:

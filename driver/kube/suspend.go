@@ -6,6 +6,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/agent/podagent"
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kit"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
@@ -82,7 +83,7 @@ func (e *Engine) beginSuspend(ref engine.Ref, on bool) (*attempt, uint64, error)
 	a := e.attempts[ref]
 	switch {
 	case a == nil:
-		return nil, 0, unknownAttempt(ref)
+		return nil, 0, kit.UnknownAttempt(engineName, ref)
 	case a.ended || a.report.Phase >= engine.Ending:
 		return nil, 0, nil
 	case a.report.Phase < engine.Running:
@@ -92,7 +93,7 @@ func (e *Engine) beginSuspend(ref engine.Ref, on bool) (*attempt, uint64, error)
 		return nil, 0, err
 	}
 	e.turns++
-	a.turn = e.log.epoch<<32 | e.turns
+	a.turn = e.log.Epoch()<<32 | e.turns
 	return a, a.turn, nil
 }
 
@@ -103,7 +104,7 @@ func (e *Engine) recordSuspend(a *attempt, h pausing) error {
 	if a.held != nil && *a.held == (pausing{On: h.On, Sure: true}) {
 		return nil // it is so
 	}
-	if err := e.log.appendEntry(&entry{Kind: held, Ref: a.ref, On: h.On, Sure: h.Sure}); err != nil {
+	if err := e.log.Append(&entry{Kind: held, Ref: a.ref, On: h.On, Sure: h.Sure}); err != nil {
 		return err
 	}
 	a.held = &h

@@ -1,19 +1,10 @@
 package kube
 
 import (
-	"context"
-	"errors"
-	"log/slog"
-	"os"
-	"sync/atomic"
 	"testing"
-	"time"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/coxswain-sched/coxswain/control/dispatch"
+	"github.com/coxswain-sched/coxswain/control/dispatch/dispatchtest"
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/engine/appendlog"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
@@ -25,58 +16,11 @@ import (
 func TestALaunchMeetsADiskThatFails(t *testing.T) {
 	s := newStand(t, "n1", "n2")
 	e := s.open(nil)
-	var well atomic.Bool
-	e.log.file.On(appendlog.Disk{File: func(f *os.File) error {
-		if !well.Load() {
-			return unix.EIO
-		}
-		return f.Sync()
-	}})
-	calls := toldEngine{e, make(chan error, 8)}
-	mended := make(chan struct{})
-	d := dispatch.New(dispatch.Config{Engine: calls, Log: slog.New(slog.DiscardHandler), Pause: func(ctx context.Context, _ time.Duration) error {
-		select {
-		case <-mended:
-		case <-ctx.Done():
-		}
-		return ctx.Err()
-	}})
-	t.Cleanup(d.Close)
-	refused := make(chan error, 2)
-	for n := uint64(1); n < 3; n++ {
-		l := launchOn(n, "n1")
-		d.Launch(l.Ref, func(context.Context) (*engine.Launch, error) { return l, nil }, func(err error) { refused <- err })
-		if err := <-calls.answers; !errors.Is(err, unix.EIO) || fault.KindOf(err) != fault.Unavailable || fault.Remedy(err) != "look at the disk of the state directory" {
-			t.Errorf("launch %d: %v, %v; %q", n, fault.KindOf(err), err, fault.Remedy(err))
-		}
+	launches := []*engine.Launch{launchOn(1, "n1"), launchOn(2, "n1")}
+	dispatchtest.LaunchOnFailingDisk(t, e, e.log.On, launches, func(_ int, err error) bool {
+		return fault.KindOf(err) == fault.Unavailable && fault.Remedy(err) == "look at the disk of the state directory"
+	})
+	if n := len(e.log.Lives()); n != 2 {
+		t.Errorf("%d attempts are in the journal", n)
 	}
-	well.Store(true)
-	close(mended)
-	for range 2 {
-		select {
-		case err := <-calls.answers:
-			if err != nil {
-				t.Error(err)
-			}
-		case err := <-refused:
-			t.Fatalf("refused: %v", err)
-		}
-	}
-	e.log.mu.Lock()
-	defer e.log.mu.Unlock()
-	if len(e.log.lives) != 2 {
-		t.Errorf("%d attempts are in the journal", len(e.log.lives))
-	}
-}
-
-// toldEngine says how each launch was answered.
-type toldEngine struct {
-	engine.Engine
-	answers chan error
-}
-
-func (e toldEngine) Launch(ctx context.Context, l *engine.Launch) error {
-	err := e.Engine.Launch(ctx, l)
-	e.answers <- err
-	return err
 }

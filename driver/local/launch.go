@@ -2,11 +2,8 @@ package local
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +11,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/agent/attempt"
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kit"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -105,7 +103,7 @@ func (e *Engine) planLaunch(l *engine.Launch) (*attempt.Launch, error) {
 		return refuse("%w", err)
 	}
 	file := &attempt.Launch{
-		Ref: l.Ref, Digest: launchDigest(l), Job: l.Job, Claims: l.Claims, Nodes: nodes, Script: l.Script, Env: l.Env, Grace: l.Grace,
+		Ref: l.Ref, Digest: kit.LaunchDigest(l), Job: l.Job, Claims: l.Claims, Nodes: nodes, Script: l.Script, Env: l.Env, Grace: l.Grace,
 		Naming: e.cfg.Naming, Root: e.cfg.Root, Groups: e.base, BootID: e.boot, Orphan: 10 * time.Second, Tether: e.cfg.Tether, Stuck: e.cfg.Stuck,
 		User: who, Umask: jobUmask(l.Env, who),
 		Hooks: attempt.Hooks{Prolog: e.cfg.Prolog, Epilog: e.cfg.Epilog}, Processes: int64(e.cfg.Processes), Adds: l.Adds,
@@ -136,25 +134,4 @@ func (e *Engine) claimedNodes(claims []fleet.Claim) ([]fleet.Node, error) {
 		nodes = append(nodes, e.cfg.Nodes[i])
 	}
 	return nodes, nil
-}
-
-// launchDigest tells one launch from another under the same Ref. What changes in a job
-// while it waits (its state, its times) is not in it.
-func launchDigest(l *engine.Launch) string {
-	h := sha256.New()
-	enc := json.NewEncoder(h)
-	for _, v := range []any{l.Ref, l.Job.ID, l.Job.Spec, l.Claims, l.Grace, len(l.Script), len(l.Env)} {
-		if err := enc.Encode(v); err != nil {
-			panic("launch: " + err.Error()) // plain data
-		}
-	}
-	if l.Adds != nil {
-		fmt.Fprintln(h, *l.Adds)
-	}
-	h.Write(l.Script)
-	for _, v := range l.Env { // none holds a NUL
-		io.WriteString(h, v)
-		h.Write([]byte{0})
-	}
-	return hex.EncodeToString(h.Sum(nil))
 }

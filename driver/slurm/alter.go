@@ -8,6 +8,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kit"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
@@ -85,7 +86,7 @@ func (e *Engine) alterableAttempt(ref engine.Ref) (*attempt, error) {
 	a := e.attempts[ref]
 	switch {
 	case a == nil:
-		return nil, unknownAttempt(ref)
+		return nil, kit.UnknownAttempt(engineName, ref)
 	case a.ended || a.stop != nil || a.report.Phase > engine.Accepted:
 		return nil, fault.New(fault.Conflict, "it does not wait in Slurm any more").Advise("cox show says what it does now")
 	case e.sbatchSettings().HasOption("partition"):

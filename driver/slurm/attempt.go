@@ -135,7 +135,7 @@ func (e *Engine) publishReport(a *attempt, r engine.Report) {
 		return
 	}
 	a.report = r
-	e.feed.Publish(r)
+	e.cache.Publish(r)
 }
 
 // nodesOf reports a phase for each node of a job.

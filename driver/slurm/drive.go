@@ -248,7 +248,7 @@ func (e *Engine) endRefused(a *attempt, why error) error {
 
 // recordJobID notes the number of an attempt's job.
 func (e *Engine) recordJobID(a *attempt, id uint32) error {
-	if err := e.log.add(&entry{Kind: sent, Ref: a.ref, ID: id}); err != nil {
+	if err := e.log.Append(&entry{Kind: sent, Ref: a.ref, ID: id}); err != nil {
 		return err
 	}
 	e.mu.Lock()
@@ -321,7 +321,7 @@ func (e *Engine) endUnstarted(a *attempt, cause engine.Cause, message string) er
 
 // recordLastReport writes the last word of an attempt down and says it.
 func (e *Engine) recordLastReport(a *attempt, r engine.Report) error {
-	if err := e.log.add(&entry{Kind: ended, Ref: a.ref, Digest: a.digest, Report: &r}); err != nil {
+	if err := e.log.Append(&entry{Kind: ended, Ref: a.ref, Digest: a.digest, Report: &r}); err != nil {
 		return err
 	}
 	e.mu.Lock()

@@ -124,7 +124,7 @@ func (e *Engine) isOver(comment string) bool {
 	if a := e.attempts[ref]; a != nil {
 		return a.ended
 	}
-	return e.log.isFenced(ref)
+	return e.log.IsFenced(ref)
 }
 
 // refOf reads a Ref's String.
@@ -194,7 +194,7 @@ func (e *Engine) isForgottenFile(name string, used map[string]bool) bool {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.attempts[ref] == nil && e.log.isFenced(ref)
+	return e.attempts[ref] == nil && e.log.IsFenced(ref)
 }
 
 // batchWithoutSplit is how many of some sorted names to take so that no attempt's are parted.

@@ -104,7 +104,7 @@ func (e *Engine) reportProgress(a *attempt, j *site.Job) error {
 		r.Files = nil
 	}
 	if first {
-		if err := e.log.add(&entry{Kind: started, Ref: a.ref, Report: &r}); err != nil {
+		if err := e.log.Append(&entry{Kind: started, Ref: a.ref, Report: &r}); err != nil {
 			return err
 		}
 	}

@@ -2,10 +2,6 @@ package slurm
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +11,7 @@ import (
 	"github.com/coxswain-sched/coxswain/driver/slurm/script"
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kit"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
@@ -28,18 +25,18 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 	if err != nil {
 		return err
 	}
-	o := &order{Job: l.Job, Claims: l.Claims, Script: l.Script, Env: l.Env, Grace: l.Grace, Token: e.log.cluster + randomWord()[:8], Digest: launchDigest(l), Time: time.Now()}
+	o := &order{Job: l.Job, Claims: l.Claims, Script: l.Script, Env: l.Env, Grace: l.Grace, Token: e.log.cluster + randomWord()[:8], Digest: kit.LaunchDigest(l), Time: time.Now()}
 	if err := e.acceptLaunch(l.Ref, o, w); err != nil {
 		return err
 	}
-	return e.log.sync()
+	return e.log.Sync()
 }
 
 func (e *Engine) acceptLaunch(ref engine.Ref, o *order, w *sbatchargs.Job) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ctx.Err() != nil {
-		return fault.New(fault.Unavailable, "the slurm engine is closed")
+		return kit.Closed(engineName)
 	}
 	if a := e.attempts[ref]; a != nil {
 		if a.digest != o.Digest {
@@ -47,16 +44,16 @@ func (e *Engine) acceptLaunch(ref engine.Ref, o *order, w *sbatchargs.Job) error
 		}
 		return nil
 	}
-	if e.log.isFenced(ref) {
+	if e.log.IsFenced(ref) {
 		return fault.New(fault.Conflict, "attempt %s was given up or forgotten", ref)
 	}
-	if err := e.log.add(&entry{Kind: launched, Ref: ref, Launch: o}); err != nil {
+	if err := e.log.Append(&entry{Kind: launched, Ref: ref, Launch: o}); err != nil {
 		return engine.Unwritten(ref, err)
 	}
 	a := e.newAttempt(ref, o)
 	a.sbatch = w
 	e.attempts[ref] = a
-	e.feed.Publish(a.report)
+	e.cache.Publish(a.report)
 	e.wg.Go(func() { e.driveAttempt(a) })
 	return nil
 }
@@ -151,21 +148,4 @@ func jobComment(a *attempt) string {
 		return a.tag + " " + text
 	}
 	return a.tag
-}
-
-// launchDigest tells one launch from another under the same Ref.
-func launchDigest(l *engine.Launch) string {
-	h := sha256.New()
-	enc := json.NewEncoder(h)
-	for _, v := range []any{l.Ref, l.Job.ID, l.Job.Spec, l.Claims, l.Grace, len(l.Script), len(l.Env)} {
-		if err := enc.Encode(v); err != nil {
-			panic("launch: " + err.Error()) // plain data
-		}
-	}
-	h.Write(l.Script)
-	for _, v := range l.Env { // none holds a NUL
-		io.WriteString(h, v)
-		h.Write([]byte{0})
-	}
-	return hex.EncodeToString(h.Sum(nil))
 }

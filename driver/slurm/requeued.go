@@ -174,7 +174,7 @@ func (e *Engine) holdRequeued(a *attempt, j *site.Job) (bool, error) {
 			return false, err // it was faster
 		}
 	}
-	return true, e.log.add(&entry{Kind: spared, Ref: a.ref, Spare: p})
+	return true, e.log.Append(&entry{Kind: spared, Ref: a.ref, Spare: p})
 }
 
 // adoptRequeued hands an attempt the job that Slurm has kept of the one before. false: there is none,
@@ -211,7 +211,7 @@ func (e *Engine) takeOver(a *attempt, p *requeuedJob) error {
 	if err := e.changeSite(p.User).Update(ctx, p.ID, site.Change{Comment: &text}); err != nil {
 		return err
 	}
-	if err := e.log.add(&entry{Kind: adopted, Ref: a.ref, ID: p.ID, Spare: p}); err != nil {
+	if err := e.log.Append(&entry{Kind: adopted, Ref: a.ref, ID: p.ID, Spare: p}); err != nil {
 		return err
 	}
 	e.mu.Lock()
@@ -237,7 +237,7 @@ func (e *Engine) letGo(a *attempt, j *site.Job) error {
 	}
 	free := *p
 	free.Held = false
-	if err := e.log.add(&entry{Kind: adopted, Ref: a.ref, ID: a.id, Spare: &free}); err != nil {
+	if err := e.log.Append(&entry{Kind: adopted, Ref: a.ref, ID: a.id, Spare: &free}); err != nil {
 		return err
 	}
 	e.mu.Lock()
@@ -272,7 +272,7 @@ func (e *Engine) discardRequeued(p *requeuedJob) error {
 			return err
 		}
 	}
-	return e.log.add(&entry{Kind: unspared, Spare: p})
+	return e.log.Append(&entry{Kind: unspared, Spare: p})
 }
 
 // spareJob is what slurmctld says of a spare, with its comment or another; nil: it does not

@@ -35,6 +35,7 @@ import (
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/driver/slurm/submitlimiter"
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kit"
 	"github.com/coxswain-sched/coxswain/engine/watchcache"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -78,9 +79,12 @@ type Config struct {
 
 // Engine runs jobs on a cluster. It is safe for concurrent use.
 type Engine struct {
-	cfg  Config
-	log  *journal
-	feed *watchcache.Cache
+	cfg   Config
+	log   *journal
+	cache *watchcache.Cache
+
+	*kit.Reports // answers Inspect, List and Watch from the cache
+
 	send *submitlimiter.Limiter // who hands over
 	ends *submitlimiter.Limiter // who ends what was handed over
 	kick chan struct{}          // a poll is wanted
@@ -121,6 +125,9 @@ type Polls struct {
 	Latency time.Duration // of the last
 }
 
+// engineName is the name of the engine in errors.
+const engineName = "slurm"
+
 var _ engine.Engine = (*Engine)(nil)
 
 // New opens the engine on its state directory and goes on with the attempts in it. One
@@ -155,14 +162,15 @@ func New(cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("slurm engine: %w", err)
 	}
 	e := &Engine{
-		cfg: cfg, log: log, feed: watchcache.New(log.epoch), blind: blind, send: submitlimiter.New(cfg.Senders), ends: submitlimiter.New(cfg.Senders), kick: make(chan struct{}, 1), errands: make(chan senderConfig), stocking: make(chan struct{}, 1),
+		cfg: cfg, log: log, cache: watchcache.New(log.Epoch()), blind: blind, send: submitlimiter.New(cfg.Senders), ends: submitlimiter.New(cfg.Senders), kick: make(chan struct{}, 1), errands: make(chan senderConfig), stocking: make(chan struct{}, 1),
 		attempts: map[engine.Ref]*attempt{}, users: map[string]bool{}, urged: map[*attempt]bool{}, people: map[string]site.Person{},
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
-	for ref, l := range log.lives {
+	e.Reports = kit.NewReports(engineName, e.cache, e.ctx.Done())
+	for ref, l := range log.Lives() {
 		a := e.restoreAttempt(ref, l)
 		e.attempts[ref] = a
-		e.feed.Publish(a.report)
+		e.cache.Publish(a.report)
 	}
 	for _, a := range e.attempts {
 		if a.report.Phase != engine.Ended {
@@ -185,7 +193,7 @@ func (e *Engine) Close() error {
 		e.cancel()
 		e.mu.Unlock()
 		e.wg.Wait()
-		e.close = errors.Join(e.log.close(), e.cfg.Site.Close())
+		e.close = errors.Join(e.log.Close(), e.cfg.Site.Close())
 	})
 	return e.close
 }
@@ -222,38 +230,6 @@ func (e *Engine) Info(ctx context.Context) (engine.Info, error) {
 	}, nil
 }
 
-// Inspect reports one attempt.
-func (e *Engine) Inspect(ctx context.Context, ref engine.Ref) (engine.Report, error) {
-	if err := ctx.Err(); err != nil {
-		return engine.Report{}, err
-	}
-	r, ok := e.feed.Last(ref)
-	if !ok {
-		return r, unknownAttempt(ref)
-	}
-	return r, nil
-}
-
-func unknownAttempt(ref engine.Ref) error {
-	return fault.New(fault.NotFound, "the slurm engine has no attempt %s", ref)
-}
-
-// List reports every attempt.
-func (e *Engine) List(ctx context.Context) ([]engine.Report, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	return e.feed.All(), nil
-}
-
-// Watch follows changes.
-func (e *Engine) Watch(ctx context.Context, after string, f func(engine.Event) error) error {
-	if err := e.feed.Watch(ctx, e.ctx.Done(), after, f); err != nil {
-		return err
-	}
-	return fault.New(fault.Unavailable, "the slurm engine is closed")
-}
-
 // Forget drops an ended attempt.
 func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
 	if err := ctx.Err(); err != nil {
@@ -265,12 +241,12 @@ func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
 		e.mu.Unlock()
 		return fault.New(fault.Conflict, "attempt %s has not ended", ref)
 	}
-	if err := e.log.fenceAttempt(ref); err != nil {
+	if err := e.log.Fence(ref); err != nil {
 		e.mu.Unlock()
 		return err
 	}
 	delete(e.attempts, ref)
-	e.feed.Forget(ref)
+	e.cache.Forget(ref)
 	e.mu.Unlock()
 	return nil // the lock stays: Slurm might find the job again and begin it
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kit"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
@@ -26,9 +27,9 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref, s engine.Stop) error 
 	e.mu.Lock()
 	a := e.attempts[ref]
 	if a == nil {
-		err := e.log.fenceAttempt(ref)
+		err := e.log.Fence(ref)
 		e.mu.Unlock()
-		return cmp.Or(err, error(unknownAttempt(ref)))
+		return cmp.Or(err, error(kit.UnknownAttempt(engineName, ref)))
 	}
 	defer e.mu.Unlock()
 	if a.ended {
@@ -48,7 +49,7 @@ func (e *Engine) stopAt(a *attempt, s *stopping) error {
 		sooner.Kill = s.Kill
 		s = &sooner
 	}
-	if err := e.log.add(&entry{Kind: stopped, Ref: a.ref, Stop: s}); err != nil {
+	if err := e.log.Append(&entry{Kind: stopped, Ref: a.ref, Stop: s}); err != nil {
 		return err
 	}
 	if a.stop == nil {
@@ -217,7 +218,7 @@ func (e *Engine) Signal(ctx context.Context, ref engine.Ref, signal int, to engi
 	a := e.attempts[ref]
 	if a == nil {
 		e.mu.Unlock()
-		return unknownAttempt(ref)
+		return kit.UnknownAttempt(engineName, ref)
 	}
 	id, phase := a.id, a.report.Phase
 	e.mu.Unlock()
@@ -316,7 +317,7 @@ func (e *Engine) requestSuspend(ctx context.Context, ref engine.Ref, held bool) 
 	a := e.attempts[ref]
 	if a == nil {
 		e.mu.Unlock()
-		return unknownAttempt(ref)
+		return kit.UnknownAttempt(engineName, ref)
 	}
 	id, r, seen := a.id, a.report, a.seen != nil
 	e.mu.Unlock()

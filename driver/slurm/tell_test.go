@@ -10,7 +10,7 @@ import (
 // TestAStopStays: a report that was begun before a stop was noted does not take back what the
 // stop says.
 func TestAStopStays(t *testing.T) {
-	e := &Engine{feed: watchcache.New(1)}
+	e := &Engine{cache: watchcache.New(1)}
 	a := &attempt{id: 7, stop: &stopping{Cause: engine.Stopped, Reason: "enough"}, report: engine.Report{Phase: engine.Ending, Cause: engine.Stopped, Message: "enough"}}
 	for _, tt := range []struct{ stale, want engine.Report }{
 		{engine.Report{Phase: engine.Running}, engine.Report{Phase: engine.Ending, Cause: engine.Stopped, Message: "enough"}},

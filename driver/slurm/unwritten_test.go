@@ -1,24 +1,16 @@
 package slurm
 
 import (
-	"context"
-	"errors"
-	"log/slog"
-	"os"
-	"sync/atomic"
 	"testing"
-	"time"
 
-	"github.com/coxswain-sched/coxswain/control/dispatch"
+	"github.com/coxswain-sched/coxswain/control/dispatch/dispatchtest"
 	"github.com/coxswain-sched/coxswain/driver/slurm/command"
 	"github.com/coxswain-sched/coxswain/driver/slurm/lockdir"
 	"github.com/coxswain-sched/coxswain/driver/slurm/sbatchargs/sbatchargstest"
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/engine/appendlog"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
-	"golang.org/x/sys/unix"
 )
 
 // TestALaunchMeetsADiskThatFails for a moment: it is repeated, and none is refused, whether the disk
@@ -39,58 +31,14 @@ func TestALaunchMeetsADiskThatFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = e.Close() })
-	var well atomic.Bool
-	e.log.file.On(appendlog.Disk{File: func(f *os.File) error {
-		if !well.Load() {
-			return unix.EIO
-		}
-		return f.Sync()
-	}})
-	calls := toldEngine{e, make(chan error, 8)}
-	mended := make(chan struct{})
-	d := dispatch.New(dispatch.Config{Engine: calls, Log: slog.New(slog.DiscardHandler), Pause: func(ctx context.Context, _ time.Duration) error {
-		select {
-		case <-mended:
-		case <-ctx.Done():
-		}
-		return ctx.Err()
-	}})
-	t.Cleanup(d.Close)
-	refused := make(chan error, 2)
+	var launches []*engine.Launch
 	for n := uint64(1); n < 3; n++ {
-		l := &engine.Launch{Ref: engine.Ref{Allocation: n, Attempt: 1}, Job: &job.Job{ID: job.ID(n), Attempt: 1, Spec: sbatchargstest.Job()}, Claims: []fleet.Claim{{Node: "n1", Tasks: 2}, {Node: "n2", Tasks: 2}}}
-		d.Launch(l.Ref, func(context.Context) (*engine.Launch, error) { return l, nil }, func(err error) { refused <- err })
-		if err := <-calls.answers; !errors.Is(err, unix.EIO) || n == 2 && (fault.KindOf(err) != fault.Unavailable || fault.Remedy(err) == "") {
-			t.Errorf("launch %d: %v, %v; %q", n, fault.KindOf(err), err, fault.Remedy(err))
-		}
+		launches = append(launches, &engine.Launch{Ref: engine.Ref{Allocation: n, Attempt: 1}, Job: &job.Job{ID: job.ID(n), Attempt: 1, Spec: sbatchargstest.Job()}, Claims: []fleet.Claim{{Node: "n1", Tasks: 2}, {Node: "n2", Tasks: 2}}})
 	}
-	well.Store(true)
-	close(mended)
-	for range 2 {
-		select {
-		case err := <-calls.answers:
-			if err != nil {
-				t.Error(err)
-			}
-		case err := <-refused:
-			t.Fatalf("refused: %v", err)
-		}
+	dispatchtest.LaunchOnFailingDisk(t, e, e.log.On, launches, func(n int, err error) bool {
+		return n == 1 || fault.KindOf(err) == fault.Unavailable && fault.Remedy(err) != ""
+	})
+	if n := len(e.log.Lives()); n != 2 {
+		t.Errorf("%d attempts are in the journal", n)
 	}
-	e.log.mu.Lock()
-	defer e.log.mu.Unlock()
-	if len(e.log.lives) != 2 {
-		t.Errorf("%d attempts are in the journal", len(e.log.lives))
-	}
-}
-
-// toldEngine says how each launch was answered.
-type toldEngine struct {
-	engine.Engine
-	answers chan error
-}
-
-func (e toldEngine) Launch(ctx context.Context, l *engine.Launch) error {
-	err := e.Engine.Launch(ctx, l)
-	e.answers <- err
-	return err
 }
