@@ -15,13 +15,14 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/server/servertest"
 )
 
 // BenchmarkSubmit is 16 clients with distinct 4 KB scripts and full environments on
 // a unix socket, against a control plane that keeps nothing durable. The clients
 // send prepared bytes; what they cost is in cpu-µs/op too.
 func BenchmarkSubmit(b *testing.B) {
-	p := newPlane()
+	p := servertest.NewPlane()
 	r := start(b, p, func(c *Config) { c.Log = nil })
 	bodies := make([][]byte, 64)
 	for i := range bodies {
@@ -32,7 +33,7 @@ func BenchmarkSubmit(b *testing.B) {
 		}
 		bodies[i] = fmt.Appendf(nil, "POST /v1/jobs HTTP/1.1\r\nHost: cox\r\nContent-Type: application/json\r\n%s: 1.0\r\nContent-Length: %d\r\n\r\n%s", api.VersionHeader, len(js), js)
 	}
-	flood(b, func() (io.ReadWriteCloser, error) { return net.Dial("unix", r.socket) }, bodies)
+	flood(b, func() (io.ReadWriteCloser, error) { return net.Dial("unix", r.Socket) }, bodies)
 }
 
 // flood sends b.N requests on 16 connections.

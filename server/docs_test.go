@@ -16,6 +16,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api/column"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/server/admin"
+	"github.com/coxswain-sched/coxswain/server/servertest"
 	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
@@ -37,7 +38,7 @@ func same(t *testing.T, name string, want []byte) {
 }
 
 func TestDocs(t *testing.T) {
-	s := New(Config{Plane: newPlane()})
+	s := New(Config{Plane: servertest.NewPlane()})
 	defer s.Close()
 	b, err := json.MarshalIndent(s.API.OpenAPI(), "", "  ")
 	if err != nil {
@@ -89,7 +90,7 @@ func replace(t *testing.T, text []byte, name, part string) []byte {
 
 // TestTheDocumentIsLooseWhereClientsRead follows the rules between versions.
 func TestTheDocumentIsLooseWhereClientsRead(t *testing.T) {
-	s := New(Config{Plane: newPlane()})
+	s := New(Config{Plane: servertest.NewPlane()})
 	defer s.Close()
 	schemas := s.API.OpenAPI().Components.Schemas.Map()
 	for name, strict := range map[string]bool{"Job": false, "Error": false, "Event": false, "JobSpec": false, "Submit": true, "Change": true, "NewToken": true} {
@@ -105,14 +106,14 @@ func TestTheDocumentIsLooseWhereClientsRead(t *testing.T) {
 }
 
 func TestMetrics(t *testing.T) {
-	p := newPlane()
-	p.fill(t, 1, "anna", 2001, nil)
+	p := servertest.NewPlane()
+	p.Fill(t, 1, "anna", 2001, nil)
 	r := start(t, p, nil)
-	secret := r.token(t, "anna", nil)
-	r.ask(t, "GET", "/v1/jobs", secret, "")
-	r.ask(t, "GET", "/v1/jobs/9", secret, "")
-	r.ask(t, "GET", "/nowhere", secret, "")
-	resp, body := r.ask(t, "GET", "/metrics", secret, "")
+	secret := r.Token(t, "anna", nil)
+	r.Ask(t, "GET", "/v1/jobs", secret, "")
+	r.Ask(t, "GET", "/v1/jobs/9", secret, "")
+	r.Ask(t, "GET", "/nowhere", secret, "")
+	resp, body := r.Ask(t, "GET", "/metrics", secret, "")
 	if resp.StatusCode != 200 {
 		t.Fatal(body)
 	}

@@ -20,15 +20,16 @@ import (
 	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/server/servertest"
 	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
 func TestBadRequests(t *testing.T) {
-	p := newPlane()
-	p.fill(t, 1, "anna", 2001, nil)
+	p := servertest.NewPlane()
+	p.Fill(t, 1, "anna", 2001, nil)
 	r := start(t, p, nil)
-	admin := r.token(t, "anna", func(k *state.Token) { k.Admin = true })
-	good, _ := json.Marshal(request())
+	admin := r.Token(t, "anna", func(k *state.Token) { k.Admin = true })
+	good, _ := json.Marshal(servertest.Request())
 	with := func(field string) string { return `{` + field + `,` + string(good[1:]) }
 	for _, c := range []struct {
 		name, method, path, body string
@@ -67,110 +68,18 @@ func TestBadRequests(t *testing.T) {
 		{"relative backup", "POST", "/v1/backup", `{"dir":"x"}`, 400, fault.Invalid, "absolute"},
 		{"Last-Event-ID", "GET", "/v1/watch?jobs=x", "", 400, fault.Invalid, "job id"},
 	} {
-		resp, body := r.ask(t, c.method, c.path, admin, c.body)
-		refusal(t, c.name, resp, body, c.status, c.kind, c.want)
-	}
-}
-
-func TestBadSubmissions(t *testing.T) {
-	r := start(t, newPlane(), nil)
-	c := r.as(t, "anna")
-	for _, x := range []struct {
-		name string
-		set  func(*api.Submit)
-		kind fault.Kind
-		want string
-	}{
-		{"form", func(s *api.Submit) { s.Form = "cobol" }, fault.Invalid, "cobol"},
-		{"dir", func(s *api.Submit) { s.Dir = "run" }, fault.Invalid, "absolute"},
-		{"option", func(s *api.Submit) { s.Args = []string{"--nodes=zwei"} }, fault.Invalid, "zwei"},
-		{"line", func(s *api.Submit) { s.Text = "#!/bin/sh\n#SBATCH --time=28:00:00:00\n" }, fault.Invalid, "train.sbatch:2"},
-		{"partition", func(s *api.Submit) { s.Args = []string{"-p", "gpu"} }, fault.Invalid, "no such partition"},
-		{"array", func(s *api.Submit) { s.Args = []string{"--array=0-10000000"} }, fault.Invalid, "array"},
-		{"file of the server", func(s *api.Submit) { s.Args = []string{"--export-file=/etc/shadow"} }, fault.Invalid, "not sent by this client"},
-		{"priority", func(s *api.Submit) { s.Args = []string{"--priority=9"} }, fault.Permission, "priority"},
-		{"empty command", func(s *api.Submit) { s.Form = api.FormCommand }, fault.Invalid, "no command"},
-		{"native", func(s *api.Submit) { s.Form, s.Text = api.FormNative, "nam: x\n" }, fault.Invalid, "nam"},
-	} {
-		s := request()
-		x.set(s)
-		_, err := c.Submit(t.Context(), s)
-		if fault.KindOf(err) != x.kind || !strings.Contains(err.Error(), x.want) {
-			t.Errorf("%s: %v", x.name, err)
-		}
-	}
-	s := request()
-	s.Text = "#!/bin/sh\n#SBATCH -t 1\n#SBATCH --nodes=x\n"
-	b, _ := json.Marshal(s)
-	resp, body := r.ask(t, "POST", "/v1/jobs", r.token(t, "anna", nil), string(b))
-	var e api.Error
-	if err := json.Unmarshal([]byte(body), &e); err != nil || resp.StatusCode != 400 || len(e.Errors) != 1 || e.Errors[0].Line != 3 || e.Errors[0].Col == 0 || e.Errors[0].File != "train.sbatch" || e.Errors[0].Text != "#SBATCH --nodes=x" {
-		t.Errorf("%s, %v", body, err)
-	}
-	if len(r.plane.jobs) != 0 {
-		t.Error("something was submitted")
-	}
-}
-
-func TestFormsOfSubmission(t *testing.T) {
-	r := start(t, newPlane(), nil)
-	c := r.as(t, "anna")
-	s := &api.Submit{Form: api.FormCommand, Command: []string{"/bin/hostname", "-s"}, Args: []string{"-N2"}, Dir: "/tmp"}
-	if got, err := c.Submit(t.Context(), s); err != nil || got.Name != "hostname" {
-		t.Errorf("%+v, %v", got, err)
-	}
-	j, err := c.Job(t.Context(), "1")
-	if err != nil || j.Spec.Program.Kind != "direct" || j.Spec.Program.Args[1] != "-s" || j.Spec.Source.Form != "command" || j.Spec.Groups[0].Nodes.Min != 2 {
-		t.Errorf("%+v, %v", j, err)
-	}
-	s = request()
-	s.Args = []string{"--array=1-3%2", "--nodefile=hosts"}
-	s.Files = map[string]string{"hosts": "v1\nv2\n"}
-	if got, err := c.Submit(t.Context(), s); err != nil || got.Tasks != 3 || got.ID != 2 {
-		t.Errorf("%+v, %v", got, err)
-	}
-	s = request()
-	s.Text = "#!/bin/sh\n#SBATCH --test-only --parsable\n"
-	if got, err := c.Submit(t.Context(), s); err != nil || got.ID != 0 || !got.TestOnly || got.Estimate == nil || got.Estimate.Nodes[0] != "v1" || !got.Parsable {
-		t.Errorf("%+v, %v", got, err)
-	}
-	mask := uint32(0o077)
-	s = request()
-	s.Umask, s.Environ = &mask, []string{"A=1", "SLURM_UMASK=0022", "B=2"}
-	if _, err := c.Submit(t.Context(), s); err != nil {
-		t.Error(err)
-	}
-	if env, err := c.Environment(t.Context(), "5"); err != nil || strings.Join(env, " ") != "A=1 B=2 SLURM_UMASK=0077" {
-		t.Errorf("%v, %v", env, err)
-	}
-	if len(r.plane.jobs) != 5 {
-		t.Errorf("%d jobs", len(r.plane.jobs))
-	}
-}
-
-func TestAdvice(t *testing.T) {
-	r := start(t, newPlane(), nil)
-	raw, err := r.as(t, "anna").Advise(t.Context(), request())
-	var a struct {
-		Engine string
-		Facts  []any
-		Here   []struct{ Pool string }
-	}
-	if err != nil || json.Unmarshal(raw, &a) != nil || a.Engine == "" || len(a.Facts) == 0 || len(a.Here) != 1 || a.Here[0].Pool != "local" {
-		t.Errorf("%s, %v", raw, err)
-	}
-	if _, err := r.as(t, "anna").Advise(t.Context(), &api.Submit{Form: "command"}); fault.KindOf(err) != fault.Invalid || fault.Remedy(err) == "" {
-		t.Errorf("%v", err)
+		resp, body := r.Ask(t, c.method, c.path, admin, c.body)
+		servertest.CheckRefusal(t, c.name, resp, body, c.status, c.kind, c.want)
 	}
 }
 
 func TestHugeBodies(t *testing.T) {
-	r := start(t, newPlane(), nil)
-	secret := r.token(t, "anna", nil)
+	r := start(t, servertest.NewPlane(), nil)
+	secret := r.Token(t, "anna", nil)
 	huge := `{"text":"` + strings.Repeat("x", transport.MaxBody) + `"}`
-	resp, body := r.ask(t, "POST", "/v1/jobs", secret, huge)
-	refusal(t, "announced", resp, body, 413, fault.Invalid, "larger than 8 MiB")
-	req, err := http.NewRequestWithContext(t.Context(), "POST", r.url+"/v1/jobs", io.MultiReader(strings.NewReader(huge))) // of unknown length
+	resp, body := r.Ask(t, "POST", "/v1/jobs", secret, huge)
+	servertest.CheckRefusal(t, "announced", resp, body, 413, fault.Invalid, "larger than 8 MiB")
+	req, err := http.NewRequestWithContext(t.Context(), "POST", r.URL+"/v1/jobs", io.MultiReader(strings.NewReader(huge))) // of unknown length
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,12 +89,12 @@ func TestHugeBodies(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	b, _ := io.ReadAll(resp.Body)
-	refusal(t, "in chunks", resp, string(b), 413, fault.Invalid, "larger than 8 MiB")
+	servertest.CheckRefusal(t, "in chunks", resp, string(b), 413, fault.Invalid, "larger than 8 MiB")
 }
 
 func TestVersions(t *testing.T) {
-	r := start(t, newPlane(), nil)
-	secret := r.token(t, "anna", nil)
+	r := start(t, servertest.NewPlane(), nil)
+	secret := r.Token(t, "anna", nil)
 	for v, want := range map[string]string{
 		"":     "",
 		"1.0":  "",
@@ -196,7 +105,7 @@ func TestVersions(t *testing.T) {
 		"1":    "leave it out",
 		"-1.0": "leave it out",
 	} {
-		resp, body := r.ask(t, "GET", "/v1/jobs", secret, "", api.VersionHeader, v)
+		resp, body := r.Ask(t, "GET", "/v1/jobs", secret, "", api.VersionHeader, v)
 		if resp.Header.Get(api.VersionHeader) != transport.APIVersion {
 			t.Errorf("%q: the answer is of version %q", v, resp.Header.Get(api.VersionHeader))
 		}
@@ -208,30 +117,30 @@ func TestVersions(t *testing.T) {
 		case !strings.Contains(body, want):
 			t.Errorf("%q: %s", v, body)
 		case want == "leave it out":
-			refusal(t, v, resp, body, 400, fault.Invalid, "no version")
+			servertest.CheckRefusal(t, v, resp, body, 400, fault.Invalid, "no version")
 		default:
-			refusal(t, v, resp, body, 501, fault.Unsupported, "this client speaks API "+v)
+			servertest.CheckRefusal(t, v, resp, body, 501, fault.Unsupported, "this client speaks API "+v)
 		}
 	}
 }
 
 func TestAPanicIsAnAnswer(t *testing.T) {
-	p := newPlane()
+	p := servertest.NewPlane()
 	r := start(t, p, nil)
-	p.jobs = append(p.jobs, nil) // which List follows
-	resp, body := r.ask(t, "GET", "/v1/jobs", r.token(t, "anna", nil), "")
-	refusal(t, "panic", resp, body, 500, fault.Internal, "(request ")
-	if log := r.log.String(); !strings.Contains(log, "panicked") || !strings.Contains(log, "select.go") {
+	p.Jobs = append(p.Jobs, nil) // which List follows
+	resp, body := r.Ask(t, "GET", "/v1/jobs", r.Token(t, "anna", nil), "")
+	servertest.CheckRefusal(t, "panic", resp, body, 500, fault.Internal, "(request ")
+	if log := r.Logged.String(); !strings.Contains(log, "panicked") || !strings.Contains(log, "select.go") {
 		t.Errorf("%s", log)
 	}
 }
 
 func TestErrorsOfThePlaneKeepTheirKind(t *testing.T) {
-	p := newPlane()
+	p := servertest.NewPlane()
 	r := start(t, p, nil)
 	for _, k := range []fault.Kind{fault.Exhausted, fault.Unavailable, fault.Conflict, fault.Unsupported} {
-		p.fail = fault.New(k, "because").Advise("do that")
-		_, err := r.as(t, "anna").Submit(t.Context(), request())
+		p.Fail = fault.New(k, "because").Advise("do that")
+		_, err := r.As(t, "anna").Submit(t.Context(), servertest.Request())
 		if fault.KindOf(err) != k || fault.Remedy(err) != "do that" || err.Error() != "because" {
 			t.Errorf("%s: %v", k, err)
 		}
@@ -239,11 +148,11 @@ func TestErrorsOfThePlaneKeepTheirKind(t *testing.T) {
 }
 
 func TestSockets(t *testing.T) {
-	r := start(t, newPlane(), nil)
-	if _, err := transport.ListenSocket(r.socket); fault.KindOf(err) != fault.Conflict || !strings.Contains(fault.Remedy(err), "cox down") {
+	r := start(t, servertest.NewPlane(), nil)
+	if _, err := transport.ListenSocket(r.Socket); fault.KindOf(err) != fault.Conflict || !strings.Contains(fault.Remedy(err), "cox down") {
 		t.Errorf("in use: %v", err)
 	}
-	if _, err := transport.ListenTCP(strings.TrimPrefix(r.url, "http://")); fault.KindOf(err) != fault.Conflict || fault.Remedy(err) == "" {
+	if _, err := transport.ListenTCP(strings.TrimPrefix(r.URL, "http://")); fault.KindOf(err) != fault.Conflict || fault.Remedy(err) == "" {
 		t.Errorf("port in use: %v", err)
 	}
 	for _, addr := range []string{"0.0.0.0:0", "192.0.2.1:7461", ":7461", "nonsense"} {
@@ -337,15 +246,15 @@ func TestNoServerIsExplained(t *testing.T) {
 // TestAThousandClients has them connected and asking at once.
 func TestAThousandClients(t *testing.T) {
 	const n = 1000
-	p := newPlane()
-	p.fill(t, 1, "anna", 2001, nil)
+	p := servertest.NewPlane()
+	p.Fill(t, 1, "anna", 2001, nil)
 	r := start(t, p, nil)
 	var wg sync.WaitGroup
 	gate := make(chan struct{})
 	errs := make(chan error, n)
 	for range n {
 		wg.Go(func() {
-			conn, err := net.Dial("unix", r.socket)
+			conn, err := net.Dial("unix", r.Socket)
 			if err != nil {
 				errs <- err
 				return
@@ -376,13 +285,13 @@ func TestAThousandClients(t *testing.T) {
 
 // TestSlowClientsAreCutOff sends half a head, half a body, and nothing more.
 func TestSlowClientsAreCutOff(t *testing.T) {
-	r := start(t, newPlane(), func(c *Config) { c.Patience = 100 * time.Millisecond })
+	r := start(t, servertest.NewPlane(), func(c *Config) { c.Patience = 100 * time.Millisecond })
 	for _, c := range []struct{ name, sent, want string }{
 		{"half a head", "GET /v1/jobs HTTP/1.1\r\nHost: c", ""},
 		{"half a body", "POST /v1/jobs HTTP/1.1\r\nHost: cox\r\nContent-Length: 1000\r\n\r\n{", "did not come within"},
 		{"nothing", "", ""},
 	} {
-		conn, err := net.Dial("unix", r.socket)
+		conn, err := net.Dial("unix", r.Socket)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -397,8 +306,8 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 }
 
 func TestABodyThatBreaksOff(t *testing.T) {
-	r := start(t, newPlane(), nil)
-	conn, err := net.Dial("unix", r.socket)
+	r := start(t, servertest.NewPlane(), nil)
+	conn, err := net.Dial("unix", r.Socket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -411,7 +320,7 @@ func TestABodyThatBreaksOff(t *testing.T) {
 	if !strings.Contains(string(b), "broke off") {
 		t.Errorf("%s", b)
 	}
-	if len(r.plane.jobs) != 0 {
+	if len(r.Plane.Jobs) != 0 {
 		t.Error("it was taken")
 	}
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/api/client"
@@ -10,23 +9,8 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
-	"github.com/coxswain-sched/coxswain/model/reason"
+	"github.com/coxswain-sched/coxswain/server/servertest"
 )
-
-// there is an engine that drives another system.
-type there struct {
-	engine.Engine
-	inv *fleet.Inventory
-}
-
-func (e there) Inventory() *fleet.Inventory { return e.inv }
-
-func (e there) Explain(word string) (what, help string) {
-	if word != "JobHeldAdmin" {
-		return "", ""
-	}
-	return "an administrator holds it", "ask them"
-}
 
 // TestInventoryIsShown: whole to administrators; others see names of others in none of it,
 // and what these hold summed up.
@@ -40,15 +24,15 @@ func TestInventoryIsShown(t *testing.T) {
 			{User: "bob", Partition: "main", Running: 1, GPUs: 2, Waiting: 3}, {User: "eve", Partition: "main", Running: 2, GPUs: 1}, {User: "anna", Partition: "main", Ours: true, Running: 1, GPUs: 4},
 		},
 	}
-	p := newPlane()
-	p.pools = append(p.pools, pools.View{Pool: fleet.Pool{Name: "b", Engine: "slurm"}}, pools.View{Pool: fleet.Pool{Name: "c", Engine: "slurm"}})
-	p.added = map[string]engine.Engine{"b": there{inv: inv}, "c": there{}}
+	p := servertest.NewPlane()
+	p.PoolViews = append(p.PoolViews, pools.View{Pool: fleet.Pool{Name: "b", Engine: "slurm"}}, pools.View{Pool: fleet.Pool{Name: "c", Engine: "slurm"}})
+	p.Engines = map[string]engine.Engine{"b": servertest.Delegate{Inv: inv}, "c": servertest.Delegate{}}
 	r := start(t, p, nil)
-	all, err := r.admin(t).Inventory(t.Context(), "b")
+	all, err := r.Admin(t).Inventory(t.Context(), "b")
 	if err != nil || len(all.Associations) != 3 || len(all.Use) != 3 || len(all.Partitions) != 1 {
 		t.Fatalf("%+v, %v", all, err)
 	}
-	c, err := client.New(client.Options{URL: r.url, Token: r.token(t, "anna", nil)})
+	c, err := client.New(client.Options{URL: r.URL, Token: r.Token(t, "anna", nil)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,21 +51,5 @@ func TestInventoryIsShown(t *testing.T) {
 		if _, err := c.Inventory(t.Context(), pool); fault.KindOf(err) != want {
 			t.Errorf("%s: %v", pool, err)
 		}
-	}
-}
-
-// TestAWordOfAnotherSchedulerIsExplained beside it, where its engine knows it.
-func TestAWordOfAnotherSchedulerIsExplained(t *testing.T) {
-	p := newPlane()
-	p.added = map[string]engine.Engine{"b": there{}}
-	r := start(t, p, nil)
-	for word, want := range map[string]string{"JobHeldAdmin": "JobHeldAdmin: an administrator holds it. What would help: ask them", "Odd": "where it waits: Odd"} {
-		x := reason.Reason{Code: reason.Elsewhere(word), Holder: "b", Want: word}
-		if got := x.String() + r.explainDelegated(&x); !strings.HasSuffix(got, want) {
-			t.Errorf("%s: %q", word, got)
-		}
-	}
-	if got := r.explainDelegated(&reason.Reason{Code: reason.Priority}); got != "" {
-		t.Errorf("of ours: %q", got)
 	}
 }

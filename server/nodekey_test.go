@@ -6,16 +6,17 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/server/servertest"
 )
 
 // TestNodesOfOneName: a name that nodes of two pools have is said with the pool where one node
 // is meant, and shows both where a list is.
 func TestNodesOfOneName(t *testing.T) {
-	p := newPlane()
-	p.nodes[0].Node.Pool, p.nodes[1].Node.Pool = "a", "b"
-	p.nodes[1].Node.Name = p.nodes[0].Node.Name
+	p := servertest.NewPlane()
+	p.Nodes[0].Node.Pool, p.Nodes[1].Node.Pool = "a", "b"
+	p.Nodes[1].Node.Name = p.Nodes[0].Node.Name
 	r := start(t, p, nil)
-	c := r.admin(t)
+	c := r.Admin(t)
 	for _, err := range []error{
 		second(c.Node(t.Context(), "v1")),
 		second(c.NewReservation(t.Context(), &api.SetReservation{Reservation: api.Reservation{Name: "r", Nodes: []string{"v1"}, Start: "2100-01-01T00:00:00Z", Duration: 3600, Users: []string{"anna"}}})),

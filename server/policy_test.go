@@ -8,13 +8,14 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/control/admission"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/server/servertest"
 )
 
 // TestPolicy: a document is set whole or not at all, by an administrator, and is read
 // again as it was written.
 func TestPolicy(t *testing.T) {
-	r := start(t, newPlane(), nil)
-	admin, anna := r.admin(t), r.as(t, "anna")
+	r := start(t, servertest.NewPlane(), nil)
+	admin, anna := r.Admin(t), r.As(t, "anna")
 	ctx := t.Context()
 	if p, err := anna.Policy(ctx, 0); err != nil || p.Revision != 0 || p.Text != "" {
 		t.Fatalf("%+v %v", p, err)
@@ -62,13 +63,13 @@ func TestPolicy(t *testing.T) {
 // TestTheDoorUnderAPolicy: accounts and QOS of the policy in force decide who may
 // submit what, and what a change would do to jobs is told before it is made.
 func TestTheDoorUnderAPolicy(t *testing.T) {
-	p := newPlane()
+	p := servertest.NewPlane()
 	r := start(t, p, func(c *Config) {
 		c.Rules.Accounts = []admission.Account{{Name: "old", Users: []string{"anna"}}}
 	})
-	admin, anna, ctx := r.admin(t), r.as(t, "anna"), t.Context()
+	admin, anna, ctx := r.Admin(t), r.As(t, "anna"), t.Context()
 	submit := func(args ...string) error {
-		req := request()
+		req := servertest.Request()
 		req.Args = args
 		_, err := anna.Submit(ctx, req)
 		return err

@@ -2,8 +2,6 @@ package server
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -15,19 +13,20 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/server/servertest"
 )
 
 // TestPoolsAreShown: to everybody, and how engines are reached to administrators alone.
 func TestPoolsAreShown(t *testing.T) {
-	p := newPlane()
-	p.pools = append(p.pools, pools.View{
+	p := servertest.NewPlane()
+	p.PoolViews = append(p.PoolViews, pools.View{
 		Pool: fleet.Pool{Name: "b", Engine: "slurm"}, Added: &state.PoolSpec{Name: "b", Engine: "slurm", Settings: []byte(`{"ssh":"login1"}`), By: job.Actor{Name: "root"}},
 	})
-	p.nodes[0].Jobs, p.nodes[0].Held = []job.ID{7}, map[int][]job.ID{0: {7}}
-	p.nodes[1].Jobs, p.nodes[1].Held = []job.ID{7}, map[int][]job.ID{0: {7}}
-	p.nodes[3].Node.Pool = "b"
+	p.Nodes[0].Jobs, p.Nodes[0].Held = []job.ID{7}, map[int][]job.ID{0: {7}}
+	p.Nodes[1].Jobs, p.Nodes[1].Held = []job.ID{7}, map[int][]job.ID{0: {7}}
+	p.Nodes[3].Node.Pool = "b"
 	r := start(t, p, func(c *Config) { c.Engines = []string{"slurm"} })
-	list, err := r.admin(t).Pools(t.Context())
+	list, err := r.Admin(t).Pools(t.Context())
 	if err != nil || len(list.Pools) != 2 || !slices.Equal(list.Engines, []string{"slurm"}) {
 		t.Fatalf("%+v, %v", list, err)
 	}
@@ -38,7 +37,7 @@ func TestPoolsAreShown(t *testing.T) {
 	if b.State != api.PoolOpening || string(b.Settings) != `{"ssh":"login1"}` || b.By != "root" || b.Jobs != 0 {
 		t.Errorf("%+v", b)
 	}
-	c, err := client.New(client.Options{URL: r.url, Token: r.token(t, "anna", nil)})
+	c, err := client.New(client.Options{URL: r.URL, Token: r.Token(t, "anna", nil)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,11 +54,11 @@ func TestPoolsAreShown(t *testing.T) {
 }
 
 func TestAPoolThatLacksSomethingIsNotAdded(t *testing.T) {
-	p := newPlane()
+	p := servertest.NewPlane()
 	r := start(t, p, func(c *Config) { c.Engines = []string{"slurm"} })
-	c := r.admin(t)
+	c := r.Admin(t)
 	ask := api.NewPool{Name: "b", Engine: "slurm"}
-	p.findings = []engine.Finding{{What: "site", State: engine.Found, Text: "north"}, {What: "rights", State: engine.Missing, Text: "none", Mend: "sacctmgr …"}, {What: "disk", State: engine.Missing, Text: "none"}}
+	p.Findings = []engine.Finding{{What: "site", State: engine.Found, Text: "north"}, {What: "rights", State: engine.Missing, Text: "none", Mend: "sacctmgr …"}, {What: "disk", State: engine.Missing, Text: "none"}}
 	var e *api.Error
 	if _, err := c.AddPool(t.Context(), &ask); !errors.As(err, &e) || e.Status != 409 || len(e.Errors) != 2 || e.Errors[0].Message != "pool b: rights: none" || e.Errors[0].Remedy != "sacctmgr …" || e.Remedy == "" {
 		t.Errorf("it is added: %+v", e)
@@ -68,55 +67,17 @@ func TestAPoolThatLacksSomethingIsNotAdded(t *testing.T) {
 	if done, err := c.AddPool(t.Context(), &ask); err != nil || done.Added || done.Missing != 2 || len(done.Findings) != 3 {
 		t.Errorf("a look: %+v, %v", done, err)
 	}
-	if len(p.calls) != 0 {
-		t.Errorf("the control plane was asked for %q", p.calls)
+	if len(p.Changes) != 0 {
+		t.Errorf("the control plane was asked for %q", p.Changes)
 	}
 	ask.Check, ask.Force = false, true
 	if done, err := c.AddPool(t.Context(), &ask); err != nil || !done.Added {
 		t.Errorf("with force: %+v, %v", done, err)
 	}
-	if !slices.Equal(p.calls, []string{"add pool b"}) || p.pools[1].Added.By.Name == "" {
-		t.Errorf("the control plane was asked for %q", p.calls)
+	if !slices.Equal(p.Changes, []string{"add pool b"}) || p.PoolViews[1].Added.By.Name == "" {
+		t.Errorf("the control plane was asked for %q", p.Changes)
 	}
 	if _, err := c.AddPool(t.Context(), &api.NewPool{Name: "b"}); fault.KindOf(err) != fault.Invalid || fault.Remedy(err) != "kinds of engine here: slurm" {
 		t.Errorf("without a kind: %v", err)
-	}
-}
-
-// talker is an engine that has output of its own.
-type talker struct {
-	engine.Engine
-	files
-}
-
-// TestLogsComeFromTheEngineOfTheJobsPool, not from the server's own.
-func TestLogsComeFromTheEngineOfTheJobsPool(t *testing.T) {
-	p := newPlane()
-	p.fill(t, 3, "anna", 2001, nil)
-	there := talker{files: files{dir: t.TempDir(), asked: make(chan string, 1)}}
-	if err := os.WriteFile(filepath.Join(there.dir, "out"), []byte("from there\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p.added = map[string]engine.Engine{"b": &there, "c": struct{ engine.Engine }{}}
-	for i, pool := range []string{"b", "c", "local"} {
-		p.start(job.ID(i+1), "v1")
-		p.jobs[i].Pool, p.jobs[i].Report.Files = pool, []string{"/home/anna/out"}
-	}
-	r := start(t, p, func(c *Config) { c.Output, c.Exec = &files{dir: t.TempDir(), asked: make(chan string, 1)}, &shell{} })
-	c := r.as(t, "anna")
-	body, err := c.Logs(t.Context(), "1", client.LogOptions{})
-	if got := text(t, body, err); got != "from there\n" {
-		t.Errorf("the output is %q", got)
-	}
-	if _, err := c.Logs(t.Context(), "2", client.LogOptions{}); fault.KindOf(err) != fault.Unsupported {
-		t.Errorf("of an engine without output: %v", err)
-	}
-	if _, err := c.Logs(t.Context(), "3", client.LogOptions{}); fault.KindOf(err) != fault.NotFound {
-		t.Errorf("of the server's own pool: %v", err)
-	}
-	for _, name := range []string{"1", "2"} { // neither runs commands
-		if _, err := c.Exec(t.Context(), name, api.Exec{Command: []string{"true"}}, client.ExecStreams{}); fault.KindOf(err) != fault.Unsupported {
-			t.Errorf("a command in job %s: %v", name, err)
-		}
 	}
 }

@@ -3,12 +3,15 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/coxswain-sched/coxswain/control/state"
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
@@ -19,6 +22,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine/fake"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/resource"
+	"github.com/coxswain-sched/coxswain/server/servertest"
 	"github.com/coxswain-sched/coxswain/server/transport"
 	"github.com/coxswain-sched/coxswain/store"
 	"github.com/coxswain-sched/coxswain/store/sqlite"
@@ -56,7 +60,7 @@ func (s *site) start() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	srv := New(Config{Plane: c, Name: "lab", Users: &user.Users{Lookup: lookup}, Policy: auth.Policy{}})
+	srv := New(Config{Plane: c, Name: "lab", Users: &user.Users{Lookup: servertest.Lookup}, Policy: auth.Policy{}})
 	l, err := transport.ListenSocket(s.socket)
 	if err != nil {
 		s.t.Fatal(err)
@@ -69,7 +73,7 @@ func (s *site) start() {
 		defer close(ticks)
 		for ctx.Err() == nil {
 			s.world.Advance()
-			sleepContext(ctx, time.Millisecond)
+			time.Sleep(time.Millisecond)
 		}
 	}()
 	s.stop = func() {
@@ -100,7 +104,7 @@ func TestWithARealControlPlane(t *testing.T) {
 	s := newSite(t, &store.Memory{})
 	ctx, c := t.Context(), s.client()
 	for range 20 {
-		if _, err := c.Submit(ctx, request()); err != nil {
+		if _, err := c.Submit(ctx, servertest.Request()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -126,13 +130,13 @@ func TestWithARealControlPlane(t *testing.T) {
 	s.stop()
 	s.start()
 	c = s.client()
-	held := request()
+	held := servertest.Request()
 	held.Args = []string{"--hold", "--array=1-5%2"}
 	got, err := c.Submit(ctx, held)
 	if err != nil || got.ID != 21 || got.Tasks != 5 {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if b, err := c.Script(ctx, "1"); err != nil || string(b) != script {
+	if b, err := c.Script(ctx, "1"); err != nil || string(b) != servertest.Script {
 		t.Errorf("script after the restart: %q, %v", b, err)
 	}
 	w, err := c.Why(ctx, "21_2")
@@ -140,7 +144,7 @@ func TestWithARealControlPlane(t *testing.T) {
 		t.Errorf("%+v, %v", w, err)
 	}
 	body, err := c.JobsTSV(ctx, client.Query{Collapse: true}, "name", "state", "reason", "user")
-	if rows := text(t, body, err); rows != "21_[1-5%2]\tPENDING\theld-user\t"+j.Spec.Owner.User+"\n" {
+	if rows := servertest.ReadText(t, body, err); rows != "21_[1-5%2]\tPENDING\theld-user\t"+j.Spec.Owner.User+"\n" {
 		t.Errorf("%q", rows)
 	}
 	ch, err := c.Change(ctx, &api.Change{Select: api.Select{IDs: []string{"21"}}, Verb: api.VerbCancel})
@@ -218,7 +222,7 @@ func BenchmarkCancelAll(b *testing.B) {
 			b.Fatal(err)
 		}
 		s := newSite(b, st)
-		req := request()
+		req := servertest.Request()
 		req.Args = []string{"--hold", "--array=0-9999"}
 		got, err := s.client().Submit(b.Context(), req)
 		if err != nil {
@@ -238,5 +242,69 @@ func BenchmarkCancelAll(b *testing.B) {
 		s.stop = func() {}
 		st.Close()
 		b.StartTimer()
+	}
+}
+
+// errLast ends a watch when its last event has come.
+var errLast = errors.New("the last event")
+
+// TestTheEventsOfALargeArray, more than anybody keeps in memory, reach who stops reading for a
+// while and who comes late, in order and each once: from the journal.
+func TestTheEventsOfALargeArray(t *testing.T) {
+	const n = 20000
+	st, err := sqlite.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	s := newSite(t, st)
+	c := s.client()
+	t.Cleanup(c.Close)
+	held := servertest.Request()
+	held.Args = []string{"--hold", fmt.Sprintf("--array=0-%d", n-1)}
+	if _, err := c.Submit(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	reads, allEnded := make(chan struct{}), make(chan struct{})
+	ends := make(chan error, 3)
+	// watch reads all events of the array; at the first it calls stop.
+	watch := func(name string, stop func()) {
+		last, tasks := uint64(0), 0
+		err := c.Watch(t.Context(), client.WatchOptions{Jobs: []string{"1"}}, func(e api.Event) error {
+			if e.Kind == api.KindGap || e.Seq <= last {
+				return fmt.Errorf("%s: event %d (%s) after %d", name, e.Seq, e.Kind, last)
+			}
+			if last = e.Seq; e.Kind == state.EventSubmitted {
+				stop()
+			}
+			if e.State == "CANCELLED" {
+				tasks++
+			}
+			if tasks == n {
+				return errLast
+			}
+			return nil
+		})
+		if err != errLast {
+			ends <- fmt.Errorf("%s: %d tasks: %w", name, tasks, err)
+			return
+		}
+		ends <- nil
+	}
+	go watch("one that stops reading", func() { close(reads); <-allEnded })
+	<-reads
+	go watch("one that reads", func() {})
+	if ch, err := c.Change(t.Context(), &api.Change{Select: api.Select{IDs: []string{"1"}}, Verb: api.VerbCancel}); err != nil || ch.Changed != n {
+		t.Fatalf("%+v, %v", ch, err)
+	}
+	if err := <-ends; err != nil {
+		t.Error(err)
+	}
+	close(allEnded)
+	go watch("one that comes late", func() {})
+	for range 2 {
+		if err := <-ends; err != nil {
+			t.Error(err)
+		}
 	}
 }

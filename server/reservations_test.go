@@ -14,6 +14,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/resource"
+	"github.com/coxswain-sched/coxswain/server/servertest"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
@@ -36,7 +37,7 @@ func TestReservations(t *testing.T) {
 		t.Fatal(err)
 	}
 	submit := func(args ...string) *api.Submitted {
-		req := request()
+		req := servertest.Request()
 		req.Args = args
 		got, err := c.Submit(ctx, req)
 		if err != nil {
@@ -114,6 +115,6 @@ func becomes(ctx context.Context, t *testing.T, s *site, id string, is func(*api
 		case is(j):
 			return
 		}
-		sleepContext(ctx, time.Millisecond)
+		time.Sleep(time.Millisecond)
 	}
 }

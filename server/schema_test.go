@@ -12,19 +12,20 @@ import (
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/server/servertest"
 	"github.com/coxswain-sched/coxswain/server/transport"
 )
 
 // TestAnswersAreAsTheDocumentSays validates what the server really sends against the
 // schemas that clients are made from.
 func TestAnswersAreAsTheDocumentSays(t *testing.T) {
-	p := newPlane()
-	p.fill(t, 2, "anna", 2001, nil)
-	p.fill(t, 1, "anna", 2001, &job.ArraySpec{Text: "1-2", Indices: []uint32{1, 2}})
-	p.start(2, "v1")
-	p.jobs[1].Report = engine.Report{Files: []string{"/x"}, Tasks: []engine.TaskReport{{Step: 0, Rank: 1, Node: "v1"}}, Message: "m"}
+	p := servertest.NewPlane()
+	p.Fill(t, 2, "anna", 2001, nil)
+	p.Fill(t, 1, "anna", 2001, &job.ArraySpec{Text: "1-2", Indices: []uint32{1, 2}})
+	p.Start(2, "v1")
+	p.Jobs[1].Report = engine.Report{Files: []string{"/x"}, Tasks: []engine.TaskReport{{Step: 0, Rank: 1, Node: "v1"}}, Message: "m"}
 	r := start(t, p, nil)
-	if _, err := r.as(t, "anna").Submit(t.Context(), request()); err != nil {
+	if _, err := r.As(t, "anna").Submit(t.Context(), servertest.Request()); err != nil {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(filepath.Join("..", "docs", "openapi.json"))
@@ -55,11 +56,11 @@ func TestAnswersAreAsTheDocumentSays(t *testing.T) {
 			t.Errorf("%s: %v\n%s", what, err, body)
 		}
 	}
-	admin, err := json.Marshal(request())
+	admin, err := json.Marshal(servertest.Request())
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret := r.token(t, "anna", nil)
+	secret := r.Token(t, "anna", nil)
 	at := func(path, method, status, media string) string {
 		esc := strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D")
 		return "/paths/" + esc.Replace(path) + "/" + method + "/responses/" + status + "/content/" + esc.Replace(media) + "/schema"
@@ -76,7 +77,7 @@ func TestAnswersAreAsTheDocumentSays(t *testing.T) {
 		{"/v1/partitions", "/v1/partitions"},
 		{"/v1/tokens", "/v1/tokens"},
 	} {
-		resp, body := r.ask(t, "GET", c.path, secret, "")
+		resp, body := r.Ask(t, "GET", c.path, secret, "")
 		if resp.StatusCode != 200 {
 			t.Fatalf("%s: %s", c.path, body)
 		}
@@ -88,7 +89,7 @@ func TestAnswersAreAsTheDocumentSays(t *testing.T) {
 		{"/v1/tokens", `{"comment":"x"}`, "201"},
 		{"/v1/advise", string(admin), "200"},
 	} {
-		resp, body := r.ask(t, "POST", c.route, secret, c.body)
+		resp, body := r.Ask(t, "POST", c.route, secret, c.body)
 		if resp.StatusCode/100 != 2 {
 			t.Fatalf("%s: %s", c.route, body)
 		}
@@ -112,9 +113,9 @@ func TestAnswersAreAsTheDocumentSays(t *testing.T) {
 	if n < 5 {
 		t.Errorf("%d examples", n)
 	}
-	_, body := r.ask(t, "GET", "/v1/jobs/77", secret, "")
+	_, body := r.Ask(t, "GET", "/v1/jobs/77", secret, "")
 	check("problem", at("/v1/jobs/{job}", "get", "default", transport.ProblemType), body)
-	conn, br := dialWatch(t, r, "/v1/watch?after=0")
+	conn, br := r.DialWatch(t, "/v1/watch?after=0")
 	defer conn.Close()
 	for {
 		line, err := br.ReadString('\n')

@@ -1,201 +1,37 @@
 package server
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
 	"io"
-	"log/slog"
 	"net"
-	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/auth/token"
 	"github.com/coxswain-sched/coxswain/auth/user"
 	"github.com/coxswain-sched/coxswain/control/admission"
-	"github.com/coxswain-sched/coxswain/control/state"
-	"github.com/coxswain-sched/coxswain/model/fault"
-	"github.com/coxswain-sched/coxswain/model/job"
-	"github.com/coxswain-sched/coxswain/server/transport"
+	"github.com/coxswain-sched/coxswain/server/servertest"
 )
 
-// running is a server on a real socket and a real port.
-type running struct {
-	*Server
-	plane  *plane
-	socket string
-	url    string
-	stop   func()
-	log    *lines
-}
-
-// lines is a log that a test reads.
-type lines struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(b)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-// people are the users of the test's machine.
-var people = map[string]user.User{
-	"anna": {Name: "anna", UID: 2001, GID: 2001, Known: true},
-	"ben":  {Name: "ben", UID: 2002, GID: 2002, Known: true},
-}
-
-func lookup(key string, _ bool) (user.User, error) {
-	for _, u := range people {
-		if u.Name == key || job.ID(u.UID).String() == key {
-			return u, nil
-		}
-	}
-	return user.User{}, fault.New(fault.NotFound, "there is no user %s", key)
-}
-
 // start runs a server; set changes its configuration.
-func start(t testing.TB, p *plane, set func(*Config)) *running {
+func start(t testing.TB, p *servertest.Plane, set func(*Config)) *servertest.Running {
 	t.Helper()
-	out := &running{plane: p, socket: filepath.Join(t.TempDir(), "cox.sock"), log: &lines{}}
+	log := &servertest.Log{}
 	cfg := Config{
-		Plane: p, Name: "lab", Version: "1.2.3", Users: &user.Users{Lookup: lookup},
-		Log:   slog.New(slog.NewTextHandler(out.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Plane: p, Name: "lab", Version: "1.2.3", Users: &user.Users{Lookup: servertest.Lookup}, Log: log.Logger(),
 		Rules: &admission.Rules{Partitions: []admission.Partition{{Name: "main", Default: true, Nodes: []string{"v1", "v2", "v3", "v4"}}}},
 	}
 	if set != nil {
 		set(&cfg)
 	}
-	out.Server = New(cfg)
-	sock, err := transport.ListenSocket(out.socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tcp, err := transport.ListenTCP("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	out.url = "http://" + tcp.Addr().String()
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- out.Serve(ctx, sock, tcp) }()
-	var once sync.Once
-	out.stop = func() {
-		once.Do(func() {
-			cancel()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	t.Cleanup(out.stop)
-	return out
-}
-
-// admin is a client on the socket: the test's own user, who is the server's.
-func (r *running) admin(t testing.TB) *client.Client {
-	t.Helper()
-	c, err := client.New(client.Options{Socket: r.socket})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	return c
-}
-
-// token makes a token of a user, changed by set, and returns its secret.
-func (r *running) token(t testing.TB, name string, set func(*state.Token)) string {
-	t.Helper()
-	m, err := token.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	u := people[name]
-	tok := state.Token{ID: m.ID, Hash: m.Hash, Name: name, UID: u.UID, GID: u.GID, Expires: time.Now().Add(time.Hour)}
-	if set != nil {
-		set(&tok)
-	}
-	if err := r.plane.PutToken(t.Context(), job.Actor{}, tok); err != nil {
-		t.Fatal(err)
-	}
-	return m.Secret
-}
-
-// as is a client over TCP with a token of a user.
-func (r *running) as(t testing.TB, name string) *client.Client {
-	t.Helper()
-	c, err := client.New(client.Options{URL: r.url, Token: r.token(t, name, nil)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	return c
-}
-
-// ask sends a request by hand.
-func (r *running) ask(t testing.TB, method, path, secret, body string, headers ...string) (*http.Response, string) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, r.url+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if secret != "" {
-		req.Header.Set("Authorization", "Bearer "+secret)
-	}
-	for i := 0; i < len(headers); i += 2 {
-		req.Header.Set(headers[i], headers[i+1])
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp, string(b)
-}
-
-// refusal checks that an answer is a problem of a kind with text and a remedy.
-func refusal(t *testing.T, what string, resp *http.Response, body string, status int, kind fault.Kind, want string) {
-	t.Helper()
-	var e api.Error
-	if err := json.Unmarshal([]byte(body), &e); err != nil {
-		t.Errorf("%s: %s %q is no problem: %v", what, resp.Status, body, err)
-		return
-	}
-	if resp.StatusCode != status || e.Status != status || e.Title != kind.String() || !strings.Contains(e.Detail, want) || e.Remedy == "" ||
-		resp.Header.Get("Content-Type") != transport.ProblemType {
-		t.Errorf("%s: %s %s\n%s", what, resp.Status, resp.Header.Get("Content-Type"), body)
-	}
-}
-
-const script = "#!/bin/bash\n#SBATCH --job-name=train --nodes=2\n#SBATCH -t 10\nsrun hostname\n"
-
-func request() *api.Submit {
-	return &api.Submit{Form: api.FormSbatch, File: "train.sbatch", Text: script, Dir: "/home/anna", Host: "login", Environ: []string{"A=1", "B=2"}}
+	s := New(cfg)
+	return servertest.Listen(t, p, log, s.Server, s.Serve)
 }
 
 func TestAWholeLife(t *testing.T) {
-	r := start(t, newPlane(), nil)
-	c, ctx := r.as(t, "anna"), t.Context()
-	got, err := c.Submit(ctx, request())
+	r := start(t, servertest.NewPlane(), nil)
+	c, ctx := r.As(t, "anna"), t.Context()
+	got, err := c.Submit(ctx, servertest.Request())
 	if err != nil || got.ID != 1 || got.Name != "train" {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -203,7 +39,7 @@ func TestAWholeLife(t *testing.T) {
 	if err != nil || j.Name != "1" || j.State != "PENDING" || j.Spec.Owner.User != "anna" || j.Spec.Owner.UID != 2001 || j.Spec.Source.Host != "login" {
 		t.Fatalf("%+v, %v", j, err)
 	}
-	if b, err := c.Script(ctx, "1"); err != nil || string(b) != script {
+	if b, err := c.Script(ctx, "1"); err != nil || string(b) != servertest.Script {
 		t.Errorf("script %q, %v", b, err)
 	}
 	if env, err := c.Environment(ctx, "1"); err != nil || len(env) != 2 || env[1] != "B=2" {
@@ -234,12 +70,12 @@ func TestAWholeLife(t *testing.T) {
 }
 
 func TestTheSocketKnowsWhoAsks(t *testing.T) {
-	r := start(t, newPlane(), nil)
-	info, err := r.admin(t).Info(t.Context())
+	r := start(t, servertest.NewPlane(), nil)
+	info, err := r.Admin(t).Info(t.Context())
 	if err != nil || info.You.UID != uint32(os.Getuid()) || info.You.Via != "socket" || !info.You.Admin {
 		t.Errorf("%+v, %v", info, err)
 	}
-	conn, err := net.Dial("unix", r.socket)
+	conn, err := net.Dial("unix", r.Socket)
 	if err != nil {
 		t.Fatal(err)
 	}

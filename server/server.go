@@ -8,66 +8,22 @@ import (
 
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/auth/user"
-	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/control/admission"
 	"github.com/coxswain-sched/coxswain/control/health"
 	"github.com/coxswain-sched/coxswain/control/intake"
-	"github.com/coxswain-sched/coxswain/control/query"
-	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/server/admin"
+	"github.com/coxswain-sched/coxswain/server/jobs"
 	"github.com/coxswain-sched/coxswain/server/transport"
 	"github.com/coxswain-sched/coxswain/spec/provenance"
 	"github.com/coxswain-sched/coxswain/spec/route"
-	"github.com/coxswain-sched/coxswain/store"
 	"github.com/coxswain-sched/coxswain/store/upload"
 )
 
 // Plane is what the server needs of a control plane; *control.Control is one.
 type Plane interface {
 	admin.Plane
-	Jobs
-	Changes
-	Records
-	Standings
-}
-
-// Jobs is work.
-type Jobs interface {
-	Submit(context.Context, control.Submission) (control.Accepted, error)
-	Estimate(context.Context, control.Submission) (control.Estimate, error)
-	// Fits says why a job could never run in the pool that it names; known is false where
-	// nobody knows.
-	Fits(context.Context, control.Submission) (known bool, err error)
-	Change(ctx context.Context, by job.Actor, ids []job.ID, op control.Op) ([]error, error)
-	Scan(query.Filter, func(*state.View) bool)
-	Job(context.Context, job.ID) (state.View, error)
-	Find(ctx context.Context, array job.ID, task uint32) (state.View, error)
-	// TaskOf is a task of an array that is kept; fault.NotFound: there is none.
-	TaskOf(ctx context.Context, array job.ID) (state.View, error)
-	Tasks(job.ID) []job.ID
-	Why(context.Context, job.ID) (query.Why, error)
-}
-
-// Changes are events by number of the journal.
-type Changes interface {
-	Events(ctx context.Context, after uint64) (evs []state.Event, last uint64, gap bool, err error)
-	LastEvent() uint64
-}
-
-// Standings are who is served next, and why.
-type Standings interface {
-	Shares(context.Context) (list []query.Standing, tres []string)
-	Priorities(ctx context.Context, ids ...job.ID) []query.Priority
-	PriorityOf(context.Context, job.ID) (query.Priority, error)
-}
-
-// Records is what was kept.
-type Records interface {
-	History(context.Context, store.Query, func(*state.View) bool) (next uint64, err error)
-	WhatIf(context.Context, *query.WhatIf) (*query.WhatIfDone, error)
-	Blob(ctx context.Context, hash string) ([]byte, error)
+	jobs.Plane
 }
 
 // Config are the parts of a server. Plane is needed, the rest has defaults.
@@ -83,7 +39,7 @@ type Config struct {
 	Name    string        // of the cluster
 	Version string        // of cox
 	Engines []string      // kinds of engine that pools can be added with
-	Output  Output        // an engine.Logger; nil: logs are not served
+	Output  jobs.Output   // an engine.Logger; nil: logs are not served
 	Exec    engine.Execer // nil: exec is not served
 
 	Idle func(engine.Ref) []health.Idle // nil: nobody watches what running jobs do
@@ -110,10 +66,7 @@ type Config struct {
 // Server serves the API. It is an http.Handler; Serve runs it on listeners.
 type Server struct {
 	*transport.Server
-	cfg    Config
-	intake *intake.Site
-	hub    *hub
-	rules  *intake.Rules // of the site, under the policy that is in force
+	jobs *jobs.Service
 }
 
 // New makes a server. Close ends its goroutine; Serve does so by itself.
@@ -139,17 +92,29 @@ func New(cfg Config) *Server {
 	if cfg.Patience == 0 {
 		cfg.Patience = 10 * time.Second
 	}
-	s := &Server{cfg: cfg, rules: intake.NewRules(cfg.Rules, cfg.Plane.Policy)}
-	s.Server = transport.New(transport.Config{
+	s := transport.New(transport.Config{
 		Tokens: cfg.Plane, Policy: cfg.Policy, Admins: cfg.Admins, Group: cfg.Group, Users: cfg.Users, Log: cfg.Log, Version: cfg.Version,
 		Now: cfg.Now, Stall: cfg.Stall, Patience: cfg.Patience,
 	})
-	s.hub = newHub(cfg.Plane, s.Log)
-	s.intake = &intake.Site{
-		Plane: cfg.Plane, Rules: s.rules.Now, Pool: cfg.Pool, Environment: cfg.Environment, Uploads: cfg.Uploads, Mail: cfg.Mail, MaxArray: cfg.MaxArray, Now: cfg.Now,
-	}
-	s.registerRoutes()
-	return s
+	return &Server{Server: s, jobs: registerRoutes(s, &cfg)}
+}
+
+// registerRoutes adds every route to a server.
+func registerRoutes(s *transport.Server, cfg *Config) *jobs.Service {
+	inForce := intake.NewRules(cfg.Rules, cfg.Plane.Policy)
+	s.API.OpenAPI().Components.Schemas.RegisterTypeAlias(transport.TypeOf[route.Origin](), transport.TypeOf[string]()) // it writes itself as text
+	service := jobs.Register(s, jobs.Config{
+		Plane: cfg.Plane, Rules: cfg.Rules, InForce: inForce, Pool: cfg.Pool, Policy: cfg.Policy, Users: cfg.Users,
+		Output: cfg.Output, Exec: cfg.Exec, Idle: cfg.Idle, Uploads: cfg.Uploads, Environment: cfg.Environment,
+		Mail: cfg.Mail, MaxArray: cfg.MaxArray, Alone: cfg.Alone,
+		Now: cfg.Now, Heartbeat: cfg.Heartbeat, Stall: cfg.Stall, Patience: cfg.Patience,
+	})
+	admin.Register(s, admin.Config{
+		Plane: cfg.Plane, Rules: cfg.Rules, InForce: inForce, Users: cfg.Users, Name: cfg.Name, Version: cfg.Version,
+		Engines: cfg.Engines, Own: cfg.Own, Now: cfg.Now,
+	})
+	s.LoosenAnswers()
+	return service
 }
 
 // Serve answers on the listeners until ctx ends: then no new request is taken, streams end, and
@@ -162,26 +127,9 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 // Close ends streams and the server's own goroutine.
 func (s *Server) Close() {
 	s.Server.Close()
-	s.hub.close()
+	s.jobs.Close()
 }
 
-// registerRoutes makes every route.
-func (s *Server) registerRoutes() {
-	s.API.OpenAPI().Components.Schemas.RegisterTypeAlias(transport.TypeOf[route.Origin](), transport.TypeOf[string]()) // it writes itself as text
-	s.registerSubmit()
-	s.registerUploads()
-	s.registerLists()
-	s.registerJob()
-	s.registerChange()
-	s.registerOutput()
-	s.registerHistory()
-	s.registerAdvise()
-	s.registerWatch()
-	s.registerOrder()
-	s.registerWhatIf()
-	admin.Register(s.Server, admin.Config{
-		Plane: s.cfg.Plane, Rules: s.cfg.Rules, InForce: s.rules, Users: s.cfg.Users, Name: s.cfg.Name, Version: s.cfg.Version,
-		Engines: s.cfg.Engines, Own: s.cfg.Own, Now: s.cfg.Now,
-	})
-	s.LoosenAnswers()
-}
+// SweepUploads removes the directories that no job needs any more, now and every hour, until
+// ctx ends.
+func (s *Server) SweepUploads(ctx context.Context) { s.jobs.SweepUploads(ctx) }

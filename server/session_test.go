@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/server/servertest"
 )
 
 // TestStreamsEndWithTheirToken takes a token back, or lets it expire, while each kind
@@ -23,28 +23,28 @@ import (
 func TestStreamsEndWithTheirToken(t *testing.T) {
 	for _, how := range []string{"revoked", "expired"} {
 		t.Run(how, func(t *testing.T) {
-			p := newPlane()
-			p.fill(t, 1, "anna", 2001, nil)
-			p.start(1, "v1")
+			p := servertest.NewPlane()
+			p.Fill(t, 1, "anna", 2001, nil)
+			p.Start(1, "v1")
 			dir := t.TempDir()
-			p.jobs[0].Report.Files = []string{"/home/anna/out"}
+			p.Jobs[0].Report.Files = []string{"/home/anna/out"}
 			if err := os.WriteFile(filepath.Join(dir, "out"), []byte("hello\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			sh := &shell{got: make(chan engine.ExecRequest, 10)}
+			sh := &servertest.Shell{Got: make(chan engine.ExecRequest, 10)}
 			r := start(t, p, func(c *Config) {
-				c.Output, c.Exec = &files{dir: dir, asked: make(chan string, 1)}, sh
+				c.Output, c.Exec = &servertest.Files{Dir: dir, Asked: make(chan string, 1)}, sh
 			})
 			var id string
-			secret := r.token(t, "anna", func(k *state.Token) { id = k.ID })
-			c, err := client.New(client.Options{URL: r.url, Token: secret})
+			secret := r.Token(t, "anna", func(k *state.Token) { id = k.ID })
+			c, err := client.New(client.Options{URL: r.URL, Token: secret})
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(c.Close)
 			begun, ended := make(chan string, 8), make(chan string, 8)
 			stream := func(path string) {
-				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+path, nil)
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.URL+path, nil)
 				if err != nil {
 					t.Error(err)
 					return
@@ -81,16 +81,16 @@ func TestStreamsEndWithTheirToken(t *testing.T) {
 			for range 4 {
 				<-begun
 			}
-			<-sh.got // the command runs
-			p.mu.Lock()
-			k := p.tokens[id]
+			<-sh.Got // the command runs
+			p.Mu.Lock()
+			k := p.TokensByID[id]
 			if how == "revoked" {
 				k.Revoked = time.Now()
 			} else {
 				k.Expires = time.Now()
 			}
-			p.tokens[id] = k
-			p.mu.Unlock()
+			p.TokensByID[id] = k
+			p.Mu.Unlock()
 			for range 4 {
 				select {
 				case <-ended:
@@ -104,16 +104,16 @@ func TestStreamsEndWithTheirToken(t *testing.T) {
 
 // TestHeadEnds: net/http hands HEAD to the route of GET.
 func TestHeadEnds(t *testing.T) {
-	p := newPlane()
-	p.fill(t, 1, "anna", 2001, nil)
-	p.start(1, "v1")
-	p.jobs[0].Report.Files = []string{"/home/anna/out"}
+	p := servertest.NewPlane()
+	p.Fill(t, 1, "anna", 2001, nil)
+	p.Start(1, "v1")
+	p.Jobs[0].Report.Files = []string{"/home/anna/out"}
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "out"), []byte("hello\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := start(t, p, func(c *Config) { c.Output = &files{dir: dir, asked: make(chan string, 1)} })
-	secret := r.token(t, "anna", nil)
+	r := start(t, p, func(c *Config) { c.Output = &servertest.Files{Dir: dir, Asked: make(chan string, 1)} })
+	secret := r.Token(t, "anna", nil)
 	for _, op := range operations(t, r) {
 		if op.method != http.MethodGet {
 			continue
@@ -129,7 +129,7 @@ func TestHeadEnds(t *testing.T) {
 		if op.Verb == "ask the health of" || op.Verb == "ask about" {
 			want = http.StatusOK
 		}
-		if resp, _ := r.ask(t, http.MethodHead, path, secret, ""); resp.StatusCode != want {
+		if resp, _ := r.Ask(t, http.MethodHead, path, secret, ""); resp.StatusCode != want {
 			t.Errorf("HEAD %s: %s", path, resp.Status)
 		}
 	}
@@ -137,8 +137,8 @@ func TestHeadEnds(t *testing.T) {
 
 // TestATokenInTheWrongFormIsNotTold shows tokens where they do not belong.
 func TestATokenInTheWrongFormIsNotTold(t *testing.T) {
-	r := start(t, newPlane(), nil)
-	secret := r.token(t, "anna", nil)
+	r := start(t, servertest.NewPlane(), nil)
+	secret := r.Token(t, "anna", nil)
 	part := strings.Split(secret, "_")[2][:20]
 	for _, c := range []struct{ method, path, header string }{
 		{"GET", "/v1/jobs", secret},
@@ -152,70 +152,13 @@ func TestATokenInTheWrongFormIsNotTold(t *testing.T) {
 		{"GET", "/" + secret, "Bearer " + secret},
 		{"GET", "/v1/jobs?token=" + secret, "Bearer " + secret},
 	} {
-		resp, body := r.ask(t, c.method, c.path, "", "", "Authorization", c.header)
+		resp, body := r.Ask(t, c.method, c.path, "", "", "Authorization", c.header)
 		if resp.StatusCode < 400 || c.method == "DELETE" && strings.Contains(body, part) || c.path == "/v1/jobs" && strings.Contains(body, part) {
 			t.Errorf("%s %.20s with %.10s…: %s %s", c.method, c.path, c.header, resp.Status, body)
 		}
 	}
-	if log := r.log.String(); strings.Contains(log, part) {
+	if log := r.Logged.String(); strings.Contains(log, part) {
 		t.Errorf("a token is logged:\n%s", log)
-	}
-}
-
-// counted counts what is read of a file.
-type counted struct {
-	*os.File
-	n int64
-}
-
-func (c *counted) Read(b []byte) (int, error) {
-	n, err := c.File.Read(b)
-	c.n += int64(n)
-	return n, err
-}
-
-func (c *counted) ReadAt(b []byte, at int64) (int, error) {
-	n, err := c.File.ReadAt(b, at)
-	c.n += int64(n)
-	return n, err
-}
-
-// TestTailCostsWhatItShows asks for more lines than a long log has, from a file and
-// from something that can only be read through.
-func TestTailCostsWhatItShows(t *testing.T) {
-	const lines = 4 << 20
-	name := filepath.Join(t.TempDir(), "log")
-	if err := os.WriteFile(name, []byte(strings.Repeat("a\n", lines)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for n, want := range map[int]int64{1: 2, 3: 6, lines: 2 * lines, 2 * lines: 2 * lines, lines / 2: lines} {
-		f, err := os.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := &counted{File: f}
-		kept, err := tailLines(c, n)
-		if err != nil || len(kept) != 0 {
-			t.Fatalf("%d kept, %v", len(kept), err)
-		}
-		if looked := c.n; looked > want+64<<10 {
-			t.Errorf("%d lines: %d bytes were read to find them", n, looked)
-		}
-		if got, err := io.Copy(io.Discard, struct{ io.Reader }{f}); err != nil || got != want {
-			t.Errorf("%d lines: %d bytes, %v", n, got, err)
-		}
-		_ = f.Close()
-	}
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	kept, err := tailLines(struct{ io.Reader }{strings.NewReader(strings.Repeat("a\n", lines))}, lines)
-	runtime.ReadMemStats(&after)
-	if err != nil || len(kept) != 2*lines {
-		t.Errorf("%d bytes, %v", len(kept), err)
-	}
-	// It was 40 times as much when each block that came cut anew.
-	if spent := after.TotalAlloc - before.TotalAlloc; spent > 20*2*lines {
-		t.Errorf("%d bytes were moved for %d", spent, 2*lines)
 	}
 }
 
@@ -231,11 +174,11 @@ func TestRightsThatOneGaveHimselfEndWithHisOwn(t *testing.T) {
 		{job.Actor{Name: "anna", UID: 2001}, nil, http.StatusForbidden},
 		{job.Actor{Name: "root", UID: 0}, nil, http.StatusOK},
 	} {
-		r := start(t, newPlane(), func(cfg *Config) { cfg.Admins = c.admins })
-		secret := r.token(t, "anna", func(k *state.Token) { k.Admin, k.By = true, c.by })
-		if resp, body := r.ask(t, "GET", "/v1/audit", secret, ""); resp.StatusCode != c.want {
+		r := start(t, servertest.NewPlane(), func(cfg *Config) { cfg.Admins = c.admins })
+		secret := r.Token(t, "anna", func(k *state.Token) { k.Admin, k.By = true, c.by })
+		if resp, body := r.Ask(t, "GET", "/v1/audit", secret, ""); resp.StatusCode != c.want {
 			t.Errorf("made by %s, administrators %v: %s %s", c.by.Name, c.admins, resp.Status, body)
 		}
-		r.stop()
+		r.Stop()
 	}
 }

@@ -6,5 +6,5 @@
 // that wait and run. A caller learns nothing here of jobs that he may not see: they are counted
 // and not named.
 //
-// It has no state of its own but when it began. Work itself has its routes in package admin.
+// It has no state of its own but when it began. Jobs have their routes in package jobs.
 package admin

@@ -247,7 +247,7 @@ func (s sheet) Close() error {
 	return nil
 }
 
-// OpenLog implements server.Output.
+// OpenLog implements jobs.Output.
 func (p *paper) OpenLog(context.Context, job.Owner, string) (io.ReadCloser, error) {
 	p.open.Add(1)
 	return sheet{strings.NewReader(printed), p}, nil

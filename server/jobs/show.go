@@ -1,0 +1,125 @@
+package jobs
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/control/health"
+	"github.com/coxswain-sched/coxswain/control/state"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/resource"
+)
+
+// shownJob is a job as the API shows it to the caller. It shares the spec.
+func (c *call) shownJob(v *state.View) *api.Job {
+	j := &v.Job
+	spec := j.Spec
+	if c.Allowed(auth.SeeEnvironment, auth.Job(j.Name(), spec.Owner.UID)) != nil {
+		spec = withoutValues(spec)
+	}
+	out := &api.Job{
+		ID: j.ID, Name: j.Name(), Array: j.Array, State: j.State.String(), Flags: flagsOf(j.Flags), Attempt: j.Attempt,
+		Exit: j.Exit, Spec: spec, Submitted: j.Submitted, Eligible: v.Eligible, Started: j.Started, Ended: j.Ended,
+		Priority: v.Priority, Pool: v.Pool, Files: v.Report.Files, Message: statusMessage(v), StartsBy: v.StartsBy,
+		Saved: v.Saved.At, SavedAs: v.Saved.As,
+	}
+	if j.State == job.Pending && v.Why.Code != "" {
+		why := v.Why
+		out.Why = &why
+	}
+	for _, c := range v.Claims {
+		claim := api.Claim{
+			Node: c.Node, Group: c.Group, Tasks: c.Tasks, CPUs: float64(c.Take.CPU) / float64(resource.OneCPU),
+			Memory: int64(c.Take.Memory), Whole: c.Whole,
+		}
+		for _, d := range c.Devices {
+			if d.Index < 0 {
+				claim.Unnamed++
+				continue
+			}
+			claim.Devices = append(claim.Devices, d.Index)
+		}
+		out.Claims = append(out.Claims, claim)
+	}
+	out.Idle = c.idleNodes(v)
+	for _, t := range v.Report.Tasks {
+		out.Tasks = append(out.Tasks, api.Task{
+			Step: t.Step, Rank: t.Rank, Node: t.Node, Running: t.Running, Started: t.Started, Ended: t.Ended, Exit: t.Exit,
+			Cause: string(t.Cause), Log: t.Log != "",
+		})
+	}
+	return out
+}
+
+// listedJob is a job as a page of a list shows it. The indices of an array stand with the first of
+// its tasks on the page alone: with each of a hundred thousand they would be gigabytes.
+func (c *call) listedJob(v *state.View, arrays map[job.ID]bool) *api.Job {
+	out := c.shownJob(v)
+	if out.Array == nil || out.Spec.Array == nil {
+		return out
+	}
+	if arrays[out.Array.Job] {
+		spec, array := *out.Spec, *out.Spec.Array
+		array.Indices = []uint32{}
+		spec.Array, out.Spec = &array, &spec
+	}
+	arrays[out.Array.Job] = true
+	return out
+}
+
+// idleNodes lists the nodes on which a running job holds devices and does nothing.
+func (c *call) idleNodes(v *state.View) (out []api.Idle) {
+	if c.s.cfg.Idle == nil || v.Job.State != job.Running {
+		return nil
+	}
+	found := c.s.cfg.Idle(v.Ref)
+	for _, cl := range v.Claims { // in the order of its ranks
+		i := slices.IndexFunc(found, func(i health.Idle) bool { return i.Node == cl.Node })
+		if i < 0 || len(cl.Devices) == 0 {
+			continue
+		}
+		if n := len(out); n > 0 && out[n-1].Node == cl.Node {
+			out[n-1].Devices += len(cl.Devices)
+			continue
+		}
+		out = append(out, api.Idle{Node: cl.Node, Devices: len(cl.Devices), Processes: found[i].Processes, Since: found[i].Since})
+	}
+	return out
+}
+
+// withoutValues is a specification without the values of variables, which are for
+// those alone who may see the environment.
+func withoutValues(s *job.Spec) *job.Spec {
+	if len(s.Env.Set) == 0 && !strings.Contains(s.Env.Export, "=") && !strings.Contains(s.Source.Given["export"], "=") {
+		return s
+	}
+	out := *s
+	out.Env.Set = nil
+	for _, kv := range s.Env.Set {
+		name, _, _ := strings.Cut(kv, "=")
+		out.Env.Set = append(out.Env.Set, name)
+	}
+	out.Env.Export = namesAlone(s.Env.Export)
+	out.Source.Given = maps.Clone(s.Source.Given)
+	if v, ok := out.Source.Given["export"]; ok {
+		out.Source.Given["export"] = namesAlone(v)
+	}
+	return &out
+}
+
+// namesAlone leaves of "ALL,A=1,B" the names. A value may hold a comma: what follows
+// the first one goes with it.
+func namesAlone(export string) string {
+	var names []string
+	for part := range strings.SplitSeq(export, ",") {
+		name, _, value := strings.Cut(part, "=")
+		names = append(names, name)
+		if value {
+			break
+		}
+	}
+	return strings.Join(names, ",")
+}
