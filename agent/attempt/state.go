@@ -10,6 +10,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
 
 // Kind is what a Record says.
@@ -147,11 +148,23 @@ func (s *State) Clone() *State {
 	return &c
 }
 
-// CauseOf is the cause of a launch that fails with an error. A state directory without
-// room is nothing that the job can help: it may be launched again.
+// CauseOf is the cause of a launch that fails with an error. A machine without room in the
+// state directory, without processes, descriptors or memory is nothing that the job can help:
+// it may be launched again.
 func CauseOf(err error) engine.Cause {
-	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
-		return engine.Unready
+	for _, e := range []error{unix.ENOSPC, unix.EDQUOT, unix.EAGAIN, unix.EMFILE, unix.ENFILE, unix.ENOMEM} {
+		if errors.Is(err, e) {
+			return engine.Unready
+		}
 	}
 	return engine.LaunchFailed
+}
+
+// LimitText says that a time limit has passed.
+func LimitText(d time.Duration) string {
+	text := d.String()
+	if d%time.Second == 0 {
+		text = slurmfmt.FormatTimeLimit(d)
+	}
+	return "its time limit of " + text + " has passed"
 }

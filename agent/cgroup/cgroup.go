@@ -296,8 +296,26 @@ func (g *Group) OOMKills() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	for line := range strings.Lines(string(b)) {
-		if f := strings.Fields(line); len(f) == 2 && f[0] == "oom_kill" {
+	return countOf(b, "oom_kill")
+}
+
+// ForksRefused counts the processes and threads that the kernel did not make because the
+// group had as many as it may.
+func (g *Group) ForksRefused() (int, error) {
+	if g.pids == "" {
+		return 0, nil
+	}
+	b, err := os.ReadFile(filepath.Join(g.pids, "pids.events"))
+	if err != nil {
+		return 0, err
+	}
+	return countOf(b, "max")
+}
+
+// countOf reads a count from a file of lines of a name and a number; 0: it has none of the name.
+func countOf(text []byte, name string) (int, error) {
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == name {
 			return strconv.Atoi(f[1])
 		}
 	}

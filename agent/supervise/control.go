@@ -61,8 +61,12 @@ func (h *supervisorSlot) listenControl() error {
 	go func() {
 		for {
 			c, err := l.Accept()
-			if err != nil {
+			switch {
+			case errors.Is(err, net.ErrClosed):
 				return
+			case err != nil:
+				time.Sleep(retryAccept) // of descriptors, none may be left
+				continue
 			}
 			if !peer.IsOurs(c) {
 				_ = c.Close()

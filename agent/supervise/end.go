@@ -80,6 +80,7 @@ func (s *supervisor) killAll() {
 		}
 	}
 	s.signalAll(unix.SIGKILL)
+	s.spawner.signalChildren(unix.SIGKILL)
 	if time.Since(s.killed) >= cmp.Or(s.launch.Stuck, time.Minute) {
 		if names := proc.Names(s.livingProcesses()); names != "" && names != s.state.Stuck {
 			s.recordFact(attempt.Record{Kind: attempt.KindNote, Stuck: names})
@@ -96,6 +97,10 @@ func (s *supervisor) livingProcesses() []int {
 	tree, err := proc.Descendants(unix.Getpid())
 	if err != nil {
 		s.log.Warn("list descendants", "err", err)
+		pids = s.spawner.childPIDs() // where no descriptor is left, ending these gives some back
+		for _, pid := range pids {
+			seen[pid] = true
+		}
 	}
 	for _, p := range tree {
 		seen[p.PID] = true

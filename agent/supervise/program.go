@@ -130,6 +130,7 @@ func (p *program) startProgram(s *supervisor) (int, <-chan barrier.Exit, error) 
 	})
 	p.closeStreams()
 	if err != nil {
+		err = barrier.ExplainLaunch(s.spawner, barrier.LaunchError(err, &barrier.Cmd{Args: p.args, Env: env}))
 		return 0, nil, fmt.Errorf("start of %s: %w", p.path, err)
 	}
 	return pid, exited, nil

@@ -32,6 +32,7 @@ type supervisorSlot struct {
 	next    *attempt.Command // OpTake that is to be carried out
 	now     *supervisor      // of the attempt that sits, or sat last; nil: none has
 	resting bool             // nobody sits
+	unfit   bool             // for another attempt
 
 	events  chan event
 	signals chan os.Signal
@@ -59,7 +60,7 @@ func (h *supervisorSlot) serveAttempts() {
 // awaitAttempt waits for an attempt; false if nobody can bring one any more.
 func (h *supervisorSlot) awaitAttempt() bool {
 	for h.next == nil {
-		if len(h.control.conns) == 0 {
+		if len(h.control.conns) == 0 || h.unfit {
 			return false
 		}
 		select {
@@ -108,7 +109,7 @@ func (h *supervisorSlot) resetCgroup(base cgroup.Base, l cgroup.Limits) error {
 		return err
 	}
 	h.group, h.limits = g, l
-	return h.spawner.enterCgroup(g)
+	return h.spawner.enterCgroup(g, l)
 }
 
 // leaveCgroup leaves the control group and removes it.

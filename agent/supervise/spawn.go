@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/signal"
 	"runtime"
@@ -31,6 +32,7 @@ type spawner struct {
 	mark    string            // variable that every process is started with
 	user    *barrier.Identity // of every process; nil: as this one
 	group   *cgroup.Group     // nil: none
+	limit   int64             // of the group's processes and threads; 0: none
 	unified *os.File          // the group's directory in v2; nil: none
 	work    chan func()       // for the thread
 	reaped  chan struct{}     // children ended; holds one at most
@@ -43,6 +45,7 @@ type spawner struct {
 	steps    map[int]*os.File // the groups of steps, below unified
 	base     int              // kills at the memory limit before the present attempt
 	blamed   int              // kills at the memory limit that a child's end accounts for
+	refused  int              // forks that the limit of processes refused before the present attempt
 }
 
 type child struct {
@@ -88,8 +91,9 @@ func (s *spawner) onThread(f func() error) error {
 }
 
 // enterCgroup makes children be born in a control group.
-func (s *spawner) enterCgroup(g *cgroup.Group) error {
+func (s *spawner) enterCgroup(g *cgroup.Group, l cgroup.Limits) error {
 	var err error
+	s.limit = l.PIDs
 	if s.unified, err = g.OpenUnified(); err != nil {
 		return err
 	}
@@ -124,6 +128,7 @@ func (s *spawner) beginAttempt(mark string, who *barrier.Identity, umask int, cp
 	s.mu.Lock()
 	s.base = s.oomKills()
 	s.blamed = s.base
+	s.refused = s.forksRefused()
 	s.mu.Unlock()
 	return &jobUser{who, s}, s.onThread(func() error {
 		unix.Umask(umask)
@@ -337,6 +342,42 @@ func (s *spawner) hasNoChild() bool {
 	defer s.mu.Unlock()
 	err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
 	return errors.Is(err, unix.ECHILD)
+}
+
+// ExplainLaunch implements barrier.LaunchExplainer.
+func (s *spawner) ExplainLaunch() string {
+	if s.limit > 0 && s.forksRefused() > s.refused {
+		return fmt.Sprintf("the job may have %d processes and threads on each node (jobs.processes of the server's configuration)", s.limit)
+	}
+	return ""
+}
+
+func (s *spawner) forksRefused() int {
+	if s.group == nil {
+		return 0
+	}
+	n, err := s.group.ForksRefused()
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// childPIDs lists the processes that were started here and have not been waited for.
+func (s *spawner) childPIDs() []int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.children))
+}
+
+// signalChildren sends a signal to the process group of every child. It needs no
+// descriptor, and so works where nothing else does.
+func (s *spawner) signalChildren(sig unix.Signal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for pid := range s.children {
+		_ = unix.Kill(-pid, sig) // a leader of a session, not waited for yet: the number is its own
+	}
 }
 
 func (s *spawner) oomKills() int {

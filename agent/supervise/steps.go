@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -151,6 +152,7 @@ func (s *supervisor) stepsClosed() bool {
 	}
 	if !st.closing {
 		st.closing = true
+		s.due.steps = time.Now().Add(s.launch.Grace + stepsLimit)
 		go func() {
 			err := node.Close()
 			s.events <- func() {
@@ -162,6 +164,20 @@ func (s *supervisor) stepsClosed() bool {
 		}()
 	}
 	return false
+}
+
+// stepsLimit is how long, beyond the grace, the Node of steps may take to end once nothing of
+// the attempt lives.
+const stepsLimit = 15 * time.Second
+
+// abandonSteps gives up waiting for the Node of steps: nothing of the attempt lives, and its
+// end must not depend on more. The process takes no other attempt.
+func (s *supervisor) abandonSteps() {
+	if s.steps == nil || s.steps.closed {
+		return
+	}
+	s.steps.closed, s.unfit = true, true
+	s.log.Error("the steps did not end after their processes; this supervisor takes no other attempt")
 }
 
 // signalSteps sends a signal to the tasks of every step.

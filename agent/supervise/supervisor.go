@@ -16,7 +16,6 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
-	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
 
 // supervisor is what concerns one attempt on one node. Only the goroutine of its
@@ -56,10 +55,11 @@ type deadlines struct {
 	save   time.Time // the next try to write the journal
 	hook   time.Time // a prolog or epilog has taken too long
 	look   time.Time // at the checkpoint directory
+	steps  time.Time // the Node of steps has not ended although nothing lives
 }
 
 func (d *deadlines) allDeadlines() []*time.Time {
-	return []*time.Time{&d.orphan, &d.tether, &d.warn, &d.limit, &d.kill, &d.save, &d.hook, &d.look}
+	return []*time.Time{&d.orphan, &d.tether, &d.warn, &d.limit, &d.kill, &d.save, &d.hook, &d.look, &d.steps}
 }
 
 // next returns the earliest, zero if there is none.
@@ -223,13 +223,16 @@ func (s *supervisor) handleDeadlines(now time.Time) {
 		s.warnBeforeLimit()
 	}
 	if !s.state.Held && takeIfDue(&s.due.limit, now) {
-		s.endAttempt(endOrder{signal: unix.SIGTERM, grace: s.launch.Grace, cause: engine.TimedOut, text: "its time limit of " + formatSpan(s.launch.Job.Spec.TimeLimit) + " has passed"})
+		s.endAttempt(endOrder{signal: unix.SIGTERM, grace: s.launch.Grace, cause: engine.TimedOut, text: attempt.LimitText(s.launch.Job.Spec.TimeLimit)})
 	}
 	if takeIfDue(&s.due.kill, now) {
 		s.killAll()
 	}
 	if takeIfDue(&s.due.hook, now) {
 		s.hookLate()
+	}
+	if takeIfDue(&s.due.steps, now) {
+		s.abandonSteps()
 	}
 	if takeIfDue(&s.due.look, now) {
 		s.reportCheckpoint()
@@ -243,14 +246,6 @@ func (s *supervisor) handleDeadlines(now time.Time) {
 			s.control.queueRecord(s.wholeState())
 		}
 	}
-}
-
-// formatSpan is a time limit as people read it.
-func formatSpan(d time.Duration) string {
-	if d%time.Second != 0 {
-		return d.String()
-	}
-	return slurmfmt.FormatTimeLimit(d)
 }
 
 // openBarrier opens the barrier: the limits of time begin, and the head's script starts.

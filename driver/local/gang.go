@@ -33,7 +33,8 @@ type gang struct {
 	askedAt time.Time
 	ended   bool // everything is gone
 	late    *time.Timer
-	holds   uint64 // commands to suspend it or let it go on, so far
+	limit   *time.Timer // the time limit has long passed, and its supervisors did not see to it
+	holds   uint64      // commands to suspend it or let it go on, so far
 }
 
 func (e *Engine) newGang(l *attempt.Launch, whole []byte) *gang {
@@ -42,7 +43,9 @@ func (e *Engine) newGang(l *attempt.Launch, whole []byte) *gang {
 	g := &gang{
 		e: e, launch: &bare, inbox: make(chan func()), done: make(chan struct{}),
 		phase: engine.Accepted, late: time.NewTimer(e.cfg.Ready + l.Hooks.Timeout),
+		limit: time.NewTimer(time.Hour),
 	}
+	g.limit.Stop()
 	g.whole.Store(&whole)
 	for i := range l.Nodes {
 		g.parts = append(g.parts, &nodeAttempt{
@@ -59,6 +62,8 @@ func (g *gang) runGang() {
 		g.e.wg.Go(func() { p.followSupervisor(start) })
 	}
 	defer g.late.Stop()
+	defer g.limit.Stop()
+	g.planLimit()
 	for !g.ended {
 		select {
 		case do := <-g.inbox:
@@ -66,6 +71,8 @@ func (g *gang) runGang() {
 			g.drainEvents()
 		case <-g.late.C:
 			g.tooLate()
+		case <-g.limit.C:
+			g.enforceLimit()
 		case <-g.e.ctx.Done():
 			g.leaveSupervisors()
 			return
@@ -146,6 +153,7 @@ func (g *gang) openBarrier() {
 	g.started, g.decided, g.phase = started, attempt.EntryGo, engine.Running
 	g.whole.Store(nil)
 	g.late.Stop()
+	g.planLimit()
 	g.tellAll(attempt.Command{Op: attempt.OpGo, Time: g.started, Alloc: alloc, Peers: g.peerSockets()})
 }
 
@@ -256,6 +264,30 @@ func (g *gang) tooLate() {
 		}
 	}
 	g.abandonLaunch(engine.Unready, fmt.Sprintf("%s not ready in %s", strings.Join(slow, ", "), g.e.cfg.Ready))
+}
+
+// planLimit sets the moment at which the time limit is enforced from here. The supervisors
+// have seen to it before, unless they hang: they know best how long the attempt was suspended.
+func (g *gang) planLimit() {
+	if limit := g.launch.Job.Spec.TimeLimit; limit > 0 && g.decided == attempt.EntryGo {
+		g.limit.Reset(time.Until(g.started.Add(limit + g.launch.Grace + g.e.cfg.Overdue)))
+	}
+}
+
+// enforceLimit ends an attempt that runs although its time limit has long passed. A
+// supervisor that does not act on that is ended.
+func (g *gang) enforceLimit() {
+	head := g.parts[0]
+	if g.cause != "" || head.dead || head.state.Phase >= engine.Ending {
+		return
+	}
+	for _, p := range g.parts {
+		if p.state.Turn > 0 {
+			return // it was suspended, and only its supervisor knows for how long
+		}
+	}
+	g.cause, g.text = engine.TimedOut, attempt.LimitText(g.launch.Job.Spec.TimeLimit)
+	g.tellAll(attempt.Command{Op: attempt.OpStop, Grace: g.launch.Grace, Cause: g.cause, Text: g.text})
 }
 
 // stopGang is engine.Stop for this attempt.

@@ -102,6 +102,10 @@ type Config struct {
 	Log   *slog.Logger  // nil: none
 	Ready time.Duration // how long a gang may take to get ready; 0: 30 s
 	Deaf  time.Duration // after how long a supervisor that does not act on a command is ended; 0: 5 s
+
+	// Overdue is how long after its time limit and the grace an attempt is ended from here,
+	// where its supervisor did not do it; 0: a minute.
+	Overdue time.Duration
 }
 
 // Engine runs jobs on this machine. It is safe for concurrent use.
@@ -144,6 +148,7 @@ func New(cfg Config) (*Engine, error) {
 	cfg.Naming = cmp.Or(cfg.Naming, NamedByAddr)
 	cfg.Ready = cmp.Or(cfg.Ready, 30*time.Second)
 	cfg.Deaf = cmp.Or(cfg.Deaf, 5*time.Second)
+	cfg.Overdue = cmp.Or(cfg.Overdue, time.Minute)
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}

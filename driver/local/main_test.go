@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -53,6 +55,13 @@ func supervisor(args []string) int {
 	}
 	if journal, err := os.ReadFile(filepath.Join(root, "journal."+node)); err == nil {
 		if err := os.Symlink(string(journal), filepath.Join(dir, "journal")); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(root, "nofile."+node)); err == nil {
+		n, _ := strconv.ParseUint(string(text), 10, 64)
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: n, Max: n}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

@@ -198,13 +198,18 @@ func (p *nodeAttempt) startOnSlot(s *supervisorSlot) {
 }
 
 // reconnectSupervisor connects to a supervisor as long as it lives. It may not listen yet.
+// One that cannot be reached for long although somebody has a command for it is ended.
 func (p *nodeAttempt) reconnectSupervisor(ctx context.Context, s *supervisorSlot) *supervisorSlot {
+	from := time.Now()
 	for wait := time.Millisecond; s.isAlive(p.gang.e.boot) && ctx.Err() == nil; wait = min(2*wait, 200*time.Millisecond) {
 		c, err := socket.Dial(s.ControlSocket(), 0)
 		if err == nil {
 			next := &supervisorSlot{Slot: s.Slot, kind: s.kind, process: s.process, conn: c}
 			p.gang.e.pool.hearSlot(next)
 			return next
+		}
+		if len(p.commands) > 0 && time.Since(from) > reconnectTries*p.gang.e.cfg.Deaf {
+			p.killSupervisor(s)
 		}
 		select {
 		case <-time.After(wait):
@@ -213,6 +218,9 @@ func (p *nodeAttempt) reconnectSupervisor(ctx context.Context, s *supervisorSlot
 	}
 	return nil
 }
+
+// reconnectTries is how many times Config.Deaf a supervisor may not be reachable.
+const reconnectTries = 4
 
 // listenSupervisor passes records to the gang and commands to the supervisor, until the part
 // is gone (true) or the connection has ended. A supervisor that does not act on a

@@ -77,17 +77,19 @@ const (
 	wordGo   = 'G' // on the barrier pipe: go
 )
 
-// Start spawns the process. It does not wait for it to be ready.
+// Start spawns the process. It does not wait for it to be ready. A Held that comes with an
+// error is of a process that exists and whose end has to be awaited; without a process
+// there is none.
 func (h *Hold) Start(sp Spawner, taskInit []string) (*Held, error) {
 	reportR, reportW, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("hold task %d: %w", h.Rank, err)
+		return nil, fmt.Errorf("task %d cannot be started: %w", h.Rank, LaunchError(err, &Cmd{}))
 	}
 	barrierR, barrierW, err := os.Pipe()
 	if err != nil {
 		reportR.Close()
 		reportW.Close()
-		return nil, fmt.Errorf("hold task %d: %w", h.Rank, err)
+		return nil, fmt.Errorf("task %d cannot be started: %w", h.Rank, LaunchError(err, &Cmd{}))
 	}
 	defer reportW.Close()
 	defer barrierR.Close()
@@ -98,11 +100,11 @@ func (h *Hold) Start(sp Spawner, taskInit []string) (*Held, error) {
 		Step:  h.Step, Rank: h.Rank, Local: h.Local, Terminal: h.Terminal,
 	}
 	held := &Held{barrier: barrierW, report: reportR}
-	held.PID, held.Exited, err = sp.Spawn(cmd)
-	if err == nil {
-		err = held.writeOrders(orders{Dir: h.Dir, Umask: h.Umask, Limits: h.Limits, Errno: h.Errno, Identity: h.Identity})
+	if held.PID, held.Exited, err = sp.Spawn(cmd); err != nil {
+		held.Close()
+		return nil, fmt.Errorf("task %d cannot be started: %w", h.Rank, ExplainLaunch(sp, LaunchError(err, cmd)))
 	}
-	if err != nil {
+	if err := held.writeOrders(orders{Dir: h.Dir, Umask: h.Umask, Limits: h.Limits, Errno: h.Errno, Identity: h.Identity}); err != nil {
 		held.Close()
 		return held, fmt.Errorf("hold task %d: %w", h.Rank, err)
 	}

@@ -47,11 +47,11 @@ func (n *Node) serveExec(l *wire.Link, f wire.Frame) {
 		err = held.Go()
 	}
 	if err != nil {
-		if held != nil && held.Exited != nil {
+		if held != nil {
 			held.Close()
 			<-held.Exited
 		}
-		refuse(err)
+		refuse(barrier.ExplainLaunch(n.cfg.Spawner, err))
 		return
 	}
 	why := make(chan error, 1)

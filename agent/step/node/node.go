@@ -22,6 +22,10 @@ import (
 // defaultGrace is Config.Grace where none is said.
 const defaultGrace = 2 * time.Second
 
+// closeLimit is how long, beyond the grace, Close waits for steps before it ends the
+// connections of their sruns.
+const closeLimit = 3 * time.Second
+
 // retryAccept is how long to wait when there are no descriptors left.
 const retryAccept = 50 * time.Millisecond
 
@@ -379,9 +383,7 @@ func (n *Node) Close() error {
 	for _, s := range n.livingSteps(-1) {
 		s.killTasks(false)
 	}
-	for _, s := range n.livingSteps(-1) {
-		<-s.over
-	}
+	n.awaitSteps()
 	n.mu.Lock()
 	for l := range n.links {
 		l.Close()
@@ -389,4 +391,18 @@ func (n *Node) Close() error {
 	n.mu.Unlock()
 	n.serving.Wait()
 	return nil
+}
+
+// awaitSteps waits for the end of every step, but not for an srun that does not read: its
+// connection would keep the output, and so the step, from ending.
+func (n *Node) awaitSteps() {
+	late := time.NewTimer(n.cfg.Grace + closeLimit)
+	defer late.Stop()
+	for _, s := range n.livingSteps(-1) {
+		select {
+		case <-s.over:
+		case <-late.C:
+			return
+		}
+	}
 }

@@ -23,6 +23,7 @@ type nodeStep struct {
 	over chan struct{} // closed when nothing of it lives and all output was sent
 
 	mu     sync.Mutex
+	held   bool // every task is at its barrier
 	opened bool // the barrier
 	queued int  // input that no task has taken yet
 	ending bool // a kill is on its way
@@ -43,21 +44,29 @@ func (n *Node) serveStep(l *wire.Link, f wire.Frame) {
 		_ = l.Send(wire.Frame{Kind: wire.MsgRefused, Body: []byte(err.Error())})
 		return
 	}
+	left := make(chan struct{})
+	n.serving.Go(func() { // also while the tasks are started: srun may go before they are held
+		defer close(left)
+		s.followSrun()
+		s.killTasks(false)
+	})
 	pids, err := s.holdTasks()
 	if err == nil && s.isEnding() {
 		err = errEnding
 	}
 	n.serving.Go(func() { s.awaitTasks(err == nil) })
 	if err != nil {
+		// srun hears why before the end of tasks that may take long to end.
+		_ = l.Send(wire.Frame{Kind: wire.MsgRefused, Body: []byte(err.Error())})
 		s.killTasks(true)
 		<-s.over
-		_ = l.Send(wire.Frame{Kind: wire.MsgRefused, Body: []byte(err.Error())})
 		return
 	}
-	if l.SendJSON(wire.MsgHeld, pids) == nil {
-		s.followSrun()
+	if l.SendJSON(wire.MsgHeld, pids) != nil {
+		s.killTasks(false)
+	} else {
+		<-left
 	}
-	s.killTasks(false)
 	<-s.over
 }
 
@@ -98,11 +107,12 @@ func (s *nodeStep) holdTasks() (pids map[int]int, err error) {
 			return nil, fmt.Errorf("step %d has no program for component %d", info.Step, part.Component)
 		}
 		for local := range part.Ranks {
+			if s.isEnding() {
+				return nil, errEnding
+			}
 			t, err := s.startTask(index, local)
 			if t != nil {
-				s.mu.Lock()
-				s.tasks = append(s.tasks, t)
-				s.mu.Unlock()
+				s.addTask(t)
 			}
 			if err != nil {
 				return nil, err
@@ -112,11 +122,24 @@ func (s *nodeStep) holdTasks() (pids map[int]int, err error) {
 	pids = make(map[int]int)
 	for _, t := range s.tasks {
 		if err := t.held.Ready(); err != nil {
-			return nil, fmt.Errorf("task %d: %w", t.state.Rank, err)
+			return nil, fmt.Errorf("task %d: %w", t.state.Rank, barrier.ExplainLaunch(s.node.cfg.Spawner, err))
 		}
 		pids[t.state.Rank] = t.held.PID
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = true
 	return pids, nil
+}
+
+// addTask adds a task that has a process. A kill that is on its way reaches it too.
+func (s *nodeStep) addTask(t *task) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tasks = append(s.tasks, t)
+	if s.ending {
+		t.held.Close()
+	}
 }
 
 // followSrun does what srun says until the connection ends.
@@ -146,7 +169,7 @@ func (s *nodeStep) followSrun() {
 // openBarrier opens the barrier of every task, unless the step is already ending.
 func (s *nodeStep) openBarrier() {
 	s.mu.Lock()
-	if s.opened || s.ending {
+	if !s.held || s.opened || s.ending {
 		s.mu.Unlock()
 		return
 	}
@@ -174,7 +197,8 @@ func (s *nodeStep) signalTasks(sig syscall.Signal) {
 }
 
 // killTasks begins to end every task: at once, or by SIGTERM and, after the grace,
-// SIGKILL. Tasks at their barrier end without running anything. It does not wait.
+// SIGKILL. Tasks at their barrier end without running anything; one that hangs before it
+// is killed after the grace too. It does not wait.
 func (s *nodeStep) killTasks(now bool) {
 	s.mu.Lock()
 	first := !s.ending
@@ -190,8 +214,9 @@ func (s *nodeStep) killTasks(now bool) {
 			t.signalGroup(syscall.SIGTERM)
 		}
 	}
+	held := !s.opened
 	s.mu.Unlock()
-	if !first || now {
+	if !first || now && !held {
 		return
 	}
 	s.node.serving.Go(func() {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -62,6 +63,9 @@ func (s *nodeStep) startTask(part, local int) (*task, error) {
 		Step: info.Step, Rank: rank, Local: local,
 	}
 	given, err := t.openStreams(h, prog, part, local)
+	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+		err = fmt.Errorf("task %d cannot be started: no file descriptor is left on this node: %w; run fewer tasks on it, or raise the server's limit of open files", rank, err)
+	}
 	defer func() {
 		for _, f := range given {
 			_ = f.Close()
@@ -72,7 +76,7 @@ func (s *nodeStep) startTask(part, local int) (*task, error) {
 		return nil, err
 	}
 	t.held, err = h.Start(s.node.cfg.Spawner, s.node.cfg.TaskInit)
-	if err != nil && t.held.Exited == nil {
+	if t.held == nil {
 		t.close()
 		return nil, err
 	}
@@ -318,7 +322,7 @@ func (t *task) close() {
 	if t.pmi != nil {
 		_ = t.pmi.Close()
 	}
-	if t.held != nil {
+	if t.held != nil { // else nothing was ever copied
 		<-t.pumped
 	}
 	if t.log != nil {

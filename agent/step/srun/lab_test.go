@@ -20,9 +20,17 @@ import (
 )
 
 // osSpawner spawns with os/exec.
-type osSpawner struct{ wait sync.WaitGroup }
+type osSpawner struct {
+	wait  sync.WaitGroup
+	fault func(*barrier.Cmd) error // is asked first, and may put another command in place; nil: none
+}
 
 func (s *osSpawner) Spawn(c *barrier.Cmd) (int, <-chan barrier.Exit, error) {
+	if s.fault != nil {
+		if err := s.fault(c); err != nil {
+			return 0, nil, err
+		}
+	}
 	cmd := &exec.Cmd{Path: c.Path, Args: c.Args, Env: c.Env, SysProcAttr: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Files[0], c.Files[1], c.Files[2]
 	cmd.ExtraFiles = c.Files[3:]
