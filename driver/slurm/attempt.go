@@ -31,41 +31,69 @@ type attempt struct {
 	halt   chan struct{} // closed once it is to end
 
 	id     uint32       // 0: slurmctld has not said
-	maybe  bool         // something was sent without an answer
-	twice  bool         // and then something more: what came late may begin late
 	base   int          // how often Slurm had put the job back when the attempt got it
 	held   *requeuedJob // what it got is held yet; nil: it is not
 	report engine.Report
 	stop   *stopping
 	ended  bool // the goroutine is to end
 
-	whose  bool       // its job has begun, whatever Slurm calls its user
-	seen   *site.Job  // what slurmctld, or accounting, said last; nil: nothing yet
-	at     time.Time  // when
-	urgent time.Time  // when something was heard of it, or done to it, that a poll is to show
-	tried  time.Time  // when it was handed over last
-	sent   time.Time  // when its number was told
-	gone   time.Time  // since when slurmctld does not know it; zero: it does
-	begun  time.Time  // by its hint
-	done   time.Time  // by its hint
-	status string     // in that hint
-	noted  time.Time  // when that hint was seen
-	hinter string     // who wrote the hint that it began, by number
-	probe  *nodeProbe // of its nodes, since Slurm lost it; nil: none
-
-	question *lockQuery // what its nodes are asked, where they have its lock; nil: nothing yet
-	lived    time.Time  // which slurmctld, by its beginning, they said of that it lived then
-	freed    time.Time  // when its job was ended in Slurm for that hint
+	handover   handover
+	poll       pollResult
+	hint       hints
+	check      nodeCheck
+	suspension suspension
+	ending     ending
 
 	expected time.Time // when Slurm was last said to expect to start it; its goroutine's alone
+}
 
-	froze  time.Time     // when it was last told to be held, or to go on
-	paused time.Time     // since when it is suspended
-	idle   time.Duration // how long it was
-	told   *stopping     // what its job was told of stop
-	asked  time.Time     // when
-	thawed int           // how often it was suspended and let go on since, to be sure
-	killed time.Time     // when it was last killed
+// handover is how an attempt's job was handed to slurmctld.
+type handover struct {
+	unanswered bool      // something was sent without an answer
+	repeated   bool      // and then something more: what came late may begin late
+	tried      time.Time // when it was handed over last
+	numbered   time.Time // when its number was told
+}
+
+// pollResult is what slurmctld, or accounting, says of an attempt's job.
+type pollResult struct {
+	job          *site.Job // the last answer; nil: nothing yet
+	at           time.Time // when that came
+	urgent       time.Time // when something was heard of it, or done to it, that a poll is to show
+	unknownSince time.Time // since when slurmctld does not know it; zero: it does
+	running      bool      // its job has begun, whatever Slurm calls its user
+}
+
+// hints is what the files in the lock directory say of an attempt, sooner than a poll.
+type hints struct {
+	begun  time.Time
+	done   time.Time
+	status string    // beside done
+	noted  time.Time // when done was seen
+	writer string    // who wrote that it began, by number
+	freed  time.Time // when its job was ended in Slurm because of done
+}
+
+// nodeCheck is what an attempt's nodes are asked about it.
+type nodeCheck struct {
+	probe      *nodeProbe // whether it lives, since Slurm lost it; nil: nothing
+	locks      *lockQuery // about its lock, if they have it; nil: nothing yet
+	aliveUnder time.Time  // under which slurmctld, by its beginning, they last said that it lives
+}
+
+// suspension is how an attempt was suspended.
+type suspension struct {
+	changed time.Time     // when it was last told to be held, or to go on
+	since   time.Time     // since when it is suspended
+	total   time.Duration // how long it was
+}
+
+// ending is how far the stop of an attempt has come.
+type ending struct {
+	told   *stopping // what its job was told of stop
+	asked  time.Time // when
+	thawed int       // how often it was suspended and let go on since, to be sure
+	killed time.Time // when it was last killed
 }
 
 // newAttempt is an attempt of which nothing is known but the order. The caller holds the
@@ -96,12 +124,12 @@ func (e *Engine) restoreAttempt(ref engine.Ref, l *life) *attempt {
 		return &attempt{ref: ref, digest: l.digest, report: *l.end, ended: true}
 	}
 	a := e.newAttempt(ref, l.launch)
-	a.id, a.stop, a.maybe, a.tried, a.sent = l.id, l.stop, l.id == 0, l.launch.Time, l.launch.Time.Add(time.Minute)
+	a.id, a.stop, a.handover.unanswered, a.handover.tried, a.handover.numbered = l.id, l.stop, l.id == 0, l.launch.Time, l.launch.Time.Add(time.Minute)
 	if l.adopted != nil {
 		a.useRequeuedLock(l.adopted)
 	}
 	if l.started != nil {
-		a.report, a.begun = *l.started, l.started.Started
+		a.report, a.hint.begun = *l.started, l.started.Started
 	}
 	if a.stop != nil {
 		close(a.halt)

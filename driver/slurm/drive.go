@@ -160,7 +160,7 @@ func (e *Engine) runSender(r senderConfig) {
 
 // submitInTurn is handOver, in its turn.
 func (e *Engine) submitInTurn(a *attempt) error {
-	if a.maybe {
+	if a.handover.unanswered {
 		j, err := e.lookUp(a)
 		if err != nil {
 			return err
@@ -185,9 +185,9 @@ func (e *Engine) submitInTurn(a *attempt) error {
 	}
 	if err == nil {
 		e.mu.Lock()
-		a.tried = time.Now()
+		a.handover.tried = time.Now()
 		e.mu.Unlock()
-		a.maybe, a.twice = true, a.maybe
+		a.handover.unanswered, a.handover.repeated = true, a.handover.unanswered
 		ctx, cancel := e.callContext()
 		var id uint32
 		id, err = e.cfg.Site.Submit(ctx, s)
@@ -226,7 +226,7 @@ func (e *Engine) resolveOwner(a *attempt) error {
 // endRefused ends an attempt that slurmctld has refused. Should what it said have meant
 // something else, the lock keeps the job from beginning.
 func (e *Engine) endRefused(a *attempt, why error) error {
-	if a.maybe {
+	if a.handover.unanswered {
 		ctx, cancel := e.callContext()
 		defer cancel()
 		held, err := e.fenceLock(ctx, a, 0)
@@ -255,9 +255,9 @@ func (e *Engine) recordJobID(a *attempt, id uint32) error {
 	defer e.mu.Unlock()
 	slim := *a.order
 	slim.Script, slim.Env = nil, nil
-	a.order, a.sbatch, a.id, a.maybe = &slim, nil, id, false
-	a.sent = time.Now()
-	a.at, a.seen, a.gone = a.sent, nil, time.Time{}
+	a.order, a.sbatch, a.id, a.handover.unanswered = &slim, nil, id, false
+	a.handover.numbered = time.Now()
+	a.poll.at, a.poll.job, a.poll.unknownSince = a.handover.numbered, nil, time.Time{}
 	if r := a.report; a.stop == nil && r.Message != "" { // why it was not handed over
 		r.Message = ""
 		e.publishReport(a, r)
@@ -340,7 +340,7 @@ func (e *Engine) giveUp(a *attempt) (time.Duration, error) {
 	e.mu.Lock()
 	stop := a.stop
 	e.mu.Unlock()
-	if !a.maybe {
+	if !a.handover.unanswered {
 		return 0, e.endUnstarted(a, stop.Cause, stop.Reason)
 	}
 	return e.inTurn(a, func(ctx context.Context) (time.Duration, error) { return e.cancelUnanswered(ctx, a, stop) })

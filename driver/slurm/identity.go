@@ -140,7 +140,7 @@ func (e *Engine) ownerMismatch(a *attempt, j *site.Job) string {
 // never does then. One that has begun runs as its owner, for its script has looked.
 func (e *Engine) endMisowned(a *attempt, j *site.Job) (done bool, err error) {
 	why := e.ownerMismatch(a, j)
-	if why == "" || a.whose { // the attempt's goroutine alone has it
+	if why == "" || a.poll.running { // the attempt's goroutine alone has it
 		return false, nil
 	}
 	ctx, cancel := e.callContext()
@@ -150,7 +150,7 @@ func (e *Engine) endMisowned(a *attempt, j *site.Job) (done bool, err error) {
 		return false, err
 	}
 	if held != fenced {
-		a.whose = true
+		a.poll.running = true
 		return false, nil
 	}
 	if now, err := e.askController(ctx, a); err != nil {

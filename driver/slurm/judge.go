@@ -27,7 +27,7 @@ const unhinted = 15 * time.Second
 // judgeJob makes a report of what was seen of an attempt's job.
 func (e *Engine) judgeJob(a *attempt) error {
 	e.mu.Lock()
-	j, gone, over := a.seen, a.gone, a.ended
+	j, gone, over := a.poll.job, a.poll.unknownSince, a.ended
 	e.mu.Unlock()
 	if !over && j != nil {
 		if done, err := e.endMisowned(a, j); done || err != nil {
@@ -63,7 +63,7 @@ func (e *Engine) reportProgress(a *attempt, j *site.Job) error {
 		return err
 	}
 	e.mu.Lock()
-	r, begun, stop := a.report, a.begun, a.stop
+	r, begun, stop := a.report, a.hint.begun, a.stop
 	e.mu.Unlock()
 	r.Uncertain = false
 	phase, first := engine.Accepted, false
@@ -120,7 +120,7 @@ func (e *Engine) reportProgress(a *attempt, j *site.Job) error {
 // After a while the job is ended in Slurm too, and if that does not help the word counts.
 func (e *Engine) endStuckCompleting(a *attempt, j *site.Job) (over bool, err error) {
 	e.mu.Lock()
-	done, status, noted, freed, at := a.done, a.status, a.noted, a.freed, a.at
+	done, status, noted, freed, at := a.hint.done, a.hint.status, a.hint.noted, a.hint.freed, a.poll.at
 	e.mu.Unlock()
 	switch {
 	case done.IsZero() || j.State != site.Running || j.Completing || time.Since(noted) < e.cfg.Settle:
@@ -140,7 +140,7 @@ func (e *Engine) endStuckCompleting(a *attempt, j *site.Job) (over bool, err err
 		return false, err
 	}
 	e.mu.Lock()
-	a.freed = time.Now()
+	a.hint.freed = time.Now()
 	e.mu.Unlock()
 	return false, nil
 }
@@ -148,7 +148,7 @@ func (e *Engine) endStuckCompleting(a *attempt, j *site.Job) (over bool, err err
 // reportJobEnd reports the end of a job, if it is the end of what took the lock.
 func (e *Engine) reportJobEnd(a *attempt, j *site.Job) error {
 	e.mu.Lock()
-	done, status, freed := a.done, a.status, !a.freed.IsZero()
+	done, status, freed := a.hint.done, a.hint.status, !a.hint.freed.IsZero()
 	e.mu.Unlock()
 	if freed {
 		return e.byItsWord(a, done, status)
@@ -177,7 +177,7 @@ func (e *Engine) reportJobEnd(a *attempt, j *site.Job) error {
 		return err
 	}
 	e.mu.Lock()
-	r, begun, done, status, stop, last := a.report, a.begun, a.done, a.status, a.stop, a.at
+	r, begun, done, status, stop, last := a.report, a.hint.begun, a.hint.done, a.hint.status, a.stop, a.poll.at
 	e.mu.Unlock()
 	now := time.Now()
 	r.Phase, r.Gone, r.Uncertain, r.Suspended = engine.Ended, true, false, false
@@ -324,7 +324,7 @@ func causeOf(j *site.Job) (engine.Cause, string) {
 // handleLostJob: slurmctld does not know the job, and accounting has no end of it.
 func (e *Engine) handleLostJob(a *attempt, since time.Time) error {
 	e.mu.Lock()
-	r, c, last, done, status := a.report, e.cluster, a.at, a.done, a.status
+	r, c, last, done, status := a.report, e.cluster, a.poll.at, a.hint.done, a.hint.status
 	e.mu.Unlock()
 	if time.Since(since) < e.cfg.Settle {
 		return nil // the polls go on and wake it

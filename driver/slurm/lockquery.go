@@ -55,10 +55,10 @@ func (e *Engine) queryLocks(a *attempt, nodes []string) (nodeAnswers, error) {
 	if len(nodes) == 0 || len(nodes) > mostProbed {
 		return nodeAnswers{why: fmt.Sprintf("of %d nodes none is asked (at most %d are)", len(nodes), mostProbed)}, nil
 	}
-	if a.question == nil {
-		a.question = &lockQuery{nodes: map[string]*queryJob{}, began: time.Now()}
+	if a.check.locks == nil {
+		a.check.locks = &lockQuery{nodes: map[string]*queryJob{}, began: time.Now()}
 	}
-	q := a.question
+	q := a.check.locks
 	if err := e.collectAnswers(q); err != nil {
 		return nodeAnswers{}, err
 	}
@@ -205,10 +205,10 @@ func (p *queryJob) readAnswer(j *site.Job) {
 
 // cancelQueries ends the jobs that ask and are not wanted any more.
 func (e *Engine) cancelQueries(a *attempt) {
-	if a.question == nil || e.ctx.Err() != nil {
+	if a.check.locks == nil || e.ctx.Err() != nil {
 		return
 	}
-	for _, p := range a.question.nodes {
+	for _, p := range a.check.locks.nodes {
 		if p.id == 0 {
 			continue
 		}

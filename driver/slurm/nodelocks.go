@@ -64,7 +64,7 @@ func (e *Engine) begunBlind(a *attempt, j *site.Job) (b *startRecord, reported b
 	switch {
 	case j.Restarts > a.base:
 		return nil, false, nil // its script has seen to that
-	case a.question.isTooEarly():
+	case a.check.locks.isTooEarly():
 		return nil, true, nil
 	}
 	slurms := &startRecord{id: a.id, start: j.Started, nodes: sortedUnique(j.Nodes)}
@@ -75,7 +75,7 @@ func (e *Engine) begunBlind(a *attempt, j *site.Job) (b *startRecord, reported b
 	ours := a.stop != nil
 	e.mu.Unlock()
 	sure, err := e.isRecordReliable(a, j, ours)
-	if sure && !a.twice || err != nil {
+	if sure && !a.handover.repeated || err != nil {
 		return slurms, false, err
 	}
 	if twin, err := e.followDuplicateJob(a); twin || err != nil {
@@ -197,7 +197,7 @@ func (e *Engine) followDuplicateJob(a *attempt) (bool, error) {
 
 // lostBlind is for what neither slurmctld nor accounting knows.
 func (e *Engine) lostBlind(a *attempt) error {
-	if a.question.isTooEarly() {
+	if a.check.locks.isTooEarly() {
 		return nil
 	}
 	if twin, err := e.followDuplicateJob(a); twin || err != nil {
@@ -233,7 +233,7 @@ func (e *Engine) checkOutlivedJob(a *attempt, j *site.Job) (over bool, err error
 	e.mu.Lock()
 	booted := e.cluster.Booted
 	e.mu.Unlock()
-	if j.State != site.Running || j.Completing || !booted.After(j.Started) || booted.Equal(a.lived) || time.Since(booted) < 2*e.cfg.Settle {
+	if j.State != site.Running || j.Completing || !booted.After(j.Started) || booted.Equal(a.check.aliveUnder) || time.Since(booted) < 2*e.cfg.Settle {
 		return false, nil
 	}
 	w, err := e.queryLocks(a, a.claimedNodes())
@@ -241,7 +241,7 @@ func (e *Engine) checkOutlivedJob(a *attempt, j *site.Job) (over bool, err error
 	case err != nil || !w.known:
 		return false, err
 	case w.lives:
-		a.lived, a.question = booted, nil
+		a.check.aliveUnder, a.check.locks = booted, nil
 		return false, nil
 	}
 	ctx, cancel := e.callContext()

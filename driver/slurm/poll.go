@@ -38,7 +38,7 @@ const unseen = 8
 
 // pollSoon has an attempt asked about soon. The caller holds the lock.
 func (e *Engine) pollSoon(a *attempt) {
-	a.urgent = time.Now()
+	a.poll.urgent = time.Now()
 	e.urged[a] = true
 	select {
 	case e.kick <- struct{}{}:
@@ -150,7 +150,7 @@ func (e *Engine) urgentJobs(now time.Time) (ids []uint32) {
 	defer e.mu.Unlock()
 	for a := range e.urged {
 		switch {
-		case a.ended || now.Sub(a.urgent) >= urgency:
+		case a.ended || now.Sub(a.poll.urgent) >= urgency:
 			delete(e.urged, a)
 		case a.id != 0:
 			ids = append(ids, a.id)
@@ -173,7 +173,7 @@ func (e *Engine) liveJobs(now time.Time) (ids []uint32) {
 		if a.id == 0 || a.ended {
 			continue
 		}
-		if a.seen == nil && a.gone.IsZero() && sending && now.Sub(a.urgent) >= urgency {
+		if a.poll.job == nil && a.poll.unknownSince.IsZero() && sending && now.Sub(a.poll.urgent) >= urgency {
 			if fresh++; fresh > unseen {
 				continue
 			}
@@ -250,13 +250,13 @@ func (e *Engine) deliverAnswers(ids []uint32, all, past []site.Job, now time.Tim
 		if a.id == 0 || a.ended {
 			continue
 		}
-		if _, asked := slices.BinarySearch(ids, a.id); !asked || now.Before(a.froze) { // or it was asked before that changed
+		if _, asked := slices.BinarySearch(ids, a.id); !asked || now.Before(a.suspension.changed) { // or it was asked before that changed
 			continue
 		}
 		j := findJob(all, a)
 		if j == nil {
-			if a.gone.IsZero() {
-				a.gone = now
+			if a.poll.unknownSince.IsZero() {
+				a.poll.unknownSince = now
 			}
 			if j = findJob(past, a); j != nil && (!j.State.Final() || closedUnknown(j)) {
 				j = nil // what accounting says of the living lags behind
@@ -266,9 +266,9 @@ func (e *Engine) deliverAnswers(ids []uint32, all, past []site.Job, now time.Tim
 				continue
 			}
 		} else {
-			a.gone, a.at = time.Time{}, now
+			a.poll.unknownSince, a.poll.at = time.Time{}, now
 		}
-		a.seen = j
+		a.poll.job = j
 		a.wakeUp()
 	}
 }
@@ -308,12 +308,12 @@ func closedUnknown(j *site.Job) bool { return j.State == site.Cancelled && j.Can
 
 // wasSubmittedAt reports whether an attempt's job was submitted at a time.
 func (a *attempt) wasSubmittedAt(at time.Time) bool {
-	if a.seen != nil {
-		return at.Equal(a.seen.Submitted)
+	if a.poll.job != nil {
+		return at.Equal(a.poll.job.Submitted)
 	}
 	// While it was handed over, to the second. Clocks that differ more lead to the lock,
 	// which decides without accounting.
-	return !at.Before(a.tried.Add(-time.Second)) && !at.After(a.sent.Add(time.Second))
+	return !at.Before(a.handover.tried.Add(-time.Second)) && !at.After(a.handover.numbered.Add(time.Second))
 }
 
 // readHints looks for files that scripts wrote since the last look, and reports whether
@@ -369,7 +369,7 @@ func (e *Engine) readHints(known map[string]bool) (bool, error) {
 			continue
 		}
 		any = true
-		a.urgent = time.Now()
+		a.poll.urgent = time.Now()
 		e.urged[a] = true
 		a.wakeUp()
 	}
@@ -410,14 +410,14 @@ func (e *Engine) liveAttemptFiles(names []string, known map[string]bool) []strin
 func (a *attempt) noteHint(m *lockdir.Mark) bool {
 	switch {
 	case strings.HasSuffix(m.Name, ".begun"):
-		a.hinter = cmp.Or(a.hinter, m.Owner)
-		if a.begun.IsZero() {
-			a.begun = m.Time
+		a.hint.writer = cmp.Or(a.hint.writer, m.Owner)
+		if a.hint.begun.IsZero() {
+			a.hint.begun = m.Time
 		}
-	case a.hinter != "" && m.Owner != a.hinter:
+	case a.hint.writer != "" && m.Owner != a.hint.writer:
 		return false
 	default:
-		a.done, a.status, a.noted = m.Time, m.Text, time.Now()
+		a.hint.done, a.hint.status, a.hint.noted = m.Time, m.Text, time.Now()
 	}
 	return true
 }

@@ -43,7 +43,7 @@ func (a *attempt) probeAnswerFile(node string) string {
 // probeNodes sends probes, or reads what they said. gone: nothing of the attempt lives.
 func (e *Engine) probeNodes(a *attempt, b *startRecord) (gone bool, err error) {
 	e.mu.Lock()
-	p, hinter := a.probe, a.hinter
+	p, hinter := a.check.probe, a.hint.writer
 	e.mu.Unlock()
 	switch {
 	case p == nil:
@@ -125,7 +125,7 @@ func (e *Engine) provenGone(a *attempt, j *site.Job, b *startRecord) (bool, erro
 func (e *Engine) sendProbes(a *attempt, p *nodeProbe) error {
 	p.at = time.Now()
 	e.mu.Lock()
-	a.probe = p
+	a.check.probe = p
 	e.mu.Unlock()
 	mark := "COX_ATTEMPT=" + a.guard.Dir + ":" + a.guard.Ref.String()
 	for _, n := range p.nodes {

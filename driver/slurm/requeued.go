@@ -182,7 +182,7 @@ func (e *Engine) holdRequeued(a *attempt, j *site.Job) (bool, error) {
 func (e *Engine) adoptRequeued(a *attempt) (bool, error) {
 	p := e.log.requeuedJob(a.order.Job.ID)
 	switch {
-	case p == nil || a.maybe:
+	case p == nil || a.handover.unanswered:
 		return false, nil
 	case p.Asked != requestDigest(a.order.Job) || p.User != a.user:
 		return false, e.discardRequeued(p)

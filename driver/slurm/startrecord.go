@@ -86,7 +86,7 @@ func (e *Engine) readStartRecord(a *attempt, restarts, exit int) (*startRecord, 
 		b.id = a.id
 	}
 	e.mu.Lock()
-	known := !a.begun.IsZero() && !a.done.IsZero()
+	known := !a.hint.begun.IsZero() && !a.hint.done.IsZero()
 	e.mu.Unlock()
 	if known {
 		return &b, nil
@@ -109,7 +109,7 @@ func (e *Engine) readStartRecord(a *attempt, restarts, exit int) (*startRecord, 
 // beginning is begun later, and is refused or barred at once.
 func (e *Engine) recordCoversStart(a *attempt, j *site.Job, b *startRecord) bool {
 	e.mu.Lock()
-	status := a.status
+	status := a.hint.status
 	e.mu.Unlock()
 	s, known := parseExitStatus(status)
 	barred := j.Exit.Status == script.ExitBarred || j.Exit.Status == script.ExitLockless
@@ -194,7 +194,7 @@ func (e *Engine) slurmsOwn(j *site.Job) (bool, error) {
 // first beginning too, that is over. Else its own last word is waited for.
 func (e *Engine) endSecondStart(a *attempt, j *site.Job, b *startRecord) error {
 	e.mu.Lock()
-	r, done, status := a.report, a.done, a.status
+	r, done, status := a.report, a.hint.done, a.hint.status
 	e.mu.Unlock()
 	if len(j.Nodes) == 0 || len(a.order.Job.Spec.Groups) > 1 || !done.IsZero() || !slices.Equal(b.nodes, sortedUnique(j.Nodes)) {
 		if done.IsZero() {
@@ -250,7 +250,7 @@ func (e *Engine) reportEnded(a *attempt, r engine.Report) error {
 	r.Phase, r.Gone, r.Uncertain, r.Suspended = engine.Ended, true, false, false
 	if r.Started.IsZero() {
 		e.mu.Lock()
-		r.Started = a.begun
+		r.Started = a.hint.begun
 		e.mu.Unlock()
 	}
 	if r.Started.IsZero() || r.Ended.Before(r.Started) {

@@ -76,7 +76,7 @@ func (e *Engine) endAttempt(a *attempt) (time.Duration, error) {
 		e.mu.Unlock()
 		return 0, nil
 	}
-	j, now := a.seen, time.Now()
+	j, now := a.poll.job, time.Now()
 	if a.stop == nil {
 		wait, over := e.remainingTime(a, now)
 		if !over {
@@ -89,10 +89,10 @@ func (e *Engine) endAttempt(a *attempt) (time.Duration, error) {
 			return 0, err
 		}
 	}
-	s, told, killed := a.stop, a.told, a.killed
+	s, told, killed := a.stop, a.ending.told, a.ending.killed
 	frozen := time.Duration(0) // when it may have to be thawed
-	if !a.froze.IsZero() {
-		frozen = a.asked.Add(thaw << min(a.thawed, 8)).Sub(now)
+	if !a.suspension.changed.IsZero() {
+		frozen = a.ending.asked.Add(thaw << min(a.ending.thawed, 8)).Sub(now)
 	}
 	e.mu.Unlock()
 	kill := !now.Before(s.Kill)
@@ -147,7 +147,7 @@ func (e *Engine) endNow(ctx context.Context, a *attempt, s, told *stopping, kill
 		err = e.killJob(ctx, a, j)
 	case told != nil && j.State == site.Running:
 		e.mu.Lock()
-		a.told, a.thawed = nil, a.thawed+1
+		a.ending.told, a.ending.thawed = nil, a.ending.thawed+1
 		e.mu.Unlock()
 		e.pollNow(a)
 		return settled, e.setSuspended(ctx, a, true)
@@ -158,9 +158,9 @@ func (e *Engine) endNow(ctx context.Context, a *attempt, s, told *stopping, kill
 		return 0, err
 	}
 	e.mu.Lock()
-	a.told, a.asked = s, now
+	a.ending.told, a.ending.asked = s, now
 	if kill {
-		a.killed = now
+		a.ending.killed = now
 	}
 	e.mu.Unlock()
 	e.pollNow(a)
@@ -184,7 +184,7 @@ func (e *Engine) signalEnd(ctx context.Context, a *attempt, j *site.Job, s *stop
 
 // killJob ends a job for good.
 func (e *Engine) killJob(ctx context.Context, a *attempt, j *site.Job) error {
-	if j.State == site.Running && a.killed.IsZero() {
+	if j.State == site.Running && a.ending.killed.IsZero() {
 		if err := e.changeSite(a.user).Kill(ctx, a.id); err == nil || fault.KindOf(err) == fault.Unavailable {
 			return err
 		}
@@ -195,10 +195,10 @@ func (e *Engine) killJob(ctx context.Context, a *attempt, j *site.Job) error {
 // remainingTime is how long an attempt may still run. The caller holds the lock.
 func (e *Engine) remainingTime(a *attempt, now time.Time) (wait time.Duration, over bool) {
 	most, from := a.order.Job.Spec.TimeLimit, a.report.Started
-	if most <= 0 || from.IsZero() || !a.paused.IsZero() {
+	if most <= 0 || from.IsZero() || !a.suspension.since.IsZero() {
 		return 0, false
 	}
-	wait = from.Add(most + a.idle).Sub(now)
+	wait = from.Add(most + a.suspension.total).Sub(now)
 	return max(wait, 0), wait <= 0
 }
 
@@ -244,10 +244,10 @@ const settled = 2 * time.Second
 func (e *Engine) settleDelay(a *attempt) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if a.froze.IsZero() {
+	if a.suspension.changed.IsZero() {
 		return 0
 	}
-	return settled - time.Since(a.froze)
+	return settled - time.Since(a.suspension.changed)
 }
 
 // askController asks what slurmctld says of an attempt's job now. nil: it does not know the job any
@@ -274,7 +274,7 @@ func (e *Engine) setSuspended(ctx context.Context, a *attempt, held bool) error 
 	}
 	err := e.cfg.Site.Suspend(ctx, a.id, held)
 	e.mu.Lock()
-	a.froze = time.Now()
+	a.suspension.changed = time.Now()
 	e.mu.Unlock()
 	return err
 }
@@ -284,15 +284,15 @@ func (e *Engine) reportSuspended(a *attempt, held bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.pollSoon(a)
-	if a.ended || a.seen == nil || a.report.Phase != engine.Running {
+	if a.ended || a.poll.job == nil || a.report.Phase != engine.Running {
 		return
 	}
-	j := *a.seen
+	j := *a.poll.job
 	j.State = site.Running
 	if held {
 		j.State = site.Suspended
 	}
-	a.seen = &j
+	a.poll.job = &j
 	r := a.report
 	r.Suspended = held
 	a.countPause(held)
@@ -301,11 +301,11 @@ func (e *Engine) reportSuspended(a *attempt, held bool) {
 
 // countPause counts the time in which an attempt is suspended. The caller holds the lock.
 func (a *attempt) countPause(held bool) {
-	if held && a.paused.IsZero() {
-		a.paused = time.Now()
-	} else if !held && !a.paused.IsZero() {
-		a.idle += time.Since(a.paused)
-		a.paused = time.Time{}
+	if held && a.suspension.since.IsZero() {
+		a.suspension.since = time.Now()
+	} else if !held && !a.suspension.since.IsZero() {
+		a.suspension.total += time.Since(a.suspension.since)
+		a.suspension.since = time.Time{}
 	}
 }
 
@@ -319,7 +319,7 @@ func (e *Engine) requestSuspend(ctx context.Context, ref engine.Ref, held bool) 
 		e.mu.Unlock()
 		return kit.UnknownAttempt(engineName, ref)
 	}
-	id, r, seen := a.id, a.report, a.seen != nil
+	id, r, seen := a.id, a.report, a.poll.job != nil
 	e.mu.Unlock()
 	switch {
 	case r.Phase == engine.Ended || r.Suspended == held && r.Phase == engine.Running && seen:
