@@ -31,7 +31,7 @@ func (e *Engine) Alter(ctx context.Context, ref engine.Ref, c engine.Alteration)
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
 	defer cancel()
-	switch j, err := e.askController(ctx, a); {
+	switch j, err := e.controller.currentJob(ctx, a); {
 	case err != nil:
 		return err
 	case j == nil || j.State != site.Pending:
@@ -47,7 +47,7 @@ func (e *Engine) Alter(ctx context.Context, ref engine.Ref, c engine.Alteration)
 		j.Spec, o.Job = &spec, &j
 		a.order = &o
 	}
-	e.pollSoon(a)
+	e.poller.soon(a)
 	return nil
 }
 
@@ -56,11 +56,11 @@ func (e *Engine) Alter(ctx context.Context, ref engine.Ref, c engine.Alteration)
 // it is busy with the job: it is asked again for a moment.
 func (e *Engine) setPartitions(ctx context.Context, a *attempt, id uint32, into []string) error {
 	for pause := firstPause; ; pause *= 2 {
-		err := e.ownerSite(a.user).Update(ctx, id, site.Change{Partition: strings.Join(into, ",")})
+		err := e.owners.siteAs(a.user).Update(ctx, id, site.Change{Partition: strings.Join(into, ",")})
 		if err == nil {
 			return nil
 		}
-		j, unknown := e.askController(ctx, a)
+		j, unknown := e.controller.currentJob(ctx, a)
 		switch {
 		case unknown != nil:
 			return unknown
@@ -89,7 +89,7 @@ func (e *Engine) alterableAttempt(ref engine.Ref) (*attempt, error) {
 		return nil, kit.UnknownAttempt(engineName, ref)
 	case a.ended || a.stop != nil || a.report.Phase > engine.Accepted:
 		return nil, fault.New(fault.Conflict, "it does not wait in Slurm any more").Advise("cox show says what it does now")
-	case e.sbatchSettings().HasOption("partition"):
+	case e.cfg.sbatchSettings().HasOption("partition"):
 		return nil, fault.New(fault.Conflict, "the settings of pool %s name the partition of all its jobs", e.cfg.Pool).Advise("submit it to a pool that does not: cox pool list")
 	case len(a.order.Job.Spec.Groups) > 1:
 		return nil, fault.New(fault.Unsupported, "it is a heterogeneous job, whose components have each a partition")

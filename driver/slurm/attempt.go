@@ -100,7 +100,7 @@ type ending struct {
 // lock, or is alone.
 func (e *Engine) newAttempt(ref engine.Ref, o *order) *attempt {
 	a := e.draftOf(ref, o)
-	e.users[a.user] = true
+	e.owners.noteSubmitter(a.user)
 	a.report = engine.Report{Ref: ref, Job: o.Job.ID, Phase: engine.Accepted}
 	return a
 }
@@ -114,7 +114,7 @@ func (e *Engine) draftOf(ref engine.Ref, o *order) *attempt {
 	}
 	a.tag = fmt.Sprintf("cox:%s:%d:%s", e.log.cluster, o.Job.ID, ref)
 	a.prefix = ref.String() + "-" + o.Token
-	a.user = e.submitUser(o.Job.Spec.Owner)
+	a.user = e.owners.submitUser(o.Job.Spec.Owner)
 	return a
 }
 

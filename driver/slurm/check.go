@@ -83,7 +83,7 @@ func (l *preflight) checkVersion(context.Context) {
 }
 
 func (l *preflight) checkIdentity(ctx context.Context) {
-	found, err := l.e.identityFindings(ctx)
+	found, err := l.e.owners.findings(ctx)
 	if err != nil {
 		l.addFailure("identity", err)
 		return
@@ -113,7 +113,7 @@ func (l *preflight) checkRights(ctx context.Context) {
 	}
 	switch {
 	case l.me == nil:
-	case l.me.Operator && l.e.canSuspend():
+	case l.me.Operator && l.e.cfg.canSuspend():
 		l.addFinding("rights", engine.Found, "", "%s may change and suspend everybody's jobs", l.me.Name)
 	case l.me.Operator && !l.e.cfg.Privileged:
 		l.addFinding("rights", engine.Warning, "--set privileged=true", "%s may suspend jobs, and the pool does not", l.me.Name)

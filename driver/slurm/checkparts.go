@@ -14,8 +14,8 @@ import (
 )
 
 // poolOption is the value of an option of the pool's jobs; empty: there is none.
-func (e *Engine) poolOption(name string) string {
-	for _, o := range slices.Backward(e.cfg.Options) {
+func (c *Config) poolOption(name string) string {
+	for _, o := range slices.Backward(c.Options) {
 		if value, ok := strings.CutPrefix(o, "--"+name+"="); ok {
 			return value
 		}
@@ -39,7 +39,7 @@ func (l *preflight) checkClusterParts(ctx context.Context) {
 		}
 	}
 	said := strings.Join(names, ", ")
-	switch want := l.e.poolOption("partition"); {
+	switch want := l.e.cfg.poolOption("partition"); {
 	case len(names) == 0:
 		l.addFinding("partitions", engine.Missing, "PartitionName=… in slurm.conf, and scontrol reconfigure", "there is none that this user sees")
 	case want != "":
@@ -56,7 +56,7 @@ func (l *preflight) checkClusterParts(ctx context.Context) {
 			l.checkPartition(inv, standard, said)
 		}
 	}
-	if want := l.e.poolOption("reservation"); want != "" {
+	if want := l.e.cfg.poolOption("reservation"); want != "" {
 		l.checkReservation(inv, want)
 	}
 }

@@ -31,7 +31,7 @@ func (e *Engine) driveAttempt(a *attempt) {
 		over := a.ended
 		e.mu.Unlock()
 		if over {
-			e.cancelQueries(a)
+			e.locks.cancel(a)
 			return
 		}
 		if err != nil {
@@ -102,11 +102,6 @@ func (e *Engine) stepAttempt(a *attempt) (time.Duration, error) {
 	return e.endAttempt(a)
 }
 
-// callContext bounds one call of the cluster.
-func (e *Engine) callContext() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(e.ctx, e.cfg.Patience)
-}
-
 // handOver submits an attempt's job, unless Slurm has it already.
 func (e *Engine) handOver(a *attempt) error {
 	leave, ok := e.send.Acquire(e.ctx, a.user, a.halt)
@@ -124,7 +119,7 @@ func (e *Engine) handOver(a *attempt) error {
 	}
 	began := time.Now()
 	err := e.asSender(a)
-	leave(e.callHung(err, began))
+	leave(e.cfg.callHung(err, began))
 	return err
 }
 
@@ -161,7 +156,7 @@ func (e *Engine) runSender(r senderConfig) {
 // submitInTurn is handOver, in its turn.
 func (e *Engine) submitInTurn(a *attempt) error {
 	if a.handover.unanswered {
-		j, err := e.lookUp(a)
+		j, err := e.controller.findSubmitted(a)
 		if err != nil {
 			return err
 		}
@@ -188,7 +183,7 @@ func (e *Engine) submitInTurn(a *attempt) error {
 		a.handover.tried = time.Now()
 		e.mu.Unlock()
 		a.handover.unanswered, a.handover.repeated = true, a.handover.unanswered
-		ctx, cancel := e.callContext()
+		ctx, cancel := e.controller.callContext()
 		var id uint32
 		id, err = e.cfg.Site.Submit(ctx, s)
 		cancel()
@@ -205,7 +200,7 @@ func (e *Engine) submitInTurn(a *attempt) error {
 // prepareLockDirectory sees to it that the directory of locks is there before a job looks for it: it may be on
 // a login node that was away when the engine was opened.
 func (e *Engine) prepareLockDirectory() error {
-	ctx, cancel := e.callContext()
+	ctx, cancel := e.controller.callContext()
 	defer cancel()
 	_, err := e.cfg.Room.Look(ctx, nil)
 	return err
@@ -216,9 +211,9 @@ func (e *Engine) resolveOwner(a *attempt) error {
 	if a.user == "" {
 		return nil
 	}
-	ctx, cancel := e.callContext()
+	ctx, cancel := e.controller.callContext()
 	defer cancel()
-	p, err := e.lookUpPerson(ctx, a.user)
+	p, err := e.owners.lookUpPerson(ctx, a.user)
 	a.guard.User, a.guard.UID = a.user, p.UID
 	return err
 }
@@ -227,7 +222,7 @@ func (e *Engine) resolveOwner(a *attempt) error {
 // something else, the lock keeps the job from beginning.
 func (e *Engine) endRefused(a *attempt, why error) error {
 	if a.handover.unanswered {
-		ctx, cancel := e.callContext()
+		ctx, cancel := e.controller.callContext()
 		defer cancel()
 		held, err := e.fenceLock(ctx, a, 0)
 		if err != nil {
@@ -264,41 +259,6 @@ func (e *Engine) recordJobID(a *attempt, id uint32) error {
 	}
 	a.wakeUp()
 	return nil
-}
-
-// lookUp finds the job with an attempt's tag; nil: neither slurmctld nor accounting has one.
-func (e *Engine) lookUp(a *attempt) (*site.Job, error) {
-	ctx, cancel := e.callContext()
-	defer cancel()
-	all, err := e.cfg.Site.Of(ctx, a.user)
-	if err != nil {
-		return nil, err
-	}
-	if j := findTagged(all, a.tag); j != nil {
-		return j, nil
-	}
-	all, err = e.cfg.Site.PastOf(ctx, a.user, a.order.Time.Add(-time.Minute))
-	if fault.KindOf(err) == fault.Unsupported {
-		return nil, nil
-	}
-	return findTagged(all, a.tag), err
-}
-
-// findTagged is the job with a tag; of several the one that did not end because another began.
-func findTagged(all []site.Job, tag string) *site.Job {
-	var found *site.Job
-	for i := range all {
-		if hasTag(all[i].Comment, tag) && (found == nil || found.State.Final() && !all[i].State.Final()) {
-			found = &all[i]
-		}
-	}
-	return found
-}
-
-// hasTag reports whether a comment has a tag.
-func hasTag(comment, tag string) bool {
-	rest, ok := strings.CutPrefix(comment, tag)
-	return ok && (rest == "" || rest[0] == ' ')
 }
 
 // endUnstarted ends an attempt of which nothing is or will be in Slurm.
@@ -348,7 +308,7 @@ func (e *Engine) giveUp(a *attempt) (time.Duration, error) {
 
 // cancelUnanswered is giveUp of what was sent without an answer.
 func (e *Engine) cancelUnanswered(ctx context.Context, a *attempt, stop *stopping) (time.Duration, error) {
-	j, err := e.lookUp(a)
+	j, err := e.controller.findSubmitted(a)
 	if err != nil {
 		return 0, err
 	}

@@ -14,7 +14,7 @@ const farthest = 300 * 24 * time.Hour
 // describePending is what a job that waits says: Slurm's word for the reason, and when Slurm expects to
 // start it, where it does. Slurm reckons anew each cycle: what differs by less than a minute, or
 // a tenth of the wait, is not said again.
-func (e *Engine) describePending(a *attempt, j *site.Job) string {
+func (a *attempt) describePending(j *site.Job) string {
 	now := time.Now()
 	if j.Held || !j.Started.After(now) || j.Started.Sub(now) > farthest {
 		a.expected = time.Time{}

@@ -29,7 +29,7 @@ func (o ForeignUse) String() string {
 func (e *Engine) Others() ForeignUse {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.others
+	return e.seen.others
 }
 
 // ownUsage is what attempts that live may hold of a node: its claims say so.
@@ -39,9 +39,9 @@ type ownUsage struct {
 }
 
 // ownUsageByNode sums up what attempts that live may hold, by node. The caller holds the lock.
-func (e *Engine) ownUsageByNode() map[string]*ownUsage {
+func ownUsageByNode(attempts map[engine.Ref]*attempt) map[string]*ownUsage {
 	out := map[string]*ownUsage{}
-	for _, a := range e.attempts {
+	for _, a := range attempts {
 		if a.ended || a.order == nil {
 			continue
 		}
@@ -74,16 +74,16 @@ func (o ForeignUse) subtractFloor(p ForeignUse) ForeignUse {
 func (e *Engine) markForeignUse(found []site.Node, all []fleet.Node) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.others = ForeignUse{}
+	e.seen.others = ForeignUse{}
 	if !e.cfg.Placed {
 		for i := range found {
 			n := &found[i]
-			e.others = e.others.addUse(ForeignUse{n.UsedCPUs, resource.Amount(n.UsedBytes), len(gpuDevices(n.Taken))})
+			e.seen.others = e.seen.others.addUse(ForeignUse{n.UsedCPUs, resource.Amount(n.UsedBytes), len(gpuDevices(n.Taken))})
 		}
-		e.others = e.others.subtractFloor(e.ownPoolUsage())
+		e.seen.others = e.seen.others.subtractFloor(ownPoolUsage(e.attempts))
 		return
 	}
-	ours := e.ownUsageByNode()
+	ours := ownUsageByNode(e.attempts)
 	for i := range found {
 		n := &found[i]
 		used := ForeignUse{n.UsedCPUs, resource.Amount(n.UsedBytes), len(gpuDevices(n.Taken))}
@@ -91,7 +91,7 @@ func (e *Engine) markForeignUse(found []site.Node, all []fleet.Node) {
 		if h := ours[n.Name]; h != nil {
 			used, claimed = used.subtractFloor(h.ForeignUse), h.claimed
 		}
-		e.others = e.others.addUse(used)
+		e.seen.others = e.seen.others.addUse(used)
 		for d := len(all[i].Devices) - 1; d >= 0 && used.Devices > 0; d-- {
 			if dev := &all[i].Devices[d]; !claimed[dev.Index] {
 				dev.Foreign = 1
@@ -103,8 +103,8 @@ func (e *Engine) markForeignUse(found []site.Node, all []fleet.Node) {
 
 // ownPoolUsage is what attempts hold to which slurmctld has given nodes, as their claims on the pool
 // as a whole say. The caller holds the lock.
-func (e *Engine) ownPoolUsage() (sum ForeignUse) {
-	for _, a := range e.attempts {
+func ownPoolUsage(attempts map[engine.Ref]*attempt) (sum ForeignUse) {
+	for _, a := range attempts {
 		if a.ended || a.order == nil || a.report.Phase < engine.Ready {
 			continue
 		}

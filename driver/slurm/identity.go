@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/engine"
@@ -49,40 +52,78 @@ type Identity struct {
 // something else.
 var person = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,63}$`)
 
+// owners knows whose the jobs are in Slurm: as whom a job is submitted, and by which way in it is
+// changed then.
+type owners struct {
+	identity   Identity
+	privileged bool // the way in may change everybody's jobs
+	pool       string
+	site       site.Site
+
+	mu         sync.Mutex
+	people     map[string]site.Person // owners whom the cluster knows
+	submitters map[string]bool        // whose jobs were handed over since the engine was opened; "": the way in's own
+}
+
+func newOwners(c *Config) *owners {
+	return &owners{identity: c.Identity, privileged: c.Privileged, pool: c.Pool, site: c.Site, people: map[string]site.Person{}, submitters: map[string]bool{}}
+}
+
+// noteSubmitter notes that jobs are handed over as a user's.
+func (u *owners) noteSubmitter(user string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.submitters[user] = true
+}
+
+// sortedSubmitters returns the users whose jobs were handed over.
+func (u *owners) sortedSubmitters() []string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return slices.Sorted(maps.Keys(u.submitters))
+}
+
+// uidOf returns the number of an owner on the cluster; 0: nobody has asked.
+func (u *owners) uidOf(user string) uint32 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.people[user].UID
+}
+
 // submitUser is whom a job's submission is made as; empty: as whoever the way in is.
-func (e *Engine) submitUser(o job.Owner) string {
-	if e.cfg.Identity.Mode == AsService {
+func (u *owners) submitUser(o job.Owner) string {
+	if u.identity.Mode == AsService {
 		return ""
 	}
 	return o.User
 }
 
-// mayBe refuses an owner whom no job is handed over for.
-func (e *Engine) mayBe(o job.Owner) error {
-	if e.cfg.Identity.Mode == AsService {
+// checkMayOwn refuses an owner whom no job is handed over for.
+func (u *owners) checkMayOwn(o job.Owner) error {
+	if u.identity.Mode == AsService {
 		return nil
 	}
 	switch {
 	case o.User == "":
-		return fault.New(fault.Permission, "the job has no owner, and pool %s hands jobs over as their owners", e.cfg.Pool)
+		return fault.New(fault.Permission, "the job has no owner, and pool %s hands jobs over as their owners", u.pool)
 	case !person.MatchString(o.User):
-		return fault.New(fault.Permission, "%.80q is no name of a user that can be handed on to pool %s", o.User, e.cfg.Pool)
-	case (o.UID == 0 || o.User == "root") && !e.cfg.Identity.Root:
-		return fault.New(fault.Permission, "jobs of root are not handed over to pool %s", e.cfg.Pool).Advise("submit it as somebody else; or allow root's jobs in the settings of the pool")
+		return fault.New(fault.Permission, "%.80q is no name of a user that can be handed on to pool %s", o.User, u.pool)
+	case (o.UID == 0 || o.User == "root") && !u.identity.Root:
+		return fault.New(fault.Permission, "jobs of root are not handed over to pool %s", u.pool).Advise("submit it as somebody else; or allow root's jobs in the settings of the pool")
 	}
 	return nil
 }
 
 // lookUpPerson is a job's owner as the cluster has him: who it has not has no job handed over, for
 // slurmctld may take it and never begin it (by slurmrestd it does, as nobody's).
-func (e *Engine) lookUpPerson(ctx context.Context, name string) (site.Person, error) {
-	e.mu.Lock()
-	p, ok := e.people[name]
-	e.mu.Unlock()
+func (u *owners) lookUpPerson(ctx context.Context, name string) (site.Person, error) {
+	u.mu.Lock()
+	p, ok := u.people[name]
+	u.mu.Unlock()
 	if ok {
 		return p, nil
 	}
-	t, ok := e.cfg.Site.(site.Teller)
+	t, ok := u.site.(site.Teller)
 	if !ok {
 		return site.Person{}, nil
 	}
@@ -91,59 +132,59 @@ func (e *Engine) lookUpPerson(ctx context.Context, name string) (site.Person, er
 	case fault.KindOf(err) == fault.Unsupported:
 		return site.Person{}, nil // found out when Slurm has the job: taken
 	case fault.KindOf(err) == fault.NotFound:
-		return p, fault.New(fault.Permission, "user %s submitted it, whom the cluster of pool %s does not know: %w", name, e.cfg.Pool, err).
+		return p, fault.New(fault.Permission, "user %s submitted it, whom the cluster of pool %s does not know: %w", name, u.pool, err).
 			Advise("have an account made for %s there, or submit to another pool", name)
 	case err != nil:
 		return p, err
-	case p.UID == 0 && !e.cfg.Identity.Root:
-		return p, fault.New(fault.Permission, "user %s is root on the cluster of pool %s, and jobs of root are not handed over", name, e.cfg.Pool)
+	case p.UID == 0 && !u.identity.Root:
+		return p, fault.New(fault.Permission, "user %s is root on the cluster of pool %s, and jobs of root are not handed over", name, u.pool)
 	}
-	e.mu.Lock()
-	e.people[name] = p
-	e.mu.Unlock()
+	u.mu.Lock()
+	u.people[name] = p
+	u.mu.Unlock()
 	return p, nil
 }
 
-// changeSite is the way in for what changes an attempt's job: the owner's own where the driver may
+// siteToChange is the way in for what changes an attempt's job: the owner's own where the driver may
 // have no right to.
-func (e *Engine) changeSite(user string) site.Site {
-	if e.cfg.Privileged {
-		return e.cfg.Site
+func (u *owners) siteToChange(user string) site.Site {
+	if u.privileged {
+		return u.site
 	}
-	return e.ownerSite(user)
+	return u.siteAs(user)
 }
 
-// ownerSite is the way in with the rights of a job's owner, where there is one.
-func (e *Engine) ownerSite(user string) site.Site {
-	if a, ok := e.cfg.Site.(site.Acting); ok && user != "" && person.MatchString(user) {
+// siteAs is the way in with the rights of a job's owner, where there is one.
+func (u *owners) siteAs(user string) site.Site {
+	if a, ok := u.site.(site.Acting); ok && user != "" && person.MatchString(user) {
 		return a.As(user)
 	}
-	return e.cfg.Site
+	return u.site
 }
 
 // ownerMismatch says that Slurm has an attempt's job as somebody else's; empty: it has not.
-func (e *Engine) ownerMismatch(a *attempt, j *site.Job) string {
+func (u *owners) ownerMismatch(a *attempt, j *site.Job) string {
 	if a.user == "" || j.User == "" || j.User == a.user {
 		return ""
 	}
-	e.mu.Lock()
-	p, known := e.people[a.user]
-	e.mu.Unlock()
+	u.mu.Lock()
+	p, known := u.people[a.user]
+	u.mu.Unlock()
 	n, err := strconv.ParseUint(j.User, 10, 32)
 	if known && err == nil && uint32(n) == p.UID { // whoever asked does not know the name
 		return ""
 	}
-	return fmt.Sprintf("user %s submitted it, and Slurm has it as a job of %s: does the cluster of pool %s know %[1]s?", a.user, j.User, e.cfg.Pool)
+	return fmt.Sprintf("user %s submitted it, and Slurm has it as a job of %s: does the cluster of pool %s know %[1]s?", a.user, j.User, u.pool)
 }
 
 // endMisowned ends an attempt whose job Slurm has as somebody else's and that has not begun: it
 // never does then. One that has begun runs as its owner, for its script has looked.
 func (e *Engine) endMisowned(a *attempt, j *site.Job) (done bool, err error) {
-	why := e.ownerMismatch(a, j)
+	why := e.owners.ownerMismatch(a, j)
 	if why == "" || a.poll.running { // the attempt's goroutine alone has it
 		return false, nil
 	}
-	ctx, cancel := e.callContext()
+	ctx, cancel := e.controller.callContext()
 	defer cancel()
 	held, err := e.fenceLock(ctx, a, a.base)
 	if err != nil {
@@ -153,7 +194,7 @@ func (e *Engine) endMisowned(a *attempt, j *site.Job) (done bool, err error) {
 		a.poll.running = true
 		return false, nil
 	}
-	if now, err := e.askController(ctx, a); err != nil {
+	if now, err := e.controller.currentJob(ctx, a); err != nil {
 		return false, err
 	} else if now != nil && !now.State.Final() {
 		if err := e.cfg.Site.End(ctx, a.id); fault.KindOf(err) == fault.Unavailable {
@@ -166,19 +207,19 @@ func (e *Engine) endMisowned(a *attempt, j *site.Job) (done bool, err error) {
 }
 
 // jobUser is a job's user, where jobs are their owners'.
-func (e *Engine) jobUser(j *site.Job) string {
-	if e.cfg.Identity.Mode == AsService {
+func (u *owners) jobUser(j *site.Job) string {
+	if u.identity.Mode == AsService {
 		return ""
 	}
 	return j.User
 }
 
-// identityFindings says whose the jobs will be, and whether that can work.
-func (e *Engine) identityFindings(ctx context.Context) ([]engine.Finding, error) {
+// findings says whose the jobs will be, and whether that can work.
+func (u *owners) findings(ctx context.Context) ([]engine.Finding, error) {
 	finding := func(s engine.FindingState, mend, format string, args ...any) engine.Finding {
 		return engine.Finding{What: "identity", State: s, Text: fmt.Sprintf(format, args...), Mend: mend}
 	}
-	t, ok := e.cfg.Site.(site.Teller)
+	t, ok := u.site.(site.Teller)
 	if !ok {
 		return []engine.Finding{finding(engine.Warning, "", "this way in does not say whose the jobs will be")}, nil
 	}
@@ -189,9 +230,9 @@ func (e *Engine) identityFindings(ctx context.Context) ([]engine.Finding, error)
 	if err != nil {
 		return nil, err
 	}
-	found := []engine.Finding{e.whoseJobs(me)}
-	k, ok := e.cfg.Site.(site.Looker)
-	if !ok || e.cfg.Identity.Mode == AsService {
+	found := []engine.Finding{u.modeFinding(me)}
+	k, ok := u.site.(site.Looker)
+	if !ok || u.identity.Mode == AsService {
 		return found, nil
 	}
 	l, err := k.Look(ctx)
@@ -199,7 +240,7 @@ func (e *Engine) identityFindings(ctx context.Context) ([]engine.Finding, error)
 		return found, err
 	}
 	set := func(name, word string) bool { return strings.Contains(strings.ToLower(l.Settings[name]), word) }
-	if e.cfg.Identity.Mode == AsUID && set("AuthType", "auth/slurm") && set("AuthInfo", "use_client_ids") {
+	if u.identity.Mode == AsUID && set("AuthType", "auth/slurm") && set("AuthInfo", "use_client_ids") {
 		found = append(found, finding(engine.Missing, "--set identity=owner", "this Slurm (AuthInfo=use_client_ids) runs what root submits with sbatch --uid as root: nothing of it would be run"))
 	}
 	if !me.Operator && hidesJobs(l) {
@@ -216,9 +257,9 @@ func hidesJobs(l *site.Look) bool {
 
 // whyHidden says why Slurm may have a user's job and not show it, as from some day on; empty: it
 // would.
-func (e *Engine) whyHidden(ctx context.Context, user string) (string, error) {
-	t, tells := e.cfg.Site.(site.Teller)
-	k, looks := e.cfg.Site.(site.Looker)
+func (u *owners) whyHidden(ctx context.Context, user string) (string, error) {
+	t, tells := u.site.(site.Teller)
+	k, looks := u.site.(site.Looker)
 	if user == "" || !tells || !looks {
 		return "", nil
 	}
@@ -237,10 +278,10 @@ func (e *Engine) whyHidden(ctx context.Context, user string) (string, error) {
 // somebody who may become them.
 const asOwners = "--set identity=owner --set become=sudo,-n,-u,%u,--"
 
-// whoseJobs is the finding of the mode.
-func (e *Engine) whoseJobs(me site.Person) engine.Finding {
+// modeFinding is the finding of the mode.
+func (u *owners) modeFinding(me site.Person) engine.Finding {
 	f := engine.Finding{What: "identity", State: engine.Found}
-	switch m := e.cfg.Identity.Mode; {
+	switch m := u.identity.Mode; {
 	case m == AsService && me.UID == 0:
 		f.State, f.Text = engine.Missing, "jobs would run as root on the cluster, whoever submits them"
 		f.Mend = "--set identity=owner"

@@ -28,7 +28,7 @@ const stockThrift = 200
 func (e *Engine) runInventory() {
 	for {
 		began := time.Now()
-		ctx, cancel := e.callContext()
+		ctx, cancel := e.controller.callContext()
 		err := e.takeStock(ctx)
 		cancel()
 		pause := max(e.cfg.Stock, stockThrift*time.Since(began))
@@ -73,20 +73,20 @@ func (e *Engine) takeStock(ctx context.Context) error {
 // hold of them is as old as the rest.
 func (e *Engine) Inventory() *fleet.Inventory {
 	e.mu.Lock()
-	s, found := e.stock, e.found
+	s, found := e.stock, e.seen.found
 	e.mu.Unlock()
 	if s.inv == nil {
 		return nil
 	}
 	out := *s.inv
-	out.Use = sumUses(s.held, e.isOwnComment)
-	out.Nodes = nodeStocks(found, s, e.isOwnComment)
+	out.Use = sumUses(s.held, e.log.isOwnComment)
+	out.Nodes = nodeStocks(found, s, e.log.isOwnComment)
 	return &out
 }
 
 // isOwnComment reports whether a job's comment says that it is this driver's.
-func (e *Engine) isOwnComment(comment string) bool {
-	return strings.HasPrefix(comment, "cox:"+e.log.cluster+":")
+func (j *journal) isOwnComment(comment string) bool {
+	return strings.HasPrefix(comment, "cox:"+j.cluster+":")
 }
 
 // sumUses sums up what jobs hold, by user and partition, the largest first.

@@ -72,7 +72,7 @@ func (e *Engine) reportProgress(a *attempt, j *site.Job) error {
 		phase = engine.Ending
 	case j.State == site.Pending:
 		if stop == nil {
-			r.Message = e.describePending(a, j)
+			r.Message = a.describePending(j)
 		}
 	case j.State == site.Running || j.State == site.Suspended:
 		phase = engine.Ready
@@ -130,13 +130,13 @@ func (e *Engine) endStuckCompleting(a *attempt, j *site.Job) (over bool, err err
 	case !freed.IsZero():
 		return false, nil
 	}
-	ctx, cancel := e.callContext()
+	ctx, cancel := e.controller.callContext()
 	defer cancel()
-	now, err := e.askController(ctx, a)
+	now, err := e.controller.currentJob(ctx, a)
 	if err != nil || now == nil || now.State != site.Running || now.Completing {
 		return false, err
 	}
-	if err := e.changeSite(a.user).End(ctx, a.id); err != nil {
+	if err := e.owners.siteToChange(a.user).End(ctx, a.id); err != nil {
 		return false, err
 	}
 	e.mu.Lock()
@@ -172,7 +172,7 @@ func (e *Engine) reportJobEnd(a *attempt, j *site.Job) error {
 	if left, err := e.provenGone(a, j, b); !left || err != nil {
 		return err
 	}
-	slurms, err := e.slurmsOwn(j)
+	slurms, err := e.controller.cancelledBySlurm(j)
 	if err != nil {
 		return err
 	}
@@ -268,7 +268,7 @@ func (e *Engine) findCanceller(a *attempt, j *site.Job) (wait bool, err error) {
 	if ours || j.State != site.Cancelled || j.CancelledBy != "" {
 		return false, nil
 	}
-	ctx, cancel := e.callContext()
+	ctx, cancel := e.controller.callContext()
 	defer cancel()
 	past, err := e.cfg.Site.Past(ctx, []uint32{a.id})
 	if fault.KindOf(err) == fault.Unsupported {
@@ -324,7 +324,7 @@ func causeOf(j *site.Job) (engine.Cause, string) {
 // handleLostJob: slurmctld does not know the job, and accounting has no end of it.
 func (e *Engine) handleLostJob(a *attempt, since time.Time) error {
 	e.mu.Lock()
-	r, c, last, done, status := a.report, e.cluster, a.poll.at, a.hint.done, a.hint.status
+	r, c, last, done, status := a.report, e.seen.cluster, a.poll.at, a.hint.done, a.hint.status
 	e.mu.Unlock()
 	if time.Since(since) < e.cfg.Settle {
 		return nil // the polls go on and wake it
@@ -332,7 +332,7 @@ func (e *Engine) handleLostJob(a *attempt, since time.Time) error {
 	if e.blind {
 		return e.lostBlind(a)
 	}
-	ctx, cancel := e.callContext()
+	ctx, cancel := e.controller.callContext()
 	defer cancel()
 	held, err := e.fenceLock(ctx, a, a.base)
 	if err != nil {
@@ -346,7 +346,7 @@ func (e *Engine) handleLostJob(a *attempt, since time.Time) error {
 	case !done.IsZero():
 		return e.byItsWord(a, done, status)
 	case !c.Booted.IsZero() && c.MinAge > 0 && time.Since(last) > c.MinAge && c.Booted.Before(last.Add(-skew)):
-		if why, err := e.whyHidden(ctx, a.user); err != nil || why != "" {
+		if why, err := e.owners.whyHidden(ctx, a.user); err != nil || why != "" {
 			if err == nil {
 				e.reportUncertain(a, fmt.Sprintf("Slurm does not show job %d any more, which had begun: %s", a.id, why))
 			}

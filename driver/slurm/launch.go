@@ -80,7 +80,7 @@ func (e *Engine) checkLaunch(ctx context.Context, l *engine.Launch) (*sbatchargs
 			return refused(fault.New(fault.Invalid, "there is no node %q in pool %s", name, e.cfg.Pool))
 		}
 	}
-	w, err := e.sbatchSettings().Build(l.Job, l.Ref, l.Claims, l.Script)
+	w, err := e.cfg.sbatchSettings().Build(l.Job, l.Ref, l.Claims, l.Script)
 	if err != nil {
 		return refused(err)
 	}
@@ -90,7 +90,7 @@ func (e *Engine) checkLaunch(ctx context.Context, l *engine.Launch) (*sbatchargs
 // checkSubmittable refuses a job that cannot be handed over wherever it is to run, but for what Slurm has
 // no words for.
 func (e *Engine) checkSubmittable(s *job.Spec, script []byte, env []string) error {
-	if err := e.mayBe(s.Owner); err != nil {
+	if err := e.owners.checkMayOwn(s.Owner); err != nil {
 		return err
 	}
 	if e.cfg.Identity.Mode == AsUID && s.Nice < 0 {
@@ -117,8 +117,8 @@ func (e *Engine) checkSubmittable(s *job.Spec, script []byte, env []string) erro
 }
 
 // sbatchSettings is what the pool says of how a job is put to sbatch.
-func (e *Engine) sbatchSettings() sbatchargs.Settings {
-	return sbatchargs.Settings{Options: e.cfg.Options, Placed: e.cfg.Placed}
+func (c *Config) sbatchSettings() sbatchargs.Settings {
+	return sbatchargs.Settings{Options: c.Options, Placed: c.Placed}
 }
 
 // renderSubmission is an attempt as it is handed over: its job as sbatch takes it (package
@@ -128,7 +128,7 @@ func (e *Engine) renderSubmission(a *attempt) (*site.Submission, error) {
 	w := a.sbatch
 	if w == nil {
 		var err error
-		if w, err = e.sbatchSettings().Build(o.Job, a.ref, o.Claims, o.Script); err != nil {
+		if w, err = e.cfg.sbatchSettings().Build(o.Job, a.ref, o.Claims, o.Script); err != nil {
 			return nil, err
 		}
 	}

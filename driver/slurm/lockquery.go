@@ -1,7 +1,6 @@
 package slurm
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -49,9 +48,17 @@ type nodeAnswers struct {
 	lockless bool // a node's directory of locks cannot be used
 }
 
-// queryLocks asks nodes of an attempt, and says what they have said so far. Each turn of the
+// lockQuerier asks the nodes of attempts.
+type lockQuerier struct {
+	cfg        *Config
+	cluster    string // the name under which this driver's jobs are known in Slurm
+	controller *controller
+	owners     *owners
+}
+
+// query asks nodes of an attempt, and says what they have said so far. Each turn of the
 // attempt's looks again.
-func (e *Engine) queryLocks(a *attempt, nodes []string) (nodeAnswers, error) {
+func (l *lockQuerier) query(a *attempt, nodes []string) (nodeAnswers, error) {
 	if len(nodes) == 0 || len(nodes) > mostProbed {
 		return nodeAnswers{why: fmt.Sprintf("of %d nodes none is asked (at most %d are)", len(nodes), mostProbed)}, nil
 	}
@@ -59,7 +66,7 @@ func (e *Engine) queryLocks(a *attempt, nodes []string) (nodeAnswers, error) {
 		a.check.locks = &lockQuery{nodes: map[string]*queryJob{}, began: time.Now()}
 	}
 	q := a.check.locks
-	if err := e.collectAnswers(q); err != nil {
+	if err := l.collectAnswers(q); err != nil {
 		return nodeAnswers{}, err
 	}
 	for _, n := range nodes {
@@ -68,15 +75,15 @@ func (e *Engine) queryLocks(a *attempt, nodes []string) (nodeAnswers, error) {
 		}
 		p := q.nodes[n]
 		again := p.id == 0 && (p.answer == nil || p.answer.Lives)
-		pause := min(e.cfg.Settle/2<<min(p.times, 10), probeAgain*e.cfg.Settle)
+		pause := min(l.cfg.Settle/2<<min(p.times, 10), probeAgain*l.cfg.Settle)
 		if p.times == 0 || again && time.Since(p.sent) > pause {
-			if err := e.askNode(a, n, p); err != nil {
+			if err := l.askNode(a, n, p); err != nil {
 				return nodeAnswers{}, err
 			}
 		}
 	}
 	if !q.isTooEarly() { // one wake-up at a time, and the fewer the longer it takes
-		pause := max(min(time.Since(q.began)/10, e.cfg.Settle), e.cfg.Settle/20, 10*time.Millisecond)
+		pause := max(min(time.Since(q.began)/10, l.cfg.Settle), l.cfg.Settle/20, 10*time.Millisecond)
 		q.due = time.Now().Add(pause)
 		time.AfterFunc(pause, a.wakeUp)
 	}
@@ -120,9 +127,9 @@ func (q *lockQuery) sumAnswers(nodes []string) nodeAnswers {
 
 // askNode hands over the job that asks a node. The scheduler's own errors are no answer: it is
 // handed over again later.
-func (e *Engine) askNode(a *attempt, node string, p *queryJob) error {
+func (l *lockQuerier) askNode(a *attempt, node string, p *queryJob) error {
 	p.times++
-	p.id, p.sent, p.comment = 0, time.Now(), "cox-probe:"+e.log.cluster+":"+a.ref.String()+":"+randomWord()[:8]
+	p.id, p.sent, p.comment = 0, time.Now(), "cox-probe:"+l.cluster+":"+a.ref.String()+":"+randomWord()[:8]
 	s := &site.Submission{
 		Script: a.guard.Ask("COX_ATTEMPT=" + a.guard.Dir + ":" + a.guard.Ref.String()),
 		Env:    []string{"PATH=/usr/bin:/bin"}, Dir: "/", User: a.user,
@@ -131,13 +138,13 @@ func (e *Engine) askNode(a *attempt, node string, p *queryJob) error {
 		"--job-name=cox-probe", "--comment=" + p.comment, "--nodelist=" + node, "--nodes=1", "--ntasks=1", "--mem=1M", "--time=5",
 		"--output=/dev/null", "--no-requeue",
 	}
-	s.Options = append(append(slices.Clone(e.cfg.Options), e.sbatchSettings().OwnershipOptions(a.order.Job)...), own...)
-	id, err := e.submitQuery(s)
+	s.Options = append(append(slices.Clone(l.cfg.Options), l.cfg.sbatchSettings().OwnershipOptions(a.order.Job)...), own...)
+	id, err := l.controller.submit(s)
 	if err != nil && fault.KindOf(err) != fault.Unavailable { // its partition is gone, or its reservation
 		s.Options = own
-		id, err = e.submitQuery(s)
+		id, err = l.controller.submit(s)
 	}
-	if fault.KindOf(err) == fault.Unavailable || e.ctx.Err() != nil {
+	if fault.KindOf(err) == fault.Unavailable || l.controller.ctx.Err() != nil {
 		return err
 	}
 	if p.id, p.why = id, ""; err != nil {
@@ -146,28 +153,22 @@ func (e *Engine) askNode(a *attempt, node string, p *queryJob) error {
 	return nil
 }
 
-func (e *Engine) submitQuery(s *site.Submission) (uint32, error) {
-	ctx, cancel := e.callContext()
-	defer cancel()
-	return e.cfg.Site.Submit(ctx, s)
-}
-
 // collectAnswers looks at the jobs that ask.
-func (e *Engine) collectAnswers(q *lockQuery) error {
+func (l *lockQuerier) collectAnswers(q *lockQuery) error {
 	var ids []uint32
 	for _, p := range q.nodes {
 		if p.id != 0 && (p.answer == nil || p.answer.Lives) {
 			ids = append(ids, p.id)
 		}
 	}
-	if len(ids) == 0 || time.Since(q.looked) < e.cfg.Settle/20 {
+	if len(ids) == 0 || time.Since(q.looked) < l.cfg.Settle/20 {
 		return nil
 	}
 	q.looked = time.Now()
 	slices.Sort(ids)
-	ctx, cancel := e.callContext()
+	ctx, cancel := l.controller.callContext()
 	defer cancel()
-	all, err := e.cfg.Site.Jobs(ctx, ids)
+	all, err := l.cfg.Site.Jobs(ctx, ids)
 	if err != nil {
 		return err
 	}
@@ -203,43 +204,23 @@ func (p *queryJob) readAnswer(j *site.Job) {
 	p.answer, p.heard, p.why = &answer, time.Now(), ""
 }
 
-// cancelQueries ends the jobs that ask and are not wanted any more.
-func (e *Engine) cancelQueries(a *attempt) {
-	if a.check.locks == nil || e.ctx.Err() != nil {
+// cancel ends the jobs that ask and are not wanted any more.
+func (l *lockQuerier) cancel(a *attempt) {
+	if a.check.locks == nil || l.controller.ctx.Err() != nil {
 		return
 	}
 	for _, p := range a.check.locks.nodes {
 		if p.id == 0 {
 			continue
 		}
-		ctx, cancel := e.callContext()
-		all, err := e.cfg.Site.Jobs(ctx, []uint32{p.id})
+		ctx, cancel := l.controller.callContext()
+		all, err := l.cfg.Site.Jobs(ctx, []uint32{p.id})
 		if err == nil && slices.ContainsFunc(all, func(j site.Job) bool { return j.ID == p.id && j.Comment == p.comment && !j.State.Final() }) {
-			err = e.changeSite(a.user).End(ctx, p.id)
+			err = l.owners.siteToChange(a.user).End(ctx, p.id)
 		}
 		cancel()
 		if err != nil {
-			e.cfg.Log.Warn("slurm: a job that asks a node is left", "attempt", a.ref.String(), "job", p.id, "error", err)
+			l.cfg.Log.Warn("slurm: a job that asks a node is left", "attempt", a.ref.String(), "job", p.id, "error", err)
 		}
 	}
-}
-
-// answeringNodes are those of some nodes of which an answer can be had, for an attempt of whose job Slurm
-// has a last word: of those that are down, or not in Slurm any more, that word counts.
-func (e *Engine) answeringNodes(ctx context.Context, nodes []string) (up []string, err error) {
-	c, err := e.cfg.Site.Cluster(ctx)
-	if err != nil {
-		return nil, err
-	}
-	all, err := e.cfg.Site.Nodes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	began := time.Since(c.Booted) < skew // it has not heard of its nodes yet
-	for i := range all {
-		if n := &all[i]; (!n.Down || began) && slices.Contains(nodes, n.Name) {
-			up = append(up, n.Name)
-		}
-	}
-	return up, nil
 }

@@ -35,7 +35,7 @@ func (e *Engine) fenceLock(ctx context.Context, a *attempt, restarts int) (held 
 	case restarts > a.base: // its script sees to that
 		return fenced, nil
 	}
-	w, err := e.queryLocks(a, a.claimedNodes())
+	w, err := e.locks.query(a, a.claimedNodes())
 	switch {
 	case err != nil:
 		return "", err
@@ -74,7 +74,7 @@ func (e *Engine) begunBlind(a *attempt, j *site.Job) (b *startRecord, reported b
 	e.mu.Lock()
 	ours := a.stop != nil
 	e.mu.Unlock()
-	sure, err := e.isRecordReliable(a, j, ours)
+	sure, err := e.controller.isRecordReliable(a, j, ours)
 	if sure && !a.handover.repeated || err != nil {
 		return slurms, false, err
 	}
@@ -83,9 +83,9 @@ func (e *Engine) begunBlind(a *attempt, j *site.Job) (b *startRecord, reported b
 	}
 	nodes, all := a.claimedNodes(), true
 	if !endedLikeSecondStart(j) { // of nodes that are down Slurm's word counts
-		ctx, cancel := e.callContext()
+		ctx, cancel := e.controller.callContext()
 		defer cancel()
-		answering, err := e.answeringNodes(ctx, nodes)
+		answering, err := e.controller.answeringNodes(ctx, nodes)
 		if err != nil {
 			return nil, false, err
 		}
@@ -94,7 +94,7 @@ func (e *Engine) begunBlind(a *attempt, j *site.Job) (b *startRecord, reported b
 		}
 		all, nodes = len(answering) == len(nodes), sortedUnique(answering)
 	}
-	w, err := e.queryLocks(a, nodes)
+	w, err := e.locks.query(a, nodes)
 	w.began = w.began || e.wasReportedRunning(a) && !endedLikeSecondStart(j)
 	switch {
 	case err != nil:
@@ -158,13 +158,13 @@ func endedLikeLostSlurmd(j *site.Job) bool {
 
 // isRecordReliable reports whether the last record of a job can only speak of the one beginning of it:
 // slurmctld lives since before it was handed over, and so has forgotten nothing of it.
-func (e *Engine) isRecordReliable(a *attempt, j *site.Job, ours bool) (bool, error) {
+func (k *controller) isRecordReliable(a *attempt, j *site.Job, ours bool) (bool, error) {
 	if endedLikeSecondStart(j) || endedLikeLostSlurmd(j) || a.maybeAnotherJob(j) || j.State == site.NodeFailed && len(j.Nodes) > 0 || bySlurm(j) && !ours && len(j.Nodes) > 0 {
 		return false, nil
 	}
-	ctx, cancel := e.callContext()
+	ctx, cancel := k.callContext()
 	defer cancel()
-	c, err := e.cfg.Site.Cluster(ctx)
+	c, err := k.site.Cluster(ctx)
 	return err == nil && !c.Booted.IsZero() && c.Booted.Before(j.Submitted.Add(-time.Second)), err
 }
 
@@ -188,7 +188,7 @@ func recordMatchesWitness(a *attempt, j *site.Job, w *nodeAnswers, ours bool) bo
 // followDuplicateJob follows another job with the attempt's tag that has not ended, if there is one: it
 // was sent twice.
 func (e *Engine) followDuplicateJob(a *attempt) (bool, error) {
-	j, err := e.lookUp(a)
+	j, err := e.controller.findSubmitted(a)
 	if err != nil || j == nil || j.ID == a.id || j.State.Final() {
 		return false, err
 	}
@@ -203,7 +203,7 @@ func (e *Engine) lostBlind(a *attempt) error {
 	if twin, err := e.followDuplicateJob(a); twin || err != nil {
 		return err
 	}
-	w, err := e.queryLocks(a, a.claimedNodes())
+	w, err := e.locks.query(a, a.claimedNodes())
 	switch {
 	case err != nil:
 		return err
@@ -231,12 +231,12 @@ func (e *Engine) wasReportedRunning(a *attempt) bool {
 // such beginning the nodes are asked whether it lives. Meanwhile, and if it does, it runs.
 func (e *Engine) checkOutlivedJob(a *attempt, j *site.Job) (over bool, err error) {
 	e.mu.Lock()
-	booted := e.cluster.Booted
+	booted := e.seen.cluster.Booted
 	e.mu.Unlock()
 	if j.State != site.Running || j.Completing || !booted.After(j.Started) || booted.Equal(a.check.aliveUnder) || time.Since(booted) < 2*e.cfg.Settle {
 		return false, nil
 	}
-	w, err := e.queryLocks(a, a.claimedNodes())
+	w, err := e.locks.query(a, a.claimedNodes())
 	switch {
 	case err != nil || !w.known:
 		return false, err
@@ -244,13 +244,13 @@ func (e *Engine) checkOutlivedJob(a *attempt, j *site.Job) (over bool, err error
 		a.check.aliveUnder, a.check.locks = booted, nil
 		return false, nil
 	}
-	ctx, cancel := e.callContext()
+	ctx, cancel := e.controller.callContext()
 	defer cancel()
-	now, err := e.askController(ctx, a)
+	now, err := e.controller.currentJob(ctx, a)
 	if err != nil || now == nil || now.State != site.Running || now.Completing {
 		return false, err
 	}
-	if err := e.changeSite(a.user).End(ctx, a.id); err != nil {
+	if err := e.owners.siteToChange(a.user).End(ctx, a.id); err != nil {
 		return false, err
 	}
 	switch {
@@ -264,14 +264,14 @@ func (e *Engine) checkOutlivedJob(a *attempt, j *site.Job) (over bool, err error
 
 // noteController notes which slurmctld it is, for outlived.
 func (e *Engine) noteController() error {
-	ctx, cancel := e.callContext()
+	ctx, cancel := e.controller.callContext()
 	defer cancel()
 	c, err := e.cfg.Site.Cluster(ctx)
 	if err != nil {
 		return err
 	}
 	e.mu.Lock()
-	e.cluster = c
+	e.seen.cluster = c
 	e.mu.Unlock()
 	return nil
 }

@@ -44,7 +44,7 @@ func (e *Engine) listNodes(ctx context.Context) ([]fleet.Node, error) {
 	}
 	e.markForeignUse(found, all)
 	e.mu.Lock()
-	e.nodes, e.found, e.nameless = all, found, podsWithoutMachine(found)
+	e.seen.nodes, e.seen.found, e.seen.nameless = all, found, podsWithoutMachine(found)
 	e.mu.Unlock()
 	return slices.Clone(all), nil
 }
@@ -57,7 +57,7 @@ func (e *Engine) firstUnknownNode(ctx context.Context, claims []fleet.Claim) (st
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		for _, c := range claims {
-			if !slices.ContainsFunc(e.nodes, func(n fleet.Node) bool { return n.Name == c.Node }) {
+			if !slices.ContainsFunc(e.seen.nodes, func(n fleet.Node) bool { return n.Name == c.Node }) {
 				return c.Node
 			}
 		}
@@ -74,6 +74,15 @@ func (e *Engine) firstUnknownNode(ctx context.Context, claims []fleet.Claim) (st
 		return "", err
 	}
 	return find(), nil
+}
+
+// clusterState is the cluster as it was last seen.
+type clusterState struct {
+	nodes    []fleet.Node
+	nameless []string     // nodes in pods on machines that nobody names
+	found    []site.Node  // the nodes as Slurm has them; never written to
+	others   ForeignUse   // held by jobs that are not ours
+	cluster  site.Cluster // as slurmctld describes itself
 }
 
 // fleetNode is a node of Slurm's as the project knows nodes.
@@ -167,11 +176,11 @@ func stripParentheses(gres string) string {
 func (e *Engine) inPods() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.nameless) == 0 {
+	if len(e.seen.nameless) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%s run in Kubernetes pods on machines that Slurm does not name: no pool of that Kubernetes cluster may have these machines; "+
-		`scontrol update nodename=N comment='{"namespace":"NAMESPACE","podName":"POD","node":"MACHINE"}' names them`, hostlist.Compress(e.nameless))
+		`scontrol update nodename=N comment='{"namespace":"NAMESPACE","podName":"POD","node":"MACHINE"}' names them`, hostlist.Compress(e.seen.nameless))
 }
 
 // podsWithoutMachine are the nodes in pods of which it is not known on which machine they are.

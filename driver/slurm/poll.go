@@ -36,21 +36,31 @@ const urgency = 10 * time.Second
 // more are being handed over.
 const unseen = 8
 
-// pollSoon has an attempt asked about soon. The caller holds the lock.
-func (e *Engine) pollSoon(a *attempt) {
+// poller asks for the live jobs again and again, and hands the answers to their attempts.
+type poller struct {
+	e    *Engine
+	kick chan struct{} // a poll is wanted
+
+	// The engine's lock guards these.
+	polls Polls
+	urged map[*attempt]bool // of which something is to be heard soon
+}
+
+// soon has an attempt asked about soon. The caller holds the lock.
+func (q *poller) soon(a *attempt) {
 	a.poll.urgent = time.Now()
-	e.urged[a] = true
+	q.urged[a] = true
 	select {
-	case e.kick <- struct{}{}:
+	case q.kick <- struct{}{}:
 	default:
 	}
 }
 
-// pollNow is urge for who does not hold the lock.
-func (e *Engine) pollNow(a *attempt) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.pollSoon(a)
+// now is soon for a caller that does not hold the lock.
+func (q *poller) now(a *attempt) {
+	q.e.mu.Lock()
+	defer q.e.mu.Unlock()
+	q.soon(a)
 }
 
 // pollPace is what the polls cost, and when they were.
@@ -85,39 +95,39 @@ func (p *pollPace) someDue(now time.Time, wanted bool) bool {
 	return now.Sub(last) >= min(wait, lastPause)
 }
 
-// pollJobs asks for the live jobs until the engine is closed: for all of them at an interval that
+// run asks for the live jobs until the engine is closed: for all of them at an interval that
 // the answers' cost decides, and for those alone of which a hint or a caller says something.
-func (e *Engine) pollJobs() {
-	look := time.NewTicker(e.cfg.Hints)
+func (q *poller) run() {
+	look := time.NewTicker(q.e.cfg.Hints)
 	defer look.Stop()
 	var looked time.Time
 	var price time.Duration // of a look for hints
 	known := map[string]bool{}
-	p := pollPace{longest: e.cfg.Longest, betweenTwo: e.cfg.Shortest}
+	p := pollPace{longest: q.e.cfg.Longest, betweenTwo: q.e.cfg.Shortest}
 	wanted, some := false, false
 	for {
 		var live, urgent []uint32
 		now := time.Now()
 		if p.allDue(now) { // not each time: going through all takes long where there are many
-			live = e.liveJobs(now)
+			live = q.liveJobs(now)
 			some = len(live) > 0
 		}
 		if len(live) == 0 && p.someDue(now, wanted) {
-			urgent = e.urgentJobs(now)
+			urgent = q.urgentJobs(now)
 		}
 		switch {
 		case len(live) > 0:
 			wanted = false
-			e.askForJobs(live)
+			q.askForJobs(live)
 			p.all = time.Now()
 			p.allCost, p.lastCost = min(p.all.Sub(now), max(p.lastCost, p.longest/thrift)), p.all.Sub(now)
 			if p.floor == 0 && thrift*p.allCost > p.longest {
-				e.askForJobs(live[:1])
+				q.askForJobs(live[:1])
 				p.floor = time.Since(p.all)
 			}
 		case len(urgent) > 0:
 			wanted = false
-			e.askForJobs(urgent)
+			q.askForJobs(urgent)
 			p.some = time.Now()
 			p.someCost = p.some.Sub(now)
 			if len(urgent) == 1 && p.floor > 0 {
@@ -125,16 +135,16 @@ func (e *Engine) pollJobs() {
 			}
 		}
 		select {
-		case <-e.ctx.Done():
+		case <-q.e.ctx.Done():
 			return
-		case <-e.kick:
+		case <-q.kick:
 			wanted = true
 		case <-look.C:
-			if e.blind || !some || time.Since(looked) < min(hintThrift*price, lastPause) {
+			if q.e.blind || !some || time.Since(looked) < min(hintThrift*price, lastPause) {
 				continue
 			}
 			began := time.Now()
-			news, err := e.readHints(known)
+			news, err := q.readHints(known)
 			wanted = wanted || news
 			looked = time.Now()
 			if price = looked.Sub(began); err != nil { // a login that is away is not asked again and again
@@ -145,13 +155,13 @@ func (e *Engine) pollJobs() {
 }
 
 // urgentJobs are the numbers of jobs of which something is to be heard soon.
-func (e *Engine) urgentJobs(now time.Time) (ids []uint32) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for a := range e.urged {
+func (q *poller) urgentJobs(now time.Time) (ids []uint32) {
+	q.e.mu.Lock()
+	defer q.e.mu.Unlock()
+	for a := range q.urged {
 		switch {
 		case a.ended || now.Sub(a.poll.urgent) >= urgency:
-			delete(e.urged, a)
+			delete(q.urged, a)
 		case a.id != 0:
 			ids = append(ids, a.id)
 		}
@@ -161,15 +171,15 @@ func (e *Engine) urgentJobs(now time.Time) (ids []uint32) {
 }
 
 // liveJobs are the numbers of jobs that have not ended.
-func (e *Engine) liveJobs(now time.Time) (ids []uint32) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+func (q *poller) liveJobs(now time.Time) (ids []uint32) {
+	q.e.mu.Lock()
+	defer q.e.mu.Unlock()
 	sending := false
-	for _, a := range e.attempts {
+	for _, a := range q.e.attempts {
 		sending = sending || a.id == 0 && !a.ended
 	}
 	fresh := 0
-	for _, a := range e.attempts {
+	for _, a := range q.e.attempts {
 		if a.id == 0 || a.ended {
 			continue
 		}
@@ -185,36 +195,36 @@ func (e *Engine) liveJobs(now time.Time) (ids []uint32) {
 }
 
 // askForJobs asks for jobs and hands the answers to their attempts.
-func (e *Engine) askForJobs(ids []uint32) {
+func (q *poller) askForJobs(ids []uint32) {
 	for part := range slices.Chunk(ids, most) {
-		ctx, cancel := e.callContext()
+		ctx, cancel := q.e.controller.callContext()
 		began := time.Now()
-		all, err := e.cfg.Site.Jobs(ctx, part)
+		all, err := q.e.cfg.Site.Jobs(ctx, part)
 		var past []site.Job
 		if err == nil {
-			past, err = e.askAccounting(ctx, part, all)
+			past, err = q.askAccounting(ctx, part, all)
 		}
 		cancel()
-		e.mu.Lock()
-		e.polls.Count++
-		e.polls.Jobs += uint64(len(part))
-		e.polls.Latency = time.Since(began)
+		q.e.mu.Lock()
+		q.polls.Count++
+		q.polls.Jobs += uint64(len(part))
+		q.polls.Latency = time.Since(began)
 		if err != nil {
-			e.polls.Errors++
+			q.polls.Errors++
 		}
-		e.mu.Unlock()
+		q.e.mu.Unlock()
 		if err != nil {
-			if e.ctx.Err() == nil {
-				e.cfg.Log.Warn("slurm: poll", "error", err)
+			if q.e.ctx.Err() == nil {
+				q.e.cfg.Log.Warn("slurm: poll", "error", err)
 			}
 			return
 		}
-		e.deliverAnswers(part, all, past, began)
+		q.deliverAnswers(part, all, past, began)
 	}
 }
 
 // askAccounting asks accounting for those of which slurmctld said nothing.
-func (e *Engine) askAccounting(ctx context.Context, ids []uint32, all []site.Job) ([]site.Job, error) {
+func (q *poller) askAccounting(ctx context.Context, ids []uint32, all []site.Job) ([]site.Job, error) {
 	there := map[uint32]bool{}
 	for i := range all {
 		there[all[i].ID] = true
@@ -228,14 +238,14 @@ func (e *Engine) askAccounting(ctx context.Context, ids []uint32, all []site.Job
 	if len(lost) == 0 {
 		return nil, nil
 	}
-	if c, err := e.cfg.Site.Cluster(ctx); err != nil {
+	if c, err := q.e.cfg.Site.Cluster(ctx); err != nil {
 		return nil, err
 	} else {
-		e.mu.Lock()
-		e.cluster = c
-		e.mu.Unlock()
+		q.e.mu.Lock()
+		q.e.seen.cluster = c
+		q.e.mu.Unlock()
 	}
-	past, err := e.cfg.Site.Past(ctx, lost)
+	past, err := q.e.cfg.Site.Past(ctx, lost)
 	if fault.KindOf(err) == fault.Unsupported {
 		return nil, nil
 	}
@@ -243,10 +253,10 @@ func (e *Engine) askAccounting(ctx context.Context, ids []uint32, all []site.Job
 }
 
 // deliverAnswers hands to each attempt what was said of its job.
-func (e *Engine) deliverAnswers(ids []uint32, all, past []site.Job, now time.Time) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, a := range e.attempts {
+func (q *poller) deliverAnswers(ids []uint32, all, past []site.Job, now time.Time) {
+	q.e.mu.Lock()
+	defer q.e.mu.Unlock()
+	for _, a := range q.e.attempts {
 		if a.id == 0 || a.ended {
 			continue
 		}
@@ -318,12 +328,12 @@ func (a *attempt) wasSubmittedAt(at time.Time) bool {
 
 // readHints looks for files that scripts wrote since the last look, and reports whether
 // there are any of live attempts.
-func (e *Engine) readHints(known map[string]bool) (bool, error) {
-	ctx, cancel := e.callContext()
+func (q *poller) readHints(known map[string]bool) (bool, error) {
+	ctx, cancel := q.e.controller.callContext()
 	defer cancel()
-	names, err := e.cfg.Room.List(ctx)
+	names, err := q.e.cfg.Room.List(ctx)
 	if err != nil {
-		e.cfg.Log.Warn("slurm: hints", "error", err)
+		q.e.cfg.Log.Warn("slurm: hints", "error", err)
 		return false, err
 	}
 	var news []string
@@ -334,7 +344,7 @@ func (e *Engine) readHints(known map[string]bool) (bool, error) {
 			news = append(news, n)
 		}
 	}
-	if news = e.liveAttemptFiles(news, known); len(news) > 0 {
+	if news = q.liveAttemptFiles(news, known); len(news) > 0 {
 		slices.Sort(news) // a beginning before its end
 	}
 	for n := range known {
@@ -345,13 +355,13 @@ func (e *Engine) readHints(known map[string]bool) (bool, error) {
 	if len(news) == 0 {
 		return false, nil
 	}
-	marks, err := e.cfg.Room.Look(ctx, news)
+	marks, err := q.e.cfg.Room.Look(ctx, news)
 	if err != nil {
 		return false, err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	of, any := e.byPrefix(), false
+	q.e.mu.Lock()
+	defer q.e.mu.Unlock()
+	of, any := q.byPrefix(), false
 	for i := range marks {
 		m := &marks[i]
 		if halfWritten(m) {
@@ -365,12 +375,12 @@ func (e *Engine) readHints(known map[string]bool) (bool, error) {
 			continue
 		}
 		if !a.noteHint(m) {
-			e.cfg.Log.Warn("slurm: the file of an attempt's end is another user's, and does not count", "attempt", a.ref.String(), "uid", m.Owner)
+			q.e.cfg.Log.Warn("slurm: the file of an attempt's end is another user's, and does not count", "attempt", a.ref.String(), "uid", m.Owner)
 			continue
 		}
 		any = true
 		a.poll.urgent = time.Now()
-		e.urged[a] = true
+		q.urged[a] = true
 		a.wakeUp()
 	}
 	return any, nil
@@ -378,9 +388,9 @@ func (e *Engine) readHints(known map[string]bool) (bool, error) {
 
 // byPrefix are the attempts that live, by the beginning of their files' names. The caller
 // holds the lock.
-func (e *Engine) byPrefix() map[string]*attempt {
+func (q *poller) byPrefix() map[string]*attempt {
 	of := map[string]*attempt{}
-	for _, a := range e.attempts {
+	for _, a := range q.e.attempts {
 		if !a.ended {
 			of[a.prefix] = a
 		}
@@ -390,13 +400,13 @@ func (e *Engine) byPrefix() map[string]*attempt {
 
 // liveAttemptFiles are the files of attempts that live. Whatever else is there nobody reads: everybody
 // may put files there, as many as he likes.
-func (e *Engine) liveAttemptFiles(names []string, known map[string]bool) []string {
+func (q *poller) liveAttemptFiles(names []string, known map[string]bool) []string {
 	if len(names) == 0 {
 		return nil
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	of := e.byPrefix()
+	q.e.mu.Lock()
+	defer q.e.mu.Unlock()
+	of := q.byPrefix()
 	return slices.DeleteFunc(names, func(n string) bool {
 		stem, _ := cutLast(n)
 		prefix, _ := cutLast(stem)

@@ -15,8 +15,8 @@ func (e *Engine) Preview(d *engine.JobDraft) (*engine.Preview, error) {
 	if err := e.checkSubmittable(d.Spec, d.Script, d.Env); err != nil {
 		return nil, e.atDoor(err)
 	}
-	o := e.orderOf(d)
-	w, err := e.sbatchSettings().Build(o.Job, engine.Ref{}, o.Claims, o.Script)
+	o := draftOrder(d)
+	w, err := e.cfg.sbatchSettings().Build(o.Job, engine.Ref{}, o.Claims, o.Script)
 	if err != nil {
 		return nil, e.atDoor(err)
 	}
@@ -45,8 +45,8 @@ func (e *Engine) Preview(d *engine.JobDraft) (*engine.Preview, error) {
 	return out, nil
 }
 
-// orderOf is a job that is not taken yet as an attempt has it.
-func (e *Engine) orderOf(d *engine.JobDraft) *order {
+// draftOrder is a job that is not taken yet as an attempt has it.
+func draftOrder(d *engine.JobDraft) *order {
 	o := &order{Job: &job.Job{Spec: d.Spec}, Claims: d.Claims, Script: d.Script, Env: d.Env, Token: noToken}
 	if a := d.Spec.Array; a != nil && len(a.Indices) > 0 {
 		o.Job.Array = &job.ArrayTask{Index: a.Indices[0]}

@@ -56,7 +56,7 @@ func (e *Engine) probeNodes(a *attempt, b *startRecord) (gone bool, err error) {
 	for _, n := range p.nodes {
 		names = append(names, a.probeAnswerFile(n))
 	}
-	ctx, cancel := e.callContext()
+	ctx, cancel := e.controller.callContext()
 	defer cancel()
 	marks, err := e.cfg.Room.Look(ctx, names)
 	if err != nil {
@@ -82,7 +82,7 @@ func (e *Engine) sendTo(a *attempt, b *startRecord) error {
 				nodes = append(nodes, a.order.Claims[i].Node)
 			}
 		} else {
-			ctx, cancel := e.callContext()
+			ctx, cancel := e.controller.callContext()
 			defer cancel()
 			all, err := e.cfg.Site.Nodes(ctx)
 			if err != nil {
@@ -107,11 +107,11 @@ func (e *Engine) provenGone(a *attempt, j *site.Job, b *startRecord) (bool, erro
 	if e.blind || j.State != site.NodeFailed || len(b.nodes) == 0 || len(b.nodes) > mostProbed || len(a.order.Job.Spec.Groups) > 1 {
 		return true, nil
 	}
-	ctx, cancel := e.callContext()
+	ctx, cancel := e.controller.callContext()
 	defer cancel()
 	up := *b
 	var err error
-	if up.nodes, err = e.answeringNodes(ctx, b.nodes); err != nil || len(up.nodes) == 0 {
+	if up.nodes, err = e.controller.answeringNodes(ctx, b.nodes); err != nil || len(up.nodes) == 0 {
 		return err == nil, err
 	}
 	gone, err := e.probeNodes(a, &up)
@@ -142,24 +142,17 @@ if grep -qszxF %s /proc/[0-9]*/environ; then echo lives; else echo none; fi >%s.
 			"--job-name=cox-probe", "--comment=cox-probe:" + e.log.cluster + ":" + a.ref.String(), "--nodelist=" + n, "--nodes=1", "--ntasks=1", "--mem=1M", "--time=5",
 			"--output=/dev/null", "--no-requeue",
 		}
-		s.Options = append(append(slices.Clone(e.cfg.Options), e.sbatchSettings().OwnershipOptions(a.order.Job)...), own...)
-		err := e.sendProbe(s)
+		s.Options = append(append(slices.Clone(e.cfg.Options), e.cfg.sbatchSettings().OwnershipOptions(a.order.Job)...), own...)
+		_, err := e.controller.submit(s)
 		if err != nil && fault.KindOf(err) != fault.Unavailable { // its partition is gone, or its reservation
 			s.Options = own
-			err = e.sendProbe(s)
+			_, err = e.controller.submit(s)
 		}
 		if err != nil && fault.KindOf(err) != fault.Unavailable {
 			e.cfg.Log.Warn("slurm: a node cannot be asked whether an attempt lives there", "attempt", a.ref.String(), "node", n, "error", err)
 		}
 	}
 	return nil
-}
-
-func (e *Engine) sendProbe(s *site.Submission) error {
-	ctx, cancel := e.callContext()
-	defer cancel()
-	_, err := e.cfg.Site.Submit(ctx, s)
-	return err
 }
 
 // shellQuote makes one word of a text, for a shell.

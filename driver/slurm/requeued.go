@@ -1,7 +1,6 @@
 package slurm
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -70,7 +69,7 @@ func (e *Engine) handleRequeued(a *attempt, j *site.Job) error {
 		return e.endUnstarted(a, engine.Unready, fmt.Sprintf("Slurm could not begin job %d, and put it back (%s)", a.id, j.Reason))
 	}
 	kept := false
-	if stop == nil && j.State == site.Pending && e.sbatchSettings().AdoptsRequeued(a.order.Job) {
+	if stop == nil && j.State == site.Pending && e.cfg.sbatchSettings().AdoptsRequeued(a.order.Job) {
 		if kept, err = e.holdRequeued(a, j); err != nil {
 			return err
 		}
@@ -83,7 +82,7 @@ func (e *Engine) handleRequeued(a *attempt, j *site.Job) error {
 			return err
 		}
 	}
-	cause, message, at := e.putBack(a, j, b)
+	cause, message, at := e.controller.requeueCause(a, j, b)
 	r.Ended, r.Exit = at, job.ExitCode{Signal: sigkill}
 	if r.Cause == "" {
 		r.Cause, r.Message = cause, message
@@ -91,14 +90,14 @@ func (e *Engine) handleRequeued(a *attempt, j *site.Job) error {
 	return e.reportEnded(a, r)
 }
 
-// putBack says why Slurm put a job back into its queue, and when its run ended. slurmctld does
+// requeueCause says why Slurm put a job back into its queue, and when its run ended. slurmctld does
 // not say it of the job that waits: accounting has it of the run that began so, which may be
 // long ago, and others may have followed. Where it has not, it is as if a node was lost now.
-func (e *Engine) putBack(a *attempt, j *site.Job, b *startRecord) (engine.Cause, string, time.Time) {
+func (k *controller) requeueCause(a *attempt, j *site.Job, b *startRecord) (engine.Cause, string, time.Time) {
 	text, now := "Slurm put the job back into its queue", time.Now()
-	ctx, cancel := e.callContext()
+	ctx, cancel := k.callContext()
 	defer cancel()
-	past, _ := e.cfg.Site.Past(ctx, []uint32{a.id})
+	past, _ := k.site.Past(ctx, []uint32{a.id})
 	var run *site.Job
 	for i := range past {
 		p := &past[i]
@@ -119,21 +118,21 @@ func (e *Engine) putBack(a *attempt, j *site.Job, b *startRecord) (engine.Cause,
 
 // fenceRestart keeps a job from beginning, and ends it if it is still ours.
 func (e *Engine) fenceRestart(a *attempt, restarts int) error {
-	ctx, cancel := e.callContext()
+	ctx, cancel := e.controller.callContext()
 	defer cancel()
 	if _, err := e.fenceLock(ctx, a, restarts); err != nil {
 		return err
 	}
-	now, err := e.askController(ctx, a)
+	now, err := e.controller.currentJob(ctx, a)
 	if err != nil || now == nil || now.State.Final() || now.Completing {
 		return err
 	}
-	return e.changeSite(a.user).End(ctx, a.id)
+	return e.owners.siteToChange(a.user).End(ctx, a.id)
 }
 
 // restartBegan reports whether a requeued job's next beginning has the lock: its end is waited for.
 func (e *Engine) restartBegan(a *attempt, restarts int) (bool, error) {
-	ctx, cancel := e.callContext()
+	ctx, cancel := e.controller.callContext()
 	defer cancel()
 	held, err := e.fenceLock(ctx, a, restarts)
 	if err != nil || held == fenced {
@@ -152,9 +151,9 @@ func (e *Engine) restartBegan(a *attempt, restarts int) (bool, error) {
 
 // holdRequeued holds a requeued job for the next attempt. false: it has begun.
 func (e *Engine) holdRequeued(a *attempt, j *site.Job) (bool, error) {
-	ctx, cancel := e.callContext()
+	ctx, cancel := e.controller.callContext()
 	defer cancel()
-	now, err := e.askController(ctx, a)
+	now, err := e.controller.currentJob(ctx, a)
 	if err != nil || now == nil || now.State != site.Pending {
 		return false, err
 	}
@@ -163,14 +162,14 @@ func (e *Engine) holdRequeued(a *attempt, j *site.Job) (bool, error) {
 		Asked: requestDigest(a.order.Job), Time: time.Now(),
 	}
 	if p.Held {
-		err := e.changeSite(a.user).Update(ctx, a.id, site.Change{Hold: true})
+		err := e.owners.siteToChange(a.user).Update(ctx, a.id, site.Change{Hold: true})
 		if fault.KindOf(err) == fault.Unsupported { // by this way in
 			return false, nil
 		}
 		if err != nil {
 			return false, err
 		}
-		if now, err = e.askController(ctx, a); err != nil || now == nil || now.State != site.Pending || !now.Held || now.Restarts != p.Restarts {
+		if now, err = e.controller.currentJob(ctx, a); err != nil || now == nil || now.State != site.Pending || !now.Held || now.Restarts != p.Restarts {
 			return false, err // it was faster
 		}
 	}
@@ -187,9 +186,9 @@ func (e *Engine) adoptRequeued(a *attempt) (bool, error) {
 	case p.Asked != requestDigest(a.order.Job) || p.User != a.user:
 		return false, e.discardRequeued(p)
 	}
-	ctx, cancel := e.callContext()
+	ctx, cancel := e.controller.callContext()
 	defer cancel()
-	j, err := e.spareJob(ctx, p, jobComment(a))
+	j, err := e.controller.spareJob(ctx, p, jobComment(a))
 	if err != nil {
 		return false, err
 	}
@@ -205,10 +204,10 @@ func (e *Engine) adoptRequeued(a *attempt) (bool, error) {
 
 // takeOver gives a spare to an attempt.
 func (e *Engine) takeOver(a *attempt, p *requeuedJob) error {
-	ctx, cancel := e.callContext()
+	ctx, cancel := e.controller.callContext()
 	defer cancel()
 	text := jobComment(a)
-	if err := e.changeSite(p.User).Update(ctx, p.ID, site.Change{Comment: &text}); err != nil {
+	if err := e.owners.siteToChange(p.User).Update(ctx, p.ID, site.Change{Comment: &text}); err != nil {
 		return err
 	}
 	if err := e.log.Append(&entry{Kind: adopted, Ref: a.ref, ID: p.ID, Spare: p}); err != nil {
@@ -229,9 +228,9 @@ func (e *Engine) letGo(a *attempt, j *site.Job) error {
 		return nil
 	}
 	if j.Held && j.State == site.Pending {
-		ctx, cancel := e.callContext()
+		ctx, cancel := e.controller.callContext()
 		defer cancel()
-		if err := e.changeSite(a.user).Update(ctx, a.id, site.Change{Release: true}); err != nil {
+		if err := e.owners.siteToChange(a.user).Update(ctx, a.id, site.Change{Release: true}); err != nil {
 			return err
 		}
 	}
@@ -257,37 +256,22 @@ func (a *attempt) useRequeuedLock(p *requeuedJob) {
 
 // discardRequeued ends a spare that nobody takes over. Its lock is fenced first.
 func (e *Engine) discardRequeued(p *requeuedJob) error {
-	ctx, cancel := e.callContext()
+	ctx, cancel := e.controller.callContext()
 	defer cancel()
 	g := p.lockGuard(e.cfg.Room.Dir())
 	if _, _, err := e.cfg.Room.Take(ctx, baseName(g.Lock(p.Restarts)), fenced); err != nil {
 		return err
 	}
-	j, err := e.spareJob(ctx, p, p.Comment)
+	j, err := e.controller.spareJob(ctx, p, p.Comment)
 	if err != nil {
 		return err
 	}
 	if j != nil && !j.State.Final() {
-		if err := e.changeSite(p.User).End(ctx, p.ID); err != nil {
+		if err := e.owners.siteToChange(p.User).End(ctx, p.ID); err != nil {
 			return err
 		}
 	}
 	return e.log.Append(&entry{Kind: unspared, Spare: p})
-}
-
-// spareJob is what slurmctld says of a spare, with its comment or another; nil: it does not
-// know it.
-func (e *Engine) spareJob(ctx context.Context, p *requeuedJob, or string) (*site.Job, error) {
-	all, err := e.cfg.Site.Jobs(ctx, []uint32{p.ID})
-	if err != nil {
-		return nil, err
-	}
-	for i := range all {
-		if all[i].ID == p.ID && (all[i].Comment == p.Comment || all[i].Comment == or) {
-			return &all[i], nil
-		}
-	}
-	return nil, nil
 }
 
 // discardUnclaimed ends the spares that nobody has taken over in time.

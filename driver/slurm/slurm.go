@@ -38,7 +38,6 @@ import (
 	"github.com/coxswain-sched/coxswain/engine/kit"
 	"github.com/coxswain-sched/coxswain/engine/watchcache"
 	"github.com/coxswain-sched/coxswain/model/fault"
-	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
@@ -85,15 +84,17 @@ type Engine struct {
 
 	*kit.Reports // answers Inspect, List and Watch from the cache
 
-	send *submitlimiter.Limiter // who hands over
-	ends *submitlimiter.Limiter // who ends what was handed over
-	kick chan struct{}          // a poll is wanted
+	controller *controller
+	owners     *owners
+	poller     *poller
+	gc         *garbageCollector
+	locks      *lockQuerier
 
-	errands chan senderConfig // to senders that are idle
+	send    *submitlimiter.Limiter // who hands over
+	ends    *submitlimiter.Limiter // who ends what was handed over
+	errands chan senderConfig      // to senders that are idle
 
-	blind bool // the locks are on the nodes, where only jobs see them (nodelocks.go)
-
-	sweptTo  string        // where the next look for old locks begins; tidy's alone
+	blind    bool          // the locks are on the nodes, where only jobs see them (nodelocks.go)
 	stocking chan struct{} // who has put something into it takes stock
 
 	ctx    context.Context //nolint:containedctx // ends the engine's own goroutines, not a call
@@ -104,17 +105,9 @@ type Engine struct {
 
 	mu       sync.Mutex
 	attempts map[engine.Ref]*attempt
-	users    map[string]bool        // whose jobs were handed over since the engine was opened; "": the way in's own
-	people   map[string]site.Person // owners whom the cluster knows
-	silent   time.Time              // until when nobody asks the cluster about a job that is not taken yet
-	nodes    []fleet.Node           // as they were last seen
-	nameless []string               // nodes in pods on machines that nobody names, as of then
-	cluster  site.Cluster           // as it was last seen
-	found    []site.Node            // the same, as Slurm has them; never written to
-	stock    inventoryState         // what it has beside them
-	others   ForeignUse             // held by jobs that are not ours, as of then
-	polls    Polls
-	urged    map[*attempt]bool // of which something is to be heard soon
+	silent   time.Time // until when nobody asks the cluster about a job that is not taken yet
+	seen     clusterState
+	stock    inventoryState // what it has beside its nodes
 }
 
 // Polls says what the polling costs.
@@ -162,11 +155,15 @@ func New(cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("slurm engine: %w", err)
 	}
 	e := &Engine{
-		cfg: cfg, log: log, cache: watchcache.New(log.Epoch()), blind: blind, send: submitlimiter.New(cfg.Senders), ends: submitlimiter.New(cfg.Senders), kick: make(chan struct{}, 1), errands: make(chan senderConfig), stocking: make(chan struct{}, 1),
-		attempts: map[engine.Ref]*attempt{}, users: map[string]bool{}, urged: map[*attempt]bool{}, people: map[string]site.Person{},
+		cfg: cfg, log: log, cache: watchcache.New(log.Epoch()), blind: blind, owners: newOwners(&cfg), send: submitlimiter.New(cfg.Senders), ends: submitlimiter.New(cfg.Senders), errands: make(chan senderConfig), stocking: make(chan struct{}, 1),
+		attempts: map[engine.Ref]*attempt{},
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.Reports = kit.NewReports(engineName, e.cache, e.ctx.Done())
+	e.controller = &controller{site: cfg.Site, patience: cfg.Patience, ctx: e.ctx}
+	e.poller = &poller{e: e, kick: make(chan struct{}, 1), urged: map[*attempt]bool{}}
+	e.gc = &garbageCollector{e: e}
+	e.locks = &lockQuerier{cfg: &e.cfg, cluster: log.cluster, controller: e.controller, owners: e.owners}
 	for ref, l := range log.Lives() {
 		a := e.restoreAttempt(ref, l)
 		e.attempts[ref] = a
@@ -177,8 +174,8 @@ func New(cfg Config) (*Engine, error) {
 			e.wg.Go(func() { e.driveAttempt(a) })
 		}
 	}
-	e.wg.Go(e.pollJobs)
-	e.wg.Go(e.runGC)
+	e.wg.Go(e.poller.run)
+	e.wg.Go(e.gc.run)
 	e.wg.Go(e.runInventory)
 	return e, nil
 }
@@ -225,7 +222,7 @@ func (e *Engine) Info(ctx context.Context) (engine.Info, error) {
 	return engine.Info{
 		Name: "slurm", Version: c.Version, Notes: notes,
 		Abilities: engine.Abilities{
-			Gang: engine.GangStrict, Placed: e.cfg.Placed, Delegated: !e.cfg.Placed, Suspend: e.canSuspend(), Isolates: c.Limits, Proves: c.Tracks,
+			Gang: engine.GangStrict, Placed: e.cfg.Placed, Delegated: !e.cfg.Placed, Suspend: e.cfg.canSuspend(), Isolates: c.Limits, Proves: c.Tracks,
 		},
 	}, nil
 }
@@ -255,5 +252,5 @@ func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
 func (e *Engine) Polls() Polls {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.polls
+	return e.poller.polls
 }

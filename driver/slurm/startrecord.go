@@ -66,7 +66,7 @@ func (e *Engine) finalStartRecord(a *attempt, j *site.Job) (b *startRecord, repo
 // readStartRecord says how the script of a job began. If it did not, the lock is fenced now, so that
 // it never does: nil. exit is the status with which it ended. Hints that were not seen yet are.
 func (e *Engine) readStartRecord(a *attempt, restarts, exit int) (*startRecord, error) {
-	ctx, cancel := e.callContext()
+	ctx, cancel := e.controller.callContext()
 	defer cancel()
 	if e.blind && restarts == a.base {
 		return &startRecord{id: a.id}, nil // what is not shown to have never begun counts as begun
@@ -148,7 +148,7 @@ func (e *Engine) endNeverStarted(a *attempt, j *site.Job) error {
 	}
 	slurms := len(j.Nodes) > 0
 	if j.State == site.Cancelled && !slurms {
-		ctx, cancel := e.callContext()
+		ctx, cancel := e.controller.callContext()
 		defer cancel()
 		c, err := e.cfg.Site.Cluster(ctx)
 		if err != nil {
@@ -172,16 +172,16 @@ func (e *Engine) endNeverStarted(a *attempt, j *site.Job) error {
 	return e.endUnstarted(a, cause, message)
 }
 
-// slurmsOwn reports whether a job that ran was cancelled by Slurm, and by no person: slurmd has
+// cancelledBySlurm reports whether a job that ran was cancelled by Slurm, and by no person: slurmd has
 // that done, as root, of one that slurmctld, begun anew, has it begin again. Accounting that
 // names nobody, and root soon after such a beginning, are that.
-func (e *Engine) slurmsOwn(j *site.Job) (bool, error) {
+func (k *controller) cancelledBySlurm(j *site.Job) (bool, error) {
 	if j.State != site.Cancelled || j.CancelledBy != "" && j.CancelledBy != "0" && j.CancelledBy != "root" {
 		return false, nil
 	}
-	ctx, cancel := e.callContext()
+	ctx, cancel := k.callContext()
 	defer cancel()
-	c, err := e.cfg.Site.Cluster(ctx)
+	c, err := k.site.Cluster(ctx)
 	if err != nil {
 		return false, err
 	}

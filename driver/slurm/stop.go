@@ -65,7 +65,7 @@ func (e *Engine) stopAt(a *attempt, s *stopping) error {
 	}
 	e.publishReport(a, r)
 	a.wakeUp()
-	e.pollSoon(a)
+	e.poller.soon(a)
 	return nil
 }
 
@@ -78,7 +78,7 @@ func (e *Engine) endAttempt(a *attempt) (time.Duration, error) {
 	}
 	j, now := a.poll.job, time.Now()
 	if a.stop == nil {
-		wait, over := e.remainingTime(a, now)
+		wait, over := a.remainingTime(now)
 		if !over {
 			e.mu.Unlock()
 			return wait, nil
@@ -119,27 +119,27 @@ func (e *Engine) inTurn(a *attempt, f func(context.Context) (time.Duration, erro
 		return 0, nil
 	}
 	began := time.Now()
-	ctx, cancel := e.callContext()
+	ctx, cancel := e.controller.callContext()
 	defer cancel()
 	due, err := f(ctx)
-	leave(e.callHung(err, began))
+	leave(e.cfg.callHung(err, began))
 	return due, err
 }
 
 // callHung reports whether a call hung, and nobody else's may wait for another like it.
-func (e *Engine) callHung(err error, began time.Time) bool {
-	return fault.KindOf(err) == fault.Unavailable && time.Since(began) > e.cfg.Patience/3
+func (c *Config) callHung(err error, began time.Time) bool {
+	return fault.KindOf(err) == fault.Unavailable && time.Since(began) > c.Patience/3
 }
 
 // endNow asks Slurm for the end of an attempt's job, or for the next step towards it.
 func (e *Engine) endNow(ctx context.Context, a *attempt, s, told *stopping, kill bool) (time.Duration, error) {
 	now := time.Now()
-	j, err := e.askController(ctx, a)
+	j, err := e.controller.currentJob(ctx, a)
 	switch {
 	case err != nil:
 		return 0, err
 	case j == nil || j.State.Final() || j.Completing && !kill:
-		e.pollNow(a)
+		e.poller.now(a)
 		return firstPause, nil
 	case j.State == site.Suspended: // so that it can act on the signal
 		return settled, e.setSuspended(ctx, a, false)
@@ -149,7 +149,7 @@ func (e *Engine) endNow(ctx context.Context, a *attempt, s, told *stopping, kill
 		e.mu.Lock()
 		a.ending.told, a.ending.thawed = nil, a.ending.thawed+1
 		e.mu.Unlock()
-		e.pollNow(a)
+		e.poller.now(a)
 		return settled, e.setSuspended(ctx, a, true)
 	default:
 		err = e.signalEnd(ctx, a, j, s)
@@ -163,7 +163,7 @@ func (e *Engine) endNow(ctx context.Context, a *attempt, s, told *stopping, kill
 		a.ending.killed = now
 	}
 	e.mu.Unlock()
-	e.pollNow(a)
+	e.poller.now(a)
 	return time.Millisecond, nil
 }
 
@@ -171,11 +171,11 @@ func (e *Engine) endNow(ctx context.Context, a *attempt, s, told *stopping, kill
 func (e *Engine) signalEnd(ctx context.Context, a *attempt, j *site.Job, s *stopping) error {
 	switch {
 	case j.State == site.Pending:
-		return e.changeSite(a.user).End(ctx, a.id)
+		return e.owners.siteToChange(a.user).End(ctx, a.id)
 	case s.Signal == sigkill:
 		return e.killJob(ctx, a, j)
 	}
-	err := e.changeSite(a.user).Signal(ctx, a.id, s.Signal, site.ToAll)
+	err := e.owners.siteToChange(a.user).Signal(ctx, a.id, s.Signal, site.ToAll)
 	if err != nil && fault.KindOf(err) != fault.Unavailable { // between two states
 		return fault.New(fault.Unavailable, "%w", err)
 	}
@@ -185,15 +185,15 @@ func (e *Engine) signalEnd(ctx context.Context, a *attempt, j *site.Job, s *stop
 // killJob ends a job for good.
 func (e *Engine) killJob(ctx context.Context, a *attempt, j *site.Job) error {
 	if j.State == site.Running && a.ending.killed.IsZero() {
-		if err := e.changeSite(a.user).Kill(ctx, a.id); err == nil || fault.KindOf(err) == fault.Unavailable {
+		if err := e.owners.siteToChange(a.user).Kill(ctx, a.id); err == nil || fault.KindOf(err) == fault.Unavailable {
 			return err
 		}
 	}
-	return e.changeSite(a.user).End(ctx, a.id)
+	return e.owners.siteToChange(a.user).End(ctx, a.id)
 }
 
 // remainingTime is how long an attempt may still run. The caller holds the lock.
-func (e *Engine) remainingTime(a *attempt, now time.Time) (wait time.Duration, over bool) {
+func (a *attempt) remainingTime(now time.Time) (wait time.Duration, over bool) {
 	most, from := a.order.Job.Spec.TimeLimit, a.report.Started
 	if most <= 0 || from.IsZero() || !a.suspension.since.IsZero() {
 		return 0, false
@@ -230,8 +230,8 @@ func (e *Engine) Signal(ctx context.Context, ref engine.Ref, signal int, to engi
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
 	defer cancel()
-	err := e.changeSite(a.user).Signal(ctx, id, signal, scope)
-	e.pollNow(a)
+	err := e.owners.siteToChange(a.user).Signal(ctx, id, signal, scope)
+	e.poller.now(a)
 	return err
 }
 
@@ -248,17 +248,6 @@ func (e *Engine) settleDelay(a *attempt) time.Duration {
 		return 0
 	}
 	return settled - time.Since(a.suspension.changed)
-}
-
-// askController asks what slurmctld says of an attempt's job now. nil: it does not know the job any
-// more, or knows another by the number, which it gives out again after a loss. What ends
-// jobs names them by number alone, so it is asked right before.
-func (e *Engine) askController(ctx context.Context, a *attempt) (*site.Job, error) {
-	all, err := e.cfg.Site.Jobs(ctx, []uint32{a.id})
-	if err != nil {
-		return nil, err
-	}
-	return findJob(all, a), nil
 }
 
 // setSuspended holds a job or lets it go on.
@@ -283,7 +272,7 @@ func (e *Engine) setSuspended(ctx context.Context, a *attempt, held bool) error 
 func (e *Engine) reportSuspended(a *attempt, held bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.pollSoon(a)
+	e.poller.soon(a)
 	if a.ended || a.poll.job == nil || a.report.Phase != engine.Running {
 		return
 	}
@@ -335,12 +324,12 @@ func (e *Engine) requestSuspend(ctx context.Context, ref engine.Ref, held bool) 
 		return nil
 	}
 	if fault.KindOf(err) == fault.Unavailable {
-		e.pollNow(a)
+		e.poller.now(a)
 		return err
 	}
 	all, asked := e.cfg.Site.Jobs(ctx, []uint32{id}) // perhaps it is so already, or has ended
 	if asked == nil && (len(all) == 0 || all[0].State.Final() || all[0].Completing || (all[0].State == site.Suspended) == held) {
-		e.pollNow(a)
+		e.poller.now(a)
 		return nil
 	}
 	return err

@@ -20,16 +20,16 @@ func Open(cfg Config) (engine.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if e.canSuspend() {
+	if e.cfg.canSuspend() {
 		return Suspending{e}, nil
 	}
 	return e, nil
 }
 
 // canSuspend reports whether jobs can be suspended.
-func (e *Engine) canSuspend() bool {
-	s, ok := e.cfg.Site.(site.Limited)
-	return e.cfg.Privileged && (!ok || s.Suspends())
+func (c *Config) canSuspend() bool {
+	s, ok := c.Site.(site.Limited)
+	return c.Privileged && (!ok || s.Suspends())
 }
 
 // Suspend holds every process of an attempt.

@@ -47,12 +47,10 @@ func (e *Engine) atDoor(err error) error {
 // draftSubmission is what would be submitted of a job that is not taken yet: all that an attempt has,
 // but for the numbers, which are 0, and the word in the lock's name.
 func (e *Engine) draftSubmission(d *engine.JobDraft) (*site.Submission, error) {
-	o := e.orderOf(d)
+	o := draftOrder(d)
 	a := e.draftOf(engine.Ref{}, o)
 	a.guard.User = a.user
-	e.mu.Lock()
-	a.guard.UID = e.people[a.user].UID
-	e.mu.Unlock()
+	a.guard.UID = e.owners.uidOf(a.user)
 	return e.renderSubmission(a)
 }
 
@@ -62,7 +60,7 @@ const noToken = "TOKEN"
 // checkOwner asks whether a job's owner is one of the cluster's, and whether the way in can say it.
 func (e *Engine) checkOwner(ctx context.Context, sub *site.Submission) error {
 	if sub.User != "" {
-		if _, err := e.lookUpPerson(ctx, sub.User); err != nil {
+		if _, err := e.owners.lookUpPerson(ctx, sub.User); err != nil {
 			return err
 		}
 	}
@@ -122,7 +120,7 @@ func (e *Engine) checkRules(inv *fleet.Inventory, spec *job.Spec) error {
 	if inv == nil {
 		return nil
 	}
-	if err := validate.Check(inv, spec, e.submitUser(spec.Owner), e.cfg.Options); err != nil {
+	if err := validate.Check(inv, spec, e.owners.submitUser(spec.Owner), e.cfg.Options); err != nil {
 		return fault.New(fault.Invalid, "pool %s: Slurm never runs this job: %w", e.cfg.Pool, err).Advise("%s", fault.Remedy(err))
 	}
 	return nil

@@ -27,7 +27,7 @@ func atDoor(t *testing.T, c Config) *Engine {
 		t.Fatal(err)
 	}
 	c.Pool, c.Room, c.Patience = "far", locks, time.Minute
-	return &Engine{cfg: c, log: &journal{cluster: "word"}, people: map[string]site.Person{}}
+	return &Engine{cfg: c, log: &journal{cluster: "word"}, owners: newOwners(&c)}
 }
 
 // TestTheDoorRefusesWhatALaunchWould: of every field that Slurm has no words for, the refusal
@@ -49,7 +49,7 @@ func TestTheDoorRefusesWhatALaunchWould(t *testing.T) {
 			claims := []fleet.Claim{{Node: "n1", Tasks: 2}, {Node: "n2", Tasks: 2}}
 			then := e.checkSubmittable(s, nil, nil)
 			if then == nil {
-				_, then = e.sbatchSettings().Build(&job.Job{ID: 7, Spec: s}, engine.Ref{}, claims, nil)
+				_, then = e.cfg.sbatchSettings().Build(&job.Job{ID: 7, Spec: s}, engine.Ref{}, claims, nil)
 			}
 			if then == nil {
 				if at != nil {
