@@ -261,8 +261,7 @@ func (e *Engine) checkBeforeLaunch(o *order) error {
 	if err == nil {
 		err = e.podCapacityError(o)
 	}
-	if t := e.tenants[o.Namespace]; err != nil && t != nil && t.wants[o.Job.ID] != nil {
-		delete(t.wants, o.Job.ID)
+	if t := e.tenants[o.Namespace]; err != nil && t != nil && t.Withdraw(o.Job.ID) {
 		e.notifyQuotaRoom(t)
 	}
 	return err
@@ -290,7 +289,7 @@ func (e *Engine) claimConflict(o *order) error {
 			}
 		}
 		if why := t.inUseReason(o.Nodes[0].Name, by); why != "" {
-			e.quotaOf(t.space).waiting = true
+			e.quotaOf(t.space).AwaitRoom()
 			return fault.New(fault.Exhausted, "%s", why)
 		}
 	}

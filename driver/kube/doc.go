@@ -29,7 +29,7 @@
 //	stop.go suspend.go saved.go exec.go     what is asked of one that runs
 //	pods.go podtransform.go                 pods as they are watched; those of nobody
 //	podstatus.go kubeletrestart.go lostnode.go report.go logs.go    what a pod proves; what is reported of an attempt and kept of it
-//	account.go namespacequota.go quota.go quotafairness.go  namespaces, in whose name; their quotas, and whose turn it is
+//	account.go namespacequota.go     namespaces, in whose name; their quotas (driver/kube/quota does the arithmetic)
 //	inventory.go nodes.go nodestate.go nodetopology.go usage.go gpu.go inventoryreport.go podcapacity.go    nodes: what they have, where they lie, what is held of them, and how many pods they take
 //	claim.go claimable.go claimgang.go    devices that are claimed (driver/kube/dra has what drivers publish)
 //	reserve.go policy.go teardown.go   nodes that are kept for the pool; what is done when it is taken away

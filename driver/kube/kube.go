@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/quota"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/kit"
 	"github.com/coxswain-sched/coxswain/engine/watchcache"
@@ -71,7 +72,7 @@ type Engine struct {
 	graves   map[string]*corev1.Pod      // of attempts that have ended or are not known, by namespace and name
 	ways     map[string]*cluster.Cluster // to the cluster as somebody else, by the name
 	rooted   bool                        // a root is there, maybe, of an attempt that is not known any more
-	tenants  map[string]*namespaceQuota  // namespaces, by name
+	tenants  map[string]*quota.Namespace // namespaces, by name
 	said     map[string]string           // by gangs' objects, of why they wait, by namespace and name
 	heard    map[string]bool             // namespaces whose gangs' objects are followed
 	served   cluster.Served              // what the API server had when it was asked last
@@ -112,7 +113,7 @@ func New(cfg Config) (*Engine, error) {
 	e := &Engine{
 		cfg: cfg, k: cfg.Cluster, log: log, cache: watchcache.New(log.Epoch()), lanes: make(chan struct{}, callsAtMost), looks: make(chan struct{}, looksAtMost), making: make(chan struct{}, makingAtMost), kick: make(chan struct{}, 1), buried: make(chan struct{}, 1), room: make(chan struct{}, 1), marks: make(chan struct{}, 1), ships: make(chan struct{}, shipsAtMost), asks: make(chan struct{}, asksAtMost),
 		Survey:   NewSurvey(cfg.Cluster, cfg.Terms, log.server),
-		attempts: map[engine.Ref]*attempt{}, seated: map[string]int{}, graves: map[string]*corev1.Pod{}, rooted: true, tenants: map[string]*namespaceQuota{},
+		attempts: map[engine.Ref]*attempt{}, seated: map[string]int{}, graves: map[string]*corev1.Pod{}, rooted: true, tenants: map[string]*quota.Namespace{},
 		listed: map[string]bool{}, hidden: map[string]error{}, ways: map[string]*cluster.Cluster{}, said: map[string]string{}, heard: map[string]bool{},
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())

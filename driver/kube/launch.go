@@ -6,8 +6,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/coxswain-sched/coxswain/driver/kube/quota"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/kit"
@@ -40,17 +40,17 @@ type attempt struct {
 	waits   string    // what was last said of why its pods have no nodes
 	unseen  string    // what was last said of why its pods cannot be seen; empty: they can
 	ship    shipping
-	lacks   string                            // why its claims have no volumes yet; empty: they have
-	wanted  time.Time                         // since when its claims are to have volumes; zero: nothing was done for that
-	asking  bool                              // its crew is asked what was saved
-	warned  time.Time                         // when a signal was last sent to it, in this driver's time
-	before  engine.Saved                      // what it had saved then, as far as is known
-	heard   bool                              // it has said since what it had
-	stuck   time.Time                         // since when a container cannot be made; zero: it can
-	bare    time.Time                         // since when a pod that has its node has nothing in which one could begin; zero: all have
-	bareOne int                               // which pod
-	barely  string                            // what was said of that
-	takes   map[types.UID]corev1.ResourceList // of quotas; filled in when somebody asks
+	lacks   string       // why its claims have no volumes yet; empty: they have
+	wanted  time.Time    // since when its claims are to have volumes; zero: nothing was done for that
+	asking  bool         // its crew is asked what was saved
+	warned  time.Time    // when a signal was last sent to it, in this driver's time
+	before  engine.Saved // what it had saved then, as far as is known
+	heard   bool         // it has said since what it had
+	stuck   time.Time    // since when a container cannot be made; zero: it can
+	bare    time.Time    // since when a pod that has its node has nothing in which one could begin; zero: all have
+	bareOne int          // which pod
+	barely  string       // what was said of that
+	takes   quota.Usage  // what its pods take of quotas
 	ended   bool
 }
 

@@ -2,7 +2,6 @@ package kube
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,7 +27,7 @@ const namesWithin = 2 * time.Second
 func (e *Engine) nameEarly(a *attempt, s *corev1.Service, root types.UID) error {
 	e.mu.Lock()
 	a.named = e.isSinglePod(a)
-	alone, early := a.named, a.order.As != "" || e.countsServices(a.namespace)
+	alone, early := a.named, a.order.As != "" || e.quotaOf(a.namespace).CountsServices()
 	e.mu.Unlock()
 	if alone {
 		return nil
@@ -55,23 +54,6 @@ func (e *Engine) nameEarly(a *attempt, s *corev1.Service, root types.UID) error 
 // node a pod has that one's name.
 func (e *Engine) isSinglePod(a *attempt) bool {
 	return len(a.order.Nodes) == 1 && !e.renderAttempt(a.ref, a.order).OnHost()
-}
-
-// countsServices reports whether a namespace has a quota of services, or may have one. The
-// caller holds the lock.
-func (e *Engine) countsServices(namespace string) bool {
-	t := e.quotaOf(namespace)
-	if t.quotas == nil {
-		return true
-	}
-	for _, q := range t.quotas {
-		for name := range q.Spec.Hard {
-			if name == corev1.ResourceServices || strings.HasPrefix(string(name), "count/services") {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // makeService makes an attempt's Service, if it is not there.

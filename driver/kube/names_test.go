@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/coxswain-sched/coxswain/driver/kube/quota"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -73,28 +74,28 @@ func TestNamesComeWithTheAddresses(t *testing.T) {
 //
 // Seen to fail with: quotas that are not looked at; unknown ones taken for none.
 func TestServicesUnderAQuota(t *testing.T) {
-	quota := func(hard string) func(*namespaceQuota) {
+	has := func(hard string) func(*quota.Namespace) {
 		var q corev1.ResourceQuota
 		if err := json.Unmarshal(fmt.Appendf(nil, `{"metadata":{"name":"q"},"spec":{"hard":{%q:"5"}}}`, hard), &q); err != nil {
 			t.Fatal(err)
 		}
-		return func(t *namespaceQuota) { t.quotas = map[string]*corev1.ResourceQuota{"q": &q} }
+		return func(n *quota.Namespace) { n.SetQuotas(map[string]*corev1.ResourceQuota{"q": &q}) }
 	}
 	for what, x := range map[string]struct {
-		is    func(*namespaceQuota)
+		is    func(*quota.Namespace)
 		early bool
 	}{
-		"none":        {func(t *namespaceQuota) { t.quotas = map[string]*corev1.ResourceQuota{} }, false},
-		"pods":        {quota("pods"), false},
-		"services":    {quota("services"), true},
-		"count":       {quota("count/services"), true},
-		"not allowed": {func(t *namespaceQuota) { t.quotas = nil }, true},
+		"none":        {func(n *quota.Namespace) { n.SetQuotas(map[string]*corev1.ResourceQuota{}) }, false},
+		"pods":        {has("pods"), false},
+		"services":    {has("services"), true},
+		"count":       {has("count/services"), true},
+		"not allowed": {func(n *quota.Namespace) { n.SetQuotas(nil) }, true},
 	} {
 		e := newStand(t).open(nil)
 		e.mu.Lock()
-		e.tenants["other"] = &namespaceQuota{} // that nobody follows
+		e.tenants["other"] = quota.New("other") // that nobody follows
 		x.is(e.tenants["other"])
-		early := e.countsServices("other")
+		early := e.tenants["other"].CountsServices()
 		e.mu.Unlock()
 		if early != x.early {
 			t.Errorf("%s: early is %v", what, early)
@@ -111,7 +112,7 @@ func TestAServiceOfOthers(t *testing.T) {
 	until(t, "the quotas are known", func() bool {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		return e.quotaOf("default").quotas != nil
+		return e.quotaOf("default").KnowsQuotas()
 	})
 	l := launchOn(1, "n1", "n2")
 	name := e.renderAttempt(l.Ref, &order{Job: l.Job}).Service("").Name

@@ -3,7 +3,6 @@ package kube
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -12,29 +11,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/quota"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-// namespaceQuota is what is known of a namespace: its quotas and limit ranges, and which pods will
-// count there that are not counted yet. Its fields are the Engine's, under its lock.
-type namespaceQuota struct {
-	quotas  map[string]*corev1.ResourceQuota // nil: not seen yet, or the right to see them is missing
-	ranges  map[string]*corev1.LimitRange
-	coming  map[engine.Ref][]*corev1.Pod // of attempts that are taken, until the quotas count them
-	wants   map[job.ID]*wanting          // jobs that were told to wait; some may do no longer
-	waiting bool                         // somebody was told to wait, and nobody knows for what
-	crowded bool                         // somebody was told to wait for pods on a node to end
-}
-
 // quotaOf returns a namespace, which is followed from the first time on. The caller holds the
 // lock.
-func (e *Engine) quotaOf(namespace string) *namespaceQuota {
+func (e *Engine) quotaOf(namespace string) *quota.Namespace {
 	if t := e.tenants[namespace]; t != nil {
 		return t
 	}
-	t := &namespaceQuota{coming: map[engine.Ref][]*corev1.Pod{}}
+	t := quota.New(namespace)
 	e.tenants[namespace] = t
 	if e.ctx.Err() == nil {
 		e.wg.Go(func() { e.followQuotas(namespace, t) })
@@ -44,7 +33,7 @@ func (e *Engine) quotaOf(namespace string) *namespaceQuota {
 }
 
 // followQuotas keeps a namespace's quotas and says when they have more room.
-func (e *Engine) followQuotas(namespace string, t *namespaceQuota) {
+func (e *Engine) followQuotas(namespace string, t *quota.Namespace) {
 	var seen map[string]*corev1.ResourceQuota // of a list that has not ended
 	cluster.Follow(e.ctx, e.k, quotas, cluster.Selection{Namespace: namespace}, cluster.Follower[corev1.ResourceQuota]{
 		Begin: func() { seen = map[string]*corev1.ResourceQuota{} },
@@ -55,31 +44,23 @@ func (e *Engine) followQuotas(namespace string, t *namespaceQuota) {
 			}
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			if t.quotas == nil {
-				return
-			}
-			more := deleted || quotaHasGrown(t.quotas[q.Name], q)
-			if deleted {
-				delete(t.quotas, q.Name)
-			} else {
-				t.quotas[q.Name] = q
-			}
-			if more {
+			if t.UpdateQuota(q, deleted) {
 				e.notifyQuotaRoom(t)
 			}
 		},
 		Listed: func() {
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			t.quotas, seen = seen, nil
+			t.SetQuotas(seen)
+			seen = nil
 			e.notifyQuotaRoom(t)
 		},
-		Failed: e.watchFailure(quotas, namespace, func() { t.quotas = nil }),
+		Failed: e.watchFailure(quotas, namespace, func() { t.SetQuotas(nil) }),
 	})
 }
 
 // followRanges keeps a namespace's limit ranges.
-func (e *Engine) followRanges(namespace string, t *namespaceQuota) {
+func (e *Engine) followRanges(namespace string, t *quota.Namespace) {
 	var seen map[string]*corev1.LimitRange // of a list that has not ended
 	cluster.Follow(e.ctx, e.k, ranges, cluster.Selection{Namespace: namespace}, cluster.Follower[corev1.LimitRange]{
 		Begin: func() { seen = map[string]*corev1.LimitRange{} },
@@ -90,20 +71,15 @@ func (e *Engine) followRanges(namespace string, t *namespaceQuota) {
 			}
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			switch {
-			case t.ranges == nil:
-			case deleted:
-				delete(t.ranges, r.Name)
-			default:
-				t.ranges[r.Name] = r
-			}
+			t.UpdateRange(r, deleted)
 		},
 		Listed: func() {
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			t.ranges, seen = seen, nil
+			t.SetRanges(seen)
+			seen = nil
 		},
-		Failed: e.watchFailure(ranges, namespace, func() { t.ranges = nil }),
+		Failed: e.watchFailure(ranges, namespace, func() { t.SetRanges(nil) }),
 	})
 }
 
@@ -126,8 +102,8 @@ func (e *Engine) watchFailure(r cluster.Resource, namespace string, forget func(
 
 // notifyQuotaRoom tells that a namespace has more room, if anybody waits for it. The caller holds the
 // lock.
-func (e *Engine) notifyQuotaRoom(t *namespaceQuota) {
-	if !t.waiting && !t.crowded && len(t.wants) == 0 {
+func (e *Engine) notifyQuotaRoom(t *quota.Namespace) {
+	if !t.IsAwaited() {
 		return
 	}
 	select {
@@ -142,7 +118,7 @@ func (e *Engine) WatchCapacity(ctx context.Context, f func(jobs ...job.ID)) {
 		select {
 		case <-e.room:
 			e.mu.Lock()
-			jobs, any := e.roomFor(time.Now())
+			jobs, any := e.jobsWithRoom(time.Now())
 			e.mu.Unlock()
 			if any {
 				f()
@@ -168,57 +144,64 @@ func (e *Engine) reserveQuota(ref engine.Ref, o *order, ahead []job.ID) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	t := e.quotaOf(o.Namespace)
-	if len(t.quotas) == 0 || t.coming[ref] != nil {
-		delete(t.wants, o.Job.ID)
-		return nil
+	pods := func(ref engine.Ref, o *order) func() []*corev1.Pod {
+		return func() []*corev1.Pod { return e.renderAttempt(ref, o).Pods("") }
 	}
-	var pods, others []*corev1.Pod
-	for _, p := range e.renderAttempt(ref, o).Pods("") {
-		pods = append(pods, withLimitRangeDefaults(p, slices.Collect(maps.Values(t.ranges))))
-	}
-	for _, more := range t.coming {
-		others = append(others, more...)
-	}
-	now, want, sums := time.Now(), quotaCharges(t.quotas, pods), quotaCharges(t.quotas, others)
-	wait := func(name, why string, after job.ID) error {
-		e.mustWait(t, o, want, after, now)
-		return fault.New(fault.Exhausted, "quota %s of namespace %s: %s", name, o.Namespace, why)
-	}
-	for _, name := range slices.Sorted(maps.Keys(want)) {
-		if why := quotaShortfall(t.quotas[name], want[name], sums[name]); why != "" {
-			return wait(name, why, 0)
-		}
-	}
-	if slices.ContainsFunc(ahead, func(id job.ID) bool { return t.wants[id] != nil }) {
-		views := e.quotaViews(t, o.Namespace, others, now)
-		end := time.Time{}
-		if limit := o.Job.Spec.TimeLimit; limit > 0 {
-			end = now.Add(limit)
-		}
-		before := e.jobsAhead(t, views, o.Job.ID, ahead, now)
-		for _, name := range slices.Sorted(maps.Keys(want)) {
-			if first, why := views[name].mustYieldTo(want[name], before, now, end); why != "" {
-				return wait(name, why, first)
+	now := time.Now()
+	more, err := t.Reserve(&quota.Request{
+		Ref: ref, Job: o.Job.ID, Name: o.Job.Name(), Ahead: ahead, Limit: o.Job.Spec.TimeLimit, Pods: pods(ref, o),
+		Running: func() (all []quota.Running) {
+			for _, a := range e.attempts {
+				if !a.ended && a.order != nil && a.namespace == o.Namespace {
+					all = append(all, quota.Running{Usage: &a.takes, Pods: pods(a.ref, a.order), End: a.latestEnd(now)})
+				}
+			}
+			return all
+		},
+	}, now)
+	if err != nil {
+		for _, other := range e.tenants {
+			if other != t {
+				other.Withdraw(o.Job.ID)
 			}
 		}
+		return err
 	}
-	if t.wants[o.Job.ID] != nil { // others may have waited for it alone
-		delete(t.wants, o.Job.ID)
+	if more {
 		e.notifyQuotaRoom(t)
 	}
-	t.coming[ref] = pods
 	return nil
+}
+
+// latestEnd is when an attempt ends at the latest; zero: nobody knows. The caller holds the lock.
+func (a *attempt) latestEnd(now time.Time) time.Time {
+	limit := a.order.Job.Spec.TimeLimit
+	if limit <= 0 || a.report.Suspended {
+		return time.Time{}
+	}
+	if !a.report.Started.IsZero() {
+		now = a.report.Started
+	}
+	return now.Add(limit)
+}
+
+// jobsWithRoom lists the jobs for which quotas may have room now. any: a job may have room of which
+// nobody knows what it waits for. The caller holds the lock.
+func (e *Engine) jobsWithRoom(now time.Time) (jobs []job.ID, any bool) {
+	for _, t := range e.tenants {
+		some, more := t.JobsWithRoom(now)
+		jobs, any = append(jobs, some...), any || more
+	}
+	return jobs, any
 }
 
 // releaseQuota gives back what reserveQuota has reserved, if the attempt will make no pods any more. The
 // caller holds the lock.
 func (e *Engine) releaseQuota(namespace string, ref engine.Ref) {
 	t := e.tenants[namespace]
-	if t == nil || t.coming[ref] == nil {
-		return
+	if t != nil && t.Release(ref) {
+		e.notifyQuotaRoom(t)
 	}
-	delete(t.coming, ref)
-	e.notifyQuotaRoom(t)
 }
 
 // releaseCountedQuota gives back what reserveQuota has reserved once the cluster's own count has it: an API server
@@ -226,7 +209,7 @@ func (e *Engine) releaseQuota(namespace string, ref engine.Ref) {
 func (e *Engine) releaseCountedQuota(a *attempt) {
 	e.mu.Lock()
 	t := e.tenants[a.namespace]
-	held := t != nil && t.coming[a.ref] != nil
+	held := t != nil && t.HasReserved(a.ref)
 	e.mu.Unlock()
 	if !held {
 		return
@@ -240,36 +223,18 @@ func (e *Engine) releaseCountedQuota(a *attempt) {
 	})
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err == nil && t.quotas != nil {
-		t.quotas = fresh
+	if err != nil {
+		fresh = nil
 	}
-	delete(t.coming, a.ref)
+	t.Counted(a.ref, fresh)
 }
 
 // checkNamespaceLimits says why pods would never be let into the namespace as they are; nil: they may be.
 func (e *Engine) checkNamespaceLimits(a *attempt, pods []*corev1.Pod) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	t := e.quotaOf(a.namespace)
-	all := slices.Collect(maps.Values(t.ranges))
-	if len(all)+len(t.quotas) == 0 {
-		return nil
-	}
-	for _, p := range pods {
-		p = withLimitRangeDefaults(p, all)
-		for _, name := range slices.Sorted(maps.Keys(t.ranges)) {
-			if why := limitRangeViolation(t.ranges[name], p); why != "" {
-				return &never{engine.Refused, fault.New(fault.Invalid, "namespace %s: %s", a.namespace, why).Advise("ask for what it allows; kubectl describe limitrange %s --namespace %s shows it", name, a.namespace)}
-			}
-		}
-		for _, name := range slices.Sorted(maps.Keys(t.quotas)) {
-			if t.ranges == nil { // what gives pods their defaults is not known
-				break
-			}
-			if why := missingQuotaRequest(t.quotas[name], p); why != "" {
-				return &never{engine.Refused, fault.New(fault.Invalid, "namespace %s: %s", a.namespace, why).Advise("ask for it, as with --mem, or give the namespace a limit range with defaults")}
-			}
-		}
+	if err := e.quotaOf(a.namespace).CheckPods(pods); err != nil {
+		return &never{engine.Refused, err}
 	}
 	return nil
 }
@@ -309,7 +274,7 @@ func (e *Engine) namespaceRefusal(a *attempt, err error) error {
 // noNamespace is for what waits until its namespace is made.
 func (e *Engine) noNamespace(a *attempt) error {
 	e.mu.Lock()
-	e.quotaOf(a.namespace).waiting = true
+	e.quotaOf(a.namespace).AwaitRoom()
 	e.mu.Unlock()
 	return limitedError(fault.New(fault.NotFound, "there is no namespace %s; an administrator makes it: kubectl create namespace %s, and gives it the roles that cox pool check %s names", a.namespace, a.namespace, e.cfg.Terms.Pool))
 }
@@ -350,3 +315,5 @@ func (e *Engine) mendSecurity(a *attempt) string {
 	}
 	return fmt.Sprintf("kubectl get namespace %s --show-labels shows the level (pod-security.kubernetes.io/enforce)", a.namespace)
 }
+
+var _ engine.CapacityNotifier = (*Engine)(nil)

@@ -86,7 +86,7 @@ func (e *Engine) podCapacityError(o *order) error {
 		if m.Pods == 0 || m.Others.Pods+e.seated[name]+n <= m.Pods {
 			continue
 		}
-		e.quotaOf(o.Namespace).crowded = true
+		e.quotaOf(o.Namespace).AwaitPods()
 		why := fmt.Sprintf("node %s takes %d pods, %d of others and %d of jobs are there, and the job has %d", name, m.Pods, m.Others.Pods, e.seated[name], n)
 		if o.Job.Spec.PodPerTask() && n > m.podCapacity() {
 			return fault.New(fault.Exhausted, "%s, for which it never has room: ask for %s", why, lessTasks)
@@ -115,7 +115,7 @@ func (e *Engine) countPods(a *attempt, taken bool) {
 // notifyPodCapacity tells that pods have ended for whose room others may wait. The caller holds the lock.
 func (e *Engine) notifyPodCapacity() {
 	for _, t := range e.tenants {
-		if t.crowded {
+		if t.AwaitsPods() {
 			e.notifyQuotaRoom(t)
 		}
 	}

@@ -163,7 +163,7 @@ func TestPodsThatANodeHasNoRoomFor(t *testing.T) {
 	until(t, "the quota is known", func() bool {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		return len(e.quotaOf("default").quotas) > 0
+		return e.quotaOf("default").HasQuotas()
 	})
 	for tasks, refused := range map[int]bool{4: false, 5: true} {
 		l := launchTasks(1, "n1")

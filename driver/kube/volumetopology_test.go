@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/coxswain-sched/coxswain/driver/kube/quota"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -219,7 +221,7 @@ func TestClaimsOfOneNode(t *testing.T) {
 			until(t, "it is bound, and quotas are known", func() bool {
 				e.mu.Lock()
 				defer e.mu.Unlock()
-				return bound(s) == 1 && e.tenants["default"].quotas != nil
+				return bound(s) == 1 && e.tenants["default"].KnowsQuotas()
 			})
 			if err := e.Launch(t.Context(), launchOn(2, "n1")); (err == nil) != beside {
 				t.Errorf("on the same node: %v", err)
@@ -355,7 +357,7 @@ func TestWaitForAClaimIsQuiet(t *testing.T) {
 	until(t, "quotas are known", func() bool {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		return len(e.quotaOf("default").quotas) > 0
+		return e.quotaOf("default").HasQuotas()
 	})
 	if err := e.Launch(t.Context(), launchOn(1, "n1")); err != nil {
 		t.Fatal(err)
@@ -363,7 +365,7 @@ func TestWaitForAClaimIsQuiet(t *testing.T) {
 	until(t, "it is bound and counted", func() bool {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		return bound(s) == 1 && len(e.tenants["default"].coming) == 0
+		return bound(s) == 1 && !e.tenants["default"].HasReserved(engine.Ref{Allocation: 1, Attempt: 1})
 	})
 	second := launchOn(2, "n2")
 	told := func() bool {
@@ -375,7 +377,10 @@ func TestWaitForAClaimIsQuiet(t *testing.T) {
 		}
 	}
 	e.mu.Lock()
-	e.tenants["default"].wants = map[job.ID]*wanting{second.Job.ID: {id: second.Job.ID, at: time.Now()}}
+	tooMany := func() []*corev1.Pod { return slices.Repeat([]*corev1.Pod{{}}, 10) }
+	if _, err := e.tenants["default"].Reserve(&quota.Request{Ref: second.Ref, Job: second.Job.ID, Pods: tooMany}, time.Now()); fault.KindOf(err) != fault.Exhausted {
+		t.Fatal(err)
+	}
 	e.mu.Unlock()
 	told()
 	for i := range 3 {

@@ -1,4 +1,4 @@
-package kube
+package quota
 
 import (
 	"strings"
@@ -54,19 +54,19 @@ func TestQuotas(t *testing.T) {
 			q.Spec.Scopes = []corev1.ResourceQuotaScope{tt.scope}
 		}
 		of := map[string]*corev1.ResourceQuota{"": q}
-		if got := quotaShortfall(q, quotaCharges(of, two)[""], quotaCharges(of, tt.others)[""]); got != tt.want {
+		if got := shortfall(q, chargeAll(of, two)[""], chargeAll(of, tt.others)[""]); got != tt.want {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
 	}
 	q := &corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: amounts(t, "pods=9")}}
-	if got := quotaShortfall(q, quotaCharges(map[string]*corev1.ResourceQuota{"": q}, two)[""], nil); !strings.Contains(got, "not counted yet") {
+	if got := shortfall(q, chargeAll(map[string]*corev1.ResourceQuota{"": q}, two)[""], nil); !strings.Contains(got, "not counted yet") {
 		t.Errorf("%q", got)
 	}
 	q.Name, q.Spec.Hard = "team", amounts(t, "limits.memory=1Gi pods=3")
-	if got := missingQuotaRequest(q, podWith(amounts(t, "cpu=1"), amounts(t, "cpu=1"))); !strings.Contains(got, "quota team wants every pod to say its limits.memory") {
+	if got := missingRequest(q, podWith(amounts(t, "cpu=1"), amounts(t, "cpu=1"))); !strings.Contains(got, "quota team wants every pod to say its limits.memory") {
 		t.Errorf("%q", got)
 	}
-	if got := missingQuotaRequest(q, two[0]); got != "" {
+	if got := missingRequest(q, two[0]); got != "" {
 		t.Errorf("%q", got)
 	}
 }

@@ -1,4 +1,4 @@
-package kube
+package quota
 
 import (
 	"fmt"
@@ -10,38 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// What a namespace's quotas and limit ranges mean for pods of ours. All here is a function of
-// what it is given. Where the API server knows better, as it does of scopes that are not known
-// here, it has the last word.
-
-// withLimitRangeDefaults is a pod as the limit ranges of its namespace make it: containers that do not say
-// how much they have get what these say.
-func withLimitRangeDefaults(p *corev1.Pod, ranges []*corev1.LimitRange) *corev1.Pod {
-	out := p.DeepCopy()
-	fill := func(to *corev1.ResourceList, from corev1.ResourceList) {
-		for name, q := range from {
-			if _, ok := (*to)[name]; !ok {
-				if *to == nil {
-					*to = corev1.ResourceList{}
-				}
-				(*to)[name] = q
-			}
-		}
-	}
-	for _, c := range allContainers(out) {
-		for _, r := range ranges {
-			for _, i := range r.Spec.Limits {
-				if i.Type == corev1.LimitTypeContainer {
-					fill(&c.Resources.Limits, i.Default)
-					fill(&c.Resources.Requests, i.DefaultRequest)
-				}
-			}
-		}
-	}
-	return out
-}
-
-// allContainers are all of a pod, the initial ones first.
+// allContainers lists a pod's containers, init containers first.
 func allContainers(p *corev1.Pod) (out []*corev1.Container) {
 	for i := range p.Spec.InitContainers {
 		out = append(out, &p.Spec.InitContainers[i])
@@ -52,8 +21,8 @@ func allContainers(p *corev1.Pod) (out []*corev1.Container) {
 	return out
 }
 
-// podTotal is what a pod has of what its containers have: all of those that run together, or as
-// much as an initial one, if that is more.
+// podTotal adds up what a pod's containers have: the sum of those that run together, or the
+// amount of an init container where that is larger.
 func podTotal(p *corev1.Pod, of func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for i := range p.Spec.Containers {
@@ -80,8 +49,8 @@ func addTo(sum, more corev1.ResourceList) {
 func containerRequests(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests }
 func containerLimits(c *corev1.Container) corev1.ResourceList   { return c.Resources.Limits }
 
-// quotaCharge is what a pod takes of quotas, by their names for it.
-func quotaCharge(p *corev1.Pod) corev1.ResourceList {
+// podCharge is what a pod takes of quotas, keyed by the names that quotas use.
+func podCharge(p *corev1.Pod) corev1.ResourceList {
 	one := *resource.NewQuantity(1, resource.DecimalSI)
 	out := corev1.ResourceList{corev1.ResourcePods: one, "count/pods": one}
 	for name, q := range podTotal(p, containerRequests) {
@@ -98,13 +67,13 @@ func quotaCharge(p *corev1.Pod) corev1.ResourceList {
 	return out
 }
 
-// isComputeResource are resources that quotas count in requests and in limits.
+// isComputeResource reports whether quotas count a resource both in requests and in limits.
 func isComputeResource(name corev1.ResourceName) bool {
 	return name == corev1.ResourceCPU || name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage
 }
 
-// quotaCoversPod reports whether a quota counts a pod. false: it does not, or nobody here can say.
-func quotaCoversPod(q *corev1.ResourceQuota, p *corev1.Pod) bool {
+// coversPod reports whether a quota counts a pod. false: it does not, or its scope is unknown here.
+func coversPod(q *corev1.ResourceQuota, p *corev1.Pod) bool {
 	var all []corev1.ScopedResourceSelectorRequirement
 	for _, s := range q.Spec.Scopes {
 		all = append(all, corev1.ScopedResourceSelectorRequirement{ScopeName: s, Operator: corev1.ScopeSelectorOpExists})
@@ -153,9 +122,9 @@ func matchesScope(s corev1.ScopedResourceSelectorRequirement, p *corev1.Pod) boo
 	return false
 }
 
-// quotaShortfall says which of a quota's amounts have no room for what pods take beside what others of
-// ours will take, and what is to be done where waiting does not help; empty: it has room.
-func quotaShortfall(q *corev1.ResourceQuota, want, coming corev1.ResourceList) string {
+// shortfall says which of a quota's amounts have no room for the pods beside what other pods of
+// ours will take, and what helps where waiting does not; empty: the quota has room.
+func shortfall(q *corev1.ResourceQuota, want, coming corev1.ResourceList) string {
 	if _, any := want[corev1.ResourcePods]; !any {
 		return ""
 	}
@@ -185,7 +154,7 @@ func quotaShortfall(q *corev1.ResourceQuota, want, coming corev1.ResourceList) s
 	return strings.Join(out, "; ") + mend
 }
 
-// remainingText is an amount of which there may be less than nothing: a quota that was made smaller.
+// remainingText prints an amount that can be below zero: the quota may have been made smaller.
 func remainingText(q resource.Quantity) string {
 	if q.Sign() < 0 {
 		return "nothing"
@@ -193,9 +162,9 @@ func remainingText(q resource.Quantity) string {
 	return q.String()
 }
 
-// missingQuotaRequest says what a quota wants to be told of a pod and is not; empty: nothing.
-func missingQuotaRequest(q *corev1.ResourceQuota, p *corev1.Pod) string {
-	if !quotaCoversPod(q, p) {
+// missingRequest names the request or limit that a quota requires and the pod lacks; empty: none.
+func missingRequest(q *corev1.ResourceQuota, p *corev1.Pod) string {
+	if !coversPod(q, p) {
 		return ""
 	}
 	for _, name := range slices.Sorted(maps.Keys(q.Spec.Hard)) {
@@ -217,59 +186,8 @@ func missingQuotaRequest(q *corev1.ResourceQuota, p *corev1.Pod) string {
 	return ""
 }
 
-// limitRangeViolation says by which limit range a pod is not let in; empty: by none.
-func limitRangeViolation(r *corev1.LimitRange, p *corev1.Pod) string {
-	for _, i := range r.Spec.Limits {
-		switch i.Type {
-		case corev1.LimitTypeContainer:
-			for _, c := range allContainers(p) {
-				if why := limitItemViolation(&i, c.Resources.Requests, c.Resources.Limits); why != "" {
-					return fmt.Sprintf("limit range %s: a container %s", r.Name, why)
-				}
-			}
-		case corev1.LimitTypePod:
-			if why := limitItemViolation(&i, podTotal(p, containerRequests), podTotal(p, containerLimits)); why != "" {
-				return fmt.Sprintf("limit range %s: a pod %s", r.Name, why)
-			}
-		}
-	}
-	return ""
-}
-
-// limitItemViolation compares amounts with an item of a limit range.
-func limitItemViolation(i *corev1.LimitRangeItem, ask, limit corev1.ResourceList) string {
-	for _, name := range slices.Sorted(maps.Keys(i.Min)) {
-		least := i.Min[name]
-		if q, ok := ask[name]; !ok {
-			return fmt.Sprintf("has to have at least %s=%s, and the job does not say how much it needs", name, least.String())
-		} else if q.Cmp(least) < 0 {
-			return fmt.Sprintf("has to have at least %s=%s, and the job's has %s", name, least.String(), q.String())
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(i.Max)) {
-		most := i.Max[name]
-		q, ok := limit[name]
-		if !ok {
-			return fmt.Sprintf("may have at most %s=%s, and the job does not say how much it needs", name, most.String())
-		}
-		if n := ask[name]; n.Cmp(q) > 0 {
-			q = n
-		}
-		if q.Cmp(most) > 0 {
-			return fmt.Sprintf("may have at most %s=%s, and the job's has %s", name, most.String(), q.String())
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(i.MaxLimitRequestRatio)) {
-		most, a, l := i.MaxLimitRequestRatio[name], ask[name], limit[name]
-		if a.AsApproximateFloat64() <= 0 || l.AsApproximateFloat64() <= 0 || l.AsApproximateFloat64()/a.AsApproximateFloat64() > most.AsApproximateFloat64() {
-			return fmt.Sprintf("may have a limit of %s of at most %s times what it asks for, and the job's asks for %s with a limit of %s", name, most.String(), a.String(), l.String())
-		}
-	}
-	return ""
-}
-
-// quotaHasGrown reports whether a quota has more room for something than it had.
-func quotaHasGrown(was, is *corev1.ResourceQuota) bool {
+// hasGrown reports whether a quota has more room than before, for any of its amounts.
+func hasGrown(was, is *corev1.ResourceQuota) bool {
 	if was == nil {
 		return true // it may have counted by now
 	}
