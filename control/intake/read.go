@@ -65,6 +65,11 @@ func Read(t Text, o Options) (*Request, error) {
 	if src.Name == "" {
 		src.Name = "-"
 	}
+	if t.Form == api.FormSbatch || t.Form == api.FormNative {
+		if err := t.Recognise(""); err != nil {
+			return nil, err
+		}
+	}
 	if err := t.CheckArgs(o.Args); err != nil {
 		return nil, err
 	}
@@ -95,14 +100,14 @@ func (t *Text) CheckArgs(args []string) error {
 // ReadAlone reads a text without options, environment and site, for advice on it.
 func ReadAlone(t Text, now time.Time) (*Request, error) {
 	o, src := optionsAlone(now), spec.Source{Name: t.Name, Data: t.Data}
+	if err := t.Recognise("say the facts by flags instead: cox advise --nodes 2 --containers"); err != nil {
+		return nil, err
+	}
 	if t.Form != api.FormNative {
 		return readBatch(t, src, o)
 	}
 	doc, err := yaml.Parse(src)
 	if err != nil {
-		return nil, err
-	}
-	if err := native.Manifest(doc, "say the facts by flags instead"); err != nil {
 		return nil, err
 	}
 	return readNative(t, doc, t.Name, o)

@@ -18,10 +18,12 @@ import (
 // TestDetect has the form of each kind of text. A form is the same for every command.
 func TestDetect(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		// the end of the name decides
-		{"a.yaml", "#!/bin/sh", "native"},
-		{"a.yml", "#!/bin/sh", "native"},
-		{"a.JSON", "", "native"},
+		// the end of the name decides, but for a first line #!
+		{"a.yaml", "nodes 4", "native"},
+		{"a.yml", "command", "native"},
+		{"a.JSON", "[]", "native"},
+		{"a.yaml", "#!/bin/sh", "sbatch"},
+		{"a", "#!/usr/bin/env -S cox run\nname: x\n", "native"},
 		{"dir.yaml/a", "#!/bin/sh", "sbatch"},
 		// other names do not
 		{"train.job", "name: x\ncommand: hostname\n", "native"},
@@ -68,7 +70,7 @@ func TestReadRefuses(t *testing.T) {
 		{"no command", Text{Form: api.FormCommand}, Options{}, "there is no command to run", "cox submit -N2 -- hostname"},
 		{"an empty command", Text{Form: api.FormCommand, Command: []string{""}}, Options{}, "there is no command to run", "cox submit -N2 -- hostname"},
 		{"options beside the native form", Text{Form: api.FormNative, Name: "a.yaml", Data: []byte("command: a\n")}, Options{Args: []string{"-N2"}}, "a.yaml: options of sbatch (-N2) do not go with the native form", "cox convert a.yaml --to sbatch"},
-		{"a manifest", Text{Form: api.FormNative, Name: "a.yaml", Data: []byte("apiVersion: v1\nkind: Pod\n")}, Options{}, "a.yaml:2:7: this is a manifest for Kubernetes", "write the job in the native form"},
+		{"a manifest", Text{Form: api.FormNative, Name: "a.yaml", Data: []byte("apiVersion: v1\nkind: Pod\n")}, Options{}, "a.yaml:2:7: this is a manifest for Kubernetes (Pod)", "write the work in the native form"},
 		{"a script without #!", Text{Form: api.FormSbatch, Data: []byte("hostname\n")}, Options{}, "-:1", "make the first line: #!/bin/sh"},
 		{"a wrong option", Text{Form: api.FormSbatch, Name: "a", Data: []byte("#!/bin/sh\n#SBATCH --time=x\n")}, Options{}, "a:2:", ""},
 	} {

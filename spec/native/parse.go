@@ -42,14 +42,6 @@ func Parse(src spec.Source, opts Options) (s *job.Spec, script []byte, warnings 
 	return ParseDocument(doc, src.Name, opts)
 }
 
-// Manifest returns an error with a remedy for a document that is a manifest for Kubernetes.
-func Manifest(doc *yaml.Document, remedy string) error {
-	if kind := doc.Root.Get("kind"); kind != nil && doc.Root.Get("apiVersion") != nil {
-		return doc.Error(kind.Place, "this is a manifest for Kubernetes, which is not read yet", remedy)
-	}
-	return nil
-}
-
 // ParseDocument is Parse for a text that yaml.Parse has taken apart.
 func ParseDocument(doc *yaml.Document, file string, opts Options) (s *job.Spec, script []byte, warnings []spec.Warning, err error) {
 	if opts.Now.IsZero() {
@@ -57,9 +49,6 @@ func ParseDocument(doc *yaml.Document, file string, opts Options) (s *job.Spec, 
 	}
 	if opts.MaxArraySize == 0 {
 		opts.MaxArraySize = slurmfmt.MaxArraySize
-	}
-	if err := Manifest(doc, "write the job in the native form (docs/native.md): nodes, tasks_per_node, gpus_per_node, command"); err != nil {
-		return nil, nil, nil, err
 	}
 	p := &parser{opts: opts, doc: doc, file: file, owners: map[string]bool{}}
 	for _, f := range jobFields {

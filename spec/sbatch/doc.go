@@ -37,7 +37,8 @@
 // What differs from sbatch, on purpose: an option that no version of sbatch knows
 // is a warning if it is known to belong to a site's plugin, and an error with the
 // nearest option otherwise (Options.Strict makes all of them errors, as sbatch does).
-// #PBS and #BSUB lines are not read; a warning says so.
+// #PBS and #BSUB lines are never read: a warning says so, and a script that has no others
+// is refused (--ignore-pbs takes it).
 //
 // The package does no I/O: files that options name are read by Options.ReadFile.
 package sbatch

@@ -113,6 +113,7 @@ func (p *parser) parseScript() *job.Spec {
 	p.checkEach(env)
 	p.checkEach(command...)
 	all := p.layerSettings(components, env, command)
+	p.judgeForeign(all[0].hasOption("ignore-pbs"))
 	for i, set := range all {
 		p.checkStatuses(set, i > 0)
 	}

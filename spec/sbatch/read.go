@@ -3,9 +3,11 @@ package sbatch
 import (
 	"bytes"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/spec"
+	"github.com/coxswain-sched/coxswain/spec/input"
 )
 
 // MaxScript is the size that a batch script may have, in bytes; sbatch has the
@@ -20,6 +22,7 @@ const (
 	maxProblems   = 1000 // that are told apart in one component
 	maxNearest    = 20   // for which the likely name is looked for
 	maxWarnings   = 200  // that are shown
+	maxForeign    = 8    // lines of other batch systems that are named
 	maxKinds      = 256  // of generic resources or types of GPU in one option
 )
 
@@ -39,6 +42,7 @@ type Script struct {
 type foreignLine struct {
 	magic string
 	line  int
+	text  string
 }
 
 // Read applies sbatch's rules to a script. The error is for a text that is no
@@ -141,7 +145,6 @@ func readLines(src spec.Source) *Script {
 		}
 	}
 	finish()
-	s.warnForeign()
 	if header < len(src.Data) {
 		s.warnLate(src.Data[header:], number)
 	}
@@ -211,11 +214,9 @@ func (s *Script) addWarning(line int, option, message string) {
 
 // lookAt notes comments that look like directives and are none.
 func (s *Script) lookAt(line string, number int) {
-	for _, m := range []string{"#PBS", "#BSUB"} {
-		if strings.HasPrefix(line, m) && len(line) > len(m) && isSpace(line[len(m)]) {
-			s.foreign = append(s.foreign, foreignLine{m, number})
-			return
-		}
+	if m := input.ForeignDirective(line); m != "" {
+		s.foreign = append(s.foreign, foreignLine{m, number, line})
+		return
 	}
 	trimmed := strings.TrimLeft(line, " \t")
 	if len(trimmed) <= len(magic) || !strings.EqualFold(trimmed[:len(magic)], magic) || !isSpace(trimmed[len(magic)]) && trimmed[len(magic)] != '-' {
@@ -228,24 +229,55 @@ func (s *Script) lookAt(line string, number int) {
 	}
 }
 
-// warnForeign says that the lines for PBS and LSF were not read.
-func (s *Script) warnForeign() {
-	if len(s.foreign) == 0 {
+// judgeForeign says that the lines of other batch systems were not read. Where a script has no
+// others and --ignore-pbs does not ask for it, the job is refused: it would run without anything
+// that its lines ask for.
+func (p *parser) judgeForeign(ignored bool) {
+	s := p.script
+	if len(s.foreign) == 0 || ignored {
 		return
 	}
-	for _, m := range []string{"#PBS", "#BSUB"} {
-		n, first := 0, 0
+	if s.Lines[0] == 0 {
+		first := s.foreign[0]
+		var numbers []string
 		for _, f := range s.foreign {
-			if f.magic == m {
+			numbers = append(numbers, strconv.Itoa(f.line))
+		}
+		if n := len(numbers); n > maxForeign {
+			numbers = append(numbers[:maxForeign], fmt.Sprintf("%d more", n-maxForeign))
+		}
+		p.errs = append(p.errs, &spec.Error{
+			File: s.Name, Line: first.line, Col: 1, Len: len(first.magic), Text: first.text,
+			Message: fmt.Sprintf("the only directives of this script are %s's (%s), which are not read: lines %s", systemOf(first.magic), first.magic, strings.Join(numbers, ", ")),
+			Remedy:  "say it with #SBATCH lines (docs/sbatch.md), or run it with none of them: --ignore-pbs",
+		})
+		return
+	}
+	for _, f := range input.Foreign {
+		n, first := 0, 0
+		for _, l := range s.foreign {
+			if l.magic == f.Magic {
 				if n++; n == 1 {
-					first = f.line
+					first = l.line
 				}
 			}
 		}
 		if n > 0 {
-			s.addWarning(first, m, fmt.Sprintf("lines are not read (%s): say it with #SBATCH", pluralOf(n, "line")))
+			p.warnings = append(p.warnings, spec.Warning{
+				File: s.Name, Line: first, Option: f.Magic, Message: fmt.Sprintf("lines are not read (%s): say it with #SBATCH", pluralOf(n, "line")),
+			})
 		}
 	}
+}
+
+// systemOf is the batch system whose directives begin so.
+func systemOf(magic string) string {
+	for _, f := range input.Foreign {
+		if f.Magic == magic {
+			return f.System
+		}
+	}
+	return magic
 }
 
 // warnLate looks for directives behind the header, outside here-documents; before is

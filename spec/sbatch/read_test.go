@@ -176,7 +176,6 @@ func TestReadWarnings(t *testing.T) {
 	for _, c := range []struct{ name, lines, want string }{
 		{"late directives", "#SBATCH -N1\necho\n#SBATCH -n 3\n#SBATCH -J x\n", "job.sbatch:4: #SBATCH is not read here (2 lines): reading ends at the first command, line 3"},
 		{"here-document", "cat <<-'EOF' > child.sh\n#SBATCH -n 3\n\tEOF\necho <<<x\n", ""},
-		{"other schedulers", "#PBS -N x\n#PBS -q y\n#BSUB -J z\n", "job.sbatch:2: #PBS lines are not read (2 lines): say it with #SBATCH\njob.sbatch:4: #BSUB lines are not read (1 line): say it with #SBATCH"},
 		{"blanks first", " #SBATCH -N1\n", "job.sbatch:2: not read: a directive starts at the first column, without blanks before #SBATCH"},
 		{"small letters", "#sbatch -N1\n", "job.sbatch:2: not read: #sbatch is not #SBATCH (capitals matter)"},
 		{"disabled", "##SBATCH -N1\n# SBATCH -N2\n", ""},
@@ -228,4 +227,45 @@ func FuzzRead(f *testing.F) {
 		}
 		_ = fmt.Sprint(err, warnings)
 	})
+}
+
+// TestLinesOfOtherBatchSystems: they are never read. Beside lines for sbatch that is a warning; a
+// script that has no others is refused, unless it is to run without what they ask for.
+func TestLinesOfOtherBatchSystems(t *testing.T) {
+	for _, c := range []struct {
+		name, lines string
+		opts        Options
+		want        string
+	}{
+		{
+			"beside sbatch's", "#SBATCH -N1\n#PBS -N x\n#PBS -q y\n#BSUB -J z\n",
+			Options{},
+			"job.sbatch:3: #PBS lines are not read (2 lines): say it with #SBATCH\njob.sbatch:5: #BSUB lines are not read (1 line): say it with #SBATCH",
+		},
+		{"alone", "#PBS -N x\n\n#PBS -l nodes=2\n", Options{}, "error: the only directives of this script are PBS's (#PBS), which are not read: lines 2, 4"},
+		{"LSF alone", "#BSUB -n 4\n", Options{}, "error: the only directives of this script are LSF's (#BSUB), which are not read: lines 2"},
+		{"Grid Engine alone", "#$ -cwd\n#$ -N x\n", Options{Args: []string{"-N2"}}, "error: the only directives of this script are Grid Engine's (#$), which are not read: lines 2, 3"},
+		{"many", strings.Repeat("#PBS -V\n", 10), Options{}, "error: the only directives of this script are PBS's (#PBS), which are not read: lines 2, 3, 4, 5, 6, 7, 8, 9, 2 more"},
+		{"ignored by an option", "#PBS -N x\n", Options{Args: []string{"--ignore-pbs"}}, ""},
+		{"ignored by the environment", "#PBS -N x\n", Options{Environ: []string{"SBATCH_IGNORE_PBS=1"}}, ""},
+		{"ignored by a line", "#SBATCH --ignore-pbs\n#PBS -N x\n", Options{}, ""},
+		{"comments", "#PBS lines were here\n#$ costs nothing\n## PBS -N x\n", Options{}, ""},
+		{"behind the first command", "true\n#PBS -N x\n", Options{}, ""},
+	} {
+		_, warnings, err := Parse(source("#!/bin/sh\n"+c.lines), c.opts)
+		var got []string
+		for _, w := range warnings {
+			got = append(got, w.String())
+		}
+		var e *spec.Error
+		if errors.As(err, &e) {
+			got = append(got, "error: "+e.Message)
+			if e.Line != 2 || !strings.Contains(e.Remedy, "--ignore-pbs") {
+				t.Errorf("%s: line %d, %s", c.name, e.Line, e.Remedy)
+			}
+		}
+		if strings.Join(got, "\n") != c.want {
+			t.Errorf("%s:\n%s\nwant\n%s", c.name, strings.Join(got, "\n"), c.want)
+		}
+	}
 }

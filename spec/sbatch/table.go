@@ -103,7 +103,7 @@ var table = []Option{
 	{Name: "help", Short: 'h', Command: true, Note: onCommandLine},
 	{Name: "hint", Arg: getopt.Required, Status: NoEffect, Why: "tasks are not bound to cores"},
 	{Name: "hold", Short: 'H'},
-	{Name: "ignore-pbs"},
+	{Name: "ignore-pbs", Note: "lines of PBS and LSF are never read; with it a script that has no others is taken, without what they ask for"},
 	{Name: "input", Short: 'i', Arg: getopt.Required},
 	{Name: "job-name", Short: 'J', Arg: getopt.Required},
 	{Name: "kill-on-invalid-dep", Arg: getopt.Required},

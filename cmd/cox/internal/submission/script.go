@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/spec/input"
 	"github.com/coxswain-sched/coxswain/spec/sbatch"
 )
 
@@ -45,7 +46,19 @@ func scriptError(name string, err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return fault.New(fault.Permission, "%s: %w", name, text).Advise("make it readable: chmod u+r %s", name)
 	case errors.Is(err, syscall.EISDIR):
-		return fault.New(fault.Invalid, "%s: is a folder, not a script", name)
+		return fault.New(fault.Invalid, "%s: is a folder, not a script", name).Advise("%s", input.FolderRemedy(name, listNames(name)))
 	}
 	return fault.New(fault.Invalid, "%s: %w", name, text)
+}
+
+// listNames are the names of what a folder has; none if it cannot be read.
+func listNames(folder string) (names []string) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
 }
