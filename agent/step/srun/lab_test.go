@@ -14,48 +14,17 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/agent/step"
-	"github.com/coxswain-sched/coxswain/agent/step/barrier"
 	"github.com/coxswain-sched/coxswain/agent/step/env"
 	"github.com/coxswain-sched/coxswain/agent/step/node"
+	"github.com/coxswain-sched/coxswain/agent/step/steptest"
 )
-
-// osSpawner spawns with os/exec.
-type osSpawner struct {
-	wait  sync.WaitGroup
-	fault func(*barrier.Cmd) error // is asked first, and may put another command in place; nil: none
-}
-
-func (s *osSpawner) Spawn(c *barrier.Cmd) (int, <-chan barrier.Exit, error) {
-	if s.fault != nil {
-		if err := s.fault(c); err != nil {
-			return 0, nil, err
-		}
-	}
-	cmd := &exec.Cmd{Path: c.Path, Args: c.Args, Env: c.Env, SysProcAttr: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Files[0], c.Files[1], c.Files[2]
-	cmd.ExtraFiles = c.Files[3:]
-	if err := cmd.Start(); err != nil {
-		return 0, nil, err
-	}
-	done := make(chan barrier.Exit, 1)
-	s.wait.Go(func() {
-		_ = cmd.Wait()
-		ws := cmd.ProcessState.Sys().(syscall.WaitStatus)
-		if ws.Signaled() {
-			done <- barrier.Exit{Signal: int(ws.Signal())}
-			return
-		}
-		done <- barrier.Exit{Status: ws.ExitStatus()}
-	})
-	return cmd.Process.Pid, done, nil
-}
 
 // crew is an allocation with a Node for each of its nodes, in this process.
 type crew struct {
 	t     *testing.T
 	alloc *step.Alloc
 	nodes []*node.Node
-	spawn *osSpawner
+	spawn *steptest.Spawner
 	logs  string
 	dir   string // where scripts run
 
@@ -71,7 +40,7 @@ func launch(t *testing.T, a *step.Alloc) *crew {
 		t.Fatal(err)
 	}
 	base := t.TempDir()
-	c := &crew{t: t, alloc: a, spawn: &osSpawner{}, logs: filepath.Join(base, "ranks"), dir: filepath.Join(base, "work"), reports: make(map[reportKey][]node.TaskState)}
+	c := &crew{t: t, alloc: a, spawn: &steptest.Spawner{}, logs: filepath.Join(base, "ranks"), dir: filepath.Join(base, "work"), reports: make(map[reportKey][]node.TaskState)}
 	a.Dir, a.Bin, a.WorkDir, a.SubmitDir = base, filepath.Join(base, "bin"), c.dir, c.dir
 	for _, d := range []string{c.logs, c.dir, a.Bin} {
 		if err := os.Mkdir(d, 0o755); err != nil {
@@ -120,7 +89,7 @@ func launch(t *testing.T, a *step.Alloc) *crew {
 			}
 		}
 		serving.Wait()
-		c.spawn.wait.Wait()
+		c.spawn.Wait()
 		_ = os.RemoveAll(sockets)
 	})
 	return c

@@ -57,7 +57,7 @@ func TestEveryFaultOfALaunchEndsTheStep(t *testing.T) {
 		for _, streams := range streamOptions {
 			t.Run(f.name+" "+streams, func(t *testing.T) {
 				c := launch(t, steptest.Uniform(1, 3, 3, 0))
-				c.spawn.fault = f.failFrom(2)
+				c.spawn.Fault = f.failFrom(2)
 				srun := "srun -n3 " + streams
 				if f.say == "" {
 					srun = "timeout -s INT 0.3 " + srun
@@ -77,7 +77,7 @@ func TestEveryFaultOfALaunchEndsTheStep(t *testing.T) {
 // TestAHungLaunchEndsWithItsNode: Close ends a task that never comes to its barrier.
 func TestAHungLaunchEndsWithItsNode(t *testing.T) {
 	c := launch(t, steptest.Uniform(1, 1, 1, 0))
-	c.spawn.fault = launchFault{args: []string{"/bin/sh", "-c", "trap '' TERM; touch " + c.dir + "/hangs; sleep 1000"}}.failFrom(1)
+	c.spawn.Fault = launchFault{args: []string{"/bin/sh", "-c", "trap '' TERM; touch " + c.dir + "/hangs; sleep 1000"}}.failFrom(1)
 	cmd := c.command("srun true")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -1,5 +1,5 @@
-// Package steptest has allocations, requests and the comparison of generated documents
-// that the tests of the packages of agent/step share.
+// Package steptest has allocations, requests, a spawner of processes and the comparison of
+// generated documents that the tests of the packages of agent/step share.
 package steptest
 
 import (
