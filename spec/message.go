@@ -30,7 +30,7 @@ type Warning struct {
 
 // String prints "train.sbatch:7: --mail-user has no effect".
 func (w Warning) String() string {
-	return where(w.File, w.Line) + strings.TrimSpace(w.Option+" "+w.Message)
+	return placeText(w.File, w.Line) + strings.TrimSpace(w.Option+" "+w.Message)
 }
 
 // Error is a text that cannot be taken. It prints in up to four lines: place and
@@ -52,22 +52,22 @@ func (e *Error) FaultKind() fault.Kind { return fault.Invalid }
 // Error prints this error and the others of the same text after it.
 func (e *Error) Error() string {
 	var b strings.Builder
-	e.write(&b)
+	e.writeText(&b)
 	for _, o := range e.Others {
 		b.WriteByte('\n')
-		o.write(&b)
+		o.writeText(&b)
 	}
 	return b.String()
 }
 
-func (e *Error) write(b *strings.Builder) {
-	place := where(e.File, e.Line)
+func (e *Error) writeText(b *strings.Builder) {
+	place := placeText(e.File, e.Line)
 	if e.ShowCol && e.File != "" && e.Line > 0 {
 		place = fmt.Sprintf("%s:%d:%d: ", e.File, e.Line, e.Col)
 	}
 	b.WriteString(place + e.Message)
 	if e.Text != "" {
-		line, from, to := excerpt(e.Text, e.Col-1, e.Len)
+		line, from, to := excerptLine(e.Text, e.Col-1, e.Len)
 		b.WriteString("\n      " + line)
 		if e.Col > 0 {
 			b.WriteString("\n      " + strings.Repeat(" ", from) + strings.Repeat("^", max(to-from, 1)))
@@ -78,7 +78,7 @@ func (e *Error) write(b *strings.Builder) {
 	}
 }
 
-func where(file string, line int) string {
+func placeText(file string, line int) string {
 	switch {
 	case file == "":
 		return ""
@@ -88,9 +88,9 @@ func where(file string, line int) string {
 	return fmt.Sprintf("%s:%d: ", file, line)
 }
 
-// excerpt makes a line printable, shortens it around the marked bytes, and
+// excerptLine makes a line printable, shortens it around the marked bytes, and
 // returns where the mark stands in it, in columns.
-func excerpt(text string, at, length int) (line string, from, to int) {
+func excerptLine(text string, at, length int) (line string, from, to int) {
 	const width, far = 100, 1000 // bytes further than that from the mark are not shown anyway
 	at = min(max(at, 0), len(text))
 	end := min(at+min(length, far), len(text))
@@ -121,7 +121,7 @@ func excerpt(text string, at, length int) (line string, from, to int) {
 		last = first + width
 		to = min(to, last)
 	}
-	before, marked := columns(cells[first:from]), columns(cells[from:to])
+	before, marked := columnCount(cells[first:from]), columnCount(cells[from:to])
 	line = strings.TrimRight(strings.Join(cells[first:last], ""), " ")
 	if first > 0 {
 		line, before = "…"+line, before+1
@@ -132,8 +132,8 @@ func excerpt(text string, at, length int) (line string, from, to int) {
 	return line, before, before + marked
 }
 
-// columns is the number of characters in the cells.
-func columns(cells []string) int {
+// columnCount is the number of characters in the cells.
+func columnCount(cells []string) int {
 	n := 0
 	for _, c := range cells {
 		n += utf8.RuneCountInString(c)

@@ -40,7 +40,7 @@ var _ Store = (*Memory)(nil)
 func (m *Memory) Lead(ctx context.Context, _ string) (uint64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.usable(ctx); err != nil {
+	if err := m.checkUsable(ctx); err != nil {
 		return 0, err
 	}
 	m.epoch++
@@ -51,28 +51,28 @@ func (m *Memory) Lead(ctx context.Context, _ string) (uint64, error) {
 func (m *Memory) Append(ctx context.Context, epoch uint64, recs []Record) (uint64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.leads(ctx, epoch); err != nil {
+	if err := m.checkEpoch(ctx, epoch); err != nil {
 		return 0, err
 	}
 	if len(recs) == 0 {
-		return m.last(), nil
+		return m.lastSeq(), nil
 	}
 	var newest time.Time
 	for _, r := range recs {
-		r.Seq, r.Epoch, r.Data = m.last()+1, epoch, bytes.Clone(r.Data)
+		r.Seq, r.Epoch, r.Data = m.lastSeq()+1, epoch, bytes.Clone(r.Data)
 		m.records = append(m.records, r)
-		newest = latest(newest, r.At)
+		newest = laterTime(newest, r.At)
 	}
 	for _, b := range m.fresh {
-		b.put = latest(b.put, newest)
+		b.put = laterTime(b.put, newest)
 	}
 	m.fresh = nil
-	return m.last(), nil
+	return m.lastSeq(), nil
 }
 
-func (m *Memory) last() uint64 { return m.purged + uint64(len(m.records)) }
+func (m *Memory) lastSeq() uint64 { return m.purged + uint64(len(m.records)) }
 
-func latest(a, b time.Time) time.Time {
+func laterTime(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}
@@ -82,7 +82,7 @@ func latest(a, b time.Time) time.Time {
 // Read implements Store.
 func (m *Memory) Read(ctx context.Context, after uint64, f func(Record) error) error {
 	m.mu.Lock()
-	err := m.usable(ctx)
+	err := m.checkUsable(ctx)
 	if err == nil && after < m.purged {
 		err = Purged(after, m.purged+1)
 	}
@@ -92,7 +92,7 @@ func (m *Memory) Read(ctx context.Context, after uint64, f func(Record) error) e
 	}
 	recs := m.records[min(after-m.purged, uint64(len(m.records))):]
 	m.mu.Unlock()
-	return each(ctx, recs, f)
+	return forEach(ctx, recs, f)
 }
 
 // Purged is the error of Read for records that are no longer kept.
@@ -100,7 +100,7 @@ func Purged(after, first uint64) error {
 	return fault.New(fault.NotFound, "journal record %d has been purged, record %d is the first that is kept", after+1, first)
 }
 
-func each[T any](ctx context.Context, list []T, f func(T) error) error {
+func forEach[T any](ctx context.Context, list []T, f func(T) error) error {
 	for _, v := range list {
 		if err := ctx.Err(); err != nil {
 			return fault.New(fault.Unavailable, "store: %w", err)
@@ -116,13 +116,13 @@ func each[T any](ctx context.Context, list []T, f func(T) error) error {
 func (m *Memory) First(ctx context.Context) (uint64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.purged + 1, m.usable(ctx)
+	return m.purged + 1, m.checkUsable(ctx)
 }
 
 // Records implements Store.
 func (m *Memory) Records(ctx context.Context, q RecordQuery, f func(Record) error) error {
 	m.mu.Lock()
-	if err := m.usable(ctx); err != nil {
+	if err := m.checkUsable(ctx); err != nil {
 		m.mu.Unlock()
 		return err
 	}
@@ -133,14 +133,14 @@ func (m *Memory) Records(ctx context.Context, q RecordQuery, f func(Record) erro
 		}
 	}
 	m.mu.Unlock()
-	return each(ctx, out, f)
+	return forEach(ctx, out, f)
 }
 
 // Project implements Store.
 func (m *Memory) Project(ctx context.Context, epoch, upTo uint64, rows []JobRow, docs map[string][]byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.leads(ctx, epoch); err != nil {
+	if err := m.checkEpoch(ctx, epoch); err != nil {
 		return err
 	}
 	if m.rows == nil {
@@ -165,14 +165,14 @@ func (m *Memory) Project(ctx context.Context, epoch, upTo uint64, rows []JobRow,
 func (m *Memory) Projected(ctx context.Context) (uint64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.projected, m.usable(ctx)
+	return m.projected, m.checkUsable(ctx)
 }
 
 // Doc implements Store.
 func (m *Memory) Doc(ctx context.Context, name string) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.usable(ctx); err != nil {
+	if err := m.checkUsable(ctx); err != nil {
 		return nil, err
 	}
 	doc, ok := m.docs[name]
@@ -186,7 +186,7 @@ func (m *Memory) Doc(ctx context.Context, name string) ([]byte, error) {
 func (m *Memory) Job(ctx context.Context, id uint64) (JobRow, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.usable(ctx); err != nil {
+	if err := m.checkUsable(ctx); err != nil {
 		return JobRow{}, err
 	}
 	r, ok := m.rows[id]
@@ -198,31 +198,31 @@ func (m *Memory) Job(ctx context.Context, id uint64) (JobRow, error) {
 
 // Live implements Store.
 func (m *Memory) Live(ctx context.Context, f func(JobRow) error) error {
-	rows, err := m.match(ctx, func(r *JobRow) bool { return !r.Final })
+	rows, err := m.matchingRows(ctx, func(r *JobRow) bool { return !r.Final })
 	if err != nil {
 		return err
 	}
 	slices.Reverse(rows)
-	return each(ctx, rows, f)
+	return forEach(ctx, rows, f)
 }
 
 // History implements Store.
 func (m *Memory) History(ctx context.Context, q Query, f func(JobRow) error) error {
-	rows, err := m.match(ctx, func(r *JobRow) bool { return (q.Below == 0 || r.ID < q.Below) && q.Match(r) })
+	rows, err := m.matchingRows(ctx, func(r *JobRow) bool { return (q.Below == 0 || r.ID < q.Below) && q.Match(r) })
 	if err != nil {
 		return err
 	}
 	if q.Limit > 0 {
 		rows = rows[:min(q.Limit, len(rows))]
 	}
-	return each(ctx, rows, f)
+	return forEach(ctx, rows, f)
 }
 
-// match returns the rows that f wants, largest number first.
-func (m *Memory) match(ctx context.Context, f func(*JobRow) bool) ([]JobRow, error) {
+// matchingRows returns the rows that f wants, largest number first.
+func (m *Memory) matchingRows(ctx context.Context, f func(*JobRow) bool) ([]JobRow, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.usable(ctx); err != nil {
+	if err := m.checkUsable(ctx); err != nil {
 		return nil, err
 	}
 	var rows []JobRow
@@ -239,7 +239,7 @@ func (m *Memory) match(ctx context.Context, f func(*JobRow) bool) ([]JobRow, err
 func (m *Memory) PutBlob(ctx context.Context, b []byte) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.usable(ctx); err != nil {
+	if err := m.checkUsable(ctx); err != nil {
 		return "", err
 	}
 	if m.blobs == nil {
@@ -257,7 +257,7 @@ func (m *Memory) PutBlob(ctx context.Context, b []byte) (string, error) {
 func (m *Memory) Blob(ctx context.Context, hash string) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.usable(ctx); err != nil {
+	if err := m.checkUsable(ctx); err != nil {
 		return nil, err
 	}
 	b, ok := m.blobs[hash]
@@ -271,7 +271,7 @@ func (m *Memory) Blob(ctx context.Context, hash string) ([]byte, error) {
 func (m *Memory) Purge(ctx context.Context, epoch uint64, req PurgeRequest) (res PurgeResult, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.leads(ctx, epoch); err != nil {
+	if err := m.checkEpoch(ctx, epoch); err != nil {
 		return res, err
 	}
 	limit := req.Limit
@@ -328,7 +328,7 @@ func (m *Memory) Reopen() {
 	m.closed = false
 }
 
-func (m *Memory) usable(ctx context.Context) error {
+func (m *Memory) checkUsable(ctx context.Context) error {
 	if m.closed {
 		return fault.New(fault.Unavailable, "the store is closed")
 	}
@@ -338,8 +338,8 @@ func (m *Memory) usable(ctx context.Context) error {
 	return nil
 }
 
-func (m *Memory) leads(ctx context.Context, epoch uint64) error {
-	if err := m.usable(ctx); err != nil {
+func (m *Memory) checkEpoch(ctx context.Context, epoch uint64) error {
+	if err := m.checkUsable(ctx); err != nil {
 		return err
 	}
 	if epoch != m.epoch && !planted.Unfenced {

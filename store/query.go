@@ -49,14 +49,14 @@ type Query struct {
 
 // Match says whether q asks for the row, Below and Limit aside.
 func (q *Query) Match(r *JobRow) bool {
-	return has(q.Users, r.User) && has(q.Accounts, r.Account) && has(q.Partitions, r.Partition) &&
-		has(q.QOS, r.QOS) && has(q.States, r.State) && has(q.Names, r.Name) && has(q.IDs, r.ID) &&
+	return isListed(q.Users, r.User) && isListed(q.Accounts, r.Account) && isListed(q.Partitions, r.Partition) &&
+		isListed(q.QOS, r.QOS) && isListed(q.States, r.State) && isListed(q.Names, r.Name) && isListed(q.IDs, r.ID) &&
 		(q.Array == 0 || q.Array == r.Array) && (!q.Final || r.Final) &&
 		(q.From.IsZero() || r.Ended.IsZero() || !r.Ended.Before(q.From)) &&
 		(q.To.IsZero() || r.Submitted.Before(q.To))
 }
 
-func has[T comparable](list []T, v T) bool { return len(list) == 0 || slices.Contains(list, v) }
+func isListed[T comparable](list []T, v T) bool { return len(list) == 0 || slices.Contains(list, v) }
 
 // RecordQuery selects records for the audit view.
 type RecordQuery struct {
@@ -70,7 +70,7 @@ type RecordQuery struct {
 
 // Match says whether q asks for the record, Limit aside.
 func (q *RecordQuery) Match(r *Record) bool {
-	return r.Seq > q.After && has(q.Kinds, r.Kind) && (q.Job == 0 || q.Job == r.Job) &&
+	return r.Seq > q.After && isListed(q.Kinds, r.Kind) && (q.Job == 0 || q.Job == r.Job) &&
 		(!q.OnlyActors || r.By != Actor{}) &&
 		(q.From.IsZero() || !r.At.Before(q.From)) && (q.To.IsZero() || r.At.Before(q.To))
 }

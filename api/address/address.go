@@ -81,13 +81,13 @@ func (e Env) Find(server, token string) (Address, error) {
 		server = e.get("COX_SERVER")
 	}
 	if server == "" {
-		return Address{Socket: e.socket(), URL: "http://cox"}, nil
+		return Address{Socket: e.firstSocket(), URL: "http://cox"}, nil
 	}
 	a, err := Parse(server)
 	if err != nil || a.Socket != "" {
 		return a, err
 	}
-	a.Token, err = e.token(token)
+	a.Token, err = e.readToken(token)
 	return a, err
 }
 
@@ -96,7 +96,7 @@ func Parse(server string) (Address, error) {
 	path, isSocket := strings.CutPrefix(server, "unix://")
 	if isSocket || strings.HasPrefix(server, "/") {
 		if !filepath.IsAbs(path) {
-			return Address{}, refuse(server, "the path of a socket begins with /")
+			return Address{}, unusableAddress(server, "the path of a socket begins with /")
 		}
 		return Address{Socket: path, URL: "http://cox"}, nil
 	}
@@ -107,24 +107,24 @@ func Parse(server string) (Address, error) {
 	u, err := url.Parse(full)
 	switch {
 	case err != nil:
-		return Address{}, refuse(server, "it is not an address")
+		return Address{}, unusableAddress(server, "it is not an address")
 	case u.Scheme != "http" && u.Scheme != "https":
-		return Address{}, refuse(server, u.Scheme+" is not spoken")
+		return Address{}, unusableAddress(server, u.Scheme+" is not spoken")
 	case u.Hostname() == "":
-		return Address{}, refuse(server, "it names no host")
+		return Address{}, unusableAddress(server, "it names no host")
 	case u.User != nil || u.RawQuery != "" || strings.Trim(u.Path, "/") != "":
-		return Address{}, refuse(server, "only scheme, host and port may stand in it")
+		return Address{}, unusableAddress(server, "only scheme, host and port may stand in it")
 	}
 	return Address{URL: u.Scheme + "://" + u.Host}, nil
 }
 
-func refuse(server, why string) error {
+func unusableAddress(server, why string) error {
 	return fault.New(fault.Invalid, "the server's address %q is not usable: %s", server, why).
 		Advise("set COX_SERVER to unix:///path/of/cox.sock or http://host:port, or leave it out for the local server")
 }
 
-// socket is the first that exists, or else the one where an own server would be.
-func (e Env) socket() string {
+// firstSocket is the first that exists, or else the one where an own server would be.
+func (e Env) firstSocket() string {
 	exists := e.Exists
 	if exists == nil {
 		exists = func(name string) bool {
@@ -168,7 +168,7 @@ func (e Env) TokenFile() string {
 	return filepath.Join(dir, "cox", "token")
 }
 
-func (e Env) token(given string) (string, error) {
+func (e Env) readToken(given string) (string, error) {
 	if given != "" {
 		return given, nil
 	}

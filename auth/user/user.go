@@ -91,7 +91,7 @@ func (u *Users) get(key string, id bool) (User, error) {
 	}
 	look := u.Lookup
 	if look == nil {
-		look = system
+		look = lookupSystem
 	}
 	got, err := look(key, id)
 	u.mu.Lock()
@@ -125,17 +125,17 @@ func (u *Users) Groups(name string) []string {
 // In reports whether a user is in a group.
 func (u *Users) In(name, group string) bool { return slices.Contains(u.Groups(name), group) }
 
-func system(key string, id bool) (User, error) {
+func lookupSystem(key string, id bool) (User, error) {
 	look := user.Lookup
 	if id {
 		look = user.LookupId
 	}
 	if got, err := look(key); err == nil {
 		return fromSystem(got)
-	} else if !unknown(err) {
+	} else if !isUnknown(err) {
 		return User{}, fault.New(fault.Unavailable, "look up user %s: %w", key, err)
 	}
-	line := getent("passwd", key)
+	line := getentLine("passwd", key)
 	if f := strings.Split(line, ":"); len(f) >= 6 {
 		return fromSystem(&user.User{Username: f[0], Uid: f[2], Gid: f[3], HomeDir: f[5]})
 	}
@@ -143,7 +143,7 @@ func system(key string, id bool) (User, error) {
 		Advise("see: getent passwd %s", key)
 }
 
-func unknown(err error) bool {
+func isUnknown(err error) bool {
 	var name user.UnknownUserError
 	var id user.UnknownUserIdError
 	return errors.As(err, &name) || errors.As(err, &id)
@@ -162,7 +162,7 @@ func fromSystem(u *user.User) (User, error) {
 }
 
 func groupsOf(name string) []string {
-	out, err := output("id", "-Gn", "--", name)
+	out, err := commandOutput("id", "-Gn", "--", name)
 	if err == nil {
 		return strings.Fields(out)
 	}
@@ -183,11 +183,11 @@ func groupsOf(name string) []string {
 	return names
 }
 
-func getent(database, key string) string {
+func getentLine(database, key string) string {
 	if strings.HasPrefix(key, "-") {
 		return ""
 	}
-	out, err := output("getent", database, key)
+	out, err := commandOutput("getent", database, key)
 	if err != nil {
 		return ""
 	}
@@ -195,7 +195,7 @@ func getent(database, key string) string {
 	return line
 }
 
-func output(name string, args ...string) (string, error) {
+func commandOutput(name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, name, args...).Output()

@@ -16,7 +16,7 @@ const Server = 65532
 // have to be static.
 func Agent(tag, arch, folder string) (*Image, error) {
 	i := &Image{Tag: tag, Arch: arch, Command: []string{"cox-pod"}, Env: []string{"PATH=" + Path}}
-	return i, i.programs(folder, "cox-pod", "cox-slurm")
+	return i, i.addPrograms(folder, "cox-pod", "cox-slurm")
 }
 
 // Cox is the image of the server, which is the client too: cox of a folder, a user who is
@@ -33,10 +33,10 @@ func Cox(tag, arch, folder string) (*Image, error) {
 			{Name: "run/coxswain/", Mode: 0o700, User: Server},
 		},
 	}
-	return i, i.programs(folder, "cox")
+	return i, i.addPrograms(folder, "cox")
 }
 
-func (i *Image) programs(folder string, names ...string) error {
+func (i *Image) addPrograms(folder string, names ...string) error {
 	for _, name := range names {
 		text, err := os.ReadFile(filepath.Join(folder, name))
 		if err != nil {

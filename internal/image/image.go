@@ -37,7 +37,7 @@ type Image struct {
 
 // Write writes an image to a file.
 func (i *Image) Write(file string) error {
-	layer, err := archive(i.Entries)
+	layer, err := tarArchive(i.Entries)
 	if err != nil {
 		return err
 	}
@@ -48,32 +48,32 @@ func (i *Image) Write(file string) error {
 		return descriptor{MediaType: "application/vnd.oci.image." + kind, Digest: "sha256:" + sum, Size: len(text)}
 	}
 	wholeLayer := keep("layer.v1.tar", layer)
-	config := keep("config.v1+json", encode(map[string]any{
+	config := keep("config.v1+json", encodeJSON(map[string]any{
 		"architecture": i.Arch, "os": "linux",
 		"config": map[string]any{"Cmd": i.Command, "Env": i.Env, "User": i.User},
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{wholeLayer.Digest}},
 	}))
-	manifest := keep("manifest.v1+json", encode(map[string]any{
+	manifest := keep("manifest.v1+json", encodeJSON(map[string]any{
 		"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "config": config, "layers": []descriptor{wholeLayer},
 	}))
 	manifest.Annotations = map[string]string{"io.containerd.image.name": i.Tag, "org.opencontainers.image.ref.name": i.Tag[strings.LastIndexByte(i.Tag, ':')+1:]}
 	manifest.Platform = map[string]string{"architecture": i.Arch, "os": "linux"}
 	entries := []Entry{
 		{Name: "oci-layout", Text: []byte(`{"imageLayoutVersion":"1.0.0"}`)},
-		{Name: "index.json", Text: encode(map[string]any{"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": []descriptor{manifest}})},
-		{Name: "manifest.json", Text: encode([]map[string]any{{"Config": config.blob(), "RepoTags": []string{i.Tag}, "Layers": []string{wholeLayer.blob()}}})},
+		{Name: "index.json", Text: encodeJSON(map[string]any{"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": []descriptor{manifest}})},
+		{Name: "manifest.json", Text: encodeJSON([]map[string]any{{"Config": config.blobName(), "RepoTags": []string{i.Tag}, "Layers": []string{wholeLayer.blobName()}}})},
 		{Name: "blobs/"},
 		{Name: "blobs/sha256/"},
 	}
 	for _, d := range []descriptor{config, manifest, wholeLayer} {
-		entries = append(entries, Entry{Name: d.blob(), Text: blobs[d.blob()], Mode: 0o644})
+		entries = append(entries, Entry{Name: d.blobName(), Text: blobs[d.blobName()], Mode: 0o644})
 	}
 	for k := range entries {
 		if entries[k].Mode == 0 && !strings.HasSuffix(entries[k].Name, "/") {
 			entries[k].Mode = 0o644
 		}
 	}
-	whole, err := archive(entries)
+	whole, err := tarArchive(entries)
 	if err != nil {
 		return err
 	}
@@ -89,9 +89,11 @@ type descriptor struct {
 	Platform    map[string]string `json:"platform,omitempty"`
 }
 
-func (d descriptor) blob() string { return "blobs/sha256/" + strings.TrimPrefix(d.Digest, "sha256:") }
+func (d descriptor) blobName() string {
+	return "blobs/sha256/" + strings.TrimPrefix(d.Digest, "sha256:")
+}
 
-func encode(v any) []byte {
+func encodeJSON(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
 		panic("image: " + err.Error()) // plain data
@@ -99,8 +101,8 @@ func encode(v any) []byte {
 	return b
 }
 
-// archive is a tar file of some entries.
-func archive(entries []Entry) ([]byte, error) {
+// tarArchive is a tar file of some entries.
+func tarArchive(entries []Entry) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, e := range entries {

@@ -50,8 +50,8 @@ func JSON(doc []byte) iter.Seq[Change] {
 		if err := dec.Decode(&root); err != nil {
 			panic(fmt.Sprintf("sweep: %v in %s", err, doc))
 		}
-		s := &sweeper{root: root, yield: yield, same: write(root)}
-		s.at("", root, func(v any) { s.root = v })
+		s := &sweeper{root: root, yield: yield, same: encodeJSON(root)}
+		s.changeValue("", root, func(v any) { s.root = v })
 	}
 }
 
@@ -62,7 +62,7 @@ type sweeper struct {
 	done  bool
 }
 
-func write(v any) []byte {
+func encodeJSON(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
 		panic(fmt.Sprintf("sweep: %v", err)) // it was read, or stands above
@@ -70,69 +70,69 @@ func write(v any) []byte {
 	return b
 }
 
-// at makes every change of one value; put writes another one in its place.
-func (s *sweeper) at(path string, v any, put func(any)) {
+// changeValue makes every change of one value; put writes another one in its place.
+func (s *sweeper) changeValue(path string, v any, put func(any)) {
 	for _, text := range others {
-		s.try(path, text, put, json.RawMessage(text))
+		s.yieldChange(path, text, put, json.RawMessage(text))
 	}
 	switch v := v.(type) {
 	case json.Number:
 		for _, n := range numbers {
-			s.try(path, string(n), put, n)
+			s.yieldChange(path, string(n), put, n)
 		}
 	case string:
 		for _, x := range texts {
-			s.try(path, fmt.Sprintf("%.20q", x), put, x)
+			s.yieldChange(path, fmt.Sprintf("%.20q", x), put, x)
 		}
-		s.try(path, "text twice", put, v+v)
+		s.yieldChange(path, "text twice", put, v+v)
 	case []any:
-		s.list(path, v, put)
+		s.changeList(path, v, put)
 	case map[string]any:
-		s.object(path, v, put)
+		s.changeObject(path, v, put)
 	}
 	put(v)
 }
 
-func (s *sweeper) list(path string, v []any, put func(any)) {
+func (s *sweeper) changeList(path string, v []any, put func(any)) {
 	for i := range v {
-		s.try(fmt.Sprintf("%s[%d]", path, i), "left out", put, slices.Delete(slices.Clone(v), i, i+1))
-		s.try(fmt.Sprintf("%s[%d]", path, i), "twice", put, slices.Insert(slices.Clone(v), i, v[i]))
+		s.yieldChange(fmt.Sprintf("%s[%d]", path, i), "left out", put, slices.Delete(slices.Clone(v), i, i+1))
+		s.yieldChange(fmt.Sprintf("%s[%d]", path, i), "twice", put, slices.Insert(slices.Clone(v), i, v[i]))
 	}
 	back := slices.Clone(v)
 	slices.Reverse(back)
-	s.try(path, "backwards", put, back)
+	s.yieldChange(path, "backwards", put, back)
 	if len(v) > 0 {
-		s.try(path, "1000 of them", put, slices.Repeat(v[:1], 1000))
+		s.yieldChange(path, "1000 of them", put, slices.Repeat(v[:1], 1000))
 	}
 	put(v)
 	for i, x := range v {
-		s.at(fmt.Sprintf("%s[%d]", path, i), x, func(n any) { v[i] = n })
+		s.changeValue(fmt.Sprintf("%s[%d]", path, i), x, func(n any) { v[i] = n })
 	}
 }
 
-func (s *sweeper) object(path string, v map[string]any, put func(any)) {
+func (s *sweeper) changeObject(path string, v map[string]any, put func(any)) {
 	names := slices.Sorted(maps.Keys(v))
 	for _, name := range names {
 		less := maps.Clone(v)
 		delete(less, name)
-		s.try(path+"."+name, "left out", put, less)
+		s.yieldChange(path+"."+name, "left out", put, less)
 	}
 	more := maps.Clone(v)
 	more["nobody_knows_this"] = 1
-	s.try(path, "one member more", put, more)
+	s.yieldChange(path, "one member more", put, more)
 	put(v)
 	for _, name := range names {
-		s.at(path+"."+name, v[name], func(n any) { v[name] = n })
+		s.changeValue(path+"."+name, v[name], func(n any) { v[name] = n })
 	}
 }
 
-// try yields the document with a value in its place.
-func (s *sweeper) try(path, what string, put func(any), v any) {
+// yieldChange yields the document with a value in its place.
+func (s *sweeper) yieldChange(path, what string, put func(any), v any) {
 	if s.done {
 		return
 	}
 	put(v)
-	if doc := write(s.root); !bytes.Equal(doc, s.same) {
+	if doc := encodeJSON(s.root); !bytes.Equal(doc, s.same) {
 		s.done = !s.yield(Change{strings.TrimPrefix(path, ".") + ": " + what, doc})
 	}
 }

@@ -47,7 +47,7 @@ func Judge(d *job.Dependency, task *uint32, w World) Judgement {
 	out := Judgement{Verdict: Met}
 	for i := range d.Clauses {
 		c := &d.Clauses[i]
-		j := clause(c, task, w)
+		j := judgeClause(c, task, w)
 		if d.Any && j.Verdict == Met {
 			return Judgement{}
 		}
@@ -56,7 +56,7 @@ func Judge(d *job.Dependency, task *uint32, w World) Judgement {
 			out = j
 			continue
 		}
-		out = merge(out, j, d.Any)
+		out = mergeJudgements(out, j, d.Any)
 	}
 	if out.Verdict == Met {
 		return Judgement{}
@@ -64,9 +64,9 @@ func Judge(d *job.Dependency, task *uint32, w World) Judgement {
 	return out
 }
 
-// merge joins two verdicts: with any, the better one counts, otherwise the worse.
-func merge(a, b Judgement, anyOf bool) Judgement {
-	until := earlier(a.Until, b.Until)
+// mergeJudgements joins two verdicts: with any, the better one counts, otherwise the worse.
+func mergeJudgements(a, b Judgement, anyOf bool) Judgement {
+	until := earlierTime(a.Until, b.Until)
 	if a.Verdict == b.Verdict || (b.Verdict > a.Verdict) == anyOf {
 		b = a
 	}
@@ -77,7 +77,7 @@ func merge(a, b Judgement, anyOf bool) Judgement {
 	return b
 }
 
-func clause(c *job.DependencyClause, task *uint32, w World) Judgement {
+func judgeClause(c *job.DependencyClause, task *uint32, w World) Judgement {
 	if c.Kind == job.Singleton {
 		if w.Earlier() {
 			return Judgement{Verdict: Waits}
@@ -86,21 +86,21 @@ func clause(c *job.DependencyClause, task *uint32, w World) Judgement {
 	}
 	out := Judgement{}
 	for _, ref := range c.Jobs {
-		out = merge(out, one(c, ref, task, w), false)
+		out = mergeJudgements(out, judgeReference(c, ref, task, w), false)
 	}
 	return out
 }
 
-// one judges a clause about one job or one array.
-func one(c *job.DependencyClause, ref job.JobRef, task *uint32, w World) Judgement {
+// judgeReference judges a clause about one job or one array.
+func judgeReference(c *job.DependencyClause, ref job.JobRef, task *uint32, w World) Judgement {
 	fates := w.Look(ref)
 	if c.Kind == job.AfterCorr && ref.Task == nil && task != nil {
-		if twin := w.Look(job.JobRef{Job: ref.Job, Task: task}); !none(twin) {
+		if twin := w.Look(job.JobRef{Job: ref.Job, Task: task}); !isEmpty(twin) {
 			fates = twin
 		}
 	}
 	if c.Kind == job.After {
-		return begun(fates, c.Delay, w.Now)
+		return judgeBegun(fates, c.Delay, w.Now)
 	}
 	known, running, failed := false, false, false
 	for f := range fates {
@@ -120,15 +120,15 @@ func one(c *job.DependencyClause, ref job.JobRef, task *uint32, w World) Judgeme
 	return Judgement{}
 }
 
-func none(fates iter.Seq[Fate]) bool {
+func isEmpty(fates iter.Seq[Fate]) bool {
 	for range fates {
 		return false
 	}
 	return true
 }
 
-// begun judges "has started or was cancelled, some time ago".
-func begun(fates iter.Seq[Fate], delay time.Duration, now time.Time) Judgement {
+// judgeBegun judges "has started or was cancelled, some time ago".
+func judgeBegun(fates iter.Seq[Fate], delay time.Duration, now time.Time) Judgement {
 	var last time.Time
 	for f := range fates {
 		at := f.Started
@@ -148,8 +148,8 @@ func begun(fates iter.Seq[Fate], delay time.Duration, now time.Time) Judgement {
 	return Judgement{}
 }
 
-// earlier is the smaller of two times; the zero time is none.
-func earlier(a, b time.Time) time.Time {
+// earlierTime is the smaller of two times; the zero time is none.
+func earlierTime(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}

@@ -36,7 +36,7 @@ func Check(f Facts) reason.Reason {
 	case f.Depends.Verdict == Never:
 		return reason.Reason{Code: reason.DependNever, Want: f.Depends.Clause}
 	case f.Depends.Verdict == Waits:
-		return reason.Reason{Code: reason.Dependency, Want: f.Depends.Clause, Until: unix(f.Depends.Until)}
+		return reason.Reason{Code: reason.Dependency, Want: f.Depends.Clause, Until: unixSeconds(f.Depends.Until)}
 	case f.Begin.After(f.Now):
 		return reason.Reason{Code: reason.BeginTime, Until: f.Begin.Unix()}
 	case f.Again.After(f.Now):
@@ -64,7 +64,7 @@ func TooLate(now, deadline time.Time, need time.Duration) bool {
 	return !deadline.IsZero() && now.Add(need).After(deadline) || !deadline.IsZero() && now.Equal(deadline)
 }
 
-func unix(t time.Time) int64 {
+func unixSeconds(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}

@@ -41,7 +41,7 @@ func ParseArray(s string, maxSize uint32) (Array, error) {
 	}
 	set, running, limited := strings.Cut(s, "%")
 	if limited {
-		n, ok := number(running)
+		n, ok := parseDigits(running)
 		if !ok || n > 1<<31 {
 			return a, wrongPart(s, len(set), len(s), "is not a number of tasks (form: 0-15%4)")
 		}
@@ -51,7 +51,7 @@ func ParseArray(s string, maxSize uint32) (Array, error) {
 	if inner, ok := strings.CutPrefix(set, "["); ok {
 		inner, ok = strings.CutSuffix(inner, "]")
 		if !ok {
-			return a, wrong(s, "has no closing ]")
+			return a, textError(s, "has no closing ]")
 		}
 		set, at = inner, 1
 	}
@@ -62,7 +62,7 @@ func ParseArray(s string, maxSize uint32) (Array, error) {
 			return a, wrongPart(s, at, at+len(part), "%s", reason)
 		}
 		a.Ranges = append(a.Ranges, r)
-		if written += r.count(); written > 2*MaxArraySize {
+		if written += r.indexCount(); written > 2*MaxArraySize {
 			return a, wrongPart(s, at, at+len(part), "makes a list of more than %d indices", 2*MaxArraySize)
 		}
 		at += len(part) + 1
@@ -76,12 +76,12 @@ func parseArrayRange(part string, maxSize uint32) (r ArrayRange, reason string) 
 	if !ranged {
 		high = low
 	}
-	lo, ok := number(low)
-	hi, ok2 := number(high)
+	lo, ok := parseDigits(low)
+	hi, ok2 := parseDigits(high)
 	st := int64(1)
 	ok3 := true
 	if stepped {
-		st, ok3 = number(step)
+		st, ok3 = parseDigits(step)
 		ok3 = ok3 && ranged
 	}
 	switch {
@@ -97,8 +97,8 @@ func parseArrayRange(part string, maxSize uint32) (r ArrayRange, reason string) 
 	return ArrayRange{uint32(lo), uint32(hi), uint32(st)}, ""
 }
 
-// count is how many indices the range has.
-func (r ArrayRange) count() int { return int((r.Hi-r.Lo)/r.Step) + 1 }
+// indexCount is how many indices the range has.
+func (r ArrayRange) indexCount() int { return int((r.Hi-r.Lo)/r.Step) + 1 }
 
 // Contains reports whether an index is one of the set.
 func (a Array) Contains(index uint32) bool {

@@ -15,12 +15,12 @@ func ParseCounts(s string) ([]int, error) {
 	at := 0
 	for part := range strings.SplitSeq(s, ",") {
 		value, times, repeated := strings.Cut(part, "(x")
-		n, ok := number(value)
+		n, ok := parseDigits(value)
 		count := int64(1)
 		if repeated {
 			var closed, fine bool
 			times, closed = strings.CutSuffix(times, ")")
-			count, fine = number(times)
+			count, fine = parseDigits(times)
 			ok = ok && closed && fine && count > 0
 		}
 		if !ok || n > 1<<40 {

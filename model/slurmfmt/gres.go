@@ -87,7 +87,7 @@ func parseCount(s string) (int64, bool) {
 			s = s[:len(s)-1]
 		}
 	}
-	n, ok := number(s)
+	n, ok := parseDigits(s)
 	return n << shift, ok && n <= math.MaxInt64>>shift
 }
 

@@ -43,24 +43,24 @@ func (id JobID) String() string {
 // ParseJobID reads one job id. The indices of "123_[…]" must be an array set.
 func ParseJobID(s string) (JobID, error) {
 	id := JobID{Het: -1}
-	bad := wrong(s, "is not a job id (forms: %s)", JobIDForms)
+	bad := textError(s, "is not a job id (forms: %s)", JobIDForms)
 	rest, step, hasStep := strings.Cut(s, ".")
 	if hasStep {
-		if _, ok := number(step); !ok && step != "batch" && step != "extern" && step != "interactive" {
+		if _, ok := parseDigits(step); !ok && step != "batch" && step != "extern" && step != "interactive" {
 			return id, bad
 		}
 		id.Step = step
 	}
 	rest, het, hasHet := strings.Cut(rest, "+")
 	if hasHet {
-		n, ok := number(het)
+		n, ok := parseDigits(het)
 		if !ok || n > 1<<20 {
 			return id, bad
 		}
 		id.Het = int(n)
 	}
 	job, tasks, hasTasks := strings.Cut(rest, "_")
-	n, ok := number(job)
+	n, ok := parseDigits(job)
 	if !ok || n == 0 {
 		return id, bad
 	}

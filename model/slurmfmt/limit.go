@@ -28,7 +28,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	case "-1", "infinite", "unlimited":
 		return 0, nil
 	}
-	notTime := wrong(s, "is not a time (forms: %s)", TimeForms)
+	notTime := textError(s, "is not a time (forms: %s)", TimeForms)
 	days, clock, hasDays := strings.Cut(s, "-")
 	var fields []string
 	if hasDays {
@@ -48,14 +48,14 @@ func ParseDuration(s string) (time.Duration, error) {
 		if !allDigits(f) {
 			return 0, notTime
 		}
-		n, ok := number(f)
+		n, ok := parseDigits(f)
 		if !ok || n > int64(MaxTimeLimit/units[i]) {
-			return 0, wrong(s, "is longer than 100 years; for no limit write UNLIMITED")
+			return 0, textError(s, "is longer than 100 years; for no limit write UNLIMITED")
 		}
 		total += time.Duration(n) * units[i]
 	}
 	if total > MaxTimeLimit {
-		return 0, wrong(s, "is longer than 100 years; for no limit write UNLIMITED")
+		return 0, textError(s, "is longer than 100 years; for no limit write UNLIMITED")
 	}
 	return total, nil
 }
@@ -80,7 +80,7 @@ func FormatTimeLimit(d time.Duration) string {
 	if d == 0 {
 		return "UNLIMITED"
 	}
-	days, h, m, s := split(d)
+	days, h, m, s := splitDuration(d)
 	if days > 0 {
 		return fmt.Sprintf("%d-%02d:%02d:%02d", days, h, m, s)
 	}
@@ -90,7 +90,7 @@ func FormatTimeLimit(d time.Duration) string {
 // FormatElapsed prints a duration as squeue does, as short as it can be: "5:03",
 // "1:05:03", "2-01:05:03". Parts of a second are dropped.
 func FormatElapsed(d time.Duration) string {
-	days, h, m, s := split(d)
+	days, h, m, s := splitDuration(d)
 	switch {
 	case days > 0:
 		return fmt.Sprintf("%d-%02d:%02d:%02d", days, h, m, s)
@@ -100,7 +100,7 @@ func FormatElapsed(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d", m, s)
 }
 
-func split(d time.Duration) (days, hours, minutes, seconds int64) {
+func splitDuration(d time.Duration) (days, hours, minutes, seconds int64) {
 	n := int64(max(d, 0) / time.Second)
 	return n / 86400, n / 3600 % 24, n / 60 % 60, n % 60
 }

@@ -26,11 +26,11 @@ func ParseMemory(s string) (int64, error) {
 	}
 	shift, known := map[string]int{"": 20, "k": 10, "m": 20, "g": 30, "t": 40}[unit]
 	if !known || end == 0 {
-		return 0, wrong(s, "is not a memory size (%s)", MemoryForms)
+		return 0, textError(s, "is not a memory size (%s)", MemoryForms)
 	}
-	n, ok := number(digits[:end])
+	n, ok := parseDigits(digits[:end])
 	if !ok || n > (math.MaxInt64-mib)>>shift {
-		return 0, wrong(s, "is too large for a memory size")
+		return 0, textError(s, "is too large for a memory size")
 	}
 	return (n<<shift + mib - 1) / mib * mib, nil
 }

@@ -46,7 +46,7 @@ func ExpandName(pattern string, n Names) string {
 			return b.String()
 		}
 		width, _ := strconv.Atoi(rest[:digits])
-		value, known := n.replace(rest[digits], min(width, 10))
+		value, known := n.expandLetter(rest[digits], min(width, 10))
 		if !known {
 			value = "%" + rest[:digits+1]
 		}
@@ -55,8 +55,8 @@ func ExpandName(pattern string, n Names) string {
 	}
 }
 
-// replace returns what a letter stands for.
-func (n Names) replace(letter byte, width int) (string, bool) {
+// expandLetter returns what a letter stands for.
+func (n Names) expandLetter(letter byte, width int) (string, bool) {
 	num := func(v uint64) (string, bool) {
 		s := strconv.FormatUint(v, 10)
 		return strings.Repeat("0", max(0, width-len(s))) + s, true

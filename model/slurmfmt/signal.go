@@ -26,16 +26,16 @@ var signals = map[string]int{
 
 // ParseSignalName reads "USR1", "SIGUSR1", "usr1" or "10".
 func ParseSignalName(s string) (int, error) {
-	if n, ok := number(s); ok {
+	if n, ok := parseDigits(s); ok {
 		if n < 1 || n > 64 {
-			return 0, wrong(s, "is not a signal number (1 to 64)")
+			return 0, textError(s, "is not a signal number (1 to 64)")
 		}
 		return int(n), nil
 	}
 	if n, ok := signals[strings.TrimPrefix(strings.ToUpper(s), "SIG")]; ok {
 		return n, nil
 	}
-	return 0, wrong(s, "is not a signal (forms: USR1, SIGUSR1, 10)")
+	return 0, textError(s, "is not a signal (forms: USR1, SIGUSR1, 10)")
 }
 
 // ParseSignal reads the value of --signal.
@@ -65,7 +65,7 @@ func ParseSignal(s string) (Signal, error) {
 	if timed && seconds == "" {
 		sig.Before = 0
 	} else if timed {
-		before, ok := number(seconds)
+		before, ok := parseDigits(seconds)
 		if !ok || before > 65535 {
 			return sig, wrongPart(s, at+len(name)+1, len(s), "has a time that is not 0 to 65535 seconds")
 		}

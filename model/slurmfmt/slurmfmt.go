@@ -32,8 +32,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%q %s", e.Text, e.Reason)
 }
 
-// wrong blames all of the text.
-func wrong(text, reason string, args ...any) *Error {
+// textError blames all of the text.
+func textError(text, reason string, args ...any) *Error {
 	if len(args) > 0 {
 		reason = fmt.Sprintf(reason, args...)
 	}
@@ -42,13 +42,13 @@ func wrong(text, reason string, args ...any) *Error {
 
 // wrongPart blames text[from:to].
 func wrongPart(text string, from, to int, reason string, args ...any) *Error {
-	e := wrong(text, reason, args...)
+	e := textError(text, reason, args...)
 	e.Offset, e.Len = from, to-from
 	return e
 }
 
-// number reads decimal digits alone, without sign, up to the largest int64.
-func number(s string) (int64, bool) {
+// parseDigits reads decimal digits alone, without sign, up to the largest int64.
+func parseDigits(s string) (int64, bool) {
 	if s == "" || s[0] == '+' || s[0] == '-' {
 		return 0, false
 	}

@@ -47,5 +47,5 @@ func ParseState(s string) (string, error) {
 			return c.name, nil
 		}
 	}
-	return "", wrong(s, "is not a job state")
+	return "", textError(s, "is not a job state")
 }

@@ -16,7 +16,7 @@ const WhenForms = "HH:MM[:SS] [AM|PM], MMDD[YY], MM/DD[/YY][-HH:MM[:SS]], YYYY-M
 func ParseWhen(s string, now time.Time) (time.Time, error) {
 	t, err := parseWhen(s, now)
 	if err == nil && t.UTC().Year() > 2261 {
-		return time.Time{}, wrong(s, "is later than the year 2261, the last one that is known here")
+		return time.Time{}, textError(s, "is later than the year 2261, the last one that is known here")
 	}
 	return t, err
 }
@@ -24,7 +24,7 @@ func ParseWhen(s string, now time.Time) (time.Time, error) {
 func parseWhen(s string, now time.Time) (time.Time, error) {
 	words := strings.Fields(strings.ToLower(s))
 	if len(words) == 0 {
-		return time.Time{}, wrong(s, "is not a time (forms: %s)", WhenForms)
+		return time.Time{}, textError(s, "is not a time (forms: %s)", WhenForms)
 	}
 	if rest, ok := strings.CutPrefix(strings.Join(words, ""), "now"); ok {
 		return parseNow(s, rest, now)
@@ -35,12 +35,12 @@ func parseWhen(s string, now time.Time) (time.Time, error) {
 	}
 	w := when{now: now}
 	for _, word := range splitDateTime(words) {
-		if !w.take(word) {
+		if !w.takeWord(word) {
 			at := max(strings.Index(strings.ToLower(s), word), 0)
 			return time.Time{}, wrongPart(s, at, min(at+len(word), len(s)), "is not a time (forms: %s)", WhenForms)
 		}
 	}
-	return w.result(s)
+	return w.timeOf(s)
 }
 
 // splitDateTime cuts "2027-01-20t12:34" and "01/20-12:34" in two and joins "4:00" "pm".
@@ -80,7 +80,7 @@ func parseNow(s, rest string, now time.Time) (time.Time, error) {
 	for digits < len(rest) && rest[digits] >= '0' && rest[digits] <= '9' {
 		digits++
 	}
-	n, ok := number(rest[1:digits])
+	n, ok := parseDigits(rest[1:digits])
 	unit, known := whenUnit(rest[digits:])
 	if !ok || !known || n > int64(MaxTimeLimit/unit) {
 		return time.Time{}, bad
@@ -121,7 +121,7 @@ type when struct {
 
 var dayTimes = map[string]int{"midnight": 0, "elevenses": 11, "noon": 12, "fika": 15, "teatime": 16}
 
-func (w *when) take(word string) bool {
+func (w *when) takeWord(word string) bool {
 	if hour, ok := dayTimes[word]; ok {
 		return w.setClock(hour, 0, 0)
 	}
@@ -141,7 +141,7 @@ func (w *when) take(word string) bool {
 func (w *when) takeClock(word string) bool {
 	word, pm := strings.CutSuffix(word, "pm")
 	word, am := strings.CutSuffix(word, "am")
-	n, ok := numbers(word, ":", 2, 3)
+	n, ok := splitNumbers(word, ":", 2, 3)
 	if !ok {
 		return false
 	}
@@ -161,14 +161,14 @@ func (w *when) takeClock(word string) bool {
 func (w *when) takeDate(word string) bool {
 	switch {
 	case strings.Contains(word, "-"):
-		n, ok := numbers(word, "-", 3, 3)
+		n, ok := splitNumbers(word, "-", 3, 3)
 		return ok && w.setDate(n[0], n[1], n[2], true)
 	case strings.ContainsAny(word, "/."):
 		sep := "/"
 		if strings.Contains(word, ".") {
 			sep = "."
 		}
-		n, ok := numbers(word, sep, 2, 3)
+		n, ok := splitNumbers(word, sep, 2, 3)
 		if !ok {
 			return false
 		}
@@ -195,8 +195,8 @@ func fullYear(y int) int {
 	return y
 }
 
-// numbers splits at sep into least to most small numbers.
-func numbers(s, sep string, least, most int) ([]int, bool) {
+// splitNumbers splits at sep into least to most small numbers.
+func splitNumbers(s, sep string, least, most int) ([]int, bool) {
 	parts := strings.Split(s, sep)
 	if len(parts) < least || len(parts) > most {
 		return nil, false
@@ -233,7 +233,7 @@ func (w *when) setDate(y, m, d int, hasYear bool) bool {
 	return true
 }
 
-func (w *when) result(s string) (time.Time, error) {
+func (w *when) timeOf(s string) (time.Time, error) {
 	at := func(y, m, d int) time.Time {
 		return time.Date(y, time.Month(m), d, w.hour, w.minute, w.second, 0, w.now.Location())
 	}
@@ -247,7 +247,7 @@ func (w *when) result(s string) (time.Time, error) {
 				return t, nil
 			}
 		}
-		return time.Time{}, wrong(s, "is no day of the next years")
+		return time.Time{}, textError(s, "is no day of the next years")
 	}
 	t := at(w.now.Year(), int(w.now.Month()), w.now.Day())
 	if t.Before(w.now) {

@@ -31,34 +31,34 @@ var crews = [...]string{"red", "blue"}
 // returns an error if w does, or if the simulation did not end as it says.
 func Deadlock(w io.Writer) error {
 	p := &printer{w: w}
-	p.line("Two training jobs, red and blue, of %d ranks with one GPU each, on one machine with %d GPUs.", ranks, gpus)
-	p.line("A rank computes only while all %d ranks of its job run; each job needs %s of computing.", ranks, clock(work))
-	p.line("")
+	p.printLine("Two training jobs, red and blue, of %d ranks with one GPU each, on one machine with %d GPUs.", ranks, gpus)
+	p.printLine("A rank computes only while all %d ranks of its job run; each job needs %s of computing.", ranks, clockText(work))
+	p.printLine("")
 	if err := oneByOne(p); err != nil {
 		return err
 	}
-	p.line("")
-	if err := whole(p); err != nil {
+	p.printLine("")
+	if err := runGangs(p); err != nil {
 		return err
 	}
-	p.line("")
-	p.line("Coxswain always does the second: no rank gets anything before the whole gang fits.")
+	p.printLine("")
+	p.printLine("Coxswain always does the second: no rank gets anything before the whole gang fits.")
 	return p.err
 }
 
 // oneByOne places the ranks as jobs of their own, in the order in which two
 // controllers that work side by side hand them over: red, blue, red, blue.
 func oneByOne(p *printer) error {
-	p.line("rank by rank (each rank is placed as soon as a GPU is free for it)")
-	s := sim.New(sched.Config{}, machine())
+	p.printLine("rank by rank (each rank is placed as soon as a GPU is free for it)")
+	s := sim.New(sched.Config{}, gpuMachine())
 	for r := range ranks {
 		for c := range crews {
-			s.Submit(sim.Job{ID: rank(c, r), Spec: spec(1), Work: work, Peers: c + 1})
+			s.Submit(sim.Job{ID: rankJob(c, r), Spec: gpuSpec(1), Work: work, Peers: c + 1})
 		}
 	}
 	out := s.Run()
 	held := s.Idle()
-	p.devices(out, func(id job.ID) string { return crews[(id-1)%2][:1] })
+	p.printDevices(out, func(id job.ID) string { return crews[(id-1)%2][:1] })
 	for c, name := range crews {
 		n := 0
 		for _, id := range held {
@@ -66,7 +66,7 @@ func oneByOne(p *printer) error {
 				n++
 			}
 		}
-		p.line("  %-5s holds %d GPUs and waits for rank %d: %s", name, n, n, waiting(s, rank(c, n)))
+		p.printLine("  %-5s holds %d GPUs and waits for rank %d: %s", name, n, n, waitReason(s, rankJob(c, n)))
 	}
 	done := 0
 	for _, o := range out {
@@ -77,42 +77,42 @@ func oneByOne(p *printer) error {
 	if len(held) != gpus || done != 0 {
 		return fmt.Errorf("deadlock demo: %d GPUs held and %d ranks ended, expected %d and none", len(held), done, gpus)
 	}
-	p.line("  after %s nothing is left that could happen: %d GPUs held, none computing, for ever", clock(s.Now), len(held))
+	p.printLine("  after %s nothing is left that could happen: %d GPUs held, none computing, for ever", clockText(s.Now), len(held))
 	return nil
 }
 
-// whole submits the same ranks as two gangs.
-func whole(p *printer) error {
-	p.line("whole gangs (all %d ranks start together or none)", ranks)
-	s := sim.New(sched.Config{}, machine())
+// runGangs submits the same ranks as two gangs.
+func runGangs(p *printer) error {
+	p.printLine("whole gangs (all %d ranks start together or none)", ranks)
+	s := sim.New(sched.Config{}, gpuMachine())
 	s.Watch = func(now time.Duration, events []sched.Event, decisions []sched.Decision) {
 		for _, e := range events {
 			if r, ok := e.(sched.Released); ok {
-				p.line("  %-7s %-5s done", clock(now), crews[r.Job-1])
+				p.printLine("  %-7s %-5s done", clockText(now), crews[r.Job-1])
 			}
 		}
 		for _, d := range decisions {
 			switch d := d.(type) {
 			case sched.Start:
-				p.line("  %-7s %-5s starts on GPUs %s", clock(now), crews[d.Job-1], indices(d.Claims))
+				p.printLine("  %-7s %-5s starts on GPUs %s", clockText(now), crews[d.Job-1], deviceIndices(d.Claims))
 			case sched.Wait:
-				p.line("  %-7s %-5s waits and holds nothing: %s", clock(now), crews[d.Job-1], d.Why)
+				p.printLine("  %-7s %-5s waits and holds nothing: %s", clockText(now), crews[d.Job-1], d.Why)
 			}
 		}
 	}
 	for c := range crews {
-		s.Submit(sim.Job{ID: job.ID(c + 1), Spec: spec(ranks), Work: work})
+		s.Submit(sim.Job{ID: job.ID(c + 1), Spec: gpuSpec(ranks), Work: work})
 	}
 	for _, o := range s.Run() {
 		if !o.Ended {
 			return fmt.Errorf("deadlock demo: the gang of job %d did not end", o.Job)
 		}
 	}
-	p.line("  after %s both are done, one after the other", clock(s.Now))
+	p.printLine("  after %s both are done, one after the other", clockText(s.Now))
 	return nil
 }
 
-func machine() []fleet.Node {
+func gpuMachine() []fleet.Node {
 	n := fleet.Node{Name: "node1", State: fleet.Up, Capacity: resource.Vector{CPU: resource.CPUs(16), Memory: 64 * resource.GiB}}
 	for i := range gpus {
 		n.Devices = append(n.Devices, fleet.Device{Index: i, Kind: "gpu", Type: "h100", NUMA: -1, Declared: true})
@@ -120,19 +120,19 @@ func machine() []fleet.Node {
 	return []fleet.Node{n}
 }
 
-// spec asks for so many tasks with one GPU each.
-func spec(tasks int) *job.Spec {
+// gpuSpec asks for so many tasks with one GPU each.
+func gpuSpec(tasks int) *job.Spec {
 	return &job.Spec{Groups: []job.TaskGroup{{
 		Tasks:   job.Count{Want: tasks},
 		PerTask: resource.Requirements{Vector: resource.Vector{CPU: resource.OneCPU}, Devices: []resource.DeviceRequest{{Count: 1}}},
 	}}}
 }
 
-// rank numbers the ranks in the order of their submission.
-func rank(crew, r int) job.ID { return job.ID(r*len(crews) + crew + 1) }
+// rankJob numbers the ranks in the order of their submission.
+func rankJob(crew, r int) job.ID { return job.ID(r*len(crews) + crew + 1) }
 
-// waiting says why a job waits.
-func waiting(s *sim.Sim, id job.ID) string {
+// waitReason says why a job waits.
+func waitReason(s *sim.Sim, id job.ID) string {
 	for _, r := range s.Core.Reasons(sched.Instant(s.Now), id) {
 		if r.Code == reason.Resources {
 			return r.String()
@@ -141,7 +141,7 @@ func waiting(s *sim.Sim, id job.ID) string {
 	return "for no reason that the core knows"
 }
 
-func indices(claims []fleet.Claim) string {
+func deviceIndices(claims []fleet.Claim) string {
 	var out []string
 	for _, c := range claims {
 		for _, d := range c.Devices {
@@ -151,7 +151,7 @@ func indices(claims []fleet.Claim) string {
 	return strings.Join(out, " ")
 }
 
-func clock(d time.Duration) string {
+func clockText(d time.Duration) string {
 	if d%time.Minute == 0 && d > 0 {
 		return fmt.Sprintf("%d min", d/time.Minute)
 	}
@@ -164,14 +164,14 @@ type printer struct {
 	err error
 }
 
-func (p *printer) line(format string, args ...any) {
+func (p *printer) printLine(format string, args ...any) {
 	if p.err == nil {
 		_, p.err = fmt.Fprintf(p.w, strings.TrimRight(format, " ")+"\n", args...)
 	}
 }
 
-// devices draws who holds each GPU.
-func (p *printer) devices(out []sim.Outcome, letter func(job.ID) string) {
+// printDevices draws who holds each GPU.
+func (p *printer) printDevices(out []sim.Outcome, letter func(job.ID) string) {
 	var top, low [gpus]string
 	for i := range gpus {
 		top[i], low[i] = fmt.Sprint(i), "·"
@@ -183,6 +183,6 @@ func (p *printer) devices(out []sim.Outcome, letter func(job.ID) string) {
 			}
 		}
 	}
-	p.line("  GPU     %s", strings.Join(top[:], " "))
-	p.line("  held by %s        r red, b blue", strings.Join(low[:], " "))
+	p.printLine("  GPU     %s", strings.Join(top[:], " "))
+	p.printLine("  held by %s        r red, b blue", strings.Join(low[:], " "))
 }

@@ -60,15 +60,15 @@ func (r Remaining) Run(jobs []trace.Job) []time.Duration {
 		for ; next < len(jobs) && jobs[next].Submit <= now; next++ {
 			active = append(active, &lifted{Job: &jobs[next], index: next, left: jobs[next].Run})
 		}
-		if !r.place(active) {
+		if !r.placeJobs(active) {
 			return nil
 		}
 	}
 	return ends
 }
 
-// place decides what runs. It reports false if nothing can although there is work.
-func (r Remaining) place(active []*lifted) bool {
+// placeJobs decides what runs. It reports false if nothing can although there is work.
+func (r Remaining) placeJobs(active []*lifted) bool {
 	key := func(j *lifted) time.Duration {
 		if r.Service {
 			return j.left * time.Duration(j.GPUs)
@@ -82,14 +82,14 @@ func (r Remaining) place(active []*lifted) bool {
 	}
 	some := len(active) == 0
 	for _, j := range active {
-		j.running = r.take(free, j.GPUs)
+		j.running = r.takeGPUs(free, j.GPUs)
 		some = some || j.running
 	}
 	return some
 }
 
-// take places one job on what is free, whole or not at all.
-func (r Remaining) take(free []int, gpus int) bool {
+// takeGPUs places one job on what is free, whole or not at all.
+func (r Remaining) takeGPUs(free []int, gpus int) bool {
 	var whole []int
 	for i := range free {
 		if len(whole) < gpus/r.PerNode && free[i] == r.PerNode {

@@ -73,7 +73,7 @@ type state struct {
 func New(cfg sched.Config, nodes []fleet.Node) *Sim {
 	s := &Sim{Core: sched.New(cfg), jobs: map[job.ID]*state{}}
 	for _, n := range nodes {
-		s.at(0, sched.NodeSet{Node: n})
+		s.At(0, sched.NodeSet{Node: n})
 	}
 	return s
 }
@@ -86,13 +86,11 @@ func (s *Sim) Submit(j Job) {
 	s.jobs[j.ID] = &state{Job: j, Outcome: Outcome{Job: j.ID}}
 	s.order = append(s.order, j.ID)
 	s.waiting++
-	s.at(j.Submit, sched.Submitted{Job: j.ID, Spec: j.Spec, Priority: j.Priority, At: sched.Instant(j.Submit)})
+	s.At(j.Submit, sched.Submitted{Job: j.ID, Spec: j.Spec, Priority: j.Priority, At: sched.Instant(j.Submit)})
 }
 
 // At plans any other event.
-func (s *Sim) At(when time.Duration, e sched.Event) { s.at(when, e) }
-
-func (s *Sim) at(when time.Duration, e sched.Event) {
+func (s *Sim) At(when time.Duration, e sched.Event) {
 	s.seq++
 	heap.Push(&s.queue, item{when, s.seq, e})
 }
@@ -117,7 +115,7 @@ func (s *Sim) Outcomes() []Outcome {
 // Step goes on to the next planned instant and lets everything happen that is
 // planned for it. It returns false if nothing is planned.
 func (s *Sim) Step() bool {
-	if !s.advance() {
+	if !s.advanceTime() {
 		return false
 	}
 	var events []sched.Event
@@ -134,7 +132,7 @@ func (s *Sim) Step() bool {
 	}
 	decisions := s.Core.Step(sched.Instant(s.Now), events...)
 	for _, d := range decisions {
-		s.take(d)
+		s.applyDecision(d)
 	}
 	if s.Watch != nil {
 		s.Watch(s.Now, events, decisions)
@@ -146,9 +144,9 @@ func (s *Sim) Step() bool {
 // after all that was planned has happened: what waits then may wait for ever.
 const maxIdle = 10_000
 
-// advance goes to the next instant at which something is planned or the core wants
+// advanceTime goes to the next instant at which something is planned or the core wants
 // to be stepped, and reports whether there is one.
-func (s *Sim) advance() bool {
+func (s *Sim) advanceTime() bool {
 	next := time.Duration(s.Core.Next())
 	switch {
 	case len(s.queue) > 0 && (next == 0 || next >= s.queue[0].when):
@@ -164,7 +162,7 @@ func (s *Sim) advance() bool {
 	return true
 }
 
-func (s *Sim) take(d sched.Decision) {
+func (s *Sim) applyDecision(d sched.Decision) {
 	switch d := d.(type) {
 	case sched.Promise:
 		if j := s.jobs[d.Job]; j != nil {
@@ -174,19 +172,19 @@ func (s *Sim) take(d sched.Decision) {
 		j := s.jobs[d.Job]
 		s.waiting, s.idle = s.waiting-1, 0
 		j.Started, j.Start, j.Until, j.Claims = true, s.Now, time.Duration(d.Until), d.Claims
-		for _, p := range s.ready(j) {
-			s.end(p)
+		for _, p := range s.readyPeers(j) {
+			s.planEnd(p)
 		}
 		if j.Spec.Elastic() {
-			s.at(s.Now, sched.Begun{Job: d.Job})
+			s.At(s.Now, sched.Begun{Job: d.Job})
 		}
 	case sched.Shrink: // what is asked back goes at once
-		s.at(s.Now, sched.Dropped{Job: d.Job, Node: d.Node})
+		s.At(s.Now, sched.Dropped{Job: d.Job, Node: d.Node})
 	}
 }
 
-// ready lists the jobs that begin to work because one has started.
-func (s *Sim) ready(j *state) []*state {
+// readyPeers lists the jobs that begin to work because one has started.
+func (s *Sim) readyPeers(j *state) []*state {
 	if j.Peers == 0 {
 		return []*state{j}
 	}
@@ -202,13 +200,13 @@ func (s *Sim) ready(j *state) []*state {
 	return all
 }
 
-// end plans the end of a job that begins to work now.
-func (s *Sim) end(j *state) {
+// planEnd plans the end of a job that begins to work now.
+func (s *Sim) planEnd(j *state) {
 	end := s.Now + j.Work
 	if j.Until != 0 {
 		end = min(end, j.Until)
 	}
-	s.at(end, sched.Released{Job: j.ID})
+	s.At(end, sched.Released{Job: j.ID})
 }
 
 // Idle lists the jobs that have started and not ended, by number: once Run has

@@ -15,7 +15,7 @@ func (b *bench) benchArrays() {
 	n := b.scaledSize(100000) + 1
 	cox := filepath.Join(b.cox.bin, "cox")
 	run := func(args ...string) ran {
-		r := runProcess(cox, args, b.cox.environ())
+		r := runProcess(cox, args, b.cox.userEnviron())
 		if args[0] != "wait" && r.code != 0 { // the exit code of a wait is that of the tasks
 			panic(fmt.Sprintf("cox %v ended with %d", args, r.code))
 		}
@@ -34,27 +34,27 @@ func (b *bench) benchArrays() {
 	var submit, waiting, waitingCPU, memory sample
 	took, cpu, rss := make([]sample, len(figures)), make([]sample, len(figures)), make([]sample, len(figures))
 	for range b.rounds {
-		b.cox.fresh()
-		submit.add(run("submit", "--hold", "--array", "0-"+strconv.Itoa(n-1), "--", "true").wall.Seconds())
-		out, err := exec.Command(cox, "--server", "unix://"+b.cox.socket(), "queue", "-o", "name").CombinedOutput()
+		b.cox.startFresh()
+		submit.addFigure(run("submit", "--hold", "--array", "0-"+strconv.Itoa(n-1), "--", "true").wall.Seconds())
+		out, err := exec.Command(cox, "--server", "unix://"+b.cox.socketPath(), "queue", "-o", "name").CombinedOutput()
 		mustSucceed(err)
 		array, _, _ := strings.Cut(string(out), "_")
-		used, begin, ended := b.cox.used(), time.Now(), make(chan ran)
+		used, begin, ended := b.cox.usedCPU(), time.Now(), make(chan ran)
 		go func() { ended <- run("wait", array) }()
 		time.Sleep(time.Second) // until it waits
 		run("cancel", array)
 		<-ended
-		waiting.add((time.Since(begin) - time.Second).Seconds())
-		waitingCPU.add((b.cox.used() - used).Seconds())
+		waiting.addFigure((time.Since(begin) - time.Second).Seconds())
+		waitingCPU.addFigure((b.cox.usedCPU() - used).Seconds())
 		awaitIdle(b.cox)
 		for i, f := range figures {
-			used := b.cox.used()
+			used := b.cox.usedCPU()
 			r := run(append(f.args, array)...)
-			took[i].add(r.wall.Seconds())
-			cpu[i].add((b.cox.used() - used).Seconds())
-			rss[i].add(float64(r.rss) / (1 << 20))
+			took[i].addFigure(r.wall.Seconds())
+			cpu[i].addFigure((b.cox.usedCPU() - used).Seconds())
+			rss[i].addFigure(float64(r.rss) / (1 << 20))
 		}
-		memory.add(float64(b.cox.memory()) / (1 << 20))
+		memory.addFigure(float64(b.cox.usedMemory()) / (1 << 20))
 	}
 	t.addRow("submit, s", submit, nil)
 	t.addRow("cancel, until a wait that began before has ended, s", waiting, nil)

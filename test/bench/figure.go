@@ -10,9 +10,9 @@ import (
 // sample is what rounds gave for one figure.
 type sample []float64
 
-func (s *sample) add(v float64) { *s = append(*s, v) }
+func (s *sample) addFigure(v float64) { *s = append(*s, v) }
 
-func (s *sample) addDuration(d time.Duration) { s.add(float64(d) / 1e6) }
+func (s *sample) addDuration(d time.Duration) { s.addFigure(float64(d) / 1e6) }
 
 func (s sample) quantileAt(q float64) float64 {
 	if len(s) == 0 {

@@ -31,16 +31,16 @@ func (b *bench) benchFleet(title string, nodes, jobs, each, gpus int) {
 			} else {
 				f.slurm = s.(*slurmSide)
 			}
-			before, begin := s.used(), time.Now()
+			before, begin := s.usedCPU(), time.Now()
 			submitting, _ := f.submitAll(s, jobs, func(int) work {
 				return work{script: "true\n", plain: true, nodes: each, gpus: gpus}
 			})
 			f.awaitAllocated(s, fits)
 			all := time.Since(begin)
-			rate[s.name()].add(float64(jobs) / submitting.Seconds())
-			starts[s.name()].add(float64(fits) / all.Seconds())
-			took[s.name()].add(all.Seconds())
-			cpu[s.name()].add(float64(s.used()-before) / 1e6 / float64(jobs))
+			rate[s.sideName()].addFigure(float64(jobs) / submitting.Seconds())
+			starts[s.sideName()].addFigure(float64(fits) / all.Seconds())
+			took[s.sideName()].addFigure(all.Seconds())
+			cpu[s.sideName()].addFigure(float64(s.usedCPU()-before) / 1e6 / float64(jobs))
 			b.endFleet(s)
 		}
 	}
@@ -58,12 +58,12 @@ func (b *bench) awaitAllocated(s side, want int) {
 		out, err := runOf(s, "squeue", "-h", "-o", "%i", "-t", "R,CF")
 		if n := strings.Count(out, "\n"); err == nil && n >= want {
 			if n > want {
-				panic(fmt.Sprintf("%s: %d jobs are allocated and %d fit: this is another workload", s.name(), n, want))
+				panic(fmt.Sprintf("%s: %d jobs are allocated and %d fit: this is another workload", s.sideName(), n, want))
 			}
 			return
 		}
 		if time.Now().After(deadline) {
-			panic(fmt.Sprintf("%s: %d of %d jobs are allocated", s.name(), strings.Count(out, "\n"), want))
+			panic(fmt.Sprintf("%s: %d of %d jobs are allocated", s.sideName(), strings.Count(out, "\n"), want))
 		}
 		time.Sleep(2 * drainPoll)
 	}
@@ -77,7 +77,7 @@ func (b *bench) fleetSides(nodes int) []side {
 		return []string{self, "fleet", state, fmt.Sprint(nodes)}
 	}}
 	mustSucceed(os.MkdirAll(c.dir, 0o755))
-	c.fresh()
+	c.startFresh()
 	out := []side{c}
 	if b.slurm != nil {
 		lab := filepath.Join(filepath.Dir(b.slurm.lab), "fleet")

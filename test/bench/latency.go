@@ -14,7 +14,7 @@ const idle = 400 * time.Millisecond
 // benchLatency is part b: a job's first instruction opens a named pipe, at whose other end
 // the bench waits.
 func (b *bench) benchLatency() {
-	b.cox.fresh()
+	b.cox.startFresh()
 	each := b.scaledSize(20)
 	t := table{title: fmt.Sprintf("(b) From the command to the job's first instruction, idle (%d a round), ms", each)}
 	pipe := filepath.Join(b.work, "first")
@@ -38,8 +38,8 @@ func (b *bench) benchLatency() {
 					took.addDuration(firstInstruction(s, c.argv, pipe))
 					time.Sleep(idle)
 				}
-				p50[s.name()].add(took.medianValue())
-				worst[s.name()].add(took.quantileAt(1))
+				p50[s.sideName()].addFigure(took.medianValue())
+				worst[s.sideName()].addFigure(took.quantileAt(1))
 			}
 		}
 		t.addBySide(c.what+" → running, p50", p50)
@@ -60,12 +60,12 @@ func firstInstruction(s side, argv []string, pipe string) time.Duration {
 	}()
 	begin := time.Now()
 	done := make(chan ran, 1)
-	go func() { done <- runProcess(s.command(argv[0]), argv[1:], s.environ()) }()
+	go func() { done <- runProcess(s.commandPath(argv[0]), argv[1:], s.userEnviron()) }()
 	select {
 	case at := <-opened:
 		<-done
 		return at.Sub(begin)
 	case <-time.After(30 * time.Second):
-		panic(fmt.Sprintf("%s: %v: the job did not start within 30 s", s.name(), argv))
+		panic(fmt.Sprintf("%s: %v: the job did not start within 30 s", s.sideName(), argv))
 	}
 }

@@ -94,7 +94,7 @@ func (b *bench) printSetup() {
 	fmt.Printf("Machine: %d CPUs (%s), Linux %s, %s, load average before %s; %s. %d rounds, median [range].\n\n",
 		runtime.NumCPU(), model, strings.TrimSpace(string(kernel)), runtime.Version(), strings.Fields(string(load))[0], time.Now().UTC().Format("2006-01-02 15:04 MST"), b.rounds)
 	if b.slurm != nil {
-		out, _ := b.slurm.run("sbatch", "--version")
+		out, _ := b.slurm.runCommand("sbatch", "--version")
 		fmt.Printf("Against: %s, eight slurmd on this machine, slurmdbd with MariaDB, tuned (test/bench/lab/slurm.conf.in).\n\n", strings.TrimSpace(out))
 	}
 }

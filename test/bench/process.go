@@ -37,32 +37,32 @@ func runProcess(path string, args, env []string) ran {
 
 // benchProcesses is part a.
 func (b *bench) benchProcesses() {
-	b.cox.fresh()
+	b.cox.startFresh()
 	each := b.scaledSize(200)
 	commands := [][]string{{"sbatch", "-H", "-o", "/dev/null", "--wrap", "true"}, {"squeue"}, {"sinfo"}}
 	t := table{title: fmt.Sprintf("(a) Commands as processes, one after another (%d a round), ms", each)}
 	for _, argv := range commands {
 		p50, p99, cpu := map[string]*sample{}, map[string]*sample{}, map[string]*sample{}
 		for _, s := range b.presentSides() {
-			p50[s.name()], p99[s.name()], cpu[s.name()] = &sample{}, &sample{}, &sample{}
+			p50[s.sideName()], p99[s.sideName()], cpu[s.sideName()] = &sample{}, &sample{}, &sample{}
 		}
 		for range b.rounds {
 			for _, s := range b.presentSides() {
-				path, env := s.command(argv[0]), s.environ()
+				path, env := s.commandPath(argv[0]), s.userEnviron()
 				var walls []time.Duration
 				var used time.Duration
 				for range each {
 					r := runProcess(path, argv[1:], env)
 					if r.code != 0 {
-						panic(fmt.Sprintf("%s: %v ended with %d", s.name(), argv, r.code))
+						panic(fmt.Sprintf("%s: %v ended with %d", s.sideName(), argv, r.code))
 					}
 					walls = append(walls, r.wall)
 					used += r.cpu
 				}
 				slices.Sort(walls)
-				p50[s.name()].addDuration(walls[each/2])
-				p99[s.name()].addDuration(walls[each*99/100])
-				cpu[s.name()].addDuration(used / time.Duration(each))
+				p50[s.sideName()].addDuration(walls[each/2])
+				p99[s.sideName()].addDuration(walls[each*99/100])
+				cpu[s.sideName()].addDuration(used / time.Duration(each))
 				if argv[0] == "sbatch" {
 					clearJobs(s)
 				}
@@ -91,7 +91,7 @@ func (t *table) addBySide(what string, by map[string]*sample) {
 func (b *bench) newSamples() map[string]*sample {
 	out := map[string]*sample{}
 	for _, s := range b.presentSides() {
-		out[s.name()] = &sample{}
+		out[s.sideName()] = &sample{}
 	}
 	return out
 }

@@ -23,23 +23,23 @@ func (b *bench) benchPending(what string, n int, held bool, sides []side) {
 			break
 		}
 		for _, s := range sides {
-			if s.name() == "cox" {
-				b.cox.fresh() // so that memory is that of this queue
+			if s.sideName() == "cox" {
+				b.cox.startFresh() // so that memory is that of this queue
 			}
-			base := s.memory()
+			base := s.usedMemory()
 			if !held {
 				blockNodes(s)
 			}
 			b.submitAll(s, n, func(i int) work { return work{held: held, script: "# " + strconv.Itoa(i) + "\ntrue\n"} })
 			awaitIdle(s)
-			memory[s.name()].add(float64(s.memory()-base) / float64(n) / 1024)
-			whole[s.name()].add(float64(s.memory()) / (1 << 20))
-			used := s.used()
-			squeue[s.name()].addDuration(leastOfThree(s, "squeue"))
-			cpu[s.name()].add(float64(s.used()-used) / 1e6)
-			json[s.name()].addDuration(leastOfThree(s, "squeue", "--json"))
-			one[s.name()].addDuration(leastOfThree(s, "squeue", "-j", anyJob(s)))
-			cancel[s.name()].addDuration(cancelAll(s))
+			memory[s.sideName()].addFigure(float64(s.usedMemory()-base) / float64(n) / 1024)
+			whole[s.sideName()].addFigure(float64(s.usedMemory()) / (1 << 20))
+			used := s.usedCPU()
+			squeue[s.sideName()].addDuration(leastOfThree(s, "squeue"))
+			cpu[s.sideName()].addFigure(float64(s.usedCPU()-used) / 1e6)
+			json[s.sideName()].addDuration(leastOfThree(s, "squeue", "--json"))
+			one[s.sideName()].addDuration(leastOfThree(s, "squeue", "-j", anyJob(s)))
+			cancel[s.sideName()].addDuration(cancelAll(s))
 		}
 	}
 	t.addBySide("squeue, ms", squeue)
@@ -56,7 +56,7 @@ func (b *bench) benchPending(what string, n int, held bool, sides []side) {
 func blockNodes(s side) {
 	out, err := runOf(s, "sbatch", "-o", "/dev/null", "--exclusive", "-N", strconv.Itoa(nodes), "--wrap", "sleep 3600")
 	if err != nil {
-		panic(s.name() + ": " + out)
+		panic(s.sideName() + ": " + out)
 	}
 	deadline := time.Now().Add(30 * time.Second)
 	for time.Now().Before(deadline) {
@@ -65,15 +65,15 @@ func blockNodes(s side) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	panic(s.name() + ": the job that takes all nodes did not start")
+	panic(s.sideName() + ": the job that takes all nodes did not start")
 }
 
 // awaitIdle waits until a side does little.
 func awaitIdle(s side) {
 	for range 60 {
-		before := s.used()
+		before := s.usedCPU()
 		time.Sleep(500 * time.Millisecond)
-		if s.used()-before < 50*time.Millisecond {
+		if s.usedCPU()-before < 50*time.Millisecond {
 			return
 		}
 	}
@@ -83,9 +83,9 @@ func awaitIdle(s side) {
 func leastOfThree(s side, name string, args ...string) time.Duration {
 	best := time.Hour
 	for range 3 {
-		r := runProcess(s.command(name), args, s.environ())
+		r := runProcess(s.commandPath(name), args, s.userEnviron())
 		if r.code != 0 {
-			panic(fmt.Sprintf("%s: %s %v ended with %d", s.name(), name, args, r.code))
+			panic(fmt.Sprintf("%s: %s %v ended with %d", s.sideName(), name, args, r.code))
 		}
 		best = min(best, r.wall)
 	}
@@ -103,7 +103,7 @@ func anyJob(s side) string {
 func cancelAll(s side) time.Duration {
 	begin := time.Now()
 	user := "root"
-	if s.name() == "Slurm" {
+	if s.sideName() == "Slurm" {
 		user = "nobody" // who slurmrestd submits as
 	}
 	runOf(s, "scancel", "-u", user)

@@ -17,7 +17,7 @@ import (
 // wrote itself.
 func (b *bench) benchRestart() {
 	final, live := b.scaledSize(1000000), b.scaledSize(100000)
-	b.cox.fresh()
+	b.cox.startFresh()
 	if out, err := runOf(b.cox, "sbatch", "-W", "-o", "/dev/null", "--wrap", "true"); err != nil {
 		panic(out)
 	}
@@ -26,7 +26,7 @@ func (b *bench) benchRestart() {
 	}
 	for try := 0; ; try++ { // until the store's projection has both; it is written every second
 		time.Sleep(2 * time.Second)
-		b.cox.pause()
+		b.cox.stopServer()
 		err := fillStore(b.cox.state, final, live)
 		if err == nil {
 			break
@@ -38,16 +38,16 @@ func (b *bench) benchRestart() {
 	}
 	var took, cpu, memory, list sample
 	for range b.rounds {
-		before := b.cox.used()
-		took.add(b.cox.start().Seconds())
-		cpu.add((b.cox.used() - before).Seconds())
+		before := b.cox.usedCPU()
+		took.addFigure(b.cox.start().Seconds())
+		cpu.addFigure((b.cox.usedCPU() - before).Seconds())
 		out, err := runOf(b.cox, "squeue", "-h", "-o", "%i")
 		if n := strings.Count(out, "\n"); err != nil || n != live {
 			panic(fmt.Sprintf("after the start there are %d jobs instead of %d: %v %.300s", n, live, err, out))
 		}
 		list.addDuration(leastOfThree(b.cox, "squeue"))
-		memory.add(float64(b.cox.memory()) / (1 << 20))
-		b.cox.pause()
+		memory.addFigure(float64(b.cox.usedMemory()) / (1 << 20))
+		b.cox.stopServer()
 	}
 	b.cox.start() // so that stop finds what it expects
 	t := table{title: fmt.Sprintf("(f) Start with %s finished and %s waiting jobs in the store", formatNumber(float64(final)), formatNumber(float64(live)))}

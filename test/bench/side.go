@@ -19,11 +19,11 @@ const nodes = 8
 
 // side is one of the two that are compared.
 type side interface {
-	name() string
-	command(name string) string // path of a command
-	environ() []string
-	used() time.Duration // CPU of the daemons and all that they started
-	memory() int64       // bytes of the controller
+	sideName() string
+	commandPath(name string) string // path of a command
+	userEnviron() []string
+	usedCPU() time.Duration // CPU of the daemons and all that they started
+	usedMemory() int64      // bytes of the controller
 }
 
 // userEnvironment is an environment like a user's, about 3 KB, with one side's own variables.
@@ -130,9 +130,9 @@ type coxSide struct {
 	serve func(state string) []string // the command that serves; nil: cox up
 }
 
-func (c *coxSide) name() string { return "cox" }
+func (c *coxSide) sideName() string { return "cox" }
 
-func (c *coxSide) command(name string) string {
+func (c *coxSide) commandPath(name string) string {
 	link := filepath.Join(c.dir, "bin", name)
 	if _, err := os.Lstat(link); err != nil {
 		mustSucceed(os.MkdirAll(filepath.Dir(link), 0o755))
@@ -141,16 +141,18 @@ func (c *coxSide) command(name string) string {
 	return link
 }
 
-func (c *coxSide) socket() string { return filepath.Join(c.state, "s") }
+func (c *coxSide) socketPath() string { return filepath.Join(c.state, "s") }
 
-func (c *coxSide) environ() []string { return userEnvironment("COX_SERVER=unix://" + c.socket()) }
+func (c *coxSide) userEnviron() []string {
+	return userEnvironment("COX_SERVER=unix://" + c.socketPath())
+}
 
-func (c *coxSide) used() time.Duration { return c.group.usedCPU() }
+func (c *coxSide) usedCPU() time.Duration { return c.group.usedCPU() }
 
-func (c *coxSide) memory() int64 { return residentMemory(c.cmd.Process.Pid) }
+func (c *coxSide) usedMemory() int64 { return residentMemory(c.cmd.Process.Pid) }
 
-// fresh starts a server with an empty state directory.
-func (c *coxSide) fresh() {
+// startFresh starts a server with an empty state directory.
+func (c *coxSide) startFresh() {
 	c.stop()
 	c.n++
 	c.state = filepath.Join(c.dir, fmt.Sprintf("cox%d", c.n))
@@ -168,7 +170,7 @@ func (c *coxSide) start() time.Duration {
 	defer log.Close()
 	begin := time.Now()
 	// The shell waits for its place in the group before it becomes the server.
-	args := []string{filepath.Join(c.bin, "cox"), "up", "--state-dir", c.state, "--socket", c.socket(), "--tcp", "none", "--nodes", strconv.Itoa(nodes)}
+	args := []string{filepath.Join(c.bin, "cox"), "up", "--state-dir", c.state, "--socket", c.socketPath(), "--tcp", "none", "--nodes", strconv.Itoa(nodes)}
 	if c.serve != nil {
 		args = c.serve(c.state)
 	}
@@ -183,7 +185,7 @@ func (c *coxSide) start() time.Duration {
 	in.Close()
 	deadline := time.Now().Add(2 * time.Minute)
 	for {
-		cl := c.client()
+		cl := c.newClient()
 		// The list needs all jobs; /v1 would be answered before they are there.
 		r, err := cl.Do("GET", "/v1/jobs?columns=id&limit=1", "text/tab-separated-values", nil)
 		if err == nil && r.Status == 200 {
@@ -199,8 +201,8 @@ func (c *coxSide) start() time.Duration {
 	}
 }
 
-func (c *coxSide) client() *fastclient.Client {
-	return fastclient.New(address.Address{Socket: c.socket(), URL: "http://cox"})
+func (c *coxSide) newClient() *fastclient.Client {
+	return fastclient.New(address.Address{Socket: c.socketPath(), URL: "http://cox"})
 }
 
 // stop ends the server and its jobs.
@@ -217,8 +219,8 @@ func (c *coxSide) stop() {
 	os.RemoveAll(c.state)
 }
 
-// pause ends the server and keeps its state.
-func (c *coxSide) pause() {
+// stopServer ends the server and keeps its state.
+func (c *coxSide) stopServer() {
 	_ = c.cmd.Process.Signal(syscall.SIGTERM)
 	_ = c.cmd.Wait()
 	c.cmd = nil
@@ -236,44 +238,46 @@ func newSlurm(lab string) *slurmSide {
 	pids, err := filepath.Glob(filepath.Join(lab, "run", "*.own"))
 	mustSucceed(err)
 	for _, f := range pids {
-		if pid := s.pid(f); pid > 0 {
+		if pid := s.readPID(f); pid > 0 {
 			s.group.addProcess(pid)
 		}
 	}
 	return s
 }
 
-func (s *slurmSide) pid(file string) int {
+func (s *slurmSide) readPID(file string) int {
 	b, _ := os.ReadFile(file)
 	n, _ := strconv.Atoi(strings.TrimSpace(string(b)))
 	return n
 }
 
-func (s *slurmSide) name() string { return "Slurm" }
+func (s *slurmSide) sideName() string { return "Slurm" }
 
-func (s *slurmSide) command(name string) string { return "/usr/bin/" + name }
+func (s *slurmSide) commandPath(name string) string { return "/usr/bin/" + name }
 
-func (s *slurmSide) environ() []string {
+func (s *slurmSide) userEnviron() []string {
 	return userEnvironment("SLURM_CONF=" + filepath.Join(s.lab, "slurm.conf"))
 }
 
-func (s *slurmSide) used() time.Duration { return s.group.usedCPU() }
+func (s *slurmSide) usedCPU() time.Duration { return s.group.usedCPU() }
 
-func (s *slurmSide) memory() int64 {
-	return residentMemory(s.pid(filepath.Join(s.lab, "run", "slurmctld.own")))
+func (s *slurmSide) usedMemory() int64 {
+	return residentMemory(s.readPID(filepath.Join(s.lab, "run", "slurmctld.own")))
 }
 
-func (s *slurmSide) run(name string, args ...string) (string, error) { return runOf(s, name, args...) }
+func (s *slurmSide) runCommand(name string, args ...string) (string, error) {
+	return runOf(s, name, args...)
+}
 
-// client is a connection to slurmrestd.
-func (s *slurmSide) client() *fastclient.Client {
+// newClient is a connection to slurmrestd.
+func (s *slurmSide) newClient() *fastclient.Client {
 	return fastclient.New(address.Address{Socket: filepath.Join(s.lab, "rest", "sock"), URL: "http://localhost"})
 }
 
 // runOf runs a command of a side and returns what it printed.
 func runOf(s side, name string, args ...string) (string, error) {
-	cmd := exec.Command(s.command(name), args...)
-	cmd.Env = s.environ()
+	cmd := exec.Command(s.commandPath(name), args...)
+	cmd.Env = s.userEnviron()
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -291,7 +295,7 @@ func (b *bench) presentSides() []side {
 func clearJobs(s side) {
 	_, _ = runOf(s, "scancel", "-u", "root,nobody")
 	_, _ = runOf(s, "scancel", "-u", "root")
-	if s.name() == "Slurm" {
+	if s.sideName() == "Slurm" {
 		_, _ = runOf(s, "scancel", "-u", "nobody")
 	}
 	deadline := time.Now().Add(2 * time.Minute)
@@ -302,5 +306,5 @@ func clearJobs(s side) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	panic(s.name() + ": jobs do not go away")
+	panic(s.sideName() + ": jobs do not go away")
 }

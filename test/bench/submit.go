@@ -40,11 +40,11 @@ type work struct {
 // bodyFor is the request in a side's own form.
 func (w *work) bodyFor(s side) []byte {
 	text := "#!/bin/sh\n" + w.script
-	env := s.environ()
+	env := s.userEnviron()
 	if w.plain {
 		env = env[:5]
 	}
-	if s.name() == "cox" {
+	if s.sideName() == "cox" {
 		args := []string{"--output=/dev/null"}
 		if w.held {
 			args = append(args, "--hold")
@@ -77,10 +77,10 @@ func (w *work) bodyFor(s side) []byte {
 }
 
 func (b *bench) connectTo(s side) (*fastclient.Client, string) {
-	if s.name() == "cox" {
-		return b.cox.client(), "/v1/jobs"
+	if s.sideName() == "cox" {
+		return b.cox.newClient(), "/v1/jobs"
 	}
-	return b.slurm.client(), restPath
+	return b.slurm.newClient(), restPath
 }
 
 // submitAll submits n jobs by 16 clients that keep their connections, and returns how
@@ -111,7 +111,7 @@ func (b *bench) submitAll(s side, n int, made func(i int) work) (time.Duration, 
 				}
 				at := time.Now()
 				if err := postJSON(c, path, bodies[i]); err != nil {
-					text := fmt.Sprintf("%s: submission %d: %v", s.name(), i, err)
+					text := fmt.Sprintf("%s: submission %d: %v", s.sideName(), i, err)
 					failed.Store(&text)
 					break
 				}
@@ -146,15 +146,15 @@ func (b *bench) benchSubmissions() {
 	n := b.scaledSize(4000)
 	t := table{title: fmt.Sprintf("(d) Submissions of distinct 4 KB scripts with a full environment, %d clients, %d a round (held)", clients, n)}
 	rate, p50, p99, cpu := b.newSamples(), b.newSamples(), b.newSamples(), b.newSamples()
-	b.cox.fresh()
+	b.cox.startFresh()
 	for range b.rounds {
 		for _, s := range b.presentSides() {
-			before := s.used()
+			before := s.usedCPU()
 			took, each := b.submitAll(s, n, func(i int) work { return work{held: true, script: fmt.Sprintf("# %d\n", i) + noiseText(4<<10)} })
-			cpu[s.name()].add(float64(s.used()-before) / 1e6 / float64(n))
-			rate[s.name()].add(float64(n) / took.Seconds())
-			p50[s.name()].add(each.medianValue())
-			p99[s.name()].add(each.quantileAt(0.99))
+			cpu[s.sideName()].addFigure(float64(s.usedCPU()-before) / 1e6 / float64(n))
+			rate[s.sideName()].addFigure(float64(n) / took.Seconds())
+			p50[s.sideName()].addFigure(each.medianValue())
+			p99[s.sideName()].addFigure(each.quantileAt(0.99))
 			clearJobs(s)
 		}
 	}

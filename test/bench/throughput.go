@@ -12,27 +12,27 @@ func (b *bench) benchThroughput() {
 	n := b.scaledSize(2000)
 	t := table{title: fmt.Sprintf("(c) %d × true, first submission to last end", n)}
 	single, array, cpuSingle, cpuArray := b.newSamples(), b.newSamples(), b.newSamples(), b.newSamples()
-	b.cox.fresh()
+	b.cox.startFresh()
 	var floor, floorCPU sample
 	for range b.rounds {
 		took, used := b.shellFloor(n)
-		floor.add(float64(n) / took.Seconds())
-		floorCPU.add(float64(used) / 1e6 / float64(n))
+		floor.addFigure(float64(n) / took.Seconds())
+		floorCPU.addFigure(float64(used) / 1e6 / float64(n))
 		for _, s := range b.presentSides() {
-			before, begin := s.used(), time.Now()
+			before, begin := s.usedCPU(), time.Now()
 			b.submitAll(s, n, func(int) work { return work{script: "true\n", plain: true} })
 			awaitEmpty(s)
-			single[s.name()].add(float64(n) / time.Since(begin).Seconds())
-			cpuSingle[s.name()].add(float64(s.used()-before) / 1e6 / float64(n))
+			single[s.sideName()].addFigure(float64(n) / time.Since(begin).Seconds())
+			cpuSingle[s.sideName()].addFigure(float64(s.usedCPU()-before) / 1e6 / float64(n))
 
-			before, begin = s.used(), time.Now()
+			before, begin = s.usedCPU(), time.Now()
 			out, err := runOf(s, "sbatch", "-o", "/dev/null", "-a", fmt.Sprintf("1-%d", n), "--wrap", "true")
 			if err != nil {
-				panic(s.name() + ": " + out)
+				panic(s.sideName() + ": " + out)
 			}
 			awaitEmpty(s)
-			array[s.name()].add(float64(n) / time.Since(begin).Seconds())
-			cpuArray[s.name()].add(float64(s.used()-before) / 1e6 / float64(n))
+			array[s.sideName()].addFigure(float64(n) / time.Since(begin).Seconds())
+			cpuArray[s.sideName()].addFigure(float64(s.usedCPU()-before) / 1e6 / float64(n))
 		}
 	}
 	t.addBySide("jobs a second, submitted one by one by 16 clients", single)
@@ -57,7 +57,7 @@ func awaitEmpty(s side) {
 			return
 		}
 		if time.Now().After(deadline) {
-			panic(s.name() + ": jobs do not end: " + out)
+			panic(s.sideName() + ": jobs do not end: " + out)
 		}
 		time.Sleep(drainPoll)
 	}

@@ -34,31 +34,31 @@ func NewWorld(seed uint64) *World {
 	return &World{r: rand.New(rand.NewPCG(seed, 7)), now: sched.Instant(time.Hour)}
 }
 
-func (w *World) n(lo, hi int) int { return lo + w.r.IntN(hi-lo+1) }
+func (w *World) drawInt(lo, hi int) int { return lo + w.r.IntN(hi-lo+1) }
 
-func (w *World) one(of int) bool { return w.r.IntN(of) == 0 }
+func (w *World) oneIn(of int) bool { return w.r.IntN(of) == 0 }
 
 // First is the step with which the world begins: its nodes and its rules.
 func (w *World) First() (sched.Instant, []sched.Event) {
 	var out []sched.Event
-	for i := range w.n(2, 24) {
-		n := w.node(i)
+	for i := range w.drawInt(2, 24) {
+		n := w.drawNode(i)
 		w.nodes = append(w.nodes, n)
 		out = append(out, sched.NodeSet{Node: n})
 	}
-	if !w.one(4) {
-		out = append(out, sched.PolicySet{Policy: w.policy()})
+	if !w.oneIn(4) {
+		out = append(out, sched.PolicySet{Policy: w.drawPolicy()})
 	}
 	return w.now, out
 }
 
-func (w *World) node(i int) fleet.Node {
+func (w *World) drawNode(i int) fleet.Node {
 	n := fleet.Node{
 		Name: fmt.Sprintf("n%d", i), State: fleet.Up, Path: []string{fmt.Sprintf("spine%d", i/8), fmt.Sprintf("leaf%d", i/4)},
-		Capacity: resource.Vector{CPU: resource.CPUs(16 * w.n(1, 2)), Memory: 64 * resource.GiB},
+		Capacity: resource.Vector{CPU: resource.CPUs(16 * w.drawInt(1, 2)), Memory: 64 * resource.GiB},
 	}
 	kind := []string{"h100", "a100"}[i%2]
-	for d := range 4 * w.n(0, 2) {
+	for d := range 4 * w.drawInt(0, 2) {
 		n.Devices = append(n.Devices, fleet.Device{Index: d, Kind: "gpu", Type: kind, NUMA: d / 4, Memory: 80 * resource.GiB})
 	}
 	return n
@@ -71,52 +71,52 @@ var (
 	parts    = []string{"", "gpu", "long"}
 )
 
-// policy draws rules: weights, half-lives, shares, limits, tiers.
-func (w *World) policy() *account.Policy {
+// drawPolicy draws rules: weights, half-lives, shares, limits, tiers.
+func (w *World) drawPolicy() *account.Policy {
 	p := &account.Policy{
 		Priority: account.Weights{
-			Age: uint32(w.n(0, 2000)), FairShare: uint32(w.n(0, 20000)), JobSize: uint32(w.n(0, 500)),
-			QOS: uint32(w.n(0, 3000)), Partition: uint32(w.n(0, 1000)), MaxAge: account.Duration(time.Duration(w.n(1, 48)) * time.Hour), FavorSmall: w.one(2),
+			Age: uint32(w.drawInt(0, 2000)), FairShare: uint32(w.drawInt(0, 20000)), JobSize: uint32(w.drawInt(0, 500)),
+			QOS: uint32(w.drawInt(0, 3000)), Partition: uint32(w.drawInt(0, 1000)), MaxAge: account.Duration(time.Duration(w.drawInt(1, 48)) * time.Hour), FavorSmall: w.oneIn(2),
 		},
-		FairShare: account.FairShare{HalfLife: account.Duration(time.Duration(w.n(1, 72)) * time.Hour), Period: account.Duration(time.Minute)},
-		Backfill:  account.Backfill{Reservations: w.n(0, 3)},
+		FairShare: account.FairShare{HalfLife: account.Duration(time.Duration(w.drawInt(1, 72)) * time.Hour), Period: account.Duration(time.Minute)},
+		Backfill:  account.Backfill{Reservations: w.drawInt(0, 3)},
 	}
 	for i, name := range accounts {
-		a := account.Account{Name: name, Shares: account.Shares(w.n(1, 9))}
-		if i == 2 && w.one(2) {
+		a := account.Account{Name: name, Shares: account.Shares(w.drawInt(1, 9))}
+		if i == 2 && w.oneIn(2) {
 			a.Parent = accounts[0]
 		}
 		for _, u := range users {
-			a.Users = append(a.Users, account.User{Name: u, Shares: account.Shares(w.n(1, 5))})
+			a.Users = append(a.Users, account.User{Name: u, Shares: account.Shares(w.drawInt(1, 5))})
 		}
-		if w.one(2) {
-			a.Limits.Group = account.TRES{"cpu": resource.CPUs(w.n(16, 200))}
+		if w.oneIn(2) {
+			a.Limits.Group = account.TRES{"cpu": resource.CPUs(w.drawInt(16, 200))}
 		}
-		if w.one(3) {
-			jobs := int64(w.n(1, 6))
+		if w.oneIn(3) {
+			jobs := int64(w.drawInt(1, 6))
 			a.Limits.GroupJobs = &jobs
 		}
 		p.Accounts = append(p.Accounts, a)
 	}
 	for i, name := range kinds[1:] {
-		p.QOS = append(p.QOS, account.QOS{Name: name, Priority: uint32(i * w.n(1, 100))})
+		p.QOS = append(p.QOS, account.QOS{Name: name, Priority: uint32(i * w.drawInt(1, 100))})
 	}
 	for _, name := range parts[1:] {
-		p.Partitions = append(p.Partitions, account.Partition{Name: name, Tier: int32(w.n(1, 2)), Priority: uint32(w.n(1, 100))})
+		p.Partitions = append(p.Partitions, account.Partition{Name: name, Tier: int32(w.drawInt(1, 2)), Priority: uint32(w.drawInt(1, 100))})
 	}
 	return p
 }
 
 // Step is what happens next.
 func (w *World) Step() (sched.Instant, []sched.Event) {
-	w.now += sched.Instant(time.Duration(w.n(0, 2000)) * time.Second)
+	w.now += sched.Instant(time.Duration(w.drawInt(0, 2000)) * time.Second)
 	var out []sched.Event
-	for range w.n(0, 3) {
+	for range w.drawInt(0, 3) {
 		w.last++
-		out = append(out, sched.Submitted{Job: w.last, Spec: w.spec(), Priority: int64(w.n(0, 2) * 100), At: w.now})
+		out = append(out, sched.Submitted{Job: w.last, Spec: w.drawSpec(), Priority: int64(w.drawInt(0, 2) * 100), At: w.now})
 		w.queued = append(w.queued, w.last)
 	}
-	for range min(w.n(0, 2), len(w.running)) {
+	for range min(w.drawInt(0, 2), len(w.running)) {
 		i := w.r.IntN(len(w.running))
 		out = append(out, sched.Released{Job: w.running[i]})
 		w.running = slices.Delete(w.running, i, i+1)
@@ -140,23 +140,23 @@ func (w *World) Step() (sched.Instant, []sched.Event) {
 	return w.now, out
 }
 
-func (w *World) spec() *job.Spec {
+func (w *World) drawSpec() *job.Spec {
 	s := &job.Spec{
 		Owner: job.Owner{User: users[w.r.IntN(len(users))]}, Account: accounts[w.r.IntN(len(accounts))],
-		QOS: kinds[w.r.IntN(len(kinds))], Requeue: w.one(2), Groups: []job.TaskGroup{{}},
+		QOS: kinds[w.r.IntN(len(kinds))], Requeue: w.oneIn(2), Groups: []job.TaskGroup{{}},
 	}
 	if p := parts[w.r.IntN(len(parts))]; p != "" {
 		s.Partitions = []string{p}
 	}
-	if !w.one(8) {
-		s.TimeLimit = time.Duration(w.n(1, 300)) * time.Minute
+	if !w.oneIn(8) {
+		s.TimeLimit = time.Duration(w.drawInt(1, 300)) * time.Minute
 	}
 	g := &s.Groups[0]
-	nodes := w.n(1, 6)
+	nodes := w.drawInt(1, 6)
 	g.Nodes, g.Tasks.Want, g.TasksPerNode = job.Range{Min: nodes, Max: nodes}, nodes, 1
-	g.PerTask.CPU = resource.CPUs(w.n(1, 16))
-	if w.one(2) {
-		g.PerNode.Devices = []resource.DeviceRequest{{Count: w.n(1, 8), Type: []string{"", "", "h100", "a100"}[w.r.IntN(4)]}}
+	g.PerTask.CPU = resource.CPUs(w.drawInt(1, 16))
+	if w.oneIn(2) {
+		g.PerNode.Devices = []resource.DeviceRequest{{Count: w.drawInt(1, 8), Type: []string{"", "", "h100", "a100"}[w.r.IntN(4)]}}
 	}
 	return s
 }

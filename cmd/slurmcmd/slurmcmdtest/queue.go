@@ -39,11 +39,11 @@ func (s *Server) Queue() *Server {
 		},
 	}
 	s.Nodes = []api.Node{
-		{Name: "n1", State: "up", CPUs: 32, CPUsUsed: 32, Memory: 256 << 30, MemoryUsed: 128 << 30, Sockets: 2, Jobs: []string{"201"}, Devices: devices(8, "201")},
-		{Name: "n2", State: "up", CPUs: 32, CPUsUsed: 16, Memory: 256 << 30, Sockets: 2, Jobs: []string{"201"}, Devices: devices(8, "201")},
-		{Name: "n3", State: "up", CPUs: 32, Memory: 256 << 30, Sockets: 2, Devices: devices(8, "")},
-		{Name: "n4", State: "draining", Why: "bad disk", By: "root", Since: Now.Add(-time.Hour), CPUs: 32, CPUsUsed: 1, Memory: 256 << 30, Sockets: 2, Jobs: []string{"215"}, Devices: devices(8, "")},
-		{Name: "n5", State: "draining", Why: "bad disk", By: "root", Since: Now.Add(-time.Hour), CPUs: 32, Memory: 256 << 30, Sockets: 2, Devices: devices(8, "")},
+		{Name: "n1", State: "up", CPUs: 32, CPUsUsed: 32, Memory: 256 << 30, MemoryUsed: 128 << 30, Sockets: 2, Jobs: []string{"201"}, Devices: gpuDevices(8, "201")},
+		{Name: "n2", State: "up", CPUs: 32, CPUsUsed: 16, Memory: 256 << 30, Sockets: 2, Jobs: []string{"201"}, Devices: gpuDevices(8, "201")},
+		{Name: "n3", State: "up", CPUs: 32, Memory: 256 << 30, Sockets: 2, Devices: gpuDevices(8, "")},
+		{Name: "n4", State: "draining", Why: "bad disk", By: "root", Since: Now.Add(-time.Hour), CPUs: 32, CPUsUsed: 1, Memory: 256 << 30, Sockets: 2, Jobs: []string{"215"}, Devices: gpuDevices(8, "")},
+		{Name: "n5", State: "draining", Why: "bad disk", By: "root", Since: Now.Add(-time.Hour), CPUs: 32, Memory: 256 << 30, Sockets: 2, Devices: gpuDevices(8, "")},
 		{Name: "n6", State: "down", Why: "no answer", Since: Now.Add(-time.Hour), CPUs: 16, Memory: 64 << 30, Sockets: 1},
 		{Name: "n10", State: "up", CPUs: 16, Memory: 64 << 30, Sockets: 1, Features: []string{"fast"}},
 	}
@@ -55,7 +55,7 @@ func (s *Server) Queue() *Server {
 	return s
 }
 
-func devices(n int, jobName string) []api.Device {
+func gpuDevices(n int, jobName string) []api.Device {
 	out := make([]api.Device, n)
 	for i := range out {
 		out[i].Index, out[i].Kind, out[i].Type = i, "gpu", "h100"

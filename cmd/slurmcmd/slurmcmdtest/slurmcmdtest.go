@@ -121,24 +121,24 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a = f(string(body))
 	}
 	if ok {
-		answer(w, a)
+		writeAnswer(w, a)
 		return
 	}
 	switch r.URL.Path {
 	case "/v1/jobs", "/v1/history":
-		s.list(w, r)
+		s.listJobs(w, r)
 	case "/v1/nodes":
-		answer(w, api.Nodes{Nodes: s.Nodes})
+		writeAnswer(w, api.Nodes{Nodes: s.Nodes})
 	case "/v1/partitions":
-		answer(w, api.Partitions{Partitions: s.Partitions})
+		writeAnswer(w, api.Partitions{Partitions: s.Partitions})
 	case "/v1/reservations":
-		answer(w, api.Reservations{Reservations: []api.Reservation{}})
+		writeAnswer(w, api.Reservations{Reservations: []api.Reservation{}})
 	default:
-		answer(w, &api.Error{Status: 404, Title: "not found", Detail: "there is no " + r.URL.Path})
+		writeAnswer(w, &api.Error{Status: 404, Title: "not found", Detail: "there is no " + r.URL.Path})
 	}
 }
 
-func answer(w http.ResponseWriter, a any) {
+func writeAnswer(w http.ResponseWriter, a any) {
 	status, media := 200, "application/json"
 	if e, ok := a.(*api.Error); ok {
 		status, media = e.Status, "application/problem+json"
@@ -153,8 +153,8 @@ func answer(w http.ResponseWriter, a any) {
 	_ = json.NewEncoder(w).Encode(a)
 }
 
-// list answers with the jobs that have one of the ids and states that are asked for.
-func (s *Server) list(w http.ResponseWriter, r *http.Request) {
+// listJobs answers with the jobs that have one of the ids and states that are asked for.
+func (s *Server) listJobs(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	split := func(name string) []string {
 		if v := q.Get(name); v != "" && v != "all" {
@@ -175,12 +175,12 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 			if i > 0 {
 				b = append(b, '\t')
 			}
-			b = api.AppendTSV(b, cell(j, c))
+			b = api.AppendTSV(b, cellText(j, c))
 		}
 		b = append(b, '\n')
 	}
 	if n == 0 && len(ids) > 0 && r.URL.Path == "/v1/jobs" {
-		answer(w, &api.Error{Status: 404, Title: "not found", Detail: "there is no job " + ids[0]})
+		writeAnswer(w, &api.Error{Status: 404, Title: "not found", Detail: "there is no job " + ids[0]})
 		return
 	}
 	w.Header().Set("Content-Type", api.TSV+"; charset=utf-8")
@@ -195,7 +195,7 @@ var numeric = map[string]bool{
 	"requeue": true, "contiguous": true, "exclusive": true,
 }
 
-func cell(j map[string]string, c string) string {
+func cellText(j map[string]string, c string) string {
 	if v, ok := j[c]; ok {
 		return v
 	}

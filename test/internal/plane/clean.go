@@ -15,9 +15,9 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 )
 
-// clean ends everything that the test began: in order as far as that goes, then by
+// cleanUp ends everything that the test began: in order as far as that goes, then by
 // force.
-func (p *Plane) clean() {
+func (p *Plane) cleanUp() {
 	if p.stop != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		now := 0.0
@@ -52,10 +52,10 @@ func (p *Plane) clean() {
 // environment names its directory, but for this one.
 func (p *Plane) Left() (pids []int) {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
-	p.check(err)
+	p.failOn(err)
 	for _, d := range dirs {
 		pid, err := strconv.Atoi(filepath.Base(d))
-		if err != nil || pid == os.Getpid() || !p.mine(d) {
+		if err != nil || pid == os.Getpid() || !p.isOwnProcess(d) {
 			continue
 		}
 		pids = append(pids, pid)
@@ -63,7 +63,7 @@ func (p *Plane) Left() (pids []int) {
 	return pids
 }
 
-func (p *Plane) mine(dir string) bool {
+func (p *Plane) isOwnProcess(dir string) bool {
 	for _, file := range []string{"/cmdline", "/environ"} {
 		if b, err := os.ReadFile(dir + file); err == nil && bytes.Contains(b, []byte(p.Dir)) {
 			return true

@@ -30,7 +30,7 @@ func CanFreeze(t testing.TB) {
 func (p *Plane) Freeze(pid int) (thaw func()) {
 	p.T.Helper()
 	dir, err := os.MkdirTemp(freezer, "cox-test-")
-	p.check(err)
+	p.failOn(err)
 	write := func(file, text string) error { return os.WriteFile(filepath.Join(dir, file), []byte(text), 0) }
 	p.T.Cleanup(func() {
 		_ = write("freezer.state", "THAWED")
@@ -45,12 +45,12 @@ func (p *Plane) Freeze(pid int) (thaw func()) {
 		})
 		_ = os.Remove(dir)
 	})
-	p.check(write("cgroup.procs", strconv.Itoa(pid)))
-	p.check(write("freezer.state", "FROZEN"))
+	p.failOn(write("cgroup.procs", strconv.Itoa(pid)))
+	p.failOn(write("freezer.state", "FROZEN"))
 	p.Await("the process is frozen", func() bool {
 		s, err := proc.Read(pid)
-		p.check(err)
+		p.failOn(err)
 		return s.State == 'D'
 	})
-	return func() { p.T.Helper(); p.check(write("freezer.state", "THAWED")) }
+	return func() { p.T.Helper(); p.failOn(write("freezer.state", "THAWED")) }
 }

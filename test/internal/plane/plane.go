@@ -46,8 +46,8 @@ func New(t testing.TB, change func(*config.Config)) *Plane {
 	p := &Plane{T: t, Dir: t.TempDir(), Config: config.Default()}
 	p.State = filepath.Join(p.Dir, "state")
 	if os.Getuid() == 0 { // other users pass through to their jobs' supervisors
-		p.check(os.Chmod(filepath.Dir(p.Dir), 0o755))
-		p.check(os.Chmod(p.Dir, 0o755))
+		p.failOn(os.Chmod(filepath.Dir(p.Dir), 0o755))
+		p.failOn(os.Chmod(p.Dir, 0o755))
 	}
 	c := &p.Config
 	c.State.Dir, c.Listen.Socket, c.Listen.TCP = p.State, filepath.Join(p.Dir, "sock"), "none"
@@ -57,15 +57,15 @@ func New(t testing.TB, change func(*config.Config)) *Plane {
 	}
 	var err error
 	p.Client, err = client.New(client.Options{Socket: c.Listen.Socket})
-	p.check(err)
+	p.failOn(err)
 	p.log, err = os.Create(filepath.Join(p.Dir, "server.log"))
-	p.check(err)
-	t.Cleanup(p.clean)
+	p.failOn(err)
+	t.Cleanup(p.cleanUp)
 	return p
 }
 
-// check ends the test if there is an error.
-func (p *Plane) check(err error) {
+// failOn ends the test if there is an error.
+func (p *Plane) failOn(err error) {
 	p.T.Helper()
 	if err != nil {
 		p.T.Fatal(err)
@@ -107,15 +107,15 @@ func (p *Plane) StartProcess(fault string) *Plane {
 	p.T.Helper()
 	file := filepath.Join(p.Dir, "server.json")
 	b, err := json.Marshal(p.Config)
-	p.check(err)
-	p.check(os.WriteFile(file, b, 0o600))
+	p.failOn(err)
+	p.failOn(os.WriteFile(file, b, 0o600))
 	self, err := os.Executable()
-	p.check(err)
+	p.failOn(err)
 	cmd := exec.Command(self, serverArg, file, fault)
 	cmd.Stderr = p.log
 	out, err := cmd.StdoutPipe()
-	p.check(err)
-	p.check(cmd.Start())
+	p.failOn(err)
+	p.failOn(cmd.Start())
 	dead := make(chan struct{})
 	said := bufio.NewReader(out)
 	line, _ := said.ReadString('\n')
@@ -149,7 +149,7 @@ func (p *Plane) Dies() {
 	select {
 	case <-p.dead:
 	case <-time.After(patience):
-		p.T.Fatalf("the server does not die\n%s", p.picture())
+		p.T.Fatalf("the server does not die\n%s", p.describeState())
 	}
 	p.stop, p.kill = nil, nil
 }
@@ -179,7 +179,7 @@ func (p *Plane) serverLog() string {
 func (p *Plane) Run(env []string, name string, args ...string) (out, errs string, code int) {
 	p.T.Helper()
 	self, err := os.Executable()
-	p.check(err)
+	p.failOn(err)
 	cmd := exec.Command(self, args...)
 	cmd.Args[0], cmd.Dir = name, p.Dir
 	cmd.Env = append(append(os.Environ(), "COX_SERVER=unix://"+p.Config.Listen.Socket), env...)

@@ -20,7 +20,7 @@ import (
 func (p *Plane) Submit(script string, args ...string) string {
 	p.T.Helper()
 	got, err := p.TrySubmit(script, args...)
-	p.check(err)
+	p.failOn(err)
 	return got.ID.String()
 }
 
@@ -40,7 +40,7 @@ func (p *Plane) Change(verb, job string, f func(*api.Change)) {
 		f(ch)
 	}
 	done, err := p.Client.Change(p.T.Context(), ch)
-	p.check(err)
+	p.failOn(err)
 	if len(done.Errors) > 0 || done.Changed == 0 {
 		p.T.Fatalf("%s of job %s: %+v", verb, job, done)
 	}
@@ -50,7 +50,7 @@ func (p *Plane) Change(verb, job string, f func(*api.Change)) {
 func (p *Plane) Get(job string) *api.Job {
 	p.T.Helper()
 	j, err := p.Client.Job(p.T.Context(), job)
-	p.check(err)
+	p.failOn(err)
 	return j
 }
 
@@ -74,10 +74,10 @@ func (p *Plane) Ends(job, state string) *api.Job {
 	defer cancel()
 	j, err := p.Client.Wait(ctx, job)
 	if err != nil {
-		p.T.Fatalf("job %s does not end: %v\n%s", job, err, p.picture())
+		p.T.Fatalf("job %s does not end: %v\n%s", job, err, p.describeState())
 	}
 	if j.State != state {
-		p.T.Fatalf("job %s is %s %s (%s), not %s\n%s", job, j.State, j.Exit, j.Message, state, p.picture())
+		p.T.Fatalf("job %s is %s %s (%s), not %s\n%s", job, j.State, j.Exit, j.Message, state, p.describeState())
 	}
 	return j
 }
@@ -86,7 +86,7 @@ func (p *Plane) Ends(job, state string) *api.Job {
 func (p *Plane) Node(name string) *api.Node {
 	p.T.Helper()
 	n, err := p.Client.Node(p.T.Context(), name)
-	p.check(err)
+	p.failOn(err)
 	return n
 }
 
@@ -94,7 +94,7 @@ func (p *Plane) Node(name string) *api.Node {
 func (p *Plane) Names() (names []string) {
 	p.T.Helper()
 	all, err := p.Nodes(p.T.Context())
-	p.check(err)
+	p.failOn(err)
 	for _, n := range all.Nodes {
 		names = append(names, n.Name)
 	}
@@ -105,8 +105,8 @@ func (p *Plane) Names() (names []string) {
 func (p *Plane) Write(name, text string) string {
 	p.T.Helper()
 	path := filepath.Join(p.Dir, name)
-	p.check(os.WriteFile(path+".new", []byte(text), 0o644)) //nolint:gosec // for jobs
-	p.check(os.Rename(path+".new", path))
+	p.failOn(os.WriteFile(path+".new", []byte(text), 0o644)) //nolint:gosec // for jobs
+	p.failOn(os.Rename(path+".new", path))
 	return path
 }
 
@@ -117,7 +117,7 @@ func (p *Plane) Await(what string, is func() bool) {
 	const again = 10 * time.Millisecond
 	for until := time.Now().Add(patience); !is(); time.Sleep(again) {
 		if time.Now().After(until) {
-			p.T.Fatalf("in vain: %s\n%s", what, p.picture())
+			p.T.Fatalf("in vain: %s\n%s", what, p.describeState())
 		}
 	}
 }
@@ -129,8 +129,8 @@ func (p *Plane) Settle(args ...string) {
 	p.Ends(p.Submit("exit 0", append([]string{"--mem=1M"}, args...)...), "COMPLETED")
 }
 
-// picture is what server and jobs look like, for a test that failed.
-func (p *Plane) picture() string {
+// describeState is what server and jobs look like, for a test that failed.
+func (p *Plane) describeState() string {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	var text strings.Builder
@@ -154,8 +154,8 @@ type Diary struct {
 func (p *Plane) Diary(name string) *Diary {
 	p.T.Helper()
 	d := &Diary{p, filepath.Join(p.Dir, name)}
-	p.check(os.WriteFile(d.Path, nil, 0o666))
-	p.check(os.Chmod(d.Path, 0o666)) // whatever the umask is
+	p.failOn(os.WriteFile(d.Path, nil, 0o666))
+	p.failOn(os.Chmod(d.Path, 0o666)) // whatever the umask is
 	return d
 }
 
@@ -166,7 +166,7 @@ func (d *Diary) Note(text string) string { return `echo "` + text + `" >> ` + d.
 func (d *Diary) Lines() []string {
 	d.p.T.Helper()
 	b, err := os.ReadFile(d.Path)
-	d.p.check(err)
+	d.p.failOn(err)
 	lines := strings.Split(string(b), "\n")
 	return lines[:len(lines)-1]
 }
@@ -197,10 +197,10 @@ type Gate struct {
 func (p *Plane) Gate(name string) *Gate {
 	p.T.Helper()
 	path := filepath.Join(p.Dir, name)
-	p.check(unix.Mkfifo(path, 0o666))
-	p.check(os.Chmod(path, 0o666))
+	p.failOn(unix.Mkfifo(path, 0o666))
+	p.failOn(os.Chmod(path, 0o666))
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	p.check(err)
+	p.failOn(err)
 	p.T.Cleanup(func() { _ = f.Close() })
 	return &Gate{p, "read line < " + path, f}
 }
@@ -212,14 +212,14 @@ func (g *Gate) Open() { g.Let(4000) }
 func (g *Gate) Let(n int) {
 	g.p.T.Helper()
 	_, err := g.file.WriteString(strings.Repeat("go\n", n))
-	g.p.check(err)
+	g.p.failOn(err)
 }
 
 // Events are the events after a number up to now.
 func (p *Plane) Events(after uint64) (all []api.Event) {
 	p.T.Helper()
 	info, err := p.Info(p.T.Context())
-	p.check(err)
+	p.failOn(err)
 	if info.Change <= after {
 		return nil
 	}
@@ -244,6 +244,6 @@ func (p *Plane) Events(after uint64) (all []api.Event) {
 func (p *Plane) Program(name, script string) string {
 	p.T.Helper()
 	path := filepath.Join(p.Dir, name)
-	p.check(os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755)) //nolint:gosec // a program
+	p.failOn(os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755)) //nolint:gosec // a program
 	return path
 }

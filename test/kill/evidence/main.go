@@ -45,12 +45,12 @@ func main() {
 	if *deaf {
 		signal.Ignore(unix.SIGTERM)
 	}
-	p, err := begin(flag.Arg(0), *devices)
+	p, err := beginProcess(flag.Arg(0), *devices)
 	if err == nil {
-		err = p.talk(*lines, *width, *pause)
+		err = p.printLines(*lines, *width, *pause)
 	}
 	if err == nil {
-		err = p.write("end")
+		err = p.writeEvidence("end")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "evidence:", err)
@@ -59,8 +59,8 @@ func main() {
 	os.Exit(*code)
 }
 
-// begin says that the process is there, and takes its locks.
-func begin(role string, devices bool) (*process, error) {
+// beginProcess says that the process is there, and takes its locks.
+func beginProcess(role string, devices bool) (*process, error) {
 	p := &process{dir: os.Getenv("COX_KILL_DIR"), name: os.Getenv("COX_KILL_NAME"), rank: "b"}
 	restarts, _ := strconv.Atoi(os.Getenv("SLURM_RESTART_COUNT")) // not set in a first attempt
 	p.attempt = restarts + 1
@@ -77,32 +77,32 @@ func begin(role string, devices bool) (*process, error) {
 	// root/ATTEMPT/NODE, as the engine marks its processes.
 	mark := strings.Split(os.Getenv("COX_NODE"), "/")
 	ref := mark[max(0, len(mark)-2)]
-	if err := p.write("start", ref, strconv.Itoa(os.Getppid()), os.Getenv("SLURMD_NODENAME")); err != nil {
+	if err := p.writeEvidence("start", ref, strconv.Itoa(os.Getppid()), os.Getenv("SLURMD_NODENAME")); err != nil {
 		return nil, err
 	}
-	if err := p.lock("life." + p.name + "." + p.rank); err != nil {
+	if err := p.takeLock("life." + p.name + "." + p.rank); err != nil {
 		return nil, err
 	}
 	for _, d := range strings.Split(os.Getenv("CUDA_VISIBLE_DEVICES"), ",") {
 		if !devices || d == "" {
 			continue
 		}
-		if err := p.lock("device." + os.Getenv("SLURMD_NODENAME") + "." + d); err != nil {
+		if err := p.takeLock("device." + os.Getenv("SLURMD_NODENAME") + "." + d); err != nil {
 			return nil, err
 		}
 	}
 	return p, nil
 }
 
-// write appends a line to the evidence: one write, so that lines stay whole.
-func (p *process) write(what string, more ...string) error {
+// writeEvidence appends a line to the evidence: one write, so that lines stay whole.
+func (p *process) writeEvidence(what string, more ...string) error {
 	f := append([]string{what, p.name, strconv.Itoa(p.attempt), p.rank}, more...)
 	_, err := p.journal.WriteString(strings.Join(f, "\t") + "\n")
 	return err
 }
 
-// lock takes a lock until the process ends, and says in the file whose it is.
-func (p *process) lock(name string) error {
+// takeLock takes a lock until the process ends, and says in the file whose it is.
+func (p *process) takeLock(name string) error {
 	f, err := os.OpenFile(filepath.Join(p.dir, "lock", name), os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (p *process) lock(name string) error {
 	if err == unix.EAGAIN || err == unix.EACCES {
 		b := make([]byte, 200)
 		n, _ := f.ReadAt(b, 0)
-		return p.write("clash", name, strings.TrimSpace(string(b[:n])))
+		return p.writeEvidence("clash", name, strings.TrimSpace(string(b[:n])))
 	} else if err != nil {
 		return err
 	}
@@ -120,8 +120,8 @@ func (p *process) lock(name string) error {
 	return err
 }
 
-// talk prints the lines, and keeps how many were taken from it.
-func (p *process) talk(lines, width int, pause time.Duration) error {
+// printLines prints the lines, and keeps how many were taken from it.
+func (p *process) printLines(lines, width int, pause time.Duration) error {
 	said, err := os.OpenFile(filepath.Join(p.dir, "said", fmt.Sprintf("%s.%d.%s", p.name, p.attempt, p.rank)), os.O_WRONLY|os.O_CREATE, 0o666)
 	if err != nil {
 		return err

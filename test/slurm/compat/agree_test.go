@@ -107,7 +107,7 @@ func judge(t *testing.T, c *Case) (out []verdict) {
 			p.waiting[j] = true
 		}
 		for rest := r.Starts; ; {
-			back := len(rest) > 0 && rest[0].Backfill || len(rest) == 0 && c.deferred()
+			back := len(rest) > 0 && rest[0].Backfill || len(rest) == 0 && c.isBackfillOnly()
 			ours := p.ask(back)
 			n := 0
 			for n < len(ours) && n < len(rest) && text(ours[n]) == text(rest[n]) {

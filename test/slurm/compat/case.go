@@ -54,8 +54,8 @@ type Start struct {
 	Backfill bool     `json:"backfill,omitempty"`
 }
 
-// draw makes the case of a number, without what becomes of it.
-func draw(seed uint64) *Case {
+// drawCase makes the case of a number, without what becomes of it.
+func drawCase(seed uint64) *Case {
 	r := rand.New(rand.NewPCG(seed, 0x51))
 	c := &Case{Seed: seed}
 	kinds := 1 + r.IntN(3)
@@ -76,12 +76,12 @@ func draw(seed uint64) *Case {
 	if r.IntN(3) > 0 {
 		for from := 0; from < len(c.Nodes); {
 			to := min(from+1+r.IntN(4), len(c.Nodes))
-			c.Leaves = append(c.Leaves, names(c.Nodes[from:to]))
+			c.Leaves = append(c.Leaves, nodeNames(c.Nodes[from:to]))
 			from = to
 		}
 	}
 	for i := range 1 + r.IntN(3) {
-		p := Partition{Name: fmt.Sprintf("p%d", i+1), Tier: 1 + r.IntN(2), Nodes: names(c.Nodes)}
+		p := Partition{Name: fmt.Sprintf("p%d", i+1), Tier: 1 + r.IntN(2), Nodes: nodeNames(c.Nodes)}
 		if i > 0 {
 			from := r.IntN(len(c.Nodes))
 			p.Nodes = p.Nodes[from : from+1+r.IntN(len(c.Nodes)-from)]
@@ -91,16 +91,16 @@ func draw(seed uint64) *Case {
 	n := 8 + r.IntN(12)
 	places := r.Perm(n)
 	for i := range n {
-		c.Jobs = append(c.Jobs, Job{Args: c.args(r, i), Priority: 1000 - places[i]})
+		c.Jobs = append(c.Jobs, Job{Args: c.drawArgs(r, i), Priority: 1000 - places[i]})
 	}
 	return c
 }
 
-// args draws what a job asks for. No two limits are the same, nor near each other:
+// drawArgs draws what a job asks for. No two limits are the same, nor near each other:
 // the moment at which a scheduler looks is not part of the comparison.
-func (c *Case) args(r *rand.Rand, i int) []string {
+func (c *Case) drawArgs(r *rand.Rand, i int) []string {
 	p := c.Partitions[r.IntN(len(c.Partitions))]
-	like := c.node(p.Nodes[r.IntN(len(p.Nodes))])
+	like := c.nodeByName(p.Nodes[r.IntN(len(p.Nodes))])
 	out := []string{"-p", p.Name, "-t", fmt.Sprint(10 + 7*i + 150*r.IntN(4))}
 	nodes := 1
 	if r.IntN(3) == 0 {
@@ -130,7 +130,7 @@ func (c *Case) args(r *rand.Rand, i int) []string {
 	return out
 }
 
-func (c *Case) node(name string) Node {
+func (c *Case) nodeByName(name string) Node {
 	for _, n := range c.Nodes {
 		if n.Name == name {
 			return n
@@ -139,7 +139,7 @@ func (c *Case) node(name string) Node {
 	panic("compat: no node " + name)
 }
 
-func names(nodes []Node) []string {
+func nodeNames(nodes []Node) []string {
 	var out []string
 	for _, n := range nodes {
 		out = append(out, n.Name)
@@ -147,16 +147,16 @@ func names(nodes []Node) []string {
 	return out
 }
 
-// deferred reports whether the main scheduler is left out in practice, so that the
+// isBackfillOnly reports whether the main scheduler is left out in practice, so that the
 // backfill scheduler decides everything.
-func (c *Case) deferred() bool { return c.Seed%2 == 0 }
+func (c *Case) isBackfillOnly() bool { return c.Seed%2 == 0 }
 
-// site is the part of slurm.conf that the case decides.
-func (c *Case) site() string {
+// siteConf is the part of slurm.conf that the case decides.
+func (c *Case) siteConf() string {
 	var b strings.Builder
 	b.WriteString("PriorityType=priority/basic\nSchedulerType=sched/backfill\nGresTypes=gpu\n")
 	b.WriteString("SchedulerParameters=bf_window=4320,default_queue_depth=1000,sched_interval=2,")
-	if c.deferred() {
+	if c.isBackfillOnly() {
 		b.WriteString("defer,bf_interval=2,batch_sched_delay=0,sched_min_interval=1500000\n")
 	} else {
 		b.WriteString("bf_interval=3,batch_sched_delay=1,sched_min_interval=1000000\n")
@@ -179,8 +179,8 @@ func (c *Case) site() string {
 	return b.String()
 }
 
-// topology is topology.conf.
-func (c *Case) topology() string {
+// topologyConf is topology.conf.
+func (c *Case) topologyConf() string {
 	var b strings.Builder
 	for i, l := range c.Leaves {
 		fmt.Fprintf(&b, "SwitchName=leaf%d Nodes=%s\n", i+1, strings.Join(l, ","))

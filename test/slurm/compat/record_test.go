@@ -42,7 +42,7 @@ func TestRecord(t *testing.T) {
 	}
 	defer f.Close()
 	for i := range *cases {
-		c := draw(*from + uint64(i))
+		c := drawCase(*from + uint64(i))
 		s := &slurm{t: t, lab: lab, c: c}
 		for !s.play() {
 			s = &slurm{t: t, lab: lab, c: c}
@@ -142,7 +142,7 @@ func (s *slurm) begin(round *Round) bool {
 	quiet = time.Now().Add(7 * time.Second)
 	s.poll("two cycles of both schedulers", func() bool {
 		m, b := s.cycles()
-		return (s.c.deferred() || m >= main+2) && b >= back+2 || time.Now().After(quiet)
+		return (s.c.isBackfillOnly() || m >= main+2) && b >= back+2 || time.Now().After(quiet)
 	})
 	return true
 }
@@ -174,9 +174,9 @@ func (s *slurm) start() {
 		}
 	}
 	site := filepath.Join(s.t.TempDir(), "site.conf")
-	must(os.WriteFile(site, []byte(s.c.site()), 0o644))
+	must(os.WriteFile(site, []byte(s.c.siteConf()), 0o644))
 	must(os.MkdirAll(s.lab, 0o755))
-	must(os.WriteFile(filepath.Join(s.lab, "topology.conf"), []byte(s.c.topology()), 0o644))
+	must(os.WriteFile(filepath.Join(s.lab, "topology.conf"), []byte(s.c.topologyConf()), 0o644))
 	_ = exec.Command("../../../scripts/slurm/down.sh", s.lab).Run()
 	_ = os.Remove(filepath.Join(s.lab, "slurmctld.log"))
 	for tries := 3; ; tries-- {

@@ -15,8 +15,8 @@ import (
 // gpus is how many fake GPUs a node has.
 const gpus = 8
 
-// write makes the folder: configuration, keys, devices, and folders that their daemons own.
-func (l *Lab) write(root string, c Config) error {
+// writeFolder makes the folder: configuration, keys, devices, and folders that their daemons own.
+func (l *Lab) writeFolder(root string, c Config) error {
 	slurm, err := userOf(root, "slurm")
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (l *Lab) write(root string, c Config) error {
 		if name == "munge.key" {
 			who = id{}
 		}
-		if err := l.put(name, string(key), 0o600, who); err != nil {
+		if err := l.putFile(name, string(key), 0o600, who); err != nil {
 			return err
 		}
 	}
@@ -76,20 +76,20 @@ func (l *Lab) write(root string, c Config) error {
 		"hosts":         string(hosts) + "\n127.0.0.1 " + strings.Join(l.Nodes, " ") + "\n",
 		"slurm.conf":    l.slurmConf(c),
 		"gres.conf":     fmt.Sprintf("NodeName=%s Name=gpu Type=h100 File=%s/dev/gpu[0-%d]\n", strings.Join(l.Nodes, ","), l.Dir, gpus-1),
-		"topology.conf": l.topology(c),
+		"topology.conf": l.topologyConf(c),
 		"cgroup.conf":   "CgroupPlugin=disabled\n",
 	} {
-		if name == "cgroup.conf" && groups() {
+		if name == "cgroup.conf" && hasCgroupV1() {
 			text = "CgroupPlugin=cgroup/v1\n"
 		}
-		if err := l.put(name, text, 0o644, id{}); err != nil {
+		if err := l.putFile(name, text, 0o644, id{}); err != nil {
 			return err
 		}
 	}
-	return l.put("slurmdbd.conf", l.dbdConf(), 0o600, slurm)
+	return l.putFile("slurmdbd.conf", l.dbdConf(), 0o600, slurm)
 }
 
-func (l *Lab) put(name, text string, mode os.FileMode, who id) error {
+func (l *Lab) putFile(name, text string, mode os.FileMode, who id) error {
 	name = filepath.Join(l.Dir, name)
 	if err := os.WriteFile(name, []byte(text), mode); err != nil {
 		return err
@@ -97,17 +97,17 @@ func (l *Lab) put(name, text string, mode os.FileMode, who id) error {
 	return os.Chown(name, who.uid, who.gid)
 }
 
-// auth are the lines of how daemons and commands know each other.
-func (l *Lab) auth() string {
+// authConf are the lines of how daemons and commands know each other.
+func (l *Lab) authConf() string {
 	if l.modern {
 		return "AuthType=auth/slurm\nAuthAltTypes=auth/jwt\nAuthAltParameters=jwt_key=" + l.Dir + "/jwt.key\n"
 	}
 	return "AuthType=auth/munge\nAuthInfo=socket=" + l.Dir + "/munge.sock\nAuthAltTypes=auth/jwt\nAuthAltParameters=jwt_key=" + l.Dir + "/jwt.key\n"
 }
 
-// groups reports whether this machine has control groups of version 1, by which Slurm can
+// hasCgroupV1 reports whether this machine has control groups of version 1, by which Slurm can
 // follow processes where no systemd gives it a part of version 2.
-func groups() bool {
+func hasCgroupV1() bool {
 	_, err := os.Stat("/sys/fs/cgroup/freezer")
 	return err == nil
 }
@@ -117,15 +117,15 @@ func groups() bool {
 func (l *Lab) slurmConf(c Config) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("ClusterName=lab\nSlurmctldHost=localhost(127.0.0.1)\nSlurmctldPort=%d\nSlurmdPort=%d", l.ports.of(ctldPort), l.ports.of(lastPort))
-	b.WriteString(l.auth())
+	line("ClusterName=lab\nSlurmctldHost=localhost(127.0.0.1)\nSlurmctldPort=%d\nSlurmdPort=%d", l.ports.portOf(ctldPort), l.ports.portOf(lastPort))
+	b.WriteString(l.authConf())
 	if l.modern {
 		line("AuthInfo=use_client_ids\nCredType=auth/slurm")
 	} else {
 		line("CredType=cred/munge\nAccountingStoragePass=%s/munge.sock", l.Dir)
 	}
 	track := "linuxproc"
-	if groups() {
+	if hasCgroupV1() {
 		track = "cgroup"
 	}
 	line(`SlurmUser=slurm
@@ -159,7 +159,7 @@ MinJobAge=300
 SlurmctldTimeout=10
 SlurmdTimeout=60
 MessageTimeout=60
-DefMemPerCPU=100`, l.Dir, track, l.ports.of(dbdPort))
+DefMemPerCPU=100`, l.Dir, track, l.ports.portOf(dbdPort))
 	switch {
 	case c.Blocks:
 		line("TopologyPlugin=topology/block")
@@ -167,7 +167,7 @@ DefMemPerCPU=100`, l.Dir, track, l.ports.of(dbdPort))
 		line("TopologyPlugin=topology/tree")
 	}
 	for i, n := range l.Nodes {
-		line("NodeName=%s NodeHostname=localhost NodeAddr=127.0.0.1 Port=%d CPUs=64 Sockets=2 CoresPerSocket=32 ThreadsPerCore=1 RealMemory=512000 Gres=gpu:h100:%d Feature=lab State=UNKNOWN", n, l.ports.of(slurmdPort+i), gpus)
+		line("NodeName=%s NodeHostname=localhost NodeAddr=127.0.0.1 Port=%d CPUs=64 Sockets=2 CoresPerSocket=32 ThreadsPerCore=1 RealMemory=512000 Gres=gpu:h100:%d Feature=lab State=UNKNOWN", n, l.ports.portOf(slurmdPort+i), gpus)
 	}
 	line("PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP")
 	if c.More != "" {
@@ -176,8 +176,8 @@ DefMemPerCPU=100`, l.Dir, track, l.ports.of(dbdPort))
 	return b.String()
 }
 
-// topology is two leaves and a spine, or blocks of two.
-func (l *Lab) topology(c Config) string {
+// topologyConf is two leaves and a spine, or blocks of two.
+func (l *Lab) topologyConf(c Config) string {
 	half := (len(l.Nodes) + 1) / 2
 	if !c.Blocks {
 		return fmt.Sprintf("SwitchName=leaf1 Nodes=%s\nSwitchName=leaf2 Nodes=%s\nSwitchName=spine Switches=leaf[1-2]\n", strings.Join(l.Nodes[:half], ","), strings.Join(l.Nodes[half:], ","))
@@ -203,7 +203,7 @@ StoragePort=%[4]d
 StorageUser=slurm
 StoragePass=lab
 StorageLoc=slurm_acct_db
-`, l.ports.of(dbdPort), l.auth(), l.Dir, l.ports.of(sqlPort))
+`, l.ports.portOf(dbdPort), l.authConf(), l.Dir, l.ports.portOf(sqlPort))
 }
 
 // id is a user and a group.

@@ -39,9 +39,9 @@ const onHost = `echo "$0" >/proc/sys/kernel/hostname && exec "$@"`
 // apart has it see a disk of its own, too.
 const apart = `mount --bind "$1" "$2" && shift 2 && `
 
-// plan are the daemons in the order in which they begin: those that others wait for, and
+// daemonOrder are the daemons in the order in which they begin: those that others wait for, and
 // the others.
-func (l *Lab) plan() (first, last []*daemon) {
+func (l *Lab) daemonOrder() (first, last []*daemon) {
 	env := l.Env
 	if !l.modern {
 		first = append(first, &daemon{
@@ -59,13 +59,13 @@ func (l *Lab) plan() (first, last []*daemon) {
 		name: "mariadbd", here: true,
 		words: []string{
 			"mariadbd", "--no-defaults", "--user=mysql", "--datadir=" + l.Dir + "/sql", "--socket=" + l.Dir + "/sql/my.sock", "--pid-file=" + l.Dir + "/sql/my.pid",
-			fmt.Sprintf("--port=%d", l.ports.of(sqlPort)), "--bind-address=127.0.0.1", "--innodb-buffer-pool-size=128M", "--innodb-lock-wait-timeout=900",
+			fmt.Sprintf("--port=%d", l.ports.portOf(sqlPort)), "--bind-address=127.0.0.1", "--innodb-buffer-pool-size=128M", "--innodb-lock-wait-timeout=900",
 			"--innodb-flush-log-at-trx-commit=2", "--innodb-log-file-size=32M", "--tmpdir=" + l.Dir + "/sql",
 		},
-		up:    func(ctx context.Context) bool { return l.sql(ctx, "select 1") == nil },
-		after: l.grant,
+		up:    func(ctx context.Context) bool { return l.runSQL(ctx, "select 1") == nil },
+		after: l.grantDatabase,
 	}
-	dbd := &daemon{name: "slurmdbd", who: l.slurm, env: env, words: []string{"/usr/sbin/slurmdbd", "-D"}, up: listens(l.ports.of(dbdPort)), after: l.register}
+	dbd := &daemon{name: "slurmdbd", who: l.slurm, env: env, words: []string{"/usr/sbin/slurmdbd", "-D"}, up: isListening(l.ports.portOf(dbdPort)), after: l.registerCluster}
 	ctld := &daemon{
 		name: "slurmctld", who: l.slurm, env: env, words: []string{"/usr/sbin/slurmctld", "-D", "-f", l.Conf},
 		up: func(ctx context.Context) bool {
@@ -81,15 +81,15 @@ func (l *Lab) plan() (first, last []*daemon) {
 		}
 		last = append(last, &daemon{name: "slurmd." + n, env: env, words: append(words, "/usr/sbin/slurmd", "-D", "-N", n, "-f", l.Conf)})
 	}
-	return first, append(last, l.rest())
+	return first, append(last, l.restDaemon())
 }
 
-// rest is slurmrestd, which refuses to be root or Slurm's user.
-func (l *Lab) rest() *daemon {
+// restDaemon is slurmrestd, which refuses to be root or Slurm's user.
+func (l *Lab) restDaemon() *daemon {
 	d := &daemon{
 		name: "slurmrestd", who: id{65534, 65534}, env: append([]string{"SLURM_JWT=daemon"}, l.Env...),
-		words: []string{"/usr/sbin/slurmrestd", "-f", l.Conf, "-a", "rest_auth/jwt", "-s", "openapi/v0.0.38", fmt.Sprintf("127.0.0.1:%d", l.ports.of(restPort))},
-		up:    listens(l.ports.of(restPort)),
+		words: []string{"/usr/sbin/slurmrestd", "-f", l.Conf, "-a", "rest_auth/jwt", "-s", "openapi/v0.0.38", fmt.Sprintf("127.0.0.1:%d", l.ports.portOf(restPort))},
+		up:    isListening(l.ports.portOf(restPort)),
 	}
 	if l.modern {
 		d.words[6] = "openapi/slurmctld,openapi/slurmdbd"
@@ -100,7 +100,7 @@ func (l *Lab) rest() *daemon {
 }
 
 // REST is slurmrestd's address.
-func (l *Lab) REST() string { return fmt.Sprintf("http://127.0.0.1:%d", l.ports.of(restPort)) }
+func (l *Lab) REST() string { return fmt.Sprintf("http://127.0.0.1:%d", l.ports.portOf(restPort)) }
 
 // Token is a token of a user's for slurmrestd, good for an hour.
 func (l *Lab) Token(t testing.TB, user string) string {
@@ -112,8 +112,8 @@ func (l *Lab) Token(t testing.TB, user string) string {
 	return token
 }
 
-// listens reports whether somebody answers on a port.
-func listens(port int) func(context.Context) bool {
+// isListening reports whether somebody answers on a port.
+func isListening(port int) func(context.Context) bool {
 	return func(context.Context) bool {
 		c, err := net.DialTimeout("tcp", fmt.Sprintf("127.0.0.1:%d", port), time.Second)
 		if err == nil {
@@ -123,20 +123,20 @@ func listens(port int) func(context.Context) bool {
 	}
 }
 
-// start starts a daemon and waits until it answers.
-func (l *Lab) start(ctx context.Context, d *daemon) error {
+// startDaemon starts a daemon and waits until it answers.
+func (l *Lab) startDaemon(ctx context.Context, d *daemon) error {
 	if d.name == "mariadbd" {
 		if err := l.installSQL(ctx); err != nil {
 			return err
 		}
 	}
-	if err := l.run(d); err != nil {
+	if err := l.runDaemon(d); err != nil {
 		return err
 	}
 	l.mu.Lock()
 	l.daemons[d.name] = d
 	l.mu.Unlock()
-	if err := l.answers(ctx, d); err != nil {
+	if err := l.awaitAnswer(ctx, d); err != nil {
 		return err
 	}
 	if d.after != nil {
@@ -145,8 +145,8 @@ func (l *Lab) start(ctx context.Context, d *daemon) error {
 	return nil
 }
 
-// answers waits until a daemon does.
-func (l *Lab) answers(ctx context.Context, d *daemon) error {
+// awaitAnswer waits until a daemon does.
+func (l *Lab) awaitAnswer(ctx context.Context, d *daemon) error {
 	if d.up == nil {
 		return nil
 	}
@@ -166,8 +166,8 @@ func (l *Lab) answers(ctx context.Context, d *daemon) error {
 	return err
 }
 
-// run begins a daemon's process.
-func (l *Lab) run(d *daemon) error {
+// runDaemon begins a daemon's process.
+func (l *Lab) runDaemon(d *daemon) error {
 	out, err := os.OpenFile(filepath.Join(l.Dir, "log", d.name+".out"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return err
@@ -177,7 +177,7 @@ func (l *Lab) run(d *daemon) error {
 	if d.here {
 		h.root = ""
 	}
-	words := append(h.within(d.who.uid, d.who.gid), d.words...)
+	words := append(h.userCommand(d.who.uid, d.who.gid), d.words...)
 	d.cmd = exec.Command(words[0], words[1:]...)
 	d.cmd.Env = append(append(os.Environ(), "PATH=/usr/sbin:/usr/bin:/sbin:/bin"), d.env...)
 	d.cmd.Dir = "/"
@@ -188,7 +188,7 @@ func (l *Lab) run(d *daemon) error {
 	}
 	d.over = make(chan struct{})
 	go func() { _ = d.cmd.Wait(); close(d.over) }()
-	d.pid, err = child(d.cmd.Process.Pid)
+	d.pid, err = childOf(d.cmd.Process.Pid)
 	return err
 }
 
@@ -196,15 +196,15 @@ func (l *Lab) run(d *daemon) error {
 // "slurmd.NODE". Begin begins it again.
 func (l *Lab) Kill(t testing.TB, name string) {
 	t.Helper()
-	d := l.daemon(t, name)
+	d := l.daemonByName(t, name)
 	if err := syscall.Kill(d.pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		t.Fatal(err)
 	}
-	d.wait()
+	d.awaitExit()
 }
 
-// wait waits until a daemon that was killed has ended, and whoever stands behind it.
-func (d *daemon) wait() {
+// awaitExit waits until a daemon that was killed has ended, and whoever stands behind it.
+func (d *daemon) awaitExit() {
 	for { // nsenter, its parent, stops itself with a child that is stopped
 		_ = d.cmd.Process.Signal(syscall.SIGCONT)
 		select {
@@ -218,29 +218,29 @@ func (d *daemon) wait() {
 // Begin begins a daemon again that was killed, and waits until it answers.
 func (l *Lab) Begin(t testing.TB, name string) {
 	t.Helper()
-	d := l.daemon(t, name)
+	d := l.daemonByName(t, name)
 	if d.alone { // a child of the one that was killed may have its socket for a moment
 		if err := testcluster.Await(t.Context(), "the end of "+name, func() bool { return !d.up(t.Context()) }); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := l.run(d); err != nil {
+	if err := l.runDaemon(d); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.answers(t.Context(), d); err != nil {
+	if err := l.awaitAnswer(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // Freeze stops a daemon from answering, while its connections stay, and Thaw lets it go on.
-func (l *Lab) Freeze(t testing.TB, name string) { l.signal(t, name, syscall.SIGSTOP) }
+func (l *Lab) Freeze(t testing.TB, name string) { l.signalDaemon(t, name, syscall.SIGSTOP) }
 
 // Thaw is Freeze's opposite.
-func (l *Lab) Thaw(t testing.TB, name string) { l.signal(t, name, syscall.SIGCONT) }
+func (l *Lab) Thaw(t testing.TB, name string) { l.signalDaemon(t, name, syscall.SIGCONT) }
 
-func (l *Lab) signal(t testing.TB, name string, s syscall.Signal) {
+func (l *Lab) signalDaemon(t testing.TB, name string, s syscall.Signal) {
 	t.Helper()
-	d := l.daemon(t, name)
+	d := l.daemonByName(t, name)
 	if err := syscall.Kill(d.pid, s); err != nil {
 		t.Fatal(err)
 	}
@@ -254,10 +254,10 @@ func (l *Lab) signal(t testing.TB, name string, s syscall.Signal) {
 // CPU is how much processor time a daemon has used.
 func (l *Lab) CPU(t testing.TB, name string) time.Duration {
 	t.Helper()
-	return testcluster.CPU(t, l.daemon(t, name).pid)
+	return testcluster.CPU(t, l.daemonByName(t, name).pid)
 }
 
-func (l *Lab) daemon(t testing.TB, name string) *daemon {
+func (l *Lab) daemonByName(t testing.TB, name string) *daemon {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -278,25 +278,25 @@ func (l *Lab) installSQL(ctx context.Context) error {
 	return nil
 }
 
-func (l *Lab) sql(ctx context.Context, text string) error {
-	out, err := exec.CommandContext(ctx, "mariadb", "--no-defaults", "-uroot", "-h127.0.0.1", fmt.Sprintf("-P%d", l.ports.of(sqlPort)), "-e", text).CombinedOutput()
+func (l *Lab) runSQL(ctx context.Context, text string) error {
+	out, err := exec.CommandContext(ctx, "mariadb", "--no-defaults", "-uroot", "-h127.0.0.1", fmt.Sprintf("-P%d", l.ports.portOf(sqlPort)), "-e", text).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("mariadb: %w: %s", err, out)
 	}
 	return nil
 }
 
-// grant lets slurmdbd in.
-func (l *Lab) grant(ctx context.Context) error {
+// grantDatabase lets slurmdbd in.
+func (l *Lab) grantDatabase(ctx context.Context) error {
 	var b strings.Builder
 	for _, from := range []string{"127.0.0.1", "localhost"} {
 		fmt.Fprintf(&b, "create or replace user slurm@'%s' identified by 'lab'; grant all on slurm_acct_db.* to slurm@'%[1]s';", from)
 	}
-	return l.sql(ctx, b.String())
+	return l.runSQL(ctx, b.String())
 }
 
-// register names the cluster to accounting.
-func (l *Lab) register(ctx context.Context) error {
+// registerCluster names the cluster to accounting.
+func (l *Lab) registerCluster(ctx context.Context) error {
 	_, err := l.Try(ctx, "sacctmgr", "-i", "-Q", "add", "cluster", "lab")
 	return err
 }

@@ -44,8 +44,8 @@ fi
 touch "$1"
 while :; do sleep 1000 & wait $! || :; done`
 
-// hold begins the namespaces.
-func hold(dir, root string) (*holder, error) {
+// startHolder begins the namespaces.
+func startHolder(dir, root string) (*holder, error) {
 	ready := filepath.Join(dir, "run", "held")
 	c := exec.Command("unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "bash", "-c", first, "holder", ready, root, os.TempDir(), filepath.Join(dir, "hosts"))
 	out, err := os.Create(filepath.Join(dir, "log", "holder.out"))
@@ -71,14 +71,14 @@ func hold(dir, root string) (*holder, error) {
 		default:
 		}
 		if time.Now().After(deadline) {
-			h.end()
+			h.endAll()
 			return nil, fmt.Errorf("the namespaces of a lab: not within %s", testcluster.Patience)
 		}
 	}
 }
 
-// end ends everything in the namespaces.
-func (h *holder) end() {
+// endAll ends everything in the namespaces.
+func (h *holder) endAll() {
 	_ = h.cmd.Process.Kill()
 	for deadline := time.Now().Add(testcluster.Patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if syscall.Kill(h.cmd.Process.Pid, 0) != nil { // it was waited for
@@ -87,17 +87,17 @@ func (h *holder) end() {
 	}
 }
 
-// inside are words to stand behind for a command that needs the other Debian.
-func (h *holder) inside() []string {
+// insideCommand are words to stand behind for a command that needs the other Debian.
+func (h *holder) insideCommand() []string {
 	if h.root == "" {
 		return nil
 	}
 	at := fmt.Sprintf("/proc/%d/ns/", h.cmd.Process.Pid) // with the processes: /dev/stdin is a name in /proc
-	return []string{tool("nsenter"), "--mount=" + at + "mnt", "--pid=" + at + "pid_for_children", "--", tool("chroot"), h.root}
+	return []string{toolPath("nsenter"), "--mount=" + at + "mnt", "--pid=" + at + "pid_for_children", "--", toolPath("chroot"), h.root}
 }
 
-// within are words to stand behind for a daemon: in the namespaces, as a user.
-func (h *holder) within(uid, gid int) []string {
+// userCommand are words to stand behind for a daemon: in the namespaces, as a user.
+func (h *holder) userCommand(uid, gid int) []string {
 	words := []string{"nsenter", fmt.Sprintf("--mount=/proc/%d/ns/mnt", h.cmd.Process.Pid), fmt.Sprintf("--pid=/proc/%d/ns/pid_for_children", h.cmd.Process.Pid), "--"}
 	switch {
 	case h.root != "" && uid != 0:
@@ -110,16 +110,16 @@ func (h *holder) within(uid, gid int) []string {
 	return words
 }
 
-// tool is a program's own name, whatever PATH a caller has.
-func tool(name string) string {
+// toolPath is a program's own name, whatever PATH a caller has.
+func toolPath(name string) string {
 	if full, err := exec.LookPath(name); err == nil {
 		return full
 	}
 	return name
 }
 
-// child is the process that a process has begun.
-func child(parent int) (int, error) {
+// childOf is the process that a process has begun.
+func childOf(parent int) (int, error) {
 	for deadline := time.Now().Add(testcluster.Patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		found, err := filepath.Glob("/proc/[0-9]*/stat")
 		if err != nil {
@@ -185,7 +185,7 @@ next:
 	return 0, nil, fmt.Errorf("no %d free ports in a row", allPorts)
 }
 
-func (p ports) of(what int) int { return int(p) + what }
+func (p ports) portOf(what int) int { return int(p) + what }
 
 // removeGroups removes the control groups of a node, which outlive its processes.
 func removeGroups(node string) { _ = testcluster.RemoveGroups("/sys/fs/cgroup/*/slurm_" + node) }

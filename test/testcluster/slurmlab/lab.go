@@ -70,8 +70,8 @@ type Lab struct {
 // folders begins the names of labs' folders.
 const folders = "cox-lab-"
 
-// suffix is what a lab's nodes and folder have in their names.
-func suffix(dir string) string {
+// labSuffix is what a lab's nodes and folder have in their names.
+func labSuffix(dir string) string {
 	return strings.ToLower(strings.TrimPrefix(filepath.Base(dir), folders))
 }
 
@@ -82,52 +82,52 @@ func Start(t testing.TB, c Config) *Lab {
 		t.Skip("COX_SLURM is not set: make slurm starts clusters of real Slurm")
 	}
 	testcluster.EndWithGo()
-	root := install(t, c.Modern)
+	root := installSlurm(t, c.Modern)
 	dir := testcluster.Folder(t, folders, func(dir string) error {
 		for i := range 16 {
-			removeGroups(fmt.Sprintf("c%sn%d", suffix(dir), i+1))
+			removeGroups(fmt.Sprintf("c%sn%d", labSuffix(dir), i+1))
 		}
 		return nil
 	})
 	l := &Lab{Dir: dir, Conf: filepath.Join(dir, "slurm.conf"), modern: c.Modern, apart: c.Apart, daemons: map[string]*daemon{}}
 	l.Env = []string{"SLURM_CONF=" + l.Conf}
-	t.Cleanup(func() { l.end(t) })
-	if err := l.begin(t.Context(), root, c); err != nil {
-		t.Fatalf("a cluster of real Slurm does not start: %v\n%s", err, l.logs())
+	t.Cleanup(func() { l.endLab(t) })
+	if err := l.startAll(t.Context(), root, c); err != nil {
+		t.Fatalf("a cluster of real Slurm does not start: %v\n%s", err, l.lastLogLines())
 	}
 	return l
 }
 
-// begin starts everything.
-func (l *Lab) begin(ctx context.Context, root string, c Config) error {
+// startAll starts everything.
+func (l *Lab) startAll(ctx context.Context, root string, c Config) error {
 	var err error
 	if l.ports, l.held, err = freePorts(); err != nil {
 		return err
 	}
-	prefix := suffix(l.Dir)
-	for i := range max(c.Nodes, 4*btoi(c.Nodes == 0)) {
+	prefix := labSuffix(l.Dir)
+	for i := range max(c.Nodes, 4*boolToInt(c.Nodes == 0)) {
 		l.Nodes = append(l.Nodes, fmt.Sprintf("c%sn%d", prefix, i+1))
 	}
-	if err := l.write(root, c); err != nil {
+	if err := l.writeFolder(root, c); err != nil {
 		return err
 	}
-	if l.hold, err = hold(l.Dir, root); err != nil {
+	if l.hold, err = startHolder(l.Dir, root); err != nil {
 		return err
 	}
-	l.Inside = l.hold.inside()
+	l.Inside = l.hold.insideCommand()
 	if c.State > 0 {
 		if err := l.ownState(ctx, c.State); err != nil {
 			return err
 		}
 	}
-	first, last := l.plan()
+	first, last := l.daemonOrder()
 	for _, d := range first {
-		if err := l.start(ctx, d); err != nil {
+		if err := l.startDaemon(ctx, d); err != nil {
 			return err
 		}
 	}
 	for _, d := range last { // they wait for nobody but the controller
-		if err := l.start(ctx, d); err != nil {
+		if err := l.startDaemon(ctx, d); err != nil {
 			return err
 		}
 	}
@@ -139,15 +139,15 @@ func (l *Lab) begin(ctx context.Context, root string, c Config) error {
 	})
 }
 
-func btoi(b bool) int {
+func boolToInt(b bool) int {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-// install has Slurm there, and returns the root directory of the newer one.
-func install(t testing.TB, modern bool) (root string) {
+// installSlurm has Slurm there, and returns the root directory of the newer one.
+func installSlurm(t testing.TB, modern bool) (root string) {
 	t.Helper()
 	names := []string{"packages.sh"}
 	if modern {
@@ -170,16 +170,16 @@ func install(t testing.TB, modern bool) (root string) {
 	return root
 }
 
-// end ends everything.
-func (l *Lab) end(t testing.TB) {
+// endLab ends everything.
+func (l *Lab) endLab(t testing.TB) {
 	if t.Failed() {
-		t.Logf("the cluster's logs:\n%s", l.logs())
+		t.Logf("the cluster's logs:\n%s", l.lastLogLines())
 	}
 	if l.hold != nil {
-		l.hold.end()
+		l.hold.endAll()
 	}
 	for _, d := range l.daemons {
-		d.wait()
+		d.awaitExit()
 	}
 	for _, n := range l.Nodes {
 		removeGroups(n)
@@ -198,7 +198,7 @@ func (l *Lab) end(t testing.TB) {
 }
 
 // Port is one that nobody else has, for a job to listen on: 0 to 9.
-func (l *Lab) Port(i int) int { return l.ports.of(jobPort + i) }
+func (l *Lab) Port(i int) int { return l.ports.portOf(jobPort + i) }
 
 // Disk is the directory that a node sees at Disk("own"), where nodes are Apart. No other node
 // does, nor does this machine.
@@ -238,8 +238,8 @@ func (l *Lab) Run(t testing.TB, name string, args ...string) string {
 	return strings.TrimSpace(out)
 }
 
-// logs are the last lines of all logs.
-func (l *Lab) logs() string {
+// lastLogLines are the last lines of all logs.
+func (l *Lab) lastLogLines() string {
 	var b strings.Builder
 	found, _ := filepath.Glob(filepath.Join(l.Dir, "log", "*"))
 	for _, name := range found {

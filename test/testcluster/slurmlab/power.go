@@ -17,7 +17,7 @@ import (
 // power. What is on its disks stays.
 func (l *Lab) PowerOff(t testing.TB, node string) {
 	t.Helper()
-	d := l.daemon(t, "slurmd."+node)
+	d := l.daemonByName(t, "slurmd."+node)
 	host, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/uts", d.pid)) // each node has a name of its own, see onHost
 	if err != nil {
 		t.Fatal(err)
@@ -44,13 +44,13 @@ func (l *Lab) PowerOff(t testing.TB, node string) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	d.wait()
+	d.awaitExit()
 }
 
 // PowerOn begins a node's slurmd, which says that the machine has just booted.
 func (l *Lab) PowerOn(t testing.TB, node string) {
 	t.Helper()
-	d := l.daemon(t, "slurmd."+node)
+	d := l.daemonByName(t, "slurmd."+node)
 	words := d.words
 	d.words = append(slices.Clone(words), "-b")
 	l.Begin(t, d.name)

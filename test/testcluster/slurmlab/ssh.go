@@ -25,7 +25,7 @@ func (l *Lab) SSH(t testing.TB) *command.SSH {
 	runs := l.daemons["sshd"] != nil
 	l.mu.Unlock()
 	if !runs {
-		if err := l.login(t.Context(), dir); err != nil {
+		if err := l.startSSHD(t.Context(), dir); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -35,7 +35,7 @@ func (l *Lab) SSH(t testing.TB) *command.SSH {
 	}
 	return &command.SSH{
 		Login: "root@127.0.0.1", Dir: socket, Env: l.Env,
-		Options: []string{"-F", "none", "-p", fmt.Sprint(l.ports.of(sshPort)), "-i", dir + "/me", "-o", "UserKnownHostsFile=" + dir + "/known", "-o", "IdentitiesOnly=yes"},
+		Options: []string{"-F", "none", "-p", fmt.Sprint(l.ports.portOf(sshPort)), "-i", dir + "/me", "-o", "UserKnownHostsFile=" + dir + "/known", "-o", "IdentitiesOnly=yes"},
 	}
 }
 
@@ -52,9 +52,9 @@ func (l *Lab) SSHEach(t testing.TB, own string) *command.SSH {
 // could use.
 var people = []string{"games", "www-data", "backup"}
 
-// passwd is a list of users in which those have a shell, and root one that reads no files of
+// writePasswd is a list of users in which those have a shell, and root one that reads no files of
 // this machine's: what stands there may be slow, and may wait for locks.
-func passwd(dir string) error {
+func writePasswd(dir string) error {
 	b, err := os.ReadFile("/etc/passwd")
 	if err != nil {
 		return err
@@ -69,8 +69,8 @@ func passwd(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "passwd"), []byte(strings.Join(lines, "\n")), 0o644)
 }
 
-// login starts the sshd.
-func (l *Lab) login(ctx context.Context, dir string) error {
+// startSSHD starts the sshd.
+func (l *Lab) startSSHD(ctx context.Context, dir string) error {
 	for _, key := range []string{"host", "me"} {
 		if out, err := exec.CommandContext(ctx, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(dir, key)).CombinedOutput(); err != nil {
 			return fmt.Errorf("ssh-keygen: %w: %s", err, out)
@@ -87,11 +87,11 @@ func (l *Lab) login(ctx context.Context, dir string) error {
 	path := "/usr/bin:/bin:/usr/sbin"
 	if l.modern {
 		path = dir + "/bin:" + path
-		if err := stand(dir+"/bin", []string{"/usr/sbin/chroot", l.hold.root}); err != nil {
+		if err := writeWrappers(dir+"/bin", []string{"/usr/sbin/chroot", l.hold.root}); err != nil {
 			return err
 		}
 	}
-	port := l.ports.of(sshPort)
+	port := l.ports.portOf(sshPort)
 	conf := strings.Join([]string{
 		fmt.Sprintf("Port %d", port), "ListenAddress 127.0.0.1", "HostKey " + dir + "/host", "AuthorizedKeysFile " + dir + "/authorized", "StrictModes no",
 		"PidFile none", "PermitRootLogin prohibit-password", "PasswordAuthentication no", "UsePAM no", "MaxSessions 100", "MaxStartups 100", "SetEnv PATH=" + path, "",
@@ -99,7 +99,7 @@ func (l *Lab) login(ctx context.Context, dir string) error {
 	if l.modern { // they may not leave this Debian by themselves
 		conf += "Match User " + strings.Join(people, ",") + "\nChrootDirectory " + l.hold.root + "\nSetEnv PATH=/usr/bin:/bin\n"
 	}
-	if err := passwd(dir); err != nil {
+	if err := writePasswd(dir); err != nil {
 		return err
 	}
 	for name, text := range map[string]string{"conf": conf, "authorized": string(me), "known": fmt.Sprintf("[127.0.0.1]:%d %s", port, host)} {
@@ -114,7 +114,7 @@ func (l *Lab) login(ctx context.Context, dir string) error {
 	if err := os.MkdirAll("/run/sshd", 0o755); err != nil { // sshd wants it
 		return err
 	}
-	return l.start(ctx, &daemon{name: "sshd", here: true, words: []string{"unshare", "--mount", "sh", "-c", `mount --bind "$0/passwd" /etc/passwd && exec /usr/sbin/sshd -D -e -f "$0/conf"`, dir}, up: listens(port), alone: true})
+	return l.startDaemon(ctx, &daemon{name: "sshd", here: true, words: []string{"unshare", "--mount", "sh", "-c", `mount --bind "$0/passwd" /etc/passwd && exec /usr/sbin/sshd -D -e -f "$0/conf"`, dir}, up: isListening(port), alone: true})
 }
 
 // Bin is a folder with the cluster's commands, as they can be called outside of it; empty:
@@ -125,14 +125,14 @@ func (l *Lab) Bin(t testing.TB) string {
 		return ""
 	}
 	dir := filepath.Join(l.Dir, "bin")
-	if err := stand(dir, l.Inside); err != nil {
+	if err := writeWrappers(dir, l.Inside); err != nil {
 		t.Fatal(err)
 	}
 	return dir
 }
 
-// stand makes programs that stand for the other Debian's, behind some words.
-func stand(dir string, words []string) error {
+// writeWrappers makes programs that stand for the other Debian's, behind some words.
+func writeWrappers(dir string, words []string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}

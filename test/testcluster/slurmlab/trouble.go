@@ -33,7 +33,7 @@ func (l *Lab) Fill(t testing.TB) (empty func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := fill(f); err != nil {
+	if err := fillDisk(f); err != nil {
 		t.Fatalf("filling StateSaveLocation: %v", err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -41,7 +41,7 @@ func (l *Lab) Fill(t testing.TB) (empty func()) {
 	go func() { // it deletes files, too
 		defer close(over)
 		for ctx.Err() == nil {
-			_ = fill(f)
+			_ = fillDisk(f)
 			time.Sleep(5 * time.Millisecond)
 		}
 	}()
@@ -54,8 +54,8 @@ func (l *Lab) Fill(t testing.TB) (empty func()) {
 	}
 }
 
-// fill writes until there is no room.
-func fill(f *os.File) error {
+// fillDisk writes until there is no room.
+func fillDisk(f *os.File) error {
 	for size := 1 << 16; size > 0; {
 		if _, err := f.Write(make([]byte, size)); errors.Is(err, unix.ENOSPC) {
 			size /= 2
@@ -70,8 +70,8 @@ func fill(f *os.File) error {
 func (l *Lab) Offer(t testing.TB, plugins string) {
 	t.Helper()
 	l.Kill(t, "slurmrestd")
-	d := l.daemon(t, "slurmrestd")
-	d.words = l.rest().words
+	d := l.daemonByName(t, "slurmrestd")
+	d.words = l.restDaemon().words
 	if plugins != "" {
 		d.words[6] = plugins
 	}
@@ -88,8 +88,8 @@ func (l *Lab) Reconfigure(t testing.TB, rewrite func(string) string) (before str
 	if err := os.WriteFile(l.Conf, []byte(rewrite(string(b))), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	l.signal(t, "slurmctld", unix.SIGTERM) // it saves what it knows
-	l.daemon(t, "slurmctld").wait()
+	l.signalDaemon(t, "slurmctld", unix.SIGTERM) // it saves what it knows
+	l.daemonByName(t, "slurmctld").awaitExit()
 	l.Begin(t, "slurmctld")
 	return string(b)
 }
