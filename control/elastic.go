@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"time"
 
 	"github.com/coxswain-sched/coxswain/control/reconcile"
 	"github.com/coxswain-sched/coxswain/control/state"
@@ -192,20 +191,20 @@ func (l *loop) endFirst(e *state.JobRecord, r engine.Report) bool {
 	l.state.Unlock()
 	l.whileLeading(func() {
 		if e.Attempt == r.Ref.Attempt {
-			l.stopAdded(e, l.cfg.Grace, 0, "the job has ended")
+			l.stopAdded(e, engine.Stop{Grace: l.cfg.Grace, Reason: "the job has ended"})
 		}
 	})
 	return true
 }
 
 // stopAdded ends all additions to a job.
-func (l *loop) stopAdded(e *state.JobRecord, grace time.Duration, signal int, why string) {
+func (l *loop) stopAdded(e *state.JobRecord, s engine.Stop) {
 	if e.Last == nil || !e.State.Holds() {
 		return
 	}
 	for _, x := range e.Last.Added {
 		ref := e.AdditionRef(x)
-		l.callsFor(e).Stop(ref, engine.Stop{Signal: signal, Grace: grace, Reason: why}, l.vanishedMore(e, ref))
+		l.callsFor(e).Stop(ref, s, l.vanishedMore(e, ref))
 	}
 }
 

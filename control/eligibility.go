@@ -166,5 +166,5 @@ func (l *loop) timeOver(e *state.JobRecord, now time.Time) bool {
 // stageExpire stages the end of a running job whose time is over.
 func (l *loop) stageExpire(e *state.JobRecord, jobState job.State) {
 	v := state.Expired{State: jobState, Grace: l.cfg.Grace, After: state.StatePointer(e.State)}
-	l.stageRecord(state.KindExpired, e.ID, job.Actor{}, v, func() { l.stopAttempt(e, v.Grace, 0, "its time is over") })
+	l.stageRecord(state.KindExpired, e.ID, job.Actor{}, v, func() { l.stopAttempt(e, v.Stop()) })
 }

@@ -83,9 +83,9 @@ func (l *loop) requestEviction(e *state.JobRecord) {
 			})
 		}
 	case !v.Warn:
-		l.stopAttempt(e, v.Grace, v.Signal, v.Message())
+		l.stopAttempt(e, engine.Stop{Grace: v.Grace, Signal: v.Signal, Reason: v.Message(), Why: engine.ForPreemption})
 	case e.Last.HasSaved(nil) || l.cfg.Clock.Now().UnixNano() >= e.Last.GraceEnd():
-		l.stopAttempt(e, l.cfg.Grace, 0, v.Message())
+		l.stopAttempt(e, engine.Stop{Grace: l.cfg.Grace, Reason: v.Message(), Why: engine.ForPreemption})
 	default:
 		for i, ref := range l.state.RunningRefs(e) {
 			if i == 0 || v.To != engine.ToBatch {

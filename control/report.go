@@ -254,11 +254,11 @@ func (l *loop) resumeAttempts(of ...string) {
 		l.tellGangAgain(e)
 		switch v := e.Last; {
 		case v.Cancel != nil:
-			l.stopAttempt(e, v.Cancel.Grace, v.Cancel.Signal, "cancelled")
+			l.stopAttempt(e, engine.Stop{Grace: v.Cancel.Grace, Signal: v.Cancel.Signal, Reason: "cancelled"})
 		case v.Expired != nil:
-			l.stopAttempt(e, v.Expired.Grace, 0, "its time is over")
+			l.stopAttempt(e, v.Expired.Stop())
 		case v.Requeue != nil:
-			l.stopAttempt(e, l.cfg.Grace, 0, "requeued")
+			l.stopAttempt(e, engine.Stop{Grace: l.cfg.Grace, Reason: "requeued", Why: engine.ForRequeue})
 		case v.Preempted != nil:
 			l.requestEviction(e)
 		case e.State == job.Suspended:

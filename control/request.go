@@ -272,7 +272,9 @@ func (l *loop) askCancel(w *changeRequest, e *state.JobRecord, req *request, op 
 	if e.State == job.Pending && v.Message == "" && e.Report() != state.NoReport {
 		v.Message = "cancelled by " + w.by.Name // else what its last attempt failed by would seem to be why
 	}
-	l.stageFor(req, state.KindCancel, e.ID, w.by, v, func() { l.stopAttempt(e, grace, op.Signal, "cancelled by "+w.by.Name) })
+	l.stageFor(req, state.KindCancel, e.ID, w.by, v, func() {
+		l.stopAttempt(e, engine.Stop{Grace: grace, Signal: op.Signal, Reason: "cancelled by " + w.by.Name})
+	})
 	return nil
 }
 
@@ -286,7 +288,7 @@ func (l *loop) askHold(w *changeRequest, e *state.JobRecord, req *request, op Ho
 	}
 	if op.On && e.WaitsInPool() && e.Last.Requeue == nil && e.Last.Cancel == nil { // it is taken back
 		l.stageFor(req, state.KindRequeue, e.ID, w.by, state.Requeue{State: state.StatePointer(e.State)}, func() {
-			l.stopAttempt(e, l.cfg.Grace, 0, "held by "+w.by.Name)
+			l.stopAttempt(e, engine.Stop{Grace: l.cfg.Grace, Reason: "held by " + w.by.Name, Why: engine.ForRequeue})
 		})
 	}
 	l.stageFor(req, state.KindHold, e.ID, w.by, state.Hold{Held: op.On, Admin: op.On && op.Admin, State: state.StatePointer(e.State)}, nil)
@@ -310,7 +312,7 @@ func (l *loop) askRequeue(w *changeRequest, e *state.JobRecord, req *request, op
 		jobState = job.Pending
 	}
 	l.stageFor(req, state.KindRequeue, e.ID, w.by, state.Requeue{Hold: op.Hold, State: &jobState}, func() {
-		l.stopAttempt(e, l.cfg.Grace, 0, "requeued by "+w.by.Name)
+		l.stopAttempt(e, engine.Stop{Grace: l.cfg.Grace, Reason: "requeued by " + w.by.Name, Why: engine.ForRequeue})
 	})
 	return nil
 }

@@ -246,13 +246,13 @@ func (l *loop) launchAttempt(e *state.JobRecord, a ledger.Allocation, repeated b
 }
 
 // stopAttempt asks the engine to end everything that runs of a job.
-func (l *loop) stopAttempt(e *state.JobRecord, grace time.Duration, signal int, why string) {
-	l.stopAdded(e, grace, signal, why)
+func (l *loop) stopAttempt(e *state.JobRecord, s engine.Stop) {
+	l.stopAdded(e, s)
 	if a, ok := l.state.Ledger.Of(e.ID); ok {
 		if a.Parked {
-			grace = 0 // what it needs to end in order others have
+			s.Grace = 0 // what it needs to end in order others have
 		}
-		l.callsOf(a).Stop(reconcile.Ref(a), engine.Stop{Signal: signal, Grace: grace, Reason: why}, l.vanishedCallback(a))
+		l.callsOf(a).Stop(reconcile.Ref(a), s, l.vanishedCallback(a))
 	}
 }
 

@@ -213,8 +213,21 @@ const BatchStep = -1
 type Stop struct {
 	Signal int
 	Grace  time.Duration
-	Reason string
+	Reason string // for people
+	Why    Why
 }
+
+// Why is what an attempt is stopped for. The job's output says it, where the engine can.
+type Why string
+
+// The causes of a Stop, and of ends that an engine brings about itself.
+const (
+	OnRequest      Why = "" // somebody asked
+	ForTimeLimit   Why = "time-limit"
+	ForPreemption  Why = "preemption"
+	ForRequeue     Why = "requeue"
+	ForNodeFailure Why = "node-failure"
+)
 
 // Scope says who gets a signal.
 type Scope string

@@ -35,6 +35,7 @@ type Command struct {
 	Scope  engine.Scope  `json:"scope,omitempty"`
 	Cause  engine.Cause  `json:"cause,omitempty"`
 	Text   string        `json:"text,omitempty"`
+	Why    engine.Why    `json:"why,omitempty"` // of OpStop with the cause Stopped
 	Launch *Launch       `json:"launch,omitempty"`
 	Index  int           `json:"index,omitempty"`
 	Turn   uint64        `json:"turn,omitempty"` // of OpSuspend and OpResume: the largest is in force

@@ -10,7 +10,9 @@ import (
 
 	"github.com/coxswain-sched/coxswain/agent/attempt"
 	"github.com/coxswain-sched/coxswain/agent/proc"
+	"github.com/coxswain-sched/coxswain/agent/step"
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/resource"
 )
 
@@ -20,7 +22,8 @@ type endOrder struct {
 	grace  time.Duration
 	cause  engine.Cause
 	text   string
-	once   bool // a process that an earlier end signalled is not signalled again
+	why    engine.Why // of the cause Stopped
+	once   bool       // a process that an earlier end signalled is not signalled again
 }
 
 // endAttempt begins to end the node's part, or hastens an end that was begun: the first
@@ -35,6 +38,7 @@ func (s *supervisor) endAttempt(e endOrder) {
 	}
 	if s.state.Cause == "" || s.state.Phase < engine.Ending {
 		s.recordFact(attempt.Record{Kind: attempt.KindEnding, Cause: e.cause, Text: e.text})
+		s.announceEnd(e)
 	}
 	s.closeSteps()
 	if s.killing {
@@ -45,6 +49,27 @@ func (s *supervisor) endAttempt(e endOrder) {
 	}
 	if at := time.Now().Add(e.grace); s.due.kill.IsZero() || at.Before(s.due.kill) {
 		s.due.kill = at
+	}
+}
+
+// announceEnd says in the output of the job and of its steps that they are ended from outside,
+// and why.
+func (s *supervisor) announceEnd(e endOrder) {
+	why := e.why
+	switch e.cause {
+	case engine.Stopped:
+	case engine.TimedOut:
+		why = engine.ForTimeLimit
+	case engine.NodeLost:
+		why = engine.ForNodeFailure
+	default:
+		return // it ended by itself, or had not begun
+	}
+	if node := s.steps.theNode(); node != nil {
+		node.Announce(why)
+	}
+	if s.batch != nil && s.launch.Job.Spec.Program.Kind == job.Batch {
+		s.program.sayNotice(step.EndNotice(s.launch.Job.ID, engine.BatchStep, s.node.Name, time.Now(), why))
 	}
 }
 

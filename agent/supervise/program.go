@@ -26,6 +26,8 @@ type program struct {
 	stdio [3]*os.File // input, output, error
 	files []string    // absolute names of the output files
 	log   string      // of standard output
+
+	notices *os.File // the file of standard error, for what is said of the job; nil: none
 }
 
 // newProgram opens the files of the batch script, or of the srun that stands for
@@ -128,7 +130,8 @@ func (p *program) startProgram(s *supervisor) (int, <-chan barrier.Exit, error) 
 	pid, exited, err := s.spawner.spawnProcess(startRequest{
 		group: s.spawner.unified, path: p.path, args: p.args, env: env, dir: p.dir, user: s.launch.User, files: p.stdio[:],
 	})
-	p.closeStreams()
+	p.keepNotices()
+	p.closeFiles()
 	if err != nil {
 		err = barrier.ExplainLaunch(s.spawner, barrier.LaunchError(err, &barrier.Cmd{Args: p.args, Env: env}))
 		return 0, nil, fmt.Errorf("start of %s: %w", p.path, err)
@@ -136,11 +139,39 @@ func (p *program) startProgram(s *supervisor) (int, <-chan barrier.Exit, error) 
 	return pid, exited, nil
 }
 
+// keepNotices keeps the file of the program's standard error open. Anything else than a file
+// of a file system is left alone: who reads from a pipe waits for its end.
+func (p *program) keepNotices() {
+	info, err := p.stdio[2].Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return
+	}
+	if fd, err := unix.FcntlInt(p.stdio[2].Fd(), unix.F_DUPFD_CLOEXEC, 0); err == nil {
+		p.notices = os.NewFile(uintptr(fd), p.stdio[2].Name())
+	}
+}
+
+// sayNotice writes a line to the file of the program's standard error, as far as it can be
+// written.
+func (p *program) sayNotice(line string) {
+	if p != nil && p.notices != nil {
+		_, _ = p.notices.WriteString(line)
+	}
+}
+
 // closeStreams closes what was opened for it, if it still is.
 func (p *program) closeStreams() {
 	if p == nil {
 		return
 	}
+	p.closeFiles()
+	if p.notices != nil {
+		_ = p.notices.Close()
+	}
+}
+
+// closeFiles closes what the program itself got.
+func (p *program) closeFiles() {
 	for _, f := range p.stdio {
 		_ = f.Close() // closed before, or never opened: no matter
 	}

@@ -127,6 +127,11 @@ type Expired struct {
 	After *job.State    `json:"after,omitempty"`
 }
 
+// Stop is how the engine is asked to end the attempt.
+func (v *Expired) Stop() engine.Stop {
+	return engine.Stop{Grace: v.Grace, Reason: "its time is over", Why: engine.ForTimeLimit}
+}
+
 // Suspend stops the processes of a job, or continues them. Parked says that the scheduler
 // does, to make room: the engine has proved that they are stopped, or all that the job
 // holds is free for it again.

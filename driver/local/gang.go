@@ -300,7 +300,7 @@ func (g *gang) stopGang(s engine.Stop) {
 		g.abandonLaunch(engine.Stopped, s.Reason)
 		return
 	}
-	g.tellAll(attempt.Command{Op: attempt.OpStop, Signal: s.Signal, Grace: s.Grace, Cause: engine.Stopped, Text: s.Reason})
+	g.tellAll(attempt.Command{Op: attempt.OpStop, Signal: s.Signal, Grace: s.Grace, Cause: engine.Stopped, Text: s.Reason, Why: s.Why})
 }
 
 func (g *gang) signalTasks(n int, to engine.Scope) error {

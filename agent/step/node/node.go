@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-sched/coxswain/agent/step/place"
 	"github.com/coxswain-sched/coxswain/agent/step/wire"
 	"github.com/coxswain-sched/coxswain/auth/peer"
+	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
@@ -368,6 +369,13 @@ func (n *Node) Ending() {
 		s.mu.Lock()
 		s.ending = s.ending || s.opened // a task at its barrier has to be let go, by kill
 		s.mu.Unlock()
+	}
+}
+
+// Announce has the sruns of steps that run say that their steps are ended, and why.
+func (n *Node) Announce(why engine.Why) {
+	for _, s := range n.livingSteps(-1) {
+		s.announceEnd(why)
 	}
 }
 

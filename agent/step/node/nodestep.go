@@ -8,8 +8,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/agent/step"
 	"github.com/coxswain-sched/coxswain/agent/step/barrier"
 	"github.com/coxswain-sched/coxswain/agent/step/wire"
+	"github.com/coxswain-sched/coxswain/engine"
 )
 
 // nodeStep is one step on one node, from its preparation until nothing of it lives.
@@ -27,6 +29,9 @@ type nodeStep struct {
 	opened bool // the barrier
 	queued int  // input that no task has taken yet
 	ending bool // a kill is on its way
+
+	announced bool           // the end, to srun
+	notices   sync.WaitGroup // are on their way to srun
 }
 
 // serveStep holds the tasks of a step, and then does what srun says until the
@@ -159,6 +164,7 @@ func (s *nodeStep) followSrun() {
 		case wire.MsgSignal:
 			s.signalTasks(syscall.Signal(f.Number))
 		case wire.MsgKill:
+			s.announceEnd(engine.Why(f.Body))
 			s.killTasks(f.Number != 0)
 		case wire.MsgPMI:
 			s.answerPMI(f)
@@ -234,6 +240,21 @@ func (s *nodeStep) killTasks(now bool) {
 	})
 }
 
+// announceEnd has srun say that the step is ended from outside, once: the first node of the
+// step does. It does not wait for an srun that does not read.
+func (s *nodeStep) announceEnd(why engine.Why) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	info := &s.prep.Info
+	if s.announced || !s.opened || len(info.Parts) == 0 || info.Parts[0].Node != s.node.cfg.Node {
+		return
+	}
+	s.announced = true
+	a := s.node.cfg.Alloc
+	line := step.EndNotice(a.Job, info.Step, a.Nodes[s.node.cfg.Node].Name, time.Now(), why)
+	s.notices.Go(func() { _ = s.link.Send(wire.Frame{Kind: wire.MsgNotice, Body: []byte(line)}) })
+}
+
 // awaitTasks waits for the end of every task, ends what they left behind, and says that
 // the step is over, if it was ever said to be held.
 func (s *nodeStep) awaitTasks(held bool) {
@@ -250,6 +271,7 @@ func (s *nodeStep) awaitTasks(held bool) {
 	for _, f := range s.files {
 		_ = f.Close()
 	}
+	s.notices.Wait()
 	if held {
 		_ = s.link.Send(wire.Frame{Kind: wire.MsgOver})
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/agent/step"
 	"github.com/coxswain-sched/coxswain/agent/step/wire"
+	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
@@ -234,6 +235,8 @@ func (c *client) handleFrame(r *remote, f wire.Frame) {
 		r.window.giveRoom(f.Number)
 	case wire.MsgPMI:
 		c.pmi.handleCommand(f.Rank, string(f.Body))
+	case wire.MsgNotice:
+		c.print.err.write(f.Body)
 	case wire.MsgTrouble:
 		c.sayLine("error: %s: %s", r.name, f.Body)
 	case wire.MsgExit:
@@ -292,11 +295,11 @@ func (c *client) awaitEnd() int {
 		case <-waited:
 			waited = nil
 			c.sayLine("First task exited %ds ago", int(c.plan.first.end.wait.Seconds()))
-			c.terminateStep()
+			c.terminateStep(engine.OnRequest)
 		case <-limit:
 			limit = nil
 			c.sayLine("error: %s: time limit of the step reached", c.stepID())
-			c.terminateStep()
+			c.terminateStep(engine.ForTimeLimit)
 		}
 	}
 	c.printEnds(nil)
@@ -314,7 +317,7 @@ func (c *client) nodeLost(e taskEnd) {
 	c.worst = max(c.worst, exitError)
 	c.printEnds(nil)
 	c.sayLine("error: Node failure on %s", e.from.name)
-	c.terminateStep()
+	c.terminateStep(engine.ForNodeFailure)
 }
 
 // taskEnded notes the end of a task.
@@ -330,7 +333,7 @@ func (c *client) taskEnded(e taskEnd) {
 	}
 	if !e.how.Exit.OK() && c.plan.first.end.killOnBadExit == 1 && !c.killing {
 		c.printEnds(nil)
-		c.terminateStep()
+		c.terminateStep(engine.OnRequest)
 	}
 }
 
@@ -338,7 +341,7 @@ func (c *client) taskEnded(e taskEnd) {
 func (c *client) taskAborted(e taskEnd) {
 	c.sayLine("error: task %d aborts the step with code %d %s", e.rank, e.how.Exit.Status, e.how.Text)
 	c.worst = max(c.worst, e.how.Exit.Status, exitError)
-	c.terminateStep()
+	c.terminateStep(engine.OnRequest)
 }
 
 // endedByUs reports whether a task ended by the signal that we sent it because of
@@ -350,13 +353,13 @@ func (c *client) endedByUs(e taskEnd) bool {
 }
 
 // terminateStep ends every task, once.
-func (c *client) terminateStep() {
+func (c *client) terminateStep(why engine.Why) {
 	if c.killing || c.ended == c.info.Tasks {
 		return
 	}
 	c.killing = true
 	c.sayLine("Terminating %s", c.stepID())
-	c.broadcastFrame(wire.Frame{Kind: wire.MsgKill})
+	c.broadcastFrame(wire.Frame{Kind: wire.MsgKill, Body: []byte(why)})
 }
 
 // broadcastFrame sends a frame to every node. A node that is gone is met elsewhere.

@@ -31,7 +31,7 @@ const (
 	MsgGo                       // open the barrier
 	MsgStdin                    // rank (-1: all), body: input; empty: its end
 	MsgSignal                   // number: signal for all tasks of the step
-	MsgKill                     // end all tasks of the step; number 1: at once
+	MsgKill                     // end all tasks of the step; number 1: at once; body: why, an engine.Why
 	MsgWaitGone                 // number: step; answered by MsgGone once nothing of it lives
 	MsgExec                     // body: execution; the command's descriptors follow once MsgHeld was said
 )
@@ -49,6 +49,7 @@ const (
 	MsgGone                      // answer to MsgWaitGone
 	MsgTrouble                   // body: something that the user should know; the step goes on
 	MsgPMI                       // rank, body: a line of the process management interface, in both directions
+	MsgNotice                    // body: a line for standard error, as it is
 )
 
 // InputWindow is how much input may be on its way to one node.
