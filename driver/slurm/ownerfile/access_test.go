@@ -1,4 +1,4 @@
-package slurm
+package ownerfile
 
 import (
 	"encoding/binary"
@@ -17,8 +17,8 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
-// open2all is a folder that everybody may enter.
-func open2all(t *testing.T) string {
+// openFolder is a folder that everybody may enter.
+func openFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
@@ -37,7 +37,7 @@ func open2all(t *testing.T) string {
 //
 // Seen to fail with: a look at the file's mode alone.
 func TestFilesOfAnotherUser(t *testing.T) {
-	dir := open2all(t)
+	dir := openFolder(t)
 	other := asuser.User{UID: uint32(os.Geteuid()) + 1, GID: uint32(os.Getegid()) + 1}
 	put := func(name string, mode os.FileMode) string {
 		name = filepath.Join(dir, name)
@@ -94,7 +94,7 @@ func TestShownAsTheKernelWould(t *testing.T) {
 	}
 	const user, group, second = 61001, 61002, 61003
 	who := asuser.User{UID: user, GID: group, Groups: []uint32{group, second}}
-	dir, r := open2all(t), rand.New(rand.NewPCG(1, 1))
+	dir, r := openFolder(t), rand.New(rand.NewPCG(1, 1))
 	ids := []int{0, user, group, second, 61009}
 	lists, shown := 0, 0
 	set := func(name string) {
