@@ -3,6 +3,7 @@ package slurm
 import (
 	"fmt"
 
+	"github.com/coxswain-sched/coxswain/driver/slurm/inventory"
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -78,7 +79,7 @@ func (e *Engine) markForeignUse(found []site.Node, all []fleet.Node) {
 	if !e.cfg.Placed {
 		for i := range found {
 			n := &found[i]
-			e.seen.others = e.seen.others.addUse(ForeignUse{n.UsedCPUs, resource.Amount(n.UsedBytes), len(gpuDevices(n.Taken))})
+			e.seen.others = e.seen.others.addUse(ForeignUse{n.UsedCPUs, resource.Amount(n.UsedBytes), len(inventory.GPUs(n.Taken))})
 		}
 		e.seen.others = e.seen.others.subtractFloor(ownPoolUsage(e.attempts))
 		return
@@ -86,7 +87,7 @@ func (e *Engine) markForeignUse(found []site.Node, all []fleet.Node) {
 	ours := ownUsageByNode(e.attempts)
 	for i := range found {
 		n := &found[i]
-		used := ForeignUse{n.UsedCPUs, resource.Amount(n.UsedBytes), len(gpuDevices(n.Taken))}
+		used := ForeignUse{n.UsedCPUs, resource.Amount(n.UsedBytes), len(inventory.GPUs(n.Taken))}
 		claimed := map[int]bool{}
 		if h := ours[n.Name]; h != nil {
 			used, claimed = used.subtractFloor(h.ForeignUse), h.claimed

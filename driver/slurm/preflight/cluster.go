@@ -1,4 +1,4 @@
-package slurm
+package preflight
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/driver/slurm/inventory"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/hostlist"
@@ -24,8 +25,8 @@ func (c *Config) poolOption(name string) string {
 }
 
 // checkClusterParts are partitions, and the reservation.
-func (l *preflight) checkClusterParts(ctx context.Context) {
-	inv, err := l.e.cfg.Site.Stock(ctx)
+func (l *look) checkClusterParts(ctx context.Context) {
+	inv, err := l.Site.Stock(ctx)
 	if err != nil {
 		l.addFailure("partitions", err)
 		return
@@ -39,7 +40,7 @@ func (l *preflight) checkClusterParts(ctx context.Context) {
 		}
 	}
 	said := strings.Join(names, ", ")
-	switch want := l.e.cfg.poolOption("partition"); {
+	switch want := l.poolOption("partition"); {
 	case len(names) == 0:
 		l.addFinding("partitions", engine.Missing, "PartitionName=… in slurm.conf, and scontrol reconfigure", "there is none that this user sees")
 	case want != "":
@@ -56,13 +57,13 @@ func (l *preflight) checkClusterParts(ctx context.Context) {
 			l.checkPartition(inv, standard, said)
 		}
 	}
-	if want := l.e.cfg.poolOption("reservation"); want != "" {
+	if want := l.poolOption("reservation"); want != "" {
 		l.checkReservation(inv, want)
 	}
 }
 
 // checkPartition is one that the pool's jobs go to.
-func (l *preflight) checkPartition(inv *fleet.Inventory, name, all string) {
+func (l *look) checkPartition(inv *fleet.Inventory, name, all string) {
 	i := slices.IndexFunc(inv.Partitions, func(p fleet.Partition) bool { return p.Name == name })
 	switch {
 	case i < 0:
@@ -74,7 +75,7 @@ func (l *preflight) checkPartition(inv *fleet.Inventory, name, all string) {
 	}
 }
 
-func (l *preflight) checkReservation(inv *fleet.Inventory, name string) {
+func (l *look) checkReservation(inv *fleet.Inventory, name string) {
 	i := slices.IndexFunc(inv.Reservations, func(r fleet.Reservation) bool { return r.Name == name })
 	switch {
 	case i < 0:
@@ -87,8 +88,8 @@ func (l *preflight) checkReservation(inv *fleet.Inventory, name string) {
 }
 
 // checkDevices are what GRES there are, and nodes that take no work.
-func (l *preflight) checkDevices(ctx context.Context) {
-	nodes, err := l.e.cfg.Site.Nodes(ctx)
+func (l *look) checkDevices(ctx context.Context) {
+	nodes, err := l.Site.Nodes(ctx)
 	if err != nil {
 		l.addFailure("gres", err)
 		return
@@ -97,7 +98,7 @@ func (l *preflight) checkDevices(ctx context.Context) {
 	off := map[string][]string{}
 	for i := range nodes {
 		n := &nodes[i]
-		of := gpuDevices(n.GRES)
+		of := inventory.GPUs(n.GRES)
 		for _, d := range of {
 			counts[strings.TrimSuffix(d.Kind+":"+d.Type, ":")]++
 		}
@@ -124,8 +125,8 @@ func (l *preflight) checkDevices(ctx context.Context) {
 }
 
 // checkTopology say where nodes lie.
-func (l *preflight) checkTopology(ctx context.Context) {
-	nodes, err := l.e.cfg.Site.Nodes(ctx)
+func (l *look) checkTopology(ctx context.Context) {
+	nodes, err := l.Site.Nodes(ctx)
 	if err != nil {
 		return // devices has said it
 	}
@@ -155,7 +156,7 @@ func countNoun(n int, one, more string) string {
 	return fmt.Sprintf("%d %s", n, more)
 }
 
-func (l *preflight) checkAccounting(context.Context) {
+func (l *look) checkAccounting(context.Context) {
 	switch {
 	case !l.is.Accounts:
 		l.addFinding("accounting", engine.Warning, "AccountingStorageType=accounting_storage/slurmdbd in slurm.conf, and slurmdbd", "there is none: of a job that is forgotten before it was looked at, the exit code is lost")
@@ -167,7 +168,7 @@ func (l *preflight) checkAccounting(context.Context) {
 }
 
 // checkProcessTracking are how Slurm follows them, and holds them to their limits.
-func (l *preflight) checkProcessTracking(context.Context) {
+func (l *look) checkProcessTracking(context.Context) {
 	s := l.way.Settings
 	if s == nil {
 		return // Lacks says so
@@ -187,7 +188,7 @@ func (l *preflight) checkProcessTracking(context.Context) {
 // shortest is a MinJobAge that leaves time to look at what has ended.
 const shortest = time.Minute
 
-func (l *preflight) checkJobAge(context.Context) {
+func (l *look) checkJobAge(context.Context) {
 	if l.way.Settings == nil {
 		return
 	}
