@@ -59,7 +59,7 @@ unit: $(BIN)/.tools           ## tests, with real processes, as the user who cal
 	$(call tests,$(PKGS),)
 
 race: $(BIN)/.tools           ## the packages with goroutines of their own, under the race detector
-	CGO_ENABLED=1 $(call tests,$(RACY2) $(RACY),-race -short)
+	GORACE=atexit_sleep_ms=20 CGO_ENABLED=1 $(call tests,$(RACY2) $(RACY),-race -short -p 4)
 
 proofs: proofs-computed proofs-run    ## simulation, kills, faults, hard cases, load, security, published tables
 

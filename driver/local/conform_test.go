@@ -43,6 +43,7 @@ func TestConformance(t *testing.T) {
 	}
 	for _, cfg := range ways {
 		t.Run(fmt.Sprintf("names=%s/cgroups=%t", cfg.Naming, !cfg.NoLimits), func(t *testing.T) {
+			t.Parallel()
 			enginetest.Run(t, harness(cfg))
 		})
 	}

@@ -72,6 +72,7 @@ func TestWithoutRights(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long")
 	}
+	t.Parallel()
 	const nobody = 65534
 	dir, err := os.MkdirTemp("", "nobody")
 	if err != nil {

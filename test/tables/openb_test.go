@@ -179,7 +179,7 @@ func compared() []string {
 	if os.Getenv("COX_LONG") != "" {
 		return workloads
 	}
-	return []string{"default", "gpushare40", "gpuspec10", "multigpu50"}
+	return []string{"default", "gpuspec10", "multigpu50"}
 }
 
 // published is the table of FGD (USENIX ATC 2023), GPU allocated in percent at 100 %
