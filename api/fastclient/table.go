@@ -62,7 +62,7 @@ func NewTable(b []byte, width int) (*Table, error) {
 }
 
 // Len is the number of rows.
-func (t *Table) Len() int { return len(t.at) / t.width }
+func (t *Table) Len() int { return (len(t.at) - 1) / t.width }
 
 // Cell returns a cell without its escapes. It must not be written to.
 func (t *Table) Cell(row, col int) []byte {

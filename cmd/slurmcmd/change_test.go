@@ -16,7 +16,7 @@ func TestChanges(t *testing.T) {
 		{"scancel 7 8_3 9_[1-4,6]", `{"select":{"ids":["7","8_3","9_[1-4,6]"]},"verb":"cancel"}`},
 		{"scancel 7,8 215+1", `{"select":{"ids":["7","8","215"]},"verb":"cancel"}`},
 		{"scancel -u root -p gpu -t PD", `{"select":{"users":["root"],"partitions":["gpu"],"states":["PENDING"]},"verb":"cancel"}`},
-		{"scancel -n a,b -A x -q y -w n[1-2]", `{"select":{"accounts":["x"],"qos":["y"],"names":["a","b"],"nodes":["n[1-2]"]},"verb":"cancel"}`},
+		{"scancel -n a,b -A x -q y -w n[1-2]", `{"select":{"accounts":["x"],"qos":["y"],"names":["a,b"],"nodes":["n[1-2]"]},"verb":"cancel"}`},
 		{"scancel -s USR1 7", `{"select":{"ids":["7"]},"verb":"signal","signal":"USR1"}`},
 		{"scancel -b -s 12 7", `{"select":{"ids":["7"]},"verb":"signal","signal":"12","batch_only":true}`},
 		{"scancel -f --signal=SIGTERM 7", `{"select":{"ids":["7"]},"verb":"signal","signal":"SIGTERM","full":true}`},

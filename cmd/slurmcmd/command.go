@@ -74,12 +74,18 @@ func (c *Command) Environ() []string { return c.env }
 
 // Getenv returns a variable, or "".
 func (c *Command) Getenv(name string) string {
+	v, _ := c.LookupEnv(name)
+	return v
+}
+
+// LookupEnv returns a variable, and whether it is set.
+func (c *Command) LookupEnv(name string) (string, bool) {
 	for i := len(c.env) - 1; i >= 0; i-- {
 		if v, ok := strings.CutPrefix(c.env[i], name); ok && v != "" && v[0] == '=' {
-			return v[1:]
+			return v[1:], true
 		}
 	}
-	return ""
+	return "", false
 }
 
 // Client is the connection to the server, made at the first call.

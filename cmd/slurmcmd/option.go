@@ -3,6 +3,7 @@ package slurmcmd
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/getopt"
@@ -10,35 +11,47 @@ import (
 
 // Option is one option of a command.
 type Option struct {
-	Long  string
-	Short byte
-	Arg   getopt.Arg
-	Do    func(value string) error
+	Long   string
+	Short  byte
+	Arg    getopt.Arg
+	Do     func(value string) error
+	Bare   func() // of getopt.Numbers: called in place of Do where no value was given
+	Filter bool   // it chooses among what there is: an empty value chooses nothing
 }
 
 // Flag is an option that sets a variable.
 func Flag(long string, short byte, v *bool) Option {
-	return Option{long, short, getopt.None, func(string) error { *v = true; return nil }}
+	return Option{Long: long, Short: short, Do: func(string) error { *v = true; return nil }}
 }
 
 // Text is an option whose argument goes into a variable.
 func Text(long string, short byte, v *string) Option {
-	return Option{long, short, getopt.Required, func(s string) error { *v = s; return nil }}
+	return Option{Long: long, Short: short, Arg: getopt.Required, Do: func(s string) error { *v = s; return nil }}
 }
 
-// List is an option whose argument is a list with commas.
+// List is a filter whose argument is a list with commas.
 func List(long string, short byte, v *[]string) Option {
-	return Option{long, short, getopt.Required, func(s string) error { *v = append(*v, Split(s)...); return nil }}
+	return Filter(long, short, func(s string) error { *v = append(*v, SplitFilter(s)...); return nil })
+}
+
+// Filter is a filter that reads its argument by itself.
+func Filter(long string, short byte, do func(value string) error) Option {
+	return Option{Long: long, Short: short, Arg: getopt.Required, Do: do, Filter: true}
+}
+
+// Numbers is a filter by jobs, which may also be given without any: then bare is called.
+func Numbers(long string, short byte, do func(value string) error, bare func()) Option {
+	return Option{Long: long, Short: short, Arg: getopt.Numbers, Do: do, Bare: bare, Filter: true}
 }
 
 // Ignored is an option that has no effect here.
 func Ignored(long string, short byte, arg getopt.Arg) Option {
-	return Option{long, short, arg, func(string) error { return nil }}
+	return Option{Long: long, Short: short, Arg: arg, Do: func(string) error { return nil }}
 }
 
 // Refused is an option of Slurm's that is not there; instead says what is.
 func Refused(long string, short byte, arg getopt.Arg, instead string) Option {
-	return Option{long, short, arg, func(string) error {
+	return Option{Long: long, Short: short, Arg: arg, Do: func(string) error {
 		return fault.New(fault.Unsupported, "--%s is not built yet", long).Advise("%s", instead)
 	}}
 }
@@ -60,6 +73,36 @@ func Split(s string) (out []string) {
 			depth++
 		case s[i] == ']' && depth > 0:
 			depth--
+		}
+	}
+	return out
+}
+
+// SplitFilter is Split of a filter's value. A value that names nothing is one empty entry,
+// so that the filter still counts as given: see MatchesNothing.
+func SplitFilter(s string) []string {
+	if list := Split(s); len(list) > 0 {
+		return list
+	}
+	return []string{""}
+}
+
+// MatchesNothing reports whether one of the filters was given and names nothing, as with a
+// variable that is not set. Nothing passes it, as in Slurm.
+func MatchesNothing(filters ...[]string) bool {
+	return slices.ContainsFunc(filters, func(f []string) bool { return len(f) > 0 && JoinFilter(f) == "" })
+}
+
+// JoinFilter joins the entries of a filter that are not empty.
+func JoinFilter(list []string) string {
+	return strings.Join(DropEmpty(list), ",")
+}
+
+// DropEmpty returns the entries of a filter that are not empty.
+func DropEmpty(list []string) (out []string) {
+	for _, s := range list {
+		if s != "" {
+			out = append(out, s)
 		}
 	}
 	return out
@@ -114,7 +157,9 @@ func Parse(list []Option, args []string) (rest []string, err error) {
 		case getopt.Plain:
 			rest = append(rest, args[it.Word])
 		case getopt.Found:
-			if err := list[it.Index].Do(it.Value); err != nil {
+			if o := &list[it.Index]; o.Bare != nil && !it.HasValue {
+				o.Bare()
+			} else if err := o.Do(it.Value); err != nil {
 				return nil, err
 			}
 		default:

@@ -96,7 +96,7 @@ func (s *Scanner) takeValue(it Item) Item {
 			return it
 		}
 	case Numbers:
-		if s.next == s.n || s.word(s.next) == "" || s.word(s.next)[0] == '-' {
+		if s.next == s.n || strings.HasPrefix(s.word(s.next), "-") {
 			return it
 		}
 	default:

@@ -47,7 +47,7 @@ true
 		if j.Spec.TimeLimit != tt.want || j.Spec.Name != "last" || j.Why == nil || j.Why.Code != "held-user" {
 			t.Errorf("%v %v: %s, %q, %+v", tt.env, tt.args, j.Spec.TimeLimit, j.Spec.Name, j.Why)
 		}
-		if !strings.Contains(errs, "job.sh:8: is not read here") {
+		if !strings.Contains(errs, "job.sh:8: #SBATCH is not read here") {
 			t.Errorf("nothing is said of the directive after the first command:\n%s", errs)
 		}
 	}

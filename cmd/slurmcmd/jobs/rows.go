@@ -56,7 +56,7 @@ func New(t *fastclient.Table, w *Want, now time.Time) *Rows {
 
 // None are no jobs.
 func None(w *Want, now time.Time) *Rows {
-	t, err := fastclient.NewTable(nil, 1)
+	t, err := fastclient.NewTable(nil, max(len(w.order), 1))
 	if err != nil {
 		panic(err) // there is nothing in it that could be wrong
 	}

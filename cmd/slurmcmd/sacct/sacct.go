@@ -51,6 +51,9 @@ type query struct {
 	jsonForm                   string
 }
 
+// Options lists the options of sacct, for documents and tests.
+func Options() []slurmcmd.Option { return (&query{Command: &slurmcmd.Command{}}).options() }
+
 func (q *query) options() []slurmcmd.Option {
 	preset := func(f string) func(string) error { return func(string) error { q.format = f; return nil } }
 	return []slurmcmd.Option{
@@ -70,20 +73,20 @@ func (q *query) options() []slurmcmd.Option {
 		{Long: "format", Short: 'o', Arg: getopt.Required, Do: func(s string) error { q.format = strings.TrimPrefix(q.format+","+s, ","); return nil }},
 		slurmcmd.Flag("help", 'h', &q.help),
 		slurmcmd.Flag("helpformat", 'e', &q.list),
-		{Long: "jobs", Short: 'j', Arg: getopt.Required, Do: q.addIDs},
+		slurmcmd.Filter("jobs", 'j', q.addIDs),
 		{Long: "json", Arg: getopt.Optional, Do: func(s string) error { q.json, q.jsonForm = true, s; return nil }},
 		slurmcmd.Ignored("local", 0, getopt.None),
 		{Long: "long", Short: 'l', Do: preset(formatLong)},
 		slurmcmd.List("name", 0, &q.names),
 		slurmcmd.Ignored("noconvert", 0, getopt.None),
-		{Long: "nodelist", Short: 'N', Arg: getopt.Required, Do: q.addNodes},
+		slurmcmd.Filter("nodelist", 'N', q.addNodes),
 		slurmcmd.Flag("noheader", 'n', &q.noHeader),
 		slurmcmd.Flag("parsable", 'p', &q.parsable),
 		slurmcmd.Flag("parsable2", 'P', &q.bar),
 		slurmcmd.List("partition", 'r', &q.partitions),
 		slurmcmd.List("qos", 'q', &q.qos),
 		{Long: "starttime", Short: 'S', Arg: getopt.Required, Do: q.timeOption(&q.from)},
-		{Long: "state", Short: 's', Arg: getopt.Required, Do: q.addStates},
+		slurmcmd.Filter("state", 's', q.addStates),
 		slurmcmd.Ignored("truncate", 'T', getopt.None),
 		slurmcmd.Ignored("units", 0, getopt.Required),
 		slurmcmd.Flag("usage", 'U', &q.help),
@@ -161,15 +164,19 @@ func (q *query) addIDs(s string) error {
 }
 
 func (q *query) addNodes(s string) error {
+	if strings.Trim(s, ",") == "" {
+		q.nodes = append(q.nodes, "")
+		return nil
+	}
 	names, err := hostlist.Expand(s)
 	q.nodes = append(q.nodes, names...)
 	return err
 }
 
 func (q *query) addStates(s string) error {
-	for _, word := range slurmcmd.Split(s) {
+	for _, word := range slurmcmd.SplitFilter(s) {
 		long, err := slurmfmt.ParseState(word)
-		if err != nil {
+		if err != nil && word != "" {
 			return &slurmcmd.PlainError{Text: "sacct: fatal: unrecognized job state value '" + word + "'"}
 		}
 		q.states = append(q.states, long)
@@ -222,14 +229,7 @@ func (q *query) showJobs() error {
 	if q.json {
 		want.Add(slurmjson.AccountColumns()...)
 	}
-	c, err := q.Client()
-	if err != nil {
-		return err
-	}
-	rows, err := jobs.Get(c, "/v1/history", &want, q.Now, q.requestParams()...)
-	if slurmcmd.IsNotFound(err) {
-		rows, err = jobs.None(&want, q.Now), nil
-	}
+	rows, err := q.fetchRows(&want)
 	if err != nil {
 		return err
 	}
@@ -239,6 +239,22 @@ func (q *query) showJobs() error {
 	}
 	q.printTable(cols, list)
 	return nil
+}
+
+// fetchRows gets the jobs.
+func (q *query) fetchRows(want *jobs.Want) (*jobs.Rows, error) {
+	if slurmcmd.MatchesNothing(q.users, q.accounts, q.partitions, q.qos, q.names, q.nodes, q.states) {
+		return jobs.None(want, q.Now), nil
+	}
+	c, err := q.Client()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := jobs.Get(c, "/v1/history", want, q.Now, q.requestParams()...)
+	if slurmcmd.IsNotFound(err) {
+		return jobs.None(want, q.Now), nil
+	}
+	return rows, err
 }
 
 func (q *query) requestParams() []string {
@@ -254,8 +270,8 @@ func (q *query) requestParams() []string {
 		states = f.Param()
 	}
 	return []string{
-		"ids", strings.Join(q.ids, ","), "users", strings.Join(q.users, ","), "accounts", strings.Join(q.accounts, ","),
-		"partitions", strings.Join(q.partitions, ","), "qos", strings.Join(q.qos, ","), "names", strings.Join(q.names, ","),
+		"ids", strings.Join(q.ids, ","), "users", slurmcmd.JoinFilter(q.users), "accounts", slurmcmd.JoinFilter(q.accounts),
+		"partitions", slurmcmd.JoinFilter(q.partitions), "qos", slurmcmd.JoinFilter(q.qos), "names", slurmcmd.JoinFilter(q.names),
 		"states", states, "from", stamp(q.from), "to", stamp(q.to),
 	}
 }

@@ -46,6 +46,9 @@ type killer struct {
 	ctld, hurry          bool // no effect here
 }
 
+// Options lists the options of scancel, for documents and tests.
+func Options() []slurmcmd.Option { return (&killer{Command: &slurmcmd.Command{}}).options() }
+
 func (k *killer) options() []slurmcmd.Option {
 	return []slurmcmd.Option{
 		slurmcmd.List("account", 'A', &k.sel.Accounts),
@@ -56,9 +59,9 @@ func (k *killer) options() []slurmcmd.Option {
 		slurmcmd.Flag("help", 0, &k.help),
 		slurmcmd.Flag("hurry", 'H', &k.hurry),
 		slurmcmd.Flag("interactive", 'i', &k.ask),
-		slurmcmd.List("jobname", 0, &k.sel.Names),
+		slurmcmd.Filter("jobname", 0, k.setName),
 		slurmcmd.Flag("me", 0, &k.me),
-		slurmcmd.List("name", 'n', &k.sel.Names),
+		slurmcmd.Filter("name", 'n', k.setName),
 		slurmcmd.List("nodelist", 'w', &k.sel.Nodes),
 		slurmcmd.List("partition", 'p', &k.sel.Partitions),
 		slurmcmd.List("qos", 'q', &k.sel.QOS),
@@ -66,10 +69,10 @@ func (k *killer) options() []slurmcmd.Option {
 		slurmcmd.List("reservation", 'R', &k.reservations),
 		slurmcmd.Refused("sibling", 0, getopt.Required, "there are no federations"),
 		{Long: "signal", Short: 's', Arg: getopt.Required, Do: k.setSignal},
-		{Long: "state", Short: 't', Arg: getopt.Required, Do: k.addStates},
-		{Long: "states", Arg: getopt.Required, Do: k.addStates},
+		slurmcmd.Filter("state", 't', k.addStates),
+		slurmcmd.Filter("states", 0, k.addStates),
 		slurmcmd.Flag("usage", 0, &k.help),
-		{Long: "user", Short: 'u', Arg: getopt.Required, Do: k.addUser},
+		slurmcmd.Filter("user", 'u', k.addUser),
 		{Long: "verbose", Short: 'v', Do: func(string) error { k.verbose++; return nil }},
 		slurmcmd.Flag("version", 'V', &k.version),
 		slurmcmd.Refused("wckey", 0, getopt.Required, "jobs have no workload keys"),
@@ -100,12 +103,26 @@ func (k *killer) run(args []string) error {
 	switch {
 	case len(k.sel.IDs) == 0 && !filtered && len(k.reservations) == 0:
 		return slurmcmd.Textf("No job identification provided")
+	case k.matchesNothing():
+		return nil
 	case filtered && len(k.sel.IDs) > 0, k.ask, len(k.reservations) > 0:
 		if err := k.resolveSelection(); err != nil || len(k.sel.IDs) == 0 {
 			return err
 		}
 	}
 	return k.sendChange()
+}
+
+// matchesNothing reports whether a filter has an empty value. Empty values beside others
+// are dropped.
+func (k *killer) matchesNothing() bool {
+	for _, list := range []*[]string{&k.sel.Names, &k.sel.Accounts, &k.sel.Partitions, &k.sel.QOS, &k.sel.Nodes, &k.reservations} {
+		if slurmcmd.MatchesNothing(*list) {
+			return true
+		}
+		*list = slurmcmd.DropEmpty(*list)
+	}
+	return false
 }
 
 // hasFilter reports whether a filter was given beside or instead of numbers.
@@ -115,7 +132,7 @@ func (k *killer) hasFilter() bool {
 }
 
 func (k *killer) addIDs(word string) error {
-	for _, text := range slurmcmd.Split(word) {
+	for _, text := range slurmcmd.SplitFilter(word) {
 		id, err := slurmfmt.ParseJobID(text)
 		if err != nil {
 			return slurmcmd.Textf("Invalid job id %s", text)
@@ -139,13 +156,19 @@ func (k *killer) setSignal(s string) error {
 }
 
 func (k *killer) addStates(s string) error {
-	for _, word := range slurmcmd.Split(s) {
+	for _, word := range slurmcmd.SplitFilter(s) {
 		long, err := slurmfmt.ParseState(word)
 		if err != nil || long != "PENDING" && long != "RUNNING" && long != "SUSPENDED" {
 			return plainError("Invalid job state specified: " + word + "\nValid job states are PENDING, RUNNING, and SUSPENDED")
 		}
 		k.sel.States = append(k.sel.States, long)
 	}
+	return nil
+}
+
+// setName takes a job's name, which may have commas in it.
+func (k *killer) setName(s string) error {
+	k.sel.Names = []string{s}
 	return nil
 }
 
@@ -171,9 +194,9 @@ func (k *killer) resolveSelection() error {
 	want.Add(column.Name, column.State, column.JobName, column.Partition, column.Reservation)
 	s := &k.sel
 	rows, err := jobs.Get(c, "/v1/jobs", &want, k.Now,
-		"ids", strings.Join(s.IDs, ","), "users", strings.Join(s.Users, ","), "accounts", strings.Join(s.Accounts, ","),
-		"partitions", strings.Join(s.Partitions, ","), "qos", strings.Join(s.QOS, ","), "names", strings.Join(s.Names, ","),
-		"states", strings.Join(s.States, ","), "nodes", strings.Join(s.Nodes, ","), "collapse", collapseParam(s))
+		"ids", strings.Join(s.IDs, ","), "users", strings.Join(s.Users, ","), "accounts", slurmcmd.JoinFilter(s.Accounts),
+		"partitions", slurmcmd.JoinFilter(s.Partitions), "qos", slurmcmd.JoinFilter(s.QOS),
+		"states", strings.Join(s.States, ","), "nodes", slurmcmd.JoinFilter(s.Nodes), "collapse", collapseParam(s))
 	switch {
 	case slurmcmd.IsNotFound(err):
 		k.sel = api.Select{}
@@ -186,6 +209,9 @@ func (k *killer) resolveSelection() error {
 	for i := range rows.Len() {
 		r := rows.Row(i)
 		if len(k.reservations) > 0 && !contains(k.reservations, r.Text(column.Reservation)) {
+			continue
+		}
+		if len(s.Names) > 0 && !contains(s.Names, r.Text(column.JobName)) { // a name with a comma cannot be asked for
 			continue
 		}
 		if k.ask && !k.askJob(in, r) {

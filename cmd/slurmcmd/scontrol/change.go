@@ -55,7 +55,7 @@ func parseSelection(args []string) (*api.Select, error) {
 		case named && (low == "job" || low == "jobid"):
 			a = value
 		}
-		for _, id := range slurmcmd.Split(a) {
+		for _, id := range slurmcmd.SplitFilter(a) {
 			if _, err := slurmfmt.ParseJobID(id); err != nil {
 				return nil, plainErrorf("Invalid job id specified for job %s\nslurm_suspend error: Invalid job id specified", id)
 			}

@@ -340,6 +340,9 @@ func (s *command) deleteReservation(args []string) error {
 	if low := strings.ToLower(word); len(low) < 3 || !strings.HasPrefix("reservationname", low) {
 		return fault.New(fault.Unsupported, "delete %s is not built", args[0]).Advise("reservations alone are deleted here: scontrol delete ReservationName=NAME")
 	}
+	if name == "" {
+		return plainErrorf("delete_reservation %s: Requested reservation is invalid", strings.Join(args, " "))
+	}
 	c, err := s.Client()
 	if err != nil {
 		return err

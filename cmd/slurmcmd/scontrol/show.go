@@ -22,15 +22,23 @@ func (s *command) showEntity(args []string) error {
 	if len(args) == 0 {
 		return plainErrorf("too few arguments for keyword:show")
 	}
-	entity, name, _ := strings.Cut(args[0], "=")
+	entity, name, named := strings.Cut(args[0], "=")
 	if len(args) > 1 {
-		name = args[1]
+		name, named = args[1], true
 	}
 	entity = strings.ToLower(entity)
 	is := func(word string, least int) bool { return len(entity) >= least && strings.HasPrefix(word, entity) }
 	switch {
 	case is("jobs", 1), is("jobid", 1):
 		return s.showJobs(name)
+	case named && name == "" && is("nodes", 1):
+		return s.showNothing("Node")
+	case named && name == "" && is("partitions", 1):
+		return s.showNothing("Partition")
+	case named && name == "" && is("reservations", 1):
+		return s.showNothing("Reservation")
+	case named && name == "" && (is("licenses", 2) || is("licences", 2)):
+		return s.showNothing("License")
 	case is("nodes", 1):
 		return s.showNodes(name)
 	case is("partitions", 1):
@@ -46,6 +54,13 @@ func (s *command) showEntity(args []string) error {
 		return fault.New(fault.Unsupported, "show %s is not built yet", entity)
 	}
 	return plainErrorf("invalid entity:%s for keyword:show ", args[0])
+}
+
+// showNothing says that nothing has an empty name, as of a variable that is not set.
+func (s *command) showNothing(kind string) error {
+	fmt.Fprintf(s.Out, "%s  not found\n", kind)
+	s.Code = 1
+	return nil
 }
 
 // writeRecord writes lines of fields as Slurm does: joined on one line with -o.

@@ -243,6 +243,9 @@ func (s *command) changeTimeLimit(u *fastclient.Object, ids []string, f pair) er
 
 // updateNode drains nodes or takes them back.
 func (s *command) updateNode(nodes string, fields []pair) error {
+	if nodes == "" {
+		return plainErrorf("Invalid node name specified")
+	}
 	var state, reason string
 	for _, f := range fields {
 		switch f.name {

@@ -55,6 +55,9 @@ type show struct {
 	used []bool // fields that the format has
 }
 
+// Options lists the options of sinfo, for documents and tests.
+func Options() []slurmcmd.Option { return (&show{Command: &slurmcmd.Command{}}).options() }
+
 func (s *show) options() []slurmcmd.Option {
 	return []slurmcmd.Option{
 		slurmcmd.Ignored("all", 'a', getopt.None),
@@ -74,13 +77,13 @@ func (s *show) options() []slurmcmd.Option {
 		slurmcmd.Flag("long", 'l', &s.wide),
 		slurmcmd.Ignored("noconvert", 0, getopt.None),
 		slurmcmd.Flag("Node", 'N', &s.byNode),
-		{Long: "nodes", Short: 'n', Arg: getopt.Required, Do: s.addNodes},
+		slurmcmd.Filter("nodes", 'n', s.addNodes),
 		slurmcmd.Flag("noheader", 'h', &s.noHeader),
 		slurmcmd.List("partition", 'p', &s.partitions),
 		slurmcmd.Flag("reservation", 'T', &s.resv),
 		slurmcmd.Flag("responding", 'r', &s.responding),
 		slurmcmd.Text("sort", 'S', &s.sort),
-		{Long: "states", Short: 't', Arg: getopt.Required, Do: s.addStates},
+		slurmcmd.Filter("states", 't', s.addStates),
 		slurmcmd.Flag("summarize", 's', &s.summary),
 		slurmcmd.Flag("usage", 0, &s.help),
 		slurmcmd.Ignored("verbose", 'v', getopt.None),
@@ -108,8 +111,8 @@ func (s *show) parse(args []string) (done bool, err error) {
 	if v := s.Getenv("SINFO_FORMAT"); v != "" && s.format == "" && s.long == "" {
 		s.format = v
 	}
-	if v := s.Getenv("SINFO_PARTITION"); v != "" && len(s.partitions) == 0 {
-		s.partitions = slurmcmd.Split(v)
+	if v, ok := s.LookupEnv("SINFO_PARTITION"); ok && len(s.partitions) == 0 {
+		s.partitions = slurmcmd.SplitFilter(v)
 	}
 	if s.sort == "" {
 		s.sort = s.Getenv("SINFO_SORT")
@@ -128,7 +131,7 @@ func (s *show) setIterate(v string) error {
 
 func (s *show) addNodes(list string) error {
 	names, err := hostlist.Expand(list)
-	if err != nil {
+	if err != nil && strings.Trim(list, ",") != "" {
 		return slurmcmd.Textf("Invalid node list %s: %v", list, err)
 	}
 	s.nodes = append(s.nodes, names...)
@@ -139,7 +142,11 @@ func (s *show) addNodes(list string) error {
 }
 
 func (s *show) addStates(list string) error {
-	for _, word := range slurmcmd.Split(list) {
+	for _, word := range slurmcmd.SplitFilter(list) {
+		if word == "" {
+			s.states = append(s.states, "")
+			continue
+		}
 		if strings.EqualFold(word, "all") {
 			s.states = nil
 			return nil

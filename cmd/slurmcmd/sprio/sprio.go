@@ -27,13 +27,16 @@ type query struct {
 	help, usage, version   bool
 }
 
+// Options lists the options of sprio, for documents and tests.
+func Options() []slurmcmd.Option { return (&query{Command: &slurmcmd.Command{}}).options() }
+
 func (q *query) options() []slurmcmd.Option {
 	return []slurmcmd.Option{
 		slurmcmd.Refused("clusters", 'M', getopt.Required, "COX_SERVER names another server"),
 		slurmcmd.Ignored("federation", 0, getopt.None),
 		slurmcmd.Text("format", 'o', &q.format),
 		slurmcmd.Flag("help", 0, &q.help),
-		{Long: "jobs", Short: 'j', Arg: getopt.Numbers, Do: func(s string) error { q.ids = append(q.ids, slurmcmd.Split(s)...); return nil }},
+		slurmcmd.Numbers("jobs", 'j', func(s string) error { q.ids = append(q.ids, slurmcmd.SplitFilter(s)...); return nil }, func() {}),
 		slurmcmd.Ignored("local", 0, getopt.None),
 		slurmcmd.Flag("long", 'l', &q.long),
 		slurmcmd.Flag("noheader", 'h', &q.noHeader),
@@ -163,7 +166,7 @@ func (q *query) printTable(weights fastclient.Value, list []fastclient.Value) er
 func (q *query) chooseJobs(list []fastclient.Value) (out []fastclient.Value) {
 	for i, name := range q.users {
 		if q.users[i] = slurmcmd.UserName(name); q.users[i] == name {
-			if _, ok := slurmcmd.UserID(name); !ok {
+			if _, ok := slurmcmd.UserID(name); !ok && name != "" {
 				q.Errorf("Invalid user: %s\n", name)
 			}
 		}

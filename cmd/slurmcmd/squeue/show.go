@@ -107,6 +107,9 @@ func (q *query) parseFormat(want *jobs.Want) (layout.Format, error) {
 // fetchRows gets the jobs; nil without an error means that it was already said why there
 // are none.
 func (q *query) fetchRows(want *jobs.Want) (*jobs.Rows, error) {
+	if slurmcmd.MatchesNothing(q.ids, q.users, q.accounts, q.partitions, q.qos, q.names, q.nodes, q.states, q.reservations, q.licenses) {
+		return jobs.None(want, q.Now), nil
+	}
 	c, err := q.Client()
 	if err != nil {
 		return nil, err
@@ -120,9 +123,9 @@ func (q *query) fetchRows(want *jobs.Want) (*jobs.Rows, error) {
 		states = "all" // so that an unknown number differs from a job that has ended
 	}
 	rows, err := jobs.Get(c, "/v1/jobs", want, q.Now,
-		"ids", strings.Join(q.ids, ","), "users", strings.Join(q.users, ","), "accounts", strings.Join(q.accounts, ","),
-		"partitions", strings.Join(q.partitions, ","), "qos", strings.Join(q.qos, ","), "names", strings.Join(q.names, ","),
-		"nodes", q.nodes, "states", states, "collapse", collapse)
+		"ids", slurmcmd.JoinFilter(q.ids), "users", slurmcmd.JoinFilter(q.users), "accounts", slurmcmd.JoinFilter(q.accounts),
+		"partitions", slurmcmd.JoinFilter(q.partitions), "qos", slurmcmd.JoinFilter(q.qos), "names", slurmcmd.JoinFilter(q.names),
+		"nodes", slurmcmd.JoinFilter(q.nodes), "states", states, "collapse", collapse)
 	if slurmcmd.IsNotFound(err) {
 		if len(q.ids) > 1 {
 			return jobs.None(want, q.Now), nil

@@ -37,19 +37,21 @@ func Main(args []string, stdio slurmcmd.Stdio) int {
 // query is what is asked for.
 type query struct {
 	*slurmcmd.Command
-	ids, users, accounts, partitions, qos, names, states, reservations, licenses []string
+	ids, users, accounts, partitions, qos, names, states, reservations, licenses, nodes []string
 
-	nodes            string
-	format, long     string // of -o and -O
-	sort             string
-	wide, start      bool // -l, --start
-	noHeader, array  bool
-	steps, json      bool
-	jsonForm         string
-	iterate          time.Duration
-	help, version    bool
-	wantJobs, wantMe bool
+	format, long    string // of -o and -O
+	sort            string
+	wide, start     bool // -l, --start
+	noHeader, array bool
+	steps, json     bool
+	jsonForm        string
+	iterate         time.Duration
+	help, version   bool
+	wantMe          bool
 }
+
+// Options lists the options of squeue, for documents and tests.
+func Options() []slurmcmd.Option { return (&query{Command: &slurmcmd.Command{}}).options() }
 
 func (q *query) options() []slurmcmd.Option {
 	return []slurmcmd.Option{
@@ -64,7 +66,7 @@ func (q *query) options() []slurmcmd.Option {
 		slurmcmd.Flag("help", 0, &q.help),
 		slurmcmd.Ignored("hide", 0, getopt.None),
 		{Long: "iterate", Short: 'i', Arg: getopt.Required, Do: q.setIterate},
-		{Long: "jobs", Short: 'j', Arg: getopt.Numbers, Do: func(s string) error { q.wantJobs = true; return q.addIDs(s) }},
+		slurmcmd.Numbers("jobs", 'j', q.addIDs, func() {}),
 		{Long: "json", Arg: getopt.Optional, Do: func(s string) error { q.json, q.jsonForm = true, s; return nil }},
 		slurmcmd.List("licenses", 'L', &q.licenses),
 		slurmcmd.Ignored("local", 0, getopt.None),
@@ -73,15 +75,15 @@ func (q *query) options() []slurmcmd.Option {
 		slurmcmd.List("name", 'n', &q.names),
 		slurmcmd.Ignored("noconvert", 0, getopt.None),
 		slurmcmd.Flag("noheader", 'h', &q.noHeader),
-		slurmcmd.Text("nodelist", 'w', &q.nodes),
+		slurmcmd.Filter("nodelist", 'w', q.addNodes),
 		slurmcmd.List("partition", 'p', &q.partitions),
 		slurmcmd.List("qos", 'q', &q.qos),
 		slurmcmd.List("reservation", 'R', &q.reservations),
 		slurmcmd.Ignored("sibling", 0, getopt.None),
 		slurmcmd.Text("sort", 'S', &q.sort),
 		slurmcmd.Flag("start", 0, &q.start),
-		{Long: "states", Short: 't', Arg: getopt.Required, Do: q.addStates},
-		{Long: "steps", Short: 's', Arg: getopt.Numbers, Do: func(s string) error { q.steps = true; return q.addIDs(s) }},
+		slurmcmd.Filter("states", 't', q.addStates),
+		slurmcmd.Numbers("steps", 's', func(s string) error { q.steps = true; return q.addIDs(s) }, func() { q.steps = true }),
 		slurmcmd.Flag("usage", 0, &q.help),
 		slurmcmd.List("user", 'u', &q.users),
 		slurmcmd.Ignored("verbose", 'v', getopt.None),
@@ -106,11 +108,6 @@ func (q *query) parse(args []string) (done bool, err error) {
 		q.Out.WriteString(usageText)
 		return true, slurmcmd.Textf("Unrecognized option: %s", rest[0])
 	}
-	if q.nodes != "" {
-		if _, err := hostlist.Expand(q.nodes); err != nil {
-			return true, slurmcmd.Textf("Invalid node name %s", q.nodes)
-		}
-	}
 	if q.wantMe {
 		q.users = append(q.users, strconv.Itoa(slurmcmd.Me()))
 	}
@@ -130,11 +127,11 @@ func (q *query) readEnvironment() {
 	for name, list := range map[string]*[]string{
 		"SQUEUE_ACCOUNT": &q.accounts, "SQUEUE_NAMES": &q.names, "SQUEUE_PARTITION": &q.partitions, "SQUEUE_QOS": &q.qos, "SQUEUE_USERS": &q.users,
 	} {
-		if v := q.Getenv(name); v != "" && len(*list) == 0 {
-			*list = slurmcmd.Split(v)
+		if v, ok := q.LookupEnv(name); ok && len(*list) == 0 {
+			*list = slurmcmd.SplitFilter(v)
 		}
 	}
-	if v := q.Getenv("SQUEUE_STATES"); v != "" && len(q.states) == 0 {
+	if v, ok := q.LookupEnv("SQUEUE_STATES"); ok && len(q.states) == 0 {
 		_ = q.addStates(v)
 	}
 }
@@ -143,7 +140,7 @@ func (q *query) readEnvironment() {
 // asks for them all the same: the server may know them.
 func (q *query) checkUsers() {
 	for _, u := range q.users {
-		if _, ok := slurmcmd.UserID(u); !ok {
+		if _, ok := slurmcmd.UserID(u); !ok && u != "" {
 			q.Errorf("Invalid user: %s", u)
 		}
 	}
@@ -159,8 +156,8 @@ func (q *query) setIterate(s string) error {
 }
 
 func (q *query) addIDs(s string) error {
-	for _, id := range slurmcmd.Split(s) {
-		if _, err := slurmfmt.ParseJobID(id); err != nil {
+	for _, id := range slurmcmd.SplitFilter(s) {
+		if _, err := slurmfmt.ParseJobID(id); err != nil && id != "" {
 			return slurmcmd.Textf("Invalid job id: %s", id)
 		}
 		q.ids = append(q.ids, id)
@@ -168,9 +165,22 @@ func (q *query) addIDs(s string) error {
 	return nil
 }
 
+// addNodes reads the argument of -w.
+func (q *query) addNodes(s string) error {
+	if _, err := hostlist.Expand(s); err != nil && strings.Trim(s, ",") != "" {
+		return slurmcmd.Textf("Invalid node name %s", s)
+	}
+	q.nodes = append(q.nodes, slurmcmd.SplitFilter(s)...)
+	return nil
+}
+
 // addStates reads the argument of -t.
 func (q *query) addStates(s string) error {
-	for _, word := range slurmcmd.Split(s) {
+	for _, word := range slurmcmd.SplitFilter(s) {
+		if word == "" {
+			q.states = append(q.states, "")
+			continue
+		}
 		if strings.EqualFold(word, "all") {
 			q.states = append(q.states, "all")
 			continue

@@ -37,6 +37,9 @@ type query struct {
 	list, version        bool
 }
 
+// Options lists the options of sshare, for documents and tests.
+func Options() []slurmcmd.Option { return (&query{Command: &slurmcmd.Command{}}).options() }
+
 func (q *query) options() []slurmcmd.Option {
 	return []slurmcmd.Option{
 		slurmcmd.List("accounts", 'A', &q.accounts),

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -53,6 +54,13 @@ func NewServer(t *testing.T, root func(*cli.App) *cobra.Command) *Server {
 	t.Cleanup(f.Close)
 	t.Cleanup(f.CloseClientConnections)
 	return f
+}
+
+// Requests are what was asked so far: METHOD path?query.
+func (f *Server) Requests() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.Asked)
 }
 
 // Answer serves a value, or an error as the API writes it.
@@ -109,7 +117,11 @@ func Run(t *testing.T, root func(*cli.App) *cobra.Command, server, stdin string,
 	a.Now = func() time.Time { return time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC) }
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	code := a.Execute(ctx, root(a), append([]string{"--server", server}, args...))
+	cox := root(a)
+	if cmd, _, err := cox.Find(args); server != "" && (err != nil || !cli.IsLocal(cmd)) {
+		args = append([]string{"--server", server}, args...)
+	}
+	code := a.Execute(ctx, cox, args)
 	return Ran{out.String(), err.String(), code}
 }
 

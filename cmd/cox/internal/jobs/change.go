@@ -165,6 +165,7 @@ confirmed first.`,
 	fl.StringVar(&signal, "signal", "", "the first signal, instead of TERM")
 	fl.StringVar(&reason, "reason", "", "what the job's owner is told")
 	cmd.MarkFlagsMutuallyExclusive("now", "grace")
+	cli.AllowEmpty(cmd, "reason")
 	return cmd
 }
 

@@ -71,6 +71,7 @@ always be lowered by the owner, and raised by an administrator.`,
 	for _, u := range updates {
 		values[u.name] = fl.String(u.name, "", u.doc)
 	}
+	cli.AllowEmpty(cmd, "account", "qos", "comment", "dependency", "nodelist", "exclude", "constraint")
 	f := &changeFlags{past: "updated"}
 	fl.BoolVar(&f.quiet, "quiet", false, "print nothing but errors")
 	cli.FormatFlag(cmd, &f.format, cli.AsJSON, cli.AsYAML, cli.AsName)

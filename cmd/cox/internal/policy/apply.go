@@ -57,6 +57,7 @@ cox import makes such a file of what Slurm or Kueue has. For administrators.`,
 	fl.BoolVarP(&p.dryRun, "dry-run", "n", false, "show what would change, and change nothing")
 	fl.BoolVarP(&p.yes, "yes", "y", false, "do not ask")
 	fl.StringVarP(&p.note, "note", "m", "", "why, for the history")
+	cli.AllowEmpty(cmd, "note")
 	cli.FormatFlag(cmd, &p.format, cli.AsJSON, cli.AsYAML)
 	return cmd
 }

@@ -12,6 +12,6 @@ import (
 func Commands(a *cli.App) []*cobra.Command {
 	return slices.Concat(
 		cli.InGroup(cli.GroupAsk, sharesCommand(a), quotaCommand(a)),
-		cli.InGroup(cli.GroupServer, applyCommand(a), policyCommand(a), importCommand(a), reserveCommand(a)),
+		cli.InGroup(cli.GroupServer, applyCommand(a), policyCommand(a), cli.Local(importCommand(a)), reserveCommand(a)),
 	)
 }

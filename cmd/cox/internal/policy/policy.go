@@ -26,7 +26,7 @@ priorities. cox apply puts it in force. docs/queues.md has every field.`,
 			return fault.New(fault.Invalid, "show, history, check or schema?").Advise("cox policy show, cox policy history, cox policy check queues.yaml")
 		},
 	}
-	cmd.AddCommand(policyShowCommand(a), policyHistoryCommand(a), policyCheckCommand(a), policySchemaCommand(a))
+	cmd.AddCommand(policyShowCommand(a), policyHistoryCommand(a), cli.Local(policyCheckCommand(a)), cli.Local(policySchemaCommand(a)))
 	return cmd
 }
 

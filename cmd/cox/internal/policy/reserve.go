@@ -135,6 +135,7 @@ func (x *reserveFlags) add(cmd *cobra.Command) {
 	fl.BoolVar(&x.r.Overlap, "overlap", false, "it may stand on nodes of another one")
 	fl.BoolVar(&x.r.Ignore, "ignore-jobs", false, "also where jobs run on its nodes beyond its beginning: they go on")
 	fl.StringVarP(&x.r.Note, "note", "m", "", "why, for people")
+	cli.AllowEmpty(cmd, "note")
 	fl.BoolVar(&x.r.DryRun, "dry-run", false, "say what it would do, and do nothing")
 }
 

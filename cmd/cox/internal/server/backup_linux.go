@@ -8,6 +8,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
+	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/resource"
 	"github.com/coxswain-sched/coxswain/server/config"
 	"github.com/coxswain-sched/coxswain/server/daemon"
@@ -31,6 +32,9 @@ says how to restore.`,
 				return err
 			}
 			if verify {
+				if a.Server != "" {
+					return fault.New(fault.Invalid, "cox backup --verify asks no server: --server has no meaning here").Advise("leave --server out")
+				}
 				got, err := daemon.Verify(cmd.Context(), dir)
 				if err != nil {
 					return err

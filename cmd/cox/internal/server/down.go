@@ -12,10 +12,11 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
-func downCommand() *cobra.Command {
+func downCommand(a *cli.App) *cobra.Command {
 	var socket string
 	var cancel bool
 	cmd := &cobra.Command{
@@ -25,7 +26,10 @@ func downCommand() *cobra.Command {
   cox down --cancel      # and end all jobs first`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := client.New(client.Options{Socket: socket})
+			if socket != "" && a.Server != "" {
+				return fault.New(fault.Invalid, "--socket and --server both name a server").Advise("give one of them")
+			}
+			c, err := client.New(client.Options{Socket: socket, URL: a.Server})
 			if err != nil {
 				return err
 			}

@@ -8,5 +8,5 @@ import (
 
 // Commands returns the commands of this package, each in its group of cox --help.
 func Commands(a *cli.App) []*cobra.Command {
-	return cli.InGroup(cli.GroupFiles, simulateCommand(a), installNamesCommand(a, slurmBinary), completionCommand(), versionCommand(a))
+	return cli.InGroup(cli.GroupFiles, cli.Local(simulateCommand(a)), cli.Local(installNamesCommand(a, slurmBinary)), cli.Local(completionCommand()), versionCommand(a))
 }
