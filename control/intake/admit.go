@@ -43,6 +43,9 @@ func (s *Site) Admit(ctx context.Context, id auth.Identity, r *Request, w Wish) 
 	if rules != nil {
 		if text := rules.Broken(r.Spec); text != "" {
 			r.Warnings = append(r.Warnings, spec.Warning{Option: "--requeue", Message: text})
+			if r.strict {
+				return r.refuseWarnings()
+			}
 		}
 	}
 	if err := id.MayCharge(r.Spec.Account); err != nil {

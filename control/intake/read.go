@@ -2,6 +2,7 @@ package intake
 
 import (
 	"path"
+	"strings"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
@@ -34,7 +35,7 @@ type Options struct {
 
 	Now      time.Time // for begin times and deadlines; zero: time.Now()
 	MaxArray uint32    // array indices stay below it; 0: Slurm's own bound
-	Strict   bool      // refuse every option that sbatch does not have
+	Strict   bool      // refuse what would only be warned of
 	Mail     bool      // somebody sends mail about jobs
 
 	// ReadFile opens the files that options name. If nil, such options are refused.
@@ -55,6 +56,7 @@ type Request struct {
 	now     time.Time      // of Options
 	script  *sbatch.Script // of a text in sbatch's form
 	doc     *yaml.Document // of a text in the native form
+	strict  bool           // of Options
 	own     *job.Spec      // what the text alone asks for; nil: options around it count
 }
 
@@ -73,6 +75,18 @@ func Read(t Text, o Options) (*Request, error) {
 	if err := t.CheckArgs(o.Args); err != nil {
 		return nil, err
 	}
+	r, err := readForm(t, src, o)
+	if err != nil {
+		return nil, err
+	}
+	if o.Strict {
+		r.strict = true
+		return r, r.refuseWarnings()
+	}
+	return r, nil
+}
+
+func readForm(t Text, src spec.Source, o Options) (*Request, error) {
 	switch t.Form {
 	case api.FormSbatch:
 		return readBatch(t, src, o)
@@ -86,6 +100,18 @@ func Read(t Text, o Options) (*Request, error) {
 		return readCommand(t, o)
 	}
 	return nil, fault.New(fault.Invalid, "form: %q is none of sbatch, native, command", t.Form)
+}
+
+// refuseWarnings makes errors of the warnings, for a submission that is strict.
+func (r *Request) refuseWarnings() error {
+	var errs []*spec.Error
+	for _, w := range r.Warnings {
+		errs = append(errs, &spec.Error{
+			File: w.File, Line: w.Line, Col: w.Col, Message: strings.TrimSpace(w.Option + " " + w.Message),
+			Remedy: "change it, or leave --strict out to be warned alone",
+		})
+	}
+	return spec.Join(errs)
 }
 
 // CheckArgs refuses options of sbatch beside a text that has none.
@@ -154,6 +180,9 @@ func readNative(t Text, doc *yaml.Document, name string, o Options) (*Request, e
 	})
 	if err != nil {
 		return nil, err
+	}
+	for _, name := range sbatch.SetVariables(o.Environ) {
+		warnings = append(warnings, spec.Warning{File: "environment", Option: name, Message: "has no effect here: sbatch's variables are not read with the native form"})
 	}
 	r := newRequest(t, &o, sp, script, warnings)
 	r.doc = doc

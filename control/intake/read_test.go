@@ -164,3 +164,40 @@ func TestFactsAreOfTheTextAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestStrict: what would only be warned of is refused, in each form and wherever it stands.
+func TestStrict(t *testing.T) {
+	for _, c := range []struct {
+		text Text
+		o    Options
+		want string // of the warning and of the refusal; empty: neither
+	}{
+		{Text{Form: api.FormSbatch, Name: "a.sh", Data: []byte("#!/bin/sh\n#SBATCH --hint=nomultithread\n")}, Options{}, "a.sh:2: --hint has no effect here"},
+		{Text{Form: api.FormSbatch, Name: "a.sh", Data: []byte("#!/bin/sh\n#SBATCH --uenv=x\n")}, Options{}, "a.sh:2: --uenv"},
+		{Text{Form: api.FormSbatch, Name: "a.sh", Data: []byte("#!/bin/sh\n#SBATCH -N1\n")}, Options{}, ""},
+		{Text{Form: api.FormSbatch, Name: "a.sh", Data: []byte("#!/bin/sh\n")}, Options{Environ: []string{"SBATCH_PROFILE=all"}}, "SBATCH_PROFILE has no effect here"},
+		{Text{Form: api.FormSbatch, Name: "a.sh", Data: []byte("#!/bin/sh\n")}, Options{Args: []string{"--hint=nomultithread"}}, "--hint has no effect here"},
+		{Text{Form: api.FormNative, Name: "a.yaml", Data: []byte("command: hostname\nmail: end\n")}, Options{}, "a.yaml:2: mail has no effect here"},
+		{Text{Form: api.FormNative, Name: "a.yaml", Data: []byte("command: hostname\n")}, Options{Environ: []string{"SBATCH_PARTITION=gpu", "HOME=/"}}, "SBATCH_PARTITION has no effect here"},
+		{Text{Form: api.FormNative, Name: "a.yaml", Data: []byte("command: hostname\n")}, Options{Environ: []string{"HOME=/"}}, ""},
+		{Text{Form: api.FormCommand, Command: []string{"hostname"}}, Options{Args: []string{"--hint=nomultithread"}}, "--hint has no effect here"},
+	} {
+		c.o.Dir, c.o.Now = "/", now
+		r, err := Read(c.text, c.o)
+		if err != nil {
+			t.Errorf("%s: %v", c.text.Data, err)
+			continue
+		}
+		warned := ""
+		for _, w := range r.Warnings {
+			warned += w.String() + "\n"
+		}
+		if c.want == "" && warned != "" || !strings.Contains(warned, c.want) {
+			t.Errorf("%s%v: warned of %q, want %q", c.text.Data, c.o.Args, warned, c.want)
+		}
+		c.o.Strict = true
+		if _, err := Read(c.text, c.o); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s%v, strict: %v, want %q", c.text.Data, c.o.Args, err, c.want)
+		}
+	}
+}

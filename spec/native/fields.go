@@ -29,7 +29,7 @@ var jobFields = []field[draft]{
 	{name: "requeue", form: aBool, doc: "may run again from its beginning", sbatch: "requeue", also: []string{"restart", "retry"}, set: boolField(func(d *draft) *bool { return &d.spec.Requeue })},
 	{name: "signal", form: form{text: "[B:]USR1[@seconds]", schema: scalarSchema}, doc: "sent that long before the time limit; B: to the script alone", sbatch: "signal", set: setSignal},
 	{name: "mail", form: aMail, doc: "when to write to whom", sbatch: "mail-type", also: []string{"notify", "mail_type", "mail_user", "email"}, set: setMail},
-	{name: "image", form: aText, doc: "container image of every task", also: []string{"container", "container_image"}, set: textField(func(d *draft) *string { return &d.spec.Image })},
+	{name: "image", form: aText, doc: "container image of every task; pools without containers, such as this machine, refuse it", also: []string{"container", "container_image"}, set: textField(func(d *draft) *string { return &d.spec.Image })},
 	{name: "kubernetes", form: aPod, doc: "what is asked of the pods it runs in; other pools than those of Kubernetes refuse it", also: []string{"pod", "pods", "k8s"}, set: setPod},
 	{name: "workdir", form: aText, doc: "directory it runs in; that of the submission if not given", sbatch: "chdir", also: []string{"working_dir", "directory", "cwd"}, set: setWorkDir},
 	{name: "output", form: aText, doc: "file of the output, with % patterns; none: nowhere", sbatch: "output", also: []string{"stdout", "log", "logs"}, set: fileName(func(d *draft) *string { return &d.spec.Output.Stdout })},

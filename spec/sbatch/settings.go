@@ -269,6 +269,19 @@ func fromEnvironment(environ []string) (found []Directive, idle []*variable) {
 	return found, idle
 }
 
+// SetVariables names the variables among NAME=VALUE pairs that stand for options of sbatch.
+func SetVariables(environ []string) (names []string) {
+	found, idle := fromEnvironment(environ)
+	for i := range found {
+		name, _, _ := strings.Cut(found[i].Raw, "=")
+		names = append(names, name)
+	}
+	for _, v := range idle {
+		names = append(names, v.name)
+	}
+	return names
+}
+
 // idleVariables warns of variables that have no effect and stand for no option.
 func (p *parser) idleVariables(list []*variable) {
 	for _, v := range list {

@@ -204,6 +204,13 @@ func (s *session) submitRequest(ctx context.Context, f *follower, r *intake.Requ
 		s.screen.printNote("  ! --reservation=%s has no effect here: there are none in a room of one's own, the job is placed as any other", name)
 		spec.Reservation = ""
 	}
+	if unknown := spec.ResolveLevels(func(string) (int, bool) { return 0, false }); unknown != "" {
+		return fault.New(fault.Invalid, "within: %s: the virtual nodes of cox run stand in no topology", unknown).Advise("leave it out here; cox submit reads it where the site has such a level")
+	}
+	if spec.Licenses != "" {
+		s.screen.printNote("  ! --licenses=%s has no effect here: nobody counts licences in a room of one's own", spec.Licenses)
+		spec.Licenses = ""
+	}
 	if len(f.order) == 0 {
 		s.screen.printNote("engine   %s: %s; no other pool is configured", s.info.Name, s.roomText())
 		for _, n := range append(s.room.Notes, s.info.Notes...) {

@@ -34,7 +34,7 @@ func TestRunSubmitAndDryRunReadAlike(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, o := range [][]string{nil, {"--time=10", "--qos=low"}} {
-			run, runErr := (&runFlags{options: o}).scriptRequest(name, []string{"--lr", "1"})
+			run, runErr := (&runFlags{options: o}).scriptRequest(name, []string{"--lr", "1"}, nil)
 			req := &api.Submit{
 				Form: intake.Detect(name, []byte(text)), File: name, Text: text, Args: o, ScriptArgs: []string{"--lr", "1"}, Environ: os.Environ(), Dir: dir, Host: cli.Hostname(),
 			}

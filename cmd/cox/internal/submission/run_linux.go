@@ -1,6 +1,7 @@
 package submission
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -38,8 +39,10 @@ type runFlags struct {
 	time      string
 }
 
-func runCommand(a *cli.App) *cobra.Command {
-	var f runFlags
+func runCommand(a *cli.App) *cobra.Command { return runCommandOf(a, &runFlags{}) }
+
+// runCommandOf is cox run with its flags.
+func runCommandOf(a *cli.App, f *runFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] FILE [ARG…]  |  run [flags] -- COMMAND [ARG…]",
 		Short: "Run a script or a command on virtual nodes of this machine",
@@ -67,8 +70,8 @@ Ctrl-C cancels, a second Ctrl-C kills.`,
 	fl.SetInterspersed(false) // what follows FILE is the script's
 	fl.IntVar(&f.nodes, "nodes", 0, "virtual nodes of the room (default: as many as asked for)")
 	fl.IntVar(&f.gpus, "gpus-per-node", -1, "GPUs of each virtual node (default: as many as asked for)")
-	fl.IntVarP(&f.tasks, "ntasks", "n", 0, "tasks of the gang, with -- COMMAND (default: one per node)")
-	fl.StringVarP(&f.time, "time", "t", "", "time limit of the command, as sbatch spells it, with -- COMMAND")
+	fl.IntVarP(&f.tasks, "ntasks", "n", 0, "tasks (default: as FILE says; of a command one per node)")
+	fl.StringVarP(&f.time, "time", "t", "", "time limit, as sbatch spells it (default: as FILE says)")
 	fl.StringArrayVarP(&f.options, "sbatch", "s", nil, "an option of sbatch that outranks the file, as in -s --time=10")
 	fl.StringArrayVar(&f.also, "also", nil, "another script to run with the first; what does not fit together runs one after the other")
 	fl.StringVar(&f.stateDir, "state-dir", "", "keep the journal and logs here (default: a temporary folder)")
@@ -136,13 +139,17 @@ func (f *runFlags) readRequests(cmd *cobra.Command, args []string) ([]*intake.Re
 	var out []*intake.Request
 	switch {
 	case len(args) > 0 && cmd.ArgsLenAtDash() == 0:
+		if len(f.options) > 0 {
+			return nil, fault.New(fault.Invalid, "--sbatch %s goes with FILE, not with a command", f.options[0]).
+				Advise("-n, -t, --nodes and --gpus-per-node say the shape of a command; cox submit -N2 -- COMMAND takes more")
+		}
 		r, err := f.commandRequest(args)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, r)
 	case len(args) > 0:
-		r, err := f.scriptRequest(args[0], args[1:])
+		r, err := f.scriptRequest(args[0], args[1:], f.shapeOptions())
 		if err != nil {
 			return nil, err
 		}
@@ -151,7 +158,7 @@ func (f *runFlags) readRequests(cmd *cobra.Command, args []string) ([]*intake.Re
 		return nil, fault.New(fault.Invalid, "there is nothing to run").Advise("cox run FILE, cox run - for standard input, or cox run -- COMMAND")
 	}
 	for _, name := range f.also {
-		r, err := f.scriptRequest(name, nil)
+		r, err := f.scriptRequest(name, nil, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -197,7 +204,7 @@ func (f *runFlags) commandRequest(args []string) (*intake.Request, error) {
 }
 
 // scriptRequest reads and parses a file in any form, "-" for standard input.
-func (f *runFlags) scriptRequest(name string, args []string) (*intake.Request, error) {
+func (f *runFlags) scriptRequest(name string, args, shape []string) (*intake.Request, error) {
 	data, err := readScript(name, os.Stdin)
 	if err != nil {
 		return nil, err
@@ -207,8 +214,19 @@ func (f *runFlags) scriptRequest(name string, args []string) (*intake.Request, e
 		return nil, err
 	}
 	return intake.Read(intake.Text{Form: intake.Detect(name, data), Name: name, Data: data}, intake.Options{
-		Owner: cli.Caller(), Args: f.options, ScriptArgs: args, Environ: os.Environ(), Dir: dir, Host: cli.Hostname(), ReadFile: os.ReadFile,
+		Owner: cli.Caller(), Args: append(shape, f.options...), ScriptArgs: args, Environ: os.Environ(), Dir: dir, Host: cli.Hostname(), ReadFile: os.ReadFile,
 	})
+}
+
+// shapeOptions are -n and -t as options of sbatch, which outrank those of FILE.
+func (f *runFlags) shapeOptions() (out []string) {
+	if f.tasks > 0 {
+		out = append(out, fmt.Sprintf("--ntasks=%d", f.tasks))
+	}
+	if f.time != "" {
+		out = append(out, "--time="+f.time)
+	}
+	return out
 }
 
 func wantGPUs(requests []*intake.Request) bool {
