@@ -8,6 +8,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube"
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -104,9 +105,9 @@ func testAccounts(t *testing.T, b *bench) {
 // command that makes it, though nobody may do anything there; those of the other run. Once it is
 // there with its roles, that there is room is said, and the job runs.
 func testAccountLacksNamespace(t *testing.T, b *bench) {
-	terms := kube.Terms{Pool: "kube", Namespace: "acc-base", Placed: true, Namespaces: map[string]string{"nlp": "acc-late"}}
+	terms := settings.Terms{Pool: "kube", Namespace: "acc-base", Placed: true, Namespaces: map[string]string{"nlp": "acc-late"}}
 	space := func(ns string) { b.l.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+ns+"}\n") }
-	roles := kube.Manifest(&terms, nil, kube.Subject{Kind: "User", Name: "cat"})
+	roles := kube.Manifest(&terms, nil, settings.Subject{Kind: "User", Name: "cat"})
 	space("acc-base")
 	space("acc-late")
 	b.l.Apply(t, roles)

@@ -7,78 +7,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coxswain-sched/coxswain/model/fault"
-	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 )
-
-// TestWhereAccountsAre: the namespace of a job is its account's, and as whom it is made is said by
-// who submits, then by the account, then for all.
-func TestWhereAccountsAre(t *testing.T) {
-	terms := Terms{
-		Pool: "k8s-a", Namespace: "base", Namespaces: map[string]string{"nlp": "team-nlp", "vision": "team-vision", "vis2": "team-vision"},
-		Impersonate: map[string]Subject{"nlp": {Kind: "User", Name: "nlp-batch"}, "vision": {Kind: "ServiceAccount", Name: "runner"}, "user:ada": {Kind: "ServiceAccount", Namespace: "people", Name: "ada"}},
-	}
-	for _, x := range []struct{ user, account, space, as string }{
-		{"bob", "nlp", "team-nlp", "nlp-batch"},
-		{"bob", "vision", "team-vision", "system:serviceaccount:team-vision:runner"},
-		{"ada", "vision", "team-vision", "system:serviceaccount:people:ada"},
-		{"bob", "vis2", "team-vision", ""},
-		{"bob", "", "base", ""},
-		{"ada", "", "base", "system:serviceaccount:people:ada"},
-	} {
-		s := &job.Spec{Owner: job.Owner{User: x.user}, Account: x.account}
-		ns, ok := terms.NamespaceOf(x.account)
-		who, as := terms.impersonatedSubject(s, ns)
-		if ns != x.space || !ok || as != (x.as != "") || as && who.userName() != x.as {
-			t.Errorf("%s of %q: %s %v as %+v", x.user, x.account, ns, ok, who)
-		}
-	}
-	if got := terms.Spaces(); !slices.Equal(got, []string{"base", "team-nlp", "team-vision"}) {
-		t.Errorf("%q", got)
-	}
-	// As the pool's own account what has no identity is made, and there alone.
-	for ns, want := range map[string]struct {
-		own bool
-		who string
-	}{"base": {true, "people/ada"}, "team-nlp": {false, "people/ada /nlp-batch"}, "team-vision": {true, "people/ada team-vision/runner"}} {
-		all, own := terms.objectCreators(ns)
-		var got []string
-		for _, w := range all {
-			got = append(got, w.Namespace+"/"+w.Name)
-		}
-		if own != want.own || strings.Join(got, " ") != want.who {
-			t.Errorf("%s: %v %q, want %+v", ns, own, got, want)
-		}
-	}
-	terms.Impersonate[KeyOthers] = Subject{Kind: "User", Name: "jobs"}
-	for _, ns := range terms.Spaces() {
-		if _, own := terms.objectCreators(ns); own {
-			t.Errorf("%s: with an identity for all others something is made as the pool's own account", ns)
-		}
-	}
-	if who, ok := terms.impersonatedSubject(&job.Spec{Account: "vis2"}, "team-vision"); !ok || who.userName() != "jobs" {
-		t.Errorf("%+v %v", who, ok)
-	}
-	terms.OnlyNamed = true
-	if err := terms.checkJob(&job.Spec{Account: "nlp", WorkDir: "/tmp"}); err != nil {
-		t.Error(err)
-	}
-	for account, want := range map[string]string{"": "a job without an account has no namespace in the cluster: the pool has those of nlp, vis2, vision", "law": "account law has no namespace"} {
-		if err := terms.checkJob(&job.Spec{Account: account, WorkDir: "/tmp"}); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), want) || fault.Remedy(err) == "" {
-			t.Errorf("%q: %v", account, err)
-		}
-	}
-	if got := terms.Spaces(); !slices.Equal(got, []string{"team-nlp", "team-vision"}) {
-		t.Errorf("%q", got)
-	}
-}
 
 // TestRightsOfAccounts: each namespace has its role; what is made in others' names is theirs to
 // make, and the pool's account may be these and nobody else.
 func TestRightsOfAccounts(t *testing.T) {
-	terms := Terms{
+	terms := settings.Terms{
 		Pool: "k8s-a", Namespace: "base", Placed: true, OnlyNamed: true, Namespaces: map[string]string{"nlp": "team-nlp", "law": "team-law"},
-		Impersonate: map[string]Subject{"nlp": {Kind: "ServiceAccount", Name: "runner"}, "user:ada": {Kind: "User", Name: "ada@site"}},
+		Impersonate: map[string]settings.Subject{"nlp": {Kind: "ServiceAccount", Name: "runner"}, "user:ada": {Kind: "User", Name: "ada@site"}},
 	}
 	var got []string
 	for _, r := range Rights(&terms, nil) {
@@ -95,7 +32,7 @@ func TestRightsOfAccounts(t *testing.T) {
 	}, got); d != "" {
 		t.Error(d)
 	}
-	text := Manifest(&terms, nil, Subject{Kind: "User", Name: "cox"})
+	text := Manifest(&terms, nil, settings.Subject{Kind: "User", Name: "cox"})
 	for _, want := range []string{"kind: Role\nmetadata:\n  name: \"coxswain-k8s-a-jobs\"\n  namespace: \"team-law\"\n", "subjects:\n  - kind: ServiceAccount\n    name: \"runner\"\n    namespace: \"team-nlp\"\n  - kind: User\n    name: \"ada@site\"\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

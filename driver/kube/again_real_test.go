@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/driver/kube"
+	"github.com/coxswain-sched/coxswain/driver/kube/render"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
@@ -41,12 +43,12 @@ func testPowerLost(t *testing.T, b *bench, node string) func(t *testing.T) {
 		}
 	}
 	data := nobody(t, filepath.Join(top, "data"))
-	v, err := kube.ParseVolume("hostPath:" + data)
+	v, err := settings.ParseVolume("hostPath:" + data)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := b.config(t, t.TempDir())
-	c.Terms.Paths = []kube.Path{{Prefix: "/data", Volume: v}}
+	c.Terms.Paths = []settings.Path{{Prefix: "/data", Volume: v}}
 	e, err := kube.New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +93,7 @@ func testPowerLost(t *testing.T, b *bench, node string) func(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		b.l.Emptied(t, "default", "pods,secrets,services", "--selector="+kube.LabelServer+"="+serverOf(t, c.Root))
+		b.l.Emptied(t, "default", "pods,secrets,services", "--selector="+render.LabelServer+"="+serverOf(t, c.Root))
 		until(t, "the node's disk has nothing of the pod", func() bool { _, err := os.Stat(left); return err != nil && os.IsNotExist(err) })
 	}
 }

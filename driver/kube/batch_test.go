@@ -11,6 +11,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube"
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/resource"
@@ -25,7 +26,7 @@ func TestVolcano(t *testing.T) {
 	l := lab.Start(t, lab.Config{Kubelets: 1})
 	l.Volcano(t)
 	eight(t, l)
-	terms := kube.Terms{Gang: kube.Volcano}
+	terms := settings.Terms{Gang: kube.Volcano}
 	deadlock(t, l, terms, "Volcano")
 	t.Run("PodsOfTasks", func(t *testing.T) { gangsOfTasks(t, l, terms, "10 minAvailable") })
 	t.Run("ClaimsIgnored", func(t *testing.T) { claimsIgnored(t, l, terms) })
@@ -38,13 +39,13 @@ func TestKAI(t *testing.T) {
 	l := lab.Start(t, lab.Config{})
 	l.KAI(t)
 	eight(t, l)
-	deadlock(t, l, kube.Terms{Gang: kube.KAI, Queue: "research"}, "KAI's queue research")
+	deadlock(t, l, settings.Terms{Gang: kube.KAI, Queue: "research"}, "KAI's queue research")
 }
 
 // TestCoscheduling: the same of coscheduling's, which gives claims devices.
 func TestCoscheduling(t *testing.T) {
 	l := lab.Start(t, lab.Config{Kubelets: 1})
-	terms := kube.Terms{Gang: kube.Coscheduling, Scheduler: l.Coscheduling(t)}
+	terms := settings.Terms{Gang: kube.Coscheduling, Scheduler: l.Coscheduling(t)}
 	eight(t, l)
 	deadlock(t, l, terms, "its 5 pods")
 	t.Run("PodsOfTasks", func(t *testing.T) { gangsOfTasks(t, l, terms, "resource gap: map[cpu:") })
@@ -89,7 +90,7 @@ kind: LocalQueue
 metadata: {name: tasks, namespace: default}
 spec: {clusterQueue: cpus}
 `)
-	terms := kube.Terms{Gang: kube.Kueue, Approximate: true, Queue: "research"}
+	terms := settings.Terms{Gang: kube.Kueue, Approximate: true, Queue: "research"}
 	deadlock(t, l, terms, "Kueue's queue research for quota")
 	t.Run("Claims", func(t *testing.T) { claimsRefused(t, l, terms) })
 	racks(t, l)
@@ -132,7 +133,7 @@ kind: LocalQueue
 metadata: {name: racked, namespace: default}
 spec: {clusterQueue: racked}
 `)
-	terms := kube.Terms{Pool: "k8s-t", Gang: kube.Kueue, Approximate: true, Queue: "racked"}
+	terms := settings.Terms{Pool: "k8s-t", Gang: kube.Kueue, Approximate: true, Queue: "racked"}
 	terms.Within.Label = "example.com/rack"
 	e := gangsBy(t, l, "bob", &terms, nil)
 	taken(t, e, terms)
@@ -195,11 +196,11 @@ func inRacks(t *testing.T, l *lab.Lab, e *kube.Engine) {
 
 // gangsBy opens an engine on the lab, for a user who has the rights of its manifest alone. The terms
 // are made whole; change may be nil.
-func gangsBy(t *testing.T, l *lab.Lab, user string, terms *kube.Terms, change func(*kube.Config)) *kube.Engine {
+func gangsBy(t *testing.T, l *lab.Lab, user string, terms *settings.Terms, change func(*kube.Config)) *kube.Engine {
 	t.Helper()
 	terms.Namespace, terms.Image, terms.AgentImage = "default", lab.Base, lab.Cox
 	gang, _ := kube.KnownGang(terms.Gang)
-	l.Apply(t, kube.Manifest(terms, &gang, kube.Subject{Kind: "User", Name: user}))
+	l.Apply(t, kube.Manifest(terms, &gang, settings.Subject{Kind: "User", Name: user}))
 	may, err := cluster.Open(cluster.Config{Kubeconfig: l.User(t, user)})
 	if err != nil {
 		t.Fatal(err)
@@ -222,7 +223,7 @@ func gangsBy(t *testing.T, l *lab.Lab, user string, terms *kube.Terms, change fu
 
 // deadlock is the classic one: two gangs of five pods, a GPU each, on the nodes of eight.
 // One begins whole, the other not at all, and says that it waits, until the first has ended.
-func deadlock(t *testing.T, l *lab.Lab, terms kube.Terms, words string) {
+func deadlock(t *testing.T, l *lab.Lab, terms settings.Terms, words string) {
 	terms.Pool = "k8s-a"
 	e := gangsBy(t, l, "ann", &terms, nil)
 	taken(t, e, terms)
@@ -286,7 +287,7 @@ func deadlock(t *testing.T, l *lab.Lab, terms kube.Terms, words string) {
 }
 
 // taken looks whether the pool says that its gangs are of the kind that it is set to.
-func taken(t *testing.T, e *kube.Engine, terms kube.Terms) {
+func taken(t *testing.T, e *kube.Engine, terms settings.Terms) {
 	t.Helper()
 	gang, _ := kube.KnownGang(terms.Gang)
 	if info, err := e.Info(t.Context()); err != nil || info.Abilities.Gang != gang.Ability() {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/driver/kube"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -33,7 +34,7 @@ func smallTasks(allocation uint64, tasks int) *engine.Launch {
 // no pod of it has a node, though there is room for some.
 //
 // Seen to fail with: pods of tasks that are in no gang (coscheduling's).
-func gangsOfTasks(t *testing.T, l *lab.Lab, terms kube.Terms, words string) {
+func gangsOfTasks(t *testing.T, l *lab.Lab, terms settings.Terms, words string) {
 	terms.Pool = "k8s-s"
 	e := gangsBy(t, l, "sue", &terms, nil)
 	first, second := smallTasks(21, 10), smallTasks(22, 10)
@@ -69,7 +70,7 @@ var anH100 = resource.Requirements{Vector: resource.Vector{CPU: resource.OneCPU 
 //
 // Seen to fail with: pods of tasks that are in no gang (coscheduling's); pods that ask for no CPU
 // (Volcano's).
-func gangsWithClaims(t *testing.T, l *lab.Lab, terms kube.Terms, words string) {
+func gangsWithClaims(t *testing.T, l *lab.Lab, terms settings.Terms, words string) {
 	h100 := pieces(4, 1)
 	l.Claimable(t, map[string][]lab.Piece{"n1": h100})
 	l.Publish(t, "n1", slices.Delete(slices.Clone(h100), 3, 4)...)
@@ -114,7 +115,7 @@ func gangsWithClaims(t *testing.T, l *lab.Lab, terms kube.Terms, words string) {
 // claimsIgnored: a scheduler gives a pod with a claim a node, and the claim no devices, which its
 // kubelet waits for in vain. The look says what that scheduler has to be told, and so does the end of
 // the attempt, which comes though a kubelet would wait for five minutes.
-func claimsIgnored(t *testing.T, l *lab.Lab, terms kube.Terms) {
+func claimsIgnored(t *testing.T, l *lab.Lab, terms settings.Terms) {
 	l.Claimable(t, map[string][]lab.Piece{"n1": pieces(1, 0)})
 	terms.Pool, terms.Classes, terms.Selector = "k8s-i", []string{lab.Driver}, map[string]string{"kubernetes.io/hostname": "n1"}
 	e := gangsBy(t, l, "ida", &terms, func(c *kube.Config) { c.Pull = time.Second }) // it is half a minute otherwise
@@ -131,7 +132,7 @@ func claimsIgnored(t *testing.T, l *lab.Lab, terms kube.Terms) {
 
 // claimsRefused: Kueue admits no pod that names a claim; so a job that asks for devices is refused
 // where they are claimed, and the look says it. One that asks for none is taken.
-func claimsRefused(t *testing.T, l *lab.Lab, terms kube.Terms) {
+func claimsRefused(t *testing.T, l *lab.Lab, terms settings.Terms) {
 	l.Publish(t, "f1", pieces(2, 0)...)
 	terms.Pool, terms.Classes = "k8s-r", []string{lab.Driver}
 	e := gangsBy(t, l, "ria", &terms, nil)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube"
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/test/testcluster"
 	"github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
@@ -163,7 +164,7 @@ func drive(t *testing.T) {
 	root := os.Getenv("COX_BENCH_DRIVER")
 	e, err := kube.New(kube.Config{
 		Root: filepath.Join(root, "state"), Cluster: c, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
-		Terms: kube.Terms{Pool: "kube", Namespace: "default", Placed: true, Image: lab.Base, AgentImage: lab.Cox},
+		Terms: settings.Terms{Pool: "kube", Namespace: "default", Placed: true, Image: lab.Base, AgentImage: lab.Cox},
 	})
 	if err != nil {
 		t.Fatal(err)

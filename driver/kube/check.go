@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
@@ -109,7 +110,7 @@ func (l *scan) checkIdentity(ctx context.Context) error {
 
 // checkNamespaces is whether those are there that the settings name.
 func (l *scan) checkNamespaces(ctx context.Context) error {
-	for _, name := range l.terms.requiredNamespaces() {
+	for _, name := range l.terms.RequiredNamespaces() {
 		l.namespaceOf(ctx, name)
 	}
 	return nil
@@ -149,9 +150,9 @@ func (l *scan) podSecurity(name, level string) {
 	}
 	for _, p := range l.terms.Paths {
 		switch {
-		case p.Volume.Kind == Host:
+		case p.Volume.Kind == settings.Host:
 			most, why = "privileged", "paths: "+p.Prefix+" is a directory of the node (hostPath)"
-		case p.Volume.Kind == NFS && most == "restricted":
+		case p.Volume.Kind == settings.NFS && most == "restricted":
 			most, why = "baseline", "paths: "+p.Prefix+" is NFS"
 		}
 	}
@@ -191,7 +192,7 @@ func severityRank(level string) int {
 // checkRights asks for each verb.
 func (l *scan) checkRights(ctx context.Context) error {
 	var gang *Gang
-	if g, ok := l.terms.Choose(l.gangs); ok {
+	if g, ok := Choose(&l.terms, l.gangs); ok {
 		gang = &g
 	}
 	all := Rights(&l.terms, gang)
@@ -241,7 +242,7 @@ func (l *scan) isAllowed(ctx context.Context, way *cluster.Cluster, verb string,
 // grantCommand is the command of an administrator of the cluster that gives all rights at once.
 func (l *scan) grantCommand() string {
 	words := []string{"cox pool add", l.terms.Pool, "--engine kube --namespace", l.terms.Namespace}
-	if g, ok := l.terms.Choose(l.gangs); ok {
+	if g, ok := Choose(&l.terms, l.gangs); ok {
 		words = append(words, "--placed=false --set gang="+string(g.Kind))
 		if l.terms.Approximate {
 			words = append(words, "--set approximate=true")
@@ -258,8 +259,8 @@ func (l *scan) grantCommand() string {
 	if l.terms.Reserve {
 		words = append(words, "--set reserve=true")
 	}
-	words = append(words, l.terms.accountWords()...)
-	if len(l.terms.Topology) > 0 && strings.HasPrefix(l.terms.Topology[0], KueueTopology) {
+	words = append(words, accountWords(&l.terms)...)
+	if len(l.terms.Topology) > 0 && strings.HasPrefix(l.terms.Topology[0], settings.KueueTopology) {
 		text, _ := json.Marshal(l.terms.Topology)
 		words = append(words, "--set "+shellQuote("topology="+string(text)))
 	}
@@ -270,8 +271,8 @@ func (l *scan) grantCommand() string {
 	if l.terms.PriorityClass != "" {
 		words = append(words, "--set priority_class="+l.terms.PriorityClass)
 	}
-	for _, k := range []VolumeKind{Claim, Fresh} { // one will do: the rights of the first are those of the other, too
-		if i := slices.IndexFunc(l.terms.Paths, func(p Path) bool { return p.Volume.Kind == k }); i >= 0 {
+	for _, k := range []settings.VolumeKind{settings.Claim, settings.Fresh} { // one will do: the rights of the first are those of the other, too
+		if i := slices.IndexFunc(l.terms.Paths, func(p settings.Path) bool { return p.Volume.Kind == k }); i >= 0 {
 			p := l.terms.Paths[i]
 			words = append(words, "--set "+shellQuote(fmt.Sprintf("paths={%q:%q}", p.Prefix, p.Volume)))
 			break
@@ -333,11 +334,11 @@ func (l *scan) checkGang(ctx context.Context) error {
 		l.addFinding("gangs", engine.Warning, "", "%s is served, a version that is not known here", u)
 	}
 	for _, g := range l.gangs {
-		if missing := l.terms.Wants(g.Kind); missing != "" && !l.terms.Placed {
+		if missing := MissingSettings(&l.terms, g.Kind); missing != "" && !l.terms.Placed {
 			l.addFinding("gangs", engine.Found, "", "%s is there, and is not used without %s", g.Kind, missing)
 		}
 	}
-	g, ok := l.terms.Choose(l.gangs)
+	g, ok := Choose(&l.terms, l.gangs)
 	switch {
 	case l.terms.Placed:
 		l.addFinding("gangs", engine.Found, "", "Coxswain chooses the nodes and binds all pods of a job, or none")

@@ -14,6 +14,7 @@ import (
 	authzv1 "k8s.io/api/authorization/v1"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
@@ -61,7 +62,7 @@ func (a *answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, a.say[r.URL.Path])
 }
 
-func surveyOf(t *testing.T, a *answers, terms Terms) *Survey {
+func surveyOf(t *testing.T, a *answers, terms settings.Terms) *Survey {
 	t.Helper()
 	a.t = t
 	server := httptest.NewServer(a)
@@ -104,13 +105,13 @@ func good() map[string]string {
 	}
 }
 
-var terms = Terms{
+var terms = settings.Terms{
 	Pool: "k8s-a", Namespace: "cox", Image: "train:1", AgentImage: "agent:1", PriorityClass: "high", PullSecrets: []string{"pull"},
-	Paths: []Path{{"/home", Volume{Kind: Claim, Name: "home"}}, {"/data", Volume{Kind: NFS, Server: "10.0.0.5", Dir: "/export"}}},
+	Paths: []settings.Path{{Prefix: "/home", Volume: settings.Volume{Kind: settings.Claim, Name: "home"}}, {Prefix: "/data", Volume: settings.Volume{Kind: settings.NFS, Server: "10.0.0.5", Dir: "/export"}}},
 }
 
-func placed(t *Terms)   { t.Placed = true }
-func reserved(t *Terms) { t.Placed, t.Reserve = true, true }
+func placed(t *settings.Terms)   { t.Placed = true }
+func reserved(t *settings.Terms) { t.Placed, t.Reserve = true, true }
 
 const claimOf = "/api/v1/namespaces/cox/persistentvolumeclaims/home"
 
@@ -164,7 +165,7 @@ func TestCheckFinds(t *testing.T) {
 	for name, tt := range map[string]struct {
 		path, say string
 		denied    string
-		change    func(*Terms)
+		change    func(*settings.Terms)
 		want      string
 		mend      string
 	}{
@@ -174,53 +175,57 @@ func TestCheckFinds(t *testing.T) {
 		"no namespace":           {path: "/api/v1/namespaces/cox", say: "", want: "missing namespace: there is no namespace cox", mend: "kubectl create namespace cox"},
 		"it is going":            {path: "/api/v1/namespaces/cox", say: `{"metadata":{"name":"cox","deletionTimestamp":"2026-01-01T00:00:00Z"}}`, want: "missing namespace: cox is being deleted", mend: "kubectl create namespace cox"},
 		"restricted and NFS":     {path: "/api/v1/namespaces/cox", say: `{"metadata":{"name":"cox","labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`, want: "missing pod security: cox takes pods of the level restricted alone, and those of this pool are baseline: paths: /data is NFS", mend: "kubectl label --overwrite namespace cox pod-security.kubernetes.io/enforce=baseline"},
-		"baseline, host network": {change: func(t *Terms) { t.Shape.HostNetwork = true }, want: "missing pod security: cox takes pods of the level baseline alone, and those of this pool are privileged: host_network", mend: "enforce=privileged"},
-		"baseline, allowed":      {change: func(t *Terms) { t.Allow = []string{"lock_memory"} }, want: "warning pod security: jobs may ask for lock_memory, and cox takes such pods not", mend: "enforce=privileged"},
-		"baseline, hostPath":     {change: func(t *Terms) { t.Paths = []Path{{"/d", Volume{Kind: Host, Dir: "/d"}}} }, want: "missing pod security: cox takes pods of the level baseline alone, and those of this pool are privileged", mend: "enforce=privileged"},
-		"no right":               {denied: "create pods", want: "missing rights: create pods in namespace cox: jobs run in pods", mend: grant},
-		"no right to a part":     {denied: "get pods/log", want: "missing rights: get pods/log in namespace cox: what jobs print", mend: grant},
-		"no gangs allowed":       {denied: "create podgroups", want: "missing rights: create podgroups.scheduling.k8s.io in namespace cox", mend: grant},
-		"no right to nodes":      {denied: "list nodes everywhere", want: "missing rights: list nodes in the whole cluster: what there is", mend: grant},
-		"others not seen":        {denied: "list pods everywhere", want: "warning rights: list pods in the whole cluster: what others hold of the nodes", mend: grant},
-		"nor if it is placed":    {denied: "list pods everywhere", change: func(t *Terms) { t.Placed = true }, want: "missing rights: list pods in the whole cluster", mend: "--namespace cox --set priority_class"},
-		"Kueue's topology":       {denied: "list topologies everywhere", change: func(t *Terms) { t.Placed, t.Topology = true, []string{"kueue:racks"} }, want: "missing rights: list topologies.kueue.x-k8s.io in the whole cluster", mend: `--namespace cox --set 'topology=["kueue:racks"]' --set priority_class`},
-		"claims":                 {denied: "create resourceclaims", change: func(t *Terms) { t.Placed, t.Classes = true, []string{"gpu.a", "gpu.b"} }, want: "missing rights: create resourceclaims.resource.k8s.io in namespace cox", mend: `--namespace cox --set 'device_class=["gpu.a","gpu.b"]' --set priority_class`},
-		"binding":                {denied: "create pods/binding", change: func(t *Terms) { t.Placed = true }, want: "missing rights: create pods/binding in namespace cox", mend: "--namespace cox --set priority_class"},
-		"no gangs":               {path: "/apis", say: `{"kind":"APIGroupDiscoveryList","items":[]}`, want: "warning gangs: the cluster has nothing that begins pods together: jobs on one node run, coupled ones on several are refused", mend: "--placed"},
-		"another gang":           {change: func(t *Terms) { t.Gang = KAI }, want: "missing gangs: kai is not there; there is native", mend: "leave gang"},
-		"claims with Kueue":      {path: "/apis", say: serves(Kueue), change: func(t *Terms) { t.Gang, t.Approximate, t.Queue, t.Classes = Kueue, true, "q", []string{"gpu.a"} }, want: "missing devices with attributes: jobs that ask for devices are refused: Kueue", mend: "take device_class from the settings"},
-		"claims with Volcano":    {path: "/apis", say: serves(Volcano), change: func(t *Terms) { t.Classes = []string{"gpu.a"} }, want: "warning devices with attributes: Volcano gives claims devices only with predicate.DynamicResourceAllocationEnable: true", mend: "volcano-scheduler-configmap"},
-		"others come":            {change: placed, want: "warning kept nodes: pods of others may take a node", mend: "--set reserve=true"},
-		"no policy":              {change: reserved, want: "missing policy: there is no admission policy coxswain-k8s-a", mend: "cox pool add k8s-a --engine kube --namespace cox --set reserve=true --print-policy='user:anna o'\\''neil' | kubectl apply -f -"},
-		"no policies":            {path: "/apis", say: `{"kind":"APIGroupDiscoveryList","items":[]}`, change: reserved, want: "missing policy: the cluster has no admission policies", mend: "upgrade"},
-		"another's policy":       {path: policyAt, say: `{"spec":{}}`, change: reserved, want: "warning policy: coxswain-k8s-a is not the one for these settings and user:anna", mend: "--print-policy"},
-		"no right to mark":       {denied: "patch nodes everywhere", change: reserved, want: "missing rights: patch nodes in the whole cluster: the taint", mend: "--set reserve=true --set priority_class"},
-		"no name service":        {path: "/api/v1/namespaces/kube-system/services", say: `{"items":[]}`, want: "warning names: kube-system has no service", mend: "CoreDNS"},
-		"no GPUs":                {path: "/api/v1/nodes", say: `{"items":[{"metadata":{"name":"a"},"status":{"conditions":[{"type":"Ready","status":"True"}]}}]}`, want: "warning devices: no node has GPUs", mend: "device plugin"},
-		"no place":               {path: "/api/v1/nodes", say: `{"items":[{"metadata":{"name":"a"}}]}`, want: "warning topology: where nodes lie is not known", mend: "topology.kubernetes.io/zone"},
-		"no node up":             {path: "/api/v1/nodes", say: `{"items":[{"metadata":{"name":"a"}}]}`, want: "missing nodes: 0 of 1 take work", mend: "kubectl describe nodes"},
-		"nodes off":              {path: "/api/v1/nodes", say: `{"items":[` + hgx + `,{"metadata":{"name":"a1"},"spec":{"unschedulable":true}},{"metadata":{"name":"a2"},"spec":{"unschedulable":true}}]}`, want: "warning nodes: a[1-2]: its kubelet has not reported yet; cordoned (kubectl uncordon NODE)", mend: "kubectl describe node a1"},
-		"no node of the pool":    {change: func(t *Terms) { t.Selector = map[string]string{"a": "b"} }, want: "missing nodes: no node is the pool's", mend: "node_selector"},
-		"nodes not seen":         {path: "/api/v1/nodes", say: "forbidden", want: "warning nodes: not looked at", mend: "right"},
-		"namespace not seen":     {path: "/api/v1/namespaces/cox", say: "forbidden", want: "warning namespace: not looked at", mend: "--print-rbac="},
-		"no gangs, nor a right":  {path: "/apis", say: `{"kind":"APIGroupDiscoveryList","items":[]}`, denied: "create pods", want: "missing rights: create pods in namespace cox", mend: "--namespace cox --placed=false --set priority_class"},
-		"groups of images":       {want: "warning groups: gpu-7: an image's /etc/group can have the job's user in more groups", mend: "containerd 2.0"},
-		"groups by number":       {path: "/api/v1/nodes", say: `{"items":[{"metadata":{"name":"a"},"status":{"features":{"supplementalGroupsPolicy":true}}}]}`, want: "found groups: pods are in no group"},
-		"two makers of GPUs":     {path: "/api/v1/nodes", say: `{"items":[` + hgx + `,{"metadata":{"name":"a1"},"status":{"allocatable":{"amd.com/gpu":"2"}}}]}`, want: "warning devices: jobs that ask for a GPU are refused: the pool's nodes have GPUs of several makers, amd.com/gpu and nvidia.com/gpu", mend: "gpu_resource"},
-		"no agent":               {change: func(t *Terms) { t.AgentImage = "" }, want: "missing agent image: nothing can be started", mend: "--agent-image"},
-		"no image":               {change: func(t *Terms) { t.Image = "" }, want: "warning image: without a default, jobs that name no image", mend: "--image"},
-		"no files":               {change: func(t *Terms) { t.Paths = nil }, want: "warning workdir: jobs find none of the files beside their script", mend: "--set workdir=upload, and cox submit --upload"},
-		"no priority class":      {path: "/apis/scheduling.k8s.io/v1/priorityclasses/high", say: "", want: "missing priority class: there is no high", mend: "kubectl create priorityclass high"},
-		"no pull secret":         {path: "/api/v1/namespaces/cox/secrets/pull", say: "", want: "missing pull secret: there is no pull", mend: "kubectl create secret docker-registry pull --namespace cox"},
-		"no claim":               {path: "/api/v1/namespaces/cox/persistentvolumeclaims/home", say: "", want: "missing paths: there is no claim home", mend: "PersistentVolumeClaim home"},
-		"a volume elsewhere":     {path: claimOf, say: home("ReadWriteMany", `,"volumeName":"pv-a"`), change: placed, want: "missing paths: /home: claim home; its volume pv-a is for nodes with topology.kubernetes.io/zone in (us-east-2a): 0 of 1, none", mend: "node_selector"},
-		"its nodes":              {path: claimOf, say: home("ReadWriteMany", `,"volumeName":"pv-a"`), change: placed, want: "warning nodes: gpu-7: claim home (its volume pv-a) of path /home can only be on nodes with topology.kubernetes.io/zone in (us-east-2a)", mend: "kubectl describe node gpu-7"},
-		"a volume of its zone":   {path: claimOf, say: home("ReadWriteMany", `,"volumeName":"pv-b"`), change: placed, want: "found paths: /home is claim home, bound; its volume pv-b is for nodes with topology.kubernetes.io/zone in (us-east-2b): 1 of 1, gpu-7"},
-		"volumes not seen":       {denied: "get persistentvolumes everywhere", change: placed, want: "warning rights: get persistentvolumes in the whole cluster: which nodes can have the volumes", mend: "--print-rbac"},
-		"classes not seen":       {denied: "list storageclasses everywhere", change: placed, want: "warning rights: list storageclasses.storage.k8s.io in the whole cluster: which nodes can have the volumes", mend: `'paths={"/home":"pvc:home"}'`},
-		"volumes by hand":        {path: claimOf, say: home("ReadWriteMany", `,"storageClassName":"local"`), change: placed, want: "warning paths: /home: claim home has no volume, and nobody chooses one: its storage class local has those that were made by hand", mend: "volumeName"},
-		"a claim for one pod":    {path: claimOf, say: home("ReadWriteOncePod", ""), want: "warning paths: /home: claim home is for one pod at a time", mend: "ReadWriteMany"},
-		"a claim for one":        {path: "/api/v1/namespaces/cox/persistentvolumeclaims/home", say: `{"metadata":{"name":"home"},"spec":{"accessModes":["ReadWriteOnce"]}}`, want: "warning paths: /home: claim home is for one node at a time", mend: "ReadWriteMany"},
+		"baseline, host network": {change: func(t *settings.Terms) { t.Shape.HostNetwork = true }, want: "missing pod security: cox takes pods of the level baseline alone, and those of this pool are privileged: host_network", mend: "enforce=privileged"},
+		"baseline, allowed":      {change: func(t *settings.Terms) { t.Allow = []string{"lock_memory"} }, want: "warning pod security: jobs may ask for lock_memory, and cox takes such pods not", mend: "enforce=privileged"},
+		"baseline, hostPath": {change: func(t *settings.Terms) {
+			t.Paths = []settings.Path{{Prefix: "/d", Volume: settings.Volume{Kind: settings.Host, Dir: "/d"}}}
+		}, want: "missing pod security: cox takes pods of the level baseline alone, and those of this pool are privileged", mend: "enforce=privileged"},
+		"no right":            {denied: "create pods", want: "missing rights: create pods in namespace cox: jobs run in pods", mend: grant},
+		"no right to a part":  {denied: "get pods/log", want: "missing rights: get pods/log in namespace cox: what jobs print", mend: grant},
+		"no gangs allowed":    {denied: "create podgroups", want: "missing rights: create podgroups.scheduling.k8s.io in namespace cox", mend: grant},
+		"no right to nodes":   {denied: "list nodes everywhere", want: "missing rights: list nodes in the whole cluster: what there is", mend: grant},
+		"others not seen":     {denied: "list pods everywhere", want: "warning rights: list pods in the whole cluster: what others hold of the nodes", mend: grant},
+		"nor if it is placed": {denied: "list pods everywhere", change: func(t *settings.Terms) { t.Placed = true }, want: "missing rights: list pods in the whole cluster", mend: "--namespace cox --set priority_class"},
+		"Kueue's topology":    {denied: "list topologies everywhere", change: func(t *settings.Terms) { t.Placed, t.Topology = true, []string{"kueue:racks"} }, want: "missing rights: list topologies.kueue.x-k8s.io in the whole cluster", mend: `--namespace cox --set 'topology=["kueue:racks"]' --set priority_class`},
+		"claims":              {denied: "create resourceclaims", change: func(t *settings.Terms) { t.Placed, t.Classes = true, []string{"gpu.a", "gpu.b"} }, want: "missing rights: create resourceclaims.resource.k8s.io in namespace cox", mend: `--namespace cox --set 'device_class=["gpu.a","gpu.b"]' --set priority_class`},
+		"binding":             {denied: "create pods/binding", change: func(t *settings.Terms) { t.Placed = true }, want: "missing rights: create pods/binding in namespace cox", mend: "--namespace cox --set priority_class"},
+		"no gangs":            {path: "/apis", say: `{"kind":"APIGroupDiscoveryList","items":[]}`, want: "warning gangs: the cluster has nothing that begins pods together: jobs on one node run, coupled ones on several are refused", mend: "--placed"},
+		"another gang":        {change: func(t *settings.Terms) { t.Gang = KAI }, want: "missing gangs: kai is not there; there is native", mend: "leave gang"},
+		"claims with Kueue": {path: "/apis", say: serves(Kueue), change: func(t *settings.Terms) {
+			t.Gang, t.Approximate, t.Queue, t.Classes = Kueue, true, "q", []string{"gpu.a"}
+		}, want: "missing devices with attributes: jobs that ask for devices are refused: Kueue", mend: "take device_class from the settings"},
+		"claims with Volcano":   {path: "/apis", say: serves(Volcano), change: func(t *settings.Terms) { t.Classes = []string{"gpu.a"} }, want: "warning devices with attributes: Volcano gives claims devices only with predicate.DynamicResourceAllocationEnable: true", mend: "volcano-scheduler-configmap"},
+		"others come":           {change: placed, want: "warning kept nodes: pods of others may take a node", mend: "--set reserve=true"},
+		"no policy":             {change: reserved, want: "missing policy: there is no admission policy coxswain-k8s-a", mend: "cox pool add k8s-a --engine kube --namespace cox --set reserve=true --print-policy='user:anna o'\\''neil' | kubectl apply -f -"},
+		"no policies":           {path: "/apis", say: `{"kind":"APIGroupDiscoveryList","items":[]}`, change: reserved, want: "missing policy: the cluster has no admission policies", mend: "upgrade"},
+		"another's policy":      {path: policyAt, say: `{"spec":{}}`, change: reserved, want: "warning policy: coxswain-k8s-a is not the one for these settings and user:anna", mend: "--print-policy"},
+		"no right to mark":      {denied: "patch nodes everywhere", change: reserved, want: "missing rights: patch nodes in the whole cluster: the taint", mend: "--set reserve=true --set priority_class"},
+		"no name service":       {path: "/api/v1/namespaces/kube-system/services", say: `{"items":[]}`, want: "warning names: kube-system has no service", mend: "CoreDNS"},
+		"no GPUs":               {path: "/api/v1/nodes", say: `{"items":[{"metadata":{"name":"a"},"status":{"conditions":[{"type":"Ready","status":"True"}]}}]}`, want: "warning devices: no node has GPUs", mend: "device plugin"},
+		"no place":              {path: "/api/v1/nodes", say: `{"items":[{"metadata":{"name":"a"}}]}`, want: "warning topology: where nodes lie is not known", mend: "topology.kubernetes.io/zone"},
+		"no node up":            {path: "/api/v1/nodes", say: `{"items":[{"metadata":{"name":"a"}}]}`, want: "missing nodes: 0 of 1 take work", mend: "kubectl describe nodes"},
+		"nodes off":             {path: "/api/v1/nodes", say: `{"items":[` + hgx + `,{"metadata":{"name":"a1"},"spec":{"unschedulable":true}},{"metadata":{"name":"a2"},"spec":{"unschedulable":true}}]}`, want: "warning nodes: a[1-2]: its kubelet has not reported yet; cordoned (kubectl uncordon NODE)", mend: "kubectl describe node a1"},
+		"no node of the pool":   {change: func(t *settings.Terms) { t.Selector = map[string]string{"a": "b"} }, want: "missing nodes: no node is the pool's", mend: "node_selector"},
+		"nodes not seen":        {path: "/api/v1/nodes", say: "forbidden", want: "warning nodes: not looked at", mend: "right"},
+		"namespace not seen":    {path: "/api/v1/namespaces/cox", say: "forbidden", want: "warning namespace: not looked at", mend: "--print-rbac="},
+		"no gangs, nor a right": {path: "/apis", say: `{"kind":"APIGroupDiscoveryList","items":[]}`, denied: "create pods", want: "missing rights: create pods in namespace cox", mend: "--namespace cox --placed=false --set priority_class"},
+		"groups of images":      {want: "warning groups: gpu-7: an image's /etc/group can have the job's user in more groups", mend: "containerd 2.0"},
+		"groups by number":      {path: "/api/v1/nodes", say: `{"items":[{"metadata":{"name":"a"},"status":{"features":{"supplementalGroupsPolicy":true}}}]}`, want: "found groups: pods are in no group"},
+		"two makers of GPUs":    {path: "/api/v1/nodes", say: `{"items":[` + hgx + `,{"metadata":{"name":"a1"},"status":{"allocatable":{"amd.com/gpu":"2"}}}]}`, want: "warning devices: jobs that ask for a GPU are refused: the pool's nodes have GPUs of several makers, amd.com/gpu and nvidia.com/gpu", mend: "gpu_resource"},
+		"no agent":              {change: func(t *settings.Terms) { t.AgentImage = "" }, want: "missing agent image: nothing can be started", mend: "--agent-image"},
+		"no image":              {change: func(t *settings.Terms) { t.Image = "" }, want: "warning image: without a default, jobs that name no image", mend: "--image"},
+		"no files":              {change: func(t *settings.Terms) { t.Paths = nil }, want: "warning workdir: jobs find none of the files beside their script", mend: "--set workdir=upload, and cox submit --upload"},
+		"no priority class":     {path: "/apis/scheduling.k8s.io/v1/priorityclasses/high", say: "", want: "missing priority class: there is no high", mend: "kubectl create priorityclass high"},
+		"no pull secret":        {path: "/api/v1/namespaces/cox/secrets/pull", say: "", want: "missing pull secret: there is no pull", mend: "kubectl create secret docker-registry pull --namespace cox"},
+		"no claim":              {path: "/api/v1/namespaces/cox/persistentvolumeclaims/home", say: "", want: "missing paths: there is no claim home", mend: "PersistentVolumeClaim home"},
+		"a volume elsewhere":    {path: claimOf, say: home("ReadWriteMany", `,"volumeName":"pv-a"`), change: placed, want: "missing paths: /home: claim home; its volume pv-a is for nodes with topology.kubernetes.io/zone in (us-east-2a): 0 of 1, none", mend: "node_selector"},
+		"its nodes":             {path: claimOf, say: home("ReadWriteMany", `,"volumeName":"pv-a"`), change: placed, want: "warning nodes: gpu-7: claim home (its volume pv-a) of path /home can only be on nodes with topology.kubernetes.io/zone in (us-east-2a)", mend: "kubectl describe node gpu-7"},
+		"a volume of its zone":  {path: claimOf, say: home("ReadWriteMany", `,"volumeName":"pv-b"`), change: placed, want: "found paths: /home is claim home, bound; its volume pv-b is for nodes with topology.kubernetes.io/zone in (us-east-2b): 1 of 1, gpu-7"},
+		"volumes not seen":      {denied: "get persistentvolumes everywhere", change: placed, want: "warning rights: get persistentvolumes in the whole cluster: which nodes can have the volumes", mend: "--print-rbac"},
+		"classes not seen":      {denied: "list storageclasses everywhere", change: placed, want: "warning rights: list storageclasses.storage.k8s.io in the whole cluster: which nodes can have the volumes", mend: `'paths={"/home":"pvc:home"}'`},
+		"volumes by hand":       {path: claimOf, say: home("ReadWriteMany", `,"storageClassName":"local"`), change: placed, want: "warning paths: /home: claim home has no volume, and nobody chooses one: its storage class local has those that were made by hand", mend: "volumeName"},
+		"a claim for one pod":   {path: claimOf, say: home("ReadWriteOncePod", ""), want: "warning paths: /home: claim home is for one pod at a time", mend: "ReadWriteMany"},
+		"a claim for one":       {path: "/api/v1/namespaces/cox/persistentvolumeclaims/home", say: `{"metadata":{"name":"home"},"spec":{"accessModes":["ReadWriteOnce"]}}`, want: "warning paths: /home: claim home is for one node at a time", mend: "ReadWriteMany"},
 	} {
 		say, terms := good(), terms
 		if tt.path != "" {
@@ -245,11 +250,11 @@ func TestCheckFinds(t *testing.T) {
 //
 // Seen to fail with: a warning whatever the settings are.
 func TestCheckOfFiles(t *testing.T) {
-	for what, change := range map[string]func(*Terms){
-		"paths":                  func(t *Terms) { t.Paths = terms.Paths },
-		"upload":                 func(t *Terms) { t.WorkDir = WorkDirUpload },
-		"an empty one, as asked": func(t *Terms) { t.WorkDir = WorkDirEmpty },
-		"a refusal":              func(t *Terms) { t.WorkDir = WorkDirRefused },
+	for what, change := range map[string]func(*settings.Terms){
+		"paths":                  func(t *settings.Terms) { t.Paths = terms.Paths },
+		"upload":                 func(t *settings.Terms) { t.WorkDir = settings.WorkDirUpload },
+		"an empty one, as asked": func(t *settings.Terms) { t.WorkDir = settings.WorkDirEmpty },
+		"a refusal":              func(t *settings.Terms) { t.WorkDir = settings.WorkDirRefused },
 	} {
 		terms := terms
 		terms.Paths = nil
@@ -265,7 +270,7 @@ func TestCheckOfFiles(t *testing.T) {
 func TestSurvey(t *testing.T) {
 	ctx := context.Background()
 	a := &answers{say: good()}
-	s := surveyOf(t, a, Terms{Pool: "k8s-a", Namespace: "cox", Placed: true})
+	s := surveyOf(t, a, settings.Terms{Pool: "k8s-a", Namespace: "cox", Placed: true})
 	if s.Inventory() != nil {
 		t.Error("an inventory before the first look")
 	}
@@ -284,7 +289,7 @@ func TestSurvey(t *testing.T) {
 	if _, err := s.Nodes(ctx); fault.KindOf(err) != fault.Permission {
 		t.Errorf("placed, without seeing others: %v", err)
 	}
-	s = surveyOf(t, a, Terms{})
+	s = surveyOf(t, a, settings.Terms{})
 	if nodes, err := s.Nodes(ctx); err != nil || len(nodes) != 1 {
 		t.Errorf("%v %v", nodes, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
@@ -32,9 +33,9 @@ func (l *scan) accountsIn(name string) string {
 // checkCreators is whether those may make objects in whose names jobs are made.
 func (l *scan) checkCreators(ctx context.Context, gang *Gang) error {
 	for _, ns := range l.terms.Spaces() {
-		all, _ := l.terms.objectCreators(ns)
+		all, _ := l.terms.ObjectCreators(ns)
 		for _, who := range all {
-			way, err := l.cluster.As(who.userName())
+			way, err := l.cluster.As(who.UserName())
 			if err != nil {
 				return err
 			}
@@ -48,10 +49,10 @@ func (l *scan) checkCreators(ctx context.Context, gang *Gang) error {
 				continue
 			}
 			for _, i := range sortedKeys(missing) {
-				l.addFinding("rights", engine.Missing, l.grantCommand(), "%s %s in namespace %s, for %s: %s", strings.Join(missing[i], ", "), rights[i].String(), ns, who.userName(), rights[i].Why)
+				l.addFinding("rights", engine.Missing, l.grantCommand(), "%s %s in namespace %s, for %s: %s", strings.Join(missing[i], ", "), rights[i].String(), ns, who.UserName(), rights[i].Why)
 			}
 			if len(missing) == 0 {
-				l.addFinding("jobs as", engine.Found, "", "%s, who may make them in namespace %s", who.userName(), ns)
+				l.addFinding("jobs as", engine.Found, "", "%s, who may make them in namespace %s", who.UserName(), ns)
 			}
 		}
 	}
@@ -59,7 +60,7 @@ func (l *scan) checkCreators(ctx context.Context, gang *Gang) error {
 }
 
 // accountWords are the settings of accounts as the command line has them, on which rights depend.
-func (t *Terms) accountWords() (words []string) {
+func accountWords(t *settings.Terms) (words []string) {
 	set := func(name string, v any) {
 		text, _ := json.Marshal(v) // keys in order
 		words = append(words, "--set "+shellQuote(name+"="+string(text)))
@@ -73,20 +74,9 @@ func (t *Terms) accountWords() (words []string) {
 	if len(t.Impersonate) > 0 {
 		as := map[string]string{}
 		for key, who := range t.Impersonate {
-			as[key] = who.settingText()
+			as[key] = who.SettingText()
 		}
 		set("impersonate", as)
 	}
 	return words
-}
-
-// settingText is what ParseIdentity reads.
-func (s Subject) settingText() string {
-	switch {
-	case s.Kind == "User":
-		return "user:" + s.Name
-	case s.Namespace == "":
-		return "serviceaccount:" + s.Name
-	}
-	return "serviceaccount:" + s.Namespace + ":" + s.Name
 }

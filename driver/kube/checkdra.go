@@ -10,12 +10,13 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
 	"github.com/coxswain-sched/coxswain/driver/kube/dra"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // deviceChooser says who picks the devices of a pod, of which so many are claimed and so many counted.
-func (t *Terms) deviceChooser(claimed, counted int) string {
+func deviceChooser(t *settings.Terms, claimed, counted int) string {
 	who := "Coxswain"
 	if !t.Placed {
 		who = "the cluster's scheduler"

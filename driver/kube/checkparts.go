@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -145,10 +146,10 @@ func (l *scan) checkGPUTypes(all []Machine) {
 	if len(words) == 0 {
 		l.addFinding("devices", engine.Warning, "install the vendor's device plugin (NVIDIA's GPU operator has it), or set gpu_resource", "no node has GPUs: jobs that ask for them never start here")
 	} else {
-		l.addFinding("devices", engine.Found, "", "%s on %d of %d nodes; %s", strings.Join(words, ", "), on, len(all), l.terms.deviceChooser(claimed, sum-claimed))
+		l.addFinding("devices", engine.Found, "", "%s on %d of %d nodes; %s", strings.Join(words, ", "), on, len(all), deviceChooser(&l.terms, claimed, sum-claimed))
 	}
 	if !l.terms.Placed && len(l.terms.Classes) == 0 {
-		if _, err := l.terms.wholeGPU(all); err != nil {
+		if _, err := wholeGPUOf(&l.terms, all); err != nil {
 			l.addFinding("devices", engine.Warning, fault.Remedy(err), "jobs that ask for a GPU are refused: %v", err)
 		}
 	}
@@ -223,11 +224,11 @@ func (l *scan) checkNamedObjects(ctx context.Context) error {
 	}
 	for _, p := range t.Paths {
 		switch p.Volume.Kind {
-		case OfImage, Empty:
+		case settings.OfImage, settings.Empty:
 			l.addFinding("paths", engine.Found, "", "%s is %s", p.Prefix, p.Volume)
-		case Fresh:
+		case settings.Fresh:
 			l.addFinding("paths", engine.Found, "", "%s is %s; whether the storage class makes volumes, a first job shows", p.Prefix, p.Volume)
-		case Claim: // of each namespace
+		case settings.Claim: // of each namespace
 		default:
 			l.addFinding("paths", engine.Found, "", "%s is %s; whether the nodes have it, a first job shows", p.Prefix, p.Volume)
 		}
@@ -270,14 +271,14 @@ func (l *scan) namedIn(ctx context.Context, ns string) {
 	}
 	for _, p := range l.terms.Paths {
 		var c corev1.PersistentVolumeClaim
-		if p.Volume.Kind == Claim && l.checkExists(ctx, "paths", claims, ns, p.Volume.Name, "make a PersistentVolumeClaim "+p.Volume.Name+" in namespace "+ns+", with ReadWriteMany where jobs have several nodes", &c) {
+		if p.Volume.Kind == settings.Claim && l.checkExists(ctx, "paths", claims, ns, p.Volume.Name, "make a PersistentVolumeClaim "+p.Volume.Name+" in namespace "+ns+", with ReadWriteMany where jobs have several nodes", &c) {
 			l.checkVolumeClaim(p, &c)
 		}
 	}
 }
 
 // checkVolumeClaim is what a claim of the paths is, and which nodes can have it.
-func (l *scan) checkVolumeClaim(p Path, c *corev1.PersistentVolumeClaim) {
+func (l *scan) checkVolumeClaim(p settings.Path, c *corev1.PersistentVolumeClaim) {
 	ties, _ := l.tiesOf(c.Namespace)
 	t := tie{once: singleUseMode(c.Spec.AccessModes)}
 	if i := slices.IndexFunc(ties, func(t tie) bool { return t.claim == c.Name }); i >= 0 {

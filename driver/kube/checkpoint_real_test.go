@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/driver/kube"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
@@ -26,12 +27,12 @@ func testCheckpoints(t *testing.T, b *bench) {
 	if dir := filepath.Join(volume, "checkpoints"); os.Mkdir(dir, 0o700) != nil || os.Chmod(dir, 0o777|os.ModeSticky) != nil {
 		t.Fatal(dir)
 	}
-	v, err := kube.ParseVolume("hostPath:" + volume)
+	v, err := settings.ParseVolume("hostPath:" + volume)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := b.config(t, t.TempDir())
-	c.Terms.Paths, c.Terms.Checkpoints = []kube.Path{{Prefix: "/scratch", Volume: v}}, "/scratch/checkpoints"
+	c.Terms.Paths, c.Terms.Checkpoints = []settings.Path{{Prefix: "/scratch", Volume: v}}, "/scratch/checkpoints"
 	e, err := kube.New(c)
 	if err != nil {
 		t.Fatal(err)

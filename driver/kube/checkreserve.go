@@ -8,6 +8,7 @@ import (
 
 	admission "k8s.io/api/admissionregistration/v1"
 
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/hostlist"
@@ -98,14 +99,14 @@ func (l *scan) checkAdmissionPolicy(ctx context.Context) error {
 // policyAdmitsUs reports whether a policy and its binding are ours, and let us pass: by name, or by one of
 // our groups.
 func (l *scan) policyAdmitsUs(p *admission.ValidatingAdmissionPolicy, b *admission.ValidatingAdmissionPolicyBinding) bool {
-	all := []Subject{}
-	if who, err := ParseSubject(l.who); err == nil {
+	all := []settings.Subject{}
+	if who, err := settings.ParseSubject(l.who); err == nil {
 		all = append(all, who)
 	}
 	for _, g := range l.groups {
-		all = append(all, Subject{Kind: "Group", Name: g})
+		all = append(all, settings.Subject{Kind: "Group", Name: g})
 	}
-	return slices.ContainsFunc(all, func(who Subject) bool {
+	return slices.ContainsFunc(all, func(who settings.Subject) bool {
 		wantP, wantB := Policy(&l.terms, who)
 		return reflect.DeepEqual(p.Spec, wantP.Spec) && reflect.DeepEqual(b.Spec, wantB.Spec)
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
 	"github.com/coxswain-sched/coxswain/driver/kube/dra"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/model/resource"
 )
 
@@ -20,13 +21,13 @@ func (s *Survey) devicesOf(ctx context.Context) (*dra.Stock, error) {
 		return nil, nil
 	}
 	return dra.Read(ctx, s.cluster, s.terms.Classes, func(c *resourcev1.ResourceClaim) bool {
-		return s.server != "" && c.Labels[LabelServer] == s.server
+		return s.server != "" && c.Labels[render.LabelServer] == s.server
 	})
 }
 
 // attachDRADevices puts what DRA has on nodes in the place of what plugins count there: these are the
 // same devices. d is nil where the settings name no class.
-func attachDRADevices(t *Terms, all []Machine, d *dra.Stock, n dra.Numbers) {
+func attachDRADevices(t *settings.Terms, all []Machine, d *dra.Stock, n dra.Numbers) {
 	if d == nil {
 		return
 	}
@@ -40,7 +41,7 @@ func attachDRADevices(t *Terms, all []Machine, d *dra.Stock, n dra.Numbers) {
 
 // addClaimableDevices has the devices of DRA on a node. What pods have of them stands in Others and Ours,
 // by the driver.
-func (m *Machine) addClaimableDevices(t *Terms, has *dra.Tray, taken map[dra.Handle]bool) {
+func (m *Machine) addClaimableDevices(t *settings.Terms, has *dra.Tray, taken map[dra.Handle]bool) {
 	blind := m.dropPluginDevices()
 	m.Withheld = has.Withheld
 	for i := range has.Offers {
@@ -141,7 +142,7 @@ func (e *Engine) addGPUTolerations(ctx context.Context, nodes []render.Node) err
 }
 
 // renderNode is a node as launches have it.
-func (m *Machine) renderNode(t *Terms) render.Node {
+func (m *Machine) renderNode(t *settings.Terms) render.Node {
 	out := render.Node{Node: m.Node, Ask: m.Ask, Pieces: m.Pieces, Strict: m.Strict}
 	for i := range m.Taints {
 		if m.Pieces != nil && t.IsGPU(m.Taints[i].Key) {
@@ -152,7 +153,7 @@ func (m *Machine) renderNode(t *Terms) render.Node {
 }
 
 // deviceRights are what the classes of the settings take in the whole cluster.
-func (t *Terms) deviceRights() (out []Right) {
+func deviceRights(t *settings.Terms) (out []Right) {
 	for _, c := range t.Classes {
 		out = append(out, Right{Resource: dra.Classes, Verbs: []string{"get"}, Name: c, All: true, Why: "which devices are the pool's GPUs"})
 	}
@@ -166,7 +167,7 @@ func (t *Terms) deviceRights() (out []Right) {
 }
 
 // claimRights are what they take in a namespace of jobs.
-func (t *Terms) claimRights() []Right {
+func claimRights(t *settings.Terms) []Right {
 	if len(t.Classes) == 0 {
 		return nil
 	}

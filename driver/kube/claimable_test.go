@@ -11,6 +11,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube/dra"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 )
 
@@ -37,7 +38,7 @@ func tray(node string, count int) *dra.Tray {
 //
 // Seen to fail with: what ours have is foreign.
 func TestDevicesOfDRA(t *testing.T) {
-	terms := Terms{Pool: "k8s-a", Placed: true}
+	terms := settings.Terms{Pool: "k8s-a", Placed: true}
 	all := []Machine{one(t, terms, nodeOf(t, hgx, bare))}
 	attachDRADevices(&terms, all, &dra.Stock{Trays: map[string]*dra.Tray{"gpu-7": tray("gpu-7", 4)}, Taken: map[dra.Handle]bool{
 		{Driver: "gpu.nvidia.com", Pool: "gpu-7", Device: "gpu-0"}: false,
@@ -64,7 +65,7 @@ func TestDevicesOfDRA(t *testing.T) {
 // TestDevicesTwice: a node whose GPUs a plugin counts too has them once; and where pods have
 // some by count, none is given by a claim.
 func TestDevicesTwice(t *testing.T) {
-	terms := Terms{Placed: true}
+	terms := settings.Terms{Placed: true}
 	see := func(n corev1.Node, pods ...corev1.Pod) Machine {
 		all := []Machine{one(t, terms, n, pods...)}
 		attachDRADevices(&terms, all, &dra.Stock{Trays: map[string]*dra.Tray{"gpu-7": tray("gpu-7", 2)}}, dra.Numbers{})

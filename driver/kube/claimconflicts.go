@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -24,12 +25,14 @@ type holder struct {
 }
 
 // addClaimHolders adds to what is known of claims which pod has them: of those of the paths.
-func (t *Terms) addClaimHolders(sum map[string][]holder, p *corev1.Pod, ours bool) {
+func addClaimHolders(t *settings.Terms, sum map[string][]holder, p *corev1.Pod, ours bool) {
 	if p.Spec.NodeName == "" || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return
 	}
 	for _, v := range p.Spec.Volumes {
-		if v.PersistentVolumeClaim == nil || !slices.ContainsFunc(t.Paths, func(x Path) bool { return x.Volume.Kind == Claim && x.Volume.Name == v.PersistentVolumeClaim.ClaimName }) {
+		if v.PersistentVolumeClaim == nil || !slices.ContainsFunc(t.Paths, func(x settings.Path) bool {
+			return x.Volume.Kind == settings.Claim && x.Volume.Name == v.PersistentVolumeClaim.ClaimName
+		}) {
 			continue
 		}
 		at := p.Namespace + "/" + v.PersistentVolumeClaim.ClaimName
@@ -139,7 +142,7 @@ func (m *Machine) applyVolumeTies(spaces []string, n *corev1.Node, ties []tie, h
 }
 
 // applyAllVolumeTies is applyVolumeTies for the nodes of a pool that we place. Both lists are of one look.
-func applyAllVolumeTies(t *Terms, all []Machine, nodes []corev1.Node, ties []tie, held map[string][]holder) {
+func applyAllVolumeTies(t *settings.Terms, all []Machine, nodes []corev1.Node, ties []tie, held map[string][]holder) {
 	if len(ties) == 0 || !t.Placed {
 		return
 	}
@@ -187,7 +190,7 @@ func tasksOf(s *job.Spec) (n int) {
 // checkVolumes refuses a job that could never have the volumes of the paths, each pod of it all of them.
 // What the cluster does not answer is not certain.
 func (e *Engine) checkVolumes(ctx context.Context, s *job.Spec, several bool) error {
-	if !slices.ContainsFunc(e.cfg.Terms.Paths, func(p Path) bool { return p.Volume.Kind == Claim || p.Volume.Kind == Fresh }) {
+	if !slices.ContainsFunc(e.cfg.Terms.Paths, func(p settings.Path) bool { return p.Volume.Kind == settings.Claim || p.Volume.Kind == settings.Fresh }) {
 		return nil
 	}
 	ns, _ := e.cfg.Terms.NamespaceOf(s.Account)
@@ -205,7 +208,7 @@ func (e *Engine) checkVolumes(ctx context.Context, s *job.Spec, several bool) er
 	apart := several && !(e.cfg.Terms.Placed && len(all) > 0 && len(can) <= 1)
 	ties, _ := e.tiesOf(ns)
 	for i := range ties {
-		if err := ties[i].checkSingleUse(apart, apart || s.PodPerTask() && tasksOf(s) > 1, e.cfg.Terms.oneNode(s)); err != nil {
+		if err := ties[i].checkSingleUse(apart, apart || s.PodPerTask() && tasksOf(s) > 1, adviseOneNode(&e.cfg.Terms, s)); err != nil {
 			return err
 		}
 	}
@@ -240,9 +243,9 @@ func (t *tie) checkSingleUse(nodes, pods bool, one string) error {
 	return nil
 }
 
-// oneNode is how a job asks for one node: the cluster's own scheduler is not told how many the pods of
+// adviseOneNode is how a job asks for one node: the cluster's own scheduler is not told how many the pods of
 // tasks have.
-func (t *Terms) oneNode(s *job.Spec) string {
+func adviseOneNode(t *settings.Terms, s *job.Spec) string {
 	if !t.Placed && s.PodPerTask() {
 		return "leave pods: task out and ask for one node, as by --nodes=1"
 	}
@@ -276,7 +279,7 @@ func (e *Engine) claimConflict(o *order) error {
 		if t.once == "" {
 			continue
 		}
-		if err := t.checkSingleUse(slices.ContainsFunc(o.Nodes, func(n render.Node) bool { return n.Name != o.Nodes[0].Name }), len(o.Nodes) > 1, e.cfg.Terms.oneNode(o.Job.Spec)); err != nil {
+		if err := t.checkSingleUse(slices.ContainsFunc(o.Nodes, func(n render.Node) bool { return n.Name != o.Nodes[0].Name }), len(o.Nodes) > 1, adviseOneNode(&e.cfg.Terms, o.Job.Spec)); err != nil {
 			return err
 		}
 		if !e.cfg.Terms.Placed {

@@ -48,7 +48,7 @@ func asksNothing(n render.Node) bool {
 
 // claimsOfGang is what becomes of claims by what begins the pods of a job together.
 func (l *scan) claimsOfGang() {
-	g, ok := l.terms.Choose(l.gangs)
+	g, ok := Choose(&l.terms, l.gangs)
 	if !ok {
 		return
 	}

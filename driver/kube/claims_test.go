@@ -13,6 +13,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube"
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -301,13 +302,13 @@ func testClaimBroken(t *testing.T, b *bench) {
 // for devices which cannot be prepared (testClaimBroken), and Services for jobs of several pods; to bind claims is asked within the
 // call that writes their status: who may do that alone gives them no devices.
 func testClaimRights(t *testing.T, a *audit) {
-	terms := kube.Terms{Pool: "k8s-c", Namespace: "claims", Placed: true, Image: lab.Base, AgentImage: lab.Cox, Classes: []string{lab.Driver}}
+	terms := settings.Terms{Pool: "k8s-c", Namespace: "claims", Placed: true, Image: lab.Base, AgentImage: lab.Cox, Classes: []string{lab.Driver}}
 	a.l.Claimable(t, map[string][]lab.Piece{"n1": pieces(2, 0)})
 	a.prove(t, "cid", terms, nil, func(allocation uint64, script string) *engine.Launch {
 		return withDevices(launch(allocation, script, "n1"), 1)
 	},
 		"list events in claims", "create services in claims", "get services in claims", "patch resourceclaims/binding.resource.k8s.io everywhere")
-	less := strings.Replace(kube.Manifest(&terms, nil, kube.Subject{Kind: "User", Name: "bob"}), `"resourceclaims/binding"`, `"resourceclaims/none"`, 1)
+	less := strings.Replace(kube.Manifest(&terms, nil, settings.Subject{Kind: "User", Name: "bob"}), `"resourceclaims/binding"`, `"resourceclaims/none"`, 1)
 	a.l.Apply(t, strings.ReplaceAll(less, `"coxswain-k8s-c"`, `"bob"`))
 	a.l.Apply(t, `{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{"name":"bobs","namespace":"claims"},"spec":{"devices":{"requests":[{"name":"g","exactly":{"deviceClassName":"`+lab.Driver+`"}}]}}}`)
 	bob, err := cluster.Open(cluster.Config{Kubeconfig: a.l.User(t, "bob"), Namespace: "claims"})

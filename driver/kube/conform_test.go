@@ -17,6 +17,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube"
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/enginetest"
 	"github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
@@ -45,7 +46,7 @@ func (b *bench) config(t *testing.T, root string) kube.Config {
 		t.Fatal(err)
 	}
 	return kube.Config{
-		Root: root, Cluster: c, Terms: kube.Terms{Pool: "kube", Namespace: "default", Placed: !b.delegates, Image: lab.Base, AgentImage: lab.Cox},
+		Root: root, Cluster: c, Terms: settings.Terms{Pool: "kube", Namespace: "default", Placed: !b.delegates, Image: lab.Base, AgentImage: lab.Cox},
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 }

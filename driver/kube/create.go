@@ -259,3 +259,20 @@ func (e *Engine) bindPods(a *attempt) error {
 	e.mu.Unlock()
 	return nil
 }
+
+// clusterAs is the way to the cluster of somebody as whom an attempt's objects are made; empty: our own.
+func (e *Engine) clusterAs(user string) (*cluster.Cluster, error) {
+	if user == "" {
+		return e.k, nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if c := e.ways[user]; c != nil {
+		return c, nil
+	}
+	c, err := e.k.As(user)
+	if err == nil {
+		e.ways[user] = c
+	}
+	return c, err
+}

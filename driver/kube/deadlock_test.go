@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/driver/kube"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
 )
 
@@ -19,7 +20,7 @@ func TestDeadlock(t *testing.T) {
 	l := lab.Start(t, lab.NativeGangs())
 	eight(t, l)
 	plainly(t, l)
-	deadlock(t, l, kube.Terms{Gang: kube.Native}, "no nodes for its 5 pods, which begin together")
+	deadlock(t, l, settings.Terms{Gang: kube.Native}, "no nodes for its 5 pods, which begin together")
 }
 
 // eight are nodes of one GPU each.

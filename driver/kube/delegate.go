@@ -19,7 +19,7 @@ func (e *Engine) Delegates() bool { return !e.cfg.Terms.Placed }
 // planDelegation fills in what pods a job has whose nodes the cluster's scheduler chooses, and by
 // which gang they begin together.
 func (e *Engine) planDelegation(ctx context.Context, o *order) error {
-	near, spec, err := e.cfg.Terms.kueueNearness(o.Job.Spec, func() ([]string, error) { return e.topologyLabels(ctx) })
+	near, spec, err := kueueNearness(&e.cfg.Terms, o.Job.Spec, func() ([]string, error) { return e.topologyLabels(ctx) })
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (e *Engine) noGang(o *order, all []Gang) error {
 		has = cmp.Or(strings.Join(names, ", "), "nothing else") + ", and not " + string(t.Gang) + ", which the pool is set to use"
 	}
 	for _, g := range all {
-		if missing := t.Wants(g.Kind); missing != "" && (t.Gang == "" || t.Gang == g.Kind) {
+		if missing := MissingSettings(t, g.Kind); missing != "" && (t.Gang == "" || t.Gang == g.Kind) {
 			has = string(g.Kind) + ", which the pool's settings do not let it use"
 			mend = "set " + missing + " for the pool; or " + one + "; or a pool of this cluster with placed=true, where Coxswain chooses the nodes"
 			break

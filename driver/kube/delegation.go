@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -19,6 +20,25 @@ const (
 	// fresher is for how long it is where it can do nothing of the kind: that is soon mended.
 	fresher = 5 * time.Second
 )
+
+// Receives reports whether working directories come with jobs (engine.UploadReceiver).
+func (e *Engine) Receives() bool { return e.cfg.Terms.EffectiveWorkDir() == settings.WorkDirUpload }
+
+// Admit is engine.Validator's. A job is refused as its launch would be, if what it names of
+// files is nowhere in the pool's pods, or if it asks of them what it may not.
+func (e *Engine) Admit(ctx context.Context, d *engine.JobDraft) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	err := e.cfg.Terms.CheckJob(d.Spec)
+	if err == nil {
+		err = e.checkLaunch(ctx, d)
+	}
+	if err != nil {
+		return fault.New(fault.KindOf(err), "pool %s: %w", e.cfg.Terms.Pool, err).Advise("%s", fault.Remedy(err))
+	}
+	return nil
+}
 
 // checkLaunch refuses what a launch would refuse, by the same code: what cannot be said in pods, and
 // where the cluster's scheduler chooses the nodes, what that is not told, and a gang that
@@ -57,7 +77,7 @@ func (e *Engine) servedGang(ctx context.Context) (*Gang, []Gang, error) {
 	served, asked := e.served, e.asked
 	e.mu.Unlock()
 	known := Gangs(served)
-	switch g, ok := e.cfg.Terms.Choose(known); {
+	switch g, ok := Choose(&e.cfg.Terms, known); {
 	case ok && time.Since(asked) < fresh:
 		return &g, known, nil
 	case !ok && time.Since(asked) < fresher:
@@ -71,7 +91,7 @@ func (e *Engine) servedGang(ctx context.Context) (*Gang, []Gang, error) {
 	e.served, e.asked = served, time.Now()
 	e.mu.Unlock()
 	all := Gangs(served)
-	if g, ok := e.cfg.Terms.Choose(all); ok {
+	if g, ok := Choose(&e.cfg.Terms, all); ok {
 		return &g, all, nil
 	}
 	return nil, all, nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube"
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
@@ -43,7 +44,7 @@ contexts: [{name: c, context: {cluster: c, user: u}}], current-context: c}`), 0o
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := kube.New(kube.Config{Root: t.TempDir(), Cluster: k, Patience: 100 * time.Millisecond, Terms: kube.Terms{Pool: "far", Namespace: "cox", Placed: c.placed, Image: c.image, AgentImage: "a"}})
+		e, err := kube.New(kube.Config{Root: t.TempDir(), Cluster: k, Patience: 100 * time.Millisecond, Terms: settings.Terms{Pool: "far", Namespace: "cox", Placed: c.placed, Image: c.image, AgentImage: "a"}})
 		if err != nil {
 			t.Fatal(err)
 		}

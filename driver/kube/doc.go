@@ -18,9 +18,9 @@
 //
 // The files, by what a change is about:
 //
-//	kube.go terms.go journal.go     the engine; what a pool's settings say; what it keeps on the disk
-//	validate.go podfields.go namevalidation.go delegation.go   which jobs are taken, before they are queued
-//	volume.go volumetopology.go claimconflicts.go       paths of the settings as volumes, and which nodes can have these
+//	kube.go journal.go              the engine; what it keeps on the disk
+//	delegation.go                   which jobs are taken, before they are queued
+//	volumetopology.go claimconflicts.go     which nodes can have the volumes of the settings' paths
 //	launch.go create.go names.go      an attempt begins: its objects, its binding, its names
 //	provision.go deliver.go         … what it waits for before: volumes, a directory that comes with it
 //	delegate.go gang.go kueue.go kueuetopology.go    where the cluster's scheduler chooses: what begins pods together, and where
@@ -29,13 +29,13 @@
 //	stop.go suspend.go saved.go exec.go     what is asked of one that runs
 //	pods.go podtransform.go                 pods as they are watched; those of nobody
 //	podstatus.go kubeletrestart.go lostnode.go report.go logs.go    what a pod proves; what is reported of an attempt and kept of it
-//	account.go namespacequota.go     namespaces, in whose name; their quotas (driver/kube/quota does the arithmetic)
+//	namespacequota.go               quotas of namespaces (driver/kube/quota does the arithmetic)
 //	inventory.go nodes.go nodestate.go nodetopology.go usage.go gpu.go inventoryreport.go podcapacity.go    nodes: what they have, where they lie, what is held of them, and how many pods they take
 //	claim.go claimable.go claimgang.go    devices that are claimed (driver/kube/dra has what drivers publish)
 //	reserve.go policy.go teardown.go   nodes that are kept for the pool; what is done when it is taken away
 //	rights.go                       the least that the pool's account has to be allowed
 //	check.go checkparts.go checkaccount.go checkdra.go checkkueue.go checkreserve.go    the look before a pool is added
 //
-// Beside it: cluster is the client, render makes the objects, agent/podagent runs in the pods, dra knows
+// Beside it: settings is what a pool is told, cluster is the client, render makes the objects, agent/podagent runs in the pods, dra knows
 // devices that are claimed, test/testcluster/kubelab has real clusters for tests.
 package kube

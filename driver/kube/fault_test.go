@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/driver/kube"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -93,7 +94,7 @@ func testFaults(t *testing.T, b *bench) {
 	b.beside(t, "NoVolume", func(t *testing.T) { // seen to fail with: a pod whose volume is not to be had waited for without end
 		c := b.config(t, t.TempDir())
 		c.Ready = 2 * time.Second
-		c.Terms.Paths = []kube.Path{{Prefix: "/home", Volume: kube.Volume{Kind: kube.Host, Dir: "/there/is/none"}}}
+		c.Terms.Paths = []settings.Path{{Prefix: "/home", Volume: settings.Volume{Kind: settings.Host, Dir: "/there/is/none"}}}
 		r := b.neverBegins(t, c, launch(1, forever, "n1"))
 		if r.Cause != engine.Unready || !strings.Contains(r.Message, "-0 on n1: its kubelet has not made it ready") || !strings.Contains(r.Message, "kubectl describe pod") {
 			t.Errorf("%+v", r)

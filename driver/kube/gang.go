@@ -6,6 +6,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 )
 
@@ -60,11 +61,11 @@ func Gangs(s cluster.Served) (out []Gang) {
 }
 
 // Choose returns what begins the pods of a pool together. false: nothing, or Coxswain binds.
-func (t *Terms) Choose(all []Gang) (Gang, bool) {
+func Choose(t *settings.Terms, all []Gang) (Gang, bool) {
 	if t.Placed {
 		return Gang{}, false
 	}
-	i := slices.IndexFunc(all, func(g Gang) bool { return (t.Gang == "" || g.Kind == t.Gang) && t.Wants(g.Kind) == "" })
+	i := slices.IndexFunc(all, func(g Gang) bool { return (t.Gang == "" || g.Kind == t.Gang) && MissingSettings(t, g.Kind) == "" })
 	if i < 0 {
 		return Gang{}, false
 	}
@@ -83,9 +84,9 @@ func (g Gang) gangRight() Right {
 	return r
 }
 
-// Wants is what the settings of a pool lack for a kind of gang to be used, as they are written;
+// MissingSettings is what the settings of a pool lack for a kind of gang to be used, as they are written;
 // empty: nothing. Kueue is never used because it is there: it has to be named.
-func (t *Terms) Wants(k GangKind) string {
+func MissingSettings(t *settings.Terms, k GangKind) string {
 	var missing []string
 	want := func(has bool, setting string) {
 		if !has {

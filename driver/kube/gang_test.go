@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 )
 
 // every is a cluster that has all gangs.
@@ -21,29 +22,29 @@ func every() cluster.Served {
 func TestChoose(t *testing.T) {
 	all := Gangs(every())
 	for _, c := range []struct {
-		terms Terms
+		terms settings.Terms
 		of    []Gang
 		want  GangKind
 		wants string // of the kind that is set
 	}{
-		{Terms{}, all, Native, ""},
-		{Terms{Placed: true}, all, "", ""},
-		{Terms{}, all[1:], Volcano, ""},
-		{Terms{}, all[2:], "", ""},                                    // KAI without a queue, coscheduling without a scheduler, Kueue
-		{Terms{Queue: "q"}, all[2:], KAI, ""},                         //
-		{Terms{Scheduler: "s"}, all[2:], Coscheduling, ""},            //
-		{Terms{Queue: "q", Approximate: true}, all[4:], "", ""},       // not named
-		{Terms{Gang: Kueue, Queue: "q"}, all, "", "approximate=true"}, // no consent
-		{Terms{Gang: Kueue, Approximate: true}, all, "", "queue=NAME"},
-		{Terms{Gang: Kueue, Approximate: true, Queue: "q"}, all, Kueue, ""},
-		{Terms{Gang: KAI}, all, "", "queue=NAME"},
-		{Terms{Gang: Volcano}, all[:1], "", ""},
+		{settings.Terms{}, all, Native, ""},
+		{settings.Terms{Placed: true}, all, "", ""},
+		{settings.Terms{}, all[1:], Volcano, ""},
+		{settings.Terms{}, all[2:], "", ""},                                    // KAI without a queue, coscheduling without a scheduler, Kueue
+		{settings.Terms{Queue: "q"}, all[2:], KAI, ""},                         //
+		{settings.Terms{Scheduler: "s"}, all[2:], Coscheduling, ""},            //
+		{settings.Terms{Queue: "q", Approximate: true}, all[4:], "", ""},       // not named
+		{settings.Terms{Gang: Kueue, Queue: "q"}, all, "", "approximate=true"}, // no consent
+		{settings.Terms{Gang: Kueue, Approximate: true}, all, "", "queue=NAME"},
+		{settings.Terms{Gang: Kueue, Approximate: true, Queue: "q"}, all, Kueue, ""},
+		{settings.Terms{Gang: KAI}, all, "", "queue=NAME"},
+		{settings.Terms{Gang: Volcano}, all[:1], "", ""},
 	} {
-		g, ok := c.terms.Choose(c.of)
+		g, ok := Choose(&c.terms, c.of)
 		if g.Kind != c.want || ok != (c.want != "") {
 			t.Errorf("%+v of %v: %v", c.terms, c.of, g)
 		}
-		if w := c.terms.Wants(c.terms.Gang); w != c.wants {
+		if w := MissingSettings(&c.terms, c.terms.Gang); w != c.wants {
 			t.Errorf("%+v wants %q", c.terms, w)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
@@ -24,11 +25,11 @@ func (s *Survey) wholeGPU(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return s.terms.wholeGPU(all)
+	return wholeGPUOf(&s.terms, all)
 }
 
-// wholeGPU is that of a pool with these nodes.
-func (t *Terms) wholeGPU(all []Machine) (string, error) {
+// wholeGPUOf is that of a pool with these nodes.
+func wholeGPUOf(t *settings.Terms, all []Machine) (string, error) {
 	if t.GPU != "" {
 		return t.GPU, nil
 	}

@@ -8,6 +8,7 @@ import (
 	quantity "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 )
@@ -34,7 +35,7 @@ func TestWholeGPU(t *testing.T) {
 		{what: "turns alone", refused: "profile shared", nodes: []corev1.Node{node(map[string]string{"nvidia.com/gpu.replicas": "4"}, "nvidia.com/gpu")}},
 		{what: "parts alone", refused: "profile 1g.10gb", nodes: []corev1.Node{node(nil, "nvidia.com/mig-1g.10gb")}},
 	} {
-		s := NewSurvey(nil, Terms{Namespace: "n", GPU: c.set}, "")
+		s := NewSurvey(nil, settings.Terms{Namespace: "n", GPU: c.set}, "")
 		s.machines = readNodes(&s.terms, c.nodes, nil)
 		claimed := Machine{Ask: []string{""}} // by DRA
 		claimed.Node.Devices = []fleet.Device{{Kind: "gpu"}}

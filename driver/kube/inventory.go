@@ -11,6 +11,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
 	"github.com/coxswain-sched/coxswain/driver/kube/dra"
+	"github.com/coxswain-sched/coxswain/driver/kube/render"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 )
@@ -19,8 +21,8 @@ import (
 // looked at before the pool is added. It is safe for concurrent use.
 type Survey struct {
 	cluster *cluster.Cluster
-	terms   Terms
-	server  string // value of LabelServer on what is ours; empty: nothing is
+	terms   settings.Terms
+	server  string // value of render.LabelServer on what is ours; empty: nothing is
 
 	looking  sync.Mutex // one look at a time
 	mu       sync.Mutex
@@ -41,7 +43,7 @@ type Survey struct {
 }
 
 // NewSurvey begins one; nobody is asked yet.
-func NewSurvey(c *cluster.Cluster, t Terms, server string) *Survey {
+func NewSurvey(c *cluster.Cluster, t settings.Terms, server string) *Survey {
 	if t.Namespace == "" {
 		t.Namespace = c.Namespace()
 	}
@@ -131,8 +133,8 @@ func (s *Survey) readUsage(ctx context.Context) (out map[string]using, held map[
 	err = cluster.Unbroken(func() error {
 		out, held = map[string]using{}, map[string][]holder{}
 		_, err := cluster.List(ctx, s.cluster, cluster.Pods, cluster.Selection{Fields: "status.phase!=Succeeded,status.phase!=Failed"}, func(p *corev1.Pod) error {
-			s.terms.addPodUse(out, p, s.isOurs)
-			s.terms.addClaimHolders(held, p, s.isOurs(p))
+			addPodUse(&s.terms, out, p, s.isOurs)
+			addClaimHolders(&s.terms, held, p, s.isOurs(p))
 			return nil
 		})
 		return err
@@ -141,7 +143,7 @@ func (s *Survey) readUsage(ctx context.Context) (out map[string]using, held map[
 }
 
 func (s *Survey) isOurs(p *corev1.Pod) bool {
-	return s.server != "" && p.Labels[LabelServer] == s.server
+	return s.server != "" && p.Labels[render.LabelServer] == s.server
 }
 
 // lastNodes are the nodes of the last look; there is one before the first answer.

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	amount "github.com/coxswain-sched/coxswain/model/resource"
 )
@@ -56,7 +57,7 @@ func nodeStock(m *Machine) fleet.NodeStock {
 func taintedPools(taints []corev1.Taint) []string {
 	out := map[string]bool{}
 	for _, x := range taints {
-		if x.Key == TaintPool {
+		if x.Key == settings.TaintPool {
 			out[x.Value] = true
 		}
 	}

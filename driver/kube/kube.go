@@ -17,6 +17,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
 	"github.com/coxswain-sched/coxswain/driver/kube/quota"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/kit"
 	"github.com/coxswain-sched/coxswain/engine/watchcache"
@@ -27,7 +28,7 @@ import (
 type Config struct {
 	Root    string // state directory, absolute; made if it does not exist
 	Cluster *cluster.Cluster
-	Terms   Terms
+	Terms   settings.Terms
 	Uploads Uploads // nil: no job has a working directory that comes with it
 
 	Patience time.Duration // for one answer of the cluster; 0: 30 s

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -49,7 +50,7 @@ func (k *kueueTopology) levelLabels() (out []string) {
 // kueueNearness says how near each other the pods of a job are to be, where Kueue is told that, and returns
 // the job without what it says of it. What Kueue cannot be told stays.
 // labels are the levels' from the top down.
-func (t *Terms) kueueNearness(s *job.Spec, labels func() ([]string, error)) (render.Near, *job.Spec, error) {
+func kueueNearness(t *settings.Terms, s *job.Spec, labels func() ([]string, error)) (render.Near, *job.Spec, error) {
 	if t.Placed || t.Gang != Kueue {
 		return render.Near{}, s, nil
 	}
@@ -118,17 +119,13 @@ func levelWord(name string, n int) string {
 	return job.LevelText(n)
 }
 
-// KueueTopology stands before the name of a Topology of Kueue's in Terms.Topology, whose levels the
-// labels are; without a name it is the only one that the cluster has.
-const KueueTopology = "kueue:"
-
 // topologyLabels is the labels that say where nodes lie, from the top down: those of the settings, or of
 // a Topology of Kueue's that they name, or if they name nothing of the only one that the cluster
 // has, if it may be seen. None: Places.
 func (s *Survey) topologyLabels(ctx context.Context) ([]string, error) {
 	name, named := "", false
 	if len(s.terms.Topology) > 0 {
-		if name, named = strings.CutPrefix(s.terms.Topology[0], KueueTopology); !named {
+		if name, named = strings.CutPrefix(s.terms.Topology[0], settings.KueueTopology); !named {
 			return slices.DeleteFunc(slices.Clone(s.terms.Topology), func(l string) bool { return l == corev1.LabelHostname }), nil
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube/quota"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/kit"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -101,7 +102,7 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 	o := &order{Job: l.Job, Claims: l.Claims, Script: l.Script, Env: l.Env, Grace: l.Grace, Saved: l.Saved, Digest: kit.LaunchDigest(l), Time: time.Now()}
 	e.settleIdentity(o)
 	if known == nil {
-		err := e.cfg.Terms.checkJob(l.Job.Spec)
+		err := e.cfg.Terms.CheckJob(l.Job.Spec)
 		if err != nil {
 			return refused(err)
 		}
@@ -176,8 +177,8 @@ func (e *Engine) takeOrder(ref engine.Ref, o *order) error {
 func (e *Engine) settleIdentity(o *order) {
 	t := &e.cfg.Terms
 	o.Namespace, _ = t.NamespaceOf(o.Job.Spec.Account)
-	if who, ok := t.impersonatedSubject(o.Job.Spec, o.Namespace); ok {
-		o.As = who.userName()
+	if who, ok := t.ImpersonatedSubject(o.Job.Spec, o.Namespace); ok {
+		o.As = who.UserName()
 	}
 }
 
@@ -218,7 +219,7 @@ func (e *Engine) restoreAttempt(ref engine.Ref, l *life) *attempt {
 
 // renderAttempt is what objects are made of.
 func (e *Engine) renderAttempt(ref engine.Ref, o *order) *render.Attempt {
-	t := e.cfg.Terms.termsForJob(o.Job.Spec)
+	t := e.cfg.Terms.ForJob(o.Job.Spec)
 	s := render.Settings{
 		Namespace: cmp.Or(o.Namespace, t.Namespace), Domain: t.Domain, Image: t.Image, Agent: t.AgentImage, AsImage: t.AsImage, Selector: t.Selector,
 		Tolerations: t.Tolerate(), PriorityClass: t.PriorityClass, PullSecrets: t.PullSecrets, Ready: e.cfg.Ready, Placed: t.Placed,
@@ -226,12 +227,12 @@ func (e *Engine) renderAttempt(ref engine.Ref, o *order) *render.Attempt {
 	}
 	s.ServiceAccount = cmp.Or(t.ServiceAccounts[o.Job.Spec.Account], s.ServiceAccount)
 	for _, p := range t.Paths {
-		if p.Volume.Kind != OfImage {
+		if p.Volume.Kind != settings.OfImage {
 			s.Mounts = append(s.Mounts, render.Mount{Path: p.Prefix, Source: p.Volume.Source(), Sub: p.Volume.Sub, ReadOnly: p.Volume.ReadOnly})
 		}
 	}
 	if u := o.Job.Spec.Upload; u != nil { // with puts it last
-		s.Mounts[len(s.Mounts)-1].Name, s.UploadRoom = "upload", e.cfg.Terms.roomOf(o.Job.Spec)
+		s.Mounts[len(s.Mounts)-1].Name, s.UploadRoom = "upload", e.cfg.Terms.UploadRoomOf(o.Job.Spec)
 	}
 	s.Strict = func(dir string) bool { _, ok := t.PathOf(dir); return ok }
 	return &render.Attempt{

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 )
@@ -315,7 +316,7 @@ func TestOutOfServiceIsSaid(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}}},
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
 	}
-	if state, why := nodeState(&Terms{}, n); state != fleet.Draining || !strings.Contains(why, "out-of-service") {
+	if state, why := nodeState(&settings.Terms{}, n); state != fleet.Draining || !strings.Contains(why, "out-of-service") {
 		t.Errorf("%v: %s", state, why)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
 	"github.com/coxswain-sched/coxswain/driver/kube/quota"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -309,7 +310,7 @@ func (e *Engine) mendSecurity(a *attempt) string {
 		return "submit it as another user than root"
 	}
 	for _, p := range e.cfg.Terms.Paths {
-		if p.Volume.Kind == Host {
+		if p.Volume.Kind == settings.Host {
 			return fmt.Sprintf("path %s is of the node (hostPath), which only a namespace of the level privileged takes", p.Prefix)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube"
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -202,8 +203,8 @@ func testTurns(t *testing.T, b *bench) {
 func testQuotaUnseen(t *testing.T, b *bench) {
 	b.l.Apply(t, strings.ReplaceAll(quotaOf4, "NAME", "blind"))
 	b.counted(t, "blind", "0")
-	terms := kube.Terms{Pool: "blind", Namespace: "blind", Placed: true}
-	b.l.Apply(t, strings.ReplaceAll(kube.Manifest(&terms, nil, kube.Subject{Kind: "User", Name: "bea"}), `"resourcequotas"`, `"none"`))
+	terms := settings.Terms{Pool: "blind", Namespace: "blind", Placed: true}
+	b.l.Apply(t, strings.ReplaceAll(kube.Manifest(&terms, nil, settings.Subject{Kind: "User", Name: "bea"}), `"resourcequotas"`, `"none"`))
 	bea, err := cluster.Open(cluster.Config{Kubeconfig: b.l.User(t, "bea"), Namespace: "blind"})
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/agent/discover"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	amount "github.com/coxswain-sched/coxswain/model/resource"
 )
@@ -39,12 +40,12 @@ type Machine struct {
 
 // readNodes reads the nodes of a pool; those that are not the pool's are left out. Use is what
 // pods hold, by node.
-func readNodes(t *Terms, nodes []corev1.Node, use map[string]using) []Machine {
-	levels := t.topologyLevels(nodes)
+func readNodes(t *settings.Terms, nodes []corev1.Node, use map[string]using) []Machine {
+	levels := topologyLevels(t, nodes)
 	var out []Machine
 	for i := range nodes {
 		n := &nodes[i]
-		if !t.selectsNode(n) {
+		if !t.SelectsNode(n) {
 			continue
 		}
 		m := readNode(t, n, levels)
@@ -58,9 +59,9 @@ func readNodes(t *Terms, nodes []corev1.Node, use map[string]using) []Machine {
 }
 
 // readNode reads a node. Levels are the labels of its path.
-func readNode(t *Terms, n *corev1.Node, levels [][]string) Machine {
+func readNode(t *settings.Terms, n *corev1.Node, levels [][]string) Machine {
 	m := Machine{Taints: n.Spec.Taints, Cordoned: n.Spec.Unschedulable, Node: fleet.Node{
-		Name: n.Name, Pool: t.Pool, Address: nodeAddress(n), Hosts: nodeHostnames(n), Features: t.nodeFeatures(n), Path: nodePath(n, levels),
+		Name: n.Name, Pool: t.Pool, Address: nodeAddress(n), Hosts: nodeHostnames(n), Features: nodeFeatures(t, n), Path: nodePath(n, levels),
 	}}
 	m.Node.State, m.Node.Why = nodeState(t, n)
 	if f := n.Status.Features; f != nil && f.SupplementalGroupsPolicy != nil {
@@ -78,7 +79,7 @@ func readNode(t *Terms, n *corev1.Node, levels [][]string) Machine {
 			v.Disk = amount.Amount(q.Value())
 		case name == corev1.ResourcePods:
 			m.Pods = int(q.Value())
-		case t.isDevice(r):
+		case isDeviceResource(t, r):
 			m.addPluginDevices(r, int(q.Value()), n)
 		case q.Value() > 0 && !strings.HasPrefix(r, "attachable-volumes-"):
 			v = v.With(Named(r), amount.Amount(q.Value()))
@@ -95,7 +96,7 @@ func Named(resource string) string { return "gres/" + resource }
 // subtractForeignUse takes what others hold off a node that is placed by us, and marks as many devices
 // as they hold: the last ones, as which they are only the kubelet knows. Where another
 // scheduler chooses the nodes, what others hold is its business.
-func (m *Machine) subtractForeignUse(t *Terms) {
+func (m *Machine) subtractForeignUse(t *settings.Terms) {
 	if !t.Placed {
 		return
 	}
@@ -156,7 +157,7 @@ var standing = []struct{ label, before string }{
 	{"amd.com/gpu.family", ""},
 }
 
-func (t *Terms) nodeFeatures(n *corev1.Node) []string {
+func nodeFeatures(t *settings.Terms, n *corev1.Node) []string {
 	var out []string
 	for _, s := range standing {
 		if v := n.Labels[s.label]; v != "" {
@@ -184,7 +185,6 @@ const (
 	labelReplicas = "nvidia.com/gpu.replicas"
 	labelSharing  = "nvidia.com/gpu.sharing-strategy"
 	migPrefix     = "nvidia.com/mig-"
-	shared        = ".shared" // ends the name of a resource whose units share a device
 )
 
 // Shared is the profile of a device that is a turn on a GPU and no GPU: others compute on it
@@ -198,7 +198,7 @@ func isMIG(name string) bool { return strings.HasPrefix(name, migPrefix) }
 func (m *Machine) addPluginDevices(name string, count int, n *corev1.Node) {
 	d := fleet.Device{Minor: -1, Kind: "gpu", NUMA: -1}
 	product, memory := "", "" // MiB
-	switch plain := strings.TrimSuffix(name, shared); {
+	switch plain := strings.TrimSuffix(name, settings.SharedSuffix); {
 	case isMIG(name):
 		d.Profile = strings.TrimPrefix(plain, migPrefix)
 		product, memory = firstOf(n.Labels, plain+".product", labelProduct), n.Labels[plain+".memory"]
@@ -224,7 +224,7 @@ func (m *Machine) addPluginDevices(name string, count int, n *corev1.Node) {
 		if m.Notes = append(m.Notes, fmt.Sprintf("%s: a unit of %s is no device: %d of them share one (%s)", n.Name, name, replicas, how)); d.Profile == "" {
 			d.Profile = Shared
 		} else {
-			d.Profile += shared
+			d.Profile += settings.SharedSuffix
 		}
 		d.Memory = 0 // it is everybody's on the device
 	}
@@ -239,11 +239,11 @@ func (m *Machine) addPluginDevices(name string, count int, n *corev1.Node) {
 func deviceSharing(name string, n *corev1.Node) (replicas int, how string) {
 	label, strategy := labelReplicas, labelSharing
 	if isMIG(name) {
-		base := strings.TrimSuffix(name, shared)
+		base := strings.TrimSuffix(name, settings.SharedSuffix)
 		label, strategy = base+".replicas", base+".sharing-strategy"
 	}
 	replicas, _ = strconv.Atoi(n.Labels[label])
-	marked := strings.HasSuffix(name, shared) || strings.HasPrefix(name, "nvidia.com/") && !isMIG(name) && strings.HasSuffix(n.Labels[labelProduct], "-SHARED")
+	marked := strings.HasSuffix(name, settings.SharedSuffix) || strings.HasPrefix(name, "nvidia.com/") && !isMIG(name) && strings.HasSuffix(n.Labels[labelProduct], "-SHARED")
 	if replicas <= 1 && !marked {
 		return 1, ""
 	}
@@ -263,9 +263,9 @@ func firstOf(labels map[string]string, names ...string) string {
 }
 
 // unhealthyGPUs is how many units of GPUs a node has and does not give, as they are not healthy.
-func unhealthyGPUs(t *Terms, n *corev1.Node) (sum int) {
+func unhealthyGPUs(t *settings.Terms, n *corev1.Node) (sum int) {
 	for name, q := range n.Status.Capacity {
-		if r := string(name); t.isDevice(r) {
+		if r := string(name); isDeviceResource(t, r) {
 			sum += max(0, int(q.Value()-quantityOf(n.Status.Allocatable, name)))
 		}
 	}

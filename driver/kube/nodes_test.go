@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/coxswain-sched/coxswain/driver/kube/render"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	amount "github.com/coxswain-sched/coxswain/model/resource"
 )
@@ -46,11 +48,11 @@ func nodeOf(t *testing.T, text string, change func(*corev1.Node)) corev1.Node {
 	return n
 }
 
-func one(t *testing.T, terms Terms, n corev1.Node, pods ...corev1.Pod) Machine {
+func one(t *testing.T, terms settings.Terms, n corev1.Node, pods ...corev1.Pod) Machine {
 	t.Helper()
 	use := map[string]using{}
 	for i := range pods {
-		terms.addPodUse(use, &pods[i], func(p *corev1.Pod) bool { return p.Labels[LabelServer] == "abcdef" })
+		addPodUse(&terms, use, &pods[i], func(p *corev1.Pod) bool { return p.Labels[render.LabelServer] == "abcdef" })
 	}
 	all := readNodes(&terms, []corev1.Node{n}, use)
 	if len(all) != 1 {
@@ -62,7 +64,7 @@ func one(t *testing.T, terms Terms, n corev1.Node, pods ...corev1.Pod) Machine {
 // TestNodeOfTheOperator: everything that is known of a node with GPUs. One of eight GPUs is
 // not healthy, so seven are there.
 func TestNodeOfTheOperator(t *testing.T) {
-	m := one(t, Terms{Pool: "k8s-a", Features: []string{"example.com/ib", "example.com/rack", "example.com/none"}}, nodeOf(t, hgx, nil))
+	m := one(t, settings.Terms{Pool: "k8s-a", Features: []string{"example.com/ib", "example.com/rack", "example.com/none"}}, nodeOf(t, hgx, nil))
 	want := fleet.Node{
 		Name: "gpu-7", Pool: "k8s-a", State: fleet.Up, Address: "10.0.0.7",
 		Features: []string{"NVIDIA-H100-80GB-HBM3", "amd64", "driver-550.54.15", "hopper", "ib", "p5.48xlarge", "r12"},
@@ -144,7 +146,7 @@ func TestDividedDevices(t *testing.T) {
 			"",
 		},
 	} {
-		m := one(t, Terms{}, nodeOf(t, hgx, tt.change))
+		m := one(t, settings.Terms{}, nodeOf(t, hgx, tt.change))
 		var got []dev
 		for i, d := range m.Node.Devices {
 			x := dev{d.Type, d.Profile, m.Ask[i], d.Memory, 1}
@@ -191,13 +193,13 @@ func TestStates(t *testing.T) {
 		"both":            {func(n *corev1.Node) { n.Spec.Unschedulable = true; n.Status.Conditions[1].Status = "Unknown" }, fleet.Unknown, "its kubelet is silent since 0001-01-01 00:00:00Z: KubeletReady; cordoned (kubectl uncordon gpu-7)"},
 		"control plane":   {tainted(corev1.Taint{Key: "node-role.kubernetes.io/control-plane", Effect: "NoSchedule"}), fleet.Draining, "the taint node-role.kubernetes.io/control-plane:NoSchedule, which the pool does not tolerate"},
 		"preferred":       {tainted(corev1.Taint{Key: "a", Effect: "PreferNoSchedule"}), fleet.Up, ""},
-		"ours":            {tainted(corev1.Taint{Key: TaintPool, Value: "k8s-a", Effect: "NoSchedule"}), fleet.Up, ""},
-		"another pool's":  {tainted(corev1.Taint{Key: TaintPool, Value: "k8s-b", Effect: "NoSchedule"}), fleet.Draining, "the taint coxswain.sh/pool=k8s-b:NoSchedule, which the pool does not tolerate"},
+		"ours":            {tainted(corev1.Taint{Key: settings.TaintPool, Value: "k8s-a", Effect: "NoSchedule"}), fleet.Up, ""},
+		"another pool's":  {tainted(corev1.Taint{Key: settings.TaintPool, Value: "k8s-b", Effect: "NoSchedule"}), fleet.Draining, "the taint coxswain.sh/pool=k8s-b:NoSchedule, which the pool does not tolerate"},
 		"tolerated":       {tainted(corev1.Taint{Key: "team", Value: "nlp", Effect: "NoExecute"}), fleet.Up, ""},
 		"not by its team": {tainted(corev1.Taint{Key: "team", Value: "vision", Effect: "NoExecute"}), fleet.Draining, "the taint team=vision:NoExecute, which the pool does not tolerate"},
 		"windows":         {func(n *corev1.Node) { n.Labels["kubernetes.io/os"] = "windows" }, fleet.Draining, "it runs windows"},
 	} {
-		m := one(t, Terms{Pool: "k8s-a", Tolerations: []corev1.Toleration{{Key: "team", Value: "nlp"}}}, nodeOf(t, hgx, tt.change))
+		m := one(t, settings.Terms{Pool: "k8s-a", Tolerations: []corev1.Toleration{{Key: "team", Value: "nlp"}}}, nodeOf(t, hgx, tt.change))
 		if m.Node.State != tt.level || m.Node.Why != tt.why {
 			t.Errorf("%s: %s %q, want %s %q", name, m.Node.State, m.Node.Why, tt.level, tt.why)
 		}
@@ -215,7 +217,7 @@ func TestPaths(t *testing.T) {
 		}
 		return n
 	}
-	paths := func(terms Terms, nodes ...corev1.Node) map[string][]string {
+	paths := func(terms settings.Terms, nodes ...corev1.Node) map[string][]string {
 		out := map[string][]string{}
 		for _, m := range readNodes(&terms, nodes, nil) {
 			out[m.Node.Name] = m.Node.Path
@@ -223,7 +225,7 @@ func TestPaths(t *testing.T) {
 		return out
 	}
 	clique := "nvidia.com/gpu.clique=7b968a6d.32766"
-	got := paths(Terms{},
+	got := paths(settings.Terms{},
 		labelled("a", "topology.kubernetes.io/zone=z1", "network.topology.nvidia.com/leaf=l1", clique),
 		labelled("b", "topology.kubernetes.io/zone=z1", clique),
 		labelled("c", "topology.kubernetes.io/zone=z1", "network.topology.nvidia.com/leaf=l1"),
@@ -233,7 +235,7 @@ func TestPaths(t *testing.T) {
 		t.Error(d)
 	}
 	// The levels of a Kueue Topology, by setting.
-	levels := Terms{Topology: []string{"cloud.example.com/block", "cloud.example.com/rack", "kubernetes.io/hostname"}, Selector: map[string]string{"pool": "a"}}
+	levels := settings.Terms{Topology: []string{"cloud.example.com/block", "cloud.example.com/rack", "kubernetes.io/hostname"}, Selector: map[string]string{"pool": "a"}}
 	got = paths(levels,
 		labelled("a", "cloud.example.com/block=b1", "cloud.example.com/rack=r1", "topology.kubernetes.io/zone=z1", "kubernetes.io/hostname=a", "pool=a"),
 		labelled("not-the-pools", "cloud.example.com/block=b1", "pool=b"))
@@ -263,7 +265,7 @@ func TestOthers(t *testing.T) {
 		pod(`{"metadata":{"name":"waits"},"spec":{"containers":[{"resources":{"requests":{"cpu":"50"}}}]}}`),
 		pod(`{"metadata":{"name":"elsewhere"},"spec":{"nodeName":"gpu-8","containers":[{"resources":{"requests":{"cpu":"50"}}}]}}`),
 	}
-	m := one(t, Terms{Placed: true}, nodeOf(t, hgx, nil), pods...)
+	m := one(t, settings.Terms{Placed: true}, nodeOf(t, hgx, nil), pods...)
 	want := Use{Pods: 4, Daemons: 1, Devices: map[string]int{"nvidia.com/gpu": 2}, Take: amount.Vector{
 		CPU: 1100 + 6500 + 10000, Memory: 3 * amount.GiB, Named: []amount.Named{{Name: "gres/rdma/hca_shared_devices_a", Amount: 1}},
 	}}
@@ -289,7 +291,7 @@ func TestOthers(t *testing.T) {
 		t.Errorf("%d devices are foreign", foreign)
 	}
 	// Where another scheduler places, what others hold is its business.
-	m = one(t, Terms{}, nodeOf(t, hgx, nil), pods...)
+	m = one(t, settings.Terms{}, nodeOf(t, hgx, nil), pods...)
 	if m.Node.Capacity.CPU != 191500 || slices.ContainsFunc(m.Node.Devices, func(d fleet.Device) bool { return d.Foreign > 0 }) || m.Others.Pods != 4 {
 		t.Errorf("%+v", m.Node)
 	}

@@ -7,12 +7,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 )
 
 // nodeState is whether new work may start on a node, and why not: the heaviest reason decides,
 // all are said.
-func nodeState(t *Terms, n *corev1.Node) (fleet.NodeState, string) {
+func nodeState(t *settings.Terms, n *corev1.Node) (fleet.NodeState, string) {
 	level := fleet.Up
 	var why []string
 	say := func(l fleet.NodeState, format string, args ...any) {
@@ -36,7 +37,7 @@ func nodeState(t *Terms, n *corev1.Node) (fleet.NodeState, string) {
 		}
 	}
 	for _, x := range n.Spec.Taints {
-		if x.Effect == corev1.TaintEffectPreferNoSchedule || isNodeConditionTaint(x.Key) || t.toleratesTaint(&x) {
+		if x.Effect == corev1.TaintEffectPreferNoSchedule || isNodeConditionTaint(x.Key) || t.ToleratesTaint(&x) {
 			continue
 		}
 		say(fleet.Draining, "the taint %s, which the pool does not tolerate", x.ToString())
@@ -86,23 +87,4 @@ func isPressureCondition(kind corev1.NodeConditionType) bool {
 // too: it is not said twice.
 func isNodeConditionTaint(key string) bool {
 	return strings.HasPrefix(key, "node.kubernetes.io/") && key != corev1.TaintNodeOutOfService
-}
-
-// toleratesTaint reports whether pods of the pool may have a taint. Those of resources that the
-// project counts are tolerated by the pods that ask for them.
-func (t *Terms) toleratesTaint(x *corev1.Taint) bool {
-	if t.IsGPU(x.Key) {
-		return true
-	}
-	return slices.ContainsFunc(t.Tolerate(), func(o corev1.Toleration) bool { return toleratesWith(&o, x) })
-}
-
-func toleratesWith(o *corev1.Toleration, x *corev1.Taint) bool {
-	switch {
-	case o.Effect != "" && o.Effect != x.Effect, o.Key != "" && o.Key != x.Key:
-		return false
-	case o.Operator == corev1.TolerationOpExists:
-		return true
-	}
-	return o.Key != "" && (o.Operator == "" || o.Operator == corev1.TolerationOpEqual) && o.Value == x.Value
 }

@@ -2,6 +2,8 @@ package kube
 
 import (
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 )
 
 // Places are the labels that say where a node lies where the settings name none, from the top
@@ -17,7 +19,7 @@ var Places = [][]string{
 
 // topologyLevels are the labels of paths in this cluster: those that a node of the pool has. The
 // host's own name is no level.
-func (t *Terms) topologyLevels(nodes []corev1.Node) [][]string {
+func topologyLevels(t *settings.Terms, nodes []corev1.Node) [][]string {
 	all := Places
 	if len(t.Topology) > 0 {
 		all = nil
@@ -30,7 +32,7 @@ func (t *Terms) topologyLevels(nodes []corev1.Node) [][]string {
 	var out [][]string
 	for _, names := range all {
 		for i := range nodes {
-			if t.selectsNode(&nodes[i]) && firstOf(nodes[i].Labels, names...) != "" {
+			if t.SelectsNode(&nodes[i]) && firstOf(nodes[i].Labels, names...) != "" {
 				out = append(out, names)
 				break
 			}

@@ -1,6 +1,8 @@
 package kube
 
-import "testing"
+import (
+	"testing"
+)
 
 // TestWhyThereIsNoNode: the messages are those that kube-scheduler of 1.36 was seen to give, in
 // pods' conditions. Seen to fail with: a word of it that is not known; a pod of which nothing was

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 )
 
 // LabelEverywhere on a namespace, with the value "true", lets its pods onto nodes that are kept
@@ -23,12 +24,8 @@ var (
 	configMaps = cluster.Resource{Version: "v1", Name: "configmaps"}
 )
 
-// ReserveName is that of the policy, of its binding, and of the ConfigMap in the pool's
-// namespace that has the nodes which are kept.
-func (t *Terms) ReserveName() string { return "coxswain-" + t.Pool }
-
 // requesterExpression is the CEL expression by which a policy knows who asks.
-func (s Subject) requesterExpression() string {
+func requesterExpression(s settings.Subject) string {
 	switch s.Kind {
 	case "Group":
 		return fmt.Sprintf("has(request.userInfo.groups) && %q in request.userInfo.groups", s.Name)
@@ -44,16 +41,16 @@ const daemonset = `(request.userInfo.username in ["system:serviceaccount:kube-sy
 	`has(object.metadata.ownerReferences) && object.metadata.ownerReferences.exists(r, r.kind == "DaemonSet" && has(r.controller) && r.controller)`
 
 // tolerationExpression is the CEL expression that the tolerations of a pod bear the pool's taint.
-func (t *Terms) tolerationExpression(pod string) string {
+func tolerationExpression(t *settings.Terms, pod string) string {
 	return fmt.Sprintf(`%[1]s != null && has(%[1]s.spec) && has(%[1]s.spec.tolerations) && %[1]s.spec.tolerations.exists(t, `+
 		`(!has(t.effect) || t.effect in ["", "NoSchedule"]) && (!has(t.key) || t.key == "" || t.key == %[2]q && `+
-		`(has(t.operator) && !(t.operator in ["", "Equal"]) || has(t.value) && t.value == %[3]q)))`, pod, TaintPool, t.Pool)
+		`(has(t.operator) && !(t.operator in ["", "Equal"]) || has(t.value) && t.value == %[3]q)))`, pod, settings.TaintPool, t.Pool)
 }
 
 // Policy keeps others' pods off the nodes that the pool's ConfigMap names, but for those of
 // DaemonSets, of static pods, and of the namespaces that may go everywhere. Who is not an other.
 // Without that ConfigMap it refuses nothing.
-func Policy(t *Terms, who Subject) (*admission.ValidatingAdmissionPolicy, *admission.ValidatingAdmissionPolicyBinding) {
+func Policy(t *settings.Terms, who settings.Subject) (*admission.ValidatingAdmissionPolicy, *admission.ValidatingAdmissionPolicyBinding) {
 	name := t.ReserveName()
 	fail, equivalent, allow, all := admission.Fail, admission.Equivalent, admission.AllowAction, admission.AllScopes
 	on := func(resources []string, operations ...admission.OperationType) admission.NamedRuleWithOperations {
@@ -79,7 +76,7 @@ func Policy(t *Terms, who Subject) (*admission.ValidatingAdmissionPolicy, *admis
 				},
 			},
 			MatchConditions: []admission.MatchCondition{
-				{Name: "others", Expression: "!(" + who.requesterExpression() + ")"},
+				{Name: "others", Expression: "!(" + requesterExpression(who) + ")"},
 				{Name: "no-daemonset", Expression: `!(request.kind.kind == "Pod" && ` + strings.ReplaceAll(daemonset, "object.", "dyn(object).") + ")"},
 				{Name: "no-kubelet", Expression: `!(has(request.userInfo.groups) && "system:nodes" in request.userInfo.groups)`}, // static pods
 			},
@@ -89,7 +86,7 @@ func Policy(t *Terms, who Subject) (*admission.ValidatingAdmissionPolicy, *admis
 				{Name: "was", Expression: "dyn(oldObject)"},
 				{Name: "pod", Expression: `request.kind.kind == "Pod"`},
 			},
-			Validations: t.policyValidations(),
+			Validations: policyValidations(t),
 		},
 	}
 	b := &admission.ValidatingAdmissionPolicyBinding{
@@ -104,7 +101,7 @@ func Policy(t *Terms, who Subject) (*admission.ValidatingAdmissionPolicy, *admis
 }
 
 // policyValidations are what is refused: going round the scheduler, and the taint borne.
-func (t *Terms) policyValidations() []admission.Validation {
+func policyValidations(t *settings.Terms) []admission.Validation {
 	kept := fmt.Sprintf(" is kept for the pool %s of Coxswain: ", t.Pool)
 	return []admission.Validation{
 		{
@@ -116,9 +113,9 @@ func (t *Terms) policyValidations() []admission.Validation {
 			MessageExpression: "'node ' + variables.it.target.name + " + celString(kept+"pods of others are not bound to it"),
 		},
 		{
-			Expression: "!variables.pod || !(" + t.tolerationExpression("variables.it") + `) || request.operation == "UPDATE" && ` + t.tolerationExpression("variables.was"),
+			Expression: "!variables.pod || !(" + tolerationExpression(t, "variables.it") + `) || request.operation == "UPDATE" && ` + tolerationExpression(t, "variables.was"),
 			Message: fmt.Sprintf("this pod bears the taint %s=%s, by which nodes are kept for the pool %s of Coxswain: name the taints that it has to bear, by their keys; what has to run everywhere is a DaemonSet's, or in a namespace with the label %s=true",
-				TaintPool, t.Pool, t.Pool, LabelEverywhere),
+				settings.TaintPool, t.Pool, t.Pool, LabelEverywhere),
 		},
 	}
 }
@@ -127,7 +124,7 @@ func (t *Terms) policyValidations() []admission.Validation {
 func celString(s string) string { return fmt.Sprintf("%q", s) }
 
 // PolicyManifest is the policy and its binding for kubectl apply -f -.
-func PolicyManifest(t *Terms, who Subject) (string, error) {
+func PolicyManifest(t *settings.Terms, who settings.Subject) (string, error) {
 	p, b := Policy(t, who)
 	var docs []string
 	for _, o := range []any{p, b} {

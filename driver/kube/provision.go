@@ -41,7 +41,7 @@ func (p *pending) Unwrap() error { return p.why }
 // here, may have changed since they were made. It is pending until all are there, and final
 // when that takes longer than a gang may take to begin.
 func (e *Engine) provisionVolumes(a *attempt) error {
-	if !e.cfg.Terms.needsProvisioning() {
+	if !e.cfg.Terms.NeedsProvisioning() {
 		return nil
 	}
 	e.mu.Lock()
@@ -77,16 +77,6 @@ func (e *Engine) isStopping(a *attempt) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return a.stop != nil
-}
-
-// needsProvisioning reports whether pods have claims of which somebody has to say where they are wanted.
-func (t *Terms) needsProvisioning() bool {
-	for _, p := range t.Paths {
-		if t.Placed && (p.Volume.Kind == Claim || p.Volume.Kind == Fresh) {
-			return true
-		}
-	}
-	return false
 }
 
 // unplacedClaims are the claims of those of an attempt's pods that have no nodes. All that exist were

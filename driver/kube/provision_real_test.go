@@ -13,6 +13,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube"
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
 )
@@ -63,13 +64,13 @@ func testEphemeral(t *testing.T, b *bench) {
 	provisions(t, b.l)
 	c := b.config(t, t.TempDir())
 	set := func(paths map[string]string) {
-		c.Terms.Paths, c.Terms.WorkDir = nil, kube.WorkDirEmpty
+		c.Terms.Paths, c.Terms.WorkDir = nil, settings.WorkDirEmpty
 		for prefix, text := range paths {
-			v, err := kube.ParseVolume(text)
+			v, err := settings.ParseVolume(text)
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.Terms.Paths = append(c.Terms.Paths, kube.Path{Prefix: prefix, Volume: v})
+			c.Terms.Paths = append(c.Terms.Paths, settings.Path{Prefix: prefix, Volume: v})
 		}
 	}
 	open := func() *kube.Engine {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 )
 
@@ -99,12 +100,12 @@ func TestClaimsComeFirst(t *testing.T) {
 			s := newStand(t, "n1", "n2")
 			c := &claimsOf{s: s, asked: map[string]int{}, told: map[string]string{}, wants: len(x.told), never: x.never, owner: x.owner}
 			s.answersBy(c.answer)
-			v, err := ParseVolume(x.path)
+			v, err := settings.ParseVolume(x.path)
 			if err != nil {
 				t.Fatal(err)
 			}
 			e := s.open(func(cfg *Config) {
-				cfg.Terms.Paths, cfg.Terms.WorkDir = []Path{{"/scratch", v}}, WorkDirEmpty
+				cfg.Terms.Paths, cfg.Terms.WorkDir = []settings.Path{{Prefix: "/scratch", Volume: v}}, settings.WorkDirEmpty
 				if x.never {
 					cfg.Ready = time.Second
 				}
@@ -158,16 +159,16 @@ func bound(s *stand) (n int) {
 //
 // Seen to fail with: all pods' claims wanted before an attempt is judged: the job was stopped.
 func TestRunningPodsNeedNoClaims(t *testing.T) {
-	scratch, err := ParseVolume("ephemeral:1Gi")
+	scratch, err := settings.ParseVolume("ephemeral:1Gi")
 	if err != nil {
 		t.Fatal(err)
 	}
-	paths := []Path{{"/scratch", scratch}}
+	paths := []settings.Path{{Prefix: "/scratch", Volume: scratch}}
 	for what, x := range map[string]struct {
-		paths  []Path
+		paths  []settings.Path
 		answer func(w http.ResponseWriter)
 	}{
-		"a path more": {append([]Path{{"/more", scratch}}, paths...), func(w http.ResponseWriter) { refusal(w, http.StatusNotFound, "NotFound", "no claim") }},
+		"a path more": {append([]settings.Path{{Prefix: "/more", Volume: scratch}}, paths...), func(w http.ResponseWriter) { refusal(w, http.StatusNotFound, "NotFound", "no claim") }},
 		"no right": {paths, func(w http.ResponseWriter) {
 			refusal(w, http.StatusForbidden, "Forbidden", "may not get persistentvolumeclaims")
 		}},
@@ -178,7 +179,7 @@ func TestRunningPodsNeedNoClaims(t *testing.T) {
 			c := &claimsOf{s: s, asked: map[string]int{}, told: map[string]string{}}
 			s.answersBy(c.answer)
 			root := ""
-			e := s.open(func(cfg *Config) { cfg.Terms.Paths, cfg.Terms.WorkDir, root = paths, WorkDirEmpty, cfg.Root })
+			e := s.open(func(cfg *Config) { cfg.Terms.Paths, cfg.Terms.WorkDir, root = paths, settings.WorkDirEmpty, cfg.Root })
 			l := launchOn(1, "n1", "n2")
 			if err := e.Launch(t.Context(), l); err != nil {
 				t.Fatal(err)
@@ -197,7 +198,7 @@ func TestRunningPodsNeedNoClaims(t *testing.T) {
 				return is
 			})
 			e = s.open(func(cfg *Config) {
-				cfg.Terms.Paths, cfg.Terms.WorkDir, cfg.Root, cfg.Ready = x.paths, WorkDirEmpty, root, time.Millisecond
+				cfg.Terms.Paths, cfg.Terms.WorkDir, cfg.Root, cfg.Ready = x.paths, settings.WorkDirEmpty, root, time.Millisecond
 			})
 			var stop *stopping
 			until(t, "its pods are taken for bound, or it is stopped", func() bool {
@@ -233,7 +234,7 @@ func (s *stand) runs() {
 //
 // Seen to fail with: no look at pods while volumes are waited for; what is waited for said on.
 func TestWaitForVolumes(t *testing.T) {
-	home, err := ParseVolume("pvc:home")
+	home, err := settings.ParseVolume("pvc:home")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +266,9 @@ func TestWaitForVolumes(t *testing.T) {
 			s := newStand(t, "n1")
 			c := &claimsOf{s: s, asked: map[string]int{}, told: map[string]string{}, never: true}
 			s.answersBy(c.answer)
-			e := s.open(func(cfg *Config) { cfg.Terms.Paths, cfg.Terms.WorkDir = []Path{{"/home", home}}, WorkDirEmpty })
+			e := s.open(func(cfg *Config) {
+				cfg.Terms.Paths, cfg.Terms.WorkDir = []settings.Path{{Prefix: "/home", Volume: home}}, settings.WorkDirEmpty
+			})
 			l := launchOn(1, "n1")
 			if err := e.Launch(t.Context(), l); err != nil {
 				t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube/quota"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -33,7 +34,7 @@ func TestAdmit(t *testing.T) {
 	team.Name = "team"
 	tn := quota.New("turns")
 	tn.SetQuotas(map[string]*corev1.ResourceQuota{"team": team})
-	e := &Engine{cfg: Config{Terms: Terms{Namespace: "turns", Placed: true, Image: "i", AgentImage: "a"}}, log: &journal{server: "abcdef"}, tenants: map[string]*quota.Namespace{"turns": tn}, attempts: map[engine.Ref]*attempt{}, room: make(chan struct{}, 1)}
+	e := &Engine{cfg: Config{Terms: settings.Terms{Namespace: "turns", Placed: true, Image: "i", AgentImage: "a"}}, log: &journal{server: "abcdef"}, tenants: map[string]*quota.Namespace{"turns": tn}, attempts: map[engine.Ref]*attempt{}, room: make(chan struct{}, 1)}
 	try := func(id job.ID, cpu int, ahead ...job.ID) string {
 		t.Helper()
 		take := amount.Vector{CPU: amount.Amount(cpu)}
@@ -105,7 +106,7 @@ func TestWhoWaitsNoLonger(t *testing.T) {
 	team := &corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: cpuLimits("1")}, Status: corev1.ResourceQuotaStatus{Hard: cpuLimits("1"), Used: cpuLimits("1")}}
 	tn := quota.New("turns")
 	tn.SetQuotas(map[string]*corev1.ResourceQuota{"team": team})
-	e := &Engine{cfg: Config{Terms: Terms{Namespace: "turns", Placed: true, Image: "i", AgentImage: "a"}}, log: &journal{server: "abcdef"}, tenants: map[string]*quota.Namespace{"turns": tn}, attempts: map[engine.Ref]*attempt{}, room: make(chan struct{}, 1)}
+	e := &Engine{cfg: Config{Terms: settings.Terms{Namespace: "turns", Placed: true, Image: "i", AgentImage: "a"}}, log: &journal{server: "abcdef"}, tenants: map[string]*quota.Namespace{"turns": tn}, attempts: map[engine.Ref]*attempt{}, room: make(chan struct{}, 1)}
 	try := func(id job.ID) error {
 		take := amount.Vector{CPU: 1000}
 		return e.reserveQuota(engine.Ref{Allocation: uint64(id), Attempt: 1}, &order{

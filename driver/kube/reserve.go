@@ -13,6 +13,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 )
@@ -34,10 +35,10 @@ type keptNode struct {
 }
 
 // keptOf are these among the nodes of a look.
-func keptOf(t *Terms, nodes []corev1.Node) (out []keptNode) {
+func keptOf(t *settings.Terms, nodes []corev1.Node) (out []keptNode) {
 	for i := range nodes {
 		n := &nodes[i]
-		k := keptNode{n.Name, n.UID, n.ResourceVersion, n.Spec.Taints, t.selectsNode(n)}
+		k := keptNode{n.Name, n.UID, n.ResourceVersion, n.Spec.Taints, t.SelectsNode(n)}
 		if k.pool || k.hasPoolTaint(t) {
 			out = append(out, k)
 		}
@@ -45,18 +46,13 @@ func keptOf(t *Terms, nodes []corev1.Node) (out []keptNode) {
 	return out
 }
 
-func (k *keptNode) hasPoolTaint(t *Terms) bool {
-	return slices.ContainsFunc(k.taints, func(x corev1.Taint) bool { return t.isOwn(&x) })
-}
-
-// isOwn reports whether a taint is the pool's.
-func (t *Terms) isOwn(x *corev1.Taint) bool {
-	return x.Key == TaintPool && x.Value == t.Pool && x.Effect == corev1.TaintEffectNoSchedule
+func (k *keptNode) hasPoolTaint(t *settings.Terms) bool {
+	return slices.ContainsFunc(k.taints, func(x corev1.Taint) bool { return t.IsOwnTaint(&x) })
 }
 
 // reserveRights are what keeping nodes needs. The policy is an administrator's: who may write
 // policies can refuse whatever anybody asks of the cluster.
-func (t *Terms) reserveRights() []Right {
+func reserveRights(t *settings.Terms) []Right {
 	return []Right{
 		{Resource: configMaps, Verbs: []string{"create"}, Namespace: t.Namespace, Why: "the list of the nodes that are kept for the pool"},
 		{Resource: configMaps, Verbs: []string{"get", "patch", "delete"}, Name: t.ReserveName(), Namespace: t.Namespace, Why: "the list of the nodes that are kept for the pool"},
@@ -208,9 +204,9 @@ func (e *Engine) writeReserved(ctx context.Context, is, want map[string]string) 
 // looked at is left for the next look.
 func (e *Engine) setPoolTaint(ctx context.Context, n keptNode, on bool) error {
 	t := &e.cfg.Terms
-	taints := slices.DeleteFunc(slices.Clone(n.taints), func(x corev1.Taint) bool { return t.isOwn(&x) })
+	taints := slices.DeleteFunc(slices.Clone(n.taints), func(x corev1.Taint) bool { return t.IsOwnTaint(&x) })
 	if on {
-		taints = append(taints, corev1.Taint{Key: TaintPool, Value: t.Pool, Effect: corev1.TaintEffectNoSchedule})
+		taints = append(taints, corev1.Taint{Key: settings.TaintPool, Value: t.Pool, Effect: corev1.TaintEffectNoSchedule})
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
 	defer cancel()

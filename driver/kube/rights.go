@@ -8,7 +8,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
 	"github.com/coxswain-sched/coxswain/driver/kube/dra"
-	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 )
 
 // Right is what the pool's account has to be allowed.
@@ -40,10 +40,10 @@ var (
 
 // Rights are the least that a pool with these terms needs. Gang is what begins its pods
 // together; nil: nothing, or Coxswain binds them.
-func Rights(t *Terms, gang *Gang) []Right {
+func Rights(t *settings.Terms, gang *Gang) []Right {
 	var out []Right
 	for _, ns := range t.Spaces() {
-		out = append(out, t.rightsIn(ns, gang)...)
+		out = append(out, namespaceRights(t, ns, gang)...)
 	}
 	kueue := gang != nil && gang.Kind == Kueue && !t.Placed
 	if kueue {
@@ -51,16 +51,16 @@ func Rights(t *Terms, gang *Gang) []Right {
 			out = append(out, Right{Resource: r, Verbs: []string{"get"}, All: true, Why: "what the queue knows of where nodes lie"})
 		}
 	}
-	if kueue || len(t.Topology) > 0 && strings.HasPrefix(t.Topology[0], KueueTopology) {
+	if kueue || len(t.Topology) > 0 && strings.HasPrefix(t.Topology[0], settings.KueueTopology) {
 		out = append(out, Right{Resource: topologies, Verbs: []string{"list"}, All: true, Why: "where nodes lie"})
 	}
 	if t.Reserve {
-		out = append(out, t.reserveRights()...)
+		out = append(out, reserveRights(t)...)
 	}
 	for _, ns := range t.Spaces() {
-		who, _ := t.objectCreators(ns)
+		who, _ := t.ObjectCreators(ns)
 		for _, w := range who {
-			if r := w.impersonationRight(); !slices.ContainsFunc(out, func(o Right) bool { return o.Resource == r.Resource && o.Namespace == r.Namespace && o.Name == r.Name }) {
+			if r := impersonationRight(w); !slices.ContainsFunc(out, func(o Right) bool { return o.Resource == r.Resource && o.Namespace == r.Namespace && o.Name == r.Name }) {
 				out = append(out, r)
 			}
 		}
@@ -69,22 +69,22 @@ func Rights(t *Terms, gang *Gang) []Right {
 		Right{Resource: cluster.Nodes, Verbs: []string{"list"}, All: true, Why: "what there is"},
 		Right{Resource: cluster.Pods, Verbs: []string{"list"}, All: true, Why: "what others hold of the nodes"},
 	)
-	for _, ns := range t.requiredNamespaces() {
+	for _, ns := range t.RequiredNamespaces() {
 		out = append(out, Right{Resource: cluster.Namespaces, Verbs: []string{"get"}, Name: ns, All: true, Why: "which pods the namespace takes"})
 	}
 	out = append(out, Right{Resource: dra.Slices, Verbs: []string{"list"}, All: true, Why: "devices with attributes"})
-	out = append(out, t.deviceRights()...)
-	out = append(out, t.tieRights()...)
+	out = append(out, deviceRights(t)...)
+	out = append(out, volumeRights(t)...)
 	if t.PriorityClass != "" {
 		out = append(out, Right{Resource: priorities, Verbs: []string{"get"}, Name: t.PriorityClass, All: true, Why: "the priority class of the pool's pods"})
 	}
 	return out
 }
 
-// rightsIn are those in a namespace of jobs. To create is needed where somebody's jobs are made
+// namespaceRights are those in a namespace of jobs. To create is needed where somebody's jobs are made
 // as the pool's own account.
-func (t *Terms) rightsIn(ns string, gang *Gang) []Right {
-	_, own := t.objectCreators(ns)
+func namespaceRights(t *settings.Terms, ns string, gang *Gang) []Right {
+	_, own := t.ObjectCreators(ns)
 	verbs := func(all ...string) []string {
 		if own {
 			return all
@@ -110,12 +110,12 @@ func (t *Terms) rightsIn(ns string, gang *Gang) []Right {
 			out = append(out, Right{Resource: localQueues, Verbs: []string{"get"}, Name: t.Queue, Why: "which queue is behind that of the pool"})
 		}
 	}
-	if t.needsProvisioning() {
+	if t.NeedsProvisioning() {
 		out = append(out, Right{Resource: claims, Verbs: []string{"get", "patch"}, Why: "the volumes of paths, and for which node they are wanted"})
-	} else if slices.ContainsFunc(t.Paths, func(p Path) bool { return p.Volume.Kind == Claim }) {
+	} else if slices.ContainsFunc(t.Paths, func(p settings.Path) bool { return p.Volume.Kind == settings.Claim }) {
 		out = append(out, Right{Resource: claims, Verbs: []string{"get"}, Why: "the volumes of paths"})
 	}
-	for _, r := range t.claimRights() {
+	for _, r := range claimRights(t) {
 		r.Verbs = verbs(r.Verbs...)
 		out = append(out, r)
 	}
@@ -126,12 +126,12 @@ func (t *Terms) rightsIn(ns string, gang *Gang) []Right {
 }
 
 // makerRights are what those need in a namespace as whom objects of jobs are made there.
-func makerRights(ns string, gang *Gang, t *Terms) []Right {
+func makerRights(ns string, gang *Gang, t *settings.Terms) []Right {
 	out := []Right{{Resource: cluster.Pods}, {Resource: cluster.Secrets}, {Resource: cluster.Services}}
 	if gang != nil && !t.Placed && gang.Kind != Kueue { // which makes its own
 		out = append(out, Right{Resource: gang.Resource})
 	}
-	if len(t.claimRights()) > 0 {
+	if len(claimRights(t)) > 0 {
 		out = append(out, Right{Resource: dra.Claims})
 	}
 	for i := range out {
@@ -140,32 +140,9 @@ func makerRights(ns string, gang *Gang, t *Terms) []Right {
 	return out
 }
 
-// Subject is who has rights.
-type Subject struct{ Kind, Namespace, Name string }
-
-// ParseSubject reads "user:NAME", "group:NAME", "serviceaccount:NAMESPACE:NAME".
-func ParseSubject(text string) (Subject, error) {
-	kind, name, _ := strings.Cut(text, ":")
-	switch {
-	case name == "":
-	case kind == "user":
-		if ns, account, ok := strings.Cut(strings.TrimPrefix(name, "system:serviceaccount:"), ":"); ok && strings.HasPrefix(name, "system:serviceaccount:") {
-			return Subject{"ServiceAccount", ns, account}, nil
-		}
-		return Subject{Kind: "User", Name: name}, nil
-	case kind == "group":
-		return Subject{Kind: "Group", Name: name}, nil
-	case kind == "serviceaccount":
-		if ns, account, ok := strings.Cut(name, ":"); ok && ns != "" && account != "" {
-			return Subject{"ServiceAccount", ns, account}, nil
-		}
-	}
-	return Subject{}, fault.New(fault.Invalid, "%.70q names nobody who could have rights", text).Advise("write user:NAME, group:NAME or serviceaccount:NAMESPACE:NAME")
-}
-
 // Manifest is the roles and their bindings for kubectl apply -f -: a Role for each namespace in
 // which who has rights, a ClusterRole, and a Role for those in whose names jobs are made.
-func Manifest(t *Terms, gang *Gang, who Subject) string {
+func Manifest(t *settings.Terms, gang *Gang, who settings.Subject) string {
 	name := "coxswain-" + t.Pool
 	all := Rights(t, gang)
 	in := map[string][]Right{} // by namespace; empty: in none
@@ -180,7 +157,7 @@ func Manifest(t *Terms, gang *Gang, who Subject) string {
 	}
 	docs = append(docs, roleManifest(name, "", in[""], who))
 	for _, ns := range t.Spaces() {
-		if makers, _ := t.objectCreators(ns); len(makers) > 0 {
+		if makers, _ := t.ObjectCreators(ns); len(makers) > 0 {
 			docs = append(docs, roleManifest(name+"-jobs", ns, makerRights(ns, gang, t), makers...))
 		}
 	}
@@ -188,7 +165,7 @@ func Manifest(t *Terms, gang *Gang, who Subject) string {
 }
 
 // roleManifest is a role and its binding; of no namespace: for the whole cluster.
-func roleManifest(name, ns string, rights []Right, who ...Subject) string {
+func roleManifest(name, ns string, rights []Right, who ...settings.Subject) string {
 	var b strings.Builder
 	kind, meta := "ClusterRole", "  name: "+yamlQuote(name)
 	if ns != "" {
@@ -248,3 +225,18 @@ func missingRights(has func(verb string, r *Right) (bool, error), all []Right) (
 }
 
 func sortedKeys(m map[int][]string) []int { return slices.Sorted(maps.Keys(m)) }
+
+// Resources of which a right is to be somebody.
+var (
+	users           = cluster.Resource{Version: "v1", Name: "users", Global: true}
+	serviceAccounts = cluster.Resource{Version: "v1", Name: "serviceaccounts"}
+)
+
+// impersonationRight is what each of these is to the rights: a resource of which one object is named.
+func impersonationRight(s settings.Subject) Right {
+	r := Right{Resource: users, Verbs: []string{"impersonate"}, Name: s.Name, All: true, Why: "jobs are made as this user"}
+	if s.Kind == "ServiceAccount" {
+		r.Resource, r.Namespace, r.All, r.Why = serviceAccounts, s.Namespace, false, "jobs are made as this service account"
+	}
+	return r
+}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube"
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -28,13 +29,13 @@ func TestRights(t *testing.T) {
 	t.Parallel()
 	a := audited(t, lab.Config{Kubelets: 1, NoScheduler: true})
 	t.Run("Placed", func(t *testing.T) {
-		terms := kube.Terms{Pool: "k8s-a", Namespace: "cox", Placed: true, Reserve: true, Image: lab.Base, AgentImage: lab.Cox, PriorityClass: "batch"}
-		scratch, err := kube.ParseVolume("ephemeral:1Mi,class=lab-waits")
+		terms := settings.Terms{Pool: "k8s-a", Namespace: "cox", Placed: true, Reserve: true, Image: lab.Base, AgentImage: lab.Cox, PriorityClass: "batch"}
+		scratch, err := settings.ParseVolume("ephemeral:1Mi,class=lab-waits")
 		if err != nil {
 			t.Fatal(err)
 		}
-		home := kube.Volume{Kind: kube.Claim, Name: "home"}
-		terms.Paths, terms.WorkDir = []kube.Path{{Prefix: "/scratch", Volume: scratch}, {Prefix: "/data", Volume: home}}, kube.WorkDirEmpty
+		home := settings.Volume{Kind: settings.Claim, Name: "home"}
+		terms.Paths, terms.WorkDir = []settings.Path{{Prefix: "/scratch", Volume: scratch}, {Prefix: "/data", Volume: home}}, settings.WorkDirEmpty
 		provisions(t, a.l)
 		a.l.Kubectl(t, "create", "namespace", "cox")
 		a.l.Kubectl(t, "create", "priorityclass", "batch", "--value=7")
@@ -80,7 +81,7 @@ func audited(t *testing.T, c lab.Config) *audit {
 // prove has a user, who has nothing but the roles, do what a pool of these terms does, and compares
 // the verbs of the roles with those that were used.
 // Those of unseen are proved elsewhere.
-func (a *audit) prove(t *testing.T, user string, terms kube.Terms, gang *kube.Gang, job func(allocation uint64, script string) *engine.Launch, unseen ...string) {
+func (a *audit) prove(t *testing.T, user string, terms settings.Terms, gang *kube.Gang, job func(allocation uint64, script string) *engine.Launch, unseen ...string) {
 	t.Helper()
 	k, err := cluster.Open(cluster.Config{Kubeconfig: a.l.User(t, user, "research"), Namespace: terms.Namespace})
 	if err != nil {
@@ -105,7 +106,7 @@ func (a *audit) prove(t *testing.T, user string, terms kube.Terms, gang *kube.Ga
 	if _, err := s.Nodes(t.Context()); fault.KindOf(err) != fault.Permission {
 		t.Errorf("nodes without rights: %v", err)
 	}
-	a.l.Apply(t, kube.Manifest(&terms, gang, kube.Subject{Kind: "User", Name: user}))
+	a.l.Apply(t, kube.Manifest(&terms, gang, settings.Subject{Kind: "User", Name: user}))
 	until(t, "the manifest's roles are all that it takes", func() bool {
 		left := lacks(t, s)
 		if len(left) > 0 {
@@ -117,7 +118,7 @@ func (a *audit) prove(t *testing.T, user string, terms kube.Terms, gang *kube.Ga
 		t.Errorf("nodes: %+v %v", nodes, err)
 	}
 	if terms.Reserve {
-		keeps, err := kube.PolicyManifest(&terms, kube.Subject{Kind: "User", Name: user})
+		keeps, err := kube.PolicyManifest(&terms, settings.Subject{Kind: "User", Name: user})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -412,10 +413,10 @@ func (a *audit) did(t *testing.T, user string) (out []string) {
 // testAccountRights: of two accounts that have namespaces and identities of their own the pool
 // makes nothing itself, and the API server's record has who did.
 func testAccountRights(t *testing.T, a *audit) {
-	terms := kube.Terms{
+	terms := settings.Terms{
 		Pool: "k8s-b", Namespace: "base", Placed: true, Image: lab.Base, AgentImage: lab.Cox, OnlyNamed: true,
 		Namespaces:  map[string]string{"nlp": "team-nlp", "vision": "team-vision"},
-		Impersonate: map[string]kube.Subject{"nlp": {Kind: "User", Name: "nlp-batch"}, "vision": {Kind: "ServiceAccount", Name: "runner"}},
+		Impersonate: map[string]settings.Subject{"nlp": {Kind: "User", Name: "nlp-batch"}, "vision": {Kind: "ServiceAccount", Name: "runner"}},
 	}
 	a.prove(t, "bea", terms, nil, func(allocation uint64, script string) *engine.Launch {
 		l := twoOnOne(allocation, script)

@@ -11,21 +11,21 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
-	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 )
 
 // TestManifest: what is printed is what Rights says, in the types of the API.
 func TestManifest(t *testing.T) {
 	native, _ := KnownGang(Native)
-	for name, terms := range map[string]Terms{
+	for name, terms := range map[string]settings.Terms{
 		"delegated": {Pool: "k8s-a", Namespace: "cox"},
-		"placed":    {Pool: "k8s-a", Namespace: "cox", Placed: true, Reserve: true, PriorityClass: "research", Paths: []Path{{"/home", Volume{Kind: Claim, Name: "home"}}}},
+		"placed":    {Pool: "k8s-a", Namespace: "cox", Placed: true, Reserve: true, PriorityClass: "research", Paths: []settings.Path{{Prefix: "/home", Volume: settings.Volume{Kind: settings.Claim, Name: "home"}}}},
 	} {
 		var gang *Gang
 		if !terms.Placed {
 			gang = &native
 		}
-		docs := strings.Split(Manifest(&terms, gang, Subject{"ServiceAccount", "sys: tem", "cox"}), "---\n")
+		docs := strings.Split(Manifest(&terms, gang, settings.Subject{Kind: "ServiceAccount", Namespace: "sys: tem", Name: "cox"}), "---\n")
 		if len(docs) != 4 {
 			t.Fatalf("%s: %d documents", name, len(docs))
 		}
@@ -82,32 +82,6 @@ func TestManifest(t *testing.T) {
 	}
 }
 
-func scope(all bool) string {
-	if all {
-		return "cluster"
-	}
-	return "role"
-}
-
-func TestSubjects(t *testing.T) {
-	for text, want := range map[string]Subject{
-		"user:anna":                           {Kind: "User", Name: "anna"},
-		"user:system:serviceaccount:cox:main": {"ServiceAccount", "cox", "main"},
-		"user:system:admin":                   {Kind: "User", Name: "system:admin"},
-		"group:team:nlp":                      {Kind: "Group", Name: "team:nlp"},
-		"serviceaccount:cox:main":             {"ServiceAccount", "cox", "main"},
-	} {
-		if got, err := ParseSubject(text); err != nil || got != want {
-			t.Errorf("%s: %+v %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"", "anna", "user:", "serviceaccount:cox", "serviceaccount:cox:", "role:a"} {
-		if got, err := ParseSubject(text); fault.KindOf(err) != fault.Invalid {
-			t.Errorf("%q: %+v %v", text, got, err)
-		}
-	}
-}
-
 // TestGangs: which are found, in which version, and which one is taken.
 func TestGangs(t *testing.T) {
 	kind := func(group, version, name string) cluster.Kind {
@@ -129,11 +103,18 @@ func TestGangs(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	for _, x := range []struct {
-		terms Terms
+		terms settings.Terms
 		want  GangKind
-	}{{Terms{}, Native}, {Terms{Gang: Volcano}, Volcano}, {Terms{Gang: KAI}, ""}, {Terms{Placed: true}, ""}} {
-		if g, ok := x.terms.Choose(Gangs(served)); g.Kind != x.want || ok != (x.want != "") {
+	}{{settings.Terms{}, Native}, {settings.Terms{Gang: Volcano}, Volcano}, {settings.Terms{Gang: KAI}, ""}, {settings.Terms{Placed: true}, ""}} {
+		if g, ok := Choose(&x.terms, Gangs(served)); g.Kind != x.want || ok != (x.want != "") {
 			t.Errorf("%+v: %+v", x.terms, g)
 		}
 	}
+}
+
+func scope(all bool) string {
+	if all {
+		return "cluster"
+	}
+	return "role"
 }

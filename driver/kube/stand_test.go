@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -59,7 +60,7 @@ func (s *stand) open(change func(*Config)) *Engine {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	c := Config{Root: dir, Cluster: k, Terms: Terms{Pool: "kube", Namespace: "default", Placed: true, Image: "image", AgentImage: "agent"}}
+	c := Config{Root: dir, Cluster: k, Terms: settings.Terms{Pool: "kube", Namespace: "default", Placed: true, Image: "image", AgentImage: "agent"}}
 	if change != nil {
 		change(&c)
 	}

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/driver/kube"
+	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/enginetest"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -384,5 +384,5 @@ func (s *storm) empty(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	s.b.l.Emptied(t, "default", "pods,secrets,services", "--selector="+kube.LabelServer+"="+server)
+	s.b.l.Emptied(t, "default", "pods,secrets,services", "--selector="+render.LabelServer+"="+server)
 }

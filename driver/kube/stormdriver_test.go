@@ -16,6 +16,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube"
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/test/testcluster"
@@ -180,9 +181,9 @@ func beFar(t *testing.T) {
 	}
 	e, err := kube.New(kube.Config{
 		Root: os.Getenv("COX_STORM_DRIVER"), Cluster: c, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
-		Terms: kube.Terms{
+		Terms: settings.Terms{
 			Pool: "kube", Namespace: "default", Placed: true, Image: lab.Base, AgentImage: lab.Cox,
-			Paths: []kube.Path{{Prefix: "/storm", Volume: kube.Volume{Kind: kube.Host, Dir: os.Getenv("COX_STORM_DIR")}}},
+			Paths: []settings.Path{{Prefix: "/storm", Volume: settings.Volume{Kind: settings.Host, Dir: os.Getenv("COX_STORM_DIR")}}},
 		},
 	})
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/driver/kube"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -94,7 +95,7 @@ func testUpload(t *testing.T, b *bench) {
 		t.Fatal(err)
 	}
 	c := b.config(t, t.TempDir())
-	c.Terms.WorkDir, c.Uploads = kube.WorkDirUpload, s
+	c.Terms.WorkDir, c.Uploads = settings.WorkDirUpload, s
 	e := testDelivered(t, b, c, s, u)
 	for len(s.opened) > 0 {
 		<-s.opened

@@ -4,6 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	amount "github.com/coxswain-sched/coxswain/model/resource"
+
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 )
 
 // Use is what pods hold of a node by what they ask for: that is what a scheduler counts.
@@ -18,7 +20,7 @@ type using struct{ others, ours Use }
 
 // addPodUse adds what a pod holds to what pods hold, by node. One that has ended, or has no node,
 // holds nothing; one that is being deleted holds what it has until its object is gone.
-func (t *Terms) addPodUse(sum map[string]using, p *corev1.Pod, ours func(*corev1.Pod) bool) {
+func addPodUse(t *settings.Terms, sum map[string]using, p *corev1.Pod, ours func(*corev1.Pod) bool) {
 	if p.Spec.NodeName == "" || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return
 	}
@@ -31,7 +33,7 @@ func (t *Terms) addPodUse(sum map[string]using, p *corev1.Pod, ours func(*corev1
 	sum[p.Spec.NodeName] = u
 }
 
-func (u *Use) add(t *Terms, p *corev1.Pod) {
+func (u *Use) add(t *settings.Terms, p *corev1.Pod) {
 	u.Pods++
 	for _, o := range p.OwnerReferences {
 		if o.Kind == "DaemonSet" {
@@ -48,7 +50,7 @@ func (u *Use) add(t *Terms, p *corev1.Pod) {
 			v.Memory = amount.Amount(n)
 		case name == corev1.ResourceEphemeralStorage:
 			v.Disk = amount.Amount(n)
-		case t.isDevice(r):
+		case isDeviceResource(t, r):
 			if u.Devices == nil {
 				u.Devices = map[string]int{}
 			}
@@ -60,8 +62,8 @@ func (u *Use) add(t *Terms, p *corev1.Pod) {
 	u.Take = u.Take.Add(v)
 }
 
-// isDevice reports whether the units of a resource are devices of a node.
-func (t *Terms) isDevice(name string) bool { return t.IsGPU(name) || isMIG(name) }
+// isDeviceResource reports whether the units of a resource are devices of a node.
+func isDeviceResource(t *settings.Terms, name string) bool { return t.IsGPU(name) || isMIG(name) }
 
 // Requests is what a pod asks for, as the scheduler counts it: its containers together, with
 // the initial ones that stay; or what the initial ones need before, if that is more; or what

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
@@ -48,11 +49,11 @@ func testVolumes(t *testing.T, b *bench) {
 
 	c := b.config(t, t.TempDir())
 	for prefix, text := range map[string]string{"/home": "pvc:home", "/data": "hostPath:" + data + ",ro", "/part": "hostPath:" + filepath.Dir(part) + ",sub=x", "/scratch": "emptyDir:1Gi", "/fast": "emptyDir:1Mi,memory"} {
-		v, err := kube.ParseVolume(text)
+		v, err := settings.ParseVolume(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Terms.Paths = append(c.Terms.Paths, kube.Path{Prefix: prefix, Volume: v})
+		c.Terms.Paths = append(c.Terms.Paths, settings.Path{Prefix: prefix, Volume: v})
 	}
 	e, err := kube.New(c)
 	if err != nil {
@@ -98,12 +99,12 @@ if dd if=/dev/zero of=/fast/big bs=1M count=4 2>/dev/null; then echo "/fast has 
 // testGlut: a job that has more on its node's disk than its pod may is ended by the kubelet, and has
 // failed: it is not one of a node that was lost, which would be queued again and do the same.
 func testGlut(t *testing.T, b *bench) {
-	v, err := kube.ParseVolume("emptyDir:1Mi")
+	v, err := settings.ParseVolume("emptyDir:1Mi")
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := b.config(t, t.TempDir())
-	c.Terms.Paths, c.Terms.WorkDir = []kube.Path{{Prefix: "/scratch", Volume: v}}, kube.WorkDirEmpty
+	c.Terms.Paths, c.Terms.WorkDir = []settings.Path{{Prefix: "/scratch", Volume: v}}, settings.WorkDirEmpty
 	e, err := kube.New(c)
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
@@ -25,16 +26,16 @@ var (
 	classes = cluster.Resource{Group: "storage.k8s.io", Version: "v1", Name: "storageclasses", Global: true}
 )
 
-// tieRights are what has to be read for them. Without, jobs are placed as if every node could have
+// volumeRights are what has to be read for them. Without, jobs are placed as if every node could have
 // every volume.
-func (t *Terms) tieRights() (out []Right) {
-	of := func(k VolumeKind) bool {
-		return t.Placed && slices.ContainsFunc(t.Paths, func(p Path) bool { return p.Volume.Kind == k })
+func volumeRights(t *settings.Terms) (out []Right) {
+	of := func(k settings.VolumeKind) bool {
+		return t.Placed && slices.ContainsFunc(t.Paths, func(p settings.Path) bool { return p.Volume.Kind == k })
 	}
-	if of(Claim) {
+	if of(settings.Claim) {
 		out = append(out, Right{Resource: volumes, Verbs: []string{"get"}, All: true, Why: "which nodes can have the volumes of paths; without, jobs may be placed where they cannot be had"})
 	}
-	if of(Claim) || of(Fresh) {
+	if of(settings.Claim) || of(settings.Fresh) {
 		out = append(out, Right{Resource: classes, Verbs: []string{"list"}, All: true, Why: "which nodes can have the volumes that classes make; without, jobs may be placed where they cannot be had"})
 	}
 	return out
@@ -68,7 +69,7 @@ func (s *Survey) askTies(ctx context.Context, had []tie) (all []tie, err error) 
 	for _, ns := range s.terms.Spaces() {
 		asked := map[string]bool{}
 		for _, p := range s.terms.Paths {
-			if p.Volume.Kind != Claim || asked[p.Volume.Name] {
+			if p.Volume.Kind != settings.Claim || asked[p.Volume.Name] {
 				continue
 			}
 			asked[p.Volume.Name] = true
@@ -85,7 +86,7 @@ func (s *Survey) askTies(ctx context.Context, had []tie) (all []tie, err error) 
 			}
 		}
 		for _, p := range s.terms.Paths {
-			if p.Volume.Kind != Fresh || !s.terms.Placed {
+			if p.Volume.Kind != settings.Fresh || !s.terms.Placed {
 				continue
 			}
 			c, err := r.storageClass(p.Volume.Class)
@@ -118,7 +119,7 @@ func unlessUnreadable(err error) error {
 }
 
 // readClaim reads what a claim says. false: it may not be read.
-func (r *tieReader) readClaim(ns string, p Path) (tie, bool, error) {
+func (r *tieReader) readClaim(ns string, p settings.Path) (tie, bool, error) {
 	var c corev1.PersistentVolumeClaim
 	if err := r.cluster.Get(r.ctx, claims, ns, p.Volume.Name, &c); fault.KindOf(err) == fault.NotFound {
 		return tie{space: ns, claim: p.Volume.Name, path: p.Prefix, absent: true}, true, nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube/quota"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -75,14 +76,14 @@ func zoned(t *testing.T, objects map[string]string) *stand {
 }
 
 // pathsOf are the paths of a pool.
-func pathsOf(t *testing.T, all map[string]string) (out []Path) {
+func pathsOf(t *testing.T, all map[string]string) (out []settings.Path) {
 	t.Helper()
 	for prefix, text := range all {
-		v, err := ParseVolume(text)
+		v, err := settings.ParseVolume(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, Path{prefix, v})
+		out = append(out, settings.Path{Prefix: prefix, Volume: v})
 	}
 	return out
 }
@@ -129,7 +130,7 @@ func TestVolumesOfSomeNodes(t *testing.T) {
 				}
 				return no
 			})
-			e := s.open(func(c *Config) { c.Terms.Paths, c.Terms.WorkDir = pathsOf(t, x.paths), WorkDirEmpty })
+			e := s.open(func(c *Config) { c.Terms.Paths, c.Terms.WorkDir = pathsOf(t, x.paths), settings.WorkDirEmpty })
 			nodes, err := e.Nodes(t.Context())
 			if err != nil || len(nodes) != 2 || nodes[0].State != fleet.Up {
 				t.Fatalf("%+v %v", nodes, err)
@@ -164,7 +165,7 @@ func TestVolumesOfNamespaces(t *testing.T) {
 		"/api/v1/persistentvolumes/pv-2":                       `{"metadata":{"name":"pv-2"}}`,
 	})
 	e := s.open(func(c *Config) {
-		c.Terms.Paths, c.Terms.WorkDir, c.Terms.Namespaces = pathsOf(t, map[string]string{"/home": "pvc:home"}), WorkDirEmpty, map[string]string{"nlp": "other"}
+		c.Terms.Paths, c.Terms.WorkDir, c.Terms.Namespaces = pathsOf(t, map[string]string{"/home": "pvc:home"}), settings.WorkDirEmpty, map[string]string{"nlp": "other"}
 	})
 	nodes, err := e.Nodes(t.Context())
 	if err != nil || len(nodes) != 2 || nodes[0].State != fleet.Up || nodes[1].State != fleet.Up {
@@ -191,7 +192,7 @@ func TestClaimsOfOneNode(t *testing.T) {
 			t.Parallel()
 			s := zoned(t, map[string]string{claimAt: strings.Replace(bound1, "ReadWriteMany", mode, 1), "/api/v1/persistentvolumes/pv-1": disk})
 			e := s.open(func(c *Config) {
-				c.Terms.Paths, c.Terms.WorkDir = pathsOf(t, map[string]string{"/home": "pvc:home"}), WorkDirEmpty
+				c.Terms.Paths, c.Terms.WorkDir = pathsOf(t, map[string]string{"/home": "pvc:home"}), settings.WorkDirEmpty
 			})
 			for _, x := range []struct {
 				group job.TaskGroup
@@ -289,7 +290,7 @@ func TestVolumesOfOneNode(t *testing.T) {
 			}
 			s := zoned(t, objects)
 			e := s.open(func(c *Config) {
-				c.Terms.Paths, c.Terms.WorkDir, c.Terms.Placed = pathsOf(t, map[string]string{"/home": "pvc:home"}), WorkDirEmpty, placed
+				c.Terms.Paths, c.Terms.WorkDir, c.Terms.Placed = pathsOf(t, map[string]string{"/home": "pvc:home"}), settings.WorkDirEmpty, placed
 			})
 			if _, err := e.Nodes(t.Context()); err != nil {
 				t.Fatal(err)
@@ -309,7 +310,7 @@ func TestClaimWhereOneNodeIs(t *testing.T) {
 	zone := strings.Replace(inA, `"spec":{`, `"spec":{"csi":{"driver":"x"},"accessModes":["ReadWriteOnce"],`, 1)
 	s := zoned(t, map[string]string{claimAt: strings.Replace(bound1, "ReadWriteMany", "ReadWriteOnce", 1), "/api/v1/persistentvolumes/pv-1": zone})
 	e := s.open(func(c *Config) {
-		c.Terms.Paths, c.Terms.WorkDir = pathsOf(t, map[string]string{"/home": "pvc:home"}), WorkDirEmpty
+		c.Terms.Paths, c.Terms.WorkDir = pathsOf(t, map[string]string{"/home": "pvc:home"}), settings.WorkDirEmpty
 	})
 	for _, x := range []struct {
 		group job.TaskGroup
@@ -334,7 +335,7 @@ func TestClaimWhereOneNodeIs(t *testing.T) {
 func TestNamespaceWithoutTheClaim(t *testing.T) {
 	s := zoned(t, map[string]string{claimAt: bound1, "/api/v1/persistentvolumes/pv-1": inA})
 	e := s.open(func(c *Config) {
-		c.Terms.Paths, c.Terms.WorkDir, c.Terms.Namespaces = pathsOf(t, map[string]string{"/home": "pvc:home"}), WorkDirEmpty, map[string]string{"nlp": "other"}
+		c.Terms.Paths, c.Terms.WorkDir, c.Terms.Namespaces = pathsOf(t, map[string]string{"/home": "pvc:home"}), settings.WorkDirEmpty, map[string]string{"nlp": "other"}
 	})
 	nodes, err := e.Nodes(t.Context())
 	if err != nil || nodes[0].State != fleet.Up || nodes[1].State != fleet.Draining || !strings.Contains(nodes[1].Why, "pv-1") {
@@ -352,7 +353,7 @@ func TestWaitForAClaimIsQuiet(t *testing.T) {
 		"/api/v1/namespaces/default/resourcequotas/team": `{"metadata":{"name":"team","namespace":"default"},"spec":{"hard":{"pods":"9"}},"status":{"hard":{"pods":"9"},"used":{"pods":"0"}}}`,
 	})
 	e := s.open(func(c *Config) {
-		c.Terms.Paths, c.Terms.WorkDir = pathsOf(t, map[string]string{"/home": "pvc:home"}), WorkDirEmpty
+		c.Terms.Paths, c.Terms.WorkDir = pathsOf(t, map[string]string{"/home": "pvc:home"}), settings.WorkDirEmpty
 	})
 	until(t, "quotas are known", func() bool {
 		e.mu.Lock()
@@ -400,8 +401,8 @@ func TestWaitForAClaimIsQuiet(t *testing.T) {
 func TestOneNodeForPodsOfTasks(t *testing.T) {
 	home := tie{claim: "home", path: "/home", once: corev1.ReadWriteOnce}
 	for placed, leave := range map[bool]bool{true: false, false: true} {
-		terms := Terms{Placed: placed}
-		err := home.checkSingleUse(true, true, terms.oneNode(&job.Spec{Pod: &job.Pod{PerTask: true}}))
+		terms := settings.Terms{Placed: placed}
+		err := home.checkSingleUse(true, true, adviseOneNode(&terms, &job.Spec{Pod: &job.Pod{PerTask: true}}))
 		if got := fault.Remedy(err); strings.Contains(got, "leave pods: task out") != leave || !strings.Contains(got, "--nodes=1") {
 			t.Errorf("placed %v: %q", placed, got)
 		}
@@ -415,7 +416,7 @@ func TestClaimsOfOthers(t *testing.T) {
 		"/api/v1/namespaces/default/pods/db": `{"metadata":{"name":"db","namespace":"default"},"spec":{"nodeName":"n2","volumes":[{"name":"a","persistentVolumeClaim":{"claimName":"home"}}]},"status":{"phase":"Running"}}`,
 	})
 	e := s.open(func(c *Config) {
-		c.Terms.Paths, c.Terms.WorkDir = pathsOf(t, map[string]string{"/home": "pvc:home"}), WorkDirEmpty
+		c.Terms.Paths, c.Terms.WorkDir = pathsOf(t, map[string]string{"/home": "pvc:home"}), settings.WorkDirEmpty
 	})
 	nodes, err := e.Nodes(t.Context())
 	if err != nil || nodes[0].State != fleet.Draining || !strings.Contains(nodes[0].Why, "pod db on n2 has it") || nodes[1].State != fleet.Up {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube"
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
 )
@@ -60,7 +61,7 @@ func (w *weather) open(t *testing.T, kubeconfig, root string) *noted {
 	n := &noted{root: root}
 	var err error
 	n.Engine, err = kube.New(kube.Config{
-		Root: root, Cluster: openBy(t, kubeconfig), Terms: kube.Terms{Pool: "kube", Namespace: "default", Placed: true, Image: lab.Base, AgentImage: lab.Cox},
+		Root: root, Cluster: openBy(t, kubeconfig), Terms: settings.Terms{Pool: "kube", Namespace: "default", Placed: true, Image: lab.Base, AgentImage: lab.Cox},
 		Log: slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), n), nil)), Patience: w.patience,
 	})
 	if err != nil {

@@ -9,15 +9,16 @@ import (
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/driver/kube"
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // openKube opens the engine of a Kubernetes cluster. The cluster need not answer; the
 // kubeconfig has to be there and to be one.
-func openKube(_ context.Context, name string, settings json.RawMessage, at Place) (engine.Engine, error) {
+func openKube(_ context.Context, name string, raw json.RawMessage, at Place) (engine.Engine, error) {
 	var set kubeSettings
-	if err := ReadSettings(settings, &set); err != nil {
+	if err := ReadSettings(raw, &set); err != nil {
 		return nil, err
 	}
 	terms, err := set.readTerms(name)
@@ -44,12 +45,12 @@ func errNoCluster() error {
 }
 
 // KubeRights is the manifest of the roles that a pool of the engine kube needs, for kubectl
-// apply -f -. Who has them is said as kube.ParseSubject reads it; empty: the service account
+// apply -f -. Who has them is said as settings.ParseSubject reads it; empty: the service account
 // coxswain of the pool's namespace. Nobody is asked; of the settings those that the roles
 // depend on are needed: namespace, namespaces, only_named, impersonate, placed, gang, reserve,
 // priority_class, paths.
-func KubeRights(pool string, settings json.RawMessage, who string) (string, error) {
-	terms, subject, err := kubeFor(pool, settings, who, "the roles")
+func KubeRights(pool string, raw json.RawMessage, who string) (string, error) {
+	terms, subject, err := kubeFor(pool, raw, who, "the roles")
 	if err != nil {
 		return "", err
 	}
@@ -62,8 +63,8 @@ func KubeRights(pool string, settings json.RawMessage, who string) (string, erro
 
 // KubePolicy is the manifest of the admission policy that keeps others off the nodes of a pool
 // of the engine kube, for kubectl apply -f -. Who is no other is said as in KubeRights.
-func KubePolicy(pool string, settings json.RawMessage, who string) (string, error) {
-	terms, subject, err := kubeFor(pool, settings, who, "the pods of the pool")
+func KubePolicy(pool string, raw json.RawMessage, who string) (string, error) {
+	terms, subject, err := kubeFor(pool, raw, who, "the pods of the pool")
 	if err != nil {
 		return "", err
 	}
@@ -74,22 +75,22 @@ func KubePolicy(pool string, settings json.RawMessage, who string) (string, erro
 }
 
 // kubeFor reads the settings of a pool, and who is meant.
-func kubeFor(pool string, settings json.RawMessage, who, what string) (kube.Terms, kube.Subject, error) {
+func kubeFor(pool string, raw json.RawMessage, who, what string) (settings.Terms, settings.Subject, error) {
 	var set kubeSettings
-	if err := ReadSettings(settings, &set); err != nil {
-		return kube.Terms{}, kube.Subject{}, err
+	if err := ReadSettings(raw, &set); err != nil {
+		return settings.Terms{}, settings.Subject{}, err
 	}
 	terms, err := set.readTerms(pool)
 	if err != nil {
-		return terms, kube.Subject{}, err
+		return terms, settings.Subject{}, err
 	}
 	if terms.Namespace == "" {
-		return terms, kube.Subject{}, fault.New(fault.Invalid, "in which namespace are %s?", what).Advise("--namespace NAME")
+		return terms, settings.Subject{}, fault.New(fault.Invalid, "in which namespace are %s?", what).Advise("--namespace NAME")
 	}
 	if who == "" {
 		who = "serviceaccount:" + terms.Namespace + ":coxswain"
 	}
-	subject, err := kube.ParseSubject(who)
+	subject, err := settings.ParseSubject(who)
 	return terms, subject, err
 }
 

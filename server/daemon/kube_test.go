@@ -17,6 +17,7 @@ import (
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/driver/kube"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
@@ -143,22 +144,22 @@ func TestKubeTerms(t *testing.T) {
 		t.Fatal(err)
 	}
 	group := int64(100)
-	want := kube.Terms{
+	want := settings.Terms{
 		Pool: "k8s-a", Namespace: "n", Gang: kube.Kueue, Approximate: true, Queue: "q", Within: render.Near{Label: "a/b", Wished: true}, Scheduler: "s", Image: "i:1", AgentImage: "a:1", GPU: "nvidia.com/gpu", Topology: []string{"a/b"}, Features: []string{"c"}, Selector: map[string]string{"d": "e"},
-		Tolerations: []corev1.Toleration{{Key: "k", Value: "v", Effect: "NoSchedule"}}, PriorityClass: "p", PullSecrets: []string{"s"}, AsImage: true, Domain: "x.local", WorkDir: kube.WorkDirEmpty, UploadRoom: 20 << 30, Checkpoints: "/scratch/saved", Allow: []string{"labels"},
+		Tolerations: []corev1.Toleration{{Key: "k", Value: "v", Effect: "NoSchedule"}}, PriorityClass: "p", PullSecrets: []string{"s"}, AsImage: true, Domain: "x.local", WorkDir: settings.WorkDirEmpty, UploadRoom: 20 << 30, Checkpoints: "/scratch/saved", Allow: []string{"labels"},
 		Namespaces: map[string]string{"nlp": "team"}, OnlyNamed: true, ServiceAccounts: map[string]string{"nlp": "reader"},
-		Impersonate: map[string]kube.Subject{"nlp": {Kind: "User", Name: "ann"}, "user:bob": {Kind: "ServiceAccount", Name: "runner"}, "*": {Kind: "ServiceAccount", Namespace: "x", Name: "y"}},
+		Impersonate: map[string]settings.Subject{"nlp": {Kind: "User", Name: "ann"}, "user:bob": {Kind: "ServiceAccount", Name: "runner"}, "*": {Kind: "ServiceAccount", Namespace: "x", Name: "y"}},
 		Shape: render.Shape{
 			FSGroup: &group, SharedMemory: 8 << 30, HostNetwork: true, LockMemory: true, ServiceAccount: "sa", RuntimeClass: "nvidia",
 			Labels: map[string]string{"l": "1"}, Annotations: map[string]string{"a": "2"},
 		},
-		Paths: []kube.Path{
-			{Prefix: "/big", Volume: kube.Volume{Kind: kube.Empty, Size: 20 << 30, Memory: true}},
-			{Prefix: "/data", Volume: kube.Volume{Kind: kube.Host, Dir: "/mnt/data", Sub: "a/b", ReadOnly: true}},
-			{Prefix: "/home", Volume: kube.Volume{Kind: kube.Claim, Name: "home"}},
-			{Prefix: "/opt", Volume: kube.Volume{Kind: kube.OfImage}},
-			{Prefix: "/own", Volume: kube.Volume{Kind: kube.Fresh, Size: 1 << 30, Class: "fast"}},
-			{Prefix: "/scratch", Volume: kube.Volume{Kind: kube.NFS, Server: "fd00::5", Dir: "/export/s"}},
+		Paths: []settings.Path{
+			{Prefix: "/big", Volume: settings.Volume{Kind: settings.Empty, Size: 20 << 30, Memory: true}},
+			{Prefix: "/data", Volume: settings.Volume{Kind: settings.Host, Dir: "/mnt/data", Sub: "a/b", ReadOnly: true}},
+			{Prefix: "/home", Volume: settings.Volume{Kind: settings.Claim, Name: "home"}},
+			{Prefix: "/opt", Volume: settings.Volume{Kind: settings.OfImage}},
+			{Prefix: "/own", Volume: settings.Volume{Kind: settings.Fresh, Size: 1 << 30, Class: "fast"}},
+			{Prefix: "/scratch", Volume: settings.Volume{Kind: settings.NFS, Server: "fd00::5", Dir: "/export/s"}},
 		},
 	}
 	if d := cmp.Diff(want, got); d != "" {
@@ -177,7 +178,7 @@ func TestKubeTerms(t *testing.T) {
 		t.Errorf("%+v %v", p, ok)
 	}
 	for _, p := range got.Paths {
-		if v, err := kube.ParseVolume(p.Volume.String()); err != nil || v != p.Volume {
+		if v, err := settings.ParseVolume(p.Volume.String()); err != nil || v != p.Volume {
 			t.Errorf("%s is read as %+v %v", p.Volume, v, err)
 		}
 	}

@@ -7,18 +7,18 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/coxswain-sched/coxswain/driver/kube"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // readAccounts reads what jobs of accounts have of their own.
-func (s *kubeSettings) readAccounts(t *kube.Terms) error {
+func (s *kubeSettings) readAccounts(t *settings.Terms) error {
 	name := func(field, key, value string, wrong []string) error {
 		switch {
 		case key == "":
 			return wrongKube(field, `write {"ACCOUNT": "NAME"}`, "one has no account")
 		case len(wrong) > 0:
-			return wrongKube(field, "write a name that kubectl get shows", "%s: %.70q: %s", key, value, kube.Misnamed(wrong))
+			return wrongKube(field, "write a name that kubectl get shows", "%s: %.70q: %s", key, value, settings.Misnamed(wrong))
 		}
 		return nil
 	}
@@ -39,9 +39,9 @@ func (s *kubeSettings) readAccounts(t *kube.Terms) error {
 		return wrongKube("impersonate", "leave one of them", "with reserve a policy refuses pods of others that bear the pool's taint, and as whom jobs are made is one of them; a policy that let these past would let them past by their own hand too")
 	}
 	for _, key := range slices.Sorted(maps.Keys(s.Impersonate)) {
-		who, err := kube.ParseIdentity(s.Impersonate[key])
+		who, err := settings.ParseIdentity(s.Impersonate[key])
 		switch {
-		case key == "" || key == kube.KeyUser:
+		case key == "" || key == settings.KeyUser:
 			return wrongKube("impersonate", "write an account, user:NAME, or * for all others", "one is of nobody")
 		case err != nil:
 			return wrongKube("impersonate", fault.Remedy(err), "%s: %w", key, err)
@@ -49,11 +49,11 @@ func (s *kubeSettings) readAccounts(t *kube.Terms) error {
 			return wrongKube("impersonate", "write names that kubectl get serviceaccounts --all-namespaces shows", "%s: %.100q", key, s.Impersonate[key])
 		case who.Kind == "User" && strings.ContainsFunc(who.Name, func(r rune) bool { return r < ' ' || r == 0x7f }):
 			return wrongKube("impersonate", "write the name as the API server has it", "%s: %.100q is no user", key, s.Impersonate[key])
-		case !strings.HasPrefix(key, kube.KeyUser) && key != kube.KeyOthers && s.OnlyNamed && s.Namespaces[key] == "":
+		case !strings.HasPrefix(key, settings.KeyUser) && key != settings.KeyOthers && s.OnlyNamed && s.Namespaces[key] == "":
 			return wrongKube("impersonate", "add it to namespaces, or leave it", "jobs of account %s are refused, as namespaces does not name it", key)
 		}
 		if t.Impersonate == nil {
-			t.Impersonate = map[string]kube.Subject{}
+			t.Impersonate = map[string]settings.Subject{}
 		}
 		t.Impersonate[key] = who
 	}

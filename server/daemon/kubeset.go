@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/coxswain-sched/coxswain/driver/kube"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
@@ -80,14 +81,14 @@ func wrongKube(field, remedy, format string, args ...any) error {
 func (s *kubeSettings) isPlaced() bool { return s.Placed == nil || *s.Placed }
 
 // readTerms reads the settings of a pool.
-func (s *kubeSettings) readTerms(pool string) (kube.Terms, error) {
-	t := kube.Terms{
+func (s *kubeSettings) readTerms(pool string) (settings.Terms, error) {
+	t := settings.Terms{
 		Pool: pool, Namespace: s.Namespace, Placed: s.isPlaced(), Reserve: s.Reserve, Gang: kube.GangKind(s.Gang), Approximate: s.Approximate, Queue: s.Queue, Scheduler: s.Scheduler, Image: s.Image, AgentImage: s.AgentImage,
 		GPU: s.GPU, Classes: s.Classes, Topology: s.Topology, Features: s.Features, Selector: s.Selector,
 		PriorityClass: s.PriorityClass, PullSecrets: s.PullSecrets, AsImage: s.RunAs == "image", Domain: s.Domain,
-		WorkDir: kube.WorkDirRule(s.WorkDir), Namespaces: s.Namespaces, OnlyNamed: s.OnlyNamed, ServiceAccounts: s.Accounts,
+		WorkDir: settings.WorkDirRule(s.WorkDir), Namespaces: s.Namespaces, OnlyNamed: s.OnlyNamed, ServiceAccounts: s.Accounts,
 	}
-	if missing := t.Wants(t.Gang); missing != "" && !t.Placed {
+	if missing := kube.MissingSettings(&t, t.Gang); missing != "" && !t.Placed {
 		return t, wrongKube("gang", "add "+missing+gangConsent(t.Gang), "%s is not used without", t.Gang)
 	}
 	for _, check := range []func() error{s.checkWords, func() error { return s.readTopology(&t) }, s.checkWay, s.checkNames, func() error { return s.checkReserve(pool) }, func() error { return s.readAccounts(&t) }, func() error { return s.readPodShape(&t) }, func() error { return s.readTolerations(&t) }, func() error { return s.readVolumes(&t) }} {
@@ -99,7 +100,7 @@ func (s *kubeSettings) readTerms(pool string) (kube.Terms, error) {
 }
 
 // readTopology reads how near each other the pods of a job are to be.
-func (s *kubeSettings) readTopology(t *kube.Terms) error {
+func (s *kubeSettings) readTopology(t *settings.Terms) error {
 	if s.Within == "" {
 		return nil
 	}
@@ -150,7 +151,7 @@ func (s *kubeSettings) checkWay() error {
 // checkReserve looks whether a taint and a ConfigMap can have the pool's name.
 func (s *kubeSettings) checkReserve(pool string) error {
 	if wrong := append(validation.IsValidLabelValue(pool), validation.IsDNS1123Subdomain("coxswain-"+pool)...); s.Reserve && len(wrong) > 0 {
-		return wrongKube("reserve", "give the pool another name", "%.70q can be no taint's value: %s", pool, kube.Misnamed(wrong))
+		return wrongKube("reserve", "give the pool another name", "%.70q can be no taint's value: %s", pool, settings.Misnamed(wrong))
 	}
 	return nil
 }
@@ -159,13 +160,13 @@ func (s *kubeSettings) checkReserve(pool string) error {
 func (s *kubeSettings) checkNames() error {
 	label := func(field, value string) error {
 		if wrong := validation.IsDNS1123Label(value); value != "" && len(wrong) > 0 {
-			return wrongKube(field, "write a name that kubectl get shows", "%.70q: %s", value, kube.Misnamed(wrong))
+			return wrongKube(field, "write a name that kubectl get shows", "%.70q: %s", value, settings.Misnamed(wrong))
 		}
 		return nil
 	}
 	long := func(field, value string) error {
 		if wrong := validation.IsDNS1123Subdomain(value); value != "" && len(wrong) > 0 {
-			return wrongKube(field, "write a name that kubectl get shows", "%.70q: %s", value, kube.Misnamed(wrong))
+			return wrongKube(field, "write a name that kubectl get shows", "%.70q: %s", value, settings.Misnamed(wrong))
 		}
 		return nil
 	}
@@ -177,7 +178,7 @@ func (s *kubeSettings) checkNames() error {
 	}
 	qualified := func(field, value string) error {
 		if wrong := validation.IsQualifiedName(value); len(wrong) > 0 {
-			return wrongKube(field, "kubectl describe node shows the names", "%.70q: %s", value, kube.Misnamed(wrong))
+			return wrongKube(field, "kubectl describe node shows the names", "%.70q: %s", value, settings.Misnamed(wrong))
 		}
 		return nil
 	}
@@ -192,7 +193,7 @@ func (s *kubeSettings) checkNames() error {
 		err = firstError(err, named("device_class", n))
 	}
 	for _, n := range s.Topology {
-		if name, kueue := strings.CutPrefix(n, kube.KueueTopology); kueue && len(s.Topology) == 1 && (name == "" || len(validation.IsDNS1123Subdomain(name)) == 0) {
+		if name, kueue := strings.CutPrefix(n, settings.KueueTopology); kueue && len(s.Topology) == 1 && (name == "" || len(validation.IsDNS1123Subdomain(name)) == 0) {
 			continue
 		}
 		err = firstError(err, qualified("topology", n))
@@ -203,7 +204,7 @@ func (s *kubeSettings) checkNames() error {
 	for _, n := range slices.Sorted(maps.Keys(s.Selector)) {
 		err = firstError(err, qualified("node_selector", n))
 		if wrong := validation.IsValidLabelValue(s.Selector[n]); len(wrong) > 0 {
-			err = firstError(err, wrongKube("node_selector", "kubectl get nodes --show-labels shows the values", "%s: %.70q: %s", n, s.Selector[n], kube.Misnamed(wrong)))
+			err = firstError(err, wrongKube("node_selector", "kubectl get nodes --show-labels shows the values", "%s: %.70q: %s", n, s.Selector[n], settings.Misnamed(wrong)))
 		}
 	}
 	return err
@@ -233,7 +234,7 @@ func (s *kubeSettings) checkWords() error {
 	return nil
 }
 
-func (s *kubeSettings) readTolerations(t *kube.Terms) error {
+func (s *kubeSettings) readTolerations(t *settings.Terms) error {
 	for _, x := range s.Tolerations {
 		switch {
 		case !slices.Contains([]string{"", "Exists", "Equal"}, x.Operator):
@@ -250,7 +251,7 @@ func (s *kubeSettings) readTolerations(t *kube.Terms) error {
 	return nil
 }
 
-func (s *kubeSettings) readVolumes(t *kube.Terms) error {
+func (s *kubeSettings) readVolumes(t *settings.Terms) error {
 	for _, prefix := range slices.Sorted(maps.Keys(s.Paths)) {
 		switch {
 		case !path.IsAbs(prefix) || path.Clean(prefix) != prefix || prefix == "/" || strings.ContainsAny(prefix, ":,\n"):
@@ -260,18 +261,18 @@ func (s *kubeSettings) readVolumes(t *kube.Terms) error {
 		case slices.ContainsFunc([]string{"/cox", "/cox-attempt", "/proc", "/sys", "/dev"}, func(dir string) bool { return prefix == dir || strings.HasPrefix(prefix, dir+"/") }):
 			return wrongKube("paths", "take another directory", "%s is used in every pod", prefix)
 		}
-		v, err := kube.ParseVolume(s.Paths[prefix])
+		v, err := settings.ParseVolume(s.Paths[prefix])
 		if err != nil {
 			return wrongKube("paths", fault.Remedy(err), "%s: %w", prefix, err)
 		}
-		t.Paths = append(t.Paths, kube.Path{Prefix: prefix, Volume: v})
+		t.Paths = append(t.Paths, settings.Path{Prefix: prefix, Volume: v})
 	}
 	return s.checkCheckpoints(t)
 }
 
 // checkCheckpoints looks whether what is saved in a directory of the pods is there for a job's next
 // attempt.
-func (s *kubeSettings) checkCheckpoints(t *kube.Terms) error {
+func (s *kubeSettings) checkCheckpoints(t *settings.Terms) error {
 	dir := s.Checkpoints
 	if dir == "" {
 		return nil

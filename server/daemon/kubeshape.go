@@ -8,13 +8,13 @@ import (
 	quantity "k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/coxswain-sched/coxswain/driver/kube"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // readPodShape reads what the pool's pods have in common.
-func (s *kubeSettings) readPodShape(t *kube.Terms) error {
+func (s *kubeSettings) readPodShape(t *settings.Terms) error {
 	t.Shape = render.Shape{
 		HostNetwork: s.HostNetwork, LockMemory: s.LockMemory, ServiceAccount: s.Account, RuntimeClass: s.RuntimeClass,
 		Labels: s.Labels, Annotations: s.Annotations, FSGroup: s.FSGroup,
@@ -39,27 +39,27 @@ func (s *kubeSettings) readPodShape(t *kube.Terms) error {
 	}
 	for field, name := range map[string]string{"service_account": s.Account, "runtime_class": s.RuntimeClass} {
 		if wrong := validation.IsDNS1123Subdomain(name); name != "" && len(wrong) > 0 {
-			return wrongKube(field, "write a name that kubectl get shows", "%.70q: %s", name, kube.Misnamed(wrong))
+			return wrongKube(field, "write a name that kubectl get shows", "%.70q: %s", name, settings.Misnamed(wrong))
 		}
 	}
 	for _, m := range []struct {
 		field string
 		of    map[string]string
 	}{{"labels", s.Labels}, {"annotations", s.Annotations}} {
-		if err := kube.CheckMarks(m.of, m.field == "annotations"); err != nil {
+		if err := settings.CheckMarks(m.of, m.field == "annotations"); err != nil {
 			return wrongKube(m.field, fault.Remedy(err), "%w", err)
 		}
 	}
 	for _, a := range s.Allow {
-		if !slices.Contains(kube.Allowances(), a) {
-			return wrongKube("allow", "there are "+strings.Join(kube.Allowances(), ", "), "there is no %.70q", a)
+		if !slices.Contains(settings.Allowances(), a) {
+			return wrongKube("allow", "there are "+strings.Join(settings.Allowances(), ", "), "there is no %.70q", a)
 		}
 	}
 	return s.runAs(t)
 }
 
 // runAs reads as whom work runs.
-func (s *kubeSettings) runAs(t *kube.Terms) error {
+func (s *kubeSettings) runAs(t *settings.Terms) error {
 	user, group, both := strings.Cut(s.RunAs, ":")
 	uid, err1 := strconv.ParseInt(user, 10, 32)
 	gid, err2 := strconv.ParseInt(group, 10, 32)

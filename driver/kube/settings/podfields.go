@@ -1,4 +1,4 @@
-package kube
+package settings
 
 import (
 	"maps"
@@ -29,9 +29,9 @@ func usedPodFields(p *job.Pod) (out []string) {
 	return out
 }
 
-// checkPodFields refuses what a job asks of its pods and the pool does not let it, or what no cluster
+// CheckPodFields refuses what a job asks of its pods and the pool does not let it, or what no cluster
 // takes.
-func (t *Terms) checkPodFields(p *job.Pod) error {
+func (t *Terms) CheckPodFields(p *job.Pod) error {
 	if p == nil {
 		return nil
 	}

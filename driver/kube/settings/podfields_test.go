@@ -1,9 +1,10 @@
-package kube
+package settings_test
 
 import (
 	"strings"
 	"testing"
 
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
@@ -15,24 +16,24 @@ func TestPermits(t *testing.T) {
 		SharedMemory: 1, HostNetwork: true, LockMemory: true, ServiceAccount: "a", RuntimeClass: "a", PriorityClass: "a",
 		Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"a": "b c"}, NodeSelector: map[string]string{"a": "b"}, Tolerations: []string{"a"},
 	}
-	for _, a := range Allowances() {
+	for _, a := range settings.Allowances() {
 		some := []string{}
-		for _, b := range Allowances() {
+		for _, b := range settings.Allowances() {
 			if b != a {
 				some = append(some, b)
 			}
 		}
-		terms := Terms{Allow: some}
-		if err := terms.checkPodFields(all); fault.KindOf(err) != fault.Permission || !strings.Contains(err.Error(), a+":") || fault.Remedy(err) == "" {
+		terms := settings.Terms{Allow: some}
+		if err := terms.CheckPodFields(all); fault.KindOf(err) != fault.Permission || !strings.Contains(err.Error(), a+":") || fault.Remedy(err) == "" {
 			t.Errorf("without %s: %v", a, err)
 		}
 	}
-	terms := Terms{Allow: Allowances()}
-	if err := terms.checkPodFields(all); err != nil {
+	terms := settings.Terms{Allow: settings.Allowances()}
+	if err := terms.CheckPodFields(all); err != nil {
 		t.Error(err)
 	}
-	terms = Terms{}
-	if err := terms.checkPodFields(&job.Pod{SharedMemory: 1, NodeSelector: map[string]string{"a": "b"}}); err != nil {
+	terms = settings.Terms{}
+	if err := terms.CheckPodFields(&job.Pod{SharedMemory: 1, NodeSelector: map[string]string{"a": "b"}}); err != nil {
 		t.Error(err)
 	}
 	for want, c := range map[string]struct {
@@ -48,8 +49,8 @@ func TestPermits(t *testing.T) {
 		"annotations: coxswain.sh/job":    {false, job.Pod{Annotations: map[string]string{"coxswain.sh/job": "1"}}},
 		`node_selector: "a b"`:            {false, job.Pod{NodeSelector: map[string]string{"a b": "b"}}},
 	} {
-		terms := Terms{Allow: Allowances(), Placed: c.placed}
-		if err := terms.checkPodFields(&c.pod); err == nil || !strings.Contains(err.Error(), want) || fault.Remedy(err) == "" {
+		terms := settings.Terms{Allow: settings.Allowances(), Placed: c.placed}
+		if err := terms.CheckPodFields(&c.pod); err == nil || !strings.Contains(err.Error(), want) || fault.Remedy(err) == "" {
 			t.Errorf("%s: %v", want, err)
 		}
 	}

@@ -1,8 +1,7 @@
-package kube
+package settings
 
 import (
 	"cmp"
-	"context"
 	"path"
 	"slices"
 	"strings"
@@ -26,42 +25,23 @@ const (
 	WorkDirUpload  WorkDirRule = "upload" // it comes with the job, or the job is refused
 )
 
-// workDir is the rule that holds: without any path each job would be refused.
-func (t *Terms) workDir() WorkDirRule {
+// EffectiveWorkDir is the rule that holds: without any path each job would be refused.
+func (t *Terms) EffectiveWorkDir() WorkDirRule {
 	if len(t.Paths) == 0 {
 		return cmp.Or(t.WorkDir, WorkDirEmpty)
 	}
 	return cmp.Or(t.WorkDir, WorkDirRefused)
 }
 
-// Receives reports whether working directories come with jobs (engine.UploadReceiver).
-func (e *Engine) Receives() bool { return e.cfg.Terms.workDir() == WorkDirUpload }
-
-// Admit is engine.Validator's. A job is refused as its launch would be, if what it names of
-// files is nowhere in the pool's pods, or if it asks of them what it may not.
-func (e *Engine) Admit(ctx context.Context, d *engine.JobDraft) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	err := e.cfg.Terms.checkJob(d.Spec)
-	if err == nil {
-		err = e.checkLaunch(ctx, d)
-	}
-	if err != nil {
-		return fault.New(fault.KindOf(err), "pool %s: %w", e.cfg.Terms.Pool, err).Advise("%s", fault.Remedy(err))
-	}
-	return nil
-}
-
-// checkJob refuses a job that the pool's pods are not for.
-func (t *Terms) checkJob(s *job.Spec) error {
+// CheckJob refuses a job that the pool's pods are not for.
+func (t *Terms) CheckJob(s *job.Spec) error {
 	if err := t.checkNamespace(s); err != nil {
 		return err
 	}
-	if err := t.checkPodFields(s.Pod); err != nil {
+	if err := t.CheckPodFields(s.Pod); err != nil {
 		return err
 	}
-	return t.checkPaths(s)
+	return t.CheckPaths(s)
 }
 
 // everywhere are directories that images have, or that every pod has.
@@ -73,22 +53,22 @@ func (t *Terms) hasPath(name string) bool {
 	return ok || slices.ContainsFunc(everywhere, func(dir string) bool { return isWithinDir(name, dir) })
 }
 
-// termsForJob are the terms for a job: the directory that came with it is in the pods.
-func (t *Terms) termsForJob(s *job.Spec) *Terms {
+// ForJob are the terms for a job: the directory that came with it is in the pods.
+func (t *Terms) ForJob(s *job.Spec) *Terms {
 	if s.Upload == nil {
 		return t
 	}
 	more := *t
-	more.Paths = append(slices.Clone(t.Paths), Path{Prefix: s.Upload.Dir, Volume: Volume{Kind: Empty, Size: t.roomOf(s)}})
+	more.Paths = append(slices.Clone(t.Paths), Path{Prefix: s.Upload.Dir, Volume: Volume{Kind: Empty, Size: t.UploadRoomOf(s)}})
 	return &more
 }
 
 // DefaultUploadRoom is what the directory that came with a job has in each pod, in bytes.
 const DefaultUploadRoom = 10 << 30
 
-// roomOf is what the directory that came with a job may have in each pod, in bytes: with what a pod
+// UploadRoomOf is what the directory that came with a job may have in each pod, in bytes: with what a pod
 // has of its node's disk by what the job asks for, which is for all that it writes there.
-func (t *Terms) roomOf(s *job.Spec) int64 {
+func (t *Terms) UploadRoomOf(s *job.Spec) int64 {
 	room := cmp.Or(t.UploadRoom, DefaultUploadRoom)
 	for i := range s.Groups {
 		g := &s.Groups[i]
@@ -111,7 +91,7 @@ func (t *Terms) checkUpload(u *job.Upload) error {
 	refuse := func(mend, format string, args ...any) error {
 		return engine.About(fault.New(fault.Invalid, format, args...).Advise("%s", mend), "upload")
 	}
-	if t.workDir() != WorkDirUpload {
+	if t.EffectiveWorkDir() != WorkDirUpload {
 		return refuse("leave --upload out; or have an administrator set workdir to upload", "the pool takes no working directory that comes with a job")
 	}
 	if p, ok := t.PathOf(u.Dir); ok {
@@ -130,19 +110,19 @@ func (t *Terms) checkUpload(u *job.Upload) error {
 	return nil
 }
 
-// checkPaths refuses a job whose working directory, or a file of whose input and output, is nowhere
+// CheckPaths refuses a job whose working directory, or a file of whose input and output, is nowhere
 // in the pods.
-func (t *Terms) checkPaths(s *job.Spec) error {
+func (t *Terms) CheckPaths(s *job.Spec) error {
 	if s.Upload != nil {
 		if err := t.checkUpload(s.Upload); err != nil {
 			return err
 		}
-		t = t.termsForJob(s)
+		t = t.ForJob(s)
 	}
 	dir := path.Clean(s.WorkDir)
 	_, given := s.Source.Given["chdir"]
 	named := s.Source.Submit != "" && (given || dir != path.Clean(s.Source.Submit))
-	here, rule := t.hasPath(dir), t.workDir()
+	here, rule := t.hasPath(dir), t.EffectiveWorkDir()
 	if _, mounted := t.PathOf(dir); rule == WorkDirUpload && !named && !mounted && !slices.Contains(everywhere, dir) {
 		here = false // one that was made below /tmp is not there
 	}

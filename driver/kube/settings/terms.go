@@ -1,4 +1,4 @@
-package kube
+package settings
 
 import (
 	"maps"
@@ -10,25 +10,21 @@ import (
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 )
 
-// Marks on what is made in a cluster.
-const (
-	LabelServer     = "coxswain.sh/server"
-	LabelJob        = "coxswain.sh/job"
-	LabelAllocation = "coxswain.sh/allocation"
-	LabelAttempt    = "coxswain.sh/attempt"
-	LabelIndex      = "coxswain.sh/index" // of a pod in its attempt
-	TaintPool       = "coxswain.sh/pool"  // on nodes that are kept for a placed pool; its value is the pool's name
-)
+// TaintPool is the key of the taint on nodes that are kept for a placed pool. Its value is the pool's name.
+const TaintPool = "coxswain.sh/pool"
+
+// SharedSuffix ends the name of a resource whose units share a device.
+const SharedSuffix = ".shared"
 
 // Terms are what a pool's settings say about the cluster: what is used there and how pods
 // are made. They are not written to.
 type Terms struct {
 	Pool      string
-	Namespace string   // empty: the client's own
-	Placed    bool     // Coxswain chooses the nodes and binds
-	Gang      GangKind // what begins pods together; empty: the first that is found and can be used
-	Queue     string   // of Volcano, KAI or Kueue; empty: Volcano's default
-	Scheduler string   // that chooses the nodes of pods that are not placed; empty: that of the gang's kind
+	Namespace string          // empty: the client's own
+	Placed    bool            // Coxswain chooses the nodes and binds
+	Gang      render.GangKind // what begins pods together; empty: the first that is found and can be used
+	Queue     string          // of Volcano, KAI or Kueue; empty: Volcano's default
+	Scheduler string          // that chooses the nodes of pods that are not placed; empty: that of the gang's kind
 
 	// Namespaces are those of accounts whose jobs are not in Namespace. OnlyNamed says that jobs of
 	// all other accounts are refused.
@@ -73,9 +69,9 @@ type Terms struct {
 // IsGPU reports whether a resource of a node is counted as GPUs, whole ones or shares.
 func (t *Terms) IsGPU(name string) bool {
 	if t.GPU != "" {
-		return name == t.GPU || name == t.GPU+shared
+		return name == t.GPU || name == t.GPU+SharedSuffix
 	}
-	return strings.HasSuffix(strings.TrimSuffix(name, shared), "/gpu")
+	return strings.HasSuffix(strings.TrimSuffix(name, SharedSuffix), "/gpu")
 }
 
 // Tolerate are the tolerations of every pod of the pool that uses these resources: the
@@ -92,12 +88,54 @@ func (t *Terms) Tolerate(resources ...string) []corev1.Toleration {
 	return out
 }
 
-// selectsNode reports whether a node belongs to the pool.
-func (t *Terms) selectsNode(n *corev1.Node) bool {
+// SelectsNode reports whether a node belongs to the pool.
+func (t *Terms) SelectsNode(n *corev1.Node) bool {
 	for k := range maps.Keys(t.Selector) {
 		if v, ok := n.Labels[k]; !ok || v != t.Selector[k] {
 			return false
 		}
 	}
 	return true
+}
+
+// KueueTopology stands before the name of a Topology of Kueue's in Terms.Topology, whose levels the
+// labels are; without a name it is the only one that the cluster has.
+const KueueTopology = "kueue:"
+
+// ToleratesTaint reports whether pods of the pool may have a taint. Those of resources that the
+// project counts are tolerated by the pods that ask for them.
+func (t *Terms) ToleratesTaint(x *corev1.Taint) bool {
+	if t.IsGPU(x.Key) {
+		return true
+	}
+	return slices.ContainsFunc(t.Tolerate(), func(o corev1.Toleration) bool { return toleratesWith(&o, x) })
+}
+
+func toleratesWith(o *corev1.Toleration, x *corev1.Taint) bool {
+	switch {
+	case o.Effect != "" && o.Effect != x.Effect, o.Key != "" && o.Key != x.Key:
+		return false
+	case o.Operator == corev1.TolerationOpExists:
+		return true
+	}
+	return o.Key != "" && (o.Operator == "" || o.Operator == corev1.TolerationOpEqual) && o.Value == x.Value
+}
+
+// ReserveName is that of the policy, of its binding, and of the ConfigMap in the pool's
+// namespace that has the nodes which are kept.
+func (t *Terms) ReserveName() string { return "coxswain-" + t.Pool }
+
+// NeedsProvisioning reports whether pods have claims of which somebody has to say where they are wanted.
+func (t *Terms) NeedsProvisioning() bool {
+	for _, p := range t.Paths {
+		if t.Placed && (p.Volume.Kind == Claim || p.Volume.Kind == Fresh) {
+			return true
+		}
+	}
+	return false
+}
+
+// IsOwnTaint reports whether a taint is the pool's.
+func (t *Terms) IsOwnTaint(x *corev1.Taint) bool {
+	return x.Key == TaintPool && x.Value == t.Pool && x.Effect == corev1.TaintEffectNoSchedule
 }

@@ -1,9 +1,11 @@
-package kube
+package settings_test
 
 import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 )
 
 // TestMisnamed: what Kubernetes says of names, without what only it understands.
@@ -19,7 +21,7 @@ func TestMisnamed(t *testing.T) {
 		{validation.IsQualifiedName("a b"), "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"},
 		{validation.IsDNS1123Label("a23456789012345678901234567890123456789012345678901234567890abcde"), "must be no more than 63 characters"},
 	} {
-		if got := Misnamed(c.wrong); got != c.want {
+		if got := settings.Misnamed(c.wrong); got != c.want {
 			t.Errorf("%q: %q, want %q", c.wrong, got, c.want)
 		}
 	}
