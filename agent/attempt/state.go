@@ -46,8 +46,10 @@ type Record struct {
 	Held  bool               `json:"held,omitempty"`
 	Turn  uint64             `json:"turn,omitempty"`  // of KindHeld: of the command that was obeyed
 	Stuck string             `json:"stuck,omitempty"` // of KindNote: processes that SIGKILL does not end
-	State *State             `json:"state,omitempty"`
-	Saved *engine.Saved      `json:"saved,omitempty"`
+	// OOMKills of KindNote is how many processes the kernel ended at the memory limit.
+	OOMKills int           `json:"oom_kills,omitempty"`
+	State    *State        `json:"state,omitempty"`
+	Saved    *engine.Saved `json:"saved,omitempty"`
 	// Unsaved says that the supervisor could not write its journal up to here;
 	// it keeps the facts in memory and tries again.
 	Unsaved bool `json:"unsaved,omitempty"`
@@ -83,7 +85,10 @@ type State struct {
 	Turn    uint64              `json:"turn,omitempty"`  // of the last OpSuspend or OpResume that was obeyed
 	Stuck   string              `json:"stuck,omitempty"` // processes that SIGKILL does not end
 	Unsaved bool                `json:"unsaved,omitempty"`
-	Saved   *engine.Saved       `json:"saved,omitempty"` // never written
+	// OOMKills is how many processes of a node other than the head the kernel ended at the
+	// memory limit.
+	OOMKills int           `json:"oom_kills,omitempty"`
+	Saved    *engine.Saved `json:"saved,omitempty"` // never written
 }
 
 // Apply folds one record, which is Whole, into the state.
@@ -95,6 +100,7 @@ func (s *State) Apply(r Record) {
 	if r.Stuck != "" {
 		s.Stuck = r.Stuck
 	}
+	s.OOMKills = max(s.OOMKills, r.OOMKills)
 	s.Files = append(s.Files, r.Files...)
 	switch r.Kind {
 	case KindTake:

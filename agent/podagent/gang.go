@@ -422,11 +422,11 @@ func (g *gang) gangOutcome() Outcome {
 	return o
 }
 
-// blameMemory corrects the cause of an attempt that failed where the kernel ended some of
-// its processes at the memory limit of a pod.
+// blameMemory corrects how an attempt ended of which the kernel ended some processes at the
+// memory limit of a pod, whatever its script made of that.
 func (o *Outcome) blameMemory(kills int, name string) {
-	if kills > 0 && o.Cause == engine.Exited && !o.Exit.OK() {
-		o.Cause, o.Message = engine.OutOfMemory, oomText(kills, name)
+	if kills > 0 && o.Cause == engine.Exited {
+		o.Cause, o.Message, o.Exit = engine.OutOfMemory, oomText(kills, name), job.OutOfMemoryExit
 	}
 }
 

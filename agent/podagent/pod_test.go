@@ -16,6 +16,7 @@ import (
 	"github.com/coxswain-sched/coxswain/agent/podagent"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // filtered becomes a program that may not call unshare, as under the standard filter of
@@ -86,7 +87,7 @@ func TestOutOfMemory(t *testing.T) {
 				t.Parallel()
 				c := planned(t, 2, "")
 				group := filepath.Join(c.dir, fmt.Sprintf("m%d", member), "cgroup", file)
-				c.plan.Script = []byte("#!/bin/sh\necho 'oom_kill 5' > " + group + "; exit 137")
+				c.plan.Script = []byte("#!/bin/sh\necho 'oom_kill 5' > " + group + "; exit " + fmt.Sprint(137*member)) // a script that goes on makes no success of it
 				c.plan.Grace = 0
 				for i := range 2 {
 					name := filepath.Join(c.dir, fmt.Sprintf("m%d", i), "cgroup", file)
@@ -99,7 +100,7 @@ func TestOutOfMemory(t *testing.T) {
 				}
 				c.start()
 				o, code := c.members[0].end()
-				if o.Cause != engine.OutOfMemory || code != 137 || !strings.Contains(o.Message, "ended 2 of its processes on "+c.plan.Members[member].Name) {
+				if o.Cause != engine.OutOfMemory || code != 137 || o.Exit != job.OutOfMemoryExit || !strings.Contains(o.Message, "ended 2 of its processes on "+c.plan.Members[member].Name) {
 					t.Errorf("exit code %d, %+v", code, o)
 				}
 			})

@@ -240,6 +240,9 @@ func (s *supervisor) checkGone() {
 	}
 	s.reportCheckpoint()
 	s.due = deadlines{}
+	if n := s.spawner.oomSince(); n > 0 && !s.isHead() {
+		s.recordFact(attempt.Record{Kind: attempt.KindNote, OOMKills: n, Text: s.oomText(n)})
+	}
 	s.recordFact(attempt.Record{Kind: attempt.KindGone})
 }
 

@@ -129,6 +129,7 @@ func (s *supervisor) takeTasks() {
 		}}
 		switch {
 		case t.OOM:
+			s.stepKills++
 			r.Task.Cause, r.Text = engine.OutOfMemory, s.oomText(s.spawner.oomSince())
 		case !t.Running:
 			r.Task.Cause = engine.Exited

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/agent/attempt"
+	"github.com/coxswain-sched/coxswain/agent/step"
 	"github.com/coxswain-sched/coxswain/agent/step/barrier"
 	"github.com/coxswain-sched/coxswain/agent/step/socket"
 	"github.com/coxswain-sched/coxswain/engine"
@@ -38,8 +39,9 @@ type supervisor struct {
 	killing   bool         // SIGKILL was sent
 	signalled map[int]bool // processes that were sent the signal of an end
 	words     string       // what was to be said before the journal could not be written
-	kills     int
-	killed    time.Time // when SIGKILL was sent first
+	kills     int          // SIGKILLs sent to all
+	stepKills int          // tasks of steps that the kernel ended at the memory limit
+	killed    time.Time    // when SIGKILL was sent first
 	hooks     hooks
 	heldAt    time.Time      // when it was suspended
 	done      seenCheckpoint // of the checkpoint directory
@@ -301,8 +303,12 @@ func (s *supervisor) batchEnded(e barrier.Exit) {
 	code := job.ExitCode{Status: e.Status, Signal: e.Signal}
 	cause := s.state.Cause // why it was ended, if it was
 	var text string
-	if n := s.spawner.oomSince(); cause == "" && n > 0 && (e.OOM || !code.OK()) {
-		cause, text = engine.OutOfMemory, s.oomText(n)
+	s.takeTasks()
+	if n := s.spawner.oomSince(); cause == "" && n > 0 { // also where the script went on
+		cause, text, code = engine.OutOfMemory, s.oomText(n), job.OutOfMemoryExit
+		if own := n - s.stepKills; own > 0 {
+			s.program.sayNotice(step.OOMNotice(s.launch.Job.ID, engine.BatchStep, own))
+		}
 	}
 	cause = cmp.Or(cause, engine.Exited)
 	task := engine.TaskReport{Step: engine.BatchStep, Node: s.node.Name, Ended: time.Now(), Exit: code, Cause: cause, Log: s.program.log}

@@ -429,13 +429,8 @@ func (g *gang) fillOutcome(r *engine.Report) {
 	case g.ended:
 		r.Exit = job.ExitCode{Signal: 15}
 	}
-	if r.Cause == engine.Exited && !r.Exit.OK() {
-		for _, t := range r.Tasks {
-			if t.Cause == engine.OutOfMemory {
-				r.Cause = engine.OutOfMemory
-				r.Message = cmp.Or(r.Message, g.partOf(t.Node).state.Text)
-			}
-		}
+	if r.Cause == engine.Exited {
+		g.blameMemory(r)
 	}
 	for _, p := range g.parts {
 		if g.ended && p.state.Ended.After(r.Ended) {
@@ -444,6 +439,23 @@ func (g *gang) fillOutcome(r *engine.Report) {
 	}
 	if g.ended && r.Ended.IsZero() {
 		r.Ended = time.Now().Round(0)
+	}
+}
+
+// blameMemory corrects how an attempt ended of which the kernel ended processes at the memory
+// limit of a node, whatever its script made of that.
+func (g *gang) blameMemory(r *engine.Report) {
+	for _, t := range r.Tasks {
+		if t.Cause == engine.OutOfMemory {
+			r.Cause, r.Exit = engine.OutOfMemory, job.OutOfMemoryExit
+			r.Message = cmp.Or(r.Message, g.partOf(t.Node).state.Text)
+		}
+	}
+	for _, p := range g.parts {
+		if p.state.OOMKills > 0 {
+			r.Cause, r.Exit = engine.OutOfMemory, job.OutOfMemoryExit
+			r.Message = cmp.Or(r.Message, p.state.Text)
+		}
 	}
 }
 

@@ -44,11 +44,24 @@ func TestOutOfMemoryIsToldApart(t *testing.T) {
 	if r := run(t, e, l); r.Cause != engine.Exited || r.Exit.Signal != 9 {
 		t.Errorf("%s, %s: %q", r.Cause, r.Exit, r.Message)
 	}
-	// A script that coped with it has succeeded.
-	l = plan(t, e, 1, me+" hog; exit 0")
-	l.Ref.Allocation = 3
-	l.Claims[0].Take.Memory = 64 * resource.MiB
-	succeeded(t, run(t, e, l))
+	// A script that goes on does not make it a success: who depends on it would begin. On which
+	// node and how it was started makes no difference.
+	for i, script := range []string{
+		me + " hog; exit 0", me + " hog & wait; exit 0", "srun -n1 -N1 " + me + " hog; exit 0",
+		"srun sh -c 'test $SLURM_NODEID = 1 && { " + me + " hog; true; }'; exit 0",
+	} {
+		l = plan(t, e, 2, script)
+		l.Ref.Allocation = uint64(3 + i)
+		l.Claims[0].Take.Memory, l.Claims[1].Take.Memory = 64*resource.MiB, 64*resource.MiB
+		r := run(t, e, l)
+		if r.Cause != engine.OutOfMemory || r.Exit != job.OutOfMemoryExit || !strings.Contains(r.Message, "64 MiB") {
+			t.Errorf("%s: %s, %s: %q", script, r.Cause, r.Exit, r.Message)
+		}
+		of := []string{"7.batch", "7.batch", "7.0", ""}[i]
+		if out := read(t, r.Files[0]); of != "" && !strings.Contains(out, "slurmstepd: error: Detected 1 oom_kill event in StepId="+of+". ") {
+			t.Errorf("%s: %q", script, out)
+		}
+	}
 }
 
 func TestSignalBeforeTheLimit(t *testing.T) {

@@ -71,19 +71,30 @@ type ExitCode struct {
 	Signal int `json:"signal,omitempty"`
 }
 
+// OutOfMemoryExit is the exit code of a job of which the kernel ended processes at the memory
+// limit, whatever its script made of that: Slurm's 0:125.
+var OutOfMemoryExit = ExitCode{Signal: 125}
+
 // OK reports whether the process ended with exit 0.
 func (e ExitCode) OK() bool { return e == ExitCode{} }
 
-// Shell is the number that a shell reports: the status, or 128 + signal.
+// Shell is the number that a shell reports: the status, or 128 + signal; of OutOfMemoryExit
+// that of SIGKILL, by which the kernel ends processes.
 func (e ExitCode) Shell() int {
+	if e == OutOfMemoryExit {
+		return 128 + 9
+	}
 	if e.Signal != 0 {
 		return 128 + e.Signal
 	}
 	return e.Status
 }
 
-// String is "exit 1" or "signal 9".
+// String is "exit 1", "signal 9" or "out of memory".
 func (e ExitCode) String() string {
+	if e == OutOfMemoryExit {
+		return "out of memory"
+	}
 	if e.Signal != 0 {
 		return fmt.Sprintf("signal %d", e.Signal)
 	}

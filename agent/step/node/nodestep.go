@@ -271,6 +271,7 @@ func (s *nodeStep) awaitTasks(held bool) {
 	for _, f := range s.files {
 		_ = f.Close()
 	}
+	s.sayKills()
 	s.notices.Wait()
 	if held {
 		_ = s.link.Send(wire.Frame{Kind: wire.MsgOver})
@@ -280,6 +281,20 @@ func (s *nodeStep) awaitTasks(held bool) {
 	delete(n.steps, s.prep.Info.Step)
 	n.mu.Unlock()
 	close(s.over)
+}
+
+// sayKills has srun say how many tasks of this node the kernel ended at the memory limit.
+func (s *nodeStep) sayKills() {
+	kills := 0
+	for _, t := range s.tasks {
+		if t.state.OOM {
+			kills++
+		}
+	}
+	if kills > 0 {
+		line := step.OOMNotice(s.node.cfg.Alloc.Job, s.prep.Info.Step, kills)
+		s.notices.Go(func() { _ = s.link.Send(wire.Frame{Kind: wire.MsgNotice, Body: []byte(line)}) })
+	}
 }
 
 // awaitTask waits for one task's end and reports it, after the output that it had
