@@ -40,12 +40,18 @@ func ParseArray(s string, maxSize uint32) (Array, error) {
 		return inner, err
 	}
 	set, running, limited := strings.Cut(s, "%")
+	rest, first, limit := "", len(set), 0
 	if limited {
+		running, rest, _ = strings.Cut(running, ",") // the limit holds for all, wherever it is
+		limit = len("%") + len(running)
 		n, ok := parseDigits(running)
 		if !ok || n > 1<<31 {
-			return a, wrongPart(s, len(set), len(s), "is not a number of tasks (form: 0-15%4)")
+			return a, wrongPart(s, len(set), len(set)+1+len(running), "is not a number of tasks (form: 0-15%4)")
 		}
 		a.MaxRunning = uint32(n)
+	}
+	if rest != "" && !strings.HasPrefix(set, "[") {
+		set += "," + rest
 	}
 	at := 0
 	if inner, ok := strings.CutPrefix(set, "["); ok {
@@ -57,6 +63,9 @@ func ParseArray(s string, maxSize uint32) (Array, error) {
 	}
 	written := 0 // with repetitions
 	for part := range strings.SplitSeq(set, ",") {
+		if limit > 0 && at > first { // behind the limit
+			at, limit = at+limit, 0
+		}
 		r, reason := parseArrayRange(part, maxSize)
 		if reason != "" {
 			return a, wrongPart(s, at, at+len(part), "%s", reason)

@@ -42,6 +42,9 @@ func ParseGRES(s string) ([]GRES, error) {
 func parseOneGRES(part string) (g GRES, reason string) {
 	bad := "is not a generic resource (forms: " + GRESForms + ")"
 	text := strings.TrimPrefix(strings.TrimPrefix(part, "gres:"), "gres/")
+	if name, count, ok := strings.Cut(text, "="); ok && allDigits(count) { // as TRES are written: gpu=2, gpu:a100=2
+		text = name + ":" + count
+	}
 	fields := strings.Split(text, ":")
 	if len(fields) > 3 || strings.ContainsAny(text, "=/() \t") {
 		return g, bad

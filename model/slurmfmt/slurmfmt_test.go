@@ -133,6 +133,7 @@ func TestParseArray(t *testing.T) {
 		"1": "[1] 0", "0-3": "[0 1 2 3] 0", "1,3": "[1 3] 0", "1-7:2": "[1 3 5 7] 0", "1-7:2%3": "[1 3 5 7] 3",
 		"1-3%0": "[1 2 3] 0", "5,1,1-2": "[1 2 5] 0", "[1-3]": "[1 2 3] 0", "[1-3]%2": "[1 2 3] 2", "63-65": "[63 64 65] 0",
 		"1-9:100": "[1] 0", "1000": "[1000] 0",
+		"1-3%2,5": "[1 2 3 5] 2", "1%1,3-4,6": "[1 3 4 6] 1",
 	} {
 		a, err := ParseArray(s, DefaultMaxArraySize)
 		if got := fmt.Sprint(a.Indices(), a.MaxRunning); err != nil || got != want {
@@ -140,7 +141,7 @@ func TestParseArray(t *testing.T) {
 		}
 	}
 	for _, s := range []string{
-		"", "a", "3-1", "1-5:0", "%3", "1-3%2,5", "[1-3", "1-3%", "1-", "-1", "1:2", "1001", "0-1001", "1,,2", "1-2-3",
+		"", "a", "3-1", "1-5:0", "%3", "1-3%2,x", "1-3%2,5%1", "1%2,1001", "[1-3", "1-3%", "1-", "-1", "1:2", "1001", "0-1001", "1,,2", "1-2-3",
 		"99999999999999999999", strings.Repeat("0-1000,", 9000) + "1",
 	} {
 		_, err := ParseArray(s, DefaultMaxArraySize)
@@ -202,12 +203,13 @@ func TestParseGRES(t *testing.T) {
 		"gpu": "gpu/=1", "gpu:2": "gpu/=2", "gpu:h100": "gpu/h100=1", "gpu:h100:2": "gpu/h100=2", "gpu:0": "gpu/=0",
 		"gpu:1,vmem:20g": "gpu/=1 vmem/=21474836480", "gres:gpu:2": "gpu/=2", "none": "", "": "", "gpu:1g.10gb:2": "gpu/1g.10gb=2",
 		"gpu:a100_1g.5gb": "gpu/a100_1g.5gb=1", "gpu:P100_SXM:4": "gpu/P100_SXM=4", "mps:50": "mps/=50",
+		"gpu=2": "gpu/=2", "gpu:a100=2": "gpu/a100=2", "gres/gpu=1": "gpu/=1",
 	} {
 		if got, err := ParseGRES(s); err != nil || printGRES(got) != want {
 			t.Errorf("ParseGRES(%q) = %s, %v; want %s", s, printGRES(got), err, want)
 		}
 	}
-	for _, s := range []string{"gpu:h100:x", "gpu=2", "gpu:-1", "gpu:2(S:0)", "gpu:a:b:2", ":2", "gpu:", "gpu:1,", "gpu::2", "gpu:2x", "gpu:2.5", "gpu:99999999999999999999"} {
+	for _, s := range []string{"gpu:h100:x", "gpu=x", "gpu=2=2", "gpu:=2", "=2", "gpu:-1", "gpu:2(S:0)", "gpu:a:b:2", ":2", "gpu:", "gpu:1,", "gpu::2", "gpu:2x", "gpu:2.5", "gpu:99999999999999999999"} {
 		if got, err := ParseGRES(s); err == nil {
 			t.Errorf("ParseGRES(%q) = %s, want an error", s, printGRES(got))
 		}

@@ -49,6 +49,9 @@ func (p *parser) fillDevices(g *job.TaskGroup, set settings) {
 		p.fitPerTask(&a, g, set)
 		g.PerTask.Devices = append(g.PerTask.Devices, deviceRequests(a.perTask)...)
 	case a.total.by != nil:
+		if n := a.total.deviceCount(); n > 0 && n < int64(g.Nodes.Min) {
+			p.failOption(a.total.by, fmt.Errorf("is fewer than the nodes, %d: each needs one", g.Nodes.Min), fmt.Sprintf("write --gpus=%d or more, or fewer nodes", g.Nodes.Min))
+		}
 		g.Total.Devices = append(g.Total.Devices, deviceRequests(a.total)...)
 	}
 	p.tasksPerGPU(&a, g, set)
@@ -273,7 +276,7 @@ func (p *parser) fitPerTask(a *asks, g *job.TaskGroup, set settings) {
 		p.failOption(a.total.by, fmt.Errorf("and %s make %s, but %d are asked for", a.perTask.by.showOption(), pluralOf(int(total/each), "task"), tasks), "leave out one of them")
 	case total > 0 && tasks == 0:
 		g.Tasks.Want = int(total / each)
-	case total == 0 && tasks == 0 && g.TasksPerNode == 0 && g.Nodes == job.Range{}:
+	case total == 0 && tasks == 0 && g.Nodes == job.Range{}:
 		p.failOption(a.perTask.by, errors.New("needs a number of tasks"), "add --ntasks=N, or say --gpus=N")
 	}
 }

@@ -23,6 +23,7 @@ func (p *parser) parseGroup(set settings) job.TaskGroup {
 	_, g.Contiguous = set.get("contiguous")
 	_, g.FewNodes = set.get("use-min-nodes")
 	p.nodeFile(&g, set)
+	p.tasksOfSockets(&g, set)
 	p.tresPerTask(&g, set)
 	p.fitNodeList(&g, set)
 	p.fillDevices(&g, set)
@@ -71,9 +72,9 @@ func (p *parser) fitNodeList(g *job.TaskGroup, set settings) {
 		p.failOption(d, fmt.Errorf("names %s, which --exclude excludes", g.NodeList[k]), "take it out of one of them")
 		return
 	}
-	if g.Nodes != (job.Range{}) && g.Nodes.Max < named {
-		p.failOption(d, fmt.Errorf("names %d nodes, more than --nodes=%s allows", named, set.optionValue("nodes")), fmt.Sprintf("write --nodes=%d, or name fewer", named))
-		return
+	if most := g.Nodes.Max; g.Nodes != (job.Range{}) && most < named {
+		p.addWarning(d, fmt.Sprintf("names %d nodes, more than --nodes=%s allows: the first are taken", named, set.optionValue("nodes")))
+		g.NodeList = g.NodeList[:most]
 	}
 	p.trimNodeList(g, d)
 	if g.Nodes == (job.Range{}) {
@@ -103,6 +104,33 @@ func namedBy(set settings) *Directive {
 	return d
 }
 
+// tasksOfSockets reads SOCKETS[:CORES[:THREADS]] of --extra-node-info. Where nothing says how many
+// tasks there are, each node has one for each of these threads, as sbatch has it.
+func (p *parser) tasksOfSockets(g *job.TaskGroup, set settings) {
+	d, ok := set.get("extra-node-info")
+	if !ok {
+		return
+	}
+	each := 1
+	parts := strings.Split(d.Value, ":")
+	for _, part := range parts {
+		n, ok := nodeCount(part)
+		switch {
+		case part == "*":
+		case !ok || len(parts) > 3 || n > maxCount/each:
+			p.failOption(d, errors.New("is not SOCKETS[:CORES[:THREADS]]"), "write numbers, such as --extra-node-info=2:4:1")
+			return
+		default:
+			each *= n
+		}
+	}
+	nodes := max(g.Nodes.Min, 1)
+	if g.Tasks.Want > 0 || g.TasksPerNode > 0 || each == 1 || g.Nodes.Min != g.Nodes.Max || each > maxCount/nodes {
+		return
+	}
+	g.Tasks.Want = each * nodes
+}
+
 // fitTasks checks tasks against nodes: never more nodes than tasks.
 func (p *parser) fitTasks(g *job.TaskGroup, set settings) {
 	want := g.Tasks.Want
@@ -118,8 +146,8 @@ func (p *parser) fitTasks(g *job.TaskGroup, set settings) {
 	}
 	if d, ok := set.get("ntasks-per-node"); ok && g.Nodes.Max > 0 && int64(g.TasksPerNode)*int64(g.Nodes.Max) < int64(want) {
 		most := int64(g.TasksPerNode) * int64(g.Nodes.Max)
-		p.failOption(d, fmt.Errorf("on %s allows %d tasks, but --ntasks=%d", pluralOf(g.Nodes.Max, "node"), most, want),
-			fmt.Sprintf("write --nodes=%d, or leave out --ntasks", (want+g.TasksPerNode-1)/g.TasksPerNode))
+		p.addWarning(d, fmt.Sprintf("is not read, as by sbatch: on %s it allows %d tasks, and --ntasks=%d", pluralOf(g.Nodes.Max, "node"), most, want))
+		g.TasksPerNode = 0
 	}
 }
 

@@ -155,6 +155,7 @@ func (p *parser) checkStatuses(set settings, later bool) {
 		case d.Plugin:
 			p.addWarning(d, pluginByName(d.Option).what)
 		case later && (d.Line == 0 || isPropagated(d.Option)):
+		case d.opt.Status == NoEffect && !p.checkUnused(d):
 		case d.opt.Status == OnSome:
 			p.addWarning(d, "has its effect on "+d.opt.Engines+" alone: "+d.opt.Why)
 		case d.opt.Status == NoEffect:

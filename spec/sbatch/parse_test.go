@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/getopt"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/resource"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 	"github.com/coxswain-sched/coxswain/spec"
 )
 
@@ -164,7 +166,7 @@ func TestParseGroup(t *testing.T) {
 		"-N 2-4 -n 3":                       "N2-3 n3 task(1cpu)",
 		"-N 4k -n 5000":                     "N4096-4096 n5000 task(1cpu)",
 		"-N 4 -n 2":                         "N2-2 n2 task(1cpu)",
-		"-N 1,5,9":                          "N1-9 task(1cpu)",
+		"-N 1,5,9":                          "N1-1 task(1cpu)",
 		"-N 2 --ntasks-per-node=8 -c 4":     "N2-2 tpn8 task(4cpu)",
 		"--ntasks-per-node=8":               "tpn8 task(1cpu)",
 		"-N2 --mem=4G":                      "N2-2 node(4GiB) task(1cpu)",
@@ -347,7 +349,7 @@ func TestStatuses(t *testing.T) {
 	for _, o := range Table() {
 		line := "--" + o.Name
 		if o.Arg == getopt.Required {
-			line += "=1"
+			line += "=" + valueOf(o)
 		}
 		_, warnings, err := parse(t, line, Options{})
 		name := "--" + o.canonicalName()
@@ -364,6 +366,75 @@ func TestStatuses(t *testing.T) {
 			if len(warnings) == 0 || warnings[0].Line != 2 || warnings[0].Option != name {
 				t.Errorf("%s: warnings %v", line, warnings)
 			}
+		}
+	}
+}
+
+// valueOf is a value that sbatch takes for an option.
+func valueOf(o Option) string {
+	if v, ok := map[string]string{"gpu-bind": "closest", "gres-flags": "enforce-binding", "hint": "multithread", "mem-bind": "local", "profile": "Task"}[o.Name]; ok {
+		return v
+	}
+	return "1"
+}
+
+// TestValuesWithoutEffect: a value that sbatch refuses is refused for options without effect too.
+func TestValuesWithoutEffect(t *testing.T) {
+	for option, values := range map[string][2]string{ // taken, refused
+		"acctg-freq": {"30 task=30 task=30,energy=60", "x task task=x"}, "core-spec": {"0 2", "x -1"}, "cores-per-socket": {"4", "0 x"},
+		"cpu-freq":   {"high 2400000 low-high:performance performance", "fast low-"},
+		"gpu-bind":   {"closest single:2 verbose,closest map:0,1 mask_gpu:0x3,0xc none", "near single"},
+		"gpu-freq":   {"medium,memory=high 1200 verbose", "fast"},
+		"gres-flags": {"disable-binding enforce-binding", "x"},
+		"hint":       {"nomultithread compute_bound MULTITHREAD", "foo"}, "mem-bind": {"local verbose,local map_mem:0,1 none", "here"},
+		"no-kill": {"off", "x"}, "ntasks-per-core": {"1 2", "0 x"}, "oom-kill-step": {"0 1", "2"}, "profile": {"all Task,Energy none", "foo Task,foo"},
+		"propagate": {"NONE STACK,NOFILE", "x"}, "threads-per-core": {"1 2", "x"}, "wait-all-nodes": {"0 1", "2 yes"}, "delay-boot": {"5 1:00:00", "x"},
+		"extra-node-info": {"2 2:4 2:4:2 *:*:1", "x 2:x 1:2:3:4"},
+	} {
+		for i, list := range values {
+			for _, v := range strings.Fields(list) {
+				_, _, err := parse(t, "--"+option+"="+v, Options{})
+				if (err != nil) != (i == 1) || err != nil && !strings.Contains(err.Error(), "--"+option+"="+v) {
+					t.Errorf("--%s=%s: %v", option, v, err)
+				}
+			}
+		}
+	}
+}
+
+// TestTakenAsSbatchTakesIt: what is taken, and with which warning, where sbatch has a meaning for
+// options that do not go together.
+func TestTakenAsSbatchTakesIt(t *testing.T) {
+	for _, c := range []struct{ options, want, warning string }{
+		{"-N 2 --ntasks-per-node=2 -n 8", "N2-2 n8 task(1cpu)", "--ntasks-per-node is not read, as by sbatch: on 2 nodes it allows 4 tasks, and --ntasks=8"},
+		{"-w n[1-4] -N 2", "N2-2 2 named", "--nodelist names 4 nodes, more than --nodes=2 allows: the first are taken"},
+		{"--gres=gpu=1", "node(1xgpu)", ""},
+		{"--gres=gpu:a100=2", "node(2xgpu:a100)", ""},
+		{"--gpus=a100=2", "total(2xgpu:a100)", ""},
+		{"--nodes=2-4:2", "N2-2", "--nodes is taken as its least size, 2: the job takes no size that is not in the set, and sets are not built yet"},
+		{"-B 2:4:2", "n16", "--extra-node-info has no effect here: sockets and cores are not chosen one by one"},
+		{"-B 2:4:2 -N 2", "n32", ""},
+		{"-B 2:4:2 -n 3", "n3", ""},
+		{"-B 2 --ntasks-per-node=3 -N 1", "N1-1", ""},
+		{"--array=1-4%2,7", "array 1-4,7%2", ""},
+		{"-N1\n#SBATCH HETJOB\n#SBATCH -N2", "2 groups", ""},
+	} {
+		s, warnings, err := parse(t, strings.ReplaceAll(c.options, "\n#SBATCH ", "\n"), Options{})
+		if err != nil {
+			t.Errorf("%s: %v", c.options, err)
+			continue
+		}
+		got := fmt.Sprintf("%s %d groups %d named", group(s.Groups[0]), len(s.Groups), len(s.Groups[0].NodeList))
+		if s.Array != nil {
+			got += fmt.Sprintf(" array %s%%%d", slurmfmt.FormatArrayIndices(s.Array.Indices), s.Array.MaxRunning)
+		}
+		for _, word := range strings.Fields(c.want) {
+			if !strings.Contains(got, word) {
+				t.Errorf("%s: %s, want %s", c.options, got, c.want)
+			}
+		}
+		if c.warning != "" && !slices.ContainsFunc(warnings, func(w spec.Warning) bool { return strings.Contains(w.String(), c.warning) }) {
+			t.Errorf("%s: warnings %v", c.options, warnings)
 		}
 	}
 }

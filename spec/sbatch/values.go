@@ -222,7 +222,8 @@ func (p *parser) parseNodes(set settings) job.Range {
 	case r.Min > r.Max:
 		p.failOption(d, fmt.Errorf("has a maximum, %d, below its minimum, %d", r.Max, r.Min), fmt.Sprintf("write --nodes=%d-%d", r.Max, r.Min))
 	case sizes:
-		p.addWarning(d, fmt.Sprintf("is taken as any number from %d to %d: sets of sizes are not built yet", r.Min, r.Max))
+		p.addWarning(d, fmt.Sprintf("is taken as its least size, %d: the job takes no size that is not in the set, and sets are not built yet", r.Min))
+		r.Max = r.Min
 	}
 	return r
 }

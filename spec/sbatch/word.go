@@ -113,8 +113,11 @@ func (s *splitter) splitWords(out []word) ([]word, ending) {
 
 // atSeparator reports whether the unquoted word stands at pos.
 func (s *splitter) atSeparator(text string) bool {
-	rest, ok := strings.CutPrefix(s.src[s.pos:], text)
-	return ok && (rest == "" || isSpace(rest[0]))
+	rest := s.src[s.pos:]
+	if len(rest) < len(text) || !strings.EqualFold(rest[:len(text)], text) {
+		return false
+	}
+	return len(rest) == len(text) || isSpace(rest[len(text)])
 }
 
 // readWord reads one word; closed is false if a quote in it is not.

@@ -203,7 +203,7 @@ func printError(c *slurmcmd.Command, err error) {
 	case errors.As(err, &e) && len(e.Reasons) > 0 && len(e.Errors) > 0: // it was read, and cannot run
 		for i := range e.Errors {
 			p := &e.Errors[i]
-			c.Fail(fault.New(e.FaultKind(), "Batch job submission failed: %s%s", slurmcmd.Place(p.File, p.Line), p.Message).Advise("%s", p.Remedy))
+			c.Fail(fault.New(e.FaultKind(), "Batch job submission failed: %s%s%s", slurmcmd.SlurmSentence(e), slurmcmd.Place(p.File, p.Line), p.Message).Advise("%s", p.Remedy))
 		}
 	case errors.As(err, &e) && len(e.Errors) > 0:
 		c.Fail(err)
@@ -212,7 +212,7 @@ func printError(c *slurmcmd.Command, err error) {
 		}
 	case errors.As(err, &e):
 		var text bytes.Buffer
-		fmt.Fprintf(&text, "Batch job submission failed: %s", e.Detail)
+		fmt.Fprintf(&text, "Batch job submission failed: %s%s", slurmcmd.SlurmSentence(e), e.Detail)
 		c.Fail(fault.New(e.FaultKind(), "%s", text.String()).Advise("%s", e.Remedy))
 	default:
 		c.Fail(err)

@@ -122,11 +122,19 @@ func TestAnswers(t *testing.T) {
 				Status: 400, Title: "invalid request", Detail: "needs 9 nodes, only 4 qualify", Reasons: []reason.Reason{{Code: reason.NodeCount, Need: 9, Free: 4}},
 				Errors: []api.Located{{File: "command line", Message: "--nodes=9: needs 9 nodes, only 4 qualify", Remedy: "cox nodes"}},
 			},
-			"", "sbatch: error: Batch job submission failed: command line: --nodes=9: needs 9 nodes, only 4 qualify\nsbatch:   cox nodes\n", 1,
+			"", "sbatch: error: Batch job submission failed: Node count specification invalid: command line: --nodes=9: needs 9 nodes, only 4 qualify\nsbatch:   cox nodes\n", 1,
 		},
 		{
 			"-p x job.sh", &api.Error{Status: 404, Title: "not found", Detail: "there is no partition x", Remedy: "partitions here: a"},
 			"", "sbatch: error: Batch job submission failed: there is no partition x\nsbatch:   partitions here: a\n", 1,
+		},
+		{
+			"-p x job.sh", &api.Error{Status: 400, Title: "invalid request", Detail: "--partition=x: there is no such partition", Remedy: "partitions here: a"},
+			"", "sbatch: error: Batch job submission failed: Invalid partition name specified: --partition=x: there is no such partition\nsbatch:   partitions here: a\n", 1,
+		},
+		{
+			"-L x job.sh", &api.Error{Status: 400, Title: "invalid request", Detail: "--licenses=x: this site counts no licences"},
+			"", "sbatch: error: Batch job submission failed: Invalid license specification: --licenses=x: this site counts no licences\n", 1,
 		},
 		{"none.sh", nil, "", "sbatch: error: Unable to open file none.sh\n", 1},
 		{"empty.sh", nil, "", "sbatch: error: Batch script is empty!\n", 1},

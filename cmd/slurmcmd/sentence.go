@@ -1,0 +1,50 @@
+package slurmcmd
+
+import (
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/model/reason"
+)
+
+// Slurm's sentences by what a job was refused for. Wrappers look for them.
+var (
+	sentenceOfReason = map[reason.Code]string{
+		reason.NodeCount:   "Node count specification invalid",
+		reason.TooLarge:    "Requested node configuration is not available",
+		reason.Constraint:  "Requested node configuration is not available",
+		reason.NodeList:    "Invalid node name specified",
+		reason.Partition:   "Invalid partition name specified",
+		reason.Licenses:    "Invalid license specification",
+		reason.Reservation: "Requested reservation is invalid",
+		reason.DependNever: "Job dependency problem",
+	}
+	sentenceOfOption = map[string]string{
+		"--partition":   "Invalid partition name specified",
+		"--licenses":    "Invalid license specification",
+		"--account":     "Invalid account or account/partition combination specified",
+		"--qos":         "Invalid qos specification",
+		"--reservation": "Requested reservation is invalid",
+		"--time":        "Requested time limit is invalid (missing or exceeds some limit)",
+		"--array":       "Invalid job array specification",
+		"--dependency":  "Job dependency problem",
+	}
+)
+
+// SlurmSentence is what Slurm says of a job that is refused so, with ": " behind it; empty where
+// Slurm has no sentence for it. The server's rules begin their messages with the option that
+// they refuse.
+func SlurmSentence(e *api.Error) string {
+	sentence := ""
+	if len(e.Reasons) > 0 {
+		sentence = sentenceOfReason[e.Reasons[0].Code]
+	}
+	if sentence == "" {
+		option, _, _ := strings.Cut(e.Detail, "=")
+		sentence = sentenceOfOption[option]
+	}
+	if sentence != "" {
+		sentence += ": "
+	}
+	return sentence
+}
