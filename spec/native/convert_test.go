@@ -87,6 +87,32 @@ func comments(lines []string) string {
 	return b.String()
 }
 
+// TestRenderedTextIsRead: what Render writes of odd directives is read, and means the same.
+func TestRenderedTextIsRead(t *testing.T) {
+	for _, option := range []string{
+		"--gres=tmpspace:512G", "--gres=gpu:1,nvme:2T", "--gres=disk:8000000T", "--export=ALL,", "--export=,A", "--export=ALL,A=1,", `--export=A="x,y",`, "--export=NONE",
+		"--array=1-4%2,7", "-B 2:4:2", "--gres=gpu:a100=2", "--nodes=2-8:2", "-w n[1-4] -N 2", "-N 2 --ntasks-per-node=2 -n 8", "--tres-per-task=gres/fpga:2G",
+		"--comment='a: b # c'", "-J '%x'", "--open-mode=append -o 'a b.out'", "-C '[a|b]'", "--signal=B:USR1@60", "--switches=1@10",
+	} {
+		script := []byte("#!/bin/sh\n#SBATCH " + option + "\ntrue\n")
+		s, _, err := sbatch.Parse(spec.Source{Name: "job.sbatch", Data: script}, sbatch.Options{Dir: "/home/ada", Now: now, Mail: true})
+		if err != nil {
+			t.Errorf("%s: %v", option, err)
+			continue
+		}
+		out, warnings := Render(s, script)
+		back, _, _, err := Parse(spec.Source{Name: "job.yaml", Data: out}, options())
+		if err != nil || len(warnings) > 0 {
+			t.Errorf("%s: %v, %v\n%s", option, err, warnings, out)
+			continue
+		}
+		back.Owner = s.Owner
+		if diff := alike(s, back); diff != "" {
+			t.Errorf("%s: %s", option, diff)
+		}
+	}
+}
+
 func TestDirectivesStayOut(t *testing.T) {
 	for from, want := range map[string]string{
 		"#!/bin/sh\n#SBATCH -N2\n# why\n#SBATCH -n2\n\nsrun a\n#SBATCH late\n": "#!/bin/sh\n# why\n\nsrun a\n#SBATCH late\n",

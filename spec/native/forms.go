@@ -33,6 +33,7 @@ var (
 	aText     = form{text: "text", schema: scalarSchema}
 	aBool     = form{text: "true, false", schema: func() schema { return schema{"type": "boolean"} }}
 	aCount    = form{text: "number from 1", schema: integerSchema(1, maxCount)}
+	anAmount  = form{text: "number from 1", schema: integerSchema(1, math.MaxInt64)} // of what may be counted in bytes
 	aDuration = form{text: "30m, 4h, 1d12h, 90s, D-H:M:S, H:M:S, unlimited", schema: patternSchema(timePattern)}
 	aSize     = form{text: "512M, 32G, 1.5T", schema: patternSchema(sizePattern)}
 	aShare    = form{text: "1 to 1000, 20G", schema: anyOf(integerSchema(1, 1000), patternSchema(sizePattern))}

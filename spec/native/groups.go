@@ -1,6 +1,7 @@
 package native
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -105,7 +106,7 @@ var amountFields = []field[amounts]{
 	{name: "cpus", form: aCPUs, doc: "CPUs", also: []string{"cpu"}, set: func(p *parser, a *amounts, v value) { a.need.CPU = p.parseCPUs(v); a.setAmount("cpus", v) }},
 	{name: "memory", form: aSize, doc: "memory", also: []string{"mem"}, set: func(p *parser, a *amounts, v value) { a.need.Memory = p.parseSize(v); a.setAmount("memory", v) }},
 	{name: "disk", form: aSize, doc: "scratch space", also: []string{"tmp"}, set: func(p *parser, a *amounts, v value) { a.need.Disk = p.parseSize(v); a.setAmount("disk", v) }},
-	{name: "resources", form: form{text: "{NAME: number, …}", schema: func() schema { return schema{"type": "object", "additionalProperties": aCount.schema()} }}, doc: "amounts of what only its name describes, such as gres/fpga", also: []string{"named", "gres"}, set: setNamed},
+	{name: "resources", form: form{text: "{NAME: number, …}", schema: func() schema { return schema{"type": "object", "additionalProperties": anAmount.schema()} }}, doc: "amounts of what only its name describes, such as gres/fpga", also: []string{"named", "gres"}, set: setNamed},
 	{name: "gpus", form: aGPUs, doc: "GPUs", also: []string{"gpu", "devices"}, set: func(p *parser, a *amounts, v value) { a.need.Devices = p.parseGPUs(v); a.setAmount("gpus", v) }},
 }
 
@@ -148,7 +149,7 @@ func setNamed(p *parser, a *amounts, v value) {
 			p.failValue(v, "", "has a resource without a name")
 			continue
 		}
-		a.need.Vector = a.need.With(f.Name, resource.Amount(p.parseNumber(item, 1, maxCount)))
+		a.need.Vector = a.need.With(f.Name, resource.Amount(p.parseNumber(item, 1, math.MaxInt64)))
 	}
 }
 

@@ -271,6 +271,9 @@ func setExport(p *parser, d *draft, v value) {
 		parts = append(parts, s)
 		for name := range strings.SplitSeq(s, ",") {
 			name, _, _ = strings.Cut(name, "=")
+			if name == "" && s != "" {
+				continue // behind a comma at the end, as sbatch takes it
+			}
 			if err := variableName(name); err != nil && !strings.ContainsAny(s, `"'`) { // quotes protect commas
 				p.failValue(item, "write all, none, nil, names, or NAME=value", "%q %s", shortName(name), err)
 				return
