@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/driver/kube/podstatus"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
 )
@@ -45,7 +46,7 @@ func TestAPodWhoseVolumeIsNotToBeHad(t *testing.T) {
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			p := a.pods[0]
-			return p != nil && len(p.Status.ContainerStatuses) > 0 && lacksSandbox(p.Pod) == (ready == "False")
+			return p != nil && len(p.Status.ContainerStatuses) > 0 && podstatus.LacksSandbox(p.Pod) == (ready == "False")
 		})
 		now := time.Now().Add(after)
 		e.mu.Lock()

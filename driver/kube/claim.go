@@ -11,6 +11,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
 	"github.com/coxswain-sched/coxswain/driver/kube/dra"
+	"github.com/coxswain-sched/coxswain/driver/kube/podstatus"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -186,13 +187,13 @@ const prompt = 10 * time.Second
 // markUnpreparedDevices has members say so whose kubelet cannot prepare the devices of their claims: that
 // stands in no pod, only among the events. Those whose scheduler has given their claims none never
 // begin.
-func (e *Engine) markUnpreparedDevices(a *attempt, members []member, now time.Time) error {
+func (e *Engine) markUnpreparedDevices(a *attempt, members []podstatus.Member, now time.Time) error {
 	for i := range members {
 		e.mu.Lock()
 		p := a.pods[i]
 		e.mu.Unlock()
 		m := &members[i]
-		if p == nil || m.over || m.unsure || m.stuck || !m.placed || m.phase > engine.Accepted || len(p.Spec.ResourceClaims) == 0 || hasSandbox(p.Pod) || now.Before(p.CreationTimestamp.Add(prompt)) {
+		if p == nil || m.Over || m.Uncertain || m.Stuck || !m.Placed || m.Phase > engine.Accepted || len(p.Spec.ResourceClaims) == 0 || podstatus.HasSandbox(p.Pod) || now.Before(p.CreationTimestamp.Add(prompt)) {
 			continue
 		}
 		text, err := e.missingClaimDevices(a, p.Pod)
@@ -200,7 +201,7 @@ func (e *Engine) markUnpreparedDevices(a *attempt, members []member, now time.Ti
 			return err
 		}
 		if text != "" {
-			m.stuck, m.gone, m.cause, m.why = true, true, engine.LaunchFailed, text
+			m.Stuck, m.Hopeless, m.Cause, m.Why = true, true, engine.LaunchFailed, text
 			continue
 		}
 		err = listEach(e, cluster.Events, cluster.Selection{Namespace: p.Namespace, Fields: "involvedObject.uid=" + string(p.UID) + ",reason=FailedPrepareDynamicResources"}, func(v *corev1.Event) error {
@@ -211,15 +212,8 @@ func (e *Engine) markUnpreparedDevices(a *attempt, members []member, now time.Ti
 			return err
 		}
 		if text != "" {
-			m.stuck, m.cause, m.why = true, engine.LaunchFailed, fmt.Sprintf("pod %s on %s: FailedPrepareDynamicResources: %s", p.Name, p.Spec.NodeName, text)
+			m.Stuck, m.Cause, m.Why = true, engine.LaunchFailed, fmt.Sprintf("pod %s on %s: FailedPrepareDynamicResources: %s", p.Name, p.Spec.NodeName, text)
 		}
 	}
 	return nil
-}
-
-// hasSandbox reports whether the kubelet is past what comes before a pod's containers.
-func hasSandbox(p *corev1.Pod) bool {
-	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReadyToStartContainers && c.Status == corev1.ConditionTrue
-	})
 }

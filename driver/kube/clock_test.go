@@ -3,6 +3,8 @@ package kube
 import (
 	"testing"
 	"time"
+
+	"github.com/coxswain-sched/coxswain/driver/kube/podstatus"
 )
 
 // TestTheAPIServersClock: by when a pod is to be gone the API server says by its own clock. That one may
@@ -32,15 +34,15 @@ func TestTheAPIServersClock(t *testing.T) {
 			unsure := func(after time.Duration) bool {
 				e.mu.Lock()
 				defer e.mu.Unlock()
-				return e.readMembers(e.attempts[l.Ref], time.Now().Add(after))[0].unsure
+				return e.readMembers(e.attempts[l.Ref], time.Now().Add(after))[0].Uncertain
 			}
 			until(t, "it is heard of", func() bool {
 				e.mu.Lock()
 				defer e.mu.Unlock()
 				return e.attempts[l.Ref].pods[0].DeletionTimestamp != nil
 			})
-			if unsure(0) || !unsure(grace*time.Second+2*silence) {
-				t.Errorf("silent at once: %v; after its time: %v", unsure(0), unsure(grace*time.Second+2*silence))
+			if unsure(0) || !unsure(grace*time.Second+2*podstatus.Silence) {
+				t.Errorf("silent at once: %v; after its time: %v", unsure(0), unsure(grace*time.Second+2*podstatus.Silence))
 			}
 		})
 	}

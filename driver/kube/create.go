@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/podstatus"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -105,7 +106,7 @@ func (e *Engine) createObjects(a *attempt) error {
 	a.made = m
 	for i, p := range pods {
 		if a.pods[i] == nil || a.pods[i].UID != p.UID {
-			a.pods[i] = &pod{Pod: stripPod(p)}
+			a.pods[i] = &pod{Pod: podstatus.Strip(p)}
 		}
 	}
 	return nil

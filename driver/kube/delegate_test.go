@@ -10,7 +10,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
-	"github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
+	lab "github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
 )
 
 // delegated is an engine on a lab whose own scheduler chooses the nodes.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/driver/kube/podstatus"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -50,7 +51,7 @@ func (e *Engine) deliverUpload(a *attempt) {
 	if u == nil || s.busy || s.done || !a.report.Started.IsZero() || p == nil {
 		return
 	}
-	if main := jobContainer(p.Status.ContainerStatuses); main == nil || main.State.Running == nil {
+	if main := podstatus.JobContainer(p.Status.ContainerStatuses); main == nil || main.State.Running == nil {
 		return
 	}
 	ctx, cancel := context.WithCancel(e.ctx)

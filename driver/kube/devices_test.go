@@ -12,7 +12,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/resource"
-	"github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
+	lab "github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
 )
 
 const gpu = "nvidia.com/gpu"

@@ -11,7 +11,7 @@
 //
 // Guarantees: an attempt is reported gone only if of each of its pods the kubelet has said that
 // its containers have ended, or it never had a node and can get none, or its node left the cluster
-// before any kubelet had spoken of it (strayed, which says what that cannot tell). A finalizer keeps each
+// before any kubelet had spoken of it (podstatus, lostBeforeStart, says what that cannot tell). A finalizer keeps each
 // pod's object until its end is in the journal. An error or a time-out is no news.
 //
 // Objects of our names that are not ours are never touched. docs/design/0011 has the reasons.
@@ -24,11 +24,11 @@
 //	launch.go create.go names.go      an attempt begins: its objects, its binding, its names
 //	provision.go deliver.go         … what it waits for before: volumes, a directory that comes with it
 //	delegate.go gang.go kueue.go kueuetopology.go    where the cluster's scheduler chooses: what begins pods together, and where
-//	gangconditions.go pendingreason.go              … and why they wait there
+//	gangconditions.go               … and why they wait there
 //	drive.go                        what is due for an attempt, step by step
 //	stop.go suspend.go saved.go exec.go     what is asked of one that runs
-//	pods.go podtransform.go                 pods as they are watched; those of nobody
-//	podstatus.go kubeletrestart.go lostnode.go report.go logs.go    what a pod proves; what is reported of an attempt and kept of it
+//	pods.go                         pods as they are watched; those of nobody
+//	report.go logs.go               what is reported of an attempt and kept of it (driver/kube/podstatus: what a pod proves)
 //	namespacequota.go               quotas of namespaces (driver/kube/quota does the arithmetic)
 //	inventory.go nodes.go nodestate.go nodetopology.go usage.go gpu.go inventoryreport.go podcapacity.go    nodes: what they have, where they lie, what is held of them, and how many pods they take
 //	claim.go claimable.go claimgang.go    devices that are claimed (driver/kube/dra has what drivers publish)

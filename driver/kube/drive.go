@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/driver/kube/podstatus"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -202,7 +203,7 @@ func (e *Engine) giveUp(a *attempt) error {
 			e.cfg.Log.Warn("kubernetes", "attempt", a.ref.String(), "error", err)
 		}
 	}
-	return e.finishAttempt(a, []member{{over: true}})
+	return e.finishAttempt(a, []podstatus.Member{{Over: true}})
 }
 
 // judgePods reads what is known of the pods, reports it, and does what follows.
@@ -215,7 +216,7 @@ func (e *Engine) judgePods(a *attempt) (time.Duration, error) {
 	members := e.readMembers(a, now)
 	over := 0
 	for _, m := range members {
-		if m.over {
+		if m.Over {
 			over++
 		}
 	}
@@ -241,21 +242,21 @@ func (e *Engine) judgePods(a *attempt) (time.Duration, error) {
 }
 
 // deleteLingering begins to delete the pods that linger. What is to be kept of one is read before.
-func (e *Engine) deleteLingering(a *attempt, members []member) error {
+func (e *Engine) deleteLingering(a *attempt, members []podstatus.Member) error {
 	var lingering []int
 	for i, m := range members {
-		if m.lingers {
+		if m.Lingers {
 			lingering = append(lingering, i)
 		}
 	}
-	if members[0].lingers {
+	if members[0].Lingers {
 		e.keepLog(a)
 	}
 	return e.forEach(len(lingering), func(i int) error { return e.deletePod(a, lingering[i], render.Grace(0)) })
 }
 
 // endStuckAttempt ends an attempt that will not begin as its pods are.
-func (e *Engine) endStuckAttempt(a *attempt, members []member, now time.Time) (time.Duration, error) {
+func (e *Engine) endStuckAttempt(a *attempt, members []podstatus.Member, now time.Time) (time.Duration, error) {
 	e.mu.Lock()
 	began := !a.report.Started.IsZero()
 	since := a.stuck
@@ -264,22 +265,22 @@ func (e *Engine) endStuckAttempt(a *attempt, members []member, now time.Time) (t
 	for i, m := range members {
 		switch {
 		case began:
-		case m.over && (m.outcome == nil || m.outcome.Started.IsZero()): // the others wait for it: at the most as long as Ready
-			why := m.why
+		case m.Over && (m.Outcome == nil || m.Outcome.Started.IsZero()): // the others wait for it: at the most as long as Ready
+			why := m.Why
 			if why == "" {
-				why = m.outcome.Message
+				why = m.Outcome.Message
 			}
-			return 0, e.abandonAttempt(a, cmp.Or(m.cause, engine.Unready), why)
-		case m.refused:
-			return 0, e.abandonAttempt(a, engine.Refused, m.why+"; name an image that is there")
-		case m.unsure:
-		case m.placed && e.isNodeSilent(a, i): // what its kubelet said last may be long mended, and the pod may have begun
+			return 0, e.abandonAttempt(a, cmp.Or(m.Cause, engine.Unready), why)
+		case m.Refused:
+			return 0, e.abandonAttempt(a, engine.Refused, m.Why+"; name an image that is there")
+		case m.Uncertain:
+		case m.Placed && e.isNodeSilent(a, i): // what its kubelet said last may be long mended, and the pod may have begun
 			if mute < 0 {
 				mute = i
 			}
-		case m.stuck && stuck < 0:
+		case m.Stuck && stuck < 0:
 			stuck = i
-		case m.bare && bare < 0:
+		case m.NoSandbox && bare < 0:
 			bare = i
 		}
 	}
@@ -295,18 +296,18 @@ func (e *Engine) endStuckAttempt(a *attempt, members []member, now time.Time) (t
 		e.mu.Lock()
 		a.stuck = now
 		r := a.report
-		r.Message = members[stuck].why
+		r.Message = members[stuck].Why
 		e.publishReport(a, r)
 		e.mu.Unlock()
 	}
 	patience := e.cfg.Pull
-	if members[stuck].gone { // the kubelet's word may be older than what it does
-		patience = min(patience, silence)
+	if members[stuck].Hopeless { // the kubelet's word may be older than what it does
+		patience = min(patience, podstatus.Silence)
 	}
 	if left := patience - now.Sub(since); left > 0 {
 		return left, nil
 	}
-	return 0, e.abandonAttempt(a, cmp.Or(members[stuck].cause, engine.Refused), fmt.Sprintf("%s; it was waited for %s", members[stuck].why, patience))
+	return 0, e.abandonAttempt(a, cmp.Or(members[stuck].Cause, engine.Refused), fmt.Sprintf("%s; it was waited for %s", members[stuck].Why, patience))
 }
 
 // endSandboxless ends an attempt of which a pod, bare, has its node and nothing in which a container could
@@ -340,22 +341,22 @@ func (e *Engine) endSandboxless(a *attempt, bare, mute int, now time.Time) (time
 	since := now.Sub(a.bare)
 	pod := podName(e, a.ref, bare)
 	text := fmt.Sprintf("pod %s on %s: its kubelet has not made it ready for containers: a volume, or its network; kubectl describe pod %s --namespace %s says why", pod, e.nodeOf(a, bare), pod, a.namespace)
-	if since >= silence && !r.Uncertain {
+	if since >= podstatus.Silence && !r.Uncertain {
 		r.Message, a.barely = text, text
 	}
 	e.publishReport(a, r)
 	e.mu.Unlock()
 	if left := e.cfg.Ready - since; left > 0 {
-		return shorterWait(left, max(0, silence-since)), nil
+		return shorterWait(left, max(0, podstatus.Silence-since)), nil
 	}
 	return 0, e.abandonAttempt(a, engine.Unready, fmt.Sprintf("%s; it was waited for %s", text, e.cfg.Ready))
 }
 
 // nextPodCheck is after which time pods have to be looked at though nothing was heard of them: one
 // that is being deleted becomes uncertain by silence alone. 0: none.
-func (e *Engine) nextPodCheck(members []member) time.Duration {
+func (e *Engine) nextPodCheck(members []podstatus.Member) time.Duration {
 	for _, m := range members {
-		if !m.over {
+		if !m.Over {
 			return 15 * time.Second
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
-	"github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
+	lab "github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
 )
 
 // hands are the kubelets of nodes that have no machine: what real ones tell the API server the

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
 	"github.com/coxswain-sched/coxswain/driver/kube/dra"
+	"github.com/coxswain-sched/coxswain/driver/kube/podstatus"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -31,8 +32,7 @@ type Survey struct {
 	used     time.Time           // when use was looked at
 	held     map[string][]holder // with use: which pods have claims of the paths, by namespace and name
 	ties     []tie               // of the last look
-	voices   map[string]voice    // of the nodes of the last look, by name; nil: there was none
-	voiced   time.Time           // when these nodes were listed
+	kubelets podstatus.Kubelets  // of the last list of the nodes
 	kept     []keptNode          // of the last look: that are the pool's, or bear its taint
 	looked   time.Time           // at the nodes
 	numbers  dra.Numbers         // of DRA's devices; under looking
@@ -174,4 +174,18 @@ func (s *Survey) Machine(ctx context.Context, name string) (Machine, bool, error
 		return Machine{}, false, nil
 	}
 	return all[i], true, nil
+}
+
+// noteKubelets keeps what a list of the nodes shows of their kubelets, whatever fails afterwards.
+func (s *Survey) noteKubelets(all []corev1.Node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kubelets = podstatus.ReadKubelets(all, time.Now())
+}
+
+// kubeletState is what the last list of the nodes showed of a kubelet.
+func (s *Survey) kubeletState(node string) podstatus.Kubelet {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kubelets.State(node, time.Now())
 }

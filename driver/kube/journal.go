@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/coxswain-sched/coxswain/driver/kube/podstatus"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/fence"
@@ -73,6 +74,14 @@ type stopping struct {
 	Grace  time.Duration `json:"grace,omitempty"`
 	Cause  engine.Cause  `json:"cause"`
 	Reason string        `json:"reason,omitempty"`
+}
+
+// asStop is what an attempt's members need to know of it; nil of nil.
+func (s *stopping) asStop() *podstatus.Stop {
+	if s == nil {
+		return nil
+	}
+	return &podstatus.Stop{Cause: s.Cause, Reason: s.Reason, Signal: s.Signal}
 }
 
 // killDeadline is when nothing of it is to live any more.

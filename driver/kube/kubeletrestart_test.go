@@ -3,6 +3,7 @@ package kube
 import (
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -133,7 +134,7 @@ func ending(taken time.Time, ref engine.Ref, phase, reason string) map[string]an
 
 // endingOf is ending, of one whose barrier was opened at an instant; zero: it never was.
 func endingOf(taken, opened time.Time, ref engine.Ref, phase, reason string) map[string]any {
-	o := podagent.Outcome{Ref: ref, Cause: engine.Stopped, Exit: job.ExitCode{Signal: sigterm}, Started: opened, Ended: time.Now(), Message: "its pod was told to end"}
+	o := podagent.Outcome{Ref: ref, Cause: engine.Stopped, Exit: job.ExitCode{Signal: int(syscall.SIGTERM)}, Started: opened, Ended: time.Now(), Message: "its pod was told to end"}
 	now := time.Now().UTC().Format(time.RFC3339)
 	return map[string]any{"phase": phase, "reason": reason, "message": "Pod was rejected: in words", "startTime": taken.UTC().Format(time.RFC3339), "containerStatuses": []any{
 		map[string]any{"name": render.Container, "containerID": "containerd://x", "state": map[string]any{"terminated": map[string]any{"exitCode": 143, "reason": "Error", "message": string(o.Text()), "startedAt": now, "finishedAt": now}}},
@@ -172,7 +173,7 @@ func TestAPodThatIsToldToEndByItsKubelet(t *testing.T) {
 		t.Errorf("before its kubelet says why: %+v, %v", r, err)
 	}
 	s.says(name, at, ending(at, l.Ref, "Failed", "OutOfcpu"))
-	if r := is("it has ended", func(r engine.Report) bool { return r.Gone }); r.Cause != engine.NodeLost || !strings.Contains(r.Message, "OutOfcpu: Pod was rejected") || r.Exit.Signal != sigterm {
+	if r := is("it has ended", func(r engine.Report) bool { return r.Gone }); r.Cause != engine.NodeLost || !strings.Contains(r.Message, "OutOfcpu: Pod was rejected") || r.Exit.Signal != int(syscall.SIGTERM) {
 		t.Errorf("%+v", r)
 	}
 }

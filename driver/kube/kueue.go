@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/podstatus"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -54,9 +55,9 @@ func workloadResource(version string) cluster.Resource {
 // tearDownPod does what is left to do for a pod whose end is written down, beyond our finalizer: one
 // that has no owner is deleted, as nobody collects it; and for one that was deleted before it
 // had a node Kueue waits for another in its place, and keeps it, until its Workload is deleted.
-func (e *Engine) tearDownPod(ctx context.Context, p *corev1.Pod, m member) error {
+func (e *Engine) tearDownPod(ctx context.Context, p *corev1.Pod, m podstatus.Member) error {
 	switch {
-	case !m.over:
+	case !m.Over:
 		return nil
 	case len(p.OwnerReferences) == 0 && p.DeletionTimestamp == nil:
 		if err := e.k.Delete(ctx, cluster.Pods, p.Namespace, p.Name, cluster.Deletion{UID: p.UID}); !isSettledError(err) {

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/coxswain-sched/coxswain/driver/kube/podstatus"
 	"github.com/coxswain-sched/coxswain/driver/kube/quota"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
@@ -58,10 +59,10 @@ type attempt struct {
 // pod is the last that was seen of a pod.
 type pod struct {
 	*corev1.Pod
-	seen  bool      // by the watch, not only as what a create gave back
-	gone  bool      // the object is there no more
-	taken proof     // of one that its kubelet refuses: that it had taken it before
-	dying time.Time // when the driver heard that it is being deleted; zero: it is not, or was when it was seen first
+	seen  bool                // by the watch, not only as what a create gave back
+	gone  bool                // the object is there no more
+	taken podstatus.Admission // of one that its kubelet refuses: that it had taken it before
+	dying time.Time           // when the driver heard that it is being deleted; zero: it is not, or was when it was seen first
 }
 
 // noteDeletion takes when it was heard that a pod is being deleted. was is what was seen of it before.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
+	lab "github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
 )
 
 // TestLeaderOfEtcd: the apiserver's etcd has three members. While jobs are launched, begin and end,

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/agent/podagent"
+	"github.com/coxswain-sched/coxswain/driver/kube/podstatus"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
 )
@@ -94,7 +95,7 @@ func TestNoLaneForPodsThatDoNotLinger(t *testing.T) {
 		e.lanes <- struct{}{}
 	}
 	done := make(chan error, 1)
-	go func() { done <- e.deleteLingering(ran(e, 1), make([]member, 3)) }()
+	go func() { done <- e.deleteLingering(ran(e, 1), make([]podstatus.Member, 3)) }()
 	select {
 	case err := <-done:
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/coxswain-sched/coxswain/driver/kube/podstatus"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
@@ -38,13 +39,13 @@ func TestANodeThatIsShutDown(t *testing.T) {
 	reported(t, e, l.Ref, "uncertain", func(r engine.Report) bool { return r.Uncertain })
 	for _, ready := range []string{"True", "False"} {
 		s.said(e, "n1", ready, outOfService)
-		if v := e.kubeletVoice("n1"); v != spoken {
+		if v := e.kubeletState("n1"); v != podstatus.KubeletAnswers {
 			t.Errorf("Ready is %s: its kubelet answers, not %d", ready, v)
 		}
 		e.mu.Lock()
 		m := e.readMembers(e.attempts[l.Ref], time.Now())
 		e.mu.Unlock()
-		if len(m) != 1 || m[0].over || !m[0].unsure || strings.Contains(m[0].why, "kubectl") {
+		if len(m) != 1 || m[0].Over || !m[0].Uncertain || strings.Contains(m[0].Why, "kubectl") {
 			t.Errorf("Ready is %s: %+v", ready, m)
 		}
 	}
@@ -193,7 +194,7 @@ func TestAPodThatWasGivenUpOnANodeThatIsOff(t *testing.T) {
 func TestANodeThatWasDeleted(t *testing.T) {
 	s := newStand(t, "n1", "n2")
 	e := s.open(nil)
-	if v := e.kubeletVoice("n1"); v != unlooked {
+	if v := e.kubeletState("n1"); v != podstatus.KubeletUnknown {
 		t.Errorf("before any look: %d", v)
 	}
 	l := launchOn(1, "n1")
@@ -240,13 +241,13 @@ func TestALookThatFailsBehindTheNodes(t *testing.T) {
 	s := newStand(t, "n1")
 	e := s.open(nil)
 	s.said(e, "n1", "Unknown", outOfService)
-	if v := e.kubeletVoice("n1"); v != off {
+	if v := e.kubeletState("n1"); v != podstatus.KubeletOff {
 		t.Errorf("%d", v)
 	}
 	e.Survey.mu.Lock()
-	e.voiced = e.voiced.Add(-believed - time.Second)
+	e.kubelets = podstatus.ReadKubelets([]corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: corev1.TaintNodeOutOfService}}}}}, time.Now().Add(-2*time.Minute-time.Second))
 	e.Survey.mu.Unlock()
-	if v := e.kubeletVoice("n1"); v != silent {
+	if v := e.kubeletState("n1"); v != podstatus.KubeletSilent {
 		t.Errorf("after two minutes: %d", v)
 	}
 	s.answersBy(func(w http.ResponseWriter, r *http.Request) bool {
@@ -262,7 +263,7 @@ func TestALookThatFailsBehindTheNodes(t *testing.T) {
 	if _, err := e.Nodes(t.Context()); err == nil {
 		t.Error("the look did not fail")
 	}
-	if v := e.kubeletVoice("n1"); v != spoken {
+	if v := e.kubeletState("n1"); v != podstatus.KubeletAnswers {
 		t.Errorf("it answers again: %d", v)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/coxswain-sched/coxswain/driver/kube/podstatus"
 	"github.com/coxswain-sched/coxswain/driver/kube/quota"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
@@ -51,7 +52,7 @@ func TestNamesComeWithTheAddresses(t *testing.T) {
 		for i, text := range x.pods {
 			node, ip, _ := strings.Cut(text, " ")
 			p := &corev1.Pod{Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{PodIP: ip}}
-			a.pods[i] = &pod{Pod: stripPod(p)}
+			a.pods[i] = &pod{Pod: podstatus.Strip(p)}
 		}
 		if x.since > 0 {
 			a.placed = now.Add(-x.since)

@@ -1,15 +1,18 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/podstatus"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -25,7 +28,7 @@ func (e *Engine) watchPods(namespace string) {
 			if seen != nil {
 				seen[p.UID] = true
 			}
-			e.updatePod(stripPod(p), deleted, seen != nil)
+			e.updatePod(podstatus.Strip(p), deleted, seen != nil)
 		},
 		Listed: func() {
 			e.markMissingPods(namespace, seen)
@@ -86,7 +89,10 @@ func (e *Engine) updatePod(p *corev1.Pod, deleted, listed bool) {
 	case i < 0 || i >= len(a.order.Nodes):
 		return
 	}
-	is := &pod{Pod: p, seen: true, gone: deleted, taken: wasTaken(a.pods[i], p, listed)}
+	is := &pod{Pod: p, seen: true, gone: deleted}
+	if was := a.pods[i]; was != nil {
+		is.taken = podstatus.AdmittedBefore(was.Pod, was.taken, p, listed)
+	}
 	is.noteDeletion(a.pods[i], time.Now())
 	a.pods[i] = is
 	a.wakeUp()
@@ -211,8 +217,8 @@ func (e *Engine) cleanUpPod(p *corev1.Pod) (bool, error) {
 	e.mu.Lock()
 	known, foreign := e.attempts[ref] != nil, e.isForeignCopy(p, ref)
 	e.mu.Unlock()
-	m := readPod(p, ref, time.Now())
-	m.onSilence(p.Spec.NodeName, e.Survey)
+	m := podstatus.Read(p, ref, time.Now())
+	m.OnSilence(p.Spec.NodeName, e.kubeletState)
 	ctx, cancel := e.callContext()
 	defer cancel()
 	if foreign { // the rest of it is its maker's
@@ -221,18 +227,18 @@ func (e *Engine) cleanUpPod(p *corev1.Pod) (bool, error) {
 		}
 		return true, nil
 	}
-	if (!known || !m.over) && p.DeletionTimestamp == nil {
+	if (!known || !m.Over) && p.DeletionTimestamp == nil {
 		grace := render.Grace(0)
 		if err := e.k.Delete(ctx, cluster.Pods, p.Namespace, p.Name, cluster.Deletion{UID: p.UID, Grace: &grace}); !isSettledError(err) {
 			return true, err
 		}
 	}
-	if m.over && slices.Contains(p.Finalizers, render.Finalizer) {
+	if m.Over && slices.Contains(p.Finalizers, render.Finalizer) {
 		if err := e.letGo(ctx, p); err != nil {
 			return true, err
 		}
 	}
-	return m.over || !isHeldByFinalizer(p), e.tearDownPod(ctx, p, m)
+	return m.Over || !isHeldByFinalizer(p), e.tearDownPod(ctx, p, m)
 }
 
 // isSettledError reports whether a call has done what there was to do, or there was nothing any more.
@@ -306,4 +312,51 @@ func (e *Engine) deleteUnknownRootsIn(ctx context.Context, namespace string) err
 		return nil
 	}
 	return err
+}
+
+// recheckLost wakes what may look different after a list of the nodes: uncertain attempts, and pods
+// that are left over.
+func (e *Engine) recheckLost() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, a := range e.attempts {
+		if !a.ended && a.report.Uncertain {
+			a.wakeUp()
+		}
+	}
+	if len(e.graves) > 0 {
+		e.wakeCleanup()
+	}
+}
+
+// askTaken reads the whole objects of pods that their kubelets refused and that were not seen before:
+// their metadata says whether the kubelets had admitted them.
+func (e *Engine) askTaken(a *attempt) error {
+	e.mu.Lock()
+	var ask []int
+	for i, p := range a.pods {
+		if p.taken == podstatus.AdmissionUnknown && a.report.Started.IsZero() && p.Spec.NodeName != "" && podstatus.IsForgotten(p.Pod) {
+			ask = append(ask, i)
+		}
+	}
+	e.mu.Unlock()
+	return e.forEach(len(ask), func(n int) error {
+		e.mu.Lock()
+		p := a.pods[ask[n]]
+		e.mu.Unlock()
+		var whole struct {
+			Metadata metav1.ObjectMeta `json:"metadata"`
+		}
+		ctx, cancel := e.callContext()
+		defer cancel()
+		err := e.k.Get(ctx, cluster.Pods, p.Namespace, p.Name, &whole)
+		if err != nil && fault.KindOf(err) != fault.NotFound {
+			return err
+		}
+		answer := podstatus.AdmissionOf(p.Pod, &whole.Metadata)
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		p.taken = cmp.Or(p.taken, answer)
+		return nil
+	})
 }

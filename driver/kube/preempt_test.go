@@ -10,7 +10,7 @@ import (
 	"github.com/coxswain-sched/coxswain/driver/kube"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/resource"
-	"github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
+	lab "github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
 )
 
 // testPreempted: the cluster's scheduler takes the room of a gang for somebody else's pod of a

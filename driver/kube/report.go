@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/driver/kube/podstatus"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
 )
@@ -25,21 +26,21 @@ func (e *Engine) publishReport(a *attempt, r engine.Report) {
 }
 
 // readMembers reads all pods. The caller holds the lock.
-func (e *Engine) readMembers(a *attempt, now time.Time) []member {
-	out := make([]member, len(a.order.Nodes))
+func (e *Engine) readMembers(a *attempt, now time.Time) []podstatus.Member {
+	out := make([]podstatus.Member, len(a.order.Nodes))
 	for i := range out {
 		p := a.pods[i]
 		if p == nil {
-			out[i] = member{phase: engine.Accepted, unsure: true, why: fmt.Sprintf("pod %s%s is not there any more; nobody can say whether it ended", podName(e, a.ref, i), onNodeText(e.nodeOf(a, i)))}
-			out[i].onSilence(e.nodeOf(a, i), e.Survey)
+			out[i] = podstatus.Member{Phase: engine.Accepted, Uncertain: true, Why: fmt.Sprintf("pod %s%s is not there any more; nobody can say whether it ended", podName(e, a.ref, i), onNodeText(e.nodeOf(a, i)))}
+			out[i].OnSilence(e.nodeOf(a, i), e.kubeletState)
 			continue
 		}
-		out[i] = readPod(p.Pod, a.ref, p.serverClock(now))
-		out[i].doubtRefusal(p, !a.report.Started.IsZero(), a.stop != nil)
-		if p.gone && !out[i].over {
-			out[i].unsure, out[i].why = true, fmt.Sprintf("pod %s%s was taken away with its finalizer; nobody can say whether it ended", p.Name, onNodeText(p.Spec.NodeName))
+		out[i] = podstatus.Read(p.Pod, a.ref, p.serverClock(now))
+		out[i].DoubtRefusal(p.Pod, p.taken, !a.report.Started.IsZero(), a.stop != nil)
+		if p.gone && !out[i].Over {
+			out[i].Uncertain, out[i].Why = true, fmt.Sprintf("pod %s%s was taken away with its finalizer; nobody can say whether it ended", p.Name, onNodeText(p.Spec.NodeName))
 		}
-		out[i].onSilence(p.Spec.NodeName, e.Survey)
+		out[i].OnSilence(p.Spec.NodeName, e.kubeletState)
 	}
 	return out
 }
@@ -53,22 +54,22 @@ func onNodeText(node string) string {
 }
 
 // reportProgress reports how far an attempt is. The caller holds the lock.
-func (e *Engine) reportProgress(a *attempt, members []member, over int) error {
+func (e *Engine) reportProgress(a *attempt, members []podstatus.Member, over int) error {
 	r := a.report
 	phase, began, begun := engine.Running, time.Time{}, over == 0
 	r.Uncertain = false
 	all, several := make([]engine.NodeReport, 0, len(members)), e.mayShareNode(a)
 	for i, m := range members {
-		phase = min(phase, m.phase)
-		begun = begun && m.phase == engine.Running
-		if m.began.After(began) {
-			began = m.began
+		phase = min(phase, m.Phase)
+		begun = begun && m.Phase == engine.Running
+		if m.Began.After(began) {
+			began = m.Began
 		}
-		if m.unsure {
+		if m.Uncertain {
 			r.Uncertain = true
-			r.Message = m.why
+			r.Message = m.Why
 		}
-		all = onNode(all, engine.NodeReport{Node: e.nodeOf(a, i), Phase: m.phase, Message: m.why}, several)
+		all = onNode(all, engine.NodeReport{Node: e.nodeOf(a, i), Phase: m.Phase, Message: m.Why}, several)
 	}
 	if r.Nodes = nil; len(all) > 0 {
 		r.Nodes = all
@@ -76,7 +77,7 @@ func (e *Engine) reportProgress(a *attempt, members []member, over int) error {
 	if a.report.Uncertain && !r.Uncertain { // it is seen again
 		r.Message = ""
 	}
-	text := cmp.Or(a.lacks, e.said[a.namespace+"/"+render.Name(e.log.server, a.ref)], pendingReason(members))
+	text := cmp.Or(a.lacks, e.said[a.namespace+"/"+render.Name(e.log.server, a.ref)], podstatus.PendingReason(members))
 	if r.Phase == engine.Accepted && a.stop == nil && !r.Uncertain {
 		if text != "" || r.Message == a.waits {
 			r.Message = text
@@ -84,14 +85,14 @@ func (e *Engine) reportProgress(a *attempt, members []member, over int) error {
 		a.waits = text
 	}
 	for _, m := range members {
-		if o := m.outcome; o != nil && !o.Started.IsZero() { // its begin was not seen
+		if o := m.Outcome; o != nil && !o.Started.IsZero() { // its begin was not seen
 			begun, began = true, o.Started
 			break
 		}
 	}
-	if !begun && slices.ContainsFunc(members, func(m member) bool { return m.unsaid }) { // of that one it cannot be seen any more
-		if i := slices.IndexFunc(members, func(m member) bool { return !m.over && m.phase == engine.Running }); i >= 0 {
-			begun, began = true, members[i].began
+	if !begun && slices.ContainsFunc(members, func(m podstatus.Member) bool { return m.Unsaid }) { // of that one it cannot be seen any more
+		if i := slices.IndexFunc(members, func(m podstatus.Member) bool { return !m.Over && m.Phase == engine.Running }); i >= 0 {
+			begun, began = true, members[i].Began
 		}
 	}
 	if begun && r.Started.IsZero() {
@@ -171,6 +172,14 @@ func (e *Engine) nodeOf(a *attempt, i int) string {
 	return "" // nobody knows yet
 }
 
+// isNodeSilent reports whether the kubelet of a member's node did not answer when the nodes were listed last.
+func (e *Engine) isNodeSilent(a *attempt, i int) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	v := e.kubeletState(e.nodeOf(a, i))
+	return v == podstatus.KubeletSilent || v == podstatus.KubeletOff
+}
+
 // batchReport is the batch script's part of a report.
 func (e *Engine) batchReport(a *attempt, r *engine.Report, running bool) []engine.TaskReport {
 	t := engine.TaskReport{Step: engine.BatchStep, Node: e.nodeOf(a, 0), Running: running, Started: r.Started}
@@ -184,7 +193,7 @@ func (e *Engine) batchReport(a *attempt, r *engine.Report, running bool) []engin
 }
 
 // finishAttempt reports the end, once it is in the journal. All members are over.
-func (e *Engine) finishAttempt(a *attempt, members []member) error {
+func (e *Engine) finishAttempt(a *attempt, members []podstatus.Member) error {
 	e.mu.Lock()
 	stop := a.stop
 	ran := !a.report.Started.IsZero()
@@ -193,11 +202,7 @@ func (e *Engine) finishAttempt(a *attempt, members []member) error {
 	if err := e.deallocateClaims(a); err != nil {
 		return err
 	}
-	w := attemptOutcome(members, stop)
-	markLostWithNode(&w, members)
-	if ran {
-		w.Cause = orLost(w.Cause)
-	}
+	w := podstatus.End(members, stop.asStop(), ran)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	r := a.report

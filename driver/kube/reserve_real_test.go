@@ -10,7 +10,7 @@ import (
 	"github.com/coxswain-sched/coxswain/driver/kube"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
+	lab "github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
 )
 
 // othersPod is a pod of others that sleeps. Spec is more of its specification.

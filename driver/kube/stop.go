@@ -9,6 +9,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/agent/podagent"
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/podstatus"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/kit"
@@ -17,14 +18,14 @@ import (
 
 // carryOutStop carries out a stop: the crew is told, which then ends in time by itself; pods of which
 // nobody can be told, or that are late, are deleted.
-func (e *Engine) carryOutStop(a *attempt, stop *stopping, members []member) (time.Duration, error) {
+func (e *Engine) carryOutStop(a *attempt, stop *stopping, members []podstatus.Member) (time.Duration, error) {
 	e.mu.Lock()
 	told, deleted := a.told == stop, a.deleted == stop
 	e.mu.Unlock()
 	if deleted {
 		return e.nextPodCheck(members), nil
 	}
-	if !told && stop.Cause == engine.Stopped && !members[0].over && members[0].phase >= engine.Ready {
+	if !told && stop.Cause == engine.Stopped && !members[0].Over && members[0].Phase >= engine.Ready {
 		grace := max(0, time.Until(stop.killDeadline()))
 		if err := e.tellAgent(a, podagent.Word{Signal: stop.Signal, Grace: grace, Cause: stop.Cause, Text: stop.Reason}); err == nil {
 			e.mu.Lock()
@@ -38,7 +39,7 @@ func (e *Engine) carryOutStop(a *attempt, stop *stopping, members []member) (tim
 	if left := time.Until(stop.killDeadline().Add(late)); told && left > 0 {
 		return left, nil
 	}
-	if members[0].lingers {
+	if members[0].Lingers {
 		e.keepLog(a)
 	}
 	if err := e.deletePods(a, render.Grace(max(0, time.Until(stop.killDeadline())))); err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/enginetest"
 	"github.com/coxswain-sched/coxswain/model/fault"
-	"github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
+	lab "github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
 )
 
 // breaks are what happens to a cluster, and to the driver.

@@ -1,4 +1,4 @@
-package kube
+package podstatus
 
 import (
 	"unique"
@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// stripPod is what is kept of a pod that is watched: what the functions that take pods look at, and nothing
+// Strip is what is kept of a pod that is watched: what the functions that take pods look at, and nothing
 // else. There may be twenty thousand of them.
-func stripPod(p *corev1.Pod) *corev1.Pod {
+func Strip(p *corev1.Pod) *corev1.Pod {
 	out := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: p.Name, Namespace: internString(p.Namespace), UID: p.UID, CreationTimestamp: p.CreationTimestamp, DeletionTimestamp: p.DeletionTimestamp,
@@ -34,7 +34,7 @@ func stripPod(p *corev1.Pod) *corev1.Pod {
 	out.Status.ContainerStatuses = statesOf(p.Status.ContainerStatuses)
 	for _, c := range statesOf(p.Status.InitContainerStatuses) {
 		// Of who did its part it is asked alone whether there was one, and that of pods without a sandbox.
-		if t := c.State.Terminated; t == nil || t.ExitCode != 0 || lacksSandbox(p) {
+		if t := c.State.Terminated; t == nil || t.ExitCode != 0 || LacksSandbox(p) {
 			out.Status.InitContainerStatuses = append(out.Status.InitContainerStatuses, c)
 		}
 	}

@@ -1,4 +1,4 @@
-package kube
+package podstatus
 
 import (
 	"cmp"
@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// pendingReason says why the cluster's scheduler gives the pods of an attempt no nodes; empty: it has
+// PendingReason says why the cluster's scheduler gives the pods of an attempt no nodes; empty: it has
 // said nothing, or they have them.
-func pendingReason(members []member) string {
+func PendingReason(members []Member) string {
 	text, without := "", 0
 	for _, m := range members {
-		if !m.placed {
+		if !m.Placed {
 			without++
 		}
 		if m.waiting == "" { // nothing was said of it yet

@@ -1,4 +1,4 @@
-package kube
+package podstatus
 
 import (
 	"reflect"
@@ -86,12 +86,12 @@ func TestASlimPodSaysTheSame(t *testing.T) {
 		p := drawPod(t)
 		ref := engine.Ref{Allocation: 7, Attempt: 1}
 		now := time.Unix(3000, 0)
-		s := stripPod(p)
-		if got, want := readPod(s, ref, now), readPod(p, ref, now); !reflect.DeepEqual(got, want) {
+		s := Strip(p)
+		if got, want := Read(s, ref, now), Read(p, ref, now); !reflect.DeepEqual(got, want) {
 			t.Fatalf("%+v\nwant %+v\nof %+v", got, want, p)
 		}
 		claims := len(p.Spec.ResourceClaims)
-		if len(s.Spec.ResourceClaims) != claims || claims > 0 && hasSandbox(s) != hasSandbox(p) || s.CreationTimestamp != p.CreationTimestamp || s.Status.StartTime != p.Status.StartTime {
+		if len(s.Spec.ResourceClaims) != claims || claims > 0 && HasSandbox(s) != HasSandbox(p) || s.CreationTimestamp != p.CreationTimestamp || s.Status.StartTime != p.Status.StartTime {
 			t.Fatalf("%+v\nof %+v", s, p)
 		}
 		if r, ok := render.RefOf(s); !ok || r != ref || render.IndexOf(s) != 0 || s.Name != p.Name || s.Namespace != p.Namespace || s.UID != p.UID ||

@@ -1,4 +1,4 @@
-package kube
+package podstatus
 
 import (
 	"cmp"
@@ -15,39 +15,39 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-// member is what a pod's object says of it.
-type member struct {
-	phase   engine.Phase
-	over    bool // nothing of it lives, by the kubelet's word or because it never had a node
-	unsure  bool // nobody can say
-	began   time.Time
-	outcome *podagent.Outcome
-	why     string       // for people, of what went wrong; empty: nothing
-	cause   engine.Cause // of that, where there is no outcome
-	stuck   bool         // it will not start as it is; why says what is missing
-	gone    bool         // … and nobody can mend that: it has no sandbox any more, or no devices and a node
-	bare    bool         // it has a node, whose kubelet has made nothing yet in which a container could begin
-	refused bool         // … and it never will
-	placed  bool         // it has a node
-	awaits  bool         // it is over, and its kubelet has not said yet why
-	strayed bool         // it is over, since its node was gone before anybody there spoke of it
-	unsaid  bool         // it is over, and what became of its containers its kubelet does not say
-	lost    bool         // it is over, by an administrator's word that its node is off: what it did there nobody can say
-	lingers bool         // its job's container has long ended, and others in it keep the devices of its claims
-	waiting string       // why the cluster's scheduler gives it no node, as that says it
+// Member is one pod of an attempt, as its object shows it.
+type Member struct {
+	Phase     engine.Phase
+	Over      bool // nothing of it lives, by the kubelet's word or because it never had a node
+	Uncertain bool // nobody can say
+	Began     time.Time
+	Outcome   *podagent.Outcome
+	Why       string       // for people, of what went wrong; empty: nothing
+	Cause     engine.Cause // of that, where there is no outcome
+	Stuck     bool         // it will not start as it is; Why says what is missing
+	Hopeless  bool         // … and nobody can mend that: its sandbox is gone, or it has a node and no devices
+	Refused   bool         // … and the kubelet will never start it
+	NoSandbox bool         // it has a node, whose kubelet has made no sandbox yet
+	Placed    bool         // it has a node
+	awaits    bool         // it is over, and its kubelet has not said yet why
+	strayed   bool         // it is over, since its node was gone before anybody there spoke of it
+	Unsaid    bool         // it is over, and what became of its containers its kubelet does not say
+	lost      bool         // it is over, by an administrator's word that its node is off: what it did there nobody can say
+	Lingers   bool         // its job's container has long ended, and others in it keep the devices of its claims
+	waiting   string       // why the cluster's scheduler gives it no node, as that says it
 }
 
-// silence is for how long a pod may be past its grace before its kubelet is called silent.
-const silence = 30 * time.Second
+// Silence is how long a pod may be past its grace period before its kubelet counts as silent.
+const Silence = 30 * time.Second
 
-// readPod says what the object of a pod proves. Nothing is concluded from the phase alone: a pod
+// Read says what the object of a pod proves. Nothing is concluded from the phase alone: a pod
 // is called failed, too, when nobody has heard of its node.
-func readPod(p *corev1.Pod, ref engine.Ref, now time.Time) member {
-	m := member{phase: engine.Accepted}
+func Read(p *corev1.Pod, ref engine.Ref, now time.Time) Member {
+	m := Member{Phase: engine.Accepted}
 	if p.Spec.NodeName == "" {
 		if p.DeletionTimestamp != nil { // nobody can bind it any more
-			m.over, m.phase = true, engine.Ended
-			m.cause, m.why = deletionCause(p)
+			m.Over, m.Phase = true, engine.Ended
+			m.Cause, m.Why = deletionCause(p)
 		}
 		for _, c := range p.Status.Conditions {
 			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason != corev1.PodReasonSchedulingGated {
@@ -56,48 +56,48 @@ func readPod(p *corev1.Pod, ref engine.Ref, now time.Time) member {
 		}
 		return m
 	}
-	m.placed = true
-	main := jobContainer(p.Status.ContainerStatuses)
+	m.Placed = true
+	main := JobContainer(p.Status.ContainerStatuses)
 	switch {
 	case main != nil && main.State.Terminated != nil && isUncounted(p, now):
 		t := main.State.Terminated
-		m.over, m.phase, m.began, m.awaits = true, engine.Ended, t.StartedAt.Time, awaitsReason(p, t, ref, now)
+		m.Over, m.Phase, m.Began, m.awaits = true, engine.Ended, t.StartedAt.Time, awaitsReason(p, t, ref, now)
 		if o := outcomeOf(t, ref); o != nil {
-			m.outcome = o
+			m.Outcome = o
 			switch {
 			case o.Cause == engine.Stopped: // told to end: if not by us, by the cluster
-				if m.cause, m.why = deletionCause(p); m.cause == "" {
-					m.cause, m.why = engine.NodeLost, byKubelet(p, !o.Started.IsZero())
+				if m.Cause, m.Why = deletionCause(p); m.Cause == "" {
+					m.Cause, m.Why = engine.NodeLost, byKubelet(p, !o.Started.IsZero())
 				}
 			case o.Started.IsZero() && o.Cause != engine.Exited:
-				m.cause, m.why = o.Cause, fmt.Sprintf("pod %s on %s: %s", p.Name, p.Spec.NodeName, o.Message)
+				m.Cause, m.Why = o.Cause, fmt.Sprintf("pod %s on %s: %s", p.Name, p.Spec.NodeName, o.Message)
 			}
 		} else {
-			m.cause, m.why = terminationCause(p, t)
+			m.Cause, m.Why = terminationCause(p, t)
 		}
 	case main != nil && main.State.Terminated != nil:
 		t := main.State.Terminated
-		m.lingers = p.DeletionTimestamp == nil && !t.FinishedAt.IsZero() && now.After(t.FinishedAt.Add(silence))
-		m.phase, m.began = engine.Ready, t.StartedAt.Time // its end does not say that the job began
+		m.Lingers = p.DeletionTimestamp == nil && !t.FinishedAt.IsZero() && now.After(t.FinishedAt.Add(Silence))
+		m.Phase, m.Began = engine.Ready, t.StartedAt.Time // its end does not say that the job began
 		if o := outcomeOf(t, ref); o != nil && !o.Started.IsZero() {
-			m.phase, m.outcome = engine.Running, o
+			m.Phase, m.Outcome = engine.Running, o
 		}
 	case main != nil && main.State.Running != nil:
-		m.phase, m.began = engine.Ready, main.State.Running.StartedAt.Time
+		m.Phase, m.Began = engine.Ready, main.State.Running.StartedAt.Time
 		if main.Started != nil && *main.Started {
-			m.phase = engine.Running
+			m.Phase = engine.Running
 		}
 	case p.Status.Phase == corev1.PodFailed && !hasLiveContainer(p) && !isGarbageCollected(p):
-		m.over, m.phase = true, engine.Ended
-		m.cause, m.why = kubeletRejection(p)
+		m.Over, m.Phase = true, engine.Ended
+		m.Cause, m.Why = kubeletRejection(p)
 	default:
 		if why := lostBeforeStart(p, now); why != "" {
-			m.over, m.strayed, m.phase, m.cause, m.why = true, true, engine.Ended, engine.Unready, why
+			m.Over, m.strayed, m.Phase, m.Cause, m.Why = true, true, engine.Ended, engine.Unready, why
 			return m
 		}
 		m.readWaitingReason(p, main)
 	}
-	if !m.over {
+	if !m.Over {
 		m.markUncertain(p, now)
 	}
 	return m
@@ -125,7 +125,7 @@ func isUncounted(p *corev1.Pod, now time.Time) bool {
 		return false
 	}
 	for _, c := range p.Status.ContainerStatuses {
-		if c.State.Terminated == nil || c.State.Terminated.FinishedAt.IsZero() || now.After(c.State.Terminated.FinishedAt.Add(silence)) {
+		if c.State.Terminated == nil || c.State.Terminated.FinishedAt.IsZero() || now.After(c.State.Terminated.FinishedAt.Add(Silence)) {
 			return true
 		}
 	}
@@ -143,8 +143,8 @@ func isGarbageCollected(p *corev1.Pod) bool {
 	return false
 }
 
-// jobContainer is the status of the job's container.
-func jobContainer(all []corev1.ContainerStatus) *corev1.ContainerStatus {
+// JobContainer is the status of the job's container.
+func JobContainer(all []corev1.ContainerStatus) *corev1.ContainerStatus {
 	for i := range all {
 		if all[i].Name == render.Container {
 			return &all[i]
@@ -157,7 +157,7 @@ func jobContainer(all []corev1.ContainerStatus) *corev1.ContainerStatus {
 // that was made and waits, in a pod that its kubelet has called failed and that has no sandbox any
 // more, never began and never will.
 func hasLiveContainer(p *corev1.Pod) bool {
-	dead := p.Status.Phase == corev1.PodFailed && lacksSandbox(p)
+	dead := p.Status.Phase == corev1.PodFailed && LacksSandbox(p)
 	for _, all := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
 		for _, c := range all {
 			if c.State.Running != nil || c.State.Terminated == nil && c.ContainerID != "" && !(dead && c.State.Waiting != nil) {
@@ -169,23 +169,23 @@ func hasLiveContainer(p *corev1.Pod) bool {
 }
 
 // markUncertain says when what the object says may not be true any more.
-func (m *member) markUncertain(p *corev1.Pod, now time.Time) {
+func (m *Member) markUncertain(p *corev1.Pod, now time.Time) {
 	switch {
 	case p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded:
-		m.unsure, m.why = true, fmt.Sprintf("pod %s is called %s, and its kubelet on %s has not said that its containers have ended", p.Name, p.Status.Phase, p.Spec.NodeName)
-	case p.DeletionTimestamp != nil && now.After(p.DeletionTimestamp.Add(silence)):
-		m.unsure, m.why = true, fmt.Sprintf("pod %s should have ended at %s, and its kubelet on %s says nothing", p.Name, p.DeletionTimestamp.UTC().Format(time.RFC3339), p.Spec.NodeName)
+		m.Uncertain, m.Why = true, fmt.Sprintf("pod %s is called %s, and its kubelet on %s has not said that its containers have ended", p.Name, p.Status.Phase, p.Spec.NodeName)
+	case p.DeletionTimestamp != nil && now.After(p.DeletionTimestamp.Add(Silence)):
+		m.Uncertain, m.Why = true, fmt.Sprintf("pod %s should have ended at %s, and its kubelet on %s says nothing", p.Name, p.DeletionTimestamp.UTC().Format(time.RFC3339), p.Spec.NodeName)
 	}
 }
 
 // readWaitingReason reads why a pod's container does not run yet.
-func (m *member) readWaitingReason(p *corev1.Pod, main *corev1.ContainerStatus) {
+func (m *Member) readWaitingReason(p *corev1.Pod, main *corev1.ContainerStatus) {
 	all := p.Status.InitContainerStatuses
 	if main != nil {
 		all = append(all[:len(all):len(all)], *main)
 	}
 	if why := failedInitContainer(p); why != "" {
-		m.stuck, m.why = true, fmt.Sprintf("pod %s on %s: %s", p.Name, p.Spec.NodeName, why)
+		m.Stuck, m.Why = true, fmt.Sprintf("pod %s on %s: %s", p.Name, p.Spec.NodeName, why)
 		return
 	}
 	for _, c := range all {
@@ -194,34 +194,34 @@ func (m *member) readWaitingReason(p *corev1.Pod, main *corev1.ContainerStatus) 
 			continue
 		}
 		if sandboxGone(p, all) {
-			m.stuck, m.gone, m.cause = true, true, engine.Unready
-			m.why = fmt.Sprintf("pod %s on %s: what its containers run in (the sandbox) is gone, container %s had not begun, and the kubelet makes no other for a pod of which a container was made", p.Name, p.Spec.NodeName, c.Name)
+			m.Stuck, m.Hopeless, m.Cause = true, true, engine.Unready
+			m.Why = fmt.Sprintf("pod %s on %s: what its containers run in (the sandbox) is gone, container %s had not begun, and the kubelet makes no other for a pod of which a container was made", p.Name, p.Spec.NodeName, c.Name)
 			return
 		}
 		switch w.Reason {
 		case "ErrImagePull", "ImagePullBackOff", "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
-			m.stuck = true
+			m.Stuck = true
 		case "InvalidImageName", "ErrImageNeverPull":
-			m.stuck, m.refused = true, true
+			m.Stuck, m.Refused = true, true
 		default:
 			continue
 		}
-		m.why = fmt.Sprintf("pod %s on %s: %s: %s (image %s)", p.Name, p.Spec.NodeName, w.Reason, w.Message, c.Image)
+		m.Why = fmt.Sprintf("pod %s on %s: %s: %s (image %s)", p.Name, p.Spec.NodeName, w.Reason, w.Message, c.Image)
 		return
 	}
-	m.bare = lacksSandbox(p)
+	m.NoSandbox = LacksSandbox(p)
 }
 
 // sandboxGone reports whether a pod will never begin: a container of it was made, and it has no
 // sandbox. A kubelet makes one anew for a pod that is not restarted only if none was made
 // (kuberuntime's computePodActions). A machine that lost its power leaves pods so.
 func sandboxGone(p *corev1.Pod, all []corev1.ContainerStatus) bool {
-	return lacksSandbox(p) && slices.ContainsFunc(all, func(c corev1.ContainerStatus) bool { return c.ContainerID != "" })
+	return LacksSandbox(p) && slices.ContainsFunc(all, func(c corev1.ContainerStatus) bool { return c.ContainerID != "" })
 }
 
-// lacksSandbox reports whether a pod's kubelet says that there is no sandbox in which containers could
+// LacksSandbox reports whether a pod's kubelet says that there is no sandbox in which containers could
 // begin.
-func lacksSandbox(p *corev1.Pod) bool {
+func LacksSandbox(p *corev1.Pod) bool {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReadyToStartContainers && c.Status == corev1.ConditionFalse {
 			return true
@@ -269,7 +269,7 @@ func endedBeforeDeletion(p *corev1.Pod, t *corev1.ContainerStateTerminated) bool
 		return false
 	}
 	asked := p.DeletionTimestamp.Add(-time.Duration(*p.DeletionGracePeriodSeconds) * time.Second)
-	return asked.After(t.FinishedAt.Add(silence / 2))
+	return asked.After(t.FinishedAt.Add(Silence / 2))
 }
 
 // kubeletRejection are the kubelet's own words for a pod that it would not have, or not keep.
@@ -323,13 +323,31 @@ func deletionCause(p *corev1.Pod) (engine.Cause, string) {
 	return "", ""
 }
 
+// Stop is a request to end an attempt.
+type Stop struct {
+	Cause  engine.Cause
+	Reason string
+	Signal int // 0: none was named
+}
+
+// End is how an attempt ended of which all members are over. stop: nil if nobody asked for its end.
+// ran says that it is known to have begun.
+func End(members []Member, stop *Stop, ran bool) engine.Report {
+	r := attemptOutcome(members, stop)
+	markLostWithNode(&r, members)
+	if ran {
+		r.Cause = orLost(r.Cause)
+	}
+	return r
+}
+
 // attemptOutcome is how an attempt ended, of the members that say so. All are over.
-func attemptOutcome(members []member, stop *stopping) engine.Report {
+func attemptOutcome(members []Member, stop *Stop) engine.Report {
 	var r engine.Report
-	if o := members[0].outcome; o != nil {
+	if o := members[0].Outcome; o != nil {
 		r.Cause, r.Exit, r.Message, r.Started, r.Ended, r.Tasks, r.Saved = o.Cause, o.Exit, o.Message, o.Started, o.Ended, o.Tasks, o.Saved
-		lost := r.Cause == engine.NodeLost && slices.ContainsFunc(members, func(m member) bool { // another, and why is known
-			return m.cause == engine.Preempted || m.cause == engine.Exited || m.cause == engine.OutOfMemory
+		lost := r.Cause == engine.NodeLost && slices.ContainsFunc(members, func(m Member) bool { // another, and why is known
+			return m.Cause == engine.Preempted || m.Cause == engine.Exited || m.Cause == engine.OutOfMemory
 		})
 		if r.Cause != engine.Stopped && !lost && (stop == nil || !r.Started.IsZero()) {
 			return r
@@ -348,14 +366,14 @@ func attemptOutcome(members []member, stop *stopping) engine.Report {
 		return r
 	}
 	for i, m := range members {
-		if m.cause != "" && (r.Cause == "" || r.Cause == engine.NodeLost && m.cause != engine.NodeLost) {
-			r.Cause, r.Message = m.cause, m.why
+		if m.Cause != "" && (r.Cause == "" || r.Cause == engine.NodeLost && m.Cause != engine.NodeLost) {
+			r.Cause, r.Message = m.Cause, m.Why
 		}
-		if o := m.outcome; i > 0 && o != nil && r.Started.IsZero() {
+		if o := m.Outcome; i > 0 && o != nil && r.Started.IsZero() {
 			r.Started = o.Started
 		}
 	}
-	if o := members[0].outcome; o != nil { // it was told to end, and by none of us
+	if o := members[0].Outcome; o != nil { // it was told to end, and by none of us
 		r.Exit = o.Exit
 		r.Cause = cmp.Or(r.Cause, engine.Cancelled)
 		r.Message = cmp.Or(r.Message, o.Message)
@@ -371,3 +389,10 @@ const (
 	sigterm = 15
 	sigkill = 9
 )
+
+// HasSandbox reports whether the kubelet is past what comes before a pod's containers.
+func HasSandbox(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReadyToStartContainers && c.Status == corev1.ConditionTrue
+	})
+}

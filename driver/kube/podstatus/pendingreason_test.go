@@ -1,4 +1,4 @@
-package kube
+package podstatus
 
 import (
 	"testing"
@@ -35,15 +35,15 @@ func TestWhyThereIsNoNode(t *testing.T) {
 		{[]string{"0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."}, "Kubernetes' scheduler has no node for it: of 1 node: pod has unbound immediate PersistentVolumeClaims"},
 		{[]string{"something of tomorrow"}, "Kubernetes' scheduler has no node for it: something of tomorrow"},
 	} {
-		var members []member
+		var members []Member
 		for _, s := range c.says {
-			m := member{waiting: s}
+			m := Member{waiting: s}
 			if s == "has one" {
-				m = member{placed: true}
+				m = Member{Placed: true}
 			}
 			members = append(members, m)
 		}
-		if got := pendingReason(members); got != c.want {
+		if got := PendingReason(members); got != c.want {
 			t.Errorf("%q:\n%s\nwant\n%s", c.says, got, c.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package kube
+package podstatus
 
 import (
 	"fmt"
@@ -209,24 +209,24 @@ func TestWhatAPodProves(t *testing.T) {
 		{"no image", podThat(holding(waits("ImagePullBackOff"), false)), "accepted stuck", ""},
 		{"a name of no image", podThat(holding(waits("InvalidImageName"), false)), "accepted stuck refused", ""},
 	} {
-		m := readPod(c.p, testRef, testNow)
-		got := []string{m.phase.String()}
+		m := Read(c.p, testRef, testNow)
+		got := []string{m.Phase.String()}
 		for _, x := range []struct {
 			is   bool
 			name string
-		}{{m.over, "over"}, {m.outcome != nil, "outcome"}, {m.unsure, "unsure"}, {m.stuck, "stuck"}, {m.refused, "refused"}, {m.lingers, "lingers"}, {m.awaits, "awaits"}} {
+		}{{m.Over, "over"}, {m.Outcome != nil, "outcome"}, {m.Uncertain, "unsure"}, {m.Stuck, "stuck"}, {m.Refused, "refused"}, {m.Lingers, "lingers"}, {m.awaits, "awaits"}} {
 			if x.is {
 				got = append(got, x.name)
 			}
 		}
-		if g := strings.Join(got, " "); g != c.want || m.cause != c.cause {
-			t.Errorf("%s: %s, cause %q; want %s, %q", c.what, g, m.cause, c.want, c.cause)
+		if g := strings.Join(got, " "); g != c.want || m.Cause != c.cause {
+			t.Errorf("%s: %s, cause %q; want %s, %q", c.what, g, m.Cause, c.want, c.cause)
 		}
-		if (m.unsure || m.stuck || m.over && (m.outcome == nil || m.cause == engine.LaunchFailed)) && !strings.Contains(m.why, "pod p") {
-			t.Errorf("%s: %q does not name the pod", c.what, m.why)
+		if (m.Uncertain || m.Stuck || m.Over && (m.Outcome == nil || m.Cause == engine.LaunchFailed)) && !strings.Contains(m.Why, "pod p") {
+			t.Errorf("%s: %q does not name the pod", c.what, m.Why)
 		}
-		if strings.HasPrefix(c.what, "a first container") && !strings.HasSuffix(m.why, "container cox ended with 137 (Error) before the job's began") {
-			t.Errorf("%s: %q does not say what failed", c.what, m.why)
+		if strings.HasPrefix(c.what, "a first container") && !strings.HasSuffix(m.Why, "container cox ended with 137 (Error) before the job's began") {
+			t.Errorf("%s: %q does not say what failed", c.what, m.Why)
 		}
 	}
 }
@@ -236,29 +236,29 @@ func TestWhatAPodProves(t *testing.T) {
 //
 // Seen to fail with: a loss that only a preemption explains.
 func TestHowAnAttemptEnded(t *testing.T) {
-	said := func(c engine.Cause, x job.ExitCode) member {
-		return member{over: true, outcome: &podagent.Outcome{Ref: testRef, Cause: c, Exit: x, Started: testNow, Ended: testNow, Message: "said"}}
+	said := func(c engine.Cause, x job.ExitCode) Member {
+		return Member{Over: true, Outcome: &podagent.Outcome{Ref: testRef, Cause: c, Exit: x, Started: testNow, Ended: testNow, Message: "said"}}
 	}
-	lost := member{over: true, cause: engine.NodeLost, why: "lost"}
+	lost := Member{Over: true, Cause: engine.NodeLost, Why: "lost"}
 	term, kill := job.ExitCode{Signal: sigterm}, job.ExitCode{Signal: sigkill}
 	for _, c := range []struct {
 		what    string
-		members []member
-		stop    *stopping
+		members []Member
+		stop    *Stop
 		want    string
 	}{
-		{"by itself", []member{said(engine.Exited, job.ExitCode{Status: 3}), lost}, nil, fmt.Sprint(engine.Exited, job.ExitCode{Status: 3}, "said")},
-		{"by itself, while a stop was on its way", []member{said(engine.Exited, job.ExitCode{})}, &stopping{Cause: engine.Stopped, Reason: "enough"}, fmt.Sprint(engine.Exited, job.ExitCode{}, "said")},
-		{"stopped", []member{said(engine.Stopped, term)}, &stopping{Cause: engine.Stopped, Reason: "enough"}, fmt.Sprint(engine.Stopped, term, "enough")},
-		{"deleted by somebody", []member{said(engine.Stopped, term)}, nil, fmt.Sprint(engine.Cancelled, term, "said")},
-		{"preempted", []member{said(engine.Stopped, term), {over: true, cause: engine.Preempted, why: "for others"}}, nil, fmt.Sprint(engine.Preempted, term, "for others")},
-		{"another member preempted", []member{said(engine.NodeLost, kill), {over: true, cause: engine.Preempted, why: "for others"}}, nil, fmt.Sprint(engine.Preempted, kill, "for others")},
-		{"another member ended for what it used of the disk", []member{said(engine.NodeLost, job.ExitCode{Status: 1}), {over: true, cause: engine.Exited, why: "glut"}}, nil, fmt.Sprint(engine.Exited, kill, "glut")},
-		{"another member out of memory", []member{said(engine.NodeLost, job.ExitCode{Status: 1}), lost, {over: true, cause: engine.OutOfMemory, why: "oom"}}, nil, fmt.Sprint(engine.OutOfMemory, kill, "oom")},
-		{"stopped without a word", []member{lost}, &stopping{Cause: engine.Stopped}, fmt.Sprint(engine.Stopped, term, "")},
-		{"never began", []member{lost}, &stopping{Cause: engine.Unready, Reason: "no room"}, fmt.Sprint(engine.Unready, job.ExitCode{Status: 1}, "no room")},
-		{"out of memory, and the others lost", []member{lost, {over: true, cause: engine.OutOfMemory, why: "oom"}}, nil, fmt.Sprint(engine.OutOfMemory, kill, "oom")},
-		{"lost", []member{lost, lost}, nil, fmt.Sprint(engine.NodeLost, job.ExitCode{Status: 1}, "lost")},
+		{"by itself", []Member{said(engine.Exited, job.ExitCode{Status: 3}), lost}, nil, fmt.Sprint(engine.Exited, job.ExitCode{Status: 3}, "said")},
+		{"by itself, while a stop was on its way", []Member{said(engine.Exited, job.ExitCode{})}, &Stop{Cause: engine.Stopped, Reason: "enough"}, fmt.Sprint(engine.Exited, job.ExitCode{}, "said")},
+		{"stopped", []Member{said(engine.Stopped, term)}, &Stop{Cause: engine.Stopped, Reason: "enough"}, fmt.Sprint(engine.Stopped, term, "enough")},
+		{"deleted by somebody", []Member{said(engine.Stopped, term)}, nil, fmt.Sprint(engine.Cancelled, term, "said")},
+		{"preempted", []Member{said(engine.Stopped, term), {Over: true, Cause: engine.Preempted, Why: "for others"}}, nil, fmt.Sprint(engine.Preempted, term, "for others")},
+		{"another member preempted", []Member{said(engine.NodeLost, kill), {Over: true, Cause: engine.Preempted, Why: "for others"}}, nil, fmt.Sprint(engine.Preempted, kill, "for others")},
+		{"another member ended for what it used of the disk", []Member{said(engine.NodeLost, job.ExitCode{Status: 1}), {Over: true, Cause: engine.Exited, Why: "glut"}}, nil, fmt.Sprint(engine.Exited, kill, "glut")},
+		{"another member out of memory", []Member{said(engine.NodeLost, job.ExitCode{Status: 1}), lost, {Over: true, Cause: engine.OutOfMemory, Why: "oom"}}, nil, fmt.Sprint(engine.OutOfMemory, kill, "oom")},
+		{"stopped without a word", []Member{lost}, &Stop{Cause: engine.Stopped}, fmt.Sprint(engine.Stopped, term, "")},
+		{"never began", []Member{lost}, &Stop{Cause: engine.Unready, Reason: "no room"}, fmt.Sprint(engine.Unready, job.ExitCode{Status: 1}, "no room")},
+		{"out of memory, and the others lost", []Member{lost, {Over: true, Cause: engine.OutOfMemory, Why: "oom"}}, nil, fmt.Sprint(engine.OutOfMemory, kill, "oom")},
+		{"lost", []Member{lost, lost}, nil, fmt.Sprint(engine.NodeLost, job.ExitCode{Status: 1}, "lost")},
 	} {
 		r := attemptOutcome(c.members, c.stop)
 		if got := fmt.Sprint(r.Cause, r.Exit, r.Message); got != c.want {
