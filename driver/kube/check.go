@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/inventory"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -21,7 +23,11 @@ import (
 
 // scan is a look at a cluster: what was found so far.
 type scan struct {
-	*Survey
+	inventory *inventory.Inventory
+	topology  *topologyReader
+	cluster   *cluster.Cluster
+	terms     settings.Terms
+
 	found  []engine.Finding
 	served cluster.Served
 	gangs  []Gang
@@ -47,15 +53,33 @@ func (l *scan) addFailure(what string, err error) {
 	l.addFinding(what, state, mend, "not looked at: %v", err)
 }
 
+// Check looks at a cluster and at what a pool of these terms may do there, before it is added. It
+// makes nothing that stays.
+func Check(ctx context.Context, c *cluster.Cluster, t settings.Terms) ([]engine.Finding, error) {
+	return newScan(c, t, "").check(ctx)
+}
+
+// newScan returns a scan with an inventory of its own.
+func newScan(c *cluster.Cluster, t settings.Terms, server string) *scan {
+	t.Namespace = cmp.Or(t.Namespace, c.Namespace())
+	topology := &topologyReader{cluster: c, terms: t}
+	return &scan{inventory: inventory.New(c, t, server, topology.knownLabels), topology: topology, cluster: c, terms: t}
+}
+
 // Check looks at the cluster and at what the pool may do there. It makes nothing that stays.
-func (s *Survey) Check(ctx context.Context) ([]engine.Finding, error) {
-	l := &scan{Survey: s}
-	v, err := s.cluster.Version(ctx)
+func (e *Engine) Check(ctx context.Context) ([]engine.Finding, error) {
+	l := scan{inventory: e.inventory, topology: e.topology, cluster: e.k, terms: e.cfg.Terms}
+	return l.check(ctx)
+}
+
+// check makes all findings.
+func (l *scan) check(ctx context.Context) ([]engine.Finding, error) {
+	v, err := l.cluster.Version(ctx)
 	if err != nil {
 		return nil, err
 	}
 	l.checkVersion(v.Major, v.Minor, v.GitVersion)
-	if l.served, err = s.cluster.Served(ctx); err != nil {
+	if l.served, err = l.cluster.Served(ctx); err != nil {
 		return l.found, err
 	}
 	l.gangs = Gangs(l.served)
@@ -210,7 +234,7 @@ func (l *scan) checkRights(ctx context.Context) error {
 			where = "in the whole cluster"
 		}
 		state := engine.Missing
-		if r.All && !l.terms.Placed && r.Resource != cluster.Nodes || r.Resource == volumes || r.Resource == classes {
+		if r.All && !l.terms.Placed && r.Resource != cluster.Nodes || r.Resource == inventory.Volumes || r.Resource == inventory.StorageClasses {
 			state = engine.Warning // what it shows is not placed by, or need not be
 		}
 		what := r.String()
@@ -282,7 +306,7 @@ func (l *scan) grantCommand() string {
 }
 
 // quotedUser is who asks, as a word of a shell.
-func (l *scan) quotedUser() string { return shellQuote(orDefault(l.who, "user:NAME")) }
+func (l *scan) quotedUser() string { return shellQuote(cmp.Or(l.who, "user:NAME")) }
 
 // shellQuote is a word as a shell takes it.
 func shellQuote(s string) string {
@@ -343,7 +367,7 @@ func (l *scan) checkGang(ctx context.Context) error {
 	case l.terms.Placed:
 		l.addFinding("gangs", engine.Found, "", "Coxswain chooses the nodes and binds all pods of a job, or none")
 	case !ok && l.terms.Gang != "":
-		l.addFinding("gangs", engine.Missing, "leave gang, or install it", "%s is not there; there is %s", l.terms.Gang, orDefault(strings.Join(names, ", "), "nothing that begins pods together"))
+		l.addFinding("gangs", engine.Missing, "leave gang, or install it", "%s is not there; there is %s", l.terms.Gang, cmp.Or(strings.Join(names, ", "), "nothing that begins pods together"))
 	case !ok:
 		l.addFinding("gangs", engine.Warning, "--placed, where Coxswain chooses the nodes; or a scheduler with gangs: native (Kubernetes 1.36 on, feature gate GangScheduling), Volcano, KAI",
 			"the cluster has nothing that begins pods together: jobs on one node run, coupled ones on several are refused")
@@ -358,13 +382,6 @@ func (l *scan) checkGang(ctx context.Context) error {
 		l.addFinding("gangs", engine.Found, "", "%s is taken, %s: %s; that its scheduler goes by it, cox verify %s shows", g.Kind, why, strings.Join(names, ", "), l.terms.Pool)
 	}
 	return nil
-}
-
-func orDefault(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }
 
 // checkPodNames is whether pods can find each other.

@@ -62,7 +62,7 @@ func (a *answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, a.say[r.URL.Path])
 }
 
-func surveyOf(t *testing.T, a *answers, terms settings.Terms) *Survey {
+func surveyOf(t *testing.T, a *answers, terms settings.Terms) *scan {
 	t.Helper()
 	a.t = t
 	server := httptest.NewServer(a)
@@ -75,7 +75,7 @@ func surveyOf(t *testing.T, a *answers, terms settings.Terms) *Survey {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewSurvey(c, terms, "abcdef")
+	return newScan(c, terms, "abcdef")
 }
 
 // good is a cluster in which nothing is missing.
@@ -105,6 +105,15 @@ func good() map[string]string {
 	}
 }
 
+// hgx is the node of driver/kube/inventory's tests.
+var hgx = func() string {
+	text, err := os.ReadFile("inventory/testdata/hgx.json")
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}()
+
 var terms = settings.Terms{
 	Pool: "k8s-a", Namespace: "cox", Image: "train:1", AgentImage: "agent:1", PriorityClass: "high", PullSecrets: []string{"pull"},
 	Paths: []settings.Path{{Prefix: "/home", Volume: settings.Volume{Kind: settings.Claim, Name: "home"}}, {Prefix: "/data", Volume: settings.Volume{Kind: settings.NFS, Server: "10.0.0.5", Dir: "/export"}}},
@@ -123,9 +132,9 @@ func home(mode, more string) string {
 const policyAt = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/coxswain-k8s-a"
 
 // findings are those of a look, a line each.
-func findings(t *testing.T, s *Survey) []string {
+func findings(t *testing.T, s *scan) []string {
 	t.Helper()
-	found, err := s.Check(context.Background())
+	found, err := s.check(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,29 +280,29 @@ func TestSurvey(t *testing.T) {
 	ctx := context.Background()
 	a := &answers{say: good()}
 	s := surveyOf(t, a, settings.Terms{Pool: "k8s-a", Namespace: "cox", Placed: true})
-	if s.Inventory() != nil {
+	if s.inventory.Report() != nil {
 		t.Error("an inventory before the first look")
 	}
-	m, ok, err := s.Machine(ctx, "gpu-7")
+	m, ok, err := s.inventory.Machine(ctx, "gpu-7")
 	if err != nil || !ok || m.Others.Devices["nvidia.com/gpu"] != 2 {
 		t.Fatalf("%+v %v %v", m, ok, err)
 	}
-	if _, ok, err = s.Machine(ctx, "gpu-8"); ok || err != nil {
+	if _, ok, err = s.inventory.Machine(ctx, "gpu-8"); ok || err != nil {
 		t.Errorf("gpu-8: %v %v", ok, err)
 	}
-	inv := s.Inventory()
+	inv := s.inventory.Report()
 	if n := inv.Nodes[0]; n.GPUs != 7 || n.GPUsOthers != 2 || n.CPUs != 191 || n.CPUsOthers != 1 || n.State != "Ready" {
 		t.Errorf("%+v", n)
 	}
 	a.say["/api/v1/pods"] = "forbidden"
-	if _, err := s.Nodes(ctx); fault.KindOf(err) != fault.Permission {
+	if _, err := s.inventory.Nodes(ctx); fault.KindOf(err) != fault.Permission {
 		t.Errorf("placed, without seeing others: %v", err)
 	}
 	s = surveyOf(t, a, settings.Terms{})
-	if nodes, err := s.Nodes(ctx); err != nil || len(nodes) != 1 {
+	if nodes, err := s.inventory.Nodes(ctx); err != nil || len(nodes) != 1 {
 		t.Errorf("%v %v", nodes, err)
 	}
-	if inv := s.Inventory(); len(inv.Unknown) != 1 {
+	if inv := s.inventory.Report(); len(inv.Unknown) != 1 {
 		t.Errorf("%+v", inv)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
 	"github.com/coxswain-sched/coxswain/driver/kube/dra"
+	"github.com/coxswain-sched/coxswain/driver/kube/inventory"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -31,15 +32,13 @@ func deviceChooser(t *settings.Terms, claimed, counted int) string {
 }
 
 // checkDRADevices is what drivers of DRA have, and why not all of it is offered.
-func (l *scan) checkDRADevices(ctx context.Context, all []Machine) {
+func (l *scan) checkDRADevices(ctx context.Context, all []inventory.Machine) {
 	if len(l.terms.Classes) == 0 {
 		l.checkUnusedDRA(ctx)
 		return
 	}
 	l.claimsOfGang()
-	l.mu.Lock()
-	wrong, not := l.wrong, maps.Clone(l.astray)
-	l.mu.Unlock()
+	wrong, not := l.inventory.Unoffered()
 	for _, err := range wrong {
 		l.addFinding(withAttributes, engine.Missing, fault.Remedy(err), "%v", err)
 	}

@@ -26,7 +26,7 @@ func (l *scan) kueueQueues(ctx context.Context) {
 // Topology Kueue chooses the nodes too, so that a job begins where there is room for all of it.
 func (l *scan) kueueQueue(ctx context.Context, ns, queue string) {
 	const what = "queue"
-	has, without, err := l.queueTopology(ctx, l.served, ns)
+	has, without, err := l.topology.queueTopology(ctx, l.served, ns)
 	if err != nil && fault.KindOf(err) == fault.NotFound {
 		l.addFinding(what, engine.Missing, "kubectl apply a LocalQueue "+l.terms.Queue+" in namespace "+ns+", of a ClusterQueue that is there", "nothing begins by %s: %v", queue, err)
 		return

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/inventory"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -54,7 +56,7 @@ func limitRangeText(r *corev1.LimitRange) string {
 
 // checkNodes is the nodes, their devices and where they lie.
 func (l *scan) checkNodes(ctx context.Context) error {
-	all, err := l.surveyNodes(ctx)
+	all, err := l.inventory.Refresh(ctx)
 	if err != nil {
 		l.addFailure("nodes", err)
 		return nil
@@ -66,7 +68,7 @@ func (l *scan) checkNodes(ctx context.Context) error {
 	l.checkNodeStates(all)
 	l.userGroups(all)
 	l.checkGPUTypes(all)
-	if _, err := l.topologyLabels(ctx); err != nil {
+	if _, err := l.topology.topologyLabels(ctx); err != nil {
 		l.addFailure("topology", err)
 	}
 	l.checkTopology(all)
@@ -76,7 +78,7 @@ func (l *scan) checkNodes(ctx context.Context) error {
 }
 
 // checkNodeStates are nodes that take no work.
-func (l *scan) checkNodeStates(all []Machine) {
+func (l *scan) checkNodeStates(all []inventory.Machine) {
 	up, off := 0, map[string][]string{}
 	for i := range all {
 		if n := &all[i].Node; n.State == fleet.Up {
@@ -96,7 +98,7 @@ func (l *scan) checkNodeStates(all []Machine) {
 }
 
 // userGroups are those that an image's /etc/group has the job's user in.
-func (l *scan) userGroups(all []Machine) {
+func (l *scan) userGroups(all []inventory.Machine) {
 	var without []string
 	for i := range all {
 		if !all[i].Strict {
@@ -116,7 +118,7 @@ func (l *scan) userGroups(all []Machine) {
 }
 
 // checkGPUTypes are the devices by type.
-func (l *scan) checkGPUTypes(all []Machine) {
+func (l *scan) checkGPUTypes(all []inventory.Machine) {
 	counts, on, ill, sum, claimed, notes := map[string]int{}, 0, 0, 0, 0, map[string]int{}
 	for i := range all {
 		m := &all[i]
@@ -149,7 +151,7 @@ func (l *scan) checkGPUTypes(all []Machine) {
 		l.addFinding("devices", engine.Found, "", "%s on %d of %d nodes; %s", strings.Join(words, ", "), on, len(all), deviceChooser(&l.terms, claimed, sum-claimed))
 	}
 	if !l.terms.Placed && len(l.terms.Classes) == 0 {
-		if _, err := wholeGPUOf(&l.terms, all); err != nil {
+		if _, err := inventory.WholeGPUOf(&l.terms, all); err != nil {
 			l.addFinding("devices", engine.Warning, fault.Remedy(err), "jobs that ask for a GPU are refused: %v", err)
 		}
 	}
@@ -161,7 +163,7 @@ func (l *scan) checkGPUTypes(all []Machine) {
 	}
 }
 
-func (l *scan) checkTopology(all []Machine) {
+func (l *scan) checkTopology(all []inventory.Machine) {
 	leaves, without := map[string]bool{}, 0
 	for i := range all {
 		if p := all[i].Node.Path; len(p) > 0 {
@@ -182,8 +184,8 @@ func (l *scan) checkTopology(all []Machine) {
 }
 
 // checkForeignUse is what pods that are not ours hold.
-func (l *scan) checkForeignUse(all []Machine) {
-	var u Use
+func (l *scan) checkForeignUse(all []inventory.Machine) {
+	var u inventory.Use
 	gpus := 0
 	for i := range all {
 		o := all[i].Others
@@ -248,7 +250,7 @@ func (l *scan) checkExists(ctx context.Context, what string, r cluster.Resource,
 		if len(l.terms.Spaces()) > 1 && ns != "" {
 			where = " in namespace " + ns
 		}
-		if r == claims {
+		if r == inventory.VolumeClaims {
 			name = "claim " + name
 		}
 		l.addFinding(what, engine.Missing, mend, "there is no %s%s", name, where)
@@ -271,7 +273,7 @@ func (l *scan) namedIn(ctx context.Context, ns string) {
 	}
 	for _, p := range l.terms.Paths {
 		var c corev1.PersistentVolumeClaim
-		if p.Volume.Kind == settings.Claim && l.checkExists(ctx, "paths", claims, ns, p.Volume.Name, "make a PersistentVolumeClaim "+p.Volume.Name+" in namespace "+ns+", with ReadWriteMany where jobs have several nodes", &c) {
+		if p.Volume.Kind == settings.Claim && l.checkExists(ctx, "paths", inventory.VolumeClaims, ns, p.Volume.Name, "make a PersistentVolumeClaim "+p.Volume.Name+" in namespace "+ns+", with ReadWriteMany where jobs have several nodes", &c) {
 			l.checkVolumeClaim(p, &c)
 		}
 	}
@@ -279,9 +281,9 @@ func (l *scan) namedIn(ctx context.Context, ns string) {
 
 // checkVolumeClaim is what a claim of the paths is, and which nodes can have it.
 func (l *scan) checkVolumeClaim(p settings.Path, c *corev1.PersistentVolumeClaim) {
-	ties, _ := l.tiesOf(c.Namespace)
-	t := tie{once: singleUseMode(c.Spec.AccessModes)}
-	if i := slices.IndexFunc(ties, func(t tie) bool { return t.claim == c.Name }); i >= 0 {
+	ties, _ := l.inventory.VolumesOf(c.Namespace)
+	t := inventory.VolumeTopology{SingleUse: inventory.SingleUseMode(c.Spec.AccessModes)}
+	if i := slices.IndexFunc(ties, func(t inventory.VolumeTopology) bool { return t.Claim == c.Name }); i >= 0 {
 		t = ties[i]
 	}
 	describe := "kubectl describe pvc " + c.Name + " --namespace " + c.Namespace
@@ -291,11 +293,11 @@ func (l *scan) checkVolumeClaim(p settings.Path, c *corev1.PersistentVolumeClaim
 		l.addFinding("paths", engine.Missing, describe, "%s: the volume of claim %s is lost", p.Prefix, c.Name)
 	case only != "" && can == 0:
 		l.addFinding("paths", engine.Missing, "a claim whose volume the pool's nodes can have; or node_selector, for those that can have this one", "%s: claim %s%s", p.Prefix, c.Name, only)
-	case t.byHand:
-		l.addFinding("paths", engine.Warning, "write the volume's name into the claim (volumeName); or placed=false", "%s: claim %s has no volume, and nobody chooses one: %s has those that were made by hand", p.Prefix, c.Name, t.volume)
-	case t.once == corev1.ReadWriteOncePod:
+	case t.ByHand:
+		l.addFinding("paths", engine.Warning, "write the volume's name into the claim (volumeName); or placed=false", "%s: claim %s has no volume, and nobody chooses one: %s has those that were made by hand", p.Prefix, c.Name, t.Volume)
+	case t.SingleUse == corev1.ReadWriteOncePod:
 		l.addFinding("paths", engine.Warning, "a claim with ReadWriteMany", "%s: claim %s is for one pod at a time: jobs that may be on several nodes are refused, and all others wait for each other%s", p.Prefix, c.Name, only)
-	case t.once != "":
+	case t.SingleUse != "":
 		l.addFinding("paths", engine.Warning, "a claim with ReadWriteMany", "%s: claim %s is for one node at a time: jobs that may be on several are refused, and others wait while one has it elsewhere%s", p.Prefix, c.Name, only)
 	default:
 		l.addFinding("paths", engine.Found, "", "%s is claim %s, %s%s", p.Prefix, c.Name, strings.ToLower(string(c.Status.Phase)), only)
@@ -304,18 +306,16 @@ func (l *scan) checkVolumeClaim(p settings.Path, c *corev1.PersistentVolumeClaim
 
 // claimReach says how many nodes of the last look can have a claim; empty: nothing is known that keeps
 // any from it.
-func (l *scan) claimReach(t *tie) (text string, can int) {
-	if t.where.isUnrestricted() || !l.terms.Placed {
+func (l *scan) claimReach(t *inventory.VolumeTopology) (text string, can int) {
+	if t.Region.IsUnrestricted() || !l.terms.Placed {
 		return "", 0
 	}
-	l.mu.Lock()
-	all := l.machines
-	l.mu.Unlock()
+	all := l.inventory.KnownNodes()
 	var names []string
 	for i := range all {
-		if all[i].Far[t.key()] == "" {
+		if all[i].Far[t.Key()] == "" {
 			names = append(names, all[i].Node.Name)
 		}
 	}
-	return fmt.Sprintf("; %s is for nodes with %s: %d of %d, %s", t.volume, t.where, len(names), len(all), orDefault(hostlist.Compress(names), "none")), len(names)
+	return fmt.Sprintf("; %s is for nodes with %s: %d of %d, %s", t.Volume, t.Region, len(names), len(all), cmp.Or(hostlist.Compress(names), "none")), len(names)
 }

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"reflect"
 	"slices"
@@ -21,16 +22,14 @@ func (l *scan) checkReservation(ctx context.Context) error {
 	if !t.Placed {
 		return nil
 	}
-	l.Survey.mu.Lock()
-	nodes := l.Survey.kept
-	l.Survey.mu.Unlock()
+	nodes := l.inventory.ReservedNodes()
 	var with, without []string
 	for _, n := range nodes {
 		switch {
-		case n.pool && n.hasPoolTaint(t):
-			with = append(with, n.name)
-		case n.pool:
-			without = append(without, n.name)
+		case n.InPool && n.HasPoolTaint(t):
+			with = append(with, n.Name)
+		case n.InPool:
+			without = append(without, n.Name)
 		}
 	}
 	switch {
@@ -51,13 +50,12 @@ func (l *scan) checkReservation(ctx context.Context) error {
 
 // checkEarlierPods are pods of others on nodes that are kept.
 func (l *scan) checkEarlierPods() {
-	l.Survey.mu.Lock()
-	defer l.Survey.mu.Unlock()
+	known := l.inventory.KnownNodes()
 	pods, on := 0, []string{}
-	for i := range l.machines {
-		if n := l.machines[i].Others; n.Pods > n.Daemons {
+	for i := range known {
+		if n := known[i].Others; n.Pods > n.Daemons {
 			pods += n.Pods - n.Daemons
-			on = append(on, l.machines[i].Node.Name)
+			on = append(on, known[i].Node.Name)
 		}
 	}
 	if pods > 0 {
@@ -89,7 +87,7 @@ func (l *scan) checkAdmissionPolicy(ctx context.Context) error {
 		return nil
 	}
 	if !l.policyAdmitsUs(&p, &b) {
-		l.addFinding("policy", engine.Warning, mend, "%s is not the one for these settings and %s: it may refuse the pool's own pods, or let others pass", t.ReserveName(), orDefault(l.who, "this account"))
+		l.addFinding("policy", engine.Warning, mend, "%s is not the one for these settings and %s: it may refuse the pool's own pods, or let others pass", t.ReserveName(), cmp.Or(l.who, "this account"))
 		return nil
 	}
 	l.addFinding("policy", engine.Found, "", "%s keeps others off, but for DaemonSets, kube-system, and namespaces with the label %s=true", t.ReserveName(), LabelEverywhere)

@@ -3,14 +3,18 @@ package kube
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/dra"
+	"github.com/coxswain-sched/coxswain/driver/kube/inventory"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/resource"
 )
 
 // Delegates reports whether the cluster's own scheduler chooses the nodes (engine.Delegator).
@@ -19,18 +23,18 @@ func (e *Engine) Delegates() bool { return !e.cfg.Terms.Placed }
 // planDelegation fills in what pods a job has whose nodes the cluster's scheduler chooses, and by
 // which gang they begin together.
 func (e *Engine) planDelegation(ctx context.Context, o *order) error {
-	near, spec, err := kueueNearness(&e.cfg.Terms, o.Job.Spec, func() ([]string, error) { return e.topologyLabels(ctx) })
+	near, spec, err := kueueNearness(&e.cfg.Terms, o.Job.Spec, func() ([]string, error) { return e.topology.topologyLabels(ctx) })
 	if err != nil {
 		return err
 	}
 	o.Near = near
-	if o.Nodes, o.Claims, err = render.Spread(spec, func() (string, error) { return e.wholeGPU(ctx) }, e.claimsBy(ctx)); err != nil {
+	if o.Nodes, o.Claims, err = render.Spread(spec, func() (string, error) { return e.inventory.WholeGPU(ctx) }, e.claimsBy(ctx)); err != nil {
 		return err
 	}
 	if err = e.addGPUTolerations(ctx, o.Nodes); err != nil {
 		return err
 	}
-	strict, err := e.hasStrictGroups(ctx)
+	strict, err := e.inventory.HasStrictGroups(ctx)
 	if err != nil {
 		return err
 	}
@@ -126,3 +130,45 @@ func withoutGate(pod types.UID) any {
 }
 
 func podName(e *Engine, ref engine.Ref, i int) string { return render.PodName(e.log.server, ref, i) }
+
+// claimsBy says which devices a request is for, where the cluster's scheduler chooses them.
+// nil: the settings name no class, and devices are counted.
+func (e *Engine) claimsBy(ctx context.Context) func(resource.DeviceRequest) (render.Piece, error) {
+	if len(e.cfg.Terms.Classes) == 0 {
+		return nil
+	}
+	return func(r resource.DeviceRequest) (render.Piece, error) {
+		all, err := e.inventory.LastNodes(ctx)
+		if err != nil {
+			return render.Piece{}, err
+		}
+		return dra.Wanted(inventory.OfferedDevices(all), e.cfg.Terms.Classes, r)
+	}
+}
+
+// addGPUTolerations has pods whose devices are claimed bear the taints with which nodes of the pool keep
+// others off their GPUs: on which node they will be is not known.
+func (e *Engine) addGPUTolerations(ctx context.Context, nodes []render.Node) error {
+	if !withClaims(nodes) {
+		return nil
+	}
+	all, err := e.inventory.LastNodes(ctx)
+	if err != nil {
+		return err
+	}
+	var keys []string
+	for i := range all {
+		for k := range all[i].Taints {
+			if key := all[i].Taints[k].Key; e.cfg.Terms.IsGPU(key) && !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	slices.Sort(keys)
+	for i := range nodes {
+		if len(nodes[i].Pieces) > 0 {
+			nodes[i].Bears = keys
+		}
+	}
+	return nil
+}

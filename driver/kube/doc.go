@@ -20,7 +20,7 @@
 //
 //	kube.go journal.go              the engine; what it keeps on the disk
 //	delegation.go                   which jobs are taken, before they are queued
-//	volumetopology.go claimconflicts.go     which nodes can have the volumes of the settings' paths
+//	nodeconflicts.go                claims and pods for which a job's nodes have no room
 //	launch.go create.go names.go      an attempt begins: its objects, its binding, its names
 //	provision.go deliver.go         … what it waits for before: volumes, a directory that comes with it
 //	delegate.go gang.go kueue.go kueuetopology.go    where the cluster's scheduler chooses: what begins pods together, and where
@@ -30,12 +30,12 @@
 //	pods.go                         pods as they are watched; those of nobody
 //	report.go logs.go               what is reported of an attempt and kept of it (driver/kube/podstatus: what a pod proves)
 //	namespacequota.go               quotas of namespaces (driver/kube/quota does the arithmetic)
-//	inventory.go nodes.go nodestate.go nodetopology.go usage.go gpu.go inventoryreport.go podcapacity.go    nodes: what they have, where they lie, what is held of them, and how many pods they take
-//	claim.go claimable.go claimgang.go    devices that are claimed (driver/kube/dra has what drivers publish)
+//	claim.go claimgang.go           devices that are claimed (driver/kube/dra has what drivers publish)
 //	reserve.go policy.go teardown.go   nodes that are kept for the pool; what is done when it is taken away
 //	rights.go                       the least that the pool's account has to be allowed
 //	check.go checkparts.go checkaccount.go checkdra.go checkkueue.go checkreserve.go    the look before a pool is added
 //
-// Beside it: settings is what a pool is told, cluster is the client, render makes the objects, agent/podagent runs in the pods, dra knows
-// devices that are claimed, test/testcluster/kubelab has real clusters for tests.
+// Beside it: settings is what a pool is told, inventory knows the nodes, podstatus reads pods, quota does
+// the arithmetic of quotas, cluster is the client, render makes the objects, dra knows devices that are
+// claimed, agent/podagent runs in the pods, test/testcluster/kubelab has real clusters for tests.
 package kube

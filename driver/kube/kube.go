@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/inventory"
 	"github.com/coxswain-sched/coxswain/driver/kube/quota"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
@@ -83,7 +84,8 @@ type Engine struct {
 	holding sync.Mutex // one reckoning of the nodes that are kept at a time
 	left    bool       // none are any more
 
-	*Survey // nodes, what is on them, and what is looked at before
+	inventory *inventory.Inventory // the pool's nodes, and what is on them
+	topology  *topologyReader
 }
 
 // engineName is the name of the engine in errors.
@@ -111,9 +113,10 @@ func New(cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubernetes engine: %w", err)
 	}
+	topology := &topologyReader{cluster: cfg.Cluster, terms: cfg.Terms}
 	e := &Engine{
 		cfg: cfg, k: cfg.Cluster, log: log, cache: watchcache.New(log.Epoch()), lanes: make(chan struct{}, callsAtMost), looks: make(chan struct{}, looksAtMost), making: make(chan struct{}, makingAtMost), kick: make(chan struct{}, 1), buried: make(chan struct{}, 1), room: make(chan struct{}, 1), marks: make(chan struct{}, 1), ships: make(chan struct{}, shipsAtMost), asks: make(chan struct{}, asksAtMost),
-		Survey:   NewSurvey(cfg.Cluster, cfg.Terms, log.server),
+		inventory: inventory.New(cfg.Cluster, cfg.Terms, log.server, topology.knownLabels), topology: topology,
 		attempts: map[engine.Ref]*attempt{}, seated: map[string]int{}, graves: map[string]*corev1.Pod{}, rooted: true, tenants: map[string]*quota.Namespace{},
 		listed: map[string]bool{}, hidden: map[string]error{}, ways: map[string]*cluster.Cluster{}, said: map[string]string{}, heard: map[string]bool{},
 	}
@@ -122,7 +125,7 @@ func New(cfg Config) (*Engine, error) {
 	e.spaces = cfg.Terms.Spaces()
 	for ref, l := range log.Lives() {
 		if l.launch != nil {
-			e.numbers.Remember(l.launch.Nodes)
+			e.inventory.RememberDevices(l.launch.Nodes)
 		}
 		a := e.restoreAttempt(ref, l)
 		e.attempts[ref] = a

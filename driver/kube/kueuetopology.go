@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -119,23 +120,47 @@ func levelWord(name string, n int) string {
 	return job.LevelText(n)
 }
 
+// topologyAge is how long a Topology of Kueue's is not read again.
+const topologyAge = 5 * time.Minute
+
+// topologyReader reads which labels say where nodes lie. It is safe for concurrent use.
+type topologyReader struct {
+	cluster *cluster.Cluster
+	terms   settings.Terms
+
+	mu      sync.Mutex
+	levels  []string  // labels of Kueue's Topology; nil: there is none
+	leveled time.Time // when that was read
+}
+
+// knownLabels are the labels as far as they are known: where they cannot be read now, those of the
+// last time.
+func (r *topologyReader) knownLabels(ctx context.Context) []string {
+	if labels, _ := r.topologyLabels(ctx); labels != nil { // what is wrong with it, the check says
+		return labels
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.levels
+}
+
 // topologyLabels is the labels that say where nodes lie, from the top down: those of the settings, or of
 // a Topology of Kueue's that they name, or if they name nothing of the only one that the cluster
 // has, if it may be seen. None: Places.
-func (s *Survey) topologyLabels(ctx context.Context) ([]string, error) {
+func (r *topologyReader) topologyLabels(ctx context.Context) ([]string, error) {
 	name, named := "", false
-	if len(s.terms.Topology) > 0 {
-		if name, named = strings.CutPrefix(s.terms.Topology[0], settings.KueueTopology); !named {
-			return slices.DeleteFunc(slices.Clone(s.terms.Topology), func(l string) bool { return l == corev1.LabelHostname }), nil
+	if len(r.terms.Topology) > 0 {
+		if name, named = strings.CutPrefix(r.terms.Topology[0], settings.KueueTopology); !named {
+			return slices.DeleteFunc(slices.Clone(r.terms.Topology), func(l string) bool { return l == corev1.LabelHostname }), nil
 		}
 	}
-	s.mu.Lock()
-	labels, at := s.levels, s.leveled
-	s.mu.Unlock()
-	if time.Since(at) < slow {
+	r.mu.Lock()
+	labels, at := r.levels, r.leveled
+	r.mu.Unlock()
+	if time.Since(at) < topologyAge {
 		return labels, nil
 	}
-	all, err := s.kueueTopologies(ctx)
+	all, err := r.kueueTopologies(ctx)
 	switch {
 	case err != nil && (named || fault.KindOf(err) != fault.Permission):
 		return nil, err
@@ -149,15 +174,15 @@ func (s *Survey) topologyLabels(ctx context.Context) ([]string, error) {
 	if len(all) == 1 {
 		labels = all[0].levelLabels()
 	}
-	s.mu.Lock()
-	s.levels, s.leveled = labels, time.Now()
-	s.mu.Unlock()
+	r.mu.Lock()
+	r.levels, r.leveled = labels, time.Now()
+	r.mu.Unlock()
 	return labels, nil
 }
 
 // kueueTopologies lists them; none where the cluster does not know the kind.
-func (s *Survey) kueueTopologies(ctx context.Context) (out []kueueTopology, err error) {
-	served, err := s.cluster.Served(ctx)
+func (r *topologyReader) kueueTopologies(ctx context.Context) (out []kueueTopology, err error) {
+	served, err := r.cluster.Served(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +190,7 @@ func (s *Survey) kueueTopologies(ctx context.Context) (out []kueueTopology, err 
 	if !ok {
 		return nil, nil
 	}
-	_, err = cluster.List(ctx, s.cluster, k.Resource, cluster.Selection{}, func(k *kueueTopology) error {
+	_, err = cluster.List(ctx, r.cluster, k.Resource, cluster.Selection{}, func(k *kueueTopology) error {
 		out = append(out, *k)
 		return nil
 	})
@@ -174,19 +199,19 @@ func (s *Survey) kueueTopologies(ctx context.Context) (out []kueueTopology, err 
 
 // queueTopology is what the jobs of the LocalQueue in a namespace are told of where nodes lie: the Topology of each of
 // its flavors that has one, nil if there is none of that name. without are flavors that have none.
-func (s *Survey) queueTopology(ctx context.Context, served cluster.Served, namespace string) (has map[string]*kueueTopology, without []string, err error) {
-	c := s.cluster
-	at := func(r cluster.Resource) cluster.Resource {
-		if k, ok := served.Find(r.Group, r.Name, kueueVersions...); ok {
+func (r *topologyReader) queueTopology(ctx context.Context, served cluster.Served, namespace string) (has map[string]*kueueTopology, without []string, err error) {
+	c := r.cluster
+	at := func(kind cluster.Resource) cluster.Resource {
+		if k, ok := served.Find(kind.Group, kind.Name, kueueVersions...); ok {
 			return k.Resource
 		}
-		return r
+		return kind
 	}
 	var local struct {
 		metav1.ObjectMeta `json:"metadata"`
 		Spec              struct{ ClusterQueue string }
 	}
-	if err := c.Get(ctx, at(localQueues), namespace, s.terms.Queue, &local); err != nil {
+	if err := c.Get(ctx, at(localQueues), namespace, r.terms.Queue, &local); err != nil {
 		return nil, nil, err
 	}
 	var whole struct {
@@ -198,7 +223,7 @@ func (s *Survey) queueTopology(ctx context.Context, served cluster.Served, names
 	if err := c.Get(ctx, at(clusterQueues), "", local.Spec.ClusterQueue, &whole); err != nil {
 		return nil, nil, err
 	}
-	all, err := s.kueueTopologies(ctx)
+	all, err := r.kueueTopologies(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

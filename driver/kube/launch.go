@@ -260,10 +260,10 @@ func (e *Engine) nodesOf(ctx context.Context, claims []fleet.Claim, namespace st
 		if !ok { // it was there when it was chosen: the job is not at fault, and is to be placed again
 			return nil, fault.New(fault.Exhausted, "there is no node %q in pool %s any more", c.Node, cmp.Or(e.cfg.Terms.Pool, "kubernetes"))
 		}
-		if why := m.volumeUnreachable(namespace); why != "" {
+		if why := m.VolumeUnreachable(namespace); why != "" {
 			return nil, fault.New(fault.Exhausted, "node %s of namespace %s: %s", c.Node, namespace, why).Advise("a pool of these nodes for the accounts of the namespace (node_selector)")
 		}
-		out = append(out, m.renderNode(&e.cfg.Terms))
+		out = append(out, m.RenderNode(&e.cfg.Terms))
 	}
 	return out, nil
 }

@@ -9,13 +9,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/podstatus"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
-	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/model/fleet"
 )
 
 // TestANodeThatIsShutDown: a pod was taken away on a node that is silent, so nobody can say whether
@@ -39,7 +36,7 @@ func TestANodeThatIsShutDown(t *testing.T) {
 	reported(t, e, l.Ref, "uncertain", func(r engine.Report) bool { return r.Uncertain })
 	for _, ready := range []string{"True", "False"} {
 		s.said(e, "n1", ready, outOfService)
-		if v := e.kubeletState("n1"); v != podstatus.KubeletAnswers {
+		if v := e.inventory.KubeletState("n1"); v != podstatus.KubeletAnswers {
 			t.Errorf("Ready is %s: its kubelet answers, not %d", ready, v)
 		}
 		e.mu.Lock()
@@ -194,7 +191,7 @@ func TestAPodThatWasGivenUpOnANodeThatIsOff(t *testing.T) {
 func TestANodeThatWasDeleted(t *testing.T) {
 	s := newStand(t, "n1", "n2")
 	e := s.open(nil)
-	if v := e.kubeletState("n1"); v != podstatus.KubeletUnknown {
+	if v := e.inventory.KubeletState("n1"); v != podstatus.KubeletUnknown {
 		t.Errorf("before any look: %d", v)
 	}
 	l := launchOn(1, "n1")
@@ -233,22 +230,15 @@ func TestANodeThatWasDeleted(t *testing.T) {
 }
 
 // TestALookThatFailsBehindTheNodes: what is asked behind the nodes fails, look for look. What the nodes
-// say counts all the same: one that was off, and whose kubelet answers again, is not taken for off. Where
-// the nodes themselves cannot be had, the word of an administrator counts for two minutes and no longer.
+// say counts all the same: one that was off, and whose kubelet answers again, is not taken for off.
 //
-// Seen to fail with: kept with the rest of a look that succeeds; believed for ever.
+// Seen to fail with: kept with the rest of a look that succeeds.
 func TestALookThatFailsBehindTheNodes(t *testing.T) {
 	s := newStand(t, "n1")
 	e := s.open(nil)
 	s.said(e, "n1", "Unknown", outOfService)
-	if v := e.kubeletState("n1"); v != podstatus.KubeletOff {
+	if v := e.inventory.KubeletState("n1"); v != podstatus.KubeletOff {
 		t.Errorf("%d", v)
-	}
-	e.Survey.mu.Lock()
-	e.kubelets = podstatus.ReadKubelets([]corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: corev1.TaintNodeOutOfService}}}}}, time.Now().Add(-2*time.Minute-time.Second))
-	e.Survey.mu.Unlock()
-	if v := e.kubeletState("n1"); v != podstatus.KubeletSilent {
-		t.Errorf("after two minutes: %d", v)
 	}
 	s.answersBy(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path != "/api/v1/pods" {
@@ -263,7 +253,7 @@ func TestALookThatFailsBehindTheNodes(t *testing.T) {
 	if _, err := e.Nodes(t.Context()); err == nil {
 		t.Error("the look did not fail")
 	}
-	if v := e.kubeletState("n1"); v != podstatus.KubeletAnswers {
+	if v := e.inventory.KubeletState("n1"); v != podstatus.KubeletAnswers {
 		t.Errorf("it answers again: %d", v)
 	}
 }
@@ -307,17 +297,4 @@ func TestNothingStaysOfANodeThatIsOff(t *testing.T) {
 	until(t, "nobody's pod alone is left", func() bool { return slices.Equal(s.names("pods"), []string{name}) })
 	s.said(e, "n2", "Unknown", outOfService)
 	until(t, "no pod is left", func() bool { return len(s.names("pods")) == 0 })
-}
-
-// A node that is said to be off and whose kubelet answers gets no work: its pods are evicted at once.
-//
-// Seen to fail with: the taint passed over, as those are that say what a condition says too.
-func TestOutOfServiceIsSaid(t *testing.T) {
-	n := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}}},
-		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
-	}
-	if state, why := nodeState(&settings.Terms{}, n); state != fleet.Draining || !strings.Contains(why, "out-of-service") {
-		t.Errorf("%v: %s", state, why)
-	}
 }

@@ -218,7 +218,7 @@ func (e *Engine) cleanUpPod(p *corev1.Pod) (bool, error) {
 	known, foreign := e.attempts[ref] != nil, e.isForeignCopy(p, ref)
 	e.mu.Unlock()
 	m := podstatus.Read(p, ref, time.Now())
-	m.OnSilence(p.Spec.NodeName, e.kubeletState)
+	m.OnSilence(p.Spec.NodeName, e.inventory.KubeletState)
 	ctx, cancel := e.callContext()
 	defer cancel()
 	if foreign { // the rest of it is its maker's

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/inventory"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
@@ -110,7 +111,7 @@ func (e *Engine) provisionClaim(namespace string, n *need) (wait, err error) {
 	ctx, cancel := e.callContext()
 	defer cancel()
 	var c corev1.PersistentVolumeClaim
-	err = e.k.Get(ctx, claims, namespace, n.name, &c)
+	err = e.k.Get(ctx, inventory.VolumeClaims, namespace, n.name, &c)
 	if err != nil && fault.KindOf(err) == fault.NotFound {
 		who := "somebody has to make it"
 		if n.pod != "" {
@@ -135,7 +136,7 @@ func (e *Engine) provisionClaim(namespace string, n *need) (wait, err error) {
 		return nil, &never{engine.LaunchFailed, fault.New(fault.NotFound, "the volume of claim %s is lost", n.name).Advise("kubectl describe pvc %s --namespace %s", n.name, namespace)}
 	case c.Annotations[selectedNode] == "":
 		patch := map[string]any{"metadata": map[string]any{"uid": c.UID, "resourceVersion": c.ResourceVersion, "annotations": map[string]string{selectedNode: n.node}}}
-		if err := e.k.Patch(ctx, claims, namespace, n.name, "", cluster.Merge, patch, nil); err != nil && fault.KindOf(err) != fault.Conflict {
+		if err := e.k.Patch(ctx, inventory.VolumeClaims, namespace, n.name, "", cluster.Merge, patch, nil); err != nil && fault.KindOf(err) != fault.Conflict {
 			return nil, err
 		}
 	}

@@ -32,7 +32,7 @@ func (e *Engine) readMembers(a *attempt, now time.Time) []podstatus.Member {
 		p := a.pods[i]
 		if p == nil {
 			out[i] = podstatus.Member{Phase: engine.Accepted, Uncertain: true, Why: fmt.Sprintf("pod %s%s is not there any more; nobody can say whether it ended", podName(e, a.ref, i), onNodeText(e.nodeOf(a, i)))}
-			out[i].OnSilence(e.nodeOf(a, i), e.kubeletState)
+			out[i].OnSilence(e.nodeOf(a, i), e.inventory.KubeletState)
 			continue
 		}
 		out[i] = podstatus.Read(p.Pod, a.ref, p.serverClock(now))
@@ -40,7 +40,7 @@ func (e *Engine) readMembers(a *attempt, now time.Time) []podstatus.Member {
 		if p.gone && !out[i].Over {
 			out[i].Uncertain, out[i].Why = true, fmt.Sprintf("pod %s%s was taken away with its finalizer; nobody can say whether it ended", p.Name, onNodeText(p.Spec.NodeName))
 		}
-		out[i].OnSilence(p.Spec.NodeName, e.kubeletState)
+		out[i].OnSilence(p.Spec.NodeName, e.inventory.KubeletState)
 	}
 	return out
 }
@@ -176,7 +176,7 @@ func (e *Engine) nodeOf(a *attempt, i int) string {
 func (e *Engine) isNodeSilent(a *attempt, i int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	v := e.kubeletState(e.nodeOf(a, i))
+	v := e.inventory.KubeletState(e.nodeOf(a, i))
 	return v == podstatus.KubeletSilent || v == podstatus.KubeletOff
 }
 

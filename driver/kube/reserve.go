@@ -9,9 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/inventory"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -24,31 +24,6 @@ import (
 // the nodes that are keys of a ConfigMap in the pool's namespace. Taints and ConfigMap are
 // written here: whatever node comes to the pool is kept from the next look on, and one that
 // leaves it is given back. What ran on a node before goes on, and is counted.
-
-// keptNode is a node that is the pool's, or bears its taint.
-type keptNode struct {
-	name    string
-	uid     types.UID
-	version string // of its object
-	taints  []corev1.Taint
-	pool    bool // it is the pool's
-}
-
-// keptOf are these among the nodes of a look.
-func keptOf(t *settings.Terms, nodes []corev1.Node) (out []keptNode) {
-	for i := range nodes {
-		n := &nodes[i]
-		k := keptNode{n.Name, n.UID, n.ResourceVersion, n.Spec.Taints, t.SelectsNode(n)}
-		if k.pool || k.hasPoolTaint(t) {
-			out = append(out, k)
-		}
-	}
-	return out
-}
-
-func (k *keptNode) hasPoolTaint(t *settings.Terms) bool {
-	return slices.ContainsFunc(k.taints, func(x corev1.Taint) bool { return t.IsOwnTaint(&x) })
-}
 
 // reserveRights are what keeping nodes needs. The policy is an administrator's: who may write
 // policies can refuse whatever anybody asks of the cluster.
@@ -71,7 +46,7 @@ const (
 // Nodes lists the nodes of the pool. Those that are kept for it and are not marked yet are
 // marked soon after.
 func (e *Engine) Nodes(ctx context.Context) ([]fleet.Node, error) {
-	out, err := e.Survey.Nodes(ctx)
+	out, err := e.inventory.Nodes(ctx)
 	e.recheckLost() // of a look that failed there may be nodes
 	if err == nil {
 		select {
@@ -80,6 +55,15 @@ func (e *Engine) Nodes(ctx context.Context) ([]fleet.Node, error) {
 		}
 	}
 	return out, err
+}
+
+// Inventory is engine.Inventorier's: nil before the nodes were listed.
+func (e *Engine) Inventory() *fleet.Inventory { return e.inventory.Report() }
+
+// Machine is a node of the pool as last listed, with what pods hold of it. false: the pool has none of
+// that name.
+func (e *Engine) Machine(ctx context.Context, name string) (inventory.Machine, bool, error) {
+	return e.inventory.Machine(ctx, name)
 }
 
 // reserveNodesLoop marks nodes after each look at them, until the engine is closed.
@@ -115,26 +99,24 @@ func (e *Engine) reserveNodes(ctx context.Context) error {
 		return nil
 	}
 	t := &e.cfg.Terms
-	e.Survey.mu.Lock()
-	nodes := e.Survey.kept
-	e.Survey.mu.Unlock()
+	nodes := e.inventory.ReservedNodes()
 	list, err := e.readReserved(ctx)
 	if err != nil {
 		return err
 	}
-	want, back := map[string]string{}, []keptNode{}
-	var mark []keptNode
+	want, back := map[string]string{}, []inventory.ReservedNode{}
+	var mark []inventory.ReservedNode
 	for _, n := range nodes {
-		was, known := strings.CutSuffix(list[n.name], string(n.uid))
+		was, known := strings.CutSuffix(list[n.Name], string(n.UID))
 		switch {
-		case n.pool && !n.hasPoolTaint(t):
+		case n.InPool && !n.HasPoolTaint(t):
 			mark = append(mark, n)
-			want[n.name] = markMade + string(n.uid)
-		case n.pool && known && was == markMade:
-			want[n.name] = markMade + string(n.uid)
-		case n.pool:
-			want[n.name] = markFound + string(n.uid)
-		case known && was == markMade && n.hasPoolTaint(t):
+			want[n.Name] = markMade + string(n.UID)
+		case n.InPool && known && was == markMade:
+			want[n.Name] = markMade + string(n.UID)
+		case n.InPool:
+			want[n.Name] = markFound + string(n.UID)
+		case known && was == markMade && n.HasPoolTaint(t):
 			back = append(back, n)
 		}
 	}
@@ -202,16 +184,16 @@ func (e *Engine) writeReserved(ctx context.Context, is, want map[string]string) 
 
 // setPoolTaint puts the pool's taint on a node, or takes it away. A node that has changed since it was
 // looked at is left for the next look.
-func (e *Engine) setPoolTaint(ctx context.Context, n keptNode, on bool) error {
+func (e *Engine) setPoolTaint(ctx context.Context, n inventory.ReservedNode, on bool) error {
 	t := &e.cfg.Terms
-	taints := slices.DeleteFunc(slices.Clone(n.taints), func(x corev1.Taint) bool { return t.IsOwnTaint(&x) })
+	taints := slices.DeleteFunc(slices.Clone(n.Taints), func(x corev1.Taint) bool { return t.IsOwnTaint(&x) })
 	if on {
 		taints = append(taints, corev1.Taint{Key: settings.TaintPool, Value: t.Pool, Effect: corev1.TaintEffectNoSchedule})
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
 	defer cancel()
-	patch := map[string]any{"metadata": map[string]any{"uid": n.uid, "resourceVersion": n.version}, "spec": map[string]any{"taints": taints}}
-	err := e.k.Patch(ctx, cluster.Nodes, "", n.name, "", cluster.Merge, patch, nil)
+	patch := map[string]any{"metadata": map[string]any{"uid": n.UID, "resourceVersion": n.Version}, "spec": map[string]any{"taints": taints}}
+	err := e.k.Patch(ctx, cluster.Nodes, "", n.Name, "", cluster.Merge, patch, nil)
 	if k := fault.KindOf(err); err != nil && (k == fault.NotFound || k == fault.Conflict && on) {
 		return nil
 	}
@@ -233,14 +215,12 @@ func (e *Engine) releaseReservedNodes(ctx context.Context) error {
 		return err
 	}
 	for try := 0; ; try++ {
-		if _, err := e.surveyNodes(ctx); err != nil {
+		if _, err := e.inventory.Refresh(ctx); err != nil {
 			return err
 		}
-		e.Survey.mu.Lock()
-		back := slices.DeleteFunc(slices.Clone(e.Survey.kept), func(n keptNode) bool {
-			return !n.hasPoolTaint(t) || list[n.name] != markMade+string(n.uid)
+		back := slices.DeleteFunc(slices.Clone(e.inventory.ReservedNodes()), func(n inventory.ReservedNode) bool {
+			return !n.HasPoolTaint(t) || list[n.Name] != markMade+string(n.UID)
 		})
-		e.Survey.mu.Unlock()
 		err := e.forEach(len(back), func(i int) error { return e.setPoolTaint(ctx, back[i], false) })
 		if err == nil {
 			break

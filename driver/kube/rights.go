@@ -8,6 +8,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
 	"github.com/coxswain-sched/coxswain/driver/kube/dra"
+	"github.com/coxswain-sched/coxswain/driver/kube/inventory"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 )
 
@@ -34,7 +35,6 @@ func (r *Right) String() string {
 var (
 	quotas     = cluster.Resource{Version: "v1", Name: "resourcequotas"}
 	ranges     = cluster.Resource{Version: "v1", Name: "limitranges"}
-	claims     = cluster.Resource{Version: "v1", Name: "persistentvolumeclaims"}
 	priorities = cluster.Resource{Group: "scheduling.k8s.io", Version: "v1", Name: "priorityclasses", Global: true}
 )
 
@@ -111,9 +111,9 @@ func namespaceRights(t *settings.Terms, ns string, gang *Gang) []Right {
 		}
 	}
 	if t.NeedsProvisioning() {
-		out = append(out, Right{Resource: claims, Verbs: []string{"get", "patch"}, Why: "the volumes of paths, and for which node they are wanted"})
+		out = append(out, Right{Resource: inventory.VolumeClaims, Verbs: []string{"get", "patch"}, Why: "the volumes of paths, and for which node they are wanted"})
 	} else if slices.ContainsFunc(t.Paths, func(p settings.Path) bool { return p.Volume.Kind == settings.Claim }) {
-		out = append(out, Right{Resource: claims, Verbs: []string{"get"}, Why: "the volumes of paths"})
+		out = append(out, Right{Resource: inventory.VolumeClaims, Verbs: []string{"get"}, Why: "the volumes of paths"})
 	}
 	for _, r := range claimRights(t) {
 		r.Verbs = verbs(r.Verbs...)
@@ -239,4 +239,48 @@ func impersonationRight(s settings.Subject) Right {
 		r.Resource, r.Namespace, r.All, r.Why = serviceAccounts, s.Namespace, false, "jobs are made as this service account"
 	}
 	return r
+}
+
+// volumeRights are what has to be read for them. Without, jobs are placed as if every node could have
+// every volume.
+func volumeRights(t *settings.Terms) (out []Right) {
+	of := func(k settings.VolumeKind) bool {
+		return t.Placed && slices.ContainsFunc(t.Paths, func(p settings.Path) bool { return p.Volume.Kind == k })
+	}
+	if of(settings.Claim) {
+		out = append(out, Right{Resource: inventory.Volumes, Verbs: []string{"get"}, All: true, Why: "which nodes can have the volumes of paths; without, jobs may be placed where they cannot be had"})
+	}
+	if of(settings.Claim) || of(settings.Fresh) {
+		out = append(out, Right{Resource: inventory.StorageClasses, Verbs: []string{"list"}, All: true, Why: "which nodes can have the volumes that classes make; without, jobs may be placed where they cannot be had"})
+	}
+	return out
+}
+
+// deviceRights are what the classes of the settings take in the whole cluster.
+func deviceRights(t *settings.Terms) (out []Right) {
+	for _, c := range t.Classes {
+		out = append(out, Right{Resource: dra.Classes, Verbs: []string{"get"}, Name: c, All: true, Why: "which devices are the pool's GPUs"})
+	}
+	if len(t.Classes) > 0 {
+		out = append(out, Right{Resource: dra.Claims, Verbs: []string{"list"}, All: true, Why: "which devices others have"})
+	}
+	if len(t.Classes) > 0 && t.Placed {
+		out = append(out, Right{Resource: dra.Claims, Part: "binding", Verbs: []string{"patch"}, All: true, Why: "claims are given the devices that were chosen, from Kubernetes 1.36 on"})
+	}
+	return out
+}
+
+// claimRights are what they take in a namespace of jobs.
+func claimRights(t *settings.Terms) []Right {
+	if len(t.Classes) == 0 {
+		return nil
+	}
+	out := []Right{
+		{Resource: dra.Claims, Verbs: []string{"create", "get"}, Why: "pods claim their devices"},
+		{Resource: cluster.Events, Verbs: []string{"list"}, Why: "why a kubelet cannot prepare devices"},
+	}
+	if t.Placed {
+		out = append(out, Right{Resource: dra.Claims, Part: "status", Verbs: []string{"patch"}, Why: "claims are given the devices that were chosen"})
+	}
+	return out
 }

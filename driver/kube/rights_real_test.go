@@ -2,6 +2,7 @@ package kube_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube"
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/inventory"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -87,7 +89,7 @@ func (a *audit) prove(t *testing.T, user string, terms settings.Terms, gang *kub
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := kube.NewSurvey(k, terms, "")
+	nodes := inventory.New(k, terms, "", func(context.Context) []string { return nil })
 	for _, ns := range terms.Spaces() {
 		if _, err := a.l.Try(t.Context(), "", "get", "namespace", ns); err != nil { // there is none yet
 			a.l.Kubectl(t, "create", "namespace", ns)
@@ -100,22 +102,22 @@ func (a *audit) prove(t *testing.T, user string, terms settings.Terms, gang *kub
 		}
 	}
 	slices.Sort(want)
-	if d := cmp.Diff(want, lacks(t, s)); d != "" {
+	if d := cmp.Diff(want, lacks(t, k, terms)); d != "" {
 		t.Errorf("without any right: %s", d)
 	}
-	if _, err := s.Nodes(t.Context()); fault.KindOf(err) != fault.Permission {
+	if _, err := nodes.Nodes(t.Context()); fault.KindOf(err) != fault.Permission {
 		t.Errorf("nodes without rights: %v", err)
 	}
 	a.l.Apply(t, kube.Manifest(&terms, gang, settings.Subject{Kind: "User", Name: user}))
 	until(t, "the manifest's roles are all that it takes", func() bool {
-		left := lacks(t, s)
+		left := lacks(t, k, terms)
 		if len(left) > 0 {
 			t.Logf("missing: %q", left)
 		}
 		return len(left) == 0
 	})
-	if nodes, err := s.Nodes(t.Context()); err != nil || len(nodes) == 0 {
-		t.Errorf("nodes: %+v %v", nodes, err)
+	if all, err := nodes.Nodes(t.Context()); err != nil || len(all) == 0 {
+		t.Errorf("nodes: %+v %v", all, err)
 	}
 	if terms.Reserve {
 		keeps, err := kube.PolicyManifest(&terms, settings.Subject{Kind: "User", Name: user})
@@ -161,9 +163,9 @@ func rightWords(verb string, r *kube.Right) string {
 }
 
 // lacks are the rights of the pool's own account that a look finds missing, in these words.
-func lacks(t *testing.T, s *kube.Survey) (out []string) {
+func lacks(t *testing.T, k *cluster.Cluster, terms settings.Terms) (out []string) {
 	t.Helper()
-	found, err := s.Check(t.Context())
+	found, err := kube.Check(t.Context(), k, terms)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -444,10 +446,9 @@ func testAccountRights(t *testing.T, a *audit) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := kube.NewSurvey(k, terms, "")
 	const text = "create pods in namespace team-nlp, for nlp-batch: jobs are made in this name"
 	says := func(state engine.FindingState, what, text string) bool {
-		found, err := s.Check(t.Context())
+		found, err := kube.Check(t.Context(), k, terms)
 		if err != nil {
 			t.Fatal(err)
 		}

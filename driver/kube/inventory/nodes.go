@@ -1,4 +1,4 @@
-package kube
+package inventory
 
 import (
 	"fmt"
@@ -278,4 +278,13 @@ func quantityOf(l corev1.ResourceList, name corev1.ResourceName) int64 {
 		q = resource.Quantity{}
 	}
 	return q.Value()
+}
+
+// PodCapacity is how many pods of jobs a node has room for beside those of DaemonSets; -1: it does not
+// say.
+func (m *Machine) PodCapacity() int {
+	if m.Pods == 0 {
+		return -1
+	}
+	return max(0, m.Pods-m.Others.Daemons)
 }

@@ -1,4 +1,4 @@
-package kube
+package inventory
 
 import (
 	"strings"
@@ -35,12 +35,12 @@ func TestWholeGPU(t *testing.T) {
 		{what: "turns alone", refused: "profile shared", nodes: []corev1.Node{node(map[string]string{"nvidia.com/gpu.replicas": "4"}, "nvidia.com/gpu")}},
 		{what: "parts alone", refused: "profile 1g.10gb", nodes: []corev1.Node{node(nil, "nvidia.com/mig-1g.10gb")}},
 	} {
-		s := NewSurvey(nil, settings.Terms{Namespace: "n", GPU: c.set}, "")
+		s := New(nil, settings.Terms{Namespace: "n", GPU: c.set}, "", nil)
 		s.machines = readNodes(&s.terms, c.nodes, nil)
 		claimed := Machine{Ask: []string{""}} // by DRA
 		claimed.Node.Devices = []fleet.Device{{Kind: "gpu"}}
 		s.machines = append(s.machines, claimed)
-		got, err := s.wholeGPU(t.Context())
+		got, err := s.WholeGPU(t.Context())
 		switch {
 		case c.refused == "" && (err != nil || got != c.want):
 			t.Errorf("%s: %q, %v; want %q", c.what, got, err, c.want)

@@ -1,4 +1,4 @@
-package kube
+package inventory
 
 import (
 	"context"
@@ -7,16 +7,14 @@ import (
 
 	resourcev1 "k8s.io/api/resource/v1"
 
-	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
 	"github.com/coxswain-sched/coxswain/driver/kube/dra"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
-	"github.com/coxswain-sched/coxswain/model/resource"
 )
 
 // devicesOf asks for everything that DRA has of the classes of the settings. nil: these name
 // none.
-func (s *Survey) devicesOf(ctx context.Context) (*dra.Stock, error) {
+func (s *Inventory) devicesOf(ctx context.Context) (*dra.Stock, error) {
 	if len(s.terms.Classes) == 0 {
 		return nil, nil
 	}
@@ -86,8 +84,8 @@ func (m *Machine) dropPluginDevices() (blind bool) {
 	return blind
 }
 
-// offeredDevices are the devices of DRA that nodes have.
-func offeredDevices(all []Machine) iter.Seq[dra.Offer] {
+// OfferedDevices are the devices of DRA that nodes have.
+func OfferedDevices(all []Machine) iter.Seq[dra.Offer] {
 	return func(yield func(dra.Offer) bool) {
 		for i := range all {
 			for k, p := range all[i].Pieces {
@@ -99,84 +97,13 @@ func offeredDevices(all []Machine) iter.Seq[dra.Offer] {
 	}
 }
 
-// claimsBy says which devices a request is for, where the cluster's scheduler chooses them.
-// nil: the settings name no class, and devices are counted.
-func (e *Engine) claimsBy(ctx context.Context) func(resource.DeviceRequest) (render.Piece, error) {
-	if len(e.cfg.Terms.Classes) == 0 {
-		return nil
-	}
-	return func(r resource.DeviceRequest) (render.Piece, error) {
-		all, err := e.lastNodes(ctx)
-		if err != nil {
-			return render.Piece{}, err
-		}
-		return dra.Wanted(offeredDevices(all), e.cfg.Terms.Classes, r)
-	}
-}
-
-// addGPUTolerations has pods whose devices are claimed bear the taints with which nodes of the pool keep
-// others off their GPUs: on which node they will be is not known.
-func (e *Engine) addGPUTolerations(ctx context.Context, nodes []render.Node) error {
-	if !withClaims(nodes) {
-		return nil
-	}
-	all, err := e.lastNodes(ctx)
-	if err != nil {
-		return err
-	}
-	var keys []string
-	for i := range all {
-		for k := range all[i].Taints {
-			if key := all[i].Taints[k].Key; e.cfg.Terms.IsGPU(key) && !slices.Contains(keys, key) {
-				keys = append(keys, key)
-			}
-		}
-	}
-	slices.Sort(keys)
-	for i := range nodes {
-		if len(nodes[i].Pieces) > 0 {
-			nodes[i].Bears = keys
-		}
-	}
-	return nil
-}
-
-// renderNode is a node as launches have it.
-func (m *Machine) renderNode(t *settings.Terms) render.Node {
+// RenderNode is a node as launches have it.
+func (m *Machine) RenderNode(t *settings.Terms) render.Node {
 	out := render.Node{Node: m.Node, Ask: m.Ask, Pieces: m.Pieces, Strict: m.Strict}
 	for i := range m.Taints {
 		if m.Pieces != nil && t.IsGPU(m.Taints[i].Key) {
 			out.Bears = append(out.Bears, m.Taints[i].Key)
 		}
-	}
-	return out
-}
-
-// deviceRights are what the classes of the settings take in the whole cluster.
-func deviceRights(t *settings.Terms) (out []Right) {
-	for _, c := range t.Classes {
-		out = append(out, Right{Resource: dra.Classes, Verbs: []string{"get"}, Name: c, All: true, Why: "which devices are the pool's GPUs"})
-	}
-	if len(t.Classes) > 0 {
-		out = append(out, Right{Resource: dra.Claims, Verbs: []string{"list"}, All: true, Why: "which devices others have"})
-	}
-	if len(t.Classes) > 0 && t.Placed {
-		out = append(out, Right{Resource: dra.Claims, Part: "binding", Verbs: []string{"patch"}, All: true, Why: "claims are given the devices that were chosen, from Kubernetes 1.36 on"})
-	}
-	return out
-}
-
-// claimRights are what they take in a namespace of jobs.
-func claimRights(t *settings.Terms) []Right {
-	if len(t.Classes) == 0 {
-		return nil
-	}
-	out := []Right{
-		{Resource: dra.Claims, Verbs: []string{"create", "get"}, Why: "pods claim their devices"},
-		{Resource: cluster.Events, Verbs: []string{"list"}, Why: "why a kubelet cannot prepare devices"},
-	}
-	if t.Placed {
-		out = append(out, Right{Resource: dra.Claims, Part: "status", Verbs: []string{"patch"}, Why: "claims are given the devices that were chosen"})
 	}
 	return out
 }

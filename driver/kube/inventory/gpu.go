@@ -1,4 +1,4 @@
-package kube
+package inventory
 
 import (
 	"context"
@@ -14,22 +14,22 @@ import (
 // come with the jobs.
 const nvidia = "nvidia.com/gpu"
 
-// wholeGPU is the name by which a pod asks for a whole GPU where the cluster's scheduler chooses
+// WholeGPU is the name by which a pod asks for a whole GPU where the cluster's scheduler chooses
 // the nodes: that of the settings, or else that which the pool's nodes have. Parts of GPUs, and
 // turns on them, are none.
-func (s *Survey) wholeGPU(ctx context.Context) (string, error) {
+func (s *Inventory) WholeGPU(ctx context.Context) (string, error) {
 	if s.terms.GPU != "" {
 		return s.terms.GPU, nil
 	}
-	all, err := s.lastNodes(ctx)
+	all, err := s.LastNodes(ctx)
 	if err != nil {
 		return "", err
 	}
-	return wholeGPUOf(&s.terms, all)
+	return WholeGPUOf(&s.terms, all)
 }
 
-// wholeGPUOf is that of a pool with these nodes.
-func wholeGPUOf(t *settings.Terms, all []Machine) (string, error) {
+// WholeGPUOf is that of a pool with these nodes.
+func WholeGPUOf(t *settings.Terms, all []Machine) (string, error) {
 	if t.GPU != "" {
 		return t.GPU, nil
 	}

@@ -1,11 +1,10 @@
-package kube
+package inventory
 
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	amount "github.com/coxswain-sched/coxswain/model/resource"
-
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
+	amount "github.com/coxswain-sched/coxswain/model/resource"
 )
 
 // Use is what pods hold of a node by what they ask for: that is what a scheduler counts.

@@ -1,4 +1,4 @@
-package kube
+package inventory
 
 import (
 	"context"
@@ -16,56 +16,37 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
-// Volumes that only some nodes can have. Every pod of a pool mounts all claims of its paths, so
-// what these say of nodes holds for all jobs of a namespace. Where we place, it is read with the
-// nodes: from the claim's volume (a local disk, one of a cloud's zone), from its storage class as
-// long as it has none, and from access modes, by which one node or one pod has it at a time.
-
 var (
-	volumes = cluster.Resource{Version: "v1", Name: "persistentvolumes", Global: true}
-	classes = cluster.Resource{Group: "storage.k8s.io", Version: "v1", Name: "storageclasses", Global: true}
+	VolumeClaims   = cluster.Resource{Version: "v1", Name: "persistentvolumeclaims"}
+	Volumes        = cluster.Resource{Version: "v1", Name: "persistentvolumes", Global: true}
+	StorageClasses = cluster.Resource{Group: "storage.k8s.io", Version: "v1", Name: "storageclasses", Global: true}
 )
 
-// volumeRights are what has to be read for them. Without, jobs are placed as if every node could have
-// every volume.
-func volumeRights(t *settings.Terms) (out []Right) {
-	of := func(k settings.VolumeKind) bool {
-		return t.Placed && slices.ContainsFunc(t.Paths, func(p settings.Path) bool { return p.Volume.Kind == k })
-	}
-	if of(settings.Claim) {
-		out = append(out, Right{Resource: volumes, Verbs: []string{"get"}, All: true, Why: "which nodes can have the volumes of paths; without, jobs may be placed where they cannot be had"})
-	}
-	if of(settings.Claim) || of(settings.Fresh) {
-		out = append(out, Right{Resource: classes, Verbs: []string{"list"}, All: true, Why: "which nodes can have the volumes that classes make; without, jobs may be placed where they cannot be had"})
-	}
-	return out
-}
-
-// tie is what a claim of the paths says of the nodes on which pods that mount it can be. It is
+// VolumeTopology is what a claim of the paths says of the nodes on which pods that mount it can be. It is
 // not written to once others have it.
-type tie struct {
-	space  string                            // its namespace
-	claim  string                            // its name; empty: of each pod's own claim, of a class
-	path   string                            // where it stands
-	volume string                            // in words: "its volume pv-1", "storage class zonal"
-	where  region                            // of the volume
-	once   corev1.PersistentVolumeAccessMode // ReadWriteOnce, ReadWriteOncePod; empty: several nodes can have it
-	byHand bool                              // it waits for a volume that nobody makes or chooses, where we place
-	open   bool                              // it has no volume yet: whether several nodes can have that is not certain
-	absent bool                              // there is no such claim
-	known  time.Time                         // since when it is known and can hardly change; zero: it is asked for again
+type VolumeTopology struct {
+	Namespace string                            // its namespace
+	Claim     string                            // its name; empty: of each pod's own claim, of a class
+	Path      string                            // where it stands
+	Volume    string                            // in words: "its volume pv-1", "storage class zonal"
+	Region    Region                            // of the volume
+	SingleUse corev1.PersistentVolumeAccessMode // ReadWriteOnce, ReadWriteOncePod; empty: several nodes can have it
+	ByHand    bool                              // it waits for a volume that nobody makes or chooses, where we place
+	open      bool                              // it has no volume yet: whether several nodes can have that is not certain
+	absent    bool                              // there is no such claim
+	known     time.Time                         // since when it is known and can hardly change; zero: it is asked for again
 }
 
-// region is where a volume can be; of nothing said, anywhere.
-type region struct {
+// Region is where a volume can be; of nothing said, anywhere.
+type Region struct {
 	terms []corev1.NodeSelectorTerm // one of them holds
 	zones map[string]string         // labels of volumes from before these had terms; values have "__" between them
 }
 
-// askTies asks what the claims of the paths say of nodes. Those that are known are not asked for
+// readVolumes asks what the claims of the paths say of nodes. Those that are known are not asked for
 // again before a while is over. What may not be read says nothing.
-func (s *Survey) askTies(ctx context.Context, had []tie) (all []tie, err error) {
-	r := tieReader{Survey: s, ctx: ctx}
+func (s *Inventory) readVolumes(ctx context.Context, had []VolumeTopology) (all []VolumeTopology, err error) {
+	r := volumeReader{Inventory: s, ctx: ctx}
 	for _, ns := range s.terms.Spaces() {
 		asked := map[string]bool{}
 		for _, p := range s.terms.Paths {
@@ -73,7 +54,7 @@ func (s *Survey) askTies(ctx context.Context, had []tie) (all []tie, err error) 
 				continue
 			}
 			asked[p.Volume.Name] = true
-			if i := slices.IndexFunc(had, func(t tie) bool { return t.space == ns && t.claim == p.Volume.Name }); i >= 0 && time.Since(had[i].known) < slow {
+			if i := slices.IndexFunc(had, func(t VolumeTopology) bool { return t.Namespace == ns && t.Claim == p.Volume.Name }); i >= 0 && time.Since(had[i].known) < refreshAfter {
 				all = append(all, had[i])
 				continue
 			}
@@ -94,16 +75,16 @@ func (s *Survey) askTies(ctx context.Context, had []tie) (all []tie, err error) 
 				return nil, err
 			}
 			if c != nil && len(c.AllowedTopologies) > 0 {
-				all = append(all, tie{space: ns, path: p.Prefix, volume: "storage class " + c.Name, where: classRegion(c)})
+				all = append(all, VolumeTopology{Namespace: ns, Path: p.Prefix, Volume: "storage class " + c.Name, Region: classRegion(c)})
 			}
 		}
 	}
 	return all, nil
 }
 
-// tieReader asks for what ties are made of, each thing once.
-type tieReader struct {
-	*Survey
+// volumeReader asks for what ties are made of, each thing once.
+type volumeReader struct {
+	*Inventory
 	ctx     context.Context //nolint:containedctx // of one look
 	classes []storagev1.StorageClass
 	listed  bool
@@ -119,28 +100,28 @@ func unlessUnreadable(err error) error {
 }
 
 // readClaim reads what a claim says. false: it may not be read.
-func (r *tieReader) readClaim(ns string, p settings.Path) (tie, bool, error) {
+func (r *volumeReader) readClaim(ns string, p settings.Path) (VolumeTopology, bool, error) {
 	var c corev1.PersistentVolumeClaim
-	if err := r.cluster.Get(r.ctx, claims, ns, p.Volume.Name, &c); fault.KindOf(err) == fault.NotFound {
-		return tie{space: ns, claim: p.Volume.Name, path: p.Prefix, absent: true}, true, nil
+	if err := r.cluster.Get(r.ctx, VolumeClaims, ns, p.Volume.Name, &c); fault.KindOf(err) == fault.NotFound {
+		return VolumeTopology{Namespace: ns, Claim: p.Volume.Name, Path: p.Prefix, absent: true}, true, nil
 	} else if err != nil {
-		return tie{}, false, unlessUnreadable(err)
+		return VolumeTopology{}, false, unlessUnreadable(err)
 	}
-	t := tie{space: ns, claim: c.Name, path: p.Prefix, once: singleUseMode(c.Spec.AccessModes), open: c.Spec.VolumeName == ""}
+	t := VolumeTopology{Namespace: ns, Claim: c.Name, Path: p.Prefix, SingleUse: SingleUseMode(c.Spec.AccessModes), open: c.Spec.VolumeName == ""}
 	switch {
 	case !t.open:
 		var v corev1.PersistentVolume
-		if err := r.cluster.Get(r.ctx, volumes, "", c.Spec.VolumeName, &v); err != nil {
+		if err := r.cluster.Get(r.ctx, Volumes, "", c.Spec.VolumeName, &v); err != nil {
 			return t, true, unlessUnreadable(err)
 		}
-		if t.once == corev1.ReadWriteOnce {
-			t.once = attachMode(&v)
+		if t.SingleUse == corev1.ReadWriteOnce {
+			t.SingleUse = attachMode(&v)
 		}
 		if c.Status.Phase == corev1.ClaimBound {
 			t.known = time.Now()
 		}
 		if r.terms.Placed { // else its scheduler looks at it
-			t.volume, t.where = "its volume "+v.Name, placeOf(&v)
+			t.Volume, t.Region = "its volume "+v.Name, placeOf(&v)
 		}
 	case !r.terms.Placed:
 	case c.Spec.StorageClassName != nil && *c.Spec.StorageClassName != "":
@@ -148,18 +129,18 @@ func (r *tieReader) readClaim(ns string, p settings.Path) (tie, bool, error) {
 		if err != nil || class == nil {
 			return t, true, err
 		}
-		t.volume, t.where = "its storage class "+class.Name, classRegion(class)
-		t.byHand = class.Provisioner == "kubernetes.io/no-provisioner" && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+		t.Volume, t.Region = "its storage class "+class.Name, classRegion(class)
+		t.ByHand = class.Provisioner == "kubernetes.io/no-provisioner" && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
 	}
 	return t, true, nil
 }
 
 // storageClass is a storage class by its name, or the cluster's default one; nil: there is none, or it
 // may not be read.
-func (r *tieReader) storageClass(name string) (*storagev1.StorageClass, error) {
+func (r *volumeReader) storageClass(name string) (*storagev1.StorageClass, error) {
 	if !r.listed {
 		r.listed = true
-		if _, err := cluster.List(r.ctx, r.cluster, classes, cluster.Selection{}, func(c *storagev1.StorageClass) error {
+		if _, err := cluster.List(r.ctx, r.cluster, StorageClasses, cluster.Selection{}, func(c *storagev1.StorageClass) error {
 			r.classes = append(r.classes, *c)
 			return nil
 		}); err != nil {
@@ -176,8 +157,8 @@ func (r *tieReader) storageClass(name string) (*storagev1.StorageClass, error) {
 	return out, nil
 }
 
-// singleUseMode is the mode by which one node, or one pod, has a claim at a time; empty: several can.
-func singleUseMode(modes []corev1.PersistentVolumeAccessMode) corev1.PersistentVolumeAccessMode {
+// SingleUseMode is the mode by which one node, or one pod, has a claim at a time; empty: several can.
+func SingleUseMode(modes []corev1.PersistentVolumeAccessMode) corev1.PersistentVolumeAccessMode {
 	switch {
 	case slices.Contains(modes, corev1.ReadWriteMany) || slices.Contains(modes, corev1.ReadOnlyMany):
 		return ""
@@ -194,14 +175,14 @@ func singleUseMode(modes []corev1.PersistentVolumeAccessMode) corev1.PersistentV
 // nodes' own, is mounted wherever it can be. Whether a CSI driver attaches is not asked: it is taken to.
 func attachMode(v *corev1.PersistentVolume) corev1.PersistentVolumeAccessMode {
 	s := &v.Spec.PersistentVolumeSource
-	if s.NFS != nil || s.HostPath != nil || s.Local != nil || s.CephFS != nil || s.AzureFile != nil || s.Glusterfs != nil || s.Quobyte != nil || singleUseMode(v.Spec.AccessModes) == "" {
+	if s.NFS != nil || s.HostPath != nil || s.Local != nil || s.CephFS != nil || s.AzureFile != nil || s.Glusterfs != nil || s.Quobyte != nil || SingleUseMode(v.Spec.AccessModes) == "" {
 		return ""
 	}
 	return corev1.ReadWriteOnce
 }
 
 // placeOf is where a volume can be.
-func placeOf(v *corev1.PersistentVolume) (out region) {
+func placeOf(v *corev1.PersistentVolume) (out Region) {
 	if a := v.Spec.NodeAffinity; a != nil && a.Required != nil {
 		out.terms = a.Required.NodeSelectorTerms
 	}
@@ -226,7 +207,7 @@ var zoneLabels = [][]string{
 }
 
 // classRegion is where a class makes volumes.
-func classRegion(c *storagev1.StorageClass) (out region) {
+func classRegion(c *storagev1.StorageClass) (out Region) {
 	for _, t := range c.AllowedTopologies {
 		var term corev1.NodeSelectorTerm
 		for _, x := range t.MatchLabelExpressions {
@@ -237,11 +218,11 @@ func classRegion(c *storagev1.StorageClass) (out region) {
 	return out
 }
 
-// isUnrestricted reports whether nothing is said.
-func (p region) isUnrestricted() bool { return len(p.terms) == 0 && len(p.zones) == 0 }
+// IsUnrestricted reports whether nothing is said.
+func (p Region) IsUnrestricted() bool { return len(p.terms) == 0 && len(p.zones) == 0 }
 
 // containsNode reports whether a node is there, as Kubernetes' own scheduler reads it.
-func (p region) containsNode(n *corev1.Node) bool {
+func (p Region) containsNode(n *corev1.Node) bool {
 	if len(p.terms) > 0 && !slices.ContainsFunc(p.terms, func(t corev1.NodeSelectorTerm) bool { return matchesNodeTerm(&t, n) }) {
 		return false
 	}
@@ -261,7 +242,7 @@ func (p region) containsNode(n *corev1.Node) bool {
 }
 
 // String is "kubernetes.io/hostname in (n1, n2)".
-func (p region) String() string {
+func (p Region) String() string {
 	var terms []string
 	for _, t := range p.terms {
 		var all []string

@@ -1,4 +1,4 @@
-package kube
+package inventory
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package kube
+package inventory
 
 import (
 	"maps"
@@ -12,15 +12,14 @@ import (
 	amount "github.com/coxswain-sched/coxswain/model/resource"
 )
 
-// Inventory is engine.Inventorier's, as the last look at the nodes had it: nil before the
-// first.
-func (s *Survey) Inventory() *fleet.Inventory {
+// Report is the inventory as of the last list of the nodes; nil before the first.
+func (s *Inventory) Report() *fleet.Inventory {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.machines == nil {
 		return nil
 	}
-	out := &fleet.Inventory{Taken: s.looked}
+	out := &fleet.Inventory{Taken: s.listed}
 	if s.used.IsZero() {
 		out.Unknown = append(out.Unknown, "what pods of others hold: the right to list pods in the whole cluster is missing")
 	}
