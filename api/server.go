@@ -21,6 +21,7 @@ type ServerInfo struct {
 	You      Identity  `json:"you"`
 	Pools    []Pool    `json:"pools"`
 	Change   uint64    `json:"change"`
+	Damaged  []string  `json:"damaged,omitempty" doc:"parts of the state that do not read as they were written; only administrators see them"`
 }
 
 // Identity is who the server takes the caller for.

@@ -34,9 +34,19 @@ func Info(p Page, i *api.ServerInfo, at string) string {
 			c.fact("", n)
 		}
 	}
+	for n, text := range i.Damaged {
+		if n == damagedAtMost {
+			c.fact("", fmt.Sprintf("and %d more: the server's log names them", len(i.Damaged)-n))
+			break
+		}
+		c.fact("damaged", text)
+	}
 	c.fact("features", strings.Join(i.Features, ", "))
 	return c.b.String()
 }
+
+// damagedAtMost is how many damaged parts of the state a page names.
+const damagedAtMost = 10
 
 func identityText(i *api.Identity) string {
 	text := fmt.Sprintf("%s (uid %d), by %s", i.Name, i.UID, i.Via)

@@ -57,7 +57,7 @@ func (rd *Reader) pastEvents(ctx context.Context, after, newest uint64) (evs []s
 	switch {
 	case err == nil || errors.Is(err, errEnough):
 		return evs, last, false, nil
-	case fault.KindOf(err) == fault.NotFound:
+	case fault.KindOf(err) == fault.NotFound, errors.Is(err, store.ErrDamaged):
 		return nil, newest, true, nil
 	}
 	return nil, after, false, err

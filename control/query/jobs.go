@@ -95,6 +95,8 @@ func (rd *Reader) Job(ctx context.Context, id job.ID) (state.View, error) {
 	}
 	row, err := rd.of.Store.Job(ctx, uint64(id))
 	switch {
+	case errors.Is(err, store.ErrDamaged):
+		return state.View{}, err
 	case fault.KindOf(err) == fault.NotFound:
 		return state.View{}, state.NoSuchJob(id)
 	case err != nil:
@@ -269,6 +271,14 @@ func (rd *Reader) History(ctx context.Context, q store.Query, f func(*state.View
 func (rd *Reader) Audit(ctx context.Context, q store.RecordQuery, f func(store.Record) error) error {
 	q.OnlyActors = true
 	return rd.of.Store.Records(ctx, q, f)
+}
+
+// Damages lists the parts of the store that were found damaged since it was opened.
+func (rd *Reader) Damages() []store.Damage {
+	if c, ok := rd.of.Store.(store.Checker); ok {
+		return c.Damages()
+	}
+	return nil
 }
 
 // Backup copies the store into a new folder while it is used, and returns the

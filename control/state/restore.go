@@ -40,9 +40,15 @@ func (s *State) Restore(ctx context.Context, st store.Store, now time.Time, keep
 	if rows {
 		s.lookup = func(id job.ID) (*JobRecord, error) { return s.fromStore(ctx, st, id) }
 	}
+	lost := damagedJobs(st)
 	if err := st.Read(ctx, projected, func(r store.Record) error {
 		s.Events, s.touched = s.Events[:0], s.touched[:0]
-		return DamagedError(s.Apply(r, nil))
+		err := s.Apply(r, nil)
+		if err != nil && lost[r.Job] { // the job is lost with its row, and nothing else
+			s.Skipped = append(s.Skipped, fmt.Errorf("record %d is about job %d, whose stored row is damaged: %w", r.Seq, r.Job, boundedError{err}))
+			return nil
+		}
+		return DamagedError(err)
 	}); err != nil {
 		return 0, fmt.Errorf("replay the journal: %w", err)
 	}
@@ -50,6 +56,19 @@ func (s *State) Restore(ctx context.Context, st store.Store, now time.Time, keep
 	s.Counts = s.Counts.resetCounts()
 	slices.SortStableFunc(s.ended, func(a, b *JobRecord) int { return a.endTime().Compare(b.endTime()) })
 	return projected, s.restorePast(ctx, st)
+}
+
+// damagedJobs are the jobs whose rows are damaged, as far as they were read.
+func damagedJobs(st store.Store) map[uint64]bool {
+	out := map[uint64]bool{}
+	if c, ok := st.(store.Checker); ok {
+		for _, d := range c.Damages() {
+			if d.Job != 0 {
+				out[d.Job] = true
+			}
+		}
+	}
+	return out
 }
 
 // DamagedError is the error for a state directory whose contents make no sense. An error with a
@@ -187,7 +206,7 @@ func (s *State) putAll(c *rowChunk) error {
 func (s *State) fromStore(ctx context.Context, st store.Store, id job.ID) (*JobRecord, error) {
 	row, err := st.Job(ctx, uint64(id))
 	switch {
-	case fault.KindOf(err) == fault.NotFound:
+	case fault.KindOf(err) == fault.NotFound: // or it is damaged
 		return nil, nil
 	case err != nil:
 		return nil, err

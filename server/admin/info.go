@@ -69,6 +69,11 @@ func (s *service) serverInfo(c *call) *api.ServerInfo {
 	out.Features, out.Name, out.Host = features, s.cfg.Name, s.host
 	out.PID, out.Started, out.Now = s.pid, s.started, s.cfg.Now()
 	out.You, out.Pools, out.Change = shownIdentity(c.ID), s.shownPools(), s.cfg.Plane.LastEvent()
+	if c.ID.Admin {
+		for _, d := range s.cfg.Plane.Damages() {
+			out.Damaged = append(out.Damaged, d.String())
+		}
+	}
 	if len(out.You.Accounts) == 0 {
 		if rules, err := s.cfg.InForce.Now(c.Ctx()); err == nil { // else they are not shown
 			out.You.Accounts = rules.AccountsOf(c.ID.Name)

@@ -24,6 +24,7 @@ import (
 type collector struct {
 	http    *transport.Metrics
 	stats   func() query.Stats
+	damaged func() int
 	version string
 }
 
@@ -83,6 +84,7 @@ var catalogue = []metric{
 	{name: "cox_journal_batch_records", histogram: true, help: "Records in a batch of the journal.", dist: func(s *query.Stats) state.Histogram { return s.Batch }},
 	{name: "cox_journal_seq", kind: gauge, help: "Number of the newest record of the journal.", read: oneSample(func(_ *collector, s *query.Stats) float64 { return float64(s.Seq) })},
 	{name: "cox_journal_projected_seq", kind: gauge, help: "Number of the newest record that the projection reflects.", read: oneSample(func(_ *collector, s *query.Stats) float64 { return float64(s.Projected) })},
+	{name: "cox_state_damaged", kind: gauge, help: "Parts of the state that were found damaged since the server began. Anything but 0 needs an administrator: cox info names them.", read: oneSample(func(m *collector, _ *query.Stats) float64 { return float64(m.damaged()) })},
 	{name: "cox_inbox", kind: gauge, help: "Requests and reports that wait for the control loop.", read: oneSample(func(_ *collector, s *query.Stats) float64 { return float64(s.Inbox) })},
 	{name: "cox_engine_calls_total", kind: counter, labels: []string{"verb"}, help: "Calls to the engine.", read: byName(func(s *query.Stats) map[string]uint64 { return s.Calls })},
 	{name: "cox_engine_errors_total", kind: counter, labels: []string{"verb"}, help: "Calls to the engine without success.", read: byName(func(s *query.Stats) map[string]uint64 { return s.Errors })},
@@ -168,7 +170,7 @@ func cumulativeCounts(bounds []float64, counts []uint64) map[float64]uint64 {
 
 func (s *service) registerMetrics() {
 	reg := prometheus.NewRegistry()
-	all := &collector{http: s.Metrics, stats: s.cfg.Plane.Stats, version: s.cfg.Version}
+	all := &collector{http: s.Metrics, stats: s.cfg.Plane.Stats, damaged: func() int { return len(s.cfg.Plane.Damages()) }, version: s.cfg.Version}
 	reg.MustRegister(all, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	h := promhttp.HandlerFor(reg, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 20 * time.Second, DisableCompression: true})
 	addStreamRoute(s, transport.Route{

@@ -72,6 +72,8 @@ type Policies interface {
 type Records interface {
 	Audit(context.Context, store.RecordQuery, func(store.Record) error) error
 	Backup(ctx context.Context, dir string) (seq uint64, err error)
+	// Damages are the parts of the state that were found damaged.
+	Damages() []store.Damage
 	Flight(context.Context) (*snapshot.File, error)
 }
 

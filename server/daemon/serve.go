@@ -300,6 +300,7 @@ func (s *server) serve(ctx context.Context) error {
 		helpers.Go(func() { s.health.Run(ctx, m, pauseOf(time.Duration(s.cfg.Jobs.Idle)), s.runningOnDevices) })
 	}
 	helpers.Go(func() { s.http.SweepUploads(ctx) })
+	helpers.Go(func() { watchState(ctx, s.store, s.opt.Log.With("part", "state")) })
 	if s.mail != nil {
 		helpers.Go(func() { followMail(ctx, s.control, s.mail, s.opt.Log) })
 	}

@@ -416,6 +416,10 @@ func (p *Plane) WhatIf(context.Context, *query.WhatIf) (*query.WhatIfDone, error
 	return &query.WhatIfDone{Now: time.Unix(1e9, 0)}, nil
 }
 
+// Damages implements server.Plane.
+func (p *Plane) Damages() []store.Damage { return nil }
+
+// Backup implements server.Plane.
 func (p *Plane) Backup(context.Context, string) (uint64, error) { return 7, nil }
 
 func (p *Plane) Blob(_ context.Context, hash string) ([]byte, error) {

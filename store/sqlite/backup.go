@@ -108,6 +108,9 @@ func (s *Store) copyTo(ctx context.Context, dir string) error {
 		return err
 	}
 	defer c.close()
+	if err := writeMark(c, dir); err != nil {
+		return err
+	}
 	sizes := map[int64]int64{}
 	if err := c.queryRows(func(row []driver.Value) error {
 		sizes[row[0].(int64)] = row[1].(int64)

@@ -104,12 +104,11 @@ func (s *Store) recallBlob(ctx context.Context, k *key) error {
 		return c.queryRows(func(row []driver.Value) error {
 			s.blobs.mu.Lock()
 			defer s.blobs.mu.Unlock()
-			p := scanPlace(row)
-			if _, has := s.blobs.lookupKnown(k); !has {
-				s.blobs.rememberBlob(k, memory{p, row[3].(int64)})
+			if _, has := s.blobs.lookupKnown(k); !has && blobTable.isIntact(row[:5]) && packTable.isIntact(row[5:]) {
+				s.blobs.rememberBlob(k, memory{scanPlace(row[1:]), row[8].(int64)})
 			}
 			return nil
-		}, "SELECT pack, at, blob.size, born FROM blob JOIN pack ON id = pack WHERE hash = ?", k[:])
+		}, "SELECT hash, pack, at, blob.size, blob.sum, pack.id, pack.size, put, born, pack.sum FROM blob JOIN pack ON id = pack WHERE hash = ?", k[:])
 	})
 }
 
@@ -288,7 +287,7 @@ func (s *Store) Blob(ctx context.Context, hash string) ([]byte, error) {
 }
 
 func damagedError(hash, file string) error {
-	return fault.New(fault.Internal, "blob %s is damaged in %s", hash, file).Advise("put the file back from a backup")
+	return fault.New(fault.Internal, "blob %s is %w in %s", hash, store.ErrDamaged, file).Advise("put the file back from a backup")
 }
 
 // cachedBytes returns the bytes of a blob that is fresh or known; nil if it is neither
@@ -318,9 +317,13 @@ func (bl *blobs) cachedBytes(k *key) ([]byte, error) {
 func (s *Store) findBlob(ctx context.Context, k *key) (p place, has bool, err error) {
 	err = s.withReader(ctx, func(c *conn) error {
 		return c.queryRows(func(row []driver.Value) error {
-			p, has = scanPlace(row), true
+			if !blobTable.isIntact(row) {
+				s.damages.noteDamage(blobTable.damageOf(row))
+				return damagedError(hex.EncodeToString(k[:]), "the index in journal.db")
+			}
+			p, has = scanPlace(row[1:]), true
 			return nil
-		}, "SELECT pack, at, size FROM blob WHERE hash = ?", k[:])
+		}, blobTable.selectRows()+" WHERE hash = ?", k[:])
 	})
 	return p, has, err
 }

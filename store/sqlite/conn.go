@@ -62,15 +62,6 @@ func (c *conn) execRows(query string, args ...driver.Value) (int, error) {
 	return int(n), err
 }
 
-// insertRow inserts a row and returns its number.
-func (c *conn) insertRow(query string, args ...driver.Value) (int64, error) {
-	res, err := c.execResult(query, args)
-	if err != nil {
-		return 0, err
-	}
-	return res.LastInsertId()
-}
-
 func (c *conn) execResult(query string, args []driver.Value) (driver.Result, error) {
 	s, err := c.prepareCached(query)
 	if err != nil {

@@ -17,8 +17,25 @@ const (
 	numbers      = 64 << 10
 )
 
-// History implements store.Store.
+// History implements store.Store. Where a page of the database is damaged, it goes on row by row.
 func (s *Store) History(ctx context.Context, q store.Query, f func(store.JobRow) error) error {
+	rest, done, own := q, 0, error(nil)
+	err := s.queryHistory(ctx, q, func(r store.JobRow) error {
+		done++
+		rest.Below = r.ID
+		own = f(r)
+		return own
+	})
+	if own != nil || !isCorrupt(err) {
+		return err
+	}
+	if q.Limit > 0 {
+		rest.Limit -= done
+	}
+	return s.salvageJobs(ctx, &rest, f)
+}
+
+func (s *Store) queryHistory(ctx context.Context, q store.Query, f func(store.JobRow) error) error {
 	query, bind := historyQuery(&q)
 	below, left := int64(math.MaxInt64), q.Limit
 	if q.Below != 0 && q.Below < math.MaxInt64 {
@@ -38,6 +55,9 @@ func (s *Store) History(ctx context.Context, q store.Query, f func(store.JobRow)
 		})
 		if err != nil {
 			return err
+		}
+		if len(ids) > 0 && ids[len(ids)-1] >= below && below != math.MaxInt64 {
+			return errDisorder
 		}
 		n, err := s.jobRows(ctx, &q, ids, f)
 		if err != nil {
@@ -62,12 +82,8 @@ func (s *Store) jobRows(ctx context.Context, q *store.Query, ids []int64, f func
 			list = append(strconv.AppendInt(list, id, 10), ',')
 		}
 		list[len(list)-1] = ']'
-		err := s.withReader(ctx, func(c *conn) error {
-			return c.queryRows(func(row []driver.Value) error {
-				rows = append(rows, scanJob(row))
-				return nil
-			}, "SELECT "+jobColumns+" FROM job WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id DESC", string(list))
-		})
+		rows, _, _, err = s.jobPage(ctx, rows,
+			"SELECT "+jobColumns+", sum FROM job WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id DESC", string(list))
 		if err != nil {
 			return n, err
 		}

@@ -7,7 +7,7 @@ import (
 	"maps"
 )
 
-const putIndex = "INSERT OR REPLACE INTO blob VALUES (?,?,?,?)"
+const putIndex = "INSERT OR REPLACE INTO blob VALUES (?,?,?,?,?)"
 
 // batch are the fresh blobs that one commit puts into the index. Its life is
 // begin, commit and wait inside of the transaction, done.
@@ -24,11 +24,15 @@ type batch struct {
 // resumePack opens the newest pack to append to, if it has room and no other process
 // has it.
 func (bl *blobs) resumePack(c *conn) error {
-	newest, _, err := c.queryNumber("SELECT at FROM journal ORDER BY seq DESC LIMIT 1")
+	err := c.queryRows(func(row []driver.Value) error {
+		if journalTable.isIntact(row) {
+			bl.newest = row[2].(int64)
+		}
+		return nil
+	}, journalTable.selectRows()+" ORDER BY seq DESC LIMIT 1")
 	if err != nil {
 		return err
 	}
-	bl.newest = newest
 	id, has, err := c.queryNumber("SELECT MAX(id) FROM pack")
 	if err != nil || !has {
 		return err
@@ -39,9 +43,11 @@ func (bl *blobs) resumePack(c *conn) error {
 	}
 	// Only now: until it had the lock another process could append.
 	err = c.queryRows(func(row []driver.Value) error {
-		p.end, p.born = row[0].(int64), row[1].(int64)
+		if packTable.isIntact(row) { // else its end is 0, and a new pack takes its place
+			p.end, p.born = row[1].(int64), row[3].(int64)
+		}
 		return nil
-	}, "SELECT size, born FROM pack WHERE id = ?", id)
+	}, packTable.selectRows()+" WHERE id = ?", id)
 	info, statErr := p.f.Stat()
 	if err != nil || statErr != nil || info.Size() < p.end || p.end < int64(len(packHead)) || p.end >= packSize {
 		_ = p.f.Close() // damaged or full: a new one takes its place
@@ -91,11 +97,7 @@ func (bl *blobs) rotatePack() {
 // commitRows writes the rows of the batch.
 func (b *batch) commitRows(c *conn) error {
 	for t := range b.touched {
-		query, id := "UPDATE pack SET put = ?1 WHERE id = ?2 AND put < ?1", t.pack
-		if t.pack == 0 {
-			query, id = "UPDATE small SET put = ?1 WHERE id = ?2 AND put < ?1", t.id
-		}
-		if _, err := c.execRows(query, b.at, id); err != nil {
+		if err := renewRow(c, t, b.at); err != nil {
 			return err
 		}
 	}
@@ -106,13 +108,47 @@ func (b *batch) commitRows(c *conn) error {
 		return b.commitSmall(c)
 	}
 	for _, f := range b.blobs {
-		if _, err := c.execRows(putIndex, f.key[:], f.place.pack, f.place.at, f.place.size); err != nil {
+		if _, err := c.execRows(putIndex, blobTable.withSum(f.key[:], f.place.pack, f.place.at, f.place.size)...); err != nil {
 			return err
 		}
 	}
 	end := b.blobs[len(b.blobs)-1].place
-	_, err := c.execRows("INSERT INTO pack VALUES (?1,?2,?3,?3) ON CONFLICT (id) DO UPDATE SET size = ?2, put = max(put, ?3)",
-		b.pack.id, end.at+end.size, b.at)
+	put, born := b.at, b.at
+	err := c.queryRows(func(row []driver.Value) error {
+		if packTable.isIntact(row) {
+			put, born = max(put, row[2].(int64)), row[3].(int64)
+		}
+		return nil
+	}, packTable.selectRows()+" WHERE id = ?", b.pack.id)
+	if err != nil {
+		return err
+	}
+	_, err = c.execRows("INSERT OR REPLACE INTO pack VALUES (?,?,?,?,?)", packTable.withSum(b.pack.id, end.at+end.size, put, born)...)
+	return err
+}
+
+// renewRow notes when what holds a blob was put to last. A damaged row stays as it is.
+func renewRow(c *conn, t touch, at int64) error {
+	in, id := packTable, t.pack
+	if t.pack == 0 {
+		in, id = smallTable, t.id
+	}
+	put := 1 // the column
+	if in == packTable {
+		put = 2
+	}
+	var sum driver.Value
+	err := c.queryRows(func(row []driver.Value) error {
+		if in.isIntact(row) && row[put].(int64) < at {
+			row[put] = at
+			sum = rowSum(in.kind, row[:len(row)-1])
+		}
+		return nil
+	}, in.selectRows()+" WHERE id = ?", id)
+	if err != nil || sum == nil {
+		return err
+	}
+	_, err = c.execRows("UPDATE "+in.name+" SET put = ?, sum = ? WHERE id = ?", at, sum, id)
 	return err
 }
 

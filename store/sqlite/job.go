@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql/driver"
 	"encoding/json"
+	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -13,10 +15,10 @@ import (
 
 const jobColumns = "id, array, task, name, user, account, part, qos, state, nodes, cpus, gpus, priority, submitted, started, ended, exit, final, detail"
 
-const jobByID = "SELECT " + jobColumns + " FROM job WHERE id = ?"
+const jobByID = "SELECT " + jobColumns + ", sum FROM job WHERE id = ?"
 
 // upsert writes a row over the one that stood there.
-const upsert = "INSERT OR REPLACE INTO job VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+const upsert = "INSERT OR REPLACE INTO job VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 
 // Project implements store.Store. It does not wait for the disk: the log is written
 // in order, and the next Append makes all of it durable.
@@ -34,14 +36,14 @@ func (s *Store) Project(ctx context.Context, epoch, upTo uint64, rows []store.Jo
 	return s.withoutSync(func() error {
 		return s.withWriter(ctx, epoch, func(c *conn) error {
 			for i := range rows {
-				if _, err := c.execRows(upsert, jobValues(&rows[i])...); err != nil {
+				if _, err := c.execRows(upsert, jobTable.withSum(jobValues(&rows[i])...)...); err != nil {
 					return err
 				}
 			}
 			if err := putDocs(c, docs); err != nil {
 				return err
 			}
-			_, err := c.execRows("UPDATE projection SET seq = ? WHERE name = 'job'", int64(upTo))
+			_, err := c.execRows("INSERT OR REPLACE INTO projection VALUES (?,?,?)", projectionTable.withSum("job", int64(upTo))...)
 			return err
 		})
 	})
@@ -64,7 +66,7 @@ func putDocs(c *conn, docs map[string][]byte) (err error) {
 		if doc == nil {
 			_, err = c.execRows("DELETE FROM doc WHERE name = ?", name)
 		} else {
-			_, err = c.execRows("INSERT OR REPLACE INTO doc VALUES (?, ?)", name, doc)
+			_, err = c.execRows("INSERT OR REPLACE INTO doc VALUES (?,?,?)", docTable.withSum(name, withoutNil(doc))...)
 		}
 		if err != nil {
 			return err
@@ -84,6 +86,7 @@ func jobValues(r *store.JobRow) []driver.Value {
 	}
 }
 
+// scanJob makes a job of a row that is intact.
 func scanJob(row []driver.Value) store.JobRow {
 	r := store.JobRow{
 		ID: uint64(row[0].(int64)), Array: uint64(row[1].(int64)), Task: row[2].(int64),
@@ -119,10 +122,23 @@ func fromEnding(us int64) time.Time {
 // Projected implements store.Store.
 func (s *Store) Projected(ctx context.Context) (seq uint64, err error) {
 	err = s.withReader(ctx, func(c *conn) error {
-		n, _, err := c.queryNumber("SELECT seq FROM projection WHERE name = 'job'")
-		seq = uint64(n)
+		seq, err = readProjected(c)
 		return err
 	})
+	return seq, err
+}
+
+func readProjected(c *conn) (seq uint64, err error) {
+	found := false
+	err = c.queryRows(func(row []driver.Value) error {
+		if found = projectionTable.isIntact(row); found {
+			seq = uint64(row[1].(int64))
+		}
+		return nil
+	}, projectionTable.selectRows()+" WHERE name = 'job'")
+	if err == nil && !found {
+		err = damagedTable(projectionTable)
+	}
 	return seq, err
 }
 
@@ -131,10 +147,14 @@ func (s *Store) Doc(ctx context.Context, name string) (doc []byte, err error) {
 	found := false
 	err = s.withReader(ctx, func(c *conn) error {
 		return c.queryRows(func(row []driver.Value) error {
-			doc, _ = row[0].([]byte)
-			doc, found = withoutNil(doc), true
+			if found = docTable.isIntact(row); !found {
+				s.damages.noteDamage(docTable.damageOf(row))
+				return fault.New(fault.Internal, "the document %q of the projection is %w", name, store.ErrDamaged)
+			}
+			doc, _ = row[1].([]byte)
+			doc = withoutNil(doc)
 			return nil
-		}, "SELECT data FROM doc WHERE name = ?", name)
+		}, docTable.selectRows()+" WHERE name = ?", name)
 	})
 	if err == nil && !found {
 		err = fault.New(fault.NotFound, "the projection has no document %q", name)
@@ -146,10 +166,19 @@ func (s *Store) Doc(ctx context.Context, name string) (doc []byte, err error) {
 func (s *Store) Job(ctx context.Context, id uint64) (r store.JobRow, err error) {
 	found := false
 	err = s.withReader(ctx, func(c *conn) error {
-		return c.queryRows(func(row []driver.Value) error {
-			r, found = scanJob(row), true
+		err := c.queryRows(func(row []driver.Value) error {
+			if found = jobTable.isIntact(row); !found {
+				s.damages.noteDamage(jobTable.damageOf(row))
+				return store.DamagedJob(id)
+			}
+			r = scanJob(row)
 			return nil
 		}, jobByID, int64(id))
+		if isCorrupt(err) {
+			s.damages.noteDamage(store.Damage{Table: jobTable.name, Row: fmt.Sprint(id), Job: id, Why: "the page that holds it is damaged"})
+			err = store.DamagedJob(id)
+		}
+		return err
 	})
 	if err == nil && !found {
 		err = fault.New(fault.NotFound, "there is no job %d", id)
@@ -161,24 +190,48 @@ func (s *Store) Job(ctx context.Context, id uint64) (r store.JobRow, err error) 
 func (s *Store) Live(ctx context.Context, f func(store.JobRow) error) error {
 	above, rows := int64(-1), make([]store.JobRow, 0, page)
 	for {
-		rows = rows[:0]
-		err := s.withReader(ctx, func(c *conn) error {
-			return c.queryRows(func(row []driver.Value) error {
-				rows = append(rows, scanJob(row))
-				return nil
-			}, "SELECT "+jobColumns+" FROM job INDEXED BY job_live WHERE final = 0 AND id > ? ORDER BY id LIMIT ?", above, int64(page))
-		})
+		got, n, last, err := s.jobPage(ctx, rows[:0],
+			"SELECT "+jobColumns+", sum FROM job INDEXED BY job_live WHERE final = 0 AND id > ? ORDER BY id LIMIT ?", above, int64(page))
+		if isCorrupt(err) {
+			return s.salvageLive(ctx, above, f)
+		}
 		if err != nil {
 			return err
 		}
+		rows = got
 		for i := range rows {
-			above = int64(rows[i].ID)
+			if rows[i].Final { // the index is damaged
+				continue
+			}
 			if err := f(rows[i]); err != nil {
 				return err
 			}
 		}
-		if len(rows) < page {
+		if n < page {
 			return nil
 		}
+		if last <= above {
+			return s.salvageLive(ctx, above, f)
+		}
+		above = last
 	}
+}
+
+// salvageLive calls f for the live rows with numbers above one, ascending.
+func (s *Store) salvageLive(ctx context.Context, above int64, f func(store.JobRow) error) error {
+	var rows []store.JobRow
+	if err := s.salvageJobs(ctx, &store.Query{}, func(r store.JobRow) error {
+		if !r.Final && int64(r.ID) > above {
+			rows = append(rows, r)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, r := range slices.Backward(rows) {
+		if err := f(r); err != nil {
+			return err
+		}
+	}
+	return nil
 }

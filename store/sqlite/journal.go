@@ -3,8 +3,10 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"fmt"
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
@@ -18,10 +20,14 @@ func (s *Store) Lead(ctx context.Context, who string) (epoch uint64, err error) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err = s.withTransaction(ctx, func(c *conn) error {
-		return c.queryRows(func(row []driver.Value) error {
-			epoch = uint64(row[0].(int64))
-			return nil
-		}, "UPDATE leader SET epoch = epoch + 1, who = ? RETURNING epoch", who)
+		now, _, err := readLeader(c)
+		if err != nil {
+			return err
+		}
+		epoch = now + 1
+		s.acked = acked{epoch: epoch, durable: true}
+		_, err = c.execRows("INSERT OR REPLACE INTO leader VALUES (?,?,?,?)", leaderTable.withSum(int64(1), int64(epoch), who)...)
+		return err
 	})
 	return epoch, err
 }
@@ -56,6 +62,7 @@ func (s *Store) Append(ctx context.Context, epoch uint64, recs []store.Record) (
 		if err := insertRecords(c, epoch, last, recs); err != nil {
 			return err
 		}
+		s.acked = acked{seq: last + uint64(len(recs)), durable: true}
 		if err := b.commitRows(c); err != nil {
 			return err
 		}
@@ -77,8 +84,8 @@ func (s *Store) Append(ctx context.Context, epoch uint64, recs []store.Record) (
 func insertRecords(c *conn, epoch, last uint64, recs []store.Record) error {
 	for i := range recs {
 		r := &recs[i]
-		_, err := c.execRows("INSERT INTO journal VALUES (?,?,?,?,?,?,?,?,?)", int64(last)+int64(i)+1, int64(epoch), toMicros(r.At),
-			r.Kind, int64(r.Job), r.By.Name, int64(r.By.UID), r.By.From, withoutNil(r.Data))
+		_, err := c.execRows("INSERT INTO journal VALUES (?,?,?,?,?,?,?,?,?,?)", journalTable.withSum(int64(last)+int64(i)+1, int64(epoch), toMicros(r.At),
+			r.Kind, int64(r.Job), r.By.Name, int64(r.By.UID), r.By.From, withoutNil(r.Data))...)
 		if err != nil {
 			return err
 		}
@@ -104,6 +111,7 @@ func withoutNil(b []byte) []byte {
 	return b
 }
 
+// scanRecord makes a record of a row that is intact.
 func scanRecord(row []driver.Value) store.Record {
 	r := store.Record{
 		Seq: uint64(row[0].(int64)), Epoch: uint64(row[1].(int64)), At: fromMicros(row[2].(int64)), Kind: row[3].(string),
@@ -125,18 +133,25 @@ func (s *Store) Read(ctx context.Context, after uint64, f func(store.Record) err
 	recs := make([]store.Record, 0, page)
 	for {
 		recs = recs[:0]
+		var bad error
 		err := s.withReader(ctx, func(c *conn) error {
 			return c.queryRows(func(row []driver.Value) error {
-				recs = append(recs, scanRecord(row))
+				if bad == nil && !journalTable.isIntact(row) {
+					s.damages.noteDamage(journalTable.damageOf(row))
+					bad = damagedRecord(after + uint64(len(recs)) + 1)
+				}
+				if bad == nil {
+					recs = append(recs, scanRecord(row))
+				}
 				return nil
-			}, "SELECT "+recordColumns+" FROM journal WHERE seq > ? ORDER BY seq LIMIT ?", int64(after), int64(page))
+			}, journalTable.selectRows()+" WHERE seq > ? ORDER BY seq LIMIT ?", int64(after), int64(page))
 		})
 		if err != nil {
 			return err
 		}
 		for _, r := range recs {
 			if r.Seq != after+1 {
-				return store.Purged(after, r.Seq)
+				return s.missingRecord(ctx, after)
 			}
 			if after = r.Seq; f != nil {
 				if err := f(r); err != nil {
@@ -144,10 +159,33 @@ func (s *Store) Read(ctx context.Context, after uint64, f func(store.Record) err
 				}
 			}
 		}
+		if bad != nil {
+			return bad
+		}
 		if len(recs) < page {
 			return nil
 		}
 	}
+}
+
+// damagedRecord is the error for a record of the journal that does not read as it was written.
+func damagedRecord(seq uint64) error {
+	return fault.New(fault.Internal, "record %d of the journal is %w", seq, store.ErrDamaged).
+		Advise("keep the directory, and put a backup in its place; docs/state.md says how")
+}
+
+// missingRecord is the error for a record that is not there, though one behind it is: it has
+// been purged in the meantime, or it is lost.
+func (s *Store) missingRecord(ctx context.Context, after uint64) error {
+	first, err := s.First(ctx)
+	switch {
+	case err != nil:
+		return err
+	case first > after+1:
+		return store.Purged(after, first)
+	}
+	s.damages.noteDamage(store.Damage{Table: journalTable.name, Row: fmt.Sprint(after + 1), Why: "it is gone"})
+	return damagedRecord(after + 1)
 }
 
 // First implements store.Store.
@@ -165,8 +203,8 @@ func (s *Store) First(ctx context.Context) (first uint64, err error) {
 // Records implements store.Store.
 func (s *Store) Records(ctx context.Context, q store.RecordQuery, f func(store.Record) error) error {
 	where, args := recordWhere(&q)
-	query := "SELECT * FROM (SELECT " + recordColumns + " FROM audit WHERE " + where + " ORDER BY seq LIMIT ?)" +
-		" UNION ALL SELECT * FROM (SELECT " + recordColumns + " FROM journal WHERE " + where + " ORDER BY seq LIMIT ?) ORDER BY 1 LIMIT ?"
+	query := "SELECT * FROM (" + auditTable.selectRows() + " WHERE " + where + " ORDER BY seq LIMIT ?)" +
+		" UNION ALL SELECT * FROM (" + journalTable.selectRows() + " WHERE " + where + " ORDER BY seq LIMIT ?) ORDER BY 1 LIMIT ?"
 	left := q.Limit
 	for {
 		want := page
@@ -174,10 +212,17 @@ func (s *Store) Records(ctx context.Context, q store.RecordQuery, f func(store.R
 			want = min(page, left)
 		}
 		var recs []store.Record
+		n, last := 0, driver.Value(nil)
 		err := s.withReader(ctx, func(c *conn) error {
 			bound := append(append([]driver.Value{int64(q.After)}, args...), int64(want))
 			bound = append(append(bound, bound...), int64(want))
 			return c.queryRows(func(row []driver.Value) error {
+				n++
+				last = row[0]
+				if !journalTable.isIntact(row) {
+					s.damages.noteDamage(journalTable.damageOf(row))
+					return nil
+				}
 				recs = append(recs, scanRecord(row))
 				return nil
 			}, query, bound...)
@@ -186,14 +231,17 @@ func (s *Store) Records(ctx context.Context, q store.RecordQuery, f func(store.R
 			return err
 		}
 		for _, r := range recs {
-			q.After = r.Seq
 			if err := f(r); err != nil {
 				return err
 			}
 		}
-		if left -= len(recs); len(recs) < page || q.Limit > 0 && left <= 0 {
+		if left -= len(recs); n < want || q.Limit > 0 && left <= 0 {
 			return nil
 		}
+		if !isBehind(last, int64(q.After)) {
+			return errDisorder
+		}
+		q.After = uint64(last.(int64))
 	}
 }
 

@@ -58,11 +58,11 @@ func purgeRecords(c *conn, req *store.PurgeRequest, res *store.PurgeResult) erro
 	if err != nil {
 		return err
 	}
-	projected, _, err := c.queryNumber("SELECT seq FROM projection WHERE name = 'job'")
+	projected, err := readProjected(c)
 	if err != nil {
 		return err
 	}
-	end := min(first+int64(req.Limit), newest, projected+1) // exclusive
+	end := min(first+int64(req.Limit), newest, int64(projected)+1) // exclusive
 	young, has, err := c.queryNumber("SELECT seq FROM journal WHERE seq < ? AND at >= ? ORDER BY seq LIMIT 1", end, toMicros(req.RecordsBefore))
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func purgeAudit(c *conn, req *store.PurgeRequest, res *store.PurgeResult) (err e
 	if req.AuditBefore.IsZero() {
 		return nil
 	}
-	res.Audit, err = c.execRows("DELETE FROM audit WHERE seq IN (SELECT seq FROM audit WHERE at < ? LIMIT ?)", toMicros(req.AuditBefore), int64(req.Limit))
+	res.Audit, err = c.execRows("DELETE FROM audit WHERE seq IN (SELECT seq FROM audit WHERE at < ?1 LIMIT ?2) AND +at < ?1", toMicros(req.AuditBefore), int64(req.Limit))
 	return err
 }
 
@@ -89,7 +89,8 @@ func purgeJobs(c *conn, req *store.PurgeRequest, res *store.PurgeResult) (err er
 	if req.JobsEndedBefore.IsZero() {
 		return nil
 	}
-	res.Jobs, err = c.execRows("DELETE FROM job WHERE id IN (SELECT id FROM job WHERE ended < ? AND final = 1 LIMIT ?)",
+	// The index says which ones may be old enough, the row itself whether it is.
+	res.Jobs, err = c.execRows("DELETE FROM job WHERE id IN (SELECT id FROM job WHERE ended < ?1 AND final = 1 LIMIT ?2) AND +ended < ?1 AND +final = 1",
 		toMicros(req.JobsEndedBefore), int64(req.Limit))
 	return err
 }

@@ -75,6 +75,10 @@ func (s *Store) purgePacks(ctx context.Context, epoch uint64, req *store.PurgeRe
 func (s *Store) nextSweep(req *store.PurgeRequest) (size int64, err error) {
 	current, touched := s.blobs.inUse()
 	err = s.write.queryRows(func(row []driver.Value) error {
+		if !packTable.isIntact(row) {
+			s.damages.noteDamage(packTable.damageOf(row))
+			return nil
+		}
 		id := row[0].(int64)
 		if _, has := touched[touch{id, 0}]; has || id == current || size != 0 {
 			return nil
@@ -83,7 +87,7 @@ func (s *Store) nextSweep(req *store.PurgeRequest) (size int64, err error) {
 			s.sweep = sweep{pack: id}
 		}
 		return nil
-	}, "SELECT id, size FROM pack WHERE put < ? ORDER BY id", toMicros(req.BlobsBefore))
+	}, packTable.selectRows()+" WHERE put < ? ORDER BY id", toMicros(req.BlobsBefore))
 	return size, err
 }
 
@@ -91,9 +95,9 @@ func (s *Store) nextSweep(req *store.PurgeRequest) (size int64, err error) {
 func (s *Store) moveBlob(k *key, p place, b []byte) (int64, error) {
 	here := false
 	err := s.write.queryRows(func(row []driver.Value) error {
-		here = scanPlace(row) == p
+		here = blobTable.isIntact(row) && scanPlace(row[1:]) == p
 		return nil
-	}, "SELECT pack, at, size FROM blob WHERE hash = ?", k[:])
+	}, blobTable.selectRows()+" WHERE hash = ?", k[:])
 	if err != nil || !here {
 		return 0, err
 	}

@@ -98,7 +98,25 @@ CREATE TABLE blob (
 	size INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 `,
+	// A checksum in every row (sum.go). sumRows fills it in.
+	`
+ALTER TABLE leader ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE journal ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE audit ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE job ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE projection ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE doc ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE pack ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE small ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE blob ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+`,
 }
+
+// summedSchema is the schema that gave the rows their checksums.
+const summedSchema = 3
+
+// schemaSum is the checksum of the text of the schema, as the database keeps it.
+const schemaSum = 2538220892
 
 func (s *Store) migrateSchema() error {
 	have, _, err := s.write.queryNumber("PRAGMA user_version")
@@ -117,6 +135,11 @@ func (s *Store) migrateSchema() error {
 		err := s.write.inTransaction(func() error {
 			if err := s.write.runScript(schema[v]); err != nil {
 				return err
+			}
+			if v+1 == summedSchema {
+				if err := sumRows(s.write); err != nil {
+					return err
+				}
 			}
 			return s.write.runScript(fmt.Sprintf("PRAGMA user_version = %d", v+1))
 		})

@@ -187,3 +187,53 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 		t.Errorf("it was written to: %v", err)
 	}
 }
+
+// TestUpgradeFromSchema2: every row gets its checksum, once, and reads as it did.
+func TestUpgradeFromSchema2(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	must(t, os.CopyFS(dir, os.DirFS("testdata/schema2")))
+	text, err := os.ReadFile("testdata/schema2/journal.sql")
+	must(t, err)
+	db := raw(t, dir)
+	if _, err := db.Exec("PRAGMA journal_mode = WAL;" + string(text)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sqlite.Verify(t.Context(), dir); fault.KindOf(err) != fault.Unsupported {
+		t.Errorf("before the upgrade: %v", err)
+	}
+	for round := range 2 { // upgraded, and opened again
+		s := open(t, dir)
+		first, err := s.First(t.Context())
+		must(t, err)
+		n := 0
+		must(t, s.Read(t.Context(), first-1, func(r store.Record) error { n++; return nil }))
+		if first != 4 || n != 9 {
+			t.Errorf("round %d: %d records from %d on", round, n, first)
+		}
+		n = 0
+		must(t, s.History(t.Context(), store.Query{}, func(r store.JobRow) error {
+			want := row(int(r.ID))
+			if n++; r.Name != want.Name || r.User != want.User || !r.Submitted.Equal(want.Submitted) || string(r.Detail) != fmt.Sprintf(`{"id":%d}`, r.ID) {
+				t.Errorf("%+v", r)
+			}
+			return nil
+		}))
+		doc, err := s.Doc(t.Context(), "control")
+		if n != 6 || err != nil || string(doc) != `{"next":7}` {
+			t.Errorf("round %d: %d jobs, document %s, %v", round, n, doc, err)
+		}
+		for _, blob := range []string{"#!/bin/sh\necho 0\n", strings.Repeat("abcdefgh\n", 40<<10/9+1)[:40<<10]} {
+			if b, err := s.Blob(t.Context(), store.Hash([]byte(blob))); err != nil || string(b) != blob {
+				t.Errorf("round %d: blob %.10q: %v", round, blob, err)
+			}
+		}
+		must(t, s.Scrub(t.Context(), func(int) error { return nil }))
+		if found := s.Damages(); len(found) > 0 {
+			t.Errorf("round %d: %s", round, found)
+		}
+		must(t, s.Close())
+		if got, err := sqlite.Verify(t.Context(), dir); err != nil || got.Schema != 3 || got.Last != 12 || got.Blobs != 4 {
+			t.Errorf("round %d: %+v, %v", round, got, err)
+		}
+	}
+}

@@ -13,12 +13,17 @@ import (
 // commitSmall writes the bytes of the batch and the rows that name them.
 func (b *batch) commitSmall(c *conn) error {
 	for _, f := range b.blobs {
-		id, err := c.insertRow("INSERT INTO small (put, hash, data) VALUES (?,?,?)", b.at, f.key[:], f.bytes)
+		last, _, err := c.queryNumber("SELECT MAX(id) FROM small")
 		if err != nil {
 			return err
 		}
+		id := last + 1
+		row := smallTable.withSum(id, b.at, f.key[:])
+		if _, err := c.execRows("INSERT INTO small VALUES (?,?,?,?,?)", id, b.at, f.key[:], f.bytes, row[3]); err != nil {
+			return err
+		}
 		b.ids = append(b.ids, id)
-		if _, err := c.execRows(putIndex, f.key[:], int64(0), id, f.place.size); err != nil {
+		if _, err := c.execRows(putIndex, blobTable.withSum(f.key[:], int64(0), id, f.place.size)...); err != nil {
 			return err
 		}
 	}
@@ -53,12 +58,16 @@ func (s *Store) purgeSmall(ctx context.Context, epoch uint64, req *store.PurgeRe
 	_, touched := s.blobs.inUse()
 	var rows []old
 	err := s.write.queryRows(func(row []driver.Value) error {
-		o := old{id: row[0].(int64), key: key(row[1].([]byte))}
+		if !smallTable.isIntact(row) {
+			s.damages.noteDamage(smallTable.damageOf(row))
+			return nil
+		}
+		o := old{id: row[0].(int64), key: key(row[2].([]byte))}
 		if _, has := touched[touch{0, o.id}]; !has {
 			rows = append(rows, o)
 		}
 		return nil
-	}, "SELECT id, hash FROM small WHERE put < ? ORDER BY put LIMIT ?", toMicros(req.BlobsBefore), int64(limit))
+	}, smallTable.selectRows()+" WHERE put < ? ORDER BY put LIMIT ?", toMicros(req.BlobsBefore), int64(limit))
 	if err != nil || len(rows) == 0 {
 		return err
 	}

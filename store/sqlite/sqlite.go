@@ -37,17 +37,20 @@ type Store struct {
 	read  chan *conn // idle connections, readers of them
 	blobs *blobs
 
-	closed atomic.Bool
+	damages damages
+	closed  atomic.Bool
 
 	mu    sync.Mutex // guards what follows
 	write *conn
 	log   *checkpointer
+	mark  *marker
 	// led is the epoch whose newest record is last; of any other epoch it is read
 	// anew.
 	led, last uint64
 	sweep     sweep
 	backups   int   // that are being made
 	broken    error // why nothing may be written any more
+	acked     acked // by the transaction that is being made
 }
 
 var _ store.Store = (*Store)(nil)
@@ -58,25 +61,45 @@ func Open(dir string) (*Store, error) {
 		return nil, classifyError(fmt.Errorf("state directory: %w", err))
 	}
 	file := filepath.Join(dir, "journal.db")
+	acknowledged, spoilt, err := checkMark(dir)
+	if err != nil {
+		return nil, classifyError(err)
+	}
 	if err := makePrivate(file); err != nil {
 		return nil, classifyError(fmt.Errorf("state directory: %w", err))
 	}
 	s := &Store{dir: dir, read: make(chan *conn, readers), blobs: newBlobs(dir)}
 	s.log = newCheckpointer(s)
-	var err error
+	if spoilt {
+		s.damages.noteDamage(store.Damage{Why: markName(dir) + ": one of its two places is damaged; the other one is used"})
+	}
 	if s.write, err = openConn(file, url.Values{"_pragma": pragmas}); err != nil {
 		return nil, err
 	}
-	if err = s.migrateSchema(); err == nil {
-		err = classifyError(s.blobs.resumePack(s.write))
+	for _, step := range []func() error{s.migrateSchema, s.checkHead, func() error { return s.blobs.resumePack(s.write) }} {
+		if err = classifyError(step()); err != nil {
+			return nil, errors.Join(err, s.write.close())
+		}
 	}
-	if err != nil {
-		return nil, errors.Join(err, s.write.close())
+	if s.mark, err = openMarker(dir, acknowledged); err != nil {
+		return nil, errors.Join(classifyFile(err), s.write.close())
 	}
 	for range readers {
 		s.read <- nil // dialled when it is first wanted
 	}
 	return s, nil
+}
+
+// checkHead checks the rows without which nothing can be read or written.
+func (s *Store) checkHead() error {
+	if err := checkSchema(s.write, s.dir); err != nil {
+		return err
+	}
+	if _, _, err := readLeader(s.write); err != nil {
+		return err
+	}
+	_, err := readProjected(s.write)
+	return err
 }
 
 // makePrivate sees to it that only the server's user may read the journal; SQLite gives
@@ -145,11 +168,19 @@ func (s *Store) withTransaction(ctx context.Context, f func(*conn) error) error 
 	if s.broken != nil {
 		return s.broken
 	}
+	s.acked = acked{}
 	err := s.write.inTransaction(func() error { return f(s.write) })
 	if err != nil {
 		s.led = 0
+		return classifyError(err)
 	}
-	return classifyError(err)
+	// Without its mark, what was committed is durable all the same, and nothing more is
+	// written: the next process could not tell what has to be there.
+	if err := s.mark.noteCommit(s.acked); err != nil {
+		s.broken = fault.New(fault.Unavailable, "%s cannot be written: %w", markName(s.dir), err).Advise("look after the disk of the state directory, and start the server again")
+		return s.broken
+	}
+	return nil
 }
 
 func (s *Store) checkUsable(ctx context.Context) error {
@@ -169,12 +200,32 @@ func unavailableError(ctx context.Context) error {
 }
 
 func checkLeads(c *conn, epoch uint64) error {
-	return c.queryRows(func(row []driver.Value) error {
-		if now := uint64(row[0].(int64)); now != epoch {
-			return fault.New(fault.Conflict, "epoch %d no longer leads, epoch %d (%s) does", epoch, now, row[1])
+	now, who, err := readLeader(c)
+	if err == nil && now != epoch {
+		err = fault.New(fault.Conflict, "epoch %d no longer leads, epoch %d (%s) does", epoch, now, who)
+	}
+	return err
+}
+
+// readLeader returns the newest epoch and who has it.
+func readLeader(c *conn) (epoch uint64, who string, err error) {
+	found := false
+	err = c.queryRows(func(row []driver.Value) error {
+		if found = leaderTable.isIntact(row); found {
+			epoch, who = uint64(row[1].(int64)), row[2].(string)
 		}
 		return nil
-	}, "SELECT epoch, who FROM leader")
+	}, leaderTable.selectRows())
+	if err == nil && !found {
+		err = damagedTable(leaderTable)
+	}
+	return epoch, who, err
+}
+
+// damagedTable is the error for a row that everything needs.
+func damagedTable(t *table) error {
+	return fault.New(fault.Internal, "the table %s of journal.db is %w", t.name, store.ErrDamaged).
+		Advise("keep the directory, and put a backup in its place; docs/state.md says how")
 }
 
 // Close implements store.Store.
@@ -195,7 +246,7 @@ func (s *Store) Close() error {
 		}
 	}
 	close(s.read)
-	return errors.Join(append(errs, s.blobs.close(), s.write.close())...)
+	return errors.Join(append(errs, s.blobs.close(), s.write.close(), s.mark.close())...)
 }
 
 // toMicros maps the zero time to 0, which no record carries.

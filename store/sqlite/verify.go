@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/store"
@@ -43,15 +44,21 @@ func dialStill(dir string) (*conn, error) {
 }
 
 // Verify reads a backup, or a state directory that nobody uses, from beginning to
-// end: the database, the journal without gaps, every blob and every archive that came with jobs
-// by its hash. It changes nothing. fault.Internal says what is damaged.
+// end: the database, the checksum of every row, the journal without gaps and up to its high-water
+// mark, every blob and every archive that came with jobs by its hash. It changes nothing.
+// fault.Internal, with store.ErrDamaged in its chain, says what is damaged.
 func Verify(ctx context.Context, dir string) (got Contents, err error) {
+	if _, spoilt, err := checkMark(dir); err != nil {
+		return got, classifyError(err)
+	} else if spoilt {
+		return got, brokenError(dir, "%s", markName(dir))
+	}
 	c, err := dialStill(dir)
 	if err != nil {
 		return got, err
 	}
 	defer c.close()
-	for _, step := range []func(context.Context, *conn, string, *Contents) error{verifyDatabase, verifyJournal, verifySmall, verifyPacks, verifyOld, verifyUploads} {
+	for _, step := range []func(context.Context, *conn, string, *Contents) error{verifyDatabase, verifyRows, verifyJournal, verifySmall, verifyPacks, verifyOld, verifyUploads} {
 		if err := step(ctx, c, dir, &got); err != nil {
 			return got, classifyError(err)
 		}
@@ -60,7 +67,7 @@ func Verify(ctx context.Context, dir string) (got Contents, err error) {
 }
 
 func brokenError(dir, format string, args ...any) error {
-	return fault.New(fault.Internal, "%s is damaged: %w", dir, fmt.Errorf(format, args...)).Advise("use another backup")
+	return fault.New(fault.Internal, "%s is %w: %w", dir, store.ErrDamaged, fmt.Errorf(format, args...)).Advise("use another backup")
 }
 
 func verifyDatabase(_ context.Context, c *conn, dir string, got *Contents) error {
@@ -75,12 +82,47 @@ func verifyDatabase(_ context.Context, c *conn, dir string, got *Contents) error
 		return fault.New(fault.Unsupported, "%s has schema %d, this cox verifies schema %d", dir, got.Schema, len(schema)).
 			Advise("verify it with the cox that wrote it, or start a server with a copy of it, which upgrades it")
 	}
+	if err := checkSchema(c, dir); err != nil {
+		return err
+	}
 	return c.queryRows(func(row []driver.Value) error {
 		if row[0] != "ok" {
 			return brokenError(dir, "%v", row[0])
 		}
 		return nil
 	}, "PRAGMA integrity_check(1)")
+}
+
+// namedAtMost is how many damaged rows an error names.
+const namedAtMost = 10
+
+// verifyRows checks the checksum of every row.
+func verifyRows(ctx context.Context, c *conn, dir string, _ *Contents) error {
+	var named []string
+	n := 0
+	for _, t := range tables {
+		err := c.queryRows(func(row []driver.Value) error {
+			if !t.isIntact(row) {
+				if n++; n <= namedAtMost {
+					named = append(named, t.damageOf(row).String())
+				}
+			}
+			if ctx.Err() != nil {
+				return unavailableError(ctx)
+			}
+			return nil
+		}, t.selectRows()+" NOT INDEXED ORDER BY "+t.key)
+		if err != nil {
+			return err
+		}
+	}
+	switch {
+	case n > len(named):
+		return brokenError(dir, "%d rows, the first of them: %s", n, strings.Join(named, "; "))
+	case n > 0:
+		return brokenError(dir, "%s", strings.Join(named, "; "))
+	}
+	return nil
 }
 
 func verifyJournal(_ context.Context, c *conn, dir string, got *Contents) error {
