@@ -114,11 +114,7 @@ func (l *Attempt) ReplaceAddition(id ledger.ID, by *JobAddition) {
 	}
 }
 
-func (s *State) applyAdded(r *store.Record, staged any) error {
-	v, err := payloadOf[Added](r, staged)
-	if err != nil {
-		return err
-	}
+func (s *State) applyAdded(r *store.Record, v Added) error {
 	s.Ledger.Skip(v.Allocation.ID + 1)
 	e, err := s.jobOfRecord(r)
 	if e == nil {
@@ -163,30 +159,18 @@ func (s *State) additionOf(r *store.Record, ref engine.Ref) (*JobRecord, *JobAdd
 	return nil, nil, fmt.Errorf("%s was not added to job %s", ref, e.Name())
 }
 
-func (s *State) applyJoined(r *store.Record, staged any) error {
-	v, err := payloadOf[Joined](r, staged)
-	if err != nil {
-		return err
-	}
+func (s *State) applyJoined(r *store.Record, v Joined) error {
 	return s.updateAddition(r, v.Ref, func(x *JobAddition) { x.Started = ToNanos(v.Started) })
 }
 
-func (s *State) applyAsked(r *store.Record, staged any) error {
-	v, err := payloadOf[AskedBack](r, staged)
-	if err != nil {
-		return err
-	}
+func (s *State) applyAsked(r *store.Record, v AskedBack) error {
 	return s.updateAddition(r, v.Ref, func(x *JobAddition) { x.Asked = &v })
 }
 
 // Message says, for people, why the addition was asked back.
 func (v *AskedBack) Message() string { return fmt.Sprintf("given back for job %d", v.For) }
 
-func (s *State) applyDropped(r *store.Record, staged any) error {
-	v, err := payloadOf[Dropped](r, staged)
-	if err != nil {
-		return err
-	}
+func (s *State) applyDropped(r *store.Record, v Dropped) error {
 	s.addUsage(v.Used) // also where the job's row is newer
 	e, x, err := s.additionOf(r, v.Ref)
 	if e == nil {

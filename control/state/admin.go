@@ -23,11 +23,7 @@ func (s *State) InPool(name string) (n int) {
 	return n
 }
 
-func (s *State) applyLearned(r *store.Record, staged any) error {
-	v, err := payloadOf[share.Memory](r, staged)
-	if err != nil {
-		return err
-	}
+func (s *State) applyLearned(_ *store.Record, v share.Memory) error {
 	s.Arrivals = &v
 	return nil
 }
@@ -107,20 +103,14 @@ type PoolGone struct {
 	Name string `json:"name"`
 }
 
-func (s *State) applyPool(r *store.Record, staged any) error {
-	v, err := payloadOf[PoolSpec](r, staged)
-	if err == nil {
-		s.Pools[v.Name] = v
-	}
-	return err
+func (s *State) applyPool(_ *store.Record, v PoolSpec) error {
+	s.Pools[v.Name] = v
+	return nil
 }
 
-func (s *State) applyPoolGone(r *store.Record, staged any) error {
-	v, err := payloadOf[PoolGone](r, staged)
-	if err == nil {
-		delete(s.Pools, v.Name)
-	}
-	return err
+func (s *State) applyPoolGone(_ *store.Record, v PoolGone) error {
+	delete(s.Pools, v.Name)
+	return nil
 }
 
 // Token is an access token as the journal keeps it: with a hash of the secret, which only the
@@ -169,11 +159,7 @@ func (s *State) addLateUsage(at int64, entries []fair.Entry) {
 	}
 }
 
-func (s *State) applyUsage(r *store.Record, staged any) error {
-	v, err := payloadOf[Usage](r, staged)
-	if err != nil {
-		return err
-	}
+func (s *State) applyUsage(_ *store.Record, v Usage) error {
 	s.Usage = &v
 	return nil
 }

@@ -14,11 +14,7 @@ import (
 	"github.com/coxswain-sched/coxswain/store"
 )
 
-func (s *State) applyHeld(r *store.Record, staged any) error {
-	v, err := payloadOf[Held](r, staged)
-	if err != nil {
-		return err
-	}
+func (s *State) applyHeld(r *store.Record, v Held) error {
 	a := v.Allocation
 	s.Ledger.Skip(a.ID + 1) // also where the job's row is newer: its number is taken
 	e, err := s.jobByNumber(a.Job, r)
@@ -57,11 +53,7 @@ func (s *State) applyHeld(r *store.Record, staged any) error {
 	return nil
 }
 
-func (s *State) applyStarted(r *store.Record, staged any) error {
-	v, err := payloadOf[Started](r, staged)
-	if err != nil {
-		return err
-	}
+func (s *State) applyStarted(r *store.Record, v Started) error {
 	s.addLateUsage(v.At, v.Used) // also where the job's row is newer
 	e, err := s.jobOfAttempt(r, v.Ref)
 	if e == nil {
@@ -81,11 +73,7 @@ func (s *State) applyStarted(r *store.Record, staged any) error {
 	return nil
 }
 
-func (s *State) applyEnded(r *store.Record, staged any) error {
-	v, err := payloadOf[Ended](r, staged)
-	if err != nil {
-		return err
-	}
+func (s *State) applyEnded(r *store.Record, v Ended) error {
 	if !planted.UsageLost {
 		s.addUsage(v.Used) // also where the job's row is newer
 	}
@@ -138,11 +126,7 @@ func (s *State) requeuePending(e *JobRecord) {
 	s.QueuePending(e)
 }
 
-func (s *State) applyUncertain(r *store.Record, staged any) error {
-	v, err := payloadOf[Uncertain](r, staged)
-	if err != nil {
-		return err
-	}
+func (s *State) applyUncertain(r *store.Record, v Uncertain) error {
 	e, err := s.jobOfAttempt(r, v.Ref)
 	if e == nil {
 		return err
@@ -174,15 +158,7 @@ func (s *State) jobOfAttempt(r *store.Record, ref engine.Ref) (*JobRecord, error
 	return e, nil
 }
 
-func (s *State) applyCancel(r *store.Record, staged any) error {
-	v, err := payloadOf[Cancel](r, staged)
-	if err != nil {
-		return err
-	}
-	e, err := s.jobOfRecord(r)
-	if e == nil {
-		return err
-	}
+func (s *State) applyCancel(r *store.Record, e *JobRecord, v Cancel) error {
 	s.markChanged(e, r)
 	if v.Message != "" {
 		e.EnsureExtra().message = v.Message
@@ -206,15 +182,7 @@ func (s *State) endPending(e *JobRecord, to job.State, by job.Cause) error {
 	return nil
 }
 
-func (s *State) applyExpired(r *store.Record, staged any) error {
-	v, err := payloadOf[Expired](r, staged)
-	if err != nil {
-		return err
-	}
-	e, err := s.jobOfRecord(r)
-	if e == nil {
-		return err
-	}
+func (s *State) applyExpired(r *store.Record, e *JobRecord, v Expired) error {
 	s.markChanged(e, r)
 	if e.State == job.Pending {
 		return s.endPending(e, v.State, job.ByControl)
@@ -249,15 +217,7 @@ func (s *State) applyHold(r *store.Record, staged any) error {
 	return nil
 }
 
-func (s *State) applyRequeue(r *store.Record, staged any) error {
-	v, err := payloadOf[Requeue](r, staged)
-	if err != nil {
-		return err
-	}
-	e, err := s.jobOfRecord(r)
-	if e == nil {
-		return err
-	}
+func (s *State) applyRequeue(r *store.Record, e *JobRecord, v Requeue) error {
 	s.markChanged(e, r)
 	switch {
 	case e.State.Holds():
@@ -284,15 +244,7 @@ func (s *State) applyRequeue(r *store.Record, staged any) error {
 	return nil
 }
 
-func (s *State) applySuspend(r *store.Record, staged any) error {
-	v, err := payloadOf[Suspend](r, staged)
-	if err != nil {
-		return err
-	}
-	e, err := s.jobOfRecord(r)
-	if e == nil {
-		return err
-	}
+func (s *State) applySuspend(r *store.Record, e *JobRecord, v Suspend) error {
 	if !e.State.Holds() {
 		return fmt.Errorf("job %s is %s and is suspended, or goes on", e.Name(), e.State)
 	}
@@ -326,11 +278,7 @@ func (s *State) applySuspend(r *store.Record, staged any) error {
 	return nil
 }
 
-func (s *State) applyTop(r *store.Record, staged any) error {
-	v, err := payloadOf[QueueMoved](r, staged)
-	if err != nil {
-		return err
-	}
+func (s *State) applyTop(r *store.Record, v QueueMoved) error {
 	for _, m := range v.Moves {
 		e, err := s.jobByNumber(m.Job, r)
 		if err != nil {
@@ -347,15 +295,7 @@ func (s *State) applyTop(r *store.Record, staged any) error {
 	return nil
 }
 
-func (s *State) applyUpdate(r *store.Record, staged any) error {
-	v, err := payloadOf[Update](r, staged)
-	if err != nil {
-		return err
-	}
-	e, err := s.jobOfRecord(r)
-	if e == nil {
-		return err
-	}
+func (s *State) applyUpdate(r *store.Record, e *JobRecord, v Update) error {
 	f, o, err := s.Specs.readSpec(v.Own, v.Spec)
 	if err != nil {
 		return err
@@ -429,11 +369,7 @@ func (a *Array) setLimit(limit uint32, seq uint64) {
 	a.Spec, a.Limit, a.limited = &spec, limit, seq
 }
 
-func (s *State) applyNodes(r *store.Record, staged any) error {
-	v, err := payloadOf[NodesSet](r, staged)
-	if err != nil {
-		return err
-	}
+func (s *State) applyNodes(r *store.Record, v NodesSet) error {
 	for _, k := range v.nodeKeys() {
 		switch {
 		case v.Drain:
@@ -450,20 +386,12 @@ func (s *State) applyNodes(r *store.Record, staged any) error {
 	return nil
 }
 
-func (s *State) applyToken(r *store.Record, staged any) error {
-	v, err := payloadOf[Token](r, staged)
-	if err != nil {
-		return err
-	}
+func (s *State) applyToken(_ *store.Record, v Token) error {
 	s.Tokens[v.ID] = v
 	return nil
 }
 
-func (s *State) applyRevoked(r *store.Record, staged any) error {
-	v, err := payloadOf[Revoked](r, staged)
-	if err != nil {
-		return err
-	}
+func (s *State) applyRevoked(r *store.Record, v Revoked) error {
 	t, ok := s.Tokens[v.ID]
 	if !ok {
 		return fmt.Errorf("there is no token %s", v.ID)

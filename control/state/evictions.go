@@ -166,15 +166,7 @@ func (s *State) applyPreempted(r *store.Record, staged any) error {
 	return nil
 }
 
-func (s *State) applySaved(r *store.Record, staged any) error {
-	v, err := payloadOf[Saved](r, staged)
-	if err != nil {
-		return err
-	}
-	e, err := s.jobOfRecord(r)
-	if e == nil {
-		return err
-	}
+func (s *State) applySaved(r *store.Record, e *JobRecord, v Saved) error {
 	if !e.State.Holds() {
 		return fmt.Errorf("job %s is %s and has saved something", e.Name(), e.State)
 	}

@@ -124,11 +124,7 @@ func (p *Policies) markDocsWritten(rev uint64, gone int) {
 	}
 }
 
-func (s *State) applyPolicy(r *store.Record, staged any) error {
-	v, err := payloadOf[Policy](r, staged)
-	if err != nil {
-		return err
-	}
+func (s *State) applyPolicy(r *store.Record, v Policy) error {
 	last := s.Policies.LastRevision()
 	if v.Rules == nil || v.Revision <= last {
 		return fmt.Errorf("revision %d of the policy after revision %d", v.Revision, last)

@@ -121,35 +121,61 @@ func (s *State) Apply(r store.Record, staged any) error {
 	return nil
 }
 
-// Appliers apply the payload of a record, by its kind. staged is the payload where this process
-// made it; nil: it is read from the record.
-var Appliers = map[string]func(*State, *store.Record, any) error{
+// applier applies a record. staged is the payload where this process made it; nil: it is read
+// from the record.
+type applier = func(s *State, r *store.Record, staged any) error
+
+// onPayload is an applier that needs the payload alone.
+func onPayload[T any](apply func(*State, *store.Record, T) error) applier {
+	return func(s *State, r *store.Record, staged any) error {
+		v, err := payloadOf[T](r, staged)
+		if err != nil {
+			return err
+		}
+		return apply(s, r, v)
+	}
+}
+
+// onJob is an applier that needs the payload and the job that the record is about. Where a
+// projection shows the job after the record, it does nothing.
+func onJob[T any](apply func(*State, *store.Record, *JobRecord, T) error) applier {
+	return onPayload(func(s *State, r *store.Record, v T) error {
+		e, err := s.jobOfRecord(r)
+		if e == nil {
+			return err
+		}
+		return apply(s, r, e, v)
+	})
+}
+
+// Appliers apply the payload of a record, by its kind.
+var Appliers = map[string]applier{
 	KindSubmitted: (*State).applySubmitted,
-	KindHeld:      (*State).applyHeld,
-	KindStarted:   (*State).applyStarted,
-	KindEnded:     (*State).applyEnded,
-	KindUncertain: (*State).applyUncertain,
-	KindCancel:    (*State).applyCancel,
+	KindHeld:      onPayload((*State).applyHeld),
+	KindStarted:   onPayload((*State).applyStarted),
+	KindEnded:     onPayload((*State).applyEnded),
+	KindUncertain: onPayload((*State).applyUncertain),
+	KindCancel:    onJob((*State).applyCancel),
 	KindHold:      (*State).applyHold,
-	KindRequeue:   (*State).applyRequeue,
+	KindRequeue:   onJob((*State).applyRequeue),
 	KindPreempted: (*State).applyPreempted,
-	KindSaved:     (*State).applySaved,
-	KindExpired:   (*State).applyExpired,
-	KindSuspend:   (*State).applySuspend,
-	KindUpdate:    (*State).applyUpdate,
-	KindTop:       (*State).applyTop,
-	KindNodes:     (*State).applyNodes,
-	KindToken:     (*State).applyToken,
-	KindRevoked:   (*State).applyRevoked,
-	KindPool:      (*State).applyPool,
-	KindPoolGone:  (*State).applyPoolGone,
-	KindPolicy:    (*State).applyPolicy,
-	KindUsage:     (*State).applyUsage,
-	KindLearned:   (*State).applyLearned,
-	KindAdded:     (*State).applyAdded,
-	KindJoined:    (*State).applyJoined,
-	KindAsked:     (*State).applyAsked,
-	KindDropped:   (*State).applyDropped,
+	KindSaved:     onJob((*State).applySaved),
+	KindExpired:   onJob((*State).applyExpired),
+	KindSuspend:   onJob((*State).applySuspend),
+	KindUpdate:    onJob((*State).applyUpdate),
+	KindTop:       onPayload((*State).applyTop),
+	KindNodes:     onPayload((*State).applyNodes),
+	KindToken:     onPayload((*State).applyToken),
+	KindRevoked:   onPayload((*State).applyRevoked),
+	KindPool:      onPayload((*State).applyPool),
+	KindPoolGone:  onPayload((*State).applyPoolGone),
+	KindPolicy:    onPayload((*State).applyPolicy),
+	KindUsage:     onPayload((*State).applyUsage),
+	KindLearned:   onPayload((*State).applyLearned),
+	KindAdded:     onPayload((*State).applyAdded),
+	KindJoined:    onPayload((*State).applyJoined),
+	KindAsked:     onPayload((*State).applyAsked),
+	KindDropped:   onPayload((*State).applyDropped),
 }
 
 func (s *State) applySubmitted(r *store.Record, staged any) error {
