@@ -77,6 +77,7 @@ const (
 	SubmitHost
 	ScriptHash
 	Message
+	CancelledBy
 
 	Count int = iota // number of columns
 )
@@ -145,6 +146,7 @@ var table = [Count]struct{ name, doc string }{
 	SubmitHost:   {"submit_host", ""},
 	ScriptHash:   {"script_hash", ""},
 	Message:      {"message", "how the last attempt went wrong"},
+	CancelledBy:  {"cancelled_by", "number of the user who asked for its end; empty: nobody"},
 }
 
 // String is the column's name on the wire.

@@ -99,6 +99,9 @@ func (s *State) applyEnded(r *store.Record, v Ended) error {
 	e.Last.exit, e.Last.Report = report.Exit, &report
 	e.Last.NoteNodes(NodesIn(&report))
 	e.Last.Cancel, e.Last.Requeue, e.Last.Expired, e.Last.Preempted = nil, nil, nil, nil
+	if v.State != job.Cancelled && e.Extra != nil {
+		e.Extra.cancelledBy = nil // it ended before it was told to, or waits again
+	}
 	e.Last.ended = ToNanos(report.Ended)
 	if e.Last.ended == 0 {
 		e.Last.ended = ToNanos(r.At)
@@ -162,6 +165,9 @@ func (s *State) applyCancel(r *store.Record, e *JobRecord, v Cancel) error {
 	s.markChanged(e, r)
 	if v.Message != "" {
 		e.EnsureExtra().message = v.Message
+	}
+	if r.By != (store.Actor{}) {
+		e.EnsureExtra().cancelledBy = &r.By.UID
 	}
 	if e.State != job.Pending {
 		e.Last.Cancel, e.Last.Requeue = &v, nil

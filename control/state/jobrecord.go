@@ -93,10 +93,11 @@ type JobExtra struct {
 	Benched         int64 // not before, because the ledger refused it …
 	Refused         int   // … so often
 	Refusal         string
-	Moved           int64  // when it was last asked to move
-	message         string // why it was ended
-	kept            int64  // when an attempt last reported a checkpoint …
-	keptAs          string // … and what; engine.Saved
+	Moved           int64   // when it was last asked to move
+	message         string  // why it was ended
+	cancelledBy     *uint32 // the user who asked for the end; nil: nobody
+	kept            int64   // when an attempt last reported a checkpoint …
+	keptAs          string  // … and what; engine.Saved
 }
 
 // EnsureExtra returns the extra fields for writing.

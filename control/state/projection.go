@@ -125,6 +125,7 @@ type RowDetail struct {
 	Failed   int             `json:"failed,omitempty"`
 	LimitEnd int64           `json:"limit_end,omitempty"`
 	Message  string          `json:"message,omitempty"`
+	By       *uint32         `json:"cancelled_by,omitempty"`
 	Moved    int64           `json:"moved,omitempty"`   // when it was last asked to move
 	Foretold [2]int64        `json:"foretold,omitzero"` // the first estimate of the start, and when it was made
 	Kept     int64           `json:"kept,omitempty"`    // when an attempt last reported a checkpoint
@@ -205,6 +206,7 @@ func (e *JobRecord) projectDetail(spec *job.Spec) []byte {
 		d.Again, d.Failed, d.LimitEnd, d.Message, d.Moved = m.Again, m.Failed, m.LimitEnd, m.message, m.Moved
 		d.Foretold = [2]int64{m.Foretold, m.ForetoldAt}
 		d.Kept, d.KeptAs = m.kept, m.keptAs
+		d.By = m.cancelledBy
 	}
 	if a := e.Last; a != nil {
 		d.Last = &attemptRow{

@@ -26,6 +26,7 @@ type View struct {
 	Foretold, ForetoldAt time.Time // the first estimate of its start, and when it was made; zero: there was none
 	Pool                 string    // of the present or last attempt
 	Message              string    // why it was ended, as who ended it said
+	CancelledBy          *uint32   // the user who asked for its end; nil: nobody
 
 	Saved engine.Saved // what it last reported as saved; zero: nothing
 	Added []Addition   // to the present attempt, while it runs
@@ -106,7 +107,7 @@ func (vr *Viewer) View(e *JobRecord, whole bool) *View {
 		v.Job.Flags &^= job.Configuring
 	}
 	if m := e.Extra; m != nil {
-		v.Message = m.message
+		v.Message, v.CancelledBy = m.message, m.cancelledBy
 		if m.kept != 0 {
 			v.Saved = engine.Saved{At: FromNanos(m.kept), As: m.keptAs}
 		}

@@ -155,7 +155,13 @@ var columns = [column.Count]appendColumn{
 	column.Stderr:     textColumn(stderrOf),
 	column.SubmitHost: textColumn(func(v *state.View) string { return v.Job.Spec.Source.Host }),
 	column.ScriptHash: textColumn(func(v *state.View) string { return v.Job.Spec.Program.ScriptHash }),
-	column.Message:    textColumn(statusMessage),
+	column.CancelledBy: textColumn(func(v *state.View) string {
+		if v.CancelledBy == nil {
+			return ""
+		}
+		return strconv.FormatUint(uint64(*v.CancelledBy), 10)
+	}),
+	column.Message: textColumn(statusMessage),
 }
 
 func appendName(b []byte, v *state.View) []byte {

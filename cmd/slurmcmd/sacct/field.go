@@ -43,8 +43,9 @@ func fixedField(s string) func([]byte, line) []byte {
 }
 
 var (
-	span   = []column.Column{column.State, column.Started, column.Ended}
-	counts = []column.Column{column.State, column.Started, column.Ended, column.CPUs, column.NodesMin}
+	span     = []column.Column{column.State, column.Started, column.Ended}
+	exitCols = []column.Column{column.ExitStatus, column.ExitSignal, column.State, column.Flags, column.CancelledBy}
+	counts   = []column.Column{column.State, column.Started, column.Ended, column.CPUs, column.NodesMin}
 )
 
 func isPending(l line) bool { return l.Base() == job.Pending }
@@ -84,13 +85,30 @@ func appendID(b []byte, l line) []byte {
 
 func appendState(b []byte, l line) []byte {
 	s := l.Base()
-	if s == job.Lost {
+	switch {
+	case s == job.Lost:
 		s = job.NodeFail
+	case !l.batch && wasCancelled(l.Row):
+		if b = append(b, job.Cancelled.String()...); len(l.Bytes(column.CancelledBy)) > 0 {
+			b = append(append(b, " by "...), l.Bytes(column.CancelledBy)...)
+		}
+		return b
 	}
 	return append(b, s.String()...)
 }
 
+// wasCancelled reports whether somebody asked for the end of a job. One of which processes
+// live yet is cancelled to Slurm at once.
+func wasCancelled(r jobs.Row) bool {
+	return r.Base() == job.Cancelled || len(r.Bytes(column.CancelledBy)) > 0 && r.Has("STOPPING")
+}
+
+// appendExit appends the exit code of a job or its script. A job that was cancelled has none
+// to Slurm, its script has.
 func appendExit(b []byte, l line) []byte {
+	if !l.batch && wasCancelled(l.Row) {
+		return append(b, "0:0"...)
+	}
 	b = append(strconv.AppendInt(b, l.Int(column.ExitStatus), 10), ':')
 	return strconv.AppendInt(b, l.Int(column.ExitSignal), 10)
 }
@@ -151,12 +169,12 @@ var fields = []field{
 	{"CPUTime", 10, counts, func(b []byte, l line) []byte { return jobs.AppendLongSpan(b, cpuSeconds(l)) }, true},
 	{"CPUTimeRAW", 10, counts, func(b []byte, l line) []byte { return strconv.AppendInt(b, cpuSeconds(l), 10) }, true},
 	{"DBIndex", 10, []column.Column{column.ID}, textField(column.ID), false},
-	{"DerivedExitCode", 15, []column.Column{column.ExitStatus, column.ExitSignal}, appendExit, false},
+	{"DerivedExitCode", 15, exitCols, appendExit, false},
 	{"Elapsed", 10, span, func(b []byte, l line) []byte { return jobs.AppendLongSpan(b, l.Elapsed()) }, true},
 	{"ElapsedRaw", 10, span, func(b []byte, l line) []byte { return strconv.AppendInt(b, l.Elapsed(), 10) }, true},
 	{"Eligible", 19, []column.Column{column.Eligible}, timeField(func(l line) int64 { return l.Int(column.Eligible) }), false},
 	{"End", 19, []column.Column{column.Ended}, timeField(func(l line) int64 { return l.Int(column.Ended) }), true},
-	{"ExitCode", 8, []column.Column{column.ExitStatus, column.ExitSignal}, appendExit, true},
+	{"ExitCode", 8, exitCols, appendExit, true},
 	{"Flags", 19, nil, fixedField(""), false},
 	{"GID", 6, []column.Column{column.GID}, numberField(column.GID), false},
 	{"Group", 9, []column.Column{column.GID}, func(b []byte, l line) []byte { return append(b, slurmcmd.GroupName(uint32(l.Int(column.GID)))...) }, false},
@@ -208,7 +226,7 @@ var fields = []field{
 	{"Reserved", 10, waitCols, func(b []byte, l line) []byte { return jobs.AppendLongSpan(b, waitSeconds(l)) }, false},
 	{"Restarts", 8, []column.Column{column.Attempt, column.State}, func(b []byte, l line) []byte { return strconv.AppendInt(b, l.Restarts(), 10) }, false},
 	{"Start", 19, []column.Column{column.Started}, timeField(func(l line) int64 { return l.Int(column.Started) }), true},
-	{"State", 10, []column.Column{column.State}, appendState, true},
+	{"State", 10, []column.Column{column.State, column.Flags, column.CancelledBy}, appendState, true},
 	{"Submit", 19, []column.Column{column.Submitted}, timeField(func(l line) int64 { return l.Int(column.Submitted) }), true},
 	{"SubmitLine", 20, []column.Column{column.Command}, textField(column.Command), false},
 	{"Suspended", 10, nil, fixedField("00:00:00"), true},

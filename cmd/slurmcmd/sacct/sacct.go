@@ -121,11 +121,15 @@ func (q *query) run(args []string) error {
 		}
 	}
 	q.applyDefaults()
+	if q.from.After(q.to) {
+		const form = "2006-01-02T15:04:05"
+		return slurmcmd.Textf("Start time (%s) requested is after end time (%s).", q.from.Format(form), q.to.Format(form))
+	}
 	return q.showJobs()
 }
 
-// applyDefaults are what sacct means where nothing is said: today, and one's own jobs
-// unless root asks.
+// applyDefaults are what sacct means where nothing is said: a window of time, and one's own
+// jobs unless root asks.
 func (q *query) applyDefaults() {
 	if q.format == "" {
 		q.format = q.Getenv("SACCT_FORMAT")
@@ -133,15 +137,9 @@ func (q *query) applyDefaults() {
 	if q.format == "" {
 		q.format = formatDefault
 	}
+	q.applyWindow()
 	if len(q.ids) > 0 {
 		return
-	}
-	if q.from.IsZero() {
-		q.from = q.Now
-		if len(q.states) == 0 {
-			y, m, d := q.Now.Date()
-			q.from = time.Date(y, m, d, 0, 0, 0, 0, q.Now.Location())
-		}
 	}
 	if len(q.users) == 0 && !q.all && slurmcmd.Me() != 0 {
 		q.users = []string{strconv.Itoa(slurmcmd.Me())}
@@ -223,6 +221,7 @@ func (q *query) showJobs() error {
 	}
 	var want jobs.Want
 	want.Add(column.ID, column.State, column.Flags, column.Started, column.ScriptHash, column.HetSize, column.NodeList)
+	want.Add(column.Submitted, column.Eligible, column.Ended, column.CancelledBy)
 	for _, c := range cols {
 		want.Add(c.needs...)
 	}
@@ -264,28 +263,19 @@ func (q *query) requestParams() []string {
 		}
 		return t.UTC().Format(time.RFC3339)
 	}
-	states := ""
-	if len(q.states) > 0 {
-		f := jobs.NewFilter(q.states)
-		states = f.Param()
-	}
 	return []string{
 		"ids", strings.Join(q.ids, ","), "users", slurmcmd.JoinFilter(q.users), "accounts", slurmcmd.JoinFilter(q.accounts),
 		"partitions", slurmcmd.JoinFilter(q.partitions), "qos", slurmcmd.JoinFilter(q.qos), "names", slurmcmd.JoinFilter(q.names),
-		"states", states, "from", stamp(q.from), "to", stamp(q.to),
+		"states", q.statesParam(), "from", stamp(q.from), "to", stamp(q.to),
 	}
 }
 
 // chooseRows takes the jobs that are asked for, oldest first.
 func (q *query) chooseRows(rows *jobs.Rows) []jobs.Row {
-	var filter *jobs.Filter
-	if len(q.states) > 0 {
-		filter = jobs.NewFilter(q.states)
-	}
 	var out []jobs.Row
 	for i := range rows.Len() {
 		r := rows.Row(i)
-		if filter != nil && !filter.Match(r) || !q.onNodes(r) {
+		if !q.inWindow(r) || !q.onNodes(r) {
 			continue
 		}
 		if n := int(r.Int(column.HetSize)); n > 1 {

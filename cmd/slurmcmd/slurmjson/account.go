@@ -84,7 +84,7 @@ func (w *w) sacctJob(r jobs.Row, groups map[int64]string) {
 	w.numberField("memory_per_cpu", perCPU, false, valueIf(perCPU, n>>20))
 	w.numberField("memory_per_node", !perCPU, false, valueIf(!perCPU, n>>20))
 	w.close('}')
-	w.emptyStrings("kill_request_user")
+	w.stringField("kill_request_user", slurmcmd.UserName(r.Text(column.CancelledBy)))
 	w.intField("restart_cnt", r.Restarts())
 	w.openValue("reservation", '{')
 	w.intField("id", 0)

@@ -1,0 +1,35 @@
+package slurmcmd_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sacct"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/slurmcmdtest"
+)
+
+// TestCancelledInAccounting: a job that somebody cancelled is CANCELLED by him at once, also while
+// its processes live, and has no exit code; its script has one.
+//
+// Seen to fail with: the state as it is, the state of the script for the job's.
+func TestCancelledInAccounting(t *testing.T) {
+	s := slurmcmdtest.New(t)
+	at := func(d time.Duration) string { return fmt.Sprint(slurmcmdtest.Now.Add(d).Unix()) }
+	s.Jobs = []map[string]string{
+		{"id": "1", "state": "CANCELLED", "cancelled_by": "0", "exit_signal": "15", "submitted": at(-time.Minute), "started": at(-time.Minute), "ended": at(-time.Second), "script_hash": "a"},
+		{"id": "2", "state": "RUNNING", "flags": "STOPPING", "cancelled_by": "1001", "submitted": at(-time.Minute), "started": at(-time.Minute), "script_hash": "a"},
+		{"id": "3", "state": "CANCELLED", "submitted": at(-time.Minute), "ended": at(-time.Second)},
+		{"id": "4", "state": "RUNNING", "submitted": at(-time.Minute), "started": at(-time.Minute)},
+	}
+	for line, want := range map[string]string{
+		"":                             "1|CANCELLED by 0|0:0\n1.batch|CANCELLED|0:15\n2|CANCELLED by 1001|0:0\n2.batch|RUNNING|0:0\n3|CANCELLED|0:0\n4|RUNNING|0:0\n",
+		"-X -s R":                      "4|RUNNING|0:0\n",
+		"-X -s CA -S now-1hour -E now": "1|CANCELLED by 0|0:0\n2|CANCELLED by 1001|0:0\n3|CANCELLED|0:0\n",
+	} {
+		got := s.Run(sacct.Main, "", append([]string{"-a", "-n", "-P", "-o", "jobid,state,exitcode"}, words(t, line)...)...)
+		if got.Out != want || got.Code != 0 && want != "" {
+			t.Errorf("sacct %s: exit %d, %q, want %q\n%s", line, got.Code, got.Out, want, got.Err)
+		}
+	}
+}
