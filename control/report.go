@@ -270,6 +270,9 @@ func (l *loop) resumeAttempts(of ...string) {
 				l.launchAttempt(e, a, true)
 			}
 		}
+		if e.Extra != nil && e.Extra.LimitEnd > 0 {
+			l.relimitAttempt(e)
+		}
 	}
 }
 

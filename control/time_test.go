@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -124,6 +125,56 @@ func TestALimitThatWasLoweredEndsARunningJob(t *testing.T) {
 	if want := []string{"expired RUNNING", "ended TIMEOUT"}; !slices.Equal(told, want) {
 		t.Errorf("told %q, want %q", told, want)
 	}
+}
+
+// limitKeeper is a hand whose attempts' time limits can be changed.
+type limitKeeper struct {
+	*hand
+	limits chan time.Duration
+}
+
+func (k *limitKeeper) Relimit(_ context.Context, _ engine.Ref, limit time.Duration) error {
+	k.limits <- limit
+	return nil
+}
+
+// TestALimitThatWasRaisedCounts: where the engine can change limits, a job that runs gets the
+// longer one, which is repeated after a restart.
+//
+// Seen to fail with: a limit that only the record has, one that is not told again.
+func TestALimitThatWasRaisedCounts(t *testing.T) {
+	c := newClock()
+	k := &limitKeeper{newHand(1, 8), make(chan time.Duration, 8)}
+	b := openFor(t, k, k.hand, control.Config{Clock: c})
+	s := gang(1, 8)
+	s.TimeLimit = time.Hour
+	id := b.submit(s)
+	v := b.launched(id)
+	b.hand.report(engine.Report{Ref: v.Ref, Phase: engine.Running, Started: c.Now()})
+	b.until(id, "started", func(v state.View) bool { return !v.Job.Started.IsZero() })
+	longer := 2 * time.Hour
+	if err := ask(t.Context(), b.ctl, id, control.Update{TimeLimit: &longer}); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-k.limits; got != longer {
+		t.Errorf("the engine was told %s", got)
+	}
+	b.reopen()
+	if got := <-k.limits; got != longer {
+		t.Errorf("the engine was told %s after a restart", got)
+	}
+	b.pass(c, time.Hour)
+	comment := "goes on"
+	if err := ask(t.Context(), b.ctl, id, control.Update{Comment: &comment}); err != nil {
+		t.Fatal(err)
+	}
+	if v := b.until(id, "changed", func(v state.View) bool { return v.Job.Spec.Comment == comment }); v.Job.Flags&job.Stopping != 0 || v.Job.Spec.TimeLimit != longer {
+		t.Errorf("after its first limit: %+v", v.Job)
+	}
+	b.pass(c, time.Hour)
+	b.hand.stopped(t, v.Ref)
+	b.hand.end(v, engine.Stopped, 0)
+	b.state(id, job.Timeout)
 }
 
 // Seen to fail with: gate not telling the message of the attempt before.

@@ -123,6 +123,9 @@ func (l *loop) askUpdate(w *changeRequest, e *state.JobRecord, req *request, u U
 	v.Own, v.Spec = &o, state.MustJSON(&bare)
 	l.stageFor(req, state.KindUpdate, e.ID, w.by, v, func() {
 		l.state.Depend.AddFates(w.past)
+		if u.TimeLimit != nil {
+			l.relimitAttempt(e)
+		}
 	})
 	return nil
 }
@@ -213,7 +216,7 @@ func (l *loop) checkUpdate(e *state.JobRecord, u Update, spec *job.Spec) error {
 	case u.Depends != nil && l.state.DependsOnItself(e, u.Depends):
 		return fault.New(fault.Invalid, "job %s would wait for itself with the dependency %s", e.Name(), u.Depends).
 			Advise("leave out the job that itself depends on %s", e.Name())
-	case e.State.Holds() && u.TimeLimit != nil && isLongerLimit(*u.TimeLimit, e.TimeLimit()):
+	case e.State.Holds() && u.TimeLimit != nil && isLongerLimit(*u.TimeLimit, e.TimeLimit()) && !l.canRelimit(e):
 		return fault.New(fault.Unsupported, "the time limit of job %s cannot be raised while it runs: its engine keeps the one that it began with", e.Name()).
 			Advise("requeue the job with a longer limit")
 	}
@@ -223,6 +226,22 @@ func (l *loop) checkUpdate(e *state.JobRecord, u Update, spec *job.Spec) error {
 		}
 	}
 	return nil
+}
+
+// canRelimit reports whether the engine of a job can change its time limit while it runs.
+func (l *loop) canRelimit(e *state.JobRecord) bool {
+	_, ok := l.pools.ByNameOrFirst(e.Last.Pool).Engine.(engine.Relimiter)
+	return ok
+}
+
+// relimitAttempt tells the engine the present time limit of a job that runs.
+func (l *loop) relimitAttempt(e *state.JobRecord) {
+	if !e.State.Holds() || e.WaitsInPool() {
+		return
+	}
+	for _, ref := range l.state.RunningRefs(e) {
+		l.callsFor(e).Relimit(ref, e.TimeLimit())
+	}
 }
 
 // isLongerLimit reports whether the limit a is longer than b; 0 is no limit.

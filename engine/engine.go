@@ -295,6 +295,14 @@ type Suspender interface {
 	Resume(ctx context.Context, ref Ref) error
 }
 
+// Relimiter is an optional ability: the time limit of an attempt can be changed after its launch.
+type Relimiter interface {
+	// Relimit sets the limit, which counts from the start of the attempt as the one of its
+	// launch did; 0: none. One that has passed ends the attempt at once. It is no error for an
+	// attempt that has ended, and repeating it does no harm. fault.Unavailable: not sure yet.
+	Relimit(ctx context.Context, ref Ref, limit time.Duration) error
+}
+
 // SuspendHolds is an optional ability of a Suspender: what a suspended attempt was given stays taken.
 type SuspendHolds interface {
 	// KeepsSuspended reports whether that is so: jobs are then not suspended to make room for

@@ -19,6 +19,7 @@ const (
 	OpSignal  Op = "signal"  // Signal to Scope, nothing more
 	OpSuspend Op = "suspend" // hold every process
 	OpResume  Op = "resume"  // let them go on
+	OpLimit   Op = "limit"   // the time limit is Limit from now on, counted from the start
 	OpPing    Op = "ping"    // answer with the state
 )
 
@@ -32,6 +33,7 @@ type Command struct {
 	Time   time.Time     `json:"time,omitzero"`
 	Signal int           `json:"signal,omitempty"`
 	Grace  time.Duration `json:"grace,omitempty"`
+	Limit  time.Duration `json:"limit,omitempty"` // of OpLimit; 0: none
 	Scope  engine.Scope  `json:"scope,omitempty"`
 	Cause  engine.Cause  `json:"cause,omitempty"`
 	Text   string        `json:"text,omitempty"`

@@ -29,6 +29,7 @@ const (
 	KindHeld   Kind = "held"   // every process was suspended, or goes on: Held
 	KindSaved  Kind = "saved"  // the job reported a checkpoint by its file: Saved
 	KindGone   Kind = "gone"   // nothing of it lives on the node, proved
+	KindLimit  Kind = "limit"  // the time limit was changed: Limit
 	KindState  Kind = "state"  // State replaces everything before
 )
 
@@ -45,6 +46,7 @@ type Record struct {
 	Files []string           `json:"files,omitempty"`
 	Held  bool               `json:"held,omitempty"`
 	Turn  uint64             `json:"turn,omitempty"`  // of KindHeld: of the command that was obeyed
+	Limit *time.Duration     `json:"limit,omitempty"` // 0: none
 	Stuck string             `json:"stuck,omitempty"` // of KindNote: processes that SIGKILL does not end
 	// OOMKills of KindNote is how many processes the kernel ended at the memory limit.
 	OOMKills int           `json:"oom_kills,omitempty"`
@@ -65,6 +67,8 @@ func (r *Record) Whole() bool {
 		return r.State != nil
 	case KindSaved:
 		return r.Saved != nil
+	case KindLimit:
+		return r.Limit != nil
 	}
 	return true
 }
@@ -83,6 +87,7 @@ type State struct {
 	Gone    bool                `json:"gone,omitempty"`
 	Held    bool                `json:"held,omitempty"`  // suspended
 	Turn    uint64              `json:"turn,omitempty"`  // of the last OpSuspend or OpResume that was obeyed
+	Limit   *time.Duration      `json:"limit,omitempty"` // as it was changed to; nil: that of the launch
 	Stuck   string              `json:"stuck,omitempty"` // processes that SIGKILL does not end
 	Unsaved bool                `json:"unsaved,omitempty"`
 	// OOMKills is how many processes of a node other than the head the kernel ended at the
@@ -109,6 +114,8 @@ func (s *State) Apply(r Record) {
 		s.Held, s.Turn = r.Held, max(s.Turn, r.Turn)
 	case KindSaved:
 		s.Saved = r.Saved
+	case KindLimit:
+		s.Limit = r.Limit
 	case KindReady:
 		s.Phase = max(s.Phase, engine.Ready)
 	case KindRefuse:

@@ -187,6 +187,7 @@ func (s *supervisor) suspendAll(on bool, turn uint64) {
 		if s.group == nil || s.group.Freeze(false) != nil {
 			s.signalAll(unix.SIGCONT)
 		}
+		s.heldFor += now.Sub(s.heldAt)
 		for _, t := range []*time.Time{&s.due.limit, &s.due.warn} {
 			if !t.IsZero() {
 				*t = t.Add(now.Sub(s.heldAt))

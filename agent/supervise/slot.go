@@ -167,6 +167,8 @@ func (h *supervisorSlot) runCommand(c attempt.Command) {
 		s.signalScope(unix.Signal(c.Signal), c.Scope)
 	case attempt.OpSuspend, attempt.OpResume:
 		s.toHold(c.Op == attempt.OpSuspend, c.Turn)
+	case attempt.OpLimit:
+		s.changeLimit(c.Limit)
 	case attempt.OpPing:
 	}
 }

@@ -43,7 +43,9 @@ type supervisor struct {
 	stepKills int          // tasks of steps that the kernel ended at the memory limit
 	killed    time.Time    // when SIGKILL was sent first
 	hooks     hooks
+	began     time.Time      // when its barrier was opened
 	heldAt    time.Time      // when it was suspended
+	heldFor   time.Duration  // it was suspended before that
 	done      seenCheckpoint // of the checkpoint directory
 }
 
@@ -257,18 +259,8 @@ func (s *supervisor) openBarrier(c attempt.Command) {
 	}
 	s.due.orphan = time.Time{}
 	s.peers = c.Peers
-	spec := s.launch.Job.Spec
-	if spec.TimeLimit > 0 {
-		s.due.limit = time.Now().Add(spec.TimeLimit)
-		if spec.Signal != nil {
-			s.due.warn = s.due.limit.Add(-spec.Signal.Before)
-		}
-		// The head's clock counts: it tells the others. One of them that came first would have
-		// the script see its tasks die, and end by itself.
-		if !s.isHead() {
-			s.due.limit = s.due.limit.Add(cmp.Or(s.launch.Slack, time.Minute))
-		}
-	}
+	s.began = time.Now()
+	s.planLimit(true)
 	s.recordFact(attempt.Record{Kind: attempt.KindRun, Time: c.Time})
 	if err := s.openSteps(c.Alloc); err != nil {
 		s.endAttempt(endOrder{cause: attempt.CauseOf(err), text: err.Error()})
@@ -277,6 +269,37 @@ func (s *supervisor) openBarrier(c attempt.Command) {
 	if s.isHead() {
 		s.startBatch()
 	}
+}
+
+// planLimit sets the moments of the time limit and of the signal before it. A signal that was
+// sent is sent again only where its moment is still to come.
+func (s *supervisor) planLimit(warn bool) {
+	spec := s.launch.Job.Spec
+	s.due.limit, s.due.warn = time.Time{}, time.Time{}
+	if spec.TimeLimit <= 0 {
+		return
+	}
+	s.due.limit = s.began.Add(s.heldFor + spec.TimeLimit)
+	if spec.Signal != nil {
+		if at := s.due.limit.Add(-spec.Signal.Before); warn || at.After(time.Now()) {
+			s.due.warn = at
+		}
+	}
+	// The head's clock counts: it tells the others. One of them that came first would have
+	// the script see its tasks die, and end by itself.
+	if !s.isHead() {
+		s.due.limit = s.due.limit.Add(cmp.Or(s.launch.Slack, time.Minute))
+	}
+}
+
+// changeLimit changes the time limit of an attempt that runs.
+func (s *supervisor) changeLimit(limit time.Duration) {
+	if s.state.Phase != engine.Running {
+		return
+	}
+	s.launch.Job.Spec.TimeLimit = limit
+	s.planLimit(!s.due.warn.IsZero())
+	s.recordFact(attempt.Record{Kind: attempt.KindLimit, Limit: &limit})
 }
 
 func (s *supervisor) startBatch() {

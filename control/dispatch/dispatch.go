@@ -207,6 +207,16 @@ func (d *Dispatcher) Suspend(ref engine.Ref, on bool) {
 	d.push(ref, call{name, func(ctx context.Context) error { return d.retryIfUnsure(ref, do(ctx, ref)) }})
 }
 
+// Relimit changes the time limit of an attempt; that is not repeated once the attempt is to
+// end. An engine that is no engine.Relimiter does nothing.
+func (d *Dispatcher) Relimit(ref engine.Ref, limit time.Duration) {
+	k, ok := d.cfg.Engine.(engine.Relimiter)
+	if !ok {
+		return
+	}
+	d.push(ref, call{"limit", func(ctx context.Context) error { return d.retryIfUnsure(ref, k.Relimit(ctx, ref, limit)) }})
+}
+
 // Park suspends an attempt so that others can have what it holds. then is called, from a
 // goroutine of the dispatcher, with what the engine says of it after it was told: that
 // report, and every later one, is about this and about nothing that was said before.
@@ -235,10 +245,10 @@ func (d *Dispatcher) retryIfUnsure(ref engine.Ref, err error) error {
 	case err == nil || k == fault.NotFound || k == fault.Conflict:
 		return err
 	case d.comesNext(ref, "stop") || d.comesNext(ref, "forget"):
-		d.cfg.Log.Warn("whether it is suspended is not known, and it is to end", "ref", ref, "error", err)
+		d.cfg.Log.Warn("whether it has heard is not known, and it is to end", "ref", ref, "error", err)
 		return nil
 	}
-	return fault.New(fault.Unavailable, "whether it is suspended is not known: %w", err)
+	return fault.New(fault.Unavailable, "whether it has heard is not known: %w", err)
 }
 
 // Regroup writes for a gang who is in it now, and then signals all of it. The first of

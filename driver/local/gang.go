@@ -23,18 +23,19 @@ type gang struct {
 	inbox  chan func()
 	done   chan struct{} // closed when it has ended, and that is on record
 
-	parts   []*nodeAttempt
-	decided attempt.EntryKind // EntryGo, EntryAbort; empty: not yet
-	started time.Time         // when the barrier was opened
-	phase   engine.Phase
-	cause   engine.Cause // as decided here; empty: the head's
-	text    string
-	asked   *engine.Stop // the first Stop
-	askedAt time.Time
-	ended   bool // everything is gone
-	late    *time.Timer
-	limit   *time.Timer // the time limit has long passed, and its supervisors did not see to it
-	holds   uint64      // commands to suspend it or let it go on, so far
+	parts    []*nodeAttempt
+	decided  attempt.EntryKind // EntryGo, EntryAbort; empty: not yet
+	started  time.Time         // when the barrier was opened
+	phase    engine.Phase
+	cause    engine.Cause // as decided here; empty: the head's
+	text     string
+	asked    *engine.Stop // the first Stop
+	askedAt  time.Time
+	ended    bool // everything is gone
+	late     *time.Timer
+	newLimit *time.Duration // its time limit was changed to
+	limit    *time.Timer    // the time limit has long passed, and its supervisors did not see to it
+	holds    uint64         // commands to suspend it or let it go on, so far
 }
 
 func (e *Engine) newGang(l *attempt.Launch, whole []byte) *gang {
@@ -155,6 +156,7 @@ func (g *gang) openBarrier() {
 	g.late.Stop()
 	g.planLimit()
 	g.tellAll(attempt.Command{Op: attempt.OpGo, Time: g.started, Alloc: alloc, Peers: g.peerSockets()})
+	g.tellLimit()
 }
 
 // tellGo opens the barrier of a part whose supervisor has not heard of it.
@@ -264,30 +266,6 @@ func (g *gang) tooLate() {
 		}
 	}
 	g.abandonLaunch(engine.Unready, fmt.Sprintf("%s not ready in %s", strings.Join(slow, ", "), g.e.cfg.Ready))
-}
-
-// planLimit sets the moment at which the time limit is enforced from here. The supervisors
-// have seen to it before, unless they hang: they know best how long the attempt was suspended.
-func (g *gang) planLimit() {
-	if limit := g.launch.Job.Spec.TimeLimit; limit > 0 && g.decided == attempt.EntryGo {
-		g.limit.Reset(time.Until(g.started.Add(limit + g.launch.Grace + g.e.cfg.Overdue)))
-	}
-}
-
-// enforceLimit ends an attempt that runs although its time limit has long passed. A
-// supervisor that does not act on that is ended.
-func (g *gang) enforceLimit() {
-	head := g.parts[0]
-	if g.cause != "" || head.dead || head.state.Phase >= engine.Ending {
-		return
-	}
-	for _, p := range g.parts {
-		if p.state.Turn > 0 {
-			return // it was suspended, and only its supervisor knows for how long
-		}
-	}
-	g.cause, g.text = engine.TimedOut, attempt.LimitText(g.launch.Job.Spec.TimeLimit)
-	g.tellAll(attempt.Command{Op: attempt.OpStop, Grace: g.launch.Grace, Cause: g.cause, Text: g.text})
 }
 
 // stopGang is engine.Stop for this attempt.
