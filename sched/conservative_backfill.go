@@ -23,7 +23,7 @@ import (
 
 // isConservative reports whether starts are planned node by node.
 func (c *Core) isConservative() bool {
-	return c.policy != nil && (c.policy.Backfill.Reservations > 0 && !c.policy.Backfill.Off && !c.cfg.NoBackfill || len(c.reservations) > 0)
+	return c.policy != nil && (c.policy.Backfill.Reservations > 0 && c.backfills() || len(c.reservations) > 0)
 }
 
 // backfillState is what is planned node by node, and memory for planning.
@@ -310,7 +310,7 @@ func (p *schedulingCycle) orderPlannedStarts() {
 // is planned.
 func (p *schedulingCycle) backfillBesidePlan() {
 	p.wakeOtherQueues()
-	backfills, rest := !p.policy.Backfill.Off && !p.cfg.NoBackfill, p.queue.woken[:0]
+	backfills, rest := p.backfills(), p.queue.woken[:0]
 	for _, l := range p.queue.woken {
 		l.awake = false
 		switch {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/reason"
@@ -105,6 +106,41 @@ func TestDepth(t *testing.T) {
 	c.Step(2, sched.Released{Job: 1})
 	if got := starts(c.Step(3, sched.Released{Job: 2})); !slices.Equal(got, []job.ID{3, 4, 5, 6}) {
 		t.Errorf("started %v, want the other four", got)
+	}
+}
+
+// TestBackfillRules: the site's rules of backfill reach each of the passes: the plain one
+// behind the head, the one with planned starts, and Slurm's.
+func TestBackfillRules(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy account.Policy
+		want   []job.ID
+	}{
+		"none":                           {account.Policy{}, []job.ID{1, 4}},
+		"off":                            {account.Policy{Backfill: account.Backfill{Off: true}}, []job.ID{1}},
+		"depth":                          {account.Policy{Backfill: account.Backfill{Depth: 1}}, []job.ID{1}},
+		"planned":                        {account.Policy{Backfill: account.Backfill{Reservations: 1}}, []job.ID{1, 4}},
+		"planned, off":                   {account.Policy{Backfill: account.Backfill{Reservations: 1, Off: true}}, []job.ID{1}},
+		"planned, depth":                 {account.Policy{Backfill: account.Backfill{Reservations: 1, Depth: 1}}, []job.ID{1}},
+		"Slurm":                          {account.Policy{Compat: "slurm"}, []job.ID{1, 4}},
+		"Slurm, off":                     {account.Policy{Compat: "slurm", Backfill: account.Backfill{Off: true}}, []job.ID{1}},
+		"Slurm, depth":                   {account.Policy{Compat: "slurm", Backfill: account.Backfill{Depth: 2}}, []job.ID{1}},
+		"Slurm's backfill alone":         {account.Policy{Compat: "slurm-backfill"}, []job.ID{1, 4}},
+		"Slurm's backfill alone, depth":  {account.Policy{Compat: "slurm-backfill", Backfill: account.Backfill{Depth: 3}}, []job.ID{1}},
+		"Slurm's backfill alone and off": {account.Policy{Compat: "slurm-backfill", Backfill: account.Backfill{Off: true}}, []job.ID{1}},
+	} {
+		core := sched.New(sched.Config{})
+		spec := func(cpus int, limit time.Duration) *job.Spec { return gang(1, cpus, 1, limit) }
+		got := starts(core.Step(1, sched.PolicySet{Policy: &c.policy}, sched.NodeSet{Node: node("a", 8)},
+			sched.Submitted{Job: 1, Spec: spec(5, time.Hour), At: 1}, sched.Submitted{Job: 2, Spec: spec(8, time.Hour), At: 2},
+			sched.Submitted{Job: 3, Spec: spec(1, 2*time.Hour), At: 3},
+			sched.Submitted{Job: 5, Spec: spec(1, 3*time.Hour), At: 3}, sched.Submitted{Job: 4, Spec: spec(2, 20*time.Minute), At: 4}))
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: started %v, want %v", name, got, c.want)
+		}
+		if err := core.Check(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

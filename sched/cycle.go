@@ -32,6 +32,9 @@ const maxMoves = 16
 
 func (p *schedulingCycle) runCycle() {
 	p.depth = p.cfg.Depth
+	if p.policy != nil && p.policy.Backfill.Depth > 0 {
+		p.depth = p.policy.Backfill.Depth
+	}
 	if p.depth == 0 {
 		p.depth = 500
 	}
@@ -61,6 +64,11 @@ func (p *schedulingCycle) runCycle() {
 	p.alternateTurns()
 }
 
+// backfills reports whether jobs behind the head are let past it.
+func (c *Core) backfills() bool {
+	return !c.cfg.NoBackfill && (c.policy == nil || !c.policy.Backfill.Off)
+}
+
 // startInOrder starts what may start.
 func (p *schedulingCycle) startInOrder() {
 	head, at := p.startUpToHead()
@@ -75,7 +83,7 @@ func (p *schedulingCycle) startInOrder() {
 	p.reserveHead(head)
 	p.notePosition(head, at, &before)
 	p.restClass(head.class, forNodes, p.missingReason(head.class))
-	if !p.cfg.NoBackfill {
+	if p.backfills() {
 		p.pledgeQuota(head.class)
 		p.backfillBehindHead()
 		p.releasePledges()

@@ -113,7 +113,7 @@ func (r *run) compareGrowth(o *run) int {
 func (p *schedulingCycle) growElastic() (grown bool) {
 	pinched := p.elastic.limitedUntil
 	p.Core.elastic.limitedUntil = 0
-	if len(p.elastic.growable) == 0 || p.plan.job != 0 && (p.cfg.NoBackfill || p.policy != nil && p.policy.Backfill.Off) {
+	if len(p.elastic.growable) == 0 || p.plan.job != 0 && !p.backfills() {
 		return false
 	}
 	if e := p.queue.jobs[p.plan.job]; e != nil {

@@ -373,7 +373,7 @@ func (p *schedulingCycle) quotaWillFit(l *jobClass) bool {
 
 // looksInOrder reports whether each class that may start is looked at in this cycle, in order.
 func (p *schedulingCycle) looksInOrder() bool {
-	return p.isConservative() && !p.policy.Backfill.Off && !p.cfg.NoBackfill && !p.preempt.rules.reclaimsQuota()
+	return p.isConservative() && p.backfills() && !p.preempt.rules.reclaimsQuota()
 }
 
 // wakeNextInQueue lets the next class of a queue go on after its leader, and reports whether

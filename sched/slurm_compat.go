@@ -26,10 +26,12 @@ func (p *schedulingCycle) runAsSlurm() bool {
 	p.dropReservation()
 	p.fleet.freed = p.fleet.freed[:0]
 	s := slurmCycle{schedulingCycle: p, now: p.now / Instant(time.Second) * Instant(time.Second)}
-	if p.policy.Compat != "slurm-backfill" {
+	if p.policy.Compat != "slurm-backfill" || !p.backfills() {
 		s.runMain()
 	}
-	s.runBackfill()
+	if p.backfills() {
+		s.runBackfill()
+	}
 	s.restAll()
 	return true
 }
@@ -122,9 +124,13 @@ const (
 // nodes.
 func (s *slurmCycle) runBackfill() {
 	s.plan = []slurmInterval{{s.now, never, s.allNodes()}}
+	tried := 0
 	for _, e := range s.startableJobs() {
 		if !s.passesGates(e.class) {
 			continue
+		}
+		if tried++; s.policy.Backfill.Depth > 0 && tried > s.policy.Backfill.Depth { // bf_max_job_test
+			break
 		}
 		for from := s.now; from != never; {
 			from = s.tryFrom(e, from)

@@ -9,9 +9,11 @@ package sim
 import (
 	"container/heap"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/sched"
@@ -42,6 +44,8 @@ type Outcome struct {
 	Claims   []fleet.Claim
 	Ended    bool
 	End      time.Duration
+
+	Preempted int // how often it made room for another job
 }
 
 // Sim is a simulation. It is not safe for concurrent use.
@@ -67,6 +71,13 @@ type Sim struct {
 type state struct {
 	Job
 	Outcome
+	left   time.Duration // of its work
+	since  time.Duration // when it began to work, or went on
+	works  bool
+	ends   int           // the item of its planned end; 0: none
+	leaves string        // the mode in which it makes room; empty: it does not
+	held   bool          // it is suspended
+	limit  time.Duration // of its time, as long as it is suspended; 0: none
 }
 
 // New returns a simulation of a fleet.
@@ -83,7 +94,7 @@ func (s *Sim) Submit(j Job) {
 	if s.jobs[j.ID] != nil {
 		panic(fmt.Sprintf("sim: job %d was submitted before", j.ID))
 	}
-	s.jobs[j.ID] = &state{Job: j, Outcome: Outcome{Job: j.ID}}
+	s.jobs[j.ID] = &state{Job: j, Outcome: Outcome{Job: j.ID}, left: j.Work}
 	s.order = append(s.order, j.ID)
 	s.waiting++
 	s.At(j.Submit, sched.Submitted{Job: j.ID, Spec: j.Spec, Priority: j.Priority, At: sched.Instant(j.Submit)})
@@ -119,11 +130,12 @@ func (s *Sim) Step() bool {
 		return false
 	}
 	var events []sched.Event
-	for len(s.queue) > 0 && s.queue[0].when == s.Now {
-		e := heap.Pop(&s.queue).(item).event
+	for len(s.queue) > 0 && s.queue[0].when == s.Now { // what releases a job may add to it
+		next := heap.Pop(&s.queue).(item)
+		e := next.event
 		if r, ok := e.(sched.Released); ok {
-			if j := s.jobs[r.Job]; j != nil {
-				j.Ended, j.End = true, s.Now
+			if j := s.jobs[r.Job]; j != nil && !s.releaseJob(j, next.seq) {
+				continue
 			}
 		}
 		if events = append(events, e); s.OneByOne {
@@ -171,12 +183,20 @@ func (s *Sim) applyDecision(d sched.Decision) {
 	case sched.Start:
 		j := s.jobs[d.Job]
 		s.waiting, s.idle = s.waiting-1, 0
-		j.Started, j.Start, j.Until, j.Claims = true, s.Now, time.Duration(d.Until), d.Claims
+		j.Started, j.Start, j.Until, j.Claims, j.leaves = true, s.Now, time.Duration(d.Until), d.Claims, ""
 		for _, p := range s.readyPeers(j) {
 			s.planEnd(p)
 		}
 		if j.Spec.Elastic() {
 			s.At(s.Now, sched.Begun{Job: d.Job})
+		}
+	case sched.Preempt:
+		if j := s.jobs[d.Job]; j != nil {
+			s.preemptJob(j, d)
+		}
+	case sched.Resume:
+		if j := s.jobs[d.Job]; j != nil && j.held {
+			s.resumeJob(j)
 		}
 	case sched.Shrink: // what is asked back goes at once
 		s.At(s.Now, sched.Dropped{Job: d.Job, Node: d.Node})
@@ -200,13 +220,89 @@ func (s *Sim) readyPeers(j *state) []*state {
 	return all
 }
 
-// planEnd plans the end of a job that begins to work now.
+// planEnd has a job work, until its work is done or its limit ends it.
 func (s *Sim) planEnd(j *state) {
-	end := s.Now + j.Work
+	end := s.Now + j.left
 	if j.Until != 0 {
 		end = min(end, j.Until)
 	}
+	j.since, j.works = s.Now, true
 	s.At(end, sched.Released{Job: j.ID})
+	j.ends = s.seq
+}
+
+// stopWork has a job work no more, and keeps count of what it has done.
+func (s *Sim) stopWork(j *state) {
+	if j.works {
+		j.left = max(j.left-(s.Now-j.since), 1)
+	}
+	j.works, j.ends = false, 0
+}
+
+// releaseJob notes that a job has let go what it held, by an item of the agenda; false: that
+// is no longer how it ends. One that made room waits again, unless that ended it for good.
+func (s *Sim) releaseJob(j *state, item int) bool {
+	switch {
+	case !j.Started || j.ends != item && j.ends != 0 || j.held:
+		return false
+	case j.leaves == "" || j.leaves == account.PreemptCancel:
+		j.Ended, j.End, j.ends = true, s.Now, 0
+		return true
+	case j.leaves == account.PreemptCheckpoint:
+		s.stopWork(j)
+	default:
+		j.left, j.works, j.ends = j.Work, false, 0 // from its beginning
+	}
+	j.Started, j.leaves = false, ""
+	s.waiting++
+	s.At(s.Now, sched.Submitted{Job: j.ID, Spec: j.Spec, Priority: j.Priority, At: sched.Instant(j.Submit)})
+	return true
+}
+
+// preemptJob has a running job make room: at once by being suspended, else when its grace is
+// over. One that ends before that by itself does.
+func (s *Sim) preemptJob(j *state, d sched.Preempt) {
+	switch {
+	case !j.Started || j.Ended || j.leaves != "":
+		return
+	case d.Mode == account.PreemptSuspend && j.held:
+		return
+	case d.Mode == account.PreemptSuspend:
+		s.stopWork(j)
+		j.Preempted++
+		j.held, j.limit = true, 0
+		if j.Until != 0 {
+			j.limit = max(j.Until-s.Now, 1)
+		}
+		s.At(s.Now, sched.Suspended{Job: j.ID})
+		return
+	}
+	gone := s.Now + d.Grace
+	if j.works && gone >= min(j.since+j.left, orNever(j.Until)) {
+		return
+	}
+	j.Preempted++
+	j.leaves, j.held = d.Mode, false
+	s.At(gone, sched.Released{Job: j.ID})
+	j.ends = s.seq
+}
+
+// resumeJob lets a suspended job go on. Its time limit stood still.
+func (s *Sim) resumeJob(j *state) {
+	j.held = false
+	if j.limit != 0 {
+		j.Until = s.Now + j.limit
+		s.At(s.Now, sched.Extended{Job: j.ID, Until: sched.Instant(j.Until)})
+	}
+	s.planEnd(j)
+}
+
+// orNever is a time, or the last one there is where it is 0.
+func orNever(t time.Duration) time.Duration {
+	if t == 0 {
+		return math.MaxInt64
+	}
+	return t
 }
 
 // Idle lists the jobs that have started and not ended, by number: once Run has

@@ -14,6 +14,8 @@ type Result struct {
 	Never  int    `json:"never_started"` // larger than the cluster
 	Cut    int    `json:"cut_by_limit"`
 
+	Preempted int `json:"preempted,omitempty"` // how often a job made room for another
+
 	Makespan   float64 `json:"makespan_s"`
 	Allocation float64 `json:"allocation"`   // of the capacity, in the steady part
 	Blocked    float64 `json:"blocked_idle"` // idle while a waiting job asks for no more, of the capacity, in the steady part
@@ -97,11 +99,14 @@ func (r *running) measureResult() *Result {
 			out.Never++
 			continue
 		}
-		if x.end-x.start < x.Run {
+		if x.end-x.start < x.Run && x.preempted == 0 {
 			out.Cut++
 		}
 		out.Makespan = max(out.Makespan, x.end.Seconds())
 		done = append(done, x)
+	}
+	for _, o := range r.sim.Outcomes() {
+		out.Preempted += o.Preempted
 	}
 	out.Wait = spreadOf(valuesOf(done, (*record).waitSeconds))
 	out.Slowdown = spreadOf(valuesOf(done, (*record).boundedSlowdown))

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/model/account"
+	"github.com/coxswain-sched/coxswain/model/account/fair"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/sched"
@@ -30,6 +31,7 @@ type record struct {
 	*trace.Job
 	start, end time.Duration
 	first      time.Duration // start that it was promised first; -1: never at the head
+	preempted  int           // how often it was asked to make room
 	started    bool
 	ended      bool
 	leaves     int // leaf switches that it spans; 0: one node, or none known
@@ -115,12 +117,22 @@ func (r *running) submitAll() {
 		r.sim.At(0, sched.PolicySet{Policy: r.Policy})
 	}
 	shapes := newShapes(r.Nodes, r.Limits)
+	shapes.qosOf = defaultQOS(r.Policy)
 	r.records = make([]record, len(r.Log.Jobs))
 	for i := range r.Log.Jobs {
 		j := &r.Log.Jobs[i]
 		r.records[i] = record{Job: j, first: -1}
 		r.sim.Submit(sim.Job{ID: job.ID(i + 1), Spec: shapes.specOf(j), Submit: r.nextCycleAt(j.Submit), Work: r.nextCycleAt(j.Run)})
 	}
+}
+
+// defaultQOS says which QOS jobs have that name none, as no trace does, by the site's rules.
+func defaultQOS(p *account.Policy) func(account, user string) string {
+	if p == nil {
+		return func(string, string) string { return "" }
+	}
+	book := fair.NewBook(p, account.NewTree(p), nil)
+	return func(account, user string) string { return book.DefaultQOS(book.Find(account, user)) }
 }
 
 // nextCycleAt is when something is seen that happens after so long: starts are at whole
@@ -138,13 +150,20 @@ func (r *running) followStep(now time.Duration, events []sched.Event, decisions 
 	for _, e := range events {
 		switch e := e.(type) {
 		case sched.Submitted:
-			if x := &r.records[e.Job-1]; !x.started {
+			x := &r.records[e.Job-1]
+			if x.ended { // it made room, and waits again
+				x.started, x.ended = false, false
+				r.ended--
+			}
+			if !x.started {
 				r.queue.add(r.jobWidth(x.Job), 1)
 			}
 		case sched.Released:
 			x := &r.records[e.Job-1]
 			if x.started && !x.ended {
-				x.ended, x.end = true, min(now, x.start+x.Run)
+				if x.ended, x.end = true, min(now, x.start+x.Run); x.preempted > 0 {
+					x.end = now
+				}
 				r.ended++
 				r.use.held -= r.jobWidth(x.Job)
 			}
@@ -152,6 +171,13 @@ func (r *running) followStep(now time.Duration, events []sched.Event, decisions 
 	}
 	for _, d := range decisions {
 		switch d := d.(type) {
+		case sched.Preempt:
+			x := &r.records[d.Job-1]
+			if x.preempted++; d.Mode == account.PreemptSuspend {
+				r.use.held -= r.jobWidth(x.Job)
+			}
+		case sched.Resume:
+			r.use.held += r.jobWidth(r.records[d.Job-1].Job)
 		case sched.Start:
 			r.startRecord(now, &r.records[d.Job-1], d.Claims)
 		case sched.Promise:

@@ -46,6 +46,7 @@ func (l Limits) limitOf(j *trace.Job) time.Duration {
 
 // shapes makes specifications out of records and shares those that are alike.
 type shapes struct {
+	qosOf   func(account, user string) string // of those who name none
 	limits  Limits
 	perNode int // GPUs of the largest node
 	cpus    int // of the largest node
@@ -74,7 +75,7 @@ func (s *shapes) specOf(j *trace.Job) *job.Spec {
 	if known := s.known[key]; known != nil {
 		return known
 	}
-	spec := &job.Spec{TimeLimit: key.limit, Account: j.Group, Owner: job.Owner{User: j.User}}
+	spec := &job.Spec{TimeLimit: key.limit, Account: j.Group, QOS: s.qosOf(j.Group, j.User), Owner: job.Owner{User: j.User}, Requeue: true}
 	width, most := j.GPUs, s.perNode
 	unit := func(g *job.TaskGroup, n int) {
 		r := resource.DeviceRequest{Kind: "gpu", Count: n}

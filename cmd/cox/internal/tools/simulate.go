@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"text/tabwriter"
@@ -117,6 +118,9 @@ func runSimulation(a *cli.App, o simulateOptions, file string) error {
 			if s.Policy, err = readPolicy(name); err != nil {
 				return err
 			}
+			for _, rule := range unreachedRules(s.Policy) {
+				fmt.Fprintf(a.Err, "%s: %s decide nothing here: no trace names any\n", name, rule)
+			}
 		}
 		studies[i] = s
 	}
@@ -133,6 +137,17 @@ func runSimulation(a *cli.App, o simulateOptions, file string) error {
 		return o.format.Write(a.Out, results)
 	}
 	return printStudies(a, results)
+}
+
+// unreachedRules are the rules that no trace can meet.
+func unreachedRules(p *account.Policy) (out []string) {
+	if len(p.Partitions) > 0 {
+		out = append(out, "partitions")
+	}
+	if len(p.Licenses) > 0 {
+		out = append(out, "licenses")
+	}
+	return out
 }
 
 // runStudy shows on a terminal how far it is.
@@ -162,6 +177,13 @@ func printStudies(a *cli.App, results []*study.Result) error {
 		fmt.Fprintf(w, "%s\t", row.Name)
 		for _, r := range results {
 			fmt.Fprintf(w, "%s\t", row.Value(r))
+		}
+		fmt.Fprintln(w)
+	}
+	if slices.ContainsFunc(results, func(r *study.Result) bool { return r.Preempted > 0 }) {
+		fmt.Fprint(w, "preempted\t")
+		for _, r := range results {
+			fmt.Fprintf(w, "%d\t", r.Preempted)
 		}
 		fmt.Fprintln(w)
 	}
