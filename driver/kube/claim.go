@@ -18,10 +18,10 @@ import (
 )
 
 // createClaims creates the claims of an attempt's pods, in whose name way is. None of them has a device.
-func (e *Engine) createClaims(way *cluster.Cluster, r *render.Attempt, root types.UID) error {
-	all := slices.DeleteFunc(r.Claims(root), func(c *resourcev1.ResourceClaim) bool { return c == nil })
-	return e.forEach(len(all), func(i int) error {
-		return createObject(e, way, dra.Claims, all[i], func(there *resourcev1.ResourceClaim) bool { return isOwner(root, there) })
+func (c *clusterCalls) createClaims(way *cluster.Cluster, r *render.Attempt, root types.UID) error {
+	all := slices.DeleteFunc(r.Claims(root), func(claim *resourcev1.ResourceClaim) bool { return claim == nil })
+	return c.forEach(len(all), func(i int) error {
+		return createObject(c, way, dra.Claims, all[i], func(there *resourcev1.ResourceClaim) bool { return isOwner(root, there) })
 	})
 }
 
@@ -40,60 +40,43 @@ func (e *Engine) allocateClaims(a *attempt, m *made, todo []bool) error {
 	if len(pods) == 0 {
 		return nil
 	}
-	there, err := e.findClaimConflicts(r, m, pods)
+	there, err := e.calls.findClaimConflicts(r, m, pods)
 	if err != nil {
 		return err
 	}
 	wrote := make([]bool, len(pods))
-	if err := e.forEach(len(pods), func(k int) (err error) {
-		wrote[k], err = e.writeAllocation(r, m, pods[k], there[pods[k]])
+	if err := e.calls.forEach(len(pods), func(k int) (err error) {
+		wrote[k], err = e.calls.writeAllocation(r, m, pods[k], there[pods[k]])
 		return err
 	}); err != nil {
 		return err
 	}
 	if slices.Contains(wrote, true) {
-		_, err = e.findClaimConflicts(r, m, pods)
+		_, err = e.calls.findClaimConflicts(r, m, pods)
 	}
-	return err
-}
-
-// looksAtMost bounds how many of the lists are under way that attempts with claims ask for: each
-// may be of all claims of a large cluster.
-const looksAtMost = 4
-
-// listEach calls f for every object, when its turn has come. Each part of the list has its own time
-// to be answered: all of it may take long.
-func listEach[T any](e *Engine, r cluster.Resource, s cluster.Selection, f func(*T) error) error {
-	select {
-	case e.looks <- struct{}{}:
-	case <-e.ctx.Done():
-		return e.ctx.Err()
-	}
-	defer func() { <-e.looks }()
-	_, err := cluster.List(e.ctx, e.k, r, s, f)
 	return err
 }
 
 // findClaimConflicts looks at all claims of the cluster, and returns those of these pods. That one of
 // their devices is another's is an error that ends the attempt.
-func (e *Engine) findClaimConflicts(r *render.Attempt, m *made, pods []int) (map[int]*resourcev1.ResourceClaim, error) {
+func (c *clusterCalls) findClaimConflicts(r *render.Attempt, m *made, pods []int) (map[int]*resourcev1.ResourceClaim, error) {
 	wanted := map[dra.Handle]int{}
 	names := map[string]int{}
 	for _, i := range pods {
-		names[podName(e, r.Launch.Ref, i)] = i
+		names[c.podName(r.Launch.Ref, i)] = i
 		for _, p := range r.Held(i) {
 			wanted[dra.HandleOf(p)] = i
 		}
 	}
 	there := map[int]*resourcev1.ResourceClaim{}
-	err := listEach(e, dra.Claims, cluster.Selection{}, func(c *resourcev1.ResourceClaim) error {
+	err := listEach(c, dra.Claims, cluster.Selection{}, func(claim *resourcev1.ResourceClaim) error {
 		mine := -1
-		if i, ok := names[c.Name]; ok && c.Namespace == r.Namespace && isOwner(m.Root, c) {
-			mine, there[i] = i, c.DeepCopy()
+		if i, ok := names[claim.Name]; ok && claim.Namespace == r.Namespace && isOwner(m.Root, claim) {
+			mine, there[i] = i, claim.DeepCopy()
 		}
-		for _, h := range dra.Held(c) {
+		for _, h := range dra.Held(claim) {
 			if i, ok := wanted[h]; ok && i != mine {
-				return &never{engine.LaunchFailed, fmt.Errorf("device %s of node %s is of ResourceClaim %s/%s, which has it since the nodes were looked at", h.Device, r.Nodes[i].Name, c.Namespace, c.Name)}
+				return &never{engine.LaunchFailed, fmt.Errorf("device %s of node %s is of ResourceClaim %s/%s, which has it since the nodes were looked at", h.Device, r.Nodes[i].Name, claim.Namespace, claim.Name)}
 			}
 		}
 		return nil
@@ -103,24 +86,24 @@ func (e *Engine) findClaimConflicts(r *render.Attempt, m *made, pods []int) (map
 
 // writeAllocation writes what a claim has and which pod has it, if that is not written yet. The claim is
 // as it was seen: whoever has changed it since has it seen again.
-func (e *Engine) writeAllocation(r *render.Attempt, m *made, i int, c *resourcev1.ResourceClaim) (wrote bool, err error) {
-	name := podName(e, r.Launch.Ref, i)
-	if c == nil || c.DeletionTimestamp != nil {
+func (c *clusterCalls) writeAllocation(r *render.Attempt, m *made, i int, claim *resourcev1.ResourceClaim) (wrote bool, err error) {
+	name := c.podName(r.Launch.Ref, i)
+	if claim == nil || claim.DeletionTimestamp != nil {
 		return false, &never{engine.Unready, fmt.Errorf("somebody has deleted ResourceClaim %s/%s", r.Namespace, name)}
 	}
 	want := r.Allocation(i)
-	if c.Status.Allocation != nil {
-		if is := dra.Held(c); !slices.Equal(dra.Of(want), is) {
+	if claim.Status.Allocation != nil {
+		if is := dra.Held(claim); !slices.Equal(dra.Of(want), is) {
 			return false, &never{engine.LaunchFailed, fmt.Errorf("somebody has given ResourceClaim %s/%s other devices than were chosen: %s", r.Namespace, name, is)}
 		}
 		return false, nil
 	}
-	if want.Devices.Config, err = e.claimConfiguration(c); err != nil {
+	if want.Devices.Config, err = c.claimConfiguration(claim); err != nil {
 		return false, err
 	}
-	ctx, cancel := e.callContext()
+	ctx, cancel := c.callContext()
 	defer cancel()
-	err = dra.Give(ctx, e.k, c, want, m.Pods[i])
+	err = dra.Give(ctx, c.k, claim, want, m.Pods[i])
 	if fault.KindOf(err) == fault.Conflict {
 		err = fault.New(fault.Unavailable, "%w", err) // it is seen again, and then decided
 	}
@@ -128,10 +111,10 @@ func (e *Engine) writeAllocation(r *render.Attempt, m *made, i int, c *resourcev
 }
 
 // claimConfiguration is what drivers are told of the devices of a claim. Without its class it can have none.
-func (e *Engine) claimConfiguration(c *resourcev1.ResourceClaim) ([]resourcev1.DeviceAllocationConfiguration, error) {
-	ctx, cancel := e.callContext()
+func (c *clusterCalls) claimConfiguration(claim *resourcev1.ResourceClaim) ([]resourcev1.DeviceAllocationConfiguration, error) {
+	ctx, cancel := c.callContext()
 	defer cancel()
-	out, err := dra.Configured(ctx, e.k, c)
+	out, err := dra.Configured(ctx, c.k, claim)
 	if fault.KindOf(err) == fault.NotFound {
 		err = &never{engine.Unready, err}
 	}
@@ -149,11 +132,11 @@ func (e *Engine) deallocateClaims(a *attempt) error {
 		return nil
 	}
 	r := e.renderAttempt(a.ref, a.order)
-	return e.forEach(len(a.order.Nodes), func(i int) error {
+	return e.calls.forEach(len(a.order.Nodes), func(i int) error {
 		if len(r.Held(i)) == 0 {
 			return nil
 		}
-		err := e.freeClaim(a, m, i)
+		err := e.calls.freeClaim(a, m, i)
 		switch fault.KindOf(err) {
 		case fault.NotFound:
 			return nil
@@ -167,18 +150,18 @@ func (e *Engine) deallocateClaims(a *attempt) error {
 	})
 }
 
-func (e *Engine) freeClaim(a *attempt, m *made, i int) error {
-	ctx, cancel := e.callContext()
+func (c *clusterCalls) freeClaim(a *attempt, m *made, i int) error {
+	ctx, cancel := c.callContext()
 	defer cancel()
-	var c resourcev1.ResourceClaim
-	name := podName(e, a.ref, i)
-	if err := e.k.Get(ctx, dra.Claims, a.namespace, name, &c); err != nil {
+	var claim resourcev1.ResourceClaim
+	name := c.podName(a.ref, i)
+	if err := c.k.Get(ctx, dra.Claims, a.namespace, name, &claim); err != nil {
 		return err
 	}
-	if !isOwner(m.Root, &c) || c.Status.Allocation == nil || slices.ContainsFunc(c.Status.ReservedFor, func(x resourcev1.ResourceClaimConsumerReference) bool { return x.UID != m.Pods[i] }) {
+	if !isOwner(m.Root, &claim) || claim.Status.Allocation == nil || slices.ContainsFunc(claim.Status.ReservedFor, func(x resourcev1.ResourceClaimConsumerReference) bool { return x.UID != m.Pods[i] }) {
 		return nil
 	}
-	return dra.Free(ctx, e.k, &c)
+	return dra.Free(ctx, c.k, &claim)
 }
 
 // prompt is how long a kubelet is given for the devices of a pod before it is asked what keeps it.
@@ -204,7 +187,7 @@ func (e *Engine) markUnpreparedDevices(a *attempt, members []podstatus.Member, n
 			m.Stuck, m.Hopeless, m.Cause, m.Why = true, true, engine.LaunchFailed, text
 			continue
 		}
-		err = listEach(e, cluster.Events, cluster.Selection{Namespace: p.Namespace, Fields: "involvedObject.uid=" + string(p.UID) + ",reason=FailedPrepareDynamicResources"}, func(v *corev1.Event) error {
+		err = listEach(e.calls, cluster.Events, cluster.Selection{Namespace: p.Namespace, Fields: "involvedObject.uid=" + string(p.UID) + ",reason=FailedPrepareDynamicResources"}, func(v *corev1.Event) error {
 			text = v.Message
 			return nil
 		})

@@ -68,7 +68,7 @@ func (e *Engine) missingClaimDevices(a *attempt, p *corev1.Pod) (string, error) 
 	if e.cfg.Terms.Placed {
 		return "", nil
 	}
-	ctx, cancel := e.callContext()
+	ctx, cancel := e.calls.callContext()
 	defer cancel()
 	var c resourcev1.ResourceClaim
 	switch err := e.k.Get(ctx, dra.Claims, p.Namespace, p.Name, &c); {

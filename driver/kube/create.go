@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,11 +42,6 @@ func classifyError(err error) *never {
 	return &never{engine.Unready, err} // a right, a quota, a namespace: nothing of the job's
 }
 
-// callContext bounds one call of the cluster.
-func (e *Engine) callContext() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(e.ctx, e.cfg.Patience)
-}
-
 // createObjects creates all objects of an attempt, or finds those that it had created. None of the pods
 // has a node.
 func (e *Engine) createObjects(a *attempt) error {
@@ -66,11 +60,11 @@ func (e *Engine) createObjects(a *attempt) error {
 	if err != nil {
 		return err
 	}
-	way, err := e.clusterAs(a.order.As)
+	way, err := e.calls.clusterAs(a.order.As)
 	if err != nil {
 		return err
 	}
-	if err := createObject(e, way, cluster.Secrets, root, func(there *corev1.Secret) bool {
+	if err := createObject(e.calls, way, cluster.Secrets, root, func(there *corev1.Secret) bool {
 		return there.Labels[render.LabelServer] == e.log.server && there.Annotations[render.Digest] == a.digest
 	}); err != nil {
 		return err
@@ -81,13 +75,13 @@ func (e *Engine) createObjects(a *attempt) error {
 	if err := e.createGang(a, way, r, root.UID); err != nil {
 		return err
 	}
-	if err := e.createClaims(way, r, root.UID); err != nil {
+	if err := e.calls.createClaims(way, r, root.UID); err != nil {
 		return err
 	}
 	m := &made{Root: root.UID}
 	pods := r.Pods(root.UID)
-	if err := e.forEach(len(pods), func(i int) error {
-		return createObject(e, way, cluster.Pods, pods[i], func(there *corev1.Pod) bool { return isOwner(root.UID, there) })
+	if err := e.calls.forEach(len(pods), func(i int) error {
+		return createObject(e.calls, way, cluster.Pods, pods[i], func(there *corev1.Pod) bool { return isOwner(root.UID, there) })
 	}); err != nil {
 		return err
 	}
@@ -119,35 +113,6 @@ func isOwner(root types.UID, o metav1.Object) bool {
 		}
 	}
 	return o.GetAnnotations()[render.Root] == string(root) // a pod that may have no owner
-}
-
-// createObject creates an object, in whose name way is, and reads it back into its place. One of that
-// name that is there is read instead, if it is ours; else it is left alone.
-func createObject[T any, P interface {
-	*T
-	metav1.Object
-}](e *Engine, way *cluster.Cluster, r cluster.Resource, o P, ours func(P) bool) error {
-	ctx, cancel := e.callContext()
-	defer cancel()
-	namespace, name := o.GetNamespace(), o.GetName()
-	var there T
-	err := way.Create(ctx, r, namespace, o, false, &there)
-	if said := err; err != nil && fault.KindOf(err) == fault.Conflict { // it is there, or something was written at the same moment, as a quota's use
-		if err = e.k.Get(ctx, r, namespace, name, &there); fault.KindOf(err) == fault.NotFound {
-			return fault.New(fault.Unavailable, "%w", said) // it has just gone, or never was
-		}
-		if err == nil && !ours(&there) {
-			return foreignObjectError(r, namespace, name)
-		}
-		if err == nil && P(&there).GetDeletionTimestamp() != nil {
-			return &never{engine.Unready, fmt.Errorf("%s %s/%s is being deleted by somebody", r, namespace, name)}
-		}
-	}
-	if err != nil {
-		return err
-	}
-	*o = there
-	return nil
 }
 
 // callsAtMost bounds how many of an engine's calls for single pods and nodes are under way: more
@@ -184,34 +149,6 @@ func (e *Engine) turnOf(a *attempt) bool {
 	}
 }
 
-// forEach calls f for 0 to n-1, a few at a time, and returns the first error that is final, or
-// else any. f does not call it.
-func (e *Engine) forEach(n int, f func(i int) error) error {
-	errs := make([]error, n)
-	turn := make(chan struct{}, 8)
-	var wg sync.WaitGroup
-	for i := range n {
-		turn <- struct{}{}
-		wg.Go(func() {
-			e.lanes <- struct{}{}
-			errs[i] = f(i)
-			<-e.lanes
-			<-turn
-		})
-	}
-	wg.Wait()
-	var out error // one, and not all: of a thousand pods an API server that is gone says a thousand times the same
-	for _, err := range errs {
-		if err != nil && classifyError(err) != nil {
-			return err
-		}
-		if out == nil {
-			out = err
-		}
-	}
-	return out
-}
-
 // bindPods gives each pod to its node. A pod that cannot be bound is the end of the attempt.
 func (e *Engine) bindPods(a *attempt) error {
 	e.mu.Lock()
@@ -226,11 +163,11 @@ func (e *Engine) bindPods(a *attempt) error {
 	if err != nil {
 		return err
 	}
-	err = e.forEach(len(nodes), func(i int) error {
+	err = e.calls.forEach(len(nodes), func(i int) error {
 		if !todo[i] {
 			return nil
 		}
-		ctx, cancel := e.callContext()
+		ctx, cancel := e.calls.callContext()
 		defer cancel()
 		pod := podName(e, a.ref, i)
 		err := e.k.Bind(ctx, a.namespace, pod, m.Pods[i], nodes[i].Name)
@@ -259,21 +196,4 @@ func (e *Engine) bindPods(a *attempt) error {
 	a.bound = true
 	e.mu.Unlock()
 	return nil
-}
-
-// clusterAs is the way to the cluster of somebody as whom an attempt's objects are made; empty: our own.
-func (e *Engine) clusterAs(user string) (*cluster.Cluster, error) {
-	if user == "" {
-		return e.k, nil
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if c := e.ways[user]; c != nil {
-		return c, nil
-	}
-	c, err := e.k.As(user)
-	if err == nil {
-		e.ways[user] = c
-	}
-	return c, err
 }

@@ -100,7 +100,7 @@ func (e *Engine) createGang(a *attempt, way *cluster.Cluster, r *render.Attempt,
 		return nil
 	}
 	g.APIVersion = at.Group + "/" + at.Version
-	return createObject(e, way, at, g, func(there *render.Group) bool { return isOwner(root, there) })
+	return createObject(e.calls, way, at, g, func(there *render.Group) bool { return isOwner(root, there) })
 }
 
 // removeGates lets the cluster's scheduler have the pods: all are there.
@@ -108,8 +108,8 @@ func (e *Engine) removeGates(a *attempt) error {
 	e.mu.Lock()
 	m := a.made
 	e.mu.Unlock()
-	err := e.forEach(len(m.Pods), func(i int) error {
-		ctx, cancel := e.callContext()
+	err := e.calls.forEach(len(m.Pods), func(i int) error {
+		ctx, cancel := e.calls.callContext()
 		defer cancel()
 		return e.k.Patch(ctx, cluster.Pods, a.namespace, podName(e, a.ref, i), "", cluster.Keyed, withoutGate(m.Pods[i]), nil)
 	})

@@ -84,7 +84,7 @@ func (e *Engine) sendArchive(ctx context.Context, a *attempt, owner uint32, u *j
 	defer f.Close()
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience+time.Duration(u.Size>>18)*time.Second) // 256 KiB in a second
 	defer cancel()
-	_, err = e.inPod(ctx, e.execTarget(a, 0), f, io.Discard, "receive")
+	_, err = e.calls.inPod(ctx, e.calls.execTarget(a, 0), f, io.Discard, "receive")
 	return err
 }
 

@@ -22,16 +22,17 @@
 //	delegation.go                   which jobs are taken, before they are queued
 //	nodeconflicts.go                claims and pods for which a job's nodes have no room
 //	launch.go create.go names.go      an attempt begins: its objects, its binding, its names
+//	calls.go                        calls of the cluster: their time, and how many are under way
 //	provision.go deliver.go         … what it waits for before: volumes, a directory that comes with it
 //	delegate.go gang.go kueue.go kueuetopology.go    where the cluster's scheduler chooses: what begins pods together, and where
 //	gangconditions.go               … and why they wait there
 //	drive.go                        what is due for an attempt, step by step
 //	stop.go suspend.go saved.go exec.go     what is asked of one that runs
-//	pods.go                         pods as they are watched; those of nobody
+//	pods.go                         pods as they are watched; what is left of ended attempts, and its end with the pool
 //	report.go logs.go               what is reported of an attempt and kept of it (driver/kube/podstatus: what a pod proves)
 //	namespacequota.go               quotas of namespaces (driver/kube/quota does the arithmetic)
 //	claim.go claimgang.go           devices that are claimed (driver/kube/dra has what drivers publish)
-//	reserve.go policy.go teardown.go   nodes that are kept for the pool; what is done when it is taken away
+//	reserve.go policy.go            nodes that are kept for the pool
 //	rights.go                       the least that the pool's account has to be allowed
 //	check.go checkparts.go checkaccount.go checkdra.go checkkueue.go checkreserve.go    the look before a pool is added
 //

@@ -197,9 +197,9 @@ func (a *attempt) wakeUp() {
 // giveUp ends an attempt of which no pod was ever given to a node.
 func (e *Engine) giveUp(a *attempt) error {
 	if a.begun {
-		ctx, cancel := e.callContext()
+		ctx, cancel := e.calls.callContext()
 		defer cancel()
-		if err := e.deleteRoot(ctx, a.namespace, a.ref); err != nil { // what is left has no node, and gets none
+		if err := e.calls.deleteRoot(ctx, a.namespace, a.ref); err != nil { // what is left has no node, and gets none
 			e.cfg.Log.Warn("kubernetes", "attempt", a.ref.String(), "error", err)
 		}
 	}
@@ -252,7 +252,7 @@ func (e *Engine) deleteLingering(a *attempt, members []podstatus.Member) error {
 	if members[0].Lingers {
 		e.keepLog(a)
 	}
-	return e.forEach(len(lingering), func(i int) error { return e.deletePod(a, lingering[i], render.Grace(0)) })
+	return e.calls.forEach(len(lingering), func(i int) error { return e.deletePod(a, lingering[i], render.Grace(0)) })
 }
 
 // endStuckAttempt ends an attempt that will not begin as its pods are.
@@ -289,7 +289,7 @@ func (e *Engine) endStuckAttempt(a *attempt, members []podstatus.Member, now tim
 		a.stuck = time.Time{}
 		e.mu.Unlock()
 		due, err := e.endSandboxless(a, bare, mute, now)
-		return shorterWait(e.nextPodCheck(members), due), err
+		return shorterWait(nextPodCheck(members), due), err
 	}
 	if since.IsZero() {
 		since = now
@@ -354,7 +354,7 @@ func (e *Engine) endSandboxless(a *attempt, bare, mute int, now time.Time) (time
 
 // nextPodCheck is after which time pods have to be looked at though nothing was heard of them: one
 // that is being deleted becomes uncertain by silence alone. 0: none.
-func (e *Engine) nextPodCheck(members []podstatus.Member) time.Duration {
+func nextPodCheck(members []podstatus.Member) time.Duration {
 	for _, m := range members {
 		if !m.Over {
 			return 15 * time.Second

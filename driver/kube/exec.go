@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/agent/podagent"
-	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
-	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/kit"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -30,7 +28,7 @@ func (e *Engine) Exec(ctx context.Context, ref engine.Ref, r engine.ExecRequest)
 		return job.ExitCode{}, err
 	}
 	code, err := podagent.Converse(ctx, r, func(ctx context.Context, in io.Reader, out io.Writer) error {
-		_, err := e.inPod(ctx, at, in, out, "exec")
+		_, err := e.calls.inPod(ctx, at, in, out, "exec")
 		return err
 	})
 	if err != nil && ctx.Err() == nil {
@@ -62,10 +60,6 @@ func (e *Engine) runningAttempt(ref engine.Ref) (*attempt, error) {
 // seat is the pod of a member.
 type seat struct{ namespace, pod string }
 
-func (e *Engine) execTarget(a *attempt, i int) seat {
-	return seat{a.namespace, render.PodName(e.log.server, a.ref, i)}
-}
-
 // placeFor is the pod that a command is for.
 func (e *Engine) placeFor(ctx context.Context, ref engine.Ref, r *engine.ExecRequest) (seat, error) {
 	a, err := e.runningAttempt(ref)
@@ -73,18 +67,18 @@ func (e *Engine) placeFor(ctx context.Context, ref engine.Ref, r *engine.ExecReq
 		return seat{}, err
 	}
 	if r.Node == "" && r.Rank != nil {
-		i, err := e.findRank(ctx, a, podagent.Find{Rank: *r.Rank, Step: r.Step})
-		return e.execTarget(a, i), err
+		i, err := e.calls.findRank(ctx, a, podagent.Find{Rank: *r.Rank, Step: r.Step})
+		return e.calls.execTarget(a, i), err
 	}
 	if r.Node == "" {
-		return e.execTarget(a, 0), nil
+		return e.calls.execTarget(a, 0), nil
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !a.ended {
 		for i := range a.order.Nodes {
 			if e.nodeOf(a, i) == r.Node {
-				return e.execTarget(a, i), nil
+				return e.calls.execTarget(a, i), nil
 			}
 		}
 	}
@@ -92,15 +86,15 @@ func (e *Engine) placeFor(ctx context.Context, ref engine.Ref, r *engine.ExecReq
 }
 
 // findRank asks the crew on which member a rank runs.
-func (e *Engine) findRank(ctx context.Context, a *attempt, f podagent.Find) (int, error) {
+func (c *clusterCalls) findRank(ctx context.Context, a *attempt, f podagent.Find) (int, error) {
 	text, err := json.Marshal(podagent.Question{Find: &f})
 	if err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
+	ctx, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
 	var said few
-	code, err := e.inPod(ctx, e.execTarget(a, 0), nil, &said, "ask", string(text))
+	code, err := c.inPod(ctx, c.execTarget(a, 0), nil, &said, "ask", string(text))
 	if code == fault.NotFound.ExitCode() {
 		return 0, fault.New(fault.NotFound, "attempt %s has no task %d that runs", a.ref, f.Rank)
 	}
@@ -108,20 +102,6 @@ func (e *Engine) findRank(ctx context.Context, a *attempt, f podagent.Find) (int
 		return 0, err
 	}
 	return strconv.Atoi(strings.TrimSpace(said.String()))
-}
-
-// inPod runs cox-pod in the pod of a member, and returns its exit code; another than 0 is an
-// error too, with what it said of it.
-func (e *Engine) inPod(ctx context.Context, at seat, in io.Reader, out io.Writer, args ...string) (int, error) {
-	var said few
-	code, err := e.k.Exec(ctx, cluster.Command{
-		Namespace: at.namespace, Pod: at.pod, Container: render.Container,
-		Args: append([]string{podagent.BinDir + "/cox-pod"}, args...), Stdin: in, Stdout: out, Stderr: &said,
-	})
-	if err == nil && code != 0 {
-		err = fault.New(fault.Unavailable, "cox-pod %s: exit %d: %s", args[0], code, strings.TrimSpace(said.String()))
-	}
-	return code, err
 }
 
 // few is the beginning of what is written to it, 16 KiB at most: what answers runs in the job's

@@ -55,15 +55,12 @@ type Engine struct {
 	wg     sync.WaitGroup
 	once   sync.Once
 	close  error
-	lanes  chan struct{} // calls under way of those that are made for each pod or node
-	looks  chan struct{} // lists under way that attempts with claims ask for
 	making chan struct{} // attempts of which the objects are being made
 	kick   chan struct{} // something is in graves
 	buried chan struct{} // graves were looked at
 	room   chan struct{} // a namespace has more room
 	ships  chan struct{} // working directories that are on their way
 	asks   chan struct{} // questions for what jobs have saved
-	marks  chan struct{} // the nodes were looked at: those that are kept may not all be marked
 
 	mu       sync.Mutex
 	attempts map[engine.Ref]*attempt
@@ -72,7 +69,6 @@ type Engine struct {
 	listed   map[string]bool             // by namespace: all pods were seen since the engine was opened
 	hidden   map[string]error            // by namespace: why they were not, when that was tried last
 	graves   map[string]*corev1.Pod      // of attempts that have ended or are not known, by namespace and name
-	ways     map[string]*cluster.Cluster // to the cluster as somebody else, by the name
 	rooted   bool                        // a root is there, maybe, of an attempt that is not known any more
 	tenants  map[string]*quota.Namespace // namespaces, by name
 	said     map[string]string           // by gangs' objects, of why they wait, by namespace and name
@@ -81,9 +77,9 @@ type Engine struct {
 	asked    time.Time                   // when that was
 	turns    uint64                      // calls to suspend or resume, since the engine was opened
 
-	holding sync.Mutex // one reckoning of the nodes that are kept at a time
-	left    bool       // none are any more
-
+	calls     *clusterCalls
+	reserver  *nodeReserver
+	logs      logDir
 	inventory *inventory.Inventory // the pool's nodes, and what is on them
 	topology  *topologyReader
 }
@@ -115,12 +111,15 @@ func New(cfg Config) (*Engine, error) {
 	}
 	topology := &topologyReader{cluster: cfg.Cluster, terms: cfg.Terms}
 	e := &Engine{
-		cfg: cfg, k: cfg.Cluster, log: log, cache: watchcache.New(log.Epoch()), lanes: make(chan struct{}, callsAtMost), looks: make(chan struct{}, looksAtMost), making: make(chan struct{}, makingAtMost), kick: make(chan struct{}, 1), buried: make(chan struct{}, 1), room: make(chan struct{}, 1), marks: make(chan struct{}, 1), ships: make(chan struct{}, shipsAtMost), asks: make(chan struct{}, asksAtMost),
+		logs: logDir(filepath.Join(cfg.Root, "logs")),
+		cfg:  cfg, k: cfg.Cluster, log: log, cache: watchcache.New(log.Epoch()), making: make(chan struct{}, makingAtMost), kick: make(chan struct{}, 1), buried: make(chan struct{}, 1), room: make(chan struct{}, 1), ships: make(chan struct{}, shipsAtMost), asks: make(chan struct{}, asksAtMost),
 		inventory: inventory.New(cfg.Cluster, cfg.Terms, log.server, topology.knownLabels), topology: topology,
 		attempts: map[engine.Ref]*attempt{}, seated: map[string]int{}, graves: map[string]*corev1.Pod{}, rooted: true, tenants: map[string]*quota.Namespace{},
-		listed: map[string]bool{}, hidden: map[string]error{}, ways: map[string]*cluster.Cluster{}, said: map[string]string{}, heard: map[string]bool{},
+		listed: map[string]bool{}, hidden: map[string]error{}, said: map[string]string{}, heard: map[string]bool{},
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
+	e.calls = newCalls(e.ctx, cfg.Cluster, log.server, cfg.Patience)
+	e.reserver = &nodeReserver{calls: e.calls, terms: &e.cfg.Terms, inventory: e.inventory, log: cfg.Log, due: make(chan struct{}, 1)}
 	e.Reports = kit.NewReports(engineName, e.cache, e.ctx.Done())
 	e.spaces = cfg.Terms.Spaces()
 	for ref, l := range log.Lives() {
@@ -148,7 +147,7 @@ func New(cfg Config) (*Engine, error) {
 	}
 	e.wg.Go(e.cleanUpLeftovers)
 	if cfg.Terms.Reserve && !cfg.Trial {
-		e.wg.Go(e.reserveNodesLoop)
+		e.wg.Go(e.reserver.runLoop)
 	}
 	return e, nil
 }
@@ -222,7 +221,7 @@ func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
 	defer cancel()
-	if err := e.deleteRoot(ctx, a.namespace, ref); err != nil {
+	if err := e.calls.deleteRoot(ctx, a.namespace, ref); err != nil {
 		e.cfg.Log.Warn("kubernetes", "attempt", ref.String(), "error", err)
 		e.mu.Lock()
 		e.rooted = true

@@ -203,7 +203,7 @@ func (e *Engine) restoreAttempt(ref engine.Ref, l *life) *attempt {
 	if !l.started.IsZero() {
 		a.bound = true // of a pod that is not there any more, a second binding would say that it never began
 		a.report.Phase, a.report.Started, a.report.Suspended = engine.Running, l.started, l.held != nil && *l.held == pausing{On: true, Sure: true}
-		a.report.Tasks, a.report.Files = e.batchReport(a, &a.report, true), e.outputFiles(ref)
+		a.report.Tasks, a.report.Files = e.batchReport(a, &a.report, true), []string{e.logs.fileOf(ref)}
 	}
 	if l.waning {
 		a.report.Phase = engine.Ending

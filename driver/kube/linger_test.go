@@ -75,7 +75,7 @@ func TestTheLogOfAPodThatLingers(t *testing.T) {
 	said(0, "Succeeded", ended)
 	said(1, "Succeeded", ended)
 	goneFrom(t, e, l.Ref)
-	if text, err := os.ReadFile(e.outputFiles(l.Ref)[0]); err != nil || string(text) != "all of it\n" {
+	if text, err := os.ReadFile(e.logs.fileOf(l.Ref)); err != nil || string(text) != "all of it\n" {
 		t.Errorf("its log is %q, %v", text, err)
 	}
 	mu.Lock()
@@ -91,8 +91,8 @@ func TestTheLogOfAPodThatLingers(t *testing.T) {
 // Seen to fail with: a lane for each pod.
 func TestNoLaneForPodsThatDoNotLinger(t *testing.T) {
 	e := newStand(t, "n1").open(nil)
-	for range cap(e.lanes) {
-		e.lanes <- struct{}{}
+	for range cap(e.calls.lanes) {
+		e.calls.lanes <- struct{}{}
 	}
 	done := make(chan error, 1)
 	go func() { done <- e.deleteLingering(ran(e, 1), make([]podstatus.Member, 3)) }()
@@ -104,7 +104,7 @@ func TestNoLaneForPodsThatDoNotLinger(t *testing.T) {
 	case <-time.After(5 * time.Second):
 		t.Error("it waits for a lane")
 	}
-	for range cap(e.lanes) {
-		<-e.lanes
+	for range cap(e.calls.lanes) {
+		<-e.calls.lanes
 	}
 }

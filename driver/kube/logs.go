@@ -15,19 +15,20 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-// outputFiles are the names under which an attempt's output is read: the log of member 0, which is
-// in the cluster while it lives and copied below the state directory at its end.
-func (e *Engine) outputFiles(ref engine.Ref) []string {
-	return []string{filepath.Join(e.cfg.Root, "logs", ref.String()+".out")}
-}
+// logDir is the directory of the logs that were copied.
+type logDir string
+
+// fileOf is the name under which an attempt's output is read: the log of member 0, which is in the
+// cluster while it lives and copied below the state directory at its end.
+func (d logDir) fileOf(ref engine.Ref) string { return filepath.Join(string(d), ref.String()+".out") }
 
 // refOf is the attempt whose output a file is.
-func (e *Engine) refOf(file string) (engine.Ref, bool) {
+func (d logDir) refOf(file string) (engine.Ref, bool) {
 	var ref engine.Ref
 	if _, err := fmt.Sscanf(filepath.Base(file), "%d.%d.out", &ref.Allocation, &ref.Attempt); err != nil {
 		return ref, false
 	}
-	return ref, e.outputFiles(ref)[0] == file
+	return ref, d.fileOf(ref) == file
 }
 
 // keepLog copies the log of member 0, whose container has ended, to where it is read after that.
@@ -37,12 +38,12 @@ func (e *Engine) keepLog(a *attempt) {
 	e.mu.Lock()
 	ran := !a.report.Started.IsZero()
 	e.mu.Unlock()
-	name := e.outputFiles(a.ref)[0]
+	name := e.logs.fileOf(a.ref)
 	if i, err := os.Stat(name); !ran || err == nil && i.Size() > 0 {
 		return
 	}
 	err := func() error {
-		ctx, cancel := e.callContext()
+		ctx, cancel := e.calls.callContext()
 		defer cancel()
 		from, err := e.k.Log(ctx, a.namespace, render.Name(e.log.server, a.ref)+"-0", render.Container, false)
 		if err != nil {
@@ -70,7 +71,7 @@ func (e *Engine) OpenLog(ctx context.Context, _ job.Owner, file string) (io.Read
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	ref, ok := e.refOf(file)
+	ref, ok := e.logs.refOf(file)
 	if !ok {
 		return nil, fault.New(fault.NotFound, "there is no output: nothing of it has begun")
 	}
@@ -198,7 +199,7 @@ func (e *Engine) Purge(ctx context.Context, ref engine.Ref) error {
 	if known {
 		return fault.New(fault.Conflict, "attempt %s is not forgotten", ref)
 	}
-	if err := os.Remove(e.outputFiles(ref)[0]); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(e.logs.fileOf(ref)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

@@ -35,7 +35,7 @@ func TestALogThatWasBegunAnew(t *testing.T) {
 	a := ran(e, 1)
 	begins.Store("2026-01-01T00:00:00.1Z")
 	log.Store("much that was printed before\n")
-	out, err := e.OpenLog(t.Context(), job.Owner{}, e.outputFiles(a.ref)[0])
+	out, err := e.OpenLog(t.Context(), job.Owner{}, e.logs.fileOf(a.ref))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestALogThatBeganAsItWasOpened(t *testing.T) {
 	e := s.open(nil)
 	begins.Store("")
 	log.Store("much that was printed just then\n")
-	out, err := e.OpenLog(t.Context(), job.Owner{}, e.outputFiles(ran(e, 1).ref)[0])
+	out, err := e.OpenLog(t.Context(), job.Owner{}, e.logs.fileOf(ran(e, 1).ref))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestALogThatWasBegunAnewBeforeItsEnd(t *testing.T) {
 		return true
 	})
 	e := s.open(nil)
-	file := e.outputFiles(ran(e, 1).ref)[0]
+	file := e.logs.fileOf(ran(e, 1).ref)
 	out, err := e.OpenLog(t.Context(), job.Owner{}, file)
 	if err != nil {
 		t.Fatal(err)

@@ -35,7 +35,7 @@ func (e *Engine) nameEarly(a *attempt, s *corev1.Service, root types.UID) error 
 	if early {
 		return e.makeService(a, s, root)
 	}
-	ctx, cancel := e.callContext()
+	ctx, cancel := e.calls.callContext()
 	defer cancel()
 	var there corev1.Service
 	err := e.k.Get(ctx, cluster.Services, s.Namespace, s.Name, &there)
@@ -58,12 +58,12 @@ func (e *Engine) isSinglePod(a *attempt) bool {
 
 // makeService makes an attempt's Service, if it is not there.
 func (e *Engine) makeService(a *attempt, s *corev1.Service, root types.UID) error {
-	way, err := e.clusterAs(a.order.As)
+	way, err := e.calls.clusterAs(a.order.As)
 	if err != nil {
 		return err
 	}
-	err = createObject(e, way, cluster.Services, s, func(there *corev1.Service) bool { return isOwner(root, there) })
-	if err != nil && fault.KindOf(err) == fault.Permission && e.hasService(s, root) {
+	err = createObject(e.calls, way, cluster.Services, s, func(there *corev1.Service) bool { return isOwner(root, there) })
+	if err != nil && fault.KindOf(err) == fault.Permission && e.calls.hasService(s, root) {
 		err = nil // what is there already, a quota that is full refuses like another one
 	}
 	if err != nil {
@@ -73,15 +73,6 @@ func (e *Engine) makeService(a *attempt, s *corev1.Service, root types.UID) erro
 	defer e.mu.Unlock()
 	a.named = true
 	return nil
-}
-
-// hasService reports whether an attempt's Service is there.
-func (e *Engine) hasService(s *corev1.Service, root types.UID) bool {
-	ctx, cancel := e.callContext()
-	defer cancel()
-	var there corev1.Service
-	err := e.k.Get(ctx, cluster.Services, s.Namespace, s.Name, &there)
-	return err == nil && isOwner(root, &there)
 }
 
 // createServiceWhenDue makes the Service of an attempt that begins, once it is time for that, and says after

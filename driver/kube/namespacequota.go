@@ -216,7 +216,7 @@ func (e *Engine) releaseCountedQuota(a *attempt) {
 		return
 	}
 	fresh := map[string]*corev1.ResourceQuota{}
-	ctx, cancel := e.callContext()
+	ctx, cancel := e.calls.callContext()
 	defer cancel()
 	_, err := cluster.List(ctx, e.k, quotas, cluster.Selection{Namespace: a.namespace}, func(q *corev1.ResourceQuota) error {
 		fresh[q.Name] = q
@@ -263,10 +263,10 @@ func (e *Engine) namespaceRefusal(a *attempt, err error) error {
 	case has("exceeded quota: ", "status unknown for quota: ", "because it is being terminated"):
 		return limitedError(fmt.Errorf("namespace %s: %s", a.namespace, plainWords(err)))
 	case has("violates PodSecurity"):
-		return &never{engine.Refused, fault.New(fault.Invalid, "namespace %s takes no such pods: %s", a.namespace, plainWords(err)).Advise("%s", e.mendSecurity(a))}
+		return &never{engine.Refused, fault.New(fault.Invalid, "namespace %s takes no such pods: %s", a.namespace, plainWords(err)).Advise("%s", mendSecurity(&e.cfg.Terms, a.namespace, a.order.Job.Spec.Owner))}
 	case has("failed quota: ", " per Container is ", " per Pod is "):
 		return &never{engine.Refused, fmt.Errorf("namespace %s: %s", a.namespace, plainWords(err))}
-	case e.isNamespaceMissing(a.namespace, err):
+	case e.calls.isNamespaceMissing(a.namespace, err):
 		return e.noNamespace(a)
 	}
 	return err
@@ -278,18 +278,6 @@ func (e *Engine) noNamespace(a *attempt) error {
 	e.quotaOf(a.namespace).AwaitRoom()
 	e.mu.Unlock()
 	return limitedError(fault.New(fault.NotFound, "there is no namespace %s; an administrator makes it: kubectl create namespace %s, and gives it the roles that cox pool check %s names", a.namespace, a.namespace, e.cfg.Terms.Pool))
-}
-
-// isNamespaceMissing reports whether something is forbidden because the namespace is not there: nobody has a
-// role in it then.
-func (e *Engine) isNamespaceMissing(namespace string, err error) bool {
-	if fault.KindOf(err) != fault.Permission {
-		return false
-	}
-	ctx, cancel := e.callContext()
-	defer cancel()
-	err = e.k.Get(ctx, cluster.Namespaces, "", namespace, nil)
-	return err != nil && fault.KindOf(err) == fault.NotFound
 }
 
 // limitedError is for what a limit of the namespace's keeps.
@@ -305,16 +293,16 @@ func plainWords(err error) string {
 }
 
 // mendSecurity is what helps a job whose pods are above its namespace's level.
-func (e *Engine) mendSecurity(a *attempt) string {
-	if o := a.order.Job.Spec.Owner; o.UID == 0 && !e.cfg.Terms.AsImage {
+func mendSecurity(t *settings.Terms, namespace string, owner job.Owner) string {
+	if owner.UID == 0 && !t.AsImage {
 		return "submit it as another user than root"
 	}
-	for _, p := range e.cfg.Terms.Paths {
+	for _, p := range t.Paths {
 		if p.Volume.Kind == settings.Host {
 			return fmt.Sprintf("path %s is of the node (hostPath), which only a namespace of the level privileged takes", p.Prefix)
 		}
 	}
-	return fmt.Sprintf("kubectl get namespace %s --show-labels shows the level (pod-security.kubernetes.io/enforce)", a.namespace)
+	return fmt.Sprintf("kubectl get namespace %s --show-labels shows the level (pod-security.kubernetes.io/enforce)", namespace)
 }
 
 var _ engine.CapacityNotifier = (*Engine)(nil)

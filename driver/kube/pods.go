@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -111,15 +112,6 @@ func isHeldByFinalizer(p *corev1.Pod) bool {
 	return p.DeletionTimestamp != nil && slices.Contains(p.Finalizers, render.Finalizer)
 }
 
-// letGo takes our finalizer from a pod, and leaves others'.
-func (e *Engine) letGo(ctx context.Context, p *corev1.Pod) error {
-	patch := map[string]any{"metadata": map[string]any{"uid": p.UID, "$deleteFromPrimitiveList/finalizers": []string{render.Finalizer}}}
-	if err := e.k.Patch(ctx, cluster.Pods, p.Namespace, p.Name, "", cluster.Keyed, patch, nil); !isSettledError(err) {
-		return err
-	}
-	return nil
-}
-
 // graveOf is the key of a pod in graves.
 func graveOf(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
 
@@ -219,11 +211,11 @@ func (e *Engine) cleanUpPod(p *corev1.Pod) (bool, error) {
 	e.mu.Unlock()
 	m := podstatus.Read(p, ref, time.Now())
 	m.OnSilence(p.Spec.NodeName, e.inventory.KubeletState)
-	ctx, cancel := e.callContext()
+	ctx, cancel := e.calls.callContext()
 	defer cancel()
 	if foreign { // the rest of it is its maker's
 		if isHeldByFinalizer(p) {
-			return true, e.letGo(ctx, p)
+			return true, e.calls.letGo(ctx, p)
 		}
 		return true, nil
 	}
@@ -234,7 +226,7 @@ func (e *Engine) cleanUpPod(p *corev1.Pod) (bool, error) {
 		}
 	}
 	if m.Over && slices.Contains(p.Finalizers, render.Finalizer) {
-		if err := e.letGo(ctx, p); err != nil {
+		if err := e.calls.letGo(ctx, p); err != nil {
 			return true, err
 		}
 	}
@@ -247,24 +239,6 @@ func isSettledError(err error) bool {
 	return err == nil || k == fault.NotFound || k == fault.Conflict
 }
 
-// deleteRoot deletes the root of an attempt, if there is one that is ours; the cluster collects
-// what belongs to it.
-func (e *Engine) deleteRoot(ctx context.Context, namespace string, ref engine.Ref) error {
-	var s corev1.Secret
-	name := render.Name(e.log.server, ref)
-	err := e.k.Get(ctx, cluster.Secrets, namespace, name, &s)
-	if fault.KindOf(err) == fault.NotFound && err != nil {
-		return nil
-	}
-	if err != nil || s.Labels[render.LabelServer] != e.log.server {
-		return err
-	}
-	if err := e.k.Delete(ctx, cluster.Secrets, s.Namespace, name, cluster.Deletion{UID: s.UID}); !isSettledError(err) {
-		return err
-	}
-	return nil
-}
-
 // deleteUnknownRoots deletes the roots of attempts that are not known any more, if there may be any or all
 // are to be looked at. false: it has to be tried again.
 func (e *Engine) deleteUnknownRoots(all bool) bool {
@@ -275,7 +249,7 @@ func (e *Engine) deleteUnknownRoots(all bool) bool {
 	if !due {
 		return true
 	}
-	ctx, cancel := e.callContext()
+	ctx, cancel := e.calls.callContext()
 	defer cancel()
 	var err error
 	for _, ns := range e.spaces {
@@ -305,10 +279,10 @@ func (e *Engine) deleteUnknownRootsIn(ctx context.Context, namespace string) err
 	})
 	for _, ref := range old {
 		if err == nil {
-			err = e.deleteRoot(ctx, namespace, ref)
+			err = e.calls.deleteRoot(ctx, namespace, ref)
 		}
 	}
-	if err != nil && e.isNamespaceMissing(namespace, err) {
+	if err != nil && e.calls.isNamespaceMissing(namespace, err) {
 		return nil
 	}
 	return err
@@ -340,14 +314,14 @@ func (e *Engine) askTaken(a *attempt) error {
 		}
 	}
 	e.mu.Unlock()
-	return e.forEach(len(ask), func(n int) error {
+	return e.calls.forEach(len(ask), func(n int) error {
 		e.mu.Lock()
 		p := a.pods[ask[n]]
 		e.mu.Unlock()
 		var whole struct {
 			Metadata metav1.ObjectMeta `json:"metadata"`
 		}
-		ctx, cancel := e.callContext()
+		ctx, cancel := e.calls.callContext()
 		defer cancel()
 		err := e.k.Get(ctx, cluster.Pods, p.Namespace, p.Name, &whole)
 		if err != nil && fault.KindOf(err) != fault.NotFound {
@@ -359,4 +333,50 @@ func (e *Engine) askTaken(a *attempt) error {
 		p.taken = cmp.Or(p.taken, answer)
 		return nil
 	})
+}
+
+// Leave is engine.Leaver's: it waits until no pod has our finalizer any more, deletes the roots that are
+// left, and gives back the nodes that were kept. fault.Conflict: there are pods of which nobody can
+// say whether they ended.
+func (e *Engine) Leave(ctx context.Context) error {
+	if e.cfg.Trial {
+		return nil
+	}
+	return errors.Join(e.clearCluster(ctx), e.reserver.releaseNodes(ctx))
+}
+
+// clearCluster has everything gone that attempts have left in the cluster. None is launched any more.
+func (e *Engine) clearCluster(ctx context.Context) error {
+	e.mu.Lock()
+	e.wakeCleanup()
+	e.mu.Unlock()
+	for {
+		e.mu.Lock()
+		left := make([]string, 0, len(e.graves))
+		for name := range e.graves {
+			left = append(left, name)
+		}
+		roots := map[engine.Ref]string{}
+		for ref, a := range e.attempts {
+			if roots[ref] = a.namespace; !a.ended {
+				left = append(left, "attempt "+ref.String())
+			}
+		}
+		e.mu.Unlock()
+		if len(left) == 0 {
+			for ref, namespace := range roots {
+				if err := e.calls.deleteRoot(ctx, namespace, ref); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		select {
+		case <-e.buried:
+		case <-ctx.Done():
+			slices.Sort(left)
+			return fault.New(fault.Conflict, "%s: %w", strings.Join(left, ", "), ctx.Err()).
+				Advise("look whether they have ended; then: kubectl patch pod NAME --type=merge -p '{\"metadata\":{\"finalizers\":null}}'")
+		}
+	}
 }

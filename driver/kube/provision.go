@@ -53,8 +53,8 @@ func (e *Engine) provisionVolumes(a *attempt) error {
 	all := e.unplacedClaims(a)
 	e.mu.Unlock()
 	waits := make([]error, len(all))
-	err := e.forEach(len(all), func(i int) (err error) {
-		waits[i], err = e.provisionClaim(a.namespace, &all[i])
+	err := e.calls.forEach(len(all), func(i int) (err error) {
+		waits[i], err = e.calls.provisionClaim(a.namespace, &all[i])
 		return err
 	})
 	if err == nil {
@@ -107,11 +107,11 @@ func (e *Engine) unplacedClaims(a *attempt) (out []need) {
 }
 
 // provisionClaim says of a claim where it is wanted. wait is why it has no volume yet; nil: it has it.
-func (e *Engine) provisionClaim(namespace string, n *need) (wait, err error) {
-	ctx, cancel := e.callContext()
+func (c *clusterCalls) provisionClaim(namespace string, n *need) (wait, err error) {
+	ctx, cancel := c.callContext()
 	defer cancel()
-	var c corev1.PersistentVolumeClaim
-	err = e.k.Get(ctx, inventory.VolumeClaims, namespace, n.name, &c)
+	var claim corev1.PersistentVolumeClaim
+	err = c.k.Get(ctx, inventory.VolumeClaims, namespace, n.name, &claim)
 	if err != nil && fault.KindOf(err) == fault.NotFound {
 		who := "somebody has to make it"
 		if n.pod != "" {
@@ -122,24 +122,24 @@ func (e *Engine) provisionClaim(namespace string, n *need) (wait, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if n.pod != "" && !isOwner(n.pod, &c) {
+	if n.pod != "" && !isOwner(n.pod, &claim) {
 		return nil, &never{engine.LaunchFailed, fmt.Errorf("there is a claim %s/%s that is not this pod's; it is left alone", namespace, n.name)}
 	}
 	class := "the cluster's default storage class"
-	if c.Spec.StorageClassName != nil && *c.Spec.StorageClassName != "" {
-		class = "storage class " + *c.Spec.StorageClassName
+	if claim.Spec.StorageClassName != nil && *claim.Spec.StorageClassName != "" {
+		class = "storage class " + *claim.Spec.StorageClassName
 	}
 	switch {
-	case c.Status.Phase == corev1.ClaimBound:
+	case claim.Status.Phase == corev1.ClaimBound:
 		return nil, nil
-	case c.Status.Phase == corev1.ClaimLost:
+	case claim.Status.Phase == corev1.ClaimLost:
 		return nil, &never{engine.LaunchFailed, fault.New(fault.NotFound, "the volume of claim %s is lost", n.name).Advise("kubectl describe pvc %s --namespace %s", n.name, namespace)}
-	case c.Annotations[selectedNode] == "":
-		patch := map[string]any{"metadata": map[string]any{"uid": c.UID, "resourceVersion": c.ResourceVersion, "annotations": map[string]string{selectedNode: n.node}}}
-		if err := e.k.Patch(ctx, inventory.VolumeClaims, namespace, n.name, "", cluster.Merge, patch, nil); err != nil && fault.KindOf(err) != fault.Conflict {
+	case claim.Annotations[selectedNode] == "":
+		patch := map[string]any{"metadata": map[string]any{"uid": claim.UID, "resourceVersion": claim.ResourceVersion, "annotations": map[string]string{selectedNode: n.node}}}
+		if err := c.k.Patch(ctx, inventory.VolumeClaims, namespace, n.name, "", cluster.Merge, patch, nil); err != nil && fault.KindOf(err) != fault.Conflict {
 			return nil, err
 		}
 	}
-	return fault.New(fault.Unavailable, "claim %s has no volume yet, of %s, for node %s", n.name, class, cmp.Or(c.Annotations[selectedNode], n.node)).
+	return fault.New(fault.Unavailable, "claim %s has no volume yet, of %s, for node %s", n.name, class, cmp.Or(claim.Annotations[selectedNode], n.node)).
 		Advise("kubectl describe pvc %s --namespace %s says why", n.name, namespace), nil
 }

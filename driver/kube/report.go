@@ -111,7 +111,7 @@ func (e *Engine) reportProgress(a *attempt, members []podstatus.Member, over int
 		for i := range before.Nodes {
 			before.Nodes[i].Phase = engine.Running
 		}
-		before.Files = e.outputFiles(a.ref)
+		before.Files = []string{e.logs.fileOf(a.ref)}
 		before.Tasks = e.batchReport(a, &before, true)
 		e.publishReport(a, before)
 		r.Phase, r.Files, r.Tasks = before.Phase, before.Files, before.Tasks // a member may show less by now

@@ -3,9 +3,11 @@ package kube
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,10 +51,7 @@ func (e *Engine) Nodes(ctx context.Context) ([]fleet.Node, error) {
 	out, err := e.inventory.Nodes(ctx)
 	e.recheckLost() // of a look that failed there may be nodes
 	if err == nil {
-		select {
-		case e.marks <- struct{}{}:
-		default:
-		}
+		e.reserver.wake()
 	}
 	return out, err
 }
@@ -66,41 +65,62 @@ func (e *Engine) Machine(ctx context.Context, name string) (inventory.Machine, b
 	return e.inventory.Machine(ctx, name)
 }
 
-// reserveNodesLoop marks nodes after each look at them, until the engine is closed.
-func (e *Engine) reserveNodesLoop() {
+// nodeReserver keeps the pool's nodes for it: it writes their taints, and the list of them that the
+// admission policy reads.
+type nodeReserver struct {
+	calls     *clusterCalls
+	terms     *settings.Terms
+	inventory *inventory.Inventory
+	log       *slog.Logger
+	due       chan struct{} // the nodes were listed: those that are kept may not all be marked
+
+	mu   sync.Mutex // one pass over the nodes at a time
+	left bool       // none are kept any more
+}
+
+// wake has the nodes marked soon.
+func (r *nodeReserver) wake() {
+	select {
+	case r.due <- struct{}{}:
+	default:
+	}
+}
+
+// runLoop marks nodes after each look at them, until the engine is closed.
+func (r *nodeReserver) runLoop() {
 	said := ""
 	for {
 		select {
-		case <-e.marks:
-		case <-e.ctx.Done():
+		case <-r.due:
+		case <-r.calls.ctx.Done():
 			return
 		}
-		ctx, cancel := context.WithTimeout(e.ctx, 10*e.cfg.Patience)
-		err := e.reserveNodes(ctx)
+		ctx, cancel := context.WithTimeout(r.calls.ctx, 10*r.calls.patience)
+		err := r.reserveNodes(ctx)
 		cancel()
 		switch {
-		case e.ctx.Err() != nil:
+		case r.calls.ctx.Err() != nil:
 			return
 		case err == nil:
 			said = ""
 		case err.Error() != said: // it comes again with each look
 			said = err.Error()
-			e.cfg.Log.Warn("kubernetes: nodes are not kept for the pool", "error", errorWithAdvice(err))
+			r.log.Warn("kubernetes: nodes are not kept for the pool", "error", errorWithAdvice(err))
 		}
 	}
 }
 
 // reserveNodes makes list and taints what they should be by the last look. The list is first to
 // grow and last to shrink: no node has our taint that it does not know of.
-func (e *Engine) reserveNodes(ctx context.Context) error {
-	e.holding.Lock()
-	defer e.holding.Unlock()
-	if e.left {
+func (r *nodeReserver) reserveNodes(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.left {
 		return nil
 	}
-	t := &e.cfg.Terms
-	nodes := e.inventory.ReservedNodes()
-	list, err := e.readReserved(ctx)
+	t := r.terms
+	nodes := r.inventory.ReservedNodes()
+	list, err := r.readReserved(ctx)
 	if err != nil {
 		return err
 	}
@@ -126,28 +146,28 @@ func (e *Engine) reserveNodes(ctx context.Context) error {
 			more[n] = was
 		}
 	}
-	if err := e.writeReserved(ctx, list, more); err != nil {
+	if err := r.writeReserved(ctx, list, more); err != nil {
 		return err
 	}
-	errs := e.forEach(len(mark), func(i int) error { return e.setPoolTaint(ctx, mark[i], true) })
-	if err := e.forEach(len(back), func(i int) error { return e.setPoolTaint(ctx, back[i], false) }); err != nil {
+	errs := r.calls.forEach(len(mark), func(i int) error { return r.setPoolTaint(ctx, mark[i], true) })
+	if err := r.calls.forEach(len(back), func(i int) error { return r.setPoolTaint(ctx, back[i], false) }); err != nil {
 		return errors.Join(errs, err)
 	}
-	return errors.Join(errs, e.writeReserved(ctx, more, want))
+	return errors.Join(errs, r.writeReserved(ctx, more, want))
 }
 
 // readReserved reads the list; nil: there is none yet. One of another server's is fault.Conflict.
-func (e *Engine) readReserved(ctx context.Context) (map[string]string, error) {
+func (r *nodeReserver) readReserved(ctx context.Context) (map[string]string, error) {
 	var c corev1.ConfigMap
-	err := e.k.Get(ctx, configMaps, e.cfg.Terms.Namespace, e.cfg.Terms.ReserveName(), &c)
+	err := r.calls.k.Get(ctx, configMaps, r.terms.Namespace, r.terms.ReserveName(), &c)
 	switch {
 	case fault.KindOf(err) == fault.NotFound:
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case c.Labels[render.LabelServer] != e.log.server:
+	case c.Labels[render.LabelServer] != r.calls.server:
 		return nil, fault.New(fault.Conflict, "configmap %s/%s is another server's, or nobody's", c.Namespace, c.Name).
-			Advise("give the pool another name; or, if that server is no more, have this one take its place: kubectl label --overwrite configmap %s --namespace %s %s=%s", c.Name, c.Namespace, render.LabelServer, e.log.server)
+			Advise("give the pool another name; or, if that server is no more, have this one take its place: kubectl label --overwrite configmap %s --namespace %s %s=%s", c.Name, c.Namespace, render.LabelServer, r.calls.server)
 	case c.Data == nil:
 		return map[string]string{}, nil
 	}
@@ -155,15 +175,15 @@ func (e *Engine) readReserved(ctx context.Context) (map[string]string, error) {
 }
 
 // writeReserved has the list say what it is to say.
-func (e *Engine) writeReserved(ctx context.Context, is, want map[string]string) error {
-	t := &e.cfg.Terms
+func (r *nodeReserver) writeReserved(ctx context.Context, is, want map[string]string) error {
+	t := r.terms
 	if is == nil {
 		c := corev1.ConfigMap{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
-			ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: t.ReserveName(), Labels: map[string]string{render.LabelServer: e.log.server}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: t.ReserveName(), Labels: map[string]string{render.LabelServer: r.calls.server}},
 			Data:       want,
 		}
-		return e.k.Create(ctx, configMaps, t.Namespace, &c, false, nil)
+		return r.calls.k.Create(ctx, configMaps, t.Namespace, &c, false, nil)
 	}
 	change := map[string]any{}
 	for n, mark := range want {
@@ -179,49 +199,49 @@ func (e *Engine) writeReserved(ctx context.Context, is, want map[string]string) 
 	if len(change) == 0 {
 		return nil
 	}
-	return e.k.Patch(ctx, configMaps, t.Namespace, t.ReserveName(), "", cluster.Merge, map[string]any{"data": change}, nil)
+	return r.calls.k.Patch(ctx, configMaps, t.Namespace, t.ReserveName(), "", cluster.Merge, map[string]any{"data": change}, nil)
 }
 
 // setPoolTaint puts the pool's taint on a node, or takes it away. A node that has changed since it was
 // looked at is left for the next look.
-func (e *Engine) setPoolTaint(ctx context.Context, n inventory.ReservedNode, on bool) error {
-	t := &e.cfg.Terms
+func (r *nodeReserver) setPoolTaint(ctx context.Context, n inventory.ReservedNode, on bool) error {
+	t := r.terms
 	taints := slices.DeleteFunc(slices.Clone(n.Taints), func(x corev1.Taint) bool { return t.IsOwnTaint(&x) })
 	if on {
 		taints = append(taints, corev1.Taint{Key: settings.TaintPool, Value: t.Pool, Effect: corev1.TaintEffectNoSchedule})
 	}
-	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
+	ctx, cancel := context.WithTimeout(ctx, r.calls.patience)
 	defer cancel()
 	patch := map[string]any{"metadata": map[string]any{"uid": n.UID, "resourceVersion": n.Version}, "spec": map[string]any{"taints": taints}}
-	err := e.k.Patch(ctx, cluster.Nodes, "", n.Name, "", cluster.Merge, patch, nil)
+	err := r.calls.k.Patch(ctx, cluster.Nodes, "", n.Name, "", cluster.Merge, patch, nil)
 	if k := fault.KindOf(err); err != nil && (k == fault.NotFound || k == fault.Conflict && on) {
 		return nil
 	}
 	return err
 }
 
-// releaseReservedNodes gives the nodes back that have the taint by us; with the list the policy has nothing to
+// releaseNodes gives the nodes back that have the taint by us; with the list the policy has nothing to
 // refuse any more. Taints that were there before stay.
-func (e *Engine) releaseReservedNodes(ctx context.Context) error {
-	if !e.cfg.Terms.Reserve {
+func (r *nodeReserver) releaseNodes(ctx context.Context) error {
+	if !r.terms.Reserve {
 		return nil
 	}
-	e.holding.Lock()
-	defer e.holding.Unlock()
-	e.left = true
-	t := &e.cfg.Terms
-	list, err := e.readReserved(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.left = true
+	t := r.terms
+	list, err := r.readReserved(ctx)
 	if err != nil || list == nil {
 		return err
 	}
 	for try := 0; ; try++ {
-		if _, err := e.inventory.Refresh(ctx); err != nil {
+		if _, err := r.inventory.Refresh(ctx); err != nil {
 			return err
 		}
-		back := slices.DeleteFunc(slices.Clone(e.inventory.ReservedNodes()), func(n inventory.ReservedNode) bool {
+		back := slices.DeleteFunc(slices.Clone(r.inventory.ReservedNodes()), func(n inventory.ReservedNode) bool {
 			return !n.HasPoolTaint(t) || list[n.Name] != markMade+string(n.UID)
 		})
-		err := e.forEach(len(back), func(i int) error { return e.setPoolTaint(ctx, back[i], false) })
+		err := r.calls.forEach(len(back), func(i int) error { return r.setPoolTaint(ctx, back[i], false) })
 		if err == nil {
 			break
 		}
@@ -229,7 +249,7 @@ func (e *Engine) releaseReservedNodes(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := e.k.Delete(ctx, configMaps, t.Namespace, t.ReserveName(), cluster.Deletion{}); fault.KindOf(err) != fault.NotFound {
+	if err := r.calls.k.Delete(ctx, configMaps, t.Namespace, t.ReserveName(), cluster.Deletion{}); fault.KindOf(err) != fault.NotFound {
 		return err
 	}
 	return nil

@@ -91,7 +91,7 @@ func TestNodesThatAServerHasLeftBehind(t *testing.T) {
 	if _, err := e.Nodes(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	_, err := e.readReserved(t.Context())
+	_, err := e.reserver.readReserved(t.Context())
 	remedy := fault.Remedy(err)
 	until(t, "it says in its log what is to be done", func() bool { return said.has(remedy) })
 	_, command, _ := strings.Cut(remedy, "kubectl label --overwrite configmap coxswain-kube --namespace default ")

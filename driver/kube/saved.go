@@ -64,10 +64,10 @@ func (e *Engine) askSavedOnce(a *attempt) (s engine.Saved, again bool) {
 	if err != nil {
 		return s, false
 	}
-	ctx, cancel := e.callContext()
+	ctx, cancel := e.calls.callContext()
 	defer cancel()
 	var said few
-	code, err := e.inPod(ctx, e.execTarget(a, 0), nil, &said, "ask", string(text))
+	code, err := e.calls.inPod(ctx, e.calls.execTarget(a, 0), nil, &said, "ask", string(text))
 	if err != nil { // an older cox-pod knows no such question
 		return s, code != fault.Invalid.ExitCode()
 	}

@@ -23,11 +23,11 @@ func (e *Engine) carryOutStop(a *attempt, stop *stopping, members []podstatus.Me
 	told, deleted := a.told == stop, a.deleted == stop
 	e.mu.Unlock()
 	if deleted {
-		return e.nextPodCheck(members), nil
+		return nextPodCheck(members), nil
 	}
 	if !told && stop.Cause == engine.Stopped && !members[0].Over && members[0].Phase >= engine.Ready {
 		grace := max(0, time.Until(stop.killDeadline()))
-		if err := e.tellAgent(a, podagent.Word{Signal: stop.Signal, Grace: grace, Cause: stop.Cause, Text: stop.Reason}); err == nil {
+		if err := e.calls.tellAgent(a, podagent.Word{Signal: stop.Signal, Grace: grace, Cause: stop.Cause, Text: stop.Reason}); err == nil {
 			e.mu.Lock()
 			a.told = stop
 			e.mu.Unlock()
@@ -48,12 +48,12 @@ func (e *Engine) carryOutStop(a *attempt, stop *stopping, members []podstatus.Me
 	e.mu.Lock()
 	a.deleted = stop
 	e.mu.Unlock()
-	return e.nextPodCheck(members), nil
+	return nextPodCheck(members), nil
 }
 
 // deletePods begins to delete all pods, each by its UID.
 func (e *Engine) deletePods(a *attempt, grace int64) error {
-	return e.forEach(len(a.order.Nodes), func(i int) error { return e.deletePod(a, i, grace) })
+	return e.calls.forEach(len(a.order.Nodes), func(i int) error { return e.deletePod(a, i, grace) })
 }
 
 // deletePod begins to delete a pod, by its UID.
@@ -61,7 +61,7 @@ func (e *Engine) deletePod(a *attempt, i int, grace int64) error {
 	e.mu.Lock()
 	uid := a.made.Pods[i]
 	e.mu.Unlock()
-	ctx, cancel := e.callContext()
+	ctx, cancel := e.calls.callContext()
 	defer cancel()
 	if err := e.k.Delete(ctx, cluster.Pods, a.namespace, podName(e, a.ref, i), cluster.Deletion{UID: uid, Grace: &grace}); !isSettledError(err) {
 		return err
@@ -70,14 +70,14 @@ func (e *Engine) deletePod(a *attempt, i int, grace int64) error {
 }
 
 // tellAgent tells an attempt's crew something.
-func (e *Engine) tellAgent(a *attempt, w podagent.Word) error {
+func (c *clusterCalls) tellAgent(a *attempt, w podagent.Word) error {
 	text, err := json.Marshal(w)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := e.callContext()
+	ctx, cancel := c.callContext()
 	defer cancel()
-	_, err = e.inPod(ctx, e.execTarget(a, 0), nil, io.Discard, "tell", string(text))
+	_, err = c.inPod(ctx, c.execTarget(a, 0), nil, io.Discard, "tell", string(text))
 	return err
 }
 
@@ -140,7 +140,7 @@ func (e *Engine) Signal(ctx context.Context, ref engine.Ref, signal int, to engi
 	case phase < engine.Running:
 		return fault.New(fault.Conflict, "attempt %s has not started", ref)
 	}
-	if err := e.tellAgent(a, podagent.Word{Signal: signal, Scope: to}); err != nil {
+	if err := e.calls.tellAgent(a, podagent.Word{Signal: signal, Scope: to}); err != nil {
 		return err
 	}
 	e.askSaved(a, now)

@@ -209,7 +209,7 @@ func TestACopyOfAPodThatIsDeleted(t *testing.T) {
 // Seen to fail with: all of them joined.
 func TestOneErrorOfMany(t *testing.T) {
 	e := newStand(t, "n1").open(nil)
-	err := e.forEach(100, func(int) error { return fault.New(fault.Unavailable, "nobody answers") })
+	err := e.calls.forEach(100, func(int) error { return fault.New(fault.Unavailable, "nobody answers") })
 	if err == nil || err.Error() != "nobody answers" || fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("%v", err)
 	}

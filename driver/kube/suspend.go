@@ -41,7 +41,7 @@ func (e *Engine) setSuspended(ctx context.Context, ref engine.Ref, on bool) erro
 	if a == nil || err != nil {
 		return err
 	}
-	err = e.tellAgent(a, podagent.Word{Scope: podagent.Holding, Hold: &podagent.Hold{On: on, Turn: turn}})
+	err = e.calls.tellAgent(a, podagent.Word{Scope: podagent.Holding, Hold: &podagent.Hold{On: on, Turn: turn}})
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
