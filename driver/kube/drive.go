@@ -321,7 +321,7 @@ func (e *Engine) endSandboxless(a *attempt, bare, mute int, now time.Time) (time
 	if bare < 0 {
 		text := ""
 		if mute >= 0 {
-			text = fmt.Sprintf("pod %s: its kubelet on %s does not answer", podName(e, a.ref, mute), e.nodeOf(a, mute))
+			text = fmt.Sprintf("pod %s: its kubelet on %s does not answer", podName(e, a.ref, mute), a.nodeOf(mute))
 		}
 		if r.Message == a.barely || r.Message == "" {
 			r.Message = text
@@ -340,7 +340,7 @@ func (e *Engine) endSandboxless(a *attempt, bare, mute int, now time.Time) (time
 	}
 	since := now.Sub(a.bare)
 	pod := podName(e, a.ref, bare)
-	text := fmt.Sprintf("pod %s on %s: its kubelet has not made it ready for containers: a volume, or its network; kubectl describe pod %s --namespace %s says why", pod, e.nodeOf(a, bare), pod, a.namespace)
+	text := fmt.Sprintf("pod %s on %s: its kubelet has not made it ready for containers: a volume, or its network; kubectl describe pod %s --namespace %s says why", pod, a.nodeOf(bare), pod, a.namespace)
 	if since >= podstatus.Silence && !r.Uncertain {
 		r.Message, a.barely = text, text
 	}

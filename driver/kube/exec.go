@@ -77,7 +77,7 @@ func (e *Engine) placeFor(ctx context.Context, ref engine.Ref, r *engine.ExecReq
 	defer e.mu.Unlock()
 	if !a.ended {
 		for i := range a.order.Nodes {
-			if e.nodeOf(a, i) == r.Node {
+			if a.nodeOf(i) == r.Node {
 				return e.calls.execTarget(a, i), nil
 			}
 		}

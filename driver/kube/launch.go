@@ -22,6 +22,7 @@ import (
 type attempt struct {
 	ref       engine.Ref
 	namespace string // of its objects
+	chosen    bool   // Coxswain chose its nodes, and not the cluster's scheduler
 	order     *order // nil: it has ended
 	digest    string
 	wake      chan struct{}
@@ -101,7 +102,7 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 	known := e.attempts[l.Ref]
 	e.mu.Unlock()
 	o := &order{Job: l.Job, Claims: l.Claims, Script: l.Script, Env: l.Env, Grace: l.Grace, Saved: l.Saved, Digest: kit.LaunchDigest(l), Time: time.Now()}
-	e.settleIdentity(o)
+	settleIdentity(&e.cfg.Terms, o)
 	if known == nil {
 		err := e.cfg.Terms.CheckJob(l.Job.Spec)
 		if err != nil {
@@ -166,7 +167,7 @@ func (e *Engine) takeOrder(ref engine.Ref, o *order) error {
 	if err := e.log.Append(&entry{Kind: launched, Ref: ref, Launch: o}); err != nil {
 		return engine.Unwritten(ref, err)
 	}
-	a := e.newAttempt(ref, o)
+	a := newAttempt(&e.cfg.Terms, ref, o)
 	e.attempts[ref] = a
 	e.countPods(a, true)
 	e.cache.Publish(a.report)
@@ -175,17 +176,17 @@ func (e *Engine) takeOrder(ref engine.Ref, o *order) error {
 }
 
 // settleIdentity says where a job's objects are made, and as whom.
-func (e *Engine) settleIdentity(o *order) {
-	t := &e.cfg.Terms
+func settleIdentity(t *settings.Terms, o *order) {
 	o.Namespace, _ = t.NamespaceOf(o.Job.Spec.Account)
 	if who, ok := t.ImpersonatedSubject(o.Job.Spec, o.Namespace); ok {
 		o.As = who.UserName()
 	}
 }
 
-func (e *Engine) newAttempt(ref engine.Ref, o *order) *attempt {
+// newAttempt is an attempt of which nothing was sent.
+func newAttempt(t *settings.Terms, ref engine.Ref, o *order) *attempt {
 	return &attempt{
-		ref: ref, namespace: cmp.Or(o.Namespace, e.cfg.Terms.Namespace), order: o, digest: o.Digest, wake: make(chan struct{}, 1), pods: map[int]*pod{},
+		ref: ref, namespace: cmp.Or(o.Namespace, t.Namespace), chosen: t.Placed, order: o, digest: o.Digest, wake: make(chan struct{}, 1), pods: map[int]*pod{},
 		report: engine.Report{Ref: ref, Job: o.Job.ID, Phase: engine.Accepted, Native: ""},
 	}
 }
@@ -195,7 +196,7 @@ func (e *Engine) restoreAttempt(ref engine.Ref, l *life) *attempt {
 	if l.end != nil {
 		return &attempt{ref: ref, namespace: cmp.Or(l.namespace, e.cfg.Terms.Namespace), digest: l.digest, report: *l.end, ended: true}
 	}
-	a := e.newAttempt(ref, l.launch)
+	a := newAttempt(&e.cfg.Terms, ref, l.launch)
 	a.begun, a.made, a.stop, a.held, a.on = true, l.made, l.stop, l.held, l.on
 	if a.made != nil {
 		a.report.Native = render.Name(e.log.server, ref)
@@ -203,7 +204,7 @@ func (e *Engine) restoreAttempt(ref engine.Ref, l *life) *attempt {
 	if !l.started.IsZero() {
 		a.bound = true // of a pod that is not there any more, a second binding would say that it never began
 		a.report.Phase, a.report.Started, a.report.Suspended = engine.Running, l.started, l.held != nil && *l.held == pausing{On: true, Sure: true}
-		a.report.Tasks, a.report.Files = e.batchReport(a, &a.report, true), []string{e.logs.fileOf(ref)}
+		a.report.Tasks, a.report.Files = a.batchReport(&a.report, true), []string{e.logs.fileOf(ref)}
 	}
 	if l.waning {
 		a.report.Phase = engine.Ending
@@ -213,7 +214,7 @@ func (e *Engine) restoreAttempt(ref engine.Ref, l *life) *attempt {
 	}
 	a.report.Suspended = a.report.Suspended && a.report.Phase == engine.Running
 	for i := range a.order.Nodes { // until the pods are seen
-		a.report.Nodes = onNode(a.report.Nodes, engine.NodeReport{Node: e.nodeOf(a, i), Phase: min(a.report.Phase, engine.Running)}, e.mayShareNode(a))
+		a.report.Nodes = onNode(a.report.Nodes, engine.NodeReport{Node: a.nodeOf(i), Phase: min(a.report.Phase, engine.Running)}, a.mayShareNode())
 	}
 	return a
 }

@@ -47,7 +47,7 @@ func TestNamesComeWithTheAddresses(t *testing.T) {
 	} {
 		s := newStand(t)
 		e := s.open(nil)
-		a := e.newAttempt(engine.Ref{Allocation: 1, Attempt: 1}, &order{Job: launchOn(1, "n1", "n2").Job, Nodes: []render.Node{{Node: fleet.Node{Name: "n1"}}, {Node: fleet.Node{Name: "n2"}}}[:len(x.pods)]})
+		a := newAttempt(&e.cfg.Terms, engine.Ref{Allocation: 1, Attempt: 1}, &order{Job: launchOn(1, "n1", "n2").Job, Nodes: []render.Node{{Node: fleet.Node{Name: "n1"}}, {Node: fleet.Node{Name: "n2"}}}[:len(x.pods)]})
 		a.made = &made{Root: "root", Pods: []types.UID{"p0", "p1"}[:len(x.pods)]}
 		for i, text := range x.pods {
 			node, ip, _ := strings.Cut(text, " ")
@@ -144,7 +144,7 @@ func TestAServiceThatIsThere(t *testing.T) {
 	}{"ours": {"root", true}, "another's": {"else", false}, "none": {"", false}} {
 		s := newStand(t)
 		e := s.open(nil)
-		a := e.newAttempt(engine.Ref{Allocation: 1, Attempt: 1}, &order{Job: launchOn(1, "n1", "n2").Job, Nodes: []render.Node{{}, {}}})
+		a := newAttempt(&e.cfg.Terms, engine.Ref{Allocation: 1, Attempt: 1}, &order{Job: launchOn(1, "n1", "n2").Job, Nodes: []render.Node{{}, {}}})
 		a.made = &made{Root: "root"}
 		for i := range 2 {
 			a.pods[i] = &pod{Pod: &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{PodIP: "10.0.0.1"}}}

@@ -31,8 +31,8 @@ func (e *Engine) readMembers(a *attempt, now time.Time) []podstatus.Member {
 	for i := range out {
 		p := a.pods[i]
 		if p == nil {
-			out[i] = podstatus.Member{Phase: engine.Accepted, Uncertain: true, Why: fmt.Sprintf("pod %s%s is not there any more; nobody can say whether it ended", podName(e, a.ref, i), onNodeText(e.nodeOf(a, i)))}
-			out[i].OnSilence(e.nodeOf(a, i), e.inventory.KubeletState)
+			out[i] = podstatus.Member{Phase: engine.Accepted, Uncertain: true, Why: fmt.Sprintf("pod %s%s is not there any more; nobody can say whether it ended", podName(e, a.ref, i), onNodeText(a.nodeOf(i)))}
+			out[i].OnSilence(a.nodeOf(i), e.inventory.KubeletState)
 			continue
 		}
 		out[i] = podstatus.Read(p.Pod, a.ref, p.serverClock(now))
@@ -58,7 +58,7 @@ func (e *Engine) reportProgress(a *attempt, members []podstatus.Member, over int
 	r := a.report
 	phase, began, begun := engine.Running, time.Time{}, over == 0
 	r.Uncertain = false
-	all, several := make([]engine.NodeReport, 0, len(members)), e.mayShareNode(a)
+	all, several := make([]engine.NodeReport, 0, len(members)), a.mayShareNode()
 	for i, m := range members {
 		phase = min(phase, m.Phase)
 		begun = begun && m.Phase == engine.Running
@@ -69,7 +69,7 @@ func (e *Engine) reportProgress(a *attempt, members []podstatus.Member, over int
 			r.Uncertain = true
 			r.Message = m.Why
 		}
-		all = onNode(all, engine.NodeReport{Node: e.nodeOf(a, i), Phase: m.Phase, Message: m.Why}, several)
+		all = onNode(all, engine.NodeReport{Node: a.nodeOf(i), Phase: m.Phase, Message: m.Why}, several)
 	}
 	if r.Nodes = nil; len(all) > 0 {
 		r.Nodes = all
@@ -99,7 +99,7 @@ func (e *Engine) reportProgress(a *attempt, members []podstatus.Member, over int
 		if !e.cfg.Terms.Placed {
 			a.on = make([]string, len(members))
 			for i := range a.on {
-				a.on[i] = e.nodeOf(a, i)
+				a.on[i] = a.nodeOf(i)
 			}
 		}
 		if err := e.log.Append(&entry{Kind: started, Ref: a.ref, Time: began, Nodes: a.on}); err != nil {
@@ -112,7 +112,7 @@ func (e *Engine) reportProgress(a *attempt, members []podstatus.Member, over int
 			before.Nodes[i].Phase = engine.Running
 		}
 		before.Files = []string{e.logs.fileOf(a.ref)}
-		before.Tasks = e.batchReport(a, &before, true)
+		before.Tasks = a.batchReport(&before, true)
 		e.publishReport(a, before)
 		r.Phase, r.Files, r.Tasks = before.Phase, before.Files, before.Tasks // a member may show less by now
 	}
@@ -137,8 +137,8 @@ func (e *Engine) reportProgress(a *attempt, members []podstatus.Member, over int
 }
 
 // mayShareNode reports whether a node may have more than one of an attempt's pods.
-func (e *Engine) mayShareNode(a *attempt) bool {
-	return !e.cfg.Terms.Placed || a.order.Job.Spec.PodPerTask()
+func (a *attempt) mayShareNode() bool {
+	return !a.chosen || a.order.Job.Spec.PodPerTask()
 }
 
 // onNode adds to the report of an attempt's nodes what is known of one of its pods. A node with
@@ -159,12 +159,12 @@ func onNode(all []engine.NodeReport, r engine.NodeReport, several bool) []engine
 }
 
 // nodeOf is the node of a member; empty: it has none yet. The caller holds the lock.
-func (e *Engine) nodeOf(a *attempt, i int) string {
+func (a *attempt) nodeOf(i int) string {
 	if p := a.pods[i]; p != nil && p.Spec.NodeName != "" {
 		return p.Spec.NodeName
 	}
 	switch {
-	case e.cfg.Terms.Placed:
+	case a.chosen:
 		return a.order.Nodes[i].Name
 	case i < len(a.on):
 		return a.on[i]
@@ -176,13 +176,13 @@ func (e *Engine) nodeOf(a *attempt, i int) string {
 func (e *Engine) isNodeSilent(a *attempt, i int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	v := e.inventory.KubeletState(e.nodeOf(a, i))
+	v := e.inventory.KubeletState(a.nodeOf(i))
 	return v == podstatus.KubeletSilent || v == podstatus.KubeletOff
 }
 
 // batchReport is the batch script's part of a report.
-func (e *Engine) batchReport(a *attempt, r *engine.Report, running bool) []engine.TaskReport {
-	t := engine.TaskReport{Step: engine.BatchStep, Node: e.nodeOf(a, 0), Running: running, Started: r.Started}
+func (a *attempt) batchReport(r *engine.Report, running bool) []engine.TaskReport {
+	t := engine.TaskReport{Step: engine.BatchStep, Node: a.nodeOf(0), Running: running, Started: r.Started}
 	if len(r.Files) > 0 {
 		t.Log = r.Files[0]
 	}
@@ -218,11 +218,11 @@ func (e *Engine) finishAttempt(a *attempt, members []podstatus.Member) error {
 	}
 	r.Nodes = nil
 	for i := range a.order.Nodes {
-		r.Nodes = onNode(r.Nodes, engine.NodeReport{Node: e.nodeOf(a, i), Phase: engine.Ended}, e.mayShareNode(a))
+		r.Nodes = onNode(r.Nodes, engine.NodeReport{Node: a.nodeOf(i), Phase: engine.Ended}, a.mayShareNode())
 	}
 	r.Tasks = nil
 	if ran {
-		r.Tasks = e.taskReports(a, &r, w.Tasks)
+		r.Tasks = a.taskReports(e.log.server, &r, w.Tasks)
 	}
 	if err := e.log.Append(&entry{Kind: ended, Ref: a.ref, Digest: a.digest, Namespace: a.namespace, Report: &r}); err != nil {
 		return err
@@ -244,17 +244,17 @@ func (e *Engine) finishAttempt(a *attempt, members []podstatus.Member) error {
 }
 
 // taskReports are those of the outcome, the script first, with the nodes' names.
-func (e *Engine) taskReports(a *attempt, r *engine.Report, said []engine.TaskReport) []engine.TaskReport {
+func (a *attempt) taskReports(server string, r *engine.Report, said []engine.TaskReport) []engine.TaskReport {
 	names := map[string]string{}
 	for i := range a.order.Nodes {
-		names[podName(e, a.ref, i)] = e.nodeOf(a, i)
+		names[render.PodName(server, a.ref, i)] = a.nodeOf(i)
 	}
 	out := slices.Clone(said)
 	slices.SortStableFunc(out, func(x, y engine.TaskReport) int {
 		return cmp.Or(cmp.Compare(x.Step, y.Step), cmp.Compare(x.Rank, y.Rank))
 	})
 	if len(out) == 0 || out[0].Step != engine.BatchStep {
-		out = append(e.batchReport(a, r, false), out...)
+		out = append(a.batchReport(r, false), out...)
 	}
 	for i := range out {
 		out[i].Node, out[i].Running = cmp.Or(names[out[i].Node], out[i].Node), false

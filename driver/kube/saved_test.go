@@ -14,7 +14,7 @@ import (
 
 // ran is an attempt that runs, for all that the engine knows.
 func ran(e *Engine, allocation uint64) *attempt {
-	a := e.newAttempt(engine.Ref{Allocation: allocation, Attempt: 1}, &order{Job: launchOn(allocation, "n1").Job})
+	a := newAttempt(&e.cfg.Terms, engine.Ref{Allocation: allocation, Attempt: 1}, &order{Job: launchOn(allocation, "n1").Job})
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	a.report.Phase = engine.Running

@@ -16,7 +16,7 @@ func TestWhoWaitsForItsTurnCanBeStopped(t *testing.T) {
 	for range makingAtMost {
 		e.making <- struct{}{}
 	}
-	a := e.newAttempt(engine.Ref{Allocation: 1, Attempt: 1}, &order{Job: launchOn(1, "n1").Job})
+	a := newAttempt(&e.cfg.Terms, engine.Ref{Allocation: 1, Attempt: 1}, &order{Job: launchOn(1, "n1").Job})
 	got := make(chan bool, 1)
 	go func() { got <- e.turnOf(a) }()
 	a.wakeUp() // of something else
