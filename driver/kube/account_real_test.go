@@ -8,6 +8,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube"
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/preflight"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -107,7 +108,7 @@ func testAccounts(t *testing.T, b *bench) {
 func testAccountLacksNamespace(t *testing.T, b *bench) {
 	terms := settings.Terms{Pool: "kube", Namespace: "acc-base", Placed: true, Namespaces: map[string]string{"nlp": "acc-late"}}
 	space := func(ns string) { b.l.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+ns+"}\n") }
-	roles := kube.Manifest(&terms, nil, settings.Subject{Kind: "User", Name: "cat"})
+	roles := preflight.Manifest(&terms, nil, settings.Subject{Kind: "User", Name: "cat"})
 	space("acc-base")
 	space("acc-late")
 	b.l.Apply(t, roles)

@@ -1,47 +1,11 @@
 package kube
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/coxswain-sched/coxswain/driver/kube/settings"
+	"github.com/coxswain-sched/coxswain/driver/kube/render"
 )
-
-// TestRightsOfAccounts: each namespace has its role; what is made in others' names is theirs to
-// make, and the pool's account may be these and nobody else.
-func TestRightsOfAccounts(t *testing.T) {
-	terms := settings.Terms{
-		Pool: "k8s-a", Namespace: "base", Placed: true, OnlyNamed: true, Namespaces: map[string]string{"nlp": "team-nlp", "law": "team-law"},
-		Impersonate: map[string]settings.Subject{"nlp": {Kind: "ServiceAccount", Name: "runner"}, "user:ada": {Kind: "User", Name: "ada@site"}},
-	}
-	var got []string
-	for _, r := range Rights(&terms, nil) {
-		if slices.ContainsFunc(r.Verbs, func(v string) bool { return v == "create" || v == "impersonate" }) || r.Resource.Name == "namespaces" {
-			got = append(got, strings.TrimSpace(r.Namespace+" "+r.String()+" "+r.Name)+" "+strings.Join(r.Verbs, ","))
-		}
-	}
-	slices.Sort(got)
-	if d := cmp.Diff([]string{
-		"namespaces team-law get", "namespaces team-nlp get",
-		"team-law pods create,delete,get,list,patch,watch", "team-law pods/binding create", "team-law pods/exec create,get", "team-law secrets create,delete,get,list", "team-law services create,get",
-		"team-nlp pods/binding create", "team-nlp pods/exec create,get", "team-nlp serviceaccounts runner impersonate",
-		"users ada@site impersonate",
-	}, got); d != "" {
-		t.Error(d)
-	}
-	text := Manifest(&terms, nil, settings.Subject{Kind: "User", Name: "cox"})
-	for _, want := range []string{"kind: Role\nmetadata:\n  name: \"coxswain-k8s-a-jobs\"\n  namespace: \"team-law\"\n", "subjects:\n  - kind: ServiceAccount\n    name: \"runner\"\n    namespace: \"team-nlp\"\n  - kind: User\n    name: \"ada@site\"\n"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
-		}
-	}
-	if n := strings.Count(text, "---\n"); n != 9 {
-		t.Errorf("%d documents", n+1)
-	}
-}
 
 // TestCheckFindsTheNamespacesOfAccounts: each is looked at, with whose it is.
 func TestCheckFindsTheNamespacesOfAccounts(t *testing.T) {
@@ -68,7 +32,7 @@ func TestCheckFindsTheNamespacesOfAccounts(t *testing.T) {
 // fail with the pool's own namespace alone.
 func TestCheckFindsTheQueuesOfAccounts(t *testing.T) {
 	terms := terms
-	terms.Gang, terms.Approximate, terms.Queue = Kueue, true, "q"
+	terms.Gang, terms.Approximate, terms.Queue = render.Kueue, true, "q"
 	terms.Namespaces, terms.OnlyNamed = map[string]string{"nlp": "team-nlp", "law": "team-law"}, true
 	say := good()
 	say["/apis"] = `{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"kueue.x-k8s.io"},"versions":[{"version":"v1beta2","resources":[{"resource":"workloads","scope":"Namespaced"}]}]}]}`

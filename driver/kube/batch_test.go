@@ -11,6 +11,9 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube"
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/gang"
+	"github.com/coxswain-sched/coxswain/driver/kube/preflight"
+	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -26,7 +29,7 @@ func TestVolcano(t *testing.T) {
 	l := lab.Start(t, lab.Config{Kubelets: 1})
 	l.Volcano(t)
 	eight(t, l)
-	terms := settings.Terms{Gang: kube.Volcano}
+	terms := settings.Terms{Gang: render.Volcano}
 	deadlock(t, l, terms, "Volcano")
 	t.Run("PodsOfTasks", func(t *testing.T) { gangsOfTasks(t, l, terms, "10 minAvailable") })
 	t.Run("ClaimsIgnored", func(t *testing.T) { claimsIgnored(t, l, terms) })
@@ -39,13 +42,13 @@ func TestKAI(t *testing.T) {
 	l := lab.Start(t, lab.Config{})
 	l.KAI(t)
 	eight(t, l)
-	deadlock(t, l, settings.Terms{Gang: kube.KAI, Queue: "research"}, "KAI's queue research")
+	deadlock(t, l, settings.Terms{Gang: render.KAI, Queue: "research"}, "KAI's queue research")
 }
 
 // TestCoscheduling: the same of coscheduling's, which gives claims devices.
 func TestCoscheduling(t *testing.T) {
 	l := lab.Start(t, lab.Config{Kubelets: 1})
-	terms := settings.Terms{Gang: kube.Coscheduling, Scheduler: l.Coscheduling(t)}
+	terms := settings.Terms{Gang: render.Coscheduling, Scheduler: l.Coscheduling(t)}
 	eight(t, l)
 	deadlock(t, l, terms, "its 5 pods")
 	t.Run("PodsOfTasks", func(t *testing.T) { gangsOfTasks(t, l, terms, "resource gap: map[cpu:") })
@@ -90,7 +93,7 @@ kind: LocalQueue
 metadata: {name: tasks, namespace: default}
 spec: {clusterQueue: cpus}
 `)
-	terms := settings.Terms{Gang: kube.Kueue, Approximate: true, Queue: "research"}
+	terms := settings.Terms{Gang: render.Kueue, Approximate: true, Queue: "research"}
 	deadlock(t, l, terms, "Kueue's queue research for quota")
 	t.Run("Claims", func(t *testing.T) { claimsRefused(t, l, terms) })
 	racks(t, l)
@@ -133,7 +136,7 @@ kind: LocalQueue
 metadata: {name: racked, namespace: default}
 spec: {clusterQueue: racked}
 `)
-	terms := settings.Terms{Pool: "k8s-t", Gang: kube.Kueue, Approximate: true, Queue: "racked"}
+	terms := settings.Terms{Pool: "k8s-t", Gang: render.Kueue, Approximate: true, Queue: "racked"}
 	terms.Within.Label = "example.com/rack"
 	e := gangsBy(t, l, "bob", &terms, nil)
 	taken(t, e, terms)
@@ -199,8 +202,8 @@ func inRacks(t *testing.T, l *lab.Lab, e *kube.Engine) {
 func gangsBy(t *testing.T, l *lab.Lab, user string, terms *settings.Terms, change func(*kube.Config)) *kube.Engine {
 	t.Helper()
 	terms.Namespace, terms.Image, terms.AgentImage = "default", lab.Base, lab.Cox
-	gang, _ := kube.KnownGang(terms.Gang)
-	l.Apply(t, kube.Manifest(terms, &gang, settings.Subject{Kind: "User", Name: user}))
+	gang, _ := gang.OfKind(terms.Gang)
+	l.Apply(t, preflight.Manifest(terms, &gang, settings.Subject{Kind: "User", Name: user}))
 	may, err := cluster.Open(cluster.Config{Kubeconfig: l.User(t, user)})
 	if err != nil {
 		t.Fatal(err)
@@ -278,8 +281,8 @@ func deadlock(t *testing.T, l *lab.Lab, terms settings.Terms, words string) {
 			t.Error(err)
 		}
 	}
-	gang, _ := kube.KnownGang(terms.Gang)
-	if terms.Gang == kube.Kueue {
+	gang, _ := gang.OfKind(terms.Gang)
+	if terms.Gang == render.Kueue {
 		l.Emptied(t, "default", "pods,secrets,"+gang.Resource.String())
 	} else {
 		l.Emptied(t, "default", "pods,secrets,services,"+gang.Resource.String(), "--selector=coxswain.sh/server")
@@ -289,7 +292,7 @@ func deadlock(t *testing.T, l *lab.Lab, terms settings.Terms, words string) {
 // taken looks whether the pool says that its gangs are of the kind that it is set to.
 func taken(t *testing.T, e *kube.Engine, terms settings.Terms) {
 	t.Helper()
-	gang, _ := kube.KnownGang(terms.Gang)
+	gang, _ := gang.OfKind(terms.Gang)
 	if info, err := e.Info(t.Context()); err != nil || info.Abilities.Gang != gang.Ability() {
 		t.Errorf("%+v %v", info, err)
 	}

@@ -17,7 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/coxswain-sched/coxswain/driver/kube"
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
@@ -251,7 +250,7 @@ func (s *speed) pods(z size, placed bool) (out []*corev1.Pod) {
 	for i := range z.gangs {
 		a := s.gang(i, z, placed)
 		if !placed {
-			a.Gang = kube.Native
+			a.Gang = render.Native
 		}
 		for _, p := range a.Pods("none") {
 			p.OwnerReferences, p.Finalizers = nil, nil

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,7 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/gang"
 	"github.com/coxswain-sched/coxswain/driver/kube/inventory"
+	"github.com/coxswain-sched/coxswain/driver/kube/preflight"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -24,13 +27,12 @@ import (
 // scan is a look at a cluster: what was found so far.
 type scan struct {
 	inventory *inventory.Inventory
-	topology  *topologyReader
 	cluster   *cluster.Cluster
 	terms     settings.Terms
 
 	found  []engine.Finding
 	served cluster.Served
-	gangs  []Gang
+	gangs  []gang.Gang
 	who    string // as ParseSubject reads it; empty: not known
 	groups []string
 
@@ -62,13 +64,12 @@ func Check(ctx context.Context, c *cluster.Cluster, t settings.Terms) ([]engine.
 // newScan returns a scan with an inventory of its own.
 func newScan(c *cluster.Cluster, t settings.Terms, server string) *scan {
 	t.Namespace = cmp.Or(t.Namespace, c.Namespace())
-	topology := &topologyReader{cluster: c, terms: t}
-	return &scan{inventory: inventory.New(c, t, server, topology.knownLabels), topology: topology, cluster: c, terms: t}
+	return &scan{inventory: inventory.New(c, t, server), cluster: c, terms: t}
 }
 
 // Check looks at the cluster and at what the pool may do there. It makes nothing that stays.
 func (e *Engine) Check(ctx context.Context) ([]engine.Finding, error) {
-	l := scan{inventory: e.inventory, topology: e.topology, cluster: e.k, terms: e.cfg.Terms}
+	l := scan{inventory: e.inventory, cluster: e.k, terms: e.cfg.Terms}
 	return l.check(ctx)
 }
 
@@ -82,7 +83,7 @@ func (l *scan) check(ctx context.Context) ([]engine.Finding, error) {
 	if l.served, err = l.cluster.Served(ctx); err != nil {
 		return l.found, err
 	}
-	l.gangs = Gangs(l.served)
+	l.gangs = gang.Served(l.served)
 	for _, f := range []func(context.Context) error{
 		l.checkIdentity, l.checkNamespaces, l.checkRights, l.checkQuotas, l.checkGang, l.checkPodNames, l.checkNodes, l.checkReservation, l.checkImages, l.checkNamedObjects,
 	} {
@@ -215,12 +216,12 @@ func severityRank(level string) int {
 
 // checkRights asks for each verb.
 func (l *scan) checkRights(ctx context.Context) error {
-	var gang *Gang
-	if g, ok := Choose(&l.terms, l.gangs); ok {
-		gang = &g
+	var begins *gang.Gang
+	if g, ok := gang.Choose(&l.terms, l.gangs); ok {
+		begins = &g
 	}
-	all := Rights(&l.terms, gang)
-	missing, err := missingRights(func(verb string, r *Right) (bool, error) {
+	all := preflight.Rights(&l.terms, begins)
+	missing, err := preflight.MissingRights(func(verb string, r *preflight.Right) (bool, error) {
 		return l.isAllowed(ctx, l.cluster, verb, r)
 	}, all)
 	if err != nil {
@@ -234,11 +235,11 @@ func (l *scan) checkRights(ctx context.Context) error {
 			where = "in the whole cluster"
 		}
 		state := engine.Missing
-		if r.All && !l.terms.Placed && r.Resource != cluster.Nodes || r.Resource == inventory.Volumes || r.Resource == inventory.StorageClasses {
+		if r.All && !l.terms.Placed && r.Resource != cluster.Nodes || r.Resource == cluster.PersistentVolumes || r.Resource == cluster.StorageClasses {
 			state = engine.Warning // what it shows is not placed by, or need not be
 		}
 		what := r.String()
-		if r.Resource == users || r.Resource == serviceAccounts {
+		if r.Resource == cluster.Users || r.Resource == cluster.ServiceAccounts {
 			what += " " + r.Name
 		}
 		l.addFinding("rights", state, l.grantCommand(), "%s %s %s: %s", strings.Join(missing[i], ", "), what, where, r.Why)
@@ -247,11 +248,11 @@ func (l *scan) checkRights(ctx context.Context) error {
 		l.granted = true
 		l.addFinding("rights", engine.Found, "", "all that a pool of these settings needs")
 	}
-	return l.checkCreators(ctx, gang)
+	return l.checkCreators(ctx, begins)
 }
 
 // isAllowed asks for one verb; of a right to one object, that one is asked for.
-func (l *scan) isAllowed(ctx context.Context, way *cluster.Cluster, verb string, r *Right) (bool, error) {
+func (l *scan) isAllowed(ctx context.Context, way *cluster.Cluster, verb string, r *preflight.Right) (bool, error) {
 	if r.Name != "" && verb == "get" {
 		err := way.Get(ctx, r.Resource, r.Namespace, r.Name, nil)
 		if fault.KindOf(err) == fault.Permission {
@@ -266,7 +267,7 @@ func (l *scan) isAllowed(ctx context.Context, way *cluster.Cluster, verb string,
 // grantCommand is the command of an administrator of the cluster that gives all rights at once.
 func (l *scan) grantCommand() string {
 	words := []string{"cox pool add", l.terms.Pool, "--engine kube --namespace", l.terms.Namespace}
-	if g, ok := Choose(&l.terms, l.gangs); ok {
+	if g, ok := gang.Choose(&l.terms, l.gangs); ok {
 		words = append(words, "--placed=false --set gang="+string(g.Kind))
 		if l.terms.Approximate {
 			words = append(words, "--set approximate=true")
@@ -325,13 +326,13 @@ func (l *scan) checkQuotas(ctx context.Context) error {
 			where, which = "namespace "+ns+": ", "namespace "+ns
 		}
 		none := true
-		_, err := cluster.List(ctx, l.cluster, quotas, cluster.Selection{Namespace: ns}, func(q *corev1.ResourceQuota) error {
+		_, err := cluster.List(ctx, l.cluster, cluster.ResourceQuotas, cluster.Selection{Namespace: ns}, func(q *corev1.ResourceQuota) error {
 			none = false
 			l.addFinding("quota", engine.Found, "", "%s%s: %s", where, q.Name, quotaUsage(q))
 			return nil
 		})
 		if err == nil {
-			_, err = cluster.List(ctx, l.cluster, ranges, cluster.Selection{Namespace: ns}, func(r *corev1.LimitRange) error {
+			_, err = cluster.List(ctx, l.cluster, cluster.LimitRanges, cluster.Selection{Namespace: ns}, func(r *corev1.LimitRange) error {
 				none = false
 				l.addFinding("limit range", engine.Found, "", "%s%s: %s", where, r.Name, limitRangeText(r))
 				return nil
@@ -353,16 +354,16 @@ func (l *scan) checkGang(ctx context.Context) error {
 	for _, g := range l.gangs {
 		names = append(names, fmt.Sprintf("%s (%s %s)", g.Kind, g.Resource, g.Resource.Version))
 	}
-	unknown := unknownGangs(l.served)
+	unknown := gang.UnknownVersions(l.served)
 	for _, u := range unknown {
 		l.addFinding("gangs", engine.Warning, "", "%s is served, a version that is not known here", u)
 	}
 	for _, g := range l.gangs {
-		if missing := MissingSettings(&l.terms, g.Kind); missing != "" && !l.terms.Placed {
+		if missing := gang.MissingSettings(&l.terms, g.Kind); missing != "" && !l.terms.Placed {
 			l.addFinding("gangs", engine.Found, "", "%s is there, and is not used without %s", g.Kind, missing)
 		}
 	}
-	g, ok := Choose(&l.terms, l.gangs)
+	g, ok := gang.Choose(&l.terms, l.gangs)
 	switch {
 	case l.terms.Placed:
 		l.addFinding("gangs", engine.Found, "", "Coxswain chooses the nodes and binds all pods of a job, or none")
@@ -404,3 +405,5 @@ func (l *scan) checkPodNames(ctx context.Context) error {
 	}
 	return nil
 }
+
+func sortedKeys(m map[int][]string) []int { return slices.Sorted(maps.Keys(m)) }

@@ -14,6 +14,7 @@ import (
 	authzv1 "k8s.io/api/authorization/v1"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -199,11 +200,11 @@ func TestCheckFinds(t *testing.T) {
 		"claims":              {denied: "create resourceclaims", change: func(t *settings.Terms) { t.Placed, t.Classes = true, []string{"gpu.a", "gpu.b"} }, want: "missing rights: create resourceclaims.resource.k8s.io in namespace cox", mend: `--namespace cox --set 'device_class=["gpu.a","gpu.b"]' --set priority_class`},
 		"binding":             {denied: "create pods/binding", change: func(t *settings.Terms) { t.Placed = true }, want: "missing rights: create pods/binding in namespace cox", mend: "--namespace cox --set priority_class"},
 		"no gangs":            {path: "/apis", say: `{"kind":"APIGroupDiscoveryList","items":[]}`, want: "warning gangs: the cluster has nothing that begins pods together: jobs on one node run, coupled ones on several are refused", mend: "--placed"},
-		"another gang":        {change: func(t *settings.Terms) { t.Gang = KAI }, want: "missing gangs: kai is not there; there is native", mend: "leave gang"},
-		"claims with Kueue": {path: "/apis", say: serves(Kueue), change: func(t *settings.Terms) {
-			t.Gang, t.Approximate, t.Queue, t.Classes = Kueue, true, "q", []string{"gpu.a"}
+		"another gang":        {change: func(t *settings.Terms) { t.Gang = render.KAI }, want: "missing gangs: kai is not there; there is native", mend: "leave gang"},
+		"claims with Kueue": {path: "/apis", say: serves(render.Kueue), change: func(t *settings.Terms) {
+			t.Gang, t.Approximate, t.Queue, t.Classes = render.Kueue, true, "q", []string{"gpu.a"}
 		}, want: "missing devices with attributes: jobs that ask for devices are refused: Kueue", mend: "take device_class from the settings"},
-		"claims with Volcano":   {path: "/apis", say: serves(Volcano), change: func(t *settings.Terms) { t.Classes = []string{"gpu.a"} }, want: "warning devices with attributes: Volcano gives claims devices only with predicate.DynamicResourceAllocationEnable: true", mend: "volcano-scheduler-configmap"},
+		"claims with Volcano":   {path: "/apis", say: serves(render.Volcano), change: func(t *settings.Terms) { t.Classes = []string{"gpu.a"} }, want: "warning devices with attributes: Volcano gives claims devices only with predicate.DynamicResourceAllocationEnable: true", mend: "volcano-scheduler-configmap"},
 		"others come":           {change: placed, want: "warning kept nodes: pods of others may take a node", mend: "--set reserve=true"},
 		"no policy":             {change: reserved, want: "missing policy: there is no admission policy coxswain-k8s-a", mend: "cox pool add k8s-a --engine kube --namespace cox --set reserve=true --print-policy='user:anna o'\\''neil' | kubectl apply -f -"},
 		"no policies":           {path: "/apis", say: `{"kind":"APIGroupDiscoveryList","items":[]}`, change: reserved, want: "missing policy: the cluster has no admission policies", mend: "upgrade"},

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/driver/kube/gang"
+	"github.com/coxswain-sched/coxswain/driver/kube/preflight"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -31,7 +33,7 @@ func (l *scan) accountsIn(name string) string {
 }
 
 // checkCreators is whether those may make objects in whose names jobs are made.
-func (l *scan) checkCreators(ctx context.Context, gang *Gang) error {
+func (l *scan) checkCreators(ctx context.Context, gang *gang.Gang) error {
 	for _, ns := range l.terms.Spaces() {
 		all, _ := l.terms.ObjectCreators(ns)
 		for _, who := range all {
@@ -39,8 +41,8 @@ func (l *scan) checkCreators(ctx context.Context, gang *Gang) error {
 			if err != nil {
 				return err
 			}
-			rights := makerRights(ns, gang, &l.terms)
-			missing, err := missingRights(func(verb string, r *Right) (bool, error) { return l.isAllowed(ctx, way, verb, r) }, rights)
+			rights := preflight.MakerRights(ns, gang, &l.terms)
+			missing, err := preflight.MissingRights(func(verb string, r *preflight.Right) (bool, error) { return l.isAllowed(ctx, way, verb, r) }, rights)
 			if fault.KindOf(err) == fault.Permission && err != nil {
 				continue // that nobody may be this one is said
 			}

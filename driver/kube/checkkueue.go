@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/driver/kube/gang"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
@@ -26,7 +27,7 @@ func (l *scan) kueueQueues(ctx context.Context) {
 // Topology Kueue chooses the nodes too, so that a job begins where there is room for all of it.
 func (l *scan) kueueQueue(ctx context.Context, ns, queue string) {
 	const what = "queue"
-	has, without, err := l.topology.queueTopology(ctx, l.served, ns)
+	has, without, err := gang.QueueTopology(ctx, l.cluster, l.served, ns, l.terms.Queue)
 	if err != nil && fault.KindOf(err) == fault.NotFound {
 		l.addFinding(what, engine.Missing, "kubectl apply a LocalQueue "+l.terms.Queue+" in namespace "+ns+", of a ClusterQueue that is there", "nothing begins by %s: %v", queue, err)
 		return
@@ -41,10 +42,10 @@ func (l *scan) kueueQueue(ctx context.Context, ns, queue string) {
 		switch k := has[f]; {
 		case k == nil:
 			l.addFinding(what, engine.Missing, "make the Topology, or change topologyName of the flavor", "flavor %s of %s goes by a Topology that is not there: nothing begins", f, queue)
-		case within != "" && !slices.Contains(k.levelLabels(), within):
-			l.addFinding(what, engine.Missing, "set within to one of them", "flavor %s of %s goes by Topology %s, of which %s is no level: those are %s", f, queue, k.Name, within, strings.Join(k.levelLabels(), ", "))
+		case within != "" && !slices.Contains(k.LevelLabels(), within):
+			l.addFinding(what, engine.Missing, "set within to one of them", "flavor %s of %s goes by Topology %s, of which %s is no level: those are %s", f, queue, k.Name, within, strings.Join(k.LevelLabels(), ", "))
 		default:
-			l.addFinding(what, engine.Found, "", "flavor %s of %s goes by Topology %s: %s", f, queue, k.Name, strings.Join(k.levelLabels(), ", "))
+			l.addFinding(what, engine.Found, "", "flavor %s of %s goes by Topology %s: %s", f, queue, k.Name, strings.Join(k.LevelLabels(), ", "))
 		}
 	}
 	slices.Sort(without)

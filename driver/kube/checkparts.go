@@ -68,7 +68,7 @@ func (l *scan) checkNodes(ctx context.Context) error {
 	l.checkNodeStates(all)
 	l.userGroups(all)
 	l.checkGPUTypes(all)
-	if _, err := l.topology.topologyLabels(ctx); err != nil {
+	if _, err := l.inventory.TopologyLabels(ctx); err != nil {
 		l.addFailure("topology", err)
 	}
 	l.checkTopology(all)
@@ -217,7 +217,7 @@ func (l *scan) checkImages(context.Context) error {
 // checkNamedObjects is what the settings name and somebody has made.
 func (l *scan) checkNamedObjects(ctx context.Context) error {
 	t := &l.terms
-	if t.PriorityClass != "" && l.checkExists(ctx, "priority class", priorities, "", t.PriorityClass, "kubectl create priorityclass "+t.PriorityClass+" --value=0", nil) {
+	if t.PriorityClass != "" && l.checkExists(ctx, "priority class", cluster.PriorityClasses, "", t.PriorityClass, "kubectl create priorityclass "+t.PriorityClass+" --value=0", nil) {
 		l.addFinding("priority class", engine.Found, "", "%s", t.PriorityClass)
 	}
 	if len(t.Paths) == 0 && t.WorkDir == "" {
@@ -250,7 +250,7 @@ func (l *scan) checkExists(ctx context.Context, what string, r cluster.Resource,
 		if len(l.terms.Spaces()) > 1 && ns != "" {
 			where = " in namespace " + ns
 		}
-		if r == inventory.VolumeClaims {
+		if r == cluster.PersistentVolumeClaims {
 			name = "claim " + name
 		}
 		l.addFinding(what, engine.Missing, mend, "there is no %s%s", name, where)
@@ -273,7 +273,7 @@ func (l *scan) namedIn(ctx context.Context, ns string) {
 	}
 	for _, p := range l.terms.Paths {
 		var c corev1.PersistentVolumeClaim
-		if p.Volume.Kind == settings.Claim && l.checkExists(ctx, "paths", inventory.VolumeClaims, ns, p.Volume.Name, "make a PersistentVolumeClaim "+p.Volume.Name+" in namespace "+ns+", with ReadWriteMany where jobs have several nodes", &c) {
+		if p.Volume.Kind == settings.Claim && l.checkExists(ctx, "paths", cluster.PersistentVolumeClaims, ns, p.Volume.Name, "make a PersistentVolumeClaim "+p.Volume.Name+" in namespace "+ns+", with ReadWriteMany where jobs have several nodes", &c) {
 			l.checkVolumeClaim(p, &c)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 
 	admission "k8s.io/api/admissionregistration/v1"
 
+	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/preflight"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -67,16 +69,16 @@ func (l *scan) checkEarlierPods() {
 // checkAdmissionPolicy is whether others are kept off.
 func (l *scan) checkAdmissionPolicy(ctx context.Context) error {
 	t := &l.terms
-	if _, ok := l.served.Find(policies.Group, policies.Name, policies.Version); !ok {
+	if _, ok := l.served.Find(cluster.AdmissionPolicies.Group, cluster.AdmissionPolicies.Name, cluster.AdmissionPolicies.Version); !ok {
 		l.addFinding("policy", engine.Missing, "upgrade the cluster to 1.30 or later, or leave reserve", "the cluster has no admission policies, by which others are kept off nodes")
 		return nil
 	}
 	mend := l.printPolicy()
 	var p admission.ValidatingAdmissionPolicy
 	var b admission.ValidatingAdmissionPolicyBinding
-	err := l.cluster.Get(ctx, policies, "", t.ReserveName(), &p)
+	err := l.cluster.Get(ctx, cluster.AdmissionPolicies, "", t.ReserveName(), &p)
 	if err == nil {
-		err = l.cluster.Get(ctx, bindings, "", t.ReserveName(), &b)
+		err = l.cluster.Get(ctx, cluster.AdmissionPolicyBindings, "", t.ReserveName(), &b)
 	}
 	switch {
 	case fault.KindOf(err) == fault.NotFound:
@@ -90,7 +92,7 @@ func (l *scan) checkAdmissionPolicy(ctx context.Context) error {
 		l.addFinding("policy", engine.Warning, mend, "%s is not the one for these settings and %s: it may refuse the pool's own pods, or let others pass", t.ReserveName(), cmp.Or(l.who, "this account"))
 		return nil
 	}
-	l.addFinding("policy", engine.Found, "", "%s keeps others off, but for DaemonSets, kube-system, and namespaces with the label %s=true", t.ReserveName(), LabelEverywhere)
+	l.addFinding("policy", engine.Found, "", "%s keeps others off, but for DaemonSets, kube-system, and namespaces with the label %s=true", t.ReserveName(), preflight.LabelEverywhere)
 	return nil
 }
 
@@ -105,7 +107,7 @@ func (l *scan) policyAdmitsUs(p *admission.ValidatingAdmissionPolicy, b *admissi
 		all = append(all, settings.Subject{Kind: "Group", Name: g})
 	}
 	return slices.ContainsFunc(all, func(who settings.Subject) bool {
-		wantP, wantB := Policy(&l.terms, who)
+		wantP, wantB := preflight.Policy(&l.terms, who)
 		return reflect.DeepEqual(p.Spec, wantP.Spec) && reflect.DeepEqual(b.Spec, wantB.Spec)
 	})
 }

@@ -3,12 +3,12 @@ package kube
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/dra"
+	"github.com/coxswain-sched/coxswain/driver/kube/gang"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -19,45 +19,18 @@ import (
 // it, as coscheduling's. Volcano does so if its configuration says it, which it tells nobody. Kueue
 // lets no pod begin that names a claim.
 
-// claimGives is what has to be in the configuration of Volcano's scheduler.
-const claimGives = "predicate.DynamicResourceAllocationEnable: true among the arguments of the plugin predicates, in the configuration of Volcano's scheduler"
-
-// withClaims reports whether pods on these nodes have claims.
-func withClaims(nodes []render.Node) bool {
-	return slices.ContainsFunc(nodes, func(n render.Node) bool { return len(n.Pieces) > 0 })
-}
-
-// checkClaims refuses a job whose pods what begins them would never let begin, or not together.
-func (g *Gang) checkClaims(nodes []render.Node) error {
-	switch {
-	case g == nil:
-	case g.Kind == Kueue && withClaims(nodes):
-		return engine.About(fault.New(fault.Unsupported, "the pool's devices are claimed (device_class), and Kueue, by which its pods begin, admits no pod that has a ResourceClaim").
-			Advise("ask for no devices; or name a pool with placed=true or with another gang; or have an administrator take device_class from the pool's settings, so that GPUs are counted"), "gres")
-	case g.Kind == Volcano && len(nodes) > 1 && slices.ContainsFunc(nodes, asksNothing):
-		return engine.About(fault.New(fault.Unsupported, "a pod of the job asks for no CPU and no memory, and Volcano begins such pods one by one, whatever gang they are of").
-			Advise("ask for CPUs (--cpus-per-task)"), "cpus-per-task", "cpus", "per_task")
-	}
-	return nil
-}
-
-// asksNothing reports whether a pod asks for nothing that is counted: its devices may be claimed.
-func asksNothing(n render.Node) bool {
-	return n.Capacity.IsZero() && !slices.ContainsFunc(n.Ask, func(name string) bool { return name != "" })
-}
-
 // claimsOfGang is what becomes of claims by what begins the pods of a job together.
 func (l *scan) claimsOfGang() {
-	g, ok := Choose(&l.terms, l.gangs)
+	g, ok := gang.Choose(&l.terms, l.gangs)
 	if !ok {
 		return
 	}
 	switch g.Kind {
-	case Kueue:
+	case render.Kueue:
 		l.addFinding(withAttributes, engine.Missing, "take device_class from the settings, so that GPUs are counted; or --placed; or another gang", "jobs that ask for devices are refused: Kueue, by which pods begin here, admits none that has a ResourceClaim")
-	case Volcano:
-		l.addFinding(withAttributes, engine.Warning, "kubectl get configmap --namespace volcano-system volcano-scheduler-configmap -o yaml, or where that is; cox verify "+l.terms.Pool+" with GPUs shows it", "Volcano gives claims devices only with %s; without it a pod has a node and no devices, and its job fails", claimGives)
-	case KAI:
+	case render.Volcano:
+		l.addFinding(withAttributes, engine.Warning, "kubectl get configmap --namespace volcano-system volcano-scheduler-configmap -o yaml, or where that is; cox verify "+l.terms.Pool+" with GPUs shows it", "Volcano gives claims devices only with %s; without it a pod has a node and no devices, and its job fails", gang.VolcanoClaimSetting)
+	case render.KAI:
 		l.addFinding(withAttributes, engine.Warning, "cox verify "+l.terms.Pool+" with GPUs shows it", "whether KAI gives claims devices was not tried")
 	}
 }
@@ -81,8 +54,8 @@ func (e *Engine) missingClaimDevices(a *attempt, p *corev1.Pod) (string, error) 
 	}
 	why := "its plugin DynamicResources has to be on"
 	who := "the scheduler " + cmp.Or(e.cfg.Terms.Scheduler, "of the cluster")
-	if a.order.gangKind() == Volcano {
-		who, why = "Volcano", "it takes "+claimGives
+	if a.order.gangKind() == render.Volcano {
+		who, why = "Volcano", "it takes "+gang.VolcanoClaimSetting
 	}
 	return fmt.Sprintf("pod %s on %s: %s has given it a node, and its ResourceClaim no devices: %s", p.Name, p.Spec.NodeName, who, why), nil
 }

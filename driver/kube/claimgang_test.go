@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coxswain-sched/coxswain/driver/kube/gang"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -14,8 +15,8 @@ import (
 )
 
 // serves has a stand say what it has for gangs.
-func serves(gang GangKind) string {
-	g, _ := KnownGang(gang)
+func serves(begins render.GangKind) string {
+	g, _ := gang.OfKind(begins)
 	return `{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"` + g.Resource.Group + `"},"versions":[{"version":"` + g.Resource.Version + `","resources":[{"resource":"` + g.Resource.Name + `","scope":"Namespaced"}]}]}]}`
 }
 
@@ -33,10 +34,10 @@ func asking(allocation uint64) *engine.Launch {
 // Seen to fail with: Kueue let have claims.
 func TestGangsThatRefuseClaims(t *testing.T) {
 	for _, c := range []struct {
-		gang    GangKind
+		gang    render.GangKind
 		devices bool
 		refused bool
-	}{{Kueue, true, true}, {Kueue, false, false}, {Volcano, true, false}, {Native, true, false}} {
+	}{{render.Kueue, true, true}, {render.Kueue, false, false}, {render.Volcano, true, false}, {render.Native, true, false}} {
 		s := claimable(t, 1)
 		s.answersBy(func(w http.ResponseWriter, r *http.Request) bool {
 			if r.URL.Path == "/apis" {
@@ -48,7 +49,7 @@ func TestGangsThatRefuseClaims(t *testing.T) {
 		})
 		e := s.open(func(c2 *Config) {
 			c2.Terms.Placed, c2.Terms.Classes = false, []string{"gpu.example.com"}
-			c2.Terms.Gang, c2.Terms.Approximate, c2.Terms.Queue = c.gang, c.gang == Kueue, "q"
+			c2.Terms.Gang, c2.Terms.Approximate, c2.Terms.Queue = c.gang, c.gang == render.Kueue, "q"
 		})
 		l := asking(1)
 		if !c.devices {
@@ -67,19 +68,19 @@ func TestGangsThatRefuseClaims(t *testing.T) {
 // Seen to fail with: nobody looking at the claim (it waits for its kubelet).
 func TestAClaimWithoutDevices(t *testing.T) {
 	for _, c := range []struct {
-		gang  GangKind
+		gang  render.GangKind
 		gives bool
 		says  string
 	}{
-		{Volcano, false, "on n1: Volcano has given it a node, and its ResourceClaim no devices: it takes predicate.DynamicResourceAllocationEnable: true"},
-		{Coscheduling, false, "on n1: the scheduler theirs has given it a node, and its ResourceClaim no devices: its plugin DynamicResources has to be on"},
-		{Volcano, true, ""},
+		{render.Volcano, false, "on n1: Volcano has given it a node, and its ResourceClaim no devices: it takes predicate.DynamicResourceAllocationEnable: true"},
+		{render.Coscheduling, false, "on n1: the scheduler theirs has given it a node, and its ResourceClaim no devices: its plugin DynamicResources has to be on"},
+		{render.Volcano, true, ""},
 	} {
 		s := claimable(t, 1)
 		s.answersBy(binds(s, c.gang, c.gives))
 		e := s.open(func(c2 *Config) {
 			c2.Pull, c2.Terms.Placed, c2.Terms.Classes, c2.Terms.Gang = 1, false, []string{"gpu.example.com"}, c.gang
-			if c.gang == Coscheduling {
+			if c.gang == render.Coscheduling {
 				c2.Terms.Scheduler = "theirs"
 			}
 		})
@@ -114,7 +115,7 @@ func TestAClaimWithoutDevices(t *testing.T) {
 
 // binds has a stand be the scheduler of one pod: when our gate is gone it has a node, and its claim a
 // device if gives.
-func binds(s *stand, gang GangKind, gives bool) func(http.ResponseWriter, *http.Request) bool {
+func binds(s *stand, gang render.GangKind, gives bool) func(http.ResponseWriter, *http.Request) bool {
 	bound := false
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path == "/apis" {
@@ -154,18 +155,18 @@ func TestGangsOfPodsThatAskForNothing(t *testing.T) {
 		return n
 	}
 	for _, c := range []struct {
-		gang    GangKind
+		gang    render.GangKind
 		nodes   []render.Node
 		refused bool
 	}{
-		{Volcano, []render.Node{pod(1000), pod(1000)}, false},
-		{Volcano, []render.Node{pod(0, "nvidia.com/gpu"), pod(0, "nvidia.com/gpu")}, false},
-		{Volcano, []render.Node{pod(1000), pod(0, "")}, true},
-		{Volcano, []render.Node{pod(0)}, false}, // one begins whole
-		{Coscheduling, []render.Node{pod(0), pod(0)}, false},
+		{render.Volcano, []render.Node{pod(1000), pod(1000)}, false},
+		{render.Volcano, []render.Node{pod(0, "nvidia.com/gpu"), pod(0, "nvidia.com/gpu")}, false},
+		{render.Volcano, []render.Node{pod(1000), pod(0, "")}, true},
+		{render.Volcano, []render.Node{pod(0)}, false}, // one begins whole
+		{render.Coscheduling, []render.Node{pod(0), pod(0)}, false},
 	} {
-		g := &Gang{Kind: c.gang}
-		if err := g.checkClaims(c.nodes); c.refused != (fault.KindOf(err) == fault.Unsupported && err != nil && strings.Contains(err.Error(), "Volcano begins such pods one by one")) || !c.refused && err != nil {
+		g := &gang.Gang{Kind: c.gang}
+		if err := g.CheckClaims(c.nodes); c.refused != (fault.KindOf(err) == fault.Unsupported && err != nil && strings.Contains(err.Error(), "Volcano begins such pods one by one")) || !c.refused && err != nil {
 			t.Errorf("%s %+v: %v", c.gang, c.nodes, err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube"
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/preflight"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -308,7 +309,7 @@ func testClaimRights(t *testing.T, a *audit) {
 		return withDevices(launch(allocation, script, "n1"), 1)
 	},
 		"list events in claims", "create services in claims", "get services in claims", "patch resourceclaims/binding.resource.k8s.io everywhere")
-	less := strings.Replace(kube.Manifest(&terms, nil, settings.Subject{Kind: "User", Name: "bob"}), `"resourceclaims/binding"`, `"resourceclaims/none"`, 1)
+	less := strings.Replace(preflight.Manifest(&terms, nil, settings.Subject{Kind: "User", Name: "bob"}), `"resourceclaims/binding"`, `"resourceclaims/none"`, 1)
 	a.l.Apply(t, strings.ReplaceAll(less, `"coxswain-k8s-c"`, `"bob"`))
 	a.l.Apply(t, `{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{"name":"bobs","namespace":"claims"},"spec":{"devices":{"requests":[{"name":"g","exactly":{"deviceClassName":"`+lab.Driver+`"}}]}}}`)
 	bob, err := cluster.Open(cluster.Config{Kubeconfig: a.l.User(t, "bob"), Namespace: "claims"})

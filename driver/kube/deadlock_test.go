@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-sched/coxswain/driver/kube"
+	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	lab "github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
 )
@@ -20,7 +20,7 @@ func TestDeadlock(t *testing.T) {
 	l := lab.Start(t, lab.NativeGangs())
 	eight(t, l)
 	plainly(t, l)
-	deadlock(t, l, settings.Terms{Gang: kube.Native}, "no nodes for its 5 pods, which begin together")
+	deadlock(t, l, settings.Terms{Gang: render.Native}, "no nodes for its 5 pods, which begin together")
 }
 
 // eight are nodes of one GPU each.

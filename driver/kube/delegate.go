@@ -10,6 +10,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
 	"github.com/coxswain-sched/coxswain/driver/kube/dra"
+	"github.com/coxswain-sched/coxswain/driver/kube/gang"
 	"github.com/coxswain-sched/coxswain/driver/kube/inventory"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
@@ -23,7 +24,7 @@ func (e *Engine) Delegates() bool { return !e.cfg.Terms.Placed }
 // planDelegation fills in what pods a job has whose nodes the cluster's scheduler chooses, and by
 // which gang they begin together.
 func (e *Engine) planDelegation(ctx context.Context, o *order) error {
-	near, spec, err := kueueNearness(&e.cfg.Terms, o.Job.Spec, func() ([]string, error) { return e.topology.topologyLabels(ctx) })
+	near, spec, err := gang.Nearness(&e.cfg.Terms, o.Job.Spec, func() ([]string, error) { return e.inventory.TopologyLabels(ctx) })
 	if err != nil {
 		return err
 	}
@@ -45,25 +46,25 @@ func (e *Engine) planDelegation(ctx context.Context, o *order) error {
 	switch {
 	case err != nil:
 		return err
-	case len(o.Nodes) == 1 && (g == nil || g.Kind == Native):
+	case len(o.Nodes) == 1 && (g == nil || g.Kind == render.Native):
 		return nil // one pod is a gang by itself; but two schedulers are not to have the same nodes, nor a pod to pass by the queue
 	case g == nil:
 		return e.noGang(o, all)
 	}
 	o.Gang = g
-	return g.checkClaims(o.Nodes)
+	return g.CheckClaims(o.Nodes)
 }
 
 // noGang refuses a job that has several pods. All are what the cluster has, of which the pool uses
 // none.
-func (e *Engine) noGang(o *order, all []Gang) error {
+func (e *Engine) noGang(o *order, all []gang.Gang) error {
 	t := &e.cfg.Terms
 	one := "ask for one node"
 	if o.Job.Spec.PodPerTask() {
 		one = "leave pods: task out and ask for one node"
 	}
 	has := "nothing that does that"
-	mend := one + "; or a pool of this cluster with placed=true, where Coxswain chooses the nodes; or have the cluster's administrator install one of " + strings.Join(GangKinds(), ", ")
+	mend := one + "; or a pool of this cluster with placed=true, where Coxswain chooses the nodes; or have the cluster's administrator install one of " + strings.Join(gang.Kinds(), ", ")
 	if t.Gang != "" {
 		var names []string
 		for _, g := range all {
@@ -72,7 +73,7 @@ func (e *Engine) noGang(o *order, all []Gang) error {
 		has = cmp.Or(strings.Join(names, ", "), "nothing else") + ", and not " + string(t.Gang) + ", which the pool is set to use"
 	}
 	for _, g := range all {
-		if missing := MissingSettings(t, g.Kind); missing != "" && (t.Gang == "" || t.Gang == g.Kind) {
+		if missing := gang.MissingSettings(t, g.Kind); missing != "" && (t.Gang == "" || t.Gang == g.Kind) {
 			has = string(g.Kind) + ", which the pool's settings do not let it use"
 			mend = "set " + missing + " for the pool; or " + one + "; or a pool of this cluster with placed=true, where Coxswain chooses the nodes"
 			break
@@ -82,7 +83,7 @@ func (e *Engine) noGang(o *order, all []Gang) error {
 }
 
 // gangKind is the kind of gang by which an attempt's pods begin; empty: none.
-func (o *order) gangKind() GangKind {
+func (o *order) gangKind() render.GangKind {
 	if o.Gang == nil {
 		return ""
 	}
@@ -149,7 +150,7 @@ func (e *Engine) claimsBy(ctx context.Context) func(resource.DeviceRequest) (ren
 // addGPUTolerations has pods whose devices are claimed bear the taints with which nodes of the pool keep
 // others off their GPUs: on which node they will be is not known.
 func (e *Engine) addGPUTolerations(ctx context.Context, nodes []render.Node) error {
-	if !withClaims(nodes) {
+	if !gang.WithClaims(nodes) {
 		return nil
 	}
 	all, err := e.inventory.LastNodes(ctx)
@@ -171,4 +172,76 @@ func (e *Engine) addGPUTolerations(ctx context.Context, nodes []render.Node) err
 		}
 	}
 	return nil
+}
+
+// watchGangs follows the objects of gangs of a kind in a namespace, once, until the engine is closed.
+// What they say of why they wait, e.said has.
+func (e *Engine) watchGangs(g *gang.Gang, namespace string) {
+	if g == nil || g.Kind == render.Native || g.Kind == render.Coscheduling { // their pods say it
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.heard[namespace] || e.ctx.Err() != nil {
+		return
+	}
+	e.heard[namespace] = true
+	s := cluster.Selection{Namespace: namespace, Labels: render.LabelServer + "=" + e.log.server}
+	if g.Kind == render.Kueue {
+		s.Labels = "" // it does not give them labels of ours
+	}
+	kind := g.Kind
+	seen := map[string]bool{}
+	e.wg.Go(func() {
+		cluster.Follow(e.ctx, e.k, g.Resource, s, cluster.Follower[gang.Object]{
+			Begin: func() { clear(seen) },
+			Each: func(o *gang.Object, deleted bool) {
+				seen[o.Name] = true
+				text := ""
+				if !deleted {
+					text = gang.WaitReason(kind, e.cfg.Terms.Queue, o)
+				}
+				e.noteGangReason(namespace, o.Name, text)
+			},
+			Listed: func() { e.clearMissingGangs(namespace, seen) },
+			Failed: func(err error) { e.cfg.Log.Warn("kubernetes", "gangs", string(kind), "error", err) },
+		})
+	})
+}
+
+// clearMissingGangs takes the end of a list of a namespace: objects that are not in it are gone, and say nothing
+// any more.
+func (e *Engine) clearMissingGangs(namespace string, seen map[string]bool) {
+	e.mu.Lock()
+	var gone []string
+	for key := range e.said {
+		if name, here := strings.CutPrefix(key, namespace+"/"); here && !seen[name] {
+			gone = append(gone, name)
+		}
+	}
+	e.mu.Unlock()
+	for _, name := range gone {
+		e.noteGangReason(namespace, name, "")
+	}
+}
+
+// noteGangReason takes what a gang's object says.
+func (e *Engine) noteGangReason(namespace, name, text string) {
+	if !strings.HasPrefix(name, "cox-"+e.log.server+"-") {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	key := namespace + "/" + name
+	if e.said[key] == text {
+		return
+	}
+	if e.said[key] = text; text == "" {
+		delete(e.said, key)
+	}
+	for ref, a := range e.attempts {
+		if a.namespace == namespace && render.Name(e.log.server, ref) == name {
+			a.wakeUp()
+		}
+	}
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/driver/kube"
+	"github.com/coxswain-sched/coxswain/driver/kube/gang"
+	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -58,7 +60,7 @@ func TestNativeGangs(t *testing.T) {
 		}
 	})
 	t.Run("Rights", func(t *testing.T) {
-		native, _ := kube.KnownGang(kube.Native)
+		native, _ := gang.OfKind(render.Native)
 		native.Resource.Version = "v1alpha2"
 		terms := settings.Terms{Pool: "k8s-d", Namespace: "gangs", Image: lab.Base, AgentImage: lab.Cox}
 		a.prove(t, "dan", terms, &native, func(allocation uint64, script string) *engine.Launch { return folded(allocation, script, 2) })
@@ -85,7 +87,9 @@ func TestNativeGangs(t *testing.T) {
 	})
 	t.Run("Preempted", func(t *testing.T) { testPreempted(t, b, e) })
 	if os.Getenv("COX_LONG") != "" {
-		t.Run("Claims", func(t *testing.T) { gangsWithClaims(t, b.l, settings.Terms{Gang: kube.Native}, "too few free devices") })
+		t.Run("Claims", func(t *testing.T) {
+			gangsWithClaims(t, b.l, settings.Terms{Gang: render.Native}, "too few free devices")
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/driver/kube/gang"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -72,12 +73,12 @@ func (e *Engine) checkLaunch(ctx context.Context, d *engine.JobDraft) error {
 
 // servedGang is what begins the pods of a job together; nil: nothing that the pool may use. What the
 // cluster serves is asked anew if it is not known of a moment ago, and before there is nothing.
-func (e *Engine) servedGang(ctx context.Context) (*Gang, []Gang, error) {
+func (e *Engine) servedGang(ctx context.Context) (*gang.Gang, []gang.Gang, error) {
 	e.mu.Lock()
 	served, asked := e.served, e.asked
 	e.mu.Unlock()
-	known := Gangs(served)
-	switch g, ok := Choose(&e.cfg.Terms, known); {
+	known := gang.Served(served)
+	switch g, ok := gang.Choose(&e.cfg.Terms, known); {
 	case ok && time.Since(asked) < fresh:
 		return &g, known, nil
 	case !ok && time.Since(asked) < fresher:
@@ -90,8 +91,8 @@ func (e *Engine) servedGang(ctx context.Context) (*Gang, []Gang, error) {
 	e.mu.Lock()
 	e.served, e.asked = served, time.Now()
 	e.mu.Unlock()
-	all := Gangs(served)
-	if g, ok := Choose(&e.cfg.Terms, all); ok {
+	all := gang.Served(served)
+	if g, ok := gang.Choose(&e.cfg.Terms, all); ok {
 		return &g, all, nil
 	}
 	return nil, all, nil

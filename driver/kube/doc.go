@@ -24,19 +24,18 @@
 //	launch.go create.go names.go      an attempt begins: its objects, its binding, its names
 //	calls.go                        calls of the cluster: their time, and how many are under way
 //	provision.go deliver.go         … what it waits for before: volumes, a directory that comes with it
-//	delegate.go gang.go kueue.go kueuetopology.go    where the cluster's scheduler chooses: what begins pods together, and where
-//	gangconditions.go               … and why they wait there
+//	delegate.go kueue.go            where the cluster's scheduler chooses the nodes
 //	drive.go                        what is due for an attempt, step by step
 //	stop.go suspend.go saved.go exec.go     what is asked of one that runs
 //	pods.go                         pods as they are watched; what is left of ended attempts, and its end with the pool
 //	report.go logs.go               what is reported of an attempt and kept of it (driver/kube/podstatus: what a pod proves)
 //	namespacequota.go               quotas of namespaces (driver/kube/quota does the arithmetic)
 //	claim.go claimgang.go           devices that are claimed (driver/kube/dra has what drivers publish)
-//	reserve.go policy.go            nodes that are kept for the pool
-//	rights.go                       the least that the pool's account has to be allowed
+//	reserve.go                      nodes that are kept for the pool
 //	check.go checkparts.go checkaccount.go checkdra.go checkkueue.go checkreserve.go    the look before a pool is added
 //
 // Beside it: settings is what a pool is told, inventory knows the nodes, podstatus reads pods, quota does
-// the arithmetic of quotas, cluster is the client, render makes the objects, dra knows devices that are
-// claimed, agent/podagent runs in the pods, test/testcluster/kubelab has real clusters for tests.
+// the arithmetic of quotas, gang is what begins pods together, preflight the rights and the policy that a
+// pool needs, cluster is the client, render makes the objects, dra knows devices that are claimed,
+// agent/podagent runs in the pods, test/testcluster/kubelab has real clusters for tests.
 package kube

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/coxswain-sched/coxswain/driver/kube/gang"
 	"github.com/coxswain-sched/coxswain/driver/kube/podstatus"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
@@ -49,7 +50,7 @@ type order struct {
 	Job       *job.Job      `json:"job"`
 	Claims    []fleet.Claim `json:"claims"`
 	Nodes     []render.Node `json:"nodes"`
-	Gang      *Gang         `json:"gang,omitempty"` // by which its pods begin together; nil: they are bound by us, or there is one
+	Gang      *gang.Gang    `json:"gang,omitempty"` // by which its pods begin together; nil: they are bound by us, or there is one
 	Near      render.Near   `json:"near,omitzero"`  // what Kueue is told of where they are to be
 	Script    []byte        `json:"script,omitempty"`
 	Env       []string      `json:"env,omitempty"`

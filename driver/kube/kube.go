@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/gang"
 	"github.com/coxswain-sched/coxswain/driver/kube/inventory"
 	"github.com/coxswain-sched/coxswain/driver/kube/quota"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
@@ -81,7 +82,6 @@ type Engine struct {
 	reserver  *nodeReserver
 	logs      logDir
 	inventory *inventory.Inventory // the pool's nodes, and what is on them
-	topology  *topologyReader
 }
 
 // engineName is the name of the engine in errors.
@@ -109,12 +109,11 @@ func New(cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubernetes engine: %w", err)
 	}
-	topology := &topologyReader{cluster: cfg.Cluster, terms: cfg.Terms}
 	e := &Engine{
 		logs: logDir(filepath.Join(cfg.Root, "logs")),
 		cfg:  cfg, k: cfg.Cluster, log: log, cache: watchcache.New(log.Epoch()), making: make(chan struct{}, makingAtMost), kick: make(chan struct{}, 1), buried: make(chan struct{}, 1), room: make(chan struct{}, 1), ships: make(chan struct{}, shipsAtMost), asks: make(chan struct{}, asksAtMost),
-		inventory: inventory.New(cfg.Cluster, cfg.Terms, log.server, topology.knownLabels), topology: topology,
-		attempts: map[engine.Ref]*attempt{}, seated: map[string]int{}, graves: map[string]*corev1.Pod{}, rooted: true, tenants: map[string]*quota.Namespace{},
+		inventory: inventory.New(cfg.Cluster, cfg.Terms, log.server),
+		attempts:  map[engine.Ref]*attempt{}, seated: map[string]int{}, graves: map[string]*corev1.Pod{}, rooted: true, tenants: map[string]*quota.Namespace{},
 		listed: map[string]bool{}, hidden: map[string]error{}, said: map[string]string{}, heard: map[string]bool{},
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
@@ -191,7 +190,7 @@ func (e *Engine) Info(ctx context.Context) (engine.Info, error) {
 		return engine.Info{}, err
 	case g == nil:
 		info.Abilities.Gang = engine.GangNone
-		info.Notes = append(info.Notes, "the cluster has nothing that begins pods together: jobs of several nodes are refused; it could have one of "+strings.Join(GangKinds(), ", ")+", or Coxswain could choose the nodes")
+		info.Notes = append(info.Notes, "the cluster has nothing that begins pods together: jobs of several nodes are refused; it could have one of "+strings.Join(gang.Kinds(), ", ")+", or Coxswain could choose the nodes")
 	default:
 		info.Abilities.Gang = g.Ability()
 	}

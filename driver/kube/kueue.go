@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/gang"
 	"github.com/coxswain-sched/coxswain/driver/kube/podstatus"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
@@ -17,8 +18,8 @@ import (
 
 // checkKueueGates refuses pods that Kueue has not put its gate on: they would begin one by one. None
 // has begun: ours is on them.
-func checkKueueGates(g GangKind, pods []*corev1.Pod) error {
-	if g != Kueue {
+func checkKueueGates(g render.GangKind, pods []*corev1.Pod) error {
+	if g != render.Kueue {
 		return nil
 	}
 	for _, p := range pods {
@@ -45,7 +46,7 @@ type workload struct {
 
 // workloadResource is the resource in the version that the gang was found in, or the preferred one.
 func workloadResource(version string) cluster.Resource {
-	g, _ := KnownGang(Kueue)
+	g, _ := gang.OfKind(render.Kueue)
 	if version != "" {
 		g.Resource.Version = version
 	}
@@ -95,8 +96,8 @@ func (e *Engine) kueueVersion(ctx context.Context) string {
 	if err != nil {
 		return ""
 	}
-	for _, g := range Gangs(served) {
-		if g.Kind == Kueue {
+	for _, g := range gang.Served(served) {
+		if g.Kind == render.Kueue {
 			return g.Resource.Version
 		}
 	}

@@ -36,7 +36,7 @@ func (e *Engine) quotaOf(namespace string) *quota.Namespace {
 // followQuotas keeps a namespace's quotas and says when they have more room.
 func (e *Engine) followQuotas(namespace string, t *quota.Namespace) {
 	var seen map[string]*corev1.ResourceQuota // of a list that has not ended
-	cluster.Follow(e.ctx, e.k, quotas, cluster.Selection{Namespace: namespace}, cluster.Follower[corev1.ResourceQuota]{
+	cluster.Follow(e.ctx, e.k, cluster.ResourceQuotas, cluster.Selection{Namespace: namespace}, cluster.Follower[corev1.ResourceQuota]{
 		Begin: func() { seen = map[string]*corev1.ResourceQuota{} },
 		Each: func(q *corev1.ResourceQuota, deleted bool) {
 			if seen != nil {
@@ -56,14 +56,14 @@ func (e *Engine) followQuotas(namespace string, t *quota.Namespace) {
 			seen = nil
 			e.notifyQuotaRoom(t)
 		},
-		Failed: e.watchFailure(quotas, namespace, func() { t.SetQuotas(nil) }),
+		Failed: e.watchFailure(cluster.ResourceQuotas, namespace, func() { t.SetQuotas(nil) }),
 	})
 }
 
 // followRanges keeps a namespace's limit ranges.
 func (e *Engine) followRanges(namespace string, t *quota.Namespace) {
 	var seen map[string]*corev1.LimitRange // of a list that has not ended
-	cluster.Follow(e.ctx, e.k, ranges, cluster.Selection{Namespace: namespace}, cluster.Follower[corev1.LimitRange]{
+	cluster.Follow(e.ctx, e.k, cluster.LimitRanges, cluster.Selection{Namespace: namespace}, cluster.Follower[corev1.LimitRange]{
 		Begin: func() { seen = map[string]*corev1.LimitRange{} },
 		Each: func(r *corev1.LimitRange, deleted bool) {
 			if seen != nil {
@@ -80,7 +80,7 @@ func (e *Engine) followRanges(namespace string, t *quota.Namespace) {
 			t.SetRanges(seen)
 			seen = nil
 		},
-		Failed: e.watchFailure(ranges, namespace, func() { t.SetRanges(nil) }),
+		Failed: e.watchFailure(cluster.LimitRanges, namespace, func() { t.SetRanges(nil) }),
 	})
 }
 
@@ -218,7 +218,7 @@ func (e *Engine) releaseCountedQuota(a *attempt) {
 	fresh := map[string]*corev1.ResourceQuota{}
 	ctx, cancel := e.calls.callContext()
 	defer cancel()
-	_, err := cluster.List(ctx, e.k, quotas, cluster.Selection{Namespace: a.namespace}, func(q *corev1.ResourceQuota) error {
+	_, err := cluster.List(ctx, e.k, cluster.ResourceQuotas, cluster.Selection{Namespace: a.namespace}, func(q *corev1.ResourceQuota) error {
 		fresh[q.Name] = q
 		return nil
 	})

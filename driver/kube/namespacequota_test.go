@@ -9,6 +9,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube"
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/preflight"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -204,7 +205,7 @@ func testQuotaUnseen(t *testing.T, b *bench) {
 	b.l.Apply(t, strings.ReplaceAll(quotaOf4, "NAME", "blind"))
 	b.counted(t, "blind", "0")
 	terms := settings.Terms{Pool: "blind", Namespace: "blind", Placed: true}
-	b.l.Apply(t, strings.ReplaceAll(kube.Manifest(&terms, nil, settings.Subject{Kind: "User", Name: "bea"}), `"resourcequotas"`, `"none"`))
+	b.l.Apply(t, strings.ReplaceAll(preflight.Manifest(&terms, nil, settings.Subject{Kind: "User", Name: "bea"}), `"resourcequotas"`, `"none"`))
 	bea, err := cluster.Open(cluster.Config{Kubeconfig: b.l.User(t, "bea"), Namespace: "blind"})
 	if err != nil {
 		t.Fatal(err)

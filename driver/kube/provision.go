@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
-	"github.com/coxswain-sched/coxswain/driver/kube/inventory"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
@@ -111,7 +110,7 @@ func (c *clusterCalls) provisionClaim(namespace string, n *need) (wait, err erro
 	ctx, cancel := c.callContext()
 	defer cancel()
 	var claim corev1.PersistentVolumeClaim
-	err = c.k.Get(ctx, inventory.VolumeClaims, namespace, n.name, &claim)
+	err = c.k.Get(ctx, cluster.PersistentVolumeClaims, namespace, n.name, &claim)
 	if err != nil && fault.KindOf(err) == fault.NotFound {
 		who := "somebody has to make it"
 		if n.pod != "" {
@@ -136,7 +135,7 @@ func (c *clusterCalls) provisionClaim(namespace string, n *need) (wait, err erro
 		return nil, &never{engine.LaunchFailed, fault.New(fault.NotFound, "the volume of claim %s is lost", n.name).Advise("kubectl describe pvc %s --namespace %s", n.name, namespace)}
 	case claim.Annotations[selectedNode] == "":
 		patch := map[string]any{"metadata": map[string]any{"uid": claim.UID, "resourceVersion": claim.ResourceVersion, "annotations": map[string]string{selectedNode: n.node}}}
-		if err := c.k.Patch(ctx, inventory.VolumeClaims, namespace, n.name, "", cluster.Merge, patch, nil); err != nil && fault.KindOf(err) != fault.Conflict {
+		if err := c.k.Patch(ctx, cluster.PersistentVolumeClaims, namespace, n.name, "", cluster.Merge, patch, nil); err != nil && fault.KindOf(err) != fault.Conflict {
 			return nil, err
 		}
 	}

@@ -27,18 +27,6 @@ import (
 // written here: whatever node comes to the pool is kept from the next look on, and one that
 // leaves it is given back. What ran on a node before goes on, and is counted.
 
-// reserveRights are what keeping nodes needs. The policy is an administrator's: who may write
-// policies can refuse whatever anybody asks of the cluster.
-func reserveRights(t *settings.Terms) []Right {
-	return []Right{
-		{Resource: configMaps, Verbs: []string{"create"}, Namespace: t.Namespace, Why: "the list of the nodes that are kept for the pool"},
-		{Resource: configMaps, Verbs: []string{"get", "patch", "delete"}, Name: t.ReserveName(), Namespace: t.Namespace, Why: "the list of the nodes that are kept for the pool"},
-		{Resource: cluster.Nodes, Verbs: []string{"patch"}, All: true, Why: "the taint by which nodes are kept for the pool"},
-		{Resource: policies, Verbs: []string{"get"}, Name: t.ReserveName(), All: true, Why: "whether others are kept off these nodes"},
-		{Resource: bindings, Verbs: []string{"get"}, Name: t.ReserveName(), All: true, Why: "whether others are kept off these nodes"},
-	}
-}
-
 // Marks in the ConfigMap, each with the UID of the node's object behind it.
 const (
 	markMade  = "tainted-by-coxswain "
@@ -159,7 +147,7 @@ func (r *nodeReserver) reserveNodes(ctx context.Context) error {
 // readReserved reads the list; nil: there is none yet. One of another server's is fault.Conflict.
 func (r *nodeReserver) readReserved(ctx context.Context) (map[string]string, error) {
 	var c corev1.ConfigMap
-	err := r.calls.k.Get(ctx, configMaps, r.terms.Namespace, r.terms.ReserveName(), &c)
+	err := r.calls.k.Get(ctx, cluster.ConfigMaps, r.terms.Namespace, r.terms.ReserveName(), &c)
 	switch {
 	case fault.KindOf(err) == fault.NotFound:
 		return nil, nil
@@ -183,7 +171,7 @@ func (r *nodeReserver) writeReserved(ctx context.Context, is, want map[string]st
 			ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: t.ReserveName(), Labels: map[string]string{render.LabelServer: r.calls.server}},
 			Data:       want,
 		}
-		return r.calls.k.Create(ctx, configMaps, t.Namespace, &c, false, nil)
+		return r.calls.k.Create(ctx, cluster.ConfigMaps, t.Namespace, &c, false, nil)
 	}
 	change := map[string]any{}
 	for n, mark := range want {
@@ -199,7 +187,7 @@ func (r *nodeReserver) writeReserved(ctx context.Context, is, want map[string]st
 	if len(change) == 0 {
 		return nil
 	}
-	return r.calls.k.Patch(ctx, configMaps, t.Namespace, t.ReserveName(), "", cluster.Merge, map[string]any{"data": change}, nil)
+	return r.calls.k.Patch(ctx, cluster.ConfigMaps, t.Namespace, t.ReserveName(), "", cluster.Merge, map[string]any{"data": change}, nil)
 }
 
 // setPoolTaint puts the pool's taint on a node, or takes it away. A node that has changed since it was
@@ -249,7 +237,7 @@ func (r *nodeReserver) releaseNodes(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.calls.k.Delete(ctx, configMaps, t.Namespace, t.ReserveName(), cluster.Deletion{}); fault.KindOf(err) != fault.NotFound {
+	if err := r.calls.k.Delete(ctx, cluster.ConfigMaps, t.Namespace, t.ReserveName(), cluster.Deletion{}); fault.KindOf(err) != fault.NotFound {
 		return err
 	}
 	return nil

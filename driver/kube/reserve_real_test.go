@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/driver/kube"
+	"github.com/coxswain-sched/coxswain/driver/kube/preflight"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	lab "github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
@@ -99,7 +100,7 @@ func testReserve(t *testing.T, b *bench) {
 		t.Errorf("without the policy the taint alone keeps off a pod with nodeName: %v", err)
 	}
 	policyIs(t, e, engine.Missing, "there is no admission policy coxswain-kube")
-	p, err := kube.PolicyManifest(&c.Terms, settings.Subject{Kind: "User", Name: "admin"})
+	p, err := preflight.PolicyManifest(&c.Terms, settings.Subject{Kind: "User", Name: "admin"})
 	if err != nil {
 		t.Fatal(err)
 	}

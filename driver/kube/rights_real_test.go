@@ -2,7 +2,6 @@ package kube_test
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -16,7 +15,9 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube"
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/gang"
 	"github.com/coxswain-sched/coxswain/driver/kube/inventory"
+	"github.com/coxswain-sched/coxswain/driver/kube/preflight"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -83,20 +84,20 @@ func audited(t *testing.T, c lab.Config) *audit {
 // prove has a user, who has nothing but the roles, do what a pool of these terms does, and compares
 // the verbs of the roles with those that were used.
 // Those of unseen are proved elsewhere.
-func (a *audit) prove(t *testing.T, user string, terms settings.Terms, gang *kube.Gang, job func(allocation uint64, script string) *engine.Launch, unseen ...string) {
+func (a *audit) prove(t *testing.T, user string, terms settings.Terms, gang *gang.Gang, job func(allocation uint64, script string) *engine.Launch, unseen ...string) {
 	t.Helper()
 	k, err := cluster.Open(cluster.Config{Kubeconfig: a.l.User(t, user, "research"), Namespace: terms.Namespace})
 	if err != nil {
 		t.Fatal(err)
 	}
-	nodes := inventory.New(k, terms, "", func(context.Context) []string { return nil })
+	nodes := inventory.New(k, terms, "")
 	for _, ns := range terms.Spaces() {
 		if _, err := a.l.Try(t.Context(), "", "get", "namespace", ns); err != nil { // there is none yet
 			a.l.Kubectl(t, "create", "namespace", ns)
 		}
 	}
 	var want []string
-	for _, r := range kube.Rights(&terms, gang) {
+	for _, r := range preflight.Rights(&terms, gang) {
 		for _, v := range r.Verbs {
 			want = append(want, rightWords(v, &r))
 		}
@@ -108,7 +109,7 @@ func (a *audit) prove(t *testing.T, user string, terms settings.Terms, gang *kub
 	if _, err := nodes.Nodes(t.Context()); fault.KindOf(err) != fault.Permission {
 		t.Errorf("nodes without rights: %v", err)
 	}
-	a.l.Apply(t, kube.Manifest(&terms, gang, settings.Subject{Kind: "User", Name: user}))
+	a.l.Apply(t, preflight.Manifest(&terms, gang, settings.Subject{Kind: "User", Name: user}))
 	until(t, "the manifest's roles are all that it takes", func() bool {
 		left := lacks(t, k, terms)
 		if len(left) > 0 {
@@ -120,7 +121,7 @@ func (a *audit) prove(t *testing.T, user string, terms settings.Terms, gang *kub
 		t.Errorf("nodes: %+v %v", all, err)
 	}
 	if terms.Reserve {
-		keeps, err := kube.PolicyManifest(&terms, settings.Subject{Kind: "User", Name: user})
+		keeps, err := preflight.PolicyManifest(&terms, settings.Subject{Kind: "User", Name: user})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +151,7 @@ func (a *audit) prove(t *testing.T, user string, terms settings.Terms, gang *kub
 }
 
 // rightWords are "create pods in cox", "list nodes everywhere".
-func rightWords(verb string, r *kube.Right) string {
+func rightWords(verb string, r *preflight.Right) string {
 	switch {
 	case r.All && verb == "impersonate":
 		return verb + " " + r.String() + " " + r.Name + " everywhere"

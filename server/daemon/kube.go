@@ -9,6 +9,8 @@ import (
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/driver/kube"
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/gang"
+	"github.com/coxswain-sched/coxswain/driver/kube/preflight"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -54,11 +56,11 @@ func KubeRights(pool string, raw json.RawMessage, who string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var gang *kube.Gang
-	if g, ok := kube.KnownGang(terms.Gang); ok && !terms.Placed {
-		gang = &g
+	var begins *gang.Gang
+	if g, ok := gang.OfKind(terms.Gang); ok && !terms.Placed {
+		begins = &g
 	}
-	return kube.Manifest(&terms, gang, subject), nil
+	return preflight.Manifest(&terms, begins, subject), nil
 }
 
 // KubePolicy is the manifest of the admission policy that keeps others off the nodes of a pool
@@ -71,7 +73,7 @@ func KubePolicy(pool string, raw json.RawMessage, who string) (string, error) {
 	if !terms.Placed {
 		return "", fault.New(fault.Invalid, "settings: placed: nodes are kept for pools whose nodes Coxswain chooses").Advise("leave placed")
 	}
-	return kube.PolicyManifest(&terms, subject)
+	return preflight.PolicyManifest(&terms, subject)
 }
 
 // kubeFor reads the settings of a pool, and who is meant.

@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/coxswain-sched/coxswain/control/state"
-	"github.com/coxswain-sched/coxswain/driver/kube"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
@@ -145,7 +144,7 @@ func TestKubeTerms(t *testing.T) {
 	}
 	group := int64(100)
 	want := settings.Terms{
-		Pool: "k8s-a", Namespace: "n", Gang: kube.Kueue, Approximate: true, Queue: "q", Within: render.Near{Label: "a/b", Wished: true}, Scheduler: "s", Image: "i:1", AgentImage: "a:1", GPU: "nvidia.com/gpu", Topology: []string{"a/b"}, Features: []string{"c"}, Selector: map[string]string{"d": "e"},
+		Pool: "k8s-a", Namespace: "n", Gang: render.Kueue, Approximate: true, Queue: "q", Within: render.Near{Label: "a/b", Wished: true}, Scheduler: "s", Image: "i:1", AgentImage: "a:1", GPU: "nvidia.com/gpu", Topology: []string{"a/b"}, Features: []string{"c"}, Selector: map[string]string{"d": "e"},
 		Tolerations: []corev1.Toleration{{Key: "k", Value: "v", Effect: "NoSchedule"}}, PriorityClass: "p", PullSecrets: []string{"s"}, AsImage: true, Domain: "x.local", WorkDir: settings.WorkDirEmpty, UploadRoom: 20 << 30, Checkpoints: "/scratch/saved", Allow: []string{"labels"},
 		Namespaces: map[string]string{"nlp": "team"}, OnlyNamed: true, ServiceAccounts: map[string]string{"nlp": "reader"},
 		Impersonate: map[string]settings.Subject{"nlp": {Kind: "User", Name: "ann"}, "user:bob": {Kind: "ServiceAccount", Name: "runner"}, "*": {Kind: "ServiceAccount", Namespace: "x", Name: "y"}},

@@ -9,7 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/coxswain-sched/coxswain/driver/kube"
+	"github.com/coxswain-sched/coxswain/driver/kube/gang"
+	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
@@ -83,12 +84,12 @@ func (s *kubeSettings) isPlaced() bool { return s.Placed == nil || *s.Placed }
 // readTerms reads the settings of a pool.
 func (s *kubeSettings) readTerms(pool string) (settings.Terms, error) {
 	t := settings.Terms{
-		Pool: pool, Namespace: s.Namespace, Placed: s.isPlaced(), Reserve: s.Reserve, Gang: kube.GangKind(s.Gang), Approximate: s.Approximate, Queue: s.Queue, Scheduler: s.Scheduler, Image: s.Image, AgentImage: s.AgentImage,
+		Pool: pool, Namespace: s.Namespace, Placed: s.isPlaced(), Reserve: s.Reserve, Gang: render.GangKind(s.Gang), Approximate: s.Approximate, Queue: s.Queue, Scheduler: s.Scheduler, Image: s.Image, AgentImage: s.AgentImage,
 		GPU: s.GPU, Classes: s.Classes, Topology: s.Topology, Features: s.Features, Selector: s.Selector,
 		PriorityClass: s.PriorityClass, PullSecrets: s.PullSecrets, AsImage: s.RunAs == "image", Domain: s.Domain,
 		WorkDir: settings.WorkDirRule(s.WorkDir), Namespaces: s.Namespaces, OnlyNamed: s.OnlyNamed, ServiceAccounts: s.Accounts,
 	}
-	if missing := kube.MissingSettings(&t, t.Gang); missing != "" && !t.Placed {
+	if missing := gang.MissingSettings(&t, t.Gang); missing != "" && !t.Placed {
 		return t, wrongKube("gang", "add "+missing+gangConsent(t.Gang), "%s is not used without", t.Gang)
 	}
 	for _, check := range []func() error{s.checkWords, func() error { return s.readTopology(&t) }, s.checkWay, s.checkNames, func() error { return s.checkReserve(pool) }, func() error { return s.readAccounts(&t) }, func() error { return s.readPodShape(&t) }, func() error { return s.readTolerations(&t) }, func() error { return s.readVolumes(&t) }} {
@@ -104,7 +105,7 @@ func (s *kubeSettings) readTopology(t *settings.Terms) error {
 	if s.Within == "" {
 		return nil
 	}
-	if t.Placed || t.Gang != kube.Kueue {
+	if t.Placed || t.Gang != render.Kueue {
 		return wrongKube("within", "leave it; where Coxswain chooses the nodes, jobs are placed near by the topology anyway", "Kueue alone is told that")
 	}
 	how, label, _ := strings.Cut(s.Within, "=")
@@ -116,8 +117,8 @@ func (s *kubeSettings) readTopology(t *settings.Terms) error {
 }
 
 // gangConsent says what a kind of gang does not promise; empty: nothing.
-func gangConsent(k kube.GangKind) string {
-	if k == kube.Kueue {
+func gangConsent(k render.GangKind) string {
+	if k == render.Kueue {
 		return ": it admits a gang's pods when there is quota for all, and does not see to it that nodes have room for all at once"
 	}
 	return ""
@@ -140,7 +141,7 @@ func (s *kubeSettings) checkWay() error {
 		return wrongKube("queue", remedyPlaced, "with placed, which is so if it is left out, Coxswain binds the pods itself")
 	case s.isPlaced() && s.Scheduler != "":
 		return wrongKube("scheduler", remedyPlaced, "with placed, which is so if it is left out, Coxswain binds the pods itself")
-	case s.Approximate && s.Gang != string(kube.Kueue):
+	case s.Approximate && s.Gang != string(render.Kueue):
 		return wrongKube("approximate", "leave it, or add gang=kueue", "of all gangs Kueue's alone are all or none in quota, and not on nodes")
 	case s.Reserve && !s.isPlaced():
 		return wrongKube("reserve", "leave one of them", "nodes are kept where Coxswain chooses them, and placed is false")
@@ -220,8 +221,8 @@ func firstError(all ...error) error {
 }
 
 func (s *kubeSettings) checkWords() error {
-	if s.Gang != "" && !slices.Contains(kube.GangKinds(), s.Gang) {
-		return wrongKube("gang", "there are "+strings.Join(kube.GangKinds(), ", "), "there is no %.70q", s.Gang)
+	if s.Gang != "" && !slices.Contains(gang.Kinds(), s.Gang) {
+		return wrongKube("gang", "there are "+strings.Join(gang.Kinds(), ", "), "there is no %.70q", s.Gang)
 	}
 	if !slices.Contains([]string{"", "refuse", "empty", "upload"}, s.WorkDir) {
 		return wrongKube("workdir", "write refuse, empty or upload", "there is no %.70q", s.WorkDir)

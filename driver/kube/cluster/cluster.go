@@ -4,7 +4,7 @@
 //
 // Where what is: cluster.go has the way in, and in whose name; call.go how something is asked and
 // what an error means, wire.go in which form; object.go reads and writes one object, pod.go what
-// pods have beside that (binding, logs, commands); list.go lists and watches many; discover.go says
+// pods have beside that (binding, logs, commands); list.go lists and watches many; resources.go names those beside jobs; discover.go says
 // what is served.
 package cluster
 

@@ -35,7 +35,7 @@ func TestWholeGPU(t *testing.T) {
 		{what: "turns alone", refused: "profile shared", nodes: []corev1.Node{node(map[string]string{"nvidia.com/gpu.replicas": "4"}, "nvidia.com/gpu")}},
 		{what: "parts alone", refused: "profile 1g.10gb", nodes: []corev1.Node{node(nil, "nvidia.com/mig-1g.10gb")}},
 	} {
-		s := New(nil, settings.Terms{Namespace: "n", GPU: c.set}, "", nil)
+		s := New(nil, settings.Terms{Namespace: "n", GPU: c.set}, "")
 		s.machines = readNodes(&s.terms, c.nodes, nil)
 		claimed := Machine{Ask: []string{""}} // by DRA
 		claimed.Node.Devices = []fleet.Device{{Kind: "gpu"}}

@@ -26,8 +26,6 @@ type Inventory struct {
 	terms   settings.Terms
 	server  string // value of render.LabelServer on what is ours; empty: nothing is
 
-	topology func(context.Context) []string // labels that say where nodes lie
-
 	refreshing sync.Mutex  // one Refresh at a time
 	numbers    dra.Numbers // of DRA's devices; under refreshing
 
@@ -40,14 +38,16 @@ type Inventory struct {
 	volumes      []VolumeTopology         // the claims of the paths
 	kubelets     podstatus.Kubelets       // also of a Refresh that failed after the nodes were listed
 	reserved     []ReservedNode
+	levels       []string       // labels of Kueue's Topology; nil: there is none
+	leveled      time.Time      // when that was read
 	unoffered    map[string]int // devices of DRA that no node has, by the reason
 	wrongClasses []error        // device classes that cannot be had
 }
 
-// New returns the inventory of a pool of which nothing is known yet. topology says which labels tell
-// where nodes lie, from the top down; none: Places.
-func New(c *cluster.Cluster, t settings.Terms, server string, topology func(context.Context) []string) *Inventory {
-	return &Inventory{cluster: c, terms: t, server: server, topology: topology, numbers: dra.Numbers{}}
+// New returns the inventory of a pool of which nothing is known yet. server is the value of
+// render.LabelServer on the pods that are ours; empty: none are.
+func New(c *cluster.Cluster, t settings.Terms, server string) *Inventory {
+	return &Inventory{cluster: c, terms: t, server: server, numbers: dra.Numbers{}}
 }
 
 // refreshAfter is how long facts are kept that only users look at, or that hardly change: what others
@@ -96,7 +96,11 @@ func (s *Inventory) Refresh(ctx context.Context) ([]Machine, error) {
 		}
 	}
 	terms := s.terms
-	terms.Topology = s.topology(ctx)
+	if terms.Topology, _ = s.TopologyLabels(ctx); terms.Topology == nil { // what is wrong with it, the check says
+		s.mu.Lock()
+		terms.Topology = s.levels
+		s.mu.Unlock()
+	}
 	stock, err := s.devicesOf(ctx)
 	if err != nil {
 		return nil, err

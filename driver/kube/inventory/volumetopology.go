@@ -16,11 +16,10 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
-var (
-	VolumeClaims   = cluster.Resource{Version: "v1", Name: "persistentvolumeclaims"}
-	Volumes        = cluster.Resource{Version: "v1", Name: "persistentvolumes", Global: true}
-	StorageClasses = cluster.Resource{Group: "storage.k8s.io", Version: "v1", Name: "storageclasses", Global: true}
-)
+// Volumes that only some nodes can have. Every pod of a pool mounts all claims of its paths, so
+// what these say of nodes holds for all jobs of a namespace. Where we place, it is read with the
+// nodes: from the claim's volume (a local disk, one of a cloud's zone), from its storage class as
+// long as it has none, and from access modes, by which one node or one pod has it at a time.
 
 // VolumeTopology is what a claim of the paths says of the nodes on which pods that mount it can be. It is
 // not written to once others have it.
@@ -102,7 +101,7 @@ func unlessUnreadable(err error) error {
 // readClaim reads what a claim says. false: it may not be read.
 func (r *volumeReader) readClaim(ns string, p settings.Path) (VolumeTopology, bool, error) {
 	var c corev1.PersistentVolumeClaim
-	if err := r.cluster.Get(r.ctx, VolumeClaims, ns, p.Volume.Name, &c); fault.KindOf(err) == fault.NotFound {
+	if err := r.cluster.Get(r.ctx, cluster.PersistentVolumeClaims, ns, p.Volume.Name, &c); fault.KindOf(err) == fault.NotFound {
 		return VolumeTopology{Namespace: ns, Claim: p.Volume.Name, Path: p.Prefix, absent: true}, true, nil
 	} else if err != nil {
 		return VolumeTopology{}, false, unlessUnreadable(err)
@@ -111,7 +110,7 @@ func (r *volumeReader) readClaim(ns string, p settings.Path) (VolumeTopology, bo
 	switch {
 	case !t.open:
 		var v corev1.PersistentVolume
-		if err := r.cluster.Get(r.ctx, Volumes, "", c.Spec.VolumeName, &v); err != nil {
+		if err := r.cluster.Get(r.ctx, cluster.PersistentVolumes, "", c.Spec.VolumeName, &v); err != nil {
 			return t, true, unlessUnreadable(err)
 		}
 		if t.SingleUse == corev1.ReadWriteOnce {
@@ -140,7 +139,7 @@ func (r *volumeReader) readClaim(ns string, p settings.Path) (VolumeTopology, bo
 func (r *volumeReader) storageClass(name string) (*storagev1.StorageClass, error) {
 	if !r.listed {
 		r.listed = true
-		if _, err := cluster.List(r.ctx, r.cluster, StorageClasses, cluster.Selection{}, func(c *storagev1.StorageClass) error {
+		if _, err := cluster.List(r.ctx, r.cluster, cluster.StorageClasses, cluster.Selection{}, func(c *storagev1.StorageClass) error {
 			r.classes = append(r.classes, *c)
 			return nil
 		}); err != nil {

@@ -1,4 +1,4 @@
-package kube
+package gang
 
 import (
 	"errors"
@@ -40,8 +40,8 @@ func TestNear(t *testing.T) {
 		s := &job.Spec{Groups: []job.TaskGroup{{Nodes: job.Range{Min: 2, Max: 2}}}}
 		tt.change(s)
 		before := s.Groups[0]
-		terms := settings.Terms{Gang: Kueue, Within: render.Near{Label: "of/the-pool", Wished: true}}
-		near, rest, err := kueueNearness(&terms, s, func() ([]string, error) { return labels, nil })
+		terms := settings.Terms{Gang: render.Kueue, Within: render.Near{Label: "of/the-pool", Wished: true}}
+		near, rest, err := Nearness(&terms, s, func() ([]string, error) { return labels, nil })
 		if tt.err != "" {
 			if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), tt.err) {
 				t.Errorf("%s: %v", name, err)
@@ -60,14 +60,14 @@ func TestNear(t *testing.T) {
 		}
 	}
 	s := &job.Spec{Groups: []job.TaskGroup{{Switches: 1}}}
-	if _, _, err := kueueNearness((&settings.Terms{Gang: Kueue}), s, func() ([]string, error) { return nil, nil }); fault.KindOf(err) != fault.Invalid || !strings.Contains(fault.Remedy(err), "topology") {
+	if _, _, err := Nearness((&settings.Terms{Gang: render.Kueue}), s, func() ([]string, error) { return nil, nil }); fault.KindOf(err) != fault.Invalid || !strings.Contains(fault.Remedy(err), "topology") {
 		t.Errorf("without labels: %v", err)
 	}
-	if _, _, err := kueueNearness((&settings.Terms{Gang: Kueue}), s, func() ([]string, error) { return nil, errors.New("no answer") }); err == nil || fault.KindOf(err) == fault.Invalid {
+	if _, _, err := Nearness((&settings.Terms{Gang: render.Kueue}), s, func() ([]string, error) { return nil, errors.New("no answer") }); err == nil || fault.KindOf(err) == fault.Invalid {
 		t.Errorf("without an answer: %v", err)
 	}
-	for _, other := range []settings.Terms{{Gang: Volcano}, {Placed: true, Gang: Kueue}} {
-		if near, rest, err := kueueNearness(&other, s, nil); near != (render.Near{}) || rest != s || err != nil {
+	for _, other := range []settings.Terms{{Gang: render.Volcano}, {Placed: true, Gang: render.Kueue}} {
+		if near, rest, err := Nearness(&other, s, nil); near != (render.Near{}) || rest != s || err != nil {
 			t.Errorf("another pool: %+v %v", near, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package kube
+package preflight
 
 import (
 	"fmt"
@@ -8,7 +8,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
 	"github.com/coxswain-sched/coxswain/driver/kube/dra"
-	"github.com/coxswain-sched/coxswain/driver/kube/inventory"
+	"github.com/coxswain-sched/coxswain/driver/kube/gang"
+	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 )
 
@@ -31,28 +32,21 @@ func (r *Right) String() string {
 	return strings.Replace(r.Resource.String(), r.Resource.Name, r.Resource.Name+"/"+r.Part, 1)
 }
 
-// Resources that are looked at.
-var (
-	quotas     = cluster.Resource{Version: "v1", Name: "resourcequotas"}
-	ranges     = cluster.Resource{Version: "v1", Name: "limitranges"}
-	priorities = cluster.Resource{Group: "scheduling.k8s.io", Version: "v1", Name: "priorityclasses", Global: true}
-)
-
 // Rights are the least that a pool with these terms needs. Gang is what begins its pods
 // together; nil: nothing, or Coxswain binds them.
-func Rights(t *settings.Terms, gang *Gang) []Right {
+func Rights(t *settings.Terms, begins *gang.Gang) []Right {
 	var out []Right
 	for _, ns := range t.Spaces() {
-		out = append(out, namespaceRights(t, ns, gang)...)
+		out = append(out, namespaceRights(t, ns, begins)...)
 	}
-	kueue := gang != nil && gang.Kind == Kueue && !t.Placed
+	kueue := begins != nil && begins.Kind == render.Kueue && !t.Placed
 	if kueue {
-		for _, r := range []cluster.Resource{clusterQueues, flavors} {
+		for _, r := range []cluster.Resource{gang.ClusterQueues, gang.Flavors} {
 			out = append(out, Right{Resource: r, Verbs: []string{"get"}, All: true, Why: "what the queue knows of where nodes lie"})
 		}
 	}
 	if kueue || len(t.Topology) > 0 && strings.HasPrefix(t.Topology[0], settings.KueueTopology) {
-		out = append(out, Right{Resource: topologies, Verbs: []string{"list"}, All: true, Why: "where nodes lie"})
+		out = append(out, Right{Resource: gang.TopologyResource, Verbs: []string{"list"}, All: true, Why: "where nodes lie"})
 	}
 	if t.Reserve {
 		out = append(out, reserveRights(t)...)
@@ -76,14 +70,14 @@ func Rights(t *settings.Terms, gang *Gang) []Right {
 	out = append(out, deviceRights(t)...)
 	out = append(out, volumeRights(t)...)
 	if t.PriorityClass != "" {
-		out = append(out, Right{Resource: priorities, Verbs: []string{"get"}, Name: t.PriorityClass, All: true, Why: "the priority class of the pool's pods"})
+		out = append(out, Right{Resource: cluster.PriorityClasses, Verbs: []string{"get"}, Name: t.PriorityClass, All: true, Why: "the priority class of the pool's pods"})
 	}
 	return out
 }
 
 // namespaceRights are those in a namespace of jobs. To create is needed where somebody's jobs are made
 // as the pool's own account.
-func namespaceRights(t *settings.Terms, ns string, gang *Gang) []Right {
+func namespaceRights(t *settings.Terms, ns string, begins *gang.Gang) []Right {
 	_, own := t.ObjectCreators(ns)
 	verbs := func(all ...string) []string {
 		if own {
@@ -97,23 +91,23 @@ func namespaceRights(t *settings.Terms, ns string, gang *Gang) []Right {
 		{Resource: cluster.Pods, Part: "exec", Verbs: []string{"create", "get"}, Why: "signals, and commands beside a job"},
 		{Resource: cluster.Secrets, Verbs: verbs("create", "delete", "get", "list"), Why: "each attempt's script and certificates"},
 		{Resource: cluster.Services, Verbs: verbs("create", "get"), Why: "names by which an attempt's pods find each other"}, // the root's end is theirs
-		{Resource: quotas, Verbs: []string{"list", "watch"}, Why: "what the namespace may use"},
-		{Resource: ranges, Verbs: []string{"list", "watch"}, Why: "what each pod of the namespace may use"},
+		{Resource: cluster.ResourceQuotas, Verbs: []string{"list", "watch"}, Why: "what the namespace may use"},
+		{Resource: cluster.LimitRanges, Verbs: []string{"list", "watch"}, Why: "what each pod of the namespace may use"},
 	}
 	if t.Placed {
 		out = append(out, Right{Resource: cluster.Pods, Part: "binding", Verbs: []string{"create"}, Why: "pods are given to the nodes that were chosen"})
-	} else if gang != nil {
-		r := gang.gangRight()
+	} else if begins != nil {
+		r := gangRight(*begins)
 		r.Verbs = verbs(r.Verbs...)
 		out = append(out, r)
-		if gang.Kind == Kueue {
-			out = append(out, Right{Resource: localQueues, Verbs: []string{"get"}, Name: t.Queue, Why: "which queue is behind that of the pool"})
+		if begins.Kind == render.Kueue {
+			out = append(out, Right{Resource: gang.LocalQueues, Verbs: []string{"get"}, Name: t.Queue, Why: "which queue is behind that of the pool"})
 		}
 	}
 	if t.NeedsProvisioning() {
-		out = append(out, Right{Resource: inventory.VolumeClaims, Verbs: []string{"get", "patch"}, Why: "the volumes of paths, and for which node they are wanted"})
+		out = append(out, Right{Resource: cluster.PersistentVolumeClaims, Verbs: []string{"get", "patch"}, Why: "the volumes of paths, and for which node they are wanted"})
 	} else if slices.ContainsFunc(t.Paths, func(p settings.Path) bool { return p.Volume.Kind == settings.Claim }) {
-		out = append(out, Right{Resource: inventory.VolumeClaims, Verbs: []string{"get"}, Why: "the volumes of paths"})
+		out = append(out, Right{Resource: cluster.PersistentVolumeClaims, Verbs: []string{"get"}, Why: "the volumes of paths"})
 	}
 	for _, r := range claimRights(t) {
 		r.Verbs = verbs(r.Verbs...)
@@ -125,10 +119,10 @@ func namespaceRights(t *settings.Terms, ns string, gang *Gang) []Right {
 	return out
 }
 
-// makerRights are what those need in a namespace as whom objects of jobs are made there.
-func makerRights(ns string, gang *Gang, t *settings.Terms) []Right {
+// MakerRights are what those need in a namespace as whom objects of jobs are made there.
+func MakerRights(ns string, gang *gang.Gang, t *settings.Terms) []Right {
 	out := []Right{{Resource: cluster.Pods}, {Resource: cluster.Secrets}, {Resource: cluster.Services}}
-	if gang != nil && !t.Placed && gang.Kind != Kueue { // which makes its own
+	if gang != nil && !t.Placed && gang.Kind != render.Kueue { // which makes its own
 		out = append(out, Right{Resource: gang.Resource})
 	}
 	if len(claimRights(t)) > 0 {
@@ -142,7 +136,7 @@ func makerRights(ns string, gang *Gang, t *settings.Terms) []Right {
 
 // Manifest is the roles and their bindings for kubectl apply -f -: a Role for each namespace in
 // which who has rights, a ClusterRole, and a Role for those in whose names jobs are made.
-func Manifest(t *settings.Terms, gang *Gang, who settings.Subject) string {
+func Manifest(t *settings.Terms, gang *gang.Gang, who settings.Subject) string {
 	name := "coxswain-" + t.Pool
 	all := Rights(t, gang)
 	in := map[string][]Right{} // by namespace; empty: in none
@@ -158,7 +152,7 @@ func Manifest(t *settings.Terms, gang *Gang, who settings.Subject) string {
 	docs = append(docs, roleManifest(name, "", in[""], who))
 	for _, ns := range t.Spaces() {
 		if makers, _ := t.ObjectCreators(ns); len(makers) > 0 {
-			docs = append(docs, roleManifest(name+"-jobs", ns, makerRights(ns, gang, t), makers...))
+			docs = append(docs, roleManifest(name+"-jobs", ns, MakerRights(ns, gang, t), makers...))
 		}
 	}
 	return strings.Join(docs, "---\n")
@@ -206,9 +200,9 @@ func writeRule(b *strings.Builder, r *Right) {
 // yamlQuote is a text of YAML whatever is in it.
 func yamlQuote(s string) string { return fmt.Sprintf("%q", s) }
 
-// missingRights asks for each verb whether the pool's account may do it, and returns those that it
+// MissingRights asks for each verb whether the pool's account may do it, and returns those that it
 // may not, by the right.
-func missingRights(has func(verb string, r *Right) (bool, error), all []Right) (map[int][]string, error) {
+func MissingRights(has func(verb string, r *Right) (bool, error), all []Right) (map[int][]string, error) {
 	out := map[int][]string{}
 	for i := range all {
 		for _, v := range all[i].Verbs {
@@ -224,36 +218,25 @@ func missingRights(has func(verb string, r *Right) (bool, error), all []Right) (
 	return out, nil
 }
 
-func sortedKeys(m map[int][]string) []int { return slices.Sorted(maps.Keys(m)) }
-
-// Resources of which a right is to be somebody.
-var (
-	users           = cluster.Resource{Version: "v1", Name: "users", Global: true}
-	serviceAccounts = cluster.Resource{Version: "v1", Name: "serviceaccounts"}
-)
-
 // impersonationRight is what each of these is to the rights: a resource of which one object is named.
 func impersonationRight(s settings.Subject) Right {
-	r := Right{Resource: users, Verbs: []string{"impersonate"}, Name: s.Name, All: true, Why: "jobs are made as this user"}
+	r := Right{Resource: cluster.Users, Verbs: []string{"impersonate"}, Name: s.Name, All: true, Why: "jobs are made as this user"}
 	if s.Kind == "ServiceAccount" {
-		r.Resource, r.Namespace, r.All, r.Why = serviceAccounts, s.Namespace, false, "jobs are made as this service account"
+		r.Resource, r.Namespace, r.All, r.Why = cluster.ServiceAccounts, s.Namespace, false, "jobs are made as this service account"
 	}
 	return r
 }
 
-// volumeRights are what has to be read for them. Without, jobs are placed as if every node could have
-// every volume.
-func volumeRights(t *settings.Terms) (out []Right) {
-	of := func(k settings.VolumeKind) bool {
-		return t.Placed && slices.ContainsFunc(t.Paths, func(p settings.Path) bool { return p.Volume.Kind == k })
+// gangRight is what a pool has to be allowed that uses the gang.
+func gangRight(g gang.Gang) Right {
+	r := Right{Resource: g.Resource, Verbs: []string{"create", "get"}, Why: "pods that begin together"}
+	switch g.Kind {
+	case render.Volcano, render.KAI:
+		r.Verbs = []string{"create", "get", "list", "watch"} // they say why a gang waits
+	case render.Kueue: // which makes them itself
+		r.Verbs = []string{"delete", "get", "list", "watch"}
 	}
-	if of(settings.Claim) {
-		out = append(out, Right{Resource: inventory.Volumes, Verbs: []string{"get"}, All: true, Why: "which nodes can have the volumes of paths; without, jobs may be placed where they cannot be had"})
-	}
-	if of(settings.Claim) || of(settings.Fresh) {
-		out = append(out, Right{Resource: inventory.StorageClasses, Verbs: []string{"list"}, All: true, Why: "which nodes can have the volumes that classes make; without, jobs may be placed where they cannot be had"})
-	}
-	return out
+	return r
 }
 
 // deviceRights are what the classes of the settings take in the whole cluster.
@@ -281,6 +264,33 @@ func claimRights(t *settings.Terms) []Right {
 	}
 	if t.Placed {
 		out = append(out, Right{Resource: dra.Claims, Part: "status", Verbs: []string{"patch"}, Why: "claims are given the devices that were chosen"})
+	}
+	return out
+}
+
+// reserveRights are what keeping nodes needs. The policy is an administrator's: who may write
+// policies can refuse whatever anybody asks of the cluster.
+func reserveRights(t *settings.Terms) []Right {
+	return []Right{
+		{Resource: cluster.ConfigMaps, Verbs: []string{"create"}, Namespace: t.Namespace, Why: "the list of the nodes that are kept for the pool"},
+		{Resource: cluster.ConfigMaps, Verbs: []string{"get", "patch", "delete"}, Name: t.ReserveName(), Namespace: t.Namespace, Why: "the list of the nodes that are kept for the pool"},
+		{Resource: cluster.Nodes, Verbs: []string{"patch"}, All: true, Why: "the taint by which nodes are kept for the pool"},
+		{Resource: cluster.AdmissionPolicies, Verbs: []string{"get"}, Name: t.ReserveName(), All: true, Why: "whether others are kept off these nodes"},
+		{Resource: cluster.AdmissionPolicyBindings, Verbs: []string{"get"}, Name: t.ReserveName(), All: true, Why: "whether others are kept off these nodes"},
+	}
+}
+
+// volumeRights are what has to be read for them. Without, jobs are placed as if every node could have
+// every volume.
+func volumeRights(t *settings.Terms) (out []Right) {
+	of := func(k settings.VolumeKind) bool {
+		return t.Placed && slices.ContainsFunc(t.Paths, func(p settings.Path) bool { return p.Volume.Kind == k })
+	}
+	if of(settings.Claim) {
+		out = append(out, Right{Resource: cluster.PersistentVolumes, Verbs: []string{"get"}, All: true, Why: "which nodes can have the volumes of paths; without, jobs may be placed where they cannot be had"})
+	}
+	if of(settings.Claim) || of(settings.Fresh) {
+		out = append(out, Right{Resource: cluster.StorageClasses, Verbs: []string{"list"}, All: true, Why: "which nodes can have the volumes that classes make; without, jobs may be placed where they cannot be had"})
 	}
 	return out
 }

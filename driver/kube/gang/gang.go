@@ -1,4 +1,4 @@
-package kube
+package gang
 
 import (
 	"slices"
@@ -10,28 +10,16 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 )
 
-// GangKind is what in a cluster can begin pods together.
-type GangKind = render.GangKind
-
-// The kinds, the one that is taken first before the others.
-const (
-	Native       = render.Native
-	Volcano      = render.Volcano
-	KAI          = render.KAI
-	Coscheduling = render.Coscheduling
-	Kueue        = render.Kueue
-)
-
 // Gang is something that the API server has for beginning pods together. That the resource is
 // served does not show that a scheduler goes by it: a first gang does.
 type Gang struct {
-	Kind     GangKind
+	Kind     render.GangKind
 	Resource cluster.Resource
 }
 
 // Ability is what it guarantees.
 func (g Gang) Ability() engine.GangAbility {
-	if g.Kind == Kueue {
+	if g.Kind == render.Kueue {
 		return engine.GangApproximate
 	}
 	return engine.GangStrict
@@ -39,19 +27,19 @@ func (g Gang) Ability() engine.GangAbility {
 
 // gangKinds are the resources by which each is found, and the versions that are known.
 var gangKinds = []struct {
-	kind        GangKind
+	kind        render.GangKind
 	group, name string
 	versions    []string
 }{
-	{Native, "scheduling.k8s.io", "podgroups", []string{"v1beta1", "v1alpha3", "v1alpha2"}}, // 1.37, 1.37, 1.36; 1.35 had Workload alone
-	{Volcano, "scheduling.volcano.sh", "podgroups", []string{"v1beta1"}},
-	{KAI, "scheduling.run.ai", "podgroups", []string{"v2alpha2"}},
-	{Coscheduling, "scheduling.x-k8s.io", "podgroups", []string{"v1alpha1"}},
-	{Kueue, "kueue.x-k8s.io", "workloads", []string{"v1beta2", "v1beta1"}},
+	{render.Native, "scheduling.k8s.io", "podgroups", []string{"v1beta1", "v1alpha3", "v1alpha2"}}, // 1.37, 1.37, 1.36; 1.35 had Workload alone
+	{render.Volcano, "scheduling.volcano.sh", "podgroups", []string{"v1beta1"}},
+	{render.KAI, "scheduling.run.ai", "podgroups", []string{"v2alpha2"}},
+	{render.Coscheduling, "scheduling.x-k8s.io", "podgroups", []string{"v1alpha1"}},
+	{render.Kueue, "kueue.x-k8s.io", "workloads", []string{"v1beta2", "v1beta1"}},
 }
 
-// Gangs are those that an API server has, the one that is taken first before the others.
-func Gangs(s cluster.Served) (out []Gang) {
+// Served are those that an API server has, the one that is taken first before the others.
+func Served(s cluster.Served) (out []Gang) {
 	for _, g := range gangKinds {
 		if k, ok := s.Find(g.group, g.name, g.versions...); ok {
 			out = append(out, Gang{g.kind, k.Resource})
@@ -72,21 +60,9 @@ func Choose(t *settings.Terms, all []Gang) (Gang, bool) {
 	return all[i], true
 }
 
-// gangRight is what a pool has to be allowed that uses the gang.
-func (g Gang) gangRight() Right {
-	r := Right{Resource: g.Resource, Verbs: []string{"create", "get"}, Why: "pods that begin together"}
-	switch g.Kind {
-	case Volcano, KAI:
-		r.Verbs = []string{"create", "get", "list", "watch"} // they say why a gang waits
-	case Kueue: // which makes them itself
-		r.Verbs = []string{"delete", "get", "list", "watch"}
-	}
-	return r
-}
-
 // MissingSettings is what the settings of a pool lack for a kind of gang to be used, as they are written;
 // empty: nothing. Kueue is never used because it is there: it has to be named.
-func MissingSettings(t *settings.Terms, k GangKind) string {
+func MissingSettings(t *settings.Terms, k render.GangKind) string {
 	var missing []string
 	want := func(has bool, setting string) {
 		if !has {
@@ -94,21 +70,21 @@ func MissingSettings(t *settings.Terms, k GangKind) string {
 		}
 	}
 	switch k {
-	case KAI:
+	case render.KAI:
 		want(t.Queue != "", "queue=NAME")
-	case Coscheduling:
+	case render.Coscheduling:
 		want(t.Scheduler != "", "scheduler=NAME")
-	case Kueue:
-		want(t.Gang == Kueue, "gang=kueue")
+	case render.Kueue:
+		want(t.Gang == render.Kueue, "gang=kueue")
 		want(t.Approximate, "approximate=true")
 		want(t.Queue != "", "queue=NAME")
 	}
 	return strings.Join(missing, ", ")
 }
 
-// KnownGang is a gang of a kind in the version that is preferred, whether a cluster has it or
+// OfKind is a gang of a kind in the version that is preferred, whether a cluster has it or
 // not.
-func KnownGang(kind GangKind) (Gang, bool) {
+func OfKind(kind render.GangKind) (Gang, bool) {
 	for _, g := range gangKinds {
 		if g.kind == kind {
 			return Gang{kind, cluster.Resource{Group: g.group, Version: g.versions[0], Name: g.name}}, true
@@ -117,16 +93,16 @@ func KnownGang(kind GangKind) (Gang, bool) {
 	return Gang{}, false
 }
 
-// GangKinds are the kinds that are known.
-func GangKinds() (out []string) {
+// Kinds are the kinds that are known.
+func Kinds() (out []string) {
 	for _, g := range gangKinds {
 		out = append(out, string(g.kind))
 	}
 	return out
 }
 
-// unknownGangs are those that are served in versions that are not known.
-func unknownGangs(s cluster.Served) (out []string) {
+// UnknownVersions are those that are served in versions that are not known.
+func UnknownVersions(s cluster.Served) (out []string) {
 	for _, g := range gangKinds {
 		k, ok := s.Find(g.group, g.name)
 		if _, known := s.Find(g.group, g.name, g.versions...); ok && !known && !slices.Contains(out, k.String()) {

@@ -1,4 +1,4 @@
-package kube
+package preflight
 
 import (
 	"encoding/json"
@@ -9,20 +9,12 @@ import (
 	admission "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 )
 
 // LabelEverywhere on a namespace, with the value "true", lets its pods onto nodes that are kept
 // for pools: those of the cluster's own parts, which have to run everywhere.
 const LabelEverywhere = "coxswain.sh/everywhere"
-
-// Resources of the admission policy.
-var (
-	policies   = cluster.Resource{Group: "admissionregistration.k8s.io", Version: "v1", Name: "validatingadmissionpolicies", Global: true}
-	bindings   = cluster.Resource{Group: "admissionregistration.k8s.io", Version: "v1", Name: "validatingadmissionpolicybindings", Global: true}
-	configMaps = cluster.Resource{Version: "v1", Name: "configmaps"}
-)
 
 // requesterExpression is the CEL expression by which a policy knows who asks.
 func requesterExpression(s settings.Subject) string {

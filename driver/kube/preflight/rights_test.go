@@ -1,4 +1,4 @@
-package kube
+package preflight
 
 import (
 	"encoding/json"
@@ -10,18 +10,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/gang"
+	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 )
 
 // TestManifest: what is printed is what Rights says, in the types of the API.
 func TestManifest(t *testing.T) {
-	native, _ := KnownGang(Native)
+	native, _ := gang.OfKind(render.Native)
 	for name, terms := range map[string]settings.Terms{
 		"delegated": {Pool: "k8s-a", Namespace: "cox"},
 		"placed":    {Pool: "k8s-a", Namespace: "cox", Placed: true, Reserve: true, PriorityClass: "research", Paths: []settings.Path{{Prefix: "/home", Volume: settings.Volume{Kind: settings.Claim, Name: "home"}}}},
 	} {
-		var gang *Gang
+		var gang *gang.Gang
 		if !terms.Placed {
 			gang = &native
 		}
@@ -82,39 +83,42 @@ func TestManifest(t *testing.T) {
 	}
 }
 
-// TestGangs: which are found, in which version, and which one is taken.
-func TestGangs(t *testing.T) {
-	kind := func(group, version, name string) cluster.Kind {
-		return cluster.Kind{Resource: cluster.Resource{Group: group, Version: version, Name: name}}
-	}
-	served := cluster.Served{
-		kind("kueue.x-k8s.io", "v1beta1", "workloads"), kind("kueue.x-k8s.io", "v1beta2", "workloads"),
-		kind("scheduling.run.ai", "v3", "podgroups"), kind("scheduling.volcano.sh", "v1beta1", "podgroups"),
-		kind("scheduling.k8s.io", "v1alpha2", "podgroups"), kind("scheduling.k8s.io", "v1beta1", "podgroups"), kind("scheduling.k8s.io", "v1", "priorityclasses"),
-	}
-	var got []string
-	for _, g := range Gangs(served) {
-		got = append(got, string(g.Kind)+" "+g.Resource.Version+" "+string(g.Ability()))
-	}
-	if d := cmp.Diff([]string{"native v1beta1 strict", "volcano v1beta1 strict", "kueue v1beta2 approximate"}, got); d != "" {
-		t.Error(d)
-	}
-	if got := unknownGangs(served); !slices.Equal(got, []string{"podgroups.scheduling.run.ai v3"}) {
-		t.Errorf("%q", got)
-	}
-	for _, x := range []struct {
-		terms settings.Terms
-		want  GangKind
-	}{{settings.Terms{}, Native}, {settings.Terms{Gang: Volcano}, Volcano}, {settings.Terms{Gang: KAI}, ""}, {settings.Terms{Placed: true}, ""}} {
-		if g, ok := Choose(&x.terms, Gangs(served)); g.Kind != x.want || ok != (x.want != "") {
-			t.Errorf("%+v: %+v", x.terms, g)
-		}
-	}
-}
-
 func scope(all bool) string {
 	if all {
 		return "cluster"
 	}
 	return "role"
+}
+
+// TestRightsOfAccounts: each namespace has its role; what is made in others' names is theirs to
+// make, and the pool's account may be these and nobody else.
+func TestRightsOfAccounts(t *testing.T) {
+	terms := settings.Terms{
+		Pool: "k8s-a", Namespace: "base", Placed: true, OnlyNamed: true, Namespaces: map[string]string{"nlp": "team-nlp", "law": "team-law"},
+		Impersonate: map[string]settings.Subject{"nlp": {Kind: "ServiceAccount", Name: "runner"}, "user:ada": {Kind: "User", Name: "ada@site"}},
+	}
+	var got []string
+	for _, r := range Rights(&terms, nil) {
+		if slices.ContainsFunc(r.Verbs, func(v string) bool { return v == "create" || v == "impersonate" }) || r.Resource.Name == "namespaces" {
+			got = append(got, strings.TrimSpace(r.Namespace+" "+r.String()+" "+r.Name)+" "+strings.Join(r.Verbs, ","))
+		}
+	}
+	slices.Sort(got)
+	if d := cmp.Diff([]string{
+		"namespaces team-law get", "namespaces team-nlp get",
+		"team-law pods create,delete,get,list,patch,watch", "team-law pods/binding create", "team-law pods/exec create,get", "team-law secrets create,delete,get,list", "team-law services create,get",
+		"team-nlp pods/binding create", "team-nlp pods/exec create,get", "team-nlp serviceaccounts runner impersonate",
+		"users ada@site impersonate",
+	}, got); d != "" {
+		t.Error(d)
+	}
+	text := Manifest(&terms, nil, settings.Subject{Kind: "User", Name: "cox"})
+	for _, want := range []string{"kind: Role\nmetadata:\n  name: \"coxswain-k8s-a-jobs\"\n  namespace: \"team-law\"\n", "subjects:\n  - kind: ServiceAccount\n    name: \"runner\"\n    namespace: \"team-nlp\"\n  - kind: User\n    name: \"ada@site\"\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if n := strings.Count(text, "---\n"); n != 9 {
+		t.Errorf("%d documents", n+1)
+	}
 }
