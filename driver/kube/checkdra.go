@@ -10,7 +10,9 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
 	"github.com/coxswain-sched/coxswain/driver/kube/dra"
+	"github.com/coxswain-sched/coxswain/driver/kube/gang"
 	"github.com/coxswain-sched/coxswain/driver/kube/inventory"
+	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -37,7 +39,7 @@ func (l *scan) checkDRADevices(ctx context.Context, all []inventory.Machine) {
 		l.checkUnusedDRA(ctx)
 		return
 	}
-	l.claimsOfGang()
+	l.checkGangClaims()
 	wrong, not := l.inventory.Unoffered()
 	for _, err := range wrong {
 		l.addFinding(withAttributes, engine.Missing, fault.Remedy(err), "%v", err)
@@ -89,5 +91,24 @@ func (l *scan) checkUnusedDRA(ctx context.Context) {
 	}
 	for _, d := range slices.Sorted(maps.Keys(drivers)) {
 		l.addFinding(withAttributes, engine.Warning, `kubectl get deviceclasses, and --set 'device_class=["CLASS"]' with the one of the driver's GPUs`, "%d of %s (DRA): they are seen, and not used, as device_class names no class of them", drivers[d], d)
+	}
+}
+
+// checkGangClaims says what becomes of claims of devices (DRA) where a gang begins the pods together.
+// Kubernetes' own scheduler gives claims devices before it binds their pods, and so does one that is
+// built from it, as coscheduling's. Volcano does so only if its configuration says it, which it tells
+// nobody. Kueue admits no pod that names a claim.
+func (l *scan) checkGangClaims() {
+	g, ok := gang.Choose(&l.terms, l.gangs)
+	if !ok {
+		return
+	}
+	switch g.Kind {
+	case render.Kueue:
+		l.addFinding(withAttributes, engine.Missing, "take device_class from the settings, so that GPUs are counted; or --placed; or another gang", "jobs that ask for devices are refused: Kueue, by which pods begin here, admits none that has a ResourceClaim")
+	case render.Volcano:
+		l.addFinding(withAttributes, engine.Warning, "kubectl get configmap --namespace volcano-system volcano-scheduler-configmap -o yaml, or where that is; cox verify "+l.terms.Pool+" with GPUs shows it", "Volcano gives claims devices only with %s; without it a pod has a node and no devices, and its job fails", gang.VolcanoClaimSetting)
+	case render.KAI:
+		l.addFinding(withAttributes, engine.Warning, "cox verify "+l.terms.Pool+" with GPUs shows it", "whether KAI gives claims devices was not tried")
 	}
 }

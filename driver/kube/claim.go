@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
 	"github.com/coxswain-sched/coxswain/driver/kube/dra"
+	"github.com/coxswain-sched/coxswain/driver/kube/gang"
 	"github.com/coxswain-sched/coxswain/driver/kube/podstatus"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
@@ -199,4 +201,29 @@ func (e *Engine) markUnpreparedDevices(a *attempt, members []podstatus.Member, n
 		}
 	}
 	return nil
+}
+
+// missingClaimDevices says of a pod that has a node that its claim has no devices; empty: it has them, or
+// nobody can say. Who gives devices does so before it binds, so that none come later.
+func (e *Engine) missingClaimDevices(a *attempt, p *corev1.Pod) (string, error) {
+	if e.cfg.Terms.Placed {
+		return "", nil
+	}
+	ctx, cancel := e.calls.callContext()
+	defer cancel()
+	var c resourcev1.ResourceClaim
+	switch err := e.k.Get(ctx, dra.Claims, p.Namespace, p.Name, &c); {
+	case fault.KindOf(err) == fault.NotFound && err != nil, fault.KindOf(err) == fault.Permission:
+		return "", nil
+	case err != nil:
+		return "", err
+	case c.Status.Allocation != nil:
+		return "", nil
+	}
+	why := "its plugin DynamicResources has to be on"
+	who := "the scheduler " + cmp.Or(e.cfg.Terms.Scheduler, "of the cluster")
+	if a.order.gangKind() == render.Volcano {
+		who, why = "Volcano", "it takes "+gang.VolcanoClaimSetting
+	}
+	return fmt.Sprintf("pod %s on %s: %s has given it a node, and its ResourceClaim no devices: %s", p.Name, p.Spec.NodeName, who, why), nil
 }

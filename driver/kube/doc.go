@@ -30,7 +30,7 @@
 //	pods.go                         pods as they are watched; what is left of ended attempts, and its end with the pool
 //	report.go logs.go               what is reported of an attempt and kept of it (driver/kube/podstatus: what a pod proves)
 //	namespacequota.go               quotas of namespaces (driver/kube/quota does the arithmetic)
-//	claim.go claimgang.go           devices that are claimed (driver/kube/dra has what drivers publish)
+//	claim.go                        devices that are claimed (driver/kube/dra has what drivers publish)
 //	reserve.go                      nodes that are kept for the pool
 //	check.go checkparts.go checkaccount.go checkdra.go checkkueue.go checkreserve.go    the look before a pool is added
 //

@@ -56,25 +56,25 @@ func workloadResource(version string) cluster.Resource {
 // tearDownPod does what is left to do for a pod whose end is written down, beyond our finalizer: one
 // that has no owner is deleted, as nobody collects it; and for one that was deleted before it
 // had a node Kueue waits for another in its place, and keeps it, until its Workload is deleted.
-func (e *Engine) tearDownPod(ctx context.Context, p *corev1.Pod, m podstatus.Member) error {
+func (c *clusterCalls) tearDownPod(ctx context.Context, p *corev1.Pod, m podstatus.Member) error {
 	switch {
 	case !m.Over:
 		return nil
 	case len(p.OwnerReferences) == 0 && p.DeletionTimestamp == nil:
-		if err := e.k.Delete(ctx, cluster.Pods, p.Namespace, p.Name, cluster.Deletion{UID: p.UID}); !isSettledError(err) {
+		if err := c.k.Delete(ctx, cluster.Pods, p.Namespace, p.Name, cluster.Deletion{UID: p.UID}); !isSettledError(err) {
 			return err
 		}
 	case p.Spec.NodeName == "" && p.DeletionTimestamp != nil && slices.Contains(p.Finalizers, render.KueueManaged):
-		return e.deleteWorkload(ctx, p)
+		return c.deleteWorkload(ctx, p)
 	}
 	return nil
 }
 
 // deleteWorkload deletes the Workload that Kueue has made of a pod's group, if it is that of this pod.
-func (e *Engine) deleteWorkload(ctx context.Context, p *corev1.Pod) error {
-	at := workloadResource(e.kueueVersion(ctx))
+func (c *clusterCalls) deleteWorkload(ctx context.Context, p *corev1.Pod) error {
+	at := workloadResource(c.kueueVersion(ctx))
 	var w workload
-	err := e.k.Get(ctx, at, p.Namespace, p.Labels[render.KueueGroup], &w)
+	err := c.k.Get(ctx, at, p.Namespace, p.Labels[render.KueueGroup], &w)
 	if fault.KindOf(err) == fault.NotFound && err != nil {
 		return nil
 	}
@@ -84,15 +84,15 @@ func (e *Engine) deleteWorkload(ctx context.Context, p *corev1.Pod) error {
 	if w.DeletionTimestamp != nil || !isOwner(p.UID, &w) {
 		return nil
 	}
-	if err := e.k.Delete(ctx, at, p.Namespace, w.Name, cluster.Deletion{UID: w.UID}); !isSettledError(err) {
+	if err := c.k.Delete(ctx, at, p.Namespace, w.Name, cluster.Deletion{UID: w.UID}); !isSettledError(err) {
 		return fmt.Errorf("workload %s: %w", w.Name, err)
 	}
 	return nil
 }
 
 // kueueVersion is that of its API which the cluster serves.
-func (e *Engine) kueueVersion(ctx context.Context) string {
-	served, err := e.k.Served(ctx)
+func (c *clusterCalls) kueueVersion(ctx context.Context) string {
+	served, err := c.k.Served(ctx)
 	if err != nil {
 		return ""
 	}

@@ -230,7 +230,7 @@ func (e *Engine) cleanUpPod(p *corev1.Pod) (bool, error) {
 			return true, err
 		}
 	}
-	return m.Over || !isHeldByFinalizer(p), e.tearDownPod(ctx, p, m)
+	return m.Over || !isHeldByFinalizer(p), e.calls.tearDownPod(ctx, p, m)
 }
 
 // isSettledError reports whether a call has done what there was to do, or there was nothing any more.
