@@ -64,7 +64,7 @@ func (e *Engine) reportWaiting(a *attempt, why error) {
 	}
 	r := a.report
 	r.Message = errorWithAdvice(why)
-	a.waits = r.Message
+	a.said.waiting = r.Message
 	e.publishReport(a, r)
 }
 
@@ -78,7 +78,7 @@ func (e *Engine) reportUnlisted(a *attempt, why error) {
 	}
 	r := a.report
 	r.Message = errorWithAdvice(why)
-	a.unseen = r.Message
+	a.said.unlisted = r.Message
 	e.publishReport(a, r)
 }
 
@@ -86,12 +86,12 @@ func (e *Engine) reportUnlisted(a *attempt, why error) {
 func (e *Engine) clearUnlisted(a *attempt) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if a.unseen != "" && a.unseen == a.report.Message {
+	if a.said.unlisted != "" && a.said.unlisted == a.report.Message {
 		r := a.report
 		r.Message = ""
 		e.publishReport(a, r)
 	}
-	a.unseen = ""
+	a.said.unlisted = ""
 }
 
 // errorWithAdvice is an error with its remedy.
@@ -259,7 +259,7 @@ func (e *Engine) deleteLingering(a *attempt, members []podstatus.Member) error {
 func (e *Engine) endStuckAttempt(a *attempt, members []podstatus.Member, now time.Time) (time.Duration, error) {
 	e.mu.Lock()
 	began := !a.report.Started.IsZero()
-	since := a.stuck
+	since := a.stall.stuckSince
 	e.mu.Unlock()
 	stuck, bare, mute := -1, -1, -1
 	for i, m := range members {
@@ -286,7 +286,7 @@ func (e *Engine) endStuckAttempt(a *attempt, members []podstatus.Member, now tim
 	}
 	if stuck < 0 {
 		e.mu.Lock()
-		a.stuck = time.Time{}
+		a.stall.stuckSince = time.Time{}
 		e.mu.Unlock()
 		due, err := e.endSandboxless(a, bare, mute, now)
 		return shorterWait(nextPodCheck(members), due), err
@@ -294,7 +294,7 @@ func (e *Engine) endStuckAttempt(a *attempt, members []podstatus.Member, now tim
 	if since.IsZero() {
 		since = now
 		e.mu.Lock()
-		a.stuck = now
+		a.stall.stuckSince = now
 		r := a.report
 		r.Message = members[stuck].Why
 		e.publishReport(a, r)
@@ -323,26 +323,26 @@ func (e *Engine) endSandboxless(a *attempt, bare, mute int, now time.Time) (time
 		if mute >= 0 {
 			text = fmt.Sprintf("pod %s: its kubelet on %s does not answer", podName(e, a.ref, mute), a.nodeOf(mute))
 		}
-		if r.Message == a.barely || r.Message == "" {
+		if r.Message == a.stall.bareText || r.Message == "" {
 			r.Message = text
 		}
-		a.bare, a.barely = time.Time{}, text
+		a.stall.bareSince, a.stall.bareText = time.Time{}, text
 		e.publishReport(a, r)
 		e.mu.Unlock()
 		return 0, nil
 	}
-	if a.bare.IsZero() || a.bareOne != bare {
-		a.bare, a.bareOne = now, bare
-		if r.Message == a.barely { // of another pod, or of this one's kubelet that did not answer
+	if a.stall.bareSince.IsZero() || a.stall.barePod != bare {
+		a.stall.bareSince, a.stall.barePod = now, bare
+		if r.Message == a.stall.bareText { // of another pod, or of this one's kubelet that did not answer
 			r.Message = ""
 		}
-		a.barely = ""
+		a.stall.bareText = ""
 	}
-	since := now.Sub(a.bare)
+	since := now.Sub(a.stall.bareSince)
 	pod := podName(e, a.ref, bare)
 	text := fmt.Sprintf("pod %s on %s: its kubelet has not made it ready for containers: a volume, or its network; kubectl describe pod %s --namespace %s says why", pod, a.nodeOf(bare), pod, a.namespace)
 	if since >= podstatus.Silence && !r.Uncertain {
-		r.Message, a.barely = text, text
+		r.Message, a.stall.bareText = text, text
 	}
 	e.publishReport(a, r)
 	e.mu.Unlock()

@@ -36,25 +36,51 @@ type attempt struct {
 	on      []string // the nodes where it began, by index, where we did not choose them
 	report  engine.Report
 	stop    *stopping
-	held    *pausing  // what the crew was told of suspending last; nil: nothing
-	turn    uint64    // of that; 0: this driver has told it nothing
 	told    *stopping // what the crew has been told of stop
 	deleted *stopping // what the pods were deleted for
-	waits   string    // what was last said of why its pods have no nodes
-	unseen  string    // what was last said of why its pods cannot be seen; empty: they can
 	ship    shipping
-	lacks   string       // why its claims have no volumes yet; empty: they have
-	wanted  time.Time    // since when its claims are to have volumes; zero: nothing was done for that
-	asking  bool         // its crew is asked what was saved
-	warned  time.Time    // when a signal was last sent to it, in this driver's time
-	before  engine.Saved // what it had saved then, as far as is known
-	heard   bool         // it has said since what it had
-	stuck   time.Time    // since when a container cannot be made; zero: it can
-	bare    time.Time    // since when a pod that has its node has nothing in which one could begin; zero: all have
-	bareOne int          // which pod
-	barely  string       // what was said of that
-	takes   quota.Usage  // what its pods take of quotas
+	takes   quota.Usage // what its pods take of quotas
 	ended   bool
+
+	suspension suspension
+	said       saidReasons
+	volumes    volumeWait
+	saving     savedQuestion
+	stall      startStall
+}
+
+// suspension is what an attempt's agent was told of suspending last.
+type suspension struct {
+	told *pausing // nil: nothing
+	turn uint64   // of that; 0: this driver has told it nothing
+}
+
+// saidReasons is what was reported last of why an attempt does not get on.
+type saidReasons struct {
+	waiting  string // why its pods have no nodes
+	unlisted string // why its pods cannot be seen; empty: they can
+}
+
+// volumeWait is the wait for the volumes of an attempt's claims.
+type volumeWait struct {
+	missing     string    // why its claims have no volumes yet; empty: they have
+	wantedSince time.Time // since when its claims are to have volumes; zero: nothing was done for that
+}
+
+// savedQuestion is the question what an attempt has saved.
+type savedQuestion struct {
+	asking   bool         // its agent is asked
+	signaled time.Time    // when a signal was last sent to it, in this driver's time
+	before   engine.Saved // what it had saved then, as far as is known
+	answered bool         // it has said since what it had
+}
+
+// startStall is what keeps an attempt's pods from starting on their nodes.
+type startStall struct {
+	stuckSince time.Time // since when a container cannot be made; zero: it can
+	bareSince  time.Time // since when a pod that has its node has no sandbox; zero: all have
+	barePod    int       // which pod
+	bareText   string    // what was said of that
 }
 
 // pod is the last that was seen of a pod.
@@ -197,7 +223,7 @@ func (e *Engine) restoreAttempt(ref engine.Ref, l *life) *attempt {
 		return &attempt{ref: ref, namespace: cmp.Or(l.namespace, e.cfg.Terms.Namespace), digest: l.digest, report: *l.end, ended: true}
 	}
 	a := newAttempt(&e.cfg.Terms, ref, l.launch)
-	a.begun, a.made, a.stop, a.held, a.on = true, l.made, l.stop, l.held, l.on
+	a.begun, a.made, a.stop, a.suspension.told, a.on = true, l.made, l.stop, l.held, l.on
 	if a.made != nil {
 		a.report.Native = render.Name(e.log.server, ref)
 	}

@@ -45,10 +45,10 @@ func (e *Engine) provisionVolumes(a *attempt) error {
 		return nil
 	}
 	e.mu.Lock()
-	if a.wanted.IsZero() {
-		a.wanted = time.Now()
+	if a.volumes.wantedSince.IsZero() {
+		a.volumes.wantedSince = time.Now()
 	}
-	since := a.wanted
+	since := a.volumes.wantedSince
 	all := e.unplacedClaims(a)
 	e.mu.Unlock()
 	waits := make([]error, len(all))
@@ -63,7 +63,7 @@ func (e *Engine) provisionVolumes(a *attempt) error {
 			err, lacks = &pending{waits[i], after}, errorWithAdvice(waits[i])
 		}
 		e.mu.Lock()
-		a.lacks = lacks
+		a.volumes.missing = lacks
 		e.mu.Unlock()
 	}
 	if err != nil && classifyError(err) == nil && time.Since(since) > e.cfg.Ready {

@@ -77,12 +77,12 @@ func (e *Engine) reportProgress(a *attempt, members []podstatus.Member, over int
 	if a.report.Uncertain && !r.Uncertain { // it is seen again
 		r.Message = ""
 	}
-	text := cmp.Or(a.lacks, e.said[a.namespace+"/"+render.Name(e.log.server, a.ref)], podstatus.PendingReason(members))
+	text := cmp.Or(a.volumes.missing, e.said[a.namespace+"/"+render.Name(e.log.server, a.ref)], podstatus.PendingReason(members))
 	if r.Phase == engine.Accepted && a.stop == nil && !r.Uncertain {
-		if text != "" || r.Message == a.waits {
+		if text != "" || r.Message == a.said.waiting {
 			r.Message = text
 		}
-		a.waits = text
+		a.said.waiting = text
 	}
 	for _, m := range members {
 		if o := m.Outcome; o != nil && !o.Started.IsZero() { // its begin was not seen

@@ -31,10 +31,10 @@ func (e *Engine) askSaved(a *attempt, signaled time.Time) {
 		return
 	}
 	a.noteSignal(signaled)
-	if a.asking {
+	if a.saving.asking {
 		return
 	}
-	a.asking = true
+	a.saving.asking = true
 	e.wg.Go(func() {
 		for wait := savedFirst; ; wait = min(wait*3/2, savedLast) {
 			select {
@@ -79,9 +79,9 @@ func (e *Engine) askSavedOnce(a *attempt) (s engine.Saved, again bool) {
 
 // noteSignal notes when a signal was sent, and what was known to be saved then. The caller holds the lock.
 func (a *attempt) noteSignal(signaled time.Time) {
-	a.warned, a.before, a.heard = signaled, engine.Saved{}, false
+	a.saving.signaled, a.saving.before, a.saving.answered = signaled, engine.Saved{}, false
 	if s := a.report.Saved; s != nil {
-		a.before = *s
+		a.saving.before = *s
 	}
 }
 
@@ -94,8 +94,8 @@ func (e *Engine) heardSaved(a *attempt, s engine.Saved, again bool) bool {
 		r.Saved = &s
 		e.publishReport(a, r)
 	}
-	a.asking = again && !a.ended && !a.savedSince(s) && time.Since(a.warned) < savedWithin
-	return a.asking
+	a.saving.asking = again && !a.ended && !a.savedSince(s) && time.Since(a.saving.signaled) < savedWithin
+	return a.saving.asking
 }
 
 // savedSince reports whether what a job says that it has saved is of after its last signal. That
@@ -105,14 +105,14 @@ func (a *attempt) savedSince(s engine.Saved) bool {
 	if s.At.IsZero() {
 		return false
 	}
-	first := !a.heard
-	a.heard = true
+	first := !a.saving.answered
+	a.saving.answered = true
 	switch {
-	case s.As == a.before.As && s.At.Equal(a.before.At):
+	case s.As == a.saving.before.As && s.At.Equal(a.saving.before.At):
 		return false
-	case s.At.After(a.warned) || !first:
+	case s.At.After(a.saving.signaled) || !first:
 		return true
 	}
-	a.before = s // it may have saved it before, and nobody asked
+	a.saving.before = s // it may have saved it before, and nobody asked
 	return false
 }

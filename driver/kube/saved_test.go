@@ -49,7 +49,7 @@ func TestWhoHasSavedIsNotAskedAgain(t *testing.T) {
 		{"long after", signal.Add(-savedWithin), engine.Saved{}, true, false, "ahead"},
 	} {
 		a.noteSignal(x.signaled)
-		if got := e.heardSaved(a, x.saved, x.again); got != x.want || a.asking != got {
+		if got := e.heardSaved(a, x.saved, x.again); got != x.want || a.saving.asking != got {
 			t.Errorf("%s: asked again: %v", x.what, got)
 		}
 		if r := a.report.Saved; x.told != "" && (r == nil || r.As != x.told) || x.told == "" && r != nil {

@@ -51,7 +51,7 @@ func (e *Engine) setSuspended(ctx context.Context, ref engine.Ref, on bool) erro
 		return fault.New(fault.Conflict, "attempt %s: its cox-pod is older than suspending", ref).Advise("give the pool a newer agent_image; jobs that run go on as they are")
 	case err != nil:
 		return err
-	case a.turn != turn:
+	case a.suspension.turn != turn:
 		return fault.New(fault.Unavailable, "attempt %s was told otherwise meanwhile", ref)
 	}
 	return e.recordSuspend(a, pausing{On: on, Sure: true})
@@ -61,7 +61,7 @@ func (e *Engine) setSuspended(ctx context.Context, ref engine.Ref, on bool) erro
 // whether it was heard.
 func (e *Engine) tellAgain(a *attempt) error {
 	e.mu.Lock()
-	h, running := a.held, !a.ended && a.turn == 0 && a.stop == nil && a.report.Phase == engine.Running
+	h, running := a.suspension.told, !a.ended && a.suspension.turn == 0 && a.stop == nil && a.report.Phase == engine.Running
 	e.mu.Unlock()
 	if h == nil || h.Sure || !running {
 		return nil
@@ -72,7 +72,7 @@ func (e *Engine) tellAgain(a *attempt) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	a.turn = 0 // nobody else has told it anything
+	a.suspension.turn = 0 // nobody else has told it anything
 	return err
 }
 
@@ -93,21 +93,21 @@ func (e *Engine) beginSuspend(ref engine.Ref, on bool) (*attempt, uint64, error)
 		return nil, 0, err
 	}
 	e.turns++
-	a.turn = e.log.Epoch()<<32 | e.turns
-	return a, a.turn, nil
+	a.suspension.turn = e.log.Epoch()<<32 | e.turns
+	return a, a.suspension.turn, nil
 }
 
 // recordSuspend writes down what an attempt is told of suspending, or that it is so, and reports it: it
 // is suspended once that is sure, and no more as soon as it is told to go on. The caller holds
 // the lock.
 func (e *Engine) recordSuspend(a *attempt, h pausing) error {
-	if a.held != nil && *a.held == (pausing{On: h.On, Sure: true}) {
+	if a.suspension.told != nil && *a.suspension.told == (pausing{On: h.On, Sure: true}) {
 		return nil // it is so
 	}
 	if err := e.log.Append(&entry{Kind: held, Ref: a.ref, On: h.On, Sure: h.Sure}); err != nil {
 		return err
 	}
-	a.held = &h
+	a.suspension.told = &h
 	r := a.report
 	r.Suspended = h.On && h.Sure
 	e.publishReport(a, r)
