@@ -10,13 +10,12 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
-// nvidia is the name by which a GPU is asked for where no node says any, as in a pool whose nodes
-// come with the jobs.
+// nvidia is the resource name of a GPU where no node has any, as in a pool whose nodes come with the
+// jobs.
 const nvidia = "nvidia.com/gpu"
 
-// WholeGPU is the name by which a pod asks for a whole GPU where the cluster's scheduler chooses
-// the nodes: that of the settings, or else that which the pool's nodes have. Parts of GPUs, and
-// turns on them, are none.
+// WholeGPU is the resource name of a whole GPU where the cluster's scheduler chooses the nodes: that of
+// the settings, or else that of the pool's nodes. Parts of GPUs and time slices do not count.
 func (s *Inventory) WholeGPU(ctx context.Context) (string, error) {
 	if s.terms.GPU != "" {
 		return s.terms.GPU, nil
@@ -28,7 +27,7 @@ func (s *Inventory) WholeGPU(ctx context.Context) (string, error) {
 	return WholeGPUOf(&s.terms, all)
 }
 
-// WholeGPUOf is that of a pool with these nodes.
+// WholeGPUOf is WholeGPU for a pool with these nodes.
 func WholeGPUOf(t *settings.Terms, all []Machine) (string, error) {
 	if t.GPU != "" {
 		return t.GPU, nil

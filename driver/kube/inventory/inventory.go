@@ -32,7 +32,7 @@ type Inventory struct {
 	mu           sync.Mutex // guards what the last Refresh has found
 	machines     []Machine  // sorted by name; nil: there was none
 	listed       time.Time  // when
-	use          map[string]using
+	use          map[string]nodeUsage
 	used         time.Time                // when use and holders were read
 	holders      map[string][]ClaimHolder // the pods that have claims of the paths, by namespace and name
 	volumes      []VolumeTopology         // the claims of the paths
@@ -129,9 +129,9 @@ func (s *Inventory) Refresh(ctx context.Context) ([]Machine, error) {
 }
 
 // readUsage sums up what pods hold, in chunks: the pods themselves are not reserved.
-func (s *Inventory) readUsage(ctx context.Context) (out map[string]using, holders map[string][]ClaimHolder, err error) {
+func (s *Inventory) readUsage(ctx context.Context) (out map[string]nodeUsage, holders map[string][]ClaimHolder, err error) {
 	err = cluster.Unbroken(func() error {
-		out, holders = map[string]using{}, map[string][]ClaimHolder{}
+		out, holders = map[string]nodeUsage{}, map[string][]ClaimHolder{}
 		_, err := cluster.List(ctx, s.cluster, cluster.Pods, cluster.Selection{Fields: "status.phase!=Succeeded,status.phase!=Failed"}, func(p *corev1.Pod) error {
 			addPodUse(&s.terms, out, p, s.isOurPod)
 			addClaimHolders(&s.terms, holders, p, s.isOurPod(p))

@@ -17,8 +17,8 @@ import (
 	amount "github.com/coxswain-sched/coxswain/model/resource"
 )
 
-// Machine is a node of the cluster as the project knows nodes, and what a pod has to say to
-// get a part of it.
+// Machine is a node of the cluster as Coxswain knows nodes, and what a pod has to ask for to get a
+// part of it.
 type Machine struct {
 	Node     fleet.Node
 	Ask      []string       // of each device, by its place in Node.Devices: the name of the resource that a pod asks for; empty: it is claimed
@@ -38,9 +38,8 @@ type Machine struct {
 	Far      map[string]string // by namespace and claim: why pods there cannot have a volume of the paths
 }
 
-// readNodes reads the nodes of a pool; those that are not the pool's are left out. Use is what
-// pods hold, by node.
-func readNodes(t *settings.Terms, nodes []corev1.Node, use map[string]using) []Machine {
+// readNodes reads the nodes of a pool and leaves out the others. use is what pods hold, by node.
+func readNodes(t *settings.Terms, nodes []corev1.Node, use map[string]nodeUsage) []Machine {
 	levels := topologyLevels(t, nodes)
 	var out []Machine
 	for i := range nodes {
@@ -58,7 +57,7 @@ func readNodes(t *settings.Terms, nodes []corev1.Node, use map[string]using) []M
 	return out
 }
 
-// readNode reads a node. Levels are the labels of its path.
+// readNode reads a node. levels are the labels of its path.
 func readNode(t *settings.Terms, n *corev1.Node, levels [][]string) Machine {
 	m := Machine{Taints: n.Spec.Taints, Cordoned: n.Spec.Unschedulable, Node: fleet.Node{
 		Name: n.Name, Pool: t.Pool, Address: nodeAddress(n), Hosts: nodeHostnames(n), Features: nodeFeatures(t, n), Path: nodePath(n, levels),
@@ -93,8 +92,8 @@ func readNode(t *settings.Terms, n *corev1.Node, levels [][]string) Machine {
 // Named is the name under which a job asks for a resource that is only counted.
 func Named(resource string) string { return "gres/" + resource }
 
-// subtractForeignUse takes what others hold off a node that is placed by us, and marks as many devices
-// as they hold: the last ones, as which they are only the kubelet knows. Where another
+// subtractForeignUse takes what others hold off a node where Coxswain places, and marks as many devices
+// as they hold. It marks the last ones: which ones they really are only the kubelet knows. Where another
 // scheduler chooses the nodes, what others hold is its business.
 func (m *Machine) subtractForeignUse(t *settings.Terms) {
 	if !t.Placed {
@@ -112,7 +111,7 @@ func (m *Machine) subtractForeignUse(t *settings.Terms) {
 	}
 }
 
-// remainingVector is what is left of a node's amounts, and never below nothing.
+// remainingVector is what is left of a node's amounts, at least zero each.
 func remainingVector(v, used amount.Vector) amount.Vector {
 	out := amount.Vector{CPU: max(0, v.CPU.Sub(used.CPU)), Memory: max(0, v.Memory.Sub(used.Memory)), Disk: max(0, v.Disk.Sub(used.Disk))}
 	for _, x := range v.Named {
@@ -134,7 +133,7 @@ func nodeAddress(n *corev1.Node) string {
 	return ""
 }
 
-// nodeHostnames are the names of the machine where they are not the node's alone.
+// nodeHostnames are the machine's names, if it has others than the node's.
 func nodeHostnames(n *corev1.Node) []string {
 	other := n.Labels[corev1.LabelHostname]
 	if other == "" || other == n.Name {
@@ -145,9 +144,8 @@ func nodeHostnames(n *corev1.Node) []string {
 	return out
 }
 
-// standing are the labels whose values are features of a node, each with what stands before
-// the value.
-var standing = []struct{ label, before string }{
+// featureLabels are the labels whose values are features of a node, each with a prefix for the value.
+var featureLabels = []struct{ label, before string }{
 	{corev1.LabelArchStable, ""},
 	{corev1.LabelInstanceTypeStable, ""},
 	{labelProduct, ""},
@@ -159,7 +157,7 @@ var standing = []struct{ label, before string }{
 
 func nodeFeatures(t *settings.Terms, n *corev1.Node) []string {
 	var out []string
-	for _, s := range standing {
+	for _, s := range featureLabels {
 		if v := n.Labels[s.label]; v != "" {
 			out = append(out, s.before+v)
 		}

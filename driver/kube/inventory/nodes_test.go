@@ -40,7 +40,7 @@ func nodeOf(t *testing.T, text string, change func(*corev1.Node)) corev1.Node {
 
 func one(t *testing.T, terms settings.Terms, n corev1.Node, pods ...corev1.Pod) Machine {
 	t.Helper()
-	use := map[string]using{}
+	use := map[string]nodeUsage{}
 	for i := range pods {
 		addPodUse(&terms, use, &pods[i], func(p *corev1.Pod) bool { return p.Labels[render.LabelServer] == "abcdef" })
 	}

@@ -7,7 +7,7 @@ import (
 	amount "github.com/coxswain-sched/coxswain/model/resource"
 )
 
-// Use is what pods hold of a node by what they ask for: that is what a scheduler counts.
+// Use is what pods hold of a node by their requests, which is what a scheduler counts.
 type Use struct {
 	Pods    int
 	Daemons int // of the pods: those of DaemonSets, which come back wherever they are ended
@@ -15,11 +15,11 @@ type Use struct {
 	Devices map[string]int // GPUs and their parts, by the resource's name
 }
 
-type using struct{ others, ours Use }
+type nodeUsage struct{ others, ours Use }
 
 // addPodUse adds what a pod holds to what pods hold, by node. One that has ended, or has no node,
 // holds nothing; one that is being deleted holds what it has until its object is gone.
-func addPodUse(t *settings.Terms, sum map[string]using, p *corev1.Pod, ours func(*corev1.Pod) bool) {
+func addPodUse(t *settings.Terms, sum map[string]nodeUsage, p *corev1.Pod, ours func(*corev1.Pod) bool) {
 	if p.Spec.NodeName == "" || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return
 	}
