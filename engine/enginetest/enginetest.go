@@ -130,7 +130,7 @@ type bench struct {
 	plans map[engine.Ref]*engine.Launch
 }
 
-func start(t *testing.T, h Harness) *bench {
+func startBench(t *testing.T, h Harness) *bench {
 	t.Helper()
 	asked := time.Now()
 	h.turns <- struct{}{}
@@ -142,27 +142,27 @@ func start(t *testing.T, h Harness) *bench {
 	if b.Now == nil {
 		b.Now = time.Now
 	}
-	b.seen = watch(t, b.e)
+	b.seen = startWatch(t, b.e)
 	return b
 }
 
-// reopen puts another driver in the place of the present one; closed runs while
+// reopenEngine puts another driver in the place of the present one; closed runs while
 // there is none.
-func (b *bench) reopen(closed func()) {
+func (b *bench) reopenEngine(closed func()) {
 	b.Helper()
 	b.seen.stop()
 	before := b.seen
 	b.e = b.Reopen(b.T, b.e, closed)
-	b.seen = watch(b.T, b.e)
-	b.seen.follows(before)
+	b.seen = startWatch(b.T, b.e)
+	b.seen.continueFrom(before)
 }
 
-// plan returns a launch of a job of one task per node on the first n nodes.
-func (b *bench) plan(allocation uint64, n int, p Program) *engine.Launch {
+// planLaunch returns a launch of a job of one task per node on the first n nodes.
+func (b *bench) planLaunch(allocation uint64, n int, p Program) *engine.Launch {
 	b.Helper()
 	var nodes []fleet.Node
 	var err error
-	b.poll("the engine says its nodes", func() bool { // what it asks may be slow to answer
+	b.pollUntil("the engine says its nodes", func() bool { // what it asks may be slow to answer
 		nodes, err = b.e.Nodes(b.Context())
 		return fault.KindOf(err) != fault.Unavailable
 	})
@@ -192,17 +192,17 @@ func (b *bench) plan(allocation uint64, n int, p Program) *engine.Launch {
 	return l
 }
 
-// node is the k-th node of an attempt that runs.
-func (b *bench) node(ref engine.Ref, k int) string {
+// nodeOf is the k-th node of an attempt that runs.
+func (b *bench) nodeOf(ref engine.Ref, k int) string {
 	b.Helper()
 	if !b.Delegated {
 		return b.plans[ref].Claims[k].Node
 	}
-	return b.running(ref).Nodes[k].Node
+	return b.awaitRunning(ref).Nodes[k].Node
 }
 
-// launch launches and fails the test if that fails.
-func (b *bench) launch(l *engine.Launch) engine.Ref {
+// mustLaunch launches and fails the test if that fails.
+func (b *bench) mustLaunch(l *engine.Launch) engine.Ref {
 	b.Helper()
 	if err := b.e.Launch(b.Context(), l); err != nil {
 		b.Fatalf("launch: %v", err)
@@ -210,27 +210,27 @@ func (b *bench) launch(l *engine.Launch) engine.Ref {
 	return l.Ref
 }
 
-// begin launches a program on n nodes.
-func (b *bench) begin(n int, p Program) engine.Ref {
+// launchProgram launches a program on n nodes.
+func (b *bench) launchProgram(n int, p Program) engine.Ref {
 	b.Helper()
-	return b.launch(b.plan(1, n, p))
+	return b.mustLaunch(b.planLaunch(1, n, p))
 }
 
-// stop stops and fails the test if that fails.
-func (b *bench) stop(ref engine.Ref, s engine.Stop) {
+// mustStop stops and fails the test if that fails.
+func (b *bench) mustStop(ref engine.Ref, s engine.Stop) {
 	b.Helper()
 	if err := b.e.Stop(b.Context(), ref, s); err != nil {
 		b.Fatalf("stop: %v", err)
 	}
 }
 
-// await waits for an event of an attempt.
-func (b *bench) await(ref engine.Ref, what string, want func(engine.Report) bool) engine.Report {
+// awaitReport waits for an event of an attempt.
+func (b *bench) awaitReport(ref engine.Ref, what string, want func(engine.Report) bool) engine.Report {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	defer cancel()
 	for {
-		r, ok, more := b.seen.find(ref, want)
+		r, ok, more := b.seen.findReport(ref, want)
 		if ok {
 			return r
 		}
@@ -244,32 +244,32 @@ func (b *bench) await(ref engine.Ref, what string, want func(engine.Report) bool
 		select {
 		case <-more:
 		case <-ctx.Done():
-			b.Fatalf("attempt %s: no report that it is %s; the last one is %s", ref, what, b.seen.last(ref))
+			b.Fatalf("attempt %s: no report that it is %s; the last one is %s", ref, what, b.seen.lastReport(ref))
 		}
 	}
 }
 
-func (b *bench) running(ref engine.Ref) engine.Report {
+func (b *bench) awaitRunning(ref engine.Ref) engine.Report {
 	b.Helper()
-	return b.await(ref, "running", func(r engine.Report) bool { return r.Phase == engine.Running })
+	return b.awaitReport(ref, "running", func(r engine.Report) bool { return r.Phase == engine.Running })
 }
 
-// ready waits until the script of an attempt says that it behaves as it should.
+// awaitReady waits until the script of an attempt says that it behaves as it should.
 // Nothing tells of that but its output.
-func (b *bench) ready(ref engine.Ref) {
+func (b *bench) awaitReady(ref engine.Ref) {
 	b.Helper()
-	r := b.await(ref, "running its script", func(r engine.Report) bool { return len(r.Tasks) > 0 })
+	r := b.awaitReport(ref, "running its script", func(r engine.Report) bool { return len(r.Tasks) > 0 })
 	if r.Tasks[0].Log == "" {
 		return
 	}
-	b.poll("its script is ready", func() bool {
-		out, err := b.output(r.Tasks[0].Log)
+	b.pollUntil("its script is ready", func() bool {
+		out, err := b.readOutput(r.Tasks[0].Log)
 		return err == nil && strings.Contains(string(out), "ready\n")
 	})
 }
 
-// output reads what an attempt has printed so far.
-func (b *bench) output(name string) ([]byte, error) {
+// readOutput reads what an attempt has printed so far.
+func (b *bench) readOutput(name string) ([]byte, error) {
 	if !b.Keeps {
 		return os.ReadFile(name)
 	}
@@ -281,8 +281,8 @@ func (b *bench) output(name string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// poll waits for what no event tells.
-func (b *bench) poll(what string, is func() bool) {
+// pollUntil waits for what no event tells.
+func (b *bench) pollUntil(what string, is func() bool) {
 	b.Helper()
 	for deadline := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -294,10 +294,10 @@ func (b *bench) poll(what string, is func() bool) {
 	}
 }
 
-// gone waits for the proved end, and checks the proof by other means.
-func (b *bench) gone(ref engine.Ref) engine.Report {
+// awaitGone waits for the proved end, and checks the proof by other means.
+func (b *bench) awaitGone(ref engine.Ref) engine.Report {
 	b.Helper()
-	r := b.await(ref, "gone", func(r engine.Report) bool { return r.Gone })
+	r := b.awaitReport(ref, "gone", func(r engine.Report) bool { return r.Gone })
 	if b.Living != nil {
 		if n := b.Living(b.T, b.e, ref); n != 0 {
 			b.Errorf("attempt %s is said to be gone, and %d of its processes live", ref, n)
@@ -306,22 +306,22 @@ func (b *bench) gone(ref engine.Ref) engine.Report {
 	return r
 }
 
-// is fails the test unless an error is of a kind.
-func is(t *testing.T, err error, want fault.Kind) {
+// checkKind fails the test unless an error is of a kind.
+func checkKind(t *testing.T, err error, want fault.Kind) {
 	t.Helper()
 	if err == nil || fault.KindOf(err) != want {
 		t.Errorf("error %v of kind %s, want one of kind %s", err, fault.KindOf(err), want)
 	}
 }
 
-// ended fails the test unless an attempt ended so.
-func ended(t *testing.T, r engine.Report, cause engine.Cause, code job.ExitCode) {
+// checkEnded fails the test unless an attempt ended so.
+func checkEnded(t *testing.T, r engine.Report, cause engine.Cause, code job.ExitCode) {
 	t.Helper()
 	if r.Phase != engine.Ended || r.Cause != cause || r.Exit != code {
-		t.Errorf("%s, want ended, %s, %s", describe(r), cause, code)
+		t.Errorf("%s, want ended, %s, %s", describeReport(r), cause, code)
 	}
 }
 
-func describe(r engine.Report) string {
+func describeReport(r engine.Report) string {
 	return fmt.Sprintf("attempt %s version %d: %s, cause %q, %s, gone %t, uncertain %t, %q", r.Ref, r.Version, r.Phase, r.Cause, r.Exit, r.Gone, r.Uncertain, r.Message)
 }

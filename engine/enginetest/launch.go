@@ -10,7 +10,7 @@ import (
 )
 
 func testInfo(t *testing.T, h Harness) {
-	b := start(t, h)
+	b := startBench(t, h)
 	info, err := b.e.Info(t.Context())
 	if err != nil || info.Name == "" || info.Version == "" {
 		t.Fatalf("info %+v, %v", info, err)
@@ -42,69 +42,69 @@ func testInfo(t *testing.T, h Harness) {
 
 func testLaunch(t *testing.T, h Harness) {
 	h.run(t, "Twice", func(t *testing.T) {
-		b := start(t, h)
-		l := b.plan(1, 2, Program{Run: Forever})
-		b.launch(l)
-		b.launch(l)
-		b.running(l.Ref)
+		b := startBench(t, h)
+		l := b.planLaunch(1, 2, Program{Run: Forever})
+		b.mustLaunch(l)
+		b.mustLaunch(l)
+		b.awaitRunning(l.Ref)
 		again := *l
 		j := *l.Job
 		j.Flags |= job.Configuring // what changes in a job while it waits makes no other launch
 		again.Job = &j
-		b.launch(&again)
-		b.stop(l.Ref, engine.Stop{})
-		b.gone(l.Ref)
-		b.launch(l) // after its end too
+		b.mustLaunch(&again)
+		b.mustStop(l.Ref, engine.Stop{})
+		b.awaitGone(l.Ref)
+		b.mustLaunch(l) // after its end too
 		if all, err := b.e.List(t.Context()); err != nil || len(all) != 1 || !all[0].Gone {
 			t.Errorf("list %+v, %v", all, err)
 		}
 	})
 	h.run(t, "Another", func(t *testing.T) {
-		b := start(t, h)
-		l := b.plan(1, 2, Program{Run: Forever})
-		b.launch(l)
+		b := startBench(t, h)
+		l := b.planLaunch(1, 2, Program{Run: Forever})
+		b.mustLaunch(l)
 		other := *l
 		if other.Claims = l.Claims[:1]; h.Delegated {
 			other.Claims = []fleet.Claim{{Node: "@all", Tasks: 1}}
 		}
-		is(t, b.e.Launch(t.Context(), &other), fault.Conflict)
+		checkKind(t, b.e.Launch(t.Context(), &other), fault.Conflict)
 		other = *l
 		other.Script = b.Script(Program{Exit: 1})
-		is(t, b.e.Launch(t.Context(), &other), fault.Conflict)
-		b.running(l.Ref) // the first one is not disturbed
+		checkKind(t, b.e.Launch(t.Context(), &other), fault.Conflict)
+		b.awaitRunning(l.Ref) // the first one is not disturbed
 	})
 	h.run(t, "Refused", func(t *testing.T) {
-		b := start(t, h)
-		nothing := b.plan(1, 1, Program{})
+		b := startBench(t, h)
+		nothing := b.planLaunch(1, 1, Program{})
 		nothing.Claims = nil
 		all := []*engine.Launch{nothing}
 		if !h.Delegated {
-			nowhere := b.plan(1, 1, Program{})
+			nowhere := b.planLaunch(1, 1, Program{})
 			nowhere.Claims = []fleet.Claim{{Node: "no-such-node", Tasks: 1}}
 			all = append(all, nowhere)
 		}
 		for _, l := range all {
 			err := b.e.Launch(t.Context(), l)
 			if l == nothing || fault.KindOf(err) != fault.Exhausted { // an engine may take it for a node that has just left
-				is(t, err, fault.Invalid)
+				checkKind(t, err, fault.Invalid)
 			}
 			_, err = b.e.Inspect(t.Context(), l.Ref)
-			is(t, err, fault.NotFound) // a refusal leaves nothing
+			checkKind(t, err, fault.NotFound) // a refusal leaves nothing
 		}
 	})
 	h.run(t, "NextAttempt", func(t *testing.T) {
-		b := start(t, h)
-		l := b.plan(1, 1, Program{Run: Forever})
-		b.launch(l)
-		b.running(l.Ref)
-		next := b.plan(1, 1, Program{Run: Forever})
+		b := startBench(t, h)
+		l := b.planLaunch(1, 1, Program{Run: Forever})
+		b.mustLaunch(l)
+		b.awaitRunning(l.Ref)
+		next := b.planLaunch(1, 1, Program{Run: Forever})
 		next.Ref.Attempt = 2
-		b.launch(next)
-		b.running(next.Ref)
-		b.stop(l.Ref, engine.Stop{})
-		b.gone(l.Ref)
+		b.mustLaunch(next)
+		b.awaitRunning(next.Ref)
+		b.mustStop(l.Ref, engine.Stop{})
+		b.awaitGone(l.Ref)
 		if r, err := b.e.Inspect(t.Context(), next.Ref); err != nil || r.Phase != engine.Running {
-			t.Errorf("attempt 2 after the end of attempt 1: %s, %v", describe(r), err)
+			t.Errorf("attempt 2 after the end of attempt 1: %s, %v", describeReport(r), err)
 		}
 	})
 }

@@ -23,7 +23,7 @@ func testOptional(t *testing.T, h Harness) {
 }
 
 func testExec(t *testing.T, h Harness) {
-	b := start(t, h)
+	b := startBench(t, h)
 	x, ok := b.e.(engine.Execer)
 	if !ok {
 		t.Skip("this driver executes nothing beside tasks")
@@ -32,13 +32,13 @@ func testExec(t *testing.T, h Harness) {
 		return engine.ExecRequest{Command: []string{"/bin/sh", "-c", script}}
 	}
 	_, err := x.Exec(t.Context(), engine.Ref{Allocation: 99, Attempt: 1}, shell("exit 0"))
-	is(t, err, fault.NotFound)
-	ref := b.begin(2, Program{Run: Forever})
-	b.running(ref)
+	checkKind(t, err, fault.NotFound)
+	ref := b.launchProgram(2, Program{Run: Forever})
+	b.awaitRunning(ref)
 	var out, errs bytes.Buffer
 	r := shell("cat; echo $MINE; echo err >&2; exit 7")
 	r.Stdin, r.Stdout, r.Stderr, r.Env = strings.NewReader("in\n"), &out, &errs, []string{"MINE=mine"}
-	r.Node = b.node(ref, 1)
+	r.Node = b.nodeOf(ref, 1)
 	code, err := x.Exec(t.Context(), ref, r)
 	if err != nil || code != (job.ExitCode{Status: 7}) || out.String() != "in\nmine\n" || errs.String() != "err\n" {
 		t.Errorf("%s, %v, %q, %q", code, err, out.String(), errs.String())
@@ -46,7 +46,7 @@ func testExec(t *testing.T, h Harness) {
 	r = shell("exit 0")
 	r.Node = "a node that it does not have"
 	_, err = x.Exec(t.Context(), ref, r)
-	is(t, err, fault.NotFound)
+	checkKind(t, err, fault.NotFound)
 	ctx, cancel := context.WithCancel(t.Context())
 	said := writer(cancel) // as soon as it runs
 	r = shell("echo; exec sleep 600")
@@ -54,11 +54,11 @@ func testExec(t *testing.T, h Harness) {
 	if _, err := x.Exec(ctx, ref, r); !errors.Is(err, context.Canceled) {
 		t.Errorf("its caller has gone: %v", err)
 	}
-	b.running(ref)
-	b.stop(ref, engine.Stop{})
-	b.gone(ref)
+	b.awaitRunning(ref)
+	b.mustStop(ref, engine.Stop{})
+	b.awaitGone(ref)
 	_, err = x.Exec(t.Context(), ref, shell("exit 0"))
-	is(t, err, fault.Conflict)
+	checkKind(t, err, fault.Conflict)
 }
 
 // writer calls itself for every Write.
@@ -67,7 +67,7 @@ type writer func()
 func (w writer) Write(b []byte) (int, error) { w(); return len(b), nil }
 
 func testSuspend(t *testing.T, h Harness) {
-	b := start(t, h)
+	b := startBench(t, h)
 	info, err := b.e.Info(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -80,17 +80,17 @@ func testSuspend(t *testing.T, h Harness) {
 		t.Skip("this driver suspends nothing")
 	}
 	unknown := engine.Ref{Allocation: 99, Attempt: 1}
-	is(t, s.Suspend(t.Context(), unknown), fault.NotFound)
-	is(t, s.Resume(t.Context(), unknown), fault.NotFound)
-	ref := b.begin(2, Program{Run: Forever})
-	b.running(ref)
+	checkKind(t, s.Suspend(t.Context(), unknown), fault.NotFound)
+	checkKind(t, s.Resume(t.Context(), unknown), fault.NotFound)
+	ref := b.launchProgram(2, Program{Run: Forever})
+	b.awaitRunning(ref)
 	for range 2 {
 		if err := s.Suspend(t.Context(), ref); err != nil {
 			t.Fatal(err)
 		}
 	}
 	suspended := func(r engine.Report) bool { return r.Suspended && r.Phase == engine.Running }
-	last := b.await(ref, "suspended", suspended)
+	last := b.awaitReport(ref, "suspended", suspended)
 	began := time.Now()
 	for n := 0; n < 20 && (n == 0 || time.Since(began) < 3*time.Second); n++ { // what it said before must not be taken for an answer to this; some engines take seconds for it
 		if err := errors.Join(s.Resume(t.Context(), ref), s.Suspend(t.Context(), ref)); err != nil {
@@ -100,36 +100,36 @@ func testSuspend(t *testing.T, h Harness) {
 		if err != nil || r.Suspended && r.Version <= last.Version {
 			t.Fatalf("resumed and suspended again, it is %+v, %v; before it was %+v", r, err, last)
 		}
-		last = b.await(ref, "suspended again", func(now engine.Report) bool { return suspended(now) && now.Version >= r.Version })
+		last = b.awaitReport(ref, "suspended again", func(now engine.Report) bool { return suspended(now) && now.Version >= r.Version })
 	}
 	for range 2 {
 		if err := s.Resume(t.Context(), ref); err != nil {
 			t.Fatal(err)
 		}
 	}
-	b.poll("it goes on", func() bool {
+	b.pollUntil("it goes on", func() bool {
 		r, err := b.e.Inspect(t.Context(), ref)
 		return err == nil && !r.Suspended
 	})
 	if err := s.Suspend(t.Context(), ref); err != nil {
 		t.Fatal(err)
 	}
-	b.stop(ref, engine.Stop{Grace: patience}) // it can act on the signal
-	ended(t, b.gone(ref), engine.Stopped, job.ExitCode{Signal: sigterm})
+	b.mustStop(ref, engine.Stop{Grace: patience}) // it can act on the signal
+	checkEnded(t, b.awaitGone(ref), engine.Stopped, job.ExitCode{Signal: sigterm})
 	if err := errors.Join(s.Suspend(t.Context(), ref), s.Resume(t.Context(), ref)); err != nil {
 		t.Errorf("after the end: %v", err)
 	}
 }
 
 func testLogs(t *testing.T, h Harness) {
-	b := start(t, h)
+	b := startBench(t, h)
 	l, ok := b.e.(engine.Logger)
 	if !ok {
 		t.Skip("this driver opens no logs")
 	}
-	ref := b.begin(1, Program{Run: Forever})
-	b.running(ref)
-	b.ready(ref)
+	ref := b.launchProgram(1, Program{Run: Forever})
+	b.awaitRunning(ref)
+	b.awaitReady(ref)
 	r, err := b.e.Inspect(t.Context(), ref)
 	if err != nil {
 		t.Fatal(err)
@@ -152,10 +152,10 @@ func testLogs(t *testing.T, h Harness) {
 	}
 	read()
 	_, err = l.OpenLog(t.Context(), job.Owner{}, name+".none")
-	is(t, err, fault.NotFound)
-	is(t, l.Purge(t.Context(), ref), fault.Conflict)
-	b.stop(ref, engine.Stop{})
-	b.gone(ref)
+	checkKind(t, err, fault.NotFound)
+	checkKind(t, l.Purge(t.Context(), ref), fault.Conflict)
+	b.mustStop(ref, engine.Stop{})
+	b.awaitGone(ref)
 	if err := b.e.Forget(t.Context(), ref); err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func testLogs(t *testing.T, h Harness) {
 	}
 	if h.Keeps {
 		_, err = l.OpenLog(t.Context(), job.Owner{}, name)
-		is(t, err, fault.NotFound)
+		checkKind(t, err, fault.NotFound)
 		return
 	}
 	read() // the owner's own file

@@ -22,14 +22,14 @@ type watcher struct {
 	more   chan struct{}
 }
 
-// watch begins to watch; t.Cleanup ends it.
-func watch(t *testing.T, e engine.Engine) *watcher {
+// startWatch begins to watch; t.Cleanup ends it.
+func startWatch(t *testing.T, e engine.Engine) *watcher {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &watcher{t: t, cancel: cancel, done: make(chan struct{}), before: map[engine.Ref]engine.Report{}, more: make(chan struct{})}
 	go func() {
 		defer close(w.done)
 		_ = e.Watch(ctx, "", func(ev engine.Event) error {
-			w.take(ev)
+			w.takeEvent(ev)
 			return nil
 		})
 	}()
@@ -42,14 +42,14 @@ func (w *watcher) stop() {
 	<-w.done
 }
 
-// follows tells what an earlier driver reported last.
-func (w *watcher) follows(earlier *watcher) {
+// continueFrom tells what an earlier driver reported last.
+func (w *watcher) continueFrom(earlier *watcher) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for ref, was := range earlier.before {
 		for _, ev := range w.events {
 			if ev.Report.Ref == ref && ev.Report.Version <= was.Version {
-				w.t.Errorf("after a restart: %s has no larger version than %s", describe(ev.Report), describe(was))
+				w.t.Errorf("after a restart: %s has no larger version than %s", describeReport(ev.Report), describeReport(was))
 			}
 		}
 		if _, ok := w.before[ref]; !ok {
@@ -58,24 +58,24 @@ func (w *watcher) follows(earlier *watcher) {
 	}
 }
 
-func (w *watcher) take(ev engine.Event) {
+func (w *watcher) takeEvent(ev engine.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := ev.Report
 	if was, ok := w.before[r.Ref]; ok {
-		w.compare(was, r)
+		w.compareReports(was, r)
 	}
-	w.check(ev)
+	w.checkReport(ev)
 	w.before[r.Ref] = r
 	w.events = append(w.events, ev)
 	close(w.more)
 	w.more = make(chan struct{})
 }
 
-// check holds for every report by itself.
-func (w *watcher) check(ev engine.Event) {
+// checkReport holds for every report by itself.
+func (w *watcher) checkReport(ev engine.Event) {
 	r := ev.Report
-	wrong := func(what string) { w.t.Errorf("%s: %s", what, describe(r)) }
+	wrong := func(what string) { w.t.Errorf("%s: %s", what, describeReport(r)) }
 	switch {
 	case ev.Cursor == "":
 		wrong("an event without a cursor")
@@ -100,9 +100,9 @@ func (w *watcher) check(ev engine.Event) {
 	}
 }
 
-// compare holds between two reports of one attempt in a row.
-func (w *watcher) compare(was, r engine.Report) {
-	wrong := func(what string) { w.t.Errorf("%s: %s after %s", what, describe(r), describe(was)) }
+// compareReports holds between two reports of one attempt in a row.
+func (w *watcher) compareReports(was, r engine.Report) {
+	wrong := func(what string) { w.t.Errorf("%s: %s after %s", what, describeReport(r), describeReport(was)) }
 	switch {
 	case r.Version < was.Version, r.Version == was.Version && !reflect.DeepEqual(r, was):
 		wrong("the version did not grow")
@@ -117,9 +117,9 @@ func (w *watcher) compare(was, r engine.Report) {
 	}
 }
 
-// find returns the first report of an attempt that is wanted, and otherwise a
+// findReport returns the first report of an attempt that is wanted, and otherwise a
 // channel that is closed at the next event.
-func (w *watcher) find(ref engine.Ref, want func(engine.Report) bool) (engine.Report, bool, <-chan struct{}) {
+func (w *watcher) findReport(ref engine.Ref, want func(engine.Report) bool) (engine.Report, bool, <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, ev := range w.events {
@@ -130,17 +130,17 @@ func (w *watcher) find(ref engine.Ref, want func(engine.Report) bool) (engine.Re
 	return engine.Report{}, false, w.more
 }
 
-func (w *watcher) last(ref engine.Ref) string {
+func (w *watcher) lastReport(ref engine.Ref) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if r, ok := w.before[ref]; ok {
-		return describe(r)
+		return describeReport(r)
 	}
 	return "none"
 }
 
-// all returns the events so far.
-func (w *watcher) all() []engine.Event {
+// allEvents returns the events so far.
+func (w *watcher) allEvents() []engine.Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.events)

@@ -11,12 +11,12 @@ import (
 )
 
 func testUnknown(t *testing.T, h Harness) {
-	b := start(t, h)
+	b := startBench(t, h)
 	ref := engine.Ref{Allocation: 99, Attempt: 1}
 	_, err := b.e.Inspect(t.Context(), ref)
-	is(t, err, fault.NotFound)
-	is(t, b.e.Stop(t.Context(), ref, engine.Stop{}), fault.NotFound)
-	is(t, b.e.Signal(t.Context(), ref, sigterm, engine.ToAll), fault.NotFound)
+	checkKind(t, err, fault.NotFound)
+	checkKind(t, b.e.Stop(t.Context(), ref, engine.Stop{}), fault.NotFound)
+	checkKind(t, b.e.Signal(t.Context(), ref, sigterm, engine.ToAll), fault.NotFound)
 	if err := b.e.Forget(t.Context(), ref); err != nil {
 		t.Errorf("forget: %v", err)
 	}
@@ -26,20 +26,20 @@ func testUnknown(t *testing.T, h Harness) {
 }
 
 func testEvents(t *testing.T, h Harness) {
-	b := start(t, h)
-	first, second := b.plan(1, 2, Program{Exit: 1}), b.plan(2, 1, Program{Run: Forever})
-	b.launch(first)
-	b.launch(second)
-	b.gone(first.Ref)
-	b.running(second.Ref)
-	seen := b.seen.all() // it may have begun with the present reports
-	all := append(seen[:1:1], until(t, b.e, seen[0].Cursor, seen[len(seen)-1].Cursor)...)
+	b := startBench(t, h)
+	first, second := b.planLaunch(1, 2, Program{Exit: 1}), b.planLaunch(2, 1, Program{Run: Forever})
+	b.mustLaunch(first)
+	b.mustLaunch(second)
+	b.awaitGone(first.Ref)
+	b.awaitRunning(second.Ref)
+	seen := b.seen.allEvents() // it may have begun with the present reports
+	all := append(seen[:1:1], collectUntil(t, b.e, seen[0].Cursor, seen[len(seen)-1].Cursor)...)
 	t.Run("Resume", func(t *testing.T) {
 		if len(all) < len(seen) {
 			t.Errorf("%d events after the first, %d were seen", len(all)-1, len(seen)-1)
 		}
 		for i, ev := range all {
-			got := collect(t, b.e, ev.Cursor, len(all)-i-1)
+			got := collectEvents(t, b.e, ev.Cursor, len(all)-i-1)
 			if !reflect.DeepEqual(got, all[i+1:]) {
 				t.Fatalf("after event %d of %d:\n%+v\nwant\n%+v", i, len(all), got, all[i+1:])
 			}
@@ -48,13 +48,13 @@ func testEvents(t *testing.T, h Harness) {
 	t.Run("FromTheBeginning", func(t *testing.T) {
 		for _, cursor := range []string{"", "no cursor of this engine", "0.0", "999999.1", "1.999999"} {
 			latest := map[engine.Ref]engine.Report{}
-			for _, ev := range collect(t, b.e, cursor, 2) {
+			for _, ev := range collectEvents(t, b.e, cursor, 2) {
 				latest[ev.Report.Ref] = ev.Report
 			}
 			for _, l := range []*engine.Launch{first, second} {
 				want, err := b.e.Inspect(t.Context(), l.Ref)
 				if got := latest[l.Ref]; err != nil || !reflect.DeepEqual(got, want) {
-					t.Errorf("cursor %q: %s, want %s, %v", cursor, describe(got), describe(want), err)
+					t.Errorf("cursor %q: %s, want %s, %v", cursor, describeReport(got), describeReport(want), err)
 				}
 			}
 		}
@@ -67,25 +67,25 @@ func testEvents(t *testing.T, h Harness) {
 	})
 }
 
-// collect watches until n events have come.
-func collect(t *testing.T, e engine.Engine, after string, n int) []engine.Event {
+// collectEvents watches until n events have come.
+func collectEvents(t *testing.T, e engine.Engine, after string, n int) []engine.Event {
 	t.Helper()
 	if n == 0 {
 		return []engine.Event{}
 	}
-	return gather(t, e, after, func(got []engine.Event) bool { return len(got) == n })
+	return gatherEvents(t, e, after, func(got []engine.Event) bool { return len(got) == n })
 }
 
-// until watches until the event with a cursor has come.
-func until(t *testing.T, e engine.Engine, after, cursor string) []engine.Event {
+// collectUntil watches until the event with a cursor has come.
+func collectUntil(t *testing.T, e engine.Engine, after, cursor string) []engine.Event {
 	t.Helper()
 	if after == cursor {
 		return nil
 	}
-	return gather(t, e, after, func(got []engine.Event) bool { return got[len(got)-1].Cursor == cursor })
+	return gatherEvents(t, e, after, func(got []engine.Event) bool { return got[len(got)-1].Cursor == cursor })
 }
 
-func gather(t *testing.T, e engine.Engine, after string, enough func([]engine.Event) bool) []engine.Event {
+func gatherEvents(t *testing.T, e engine.Engine, after string, enough func([]engine.Event) bool) []engine.Event {
 	t.Helper()
 	var got []engine.Event
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -104,12 +104,12 @@ func gather(t *testing.T, e engine.Engine, after string, enough func([]engine.Ev
 }
 
 func testContext(t *testing.T, h Harness) {
-	b := start(t, h)
-	ref := b.begin(1, Program{Run: Forever})
-	b.running(ref)
+	b := startBench(t, h)
+	ref := b.launchProgram(1, Program{Run: Forever})
+	b.awaitRunning(ref)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	l := b.plan(2, 1, Program{})
+	l := b.planLaunch(2, 1, Program{})
 	for name, call := range map[string]func() error{
 		"Info":    func() error { _, err := b.e.Info(ctx); return err },
 		"Nodes":   func() error { _, err := b.e.Nodes(ctx); return err },
@@ -126,7 +126,7 @@ func testContext(t *testing.T, h Harness) {
 		}
 	}
 	if r, err := b.e.Inspect(t.Context(), ref); err != nil || r.Phase != engine.Running {
-		t.Errorf("a call without time left did something: %s, %v", describe(r), err)
+		t.Errorf("a call without time left did something: %s, %v", describeReport(r), err)
 	}
 	if _, err := b.e.Inspect(t.Context(), l.Ref); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("a launch without time left did something: %v", err)
@@ -134,18 +134,18 @@ func testContext(t *testing.T, h Harness) {
 }
 
 func testForget(t *testing.T, h Harness) {
-	b := start(t, h)
-	ref := b.begin(1, Program{Run: Forever})
-	b.running(ref)
-	is(t, b.e.Forget(t.Context(), ref), fault.Conflict)
-	b.stop(ref, engine.Stop{})
-	b.gone(ref)
+	b := startBench(t, h)
+	ref := b.launchProgram(1, Program{Run: Forever})
+	b.awaitRunning(ref)
+	checkKind(t, b.e.Forget(t.Context(), ref), fault.Conflict)
+	b.mustStop(ref, engine.Stop{})
+	b.awaitGone(ref)
 	for range 2 {
 		if err := b.e.Forget(t.Context(), ref); err != nil {
 			t.Error(err)
 		}
 	}
 	_, err := b.e.Inspect(t.Context(), ref)
-	is(t, err, fault.NotFound)
-	is(t, b.e.Stop(t.Context(), ref, engine.Stop{}), fault.NotFound)
+	checkKind(t, err, fault.NotFound)
+	checkKind(t, b.e.Stop(t.Context(), ref, engine.Stop{}), fault.NotFound)
 }
