@@ -24,8 +24,12 @@ type Advice struct {
 	Facts   []Fact  `json:"facts"`  // all, in a fixed order
 	Rules   []Fired `json:"rules"`  // in the order in which they applied
 	// Otherwise lists facts that nobody stated and that would change the answer.
-	Otherwise []Otherwise   `json:"otherwise,omitempty"`
-	Here      []PoolVerdict `json:"here,omitempty"`
+	Otherwise []Otherwise `json:"otherwise,omitempty"`
+	// Needs are what the work takes from the machines as it is written, and Or where it would go
+	// without them: its shape belongs there.
+	Needs []Need        `json:"needs,omitempty"`
+	Or    *Alternative  `json:"or,omitempty"`
+	Here  []PoolVerdict `json:"here,omitempty"`
 
 	started []launcher
 }
@@ -40,12 +44,17 @@ type Otherwise struct {
 // Advise applies the rules to the facts. It always has an answer.
 func Advise(f *Facts) *Advice {
 	a := applyRules(f)
+	a.Needs = f.Needs()
+	if free := applyRules(f.withoutNeeds()); len(a.Needs) > 0 && free.Engine != a.Engine {
+		a.Or = &Alternative{Engine: free.Engine, Title: free.Title(), If: conditionsOf(a.Needs)}
+	}
 	title := a.Title()
 	for _, fact := range a.Facts {
 		if fact.Origin != Assumed || fact.Key == Nodes {
 			continue
 		}
-		g := Facts{m: maps.Clone(f.m), launchers: f.launchers}
+		g := *f
+		g.m = maps.Clone(f.m)
 		g.Override(fact.Key, 1, "")
 		if other := applyRules(&g).Title(); other != title {
 			a.Otherwise = append(a.Otherwise, Otherwise{fact.Key, FlagName(fact.Key), other})
@@ -53,6 +62,9 @@ func Advise(f *Facts) *Advice {
 	}
 	return a
 }
+
+// withoutNeeds are the facts as if the work took nothing from the machines.
+func (f *Facts) withoutNeeds() *Facts { return &Facts{m: f.m, launchers: f.launchers} }
 
 // applyRules applies the rules.
 func applyRules(f *Facts) *Advice {

@@ -132,6 +132,10 @@ func TestEveryRuleIsNeeded(t *testing.T) {
 		for _, a := range c.advice().Rules {
 			spoke[a.Rule] = true
 		}
+		f.need(Need{Kind: NeedModule, What: "cuda"})
+		for _, a := range Advise(f).Rules {
+			spoke[a.Rule] = true
+		}
 		f.Override(Containers, 1, "")
 		f.Override(Nodes, 2, "")
 		f.Override(TightlyCoupled, 1, "")

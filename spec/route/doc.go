@@ -11,14 +11,18 @@
 // the engine the first that applies decides; of the others all that apply speak.
 // Every answer names the rules and the facts that led to it.
 //
-// The facts come from the parsed job and from lines and patterns (patterns.go), which skip
-// comments, text that is only printed, and here documents that are no program. They can be
-// wrong; that is why each shows its line, and why flags override it.
+// The facts come from the parsed job and from the commands of its script (shell.go), which a
+// table recognises (patterns.go): a name counts where a command begins. They can be wrong; that
+// is why each shows its line, and why flags override it.
+//
+// What a script takes from the machines (needs.go: modules, home directories, containers that it
+// starts itself) comes before its shape: it runs there as it is. The advice says where its shape
+// belongs, and what that takes.
 //
 // Rank orders pools for a job that names none (preferences, in rank.go); the caller tries
 // them in that order, and takes the first that can run it.
 //
-// The package is pure: it takes values and returns values. It parses nothing (control/intake
+// The package is pure: it takes values and returns values. It parses no job (control/intake
 // does), does not ask a cluster, does not place anything, and nothing is refused because of an
 // advice; only Rank is obeyed.
 package route

@@ -30,15 +30,15 @@ func document() string {
 		case BareMetal:
 			by = append(by, "lines #SBATCH")
 		case TightlyCoupled:
-			by = append(by, "srun, or a command of every task, on several nodes")
+			by = append(by, "srun with MPI", "settings of NCCL where no Ray is started", "srun, or a command of every task, on several nodes")
 		case Containers:
-			by = append(by, "image")
+			by = append(by, "container image of srun", "image")
 		case MultiTenant:
 			by = append(by, "several accounts of a pool that is configured")
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", k.key, k.meaning, strings.Join(by, ", "))
 	}
-	b.WriteString("\nA fact that nothing states is taken as no, and nodes as 1. Comments, text that is only printed, and here documents that no\ninterpreter reads are skipped.\n\n## Rules\n\nOf the rules for the engine, and of those for the runtime, the first that applies decides; of the others all that apply speak.\n\n| rule | about | if | then | why |\n|---|---|---|---|---|\n")
+	b.WriteString("\nA fact that nothing states is taken as no, and nodes as 1. Programs are recognised where a command begins: arguments, text that\nis printed, values of variables that are never run, and here documents that no interpreter reads are not.\n\n## As it is\n\nA script may take things from the machines that a container does not have: modules, software of spack and conda, home directories and\nfile systems of the site, containers that it starts by itself, a Ray cluster that it starts by srun, jobs that it submits, and programs where no image is\nnamed. Such a script runs on the machines as it is, so that is advised, and the answer says with `or` where its shape belongs and what that\ntakes: \"kubernetes, if an image holds cuda/12.1 and ~/venv is on a volume\". `--bare-metal=false` says that it needs none of it. Pools of this server's own machines do as well as Slurm there.\n\n## Rules\n\nOf the rules for the engine, and of those for the runtime, the first that applies decides; of the others all that apply speak.\n\n| rule | about | if | then | why |\n|---|---|---|---|---|\n")
 	stages := [...]string{"engine", "runtime", "add-on", "split"}
 	for _, r := range rules {
 		var when []string

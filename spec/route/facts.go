@@ -128,6 +128,9 @@ type Facts struct {
 	m         map[Key]Fact
 	launchers []launcher // in the order in which they were found
 	steps     []Evidence // lines that start tasks on all nodes
+	needs     []Need     // what it takes from the machines, in the order in which it was found
+	imaged    bool       // the job itself names its image, or says what its pods are
+	tuned     []Evidence // settings of NCCL, which show coupled tasks unless Ray uses it
 }
 
 // launcher is a program that makes the work's runtime what it is.

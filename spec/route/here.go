@@ -63,10 +63,14 @@ func (a *Advice) poolVerdict(p Pool, coupled bool) (Fit, string) {
 		return Suits, gang
 	case wanted:
 		return Suits, "the engine that is advised"
+	case p.Engine == "local" && len(a.Rules) > 0 && a.Rules[0].Rule == asItIs:
+		return Suits, "as it is, on machines of this server"
 	case a.Runtime == Ray && p.Engine != kube:
 		return Possible, "Ray without autoscaling"
 	case p.Engine == "local":
 		return Possible, "as virtual nodes of one machine"
+	case p.Engine == kube && len(a.Needs) > 0:
+		return Possible, "if " + joinConditions(conditionsOf(a.Needs))
 	case p.Engine == kube && a.factOf(BareMetal).Yes():
 		return Possible, "in containers: what it uses of the machines' own software has to be in the image"
 	case p.Engine == string(Slurm) && a.factOf(LongLivedService).Yes():

@@ -40,6 +40,7 @@ type Preference struct {
 // The last one is the order of the pools themselves.
 var preferences = []Preference{
 	{"advised-engine", "the engine that is advised, before one on which it is possible"},
+	{"as-it-is", "of a job that takes software or files from the machines: the machines themselves, before containers"},
 	{"real-devices", "of a job that asks for GPUs: hardware, before numbers that were declared"},
 	{"answers", "a pool whose engine answers now, before one that is silent"},
 	{"first-able-pool", "the server's own pool, then the others by name"},
@@ -98,6 +99,8 @@ func (a *Advice) compareBy(rule string, x, y Ranked) int {
 	switch rule {
 	case "advised-engine":
 		return compareBool(x.Verdict.Fit != Suits, y.Verdict.Fit != Suits)
+	case "as-it-is":
+		return compareBool(len(a.Needs) > 0 && x.Engine == kube, len(a.Needs) > 0 && y.Engine == kube)
 	case "real-devices":
 		return compareBool(x.Declared, y.Declared)
 	case "answers":
@@ -126,6 +129,8 @@ func (a *Advice) Because(chosen, other Ranked, gpus bool) (rule, why string) {
 	switch rule = preferences[i].Rule; rule {
 	case "advised-engine":
 		why = string(a.Engine) + " is advised: " + strings.Join(a.engineReasons(), ", ")
+	case "as-it-is":
+		why = "it takes " + joinNames(needNames(a.Needs)) + " from the machines, and " + other.Name + " runs containers"
 	case "real-devices":
 		why = "it asks for GPUs, and those of " + other.Name + " are declared, numbers without hardware"
 	case "answers":
@@ -134,12 +139,22 @@ func (a *Advice) Because(chosen, other Ranked, gpus bool) (rule, why string) {
 	return rule, why
 }
 
+func needNames(needs []Need) (out []string) {
+	for _, n := range needs {
+		out = append(out, n.What)
+	}
+	return out
+}
+
 // engineReasons are the facts by which the engine was chosen.
 func (a *Advice) engineReasons() (out []string) {
 	if len(a.Rules) > 0 {
 		for _, k := range a.Rules[0].Facts {
 			out = append(out, a.factOf(k).String())
 		}
+	}
+	if len(out) == 0 && len(a.Needs) > 0 && a.Engine == Slurm {
+		out = []string{"it takes " + joinNames(needNames(a.Needs)) + " from the machines"}
 	}
 	if len(out) == 0 {
 		out = []string{"work of any kind"}

@@ -21,6 +21,14 @@ func TestRank(t *testing.T) {
 		f.Override(TightlyCoupled, 1, "")
 	}
 	coupled.Override(BareMetal, 1, "")
+	modules, both := &Facts{}, &Facts{}
+	for _, f := range []*Facts{modules, both} {
+		f.need(Need{Kind: NeedModule, What: "cuda"})
+	}
+	both.Override(Nodes, 4, "")
+	both.Override(TightlyCoupled, 1, "")
+	both.Override(BareMetal, 1, "")
+	pods := Site{Pool: Pool{"a-pods", "kube", strict}}
 	for _, tt := range []struct {
 		name  string
 		facts *Facts
@@ -37,6 +45,9 @@ func TestRank(t *testing.T) {
 		{"coupled, of any sort", spread, []Site{local, b, a}, false, "local slurm-a slurm-b", "first-able-pool"},
 		{"one that is silent", coupled, []Site{local, b, silent}, false, "slurm-b slurm-a local", "advised-engine"},
 		{"the only one of its engine is silent", coupled, []Site{local, silent}, false, "slurm-a local", "advised-engine"},
+		{"modules", modules, []Site{pods, local, a}, false, "local slurm-a a-pods", "advised-engine"},
+		{"coupled, with modules, without a Slurm", both, []Site{pods, local}, false, "local a-pods", "as-it-is"},
+		{"no modules", single, []Site{local, a, pods}, false, "a-pods local slurm-a", "advised-engine"},
 		{"no gangs", coupled, []Site{local, loose, b}, false, "slurm-b local aaa", "advised-engine"},
 		{"no gangs are needed", single, []Site{local, loose, b}, false, "local aaa slurm-b", "first-able-pool"},
 	} {

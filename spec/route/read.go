@@ -38,6 +38,9 @@ func ScriptFacts(src spec.Source, script *sbatch.Script, s *job.Spec) *Facts {
 			f.Set(Containers, 1, File, at(i+1, "container image"))
 		}
 	}
+	if e := firstEvidence(found, []string{"chdir"}, "a path of the site"); len(e) > 0 {
+		f.need(Need{Kind: NeedPath, What: sitePath(s.WorkDir), Evidence: e[0]})
+	}
 	scanScript(f, src.Name, string(src.Data), 1)
 	fromSpec(f, s, found, []string{"nodes", "ntasks", "ntasks-per-node", "gpus", "gres", "nodelist"}, "container-image")
 	return f
@@ -64,6 +67,7 @@ func DocumentFacts(file string, doc *yaml.Document, s *job.Spec) *Facts {
 	for _, name := range []string{"script", "command", "env"} {
 		scanNode(f, file, doc, name)
 	}
+	f.dropNeeds(NeedProgram) // jobs in this form name an image, or take that of their pool
 	fromSpec(f, s, found, []string{"nodes", "tasks", "tasks_per_node", "gpus", "gpus_per_node", "nodelist"}, "image")
 	return f
 }
@@ -97,6 +101,11 @@ func scanNode(f *Facts, file string, doc *yaml.Document, name string) {
 // fromSpec states what the parsed job says: nodes, images, and tasks that start
 // together on several nodes.
 func fromSpec(f *Facts, s *job.Spec, found map[string]Evidence, counts []string, image string) {
+	if !f.startsRuntime(Ray) {
+		for _, e := range f.tuned {
+			f.Set(TightlyCoupled, 1, File, e)
+		}
+	}
 	nodes := 0
 	for _, g := range s.Groups {
 		nodes += leastNodes(g)
@@ -107,8 +116,10 @@ func fromSpec(f *Facts, s *job.Spec, found map[string]Evidence, counts []string,
 		f.Set(Nodes, 1, File, e...)
 	}
 	if s.Image != "" {
+		f.imaged = true
 		f.Set(Containers, 1, File, firstEvidence(found, []string{image}, "container image")...)
 	} else if s.Pod != nil {
+		f.imaged = true
 		f.Set(Containers, 1, File, firstEvidence(found, []string{"kubernetes", "k8s", "pods", "pod"}, "what is asked of its pods")...)
 	}
 	if _, known := f.m[TightlyCoupled]; nodes > 1 && !known && len(f.steps) > 0 {

@@ -92,7 +92,46 @@ func TestFactsOfScripts(t *testing.T) {
 		{"apptainer exec x.sif ./a", "containers 2"},
 		{"srun --container-image=x ./a", "containers 2"},
 		{"kind create cluster", "edge or development 2"},
+		{"ibrun ./a", "coupled 2"},
+		{"mpirun_rsh -np 4 ./a", "coupled 2"},
+		{"mpiexecjl -n 4 julia a.jl", "coupled 2"},
+		{"prun ./a", "coupled 2"},
+		{"upcrun -n 4 ./a", "coupled 2"},
+		{"./charmrun +p4 ./a", "coupled 2"},
+		{"ccc_mprun ./a", "coupled 2"},
+		{"flux run -n4 ./a", "coupled 2"},
+		{"colossalai run --nproc_per_node 4 x.py", "coupled 2"},
+		{"${MPIRUN} -np 4 ./a", "coupled 2"},
+		{"$SRUN torchrun x.py", "coupled 2"},
+		{"time -p \\\n  mpirun \\\n ./a", "coupled 2"},
+		{"CMD=\"torchrun x.py\"\nsrun bash -c \"$CMD\"", "coupled 3"},
+		{"LAUNCH='torchrun x.py'\n$LAUNCH --more", "coupled 2"},
+		{"if true; then mpirun ./a; fi", "coupled 2"},
+		{"for i in 1 2; do mpirun ./a; done", "coupled 2"},
+		{"f() {\n mpirun ./a\n}\nf", "coupled 3"},
+		{"A=$(mpirun ./a)", "coupled 2"},
+		{"A=`mpirun ./a`", "coupled 2"},
+		{"(cd x && mpirun ./a)", "coupled 2"},
+		{"apptainer exec --nv x.sif torchrun x.py", "coupled 2, containers 2"},
+		{"flask run --host 0.0.0.0", "long-lived services 2"},
+		{"torchserve --start", "long-lived services 2"},
+		{"trtllm-serve m", "long-lived services 2"},
+		{"lmdeploy serve api_server m", "long-lived services 2"},
+		{"/usr/lib/rstudio-server/bin/rserver --www-port 8787", "long-lived services 2"},
+		{"dask-scheduler --port 8786", "long-lived services 2"},
+		{"mongod --dbpath x", "long-lived services 2"},
+		{"python -m vllm.entrypoints.openai.api_server --model m", "long-lived services 2"},
+		{"srun --job-name tensorboard tensorboard --logdir x", "long-lived services 2"},
+		{"NCCL_DEBUG=INFO srun -N1 ray start --head", "python-native pipeline 2"},
 		// noise
+		{"TB_DIR=/x/tensorboard", ""},
+		{"pip install tensorboard uvicorn", ""},
+		{"pip install ray[default] && python x.py", ""},
+		{"srun --job-name torchrun ./a", ""},
+		{"ls mpirun torchrun", ""},
+		{"A=mpirun", ""},
+		{"ml list\nml spider gcc", ""},
+		{"cat > run.sh <<EOF\nflask run\nmodule load cuda\nEOF", ""},
 		{"# mpirun ./a", ""},
 		{"./a # mpirun", ""},
 		{"echo running torchrun now", ""},
@@ -143,6 +182,48 @@ func TestFactsOfYAML(t *testing.T) {
 		if got := stated(read(t, "x.yaml", c.text)); got != c.want {
 			t.Errorf("%q: %q, want %q", c.text, got, c.want)
 		}
+	}
+}
+
+// TestNeeds: what a script takes from the machines, and what it would take to run it in containers.
+func TestNeeds(t *testing.T) {
+	for _, c := range []struct{ body, want string }{
+		{"module load cuda/12.1\nsource ~/venv/bin/activate\npython x.py", "an image holds cuda/12.1 and ~/venv is on a volume"},
+		{"hostname", ""},
+		{"cd /tmp && ls /usr/bin /dev/shm", ""},
+		{"cd $HOME/work", "$HOME/work is on a volume"},
+		{"./solve in.txt", "an image holds ./solve"},
+		{"#SBATCH -D /project/x\nhostname", "/project/x is on a volume"},
+		{"curl -o x https://a.b/home/x/y", "an image holds curl"},
+		{"echo /home/x/y", ""},
+		{"sed -i s/a/b/ x; grep /home/x y", ""},
+		{"spack load gromacs", "an image holds gromacs"},
+		{"mpirun -np 4 ./a", "an image holds ./a"},
+		{"singularity exec --nv x.sif python x.py", "the job names its image in place of singularity"},
+		{"srun --container-image=a/b:c --container-mounts=/home/u/x:/data python /data/x.py", "the job names its image in place of srun's container and /home/u/x is on a volume"},
+		{"sbatch next.sh", "its containers can submit the jobs that it submits by sbatch"},
+		{"srun -N1 ray start --head --block", "an image holds ray and a Ray cluster is there for it: the script starts one by srun"},
+	} {
+		a := Advise(read(t, "x.sh", "#!/bin/bash\n#SBATCH -J x\n"+c.body+"\n"))
+		got := joinConditions(conditionsOf(a.Needs))
+		if got != c.want || (got != "") != (a.Engine == Slurm) || (a.Or != nil) != (got != "") {
+			t.Errorf("%q: %s, %s; want %s", c.body, a.Engine, got, c.want)
+		}
+	}
+	f := read(t, "x.sh", "#!/bin/bash\nmodule load cuda\n")
+	f.Override(BareMetal, 0, "--bare-metal=false")
+	if a := Advise(f); a.Engine != Kubernetes || a.Or != nil {
+		t.Errorf("with --bare-metal=false: %s", a.Title())
+	}
+}
+
+// TestOneSettingOfNCCLTurnsNothing: Ray that srun starts belongs where srun is, with and without it.
+func TestOneSettingOfNCCLTurnsNothing(t *testing.T) {
+	const text = "#!/bin/bash\n#SBATCH -N 4\n%ssrun -N1 -n1 -w \"$head\" ray start --head --block &\nsrun -N1 -n1 ray start --address $head --block &\npython x.py\n"
+	without := Advise(read(t, "x.sh", fmt.Sprintf(text, "")))
+	with := Advise(read(t, "x.sh", fmt.Sprintf(text, "export NCCL_DEBUG=WARN\n")))
+	if without.Title() != "ray on slurm" || with.Title() != without.Title() {
+		t.Errorf("%s, and with it %s", without.Title(), with.Title())
 	}
 }
 
@@ -205,7 +286,7 @@ func TestTextIsSafe(t *testing.T) {
 
 // TestLargeScriptsAreScannedInLinearTime with lines that patterns look at long.
 func TestLargeScriptsAreScannedInLinearTime(t *testing.T) {
-	for _, line := range []string{"mpirun ./a\n", "cat <<EOF\n", strings.Repeat("srun ", 700) + "\n", "import ray\n"} {
+	for _, line := range []string{"mpirun ./a\n", "cat <<EOF\n", strings.Repeat("srun ", 700) + "\n", "import ray\n", "${", "$((", "$(", "`", "'", "<<A\n", "A=$B env "} {
 		text := "#!/bin/sh\n" + strings.Repeat(line, 400_000/len(line))
 		from := time.Now()
 		f := &Facts{}

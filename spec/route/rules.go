@@ -41,6 +41,7 @@ type Condition struct {
 	Is     bool     // what the fact must be; of Nodes: more than one
 	Engine []Engine // instead of a fact: the engine is one of these
 	Used   Runtime  // instead of a fact: the work starts this by itself
+	Needs  bool     // instead of a fact: the work takes things from the machines as it is written
 }
 
 // AddOn is something that must or should be there beside the engine.
@@ -66,6 +67,9 @@ type Rule struct {
 	Why  string // one sentence
 }
 
+// asItIs is the rule for work that takes things from the machines. Any pool of machines will do.
+const asItIs = "as-it-is"
+
 // GangScheduler is the add-on that admits coupled work whole.
 const GangScheduler = "gang scheduler"
 
@@ -82,6 +86,11 @@ var rules = []Rule{
 		Name: "small-cluster", Stage: ChooseEngine, Engine: K3s, Then: "k3s",
 		When: []Condition{{Fact: EdgeOrDev, Is: true}},
 		Why:  "k3s is Kubernetes in one process: it fits where machines are few, far off or somebody's own",
+	},
+	{
+		Name: asItIs, Stage: ChooseEngine, Engine: Slurm, Then: "Slurm",
+		When: []Condition{{Needs: true}},
+		Why:  "it takes software and files from the machines, which a container does not have: as it is it runs on the machines themselves",
 	},
 	{
 		Name: "anything-else", Stage: ChooseEngine, Engine: Kubernetes, Then: "Kubernetes",
@@ -140,6 +149,8 @@ func Rules() []Rule { return append([]Rule(nil), rules...) }
 // holds reports whether a condition holds, and the fact that says so.
 func (c Condition) holds(f *Facts, e Engine) (Fact, bool) {
 	switch {
+	case c.Needs:
+		return Fact{}, len(f.Needs()) > 0
 	case c.Used != Plain:
 		return Fact{}, f.startsRuntime(c.Used)
 	case len(c.Engine) > 0:
@@ -157,6 +168,8 @@ func (c Condition) holds(f *Facts, e Engine) (Fact, bool) {
 // String is the condition as documentation shows it.
 func (c Condition) String() string {
 	switch {
+	case c.Needs:
+		return "it needs something of the machines"
 	case c.Used != Plain:
 		return "it starts " + string(c.Used)
 	case len(c.Engine) > 0:

@@ -16,6 +16,9 @@ func (a *Advice) Text() string {
 	for _, r := range a.Rules {
 		b.WriteString(wrapText("  rule "+r.Rule+": ", r.Why))
 	}
+	if a.Or != nil {
+		b.WriteString(wrapText("or       ", a.Or.Title+", if "+joinConditions(a.Or.If)))
+	}
 	a.otherLines(&b)
 	for i, v := range a.Here {
 		label := ""
@@ -29,6 +32,14 @@ func (a *Advice) Text() string {
 		fmt.Fprintf(&b, "%-9s%s pool %s: %s\n", label, mark, v.Pool, hereText(v))
 	}
 	return b.String()
+}
+
+// joinConditions joins conditions for a sentence.
+func joinConditions(list []string) string {
+	if n := len(list); n > 1 {
+		return strings.Join(list[:n-1], ", ") + " and " + list[n-1]
+	}
+	return strings.Join(list, "")
 }
 
 var marks = map[Fit]string{Suits: "✓", Possible: "~", Consent: "?", Never: "✗"}
