@@ -1,9 +1,11 @@
 package slurmcmd
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/reason"
 )
 
@@ -47,4 +49,23 @@ func SlurmSentence(e *api.Error) string {
 		sentence += ": "
 	}
 	return sentence
+}
+
+// AllocationError is the error of a job that srun was refused, in its words: Slurm's sentence
+// first. Other errors stay as they are.
+func AllocationError(err error) error {
+	var e *api.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	sentence := SlurmSentence(e)
+	if sentence == "" {
+		return err
+	}
+	message, remedy := e.Detail, e.Remedy
+	if len(e.Errors) > 0 {
+		p := &e.Errors[0]
+		message, remedy = Place(p.File, p.Line)+p.Message, p.Remedy
+	}
+	return fault.New(e.FaultKind(), "Unable to allocate resources: %s%s", sentence, message).Advise("%s", remedy)
 }

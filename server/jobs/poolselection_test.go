@@ -78,6 +78,11 @@ func TestWhichPool(t *testing.T) {
 		},
 		{name: "declared GPUs", pools: []string{"slurm-b"}, change: func(p *servertest.Plane) { p.PoolViews[0].Declared = p.PoolViews[0].Devices }, text: "#!/bin/sh\n#SBATCH --gpus=1\nhostname\n", want: "slurm-b", rule: "real-devices"},
 		{name: "silent", pools: []string{"slurm-a", "slurm-b"}, change: func(p *servertest.Plane) { p.PoolViews[1].Failed = errors.New("connection refused") }, text: coupledText, want: "slurm-b", rule: "advised-engine"},
+		{
+			name: "modules, and the server's own pool runs containers", pools: []string{"slurm-b"}, change: containersHere,
+			text: "#!/bin/sh\n#SBATCH --time=10\nmodule load cuda/12.1\npython x.py\n", want: "slurm-b", rule: "advised-engine",
+		},
+		{name: "nothing of the machines", pools: []string{"slurm-b"}, change: containersHere, text: smallText, rule: "first-able-pool"},
 		{name: "cannot be opened", pools: []string{"slurm-b"}, change: func(p *servertest.Plane) { p.PoolViews[1].Broken = errors.New("no conf") }, text: coupledText, rule: "first-able-pool", passed: "slurm-b: it could not be opened: no conf"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -125,6 +130,9 @@ func TestWhichPool(t *testing.T) {
 		})
 	}
 }
+
+// containersHere has the server's own pool be one of Kubernetes.
+func containersHere(p *servertest.Plane) { p.PoolViews[0].Engine = "kube" }
 
 // TestNoPoolCanRunIt: every pool says why, the server's own with the place in the text, and
 // each with what would help.

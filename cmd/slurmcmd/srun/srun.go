@@ -99,7 +99,7 @@ func (s *session) submitJob() error {
 	}
 	v, err := s.client.JSON("POST", "/v1/jobs", fastclient.Submit(req))
 	if err != nil {
-		return err
+		return slurmcmd.AllocationError(err)
 	}
 	s.id = v.Get("id").Text()
 	if !s.line.quiet {
