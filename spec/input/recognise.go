@@ -27,7 +27,7 @@ func Recognise(name string, data []byte) Input {
 		return Input{Kind: Batch}
 	}
 	for _, recognise := range []func(name, base, text string) (Input, bool){
-		recogniseNotebook, recogniseImageRecipe, recogniseYAML, recogniseProgram, recogniseProse,
+		recogniseProse, recogniseNotebook, recogniseImageRecipe, recogniseYAML, recogniseProgram,
 	} {
 		if in, ok := recognise(name, base, text); ok {
 			return in

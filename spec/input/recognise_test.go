@@ -52,6 +52,7 @@ var samples = []sample{
 	{"Terraform", "d.yaml.tftpl", "apiVersion: v1\nkind: Pod\nmetadata:\n  name: ${name}\n", Template, "a template of Terraform", "templatefile", 4},
 	{"variables of the shell", "job.yaml", "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: train\n  namespace: ${NAMESPACE}\n", Template, "job.yaml:5:14: this is a template with variables of the shell", "envsubst < job.yaml > rendered.yaml", 5},
 	{"variables in a job", "job.yaml", "name: x\nnodes: ${NODES}\ncommand: a\n", Template, "variables of the shell", "envsubst", 2},
+	{"Mustache", "main.sh.mustache", "#!/bin/bash\n#SBATCH -n {{tasks}}\n", Template, "a template of Mustache of a batch script", "the tool that it belongs to, and write the result to rendered.sh", 2},
 	{"a template of a batch script", "run.sh.j2", "#!/bin/bash\n#SBATCH --nodes={{ nodes }}\nsrun x\n", Template, "run.sh.j2:2:17: this is a template of Jinja of a batch script", "> rendered.sh", 2},
 	{"Jinja in a batch script", "run.sh", "#!/bin/bash\n#SBATCH -N1\n{% if gpus %}\nsrun x\n{% endif %}\n", Template, "Jinja", "", 3},
 
@@ -63,6 +64,8 @@ var samples = []sample{
 	{"a chart", "chart/Chart.yaml", "apiVersion: v2\nname: x\nversion: 0.1.0\n", OtherTool, "the description of a Helm chart", "helm template", 0},
 	{"conda", "environment.yml", "name: torch\nchannels: [conda-forge]\ndependencies:\n  - python\n", OtherTool, "an environment of conda", "conda env create -f environment.yml", 0},
 	{"a cluster of Ray", "cluster.yaml", "cluster_name: x\nprovider:\n  type: aws\n", OtherTool, "a cluster of Ray", "", 0},
+	{"rules of a site", "queues.yaml", "accounts:\n- name: a\nqos: {}\n", OtherTool, "the rules of a site", "cox apply queues.yaml", 0},
+	{"a server's configuration", "cox.yaml", "state:\n  dir: /x\nlisten: {}\n", OtherTool, "the configuration of a server", "cox up --config cox.yaml", 0},
 	{"GitHub Actions", "ci.yml", "name: CI\non: [push]\njobs:\n  a: {}\n", OtherTool, "GitHub Actions", "batch script", 0},
 
 	{"Python", "train.py", "import torch\n\nprint(torch.cuda.device_count())\n", Python, "train.py: this is a program in Python, not a batch script or a job in the native form", "cox submit -- python3 train.py", 0},
@@ -75,6 +78,7 @@ var samples = []sample{
 	{"a Dockerfile by its content", "build", "ARG TAG=1\nFROM ubuntu:$TAG\n", Dockerfile, "a Dockerfile", "docker build -t NAME -f build .", 1},
 	{"Apptainer", "x.def", "Bootstrap: docker\nFrom: ubuntu\n", Dockerfile, "a definition file of Apptainer", "apptainer build NAME.sif x.def", 1},
 	{"documentation", "raxml.md", "# RAxML\n\n```bash\n#SBATCH -N1\n```\n", Document, "a page of documentation", "copy the script", 0},
+	{"documentation with fields", "0001-x.md", "Status: built\n\n`code`\n", Document, "a page of documentation", "", 0},
 	{"a web page", "job.sh", "\n<!DOCTYPE html>\n<html lang=en><title>github</title>", HTML, "a web page", "behind Raw", 0},
 	{"a web page of another place", "job.sh", "<html><body>404", HTML, "a web page", "download the file itself", 0},
 	{"XML", "a.xml", "<?xml version=\"1.0\"?>\n<a/>", HTML, "XML", "batch script", 0},

@@ -14,6 +14,9 @@ var templateEnds = []struct{ end, language string }{
 	{".jinja", "Jinja"},
 	{".jinja2", "Jinja"},
 	{".tftpl", "Terraform"},
+	{".mustache", "Mustache"},
+	{".mako", "Mako"},
+	{".erb", "ERB"},
 	{".tpl", ""},
 	{".tmpl", ""},
 	{".gotmpl", "Go"},
@@ -50,6 +53,8 @@ func templateOf(name, text string, h hole) Input {
 		in.Remedy = "render it first: jinja2 " + file + " VALUES.yaml > " + out + " (or the tool that it belongs to)"
 	case "Go":
 		in.Remedy = "render it first: gomplate -f " + file + " > " + out + " (or the tool that it belongs to)"
+	case "Mustache", "Mako", "ERB":
+		in.Remedy = "render it first with the tool that it belongs to, and write the result to " + out
 	case "Terraform":
 		in.Remedy = "render it first with Terraform's templatefile(), and write the result to " + out
 	default:
@@ -73,7 +78,7 @@ func renderedEnd(name string) string {
 	}
 }
 
-// languageOf says which language a template is in: "Helm", "Jinja", "Go", "Terraform", or "" for
+// languageOf says which language a template is in, by the end of its name or its words; "" for
 // variables of the shell.
 func languageOf(name, text string, h hole) string {
 	for _, end := range templateEnds {

@@ -94,6 +94,9 @@ func recogniseYAML(name, base, text string) (Input, bool) {
 	return Input{Kind: Native}, true
 }
 
+// jobKeys say what a job runs; one of them is in every job.
+var jobKeys = []string{"command", "script", "groups"}
+
 // tools are other tools' files in YAML. Each has keys that no job in the native form has.
 var tools = []struct {
 	kind         Kind
@@ -127,7 +130,7 @@ var tools = []struct {
 	{
 		OtherTool, "the values of a Helm chart", "render the chart with them: helm template DIRECTORY -f %s > rendered.yaml; Coxswain does not read manifests for Kubernetes yet",
 		func(d *yamlDocument, base string) bool {
-			return base == "values.yaml" && !d.hasOneOf("command", "script", "groups")
+			return base == "values.yaml" && !d.hasOneOf(jobKeys...)
 		},
 	},
 	{
@@ -140,6 +143,18 @@ var tools = []struct {
 		OtherTool, "a cluster of Ray (ray up)", "write a job that starts Ray on the nodes that it has (docs/native.md)",
 		func(d *yamlDocument, _ string) bool {
 			return d.has("cluster_name") && d.hasOneOf("provider", "available_node_types")
+		},
+	},
+	{
+		OtherTool, "the rules of a site", "an administrator puts them in force: cox apply %s",
+		func(d *yamlDocument, base string) bool {
+			return !d.hasOneOf(jobKeys...) && (base == "queues.yaml" || d.hasOneOf("accounts", "fair_share", "cohorts", "flavors"))
+		},
+	},
+	{
+		OtherTool, "the configuration of a server", "name it when the server starts: cox up --config %s",
+		func(d *yamlDocument, base string) bool {
+			return !d.hasOneOf(jobKeys...) && d.has("state") && d.hasOneOf("listen", "auth", "jobs", "room", "pools")
 		},
 	},
 	{
