@@ -56,7 +56,7 @@ lint: $(BIN)/.tools           ## go vet, gofumpt, staticcheck
 	$(BIN)/staticcheck ./...
 
 unit: $(BIN)/.tools           ## tests, with real processes, as the user who calls
-	$(call tests,$(PKGS),)
+	$(call tests,$(PKGS),$(if $(COX_LONG),-timeout 2h))
 
 race: $(BIN)/.tools           ## the packages with goroutines of their own, under the race detector
 	GORACE=atexit_sleep_ms=20 CGO_ENABLED=1 $(call tests,$(RACY2) $(RACY),-race -short -p 4)

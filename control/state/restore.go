@@ -40,11 +40,10 @@ func (s *State) Restore(ctx context.Context, st store.Store, now time.Time, keep
 	if rows {
 		s.lookup = func(id job.ID) (*JobRecord, error) { return s.fromStore(ctx, st, id) }
 	}
-	lost := damagedJobs(st)
 	if err := st.Read(ctx, projected, func(r store.Record) error {
 		s.Events, s.touched = s.Events[:0], s.touched[:0]
 		err := s.Apply(r, nil)
-		if err != nil && lost[r.Job] { // the job is lost with its row, and nothing else
+		if err != nil && isLost(st, r.Job) { // the job is lost with its row, and nothing else
 			s.Skipped = append(s.Skipped, fmt.Errorf("record %d is about job %d, whose stored row is damaged: %w", r.Seq, r.Job, boundedError{err}))
 			return nil
 		}
@@ -58,17 +57,10 @@ func (s *State) Restore(ctx context.Context, st store.Store, now time.Time, keep
 	return projected, s.restorePast(ctx, st)
 }
 
-// damagedJobs are the jobs whose rows are damaged, as far as they were read.
-func damagedJobs(st store.Store) map[uint64]bool {
-	out := map[uint64]bool{}
-	if c, ok := st.(store.Checker); ok {
-		for _, d := range c.Damages() {
-			if d.Job != 0 {
-				out[d.Job] = true
-			}
-		}
-	}
-	return out
+// isLost reports whether the stored row of a job was found damaged.
+func isLost(st store.Store, id uint64) bool {
+	c, ok := st.(store.Checker)
+	return ok && id != 0 && slices.ContainsFunc(c.Damages(), func(d store.Damage) bool { return d.Job == id })
 }
 
 // DamagedError is the error for a state directory whose contents make no sense. An error with a

@@ -260,11 +260,11 @@ func (k *kept) turn(t *testing.T, dir string, f flip) {
 // drawn sample, and with COX_LONG every byte.
 func TestFlippedBits(t *testing.T) {
 	for name, killed := range map[string]bool{"closed": false, "killed": true} {
-		t.Run(name, func(t *testing.T) { flipAll(t, leaveState(t, killed)) })
+		t.Run(name, func(t *testing.T) { flipAll(t, leaveState(t, killed), killed) })
 	}
 }
 
-func flipAll(t *testing.T, k kept) {
+func flipAll(t *testing.T, k kept, killed bool) {
 	if v := k.look(t, copied(t, k.dir)); v.refused != nil || len(v.lost)+len(v.wrong)+len(v.named) > 0 {
 		t.Fatalf("before anything was turned: %+v", v)
 	}
@@ -277,7 +277,10 @@ func flipAll(t *testing.T, k kept) {
 	for _, file := range k.files(t) {
 		info, err := os.Stat(filepath.Join(k.dir, file))
 		must(t, err)
-		if os.Getenv("COX_LONG") != "" {
+		if os.Getenv("COX_LONG") != "" && !testing.Short() {
+			if killed && !strings.HasPrefix(filepath.Ext(file), ".db-") {
+				continue // the closed one has these
+			}
 			for at := range int(info.Size()) {
 				flips = append(flips, flip{file, at, rnd.IntN(8)})
 			}
