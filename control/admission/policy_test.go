@@ -127,3 +127,11 @@ func TestBroken(t *testing.T) {
 		t.Errorf("without rules: %q", got)
 	}
 }
+
+// TestOneReservation: a list is refused as what it is, not as a name that nobody has.
+func TestOneReservation(t *testing.T) {
+	err := rules.Under(site).checkReservation(&job.Spec{Reservation: "a,b"})
+	if fault.KindOf(err) != fault.Unsupported || !strings.Contains(err.Error(), "one reservation only") {
+		t.Error(err)
+	}
+}

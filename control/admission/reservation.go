@@ -2,6 +2,7 @@ package admission
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -17,6 +18,10 @@ func (r *Rules) checkReservation(s *job.Spec) error {
 	var have []account.Reservation
 	if r.policy != nil {
 		have = r.policy.Reservations
+	}
+	if strings.Contains(s.Reservation, ",") {
+		return fault.New(fault.Unsupported, "--reservation=%s: a job can run in one reservation only, not in the first of several that has room", s.Reservation).
+			Advise("name one of them")
 	}
 	i := slices.IndexFunc(have, func(h account.Reservation) bool { return h.Name == s.Reservation })
 	switch {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/agent/discover"
 	"github.com/coxswain-sched/coxswain/driver/local"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -225,5 +226,12 @@ func TestVirtualRoom(t *testing.T) {
 			t.Errorf("address %s", n.Address)
 		}
 		seen[n.Address] = true
+	}
+}
+
+// TestMachineHasScratchSpace: --tmp could never be met.
+func TestMachineHasScratchSpace(t *testing.T) {
+	if v := local.MachineCapacity(discover.Machine{MemoryBytes: 1 << 30}); v.Disk <= 0 || v.Memory != 1<<30 {
+		t.Errorf("%+v", v)
 	}
 }

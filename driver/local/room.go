@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/coxswain-sched/coxswain/agent/discover"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/resource"
@@ -56,6 +58,17 @@ func RealNode(m discover.Machine, devices []fleet.Device) (fleet.Node, error) {
 	name, _, _ = strings.Cut(name, ".")
 	return fleet.Node{
 		Name: name, Pool: "local", State: fleet.Up, Address: name, Devices: devices,
-		Capacity: resource.Vector{CPU: resource.CPUs(m.UsableCPUs()), Memory: resource.Amount(m.MemoryBytes)},
+		Capacity: MachineCapacity(m),
 	}, nil
+}
+
+// MachineCapacity is what jobs can ask for of this machine, devices apart. Its scratch space is
+// the file system of /tmp, as a whole: other users of it are not known.
+func MachineCapacity(m discover.Machine) resource.Vector {
+	v := resource.Vector{CPU: resource.CPUs(m.UsableCPUs()), Memory: resource.Amount(m.MemoryBytes)}
+	var st unix.Statfs_t
+	if err := unix.Statfs("/tmp", &st); err == nil {
+		v.Disk = resource.Amount(st.Blocks * uint64(st.Bsize))
+	}
+	return v
 }

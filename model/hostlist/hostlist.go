@@ -129,10 +129,14 @@ func countNames(list string, items []item) (int, error) {
 	return hosts, nil
 }
 
-// appendNames appends every combination, the last bracket running fastest.
+// appendNames appends every combination in Slurm's order: the last bracket runs fastest; of
+// those before it the first one does.
 func (it item) appendNames(names []string) []string {
-	if len(it.sets) == 0 {
+	switch n := len(it.sets); {
+	case n == 0:
 		return append(names, it.text[0])
+	case n > 2:
+		return it.appendMany(names)
 	}
 	var walk func(prefix []byte, depth int)
 	walk = func(prefix []byte, depth int) {
@@ -151,5 +155,37 @@ func (it item) appendNames(names []string) []string {
 		}
 	}
 	walk([]byte(it.text[0]), 0)
+	return names
+}
+
+// appendMany is appendNames of three brackets or more.
+func (it item) appendMany(names []string) []string {
+	last := len(it.sets) - 1
+	chosen := make([][]byte, len(it.sets))
+	var walk func(depth int)
+	walk = func(depth int) {
+		if depth == len(it.sets) {
+			b := []byte(it.text[0])
+			for i, digits := range chosen {
+				b = append(append(b, digits...), it.text[i+1]...)
+			}
+			names = append(names, string(b))
+			return
+		}
+		at := last
+		if depth < last {
+			at = last - 1 - depth
+		}
+		for _, s := range it.sets[at] {
+			for v := s.lo; ; v++ {
+				chosen[at] = s.appendTo(nil, v)
+				walk(depth + 1)
+				if v == s.hi {
+					break
+				}
+			}
+		}
+	}
+	walk(0)
 	return names
 }

@@ -204,3 +204,16 @@ func BenchmarkCompress(b *testing.B) {
 		Compress(names)
 	}
 }
+
+// TestOrderOfManyBrackets has what scontrol show hostnames prints: ranks follow this order.
+func TestOrderOfManyBrackets(t *testing.T) {
+	for list, want := range map[string]string{
+		"a[1-2]b[1-2]":             "a1b1 a1b2 a2b1 a2b2",
+		"a[1-2]b[1-2]c[1-2]":       "a1b1c1 a1b1c2 a2b1c1 a2b1c2 a1b2c1 a1b2c2 a2b2c1 a2b2c2",
+		"a[1-2]b[1-2]c[1-2]d[1-2]": "a1b1c1d1 a1b1c1d2 a2b1c1d1 a2b1c1d2 a1b2c1d1 a1b2c1d2 a2b2c1d1 a2b2c1d2 a1b1c2d1 a1b1c2d2 a2b1c2d1 a2b1c2d2 a1b2c2d1 a1b2c2d2 a2b2c2d1 a2b2c2d2",
+	} {
+		if got, err := Expand(list); err != nil || strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, %v, want %s", list, got, err, want)
+		}
+	}
+}

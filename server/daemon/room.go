@@ -65,7 +65,7 @@ func findRoom(ctx context.Context, cfg *config.Config, dir, cox string, log *slo
 	}
 	base := fleet.Node{
 		State:    fleet.Up,
-		Capacity: resource.Vector{CPU: resource.CPUs(m.UsableCPUs()), Memory: resource.Amount(m.MemoryBytes)},
+		Capacity: local.MachineCapacity(m),
 	}
 	free := slices.DeleteFunc(devices, func(d fleet.Device) bool { return d.Foreign > 0 })
 	sets, declared := dealDevices(free, cfg.Room.Nodes, cfg.Room.GPUsPerNode, cfg.Room.GPUType)

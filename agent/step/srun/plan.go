@@ -94,6 +94,9 @@ func (o *options) fromEnvironment(getenv func(string) string) {
 	take("wait", "SLURM_WAIT")
 	take("distribution", "SLURM_DISTRIBUTION")
 	take("gpu-bind", "SLURM_GPU_BIND")
+	if !o.given["gpus-per-task"] {
+		take("ntasks-per-gpu", "SLURM_NTASKS_PER_GPU") // of the job: it binds the tasks of its steps
+	}
 	take("chdir", "SLURM_WORKING_DIR")
 	take("input", "SLURM_STDINMODE")
 	take("output", "SLURM_STDOUTMODE")
@@ -109,7 +112,7 @@ func (o *options) fromEnvironment(getenv func(string) string) {
 	yes("exact", "SLURM_EXACT", &o.share.exact)
 	yes("overlap", "SLURM_OVERLAP", &o.share.overlap)
 	yes("overcommit", "SLURM_OVERCOMMIT", &o.share.overcommit)
-	if o.given["ntasks-per-gpu"] && o.gpu.bind == "" {
+	if o.count.perGPU > 0 && o.gpu.bind == "" {
 		o.gpu.bind = "single:" + strconv.Itoa(o.count.perGPU)
 	}
 	if o.given["cpus-per-task"] || o.given["gpus-per-task"] || o.given["threads-per-core"] {

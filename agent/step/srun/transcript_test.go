@@ -25,6 +25,10 @@ const whoAmI = `sh -c 'echo $SLURMD_NODENAME'`
 func perNode2() *step.Alloc {
 	return steptest.WithOptions(steptest.Uniform(4, 2, 2, 2), "ntasks-per-node=2", "gpus-per-node=2")
 }
+
+func tasksPerGPU() *step.Alloc {
+	return steptest.WithOptions(steptest.Uniform(1, 2, 2, 2), "ntasks-per-gpu=1", "gpus=2")
+}
 func perTask1() *step.Alloc { return steptest.WithOptions(steptest.Uniform(4, 1, 8, 0)) }
 func oneNode() *step.Alloc  { return steptest.WithOptions(steptest.Uniform(1, 4, 4, 2), "ntasks=4") }
 
@@ -40,6 +44,7 @@ var transcripts = []transcript{
 	{"no such node", perNode2, `srun -Q -n1 -w nosuch true`, "", `srun: error: Unable to create step for job 1: Requested node configuration is not available`, 1},
 	{"overcommit spreads evenly", perNode2, `srun -O -n12 ` + whoAmI + ` | uniq -c`, "", "", 0},
 	{"spread evenly, ranks in blocks", perNode2, `srun -n5 sh -c 'echo $SLURM_PROCID $SLURMD_NODENAME $SLURM_NODEID $SLURM_LOCALID $SLURM_TASKS_PER_NODE'`, "0 v1 0 0 2,1(x3)\n1 v1 0 1 2,1(x3)\n2 v2 1 0 2,1(x3)\n3 v3 2 0 2,1(x3)\n4 v4 3 0 2,1(x3)", "", 0},
+	{"tasks per GPU of the job bind its steps", tasksPerGPU, `srun -l sh -c 'echo $CUDA_VISIBLE_DEVICES'; srun -n1 -l sh -c 'echo $CUDA_VISIBLE_DEVICES'; srun -l --gpu-bind=none sh -c 'echo $CUDA_VISIBLE_DEVICES'; srun -l -n1 --gpus-per-task=2 sh -c 'echo $CUDA_VISIBLE_DEVICES'`, "0: 0\n0: 0\n0: 0,1\n0: 0,1\n1: 0,1\n1: 1", "", 0},
 	{"cyclic", perNode2, `srun -m cyclic -l sh -c 'echo $SLURMD_NODENAME $SLURM_GTIDS $SLURM_DISTRIBUTION'`, "0: v1 0,4 cyclic\n1: v2 1,5 cyclic\n2: v3 2,6 cyclic\n3: v4 3,7 cyclic\n4: v1 0,4 cyclic\n5: v2 1,5 cyclic\n6: v3 2,6 cyclic\n7: v4 3,7 cyclic", "", 0},
 	{"planes", perTask1, `srun -n6 -m plane=2 -l sh -c 'echo $SLURMD_NODENAME $SLURM_DISTRIBUTION $SLURM_DIST_PLANESIZE'`, "0: v1 plane 2\n1: v1 plane 2\n2: v2 plane 2\n3: v2 plane 2\n4: v3 plane 2\n5: v4 plane 2", "", 0},
 	{"a range of nodes takes the most", perTask1, `srun -n10 -N2-4 sh -c 'echo $SLURM_TASKS_PER_NODE' | sort -u`, "3(x2),2(x2)", "", 0},
