@@ -102,7 +102,7 @@ type Job struct {
 	Name    string         `json:"name" doc:"how it is shown: 7, or 7_3 for a task of an array"`
 	Array   *job.ArrayTask `json:"array,omitempty"`
 	State   string         `json:"state" doc:"PENDING, RUNNING, … (docs/states.md)"`
-	Flags   []string       `json:"flags,omitempty" doc:"CONFIGURING, COMPLETING, REQUEUED, HELD, STOPPING, UNCERTAIN, LAUNCH_FAILED"`
+	Flags   []string       `json:"flags,omitempty" doc:"CONFIGURING, COMPLETING, REQUEUED, HELD, STOPPING, UNCERTAIN, LAUNCH_FAILED, SPECIAL_EXIT"`
 	Attempt uint32         `json:"attempt"`
 	Exit    job.ExitCode   `json:"exit"`
 	Spec    *job.Spec      `json:"spec"`
@@ -203,6 +203,7 @@ type Change struct {
 	Full      bool     `json:"full,omitempty" doc:"signal the batch script and all tasks"`
 	Grace     *float64 `json:"grace,omitempty" doc:"seconds between the signal to end and the kill; 0 kills at once"`
 	Hold      bool     `json:"hold,omitempty" doc:"requeue: and hold it"`
+	Special   bool     `json:"special,omitempty" doc:"requeue, with hold: in Slurm's state SPECIAL_EXIT"`
 	Firm      *bool    `json:"firm,omitempty" doc:"hold: only an administrator may release it; left out: yes if an administrator holds somebody else's job"`
 	Reason    string   `json:"reason,omitempty"`
 	Saved     string   `json:"saved,omitempty" doc:"checkpoint-done: what was saved, a name in the job's checkpoint directory or an absolute one; left out: the directory"`

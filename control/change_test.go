@@ -60,6 +60,52 @@ func TestRequeueAndHold(t *testing.T) {
 	b.waits(id, reason.HeldUser)
 }
 
+// TestSpecialExit: a job that is requeued to SPECIAL_EXIT is held there until it is released,
+// whether it ran or had ended, and over a restart.
+func TestSpecialExit(t *testing.T) {
+	b := open(t, newHand(1, 8))
+	id := b.submit(gang(1, 8))
+	v := b.launched(id)
+	special := func() job.Flags {
+		t.Helper()
+		b.waits(id, reason.HeldUser)
+		b.reopen()
+		v := b.until(id, "held", func(v state.View) bool { return v.Job.State == job.Pending && v.Why.Code == reason.HeldUser })
+		return v.Job.Flags & job.SpecialExit
+	}
+	if err := ask(t.Context(), b.ctl, id, control.Requeue{Hold: true, Special: true}); err != nil {
+		t.Fatal(err)
+	}
+	b.hand.stopped(t, v.Ref)
+	b.hand.end(v, engine.Stopped, 0)
+	if special() == 0 {
+		t.Error("it ran, and has not the flag")
+	}
+	if err := ask(t.Context(), b.ctl, id, control.Requeue{Hold: true, Special: true}); fault.KindOf(err) != fault.Conflict {
+		t.Errorf("one that waits: %v", err)
+	}
+	if err := ask(t.Context(), b.ctl, id, control.Hold{}); err != nil {
+		t.Fatal(err)
+	}
+	b.finish(id, 0)
+	if err := ask(t.Context(), b.ctl, id, control.Requeue{Hold: true}); err != nil {
+		t.Fatal(err)
+	}
+	if special() != 0 {
+		t.Error("it was released, and has the flag")
+	}
+	if err := ask(t.Context(), b.ctl, id, control.Hold{}); err != nil {
+		t.Fatal(err)
+	}
+	b.finish(id, 0)
+	if err := ask(t.Context(), b.ctl, id, control.Requeue{Hold: true, Special: true}); err != nil {
+		t.Fatal(err)
+	}
+	if special() == 0 {
+		t.Error("it had ended, and has not the flag")
+	}
+}
+
 func TestOneChangeOfManyJobsIsAnsweredForEach(t *testing.T) {
 	b := open(t, newHand(1, 8))
 	first, second := b.submit(gang(1, 8)), b.submit(gang(1, 8))

@@ -39,7 +39,10 @@ type (
 	}
 	// Requeue ends running jobs and lets them wait for a new attempt, or lets ended
 	// ones wait again; with Hold they wait until they are released.
-	Requeue struct{ Hold bool }
+	Requeue struct {
+		Hold    bool
+		Special bool // with Hold: in Slurm's state SPECIAL_EXIT
+	}
 	// Signal sends a signal to running jobs and nothing more. It is not journaled.
 	Signal struct {
 		Signal int
@@ -297,6 +300,8 @@ func (l *loop) askHold(w *changeRequest, e *state.JobRecord, req *request, op Ho
 
 func (l *loop) askRequeue(w *changeRequest, e *state.JobRecord, req *request, op Requeue) error {
 	switch {
+	case e.State == job.Pending && op.Special:
+		return fault.New(fault.Conflict, "job %s waits: only a job that has begun can be requeued to SPECIAL_EXIT", e.Name()).Advise("hold it")
 	case e.State == job.Pending && op.Hold:
 		return l.askHold(w, e, req, Hold{On: true})
 	case e.State == job.Pending:
@@ -311,7 +316,7 @@ func (l *loop) askRequeue(w *changeRequest, e *state.JobRecord, req *request, op
 	if jobState.Final() {
 		jobState = job.Pending
 	}
-	l.stageFor(req, state.KindRequeue, e.ID, w.by, state.Requeue{Hold: op.Hold, State: &jobState}, func() {
+	l.stageFor(req, state.KindRequeue, e.ID, w.by, state.Requeue{Hold: op.Hold, Special: op.Special, State: &jobState}, func() {
 		l.stopAttempt(e, engine.Stop{Grace: l.cfg.Grace, Reason: "requeued by " + w.by.Name, Why: engine.ForRequeue})
 	})
 	return nil

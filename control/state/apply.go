@@ -90,7 +90,7 @@ func (s *State) applyEnded(r *store.Record, v Ended) error {
 	hold := e.Last.Requeue != nil && e.Last.Requeue.Hold && v.State == job.Pending
 	e.Flags = e.Flags&(job.Held|job.HeldAdmin|job.HeldFailed) | v.Flags
 	if hold {
-		e.Flags |= job.Held
+		e.Flags |= e.Last.Requeue.heldFlags()
 	}
 	report := v.Report
 	if v.State == job.Pending || v.State == job.Preempted {
@@ -213,7 +213,7 @@ func (s *State) applyHold(r *store.Record, staged any) error {
 			e.Flags |= job.HeldAdmin
 		}
 	} else {
-		e.Flags &^= job.Held | job.HeldAdmin | job.HeldFailed
+		e.Flags &^= job.Held | job.HeldAdmin | job.HeldFailed | job.SpecialExit
 		if e.Extra != nil {
 			e.Extra.Again, e.Extra.Failed, e.Extra.Benched, e.Extra.Refused = 0, 0, 0, 0
 		}
@@ -238,7 +238,7 @@ func (s *State) applyRequeue(r *store.Record, e *JobRecord, v Requeue) error {
 	}
 	e.Flags |= job.Requeued
 	if v.Hold {
-		e.Flags |= job.Held
+		e.Flags |= v.heldFlags()
 	}
 	if e.Last != nil {
 		e.Last.ended = 0
@@ -248,6 +248,14 @@ func (s *State) applyRequeue(r *store.Record, e *JobRecord, v Requeue) error {
 	}
 	s.requeuePending(e)
 	return nil
+}
+
+// heldFlags are the flags of a job that is held when it was requeued.
+func (v *Requeue) heldFlags() job.Flags {
+	if v.Special {
+		return job.Held | job.SpecialExit
+	}
+	return job.Held
 }
 
 func (s *State) applySuspend(r *store.Record, e *JobRecord, v Suspend) error {

@@ -113,9 +113,11 @@ type Hold struct {
 
 // Requeue asks for a new attempt; a job that has ended waits again with it.
 type Requeue struct {
-	By    string     `json:"by,omitempty"`
-	Hold  bool       `json:"hold,omitempty"`
-	State *job.State `json:"state,omitempty"`
+	By   string `json:"by,omitempty"`
+	Hold bool   `json:"hold,omitempty"`
+	// Special says that it is held in Slurm's state SPECIAL_EXIT.
+	Special bool       `json:"special,omitempty"`
+	State   *job.State `json:"state,omitempty"`
 }
 
 // Expired ends a job whose time is over: State DEADLINE, or TIMEOUT for a limit that

@@ -108,6 +108,7 @@ const (
 	Uncertain                      // part of its work cannot be proved running or gone
 	HeldAdmin                      // with Held: by an administrator, who alone releases it
 	HeldFailed                     // with Held: because its attempts failed again and again
+	SpecialExit                    // with Held: requeued to Slurm's state SPECIAL_EXIT
 )
 
 // Cause says who may bring a transition about.

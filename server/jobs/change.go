@@ -268,7 +268,7 @@ func (s *Service) readOperation(c *call, ch *api.Change) (control.Op, auth.Verb,
 	case api.VerbRelease:
 		return control.Hold{On: false, Admin: c.ID.Admin}, auth.Release, nil
 	case api.VerbRequeue:
-		return control.Requeue{Hold: ch.Hold}, auth.Requeue, nil
+		return control.Requeue{Hold: ch.Hold || ch.Special, Special: ch.Special}, auth.Requeue, nil
 	case api.VerbSignal:
 		if ch.Signal == "" {
 			return nil, "", fault.New(fault.Invalid, "signal: which one?").Advise("a name or a number: USR1, 10")

@@ -208,6 +208,7 @@ var flagNames = []struct {
 	{job.Requeued, "REQUEUED"},
 	{job.Held, "HELD"},
 	{job.LaunchFailed, "LAUNCH_FAILED"},
+	{job.SpecialExit, "SPECIAL_EXIT"},
 	{job.Stopping, "STOPPING"},
 	{job.Uncertain, "UNCERTAIN"},
 }

@@ -28,6 +28,7 @@ var shownFlags = []struct{ flag, long, short string }{
 	{"CONFIGURING", "CONFIGURING", "CF"},
 	{"COMPLETING", "COMPLETING", "CG"},
 	{"STOPPING", "COMPLETING", "CG"},
+	{"SPECIAL_EXIT", "SPECIAL_EXIT", "SE"},
 }
 
 // StateWords are the long and the short word that Slurm shows for the job's state.

@@ -13,8 +13,12 @@ import (
 
 // changeJobs does one verb to a list of jobs.
 func (s *command) changeJobs(word, verb string, args []string) error {
+	special := false
 	if word == "requeue" || word == "requeuehold" {
-		args = dropState(args)
+		var err error
+		if args, special, err = splitState(word, args); err != nil {
+			return err
+		}
 	}
 	if len(args) == 0 {
 		return plainErrorf("too few arguments for keyword:%s", word)
@@ -27,20 +31,28 @@ func (s *command) changeJobs(word, verb string, args []string) error {
 	o.Raw("select", fastclient.Select(sel))
 	o.Text("verb", verb)
 	o.True("hold", word == "requeuehold")
+	o.True("special", special)
 	if word == "uhold" || word == "holdu" {
 		o.Raw("firm", []byte("false")) // so that its owner may release it
 	}
 	return s.sendChange(o.End())
 }
 
-// dropState leaves out State=SpecialExit and Incomplete, which have no meaning here.
-func dropState(args []string) (out []string) {
+// splitState takes State=SpecialExit, which is for requeuehold alone, and Incomplete, which has
+// no meaning here, from the arguments.
+func splitState(word string, args []string) (rest []string, special bool, err error) {
 	for _, a := range args {
-		if low := strings.ToLower(a); !strings.HasPrefix(low, "state=") && low != "incomplete" {
-			out = append(out, a)
+		name, value, named := strings.Cut(strings.ToLower(a), "=")
+		switch {
+		case named && name == "state" && word == "requeuehold" && (value == "specialexit" || value == "se"):
+			special = true
+		case named && name == "state":
+			return nil, false, plainErrorf("Invalid job state specified: %s", a)
+		case name != "incomplete":
+			rest = append(rest, a)
 		}
 	}
-	return out
+	return rest, special, nil
 }
 
 // parseSelection reads job ids, or jobname=NAME.
