@@ -81,6 +81,13 @@ func (a *Advice) factLines(b *strings.Builder) {
 			}
 		}
 	}
+	for i, n := range a.Needs {
+		if i == maxNeedsShown {
+			rows = append(rows, row{fmt.Sprintf("takes %d more", len(a.Needs)-i), "", ""})
+			break
+		}
+		rows = append(rows, row{"takes " + clipText(n.What, 40), placeOf(n.Evidence), a.followedFromNeeds()})
+	}
 	widths := [2]int{}
 	for _, r := range rows {
 		widths[0] = max(widths[0], utf8.RuneCountInString(r.fact))
@@ -89,6 +96,19 @@ func (a *Advice) factLines(b *strings.Builder) {
 	for _, r := range rows {
 		b.WriteString(strings.TrimRight("  "+padText(r.fact, widths[0])+"   "+padText(r.where, widths[1])+"   "+r.then, " ") + "\n")
 	}
+}
+
+// maxNeedsShown bounds the needs that are shown line by line; the conditions behind "or" have more.
+const maxNeedsShown = 6
+
+// followedFromNeeds is what followed from what the work takes from the machines.
+func (a *Advice) followedFromNeeds() string {
+	for _, r := range a.Rules {
+		if r.Rule == asItIs {
+			return "→ " + r.Then
+		}
+	}
+	return ""
 }
 
 // otherLines prints what nobody stated and would change the answer.

@@ -243,12 +243,16 @@ func (p *parser) judgeForeign(ignored bool) {
 		for _, f := range s.foreign {
 			numbers = append(numbers, strconv.Itoa(f.line))
 		}
+		plural := "lines"
+		if len(numbers) == 1 {
+			plural = "line"
+		}
 		if n := len(numbers); n > maxForeign {
 			numbers = append(numbers[:maxForeign], fmt.Sprintf("%d more", n-maxForeign))
 		}
 		p.errs = append(p.errs, &spec.Error{
 			File: s.Name, Line: first.line, Col: 1, Len: len(first.magic), Text: first.text,
-			Message: fmt.Sprintf("the only directives of this script are %s's (%s), which are not read: lines %s", systemOf(first.magic), first.magic, strings.Join(numbers, ", ")),
+			Message: fmt.Sprintf("the only directives of this script are %s's (%s), which are not read: %s %s", systemOf(first.magic), first.magic, plural, strings.Join(numbers, ", ")),
 			Remedy:  "say it with #SBATCH lines (docs/sbatch.md), or run it with none of them: --ignore-pbs",
 		})
 		return

@@ -243,7 +243,7 @@ func TestLinesOfOtherBatchSystems(t *testing.T) {
 			"job.sbatch:3: #PBS lines are not read (2 lines): say it with #SBATCH\njob.sbatch:5: #BSUB lines are not read (1 line): say it with #SBATCH",
 		},
 		{"alone", "#PBS -N x\n\n#PBS -l nodes=2\n", Options{}, "error: the only directives of this script are PBS's (#PBS), which are not read: lines 2, 4"},
-		{"LSF alone", "#BSUB -n 4\n", Options{}, "error: the only directives of this script are LSF's (#BSUB), which are not read: lines 2"},
+		{"LSF alone", "#BSUB -n 4\n", Options{}, "error: the only directives of this script are LSF's (#BSUB), which are not read: line 2"},
 		{"Grid Engine alone", "#$ -cwd\n#$ -N x\n", Options{Args: []string{"-N2"}}, "error: the only directives of this script are Grid Engine's (#$), which are not read: lines 2, 3"},
 		{"many", strings.Repeat("#PBS -V\n", 10), Options{}, "error: the only directives of this script are PBS's (#PBS), which are not read: lines 2, 3, 4, 5, 6, 7, 8, 9, 2 more"},
 		{"ignored by an option", "#PBS -N x\n", Options{Args: []string{"--ignore-pbs"}}, ""},
