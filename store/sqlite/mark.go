@@ -154,6 +154,9 @@ func (m *marker) noteCommit(a acked) error {
 func (m *marker) writePlace() error {
 	m.now.turn++
 	_, err := m.f.WriteAt(m.now.encodeMark(), int64(m.now.turn%2)*markStep)
+	if err != nil {
+		m.now.turn-- // the next try is for the same place: the other one is whole
+	}
 	return err
 }
 

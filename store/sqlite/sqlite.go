@@ -50,7 +50,8 @@ type Store struct {
 	sweep     sweep
 	backups   int   // that are being made
 	broken    error // why nothing may be written any more
-	acked     acked // by the transaction that is being made
+	acked     acked // by the transaction that is being made, or was made last
+	unmarked  bool  // that transaction is committed, and its mark is not written
 }
 
 var _ store.Store = (*Store)(nil)
@@ -168,18 +169,34 @@ func (s *Store) withTransaction(ctx context.Context, f func(*conn) error) error 
 	if s.broken != nil {
 		return s.broken
 	}
+	if err := s.writeMark(); err != nil { // of the transaction before
+		return err
+	}
 	s.acked = acked{}
 	err := s.write.inTransaction(func() error { return f(s.write) })
 	if err != nil {
 		s.led = 0
 		return classifyError(err)
 	}
-	// Without its mark, what was committed is durable all the same, and nothing more is
-	// written: the next process could not tell what has to be there.
-	if err := s.mark.noteCommit(s.acked); err != nil {
-		s.broken = fault.New(fault.Unavailable, "%s cannot be written: %w", markName(s.dir), err).Advise("look after the disk of the state directory, and start the server again")
-		return s.broken
+	s.unmarked = true
+	if err := s.writeMark(); err != nil { // and yet it is committed, which Exhausted would deny
+		s.led = 0
+		return fault.New(fault.Unavailable, "%w", err).Advise("make room on the disk of the state directory, or look after it")
 	}
+	return nil
+}
+
+// writeMark writes the mark of the last transaction, unless that is done. Until it succeeds
+// nothing more is committed: the next process could not tell what has to be there. The caller
+// holds s.mu.
+func (s *Store) writeMark() error {
+	if !s.unmarked {
+		return nil
+	}
+	if err := s.mark.noteCommit(s.acked); err != nil {
+		return classifyFile(fmt.Errorf("%s cannot be written: %w", markName(s.dir), err))
+	}
+	s.unmarked = false
 	return nil
 }
 

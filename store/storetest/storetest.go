@@ -25,7 +25,7 @@ type Harness struct {
 func Run(t *testing.T, h Harness) {
 	runTests(t, h, map[string]func(*testing.T, Harness){
 		"AppendReadReopen": appendReadReopen, "OldEpochChangesNothing": oldEpoch,
-		"ConcurrentAppendsKeepOrder": testConcurrent, "CancelledContext": testCancelled, "Closed": testClosed,
+		"ConcurrentAppendsKeepOrder": testConcurrent, "CancelledContext": testCancelled, "Closed": testClosed, "Scrub": testScrub,
 		"CallbackMayCallAndStop": testCallbacks, "Records": testRecords,
 		"Projection": testProjection, "Documents": testDocuments, "LiveAndJob": testLive, "HistoryIsMatch": testHistory,
 		"PurgeRecords": purgeRecords, "PurgeJobs": purgeJobs, "PurgeByOldEpoch": purgeOldEpoch, "PurgeWhileReading": purgeWhileReading,
@@ -176,6 +176,37 @@ func testCancelled(t *testing.T, h Harness) {
 	}
 	if got := readRecords(t, s, 0); len(got) != 0 {
 		t.Errorf("it wrote %v", got)
+	}
+}
+
+// testScrub: a sound store scrubs clean, and a scrub ends when whoever paces it says so.
+func testScrub(t *testing.T, h Harness) {
+	s := h.Open(t, t.Name())
+	defer s.Close()
+	c, ok := s.(store.Checker)
+	if !ok {
+		t.Skip("it keeps nothing that could rot")
+	}
+	epoch := mustLead(t, s)
+	var recs []store.Record
+	for i := 1; i <= 1200; i++ {
+		recs = append(recs, recordAt(i))
+	}
+	_, err := s.PutBlob(t.Context(), make([]byte, 100_000))
+	mustSucceed(t, err)
+	_, err = s.PutBlob(t.Context(), []byte("small"))
+	mustSucceed(t, err)
+	_, err = s.Append(t.Context(), epoch, recs)
+	mustSucceed(t, err)
+	mustSucceed(t, s.Project(t.Context(), epoch, 2, []store.JobRow{{ID: 1, Task: -1, Final: true, Ended: timeAt(9)}, {ID: 2, Task: -1}}, map[string][]byte{"a": {}, "b": []byte("x")}))
+	read := 0
+	mustSucceed(t, c.Scrub(t.Context(), func(n int) error { read += n; return nil }))
+	if found := c.Damages(); len(found) > 0 || read < 100_000 {
+		t.Errorf("%d bytes were read, and found damaged: %v", read, found)
+	}
+	enough, calls := errors.New("enough"), 0
+	if err := c.Scrub(t.Context(), func(int) error { calls++; return enough }); !errors.Is(err, enough) || calls != 1 {
+		t.Errorf("after %d calls: %v", calls, err)
 	}
 }
 
