@@ -16,6 +16,7 @@
 package attempt
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -235,11 +236,33 @@ func (s Slot) Remove() error {
 	return err
 }
 
-// GroupPrefix begins the names of the control groups of an engine's root.
+// GroupPrefix begins the names of the control groups of an engine's root. It depends on the
+// root's path and on its identity: two machines' roots of one path, in containers that share a
+// tree of control groups, have different ones, and so has a copy of a root elsewhere. A root of
+// an older version has no identity.
 func GroupPrefix(root string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(root))
+	if id, err := os.ReadFile(identityFile(root)); err == nil {
+		_, _ = h.Write(id)
+	}
 	return fmt.Sprintf("cox.%08x.", h.Sum32())
+}
+
+func identityFile(root string) string { return filepath.Join(root, "identity") }
+
+// DrawIdentity gives a root that is being made an identity, and leaves any other root as it is:
+// the control groups of its attempts have their names already.
+func DrawIdentity(root string) error {
+	for _, name := range []string{SlotsOf(root), identityFile(root)} {
+		if _, err := os.Lstat(name); !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	if err := os.MkdirAll(root, 0o700); err != nil {
+		return err
+	}
+	return writeFile(identityFile(root), []byte(rand.Text()+"\n"))
 }
 
 // NextEpoch reads, increments and writes the number in a file.

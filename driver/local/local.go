@@ -174,6 +174,9 @@ func New(cfg Config) (*Engine, error) {
 // makeRoot makes the state directory's parts. As root's, others may pass through it
 // to what is theirs.
 func makeRoot(root string) error {
+	if err := attempt.DrawIdentity(root); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(attempt.SlotsOf(root), 0o700); err != nil {
 		return err
 	}
