@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/hostlist"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
+	"github.com/coxswain-sched/coxswain/store"
 )
 
 // selection is api.Select, read.
@@ -388,7 +390,9 @@ func (c *call) findAny(name string, verb auth.Verb) (state.View, error) {
 func (c *call) firstOfNumber(number uint64) (state.View, error) {
 	v, err := c.s.cfg.Plane.Job(c.Ctx(), job.ID(number))
 	if fault.KindOf(err) == fault.NotFound {
-		return c.s.cfg.Plane.TaskOf(c.Ctx(), job.ID(number))
+		if other, taskErr := c.s.cfg.Plane.TaskOf(c.Ctx(), job.ID(number)); !errors.Is(err, store.ErrDamaged) || taskErr == nil {
+			return other, taskErr
+		}
 	}
 	return v, err
 }
@@ -408,6 +412,9 @@ func (c *call) lookUp(name string, verb auth.Verb) (v state.View, exact bool, er
 	} else {
 		return v, false, fault.New(fault.Invalid, "job %s: one job or task is meant here", name).Advise("name one task, such as %d_1", id.Job)
 	}
+	if errors.Is(err, store.ErrDamaged) && c.MaySee(&state.View{Job: job.Job{Spec: &job.Spec{Owner: job.Owner{UID: nobody}}}}) {
+		return v, false, err // whose it is cannot be known
+	}
 	if fault.KindOf(err) == fault.NotFound {
 		return v, false, unknownJob(name)
 	}
@@ -420,6 +427,9 @@ func (c *call) lookUp(name string, verb auth.Verb) (v state.View, exact bool, er
 	}
 	return v, exact, c.Allowed(verb, o)
 }
+
+// nobody is a user who has no jobs.
+const nobody = 1<<32 - 1
 
 func badJob(text string, err error) error {
 	return fault.New(fault.Invalid, "job %s: %w", text, err).Advise("name it as cox queue shows it: 7, 7_3, 7_[1-4,9]")
