@@ -26,7 +26,9 @@ func (r rotten) Job(ctx context.Context, id job.ID) (state.View, error) {
 // cannot be known.
 func TestADamagedJobIsNamed(t *testing.T) {
 	for private, want := range map[bool]string{false: "the stored row of job 7 is damaged", true: "there is no job 7"} {
-		r := start(t, servertest.NewPlane(), func(c *Config) { c.Policy, c.Plane = auth.Policy{Private: private}, rotten{c.Plane.(*servertest.Plane)} })
+		r := start(t, servertest.NewPlane(), func(c *Config) {
+			c.Policy, c.Plane = auth.Policy{Private: private}, rotten{c.Plane.(*servertest.Plane)}
+		})
 		resp, body := r.Ask(t, "GET", "/v1/jobs/7", r.Token(t, "anna", nil), "")
 		servertest.CheckRefusal(t, "a damaged job", resp, body, 404, fault.NotFound, want)
 	}
