@@ -109,6 +109,19 @@ func TestEmptyWords(t *testing.T) {
 	}
 }
 
+// TestJSONIsServedOrRefused: what has no document does not print text in its place.
+func TestJSONIsServedOrRefused(t *testing.T) {
+	for line, served := range map[string]bool{
+		"--json show job": true, "--json show nodes": true, "--json show partitions": false, "show config --json": false,
+		"--json show reservations": false, "--json show licenses": false, "--json ping": false, "--json hold 201": false,
+	} {
+		r := serverOfEverything(t).Run(scontrol.Main, "", strings.Fields(line)...)
+		if served != (r.Code == 0 && strings.HasPrefix(r.Out, "{")) || !served && (r.Out != "" || !strings.Contains(r.Err, "--json")) {
+			t.Errorf("scontrol %s: %+v", line, r)
+		}
+	}
+}
+
 // TestForgottenJobs: several numbers of which none is known any more are an empty list, and
 // a single one is an error, as in Slurm.
 func TestForgottenJobs(t *testing.T) {

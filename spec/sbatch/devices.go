@@ -74,6 +74,8 @@ func (p *parser) perNode(a *asks, g *job.TaskGroup, set settings) {
 				gres.list = append(gres.list, r)
 			case r.Name == "mps":
 				p.fillShare(d, r, &g.PerNode)
+			case isMistypedGPU(r.Name):
+				p.failMistypedGPU(d, r)
 			default:
 				g.PerNode.Vector = addNamed(g.PerNode.Vector, r)
 			}
@@ -204,6 +206,17 @@ func (p *parser) tresPerTask(g *job.TaskGroup, set settings) {
 			p.addWarning(d, fmt.Sprintf("asks for %s, which is not counted here", t.Name))
 		}
 	}
+}
+
+// isMistypedGPU reports whether the name of a GRES is one of gpu's that Slurm does not know.
+func isMistypedGPU(name string) bool {
+	lower := strings.ToLower(name)
+	return name != "gpu" && (lower == "gpu" || lower == "gpus")
+}
+
+// failMistypedGPU refuses what would be an amount of a resource that no node has.
+func (p *parser) failMistypedGPU(d *Directive, r slurmfmt.GRES) {
+	p.blamePart(d, r.Offset, r.Len, fmt.Sprintf("%q is no generic resource: the name is gpu", r.Name), "write gpu for "+r.Name)
 }
 
 func addNamed(v resource.Vector, r slurmfmt.GRES) resource.Vector {

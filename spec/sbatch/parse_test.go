@@ -299,6 +299,16 @@ func TestParseWarnings(t *testing.T) {
 	}
 }
 
+// TestMistypedGPU: a GRES that no site has does not become a resource that a job goes without.
+func TestMistypedGPU(t *testing.T) {
+	for _, line := range []string{"--gres=GPU:1", "--gres=Gpu:h100:2", "--gres=gpus:1"} {
+		if _, _, err := parse(t, line, Options{}); err == nil || !strings.Contains(err.Error(), "the name is gpu") {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+	mustParse(t, "--gres=gpu:1,fpga:2", Options{})
+}
+
 // TestUnknownOptions: an option that sbatch does not have is refused, in the script and on
 // the command line, with the option that was meant; those of known plugins warn.
 func TestUnknownOptions(t *testing.T) {

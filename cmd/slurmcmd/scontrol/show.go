@@ -28,6 +28,9 @@ func (s *command) showEntity(args []string) error {
 	}
 	entity = strings.ToLower(entity)
 	is := func(word string, least int) bool { return len(entity) >= least && strings.HasPrefix(word, entity) }
+	if s.json && !is("jobs", 1) && !is("jobid", 1) && !is("nodes", 1) {
+		return fault.New(fault.Unsupported, "show %s --json is not built yet", entity).Advise("without --json it prints text; cox has -o json for the same")
+	}
 	switch {
 	case is("jobs", 1), is("jobid", 1):
 		return s.showJobs(name)

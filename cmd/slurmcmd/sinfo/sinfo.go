@@ -12,6 +12,7 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/fleet"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/layout"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/slurmjson"
+	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/getopt"
 	"github.com/coxswain-sched/coxswain/model/hostlist"
 )
@@ -105,6 +106,8 @@ func (s *show) parse(args []string) (done bool, err error) {
 		return true, nil
 	case len(rest) > 0:
 		return true, slurmcmd.Textf("Unrecognized option: %s", rest[0])
+	case s.resv && s.json:
+		return true, fault.New(fault.Unsupported, "--reservation --json is not built yet").Advise("leave --json out; cox reserve list -o json has them")
 	case s.resv:
 		return true, s.printReservations()
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/jobs"
+	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/getopt"
 	"github.com/coxswain-sched/coxswain/model/hostlist"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
@@ -104,6 +105,8 @@ func (q *query) parse(args []string) (done bool, err error) {
 	case q.version:
 		q.Out.WriteString(slurmcmd.Version + "\n")
 		return true, nil
+	case q.steps && q.json:
+		return true, fault.New(fault.Unsupported, "--steps --json is not built yet").Advise("leave one of them out")
 	case len(rest) > 0:
 		q.Out.WriteString(usageText)
 		return true, slurmcmd.Textf("Unrecognized option: %s", rest[0])
