@@ -103,7 +103,7 @@ func (l *loop) moreReported(e *state.JobRecord, x *state.JobAddition, r engine.R
 	}
 	switch {
 	case r.Phase == engine.Ended && r.Gone:
-		own := r.Cause == engine.Exited || r.Cause == engine.OutOfMemory || r.Cause == engine.LaunchFailed
+		own := r.Cause == engine.Exited || r.Cause == engine.OutOfMemory || r.Cause == engine.LaunchFailed || r.Cause == engine.Refused
 		l.stageDrop(e, r.Ref, own && x.Asked == nil, r.Message)
 	case r.Phase == engine.Running && x.Started == 0 && !r.Started.IsZero():
 		l.stageRecord(state.KindJoined, e.ID, job.Actor{}, state.Joined{Ref: r.Ref, Started: r.Started, State: state.StatePointer(e.State)}, func() { l.tellGang(e) })

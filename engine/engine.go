@@ -145,7 +145,7 @@ const (
 	LaunchFailed Cause = "launch-failed" // it never started; what had started was undone
 	Cancelled    Cause = "cancelled"     // by a person, in the engine's own scheduler
 	Preempted    Cause = "preempted"     // by the engine's own scheduler, for others
-	Refused      Cause = "refused"       // it never started, and never will as it is: the engine's own scheduler refuses what it asks for
+	Refused      Cause = "refused"       // it never started, and never will as it is: the engine's own scheduler refuses what it asks for, or its program cannot be run
 	Unready      Cause = "unready"       // the same, and not for anything in the job: the engine had no room for its records, a node did not answer
 	Limited      Cause = "limited"       // the same, for a limit that others set there (a quota of Kubernetes): Message says which. It waits until there is room; see Limiter
 )

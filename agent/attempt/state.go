@@ -164,14 +164,28 @@ func (s *State) Clone() *State {
 // CauseOf is the cause of a launch that fails with an error. A machine without room in the
 // state directory, without processes, descriptors or memory is nothing that the job can help:
 // it may be launched again.
+// What is wrong with the program is wrong at the next launch, too.
 func CauseOf(err error) engine.Cause {
 	for _, e := range []error{unix.ENOSPC, unix.EDQUOT, unix.EAGAIN, unix.EMFILE, unix.ENFILE, unix.ENOMEM} {
 		if errors.Is(err, e) {
 			return engine.Unready
 		}
 	}
+	if errors.As(err, new(ProgramError)) {
+		return engine.Refused
+	}
 	return engine.LaunchFailed
 }
+
+// ProgramError is a fault of what the job asked to run: its working directory, its interpreter,
+// a file for its input or output.
+type ProgramError struct{ Err error }
+
+// Error is the fault's own text.
+func (e ProgramError) Error() string { return e.Err.Error() }
+
+// Unwrap is the fault.
+func (e ProgramError) Unwrap() error { return e.Err }
 
 // LimitText says that a time limit has passed.
 func LimitText(d time.Duration) string {

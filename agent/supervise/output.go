@@ -43,7 +43,8 @@ func Files(l *attempt.Launch) (in, out, errs string) {
 	return in, out, errs
 }
 
-// openStreams opens the standard files of the program. Attempts after the first append.
+// openStreams opens the standard files of the program. Later attempts append, but those of a batch
+// script in sbatch's form begin its files anew, as slurmstepd does, unless it asks to append.
 func (p *program) openStreams(l *attempt.Launch) error {
 	in, out, errs := Files(l)
 	var err error
@@ -51,7 +52,7 @@ func (p *program) openStreams(l *attempt.Launch) error {
 		return fmt.Errorf("input file %s cannot be read: %w; correct --input", in, bareError(err))
 	}
 	p.log = out
-	again := l.Job.Spec.Output.Append || l.Ref.Attempt > 1 || l.Adds != nil
+	again := l.Job.Spec.Output.Append || l.Ref.Attempt > 1 && l.Job.Spec.Source.Form != "sbatch" || l.Adds != nil
 	if p.stdio[1], err = p.openOutput(p.log, "--output", again); err != nil {
 		return err
 	}

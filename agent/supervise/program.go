@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/coxswain-sched/coxswain/agent/attempt"
 	"github.com/coxswain-sched/coxswain/agent/step/barrier"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
@@ -48,16 +49,24 @@ func (s *supervisor) newProgram() (*program, error) {
 		return nil, fmt.Errorf("%q is no kind of program", spec.Program.Kind)
 	}
 	return p, s.user.runAsUser(func() error {
-		if err := checkDir(p.dir); err != nil {
+		if err := p.openProgram(l, s.scriptName()); err != nil {
+			return attempt.ProgramError{Err: err}
+		}
+		return nil
+	})
+}
+
+// openProgram looks for the working directory and the interpreter, and opens the files.
+func (p *program) openProgram(l *attempt.Launch, script string) error {
+	if err := checkDir(p.dir); err != nil {
+		return err
+	}
+	if spec := &l.Job.Spec.Program; spec.Kind == job.Batch {
+		if err := p.resolveScript(l.Script, script, *spec); err != nil {
 			return err
 		}
-		if spec.Program.Kind == job.Batch {
-			if err := p.resolveScript(l.Script, s.scriptName(), spec.Program); err != nil {
-				return err
-			}
-		}
-		return p.openStreams(l)
-	})
+	}
+	return p.openStreams(l)
 }
 
 // checkDir reports why the caller cannot work in a directory.
@@ -134,7 +143,7 @@ func (p *program) startProgram(s *supervisor) (int, <-chan barrier.Exit, error) 
 	p.closeFiles()
 	if err != nil {
 		err = barrier.ExplainLaunch(s.spawner, barrier.LaunchError(err, &barrier.Cmd{Args: p.args, Env: env}))
-		return 0, nil, fmt.Errorf("start of %s: %w", p.path, err)
+		return 0, nil, attempt.ProgramError{Err: fmt.Errorf("start of %s: %w", p.path, err)}
 	}
 	return pid, exited, nil
 }

@@ -308,10 +308,13 @@ func (s *supervisor) startBatch() {
 	}
 	pid, exited, err := s.program.startProgram(s)
 	if err != nil {
-		code := job.ExitCode{Status: 127}
-		s.recordFact(attempt.Record{Kind: attempt.KindExit, Exit: &code, Cause: engine.LaunchFailed, Text: err.Error()})
-		s.endAttempt(endOrder{cause: engine.LaunchFailed})
-		s.endPeers(attempt.Command{Op: attempt.OpStop, Cause: engine.LaunchFailed})
+		code, cause := job.ExitCode{Status: 127}, attempt.CauseOf(err)
+		if cause != engine.Refused {
+			cause = engine.LaunchFailed
+		}
+		s.recordFact(attempt.Record{Kind: attempt.KindExit, Exit: &code, Cause: cause, Text: err.Error()})
+		s.endAttempt(endOrder{cause: cause})
+		s.endPeers(attempt.Command{Op: attempt.OpStop, Cause: cause})
 		return
 	}
 	s.batch = exited

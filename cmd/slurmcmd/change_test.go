@@ -91,6 +91,7 @@ func TestRefusedChanges(t *testing.T) {
 		{"scontrol suspend 7", problem("conflict", "it does not run"), 1, "it does not run for job 7\n"},
 		{"scontrol -Q suspend 7", problem("conflict", "it does not run"), 1, ""},
 		{"scontrol release 7", problem("permission", "held by root"), 1, "Access/permission denied (held by root) for job 7\n"},
+		{"scontrol requeue 7", problem("unsupported", "it says --no-requeue"), 1, "Requested operation is presently disabled for job 7\n"},
 		{"scontrol hold jobname=none", api.Changed{}, 1, "Invalid job id specified\n"},
 	} {
 		t.Run(c.line, func(t *testing.T) {

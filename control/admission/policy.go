@@ -84,11 +84,27 @@ func (r *Rules) underPolicy(s *job.Spec) error {
 	return nil
 }
 
+// FillBatch gives a batch script what the site has for those that do not say it themselves.
+func (r *Rules) FillBatch(s *job.Spec) {
+	if r.policy == nil || s.Source.Form != "sbatch" {
+		return
+	}
+	isOpen := func(options ...string) bool {
+		return !slices.ContainsFunc(options, func(o string) bool { _, given := s.Source.Given[o]; return given })
+	}
+	if r.policy.Batch.Requeue == account.RequeueOff && isOpen("requeue", "no-requeue") {
+		s.Requeue = false
+	}
+	if r.policy.Batch.OpenMode == account.OpenAppend && isOpen("open-mode") {
+		s.Output.Append = true
+	}
+}
+
 // Broken says which promise to a job that was taken the rules do not keep: --requeue, where jobs
 // of its QOS that make room for others are ended for good. Empty: none. It completes a sentence
 // that begins with the option.
 func (r *Rules) Broken(s *job.Spec) string {
-	if r.policy == nil || !s.Requeue || len(r.policy.Preemption.By) == 0 {
+	if _, given := s.Source.Given["requeue"]; r.policy == nil || !s.Requeue || !given || len(r.policy.Preemption.By) == 0 {
 		return ""
 	}
 	parts := s.Partitions

@@ -115,7 +115,7 @@ func TestBroken(t *testing.T) {
 			Partitions: []account.Partition{{Name: "gone", PreemptMode: account.PreemptCancel}},
 			Preemption: account.Preemption{By: k.by},
 		})
-		s := &job.Spec{QOS: k.qos, Requeue: k.requeue}
+		s := &job.Spec{QOS: k.qos, Requeue: k.requeue, Source: job.Source{Given: map[string]string{"requeue": ""}}}
 		if k.partition != "" {
 			s.Partitions = []string{k.partition}
 		}
@@ -125,6 +125,35 @@ func TestBroken(t *testing.T) {
 	}
 	if got := rules.Broken(&job.Spec{Requeue: true}); got != "" {
 		t.Errorf("without rules: %q", got)
+	}
+	r := rules.Under(&account.Policy{Preemption: account.Preemption{By: []string{"qos"}, Mode: account.PreemptCancel}})
+	if got := r.Broken(&job.Spec{Requeue: true, Source: job.Source{Form: "sbatch"}}); got != "" {
+		t.Errorf("a batch script that did not ask for it: %q", got)
+	}
+}
+
+// TestFillBatch: the site's habits count for batch scripts that do not say it themselves, and for
+// nothing else.
+//
+// Seen to fail with: the options that were given not asked for, the form not asked for.
+func TestFillBatch(t *testing.T) {
+	for _, k := range []struct {
+		form, given     string
+		batch           account.Batch
+		requeue, append bool
+	}{
+		{"sbatch", "", account.Batch{}, true, false},
+		{"sbatch", "", account.Batch{Requeue: "on", OpenMode: account.OpenTruncate}, true, false},
+		{"sbatch", "", account.Batch{Requeue: account.RequeueOff, OpenMode: account.OpenAppend}, false, true},
+		{"sbatch", "requeue", account.Batch{Requeue: account.RequeueOff}, true, false},
+		{"sbatch", "open-mode", account.Batch{OpenMode: account.OpenAppend}, true, false},
+		{"native", "", account.Batch{Requeue: account.RequeueOff, OpenMode: account.OpenAppend}, true, false},
+	} {
+		s := &job.Spec{Requeue: true, Source: job.Source{Form: k.form, Given: map[string]string{k.given: ""}}}
+		rules.Under(&account.Policy{Batch: k.batch}).FillBatch(s)
+		if s.Requeue != k.requeue || s.Output.Append != k.append {
+			t.Errorf("%+v: requeue %v, append %v", k, s.Requeue, s.Output.Append)
+		}
 	}
 }
 

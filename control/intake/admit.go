@@ -41,6 +41,7 @@ func (s *Site) Admit(ctx context.Context, id auth.Identity, r *Request, w Wish) 
 		return err
 	}
 	if rules != nil {
+		rules.FillBatch(r.Spec)
 		if text := rules.Broken(r.Spec); text != "" {
 			r.Warnings = append(r.Warnings, spec.Warning{Option: "--requeue", Message: text})
 			if r.strict {

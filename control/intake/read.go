@@ -202,6 +202,7 @@ func readCommand(t Text, o Options) (*Request, error) {
 	}
 	sp.Program = job.Program{Kind: job.Direct, Args: t.Command}
 	sp.Source.Form, sp.Source.File, sp.KillOnBadExit = api.FormCommand, "", true
+	_, sp.Requeue = sp.Source.Given["requeue"] // a command is no batch script: it runs once
 	return newRequest(t, &o, sp, nil, warnings), nil
 }
 

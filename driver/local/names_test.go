@@ -117,7 +117,7 @@ func TestNoPermission(t *testing.T) {
 	l := plan(t, e, 1, "exit 0")
 	l.Job.Spec.Output.Stdout = "/etc/cox.out"
 	r := run(t, e, l)
-	if r.Cause != engine.LaunchFailed || !strings.Contains(r.Message, "/etc/cox.out cannot be written: permission denied") {
+	if r.Cause != engine.Refused || !strings.Contains(r.Message, "/etc/cox.out cannot be written: permission denied") {
 		t.Errorf("%s: %q", r.Cause, r.Message)
 	}
 	if info, err := e.Info(t.Context()); err != nil || len(info.Notes) == 0 {

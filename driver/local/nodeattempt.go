@@ -44,8 +44,8 @@ func (p *nodeAttempt) isGone() bool { return p.dead || p.state.Gone && !p.state.
 
 // failureCause is the cause of a launch that fails because of the part.
 func (p *nodeAttempt) failureCause() engine.Cause {
-	if p.state.Cause == engine.Unready {
-		return engine.Unready
+	if c := p.state.Cause; c == engine.Unready || c == engine.Refused {
+		return c
 	}
 	return engine.LaunchFailed
 }

@@ -59,7 +59,7 @@ func TestLaunchFails(t *testing.T) {
 			l.Ref.Allocation = uint64(i + 1)
 			c.spoil(t, l)
 			r := run(t, e, l)
-			if r.Cause != engine.LaunchFailed || r.Exit.OK() || len(r.Tasks) != 0 {
+			if r.Cause != engine.Refused || r.Exit.OK() || len(r.Tasks) != 0 {
 				t.Errorf("%s, %s, tasks %v", r.Cause, r.Exit, r.Tasks)
 			}
 			for _, w := range c.want {

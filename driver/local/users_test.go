@@ -170,7 +170,7 @@ func TestForbiddenPaths(t *testing.T) {
 			l.Ref.Allocation = uint64(i + 1)
 			c.spoil(l, l.Job.Spec.WorkDir)
 			r := run(t, e, l)
-			if r.Cause != engine.LaunchFailed || !strings.Contains(r.Message, c.names) || len(r.Tasks) != 0 {
+			if r.Cause != engine.Refused || !strings.Contains(r.Message, c.names) || len(r.Tasks) != 0 {
 				t.Errorf("%s: %q, files %v", r.Cause, r.Message, r.Files)
 			}
 			t.Log(r.Message)

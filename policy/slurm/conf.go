@@ -10,6 +10,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/policy"
 )
 
 // readConf reads slurm.conf. way are the files that include this one.
@@ -146,6 +147,8 @@ var clusterKeys = map[string]func(*importer, setting){
 	"preemptexempttime": func(im *importer, s setting) {
 		im.readDuration(s, func(d account.Duration) { im.p.Preemption.Exempt = d })
 	},
+	"jobrequeue":                   (*importer).jobRequeue,
+	"jobfileappend":                (*importer).jobFileAppend,
 	"accountingstorageenforce":     (*importer).noteEnforced,
 	"licenses":                     (*importer).readLicenses,
 	"enforcepartlimits":            (*importer).partLimits,
@@ -164,6 +167,7 @@ var ruleWords = map[string]string{
 	"PriorityWeightPartition": "`priority.partition`", "PriorityWeightQOS": "`priority.qos`", "PriorityWeightTRES": "`priority.tres`", "PriorityType": "multifactor is what there is; basic: no weights",
 	"PriorityMaxAge": "`priority.max_age`", "PriorityFavorSmall": "`priority.favor_small`", "PriorityFlags": "`priority.flags`, a partition's `billing_rule`", "PriorityDecayHalfLife": "`fair_share.half_life`",
 	"PriorityCalcPeriod": "`fair_share.period`", "PriorityUsageResetPeriod": "`fair_share.reset`", "SchedulerType": "`backfill`", "SchedulerParameters": "each by itself: `backfill`, `topology.switch_wait`",
+	"JobRequeue": "`batch.requeue`", "JobFileAppend": "`batch.open_mode`",
 	"PreemptType": "`preemption.by`", "PreemptMode": "`preemption.mode`", "PreemptExemptTime": "`preemption.exempt`", "AccountingStorageEnforce": "the rules are always enforced", "Licenses": "`licenses`",
 	"EnforcePartLimits": "near it: what can never start is refused at once", "SchedulerTimeSlice": "`time_slice` of partitions where jobs take turns",
 	"PrioritySiteFactorPlugin": "refused: a program", "PrioritySiteFactorParameters": "refused: a program", "PreemptParameters": "refused: victims are chosen by what they lose",
@@ -314,6 +318,34 @@ var schedulerWords = map[string]string{
 var pacing = []string{
 	"default_queue_depth", "partition_job_depth", "sched_interval", "sched_min_interval", "sched_max_job_start", "max_rpc_cnt", "max_sched_time",
 	"batch_sched_delay", "build_queue_timeout", "defer", "defer_batch", "sched_queue_depth",
+}
+
+// jobRequeue reads whether batch jobs are requeued that do not say. That they are is the rule here, too.
+func (im *importer) jobRequeue(s setting) {
+	switch s.value {
+	case "1":
+		im.p.Batch.Requeue = ""
+		im.noteKept(s)
+	case "0":
+		im.p.Batch.Requeue = account.RequeueOff
+		im.addVerdict(s, policy.Kept, "batch scripts run once unless they say --requeue; preemption by requeue ends the others for good")
+	default:
+		im.refuseUnreadable(s, "0 or 1")
+	}
+}
+
+// jobFileAppend reads what becomes of output files that are there when a batch job starts.
+func (im *importer) jobFileAppend(s setting) {
+	switch s.value {
+	case "0":
+		im.p.Batch.OpenMode = ""
+	case "1":
+		im.p.Batch.OpenMode = account.OpenAppend
+	default:
+		im.refuseUnreadable(s, "0 or 1")
+		return
+	}
+	im.noteKept(s)
 }
 
 func (im *importer) preemptType(s setting) {

@@ -32,7 +32,7 @@ var unusedConf = []unused{
 	{"how Slurm starts, binds and confines tasks; it goes on doing so in a pool that is Slurm's", `GetEnvTimeout InteractiveStepOptions SallocDefaultCommand LaunchType
 		MpiDefault MpiParams PropagatePrioProcess PropagateResourceLimits PropagateResourceLimitsExcept TaskPlugin TaskPluginParam X11Parameters UsePAM VSizeFactor TmpFS
 		ProctrackType JobContainerType NamespaceType SwitchType SwitchParameters BcastExclude BcastParameters SbcastParameters CpuFreqDef CpuFreqGovernors GpuFreqDef
-		CoreSpecPlugin AllowSpecResourcesUsage KillOnBadExit WaitTime InactiveLimit JobFileAppend MemLimitEnforce CompleteWait DisableRootJobs`},
+		CoreSpecPlugin AllowSpecResourcesUsage KillOnBadExit WaitTime InactiveLimit MemLimitEnforce CompleteWait DisableRootJobs`},
 	{"programs that Slurm runs, also in a pool that is Slurm's; nothing of their kind runs here", `PrologSlurmctld EpilogSlurmctld PrologFlags PrologEpilogTimeout PrologTimeout
 		EpilogTimeout EpilogMsgTime TaskProlog TaskEpilog SrunProlog SrunEpilog ResvProlog ResvEpilog HealthCheckInterval HealthCheckNodeState HealthCheckProgram
 		HealthCheckTimeout UnkillableStepProgram PrEpParameters PrEpPlugins CliFilterPlugins CliFilterParameters`},
@@ -42,7 +42,7 @@ var unusedConf = []unused{
 	{"the topology is a property of nodes: of the pool's, or of topology.conf in --cluster", `TopologyPlugin TopologyParam`},
 	{"burst buffers and checkpoints of Slurm's own are not there; docs/checkpoint.md has what is", `BurstBufferParameters BurstBufferType CheckpointType JobCheckpointDir`},
 	{"numbers of jobs are not bounded so; submitted in limits bounds an account's", `MaxJobCount MaxJobId FirstJobId MaxStepCount MaxTasksPerNode MaxBatchRequeue`},
-	{"a job says it itself", `DefCPUPerGPU DefMemPerCPU DefMemPerGPU DefMemPerNode JobRequeue RequeueExit RequeueExitHold`},
+	{"a job says it itself", `DefCPUPerGPU DefMemPerCPU DefMemPerGPU DefMemPerNode RequeueExit RequeueExitHold`},
 	{"a job ends at its limit, and with its reservation", `OverTimeLimit ResvOverRun`},
 	{"a node that answers again is used again", `ReturnToService`},
 	{"limits of a QOS: node: {memory: …}, job: {memory: …}", `MaxMemPerCPU MaxMemPerNode`},

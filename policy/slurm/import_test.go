@@ -222,6 +222,34 @@ PartitionName=asked OverSubscribe=YES
 	}
 }
 
+// TestBatchHabits: JobRequeue and JobFileAppend are rules here, and the report says what
+// JobRequeue=0 does to preemption.
+//
+// Seen to fail with: JobRequeue=0 taken as 1.
+func TestBatchHabits(t *testing.T) {
+	for _, k := range []struct {
+		text string
+		want account.Batch
+		says string
+	}{
+		{"PreemptMode=REQUEUE\n", account.Batch{}, "1 kept"},
+		{"JobRequeue=1\nJobFileAppend=0\n", account.Batch{}, "2 kept"},
+		{"PreemptMode=REQUEUE\nJobRequeue=0\n", account.Batch{Requeue: account.RequeueOff}, "preemption by requeue ends the others for good"},
+		{"JobFileAppend=1\n", account.Batch{OpenMode: account.OpenAppend}, "kept         JobFileAppend=1"},
+		{"JobRequeue=maybe\n", account.Batch{}, `"maybe" is not 0 or 1`},
+	} {
+		p, report, err := Import([]File{{"slurm.conf", k.text}}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		report.Write(&b, false)
+		if p.Batch != k.want || !strings.Contains(b.String(), k.says) {
+			t.Errorf("%q: %+v\n%s", k.text, p.Batch, b.String())
+		}
+	}
+}
+
 // TestSharingIsReportedOnce: OverSubscribe and SchedulerTimeSlice, whose meanings depend on other
 // lines.
 func TestSharingIsReportedOnce(t *testing.T) {

@@ -55,6 +55,7 @@ type target struct {
 	account, qos   string
 	partitions     []string // of an update
 	pool           string
+	once           bool // a batch script that may not be requeued
 }
 
 func targetOf(v *state.View, up *api.Update) target {
@@ -62,6 +63,7 @@ func targetOf(v *state.View, up *api.Update) target {
 	t := target{
 		id: v.Job.ID, name: v.Job.Name(), owner: s.Owner, state: v.Job.State, firm: v.Why.Code == reason.HeldAdmin,
 		priority: s.Priority, nice: s.Nice, limit: s.TimeLimit, least: s.TimeMin, account: s.Account, qos: s.QOS, pool: s.Pool,
+		once: s.Source.Form == api.FormSbatch && !s.Requeue,
 	}
 	if up != nil && (up.Account != nil || up.QOS != nil || up.Partitions != nil || up.TimeLimit != nil || up.TimeMin != nil) {
 		t.partitions = slices.Clone(s.Partitions)
@@ -167,6 +169,9 @@ func (c *call) mayChange(verb auth.Verb, t *target, ch *api.Change) error {
 		return err
 	}
 	switch {
+	case verb == auth.Requeue && t.once:
+		return fault.New(fault.Unsupported, "job %s may not be requeued: it says --no-requeue, or the site's rules say it for batch scripts", t.name).
+			Advise("cox update --requeue yes %[1]s, then requeue it", t.name)
 	case verb == auth.Release && t.firm:
 		return c.Allowed(auth.Unhold, o)
 	case verb == auth.Update && needsAdmin(ch.Update, t):

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -99,6 +100,31 @@ func TestAnAdministratorsHoldIsFirmOnOthersJobsAlone(t *testing.T) {
 	c := r.As(t, "anna")
 	got, err := c.Change(t.Context(), &api.Change{Select: api.Select{IDs: []string{"1", "2"}}, Verb: "release"})
 	if err != nil || got.Changed != 1 || got.Names[0] != "2" || !strings.Contains(got.Errors[0].Error.Detail, "administrator's hold") {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestAScriptThatRunsOnceIsNotRequeued: as in Slurm a requeue of a batch script that says
+// --no-requeue is refused; a job in another form that does not say requeue is requeued by hand.
+//
+// Seen to fail with: the form not asked for.
+func TestAScriptThatRunsOnceIsNotRequeued(t *testing.T) {
+	p := servertest.NewPlane()
+	for _, k := range []struct {
+		form    string
+		requeue bool
+	}{{api.FormSbatch, false}, {api.FormSbatch, true}, {api.FormNative, false}} {
+		_, err := p.Submit(t.Context(), control.Submission{Spec: &job.Spec{
+			Name: k.form, Owner: job.Owner{User: "anna", UID: 2001}, Partitions: []string{"main"}, Requeue: k.requeue, Source: job.Source{Form: k.form},
+			Groups: []job.TaskGroup{{Tasks: job.Count{Want: 1}}}, WorkDir: "/", Program: job.Program{Kind: job.Batch}, Output: job.Output{Stdout: "out-%j"},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := start(t, p, nil)
+	got, err := r.As(t, "anna").Change(t.Context(), &api.Change{Select: api.Select{IDs: []string{"1", "2", "3"}}, Verb: "requeue"})
+	if err != nil || got.Changed != 2 || len(got.Errors) != 1 || got.Errors[0].Name != "1" || got.Errors[0].Error.FaultKind() != fault.Unsupported {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -168,6 +168,9 @@ func (p *parser) checkStatuses(set settings, later bool) {
 	}
 }
 
+// form is the job.Source.Form of a batch script.
+const form = "sbatch"
+
 // parseJob fills what concerns the job as a whole.
 func (p *parser) parseJob(set settings) *job.Spec {
 	s := &job.Spec{
@@ -175,7 +178,7 @@ func (p *parser) parseJob(set settings) *job.Spec {
 		Licenses: p.parseLicenses(set), Reservation: set.optionValue("reservation"), Image: set.optionValue("container-image"),
 		Program: job.Program{Kind: job.Batch, ScriptName: path.Base(p.script.Name), Args: p.opts.ScriptArgs},
 		Source: job.Source{
-			Form: "sbatch", File: p.script.Name, Given: make(map[string]string, set.optionCount()), Lines: p.script.Lines,
+			Form: form, File: p.script.Name, Given: make(map[string]string, set.optionCount()), Lines: p.script.Lines,
 			Host: p.opts.Host, Submit: p.opts.Dir,
 		},
 	}
@@ -198,11 +201,7 @@ func (p *parser) parseJob(set settings) *job.Spec {
 	p.fillPriority(s, set)
 	p.fillFiles(s, set)
 	p.fillEnvironment(s, set)
-	if d, ok := set.get("requeue"); ok {
-		if s.Requeue = true; d.HasValue {
-			p.addWarning(d, "is read as --requeue: a requeued job waits like any other")
-		}
-	}
+	p.fillRequeue(s, set)
 	if d, ok := set.get("array"); ok {
 		s.Array = p.parseArray(d)
 	}
@@ -216,6 +215,15 @@ func (p *parser) parseJob(set settings) *job.Spec {
 		}
 	}
 	return s
+}
+
+// fillRequeue: a batch job may be requeued unless it says --no-requeue, as with Slurm's
+// JobRequeue=1. A site that has it otherwise changes what Source.Given leaves open.
+func (p *parser) fillRequeue(s *job.Spec, set settings) {
+	s.Requeue = !set.hasOption("no-requeue")
+	if d, ok := set.get("requeue"); ok && d.HasValue {
+		p.addWarning(d, "is read as --requeue: a requeued job waits like any other")
+	}
 }
 
 // fillPriority fills what decides the order of jobs.

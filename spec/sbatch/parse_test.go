@@ -76,7 +76,7 @@ func TestParseWhole(t *testing.T) {
 
 func TestParseDefaults(t *testing.T) {
 	s, warnings, err := Parse(spec.Source{Name: "-", Data: []byte("#!/bin/sh\ntrue\n")}, Options{Dir: "/d"})
-	if err != nil || len(warnings) > 0 || s.Name != "sbatch" || s.Output.Stdout != "slurm-%j.out" || s.WorkDir != "/d" || s.Requeue {
+	if err != nil || len(warnings) > 0 || s.Name != "sbatch" || s.Output.Stdout != "slurm-%j.out" || s.WorkDir != "/d" || !s.Requeue {
 		t.Errorf("%+v, %v, %v", s, warnings, err)
 	}
 	if s := mustParse(t, "--array=1-3", Options{}); s.Output.Stdout != "slurm-%A_%a.out" {

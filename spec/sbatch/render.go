@@ -82,6 +82,13 @@ func (r *renderer) writeNumber(name string, n int64) {
 	}
 }
 
+// writeRequeue writes whether the job may be requeued, unless a script left it to the default.
+func (r *renderer) writeRequeue() {
+	_, given := r.spec.Source.Given["requeue"]
+	r.writeFlag("requeue", r.spec.Requeue && (given || r.spec.Source.Form != form))
+	r.writeFlag("no-requeue", !r.spec.Requeue)
+}
+
 // writeJob writes what concerns the job as a whole.
 func (r *renderer) writeJob() {
 	s := r.spec
@@ -99,7 +106,7 @@ func (r *renderer) writeJob() {
 	r.writeFlag("hold", s.Held)
 	r.writeNumber("nice", s.Nice)
 	r.writeNumber("priority", s.Priority)
-	r.writeFlag("requeue", s.Requeue)
+	r.writeRequeue()
 	r.writeDependencies()
 	if a := s.Array; a != nil {
 		r.writeOption("array", arrayText(a))
@@ -126,7 +133,7 @@ func (r *renderer) writeJob() {
 // withoutEffect repeats what a batch script asked for in vain here: elsewhere it may
 // have its effect.
 func (r *renderer) withoutEffect() {
-	if r.spec.Source.Form != "sbatch" {
+	if r.spec.Source.Form != form {
 		return
 	}
 	for i := range table {

@@ -192,3 +192,32 @@ func ExampleRender() {
 	// #SBATCH --gres=gpu:h100:8
 	// srun train
 }
+
+// TestRenderRequeue: whether a job may be requeued is written where sbatch's default would have it
+// otherwise, or where the script said it; what is read again is the same.
+//
+// Seen to fail with: --no-requeue left out of native jobs.
+func TestRenderRequeue(t *testing.T) {
+	for _, k := range []struct {
+		form    string
+		given   string
+		requeue bool
+		want    string
+	}{
+		{"sbatch", "", true, ""},
+		{"sbatch", "requeue", true, "#SBATCH --requeue\n"},
+		{"sbatch", "no-requeue", false, "#SBATCH --no-requeue\n"},
+		{"native", "requeue", true, "#SBATCH --requeue\n"},
+		{"native", "", false, "#SBATCH --no-requeue\n"},
+	} {
+		s := mustParse(t, "", Options{})
+		s.Requeue, s.Source.Form, s.Source.Given = k.requeue, k.form, map[string]string{}
+		if k.given != "" {
+			s.Source.Given[k.given] = ""
+		}
+		text, warnings := Render(s, []byte("#!/bin/sh\ntrue\n"))
+		if got := strings.Contains(string(text), "requeue"); len(warnings) > 0 || got != (k.want != "") || !strings.Contains(string(text), k.want) {
+			t.Errorf("%+v: %v\n%s", k, warnings, text)
+		}
+	}
+}

@@ -109,6 +109,8 @@ func inWords(e fastclient.Value) string {
 		return "Invalid job id specified"
 	case fault.Permission:
 		return "Access/permission denied (" + detail + ")"
+	case fault.Unsupported: // a requeue of a job that says --no-requeue
+		return "Requested operation is presently disabled"
 	}
 	return detail
 }

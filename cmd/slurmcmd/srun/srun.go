@@ -95,6 +95,7 @@ func (s *session) submitJob() error {
 	req := &api.Submit{Form: api.FormCommand, Args: options, Command: s.line.command, Environ: s.Environ(), Dir: dir, Host: host, Umask: &mask, TestOnly: s.line.testOnly}
 	if s.line.isSingleTask() {
 		req.Form, req.Command = api.FormSbatch, nil
+		req.Args = append(req.Args, "--no-requeue") // of a batch script, which this is not for srun's user
 		req.File, req.Text = s.line.batchScript()
 	}
 	v, err := s.client.JSON("POST", "/v1/jobs", fastclient.Submit(req))

@@ -132,5 +132,9 @@ func cpusPerTask(g *job.TaskGroup) int {
 // AdoptsRequeued reports whether the next attempt takes over a job that Slurm put back into its
 // queue: where Slurm places jobs itself, and it is one job to Slurm.
 func (c Settings) AdoptsRequeued(j *job.Job) bool {
-	return j.Spec.Requeue && !c.Placed && len(j.Spec.Groups) == 1
+	return c.adoptsRequeued(j.Spec)
+}
+
+func (c Settings) adoptsRequeued(s *job.Spec) bool {
+	return s.Requeue && !c.Placed && len(s.Groups) == 1
 }

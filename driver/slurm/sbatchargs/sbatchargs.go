@@ -148,7 +148,7 @@ func checkExpressible(s *job.Spec, placed bool) error {
 func (c Settings) directiveSpec(s *job.Spec) *job.Spec {
 	p := &job.Spec{
 		Name: s.Name, Account: s.Account, QOS: s.QOS, Partitions: s.Partitions, Reservation: s.Reservation, TimeLimit: ceilMinutes(s.TimeLimit), TimeMin: ceilMinutes(s.TimeMin),
-		Nice: s.Nice, Signal: s.Signal, Licenses: s.Licenses, Mail: s.Mail, Groups: slices.Clone(s.Groups), WorkDir: s.WorkDir,
+		Nice: s.Nice, Requeue: c.adoptsRequeued(s), Signal: s.Signal, Licenses: s.Licenses, Mail: s.Mail, Groups: slices.Clone(s.Groups), WorkDir: s.WorkDir,
 		Owner: s.Owner, Program: job.Program{Kind: job.Batch, ScriptName: s.Program.ScriptName},
 		Source: job.Source{Form: "slurm", Submit: s.WorkDir, Given: map[string]string{}},
 	}

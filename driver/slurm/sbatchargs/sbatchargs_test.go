@@ -212,6 +212,7 @@ func TestNativeScript(t *testing.T) {
 # It came as form native, file train.yaml, submitted from login:/w; the directives below were made of that.
 #SBATCH --job-name=train
 #SBATCH --time=04:00:00
+#SBATCH --no-requeue
 #SBATCH --output=/w/slurm-%j.out
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=2

@@ -164,6 +164,9 @@ func (f *runFlags) readRequests(cmd *cobra.Command, args []string) ([]*intake.Re
 		}
 		out = append(out, r)
 	}
+	for _, r := range out { // somebody waits for it here: it runs once, unless it says otherwise
+		_, r.Spec.Requeue = r.Spec.Source.Given["requeue"]
+	}
 	return out, nil
 }
 
