@@ -322,6 +322,9 @@ func (s *storm) judge(t *testing.T, r engine.Report) {
 	case times == 0 && r.Cause == engine.Unready: // what brings the crew was killed with its containerd
 		ok = r.Message != ""
 		t.Logf("%s, %s on %q: %s", r.Ref, p.kind, p.nodes, r.Message)
+	case r.Cause == engine.NodeLost && strings.Contains(r.Message, "ContainerStatusUnknown"):
+		ok = true // a kubelet that was killed no longer finds the container, and says that it knows no end of it
+		t.Logf("%s, %s on %q: %s", r.Ref, p.kind, p.nodes, r.Message)
 	case times == 0 && r.Cause == engine.NodeLost && strings.Contains(r.Message, "StartError"):
 		ok = true // … or while it began: it has no word of its own
 		t.Logf("%s, %s on %q: %s", r.Ref, p.kind, p.nodes, r.Message)
