@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/gang"
+	"github.com/coxswain-sched/coxswain/driver/kube/preflight"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -96,4 +97,9 @@ func (e *Engine) servedGang(ctx context.Context) (*gang.Gang, []gang.Gang, error
 		return &g, all, nil
 	}
 	return nil, all, nil
+}
+
+// Check looks at the cluster and at what the pool may do there. It makes nothing that stays.
+func (e *Engine) Check(ctx context.Context) ([]engine.Finding, error) {
+	return preflight.Check(ctx, e.k, e.cfg.Terms, e.inventory)
 }

@@ -32,10 +32,9 @@
 //	namespacequota.go               quotas of namespaces (driver/kube/quota does the arithmetic)
 //	claim.go                        devices that are claimed (driver/kube/dra has what drivers publish)
 //	reserve.go                      nodes that are kept for the pool
-//	check.go checkparts.go checkaccount.go checkdra.go checkkueue.go checkreserve.go    the look before a pool is added
 //
 // Beside it: settings is what a pool is told, inventory knows the nodes, podstatus reads pods, quota does
-// the arithmetic of quotas, gang is what begins pods together, preflight the rights and the policy that a
+// the arithmetic of quotas, gang is what begins pods together, preflight what is checked before a pool is added, with the rights and the policy that a
 // pool needs, cluster is the client, render makes the objects, dra knows devices that are claimed,
 // agent/podagent runs in the pods, test/testcluster/kubelab has real clusters for tests.
 package kube

@@ -166,7 +166,7 @@ func rightWords(verb string, r *preflight.Right) string {
 // lacks are the rights of the pool's own account that a look finds missing, in these words.
 func lacks(t *testing.T, k *cluster.Cluster, terms settings.Terms) (out []string) {
 	t.Helper()
-	found, err := kube.Check(t.Context(), k, terms)
+	found, err := preflight.Check(t.Context(), k, terms, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -449,7 +449,7 @@ func testAccountRights(t *testing.T, a *audit) {
 	}
 	const text = "create pods in namespace team-nlp, for nlp-batch: jobs are made in this name"
 	says := func(state engine.FindingState, what, text string) bool {
-		found, err := kube.Check(t.Context(), k, terms)
+		found, err := preflight.Check(t.Context(), k, terms, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

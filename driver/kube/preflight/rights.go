@@ -119,8 +119,8 @@ func namespaceRights(t *settings.Terms, ns string, begins *gang.Gang) []Right {
 	return out
 }
 
-// MakerRights are what those need in a namespace as whom objects of jobs are made there.
-func MakerRights(ns string, gang *gang.Gang, t *settings.Terms) []Right {
+// makerRights are what those need in a namespace as whom objects of jobs are made there.
+func makerRights(ns string, gang *gang.Gang, t *settings.Terms) []Right {
 	out := []Right{{Resource: cluster.Pods}, {Resource: cluster.Secrets}, {Resource: cluster.Services}}
 	if gang != nil && !t.Placed && gang.Kind != render.Kueue { // which makes its own
 		out = append(out, Right{Resource: gang.Resource})
@@ -152,7 +152,7 @@ func Manifest(t *settings.Terms, gang *gang.Gang, who settings.Subject) string {
 	docs = append(docs, roleManifest(name, "", in[""], who))
 	for _, ns := range t.Spaces() {
 		if makers, _ := t.ObjectCreators(ns); len(makers) > 0 {
-			docs = append(docs, roleManifest(name+"-jobs", ns, MakerRights(ns, gang, t), makers...))
+			docs = append(docs, roleManifest(name+"-jobs", ns, makerRights(ns, gang, t), makers...))
 		}
 	}
 	return strings.Join(docs, "---\n")
@@ -200,9 +200,9 @@ func writeRule(b *strings.Builder, r *Right) {
 // yamlQuote is a text of YAML whatever is in it.
 func yamlQuote(s string) string { return fmt.Sprintf("%q", s) }
 
-// MissingRights asks for each verb whether the pool's account may do it, and returns those that it
+// missingRights asks for each verb whether the pool's account may do it, and returns those that it
 // may not, by the right.
-func MissingRights(has func(verb string, r *Right) (bool, error), all []Right) (map[int][]string, error) {
+func missingRights(has func(verb string, r *Right) (bool, error), all []Right) (map[int][]string, error) {
 	out := map[int][]string{}
 	for i := range all {
 		for _, v := range all[i].Verbs {

@@ -1,4 +1,4 @@
-package kube
+package preflight
 
 import (
 	"cmp"
@@ -18,7 +18,6 @@ import (
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
 	"github.com/coxswain-sched/coxswain/driver/kube/gang"
 	"github.com/coxswain-sched/coxswain/driver/kube/inventory"
-	"github.com/coxswain-sched/coxswain/driver/kube/preflight"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -56,20 +55,13 @@ func (l *scan) addFailure(what string, err error) {
 }
 
 // Check looks at a cluster and at what a pool of these terms may do there, before it is added. It
-// makes nothing that stays.
-func Check(ctx context.Context, c *cluster.Cluster, t settings.Terms) ([]engine.Finding, error) {
-	return newScan(c, t, "").check(ctx)
-}
-
-// newScan returns a scan with an inventory of its own.
-func newScan(c *cluster.Cluster, t settings.Terms, server string) *scan {
+// makes nothing that stays. inv is the pool's own inventory; nil: Check makes one.
+func Check(ctx context.Context, c *cluster.Cluster, t settings.Terms, inv *inventory.Inventory) ([]engine.Finding, error) {
 	t.Namespace = cmp.Or(t.Namespace, c.Namespace())
-	return &scan{inventory: inventory.New(c, t, server), cluster: c, terms: t}
-}
-
-// Check looks at the cluster and at what the pool may do there. It makes nothing that stays.
-func (e *Engine) Check(ctx context.Context) ([]engine.Finding, error) {
-	l := scan{inventory: e.inventory, cluster: e.k, terms: e.cfg.Terms}
+	if inv == nil {
+		inv = inventory.New(c, t, "")
+	}
+	l := scan{inventory: inv, cluster: c, terms: t}
 	return l.check(ctx)
 }
 
@@ -220,8 +212,8 @@ func (l *scan) checkRights(ctx context.Context) error {
 	if g, ok := gang.Choose(&l.terms, l.gangs); ok {
 		begins = &g
 	}
-	all := preflight.Rights(&l.terms, begins)
-	missing, err := preflight.MissingRights(func(verb string, r *preflight.Right) (bool, error) {
+	all := Rights(&l.terms, begins)
+	missing, err := missingRights(func(verb string, r *Right) (bool, error) {
 		return l.isAllowed(ctx, l.cluster, verb, r)
 	}, all)
 	if err != nil {
@@ -252,7 +244,7 @@ func (l *scan) checkRights(ctx context.Context) error {
 }
 
 // isAllowed asks for one verb; of a right to one object, that one is asked for.
-func (l *scan) isAllowed(ctx context.Context, way *cluster.Cluster, verb string, r *preflight.Right) (bool, error) {
+func (l *scan) isAllowed(ctx context.Context, way *cluster.Cluster, verb string, r *Right) (bool, error) {
 	if r.Name != "" && verb == "get" {
 		err := way.Get(ctx, r.Resource, r.Namespace, r.Name, nil)
 		if fault.KindOf(err) == fault.Permission {

@@ -1,4 +1,4 @@
-package kube
+package preflight
 
 import (
 	"cmp"
@@ -10,7 +10,6 @@ import (
 	admission "k8s.io/api/admissionregistration/v1"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
-	"github.com/coxswain-sched/coxswain/driver/kube/preflight"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -92,7 +91,7 @@ func (l *scan) checkAdmissionPolicy(ctx context.Context) error {
 		l.addFinding("policy", engine.Warning, mend, "%s is not the one for these settings and %s: it may refuse the pool's own pods, or let others pass", t.ReserveName(), cmp.Or(l.who, "this account"))
 		return nil
 	}
-	l.addFinding("policy", engine.Found, "", "%s keeps others off, but for DaemonSets, kube-system, and namespaces with the label %s=true", t.ReserveName(), preflight.LabelEverywhere)
+	l.addFinding("policy", engine.Found, "", "%s keeps others off, but for DaemonSets, kube-system, and namespaces with the label %s=true", t.ReserveName(), LabelEverywhere)
 	return nil
 }
 
@@ -107,7 +106,7 @@ func (l *scan) policyAdmitsUs(p *admission.ValidatingAdmissionPolicy, b *admissi
 		all = append(all, settings.Subject{Kind: "Group", Name: g})
 	}
 	return slices.ContainsFunc(all, func(who settings.Subject) bool {
-		wantP, wantB := preflight.Policy(&l.terms, who)
+		wantP, wantB := Policy(&l.terms, who)
 		return reflect.DeepEqual(p.Spec, wantP.Spec) && reflect.DeepEqual(b.Spec, wantB.Spec)
 	})
 }

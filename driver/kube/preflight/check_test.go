@@ -1,4 +1,4 @@
-package kube
+package preflight
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 	authzv1 "k8s.io/api/authorization/v1"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/gang"
+	"github.com/coxswain-sched/coxswain/driver/kube/inventory"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
@@ -63,7 +65,14 @@ func (a *answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, a.say[r.URL.Path])
 }
 
-func surveyOf(t *testing.T, a *answers, terms settings.Terms) *scan {
+// lookup is what Check looks at.
+type lookup struct {
+	cluster   *cluster.Cluster
+	terms     settings.Terms
+	inventory *inventory.Inventory
+}
+
+func surveyOf(t *testing.T, a *answers, terms settings.Terms) *lookup {
 	t.Helper()
 	a.t = t
 	server := httptest.NewServer(a)
@@ -76,7 +85,7 @@ func surveyOf(t *testing.T, a *answers, terms settings.Terms) *scan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newScan(c, terms, "abcdef")
+	return &lookup{c, terms, inventory.New(c, terms, "abcdef")}
 }
 
 // good is a cluster in which nothing is missing.
@@ -108,7 +117,7 @@ func good() map[string]string {
 
 // hgx is the node of driver/kube/inventory's tests.
 var hgx = func() string {
-	text, err := os.ReadFile("inventory/testdata/hgx.json")
+	text, err := os.ReadFile("../inventory/testdata/hgx.json")
 	if err != nil {
 		panic(err)
 	}
@@ -120,7 +129,8 @@ var terms = settings.Terms{
 	Paths: []settings.Path{{Prefix: "/home", Volume: settings.Volume{Kind: settings.Claim, Name: "home"}}, {Prefix: "/data", Volume: settings.Volume{Kind: settings.NFS, Server: "10.0.0.5", Dir: "/export"}}},
 }
 
-func placed(t *settings.Terms)   { t.Placed = true }
+func placed(t *settings.Terms) { t.Placed = true }
+
 func reserved(t *settings.Terms) { t.Placed, t.Reserve = true, true }
 
 const claimOf = "/api/v1/namespaces/cox/persistentvolumeclaims/home"
@@ -133,9 +143,9 @@ func home(mode, more string) string {
 const policyAt = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/coxswain-k8s-a"
 
 // findings are those of a look, a line each.
-func findings(t *testing.T, s *scan) []string {
+func findings(t *testing.T, s *lookup) []string {
 	t.Helper()
-	found, err := s.check(context.Background())
+	found, err := Check(context.Background(), s.cluster, s.terms, s.inventory)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,10 +211,10 @@ func TestCheckFinds(t *testing.T) {
 		"binding":             {denied: "create pods/binding", change: func(t *settings.Terms) { t.Placed = true }, want: "missing rights: create pods/binding in namespace cox", mend: "--namespace cox --set priority_class"},
 		"no gangs":            {path: "/apis", say: `{"kind":"APIGroupDiscoveryList","items":[]}`, want: "warning gangs: the cluster has nothing that begins pods together: jobs on one node run, coupled ones on several are refused", mend: "--placed"},
 		"another gang":        {change: func(t *settings.Terms) { t.Gang = render.KAI }, want: "missing gangs: kai is not there; there is native", mend: "leave gang"},
-		"claims with Kueue": {path: "/apis", say: serves(render.Kueue), change: func(t *settings.Terms) {
+		"claims with Kueue": {path: "/apis", say: servedKinds(render.Kueue), change: func(t *settings.Terms) {
 			t.Gang, t.Approximate, t.Queue, t.Classes = render.Kueue, true, "q", []string{"gpu.a"}
 		}, want: "missing devices with attributes: jobs that ask for devices are refused: Kueue", mend: "take device_class from the settings"},
-		"claims with Volcano":   {path: "/apis", say: serves(render.Volcano), change: func(t *settings.Terms) { t.Classes = []string{"gpu.a"} }, want: "warning devices with attributes: Volcano gives claims devices only with predicate.DynamicResourceAllocationEnable: true", mend: "volcano-scheduler-configmap"},
+		"claims with Volcano":   {path: "/apis", say: servedKinds(render.Volcano), change: func(t *settings.Terms) { t.Classes = []string{"gpu.a"} }, want: "warning devices with attributes: Volcano gives claims devices only with predicate.DynamicResourceAllocationEnable: true", mend: "volcano-scheduler-configmap"},
 		"others come":           {change: placed, want: "warning kept nodes: pods of others may take a node", mend: "--set reserve=true"},
 		"no policy":             {change: reserved, want: "missing policy: there is no admission policy coxswain-k8s-a", mend: "cox pool add k8s-a --engine kube --namespace cox --set reserve=true --print-policy='user:anna o'\\''neil' | kubectl apply -f -"},
 		"no policies":           {path: "/apis", say: `{"kind":"APIGroupDiscoveryList","items":[]}`, change: reserved, want: "missing policy: the cluster has no admission policies", mend: "upgrade"},
@@ -306,4 +316,10 @@ func TestSurvey(t *testing.T) {
 	if inv := s.inventory.Report(); len(inv.Unknown) != 1 {
 		t.Errorf("%+v", inv)
 	}
+}
+
+// servedKinds has a stand say what it has for gangs.
+func servedKinds(begins render.GangKind) string {
+	g, _ := gang.OfKind(begins)
+	return `{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"` + g.Resource.Group + `"},"versions":[{"version":"` + g.Resource.Version + `","resources":[{"resource":"` + g.Resource.Name + `","scope":"Namespaced"}]}]}]}`
 }

@@ -1,4 +1,4 @@
-package kube
+package preflight
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/gang"
-	"github.com/coxswain-sched/coxswain/driver/kube/preflight"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -41,8 +40,8 @@ func (l *scan) checkCreators(ctx context.Context, gang *gang.Gang) error {
 			if err != nil {
 				return err
 			}
-			rights := preflight.MakerRights(ns, gang, &l.terms)
-			missing, err := preflight.MissingRights(func(verb string, r *preflight.Right) (bool, error) { return l.isAllowed(ctx, way, verb, r) }, rights)
+			rights := makerRights(ns, gang, &l.terms)
+			missing, err := missingRights(func(verb string, r *Right) (bool, error) { return l.isAllowed(ctx, way, verb, r) }, rights)
 			if fault.KindOf(err) == fault.Permission && err != nil {
 				continue // that nobody may be this one is said
 			}
