@@ -91,6 +91,7 @@ var catalogue = []metric{
 	{name: "cox_http_requests_total", kind: counter, labels: []string{"route", "code"}, help: "Requests that were answered.", read: readRequests},
 	{name: "cox_http_request_seconds", histogram: true, labels: []string{"route"}, help: "Time from the request's head to the end of its answer."},
 	{name: "cox_http_connections", kind: gauge, help: "Open connections.", read: oneSample(func(m *collector, _ *query.Stats) float64 { return float64(m.http.Conns.Load()) })},
+	{name: "cox_http_refused_total", kind: counter, help: "Requests refused for who asked: no identity, a wrong token, no right. The log has one line for a source and minute.", read: oneSample(func(m *collector, _ *query.Stats) float64 { return float64(m.http.Refused.Load()) })},
 	{name: "cox_http_panics_total", kind: counter, help: "Requests that panicked. Anything but 0 is a defect.", read: oneSample(func(m *collector, _ *query.Stats) float64 { return float64(m.http.Panics.Load()) })},
 	{name: "cox_watchers", kind: gauge, help: "Watches that are open.", read: oneSample(func(m *collector, _ *query.Stats) float64 { return float64(m.http.Watchers.Load()) })},
 	{name: "cox_watchers_cut_total", kind: counter, help: "Watches that ended because nobody read, or the connection broke.", read: oneSample(func(m *collector, _ *query.Stats) float64 { return float64(m.http.Cut.Load()) })},

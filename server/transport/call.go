@@ -215,7 +215,7 @@ func (c *Call) WriteError(err error) {
 		}
 	}
 	if p.Status == http.StatusForbidden || p.Status == http.StatusUnauthorized && len(c.R.Header["Authorization"]) > 0 {
-		c.s.Log.Info("refused", "user", c.ID.Name, "uid", c.ID.UID, "from", c.ID.From, "method", c.R.Method, "path", WithoutTokens(c.R.URL.Path), "why", WithoutTokens(p.Detail))
+		c.logRefusal(p.Detail)
 	}
 	if p.Status == http.StatusUnauthorized {
 		c.W.Header().Set("WWW-Authenticate", "Bearer")

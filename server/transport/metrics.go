@@ -9,6 +9,7 @@ import (
 type Metrics struct {
 	Routes   []*RouteCount
 	Panics   atomic.Uint64
+	Refused  atomic.Uint64 // requests refused for who asked
 	Cut      atomic.Uint64 // watchers that did not read
 	Watchers atomic.Int64
 	Waiters  atomic.Int64

@@ -50,6 +50,7 @@ type Server struct {
 	serial      atomic.Uint64
 	connLimit   *connLimit
 	concurrency *concurrencyLimit
+	refusals    *refusals
 	ending      chan struct{} // closed when the server shuts down: streams end
 	once        sync.Once
 }
@@ -61,6 +62,7 @@ func New(cfg Config) *Server {
 	s.Self = auth.Identity{Name: cfg.Users.ByUID(uid).Name, UID: uid, GID: uint32(os.Getegid())}
 	s.connLimit = newConnLimit()
 	s.concurrency = newConcurrencyLimit()
+	s.refusals = newRefusals(cfg.Now)
 	s.API = newAPI(s.mux)
 	s.mux.HandleFunc("/", http.HandlerFunc(s.unknownRoute))
 	return s

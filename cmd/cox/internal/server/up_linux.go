@@ -23,6 +23,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/resource"
 	"github.com/coxswain-sched/coxswain/server/config"
 	"github.com/coxswain-sched/coxswain/server/daemon"
+	"github.com/coxswain-sched/coxswain/server/serverlog"
 )
 
 // upFlags outrank the configuration file.
@@ -122,21 +123,43 @@ func (f *upFlags) serve(cmd *cobra.Command) error {
 	if os.Getenv(detachedVariable) != "" {
 		signal.Ignore(syscall.SIGHUP, syscall.SIGINT)
 	}
+	log, err := openLog(&c)
+	if err != nil {
+		return err
+	}
+	if log != os.Stderr {
+		defer log.Close()
+	}
 	return daemon.Run(ctx, daemon.Options{
-		Config: c, Cox: cli.SlurmBinaryPath(), Version: cli.Version(), Log: newLogger(&c), Ready: func(i daemon.Info) { printReady(cmd.ErrOrStderr(), &i) },
+		Config: c, Cox: cli.SlurmBinaryPath(), Version: cli.Version(), Log: newLogger(&c, log), Ready: func(i daemon.Info) { printReady(cmd.ErrOrStderr(), &i) },
 	})
 }
 
-func newLogger(c *config.Config) *slog.Logger {
+// openLog is where the server logs: standard error, or its file if it is in the background.
+func openLog(c *config.Config) (io.WriteCloser, error) {
+	if os.Getenv(detachedVariable) == "" {
+		return os.Stderr, nil
+	}
+	if err := daemon.MakeState(c.State); err != nil {
+		return nil, err
+	}
+	return serverlog.OpenFile(logName(c))
+}
+
+// logName is the log of a server in the background.
+func logName(c *config.Config) string { return filepath.Join(c.State.Dir, "server.log") }
+
+func newLogger(c *config.Config, w io.Writer) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.Log.Level)); err != nil {
 		level = slog.LevelInfo
 	}
 	opt := &slog.HandlerOptions{Level: level}
+	var h slog.Handler = slog.NewTextHandler(w, opt)
 	if c.Log.Format == "json" {
-		return slog.New(slog.NewJSONHandler(os.Stderr, opt))
+		h = slog.NewJSONHandler(w, opt)
 	}
-	return slog.New(slog.NewTextHandler(os.Stderr, opt))
+	return slog.New(serverlog.NewBounded(h, time.Now))
 }
 
 // readyLine is the last line printed at the start; cox up -d waits for it.
@@ -189,7 +212,15 @@ func (f *upFlags) startInBackground(cmd *cobra.Command, c *config.Config) error 
 	if err := daemon.MakeState(c.State); err != nil {
 		return err
 	}
-	name := filepath.Join(c.State.Dir, "server.log")
+	name := logName(c)
+	before, err := serverlog.OpenFile(name)
+	if err != nil {
+		return err
+	}
+	before.BeginFile()
+	if err := before.Close(); err != nil {
+		return err
+	}
 	log, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
 		return fault.New(fault.KindOf(err), "the server's log: %w", err)

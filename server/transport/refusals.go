@@ -1,0 +1,101 @@
+package transport
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// refusals bounds what the log says of requests that were refused for who asked: one line for a
+// source and minute, however many there are. Who has no identity is one source.
+type refusals struct {
+	now func() time.Time
+
+	mu sync.Mutex
+	of map[refusalSource]*refusalCount
+}
+
+// refusalSource is a user with a way of asking, or everybody without an identity.
+type refusalSource struct{ via, name string }
+
+type refusalCount struct {
+	at time.Time // of the last line
+	n  uint64    // refused since then, without a line
+}
+
+const (
+	refusalInterval   = time.Minute
+	maxRefusalSources = 256     // those beyond share one
+	maxLoggedPath     = 256     // bytes of a request's path in the log
+	maxLoggedReason   = 1 << 10 // bytes of why it was refused
+)
+
+func newRefusals(now func() time.Time) *refusals {
+	return &refusals{now: now, of: map[refusalSource]*refusalCount{}}
+}
+
+// countRefusal counts a refused request. logged: a line is due; unlogged is how many requests of
+// the source had none since the last one.
+func (l *refusals) countRefusal(s refusalSource) (unlogged uint64, logged bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	c := l.of[s]
+	if c == nil && len(l.of) >= maxRefusalSources {
+		l.forgetOld(now)
+		if len(l.of) >= maxRefusalSources {
+			s = refusalSource{via: "others"}
+			c = l.of[s]
+		}
+	}
+	if c == nil {
+		l.of[s] = &refusalCount{at: now}
+		return 0, true
+	}
+	if gone := now.Sub(c.at); gone >= 0 && gone < refusalInterval {
+		c.n++
+		return 0, false
+	}
+	unlogged = c.n
+	c.at, c.n = now, 0
+	return unlogged, true
+}
+
+// forgetOld removes sources whose interval is over and that owe no count.
+func (l *refusals) forgetOld(now time.Time) {
+	for s, c := range l.of {
+		if c.n == 0 && now.Sub(c.at) >= refusalInterval {
+			delete(l.of, s)
+		}
+	}
+}
+
+// logRefusal notes that a caller was refused.
+func (c *Call) logRefusal(detail string) {
+	c.s.Metrics.Refused.Add(1)
+	source := refusalSource{c.ID.Via, c.ID.Name}
+	from := c.ID.From
+	if o, _ := c.Ctx().Value(originKey{}).(*origin); o != nil && !c.ID.Known() {
+		from = o.from
+		source.via, _, _ = strings.Cut(from, " ")
+		if o.socket {
+			from += " uid " + strconv.FormatUint(uint64(o.cred.UID), 10)
+			source.name = from
+		}
+	}
+	unlogged, logged := c.s.refusals.countRefusal(source)
+	if !logged {
+		return
+	}
+	c.s.Log.Info("refused", "user", c.ID.Name, "uid", c.ID.UID, "from", from, "method", shortenLogged(c.R.Method, 16),
+		"path", shortenLogged(WithoutTokens(c.R.URL.Path), maxLoggedPath), "why", shortenLogged(WithoutTokens(detail), maxLoggedReason), "unlogged", unlogged)
+}
+
+// shortenLogged is the beginning of a text that a caller has sent.
+func shortenLogged(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return text[:most] + "…"
+}
