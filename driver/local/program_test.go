@@ -72,6 +72,34 @@ func TestLaunchFails(t *testing.T) {
 	}
 }
 
+// TestOpenModeOfALaterAttempt: a batch script in sbatch's form begins its output anew at each start,
+// unless it appends; later attempts of other jobs append.
+//
+// Seen to fail with: the form not asked for.
+func TestOpenModeOfALaterAttempt(t *testing.T) {
+	e := newEngine(t, local.Config{})
+	for i, c := range []struct {
+		form   string
+		append bool
+		want   string
+	}{
+		{"sbatch", false, "run 1\n"},
+		{"sbatch", true, "run 0\nrun 1\n"},
+		{"native", false, "run 0\nrun 1\n"},
+	} {
+		l := plan(t, e, 1, "echo run ${SLURM_RESTART_COUNT:-0}")
+		l.Job.Spec.Source.Form, l.Job.Spec.Output = c.form, job.Output{Stdout: "out", Append: c.append}
+		l.Ref.Allocation = uint64(2*i + 1)
+		run(t, e, l)
+		l.Ref = engine.Ref{Allocation: uint64(2*i + 2), Attempt: 2}
+		l.Job.Attempt = 2
+		run(t, e, l)
+		if got := read(t, filepath.Join(l.Job.Spec.WorkDir, "out")); got != c.want {
+			t.Errorf("%s, append %v: %q, want %q", c.form, c.append, got, c.want)
+		}
+	}
+}
+
 // smallDisk mounts a file system of a size.
 func smallDisk(t *testing.T, size string) string {
 	t.Helper()

@@ -145,7 +145,7 @@ func (w *work) output(dir, task string) string {
 
 // request is the submission.
 func (w *work) request(dir string) *api.Submit {
-	args := append([]string{"--job-name", w.name, "--cpus-per-task=1"}, w.args...)
+	args := append([]string{"--job-name", w.name, "--cpus-per-task=1", "--open-mode=append"}, w.args...)
 	if w.tasks > 0 {
 		args = append(args, "--output", w.output(dir, "%a"))
 	} else {
