@@ -95,14 +95,16 @@ type Config struct {
 // Service has the routes' handlers and the window of events that watchers share.
 type Service struct {
 	*transport.Server
-	cfg    Config
-	intake *intake.Site
-	hub    *hub
+	cfg     Config
+	intake  *intake.Site
+	hub     *hub
+	past    *pastPages
+	watches *watchLimit
 }
 
 // Register adds the routes to a server. Close ends the goroutine that reads events.
 func Register(t *transport.Server, cfg Config) *Service {
-	s := &Service{Server: t, cfg: cfg, hub: newHub(cfg.Plane, t.Log)}
+	s := &Service{Server: t, cfg: cfg, hub: newHub(cfg.Plane, t.Log), past: newPastPages(cfg.Plane), watches: newWatchLimit()}
 	s.intake = &intake.Site{
 		Plane: cfg.Plane, Rules: cfg.InForce.Now, Pool: cfg.Pool, Environment: cfg.Environment, Uploads: cfg.Uploads, Mail: cfg.Mail, MaxArray: cfg.MaxArray, Now: cfg.Now,
 	}

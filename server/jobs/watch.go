@@ -72,9 +72,14 @@ func (s *Service) watchEvents(c *call, in *watchInput) error {
 	} else if c.R.URL.Query().Get("after") == "" {
 		after = s.hub.lastSeq()
 	}
+	u, err := s.watches.addWatch(&c.ID, c.ID.UID != 0 && c.ID.UID != s.Self.UID)
+	if err != nil {
+		return err
+	}
+	defer s.watches.removeWatch(c.ID.UID, u)
 	s.Metrics.Watchers.Add(1)
 	defer s.Metrics.Watchers.Add(-1)
-	w := &eventWriter{c: c, ctl: http.NewResponseController(c.W.ResponseWriter), stall: s.cfg.Stall}
+	w := &eventWriter{c: c, user: u, ctl: http.NewResponseController(c.W.ResponseWriter), stall: s.cfg.Stall}
 	if !w.beginStream() {
 		return nil
 	}
@@ -122,15 +127,17 @@ func (s *Service) followEvents(ctx context.Context, w *eventWriter, f *filter, a
 			}
 			continue
 		}
-		for i := range items {
-			if f.matchesItem(items[i]) && !w.add(items[i].eventText()) {
+		if len(items) > manyEvents {
+			if items = items[:min(len(items), pageEvents)]; !w.user.inTurn(ctx, func() { ok = w.addItems(f, items) }) || !ok {
 				return
 			}
+			after = items[len(items)-1].Seq
+			continue
 		}
-		after = last
-		if !w.flush() {
+		if !w.addItems(f, items) {
 			return
 		}
+		after = last
 		if len(items) > 0 {
 			s.gatherEvents(ctx)
 			continue
@@ -156,28 +163,27 @@ func (s *Service) gatherEvents(ctx context.Context) {
 	}
 }
 
-// catchUp reads from the journal what the window no longer has.
-func (s *Service) catchUp(ctx context.Context, w *eventWriter, f *filter, after uint64) (uint64, bool) {
-	evs, last, gap, err := s.cfg.Plane.Events(ctx, after)
-	if err != nil {
-		return after, false
-	}
-	if gap {
-		to := max(last, s.hub.lastSeq())
-		w.writeGap(to)
-		return to, w.flush()
-	}
-	for i := range evs {
-		if it := newItem(evs[i]); f.matchesItem(it) && !w.add(it.eventText()) {
-			return after, false
+// catchUp writes from the journal what the window no longer has, in the user's turn.
+func (s *Service) catchUp(ctx context.Context, w *eventWriter, f *filter, after uint64) (to uint64, ok bool) {
+	had := w.user.inTurn(ctx, func() {
+		items, last, gap, err := s.past.eventsAfter(ctx, after)
+		switch {
+		case err != nil:
+		case gap:
+			to = max(last, s.hub.lastSeq())
+			w.writeGap(to)
+			ok = w.flush()
+		default:
+			to, ok = last, w.addItems(f, items)
 		}
-	}
-	return last, w.flush()
+	})
+	return to, had && ok
 }
 
 // eventWriter writes to one watcher, and gives up on one that does not read.
 type eventWriter struct {
 	c     *call
+	user  *userWatches
 	ctl   *http.ResponseController
 	stall time.Duration
 	buf   []byte
@@ -205,6 +211,16 @@ func (w *eventWriter) beginStream() bool {
 func (w *eventWriter) add(text []byte) bool {
 	w.buf = append(w.buf, text...)
 	return len(w.buf) < sendSize || w.flush()
+}
+
+// addItems sends the events that the filter lets through; false: the watcher has gone or does not read.
+func (w *eventWriter) addItems(f *filter, items []*item) bool {
+	for i := range items {
+		if f.matchesItem(items[i]) && !w.add(items[i].eventText()) {
+			return false
+		}
+	}
+	return w.flush()
 }
 
 // writeGap says that what was missed is gone, and from where it goes on.

@@ -1,0 +1,117 @@
+package jobs
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+)
+
+// Bounds of pages of past events.
+const (
+	pageEvents  = 1000 // numbers from which a page begins are multiples of it
+	keptPages   = 8
+	pagesAtOnce = 2 // that are read from the journal
+)
+
+// pastPages reads from the journal what the hub's window no longer has. A page is read and its events
+// are written once for all watches that want it; the last few are kept, whoever asks for what. It is
+// for concurrent use.
+type pastPages struct {
+	plane   Changes
+	reading chan struct{}
+
+	mu    sync.Mutex
+	pages []*pastPage // the one used last at the end
+}
+
+// pastPage is the events from a number on. All but start is valid when done is closed.
+type pastPage struct {
+	start uint64
+	done  chan struct{}
+	items []*item
+	last  uint64
+	gap   bool
+	err   error
+}
+
+func newPastPages(p Changes) *pastPages {
+	return &pastPages{plane: p, reading: make(chan struct{}, pagesAtOnce)}
+}
+
+// eventsAfter returns events after a number, as Changes does. The number is not that of the newest event.
+func (p *pastPages) eventsAfter(ctx context.Context, after uint64) (items []*item, last uint64, gap bool, err error) {
+	start := after - after%pageEvents
+	for range 2 { // an old page may end too early, or its reader has gone
+		pg, mine := p.findPage(start)
+		if mine {
+			p.readPage(ctx, pg)
+		}
+		select {
+		case <-pg.done:
+		case <-ctx.Done():
+			return nil, after, false, ctx.Err()
+		}
+		if pg.err == nil && !pg.gap && pg.last > after {
+			i, _ := slices.BinarySearchFunc(pg.items, after+1, func(it *item, n uint64) int { return cmp.Compare(it.Seq, n) })
+			return pg.items[i:], pg.last, false, nil
+		}
+		p.dropPage(pg)
+		if mine {
+			break
+		}
+	}
+	// The journal begins within the page, or has changed meanwhile.
+	pg := &pastPage{start: after, done: make(chan struct{})}
+	p.readPage(ctx, pg)
+	return pg.items, pg.last, pg.gap, pg.err
+}
+
+// findPage returns a page that somebody reads or has read; mine: the caller has to read it.
+func (p *pastPages) findPage(start uint64) (pg *pastPage, mine bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.IndexFunc(p.pages, func(pg *pastPage) bool { return pg.start == start })
+	if i >= 0 {
+		pg = p.pages[i]
+		p.pages = append(slices.Delete(p.pages, i, i+1), pg)
+		return pg, false
+	}
+	if len(p.pages) >= keptPages {
+		p.pages = slices.Delete(p.pages, 0, 1) // who reads it has it still
+	}
+	pg = &pastPage{start: start, done: make(chan struct{})}
+	p.pages = append(p.pages, pg)
+	return pg, true
+}
+
+func (p *pastPages) dropPage(pg *pastPage) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pages = slices.DeleteFunc(p.pages, func(other *pastPage) bool { return other == pg })
+}
+
+// readPage reads a page, of which nobody else reads any part before done is closed.
+func (p *pastPages) readPage(ctx context.Context, pg *pastPage) {
+	defer close(pg.done)
+	pg.last = pg.start
+	select {
+	case p.reading <- struct{}{}:
+		defer func() { <-p.reading }()
+	case <-ctx.Done():
+		pg.err = ctx.Err()
+		return
+	}
+	evs, last, gap, err := p.plane.Events(ctx, pg.start)
+	if pg.last, pg.gap, pg.err = last, gap, err; err != nil || gap {
+		return
+	}
+	if len(evs) > pageEvents { // events that are not on disk alone come in any number
+		evs = evs[:pageEvents]
+		pg.last = evs[pageEvents-1].Seq
+	}
+	pg.items = make([]*item, 0, len(evs))
+	for i := range evs {
+		pg.items = append(pg.items, newItem(evs[i]))
+	}
+}

@@ -1,0 +1,73 @@
+package jobs
+
+import (
+	"context"
+	"sync"
+
+	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/model/fault"
+)
+
+// Bounds of watches.
+const (
+	maxUserWatches = 256 // of one user at once; root and the server's own user have as many as they like
+	maxCatchUps    = 4   // watches of one user that read what has passed at the same time
+	manyEvents     = 256 // a watch that is further behind than this is one that reads what has passed
+)
+
+// watchLimit bounds by user how many watches there are, and how many of them read many events at
+// the same time: one user's thousand watches from the beginning take turns, others are served
+// meanwhile. It is for concurrent use.
+type watchLimit struct {
+	most int // watches of one user
+
+	mu sync.Mutex
+	of map[uint32]*userWatches
+}
+
+// userWatches is one user's part of watchLimit.
+type userWatches struct {
+	turns chan struct{} // of those that read what has passed
+	n     int
+}
+
+func newWatchLimit() *watchLimit {
+	return &watchLimit{most: maxUserWatches, of: map[uint32]*userWatches{}}
+}
+
+// addWatch counts a watch in, or refuses it. removeWatch counts it out.
+func (l *watchLimit) addWatch(id *auth.Identity, bounded bool) (*userWatches, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	u := l.of[id.UID]
+	if u == nil {
+		u = &userWatches{turns: make(chan struct{}, maxCatchUps)}
+		l.of[id.UID] = u
+	}
+	if bounded && u.n >= l.most {
+		return nil, fault.New(fault.Unavailable, "user %s has %d watches open, and may have no more at once", id.Name, l.most).
+			Advise("end some; one watch follows all jobs, or several of them: /v1/watch?jobs=7,8,9")
+	}
+	u.n++
+	return u, nil
+}
+
+func (l *watchLimit) removeWatch(uid uint32, u *userWatches) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if u.n--; u.n == 0 {
+		delete(l.of, uid)
+	}
+}
+
+// inTurn does something when the user has a turn; false: ctx has ended before.
+func (u *userWatches) inTurn(ctx context.Context, do func()) bool {
+	select {
+	case u.turns <- struct{}{}:
+	case <-ctx.Done():
+		return false
+	}
+	defer func() { <-u.turns }()
+	do()
+	return true
+}
