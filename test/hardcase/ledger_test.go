@@ -80,7 +80,7 @@ func TestHardCase_33_sums(t *testing.T) {
 	var replicas []string
 	for i := range 8 {
 		array := p.Submit("[ \"$SLURM_RESTART_COUNT\" ] || exec sleep 60; exit $((SLURM_ARRAY_TASK_ID % 2))", "--array=1-3%2", "--requeue",
-			fmt.Sprintf("--gpus=%d", i%3), fmt.Sprintf("--mem=%dM", 64+i), fmt.Sprintf("--nodes=%d", 1+i%2))
+			fmt.Sprintf("--gpus=%d", i%3*(1+i%2)), fmt.Sprintf("--mem=%dM", 64+i), fmt.Sprintf("--nodes=%d", 1+i%2))
 		replicas = append(replicas, array+"_1", array+"_2", array+"_3")
 	}
 	verbs := []string{api.VerbRequeue, api.VerbRequeue, api.VerbRequeue, api.VerbCancel, api.VerbHold, api.VerbRelease}
