@@ -46,7 +46,7 @@ func (l *watchLimit) addWatch(id *auth.Identity, bounded bool) (*userWatches, er
 	}
 	if bounded && u.n >= l.most {
 		return nil, fault.New(fault.Unavailable, "user %s has %d watches open, and may have no more at once", id.Name, l.most).
-			Advise("end some; one watch follows all jobs, or several of them: /v1/watch?jobs=7,8,9")
+			Advise("end some; one watch follows all jobs, or several of them: cox watch 7 8 9, /v1/watch?jobs=7,8,9")
 	}
 	u.n++
 	return u, nil

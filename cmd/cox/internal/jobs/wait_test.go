@@ -91,3 +91,24 @@ func TestWatchEndsWithItsJobs(t *testing.T) {
 	})
 	f.Cox(t, "watch", "7", "-o", "json").Check(t, 0, "{\"seq\":42,\"at\":\"0001-01-01T00:00:00Z\",\"kind\":\"ended\",\"job\":7,\"name\":\"7\",\"state\":\"COMPLETED\"}\n", "")
 }
+
+// TestAWatchThatIsRefusedSaysWhatHelps: the limit and what to do, once, and then it goes on.
+func TestAWatchThatIsRefusedSaysWhatHelps(t *testing.T) {
+	f := newFake(t)
+	f.Answer("GET /v1/jobs/{job}", func(*http.Request) (any, error) { return clitest.Job("7", "RUNNING", 0), nil })
+	f.Mux.HandleFunc("GET /v1/jobs", func(w http.ResponseWriter, r *http.Request) { clitest.WriteRows(w, r, map[string]string{"name": "7"}) })
+	refusals := 2
+	f.Mux.HandleFunc("GET /v1/watch", func(w http.ResponseWriter, r *http.Request) {
+		if refusals--; refusals >= 0 {
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			io.WriteString(w, `{"status":503,"title":"unavailable","detail":"user anna has 256 watches open","remedy":"end some"}`)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		io.WriteString(w, "id: 42\nevent: change\ndata: {\"seq\":42,\"kind\":\"ended\",\"job\":7,\"name\":\"7\",\"state\":\"COMPLETED\"}\n\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})
+	f.Cox(t, "watch", "7", "-o", "json").Check(t, 0, "~COMPLETED", "… user anna has 256 watches open; trying again\n  end some\n")
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
 	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // watchFlags are the flags of cox watch.
@@ -79,6 +80,9 @@ func watchEvents(a *cli.App, ctx context.Context, c *client.Client, f *watchFlag
 		if !lost {
 			lost = true
 			fmt.Fprintf(a.Err, "… %s; trying again\n", printer.Clean(err.Error()))
+			if fault.Remedy(err) != "" {
+				fmt.Fprintf(a.Err, "  %s\n", printer.Clean(fault.Remedy(err)))
+			}
 		}
 		return nil
 	}}
