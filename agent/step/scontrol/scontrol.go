@@ -80,6 +80,9 @@ func runShow(args []string, o scontrolOptions, env func(string) string, warn io.
 	if len(args) == 0 {
 		return "", errors.New("too few arguments for keyword:show")
 	}
+	if len(args) > 2 { // as many as a shell made of a list with blanks: Slurm reads none of them
+		return "", errors.New("too many arguments for keyword:show")
+	}
 	entity, id, _ := strings.Cut(args[0], "=")
 	if len(args) > 1 {
 		id = args[1]

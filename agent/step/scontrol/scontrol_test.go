@@ -25,6 +25,8 @@ func TestScontrolHostLists(t *testing.T) {
 		{"show hostlist", "", "", "invalid encode argument"},
 		{"show hostnames n[1-", "", "", "no closing"},
 		{"show", "", "", "too few arguments"},
+		{"show hostnames v1 v2", "", "", "too many arguments for keyword:show"},
+		{"show hostlist v1 v2", "", "", "too many arguments for keyword:show"},
 		{"show node v1", "", "", "show node: not built yet"},
 		{"requeue 1", "", "", "requeue: not built yet"},
 		{"--foo", "", "", "--foo: not built yet"},
