@@ -58,8 +58,11 @@ lint: $(BIN)/.tools           ## go vet, gofumpt, staticcheck
 unit: $(BIN)/.tools           ## tests, with real processes, as the user who calls
 	$(call tests,$(PKGS),$(if $(COX_LONG),-timeout 2h))
 
+# A process of the race detector sleeps a second as it exits, if nothing says otherwise.
+race: export GORACE := atexit_sleep_ms=20
+race: export CGO_ENABLED := 1
 race: $(BIN)/.tools           ## the packages with goroutines of their own, under the race detector
-	GORACE=atexit_sleep_ms=20 CGO_ENABLED=1 $(call tests,$(RACY2) $(RACY),-race -short -p 4)
+	$(call tests,$(RACY2) $(RACY),-race -short -p 4)
 
 proofs: proofs-computed proofs-run    ## simulation, kills, faults, hard cases, load, security, published tables
 
