@@ -66,7 +66,7 @@ var effects = map[string]struct{ directive, beside string }{
 	"priority":            {"--priority=5", ""},
 	"qos":                 {"--qos=high", ""},
 	"quiet":               {"--quiet", onlyCommand},
-	"requeue":             {"--requeue", ""},
+	"requeue":             {"--requeue", "--no-requeue"},
 	"reservation":         {"--reservation=r", ""},
 	"segment":             {"--segment=2", "-N 4"},
 	"signal":              {"--signal=USR1@60", ""},
