@@ -234,6 +234,7 @@ as when one is made; jobs that run in it are in nobody's way.`,
 		}),
 	}
 	x.add(cmd)
+	cli.AllowEmpty(cmd, "every") // no longer again and again
 	return cmd
 }
 

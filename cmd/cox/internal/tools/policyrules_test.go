@@ -93,6 +93,9 @@ var ruleRows = map[string]ruleRow{
 	"priority.partition":   {where: liveOnly, setup: func(p *account.Policy) { p.Partitions[1].Priority = 10 }, change: func(p *account.Policy) { p.Priority.Partition = 1000 }},
 	"priority.qos":         {where: inCore, setup: func(p *account.Policy) { p.QOS[1].Priority = 10 }, change: func(p *account.Policy) { p.Priority.QOS = 1000 }},
 	"priority.tres":        {where: inCore, change: func(p *account.Policy) { p.Priority.TRES = map[string]uint32{"cpu": 1000} }},
+	"batch.requeue":        {see: "control/admission TestFillBatch"},
+	"batch.open_mode":      {see: "control/admission TestFillBatch"},
+
 	"priority.max_age":     {where: inCore, setup: func(p *account.Policy) { p.Priority.Age, p.Priority.JobSize = 1000, 400 }, change: func(p *account.Policy) { p.Priority.MaxAge = *minutes(30) }},
 	"priority.favor_small": {where: inCore, setup: func(p *account.Policy) { p.Priority.JobSize = 1000 }, change: func(p *account.Policy) { p.Priority.FavorSmall = true }},
 	"priority.flags":       {where: inCore, setup: func(p *account.Policy) { p.Priority.JobSize = 1000 }, change: func(p *account.Policy) { p.Priority.Flags = []string{"small_relative_to_time"} }},
