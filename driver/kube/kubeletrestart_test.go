@@ -3,6 +3,7 @@ package kube
 import (
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -261,12 +262,13 @@ func TestAPodThatIsToldToEndBeforeItsBarrierOpens(t *testing.T) {
 // Seen to fail with: its kubelet's word waited for, which for a pod without a node never comes.
 func TestAPodWithoutANodeThatIsCollected(t *testing.T) {
 	s := newStand(t, "n1")
-	code := http.StatusInternalServerError
+	var code atomic.Int32
+	code.Store(http.StatusInternalServerError)
 	s.answersBy(func(w http.ResponseWriter, r *http.Request) bool {
 		if !strings.HasSuffix(r.URL.Path, "/binding") {
 			return false
 		}
-		refusal(w, code, "", "it is not bound")
+		refusal(w, int(code.Load()), "", "it is not bound")
 		return true
 	})
 	root := t.TempDir()
@@ -286,7 +288,7 @@ func TestAPodWithoutANodeThatIsCollected(t *testing.T) {
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
-	code = http.StatusConflict // as of a pod that is being deleted
+	code.Store(http.StatusConflict) // as of a pod that is being deleted
 	s.mu.Lock()
 	meta(s.objects[podOf(name)])["deletionTimestamp"] = time.Now().UTC().Format(time.RFC3339)
 	s.mu.Unlock()

@@ -3,6 +3,7 @@ package srun
 import (
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -30,9 +31,9 @@ var launchFaults = []launchFault{
 
 // failFrom returns a spawner's hook that fails from its nth process on.
 func (f launchFault) failFrom(n int) func(*barrier.Cmd) error {
-	seen := 0 // one step at a time: calls follow each other
+	var seen atomic.Int32
 	return func(c *barrier.Cmd) error {
-		if seen++; seen < n || c.Step > 0 {
+		if int(seen.Add(1)) < n || c.Step > 0 {
 			return nil
 		}
 		if f.err == nil {
@@ -57,7 +58,7 @@ func TestEveryFaultOfALaunchEndsTheStep(t *testing.T) {
 		for _, streams := range streamOptions {
 			t.Run(f.name+" "+streams, func(t *testing.T) {
 				c := launch(t, steptest.Uniform(1, 3, 3, 0))
-				c.spawn.Fault = f.failFrom(2)
+				c.spawn.InjectFault(f.failFrom(2))
 				srun := "srun -n3 " + streams
 				if f.say == "" {
 					srun = "timeout -s INT 0.3 " + srun
@@ -77,7 +78,7 @@ func TestEveryFaultOfALaunchEndsTheStep(t *testing.T) {
 // TestAHungLaunchEndsWithItsNode: Close ends a task that never comes to its barrier.
 func TestAHungLaunchEndsWithItsNode(t *testing.T) {
 	c := launch(t, steptest.Uniform(1, 1, 1, 0))
-	c.spawn.Fault = launchFault{args: []string{"/bin/sh", "-c", "trap '' TERM; touch " + c.dir + "/hangs; sleep 1000"}}.failFrom(1)
+	c.spawn.InjectFault(launchFault{args: []string{"/bin/sh", "-c", "trap '' TERM; touch " + c.dir + "/hangs; sleep 1000"}}.failFrom(1))
 	cmd := c.command("srun true")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

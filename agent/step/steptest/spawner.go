@@ -3,6 +3,7 @@ package steptest
 import (
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/coxswain-sched/coxswain/agent/step/barrier"
@@ -10,15 +11,18 @@ import (
 
 // Spawner spawns with os/exec.
 type Spawner struct {
-	Fault func(*barrier.Cmd) error // is asked first, and may put another command in place; nil: none
-
-	wait sync.WaitGroup
+	fault atomic.Pointer[func(*barrier.Cmd) error]
+	wait  sync.WaitGroup
 }
+
+// InjectFault has fault asked before each process from now on, by several goroutines. It may put
+// another command in place.
+func (s *Spawner) InjectFault(fault func(*barrier.Cmd) error) { s.fault.Store(&fault) }
 
 // Spawn implements barrier.Spawner.
 func (s *Spawner) Spawn(c *barrier.Cmd) (int, <-chan barrier.Exit, error) {
-	if s.Fault != nil {
-		if err := s.Fault(c); err != nil {
+	if fault := s.fault.Load(); fault != nil {
+		if err := (*fault)(c); err != nil {
 			return 0, nil, err
 		}
 	}
