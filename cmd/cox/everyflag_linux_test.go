@@ -171,7 +171,7 @@ func TestEveryFlagRefusesEmpty(t *testing.T) {
 		})
 	})
 	for f := range allowed {
-		if !strings.Contains(" account qos comment dependency nodelist exclude constraint note reason back print-rbac print-policy ", " "+f+" ") {
+		if !strings.Contains(" account qos comment dependency nodelist exclude constraint every note reason back print-rbac print-policy ", " "+f+" ") {
 			t.Errorf("--%s may be empty: is it no filter?", f)
 		}
 	}

@@ -1,6 +1,8 @@
 package local_test
 
 import (
+	"bytes"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -30,8 +32,9 @@ func TestTimeLimitOfARunningAttempt(t *testing.T) {
 		}
 		all = append(all, l)
 	}
+	eventually(t, "the limits are in the supervisors' journals", func() bool { return limitsWritten(root) == len(all) })
 	began := time.Now()
-	if err := e.Close(); err != nil { // the next one reads of the limits in the journals
+	if err := e.Close(); err != nil { // the next one reads of the limits there
 		t.Fatal(err)
 	}
 	nodes := e.Room()
@@ -55,4 +58,17 @@ func TestTimeLimitOfARunningAttempt(t *testing.T) {
 	if err := e.Relimit(t.Context(), all[1].Ref, time.Second); err != nil {
 		t.Errorf("one that has ended: %v", err)
 	}
+}
+
+// limitsWritten counts the changes of a time limit in the journals below a folder.
+func limitsWritten(root string) int {
+	n := 0
+	_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() {
+			data, _ := os.ReadFile(path)
+			n += bytes.Count(data, []byte(`"kind":"limit"`))
+		}
+		return nil
+	})
+	return n
 }
