@@ -36,6 +36,9 @@ var launchFaults = []launchFault{
 // Seen to fail with: a task that waits for output that nobody copies (it did, in each but the
 // last), a limit that only the supervisor enforces (the last).
 func TestAJobCanAlwaysBeEnded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long; a limit of processes or seconds leaves the race detector no room")
+	}
 	ends := map[string]engine.Cause{"itself": engine.Exited, "stop": engine.Stopped, "stop now": engine.Stopped, "limit": engine.TimedOut}
 	for _, f := range launchFaults {
 		for how, cause := range ends {

@@ -17,6 +17,9 @@ import (
 //
 // Seen to fail with: a limit that the supervisor does not take, one that the engine forgets.
 func TestTimeLimitOfARunningAttempt(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long; a limit of processes or seconds leaves the race detector no room")
+	}
 	const first = 2 * time.Second
 	root := t.TempDir()
 	e := newEngine(t, local.Config{Root: root, Overdue: time.Millisecond})
