@@ -292,13 +292,15 @@ func (s *supervisor) planLimit(warn bool) {
 	}
 }
 
-// changeLimit changes the time limit of an attempt that runs.
+// changeLimit changes the time limit of an attempt that runs or has yet to.
 func (s *supervisor) changeLimit(limit time.Duration) {
-	if s.state.Phase != engine.Running {
+	if s.state.Phase > engine.Running {
 		return
 	}
 	s.launch.Job.Spec.TimeLimit = limit
-	s.planLimit(!s.due.warn.IsZero())
+	if s.state.Phase == engine.Running {
+		s.planLimit(!s.due.warn.IsZero())
+	}
 	s.recordFact(attempt.Record{Kind: attempt.KindLimit, Limit: &limit})
 }
 

@@ -35,7 +35,9 @@ type gang struct {
 	late     *time.Timer
 	newLimit *time.Duration // its time limit was changed to
 	limit    *time.Timer    // the time limit has long passed, and its supervisors did not see to it
-	holds    uint64         // commands to suspend it or let it go on, so far
+
+	limitWaiters []chan struct{} // are closed once every supervisor has newLimit
+	holds        uint64          // commands to suspend it or let it go on, so far
 }
 
 func (e *Engine) newGang(l *attempt.Launch, whole []byte) *gang {
@@ -109,6 +111,7 @@ func (g *gang) advanceGang() {
 	if g.decided == attempt.EntryGo {
 		g.followParts()
 	}
+	g.answerLimitWaiters()
 	g.ended = g.allAttempts(func(p *nodeAttempt) bool { return p.isGone() })
 }
 

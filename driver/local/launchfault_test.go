@@ -37,7 +37,7 @@ var launchFaults = []launchFault{
 // last), a limit that only the supervisor enforces (the last).
 func TestAJobCanAlwaysBeEnded(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long; a limit of processes or seconds leaves the race detector no room")
+		t.Skip("the threads of the race detector alone are more than the limit of processes")
 	}
 	ends := map[string]engine.Cause{"itself": engine.Exited, "stop": engine.Stopped, "stop now": engine.Stopped, "limit": engine.TimedOut}
 	for _, f := range launchFaults {

@@ -11,32 +11,75 @@ import (
 
 var _ engine.Relimiter = (*Engine)(nil)
 
-// Relimit changes the time limit of an attempt; see engine.Relimiter. The supervisors keep it in
-// their journals.
+// limitPatience is how long Relimit waits for the supervisors. It is short: a stop may be next.
+const limitPatience = time.Second
+
+// Relimit changes the time limit of an attempt; see engine.Relimiter. It returns when the
+// supervisors have the limit in their journals; fault.Unavailable: one has not said so yet. An
+// attempt whose barrier is closed is told when it opens.
 func (e *Engine) Relimit(ctx context.Context, ref engine.Ref, limit time.Duration) error {
-	return e.askGang(ctx, ref, func(g *gang) error {
+	written := make(chan struct{})
+	var ended <-chan struct{}
+	err := e.askGang(ctx, ref, func(g *gang) error {
+		ended = g.done
 		if g.ended || g.decided == attempt.EntryAbort {
+			close(written)
 			return nil
 		}
 		g.newLimit = &limit
-		if g.decided == attempt.EntryGo && !g.tellLimit() {
-			return fault.New(fault.Unavailable, "attempt %s: a supervisor is too far behind to be told its time limit", g.launch.Ref)
+		if g.decided != attempt.EntryGo {
+			close(written)
+			return nil
 		}
+		g.tellLimit()
+		g.limitWaiters = append(g.limitWaiters, written)
 		return nil
 	})
+	if err != nil || ended == nil { // nil: it has just ended
+		return err
+	}
+	patience := time.NewTimer(limitPatience)
+	defer patience.Stop()
+	select {
+	case <-written:
+	case <-ended:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-e.ctx.Done():
+		return fault.New(fault.Unavailable, "the local engine is closed")
+	case <-patience.C:
+		return fault.New(fault.Unavailable, "attempt %s: a supervisor has not written down its time limit yet", ref)
+	}
+	return nil
 }
 
-// tellLimit tells the supervisors a limit that was changed.
-func (g *gang) tellLimit() bool {
+// tellLimit tells a limit that was changed to the supervisors that do not have it.
+func (g *gang) tellLimit() {
 	if g.newLimit == nil {
-		return true
+		return
 	}
-	all := true
 	for _, p := range g.parts {
-		all = (p.isGone() || p.sendCommand(attempt.Command{Op: attempt.OpLimit, Limit: *g.newLimit})) && all
+		if !p.hasLimit(*g.newLimit) {
+			p.sendCommand(attempt.Command{Op: attempt.OpLimit, Limit: *g.newLimit})
+		}
 	}
 	g.planLimit()
-	return all
+}
+
+// hasLimit reports whether a supervisor has written down a limit, or never needs to.
+func (p *nodeAttempt) hasLimit(limit time.Duration) bool {
+	return p.isGone() || p.state.Phase > engine.Running || p.state.Limit != nil && *p.state.Limit == limit
+}
+
+// answerLimitWaiters tells who waits for a new limit once every supervisor has it.
+func (g *gang) answerLimitWaiters() {
+	if len(g.limitWaiters) == 0 || !g.allAttempts(func(p *nodeAttempt) bool { return p.hasLimit(*g.newLimit) }) {
+		return
+	}
+	for _, written := range g.limitWaiters {
+		close(written)
+	}
+	g.limitWaiters = nil
 }
 
 // timeLimit is the limit of the attempt, 0: none.

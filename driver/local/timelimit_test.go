@@ -1,8 +1,6 @@
 package local_test
 
 import (
-	"bytes"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -17,9 +15,6 @@ import (
 //
 // Seen to fail with: a limit that the supervisor does not take, one that the engine forgets.
 func TestTimeLimitOfARunningAttempt(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long; a limit of processes or seconds leaves the race detector no room")
-	}
 	const first = 2 * time.Second
 	root := t.TempDir()
 	e := newEngine(t, local.Config{Root: root, Overdue: time.Millisecond})
@@ -35,9 +30,8 @@ func TestTimeLimitOfARunningAttempt(t *testing.T) {
 		}
 		all = append(all, l)
 	}
-	eventually(t, "the limits are in the supervisors' journals", func() bool { return limitsWritten(root) == len(all) })
 	began := time.Now()
-	if err := e.Close(); err != nil { // the next one reads of the limits there
+	if err := e.Close(); err != nil { // the next one reads of the limits in the journals
 		t.Fatal(err)
 	}
 	nodes := e.Room()
@@ -61,17 +55,4 @@ func TestTimeLimitOfARunningAttempt(t *testing.T) {
 	if err := e.Relimit(t.Context(), all[1].Ref, time.Second); err != nil {
 		t.Errorf("one that has ended: %v", err)
 	}
-}
-
-// limitsWritten counts the changes of a time limit in the journals below a folder.
-func limitsWritten(root string) int {
-	n := 0
-	_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.Type().IsRegular() {
-			data, _ := os.ReadFile(path)
-			n += bytes.Count(data, []byte(`"kind":"limit"`))
-		}
-		return nil
-	})
-	return n
 }
