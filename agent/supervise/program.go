@@ -44,7 +44,11 @@ func (s *supervisor) newProgram() (*program, error) {
 		}
 	case job.Direct:
 		p.path = filepath.Join(binDir(l.Root), "srun")
-		p.args = append([]string{"srun", "--kill-on-bad-exit=1", "--"}, spec.Program.Args...)
+		kill := "--kill-on-bad-exit=0"
+		if spec.KillOnBadExit {
+			kill = "--kill-on-bad-exit=1"
+		}
+		p.args = append([]string{"srun", kill, "--"}, spec.Program.Args...)
 	default:
 		return nil, fmt.Errorf("%q is no kind of program", spec.Program.Kind)
 	}

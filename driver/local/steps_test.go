@@ -57,12 +57,35 @@ func TestDirectProgram(t *testing.T) {
 	e := newEngine(t, local.Config{})
 	l := plan(t, e, 4)
 	l.Script, l.Job.Spec.Program = nil, job.Program{Kind: job.Direct, Args: []string{"sh", "-c", `test "$SLURM_PROCID" = 3 && exit 6; exec sleep 600`}}
+	l.Job.Spec.KillOnBadExit = true
 	r := run(t, e, l) // one that fails ends the others
 	if r.Cause != engine.Exited || r.Exit.Status != 6 {
 		t.Errorf("%s, %s", r.Cause, r.Exit)
 	}
 	if ts := tasks(r, 0); len(ts) != 4 || ts[3].Exit.Status != 6 || ts[0].Exit.Signal == 0 {
 		t.Errorf("tasks %+v", ts)
+	}
+}
+
+// TestDirectProgramGoesOn: without KillOnBadExit a failed task ends no other one.
+//
+// Seen to fail with: an srun that is always told to kill.
+func TestDirectProgramGoesOn(t *testing.T) {
+	e := newEngine(t, local.Config{})
+	l := plan(t, e, 2)
+	end := filepath.Join(t.TempDir(), "end")
+	l.Script, l.Job.Spec.Program = nil, job.Program{Kind: job.Direct, Args: []string{"sh", "-c", `test "$SLURM_PROCID" = 1 && exit 6; while ! test -e ` + end + `; do sleep 0.05; done`}}
+	launch(t, e, l)
+	until(t, e, l.Ref, func(r engine.Report) bool {
+		ts := tasks(r, 0)
+		return len(ts) == 2 && !ts[1].Running
+	})
+	if err := os.WriteFile(end, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := until(t, e, l.Ref, gone)
+	if ts := tasks(r, 0); len(ts) != 2 || !ts[0].Exit.OK() || ts[1].Exit.Status != 6 || r.Exit.Status != 6 {
+		t.Errorf("%s, %s, tasks %+v", r.Cause, r.Exit, ts)
 	}
 }
 
