@@ -33,12 +33,14 @@ type Obstacle struct {
 
 // Reservable says which nodes a reservation would get, what is in its way, by node,
 // and which promised starts would become later. nodes is nil where it asks for more
-// than there are free ones.
+// than there are free ones. The reservations in force are the caller's: the core learns
+// of a change in its next step, and two that are made one after the other must not get
+// the same nodes.
 //
 // Of the nodes that are free for its whole first occurrence those come first on which
 // no start is planned then; among these the stretch in node order that is shortest,
 // the first of several.
-func (c *Core) Reservable(ask *ReserveAsk) (nodes []string, way []Obstacle, late []Promise) {
+func (c *Core) Reservable(ask *ReserveAsk, inForce []account.Reservation) (nodes []string, way []Obstacle, late []Promise) {
 	w, ok := ask.Window()
 	if !ok {
 		return nil, nil, nil
@@ -48,7 +50,7 @@ func (c *Core) Reservable(ask *ReserveAsk) (nodes []string, way []Obstacle, late
 	if !ok {
 		begin, end = never, never // it is over: nobody is in its way
 	}
-	busy := c.findObstacles(ask, &w, begin)
+	busy := c.findObstacles(ask, &w, begin, inForce)
 	chosen := make([]bool, c.fleet.table.Len())
 	if ask.Count > 0 {
 		list := c.chooseReservationNodes(ask, busy, c.promisedNodes(begin, end))
@@ -81,7 +83,7 @@ func busyOnly(busy []*Obstacle) (out []Obstacle) {
 }
 
 // findObstacles is what keeps each node from a reservation that begins at an instant.
-func (c *Core) findObstacles(ask *ReserveAsk, w *account.Window, begin Instant) []*Obstacle {
+func (c *Core) findObstacles(ask *ReserveAsk, w *account.Window, begin Instant, inForce []account.Reservation) []*Obstacle {
 	out := make([]*Obstacle, c.fleet.table.Len())
 	if begin != never && ask.Ahead == 0 && !ask.Ignore {
 		for _, r := range c.runs.ends.allRuns() {
@@ -96,8 +98,13 @@ func (c *Core) findObstacles(ask *ReserveAsk, w *account.Window, begin Instant) 
 			}
 		}
 	}
-	for _, a := range c.reservations {
-		if _, both := w.Overlaps(&a.window, int64(c.clock.now)); a.Name == ask.Name || ask.Overlap || a.Overlap || !both {
+	for i := range inForce {
+		a := &inForce[i]
+		window, ok := a.Window()
+		if !ok || a.Name == ask.Name || ask.Overlap || a.Overlap {
+			continue
+		}
+		if _, both := w.Overlaps(&window, int64(c.clock.now)); !both {
 			continue
 		}
 		for pos := range out {

@@ -21,6 +21,9 @@ func hold(name string, from, hours float64, nodes ...string) account.Reservation
 	return account.Reservation{Name: name, Start: start, Duration: account.Duration(hours * float64(time.Hour)), Nodes: nodes}
 }
 
+// inForce are the reservations of reservable: n5 from 8 to 9.
+var inForce = []account.Reservation{hold("old", 8, 1, "n5")}
+
 // reservable is six nodes: n1 has a job until 2, n2 one without a limit, n6 is down,
 // and n5 is reserved from 8 to 9.
 func reservable() *sched.Core {
@@ -39,7 +42,7 @@ func reservable() *sched.Core {
 		return []fleet.Claim{{Node: name, Tasks: 1, Devices: []fleet.DeviceClaim{{Index: 0, Share: 1000}}}}
 	}
 	events = append(events,
-		sched.PolicySet{Policy: &account.Policy{Reservations: []account.Reservation{hold("old", 8, 1, "n5")}}},
+		sched.PolicySet{Policy: &account.Policy{Reservations: inForce}},
 		sched.Restored{Job: 1, Spec: gang(1, 1, 1, 2*time.Hour), Claims: claims("n1"), Until: until, Began: now},
 		sched.Restored{Job: 2, Spec: gang(1, 1, 1, 0), Claims: claims("n2"), Began: now})
 	c.Step(now, events...)
@@ -66,7 +69,7 @@ func TestWhatAReservationWouldMeet(t *testing.T) {
 		{"over the old one", func() account.Reservation { r := hold("x", 8, 1, "n5"); r.Overlap = true; return r }(), nil},
 		{"the old one, longer", hold("old", 8, 2, "n5"), nil},
 	} {
-		_, way, _ := c.Reservable(&sched.ReserveAsk{Reservation: x.ask})
+		_, way, _ := c.Reservable(&sched.ReserveAsk{Reservation: x.ask}, inForce)
 		var got []string
 		for _, o := range way {
 			what := o.Reservation
@@ -86,7 +89,7 @@ func TestWhatAReservationWouldMeet(t *testing.T) {
 func TestNodesByNumber(t *testing.T) {
 	c := reservable()
 	choose := func(count int, from, hours float64) []string {
-		nodes, _, _ := c.Reservable(&sched.ReserveAsk{Reservation: hold("x", from, hours), Count: count})
+		nodes, _, _ := c.Reservable(&sched.ReserveAsk{Reservation: hold("x", from, hours), Count: count}, inForce)
 		return nodes
 	}
 	for _, x := range []struct {
@@ -105,17 +108,22 @@ func TestNodesByNumber(t *testing.T) {
 			t.Errorf("%d nodes from %v for %v hours are %q, want %q", x.count, x.from, x.hours, got, x.want)
 		}
 	}
+	// A reservation that was made since the core's last step keeps its nodes.
+	newest := append(slices.Clone(inForce), hold("new", 1, 1, "n3"))
+	if nodes, _, _ := c.Reservable(&sched.ReserveAsk{Reservation: hold("x", 1, 1), Count: 1}, newest); !slices.Equal(nodes, []string{"n4"}) {
+		t.Errorf("beside a reservation of n3 it gets %q, want n4", nodes)
+	}
 	// A job waits for four whole nodes until n1 is free, and is promised n1, n3, n4, n5.
 	now, _ := clock(0)
 	c.Step(now+1, sched.Submitted{Job: 3, Spec: gang(4, 8, 1, time.Hour)})
 	if got := choose(1, 1, 1); !slices.Equal(got, []string{"n3"}) {
 		t.Errorf("before the promised start the node is %q", got)
 	}
-	nodes, _, late := c.Reservable(&sched.ReserveAsk{Reservation: hold("x", 2.5, 1), Count: 1})
+	nodes, _, late := c.Reservable(&sched.ReserveAsk{Reservation: hold("x", 2.5, 1), Count: 1}, inForce)
 	if len(nodes) != 1 || len(late) != 1 || late[0].Job != 3 {
 		t.Errorf("all free nodes are promised: it gets %q, and job 3 is told late: %v", nodes, late)
 	}
-	if _, _, late := c.Reservable(&sched.ReserveAsk{Reservation: hold("x", 3, 1, "n3")}); len(late) != 0 {
+	if _, _, late := c.Reservable(&sched.ReserveAsk{Reservation: hold("x", 3, 1, "n3")}, inForce); len(late) != 0 {
 		t.Errorf("as the promised job ends nobody is late: %v", late)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/coxswain-sched/coxswain/control/state"
+	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/sched"
@@ -34,12 +35,16 @@ type (
 )
 
 // Reservable says which nodes a reservation would get, what is in its way, and whose promised
-// starts would become later, as of the last decision. nodes is nil if it asks for more nodes
-// than are free.
+// starts would become later, as of the last decision and of the policy in force. nodes is nil if
+// it asks for more nodes than are free.
 func (rd *Reader) Reservable(_ context.Context, ask *ReserveAsk) (nodes []string, way []Obstacle, late []Promised) {
 	rd.of.State.RLock()
 	defer rd.of.State.RUnlock()
-	return rd.of.Core.Reservable(ask)
+	var inForce []account.Reservation
+	if p := rd.of.State.Policies.CurrentPolicy(); p != nil {
+		inForce = p.Rules.Reservations
+	}
+	return rd.of.Core.Reservable(ask, inForce)
 }
 
 // Standing is the fair share of an account or a user, as of the last tick of priorities.
