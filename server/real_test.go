@@ -71,10 +71,7 @@ func (s *site) start() {
 	ticks := make(chan struct{})
 	go func() { // the engine's time
 		defer close(ticks)
-		for ctx.Err() == nil {
-			s.world.Advance()
-			time.Sleep(time.Millisecond)
-		}
+		s.world.Run(ctx)
 	}()
 	s.stop = func() {
 		cancel()

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/fake"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -46,7 +49,7 @@ func TestReservations(t *testing.T) {
 		return got
 	}
 	submit("-N1", "--exclusive", "-t", "600", "-w", "v2")
-	becomes(ctx, t, s, "1", func(j *api.Job) bool { return j.State == "RUNNING" })
+	awaitStart(ctx, t, c, "1")
 	at := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(time.RFC3339) }
 	make1 := func(r api.Reservation) (*api.ReservationDone, error) {
 		return c.NewReservation(ctx, &api.SetReservation{Reservation: r})
@@ -70,7 +73,10 @@ func TestReservations(t *testing.T) {
 		t.Errorf("one more than there is: %v", err)
 	}
 	submit("-N1", "--exclusive", "-t", "30", "-w", "v2") // promised v2 in ten hours
-	becomes(ctx, t, s, "2", func(j *api.Job) bool { return !j.StartsBy.IsZero() })
+	submit("--hold")                                     // the answer comes after all that follows from the job before
+	if j, err := c.Job(ctx, "2"); err != nil || j.StartsBy.IsZero() {
+		t.Fatalf("job 2 has no promised start: %+v, %v", j, err)
+	}
 	update := done.Reservation
 	update.From, update.Until, update.Active, update.Count, update.CPUs = nil, nil, false, 0, 0
 	update.Start, update.Nodes = at(9*time.Hour+59*time.Minute), []string{"v2"}
@@ -102,19 +108,17 @@ func TestReservations(t *testing.T) {
 	}
 }
 
-// becomes waits for something to become true of a job.
-func becomes(ctx context.Context, t *testing.T, s *site, id string, is func(*api.Job) bool) {
+// awaitStart waits until a job has started.
+func awaitStart(ctx context.Context, t *testing.T, c *client.Client, id string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
-	defer cancel()
-	for {
-		j, err := s.client().Job(ctx, id)
-		switch {
-		case err != nil:
-			t.Fatal(err)
-		case is(j):
-			return
+	started := errors.New("started")
+	err := c.Watch(ctx, client.WatchOptions{Jobs: []string{id}}, func(e api.Event) error {
+		if e.Kind == state.EventStarted {
+			return started
 		}
-		time.Sleep(time.Millisecond)
+		return nil
+	})
+	if !errors.Is(err, started) {
+		t.Fatalf("job %s does not start: %v", id, err)
 	}
 }

@@ -23,8 +23,8 @@ type stepListener struct {
 	shut    bool
 }
 
-// retryAccept is how long to wait when there are no descriptors left: they come back
-// when tasks end.
+// retryAccept is how long a listener waits when no descriptor is left. Tasks that end give some
+// back, and the kernel tells nobody: the listener stays readable all that time.
 const retryAccept = 50 * time.Millisecond
 
 // newStepListener makes the socket and begins to accept.

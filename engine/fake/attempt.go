@@ -2,6 +2,7 @@ package fake
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -39,6 +40,8 @@ type attempt struct {
 	quiet  bool // no word comes from it any more
 	freed  bool // by World.Release
 
+	planned chan<- struct{} // World.planned
+
 	away  []string // nodes from which no word comes; see World.Silence
 	asked []func() // meanwhile
 }
@@ -54,6 +57,10 @@ type happening struct {
 func (a *attempt) planEvent(tag string, at time.Time, do func(at time.Time)) {
 	a.next = append(a.next, happening{at, do, tag})
 	slices.SortStableFunc(a.next, func(x, y happening) int { return x.at.Compare(y.at) })
+	select {
+	case a.planned <- struct{}{}:
+	default: // World.Run looks at the plan anyway
+	}
 }
 
 func (a *attempt) cancelEvents(tags ...string) {
@@ -114,6 +121,24 @@ func (w *World) Advance() {
 	}
 }
 
+// Run lets time pass by the machine's clock until ctx ends: everything happens when it is due. It
+// is for a world whose Config.Now is time.Now, and instead of calls of Advance.
+func (w *World) Run(ctx context.Context) {
+	for {
+		w.Advance()
+		var due <-chan time.Time
+		if at, ok := w.Next(); ok {
+			due = time.After(time.Until(at))
+		}
+		select {
+		case <-w.planned:
+		case <-due:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // Release lets an attempt that nothing ends, or whose word is awaited, end.
 func (w *World) Release(ref engine.Ref) {
 	w.mu.Lock()
@@ -167,7 +192,7 @@ func (w *World) publishReport(a *attempt) {
 // beginLaunch takes a launch and plans what comes of it.
 func (w *World) beginLaunch(l *engine.Launch) {
 	now := w.cfg.Now()
-	a := &attempt{launch: l, outcome: w.cfg.Script(l)}
+	a := &attempt{launch: l, outcome: w.cfg.Script(l), planned: w.planned}
 	a.report = engine.Report{Ref: l.Ref, Job: l.Job.ID, Phase: engine.Accepted}
 	for _, c := range l.Claims {
 		if !slices.Contains(a.nodes, c.Node) {

@@ -62,7 +62,8 @@ type Call struct {
 
 // World is the state that a driver works on. It is safe for concurrent use.
 type World struct {
-	cfg Config
+	cfg     Config
+	planned chan struct{} // something was planned; of one element
 
 	mu       sync.Mutex
 	epoch    uint64
@@ -82,7 +83,7 @@ func NewWorld(cfg Config) *World {
 	if cfg.Abilities == nil {
 		cfg.Abilities = &engine.Abilities{Gang: engine.GangStrict, Placed: true, Suspend: true, Isolates: true, Proves: true}
 	}
-	return &World{cfg: cfg, attempts: map[engine.Ref]*attempt{}}
+	return &World{cfg: cfg, planned: make(chan struct{}, 1), attempts: map[engine.Ref]*attempt{}}
 }
 
 // Open returns a driver on the world. The one before it, if any, must be closed.

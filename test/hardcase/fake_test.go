@@ -45,10 +45,7 @@ func newCluster(t *testing.T, n int, script func(*engine.Launch) fake.Outcome) *
 	ticks := make(chan struct{})
 	go func() { // the engine's time passes
 		defer close(ticks)
-		for ctx.Err() == nil {
-			c.world.Advance()
-			time.Sleep(time.Millisecond)
-		}
+		c.world.Run(ctx)
 	}()
 	t.Cleanup(func() {
 		cancel()
