@@ -214,7 +214,7 @@ func causeOf(p *memberState) engine.Cause {
 	switch {
 	case p.state.Cause == engine.Unready || p.state.Cause == engine.Stopped:
 		return p.state.Cause
-	case p.lost && p.index > 0:
+	case p.lost && p.index > 0 && !p.state.Refused: // one that refused said why before it went
 		return engine.Unready
 	}
 	return engine.LaunchFailed
