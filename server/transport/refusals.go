@@ -19,6 +19,9 @@ type refusals struct {
 // refusalSource is a user with a way of asking, or everybody without an identity.
 type refusalSource struct{ via, name string }
 
+// otherSources is the source of refusals beyond maxRefusalSources.
+var otherSources = refusalSource{via: "others"}
+
 type refusalCount struct {
 	at time.Time // of the last line
 	n  uint64    // refused since then, without a line
@@ -45,7 +48,7 @@ func (l *refusals) countRefusal(s refusalSource) (unlogged uint64, logged bool) 
 	if c == nil && len(l.of) >= maxRefusalSources {
 		l.forgetOld(now)
 		if len(l.of) >= maxRefusalSources {
-			s = refusalSource{via: "others"}
+			s = otherSources
 			c = l.of[s]
 		}
 	}
@@ -62,13 +65,23 @@ func (l *refusals) countRefusal(s refusalSource) (unlogged uint64, logged bool) 
 	return unlogged, true
 }
 
-// forgetOld removes sources whose interval is over and that owe no count.
+// forgetOld removes sources whose interval is over. Refusals of theirs without a line go to the
+// count of the other sources.
 func (l *refusals) forgetOld(now time.Time) {
+	var owed uint64
 	for s, c := range l.of {
-		if c.n == 0 && now.Sub(c.at) >= refusalInterval {
+		if s != otherSources && now.Sub(c.at) >= refusalInterval {
+			owed += c.n
 			delete(l.of, s)
 		}
 	}
+	if owed == 0 {
+		return
+	}
+	if l.of[otherSources] == nil {
+		l.of[otherSources] = &refusalCount{}
+	}
+	l.of[otherSources].n += owed
 }
 
 // logRefusal notes that a caller was refused.

@@ -72,8 +72,16 @@ func TestOneSourceHidesNoOther(t *testing.T) {
 			t.Fatalf("source %d: %d, %v", i, unlogged, logged)
 		}
 	}
+	for i := range maxRefusalSources { // and owe one again
+		l.countRefusal(refusalSource{"token", fmt.Sprint(i)})
+	}
 	now = now.Add(2 * refusalInterval)
-	if _, logged := l.countRefusal(refusalSource{"token", "new"}); !logged || len(l.of) > 3 {
+	if _, logged := l.countRefusal(refusalSource{"token", "new"}); !logged || len(l.of) != 2 {
 		t.Errorf("old sources are kept: %d", len(l.of))
+	}
+	// 9 times the bound had no line, twice each but for the first one.
+	const others = 2*9*maxRefusalSources - 1 + maxRefusalSources
+	if unlogged, logged := l.countRefusal(otherSources); !logged || unlogged != others {
+		t.Errorf("the other sources owe %d, not %d (%v)", unlogged, others, logged)
 	}
 }
