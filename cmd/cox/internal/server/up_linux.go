@@ -24,6 +24,7 @@ import (
 	"github.com/coxswain-sched/coxswain/server/config"
 	"github.com/coxswain-sched/coxswain/server/daemon"
 	"github.com/coxswain-sched/coxswain/server/serverlog"
+	"github.com/coxswain-sched/coxswain/store/sqlite"
 )
 
 // upFlags outrank the configuration file.
@@ -213,12 +214,7 @@ func (f *upFlags) startInBackground(cmd *cobra.Command, c *config.Config) error 
 		return err
 	}
 	name := logName(c)
-	before, err := serverlog.OpenFile(name)
-	if err != nil {
-		return err
-	}
-	before.BeginFile()
-	if err := before.Close(); err != nil {
+	if err := beginLog(c.State.Dir, name); err != nil {
 		return err
 	}
 	log, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
@@ -250,6 +246,22 @@ func (f *upFlags) startInBackground(cmd *cobra.Command, c *config.Config) error 
 	ended := make(chan error, 1)
 	go func() { ended <- server.Wait() }()
 	return waitReady(cmd.Context(), cmd.ErrOrStderr(), name, from, server.Process.Pid, ended)
+}
+
+// beginLog begins a new file of the log if the newest one is half full. A server that runs in the
+// directory is an error: the log is that server's.
+func beginLog(dir, name string) error {
+	unlock, err := sqlite.Lock(dir, "cox up -d")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	log, err := serverlog.OpenFile(name)
+	if err != nil {
+		return err
+	}
+	log.BeginFile()
+	return log.Close()
 }
 
 // waitReady shows what the server says until it is ready. The log is a file that
