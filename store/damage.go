@@ -8,12 +8,11 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
-// ErrDamaged is in the chain of every error that says that something was kept and does not
-// read as it was written.
+// ErrDamaged is in the chain of every error about stored data that does not read as it was
+// written.
 var ErrDamaged = errors.New("damaged")
 
-// Damage is one row that does not read as it was written, or what else is wrong with what
-// is kept.
+// Damage is one row that does not read as it was written, or another fault of the stored data.
 type Damage struct {
 	Table string // "job", "journal", "audit", "blob", …; empty: the database as a whole
 	Row   string // its key
@@ -34,12 +33,12 @@ func (d Damage) String() string {
 
 // Checker is a Store that checks what it keeps.
 type Checker interface {
-	// Scrub reads everything that is kept once and checks it. It calls pace with the
-	// number of bytes that it has read since the last call, and ends with the error that
-	// pace returns. What it finds is in Damages. Other calls go on meanwhile.
+	// Scrub reads and checks everything in the store once. It calls pace with the number of
+	// bytes that it has read since the last call, and ends with the error that pace returns.
+	// Damages lists the damage that it finds. Other calls go on meanwhile.
 	Scrub(ctx context.Context, pace func(bytes int) error) error
-	// Damages lists what was found damaged since the store was opened, by Scrub or by
-	// whoever read it, each once.
+	// Damages lists the damage that Scrub or any other read has found since the store was
+	// opened, each once.
 	Damages() []Damage
 }
 

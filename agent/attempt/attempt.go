@@ -236,10 +236,9 @@ func (s Slot) Remove() error {
 	return err
 }
 
-// GroupPrefix begins the names of the control groups of an engine's root. It depends on the
-// root's path and on its identity: two machines' roots of one path, in containers that share a
-// tree of control groups, have different ones, and so has a copy of a root elsewhere. A root of
-// an older version has no identity.
+// GroupPrefix begins the names of the control groups of an engine's root. It depends on the path
+// and the identity of the root. So the prefixes differ if two containers that share a tree of
+// control groups have roots at the same path. A root that an older version made has no identity.
 func GroupPrefix(root string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(root))
@@ -251,8 +250,8 @@ func GroupPrefix(root string) string {
 
 func identityFile(root string) string { return filepath.Join(root, "identity") }
 
-// DrawIdentity gives a root that is being made an identity, and leaves any other root as it is:
-// the control groups of its attempts have their names already.
+// DrawIdentity gives a new root an identity, and creates the root if necessary. It leaves a root
+// that has slots as it is, because the control groups of its attempts have their names already.
 func DrawIdentity(root string) error {
 	for _, name := range []string{SlotsOf(root), identityFile(root)} {
 		if _, err := os.Lstat(name); !errors.Is(err, os.ErrNotExist) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestIdentity: roots of one path have different control groups, a root keeps its own, and one
-// that an older version made has those of its path.
+// TestIdentity: two roots at the same path have different prefixes, a root keeps its prefix, and
+// a root that an older version made has the prefix of its path.
 func TestIdentity(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "engine")
 	byPath := GroupPrefix(root)

@@ -161,10 +161,9 @@ func (s *State) Clone() *State {
 	return &c
 }
 
-// CauseOf is the cause of a launch that fails with an error. A machine without room in the
-// state directory, without processes, descriptors or memory is nothing that the job can help:
-// it may be launched again.
-// What is wrong with the program is wrong at the next launch, too.
+// CauseOf returns the cause of a launch that fails with an error. If the machine has no disk
+// space, processes, descriptors or memory left, the job may be launched again. A fault of the
+// program would be there at the next launch, too.
 func CauseOf(err error) engine.Cause {
 	for _, e := range []error{unix.ENOSPC, unix.EDQUOT, unix.EAGAIN, unix.EMFILE, unix.ENFILE, unix.ENOMEM} {
 		if errors.Is(err, e) {
@@ -177,8 +176,8 @@ func CauseOf(err error) engine.Cause {
 	return engine.LaunchFailed
 }
 
-// ProgramError is a fault of what the job asked to run: its working directory, its interpreter,
-// a file for its input or output.
+// ProgramError is a fault of the program that the job asked to run: of its working directory, its
+// interpreter, or a file for its input or output.
 type ProgramError struct{ Err error }
 
 // Error is the fault's own text.

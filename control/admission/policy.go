@@ -84,7 +84,8 @@ func (r *Rules) underPolicy(s *job.Spec) error {
 	return nil
 }
 
-// FillBatch gives a batch script what the site has for those that do not say it themselves.
+// FillBatch fills in the site's defaults for a batch script (batch in the policy) where the script
+// does not set the option itself.
 func (r *Rules) FillBatch(s *job.Spec) {
 	if r.policy == nil || s.Source.Form != "sbatch" {
 		return

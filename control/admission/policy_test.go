@@ -132,8 +132,8 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestFillBatch: the site's habits count for batch scripts that do not say it themselves, and for
-// nothing else.
+// TestFillBatch: the site's defaults apply to batch scripts that do not set the option, and to no
+// other job.
 //
 // Seen to fail with: the options that were given not asked for, the form not asked for.
 func TestFillBatch(t *testing.T) {
@@ -157,7 +157,7 @@ func TestFillBatch(t *testing.T) {
 	}
 }
 
-// TestOneReservation: a list is refused as what it is, not as a name that nobody has.
+// TestOneReservation: a list of reservations is refused as a list, not as an unknown name.
 func TestOneReservation(t *testing.T) {
 	err := rules.Under(site).checkReservation(&job.Spec{Reservation: "a,b"})
 	if fault.KindOf(err) != fault.Unsupported || !strings.Contains(err.Error(), "one reservation only") {

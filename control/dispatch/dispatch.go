@@ -207,8 +207,8 @@ func (d *Dispatcher) Suspend(ref engine.Ref, on bool) {
 	d.push(ref, call{name, func(ctx context.Context) error { return d.retryIfUnsure(ref, do(ctx, ref)) }})
 }
 
-// Relimit changes the time limit of an attempt; that is not repeated once the attempt is to
-// end. An engine that is no engine.Relimiter does nothing.
+// Relimit changes the time limit of an attempt. A call that fails is tried again until the attempt
+// is told to end. It does nothing where the engine is no engine.Relimiter.
 func (d *Dispatcher) Relimit(ref engine.Ref, limit time.Duration) {
 	k, ok := d.cfg.Engine.(engine.Relimiter)
 	if !ok {
@@ -245,10 +245,10 @@ func (d *Dispatcher) retryIfUnsure(ref engine.Ref, err error) error {
 	case err == nil || k == fault.NotFound || k == fault.Conflict:
 		return err
 	case d.comesNext(ref, "stop") || d.comesNext(ref, "forget"):
-		d.cfg.Log.Warn("whether it has heard is not known, and it is to end", "ref", ref, "error", err)
+		d.cfg.Log.Warn("the attempt may not have got the call, and it is told to end now", "ref", ref, "error", err)
 		return nil
 	}
-	return fault.New(fault.Unavailable, "whether it has heard is not known: %w", err)
+	return fault.New(fault.Unavailable, "the attempt may not have got the call: %w", err)
 }
 
 // Regroup writes for a gang who is in it now, and then signals all of it. The first of

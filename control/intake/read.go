@@ -35,7 +35,7 @@ type Options struct {
 
 	Now      time.Time // for begin times and deadlines; zero: time.Now()
 	MaxArray uint32    // array indices stay below it; 0: Slurm's own bound
-	Strict   bool      // refuse what would only be warned of
+	Strict   bool      // make errors of warnings
 	Mail     bool      // somebody sends mail about jobs
 
 	// ReadFile opens the files that options name. If nil, such options are refused.
@@ -108,7 +108,7 @@ func (r *Request) refuseWarnings() error {
 	for _, w := range r.Warnings {
 		errs = append(errs, &spec.Error{
 			File: w.File, Line: w.Line, Col: w.Col, Message: strings.TrimSpace(w.Option + " " + w.Message),
-			Remedy: "change it, or leave --strict out to be warned alone",
+			Remedy: "change it, or leave --strict out: then it is only a warning",
 		})
 	}
 	return spec.Join(errs)

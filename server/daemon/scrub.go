@@ -8,8 +8,8 @@ import (
 	"github.com/coxswain-sched/coxswain/store"
 )
 
-// The state is read from beginning to end once a day, slowly, the first time a while after a
-// start; what is found in between, by whoever reads it, is logged within a minute.
+// The server reads its whole state once a day, slowly, for the first time ten minutes after it
+// started. Damage that any other read finds is logged within a minute.
 const (
 	scrubFirst = 10 * time.Minute
 	scrubEach  = 24 * time.Hour
@@ -23,7 +23,7 @@ func watchState(ctx context.Context, st store.Checker, log *slog.Logger) {
 	tell := func() {
 		list := st.Damages()
 		for _, d := range list[told:] {
-			log.Error("the state is damaged", "what", d.String(), "remedy", "look after the disk, and see docs/state.md")
+			log.Error("the state is damaged", "what", d.String(), "remedy", "check the disk; docs/state.md says how to put a backup in place")
 		}
 		told = len(list)
 	}

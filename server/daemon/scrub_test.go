@@ -21,8 +21,8 @@ func (b *bad) Scrub(_ context.Context, pace func(int) error) error {
 	return pace(1 << 30) // two minutes at the rate of a scrub
 }
 
-// TestDamageIsLogged: what is found damaged is an error in the log that names the row, and a scrub
-// ends with the server, however long it would still take.
+// TestDamageIsLogged: the log has one error for each damaged row, with its name, and a scrub ends
+// with the server, however long it would still take.
 func TestDamageIsLogged(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, nil))

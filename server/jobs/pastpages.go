@@ -9,14 +9,14 @@ import (
 
 // Bounds of pages of past events.
 const (
-	pageEvents  = 1000 // numbers from which a page begins are multiples of it
+	pageEvents  = 1000 // a page begins after a multiple of this number
 	keptPages   = 8
-	pagesAtOnce = 2 // that are read from the journal
+	pagesAtOnce = 2 // read from the journal at the same time
 )
 
-// pastPages reads from the journal what the hub's window no longer has. A page is read and its events
-// are written once for all watches that want it; the last few are kept, whoever asks for what. It is
-// for concurrent use.
+// pastPages reads the events from the journal that the hub's window no longer has. It reads a page
+// once for all watches that want it, and keeps the pages that were used last. It is safe for
+// concurrent use.
 type pastPages struct {
 	plane   Changes
 	reading chan struct{}
@@ -42,7 +42,7 @@ func newPastPages(p Changes) *pastPages {
 // eventsAfter returns events after a number, as Changes does. The number is not that of the newest event.
 func (p *pastPages) eventsAfter(ctx context.Context, after uint64) (items []*item, last uint64, gap bool, err error) {
 	start := after - after%pageEvents
-	for range 2 { // an old page may end too early, or its reader has gone
+	for range 2 { // a kept page may end too early, or the request that reads it may end
 		pg, mine := p.findPage(start)
 		if mine {
 			p.readPage(ctx, pg)
@@ -67,7 +67,8 @@ func (p *pastPages) eventsAfter(ctx context.Context, after uint64) (items []*ite
 	return pg.items, pg.last, pg.gap, pg.err
 }
 
-// findPage returns a page that somebody reads or has read; mine: the caller has to read it.
+// findPage returns a page that another watch reads or has read, or a new one; mine says that the
+// caller has to read it.
 func (p *pastPages) findPage(start uint64) (pg *pastPage, mine bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,7 +79,7 @@ func (p *pastPages) findPage(start uint64) (pg *pastPage, mine bool) {
 		return pg, false
 	}
 	if len(p.pages) >= keptPages {
-		p.pages = slices.Delete(p.pages, 0, 1) // who reads it has it still
+		p.pages = slices.Delete(p.pages, 0, 1) // watches that use it still have it
 	}
 	pg = &pastPage{start: start, done: make(chan struct{})}
 	p.pages = append(p.pages, pg)
@@ -91,7 +92,7 @@ func (p *pastPages) dropPage(pg *pastPage) {
 	p.pages = slices.DeleteFunc(p.pages, func(other *pastPage) bool { return other == pg })
 }
 
-// readPage reads a page, of which nobody else reads any part before done is closed.
+// readPage fills a page and closes done. No other goroutine may use the page before that.
 func (p *pastPages) readPage(ctx context.Context, pg *pastPage) {
 	defer close(pg.done)
 	pg.last = pg.start
@@ -106,7 +107,7 @@ func (p *pastPages) readPage(ctx context.Context, pg *pastPage) {
 	if pg.last, pg.gap, pg.err = last, gap, err; err != nil || gap {
 		return
 	}
-	if len(evs) > pageEvents { // events that are not on disk alone come in any number
+	if len(evs) > pageEvents { // events in memory come all at once
 		evs = evs[:pageEvents]
 		pg.last = evs[pageEvents-1].Seq
 	}

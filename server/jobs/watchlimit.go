@@ -11,13 +11,13 @@ import (
 // Bounds of watches.
 const (
 	maxUserWatches = 256 // of one user at once; root and the server's own user have as many as they like
-	maxCatchUps    = 4   // watches of one user that read what has passed at the same time
-	manyEvents     = 256 // a watch that is further behind than this is one that reads what has passed
+	maxCatchUps    = 4   // watches of one user that read past events at the same time
+	manyEvents     = 256 // a watch that is further behind than this waits for a turn to read past events
 )
 
-// watchLimit bounds by user how many watches there are, and how many of them read many events at
-// the same time: one user's thousand watches from the beginning take turns, others are served
-// meanwhile. It is for concurrent use.
+// watchLimit bounds how many watches each user has, and how many of them read many events at the
+// same time: if one user opens a thousand watches from the first event on, they take turns, and
+// the server serves others meanwhile. It is safe for concurrent use.
 type watchLimit struct {
 	most int // watches of one user
 
@@ -27,7 +27,7 @@ type watchLimit struct {
 
 // userWatches is one user's part of watchLimit.
 type userWatches struct {
-	turns chan struct{} // of those that read what has passed
+	turns chan struct{} // an element for each watch that reads past events
 	n     int
 }
 
@@ -60,7 +60,7 @@ func (l *watchLimit) removeWatch(uid uint32, u *userWatches) {
 	}
 }
 
-// inTurn does something when the user has a turn; false: ctx has ended before.
+// inTurn waits for one of the user's turns and calls do; it returns false if ctx ends first.
 func (u *userWatches) inTurn(ctx context.Context, do func()) bool {
 	select {
 	case u.turns <- struct{}{}:

@@ -19,15 +19,15 @@ const (
 	maxMessages = 256             // that are told apart
 )
 
-// Bounded is a handler before another one: it shortens long texts, and leaves out entries of a
-// message that comes more than 100 times and then more than once a second. The next entry of that
-// message says how many were left out. It may be used concurrently, as slog asks for.
+// Bounded is a handler in front of another one. It shortens long texts. It passes on 100 entries
+// with the same message at once, and then one a second; the next entry with that message says how
+// many were left out. It is safe for concurrent use, as slog requires.
 type Bounded struct {
 	next  slog.Handler
 	rates *messageRates
 }
 
-// NewBounded is a handler whose entries go to next. now gives the time.
+// NewBounded returns a handler that passes entries on to next. now returns the time.
 func NewBounded(next slog.Handler, now func() time.Time) *Bounded {
 	return &Bounded{next: next, rates: &messageRates{now: now, of: map[string]*messageRate{}}}
 }
@@ -59,7 +59,7 @@ func (b *Bounded) Handle(ctx context.Context, r slog.Record) error {
 	return b.next.Handle(ctx, out)
 }
 
-// WithAttrs is a handler of the same bounds.
+// WithAttrs returns a handler with the same bounds and counts.
 func (b *Bounded) WithAttrs(as []slog.Attr) slog.Handler {
 	short := make([]slog.Attr, 0, len(as))
 	for _, a := range as {
@@ -68,12 +68,12 @@ func (b *Bounded) WithAttrs(as []slog.Attr) slog.Handler {
 	return &Bounded{b.next.WithAttrs(short), b.rates}
 }
 
-// WithGroup is a handler of the same bounds.
+// WithGroup returns a handler with the same bounds and counts.
 func (b *Bounded) WithGroup(name string) slog.Handler {
 	return &Bounded{b.next.WithGroup(name), b.rates}
 }
 
-// shortenAttr bounds a value. Of a group only a text is kept that says so where it is too long.
+// shortenAttr bounds a value. A group or struct that is too long becomes the beginning of its text.
 func shortenAttr(a slog.Attr) slog.Attr {
 	a.Key = shortenText(a.Key)
 	v := a.Value.Resolve()
@@ -100,8 +100,8 @@ func shortenText(text string) string {
 	return fmt.Sprintf("%s… (%d bytes more)", text[:cut], len(text)-cut)
 }
 
-// messageRates counts entries by their message. Messages are texts of the program; where one
-// holds something of a request, those beyond maxMessages share one count.
+// messageRates counts entries by message. Most messages are constants of the program. If one
+// contains part of a request, the messages beyond maxMessages share one count.
 type messageRates struct {
 	now func() time.Time
 

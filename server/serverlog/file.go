@@ -17,12 +17,12 @@ import (
 const (
 	fileSize = 8 << 20  // bytes of a file
 	oldFiles = 4        // that are kept beside the newest: NAME.1 is the youngest of them
-	reserve  = 64 << 20 // bytes of its file system that the log leaves to others, but never more than a sixteenth of it
-	askAfter = 64 << 10 // bytes that are written before the file system is asked again
+	reserve  = 64 << 20 // free bytes that the log leaves to others; a sixteenth of the file system if that is less
+	askAfter = 64 << 10 // bytes written between two looks at the free space
 )
 
 // File is a log in files: NAME, and NAME.1 to NAME.4 of what was written before. Together they
-// hold at most 40 MiB. It may be used concurrently.
+// hold at most 40 MiB. It is safe for concurrent use.
 type File struct {
 	name string
 	size int64 // of a file
@@ -36,7 +36,7 @@ type File struct {
 	left  uint64 // entries left out since the last one
 }
 
-// OpenFile opens a log, or goes on with one. Its mode is 0600.
+// OpenFile opens a log to append to it, and creates it with mode 0600.
 func OpenFile(name string) (*File, error) {
 	l := &File{name: name, size: fileSize, room: fileSystemRoom}
 	if err := l.openNewest(); err != nil {
@@ -58,8 +58,8 @@ func (l *File) openNewest() error {
 	return nil
 }
 
-// Write writes one entry, whole. It never fails: without room the entry is left out, and the next
-// one that is written has a line before it that says how many were.
+// Write writes one entry. It never returns an error: an entry that finds no room is left out, and
+// a line before the next entry says how many were left out.
 func (l *File) Write(entry []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,8 +91,8 @@ func (l *File) writeText(b []byte) bool {
 	return err == nil
 }
 
-// rotateFiles begins a new file. Where that fails, the newest one is emptied instead: the log stays within
-// its bounds.
+// rotateFiles begins a new file. If that fails, it empties the newest file, so that the log stays
+// within its bounds.
 func (l *File) rotateFiles() {
 	for i := oldFiles; i > 1; i-- {
 		_ = os.Rename(l.oldName(i-1), l.oldName(i)) // one that is missing is no matter
@@ -108,8 +108,8 @@ func (l *File) rotateFiles() {
 	_ = old.Close()
 }
 
-// takeStandardFiles lets standard output and error, which say why the process ended if nothing
-// else does, go on in the new file where they were the old one.
+// takeStandardFiles moves standard output and standard error to the new file if they were the old
+// one. A panic of the Go runtime goes there.
 func (l *File) takeStandardFiles(old *os.File) {
 	was, err := old.Stat()
 	if err != nil {
@@ -124,8 +124,8 @@ func (l *File) takeStandardFiles(old *os.File) {
 
 func (l *File) oldName(i int) string { return fmt.Sprintf("%s.%d", l.name, i) }
 
-// BeginFile begins a new file if the newest one is half full, so that what is written next comes into one
-// file. Nobody else should write to the log meanwhile.
+// BeginFile begins a new file if the newest one is half full, so that what is written next is in
+// one file. No other process may be writing to the log.
 func (l *File) BeginFile() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -141,11 +141,11 @@ func (l *File) Close() error {
 	return l.f.Close()
 }
 
-// fileSystemRoom is how many bytes a file system has for everybody, and in all.
+// fileSystemRoom returns how many bytes of a file system any user may still write, and how many it has in all.
 func fileSystemRoom(f *os.File) (free, all uint64) {
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(int(f.Fd()), &st); err != nil || st.Blocks == 0 {
-		return 1, 0 // one that does not count
+		return 1, 0 // this file system does not say
 	}
 	return st.Bavail * uint64(st.Bsize), st.Blocks * uint64(st.Bsize)
 }

@@ -32,7 +32,7 @@ func TestARepeatedMessageIsBounded(t *testing.T) {
 	}
 }
 
-// TestMessagesOfRequestsShareOneCount: a defect that makes messages of what was asked fills nothing.
+// TestMessagesOfRequestsShareOneCount: a defect that puts parts of requests into messages does not fill the log.
 func TestMessagesOfRequestsShareOneCount(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Unix(1e9, 0)
@@ -86,7 +86,7 @@ func openTestFile(t *testing.T, size int64) *File {
 }
 
 // TestTheLogIsRotated writes a hundred times what is kept: the newest entries are there, in order and whole,
-// and the files stay within their bounds. One that was there before is gone on with.
+// and the files stay within their bounds. A log that is opened again is appended to.
 func TestTheLogIsRotated(t *testing.T) {
 	l := openTestFile(t, 1000)
 	const lines = 10_000

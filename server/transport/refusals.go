@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// refusals bounds what the log says of requests that were refused for who asked: one line for a
-// source and minute, however many there are. Who has no identity is one source.
+// refusals bounds the log lines about requests that were refused because of who asked: one line
+// for each source and minute. All callers without an identity on TCP are one source.
 type refusals struct {
 	now func() time.Time
 
@@ -38,8 +38,8 @@ func newRefusals(now func() time.Time) *refusals {
 	return &refusals{now: now, of: map[refusalSource]*refusalCount{}}
 }
 
-// countRefusal counts a refused request. logged: a line is due; unlogged is how many requests of
-// the source had none since the last one.
+// countRefusal counts a refused request. logged says that a line is due; unlogged is how many
+// requests of the source had no line since the last one.
 func (l *refusals) countRefusal(s refusalSource) (unlogged uint64, logged bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,10 +17,10 @@ import (
 	"github.com/coxswain-sched/coxswain/store"
 )
 
-// damagesAtMost bounds how many damaged rows are remembered.
+// damagesAtMost bounds how many damaged rows a store remembers.
 const damagesAtMost = 1000
 
-// damages are the damaged rows that were met, each once.
+// damages is the list of damaged rows that were read, each once.
 type damages struct {
 	mu   sync.Mutex
 	list []store.Damage
@@ -47,10 +47,10 @@ func (s *Store) Damages() []store.Damage {
 	return slices.Clone(s.damages.list)
 }
 
-// errDisorder says that rows do not come in the order of their keys.
+// errDisorder is the error for rows that are not in the order of their keys.
 var errDisorder = fault.New(fault.Internal, "the journal is %w: rows are not in order", store.ErrDamaged)
 
-// isBehind reports whether a key comes behind another one of the same table.
+// isBehind reports whether a key comes after another key of the same table.
 func isBehind(key, other driver.Value) bool {
 	switch key := key.(type) {
 	case int64:
@@ -75,9 +75,9 @@ func isCorrupt(err error) bool {
 	return errors.As(err, &se) && (se.Code()&0xff == sqlite3.SQLITE_CORRUPT || se.Code()&0xff == sqlite3.SQLITE_NOTADB)
 }
 
-// salvageJobs calls f for the rows that q asks for, largest number first, where a page of the
-// database is damaged and no plain query gets past it. It reads one row after another, by the
-// numbers that the table and its indexes still give.
+// salvageJobs calls f for the rows that q asks for, largest number first. It is for a database with
+// a damaged page, where a plain query fails: it collects the numbers of jobs from the table and its
+// indexes, and reads each row by itself.
 func (s *Store) salvageJobs(ctx context.Context, q *store.Query, f func(store.JobRow) error) error {
 	ids := map[int64]struct{}{}
 	for _, query := range []string{
@@ -127,8 +127,8 @@ func (s *Store) salvageJobs(ctx context.Context, q *store.Query, f func(store.Jo
 	return nil
 }
 
-// jobPage reads rows of jobs and leaves out the damaged ones. last is the number of the last
-// row, damaged or not; n counts both.
+// jobPage reads rows of jobs and leaves out the damaged ones. last is the number of the last row;
+// last and n include damaged rows.
 func (s *Store) jobPage(ctx context.Context, rows []store.JobRow, query string, args ...driver.Value) (out []store.JobRow, n int, last int64, err error) {
 	err = s.withReader(ctx, func(c *conn) error {
 		return c.queryRows(func(row []driver.Value) error {

@@ -15,15 +15,15 @@ import (
 	"github.com/coxswain-sched/coxswain/store"
 )
 
-// A high-water mark lies beside the database, in a file of its own: how far the journal is
-// acknowledged, and how far the write-ahead log has to be whole for that. SQLite takes a log
-// that breaks off in the middle for one that was not written to its end; the mark tells the
-// two apart.
+// The high-water mark is a file beside the database. It says up to which record the journal was
+// acknowledged, and up to which frame the write-ahead log must be intact for that. SQLite cannot
+// tell a log that is damaged in the middle from a log whose end was never written; with the mark,
+// the store can.
 //
-// The file has two places, which are written in turn, so that one of them is whole at any
-// moment. The mark is written after every commit, before the call returns, and made durable
-// while the next one is being written: after the loss of a process it is exact, after a loss
-// of power one commit late at most.
+// The file has two places. The store writes them in turn, so that one of them is intact at any
+// moment. It writes the mark after every commit, before the call returns, and makes it durable
+// while it writes the next one. After a crash of the process the mark is exact; after a loss of
+// power it is one commit late at most.
 
 const (
 	markMagic = "coxmark1"
@@ -31,16 +31,15 @@ const (
 	markStep  = 4096 // between the places, so that no block of a disk has both
 )
 
-// mark is what a place says.
+// mark is the content of a place.
 type mark struct {
 	turn       uint64
 	seq, epoch uint64
 	log        logEnd
 }
 
-// logEnd is where the committed part of a write-ahead log ends: the salts of the log, how
-// many frames are committed, and the checksum in the last of them. No frames: the log need
-// not be there.
+// logEnd is the end of the committed part of a write-ahead log: the salts of the log, the number
+// of committed frames, and the checksum in the last of them. Without frames the log may be absent.
 type logEnd struct {
 	salt   uint64
 	frames uint64
@@ -68,8 +67,8 @@ func decodeMark(b []byte) (m mark, ok bool) {
 	return m, true
 }
 
-// readMark reads the mark of a directory; the zero mark if there is none yet. spoilt says that
-// one of its places is damaged; the other one is then a commit older at most.
+// readMark reads the mark of a directory; it returns the zero mark if there is none yet. spoilt
+// says that one place is damaged; the mark may then be one commit old.
 func readMark(dir string) (m mark, spoilt bool, err error) {
 	b, err := os.ReadFile(markName(dir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -107,14 +106,14 @@ type marker struct {
 	syncing chan error // of the sync under way; nil: none
 }
 
-// openMarker takes the mark over. It makes the file if there is none.
+// openMarker returns a marker that goes on from a mark. It creates the file if there is none.
 func openMarker(dir string, now mark) (*marker, error) {
 	f, err := os.OpenFile(markName(dir), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	if info, err := f.Stat(); err == nil && info.Size() < 2*markStep {
-		// Its blocks are there from now on: a mark needs no room later.
+		// Allocate all blocks now, so that writing a mark needs no free space later.
 		if _, err := f.WriteAt(make([]byte, 2*markStep-info.Size()), info.Size()); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
@@ -125,14 +124,14 @@ func openMarker(dir string, now mark) (*marker, error) {
 	return &marker{dir: dir, f: f, now: now, log: &logTail{name: filepath.Join(dir, "journal.db-wal")}}, nil
 }
 
-// acked is what the caller of a commit may rely on from then on.
+// acked is what a commit acknowledges to its caller.
 type acked struct {
 	seq, epoch uint64 // the newest record and the newest epoch; 0: as before
-	durable    bool   // not only after the loss of a process
+	durable    bool   // after a loss of power too, not only after a crash of the process
 }
 
-// noteCommit writes the mark after a commit. Of a durable one it starts to make the mark durable
-// too, and waits until the one before is.
+// noteCommit writes the mark after a commit. After a durable commit it also begins to sync the
+// mark, when the sync before has ended.
 func (m *marker) noteCommit(a acked) error {
 	m.now.seq, m.now.epoch = max(m.now.seq, a.seq), max(m.now.epoch, a.epoch)
 	end, err := m.log.followLog()
@@ -169,8 +168,8 @@ func (m *marker) waitSynced() error {
 	return err
 }
 
-// close writes a mark that needs no log, if the last connection to the database has
-// taken it along, and makes the mark durable.
+// close makes the mark durable. If the last connection to the database has removed the log, it
+// first writes a mark that needs none.
 func (m *marker) close() error {
 	err := m.waitSynced()
 	if _, stat := os.Stat(m.log.name); errors.Is(stat, fs.ErrNotExist) && m.now.turn > 0 {

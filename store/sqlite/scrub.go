@@ -37,14 +37,14 @@ func (s *Store) Scrub(ctx context.Context, pace func(bytes int) error) error {
 	return s.scrubPacks(ctx, pace)
 }
 
-// findingsAtMost bounds how many faults of pages one scrub tells.
+// findingsAtMost bounds how many faults of pages one scrub reports.
 const findingsAtMost = 100
 
-// ofIndex matches what an integrity check says of an index that disagrees with its table.
+// ofIndex matches the lines of an integrity check about an index that disagrees with its table.
 var ofIndex = regexp.MustCompile(`^(?:row \d+ missing from index|wrong # of entries in index|row \d+ values differ from index|rowid not at end-of-record for row \d+ of index) (\w+)$`)
 
-// scrubPages has SQLite check its pages. That is one statement, which cannot be slowed down: it
-// runs on a thread of its own, with what processor time nobody else wants.
+// scrubPages has SQLite check its pages. That is one statement, which cannot be slowed down, so it
+// runs on a thread of its own with the lowest priority.
 func (s *Store) scrubPages(ctx context.Context) error {
 	var found []string
 	done := make(chan error, 1)

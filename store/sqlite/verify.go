@@ -210,8 +210,8 @@ func verifyOld(ctx context.Context, _ *conn, dir string, got *Contents) error {
 	return err
 }
 
-// verifyUploads reads the archives that came with jobs. Of one that is not there nothing is said:
-// it may have gone as it should.
+// verifyUploads reads the archives that came with jobs. A missing archive is no fault: the server
+// removes those that no job needs any more.
 func verifyUploads(ctx context.Context, _ *conn, dir string, _ *Contents) error {
 	return eachUpload(dir, func(user, name string) error {
 		if ctx.Err() != nil {
