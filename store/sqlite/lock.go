@@ -92,14 +92,17 @@ func writeSignature(f *os.File, who string) error {
 }
 
 func lockHeld(dir string, f *os.File) error {
-	holder := "another cox"
+	holder, remedy := "another cox", "wait for it, or give another --state-dir"
 	if pid, who, ok := readSignature(f); ok {
 		holder = fmt.Sprintf("another cox (%s, process %d", who, pid)
 		if info, err := f.Stat(); err == nil {
 			holder += info.ModTime().UTC().Format(", since " + time.DateTime + " UTC")
 		}
 		holder += ")"
+		if strings.HasPrefix(who, "cox up") {
+			remedy = "it is a server: use that one, end it (cox down), or give another --state-dir"
+		}
 	}
 	return fault.New(fault.Conflict, "%s uses the state directory %s", holder, dir).
-		Advise("wait for it, or give another --state-dir")
+		Advise("%s", remedy)
 }
