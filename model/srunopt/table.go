@@ -17,7 +17,7 @@ const (
 	whyNoProf   = "nothing is profiled or accounted here"
 	whyOneMPI   = "programs find each other by PMI-1 or by themselves"
 	whyNoPTY    = "not built yet: steps have no terminal"
-	whyNoCont   = "not built yet: containers"
+	whyNoCont   = "a step has no container; start apptainer or podman in the step, or leave the option out to run the machine's programs"
 	whyNoBcast  = "not needed: the nodes share the file system"
 	whyHardware = "the allocation decides which CPUs there are"
 )

@@ -278,7 +278,7 @@ func TestParseWarnings(t *testing.T) {
 		"--uenv=x --view y":                "job.sbatch:2: --uenv belongs to a plugin of some sites (user environments): not read\njob.sbatch:2: --view belongs to a plugin of some sites (user environments): not read",
 		"--workdir=/x":                     "job.sbatch:2: --workdir is the old name of --chdir: read as that",
 		"--get-user-env=L":                 "job.sbatch:2: --get-user-env=L is an old form: read as --get-user-env\njob.sbatch:2: --get-user-env has no effect here: no login environment is loaded: the job gets the environment of its submission",
-		"--container-image=x":              "job.sbatch:2: --container-image belongs to the pyxis plugin; on Kubernetes it is the job's image, elsewhere the job runs without one",
+		"--container-image=x":              "job.sbatch:2: --container-image is an option of the pyxis plugin: Kubernetes runs the job in this image and a Slurm pool passes it on, on other machines the program runs without the image",
 		"--dependency=singleton":           "",
 		"-N 4 -n 2":                        "job.sbatch:2: --nodes is more than the tasks can use: 2 tasks on 2 nodes",
 	} {

@@ -15,8 +15,8 @@ type pluginOption struct {
 }
 
 const (
-	ofPyxis = "belongs to the pyxis plugin; containers are not built yet, so the job runs without one"
-	ofImage = "belongs to the pyxis plugin; on Kubernetes it is the job's image, elsewhere the job runs without one"
+	ofPyxis = "is an option of the pyxis plugin: a Slurm pool passes it on, elsewhere the program runs without it"
+	ofImage = "is an option of the pyxis plugin: Kubernetes runs the job in this image and a Slurm pool passes it on, on other machines the program runs without the image"
 	ofSite  = "belongs to a plugin of some sites"
 )
 
