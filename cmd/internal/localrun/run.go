@@ -38,6 +38,7 @@ type Options struct {
 	StateDir string // "": a temporary one, removed at the end
 	Raw      bool   // output lines without labels
 	Quiet    bool   // nothing but the jobs' output and errors
+	Strict   bool   // refuse options that have no effect here, in place of a note
 	Grace    time.Duration
 	Out, Err io.Writer
 	Terminal bool // Err is a terminal
@@ -193,6 +194,15 @@ func (s *session) lastingFiles(files []string) []string {
 	})
 }
 
+// noteUnused notes an option that has no effect here, and refuses it where Strict is set.
+func (s *session) noteUnused(format, value string) error {
+	if s.opt.Strict {
+		return fault.New(fault.Invalid, format, value).Advise("take the option out, or leave --strict out to be warned alone")
+	}
+	s.screen.printNote("  ! "+format, value)
+	return nil
+}
+
 // submitRequest accepts one request and says what was understood.
 func (s *session) submitRequest(ctx context.Context, f *follower, r *intake.Request) error {
 	spec := r.Spec
@@ -201,14 +211,18 @@ func (s *session) submitRequest(ctx context.Context, f *follower, r *intake.Requ
 		s.screen.printNote("  ! %s", w)
 	}
 	if name := spec.Reservation; name != "" {
-		s.screen.printNote("  ! --reservation=%s has no effect here: there are none in a room of one's own, the job is placed as any other", name)
+		if err := s.noteUnused("--reservation=%s has no effect here: cox run has no reservations, the job is placed as any other", name); err != nil {
+			return err
+		}
 		spec.Reservation = ""
 	}
 	if unknown := spec.ResolveLevels(func(string) (int, bool) { return 0, false }); unknown != "" {
 		return fault.New(fault.Invalid, "within: %s: the virtual nodes of cox run stand in no topology", unknown).Advise("leave it out here; cox submit reads it where the site has such a level")
 	}
 	if spec.Licenses != "" {
-		s.screen.printNote("  ! --licenses=%s has no effect here: nobody counts licences in a room of one's own", spec.Licenses)
+		if err := s.noteUnused("--licenses=%s has no effect here: cox run does not count licences", spec.Licenses); err != nil {
+			return err
+		}
 		spec.Licenses = ""
 	}
 	if len(f.order) == 0 {

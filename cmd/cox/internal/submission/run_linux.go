@@ -35,6 +35,7 @@ type runFlags struct {
 	quiet     bool
 	verbose   bool
 	byAddress bool
+	strict    bool
 	grace     time.Duration
 	time      string
 }
@@ -77,6 +78,7 @@ Ctrl-C cancels, a second Ctrl-C kills.`,
 	fl.StringVar(&f.stateDir, "state-dir", "", "keep the journal and logs here (default: a temporary folder)")
 	fl.DurationVar(&f.grace, "grace", 30*time.Second, "between the signal to end and the kill")
 	fl.BoolVar(&f.raw, "raw", false, "output lines without the rank before them")
+	fl.BoolVar(&f.strict, "strict", false, "refuse what would only be warned of")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "nothing but the job's output and errors")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say what the control plane does")
 	fl.BoolVar(&f.byAddress, "by-address", false, "virtual nodes without host names: their names are their addresses")
@@ -114,7 +116,7 @@ func (f *runFlags) runJobs(cmd *cobra.Command, args []string) (int, error) {
 	terminal := err == nil && term.IsTerminal(int(os.Stderr.Fd()))
 	return localrun.Run(cmd.Context(), localrun.Options{
 		Requests: requests, Shape: localrun.Shape{Nodes: f.nodes, GPUsPerNode: f.gpus}, StateDir: f.stateDir,
-		Raw: f.raw, Quiet: f.quiet, Grace: f.grace, Out: os.Stdout, Err: os.Stderr, Terminal: terminal, Width: width,
+		Raw: f.raw, Quiet: f.quiet, Strict: f.strict, Grace: f.grace, Out: os.Stdout, Err: os.Stderr, Terminal: terminal, Width: width,
 		Signals: signals, Log: log, Who: cli.Caller().User,
 		OpenEngine: openLocal(log, f.byAddress, own), Machine: here,
 	})
@@ -217,7 +219,7 @@ func (f *runFlags) scriptRequest(name string, args, shape []string) (*intake.Req
 		return nil, err
 	}
 	return intake.Read(intake.Text{Form: intake.Detect(name, data), Name: name, Data: data}, intake.Options{
-		Owner: cli.Caller(), Args: append(shape, f.options...), ScriptArgs: args, Environ: os.Environ(), Dir: dir, Host: cli.Hostname(), ReadFile: os.ReadFile,
+		Owner: cli.Caller(), Args: append(shape, f.options...), ScriptArgs: args, Environ: os.Environ(), Dir: dir, Host: cli.Hostname(), Strict: f.strict, ReadFile: os.ReadFile,
 	})
 }
 
