@@ -12,7 +12,7 @@ type Policy struct {
 	Priority   Weights     `json:"priority,omitzero" yaml:"priority,omitempty" doc:"how much each factor counts for a job's place in the queue"`
 	FairShare  FairShare   `json:"fair_share,omitzero" yaml:"fair_share,omitempty" doc:"how past usage counts"`
 	Backfill   Backfill    `json:"backfill,omitzero" yaml:"backfill,omitempty" doc:"how jobs behind the head are let past it"`
-	Batch      Batch       `json:"batch,omitzero" yaml:"batch,omitempty" doc:"what batch scripts do that do not say it"`
+	Batch      Batch       `json:"batch,omitzero" yaml:"batch,omitempty" doc:"defaults of batch scripts"`
 	Preemption Preemption  `json:"preemption,omitzero" yaml:"preemption,omitempty" doc:"who may take running jobs' place, and how"`
 	Accounts   []Account   `json:"accounts,omitempty" yaml:"accounts,omitempty" doc:"the tree of accounts; each names its parent"`
 	QOS        []QOS       `json:"qos,omitempty" yaml:"qos,omitempty" doc:"named limits, priorities and rights"`
@@ -76,11 +76,11 @@ type Topology struct {
 	SwitchWait Duration `json:"switch_wait,omitempty" yaml:"switch_wait,omitempty" words:"none=-1" doc:"the longest that a job waits for few switches (sbatch --switches), and how long without a time of its own; 0: 5 minutes"`
 }
 
-// Batch is what holds for batch scripts in sbatch's form that do not say it themselves. It counts
+// Batch has the defaults of batch scripts in sbatch's form. They are read
 // when a job is submitted.
 type Batch struct {
-	Requeue  string `json:"requeue,omitempty" yaml:"requeue,omitempty" enum:"on,off" doc:"whether one runs again that was preempted, or lost its node (sbatch --requeue, --no-requeue); left out: on, as Slurm's JobRequeue=1"`
-	OpenMode string `json:"open_mode,omitempty" yaml:"open_mode,omitempty" enum:"truncate,append" doc:"what a start, also after a requeue, does with output files that are there (sbatch --open-mode); left out: truncate, as Slurm's JobFileAppend=0"`
+	Requeue  string `json:"requeue,omitempty" yaml:"requeue,omitempty" enum:"on,off" doc:"whether a script runs again after a preemption or the loss of its node (sbatch --requeue, --no-requeue); left out: on, as Slurm's JobRequeue=1"`
+	OpenMode string `json:"open_mode,omitempty" yaml:"open_mode,omitempty" enum:"truncate,append" doc:"what each start, also after a requeue, does with existing output files (sbatch --open-mode); left out: truncate, as Slurm's JobFileAppend=0"`
 }
 
 // Preemption says whether waiting jobs may stop running ones.

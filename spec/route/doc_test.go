@@ -13,8 +13,8 @@ func document() string {
 	var b strings.Builder
 	b.WriteString("# Where work belongs\n\nMade from the tables in advise/ by `make docs`.\n\n" +
 		"`cox advise FILE` reads the facts from an sbatch script or a job in YAML, each with the line that shows it. Flags override them;\n" +
-		"without a file, flags alone say them. `--expect slurm` (or `ray on kubernetes`) makes it a check: exit 4 if the advice is another.\n" +
-		"The answer is an engine, a runtime on it, and what has to be added. Nothing is refused because of an advice.\n\n## Facts\n\n| fact | meaning | recognised by |\n|---|---|---|\n")
+		"without a file the flags state them all. `--expect slurm` (or `ray on kubernetes`) makes it a check: exit 4 if the advice differs.\n" +
+		"The answer is an engine, a runtime on it, and what has to be added. Advice never refuses a job.\n\n## Facts\n\n| fact | meaning | recognised by |\n|---|---|---|\n")
 	for _, k := range keys {
 		var by []string
 		for _, p := range patterns {
@@ -38,7 +38,7 @@ func document() string {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", k.key, k.meaning, strings.Join(by, ", "))
 	}
-	b.WriteString("\nA fact that nothing states is taken as no, and nodes as 1. Programs are recognised where a command begins: arguments, text that\nis printed, values of variables that are never run, and here documents that no interpreter reads are not.\n\n## As it is\n\nA script may take things from the machines that a container does not have: modules, software of spack and conda, home directories and\nfile systems of the site, containers that it starts by itself, a Ray cluster that it starts by srun, jobs that it submits, and programs where no image is\nnamed. Such a script runs on the machines as it is, so that is advised, and the answer says with `or` where its shape belongs and what that\ntakes: \"kubernetes, if an image holds cuda/12.1 and ~/venv is on a volume\". `--bare-metal=false` says that it needs none of it. Pools of this server's own machines do as well as Slurm there.\n\n## Rules\n\nOf the rules for the engine, and of those for the runtime, the first that applies decides; of the others all that apply speak.\n\n| rule | about | if | then | why |\n|---|---|---|---|---|\n")
+	b.WriteString("\nFacts that nothing states are taken as no, and nodes as 1. Advice looks for programs only where a command begins. It skips arguments,\nprinted text, values of variables that are never run, and here documents that no interpreter reads.\n\n## Scripts that need the machines\n\nSome scripts need things that a container does not have: modules, software of spack or conda, home directories, file systems of the\nsite, containers or a Ray cluster that the script starts itself, jobs that it submits, or programs without a named image. Advice keeps\nsuch a script on the machines, on Slurm or on this server's own machines. After `or` it names the place that suits the script's shape\nand what would have to be true: \"kubernetes, if an image holds cuda/12.1 and ~/venv is on a volume\". With `--bare-metal=false` you\nstate that the script needs none of these things.\n\n## Rules\n\nOf the rules for the engine, and of those for the runtime, the first that applies decides. All other rules that apply are shown.\n\n| rule | about | if | then | why |\n|---|---|---|---|---|\n")
 	stages := [...]string{"engine", "runtime", "add-on", "split"}
 	for _, r := range rules {
 		var when []string
