@@ -11,7 +11,7 @@ import (
 )
 
 // applyWindow fills in the ends of the window of time that were not given, as Slurm does:
-// with -s alone it is this moment, with -j it begins with the first job, else today.
+// with -s alone it is this moment, with -j (also beside -s) all time until now, else today.
 func (q *query) applyWindow() {
 	if q.from.IsZero() && len(q.ids) == 0 {
 		q.from = q.Now
@@ -20,7 +20,7 @@ func (q *query) applyWindow() {
 			q.from = time.Date(y, m, d, 0, 0, 0, 0, q.Now.Location())
 		}
 	}
-	if q.to.IsZero() && len(q.states) > 0 {
+	if q.to.IsZero() && len(q.states) > 0 && !q.from.IsZero() {
 		q.to = q.from
 	}
 	if q.to.IsZero() {
