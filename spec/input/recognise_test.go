@@ -32,6 +32,7 @@ var samples = []sample{
 	{"a job whose command has holes", "a.yaml", "command: docker ps --format {{.Names}}\nenv:\n  A: ${HOME}/x\n", Native, "", "", 0},
 	{"a job whose script has holes", "a.yaml", "name: x\nscript: |\n  echo ${HOME} {{ x }}\n  {% if a %}\noutput: $HOME/%j.out\n", Native, "", "", 0},
 	{"a wrong job: the native form says what is wrong", "a.yaml", "nodess: 2\n", Native, "", "", 0},
+	{"a job with a field that conda has", "a.yaml", "name: x\ncommand: hostname\ndependencies: [afterok:1]\n", Native, "", "", 0},
 	{"a Windows job", "a.yaml", "\xef\xbb\xbfname: x\r\ncommand: a\r\n", Native, "", "", 0},
 
 	{"a pod", "pod.yaml", "apiVersion: v1\nkind: Pod\nmetadata:\n  name: x\n", Kubernetes, "pod.yaml:2:7: this is a manifest for Kubernetes (Pod), which Coxswain does not read yet", "native form", 2},

@@ -136,7 +136,7 @@ var tools = []struct {
 	{
 		OtherTool, "an environment of conda", "create it (conda env create -f %s), and activate it in a batch script",
 		func(d *yamlDocument, _ string) bool {
-			return d.has("dependencies", "channels") || d.has("name", "dependencies")
+			return !d.hasOneOf(jobKeys...) && d.has("dependencies") && d.hasOneOf("channels", "name")
 		},
 	},
 	{
