@@ -36,7 +36,7 @@ tests  = mkdir -p $(REPORT) && $(BIN)/gotestsum --format pkgname-and-test-fails 
 SEED ?= 1
 export RAPID_SEED := $(SEED)
 
-.PHONY: test quick cross lint unit race proofs proofs-computed proofs-run slurm kube kube-batch arm64 bench bench-slurm bench-kube bench-grow bench-traces torture fuzz build clean docs
+.PHONY: test quick cross lint unit race proofs proofs-computed proofs-run slurm kube kube-batch arm64 bench bench-slurm bench-kube bench-grow bench-traces torture fuzz build release clean docs
 
 test: $(BIN)/.tools           ## everything that must pass before a commit lands, side by side
 	COX_REPORT=$(REPORT) scripts/test.sh
@@ -46,6 +46,10 @@ quick: $(BIN)/.tools          ## vet and unit tests of the packages that changed
 
 build:                        ## bin/: cox, Slurm's names, what runs in pods, the live view, the GPU probe
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o bin/ ./cmd/cox ./cmd/cox-slurm ./cmd/cox-pod ./cmd/cox-top ./cmd/cox-gpuprobe
+
+# VERSION=v1.2.3 outranks the commit's tag, SOURCE_DATE_EPOCH its time.
+release:                      ## dist/: archives for Linux and macOS, SBOM, licences of third parties, checksums
+	$(GO) run ./internal/release/make -o $(or $(OUT),dist)
 
 cross:                        ## the client builds for macOS
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) vet ./cmd/cox ./cmd/cox-top ./api ./api/client ./api/address ./cmd/printer/...
@@ -121,4 +125,4 @@ $(BIN)/.tools: scripts/tools/go.mod scripts/tools/go.sum
 	touch $@
 
 clean:
-	rm -rf bin
+	rm -rf bin dist

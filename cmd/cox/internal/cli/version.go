@@ -9,8 +9,15 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/printer"
 )
 
-// Version is the module's version, or the commit that it was built from.
+// release is the version of a release, which its build sets (internal/release).
+var release string
+
+// Version is that of the release, else the module's version, else the commit that it was built
+// from.
 func Version() string {
+	if release != "" {
+		return release
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"

@@ -1,0 +1,6 @@
+package release
+
+// IdentifyLicence shows the tests what a text is.
+func IdentifyLicence(text string) []string {
+	return identifyLicences([]licenceText{{text: []byte(text)}})
+}
