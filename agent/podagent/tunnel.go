@@ -177,6 +177,9 @@ func (t *tunnel) leadToMember(c net.Conn, to int, purpose string) {
 		return
 	}
 	s, err := t.dialMember(t.ctx, to, purpose)
+	if err != nil && t.ctx.Err() != nil {
+		return // the attempt is over: nobody waits for the connection
+	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "cox-pod: connect to %s: %v\n", t.members[to].Name, err)
 		return

@@ -48,7 +48,7 @@ fi
 # other of the driver's tests is beside, and then those, on two clusters (lab.Start lets no more be),
 # of which each has several tests at once. The packages below driver/kube that start no cluster are
 # make unit's.
-{ tests parts ./test/testcluster/kubelab && tests server "./server/daemon ./cmd/cox" -run Kube && tests outlives ./test/kill -run Kube; } >"$out/beside" 2>&1 &
+{ tests parts ./test/testcluster/kubelab && tests server "./server/daemon ./cmd/cox" -run Kube && tests outlives "./test/kill ./test/tutorial" -run Kube; } >"$out/beside" 2>&1 &
 beside=$!
 tests storm ./driver/kube -run '^TestStorm$'
 rc=$?

@@ -38,7 +38,7 @@ beside() {
 	beside+=($!)
 }
 beside storms ./driver/slurm -parallel 12 -run '^Test(Storm|Conformance)$'
-beside server "./cmd/cox ./test/kill" -run '^TestSlurm'
+beside server "./cmd/cox ./test/kill ./test/tutorial" -run '^TestSlurm'
 beside reader ./test/slurm
 COXSWAIN_SBATCH=1 $go test -count=1 -run Against ./model/hostlist ./spec/sbatch &&
 	tests rest "./driver/slurm/... ./test/testcluster/slurmlab" -p 2 -parallel 3 -skip '^Test(Storm|Conformance)$'

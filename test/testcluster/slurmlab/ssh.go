@@ -94,10 +94,10 @@ func (l *Lab) startSSHD(ctx context.Context, dir string) error {
 	port := l.ports.portOf(sshPort)
 	conf := strings.Join([]string{
 		fmt.Sprintf("Port %d", port), "ListenAddress 127.0.0.1", "HostKey " + dir + "/host", "AuthorizedKeysFile " + dir + "/authorized", "StrictModes no",
-		"PidFile none", "PermitRootLogin prohibit-password", "PasswordAuthentication no", "UsePAM no", "MaxSessions 100", "MaxStartups 100", "SetEnv PATH=" + path, "",
+		"PidFile none", "PermitRootLogin prohibit-password", "PasswordAuthentication no", "UsePAM no", "MaxSessions 100", "MaxStartups 100", "SetEnv PATH=" + path + " " + strings.Join(l.Env, " "), "",
 	}, "\n")
 	if l.modern { // they may not leave this Debian by themselves
-		conf += "Match User " + strings.Join(people, ",") + "\nChrootDirectory " + l.hold.root + "\nSetEnv PATH=/usr/bin:/bin\n"
+		conf += "Match User " + strings.Join(people, ",") + "\nChrootDirectory " + l.hold.root + "\nSetEnv PATH=/usr/bin:/bin " + strings.Join(l.Env, " ") + "\n"
 	}
 	if err := writePasswd(dir); err != nil {
 		return err
