@@ -22,16 +22,32 @@ func Parse(file string, data []byte) (*account.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	var errs []*spec.Error
-	for _, x := range p.Check() {
-		e := doc.Error(placeOf(doc.Root, x.Path), x.Path+": "+x.Message, x.Remedy)
-		errs = append(errs, e)
-	}
-	slices.SortStableFunc(errs, func(a, b *spec.Error) int { return cmp.Or(a.Line-b.Line, a.Col-b.Col) })
-	if err := spec.Join(errs[:min(len(errs), maxErrors)]); err != nil {
+	if err := locateProblems(doc, p.Check()); err != nil {
 		return nil, err
 	}
 	return p, nil
+}
+
+// Locate is the error about problems of a document that was read before, each with its line; nil: there
+// are none. It is a *spec.Error.
+func Locate(file string, data []byte, problems []account.Problem) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	_, doc, err := readPolicy(file, data)
+	if err != nil {
+		return err
+	}
+	return locateProblems(doc, problems)
+}
+
+func locateProblems(doc *yaml.Document, problems []account.Problem) error {
+	var errs []*spec.Error
+	for _, x := range problems {
+		errs = append(errs, doc.Error(placeOf(doc.Root, x.Path), x.Path+": "+x.Message, x.Remedy))
+	}
+	slices.SortStableFunc(errs, func(a, b *spec.Error) int { return cmp.Or(a.Line-b.Line, a.Col-b.Col) })
+	return spec.Join(errs[:min(len(errs), maxErrors)])
 }
 
 // readPolicy fills the types, without asking whether that makes sense together.

@@ -7,7 +7,10 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/control/admission"
+	"github.com/coxswain-sched/coxswain/control/pools"
+	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/server/servertest"
 )
 
@@ -20,7 +23,7 @@ func TestPolicy(t *testing.T) {
 	if p, err := anna.Policy(ctx, 0); err != nil || p.Revision != 0 || p.Text != "" {
 		t.Fatalf("%+v %v", p, err)
 	}
-	const text = "# our rules\npartitions: [{name: gpu, tier: 2}]\n"
+	const text = "# our rules\npartitions: [{name: main, tier: 2}]\n"
 	if _, err := anna.SetPolicy(ctx, &api.SetPolicy{Text: text}); fault.KindOf(err) != fault.Permission {
 		t.Errorf("anna sets the rules: %v", err)
 	}
@@ -112,5 +115,41 @@ func TestTheDoorUnderAPolicy(t *testing.T) {
 	out, err := anna.Change(ctx, &api.Change{Select: api.Select{IDs: []string{"2"}}, Verb: "update", Update: &api.Update{QOS: &high}})
 	if err != nil || len(out.Errors) != 1 || out.Errors[0].Error.FaultKind() != fault.Permission {
 		t.Errorf("an update to a QOS that may not be used: %+v %v", out, err)
+	}
+}
+
+// stocked is an engine that has found partitions, or nothing yet.
+type stocked struct {
+	engine.Engine
+	inv *fleet.Inventory
+}
+
+func (s stocked) Inventory() *fleet.Inventory { return s.inv }
+
+// TestRulesOfAbsentPartitions: rules of a partition that neither the server nor a pool has are refused at
+// their line. A pool that has not answered yet may have it: then they are warned of.
+//
+// Seen to fail without asking the pools, and without the check.
+func TestRulesOfAbsentPartitions(t *testing.T) {
+	p := servertest.NewPlane()
+	p.PoolViews = []pools.View{{Pool: fleet.Pool{Name: "hpc", Engine: "slurm"}}}
+	found := &fleet.Inventory{Partitions: []fleet.Partition{{Name: "gpu"}}}
+	p.Engines = map[string]engine.Engine{"hpc": stocked{inv: found}}
+	admin := start(t, p, nil).Admin(t)
+	set := func(text string) (*api.PolicyDone, error) {
+		return admin.SetPolicy(t.Context(), &api.SetPolicy{Text: text, DryRun: true, File: "q.yaml"})
+	}
+	if _, err := set("partitions: [main, gpu]\n"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := set("partitions:\n  - main\n  - {name: long, tier: 2}\n")
+	var e *api.Error
+	if !errors.As(err, &e) || len(e.Errors) != 1 || e.Errors[0].Line != 3 || e.Errors[0].Message != "partitions[1].name: there is no partition long on this server, which has main, gpu" {
+		t.Fatalf("%v %+v", err, e)
+	}
+	p.Engines["hpc"] = stocked{}
+	done, err := set("partitions: [long]\n")
+	if err != nil || len(done.Warnings) != 1 || !strings.Contains(done.Warnings[0], "partition long: the server does not have it, and pool hpc has not answered yet") {
+		t.Errorf("%+v %v", done, err)
 	}
 }

@@ -2,12 +2,17 @@ package admin
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/control/state"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/policy"
 	"github.com/coxswain-sched/coxswain/server/transport"
@@ -66,6 +71,10 @@ func (s *service) setPolicy(c *call) (*api.PolicyDone, error) {
 	if err != nil {
 		return nil, err
 	}
+	absent, warned := s.absentPartitions(rules)
+	if err := policy.Locate(cmp.Or(req.File, "queues.yaml"), []byte(req.Text), absent); err != nil {
+		return nil, err
+	}
 	now, err := s.cfg.Plane.Policy(c.Ctx(), 0)
 	if err != nil {
 		return nil, err
@@ -74,7 +83,7 @@ func (s *service) setPolicy(c *call) (*api.PolicyDone, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &api.PolicyDone{Effects: append(s.policyEffects(now.Rules, rules), late...), Warnings: s.cfg.Rules.Beside(rules)}
+	out := &api.PolicyDone{Effects: append(s.policyEffects(now.Rules, rules), late...), Warnings: append(s.cfg.Rules.Beside(rules), warned...)}
 	for _, c := range policy.Diff(now.Rules, rules) {
 		out.Changes = append(out.Changes, api.PolicyChange{Text: c.String(), Lines: c.Lines})
 	}
@@ -94,4 +103,56 @@ func (s *service) setPolicy(c *call) (*api.PolicyDone, error) {
 	}
 	out.Policy, out.Changed = *shownPolicy(&v), v.Revision != now.Revision
 	return out, nil
+}
+
+// absentPartitions finds rules of partitions that neither the server nor a pool has. As long as a pool
+// has not said which it has, they are only warned of.
+func (s *service) absentPartitions(rules *account.Policy) (absent []account.Problem, warnings []string) {
+	if len(s.cfg.Rules.Partitions) == 0 {
+		return nil, nil // any name is taken
+	}
+	var have, silent []string
+	for i := range s.cfg.Rules.Partitions {
+		have = append(have, s.cfg.Rules.Partitions[i].Name)
+	}
+	for _, p := range s.cfg.Plane.Pools() {
+		k, ok := s.cfg.Plane.AddedEngine(p.Name).(engine.Inventorier)
+		switch {
+		case p.Broken != nil:
+			silent = append(silent, p.Name)
+			continue
+		case !ok:
+			continue
+		}
+		inv := k.Inventory()
+		if inv == nil {
+			silent = append(silent, p.Name)
+			continue
+		}
+		for i := range inv.Partitions {
+			have = append(have, inv.Partitions[i].Name)
+		}
+	}
+	for i := range rules.Partitions {
+		name := rules.Partitions[i].Name
+		switch {
+		case slices.Contains(have, name):
+		case len(silent) > 0:
+			warnings = append(warnings, fmt.Sprintf("partition %s: the server does not have it, and pool %s has not answered yet: cox pool list", name, strings.Join(silent, ", ")))
+		default:
+			absent = append(absent, account.Problem{
+				Path: fmt.Sprintf("partitions[%d].name", i), Message: fmt.Sprintf("there is no partition %s on this server, which has %s", name, firstNames(have)),
+				Remedy: "remove these rules, add the partition to partitions in cox.yaml and restart the server, or add the pool that has it (cox pool add); cox import slurm --config writes the partitions of a slurm.conf",
+			})
+		}
+	}
+	return absent, warnings
+}
+
+// firstNames lists names for a message, of many the first ones.
+func firstNames(names []string) string {
+	if len(names) > 8 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:8], ", "), len(names)-8)
+	}
+	return strings.Join(names, ", ")
 }

@@ -131,7 +131,7 @@ var probes = map[string]probe{
 	"POST /v1/tokens":                            body(`{}`),
 	"POST /v1/tokens for somebody else":          body(`{"user":"ben"}`),
 	"POST /v1/tokens with administrators rights": body(`{"admin":true}`),
-	"PUT /v1/policy":                             body(`{"text":"partitions: [{name: p, tier: 2}]"}`),
+	"PUT /v1/policy":                             body(`{"text":"partitions: [{name: main, tier: 2}]"}`),
 	"PUT /v1/policy as a dry run":                body(`{"text":"","dry_run":true}`),
 	"GET /v1/jobs/{job}/logs follow":             {query: "?follow=true", prepare: cancelBoth},
 	"POST /v1/jobs/change release from an administrators hold": {
