@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/model/account"
+	"github.com/coxswain-sched/coxswain/policy"
 )
 
 // assocs is what a dump has said so far.
@@ -32,13 +33,13 @@ func (im *importer) readDump(f File) {
 		d, ok := dumpLineOf(f.Name, i+1, text)
 		head := setting{file: f.Name, line: i + 1, key: text, alone: true}
 		if !ok {
-			im.refuseSetting(head, "it is no line of a dump: Kind - 'name':Option=Value")
+			im.refuseSetting(head, "this is no line of sacctmgr dump, whose lines look like: Account - 'nlp':Fairshare=1")
 			continue
 		}
 		head.key = d.kind + " " + d.name
 		switch d.kind {
 		case "cluster":
-			im.noteElsewhere(head, "name in cox.yaml")
+			im.noteElsewhere(head, "name in cox.yaml (--config writes it, from slurm.conf)")
 			im.ofRoot(d.options)
 		case "parent":
 			im.noteKept(head)
@@ -50,13 +51,14 @@ func (im *importer) readDump(f File) {
 		case "qos":
 			im.noteKept(head)
 			q := im.qosNamed(d.name)
+			im.defined[d.name] = true
 			for _, s := range d.options {
 				im.ofQOS(q, s)
 			}
 		default:
-			im.refuseSetting(head, "a dump has Cluster, Parent, Account, User and QOS lines")
+			im.refuseSetting(head, "sacctmgr dump writes Cluster, Parent, Account, User and QOS lines, and this is none of them")
 			for _, s := range d.options {
-				im.refuseSetting(s, "its line is not understood")
+				im.refuseSetting(s, "the kind of its line is not known")
 			}
 		}
 	}
@@ -68,7 +70,7 @@ func (im *importer) ofRoot(options []setting) {
 	for _, s := range options {
 		switch strings.ToLower(s.key) {
 		case "fairshare", "classification", "flags", "rpc":
-			im.noteElsewhere(s, "there is one cluster")
+			im.noteVerdict(s, policy.Ignored, "a server has one cluster")
 		default:
 			im.ofAssociation(s, &root.Shares, &root.Priority, &root.QOS, &root.Default, &root.Limits)
 		}
@@ -101,7 +103,7 @@ func (im *importer) readAccount(head setting, d *dumpLine) {
 			a.Note = s.value
 			im.noteKept(s)
 		case "organization":
-			im.refuseSetting(s, "an account has one note, which is its description")
+			im.noteVerdict(s, policy.Ignored, "a note about the account; its description is kept")
 		default:
 			im.ofAssociation(s, &a.Shares, &a.Priority, &a.QOS, &a.Default, &a.Limits)
 		}
@@ -111,9 +113,9 @@ func (im *importer) readAccount(head setting, d *dumpLine) {
 func (im *importer) readUser(head setting, d *dumpLine) {
 	at := cmp.Or(im.assocs.parent, account.RootName)
 	if d.name == "root" && at == account.RootName {
-		im.noteElsewhere(head, "root may do everything, and needs no account")
+		im.noteVerdict(head, policy.Ignored, "root may do everything, and needs no account")
 		for _, s := range d.options {
-			im.noteElsewhere(s, "root may do everything, and needs no account")
+			im.noteVerdict(s, policy.Ignored, "root may do everything, and needs no account")
 		}
 		return
 	}
@@ -121,9 +123,9 @@ func (im *importer) readUser(head setting, d *dumpLine) {
 	partition := slices.ContainsFunc(d.options, func(s setting) bool { return s.hasKey("partition") && !isUnlimited(s.value) })
 	twice := slices.ContainsFunc(im.assocs.users, func(o user) bool { return o.account == at && o.Name == d.name })
 	if partition || twice {
-		im.refuseSetting(head, "an association with a partition has no place here: give the partition a QOS with the limits of each user (limits.user)")
+		im.refuseSetting(head, "limits of a user in one partition cannot be written: give the partition a QOS, and write the limits of each user there (limits.user)")
 		for _, s := range d.options {
-			im.refuseSetting(s, "of an association with a partition")
+			im.refuseSetting(s, "belongs to the user in one partition, above")
 		}
 		return
 	}
@@ -134,11 +136,11 @@ func (im *importer) readUser(head setting, d *dumpLine) {
 			u.Default = s.value == at
 			im.noteKept(s)
 		case "adminlevel":
-			im.noteElsewhere(s, "auth.admins in cox.yaml")
+			im.noteAdmin(d.name, s)
 		case "coordinator":
-			im.refuseSetting(s, "nobody but administrators changes rules")
+			im.refuseSetting(s, "only administrators change rules: add the user to auth.admins in cox.yaml if that is meant")
 		case "defaultwckey", "wckeys":
-			im.refuseSetting(s, "there are no workload keys: a job's comment is in its record")
+			im.noteVerdict(s, policy.Ignored, "Coxswain has no workload keys; jobs may carry a comment instead")
 		case "defaultqos":
 			im.userDefault(&u, s)
 		default:
@@ -149,13 +151,23 @@ func (im *importer) readUser(head setting, d *dumpLine) {
 	im.assocs.users = append(im.assocs.users, u)
 }
 
+// noteAdmin notes an administrator of Slurm's.
+func (im *importer) noteAdmin(name string, s setting) {
+	if strings.EqualFold(s.value, "none") {
+		im.noteKept(s)
+		return
+	}
+	im.server.admins = append(im.server.admins, name)
+	im.noteElsewhere(s, "auth.admins in cox.yaml (--config writes it as a comment)")
+}
+
 // userDefault: a default of a user alone is said by the order of his QOS.
 func (im *importer) userDefault(u *user, s setting) {
 	if isUnlimited(s.value) {
 		im.noteKept(s)
 		return
 	}
-	im.refuseSetting(s, "a default QOS is the account's (default_qos), or the first that the user may use (qos)")
+	im.refuseSetting(s, "a user has no default QOS of his own: write default_qos in his account, or put this QOS first in his qos")
 }
 
 // ofAssociation is one option of an account or a user.
@@ -187,10 +199,10 @@ func (im *importer) ofAssociation(s setting, shares *account.Shares, priority *u
 		}
 		im.noteKept(s)
 	case "description", "comment", "flags", "lineage", "id":
-		im.refuseSetting(s, "it has no effect on scheduling")
+		im.noteVerdict(s, policy.Ignored, "a note without effect on scheduling")
 	default:
 		if !im.readLimit(l, s, false) {
-			im.refuseSetting(s, "%s", noOption("an association here", s.key))
+			im.refuseSetting(s, "%s", noOption("an account or user", s.key))
 		}
 	}
 }
@@ -205,7 +217,7 @@ var dumped = strings.Fields(`AdminLevel Classification Comment Coordinator Defau
 func noOption(what, key string) string {
 	text := what + " has no such option"
 	if near := nearestName(key, dumped); near != "" && !strings.EqualFold(near, key) {
-		text += ": is " + near + " meant?"
+		text += "; did you mean " + near + "?"
 	}
 	return text
 }
@@ -322,7 +334,7 @@ func (im *importer) ofQOS(q *account.QOS, s setting) {
 		im.qosFlags(q, s)
 	default:
 		if !im.readLimit(&q.Limits, s, true) {
-			im.refuseSetting(s, "%s", noOption("a QOS here", s.key))
+			im.refuseSetting(s, "%s", noOption("a QOS", s.key))
 		}
 	}
 }
@@ -374,11 +386,12 @@ func (im *importer) readQOSTable(f File) {
 		}
 		head := setting{file: f.Name, line: i + 1, key: "QOS " + cells[0], alone: true}
 		if cells[0] == "" || len(cells) > len(names) {
-			im.refuseSetting(head, "it does not fit the first line of the table")
+			im.refuseSetting(head, "the line has more columns than the first line of the table, or no name")
 			continue
 		}
 		im.noteKept(head)
 		q := im.qosNamed(cells[0])
+		im.defined[cells[0]] = true
 		for j := 1; j < len(cells); j++ {
 			if s := (setting{file: f.Name, line: i + 1, key: names[j], value: cells[j]}); s.value != "" {
 				im.ofQOS(q, s)

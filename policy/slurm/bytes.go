@@ -14,7 +14,7 @@ func (im *importer) maskBinary(f File) File {
 	}
 	for i, l := range strings.Split(strings.ReplaceAll(f.Text, "\r\n", "\n"), "\n") {
 		if l = stripComment(l); printableText(l) != l {
-			im.refuseSetting(setting{file: f.Name, line: i + 1, key: printableText(l), alone: true}, "it has bytes that are no text in UTF-8, which are read as ?: write the file anew, or mend the line")
+			im.refuseSetting(setting{file: f.Name, line: i + 1, key: printableText(l), alone: true}, "the line has bytes that are no text in UTF-8, and they are read as ?: correct the line")
 		}
 	}
 	f.Text = text

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/model/hostlist"
 )
@@ -38,7 +39,21 @@ type set struct {
 }
 
 // part is a partition with its nodes as they are written.
-type part struct{ name, nodes string }
+type part struct {
+	name, nodes    string
+	isDefault      bool
+	longest, usual time.Duration // MaxTime and DefaultTime; 0: not said
+}
+
+// partNamed is the partition of a name, which is made if it is not there.
+func (c *Cluster) partNamed(name string) *part {
+	i := slices.IndexFunc(c.parts, func(p part) bool { return p.name == name })
+	if i < 0 {
+		i = len(c.parts)
+		c.parts = append(c.parts, part{name: name})
+	}
+	return &c.parts[i]
+}
 
 // mostNodes bounds a cluster.
 const mostNodes = 200_000
@@ -57,7 +72,7 @@ func (c *Cluster) Pool() string {
 	if name = strings.Trim(name, "-"); name == "" || len(name) > 63 {
 		return ""
 	}
-	return "cox pool add " + name + " --engine slurm --local (on a machine with its commands), --ssh LOGIN or --rest URL"
+	return "cox pool add " + name + " --engine slurm --local (where its commands are; elsewhere --ssh LOGIN or --rest URL)"
 }
 
 // Nodes is how many machines there are.

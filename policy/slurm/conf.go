@@ -53,15 +53,15 @@ func (im *importer) readTemplate(f File, l confLine) {
 	key, value, paired := strings.Cut(l.text, "=")
 	key = strings.TrimSpace(key)
 	s := setting{file: f.Name, line: l.line, key: key, value: value, alone: !paired}
-	if why, ok := confIndex[strings.ToLower(key)]; ok {
-		im.notUsed(s, why)
+	if u, ok := confIndex[strings.ToLower(key)]; ok {
+		im.notUsed(s, u)
 		return
 	}
-	if where, ok := elsewhereKeys[strings.ToLower(key)]; ok {
-		im.noteElsewhere(s, "%s", where)
+	if where, ok := placedKeys[strings.ToLower(key)]; ok {
+		im.noteElsewhere(s, "%s in cox.yaml", where)
 		return
 	}
-	im.refuseSetting(s, "it is a line of a template: hand the file to the import that is made of it")
+	im.refuseSetting(s, "this is a line of a template: import the file that is made from the template")
 }
 
 func (im *importer) readInclude(f File, s setting, all []setting, way []string) error {
@@ -72,12 +72,12 @@ func (im *importer) readInclude(f File, s setting, all []setting, way []string) 
 	}
 	name = strings.ReplaceAll(name, "%c", im.cluster.Name)
 	if im.o.Include == nil || name == "" {
-		im.refuseSetting(s, "the file is not at hand: name it on the command line")
+		im.refuseSetting(s, "the file could not be read: name it on the command line")
 		return nil
 	}
 	inner, err := im.o.Include(f.Name, name)
 	if err != nil {
-		im.refuseSetting(s, "%v: name it on the command line, or put it there", err)
+		im.refuseSetting(s, "%v: put the file there, or name it on the command line", err)
 		return nil
 	}
 	im.noteKept(s)
@@ -91,26 +91,31 @@ func (im *importer) readGlobal(s setting) {
 		f(im, s)
 		return
 	}
-	if key == "clustername" {
-		im.cluster.Name = strings.ToLower(s.value)
-	}
-	if where, ok := elsewhereKeys[key]; ok {
-		im.noteElsewhere(s, "%s", where)
+	if _, ok := placedKeys[key]; ok {
+		im.readPlaced(s, key)
 		return
 	}
-	if why, ok := confIndex[key]; ok {
-		im.notUsed(s, why)
+	if u, ok := confIndex[key]; ok {
+		im.notUsed(s, u)
 		return
 	}
 	im.refuseSetting(s, "%s", unknownDirective(s.key, "slurm.conf", slices.Concat(namesOf(unusedConf), slices.Collect(maps.Keys(placed)), slices.Collect(maps.Keys(ruleWords)))))
 }
 
-// notUsed says why nothing here looks at a directive, and what is its name now.
-func (im *importer) notUsed(s setting, why string) {
+// notUsed says why nothing here looks at a directive, and what its name is now.
+func (im *importer) notUsed(s setting, u unused) {
+	why := u.why
 	if old := oldNames[strings.ToLower(s.key)]; old != "" && !strings.EqualFold(old, s.key) {
-		why += "; an old name, since then " + old
+		why += oldName(old)
 	}
-	im.noteElsewhere(s, "not used: %s", why)
+	if u.differs && !slices.Contains(confDefaults[strings.ToLower(s.key)], strings.ToLower(s.value)) {
+		im.refuseSetting(s, "%s", why)
+		return
+	}
+	if u.differs {
+		why = "with this value Slurm and Coxswain do the same"
+	}
+	im.noteVerdict(s, policy.Ignored, "%s", why)
 }
 
 // priorityWeight reads a weight of the priority.
@@ -152,28 +157,38 @@ var clusterKeys = map[string]func(*importer, setting){
 	"accountingstorageenforce":     (*importer).noteEnforced,
 	"licenses":                     (*importer).readLicenses,
 	"enforcepartlimits":            (*importer).partLimits,
-	"prioritysitefactorplugin":     refusedSetting("a program of the site decides there: give jobs a priority by QOS or account instead"),
-	"prioritysitefactorparameters": refusedSetting("a program of the site decides there"),
-	"preemptparameters":            refusedSetting("victims are chosen by what they lose: least GPU-seconds, whole gangs, minimal sets"),
-	"jobsubmitplugins":             refusedSetting("a program of the site decides there: say what it says by limits, default_qos and allow_accounts"),
-	"launchparameters":             refusedSetting("it is about how Slurm starts tasks"),
+	"selecttype":                   (*importer).selectType,
+	"selecttypeparameters":         (*importer).selectParameters,
+	"prioritysitefactorplugin":     refusedSetting("a program of the site, which Coxswain does not run: give jobs their priority by QOS or account"),
+	"prioritysitefactorparameters": refusedSetting("parameters of PrioritySiteFactorPlugin, which Coxswain does not run"),
+	"preemptparameters":            refusedSetting("Coxswain stops the jobs that lose the least GPU time, and no more than it must; no option changes that"),
+	"jobsubmitplugins":             refusedSetting(siteProgram),
 	"schedulertimeslice":           func(im *importer, s setting) { im.slices = append(im.slices, s) },
-	"fairsharedampeningfactor":     refusedSetting("fair share is the Fair Tree, which needs no damping"),
+	"launchparameters": func(im *importer, s setting) {
+		im.noteVerdict(s, policy.Ignored, "how Slurm starts tasks")
+	},
+	"fairsharedampeningfactor": func(im *importer, s setting) {
+		im.noteVerdict(s, policy.Ignored, "Slurm's Fair Tree, which is in force here too, does not use it")
+	},
 }
 
 // ruleWords are the names of clusterKeys with what they become, for people.
 var ruleWords = map[string]string{
 	"PriorityWeightAge": "`priority.age`", "PriorityWeightAssoc": "`priority.association`", "PriorityWeightFairshare": "`priority.fair_share`", "PriorityWeightJobSize": "`priority.job_size`",
-	"PriorityWeightPartition": "`priority.partition`", "PriorityWeightQOS": "`priority.qos`", "PriorityWeightTRES": "`priority.tres`", "PriorityType": "multifactor is what there is; basic: no weights",
+	"PriorityWeightPartition": "`priority.partition`", "PriorityWeightQOS": "`priority.qos`", "PriorityWeightTRES": "`priority.tres`", "PriorityType": "kept; basic: no weights",
 	"PriorityMaxAge": "`priority.max_age`", "PriorityFavorSmall": "`priority.favor_small`", "PriorityFlags": "`priority.flags`, a partition's `billing_rule`", "PriorityDecayHalfLife": "`fair_share.half_life`",
 	"PriorityCalcPeriod": "`fair_share.period`", "PriorityUsageResetPeriod": "`fair_share.reset`", "SchedulerType": "`backfill`", "SchedulerParameters": "each by itself: `backfill`, `topology.switch_wait`",
 	"JobRequeue": "`batch.requeue`", "JobFileAppend": "`batch.open_mode`",
-	"PreemptType": "`preemption.by`", "PreemptMode": "`preemption.mode`", "PreemptExemptTime": "`preemption.exempt`", "AccountingStorageEnforce": "the rules are always enforced", "Licenses": "`licenses`",
-	"EnforcePartLimits": "near it: what can never start is refused at once", "SchedulerTimeSlice": "`time_slice` of partitions where jobs take turns",
-	"PrioritySiteFactorPlugin": "refused: a program", "PrioritySiteFactorParameters": "refused: a program", "PreemptParameters": "refused: victims are chosen by what they lose",
-	"JobSubmitPlugins": "refused: a program; limits, `default_qos` and `allow_accounts` say what it says", "LaunchParameters": "refused: how Slurm starts tasks",
-	"FairShareDampeningFactor": "refused: the Fair Tree needs no damping",
+	"PreemptType": "`preemption.by`", "PreemptMode": "`preemption.mode`", "PreemptExemptTime": "`preemption.exempt`", "AccountingStorageEnforce": "kept; the rules are always enforced", "Licenses": "`licenses`",
+	"EnforcePartLimits": "approximated; with `--config`, jobs over MaxTime are refused at once", "SchedulerTimeSlice": "`time_slice` of partitions where jobs take turns",
+	"PrioritySiteFactorPlugin": "refused: a program", "PrioritySiteFactorParameters": "refused: a program", "PreemptParameters": "refused: Coxswain stops the jobs that lose the least GPU time, and no more than it must",
+	"JobSubmitPlugins": "refused: a program of the site; write its rules as limits, `default_qos` and `allow_accounts`", "LaunchParameters": "ignored: how Slurm starts tasks",
+	"FairShareDampeningFactor": "ignored: the Fair Tree does not use it", "SelectType": "kept; with linear, scripts must say --exclusive",
+	"SelectTypeParameters": "kept if memory is counted; Coxswain always counts it",
 }
+
+// siteProgram says what to do instead of a program that decides about jobs.
+const siteProgram = "a program of the site, which Coxswain does not run: write its rules as limits, default_qos and allow_accounts"
 
 func refusedSetting(why string) func(*importer, setting) {
 	return func(im *importer, s setting) { im.refuseSetting(s, "%s", why) }
@@ -193,7 +208,8 @@ func (im *importer) weightTRES(s setting) {
 
 func (im *importer) priorityType(s setting) {
 	if strings.EqualFold(s.value, "priority/basic") {
-		im.noteAbout(s, "first come, first served: write no weights")
+		im.basic = true
+		im.addVerdict(s, policy.Kept, "first come, first served: Slurm ignores its priority weights then, and the rules have none")
 		return
 	}
 	im.noteKept(s)
@@ -235,7 +251,7 @@ func unsupportedFlag(flag string) string {
 	if why, known := account.Instead(flagName(flag)); known {
 		return flag + ", which is not built: " + why
 	}
-	return flag + ", which is not known"
+	return flag + ", which Coxswain does not know"
 }
 
 func (im *importer) halfLife(s setting) {
@@ -253,7 +269,7 @@ func (im *importer) usageReset(s setting) {
 	case v == "none":
 		im.noteKept(s)
 	case v == "now":
-		im.refuseSetting(s, "usage is not forgotten by a file that is applied again and again")
+		im.refuseSetting(s, "NOW resets all usage once; cox apply never resets usage")
 	case slices.Contains(allowedWords(account.FairShare{}, "Reset"), v):
 		im.p.FairShare.Reset = v
 		im.noteKept(s)
@@ -271,7 +287,7 @@ func (im *importer) schedulerType(s setting) {
 		im.p.Backfill.Off = true
 		im.noteKept(s)
 	default:
-		im.refuseSetting(s, "there is backfill, and the strict order (backfill: {off: true})")
+		im.refuseSetting(s, "Slurm has sched/backfill and sched/builtin alone: rules say backfill: {off: true} for the second")
 	}
 }
 
@@ -290,12 +306,12 @@ func (im *importer) schedulerParameters(s setting) {
 			im.noteAbout(one, "backfill.reservations is for the whole queue, not for each partition")
 		case k == "max_switch_wait" && err == nil && n >= 0:
 			im.switchWait(one, n)
-		case k == "bf_continue", k == "assoc_limit_stop", k == "nohold_on_prolog_fail":
+		case schedulerWords[k] != "":
 			im.refuseSetting(one, "%s", schedulerWords[k])
-		case strings.HasPrefix(k, "bf_"), slices.Contains(pacing, k):
-			im.refuseSetting(one, "it bounds the work of a pass, which here costs what has changed")
+		case slices.Contains(pacing, k):
+			im.noteVerdict(one, policy.Ignored, "it paces Slurm's scheduler; Coxswain looks at the whole queue whenever something changes")
 		default:
-			im.refuseSetting(one, "nothing here does that")
+			im.refuseSetting(one, "Coxswain has no such option")
 		}
 	}
 }
@@ -309,15 +325,38 @@ func (im *importer) switchWait(s setting, seconds int) {
 	im.noteKept(s)
 }
 
+// schedulerWords say what stands for options of SchedulerParameters that change decisions.
 var schedulerWords = map[string]string{
-	"bf_continue":           "a pass is not interrupted, so it does not have to go on",
-	"assoc_limit_stop":      "a job at its limit is passed by others; a quota's order: strict lets nothing pass",
-	"nohold_on_prolog_fail": "a failed start is tried again with growing pauses",
+	"assoc_limit_stop":      "jobs pass one that is at its account's limit; order: strict in a quota lets none pass",
+	"nohold_on_prolog_fail": "a job whose start fails is tried again after growing pauses, and is not held",
+	"bf_max_job_user":       boundJobs, "bf_max_job_part": boundJobs, "bf_max_job_assoc": boundJobs, "bf_max_job_user_part": boundJobs,
+	"bf_min_prio_reserve": "every job gets a planned start, up to backfill.reservations", "bf_min_age_reserve": "every job gets a planned start, up to backfill.reservations",
 }
 
-var pacing = []string{
-	"default_queue_depth", "partition_job_depth", "sched_interval", "sched_min_interval", "sched_max_job_start", "max_rpc_cnt", "max_sched_time",
-	"batch_sched_delay", "build_queue_timeout", "defer", "defer_batch", "sched_queue_depth",
+const boundJobs = "backfill has no such bound: limits of a QOS or an account bound the jobs of a user (user_jobs, jobs)"
+
+// pacing are options of SchedulerParameters that bound how often Slurm's scheduler works, and how long.
+var pacing = strings.Fields(`bf_continue bf_interval bf_max_time bf_yield_interval bf_yield_sleep bf_yield_rpc_cnt bf_resolution bf_window bf_window_linear
+	bf_node_space_size bf_running_job_reserve bf_one_resv_per_job bf_max_job_start default_queue_depth partition_job_depth sched_interval sched_min_interval sched_max_job_start
+	max_rpc_cnt max_sched_time batch_sched_delay build_queue_timeout defer defer_batch sched_queue_depth enable_job_state_cache`)
+
+// selectType reads how Slurm gives out what nodes have.
+func (im *importer) selectType(s setting) {
+	if strings.EqualFold(s.value, "select/linear") {
+		im.noteAbout(s, "jobs share nodes here: a script that counts on whole nodes says --exclusive")
+		return
+	}
+	im.noteKept(s)
+}
+
+// selectParameters reads what of nodes Slurm counts.
+func (im *importer) selectParameters(s setting) {
+	im.consumes = s.value
+	if !strings.Contains(strings.ToLower(s.value), "memory") {
+		im.noteAbout(s, "Coxswain counts memory too: jobs that ask for more memory than a node has left wait")
+		return
+	}
+	im.noteKept(s)
 }
 
 // jobRequeue reads whether batch jobs are requeued that do not say. That they are is the rule here, too.
@@ -376,7 +415,7 @@ func (im *importer) preemptMode(s setting, to *string) {
 		case "gang":
 			im.gang = true // with SUSPEND it is what lets jobs go on; alone it is about partitions
 		case "within":
-			left = append(left, "WITHIN (preemption.by: [priority] lets jobs of one QOS stop each other)")
+			left = append(left, "WITHIN: preemption.by: [priority] lets jobs of one QOS stop each other")
 		default:
 			left = append(left, m)
 		}
@@ -401,9 +440,9 @@ func (im *importer) noteEnforced(s setting) {
 	im.enforce = true
 	switch all := have["all"] || have["limits"] && have["qos"] || have["safe"] && have["qos"]; {
 	case !all:
-		im.noteAbout(s, "accounts, QOS and limits of the rules are always enforced here: leave out what is not meant to be")
+		im.noteAbout(s, "Coxswain always enforces the accounts, QOS and limits of its rules: remove from them what you do not want enforced")
 	case len(left) > 0:
-		im.noteAbout(s, "without %s: a job starts if it keeps its limits then; usage is of all jobs", strings.Join(left, ", "))
+		im.noteAbout(s, "without %s: Coxswain records every job, and has no workload keys", strings.Join(left, ", "))
 	default:
 		im.noteKept(s)
 	}
@@ -434,22 +473,6 @@ func (im *importer) partLimits(s setting) {
 		im.noteKept(s)
 		return
 	}
-	im.noteAbout(s, "a job that exceeds a limit of a partition waits and says so; one that can never start there is told at once")
+	im.server.refusesLong = true
+	im.noteAbout(s, "with --config, a job over the MaxTime of its partitions is refused at once; one over another limit waits, and cox why says so")
 }
-
-// placed are directives that have a place, but not in the rules of a site.
-var placed = map[string]string{
-	"ClusterName": "name in cox.yaml", "KillWait": "jobs.grace in cox.yaml", "MinJobAge": "state.memory in cox.yaml", "MaxArraySize": "jobs.max_array in cox.yaml",
-	"UnkillableStepTimeout": "jobs.unkillable in cox.yaml", "DependencyParameters": "kill_invalid_depend is jobs.kill_on_invalid_dep in cox.yaml; the rest bounds work that is not done here",
-	"Prolog": "hooks.prolog in cox.yaml", "Epilog": "hooks.epilog in cox.yaml", "MailProg": "notify.command in cox.yaml", "MailDomain": "notify.domain in cox.yaml",
-	"PrivateData": "auth.private in cox.yaml", "StateSaveLocation": "state.dir in cox.yaml", "SlurmctldDebug": "log.level in cox.yaml",
-}
-
-// elsewhereKeys are placed by their names in lower case.
-var elsewhereKeys = func() map[string]string {
-	out := map[string]string{}
-	for name, where := range placed {
-		out[strings.ToLower(name)] = where
-	}
-	return out
-}()

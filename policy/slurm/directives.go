@@ -9,48 +9,69 @@ import (
 )
 
 // unused is a reason why directives are not used, and their names.
-type unused struct{ why, names string }
+type unused struct {
+	why, names string
+	differs    bool // jobs may run differently without them
+}
 
 // unusedConf are the directives of slurm.conf, of 20.11 to 26.05, that are neither rules of a
 // site nor have a place in cox.yaml.
 var unusedConf = []unused{
-	{"where Slurm's daemons run, how they find each other and how patient they are", `AccountingStorageBackupHost AccountingStorageExternalHost
+	{why: "where Slurm's daemons run, and how they reach each other", names: `AccountingStorageBackupHost AccountingStorageExternalHost
 		AccountingStorageHost AccountingStorageLoc AccountingStorageParameters AccountingStoragePass AccountingStoragePort AccountingStorageType AccountingStorageUser
-		BackupAddr BackupController ControlAddr ControlMachine SlurmctldAddr SlurmctldHost SlurmctldPort SlurmdPort SchedulerPort SlurmUser SlurmdUser
+		BackupAddr BackupController ControlAddr ControlMachine SlurmctldAddr SlurmctldHost SlurmctldPort SlurmdPort SchedulerPort SlurmUser SlurmdUser StateSaveLocation
 		CommunicationParameters TreeWidth RoutePlugin MessageTimeout TCPTimeout KeepAliveTime EioTimeout MaxDBDMsgs SlurmctldTimeout SlurmdTimeout SlurmctldParameters
 		SlurmdParameters FederationParameters SlurmctldPrimaryOffProg SlurmctldPrimaryOnProg SrunPortRange PluginDir PlugStackConfig SlurmctldPlugstack SlurmdSpoolDir
 		DefaultStorageHost DefaultStorageLoc DefaultStoragePass DefaultStoragePort DefaultStorageType DefaultStorageUser BatchStartTimeout GroupUpdateForce GroupUpdateTime
 		CacheGroups ReconfigFlags DataParserParameters HttpParserType UrlParserType MaxNodeCount`},
-	{"how Slurm's daemons trust each other; who may do what here is auth in cox.yaml", `AuthAltTypes AuthAltParameters AuthInfo AuthType CredType CryptoType
+	{why: "how Slurm's daemons trust each other; auth in cox.yaml says who may do what here", names: `AuthAltTypes AuthAltParameters AuthInfo AuthType CredType CryptoType
 		JobCredentialPrivateKey JobCredentialPublicCertificate HashPlugin TLSParameters TLSType CertmgrType CertmgrParameters CertgenType CertgenParameters SchedulerAuth
-		SchedulerRootFilter SlurmctldHttpAuthParameters SlurmdHttpAuthParameters MetricsAuthUsers MCSParameters MCSPlugin`},
-	{"logs and figures of Slurm's daemons; here log in cox.yaml and docs/metrics.md", `DebugFlags LogTimeFormat SlurmctldLogFile SlurmctldPidFile SlurmctldSyslogDebug
+		SchedulerRootFilter SlurmctldHttpAuthParameters SlurmdHttpAuthParameters MetricsAuthUsers`},
+	{why: "logs and metrics of Slurm's daemons; see log in cox.yaml and docs/metrics.md for ours", names: `DebugFlags LogTimeFormat SlurmctldLogFile SlurmctldPidFile SlurmctldSyslogDebug
 		SlurmdDebug SlurmdLogFile SlurmdPidFile SlurmdSyslogDebug SlurmSchedLogFile SlurmSchedLogLevel MetricsType MetricsParameters`},
-	{"what Slurm measures of jobs and keeps of them; here every attempt is in the ledger (docs/state.md)", `AccountingStoreFlags AccountingStoreJobComment AcctGatherEnergyType
+	{why: "what Slurm measures of jobs and keeps of them; here the journal has every attempt (docs/state.md)", names: `AccountingStoreFlags AccountingStoreJobComment AcctGatherEnergyType
 		AcctGatherNodeFreq AcctGatherProfileType AcctGatherInterconnectType AcctGatherInfinibandType AcctGatherFilesystemType JobAcctGatherType JobAcctGatherFrequency
 		JobAcctGatherParams JobCompHost JobCompLoc JobCompParams JobCompPass JobCompPassScript JobCompPort JobCompType JobCompUser ExtSensorsType ExtSensorsFreq TrackWCKey`},
-	{"how Slurm starts, binds and confines tasks; it goes on doing so in a pool that is Slurm's", `GetEnvTimeout InteractiveStepOptions SallocDefaultCommand LaunchType
-		MpiDefault MpiParams PropagatePrioProcess PropagateResourceLimits PropagateResourceLimitsExcept TaskPlugin TaskPluginParam X11Parameters UsePAM VSizeFactor TmpFS
-		ProctrackType JobContainerType NamespaceType SwitchType SwitchParameters BcastExclude BcastParameters SbcastParameters CpuFreqDef CpuFreqGovernors GpuFreqDef
-		CoreSpecPlugin AllowSpecResourcesUsage KillOnBadExit WaitTime InactiveLimit MemLimitEnforce CompleteWait DisableRootJobs`},
-	{"programs that Slurm runs, also in a pool that is Slurm's; nothing of their kind runs here", `PrologSlurmctld EpilogSlurmctld PrologFlags PrologEpilogTimeout PrologTimeout
-		EpilogTimeout EpilogMsgTime TaskProlog TaskEpilog SrunProlog SrunEpilog ResvProlog ResvEpilog HealthCheckInterval HealthCheckNodeState HealthCheckProgram
-		HealthCheckTimeout UnkillableStepProgram PrEpParameters PrEpPlugins CliFilterPlugins CliFilterParameters`},
-	{"nodes are not powered from here; Slurm does it in its own pool", `SuspendExcNodes SuspendExcParts SuspendExcStates SuspendProgram SuspendRate SuspendTime SuspendTimeout
+	{why: "how Slurm starts and confines tasks; it goes on doing so in a Slurm pool", names: `GetEnvTimeout InteractiveStepOptions SallocDefaultCommand LaunchType
+		MpiDefault MpiParams PropagatePrioProcess PropagateResourceLimits PropagateResourceLimitsExcept TaskPlugin TaskPluginParam X11Parameters UsePAM TmpFS
+		ProctrackType SwitchType SwitchParameters BcastExclude BcastParameters SbcastParameters CpuFreqDef CpuFreqGovernors GpuFreqDef
+		CoreSpecPlugin AllowSpecResourcesUsage`},
+	{why: "how long Slurm waits for its own programs", names: `EpilogMsgTime EpilogTimeout PrologEpilogTimeout PrologTimeout PrologFlags HealthCheckInterval HealthCheckNodeState HealthCheckTimeout`},
+	{why: "Slurm switches nodes on and off in a Slurm pool; Coxswain never does", names: `SuspendExcNodes SuspendExcParts SuspendExcStates SuspendProgram SuspendRate SuspendTime SuspendTimeout
 		ResumeFailProgram ResumeProgram ResumeRate ResumeTimeout PowerParameters PowerPlugin PowerAction RebootProgram NodeFeaturesPlugins`},
-	{"CPUs, memory and devices are always counted, as select/cons_tres does with CR_Core_Memory", `SelectType SelectTypeParameters FastSchedule`},
-	{"the topology is a property of nodes: of the pool's, or of topology.conf in --cluster", `TopologyPlugin TopologyParam`},
-	{"burst buffers and checkpoints of Slurm's own are not there; docs/checkpoint.md has what is", `BurstBufferParameters BurstBufferType CheckpointType JobCheckpointDir`},
-	{"numbers of jobs are not bounded so; submitted in limits bounds an account's", `MaxJobCount MaxJobId FirstJobId MaxStepCount MaxTasksPerNode MaxBatchRequeue`},
-	{"a job says it itself", `DefCPUPerGPU DefMemPerCPU DefMemPerGPU DefMemPerNode RequeueExit RequeueExitHold`},
-	{"a job ends at its limit, and with its reservation", `OverTimeLimit ResvOverRun`},
-	{"a node that answers again is used again", `ReturnToService`},
-	{"limits of a QOS: node: {memory: …}, job: {memory: …}", `MaxMemPerCPU MaxMemPerNode`},
-	{"devices are found by the engine", `GresTypes`},
-	{"all of cpu, memory, gpu, node and licences is always counted", `AccountingStorageTRES`},
-	{"licences are counted here as licenses of the rules say", `LicenseParameters`},
-	{"there is no crontab of jobs", `ScronParameters`},
-	{"the priority is Slurm's multifactor formula (docs/priority.md), which has no such switch", `PriorityParameters`},
+	{why: "the kinds of device; Coxswain finds the devices of each node by itself", names: `GresTypes`},
+	{why: "Coxswain always counts CPUs, memory, GPUs, nodes and licences", names: `AccountingStorageTRES`},
+	{why: "nodes have a topology where topology.conf places them", names: `TopologyPlugin TopologyParam`},
+	{why: "where Slurm looks for licences; here licenses in the rules has them", names: `LicenseParameters`},
+
+	{differs: true, why: "nothing here runs this program; hooks.prolog and hooks.epilog in cox.yaml run one before and after each job on its nodes", names: `PrologSlurmctld EpilogSlurmctld
+		TaskProlog TaskEpilog SrunProlog SrunEpilog ResvProlog ResvEpilog UnkillableStepProgram PrEpParameters PrEpPlugins CliFilterPlugins CliFilterParameters`},
+	{differs: true, why: "nothing here tests nodes with a program of the site: drain a sick node with cox node drain", names: `HealthCheckProgram`},
+	{differs: true, why: "jobs get no default amount of memory or CPUs: a job without --mem counts no memory, so more jobs may share a node; have scripts ask for what they need", names: `DefCPUPerGPU DefMemPerCPU DefMemPerGPU DefMemPerNode`},
+	{differs: true, why: "exit codes never requeue a job: the script says --requeue, or submits itself again", names: `RequeueExit RequeueExitHold`},
+	{differs: true, why: "a job ends at its limit, and at the end of its reservation: raise the limits by as much", names: `OverTimeLimit ResvOverRun`},
+	{differs: true, why: "a node that answers again is used again, whatever made it silent", names: `ReturnToService`},
+	{differs: true, why: "set limits in a QOS instead: node: {memory: …} or job: {memory: …}", names: `MaxMemPerCPU MaxMemPerNode`},
+	{differs: true, why: "the server has no such bound: submitted in the limits of an account or a QOS bounds its jobs", names: `MaxJobCount MaxStepCount MaxTasksPerNode MaxBatchRequeue`},
+	{differs: true, why: "job numbers begin at 1 and are never given twice", names: `MaxJobId FirstJobId`},
+	{differs: true, why: "a step says it itself: srun --kill-on-bad-exit, srun --wait", names: `KillOnBadExit WaitTime`},
+	{differs: true, why: "nodes are free again as soon as the work on them has ended", names: `CompleteWait`},
+	{differs: true, why: "an allocation without steps is not ended for that", names: `InactiveLimit`},
+	{differs: true, why: "memory limits are enforced wherever control groups can enforce them", names: `MemLimitEnforce VSizeFactor`},
+	{differs: true, why: "root may submit jobs", names: `DisableRootJobs`},
+	{differs: true, why: "jobs share /tmp of the machine; a Slurm pool goes on giving each job its own", names: `JobContainerType NamespaceType`},
+	{differs: true, why: "there are no security labels: auth.private in cox.yaml hides the jobs of others", names: `MCSParameters MCSPlugin`},
+	{differs: true, why: "there are no burst buffers, and no checkpoints that Slurm makes: docs/checkpoint.md says how jobs save their state here", names: `BurstBufferParameters BurstBufferType CheckpointType JobCheckpointDir`},
+	{differs: true, why: "there is no scrontab", names: `ScronParameters`},
+	{differs: true, why: "the priority is Slurm's multifactor formula (docs/priority.md), which has no such switch here", names: `PriorityParameters`},
+	{differs: true, why: "nodes have the CPUs, memory and GPUs that they report", names: `FastSchedule`},
+}
+
+// confDefaults are values of directives that differ with which they do not.
+var confDefaults = map[string][]string{
+	"returntoservice": {"2"}, "inactivelimit": {"0"}, "overtimelimit": {"0"}, "resvoverrun": {"0"}, "killonbadexit": {"0"}, "completewait": {"0"}, "waittime": {"0"},
+	"disablerootjobs": {"no"}, "firstjobid": {"1"}, "vsizefactor": {"0"}, "memlimitenforce": {"yes"}, "mcsplugin": {"mcs/none"}, "checkpointtype": {"checkpoint/none"},
+	"jobcontainertype": {"job_container/none"}, "burstbuffertype": {"burst_buffer/none"}, "fastschedule": {"0"},
 }
 
 // oldNames say what stands for directives that newer versions of Slurm have not.
@@ -65,39 +86,55 @@ var oldNames = map[string]string{
 
 // ofNodes are what NodeName= lines have, and what of it is used.
 var ofNodes = []unused{
-	{"", "CPUs Procs Sockets SocketsPerBoard Boards CoresPerSocket ThreadsPerCore RealMemory Gres Feature Features State Topology"}, // used
-	{"how daemons reach a node", "BcastAddr NodeAddr NodeHostname Port Parameters GresConf"},
-	{"the engine asks Slurm how much of a node is for jobs", "CoreSpecCount CPUSpecList MemSpecLimit RestrictedCoresPerGPU"},
-	{"placement packs; weights of nodes are not there", "Weight"},
-	{"a job counts what it holds; TRESBillingWeights of a partition say what for", "TRESWeights"},
-	{"tasks are bound by the job's own request", "CpuBind"},
-	{"local disks are not counted", "TmpDisk"},
-	{"the state of a moment, which the engine asks for", "Reason"},
-	{"nodes are not powered from here", "SuspendTime"},
+	{names: "CPUs Procs Sockets SocketsPerBoard Boards CoresPerSocket ThreadsPerCore RealMemory Gres Feature Features State Topology"}, // used
+	{why: "how Slurm's daemons reach the node", names: "BcastAddr NodeAddr NodeHostname Port Parameters GresConf"},
+	{why: "tasks are bound as their job asks", names: "CpuBind"},
+	{why: "a note about the node", names: "Reason"},
+	{why: "Slurm switches nodes on and off in a Slurm pool; Coxswain never does", names: "SuspendTime"},
+	{differs: true, why: "a Slurm pool keeps these back; on other nodes jobs may use all CPUs and all memory", names: "CoreSpecCount CPUSpecList MemSpecLimit RestrictedCoresPerGPU"},
+	{differs: true, why: "nodes have no weights: placement packs jobs together", names: "Weight"},
+	{differs: true, why: "a job is billed for what it holds: billing of a partition has the weights", names: "TRESWeights"},
+	{differs: true, why: "Coxswain does not count local disk space", names: "TmpDisk"},
 }
 
 var (
-	ofSets     = []unused{{"", "Feature Nodes"}}
-	ofDown     = []unused{{"", "State"}, {"the state of a moment, which the engine asks for", "Reason"}}
-	ofFront    = []unused{{"front ends are gone from Slurm (24.11 was the last)", "AllowGroups AllowUsers DenyGroups DenyUsers FrontendAddr Port Reason State"}}
-	ofGres     = []unused{{"", "Name Type Count File Files Cores CPUs Links Link Flags AutoDetect NodeName MultipleFiles"}}
-	ofSwitches = []unused{{"", "SwitchName Nodes Switches BlockName BlockSizes BlockLevels"}, {"links are equal here", "LinkSpeed"}}
+	ofSets     = []unused{{names: "Feature Nodes"}}
+	ofDown     = []unused{{names: "State"}, {why: "a note about the node", names: "Reason"}}
+	ofFront    = []unused{{why: "Slurm 24.11 was the last to have front ends", names: "AllowGroups AllowUsers DenyGroups DenyUsers FrontendAddr Port Reason State"}}
+	ofGres     = []unused{{names: "Name Type Count File Files Cores CPUs Links Link Flags AutoDetect NodeName MultipleFiles"}}
+	ofSwitches = []unused{{names: "SwitchName Nodes Switches BlockName BlockSizes BlockLevels"}, {why: "all links count as equal", names: "LinkSpeed"}}
 )
 
 // index is directives by their names in lower case.
-type index map[string]string
+type index map[string]unused
 
 func indexOf(groups []unused) index {
 	out := index{}
 	for _, g := range groups {
 		for name := range strings.FieldsSeq(g.names) {
-			out[strings.ToLower(name)] = g.why
+			out[strings.ToLower(name)] = unused{why: g.why, differs: g.differs}
 		}
 	}
 	return out
 }
 
 var confIndex = indexOf(unusedConf)
+
+// verdict is the word for what nothing here uses.
+func (u *unused) verdict() string {
+	if u.differs {
+		return "refused"
+	}
+	return "ignored"
+}
+
+// oldName says what newer versions of Slurm call a directive.
+func oldName(now string) string {
+	if now == "nothing" {
+		return " (newer versions of Slurm do not have it)"
+	}
+	return " (newer versions of Slurm call it " + now + ")"
+}
 
 // namesOf lists the names of groups as Slurm writes them.
 func namesOf(groups ...[]unused) (out []string) {
@@ -109,9 +146,12 @@ func namesOf(groups ...[]unused) (out []string) {
 
 // unknownDirective says of a directive that no version of Slurm has it, and which one may be meant.
 func unknownDirective(name, where string, known []string) string {
-	text := "a " + where + " of Slurm 20.11 to 26.05 has no such setting"
+	if strings.HasSuffix(where, " line") {
+		where = "a " + where
+	}
+	text := "Slurm 20.11 to 26.05 has no such setting in " + where
 	if near := nearestName(name, known); near != "" {
-		text += ": is " + near + " meant?"
+		text += "; did you mean " + near + "?"
 	}
 	return text
 }
@@ -146,9 +186,9 @@ func Directives() (out []Directive) {
 	}
 	for _, g := range unusedConf {
 		for name := range strings.FieldsSeq(g.names) {
-			text := "not used: " + g.why
+			text := g.verdict() + ": " + g.why
 			if old := oldNames[strings.ToLower(name)]; old != "" && old != name {
-				text += "; an old name, since then " + old
+				text += oldName(old)
 			}
 			out = append(out, Directive{name, text})
 		}
@@ -166,29 +206,30 @@ func Lines() (out []LineSetting) {
 		line, used string
 		of         []unused
 	}{
-		{"NodeName", "the machines: `--cluster`", ofNodes},
-		{"NodeSet", "the nodes of partitions: `--cluster`", ofSets},
-		{"DownNodes", "not used: the state of a moment, which the engine asks for", ofDown},
+		{"NodeName", "the machines: `--cluster`, `--config`", ofNodes},
+		{"NodeSet", "the nodes of partitions: `--cluster`, `--config`", ofSets},
+		{"DownNodes", "ignored: the state of a node changes; the server asks for it", ofDown},
 		{"FrontendName", "", ofFront},
-		{"gres.conf", "types of GPUs: `--cluster`; counts are checked, the rest is found by the engine", ofGres},
-		{"topology.conf", "where nodes lie: `--cluster`", ofSwitches},
+		{"gres.conf", "types of GPUs: `--cluster`, `--config`; counts are checked", ofGres},
+		{"topology.conf", "the topology: `--cluster`", ofSwitches},
 	} {
 		for _, g := range l.of {
 			text := l.used
 			if g.why != "" {
-				text = "not used: " + g.why
+				text = g.verdict() + ": " + g.why
 			}
 			out = append(out, LineSetting{l.line, strings.Join(strings.Fields(g.names), ", "), text})
 		}
 	}
 	for _, n := range partitionNames() {
-		text := partitionWords[strings.ToLower(n)]
+		key := strings.ToLower(n)
+		text := "refused: " + partitionWords[key]
 		if kept := partitionKept[n]; kept != "" {
 			text = kept
-		} else if same := partitionDefaults[strings.ToLower(n)]; same != "" {
-			text = "kept if " + same + "; else refused: " + text
-		} else {
-			text = "refused: " + text
+		} else if harmless := harmlessWords[key]; harmless != "" {
+			text = "ignored: " + harmless
+		} else if same := partitionDefaults[key]; same != "" {
+			text = "kept if " + same + "; else " + text
 		}
 		out = append(out, LineSetting{"PartitionName", n, text})
 	}
@@ -199,6 +240,6 @@ func Lines() (out []LineSetting) {
 var partitionKept = map[string]string{
 	"MaxTime": "`max_time`", "PriorityTier": "`tier`", "PriorityJobFactor": "`priority`", "Priority": "`tier` and `priority`", "QOS": "`qos`", "AllowAccounts": "`allow_accounts`",
 	"DenyAccounts": "`deny_accounts`", "AllowQos": "`allow_qos`", "DenyQos": "`deny_qos`", "MaxNodes": "`max_nodes`", "MinNodes": "`min_nodes`", "GraceTime": "`grace`", "PreemptMode": "`preempt_mode`",
-	"TRESBillingWeights": "`billing`", "Nodes": "`partitions` in cox.yaml; `--cluster`", "Default": "`partitions` in cox.yaml", "DefaultTime": "`partitions` in cox.yaml",
+	"TRESBillingWeights": "`billing`", "Nodes": "`--config`: nodes of the partition in cox.yaml; `--cluster`", "Default": "`--config`: default of the partition in cox.yaml", "DefaultTime": "`--config`: default_time of the partition in cox.yaml",
 	"OverSubscribe": "NO, FORCE: `preempt_mode`, `time_slice`; YES is refused", "Shared": "an old name of OverSubscribe",
 }

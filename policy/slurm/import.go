@@ -42,11 +42,13 @@ type Result struct {
 	Policy  *account.Policy
 	Report  *policy.Report
 	Cluster *Cluster // its machines, as far as the files declare them
+	Server  *Server  // what belongs into the server's cox.yaml
 }
 
 // Read is Import, and reads files about machines too.
 func Read(files []File, o Options) (*Result, error) {
-	im := &importer{told: map[setting]int{}, cluster: newCluster(), o: o, p: &account.Policy{}, report: &policy.Report{}, qos: map[string]*account.QOS{}, thresholds: map[string]setting{}, says: map[string]bool{}, enforces: map[string]bool{}, flavor: map[string]bool{}}
+	c := newCluster()
+	im := &importer{told: map[setting]int{}, cluster: c, server: &Server{cluster: c}, o: o, p: &account.Policy{}, report: &policy.Report{}, qos: map[string]*account.QOS{}, defined: map[string]bool{}, thresholds: map[string]setting{}, says: map[string]bool{}, enforces: map[string]bool{}, flavor: map[string]bool{}}
 	// What lies below speaks of what slurm.conf declares, in whatever order they are named.
 	slices.SortStableFunc(files, func(a, b File) int { return cmp.Compare(kindOf(a).readingOrder(), kindOf(b).readingOrder()) })
 	for _, f := range files {
@@ -56,7 +58,8 @@ func Read(files []File, o Options) (*Result, error) {
 	}
 	im.finishImport()
 	im.checkMachines()
-	return &Result{im.p, im.report, im.cluster}, nil
+	im.reportMissing(files)
+	return &Result{im.p, im.report, im.cluster, im.server}, nil
 }
 
 func (im *importer) readFile(f File) error {
@@ -76,12 +79,12 @@ func (im *importer) readFile(f File) error {
 	case aTopologyYAML:
 		return im.topologyYAML(f)
 	case aScript:
-		im.refuseSetting(setting{file: f.Name, key: path.Base(f.Name), alone: true}, "a program of the site decides there: say what it says by limits, default_qos and allow_accounts")
+		im.refuseSetting(setting{file: f.Name, key: path.Base(f.Name), alone: true}, siteProgram)
 	case another:
 		im.readUnused(f)
 	default:
-		return fault.New(fault.Invalid, "%s: is neither slurm.conf nor the output of sacctmgr dump, nor another file of Slurm's", f.Name).
-			Advise("cox import slurm /etc/slurm/slurm.conf gres.conf topology.conf dump.cfg, after: sacctmgr dump CLUSTER file=dump.cfg")
+		return fault.New(fault.Invalid, "%s: this is not a file of Slurm's that the import knows, such as slurm.conf or the output of sacctmgr dump", f.Name).
+			Advise("name files that are: cox import slurm /etc/slurm/slurm.conf dump.cfg (sacctmgr dump CLUSTER file=dump.cfg makes the second)")
 	}
 	return nil
 }
@@ -98,7 +101,11 @@ type importer struct {
 	told     map[setting]int // findings about settings that are elsewhere
 	billing  string          // of PriorityFlags
 	backfill bool
+	basic    bool   // PriorityType=priority/basic
+	consumes string // SelectTypeParameters
 	enforce  bool
+	server   *Server
+	defined  map[string]bool // QOS that a file defines, not only names
 	qos      map[string]*account.QOS
 
 	thresholds map[string]setting // UsageThreshold, by QOS
@@ -136,10 +143,15 @@ func (im *importer) refuseSetting(s setting, why string, args ...any) {
 }
 
 func (im *importer) noteElsewhere(s setting, where string, args ...any) {
+	im.noteVerdict(s, policy.Elsewhere, where, args...)
+}
+
+// noteVerdict reports a setting that may still be refused.
+func (im *importer) noteVerdict(s setting, v policy.Verdict, how string, args ...any) {
 	if im.told != nil {
 		im.told[s] = len(im.report.Findings)
 	}
-	im.addVerdict(s, policy.Elsewhere, where, args...)
+	im.addVerdict(s, v, how, args...)
 }
 
 // refuseUnreadable refuses a value that says nothing that can be understood.
@@ -239,6 +251,9 @@ func flagName(s string) string {
 // finishImport settles what files decide together.
 func (im *importer) finishImport() {
 	im.combineLines()
+	if im.basic {
+		im.p.Priority = account.Weights{}
+	}
 	for i := range im.p.Partitions {
 		if p := &im.p.Partitions[i]; len(p.Billing) > 0 && im.billing != "" {
 			p.BillingRule = im.billing

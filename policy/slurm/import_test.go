@@ -215,7 +215,7 @@ PartitionName=asked OverSubscribe=YES
 	}
 	var b strings.Builder
 	report.Write(&b, false)
-	for _, want := range []string{"two jobs take turns (time_slice), not 4; on devices too,", "approximated OverSubscribe=FORCE:2", "kept         OverSubscribe=FORCE:1", "approximated OverSubscribe=NO", "refused      OverSubscribe=YES", "12 kept, 3 approximated, 0 elsewhere, 1 refused"} {
+	for _, want := range []string{"two jobs take turns (time_slice), not 4, on GPUs too,", "approximated OverSubscribe=FORCE:2", "kept         OverSubscribe=FORCE:1", "approximated OverSubscribe=NO", "refused      OverSubscribe=YES", "12 kept, 0 ignored, 0 elsewhere, 3 approximated, 1 refused"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the report does not say %q:\n%s", want, b.String())
 		}

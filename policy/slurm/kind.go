@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/coxswain-sched/coxswain/policy"
 )
 
 type kind uint8
@@ -28,24 +30,24 @@ func (k kind) readingOrder() int { return int(k) }
 
 // others are files of Slurm's that are not used, by their names, and why.
 var others = map[string]string{
-	"slurmdbd.conf":               "about slurmdbd: where accounting is kept, and for how long; here state in cox.yaml",
-	"cgroup.conf":                 "how slurmd confines jobs; it goes on doing so in a pool that is Slurm's",
-	"cgroup_allowed_devices_file": "how slurmd confines jobs; it goes on doing so in a pool that is Slurm's",
-	"plugstack.conf":              "plugins of Slurm's (SPANK), which go on working in a pool that is Slurm's",
-	"job_container.conf":          "how slurmd gives jobs a /tmp of their own; it goes on doing so in a pool that is Slurm's",
-	"namespace.yaml":              "how slurmd gives jobs a /tmp of their own; it goes on doing so in a pool that is Slurm's",
-	"burst_buffer.conf":           "burst buffers of Slurm's are not there",
+	"slurmdbd.conf":               "where Slurm keeps its accounting, and for how long; here state in cox.yaml",
+	"cgroup.conf":                 "how Slurm confines jobs; it goes on doing so in a Slurm pool",
+	"cgroup_allowed_devices_file": "how Slurm confines jobs; it goes on doing so in a Slurm pool",
+	"plugstack.conf":              "plugins of Slurm (SPANK), which go on working in a Slurm pool",
+	"job_container.conf":          "how Slurm gives each job its own /tmp; it goes on doing so in a Slurm pool",
+	"namespace.yaml":              "how Slurm gives each job its own /tmp; it goes on doing so in a Slurm pool",
+	"burst_buffer.conf":           "burst buffers, which Coxswain does not have",
 	"acct_gather.conf":            "what Slurm measures of jobs",
 	"ext_sensors.conf":            "what Slurm measures of jobs",
-	"oci.conf":                    "how slurmd starts containers",
-	"scrun":                       "how slurmd starts containers",
-	"helpers.conf":                "programs of Slurm's that change features of nodes",
-	"knl.conf":                    "modes of Knights Landing",
-	"mpi.conf":                    "how slurmstepd starts MPI programs",
-	"federation.conf":             "Slurm's federation is not there",
-	"resources.yaml":              "licences of Slurm's by their place; say them in licenses",
-	"cli_filter":                  "programs at Slurm's commands",
-	"slurmrestd":                  "about slurmrestd",
+	"oci.conf":                    "how Slurm starts containers",
+	"scrun":                       "how Slurm starts containers",
+	"helpers.conf":                "programs that change features of nodes in Slurm",
+	"knl.conf":                    "modes of Knights Landing processors",
+	"mpi.conf":                    "how Slurm starts MPI programs",
+	"federation.conf":             "Slurm's federation, which Coxswain does not have",
+	"resources.yaml":              "licences by place; write them as licenses in queues.yaml",
+	"cli_filter":                  "programs that run at Slurm's commands",
+	"slurmrestd":                  "how Slurm's REST server runs",
 }
 
 // otherWhy says why a file is not used, by its name; false: it is none of these.
@@ -133,6 +135,6 @@ func isTemplated(line string) bool {
 func (im *importer) readUnused(f File) {
 	why, _ := otherWhy(f.Name)
 	for _, l := range confLines(f.Text) {
-		im.noteElsewhere(setting{file: f.Name, line: l.line, key: l.text, alone: true}, "not used: %s", why)
+		im.noteVerdict(setting{file: f.Name, line: l.line, key: l.text, alone: true}, policy.Ignored, "%s", why)
 	}
 }

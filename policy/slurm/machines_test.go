@@ -80,7 +80,7 @@ func TestTemplates(t *testing.T) {
 	r := read(t, dir, "slurm.conf.j2")
 	var b strings.Builder
 	r.Report.Write(&b, false)
-	if r.Report.Count(policy.Refused) != 3 || !strings.Contains(b.String(), "slurm.conf.j2:1: elsewhere    SlurmctldHost={{ head }}") || len(r.Policy.Partitions) != 1 {
+	if r.Report.Count(policy.Refused) != 3 || !strings.Contains(b.String(), "slurm.conf.j2:1: ignored      SlurmctldHost={{ head }}") || len(r.Policy.Partitions) != 1 {
 		t.Error(b.String())
 	}
 }
@@ -113,7 +113,7 @@ func TestDirectives(t *testing.T) {
 		}
 	}
 	for key := range oldNames {
-		if confIndex[key] == "" && key != "shared" && key != "procs" && key != "frontendname" {
+		if confIndex[key].why == "" && key != "shared" && key != "procs" && key != "frontendname" {
 			t.Errorf("the old name %s is no directive", key)
 		}
 	}
@@ -122,13 +122,13 @@ func TestDirectives(t *testing.T) {
 // TestNear: what is misspelt is found.
 func TestNear(t *testing.T) {
 	for text, want := range map[string]string{
-		"SlurmctldPrameters=x":         "is SlurmctldParameters meant?",
+		"SlurmctldPrameters=x":         "did you mean SlurmctldParameters?",
 		"Frobnicate=3":                 "has no such setting",
-		"PartitionName=p MaxTme=3":     "is MaxTime meant?",
-		"NodeName=n MemSpecLimt=3":     "is MemSpecLimit meant?",
-		"NodeSet=s Feture=x":           "is Feature meant?",
-		"DownNodes=n Stat=DOWN":        "is State meant?",
-		"FrontendName=f DenyUser=anna": "is DenyUsers meant?",
+		"PartitionName=p MaxTme=3":     "did you mean MaxTime?",
+		"NodeName=n MemSpecLimt=3":     "did you mean MemSpecLimit?",
+		"NodeSet=s Feture=x":           "did you mean Feature?",
+		"DownNodes=n Stat=DOWN":        "did you mean State?",
+		"FrontendName=f DenyUser=anna": "did you mean DenyUsers?",
 	} {
 		_, report, err := Import([]File{{"slurm.conf", text + "\n"}}, Options{})
 		if err != nil {
@@ -236,7 +236,7 @@ Slurmctld(primary) at vm is UP
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Report.Count(policy.Refused) > 0 || r.Policy.Priority.FairShare != 100 || r.Policy.Preemption.Mode != "requeue" || r.Cluster.Name != "lab" || len(r.Report.Findings) != 12 {
+	if r.Report.Count(policy.Refused) != 1 || r.Policy.Priority.FairShare != 100 || r.Policy.Preemption.Mode != "requeue" || r.Cluster.Name != "lab" || len(r.Report.Findings) != 12 {
 		t.Errorf("%+v", r.Report.Findings)
 	}
 }
@@ -264,7 +264,7 @@ User - 'nobody':DefaultAccount='team':DefaultWCKey='x':AdminLevel='Operator':Coo
 		t.Errorf("%+v", r.Policy.Accounts)
 	}
 	last := r.Report.Findings[len(r.Report.Findings)-1]
-	if last.Line != 9 || last.How != "an association here has no such option: is MaxJobs meant?" {
+	if last.Line != 9 || last.How != "an account or user has no such option; did you mean MaxJobs?" {
 		t.Errorf("%+v", last)
 	}
 	if _, err := policy.Parse("queues.yaml", policy.Write(r.Policy)); err != nil {

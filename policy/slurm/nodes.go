@@ -1,7 +1,6 @@
 package slurm
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -12,17 +11,19 @@ import (
 )
 
 // machines is where what is said of machines goes.
-const machines = "of the machines: the engine asks for it; in --cluster"
+const machines = "a machine: --config and --cluster write it; a Slurm pool asks the cluster itself"
 
 // reportEach reports the settings of a line by a table: used says where those of the first group go.
 func (im *importer) reportEach(all []setting, table []unused, where, used string) {
 	known := indexOf(table)
 	for i, s := range all {
-		switch why, ok := known[strings.ToLower(s.key)]; {
-		case ok && why == "" || i == 0 && used != "":
+		switch u, ok := known[strings.ToLower(s.key)]; {
+		case ok && u.why == "" || i == 0 && used != "":
 			im.noteElsewhere(s, "%s", used)
-		case ok || i == 0:
-			im.notUsed(s, cmp.Or(why, "the line is not used"))
+		case ok:
+			im.notUsed(s, u)
+		case i == 0:
+			im.notUsed(s, unused{why: "nothing on this line is used"})
 		default:
 			im.refuseSetting(s, "%s", unknownDirective(s.key, where, namesOf(table)))
 		}
@@ -33,12 +34,12 @@ func (im *importer) reportEach(all []setting, table []unused, where, used string
 func (im *importer) expandHosts(s setting) ([]string, bool) {
 	n, err := hostlist.Count(s.value)
 	if err == nil && n > mostNodes {
-		im.refuseSetting(s, "%d nodes are too many: at most %d", n, mostNodes)
+		im.refuseSetting(s, "%d nodes are more than the import takes (%d)", n, mostNodes)
 		return nil, false
 	}
 	names, err := hostlist.Expand(s.value)
 	if err != nil {
-		im.refuseSetting(s, "%v: a list is like n[01-16],login1", err)
+		im.refuseSetting(s, "%v: write a list like n[01-16],login1", err)
 		return nil, false
 	}
 	return names, true
@@ -68,7 +69,7 @@ func (im *importer) readNodes(all []setting) {
 	im.readHardware(&m, all[1:])
 	c := im.cluster
 	if len(c.order)+len(names) > mostNodes {
-		im.refuseSetting(all[0], "the cluster has more than %d nodes: these are left out", mostNodes)
+		im.refuseSetting(all[0], "the cluster has more than %d nodes: these nodes are left out", mostNodes)
 		return
 	}
 	for _, n := range names {
@@ -174,7 +175,7 @@ func (im *importer) nodeSet(all []setting) {
 
 // downNodes reads DownNodes=… State=…, which is about the state of a moment.
 func (im *importer) downNodes(all []setting) {
-	im.reportEach(all, ofDown, "DownNodes line", "of the state of machines: the engine asks for it")
+	im.reportEach(all, ofDown, "DownNodes line", "the state of a node changes; the server asks for it")
 }
 
 // checkDeclared refuses a list with a node that slurm.conf does not have, and names the first. Without any, nothing is known.
@@ -184,7 +185,7 @@ func (im *importer) checkDeclared(s setting, names []string) {
 	}
 	for _, n := range names {
 		if _, isSet := im.cluster.sets[n]; im.cluster.nodes[n] == nil && !isSet && !strings.EqualFold(n, "all") {
-			im.refuseSetting(s, "slurm.conf has no node %.80s: mend the name, or declare it there", n)
+			im.refuseSetting(s, "slurm.conf has no node %.80s: correct the name, or add a NodeName line", n)
 			return
 		}
 	}
@@ -217,14 +218,14 @@ func (im *importer) readGres(f File) {
 func (im *importer) gresLine(at map[string]setting, names []string) {
 	if s, ok := at["count"]; ok {
 		if g, err := slurmfmt.ParseGRES("x:" + s.value); err != nil || len(g) != 1 || g[0].Type != "" {
-			im.refuseUnreadable(s, "a count, with K, M, G, T or P behind it")
+			im.refuseUnreadable(s, "a count such as 8, 2K or 4M")
 		}
 	}
 	if s, ok := at["file"]; ok {
 		if n, err := hostlist.Count(s.value); err != nil {
 			im.refuseUnreadable(s, "a list of files like /dev/nvidia[0-7]")
 		} else if c, said := at["count"]; said && c.value != strconv.Itoa(n) && !strings.EqualFold(at["name"].value, "shard") && !strings.EqualFold(at["name"].value, "mps") {
-			im.refuseSetting(c, "File names %d, Count says otherwise: Slurm refuses that", n)
+			im.refuseSetting(c, "File names %d devices and Count says another number: Slurm refuses that", n)
 		}
 	}
 	kind := at["type"].value

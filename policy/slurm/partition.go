@@ -3,8 +3,10 @@ package slurm
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/model/account"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 	"github.com/coxswain-sched/coxswain/policy"
 )
 
@@ -35,6 +37,7 @@ func (im *importer) readPartition(all []setting) {
 		}
 	}
 	im.noteKept(all[0])
+	im.cluster.partNamed(name)
 	for _, s := range all[1:] {
 		im.ofPartition(&im.p.Partitions[i], s)
 	}
@@ -52,7 +55,14 @@ func (im *importer) ofPartition(p *account.Partition, s setting) {
 	}
 	switch key := strings.ToLower(s.key); key {
 	case "maxtime":
-		im.readDuration(s, func(d account.Duration) { p.MaxTime = d })
+		im.readDuration(s, func(d account.Duration) {
+			if p.MaxTime = d; p.Name != "" {
+				im.cluster.partNamed(p.Name).longest = time.Duration(d)
+			}
+		})
+		if isUnlimited(s.value) && p.Name != "" { // more than DEFAULT says
+			p.MaxTime, im.cluster.partNamed(p.Name).longest = 0, 0
+		}
 	case "prioritytier":
 		im.readNumber(s, 16, func(n int64) { p.Tier = int32(n) })
 	case "priorityjobfactor":
@@ -93,10 +103,14 @@ func (im *importer) ofPartition(p *account.Partition, s setting) {
 	case "nodes":
 		im.partNodes(p.Name, s)
 	case "default", "defaulttime":
-		im.noteElsewhere(s, "partitions in cox.yaml: nodes, default, default_time")
+		im.partDefaults(p.Name, s)
 	default:
-		if harmless := partitionDefaults[key]; harmless != "" && strings.EqualFold(harmless, s.value) {
+		if same := partitionDefaults[key]; same != "" && strings.EqualFold(same, s.value) {
 			im.noteKept(s) // it is so here
+			return
+		}
+		if why, ok := harmlessWords[key]; ok {
+			im.noteVerdict(s, policy.Ignored, "%s", why)
 			return
 		}
 		if why, ok := partitionWords[key]; ok {
@@ -107,16 +121,46 @@ func (im *importer) ofPartition(p *account.Partition, s setting) {
 	}
 }
 
+// inServer is where a partition's nodes and defaults go.
+const inServer = "partitions in cox.yaml (--config writes it)"
+
 // partNodes notes the nodes of a partition; the one without a name is DEFAULT.
 func (im *importer) partNodes(name string, s setting) {
 	c := im.cluster
-	im.noteElsewhere(s, "partitions in cox.yaml: nodes, default, default_time; in --cluster")
+	im.noteElsewhere(s, "%s", inServer)
 	c.asked = append(c.asked, s)
-	if i := slices.IndexFunc(c.parts, func(p part) bool { return p.name == name }); i >= 0 {
-		c.parts[i].nodes = s.value
-	} else if name != "" {
-		c.parts = append(c.parts, part{name, s.value})
+	if name != "" {
+		c.partNamed(name).nodes = s.value
 	}
+}
+
+// partDefaults reads Default and DefaultTime of a partition. Of several defaults the last one is.
+func (im *importer) partDefaults(name string, s setting) {
+	im.noteElsewhere(s, "%s", inServer)
+	if name == "" {
+		return
+	}
+	c := im.cluster
+	if s.hasKey("default") {
+		if !isYes(s.value) {
+			c.partNamed(name).isDefault = false
+			return
+		}
+		for i := range c.parts {
+			c.parts[i].isDefault = false
+		}
+		c.partNamed(name).isDefault = true
+		return
+	}
+	if isUnlimited(s.value) {
+		return
+	}
+	d, err := slurmfmt.ParseTimeLimit(s.value)
+	if err != nil || d < 0 {
+		im.refuseUnreadable(s, "a time such as 30, 1:00:00 or 2-0")
+		return
+	}
+	c.partNamed(name).usual = d
 }
 
 // partitionDefaults are values that say nothing else than what is so here.
@@ -125,41 +169,45 @@ var partitionDefaults = map[string]string{
 	"disablerootjobs": "no", "allowgroups": "all", "allocnodes": "all", "powerdownonidle": "no",
 }
 
-// partitionWords say why settings of partitions have no place here.
-var partitionWords = map[string]string{
-	"state":                "a partition is up; cox node drain keeps work off its nodes",
-	"oversubscribe":        "CPUs and devices are held by jobs alone; a job asks for a share of a device (docs/native.md)",
-	"exclusiveuser":        "a job asks for whole nodes itself (--exclusive)",
-	"lln":                  "placement packs, so that large jobs find whole nodes",
-	"hidden":               "cox partitions shows every partition",
-	"rootonly":             "allow_accounts says who may use it",
-	"allowgroups":          "accounts say who may: allow_accounts, with the group's members in an account",
-	"denygroups":           "accounts say who may: deny_accounts",
-	"allocnodes":           "jobs come from wherever the server is reached",
-	"alternate":            "a job names several partitions itself",
-	"disablerootjobs":      "leave root out of every account",
-	"defmempercpu":         "a job says its memory itself",
-	"defmempernode":        "a job says its memory itself",
-	"defcpupergpu":         "a job says its CPUs itself (--cpus-per-gpu)",
-	"defmempergpu":         "a job says its memory itself (--mem-per-gpu)",
-	"jobdefaults":          "a job says it itself",
-	"maxmempercpu":         "limits of the partition's qos: job: {memory: …}",
-	"maxmempernode":        "limits of the partition's qos: node: {memory: …}",
-	"maxcpuspernode":       "limits of the partition's qos: node: {cpu: …}",
-	"maxcpuspersocket":     "sockets are not counted",
-	"maxrestartcount":      "a job that fails to start waits longer each time",
-	"overtimelimit":        "a job ends at its limit",
-	"reqresv":              "give the partition's nodes a reservation instead",
-	"selecttypeparameters": "CPUs, memory and devices are always counted",
-	"powerdownonidle":      "nodes are not powered from here",
-	"resumetimeout":        "nodes are not powered from here",
-	"suspendtime":          "nodes are not powered from here",
-	"suspendtimeout":       "nodes are not powered from here",
-	"cpubind":              "tasks are bound by the job's own request",
-	"exclusivetopo":        "a job asks for a level of the topology itself",
-	"topology":             "the topology is a property of nodes",
-	"exclusive":            "a job asks for whole nodes itself (--exclusive)",
+// harmlessWords are settings of partitions without which no job runs differently.
+var harmlessWords = map[string]string{
+	"hidden":          "cox partitions and sinfo show every partition",
+	"cpubind":         "tasks are bound as their job asks",
+	"powerdownonidle": slurmPower, "resumetimeout": slurmPower, "suspendtime": slurmPower, "suspendtimeout": slurmPower,
 }
+
+const slurmPower = "Slurm switches nodes on and off in a Slurm pool; Coxswain never does"
+
+// partitionWords say of settings of partitions that have no place here what to do instead.
+var partitionWords = map[string]string{
+	"state":                "partitions are always open: drain their nodes (cox node drain), or leave the partition out of cox.yaml",
+	"oversubscribe":        "CPUs and GPUs belong to one job at a time; a job may ask for a share of a GPU (docs/native.md)",
+	"exclusiveuser":        "a job that wants nodes for itself says --exclusive",
+	"lln":                  "placement packs jobs together, so that large jobs find whole nodes",
+	"rootonly":             "allow_accounts says who may use a partition",
+	"allowgroups":          "put the members of the group into an account, and name it in allow_accounts",
+	"denygroups":           "put the members of the group into an account, and name it in deny_accounts",
+	"allocnodes":           "jobs may be submitted from every machine that reaches the server",
+	"alternate":            "a job names several partitions itself: --partition=a,b",
+	"disablerootjobs":      "root may submit jobs",
+	"defmempercpu":         noDefaults,
+	"defmempernode":        noDefaults,
+	"defcpupergpu":         "jobs get no default number of CPUs: have scripts say --cpus-per-gpu",
+	"defmempergpu":         noDefaults,
+	"jobdefaults":          noDefaults,
+	"maxmempercpu":         "set it in the QOS of the partition: limits: {job: {memory: …}}",
+	"maxmempernode":        "set it in the QOS of the partition: limits: {node: {memory: …}}",
+	"maxcpuspernode":       "set it in the QOS of the partition: limits: {node: {cpu: …}}",
+	"maxcpuspersocket":     "Coxswain does not count sockets",
+	"overtimelimit":        "a job ends at its limit: raise max_time by as much",
+	"reqresv":              "reserve the nodes of the partition instead (cox reserve create)",
+	"selecttypeparameters": "Coxswain always counts CPUs, memory and GPUs",
+	"exclusivetopo":        "a job asks for a level of the topology itself (docs/topology.md)",
+	"topology":             "all partitions have the topology of their nodes",
+	"exclusive":            "a job that wants nodes for itself says --exclusive",
+}
+
+const noDefaults = "jobs get no default amount of memory: a job without --mem counts no memory, so more jobs may share a node; have scripts say --mem"
 
 // partitionNames are the settings of partitions.
 func partitionNames() []string {

@@ -44,7 +44,7 @@ func (im *importer) combineLines() {
 func (im *importer) checkContradictions() {
 	im.dropUnknownAccounts()
 	for _, x := range im.p.Check() {
-		im.report.Add(policy.Finding{File: "(together)", What: x.Path + ": " + x.Message, Verdict: policy.Refused, How: "mend it in the file before it is applied: " + x.Remedy})
+		im.report.Add(policy.Finding{File: "(together)", What: x.Path + ": " + x.Message, Verdict: policy.Refused, How: "correct it in the file before you apply it: " + x.Remedy})
 	}
 }
 
@@ -59,7 +59,7 @@ func (im *importer) dropUnknownAccounts() {
 			if have[n] {
 				return false
 			}
-			im.report.Add(policy.Finding{File: "(together)", What: "account " + n + " of a partition", Verdict: policy.Refused, How: "no dump has it: hand the output of sacctmgr dump to the import too"})
+			im.report.Add(policy.Finding{File: "(together)", What: "account " + n + " of a partition", Verdict: policy.Refused, How: "no file defines the account, so the partition does not name it: add the output of sacctmgr dump to the command"})
 			return true
 		})
 	}

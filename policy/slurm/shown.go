@@ -2,6 +2,8 @@ package slurm
 
 import (
 	"strings"
+
+	"github.com/coxswain-sched/coxswain/policy"
 )
 
 // readShownConfig reads what scontrol show config prints: the directives that a slurmctld works with,
@@ -21,10 +23,13 @@ func (im *importer) readShownConfig(f File) {
 		case s.value == "" || s.value == "N/A" || strings.HasPrefix(s.value, "(null"):
 			continue
 		case section != "":
-			im.noteElsewhere(s, "not used: of %s", section)
+			im.noteVerdict(s, policy.Ignored, "a setting of Slurm's %s", section)
 			continue
-		case strings.Contains(s.key, "_") || s.hasKey("JobDefaults"): // SLURM_VERSION, BOOT_TIME
-			im.noteElsewhere(s, "not used: the state of a moment")
+		case s.hasKey("JobDefaults"):
+			im.refuseSetting(s, "%s", noDefaults)
+			continue
+		case strings.Contains(s.key, "_"): // SLURM_VERSION, BOOT_TIME
+			im.noteVerdict(s, policy.Ignored, "a fact about the daemon that printed it")
 			continue
 		}
 		s.key, _, _ = strings.Cut(s.key, "[") // SlurmctldHost[0]

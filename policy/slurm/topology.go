@@ -14,7 +14,7 @@ import (
 )
 
 // whereNodesLie is where what is said of switches and blocks goes.
-const whereNodesLie = "where nodes lie: the engine asks for it; in --cluster as path"
+const whereNodesLie = "the topology: --cluster writes it; a Slurm pool asks the cluster itself"
 
 // joint is a switch or a block.
 type joint struct {
@@ -60,7 +60,7 @@ func (im *importer) readTopology(f File) {
 
 func (im *importer) addJoint(t *tree, name string, j *joint) {
 	if name == "" || t.joints[name] != nil {
-		im.refuseSetting(j.at, "a switch or block has a name, and one alone")
+		im.refuseSetting(j.at, "a switch or block needs a name of its own")
 		return
 	}
 	t.joints[name], t.order = j, append(t.order, name)
@@ -84,7 +84,7 @@ func (im *importer) checkBlockSizes(s setting) {
 	for _, v := range splitCommas(strings.Trim(s.value, "[]")) {
 		n, err := strconv.Atoi(strings.TrimSpace(v))
 		if err != nil || n < 1 || last > 0 && (n <= last || n%last != 0) {
-			im.refuseUnreadable(s, "sizes of blocks: numbers, each a multiple of the one before")
+			im.refuseUnreadable(s, "a list of block sizes: numbers, each a multiple of the one before")
 			return
 		}
 		last = n
@@ -103,11 +103,11 @@ func (im *importer) placeNodes(t *tree) {
 		j := t.joints[name]
 		for _, b := range j.below {
 			if t.joints[b] == nil {
-				im.refuseSetting(j.at, "there is no switch %.80s below it: mend the name", b)
+				im.refuseSetting(j.at, "no line defines the switch %.80s below it: correct the name", b)
 			}
 		}
 		if t.levelsBelow(name, 0) < 0 {
-			im.refuseSetting(j.at, "it is above itself: take it out of Switches")
+			im.refuseSetting(j.at, "this switch is below itself: remove it from Switches")
 		}
 	}
 	for _, name := range t.order {
@@ -180,15 +180,15 @@ func (im *importer) topologyYAML(f File) error {
 		var y yaml.Error
 		if errors.As(err, &y) && y.GetToken() != nil {
 			p := y.GetToken().Position
-			return fault.New(fault.Invalid, "%s:%d:%d: %s", f.Name, p.Line, p.Column, y.GetMessage()).Advise("mend the YAML")
+			return fault.New(fault.Invalid, "%s:%d:%d: %s", f.Name, p.Line, p.Column, y.GetMessage()).Advise("correct the YAML")
 		}
-		return fault.New(fault.Invalid, "%s: %w", f.Name, err).Advise("mend the YAML")
+		return fault.New(fault.Invalid, "%s: %w", f.Name, err).Advise("correct the YAML")
 	}
 	for _, d := range file.Docs {
 		seq, ok := d.Body.(*ast.SequenceNode)
 		if !ok {
 			if d.Body != nil {
-				im.refuseSetting(setting{file: f.Name, line: 1, key: f.Name, alone: true}, "it is a list of topologies: - topology: NAME")
+				im.refuseSetting(setting{file: f.Name, line: 1, key: f.Name, alone: true}, "topology.yaml is a list: begin each entry with - topology: NAME")
 			}
 			continue
 		}

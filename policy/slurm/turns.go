@@ -72,7 +72,7 @@ func (im *importer) reportOverSubscribe() {
 			if most != "2" {
 				not = ", not " + most
 			}
-			im.noteAbout(h.s, "two jobs take turns (time_slice)%s; on devices too, which Slurm gives to one job alone: leave time_slice out where that is not wanted", not)
+			im.noteAbout(h.s, "two jobs take turns (time_slice)%s, on GPUs too, which Slurm gives to one job alone: remove time_slice if you do not want that", not)
 		}
 	}
 	for i := range im.p.Partitions {
@@ -95,7 +95,7 @@ func (h *shared) mostSharing() string {
 	return most
 }
 
-const unsuspended = "preempt_mode: off, as Slurm suspends nobody there without OverSubscribe=FORCE:1: take it out if its jobs are meant to make room"
+const unsuspended = "preempt_mode: off, because Slurm suspends no job in it without OverSubscribe=FORCE:1: remove it if its jobs should make room"
 
 // preventSuspend keeps jobs of partitions from being suspended where Slurm would not do it, and
 // reports whether there were any: OverSubscribe=NO lets nobody have another's CPUs.
@@ -114,9 +114,9 @@ func (im *importer) setTimeSlice(take []*account.Partition) {
 	for i, s := range im.slices {
 		switch {
 		case i < len(im.slices)-1:
-			im.noteAbout(s, "left out: it is said again further down")
+			im.noteAbout(s, "left out: a later line says it again")
 		case len(take) == 0:
-			im.noteAbout(s, "left out: no partition has its jobs take turns (OverSubscribe=FORCE with PreemptMode=GANG)")
+			im.noteAbout(s, "left out: jobs take turns only with OverSubscribe=FORCE and PreemptMode=GANG")
 		default:
 			im.readSeconds(s, func(d account.Duration) {
 				if d > 0 {

@@ -16,6 +16,7 @@ import (
 	"github.com/coxswain-sched/coxswain/policy"
 	"github.com/coxswain-sched/coxswain/policy/kueue"
 	"github.com/coxswain-sched/coxswain/policy/slurm"
+	"github.com/coxswain-sched/coxswain/server/config"
 	"github.com/coxswain-sched/coxswain/spec"
 )
 
@@ -28,13 +29,16 @@ type importFlags struct {
 func importCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import",
-		Short: "Make queues.yaml of what Slurm or Kueue has, with a report of every setting",
+		Short: "Make queues.yaml from the configuration of Slurm or Kueue, with a report",
 		Long: `Reads the configuration of another system and writes the site's rules for cox apply.
-The report, on standard error, has every setting that was read: kept, approximated and
-how, elsewhere (it is no rule of a site), refused and what does it instead. No server is
-asked, and nothing is in force before cox apply.`,
+The report, on standard error, has every setting that was read: what is kept, what is
+harmless, what belongs into another file, and, at the end, what is different here and
+what is missing. No server is asked, and nothing is in force before cox apply.`,
+		Example: `  cox import slurm /etc/slurm dump.cfg -o queues.yaml --config cox.yaml
+  cox import kueue kueue.yaml -o queues.yaml`,
 		RunE: func(*cobra.Command, []string) error {
-			return fault.New(fault.Invalid, "of what?").Advise("cox import slurm slurm.conf dump.cfg, cox import kueue queues.yaml")
+			return fault.New(fault.Invalid, "say which system the configuration is of: slurm or kueue").
+				Advise("cox import slurm /etc/slurm dump.cfg -o queues.yaml; cox import kueue kueue.yaml -o queues.yaml")
 		},
 	}
 	cmd.AddCommand(importSlurmCommand(a), importKueueCommand(a))
@@ -46,28 +50,34 @@ func (i *importFlags) addFlags(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVarP(&i.output, "output", "o", "", "write the rules to this file (default: standard output)")
 	fl.StringVar(&i.report, "report", "", "write the report to this file (default: standard error)")
-	fl.BoolVarP(&i.brief, "brief", "b", false, "leave out of the report what was kept")
+	fl.BoolVarP(&i.brief, "brief", "b", false, "report only what is different here and what is missing")
 	fl.BoolVar(&i.strict, "strict", false, "write nothing if anything is refused (exit 2)")
 }
 
 func importSlurmCommand(a *cli.App) *cobra.Command {
 	var i importFlags
-	var cluster string
+	var cluster, server string
 	cmd := &cobra.Command{
 		Use:   "slurm FILE|DIRECTORY…",
-		Short: "Make queues.yaml of slurm.conf and the output of sacctmgr dump",
+		Short: "Make queues.yaml and cox.yaml from slurm.conf and sacctmgr dump",
 		Long: `Reads slurm.conf, with the files that it includes, gres.conf, topology.conf or
 topology.yaml, and the output of sacctmgr dump; in addition sacctmgr show qos -P, where the
-dump has no QOS. Other files of Slurm's are named as not used. What each file is, is found
-out; of a directory, all that are Slurm's are read. Dumps come from:
+dump has no QOS. Other files of Slurm are named as not used. The import finds out what each
+file is; of a directory it reads all files that are Slurm's. Dumps come from:
 sacctmgr dump CLUSTER file=dump.cfg; sacctmgr show qos -P > qos.txt. Without slurm.conf,
-what scontrol show config prints will do, which has no partitions.
+what scontrol show config prints will do, which has no partitions and no nodes.
+
+--output has the rules, for cox apply. --config has the partitions and nodes, for cox up:
+a server needs them before it takes rules of those partitions. Its nodes are virtual ones
+with the cluster's names, so that you can try the rules on one machine; to run jobs on the
+cluster itself, add it as a pool (docs/slurm.md), which has its partitions already.
 --cluster describes the machines for cox simulate. docs/import-slurm.md has every directive.`,
-		Example: `  cox import slurm /etc/slurm dump.cfg qos.txt -o queues.yaml --cluster cluster.yaml
+		Example: `  cox import slurm /etc/slurm dump.cfg qos.txt -o queues.yaml --config cox.yaml
+  cox up -d --config cox.yaml
   cox apply -f queues.yaml --dry-run`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return fault.New(fault.Invalid, "which files?").Advise("cox import slurm /etc/slurm/slurm.conf dump.cfg, after: sacctmgr dump CLUSTER file=dump.cfg")
+				return fault.New(fault.Invalid, "name the files to import").Advise("cox import slurm /etc/slurm/slurm.conf dump.cfg (sacctmgr dump CLUSTER file=dump.cfg makes the second)")
 			}
 			return nil
 		},
@@ -80,13 +90,21 @@ what scontrol show config prints will do, which has no partitions.
 			if err != nil {
 				return err
 			}
+			conf, err := serverConfig(r, server, args)
+			if err != nil {
+				return cli.NotDone(err, "nothing was written")
+			}
 			if err := writeImported(a, &i, "slurm", args, r.Policy, r.Report); err != nil {
+				return err
+			}
+			if err := writeServer(a, r, server, i.output, conf); err != nil {
 				return err
 			}
 			return writeMachines(a, r.Cluster, cluster, i.output)
 		},
 	}
 	i.addFlags(cmd)
+	cmd.Flags().StringVar(&server, "config", "", "write partitions and nodes to this file, for cox up --config")
 	cmd.Flags().StringVar(&cluster, "cluster", "", "write the machines to this file, for cox simulate")
 	return cmd
 }
@@ -107,7 +125,7 @@ func slurmFiles(a *cli.App, args []string) (files []slurm.File, err error) {
 			}
 		}
 		if len(names) == had {
-			return nil, fault.New(fault.Invalid, "%s: no file in it is Slurm's by its name", name).Advise("name the files: cox import slurm slurm.conf dump.cfg")
+			return nil, fault.New(fault.Invalid, "%s: this directory has no file that is Slurm's by its name", name).Advise("name the files: cox import slurm slurm.conf dump.cfg")
 		}
 	}
 	for _, name := range names {
@@ -120,11 +138,49 @@ func slurmFiles(a *cli.App, args []string) (files []slurm.File, err error) {
 	return files, nil
 }
 
+// serverConfig makes the server's configuration of what was read, and checks it as cox up does. Empty:
+// nobody asked for it.
+func serverConfig(r *slurm.Result, to string, args []string) ([]byte, error) {
+	switch {
+	case to == "":
+		return nil, nil
+	case len(r.Server.Partitions()) == 0 && r.Cluster.Nodes() == 0:
+		return nil, fault.New(fault.Invalid, "--config=%s: no file has partitions or nodes", to).Advise("add slurm.conf to the command")
+	}
+	text, err := r.Server.Write(strings.Join(args, ", "))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := config.Parse(to, text); err != nil {
+		return nil, fault.New(fault.Invalid, "slurm.conf has names or values that a server cannot have: %w", err).Advise("change them in a copy of slurm.conf, and import the copy")
+	}
+	return text, nil
+}
+
+// writeServer writes the server's configuration, and says what the rules need of the server.
+func writeServer(a *cli.App, r *slurm.Result, to, rules string, text []byte) error {
+	parts := r.Server.Partitions()
+	if to == "" {
+		if len(parts) > 0 && len(r.Policy.Partitions) > 0 && rules != "" && rules != "-" {
+			fmt.Fprintf(a.Err, "the rules are about partitions %s, which the server must have: --config cox.yaml writes them for cox up, and a pool of the cluster has them\n", strings.Join(parts, ", "))
+		}
+		return nil
+	}
+	if err := os.WriteFile(to, text, 0o666); err != nil {
+		return fault.New(fault.KindOf(err), "write %s: %w", to, err)
+	}
+	for _, note := range r.Server.Notes() {
+		fmt.Fprintf(a.Err, "%s: %s\n", to, note)
+	}
+	fmt.Fprintf(a.Err, "%s: %s; cox up --config %s starts a server with them on this machine\n", to, r.Cluster, to)
+	return nil
+}
+
 // writeMachines writes the machines that were declared, and says how the cluster becomes a pool.
 func writeMachines(a *cli.App, c *slurm.Cluster, to, rules string) error {
 	switch {
 	case to != "" && c.Nodes() == 0:
-		return fault.New(fault.Invalid, "no file declares machines").Advise("hand slurm.conf to the import, with its NodeName lines")
+		return fault.New(fault.Invalid, "--cluster=%s: no file has NodeName lines", to).Advise("add slurm.conf to the command")
 	case to != "":
 		if err := os.WriteFile(to, c.Write(), 0o666); err != nil {
 			return fault.New(fault.KindOf(err), "write %s: %w", to, err)
@@ -134,7 +190,7 @@ func writeMachines(a *cli.App, c *slurm.Cluster, to, rules string) error {
 		return nil
 	}
 	if c.Pool() != "" {
-		fmt.Fprintf(a.Err, "the cluster as a pool (%s): %s\n", c, c.Pool())
+		fmt.Fprintf(a.Err, "to run jobs on the cluster itself (%s): %s\n", c, c.Pool())
 	}
 	return nil
 }
@@ -152,7 +208,7 @@ prints.`,
   cox apply -f queues.yaml --dry-run`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return fault.New(fault.Invalid, "which files?").Advise("cox import kueue kueue.yaml, after: kubectl get clusterqueues,resourceflavors,cohorts -A -o yaml > kueue.yaml")
+				return fault.New(fault.Invalid, "name the files to import").Advise("cox import kueue kueue.yaml (kubectl get clusterqueues,resourceflavors,cohorts -A -o yaml > kueue.yaml makes it)")
 			}
 			return nil
 		},
@@ -202,7 +258,7 @@ func writeImported(a *cli.App, i *importFlags, of string, args []string, p *acco
 	}
 	report.Write(to, i.brief)
 	if n := report.Count(policy.Refused); i.strict && n > 0 {
-		return cli.NotDone(fault.New(fault.Invalid, "%d settings are refused", n).Advise("leave --strict out to write what is kept"), "nothing was written")
+		return cli.NotDone(fault.New(fault.Invalid, "%s refused: the lines that say refused above", settings(n)).Advise("leave --strict out to write the rules without them"), "nothing was written")
 	}
 	text := append([]byte("# made by cox import "+of+" of "+strings.Join(args, ", ")+"; docs/queues.md has every field\n"), policy.Write(p)...)
 	if i.output == "" || i.output == "-" {
@@ -214,4 +270,12 @@ func writeImported(a *cli.App, i *importFlags, of string, args []string, p *acco
 	}
 	fmt.Fprintf(a.Out, "%s: %s; cox apply -f %s --dry-run shows what it changes\n", i.output, policy.Count(p), i.output)
 	return nil
+}
+
+// settings counts settings: "1 setting is", "3 settings are".
+func settings(n int) string {
+	if n == 1 {
+		return "1 setting is"
+	}
+	return fmt.Sprintf("%d settings are", n)
 }

@@ -43,12 +43,12 @@ func TestImportSlurm(t *testing.T) {
 	}
 
 	coxAt(t, nowhere, "", "import", "slurm", filepath.Join(dir, "slurm.conf"), "--brief").Check(t, 0, "~name: main", "~")
-	coxAt(t, nowhere, "", "import", "slurm").Check(t, 2, "", "~cox: which files?\n  cox import slurm /etc/slurm/slurm.conf dump.cfg")
-	coxAt(t, nowhere, "", "import", "slurm", t.TempDir()).Check(t, 2, "", "~no file in it is Slurm's by its name\n  name the files: cox import slurm slurm.conf dump.cfg")
+	coxAt(t, nowhere, "", "import", "slurm").Check(t, 2, "", "~cox: name the files to import\n  cox import slurm /etc/slurm/slurm.conf dump.cfg")
+	coxAt(t, nowhere, "", "import", "slurm", t.TempDir()).Check(t, 2, "", "~this directory has no file that is Slurm's by its name\n  name the files: cox import slurm slurm.conf dump.cfg")
 	coxAt(t, nowhere, "", "import", "slurm", "/nowhere.conf").Check(t, 2, "", "~/nowhere.conf: no such file")
 	bare := clitest.WriteFile(t, "slurm.conf", "ClusterName=lab\n")
-	coxAt(t, nowhere, "", "import", "slurm", bare, "--cluster", cluster).Check(t, 2, "~", "~no file declares machines\n  hand slurm.conf to the import, with its NodeName lines")
-	coxAt(t, nowhere, "", "import").Check(t, 2, "", "~cox: of what?\n  cox import slurm slurm.conf dump.cfg, cox import kueue queues.yaml\n")
+	coxAt(t, nowhere, "", "import", "slurm", bare, "--cluster", cluster).Check(t, 2, "~", "~: no file has NodeName lines\n  add slurm.conf to the command")
+	coxAt(t, nowhere, "", "import").Check(t, 2, "", "~cox: say which system the configuration is of: slurm or kueue\n  cox import slurm")
 }
 
 const clusterQueue = `apiVersion: kueue.x-k8s.io/v1beta1
@@ -74,10 +74,10 @@ func TestImportKueue(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "queues.yaml")
 	refused := strings.Replace(clusterQueue, "spec:\n", "spec:\n  admissionChecks: [prov]\n", 1)
 	ran := coxAt(t, nowhere, refused, "import", "kueue", "-", "--strict", "-o", out)
-	ran.Check(t, 2, "", "~settings are refused\n  leave --strict out to write what is kept\nnothing was written                                          exit 2 (invalid request)\n")
+	ran.Check(t, 2, "", "~refused: the lines that say refused above\n  leave --strict out to write the rules without them\nnothing was written                                          exit 2 (invalid request)\n")
 	if _, err := os.Stat(out); err == nil {
 		t.Error("the rules were written")
 	}
 	coxAt(t, nowhere, "kind: [\n", "import", "kueue", "-").Check(t, 2, "", "~nothing was written")
-	coxAt(t, nowhere, "", "import", "kueue").Check(t, 2, "", "~cox: which files?\n  cox import kueue kueue.yaml")
+	coxAt(t, nowhere, "", "import", "kueue").Check(t, 2, "", "~cox: name the files to import\n  cox import kueue kueue.yaml")
 }
