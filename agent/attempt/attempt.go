@@ -65,6 +65,7 @@ type Launch struct {
 	Naming Naming        `json:"naming"`
 	Hosts  []Host        `json:"hosts,omitempty"` // every node of the room; empty unless nodes are named
 	Root   string        `json:"root"`            // the engine's state directory
+	Drawn  string        `json:"drawn,omitempty"` // the identity of Root; empty: launched by a version whose marks had none
 	Groups cgroup.Base   `json:"groups"`          // where control groups are made; nowhere: none
 	BootID string        `json:"boot_id"`         // of the machine's run in which it was launched
 	Orphan time.Duration `json:"orphan"`          // how long a supervisor waits for the barrier without a server
@@ -174,10 +175,10 @@ func CheckpointsOf(root string) string { return filepath.Join(root, "checkpoints
 // MarkVariable is the name of the variable that Mark sets.
 const MarkVariable = "COX_NODE"
 
-// Mark is the environment variable that every process of an attempt on a node is
-// started with.
-func Mark(root string, ref engine.Ref, node string) string {
-	return MarkVariable + "=" + filepath.Join(root, ref.String(), node)
+// Mark is the environment variable that every process of an attempt on a node is started with. It
+// names the identity of the root, so the marks of two containers with roots at one path differ.
+func (l *Launch) Mark(node string) string {
+	return MarkVariable + "=" + filepath.Join(l.Root, l.Drawn, l.Ref.String(), node)
 }
 
 // ParseRef reads what Ref.String wrote.
@@ -250,6 +251,36 @@ func GroupPrefix(root string) string {
 
 func identityFile(root string) string { return filepath.Join(root, "identity") }
 
+// ReadIdentity returns the identity of a root; "" if an older version made the root.
+func ReadIdentity(root string) (string, error) {
+	b, err := os.ReadFile(identityFile(root))
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	text := strings.TrimSpace(string(b))
+	if err == nil && (text == "" || strings.ContainsAny(text, "/\x00")) {
+		err = fmt.Errorf("%s is damaged: an identity is one word", identityFile(root))
+	}
+	return text, err
+}
+
+// addressed begins the identities of roots whose virtual nodes have addresses by the identity.
+// Roots without it have addresses by their path, which running jobs know.
+const addressed = "a-"
+
+// AddressSeed is what the addresses of a root's virtual nodes are made from: its identity, or old
+// where an older version made the root. It draws the identity of a new root.
+func AddressSeed(root, old string) (string, error) {
+	if err := DrawIdentity(root); err != nil {
+		return "", err
+	}
+	id, err := ReadIdentity(root)
+	if err != nil || !strings.HasPrefix(id, addressed) {
+		return old, err
+	}
+	return id, nil
+}
+
 // DrawIdentity gives a new root an identity, and creates the root if necessary. It leaves a root
 // that has slots as it is, because the control groups of its attempts have their names already.
 func DrawIdentity(root string) error {
@@ -261,7 +292,7 @@ func DrawIdentity(root string) error {
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return err
 	}
-	return writeFile(identityFile(root), []byte(rand.Text()+"\n"))
+	return writeFile(identityFile(root), []byte(addressed+rand.Text()+"\n"))
 }
 
 // NextEpoch reads, increments and writes the number in a file.

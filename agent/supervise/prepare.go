@@ -31,7 +31,7 @@ func (s *supervisor) prepareAttempt() error {
 		return fmt.Errorf("give the job's files to its user: %w", err)
 	}
 	var err error
-	if s.user, err = s.spawner.beginAttempt(attempt.Mark(l.Root, l.Ref, s.node.Name), l.User, l.Umask, l.CPUs(s.node.Name)); err != nil {
+	if s.user, err = s.spawner.beginAttempt(l.Mark(s.node.Name), l.User, l.Umask, l.CPUs(s.node.Name)); err != nil {
 		s.log.Warn("the attempt runs on other CPUs than those near its devices", "err", err)
 	}
 	s.stepListener.holdCallers()

@@ -151,8 +151,12 @@ func rewrite(t *testing.T, root string, ref engine.Ref, node string, id attempt.
 func living(t *testing.T, e *local.Engine, root string, ref engine.Ref) int {
 	t.Helper()
 	n := 0
+	drawn, err := attempt.ReadIdentity(root)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, node := range e.Room() {
-		found, err := proc.Marked(attempt.Mark(root, ref, node.Name))
+		found, err := proc.Marked((&attempt.Launch{Root: root, Drawn: drawn, Ref: ref}).Mark(node.Name))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -326,6 +326,8 @@ func (g *gang) finishGang() {
 	}
 	for _, p := range g.parts {
 		switch {
+		case p.seat != nil && !p.dead && p.seat.process == nil:
+			g.e.pool.disposeSlot(p.seat) // adopted: its program may be of another version
 		case p.seat != nil && !p.dead:
 			g.e.pool.giveBackSlot(p.seat)
 		case p.home.Name != "":

@@ -104,7 +104,7 @@ func (e *Engine) planLaunch(l *engine.Launch) (*attempt.Launch, error) {
 	}
 	file := &attempt.Launch{
 		Ref: l.Ref, Digest: kit.LaunchDigest(l), Job: l.Job, Claims: l.Claims, Nodes: nodes, Script: l.Script, Env: l.Env, Grace: l.Grace,
-		Naming: e.cfg.Naming, Root: e.cfg.Root, Groups: e.base, BootID: e.boot, Orphan: 10 * time.Second, Tether: e.cfg.Tether, Stuck: e.cfg.Stuck,
+		Naming: e.cfg.Naming, Root: e.cfg.Root, Drawn: e.identity, Groups: e.base, BootID: e.boot, Orphan: 10 * time.Second, Tether: e.cfg.Tether, Stuck: e.cfg.Stuck,
 		User: who, Umask: jobUmask(l.Env, who),
 		Hooks: attempt.Hooks{Prolog: e.cfg.Prolog, Epilog: e.cfg.Epilog}, Processes: int64(e.cfg.Processes), Adds: l.Adds,
 	}

@@ -112,6 +112,9 @@ type Config struct {
 type Engine struct {
 	cfg   Config
 	boot  string
+
+	identity string // of the root; empty: an older version made it
+
 	lock  *os.File
 	notes []string
 	base  cgroup.Base
@@ -217,6 +220,9 @@ func (e *Engine) openEngine() (lives map[engine.Ref]*attempt.Life, err error) {
 	}()
 	if !lockFile(e.lock) {
 		return nil, fault.New(fault.Conflict, "%s is in use by another cox server", e.cfg.Root)
+	}
+	if e.identity, err = attempt.ReadIdentity(e.cfg.Root); err != nil {
+		return nil, err
 	}
 	if e.epoch, err = attempt.NextEpoch(filepath.Join(e.cfg.Root, "epoch")); err != nil {
 		return nil, err

@@ -110,7 +110,7 @@ func (p *nodeAttempt) supervisorDeathText() string {
 // returns false if the engine was closed before.
 func (p *nodeAttempt) killRemains(ctx context.Context) bool {
 	group := p.taskCgroup()
-	mark := attempt.Mark(p.gang.launch.Root, p.gang.launch.Ref, p.node.Name)
+	mark := p.gang.launch.Mark(p.node.Name)
 	from := time.Now()
 	said := false
 	for try, told := 0, ""; ; try++ {

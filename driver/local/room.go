@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/coxswain-sched/coxswain/agent/attempt"
 	"github.com/coxswain-sched/coxswain/agent/discover"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/resource"
@@ -18,9 +19,14 @@ import (
 // RoomConfig says how virtual nodes are named and addressed.
 type RoomConfig struct {
 	Naming Naming   // see FindNaming; empty: NamedByAddr
-	Seed   string   // the engine's state directory: two rooms on one machine get different addresses
+	Seed   string   // see AddressSeed: two rooms on one machine get different addresses
 	Names  []string // host names that are wanted, by position; missing or empty: v1, v2 …
 }
+
+// AddressSeed is the seed of the virtual nodes of an engine's root: the identity that is drawn when
+// the root is made, so that two containers with roots at one path differ. A root that an older
+// version made keeps old, the seed that it had.
+func AddressSeed(root, old string) (string, error) { return attempt.AddressSeed(root, old) }
 
 // VirtualRoom makes virtual nodes of this machine from descriptions of what each
 // has, by giving them names and addresses. Addresses are in 127.0.0.0/8, which

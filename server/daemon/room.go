@@ -78,7 +78,11 @@ func findRoom(ctx context.Context, cfg *config.Config, dir, cox string, log *slo
 		n.Devices, n.Path = sets[i], pathOf(i, &cfg.Room)
 		bare = append(bare, n)
 	}
-	r.nodes = local.VirtualRoom(local.RoomConfig{Naming: r.naming, Seed: dir, Names: cfg.Room.Names}, bare)
+	seed, err := local.AddressSeed(engineDir(dir), dir)
+	if err != nil {
+		return room{}, err
+	}
+	r.nodes = local.VirtualRoom(local.RoomConfig{Naming: r.naming, Seed: seed, Names: cfg.Room.Names}, bare)
 	return r, nil
 }
 

@@ -36,7 +36,11 @@ func openLocal(log *slog.Logger, byAddress bool, own devices) func(context.Conte
 		if why != "" {
 			log.Info(why)
 		}
-		nodes := local.VirtualRoom(local.RoomConfig{Naming: naming, Seed: dir, Names: room.Names}, room.Nodes)
+		seed, err := local.AddressSeed(dir, dir)
+		if err != nil {
+			return nil, err
+		}
+		nodes := local.VirtualRoom(local.RoomConfig{Naming: naming, Seed: seed, Names: room.Names}, room.Nodes)
 		cfg := local.Config{Root: dir, Nodes: nodes, Cox: cli.SlurmBinaryPath(), Naming: naming, Log: log, Shown: discover.Shown(own.shown), NUMA: own.numa}
 		if temporary {
 			cfg.Tether = tether
