@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/agent/cgroup"
+	"github.com/coxswain-sched/coxswain/agent/devicelock"
 	"github.com/coxswain-sched/coxswain/agent/step/barrier"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -84,6 +85,10 @@ type Launch struct {
 	// Processes bounds processes and threads of the attempt on each node, where control
 	// groups can; 0: it does not.
 	Processes int64 `json:"processes,omitempty"`
+
+	// Devices locks the attempt's devices for as long as its supervisors have it; nil: they are
+	// not locked.
+	Devices *devicelock.Locker `json:"devices,omitempty"`
 
 	// Bind says on which CPUs its processes run; nodes that are not in it: on any.
 	Bind []Binding `json:"bind,omitempty"`

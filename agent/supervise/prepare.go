@@ -13,6 +13,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/agent/attempt"
 	"github.com/coxswain-sched/coxswain/agent/cgroup"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 )
 
 // prepareAttempt does everything that can fail before the barrier.
@@ -21,6 +22,7 @@ func (s *supervisor) prepareAttempt() error {
 	if len(s.control.conns) == 0 {
 		s.due.orphan = time.Now().Add(l.Orphan)
 	}
+	s.joinDevices()
 	if err := s.resetCgroup(l.Groups, s.cgroupLimits()); err != nil {
 		return err
 	}
@@ -42,6 +44,18 @@ func (s *supervisor) prepareAttempt() error {
 		}
 	}
 	return s.startProlog()
+}
+
+// joinDevices keeps the attempt's devices locked, also while no engine runs. The engine holds them
+// already, so a failure is not worth the job.
+func (s *supervisor) joinDevices() {
+	if s.launch.Devices == nil {
+		return
+	}
+	var err error
+	if s.devices, err = s.launch.Devices.JoinAll(fleet.ClaimedDevices(s.node, s.launch.Claims)); err != nil {
+		s.log.Warn("the attempt's devices are not locked", "err", err)
+	}
 }
 
 func (s *supervisor) cgroupLimits() cgroup.Limits {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/agent/attempt"
+	"github.com/coxswain-sched/coxswain/agent/devicelock"
 	"github.com/coxswain-sched/coxswain/agent/step"
 	"github.com/coxswain-sched/coxswain/agent/step/barrier"
 	"github.com/coxswain-sched/coxswain/agent/step/socket"
@@ -33,6 +34,7 @@ type supervisor struct {
 	steps   *steps
 	peers   []string // control sockets of all nodes
 	user    *jobUser // who the job's processes run as
+	devices *devicelock.Set
 
 	batch     <-chan barrier.Exit // nil: not running
 	due       deadlines
@@ -102,6 +104,7 @@ func (s *supervisor) runLoop() {
 		s.reportDeclined(err)
 		return
 	}
+	defer func() { s.devices.Release() }()
 	if err := s.prepareAttempt(); err != nil {
 		s.reportUnready(err)
 	} else if s.hooks.exited == nil {

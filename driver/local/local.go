@@ -39,6 +39,7 @@ import (
 	"github.com/coxswain-sched/coxswain/agent/attempt"
 	"github.com/coxswain-sched/coxswain/agent/cgroup"
 	"github.com/coxswain-sched/coxswain/agent/deviceenv"
+	"github.com/coxswain-sched/coxswain/agent/devicelock"
 	"github.com/coxswain-sched/coxswain/agent/proc"
 	"github.com/coxswain-sched/coxswain/agent/supervise"
 	"github.com/coxswain-sched/coxswain/engine"
@@ -93,6 +94,14 @@ type Config struct {
 	// Shown says how programs are told of a device; nil: guessed from its description.
 	Shown func(fleet.Node, fleet.Device) deviceenv.Device
 
+	// Devices takes the locks of the room's physical devices, so that nobody else of this machine
+	// hands them out; its owner's Identity is the engine's to say. nil: no locks are taken. Devices
+	// that another owner holds make New fail (fault.Conflict, with ShareAdvice as remedy), unless
+	// Share says that they are to be used all the same.
+	Devices     *devicelock.Locker
+	Share       bool
+	ShareAdvice string
+
 	// Stuck is how long after SIGKILL a process that still lives counts as one that
 	// nothing ends: its attempt is uncertain then, and says so; 0: a minute.
 	Stuck time.Duration
@@ -110,8 +119,8 @@ type Config struct {
 
 // Engine runs jobs on this machine. It is safe for concurrent use.
 type Engine struct {
-	cfg   Config
-	boot  string
+	cfg  Config
+	boot string
 
 	identity string // of the root; empty: an older version made it
 
@@ -121,6 +130,10 @@ type Engine struct {
 	feed  *watchcache.Cache
 	epoch uint64
 	log   *attempt.Log
+
+	locker  *devicelock.Locker // of the supervisors; nil: no locks are taken
+	devices *devicelock.Set    // the room's, held as long as the engine is open
+
 	pool  *pool
 	users users
 
@@ -215,6 +228,7 @@ func (e *Engine) openEngine() (lives map[engine.Ref]*attempt.Life, err error) {
 	}
 	defer func() {
 		if err != nil {
+			e.devices.Release()
 			err = errors.Join(err, e.lock.Close())
 		}
 	}()
@@ -224,6 +238,9 @@ func (e *Engine) openEngine() (lives map[engine.Ref]*attempt.Life, err error) {
 	if e.identity, err = attempt.ReadIdentity(e.cfg.Root); err != nil {
 		return nil, err
 	}
+	if err = e.lockDevices(); err != nil {
+		return nil, err
+	}
 	if e.epoch, err = attempt.NextEpoch(filepath.Join(e.cfg.Root, "epoch")); err != nil {
 		return nil, err
 	}
@@ -231,7 +248,9 @@ func (e *Engine) openEngine() (lives map[engine.Ref]*attempt.Life, err error) {
 	if e.cfg.NoLimits {
 		e.notes = append(e.notes, "control groups are turned off: memory is not limited, and processes are followed as descendants of their supervisor")
 	} else {
-		e.base, e.notes = cgroup.Find()
+		var notes []string
+		e.base, notes = cgroup.Find()
+		e.notes = append(e.notes, notes...)
 	}
 	if err := e.linkBinaries(); err != nil {
 		return nil, err
@@ -275,6 +294,7 @@ func (e *Engine) Close() error {
 		e.mu.Unlock()
 		e.wg.Wait()
 		e.pool.close()
+		e.devices.Release()
 		e.closeErr = errors.Join(e.log.Close(), e.lock.Close())
 	})
 	return e.closeErr

@@ -31,6 +31,8 @@ func TestMain(m *testing.M) {
 			os.Exit(barrier.Main(os.Args[2:]))
 		case "engine":
 			engineMain(os.Args[2], os.Args[3])
+		case "devices":
+			deviceMain(os.Args[2], os.Args[3])
 		case "hog":
 			hog()
 		}

@@ -98,6 +98,19 @@ type Link struct {
 	Lanes int      `json:"lanes,omitempty"` // NVLinks or XGMI hops for LinkDirect
 }
 
+// ClaimedDevices are the devices of a node that claims take, in the node's order.
+func ClaimedDevices(n Node, claims []Claim) []Device {
+	var out []Device
+	for _, d := range n.Devices {
+		if slices.ContainsFunc(claims, func(c Claim) bool {
+			return c.Node == n.Name && slices.ContainsFunc(c.Devices, func(have DeviceClaim) bool { return have.Index == d.Index })
+		}) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
 // Claim is what one task group of an allocation takes from one node.
 type Claim struct {
 	Node    string          `json:"node"`

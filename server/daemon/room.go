@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/agent/deviceenv"
+	"github.com/coxswain-sched/coxswain/agent/devicelock"
 	"github.com/coxswain-sched/coxswain/agent/discover"
 	"github.com/coxswain-sched/coxswain/control/admission"
 	"github.com/coxswain-sched/coxswain/driver/local"
@@ -36,13 +36,17 @@ type room struct {
 }
 
 // findRoom looks at the machine and makes the nodes that the configuration asks for.
-func findRoom(ctx context.Context, cfg *config.Config, dir, cox string, log *slog.Logger) (room, error) {
-	m, notes, err := discover.Look(ctx, discover.Options{NoGPU: cfg.Room.GPUsPerNode == 0})
+func findRoom(ctx context.Context, opt *Options) (room, error) {
+	cfg, dir, look := &opt.Config, opt.Config.State.Dir, opt.Look
+	if look == nil {
+		look = discover.Look
+	}
+	m, notes, err := look(ctx, discover.Options{NoGPU: cfg.Room.GPUsPerNode == 0})
 	if err != nil {
 		return room{}, err
 	}
 	for _, n := range notes {
-		log.Debug("discovery", "note", n.String())
+		opt.Log.Debug("discovery", "note", n.String())
 	}
 	devices, names := discover.Fleet(m.GPUs, nil)
 	r := room{naming: local.NamedByAddr, shown: map[int]deviceenv.Device{}, numa: local.NUMAOf(m)}
@@ -59,7 +63,7 @@ func findRoom(ctx context.Context, cfg *config.Config, dir, cox string, log *slo
 	}
 	if !cfg.Room.ByAddress {
 		var why string
-		if r.naming, why = local.FindNaming(ctx, cox); why != "" {
+		if r.naming, why = local.FindNaming(ctx, opt.Cox); why != "" {
 			r.notes = append(r.notes, why)
 		}
 	}
@@ -187,6 +191,14 @@ func nodeNames(nodes []fleet.Node) []string {
 	}
 	return names
 }
+
+// deviceLocker takes the locks of the machine's devices for a server.
+func deviceLocker(cfg *config.Config) *devicelock.Locker {
+	return &devicelock.Locker{Owner: devicelock.NewOwner("cox up", "", cfg.State.Dir, cfg.Listen.Socket), Folders: devicelock.Folders()}
+}
+
+// shareAdvice is what to do where somebody else has the machine's devices.
+const shareAdvice = "send jobs to the server that has them, or end it first; --gpus-per-node 0 serves without GPUs; --share hands them out all the same: jobs of both are on one GPU then, slow each other down and may run out of its memory"
 
 func engineDir(state string) string { return filepath.Join(state, "engine") }
 

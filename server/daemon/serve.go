@@ -45,6 +45,11 @@ type Options struct {
 	Log     *slog.Logger
 	Ready   func(Info) // called once the server answers
 
+	// Share hands out the machine's devices even where another server or run has them.
+	Share bool
+	// Look finds out what the machine has; nil: discover.Look.
+	Look func(context.Context, discover.Options) (discover.Machine, []discover.Note, error)
+
 	// Engine and Store put something between the control plane and its engine or its
 	// store: what measures them, or makes them fail. nil: nothing. An engine keeps its
 	// optional abilities for the control plane only if the wrapper has them too.
@@ -159,7 +164,7 @@ func (s *server) open(ctx context.Context) error {
 	if err = s.listen(); err != nil {
 		return err
 	}
-	if s.room, err = findRoom(ctx, s.cfg, s.cfg.State.Dir, s.opt.Cox, s.opt.Log); err != nil {
+	if s.room, err = findRoom(ctx, s.opt); err != nil {
 		return err
 	}
 	if s.rules, err = rulesOf(s.cfg, s.room.nodes); err != nil {
@@ -177,6 +182,7 @@ func (s *server) open(ctx context.Context) error {
 		Prolog: s.cfg.Hooks.Prolog, Epilog: s.cfg.Hooks.Epilog, HookTimeout: time.Duration(s.cfg.Hooks.Timeout),
 		Stuck:     time.Duration(s.cfg.Jobs.Unkillable),
 		KeepRanks: time.Duration(s.cfg.State.Ranks), Processes: processLimit(s.cfg.Jobs.Processes),
+		Devices: deviceLocker(s.cfg), Share: s.opt.Share, ShareAdvice: shareAdvice,
 	})
 	if err != nil {
 		return err

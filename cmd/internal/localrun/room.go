@@ -30,7 +30,11 @@ type Room struct {
 type Machine struct {
 	CPUs    int
 	Memory  resource.Amount
-	Devices []fleet.Device
+	Devices []fleet.Device // those that are free
+
+	// Held are devices that another server or run of this machine has, and Holder says who.
+	Held   []fleet.Device
+	Holder error
 }
 
 // need is what one node must have for the jobs to fit.
@@ -39,6 +43,7 @@ type need struct {
 	tasks   int // on one node
 	take    resource.Vector
 	devices map[string]int // by type, "" for any
+	wanted  int            // devices of all jobs together, if they ran at once
 	shares  bool
 	names   []string
 	feats   []string
@@ -66,7 +71,10 @@ func BuildRoom(m Machine, shape Shape, specs []*job.Spec) (Room, error) {
 		return r, fault.New(fault.Invalid, "more is asked for than this machine can play: %s; a room has at most %d nodes with %d tasks and %d devices each",
 			plural(count, "node"), MaxNodes, maxTasks, maxDevices).Advise("ask for less: cox run -s --nodes=4 -s --ntasks=8 FILE")
 	}
-	devices, declared := n.deviceSets(m, count, shape.GPUsPerNode)
+	devices, declared, err := n.deviceSets(m, count, shape.GPUsPerNode)
+	if err != nil {
+		return r, err
+	}
 	capacity := resource.Vector{CPU: max(resource.CPUs(m.CPUs), n.take.CPU), Memory: max(m.Memory, n.take.Memory), Disk: n.take.Disk}
 	capacity.Named = n.take.Named
 	for i := range count {
@@ -130,6 +138,11 @@ func (n *need) addJob(s *job.Spec) {
 		for t, c := range devs {
 			n.devices[t] = max(n.devices[t], c)
 		}
+		runs := 1
+		if s.Array != nil {
+			runs = len(s.Array.Indices)
+		}
+		n.wanted += min(per, maxDevices) * min(c, MaxNodes) * runs
 		n.names = union(n.names, g.NodeList)
 		if len(g.Constraint.Alternatives) > 0 {
 			n.feats = union(n.feats, g.Constraint.Alternatives[0])
@@ -154,8 +167,9 @@ func (n *need) addDevice(devs map[string]int, per *int, d resource.DeviceRequest
 }
 
 // deviceSets gives every node its devices: real ones where the machine has enough,
-// otherwise declared ones, for all nodes alike.
-func (n *need) deviceSets(m Machine, nodes, fixed int) (sets [][]fleet.Device, declared bool) {
+// otherwise declared ones, for all nodes alike. It takes no more real ones than the jobs can use,
+// and is an error where there are enough of them and others have some.
+func (n *need) deviceSets(m Machine, nodes, fixed int) (sets [][]fleet.Device, declared bool, err error) {
 	per := 0
 	for _, c := range n.devices {
 		per += c
@@ -164,13 +178,17 @@ func (n *need) deviceSets(m Machine, nodes, fixed int) (sets [][]fleet.Device, d
 		per = fixed
 	}
 	if nodes == 1 && fixed < 0 && per <= len(m.Devices) && n.typesFit(m.Devices) {
-		return [][]fleet.Device{m.Devices}, false
+		return [][]fleet.Device{m.Devices[:min(max(per, n.wanted), len(m.Devices))]}, false, nil
 	}
 	if per > 0 && nodes*per <= len(m.Devices) && n.typesFit(m.Devices) {
 		for i := range nodes {
 			sets = append(sets, m.Devices[i*per:(i+1)*per])
 		}
-		return sets, false
+		return sets, false, nil
+	}
+	if all := slices.Concat(m.Devices, m.Held); len(m.Held) > 0 && per > 0 && nodes*per <= len(all) && n.typesFit(all) {
+		return nil, false, fault.New(fault.Conflict, "%s needed, and %d of this machine's %d are free: %w", plural(nodes*per, "GPU"), len(m.Devices), len(all), m.Holder).
+			Advise("wait for them, or send the job to the server that has them (cox submit); --share runs it all the same: two jobs are on one GPU then, slow each other down and may run out of its memory")
 	}
 	types := n.typeList(per)
 	for range nodes {
@@ -180,7 +198,7 @@ func (n *need) deviceSets(m Machine, nodes, fixed int) (sets [][]fleet.Device, d
 		}
 		sets = append(sets, set)
 	}
-	return sets, per > 0
+	return sets, per > 0, nil
 }
 
 // typesFit reports whether the machine's devices serve every type that is asked for.

@@ -1,6 +1,9 @@
 package localrun
 
 import (
+	"errors"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -172,6 +175,61 @@ func TestARoomHasBounds(t *testing.T) {
 	} {
 		if _, err := BuildRoom(Machine{CPUs: 2}, Shape{0, -1}, []*job.Spec{onlyGroup(g)}); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("%+v: %v", g, err)
+		}
+	}
+}
+
+// Devices that somebody else of the machine has are not handed out, and never replaced by declared
+// ones; what is free serves as far as it goes, and no more of it than the jobs can use is taken.
+func TestDevicesThatOthersHave(t *testing.T) {
+	var all []fleet.Device
+	for i := range 4 {
+		all = append(all, fleet.Device{Index: i, Type: "h100", UUID: "GPU-" + string(rune('0'+i))})
+	}
+	asks := func(n, tasks int) *job.Spec {
+		s := onlyGroup(job.TaskGroup{Nodes: job.Range{Min: 1}, Tasks: job.Count{Want: 1}, PerNode: resource.Requirements{Devices: gpus(n, "")}})
+		if tasks > 0 {
+			s.Array = &job.ArraySpec{Indices: make([]uint32, tasks)}
+		}
+		return s
+	}
+	for _, c := range []struct {
+		name          string
+		held          int
+		specs         []*job.Spec
+		shape         Shape
+		want          []int // indices of the devices of the only node
+		declared      bool
+		refusedSaying string
+	}{
+		{"one of four", 0, []*job.Spec{asks(1, 0)}, Shape{0, -1}, []int{0}, false, ""},
+		{"the first that is free", 2, []*job.Spec{asks(1, 0)}, Shape{0, -1}, []int{2}, false, ""},
+		{"two jobs at once", 1, []*job.Spec{asks(1, 0), asks(1, 0)}, Shape{0, -1}, []int{1, 2}, false, ""},
+		{"an array takes what there is", 1, []*job.Spec{asks(1, 8)}, Shape{0, -1}, []int{1, 2, 3}, false, ""},
+		{"more than are free", 2, []*job.Spec{asks(3, 0)}, Shape{0, -1}, nil, false, "3 GPUs needed, and 2 of this machine's 4 are free: anna has them"},
+		{"as the shape says", 2, []*job.Spec{asks(1, 0)}, Shape{1, 3}, nil, false, "3 GPUs needed, and 2 of this machine's 4 are free: anna has them"},
+		{"more than there are", 2, []*job.Spec{asks(5, 0)}, Shape{0, -1}, nil, true, ""},
+	} {
+		m := Machine{CPUs: 2, Devices: all[c.held:], Held: all[:c.held], Holder: errors.New("anna has them")}
+		r, err := BuildRoom(m, c.shape, c.specs)
+		if c.refusedSaying != "" {
+			if fault.KindOf(err) != fault.Conflict || err.Error() != c.refusedSaying || !strings.Contains(fault.Remedy(err), "--share") {
+				t.Errorf("%s: %v", c.name, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		var got []int
+		for _, d := range r.Nodes[0].Devices {
+			if !d.Declared {
+				got = append(got, d.Index)
+			}
+		}
+		if !slices.Equal(got, c.want) || c.declared != (r.Declared > 0) {
+			t.Errorf("%s: devices %v, %d declared; want %v, %v", c.name, got, r.Declared, c.want, c.declared)
 		}
 	}
 }

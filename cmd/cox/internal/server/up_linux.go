@@ -32,7 +32,7 @@ type upFlags struct {
 	file, stateDir, socket, tcp string
 	nodes, gpus                 int
 	detach, unit, userUnit      bool
-	verbose                     bool
+	verbose, share              bool
 }
 
 func upCommand(a *cli.App) *cobra.Command {
@@ -63,6 +63,7 @@ it a room of virtual nodes.`,
 	fl.BoolVarP(&f.detach, "detach", "d", false, "in the background; returns when the server answers")
 	fl.BoolVar(&f.unit, "systemd-unit", false, "print a systemd unit and start nothing")
 	fl.BoolVar(&f.userUnit, "user", false, "with --systemd-unit: for a user's own systemd")
+	fl.BoolVar(&f.share, "share", false, "hand out GPUs that others of this machine have too")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "log at level debug")
 	return cmd
 }
@@ -132,7 +133,7 @@ func (f *upFlags) serve(cmd *cobra.Command) error {
 		defer log.Close()
 	}
 	return daemon.Run(ctx, daemon.Options{
-		Config: c, Cox: cli.SlurmBinaryPath(), Version: cli.Version(), Log: newLogger(&c, log), Ready: func(i daemon.Info) { printReady(cmd.ErrOrStderr(), &i) },
+		Config: c, Share: f.share, Cox: cli.SlurmBinaryPath(), Version: cli.Version(), Log: newLogger(&c, log), Ready: func(i daemon.Info) { printReady(cmd.ErrOrStderr(), &i) },
 	})
 }
 

@@ -1,12 +1,18 @@
 package submission
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
+	"errors"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/agent/attempt"
 	"github.com/coxswain-sched/coxswain/agent/deviceenv"
+	"github.com/coxswain-sched/coxswain/agent/devicelock"
 	"github.com/coxswain-sched/coxswain/agent/discover"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
 	"github.com/coxswain-sched/coxswain/cmd/internal/localrun"
@@ -27,7 +33,7 @@ type devices struct {
 }
 
 // openLocal returns the function that opens the local engine over a room.
-func openLocal(log *slog.Logger, byAddress bool, own devices) func(context.Context, string, localrun.Room, bool) (engine.Engine, error) {
+func openLocal(log *slog.Logger, byAddress, share bool, own devices) func(context.Context, string, localrun.Room, bool) (engine.Engine, error) {
 	return func(ctx context.Context, dir string, room localrun.Room, temporary bool) (engine.Engine, error) {
 		naming, why := local.NamedByAddr, ""
 		if !byAddress {
@@ -41,7 +47,7 @@ func openLocal(log *slog.Logger, byAddress bool, own devices) func(context.Conte
 			return nil, err
 		}
 		nodes := local.VirtualRoom(local.RoomConfig{Naming: naming, Seed: seed, Names: room.Names}, room.Nodes)
-		cfg := local.Config{Root: dir, Nodes: nodes, Cox: cli.SlurmBinaryPath(), Naming: naming, Log: log, Shown: discover.Shown(own.shown), NUMA: own.numa}
+		cfg := local.Config{Root: dir, Nodes: nodes, Cox: cli.SlurmBinaryPath(), Naming: naming, Log: log, Shown: discover.Shown(own.shown), NUMA: own.numa, Devices: deviceLocker(dir), Share: share, ShareAdvice: shareAdvice}
 		if temporary {
 			cfg.Tether = tether
 		}
@@ -51,6 +57,40 @@ func openLocal(log *slog.Logger, byAddress bool, own devices) func(context.Conte
 		}
 		return e, nil
 	}
+}
+
+// shareAdvice is what to do where somebody else has taken a device at this moment.
+const shareAdvice = "try again, or wait for it; --share runs the job all the same: two jobs are on one GPU then, slow each other down and may run out of its memory"
+
+// deviceLocker takes the locks of the machine's devices for a run whose engine has a root.
+func deviceLocker(root string) *devicelock.Locker {
+	return &devicelock.Locker{Owner: devicelock.NewOwner("cox run", "", filepath.Dir(root), ""), Folders: devicelock.Folders()}
+}
+
+// freeDevices takes out of a machine's devices those that others have. A run that goes on in a state
+// directory of before has what its jobs there hold.
+func freeDevices(m *localrun.Machine, stateDir string) error {
+	l := deviceLocker(filepath.Join(stateDir, "engine"))
+	var err error
+	if stateDir != "" {
+		l.Owner.Identity, err = attempt.ReadIdentity(filepath.Join(stateDir, "engine"))
+	}
+	if err != nil {
+		return err
+	}
+	l.Owner.Identity = cmp.Or(l.Owner.Identity, rand.Text())
+	locks, errs := l.TakeAll(m.Devices)
+	locks.Release()
+	for _, err := range errs {
+		var held *devicelock.HeldError
+		if !errors.As(err, &held) {
+			continue // no lock can be taken: the engine says so
+		}
+		m.Held = append(m.Held, held.Device)
+		m.Devices = slices.DeleteFunc(m.Devices, func(d fleet.Device) bool { return d.Index == held.Device.Index })
+		m.Holder = devicelock.Refusal(errs)
+	}
+	return nil
 }
 
 // openMachine finds out what this computer has, and how programs are told of its devices. GPUs are looked for only if a job asks

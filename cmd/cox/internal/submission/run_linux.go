@@ -36,6 +36,7 @@ type runFlags struct {
 	verbose   bool
 	byAddress bool
 	strict    bool
+	share     bool
 	grace     time.Duration
 	time      string
 }
@@ -79,6 +80,7 @@ Ctrl-C cancels, a second Ctrl-C kills.`,
 	fl.DurationVar(&f.grace, "grace", 30*time.Second, "between the signal to end and the kill")
 	fl.BoolVar(&f.raw, "raw", false, "output lines without the rank before them")
 	fl.BoolVar(&f.strict, "strict", false, "refuse what would only be warned of")
+	fl.BoolVar(&f.share, "share", false, "use GPUs that others of this machine have too")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "nothing but the job's output and errors")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say what the control plane does")
 	fl.BoolVar(&f.byAddress, "by-address", false, "virtual nodes without host names: their names are their addresses")
@@ -99,6 +101,9 @@ func (f *runFlags) runJobs(cmd *cobra.Command, args []string) (int, error) {
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	here, own, err := openMachine(cmd.Context(), log, wantGPUs(requests))
+	if err == nil && !f.share {
+		err = freeDevices(&here, f.stateDir)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -118,7 +123,7 @@ func (f *runFlags) runJobs(cmd *cobra.Command, args []string) (int, error) {
 		Requests: requests, Shape: localrun.Shape{Nodes: f.nodes, GPUsPerNode: f.gpus}, StateDir: f.stateDir,
 		Raw: f.raw, Quiet: f.quiet, Strict: f.strict, Grace: f.grace, Out: os.Stdout, Err: os.Stderr, Terminal: terminal, Width: width,
 		Signals: signals, Log: log, Who: cli.Caller().User,
-		OpenEngine: openLocal(log, f.byAddress, own), Machine: here,
+		OpenEngine: openLocal(log, f.byAddress, f.share, own), Machine: here,
 	})
 }
 
