@@ -123,6 +123,20 @@ type Job struct {
 	SavedAs  string         `json:"saved_as,omitempty" doc:"and what: a name in its checkpoint directory or an absolute one"`
 	StartsBy time.Time      `json:"starts_by,omitzero" doc:"promised by the scheduler to a job that waits"`
 	Idle     []Idle         `json:"idle,omitempty" doc:"nodes on which it holds devices and does nothing"`
+	Retried  int            `json:"retried,omitempty" doc:"retries that began or that it waits for, of spec.retries.count"`
+	Past     []PastAttempt  `json:"past,omitempty" doc:"attempts before the last one, oldest first; the last 20 of them"`
+}
+
+// PastAttempt is an attempt of a job after which the job waited to run again.
+type PastAttempt struct {
+	Attempt uint32       `json:"attempt"`
+	Started time.Time    `json:"started,omitzero"`
+	Ended   time.Time    `json:"ended"`
+	Cause   string       `json:"cause" doc:"exited, out-of-memory, node-lost, …"`
+	Exit    job.ExitCode `json:"exit"`
+	Nodes   string       `json:"nodes,omitempty" doc:"host list"`
+	Message string       `json:"message,omitempty" doc:"how it went wrong"`
+	Retry   int          `json:"retry,omitempty" doc:"number of the retry that followed; 0: it was requeued for another reason"`
 }
 
 // Idle is a node on which a running job holds devices and does nothing.

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control/state"
@@ -54,8 +55,11 @@ func (l *loop) checkEligible(e *state.JobRecord, now time.Time) {
 	}
 	if r := e.Report(); why.Code == reason.Backoff {
 		why.Want = r.Message
-		if r.Cause == engine.Limited {
+		if retries := e.Shared.Spec.Retries; r.Cause == engine.Limited {
 			why.Code = reason.EngineLimit
+		} else if m := e.ExtraOrZero(); retries != nil && m.IsRetry(e.Attempt) {
+			why.Need, why.Most = int64(m.Retried), int64(retries.Count)
+			why.Want = cmp.Or(why.Want, r.Exit.String())
 		}
 	}
 	l.noteBlocked(e, why, now)
@@ -76,7 +80,11 @@ func (l *loop) eligibleFacts(e *state.JobRecord, now time.Time) (f eligible.Fact
 	if m == nil {
 		return f, false
 	}
-	m.Again = min(m.Again, now.Add(maxBackoff).UnixNano()) // the clock may have been set back
+	longest := maxBackoff
+	if r := e.Shared.Spec.Retries; r != nil && m.Retried > 0 {
+		longest = max(longest, r.Pause(m.Retried))
+	}
+	m.Again = min(m.Again, now.Add(longest).UnixNano()) // the clock may have been set back
 	f.Begin, f.Again, f.Failed = state.FromNanos(m.Begin), state.FromNanos(m.Again), m.Failed
 	for _, at := range []int64{m.Begin, m.Again} {
 		if at > now.UnixNano() {

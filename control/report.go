@@ -110,7 +110,10 @@ func (l *loop) stageEnd(e *state.JobRecord, r engine.Report) {
 	}
 	v := state.Ended{Ref: r.Ref, Report: r}
 	v.State, v.By, v.Flags = attemptOutcome(e, r)
-	if v.State == job.Pending && r.Cause == engine.Unready {
+	if n := e.ExtraOrZero().Retried + 1; mayRetry(e, r, v.State, n) {
+		v.State, v.By, v.Flags, v.Retried = job.Pending, job.ByEngine, job.Requeued, n
+		v.Again = l.cfg.Clock.Now().Add(e.Shared.Spec.Retries.Pause(n))
+	} else if v.State == job.Pending && r.Cause == engine.Unready {
 		v.Failed, v.Again = e.ExtraOrZero().Failed, l.cfg.Clock.Now().Add(unreadyPauses*l.cfg.Backoff)
 	} else if v.State == job.Pending && r.Cause == engine.Limited {
 		v.Failed, v.Again = e.ExtraOrZero().Failed, l.backpressure.retryTime(e)
@@ -133,6 +136,21 @@ func (l *loop) stageEnd(e *state.JobRecord, r engine.Report) {
 	}
 	calls := l.callsFor(e)
 	l.stageRecord(state.KindEnded, e.ID, job.Actor{}, v, func() { calls.Forget(r.Ref) })
+}
+
+// mayRetry reports whether retry n of a job follows an attempt that leaves it in a state. A job
+// whose end was asked for, or that could not be started at all, is not retried.
+func mayRetry(e *state.JobRecord, r engine.Report, ended job.State, n int) bool {
+	a, retries := e.Last, e.Shared.Spec.Retries
+	switch {
+	case retries == nil || n > retries.Count || a.Cancel != nil:
+		return false
+	case ended == job.Failed && r.Cause != engine.Exited:
+		return false
+	case ended == job.Failed && a.Expired != nil: // it was told to end, and failed on the way
+		ended = a.Expired.State
+	}
+	return retries.Covers(ended, r.Exit)
 }
 
 // drainStuckNodes drains the nodes on which nothing ends a process of the job: the next job

@@ -96,3 +96,28 @@ func mustRead(t *testing.T, name string) []byte {
 	}
 	return data
 }
+
+// TestRetryExampleRuns: `cox run` retries real processes, and adds to their output file, until one
+// succeeds; with fewer retries the job ends as the last attempt did.
+//
+// Seen to fail with: control's mayRetry always false.
+func TestRetryExampleRuns(t *testing.T) {
+	binary := cox(t)
+	for _, c := range []struct {
+		count, output string
+		code          int
+	}{
+		{"count: 3", "attempt 1\nattempt 2\nattempt 3\n", 0},
+		{"count: 1", "attempt 1\nattempt 2\n", 75},
+	} {
+		dir := t.TempDir()
+		text := strings.NewReplacer("count: 3", c.count, "backoff: 30s", "backoff: 0s").Replace(string(mustRead(t, "retry.yaml")))
+		if err := os.WriteFile(filepath.Join(dir, "retry.yaml"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		out := run(t, 2*time.Minute, dir, nil, binary, "run", "retry.yaml")
+		if got := string(mustRead(t, filepath.Join(dir, "slurm-1.out"))); got != c.output || out.code != c.code {
+			t.Errorf("%s: exit %d, want %d; output %q, want %q\n%s", c.count, out.code, c.code, got, c.output, out.output)
+		}
+	}
+}

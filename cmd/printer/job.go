@@ -34,6 +34,10 @@ func Job(p Page, j *api.Job) string {
 	}
 	c.fact("ranks", groupRanks(j.Tasks))
 	c.fact("message", j.Message)
+	c.fact("retries", retriesText(j))
+	for i, a := range j.Past {
+		c.fact([]string{"before", ""}[min(i, 1)], pastText(p, a))
+	}
 	c.fact("times", jobTimes(p, j))
 	if j.Spec != nil {
 		printSource(&c, j.Spec)
@@ -104,6 +108,46 @@ func printPoolChoice(c *card, j *api.Job) {
 	for _, x := range j.Spec.Chosen.Passed {
 		c.fact("", "not "+x.Pool+": "+x.Why)
 	}
+}
+
+// retriesText is "1 of 3 used; on 75, oom; the first after 30 s".
+func retriesText(j *api.Job) string {
+	if j.Spec == nil || j.Spec.Retries == nil {
+		return ""
+	}
+	r := j.Spec.Retries
+	after := "error"
+	if len(r.On) > 0 {
+		after = strings.Join(r.On, ", ")
+	}
+	pause := "no pause"
+	if r.Backoff > 0 {
+		pause = "the first after " + Duration(r.Backoff)
+	}
+	return fmt.Sprintf("%d of %d used; on %s; %s", j.Retried, r.Count, after, pause)
+}
+
+// pastText is "attempt 1 on v1: exit 3 after 12 s, at 12:01; then retry 1".
+func pastText(p Page, a api.PastAttempt) string {
+	text := fmt.Sprintf("attempt %d", a.Attempt)
+	if a.Nodes != "" {
+		text += " on " + a.Nodes
+	}
+	text += ": " + a.Cause
+	if a.Cause == "exited" {
+		text = strings.TrimSuffix(text, a.Cause) + a.Exit.String()
+	}
+	if !a.Started.IsZero() {
+		text += " after " + Duration(a.Ended.Sub(a.Started))
+	}
+	text += ", at " + p.Time(a.Ended)
+	if a.Retry > 0 {
+		text += fmt.Sprintf("; then retry %d", a.Retry)
+	}
+	if a.Message != "" {
+		text += ": " + a.Message
+	}
+	return text
 }
 
 // idleText is "v1: holds 8 GPUs, no process since 12:01".

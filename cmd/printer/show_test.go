@@ -161,6 +161,26 @@ next      cox logs -f 7   cox exec 7 -- nvidia-smi   cox cancel 7
 `)
 }
 
+// TestJobCardOfARetriedJob: what its retries are, and what became of the attempts before.
+func TestJobCardOfARetriedJob(t *testing.T) {
+	j := train()
+	j.State, j.Started, j.Claims, j.Attempt, j.Retried = "PENDING", time.Time{}, nil, 3, 1
+	j.Spec.Retries = &job.Retries{Count: 2, Backoff: 30 * time.Second, On: []string{"75", "oom"}}
+	j.Past = []api.PastAttempt{
+		{Attempt: 1, Started: ago(20 * time.Minute), Ended: ago(19 * time.Minute), Cause: "node-lost", Nodes: "v[1-2]", Message: "v2 does not answer"},
+		{Attempt: 2, Started: ago(10 * time.Minute), Ended: ago(9 * time.Minute), Cause: "exited", Exit: job.ExitCode{Status: 75}, Nodes: "v1", Retry: 1},
+	}
+	got := printer.Job(pipe, &j)
+	want := `
+retries   1 of 2 used; on 75, oom; the first after 30 s
+before    attempt 1 on v[1-2]: node-lost after 1 min, at 09:41:00: v2 does not answer
+          attempt 2 on v1: exit 75 after 1 min, at 09:51:00; then retry 1
+`
+	if !strings.Contains(got, want) {
+		t.Errorf("%s", got)
+	}
+}
+
 func TestJobCardOfAFailureNamesTheRank(t *testing.T) {
 	j := train()
 	j.State, j.Ended, j.Exit, j.Message = "FAILED", ago(time.Minute), job.ExitCode{Status: 1}, "rank 5 on v2 ended with exit 1"

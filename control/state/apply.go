@@ -8,6 +8,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/ledger"
 	"github.com/coxswain-sched/coxswain/sched"
@@ -84,6 +85,9 @@ func (s *State) applyEnded(r *store.Record, v Ended) error {
 	if v.Failed < 0 {
 		return fmt.Errorf("%d attempts failed", v.Failed)
 	}
+	if v.Retried < 0 {
+		return fmt.Errorf("retry %d follows", v.Retried)
+	}
 	if err := s.Ledger.Free(ledger.ID(v.Ref.Allocation), v.Ref.Attempt); err != nil {
 		return err
 	}
@@ -112,6 +116,7 @@ func (s *State) applyEnded(r *store.Record, v Ended) error {
 	s.Events = append(s.Events, sched.Released{Job: e.ID, Ended: ChargedUntil(&report, r.At)})
 	s.Estimates.noteEnded(e)
 	if v.State == job.Pending {
+		e.notePast(v.Retried)
 		e.Last.ended = 0
 		if v.Failed > 0 || !v.Again.IsZero() || e.Extra != nil {
 			e.EnsureExtra().Again, e.EnsureExtra().Failed = ToNanos(v.Again), v.Failed
@@ -120,6 +125,27 @@ func (s *State) applyEnded(r *store.Record, v Ended) error {
 	}
 	s.markChanged(e, r)
 	return nil
+}
+
+// notePast keeps what is known of the last attempt, if it ran or a retry follows, before the job waits for another.
+// retry is the number of the retry that follows; 0: it is none.
+func (e *JobRecord) notePast(retry int) {
+	a, m := e.Last, e.EnsureExtra()
+	if retry > 0 {
+		m.Retried = retry
+	}
+	if n := len(m.Past); a.started == 0 && retry == 0 || a.ended == 0 || n > 0 && m.Past[n-1].Attempt == e.Attempt {
+		return
+	}
+	claims := a.allClaims()
+	if IsDelegated(a.Claims) {
+		claims = a.seen
+	}
+	p := PastAttempt{
+		Attempt: e.Attempt, Started: a.started, Ended: a.ended, Exit: a.exit, Cause: e.Report().Cause,
+		Message: e.Report().Message, Nodes: hostlist.Compress(nodesOf(claims)), Retry: retry,
+	}
+	m.Past = append(m.Past[max(0, len(m.Past)-maxPast+1):len(m.Past):len(m.Past)], p) // views share the old list
 }
 
 // requeuePending lets a job wait for a new attempt.
@@ -241,10 +267,11 @@ func (s *State) applyRequeue(r *store.Record, e *JobRecord, v Requeue) error {
 		e.Flags |= v.heldFlags()
 	}
 	if e.Last != nil {
+		e.notePast(0)
 		e.Last.ended = 0
 	}
 	if e.Extra != nil {
-		e.Extra.Again, e.Extra.Failed, e.Extra.message = 0, 0, ""
+		e.Extra.Again, e.Extra.Failed, e.Extra.Retried, e.Extra.message = 0, 0, 0, ""
 	}
 	s.requeuePending(e)
 	return nil

@@ -2,7 +2,9 @@ package state
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -123,6 +125,9 @@ var eventMakers = map[string]func(*Event, *store.Record, any) error{
 		ev.Kind, ev.State, ev.Attempt, ev.Message = EventEnded, v.State.String(), v.Ref.Attempt, v.Report.Message
 		if v.State == job.Pending {
 			ev.Kind = EventRequeued
+		}
+		if v.Retried > 0 {
+			ev.Message = strings.TrimPrefix(fmt.Sprintf("%s; retry %d", ev.Message, v.Retried), "; ")
 		}
 		ev.Exit = &v.Report.Exit
 	}),

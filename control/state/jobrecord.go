@@ -84,20 +84,44 @@ type Attempt struct {
 type JobExtra struct {
 	Begin, Deadline int64
 	Depends         *job.Dependency
-	Again           int64 // not before, after a failed attempt
-	Failed          int   // attempts that failed in a row
-	StartsBy        int64 // promised by the core
-	Foretold        int64 // the first estimate of its start …
-	ForetoldAt      int64 // … and when it was made
-	LimitEnd        int64 // of a running job whose limit was lowered
-	Benched         int64 // not before, because the ledger refused it …
-	Refused         int   // … so often
+	Again           int64         // not before, after a failed attempt
+	Failed          int           // attempts that failed in a row
+	Retried         int           // retries that its Retries allowed so far
+	Past            []PastAttempt // attempts that ran before the last one, oldest first
+	StartsBy        int64         // promised by the core
+	Foretold        int64         // the first estimate of its start …
+	ForetoldAt      int64         // … and when it was made
+	LimitEnd        int64         // of a running job whose limit was lowered
+	Benched         int64         // not before, because the ledger refused it …
+	Refused         int           // … so often
 	Refusal         string
 	Moved           int64   // when it was last asked to move
 	message         string  // why it was ended
 	cancelledBy     *uint32 // the user who asked for the end; nil: nobody
 	kept            int64   // when an attempt last reported a checkpoint …
 	keptAs          string  // … and what; engine.Saved
+}
+
+// PastAttempt is an attempt that ran and after which the job waited again. Names are a format on
+// disk.
+type PastAttempt struct {
+	Attempt uint32       `json:"attempt"`
+	Started int64        `json:"started"`
+	Ended   int64        `json:"ended"`
+	Cause   engine.Cause `json:"cause"`
+	Exit    job.ExitCode `json:"exit,omitzero"`
+	Nodes   string       `json:"nodes,omitempty"` // a host list
+	Message string       `json:"message,omitempty"`
+	Retry   int          `json:"retry,omitempty"` // of Retries, that followed; 0: it was requeued for another reason
+}
+
+// maxPast bounds PastAttempts of a job: the first ones are dropped.
+const maxPast = 20
+
+// IsRetry reports whether a job whose last attempt has a number waits for a retry of its Retries.
+func (m *JobExtra) IsRetry(attempt uint32) bool {
+	n := len(m.Past)
+	return n > 0 && m.Past[n-1].Attempt == attempt && m.Past[n-1].Retry > 0
 }
 
 // EnsureExtra returns the extra fields for writing.

@@ -123,6 +123,8 @@ type RowDetail struct {
 	Eligible int64           `json:"eligible,omitempty"`
 	Again    int64           `json:"again,omitempty"`
 	Failed   int             `json:"failed,omitempty"`
+	Retried  int             `json:"retried,omitempty"`
+	Past     []PastAttempt   `json:"past,omitempty"`
 	LimitEnd int64           `json:"limit_end,omitempty"`
 	Message  string          `json:"message,omitempty"`
 	By       *uint32         `json:"cancelled_by,omitempty"`
@@ -204,6 +206,7 @@ func (e *JobRecord) projectDetail(spec *job.Spec) []byte {
 	}
 	if m := e.Extra; m != nil {
 		d.Again, d.Failed, d.LimitEnd, d.Message, d.Moved = m.Again, m.Failed, m.LimitEnd, m.message, m.Moved
+		d.Retried, d.Past = m.Retried, m.Past
 		d.Foretold = [2]int64{m.Foretold, m.ForetoldAt}
 		d.Kept, d.KeptAs = m.kept, m.keptAs
 		d.By = m.cancelledBy

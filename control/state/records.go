@@ -82,7 +82,9 @@ type Ended struct {
 	Report engine.Report `json:"report"`
 	Again  time.Time     `json:"again,omitzero"`   // of a requeue: not before
 	Failed int           `json:"failed,omitempty"` // attempts that failed in a row, this one with them
-	Used   []fair.Entry  `json:"used,omitempty"`   // what it is charged for and the last KindUsage has not
+	// Retried is the number of the retry that follows, by the job's own Retries. 0: none does.
+	Retried int          `json:"retried,omitempty"`
+	Used    []fair.Entry `json:"used,omitempty"` // what it is charged for and the last KindUsage has not
 }
 
 // Uncertain marks an allocation whose work cannot be proved running or gone, or takes that back.

@@ -57,6 +57,8 @@ func (d *RowDetail) checkDetail(row *store.JobRow) error {
 		return fmt.Errorf("it is %s and has no attempt", d.State)
 	case d.Failed < 0:
 		return fmt.Errorf("%d attempts failed", d.Failed)
+	case d.Retried < 0:
+		return fmt.Errorf("it was retried %d times", d.Retried)
 	}
 	if d.Last != nil {
 		for _, x := range d.Last.Added {

@@ -28,6 +28,9 @@ type View struct {
 	Message              string    // why it was ended, as who ended it said
 	CancelledBy          *uint32   // the user who asked for its end; nil: nobody
 
+	Past    []PastAttempt // attempts that ran before the last one, oldest first
+	Retried int           // of its Retries, so many were begun or wait to begin
+
 	Saved engine.Saved // what it last reported as saved; zero: nothing
 	Added []Addition   // to the present attempt, while it runs
 }
@@ -108,6 +111,7 @@ func (vr *Viewer) View(e *JobRecord, whole bool) *View {
 	}
 	if m := e.Extra; m != nil {
 		v.Message, v.CancelledBy = m.message, m.cancelledBy
+		v.Past, v.Retried = m.Past, m.Retried
 		if m.kept != 0 {
 			v.Saved = engine.Saved{At: FromNanos(m.kept), As: m.keptAs}
 		}

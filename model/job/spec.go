@@ -28,6 +28,7 @@ type Spec struct {
 	TimeMin   time.Duration `json:"time_min,omitempty"`
 	Deadline  time.Time     `json:"deadline,omitzero"` // must have ended by then
 	Requeue   bool          `json:"requeue,omitempty"`
+	Retries   *Retries      `json:"retries,omitempty"` // nil: it does not run again after a failure
 	Depends   Dependency    `json:"depends,omitzero"`
 	Array     *ArraySpec    `json:"array,omitempty"`
 

@@ -36,7 +36,7 @@ const (
 	DependNever  Code = "depend-never"  // Want: the dependency that can never be met any more
 	Deadline     Code = "deadline"      // Until: it can no longer end by then
 	MaxRequeue   Code = "max-requeue"   // Need: attempts that failed in a row; held until it is released
-	Backoff      Code = "backoff"       // Until: it waits after a failed attempt; Want: what failed, if that is known
+	Backoff      Code = "backoff"       // Until: it waits after a failed attempt; Want: what failed, if that is known; Need, Most: the retry that follows, of so many
 	EngineLimit  Code = "engine-limit"  // Want: which limit of its engine's has no room, as that says it; Until: tried again at the latest
 	Refused      Code = "refused"       // Want: what the ledger said to the scheduler's proposal; Until: the next try
 	ArrayLimit   Code = "array-limit"   // Need: the limit of running tasks
@@ -217,6 +217,10 @@ func (r Reason) String() string {
 	case MaxRequeue:
 		fmt.Fprintf(&b, "held after %s in a row (release it to try again)", countText(int(r.Need), "failed attempt"))
 	case Backoff:
+		if r.Most > 0 {
+			fmt.Fprintf(&b, "retry %d of %d begins at %s, after %s", r.Need, r.Most, timeText(r.Until), r.Want)
+			break
+		}
 		fmt.Fprintf(&b, "tried again at %s after a failed attempt", timeText(r.Until))
 		if r.Want != "" {
 			fmt.Fprintf(&b, ": %s", r.Want)

@@ -45,6 +45,14 @@ func (c *call) shownJob(v *state.View) *api.Job {
 		out.Claims = append(out.Claims, claim)
 	}
 	out.Idle = c.idleNodes(v)
+	out.Retried = v.Retried
+	for i := range v.Past {
+		p := &v.Past[i]
+		out.Past = append(out.Past, api.PastAttempt{
+			Attempt: p.Attempt, Started: state.FromNanos(p.Started), Ended: state.FromNanos(p.Ended), Cause: string(p.Cause), Exit: p.Exit,
+			Nodes: p.Nodes, Message: p.Message, Retry: p.Retry,
+		})
+	}
 	for _, t := range v.Report.Tasks {
 		out.Tasks = append(out.Tasks, api.Task{
 			Step: t.Step, Rank: t.Rank, Node: t.Node, Running: t.Running, Started: t.Started, Ended: t.Ended, Exit: t.Exit,

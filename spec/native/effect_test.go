@@ -34,6 +34,7 @@ var topEffects = map[string]example{
 	"depends_fail":     {"depends_fail: true", "depends: afterok:7"},
 	"array":            {"array: 1-3", ""},
 	"requeue":          {"requeue: true", ""},
+	"retries":          {"retries: 3", ""},
 	"signal":           {"signal: USR1@60", ""},
 	"mail":             {"mail: end", ""},
 	"image":            {"image: a/b:1", ""},
@@ -95,6 +96,13 @@ var topEffects = map[string]example{
 var podEffects = map[string]string{
 	"pods": "task", "shm": "1G", "host_network": "true", "lock_memory": "true", "service_account": "a", "runtime_class": "a", "priority_class": "a",
 	"labels": "{a: b}", "annotations": "{a: b}", "node_selector": "{a: b}", "tolerations": "[a]",
+}
+
+// retryEffects has an example for each field of retries; without it, retries has a count alone.
+var retryEffects = map[string]example{
+	"count":   {"retries: {count: 2}", ""},
+	"backoff": {"  backoff: 30s", "retries:\n  count: 3"},
+	"on":      {"  on: [75]", "retries:\n  count: 3"},
 }
 
 // amountEffects has an example for each resource of per_node and its like.
@@ -165,6 +173,13 @@ func TestEveryFieldCounts(t *testing.T) {
 			t.Errorf("kubernetes.%s is not among the effects of this test", f.name)
 		}
 		check("kubernetes."+f.name, example{"kubernetes: {" + f.name + ": " + v + "}", ""})
+	}
+	for _, f := range retryFields {
+		v, ok := retryEffects[f.name]
+		if !ok {
+			t.Errorf("retries.%s is not among the effects of this test", f.name)
+		}
+		check("retries."+f.name, v)
 	}
 	for i, f := range amountFields {
 		v, ok := amountEffects[f.name]

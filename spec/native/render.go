@@ -80,6 +80,7 @@ func (w *writer) writeJob(s *job.Spec) {
 		w.writeText("array", arrayText(a))
 	}
 	w.writeFlag("requeue", s.Requeue)
+	w.writeRetries(s.Retries)
 	if s.Signal != nil {
 		w.writeText("signal", signalText(s.Signal))
 	}

@@ -170,6 +170,14 @@ func specification(t *rapid.T) (*job.Spec, []byte) {
 	if rapid.Bool().Draw(t, "signal?") {
 		s.Signal = &job.SignalSpec{Signal: rapid.IntRange(1, 64).Draw(t, "signal"), Before: time.Duration(rapid.IntRange(0, 60000).Draw(t, "before")) * time.Second, BatchOnly: rapid.Bool().Draw(t, "batch only")}
 	}
+	if rapid.Bool().Draw(t, "retries?") {
+		on := rapid.SliceOfNDistinct(rapid.SampledFrom(append(job.RetryWords(), "1", "75", "255")), 0, 3, rapid.ID).Draw(t, "on")
+		s.Retries = &job.Retries{
+			Count:   rapid.IntRange(1, job.MaxRetries).Draw(t, "count"),
+			Backoff: time.Duration(rapid.IntRange(0, int(job.MaxRetryBackoff/time.Second)).Draw(t, "backoff")) * time.Second,
+			On:      append([]string(nil), on...),
+		}
+	}
 	if rapid.Bool().Draw(t, "mail?") {
 		s.Mail = &job.Mail{Types: mailTypes[rapid.IntRange(0, 4).Draw(t, "from"):rapid.IntRange(5, 11).Draw(t, "to")], To: text("address")}
 	}

@@ -143,6 +143,16 @@ func TestSchemaRefusesWhatTheParserRefuses(t *testing.T) {
 		{"time: unlimited", true},
 		{"requeue: yes", false},
 		{"requeue: true", true},
+		{"retries: 3", true},
+		{"retries: 0", false},
+		{"retries: {backoff: 30s}", false},
+		{"retries: {count: 3, backoff: 0s, on: oom}", true},
+		{"retries: {count: 3, on: [1, 75, oom, node, timeout, error]}", true},
+		{"retries: {count: 3, on: [0]}", false},
+		{"retries: {count: 3, on: [256]}", false},
+		{"retries: {count: 3, on: crash}", false},
+		{"retries: {count: 3, on: []}", false},
+		{"retries: {count: 3, backoff: 30}", false},
 		{"nice: -5", true},
 		{"nice: 3000000000", false},
 		{"gpus: []", false},
@@ -224,8 +234,10 @@ Units: a size ends in K, M, G or T (powers of 1024); a time in d, h, m or s, or 
 	table(&b, amountFields)
 	b.WriteString("\n### The long form of GPUs\n\n")
 	table(&b, gpuFields)
-	b.WriteString("\n### The long form of array and mail\n\n")
+	b.WriteString("\n### The long form of array, retries and mail\n\n")
 	table(&b, arrayFields)
+	b.WriteByte('\n')
+	table(&b, retryFields)
 	b.WriteByte('\n')
 	table(&b, mailFields)
 	b.WriteString("\n### kubernetes\n\nWhat a pool lets jobs ask, its setting `allow` says ([kubernetes.md](kubernetes.md#pods)); `shm` and `node_selector` may always be asked.\n\n")

@@ -70,6 +70,9 @@ func (w *World) specOf(name string, earlier []string, d *stream) (*job.Spec, *wa
 		spec.Groups = append(spec.Groups, groupOf(w.machine.nodes[0].Devices != nil, d))
 	}
 	w.assignOwner(spec, name)
+	if e := w.dice.streamFor("retries", name); e.happensIn(20) {
+		spec.Retries = &job.Retries{Count: 1 + e.intBelow(3), Backoff: time.Duration(e.intBelow(20)) * time.Second}
+	}
 	if e := w.dice.streamFor("elastic", name); groups == 1 && e.happensIn(22) {
 		makeElastic(spec, e)
 	}
@@ -140,7 +143,7 @@ func describeJob(s *job.Spec) string {
 	for _, x := range []struct {
 		is   bool
 		text string
-	}{{s.Held, "held"}, {!s.Begin.IsZero(), "to begin later"}, {!s.Deadline.IsZero(), "with a deadline"}, {s.Requeue, "to be requeued"}} {
+	}{{s.Held, "held"}, {!s.Begin.IsZero(), "to begin later"}, {!s.Deadline.IsZero(), "with a deadline"}, {s.Requeue, "to be requeued"}, {s.Retries != nil, "to be retried"}} {
 		if x.is {
 			text += ", " + x.text
 		}

@@ -37,6 +37,7 @@ type work struct {
 	awaits                   bool            // others were asked to make room for it
 	asleep                   bool            // it makes room by being suspended, and somebody suspended it
 	holdAfter                bool            // the requeue asked for a hold
+	retried                  int             // retries so far
 	asked                    map[Verb]uint64 // Seq of the last record of each
 	left                     uint64          // Seq of the record with which it left a final state
 	changed                  uint64          // Seq of the record that changed its state last

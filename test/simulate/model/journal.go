@@ -42,6 +42,7 @@ type payload struct {
 	Flags     job.Flags     `json:"flags"`
 	Report    engine.Report `json:"report"`
 	Uncertain bool          `json:"uncertain"`
+	Retried   int           `json:"retried"`
 
 	// hold-set, requeue-asked, suspend-set
 	Held  bool `json:"held"`
@@ -277,9 +278,10 @@ func (m *Model) recordEnded(r *store.Record, p *payload) {
 		m.addBroken(Ledger, "books", "%s is freed (record %d), and %s is still held", a.fullName(), r.Seq, o.fullName())
 	}
 	a.freed = true
-	if *p.State == job.Pending && !w.requeue && !w.spec.Requeue && !w.requeuesAfterPreempt() && !a.neverBegan(&p.Report) {
+	if *p.State == job.Pending && !w.requeue && !w.spec.Requeue && !w.requeuesAfterPreempt() && !a.neverBegan(&p.Report) && p.Retried == 0 {
 		m.addBroken(Ledger, "twice", "job %d is to run again after attempt %s, and neither does it allow that nor did anybody ask", w.id, p.Ref)
 	}
+	m.checkRetry(w, p)
 	if *p.State == job.Preempted && w.taken != account.PreemptCancel {
 		m.addBroken(Account, "preempt", "job %d ends as %s for good, and was to make room %q", w.id, p.State, w.taken)
 	}
@@ -298,6 +300,30 @@ func (m *Model) recordEnded(r *store.Record, p *payload) {
 	w.held, w.cancel, w.requeue, w.expired, w.taken = nil, false, false, false, ""
 	m.chargeEnd(a, p.Report.Ended, r.At)
 	m.dropFinished(a)
+}
+
+// checkRetry judges whether a retry follows an attempt exactly if the job asks for it: after any
+// exit code but 0 (the only failure that drawn jobs name), as often as it says, and never after its
+// end was asked for.
+func (m *Model) checkRetry(w *work, p *payload) {
+	count := 0
+	if w.spec.Retries != nil {
+		count = w.spec.Retries.Count
+	}
+	failed := p.Report.Cause == engine.Exited && !p.Report.Exit.OK()
+	switch {
+	case p.Retried == 0:
+		if failed && *p.State == job.Failed && w.retried < count && !w.cancel && !w.expired {
+			m.addBroken(Account, "retry", "job %d ends for good after %d of %d retries", w.id, w.retried, count)
+		}
+		return
+	case *p.State != job.Pending || !failed || w.cancel || w.expired:
+		m.addBroken(Ledger, "twice", "job %d is retried after attempt %s (%s, %s), after which nothing allows that", w.id, p.Ref, p.Report.Cause, p.Report.Exit)
+	case p.Retried != w.retried+1 || p.Retried > count:
+		m.addBroken(Ledger, "twice", "job %d has retry %d after %d, of %d", w.id, p.Retried, w.retried, count)
+	}
+	w.retried = p.Retried
+	m.countSeen("retried after a failure")
 }
 
 // mayFree checks that nothing lives on what is freed, and that there was a proof.
@@ -405,6 +431,7 @@ func (m *Model) recordRequeued(r *store.Record, p *payload) {
 	case w.state.Final():
 		m.moveState(r, w, job.Pending, job.ByUser)
 		w.flags |= job.Requeued
+		w.retried = 0
 		if p.Hold {
 			w.flags |= job.Held
 		}

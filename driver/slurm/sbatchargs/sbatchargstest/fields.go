@@ -48,6 +48,7 @@ var Fields = map[string]Field{
 	"TimeMin":       {Set: func(s *job.Spec) { s.TimeLimit, s.TimeMin = time.Hour, 10*time.Minute }, Words: []string{"--time-min=00:10:00"}},
 	"Deadline":      {Set: func(s *job.Spec) { s.Deadline = time.Now().Add(time.Hour) }, Not: "deadline"},
 	"Requeue":       {Set: func(s *job.Spec) { s.Requeue = true }, Words: []string{"--requeue"}, Not: "--no-requeue"},
+	"Retries":       {None: "a retry is a new attempt, which is handed over when the old one is proved ended"},
 	"Depends":       {None: "it is handed over when they are met"},
 	"Array":         {Set: func(s *job.Spec) { s.Array = &job.ArraySpec{Indices: []uint32{1, 2}} }, Not: "--array"},
 	"Groups":        {None: "see TaskGroup"},
