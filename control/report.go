@@ -118,7 +118,7 @@ func (l *loop) stageEnd(e *state.JobRecord, r engine.Report) {
 	} else if v.State == job.Pending && r.Cause == engine.Limited {
 		v.Failed, v.Again = e.ExtraOrZero().Failed, l.backpressure.retryTime(e)
 		l.backpressure.addLimitedJob(e)
-	} else if v.State == job.Pending && v.By == job.ByEngine {
+	} else if v.State == job.Pending && v.By == job.ByEngine && v.Flags&job.SpecialExit == 0 {
 		v.Failed = e.ExtraOrZero().Failed + 1
 		if v.Failed >= maxFailures {
 			v.Flags |= job.Held | job.HeldFailed
@@ -215,8 +215,14 @@ func attemptOutcome(e *state.JobRecord, r engine.Report) (job.State, job.Cause, 
 	case engine.Refused: // again it would be refused again
 		return job.Failed, job.ByEngine, job.LaunchFailed
 	}
-	if r.Cause == engine.Exited && r.Exit.OK() {
+	switch s := &e.Shared.Spec; {
+	case r.Cause == engine.Exited && r.Exit.OK():
 		return job.Completed, job.ByEngine, 0
+	case r.Cause != engine.Exited || a.Cancel != nil || a.Expired != nil:
+	case s.RequeueExit.Has(r.Exit):
+		return job.Pending, job.ByEngine, job.Requeued
+	case s.RequeueExitHold.Has(r.Exit):
+		return job.Pending, job.ByEngine, job.Requeued | job.Held | job.SpecialExit
 	}
 	return job.Failed, job.ByEngine, 0
 }

@@ -171,3 +171,50 @@ func TestRetriesAndRequeues(t *testing.T) {
 		t.Errorf("read back from its row: retry %d, %+v; want %+v", again.Retried, again.Past, v.Past)
 	}
 }
+
+// TestRequeueExit: a site's exit codes requeue a job, up to five times in a row, and hold one in
+// SPECIAL_EXIT until it is released; other codes, signals and a cancelled job end it.
+//
+// Seen to fail with: RequeueExitHold counted as a failed attempt, which holds the job for another reason.
+func TestRequeueExit(t *testing.T) {
+	c := newClock()
+	b := openWith(t, newHand(1, 8), control.Config{Clock: c, Backoff: time.Minute})
+	site := func() *job.Spec {
+		s := gang(1, 1)
+		s.RequeueExit, s.RequeueExitHold = "1-9", "9,75"
+		return s
+	}
+	id := b.submit(site())
+	b.fail(id, engine.Exited, 75)
+	v := b.until(id, "held", func(v state.View) bool {
+		return v.Job.State == job.Pending && v.Job.Attempt == 1 && v.Job.Flags&job.Held != 0
+	})
+	if v.Job.Flags&(job.SpecialExit|job.HeldFailed) != job.SpecialExit || v.Why.Code != reason.HeldUser {
+		t.Errorf("%b %+v", v.Job.Flags, v.Why)
+	}
+	if err := ask(t.Context(), b.ctl, id, control.Hold{}); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 5 {
+		b.pass(c, 10*time.Minute)
+		b.fail(id, engine.Exited, 9-n)
+		b.until(id, "requeued", func(v state.View) bool { return len(v.Past) == n+2 })
+	}
+	b.waits(id, reason.MaxRequeue)
+
+	for _, end := range []struct {
+		exit  int
+		asked bool
+	}{{10, false}, {1, true}} {
+		id := b.submit(site())
+		v := b.launched(id)
+		b.hand.start(v)
+		if end.asked {
+			if err := ask(t.Context(), b.ctl, id, control.Cancel{Grace: time.Minute}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.hand.end(v, engine.Exited, end.exit)
+		b.state(id, job.Failed)
+	}
+}

@@ -96,6 +96,7 @@ func (r *Rules) FillBatch(s *job.Spec) {
 	if r.policy.Batch.Requeue == account.RequeueOff && isOpen("requeue", "no-requeue") {
 		s.Requeue = false
 	}
+	s.RequeueExit, s.RequeueExitHold = r.policy.Batch.RequeueExit, r.policy.Batch.RequeueExitHold
 	if r.policy.Batch.OpenMode == account.OpenAppend && isOpen("open-mode") {
 		s.Output.Append = true
 	}

@@ -146,6 +146,8 @@ func TestFillBatch(t *testing.T) {
 		{"sbatch", "", account.Batch{Requeue: "on", OpenMode: account.OpenTruncate}, true, false},
 		{"sbatch", "", account.Batch{Requeue: account.RequeueOff, OpenMode: account.OpenAppend}, false, true},
 		{"sbatch", "requeue", account.Batch{Requeue: account.RequeueOff}, true, false},
+		{"sbatch", "", account.Batch{RequeueExit: "1-9", RequeueExitHold: "75"}, true, false},
+		{"native", "", account.Batch{RequeueExit: "1-9", RequeueExitHold: "75"}, true, false},
 		{"sbatch", "open-mode", account.Batch{OpenMode: account.OpenAppend}, true, false},
 		{"native", "", account.Batch{Requeue: account.RequeueOff, OpenMode: account.OpenAppend}, true, false},
 	} {
@@ -153,6 +155,13 @@ func TestFillBatch(t *testing.T) {
 		rules.Under(&account.Policy{Batch: k.batch}).FillBatch(s)
 		if s.Requeue != k.requeue || s.Output.Append != k.append {
 			t.Errorf("%+v: requeue %v, append %v", k, s.Requeue, s.Output.Append)
+		}
+		codes := k.batch
+		if k.form != "sbatch" {
+			codes = account.Batch{}
+		}
+		if s.RequeueExit != codes.RequeueExit || s.RequeueExitHold != codes.RequeueExitHold {
+			t.Errorf("%+v: requeued after %q, and held after %q", k, s.RequeueExit, s.RequeueExitHold)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
 
@@ -32,6 +33,7 @@ func (p *Policy) Check() []Problem {
 		c.oneQOS(fmt.Sprintf("qos[%d]", i), &p.QOS[i])
 	}
 	c.findMutualPreemption()
+	c.checkBatch()
 	c.checkPreemption()
 	for i := range p.Partitions {
 		c.checkPartition(fmt.Sprintf("partitions[%d]", i), &p.Partitions[i])
@@ -41,6 +43,17 @@ func (p *Policy) Check() []Problem {
 	}
 	c.checkCompat()
 	return c.found
+}
+
+func (c *check) checkBatch() {
+	for _, x := range []struct {
+		name  string
+		codes job.ExitCodes
+	}{{"batch.requeue_exit", c.p.Batch.RequeueExit}, {"batch.requeue_exit_hold", c.p.Batch.RequeueExitHold}} {
+		if err := x.codes.Check(); err != nil {
+			c.addProblem(x.name, "write exit codes and ranges of them: 1-9,18", "%s", err)
+		}
+	}
 }
 
 // checkCompat finds what is not built where the core decides as another scheduler would.

@@ -3,6 +3,7 @@ package account
 import (
 	"time"
 
+	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/resource"
 )
 
@@ -79,8 +80,10 @@ type Topology struct {
 // Batch has the defaults of batch scripts in sbatch's form. They are read
 // when a job is submitted.
 type Batch struct {
-	Requeue  string `json:"requeue,omitempty" yaml:"requeue,omitempty" enum:"on,off" doc:"whether a script runs again after a preemption or the loss of its node (sbatch --requeue, --no-requeue); left out: on, as Slurm's JobRequeue=1"`
-	OpenMode string `json:"open_mode,omitempty" yaml:"open_mode,omitempty" enum:"truncate,append" doc:"what each start, also after a requeue, does with existing output files (sbatch --open-mode); left out: truncate, as Slurm's JobFileAppend=0"`
+	Requeue         string        `json:"requeue,omitempty" yaml:"requeue,omitempty" enum:"on,off" doc:"whether a script runs again after a preemption or the loss of its node (sbatch --requeue, --no-requeue); left out: on, as Slurm's JobRequeue=1"`
+	RequeueExit     job.ExitCodes `json:"requeue_exit,omitempty" yaml:"requeue_exit,omitempty" doc:"exit codes after which a script is requeued, as in 1-9,18, also with --no-requeue; after five such ends in a row it is held (Slurm's RequeueExit)"`
+	RequeueExitHold job.ExitCodes `json:"requeue_exit_hold,omitempty" yaml:"requeue_exit_hold,omitempty" doc:"exit codes after which a script is requeued and held in state SPECIAL_EXIT; requeue_exit goes first (Slurm's RequeueExitHold)"`
+	OpenMode        string        `json:"open_mode,omitempty" yaml:"open_mode,omitempty" enum:"truncate,append" doc:"what each start, also after a requeue, does with existing output files (sbatch --open-mode); left out: truncate, as Slurm's JobFileAppend=0"`
 }
 
 // Preemption says whether waiting jobs may stop running ones.

@@ -49,8 +49,10 @@ func (s *Spec) CheckOrder() error {
 			return fmt.Errorf("the delay %s of a dependency is not between 0 and 100 years", c.Delay)
 		}
 	}
-	if err := s.Retries.check(); err != nil {
-		return err
+	for _, err := range []error{s.Retries.check(), s.RequeueExit.Check(), s.RequeueExitHold.Check()} {
+		if err != nil {
+			return err
+		}
 	}
 	return s.Array.checkArray()
 }

@@ -32,6 +32,27 @@ func TestPauseOfRetries(t *testing.T) {
 	}
 }
 
+// TestExitCodeSets of a site's rules: ranges, and what is none.
+func TestExitCodeSets(t *testing.T) {
+	c := job.ExitCodes("1-3, 18,200-255")
+	if err := c.Check(); err != nil {
+		t.Error(err)
+	}
+	for status, want := range map[int]bool{0: false, 1: true, 3: true, 4: false, 18: true, 19: false, 199: false, 200: true, 255: true} {
+		if c.Has(job.ExitCode{Status: status}) != want {
+			t.Errorf("%s has %d: %v", c, status, !want)
+		}
+	}
+	if c.Has(job.ExitCode{Signal: 2}) || c.Has(job.ExitCode{Status: 1, Signal: 2}) || job.ExitCodes("").Has(job.ExitCode{}) {
+		t.Error("a signal, or no code, is one")
+	}
+	for _, bad := range []job.ExitCodes{"0", "256", "3-1", "a", "1,,2", "1-", "-1", ","} {
+		if bad.Check() == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+}
+
 // TestRetryOn: a signal counts as 128 + its number, and entries that no job can have are refused.
 func TestRetryOn(t *testing.T) {
 	r := &job.Retries{On: []string{"137", "3"}}

@@ -29,8 +29,12 @@ type Spec struct {
 	Deadline  time.Time     `json:"deadline,omitzero"` // must have ended by then
 	Requeue   bool          `json:"requeue,omitempty"`
 	Retries   *Retries      `json:"retries,omitempty"` // nil: it does not run again after a failure
-	Depends   Dependency    `json:"depends,omitzero"`
-	Array     *ArraySpec    `json:"array,omitempty"`
+	// RequeueExit and RequeueExitHold are exit codes after which the site's rules requeue the job, or
+	// requeue and hold it.
+	RequeueExit     ExitCodes  `json:"requeue_exit,omitempty"`
+	RequeueExitHold ExitCodes  `json:"requeue_exit_hold,omitempty"`
+	Depends         Dependency `json:"depends,omitzero"`
+	Array           *ArraySpec `json:"array,omitempty"`
 
 	Groups []TaskGroup `json:"groups"` // one, or one per component of a heterogeneous job; all start together or none
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/policy"
 )
 
@@ -154,6 +155,8 @@ var clusterKeys = map[string]func(*importer, setting){
 	},
 	"jobrequeue":                   (*importer).jobRequeue,
 	"jobfileappend":                (*importer).jobFileAppend,
+	"requeueexit":                  requeueExit(func(b *account.Batch) *job.ExitCodes { return &b.RequeueExit }),
+	"requeueexithold":              requeueExit(func(b *account.Batch) *job.ExitCodes { return &b.RequeueExitHold }),
 	"accountingstorageenforce":     (*importer).noteEnforced,
 	"licenses":                     (*importer).readLicenses,
 	"enforcepartlimits":            (*importer).partLimits,
@@ -178,7 +181,7 @@ var ruleWords = map[string]string{
 	"PriorityWeightPartition": "`priority.partition`", "PriorityWeightQOS": "`priority.qos`", "PriorityWeightTRES": "`priority.tres`", "PriorityType": "kept; basic: no weights",
 	"PriorityMaxAge": "`priority.max_age`", "PriorityFavorSmall": "`priority.favor_small`", "PriorityFlags": "`priority.flags`, a partition's `billing_rule`", "PriorityDecayHalfLife": "`fair_share.half_life`",
 	"PriorityCalcPeriod": "`fair_share.period`", "PriorityUsageResetPeriod": "`fair_share.reset`", "SchedulerType": "`backfill`", "SchedulerParameters": "each by itself: `backfill`, `topology.switch_wait`",
-	"JobRequeue": "`batch.requeue`", "JobFileAppend": "`batch.open_mode`",
+	"JobRequeue": "`batch.requeue`", "JobFileAppend": "`batch.open_mode`", "RequeueExit": "`batch.requeue_exit`", "RequeueExitHold": "`batch.requeue_exit_hold`",
 	"PreemptType": "`preemption.by`", "PreemptMode": "`preemption.mode`", "PreemptExemptTime": "`preemption.exempt`", "AccountingStorageEnforce": "kept; the rules are always enforced", "Licenses": "`licenses`",
 	"EnforcePartLimits": "approximated; with `--config`, jobs over MaxTime are refused at once", "SchedulerTimeSlice": "`time_slice` of partitions where jobs take turns",
 	"PrioritySiteFactorPlugin": "refused: a program", "PrioritySiteFactorParameters": "refused: a program", "PreemptParameters": "refused: Coxswain stops the jobs that lose the least GPU time, and no more than it must",
@@ -370,6 +373,19 @@ func (im *importer) jobRequeue(s setting) {
 		im.addVerdict(s, policy.Kept, "batch scripts run once unless they say --requeue; preemption by requeue ends the others for good")
 	default:
 		im.refuseUnreadable(s, "0 or 1")
+	}
+}
+
+// requeueExit reads exit codes after which batch jobs are requeued.
+func requeueExit(to func(*account.Batch) *job.ExitCodes) func(*importer, setting) {
+	return func(im *importer, s setting) {
+		codes := job.ExitCodes(s.value)
+		if err := codes.Check(); err != nil {
+			im.refuseUnreadable(s, "a list of exit codes from 1 to 255 such as 1-9,18")
+			return
+		}
+		*to(&im.p.Batch) = codes
+		im.noteKept(s)
 	}
 }
 

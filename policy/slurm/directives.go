@@ -48,7 +48,6 @@ var unusedConf = []unused{
 		TaskProlog TaskEpilog SrunProlog SrunEpilog ResvProlog ResvEpilog UnkillableStepProgram PrEpParameters PrEpPlugins CliFilterPlugins CliFilterParameters`},
 	{differs: true, why: "nothing here tests nodes with a program of the site: drain a sick node with cox node drain", names: `HealthCheckProgram`},
 	{differs: true, why: "jobs get no default amount of memory or CPUs: a job without --mem counts no memory, so more jobs may share a node; have scripts ask for what they need", names: `DefCPUPerGPU DefMemPerCPU DefMemPerGPU DefMemPerNode`},
-	{differs: true, why: "exit codes never requeue a job: the script says --requeue, or submits itself again", names: `RequeueExit RequeueExitHold`},
 	{differs: true, why: "a job ends at its limit, and at the end of its reservation: raise the limits by as much", names: `OverTimeLimit ResvOverRun`},
 	{differs: true, why: "a node that answers again is used again, whatever made it silent", names: `ReturnToService`},
 	{differs: true, why: "set limits in a QOS instead: node: {memory: …} or job: {memory: …}", names: `MaxMemPerCPU MaxMemPerNode`},

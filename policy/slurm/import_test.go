@@ -236,6 +236,8 @@ func TestBatchHabits(t *testing.T) {
 		{"JobRequeue=1\nJobFileAppend=0\n", account.Batch{}, "2 kept"},
 		{"PreemptMode=REQUEUE\nJobRequeue=0\n", account.Batch{Requeue: account.RequeueOff}, "preemption by requeue ends the others for good"},
 		{"JobFileAppend=1\n", account.Batch{OpenMode: account.OpenAppend}, "kept         JobFileAppend=1"},
+		{"RequeueExit=1-9,18\nRequeueExitHold=75\n", account.Batch{RequeueExit: "1-9,18", RequeueExitHold: "75"}, "2 kept"},
+		{"RequeueExit=0-3\n", account.Batch{}, `"0-3" is not a list of exit codes`},
 		{"JobRequeue=maybe\n", account.Batch{}, `"maybe" is not 0 or 1`},
 	} {
 		p, report, err := Import([]File{{"slurm.conf", k.text}}, Options{})

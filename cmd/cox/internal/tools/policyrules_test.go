@@ -86,15 +86,17 @@ func also(fs ...func(p *account.Policy)) func(p *account.Policy) {
 // ruleRows has a row for each rule of queues.yaml. Limits have one below qos.limits, for
 // those of accounts and users are the same type.
 var ruleRows = map[string]ruleRow{
-	"priority.age":         {where: inCore, setup: func(p *account.Policy) { p.Priority.JobSize = 10 }, change: func(p *account.Policy) { p.Priority.Age = 1 << 30; p.Priority.MaxAge = account.Duration(time.Hour) }},
-	"priority.association": {where: inCore, setup: func(p *account.Policy) { p.Accounts[1].Priority = 10 }, change: func(p *account.Policy) { p.Priority.Association = 1000 }},
-	"priority.fair_share":  {where: inCore, change: fairShares},
-	"priority.job_size":    {where: inCore, change: func(p *account.Policy) { p.Priority.JobSize = 1000 }},
-	"priority.partition":   {where: liveOnly, setup: func(p *account.Policy) { p.Partitions[1].Priority = 10 }, change: func(p *account.Policy) { p.Priority.Partition = 1000 }},
-	"priority.qos":         {where: inCore, setup: func(p *account.Policy) { p.QOS[1].Priority = 10 }, change: func(p *account.Policy) { p.Priority.QOS = 1000 }},
-	"priority.tres":        {where: inCore, change: func(p *account.Policy) { p.Priority.TRES = map[string]uint32{"cpu": 1000} }},
-	"batch.requeue":        {see: "control/admission TestFillBatch"},
-	"batch.open_mode":      {see: "control/admission TestFillBatch"},
+	"priority.age":            {where: inCore, setup: func(p *account.Policy) { p.Priority.JobSize = 10 }, change: func(p *account.Policy) { p.Priority.Age = 1 << 30; p.Priority.MaxAge = account.Duration(time.Hour) }},
+	"priority.association":    {where: inCore, setup: func(p *account.Policy) { p.Accounts[1].Priority = 10 }, change: func(p *account.Policy) { p.Priority.Association = 1000 }},
+	"priority.fair_share":     {where: inCore, change: fairShares},
+	"priority.job_size":       {where: inCore, change: func(p *account.Policy) { p.Priority.JobSize = 1000 }},
+	"priority.partition":      {where: liveOnly, setup: func(p *account.Policy) { p.Partitions[1].Priority = 10 }, change: func(p *account.Policy) { p.Priority.Partition = 1000 }},
+	"priority.qos":            {where: inCore, setup: func(p *account.Policy) { p.QOS[1].Priority = 10 }, change: func(p *account.Policy) { p.Priority.QOS = 1000 }},
+	"priority.tres":           {where: inCore, change: func(p *account.Policy) { p.Priority.TRES = map[string]uint32{"cpu": 1000} }},
+	"batch.requeue":           {see: "control/admission TestFillBatch"},
+	"batch.open_mode":         {see: "control/admission TestFillBatch"},
+	"batch.requeue_exit":      {see: "control TestRequeueExit"},
+	"batch.requeue_exit_hold": {see: "control TestRequeueExit"},
 
 	"priority.max_age":     {where: inCore, setup: func(p *account.Policy) { p.Priority.Age, p.Priority.JobSize = 1000, 400 }, change: func(p *account.Policy) { p.Priority.MaxAge = *minutes(30) }},
 	"priority.favor_small": {where: inCore, setup: func(p *account.Policy) { p.Priority.JobSize = 1000 }, change: func(p *account.Policy) { p.Priority.FavorSmall = true }},
