@@ -76,6 +76,7 @@ func TestAnswersAreAsTheDocumentSays(t *testing.T) {
 		{"/v1/nodes/{node}", "/v1/nodes/v2"},
 		{"/v1/partitions", "/v1/partitions"},
 		{"/v1/tokens", "/v1/tokens"},
+		{"/v1/settings", "/v1/settings"},
 	} {
 		resp, body := r.Ask(t, "GET", c.path, secret, "")
 		if resp.StatusCode != 200 {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/auth/user"
 	"github.com/coxswain-sched/coxswain/control/admission"
@@ -49,6 +50,8 @@ type Config struct {
 	Uploads *upload.Store // of directories that come with jobs; nil: they are not taken
 
 	Environment provenance.EnvironmentPolicy // which variables of a submission are kept
+
+	Settings api.Settings // what the configuration says for all jobs; served, not obeyed
 
 	Mail     bool   // somebody sends mail about jobs
 	MaxArray uint32 // array indices stay below it; 0: Slurm's own bound
@@ -111,7 +114,7 @@ func registerRoutes(s *transport.Server, cfg *Config) *jobs.Service {
 	})
 	admin.Register(s, admin.Config{
 		Plane: cfg.Plane, Rules: cfg.Rules, InForce: inForce, Users: cfg.Users, Name: cfg.Name, Version: cfg.Version,
-		Engines: cfg.Engines, Own: cfg.Own, Now: cfg.Now,
+		Engines: cfg.Engines, Own: cfg.Own, Now: cfg.Now, Settings: cfg.Settings,
 	})
 	s.LoosenAnswers()
 	return service

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,10 +15,11 @@ import (
 
 // Place says where an attempt lives on disk.
 type Place struct {
-	Dir    string                                          // the attempt's own directory
-	Bin    string                                          // directory of srun and its like; empty: PATH is left alone
-	Socket func(int) string                                // the unix socket of a node, by its index in Alloc.Nodes
-	Shown  func(fleet.Node, fleet.Device) deviceenv.Device // how programs are told of a device; nil: guessed
+	Dir     string                                          // the attempt's own directory
+	Cluster string                                          // name of the control plane; empty: cox
+	Bin     string                                          // directory of srun and its like; empty: PATH is left alone
+	Socket  func(int) string                                // the unix socket of a node, by its index in Alloc.Nodes
+	Shown   func(fleet.Node, fleet.Device) deviceenv.Device // how programs are told of a device; nil: guessed
 }
 
 // NewAlloc describes an attempt of a job by its claims. The nodes stand in the
@@ -27,7 +29,7 @@ func NewAlloc(j *job.Job, claims []fleet.Claim, nodes []fleet.Node, at Place, st
 	spec := j.Spec
 	a := &Alloc{
 		Job: j.ID, Attempt: max(j.Attempt, 1), Array: j.Array, Name: jobName(j),
-		Owner: spec.Owner, Account: spec.Account, QOS: spec.QOS, Licenses: spec.Licenses, Cluster: "coxswain",
+		Owner: spec.Owner, Account: spec.Account, QOS: spec.QOS, Licenses: spec.Licenses, Cluster: cmp.Or(at.Cluster, "cox"),
 		Reservation: spec.Source.Given["reservation"],
 		Dir:         at.Dir, Bin: at.Bin, WorkDir: spec.WorkDir, SubmitDir: spec.Source.Submit, SubmitHost: spec.Source.Host,
 		Output: spec.Output, Requeue: spec.Requeue, Command: commandText(spec), Direct: spec.Program.Kind == job.Direct,

@@ -18,6 +18,11 @@ func (c *Client) Policy(ctx context.Context, revision uint64) (*api.Policy, erro
 	return callJSON[api.Policy](ctx, c, http.MethodGet, api.Prefix+"/policy", q, nil)
 }
 
+// Settings returns what configuration and rules say for all jobs.
+func (c *Client) Settings(ctx context.Context) (*api.Settings, error) {
+	return callJSON[api.Settings](ctx, c, http.MethodGet, api.Prefix+"/settings", nil, nil)
+}
+
 // SetPolicy puts the site's rules in force, or says what that would change.
 func (c *Client) SetPolicy(ctx context.Context, p *api.SetPolicy) (*api.PolicyDone, error) {
 	return callJSON[api.PolicyDone](ctx, c, http.MethodPut, api.Prefix+"/policy", nil, p)

@@ -17,6 +17,9 @@ import (
 // Version is what the commands print for -V: the Slurm whose manual they follow.
 const Version = "slurm 24.11 (coxswain)"
 
+// Release is the same as Slurm writes it where programs read it.
+const Release = "24.11.0"
+
 // Stdio are the streams of a command, and where it finds its environment and server.
 // Nil fields are those of the process.
 type Stdio struct {
@@ -40,6 +43,9 @@ type Command struct {
 	env    []string
 	server func() (*fastclient.Client, error)
 	client *fastclient.Client
+
+	chosen  clusterChoice
+	cluster string // the name of the server's cluster, once it is known
 }
 
 // Begin makes a command of its streams.

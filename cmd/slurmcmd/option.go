@@ -17,7 +17,11 @@ type Option struct {
 	Do     func(value string) error
 	Bare   func() // of getopt.Numbers: called in place of Do where no value was given
 	Filter bool   // it chooses among what there is: an empty value chooses nothing
+	Same   string // the long name of the option of which this is another name; only Long or Short is set beside it
 }
+
+// Alias is another name of an option.
+func Alias(long, same string) Option { return Option{Long: long, Same: same} }
 
 // Flag is an option that sets a variable.
 func Flag(long string, short byte, v *bool) Option {
@@ -140,7 +144,15 @@ func (o options) Short(letter byte) int {
 
 // Option implements getopt.Table.
 func (o options) Option(index int) getopt.Option {
-	return getopt.Option{Long: o[index].Long, Short: o[index].Short, Arg: o[index].Arg}
+	return getopt.Option{Long: o[index].Long, Short: o[index].Short, Arg: o.mainOption(index).Arg, Same: o[index].Same}
+}
+
+// mainOption is the option at an index, or the one of which it is another name.
+func (o options) mainOption(index int) *Option {
+	if same := o[index].Same; same != "" {
+		index = slices.IndexFunc(o, func(x Option) bool { return x.Long == same })
+	}
+	return &o[index]
 }
 
 // Parse reads options, which may stand among other words, and returns those words.
@@ -157,7 +169,7 @@ func Parse(list []Option, args []string) (rest []string, err error) {
 		case getopt.Plain:
 			rest = append(rest, args[it.Word])
 		case getopt.Found:
-			if o := &list[it.Index]; o.Bare != nil && !it.HasValue {
+			if o := options(list).mainOption(it.Index); o.Bare != nil && !it.HasValue {
 				o.Bare()
 			} else if err := o.Do(it.Value); err != nil {
 				return nil, err

@@ -177,7 +177,7 @@ func (g *gang) allocationText(started time.Time) ([]byte, error) {
 	j := *g.launch.Job
 	j.Attempt = g.launch.Ref.Attempt
 	a, err := step.NewAlloc(&j, g.launch.Claims, g.launch.Nodes, step.Place{
-		Dir: g.parts[0].at.Dir, Bin: g.e.binDir(), Shown: g.e.cfg.Shown,
+		Dir: g.parts[0].at.Dir, Bin: g.e.binDir(), Shown: g.e.cfg.Shown, Cluster: g.e.cfg.Cluster,
 		Socket: func(i int) string { return g.parts[i].at.StepSocket() },
 	}, started)
 	if err != nil {

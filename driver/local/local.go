@@ -64,6 +64,8 @@ type Config struct {
 	Nodes []fleet.Node // the room; see VirtualRoom
 	Cox   string       // the binary to start as supervisor, srun …; empty: this process's own
 
+	Cluster string // name of the control plane, for SLURM_CLUSTER_NAME; empty: cox
+
 	Names []string // more names, beside srun and scontrol, under which jobs find the binary
 
 	Naming   Naming // as the room was made with; empty: NamedByAddr

@@ -5,6 +5,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth/user"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/control/admission"
@@ -86,8 +87,10 @@ type Config struct {
 	Name    string   // of the cluster
 	Version string   // of cox
 	Engines []string // kinds of engine that pools can be added with
-	Own     string   // a folder that nobody but the server reaches, whatever its mode says; empty: none
-	Now     func() time.Time
+	// Settings are what the configuration says for all jobs; the rules' part is added.
+	Settings api.Settings
+	Own      string // a folder that nobody but the server reaches, whatever its mode says; empty: none
+	Now      func() time.Time
 }
 
 // service has the routes' handlers.
@@ -113,6 +116,7 @@ func Register(t *transport.Server, cfg Config) {
 	s.registerReservations()
 	s.registerSnapshot()
 	s.registerInfo()
+	s.registerSettings()
 }
 
 // call is one request that is being answered by a handler of this package.

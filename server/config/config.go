@@ -15,7 +15,7 @@ import (
 
 // Config is the file as a whole.
 type Config struct {
-	Name       string      `yaml:"name" doc:"of the cluster, as sinfo and sacct show it"`
+	Name       string      `yaml:"name" doc:"of the cluster, as Slurm's commands show and take it (-M)"`
 	State      State       `yaml:"state" doc:"what is kept, where and how long"`
 	Listen     Listen      `yaml:"listen" doc:"where the server answers"`
 	Auth       Auth        `yaml:"auth" doc:"who may do what"`

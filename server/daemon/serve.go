@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/agent/discover"
+	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/auth/fileperm"
 	"github.com/coxswain-sched/coxswain/control"
@@ -178,7 +179,7 @@ func (s *server) open(ctx context.Context) error {
 	}
 	e, err := local.New(local.Config{
 		Root: engineDir(s.cfg.State.Dir), Nodes: s.room.nodes, Cox: s.opt.Cox, Naming: s.room.naming,
-		Names: slurmNames(s.opt.Cox), NoLimits: s.cfg.Room.NoLimits, Log: s.opt.Log.With("part", "engine"), Spare: true, Shown: discover.Shown(s.room.shown), NUMA: s.room.numa,
+		Cluster: s.cfg.Name, Names: slurmNames(s.opt.Cox), NoLimits: s.cfg.Room.NoLimits, Log: s.opt.Log.With("part", "engine"), Spare: true, Shown: discover.Shown(s.room.shown), NUMA: s.room.numa,
 		Prolog: s.cfg.Hooks.Prolog, Epilog: s.cfg.Hooks.Epilog, HookTimeout: time.Duration(s.cfg.Hooks.Timeout),
 		Stuck:     time.Duration(s.cfg.Jobs.Unkillable),
 		KeepRanks: time.Duration(s.cfg.State.Ranks), Processes: processLimit(s.cfg.Jobs.Processes),
@@ -233,9 +234,21 @@ func (s *server) open(ctx context.Context) error {
 		Admins: s.cfg.Auth.Admins, Group: s.cfg.Auth.AdminGroup, Log: s.opt.Log.With("part", "api"),
 		Output: e, Exec: e, Name: s.cfg.Name, Version: s.opt.Version, Mail: s.mail != nil, MaxArray: uint32(s.cfg.Jobs.MaxArray),
 		Alone: os.Geteuid() != 0, Environment: environmentPolicy(s.cfg.Jobs.Environment),
-		Engines: kinds.kindNames(), Uploads: uploads, Own: ownStateDir(s.cfg.State),
+		Engines: kinds.kindNames(), Uploads: uploads, Own: ownStateDir(s.cfg.State), Settings: s.settings(),
 	})
 	return nil
+}
+
+// settings are what the configuration says for all jobs, as clients may see it.
+func (s *server) settings() api.Settings {
+	c := s.cfg
+	seconds := func(d config.Duration) float64 { return time.Duration(d).Seconds() }
+	return api.Settings{
+		StateDir: c.State.Dir, Listen: s.tcp, UID: os.Geteuid(),
+		Memory: seconds(c.State.Memory), Grace: seconds(c.Jobs.Grace), Unkillable: seconds(c.Jobs.Unkillable),
+		MaxArray: uint32(c.Jobs.MaxArray), KillOnInvalidDep: c.Jobs.KillOnInvalidDep, Private: c.Auth.Private,
+		Prolog: c.Hooks.Prolog, Epilog: c.Hooks.Epilog, HookTimeout: seconds(c.Hooks.Timeout), MailDomain: c.Notify.Domain,
+	}
 }
 
 func environmentPolicy(e config.Environ) provenance.EnvironmentPolicy {

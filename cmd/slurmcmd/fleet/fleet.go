@@ -71,6 +71,9 @@ func (n *Node) addCountedDevices(list []fastclient.Value) {
 	plain, plainUsed := int64(0), int64(0)
 	for _, d := range list {
 		name, count, taken := d.Get("name").Text(), d.Get("all").Int(), d.Get("used").Int()
+		if kind, t, _ := strings.Cut(name, ":"); kind == t {
+			continue // a type called like its kind is none: the kind's own entry counts these
+		}
 		if _, _, typed := strings.Cut(name, ":"); typed {
 			add(name, count, taken)
 			plain, plainUsed = plain-count, plainUsed-taken
@@ -104,7 +107,7 @@ func (n *Node) countDevices(list []fastclient.Value) {
 	var kinds []sort
 	for _, d := range list {
 		name := d.Get("kind").Text()
-		if t := d.Get("type").Text(); t != "" {
+		if t := d.Get("type").Text(); t != "" && t != name { // a type called like its kind is none
 			name += ":" + t
 		}
 		i := slices.IndexFunc(kinds, func(s sort) bool { return s.name == name })

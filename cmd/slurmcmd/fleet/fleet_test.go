@@ -15,6 +15,8 @@ func TestCounted(t *testing.T) {
 		`{"name":"@site","counted":[{"name":"gpu","all":12,"used":5},{"name":"gpu:a100","all":4,"used":1},{"name":"gpu:h100","all":6,"used":2}]}`: {GPUs: 12, GPUsUsed: 5, GRES: "gpu:a100:4,gpu:h100:6,gpu:2", GRESUsed: "gpu:a100:1,gpu:h100:2,gpu:2"},
 		`{"name":"@k8s","counted":[{"name":"gpu","all":8,"used":0}]}`:                                                                             {GPUs: 8, GRES: "gpu:8", GRESUsed: "gpu:0"},
 		`{"name":"n1","devices":[{"kind":"gpu","type":"h100","index":0}]}`:                                                                        {GPUs: 1, GRES: "gpu:h100:1", GRESUsed: "gpu:h100:0(IDX:N/A)"},
+		`{"name":"v1","devices":[{"kind":"gpu","type":"gpu","index":0},{"kind":"gpu","type":"gpu","index":1,"jobs":["7"]}]}`:                      {GPUs: 2, GPUsUsed: 1, GRES: "gpu:2", GRESUsed: "gpu:1(IDX:1)"},
+		`{"name":"@k8s","counted":[{"name":"gpu","all":8,"used":2},{"name":"gpu:gpu","all":8,"used":2}]}`:                                         {GPUs: 8, GPUsUsed: 2, GRES: "gpu:8", GRESUsed: "gpu:2"},
 		`{"name":"n2"}`: {},
 	} {
 		v, err := fastclient.Parse([]byte(text))

@@ -17,6 +17,9 @@ type Field struct {
 	Append func(b []byte, r Row) []byte
 }
 
+// NeedsCluster reports whether the field prints Rows.Cluster.
+func (f *Field) NeedsCluster() bool { return f.Long == "cluster" }
+
 func textCell(c column.Column) func([]byte, Row) []byte {
 	return func(b []byte, r Row) []byte { return append(b, r.Bytes(c)...) }
 }
@@ -70,7 +73,7 @@ var fields = []Field{
 	{0, "boardspernode", "BOARDS_PER_NODE", nil, fixedCell("0")},
 	{0, "burstbuffer", "BURST_BUFFER", nil, fixedCell("(null)")},
 	{0, "burstbufferstate", "BURST_BUFFER_STATE", nil, fixedCell("(null)")},
-	{0, "cluster", "CLUSTER", nil, fixedCell(Cluster)},
+	{0, "cluster", "CLUSTER", nil, func(b []byte, r Row) []byte { return append(b, r.Cluster...) }},
 	{0, "clusterfeature", "CLUSTER_FEATURES", nil, fixedCell("(null)")},
 	{'o', "command", "COMMAND", []column.Column{column.Command}, func(b []byte, r Row) []byte { return orNull(b, r.Script()) }},
 	{'k', "comment", "COMMENT", []column.Column{column.Comment}, nullCell(column.Comment)},
@@ -227,9 +230,6 @@ var fields = []Field{
 		return append(b, "OK"...)
 	}},
 }
-
-// Cluster is what is printed where Slurm names its cluster.
-const Cluster = "coxswain"
 
 // Find returns the index of a field by its name in -O.
 func Find(long string) (int, bool) {

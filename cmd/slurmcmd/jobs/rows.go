@@ -33,7 +33,9 @@ type Rows struct {
 	table *fastclient.Table
 	want  *Want
 	Now   int64 // Unix seconds
-	zone  *time.Location
+	// Cluster is the cluster's name; the command sets it where a field prints it.
+	Cluster string
+	zone    *time.Location
 }
 
 // Get asks a server for jobs; params are those of the request, without columns.

@@ -2,7 +2,7 @@
 // and prints rows so.
 //
 //	-o "%.18i %9P%j"          a letter per column: dot for right-aligned, width, letter, then text
-//	-O "jobid:10,name:.20"    a name per column, with a dot and a width behind a colon
+//	-O "jobid:10,name:.20|"   a name per column; behind a colon a dot, a width and a suffix
 //
 // A value longer than its width is cut. It knows no columns: the caller finds them by
 // letter or name.
@@ -83,7 +83,9 @@ type Error struct{ Text string }
 // Error is the text.
 func (e *Error) Error() string { return e.Text }
 
-// Names reads the form of -O. Its error is an *Error. width is that of a column without one.
+// Names reads the form of -O. Its error is an *Error. width is that of a column without a
+// colon. What follows the digits behind the colon is the column's suffix; without digits the
+// column is as wide as its value, as in Slurm.
 func Names(spec string, width int, find func(name string) (field int, ok bool)) (Format, error) {
 	var f Format
 	for _, part := range strings.Split(spec, ",") {
@@ -94,18 +96,13 @@ func Names(spec string, width int, find func(name string) (field int, ok bool)) 
 		}
 		c := Column{Field: field, Width: width}
 		if sized {
-			if size, c.Right = strings.CutPrefix(size, "."); c.Right && size == "" {
-				size = strconv.Itoa(width)
-			}
+			size, c.Right = strings.CutPrefix(size, ".")
 			digits := 0
 			for digits < len(size) && size[digits] >= '0' && size[digits] <= '9' {
 				digits++
 			}
-			n, err := strconv.Atoi(size[:digits])
-			if err != nil {
-				return nil, &Error{"Invalid job format specification: " + part}
-			}
-			c.Width, c.After = n, size[digits:]
+			c.Width, _ = strconv.Atoi(size[:min(digits, 6)])
+			c.After = size[digits:]
 		}
 		f = append(f, c)
 	}

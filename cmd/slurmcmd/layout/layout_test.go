@@ -38,14 +38,22 @@ func TestLetters(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	find := func(n string) (int, bool) { i := strings.Index("one two", n); return min(i, 1), i >= 0 && n != "" }
-	f, err := layout.Names("one:6,two:.5,ONE", 4, find)
-	if err != nil {
-		t.Fatal(err)
+	for spec, want := range map[string]string{
+		"one:6,two:.5,ONE":     "a     bcdefa   \n",
+		"one:###x,two:###x":    "a###xbcdefgh###x\n",
+		"one:3|,two:.9;":       "a  |  bcdefgh;\n",
+		"one:.|,one:.3,one: x": "a|  aa x\n",
+		"two:,two":             "bcdefghbcde\n",
+	} {
+		f, err := layout.Names(spec, 4, find)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := row(f, "a", "bcdefgh"); got != want {
+			t.Errorf("%s prints %q, want %q", spec, got, want)
+		}
 	}
-	if got, want := row(f, "a", "bcdefgh"), "a     bcdefa   \n"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	for _, spec := range []string{"three", "one:x", ""} {
+	for _, spec := range []string{"three", ""} {
 		if _, err := layout.Names(spec, 4, find); err == nil {
 			t.Errorf("%q is taken", spec)
 		}

@@ -162,7 +162,7 @@ var fields = []field{
 	}, true},
 	{"AllocTRES", 10, []column.Column{column.State, column.Started, column.TRES}, appendAllocTRES, false},
 	{"AssocID", 7, nil, fixedField("0"), false},
-	{"Cluster", 10, nil, fixedField(jobs.Cluster), true},
+	{"Cluster", 10, nil, func(b []byte, l line) []byte { return append(b, l.Cluster...) }, true},
 	{"Comment", 14, []column.Column{column.Comment}, textField(column.Comment), false},
 	{"Constraints", 19, []column.Column{column.Features}, textField(column.Features), false},
 	{"Container", 19, nil, fixedField(""), false},

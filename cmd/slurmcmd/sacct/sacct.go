@@ -56,14 +56,13 @@ func Options() []slurmcmd.Option { return (&query{Command: &slurmcmd.Command{}})
 
 func (q *query) options() []slurmcmd.Option {
 	preset := func(f string) func(string) error { return func(string) error { q.format = f; return nil } }
-	return []slurmcmd.Option{
+	return append(q.ClusterOptions(), []slurmcmd.Option{
 		slurmcmd.List("accounts", 'A', &q.accounts),
 		slurmcmd.Flag("allocations", 'X', &q.alone),
 		slurmcmd.Flag("allusers", 'a', &q.all),
 		slurmcmd.Ignored("allclusters", 'L', getopt.None),
 		slurmcmd.Flag("batch-script", 'B', &q.script),
 		{Long: "brief", Short: 'b', Do: preset(formatBrief)},
-		slurmcmd.Refused("clusters", 'M', getopt.Required, "COX_SERVER names another server"),
 		slurmcmd.Refused("completion", 'c', getopt.None, "leave it out: all jobs stand in the store"),
 		slurmcmd.Text("delimiter", 0, &q.delimiter),
 		slurmcmd.Ignored("duplicates", 'D', getopt.None),
@@ -97,7 +96,7 @@ func (q *query) options() []slurmcmd.Option {
 		slurmcmd.Flag("version", 'V', &q.version),
 		slurmcmd.Ignored("whole-hetjob", 0, getopt.Optional),
 		slurmcmd.Refused("yaml", 0, getopt.Optional, "--json is there"),
-	}
+	}...)
 }
 
 func (q *query) run(args []string) error {
@@ -112,7 +111,11 @@ func (q *query) run(args []string) error {
 		return nil
 	case len(rest) > 0:
 		return slurmcmd.Textf("Unrecognized option: %s", rest[0])
-	case q.script, q.environ:
+	}
+	if _, err := q.CheckClusters(); err != nil {
+		return err
+	}
+	if q.script || q.environ {
 		return q.showBlob()
 	}
 	for _, u := range q.users {
@@ -231,6 +234,11 @@ func (q *query) showJobs() error {
 	rows, err := q.fetchRows(&want)
 	if err != nil {
 		return err
+	}
+	if q.json || slices.ContainsFunc(cols, func(f field) bool { return f.name == "Cluster" }) {
+		if rows.Cluster, err = q.ClusterName(); err != nil {
+			return err
+		}
 	}
 	list := q.chooseRows(rows)
 	if q.json {

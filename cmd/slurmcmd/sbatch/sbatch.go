@@ -51,6 +51,13 @@ func run(c *slurmcmd.Command, args []string) error {
 		c.Out.WriteString(slurmcmd.Version + "\n")
 		return nil
 	}
+	if line.Clusters != nil {
+		c.ChooseClusters(strings.Join(line.Clusters, ","))
+	}
+	cluster, err := c.CheckClusters()
+	if err != nil {
+		return err
+	}
 	req, err := submitRequest(c, &line)
 	if err != nil {
 		return err
@@ -63,7 +70,7 @@ func run(c *slurmcmd.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	return printAnswer(c, client, &line, v)
+	return printAnswer(c, client, &line, v, cluster)
 }
 
 // submitRequest makes of the command line what is asked of the server.
@@ -162,11 +169,15 @@ func checkScript(text string) error {
 	return nil
 }
 
-// printAnswer prints the answer to a submission, and waits if that was asked for.
-func printAnswer(c *slurmcmd.Command, client *fastclient.Client, line *parse.CommandLine, v fastclient.Value) error {
+// printAnswer prints the answer to a submission, and waits if that was asked for. The
+// cluster's name stands behind the job's number where --clusters was given.
+func printAnswer(c *slurmcmd.Command, client *fastclient.Client, line *parse.CommandLine, v fastclient.Value, cluster string) error {
 	quiet := line.Quiet || v.Get("quiet").Bool()
 	if !quiet {
 		for _, w := range v.Get("warnings").Items() {
+			if cluster != "" && w.Get("option").Text() == "--clusters" && w.Get("line").Int() == 0 {
+				continue // it was checked
+			}
 			c.SayWarning(w)
 		}
 	}
@@ -177,9 +188,9 @@ func printAnswer(c *slurmcmd.Command, client *fastclient.Client, line *parse.Com
 	id := v.Get("id").Text()
 	switch {
 	case line.Parsable || v.Get("parsable").Bool():
-		fmt.Fprintf(c.Out, "%s\n", id)
+		fmt.Fprintf(c.Out, "%s%s\n", id, joinIf(";", cluster))
 	case !quiet:
-		fmt.Fprintf(c.Out, "Submitted batch job %s\n", id)
+		fmt.Fprintf(c.Out, "Submitted batch job %s%s\n", id, joinIf(" on cluster ", cluster))
 	}
 	if line.Wait || v.Get("wait").Bool() {
 		_ = c.Out.Flush()
@@ -190,6 +201,14 @@ func printAnswer(c *slurmcmd.Command, client *fastclient.Client, line *parse.Com
 		c.Code = slurmcmd.ExitCode(ended)
 	}
 	return nil
+}
+
+// joinIf is the cluster's name behind a separator, or nothing without a name.
+func joinIf(separator, cluster string) string {
+	if cluster == "" {
+		return ""
+	}
+	return separator + cluster
 }
 
 // printError prints an error in sbatch's words.

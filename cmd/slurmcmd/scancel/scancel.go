@@ -50,11 +50,11 @@ type killer struct {
 func Options() []slurmcmd.Option { return (&killer{Command: &slurmcmd.Command{}}).options() }
 
 func (k *killer) options() []slurmcmd.Option {
-	return []slurmcmd.Option{
+	return append(k.ClusterOptions(), []slurmcmd.Option{
 		slurmcmd.List("account", 'A', &k.sel.Accounts),
 		slurmcmd.Flag("batch", 'b', &k.batch),
+		slurmcmd.Ignored("cron", 'c', getopt.None), // it adds cron jobs, of which there are none
 		slurmcmd.Flag("ctld", 0, &k.ctld),
-		slurmcmd.Refused("clusters", 'M', getopt.Required, "COX_SERVER names another server"),
 		slurmcmd.Flag("full", 'f', &k.full),
 		slurmcmd.Flag("help", 0, &k.help),
 		slurmcmd.Flag("hurry", 'H', &k.hurry),
@@ -76,7 +76,7 @@ func (k *killer) options() []slurmcmd.Option {
 		{Long: "verbose", Short: 'v', Do: func(string) error { k.verbose++; return nil }},
 		slurmcmd.Flag("version", 'V', &k.version),
 		slurmcmd.Refused("wckey", 0, getopt.Required, "jobs have no workload keys"),
-	}
+	}...)
 }
 
 func (k *killer) run(args []string) error {
@@ -90,6 +90,10 @@ func (k *killer) run(args []string) error {
 	case k.version:
 		k.Out.WriteString(slurmcmd.Version + "\n")
 		return nil
+	}
+	k.ChooseClustersFrom("SLURM_CLUSTERS")
+	if _, err := k.CheckClusters(); err != nil {
+		return err
 	}
 	if k.me {
 		k.sel.Users = append(k.sel.Users, strconv.Itoa(slurmcmd.Me()))

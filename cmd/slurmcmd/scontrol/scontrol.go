@@ -38,13 +38,16 @@ type command struct {
 	help, version           bool
 }
 
-func (s *command) run(args []string) error {
-	rest, err := slurmcmd.Parse([]slurmcmd.Option{
+// Options lists the options of scontrol, for documents and tests.
+func Options() []slurmcmd.Option { return (&command{Command: &slurmcmd.Command{}}).options() }
+
+func (s *command) options() []slurmcmd.Option {
+	return append(s.ClusterOptions(), []slurmcmd.Option{
 		slurmcmd.Ignored("all", 'a', getopt.None),
-		slurmcmd.Refused("clusters", 'M', getopt.Required, "COX_SERVER names another server"),
 		slurmcmd.Flag("details", 'd', &s.details),
 		slurmcmd.Ignored("federation", 0, getopt.None),
 		slurmcmd.Flag("help", 'h', &s.help),
+		slurmcmd.Ignored("future", 'F', getopt.None), // it adds nodes that are not there yet, of which there are none
 		slurmcmd.Ignored("hide", 0, getopt.None),
 		{Long: "json", Arg: getopt.Optional, Do: func(v string) error { s.json, s.jsonForm = true, v; return nil }},
 		slurmcmd.Ignored("local", 0, getopt.None),
@@ -55,7 +58,11 @@ func (s *command) run(args []string) error {
 		slurmcmd.Ignored("verbose", 'v', getopt.None),
 		slurmcmd.Flag("version", 'V', &s.version),
 		slurmcmd.Refused("yaml", 0, getopt.Optional, "--json is there"),
-	}, args)
+	}...)
+}
+
+func (s *command) run(args []string) error {
+	rest, err := slurmcmd.Parse(s.options(), args)
 	switch {
 	case err != nil:
 		return err
@@ -65,6 +72,10 @@ func (s *command) run(args []string) error {
 	case s.help || len(rest) == 0:
 		s.Out.WriteString(helpText)
 		return nil
+	}
+	s.ChooseClustersFrom("SLURM_CLUSTERS")
+	if _, err := s.CheckClusters(); err != nil {
+		return err
 	}
 	return s.callWord(rest[0], rest[1:])
 }

@@ -188,34 +188,6 @@ func (s *command) showPartitions(name string) error {
 	return nil
 }
 
-// showConfig prints what a script may look for.
-func (s *command) showConfig() error {
-	c, err := s.Client()
-	if err != nil {
-		return err
-	}
-	v, err := c.JSON("GET", "/v1", nil)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(s.Out, "Configuration data as of %s\n", s.Now.Format("2006-01-02T15:04:05"))
-	for _, l := range [][2]string{
-		{"BOOT_TIME", v.Get("started").Time().Local().Format("2006-01-02T15:04:05")},
-		{"ClusterName", orDefault(v.Get("name").Text(), jobs.Cluster)},
-		{"MaxArraySize", "4000001"},
-		{"MaxJobCount", "UNLIMITED"},
-		{"SchedulerType", "coxswain"},
-		{"SelectType", "coxswain"},
-		{"SLURM_VERSION", slurmcmd.Version},
-		{"SlurmctldHost[0]", v.Get("host").Text()},
-		{"COX_VERSION", v.Get("version").Text()},
-	} {
-		fmt.Fprintf(s.Out, "%-23s = %s\n", l[0], l[1])
-	}
-	fmt.Fprintf(s.Out, "\nSlurmctld(primary) at %s is UP\n", v.Get("host").Text())
-	return nil
-}
-
 // writeScript saves the batch script of a job: write batch_script JOB [FILE|-].
 func (s *command) writeScript(args []string) error {
 	if len(args) < 2 || !strings.HasPrefix("batch_script", strings.ToLower(args[0])) {

@@ -127,7 +127,12 @@ var fields = []field{
 	{'u', "user", "USER", true, nodeField(reasonUser)},
 	{'U', "userlong", "USER", true, nodeField(reasonUser)},
 	{'v', "version", "VERSION", true, fixedField("24.11")},
-	{'V', "cluster", "CLUSTER", true, fixedField("N/A")},
+	{'V', "cluster", "CLUSTER", true, func(b []byte, s *show, _ *group) []byte {
+		if s.heading == "" {
+			return append(b, "N/A"...)
+		}
+		return append(b, s.heading...)
+	}},
 	{'w', "weight", "WEIGHT", false, fixedField("1")},
 	{'X', "sockets", "SOCKETS", false, minimumField(func(n *fleet.Node) int64 { return n.Sockets })},
 	{'Y', "cores", "CORES", false, minimumField((*fleet.Node).Cores)},

@@ -22,6 +22,9 @@ func (s *show) printReservations() error {
 		wide = max(wide, len(r.Get("name").Text()))
 	}
 	shown := 0
+	if !s.noHeader {
+		s.writeHeading()
+	}
 	line := func(name, state, from, until, span, nodes string) {
 		fmt.Fprintf(s.Out, "%-*s  %8s  %19s  %19s  %11s  %s\n", wide, name, state, from, until, span, nodes)
 	}

@@ -33,6 +33,7 @@ func Main(args []string, stdio slurmcmd.Stdio) int {
 		if s.iterate == 0 || err != nil {
 			break
 		}
+		s.Out.WriteByte('\n')
 		_ = s.Out.Flush()
 		time.Sleep(s.iterate)
 		s.Now = time.Now()
@@ -45,6 +46,7 @@ type show struct {
 	*slurmcmd.Command
 	partitions, states, nodes []string
 	format, long, sort        string
+	heading                   string // the cluster's name, which stands above the table with -M
 	dead, responding          bool
 	noHeader, byNode, wide    bool
 	reasons, summary, resv    bool
@@ -60,9 +62,8 @@ type show struct {
 func Options() []slurmcmd.Option { return (&show{Command: &slurmcmd.Command{}}).options() }
 
 func (s *show) options() []slurmcmd.Option {
-	return []slurmcmd.Option{
+	return append(s.ClusterOptions(), []slurmcmd.Option{
 		slurmcmd.Ignored("all", 'a', getopt.None),
-		slurmcmd.Refused("clusters", 'M', getopt.Required, "COX_SERVER names another server"),
 		slurmcmd.Flag("dead", 'd', &s.dead),
 		slurmcmd.Ignored("exact", 'e', getopt.None),
 		slurmcmd.Ignored("federation", 0, getopt.None),
@@ -90,7 +91,7 @@ func (s *show) options() []slurmcmd.Option {
 		slurmcmd.Ignored("verbose", 'v', getopt.None),
 		slurmcmd.Flag("version", 'V', &s.version),
 		slurmcmd.Refused("yaml", 0, getopt.Optional, "--json is there"),
-	}
+	}...)
 }
 
 func (s *show) parse(args []string) (done bool, err error) {
@@ -108,8 +109,6 @@ func (s *show) parse(args []string) (done bool, err error) {
 		return true, slurmcmd.Textf("Unrecognized option: %s", rest[0])
 	case s.resv && s.json:
 		return true, fault.New(fault.Unsupported, "--reservation --json is not built yet").Advise("leave --json out; cox reserve list -o json has them")
-	case s.resv:
-		return true, s.printReservations()
 	}
 	if v := s.Getenv("SINFO_FORMAT"); v != "" && s.format == "" && s.long == "" {
 		s.format = v
@@ -120,7 +119,9 @@ func (s *show) parse(args []string) (done bool, err error) {
 	if s.sort == "" {
 		s.sort = s.Getenv("SINFO_SORT")
 	}
-	return false, nil
+	s.ChooseClustersFrom("SLURM_CLUSTERS")
+	s.heading, err = s.CheckClusters()
+	return false, err
 }
 
 func (s *show) setIterate(v string) error {
@@ -165,6 +166,9 @@ func (s *show) addStates(list string) error {
 
 // run asks and prints once.
 func (s *show) run() error {
+	if s.resv {
+		return s.printReservations()
+	}
 	c, err := s.Client()
 	if err != nil {
 		return err
@@ -191,11 +195,9 @@ func (s *show) run() error {
 	}
 	list := s.groupNodes(parts, nodes)
 	s.sortGroups(list)
-	if s.wide {
-		s.Out.WriteString(s.Now.Format("Mon Jan 02 15:04:05 2006") + "\n")
-	}
 	var b []byte
 	if !s.noHeader {
+		s.writeHeading()
 		s.Out.Write(f.Append(nil, func(b []byte, i int) []byte { return append(b, fields[i].head...) }))
 	}
 	for _, g := range list {
@@ -203,6 +205,15 @@ func (s *show) run() error {
 		s.Out.Write(b)
 	}
 	return nil
+}
+
+// writeHeading writes what Slurm has above the table: the date of a long or repeated one, and
+// the cluster's name with -M.
+func (s *show) writeHeading() {
+	if s.wide || s.iterate > 0 {
+		s.Out.WriteString(s.Now.Format("Mon Jan 02 15:04:05 2006") + "\n")
+	}
+	s.WriteClusterHeading(s.heading)
 }
 
 // defaultFormat is the format that sinfo has for itself.

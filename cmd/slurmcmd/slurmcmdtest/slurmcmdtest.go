@@ -34,6 +34,7 @@ type Server struct {
 	Jobs       []map[string]string // by column (package column)
 	Nodes      []api.Node
 	Partitions []api.Partition
+	Environ    []string       // variables of commands, beside USER and HOME
 	Answer     map[string]any // of "POST /v1/jobs" and the like: see Func
 
 	mu      sync.Mutex
@@ -98,7 +99,7 @@ func (s *Server) Run(main func([]string, slurmcmd.Stdio) int, in string, args ..
 	s.mu.Unlock()
 	var out, errs strings.Builder
 	code := main(args, slurmcmd.Stdio{
-		In: strings.NewReader(in), Out: &out, Err: &errs, Environ: []string{"USER=anna", "HOME=/home/anna"},
+		In: strings.NewReader(in), Out: &out, Err: &errs, Environ: append([]string{"USER=anna", "HOME=/home/anna"}, s.Environ...),
 		Server: func() (*fastclient.Client, error) {
 			return fastclient.New(address.Address{Socket: s.socket, URL: "http://cox"}), nil
 		},
@@ -127,6 +128,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/v1/jobs", "/v1/history":
 		s.listJobs(w, r)
+	case "/v1":
+		writeAnswer(w, api.ServerInfo{Name: "lab", Host: "login1", Version: "test", Started: Now.Add(-time.Hour)})
+	case "/v1/settings":
+		writeAnswer(w, api.Settings{
+			StateDir: "/var/lib/coxswain", Listen: "127.0.0.1:7461", Memory: 300, Grace: 30, Unkillable: 60, MaxArray: 1001, HookTimeout: 120, Epilog: "/etc/epilog",
+			Accounts: true, Requeue: true, Backfill: true, PreemptBy: []string{"qos"}, PreemptMode: "checkpoint", PreemptExempt: 600,
+			Weights: map[string]uint32{"age": 1000, "tres/gpu": 50}, PriorityMaxAge: 604800, HalfLife: 1209600, UsagePeriod: 300,
+		})
+	case "/v1/licenses":
+		writeAnswer(w, api.Licenses{Licenses: []api.License{{Name: "matlab", Total: 4}}})
 	case "/v1/nodes":
 		writeAnswer(w, api.Nodes{Nodes: s.Nodes})
 	case "/v1/partitions":

@@ -59,7 +59,7 @@ func (w *w) squeueJob(r jobs.Row, groups map[int64]string) {
 	w.textField("batch_host", r.Raw(column.BatchHost))
 	w.stringList("flags")
 	w.emptyStrings("burst_buffer", "burst_buffer_state")
-	w.stringField("cluster", jobs.Cluster)
+	w.stringField("cluster", r.Cluster)
 	w.emptyStrings("cluster_features")
 	w.textField("command", r.Script())
 	w.textField("comment", r.Raw(column.Comment))

@@ -8,7 +8,6 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api/fastclient"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
-	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/jobs"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
@@ -167,8 +166,9 @@ func (w *w) writeMeta(c *slurmcmd.Command, args []string) {
 	w.stringField("user", c.Getenv("USER"))
 	w.emptyStrings("group")
 	w.close('}')
+	cluster, _ := c.ClusterName() // the server answered before
 	w.stringList("command", args...)
-	w.rawField("slurm", `{"version":{"major":"24","micro":"0","minor":"11"},"release":"24.11.0","cluster":"`+jobs.Cluster+`"}`)
+	w.rawField("slurm", `{"version":{"major":"24","micro":"0","minor":"11"},"release":"24.11.0","cluster":`+string(fastclient.AppendString(nil, cluster))+`}`)
 	w.close('}')
 	w.stringList("errors")
 	w.stringList("warnings")

@@ -31,8 +31,7 @@ type query struct {
 func Options() []slurmcmd.Option { return (&query{Command: &slurmcmd.Command{}}).options() }
 
 func (q *query) options() []slurmcmd.Option {
-	return []slurmcmd.Option{
-		slurmcmd.Refused("clusters", 'M', getopt.Required, "COX_SERVER names another server"),
+	return append(q.ClusterOptions(), []slurmcmd.Option{
 		slurmcmd.Ignored("federation", 0, getopt.None),
 		slurmcmd.Text("format", 'o', &q.format),
 		slurmcmd.Flag("help", 0, &q.help),
@@ -49,7 +48,7 @@ func (q *query) options() []slurmcmd.Option {
 		slurmcmd.Ignored("verbose", 'v', getopt.None),
 		slurmcmd.Flag("version", 'V', &q.version),
 		slurmcmd.Flag("weights", 'w', &q.weights),
-	}
+	}...)
 }
 
 func (q *query) run(args []string) error {
@@ -64,6 +63,10 @@ func (q *query) run(args []string) error {
 		q.Out.WriteString(usageText)
 		q.Code = 1
 		return nil
+	}
+	q.ChooseClustersFrom("SLURM_CLUSTERS")
+	if _, err := q.CheckClusters(); err != nil {
+		return err
 	}
 	c, err := q.Client()
 	if err != nil {

@@ -49,16 +49,24 @@ func (q *query) showJobs() error {
 	if err != nil {
 		return err
 	}
-	list := q.chooseRows(rows)
-	switch {
-	case rows == nil:
+	if rows == nil {
 		return nil
-	case q.json:
+	}
+	if q.namesCluster || q.json {
+		if rows.Cluster, err = q.ClusterName(); err != nil {
+			return err
+		}
+	}
+	list := q.chooseRows(rows)
+	if q.json {
 		return slurmjson.Jobs(q.Command, q.jsonForm, list)
 	}
 	slices.SortStableFunc(list, order)
-	if q.wide && q.format == "" && q.long == "" {
-		q.Out.WriteString(q.Now.Format("Mon Jan 02 15:04:05 2006") + "\n")
+	if !q.noHeader {
+		if q.wide || q.iterate > 0 {
+			q.Out.WriteString(q.Now.Format("Mon Jan 02 15:04:05 2006") + "\n")
+		}
+		q.WriteClusterHeading(q.heading)
 	}
 	if q.steps {
 		q.printSteps(list)
@@ -99,6 +107,7 @@ func (q *query) parseFormat(want *jobs.Want) (layout.Format, error) {
 	for _, c := range f {
 		if c.Field >= 0 {
 			want.Add(fields[c.Field].Needs...)
+			q.namesCluster = q.namesCluster || fields[c.Field].NeedsCluster()
 		}
 	}
 	return f, nil
@@ -152,9 +161,6 @@ func (q *query) rowFilter() *jobs.Filter {
 
 // chooseRows takes what is to be shown; a heterogeneous job becomes its components.
 func (q *query) chooseRows(rows *jobs.Rows) []jobs.Row {
-	if rows == nil {
-		return nil
-	}
 	f := q.rowFilter()
 	out := make([]jobs.Row, 0, rows.Len())
 	for i := range rows.Len() {

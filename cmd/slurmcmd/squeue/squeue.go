@@ -28,6 +28,7 @@ func Main(args []string, stdio slurmcmd.Stdio) int {
 		if q.iterate == 0 || err != nil {
 			break
 		}
+		q.Out.WriteByte('\n')
 		_ = q.Out.Flush()
 		time.Sleep(q.iterate)
 		q.Now = time.Now()
@@ -41,6 +42,8 @@ type query struct {
 	ids, users, accounts, partitions, qos, names, states, reservations, licenses, nodes []string
 
 	format, long    string // of -o and -O
+	namesCluster    bool   // a column of the format is the cluster's name
+	heading         string // the cluster's name, which stands above the table with -M
 	sort            string
 	wide, start     bool // -l, --start
 	noHeader, array bool
@@ -55,12 +58,11 @@ type query struct {
 func Options() []slurmcmd.Option { return (&query{Command: &slurmcmd.Command{}}).options() }
 
 func (q *query) options() []slurmcmd.Option {
-	return []slurmcmd.Option{
+	return append(q.ClusterOptions(), []slurmcmd.Option{
 		slurmcmd.List("account", 'A', &q.accounts),
 		slurmcmd.Ignored("all", 'a', getopt.None),
 		slurmcmd.Flag("array", 'r', &q.array),
 		slurmcmd.Flag("array-unique", 0, &q.array),
-		slurmcmd.Refused("clusters", 'M', getopt.Required, "COX_SERVER names another server"),
 		slurmcmd.Ignored("federation", 0, getopt.None),
 		slurmcmd.Text("format", 'o', &q.format),
 		slurmcmd.Text("Format", 'O', &q.long),
@@ -90,7 +92,7 @@ func (q *query) options() []slurmcmd.Option {
 		slurmcmd.Ignored("verbose", 'v', getopt.None),
 		slurmcmd.Flag("version", 'V', &q.version),
 		slurmcmd.Refused("yaml", 0, getopt.Optional, "--json is there"),
-	}
+	}...)
 }
 
 // parse reads the command line; done means that there is nothing more to do.
@@ -116,7 +118,8 @@ func (q *query) parse(args []string) (done bool, err error) {
 	}
 	q.checkUsers()
 	q.readEnvironment()
-	return false, nil
+	q.heading, err = q.CheckClusters()
+	return false, err
 }
 
 // readEnvironment takes the SQUEUE_* variables for options that were not given.
@@ -134,6 +137,7 @@ func (q *query) readEnvironment() {
 			*list = slurmcmd.SplitFilter(v)
 		}
 	}
+	q.ChooseClustersFrom("SLURM_CLUSTERS")
 	if v, ok := q.LookupEnv("SQUEUE_STATES"); ok && len(q.states) == 0 {
 		_ = q.addStates(v)
 	}

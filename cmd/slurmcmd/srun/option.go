@@ -20,7 +20,8 @@ type line struct {
 	testOnly       bool
 	output, errors bool // --output or --error was given
 	input          bool
-	spread         bool // an option was given that may make more than one task
+	clusters       *string // value of --clusters, if it was given
+	spread         bool    // an option was given that may make more than one task
 }
 
 // parseLine takes the command line apart: options up to the first word that is none.
@@ -80,6 +81,8 @@ func (l *line) takeOption(opt *srunopt.Option, it *getopt.Item) error {
 		l.errors = true
 	case "input":
 		l.input = true
+	case "clusters":
+		l.clusters = &it.Value
 	}
 	return nil
 }

@@ -35,6 +35,13 @@ func run(c *slurmcmd.Command, args []string) error {
 	case len(l.command) == 0:
 		return slurmcmd.Textf("No command given to execute.")
 	}
+	if l.clusters != nil {
+		c.ChooseClusters(*l.clusters)
+	}
+	c.ChooseClustersFrom("SLURM_CLUSTERS")
+	if _, err := c.CheckClusters(); err != nil {
+		return err
+	}
 	a, err := address.Find("", "")
 	if err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/api/fastclient"
-	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/jobs"
 )
 
 // field is a column of sshare; a negative width stands left.
@@ -18,7 +17,7 @@ type field struct {
 
 var fields = []field{
 	{"Account", -20, func(r row, _ int) string { return strings.Repeat(" ", r.indent) + r.Get("account").Text() }},
-	{"Cluster", 10, func(row, int) string { return jobs.Cluster }},
+	{"Cluster", 10, func(r row, _ int) string { return r.cluster }},
 	{"EffectvUsage", 13, func(r row, w int) string { return formatDecimal(r.Get("effective_usage").Float(), w) }},
 	{"FairShare", 10, fairShare},
 	{"GrpTRESMins", 30, func(r row, _ int) string { return formatTRES(r.Get("group_minutes"), false) }},

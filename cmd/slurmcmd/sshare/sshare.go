@@ -8,7 +8,6 @@ import (
 	"github.com/coxswain-sched/coxswain/api/fastclient"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/layout"
-	"github.com/coxswain-sched/coxswain/model/getopt"
 )
 
 // The formats that sshare has for itself.
@@ -41,10 +40,9 @@ type query struct {
 func Options() []slurmcmd.Option { return (&query{Command: &slurmcmd.Command{}}).options() }
 
 func (q *query) options() []slurmcmd.Option {
-	return []slurmcmd.Option{
+	return append(q.ClusterOptions(), []slurmcmd.Option{
 		slurmcmd.List("accounts", 'A', &q.accounts),
 		slurmcmd.Flag("all", 'a', &q.all),
-		slurmcmd.Refused("clusters", 'M', getopt.Required, "COX_SERVER names another server"),
 		slurmcmd.Text("format", 'o', &q.format),
 		slurmcmd.Flag("help", 0, &q.help),
 		slurmcmd.Flag("helpformat", 'e', &q.list),
@@ -60,7 +58,7 @@ func (q *query) options() []slurmcmd.Option {
 		slurmcmd.Flag("Users", 'U', &q.usersOnly),
 		slurmcmd.Flag("verbose", 'v', &q.verbose),
 		slurmcmd.Flag("version", 'V', &q.version),
-	}
+	}...)
 }
 
 func (q *query) run(args []string) error {
@@ -74,6 +72,11 @@ func (q *query) run(args []string) error {
 		q.printNames()
 		return nil
 	}
+	heading, err := q.CheckClusters()
+	if err != nil {
+		return err
+	}
+	q.WriteClusterHeading(heading)
 	table, columns, err := q.columnTable()
 	if err != nil {
 		return err
@@ -86,7 +89,17 @@ func (q *query) run(args []string) error {
 	if err != nil {
 		return err
 	}
-	q.printTable(table, columns, q.chooseRows(v.Get("shares").Items()))
+	list := q.chooseRows(v.Get("shares").Items())
+	if slices.ContainsFunc(columns, func(i int) bool { return fields[i].name == "Cluster" }) {
+		name, err := q.ClusterName()
+		if err != nil {
+			return err
+		}
+		for i := range list {
+			list[i].cluster = name
+		}
+	}
+	q.printTable(table, columns, list)
 	return nil
 }
 
@@ -120,8 +133,9 @@ func (q *query) columnTable() (*layout.Table, []int, error) {
 // row is an account or a user, and how far it is indented.
 type row struct {
 	fastclient.Value
-	indent int
-	norm   float64 // normalised shares: those of the account above where it has none of its own
+	cluster string
+	indent  int
+	norm    float64 // normalised shares: those of the account above where it has none of its own
 }
 
 func (r row) isRoot() bool { return r.Get("depth").Int() == 0 && r.Get("user").Text() == "" }

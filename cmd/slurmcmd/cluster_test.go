@@ -1,0 +1,109 @@
+package slurmcmd_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sbatch"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/slurmcmdtest"
+)
+
+// TestClusters: every command takes the server's own cluster, "all" and a list that holds the
+// own one, and refuses another name before it does anything. The test's server is called lab.
+func TestClusters(t *testing.T) {
+	unknown := "No cluster 'other' known by database."
+	for _, c := range []struct {
+		line   string
+		option bool // the cluster comes from -M, not from the environment alone
+		out    string
+	}{
+		{"squeue", false, "CLUSTER: lab\n"},
+		{"sinfo", false, "CLUSTER: lab\n"},
+		{"sinfo -T", false, "CLUSTER: lab\n"},
+		{"scancel 201", false, ""},
+		{"scontrol ping", false, "Slurmctld"},
+		{"sprio", false, ""},
+		{"sacct", true, "JobID"},
+		{"sacct -B -j 201", true, "Batch Script"},
+		{"sshare", true, "CLUSTER: lab\n"},
+		{"sbatch --wrap=true", false, "Submitted batch job 7 on cluster lab\n"},
+		{"sbatch --parsable --wrap=true", false, "7;lab\n"},
+	} {
+		words := strings.Fields(c.line)
+		main := mains[words[0]]
+		if words[0] == "sbatch" {
+			main = sbatch.Main
+		}
+		s := slurmcmdtest.New(t).Queue()
+		s.Answer["GET /v1/priorities"] = api.Priorities{Weights: map[string]float64{"age": 1}}
+		s.Answer["GET /v1/shares"] = api.Shares{}
+		s.Answer["POST /v1/jobs"] = api.Submitted{ID: 7, Warnings: []api.Warning{{Option: "--clusters", Message: "has no effect here", File: "command line"}}}
+		s.Answer["GET /v1/jobs/201/script"] = "#!/bin/sh"
+		s.Answer["POST /v1/jobs/change"] = api.Changed{}
+		run := func(option, variable string) slurmcmdtest.Result {
+			args := words[1:]
+			if option != "" {
+				args = append([]string{option}, args...)
+			}
+			s.Environ = nil
+			if variable != "" {
+				s.Environ = []string{"SLURM_CLUSTERS=" + variable}
+			}
+			return s.Run(main, "", args...)
+		}
+		for _, option := range []string{"-Mlab", "--clusters=all", "--cluster=LAB", "--clusters=other,lab", "--clusters="} {
+			r := run(option, "")
+			if r.Code != 0 || !strings.HasPrefix(r.Out, c.out) {
+				t.Errorf("%s with %s: exit %d, %q, %s", c.line, option, r.Code, r.Out, r.Err)
+			}
+			if strings.Contains(r.Err, unknown) != strings.Contains(option, "other") || strings.Contains(r.Err, "has no effect") {
+				t.Errorf("%s with %s says %q", c.line, option, r.Err)
+			}
+		}
+		variable := "other"
+		if c.option {
+			if r := run("", variable); r.Code != 0 {
+				t.Errorf("%s reads SLURM_CLUSTERS, which Slurm's does not: %s", c.line, r.Err)
+			}
+			variable = ""
+		}
+		option := ""
+		if variable == "" {
+			option = "--clusters=other"
+		}
+		for _, r := range []slurmcmdtest.Result{run(option, variable), run("-Mother,x", "lab")} {
+			if r.Code == 0 || r.Out != "" || !strings.Contains(r.Err, unknown) || !strings.Contains(r.Err, "can't be reached now") {
+				t.Errorf("%s of another cluster: exit %d, %q, %s", c.line, r.Code, r.Out, r.Err)
+			}
+		}
+		if r := run("-Mlab", "other"); r.Code != 0 {
+			t.Errorf("%s: the variable outranks the option: %s", c.line, r.Err)
+		}
+		if n := strings.Count(strings.Join(s.Asked(), "\n"), "POST"); n > 6 {
+			t.Errorf("%s of another cluster was asked of the server: %d requests", c.line, n)
+		}
+	}
+}
+
+// TestClusterHeading: no line above the table where there is no header, nor above JSON.
+func TestClusterHeading(t *testing.T) {
+	s := slurmcmdtest.New(t).Queue()
+	for _, line := range []string{"squeue -M all -h", "sinfo -M all -h", "squeue -M all --json", "sinfo -M all --json", "sacct -M all --json"} {
+		words := strings.Fields(line)
+		if r := s.Run(mains[words[0]], "", words[1:]...); strings.Contains(r.Out, "CLUSTER: ") || r.Code != 0 {
+			t.Errorf("%s prints %.60q, exit %d", line, r.Out, r.Code)
+		}
+	}
+	for line, want := range map[string]string{
+		"squeue -h -j 201 -O cluster:":    "lab\n",
+		"sacct -n -P -j 201 -X -ocluster": "lab\n",
+		"sinfo -h -M lab -p cpu -o %V":    "lab\n",
+		"sinfo -h -p none -o %V":          "N/A\n",
+	} {
+		words := strings.Fields(line)
+		if r := s.Run(mains[words[0]], "", words[1:]...); r.Out != want {
+			t.Errorf("%s prints %q, want %q", line, r.Out, want)
+		}
+	}
+}
