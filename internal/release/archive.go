@@ -19,12 +19,18 @@ type Entry struct {
 	Mode int64 // 0: 0o644
 }
 
+// compression is the level of every archive; tests take the fastest.
+var compression = gzip.DefaultCompression
+
 // tarGzip is a gzipped tar file of entries sorted by name, all below one folder ("./" or
 // another with a slash behind it), with the folders that lead to them. Everything belongs to
 // root and has one time.
 func tarGzip(top string, entries []Entry, at time.Time) ([]byte, error) {
 	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
+	z, err := gzip.NewWriterLevel(&b, compression)
+	if err != nil {
+		return nil, err
+	}
 	w := tar.NewWriter(z)
 	for _, e := range append([]Entry{{Mode: 0o755}}, addFolders(entries)...) {
 		h := &tar.Header{

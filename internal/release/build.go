@@ -114,6 +114,10 @@ func (b *build) packTarget(t Target, programs []Entry) error {
 	name := b.fileName("_"+t.OS+"_"+t.Arch, "")
 	archive, err := tarGzip(name+"/", append(placeFiles("bin/", programs), placeFiles("share/", b.texts)...), b.Time)
 	b.files[name+".tar.gz"] = archive
+	if err != nil || t.OS != "linux" {
+		return err
+	}
+	b.files["coxswain_"+b.Version.Debian()+"_"+t.Arch+".deb"], err = packDebian(b.Source, t.Arch, programs, b.texts)
 	return err
 }
 

@@ -1,10 +1,12 @@
 package daemon
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/internal/checkout"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/server/config"
@@ -92,5 +94,9 @@ func TestUnit(t *testing.T) {
 	}
 	if u := Unit("/usr/bin/cox", "", true); !strings.Contains(u, "WantedBy=default.target") || strings.Contains(u, "StateDirectory") || !strings.Contains(u, "ExecStart=/usr/bin/cox up\n") {
 		t.Error(u)
+	}
+	packaged, err := os.ReadFile(checkout.Path("deploy", "debian", "coxswain.service"))
+	if err != nil || string(packaged) != Unit("/usr/bin/cox", "", false) {
+		t.Errorf("the Debian package has another unit than cox up --systemd-unit: %v\n%s", err, packaged)
 	}
 }

@@ -164,5 +164,5 @@ func (s *Store) refuseOrphaned() error {
 
 func tooNew(dir string, have int) error {
 	return fault.New(fault.Unsupported, "%s was written by a newer cox (schema %d, this one knows %d)", dir, have, len(schema)).
-		Advise("use the newer cox, or another --state-dir")
+		Advise("use the newer cox, put the backup from before the upgrade in its place, or name another --state-dir")
 }
