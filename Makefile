@@ -36,7 +36,7 @@ tests  = mkdir -p $(REPORT) && $(BIN)/gotestsum --format pkgname-and-test-fails 
 SEED ?= 1
 export RAPID_SEED := $(SEED)
 
-.PHONY: test quick cross lint unit race proofs proofs-computed proofs-run slurm kube kube-batch arm64 bench bench-slurm bench-kube bench-grow bench-traces torture fuzz build release clean docs
+.PHONY: test quick cross lint unit race proofs proofs-computed proofs-run slurm kube kube-batch clients clients-main arm64 bench bench-slurm bench-kube bench-grow bench-traces torture fuzz build release clean docs
 
 test: $(BIN)/.tools           ## everything that must pass before a commit lands, side by side
 	COX_REPORT=$(REPORT) scripts/test.sh
@@ -84,6 +84,12 @@ kube: $(BIN)/.tools           ## the engine beside real Kubernetes, built from i
 
 kube-batch: $(BIN)/.tools     ## … beside Volcano, Kueue and coscheduling too, built from their modules the first time
 	COX_TESTS=$(BIN)/gotestsum COX_REPORT=$(REPORT) scripts/kube/test.sh batch
+
+clients: $(BIN)/.tools        ## programs that others wrote for Slurm, from their registries, unchanged with the names of Slurm's commands
+	COX_TESTS=$(BIN)/gotestsum COX_REPORT=$(REPORT) scripts/clients/test.sh
+
+clients-main: $(BIN)/.tools   ## … the most used of them
+	COX_TESTS=$(BIN)/gotestsum COX_REPORT=$(REPORT) COX_SUITE=$@ scripts/clients/test.sh submitit parsl
 
 arm64:                        ## the core decides on arm64 as on amd64 (as root: installs Debian's qemu-user-static)
 	scripts/arm64.sh

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -41,6 +42,45 @@ func Files(l *attempt.Launch) (in, out, errs string) {
 		errs = name(spec.Output.Stderr, "")
 	}
 	return in, out, errs
+}
+
+// How long the first attempt of a job waits for a folder named after the job, and how often it looks.
+const (
+	folderWait = 5 * time.Second
+	folderLook = 20 * time.Millisecond
+)
+
+// awaitFolders waits for the folders of the output files where their names depend on the job, as in
+// logs/%j/out: whoever submits can only make such a folder when sbatch has printed the number, and
+// the job may start before. submitit is such a client.
+func (s *supervisor) awaitFolders() {
+	if s.launch.Ref.Attempt > 1 {
+		return
+	}
+	for _, dir := range namedFolders(s.launch) {
+		awaitFolder(func() bool {
+			err := s.user.runAsUser(func() error { return checkDir(dir) })
+			return !errors.Is(err, fs.ErrNotExist)
+		})
+	}
+}
+
+// namedFolders lists the folders of the output files whose names depend on the job.
+func namedFolders(l *attempt.Launch) (dirs []string) {
+	_, out, errs := Files(l)
+	for _, f := range []struct{ pattern, name string }{{l.Job.Spec.Output.Stdout, out}, {l.Job.Spec.Output.Stderr, errs}} {
+		if dir := strings.ReplaceAll(filepath.Dir(f.pattern), "%%", ""); f.pattern != "" && expandName(dir, l) != dir {
+			dirs = append(dirs, filepath.Dir(f.name))
+		}
+	}
+	return dirs
+}
+
+// awaitFolder waits until a folder exists, for at most folderWait.
+func awaitFolder(exists func() bool) {
+	for end := time.Now().Add(folderWait); !exists() && time.Now().Before(end); {
+		time.Sleep(folderLook)
+	}
 }
 
 // openStreams opens the standard files of the program. Later attempts append, but those of a batch

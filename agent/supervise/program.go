@@ -52,6 +52,7 @@ func (s *supervisor) newProgram() (*program, error) {
 	default:
 		return nil, fmt.Errorf("%q is no kind of program", spec.Program.Kind)
 	}
+	s.awaitFolders()
 	return p, s.user.runAsUser(func() error {
 		if err := p.openProgram(l, s.scriptName()); err != nil {
 			return attempt.ProgramError{Err: err}

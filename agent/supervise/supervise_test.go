@@ -3,6 +3,7 @@ package supervise
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/agent/attempt"
@@ -70,6 +71,33 @@ func TestOutputNames(t *testing.T) {
 	l.Nodes[0].Name = "127.3.4.5"
 	if got := expandName("%A_%a-%j-%N", l); got != "40_2-42-127.3.4.5" {
 		t.Errorf("of an array: %s", got)
+	}
+}
+
+// TestFolderNamedAfterTheJob: the first attempt waits for an output folder that is named after the job,
+// since it cannot be made before the number is known, and for no other.
+//
+// Seen to fail with: no wait, and a wait for every folder.
+func TestFolderNamedAfterTheJob(t *testing.T) {
+	for pattern, want := range map[string][]string{
+		"log/%j/out": {"/w/log/42"}, "/log/%x-%A/%t.out": {"/log/n-42"}, "log/%j.out": nil, "": nil, "100%%/out": nil,
+	} {
+		l := &attempt.Launch{
+			Job:   &job.Job{ID: 42, Spec: &job.Spec{Name: "n", WorkDir: "/w", Output: job.Output{Stdout: pattern}}},
+			Nodes: []fleet.Node{{Name: "v1"}},
+		}
+		if got := namedFolders(l); !slices.Equal(got, want) {
+			t.Errorf("%q: waits for %q, want %q", pattern, got, want)
+		}
+	}
+	for after, want := range map[time.Duration]time.Duration{0: 0, time.Second: time.Second, time.Hour: folderWait} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			awaitFolder(func() bool { return time.Since(began) >= after })
+			if waited := time.Since(began); waited != want {
+				t.Errorf("a folder that is made after %s was awaited for %s, want %s", after, waited, want)
+			}
+		})
 	}
 }
 
