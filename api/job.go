@@ -23,6 +23,8 @@ type Submit struct {
 	Args       []string        `json:"args,omitempty" doc:"options of sbatch, which outrank the environment and the text"`
 	ScriptArgs []string        `json:"script_args,omitempty" doc:"arguments of the script"`
 	Command    []string        `json:"command,omitempty"`
+	Env        []string        `json:"env,omitempty" doc:"NAME=VALUE that the job sees besides its environment; they outrank it and the text"`
+	Image      string          `json:"image,omitempty" doc:"container image of the job; it outranks the text. Pools without containers refuse it"`
 	Environ    []string        `json:"environ,omitempty" doc:"NAME=VALUE of the submitter"`
 	Dir        string          `json:"dir" doc:"working directory of the submitter, absolute"`
 	Host       string          `json:"host,omitempty"`

@@ -27,9 +27,9 @@ def ranks(argv, want, env=None):
 def main():
     cox = sys.argv[1]
     cases = {
-        "cox run, 1 node, 1 rank": ([cox, "run", "-q", "--raw", "--"] + RANK, 1, None),
-        "cox run, 4 nodes, 4 ranks": ([cox, "run", "-q", "--raw", "--nodes", "4", "--"] + RANK, 4, None),
-        "cox run, 4 nodes, 8 ranks": ([cox, "run", "-q", "--raw", "--nodes", "4", "-n", "8", "--"] + RANK, 8, None),
+        "cox run, 1 node, 1 rank": ([cox, "run", "-Q", "--raw", "--"] + RANK, 1, None),
+        "cox run, 4 nodes, 4 ranks": ([cox, "run", "-Q", "--raw", "--nodes", "4", "--"] + RANK, 4, None),
+        "cox run, 4 nodes, 8 ranks": ([cox, "run", "-Q", "--raw", "--nodes", "4", "-n", "8", "--"] + RANK, 8, None),
     }
     lab = os.environ.get("COX_SLURM_LAB")
     if lab and shutil.which("srun"):

@@ -112,7 +112,7 @@ func section(t *testing.T, b *strings.Builder, c *cobra.Command) {
 	if c.Example != "" {
 		fmt.Fprintf(b, "\n```sh\n%s\n```\n", dedent(c.Example))
 	}
-	if flags := c.NonInheritedFlags().FlagUsages(); flags != "" && !c.HasSubCommands() {
+	if flags := cli.FlagUsages(c.NonInheritedFlags()); flags != "" && !c.HasSubCommands() {
 		fmt.Fprintf(b, "\n```\n%s\n```\n", strings.TrimRight(dedent(flags), "\n"))
 	}
 	name := strings.ReplaceAll(strings.TrimPrefix(c.CommandPath(), "cox "), " ", "-")

@@ -69,7 +69,7 @@ func (s *slurmSite) testFolded(t *testing.T) {
 func (s *slurmSite) sameAsShown(t *testing.T, pool, file, id string) {
 	t.Helper()
 	var shown api.Submitted
-	if err := json.Unmarshal([]byte(s.ok(t, "", "submit", "--dry-run", "--pool", pool, "-o", "json", file)), &shown); err != nil || shown.Preview == nil || shown.ID != 0 {
+	if err := json.Unmarshal([]byte(s.ok(t, "", "submit", "--dry-run", "--pool", pool, "--format", "json", file)), &shown); err != nil || shown.Preview == nil || shown.ID != 0 {
 		t.Fatalf("%+v, %v", shown, err)
 	}
 	there := regexp.MustCompile(`as its job (\d+)`).FindStringSubmatch(s.ok(t, "as its job", "why", id))[1]

@@ -60,6 +60,9 @@ func (r *Request) errorAt(message, remedy string, options []string) *spec.Error 
 	src := spec.Source{Name: r.Text.Name, Data: r.Text.Data}
 	switch r.Text.Form {
 	case api.FormNative:
+		if d, ok := sbatch.FindOption(r.args, options...); ok {
+			return d.Blame(message, remedy)
+		}
 		return native.At(src, message, remedy, options...)
 	case api.FormCommand:
 		src.Data = emptyScript

@@ -2,6 +2,7 @@ package intake
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,8 @@ type Options struct {
 	Args       []string // sbatch's own options from the command line; they outrank everything
 	ScriptArgs []string // the script's arguments
 	Environ    []string // NAME=VALUE of the submitter; the job keeps it
+	Set        []string // NAME=VALUE that the job sees besides; they outrank everything
+	Image      string   // container image of the job, which outranks the text's; empty: as the text says
 
 	Owner job.Owner
 	Host  string // where the text is submitted
@@ -72,11 +75,11 @@ func Read(t Text, o Options) (*Request, error) {
 			return nil, err
 		}
 	}
-	if err := t.CheckArgs(o.Args); err != nil {
-		return nil, err
-	}
 	r, err := readForm(t, src, o)
 	if err != nil {
+		return nil, err
+	}
+	if err := r.setAround(&o); err != nil {
 		return nil, err
 	}
 	if o.Strict {
@@ -84,6 +87,22 @@ func Read(t Text, o Options) (*Request, error) {
 		return r, r.refuseWarnings()
 	}
 	return r, nil
+}
+
+// setAround gives the job the variables and the image that no option of sbatch is for.
+func (r *Request) setAround(o *Options) error {
+	for _, set := range o.Set {
+		name, _, ok := strings.Cut(set, "=")
+		if !ok || name == "" || strings.ContainsAny(name, " \t\n\x00\"'") || name[0] >= '0' && name[0] <= '9' {
+			return fault.New(fault.Invalid, "--env %.70q is not NAME=VALUE", set).Advise("write --env NAME=VALUE, once for each variable")
+		}
+	}
+	r.Spec.Env.Set = append(slices.Clip(r.Spec.Env.Set), o.Set...)
+	if o.Image != "" {
+		r.Spec.Image = o.Image
+		delete(r.Spec.Source.Given, "container-image") // it is asked for here, not of a plugin
+	}
+	return nil
 }
 
 func readForm(t Text, src spec.Source, o Options) (*Request, error) {
@@ -112,15 +131,6 @@ func (r *Request) refuseWarnings() error {
 		})
 	}
 	return spec.Join(errs)
-}
-
-// CheckArgs refuses options of sbatch beside a text that has none.
-func (t *Text) CheckArgs(args []string) error {
-	if t.Form != api.FormNative || len(args) == 0 {
-		return nil
-	}
-	return fault.New(fault.Invalid, "%s: options of sbatch (%s) do not go with the native form", t.Name, args[0]).
-		Advise("write it into the file (hold: true, nodes: 4), or turn the file first: cox convert %s --to sbatch", t.Name)
 }
 
 // ReadAlone reads a text without options, environment and site, for advice on it.
@@ -175,9 +185,15 @@ func readBatch(t Text, src spec.Source, o Options) (*Request, error) {
 
 // readNative makes a request of a document.
 func readNative(t Text, doc *yaml.Document, name string, o Options) (*Request, error) {
-	sp, script, warnings, err := native.ParseDocument(doc, name, native.Options{
-		Owner: o.Owner, Host: o.Host, Dir: o.Dir, Now: o.Now, MaxArraySize: o.MaxArray, Mail: o.Mail, ScriptArgs: o.ScriptArgs,
-	})
+	around := native.Options{
+		Owner: o.Owner, Host: o.Host, Dir: o.Dir, Now: o.Now, MaxArraySize: o.MaxArray, Mail: o.Mail, ScriptArgs: o.ScriptArgs, ReadFile: o.ReadFile,
+	}
+	own, script, warnings, err := native.ParseDocument(doc, name, around)
+	sp := own
+	if len(o.Args) > 0 { // the text alone may lack what the options add
+		around.Args = o.Args
+		sp, script, warnings, err = native.ParseDocument(doc, name, around)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +202,12 @@ func readNative(t Text, doc *yaml.Document, name string, o Options) (*Request, e
 	}
 	r := newRequest(t, &o, sp, script, warnings)
 	r.doc = doc
-	r.keepOwn()
+	if own != nil {
+		copied := *own
+		r.own = &copied
+	} else {
+		r.keepOwn()
+	}
 	return r, nil
 }
 

@@ -3,6 +3,7 @@ package intake
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,7 +70,8 @@ func TestReadRefuses(t *testing.T) {
 		{"an unknown form", Text{Form: "pbs", Name: "a"}, Options{}, `form: "pbs" is none of sbatch, native, command`, ""},
 		{"no command", Text{Form: api.FormCommand}, Options{}, "there is no command to run", "cox submit -N2 -- hostname"},
 		{"an empty command", Text{Form: api.FormCommand, Command: []string{""}}, Options{}, "there is no command to run", "cox submit -N2 -- hostname"},
-		{"options beside the native form", Text{Form: api.FormNative, Name: "a.yaml", Data: []byte("command: a\n")}, Options{Args: []string{"-N2"}}, "a.yaml: options of sbatch (-N2) do not go with the native form", "cox convert a.yaml --to sbatch"},
+		{"an option without counterpart beside the native form", Text{Form: api.FormNative, Name: "a.yaml", Data: []byte("command: a\n")}, Options{Args: []string{"--ntasks-per-gpu=2"}}, "--ntasks-per-gpu=2 has no counterpart in the native form", "cox convert a.yaml --to sbatch"},
+		{"a variable without a value", Text{Form: api.FormNative, Name: "a.yaml", Data: []byte("command: a\n")}, Options{Set: []string{"A"}}, `--env "A" is not NAME=VALUE`, "write --env NAME=VALUE"},
 		{"a manifest", Text{Form: api.FormNative, Name: "a.yaml", Data: []byte("apiVersion: v1\nkind: Pod\n")}, Options{}, "a.yaml:2:7: this is a manifest for Kubernetes (Pod)", "write the work in the native form"},
 		{"a script without #!", Text{Form: api.FormSbatch, Data: []byte("hostname\n")}, Options{}, "-:1", "make the first line: #!/bin/sh"},
 		{"a wrong option", Text{Form: api.FormSbatch, Name: "a", Data: []byte("#!/bin/sh\n#SBATCH --time=x\n")}, Options{}, "a:2:", ""},
@@ -77,6 +79,35 @@ func TestReadRefuses(t *testing.T) {
 		r, err := Read(c.text, c.o)
 		if r != nil || err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(fault.Remedy(err)+err.Error(), c.remedy) {
 			t.Errorf("%s: %v; %s", c.name, err, fault.Remedy(err))
+		}
+	}
+}
+
+// TestReadBesideOptions: options, variables and an image of the submission count with every form
+// of text, and are not what the text alone asks for.
+func TestReadBesideOptions(t *testing.T) {
+	o := Options{Args: []string{"-N2", "-t", "10", "--gpus-per-node=4"}, Set: []string{"A=b c"}, Image: "i:1", Dir: "/"}
+	for _, text := range []Text{
+		{Form: api.FormNative, Name: "a.yaml", Data: []byte("command: a\ntime: 4h\nnodes: 8\ngpus: 1\nenv: {B: c}\n")},
+		{Form: api.FormSbatch, Name: "a.sbatch", Data: []byte("#!/bin/sh\n#SBATCH -N 8 -t 4:00:00 --gpus-per-node=1 --container-image=j:2\n")},
+		{Form: api.FormCommand, Command: []string{"a"}},
+	} {
+		r, err := Read(text, o)
+		if err != nil {
+			t.Fatalf("%s: %v", text.Form, err)
+		}
+		g := &r.Spec.Groups[0]
+		if g.Nodes.Min != 2 || r.Spec.TimeLimit != 10*time.Minute || len(g.PerNode.Devices) != 1 || g.PerNode.Devices[0].Count != 4 || g.Total.DeviceCount() > 0 {
+			t.Errorf("%s: %+v, %s", text.Form, g, r.Spec.TimeLimit)
+		}
+		if r.Spec.Image != "i:1" || r.Spec.Source.Given["container-image"] != "" || !slices.Contains(r.Spec.Env.Set, "A=b c") {
+			t.Errorf("%s: image %q, variables %q", text.Form, r.Spec.Image, r.Spec.Env.Set)
+		}
+		if text.Form == api.FormNative && (r.own.Groups[0].Nodes.Min != 8 || r.own.Image != "") {
+			t.Errorf("what the text alone asks for: %+v", r.own)
+		}
+		if e := r.errorAt("no", "", []string{"nodes"}); !strings.Contains(e.Error(), "command line: --nodes=2: no") {
+			t.Errorf("%s: the place of what is refused: %v", text.Form, e)
 		}
 	}
 }

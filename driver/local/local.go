@@ -257,7 +257,7 @@ func (e *Engine) openEngine() (lives map[engine.Ref]*attempt.Life, err error) {
 	if err := e.linkBinaries(); err != nil {
 		return nil, err
 	}
-	if dir := closedTo(e.cfg.Root); dir != "" && os.Geteuid() == 0 {
+	if dir := closedTo(e.cfg.Root); dir != "" && os.Geteuid() == 0 && e.cfg.Tether == 0 { // a tethered engine has its owner's jobs alone
 		e.notes = append(e.notes, "jobs of other users cannot use srun: they cannot pass through "+dir+", which leads to the state directory; chmod o+x it, or choose another state directory")
 	}
 	e.log, lives, err = attempt.OpenLog(attempt.LogOf(e.cfg.Root))

@@ -8,6 +8,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/getopt"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/spec"
+	"github.com/coxswain-sched/coxswain/spec/sbatch"
 	"github.com/coxswain-sched/coxswain/spec/yaml"
 )
 
@@ -36,8 +37,9 @@ type parser struct {
 	file     string
 	warnings []spec.Warning
 	errs     []*spec.Error
-	names    job.Spec        // that hands out numbers for names of levels
-	owners   map[string]bool // names of the fields of a job as a whole
+	names    job.Spec            // that hands out numbers for names of levels
+	owners   map[string]bool     // names of the fields of a job as a whole
+	options  []*sbatch.Directive // laid over the document; see overlay.place
 }
 
 // maxErrors bounds how many errors are kept: spec.Join shows ten.
@@ -63,12 +65,28 @@ func (p *parser) failPart(v value, at, n int, remedy, format string, args ...any
 }
 
 func (p *parser) addError(at yaml.Place, path, remedy, format string, args ...any) {
+	if d := p.optionAt(at); d != nil && len(p.errs) < maxErrors {
+		p.errs = append(p.errs, d.Refuse(fmt.Errorf(format, args...), remedy))
+		return
+	}
 	if len(p.errs) < maxErrors {
 		p.errs = append(p.errs, p.doc.Error(at, strings.TrimPrefix(path+": ", ": ")+fmt.Sprintf(format, args...), remedy))
 	}
 }
 
+// optionAt is the option that a place stands for, nil for a place of the document.
+func (p *parser) optionAt(at yaml.Place) *sbatch.Directive {
+	if at.Line < 0 {
+		return p.options[-at.Line-1]
+	}
+	return nil
+}
+
 func (p *parser) addWarning(v value, format string, args ...any) {
+	if d := p.optionAt(v.at); d != nil {
+		p.warnings = append(p.warnings, spec.Warning{File: "command line", Option: "--" + d.Option, Message: fmt.Sprintf(format, args...)})
+		return
+	}
 	p.warnings = append(p.warnings, spec.Warning{
 		File: p.file, Line: v.at.Line, Col: v.at.Col, Option: v.path, Message: fmt.Sprintf(format, args...),
 	})

@@ -131,9 +131,6 @@ func (p *parser) parseCPUs(v value) resource.Amount {
 	return resource.Amount(n)
 }
 
-// units are the lengths of a duration's units.
-var units = map[byte]time.Duration{'d': 24 * time.Hour, 'h': time.Hour, 'm': time.Minute, 's': time.Second}
-
 // parseDuration reads "1d12h", or one of Slurm's forms; 0 means unlimited.
 func (p *parser) parseDuration(v value) time.Duration {
 	s, ok := p.parseLine(v)
@@ -144,7 +141,7 @@ func (p *parser) parseDuration(v value) time.Duration {
 		p.failValue(v, "write "+shortName(s)+"m for minutes, "+shortName(s)+"h for hours", "%s has no unit", shortName(s))
 		return 0
 	}
-	if d, ok := units1(s); ok {
+	if d, ok := slurmfmt.ParseUnits(s); ok {
 		if d <= 0 || d > slurmfmt.MaxTimeLimit || d%time.Second != 0 {
 			p.failValue(v, "write unlimited for no limit", "%q is not between a second and 100 years, in whole seconds", shortName(s))
 		}
@@ -160,26 +157,6 @@ func (p *parser) parseDuration(v value) time.Duration {
 	return d
 }
 
-// units1 reads a duration in units, each at most once and the largest first.
-func units1(s string) (time.Duration, bool) {
-	var sum time.Duration
-	last := time.Duration(math.MaxInt64)
-	for s != "" {
-		end := strings.IndexFunc(s, func(r rune) bool { return (r < '0' || r > '9') && r != '.' })
-		if end <= 0 || end > 12 {
-			return 0, false
-		}
-		unit, ok := units[s[end]]
-		n, err := strconv.ParseFloat(s[:end], 64)
-		if !ok || err != nil || unit >= last || n > 1e6 && unit >= time.Hour || n > 1e9 {
-			return 0, false
-		}
-		sum += time.Duration(math.Round(n * float64(unit)))
-		last, s = unit, s[end+1:]
-	}
-	return sum, true
-}
-
 // formatDuration prints whole seconds in units: "1d12h".
 func formatDuration(d time.Duration) string {
 	if d == 0 {
@@ -187,7 +164,7 @@ func formatDuration(d time.Duration) string {
 	}
 	var b strings.Builder
 	for _, unit := range "dhms" {
-		size := units[byte(unit)]
+		size := slurmfmt.UnitOf(byte(unit))
 		if n := d / size; n > 0 {
 			b.WriteString(strconv.FormatInt(int64(n), 10))
 			b.WriteRune(unit)

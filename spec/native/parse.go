@@ -23,6 +23,10 @@ type Options struct {
 	MaxArraySize uint32    // array indices stay below it; 0: slurmfmt.MaxArraySize
 	Mail         bool      // mail can be sent from here
 	ScriptArgs   []string  // from the command line: they replace the file's args
+	Args         []string  // options of sbatch from the command line: they replace the file's fields
+
+	// ReadFile reads the file of --nodefile. If nil the option is refused.
+	ReadFile func(name string) ([]byte, error)
 }
 
 // defaultOutput are the files of a script that names none.
@@ -53,6 +57,9 @@ func ParseDocument(doc *yaml.Document, file string, opts Options) (s *job.Spec, 
 	p := &parser{opts: opts, doc: doc, file: file, owners: map[string]bool{}}
 	for _, f := range jobFields {
 		p.owners[f.name] = true
+	}
+	if len(opts.Args) > 0 {
+		p.doc = p.layOptions(doc, opts.Args)
 	}
 	d := p.parseJob(file)
 	slices.SortStableFunc(p.warnings, func(a, b spec.Warning) int {
@@ -122,10 +129,11 @@ func (p *parser) finishJob(d *draft, file string) {
 
 // lineRange are the first and the last line on which a field begins.
 func lineRange(root *yaml.Node) [2]int {
-	if len(root.Fields) == 0 {
+	own := slices.DeleteFunc(slices.Clone(root.Fields), func(f yaml.Field) bool { return f.Place.Line < 0 })
+	if len(own) == 0 {
 		return [2]int{}
 	}
-	return [2]int{root.Fields[0].Place.Line, root.Fields[len(root.Fields)-1].Place.Line}
+	return [2]int{own[0].Place.Line, own[len(own)-1].Place.Line}
 }
 
 // settleProgram settles what runs and where its output goes.

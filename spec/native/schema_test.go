@@ -215,7 +215,8 @@ func document(t *testing.T) string {
 		"put `# yaml-language-server: $schema=native.schema.json` on the first line.\n\n" + "```yaml\nname: train\ngpus: 2\ntime: 4h\ncommand: torchrun --nproc-per-node 2 train.py\n```\n" + `
 ` + "`command`" + ` runs in every task of the job; ` + "`script`" + ` runs once, on the first node, and starts tasks by srun, as a batch script does.
 One of them is needed, everything else has a default. ` + "`cox convert FILE --to native`" + ` writes this form of an sbatch script, ` + "`--to sbatch`" + `
-the other way; what has no counterpart is said.
+the other way; what has no counterpart is said. Options of sbatch before the file (cox submit -N 4 job.yaml) replace the fields that
+say the same; an option without such a field is refused by name.
 
 The form is strict: unknown fields, fields given twice, numbers in quotes and sizes without a unit are errors with line and
 column. Text needs no quotes unless it holds a colon and a blank, begins with a special character, or is empty. Anchors,

@@ -28,9 +28,7 @@ func At(src spec.Source, opts Options, message, remedy string, options ...string
 			}
 		}
 		if found != nil {
-			p.blamePart(found, 0, len(found.Value), message, remedy)
-			p.errs[0].Message = found.showOption() + ": " + message
-			return p.errs[0]
+			return found.Blame(message, remedy)
 		}
 	}
 	return whole

@@ -36,7 +36,7 @@ func document() string {
 Made from the table in spec/sbatch/table.go by `+"`make docs`"+`: %d options, of which %d are honoured, %d honoured on some
 engines, %d accepted without effect (with a warning that names the line), %d refused.
 
-Options come from the command line (`+"`cox run -s --time=10`"+`), the SBATCH_* variables, and the #SBATCH lines; the first of these
+Options come from the command line (`+"`cox run --time=10`"+`), the SBATCH_* variables, and the #SBATCH lines; the first of these
 that has an option wins; --mail-type adds up, and a variable for memory gives way to another kind of memory option. #SBATCH lines are read up to the first command. An option that sbatch does
 not have is refused, with the nearest option that it has; one of a plugin that is known (pyxis, shifter, user environments, quotatype, EAR) warns.
 Lines of other batch systems (#PBS, #BSUB) are never read.

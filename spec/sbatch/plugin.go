@@ -72,3 +72,15 @@ func pluginByName(name string) *pluginOption {
 	}
 	return nil
 }
+
+// PluginTable are the options of plugins that are read, as rows of the table: each is passed on
+// by some engines and named in a warning.
+func PluginTable() []Option {
+	var out []Option
+	for i := range plugins {
+		if pl := &plugins[i]; pl.known {
+			out = append(out, Option{Name: pl.name, Arg: pl.arg, Status: OnSome, Why: pl.what})
+		}
+	}
+	return out
+}

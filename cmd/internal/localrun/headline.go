@@ -24,8 +24,12 @@ func jobHeadline(s *job.Spec) string {
 	if s.TimeLimit > 0 {
 		text += ", " + limitText(int(s.TimeLimit.Minutes()))
 	}
-	if s.Source.Lines[0] > 0 {
-		text += fmt.Sprintf("    from #SBATCH lines %d–%d", s.Source.Lines[0], s.Source.Lines[1])
+	switch from, to := s.Source.Lines[0], s.Source.Lines[1]; {
+	case s.Source.Form != "sbatch":
+	case from > 0 && from == to:
+		text += fmt.Sprintf("    from #SBATCH line %d", from)
+	case from > 0:
+		text += fmt.Sprintf("    from #SBATCH lines %d–%d", from, to)
 	}
 	return text
 }

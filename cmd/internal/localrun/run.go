@@ -262,7 +262,7 @@ func explainRefusal(spec *job.Spec, shape Shape, err error) error {
 	}
 	e := fault.New(fault.Invalid, "%s does not fit into this machine room: %w", sourceName(spec), err)
 	if shape.Nodes > 0 || shape.GPUsPerNode >= 0 {
-		return e.Advise("leave out --nodes and --gpus-per-node, and the room grows to what the job asks for")
+		return e.Advise("leave out --virtual-nodes and --virtual-gpus: then there are as many as the job asks for")
 	}
 	return e
 }

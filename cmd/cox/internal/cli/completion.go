@@ -90,11 +90,6 @@ func (a *App) CompleteFlag(cmd *cobra.Command, flag string, ask func(context.Con
 	})
 }
 
-// CompleteShapeFlags completes the values of --partition.
-func (a *App) CompleteShapeFlags(cmd *cobra.Command) {
-	a.CompleteFlag(cmd, "partition", a.PartitionNames)
-}
-
 // NodeNames lists the nodes with their states.
 func (a *App) NodeNames(ctx context.Context, c *client.Client) ([]string, error) {
 	nodes, err := c.Nodes(ctx)

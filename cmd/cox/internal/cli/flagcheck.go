@@ -51,8 +51,12 @@ func AllowEmpty(cmd *cobra.Command, flags ...string) {
 // AllowsEmpty reports whether a flag's empty value has a meaning.
 func AllowsEmpty(f *pflag.Flag) bool {
 	_, ok := f.Annotations[emptyAllowed]
-	return ok || f.NoOptDefVal != ""
+	return ok || f.NoOptDefVal != "" && f.NoOptDefVal != WithoutValue
 }
+
+// WithoutValue stands for the value of a flag that may go without one and whose empty value is
+// refused all the same: pflag.Flag.NoOptDefVal.
+const WithoutValue = "\x00"
 
 // checkWords refuses, before any command runs, an empty value where something is named: it
 // is nearly always a variable that is not set, and must not count as a flag that was left

@@ -27,12 +27,17 @@ const (
 
 // FormatFlag adds -o with the formats that a command has.
 func FormatFlag(cmd *cobra.Command, f *Format, has ...Format) {
+	OutputFormatFlag(cmd, f, "output", "o", has...)
+}
+
+// OutputFormatFlag is FormatFlag under another name, for a command of which -o is a job's output.
+func OutputFormatFlag(cmd *cobra.Command, f *Format, name, letter string, has ...Format) {
 	words := make([]string, len(has))
 	for i, h := range has {
 		words[i] = string(h)
 	}
-	cmd.Flags().VarP(&formatValue{f, words}, "output", "o", "format: "+strings.Join(words, ", "))
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().VarP(&formatValue{f, words}, name, letter, "format: "+strings.Join(words, ", "))
+	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // formatValue is the flag: a word of a list.

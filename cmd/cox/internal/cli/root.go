@@ -1,9 +1,14 @@
 package cli
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/getopt"
+	"github.com/coxswain-sched/coxswain/model/srunopt"
 )
 
 // The groups of cox --help, in its order.
@@ -36,9 +41,13 @@ request that is wrong; 3 no such thing; 4 a conflict; 75 no answer; 77 no permis
 		SilenceUsage:  true,
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fault.New(fault.Invalid, "%w", err).Advise("%s --help lists what there is", cmd.CommandPath())
+		return fault.New(fault.Invalid, "%w", err).Advise("%s", flagRemedy(cmd, err))
 	})
-	root.PersistentFlags().StringVar(&a.Server, "server", "", "the server: unix:///path, http://host:port (default: COX_SERVER, then this machine's)")
+	root.SetUsageFunc(func(cmd *cobra.Command) error {
+		writeUsage(cmd.OutOrStderr(), cmd)
+		return nil
+	})
+	root.PersistentFlags().StringVar(&a.Server, "server", "", "`ADDRESS` of the server: unix:///path, http://host:port (default: COX_SERVER, then this machine's)")
 	root.PersistentFlags().BoolVar(&a.NoColour, "no-color", false, "no colours on a terminal (also: NO_COLOR)")
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddGroup(
@@ -48,6 +57,21 @@ request that is wrong; 3 no such thing; 4 a conflict; 75 no answer; 77 no permis
 	)
 	root.SetHelpCommandGroupID(GroupFiles)
 	return root
+}
+
+// flagRemedy says what to write instead of a flag that a command does not have, or did not take.
+func flagRemedy(cmd *cobra.Command, err error) string {
+	list := cmd.CommandPath() + " --help lists what there is"
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) || len(unknown.GetSpecifiedName()) < 2 {
+		return list
+	}
+	var names []getopt.Option
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, getopt.Option{Long: f.Name}) })
+	if near := srunopt.Meant(unknown.GetSpecifiedName(), len(names), func(i int) getopt.Option { return names[i] }); near != "" {
+		return "did you mean --" + near + "? " + list
+	}
+	return list
 }
 
 // InGroup puts commands into a group of cox --help.

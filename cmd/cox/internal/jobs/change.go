@@ -161,7 +161,7 @@ confirmed first.`,
 	})
 	fl := cmd.Flags()
 	fl.BoolVar(&now, "now", false, "kill at once, without grace")
-	fl.DurationVar(&grace, "grace", 0, "between the signal to end and the kill (default: the server's)")
+	cli.DurationFlag(fl, &grace, "grace", 0, "between the signal to end and the kill (default: the server's)")
 	fl.StringVar(&signal, "signal", "", "the first signal, instead of TERM")
 	fl.StringVar(&reason, "reason", "", "what the job's owner is told")
 	cmd.MarkFlagsMutuallyExclusive("now", "grace")

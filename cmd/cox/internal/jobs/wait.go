@@ -52,7 +52,7 @@ wait says of each task; cox show has the rest.`,
 			return err
 		}),
 	}
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "wait no longer than this, such as 10m (0: without end)")
+	cli.DurationFlag(cmd.Flags(), &timeout, "timeout", 0, "wait no longer than this, such as 10m (0: without end)")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print nothing but errors")
 	cli.FormatFlag(cmd, &f, cli.AsJSON, cli.AsYAML)
 	return cmd

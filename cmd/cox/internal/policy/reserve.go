@@ -122,8 +122,8 @@ type reserveFlags struct {
 func (x *reserveFlags) add(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&x.start, "start", "", "when it begins, as sbatch --begin writes it")
-	fl.DurationVar(&x.duration, "duration", 0, "how long it lasts, as 90m")
-	fl.DurationVar(&x.ahead, "ahead", 0, "it always begins so long from now (floating)")
+	cli.DurationFlag(fl, &x.duration, "duration", 0, "how long it lasts, as 90m")
+	cli.DurationFlag(fl, &x.ahead, "ahead", 0, "it always begins so long from now (floating)")
 	fl.StringVar(&x.r.Every, "every", "", "hour, day, weekday, weekend or week")
 	fl.StringVar(&x.nodes, "nodes", "", "a host list; all nodes if it and --count are left out")
 	fl.IntVar(&x.r.Count, "count", 0, "so many nodes, chosen among those that are free all that time")

@@ -65,7 +65,7 @@ in cox-verify-N.out. Nothing is measured.`,
 	fl.StringVarP(&f.order.Partition, "partition", "p", "", "in this partition")
 	fl.StringVarP(&f.order.Account, "account", "A", "", "account that pays (default: as of a job that names none)")
 	fl.StringVarP(&f.order.Dir, "dir", "D", "", "working directory (default: this one; on Kubernetes /tmp)")
-	fl.DurationVar(&f.timeout, "timeout", 15*time.Minute, "how long it may wait and run; it is cancelled then")
+	cli.DurationFlag(fl, &f.timeout, "timeout", 15*time.Minute, "how long it may wait and run; it is cancelled then")
 	cli.FormatFlag(cmd, &f.format, cli.AsJSON, cli.AsYAML)
 	return cmd
 }

@@ -55,6 +55,6 @@ func pingCommand(a *cli.App) *cobra.Command {
 			return err
 		}),
 	}
-	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "wait no longer than this for an answer")
+	cli.DurationFlag(cmd.Flags(), &timeout, "timeout", 10*time.Second, "wait no longer than this for an answer")
 	return cmd
 }

@@ -70,7 +70,7 @@ func tokenCreateCommand(a *cli.App) *cobra.Command {
 	fl.BoolVar(&n.Admin, "admin", false, "with an administrator's rights")
 	fl.StringVar(&n.Comment, "comment", "", "what it is for")
 	cli.AllowEmpty(cmd, "comment")
-	fl.DurationVar(&ttl, "ttl", 0, "how long it is valid, such as 24h (default: 90 days)")
+	cli.DurationFlag(fl, &ttl, "ttl", 0, "how long it is valid, such as 24h (default: 90 days)")
 	cli.FormatFlag(cmd, &f, cli.AsJSON, cli.AsYAML)
 	a.CompleteFlag(cmd, "user", a.UserNames)
 	return cmd

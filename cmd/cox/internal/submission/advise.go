@@ -89,7 +89,7 @@ func printAdvice(a *cli.App, cmd *cobra.Command, f *adviseFlags, args []string) 
 func readFacts(a *cli.App, fl *pflag.FlagSet, args []string) (*route.Facts, error) {
 	facts, stated := &route.Facts{}, false
 	if len(args) > 0 {
-		data, err := readScript(args[0], a.In)
+		data, err := readScript(args[0], "advise", a.In)
 		if err != nil {
 			return nil, err
 		}
@@ -157,7 +157,7 @@ func serverVerdicts(a *cli.App, ctx context.Context, name string) []route.PoolVe
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(ctx, judging)
 	defer cancel()
-	data, err := readScript(name, a.In)
+	data, err := readScript(name, "advise", a.In)
 	if err != nil {
 		return nil
 	}

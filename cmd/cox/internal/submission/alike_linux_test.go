@@ -34,7 +34,8 @@ func TestRunSubmitAndDryRunReadAlike(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, o := range [][]string{nil, {"--time=10", "--qos=low"}} {
-			run, runErr := (&runFlags{options: o}).scriptRequest(name, []string{"--lr", "1"}, nil)
+			script := source{intake.Text{Form: intake.Detect(name, []byte(text)), Name: name, Data: []byte(text)}, []string{"--lr", "1"}}
+			run, runErr := (&runFlags{job: jobOptions{options: o}}).readRequest(script)
 			req := &api.Submit{
 				Form: intake.Detect(name, []byte(text)), File: name, Text: text, Args: o, ScriptArgs: []string{"--lr", "1"}, Environ: os.Environ(), Dir: dir, Host: cli.Hostname(),
 			}
@@ -49,6 +50,7 @@ func TestRunSubmitAndDryRunReadAlike(t *testing.T) {
 			if runErr != nil {
 				continue
 			}
+			run.Spec.Requeue = dry.Spec.Requeue // cox run waits for its job, which runs once
 			if diff := cmp.Diff(run.Spec, dry.Spec); diff != "" {
 				t.Errorf("%s %v (-run +dry run)\n%s", name, o, diff)
 			}

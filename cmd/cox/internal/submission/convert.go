@@ -66,7 +66,7 @@ func convertText(a *cli.App, f *convertFlags, args []string) error {
 	if !ok {
 		return fault.New(fault.Invalid, "--to %q: there is no such form", f.to).Advise("native, sbatch or json")
 	}
-	data, err := readScript(args[0], a.In)
+	data, err := readScript(args[0], "convert", a.In)
 	if err != nil {
 		return err
 	}

@@ -3,45 +3,41 @@ package submission
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
 )
 
-// TestRunShapeOfFile: -n and -t outrank a batch script, and are refused beside a native text,
-// which says its own shape.
-func TestRunShapeOfFile(t *testing.T) {
+// TestRunOptionsOfAnyForm: options of cox run outrank a batch script and a native text, and say
+// the shape of a command.
+func TestRunOptionsOfAnyForm(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"job.sh": "#!/bin/sh\n#SBATCH -n 2 -t 5\n", "job.yaml": "command: hostname\n"} {
+	for name, text := range map[string]string{"job.sh": "#!/bin/sh\n#SBATCH -n 2 -t 5\n", "job.yaml": "command: hostname\ntasks: 2\ntime: 5m\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	read := func(words ...string) (tasks int, limit time.Duration, err error) {
-		f := runFlags{}
-		cmd := runCommandOf(cli.New(), &f)
+		f, a := runFlags{}, cli.New()
+		cmd := runCommandOf(a, &f)
 		if err := cmd.ParseFlags(words); err != nil {
 			return 0, 0, err
 		}
-		r, err := f.readRequests(cmd, cmd.Flags().Args())
+		r, err := f.readRequests(a, cmd, cmd.Flags().Args())
 		if err != nil {
 			return 0, 0, err
 		}
 		return r[0].Spec.Groups[0].Tasks.Want, r[0].Spec.TimeLimit, nil
 	}
-	script, document := filepath.Join(dir, "job.sh"), filepath.Join(dir, "job.yaml")
-	if n, limit, err := read(script); n != 2 || limit != 5*time.Minute || err != nil {
-		t.Errorf("%d tasks, %s: %v", n, limit, err)
-	}
-	if n, limit, err := read("-n", "4", "-t", "10", script); n != 4 || limit != 10*time.Minute || err != nil {
-		t.Errorf("-n 4 -t 10: %d tasks, %s: %v", n, limit, err)
-	}
-	if _, _, err := read("-n", "4", document); err == nil || !strings.Contains(err.Error(), "--ntasks=4") {
-		t.Errorf("-n 4 of a native text: %v", err)
-	}
-	if _, _, err := read("-s", "--mem=1G", "--", "hostname"); err == nil || !strings.Contains(err.Error(), "--mem=1G") {
-		t.Errorf("-s of a command: %v", err)
+	for _, what := range [][]string{{filepath.Join(dir, "job.sh")}, {filepath.Join(dir, "job.yaml")}, {"--", "hostname"}} {
+		if n, limit, err := read(what...); what[0] != "--" && (n != 2 || limit != 5*time.Minute || err != nil) {
+			t.Errorf("%s: %d tasks, %s: %v", what, n, limit, err)
+		}
+		for _, options := range [][]string{{"-n", "4", "-t", "10"}, {"-n4", "-t10"}, {"--ntasks=4", "--time", "10m"}, {"-s", "-n4", "-s", "--time=0:10:00"}} {
+			if n, limit, err := read(append(options, what...)...); n != 4 || limit != 10*time.Minute || err != nil {
+				t.Errorf("%s %s: %d tasks, %s: %v", options, what, n, limit, err)
+			}
+		}
 	}
 }

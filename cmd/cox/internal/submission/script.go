@@ -12,20 +12,20 @@ import (
 	"github.com/coxswain-sched/coxswain/spec/sbatch"
 )
 
-// readScript reads a script or a specification, "-" from standard input.
-func readScript(name string, stdin io.Reader) ([]byte, error) {
+// readScript reads a script or a specification for a command of cox, "-" from standard input.
+func readScript(name, verb string, stdin io.Reader) ([]byte, error) {
 	in := stdin
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
-			return nil, scriptError(name, err)
+			return nil, scriptError(name, verb, err)
 		}
 		defer file.Close()
 		in = file
 	}
 	data, err := io.ReadAll(io.LimitReader(in, sbatch.MaxScript+1))
 	if err != nil {
-		return nil, scriptError(name, err)
+		return nil, scriptError(name, verb, err)
 	}
 	if len(data) > sbatch.MaxScript {
 		return nil, fault.New(fault.Invalid, "%s: larger than %d MiB, which no script is", name, sbatch.MaxScript>>20).
@@ -34,7 +34,7 @@ func readScript(name string, stdin io.Reader) ([]byte, error) {
 	return data, nil
 }
 
-func scriptError(name string, err error) error {
+func scriptError(name, verb string, err error) error {
 	var pe *fs.PathError
 	text := err
 	if errors.As(err, &pe) {
@@ -42,7 +42,11 @@ func scriptError(name string, err error) error {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fault.New(fault.Invalid, "%s: %w", name, text).Advise("name a script that exists; to run a command: cox run -- COMMAND")
+		remedy := "name a file that exists"
+		if verb == "run" || verb == "submit" {
+			remedy += "; for a command: cox " + verb + " -- " + name
+		}
+		return fault.New(fault.Invalid, "%s: %w", name, text).Advise("%s", remedy)
 	case errors.Is(err, fs.ErrPermission):
 		return fault.New(fault.Permission, "%s: %w", name, text).Advise("make it readable: chmod u+r %s", name)
 	case errors.Is(err, syscall.EISDIR):

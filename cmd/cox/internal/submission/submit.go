@@ -15,16 +15,13 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/jobs"
 	"github.com/coxswain-sched/coxswain/cmd/printer"
-	"github.com/coxswain-sched/coxswain/control/intake"
-	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // submitFlags are the flags of cox submit.
 type submitFlags struct {
-	options               []string // -s
-	shape                 shapeFlags
+	job                   jobOptions
 	from, pool, pods      string
-	wait, parsable, hold  bool
+	wait, parsable, quiet bool
 	testOnly, dry, strict bool
 	noProvenance, upload  bool
 	format                cli.Format
@@ -35,25 +32,24 @@ func submitCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "submit [flags] FILE [ARG…]  |  submit [flags] -- COMMAND [ARG…]",
 		Short: "Hand work to the server: an sbatch script, native YAML or JSON, or a command",
-		Long: `Hands work to the server and prints its number. The file is an sbatch script or
-native YAML or JSON; its name or, where that does not say it, its content decides.
-"-" is standard input. After "--" comes a command that every task runs.
+		Long: `Submits a job to the server and prints its number. FILE is an sbatch script or
+native YAML or JSON; its name or its content decides which. "-" is standard input.
+After "--" comes a command that every task runs.
 
-Flags stand before FILE; what follows FILE is the script's. Options of sbatch
-(-s --mem=4G) outrank the environment (SBATCH_*), which outranks the file. The job is
-durable when its number is printed.`,
+All options of sbatch work, with sbatch's letters and meaning, for every kind of
+FILE (docs/sbatch.md lists them). They outrank the environment (SBATCH_*), which
+outranks the file. Options come before FILE; words after FILE go to the script.
+The job is durable when its number is printed.`,
 		Example: `  cox submit train.sbatch
   cox submit train.yaml
-  cox submit -N 4 --gpus-per-node 8 train.sbatch --epochs 3
-  cox submit -s --mem=64G -s --exclusive train.sbatch
-  cox submit --pool slurm-b train.sbatch    # there, and nowhere else
-  cox submit -n 8 --pods task -- python train.py    # in a pool of Kubernetes: each task in a pod of its own
-  cox submit -n 8 -- python -m torch.distributed.run train.py
-  cox submit --wait train.sbatch            # ends with the job's exit code
+  cox submit -N 4 --gpus-per-node 8 --mem 64G train.sbatch --epochs 3
+  cox submit -n 8 -t 4h -o run-%j.log -- python -m torch.distributed.run train.py
+  cox submit --env LR=0.1 --pool slurm-b train.sbatch
+  cox submit -n 8 --pods task -- python train.py   # Kubernetes: a pod per task
+  cox submit --wait train.sbatch         # ends with the job's exit code
   id=$(cox submit --parsable train.sbatch)
-  cox submit --upload train.sbatch          # with the files of this directory, for a pool that does not have them
-  cox submit --test-only train.sbatch       # when and where would it start?
-  cox submit --dry-run --pool slurm-b train.sbatch    # the script and options that Slurm would get
+  cox submit --upload train.sbatch       # send the files of this directory too
+  cox submit --test-only train.sbatch    # when and where would it start?
   generate | cox submit -`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveDefault // files
@@ -67,23 +63,21 @@ durable when its number is printed.`,
 	}
 	fl := cmd.Flags()
 	fl.SetInterspersed(false) // what follows FILE is the script's
-	fl.StringArrayVarP(&f.options, "sbatch", "s", nil, "an option of sbatch that outranks the file, as in -s --mem=4G")
-	f.shape.add(fl)
 	fl.StringVar(&f.from, "from", "", "what FILE is: sbatch or native (default: found out)")
-	fl.StringVar(&f.pool, "pool", "", "the pool that runs it (default: what the file says, else where the advice says)")
-	fl.StringVar(&f.pods, "pods", "", "task: each task has a pod of its own, in a pool of Kubernetes; node: each node has one (default: what the file says, else node)")
-	fl.BoolVarP(&f.wait, "wait", "W", false, "stay until the job has ended, and end with its exit code")
+	fl.StringVar(&f.pool, "pool", "", "pool to run in (default: the file's, else the best one)")
+	fl.StringVar(&f.pods, "pods", "", "Kubernetes: one pod per node or per task (default: node)")
+	fl.BoolVarP(&f.wait, "wait", "W", false, "wait until the job has ended; exit with its code")
 	fl.BoolVar(&f.parsable, "parsable", false, "print the number alone")
-	fl.BoolVarP(&f.hold, "hold", "H", false, "keep it waiting until cox release")
-	fl.BoolVar(&f.testOnly, "test-only", false, "have the server check it and say when it would start; keep nothing")
-	fl.BoolVar(&f.dry, "dry-run", false, "read it here, without a server, and say what would be asked; with --pool, show what the server would hand over there")
+	fl.BoolVarP(&f.quiet, "quiet", "Q", false, "print errors alone")
+	fl.BoolVar(&f.testOnly, "test-only", false, "check it and say when it would start; keep nothing")
+	fl.BoolVar(&f.dry, "dry-run", false, "show what would be asked, without a server; with --pool, what the server would hand over there")
 	fl.BoolVar(&f.strict, "strict", false, "refuse what would only be warned of")
-	fl.BoolVar(&f.upload, "upload", false, "send the working directory with the job, but for what .coxignore in it names: to a pool that does not have it")
+	fl.BoolVar(&f.upload, "upload", false, "send the working directory too, except what .coxignore names")
 	fl.BoolVar(&f.noProvenance, "no-provenance", false, "do not record files and git commit")
-	cli.FormatFlag(cmd, &f.format, cli.AsJSON, cli.AsYAML, cli.AsName)
+	cli.OutputFormatFlag(cmd, &f.format, "format", "", cli.AsJSON, cli.AsYAML, cli.AsName)
+	f.job.addTo(a, cmd)
 	_ = cmd.RegisterFlagCompletionFunc("pods", cobra.FixedCompletions([]string{"node", "task"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions([]string{api.FormSbatch, api.FormNative}, cobra.ShellCompDirectiveNoFileComp))
-	a.CompleteShapeFlags(cmd)
 	a.CompleteFlag(cmd, "pool", a.PoolNames)
 	return cmd
 }
@@ -129,11 +123,13 @@ func submitJob(a *cli.App, cmd *cobra.Command, f *submitFlags, args []string) er
 	if err != nil {
 		return err
 	}
-	if p := a.Page(a.Err); p.Width > 0 && asked != nil && !f.parsable {
+	if p := a.Page(a.Err); p.Width > 0 && asked != nil && !f.parsable && !f.quiet {
 		fmt.Fprintln(a.Err, printer.Asked(asked, req.File))
 	}
-	fmt.Fprint(a.Err, printer.Warnings(a.Page(a.Err), done.Warnings))
-	if !f.parsable && !f.format.IsData() && !done.Quiet {
+	if !f.quiet {
+		fmt.Fprint(a.Err, printer.Warnings(a.Page(a.Err), done.Warnings))
+	}
+	if !f.parsable && !f.format.IsData() && !done.Quiet && !f.quiet {
 		fmt.Fprint(a.Err, printer.Chosen(a.Page(a.Err), done.Pool, done.Chosen))
 	}
 	if f.testOnly {
@@ -152,35 +148,27 @@ func submitJob(a *cli.App, cmd *cobra.Command, f *submitFlags, args []string) er
 
 // submitRequest makes the request to the server from the arguments.
 func submitRequest(a *cli.App, cmd *cobra.Command, f *submitFlags, args []string) (*api.Submit, error) {
-	if len(args) == 0 {
-		return nil, fault.New(fault.Invalid, "there is nothing to submit").Advise("cox submit FILE, cox submit - for standard input, or cox submit -- COMMAND")
+	if err := f.job.checkOutput("json", "yaml", "name"); err != nil {
+		return nil, err
+	}
+	from, err := f.job.readSource(a, cmd, args, f.from)
+	if err != nil {
+		return nil, err
 	}
 	dir, err := os.Getwd()
 	if err != nil {
 		return nil, err
 	}
-	req := &api.Submit{
-		Args: append(f.shape.args(cmd.Flags()), f.options...), Environ: os.Environ(), Dir: dir, Host: cli.Hostname(), Strict: f.strict, TestOnly: f.testOnly, Pool: f.pool, Pods: f.pods,
-	}
-	if f.hold {
-		req.Args = append(req.Args, "--hold")
-	}
-	mask := cli.Umask()
-	req.Umask = &mask
-	if cmd.ArgsLenAtDash() == 0 {
-		req.Form, req.Command = api.FormCommand, args
-		return req, nil
-	}
-	data, err := readScript(args[0], a.In)
+	env, err := f.job.variables()
 	if err != nil {
 		return nil, err
 	}
-	req.File, req.Text, req.ScriptArgs = args[0], string(data), args[1:]
-	if req.Form, err = formOf(f.from, args[0], data); err != nil {
-		return nil, err
-	}
-	t := intake.Text{Form: req.Form, Name: req.File}
-	return req, t.CheckArgs(req.Args)
+	mask := cli.Umask()
+	return &api.Submit{
+		Form: from.text.Form, File: from.text.Name, Text: string(from.text.Data), ScriptArgs: from.args, Command: from.text.Command,
+		Args: f.job.args(), Env: env, Image: f.job.image, Environ: os.Environ(), Dir: dir, Host: cli.Hostname(), Umask: &mask,
+		Strict: f.strict, TestOnly: f.testOnly, Pool: f.pool, Pods: f.pods,
+	}, nil
 }
 
 func printSubmitted(a *cli.App, f *submitFlags, done *api.Submitted) error {
@@ -190,6 +178,8 @@ func printSubmitted(a *cli.App, f *submitFlags, done *api.Submitted) error {
 		return f.format.Write(a.Out, done)
 	case f.parsable || f.format == cli.AsName:
 		return cli.WriteNames(a.Out, []string{id})
+	case f.quiet:
+		return nil
 	}
 	p := a.Page(a.Out)
 	line := p.Paint(printer.Accent, id)

@@ -20,7 +20,7 @@ func TestSubmitAsks(t *testing.T) {
 	f.Cox(t, "submit", "-s", "--mem=4G", "-N", "4", "-H", script, "--epochs", "3").Check(t, 0, "7 train submitted\n", "  ! line 3  --mail-user has no effect\n")
 	var got api.Submit
 	f.Last(t, &got)
-	if got.Form != "sbatch" || got.File != script || !cmp.Equal(got.Args, []string{"--nodes=4", "--mem=4G", "--hold"}) || !cmp.Equal(got.ScriptArgs, []string{"--epochs", "3"}) {
+	if got.Form != "sbatch" || got.File != script || !cmp.Equal(got.Args, []string{"--nodes=4", "--hold", "--mem=4G"}) || !cmp.Equal(got.ScriptArgs, []string{"--epochs", "3"}) {
 		t.Errorf("%+v", got)
 	}
 	if got.Umask == nil || got.Dir == "" || len(got.Environ) == 0 || got.Provenance == nil || len(got.Provenance.Files) != 1 {
@@ -47,7 +47,10 @@ func TestFilesThatOptionsNameAreSent(t *testing.T) {
 		t.Errorf("%q", got.Files)
 	}
 	before := len(f.Asked)
-	f.Cox(t, "submit", "-N2", clitest.WriteFile(t, "a.yaml", "command: true\n")).Check(t, 2, "", "~options of sbatch (--nodes=2) do not go with the native form")
+	f.Cox(t, "submit", "--env", "COX_NOT_SET", clitest.WriteFile(t, "a.yaml", "command: true\n")).Check(t, 2, "", "~--env COX_NOT_SET: there is no such variable")
+	f.Cox(t, "submit", "-o", "json", clitest.WriteFile(t, "a.yaml", "command: true\n")).Check(t, 2, "", "~--format json for the format; -o ./json for a file of that name")
+	f.Cox(t, "submit", "--gpu", "4", "x").Check(t, 2, "", "~did you mean --gpus?")
+	f.Cox(t, "submit", "-q", "x").Check(t, 2, "", "~there is nothing to submit")
 	if len(f.Asked) != before {
 		t.Error("it was submitted all the same")
 	}

@@ -78,7 +78,7 @@ start first come, first served, with backfill behind the head of the queue.
 	f.StringVar(&o.limits, "limits", string(study.Recorded), "time limits of jobs: recorded, rounded (run times, up to usual limits), exact (run times), none")
 	f.BoolVar(&o.strict, "strict", false, "nothing passes the head of the queue: no backfill")
 	f.IntVar(&o.first, "first", 0, "only so many jobs of the trace")
-	f.DurationVar(&o.cycle, "cycle", 0, "decide only so often, as Slurm's backfill does each 30s; 0: at each event")
+	cli.DurationFlag(f, &o.cycle, "cycle", 0, "decide only so often, as Slurm's backfill does each 30s; 0: at each event")
 	f.StringVar(&o.html, "html", "", "write a page with plots to this file")
 	cli.FormatFlag(cmd, &o.format, cli.AsJSON, cli.AsYAML)
 	return cmd
