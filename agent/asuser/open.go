@@ -14,6 +14,10 @@ import (
 // errMagic is a name that leads through this process's own doors.
 var errMagic = fmt.Errorf("it leads through a link of /proc: %w", fs.ErrPermission)
 
+// maxTries bounds how often a name is looked up again that others are changing, or whose lease
+// somebody has yet to give back.
+const maxTries = 1000
+
 // OpenFile opens a file that another user named. Links such as /proc/self/fd/3 and
 // /proc/self/cwd are not followed: they are doors of this process, which the kernel
 // opens to each of its threads, whatever their user.
@@ -22,12 +26,12 @@ func OpenFile(name string, flags int, mode os.FileMode) (*os.File, error) {
 	if flags&os.O_CREATE != 0 {
 		how.Mode = uint64(mode.Perm())
 	}
-	for {
+	for tries := 0; ; tries++ {
 		fd, err := unix.Openat2(unix.AT_FDCWD, name, how)
 		switch {
 		case err == nil:
 			return notProc(os.NewFile(uintptr(fd), name))
-		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
+		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN) && tries < maxTries:
 			continue
 		case errors.Is(err, unix.ELOOP) && throughProc(name):
 			err = errMagic

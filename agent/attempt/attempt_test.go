@@ -3,6 +3,7 @@ package attempt
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -403,5 +404,29 @@ func TestAJournalThatIsWrittenAnew(t *testing.T) {
 	}
 	if b, err := os.ReadFile(name); err != nil || bytes.Count(b, []byte("\n")) != 3 {
 		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// TestCauseOf: a fault of the program or of its owner's quota ends the job; a machine that is short
+// of something is tried again, whatever could not be done for it.
+//
+// Seen to fail with: a full quota of the output's owner taken for a full machine.
+func TestCauseOf(t *testing.T) {
+	program := func(err error) error { return ProgramError{Err: fmt.Errorf("output file x: %w", err)} }
+	for _, tt := range []struct {
+		err  error
+		want engine.Cause
+	}{
+		{program(unix.ENOENT), engine.Refused},
+		{program(unix.EDQUOT), engine.Refused},
+		{program(unix.EAGAIN), engine.Unready},
+		{program(unix.ENFILE), engine.Unready},
+		{fmt.Errorf("journal: %w", unix.EDQUOT), engine.Unready},
+		{fmt.Errorf("journal: %w", unix.ENOSPC), engine.Unready},
+		{errors.New("no such kind of program"), engine.LaunchFailed},
+	} {
+		if got := CauseOf(tt.err); got != tt.want {
+			t.Errorf("%v: %s, want %s", tt.err, got, tt.want)
+		}
 	}
 }

@@ -163,14 +163,18 @@ func (s *State) Clone() *State {
 
 // CauseOf returns the cause of a launch that fails with an error. If the machine has no disk
 // space, processes, descriptors or memory left, the job may be launched again. A fault of the
-// program would be there at the next launch, too.
+// program would be there at the next launch, too, and so would its owner's full quota.
 func CauseOf(err error) engine.Cause {
+	program := errors.As(err, new(ProgramError))
+	if program && errors.Is(err, unix.EDQUOT) {
+		return engine.Refused
+	}
 	for _, e := range []error{unix.ENOSPC, unix.EDQUOT, unix.EAGAIN, unix.EMFILE, unix.ENFILE, unix.ENOMEM} {
 		if errors.Is(err, e) {
 			return engine.Unready
 		}
 	}
-	if errors.As(err, new(ProgramError)) {
+	if program {
 		return engine.Refused
 	}
 	return engine.LaunchFailed

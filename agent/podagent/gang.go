@@ -212,7 +212,7 @@ func (g *gang) failedPart() *memberState {
 
 func causeOf(p *memberState) engine.Cause {
 	switch {
-	case p.state.Cause == engine.Unready || p.state.Cause == engine.Stopped:
+	case p.state.Cause == engine.Unready || p.state.Cause == engine.Stopped || p.state.Cause == engine.Refused:
 		return p.state.Cause
 	case p.lost && p.index > 0 && !p.state.Refused: // one that refused said why before it went
 		return engine.Unready

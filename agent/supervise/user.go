@@ -34,10 +34,12 @@ func (a *jobUser) openAsUser(name string, flags int, mode os.FileMode) (f *os.Fi
 	return f, err
 }
 
-// openHere opens a file inside of do.
+// openHere opens a file inside of runAsUser. It does not wait for the other end of a named pipe:
+// the thread that starts processes would wait with it.
 func (a *jobUser) openHere(name string, flags int, mode os.FileMode) (*os.File, error) {
+	open := asuser.OpenFile
 	if a.who == nil {
-		return os.OpenFile(name, flags, mode)
+		open = os.OpenFile
 	}
-	return asuser.OpenFile(name, flags, mode)
+	return asuser.OpenStream(open, name, flags, mode)
 }

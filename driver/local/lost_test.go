@@ -339,3 +339,40 @@ func TestGangThatLostANodeUnseen(t *testing.T) {
 		t.Errorf("%s, %s: %q", r.Cause, r.Exit, r.Message)
 	}
 }
+
+// TestASupervisorKilledBeforeTheBarrier is no failure of the job, whichever node's it is: nothing of
+// the program has run, nothing lives, and the next attempt runs.
+//
+// Seen to fail with: failureCause that calls it a failed launch.
+func TestASupervisorKilledBeforeTheBarrier(t *testing.T) {
+	for _, node := range []int{0, 1} {
+		began, open := filepath.Join(passable(t), "began"), filepath.Join(passable(t), "open")
+		// The prologs wait until the test lets them end, so that the barrier stays shut.
+		e := newEngine(t, local.Config{Prolog: hook(t, "echo >> "+began+"; while [ ! -e "+open+" ]; do sleep 0.01; done")})
+		l := plan(t, e, 2, "touch ran", "exit 5")
+		launch(t, e, l)
+		r := until(t, e, l.Ref, func(r engine.Report) bool { return r.Nodes[0].PID != 0 && r.Nodes[1].PID != 0 })
+		eventually(t, "both prologs run", func() bool { b, _ := os.ReadFile(began); return strings.Count(string(b), "\n") == 2 })
+		if err := unix.Kill(r.Nodes[node].PID, unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		r = until(t, e, l.Ref, gone)
+		if r.Cause != engine.Unready || !r.Started.IsZero() || !strings.Contains(r.Message, "the supervisor on "+l.Claims[node].Node) {
+			t.Errorf("node %d: %s, started %s: %q", node, r.Cause, r.Started, r.Message)
+		}
+		if _, err := os.Stat(filepath.Join(l.Job.Spec.WorkDir, "ran")); err == nil {
+			t.Errorf("node %d: the program ran", node)
+		}
+		if n := living(t, e, e.Root(), l.Ref); n != 0 {
+			t.Errorf("node %d: %d processes live", node, n)
+		}
+		if err := os.WriteFile(open, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l.Ref.Attempt++
+		launch(t, e, l)
+		if r := until(t, e, l.Ref, gone); r.Cause != engine.Exited || r.Exit.Status != 5 {
+			t.Errorf("node %d, again: %s, %s: %q", node, r.Cause, r.Exit, r.Message)
+		}
+	}
+}

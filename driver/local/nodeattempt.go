@@ -42,10 +42,15 @@ type nodeAttempt struct {
 // isGone reports whether nothing of the part lives.
 func (p *nodeAttempt) isGone() bool { return p.dead || p.state.Gone && !p.state.Unsaved }
 
-// failureCause is the cause of a launch that fails because of the part.
+// failureCause is the cause of a launch that fails because of the part. A supervisor that somebody
+// killed before the barrier says nothing about the job: none of its program has run, and nothing of
+// the part lives, so it is launched again. One that ended with a word of its own would do so again.
 func (p *nodeAttempt) failureCause() engine.Cause {
-	if c := p.state.Cause; c == engine.Unready || c == engine.Refused {
+	switch c := p.state.Cause; {
+	case c == engine.Unready || c == engine.Refused:
 		return c
+	case p.dead && p.lost && !p.state.Refused && p.supervisorWords() == "":
+		return engine.Unready
 	}
 	return engine.LaunchFailed
 }

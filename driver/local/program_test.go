@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/coxswain-sched/coxswain/driver/local"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/internal/smalldisk"
@@ -48,6 +50,12 @@ func TestLaunchFails(t *testing.T) {
 		{"input", func(_ *testing.T, l *engine.Launch) {
 			l.Job.Spec.Output.Stdin = "no-such-input"
 		}, []string{"no-such-input", "--input"}},
+		{"output is a pipe that nobody reads", func(t *testing.T, l *engine.Launch) {
+			l.Job.Spec.Output.Stdout = namedPipe(t)
+		}, []string{"pipe", "that no process reads", "--output"}},
+		{"input is a pipe", func(t *testing.T, l *engine.Launch) {
+			l.Job.Spec.Output.Stdin = namedPipe(t)
+		}, []string{"pipe", "program < PIPE", "--input"}},
 		{"full disk", func(t *testing.T, l *engine.Launch) {
 			disk := smallDisk(t, "64k")
 			fill(t, disk)
@@ -70,6 +78,15 @@ func TestLaunchFails(t *testing.T) {
 			t.Log(r.Message)
 		})
 	}
+}
+
+func namedPipe(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(passable(t), "pipe")
+	if err := unix.Mkfifo(name, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return name
 }
 
 // TestOpenModeOfALaterAttempt: a batch script in sbatch's form begins its output anew at each start,

@@ -98,12 +98,17 @@ func (p *nodeAttempt) supervisorDeathText() string {
 	if p.state.Phase >= engine.Ready {
 		return text
 	}
+	return strings.TrimSuffix(text+": "+p.supervisorWords(), ": ")
+}
+
+// supervisorWords is the last line that the supervisor wrote to its standard error; empty: nothing.
+func (p *nodeAttempt) supervisorWords() string {
 	b, err := os.ReadFile(p.at.Words())
-	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
-	if last := lines[len(lines)-1]; err == nil && last != "" {
-		return text + ": " + last
+	if err != nil {
+		return ""
 	}
-	return text
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	return lines[len(lines)-1]
 }
 
 // killRemains kills what a dead supervisor left on its node until nothing is found. It

@@ -335,10 +335,17 @@ type Stop struct {
 func End(members []Member, stop *Stop, ran bool) engine.Report {
 	r := attemptOutcome(members, stop)
 	markLostWithNode(&r, members)
-	if ran {
+	if ran && !headRefused(members) {
 		r.Cause = orLost(r.Cause)
 	}
 	return r
+}
+
+// headRefused reports whether the head says itself that the barrier was opened and the program could
+// not be started then.
+func headRefused(members []Member) bool {
+	o := members[0].Outcome
+	return o != nil && o.Cause == engine.Refused && !o.Started.IsZero()
 }
 
 // attemptOutcome is how an attempt ended, of the members that say so. All are over.

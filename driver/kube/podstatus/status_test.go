@@ -231,6 +231,18 @@ func TestWhatAPodProves(t *testing.T) {
 	}
 }
 
+// TestAStartThatFailed: a head that says itself that it opened the barrier and could not start the
+// program has refused the job, and was not lost. One that says that nothing began, where that is
+// known to be wrong, was.
+func TestAStartThatFailed(t *testing.T) {
+	for started, want := range map[time.Time]engine.Cause{testNow: engine.Refused, {}: engine.NodeLost} {
+		head := Member{Over: true, Outcome: &podagent.Outcome{Ref: testRef, Cause: engine.Refused, Started: started, Ended: testNow, Message: "argument list too long"}}
+		if r := End([]Member{head}, nil, true); r.Cause != want {
+			t.Errorf("started %s: %s, want %s", started, r.Cause, want)
+		}
+	}
+}
+
 // TestHowAnAttemptEnded: member 0's word counts, but for an end that it was told of, and for a
 // member that it lost and of which the cluster says more.
 //
