@@ -48,7 +48,7 @@ build:                        ## bin/: cox, Slurm's names, what runs in pods, th
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o bin/ ./cmd/cox ./cmd/cox-slurm ./cmd/cox-pod ./cmd/cox-top ./cmd/cox-gpuprobe
 
 # VERSION=v1.2.3 outranks the commit's tag, SOURCE_DATE_EPOCH its time.
-release:                      ## dist/: archives for Linux and macOS, Debian packages, SBOM, licences of third parties, checksums
+release:                      ## dist/: archives for Linux and macOS, Debian packages, images, Helm chart, SBOM, licences of third parties, checksums
 	$(GO) run ./internal/release/make -o $(or $(OUT),dist)
 
 cross:                        ## the client builds for macOS

@@ -32,14 +32,24 @@ type Image struct {
 	Command []string
 	Env     []string // NAME=VALUE
 	User    string   // UID:GID; empty: root
+	Labels  map[string]string
 	Entries []Entry
 }
 
 // Write writes an image to a file.
 func (i *Image) Write(file string) error {
-	layer, err := tarArchive(i.Entries)
+	whole, err := i.Encode()
 	if err != nil {
 		return err
+	}
+	return os.WriteFile(file, whole, 0o644)
+}
+
+// Encode is the archive of an image.
+func (i *Image) Encode() ([]byte, error) {
+	layer, err := tarArchive(i.Entries)
+	if err != nil {
+		return nil, err
 	}
 	blobs := map[string][]byte{}
 	keep := func(kind string, text []byte) descriptor {
@@ -50,7 +60,7 @@ func (i *Image) Write(file string) error {
 	wholeLayer := keep("layer.v1.tar", layer)
 	config := keep("config.v1+json", encodeJSON(map[string]any{
 		"architecture": i.Arch, "os": "linux",
-		"config": map[string]any{"Cmd": i.Command, "Env": i.Env, "User": i.User},
+		"config": map[string]any{"Cmd": i.Command, "Env": i.Env, "User": i.User, "Labels": i.Labels},
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{wholeLayer.Digest}},
 	}))
 	manifest := keep("manifest.v1+json", encodeJSON(map[string]any{
@@ -73,11 +83,7 @@ func (i *Image) Write(file string) error {
 			entries[k].Mode = 0o644
 		}
 	}
-	whole, err := tarArchive(entries)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, whole, 0o644)
+	return tarArchive(entries)
 }
 
 // descriptor names a part of an OCI layout.

@@ -101,6 +101,9 @@ func (b *build) makeAll(ctx context.Context) error {
 	if b.texts, err = b.readTexts(ctx, notices); err != nil {
 		return err
 	}
+	if err := b.packChart(); err != nil {
+		return err
+	}
 	for _, t := range b.Targets {
 		if err := b.packTarget(t, programs[t]); err != nil {
 			return fmt.Errorf("%s/%s: %w", t.OS, t.Arch, err)
@@ -117,8 +120,10 @@ func (b *build) packTarget(t Target, programs []Entry) error {
 	if err != nil || t.OS != "linux" {
 		return err
 	}
-	b.files["coxswain_"+b.Version.Debian()+"_"+t.Arch+".deb"], err = packDebian(b.Source, t.Arch, programs, b.texts)
-	return err
+	if b.files["coxswain_"+b.Version.Debian()+"_"+t.Arch+".deb"], err = packDebian(b.Source, t.Arch, programs, b.texts); err != nil {
+		return err
+	}
+	return b.packImages(t)
 }
 
 // fileName is the name of a file of the release: coxswain_1.2.3_linux_amd64.tar.gz.

@@ -21,15 +21,7 @@ import (
 func lastRelease(t *testing.T) string {
 	t.Helper()
 	commit := strings.TrimSpace(string(read(t, filepath.Join("testdata", "last-release"))))
-	cache := os.Getenv("COX_CACHE")
-	if cache == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			t.Fatal(err)
-		}
-		cache = filepath.Join(home, ".cache", "coxswain")
-	}
-	to := filepath.Join(cache, "release", commit+"-"+runtime.Version())
+	to := filepath.Join(cacheFolder(t), "release", commit+"-"+runtime.Version())
 	if _, err := os.Stat(to); err == nil {
 		return to
 	}

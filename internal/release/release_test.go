@@ -224,3 +224,16 @@ func TestChecksums(t *testing.T) {
 		t.Errorf("%s\nand not\n%s", got, want.String())
 	}
 }
+
+// cacheFolder is where things are kept that take long to build, outside of the checkout.
+func cacheFolder(t *testing.T) string {
+	t.Helper()
+	if cache := os.Getenv("COX_CACHE"); cache != "" {
+		return cache
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(home, ".cache", "coxswain")
+}
