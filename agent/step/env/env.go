@@ -170,6 +170,13 @@ func (e *environ) set(name, value string) {
 func (e *environ) hasName(name string) bool { _, ok := e.values[name]; return ok }
 func (e *environ) get(name string) string   { return e.values[name] }
 
+// remove drops a variable. Most are not there, which costs nothing.
+func (e *environ) remove(name string) {
+	if e.hasName(name) {
+		e.removeIf(func(n string) bool { return n == name })
+	}
+}
+
 // removeIf drops every variable for which drop is true.
 func (e *environ) removeIf(drop func(name string) bool) {
 	e.names = slices.DeleteFunc(e.names, func(name string) bool {
@@ -200,7 +207,7 @@ func (e *environ) fillVariables(s *envScope, in processKind) {
 		value, ok := v.value(s)
 		switch {
 		case ok && value == "":
-			e.removeIf(func(name string) bool { return name == v.name })
+			e.remove(v.name)
 		case ok:
 			e.set(v.name, value)
 		}
@@ -237,7 +244,7 @@ func (e *environ) setDevices(devices []step.AllocDevice, present []deviceenv.Ven
 	memoryLimits(vars, devices)
 	for name, value := range vars {
 		if value == "" {
-			e.removeIf(func(n string) bool { return n == name })
+			e.remove(name)
 		} else {
 			e.set(name, value)
 		}

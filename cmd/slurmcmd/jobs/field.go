@@ -159,10 +159,10 @@ var fields = []Field{
 		}
 		return strconv.AppendInt(b, max(until-r.Int(column.Submitted), 0), 10)
 	}},
-	{'p', "priority", "PRIORITY", []column.Column{column.Priority}, func(b []byte, r Row) []byte {
-		return strconv.AppendFloat(b, float64(r.Int(column.Priority))/(1<<32), 'f', 14, 64)
+	{'p', "priority", "PRIORITY", PriorityColumns, func(b []byte, r Row) []byte {
+		return strconv.AppendFloat(b, float64(r.Priority())/(1<<32), 'f', 14, 64)
 	}},
-	{'Q', "prioritylong", "PRIORITY", []column.Column{column.Priority}, numberCell(column.Priority)},
+	{'Q', "prioritylong", "PRIORITY", PriorityColumns, func(b []byte, r Row) []byte { return strconv.AppendInt(b, r.Priority(), 10) }},
 	{0, "profile", "PROFILE", nil, fixedCell("NotSet")},
 	{'q', "qos", "QOS", []column.Column{column.QOS}, func(b []byte, r Row) []byte {
 		if len(r.Bytes(column.QOS)) == 0 {

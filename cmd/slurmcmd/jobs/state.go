@@ -51,6 +51,18 @@ func (r Row) StateWords() (long, short string) {
 // Has reports whether one of the job's flags is set.
 func (r Row) Has(flag string) bool { return hasWord(r.Bytes(column.Flags), flag) }
 
+// Priority is the job's priority as Slurm shows it: 0 for a job that is held, and from 1 to
+// 4294967294 for all others. It needs PriorityColumns.
+func (r Row) Priority() int64 {
+	if r.Has("HELD") {
+		return 0
+	}
+	return min(max(r.Int(column.Priority), 1), 1<<32-2)
+}
+
+// PriorityColumns are what Priority needs.
+var PriorityColumns = []column.Column{column.Priority, column.Flags}
+
 func hasWord(list []byte, word string) bool {
 	for len(list) > 0 {
 		one, rest, _ := bytes.Cut(list, []byte{','})

@@ -210,7 +210,7 @@ var fields = []field{
 	{"Planned", 10, waitCols, func(b []byte, l line) []byte { return jobs.AppendLongSpan(b, waitSeconds(l)) }, false},
 	{"PlannedCPU", 10, waitCols, func(b []byte, l line) []byte { return jobs.AppendLongSpan(b, waitSeconds(l)*cpuCount(l)) }, false},
 	{"PlannedCPURAW", 10, waitCols, func(b []byte, l line) []byte { return strconv.AppendInt(b, waitSeconds(l)*cpuCount(l), 10) }, false},
-	{"Priority", 10, []column.Column{column.Priority}, numberField(column.Priority), false},
+	{"Priority", 10, jobs.PriorityColumns, func(b []byte, l line) []byte { return strconv.AppendInt(b, l.Priority(), 10) }, false},
 	{"QOS", 10, []column.Column{column.QOS}, textField(column.QOS), false},
 	{"QOSRAW", 6, nil, fixedField("0"), false},
 	{"Reason", 22, []column.Column{column.Reason, column.State, column.Flags, column.ExitSignal}, func(b []byte, l line) []byte { return append(b, l.ReasonWord()...) }, false},

@@ -50,7 +50,7 @@ func (s *command) jobLines(r jobs.Row) []string {
 	lines := []string{
 		jobHead(r),
 		fmt.Sprintf("UserId=%s(%d) GroupId=%s(%d) MCS_label=N/A", r.Bytes(column.User), r.Int(column.UID), slurmcmd.GroupName(uint32(r.Int(column.GID))), r.Int(column.GID)),
-		fmt.Sprintf("Priority=%d Nice=%d Account=%s QOS=%s", r.Int(column.Priority), r.Int(column.Nice), nullText(r.Bytes(column.Account)), qos),
+		fmt.Sprintf("Priority=%d Nice=%d Account=%s QOS=%s", r.Priority(), r.Int(column.Nice), nullText(r.Bytes(column.Account)), qos),
 		fmt.Sprintf("JobState=%s Reason=%s Dependency=%s", long, r.ReasonWord(), nullText(r.Bytes(column.Dependency))),
 		fmt.Sprintf("Requeue=%d Restarts=%d BatchFlag=%d Reboot=0 ExitCode=%d:%d", r.Int(column.Requeue), r.Restarts(), boolDigit(len(r.Bytes(column.ScriptHash)) > 0), r.Int(column.ExitStatus), r.Int(column.ExitSignal)),
 		fmt.Sprintf("RunTime=%s TimeLimit=%s TimeMin=%s", jobs.AppendLongSpan(nil, r.Elapsed()), limit, timeMin),

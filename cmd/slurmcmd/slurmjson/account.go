@@ -76,7 +76,7 @@ func (w *w) sacctJob(r jobs.Row, groups map[int64]string) {
 	}
 	w.textField("partition", r.Raw(column.Partition))
 	w.boolField("hold", r.Has("HELD"))
-	w.setNumber("priority", r.Int(column.Priority))
+	w.setNumber("priority", r.Priority())
 	w.textField("qos", r.Raw(column.QOS))
 	w.openValue("required", '{')
 	w.intField("CPUs", r.Int(column.CPUs))

@@ -203,7 +203,7 @@ func (w *w) limitFields(r jobs.Row, waits bool) {
 	w.setNumber("preemptable_time", 0)
 	w.setNumber("pre_sus_time", 0)
 	w.boolField("hold", r.Has("HELD"))
-	w.setNumber("priority", r.Int(column.Priority))
+	w.setNumber("priority", r.Priority())
 	w.stringList("priority_by_partition")
 	w.stringList("profile", "NOT_SET")
 	if qos := r.Raw(column.QOS); len(qos) > 0 {

@@ -96,7 +96,8 @@ func byPart(name, of string) func(a, b fastclient.Value) int {
 	}
 }
 
-func jobPriority(j fastclient.Value) float64 { return j.Get("priority").Float() }
+// jobPriority is at least 1, as Slurm's is.
+func jobPriority(j fastclient.Value) float64 { return max(j.Get("priority").Float(), 1) }
 
 // priorityFactor is one factor of a job's priority; of one that was set there are none.
 func priorityFactor(j fastclient.Value, name string) fastclient.Value {
