@@ -69,6 +69,10 @@ func writePasswd(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "passwd"), []byte(strings.Join(lines, "\n")), 0o644)
 }
 
+// chrootMount is where the sshd, in its own mount namespace, has the other Debian. sshd refuses a
+// ChrootDirectory below a folder that others can write to, such as a cache in /tmp.
+const chrootMount = "/mnt"
+
 // startSSHD starts the sshd.
 func (l *Lab) startSSHD(ctx context.Context, dir string) error {
 	for _, key := range []string{"host", "me"} {
@@ -97,7 +101,7 @@ func (l *Lab) startSSHD(ctx context.Context, dir string) error {
 		"PidFile none", "PermitRootLogin prohibit-password", "PasswordAuthentication no", "UsePAM no", "MaxSessions 100", "MaxStartups 100", "SetEnv PATH=" + path + " " + strings.Join(l.Env, " "), "",
 	}, "\n")
 	if l.modern { // they may not leave this Debian by themselves
-		conf += "Match User " + strings.Join(people, ",") + "\nChrootDirectory " + l.hold.root + "\nSetEnv PATH=/usr/bin:/bin " + strings.Join(l.Env, " ") + "\n"
+		conf += "Match User " + strings.Join(people, ",") + "\nChrootDirectory " + chrootMount + "\nSetEnv PATH=/usr/bin:/bin " + strings.Join(l.Env, " ") + "\n"
 	}
 	if err := writePasswd(dir); err != nil {
 		return err
@@ -114,7 +118,14 @@ func (l *Lab) startSSHD(ctx context.Context, dir string) error {
 	if err := os.MkdirAll("/run/sshd", 0o755); err != nil { // sshd wants it
 		return err
 	}
-	return l.startDaemon(ctx, &daemon{name: "sshd", here: true, words: []string{"unshare", "--mount", "sh", "-c", `mount --bind "$0/passwd" /etc/passwd && exec /usr/sbin/sshd -D -e -f "$0/conf"`, dir}, up: isListening(port), alone: true})
+	mounts := `mount --bind "$0/passwd" /etc/passwd`
+	if l.modern {
+		if err := os.MkdirAll(chrootMount, 0o755); err != nil {
+			return err
+		}
+		mounts += ` && mount --rbind "$1" ` + chrootMount
+	}
+	return l.startDaemon(ctx, &daemon{name: "sshd", here: true, words: []string{"unshare", "--mount", "sh", "-c", mounts + ` && exec /usr/sbin/sshd -D -e -f "$0/conf"`, dir, l.hold.root}, up: isListening(port), alone: true})
 }
 
 // Bin is a folder with the cluster's commands, as they can be called outside of it; empty:
