@@ -305,3 +305,45 @@ func TestCloseEndsGoroutines(t *testing.T) {
 	wg.Wait()
 	goleak.VerifyNone(t, before)
 }
+
+// TestPurgeGoesPastDamagedBlobs: blobs that cannot be read keep their rows, are named, and do not keep
+// the others that are old from being purged, even if they fill whole batches.
+//
+// Seen to fail with: a batch that is looked for among the oldest rows alone.
+func TestPurgeGoesPastDamagedBlobs(t *testing.T) {
+	s, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	epoch, err := s.Lead(t.Context(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Unix(1, 0)
+	for i := range 9 {
+		if _, err := s.PutBlob(t.Context(), fmt.Appendf(nil, "blob %d", i)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Append(t.Context(), epoch, []store.Record{{At: at.Add(time.Duration(i) * time.Second), Kind: "x", Data: []byte("{}")}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := s.write.execRows("UPDATE small SET sum = sum + 1 WHERE id <= 6"); n != 6 || err != nil {
+		t.Fatalf("%d rows are damaged, %v", n, err)
+	}
+	purged := 0
+	for {
+		res, err := s.Purge(t.Context(), epoch, store.PurgeRequest{BlobsBefore: at.Add(time.Minute), Limit: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if purged += res.Blobs; !res.More {
+			break
+		}
+	}
+	left, _, err := s.write.queryNumber("SELECT COUNT(*) FROM small")
+	if purged != 3 || left != 6 || err != nil {
+		t.Errorf("%d blobs were purged and %d rows are left, %v", purged, left, err)
+	}
+}

@@ -55,19 +55,7 @@ type old struct {
 // job names. The caller holds s.mu.
 func (s *Store) purgeSmall(ctx context.Context, epoch uint64, req *store.PurgeRequest, res *store.PurgeResult) error {
 	limit := req.Limit - res.Blobs
-	_, touched := s.blobs.inUse()
-	var rows []old
-	err := s.write.queryRows(func(row []driver.Value) error {
-		if !smallTable.isIntact(row) {
-			s.damages.noteDamage(smallTable.damageOf(row))
-			return nil
-		}
-		o := old{id: row[0].(int64), key: key(row[2].([]byte))}
-		if _, has := touched[touch{0, o.id}]; !has {
-			rows = append(rows, o)
-		}
-		return nil
-	}, smallTable.selectRows()+" WHERE put < ? ORDER BY put LIMIT ?", toMicros(req.BlobsBefore), int64(limit))
+	rows, err := s.oldSmall(toMicros(req.BlobsBefore), limit)
 	if err != nil || len(rows) == 0 {
 		return err
 	}
@@ -92,6 +80,29 @@ func (s *Store) purgeSmall(ctx context.Context, epoch uint64, req *store.PurgeRe
 		}
 	}
 	return s.dropSmall(ctx, epoch, toMicros(req.BlobsBefore), rows, res)
+}
+
+// oldSmall lists the oldest rows of the table small that were put before a moment, limit of them at
+// most. Rows that are damaged or in use stay where they are, however many come first, and others
+// after them are listed.
+func (s *Store) oldSmall(before int64, limit int) (rows []old, err error) {
+	_, touched := s.blobs.inUse()
+	for skip, last := 0, limit; len(rows) < limit && last == limit && err == nil; skip += last {
+		last = 0
+		err = s.write.queryRows(func(row []driver.Value) error {
+			last++
+			if !smallTable.isIntact(row) {
+				s.damages.noteDamage(smallTable.damageOf(row))
+				return nil
+			}
+			o := old{id: row[0].(int64), key: key(row[2].([]byte))}
+			if _, has := touched[touch{0, o.id}]; !has && len(rows) < limit {
+				rows = append(rows, o)
+			}
+			return nil
+		}, smallTable.selectRows()+" WHERE put < ? ORDER BY put LIMIT ? OFFSET ?", before, int64(limit), int64(skip))
+	}
+	return rows, err
 }
 
 // dropSmall commits what is written again and removes the rows. It is at least as
