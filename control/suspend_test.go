@@ -247,3 +247,36 @@ func TestAPoolThatMakesNoRoomIsNotAdded(t *testing.T) {
 		t.Errorf("its engine was closed %d times", s.closed["q"])
 	}
 }
+
+// TestWhenAJobWasSuspended: the last time and the sum of all, also after a restart.
+//
+// Seen to fail with: the last time left out of the record's fold.
+func TestWhenAJobWasSuspended(t *testing.T) {
+	c := newClock()
+	n := napper{newHand(1, 4)}
+	b := openFor(t, n, n.hand, control.Config{Clock: c})
+	v := b.launched(b.submit(gang(1, 1)))
+	b.hand.start(v)
+	b.begun(v.Job.ID)
+	var at, until time.Time
+	for range 2 {
+		b.pass(c, time.Minute)
+		at = c.Now()
+		b.suspend(v.Job.ID, true)
+		b.pass(c, 10*time.Minute)
+		until = c.Now()
+		b.suspend(v.Job.ID, false)
+	}
+	b.reopen()
+	got := b.state(v.Job.ID, job.Running)
+	if !got.SuspendedAt.Equal(at) || !got.ResumedAt.Equal(until) || got.SuspendedFor != 20*time.Minute {
+		t.Errorf("suspended from %s to %s, %s in all; want %s to %s, 20m", got.SuspendedAt, got.ResumedAt, got.SuspendedFor, at, until)
+	}
+	b.pass(c, time.Minute)
+	at = c.Now()
+	b.suspend(v.Job.ID, true)
+	got = b.state(v.Job.ID, job.Suspended)
+	if !got.SuspendedAt.Equal(at) || !got.ResumedAt.IsZero() {
+		t.Errorf("it is suspended from %s to %s", got.SuspendedAt, got.ResumedAt)
+	}
+}

@@ -78,6 +78,9 @@ const (
 	ScriptHash
 	Message
 	CancelledBy
+	SuspendedAt
+	ResumedAt
+	SuspendedFor
 
 	Count int = iota // number of columns
 )
@@ -147,6 +150,9 @@ var table = [Count]struct{ name, doc string }{
 	ScriptHash:   {"script_hash", ""},
 	Message:      {"message", "how the last attempt went wrong"},
 	CancelledBy:  {"cancelled_by", "number of the user who asked for its end; empty: nobody"},
+	SuspendedAt:  {"suspended_at", "when the last attempt was suspended last; 0: never"},
+	ResumedAt:    {"resumed_at", "when it went on then; 0: it has not"},
+	SuspendedFor: {"suspended_for", "seconds that the last attempt was suspended in all, without a time that lasts still"},
 }
 
 // String is the column's name on the wire.

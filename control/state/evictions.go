@@ -67,6 +67,7 @@ func (s *State) trackSuspension(e *JobRecord, on bool, at int64) {
 	case on:
 	case a.SuspendedAt > 0:
 		a.suspendedFor += time.Duration(max(at-a.SuspendedAt, 0))
+		a.lastSuspended = [2]int64{a.SuspendedAt, max(at, a.SuspendedAt)}
 		a.SuspendedAt = 0
 		s.Events = append(s.Events, sched.Extended{Job: e.ID, Until: UntilOf(e, s.now)})
 	}

@@ -75,6 +75,7 @@ type Attempt struct {
 	UserSuspended    bool           // with PreemptSuspended: somebody suspended it too, so it stays suspended when it has its place again
 	SuspendedAt      int64          // since when it is suspended; 0: it is not
 	suspendedFor     time.Duration  // how long it was suspended before
+	lastSuspended    [2]int64       // from when to when it was suspended last, and is not now
 	Added            []*JobAddition // to an elastic job while it runs; never written
 	Ranks            int            // the next rank that nobody has had
 	settled          bool           // it is not to grow any more

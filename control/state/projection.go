@@ -159,6 +159,7 @@ type attemptRow struct {
 	Asleep     bool            `json:"asleep,omitempty"`
 	HeldFrom   int64           `json:"held_from,omitempty"`
 	HeldFor    time.Duration   `json:"held_for,omitempty"`
+	HeldLast   [2]int64        `json:"held_last,omitzero"`
 	Added      []*JobAddition  `json:"added,omitempty"`
 	Ranks      int             `json:"ranks,omitempty"`
 	Settled    bool            `json:"settled,omitempty"`
@@ -215,7 +216,7 @@ func (e *JobRecord) projectDetail(spec *job.Spec) []byte {
 		d.Last = &attemptRow{
 			Allocation: uint64(a.AllocationID), Epoch: a.epoch, Pool: a.Pool, Claims: a.Claims, Flavors: a.Flavors, License: a.License, Cancel: a.Cancel, Handed: a.Handed,
 			Requeue: a.Requeue, Preempted: a.Preempted, Asked: a.asked, Saved: a.Saved, Expired: a.Expired, Started: a.started, Ended: a.ended, Exit: a.exit, Limit: a.limit,
-			Parked: a.PreemptSuspended, Asleep: a.UserSuspended, HeldFrom: a.SuspendedAt, HeldFor: a.suspendedFor,
+			Parked: a.PreemptSuspended, Asleep: a.UserSuspended, HeldFrom: a.SuspendedAt, HeldFor: a.suspendedFor, HeldLast: a.lastSuspended,
 			Added: a.Added, Ranks: a.Ranks, Settled: a.settled,
 		}
 		if a.Report != nil {

@@ -268,7 +268,7 @@ func (s *State) entryOf(row *store.JobRow, d *RowDetail) (*JobRecord, error) {
 		e.Last = &Attempt{
 			AllocationID: ledger.ID(a.Allocation), epoch: a.Epoch, Pool: a.Pool, Claims: a.Claims, Flavors: a.Flavors, License: a.License, Cancel: a.Cancel, Handed: a.Handed,
 			Requeue: a.Requeue, Preempted: a.Preempted, asked: a.Asked, Saved: a.Saved, Expired: a.Expired, started: a.Started, ended: a.Ended, exit: a.Exit, limit: a.Limit,
-			PreemptSuspended: a.Parked, UserSuspended: a.Asleep, SuspendedAt: a.HeldFrom, suspendedFor: a.HeldFor,
+			PreemptSuspended: a.Parked, UserSuspended: a.Asleep, SuspendedAt: a.HeldFrom, suspendedFor: a.HeldFor, lastSuspended: a.HeldLast,
 			Added: a.Added, Ranks: a.Ranks, settled: a.Settled,
 		}
 		if a.Report != nil {

@@ -28,6 +28,11 @@ type View struct {
 	Message              string    // why it was ended, as who ended it said
 	CancelledBy          *uint32   // the user who asked for its end; nil: nobody
 
+	// When the last attempt was suspended last, zero: never; and when it went on, zero: it is suspended
+	// still, or ended so.
+	SuspendedAt, ResumedAt time.Time
+	SuspendedFor           time.Duration // how long it was suspended in all, without a time that lasts still
+
 	Past    []PastAttempt // attempts that ran before the last one, oldest first
 	Retried int           // of its Retries, so many were begun or wait to begin
 
@@ -88,6 +93,10 @@ func (vr *Viewer) View(e *JobRecord, whole bool) *View {
 		v.Claims, v.Pool = a.allClaims(), a.Pool
 		if IsDelegated(a.Claims) {
 			v.Claims = a.seen
+		}
+		v.SuspendedAt, v.ResumedAt, v.SuspendedFor = FromNanos(a.lastSuspended[0]), FromNanos(a.lastSuspended[1]), a.suspendedFor
+		if a.SuspendedAt > 0 {
+			v.SuspendedAt, v.ResumedAt = FromNanos(a.SuspendedAt), time.Time{}
 		}
 		for _, x := range a.Added {
 			v.Added = append(v.Added, Addition{Ref: e.AdditionRef(x), Claims: x.Claims, First: x.First})

@@ -1,6 +1,7 @@
 package sacct
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -15,6 +16,25 @@ import (
 type line struct {
 	jobs.Row
 	batch bool
+}
+
+// suspended is how long the job's last attempt was suspended, seconds. It needs span.
+func (l line) suspended() int64 {
+	n := l.Int(column.SuspendedFor)
+	if from := l.Int(column.SuspendedAt); from > 0 && l.Int(column.ResumedAt) == 0 {
+		n += max(cmp.Or(l.Int(column.Ended), l.Now)-from, 0)
+	}
+	return n
+}
+
+// Elapsed is how long the job's last attempt ran, seconds, without the time that it was suspended.
+// It needs span.
+func (l line) Elapsed() int64 {
+	n := l.Row.Elapsed()
+	if n == 0 {
+		return 0
+	}
+	return max(n-l.suspended(), 0)
 }
 
 // field is a column of sacct.
@@ -43,9 +63,9 @@ func fixedField(s string) func([]byte, line) []byte {
 }
 
 var (
-	span     = []column.Column{column.State, column.Started, column.Ended}
+	span     = []column.Column{column.State, column.Started, column.Ended, column.SuspendedAt, column.ResumedAt, column.SuspendedFor}
 	exitCols = []column.Column{column.ExitStatus, column.ExitSignal, column.State, column.Flags, column.CancelledBy}
-	counts   = []column.Column{column.State, column.Started, column.Ended, column.CPUs, column.NodesMin}
+	counts   = append([]column.Column{column.CPUs, column.NodesMin}, span...)
 )
 
 func isPending(l line) bool { return l.Base() == job.Pending }
@@ -229,7 +249,7 @@ var fields = []field{
 	{"State", 10, []column.Column{column.State, column.Flags, column.CancelledBy}, appendState, true},
 	{"Submit", 19, []column.Column{column.Submitted}, timeField(func(l line) int64 { return l.Int(column.Submitted) }), true},
 	{"SubmitLine", 20, []column.Column{column.Command}, textField(column.Command), false},
-	{"Suspended", 10, nil, fixedField("00:00:00"), true},
+	{"Suspended", 10, span, func(b []byte, l line) []byte { return jobs.AppendLongSpan(b, l.suspended()) }, true},
 	{"StdErr", 20, []column.Column{column.Stderr}, textField(column.Stderr), false},
 	{"StdIn", 20, []column.Column{column.Stdin}, textField(column.Stdin), false},
 	{"StdOut", 20, []column.Column{column.Stdout}, textField(column.Stdout), false},

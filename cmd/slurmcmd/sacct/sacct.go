@@ -225,6 +225,9 @@ func (q *query) showJobs() error {
 	var want jobs.Want
 	want.Add(column.ID, column.State, column.Flags, column.Started, column.ScriptHash, column.HetSize, column.NodeList)
 	want.Add(column.Submitted, column.Eligible, column.Ended, column.CancelledBy)
+	if slices.Contains(q.states, "SUSPENDED") {
+		want.Add(span...)
+	}
 	for _, c := range cols {
 		want.Add(c.needs...)
 	}

@@ -71,7 +71,11 @@ func (q *query) inWindow(r jobs.Row) bool {
 		case "RUNNING":
 			return p.started > 0 && p.started < to && (p.ended == 0 || from < p.ended)
 		case "SUSPENDED":
-			return r.Base() == job.Suspended && !wasCancelled(r)
+			at, until := r.Int(column.SuspendedAt), r.Int(column.ResumedAt)
+			if until == 0 {
+				until = p.ended
+			}
+			return at > 0 && at < to && (until == 0 || from < until)
 		case "CANCELLED":
 			return wasCancelled(r) && p.ended >= from && p.ended <= to
 		}
