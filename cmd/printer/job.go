@@ -34,7 +34,6 @@ func Job(p Page, j *api.Job) string {
 	}
 	c.fact("ranks", groupRanks(j.Tasks))
 	c.fact("message", j.Message)
-	c.fact("retries", retriesText(j))
 	for i, a := range j.Past {
 		c.fact([]string{"before", ""}[min(i, 1)], pastText(p, a))
 	}
@@ -110,13 +109,12 @@ func printPoolChoice(c *card, j *api.Job) {
 	}
 }
 
-// retriesText is "1 of 3 used; on 75, oom; the first after 30 s".
-func retriesText(j *api.Job) string {
-	if j.Spec == nil || j.Spec.Retries == nil {
+// retriesText is "up to 3; on 75, oom; the first after 30 s".
+func retriesText(r *job.Retries) string {
+	if r == nil {
 		return ""
 	}
-	r := j.Spec.Retries
-	after := "error"
+	after := job.RetryOnError
 	if len(r.On) > 0 {
 		after = strings.Join(r.On, ", ")
 	}
@@ -124,7 +122,7 @@ func retriesText(j *api.Job) string {
 	if r.Backoff > 0 {
 		pause = "the first after " + Duration(r.Backoff)
 	}
-	return fmt.Sprintf("%d of %d used; on %s; %s", j.Retried, r.Count, after, pause)
+	return fmt.Sprintf("up to %d; on %s; %s", r.Count, after, pause)
 }
 
 // pastText is "attempt 1 on v1: exit 3 after 12 s, at 12:01; then retry 1".
@@ -275,6 +273,7 @@ func printSource(c *card, s *job.Spec) {
 	if !s.Deadline.IsZero() {
 		c.fact("deadline", c.p.Time(s.Deadline))
 	}
+	c.fact("retries", retriesText(s.Retries))
 	c.fact("image", s.Image)
 	c.fact("licenses", s.Licenses)
 	c.fact("comment", s.Comment)

@@ -172,12 +172,15 @@ func TestJobCardOfARetriedJob(t *testing.T) {
 	}
 	got := printer.Job(pipe, &j)
 	want := `
-retries   1 of 2 used; on 75, oom; the first after 30 s
 before    attempt 1 on v[1-2]: node-lost after 1 min, at 09:41:00: v2 does not answer
           attempt 2 on v1: exit 75 after 1 min, at 09:51:00; then retry 1
 `
-	if !strings.Contains(got, want) {
+	const retries = "\nretries   up to 2; on 75, oom; the first after 30 s\n"
+	if !strings.Contains(got, want) || !strings.Contains(got, retries) {
 		t.Errorf("%s", got)
+	}
+	if text := printer.DryRun(pipe, j.Spec, "train.yaml"); !strings.Contains(text, retries) {
+		t.Errorf("%s", text)
 	}
 }
 
