@@ -137,7 +137,7 @@ var transitions = []Transition{
 	{Pending, Failed, []Cause{ByControl}, "it can never start, or starting it failed for good"},
 	{Pending, Deadline, []Cause{ByControl}, "it could no longer end before its deadline"},
 
-	{Running, Pending, []Cause{ByUser, ByScheduler, ByEngine}, "requeued: asked for, preempted, or its node was lost; the old attempt is proved ended"},
+	{Running, Pending, []Cause{ByUser, ByScheduler, ByEngine}, "requeued: asked for, preempted, its node was lost, or its retries or the site's rules cover its failure; the old attempt is proved ended"},
 	{Running, Suspended, []Cause{ByUser, ByScheduler}, "its processes were stopped, the allocation stays"},
 	{Running, Completed, []Cause{ByEngine}, "every task ended with exit 0"},
 	{Running, Cancelled, []Cause{ByUser}, "cancelled while it ran, and proved ended"},
