@@ -27,16 +27,16 @@ var filtered = []struct {
 	base    []string
 	others  string
 }{
-	{"squeue", squeue.Options, squeue.Main, []string{"-h"}, "clusters format Format iterate sort"},
-	{"sacct", sacct.Options, sacct.Main, []string{"-n", "-a", "-S", "2026-11-01"}, "clusters delimiter endtime format starttime units"},
-	{"sinfo", sinfo.Options, sinfo.Main, []string{"-h", "-N"}, "clusters format Format iterate sort"},
-	{"sprio", sprio.Options, sprio.Main, []string{"-h"}, "clusters format sort"},
-	{"sshare", sshare.Options, sshare.Main, []string{"-h", "-U"}, "clusters format"},
-	{"scancel", scancel.Options, scancel.Main, []string{"-v"}, "clusters signal sibling wckey"},
+	{"squeue", squeue.Options, squeue.Main, []string{"-h"}, "autocomplete clusters format Format iterate sort"},
+	{"sacct", sacct.Options, sacct.Main, []string{"-n", "-a", "-S", "2026-11-01"}, "associations autocomplete clusters delimiter endtime file flags format starttime units wckeys"},
+	{"sinfo", sinfo.Options, sinfo.Main, []string{"-h", "-N"}, "autocomplete clusters format Format iterate sort"},
+	{"sprio", sprio.Options, sprio.Main, []string{"-h"}, "autocomplete clusters format sort"},
+	{"sshare", sshare.Options, sshare.Main, []string{"-h", "-U"}, "autocomplete clusters format"},
+	{"scancel", scancel.Options, scancel.Main, []string{"-v"}, "autocomplete clusters signal sibling wckey"},
 }
 
 // emptyRefused are the filters of which Slurm's command refuses an empty value.
-var emptyRefused = []string{"sacct --uid", "sacct --user", "scancel --state", "scancel --states", "scancel --user"}
+var emptyRefused = []string{"sacct --uid", "sacct --user", "scancel --state", "scancel --user", "sacct --nnodes", "sacct --ncpus", "sacct --timelimit-min", "sacct --timelimit-max"}
 
 // TestEmptyFilter: an empty value of a filter, as of a variable that is not set, chooses
 // nothing or is refused. It never counts as no filter.

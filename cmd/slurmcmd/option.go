@@ -60,6 +60,11 @@ func Refused(long string, short byte, arg getopt.Arg, instead string) Option {
 	}}
 }
 
+// Autocomplete refuses the option by which Slurm's own completion for shells asks for options.
+func Autocomplete() Option {
+	return Refused("autocomplete", 0, getopt.Required, "cox completion writes the completion of cox")
+}
+
 // Textf is an error in Slurm's words.
 func Textf(format string, args ...any) error { return fmt.Errorf(format, args...) }
 
@@ -131,6 +136,9 @@ func (e *UsageError) printUsage(c *Command) {
 
 // options are a command's options as getopt reads them.
 type options []Option
+
+// TableOf is a command's options as getopt reads them.
+func TableOf(list []Option) getopt.Table { return options(list) }
 
 // Long implements getopt.Table.
 func (o options) Long(name string) (index int, possible []string) {

@@ -52,6 +52,14 @@ func GroupName(gid uint32) string {
 	return name
 }
 
+// GroupID returns the number of a group of this machine by name, or reads a number.
+func GroupID(name string) (uint32, bool) {
+	if n, err := strconv.ParseUint(name, 10, 32); err == nil {
+		return uint32(n), true
+	}
+	return findEntry("/etc/group", name)
+}
+
 // findEntry finds the number of a name in a file of the form name:x:number:….
 func findEntry(file, name string) (id uint32, found bool) {
 	eachLine(file, func(f []string) bool {

@@ -19,6 +19,7 @@ const (
 	whyNoPTY    = "not built yet: steps have no terminal"
 	whyNoCont   = "a step has no container; start apptainer or podman in the step, or leave the option out to run the machine's programs"
 	whyNoBcast  = "not needed: the nodes share the file system"
+	whyShell    = "it belongs to the shell completion of Slurm's srun"
 	whyHardware = "the allocation decides which CPUs there are"
 )
 
@@ -41,7 +42,7 @@ var table = []Option{
 	{"label", 'l', none, "", Honoured, "", Refused, "put the prefix into the command, or use sbatch with srun inside"},
 	{"unbuffered", 'u', none, "", Honoured, "", Silent, ""},
 	{"exact", 0, none, "", Honoured, "", Silent, ""},
-	{"overlap", 0, none, "", Honoured, "", Silent, ""},
+	{"overlap", 0, optional, "", Honoured, "", Silent, ""},
 	{"oversubscribe", 's', none, "", Honoured, "", Submitted, ""},
 	{"exclusive", 0, optional, "", Honoured, "", Submitted, ""},
 	{"overcommit", 'O', none, "", Honoured, "", Submitted, ""},
@@ -149,6 +150,12 @@ var table = []Option{
 	{"stepmgr", 0, none, "", Silent, whyInJob, Submitted, ""},
 	{"switches", 0, required, "", Silent, whyInJob, Submitted, ""},
 	{"thread-spec", 0, required, "", Silent, whyInJob, Submitted, ""},
+	{"autocomplete", 0, required, "", Refused, whyShell, Refused, whyShell},
+	{"debugger-test", 0, none, "", Refused, "not built yet: debuggers of parallel programs", Refused, "leave it out"},
+	{"external-launcher", 0, optional, "", Refused, "not built yet: steps for the launchers of other programs; mpirun starts its own srun", Refused, "leave it out"},
+	{"interactive", 0, none, "", Refused, "not built yet: steps have no terminal", Refused, "cox exec JOB -- COMMAND opens a terminal beside a running job"},
+	{"msg-timeout", 0, required, "", Ignored, "srun waits for its nodes by itself", Silent, ""},
+	{"treewidth", 0, required, "", Ignored, "srun talks to each node directly", Silent, ""},
 	{"threads", 'T', required, "", Silent, "srun starts as many as it needs", Silent, ""},
 	{"threads-per-core", 0, required, "", Silent, whyHardware, Submitted, ""},
 	{"time-min", 0, required, "", Silent, whyInJob, Submitted, ""},

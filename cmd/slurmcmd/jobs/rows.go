@@ -69,14 +69,18 @@ func None(w *Want, now time.Time) *Rows {
 func (r *Rows) Len() int { return r.table.Len() }
 
 // Row returns one job.
-func (r *Rows) Row(i int) Row { return Row{r, i, -1} }
+func (r *Rows) Row(i int) Row { return Row{Rows: r, i: i, part: -1} }
 
 // Row is one job, or one component of a heterogeneous one.
 type Row struct {
 	*Rows
-	i    int
-	part int // index of the component; -1: the job is none
+	i         int
+	part      int    // index of the component; -1: the job is none
+	partition string // stands for the job's list of partitions; empty: the list itself
 }
+
+// InPartition is the job as if it were in one of its partitions alone.
+func (r Row) InPartition(name string) Row { r.partition = name; return r }
 
 // Component returns one component of a heterogeneous job.
 func (r Row) Component(k int) Row { r.part = k; return r }
@@ -121,8 +125,11 @@ func cleanControl(b []byte) []byte {
 // Raw is a cell as it is, for programs.
 func (r Row) Raw(c column.Column) []byte {
 	at := r.want.at[c]
-	if at == 0 {
+	switch {
+	case at == 0:
 		return nil
+	case c == column.Partition && r.partition != "":
+		return []byte(r.partition)
 	}
 	return r.table.Cell(r.i, int(at)-1)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/jobs"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/slurmjson"
+	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/getopt"
 	"github.com/coxswain-sched/coxswain/model/hostlist"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -49,6 +50,8 @@ type query struct {
 	parsable, bar, environ     bool // bar: no delimiter at the end of a line
 	json                       bool
 	jsonForm                   string
+	listReasons, listStates    bool // --helpreason, --helpstate
+	choice                     choice
 }
 
 // Options lists the options of sacct, for documents and tests.
@@ -56,11 +59,14 @@ func Options() []slurmcmd.Option { return (&query{Command: &slurmcmd.Command{}})
 
 func (q *query) options() []slurmcmd.Option {
 	preset := func(f string) func(string) error { return func(string) error { q.format = f; return nil } }
-	return append(q.ClusterOptions(), []slurmcmd.Option{
+	return slices.Concat(q.ClusterOptions(), q.choice.options(), []slurmcmd.Option{
 		slurmcmd.List("accounts", 'A', &q.accounts),
 		slurmcmd.Flag("allocations", 'X', &q.alone),
 		slurmcmd.Flag("allusers", 'a', &q.all),
 		slurmcmd.Ignored("allclusters", 'L', getopt.None),
+		slurmcmd.Ignored("array", 0, getopt.None), // each task has its own line
+		slurmcmd.Refused("associations", 'x', getopt.Required, "associations have no numbers here; -A and -u choose by account and user"),
+		slurmcmd.Autocomplete(),
 		slurmcmd.Flag("batch-script", 'B', &q.script),
 		{Long: "brief", Short: 'b', Do: preset(formatBrief)},
 		slurmcmd.Refused("completion", 'c', getopt.None, "leave it out: all jobs stand in the store"),
@@ -68,10 +74,17 @@ func (q *query) options() []slurmcmd.Option {
 		slurmcmd.Ignored("duplicates", 'D', getopt.None),
 		{Long: "endtime", Short: 'E', Arg: getopt.Required, Do: q.timeOption(&q.to)},
 		slurmcmd.Flag("env-vars", 0, &q.environ),
+		slurmcmd.Ignored("expand-patterns", 0, getopt.None), // the names of files have no patterns here
 		slurmcmd.Ignored("federation", 0, getopt.None),
+		slurmcmd.Alias("fields", "format"),
+		slurmcmd.Refused("file", 'f', getopt.Required, "leave it out: all jobs are in the server's history"),
+		slurmcmd.Refused("flags", 'F', getopt.Required, "the history does not keep which pass started a job"),
 		{Long: "format", Short: 'o', Arg: getopt.Required, Do: func(s string) error { q.format = strings.TrimPrefix(q.format+","+s, ","); return nil }},
 		slurmcmd.Flag("help", 'h', &q.help),
 		slurmcmd.Flag("helpformat", 'e', &q.list),
+		slurmcmd.Alias("help-fields", "helpformat"),
+		slurmcmd.Flag("helpreason", 0, &q.listReasons),
+		slurmcmd.Flag("helpstate", 0, &q.listStates),
 		slurmcmd.Filter("jobs", 'j', q.addIDs),
 		{Long: "json", Arg: getopt.Optional, Do: func(s string) error { q.json, q.jsonForm = true, s; return nil }},
 		slurmcmd.Ignored("local", 0, getopt.None),
@@ -89,14 +102,15 @@ func (q *query) options() []slurmcmd.Option {
 		slurmcmd.Ignored("truncate", 'T', getopt.None),
 		slurmcmd.Ignored("units", 0, getopt.Required),
 		slurmcmd.Flag("usage", 'U', &q.help),
-		slurmcmd.List("uid", 0, &q.users),
 		slurmcmd.List("user", 'u', &q.users),
+		slurmcmd.Alias("uid", "user"),
 		slurmcmd.Ignored("use-local-uid", 0, getopt.None),
 		slurmcmd.Ignored("verbose", 'v', getopt.None),
 		slurmcmd.Flag("version", 'V', &q.version),
+		slurmcmd.Refused("wckeys", 'W', getopt.Required, "jobs have no workload keys"),
 		slurmcmd.Ignored("whole-hetjob", 0, getopt.Optional),
 		slurmcmd.Refused("yaml", 0, getopt.Optional, "--json is there"),
-	}...)
+	})
 }
 
 func (q *query) run(args []string) error {
@@ -109,6 +123,14 @@ func (q *query) run(args []string) error {
 	case q.list:
 		q.printNames()
 		return nil
+	case q.listReasons:
+		q.Out.WriteString(strings.Join(reasonWords(), "\n") + "\n")
+		return nil
+	case q.listStates:
+		q.Out.WriteString(strings.Join(jobs.StateNames, "\n") + "\n")
+		return nil
+	case (q.script || q.environ) && q.json:
+		return fault.New(fault.Unsupported, "--json of scripts and environments is not built yet").Advise("leave --json out")
 	case len(rest) > 0:
 		return slurmcmd.Textf("Unrecognized option: %s", rest[0])
 	}
@@ -224,6 +246,7 @@ func (q *query) showJobs() error {
 	}
 	var want jobs.Want
 	want.Add(column.ID, column.State, column.Flags, column.Started, column.ScriptHash, column.HetSize, column.NodeList)
+	want.Add(q.choice.needs()...)
 	want.Add(column.Submitted, column.Eligible, column.Ended, column.CancelledBy)
 	if slices.Contains(q.states, "SUSPENDED") {
 		want.Add(span...)
@@ -253,7 +276,7 @@ func (q *query) showJobs() error {
 
 // fetchRows gets the jobs.
 func (q *query) fetchRows(want *jobs.Want) (*jobs.Rows, error) {
-	if slurmcmd.MatchesNothing(q.users, q.accounts, q.partitions, q.qos, q.names, q.nodes, q.states) {
+	if slurmcmd.MatchesNothing(q.users, q.accounts, q.partitions, q.qos, q.names, q.nodes, q.states, q.choice.constraints, q.choice.groups, q.choice.reasons) {
 		return jobs.None(want, q.Now), nil
 	}
 	c, err := q.Client()
@@ -286,7 +309,7 @@ func (q *query) chooseRows(rows *jobs.Rows) []jobs.Row {
 	var out []jobs.Row
 	for i := range rows.Len() {
 		r := rows.Row(i)
-		if !q.inWindow(r) || !q.onNodes(r) {
+		if !q.inWindow(r) || !q.onNodes(r) || !q.choice.takes(r) {
 			continue
 		}
 		if n := int(r.Int(column.HetSize)); n > 1 {

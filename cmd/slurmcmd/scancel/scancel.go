@@ -52,6 +52,7 @@ func Options() []slurmcmd.Option { return (&killer{Command: &slurmcmd.Command{}}
 func (k *killer) options() []slurmcmd.Option {
 	return append(k.ClusterOptions(), []slurmcmd.Option{
 		slurmcmd.List("account", 'A', &k.sel.Accounts),
+		slurmcmd.Autocomplete(),
 		slurmcmd.Flag("batch", 'b', &k.batch),
 		slurmcmd.Ignored("cron", 'c', getopt.None), // it adds cron jobs, of which there are none
 		slurmcmd.Flag("ctld", 0, &k.ctld),
@@ -59,7 +60,7 @@ func (k *killer) options() []slurmcmd.Option {
 		slurmcmd.Flag("help", 0, &k.help),
 		slurmcmd.Flag("hurry", 'H', &k.hurry),
 		slurmcmd.Flag("interactive", 'i', &k.ask),
-		slurmcmd.Filter("jobname", 0, k.setName),
+		slurmcmd.Alias("jobname", "name"),
 		slurmcmd.Flag("me", 0, &k.me),
 		slurmcmd.Filter("name", 'n', k.setName),
 		slurmcmd.List("nodelist", 'w', &k.sel.Nodes),
@@ -70,7 +71,7 @@ func (k *killer) options() []slurmcmd.Option {
 		slurmcmd.Refused("sibling", 0, getopt.Required, "there are no federations"),
 		{Long: "signal", Short: 's', Arg: getopt.Required, Do: k.setSignal},
 		slurmcmd.Filter("state", 't', k.addStates),
-		slurmcmd.Filter("states", 0, k.addStates),
+		slurmcmd.Alias("states", "state"),
 		slurmcmd.Flag("usage", 0, &k.help),
 		slurmcmd.Filter("user", 'u', k.addUser),
 		{Long: "verbose", Short: 'v', Do: func(string) error { k.verbose++; return nil }},

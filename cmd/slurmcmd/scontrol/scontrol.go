@@ -44,6 +44,7 @@ func Options() []slurmcmd.Option { return (&command{Command: &slurmcmd.Command{}
 func (s *command) options() []slurmcmd.Option {
 	return append(s.ClusterOptions(), []slurmcmd.Option{
 		slurmcmd.Ignored("all", 'a', getopt.None),
+		slurmcmd.Autocomplete(),
 		slurmcmd.Flag("details", 'd', &s.details),
 		slurmcmd.Ignored("federation", 0, getopt.None),
 		slurmcmd.Flag("help", 'h', &s.help),
@@ -54,7 +55,8 @@ func (s *command) options() []slurmcmd.Option {
 		slurmcmd.Flag("oneliner", 'o', &s.oneLine),
 		slurmcmd.Flag("quiet", 'Q', &s.quiet),
 		slurmcmd.Ignored("sibling", 0, getopt.None),
-		slurmcmd.Flag("usage", 0, &s.help),
+		slurmcmd.Refused("uid", 'u', getopt.Required, "run scontrol as that user"),
+		slurmcmd.Alias("usage", "help"),
 		slurmcmd.Ignored("verbose", 'v', getopt.None),
 		slurmcmd.Flag("version", 'V', &s.version),
 		slurmcmd.Refused("yaml", 0, getopt.Optional, "--json is there"),

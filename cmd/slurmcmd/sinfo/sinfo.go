@@ -53,7 +53,10 @@ type show struct {
 	json                      bool
 	jsonForm                  string
 	help, version             bool
-	iterate                   time.Duration
+
+	listLetters, listNames, listStates bool // --helpformat, --helpFormat, --helpstate
+
+	iterate time.Duration
 
 	used []bool // fields that the format has
 }
@@ -64,6 +67,7 @@ func Options() []slurmcmd.Option { return (&show{Command: &slurmcmd.Command{}}).
 func (s *show) options() []slurmcmd.Option {
 	return append(s.ClusterOptions(), []slurmcmd.Option{
 		slurmcmd.Ignored("all", 'a', getopt.None),
+		slurmcmd.Autocomplete(),
 		slurmcmd.Flag("dead", 'd', &s.dead),
 		slurmcmd.Ignored("exact", 'e', getopt.None),
 		slurmcmd.Ignored("federation", 0, getopt.None),
@@ -71,6 +75,9 @@ func (s *show) options() []slurmcmd.Option {
 		slurmcmd.Text("Format", 'O', &s.long),
 		slurmcmd.Ignored("future", 'F', getopt.None),
 		slurmcmd.Flag("help", 0, &s.help),
+		slurmcmd.Flag("helpformat", 0, &s.listLetters),
+		slurmcmd.Flag("helpFormat", 0, &s.listNames),
+		slurmcmd.Flag("helpstate", 0, &s.listStates),
 		slurmcmd.Ignored("hide", 0, getopt.None),
 		{Long: "iterate", Short: 'i', Arg: getopt.Required, Do: s.setIterate},
 		{Long: "json", Arg: getopt.Optional, Do: func(v string) error { s.json, s.jsonForm = true, v; return nil }},
@@ -105,6 +112,9 @@ func (s *show) parse(args []string) (done bool, err error) {
 	case s.version:
 		s.Out.WriteString(slurmcmd.Version + "\n")
 		return true, nil
+	case s.listLetters, s.listNames, s.listStates:
+		s.writeLists()
+		return true, nil
 	case len(rest) > 0:
 		return true, slurmcmd.Textf("Unrecognized option: %s", rest[0])
 	case s.resv && s.json:
@@ -122,6 +132,26 @@ func (s *show) parse(args []string) (done bool, err error) {
 	s.ChooseClustersFrom("SLURM_CLUSTERS")
 	s.heading, err = s.CheckClusters()
 	return false, err
+}
+
+// writeLists writes what formats and states there are.
+func (s *show) writeLists() {
+	if s.listStates {
+		s.Out.WriteString(strings.ToUpper(strings.ReplaceAll(stateNames, ",", "\n")) + "\n")
+		return
+	}
+	var letters, names []string
+	for _, f := range fields {
+		if f.letter != 0 {
+			letters = append(letters, "%"+string(f.letter))
+		}
+		names = append(names, f.long)
+	}
+	if s.listLetters {
+		slurmcmd.WriteColumns(s.Out, letters, 8, 6)
+		return
+	}
+	slurmcmd.WriteColumns(s.Out, names, 4, 20)
 }
 
 func (s *show) setIterate(v string) error {

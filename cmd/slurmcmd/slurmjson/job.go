@@ -43,6 +43,21 @@ func Jobs(c *slurmcmd.Command, form string, list []jobs.Row) error {
 	return doc.flushLarge(c.Out, true)
 }
 
+// JobStates writes the document of squeue --only-job-state.
+func JobStates(c *slurmcmd.Command, form string, list []jobs.Row) error {
+	if err := CheckForm(form); err != nil {
+		return err
+	}
+	doc := beginDocument("jobs")
+	for _, r := range list {
+		doc.openValue("", '{')
+		doc.stringField("job_id", string(r.AppendName(nil)))
+		doc.jobStates("state", r)
+		doc.close('}')
+	}
+	return doc.endDocument(c)
+}
+
 // squeueJob writes one element of jobs[], in Slurm's order.
 func (w *w) squeueJob(r jobs.Row, groups map[int64]string) {
 	state := r.Base()

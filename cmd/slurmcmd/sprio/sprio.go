@@ -23,7 +23,7 @@ type query struct {
 	ids, users, partitions []string
 	format, sort           string
 	long, norm, weights    bool
-	noHeader               bool
+	noHeader, listLetters  bool
 	help, usage, version   bool
 }
 
@@ -34,7 +34,9 @@ func (q *query) options() []slurmcmd.Option {
 	return append(q.ClusterOptions(), []slurmcmd.Option{
 		slurmcmd.Ignored("federation", 0, getopt.None),
 		slurmcmd.Text("format", 'o', &q.format),
+		slurmcmd.Autocomplete(),
 		slurmcmd.Flag("help", 0, &q.help),
+		slurmcmd.Flag("helpformat", 0, &q.listLetters),
 		slurmcmd.Numbers("jobs", 'j', func(s string) error { q.ids = append(q.ids, slurmcmd.SplitFilter(s)...); return nil }, func() {}),
 		slurmcmd.Ignored("local", 0, getopt.None),
 		slurmcmd.Flag("long", 'l', &q.long),
@@ -42,9 +44,11 @@ func (q *query) options() []slurmcmd.Option {
 		slurmcmd.Flag("norm", 'n', &q.norm),
 		slurmcmd.List("partition", 'p', &q.partitions),
 		slurmcmd.Ignored("sibling", 0, getopt.None),
+		slurmcmd.Alias("sib", "sibling"),
 		slurmcmd.Text("sort", 'S', &q.sort),
 		slurmcmd.Flag("usage", 0, &q.usage),
 		slurmcmd.List("user", 'u', &q.users),
+		slurmcmd.Alias("users", "user"),
 		slurmcmd.Ignored("verbose", 'v', getopt.None),
 		slurmcmd.Flag("version", 'V', &q.version),
 		slurmcmd.Flag("weights", 'w', &q.weights),
@@ -57,6 +61,13 @@ func (q *query) run(args []string) error {
 	case err != nil:
 		return err
 	case q.Told(q.help, helpText, false), q.Told(q.usage, usageText, q.version):
+		return nil
+	case q.listLetters:
+		var letters []string
+		for _, f := range fields {
+			letters = append(letters, "%"+string(f.letter))
+		}
+		slurmcmd.WriteColumns(q.Out, letters, 8, 6)
 		return nil
 	case len(rest) > 0:
 		q.Errorf("Unrecognized option: %s", rest[0])

@@ -9,12 +9,14 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/jobs"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/layout"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/slurmjson"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // The formats that squeue has for itself.
 const (
 	formatShort = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
 	formatLong  = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
+	formatState = "%.18i %.2t"
 	formatStart = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R"
 )
 
@@ -45,6 +47,12 @@ func (q *query) showJobs() error {
 	if len(q.licenses) > 0 {
 		want.Add(column.Licenses)
 	}
+	if q.notMe {
+		want.Add(column.UID)
+	}
+	if q.perPartition {
+		want.Add(column.Partition)
+	}
 	rows, err := q.fetchRows(&want)
 	if err != nil {
 		return err
@@ -58,7 +66,10 @@ func (q *query) showJobs() error {
 		}
 	}
 	list := q.chooseRows(rows)
-	if q.json {
+	switch {
+	case q.json && q.onlyState:
+		return slurmjson.JobStates(q.Command, q.jsonForm, list)
+	case q.json:
 		return slurmjson.Jobs(q.Command, q.jsonForm, list)
 	}
 	slices.SortStableFunc(list, order)
@@ -168,13 +179,29 @@ func (q *query) chooseRows(rows *jobs.Rows) []jobs.Row {
 		if !f.Match(r) || !emptyOrContains(q.reservations, r.Bytes(column.Reservation)) || !hasLicence(q.licenses, r) {
 			continue
 		}
+		if q.notMe && r.Int(column.UID) == int64(slurmcmd.Me()) {
+			continue
+		}
 		n := int(r.Int(column.HetSize))
 		if n < 2 {
-			out = append(out, r)
+			out = append(out, q.linesOf(r)...)
 			continue
 		}
 		for k := range n {
 			out = append(out, r.Component(k))
+		}
+	}
+	return out
+}
+
+// linesOf is a job, or with -P the same job once for each partition in which it waits.
+func (q *query) linesOf(r jobs.Row) (out []jobs.Row) {
+	if !q.perPartition || r.Base() != job.Pending {
+		return []jobs.Row{r}
+	}
+	for p := range strings.SplitSeq(r.Text(column.Partition), ",") {
+		if len(q.partitions) == 0 || slices.Contains(q.partitions, p) {
+			out = append(out, r.InPartition(p))
 		}
 	}
 	return out

@@ -51,7 +51,11 @@ type query struct {
 	jsonForm        string
 	iterate         time.Duration
 	help, version   bool
-	wantMe          bool
+	wantMe, notMe   bool
+	onlyState       bool // --only-job-state: numbers and states alone
+	perPartition    bool // -P: a job that waits has a line for each of its partitions
+
+	listLetters, listNames, listStates bool // --helpformat, --helpFormat, --helpstate
 }
 
 // Options lists the options of squeue, for documents and tests.
@@ -59,14 +63,20 @@ func Options() []slurmcmd.Option { return (&query{Command: &slurmcmd.Command{}})
 
 func (q *query) options() []slurmcmd.Option {
 	return append(q.ClusterOptions(), []slurmcmd.Option{
-		slurmcmd.List("account", 'A', &q.accounts),
+		slurmcmd.List("accounts", 'A', &q.accounts),
+		{Short: 'U', Same: "accounts"},
 		slurmcmd.Ignored("all", 'a', getopt.None),
 		slurmcmd.Flag("array", 'r', &q.array),
-		slurmcmd.Flag("array-unique", 0, &q.array),
+		slurmcmd.Alias("array-unique", "array"),
+		slurmcmd.Autocomplete(),
+		slurmcmd.Ignored("expand-patterns", 0, getopt.None), // the names of files have no patterns here
 		slurmcmd.Ignored("federation", 0, getopt.None),
 		slurmcmd.Text("format", 'o', &q.format),
 		slurmcmd.Text("Format", 'O', &q.long),
 		slurmcmd.Flag("help", 0, &q.help),
+		slurmcmd.Flag("helpformat", 0, &q.listLetters),
+		slurmcmd.Flag("helpFormat", 0, &q.listNames),
+		slurmcmd.Flag("helpstate", 0, &q.listStates),
 		slurmcmd.Ignored("hide", 0, getopt.None),
 		{Long: "iterate", Short: 'i', Arg: getopt.Required, Do: q.setIterate},
 		slurmcmd.Numbers("jobs", 'j', q.addIDs, func() {}),
@@ -79,16 +89,23 @@ func (q *query) options() []slurmcmd.Option {
 		slurmcmd.Ignored("noconvert", 0, getopt.None),
 		slurmcmd.Flag("noheader", 'h', &q.noHeader),
 		slurmcmd.Filter("nodelist", 'w', q.addNodes),
-		slurmcmd.List("partition", 'p', &q.partitions),
+		slurmcmd.Alias("node", "nodelist"),
+		slurmcmd.Alias("nodes", "nodelist"),
+		slurmcmd.Flag("notme", 0, &q.notMe),
+		slurmcmd.Flag("only-job-state", 0, &q.onlyState),
+		slurmcmd.List("partitions", 'p', &q.partitions),
+		slurmcmd.Flag("priority", 'P', &q.perPartition),
 		slurmcmd.List("qos", 'q', &q.qos),
 		slurmcmd.List("reservation", 'R', &q.reservations),
 		slurmcmd.Ignored("sibling", 0, getopt.None),
+		slurmcmd.Alias("sib", "sibling"),
 		slurmcmd.Text("sort", 'S', &q.sort),
 		slurmcmd.Flag("start", 0, &q.start),
 		slurmcmd.Filter("states", 't', q.addStates),
 		slurmcmd.Numbers("steps", 's', func(s string) error { q.steps = true; return q.addIDs(s) }, func() { q.steps = true }),
 		slurmcmd.Flag("usage", 0, &q.help),
 		slurmcmd.List("user", 'u', &q.users),
+		slurmcmd.Alias("users", "user"),
 		slurmcmd.Ignored("verbose", 'v', getopt.None),
 		slurmcmd.Flag("version", 'V', &q.version),
 		slurmcmd.Refused("yaml", 0, getopt.Optional, "--json is there"),
@@ -107,6 +124,11 @@ func (q *query) parse(args []string) (done bool, err error) {
 	case q.version:
 		q.Out.WriteString(slurmcmd.Version + "\n")
 		return true, nil
+	case q.listLetters, q.listNames, q.listStates:
+		q.writeLists()
+		return true, nil
+	case q.steps && q.onlyState:
+		return true, slurmcmd.Textf("Options --only-job-state and -s(--steps) are mutually exclusive. Please remove one and retry.")
 	case q.steps && q.json:
 		return true, fault.New(fault.Unsupported, "--steps --json is not built yet").Advise("leave one of them out")
 	case len(rest) > 0:
@@ -118,8 +140,31 @@ func (q *query) parse(args []string) (done bool, err error) {
 	}
 	q.checkUsers()
 	q.readEnvironment()
+	if q.onlyState && q.format == "" && q.long == "" {
+		q.format = formatState
+	}
 	q.heading, err = q.CheckClusters()
 	return false, err
+}
+
+// writeLists writes what formats and states there are.
+func (q *query) writeLists() {
+	if q.listStates {
+		q.Out.WriteString(strings.Join(jobs.StateNames, "\n") + "\n")
+		return
+	}
+	var letters, names []string
+	for _, f := range jobs.Fields() {
+		if f.Letter != 0 {
+			letters = append(letters, "%"+string(f.Letter))
+		}
+		names = append(names, f.Long)
+	}
+	if q.listLetters {
+		slurmcmd.WriteColumns(q.Out, letters, 8, 6)
+		return
+	}
+	slurmcmd.WriteColumns(q.Out, names, 4, 20)
 }
 
 // readEnvironment takes the SQUEUE_* variables for options that were not given.
@@ -129,6 +174,14 @@ func (q *query) readEnvironment() {
 	}
 	if q.sort == "" {
 		q.sort = q.Getenv("SQUEUE_SORT")
+	}
+	for name, flag := range map[string]*bool{"SQUEUE_ARRAY": &q.array, "SQUEUE_PRIORITY": &q.perPartition} {
+		if _, ok := q.LookupEnv(name); ok {
+			*flag = true
+		}
+	}
+	if v, ok := q.LookupEnv("SQUEUE_LICENSES"); ok && len(q.licenses) == 0 {
+		q.licenses = slurmcmd.SplitFilter(v)
 	}
 	for name, list := range map[string]*[]string{
 		"SQUEUE_ACCOUNT": &q.accounts, "SQUEUE_NAMES": &q.names, "SQUEUE_PARTITION": &q.partitions, "SQUEUE_QOS": &q.qos, "SQUEUE_USERS": &q.users,

@@ -8,6 +8,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api/fastclient"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/layout"
+	"github.com/coxswain-sched/coxswain/model/getopt"
 )
 
 // The formats that sshare has for itself.
@@ -48,13 +49,16 @@ func (q *query) options() []slurmcmd.Option {
 		slurmcmd.Flag("helpformat", 'e', &q.list),
 		slurmcmd.Flag("long", 'l', &q.long),
 		slurmcmd.Flag("noheader", 'n', &q.noHeader),
-		slurmcmd.Flag("noheader", 'h', &q.noHeader),
+		{Short: 'h', Same: "noheader"},
+		slurmcmd.Autocomplete(),
+		slurmcmd.Refused("json", 0, getopt.Optional, "cox shares -o json has the same figures"),
+		slurmcmd.Refused("yaml", 0, getopt.Optional, "cox shares -o json has the same figures"),
 		slurmcmd.Flag("parsable", 'p', &q.parsable),
 		slurmcmd.Flag("parsable2", 'P', &q.bar),
 		slurmcmd.Flag("partition", 'm', &q.partition),
 		slurmcmd.Flag("usage", 0, &q.usage),
 		slurmcmd.List("users", 'u', &q.users),
-		slurmcmd.List("uid", 0, &q.users),
+		slurmcmd.Alias("uid", "users"),
 		slurmcmd.Flag("Users", 'U', &q.usersOnly),
 		slurmcmd.Flag("verbose", 'v', &q.verbose),
 		slurmcmd.Flag("version", 'V', &q.version),
