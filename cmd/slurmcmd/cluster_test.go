@@ -1,12 +1,15 @@
 package slurmcmd_test
 
 import (
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sbatch"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/slurmcmdtest"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/squeue"
 )
 
 // TestClusters: every command takes the server's own cluster, "all" and a list that holds the
@@ -83,6 +86,21 @@ func TestClusters(t *testing.T) {
 		if n := strings.Count(strings.Join(s.Asked(), "\n"), "POST"); n > 6 {
 			t.Errorf("%s of another cluster was asked of the server: %d requests", c.line, n)
 		}
+	}
+}
+
+// TestNotMe: --notme leaves out the jobs of whoever asks; --only-job-state has its own document.
+func TestNotMe(t *testing.T) {
+	s := slurmcmdtest.New(t)
+	s.Jobs = []map[string]string{
+		{"id": "1", "state": "RUNNING", "uid": strconv.Itoa(os.Getuid())},
+		{"id": "2", "state": "PENDING", "uid": strconv.Itoa(os.Getuid() + 1)},
+	}
+	if r := s.Run(squeue.Main, "", "-h", "--notme", "-o", "%i"); r.Out != "2\n" {
+		t.Errorf("--notme shows %q, %s", r.Out, r.Err)
+	}
+	if r := s.Run(squeue.Main, "", "--only-job-state", "--json"); !strings.HasPrefix(r.Out, `{"jobs":[{"job_id":"1","state":["RUNNING"]},{"job_id":"2","state":["PENDING"]}],`) {
+		t.Errorf("--only-job-state --json: %q, %s", r.Out, r.Err)
 	}
 }
 

@@ -29,7 +29,7 @@ func (s *Server) Queue() *Server {
 		},
 		{"id": "213", "job_name": "held", "user": "ben", "uid": "1002", "partition": "cpu", "state": "PENDING", "flags": "HELD", "reason": "held-user", "submitted": at(-time.Minute)},
 		{
-			"id": "214", "job_name": "big", "user": "ben", "uid": "1002", "partition": "gpu", "state": "PENDING", "reason": "resources", "priority": "95",
+			"id": "214", "job_name": "big", "user": "ben", "uid": "1002", "partition": "gpu,cpu", "features": "fast&new", "state": "PENDING", "reason": "resources", "priority": "95",
 			"reason_text": "needs 16 GPUs, free now: 8 GPUs", "submitted": at(-time.Minute), "starts_by": at(3 * time.Hour), "nodes_min": "4", "comment": "a b\tc", "licenses": "matlab:2|fluent",
 		},
 		{"id": "215", "job_name": "both", "user": "ben", "uid": "1002", "partition": "gpu", "state": "RUNNING", "het_size": "2", "started": at(-time.Minute), "submitted": at(-time.Minute), "node_list": "n[4-5]", "attempt": "1"},

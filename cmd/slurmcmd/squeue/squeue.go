@@ -86,6 +86,7 @@ func (q *query) options() []slurmcmd.Option {
 		slurmcmd.Flag("long", 'l', &q.wide),
 		slurmcmd.Flag("me", 0, &q.wantMe),
 		slurmcmd.List("name", 'n', &q.names),
+		slurmcmd.Alias("names", "name"),
 		slurmcmd.Ignored("noconvert", 0, getopt.None),
 		slurmcmd.Flag("noheader", 'h', &q.noHeader),
 		slurmcmd.Filter("nodelist", 'w', q.addNodes),
