@@ -25,10 +25,21 @@ type Node struct {
 	CPUsUsed   float64   `json:"cpus_used"`
 	Memory     int64     `json:"memory"`
 	MemoryUsed int64     `json:"memory_used"`
+	Disk       int64     `json:"disk,omitempty" doc:"bytes of node-local scratch that jobs can ask for"`
+	DiskUsed   int64     `json:"disk_used,omitempty"`
 	Sockets    int       `json:"sockets,omitempty"`
+	System     *System   `json:"system,omitempty" doc:"of the machine, where the server knows it: for nodes of its own machine"`
 	Devices    []Device  `json:"devices,omitempty"`
 	Counted    []Counted `json:"counted,omitempty" doc:"of a pool whose own scheduler chooses the nodes: its GPUs, which have no numbers here"`
 	Jobs       []string  `json:"jobs,omitempty" doc:"names of the jobs that hold something here"`
+}
+
+// System is what the kernel of a node's machine says.
+type System struct {
+	Arch   string    `json:"arch" doc:"x86_64, aarch64"`
+	OS     string    `json:"os" doc:"name, release and version of the kernel"`
+	Booted time.Time `json:"booted"`
+	Load   float64   `json:"load" doc:"processes that run or wait for the disk, over the last minute"`
 }
 
 // Counted is how many devices of a kind, or of a type of it, there are, and how many of them are

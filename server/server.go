@@ -51,7 +51,8 @@ type Config struct {
 
 	Environment provenance.EnvironmentPolicy // which variables of a submission are kept
 
-	Settings api.Settings // what the configuration says for all jobs; served, not obeyed
+	Machine  func() *api.System // tells of the server's own machine; nil: nothing is told
+	Settings api.Settings       // what the configuration says for all jobs; served, not obeyed
 
 	Mail     bool   // somebody sends mail about jobs
 	MaxArray uint32 // array indices stay below it; 0: Slurm's own bound
@@ -114,7 +115,7 @@ func registerRoutes(s *transport.Server, cfg *Config) *jobs.Service {
 	})
 	admin.Register(s, admin.Config{
 		Plane: cfg.Plane, Rules: cfg.Rules, InForce: inForce, Users: cfg.Users, Name: cfg.Name, Version: cfg.Version,
-		Engines: cfg.Engines, Own: cfg.Own, Now: cfg.Now, Settings: cfg.Settings,
+		Engines: cfg.Engines, Own: cfg.Own, Now: cfg.Now, Settings: cfg.Settings, Machine: cfg.Machine,
 	})
 	s.LoosenAnswers()
 	return service

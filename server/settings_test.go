@@ -47,3 +47,18 @@ accounts: [{name: nlp, users: [{name: anna}]}]
 		t.Errorf("weights %v, want %v", got.Weights, want)
 	}
 }
+
+// TestSystem: nodes of the server's own machine come with what its kernel says, others without.
+func TestSystem(t *testing.T) {
+	p := servertest.NewPlane()
+	r := start(t, p, func(c *Config) { c.Machine = func() *api.System { return &api.System{OS: "Linux 6", Load: 1.5} } })
+	list, err := r.As(t, "anna").Nodes(t.Context())
+	if err != nil || len(list.Nodes) == 0 {
+		t.Fatalf("%+v %v", list, err)
+	}
+	for _, n := range list.Nodes {
+		if local := n.Engine == "local"; local != (n.System != nil) || local && n.System.Load != 1.5 {
+			t.Errorf("%s of engine %q: %+v", n.Name, n.Engine, n.System)
+		}
+	}
+}

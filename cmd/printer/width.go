@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/coxswain-sched/coxswain/model/printable"
 )
 
 // wide lists the blocks of characters that terminals draw two columns wide: East
@@ -102,10 +104,7 @@ func Clean(s string) string {
 	}, s)
 }
 
-func isUnprintable(r rune) bool {
-	return r == utf8.RuneError || r < ' ' || r >= 0x7f && r < 0xa0 ||
-		r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0x2028 || r == 0x2029
-}
+func isUnprintable(r rune) bool { return !printable.IsRune(r) }
 
 // padWidth appends blanks to a text of the given width up to another width.
 func padWidth(b []byte, n int) []byte {

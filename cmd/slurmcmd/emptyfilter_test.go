@@ -112,12 +112,16 @@ func TestEmptyWords(t *testing.T) {
 // TestJSONIsServedOrRefused: what has no document does not print text in its place.
 func TestJSONIsServedOrRefused(t *testing.T) {
 	for line, served := range map[string]bool{
-		"--json show job": true, "--json show nodes": true, "--json show partitions": false, "show config --json": false,
-		"--json show reservations": false, "--json show licenses": false, "--json ping": false, "--json hold 201": false,
+		"scontrol --json show job": true, "scontrol --json show nodes": true, "scontrol --json show partitions": true, "scontrol show config --json": false,
+		"scontrol --json show reservations": false, "scontrol --json show licenses": false, "scontrol --json ping": false, "scontrol --json hold 201": false,
+		"squeue --json": true, "squeue --start --json": true, "squeue -s --json": false, "squeue --yaml": false,
+		"sinfo --json": true, "sinfo -N --json": true, "sinfo -R --json": true, "sinfo -T --json": false, "sinfo --yaml": false,
+		"sacct --json": true, "sacct -B -j 201 --json": false, "sacct --env-vars -j 201 --json": false, "sshare --json": false, "sshare --yaml": false,
 	} {
-		r := serverOfEverything(t).Run(scontrol.Main, "", strings.Fields(line)...)
-		if served != (r.Code == 0 && strings.HasPrefix(r.Out, "{")) || !served && (r.Out != "" || !strings.Contains(r.Err, "--json")) {
-			t.Errorf("scontrol %s: %+v", line, r)
+		words := strings.Fields(line)
+		r := serverOfEverything(t).Run(mains[words[0]], "", words[1:]...)
+		if served != (r.Code == 0 && strings.HasPrefix(r.Out, "{")) || !served && (r.Out != "" || !strings.Contains(r.Err, "--json") && !strings.Contains(r.Err, "--yaml")) {
+			t.Errorf("%s: %+v", line, r)
 		}
 	}
 }

@@ -49,6 +49,9 @@ func (s *service) registerNodes() {
 	}, func(c *call, _ *in) (*api.Partitions, error) { return s.listPartitions(c) })
 }
 
+// localEngine is the kind of engine whose nodes are the server's own machine.
+const localEngine = "local"
+
 // listNodes lists nodes; names nil: all of them.
 func (s *service) listNodes(c *call, names []string) (*api.Nodes, error) {
 	views, err := s.cfg.Plane.NodeViews(c.Ctx())
@@ -56,10 +59,19 @@ func (s *service) listNodes(c *call, names []string) (*api.Nodes, error) {
 		return nil, err
 	}
 	out, engines := &api.Nodes{Nodes: []api.Node{}}, c.s.enginesByPool()
+	var machine *api.System
+	if s.cfg.Machine != nil {
+		machine = s.cfg.Machine()
+	}
 	for i := range views {
-		if names == nil || slices.ContainsFunc(names, views[i].Node.Is) {
-			out.Nodes = append(out.Nodes, c.shownNode(&views[i], engines))
+		if names != nil && !slices.ContainsFunc(names, views[i].Node.Is) {
+			continue
 		}
+		n := c.shownNode(&views[i], engines)
+		if n.Engine == localEngine {
+			n.System = machine
+		}
+		out.Nodes = append(out.Nodes, n)
 	}
 	for _, n := range names {
 		if !slices.ContainsFunc(views, func(v query.NodeView) bool { return v.Node.Is(n) }) {
@@ -144,7 +156,7 @@ func (c *call) shownNode(v *query.NodeView, engines map[string]string) api.Node 
 		Name: n.Name, Pool: n.Pool, Engine: engines[n.Pool], State: string(n.State), Why: n.Why, Address: n.Address,
 		Virtual: n.Virtual, Hosts: n.Hosts, Features: n.Features, Partitions: n.Parts, Path: n.Path, Sockets: n.Sockets,
 		CPUs: float64(n.Capacity.CPU) / float64(resource.OneCPU), CPUsUsed: float64(v.Used.CPU) / float64(resource.OneCPU),
-		Memory: int64(n.Capacity.Memory), MemoryUsed: int64(v.Used.Memory), Jobs: c.jobNames(v.Jobs),
+		Memory: int64(n.Capacity.Memory), MemoryUsed: int64(v.Used.Memory), Disk: int64(n.Capacity.Disk), DiskUsed: int64(v.Used.Disk), Jobs: c.jobNames(v.Jobs),
 	}
 	if d := v.Drained; d != nil {
 		out.Why, out.Since, out.By = d.Reason, d.At, d.By.Name

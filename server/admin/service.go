@@ -84,8 +84,10 @@ type Config struct {
 	Rules   *admission.Rules // of the configuration
 	InForce *intake.Rules    // the same under the policy that is in force
 	Users   *user.Users
-	Name    string   // of the cluster
-	Version string   // of cox
+	Name    string // of the cluster
+	Version string // of cox
+	// Machine tells of the server's own machine; nil: nothing is told.
+	Machine func() *api.System
 	Engines []string // kinds of engine that pools can be added with
 	// Settings are what the configuration says for all jobs; the rules' part is added.
 	Settings api.Settings

@@ -234,9 +234,15 @@ func (s *server) open(ctx context.Context) error {
 		Admins: s.cfg.Auth.Admins, Group: s.cfg.Auth.AdminGroup, Log: s.opt.Log.With("part", "api"),
 		Output: e, Exec: e, Name: s.cfg.Name, Version: s.opt.Version, Mail: s.mail != nil, MaxArray: uint32(s.cfg.Jobs.MaxArray),
 		Alone: os.Geteuid() != 0, Environment: environmentPolicy(s.cfg.Jobs.Environment),
-		Engines: kinds.kindNames(), Uploads: uploads, Own: ownStateDir(s.cfg.State), Settings: s.settings(),
+		Engines: kinds.kindNames(), Uploads: uploads, Own: ownStateDir(s.cfg.State), Settings: s.settings(), Machine: describeMachine,
 	})
 	return nil
+}
+
+// describeMachine tells of this machine as clients may see it.
+func describeMachine() *api.System {
+	m := discover.ReadSystem()
+	return &api.System{Arch: m.Arch, OS: m.OS, Booted: m.Booted, Load: m.Load}
 }
 
 // settings are what the configuration says for all jobs, as clients may see it.

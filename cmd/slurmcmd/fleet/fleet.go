@@ -2,6 +2,7 @@
 package fleet
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api/fastclient"
 	"github.com/coxswain-sched/coxswain/model/hostlist"
+	"github.com/coxswain-sched/coxswain/model/printable"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
 
 // Node is a node with what is used of it.
@@ -21,6 +24,39 @@ type Node struct {
 	Sockets                                     int64
 	GRES, GRESUsed                              string // as Slurm writes it: gpu:h100:8; "" for none
 	GPUs, GPUsUsed                              int64
+	Disk                                        int64 // bytes of scratch; 0: not known
+
+	// Of the machine's kernel; empty and zero where the server does not know it.
+	Arch, OS string
+	Booted   time.Time
+	Load     float64
+}
+
+// KnowsSystem reports whether the server said what the kernel says.
+func (n *Node) KnowsSystem() bool { return n.OS != "" }
+
+// TRES is what the node has in Slurm's form: cpu=32,mem=256G,billing=32,gres/gpu=8.
+func (n *Node) TRES() string {
+	return appendGPUs(fmt.Sprintf("cpu=%d,mem=%s,billing=%d", n.CPUs, slurmfmt.FormatMemory(n.Memory), n.CPUs), n.GPUs)
+}
+
+// TRESUsed is what jobs hold of the node, in the same form; empty: nothing.
+func (n *Node) TRESUsed() string {
+	if !n.Busy() {
+		return ""
+	}
+	text := fmt.Sprintf("cpu=%d", n.CPUsUsed)
+	if n.MemoryUsed > 0 {
+		text += ",mem=" + slurmfmt.FormatMemory(n.MemoryUsed)
+	}
+	return appendGPUs(text, n.GPUsUsed)
+}
+
+func appendGPUs(tres string, count int64) string {
+	if count == 0 {
+		return tres
+	}
+	return fmt.Sprintf("%s,gres/gpu=%d", tres, count)
 }
 
 // Partition is a partition with its limits, seconds; 0: none.
@@ -29,6 +65,27 @@ type Partition struct {
 	Default                bool
 	Nodes                  []string
 	TimeLimit, DefaultTime int64
+}
+
+// Capacity is what the nodes of a partition have together.
+type Capacity struct {
+	Nodes, CPUs, Memory, GPUs int64
+}
+
+// Sum adds up what the partition's nodes have; nodes are all nodes there are.
+func (p *Partition) Sum(nodes []Node) (c Capacity) {
+	c.Nodes = int64(len(p.Nodes))
+	for i := range nodes {
+		if slices.Contains(p.Nodes, nodes[i].Name) {
+			c.CPUs, c.Memory, c.GPUs = c.CPUs+nodes[i].CPUs, c.Memory+nodes[i].Memory, c.GPUs+nodes[i].GPUs
+		}
+	}
+	return c
+}
+
+// TRES is the sum in Slurm's form: cpu=64,mem=512G,node=2,billing=64,gres/gpu=16.
+func (c *Capacity) TRES() string {
+	return appendGPUs(fmt.Sprintf("cpu=%d,mem=%s,node=%d,billing=%d", c.CPUs, slurmfmt.FormatMemory(c.Memory), c.Nodes, c.CPUs), c.GPUs)
 }
 
 // Nodes asks the server for all nodes, sorted as Slurm sorts names.
@@ -48,10 +105,14 @@ func Nodes(c *fastclient.Client) ([]Node, error) {
 func readNode(v fastclient.Value) Node {
 	n := Node{
 		Name: v.Get("name").Text(), Pool: v.Get("pool").Text(), Engine: v.Get("engine").Text(), State: v.Get("state").Text(),
-		Why: v.Get("why").Text(), By: v.Get("by").Text(), Address: v.Get("address").Text(), Since: v.Get("since").Time(),
+		Why: string(printable.Clean([]byte(v.Get("why").Text()))), By: v.Get("by").Text(), Address: v.Get("address").Text(), Since: v.Get("since").Time(),
 		Features: v.Get("features").Texts(), Jobs: v.Get("jobs").Texts(),
 		CPUs: int64(v.Get("cpus").Float()), CPUsUsed: roundUp(v.Get("cpus_used").Float()),
 		Memory: v.Get("memory").Int(), MemoryUsed: v.Get("memory_used").Int(), Sockets: max(v.Get("sockets").Int(), 1),
+	}
+	n.Disk = v.Get("disk").Int()
+	if s := v.Get("system"); v.Has("system") {
+		n.Arch, n.OS, n.Booted, n.Load = s.Get("arch").Text(), s.Get("os").Text(), s.Get("booted").Time(), s.Get("load").Float()
 	}
 	n.countDevices(v.Get("devices").Items())
 	n.addCountedDevices(v.Get("counted").Items())

@@ -7,6 +7,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/column"
 	"github.com/coxswain-sched/coxswain/api/fastclient"
+	"github.com/coxswain-sched/coxswain/model/printable"
 )
 
 // Want is a set of columns that is asked for.
@@ -90,37 +91,7 @@ func (r Row) Part() int { return r.part }
 
 // Bytes is a cell for people: what would move a terminal's cursor or break a line is
 // taken out of it. A column that was not asked for is empty.
-func (r Row) Bytes(c column.Column) []byte { return cleanControl(r.Raw(c)) }
-
-// cleanControl turns line breaks and tabs into blanks and other control characters, which
-// a user may have put into a name, into question marks.
-func cleanControl(b []byte) []byte {
-	first := -1
-	for i, c := range b {
-		if c < 0x20 || c == 0x7f || c == 0xc2 && i+1 < len(b) && b[i+1] < 0xa0 {
-			first = i
-			break
-		}
-	}
-	if first < 0 {
-		return b
-	}
-	out := append(make([]byte, 0, len(b)), b[:first]...)
-	for i := first; i < len(b); i++ {
-		switch c := b[i]; {
-		case c == '\n' || c == '\t' || c == '\r':
-			out = append(out, ' ')
-		case c < 0x20 || c == 0x7f:
-			out = append(out, '?')
-		case c == 0xc2 && i+1 < len(b) && b[i+1] < 0xa0: // U+0080 to U+009F
-			out = append(out, '?')
-			i++
-		default:
-			out = append(out, c)
-		}
-	}
-	return out
-}
+func (r Row) Bytes(c column.Column) []byte { return printable.Clean(r.Raw(c)) }
 
 // Raw is a cell as it is, for programs.
 func (r Row) Raw(c column.Column) []byte {

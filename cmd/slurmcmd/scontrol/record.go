@@ -2,6 +2,8 @@ package scontrol
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/api/column"
@@ -130,30 +132,29 @@ func nodeLines(n *fleet.Node, parts []fleet.Partition) []string {
 	if address == "" {
 		address = n.Name
 	}
-	tres := fmt.Sprintf("cpu=%d,mem=%s,billing=%d", n.CPUs, slurmfmt.FormatMemory(n.Memory), n.CPUs)
-	if n.GPUs > 0 {
-		tres += fmt.Sprintf(",gres/gpu=%d", n.GPUs)
-	}
-	used := ""
-	if n.Busy() {
-		used = fmt.Sprintf("cpu=%d,mem=%s", n.CPUsUsed, slurmfmt.FormatMemory(n.MemoryUsed))
-		if n.GPUsUsed > 0 {
-			used += fmt.Sprintf(",gres/gpu=%d", n.GPUsUsed)
-		}
+	arch, load := "", "N/A"
+	if n.KnowsSystem() {
+		arch, load = "Arch="+n.Arch+" ", strconv.FormatFloat(n.Load, 'f', 2, 64)
 	}
 	lines := []string{
-		fmt.Sprintf("NodeName=%s CoresPerSocket=%d ", n.Name, n.Cores()),
-		fmt.Sprintf("CPUAlloc=%d CPUEfctv=%d CPUTot=%d CPULoad=N/A", n.CPUsUsed, n.CPUs, n.CPUs),
+		fmt.Sprintf("NodeName=%s %sCoresPerSocket=%d ", n.Name, arch, n.Cores()),
+		fmt.Sprintf("CPUAlloc=%d CPUEfctv=%d CPUTot=%d CPULoad=%s", n.CPUsUsed, n.CPUs, n.CPUs, load),
 		"AvailableFeatures=" + features,
 		"ActiveFeatures=" + features,
 		"Gres=" + nullText([]byte(n.GRES)),
 		fmt.Sprintf("NodeAddr=%s NodeHostName=%s Version=24.11", address, n.Name),
-		fmt.Sprintf("RealMemory=%d AllocMem=%d FreeMem=%d Sockets=%d Boards=1", n.Memory>>20, n.MemoryUsed>>20, max(n.Memory-n.MemoryUsed, 0)>>20, n.Sockets),
-		fmt.Sprintf("State=%s ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A", state),
-		"Partitions=" + strings.Join(partitionsOf(n.Name, parts), ",") + " ",
-		"CfgTRES=" + tres,
-		"AllocTRES=" + used,
 	}
+	if n.KnowsSystem() {
+		lines = append(lines, "OS="+n.OS+" ")
+	}
+	lines = append(lines,
+		fmt.Sprintf("RealMemory=%d AllocMem=%d FreeMem=%d Sockets=%d Boards=1", n.Memory>>20, n.MemoryUsed>>20, max(n.Memory-n.MemoryUsed, 0)>>20, n.Sockets),
+		fmt.Sprintf("State=%s ThreadsPerCore=1 TmpDisk=%d Weight=1 Owner=N/A MCS_label=N/A", state, n.Disk>>20),
+		"Partitions="+strings.Join(partitionsOf(n.Name, parts), ",")+" ")
+	if n.KnowsSystem() {
+		lines = append(lines, "BootTime="+n.Booted.Local().Format("2006-01-02T15:04:05"))
+	}
+	lines = append(lines, "CfgTRES="+n.TRES(), "AllocTRES="+n.TRESUsed())
 	if n.GRESUsed != "" {
 		lines = append(lines, "GresUsed="+n.GRESUsed)
 	}
@@ -169,11 +170,8 @@ func nodeLines(n *fleet.Node, parts []fleet.Partition) []string {
 
 func partitionsOf(node string, parts []fleet.Partition) (out []string) {
 	for i := range parts {
-		for _, n := range parts[i].Nodes {
-			if n == node {
-				out = append(out, parts[i].Name)
-				break
-			}
+		if slices.Contains(parts[i].Nodes, node) {
+			out = append(out, parts[i].Name)
 		}
 	}
 	return out
@@ -181,14 +179,7 @@ func partitionsOf(node string, parts []fleet.Partition) (out []string) {
 
 // partitionLines describe a partition.
 func partitionLines(p *fleet.Partition, nodes []fleet.Node) []string {
-	var cpus, memory, gpus int64
-	for i := range nodes {
-		for _, name := range p.Nodes {
-			if name == nodes[i].Name {
-				cpus, memory, gpus = cpus+nodes[i].CPUs, memory+nodes[i].Memory, gpus+nodes[i].GPUs
-			}
-		}
-	}
+	sum := p.Sum(nodes)
 	limit := func(n int64, none string) string {
 		if n == 0 {
 			return none
@@ -199,10 +190,6 @@ func partitionLines(p *fleet.Partition, nodes []fleet.Node) []string {
 	if p.Default {
 		def = "YES"
 	}
-	tres := fmt.Sprintf("TRES=cpu=%d,mem=%s,node=%d,billing=%d", cpus, slurmfmt.FormatMemory(memory), len(p.Nodes), cpus)
-	if gpus > 0 {
-		tres += fmt.Sprintf(",gres/gpu=%d", gpus)
-	}
 	return []string{
 		"PartitionName=" + p.Name,
 		"AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL",
@@ -212,9 +199,9 @@ func partitionLines(p *fleet.Partition, nodes []fleet.Node) []string {
 		"Nodes=" + hostlist.Compress(p.Nodes),
 		"PriorityJobFactor=1 PriorityTier=1 RootOnly=NO ReqResv=NO OverSubscribe=NO",
 		"OverTimeLimit=NONE PreemptMode=OFF",
-		fmt.Sprintf("State=%s TotalCPUs=%d TotalNodes=%d SelectTypeParameters=NONE", strings.ToUpper(p.State), cpus, len(p.Nodes)),
+		fmt.Sprintf("State=%s TotalCPUs=%d TotalNodes=%d SelectTypeParameters=NONE", strings.ToUpper(p.State), sum.CPUs, sum.Nodes),
 		"JobDefaults=(null)",
 		"DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED",
-		tres,
+		"TRES=" + sum.TRES(),
 	}
 }

@@ -123,7 +123,7 @@ func (s *command) callWord(word string, args []string) error {
 	for _, w := range words {
 		if len(word) >= w.min && strings.HasPrefix(w.name, word) {
 			if s.json && w.name != "show" {
-				return fault.New(fault.Unsupported, "%s --json is not built yet", w.name).Advise("leave --json out; show job and show node have it")
+				return fault.New(fault.Unsupported, "%s --json is not built yet", w.name).Advise("leave --json out; show job, node and partition have it")
 			}
 			return w.do(s, args)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/slurmjson"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/hostlist"
+	"github.com/coxswain-sched/coxswain/model/printable"
 )
 
 // showEntity answers "show ENTITY [NAME]"; ENTITY may be shortened and hold the name after
@@ -28,7 +29,7 @@ func (s *command) showEntity(args []string) error {
 	}
 	entity = strings.ToLower(entity)
 	is := func(word string, least int) bool { return len(entity) >= least && strings.HasPrefix(word, entity) }
-	if s.json && !is("jobs", 1) && !is("jobid", 1) && !is("nodes", 1) {
+	if s.json && !is("jobs", 1) && !is("jobid", 1) && !is("nodes", 1) && !is("partitions", 1) {
 		return fault.New(fault.Unsupported, "show %s --json is not built yet", entity).Advise("without --json it prints text; cox has -o json for the same")
 	}
 	switch {
@@ -66,8 +67,12 @@ func (s *command) showNothing(kind string) error {
 	return nil
 }
 
-// writeRecord writes lines of fields as Slurm does: joined on one line with -o.
+// writeRecord writes lines of fields as Slurm does: joined on one line with -o. What cannot be
+// printed of them is taken out: reasons and comments come from users.
 func (s *command) writeRecord(lines []string) {
+	for i, l := range lines {
+		lines[i] = string(printable.Clean([]byte(l)))
+	}
 	if s.oneLine {
 		s.Out.WriteString(strings.Join(lines, " ") + "\n")
 		return
@@ -174,14 +179,19 @@ func (s *command) showPartitions(name string) error {
 	if err != nil {
 		return err
 	}
-	found := false
+	var list []*fleet.Partition
 	for i := range parts {
-		if p := &parts[i]; name == "" || p.Name == name {
-			s.writeRecord(partitionLines(p, nodes))
-			found = true
+		if name == "" || parts[i].Name == name {
+			list = append(list, &parts[i])
 		}
 	}
-	if name != "" && !found {
+	if s.json {
+		return slurmjson.Partitions(s.Command, s.jsonForm, list, nodes)
+	}
+	for _, p := range list {
+		s.writeRecord(partitionLines(p, nodes))
+	}
+	if name != "" && len(list) == 0 {
 		fmt.Fprintf(s.Out, "Partition %s not found\n", name)
 		s.Code = 1
 	}

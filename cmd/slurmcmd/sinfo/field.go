@@ -86,7 +86,7 @@ var fields = []field{
 	{'B', "maxcpuspernode", "MAX_CPUS_PER_NODE", true, fixedField("UNLIMITED")},
 	{'c', "cpus", "CPUS", false, minimumField(func(n *fleet.Node) int64 { return n.CPUs })},
 	{'C', "cpusstate", "CPUS(A/I/O/T)", false, func(b []byte, _ *show, g *group) []byte { return g.cpuCounts(b) }},
-	{'d', "disk", "TMP_DISK", false, minimumField(func(*fleet.Node) int64 { return 0 })},
+	{'d', "disk", "TMP_DISK", false, minimumField(func(n *fleet.Node) int64 { return n.Disk >> 20 })},
 	{'D', "nodes", "NODES", false, func(b []byte, _ *show, g *group) []byte { return strconv.AppendInt(b, int64(len(g.nodes)), 10) }},
 	{'e', "freemem", "FREE_MEM", false, func(b []byte, _ *show, g *group) []byte { return g.appendRange(b, freeMemory) }},
 	{'E', "reason", "REASON", true, nodeField(func(n *fleet.Node) string { return noneText(n.Why) })},
@@ -109,7 +109,7 @@ var fields = []field{
 	{'n', "nodehost", "HOSTNAMES", true, nodeField(func(n *fleet.Node) string { return n.Name })},
 	{'N', "nodelist", "NODELIST", false, func(b []byte, _ *show, g *group) []byte { return append(b, g.hostList()...) }},
 	{'o', "nodeaddr", "NODE_ADDR", true, nodeField(func(n *fleet.Node) string { return nullText(n.Address) })},
-	{'O', "cpusload", "CPU_LOAD", false, fixedField("N/A")},
+	{'O', "cpusload", "CPU_LOAD", false, appendLoad},
 	{'p', "prioritytier", "PRIO_TIER", true, fixedField("1")},
 	{'P', "partition", "PARTITION", true, func(b []byte, _ *show, g *group) []byte {
 		if b = append(b, g.part.Name...); g.part.Default {
@@ -163,6 +163,28 @@ func findLong(name string) (int, bool) {
 		}
 	}
 	return 0, false
+}
+
+// appendLoad appends the load of the nodes' machines, or the range of it.
+func appendLoad(b []byte, _ *show, g *group) []byte {
+	low, high, known := 0.0, 0.0, false
+	for _, n := range g.nodes {
+		switch {
+		case !n.KnowsSystem():
+		case !known:
+			low, high, known = n.Load, n.Load, true
+		default:
+			low, high = min(low, n.Load), max(high, n.Load)
+		}
+	}
+	if !known {
+		return append(b, "N/A"...)
+	}
+	b = strconv.AppendFloat(b, low, 'f', 2, 64)
+	if high > low {
+		b = strconv.AppendFloat(append(b, '-'), high, 'f', 2, 64)
+	}
+	return b
 }
 
 func featuresText(n *fleet.Node) string { return nullText(strings.Join(n.Features, ",")) }

@@ -40,7 +40,7 @@ func (s *Server) Queue() *Server {
 	}
 	s.Nodes = []api.Node{
 		{Name: "n1", State: "up", CPUs: 32, CPUsUsed: 32, Memory: 256 << 30, MemoryUsed: 128 << 30, Sockets: 2, Jobs: []string{"201"}, Devices: gpuDevices(8, "201")},
-		{Name: "n2", State: "up", CPUs: 32, CPUsUsed: 16, Memory: 256 << 30, Sockets: 2, Jobs: []string{"201"}, Devices: gpuDevices(8, "201")},
+		{Name: "n2", Disk: 100 << 30, System: &api.System{Arch: "x86_64", OS: "Linux 6.1.0 #1 SMP", Booted: Now.Add(-24 * time.Hour), Load: 7.5}, State: "up", CPUs: 32, CPUsUsed: 16, Memory: 256 << 30, Sockets: 2, Jobs: []string{"201"}, Devices: gpuDevices(8, "201")},
 		{Name: "n3", State: "up", CPUs: 32, Memory: 256 << 30, Sockets: 2, Devices: gpuDevices(8, "")},
 		{Name: "n4", State: "draining", Why: "bad disk", By: "root", Since: Now.Add(-time.Hour), CPUs: 32, CPUsUsed: 1, Memory: 256 << 30, Sockets: 2, Jobs: []string{"215"}, Devices: gpuDevices(8, "")},
 		{Name: "n5", State: "draining", Why: "bad disk", By: "root", Since: Now.Add(-time.Hour), CPUs: 32, Memory: 256 << 30, Sockets: 2, Devices: gpuDevices(8, "")},

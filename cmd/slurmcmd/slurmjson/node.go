@@ -1,6 +1,7 @@
 package slurmjson
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
@@ -98,7 +99,7 @@ func (w *w) nodeGroup(g *Group) {
 	w.minMaxObject("sockets", g, func(n *fleet.Node) int64 { return n.Sockets })
 	w.minMaxObject("cores", g, (*fleet.Node).Cores)
 	w.minMaxObject("threads", g, func(*fleet.Node) int64 { return 1 })
-	w.minMaxObject("disk", g, func(*fleet.Node) int64 { return 0 })
+	w.minMaxObject("disk", g, func(n *fleet.Node) int64 { return n.Disk >> 20 })
 	w.openValue("memory", '{')
 	w.minMaxFields("minimum", "maximum", g, func(n *fleet.Node) int64 { return n.Memory >> 20 })
 	w.openValue("free", '{')
@@ -191,40 +192,68 @@ func Nodes(c *slurmcmd.Command, form string, list []*fleet.Node, parts []fleet.P
 	return doc.endDocument(c)
 }
 
+// sinfoNode writes one element of nodes[], in Slurm's order.
 func (w *w) sinfoNode(n *fleet.Node, parts []fleet.Partition) {
 	w.openValue("", '{')
+	w.stringField("architecture", n.Arch)
+	w.emptyStrings("burstbuffer_network_address")
+	w.intField("boards", 1)
+	w.numberField("boot_time", !n.Booted.IsZero(), false, max(n.Booted.Unix(), 0))
+	w.emptyStrings("cluster_name")
+	w.intField("cores", n.Cores())
+	w.rawField("specialized_cores", "0")
+	w.rawField("cpu_binding", "0")
+	w.intField("cpu_load", int64(n.Load*100+0.5))
+	w.setNumber("free_mem", max(n.Memory-n.MemoryUsed, 0)>>20)
+	w.intField("cpus", n.CPUs)
+	w.intField("effective_cpus", n.CPUs)
+	w.emptyStrings("specialized_cpus", "extra")
+	w.stringList("features", n.Features...)
+	w.stringList("active_features", n.Features...)
+	w.emptyStrings("gpu_spec")
+	w.stringField("gres", n.GRES)
+	w.stringField("gres_drained", "N/A")
+	w.stringField("gres_used", n.GRESUsed)
+	w.emptyStrings("instance_id", "instance_type")
+	w.unsetNumbers("last_busy")
+	w.emptyStrings("mcs_label")
+	w.rawField("specialized_memory", "0")
 	w.stringField("name", n.Name)
+	w.stringList("next_state_after_reboot", "INVALID")
 	w.stringField("address", n.Address)
 	w.stringField("hostname", n.Name)
 	w.stringList("state", StateWords(n)...)
-	w.intField("boards", 1)
-	w.intField("cores", n.Cores())
-	w.intField("sockets", n.Sockets)
-	w.intField("threads", 1)
-	w.intField("cpus", n.CPUs)
-	w.intField("effective_cpus", n.CPUs)
+	w.stringField("operating_system", n.OS)
+	w.emptyStrings("owner")
+	w.stringList("partitions", partitionsOf(n.Name, parts)...)
+	w.rawField("port", "0")
+	w.intField("real_memory", n.Memory>>20)
+	w.emptyStrings("comment")
+	w.stringField("reason", n.Why)
+	w.setNumber("reason_changed_at", max(n.Since.Unix(), 0))
+	w.stringField("reason_set_by_user", n.By)
+	w.unsetNumbers("resume_after")
+	w.emptyStrings("reservation")
+	w.intField("alloc_memory", n.MemoryUsed>>20)
 	w.intField("alloc_cpus", n.CPUsUsed)
 	w.intField("alloc_idle_cpus", max(n.CPUs-n.CPUsUsed, 0))
-	w.intField("real_memory", n.Memory>>20)
-	w.intField("alloc_memory", n.MemoryUsed>>20)
-	w.setNumber("free_mem", max(n.Memory-n.MemoryUsed, 0)>>20)
-	w.stringList("features", n.Features...)
-	w.stringList("active_features", n.Features...)
-	w.stringField("gres", n.GRES)
-	w.stringField("gres_used", n.GRESUsed)
-	var in []string
+	w.stringField("tres_used", n.TRESUsed())
+	w.rawField("tres_weighted", "0.0")
+	w.unsetNumbers("slurmd_start_time")
+	w.intField("sockets", n.Sockets)
+	w.intField("threads", 1)
+	w.intField("temporary_disk", n.Disk>>20)
+	w.intField("weight", 1)
+	w.stringField("tres", n.TRES())
+	w.stringField("version", "24.11")
+	w.close('}')
+}
+
+func partitionsOf(node string, parts []fleet.Partition) (out []string) {
 	for i := range parts {
-		for _, name := range parts[i].Nodes {
-			if name == n.Name {
-				in = append(in, parts[i].Name)
-				break
-			}
+		if slices.Contains(parts[i].Nodes, node) {
+			out = append(out, parts[i].Name)
 		}
 	}
-	w.stringList("partitions", in...)
-	w.stringField("reason", n.Why)
-	w.stringField("reason_set_by_user", n.By)
-	w.setNumber("reason_changed_at", max(n.Since.Unix(), 0))
-	w.intField("weight", 1)
-	w.close('}')
+	return out
 }
