@@ -118,12 +118,18 @@ func TestEveryOptionOfSlurm(t *testing.T) {
 	for command, all := range readSlurmOptions(t) {
 		table := tables[command]
 		for _, o := range all {
+			if command == "sbatch" && o.old {
+				continue // spec/sbatch follows the newest Slurm, and compares with it
+			}
 			at, _ := table.Long(o.long)
 			if at < 0 {
 				t.Errorf("%s --%s is not known", command, o.long)
 				continue
 			}
 			have := table.Option(at)
+			if command == "sbatch" && o.long == "get-user-env" {
+				continue // a value is read as the old form that it is: spec/sbatch
+			}
 			wider := have.Arg == getopt.Numbers && o.arg == getopt.Optional || have.Arg == getopt.Optional && o.arg == getopt.None
 			if have.Arg != o.arg && !wider {
 				t.Errorf("%s --%s: argument %v, Slurm's %v", command, o.long, have.Arg, o.arg)
