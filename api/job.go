@@ -256,6 +256,14 @@ type Changed struct {
 	Changed int           `json:"changed"`
 	Errors  []ChangeError `json:"errors,omitempty" doc:"jobs that were not changed, and why"`
 	Names   []string      `json:"names,omitempty" doc:"the changed jobs, at most 1000"`
+	// Unchanged are among Matched, and neither among Changed nor among Errors.
+	Unchanged []Unchanged `json:"unchanged,omitempty" doc:"jobs that were as asked before, at most 1000"`
+}
+
+// Unchanged is one job that a change would leave as it is.
+type Unchanged struct {
+	Name string `json:"name"`
+	Why  string `json:"why" doc:"a sentence: job 7 had ended already (COMPLETED)"`
 }
 
 // ChangeError is one job that could not be changed.

@@ -51,7 +51,7 @@ const (
 
 	Backup    Verb = "back up"
 	AskWhatIf Verb = "ask what would be of"
-	TakeState Verb = "take the state of the scheduling of"
+	TakeState Verb = "take a snapshot of"
 	Metrics   Verb = "read the metrics of"
 	Profile   Verb = "profile"
 )

@@ -164,7 +164,7 @@ func (c *Control) RemovePool(ctx context.Context, by job.Actor, name string) err
 		if _, known := l.state.Pools[name]; !known {
 			err := fault.New(fault.NotFound, "there is no pool %s that was added", name).Advise("cox pool list shows which there are")
 			if l.pools.ByName(name) != nil {
-				err = fault.New(fault.Invalid, "pool %s is of the server itself", name).Advise("it goes with the server's configuration")
+				err = fault.New(fault.Invalid, "pool %s is the server's own", name).Advise("remove it from pools in cox.yaml, if it is there, and restart the server")
 			}
 			l.refuseWhenLeading(answer, err)
 			return

@@ -199,7 +199,7 @@ func TestALookAtAPool(t *testing.T) {
 	if found, err := b.ctl.RecheckPool(t.Context(), "p"); err != nil || len(found.Missing()) != 0 {
 		t.Errorf("a look at what is there: %+v, %v", found, err)
 	}
-	if _, err := b.ctl.RecheckPool(t.Context(), "q"); fault.KindOf(err) != fault.NotFound || fault.Remedy(err) != "there are p" {
+	if _, err := b.ctl.RecheckPool(t.Context(), "q"); fault.KindOf(err) != fault.NotFound || fault.Remedy(err) != "pools here: p" {
 		t.Errorf("a look at what is not there: %v", err)
 	}
 }

@@ -335,8 +335,10 @@ func (l *loop) askSuspend(w *changeRequest, e *state.JobRecord, req *request, op
 	case e.Last != nil && e.Last.PreemptSuspended && !op.On:
 		return fault.New(fault.Conflict, "job %s is suspended to make room, and goes on when what it holds is free again", e.Name()).
 			Advise("cancel or hold the jobs that have its place; cox requeue %s ends it and lets it wait", e.Name())
+	case e.State != from && !op.On:
+		return fault.New(fault.Conflict, "job %s is not suspended: it is %s", e.Name(), e.StatusText())
 	case e.State != from || e.Flags&(job.Configuring|job.Stopping) != 0:
-		return fault.New(fault.Conflict, "job %s is %s", e.Name(), e.StatusText())
+		return fault.New(fault.Conflict, "job %s does not run: it is %s", e.Name(), e.StatusText())
 	case slices.Contains(l.pools.WithoutSuspend(), e.Last.Pool):
 		return pools.CannotSuspendError(e.Last.Pool)
 	}

@@ -212,8 +212,8 @@ func (c *Control) lookUp(ctx context.Context, d *job.Dependency) (map[job.ID]*st
 				return nil, err
 			}
 			if _, task := p.FateOf(state.TaskIndex(ref)); len(*p) == 0 || ref.Task != nil && !task {
-				return nil, fault.New(fault.Invalid, "it depends on job %s, which does not exist", ref).
-					Advise("check the number with squeue or sacct, or leave the dependency out")
+				return nil, fault.New(fault.Invalid, "the job depends on job %s, which does not exist", ref).
+					Advise("correct the number (cox queue and cox history list jobs), or leave the dependency out")
 			}
 			if out == nil {
 				out = map[job.ID]*state.PastFates{}

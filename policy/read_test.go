@@ -80,7 +80,7 @@ func TestErrorsNamePlaceAndRemedy(t *testing.T) {
 		{"accounts: [{name: a, limits: {group: {cpu: 99999999999999999999}}}]\n", "1:44", "is more than can be counted"},
 		{"accounts: [{name: a, limits: {jobs: many}}]\n", "1:37", "is not a whole number"},
 		{"accounts: [{name: a, limits: {jobs: }}]\n", "", "has no value"},
-		{"accounts: [{name: a, limits: {wall: 3x}}]\n", "1:37", "is no duration"},
+		{"accounts: [{name: a, limits: {wall: 3x}}]\n", "1:37", "is not a length of time"},
 		{"priority: {age: 5000000000}\n", "1:17", "is not between 0 and 4294967295"},
 		{"priority: {favor_small: yes}\n", "1:25", "is neither true nor false"},
 		{"- a\n", "1:1", "a list where the rules of a site are expected"},

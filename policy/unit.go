@@ -11,6 +11,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/resource"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
 
 // unit says how an amount of one thing is written.
@@ -205,7 +206,7 @@ func parseDuration(text string) (account.Duration, string) {
 			return 0, "is longer than can be reckoned"
 		}
 		if err != nil {
-			return 0, "is no duration"
+			return 0, "is not a length of time"
 		}
 		v, rest = time.Duration(days)*day, after
 		if rest == "" {
@@ -213,9 +214,12 @@ func parseDuration(text string) (account.Duration, string) {
 		}
 	}
 	w, err := time.ParseDuration(rest)
+	if err != nil && v == 0 && strings.ContainsAny(text, ":-") { // as Slurm writes it: 1:30:00, 2-0
+		w, err = slurmfmt.ParseDuration(text)
+	}
 	switch {
 	case err != nil:
-		return 0, "is no duration"
+		return 0, "is not a length of time"
 	case w < 0 || v+w < 0:
 		return 0, "is not a duration that can be waited for"
 	}

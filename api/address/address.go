@@ -14,6 +14,7 @@ package address
 import (
 	"errors"
 	"io/fs"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -193,16 +194,30 @@ func (e Env) get(name string) string {
 	return e.Getenv(name)
 }
 
+// startRemedy says what to do where no server answers: one on another machine cannot be started from here.
+func (a Address) startRemedy() string {
+	const other = "set COX_SERVER to unix:///path or http://host:port for another server"
+	if a.Socket == "" {
+		return "start the server there, or forward the port by SSH; " + other
+	}
+	return "start one: cox up -d; " + other
+}
+
 // Explain makes of the error of a connection that could not be had one that says
 // what to do. Other errors stay fault.Unavailable with their text.
 func (a Address) Explain(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return fault.New(fault.Unavailable, "no server answers at %s", a).
-			Advise("start one: cox up   (another one: COX_SERVER=unix:///path or http://host:port)")
+			Advise("%s", a.startRemedy())
 	case errors.Is(err, fs.ErrPermission):
 		return fault.New(fault.Permission, "you may not connect to %s", a).
 			Advise("it belongs to somebody else: start your own server with cox up, and set COX_SERVER to it")
+	}
+	var unknown *net.DNSError
+	if errors.As(err, &unknown) && unknown.IsNotFound {
+		return fault.New(fault.Unavailable, "there is no machine %s, so no server at %s", unknown.Name, a).
+			Advise("correct the address: http://host:port or unix:///path/of/cox.sock")
 	}
 	return fault.New(fault.Unavailable, "no answer from the server at %s: %w", a, err).
 		Advise("ask again; if it stays so, see whether it runs: cox info, systemctl status coxswain")

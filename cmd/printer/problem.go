@@ -93,15 +93,24 @@ func CleanLines(s string) string {
 // Changed says what became of a change of jobs: "cancelled 3 jobs: 7, 8, 9". past
 // is the verb's past form.
 func Changed(past string, c *api.Changed) string {
+	var b strings.Builder
 	switch {
 	case c.Changed == 0 && c.Matched == 0:
 		return "no job matches: nothing to do\n"
 	case c.Changed == 0:
-		return ""
 	case c.Changed == 1 && len(c.Names) == 1:
-		return fmt.Sprintf("%s %s\n", past, Clean(c.Names[0]))
+		fmt.Fprintf(&b, "%s %s\n", past, Clean(c.Names[0]))
 	case len(c.Names) == c.Changed && c.Changed <= 10:
-		return Clean(fmt.Sprintf("%s %s: %s", past, Count(c.Changed, "job"), strings.Join(c.Names, ", "))) + "\n"
+		b.WriteString(Clean(fmt.Sprintf("%s %s: %s", past, Count(c.Changed, "job"), strings.Join(c.Names, ", "))) + "\n")
+	default:
+		fmt.Fprintf(&b, "%s %s\n", past, Count(c.Changed, "job"))
 	}
-	return fmt.Sprintf("%s %s\n", past, Count(c.Changed, "job"))
+	for i, u := range c.Unchanged {
+		if i == 10 {
+			fmt.Fprintf(&b, "%s more were as asked before\n", Count(len(c.Unchanged)-i, "job"))
+			break
+		}
+		b.WriteString(Clean(u.Why) + "\n")
+	}
+	return b.String()
 }

@@ -3,6 +3,7 @@ package intake
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -107,21 +108,21 @@ func optionsOfResource(s *job.Spec, resource string) []string {
 	return []string{"gres"}
 }
 
-// remedyFor says what to do about a reason.
+// remedyFor says what to do about a reason: only an administrator can give the server more nodes.
 func (s *Site) remedyFor(spec *job.Spec, r reason.Reason) string {
 	nodes, gpus := r.Code == reason.NodeCount, r.Code == reason.TooLarge && r.Resource == "gpu"
-	if (nodes || gpus) && s.isVirtual(spec) {
-		d := spec.Demand()
-		if nodes {
-			d.Nodes = max(d.Nodes, int(r.Need))
-		}
-		up := fmt.Sprintf("cox up -d --nodes %d", d.Nodes)
-		if n := gpusPerNode(spec); n > 0 {
-			up += fmt.Sprintf(" --gpus-per-node %d", n)
-		}
-		return fmt.Sprintf("ask for less, or serve more virtual nodes: cox down, then %s", up)
+	if uid := int(spec.Owner.UID); !(nodes || gpus) || !s.isVirtual(spec) || uid != 0 && uid != os.Getuid() {
+		return "ask for what is there: cox nodes, cox partitions"
 	}
-	return "ask for what is there: cox nodes, cox partitions"
+	d := spec.Demand()
+	if nodes {
+		d.Nodes = max(d.Nodes, int(r.Need))
+	}
+	more := fmt.Sprintf("room.nodes: %d", d.Nodes)
+	if n := gpusPerNode(spec); n > 0 {
+		more += fmt.Sprintf(" and room.gpus_per_node: %d", n)
+	}
+	return "ask for less (cox nodes shows what is there), or give the server more virtual nodes: " + more + " in cox.yaml, then restart it"
 }
 
 // isVirtual reports whether the pool of a job is one of virtual nodes.

@@ -125,5 +125,5 @@ func (m Machines) othersNodes(nodes []fleet.Node) (names []string, of string) {
 
 // NoSuchPool is the error for a pool that is not there.
 func (ps *Set) NoSuchPool(name string) error {
-	return fault.New(fault.NotFound, "there is no pool %.70s", name).Advise("there are %s", strings.Join(ps.ConfiguredNames(), ", "))
+	return fault.New(fault.NotFound, "there is no pool %.70s", name).Advise("pools here: %s", strings.Join(ps.ConfiguredNames(), ", "))
 }

@@ -91,7 +91,7 @@ func (q *WhatIf) buildChange(s *sched.Snapshot, now sched.Instant, asked func(*j
 		return nil, err
 	}
 	if ch.Zero() {
-		return nil, fault.New(fault.Invalid, "nothing is to be otherwise").Advise("cox whatif --help says what can be asked")
+		return nil, fault.New(fault.Invalid, "say what should change").Advise("for example: cox whatif --add-nodes 4; or --drain NODES, --quota ACCOUNT=GPUS, --policy FILE, --submit FILE")
 	}
 	return ch, nil
 }

@@ -111,10 +111,7 @@ func Read(r io.Reader, name string) (*File, error) {
 		return nil, fault.New(fault.Invalid, "read %s: %w", name, err)
 	}
 	if err := json.Unmarshal(b, &head); err != nil || head.Format != Format {
-		if err == nil {
-			err = fmt.Errorf("its format is %q, not %q", head.Format, Format)
-		}
-		return nil, fault.New(fault.Invalid, "%s is no snapshot: %w", name, err).Advise("cox snapshot > %s writes one", name)
+		return nil, fault.New(fault.Invalid, "%s: this is not a snapshot of cox, or not a whole one", name).Advise("cox snapshot > FILE writes one")
 	}
 	if head.Version != Version {
 		return nil, fault.New(fault.Unsupported, "%s is a snapshot of version %d, this cox reads version %d", name, head.Version, Version).

@@ -122,9 +122,9 @@ func TestWhatIsNoSnapshot(t *testing.T) {
 		why, text, want string
 		kind            fault.Kind
 	}{
-		{"empty", "", "is no snapshot", fault.Invalid},
-		{"other JSON", "{}", "is no snapshot", fault.Invalid},
-		{"cut off", good[:len(good)/2], "is no snapshot", fault.Invalid},
+		{"empty", "", "this is not a snapshot of cox, or not a whole one", fault.Invalid},
+		{"other JSON", "{}", "this is not a snapshot of cox, or not a whole one", fault.Invalid},
+		{"cut off", good[:len(good)/2], "this is not a snapshot of cox, or not a whole one", fault.Invalid},
 		{"newer", strings.Replace(good, `"version":2`, `"version":9`, 1), "of version 9", fault.Unsupported},
 		{"older", strings.Replace(strings.Replace(good, `"version":2`, `"version":1`, 1), `"memory":{`, `"memory":{"pinched":true,`, 1), "of version 1, this cox reads version 2", fault.Unsupported},
 		{"another field", strings.Replace(good, `"specs":`, `"more":1,"specs":`, 1), "more", fault.Invalid},

@@ -157,16 +157,20 @@ func checkReservation(req *api.SetReservation) error {
 	}
 	switch {
 	case req.Count < 0:
-		return wrong("count", "ask for one node or more; leave it out for all, or for those in nodes", "%d is no number of nodes", req.Count)
+		return wrong("count", "write 1 or more; leave it out for all nodes, or for those in nodes", "%d is not a number of nodes", req.Count)
 	case req.Count > 0 && len(req.Nodes) > 0:
 		return wrong("count", "name the nodes, or say how many", "the nodes are named already")
+	case req.Duration == 0:
+		return fault.New(fault.Invalid, "a reservation needs a duration: how long it lasts").Advise("for example: --duration 2h")
 	case !(req.Duration > 0) || req.Duration > float64(most):
-		return wrong("duration", "write seconds, up to 50 years of them", "%g seconds are no time that it can last", req.Duration)
+		return wrong("duration", "write more than 0 seconds and at most 50 years", "a reservation cannot last %g seconds", req.Duration)
 	case !(req.Ahead >= 0) || req.Ahead > float64(most):
-		return wrong("ahead", "write seconds, up to 50 years of them", "%g seconds are no time that it can be ahead", req.Ahead)
+		return wrong("ahead", "write 0 seconds or more and at most 50 years", "a reservation cannot begin %g seconds ahead", req.Ahead)
+	case req.Ahead == 0 && req.Start == "":
+		return fault.New(fault.Invalid, "a reservation needs a start").Advise("for example: --start now, --start 20:00 or --start 2026-12-01T08:00")
 	case req.Ahead == 0:
 		if _, err := time.Parse(time.RFC3339, req.Start); err != nil {
-			return wrong("start", "write it as 2026-12-01T08:00:00Z", "%q is no time", transport.WithoutTokens(req.Start))
+			return wrong("start", "write it as 2026-12-01T08:00:00Z", "%q is not a time", transport.WithoutTokens(req.Start))
 		}
 	}
 	return nil

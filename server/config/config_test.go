@@ -63,7 +63,7 @@ func TestErrorsNamePlaceFieldAndRemedy(t *testing.T) {
 		{"state:\n  dirr: /x\n", "2:3", "state.dirr: no such field; did you mean dir?"},
 		{"stat:\n  dir: /x\n", "1:1", "stat: no such field; did you mean state?"},
 		{"partitions:\n  - name: gpu\n    time_limits: 3d\n", "3:5", "partitions.time_limits: no such field; did you mean time_limit?"},
-		{"state:\n  journal: 5x\n", "2:12", `state.journal: "5x" is no duration: write 90s, 5m, 2h30m or 30d`},
+		{"state:\n  journal: 5x\n", "2:12", `state.journal: "5x" is not a length of time: write 90s, 5m, 2h30m, 30d or 1:30:00`},
 		{"room:\n  memory: lots\n", "2:11", `room.memory: "lots" is no size`},
 		{"room:\n  nodes: many\n", "2:10", `room.nodes: "many" is not a number`},
 		{"room:\n  nodes: 5000\n", "2:3", "nodes: 5000 is not between 0 and 1000"},

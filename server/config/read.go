@@ -117,6 +117,9 @@ func locateError(name string, data []byte, err error) error {
 	var wrong *yaml.TypeError
 	switch {
 	case errors.As(err, &unknown):
+		if len(path) > 0 && path[len(path)-1] != tok.Value {
+			path = append(path, tok.Value) // in a block that is one line
+		}
 		e.Message = fmt.Sprintf("%s: no such field", strings.Join(path, "."))
 		if near := nearestWord(tok.Value, siblingFields(path)); near != "" {
 			e.Message += "; did you mean " + near + "?"
@@ -196,7 +199,7 @@ func kindName(t reflect.Type) string {
 func nearestWord(word string, candidates []string) string {
 	best, least := "", 3
 	for _, c := range candidates {
-		if d := getopt.Distance(word, c); d < least && d < len(c) {
+		if d := getopt.Distance(word, c); d < least && 2*d <= len(c) {
 			best, least = c, d
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
 
 const day = 24 * time.Hour
@@ -44,7 +46,7 @@ func (d *Duration) UnmarshalYAML(n ast.Node) error {
 func (d Duration) MarshalYAML() ([]byte, error) { return []byte(d.String()), nil }
 
 func parseDuration(text string) (time.Duration, error) {
-	wrong := fmt.Errorf("%q is no duration: write 90s, 5m, 2h30m or 30d", text)
+	wrong := fmt.Errorf("%q is not a length of time: write 90s, 5m, 2h30m, 30d or 1:30:00", text)
 	if text == "0" {
 		return 0, nil
 	}
@@ -59,6 +61,9 @@ func parseDuration(text string) (time.Duration, error) {
 		}
 	}
 	w, err := time.ParseDuration(text)
+	if err != nil && v == 0 && strings.ContainsAny(text, ":-") { // as Slurm writes it: 1:30:00, 2-0
+		w, err = slurmfmt.ParseDuration(text)
+	}
 	if err != nil || w < 0 || v+w < 0 {
 		return 0, wrong
 	}

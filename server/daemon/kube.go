@@ -42,8 +42,8 @@ func openKube(_ context.Context, name string, raw json.RawMessage, at Place) (en
 }
 
 func errNoCluster() error {
-	return fault.New(fault.Invalid, "settings: which cluster?").
-		Advise("--kubeconfig FILE that the server reads, and --context of it; --set inside=true where the server itself runs in a pod of the cluster")
+	return fault.New(fault.Invalid, "say which cluster: --kubeconfig FILE").
+		Advise("a file that the server can read, with --context NAME if it has several; or --set inside=true if the server runs in a pod of the cluster")
 }
 
 // KubeRights is the manifest of the roles that a pool of the engine kube needs, for kubectl

@@ -36,7 +36,7 @@ func TestKubeSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	for settings, want := range map[string]string{
-		``:                                                                                                "settings: which cluster?",
+		``:                                                                                                "say which cluster: --kubeconfig FILE",
 		`{"kubeconfig":"config"}`:                                                                         "settings: kubeconfig: config is no absolute name",
 		`{"kubeconfig":"/no/such"}`:                                                                       "/no/such",
 		`{"kubeconfig":"FILE","inside":true}`:                                                             "settings: inside: the way in is",

@@ -15,7 +15,7 @@ import (
 func TestSlurmSettings(t *testing.T) {
 	const shared = `"shared":"/s"`
 	for settings, want := range map[string]string{
-		``:                             "how is the cluster reached?",
+		``:                             "say how the server reaches the cluster",
 		`{"ssh":"a","local":true}`:     "local and ssh: the commands run here or on a",
 		`{"ssh":"-oProxyCommand=x"}`:   `ssh: "-oProxyCommand=x" is no login`,
 		`{"ssh":"a","ssh_port":70000}`: "70000 is no port",

@@ -86,8 +86,8 @@ type need struct {
 func (s *slurmSettings) checkSettings() error {
 	switch {
 	case !s.Local && s.SSH == "" && s.REST == "":
-		return fault.New(fault.Invalid, "settings: how is the cluster reached?").
-			Advise("--local: by Slurm's commands on the server's machine; --ssh LOGIN: by those on a login node; --rest URL: by slurmrestd")
+		return fault.New(fault.Invalid, "say how the server reaches the cluster: --local, --ssh LOGIN or --rest URL").
+			Advise("--local if Slurm's commands are on the server's machine, --ssh LOGIN if they are on a login node, --rest URL for slurmrestd")
 	case s.Local && s.SSH != "":
 		return fault.New(fault.Invalid, "settings: local and ssh: the commands run here or on %.70s", s.SSH).Advise("leave one of them")
 	case strings.HasPrefix(s.SSH, "-") || strings.ContainsAny(s.SSH, " \t\n"):

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -56,6 +57,7 @@ type target struct {
 	partitions     []string // of an update
 	pool           string
 	once           bool // a batch script that may not be requeued
+	held, stopping bool
 }
 
 func targetOf(v *state.View, up *api.Update) target {
@@ -64,6 +66,7 @@ func targetOf(v *state.View, up *api.Update) target {
 		id: v.Job.ID, name: v.Job.Name(), owner: s.Owner, state: v.Job.State, firm: v.Why.Code == reason.HeldAdmin,
 		priority: s.Priority, nice: s.Nice, limit: s.TimeLimit, least: s.TimeMin, account: s.Account, qos: s.QOS, pool: s.Pool,
 		once: s.Source.Form == api.FormSbatch && !s.Requeue,
+		held: v.Job.Flags&job.Held != 0, stopping: v.Job.Flags&job.Stopping != 0,
 	}
 	if up != nil && (up.Account != nil || up.QOS != nil || up.Partitions != nil || up.TimeLimit != nil || up.TimeMin != nil) {
 		t.partitions = slices.Clone(s.Partitions)
@@ -84,15 +87,25 @@ func (s *Service) changeJobs(c *call, ch *api.Change) (*api.Changed, error) {
 	}
 	var ids []job.ID
 	var chosen []target
+	denied := 0
 	for _, t := range targets {
 		if err := c.mayChange(verb, &t, ch); err != nil {
 			if len(ch.Select.IDs) > 0 { // of a filter those are meant that one may change
 				out.Matched++
 				addRefusal(out, t.name, err)
+			} else {
+				denied++
 			}
 			continue
 		}
 		out.Matched++
+		firmer := !t.firm && (ch.Firm != nil && *ch.Firm || ch.Firm == nil && c.ID.Admin && t.owner.UID != c.ID.UID)
+		if why := t.unchanged(ch, firmer); why != "" {
+			if len(out.Unchanged) < mostNames {
+				out.Unchanged = append(out.Unchanged, api.Unchanged{Name: t.name, Why: why})
+			}
+			continue
+		}
 		if ch.Verb == api.VerbUpdate {
 			if err := s.partitionsExist(ch.Update.Partitions, t.pool); err != nil {
 				addRefusal(out, t.name, err)
@@ -100,6 +113,9 @@ func (s *Service) changeJobs(c *call, ch *api.Change) (*api.Changed, error) {
 			}
 		}
 		ids, chosen = append(ids, t.id), append(chosen, t)
+	}
+	if denied > 0 && out.Matched == 0 && len(ch.Select.Users) > 0 { // whoever names users means their jobs
+		return nil, deniedAll(verb, c.ID.Name, denied)
 	}
 	if h, ok := op.(control.Hold); ok && h.On && ch.Firm == nil && c.ID.Admin {
 		// what an administrator holds of somebody else's stays held, as with scontrol
@@ -123,6 +139,34 @@ func (s *Service) changeJobs(c *call, ch *api.Change) (*api.Changed, error) {
 		}
 	}
 	return out, nil
+}
+
+// deniedAll is the error about jobs that match, and none of which the caller may change.
+func deniedAll(verb auth.Verb, who string, n int) error {
+	if n == 1 {
+		return fault.New(fault.Permission, "1 job matches, and %s may not %s it", who, verb).Advise("its owner may, and an administrator")
+	}
+	return fault.New(fault.Permission, "%d jobs match, and %s may not %s any of them", n, who, verb).Advise("their owners may, and an administrator")
+}
+
+// unchanged says how a job is that a change would leave as it is; empty: the change does something.
+// firmer: an administrator would hold what only its owner holds.
+func (t *target) unchanged(ch *api.Change, firmer bool) string {
+	switch {
+	case ch.Verb == api.VerbCancel && t.state.Final():
+		return fmt.Sprintf("job %s had ended already (%s)", t.name, t.state)
+	case ch.Verb == api.VerbHold && t.state == job.Pending && t.held && !firmer:
+		return fmt.Sprintf("job %s is held already", t.name)
+	case ch.Verb == api.VerbRelease && !t.state.Final() && !t.held:
+		return fmt.Sprintf("job %s is not held: it is %s", t.name, t.state)
+	case ch.Verb == api.VerbSuspend && t.state == job.Suspended:
+		return fmt.Sprintf("job %s is suspended already", t.name)
+	case ch.Verb == api.VerbResume && t.state == job.Running && !t.stopping:
+		return fmt.Sprintf("job %s is not suspended: it is RUNNING", t.name)
+	case ch.Verb == api.VerbRequeue && t.state == job.Pending && !ch.Hold && !ch.Special:
+		return fmt.Sprintf("job %s waits already", t.name)
+	}
+	return ""
 }
 
 func addRefusal(out *api.Changed, name string, err error) {

@@ -2,7 +2,9 @@ package jobs
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/api"
@@ -24,7 +26,7 @@ func TestWhatDoesNotFitIsFoundInTheText(t *testing.T) {
 	memory := reason.Reason{Code: reason.TooLarge, Resource: "memory", Need: 1 << 40, Most: 1 << 30}
 	cpus := reason.Reason{Code: reason.TooLarge, Resource: "cpu", Need: 64000, Most: 8000}
 	const batch = "#!/bin/sh\n#SBATCH --time=10\n#SBATCH -N4 --gpus-per-node=8\n"
-	const up = "ask for less, or serve more virtual nodes: cox down, then cox up -d --nodes 4 --gpus-per-node 8"
+	const up = "ask for less (cox nodes shows what is there), or give the server more virtual nodes: room.nodes: 4 and room.gpus_per_node: 8 in cox.yaml, then restart it"
 	const less = "ask for what is there: cox nodes, cox partitions"
 	p := servertest.NewPlane()
 	r := start(t, p, nil)
@@ -36,13 +38,13 @@ func TestWhatDoesNotFitIsFoundInTheText(t *testing.T) {
 		args   []string
 		env    []string
 		want   string // file:line:column+length message
-		remedy string
+		remedy string // of the server's own user; others cannot give it more nodes
 	}{
 		{"a line", []reason.Reason{nodes}, api.FormSbatch, batch, nil, nil, "train.sbatch:3:11+1 --nodes=4: needs 4 nodes, only 1 qualify", up},
 		{"another one", []reason.Reason{gpus}, api.FormSbatch, batch, nil, nil, "train.sbatch:3:29+1 --gpus-per-node=8: needs 8 GPUs on one node, the largest has 4 GPUs", up},
 		{"what outranks it", []reason.Reason{nodes}, api.FormSbatch, batch, []string{"--nodes=4"}, nil, "command line:0:9+1 --nodes=4: needs 4 nodes, only 1 qualify", up},
 		{"a variable", []reason.Reason{gpus}, api.FormSbatch, batch, nil, []string{"SBATCH_GPUS_PER_NODE=8"}, "environment:0:22+1 SBATCH_GPUS_PER_NODE=8: needs 8 GPUs on one node, the largest has 4 GPUs", up},
-		{"nodes by tasks", []reason.Reason{nodes}, api.FormSbatch, "#!/bin/sh\n#SBATCH --ntasks=4 --ntasks-per-node=1\n", nil, nil, "train.sbatch:2:18+1 --ntasks=4: needs 4 nodes, only 1 qualify", "ask for less, or serve more virtual nodes: cox down, then cox up -d --nodes 4"},
+		{"nodes by tasks", []reason.Reason{nodes}, api.FormSbatch, "#!/bin/sh\n#SBATCH --ntasks=4 --ntasks-per-node=1\n", nil, nil, "train.sbatch:2:18+1 --ntasks=4: needs 4 nodes, only 1 qualify", "ask for less (cox nodes shows what is there), or give the server more virtual nodes: room.nodes: 4 in cox.yaml, then restart it"},
 		{"nobody said it", []reason.Reason{memory}, api.FormSbatch, batch, nil, nil, "train.sbatch:0:0+0 needs 1 TiB memory on one node, the largest has 1 GiB memory", less},
 		{"many tasks", []reason.Reason{cpus}, api.FormSbatch, "#!/bin/sh\n#SBATCH -c1 --ntasks-per-node=64\n", nil, nil, "train.sbatch:2:31+2 --ntasks-per-node=64: needs 64 CPUs on one node, the largest has 8 CPUs", less},
 		{"wide tasks", []reason.Reason{cpus}, api.FormSbatch, "#!/bin/sh\n#SBATCH -c64 --ntasks-per-node=1\n", nil, nil, "train.sbatch:2:11+2 --cpus-per-task=64: needs 64 CPUs on one node, the largest has 8 CPUs", less},
@@ -50,7 +52,7 @@ func TestWhatDoesNotFitIsFoundInTheText(t *testing.T) {
 		{"the native form", []reason.Reason{nodes}, api.FormNative, "name: x\nnodes: 4\ngpus_per_node: 8\ncommand: hostname\n", nil, nil, "train.sbatch:2:8+1 nodes: needs 4 nodes, only 1 qualify", up},
 		{"in a group", []reason.Reason{nodes}, api.FormNative, "name: x\ncommand: hostname\ngroups:\n- nodes: 4\n  gpus_per_node: 8\n", nil, nil, "train.sbatch:4:10+1 groups[0].nodes: needs 4 nodes, only 1 qualify", up},
 		{"in two groups", []reason.Reason{nodes}, api.FormNative, "name: x\ncommand: hostname\ngroups:\n- nodes: 2\n  gpus_per_node: 8\n- nodes: 2\n  gpus_per_node: 8\n", nil, nil, "train.sbatch:0:0+0 needs 4 nodes, only 1 qualify", up},
-		{"one of two components", []reason.Reason{nodes}, api.FormSbatch, "#!/bin/sh\n#SBATCH -N4 --gpus-per-node=8\n#SBATCH hetjob\n#SBATCH --gpus-per-node=1\n", nil, nil, "train.sbatch:2:11+1 --nodes=4: needs 4 nodes, only 1 qualify", "ask for less, or serve more virtual nodes: cox down, then cox up -d --nodes 5 --gpus-per-node 8"},
+		{"one of two components", []reason.Reason{nodes}, api.FormSbatch, "#!/bin/sh\n#SBATCH -N4 --gpus-per-node=8\n#SBATCH hetjob\n#SBATCH --gpus-per-node=1\n", nil, nil, "train.sbatch:2:11+1 --nodes=4: needs 4 nodes, only 1 qualify", strings.Replace(up, "nodes: 4", "nodes: 5", 1)},
 		{"two components", []reason.Reason{nodes}, api.FormSbatch, "#!/bin/sh\n#SBATCH -N2 --gpus-per-node=8\n#SBATCH hetjob\n#SBATCH -N2 --gpus-per-node=8\n", nil, nil, "train.sbatch:0:0+0 needs 4 nodes, only 1 qualify", up},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -71,8 +73,13 @@ func TestWhatDoesNotFitIsFoundInTheText(t *testing.T) {
 				t.Fatalf("%d %s, %v", resp.StatusCode, body, err)
 			}
 			x := e.Errors[0]
-			if got := fmt.Sprintf("%s:%d:%d+%d %s", x.File, x.Line, x.Col, x.Len, x.Message); got != c.want || x.Remedy != c.remedy {
-				t.Errorf("got  %s\n     %s\nwant %s\n     %s", got, x.Remedy, c.want, c.remedy)
+			if got := fmt.Sprintf("%s:%d:%d+%d %s", x.File, x.Line, x.Col, x.Len, x.Message); got != c.want || x.Remedy != less {
+				t.Errorf("got  %s\n     %s\nwant %s\n     %s", got, x.Remedy, c.want, less)
+			}
+			_, err = r.Admin(t).Submit(t.Context(), s)
+			var own *api.Error
+			if !errors.As(err, &own) || len(own.Errors) != 1 || own.Errors[0].Remedy != c.remedy {
+				t.Errorf("the server's own user: %v %+v, want %s", err, own, c.remedy)
 			}
 		})
 	}

@@ -440,7 +440,7 @@ func noState(name string) error {
 	for _, st := range job.States() {
 		known = append(known, st.String())
 	}
-	return fault.New(fault.Invalid, "states: there is no state %q", name).Advise("states: all, %s", strings.Join(known, ", "))
+	return fault.New(fault.Invalid, "there is no state %q", name).Advise("states of jobs: all, %s", strings.Join(known, ", "))
 }
 
 func unknownJob(name string) error {

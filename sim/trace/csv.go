@@ -111,7 +111,7 @@ func readRows(name string, r io.Reader) (*Log, error) {
 			return nil, err
 		}
 		in.no = 1
-		return nil, in.failAt("", "the heading is of no trace that is read ("+strings.Join(Formats(), ", ")+"); the name of an SWF file ends with .swf or .swf.gz")
+		return nil, in.failAt("", "this is not the heading of a trace that cox reads ("+strings.Join(Formats(), ", ")+"); the name of an SWF file must end with .swf or .swf.gz")
 	}
 	log := &Log{Name: name, Format: forms[at].name}
 	err := readTable(in, heading, func(v *values) error {

@@ -19,6 +19,9 @@ const (
 	Dstack     Kind = "dstack"
 	Compose    Kind = "compose"
 	OtherTool  Kind = "other tool" // a file in YAML that another tool reads
+	Rules      Kind = "rules"      // of a site, for cox apply
+	Config     Kind = "config"     // of a server, for cox up
+	SlurmConf  Kind = "slurm.conf" // what a Slurm cluster is configured by, for cox import slurm
 	Python     Kind = "python"
 	Notebook   Kind = "notebook"
 	Dockerfile Kind = "dockerfile"

@@ -3,6 +3,7 @@ package input
 import (
 	"bytes"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -27,7 +28,7 @@ func Recognise(name string, data []byte) Input {
 		return Input{Kind: Batch}
 	}
 	for _, recognise := range []func(name, base, text string) (Input, bool){
-		recogniseProse, recogniseNotebook, recogniseImageRecipe, recogniseYAML, recogniseProgram,
+		recogniseProse, recogniseSlurmConf, recogniseNotebook, recogniseImageRecipe, recogniseYAML, recogniseProgram,
 	} {
 		if in, ok := recognise(name, base, text); ok {
 			return in
@@ -108,6 +109,20 @@ func recogniseImageRecipe(name, base, text string) (Input, bool) {
 		}, true
 	}
 	return Input{}, false
+}
+
+// slurmLine is a line that a slurm.conf has and nothing else.
+var slurmLine = regexp.MustCompile(`(?im)^(ClusterName|SlurmctldHost|NodeName|PartitionName)\s*=\s*\S`)
+
+// recogniseSlurmConf finds what a Slurm cluster is configured by.
+func recogniseSlurmConf(name, base, text string) (Input, bool) {
+	if !slurmLine.MatchString(text) || strings.Contains(text, "#SBATCH") {
+		return Input{}, false
+	}
+	return Input{
+		Kind: SlurmConf, What: "the configuration of a Slurm cluster",
+		Remedy: "to make rules and partitions from it: cox import slurm " + shownName(name, "slurm.conf") + " -o queues.yaml --config cox.yaml",
+	}, true
 }
 
 // line is a line of a text and its number from 1.

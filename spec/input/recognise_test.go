@@ -65,8 +65,9 @@ var samples = []sample{
 	{"a chart", "chart/Chart.yaml", "apiVersion: v2\nname: x\nversion: 0.1.0\n", OtherTool, "the description of a Helm chart", "helm template", 0},
 	{"conda", "environment.yml", "name: torch\nchannels: [conda-forge]\ndependencies:\n  - python\n", OtherTool, "an environment of conda", "conda env create -f environment.yml", 0},
 	{"a cluster of Ray", "cluster.yaml", "cluster_name: x\nprovider:\n  type: aws\n", OtherTool, "a cluster of Ray", "", 0},
-	{"rules of a site", "queues.yaml", "accounts:\n- name: a\nqos: {}\n", OtherTool, "the rules of a site", "cox apply queues.yaml", 0},
-	{"a server's configuration", "cox.yaml", "state:\n  dir: /x\nlisten: {}\n", OtherTool, "the configuration of a server", "cox up --config cox.yaml", 0},
+	{"rules of a site", "queues.yaml", "accounts:\n- name: a\nqos: {}\n", Rules, "the rules of a site", "cox apply -f queues.yaml", 0},
+	{"a server's configuration", "cox.yaml", "state:\n  dir: /x\nlisten: {}\n", Config, "the configuration of a server", "cox up --config cox.yaml", 0},
+	{"a slurm.conf", "slurm.conf", "# lab\nClusterName=lab\nNodeName=n1\n", SlurmConf, "the configuration of a Slurm cluster", "cox import slurm slurm.conf", 0},
 	{"GitHub Actions", "ci.yml", "name: CI\non: [push]\njobs:\n  a: {}\n", OtherTool, "GitHub Actions", "batch script", 0},
 
 	{"Python", "train.py", "import torch\n\nprint(torch.cuda.device_count())\n", Python, "train.py: this is a program in Python, not a batch script or a job in the native form", "cox submit -- python3 train.py", 0},
@@ -117,7 +118,7 @@ func TestRecognise(t *testing.T) {
 			t.Errorf("%s: %d bytes from column %d of %q", c.about, e.Len, e.Col, e.Text)
 		}
 	}
-	for _, k := range []Kind{Batch, Native, Kubernetes, Template, SkyPilot, Dstack, Compose, OtherTool, Python, Notebook, Dockerfile, Document, HTML, Binary, Empty} {
+	for _, k := range []Kind{Batch, Native, Kubernetes, Template, SkyPilot, Dstack, Compose, OtherTool, Rules, Config, SlurmConf, Python, Notebook, Dockerfile, Document, HTML, Binary, Empty} {
 		if !seen[k] {
 			t.Errorf("no sample is recognised as %s", k)
 		}

@@ -146,15 +146,15 @@ var tools = []struct {
 		},
 	},
 	{
-		OtherTool, "the rules of a site", "an administrator puts them in force: cox apply %s",
+		Rules, "the rules of a site", "an administrator puts them in force: cox apply -f %s",
 		func(d *yamlDocument, base string) bool {
 			return !d.hasOneOf(jobKeys...) && (base == "queues.yaml" || d.hasOneOf("accounts", "fair_share", "cohorts", "flavors"))
 		},
 	},
 	{
-		OtherTool, "the configuration of a server", "name it when the server starts: cox up --config %s",
+		Config, "the configuration of a server", "name it when the server starts: cox up --config %s",
 		func(d *yamlDocument, base string) bool {
-			return !d.hasOneOf(jobKeys...) && d.has("state") && d.hasOneOf("listen", "auth", "jobs", "room", "pools")
+			return !d.hasOneOf(jobKeys...) && (d.hasOneOf("room", "listen") || d.has("state") && d.hasOneOf("auth", "jobs", "pools"))
 		},
 	},
 	{

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/store"
@@ -29,13 +30,24 @@ type Contents struct {
 	Bytes       int64 // of blobs
 }
 
+// checkIsBackup refuses a folder without a journal.
+func checkIsBackup(dir string) error {
+	switch _, err := os.Stat(filepath.Join(dir, "journal.db")); {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return fault.New(fault.NotFound, "%s holds no backup: it has no file journal.db", dir).Advise("name a folder that cox backup made")
+	case err != nil:
+		return fault.New(fault.KindOf(err), "read the backup: %w", err)
+	}
+	return nil
+}
+
 // dialStill opens the database of a directory that nobody writes to, and leaves no
 // file there.
 func dialStill(dir string) (*conn, error) {
-	file := filepath.Join(dir, "journal.db")
-	if _, err := os.Stat(file); err != nil {
-		return nil, fault.New(fault.NotFound, "%s has no journal: %w", dir, err)
+	if err := checkIsBackup(dir); err != nil {
+		return nil, err
 	}
+	file := filepath.Join(dir, "journal.db")
 	q := url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(10000)"}}
 	if info, err := os.Stat(file + "-wal"); err != nil || info.Size() == 0 {
 		q.Set("immutable", "1")
@@ -48,6 +60,9 @@ func dialStill(dir string) (*conn, error) {
 // mark, every blob and every archive that came with jobs by its hash. It changes nothing.
 // fault.Internal, with store.ErrDamaged in its chain, says what is damaged.
 func Verify(ctx context.Context, dir string) (got Contents, err error) {
+	if err := checkIsBackup(dir); err != nil {
+		return got, err
+	}
 	if _, spoilt, err := checkMark(dir); err != nil {
 		return got, classifyError(err)
 	} else if spoilt {

@@ -80,7 +80,7 @@ func (a *App) WithServer(f func(cmd *cobra.Command, c *client.Client, args []str
 func RequireJobs(verb string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return fault.New(fault.Invalid, "which job?").Advise("cox %s 7   (cox queue lists them)", verb)
+			return fault.New(fault.Invalid, "cox %s needs a job", verb).Advise("for example: cox %s 7 (cox queue lists the jobs)", verb)
 		}
 		return nil
 	}

@@ -20,6 +20,10 @@ func (a *App) Execute(ctx context.Context, root *cobra.Command, args []string) i
 	root.SetArgs(args)
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
+	explainArguments(root)
+	if err := missingCommand(root, args); err != nil {
+		return a.printErrors(err)
+	}
 	if err := root.ExecuteContext(ctx); err != nil {
 		return a.printErrors(err)
 	}
@@ -71,7 +75,11 @@ func (a *App) printError(err error, before *string) fault.Kind {
 		io.WriteString(a.Err, printer.Problem(a.Page(a.Err), answer))
 		return kind
 	}
-	fmt.Fprintf(a.Err, "cox: %s\n", printer.CleanLines(err.Error()))
+	text := printer.CleanLines(err.Error())
+	if !strings.HasPrefix(text, "cox ") { // it begins with the command already
+		text = "cox: " + text
+	}
+	fmt.Fprintf(a.Err, "%s\n", text)
 	if remedy := a.remedyOf(err, kind); remedy != "" && remedy != *before {
 		fmt.Fprintf(a.Err, "  %s\n", printer.CleanLines(remedy))
 		*before = remedy

@@ -41,7 +41,7 @@ request that is wrong; 3 no such thing; 4 a conflict; 75 no answer; 77 no permis
 		SilenceUsage:  true,
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fault.New(fault.Invalid, "%w", err).Advise("%s", flagRemedy(cmd, err))
+		return fault.New(fault.Invalid, "%s", flagMessage(cmd, err)).Advise("%s", flagRemedy(cmd, err))
 	})
 	root.SetUsageFunc(func(cmd *cobra.Command) error {
 		writeUsage(cmd.OutOrStderr(), cmd)

@@ -42,7 +42,10 @@ func changeCommand(a *cli.App, cmd *cobra.Command, past string, fill func(*api.C
 		ch.Select = f.sel.selectJobs(ids)
 		ch.Select.All = f.all
 		if len(ids) == 0 && !f.all && !f.sel.isGiven(cmd.Flags()) {
-			return fault.New(fault.Invalid, "which jobs?").Advise("cox %s 7 8 9, or choose them: cox %s --me, -u USER, --state PENDING, --name NAME, --all", cmd.Name(), cmd.Name())
+			return needJobs(cmd.Name(), args)
+		}
+		if err := refuseParts(cmd.Name(), ids); err != nil {
+			return err
 		}
 		return changeJobs(a, cmd.Context(), c, f, ch)
 	})
@@ -52,6 +55,30 @@ func changeCommand(a *cli.App, cmd *cobra.Command, past string, fill func(*api.C
 	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "print nothing but errors")
 	cli.FormatFlag(cmd, &f.format, cli.AsJSON, cli.AsYAML, cli.AsName)
 	return cmd
+}
+
+// refuseParts refuses tasks and steps, which are named by a point: a change is about whole jobs.
+func refuseParts(verb string, ids []string) error {
+	for _, id := range ids {
+		if whole, _, part := strings.Cut(id, "."); part {
+			return fault.New(fault.Invalid, "%s is a part of job %s, and cox %s is about whole jobs", id, whole, verb).
+				Advise("for the whole job: cox %s %s; scancel %s ends a step alone", verb, whole, id)
+		}
+	}
+	return nil
+}
+
+// needJobs is the error about a change that names no jobs; args are the words of the command.
+func needJobs(verb string, args []string) error {
+	example := verb
+	if verb == api.VerbSignal {
+		if len(args) == 1 && args[0] != "" && args[0][0] >= '0' && args[0][0] <= '9' {
+			return fault.New(fault.Invalid, "cox signal needs a signal and then a job: %s is one of them", args[0]).Advise("for example: cox signal USR1 %s", args[0])
+		}
+		example += " USR1"
+	}
+	return fault.New(fault.Invalid, "cox %s needs jobs", verb).
+		Advise("for example: cox %s 7 8; or choose them by --me, -u USER, --state PENDING, --name NAME or --all (cox queue lists the jobs)", example)
 }
 
 func changeJobs(a *cli.App, ctx context.Context, c *client.Client, f *changeFlags, ch *api.Change) error {
@@ -132,7 +159,7 @@ func cancelCommand(a *cli.App) *cobra.Command {
 	var signal, reason string
 	cmd := &cobra.Command{
 		Use:   "cancel JOB…",
-		Short: "End jobs: a signal to end, a grace, the kill",
+		Short: "End jobs: first a signal, then the kill",
 		Long: `Ends jobs, all in one durable step. A running job gets SIGTERM, and SIGKILL once the
 grace is over; a waiting one just leaves the queue. A job is named by its number, a
 task of an array as 7_3, several as 7_[1-4,9].
@@ -152,7 +179,7 @@ confirmed first.`,
 			ch.Grace = new(float64)
 		case cmd.Flags().Changed("grace"):
 			if grace < 0 {
-				return nil, fault.New(fault.Invalid, "--grace %s: it cannot be negative", grace)
+				return nil, fault.New(fault.Invalid, "--grace=%s is negative", grace).Advise("write 0 or more, such as 30s; --now kills at once")
 			}
 			s := grace.Seconds()
 			ch.Grace = &s
@@ -179,7 +206,7 @@ func signalCommand(a *cli.App) *cobra.Command {
 	}
 	changeCommand(a, cmd, "signalled", func(ch *api.Change, args []string) ([]string, error) {
 		if len(args) == 0 {
-			return nil, fault.New(fault.Invalid, "which signal?").Advise("cox signal USR1 7")
+			return nil, fault.New(fault.Invalid, "cox signal needs a signal and a job").Advise("for example: cox signal USR1 7")
 		}
 		ch.Signal, ch.BatchOnly, ch.Full = args[0], batch, full
 		return args[1:], nil

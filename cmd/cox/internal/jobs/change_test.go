@@ -51,11 +51,11 @@ func TestAChangeIsOneRequest(t *testing.T) {
 func TestNothingIsNeverEverything(t *testing.T) {
 	f := newFake(t)
 	for _, verb := range []string{"cancel", "hold", "release", "requeue", "suspend", "resume"} {
-		f.Cox(t, verb).Check(t, 2, "", "~which jobs?")
+		f.Cox(t, verb).Check(t, 2, "", "~ needs jobs\n")
 	}
-	f.Cox(t, "signal", "USR1").Check(t, 2, "", "~which jobs?")
-	f.Cox(t, "update", "--time", "10").Check(t, 2, "", "~which job?")
-	f.Cox(t, "update", "7").Check(t, 2, "", "~nothing to change")
+	f.Cox(t, "signal", "USR1").Check(t, 2, "", "~ needs jobs\n")
+	f.Cox(t, "update", "--time", "10").Check(t, 2, "", "~ needs a job\n")
+	f.Cox(t, "update", "7").Check(t, 2, "", "~say what to change")
 	if len(f.Asked) > 0 {
 		t.Errorf("asked %q", f.Asked)
 	}

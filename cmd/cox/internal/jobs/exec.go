@@ -38,7 +38,7 @@ gets one too. The exit code is the command's.`,
 				dash = 1 // the command has no flags that could be taken for ours
 			}
 			if dash != 1 || len(args) < 2 {
-				return fault.New(fault.Invalid, "which job, and which command?").Advise("cox exec 7 -- nvidia-smi")
+				return fault.New(fault.Invalid, "cox exec needs a job, and a command after --").Advise("for example: cox exec 7 -- nvidia-smi")
 			}
 			t, err := parseTarget(args[0])
 			if err != nil {

@@ -59,7 +59,7 @@ func listHistory(a *cli.App, ctx context.Context, c *client.Client, f *historyFl
 		return err
 	}
 	if f.limit < 0 {
-		return fault.New(fault.Invalid, "--limit %d: jobs are counted from 0", f.limit)
+		return fault.New(fault.Invalid, "--limit=%d: this is not a number of jobs", f.limit).Advise("write 1 or more; 0 for all")
 	}
 	if f.limit > 0 {
 		q.Limit = f.limit + 1
@@ -115,8 +115,11 @@ func parsePastTime(flag, s string, now time.Time) (time.Time, error) {
 		return now.Add(-d), nil
 	}
 	t, err := slurmfmt.ParseWhen(s, now)
+	if d, isSpan := slurmfmt.ParseSpan(s); err != nil && isSpan == nil && d > 0 {
+		return now.Add(-d), nil // 1-0
+	}
 	if err != nil {
-		return t, fault.New(fault.Invalid, "--%s %s: it is neither a duration (90m, 2h, 7d) nor a time", flag, s).Advise("forms of a time: %s", slurmfmt.WhenForms)
+		return t, fault.New(fault.Invalid, "--%s=%s: this is neither a length of time (90m, 2h, 7d) nor a time", flag, s).Advise("for example: --%s 2h, --%[1]s yesterday, --%[1]s 14:30, --%[1]s 2026-12-01T08:00", flag)
 	}
 	if s == "today" || strings.Count(s, ":") > 0 && !strings.ContainsAny(s, "-/") && t.After(now) {
 		t = t.AddDate(0, 0, -1) // a time of day that is to come means the last one

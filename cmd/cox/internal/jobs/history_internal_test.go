@@ -24,7 +24,7 @@ func TestPastTimes(t *testing.T) {
 			t.Errorf("%s: %s, %v", c.s, got, err)
 		}
 	}
-	for _, bad := range []string{"d", "-5d", "5x", "1.5d", "99999999999d"} {
+	for _, bad := range []string{"d", "-5d", "5x", "99999999999d"} {
 		if got, err := parsePastTime("since", bad, now); err == nil {
 			t.Errorf("%q was taken for %s", bad, got)
 		}

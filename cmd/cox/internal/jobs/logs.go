@@ -34,7 +34,7 @@ last step, or of the step that is named). -f goes on until the job has ended.`,
 				return err
 			}
 			if o.Tail < 0 {
-				return fault.New(fault.Invalid, "--tail %d: lines are counted from 0", o.Tail)
+				return fault.New(fault.Invalid, "--tail=%d: this is not a number of lines", o.Tail).Advise("write 0 or more")
 			}
 			o.Step, o.Rank = t.step, t.rank
 			if stderr {

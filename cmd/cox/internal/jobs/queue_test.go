@@ -79,7 +79,7 @@ func TestShowWhyLogs(t *testing.T) {
 	f.Cox(t, "show", "7", "--env").Check(t, 0, "A=1\nB=2\n", "")
 	f.Cox(t, "show", "9").Check(t, 3, "", "cox: there is no job 9\n  live jobs: cox queue\n")
 	f.Cox(t, "show", "7", "9", "-o", "name").Check(t, 3, "7\n", "~no job 9")
-	f.Cox(t, "show").Check(t, 2, "", "~which job?")
+	f.Cox(t, "show").Check(t, 2, "", "~ needs a job\n")
 	f.Cox(t, "why", "7").Check(t, 0, "~One thing holds it:\n  1 held-user     held by its owner", "")
 	f.Cox(t, "why", "7", "-o", "json").Check(t, 0, "~\"code\": \"held-user\"", "")
 	f.Cox(t, "logs", "7").Check(t, 0, "epoch 1\nepoch 2", "")

@@ -22,7 +22,7 @@ var updates = []struct {
 	name, doc string
 	set       func(u *api.Update, v string, now time.Time) error
 }{
-	{"time", "time limit, as sbatch spells it; 0: none", func(u *api.Update, v string, _ time.Time) error { return limitTo(&u.TimeLimit, v) }},
+	{"time", "time limit, such as 2:00:00 or 4h; 0: none", func(u *api.Update, v string, _ time.Time) error { return limitTo(&u.TimeLimit, v) }},
 	{"time-min", "shortest time limit that may be given", func(u *api.Update, v string, _ time.Time) error { return limitTo(&u.TimeMin, v) }},
 	{"nodes", "nodes, N or MIN-MAX", func(u *api.Update, v string, _ time.Time) (err error) {
 		u.Nodes, err = nodeRange(v)
@@ -109,13 +109,13 @@ func readUpdate(a *cli.App, fl *pflag.FlagSet, values map[string]*string) (*api.
 		}
 	}
 	if !given {
-		return nil, fault.New(fault.Invalid, "nothing to change").Advise("say what: cox update 7 --time 2:00:00")
+		return nil, fault.New(fault.Invalid, "say what to change").Advise("for example: cox update %s --time 2:00:00", strings.Join(fl.Args(), " "))
 	}
 	return u, nil
 }
 
 func limitTo(to **float64, v string) error {
-	d, err := slurmfmt.ParseTimeLimit(v)
+	d, err := slurmfmt.ParseTimeLimit(cli.SlurmTime(v))
 	s := d.Seconds()
 	*to = &s
 	return err

@@ -59,7 +59,7 @@ func TestExec(t *testing.T) {
 		}
 	})
 	coxAt(t, f.URL, "hello\n", "exec", "7", "--", "cat", "-A").Check(t, 9, "hello\n", "heard\n")
-	f.Cox(t, "exec", "7").Check(t, 2, "", "~which job, and which command?")
+	f.Cox(t, "exec", "7").Check(t, 2, "", "~cox exec needs a job, and a command after --\n")
 	f.Cox(t, "exec", "7.0.1", "--", "true").Check(t, 2, "", "~cox exec 7.1 -- true")
 }
 

@@ -19,14 +19,12 @@ import (
 
 func nodeCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "node",
-		Short: "Show a node, drain it, take it back",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return fault.New(fault.Invalid, "show, drain or resume?").Advise("cox node show v1, cox node drain v1 --reason fan; cox nodes lists them all")
-		},
+		Use:     "node",
+		Short:   "Show a node, drain it, take it back",
+		Example: "  cox node show v1\n  cox node drain v1 --reason \"fan is noisy\"\n  cox node resume v1",
 	}
 	cmd.AddCommand(nodeShowCommand(a), nodeDrainCommand(a), nodeResumeCommand(a))
-	return cmd
+	return cli.Group(cmd)
 }
 
 func nodeShowCommand(a *cli.App) *cobra.Command {
@@ -79,7 +77,7 @@ func nodeDrainCommand(a *cli.App) *cobra.Command {
 		ValidArgsFunction: a.CompleteNodes,
 		RunE: a.WithServer(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			if strings.TrimSpace(reason) == "" {
-				return fault.New(fault.Invalid, "why?").Advise("say it for those who find the nodes drained: --reason \"fan makes noise\"")
+				return fault.New(fault.Invalid, "a reason is required: --reason \"fan is noisy\"").Advise("cox nodes shows it to everybody, until the nodes are resumed")
 			}
 			if err := changeNodes(a, cmd.Context(), c, &api.NodeChange{Nodes: args, Verb: "drain", Reason: reason}, f); err != nil || !wait {
 				return err
@@ -112,7 +110,7 @@ func nodeResumeCommand(a *cli.App) *cobra.Command {
 func needNodes(verb string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return fault.New(fault.Invalid, "which nodes?").Advise("cox node %s v1, or a host list 'gpu[1-8]'   (cox nodes lists them)", verb)
+			return fault.New(fault.Invalid, "cox node %s needs the names of nodes", verb).Advise("for example: cox node %s v1, or a host list: cox node %[1]s 'gpu[1-8]' (cox nodes lists the nodes)", verb)
 		}
 		return nil
 	}

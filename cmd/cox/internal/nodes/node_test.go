@@ -17,7 +17,7 @@ func TestNodeChanges(t *testing.T) {
 	f.Answer("GET /v1/nodes", func(*http.Request) (any, error) {
 		return api.Nodes{Nodes: []api.Node{{Name: "v1", State: "up", Partitions: []string{"gpu"}}, {Name: "v2", State: "down"}}}, nil
 	})
-	f.Cox(t, "node", "drain", "v[1-2]").Check(t, 2, "", "~why?")
+	f.Cox(t, "node", "drain", "v[1-2]").Check(t, 2, "", "~a reason is required: --reason")
 	f.Cox(t, "node", "drain", "v[1-2]", "--reason", "fan").Check(t, 0, "v1        draining: 1 job still there: 7\n", "")
 	var got api.NodeChange
 	f.Last(t, &got)
@@ -27,5 +27,5 @@ func TestNodeChanges(t *testing.T) {
 	f.Cox(t, "nodes", "-o", "name", "-t", "down").Check(t, 0, "v2\n", "")
 	f.Cox(t, "nodes", "v[1-3]").Check(t, 3, "", "~node v3 does not exist")
 	f.Cox(t, "nodes", "-p", "gpu", "-o", "name").Check(t, 0, "v1\n", "")
-	f.Cox(t, "node").Check(t, 2, "", "~show, drain or resume?")
+	f.Cox(t, "node").Check(t, 2, "", "~cox node needs a command: drain, resume or show\n")
 }

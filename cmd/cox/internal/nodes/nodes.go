@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -25,6 +26,9 @@ type nodesFlags struct {
 	format             cli.Format
 }
 
+// nodeStates are the states of nodes, as --state names them.
+var nodeStates = []string{"up", "draining", "down", "unknown"}
+
 func nodesCommand(a *cli.App) *cobra.Command {
 	var f nodesFlags
 	cmd := &cobra.Command{
@@ -38,6 +42,11 @@ func nodesCommand(a *cli.App) *cobra.Command {
   cox nodes -o json | jq '.nodes[] | select(.state=="up") | .name'`,
 		ValidArgsFunction: a.CompleteNodes,
 		RunE: a.WithServer(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			for _, s := range f.states {
+				if !slices.Contains(nodeStates, strings.ToLower(s)) {
+					return fault.New(fault.Invalid, "--state=%s: nodes have no such state", s).Advise("states of nodes: %s", strings.Join(nodeStates, ", "))
+				}
+			}
 			return listNodes(a, cmd.Context(), c, &f, args)
 		}),
 	}
@@ -48,7 +57,7 @@ func nodesCommand(a *cli.App) *cobra.Command {
 	cli.FormatFlag(cmd, &f.format, cli.AsWide, cli.AsJSON, cli.AsYAML, cli.AsName)
 	a.CompleteFlag(cmd, "partition", a.PartitionNames)
 	a.CompleteFlag(cmd, "pool", a.PoolNames)
-	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"up", "draining", "down", "unknown"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(nodeStates, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

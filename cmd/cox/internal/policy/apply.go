@@ -16,6 +16,7 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
 	"github.com/coxswain-sched/coxswain/cmd/printer"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/spec/input"
 )
 
 // previous is the value of --back without a number: the rules before the present ones.
@@ -58,6 +59,7 @@ cox import makes such a file of what Slurm or Kueue has. For administrators.`,
 	fl.BoolVarP(&p.yes, "yes", "y", false, "do not ask")
 	fl.StringVarP(&p.note, "note", "m", "", "why, for the history")
 	cli.AllowEmpty(cmd, "note")
+	cli.HintArgument(cmd, "cox apply -f %s puts the rules of a file in force; cox apply --back=7 puts back a revision")
 	cli.FormatFlag(cmd, &p.format, cli.AsJSON, cli.AsYAML)
 	return cmd
 }
@@ -79,6 +81,10 @@ func applyPolicy(a *cli.App, ctx context.Context, c *client.Client, p *applying)
 	case !would.Changed:
 		if p.format.IsData() {
 			return p.format.Write(a.Out, would)
+		}
+		if would.Policy.Revision == 0 {
+			fmt.Fprintln(a.Out, "nothing changes: the file has no rules, and none are in force")
+			return nil
 		}
 		fmt.Fprintf(a.Out, "nothing changes: revision %d is in force already\n", would.Policy.Revision)
 		return nil
@@ -114,10 +120,13 @@ func toApply(a *cli.App, ctx context.Context, c *client.Client, p *applying) (*a
 		return nil, fault.New(fault.Invalid, "-f and --back do not go together").Advise("name a file, or a revision to put back")
 	case p.file != "":
 		data, err := a.ReadDocument(p.file)
+		if err == nil {
+			err = checkRules(p.file, data)
+		}
 		req.Text, req.File = string(data), filepath.Base(p.file)
 		return req, err
 	case p.back == "":
-		return nil, fault.New(fault.Invalid, "which rules?").Advise("cox apply -f queues.yaml; cox policy show prints those in force, docs/queues.md has every field")
+		return nil, fault.New(fault.Invalid, "cox apply needs a file of rules").Advise("for example: cox apply -f queues.yaml; cox policy show prints the rules in force, docs/queues.md has every field")
 	case p.back != previous:
 		n, err := strconv.ParseUint(p.back, 10, 64)
 		if err != nil || n == 0 {
@@ -142,4 +151,9 @@ func askYes(a *cli.App, question string) bool {
 	fmt.Fprint(a.Err, question)
 	line, err := bufio.NewReader(a.In).ReadString('\n')
 	return err == nil && strings.HasPrefix(strings.ToLower(strings.TrimSpace(line)), "y")
+}
+
+// checkRules refuses a file that is no rules of a site.
+func checkRules(name string, data []byte) error {
+	return cli.CheckInput(name, data, input.Rules, "rules of a site", "docs/queues.md shows what rules look like; cox policy show prints those in force")
 }

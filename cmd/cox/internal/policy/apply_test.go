@@ -98,7 +98,7 @@ func TestApplyBack(t *testing.T) {
 		}
 	}
 	asked = nil
-	f.Cox(t, "apply").Check(t, 2, "", "cox: which rules?\n  cox apply -f queues.yaml; cox policy show prints those in force, docs/queues.md has every field\n")
+	f.Cox(t, "apply").Check(t, 2, "", "cox apply needs a file of rules\n  for example: cox apply -f queues.yaml; cox policy show prints the rules in force, docs/queues.md has every field\n")
 	f.Cox(t, "apply", "--back=0").Check(t, 2, "", "cox: --back=0: a revision is a number\n  cox policy history lists them\n")
 	f.Cox(t, "apply", "--back", "-f", "x").Check(t, 2, "", "cox: -f and --back do not go together\n  name a file, or a revision to put back\n")
 	f.Cox(t, "apply", "-f", "/nowhere.yaml").Check(t, 2, "", "~/nowhere.yaml: no such file")
@@ -125,7 +125,7 @@ func TestPolicy(t *testing.T) {
        1  2026-11-01 08:00:00  root  queues.yaml  aaaaaaaaaaaa  first
 `, "")
 	f.Cox(t, "policy", "history", "-o", "json").Check(t, 0, "~\"back\": 1", "")
-	f.Cox(t, "policy").Check(t, 2, "", "cox: show, history, check or schema?\n  cox policy show, cox policy history, cox policy check queues.yaml\n")
+	f.Cox(t, "policy").Check(t, 2, "", "cox policy needs a command: check, history, schema or show\n  for example: cox policy show\n")
 
 	empty := newFake(t)
 	empty.Answer("GET /v1/policy", func(*http.Request) (any, error) { return api.Policy{}, nil })
@@ -141,6 +141,6 @@ func TestPolicyCheck(t *testing.T) {
 	coxAt(t, "unix:///nowhere/s", "", "policy", "check", good).Check(t, 0, good+" can be applied: 1 account\n", "")
 	coxAt(t, "unix:///nowhere/s", doc, "policy", "check", "-p", "-").Check(t, 0, "accounts:\n  - {name: nlp, shares: 2}\n", "")
 	coxAt(t, "unix:///nowhere/s", "accounts:\n  - name: nlp\n    sharez: 2\n", "policy", "check", "-").Check(t, 2, "", "~-:3")
-	coxAt(t, "unix:///nowhere/s", "", "policy", "check").Check(t, 2, "", "cox: which file?\n  cox policy check queues.yaml\n")
+	coxAt(t, "unix:///nowhere/s", "", "policy", "check").Check(t, 2, "", "cox policy check needs a file of rules\n  for example: cox policy check queues.yaml\n")
 	coxAt(t, "unix:///nowhere/s", "", "policy", "schema").Check(t, 0, "~\"$schema\"", "")
 }

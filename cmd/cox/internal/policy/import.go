@@ -36,13 +36,9 @@ harmless, what belongs into another file, and, at the end, what is different her
 what is missing. No server is asked, and nothing is in force before cox apply.`,
 		Example: `  cox import slurm /etc/slurm dump.cfg -o queues.yaml --config cox.yaml
   cox import kueue kueue.yaml -o queues.yaml`,
-		RunE: func(*cobra.Command, []string) error {
-			return fault.New(fault.Invalid, "say which system the configuration is of: slurm or kueue").
-				Advise("cox import slurm /etc/slurm dump.cfg -o queues.yaml; cox import kueue kueue.yaml -o queues.yaml")
-		},
 	}
 	cmd.AddCommand(importSlurmCommand(a), importKueueCommand(a))
-	return cmd
+	return cli.Group(cmd)
 }
 
 // addFlags adds what the imports have in common.
@@ -166,8 +162,8 @@ func writeServer(a *cli.App, r *slurm.Result, to, rules string, text []byte) err
 		}
 		return nil
 	}
-	if err := os.WriteFile(to, text, 0o666); err != nil {
-		return fault.New(fault.KindOf(err), "write %s: %w", to, err)
+	if err := cli.WriteFile(to, text); err != nil {
+		return err
 	}
 	for _, note := range r.Server.Notes() {
 		fmt.Fprintf(a.Err, "%s: %s\n", to, note)
@@ -182,8 +178,8 @@ func writeMachines(a *cli.App, c *slurm.Cluster, to, rules string) error {
 	case to != "" && c.Nodes() == 0:
 		return fault.New(fault.Invalid, "--cluster=%s: no file has NodeName lines", to).Advise("add slurm.conf to the command")
 	case to != "":
-		if err := os.WriteFile(to, c.Write(), 0o666); err != nil {
-			return fault.New(fault.KindOf(err), "write %s: %w", to, err)
+		if err := cli.WriteFile(to, c.Write()); err != nil {
+			return err
 		}
 		fmt.Fprintf(a.Err, "%s: %s; cox simulate TRACE --cluster %s --policy %s\n", to, c, to, cmp.Or(rules, "queues.yaml"))
 	case c.Nodes() == 0 || rules == "" || rules == "-":
@@ -265,8 +261,8 @@ func writeImported(a *cli.App, i *importFlags, of string, args []string, p *acco
 		_, err := a.Out.Write(text)
 		return err
 	}
-	if err := os.WriteFile(i.output, text, 0o666); err != nil {
-		return fault.New(fault.KindOf(err), "write %s: %w", i.output, err)
+	if err := cli.WriteFile(i.output, text); err != nil {
+		return err
 	}
 	fmt.Fprintf(a.Out, "%s: %s; cox apply -f %s --dry-run shows what it changes\n", i.output, policy.Count(p), i.output)
 	return nil

@@ -48,7 +48,7 @@ func TestImportSlurm(t *testing.T) {
 	coxAt(t, nowhere, "", "import", "slurm", "/nowhere.conf").Check(t, 2, "", "~/nowhere.conf: no such file")
 	bare := clitest.WriteFile(t, "slurm.conf", "ClusterName=lab\n")
 	coxAt(t, nowhere, "", "import", "slurm", bare, "--cluster", cluster).Check(t, 2, "~", "~: no file has NodeName lines\n  add slurm.conf to the command")
-	coxAt(t, nowhere, "", "import").Check(t, 2, "", "~cox: say which system the configuration is of: slurm or kueue\n  cox import slurm")
+	coxAt(t, nowhere, "", "import").Check(t, 2, "", "~cox import needs a command: kueue or slurm\n  for example: cox import slurm")
 }
 
 const clusterQueue = `apiVersion: kueue.x-k8s.io/v1beta1

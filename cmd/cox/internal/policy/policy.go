@@ -22,12 +22,10 @@ func policyCommand(a *cli.App) *cobra.Command {
 		Short: "Show the site's rules and what they were, check a file of them",
 		Long: `The site's rules are a document, queues.yaml: accounts, QOS, limits, quotas,
 priorities. cox apply puts it in force. docs/queues.md has every field.`,
-		RunE: func(*cobra.Command, []string) error {
-			return fault.New(fault.Invalid, "show, history, check or schema?").Advise("cox policy show, cox policy history, cox policy check queues.yaml")
-		},
+		Example: "  cox policy show",
 	}
 	cmd.AddCommand(policyShowCommand(a), policyHistoryCommand(a), cli.Local(policyCheckCommand(a)), cli.Local(policySchemaCommand(a)))
-	return cmd
+	return cli.Group(cmd)
 }
 
 func policyShowCommand(a *cli.App) *cobra.Command {
@@ -99,7 +97,7 @@ func policyCheckCommand(a *cli.App) *cobra.Command {
 		Example: "  cox policy check queues.yaml\n  cox policy check --print queues.yaml",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return fault.New(fault.Invalid, "which file?").Advise("cox policy check queues.yaml")
+				return fault.New(fault.Invalid, "cox policy check needs a file of rules").Advise("for example: cox policy check queues.yaml")
 			}
 			return nil
 		},
@@ -107,6 +105,9 @@ func policyCheckCommand(a *cli.App) *cobra.Command {
 			data, err := a.ReadDocument(args[0])
 			if err != nil {
 				return err
+			}
+			if err := checkRules(args[0], data); err != nil {
+				return cli.NotDone(err, "it cannot be applied")
 			}
 			p, err := policy.Parse(args[0], data)
 			var located *spec.Error

@@ -42,6 +42,7 @@ SHARE is the dominant share by which fair sharing goes, in thousandths.`,
 		}),
 	}
 	cmd.Flags().StringSliceVarP(&accounts, "account", "A", nil, "only these accounts, those above and those below them")
+	cli.HintArgument(cmd, "to see one account: cox quota -A %s")
 	cli.FormatFlag(cmd, &f, cli.AsJSON, cli.AsYAML)
 	return cmd
 }

@@ -26,12 +26,10 @@ of its accounts and users do with --reservation=NAME. They stand in the site's r
 (reservations in queues.yaml); these commands change that part of the document and
 leave the rest as it is. docs/reservations.md tells more. For administrators, but list
 and show.`,
-		RunE: func(*cobra.Command, []string) error {
-			return fault.New(fault.Invalid, "list, show, create, update or delete?").Advise("cox reserve list")
-		},
+		Example: "  cox reserve list",
 	}
 	cmd.AddCommand(reserveListCommand(a), reserveShowCommand(a), reserveCreateCommand(a), reserveUpdateCommand(a), reserveDeleteCommand(a))
-	return cmd
+	return cli.Group(cmd)
 }
 
 func reserveListCommand(a *cli.App) *cobra.Command {

@@ -44,7 +44,7 @@ flags     flex
 `, "")
 	f.Cox(t, "reserve", "show", "power").Check(t, 0, "name      power\ntime      over\nlasts     4h0m0s\nnodes     all\nfor       nobody: maintenance\n", "")
 	f.Cox(t, "reserve", "show", "nowhere").Check(t, 3, "", "cox: there is no reservation nowhere\n  cox reserve list shows them\n")
-	f.Cox(t, "reserve").Check(t, 2, "", "cox: list, show, create, update or delete?\n  cox reserve list\n")
+	f.Cox(t, "reserve").Check(t, 2, "", "cox reserve needs a command: create, delete, list, show or update\n  for example: cox reserve list\n")
 	if got := f.Cox(t, "__complete", "reserve", "show", "").Out; got != "course\npower\n:4\n" {
 		t.Errorf("completed: %q", got)
 	}
@@ -89,7 +89,7 @@ func TestReserveCreate(t *testing.T) {
 	asked := len(f.Asked)
 	f.Cox(t, "reserve", "create", "demo", "--start", "soonish").Check(t, 2, "", "~write 2026-12-01T08:00 or now+2hours")
 	f.Cox(t, "reserve", "create", "demo", "--nodes", "gpu[1-").Check(t, 2, "", "~write a host list, as gpu[1-4]")
-	f.Cox(t, "reserve", "create").Check(t, 2, "", "~accepts 1 arg")
+	f.Cox(t, "reserve", "create").Check(t, 2, "", "~cox reserve create needs NAME")
 	if len(f.Asked) != asked {
 		t.Errorf("the server was asked: %q", f.Asked[asked:])
 	}

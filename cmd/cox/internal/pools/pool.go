@@ -27,12 +27,10 @@ func poolCommand(a *cli.App) *cobra.Command {
 		Long: `A pool is nodes with the engine that runs work on them: this machine's, which the
 server has itself, and others that are added while it runs. docs/pools.md tells more.
 For administrators, but list and show.`,
-		RunE: func(*cobra.Command, []string) error {
-			return fault.New(fault.Invalid, "list, show, add, check or remove?").Advise("cox pool list")
-		},
+		Example: "  cox pool list",
 	}
 	cmd.AddCommand(poolListCommand(a), poolShowCommand(a), poolAddCommand(a), poolCheckCommand(a), poolRemoveCommand(a))
-	return cmd
+	return cli.Group(cmd)
 }
 
 func poolListCommand(a *cli.App) *cobra.Command {
@@ -125,7 +123,7 @@ func poolNamed(list *api.Pools, name string) (*api.Pool, error) {
 		}
 		names = append(names, list.Pools[i].Name)
 	}
-	return nil, fault.New(fault.NotFound, "there is no pool %s", name).Advise("there are %s", strings.Join(names, ", "))
+	return nil, fault.New(fault.NotFound, "there is no pool %s", name).Advise("pools here: %s", strings.Join(names, ", "))
 }
 
 // poolFlags describe a pool on a command line.
@@ -196,7 +194,7 @@ func addPool(a *cli.App, ctx context.Context, c *client.Client, name string, f *
 		if err != nil {
 			return err
 		}
-		return fault.New(fault.Invalid, "which kind of engine has pool %s?", name).Advise("%s", engineHint(list.Engines))
+		return fault.New(fault.Invalid, "pool %s needs a kind of engine", name).Advise("%s", engineHint(list.Engines))
 	}
 	settings, err := poolSettings(a, f)
 	if err != nil {
@@ -367,12 +365,20 @@ is stopped, no job of others ended. Nodes that were kept for it (reserve) are gi
 	}
 }
 
+// poolCommandName is how a command about a pool is called.
+func poolCommandName(verb string) string {
+	if verb == "verify" {
+		return "cox verify"
+	}
+	return "cox pool " + verb
+}
+
 func needPool(verb string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) == 1 {
 			return nil
 		}
-		e := fault.New(fault.Invalid, "which pool?")
+		e := fault.New(fault.Invalid, "%s needs the name of a pool", poolCommandName(verb))
 		if len(args) == 2 && regexp.MustCompile(`^(user|group|serviceaccount):`).MatchString(args[1]) {
 			return fault.New(fault.Invalid, "%s is no name of a pool", args[1]).Advise("who has the roles stands behind =, as in --print-rbac=%s", args[1])
 		}
@@ -380,10 +386,10 @@ func needPool(verb string) cobra.PositionalArgs {
 			e = fault.New(fault.Invalid, "one pool at a time: %s", strings.Join(args, ", "))
 		}
 		if verb == "add" {
-			return e.Advise("cox pool add slurm-b --engine slurm --ssh login1 --shared /home/.cox")
+			return e.Advise("for example: cox pool add slurm-b --engine slurm --ssh login1 --shared /home/.cox")
 		}
 		if verb == "verify" {
-			return e.Advise("cox verify NAME   (cox pool list shows them)")
+			return e.Advise("cox pool list shows the pools")
 		}
 		return e.Advise("cox pool %s NAME   (cox pool list shows them)", verb)
 	}

@@ -37,7 +37,7 @@ slurm-b  slurm 24.11.1  silent     40  0/320     0  strict  slurmctld is down
 	f.Cox(t, "pool", "list", "-o", "name").Check(t, 0, "local\nslurm-b\n", "")
 	f.Cox(t, "pool", "list", "-o", "json").Check(t, 0, "~\"engines\": [\n    \"slurm\"", "")
 	f.Cox(t, "pool", "list", "-o", "yaml").Check(t, 0, "~state: silent", "")
-	f.Cox(t, "pool").Check(t, 2, "", "~list, show, add, check or remove?")
+	f.Cox(t, "pool").Check(t, 2, "", "~cox pool needs a command: add, check, list, remove or show")
 	coxAt(t, "unix:///nowhere/s", "", "pool", "list").Check(t, 75, "", "~/nowhere/s")
 }
 
@@ -48,8 +48,8 @@ func TestPoolShow(t *testing.T) {
 	f.Cox(t, "pool", "show", "slurm-b").Check(t, 0, "~settings  {\"ssh\":\"login1\"}\n", "")
 	f.Cox(t, "pool", "show", "local").Check(t, 0, "~default   jobs that name no pool go there\n", "")
 	f.Cox(t, "pool", "show", "slurm-b", "-o", "yaml").Check(t, 0, "~ssh: login1", "")
-	f.Cox(t, "pool", "show", "slurm-c").Check(t, 3, "", "cox: there is no pool slurm-c\n  there are local, slurm-b\n")
-	f.Cox(t, "pool", "show").Check(t, 2, "", "cox: which pool?\n  cox pool show NAME   (cox pool list shows them)\n")
+	f.Cox(t, "pool", "show", "slurm-c").Check(t, 3, "", "cox: there is no pool slurm-c\n  pools here: local, slurm-b\n")
+	f.Cox(t, "pool", "show").Check(t, 2, "", "cox pool show needs the name of a pool\n  cox pool show NAME   (cox pool list shows them)\n")
 	f.Cox(t, "pool", "show", "a", "b").Check(t, 2, "", "~one pool at a time: a, b")
 }
 
@@ -97,7 +97,7 @@ pool slurm-b: 1 thing missing
 	if len(f.Asked) != asked {
 		t.Errorf("the server was asked: %q", f.Asked[asked:])
 	}
-	f.Cox(t, "pool", "add", "slurm-b").Check(t, 2, "", "~which kind of engine has pool slurm-b?\n  --engine slurm\n")
+	f.Cox(t, "pool", "add", "slurm-b").Check(t, 2, "", "~pool slurm-b needs a kind of engine\n  --engine slurm\n")
 	coxAt(t, "unix:///nowhere/s", "", "pool", "add", "b", "--engine", "slurm").Check(t, 75, "", "~not added                                                    exit 75 (unavailable)")
 }
 
@@ -134,7 +134,7 @@ gpu1  up      0/8  0 B/1 GiB     -  -     -           slurm-b  -
 	f.Cox(t, "nodes", "--pool", "slurm-b").Check(t, 0, `NODE  STATE  CPUS     MEMORY  GPUS  TYPE  PARTITIONS  JOBS OR WHY
 gpu1  up      0/8  0 B/1 GiB     -  -     -           -
 `, "")
-	f.Cox(t, "nodes", "--pool", "slurm-c").Check(t, 3, "", "cox: there is no pool slurm-c\n  there are local, slurm-b\n")
+	f.Cox(t, "nodes", "--pool", "slurm-c").Check(t, 3, "", "cox: there is no pool slurm-c\n  pools here: local, slurm-b\n")
 	if got := f.Cox(t, "__complete", "pool", "show", "").Out; !cmp.Equal(got, "local\tlocal up\nslurm-b\tslurm silent\n:4\n") {
 		t.Errorf("completed: %q", got)
 	}

@@ -1,19 +1,24 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
+	"os"
 
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
 	"github.com/coxswain-sched/coxswain/server/config"
+	"github.com/coxswain-sched/coxswain/spec/input"
 )
 
 func configCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "config",
-		Short: "Check or show the server's configuration",
-		Long:  `The configuration is one YAML file; docs/configuration.md has every field.`,
+		Use:     "config",
+		Short:   "Check or show the server's configuration",
+		Long:    `The configuration is one YAML file; docs/configuration.md has every field.`,
+		Example: "  cox config check ./cox.yaml",
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use:   "check [FILE]",
@@ -24,7 +29,8 @@ func configCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, file, err := config.Load(firstArg(args))
 			if err != nil {
-				return err
+				err = explainOtherFile(firstArg(args), err)
+				return cli.NotDone(err, "the configuration cannot be used")
 			}
 			if file == "" {
 				fmt.Fprintf(cmd.OutOrStdout(), "no configuration file (%v): the defaults hold\n", config.Files())
@@ -41,7 +47,8 @@ func configCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, _, err := config.Load(firstArg(args))
 			if err != nil {
-				return err
+				err = explainOtherFile(firstArg(args), err)
+				return cli.NotDone(err, "the configuration cannot be used")
 			}
 			text, err := yaml.Marshal(c)
 			if err != nil {
@@ -51,7 +58,7 @@ func configCommand() *cobra.Command {
 			return err
 		},
 	})
-	return cmd
+	return cli.Group(cmd)
 }
 
 func firstArg(args []string) string {
@@ -59,4 +66,13 @@ func firstArg(args []string) string {
 		return ""
 	}
 	return args[0]
+}
+
+// explainOtherFile is the error about a file that is no configuration, or err.
+func explainOtherFile(name string, err error) error {
+	data, unread := os.ReadFile(name)
+	if name == "" || unread != nil {
+		return err
+	}
+	return cmp.Or(cli.CheckInput(name, data, input.Config, "the configuration of a server", "docs/configuration.md has every field; cox config show prints one"), err)
 }

@@ -74,7 +74,7 @@ func stopServer(cmd *cobra.Command, c *client.Client, cancel bool) error {
 	wait := watchGone(info.PID)
 	if err := syscall.Kill(info.PID, syscall.SIGTERM); err != nil {
 		if errors.Is(err, os.ErrPermission) {
-			return fault.New(fault.Permission, "process %d serves and is not yours to stop", info.PID).Advise("sudo cox down, or systemctl stop coxswain")
+			return fault.New(fault.Permission, "the server (process %d) belongs to another user, and you may not stop it", info.PID).Advise("only that user and root can stop it")
 		}
 		return fmt.Errorf("stop process %d: %w", info.PID, err)
 	}

@@ -1,8 +1,10 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"time"
 
@@ -53,8 +55,11 @@ version of cox may decide otherwise, on purpose.`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in, err := os.Open(args[0])
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fault.New(fault.KindOf(err), "read the snapshot: %w", err)
+			}
 			if err != nil {
-				return fault.New(fault.NotFound, "%w", err).Advise("cox snapshot > %s writes one", args[0])
+				return fault.New(fault.NotFound, "%s: no such file", args[0]).Advise("cox snapshot > FILE writes a snapshot")
 			}
 			defer in.Close()
 			f, err := snapshot.Read(in, args[0])

@@ -20,12 +20,10 @@ func tokenCommand(a *cli.App) *cobra.Command {
 		Short: "Make, list and revoke access tokens",
 		Long: `On the socket the kernel says who asks. Over TCP a token does: COX_TOKEN, or the file
 ~/.config/cox/token. The server keeps only a hash of it.`,
-		RunE: func(*cobra.Command, []string) error {
-			return fault.New(fault.Invalid, "create, list or revoke?").Advise("cox token create, cox token list, cox token revoke ID")
-		},
+		Example: "  cox token create --comment laptop\n  cox token list",
 	}
 	cmd.AddCommand(tokenCreateCommand(a), tokenListCommand(a), tokenRevokeCommand(a))
-	return cmd
+	return cli.Group(cmd)
 }
 
 func tokenCreateCommand(a *cli.App) *cobra.Command {
@@ -119,7 +117,7 @@ func tokenRevokeCommand(a *cli.App) *cobra.Command {
 		ValidArgsFunction: completeTokens(a),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return fault.New(fault.Invalid, "which token?").Advise("cox token list names them")
+				return fault.New(fault.Invalid, "cox token revoke needs the ID of a token").Advise("cox token list shows the IDs")
 			}
 			return nil
 		},

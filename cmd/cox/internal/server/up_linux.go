@@ -107,7 +107,7 @@ func (f *upFlags) loadConfig(cmd *cobra.Command) (config.Config, string, error) 
 func (f *upFlags) serve(cmd *cobra.Command) error {
 	c, file, err := f.loadConfig(cmd)
 	if err != nil {
-		return err
+		return cli.NotDone(explainOtherFile(f.file, err), "not started")
 	}
 	switch {
 	case f.unit:

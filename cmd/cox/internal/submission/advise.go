@@ -119,7 +119,7 @@ func readFacts(a *cli.App, fl *pflag.FlagSet, args []string) (*route.Facts, erro
 		facts.Override(k, value, flag)
 	}
 	if !stated {
-		return nil, fault.New(fault.Invalid, "advice about what?").Advise("name a file, or state facts: cox advise --nodes 8 --tightly-coupled")
+		return nil, fault.New(fault.Invalid, "cox advise needs a file, or facts about the work").Advise("for example: cox advise train.sbatch, or cox advise --nodes 8 --tightly-coupled")
 	}
 	return facts, nil
 }

@@ -36,7 +36,7 @@ asked.`,
   cox convert - --from sbatch --to native < train.sbatch`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return fault.New(fault.Invalid, "which file?").Advise("cox convert FILE --to native")
+				return fault.New(fault.Invalid, "cox convert needs a file").Advise("for example: cox convert train.sbatch --to native")
 			}
 			return nil
 		},
@@ -64,7 +64,10 @@ asked.`,
 func convertText(a *cli.App, f *convertFlags, args []string) error {
 	write, ok := writers[f.to]
 	if !ok {
-		return fault.New(fault.Invalid, "--to %q: there is no such form", f.to).Advise("native, sbatch or json")
+		if f.to == "" {
+			return fault.New(fault.Invalid, "--to is required: native, sbatch or json").Advise("for example: cox convert %s --to native", args[0])
+		}
+		return fault.New(fault.Invalid, "--to=%s: there is no such form", f.to).Advise("forms are native, sbatch and json")
 	}
 	data, err := readScript(args[0], "convert", a.In)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/spec/input"
 	"github.com/coxswain-sched/coxswain/spec/sbatch"
@@ -48,7 +49,7 @@ func scriptError(name, verb string, err error) error {
 		}
 		return fault.New(fault.Invalid, "%s: %w", name, text).Advise("%s", remedy)
 	case errors.Is(err, fs.ErrPermission):
-		return fault.New(fault.Permission, "%s: %w", name, text).Advise("make it readable: chmod u+r %s", name)
+		return fault.New(fault.Permission, "%s: you may not read this file", name).Advise("%s", cli.ReadRemedy(name))
 	case errors.Is(err, syscall.EISDIR):
 		return fault.New(fault.Invalid, "%s: is a folder, not a script", name).Advise("%s", input.FolderRemedy(name, listNames(name)))
 	}

@@ -89,7 +89,7 @@ func TestAdvise(t *testing.T) {
 	coxAt(t, nowhere, "", "advise", "--nodes", "8", "--tightly-coupled", "--bare-metal", "--expect", "slurm").Check(t, 0, "~slurm", "")
 	coxAt(t, nowhere, "", "advise", "--nodes", "8", "--tightly-coupled", "--bare-metal", "--expect", "k3s").Check(t, 4, "~slurm", "~expected k3s")
 	coxAt(t, nowhere, "", "advise", "--nodes", "8", "--expect", "nomad").Check(t, 2, "~", "~is no advice that can be expected")
-	coxAt(t, nowhere, "", "advise").Check(t, 2, "", "~advice about what?")
+	coxAt(t, nowhere, "", "advise").Check(t, 2, "", "~cox advise needs a file, or facts about the work")
 	coxAt(t, nowhere, "", "advise", "--nodes", "0").Check(t, 2, "", "~one node or more")
 	coxAt(t, nowhere, "", "advise", clitest.WriteFile(t, "bad.sbatch", "#!/bin/sh\n#SBATCH -N x\n")).Check(t, 2, "", "~no advice")
 	f := newFake(t)

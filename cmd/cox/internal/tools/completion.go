@@ -21,7 +21,7 @@ states, from the server; where none answers within a quarter of a second there a
 		ValidArgs: []string{"bash", "zsh", "fish"},
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || !slices.Contains([]string{"bash", "zsh", "fish"}, args[0]) {
-				return fault.New(fault.Invalid, "for which shell?").Advise("cox completion bash, zsh or fish")
+				return fault.New(fault.Invalid, "cox completion needs the name of a shell: bash, zsh or fish").Advise("for example: cox completion bash > /etc/bash_completion.d/cox")
 			}
 			return nil
 		},

@@ -27,7 +27,7 @@ func TestCompletion(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		f.Cox(t, "completion", shell).Check(t, 0, "~__complete", "")
 	}
-	f.Cox(t, "completion", "tcsh").Check(t, 2, "", "~for which shell?")
+	f.Cox(t, "completion", "tcsh").Check(t, 2, "", "~cox completion needs the name of a shell")
 }
 
 // TestCompletionWithoutAServerIsQuickAndSilent: also with one that never answers.

@@ -26,7 +26,7 @@ is not a link to it or to cox is never overwritten.`,
   PATH=~/.local/cox/bin:$PATH sbatch train.sbatch`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return fault.New(fault.Invalid, "into which folder?").Advise("cox install-names ~/.local/cox/bin")
+				return fault.New(fault.Invalid, "cox install-names needs a folder").Advise("for example: cox install-names ~/.local/cox/bin")
 			}
 			return nil
 		},

@@ -24,7 +24,7 @@ func TestInstallNames(t *testing.T) {
 			t.Errorf("%s leads to %q, %v", n, to, err)
 		}
 	}
-	runInstallNames(t).Check(t, 2, "", "~into which folder?")
+	runInstallNames(t).Check(t, 2, "", "~cox install-names needs a folder")
 }
 
 // TestForeignFilesStay: a file is never replaced, a link only if asked, and then

@@ -66,7 +66,7 @@ start first come, first served, with backfill behind the head of the queue.
 			case o.demo != "":
 				return demo.Deadlock(cmd.OutOrStdout())
 			case len(args) == 0:
-				return fault.New(fault.Invalid, "which trace?").Advise("cox simulate TRACE --cluster FILE, or cox simulate --demo deadlock")
+				return fault.New(fault.Invalid, "cox simulate needs a trace, or --demo").Advise("for example: cox simulate trace.swf --cluster cluster.yaml, or cox simulate --demo deadlock")
 			}
 			return runSimulation(a, o, args[0])
 		},
