@@ -49,17 +49,6 @@ func lastRelease(t *testing.T) string {
 	return to
 }
 
-func mustRun(t *testing.T, name string, args ...string) string {
-	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-	defer stop()
-	said, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, said)
-	}
-	return string(said)
-}
-
 // enterCopy makes a copy of this machine's root directory that keeps nothing, with a process
 // tree of its own, and runs a command in it. Files of the folder $1 are in /srv there.
 const enterCopy = `set -e

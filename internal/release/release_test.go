@@ -237,3 +237,14 @@ func cacheFolder(t *testing.T) string {
 	}
 	return filepath.Join(home, ".cache", "coxswain")
 }
+
+func mustRun(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	said, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, said)
+	}
+	return string(said)
+}
