@@ -104,7 +104,7 @@ ifndef SEEDS
 endif
 	COX_SIM_SEEDS=$(or $(SEEDS),forever) COX_SIM_SEED=$(or $(SIM_SEED),100001) $(GO) test -count=1 -timeout 0 -v -run '^TestSeeds$$' ./test/simulate
 
-bench:                        ## figures of docs/benchmarks.md
+bench:                        ## figures of docs/explanation/benchmarks.md
 	scripts/bench.sh
 
 bench-slurm:                  ## hand-over to real Slurm beside clients that do nothing else, and what watching costs (as root)

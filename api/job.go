@@ -103,7 +103,7 @@ type Job struct {
 	ID      job.ID         `json:"id"`
 	Name    string         `json:"name" doc:"how it is shown: 7, or 7_3 for a task of an array"`
 	Array   *job.ArrayTask `json:"array,omitempty"`
-	State   string         `json:"state" doc:"PENDING, RUNNING, … (docs/states.md)"`
+	State   string         `json:"state" doc:"PENDING, RUNNING, … (docs/reference/states.md)"`
 	Flags   []string       `json:"flags,omitempty" doc:"CONFIGURING, COMPLETING, REQUEUED, HELD, STOPPING, UNCERTAIN, LAUNCH_FAILED, SPECIAL_EXIT"`
 	Attempt uint32         `json:"attempt"`
 	Exit    job.ExitCode   `json:"exit"`

@@ -11,7 +11,7 @@
 // others have what it was to run on. So an attempt can be fenced: a Stop that does
 // not find it, and Forget, make sure that it never begins afterwards. Only such a
 // Stop, a Forget or a report that it is Gone proves that an attempt holds nothing;
-// an Inspect that does not find it is no proof (docs/design/0005).
+// an Inspect that does not find it is no proof (docs/explanation/design/0005).
 //
 // engine/enginetest is the conformance suite that every driver passes.
 package engine
@@ -348,7 +348,7 @@ type CapacityNotifier interface {
 // CheckpointStore is an optional ability: a directory for each job, which its attempts share and
 // which outlives them. Its name is COX_CHECKPOINT_DIR in the job's environment; what was
 // last reported as saved there, by Launch.Saved or by a file in it, is COX_RESTORE_FROM
-// (docs/checkpoint.md).
+// (docs/explanation/checkpoint.md).
 type CheckpointStore interface {
 	// Kept lists the jobs that have a directory with something in it.
 	Kept(ctx context.Context) ([]job.ID, error)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A publicScript is a line of manifest.tsv; docs/public-scripts.md explains its columns.
+// A publicScript is a line of manifest.tsv; docs/reference/public-scripts.md explains its columns.
 type publicScript struct {
 	path, dir, source string
 	env, args         string // words of the shell
@@ -95,7 +95,7 @@ func TestParseManifest(t *testing.T) {
 func TestPublicScripts(t *testing.T) {
 	folder := os.Getenv("COX_PUBLIC_SCRIPTS")
 	if folder == "" {
-		t.Skip("COX_PUBLIC_SCRIPTS names no folder; docs/public-scripts.md says what belongs in it")
+		t.Skip("COX_PUBLIC_SCRIPTS names no folder; docs/reference/public-scripts.md says what belongs in it")
 	}
 	text, err := os.ReadFile(filepath.Join(folder, "manifest.tsv"))
 	if err != nil {

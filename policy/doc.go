@@ -6,7 +6,7 @@
 // right, and all errors of a document come together. What is not said is the zero
 // value, which is what account says it is. The writer has one form for each policy,
 // and what it writes is read as the same policy, to the byte when it is written
-// again. Fields, forms, the JSON Schema and docs/queues.md follow from the types of
+// again. Fields, forms, the JSON Schema and docs/reference/queues.md follow from the types of
 // package account by their tags:
 //
 //	yaml:"name"            the field's name

@@ -8,7 +8,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/account"
 )
 
-// Document is the tables of docs/queues.md: every field of a document with its form
+// Document is the tables of docs/reference/queues.md: every field of a document with its form
 // and meaning, a table for each group of fields.
 func Document() string {
 	var b strings.Builder

@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write docs/queues.md and its schema anew")
+var update = flag.Bool("update", false, "write docs/reference/queues.md and its schema anew")
 
-// TestDocs: docs/queues.md has every field, and the worked examples that can be
+// TestDocs: docs/reference/queues.md has every field, and the worked examples that can be
 // applied.
 func TestDocs(t *testing.T) {
-	const name = "../docs/queues.md"
+	const name = "../docs/reference/queues.md"
 	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func TestDocs(t *testing.T) {
 		text = bytes.Join([][]byte{head, []byte("<!-- " + mark + " -->\n" + part + "<!-- end -->"), tail}, nil)
 	}
 	same(t, name, text)
-	same(t, "../docs/queues.schema.json", Schema())
+	same(t, "../docs/reference/queues.schema.json", Schema())
 }
 
 func same(t *testing.T, name string, want []byte) {

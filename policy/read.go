@@ -69,7 +69,7 @@ func readPolicy(file string, data []byte) (*account.Policy, *yaml.Document, erro
 	case yaml.Mapping:
 		r.readStruct("", doc.Root, reflect.ValueOf(p).Elem())
 	default:
-		r.blamePlace(yaml.Place{Line: 1, Col: 1}, "", "begin with accounts: or another field; docs/queues.md has them all", "holds %s where the rules of a site are expected", doc.Root.Kind)
+		r.blamePlace(yaml.Place{Line: 1, Col: 1}, "", "begin with accounts: or another field; docs/reference/queues.md has them all", "holds %s where the rules of a site are expected", doc.Root.Kind)
 	}
 	if err := spec.Join(r.errs); err != nil {
 		return nil, nil, err

@@ -12,7 +12,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/resource"
 )
 
-// Write is the one form of a policy: fields in the order of docs/queues.md, names of
+// Write is the one form of a policy: fields in the order of docs/reference/queues.md, names of
 // amounts by their order there, nothing that is the zero value. Parse reads the same
 // policy from it.
 func Write(p *account.Policy) []byte {

@@ -24,7 +24,7 @@ import (
 // Not done where starts are planned node by node, while jobs are suspended (suspended.go), and for
 // the head of the queue alone.
 //
-// Source: KAI's action consolidation; docs/defrag.md.
+// Source: KAI's action consolidation; docs/explanation/defrag.md.
 
 // defragState is the running jobs that move.
 //

@@ -15,7 +15,7 @@ import (
 )
 
 // limitState binds sched/limit to the core: limits of accounts, QOS and partitions, and
-// licences (Slurm's resource_limits.html, docs/limits.md).
+// licences (Slurm's resource_limits.html, docs/reference/limits.md).
 //
 // A class is checked before anything is placed, with what its jobs take at least
 // (pre-select), and once more with the claims themselves where these decide how much

@@ -15,7 +15,7 @@ import (
 
 // runAsSlurm makes the cycle as slurmctld would (Policy.Compat), for sites that want the
 // decisions that they are used to, and to compare with a real one
-// (test/slurm/compat, docs/compat-slurm.md). It reports whether that was asked for.
+// (test/slurm/compat, docs/explanation/compat-slurm.md). It reports whether that was asked for.
 //
 // It looks at every job and every node each time, and promises nothing: its plan is
 // made anew in each cycle, as Slurm's is. Times are rounded down to whole seconds.

@@ -21,7 +21,7 @@ import (
 // BenchmarkSteady holds the queue at one length: whatever starts is replaced by a
 // new submission. One op is one step: all that happens at one instant. Jobs are of
 // twelve shapes, from one GPU to 256 nodes, and four limits, and run for 30 to 100 %
-// of their limits (docs/benchmarks.md).
+// of their limits (docs/explanation/benchmarks.md).
 func BenchmarkSteady(b *testing.B) {
 	for _, nodes := range []int{1000, 10000} {
 		for _, pending := range []int{10000, 100000} {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # How the figures of the core grow with the fleet and the queue: a table for
-# docs/benchmarks.md. STEPS steps are measured in each cell (default 20000) after WARM
+# docs/explanation/benchmarks.md. STEPS steps are measured in each cell (default 20000) after WARM
 # others (default 2000). NODES, PENDING and RULES choose rows, as regular expressions.
 # Each cell is the median of RUNS runs (default: 5 for 10,000 nodes and 100,000 or more
 # pending jobs, 1 for others). A run that takes longer than LIMIT seconds (default 300)

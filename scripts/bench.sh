@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The figures of docs/benchmarks.md. RUNS runs each (default 7); medians are printed
+# The figures of docs/explanation/benchmarks.md. RUNS runs each (default 7); medians are printed
 # with the range. Where a Slurm lab runs (scripts/slurm/up.sh; COX_SLURM_LAB names
 # it), its srun starts the same gang in the same run, for the ratio.
 set -euo pipefail

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Record a command as an animated SVG: each line appears when it was printed.
 
-    scripts/record.py docs/cox-run.svg bin/cox run examples/train.sbatch
+    scripts/record.py docs/images/cox-run.svg bin/cox run examples/train.sbatch
 
 The picture holds what the command really printed, nothing else. Lines beyond
 MOST are thinned in the middle, which the picture says.

@@ -6,7 +6,7 @@
 //
 // It has the defaults of the configuration, lays the policy in force over the site's rules for
 // both groups of routes, and owns the order in which streams, routes and listeners end. The
-// generated documents (docs/openapi.json, docs/api.md) are made here, where all routes are known.
+// generated documents (docs/reference/openapi.json, docs/reference/api.md) are made here, where all routes are known.
 //
 // It has no route and no state of its own.
 package server

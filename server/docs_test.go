@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "write the generated documents anew")
 // same compares a document with what the code says.
 func same(t *testing.T, name string, want []byte) {
 	t.Helper()
-	path := filepath.Join("..", "docs", name)
+	path := filepath.Join("..", "docs", "reference", name)
 	if *update {
 		if err := os.WriteFile(path, want, 0o644); err != nil {
 			t.Fatal(err)
@@ -47,7 +47,7 @@ func TestDocs(t *testing.T) {
 	same(t, "openapi.json", append(b, '\n'))
 	same(t, "metrics.md", admin.MetricsDoc())
 
-	text, err := os.ReadFile(filepath.Join("..", "docs", "api.md"))
+	text, err := os.ReadFile(filepath.Join("..", "docs", "reference", "api.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func TestAnswersAreAsTheDocumentSays(t *testing.T) {
 	if _, err := r.As(t, "anna").Submit(t.Context(), servertest.Request()); err != nil {
 		t.Fatal(err)
 	}
-	b, err := os.ReadFile(filepath.Join("..", "docs", "openapi.json"))
+	b, err := os.ReadFile(filepath.Join("..", "docs", "reference", "openapi.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,5 +46,5 @@ type Checker interface {
 // the job cannot be shown and everything else can.
 func DamagedJob(id uint64) error {
 	return fault.New(fault.NotFound, "the stored row of job %d is %w", id, ErrDamaged).
-		Advise("an administrator can look for it in a backup; docs/state.md says how")
+		Advise("an administrator can look for it in a backup; docs/explanation/state.md says how")
 }

@@ -17,7 +17,7 @@ import (
 // DoneName is the file in a checkpoint directory by which a job says that it has saved
 // something. It is empty, or has one line that names what: something in the directory, or
 // an absolute name. It is made under another name and then renamed, so that it is read
-// whole (docs/checkpoint.md).
+// whole (docs/explanation/checkpoint.md).
 const DoneName = "done"
 
 // maxDone bounds its size.

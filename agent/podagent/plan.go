@@ -2,7 +2,7 @@
 // (cmd/cox-pod): it holds the start barrier, leads srun's connections between pods, and
 // says how the attempt ended. The driver (driver/kube) writes a Plan into the attempt's
 // Secret and reads an Outcome from the pods' termination messages; between the two no
-// server is needed. docs/design/0011 has the reasons.
+// server is needed. docs/explanation/design/0011 has the reasons.
 //
 // What a member runs is the local engine's supervisor (agent/supervise), as a
 // child with a slot of its own below Dir.

@@ -1,5 +1,5 @@
 // Package column is the table of the columns of a list of jobs: what the server can
-// answer with (GET /v1/jobs?columns=…), what clients ask for, and what docs/api.md
+// answer with (GET /v1/jobs?columns=…), what clients ask for, and what docs/reference/api.md
 // says of each. Server, cox, cox-top and Slurm's commands use this table, so that a
 // column has one name and one number in a program.
 //

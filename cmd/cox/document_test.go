@@ -13,12 +13,12 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
 )
 
-var update = flag.Bool("update", false, "write docs/cli.md anew")
+var update = flag.Bool("update", false, "write docs/reference/cli.md anew")
 
-// TestDocument keeps docs/cli.md what the commands say of themselves. The
+// TestDocument keeps docs/reference/cli.md what the commands say of themselves. The
 // transcripts in it are those of testdata/transcript.
 func TestDocument(t *testing.T) {
-	const path = "../../docs/cli.md"
+	const path = "../../docs/reference/cli.md"
 	want := document(t)
 	if *update {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
@@ -27,7 +27,7 @@ func TestDocument(t *testing.T) {
 	}
 	got, err := os.ReadFile(path)
 	if err != nil || string(got) != want {
-		t.Errorf("docs/cli.md is not what the commands say (%v): make docs", err)
+		t.Errorf("docs/reference/cli.md is not what the commands say (%v): make docs", err)
 	}
 }
 

@@ -9,9 +9,9 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
-// TestExitCodesAreDocumented: docs/exit-codes.md has every kind with its numbers.
+// TestExitCodesAreDocumented: docs/reference/exit-codes.md has every kind with its numbers.
 func TestExitCodesAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../docs/exit-codes.md")
+	text, err := os.ReadFile("../../docs/reference/exit-codes.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +21,7 @@ func TestExitCodesAreDocumented(t *testing.T) {
 			fmt.Sprintf("| %d | %s |", k.ExitCode(), k),
 		} {
 			if !strings.Contains(string(text), want) {
-				t.Errorf("docs/exit-codes.md lacks %q", want)
+				t.Errorf("docs/reference/exit-codes.md lacks %q", want)
 			}
 		}
 	}

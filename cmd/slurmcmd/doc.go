@@ -5,7 +5,7 @@
 //
 // The commands know nothing but the HTTP API, through package api/fastclient; they read no
 // state and decide nothing. What they print by default, their options, messages and
-// exit codes are those of Slurm, as docs/slurm-commands.md lists; what they cannot
+// exit codes are those of Slurm, as docs/reference/slurm-commands.md lists; what they cannot
 // do they refuse by name.
 //
 // They start thousands of times: nothing here may cost start-up time.

@@ -87,7 +87,7 @@ func TestReservations(t *testing.T) {
 		"create reservation ReservationName=x StartTime=now Duration=1 Nodes=n8":                        "scontrol: error: Either Users/Groups and/or Accounts must be specified.\nscontrol: error: No reservation created.\n",
 		"create reservation ReservationName=x StartTime=2026-12-07 Duration=60 NodeCnt=9 Users=m Foo=3": "scontrol: error: Unknown parameter Foo=3.\nscontrol: error: No reservation created.\n",
 		"create reservation StartTime=2026-12-07 Duration=60 NodeCnt=1 Users=man Flags=FOO":             "scontrol: error: Error parsing flags FOO.\nscontrol: error: No reservation created.\n",
-		"create reservation StartTime=2026-12-07 Duration=60 CoreCnt=4 Users=man":                       "scontrol: error: CoreCnt of a reservation is not built\nscontrol:   docs/reservations.md says what there is: whole nodes, for accounts and users\n",
+		"create reservation StartTime=2026-12-07 Duration=60 CoreCnt=4 Users=man":                       "scontrol: error: CoreCnt of a reservation is not built\nscontrol:   docs/explanation/reservations.md says what there is: whole nodes, for accounts and users\n",
 		"update ReservationName=nope Duration=3":                                                        "Error updating the reservation: Requested reservation is invalid\nslurm_update error: Requested reservation is invalid\n",
 		"delete reservation=nope":                                                                       "delete_reservation reservation=nope: Requested reservation is invalid\n",
 		"delete":                                                                                        "too few arguments for delete keyword\n",

@@ -70,7 +70,7 @@ func DamagedError(err error) error {
 		return err
 	}
 	return fault.New(fault.Internal, "%w", boundedError{err}).
-		Advise("the state directory is damaged: put a backup in its place, or start with another --state-dir; docs/state.md says how")
+		Advise("the state directory is damaged: put a backup in its place, or start with another --state-dir; docs/explanation/state.md says how")
 }
 
 // boundedError is an error whose text has a bound: a damaged record can be long.

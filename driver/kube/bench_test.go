@@ -39,7 +39,7 @@ func (s size) String() string { return fmt.Sprintf("%dx%d", s.gangs, s.pods) }
 // the same but for what chooses their nodes; they ask for a GPU each. Then how long after the
 // apiserver's answer our driver reports that a pod has ended, and what memory it has.
 //
-// It judges nothing: docs/benchmarks.md has the figures. NODES, SIZES ("500x8 50x128"), ROUNDS
+// It judges nothing: docs/explanation/benchmarks.md has the figures. NODES, SIZES ("500x8 50x128"), ROUNDS
 // set the size; PROFILE names a file for the driver's profile.
 func TestSpeed(t *testing.T) {
 	if os.Getenv("COX_BENCH_DRIVER") != "" {

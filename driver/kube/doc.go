@@ -14,7 +14,7 @@
 // before any kubelet had spoken of it (podstatus, lostBeforeStart, says what that cannot tell). A finalizer keeps each
 // pod's object until its end is in the journal. An error or a time-out is no news.
 //
-// Objects of our names that are not ours are never touched. docs/design/0011 has the reasons.
+// Objects of our names that are not ours are never touched. docs/explanation/design/0011 has the reasons.
 //
 // The files, by what a change is about:
 //

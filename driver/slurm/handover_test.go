@@ -39,7 +39,7 @@ const senders = 16
 // TestHandOver measures how long it takes to hand jobs over to one cluster, in turns: by
 // clients that do nothing else, 16 at once, the peer (its jobs are the user's own: the same
 // script, variables and options, without our lock, tag and variables); by the same with the
-// least job there is (plain); and by the engine. It judges nothing: docs/benchmarks.md has the
+// least job there is (plain); and by the engine. It judges nothing: docs/explanation/benchmarks.md has the
 // figures. Jobs wait in a partition that is down, so that nothing else is at work; those of a
 // turn are cancelled after it, and the daemons come to rest before the next.
 //

@@ -17,7 +17,7 @@ import (
 // by Slurm's records where these can only speak of the beginning that took the lock, and else
 // asks all nodes of the attempt (inquire.go). Nodes are pinned there, so that whatever of an
 // attempt begins late, or again, begins on the node that has the lock, or the fence. What is
-// not known is neither begun nor over: the attempt is uncertain. docs/design/0010 has the table.
+// not known is neither begun nor over: the attempt is uncertain. docs/explanation/design/0010 has the table.
 
 // takerGone is what bars says of a lock whose taker lives no more.
 const takerGone = "over"

@@ -15,7 +15,7 @@
 //
 // It does not schedule. Where Config.Placed is not set slurmctld chooses the nodes.
 // Groups of different kinds are a heterogeneous job of Slurm's. Gangs that grow are refused.
-// docs/design/0008 has the reasons.
+// docs/explanation/design/0008 has the reasons.
 package slurm
 
 import (

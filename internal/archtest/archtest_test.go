@@ -20,7 +20,7 @@ const module = "github.com/coxswain-sched/coxswain/"
 
 // floors are the folders at the root, from the ground up. A package imports its own folder and
 // folders of lower floors, so no arrow points up; within a floor the folders do not know each
-// other, but for those of beside. docs/architecture.md explains each floor.
+// other, but for those of beside. docs/explanation/architecture.md explains each floor.
 var floors = [][]string{
 	{"model", "internal"},
 	{"engine", "api", "auth", "store", "sched"},
@@ -99,7 +99,7 @@ func TestImportsPointDown(t *testing.T) {
 		top, _, _ := strings.Cut(s.dir, "/")
 		floor := floorOf(top)
 		if floor < 0 {
-			t.Errorf("%s/%s: folder %s has no floor; give it one in archtest and in docs/architecture.md", s.dir, s.file, top)
+			t.Errorf("%s/%s: folder %s has no floor; give it one in archtest and in docs/explanation/architecture.md", s.dir, s.file, top)
 		}
 		for _, imp := range s.ast.Imports {
 			path, err := strconv.Unquote(imp.Path.Value)

@@ -129,7 +129,7 @@ type Transition struct {
 	When     string
 }
 
-// transitions is the one table of the state machine; docs/states.md is made from
+// transitions is the one table of the state machine; docs/reference/states.md is made from
 // it, and its test walks every pair.
 var transitions = []Transition{
 	{Pending, Running, []Cause{ByScheduler}, "its whole gang was placed and the allocation is in the journal"},

@@ -14,7 +14,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-var update = flag.Bool("update", false, "rewrite docs/states.md")
+var update = flag.Bool("update", false, "rewrite docs/reference/states.md")
 
 var causes = []job.Cause{job.ByScheduler, job.ByUser, job.ByEngine, job.ByControl}
 
@@ -142,9 +142,9 @@ func TestFlagsAreDistinct(t *testing.T) {
 	}
 }
 
-// TestDocStates keeps docs/states.md what the table says.
+// TestDocStates keeps docs/reference/states.md what the table says.
 func TestDocStates(t *testing.T) {
-	const file = "../../docs/states.md"
+	const file = "../../docs/reference/states.md"
 	want := document()
 	if *update {
 		if err := os.WriteFile(file, want, 0o666); err != nil {
@@ -156,7 +156,7 @@ func TestDocStates(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Error("docs/states.md is not what the table of transitions says; go test ./model/job -run Doc -update writes it anew")
+		t.Error("docs/reference/states.md is not what the table of transitions says; go test ./model/job -run Doc -update writes it anew")
 	}
 }
 

@@ -1,6 +1,6 @@
 // Package srunopt is the table of srun's options. It says of each what it does inside
 // of an allocation, where srun starts a step, and outside, where srun submits a job.
-// Both sides of srun and docs/srun.md are made from it.
+// Both sides of srun and docs/reference/srun.md are made from it.
 //
 // It is data: package step/srun sets the values of a step, the server reads those of a
 // job as sbatch's.

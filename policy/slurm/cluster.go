@@ -191,7 +191,7 @@ func (c *Cluster) clusterEntries() (out []entry) {
 // Write is the description of the machines for cox simulate --cluster.
 func (c *Cluster) Write() []byte {
 	var b strings.Builder
-	b.WriteString("# for cox simulate --cluster; docs/simulate.md has every field\n")
+	b.WriteString("# for cox simulate --cluster; docs/explanation/simulate.md has every field\n")
 	for _, n := range c.notes {
 		fmt.Fprintf(&b, "# %s\n", plainComment(n))
 	}

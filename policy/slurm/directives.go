@@ -27,9 +27,9 @@ var unusedConf = []unused{
 	{why: "how Slurm's daemons trust each other; auth in cox.yaml says who may do what here", names: `AuthAltTypes AuthAltParameters AuthInfo AuthType CredType CryptoType
 		JobCredentialPrivateKey JobCredentialPublicCertificate HashPlugin TLSParameters TLSType CertmgrType CertmgrParameters CertgenType CertgenParameters SchedulerAuth
 		SchedulerRootFilter SlurmctldHttpAuthParameters SlurmdHttpAuthParameters MetricsAuthUsers`},
-	{why: "logs and metrics of Slurm's daemons; see log in cox.yaml and docs/metrics.md for ours", names: `DebugFlags LogTimeFormat SlurmctldLogFile SlurmctldPidFile SlurmctldSyslogDebug
+	{why: "logs and metrics of Slurm's daemons; see log in cox.yaml and docs/reference/metrics.md for ours", names: `DebugFlags LogTimeFormat SlurmctldLogFile SlurmctldPidFile SlurmctldSyslogDebug
 		SlurmdDebug SlurmdLogFile SlurmdPidFile SlurmdSyslogDebug SlurmSchedLogFile SlurmSchedLogLevel MetricsType MetricsParameters`},
-	{why: "what Slurm measures of jobs and keeps of them; here the journal has every attempt (docs/state.md)", names: `AccountingStoreFlags AccountingStoreJobComment AcctGatherEnergyType
+	{why: "what Slurm measures of jobs and keeps of them; here the journal has every attempt (docs/explanation/state.md)", names: `AccountingStoreFlags AccountingStoreJobComment AcctGatherEnergyType
 		AcctGatherNodeFreq AcctGatherProfileType AcctGatherInterconnectType AcctGatherInfinibandType AcctGatherFilesystemType JobAcctGatherType JobAcctGatherFrequency
 		JobAcctGatherParams JobCompHost JobCompLoc JobCompParams JobCompPass JobCompPassScript JobCompPort JobCompType JobCompUser ExtSensorsType ExtSensorsFreq TrackWCKey`},
 	{why: "how Slurm starts and confines tasks; it goes on doing so in a Slurm pool", names: `GetEnvTimeout InteractiveStepOptions SallocDefaultCommand LaunchType
@@ -60,9 +60,9 @@ var unusedConf = []unused{
 	{differs: true, why: "root may submit jobs", names: `DisableRootJobs`},
 	{differs: true, why: "jobs share /tmp of the machine; a Slurm pool goes on giving each job its own", names: `JobContainerType NamespaceType`},
 	{differs: true, why: "there are no security labels: auth.private in cox.yaml hides the jobs of others", names: `MCSParameters MCSPlugin`},
-	{differs: true, why: "there are no burst buffers, and no checkpoints that Slurm makes: docs/checkpoint.md says how jobs save their state here", names: `BurstBufferParameters BurstBufferType CheckpointType JobCheckpointDir`},
+	{differs: true, why: "there are no burst buffers, and no checkpoints that Slurm makes: docs/explanation/checkpoint.md says how jobs save their state here", names: `BurstBufferParameters BurstBufferType CheckpointType JobCheckpointDir`},
 	{differs: true, why: "there is no scrontab", names: `ScronParameters`},
-	{differs: true, why: "the priority is Slurm's multifactor formula (docs/priority.md), which has no such switch here", names: `PriorityParameters`},
+	{differs: true, why: "the priority is Slurm's multifactor formula (docs/explanation/priority.md), which has no such switch here", names: `PriorityParameters`},
 	{differs: true, why: "nodes have the CPUs, memory and GPUs that they report", names: `FastSchedule`},
 }
 

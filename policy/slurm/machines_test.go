@@ -295,9 +295,9 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// TestDocument: the tables of docs/import-slurm.md are those of the code.
+// TestDocument: the tables of docs/reference/import-slurm.md are those of the code.
 func TestDocument(t *testing.T) {
-	name := filepath.Join("..", "..", "docs", "import-slurm.md")
+	name := filepath.Join("..", "..", "docs", "reference", "import-slurm.md")
 	text := string(mustRead(t, name))
 	put := func(mark, table string) {
 		t.Helper()

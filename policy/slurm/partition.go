@@ -181,7 +181,7 @@ const slurmPower = "Slurm switches nodes on and off in a Slurm pool; Coxswain ne
 // partitionWords say of settings of partitions that have no place here what to do instead.
 var partitionWords = map[string]string{
 	"state":                "partitions are always open: drain their nodes (cox node drain), or leave the partition out of cox.yaml",
-	"oversubscribe":        "CPUs and GPUs belong to one job at a time; a job may ask for a share of a GPU (docs/native.md)",
+	"oversubscribe":        "CPUs and GPUs belong to one job at a time; a job may ask for a share of a GPU (docs/reference/native.md)",
 	"exclusiveuser":        "a job that wants nodes for itself says --exclusive",
 	"lln":                  "placement packs jobs together, so that large jobs find whole nodes",
 	"rootonly":             "allow_accounts says who may use a partition",
@@ -202,7 +202,7 @@ var partitionWords = map[string]string{
 	"overtimelimit":        "a job ends at its limit: raise max_time by as much",
 	"reqresv":              "reserve the nodes of the partition instead (cox reserve create)",
 	"selecttypeparameters": "Coxswain always counts CPUs, memory and GPUs",
-	"exclusivetopo":        "a job asks for a level of the topology itself (docs/topology.md)",
+	"exclusivetopo":        "a job asks for a level of the topology itself (docs/explanation/topology.md)",
 	"topology":             "all partitions have the topology of their nodes",
 	"exclusive":            "a job that wants nodes for itself says --exclusive",
 }

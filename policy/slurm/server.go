@@ -55,7 +55,7 @@ func (v *Server) Write(of string) ([]byte, error) {
 	}
 	v.notes = nil
 	var b strings.Builder
-	fmt.Fprintf(&b, "# made by cox import slurm of %s; docs/configuration.md has every field\n", plainComment(of))
+	fmt.Fprintf(&b, "# made by cox import slurm of %s; docs/reference/configuration.md has every field\n", plainComment(of))
 	if c.Name != "" {
 		fmt.Fprintf(&b, "name: %q\n", c.Name)
 	}

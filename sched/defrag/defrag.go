@@ -15,7 +15,7 @@
 //
 // Sources: "consolidate" of KAI (nobody is stopped without a proven place), and the
 // evacuation of the cheapest domain, which is the choice of victims with one more
-// condition (docs/defrag.md).
+// condition (docs/explanation/defrag.md).
 package defrag
 
 import (

@@ -1,6 +1,6 @@
 // Package limit says which limits of a site hold for a job and counts against them:
 // limits of associations (users and accounts), of QOS and of partitions, and
-// licences, in Slurm's precedence (its page resource_limits.html; docs/limits.md).
+// licences, in Slurm's precedence (its page resource_limits.html; docs/reference/limits.md).
 //
 // Rules are resolved once for jobs that are alike to the policy (Key): a flat list of
 // checks, each a counter, a bound and the words for the user. What a job would take

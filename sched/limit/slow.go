@@ -12,7 +12,7 @@ import (
 
 // Slow answers what a Book and its Rules answer, from the policy and the list of all
 // jobs alone. It is the oracle of tests: it keeps nothing and reads like the table of
-// limits in docs/limits.md.
+// limits in docs/reference/limits.md.
 type Slow struct {
 	Policy  *account.Policy
 	Now     int64

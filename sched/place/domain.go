@@ -9,7 +9,7 @@ import (
 
 // A group, or all groups together, may have to be within one domain of a level of the
 // topology, and a group's nodes may have to come in segments that are each within one
-// leaf (docs/topology.md; sbatch --segment, Slurm's topology.html).
+// leaf (docs/explanation/topology.md; sbatch --segment, Slurm's topology.html).
 // Nodes of which no path is known are in no domain.
 
 // domainOf is the domain of a node at a level (0 is the outermost, a negative one the

@@ -1,4 +1,4 @@
-// Package quota counts what accounts may hold, as Kueue does (its KEP-79, docs/compat-kueue.md):
+// Package quota counts what accounts may hold, as Kueue does (its KEP-79, docs/explanation/compat-kueue.md):
 // a forest of accounts, each with a nominal amount of each resource of each flavour,
 // a limit on what it borrows and one on what it lends.
 //

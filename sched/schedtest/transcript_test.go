@@ -46,7 +46,7 @@ func TestScenarios(t *testing.T) {
 // TestAdmissionScenarios runs what testdata/kueue re-tells of Kueue's tests of its
 // scheduler, on the core. "like it" is in the output where the core starts and stops
 // the same jobs, in the same flavours; where it does not, a line beside the scenario
-// says why, and docs/compat-kueue.md lists it.
+// says why, and docs/explanation/compat-kueue.md lists it.
 func TestAdmissionScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/kueue/*.txt")
 	if err != nil || len(files) == 0 {
@@ -85,7 +85,7 @@ func golden(t *testing.T, f string, run func(string) (string, error)) {
 
 // TestQuotaScenarios runs the scenarios of quotas alone. Those of kueue-*.txt re-tell
 // tests of Kueue, which they name; what they answer is what Kueue does, but for those
-// that docs/compat-kueue.md lists.
+// that docs/explanation/compat-kueue.md lists.
 func TestQuotaScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/quota/*.txt")
 	if err != nil || len(files) == 0 {

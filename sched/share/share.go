@@ -8,7 +8,7 @@
 // that have changed. Equal scores: the first node.
 //
 // It is pure and knows nothing of time, gangs or isolation: a share of a device
-// limits nothing by itself (docs/sharing.md).
+// limits nothing by itself (docs/explanation/sharing.md).
 package share
 
 import "slices"

@@ -14,7 +14,7 @@
 //
 // Sources: the put-back pass is Slurm's and Kueue's, whole gangs as units and the
 // domain before the victims are Volcano's, the counters that refuse early answer
-// what KAI reports of searches without result (docs/preemption.md).
+// what KAI reports of searches without result (docs/explanation/preemption.md).
 package victim
 
 import (

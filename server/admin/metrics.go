@@ -28,7 +28,7 @@ type collector struct {
 	version string
 }
 
-// metric is one line of docs/metrics.md and of the exposition.
+// metric is one line of docs/reference/metrics.md and of the exposition.
 type metric struct {
 	name, help string
 	kind       prometheus.ValueType
@@ -176,14 +176,14 @@ func (s *service) registerMetrics() {
 	h := promhttp.HandlerFor(reg, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 20 * time.Second, DisableCompression: true})
 	addStreamRoute(s, transport.Route{
 		Method: http.MethodGet, Path: "/metrics", Verb: auth.Metrics, ID: "metrics", Tag: "server", Media: []string{"text/plain"},
-		Summary: "Metrics for Prometheus", About: "docs/metrics.md lists them.",
+		Summary: "Metrics for Prometheus", About: "docs/reference/metrics.md lists them.",
 	}, func(c *call, _ *transport.Nothing) error {
 		h.ServeHTTP(c.W, c.R)
 		return nil
 	})
 }
 
-// MetricsDoc is docs/metrics.md.
+// MetricsDoc is docs/reference/metrics.md.
 func MetricsDoc() []byte {
 	var b bytes.Buffer
 	b.WriteString("# Metrics\n\nGET /metrics in Prometheus' text format: on the socket for every user of the machine, on TCP with a token. " +

@@ -2,7 +2,7 @@
 // defaults and documentation, and a strict reader.
 //
 // A field that does not exist is an error with line, column and the nearest field
-// that does. What is not given keeps the default of Default. docs/configuration.md
+// that does. What is not given keeps the default of Default. docs/reference/configuration.md
 // is made from the types, so a field cannot be there without a word about it.
 package config
 
@@ -72,7 +72,7 @@ type Room struct {
 type Pool struct {
 	Name     string         `yaml:"name" doc:"as in --pool"`
 	Engine   string         `yaml:"engine" doc:"kind of engine: slurm or kube"`
-	Settings map[string]any `yaml:"settings" doc:"what that kind needs to know, as cox pool add --settings has it (docs/slurm.md, docs/kubernetes.md); no secrets, only where they are"`
+	Settings map[string]any `yaml:"settings" doc:"what that kind needs to know, as cox pool add --settings has it (docs/explanation/slurm.md, docs/explanation/kubernetes.md); no secrets, only where they are"`
 }
 
 // Partition is a view of the pool's nodes.
@@ -96,7 +96,7 @@ type Jobs struct {
 	Unkillable       Duration `yaml:"unkillable" doc:"after SIGKILL, until a process that still lives counts as stuck: its job is uncertain then and its node is drained (Slurm's UnkillableStepTimeout)"`
 	Idle             Duration `yaml:"idle" doc:"after which a running job that holds devices on a node and uses no CPU time there is shown as idle; 0: never"`
 	MaxArray         int      `yaml:"max_array" doc:"tasks of one array"`
-	Pool             string   `yaml:"pool" doc:"of jobs that name none; empty: the advice chooses among those that can run them (docs/pools.md); local is the server's own"`
+	Pool             string   `yaml:"pool" doc:"of jobs that name none; empty: the advice chooses among those that can run them (docs/explanation/pools.md); local is the server's own"`
 	Processes        int      `yaml:"processes" doc:"processes and threads of one job on each node, where control groups can bound them; 0: half of what the machine can have; -1: no bound"`
 	KillOnInvalidDep bool     `yaml:"kill_on_invalid_dep" doc:"end jobs whose dependency can never be met, unless they say otherwise"`
 	Upload           Bytes    `yaml:"upload" doc:"size of one archive of a directory that comes with a job (cox submit --upload); where it is left out, not more than uploads"`

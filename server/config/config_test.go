@@ -18,7 +18,7 @@ import (
 	"github.com/coxswain-sched/coxswain/spec"
 )
 
-var update = flag.Bool("update", false, "write docs/configuration.md anew")
+var update = flag.Bool("update", false, "write docs/reference/configuration.md anew")
 
 func TestAFileOverTheDefaults(t *testing.T) {
 	got, err := Parse("cox.yaml", []byte(`
@@ -182,7 +182,7 @@ func TestPlaces(t *testing.T) {
 }
 
 func TestDocument(t *testing.T) {
-	const name = "../../docs/configuration.md"
+	const name = "../../docs/reference/configuration.md"
 	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)

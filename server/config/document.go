@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Document is docs/configuration.md's table of all fields: name, type, default and
+// Document is docs/reference/configuration.md's table of all fields: name, type, default and
 // meaning.
 func Document() string {
 	var b strings.Builder

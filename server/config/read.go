@@ -34,7 +34,7 @@ func Load(name string) (Config, string, error) {
 		case name == "" && errors.Is(err, fs.ErrNotExist):
 			continue
 		case errors.Is(err, fs.ErrNotExist):
-			return Config{}, n, fault.New(fault.Invalid, "%s: no such file", n).Advise("leave out --config for the defaults; docs/configuration.md has every field")
+			return Config{}, n, fault.New(fault.Invalid, "%s: no such file", n).Advise("leave out --config for the defaults; docs/reference/configuration.md has every field")
 		}
 		return Config{}, n, fault.New(fault.KindOf(err), "read the configuration: %w", err)
 	}
@@ -124,7 +124,7 @@ func locateError(name string, data []byte, err error) error {
 		if near := nearestWord(tok.Value, siblingFields(path)); near != "" {
 			e.Message += "; did you mean " + near + "?"
 		}
-		e.Remedy = "docs/configuration.md has every field; cox config show prints them with their values"
+		e.Remedy = "docs/reference/configuration.md has every field; cox config show prints them with their values"
 	case errors.As(err, &wrong):
 		e.Message = fmt.Sprintf("%s: %q is not %s", strings.Join(path, "."), tok.Value, kindName(wrong.DstType))
 	case ve != nil:

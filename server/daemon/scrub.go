@@ -23,7 +23,7 @@ func watchState(ctx context.Context, st store.Checker, log *slog.Logger) {
 	tell := func() {
 		list := st.Damages()
 		for _, d := range list[told:] {
-			log.Error("the state is damaged", "what", d.String(), "remedy", "check the disk; docs/state.md says how to put a backup in place")
+			log.Error("the state is damaged", "what", d.String(), "remedy", "check the disk; docs/explanation/state.md says how to put a backup in place")
 		}
 		told = len(list)
 	}

@@ -32,7 +32,7 @@ func columnsOf(names []string, home string) (cols []appendColumn, which []string
 		}
 		if !ok {
 			return nil, nil, false, fault.New(fault.Invalid, "columns: there is no column %q", n).
-				Advise("columns stand in docs/api.md; a client that is newer than this server needs a newer server")
+				Advise("columns stand in docs/reference/api.md; a client that is newer than this server needs a newer server")
 		}
 		f := columns[col]
 		if col == column.Pool {

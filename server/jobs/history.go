@@ -26,7 +26,7 @@ type historyInput struct {
 	To      string   `query:"to" doc:"RFC 3339: jobs that were submitted before"`
 	Limit   int      `query:"limit" minimum:"0" doc:"jobs of a page; JSON: 1000 if left out, at most 10000; text: all"`
 	Cursor  string   `query:"cursor" doc:"next of the page before"`
-	Columns []string `query:"columns" doc:"answer with text of these columns (docs/api.md)"`
+	Columns []string `query:"columns" doc:"answer with text of these columns (docs/reference/api.md)"`
 }
 
 func (s *Service) registerHistory() {

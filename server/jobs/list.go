@@ -71,7 +71,7 @@ type listInput struct {
 	Limit    int      `query:"limit" minimum:"0" doc:"jobs of a page; JSON: 1000 if left out, at most 10000; text: all"`
 	Cursor   string   `query:"cursor" doc:"next of the page before"`
 	Collapse bool     `query:"collapse" doc:"text: pending tasks of an array as one row, 7_[1-4,9%2]"`
-	Columns  []string `query:"columns" doc:"answer with text of these columns (docs/api.md)"`
+	Columns  []string `query:"columns" doc:"answer with text of these columns (docs/reference/api.md)"`
 }
 
 func (s *Service) registerLists() {

@@ -74,7 +74,7 @@ func (s *Service) registerOutput() {
 	addStreamRoute(s, transport.Route{
 		Method: http.MethodPost, Path: "/v1/jobs/{job}/exec", Verb: auth.Exec, ID: "exec", Tag: "jobs", Owned: true, Lasts: true, Status: http.StatusSwitchingProtocols,
 		Summary: "Run a command beside the tasks of a running job",
-		About:   "An upgrade of the connection to " + frame.Protocol + "; the header " + frame.Header + " holds api.Exec as JSON in base64. docs/api.md has the frames.",
+		About:   "An upgrade of the connection to " + frame.Protocol + "; the header " + frame.Header + " holds api.Exec as JSON in base64. docs/reference/api.md has the frames.",
 	}, func(c *call, in *JobPath) error { return s.serveExec(c, in.Job) })
 }
 
@@ -289,7 +289,7 @@ func (s *Service) serveExec(c *call, name string) error {
 		err = json.Unmarshal(b, &e)
 	}
 	if err != nil || len(e.Command) == 0 {
-		return fault.New(fault.Invalid, "the header %s holds no command", frame.Header).Advise("docs/api.md has its form")
+		return fault.New(fault.Invalid, "the header %s holds no command", frame.Header).Advise("docs/reference/api.md has its form")
 	}
 	return s.runExec(c, &v, e, x)
 }

@@ -43,7 +43,7 @@ const verbExtension = "x-cox-verb"
 // newAPI makes the part that documents routes and reads their parameters.
 func newAPI(mux *http.ServeMux) huma.API {
 	cfg := huma.DefaultConfig("Coxswain", strconv.Itoa(api.Version)+"."+strconv.Itoa(api.Minor))
-	cfg.Info.Description = "One control plane for GPU work. docs/api.md says how versions, errors, cursors and watches work."
+	cfg.Info.Description = "One control plane for GPU work. docs/reference/api.md says how versions, errors, cursors and watches work."
 	cfg.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
 	cfg.OpenAPIPath, cfg.DocsPath, cfg.SchemasPath = "/openapi", "", ""
 	cfg.CreateHooks = nil // no $schema links: they cost every answer

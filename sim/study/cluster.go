@@ -46,7 +46,7 @@ func ReadCluster(file string, data []byte) ([]fleet.Node, error) {
 		return nil, errorIn(file, err)
 	}
 	if len(c.Nodes) == 0 {
-		return nil, fault.New(fault.Invalid, "%s: it has no nodes", file).Advise("nodes: [{names: gpu[1-16], cpus: 96, gpus: 8}]   (docs/simulate.md)")
+		return nil, fault.New(fault.Invalid, "%s: it has no nodes", file).Advise("nodes: [{names: gpu[1-16], cpus: 96, gpus: 8}]   (docs/explanation/simulate.md)")
 	}
 	var out []fleet.Node
 	seen := map[string]bool{}
@@ -72,9 +72,9 @@ func errorIn(file string, err error) error {
 	var ye yaml.Error
 	if errors.As(err, &ye) && ye.GetToken() != nil {
 		p := ye.GetToken().Position
-		return fault.New(fault.Invalid, "%s:%d:%d: %s", file, p.Line, p.Column, ye.GetMessage()).Advise("docs/simulate.md has every field")
+		return fault.New(fault.Invalid, "%s:%d:%d: %s", file, p.Line, p.Column, ye.GetMessage()).Advise("docs/explanation/simulate.md has every field")
 	}
-	return fault.New(fault.Invalid, "%s: %w", file, err).Advise("docs/simulate.md has every field")
+	return fault.New(fault.Invalid, "%s: %w", file, err).Advise("docs/explanation/simulate.md has every field")
 }
 
 func (n *Nodes) listNodes() ([]fleet.Node, error) {

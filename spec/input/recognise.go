@@ -67,7 +67,7 @@ func recogniseMarkup(text, base string) (Input, bool) {
 		}
 		return in, true
 	case startsText(text, "<?xml") || strings.HasSuffix(base, ".xml"):
-		return Input{Kind: HTML, What: "XML", Remedy: "write a batch script or a job in the native form (docs/native.md)"}, true
+		return Input{Kind: HTML, What: "XML", Remedy: "write a batch script or a job in the native form (docs/reference/native.md)"}, true
 	}
 	return Input{}, false
 }

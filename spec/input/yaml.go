@@ -110,13 +110,13 @@ var tools = []struct {
 		},
 	},
 	{
-		SkyPilot, "a task of SkyPilot", "write it in the native form (docs/native.md): num_nodes is nodes, accelerators: A100:8 is gpus_per_node: A100:8, setup and run are script",
+		SkyPilot, "a task of SkyPilot", "write it in the native form (docs/reference/native.md): num_nodes is nodes, accelerators: A100:8 is gpus_per_node: A100:8, setup and run are script",
 		func(d *yamlDocument, _ string) bool {
 			return d.has("resources") && d.hasOneOf("run", "setup", "service") || d.hasOneOf("file_mounts", "num_nodes") && d.hasOneOf("run", "setup") || d.has("setup", "run")
 		},
 	},
 	{
-		Dstack, "a configuration of dstack", "write it in the native form (docs/native.md): nodes, gpus_per_node, image; commands are script",
+		Dstack, "a configuration of dstack", "write it in the native form (docs/reference/native.md): nodes, gpus_per_node, image; commands are script",
 		func(d *yamlDocument, base string) bool {
 			return slices.Contains([]string{"task", "service", "dev-environment", "fleet", "gateway", "volume"}, d.values["type"]) || strings.HasSuffix(base, ".dstack.yml")
 		},
@@ -140,7 +140,7 @@ var tools = []struct {
 		},
 	},
 	{
-		OtherTool, "a cluster of Ray (ray up)", "write a job that starts Ray on the nodes that it has (docs/native.md)",
+		OtherTool, "a cluster of Ray (ray up)", "write a job that starts Ray on the nodes that it has (docs/reference/native.md)",
 		func(d *yamlDocument, _ string) bool {
 			return d.has("cluster_name") && d.hasOneOf("provider", "available_node_types")
 		},
@@ -286,11 +286,11 @@ func manifestRemedy(file string, kinds []string) string {
 	}
 	switch {
 	case slices.Contains(kinds, "Kustomization"):
-		return "render it to see the manifests: kubectl kustomize " + path.Dir(file) + "; write the job among them in the native form (docs/native.md)"
+		return "render it to see the manifests: kubectl kustomize " + path.Dir(file) + "; write the job among them in the native form (docs/reference/native.md)"
 	case all(kueueKinds):
 		return "queues are the administrator's: cox import kueue " + file + " turns those of Kueue into queues of Coxswain"
 	case hasOne(workKinds):
-		return "write the work in the native form (docs/native.md): image, command, nodes, gpus_per_node; kubectl apply -f " + file + " runs it without Coxswain's queue"
+		return "write the work in the native form (docs/reference/native.md): image, command, nodes, gpus_per_node; kubectl apply -f " + file + " runs it without Coxswain's queue"
 	case hasOne(serviceKinds):
 		return "a job ends and this is a service that stays: start it by kubectl apply -f " + file
 	}

@@ -27,7 +27,7 @@ var jobFields = []field[draft]{
 	{name: "depends_fail", form: aBool, doc: "end the job if depends can never be met, instead of letting it wait", sbatch: "kill-on-invalid-dep", set: setDependsFail},
 	{name: "array", form: aArray, doc: "run once for each index: 0-15, 1-9:2, 1,5,7; %4 or max_running: at most 4 at a time", sbatch: "array", also: []string{"indices"}, set: setArray},
 	{name: "requeue", form: aBool, doc: "may run again from its beginning after a preemption or a lost node; left out: false", sbatch: "requeue", set: boolField(func(d *draft) *bool { return &d.spec.Requeue })},
-	{name: "retries", form: aRetry, doc: "how often it runs again from its beginning after it has failed ([retries.md](retries.md))", also: []string{"retry", "restart", "restarts", "backoff_limit", "max_retries", "restart_policy"}, set: setRetries},
+	{name: "retries", form: aRetry, doc: "how often it runs again from its beginning after it has failed ([retries.md](../explanation/retries.md))", also: []string{"retry", "restart", "restarts", "backoff_limit", "max_retries", "restart_policy"}, set: setRetries},
 	{name: "signal", form: form{text: "[B:]USR1[@seconds]", schema: scalarSchema}, doc: "sent that long before the time limit; B: to the script alone", sbatch: "signal", set: setSignal},
 	{name: "mail", form: aMail, doc: "when to write to whom", sbatch: "mail-type", also: []string{"notify", "mail_type", "mail_user", "email"}, set: setMail},
 	{name: "image", form: aText, doc: "container image of every task; pools without containers, such as this machine, refuse it", also: []string{"container", "container_image"}, set: textField(func(d *draft) *string { return &d.spec.Image })},

@@ -19,7 +19,7 @@ import (
 	"github.com/coxswain-sched/coxswain/spec/yaml"
 )
 
-var update = flag.Bool("update", false, "write golden files, docs/native.md and docs/native.schema.json anew")
+var update = flag.Bool("update", false, "write golden files, docs/reference/native.md and docs/reference/native.schema.json anew")
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 

@@ -14,7 +14,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
-var update = flag.Bool("update", false, "write docs/advise.md and golden files anew")
+var update = flag.Bool("update", false, "write docs/reference/advise.md and golden files anew")
 
 // published is one case of testdata/cases.json: facts, the answer that is ours, and
 // what the published rule says of gangs.

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestDocTable keeps docs/advise.md what the tables say.
-func TestDocTable(t *testing.T) { golden(t, "../../docs/advise.md", document()) }
+// TestDocTable keeps docs/reference/advise.md what the tables say.
+func TestDocTable(t *testing.T) { golden(t, "../../docs/reference/advise.md", document()) }
 
 func document() string {
 	var b strings.Builder
@@ -58,7 +58,7 @@ func document() string {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", r.Name, stages[r.Stage], strings.Join(when, ", "), then, r.Why)
 	}
 	b.WriteString("\nOn 12 of 256 combinations of facts this differs from a published rule that it otherwise follows: Ray on k3s for coupled work on\nseveral nodes needs a gang scheduler. k3s is Kubernetes: its scheduler places pod by pod, so the same deadlock is possible.\n")
-	b.WriteString("\n## Which pool\n\nA job that names no pool, on a server that has several, goes to the first that could run it, in this order; the first line in\nwhich two pools differ decides. Pools that start coupled work piece by piece, or only reserve for it, come last and are never\nchosen. `--pool`, and then `jobs.pool` of the configuration, outrank it. What is free at the moment does not count\n([pools.md](pools.md#which-pool-runs-a-job)).\n\n| rule | first is |\n|---|---|\n")
+	b.WriteString("\n## Which pool\n\nA job that names no pool, on a server that has several, goes to the first that could run it, in this order; the first line in\nwhich two pools differ decides. Pools that start coupled work piece by piece, or only reserve for it, come last and are never\nchosen. `--pool`, and then `jobs.pool` of the configuration, outrank it. What is free at the moment does not count\n([pools.md](../explanation/pools.md#which-pool-runs-a-job)).\n\n| rule | first is |\n|---|---|\n")
 	for _, p := range preferences {
 		fmt.Fprintf(&b, "| %s | %s |\n", p.Rule, p.Says)
 	}

@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write docs/sbatch.md anew")
+var update = flag.Bool("update", false, "write docs/reference/sbatch.md anew")
 
-// TestDocTable keeps docs/sbatch.md what the table says.
+// TestDocTable keeps docs/reference/sbatch.md what the table says.
 func TestDocTable(t *testing.T) {
-	const path = "../../docs/sbatch.md"
+	const path = "../../docs/reference/sbatch.md"
 	want := document()
 	if *update {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
@@ -21,7 +21,7 @@ func TestDocTable(t *testing.T) {
 	}
 	got, err := os.ReadFile(path)
 	if err != nil || string(got) != want {
-		t.Errorf("docs/sbatch.md is not what the table says (%v): make docs", err)
+		t.Errorf("docs/reference/sbatch.md is not what the table says (%v): make docs", err)
 	}
 }
 

@@ -253,7 +253,7 @@ func (p *parser) judgeForeign(ignored bool) {
 		p.errs = append(p.errs, &spec.Error{
 			File: s.Name, Line: first.line, Col: 1, Len: len(first.magic), Text: first.text,
 			Message: fmt.Sprintf("the only directives of this script are %s's (%s), which are not read: %s %s", systemOf(first.magic), first.magic, plural, strings.Join(numbers, ", ")),
-			Remedy:  "say it with #SBATCH lines (docs/sbatch.md), or run it with none of them: --ignore-pbs",
+			Remedy:  "say it with #SBATCH lines (docs/reference/sbatch.md), or run it with none of them: --ignore-pbs",
 		})
 		return
 	}

@@ -171,7 +171,7 @@ func (s *Store) Read(ctx context.Context, after uint64, f func(store.Record) err
 // damagedRecord is the error for a record of the journal that does not read as it was written.
 func damagedRecord(seq uint64) error {
 	return fault.New(fault.Internal, "record %d of the journal is %w", seq, store.ErrDamaged).
-		Advise("keep the directory, and put a backup in its place; docs/state.md says how")
+		Advise("keep the directory, and put a backup in its place; docs/explanation/state.md says how")
 }
 
 // missingRecord is the error for a record that is not there, though one behind it is: it has

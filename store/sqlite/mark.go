@@ -92,7 +92,7 @@ func readMark(dir string) (m mark, spoilt bool, err error) {
 	}
 	if spoilt && !found && len(b) >= 2*markStep {
 		return m, true, fault.New(fault.Internal, "%s is %w: it no longer says which records were acknowledged", markName(dir), store.ErrDamaged).
-			Advise("keep the directory, and put a backup in its place; docs/state.md says how")
+			Advise("keep the directory, and put a backup in its place; docs/explanation/state.md says how")
 	}
 	return m, spoilt, nil
 }
@@ -301,14 +301,14 @@ func compareMark(dir string, m *mark) error {
 	epoch, _, err := readLeader(c)
 	if err == nil && epoch < m.epoch {
 		err = fault.New(fault.Internal, "%s is %w: epoch %d has led, and the newest one there is %d", dir, store.ErrDamaged, m.epoch, epoch).
-			Advise("keep the directory, and put a backup in its place; docs/state.md says how")
+			Advise("keep the directory, and put a backup in its place; docs/explanation/state.md says how")
 	}
 	return err
 }
 
 func lostRecords(dir string, last, acknowledged uint64) error {
 	return fault.New(fault.Internal, "the journal of %s is %w: it ends with record %d, and record %d was acknowledged", dir, store.ErrDamaged, last, acknowledged).
-		Advise("keep the directory, and put a backup in its place; docs/state.md says how")
+		Advise("keep the directory, and put a backup in its place; docs/explanation/state.md says how")
 }
 
 // checkLog reads a write-ahead log up to where the mark says that it has to be whole.
@@ -355,7 +355,7 @@ func checkLog(name string, want *logEnd) error {
 
 func damagedLog(name string, frame uint64) error {
 	return fault.New(fault.Internal, "%s is %w in frame %d, before records that were acknowledged", name, store.ErrDamaged, frame).
-		Advise("keep the directory, and put a backup in its place; docs/state.md says how")
+		Advise("keep the directory, and put a backup in its place; docs/explanation/state.md says how")
 }
 
 // logOrder is the order of the bytes in the words that the checksums of a log add up.
@@ -384,7 +384,7 @@ func checkSchema(c *conn, dir string) error {
 	sum, err := sumSchema(c)
 	if err == nil && sum != schemaSum {
 		err = fault.New(fault.Internal, "the schema in %s is %w", filepath.Join(dir, "journal.db"), store.ErrDamaged).
-			Advise("keep the directory, and put a backup in its place; docs/state.md says how")
+			Advise("keep the directory, and put a backup in its place; docs/explanation/state.md says how")
 	}
 	return err
 }

@@ -7,7 +7,7 @@
 // the checkpoint of the log. Two processes may open one file: the epoch decides
 // which of them may write. Lock keeps a second control plane out altogether.
 //
-// docs/state.md says what lies in the directory and what is durable when.
+// docs/explanation/state.md says what lies in the directory and what is durable when.
 package sqlite
 
 import (
@@ -104,7 +104,7 @@ func (s *Store) checkHead() error {
 }
 
 // makePrivate sees to it that only the server's user may read the journal; SQLite gives
-// its log the same mode. Others may pass through the directory (see docs/state.md).
+// its log the same mode. Others may pass through the directory (see docs/explanation/state.md).
 func makePrivate(file string) error {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -242,7 +242,7 @@ func readLeader(c *conn) (epoch uint64, who string, err error) {
 // damagedTable is the error for a row that everything needs.
 func damagedTable(t *table) error {
 	return fault.New(fault.Internal, "the table %s of journal.db is %w", t.name, store.ErrDamaged).
-		Advise("keep the directory, and put a backup in its place; docs/state.md says how")
+		Advise("keep the directory, and put a backup in its place; docs/explanation/state.md says how")
 }
 
 // Close implements store.Store.

@@ -1,6 +1,6 @@
 // Package hardcase holds failures that broke other systems in production, each as a
 // story on the embedded engine: arrange, the failure, what must hold. The numbers are
-// those of docs/hard-cases.md, where each has its reference and its test; a few without a
+// those of docs/explanation/hard-cases.md, where each has its reference and its test; a few without a
 // number stand there too. Jobs are real
 // processes under the server as it is shipped; where one machine cannot do what the
 // case needs, the fake engine does, and the test says so.

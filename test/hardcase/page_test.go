@@ -18,13 +18,13 @@ var (
 	laterForm = regexp.MustCompile(`\b(?:with|comes with) [a-zA-Z]`)
 )
 
-// TestThePageIsTrue keeps docs/hard-cases.md: each case once, in order, with tests that
+// TestThePageIsTrue keeps docs/explanation/hard-cases.md: each case once, in order, with tests that
 // exist, and whose parts in brackets do, or with the subject that brings them; and every test of
 // a case in its row, others below.
 //
 // Seen to fail with: parts as they were called before (Faults/Deleted, Devices/Taken).
 func TestThePageIsTrue(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(root, "docs/hard-cases.md"))
+	page, err := os.ReadFile(filepath.Join(root, "docs/explanation/hard-cases.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

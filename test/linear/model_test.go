@@ -157,7 +157,7 @@ func apply(s modelJob, in input) (modelJob, answer) {
 		default:
 			s.Held, s.Admin = false, false
 		}
-	case requeue: // control.Requeue; docs/states.md: its owner may run every ended job again
+	case requeue: // control.Requeue; docs/reference/states.md: its owner may run every ended job again
 		switch {
 		case s.Phase == pending:
 			s.Held = s.Held || in.Held
@@ -176,7 +176,7 @@ func apply(s modelJob, in input) (modelJob, answer) {
 }
 
 // onward returns a state and all that it may become by itself, with at most so many
-// attempts: docs/states.md, by scheduler and engine.
+// attempts: docs/reference/states.md, by scheduler and engine.
 func onward(s modelJob, most int) []modelJob {
 	all := []modelJob{s}
 	for i := 0; i < len(all); i++ {

@@ -286,7 +286,7 @@ func TestEnvironmentDocument(t *testing.T) {
 	steptest.Document(t, "environment.md", environmentDocument())
 }
 
-// environmentDocument is docs/environment.md.
+// environmentDocument is docs/reference/environment.md.
 func environmentDocument() string {
 	var b strings.Builder
 	b.WriteString(environmentIntroduction)

@@ -16,7 +16,7 @@ const (
 	inTask
 )
 
-// variable is one row of the table of the environment, from which docs/environment.md
+// variable is one row of the table of the environment, from which docs/reference/environment.md
 // is made. A value of "" that is set removes the variable.
 type variable struct {
 	name     string
@@ -91,9 +91,9 @@ var jobVariables = []variable{
 	{"SLURM_JOB_START_TIME", inBatch, false, always, "when it started, seconds since 1970", func(s *envScope) (string, bool) { return formatNumber(s.alloc.Started.Unix()) }},
 	{"SLURM_JOB_END_TIME", inBatch, false, "it has a time limit", "when the limit ends it, seconds since 1970", jobEnd},
 	{"SLURM_RESTART_COUNT", inBatch, false, "it was requeued", "how often", restartCount},
-	{"COX_GANG_FILE", inBatch | inTask, false, "elastic job", "file that says who is in the gang now ([gangs.md](gangs.md))", func(s *envScope) (string, bool) { return s.alloc.Gang, s.alloc.Gang != "" }},
+	{"COX_GANG_FILE", inBatch | inTask, false, "elastic job", "file that says who is in the gang now ([gangs.md](../explanation/gangs.md))", func(s *envScope) (string, bool) { return s.alloc.Gang, s.alloc.Gang != "" }},
 	{"COX_GANG_RANK", inTask, false, "elastic job", "the task's rank in the gang; ranks of what was added come after the others, and none is given twice", gangRank},
-	{"COX_CHECKPOINT_DIR", inBatch, false, "always, by the embedded engine; in pools of Kubernetes that have checkpoints", "directory for what the job saves, the same over its attempts ([checkpoint.md](checkpoint.md))", func(s *envScope) (string, bool) { return s.alloc.Checkpoint, true }},
+	{"COX_CHECKPOINT_DIR", inBatch, false, "always, by the embedded engine; in pools of Kubernetes that have checkpoints", "directory for what the job saves, the same over its attempts ([checkpoint.md](../explanation/checkpoint.md))", func(s *envScope) (string, bool) { return s.alloc.Checkpoint, true }},
 	{"COX_RESTORE_FROM", inBatch, false, "an earlier attempt has reported a checkpoint", "what it was: that directory, or what is named in it", func(s *envScope) (string, bool) { return s.alloc.Restore, true }},
 	{"SLURM_CLUSTER_NAME", inBatch, false, always, "name of the control plane", func(s *envScope) (string, bool) { return s.alloc.Cluster, true }},
 	{"SLURM_SUBMIT_DIR", inBatch, false, always, "directory it was submitted from", func(s *envScope) (string, bool) { return s.alloc.SubmitDir, true }},

@@ -12,7 +12,7 @@ import (
 
 func TestSrunDocument(t *testing.T) { steptest.Document(t, "srun.md", srunDocument()) }
 
-// srunDocument is docs/srun.md.
+// srunDocument is docs/reference/srun.md.
 func srunDocument() string {
 	var b strings.Builder
 	b.WriteString(srunIntroduction)

@@ -106,7 +106,7 @@ func RandomRequest(r *rapid.T, a *step.Alloc) wire.ComponentRequest {
 // Document compares a generated file of docs/ with what it must be.
 func Document(t *testing.T, name, want string) {
 	t.Helper()
-	file := filepath.Join("..", "..", "..", "docs", name)
+	file := filepath.Join("..", "..", "..", "docs", "reference", name)
 	if *update {
 		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 			t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 )
 
 const usageText = `Usage: sbatch [OPTIONS...] executable [args...]
-The options are those of Slurm's sbatch: docs/sbatch.md says of each what it does here.
+The options are those of Slurm's sbatch: docs/reference/sbatch.md says of each what it does here.
       --parsable      print the job's number alone
       --test-only     say when it could start, submit nothing
   -W, --wait          stay until the job has ended, and end with its exit code

@@ -101,7 +101,7 @@ func (r *reservation) setKey(key, value string, now time.Time) error {
 	case is("flags", 2):
 		return r.setFlags(value, op)
 	case is("corecnt", 2), is("licenses", 1), is("burstbuffer", 1), is("tres", 1), is("groups", 1), is("maxstartdelay", 1), is("watts", 1), is("skip", 1):
-		return fault.New(fault.Unsupported, "%s of a reservation is not built", key).Advise("docs/reservations.md says what there is: whole nodes, for accounts and users")
+		return fault.New(fault.Unsupported, "%s of a reservation is not built", key).Advise("docs/explanation/reservations.md says what there is: whole nodes, for accounts and users")
 	default:
 		return slurmcmd.Textf("Unknown parameter %s=%s.", key, value)
 	}
@@ -242,7 +242,7 @@ func (s *command) createReservation(args []string) error {
 	case len(word) >= 3 && strings.HasPrefix("reservation", word):
 		args = args[1:]
 	case len(word) >= 3 && strings.HasPrefix("partitionname", word):
-		return fault.New(fault.Unsupported, "create %s is not built", args[0]).Advise("partitions stand in the server's configuration: docs/configuration.md")
+		return fault.New(fault.Unsupported, "create %s is not built", args[0]).Advise("partitions stand in the server's configuration: docs/reference/configuration.md")
 	default:
 		return slurmcmd.Textf("Invalid creation entity: %s", args[0])
 	}

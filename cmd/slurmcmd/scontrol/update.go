@@ -51,7 +51,7 @@ func (s *command) updateEntity(args []string) error {
 			return s.updateNode(p.value, append(list[:i:i], list[i+1:]...))
 		case "partitionname", "partition", "slurmctlddebug":
 			return fault.New(fault.Unsupported, "update %s is not built yet", p.raw).
-				Advise("partitions stand in the server's configuration: docs/configuration.md")
+				Advise("partitions stand in the server's configuration: docs/reference/configuration.md")
 		}
 	}
 	return plainErrorf("No valid entity in update command\n" +

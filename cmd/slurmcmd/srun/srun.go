@@ -16,7 +16,7 @@ import (
 const usageText = `Usage: srun [OPTIONS...] COMMAND [ARGUMENTS...]
 Outside of a job: starts a job that runs the command in every task, and stays with it.
 Options: those of sbatch (-N, -n, -c, -t, -p, --gpus-per-node …). Inside of a job srun
-starts a step: see docs/srun.md.
+starts a step: see docs/reference/srun.md.
 `
 
 // Main is srun outside of an allocation. The result is its exit code.

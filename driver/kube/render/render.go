@@ -1,7 +1,7 @@
 // Package render makes the objects of an attempt on Kubernetes: a root Secret that everything
 // else belongs to, a headless Service, and a pod for each node or task. It is a function of what it is
 // given, but for the keys in the root; it asks nobody. What cannot be said in pods is refused
-// by name. docs/design/0011 has the reasons.
+// by name. docs/explanation/design/0011 has the reasons.
 //
 // Where what is: render.go has what an attempt is made from, its Secret and its Service; pod.go the
 // pods, task.go which nodes and tasks are whose, shape.go what a pool and a job add to them;

@@ -4,7 +4,7 @@
 // again, a controller that was killed finds a job again that was thought lost, a requeued
 // job begins under the same number. So the script takes a lock before anything of the
 // user's runs: a file under the attempt's name, created exclusively on a file system that
-// all nodes share. Who does not get it ends at once. A fence (engine, docs/design/0005) is
+// all nodes share. Who does not get it ends at once. A fence (engine, docs/explanation/design/0005) is
 // the same file, created by us: whichever is first decides, and no clock is asked.
 //
 // What is added stands below the directives of the script and above its first command,

@@ -24,7 +24,7 @@ import (
 const agreed = 0.98
 
 // TestAgreesWithSlurm asks the core for each decision that a real slurmctld made. The
-// differences that are left stand in docs/compat-slurm.md.
+// differences that are left stand in docs/explanation/compat-slurm.md.
 func TestAgreesWithSlurm(t *testing.T) {
 	var same, other [2]int // of the main scheduler, of backfill
 	for _, c := range recorded(t) {

@@ -112,7 +112,7 @@ func hasCgroupV1() bool {
 	return err == nil
 }
 
-// slurmConf decides at once, at the best tuning found (docs/benchmarks.md). Processes are
+// slurmConf decides at once, at the best tuning found (docs/explanation/benchmarks.md). Processes are
 // followed by control groups where this machine has version 1 of them, else as descendants.
 func (l *Lab) slurmConf(c Config) string {
 	var b strings.Builder

@@ -4,7 +4,7 @@
 // progress on a terminal, a table that is watched, and shell completion.
 //
 // App.Execute runs one command. It is the only place where an error becomes text and
-// an exit code (docs/exit-codes.md); a command returns its error, or sets App.Code
+// an exit code (docs/reference/exit-codes.md); a command returns its error, or sets App.Code
 // where the exit code is a job's own.
 //
 // The package contains no command, and it imports no package that does. All of it

@@ -3,7 +3,7 @@ package cli
 import "github.com/coxswain-sched/coxswain/api"
 
 // JobExitCode is the exit code for a job that has ended, as cox run has it: the job's
-// own where it has one (docs/exit-codes.md).
+// own where it has one (docs/reference/exit-codes.md).
 func JobExitCode(j *api.Job) int {
 	switch j.State {
 	case "COMPLETED":

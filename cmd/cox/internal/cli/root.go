@@ -34,7 +34,7 @@ machine (cox up), or the one that COX_SERVER names.
 
 Exit codes: 0 success; a job's own code from run, wait, exec and submit --wait; 2 a
 request that is wrong; 3 no such thing; 4 a conflict; 75 no answer; 77 no permission;
-70 a defect. All of them: docs/exit-codes.md.`,
+70 a defect. All of them: docs/reference/exit-codes.md.`,
 		PersistentPreRunE: checkWords,
 
 		SilenceErrors: true,

@@ -251,7 +251,7 @@ func checkpointDoneCommand(a *cli.App) *cobra.Command {
 		Long: `Says that running jobs have saved what they did until now, so that it is not lost if
 they are ended: they are the first to make room for others, and one that ends after it
 was asked to make room and has saved waits again. A job calls it for itself, as
-cox checkpoint-done "$SLURM_JOB_ID"; a file does the same. docs/checkpoint.md has the
+cox checkpoint-done "$SLURM_JOB_ID"; a file does the same. docs/explanation/checkpoint.md has the
 contract.`,
 		Example: `  cox checkpoint-done "$SLURM_JOB_ID"
   cox checkpoint-done --as step-1200.pt "$SLURM_JOB_ID"`,

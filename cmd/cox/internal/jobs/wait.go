@@ -23,7 +23,7 @@ func waitCommand(a *cli.App) *cobra.Command {
 		Use:   "wait JOB…",
 		Short: "Wait until jobs have ended, and end with their exit code",
 		Long: `Waits until all named jobs have ended and prints how; of an array, 7, that is each task.
-The exit code is the job's own, the largest one of several (docs/exit-codes.md). It goes
+The exit code is the job's own, the largest one of several (docs/reference/exit-codes.md). It goes
 on over a restart of the server. Of an array -o json and -o yaml are a list, of what cox
 wait says of each task; cox show has the rest.`,
 		Example: `  cox wait 7

@@ -19,7 +19,7 @@ func defragCommand(a *cli.App) *cobra.Command {
 		Long: `Where enough is free for the first job of the queue and lies in pieces, running jobs
 that save checkpoints can move out of its way (preemption.defrag of the site's rules:
 off, ask or automatic). This shows the moves that are proposed, what each costs and
-where to, and the jobs that are moving. docs/defrag.md tells more.`,
+where to, and the jobs that are moving. docs/explanation/defrag.md tells more.`,
 		Example: "  cox defrag\n  cox defrag approve 17-3fa2c1",
 		Args:    cobra.NoArgs,
 		RunE: a.WithServer(func(cmd *cobra.Command, c *client.Client, _ []string) error {

@@ -39,7 +39,7 @@ force and what that does at once to jobs, and puts them in force: all of them, o
 where anything is wrong with the file, none. Nothing that runs is ended by it. On a
 terminal it asks first. If somebody else changed the rules meanwhile, nothing is done.
 
-docs/queues.md has every field; cox policy show prints the rules in force, and
+docs/reference/queues.md has every field; cox policy show prints the rules in force, and
 cox import makes such a file of what Slurm or Kueue has. For administrators.`,
 		Example: `  cox apply -f queues.yaml
   cox apply -f queues.yaml --dry-run
@@ -126,7 +126,7 @@ func toApply(a *cli.App, ctx context.Context, c *client.Client, p *applying) (*a
 		req.Text, req.File = string(data), filepath.Base(p.file)
 		return req, err
 	case p.back == "":
-		return nil, fault.New(fault.Invalid, "cox apply needs a file of rules").Advise("for example: cox apply -f queues.yaml; cox policy show prints the rules in force, docs/queues.md has every field")
+		return nil, fault.New(fault.Invalid, "cox apply needs a file of rules").Advise("for example: cox apply -f queues.yaml; cox policy show prints the rules in force, docs/reference/queues.md has every field")
 	case p.back != previous:
 		n, err := strconv.ParseUint(p.back, 10, 64)
 		if err != nil || n == 0 {
@@ -155,5 +155,5 @@ func askYes(a *cli.App, question string) bool {
 
 // checkRules refuses a file that is no rules of a site.
 func checkRules(name string, data []byte) error {
-	return cli.CheckInput(name, data, input.Rules, "rules of a site", "docs/queues.md shows what rules look like; cox policy show prints those in force")
+	return cli.CheckInput(name, data, input.Rules, "rules of a site", "docs/reference/queues.md shows what rules look like; cox policy show prints those in force")
 }

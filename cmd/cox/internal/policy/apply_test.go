@@ -44,7 +44,7 @@ func withRules(t *testing.T, asked *[]api.SetPolicy) *clitest.Server {
 		}
 		switch {
 		case strings.HasPrefix(req.Text, "bad"):
-			return nil, fault.New(fault.Invalid, "%s:1: there is no field bad", req.File).Advise("docs/queues.md has every field")
+			return nil, fault.New(fault.Invalid, "%s:1: there is no field bad", req.File).Advise("docs/reference/queues.md has every field")
 		case !req.DryRun && req.Note == "late":
 			return nil, fault.New(fault.Conflict, "the policy is at revision 4, not 3").Advise("look at it: cox policy show")
 		case !req.DryRun:
@@ -81,7 +81,7 @@ func TestApply(t *testing.T) {
 	f.Cox(t, "apply", "-f", file, "-o", "json").Check(t, 0, "~\"revision\": 4", "")
 	asked = nil
 
-	coxAt(t, f.URL, "bad: 1\n", "apply", "-f", "-", "-y").Check(t, 2, "", "cox: -:1: there is no field bad\n  docs/queues.md has every field\nnothing was changed                                          exit 2 (invalid request)\n")
+	coxAt(t, f.URL, "bad: 1\n", "apply", "-f", "-", "-y").Check(t, 2, "", "cox: -:1: there is no field bad\n  docs/reference/queues.md has every field\nnothing was changed                                          exit 2 (invalid request)\n")
 	f.Cox(t, "apply", "-f", file, "-m", "late").Check(t, 4, applied, "~cox: the policy is at revision 4, not 3\n  look at it: cox policy show\nnothing was changed                                          exit 4 (conflict)\n")
 	asked = nil
 }
@@ -98,7 +98,7 @@ func TestApplyBack(t *testing.T) {
 		}
 	}
 	asked = nil
-	f.Cox(t, "apply").Check(t, 2, "", "cox apply needs a file of rules\n  for example: cox apply -f queues.yaml; cox policy show prints the rules in force, docs/queues.md has every field\n")
+	f.Cox(t, "apply").Check(t, 2, "", "cox apply needs a file of rules\n  for example: cox apply -f queues.yaml; cox policy show prints the rules in force, docs/reference/queues.md has every field\n")
 	f.Cox(t, "apply", "--back=0").Check(t, 2, "", "cox: --back=0: a revision is a number\n  cox policy history lists them\n")
 	f.Cox(t, "apply", "--back", "-f", "x").Check(t, 2, "", "cox: -f and --back do not go together\n  name a file, or a revision to put back\n")
 	f.Cox(t, "apply", "-f", "/nowhere.yaml").Check(t, 2, "", "~/nowhere.yaml: no such file")

@@ -66,8 +66,8 @@ what scontrol show config prints will do, which has no partitions and no nodes.
 --output has the rules, for cox apply. --config has the partitions and nodes, for cox up:
 a server needs them before it takes rules of those partitions. Its nodes are virtual ones
 with the cluster's names, so that you can try the rules on one machine; to run jobs on the
-cluster itself, add it as a pool (docs/slurm.md), which has its partitions already.
---cluster describes the machines for cox simulate. docs/import-slurm.md has every directive.`,
+cluster itself, add it as a pool (docs/explanation/slurm.md), which has its partitions already.
+--cluster describes the machines for cox simulate. docs/reference/import-slurm.md has every directive.`,
 		Example: `  cox import slurm /etc/slurm dump.cfg qos.txt -o queues.yaml --config cox.yaml
   cox up -d --config cox.yaml
   cox apply -f queues.yaml --dry-run`,
@@ -256,7 +256,7 @@ func writeImported(a *cli.App, i *importFlags, of string, args []string, p *acco
 	if n := report.Count(policy.Refused); i.strict && n > 0 {
 		return cli.NotDone(fault.New(fault.Invalid, "%s refused: the lines that say refused above", settings(n)).Advise("leave --strict out to write the rules without them"), "nothing was written")
 	}
-	text := append([]byte("# made by cox import "+of+" of "+strings.Join(args, ", ")+"; docs/queues.md has every field\n"), policy.Write(p)...)
+	text := append([]byte("# made by cox import "+of+" of "+strings.Join(args, ", ")+"; docs/reference/queues.md has every field\n"), policy.Write(p)...)
 	if i.output == "" || i.output == "-" {
 		_, err := a.Out.Write(text)
 		return err

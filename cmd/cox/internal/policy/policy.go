@@ -21,7 +21,7 @@ func policyCommand(a *cli.App) *cobra.Command {
 		Use:   "policy",
 		Short: "Show the site's rules and what they were, check a file of them",
 		Long: `The site's rules are a document, queues.yaml: accounts, QOS, limits, quotas,
-priorities. cox apply puts it in force. docs/queues.md has every field.`,
+priorities. cox apply puts it in force. docs/reference/queues.md has every field.`,
 		Example: "  cox policy show",
 	}
 	cmd.AddCommand(policyShowCommand(a), policyHistoryCommand(a), cli.Local(policyCheckCommand(a)), cli.Local(policySchemaCommand(a)))
@@ -93,7 +93,7 @@ func policyCheckCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "check FILE",
 		Short:   "Read a file of rules and say what is wrong with it, without a server",
-		Long:    `Says whether a file can be applied. With --print it writes the one form of what it says: without comments, in the order of docs/queues.md.`,
+		Long:    `Says whether a file can be applied. With --print it writes the one form of what it says: without comments, in the order of docs/reference/queues.md.`,
 		Example: "  cox policy check queues.yaml\n  cox policy check --print queues.yaml",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {

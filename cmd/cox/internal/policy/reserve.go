@@ -24,7 +24,7 @@ func reserveCommand(a *cli.App) *cobra.Command {
 		Long: `Advance reservations: jobs outside of one do not run on its nodes while it holds, jobs
 of its accounts and users do with --reservation=NAME. They stand in the site's rules
 (reservations in queues.yaml); these commands change that part of the document and
-leave the rest as it is. docs/reservations.md tells more. For administrators, but list
+leave the rest as it is. docs/explanation/reservations.md tells more. For administrators, but list
 and show.`,
 		Example: "  cox reserve list",
 	}

@@ -25,7 +25,7 @@ func poolCommand(a *cli.App) *cobra.Command {
 		Use:   "pool",
 		Short: "List pools, add one, look at it, take it away",
 		Long: `A pool is nodes with the engine that runs work on them: this machine's, which the
-server has itself, and others that are added while it runs. docs/pools.md tells more.
+server has itself, and others that are added while it runs. docs/explanation/pools.md tells more.
 For administrators, but list and show.`,
 		Example: "  cox pool list",
 	}
@@ -146,7 +146,7 @@ is printed with the command that would mend it, and the pool is not added then, 
 --force is said. It is there again after a restart of the server.
 
 What a kind of engine needs to know is said with --set, or stands in a file (YAML or
-JSON); docs/slurm.md has what Slurm's does, docs/kubernetes.md what Kubernetes' does. --local
+JSON); docs/explanation/slurm.md has what Slurm's does, docs/explanation/kubernetes.md what Kubernetes' does. --local
 and the like are settings with flags of their own. A value that is JSON is taken as JSON, else
 as text. No secrets belong there, only where they are.`,
 		Example: `  cox pool add slurm-b --engine slurm --local --shared /home/.cox --dry-run    # look at it, and do nothing

@@ -20,7 +20,7 @@ func backupCommand(a *cli.App) *cobra.Command {
 		Use:   "backup DIR",
 		Short: "Copy the server's state while it works",
 		Long: `Writes journal, history, scripts, environments and directories that came with jobs as of
-now into a new folder of the server's machine. Running work is not in it. docs/state.md
+now into a new folder of the server's machine. Running work is not in it. docs/explanation/state.md
 says how to restore.`,
 		Example: `  cox backup /backup/cox-monday
   cox backup --verify /backup/cox-monday

@@ -17,7 +17,7 @@ func configCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "config",
 		Short:   "Check or show the server's configuration",
-		Long:    `The configuration is one YAML file; docs/configuration.md has every field.`,
+		Long:    `The configuration is one YAML file; docs/reference/configuration.md has every field.`,
 		Example: "  cox config check ./cox.yaml",
 	}
 	cmd.AddCommand(&cobra.Command{
@@ -74,5 +74,5 @@ func explainOtherFile(name string, err error) error {
 	if name == "" || unread != nil {
 		return err
 	}
-	return cmp.Or(cli.CheckInput(name, data, input.Config, "the configuration of a server", "docs/configuration.md has every field; cox config show prints one"), err)
+	return cmp.Or(cli.CheckInput(name, data, input.Config, "the configuration of a server", "docs/reference/configuration.md has every field; cox config show prints one"), err)
 }

@@ -23,7 +23,7 @@ func snapshotCommand(a *cli.App) *cobra.Command {
 		Short: "Write the state of the scheduling core, to make its decisions anew",
 		Long: `Writes what the core knew some steps ago (nodes, rules, what waits and runs, what is
 reserved) and everything that it was told and decided since, as JSON. cox replay makes
-the same decisions from it, on any machine; docs/whatif.md says more.
+the same decisions from it, on any machine; docs/explanation/whatif.md says more.
 
 Names of jobs, users, accounts and nodes are in the file; scripts, commands,
 environments and comments are not.`,

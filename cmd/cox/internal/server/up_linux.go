@@ -54,7 +54,7 @@ it a room of virtual nodes.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.serve(cmd) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.file, "config", "", "configuration file (default: see docs/configuration.md)")
+	fl.StringVar(&f.file, "config", "", "configuration file (default: see docs/reference/configuration.md)")
 	fl.StringVar(&f.stateDir, "state-dir", "", "state directory")
 	fl.StringVar(&f.socket, "socket", "", "unix socket")
 	fl.StringVar(&f.tcp, "tcp", "", "loopback address, auto or none")

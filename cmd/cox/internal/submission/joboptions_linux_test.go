@@ -95,7 +95,7 @@ func TestOutputIsAFile(t *testing.T) {
 	}
 }
 
-// TestHelpShowsNoHiddenOption: help names what people type, and leaves the rest to docs/sbatch.md.
+// TestHelpShowsNoHiddenOption: help names what people type, and leaves the rest to docs/reference/sbatch.md.
 func TestHelpShowsNoHiddenOption(t *testing.T) {
 	cmd := submitCommand(cli.New())
 	text := cli.FlagUsages(cmd.Flags())

@@ -46,10 +46,10 @@ shown by rank, and a summary at the end. "-" reads the script from standard inpu
 After "--" comes a command that every task of a gang runs.
 
 All options of sbatch work, with sbatch's letters and meaning, for every kind of
-FILE (docs/sbatch.md lists them). Options come before FILE; words after FILE go to
+FILE (docs/reference/sbatch.md lists them). Options come before FILE; words after FILE go to
 the script. This machine plays as many virtual nodes as the job asks for;
 --virtual-nodes and --virtual-gpus fix how many there are. The exit code is the
-job's (docs/exit-codes.md). Ctrl-C cancels, a second Ctrl-C kills.`,
+job's (docs/reference/exit-codes.md). Ctrl-C cancels, a second Ctrl-C kills.`,
 		Example: `  cox run examples/train.sbatch
   cox run -N 2 --gpus-per-node 4 train.sbatch --epochs 3
   cox run -t 10 --mem 8G -o out-%j.log train.yaml

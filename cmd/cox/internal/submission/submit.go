@@ -37,7 +37,7 @@ native YAML or JSON; its name or its content decides which. "-" is standard inpu
 After "--" comes a command that every task runs.
 
 All options of sbatch work, with sbatch's letters and meaning, for every kind of
-FILE (docs/sbatch.md lists them). They outrank the environment (SBATCH_*), which
+FILE (docs/reference/sbatch.md lists them). They outrank the environment (SBATCH_*), which
 outranks the file. Options come before FILE; words after FILE go to the script.
 The job is durable when its number is printed.`,
 		Example: `  cox submit train.sbatch

@@ -47,7 +47,7 @@ func simulateCommand(a *cli.App) *cobra.Command {
 live, on simulated time, and measures what came of it: use, waits, slowdown, fairness.
 
 TRACE is in the Standard Workload Format (.swf) or one of the published CSV forms of
-GPU clusters (docs/simulate.md), compressed with gzip or not. --cluster describes the
+GPU clusters (docs/explanation/simulate.md), compressed with gzip or not. --cluster describes the
 machines; without it a trace that says how many processors its machine had runs on
 that. --policy is the rules of a site (as for cox apply) and may be given several
 times: the results stand side by side, each named after its file. Without it jobs
@@ -204,7 +204,7 @@ func readTrace(file string) (*trace.Log, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fault.New(fault.Invalid, "%s: no such file", file)
 	case errors.As(err, &bad):
-		return nil, fault.New(fault.Invalid, "%w", err).Advise("docs/simulate.md says what each format has to look like")
+		return nil, fault.New(fault.Invalid, "%w", err).Advise("docs/explanation/simulate.md says what each format has to look like")
 	}
 	return nil, fault.New(fault.KindOf(err), "read the trace: %w", err)
 }
@@ -212,7 +212,7 @@ func readTrace(file string) (*trace.Log, error) {
 func readCluster(file string, log *trace.Log) ([]fleet.Node, error) {
 	if file == "" {
 		if log.Procs == 0 {
-			return nil, fault.New(fault.Invalid, "%s does not say how large its machine was", log.Name).Advise("describe one: --cluster FILE with, for example, nodes: [{names: gpu[1-300], gpus: 8}]   (docs/simulate.md)")
+			return nil, fault.New(fault.Invalid, "%s does not say how large its machine was", log.Name).Advise("describe one: --cluster FILE with, for example, nodes: [{names: gpu[1-300], gpus: 8}]   (docs/explanation/simulate.md)")
 		}
 		return study.One(log.Procs), nil
 	}
