@@ -36,7 +36,7 @@ tests  = mkdir -p $(REPORT) && $(BIN)/gotestsum --format pkgname-and-test-fails 
 SEED ?= 1
 export RAPID_SEED := $(SEED)
 
-.PHONY: test quick cross lint unit race proofs proofs-computed proofs-run slurm kube kube-batch clients clients-main arm64 bench bench-slurm bench-kube bench-grow bench-traces torture fuzz build release clean docs
+.PHONY: test quick cross lint unit race proofs proofs-computed proofs-run slurm kube kube-batch clients clients-main arm64 bench bench-slurm bench-kube bench-grow bench-traces torture fuzz build release clean docs site
 
 test: $(BIN)/.tools           ## everything that must pass before a commit lands, side by side
 	COX_REPORT=$(REPORT) scripts/test.sh
@@ -124,6 +124,9 @@ fuzz:                         ## every fuzz target for FUZZTIME each
 
 docs:                         ## write the generated tables of docs/ anew
 	$(GO) test -count=1 ./model/job ./server/config ./policy ./policy/slurm ./spec/sbatch ./spec/native ./spec/route ./agent/step/env ./agent/step/srun ./server ./cmd/cox -run '^Test(Docs?|Document|DocTable|DocStates)' -update
+
+site:                         ## the documentation as a static site with a search, in bin/site
+	scripts/site/build.sh
 
 $(BIN)/.tools: scripts/tools/go.mod scripts/tools/go.sum
 	mkdir -p $(BIN)

@@ -178,7 +178,7 @@ func (b *build) runGo(ctx context.Context, t Target, args ...string) ([]byte, er
 func (b *build) readTexts(ctx context.Context, notices []byte) ([]Entry, error) {
 	const doc = "doc/coxswain/"
 	all := []Entry{{Name: doc + "THIRD_PARTY_NOTICES.txt", Text: notices}}
-	for _, pattern := range []string{"LICENSE", "README.md", "CHANGELOG.md", "SECURITY.md", "docs/*", "examples/*", "examples/rules/*"} {
+	for _, pattern := range []string{"LICENSE", "README.md", "CHANGELOG.md", "SECURITY.md", "docs/*", "docs/*/*", "docs/*/*/*", "examples/*", "examples/rules/*"} {
 		names, err := filepath.Glob(filepath.Join(b.Dir, filepath.FromSlash(pattern)))
 		if err != nil || len(names) == 0 {
 			return nil, fmt.Errorf("no files %s in %s: %w", pattern, b.Dir, err)
