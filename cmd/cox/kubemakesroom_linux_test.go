@@ -101,7 +101,7 @@ func kubeSaves(t *testing.T, s *slurmSite, l *lab.Lab, scratch string) (least ti
 	s.stop()
 	s.server, s.stop = serving(t, s.dir, &paper{worlds: map[string]*world.World{}})
 	s.eventually(t, `takes the place of job `+low, "why", high)
-	s.ok(t, "taken back for job "+high, "show", low)
+	s.ok(t, "preempted by job "+high, "show", low)
 	if pods := l.Kubectl(t, "get", "pods", "--namespace=cox", "-l", "coxswain.sh/job="+high, "--output=name"); pods != "" {
 		t.Errorf("beside the job that makes room for it there is %s", pods)
 	}
@@ -109,7 +109,7 @@ func kubeSaves(t *testing.T, s *slurmSite, l *lab.Lab, scratch string) (least ti
 	may("end")
 	s.eventually(t, `alone|beside it`, "logs", high)
 	s.ok(t, "alone", "logs", high)
-	if out := s.ok(t, "PENDING", "show", low); !strings.Contains(out, "taken back for job "+high) {
+	if out := s.ok(t, "PENDING", "show", low); !strings.Contains(out, "preempted by job "+high) {
 		t.Errorf("who waits is shown as\n%s", out)
 	}
 	s.ok(t, "held by     job "+high, "why", low)
@@ -138,7 +138,7 @@ func kubeEnds(t *testing.T, s *slurmSite) {
 	s.ok(t, "COMPLETED", "wait", high)
 	for _, j := range ends {
 		s.ok(t, "PREEMPTED", "show", j)
-		s.ok(t, "taken back for job "+high, "history", "--output=wide", j)
+		s.ok(t, "preempted by job "+high, "history", "--output=wide", j)
 	}
 }
 

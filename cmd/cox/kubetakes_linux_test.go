@@ -51,14 +51,14 @@ func kubeTakes(t *testing.T, s *slurmSite, l *lab.Lab, add []string, scratch str
 	high := s.submitted(t, pool, kubeScript(t, s, "takes-high.sh", roomHigh), "-q", "high", "-A", "ours")
 	s.eventually(t, `takes the place of job `+low+`, until the last of it has ended`, "why", high)
 	s.eventually(t, `told to end`, "logs", low)
-	s.ok(t, "taken back for job "+high, "show", low)
+	s.ok(t, "preempted by job "+high, "show", low)
 	if pods := l.Kubectl(t, "get", "pods", "--namespace=cox", "-l", "coxswain.sh/job="+high, "--output=name"); pods != "" {
 		t.Errorf("beside the job that makes room for it there is %s", pods)
 	}
 	may("end")
 	s.eventually(t, `alone|beside it`, "logs", high)
 	s.ok(t, "alone", "logs", high)
-	if out := s.ok(t, "PENDING", "show", low); !strings.Contains(out, "taken back for job "+high) {
+	if out := s.ok(t, "PENDING", "show", low); !strings.Contains(out, "preempted by job "+high) {
 		t.Errorf("who waits is shown as\n%s", out)
 	}
 	s.ok(t, "held by     job "+high, "why", low)

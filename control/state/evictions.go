@@ -121,7 +121,7 @@ func (v *Preempted) Message() string {
 	if v.Home != nil {
 		return fmt.Sprintf("moved for job %d", v.For)
 	}
-	return fmt.Sprintf("taken back for job %d", v.For)
+	return fmt.Sprintf("preempted by job %d", v.For)
 }
 
 // Outcome reports whether a job that was asked to make room waits again, by how it

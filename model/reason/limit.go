@@ -21,6 +21,9 @@ func (r Reason) limitClause() string {
 	case strings.HasPrefix(string(r.Code), single):
 		return fmt.Sprintf("limit %s: %s may have at most %s, this one has %s", word, r.Holder, most, need)
 	}
+	if r.Need > r.Most {
+		return fmt.Sprintf("limit %s: %s may have %s, this job alone needs %s and cannot start as long as that holds", word, r.Holder, most, need)
+	}
 	return fmt.Sprintf("limit %s: %s may have %s, has %s, this job needs %s", word, r.Holder, most, r.limitAmount(r.Used), need)
 }
 

@@ -45,7 +45,7 @@ func configCommand() *cobra.Command {
 		Example: "  cox config show",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, _, err := config.Load(firstArg(args))
+			c, file, err := config.Load(firstArg(args))
 			if err != nil {
 				err = explainOtherFile(firstArg(args), err)
 				return cli.NotDone(err, "the configuration cannot be used")
@@ -54,7 +54,11 @@ func configCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = cmd.OutOrStdout().Write(text)
+			from := "# " + file + ", with the defaults for what it leaves out; a server that runs may have been started with another file\n"
+			if file == "" {
+				from = "# the defaults, because there is no configuration file; a server that runs may have been started with one\n"
+			}
+			_, err = cmd.OutOrStdout().Write(append([]byte(from), text...))
 			return err
 		},
 	})
