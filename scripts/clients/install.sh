@@ -4,8 +4,9 @@
 #
 #   scripts/clients/install.sh CLIENT…      (no name: all)
 #
-# Prints the folder that holds them, for COX_CLIENTS. They come from PyPI and need
-# Python 3.11 or later with venv.
+# Prints the folder that holds them, for COX_CLIENTS. Python clients come from PyPI and need Python
+# 3.11 or later with venv. Nextflow comes from Maven Central and needs a Java runtime and Maven, which
+# root gets from Debian.
 #
 # Exit 3: a client cannot be had by this user.
 set -euo pipefail
@@ -28,6 +29,13 @@ python() {
 	"$cache/$1/bin/pip" install --quiet --disable-pip-version-check --no-deps -r "$2" >&2 || exit 3
 }
 
+# maven NAME FILE: the jars of a pom.xml with all that they need, in NAME/lib.
+maven() {
+	command -v java >/dev/null || debian default-jre-headless
+	command -v mvn >/dev/null || debian maven
+	mvn -B -q -f "$2" dependency:copy-dependencies -DoutputDirectory="$cache/$1/lib" >&2 || exit 3
+}
+
 [ $# -gt 0 ] || set -- $(cd "$versions" && ls | sed 's/\..*//')
 mkdir -p "$cache"
 exec 9>"$cache/lock"
@@ -42,6 +50,7 @@ for client; do
 	rm -rf "${cache:?}/$client"
 	case $file in
 	*.txt) python "$client" "$file" ;;
+	*.xml) maven "$client" "$file" ;;
 	esac
 	echo "$mark" >"$cache/$client/.installed"
 done

@@ -11,7 +11,7 @@ cd "$here/../.."
 COX_CLIENTS=$("$here/install.sh" "$@")
 rc=$?
 if [ $rc = 3 ] && [ -z "${CI:-}" ]; then
-	echo "clients: left out; they come from PyPI" >&2
+	echo "clients: left out; they come from PyPI and Maven Central" >&2
 	exit 0
 fi
 [ $rc = 0 ] || exit $rc

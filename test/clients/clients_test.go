@@ -1,6 +1,10 @@
 package clientstest
 
 import (
+	"errors"
+	"os/exec"
+	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -14,4 +18,50 @@ func TestParsl(t *testing.T) {
 	t.Parallel()
 	s := openSite(t, "parsl")
 	s.compare("blocks.txt", s.run("python", "blocks.py")+s.states("State,ExitCode,AllocNodes"))
+}
+
+func TestSnakemake(t *testing.T) {
+	t.Parallel()
+	s := openSite(t, "snakemake")
+	_, said, err := s.try("snakemake", "--executor", "slurm", "--jobs", "4", "--keep-going", "--default-resources", "slurm_partition=local",
+		"--slurm-no-account", "--slurm-init-seconds-before-status-checks", "5")
+	if code := exitCode(err); code != 1 {
+		t.Errorf("snakemake ended with %d (%v), want 1: a rule fails", code, err)
+	}
+	// sacct has no step 0 to 9 of the job, so there is no reason to quote.
+	if want := "failed, SLURM status is: 'FAILED'. Reason: Unknown."; strings.Count(said, want) != 1 {
+		t.Errorf("snakemake does not say of one job that it %s\n%s", want, said)
+	}
+	s.compare("Snakefile.txt", s.run("tail", "-n", "+1", "sum.txt", "ranks.txt", "retried.txt")+s.states("State,ExitCode,AllocNodes,AllocTRES"))
+}
+
+// exitCode is the code that a program ended with, -1 where it did not end by itself.
+func exitCode(err error) int {
+	var ended *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &ended):
+		return ended.ExitCode()
+	}
+	return -1
+}
+
+func TestNextflow(t *testing.T) {
+	t.Parallel()
+	s := openSite(t, "nextflow")
+	s.env = append(s.env, "NXF_HOME="+s.dir+"/.nextflow-home", "NXF_OFFLINE=true", "NXF_ANSI_LOG=false")
+	out := s.run("java", "-cp", s.client+"/lib/*", "nextflow.cli.Launcher", "run", "main.nf")
+	const label = `(?m)^(?:\[../......\] )?`
+	for _, want := range []string{
+		label + `sum 10$`,
+		label + "attempt 2, 400 MB, GPU 0$",
+		label + `NOTE: Process .RETRIED. terminated with an error exit status \(12\) -- Execution is retried \(1\)$`,
+		label + `NOTE: Process .DOOMED. terminated with an error exit status \(3\) -- Error is ignored$`,
+	} {
+		if !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("nextflow did not say %q:\n%s", want, out)
+		}
+	}
+	s.compare("main.txt", s.states("State,ExitCode,AllocNodes,AllocTRES"))
 }

@@ -129,23 +129,22 @@ func (s *site) command(ctx context.Context, name string, args ...string) *exec.C
 // that the command said and the server's list of jobs, where it does not exit with 0.
 func (s *site) run(name string, args ...string) string {
 	s.t.Helper()
-	out, err := s.try(name, args...)
+	out, _, err := s.try(name, args...)
 	if err != nil {
 		s.t.Fatalf("%s %s: %v", name, strings.Join(args, " "), err)
 	}
 	return out
 }
 
-// try is run for a command that may fail.
-func (s *site) try(name string, args ...string) (string, error) {
+// try is run for a command that may fail: its standard output, its standard error and how it ended.
+func (s *site) try(name string, args ...string) (printed, said string, err error) {
 	s.t.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), patience)
 	defer stop()
 	var out, errs bytes.Buffer
 	c := s.shell(ctx, append([]string{name}, args...)...)
 	c.Stdout, c.Stderr = &out, &errs
-	err := testcluster.Start(c)
-	if err == nil {
+	if err = testcluster.Start(c); err == nil {
 		err = c.Wait()
 	}
 	if ctx.Err() != nil {
@@ -155,7 +154,7 @@ func (s *site) try(name string, args ...string) (string, error) {
 		jobs, _ := s.shell(context.Background(), "sacct", "-X", "-o", "JobID,JobName%40,State%20,ExitCode,Reason%40").CombinedOutput()
 		s.t.Logf("it printed:\n%s\nand said:\n%s\njobs:\n%s", out.String(), errs.String(), jobs)
 	}
-	return out.String(), err
+	return out.String(), errs.String(), err
 }
 
 // shell is a command that is looked up in the user's PATH.

@@ -2,9 +2,11 @@ package sacct
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/api/column"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/jobs"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/layout"
@@ -60,11 +62,7 @@ func (q *query) printTable(cols []field, list []jobs.Row) {
 		q.Out.Write(b)
 	}
 	for _, r := range list {
-		lines := []line{{Row: r}}
-		if !q.alone && hasBatch(r) {
-			lines = append(lines, line{Row: r, batch: true})
-		}
-		for _, l := range lines {
+		for _, l := range q.linesOf(r) {
 			b = format.Append(b[:0], func(b []byte, i int) []byte {
 				if l.batch && !cols[i].step {
 					return b
@@ -74,6 +72,35 @@ func (q *query) printTable(cols []field, list []jobs.Row) {
 			q.Out.Write(b)
 		}
 	}
+}
+
+// linesOf lists the lines of a job: its own and that of its batch step, unless -j asks for steps of it
+// alone. Other steps have no lines.
+func (q *query) linesOf(r jobs.Row) (lines []line) {
+	whole, batch := q.asksFor(r)
+	if whole {
+		lines = append(lines, line{Row: r})
+	}
+	if (whole || batch) && !q.alone && hasBatch(r) {
+		lines = append(lines, line{Row: r, batch: true})
+	}
+	return lines
+}
+
+// asksFor reports whether -j asks for the whole of a job that it selects, or for its batch step.
+func (q *query) asksFor(r jobs.Row) (whole, batch bool) {
+	if !slices.ContainsFunc(q.steps, func(step string) bool { return step != "" }) {
+		return true, false
+	}
+	name, number := string(r.AppendName(nil)), strconv.FormatInt(r.Int(column.ID), 10)
+	named := false
+	for i, id := range q.ids {
+		if id != number && id != name && !strings.HasPrefix(name, id+"_") && !strings.HasPrefix(name, id+"+") {
+			continue
+		}
+		named, whole, batch = true, whole || q.steps[i] == "", batch || q.steps[i] == "batch"
+	}
+	return whole || !named, batch
 }
 
 // printNames lists the fields, four a line.

@@ -43,6 +43,8 @@ type query struct {
 	*slurmcmd.Command
 	ids, users, accounts, partitions, qos, names, states, nodes []string
 
+	steps []string // of ids, one each; empty: the whole job
+
 	format, delimiter          string
 	from, to                   time.Time
 	all, alone, noHeader, help bool
@@ -181,7 +183,7 @@ func (q *query) addIDs(s string) error {
 		if id.Step != "" {
 			text, _, _ = strings.Cut(text, ".")
 		}
-		q.ids = append(q.ids, text)
+		q.ids, q.steps = append(q.ids, text), append(q.steps, id.Step)
 	}
 	return nil
 }
