@@ -65,3 +65,36 @@ func TestNextflow(t *testing.T) {
 	}
 	s.compare("main.txt", s.states("State,ExitCode,AllocNodes,AllocTRES"))
 }
+
+func TestDaskJobqueue(t *testing.T) {
+	t.Parallel()
+	s := openSite(t, "dask-jobqueue")
+	s.compare("cluster.txt", s.run("python", "cluster.py"))
+}
+
+func TestSimpleSlurm(t *testing.T) {
+	t.Parallel()
+	s := openSite(t, "simple-slurm")
+	s.compare("scripts.txt", s.run("python", "scripts.py")+s.states("JobName,State,ExitCode,AllocTRES"))
+}
+
+func TestPSIJ(t *testing.T) {
+	t.Parallel()
+	s := openSite(t, "psij")
+	s.compare("jobs.txt", s.run("python", "jobs.py")+s.states("State,ExitCode,AllocNodes"))
+}
+
+func TestExecutorlib(t *testing.T) {
+	t.Parallel()
+	s := openSite(t, "executorlib")
+	s.run("sbatch", "--wait", "functions.sbatch")
+	s.compare("functions.txt", s.run("cat", "functions.out")+s.states("JobName,State,ExitCode,AllocNodes"))
+}
+
+func TestToil(t *testing.T) {
+	t.Parallel()
+	s := openSite(t, "toil")
+	out := s.run("python", "workflow.py", "--batchSystem", "slurm", "--slurmPartition", "local", "--retryCount", "1", "--statePollingWait", "1",
+		"--disableProgress", "--workDir", s.dir, "./store")
+	s.compare("workflow.txt", out+s.states("State,ExitCode,AllocTRES"))
+}

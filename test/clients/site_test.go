@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,7 +24,10 @@ import (
 )
 
 // patience bounds a client's program. It ends a client that hangs and says nothing of speed.
-const patience = 3 * time.Minute
+const patience = 5 * time.Minute
+
+// pollEvery is the pause between two looks at what has no event to wait for.
+const pollEvery = 50 * time.Millisecond
 
 var update = flag.Bool("update", false, "write the transcripts anew")
 
@@ -162,18 +166,34 @@ func (s *site) shell(ctx context.Context, line ...string) *exec.Cmd {
 	return s.command(ctx, "/usr/bin/env", line...)
 }
 
-// copyFiles copies the client's files of testdata into the working directory.
+// copyFiles copies the client's files of testdata, where it has some, into the working directory.
 func (s *site) copyFiles() {
 	s.t.Helper()
-	if err := os.CopyFS(s.dir, os.DirFS(filepath.Join("testdata", filepath.Base(s.client)))); err != nil {
+	if err := os.CopyFS(s.dir, os.DirFS(filepath.Join("testdata", filepath.Base(s.client)))); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.t.Fatal(err)
 	}
 }
 
-// states lists all jobs as sacct does, in some of its columns, sorted. Its word for a job that its user
+// awaitEnds waits until accounting has the end of every job: a client may have a result before its job
+// has ended.
+func (s *site) awaitEnds() {
+	s.t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(pollEvery) {
+		states := s.run("sacct", "-X", "-n", "-P", "-o", "State")
+		if !strings.Contains(states, "PENDING") && !strings.Contains(states, "RUNNING") {
+			return
+		}
+		if time.Now().After(end) {
+			s.t.Fatalf("jobs do not end: %s", states)
+		}
+	}
+}
+
+// states lists all jobs, which it waits for, as sacct does, in some of its columns, sorted. Its word for a job that its user
 // cancelled, CANCELLED by UID, is there without the number.
 func (s *site) states(columns string) string {
 	s.t.Helper()
+	s.awaitEnds()
 	lines := strings.Split(strings.TrimSpace(s.run("sacct", "-X", "-n", "-P", "-o", columns)), "\n")
 	slices.Sort(lines)
 	return strings.ReplaceAll(strings.Join(lines, "\n")+"\n", fmt.Sprintf("CANCELLED by %d", os.Getuid()), "CANCELLED by UID")

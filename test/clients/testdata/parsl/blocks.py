@@ -31,7 +31,7 @@ def fail():
 
 
 def await_true(what, condition):
-    end = time.monotonic() + 60
+    end = time.monotonic() + 200
     while not condition():
         if time.monotonic() > end:
             raise TimeoutError(what)
@@ -47,10 +47,10 @@ def run_apps():
     executor = HighThroughputExecutor(label="htex", address="127.0.0.1", max_workers_per_node=2, provider=blocks)
     config = Config(run_dir="runinfo", executors=[executor], max_idletime=2, strategy_period=0.5)
     with parsl.load(config):
-        results = [f.result(timeout=60) for f in [square(i) for i in range(12)]]
+        results = [f.result(timeout=200) for f in [square(i) for i in range(12)]]
         print("sum:", sum(r[0] for r in results), "nodes of a block, GPUs of a task:", {r[1:] for r in results})
-        print("shell app:", greet().result(timeout=60), open("greeting.txt").read().strip())
-        print("failure:", fail().exception(timeout=60))
+        print("shell app:", greet().result(timeout=200), open("greeting.txt").read().strip())
+        print("failure:", fail().exception(timeout=200))
         print("blocks:", [s.state.name for s in executor.status().values()])
         await_true("the idle block is gone", lambda: not subprocess.check_output(["squeue", "-h"]))
         print("idle blocks left: 0")

@@ -40,7 +40,7 @@ class Training(Checkpointable):
 
 
 def await_true(what, condition):
-    end = time.monotonic() + 60
+    end = time.monotonic() + 200
     while not condition():
         if time.monotonic() > end:
             raise TimeoutError(what)
