@@ -40,7 +40,7 @@ func startCox(t *testing.T, args ...string) *cox {
 	}
 	c.cmd = exec.Command(name, args...)
 	c.cmd.Dir = c.home
-	c.cmd.Env = append(os.Environ(), "HOME="+c.home, "TMPDIR="+c.home)
+	c.cmd.Env = append(os.Environ(), "HOME="+c.home, "TMPDIR="+c.home, "COX_SERVER=unix://"+c.home+"/none.sock") // no server of this machine has a part in it
 	c.cmd.Stderr = &c.err
 	out, err := c.cmd.StdoutPipe()
 	if err != nil {

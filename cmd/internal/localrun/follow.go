@@ -2,6 +2,7 @@ package localrun
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -23,6 +24,32 @@ type follower struct {
 	order  []job.ID
 	many   bool   // more than one job: lines name theirs
 	unread func() // called once when nobody reads the output any more
+
+	open     func(j *followed, path string) *tail // an output of a job; nil: a file that is read here
+	patience time.Duration                        // how long a line waits for its writer; 0: patience
+}
+
+// changeFeed tells how jobs change.
+type changeFeed struct {
+	next  func(ctx context.Context) ([]state.View, error) // waits for changes
+	ended <-chan struct{}                                 // no change comes any more; nil: that is never so
+	why   func() error
+}
+
+// controlFeed is the changes that a control plane of this process makes after a number.
+func controlFeed(c *control.Control, from uint64) changeFeed {
+	return changeFeed{
+		next: func(ctx context.Context) ([]state.View, error) {
+			changes, last, gap, err := c.Next(ctx, from)
+			if gap {
+				changes, last, err = c.Jobs(ctx)
+			}
+			from = last
+			return changes, err
+		},
+		ended: c.Done(),
+		why:   func() error { return fmt.Errorf("the control plane ended: %w", c.Close()) },
+	}
 }
 
 // followed is one job as it was last seen.
@@ -52,22 +79,18 @@ const patience = 150 * time.Millisecond
 const tick = 30 * time.Millisecond
 
 // followChanges shows changes until every job has ended.
-func (f *follower) followChanges(ctx context.Context, c *control.Control, from uint64) error {
+func (f *follower) followChanges(ctx context.Context, feed changeFeed) error {
 	views := make(chan []state.View)
 	errs := make(chan error, 1)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
 		for {
-			changes, last, gap, err := c.Next(ctx, from)
-			if gap {
-				changes, last, err = c.Jobs(ctx)
-			}
+			changes, err := feed.next(ctx)
 			if err != nil {
 				errs <- err
 				return
 			}
-			from = last
 			select {
 			case views <- changes:
 			case <-ctx.Done():
@@ -85,8 +108,8 @@ func (f *follower) followChanges(ctx context.Context, c *control.Control, from u
 				f.noteChange(v)
 			}
 		case <-ticker.C:
-		case <-c.Done():
-			return fmt.Errorf("the control plane ended: %w", c.Close())
+		case <-feed.ended:
+			return feed.why()
 		case err := <-errs:
 			return err
 		}
@@ -182,7 +205,7 @@ func (f *follower) showOutput() {
 // drainOutput prints a job's new output lines. The output files are read before the rank
 // logs, so that a line's writer is known when the line is printed.
 func (f *follower) drainOutput(j *followed, last bool) {
-	j.watchFiles()
+	f.watchFiles(j)
 	for f.drainSome(j, last) && last { // to the very end
 	}
 }
@@ -215,7 +238,7 @@ func (f *follower) drainSome(j *followed, last bool) bool {
 	for len(j.queue) > 0 {
 		w := j.queue[0]
 		by, ok := j.attr.writerOf(w.text)
-		if !ok && !last && now.Sub(w.since) < patience {
+		if !ok && !last && now.Sub(w.since) < cmp.Or(f.patience, patience) {
 			break
 		}
 		f.screen.printLine(f.rankLabel(j, by, ok), w.text)
@@ -225,19 +248,23 @@ func (f *follower) drainSome(j *followed, last bool) bool {
 }
 
 // watchFiles takes up files that the last report names.
-func (j *followed) watchFiles() {
+func (f *follower) watchFiles(j *followed) {
+	open := f.open
+	if open == nil {
+		open = func(_ *followed, path string) *tail { return &tail{path: path} }
+	}
 	for _, path := range j.view.Report.Files {
 		known := false
 		for _, t := range j.out {
 			known = known || t.path == path
 		}
 		if !known {
-			j.out = append(j.out, &tail{path: path})
+			j.out = append(j.out, open(j, path))
 		}
 	}
 	for _, t := range j.view.Report.Tasks {
 		if t.Log != "" && t.Step >= 0 && j.ranks[t.Log] == nil {
-			j.ranks[t.Log] = &tail{path: t.Log}
+			j.ranks[t.Log] = open(j, t.Log)
 			j.who[t.Log] = source{t.Step, t.Rank, t.Node}
 		}
 	}

@@ -16,6 +16,8 @@ type tail struct {
 	off  int64
 	part []byte // a line without its end
 	bad  bool   // it could not be read, and that was said
+
+	stream *logStream // of a server, which reads the file; nil: it is read here
 }
 
 // maxLine bounds a line that is shown; a longer one is shown in pieces.
@@ -28,6 +30,9 @@ const readAtOnce = 4 << 20
 // readLines returns the lines added since the last call, without their ends. With last
 // set, an unfinished line at the end of the file is returned too.
 func (t *tail) readLines(last bool) ([]string, error) {
+	if t.stream != nil {
+		return t.stream.readLines(last)
+	}
 	st, err := os.Stat(t.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

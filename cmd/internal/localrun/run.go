@@ -161,28 +161,30 @@ func (s *session) runJobs(ctx context.Context) (int, error) {
 	}
 	f.many = len(f.order) > 1
 	f.unread = func() { s.cancelJobs(ctx, f.order, -1) }
-	stop := s.handleSignals(ctx, f)
+	ids := slices.Clone(f.order)
+	stop := handleSignals(ctx, s.opt, func(ctx context.Context, grace time.Duration) { s.cancelJobs(ctx, ids, grace) })
 	defer stop()
-	if err := f.followChanges(ctx, s.control, from); err != nil {
+	if err := f.followChanges(ctx, controlFeed(s.control, from)); err != nil {
 		return 0, errors.Join(err, s.abandonJobs(f))
 	}
 	s.screen.clearStatus()
-	return s.summarizeJobs(f), nil
+	return f.summarizeJobs(s.lastingFiles), nil
 }
 
-// summarizeJobs says how the jobs ended and returns the exit code.
-func (s *session) summarizeJobs(f *follower) (code int) {
+// summarizeJobs says how the jobs ended and returns the exit code. lasting says which of their files
+// stay.
+func (f *follower) summarizeJobs(lasting func(files []string) []string) (code int) {
 	var views []*state.View
 	for _, id := range f.order {
 		v := &f.jobs[id].view
 		views = append(views, v)
 		code = max(code, ExitCode(&v.Job))
 		if len(f.order) <= manyJobs || v.Job.State != job.Completed {
-			printSummary(s.screen, v, s.lastingFiles(v.Report.Files))
+			printSummary(f.screen, v, lasting(v.Report.Files), f.jobs[id].lastWords)
 		}
 	}
 	if len(views) > manyJobs {
-		s.screen.printNote("done     %s", tallyStates(views))
+		f.screen.printNote("done     %s", tallyStates(views))
 	}
 	return code
 }
@@ -294,7 +296,7 @@ func (s *session) abandonJobs(f *follower) error {
 	if _, err := s.control.Change(ctx, s.localActor(), f.order, control.Cancel{}); err != nil {
 		return err
 	}
-	err := f.followChanges(ctx, s.control, 0)
+	err := f.followChanges(ctx, controlFeed(s.control, 0))
 	if err != nil {
 		return fmt.Errorf("work may be left behind: %w", err)
 	}
@@ -302,16 +304,15 @@ func (s *session) abandonJobs(f *follower) error {
 }
 
 // handleSignals cancels the jobs at the first signal and kills them at the second.
-func (s *session) handleSignals(ctx context.Context, f *follower) (stop func()) {
+func handleSignals(ctx context.Context, opt *Options, cancelJobs func(ctx context.Context, grace time.Duration)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
-	ids := append([]job.ID(nil), f.order...)
 	go func() {
 		defer close(done)
 		for n := 0; ; n++ {
 			var sig os.Signal
 			select {
-			case sig = <-s.opt.Signals:
+			case sig = <-opt.Signals:
 			case <-ctx.Done():
 				return
 			}
@@ -320,8 +321,8 @@ func (s *session) handleSignals(ctx context.Context, f *follower) (stop func()) 
 			if n > 0 {
 				grace, text = 0, "\nkilling\n"
 			}
-			fmt.Fprint(s.opt.Err, text)
-			s.cancelJobs(ctx, ids, grace)
+			fmt.Fprint(opt.Err, text)
+			cancelJobs(ctx, grace)
 		}
 	}()
 	return func() { cancel(); <-done }

@@ -46,7 +46,7 @@ func ExitCode(j *job.Job) int {
 }
 
 // printSummary prints how a job ended.
-func printSummary(s *screen, v *state.View, written []string) {
+func printSummary(s *screen, v *state.View, written []string, words func(log string) string) {
 	j := &v.Job
 	wait, ran := time.Duration(0), time.Duration(0)
 	if !j.Started.IsZero() {
@@ -58,7 +58,7 @@ func printSummary(s *screen, v *state.View, written []string) {
 	}
 	s.printNote("done     %s%s", head, endReason(v))
 	if first := firstFailure(v.Report.Tasks); first != nil {
-		if line := lastLine(first.Log); line != "" {
+		if line := words(first.Log); line != "" {
 			s.printNote("first    rank %d: %s", first.Rank, line)
 		}
 	}

@@ -56,7 +56,7 @@ func TestSummary(t *testing.T) {
 		}},
 	}
 	var out bytes.Buffer
-	printSummary(&screen{out: bufio.NewWriter(io.Discard), err: &out}, &v, nil)
+	printSummary(&screen{out: bufio.NewWriter(io.Discard), err: &out}, &v, nil, lastLine)
 	want := `done     job 7 FAILED in 4.0 s, waited 1.0 s: rank 1 on v2 ended with exit 1
 used     2 nodes v[1-2], 4 CPUs, 1.5 GPUs × 4.0 s = 6.0 GPU-seconds
 ranks    1 × exit 0, 1 × exit 1 (v2.1)

@@ -29,8 +29,9 @@ func (a *App) Root() *cobra.Command {
 		Long: `Coxswain takes the file that you have (an sbatch script, native YAML or JSON), starts
 its whole gang or nobody, and says at any moment why something waits.
 
-cox run needs nothing else. All other commands talk to a server: the one of this
-machine (cox up), or the one that COX_SERVER names.
+cox run needs nothing else; if this machine has a server (cox up), it uses that
+server's queue. All other commands talk to a server: the one of this machine, or the
+one that COX_SERVER names.
 
 Exit codes: 0 success; a job's own code from run, wait, exec and submit --wait; 2 a
 request that is wrong; 3 no such thing; 4 a conflict; 75 no answer; 77 no permission;

@@ -1,6 +1,7 @@
 package submission
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -30,6 +31,7 @@ type runFlags struct {
 	byAddress bool
 	strict    bool
 	share     bool
+	here      bool
 	grace     time.Duration
 }
 
@@ -39,7 +41,7 @@ func runCommand(a *cli.App) *cobra.Command { return runCommandOf(a, &runFlags{})
 func runCommandOf(a *cli.App, f *runFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] FILE [ARG…]  |  run [flags] -- COMMAND [ARG…]",
-		Short: "Run a script or a command on virtual nodes of this machine",
+		Short: "Run a script or a command on this machine and show it to its end",
 		Long: `Runs an sbatch script as it would run on a Slurm cluster, on virtual nodes of this
 machine: all nodes at once or not at all, its ranks started together, their output
 shown by rank, and a summary at the end. "-" reads the script from standard input.
@@ -49,7 +51,11 @@ All options of sbatch work, with sbatch's letters and meaning, for every kind of
 FILE (docs/reference/sbatch.md lists them). Options come before FILE; words after FILE go to
 the script. This machine plays as many virtual nodes as the job asks for;
 --virtual-nodes and --virtual-gpus fix how many there are. The exit code is the
-job's (docs/reference/exit-codes.md). Ctrl-C cancels, a second Ctrl-C kills.`,
+job's (docs/reference/exit-codes.md). Ctrl-C cancels, a second Ctrl-C kills.
+
+If a server of this machine answers (cox up), the job goes through its queue, and
+cox run follows it there. --here runs it on virtual nodes of its own all the same;
+nobody counts its CPUs and memory then.`,
 		Example: `  cox run examples/train.sbatch
   cox run -N 2 --gpus-per-node 4 train.sbatch --epochs 3
   cox run -t 10 --mem 8G -o out-%j.log train.yaml
@@ -71,6 +77,7 @@ job's (docs/reference/exit-codes.md). Ctrl-C cancels, a second Ctrl-C kills.`,
 	cli.DurationFlag(fl, &f.grace, "grace", 30*time.Second, "between the signal to end and the kill")
 	fl.BoolVar(&f.raw, "raw", false, "output lines without the rank before them")
 	fl.BoolVar(&f.strict, "strict", false, "refuse what would only be warned of")
+	fl.BoolVar(&f.here, "here", false, "on virtual nodes of its own, past the queue of a server")
 	fl.BoolVar(&f.share, "share", false, "use GPUs that others on this machine have too")
 	fl.BoolVarP(&f.quiet, "quiet", "Q", false, "nothing but the job's output and errors")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say what the control plane does")
@@ -83,22 +90,30 @@ func (f *runFlags) runJobs(a *cli.App, cmd *cobra.Command, args []string) (int, 
 	if err := f.checkFlags(); err != nil {
 		return 0, err
 	}
-	requests, err := f.readRequests(a, cmd, args)
+	server, err := serverHere(a, cmd.Context())
 	if err != nil {
 		return 0, err
+	}
+	if server != nil {
+		defer server.Close()
+	}
+	if server != nil && !f.here {
+		if err := checkRoomFlags(cmd, server); err != nil {
+			return 0, err
+		}
+	}
+	requests, sources, err := f.readRequests(a, cmd, args)
+	if err != nil {
+		return 0, err
+	}
+	if server != nil && f.here && !f.quiet {
+		fmt.Fprintf(os.Stderr, "here     past the queue of the server at %s: its jobs and this one share CPUs and memory\n", server.Address())
 	}
 	level := slog.LevelError
 	if f.verbose {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	here, own, err := openMachine(cmd.Context(), log, wantGPUs(requests))
-	if err == nil && !f.share {
-		err = freeDevices(&here, f.stateDir)
-	}
-	if err != nil {
-		return 0, err
-	}
 	signals := make(chan os.Signal, 2)
 	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		if !signal.Ignored(sig) { // as under nohup, or in the background of a script
@@ -111,12 +126,31 @@ func (f *runFlags) runJobs(a *cli.App, cmd *cobra.Command, args []string) (int, 
 	defer signal.Stop(unread)
 	width, _, err := term.GetSize(int(os.Stderr.Fd()))
 	terminal := err == nil && term.IsTerminal(int(os.Stderr.Fd()))
-	return localrun.Run(cmd.Context(), localrun.Options{
+	opt := localrun.Options{
 		Requests: requests, Shape: localrun.Shape{Nodes: f.nodes, GPUsPerNode: f.gpus}, StateDir: f.stateDir,
 		Raw: f.raw, Quiet: f.quiet, Strict: f.strict, Grace: f.grace, Out: os.Stdout, Err: os.Stderr, Terminal: terminal, Width: width,
 		Signals: signals, Log: log, Who: cli.Caller().User,
-		OpenEngine: openLocal(log, f.byAddress, f.share, own), Machine: here,
-	})
+	}
+	if server != nil && !f.here {
+		jobs, err := f.submissions(cmd, sources, requests)
+		if err != nil {
+			return 0, err
+		}
+		q := localrun.Queued{Client: server, Jobs: jobs}
+		if cmd.Flags().Changed("grace") {
+			q.Grace = &f.grace
+		}
+		return localrun.RunQueued(cmd.Context(), opt, q)
+	}
+	here, own, err := openMachine(cmd.Context(), log, wantGPUs(requests))
+	if err == nil && !f.share {
+		err = freeDevices(&here, f.stateDir)
+	}
+	if err != nil {
+		return 0, err
+	}
+	opt.Machine, opt.OpenEngine = here, openLocal(log, f.byAddress, f.share, own)
+	return localrun.Run(cmd.Context(), opt)
 }
 
 func (f *runFlags) checkFlags() error {
@@ -132,31 +166,29 @@ func (f *runFlags) checkFlags() error {
 }
 
 // readRequests reads the scripts, or the command, to run.
-func (f *runFlags) readRequests(a *cli.App, cmd *cobra.Command, args []string) ([]*intake.Request, error) {
-	var sources []source
+func (f *runFlags) readRequests(a *cli.App, cmd *cobra.Command, args []string) (out []*intake.Request, sources []source, err error) {
 	if len(args) > 0 || f.job.wrap != "" || f.stateDir == "" { // else what the state directory has goes on
 		src, err := f.job.readSource(a, cmd, args, "")
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		sources = append(sources, src)
 	}
 	for _, name := range f.also {
 		data, err := readScript(name, cmd.Name(), a.In)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		sources = append(sources, source{text: intake.Text{Form: intake.Detect(name, data), Name: name, Data: data}})
 	}
-	var out []*intake.Request
 	for _, src := range sources {
 		r, err := f.readRequest(src)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		out = append(out, r)
 	}
-	return out, nil
+	return out, sources, nil
 }
 
 // readRequest reads one text, with the options of the command line.

@@ -24,7 +24,7 @@ func TestRunOptionsOfAnyForm(t *testing.T) {
 		if err := cmd.ParseFlags(words); err != nil {
 			return 0, 0, err
 		}
-		r, err := f.readRequests(a, cmd, cmd.Flags().Args())
+		r, _, err := f.readRequests(a, cmd, cmd.Flags().Args())
 		if err != nil {
 			return 0, 0, err
 		}
