@@ -192,7 +192,7 @@ func TestTheLiveViewShowsTheGangOnATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(name, "run", "--nodes", "2", "--", "sh", "-c", `echo up; while [ ! -e go ]; do sleep 0.05; done`)
-	cmd.Dir, cmd.Env = home, append(os.Environ(), "HOME="+home, "TMPDIR="+home)
+	cmd.Dir, cmd.Env = home, append(os.Environ(), "HOME="+home, "TMPDIR="+home, "COX_SERVER=unix://"+home+"/none.sock")
 	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 80})
 	if err != nil {
 		t.Fatal(err)
