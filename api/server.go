@@ -24,6 +24,9 @@ type ServerInfo struct {
 	Damaged  []string  `json:"damaged,omitempty" doc:"parts of the state that do not read as they were written; only administrators see them"`
 }
 
+// FeatureThrowAway is among the features of a server whose jobs end with it (cox up --dev).
+const FeatureThrowAway = "throw-away"
+
 // Identity is who the server takes the caller for.
 type Identity struct {
 	Name     string   `json:"name"`

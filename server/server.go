@@ -29,15 +29,18 @@ type Plane interface {
 
 // Config are the parts of a server. Plane is needed, the rest has defaults.
 type Config struct {
-	Plane   Plane
-	Rules   *admission.Rules // the site's rules at the door; nil: none
-	Pool    string           // of jobs that name none; empty: the advice chooses
-	Policy  auth.Policy
-	Admins  []string // beside root and the server's own user
-	Group   string   // whose members are administrators; empty: none
-	Users   *user.Users
-	Log     *slog.Logger
-	Name    string        // of the cluster
+	Plane  Plane
+	Rules  *admission.Rules // the site's rules at the door; nil: none
+	Pool   string           // of jobs that name none; empty: the advice chooses
+	Policy auth.Policy
+	Admins []string // beside root and the server's own user
+	Group  string   // whose members are administrators; empty: none
+	Users  *user.Users
+	Log    *slog.Logger
+	Name   string // of the cluster
+
+	ThrowAway bool // jobs end with the server
+
 	Version string        // of cox
 	Engines []string      // kinds of engine that pools can be added with
 	Output  jobs.Output   // an engine.Logger; nil: logs are not served
@@ -114,7 +117,7 @@ func registerRoutes(s *transport.Server, cfg *Config) *jobs.Service {
 		Now: cfg.Now, Heartbeat: cfg.Heartbeat, Stall: cfg.Stall, Patience: cfg.Patience,
 	})
 	admin.Register(s, admin.Config{
-		Plane: cfg.Plane, Rules: cfg.Rules, InForce: inForce, Users: cfg.Users, Name: cfg.Name, Version: cfg.Version,
+		Plane: cfg.Plane, Rules: cfg.Rules, InForce: inForce, Users: cfg.Users, Name: cfg.Name, ThrowAway: cfg.ThrowAway, Version: cfg.Version,
 		Engines: cfg.Engines, Own: cfg.Own, Now: cfg.Now, Settings: cfg.Settings, Machine: cfg.Machine,
 	})
 	s.LoosenAnswers()

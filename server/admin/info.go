@@ -67,6 +67,9 @@ func (s *service) serverInfo(c *call) *api.ServerInfo {
 		return out
 	}
 	out.Features, out.Name, out.Host = features, s.cfg.Name, s.host
+	if s.cfg.ThrowAway {
+		out.Features = append(slices.Clone(features), api.FeatureThrowAway)
+	}
 	out.PID, out.Started, out.Now = s.pid, s.started, s.cfg.Now()
 	out.You, out.Pools, out.Change = shownIdentity(c.ID), s.shownPools(), s.cfg.Plane.LastEvent()
 	if c.ID.Admin {

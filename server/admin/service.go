@@ -89,6 +89,9 @@ type Config struct {
 	// Machine tells of the server's own machine; nil: nothing is told.
 	Machine func() *api.System
 	Engines []string // kinds of engine that pools can be added with
+
+	ThrowAway bool // jobs end with the server
+
 	// Settings are what the configuration says for all jobs; the rules' part is added.
 	Settings api.Settings
 	Own      string // a folder that nobody but the server reaches, whatever its mode says; empty: none

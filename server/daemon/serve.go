@@ -46,6 +46,12 @@ type Options struct {
 	Log     *slog.Logger
 	Ready   func(Info) // called once the server answers
 
+	// Caller is who starts the server: a state directory that somebody else used last is refused
+	// (CheckInvocation). nil: whoever it is, the directory was named, and is recorded as his.
+	Caller *Invocation
+	// ThrowAway ends the jobs with the server: nobody will open the state directory again.
+	ThrowAway bool
+
 	// Share hands out the machine's devices even where another server or run has them.
 	Share bool
 	// Look finds out what the machine has; nil: discover.Look.
@@ -82,6 +88,14 @@ func Run(ctx context.Context, opt Options) (err error) {
 		return err
 	}
 	defer unlock()
+	if opt.Caller != nil {
+		if err := CheckInvocation(cfg.State.Dir, *opt.Caller); err != nil {
+			return err
+		}
+	}
+	if err := recordInvocation(cfg.State.Dir, ThisInvocation()); err != nil {
+		return fault.New(fault.KindOf(err), "state directory: %w", err).Advise("make room in %s, or name another folder with --state-dir", cfg.State.Dir)
+	}
 	tuneCollector()
 	s := &server{opt: &opt, cfg: cfg}
 	defer func() { err = errors.Join(err, s.close()) }()
@@ -183,6 +197,7 @@ func (s *server) open(ctx context.Context) error {
 		Prolog: s.cfg.Hooks.Prolog, Epilog: s.cfg.Hooks.Epilog, HookTimeout: time.Duration(s.cfg.Hooks.Timeout),
 		Stuck:     time.Duration(s.cfg.Jobs.Unkillable),
 		KeepRanks: time.Duration(s.cfg.State.Ranks), Processes: processLimit(s.cfg.Jobs.Processes),
+		Tether:  s.tether(),
 		Devices: deviceLocker(s.cfg), Share: s.opt.Share, ShareAdvice: shareAdvice,
 	})
 	if err != nil {
@@ -229,7 +244,7 @@ func (s *server) open(ctx context.Context) error {
 		s.idle = func(ref engine.Ref) []health.Idle { return s.health.Of(ref, time.Now(), least) }
 	}
 	s.http = httpserver.New(httpserver.Config{
-		Idle:  s.idle,
+		Idle: s.idle, ThrowAway: s.opt.ThrowAway,
 		Plane: s.control, Rules: &s.rules, Pool: s.cfg.Jobs.Pool, Policy: auth.Policy{Private: s.cfg.Auth.Private},
 		Admins: s.cfg.Auth.Admins, Group: s.cfg.Auth.AdminGroup, Log: s.opt.Log.With("part", "api"),
 		Output: e, Exec: e, Name: s.cfg.Name, Version: s.opt.Version, Mail: s.mail != nil, MaxArray: uint32(s.cfg.Jobs.MaxArray),
@@ -338,6 +353,9 @@ func (s *server) serve(ctx context.Context) error {
 	listeners := s.listeners
 	s.listeners = nil // Serve closes them
 	err := s.http.Serve(ctx, listeners...)
+	if s.opt.ThrowAway {
+		s.endJobs()
+	}
 	stop(nil)
 	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) {
 		err = cause

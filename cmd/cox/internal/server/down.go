@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -82,7 +83,10 @@ func stopServer(cmd *cobra.Command, c *client.Client, cancel bool) error {
 		return err
 	}
 	fmt.Fprintf(out, "stopped  process %d\n", info.PID)
-	if running > 0 {
+	switch {
+	case slices.Contains(info.Features, api.FeatureThrowAway):
+		fmt.Fprintln(out, "removed  its jobs and its state: it was a throw-away server")
+	case running > 0:
 		fmt.Fprintf(out, "jobs     %d go on running; cox up takes them up again\n", running)
 	}
 	return nil

@@ -3,6 +3,7 @@ package server
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -32,7 +33,8 @@ type upFlags struct {
 	file, stateDir, socket, tcp string
 	nodes, gpus                 int
 	detach, unit, userUnit      bool
-	verbose, share              bool
+	verbose, share, dev         bool
+	named                       bool // a configuration file or --state-dir says where the state is
 }
 
 func upCommand(a *cli.App) *cobra.Command {
@@ -45,9 +47,11 @@ any moment: accepted jobs are durable, running ones go on, and the next cox up
 takes them up. One server uses a state directory at a time.
 
 Without a configuration the server offers this machine as one node; --nodes makes
-it a room of virtual nodes.`,
+it a room of virtual nodes. --dev starts a throw-away server: its state is in a
+temporary folder, and ends with it, as do its jobs.`,
 		Example: `  cox up
   cox up -d --nodes 4 --gpus-per-node 8
+  cox up --dev --nodes 2 --gpus-per-node 4
   cox up --config /etc/coxswain/cox.yaml
   cox up --systemd-unit > /etc/systemd/system/coxswain.service`,
 		Args: cobra.NoArgs,
@@ -63,6 +67,7 @@ it a room of virtual nodes.`,
 	fl.BoolVarP(&f.detach, "detach", "d", false, "in the background; returns when the server answers")
 	fl.BoolVar(&f.unit, "systemd-unit", false, "print a systemd unit and start nothing")
 	fl.BoolVar(&f.userUnit, "user", false, "with --systemd-unit: for a user's own systemd")
+	fl.BoolVar(&f.dev, "dev", false, "a throw-away server: a state directory and jobs that end with it")
 	fl.BoolVar(&f.share, "share", false, "hand out GPUs that others of this machine have too")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "log at level debug")
 	return cmd
@@ -70,16 +75,25 @@ it a room of virtual nodes.`,
 
 // loadConfig reads the file and lays the flags over it.
 func (f *upFlags) loadConfig(cmd *cobra.Command) (config.Config, string, error) {
-	c, file, err := config.Load(f.file)
+	set := cmd.Flags().Changed
+	c, file, err := config.Default(), "", error(nil)
+	if !f.dev || f.file != "" { // the site's file is not a throw-away server's
+		c, file, err = config.Load(f.file)
+	}
 	if err != nil {
 		return c, file, err
 	}
-	set := cmd.Flags().Changed
+	f.named = file != "" || set("state-dir") || os.Getenv("NOTIFY_SOCKET") != "" // a unit of systemd's is a configuration, too
+	if f.dev {
+		if err := f.useTemporaryState(&c, set); err != nil {
+			return c, file, err
+		}
+	}
 	if set("state-dir") {
 		if c.State.Dir, err = filepath.Abs(f.stateDir); err != nil {
 			return c, file, err
 		}
-		if c.Listen.Socket == config.Default().Listen.Socket {
+		if c.Listen.Socket == config.Default().Listen.Socket && c.State.Dir != config.Default().State.Dir {
 			c.Listen.Socket = filepath.Join(c.State.Dir, "cox.sock") // another state directory is another server
 		}
 	}
@@ -101,7 +115,10 @@ func (f *upFlags) loadConfig(cmd *cobra.Command) (config.Config, string, error) 
 	if f.verbose {
 		c.Log.Level = "debug"
 	}
-	return c, file, c.Check()
+	if err = c.Check(); err != nil && f.dev {
+		err = errors.Join(err, os.RemoveAll(c.State.Dir))
+	}
+	return c, file, err
 }
 
 func (f *upFlags) serve(cmd *cobra.Command) error {
@@ -120,6 +137,10 @@ func (f *upFlags) serve(cmd *cobra.Command) error {
 	case f.detach:
 		return f.startInBackground(cmd, &c)
 	}
+	if f.dev {
+		defer os.RemoveAll(c.State.Dir)
+	}
+	printStart(cmd.ErrOrStderr(), &c)
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	if os.Getenv(detachedVariable) != "" {
@@ -133,8 +154,45 @@ func (f *upFlags) serve(cmd *cobra.Command) error {
 		defer log.Close()
 	}
 	return daemon.Run(ctx, daemon.Options{
-		Config: c, Share: f.share, Cox: cli.SlurmBinaryPath(), Version: cli.Version(), Log: newLogger(&c, log), Ready: func(i daemon.Info) { printReady(cmd.ErrOrStderr(), &i) },
+		Config: c, Share: f.share, Caller: f.caller(), ThrowAway: f.dev,
+		Cox: cli.SlurmBinaryPath(), Version: cli.Version(), Log: newLogger(&c, log), Ready: func(i daemon.Info) { f.printReady(cmd.ErrOrStderr(), &i) },
 	})
+}
+
+// caller is who starts the server, where nobody has named the state directory.
+func (f *upFlags) caller() *daemon.Invocation {
+	if f.named || f.dev {
+		return nil
+	}
+	i := daemon.ThisInvocation()
+	return &i
+}
+
+// temporaryState names, for the server that cox up -d starts, the folder of --dev.
+const temporaryState = "COX_DEV_STATE"
+
+// useTemporaryState makes the state directory of a throw-away server.
+func (f *upFlags) useTemporaryState(c *config.Config, set func(string) bool) error {
+	switch {
+	case set("state-dir"):
+		return fault.New(fault.Invalid, "--dev and --state-dir: a throw-away server keeps no state directory").Advise("give one of them")
+	case f.unit:
+		return fault.New(fault.Invalid, "--dev and --systemd-unit: a throw-away server is no service").Advise("give one of them")
+	}
+	dir := os.Getenv(temporaryState)
+	if dir == "" {
+		var err error
+		if dir, err = os.MkdirTemp("", "cox-dev-"); err != nil {
+			return fault.New(fault.Exhausted, "make a temporary state directory: %w", err).Advise("set TMPDIR to a folder with room")
+		}
+		if os.Getuid() == 0 { // as a state directory of root's: users pass through to their own jobs
+			if err := os.Chmod(dir, 0o711); err != nil {
+				return err
+			}
+		}
+	}
+	c.State.Dir, c.Listen.Socket, c.Listen.TCP = dir, filepath.Join(dir, "cox.sock"), "none"
+	return nil
 }
 
 // openLog is where the server logs: standard error, or its file if it is in the background.
@@ -170,9 +228,13 @@ const readyLine = "ready"
 // detachedVariable marks the server that cox up -d started.
 const detachedVariable = "COX_DETACHED"
 
-func printReady(w io.Writer, i *daemon.Info) {
-	fmt.Fprintf(w, "cluster  %s\n", i.Config.Name)
-	fmt.Fprintf(w, "state    %s\n", i.Config.State.Dir)
+// printStart says at every start, also of a server that is refused then, where its state is.
+func printStart(w io.Writer, c *config.Config) {
+	fmt.Fprintf(w, "cluster  %s\n", c.Name)
+	fmt.Fprintf(w, "state    %s\n", c.State.Dir)
+}
+
+func (f *upFlags) printReady(w io.Writer, i *daemon.Info) {
 	fmt.Fprintf(w, "socket   %s\n", i.Config.Listen.Socket)
 	if i.TCP != "" {
 		fmt.Fprintf(w, "tcp      %s, token in %s\n", i.TCP, i.Token)
@@ -182,8 +244,17 @@ func printReady(w io.Writer, i *daemon.Info) {
 		fmt.Fprintf(w, "  · %s\n", n)
 	}
 	end := "Ctrl-C stops the server; jobs go on, and the next cox up takes them up"
-	if os.Getenv(detachedVariable) != "" {
+	detached := os.Getenv(detachedVariable) != ""
+	switch {
+	case f.dev && detached:
+		end = "cox down stops the server, ends its jobs and removes its state"
+	case f.dev:
+		end = "Ctrl-C stops the server, ends its jobs and removes its state"
+	case detached:
 		end = "cox down stops the server"
+	}
+	if f.dev {
+		fmt.Fprintf(w, "use      export COX_SERVER=unix://%s\n", i.Config.Listen.Socket)
 	}
 	fmt.Fprintf(w, "%s    %s\n", readyLine, end)
 }
@@ -210,7 +281,19 @@ func describeNodes(nodes []fleet.Node) string {
 
 // startInBackground starts the server anew, apart from this terminal, and waits until it
 // answers or says why it cannot.
-func (f *upFlags) startInBackground(cmd *cobra.Command, c *config.Config) error {
+func (f *upFlags) startInBackground(cmd *cobra.Command, c *config.Config) (err error) {
+	if f.dev {
+		defer func() {
+			if err != nil {
+				err = errors.Join(err, os.RemoveAll(c.State.Dir))
+			}
+		}()
+	}
+	if caller := f.caller(); caller != nil {
+		if err := daemon.CheckInvocation(c.State.Dir, *caller); err != nil {
+			return err
+		}
+	}
 	if err := daemon.MakeState(c.State); err != nil {
 		return err
 	}
@@ -239,6 +322,9 @@ func (f *upFlags) startInBackground(cmd *cobra.Command, c *config.Config) error 
 	}
 	server := exec.Command(binary, args...)
 	server.Env = append(os.Environ(), detachedVariable+"=1")
+	if f.dev {
+		server.Env = append(server.Env, temporaryState+"="+c.State.Dir)
+	}
 	server.Stdout, server.Stderr = log, log
 	server.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := server.Start(); err != nil {
