@@ -269,6 +269,22 @@ func ReadIdentity(root string) (string, error) {
 	return text, err
 }
 
+// DeviceOwner is the identity of a root in locks of devices: the root's own, or, where an older
+// version made the root, one that is drawn at the first call. The root has to exist.
+func DeviceOwner(root string) (string, error) {
+	id, err := ReadIdentity(root)
+	if err != nil || id != "" {
+		return id, err
+	}
+	name := filepath.Join(root, "owner")
+	b, err := os.ReadFile(name)
+	if errors.Is(err, os.ErrNotExist) {
+		id = rand.Text()
+		return id, writeFile(name, []byte(id+"\n"))
+	}
+	return strings.TrimSpace(string(b)), err
+}
+
 // addressed begins the identities of roots whose virtual nodes have addresses by the identity.
 // Roots without it have addresses by their path, which running jobs know.
 const addressed = "a-"

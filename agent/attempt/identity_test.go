@@ -77,6 +77,10 @@ func TestNamesOfTheIdentity(t *testing.T) {
 	if seed, err := AddressSeed(root, "old"); err != nil || seed != "old" {
 		t.Errorf("seed of an older version's root: %q, %v", seed, err)
 	}
+	owner, err := DeviceOwner(root)
+	if again, _ := DeviceOwner(root); err != nil || owner == "" || again != owner {
+		t.Errorf("owner of devices of an older version's root: %q, then %q, %v", owner, again, err)
+	}
 	for id, want := range map[string]string{"KQ7\n": "old", "a-KQ7\n": "a-KQ7"} {
 		if err := os.WriteFile(identityFile(root), []byte(id), 0o600); err != nil {
 			t.Fatal(err)

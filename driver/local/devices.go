@@ -1,7 +1,6 @@
 package local
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -17,7 +16,10 @@ func (e *Engine) lockDevices() error {
 		return nil
 	}
 	l := *e.cfg.Devices
-	l.Owner.Identity = cmp.Or(e.identity, attempt.GroupPrefix(e.cfg.Root))
+	var err error
+	if l.Owner.Identity, err = attempt.DeviceOwner(e.cfg.Root); err != nil {
+		return err
+	}
 	var devices []fleet.Device
 	for i := range e.cfg.Nodes {
 		devices = append(devices, e.cfg.Nodes[i].Devices...)

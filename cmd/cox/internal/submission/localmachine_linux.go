@@ -1,11 +1,11 @@
 package submission
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -70,15 +70,14 @@ func deviceLocker(root string) *devicelock.Locker {
 // freeDevices takes out of a machine's devices those that others have. A run that goes on in a state
 // directory of before has what its jobs there hold.
 func freeDevices(m *localrun.Machine, stateDir string) error {
-	l := deviceLocker(filepath.Join(stateDir, "engine"))
-	var err error
-	if stateDir != "" {
-		l.Owner.Identity, err = attempt.ReadIdentity(filepath.Join(stateDir, "engine"))
+	root := filepath.Join(stateDir, "engine")
+	l := deviceLocker(root)
+	l.Owner.Identity = rand.Text()
+	if _, err := os.Stat(root); err == nil && stateDir != "" {
+		if l.Owner.Identity, err = attempt.DeviceOwner(root); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	l.Owner.Identity = cmp.Or(l.Owner.Identity, rand.Text())
 	locks, errs := l.TakeAll(m.Devices)
 	locks.Release()
 	for _, err := range errs {
