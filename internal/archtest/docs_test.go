@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -144,4 +145,40 @@ func headingAnchors(text string) map[string]bool {
 		all[anchor] = true
 	}
 	return all
+}
+
+// TestTroubleshootingIsTrue looks for the messages that docs/troubleshooting.md explains: each of
+// their parts is in a source. Messages of other programs and numbers are exempt.
+func TestTroubleshootingIsTrue(t *testing.T) {
+	theirs := []string{"Host key verification failed", "exit code 118"}
+	page, err := os.ReadFile("../../docs/troubleshooting.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sources strings.Builder
+	for _, name := range repositoryFiles(t) {
+		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join("../..", name))
+		if err != nil {
+			continue // removed and not committed
+		}
+		sources.Write(text)
+	}
+	all := sources.String()
+	headings := regexp.MustCompile("(?m)^### `(.*)`$").FindAllStringSubmatch(string(page), -1)
+	if len(headings) < 20 {
+		t.Errorf("the page explains %d messages", len(headings))
+	}
+	for _, m := range headings {
+		if slices.Contains(theirs, m[1]) {
+			continue
+		}
+		for part := range strings.SplitSeq(m[1], "…") {
+			if part = strings.Trim(part, " :,"); part != "" && !strings.Contains(all, part) {
+				t.Errorf("no source says %q, of the message %q", part, m[1])
+			}
+		}
+	}
 }

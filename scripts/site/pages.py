@@ -24,7 +24,7 @@ def on_config(config):
     for title, folder in FOLDERS:
         pages = sorted((docs / folder).rglob("*.md"), key=lambda p: (p.parent != docs / folder, p.name in TUTORIALS and TUTORIALS.index(p.name), title_of(p)))
         nav.append({title: [{title_of(p): p.relative_to(docs).as_posix()} for p in pages]})
-    nav.append({"Questions": "faq.md"})
+    nav.append({"Help": [{"Questions and answers": "faq.md"}, {"Troubleshooting": "troubleshooting.md"}]})
     config["nav"] = nav
     return config
 
