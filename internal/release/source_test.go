@@ -42,7 +42,7 @@ func TestVersions(t *testing.T) {
 // TestFindSource: the version is the commit's tag, or is made from the commit; a tree with
 // changes is refused unless version and time are given.
 //
-// Seen to fail with: no look at git status.
+// Seen to fail with: no look at git status; --untracked-files=no.
 func TestFindSource(t *testing.T) {
 	dir := t.TempDir()
 	for name, value := range map[string]string{
@@ -93,6 +93,13 @@ func TestFindSource(t *testing.T) {
 	}
 	if _, err := find("v1.0.1", ""); !strings.Contains(err, "not committed") {
 		t.Errorf("with changes: %q", err)
+	}
+	git("checkout", "-q", "a")
+	if err := os.WriteFile(filepath.Join(dir, "b"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := find("", ""); !strings.Contains(err, "not committed") {
+		t.Errorf("with a file that git does not know: %q", err)
 	}
 	if s, err := find("v1.0.1", "7"); err != "" || s.Version != "v1.0.1" {
 		t.Errorf("with changes, all given: %+v %s", s, err)

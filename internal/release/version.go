@@ -51,12 +51,12 @@ type Source struct {
 func FindSource(dir, version, epoch string) (Source, error) {
 	s := Source{Dir: dir}
 	if version == "" || epoch == "" {
-		changes, err := askGit(dir, "status", "--porcelain", "--untracked-files=no")
+		changes, err := askGit(dir, "status", "--porcelain")
 		if err != nil {
 			return s, fmt.Errorf("%w: outside of a git checkout set VERSION and SOURCE_DATE_EPOCH", err)
 		}
 		if changes != "" {
-			return s, fmt.Errorf("the work tree has changes that are not committed: commit them, or set VERSION and SOURCE_DATE_EPOCH")
+			return s, fmt.Errorf("the work tree has changes or files that are not committed: commit them, or set VERSION and SOURCE_DATE_EPOCH")
 		}
 	}
 	if epoch == "" {
