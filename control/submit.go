@@ -212,7 +212,7 @@ func (c *Control) lookUp(ctx context.Context, d *job.Dependency) (map[job.ID]*st
 				return nil, err
 			}
 			if _, task := p.FateOf(state.TaskIndex(ref)); len(*p) == 0 || ref.Task != nil && !task {
-				return nil, fault.New(fault.Invalid, "dependency: the job depends on job %s, which does not exist", ref).
+				return nil, fault.New(fault.Invalid, "the job depends on job %s, which does not exist", ref).
 					Advise("correct the number (cox queue and cox history list jobs), or leave the dependency out")
 			}
 			if out == nil {

@@ -32,7 +32,6 @@ var (
 		"--time":        "Requested time limit is invalid (missing or exceeds some limit)",
 		"--array":       "Invalid job array specification",
 		"--dependency":  "Job dependency problem",
-		"dependency":    "Job dependency problem",
 	}
 )
 
