@@ -25,6 +25,9 @@ type Submit struct {
 	Command    []string        `json:"command,omitempty"`
 	Env        []string        `json:"env,omitempty" doc:"NAME=VALUE that the job sees besides its environment; they outrank it and the text"`
 	Image      string          `json:"image,omitempty" doc:"container image of the job; it outranks the text. Pools without containers refuse it"`
+	Step       []string        `json:"step,omitempty" doc:"of a command: options of srun for the step that runs it"`
+	Client     string          `json:"client,omitempty" doc:"of a command: the unix socket of the client on the server's machine that runs the steps of the job itself; engines elsewhere run the command"`
+	KillBad    *bool           `json:"kill_on_bad_exit,omitempty" doc:"of a command: whether a task that fails ends the others; left out: it does"`
 	Environ    []string        `json:"environ,omitempty" doc:"NAME=VALUE of the submitter"`
 	Dir        string          `json:"dir" doc:"working directory of the submitter, absolute"`
 	Host       string          `json:"host,omitempty"`
@@ -74,6 +77,7 @@ type Submitted struct {
 type Estimate struct {
 	Start   time.Time       `json:"start,omitzero"`
 	Nodes   []string        `json:"nodes,omitempty"`
+	Part    string          `json:"partition,omitempty" doc:"of these nodes"`
 	CPUs    float64         `json:"cpus,omitempty"`
 	Reasons []reason.Reason `json:"reasons,omitempty"`
 }

@@ -19,6 +19,7 @@ import (
 type Estimate struct {
 	Start   time.Time // if every running job uses its whole limit; zero: nobody can tell
 	Nodes   []string
+	Part    string          // partition of the nodes
 	Reasons []reason.Reason // why not now
 
 	Preview *engine.Preview // nil: not asked for, or the engine has none
@@ -69,10 +70,26 @@ func (c *Control) estimateStart(spec *job.Spec) (Estimate, []fleet.Claim, error)
 			out.Nodes = append(out.Nodes, cl.Node)
 		}
 	}
+	out.Part = c.partitionOf(spec, claims)
 	if spec.Begin.After(out.Start) && !out.Start.IsZero() {
 		out.Start = spec.Begin
 	}
 	return out, claims, nil
+}
+
+// partitionOf is the partition that a job with claims runs in: the first that it asks for, else
+// the first of its nodes, or its pool.
+func (c *Control) partitionOf(spec *job.Spec, claims []fleet.Claim) string {
+	pool := c.pools.NameOf(spec)
+	if len(spec.Partitions) > 0 {
+		return spec.Partitions[0]
+	}
+	if len(claims) > 0 {
+		if n, ok := c.state.NodeWithDrain(fleet.NodeKey{Pool: pool, Name: claims[0].Node}); ok && len(n.Parts) > 0 {
+			return n.Parts[0]
+		}
+	}
+	return pool
 }
 
 // Fits says why a job could never run in the pool that it names, as Submit would refuse it; nil:

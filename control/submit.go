@@ -188,7 +188,7 @@ func checkText(s *job.Spec) error {
 	}
 	return errors.Join(
 		check(s.Name, s.Comment, s.WorkDir, s.Output.Stdout, s.Output.Stderr, s.Output.Stdin),
-		check(s.Program.Args...), check(s.Env.Set...), check(s.Env.Export),
+		check(s.Program.Args...), check(s.Program.Step...), check(s.Program.Client), check(s.Env.Set...), check(s.Env.Export),
 	)
 }
 

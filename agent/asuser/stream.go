@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,7 +17,7 @@ var (
 
 // OpenStream opens a file for the input or output of a program by open (OpenFile, os.OpenFile) and
 // never waits for another process: a named pipe is refused for reading, and for writing unless
-// a process reads from it. What is returned blocks reads and writes as usual.
+// a process reads from it. A pipe that a process has open (/proc/PID/fd/N) needs no wait. What is returned blocks reads and writes as usual.
 func OpenStream(open func(string, int, os.FileMode) (*os.File, error), name string, flags int, mode os.FileMode) (*os.File, error) {
 	f, err := open(name, flags|unix.O_NONBLOCK|unix.O_NOCTTY, mode)
 	if errors.Is(err, unix.ENXIO) && isPipe(os.Stat(name)) {
@@ -25,13 +26,19 @@ func OpenStream(open func(string, int, os.FileMode) (*os.File, error), name stri
 	if err != nil {
 		return nil, err
 	}
-	if flags&(os.O_WRONLY|os.O_RDWR) == 0 && isPipe(f.Stat()) {
+	if flags&(os.O_WRONLY|os.O_RDWR) == 0 && isPipe(f.Stat()) && !isDescriptor(name) {
 		return nil, errors.Join(&fs.PathError{Op: "open", Path: name, Err: errPipeInput}, f.Close())
 	}
 	if err := unix.SetNonblock(int(f.Fd()), false); err != nil {
 		return nil, errors.Join(&fs.PathError{Op: "open", Path: name, Err: err}, f.Close())
 	}
 	return f, nil
+}
+
+// isDescriptor reports whether a name is that of an open file of a process.
+func isDescriptor(name string) bool {
+	ok, err := filepath.Match("/proc/[0-9]*/fd/[0-9]*", name)
+	return ok && err == nil
 }
 
 func isPipe(st os.FileInfo, err error) bool { return err == nil && st.Mode()&os.ModeNamedPipe != 0 }

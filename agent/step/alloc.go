@@ -82,7 +82,9 @@ type AllocGroup struct {
 	TasksPerNode int    `json:"tasks_per_node,omitempty"` // 0: not asked
 	Overcommit   bool   `json:"overcommit,omitempty"`
 	Distribution string `json:"distribution,omitempty"`
-	Parts        []Part `json:"parts"` // in the order of the claims, each node at most once
+	MemoryMB     int64  `json:"memory_mb,omitempty"`     // asked for on each node; 0: not asked
+	GPUsPerNode  int    `json:"gpus_per_node,omitempty"` // 0: not asked
+	Parts        []Part `json:"parts"`                   // in the order of the claims, each node at most once
 }
 
 // Part is what a task group has on one node.

@@ -46,6 +46,7 @@ func NewAlloc(j *job.Job, claims []fleet.Claim, nodes []fleet.Node, at Place, st
 		a.Groups = append(a.Groups, AllocGroup{
 			Name: g.Name, CPUsPerTask: g.CPUsPerTask, TasksPerNode: g.TasksPerNode,
 			Overcommit: g.Overcommit, Distribution: g.Distribution,
+			MemoryMB: int64(g.PerNode.Memory / resource.MiB), GPUsPerNode: g.PerNode.DeviceCount(),
 		})
 	}
 	for _, c := range claims {

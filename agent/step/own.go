@@ -19,14 +19,29 @@ type Stdio struct {
 func LoadOwn(job string) (*Alloc, error) {
 	file := os.Getenv(AllocVariable)
 	if file == "" {
-		return nil, errors.New("not inside a job: steps run in the allocation of a script started by cox run or cox submit (not built yet: an allocation made by srun itself)")
+		return nil, errors.New("not inside a job: this process has no variable " + AllocVariable)
 	}
 	a, err := Load(file)
 	if err != nil {
 		return nil, err
 	}
-	if job != "" && job != a.Job.String() {
-		return nil, fmt.Errorf("Unable to confirm allocation for job %s: only the own job %s can be used (not built yet: steps in another job)", job, a.Job)
+	if job != "" && !a.isNamed(job) {
+		return nil, fmt.Errorf("Unable to confirm allocation for job %s: this process is in job %s; srun of cox-slurm runs steps in another job", job, a.Job)
 	}
 	return a, nil
+}
+
+// IsOwn reports whether a process with this environment is in a job, and a name, as --jobid takes
+// it, is that job's or empty.
+func IsOwn(job string, getenv func(string) string) bool {
+	if getenv(AllocVariable) == "" {
+		return false
+	}
+	own, array, task := getenv("SLURM_JOB_ID"), getenv("SLURM_ARRAY_JOB_ID"), getenv("SLURM_ARRAY_TASK_ID")
+	return job == "" || job == own || array != "" && job == array+"_"+task
+}
+
+// isNamed reports whether a name is that of the job.
+func (a *Alloc) isNamed(job string) bool {
+	return job == a.Job.String() || a.Array != nil && job == fmt.Sprintf("%d_%d", a.Array.Job, a.Array.Index)
 }

@@ -20,9 +20,12 @@ import (
 )
 
 // Files names the files that the program of an attempt has for its input, output and
-// error, absolute; the last two may be the same.
+// error, absolute; the last two may be the same. Those of a client's job lead nowhere.
 func Files(l *attempt.Launch) (in, out, errs string) {
 	spec := l.Job.Spec
+	if spec.Program.Client != "" { // the client has them
+		return os.DevNull, os.DevNull, os.DevNull
+	}
 	name := func(pattern, standard string) string {
 		if pattern == "" {
 			pattern = standard

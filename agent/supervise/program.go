@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/agent/attempt"
 	"github.com/coxswain-sched/coxswain/agent/step/barrier"
+	"github.com/coxswain-sched/coxswain/agent/step/holder"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
@@ -48,7 +50,11 @@ func (s *supervisor) newProgram() (*program, error) {
 		if spec.KillOnBadExit {
 			kill = "--kill-on-bad-exit=1"
 		}
-		p.args = append([]string{"srun", kill, "--"}, spec.Program.Args...)
+		p.args = slices.Concat([]string{"srun", kill}, spec.Program.Step, []string{"--"}, spec.Program.Args)
+		if spec.Program.Client != "" { // which runs the steps; the job lasts as long as it wants
+			p.path = filepath.Join(binDir(l.Root), "cox")
+			p.args = []string{"cox", holder.Command, spec.Program.Client}
+		}
 	default:
 		return nil, fmt.Errorf("%q is no kind of program", spec.Program.Kind)
 	}

@@ -20,6 +20,8 @@ type Client struct {
 	buf  *bufio.Reader
 	out  []byte
 	last *Response
+
+	upgrade string // header lines of a request that takes the connection over
 }
 
 // New returns a client of the server at an address. It does not connect yet.
@@ -128,6 +130,7 @@ func (c *Client) appendRequest(b []byte, method, path, accept string, body []byt
 		b = append(b, "\r\nContent-Type: application/json\r\nContent-Length: "...)
 		b = strconv.AppendInt(b, int64(len(body)), 10)
 	}
+	b = append(b, c.upgrade...)
 	b = append(b, "\r\n\r\n"...)
 	return append(b, body...)
 }

@@ -109,6 +109,11 @@ func Submit(s *api.Submit) []byte {
 	o.Texts("args", s.Args)
 	o.Texts("script_args", s.ScriptArgs)
 	o.Texts("command", s.Command)
+	o.Texts("step", s.Step)
+	o.Text("client", s.Client)
+	if s.KillBad != nil {
+		o.Raw("kill_on_bad_exit", strconv.AppendBool(nil, *s.KillBad))
+	}
 	o.Texts("environ", s.Environ)
 	o.SetText("dir", s.Dir)
 	o.Text("host", s.Host)

@@ -26,7 +26,7 @@ func readHead(src *bufio.Reader) (*Response, error) {
 	if err := r.readHeaders(); err != nil {
 		return nil, err
 	}
-	if status < 200 {
+	if status < 200 && status != statusSwitching {
 		return readHead(src) // 100 Continue and its like
 	}
 	switch {

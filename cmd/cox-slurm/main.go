@@ -16,6 +16,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/agent/step"
 	"github.com/coxswain-sched/coxswain/agent/step/barrier"
+	"github.com/coxswain-sched/coxswain/agent/step/holder"
 	stepscontrol "github.com/coxswain-sched/coxswain/agent/step/scontrol"
 	stepsrun "github.com/coxswain-sched/coxswain/agent/step/srun"
 	"github.com/coxswain-sched/coxswain/agent/supervise"
@@ -29,6 +30,7 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/squeue"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/srun"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sshare"
+	"github.com/coxswain-sched/coxswain/model/srunopt"
 )
 
 func main() { os.Exit(dispatch(os.Args)) }
@@ -45,6 +47,8 @@ func dispatch(argv []string) int {
 			return supervise.Main(argv[2:])
 		case "task-init":
 			return barrier.Main(argv[2:])
+		case holder.Command:
+			return holder.Main(argv[2:])
 		}
 		if code, ok := call(argv[1], argv[2:]); ok {
 			return code
@@ -66,7 +70,7 @@ func call(name string, args []string) (code int, ok bool) {
 	inJob := os.Getenv(step.AllocVariable) != ""
 	stdio := step.Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 	switch {
-	case name == "srun" && inJob:
+	case name == "srun" && step.IsOwn(srunopt.JobOf(args, os.Environ()), os.Getenv):
 		return stepsrun.Main(args, stdio), true
 	case name == "scontrol" && ownScontrol(args, inJob):
 		brief()
@@ -80,12 +84,16 @@ func call(name string, args []string) (code int, ok bool) {
 // ownScontrol reports whether scontrol needs no server: host lists, and inside of a
 // job what concerns the job itself.
 func ownScontrol(args []string, inJob bool) bool {
-	args, cluster, served := stepscontrol.Words(args)
-	if !served || len(args) == 0 {
+	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		if args[0] == "-M" || strings.HasPrefix(args[0], "--json") {
+			return false
+		}
+		args = args[1:]
+	}
+	if len(args) == 0 {
 		return false
 	}
 	word := strings.ToLower(args[0])
-	inJob = inJob && !cluster // the server knows whether it is its own
 	if inJob && word == "wait_job" {
 		return true
 	}

@@ -9,11 +9,13 @@ import (
 
 	"github.com/coxswain-sched/coxswain/agent/step"
 	"github.com/coxswain-sched/coxswain/agent/step/barrier"
+	"github.com/coxswain-sched/coxswain/agent/step/holder"
 	"github.com/coxswain-sched/coxswain/agent/step/scontrol"
 	"github.com/coxswain-sched/coxswain/agent/step/srun"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
 	"github.com/coxswain-sched/coxswain/driver/local"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/srunopt"
 )
 
 // runByName runs the command that the binary's name or its hidden first argument asks
@@ -22,9 +24,9 @@ func runByName(argv []string) (code int, ok bool) {
 	stdio := step.Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 	name := filepath.Base(argv[0])
 	switch {
-	case name == "srun":
+	case name == "srun" && (step.IsOwn(srunopt.JobOf(argv[1:], os.Environ()), os.Getenv) || cli.SlurmBinaryPath() == ""):
 		return srun.Main(argv[1:], stdio), true
-	case slices.Contains(cli.SlurmNames, name):
+	case name == "srun", slices.Contains(cli.SlurmNames, name):
 		return execSlurmBinary(name, argv, stdio), true
 	case len(argv) < 2:
 		return 0, false
@@ -32,6 +34,8 @@ func runByName(argv []string) (code int, ok bool) {
 		return local.SuperviseMain(argv[2:]), true
 	case argv[1] == "task-init":
 		return barrier.Main(argv[2:]), true
+	case argv[1] == holder.Command:
+		return holder.Main(argv[2:]), true
 	}
 	return 0, false
 }

@@ -25,5 +25,8 @@ func (c *Command) PrintEstimate(e fastclient.Value) {
 	if nodes := e.Get("nodes").Texts(); len(nodes) > 0 {
 		where = " on nodes " + hostlist.CompressInOrder(nodes)
 	}
+	if part := e.Get("partition").Text(); part != "" {
+		where += " in partition " + part
+	}
 	c.Sayf("Job 0 to start at %s using %d processors%s", start.Local().Format("2006-01-02T15:04:05"), e.Get("cpus").Int(), where)
 }

@@ -22,6 +22,11 @@ type Text struct {
 	Name    string   // of its file; "-" or empty: standard input
 	Data    []byte   // empty with api.FormCommand
 	Command []string // the words of api.FormCommand, which every task runs
+
+	// Of api.FormCommand alone, as api.Submit has them.
+	Step    []string
+	Client  string
+	KillBad *bool
 }
 
 // Options are the circumstances of a text. The zero value is usable.
@@ -74,6 +79,9 @@ func Read(t Text, o Options) (*Request, error) {
 		if err := t.Recognise(""); err != nil {
 			return nil, err
 		}
+	}
+	if err := t.checkStep(); err != nil {
+		return nil, err
 	}
 	r, err := readForm(t, src, o)
 	if err != nil {
@@ -131,6 +139,18 @@ func (r *Request) refuseWarnings() error {
 		})
 	}
 	return spec.Join(errs)
+}
+
+// checkStep refuses what belongs to a command beside a text that is none.
+func (t *Text) checkStep() error {
+	switch {
+	case t.Form != api.FormCommand && (len(t.Step) > 0 || t.Client != "" || t.KillBad != nil):
+		return fault.New(fault.Invalid, "step, client and kill_on_bad_exit go with the form command, not with %s", t.Form).
+			Advise("let the script call srun with these options")
+	case t.Client != "" && !path.IsAbs(t.Client):
+		return fault.New(fault.Invalid, "client: %q is not an absolute path", t.Client).Advise("name the socket by its whole path")
+	}
+	return nil
 }
 
 // ReadAlone reads a text without options, environment and site, for advice on it.
@@ -221,8 +241,8 @@ func readCommand(t Text, o Options) (*Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	sp.Program = job.Program{Kind: job.Direct, Args: t.Command}
-	sp.Source.Form, sp.Source.File, sp.KillOnBadExit = api.FormCommand, "", true
+	sp.Program = job.Program{Kind: job.Direct, Args: t.Command, Step: t.Step, Client: t.Client}
+	sp.Source.Form, sp.Source.File, sp.KillOnBadExit = api.FormCommand, "", t.KillBad == nil || *t.KillBad
 	_, sp.Requeue = sp.Source.Given["requeue"] // a command is no batch script: it runs once
 	return newRequest(t, &o, sp, nil, warnings), nil
 }

@@ -22,7 +22,7 @@ func checkSize(s *job.Spec) error {
 		}
 	}
 	text := len(s.WorkDir) + len(s.Output.Stdout) + len(s.Output.Stderr) + len(s.Output.Stdin) + len(s.Env.Export) + len(s.Depends.Text) + len(s.Licenses)
-	for _, list := range [][]string{s.Program.Args, s.Env.Set, s.Partitions} {
+	for _, list := range [][]string{s.Program.Args, s.Program.Step, {s.Program.Client}, s.Env.Set, s.Partitions} {
 		for _, t := range list {
 			text += len(t)
 		}

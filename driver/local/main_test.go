@@ -13,6 +13,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/agent/step"
 	"github.com/coxswain-sched/coxswain/agent/step/barrier"
+	"github.com/coxswain-sched/coxswain/agent/step/holder"
 	"github.com/coxswain-sched/coxswain/agent/step/srun"
 	"github.com/coxswain-sched/coxswain/agent/supervise"
 )
@@ -29,6 +30,8 @@ func TestMain(m *testing.M) {
 			os.Exit(supervisor(os.Args[2:]))
 		case "task-init":
 			os.Exit(barrier.Main(os.Args[2:]))
+		case holder.Command:
+			os.Exit(holder.Main(os.Args[2:]))
 		case "engine":
 			engineMain(os.Args[2], os.Args[3])
 		case "devices":

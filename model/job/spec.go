@@ -159,6 +159,8 @@ type Program struct {
 	ScriptHash string      `json:"script_hash,omitempty"` // sha256 in hex; Batch only
 	ScriptName string      `json:"script_name,omitempty"` // base name for messages
 	Args       []string    `json:"args,omitempty"`        // Batch: the script's arguments. Direct: the command and its arguments
+	Step       []string    `json:"step,omitempty"`        // Direct: options of srun for the step that runs the command
+	Client     string      `json:"client,omitempty"`      // Direct: the socket of the client that runs the job's steps itself; empty: the engine runs the command
 }
 
 // Output names the files of standard input, output and error, with sbatch's %

@@ -19,6 +19,8 @@ type Effect uint8
 const (
 	Honoured  Effect = iota // srun acts on it
 	Submitted               // it goes to the server with the job, which reads it as sbatch's
+	ToStep                  // it goes to the step that runs in the job, where it does what it does inside
+	ToBoth                  // both: it goes to the server, and to the step
 	Ignored                 // accepted; srun says that it has no effect
 	Silent                  // accepted without effect and without a word
 	Refused                 // an error
@@ -37,6 +39,12 @@ type Option struct {
 	Job     Effect // outside of an allocation
 	JobWhy  string // of Ignored why, of Refused what to do instead
 }
+
+// GoesToServer reports whether the option is one of the job that srun submits.
+func (o *Option) GoesToServer() bool { return o.Job == Submitted || o.Job == ToBoth }
+
+// GoesToStep reports whether the option is one of the step in a job that srun submits.
+func (o *Option) GoesToStep() bool { return o.Job == ToStep || o.Job == ToBoth }
 
 // Getopt is the option as getopt reads it.
 func (o *Option) Getopt() getopt.Option {

@@ -14,7 +14,7 @@ func TestOptionsHaveOneMeaning(t *testing.T) {
 			t.Errorf("--%s (-%c) stands twice", o.Long, o.Short)
 		}
 		long[o.Long], short[o.Short] = true, true
-		if (o.Step == Honoured) != (o.StepWhy == "") || o.Step == Submitted || o.Step == StepOnly {
+		if (o.Step == Honoured) != (o.StepWhy == "") || o.Step == Submitted || o.Step == StepOnly || o.Step == ToStep || o.Step == ToBoth {
 			t.Errorf("--%s in a step: %+v", o.Long, o)
 		}
 		if (o.Job == Ignored || o.Job == Refused) != (o.JobWhy != "") {

@@ -90,6 +90,12 @@ func (d *decoder) decodeRareField(v *submission, name string) error {
 	}
 	var into any
 	switch name {
+	case "step":
+		into = &v.Step
+	case "client":
+		into = &v.Client
+	case "kill_on_bad_exit":
+		into = &v.KillBad
 	case "strict":
 		into = &v.Strict
 	case "test_only":

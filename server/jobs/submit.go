@@ -66,7 +66,7 @@ func (s *Service) answerEstimate(c *call, req *submission, r *intake.Request, ou
 	if err != nil {
 		return nil, s.intake.Locate(r, err)
 	}
-	out.Estimate = &api.Estimate{Start: e.Start, Nodes: e.Nodes, CPUs: r.Spec.Demand().CPUs, Reasons: e.Reasons}
+	out.Estimate = &api.Estimate{Start: e.Start, Nodes: e.Nodes, Part: e.Part, CPUs: r.Spec.Demand().CPUs, Reasons: e.Reasons}
 	if v := e.Preview; v != nil {
 		out.Preview = &api.Preview{Pool: r.Spec.Pool, Script: string(v.Script), Args: v.Args, Options: v.Options, Notes: v.Notes}
 	}
@@ -130,7 +130,7 @@ func (s *Service) readSubmitted(owner job.Owner, req *submission) (*intake.Reque
 
 // asText is the text of a submission as the intake reads it.
 func (v *submission) asText() intake.Text {
-	return intake.Text{Form: v.Form, Name: v.File, Data: v.script, Command: v.Command}
+	return intake.Text{Form: v.Form, Name: v.File, Data: v.script, Command: v.Command, Step: v.Step, Client: v.Client, KillBad: v.KillBad}
 }
 
 // sentFile returns a file that an option names and the client sent. The server opens

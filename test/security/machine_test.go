@@ -18,6 +18,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/agent/step"
 	"github.com/coxswain-sched/coxswain/agent/step/barrier"
+	"github.com/coxswain-sched/coxswain/agent/step/holder"
 	"github.com/coxswain-sched/coxswain/agent/step/srun"
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/driver/local"
@@ -36,6 +37,8 @@ func TestMain(m *testing.M) {
 			os.Exit(local.SuperviseMain(os.Args[2:]))
 		case "task-init":
 			os.Exit(barrier.Main(os.Args[2:]))
+		case holder.Command:
+			os.Exit(holder.Main(os.Args[2:]))
 		}
 	}
 	os.Exit(m.Run())

@@ -43,6 +43,23 @@ func Batch(a *step.Alloc, base []string, node int) []string {
 	return env.pairs()
 }
 
+// Allocation is the environment of a process outside of an allocation that uses it: of an
+// srun or salloc that made it. base is its own, and not changed.
+func Allocation(a *step.Alloc, base []string) []string {
+	own := *a
+	own.Export, own.Set = "", nil // these are about what the job runs itself
+	env := newEnviron(Batch(&own, base, 0))
+	was := newEnviron(base)
+	for _, name := range []string{"ENVIRONMENT", "HOSTNAME", "TMPDIR"} { // this process is no batch script, and not on the node
+		if value := was.get(name); value != "" {
+			env.set(name, value)
+		} else {
+			env.removeIf(func(n string) bool { return n == name })
+		}
+	}
+	return env.pairs()
+}
+
 // Exported is what a submission exports of its environment by --export, for a job that gets
 // Slurm's variables from Slurm itself: without those of an outer job.
 func Exported(base []string, export string) []string {

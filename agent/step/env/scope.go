@@ -99,7 +99,11 @@ func (s *envScope) tasksPerNode() []int {
 		return out
 	}
 	for _, p := range s.jobParts() {
-		out = append(out, max(p.Tasks, 1))
+		n := max(p.Tasks, 1)
+		if p.Whole && !s.tasksAsked() { // as many as the node's CPUs can run
+			n = max(p.CPUs/max(s.jobGroup().CPUsPerTask, 1), 1)
+		}
+		out = append(out, n)
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package env
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/agent/step"
@@ -50,6 +51,21 @@ func memoryVariable(name, long, meaning string) variable {
 		}
 		return formatMegabytes(text)
 	}}
+}
+
+// groupVariable makes a row for an option that the components of a heterogeneous job have each:
+// the first one's as given, the later ones' as number says (0: not asked).
+func groupVariable(v variable, number func(*step.AllocGroup) int64) variable {
+	first := v.value
+	v.perGroup = true
+	v.value = func(s *envScope) (string, bool) {
+		if s.group == 0 {
+			return first(s)
+		}
+		n := number(s.jobGroup())
+		return strconv.FormatInt(n, 10), n > 0
+	}
+	return v
 }
 
 // missingVariable makes a row for a variable that is not set.
@@ -144,11 +160,11 @@ var gpuVariables = []variable{
 
 // optionVariables repeat what the submission asked for.
 var optionVariables = []variable{
-	memoryVariable("SLURM_MEM_PER_NODE", "mem", "memory on each node"),
+	groupVariable(memoryVariable("SLURM_MEM_PER_NODE", "mem", "memory on each node"), func(g *step.AllocGroup) int64 { return g.MemoryMB }),
 	memoryVariable("SLURM_MEM_PER_CPU", "mem-per-cpu", "memory for each CPU"),
 	memoryVariable("SLURM_MEM_PER_GPU", "mem-per-gpu", "memory for each GPU"),
 	optionVariable("SLURM_GPUS", "gpus", "GPUs of the job"),
-	optionVariable("SLURM_GPUS_PER_NODE", "gpus-per-node", "GPUs on each node"),
+	groupVariable(optionVariable("SLURM_GPUS_PER_NODE", "gpus-per-node", "GPUs on each node"), func(g *step.AllocGroup) int64 { return int64(g.GPUsPerNode) }),
 	optionVariable("SLURM_GPUS_PER_SOCKET", "gpus-per-socket", "GPUs on each socket"),
 	optionVariable("SLURM_GPUS_PER_TASK", "gpus-per-task", "GPUs of each task"),
 	optionVariable("SLURM_CPUS_PER_GPU", "cpus-per-gpu", "CPUs for each GPU"),

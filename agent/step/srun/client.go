@@ -27,8 +27,9 @@ type client struct {
 
 	began   time.Time
 	exits   exitSummary
-	worst   int // highest exit code so far
-	ended   int // tasks
+	worst   int          // highest exit code so far
+	last    job.ExitCode // of the task that has it
+	ended   int          // tasks
 	killing bool
 	files   []*os.File
 }
@@ -71,17 +72,17 @@ func (c *client) sayLine(format string, v ...any) {
 // stepID is the step's name for people.
 func (c *client) stepID() string { return fmt.Sprintf("StepId=%s.%d", c.plan.alloc.Job, c.info.Step) }
 
-// run runs the step; the result is srun's exit code.
-func (c *client) run() (int, error) {
+// run runs the step; the results are srun's exit code, and the end that gave it.
+func (c *client) run() (int, job.ExitCode, error) {
 	if err := c.createStep(); err != nil {
-		return 0, err
+		return 0, job.ExitCode{}, err
 	}
 	defer c.close()
 	if err := c.openOutputs(); err != nil {
-		return 0, err
+		return 0, job.ExitCode{}, err
 	}
 	if err := c.holdTasks(); err != nil {
-		return 0, err
+		return 0, job.ExitCode{}, err
 	}
 	stop := c.catchSignals()
 	defer stop()
@@ -90,17 +91,18 @@ func (c *client) run() (int, error) {
 			c.sayLine("launching %s on host %s, %d tasks: [%s]", c.stepID(), r.name, len(r.ranks), step.FormatInts(r.ranks))
 		}
 		if err := r.link.Send(wire.Frame{Kind: wire.MsgGo}); err != nil {
-			return 0, fmt.Errorf("start on %s: %w", r.name, err)
+			return 0, job.ExitCode{}, fmt.Errorf("start on %s: %w", r.name, err)
 		}
 	}
 	c.began = time.Now()
 	if err := c.feedInput(); err != nil {
-		return 0, err
+		return 0, job.ExitCode{}, err
 	}
 	for _, r := range c.nodes {
 		go c.listenToNode(r) // ends with its connection, which close closes
 	}
-	return c.awaitEnd(), nil
+	c.awaitEnd()
+	return c.worst, c.last, nil
 }
 
 // createStep gets the step from the allocator, waiting for others if need be.
@@ -264,7 +266,7 @@ func (c *client) abortPMI(rank, code int, text string) {
 }
 
 // awaitEnd follows the step to its end.
-func (c *client) awaitEnd() int {
+func (c *client) awaitEnd() {
 	left := len(c.nodes)
 	var soon, waited, limit <-chan time.Time
 	if at := c.plan.stepDeadline(c.began); !at.IsZero() {
@@ -306,7 +308,6 @@ func (c *client) awaitEnd() int {
 	if c.head.Send(wire.Frame{Kind: wire.MsgDone}) == nil {
 		_, _ = c.head.Receive() // closed once the resources are free for the next step
 	}
-	return c.worst
 }
 
 // nodeLost notes a node that went away before its tasks had ended.
@@ -314,7 +315,7 @@ func (c *client) nodeLost(e taskEnd) {
 	if e.err == nil {
 		return
 	}
-	c.worst = max(c.worst, exitError)
+	c.countExit(job.ExitCode{Status: exitError})
 	c.printEnds(nil)
 	c.sayLine("error: Node failure on %s", e.from.name)
 	c.terminateStep(engine.ForNodeFailure)
@@ -325,7 +326,7 @@ func (c *client) taskEnded(e taskEnd) {
 	c.ended++
 	e.from.ended++
 	if !c.endedByUs(e) {
-		c.worst = max(c.worst, e.how.Exit.Shell())
+		c.countExit(e.how.Exit)
 	}
 	c.exits.addExit(e)
 	if e.from.ended == len(e.from.ranks) {
@@ -337,10 +338,17 @@ func (c *client) taskEnded(e taskEnd) {
 	}
 }
 
+// countExit lets an end count for the exit code.
+func (c *client) countExit(e job.ExitCode) {
+	if code := e.Shell(); code > c.worst {
+		c.worst, c.last = code, e
+	}
+}
+
 // taskAborted ends the step for a task that asked for it, by MPI_Abort.
 func (c *client) taskAborted(e taskEnd) {
 	c.sayLine("error: task %d aborts the step with code %d %s", e.rank, e.how.Exit.Status, e.how.Text)
-	c.worst = max(c.worst, e.how.Exit.Status, exitError)
+	c.countExit(job.ExitCode{Status: max(e.how.Exit.Status, exitError)})
 	c.terminateStep(engine.OnRequest)
 }
 

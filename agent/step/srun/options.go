@@ -51,15 +51,20 @@ func (o *options) takeOption(opt *srunopt.Option, value string) error {
 	case srunopt.Refused:
 		return fmt.Errorf("--%s: %s", name, opt.StepWhy)
 	case srunopt.Ignored:
-		if !slices.ContainsFunc(o.unused, func(u *srunopt.Option) bool { return u.Name() == name }) {
-			o.unused = append(o.unused, opt)
-		}
+		o.noteUnused(opt)
 		return nil
 	case srunopt.Silent:
 		return nil
 	}
 	o.given[name] = true
 	return o.setOption(name, value)
+}
+
+// noteUnused notes an option without effect, once.
+func (o *options) noteUnused(opt *srunopt.Option) {
+	if !slices.ContainsFunc(o.unused, func(u *srunopt.Option) bool { return u.Name() == opt.Name() }) {
+		o.unused = append(o.unused, opt)
+	}
 }
 
 // setOption sets what an option asks for, by its main name.

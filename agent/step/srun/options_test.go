@@ -59,7 +59,13 @@ func TestOptionsNeverPanic(t *testing.T) {
 			}
 			parsed = append(parsed, o)
 		}
-		p, err := completePlan(a, parsed, func(string) string { return rapid.SampledFrom([]string{"", "1", "2", "x"}).Draw(r, "environment") })
+		var environ []string
+		for _, v := range append(srunopt.Variables(), srunopt.Variable{Name: "SLURM_STEP_GRES"}) {
+			if value := rapid.SampledFrom([]string{"", "", "", "1", "2", "x"}).Draw(r, v.Name); value != "" {
+				environ = append(environ, v.Name+"="+value)
+			}
+		}
+		p, err := completePlan(a, parsed, environ)
 		if err != nil {
 			return
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/coxswain-sched/coxswain/agent/step/barrier"
 	"github.com/coxswain-sched/coxswain/agent/step/env"
 	"github.com/coxswain-sched/coxswain/agent/step/wire"
+	"github.com/coxswain-sched/coxswain/model/srunopt"
 )
 
 // plan is an srun command line, completed from the environment and the allocation.
@@ -43,10 +44,16 @@ func splitComponents(args []string) [][]string {
 
 // completePlan fills in what the command line leaves open and makes the request and the
 // preparation of the step.
-func completePlan(a *step.Alloc, parsed []*options, getenv func(string) string) (*plan, error) {
+func completePlan(a *step.Alloc, parsed []*options, environ []string) (*plan, error) {
+	getenv := lookupIn(environ)
 	p := &plan{alloc: a, first: parsed[0]}
 	for i, o := range parsed {
-		o.fromEnvironment(getenv)
+		if err := o.fromEnvironment(environ); err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			o.inheritFrom(parsed[i-1])
+		}
 		groups := o.where.groups
 		if len(groups) == 0 {
 			groups = []int{0}
@@ -68,7 +75,7 @@ func completePlan(a *step.Alloc, parsed []*options, getenv func(string) string) 
 	p.request.Overlap = first.share.overlap
 	p.request.Exact = first.share.exact
 	p.request.Immediate = first.share.immediate
-	p.prep.Env = env.FilterExport(os.Environ(), first.export)
+	p.prep.Env = env.FilterExport(environ, first.export)
 	p.prep.Umask = syscall.Umask(0o22)
 	syscall.Umask(p.prep.Umask)
 	p.prep.Limits = ownLimits()
@@ -77,47 +84,67 @@ func completePlan(a *step.Alloc, parsed []*options, getenv func(string) string) 
 	return p, nil
 }
 
+// inheritFrom takes over what a component has from the one before where it does not say
+// otherwise, as in Slurm: how output is shown and where it leads.
+func (o *options) inheritFrom(before *options) {
+	s, f := &o.streams, &before.streams
+	s.label = s.label || f.label
+	s.unbuffered = s.unbuffered || f.unbuffered
+	if !o.given["input"] {
+		s.input = f.input
+	}
+	if !o.given["output"] {
+		s.output = f.output
+	}
+	if !o.given["error"] {
+		s.err = f.err
+	}
+	if !o.given["open-mode"] {
+		s.appends = f.appends
+	}
+}
+
+// lookupIn reads an environment as os.Getenv does.
+func lookupIn(environ []string) func(string) string {
+	values := make(map[string]string, len(environ))
+	for _, v := range environ {
+		name, value, _ := strings.Cut(v, "=")
+		values[name] = value
+	}
+	return func(name string) string { return values[name] }
+}
+
 // fromEnvironment takes options that are not on the command line from the
 // environment, where Slurm's srun does.
-func (o *options) fromEnvironment(getenv func(string) string) {
-	take := func(option, variable string) {
-		if v := getenv(variable); v != "" && !o.given[option] {
-			_ = o.setOption(option, v) // a value that cannot be read is as good as none
+func (o *options) fromEnvironment(environ []string) error {
+	for _, set := range srunopt.Settings(environ, true) {
+		name := set.Option.Name()
+		switch {
+		case o.given[name]:
+		case set.Option.Step == srunopt.Ignored:
+			o.noteUnused(set.Option)
+		case set.Option.Step == srunopt.Honoured:
+			if err := o.setOption(name, set.Value); err != nil {
+				return fmt.Errorf("%s=%s: %w", set.Variable, set.Value, err)
+			}
 		}
 	}
-	yes := func(option, variable string, at *bool) {
-		if v := getenv(variable); v != "" && v != "0" && v != "no" && !o.given[option] {
-			*at = true
+	getenv := lookupIn(environ)
+	if n, err := strconv.Atoi(getenv("SLURM_NTASKS_PER_GPU")); err == nil && n > 0 && !o.given["gpus-per-task"] && !o.given["ntasks-per-gpu"] {
+		o.count.perGPU = n // of the job: it binds the tasks of its steps
+	}
+	if gres := getenv("SLURM_STEP_GRES"); gres != "" && !o.given["gres"] && !o.given["gpus"] && !o.given["gpus-per-node"] && !o.given["gpus-per-task"] {
+		if err := setGRES(o, gres); err != nil {
+			return fmt.Errorf("SLURM_STEP_GRES=%s: %w", gres, err)
 		}
 	}
-	take("kill-on-bad-exit", "SLURM_KILL_BAD_EXIT")
-	take("wait", "SLURM_WAIT")
-	take("distribution", "SLURM_DISTRIBUTION")
-	take("gpu-bind", "SLURM_GPU_BIND")
-	if !o.given["gpus-per-task"] {
-		take("ntasks-per-gpu", "SLURM_NTASKS_PER_GPU") // of the job: it binds the tasks of its steps
-	}
-	take("chdir", "SLURM_WORKING_DIR")
-	take("input", "SLURM_STDINMODE")
-	take("output", "SLURM_STDOUTMODE")
-	take("error", "SLURM_STDERRMODE")
-	take("open-mode", "SLURM_OPEN_MODE")
-	take("mpi", "SLURM_MPI_TYPE")
-	take("export", "SRUN_EXPORT_ENV")
-	if getenv("SRUN_EXPORT_ENV") == "" {
-		take("export", "SLURM_EXPORT_ENV")
-	}
-	yes("label", "SLURM_LABELIO", &o.streams.label)
-	yes("unbuffered", "SLURM_UNBUFFEREDIO", &o.streams.unbuffered)
-	yes("exact", "SLURM_EXACT", &o.share.exact)
-	yes("overlap", "SLURM_OVERLAP", &o.share.overlap)
-	yes("overcommit", "SLURM_OVERCOMMIT", &o.share.overcommit)
 	if o.count.perGPU > 0 && o.gpu.bind == "" {
 		o.gpu.bind = "single:" + strconv.Itoa(o.count.perGPU)
 	}
 	if o.given["cpus-per-task"] || o.given["gpus-per-task"] || o.given["threads-per-core"] {
 		o.share.exact = true
 	}
+	return nil
 }
 
 // addComponent adds one component on one group.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/agent/step"
 	"github.com/coxswain-sched/coxswain/model/getopt"
+	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/srunopt"
 )
 
@@ -23,18 +24,13 @@ const (
 // errNoCommand is a command line without a program.
 var errNoCommand = errors.New("No command given to execute.")
 
-// Main is srun with its arguments (without the command's name). The result is
+// Main is srun inside of a job, with its arguments (without the command's name). The result is
 // its exit code: the highest of the step's tasks, 128 + signal for a task that a
 // signal ended.
 func Main(args []string, stdio step.Stdio) int {
-	say := func(format string, v ...any) { fmt.Fprintf(stdio.Err, "srun: "+format+"\n", v...) }
-	var parsed []*options
-	for _, words := range splitComponents(args) {
-		o := newOptions()
-		if err := parseSrun(o, words); err != nil {
-			return reportError(say, stdio.Err, err)
-		}
-		parsed = append(parsed, o)
+	parsed, err := parseComponents(args)
+	if err != nil {
+		return reportError(stdio.Err, err)
 	}
 	first := parsed[0]
 	switch {
@@ -45,30 +41,82 @@ func Main(args []string, stdio step.Stdio) int {
 		fmt.Fprintln(stdio.Out, "srun of coxswain, as slurm 24.11")
 		return 0
 	case first.mpi == "list":
-		fmt.Fprint(stdio.Out, "MPI plugin types are...\n\tnone\n\tpmi1\n")
+		fmt.Fprint(stdio.Out, mpiTypes)
 		return 0
 	}
 	a, err := step.LoadOwn(first.job)
 	if err != nil {
-		return reportError(say, stdio.Err, err)
+		return reportError(stdio.Err, err)
 	}
-	p, err := completePlan(a, parsed, os.Getenv)
-	if err != nil {
-		return reportError(say, stdio.Err, err)
-	}
-	if !first.show.quiet {
-		p.printWarnings(say, parsed)
-	}
-	signal.Ignore(syscall.SIGPIPE) // who stops reading our output does not end the step
-	code, err := newClient(p, stdio).run()
-	if err != nil {
-		return reportError(say, stdio.Err, err)
-	}
+	code, _ := runParsed(&Invocation{Alloc: a, Environ: os.Environ(), Stdio: stdio}, parsed)
 	return code
 }
 
+// mpiTypes is the text of --mpi=list.
+const mpiTypes = "MPI plugin types are...\n\tnone\n\tpmi1\n"
+
+// Invocation is srun with an allocation that is known.
+type Invocation struct {
+	Alloc   *step.Alloc
+	Args    []string // without the command's name
+	Environ []string // NAME=VALUE, with the variables of the allocation
+	Stdio   step.Stdio
+}
+
+// Run runs the step. Errors are printed. The results are srun's exit code and how the task of
+// the highest exit code ended.
+func (v *Invocation) Run() (int, job.ExitCode) {
+	parsed, err := parseComponents(v.Args)
+	if err != nil {
+		code := reportError(v.Stdio.Err, err)
+		return code, job.ExitCode{Status: code}
+	}
+	return runParsed(v, parsed)
+}
+
+// CheckOptions reports whether the options of a step can be read; if not, the error is printed
+// and the code is srun's exit code.
+func CheckOptions(args []string, w io.Writer) (code int, ok bool) {
+	o := newOptions()
+	if err := parseSrun(o, args); err != nil {
+		return reportError(w, err), false
+	}
+	return 0, true
+}
+
+func runParsed(v *Invocation, parsed []*options) (int, job.ExitCode) {
+	p, err := completePlan(v.Alloc, parsed, v.Environ)
+	if err == nil {
+		if !p.first.show.quiet {
+			p.printWarnings(v.Stdio.Err, parsed)
+		}
+		signal.Ignore(syscall.SIGPIPE) // who stops reading our output does not end the step
+		var code int
+		var worst job.ExitCode
+		if code, worst, err = newClient(p, v.Stdio).run(); err == nil {
+			return code, worst
+		}
+	}
+	code := reportError(v.Stdio.Err, err)
+	return code, job.ExitCode{Status: code}
+}
+
+// parseComponents reads the options of every component.
+func parseComponents(args []string) ([]*options, error) {
+	var parsed []*options
+	for _, words := range splitComponents(args) {
+		o := newOptions()
+		if err := parseSrun(o, words); err != nil {
+			return nil, err
+		}
+		parsed = append(parsed, o)
+	}
+	return parsed, nil
+}
+
 // printWarnings says what was changed or has no effect.
-func (p *plan) printWarnings(say func(string, ...any), parsed []*options) {
+func (p *plan) printWarnings(w io.Writer, parsed []*options) {
+	say := func(format string, v ...any) { fmt.Fprintf(w, "srun: "+format+"\n", v...) }
 	for _, w := range p.warnings {
 		say("%s", w)
 	}
@@ -87,7 +135,8 @@ func (p *plan) printWarnings(say func(string, ...any), parsed []*options) {
 }
 
 // reportError prints an error as srun does, and gives its exit code.
-func reportError(say func(string, ...any), w io.Writer, err error) int {
+func reportError(w io.Writer, err error) int {
+	say := func(format string, v ...any) { fmt.Fprintf(w, "srun: "+format+"\n", v...) }
 	var mistake *getopt.Error
 	var usage *usageError
 	switch {

@@ -100,15 +100,6 @@ var jobFields = map[string]func(u *fastclient.Object, value string, now time.Tim
 	},
 }
 
-// sentenceOfField is what Slurm says where the new value of a field is refused.
-var sentenceOfField = map[string]string{
-	"timelimit": "Requested time limit is invalid (missing or exceeds some limit)", "timemin": "Invalid time-min specification (exceeds job's time or other limits)",
-	"partition": "Invalid partition name specified", "account": "Invalid account or account/partition combination specified", "qos": "Invalid qos specification",
-	"dependency": "Job dependency problem", "features": "Invalid feature specification", "starttime": "Invalid time specified", "deadline": "Invalid time specified",
-	"numnodes": "Node count specification invalid", "minnodes": "Node count specification invalid",
-	"reqnodelist": "Invalid node name specified", "nodelist": "Invalid node name specified", "excnodelist": "Invalid node name specified",
-}
-
 func orDefault(v, otherwise string) string {
 	if v == "" {
 		return otherwise
@@ -131,7 +122,7 @@ func setNumber(field string) func(*fastclient.Object, string, time.Time) error {
 	return func(u *fastclient.Object, v string, _ time.Time) error {
 		n, err := strconv.ParseInt(v, 10, 64)
 		if err != nil {
-			return fault.New(fault.Invalid, "not a whole number")
+			return err
 		}
 		u.Int(field, n)
 		return nil
@@ -164,12 +155,14 @@ func setCount(field string) func(*fastclient.Object, string, time.Time) error {
 	return func(u *fastclient.Object, v string, _ time.Time) error {
 		low, high, ranged := strings.Cut(v, "-")
 		a, err := strconv.Atoi(low)
-		b := a
-		if ranged && err == nil {
-			b, err = strconv.Atoi(high)
-		}
 		if err != nil {
-			return fault.New(fault.Invalid, "neither a number nor a range such as 2-4")
+			return err
+		}
+		b := a
+		if ranged {
+			if b, err = strconv.Atoi(high); err != nil {
+				return err
+			}
 		}
 		var o fastclient.Object
 		o.Int("min", int64(a))
@@ -215,11 +208,7 @@ func (s *command) updateJob(ids string, fields []pair) error {
 	o.Raw("select", fastclient.Select(sel))
 	o.Text("verb", "update")
 	o.Raw("update", u.End())
-	sentence := ""
-	if len(fields) == 1 {
-		sentence = sentenceOfField[fields[0].name]
-	}
-	return s.sendChange("update", sentence, o.End())
+	return s.sendChange(o.End())
 }
 
 // changeTimeLimit changes a time limit by an amount: TimeLimit+=10, TimeLimit=-5.

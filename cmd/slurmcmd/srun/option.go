@@ -1,8 +1,9 @@
 package srun
 
 import (
-	"os/exec"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -10,50 +11,83 @@ import (
 	"github.com/coxswain-sched/coxswain/model/srunopt"
 )
 
-// line is srun's command line, taken apart.
+// line is srun's command line with its environment, taken apart.
 type line struct {
 	options        []string // those that the server reads
+	step           []string // those of the step
 	command        []string
+	job            string // --jobid: of the job in which the step is to run; empty: a new one
 	unused         []*srunopt.Option
-	quiet          bool
+	given          map[string]bool // main names of options on the command line
+	quiet, verbose bool
 	help, version  bool
 	testOnly       bool
-	output, errors bool // --output or --error was given
-	input          bool
-	clusters       *string // value of --clusters, if it was given
-	spread         bool    // an option was given that may make more than one task
+	clusters       *string       // value of --clusters, if it was given
+	killBad        bool          // --kill-on-bad-exit
+	immediate      time.Duration // --immediate; 0: not given
 }
 
-// parseLine takes the command line apart: options up to the first word that is none.
-func parseLine(args []string) (*line, error) {
-	l := &line{}
+// parseLine takes the command line apart: options up to the first word that is none. Variables
+// of the environment stand for options that are not on it.
+func parseLine(args, environ []string) (*line, error) {
+	l := &line{given: make(map[string]bool)}
+	if l.job = srunopt.JobOf(args, environ); l.job != "" {
+		return l, nil // the step's code reads the options
+	}
+	if err := l.readOptions(args); err != nil {
+		return nil, err
+	}
+	for _, set := range srunopt.Settings(environ, false) {
+		if l.given[set.Option.Name()] || isMemory(set.Option.Name()) && slices.ContainsFunc(memoryOptions, func(o string) bool { return l.given[o] }) {
+			continue
+		}
+		word := "--" + set.Option.Long
+		if set.HasValue {
+			word += "=" + set.Value
+		}
+		if err := l.takeOption(set.Option, set.Value, []string{word}); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// memoryOptions exclude each other: one on the command line outranks another's variable.
+var memoryOptions = []string{"mem", "mem-per-cpu", "mem-per-gpu"}
+
+func isMemory(option string) bool { return slices.Contains(memoryOptions, option) }
+
+// readOptions reads the words of the command line.
+func (l *line) readOptions(args []string) error {
+	if slices.Contains(args, ":") {
+		return fault.New(fault.Unsupported, "several components (:) outside of a job are not built yet").Advise("sbatch with srun inside")
+	}
 	scan := getopt.New(srunopt.Table{}, args)
 	for {
 		it := scan.Next()
 		switch it.Kind {
 		case getopt.End:
-			return l, nil
+			return nil
 		case getopt.Terminator:
 			l.command = args[it.Next:]
-			return l, nil
+			return nil
 		case getopt.Plain:
-			if args[it.Word] == ":" {
-				return nil, fault.New(fault.Unsupported, "several components (:) outside of a job are not built yet").Advise("sbatch with srun inside")
-			}
 			l.command = args[it.Word:]
-			return l, nil
+			return nil
 		case getopt.Found:
-			if err := l.takeOption(&srunopt.All()[it.Index], &it); err != nil {
-				return nil, err
+			opt := &srunopt.All()[it.Index]
+			l.given[opt.Name()] = true
+			if err := l.takeOption(opt, it.Value, wordsOf(opt, &it)); err != nil {
+				return err
 			}
 		default:
-			return nil, &slurmcmd.UsageError{Text: it.Err().Error(), Near: srunopt.NearestTo(&it)}
+			return &slurmcmd.UsageError{Text: it.Err().Error(), Near: srunopt.NearestTo(&it)}
 		}
 	}
 }
 
-// takeOption enters an option, as the table says.
-func (l *line) takeOption(opt *srunopt.Option, it *getopt.Item) error {
+// takeOption enters an option, as the table says. words are how it was written.
+func (l *line) takeOption(opt *srunopt.Option, value string, words []string) error {
 	name := opt.Name()
 	switch opt.Job {
 	case srunopt.Refused:
@@ -62,33 +96,48 @@ func (l *line) takeOption(opt *srunopt.Option, it *getopt.Item) error {
 		return slurmcmd.Textf("--%s option invalid for job allocation request", name)
 	case srunopt.Ignored:
 		l.unused = append(l.unused, opt)
-	case srunopt.Submitted:
-		l.options = append(l.options, wordsOf(opt, it)...)
-		l.spread = l.spread || mayMakeTasks(name)
+	}
+	if opt.GoesToServer() {
+		l.options = append(l.options, words...)
+	}
+	if opt.GoesToStep() {
+		l.step = append(l.step, words...)
 	}
 	switch name {
 	case "quiet":
 		l.quiet = true
+	case "verbose":
+		l.verbose = true
 	case "help", "usage":
 		l.help = true
 	case "version":
 		l.version = true
 	case "test-only":
 		l.testOnly = true
-	case "output":
-		l.output = true
-	case "error":
-		l.errors = true
-	case "input":
-		l.input = true
 	case "clusters":
-		l.clusters = &it.Value
+		l.clusters = &value
+	case "kill-on-bad-exit":
+		l.killBad = value != "0"
+	case "immediate":
+		return l.setImmediate(value)
 	}
 	return nil
 }
 
-// wordsOf writes an option for the server, which reads it as one of sbatch's: its name
-// in full, and its value where it was.
+// setImmediate reads how long the job may wait: seconds, one if none are said.
+func (l *line) setImmediate(value string) error {
+	if value == "" {
+		value = "1"
+	}
+	d, err := time.ParseDuration(value + "s")
+	if err != nil || d < 0 || strings.Contains(value, ".") {
+		return slurmcmd.Textf("Invalid numeric value %q for --immediate.", value)
+	}
+	l.immediate = max(d, time.Millisecond)
+	return nil
+}
+
+// wordsOf writes an option anew: its name in full, and its value where it was.
 func wordsOf(opt *srunopt.Option, it *getopt.Item) []string {
 	word := "--" + opt.Long
 	if it.Letter {
@@ -103,38 +152,4 @@ func wordsOf(opt *srunopt.Option, it *getopt.Item) []string {
 		return []string{word + it.Value}
 	}
 	return []string{word + "=" + it.Value}
-}
-
-// mayMakeTasks reports whether an option may make more than one task, or give tasks what a
-// batch script does not get.
-func mayMakeTasks(name string) bool {
-	switch name {
-	case "cpus-per-task", "mem-per-cpu", "cpus-per-gpu", "mem-per-gpu":
-		return false
-	}
-	for _, part := range []string{"node", "task", "per-", "distribution", "overcommit", "bind", "switches", "hint", "contiguous"} {
-		if strings.Contains(name, part) {
-			return true
-		}
-	}
-	return false
-}
-
-// isSingleTask reports whether the command is one task: it then runs as the batch script of
-// its job, which starts sooner than a step would.
-func (l *line) isSingleTask() bool { return !l.spread }
-
-// batchScript is the batch script that runs the command in its own place, and a name.
-func (l *line) batchScript() (name, text string) {
-	name = l.command[0]
-	if at, err := exec.LookPath(name); err == nil {
-		name = at
-	}
-	var b strings.Builder
-	b.WriteString("#!/bin/sh\nexec")
-	for _, w := range l.command {
-		b.WriteString(" '" + strings.ReplaceAll(w, "'", `'\''`) + "'")
-	}
-	b.WriteByte('\n')
-	return name, b.String()
 }

@@ -3,6 +3,7 @@ package srun
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -16,44 +17,58 @@ import (
 	"github.com/coxswain-sched/coxswain/spec/sbatch"
 )
 
-// TestParse: options of srun that sbatch has go on, others are taken or refused.
+// TestParse: options go to the server, to the step or to both, or are refused.
 func TestParse(t *testing.T) {
-	for _, c := range []struct{ line, options, command, err string }{
-		{"hostname -s", "", "hostname -s", ""},
-		{"-N2 -n 4 --mem=1G hostname", "-N2 -n 4 --mem=1G", "hostname", ""},
-		{"--time 5 -- hostname -l", "--time 5", "hostname -l", ""},
-		{"--mpi=none --mpi none -u -K1 -W 5 -J x cmd", "-J x", "cmd", ""},
-		{"--cpu-bind cores --exact cmd", "", "cmd", ""},
-		{"--exclusive cmd", "--exclusive", "cmd", ""},
-		{"-l cmd", "", "", "--label outside of a job is not built yet"},
-		{"--pty bash", "", "", "--pty outside of a job is not built yet"},
-		{"-N1 a : -N2 b", "-N1", "a : -N2 b", ""},
-		{"-N1 : -N2 b", "", "", "several components (:) outside of a job are not built yet"},
-		{"-N1", "-N1", "", ""},
-		{"-uN2 cmd", "-N2", "cmd", ""},
-		{"--nodeli n2 --quie cmd", "--nodelist n2 --quiet", "cmd", ""},
-		{"-Qv -k cmd", "-Q -v -k", "cmd", ""},
-		{"--cpu_bind=cores cmd", "", "cmd", ""},
-		{"--container-image x cmd", "--container-image x", "cmd", ""},
-		{"--x11=all cmd", "", "", "--x11 outside of a job is not built yet"},
-		{"--labe cmd", "", "", "--label outside of a job is not built yet"},
-		{"-r1 cmd", "", "", "--relative option invalid for job allocation request"},
-		{"--array=1-3 cmd", "", "", "unrecognized option '--array=1-3'"},
-		{"--dependencies=afterok:1 cmd", "", "", "unrecognized option '--dependencies=afterok:1'"},
-		{"--mem", "", "", "option '--mem' requires an argument"},
+	for _, c := range []struct{ line, environ, options, step, command, err string }{
+		{"hostname -s", "", "", "", "hostname -s", ""},
+		{"-N2 -n 4 --mem=1G hostname", "", "-N2 -n 4 --mem=1G", "", "hostname", ""},
+		{"--time 5 -- hostname -l", "", "--time 5", "", "hostname -l", ""},
+		{"--mpi=none -u -K1 -W 5 -J x cmd", "", "-J x", "--mpi=none -u -K1 -W 5 -J x", "cmd", ""},
+		{"--cpu-bind cores --exact cmd", "", "", "--cpu-bind cores --exact", "cmd", ""},
+		{"--exclusive -c2 cmd", "", "--exclusive -c2", "-c2", "cmd", ""},
+		{"-l -o f.%t -i1 --multi-prog f", "", "", "-l -o f.%t -i1 --multi-prog", "f", ""},
+		{"--pty bash", "", "", "", "", "--pty outside of a job is not built yet"},
+		{"-N1 a : -N2 b", "", "", "", "", "several components (:) outside of a job are not built yet"},
+		{"-N1", "", "-N1", "", "", ""},
+		{"-uN2 cmd", "", "-N2", "-u", "cmd", ""},
+		{"--nodeli n2 --quie cmd", "", "--nodelist n2 --quiet", "--quiet", "cmd", ""},
+		{"-Qv -k cmd", "", "-Q -v -k", "-Q -v", "cmd", ""},
+		{"--cpu_bind=cores cmd", "", "", "--cpu_bind=cores", "cmd", ""},
+		{"--container-image x cmd", "", "--container-image x", "", "cmd", ""},
+		{"--x11=all cmd", "", "", "", "", "--x11 outside of a job is not built yet"},
+		{"-r1 cmd", "", "", "", "", "--relative option invalid for job allocation request"},
+		{"--array=1-3 cmd", "", "", "", "", "unrecognized option '--array=1-3'"},
+		{"--dependencies=afterok:1 cmd", "", "", "", "", "unrecognized option '--dependencies=afterok:1'"},
+		{"--mem", "", "", "", "", "option '--mem' requires an argument"},
+		{"-Ix cmd", "", "", "", "", "Invalid numeric value \"x\" for --immediate."},
+		{"-n2 cmd", "SLURM_NTASKS=4 SLURM_PARTITION=p SLURM_LABELIO=1 SLURM_WAIT=3", "-n2 --partition=p", "--label --wait=3", "cmd", ""},
+		{"cmd", "SLURM_LABELIO=0 SLURM_NNODES=2 SLURM_JOB_NUM_NODES=3 SLURM_DISTRIBUTION=plane SLURM_DIST_PLANESIZE=2", "--distribution=plane=2 --nodes=2", "--distribution=plane=2", "cmd", ""},
+		{"--mem-per-cpu=1 cmd", "SLURM_MEM_PER_NODE=5", "--mem-per-cpu=1", "", "cmd", ""},
+		{"cmd", "SLURM_REQ_SWITCH=2 SLURM_WAIT4SWITCH=10", "--switches=2@10", "", "cmd", ""},
 	} {
-		l, err := parseLine(strings.Fields(c.line))
+		l, err := parseLine(strings.Fields(c.line), strings.Fields(c.environ))
 		text := ""
 		if err != nil {
 			text, l = err.Error(), &line{}
 		}
-		if got := strings.Join(l.options, " "); got != c.options || strings.Join(l.command, " ") != c.command || text != c.err {
-			t.Errorf("%s: options %q, command %q, error %q", c.line, got, l.command, text)
+		if got, step := strings.Join(l.options, " "), strings.Join(l.step, " "); got != c.options || step != c.step || strings.Join(l.command, " ") != c.command || text != c.err {
+			t.Errorf("%s: options %q, step %q, command %q, error %q", c.line, got, step, l.command, text)
 		}
 	}
 }
 
-// serverWith is a server at which a job prints and ends.
+// TestJob: --jobid and its variable name the job of the step.
+func TestJob(t *testing.T) {
+	for _, c := range []struct{ line, environ, want string }{
+		{"--jobid=7 -r1 cmd", "", "7"}, {"--jobi 7_1 cmd", "SLURM_JOB_ID=8", "7_1"}, {"cmd --jobid=7", "SLURM_JOB_ID=8", "8"}, {"cmd", "SLURM_JOB_ID=", ""},
+	} {
+		if l, err := parseLine(strings.Fields(c.line), strings.Fields(c.environ)); err != nil || l.job != c.want {
+			t.Errorf("%s: %+v, %v", c.line, l, err)
+		}
+	}
+}
+
+// serverWith is a server at which a job runs its step itself, prints and ends.
 func serverWith(t *testing.T, end api.Job) (*slurmcmdtest.Server, *api.Submit) {
 	t.Helper()
 	s := slurmcmdtest.New(t)
@@ -66,73 +81,23 @@ func serverWith(t *testing.T, end api.Job) (*slurmcmdtest.Server, *api.Submit) {
 		}
 		return api.Submitted{ID: 7}
 	})
-	s.Answer["GET /v1/jobs/7/wait"] = slurmcmdtest.Func(func(string) any {
-		// Two tasks write into the pipes as two processes would.
-		for i, text := range []string{"one\n", "two\n"} {
-			for _, stream := range []string{"output", "error"} {
-				if n := slices.IndexFunc(sent.Args, func(a string) bool { return strings.HasPrefix(a, "--"+stream+"=") }); n >= 0 {
-					_, name, _ := strings.Cut(sent.Args[n], "=")
-					f, err := os.OpenFile(name, os.O_WRONLY, 0)
-					if err != nil {
-						t.Error(i, err)
-						continue
-					}
-					_, _ = f.WriteString(text)
-					f.Close()
-				}
-			}
-		}
-		return end
-	})
+	s.Answer["GET /v1/jobs/7/wait"] = end
 	return s, sent
 }
 
-// TestSession: the tasks' output is shown and the job's exit code passed on.
-func TestSession(t *testing.T) {
+// TestSubmission: what the server gets.
+func TestSubmission(t *testing.T) {
 	s, sent := serverWith(t, api.Job{State: "FAILED", Exit: job.ExitCode{Status: 3}})
-	r := s.Run(Main, "", "-N2", "hostname", "-s")
-	if want := (slurmcmdtest.Result{Out: "one\ntwo\n", Err: "one\ntwo\n", Code: 3}); r != want {
-		t.Errorf("got %+v, want %+v", r, want)
+	if r := s.Run(Main, "", "-N2", "-l", "-K", "hostname", "-s"); r != (slurmcmdtest.Result{Code: 3}) {
+		t.Errorf("got %+v", r)
 	}
-	if sent.Form != api.FormCommand || !slices.Equal(sent.Command, []string{"hostname", "-s"}) || !slices.Contains(sent.Args, "-N2") || !slices.Contains(sent.Args, "--job-name=hostname") {
+	switch {
+	case sent.Form != api.FormCommand, !slices.Equal(sent.Command, []string{"hostname", "-s"}), !slices.Equal(sent.Args, []string{"--job-name=hostname", "-N2"}),
+		!slices.Equal(sent.Step, []string{"-l", "-K"}), sent.KillBad == nil || !*sent.KillBad, filepath.Base(sent.Client) != "client":
 		t.Errorf("asked for %+v", sent)
 	}
 	if left, _ := os.ReadDir(os.Getenv("TMPDIR")); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
-	}
-}
-
-// TestSingle: one task runs as the batch script, its words as they were given.
-func TestSingle(t *testing.T) {
-	s, sent := serverWith(t, api.Job{State: "FAILED", Exit: job.ExitCode{Status: 3}, Claims: []api.Claim{{Node: "n1"}}})
-	r := s.Run(Main, "", "-t", "5", "sh", "-c", "it's; $HOME")
-	if r.Code != 3 || r.Err != "one\ntwo\nsrun: error: n1: task 0: Exited with exit code 3\n" {
-		t.Errorf("got %+v", r)
-	}
-	if sent.Form != api.FormSbatch || sent.Text != "#!/bin/sh\nexec 'sh' '-c' 'it'\\''s; $HOME'\n" || !strings.HasSuffix(sent.File, "/sh") {
-		t.Errorf("asked for %+v", sent)
-	}
-	for line, single := range map[string]bool{
-		"-t 5 -c 4 --mem=1G -p x --gpus=1 a": true, "-N2 a": false, "-n1 a": false, "--ntasks 4 a": false, "--gpus-per-task=1 a": false, "-w n1 a": false,
-	} {
-		if l, err := parseLine(strings.Fields(line)); err != nil || l.isSingleTask() != single {
-			t.Errorf("%s: single is %v, %v", line, l.isSingleTask(), err)
-		}
-	}
-}
-
-// TestOwnOutput: with --output nothing is read here.
-func TestOwnOutput(t *testing.T) {
-	s, sent := serverWith(t, api.Job{State: "COMPLETED"})
-	name := t.TempDir() + "/out"
-	if err := os.WriteFile(name, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if r := s.Run(Main, "", "-o", name, "true"); r != (slurmcmdtest.Result{}) {
-		t.Errorf("got %+v", r)
-	}
-	if slices.ContainsFunc(sent.Args, func(a string) bool { return strings.Contains(a, "cox-srun") }) {
-		t.Errorf("asked for %q", sent.Args)
 	}
 }
 
@@ -148,7 +113,7 @@ func TestEnds(t *testing.T) {
 		{api.Job{State: "FAILED", Message: "no such file", Exit: job.ExitCode{Status: 2}}, "srun: error: job 7 FAILED: no such file\n", 2},
 	} {
 		s, _ := serverWith(t, c.end)
-		r := s.Run(Main, "", "-o", "/dev/null", "-e", "/dev/null", "true")
+		r := s.Run(Main, "", "true")
 		if r.Err != c.text || r.Code != c.code {
 			t.Errorf("%s: got %+v, want exit %d and %q", c.end.State, r, c.code, c.text)
 		}
@@ -208,7 +173,7 @@ func TestSubmittedOptionsAreKnown(t *testing.T) {
 		i := slices.IndexFunc(sbatch.Table(), func(s sbatch.Option) bool { return s.Name == o.Long })
 		plugin := strings.Contains(o.Long, "container-") || o.Long == "power"
 		switch {
-		case o.Job != srunopt.Submitted || i < 0 && plugin:
+		case !o.GoesToServer() || i < 0 && plugin:
 		case i < 0:
 			t.Errorf("sbatch has no --%s", o.Long)
 		case sbatch.Table()[i].Arg != o.Arg || sbatch.Table()[i].Short != o.Short:

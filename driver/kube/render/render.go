@@ -303,6 +303,8 @@ func (a *Attempt) CheckJob() error {
 		return optionError("chdir", "give an absolute one", "the working directory %q is not absolute", s.WorkDir)
 	case s.Program.Kind != job.Batch && s.Program.Kind != job.Direct:
 		return optionError("program", "use a script or a command", "%q is no kind of program", s.Program.Kind)
+	case len(s.Program.Step) > 0:
+		return optionError("step", "leave it out, or submit a script that calls srun with it", "srun's %s is not served for a command in a pool of Kubernetes: its pods run the command without srun", s.Program.Step[0])
 	case slices.ContainsFunc(l.Env, func(v string) bool { return strings.ContainsRune(v, 0) }):
 		return optionError("export", "leave that variable out", "the environment holds a NUL byte")
 	case s.PodPerTask():

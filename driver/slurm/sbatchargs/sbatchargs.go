@@ -338,8 +338,10 @@ func directScript(s *job.Spec) []byte {
 	if s.Image != "" {
 		b.WriteString(" --container-image=" + shellWord(s.Image))
 	}
-	for _, arg := range s.Program.Args {
-		b.WriteString(" " + shellWord(arg))
+	for _, words := range [][]string{s.Program.Step, s.Program.Args} {
+		for _, w := range words {
+			b.WriteString(" " + shellWord(w))
+		}
 	}
 	b.WriteString("\n")
 	return b.Bytes()

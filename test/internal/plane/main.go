@@ -25,6 +25,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/agent/step"
 	"github.com/coxswain-sched/coxswain/agent/step/barrier"
+	"github.com/coxswain-sched/coxswain/agent/step/holder"
 	"github.com/coxswain-sched/coxswain/agent/step/srun"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sacct"
@@ -33,7 +34,9 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/scontrol"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sinfo"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/squeue"
+	slurmsrun "github.com/coxswain-sched/coxswain/cmd/slurmcmd/srun"
 	"github.com/coxswain-sched/coxswain/driver/local"
+	"github.com/coxswain-sched/coxswain/model/srunopt"
 	"github.com/coxswain-sched/coxswain/server/config"
 	"github.com/coxswain-sched/coxswain/server/daemon"
 )
@@ -43,7 +46,7 @@ type Fault func(*daemon.Options)
 
 // commands are Slurm's commands that ask a server.
 var commands = map[string]func([]string, slurmcmd.Stdio) int{
-	"sbatch": sbatch.Main, "squeue": squeue.Main, "scancel": scancel.Main, "sinfo": sinfo.Main, "sacct": sacct.Main, "scontrol": scontrol.Main,
+	"srun": slurmsrun.Main, "sbatch": sbatch.Main, "squeue": squeue.Main, "scancel": scancel.Main, "sinfo": sinfo.Main, "sacct": sacct.Main, "scontrol": scontrol.Main,
 }
 
 // Main is TestMain: the test binary is also every other program of a plane. Faults are
@@ -51,7 +54,7 @@ var commands = map[string]func([]string, slurmcmd.Stdio) int{
 func Main(m *testing.M, faults map[string]Fault) {
 	name := filepath.Base(os.Args[0])
 	switch {
-	case name == "srun":
+	case name == "srun" && step.IsOwn(srunopt.JobOf(os.Args[1:], os.Environ()), os.Getenv):
 		os.Exit(srun.Main(os.Args[1:], step.Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 	case commands[name] != nil:
 		os.Exit(commands[name](os.Args[1:], slurmcmd.Stdio{Environ: os.Environ()}))
@@ -59,6 +62,8 @@ func Main(m *testing.M, faults map[string]Fault) {
 		os.Exit(local.SuperviseMain(os.Args[2:]))
 	case len(os.Args) > 2 && os.Args[1] == "task-init":
 		os.Exit(barrier.Main(os.Args[2:]))
+	case len(os.Args) > 2 && os.Args[1] == holder.Command:
+		os.Exit(holder.Main(os.Args[2:]))
 	case len(os.Args) == 4 && os.Args[1] == serverArg:
 		os.Exit(serverMain(os.Args[2], faults[os.Args[3]]))
 	}

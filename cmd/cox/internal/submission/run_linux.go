@@ -114,6 +114,11 @@ func (f *runFlags) runJobs(a *cli.App, cmd *cobra.Command, args []string) (int, 
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	input, closeInput, err := passInput(requests)
+	if err != nil {
+		return 0, err
+	}
+	defer closeInput()
 	signals := make(chan os.Signal, 2)
 	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		if !signal.Ignored(sig) { // as under nohup, or in the background of a script
@@ -135,6 +140,9 @@ func (f *runFlags) runJobs(a *cli.App, cmd *cobra.Command, args []string) (int, 
 		jobs, err := f.submissions(cmd, sources, requests)
 		if err != nil {
 			return 0, err
+		}
+		if input != "" {
+			jobs[0].Args = append(jobs[0].Args, "--input="+input)
 		}
 		q := localrun.Queued{Client: server, Jobs: jobs}
 		if cmd.Flags().Changed("grace") {

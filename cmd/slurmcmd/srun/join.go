@@ -1,0 +1,82 @@
+package srun
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/agent/step/env"
+	stepsrun "github.com/coxswain-sched/coxswain/agent/step/srun"
+	"github.com/coxswain-sched/coxswain/api/address"
+	"github.com/coxswain-sched/coxswain/api/fastclient"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
+	"github.com/coxswain-sched/coxswain/model/fault"
+)
+
+// joinJob runs a step in a job that runs, for --jobid and SLURM_JOB_ID. Where the job's nodes are
+// of this machine, the step's code runs in this process, else on the job's first node.
+func joinJob(c *slurmcmd.Command, job string, args []string) error {
+	addr, err := address.Find("", "")
+	if err != nil {
+		return err
+	}
+	file, err := allocFile(addr, job)
+	switch {
+	case slurmcmd.IsNotFound(err):
+		return slurmcmd.Textf("Unable to confirm allocation for job %s: Invalid job id specified", job)
+	case err != nil:
+		return err
+	}
+	in, err := inputFile(c.In)
+	if err != nil {
+		return err
+	}
+	a, err := step.Load(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		code, err := fastclient.New(addr).Exec(job, append([]string{"srun"}, args...), in, c.Raw, c.Err)
+		c.Code = code.Shell()
+		return err
+	case err != nil:
+		return err
+	}
+	call := &stepsrun.Invocation{Alloc: a, Args: args, Environ: env.Allocation(a, c.Environ()), Stdio: step.Stdio{In: in, Out: c.Raw, Err: c.Err}}
+	c.Code, _ = call.Run()
+	return nil
+}
+
+// startLimit is how long a job that has its nodes may take to run on them.
+const startLimit = 10 * time.Second
+
+// allocFile asks the first node of a job for the name of its allocation's file. A job that
+// is being started on its nodes is waited for.
+func allocFile(addr address.Address, job string) (string, error) {
+	idle := 0 // answers in a row that the job does not run
+	for limit := time.Now().Add(startLimit); ; time.Sleep(20 * time.Millisecond) {
+		var out, errs bytes.Buffer
+		code, err := fastclient.New(addr).Exec(job, []string{"/bin/sh", "-c", `printf %s "$` + step.AllocVariable + `"`}, nil, &out, &errs)
+		isEarly := fault.KindOf(err) == fault.Conflict && time.Now().Before(limit)
+		if idle++; isEarly && isRunning(addr, job) {
+			idle = 0
+		}
+		switch {
+		case isEarly && idle < 3:
+		case err != nil:
+			return "", err
+		case !code.OK() || out.Len() == 0:
+			return "", slurmcmd.Textf("Unable to confirm allocation for job %s: its first node does not name it %s", job, errs.String())
+		default:
+			return out.String(), nil
+		}
+	}
+}
+
+// isRunning reports whether a job has its nodes.
+func isRunning(addr address.Address, job string) bool {
+	c := fastclient.New(addr)
+	defer c.Close()
+	v, err := c.JSON("GET", "/v1/jobs/"+fastclient.Segment(job), nil)
+	return err == nil && v.Get("state").Text() == "RUNNING"
+}
