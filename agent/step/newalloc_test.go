@@ -32,9 +32,13 @@ func TestNewAlloc(t *testing.T) {
 		Groups: []job.TaskGroup{{CPUsPerTask: 1}, {TasksPerNode: 1}}, Program: job.Program{Kind: job.Batch, ScriptName: "train.sh", Args: []string{"x"}},
 		WorkDir: "/w", TimeLimit: time.Hour, Source: job.Source{Given: map[string]string{"reservation": "r"}},
 	}}
-	at := Place{Dir: t.TempDir(), Socket: func(i int) string { return "/s" + string(rune('0'+i)) }}
+	at := Place{Dir: t.TempDir(), Socket: func(i int) string { return "/s" + string(rune('0'+i)) }, Cluster: "lab"}
 	a, err := NewAlloc(j, claims, nodes, at, time.Unix(100, 0))
-	if err != nil {
+	if err != nil || a.Cluster != "lab" {
+		t.Fatal(a.Cluster, err)
+	}
+	at.Cluster = ""
+	if a, err = NewAlloc(j, claims, nodes, at, time.Unix(100, 0)); err != nil {
 		t.Fatal(err)
 	}
 	dev := func(i int, typ, uuid string, share int, shown deviceenv.Device) AllocDevice {
@@ -56,7 +60,7 @@ func TestNewAlloc(t *testing.T) {
 		got, _ := json.MarshalIndent(a.Groups, "", " ")
 		t.Errorf("groups\n%s", got)
 	}
-	if a.Name != "train.sh" || a.Partition != "main" || a.SubmitDir != "/w" || a.Reservation != "r" || a.Nodes[0].Path != "s1.leaf2" || a.Nodes[1].Socket != "/s1" || a.Attempt != 2 {
+	if a.Name != "train.sh" || a.Partition != "main" || a.SubmitDir != "/w" || a.Reservation != "r" || a.Nodes[0].Path != "s1.leaf2" || a.Nodes[1].Socket != "/s1" || a.Attempt != 2 || a.Cluster != "cox" {
 		t.Errorf("allocation %+v", a)
 	}
 	if err := a.Save(); err != nil {

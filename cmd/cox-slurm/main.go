@@ -84,16 +84,12 @@ func call(name string, args []string) (code int, ok bool) {
 // ownScontrol reports whether scontrol needs no server: host lists, and inside of a
 // job what concerns the job itself.
 func ownScontrol(args []string, inJob bool) bool {
-	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
-		if args[0] == "-M" || strings.HasPrefix(args[0], "--json") {
-			return false
-		}
-		args = args[1:]
-	}
-	if len(args) == 0 {
+	args, cluster, served := stepscontrol.Words(args)
+	if !served || len(args) == 0 {
 		return false
 	}
 	word := strings.ToLower(args[0])
+	inJob = inJob && !cluster // the server knows whether it is its own
 	if inJob && word == "wait_job" {
 		return true
 	}

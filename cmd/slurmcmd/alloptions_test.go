@@ -111,6 +111,28 @@ func hasNewer(table getopt.Table, all []slurmOption, text string) bool {
 	})
 }
 
+// TestEveryCommandOfScontrol: each command of Slurm's scontrol, and its shortest abbreviation, is
+// served or refused by its name.
+func TestEveryCommandOfScontrol(t *testing.T) {
+	for word, least := range map[string]int{
+		"abort": 5, "all": 2, "cancel_reboot": 3, "cluster": 2, "completing": 2, "create": 2, "delete": 1, "details": 3, "errnumstr": 2, "exit": 2,
+		"fsdampeningfactor": 3, "getaddrs": 8, "gethost": 7, "help": 2, "hide": 2, "hold": 4, "holdu": 5, "listjobs": 5, "listpids": 1, "liststeps": 5,
+		"notify": 1, "oneliner": 1, "pidinfo": 3, "ping": 3, "power": 2, "quit": 4, "reboot": 3, "reconfigure": 3, "release": 3, "requeue": 3,
+		"requeuehold": 11, "resume": 3, "schedloglevel": 3, "setdebug": 3, "setdebugflags": 9, "show": 3, "shutdown": 8, "suspend": 2, "takeover": 8,
+		"token": 3, "top": 3, "uhold": 5, "update": 1, "verbose": 4, "version": 4, "wait_job": 2, "write": 5,
+	} {
+		for _, text := range []string{word, word[:least], strings.ToUpper(word)} {
+			r := serverOfEverything(t).Run(scontrol.Main, "", text)
+			if strings.Contains(r.Err, "invalid keyword: "+strings.ToLower(text)) {
+				t.Errorf("scontrol %s: %s", text, r.Err)
+			}
+		}
+	}
+	if r := serverOfEverything(t).Run(scontrol.Main, "", "reconfig"); !strings.Contains(r.Err, "reconfigure is not built yet") {
+		t.Errorf("scontrol reconfig: %s", r.Err)
+	}
+}
+
 // TestEveryOptionOfSlurm: each long name, letter and unambiguous abbreviation that Slurm's own
 // commands take is the same option here: served, or refused by its name. None is "unrecognized".
 func TestEveryOptionOfSlurm(t *testing.T) {

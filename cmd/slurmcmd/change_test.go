@@ -8,6 +8,7 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/scancel"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/scontrol"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/slurmcmdtest"
+	"github.com/coxswain-sched/coxswain/model/reason"
 )
 
 // TestChanges: what commands ask of the server to change.
@@ -106,6 +107,42 @@ func TestRefusedChanges(t *testing.T) {
 				t.Errorf("exit %d and %q, want %d and %q", r.Code, r.Err, c.code, c.err)
 			}
 		})
+	}
+}
+
+// TestChangeSentences: where a change is refused Slurm's sentence comes first, chosen by the
+// job's state, by the reason, or by the field that is changed.
+func TestChangeSentences(t *testing.T) {
+	conflict := api.Error{Title: "conflict", Detail: "no"}
+	for _, c := range []struct {
+		line, state string
+		answer      any // an api.Error of the job, or *api.Error of the request
+		err         string
+	}{
+		{"suspend 7", "PENDING", conflict, "Job is pending execution (no) for job 7\n"},
+		{"requeue 7", "PENDING", conflict, "Job is pending execution (no) for job 7\n"},
+		{"resume 7", "RUNNING", conflict, "Job is not suspended (no) for job 7\n"},
+		{"hold 7", "COMPLETED", conflict, "Job has already finished (no) for job 7\n"},
+		{"suspend 7", "FAILED", conflict, "Job/step already completing or completed (no) for job 7\n"},
+		{"update JobId=7 TimeLimit=5", "TIMEOUT", conflict, "Job has already finished (no) for job 7\n"},
+		{"hold 7", "RUNNING", conflict, "no for job 7\n"},
+		{"update JobId=7 NumNodes=9", "PENDING", api.Error{Title: "invalid", Detail: "no", Reasons: []reason.Reason{{Code: reason.NodeCount}}}, "Node count specification invalid (no) for job 7\n"},
+		{"update JobId=7 Account=x", "PENDING", api.Error{Title: "invalid", Detail: "no"}, "Invalid account or account/partition combination specified (no) for job 7\n"},
+		{"update JobId=7 TimeLimit=99", "PENDING", api.Error{Title: "invalid", Detail: "no", Reasons: []reason.Reason{{Code: reason.Single("MaxWall")}}}, "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits) (no) for job 7\n"},
+		{"update JobId=7 Partition=zz", "PENDING", &api.Error{Status: 400, Title: "invalid", Detail: "partitions: no", Remedy: "name one"}, "scontrol: error: Invalid partition name specified (partitions: no)\nscontrol:   name one\n"},
+		{"update JobId=7 Partition=zz Nice=4", "PENDING", &api.Error{Status: 400, Title: "invalid", Detail: "partitions: no"}, "scontrol: error: partitions: no\n"},
+		{"update JobId=7 Partition=zz", "PENDING", &api.Error{Status: 503, Title: "unavailable", Detail: "down"}, "scontrol: error: down\n"},
+		{"update JobId=7 Nice=x", "PENDING", conflict, "Invalid Nice=x: not a whole number\nRequest aborted\n"},
+	} {
+		s := slurmcmdtest.New(t)
+		s.Answer["GET /v1/jobs/7"] = map[string]any{"state": c.state}
+		s.Answer["POST /v1/jobs/change"] = c.answer
+		if e, ok := c.answer.(api.Error); ok {
+			s.Answer["POST /v1/jobs/change"] = api.Changed{Matched: 1, Errors: []api.ChangeError{{Name: "7", Error: e}}}
+		}
+		if r := s.Run(scontrol.Main, "", strings.Fields(c.line)...); r.Code != 1 || r.Err != c.err {
+			t.Errorf("%s of a job that is %s: exit %d and %q, want %q", c.line, c.state, r.Code, r.Err, c.err)
+		}
 	}
 }
 

@@ -5,9 +5,28 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sacct"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/scontrol"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/slurmcmdtest"
 )
+
+// TestWaitingTasks: sacct has one line for an array's tasks that wait, and one each with --array.
+func TestWaitingTasks(t *testing.T) {
+	s := slurmcmdtest.New(t)
+	task := func(id, index, state string) map[string]string {
+		return map[string]string{"id": id, "name": "7_" + index, "array_job": "7", "array_task": index, "array_limit": "2", "state": state, "submitted": "1795262000", "eligible": "1795262000"}
+	}
+	s.Jobs = []map[string]string{task("10", "6", "PENDING"), task("9", "3", "PENDING"), task("8", "2", "RUNNING"), task("7", "1", "PENDING"), {"id": "3", "state": "PENDING", "submitted": "1795262000"}}
+	run := func(args ...string) string {
+		return s.Run(sacct.Main, "", append([]string{"-n", "-P", "-X", "-j", "3,7", "-o", "jobid,jobidraw,state"}, args...)...).Out
+	}
+	if got, want := run(), "3|3|PENDING\n7_[1,3,6%2]|7|PENDING\n7_2|8|RUNNING\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := run("--array"), "3|3|PENDING\n7_1|7|PENDING\n7_2|8|RUNNING\n7_3|9|PENDING\n7_6|10|PENDING\n"; got != want {
+		t.Errorf("--array: %q, want %q", got, want)
+	}
+}
 
 // TestHostileText: what one user wrote does not move another's cursor, nor turn the direction
 // of the text, in any command that shows it.

@@ -20,6 +20,8 @@ var (
 		reason.Licenses:    "Invalid license specification",
 		reason.Reservation: "Requested reservation is invalid",
 		reason.DependNever: "Job dependency problem",
+		reason.NodeDown:    "Required node not available (down, drained or reserved)",
+		reason.TimeLimit:   "Requested time limit is invalid (missing or exceeds some limit)",
 	}
 	sentenceOfOption = map[string]string{
 		"--partition":   "Invalid partition name specified",
@@ -33,17 +35,28 @@ var (
 	}
 )
 
+// sentenceOfLimit is Slurm's sentence for every limit of an account, a user or a QOS.
+const sentenceOfLimit = "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
+
 // SlurmSentence is what Slurm says of a job that is refused so, with ": " behind it; empty where
 // Slurm has no sentence for it. The server's rules begin their messages with the option that
 // they refuse.
 func SlurmSentence(e *api.Error) string {
 	sentence := ""
 	if len(e.Reasons) > 0 {
-		sentence = sentenceOfReason[e.Reasons[0].Code]
+		code := e.Reasons[0].Code
+		if sentence = sentenceOfReason[code]; sentence == "" && code.Limit() != "" {
+			sentence = sentenceOfLimit
+		}
 	}
 	if sentence == "" {
-		option, _, _ := strings.Cut(e.Detail, "=")
-		sentence = sentenceOfOption[option]
+		option := e.Detail
+		if i := strings.IndexAny(option, "=:"); i >= 0 {
+			option = option[:i]
+		}
+		if sentence = sentenceOfOption[option]; option == "--reservation" && e.FaultKind() == fault.Permission {
+			sentence = "Access denied to requested reservation"
+		}
 	}
 	if sentence != "" {
 		sentence += ": "

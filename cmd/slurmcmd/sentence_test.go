@@ -23,6 +23,11 @@ func TestAllocationError(t *testing.T) {
 			&api.Error{Status: 400, Detail: "x", Reasons: []reason.Reason{{Code: reason.NodeCount}}, Errors: []api.Located{{File: "command line", Message: "--nodes=9: needs 9 nodes", Remedy: "cox nodes"}}},
 			"Unable to allocate resources: Node count specification invalid: command line: --nodes=9: needs 9 nodes", "cox nodes",
 		},
+		{&api.Error{Status: 403, Title: "permission", Detail: "--reservation=r: you may not use it"}, "Unable to allocate resources: Access denied to requested reservation: --reservation=r: you may not use it", ""},
+		{
+			&api.Error{Status: 400, Detail: "x", Reasons: []reason.Reason{{Code: reason.Limited("QOSGrpGRES")}}},
+			"Unable to allocate resources: Job violates accounting/QOS policy (job submit limit, user's size and/or time limits): x", "",
+		},
 	} {
 		got := AllocationError(c.err)
 		if got.Error() != c.want || fault.Remedy(got) != c.remedy {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/model/getopt"
 	"github.com/coxswain-sched/coxswain/model/hostlist"
 )
 
@@ -21,33 +22,104 @@ func Main(args []string, stdio step.Stdio) int {
 		err = werr
 	}
 	if err != nil {
-		fmt.Fprintf(stdio.Err, "scontrol: error: %v\n", err)
+		prefix := "scontrol: error: "
+		if keyword := (*keywordError)(nil); errors.As(err, &keyword) {
+			prefix = ""
+		}
+		fmt.Fprintf(stdio.Err, "%s%v\n", prefix, err)
 		return 1
 	}
 	return 0
 }
 
-// scontrolOptions are the options that may stand before the command.
-type scontrolOptions struct{ oneLine, details bool }
+// scontrolOptions are the options that have an effect here.
+type scontrolOptions struct{ oneLine, details, help, version, cluster bool }
+
+// table lists scontrol's options. Those of clusters and of what is shown beside the job have no
+// effect on host lists and the own job.
+var table = getopt.List{
+	{Long: "all", Short: 'a'},
+	{Long: "clusters", Short: 'M', Arg: getopt.Required},
+	{Long: "cluster", Arg: getopt.Required, Same: "clusters"},
+	{Long: "details", Short: 'd'},
+	{Long: "federation"},
+	{Long: "future", Short: 'F'},
+	{Long: "help", Short: 'h'},
+	{Long: "hide"},
+	{Long: "json", Arg: getopt.Optional},
+	{Long: "local"},
+	{Long: "oneliner", Short: 'o'},
+	{Long: "quiet", Short: 'Q'},
+	{Long: "sibling"},
+	{Long: "uid", Short: 'u', Arg: getopt.Required},
+	{Long: "usage", Same: "help"},
+	{Long: "verbose", Short: 'v'},
+	{Long: "version", Short: 'V'},
+	{Long: "yaml", Arg: getopt.Optional},
+}
+
+// isServed reports whether an option can be taken without a server.
+func isServed(name string) bool { return name != "json" && name != "yaml" && name != "uid" }
+
+// Words are the command and its arguments, without options. cluster reports whether a cluster
+// was named, served whether every option is one that needs no server.
+func Words(args []string) (words []string, cluster, served bool) {
+	words, o, err := parseOptions(args)
+	return words, o.cluster, err == nil
+}
+
+// parseOptions takes the options from a command line.
+func parseOptions(args []string) (words []string, o scontrolOptions, err error) {
+	scan := getopt.New(table, args)
+	for {
+		it := scan.Next()
+		switch it.Kind {
+		case getopt.End:
+			return words, o, nil
+		case getopt.Terminator:
+			return append(words, args[it.Next:]...), o, nil
+		case getopt.Plain:
+			words = append(words, args[it.Word])
+			continue
+		case getopt.Found:
+		default:
+			return nil, o, it.Err()
+		}
+		name := it.Option.Canonical()
+		if !isServed(name) {
+			return nil, o, fmt.Errorf("--%s: not built yet; scontrol here knows: show hostnames, hostlist, hostlistsorted, job", name)
+		}
+		switch name {
+		case "oneliner":
+			o.oneLine = true
+		case "details":
+			o.details = true
+		case "help":
+			o.help = true
+		case "clusters":
+			o.cluster = true
+		case "version":
+			o.version = true
+		}
+	}
+}
+
+// keywordError is a mistake in a command's words, which Slurm prints without a prefix.
+type keywordError struct{ text string }
+
+// Error is the text.
+func (e *keywordError) Error() string { return e.text }
 
 // runScontrol answers one command.
 func runScontrol(args []string, env func(string) string, warn io.Writer) (string, error) {
-	var o scontrolOptions
-	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
-		switch args[0] {
-		case "-o", "--oneliner":
-			o.oneLine = true
-		case "-d", "--details":
-			o.details = true
-		case "-a", "--all", "-Q", "--quiet", "-v", "--verbose", "--local":
-		case "-V", "--version":
-			return "scontrol of coxswain, as slurm 24.11\n", nil
-		case "-h", "--help":
-			return scontrolHelp, nil
-		default:
-			return "", fmt.Errorf("%s: not built yet; scontrol here knows: show hostnames, hostlist, hostlistsorted, job", args[0])
-		}
-		args = args[1:]
+	args, o, err := parseOptions(args)
+	switch {
+	case err != nil:
+		return "", err
+	case o.version:
+		return "scontrol of coxswain, as slurm 24.11\n", nil
+	case o.help:
+		return scontrolHelp, nil
 	}
 	if len(args) == 0 {
 		return scontrolHelp, nil
@@ -78,10 +150,10 @@ const scontrolHelp = `scontrol [OPTIONS] COMMAND
 // an equals sign.
 func runShow(args []string, o scontrolOptions, env func(string) string, warn io.Writer) (string, error) {
 	if len(args) == 0 {
-		return "", errors.New("too few arguments for keyword:show")
+		return "", &keywordError{"too few arguments for keyword:show"}
 	}
 	if len(args) > 2 { // as many as a shell made of a list with blanks: Slurm reads none of them
-		return "", errors.New("too many arguments for keyword:show")
+		return "", &keywordError{"too many arguments for keyword:show"}
 	}
 	entity, id, _ := strings.Cut(args[0], "=")
 	if len(args) > 1 {

@@ -29,7 +29,11 @@ func TestScontrolHostLists(t *testing.T) {
 		{"show hostlist v1 v2", "", "", "too many arguments for keyword:show"},
 		{"show node v1", "", "", "show node: not built yet"},
 		{"requeue 1", "", "", "requeue: not built yet"},
-		{"--foo", "", "", "--foo: not built yet"},
+		{"--foo", "", "", "unrecognized option '--foo'"},
+		{"--json show job", "", "", "--json: not built yet"},
+		{"-F -M all show hostnames v[1-2]", "", "v1\nv2\n", ""},
+		{"show hostnames v[1-2] --clusters=lab -aQ", "", "v1\nv2\n", ""},
+		{"show --future hostname", "v3", "v3\n", ""},
 		{"wait_job 1", "", "", ""},
 	} {
 		env := func(name string) string {

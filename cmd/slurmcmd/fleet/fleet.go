@@ -30,7 +30,12 @@ type Node struct {
 	Arch, OS string
 	Booted   time.Time
 	Load     float64
+
+	kinds map[int64]string // of devices, by their numbers
 }
+
+// DeviceKind is the kind and type of a device by its number, "gpu:h100"; empty: there is none.
+func (n *Node) DeviceKind(index int64) string { return n.kinds[index] }
 
 // KnowsSystem reports whether the server said what the kernel says.
 func (n *Node) KnowsSystem() bool { return n.OS != "" }
@@ -160,6 +165,7 @@ func roundUp(f float64) int64 {
 
 // countDevices counts GPU-like units by kind and type.
 func (n *Node) countDevices(list []fastclient.Value) {
+	n.kinds = map[int64]string{}
 	type sort struct {
 		name        string
 		count, used int64
@@ -171,6 +177,7 @@ func (n *Node) countDevices(list []fastclient.Value) {
 		if t := d.Get("type").Text(); t != "" && t != name { // a type called like its kind is none
 			name += ":" + t
 		}
+		n.kinds[d.Get("index").Int()] = name
 		i := slices.IndexFunc(kinds, func(s sort) bool { return s.name == name })
 		if i < 0 {
 			i = len(kinds)

@@ -78,7 +78,11 @@ type Row struct {
 	i         int
 	part      int    // index of the component; -1: the job is none
 	partition string // stands for the job's list of partitions; empty: the list itself
+	name      string // stands for the job's own; empty: that one
 }
+
+// Named is the job under another name: waiting tasks of an array, which stand for all of them.
+func (r Row) Named(name string) Row { r.name = name; return r }
 
 // InPartition is the job as if it were in one of its partitions alone.
 func (r Row) InPartition(name string) Row { r.partition = name; return r }
@@ -101,6 +105,8 @@ func (r Row) Raw(c column.Column) []byte {
 		return nil
 	case c == column.Partition && r.partition != "":
 		return []byte(r.partition)
+	case c == column.Name && r.name != "":
+		return []byte(r.name)
 	}
 	return r.table.Cell(r.i, int(at)-1)
 }

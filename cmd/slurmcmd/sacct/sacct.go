@@ -54,6 +54,7 @@ type query struct {
 	jsonForm                   string
 	listReasons, listStates    bool // --helpreason, --helpstate
 	choice                     choice
+	eachTask                   bool // --array: waiting tasks of an array have a line each
 }
 
 // Options lists the options of sacct, for documents and tests.
@@ -66,7 +67,7 @@ func (q *query) options() []slurmcmd.Option {
 		slurmcmd.Flag("allocations", 'X', &q.alone),
 		slurmcmd.Flag("allusers", 'a', &q.all),
 		slurmcmd.Ignored("allclusters", 'L', getopt.None),
-		slurmcmd.Ignored("array", 0, getopt.None), // each task has its own line
+		slurmcmd.Flag("array", 0, &q.eachTask),
 		slurmcmd.Refused("associations", 'x', getopt.Required, "associations have no numbers here; -A and -u choose by account and user"),
 		slurmcmd.Autocomplete(),
 		slurmcmd.Flag("batch-script", 'B', &q.script),
@@ -249,6 +250,7 @@ func (q *query) showJobs() error {
 	var want jobs.Want
 	want.Add(column.ID, column.State, column.Flags, column.Started, column.ScriptHash, column.HetSize, column.NodeList)
 	want.Add(q.choice.needs()...)
+	want.Add(column.Name, column.ArrayJob, column.ArrayTask, column.ArrayLimit)
 	want.Add(column.Submitted, column.Eligible, column.Ended, column.CancelledBy)
 	if slices.Contains(q.states, "SUSPENDED") {
 		want.Add(span...)
@@ -271,6 +273,9 @@ func (q *query) showJobs() error {
 	list := q.chooseRows(rows)
 	if q.json {
 		return slurmjson.Account(q.Command, q.jsonForm, list)
+	}
+	if !q.eachTask {
+		list = groupTasks(list)
 	}
 	q.printTable(cols, list)
 	return nil

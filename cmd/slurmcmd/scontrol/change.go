@@ -8,6 +8,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api/fastclient"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/reason"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
 
@@ -35,7 +36,7 @@ func (s *command) changeJobs(word, verb string, args []string) error {
 	if word == "uhold" || word == "holdu" {
 		o.Raw("firm", []byte("false")) // so that its owner may release it
 	}
-	return s.sendChange(o.End())
+	return s.sendChange(verb, "", o.End())
 }
 
 // splitState takes State=SpecialExit, which is for requeuehold alone, and Incomplete, which has
@@ -78,20 +79,25 @@ func parseSelection(args []string) (*api.Select, error) {
 	return sel, nil
 }
 
-// sendChange asks for a change and reports the jobs that were not changed.
-func (s *command) sendChange(body []byte) error {
+// sendChange asks for a change and reports the jobs that were not changed. sentence is what
+// Slurm says of the field that is changed; empty: several are, or none.
+func (s *command) sendChange(verb, sentence string, body []byte) error {
 	c, err := s.Client()
 	if err != nil {
 		return err
 	}
 	v, err := c.JSON("POST", "/v1/jobs/change", body)
 	if err != nil {
+		if kind := fault.KindOf(err); sentence != "" && (kind == fault.Invalid || kind == fault.NotFound) {
+			return fault.New(kind, "%s (%w)", sentence, err).Advise("%s", fault.Remedy(err))
+		}
 		return err
 	}
 	for _, e := range v.Get("errors").Items() {
 		s.Code = 1
 		if !s.quiet {
-			fmt.Fprintf(s.Err, "%s for job %s\n", inWords(e.Get("error")), e.Get("name").Text())
+			name := e.Get("name").Text()
+			fmt.Fprintf(s.Err, "%s for job %s\n", s.errorWords(e.Get("error"), verb, sentence, name), name)
 		}
 	}
 	if s.Code == 0 && v.Get("matched").Int() == 0 {
@@ -100,17 +106,55 @@ func (s *command) sendChange(body []byte) error {
 	return nil
 }
 
-// inWords is an error of one job in Slurm's words, with ours behind them.
-func inWords(e fastclient.Value) string {
-	p := api.Error{Status: int(e.Get("status").Int()), Title: e.Get("title").Text()}
-	detail := e.Get("detail").Text()
+// errorWords is an error of one job in Slurm's words, with ours behind them.
+func (s *command) errorWords(e fastclient.Value, verb, sentence, name string) string {
+	p := api.Error{Status: int(e.Get("status").Int()), Title: e.Get("title").Text(), Detail: e.Get("detail").Text()}
+	for _, r := range e.Get("reasons").Items() {
+		p.Reasons = append(p.Reasons, reason.Reason{Code: reason.Code(r.Get("code").Text())})
+	}
+	words := strings.TrimSuffix(slurmcmd.SlurmSentence(&p), ": ")
 	switch p.FaultKind() {
 	case fault.NotFound:
 		return "Invalid job id specified"
 	case fault.Permission:
-		return "Access/permission denied (" + detail + ")"
+		words = "Access/permission denied"
 	case fault.Unsupported: // a requeue of a job that says --no-requeue
 		return "Requested operation is presently disabled"
+	case fault.Conflict:
+		if of := s.sentenceOfState(verb, name); of != "" {
+			words = of
+		}
 	}
-	return detail
+	if words == "" {
+		words = sentence
+	}
+	if words == "" {
+		return p.Detail
+	}
+	return words + " (" + p.Detail + ")"
+}
+
+// sentenceOfState is what Slurm says of a job whose state does not allow what was asked of it;
+// empty: the state is not why.
+func (s *command) sentenceOfState(verb, name string) string {
+	c, err := s.Client()
+	if err != nil {
+		return ""
+	}
+	v, err := c.JSON("GET", "/v1/jobs/"+fastclient.Segment(name), nil)
+	if err != nil {
+		return ""
+	}
+	state := v.Get("state").Text()
+	switch {
+	case state == "PENDING" && (verb == "suspend" || verb == "resume" || verb == "requeue"):
+		return "Job is pending execution"
+	case state == "RUNNING" && verb == "resume":
+		return "Job is not suspended"
+	case state == "PENDING" || state == "RUNNING" || state == "SUSPENDED":
+		return ""
+	case verb == "hold" || verb == "release" || verb == "update":
+		return "Job has already finished"
+	}
+	return "Job/step already completing or completed"
 }

@@ -23,8 +23,8 @@ func nullText(b []byte) string {
 	return string(b)
 }
 
-// jobLines describe a job, in Slurm's order.
-func (s *command) jobLines(r jobs.Row) []string {
+// jobLines describe a job, in Slurm's order, with the lines of -d.
+func (s *command) jobLines(r jobs.Row, details []string) []string {
 	at := func(t int64, none string) string { return string(r.AppendTime(nil, t, none)) }
 	state := r.Base()
 	long, _ := r.StateWords()
@@ -70,7 +70,9 @@ func (s *command) jobLines(r jobs.Row) []string {
 	lines = append(lines,
 		fmt.Sprintf("NumNodes=%d NumCPUs=%d NumTasks=%d CPUs/Task=%d ReqB:S:C:T=0:0:*:*", max(r.Int(column.NodesMin), 1), r.Int(column.CPUs), max(r.Int(column.Tasks), 1), max(r.Int(column.CPUsPerTask), 1)),
 		"TRES="+r.Text(column.TRES),
-		fmt.Sprintf("Socks/Node=* NtasksPerN:B:S:C=%d:0:*:* CoreSpec=*", r.Int(column.TasksPerNode)),
+		fmt.Sprintf("Socks/Node=* NtasksPerN:B:S:C=%d:0:*:* CoreSpec=*", r.Int(column.TasksPerNode)))
+	lines = append(lines, details...)
+	lines = append(lines,
 		fmt.Sprintf("MinCPUsNode=%d %s MinTmpDiskNode=0", max(r.Int(column.CPUsPerTask), 1)*max(r.Int(column.TasksPerNode), 1), memory),
 		fmt.Sprintf("Features=%s DelayBoot=00:00:00", nullText(r.Bytes(column.Features))))
 	if res := r.Bytes(column.Reservation); len(res) > 0 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api/fastclient"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/fleet"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/getopt"
 )
@@ -36,6 +37,8 @@ type command struct {
 	json                    bool
 	jsonForm                string
 	help, version           bool
+
+	nodes []fleet.Node // for -d; nil: not asked yet
 }
 
 // Options lists the options of scontrol, for documents and tests.
@@ -110,12 +113,43 @@ var words = []struct {
 	{"quit", 4, func(*command, []string) error { return nil }},
 }
 
-// missing are commands of Slurm's that are not there, with what is instead.
-var missing = map[string]string{
-	"abort": "cox down", "cancel_reboot": "", "checkpoint": "", "cluster": "", "listpids": "cox show JOB",
-	"notify": "", "pidinfo": "", "reboot": "", "reboot_nodes": "", "reconfigure": "restart the server: jobs go on", "schedloglevel": "",
-	"setdebug": "cox up -v", "setdebugflags": "", "shutdown": "cox down", "takeover": "", "token": "cox token create", "power": "", "fsdampeningfactor": "", "errnumstr": "",
-	"completing": "squeue -t CG",
+// missing are commands of Slurm's that are not there, with the least number of letters that each
+// needs and what is instead.
+var missing = []struct {
+	name    string
+	min     int
+	instead string
+}{
+	{"abort", 5, "cox down"},
+	{"cancel_reboot", 3, ""},
+	{"checkpoint", 3, ""},
+	{"cluster", 2, "-M names the cluster"},
+	{"completing", 2, "squeue -t CG"},
+	{"errnumstr", 2, ""},
+	{"fsdampeningfactor", 3, ""},
+	{"getaddrs", 8, "scontrol show node NAME has NodeAddr"},
+	{"gethost", 7, "scontrol show node NAME has NodeAddr"},
+	{"getent", 6, ""},
+	{"listjobs", 5, "squeue -w NODE"},
+	{"listpids", 1, "cox show JOB"},
+	{"liststeps", 5, "squeue -s"},
+	{"notify", 1, ""},
+	{"pidinfo", 3, ""},
+	{"power", 2, ""},
+	{"reboot", 3, ""},
+	{"reboot_nodes", 7, ""},
+	{"reconfigure", 3, "restart the server: jobs go on"},
+	{"schedloglevel", 3, ""},
+	{"setdebug", 3, "cox up -v"},
+	{"setdebugflags", 9, "cox up -v"},
+	{"shutdown", 8, "cox down"},
+	{"takeover", 8, ""},
+	{"token", 3, "cox token create"},
+	{"all", 2, "it belongs to the interactive form, which is not built yet: write --all before the command"},
+	{"details", 3, "it belongs to the interactive form, which is not built yet: write --details before the command"},
+	{"hide", 2, "it belongs to the interactive form, which is not built yet: write --hide before the command"},
+	{"oneliner", 1, "it belongs to the interactive form, which is not built yet: write --oneliner before the command"},
+	{"verbose", 4, "it belongs to the interactive form, which is not built yet: write --verbose before the command"},
 }
 
 func (s *command) callWord(word string, args []string) error {
@@ -128,10 +162,13 @@ func (s *command) callWord(word string, args []string) error {
 			return w.do(s, args)
 		}
 	}
-	if instead, ok := missing[word]; ok {
-		err := fault.New(fault.Unsupported, "%s is not built yet", word)
-		if instead != "" {
-			return err.Advise("%s", instead)
+	for _, m := range missing {
+		if len(word) < m.min || !strings.HasPrefix(m.name, word) {
+			continue
+		}
+		err := fault.New(fault.Unsupported, "%s is not built yet", m.name)
+		if m.instead != "" {
+			return err.Advise("%s", m.instead)
 		}
 		return err
 	}

@@ -121,7 +121,11 @@ func (s *command) showJobs(name string) error {
 		s.Out.WriteString("No jobs in the system\n")
 	}
 	for _, r := range list {
-		s.writeRecord(s.jobLines(r))
+		details, err := s.detailLines(r)
+		if err != nil && !slurmcmd.IsNotFound(err) { // it may have ended since
+			return err
+		}
+		s.writeRecord(s.jobLines(r, details))
 	}
 	return nil
 }
@@ -200,7 +204,10 @@ func (s *command) showPartitions(name string) error {
 
 // writeScript saves the batch script of a job: write batch_script JOB [FILE|-].
 func (s *command) writeScript(args []string) error {
-	if len(args) < 2 || !strings.HasPrefix("batch_script", strings.ToLower(args[0])) {
+	if len(args) < 2 {
+		return plainErrorf("too few arguments for keyword:write")
+	}
+	if !strings.HasPrefix("batch_script", strings.ToLower(args[0])) {
 		return plainErrorf("invalid keyword: write %s", strings.Join(args, " "))
 	}
 	c, err := s.Client()

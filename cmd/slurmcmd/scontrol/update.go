@@ -100,6 +100,15 @@ var jobFields = map[string]func(u *fastclient.Object, value string, now time.Tim
 	},
 }
 
+// sentenceOfField is what Slurm says where the new value of a field is refused.
+var sentenceOfField = map[string]string{
+	"timelimit": "Requested time limit is invalid (missing or exceeds some limit)", "timemin": "Invalid time-min specification (exceeds job's time or other limits)",
+	"partition": "Invalid partition name specified", "account": "Invalid account or account/partition combination specified", "qos": "Invalid qos specification",
+	"dependency": "Job dependency problem", "features": "Invalid feature specification", "starttime": "Invalid time specified", "deadline": "Invalid time specified",
+	"numnodes": "Node count specification invalid", "minnodes": "Node count specification invalid",
+	"reqnodelist": "Invalid node name specified", "nodelist": "Invalid node name specified", "excnodelist": "Invalid node name specified",
+}
+
 func orDefault(v, otherwise string) string {
 	if v == "" {
 		return otherwise
@@ -122,7 +131,7 @@ func setNumber(field string) func(*fastclient.Object, string, time.Time) error {
 	return func(u *fastclient.Object, v string, _ time.Time) error {
 		n, err := strconv.ParseInt(v, 10, 64)
 		if err != nil {
-			return err
+			return fault.New(fault.Invalid, "not a whole number")
 		}
 		u.Int(field, n)
 		return nil
@@ -155,14 +164,12 @@ func setCount(field string) func(*fastclient.Object, string, time.Time) error {
 	return func(u *fastclient.Object, v string, _ time.Time) error {
 		low, high, ranged := strings.Cut(v, "-")
 		a, err := strconv.Atoi(low)
-		if err != nil {
-			return err
-		}
 		b := a
-		if ranged {
-			if b, err = strconv.Atoi(high); err != nil {
-				return err
-			}
+		if ranged && err == nil {
+			b, err = strconv.Atoi(high)
+		}
+		if err != nil {
+			return fault.New(fault.Invalid, "neither a number nor a range such as 2-4")
 		}
 		var o fastclient.Object
 		o.Int("min", int64(a))
@@ -208,7 +215,11 @@ func (s *command) updateJob(ids string, fields []pair) error {
 	o.Raw("select", fastclient.Select(sel))
 	o.Text("verb", "update")
 	o.Raw("update", u.End())
-	return s.sendChange(o.End())
+	sentence := ""
+	if len(fields) == 1 {
+		sentence = sentenceOfField[fields[0].name]
+	}
+	return s.sendChange("update", sentence, o.End())
 }
 
 // changeTimeLimit changes a time limit by an amount: TimeLimit+=10, TimeLimit=-5.

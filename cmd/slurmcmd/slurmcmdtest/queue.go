@@ -38,6 +38,10 @@ func (s *Server) Queue() *Server {
 			"started": at(-30 * time.Minute), "ended": at(-29 * time.Minute), "node_list": "n6", "batch_host": "n6", "attempt": "1", "script_hash": "ad", "cpus": "4",
 		},
 	}
+	s.Answer["GET /v1/jobs/201"] = map[string]any{"name": "201", "state": "RUNNING", "claims": []map[string]any{
+		{"node": "n1", "cpus": 32, "memory": 128 << 30, "devices": []int{0, 1, 2, 3, 4, 5, 6, 7}},
+		{"node": "n2", "cpus": 32, "memory": 128 << 30, "devices": []int{0, 1, 2, 3, 4, 5, 6, 7}},
+	}}
 	s.Nodes = []api.Node{
 		{Name: "n1", State: "up", CPUs: 32, CPUsUsed: 32, Memory: 256 << 30, MemoryUsed: 128 << 30, Sockets: 2, Jobs: []string{"201"}, Devices: gpuDevices(8, "201")},
 		{Name: "n2", Disk: 100 << 30, System: &api.System{Arch: "x86_64", OS: "Linux 6.1.0 #1 SMP", Booted: Now.Add(-24 * time.Hour), Load: 7.5}, State: "up", CPUs: 32, CPUsUsed: 16, Memory: 256 << 30, Sockets: 2, Jobs: []string{"201"}, Devices: gpuDevices(8, "201")},
