@@ -218,3 +218,42 @@ func TestRequeueExit(t *testing.T) {
 		b.state(id, job.Failed)
 	}
 }
+
+// TestALimitThatControlEnforcesIsATimeout for retries, too: a job whose limit was lowered while it ran
+// is retried if it names timeout, also where its program fails when it is told to end, and else not.
+//
+// Seen to fail with: a program that fails in its grace taken for an error.
+func TestALimitThatControlEnforcesIsATimeout(t *testing.T) {
+	for _, tt := range []struct {
+		on    string
+		cause engine.Cause
+		again bool
+		state job.State
+	}{
+		{"timeout", engine.Stopped, true, 0},
+		{"timeout", engine.Exited, true, 0},
+		{"error", engine.Stopped, false, job.Timeout},
+		{"error", engine.Exited, false, job.Failed},
+	} {
+		c := newClock()
+		b := openWith(t, newHand(1, 8), control.Config{Clock: c})
+		s := retried(1, 0, tt.on)
+		s.TimeLimit = time.Hour
+		id := b.submit(s)
+		v := b.launched(id)
+		b.hand.report(engine.Report{Ref: v.Ref, Phase: engine.Running, Started: c.Now()})
+		b.until(id, "started", func(v state.View) bool { return !v.Job.Started.IsZero() })
+		shorter := time.Minute
+		if err := ask(t.Context(), b.ctl, id, control.Update{TimeLimit: &shorter}); err != nil {
+			t.Fatal(err)
+		}
+		b.pass(c, time.Minute)
+		b.hand.stopped(t, v.Ref)
+		b.hand.end(v, tt.cause, 1)
+		if tt.again {
+			b.until(id, "run again", func(v state.View) bool { return v.Job.Attempt == 2 && v.Retried == 1 })
+			continue
+		}
+		b.state(id, tt.state)
+	}
+}

@@ -26,7 +26,7 @@ func TestSettings(t *testing.T) {
 		t.Errorf("without rules: %+v", got)
 	}
 	const rules = `
-batch: {requeue: "off", open_mode: append}
+batch: {requeue: "off", open_mode: append, requeue_exit: 1-9, requeue_exit_hold: 75}
 backfill: {off: true}
 preemption: {by: [partition], exempt: 10m}
 priority: {age: 10, tres: {gpu: 5}, max_age: 1d}
@@ -39,7 +39,7 @@ accounts: [{name: nlp, users: [{name: anna}]}]
 	if got, err = anna.Settings(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if got.Requeue || !got.AppendOutput || got.Backfill || got.PreemptMode != "requeue" || got.PreemptExempt != 600 || got.HalfLife != 0 || got.UsageReset != "weekly" || got.PriorityMaxAge != 86400 || !got.Accounts {
+	if got.Requeue || got.RequeueExit != "1-9" || got.RequeueExitHold != "75" || !got.AppendOutput || got.Backfill || got.PreemptMode != "requeue" || got.PreemptExempt != 600 || got.HalfLife != 0 || got.UsageReset != "weekly" || got.PriorityMaxAge != 86400 || !got.Accounts {
 		t.Errorf("under the rules: %+v", got)
 	}
 	want := map[string]uint32{"age": 10, "association": 0, "fair_share": 0, "job_size": 0, "partition": 0, "qos": 0, "tres/gpu": 5}

@@ -81,6 +81,7 @@ const (
 	SuspendedAt
 	ResumedAt
 	SuspendedFor
+	Past
 
 	Count int = iota // number of columns
 )
@@ -152,6 +153,7 @@ var table = [Count]struct{ name, doc string }{
 	CancelledBy:  {"cancelled_by", "number of the user who asked for its end; empty: nobody"},
 	SuspendedAt:  {"suspended_at", "when the last attempt was suspended last; 0: never"},
 	ResumedAt:    {"resumed_at", "when it went on then; 0: it has not"},
+	Past:         {"past", "attempts before the last one, oldest first, joined by ;: number, start, end, state, exit status, signal, nodes, joined by blanks"},
 	SuspendedFor: {"suspended_for", "seconds that the last attempt was suspended in all, without a time that lasts still"},
 }
 

@@ -35,6 +35,36 @@ func TestSuspensionsInAccounting(t *testing.T) {
 	}
 }
 
+// TestDuplicatesInAccounting: -D lists the attempts before a job's last one with their own times,
+// states, exit codes and nodes; without it only the last one is there, as in Slurm.
+//
+// Seen to fail with: -D that does nothing.
+func TestDuplicatesInAccounting(t *testing.T) {
+	s := slurmcmdtest.New(t)
+	at := func(d time.Duration) int64 { return slurmcmdtest.Now.Add(-d).Unix() }
+	past := fmt.Sprintf("1 %d %d NODE_FAIL 1 0 n[1-2];2 %d %d FAILED 75 0 n3;3 %d %d REQUEUED 0 15 n4",
+		at(60*time.Minute), at(50*time.Minute), at(40*time.Minute), at(39*time.Minute), at(30*time.Minute), at(25*time.Minute))
+	s.Jobs = []map[string]string{
+		{"id": "2", "state": "COMPLETED", "submitted": fmt.Sprint(at(time.Minute)), "started": fmt.Sprint(at(time.Minute)), "ended": fmt.Sprint(at(time.Second)), "node_list": "n1"},
+		{
+			"id": "1", "state": "COMPLETED", "attempt": "4", "submitted": fmt.Sprint(at(2 * time.Hour)), "eligible": fmt.Sprint(at(25 * time.Minute)),
+			"started": fmt.Sprint(at(20 * time.Minute)), "ended": fmt.Sprint(at(10 * time.Minute)), "node_list": "n5", "past": past,
+		},
+	}
+	const last = "1|COMPLETED|0:0|00:10:00|n5\n2|COMPLETED|0:0|00:00:59|n1\n"
+	for line, want := range map[string]string{
+		"":                                     last,
+		"-D":                                   "1|NODE_FAIL|1:0|00:10:00|n[1-2]\n1|FAILED|75:0|00:01:00|n3\n1|REQUEUED|0:15|00:05:00|n4\n" + last,
+		"-D -S now-45minutes -E now-35minutes": "1|FAILED|75:0|00:01:00|n3\n",
+		"-D -s F -S now-2hours -E now":         "1|FAILED|75:0|00:01:00|n3\n",
+	} {
+		got := s.Run(sacct.Main, "", append([]string{"-a", "-n", "-P", "-X", "-o", "jobid,state,exitcode,elapsed,nodelist"}, words(t, line)...)...)
+		if got.Out != want || got.Code != 0 {
+			t.Errorf("sacct %s: exit %d, %q, want %q\n%s", line, got.Code, got.Out, want, got.Err)
+		}
+	}
+}
+
 // TestCancelledInAccounting: a job that somebody cancelled is CANCELLED by him at once, also while
 // its processes live, and has no exit code; its script has one.
 //

@@ -40,6 +40,7 @@ func (s *service) registerSettings() {
 func addPolicySettings(out *api.Settings, p *account.Policy) {
 	seconds := func(d account.Duration) float64 { return time.Duration(d).Seconds() }
 	out.Requeue = p.Batch.Requeue != account.RequeueOff
+	out.RequeueExit, out.RequeueExitHold = string(p.Batch.RequeueExit), string(p.Batch.RequeueExitHold)
 	out.AppendOutput = p.Batch.OpenMode == account.OpenAppend
 	out.Backfill = !p.Backfill.Off
 	out.PreemptBy, out.PreemptMode, out.PreemptExempt = p.Preemption.By, account.PreemptOff, seconds(p.Preemption.Exempt)

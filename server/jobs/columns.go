@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"cmp"
+	"fmt"
 	"path"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/column"
 	"github.com/coxswain-sched/coxswain/control/state"
+	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/hostlist"
@@ -129,6 +131,7 @@ var columns = [column.Count]appendColumn{
 	column.SuspendedAt:  timeColumn(func(v *state.View) time.Time { return v.SuspendedAt }),
 	column.ResumedAt:    timeColumn(func(v *state.View) time.Time { return v.ResumedAt }),
 	column.SuspendedFor: numberColumn(func(v *state.View) int64 { return wholeSeconds(v.SuspendedFor) }),
+	column.Past:         textColumn(pastAttempts),
 	column.TasksPerNode: numberColumn(func(v *state.View) int64 { return int64(firstGroup(v).TasksPerNode) }),
 	column.Memory:       numberColumn(memoryPerNode),
 	column.MemoryPerCPU: numberColumn(memoryPerCPU),
@@ -369,4 +372,36 @@ func appendMemory(b []byte, n int64) []byte {
 		unit++
 	}
 	return append(strconv.AppendInt(b, n, 10), "KMGT"[unit])
+}
+
+// pastAttempts is the column of a job's attempts before the last one.
+func pastAttempts(v *state.View) string {
+	var parts []string
+	for i := range v.Past {
+		p := &v.Past[i]
+		parts = append(parts, fmt.Sprintf("%d %d %d %s %d %d %s", p.Attempt, p.Started/int64(time.Second), p.Ended/int64(time.Second), pastState(p), p.Exit.Status, p.Exit.Signal, p.Nodes))
+	}
+	return strings.Join(parts, ";")
+}
+
+// pastState is the state in which an attempt left the job, or REQUEUED if somebody asked for that.
+func pastState(p *state.PastAttempt) string {
+	switch p.Cause {
+	case engine.Exited:
+		if p.Exit.OK() {
+			return job.Completed.String()
+		}
+		return job.Failed.String()
+	case engine.TimedOut:
+		return job.Timeout.String()
+	case engine.OutOfMemory:
+		return job.OutOfMemory.String()
+	case engine.NodeLost:
+		return job.NodeFail.String()
+	case engine.Preempted:
+		return job.Preempted.String()
+	case engine.Cancelled:
+		return job.Cancelled.String()
+	}
+	return "REQUEUED"
 }

@@ -29,6 +29,7 @@ var shownFlags = []struct{ flag, long, short string }{
 	{"COMPLETING", "COMPLETING", "CG"},
 	{"STOPPING", "COMPLETING", "CG"},
 	{"SPECIAL_EXIT", "SPECIAL_EXIT", "SE"},
+	{PastRequeued, "REQUEUED", "RQ"},
 }
 
 // StateWords are the long and the short word that Slurm shows for the job's state.

@@ -108,6 +108,8 @@ func appendState(b []byte, l line) []byte {
 	switch {
 	case s == job.Lost:
 		s = job.NodeFail
+	case l.Has(jobs.PastRequeued):
+		return append(b, "REQUEUED"...)
 	case !l.batch && wasCancelled(l.Row):
 		if b = append(b, job.Cancelled.String()...); len(l.Bytes(column.CancelledBy)) > 0 {
 			b = append(append(b, " by "...), l.Bytes(column.CancelledBy)...)

@@ -50,7 +50,7 @@ type query struct {
 	all, alone, noHeader, help bool
 	version, list, script      bool
 	parsable, bar, environ     bool // bar: no delimiter at the end of a line
-	json                       bool
+	json, duplicates           bool // duplicates: attempts before the last one too
 	jsonForm                   string
 	listReasons, listStates    bool // --helpreason, --helpstate
 	choice                     choice
@@ -74,7 +74,7 @@ func (q *query) options() []slurmcmd.Option {
 		{Long: "brief", Short: 'b', Do: preset(formatBrief)},
 		slurmcmd.Refused("completion", 'c', getopt.None, "leave it out: all jobs stand in the store"),
 		slurmcmd.Text("delimiter", 0, &q.delimiter),
-		slurmcmd.Ignored("duplicates", 'D', getopt.None),
+		slurmcmd.Flag("duplicates", 'D', &q.duplicates),
 		{Long: "endtime", Short: 'E', Arg: getopt.Required, Do: q.timeOption(&q.to)},
 		slurmcmd.Flag("env-vars", 0, &q.environ),
 		slurmcmd.Ignored("expand-patterns", 0, getopt.None), // the names of files have no patterns here
@@ -252,6 +252,9 @@ func (q *query) showJobs() error {
 	want.Add(q.choice.needs()...)
 	want.Add(column.Name, column.ArrayJob, column.ArrayTask, column.ArrayLimit)
 	want.Add(column.Submitted, column.Eligible, column.Ended, column.CancelledBy)
+	if q.duplicates {
+		want.Add(column.Past)
+	}
 	if slices.Contains(q.states, "SUSPENDED") {
 		want.Add(span...)
 	}
@@ -267,6 +270,11 @@ func (q *query) showJobs() error {
 	}
 	if q.json || slices.ContainsFunc(cols, func(f field) bool { return f.name == "Cluster" }) {
 		if rows.Cluster, err = q.ClusterName(); err != nil {
+			return err
+		}
+	}
+	if q.duplicates {
+		if rows, err = rows.WithPast(); err != nil {
 			return err
 		}
 	}

@@ -34,7 +34,7 @@ func (q *query) applyWindow() {
 // statesParam are the states that jobs may have now that were in one of those asked for within
 // the window; empty: any.
 func (q *query) statesParam() string {
-	if len(q.states) == 0 {
+	if len(q.states) == 0 || q.duplicates { // an attempt before the last one may have ended so
 		return ""
 	}
 	list := jobs.NewFilter(q.states).Param()

@@ -83,6 +83,8 @@ func configOf(server, settings fastclient.Value) map[string]string {
 		"PrivateData":              when("private", "jobs", "none"),
 		"Prolog":                   text("prolog"),
 		"PrologEpilogTimeout":      seconds("hook_timeout"),
+		"RequeueExit":              text("requeue_exit"),
+		"RequeueExitHold":          text("requeue_exit_hold"),
 		"SchedulerType":            when("backfill", "sched/backfill", "sched/builtin"),
 		"SelectType":               "select/cons_tres",
 		"SelectTypeParameters":     "CR_CPU_MEMORY",
