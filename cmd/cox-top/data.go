@@ -158,7 +158,7 @@ func (r *remote) jobCard(name string) tea.Cmd {
 		if err != nil {
 			return "", err
 		}
-		return printer.Job(p, j), nil
+		return printer.Job(p, j, ""), nil
 	})
 }
 

@@ -65,9 +65,11 @@ four declared GPUs each. ` + "`cox COMMAND --help`" + ` says the same.
 
 - The server: ` + "`--server`" + `, else ` + "`COX_SERVER`" + ` (` + "`unix:///path`" + `, ` + "`http://host:port`" + `), else the socket of this machine's server. Over TCP a token
   says who asks: ` + "`COX_TOKEN`" + `, or the file ` + "`~/.config/cox/token`" + ` (` + "`cox token create`" + `).
-- Jobs are named 7, 7_3 (task 3 of array 7), 7_[1-4,9]; with a rank 7.5, with a step and a rank 7.0.5.
+- Jobs are named 7, 7_3 (task 3 of array 7), 7_[1-4,9]; with a rank 7.5, with a step and a rank 7.0.5. A job's name will do where one
+  job has it, and ` + "`last`" + ` is your newest job.
 - Colours and cut columns only on a terminal; a pipe gets every column whole. ` + "`-o json`" + ` and ` + "`-o yaml`" + ` are the types of the API
-  ([openapi](api.md)), ` + "`-o name`" + ` prints names to feed to the next command.
+  ([openapi](api.md)), ` + "`-o name`" + ` prints names to feed to the next command. ` + "`-o jsonpath='{.jobs[*].name}'`" + ` and
+  ` + "`-o custom-columns=JOB:.name,STATE:.state`" + ` print parts, as with kubectl; ` + "`--sort-by`" + ` takes a column, or a field such as .submitted.
 - Answers go to standard output, remarks and errors to standard error. Exit codes: [exit-codes.md](exit-codes.md).
 - Completion of commands, jobs, nodes and users: ` + "`cox completion bash`" + `, zsh, fish.
 

@@ -33,6 +33,7 @@ var callable = map[string]string{
 	"defrag approve":  "3",
 	"down":            "",
 	"exec":            "7 -- true",
+	"get":             "jobs",
 	"history":         "",
 	"hold":            "7",
 	"import kueue":    "FILE",

@@ -13,7 +13,9 @@ import (
 
 // Job is the card of one job: the answer first, then a fact a line, then what can
 // be done next.
-func Job(p Page, j *api.Job) string {
+//
+// first is what matters of the output of a job that failed, empty where that is not known.
+func Job(p Page, j *api.Job, first string) string {
 	c := card{p: p}
 	c.head("%s", jobHeadline(p, j))
 	if j.Spec != nil {
@@ -34,6 +36,7 @@ func Job(p Page, j *api.Job) string {
 	}
 	c.fact("ranks", groupRanks(j.Tasks))
 	c.fact("message", j.Message)
+	c.fact("first", first)
 	for i, a := range j.Past {
 		c.fact([]string{"before", ""}[min(i, 1)], pastText(p, a))
 	}

@@ -4,6 +4,8 @@ import "time"
 
 // Page says how and when something is shown.
 type Page struct {
+	ListOptions
+
 	Now    time.Time
 	Zone   *time.Location // nil: UTC
 	Width  int            // columns of the terminal; 0: no terminal, nothing is cut
@@ -41,4 +43,11 @@ func (p Page) localTime(t time.Time) time.Time {
 		return t.UTC()
 	}
 	return t.In(p.Zone)
+}
+
+// ListOptions say how a table is shown. The zero value shows all of it.
+type ListOptions struct {
+	NoHeaders bool
+	SortBy    string // title of a column
+	Limit     int    // rows; 0: all
 }

@@ -151,8 +151,8 @@ func Queue(p Page, rows []QueueRow, wide bool) *Table {
 		{Title: "USER", Least: 6},
 		{Title: "STATE"},
 		{Title: "TIME", Right: true},
-		{Title: "LIMIT", Right: true},
-		{Title: "NODES", Right: true},
+		{Title: "LIMIT", Right: true, Spare: 1},
+		{Title: "NODES", Right: true, Spare: 2},
 		{Title: "GPUS", Right: true},
 	}}
 	several := ofPools(rows)
@@ -163,7 +163,7 @@ func Queue(p Page, rows []QueueRow, wide bool) *Table {
 		t.Columns = append(t.Columns, Column{Title: "CPUS", Right: true}, Column{Title: "PARTITION"}, Column{Title: "ACCOUNT"},
 			Column{Title: "QOS"}, Column{Title: "PRIORITY", Right: true}, Column{Title: "SUBMITTED"}, Column{Title: "STARTS BY"})
 	}
-	t.Columns = append(t.Columns, Column{Title: "WHERE OR WHY", Least: 12})
+	t.Columns = append(t.Columns, Column{Title: "WHERE OR WHY", Least: 12, Want: 30})
 	t.Rows = make([][]Cell, 0, len(rows))
 	for i := range rows {
 		t.Rows = append(t.Rows, queueCells(p, &rows[i], wide, several))

@@ -93,8 +93,13 @@ func TestQueueOnANarrowTerminalIsCut(t *testing.T) {
 	p := pipe
 	p.Width = 70
 	same(t, table(t, printer.Queue(p, []printer.QueueRow{printer.QueueRowOf(&wait)}, false), p), `
-JOB  NAME      USER  STATE       TIME    LIMIT  NODES  GPUS  WHERE OR…
-8    a-very-…  anna  PENDING  1:00:00  4:00:00      2     8  needs 8 …
+JOB  NAME      USER  STATE       TIME  GPUS  WHERE OR WHY
+8    a-very-…  anna  PENDING  1:00:00     8  needs 8 GPUs, free now: …
+`)
+	p.Width = 80 // the reason is whole
+	same(t, table(t, printer.Queue(p, []printer.QueueRow{printer.QueueRowOf(&wait)}, false), p), `
+JOB  NAME           USER  STATE       TIME  GPUS  WHERE OR WHY
+8    a-very-long-…  anna  PENDING  1:00:00     8  needs 8 GPUs, free now: 3 GPUs
 `)
 }
 
@@ -135,7 +140,7 @@ func TestAJobsNameCannotMoveTheCursor(t *testing.T) {
 	j.Spec.Name = "\x1b[2Jgone\r\n\u202eevil\x07"
 	for what, text := range map[string]string{
 		"queue": table(t, printer.Queue(pipe, []printer.QueueRow{printer.QueueRowOf(&j)}, true), pipe),
-		"card":  printer.Job(pipe, &j),
+		"card":  printer.Job(pipe, &j, ""),
 		"why":   printer.Why(pipe, &api.Why{Name: "7", State: "PENDING", Lines: []string{"\x1b[31mno"}}, &j),
 		"event": printer.Event(pipe, &api.Event{Name: "7", Kind: "started", Message: "\x1b]0;title\x07"}),
 		"error": printer.Problem(pipe, &api.Error{Detail: "no \x1b[2J", Errors: []api.Located{{Message: "x\x1b", Text: "\x1b[1m", Col: 1}}}),
@@ -148,7 +153,7 @@ func TestAJobsNameCannotMoveTheCursor(t *testing.T) {
 
 func TestJobCard(t *testing.T) {
 	j := train()
-	same(t, printer.Job(pipe, &j), `
+	same(t, printer.Job(pipe, &j, ""), `
 7 train RUNNING for 40 min of 4 h
 asks      2 nodes × 4 h100, 8 tasks, 4 h
 of        anna, account nlp, partition gpu, pool local
@@ -170,7 +175,7 @@ func TestJobCardOfARetriedJob(t *testing.T) {
 		{Attempt: 1, Started: ago(20 * time.Minute), Ended: ago(19 * time.Minute), Cause: "node-lost", Nodes: "v[1-2]", Message: "v2 does not answer"},
 		{Attempt: 2, Started: ago(10 * time.Minute), Ended: ago(9 * time.Minute), Cause: "exited", Exit: job.ExitCode{Status: 75}, Nodes: "v1", Retry: 1},
 	}
-	got := printer.Job(pipe, &j)
+	got := printer.Job(pipe, &j, "")
 	want := `
 before    attempt 1 on v[1-2]: node-lost after 1 min, at 09:41:00: v2 does not answer
           attempt 2 on v1: exit 75 after 1 min, at 09:51:00; then retry 1
@@ -192,7 +197,7 @@ func TestJobCardOfAFailureNamesTheRank(t *testing.T) {
 		{Step: 0, Rank: 0, Node: "v1", Exit: job.ExitCode{Signal: 15}, Cause: "stopped"},
 		{Step: 0, Rank: 5, Node: "v2", Exit: job.ExitCode{Status: 1}, Log: true},
 	}
-	got := printer.Job(pipe, &j)
+	got := printer.Job(pipe, &j, "")
 	for _, want := range []string{
 		"7 train FAILED after 39 min, exit 1\n",
 		"ranks     1 × exit 1 (rank 5 on v2), 1 × signal 15 (rank 0 on v1, stopped)\n",
@@ -307,7 +312,7 @@ func TestATaskOfAnArrayAsksForItself(t *testing.T) {
 	j := waiting()
 	j.Name, j.Array = "8_3", &job.ArrayTask{Job: 8, Index: 3, MaxRunning: 2}
 	j.Spec.Array = &job.ArraySpec{Indices: []uint32{1, 2, 3}}
-	if got := printer.Job(pipe, &j); !strings.Contains(got, "asks      2 nodes × 4 h100, 8 tasks, 4 h; task 3 of array 8, of which 2 run at a time\n") {
+	if got := printer.Job(pipe, &j, ""); !strings.Contains(got, "asks      2 nodes × 4 h100, 8 tasks, 4 h; task 3 of array 8, of which 2 run at a time\n") {
 		t.Error(got)
 	}
 }

@@ -117,6 +117,30 @@ func joinPresent(pairs ...string) []string {
 	return out
 }
 
+// Waits is one line about a job that waits: "job 7 train waits: needs 8 GPUs, free now: 2".
+func Waits(p Page, j *api.Job, why string) string {
+	return Clean(subjectOf(j)+" waits: "+p.localizeTimes(why)) + p.Paint(Dim, "          cox why "+j.Name)
+}
+
+// Started is one line about a job that has started: where it runs, and where its output is.
+func Started(_ Page, j *api.Job) string {
+	line := subjectOf(j) + " runs"
+	if nodes, _, _, _ := sumClaims(j.Claims); len(nodes) > 0 {
+		line += " on " + Hosts(nodes)
+	}
+	if len(j.Files) > 0 {
+		line += ", output in " + strings.Join(j.Files, ", ")
+	}
+	return Clean(line)
+}
+
+func subjectOf(j *api.Job) string {
+	if j.Spec == nil || j.Spec.Name == "" {
+		return "job " + j.Name
+	}
+	return "job " + j.Name + " " + j.Spec.Name
+}
+
 // Ended says in one line how a job ended: "job 7 FAILED after 41 s, exit 1: rank 5 …".
 func Ended(p Page, j *api.Job) string {
 	line := "job " + j.Name + " " + p.Paint(StateTone(j.State), j.State)

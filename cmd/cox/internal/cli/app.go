@@ -24,6 +24,8 @@ type App struct {
 	Server   string // --server
 	NoColour bool   // --no-color
 	Code     int    // the exit code, if no error decides it
+
+	list printer.ListOptions
 }
 
 // New returns the application of this process.
@@ -38,7 +40,7 @@ func (a *App) Client() (*client.Client, error) {
 
 // Page says how to print text on one of the streams: width, colours, time.
 func (a *App) Page(w io.Writer) printer.Page {
-	p := printer.Page{Now: a.Now(), Zone: time.Local}
+	p := printer.Page{Now: a.Now(), Zone: time.Local, ListOptions: a.list}
 	if fd, ok := TerminalFd(w); ok {
 		p.Width = 80
 		if width, _, err := term.GetSize(fd); err == nil && width > 0 {
@@ -64,7 +66,8 @@ func IsTerminal(stream any) bool {
 	return ok
 }
 
-// WithServer is the RunE of a command that talks to the server.
+// WithServer is the RunE of a command that talks to the server. Words of the command line that
+// name jobs come as numbers of jobs.
 func (a *App) WithServer(f func(cmd *cobra.Command, c *client.Client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		c, err := a.Client()
@@ -72,7 +75,11 @@ func (a *App) WithServer(f func(cmd *cobra.Command, c *client.Client, args []str
 			return err
 		}
 		defer c.Close()
-		return f(cmd, c, args)
+		words, err := a.resolveJobs(cmd, c, args)
+		if err != nil {
+			return err
+		}
+		return f(cmd, c, words)
 	}
 }
 
@@ -80,7 +87,7 @@ func (a *App) WithServer(f func(cmd *cobra.Command, c *client.Client, args []str
 func RequireJobs(verb string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return fault.New(fault.Invalid, "cox %s needs a job", verb).Advise("for example: cox %s 7 (cox queue lists the jobs)", verb)
+			return fault.New(fault.Invalid, "cox %s needs a job", verb).Advise("for example: cox %s 7, cox %s NAME or cox %s last (cox queue lists the jobs)", verb, verb, verb)
 		}
 		return nil
 	}

@@ -16,6 +16,37 @@ const (
 	flagColumn = 32 // where the text of a flag begins
 )
 
+// writeHelp is the whole help of a command: its text, whose paragraphs are filled anew, and its usage.
+func writeHelp(w io.Writer, cmd *cobra.Command) {
+	text := cmd.Long
+	if text == "" {
+		text = cmd.Short + "."
+	}
+	for paragraph := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
+		if strings.HasPrefix(paragraph, " ") { // laid out by hand
+			fmt.Fprintf(w, "%s\n\n", paragraph)
+			continue
+		}
+		fmt.Fprintf(w, "%s\n\n", wrapText(strings.Join(strings.Fields(paragraph), " "), 0, 0))
+	}
+	writeUsage(w, cmd)
+}
+
+// fitExample is a line of an example in lines that fit: the comment goes before it, and a command
+// goes on behind a backslash.
+func fitExample(line string) string {
+	if utf8.RuneCountInString(line) <= HelpWidth {
+		return line
+	}
+	command, comment, commented := strings.Cut(line, "  # ")
+	if commented {
+		indent := command[:len(command)-len(strings.TrimLeft(command, " "))]
+		return wrapText("# "+comment, len(indent), len(indent)+2) + "\n" + fitExample(strings.TrimRight(command, " "))
+	}
+	lines := strings.Split(wrapText(strings.TrimLeft(command, " "), 2, 6, HelpWidth-2), "\n")
+	return strings.Join(lines, " \\\n")
+}
+
 // writeUsage is the usage of a command: how to call it, examples, commands below it by group,
 // and flags. No line is wider than HelpWidth, unless a word is.
 func writeUsage(w io.Writer, cmd *cobra.Command) {
@@ -37,7 +68,10 @@ func writeUsage(w io.Writer, cmd *cobra.Command) {
 		fmt.Fprintf(w, "\nAliases:\n  %s\n", strings.Join(append([]string{cmd.Name()}, cmd.Aliases...), ", "))
 	}
 	if cmd.HasExample() {
-		fmt.Fprintf(w, "\nExamples:\n%s\n", strings.TrimRight(cmd.Example, "\n"))
+		fmt.Fprint(w, "\nExamples:\n")
+		for line := range strings.SplitSeq(strings.TrimRight(cmd.Example, "\n"), "\n") {
+			fmt.Fprintln(w, fitExample(line))
+		}
 	}
 	writeCommands(w, cmd)
 	for _, part := range []struct {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -36,7 +37,11 @@ func OutputFormatFlag(cmd *cobra.Command, f *Format, name, letter string, has ..
 	for i, h := range has {
 		words[i] = string(h)
 	}
-	cmd.Flags().VarP(&formatValue{f, words}, name, letter, "format: "+strings.Join(words, ", "))
+	usage := "format: " + strings.Join(words, ", ")
+	if slices.Contains(has, AsYAML) {
+		usage += ", jsonpath=…, custom-columns=…"
+	}
+	cmd.Flags().VarP(&formatValue{f, words}, name, letter, usage)
 	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -56,6 +61,10 @@ func (v *formatValue) String() string {
 func (v *formatValue) Type() string { return "FORMAT" }
 
 func (v *formatValue) Set(s string) error {
+	if slices.Contains(v.words, string(AsJSON)) && (strings.HasPrefix(s, jsonPathPrefix) || strings.HasPrefix(s, columnsPrefix)) {
+		*v.to = Format(s)
+		return nil
+	}
 	for _, w := range v.words {
 		if w == s {
 			*v.to = Format(s)
@@ -65,9 +74,9 @@ func (v *formatValue) Set(s string) error {
 	return fault.New(fault.Invalid, "there is %s", strings.Join(v.words, ", "))
 }
 
-// Write prints a value of the API as JSON or YAML, with the API's names.
-func (f Format) Write(w io.Writer, v any) error {
-	b, err := json.MarshalIndent(v, "", "  ")
+// write prints a value of the API as JSON or YAML, with the API's names.
+func (f Format) write(w io.Writer, v any) error {
+	b, err := json.MarshalIndent(withoutNil(v), "", "  ")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", f, err)
 	}
@@ -84,7 +93,15 @@ func (f Format) Write(w io.Writer, v any) error {
 }
 
 // IsData reports whether the format is for programs.
-func (f Format) IsData() bool { return f == AsJSON || f == AsYAML }
+func (f Format) IsData() bool {
+	return f == AsJSON || f == AsYAML || strings.HasPrefix(string(f), jsonPathPrefix) || strings.HasPrefix(string(f), columnsPrefix)
+}
+
+// What the formats begin with that have a value of their own.
+const (
+	jsonPathPrefix = "jsonpath="
+	columnsPrefix  = "custom-columns="
+)
 
 // WriteNames prints one name a line.
 func WriteNames(w io.Writer, names []string) error {
@@ -96,14 +113,14 @@ func WriteNames(w io.Writer, names []string) error {
 }
 
 // WriteValues prints one value by itself, several as a list, none not at all.
-func WriteValues[T any](w io.Writer, f Format, values []T) error {
+func WriteValues[T any](a *App, f Format, values []T) error {
 	switch len(values) {
 	case 0:
 		return nil
 	case 1:
-		return f.Write(w, values[0])
+		return a.WriteData(f, values[0])
 	}
-	return f.Write(w, values)
+	return a.WriteData(f, values)
 }
 
 // ForEach calls f for every name, and goes on after an error.

@@ -36,6 +36,7 @@ one that COX_SERVER names.
 Exit codes: 0 success; a job's own code from run, wait, exec and submit --wait; 2 a
 request that is wrong; 3 no such thing; 4 a conflict; 75 no answer; 77 no permission;
 70 a defect. All of them: docs/reference/exit-codes.md.`,
+		Version:           Version(),
 		PersistentPreRunE: checkWords,
 
 		SilenceErrors: true,
@@ -48,6 +49,7 @@ request that is wrong; 3 no such thing; 4 a conflict; 75 no answer; 77 no permis
 		writeUsage(cmd.OutOrStderr(), cmd)
 		return nil
 	})
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { writeHelp(cmd.OutOrStdout(), cmd) })
 	root.PersistentFlags().StringVar(&a.Server, "server", "", "`ADDRESS` of the server: unix:///path, http://host:port (default: COX_SERVER, then this machine's)")
 	root.PersistentFlags().BoolVar(&a.NoColour, "no-color", false, "no colours on a terminal (also: NO_COLOR)")
 	root.CompletionOptions.DisableDefaultCmd = true

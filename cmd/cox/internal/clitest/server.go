@@ -39,7 +39,7 @@ func NewServer(t *testing.T, root func(*cli.App) *cobra.Command) *Server {
 	t.Helper()
 	f := &Server{root: root, Mux: http.NewServeMux()}
 	f.Answer("GET /v1", func(*http.Request) (any, error) {
-		return api.ServerInfo{Name: "main", Version: "0.9", API: "1.0", Host: "login1", Change: 41, Started: time.Now(), Now: time.Now()}, nil
+		return api.ServerInfo{Name: "main", Version: "0.9", API: "1.0", Host: "login1", You: api.Identity{Name: "anna"}, Change: 41, Started: time.Now(), Now: time.Now()}, nil
 	})
 	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var body bytes.Buffer

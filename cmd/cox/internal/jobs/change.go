@@ -91,7 +91,7 @@ func changeJobs(a *cli.App, ctx context.Context, c *client.Client, f *changeFlag
 	}
 	switch {
 	case f.format.IsData():
-		err = f.format.Write(a.Out, done)
+		err = a.WriteData(f.format, done)
 	case f.format == cli.AsName:
 		err = cli.WriteNames(a.Out, done.Names)
 	case !f.quiet:

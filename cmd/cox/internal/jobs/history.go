@@ -45,7 +45,7 @@ func historyCommand(a *cli.App) *cobra.Command {
 	cmd.Flags().StringVarP(&f.since, "since", "S", "", "jobs that lived after this time")
 	cmd.Flags().StringVarP(&f.until, "until", "E", "", "jobs that lived before this time")
 	cmd.Flags().IntVar(&f.limit, "limit", 30, "at most so many (0: all)")
-	cli.FormatFlag(cmd, &f.format, cli.AsWide, cli.AsJSON, cli.AsYAML, cli.AsName)
+	a.ListFlags(cmd, &f.format, true)
 	return cmd
 }
 
@@ -81,15 +81,18 @@ func listHistory(a *cli.App, ctx context.Context, c *client.Client, f *historyFl
 func printHistory(a *cli.App, h *api.History, f *historyFlags, more bool) error {
 	switch {
 	case f.format.IsData():
-		return f.format.Write(a.Out, h)
+		return a.WriteData(f.format, h)
 	case f.format == cli.AsName:
 		var names []string
 		for i := range h.Jobs {
 			names = append(names, h.Jobs[i].Name)
 		}
-		return cli.WriteNames(a.Out, names)
+		return a.WriteNames(names)
 	}
 	p := a.Page(a.Out)
+	if f.format == cli.AsWide {
+		p.Width = 0 // all columns, whole
+	}
 	if err := printer.History(p, h.Jobs, f.format == cli.AsWide).Write(a.Out, p); err != nil {
 		return err
 	}

@@ -1,8 +1,6 @@
 package jobs
 
 import (
-	"errors"
-	"io"
 	"strconv"
 	"strings"
 
@@ -20,9 +18,10 @@ func logsCommand(a *cli.App) *cobra.Command {
 		Use:   "logs JOB[.RANK | .STEP.RANK]",
 		Short: "Print the output of a job or of one rank",
 		Long: `Prints what a job wrote: its output file, or with a rank the log of that rank (of the
-last step, or of the step that is named). -f goes on until the job has ended.`,
+last step, or of the step that is named). -f goes on until the job has ended, and says
+why the job waits as long as it does.`,
 		Example: `  cox logs 7
-  cox logs -f 7
+  cox logs -f last
   cox logs 7.5 --tail 40       # rank 5
   cox logs 7.0.5               # rank 5 of step 0
   cox logs --stderr 7_3`,
@@ -40,15 +39,7 @@ last step, or of the step that is named). -f goes on until the job has ended.`,
 			if stderr {
 				o.Stream = "stderr"
 			}
-			r, err := c.Logs(cmd.Context(), t.job, o)
-			if err != nil {
-				return err
-			}
-			defer r.Close()
-			if _, err = io.Copy(a.Out, r); errors.Is(err, io.ErrUnexpectedEOF) {
-				return fault.New(fault.Unavailable, "the server cut the log off").Advise("ask again: cox logs %s", args[0])
-			}
-			return err
+			return FollowLog(cmd.Context(), a, c, t.job, o)
 		}),
 	}
 	fl := cmd.Flags()

@@ -29,7 +29,7 @@ waits.`,
 				case err != nil:
 					return err
 				case f.IsData():
-					return f.Write(a.Out, all)
+					return a.WriteData(f, all)
 				case len(all.Jobs) == 0:
 					fmt.Fprintln(a.Err, "no job waits")
 					return nil
@@ -49,7 +49,7 @@ waits.`,
 				_, err = fmt.Fprint(a.Out, printer.Priority(a.Page(a.Out), p))
 				return err
 			})
-			return errors.Join(cli.WriteValues(a.Out, f, all), err)
+			return errors.Join(cli.WriteValues(a, f, all), err)
 		}),
 	}
 	cli.FormatFlag(cmd, &f, cli.AsJSON, cli.AsYAML)

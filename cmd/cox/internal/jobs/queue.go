@@ -24,7 +24,7 @@ func queueCommand(a *cli.App) *cobra.Command {
 	var f queueFlags
 	cmd := &cobra.Command{
 		Use:     "queue [JOB…]",
-		Aliases: []string{"q"},
+		Aliases: []string{"q", "ls", "ps", "status"},
 		Short:   "List what runs and waits",
 		Long: `Lists the live jobs of everybody, or those that the flags choose. Waiting tasks of an
 array stand in one line. With --all the jobs that ended in the past minutes are there
@@ -36,7 +36,8 @@ the list once and then a line for every change.`,
   cox queue --me
   cox queue -u anna,ben -t PENDING -o wide
   cox queue -p gpu --watch
-  cox queue -o json | jq '.jobs[].name'
+  cox queue -o custom-columns=JOB:.name,WHO:.spec.owner.user --sort-by .submitted
+  cox queue -o jsonpath='{.jobs[*].name}'
   cox cancel $(cox queue --me -t PENDING -o name)`,
 		ValidArgsFunction: a.CompleteJobs,
 		RunE: a.WithServer(func(cmd *cobra.Command, c *client.Client, args []string) error {
@@ -46,7 +47,7 @@ the list once and then a line for every change.`,
 	f.sel.add(a, cmd)
 	cmd.Flags().BoolVar(&f.all, "all", false, "also jobs that ended a moment ago")
 	cmd.Flags().BoolVar(&f.watch, "watch", false, "go on, and show changes as they come")
-	cli.FormatFlag(cmd, &f.format, cli.AsWide, cli.AsJSON, cli.AsYAML, cli.AsName)
+	a.ListFlags(cmd, &f.format, true)
 	return cmd
 }
 
@@ -64,7 +65,7 @@ func listQueue(a *cli.App, ctx context.Context, c *client.Client, f *queueFlags,
 		if err != nil {
 			return err
 		}
-		return cli.WriteNames(a.Out, names)
+		return a.WriteNames(names)
 	}
 	list := func() (*printer.Table, int, error) {
 		rows, err := queueRows(ctx, c, q)
@@ -77,7 +78,11 @@ func listQueue(a *cli.App, ctx context.Context, c *client.Client, f *queueFlags,
 	if err != nil {
 		return err
 	}
-	if err := t.Write(a.Out, a.Page(a.Out)); err != nil {
+	page := a.Page(a.Out)
+	if f.format == cli.AsWide {
+		page.Width = 0 // all columns, whole
+	}
+	if err := t.Write(a.Out, page); err != nil {
 		return err
 	}
 	if n == 0 {
@@ -115,7 +120,7 @@ func printQueueData(a *cli.App, ctx context.Context, c *client.Client, q client.
 		all.Jobs = append(all.Jobs, p.Jobs...)
 		q.Cursor = p.Next
 	}
-	return f.Write(a.Out, all)
+	return a.WriteData(f, all)
 }
 
 // queueRows asks for the columns that the table shows, and no more.

@@ -65,7 +65,7 @@ func showCommand(a *cli.App) *cobra.Command {
 				jobs = append(jobs, tasks...)
 				return err
 			})
-			return errors.Join(printJobs(a, jobs, f, list), err)
+			return errors.Join(printJobs(a, jobs, f, list, func(j *api.Job) string { return FirstError(cmd.Context(), c, j) }), err)
 		}),
 	}
 	cmd.Flags().BoolVar(&script, "script", false, "print the batch script as it was submitted")
@@ -125,12 +125,13 @@ func tasksOf(a *cli.App, ctx context.Context, c *client.Client, array job.ID, f 
 	return out, nil
 }
 
-func printJobs(a *cli.App, jobs []*api.Job, f cli.Format, list bool) error {
+// printJobs prints jobs; first says what matters of the output of one that failed.
+func printJobs(a *cli.App, jobs []*api.Job, f cli.Format, list bool, first func(*api.Job) string) error {
 	switch {
 	case f.IsData() && list:
-		return f.Write(a.Out, append([]*api.Job{}, jobs...))
+		return a.WriteData(f, append([]*api.Job{}, jobs...))
 	case f.IsData():
-		return cli.WriteValues(a.Out, f, jobs)
+		return cli.WriteValues(a, f, jobs)
 	}
 	for i, j := range jobs {
 		if f == cli.AsName {
@@ -140,7 +141,7 @@ func printJobs(a *cli.App, jobs []*api.Job, f cli.Format, list bool) error {
 		if i > 0 {
 			fmt.Fprintln(a.Out)
 		}
-		fmt.Fprint(a.Out, printer.Job(a.Page(a.Out), j))
+		fmt.Fprint(a.Out, printer.Job(a.Page(a.Out), j, first(j)))
 	}
 	return nil
 }
@@ -171,10 +172,18 @@ the job starts if nothing changes.`,
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprint(a.Out, printer.Why(a.Page(a.Out), w, j))
+				if _, err = fmt.Fprint(a.Out, printer.Why(a.Page(a.Out), w, j)); err != nil {
+					return err
+				}
+				if line := FirstError(cmd.Context(), c, j); line != "" {
+					_, err = fmt.Fprintf(a.Out, "  first  %s\n", printer.Clean(line))
+				}
+				if j.Array != nil && name == j.Array.Job.String() {
+					fmt.Fprintf(a.Err, "this is one task of the array %s; cox why %s_N says it of another, cox show %s of all\n", name, name, name)
+				}
 				return err
 			})
-			return errors.Join(cli.WriteValues(a.Out, f, all), err)
+			return errors.Join(cli.WriteValues(a, f, all), err)
 		}),
 	}
 	cli.FormatFlag(cmd, &f, cli.AsJSON, cli.AsYAML)

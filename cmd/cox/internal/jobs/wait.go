@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,13 +39,13 @@ wait says of each task; cox show has the rest.`,
 				ctx, cancel = context.WithTimeout(ctx, timeout)
 				defer cancel()
 			}
-			done, err := waitAll(a, ctx, c, args, func(j *api.Job) {
+			done, err := waitAll(a, ctx, c, args, quiet, func(j *api.Job) {
 				if !quiet && !f.IsData() {
-					fmt.Fprintln(a.Out, printer.Ended(a.Page(a.Out), j))
+					PrintEnd(ctx, a, a.Out, c, j)
 				}
 			})
 			if f.IsData() {
-				err = errors.Join(printJobs(a, done.jobs, f, done.list), err)
+				err = errors.Join(printJobs(a, done.jobs, f, done.list, nil), err)
 			}
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) && err != nil {
 				return fault.New(fault.Unavailable, "%d of %s ended within %s", done.names, printer.Count(len(args), "job"), timeout).Advise("wait longer, or see why: cox why %s", args[0])
@@ -76,6 +77,15 @@ func WaitFor(ctx context.Context, c *client.Client, name string) (jobs []*api.Jo
 	return out, true, err
 }
 
+// PrintEnd prints how a job ended, and what matters of the output of one that failed.
+func PrintEnd(ctx context.Context, a *cli.App, w io.Writer, c *client.Client, j *api.Job) {
+	p := a.Page(w)
+	fmt.Fprintln(w, printer.Ended(p, j))
+	if line := FirstError(ctx, c, j); line != "" {
+		fmt.Fprintf(w, "first  %s\n", printer.Clean(line))
+	}
+}
+
 // ofArray reports whether a name that has found a job is the number of an array.
 func ofArray(j *api.Job, name string) bool { return j.Array != nil && name == j.Array.Job.String() }
 
@@ -88,7 +98,7 @@ type waited struct {
 
 // waitAll waits for all jobs at once and calls said for each as it ends. The exit
 // code becomes the largest of theirs.
-func waitAll(a *cli.App, ctx context.Context, c *client.Client, names []string, said func(*api.Job)) (waited, error) {
+func waitAll(a *cli.App, ctx context.Context, c *client.Client, names []string, quiet bool, said func(*api.Job)) (waited, error) {
 	type end struct {
 		jobs []*api.Job
 		list bool
@@ -96,6 +106,9 @@ func waitAll(a *cli.App, ctx context.Context, c *client.Client, names []string, 
 	}
 	var done waited
 	ends := make(chan end)
+	if len(names) == 1 && !quiet {
+		defer announceBeside(ctx, a, c, names[0])()
+	}
 	for _, n := range names {
 		go func() {
 			some, list, err := WaitFor(ctx, c, n)

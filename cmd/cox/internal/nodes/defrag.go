@@ -28,7 +28,7 @@ where to, and the jobs that are moving. docs/explanation/defrag.md tells more.`,
 			case err != nil:
 				return err
 			case f.IsData():
-				return f.Write(a.Out, d)
+				return a.WriteData(f, d)
 			}
 			fmt.Fprint(a.Out, printer.Defrag(a.Page(a.Out), d))
 			return nil

@@ -23,17 +23,17 @@ func licensesCommand(a *cli.App) *cobra.Command {
 			}
 			switch {
 			case f.IsData():
-				return f.Write(a.Out, list)
+				return a.WriteData(f, list)
 			case f == cli.AsName:
 				var names []string
 				for i := range list.Licenses {
 					names = append(names, list.Licenses[i].Name)
 				}
-				return cli.WriteNames(a.Out, names)
+				return a.WriteNames(names)
 			}
 			return printer.Licenses(list.Licenses).Write(a.Out, a.Page(a.Out))
 		}),
 	}
-	cli.FormatFlag(cmd, &f, cli.AsJSON, cli.AsYAML, cli.AsName)
+	a.ListFlags(cmd, &f, false)
 	return cmd
 }

@@ -49,7 +49,7 @@ func nodeShowCommand(a *cli.App) *cobra.Command {
 				return err
 			})
 			if f.IsData() {
-				return errors.Join(cli.WriteValues(a.Out, f, nodes), err)
+				return errors.Join(cli.WriteValues(a, f, nodes), err)
 			}
 			for i, n := range nodes {
 				if i > 0 {
@@ -122,7 +122,7 @@ func changeNodes(a *cli.App, ctx context.Context, c *client.Client, ch *api.Node
 		return err
 	}
 	if f.IsData() {
-		return f.Write(a.Out, nodes)
+		return a.WriteData(f, nodes)
 	}
 	_, err = fmt.Fprint(a.Out, printer.Drained(a.Page(a.Out), nodes.Nodes))
 	return err

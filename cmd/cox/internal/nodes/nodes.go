@@ -54,7 +54,7 @@ func nodesCommand(a *cli.App) *cobra.Command {
 	cmd.Flags().StringSliceVar(&f.pools, "pool", nil, "nodes of these pools")
 	cmd.Flags().StringSliceVarP(&f.states, "state", "t", nil, "nodes in these states: up, draining, down, unknown")
 	cmd.Flags().BoolVar(&f.watch, "watch", false, "go on, and show changes as they come")
-	cli.FormatFlag(cmd, &f.format, cli.AsWide, cli.AsJSON, cli.AsYAML, cli.AsName)
+	a.ListFlags(cmd, &f.format, true)
 	a.CompleteFlag(cmd, "partition", a.PartitionNames)
 	a.CompleteFlag(cmd, "pool", a.PoolNames)
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(nodeStates, cobra.ShellCompDirectiveNoFileComp))
@@ -80,18 +80,22 @@ func listNodes(a *cli.App, ctx context.Context, c *client.Client, f *nodesFlags,
 	}
 	switch {
 	case f.format.IsData():
-		return f.format.Write(a.Out, api.Nodes{Nodes: nodes})
+		return a.WriteData(f.format, api.Nodes{Nodes: nodes})
 	case f.format == cli.AsName:
 		var names []string
 		for i := range nodes {
 			names = append(names, nodes[i].Name)
 		}
-		return cli.WriteNames(a.Out, names)
+		return a.WriteNames(names)
 	}
 	if len(nodes) == 0 {
 		fmt.Fprintln(a.Err, "no node matches")
 	}
-	return printer.NodeTable(a.Page(a.Out), nodes, f.format == cli.AsWide).Write(a.Out, a.Page(a.Out))
+	page := a.Page(a.Out)
+	if f.format == cli.AsWide {
+		page.Width = 0 // all columns, whole
+	}
+	return printer.NodeTable(page, nodes, f.format == cli.AsWide).Write(a.Out, page)
 }
 
 // stockOf prints the nodes of a pool as the system knows them that its engine drives; false

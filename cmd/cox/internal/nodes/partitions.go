@@ -22,17 +22,17 @@ func partitionsCommand(a *cli.App) *cobra.Command {
 			}
 			switch {
 			case f.IsData():
-				return f.Write(a.Out, parts)
+				return a.WriteData(f, parts)
 			case f == cli.AsName:
 				var names []string
 				for i := range parts.Partitions {
 					names = append(names, parts.Partitions[i].Name)
 				}
-				return cli.WriteNames(a.Out, names)
+				return a.WriteNames(names)
 			}
 			return printer.Partitions(a.Page(a.Out), parts.Partitions).Write(a.Out, a.Page(a.Out))
 		}),
 	}
-	cli.FormatFlag(cmd, &f, cli.AsJSON, cli.AsYAML, cli.AsName)
+	a.ListFlags(cmd, &f, false)
 	return cmd
 }

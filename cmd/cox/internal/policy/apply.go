@@ -80,7 +80,7 @@ func applyPolicy(a *cli.App, ctx context.Context, c *client.Client, p *applying)
 	switch {
 	case !would.Changed:
 		if p.format.IsData() {
-			return p.format.Write(a.Out, would)
+			return a.WriteData(p.format, would)
 		}
 		if would.Policy.Revision == 0 {
 			fmt.Fprintln(a.Out, "nothing changes: the file has no rules, and none are in force")
@@ -90,7 +90,7 @@ func applyPolicy(a *cli.App, ctx context.Context, c *client.Client, p *applying)
 		return nil
 	case p.dryRun:
 		if p.format.IsData() {
-			return p.format.Write(a.Out, would)
+			return a.WriteData(p.format, would)
 		}
 		fmt.Fprintln(a.Out, "\na dry run: nothing was changed")
 		return nil
@@ -106,7 +106,7 @@ func applyPolicy(a *cli.App, ctx context.Context, c *client.Client, p *applying)
 		return cli.NotDone(err, "nothing was changed")
 	}
 	if p.format.IsData() {
-		return p.format.Write(a.Out, done)
+		return a.WriteData(p.format, done)
 	}
 	fmt.Fprintf(a.Out, "revision %d is in force\n", done.Policy.Revision)
 	return nil

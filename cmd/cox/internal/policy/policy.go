@@ -49,7 +49,7 @@ func policyShowCommand(a *cli.App) *cobra.Command {
 			case err != nil:
 				return err
 			case f.IsData():
-				return f.Write(a.Out, p)
+				return a.WriteData(f, p)
 			case p.Revision == 0:
 				fmt.Fprintln(a.Err, "no rules were ever set: jobs go by their own priority, first come, first served (cox apply sets some)")
 				return nil
@@ -76,7 +76,7 @@ func policyHistoryCommand(a *cli.App) *cobra.Command {
 			case err != nil:
 				return err
 			case f.IsData():
-				return f.Write(a.Out, h)
+				return a.WriteData(f, h)
 			case len(h.Policies) == 0:
 				fmt.Fprintln(a.Err, "no rules were ever set")
 				return nil

@@ -30,7 +30,7 @@ SHARE is the dominant share by which fair sharing goes, in thousandths.`,
 			q.Accounts = printer.SomeQuotas(q.Accounts, accounts)
 			switch {
 			case f.IsData():
-				return f.Write(a.Out, q)
+				return a.WriteData(f, q)
 			case len(q.Accounts) == 0 && len(accounts) > 0:
 				fmt.Fprintln(a.Err, "none of these accounts has a quota (cox quota shows those that have)")
 				return nil

@@ -43,13 +43,13 @@ func reserveListCommand(a *cli.App) *cobra.Command {
 			case err != nil:
 				return err
 			case f.IsData():
-				return f.Write(a.Out, r.Reservations)
+				return a.WriteData(f, r.Reservations)
 			case f == cli.AsName:
 				var names []string
 				for i := range r.Reservations {
 					names = append(names, r.Reservations[i].Name)
 				}
-				return cli.WriteNames(a.Out, names)
+				return a.WriteNames(names)
 			case len(r.Reservations) == 0:
 				fmt.Fprintln(a.Err, "there are no reservations")
 				return nil
@@ -57,7 +57,7 @@ func reserveListCommand(a *cli.App) *cobra.Command {
 			return printer.Reservations(r.Reservations).Write(a.Out, a.Page(a.Out))
 		}),
 	}
-	cli.FormatFlag(cmd, &f, cli.AsJSON, cli.AsYAML, cli.AsName)
+	a.ListFlags(cmd, &f, false)
 	return cmd
 }
 
@@ -73,7 +73,7 @@ func reserveShowCommand(a *cli.App) *cobra.Command {
 			case err != nil:
 				return err
 			case f.IsData():
-				return f.Write(a.Out, r)
+				return a.WriteData(f, r)
 			}
 			_, err = fmt.Fprint(a.Out, printer.Reservation(a.Page(a.Out), r))
 			return err

@@ -28,7 +28,7 @@ fair-share factor that comes of it: who was served less than his share goes firs
 			s.Shares = printer.SomeShares(s.Shares, accounts, users)
 			switch {
 			case f.IsData():
-				return f.Write(a.Out, s)
+				return a.WriteData(f, s)
 			case len(s.Shares) == 0:
 				fmt.Fprintln(a.Err, "nobody has a share: the site's rules name no such account (cox policy show)")
 				return nil

@@ -44,18 +44,18 @@ func poolListCommand(a *cli.App) *cobra.Command {
 			case err != nil:
 				return err
 			case f.IsData():
-				return f.Write(a.Out, list)
+				return a.WriteData(f, list)
 			case f == cli.AsName:
 				var names []string
 				for i := range list.Pools {
 					names = append(names, list.Pools[i].Name)
 				}
-				return cli.WriteNames(a.Out, names)
+				return a.WriteNames(names)
 			}
 			return printer.Pools(list.Pools).Write(a.Out, a.Page(a.Out))
 		}),
 	}
-	cli.FormatFlag(cmd, &f, cli.AsJSON, cli.AsYAML, cli.AsName)
+	a.ListFlags(cmd, &f, false)
 	return cmd
 }
 
@@ -83,7 +83,7 @@ default. Associations of other people, and their names, are for administrators.`
 			case err != nil:
 				return err
 			case f.IsData():
-				return f.Write(a.Out, struct {
+				return a.WriteData(f, struct {
 					*api.Pool
 					Inventory *fleet.Inventory `json:"inventory,omitempty"`
 				}{p, inv})
@@ -312,7 +312,7 @@ func printFindings(a *cli.App, done *api.PoolDone, f cli.Format) error {
 		a.Code = fault.Conflict.ExitCode()
 	}
 	if f.IsData() {
-		return f.Write(a.Out, done)
+		return a.WriteData(f, done)
 	}
 	said := fmt.Sprintf("pool %s: nothing is missing", done.Name)
 	switch {

@@ -84,7 +84,7 @@ func verifyPool(a *cli.App, cmd *cobra.Command, c *client.Client, pool string, f
 		a.Code = 1
 	}
 	if f.format.IsData() {
-		return f.format.Write(a.Out, out)
+		return a.WriteData(f.format, out)
 	}
 	return printVerified(a, out)
 }

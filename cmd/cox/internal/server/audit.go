@@ -39,7 +39,7 @@ func auditCommand(a *cli.App) *cobra.Command {
 				}
 			}
 			if f.IsData() {
-				return f.Write(a.Out, all)
+				return a.WriteData(f, all)
 			}
 			if len(all.Records) == 0 {
 				fmt.Fprintln(a.Err, "no records")

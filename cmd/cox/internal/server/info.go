@@ -25,7 +25,7 @@ func infoCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			if f.IsData() {
-				return f.Write(a.Out, i)
+				return a.WriteData(f, i)
 			}
 			_, err = fmt.Fprint(a.Out, printer.Info(a.Page(a.Out), i, c.Address().String()))
 			return err

@@ -47,7 +47,7 @@ func tokenCreateCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			if f.IsData() {
-				return f.Write(a.Out, made)
+				return a.WriteData(f, made)
 			}
 			p := a.Page(a.Err)
 			fmt.Fprintf(a.Err, "token %s for %s", made.Token.ID, made.Token.Name)
@@ -88,13 +88,13 @@ func tokenListCommand(a *cli.App) *cobra.Command {
 			}
 			switch {
 			case f.IsData():
-				return f.Write(a.Out, t)
+				return a.WriteData(f, t)
 			case f == cli.AsName:
 				var ids []string
 				for i := range t.Tokens {
 					ids = append(ids, t.Tokens[i].ID)
 				}
-				return cli.WriteNames(a.Out, ids)
+				return a.WriteNames(ids)
 			}
 			if err := printer.Tokens(a.Page(a.Out), t.Tokens).Write(a.Out, a.Page(a.Out)); err != nil {
 				return err
@@ -105,7 +105,7 @@ func tokenListCommand(a *cli.App) *cobra.Command {
 			return nil
 		}),
 	}
-	cli.FormatFlag(cmd, &f, cli.AsJSON, cli.AsYAML, cli.AsName)
+	a.ListFlags(cmd, &f, false)
 	return cmd
 }
 

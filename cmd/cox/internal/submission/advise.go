@@ -75,7 +75,7 @@ func printAdvice(a *cli.App, cmd *cobra.Command, f *adviseFlags, args []string) 
 		judgePools(a, cmd, advice, args)
 	}
 	if f.format.IsData() {
-		err = f.format.Write(a.Out, advice)
+		err = a.WriteData(f.format, advice)
 	} else {
 		_, err = fmt.Fprint(a.Out, printer.CleanLines(advice.Text()))
 	}

@@ -42,7 +42,7 @@ func dryRun(a *cli.App, ctx context.Context, f *submitFlags, req *api.Submit) er
 		return err
 	}
 	if f.format.IsData() {
-		return f.format.Write(a.Out, done)
+		return a.WriteData(f.format, done)
 	}
 	p := a.Page(a.Out)
 	out := printer.DryRun(p, text.Spec, req.File)

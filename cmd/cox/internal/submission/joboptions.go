@@ -131,6 +131,16 @@ func (o *jobOptions) variables() ([]string, error) {
 	return out, nil
 }
 
+// array is the value of --array, empty if it is not given.
+func (o *jobOptions) array() string {
+	for _, g := range o.given {
+		if v, ok := strings.CutPrefix(g, "--array="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
 // checkOutput refuses a format as the name of the output file: until version 1.0 it was one.
 func (o *jobOptions) checkOutput(has ...string) error {
 	for _, g := range o.given {

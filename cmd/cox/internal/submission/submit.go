@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/jobs"
 	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // submitFlags are the flags of cox submit.
@@ -22,6 +23,7 @@ type submitFlags struct {
 	job                   jobOptions
 	from, pool, pods      string
 	wait, parsable, quiet bool
+	follow                bool
 	testOnly, dry, strict bool
 	noProvenance, upload  bool
 	format                cli.Format
@@ -46,6 +48,7 @@ The job is durable when its number is printed.`,
   cox submit -n 8 -t 4h -o run-%j.log -- python -m torch.distributed.run train.py
   cox submit --env LR=0.1 --pool slurm-b train.sbatch
   cox submit -n 8 --pods task -- python train.py   # Kubernetes: a pod per task
+  cox submit -f train.sbatch             # shows its output
   cox submit --wait train.sbatch         # ends with the job's exit code
   id=$(cox submit --parsable train.sbatch)
   cox submit --upload train.sbatch       # send the files of this directory too
@@ -67,6 +70,7 @@ The job is durable when its number is printed.`,
 	fl.StringVar(&f.pool, "pool", "", "pool to run in (default: the file's, else the best one)")
 	fl.StringVar(&f.pods, "pods", "", "Kubernetes: one pod per node or per task (default: node)")
 	fl.BoolVarP(&f.wait, "wait", "W", false, "wait until the job has ended; exit with its code")
+	fl.BoolVarP(&f.follow, "follow", "f", false, "wait as --wait does, and print the job's output")
 	fl.BoolVar(&f.parsable, "parsable", false, "print the number alone")
 	fl.BoolVarP(&f.quiet, "quiet", "Q", false, "print errors alone")
 	fl.BoolVar(&f.testOnly, "test-only", false, "check it and say when it would start; keep nothing")
@@ -138,8 +142,8 @@ func submitJob(a *cli.App, cmd *cobra.Command, f *submitFlags, args []string) er
 	if err := printSubmitted(a, f, done); err != nil {
 		return &errAfterSubmit{err}
 	}
-	if f.wait {
-		if err := waitSubmitted(a, cmd.Context(), c, done.ID.String()); err != nil {
+	if f.wait || f.follow {
+		if err := waitSubmitted(a, cmd.Context(), c, f, done); err != nil {
 			return &errAfterSubmit{err}
 		}
 	}
@@ -148,6 +152,9 @@ func submitJob(a *cli.App, cmd *cobra.Command, f *submitFlags, args []string) er
 
 // submitRequest makes the request to the server from the arguments.
 func submitRequest(a *cli.App, cmd *cobra.Command, f *submitFlags, args []string) (*api.Submit, error) {
+	if array := f.job.array(); f.follow && array != "" {
+		return nil, fault.New(fault.Invalid, "--follow shows the output of one job, and --array=%s makes several", array).Advise("submit it without -f, then cox logs -f JOB_INDEX")
+	}
 	if err := f.job.checkOutput("json", "yaml", "name"); err != nil {
 		return nil, err
 	}
@@ -175,7 +182,7 @@ func printSubmitted(a *cli.App, f *submitFlags, done *api.Submitted) error {
 	id := done.ID.String()
 	switch {
 	case f.format.IsData():
-		return f.format.Write(a.Out, done)
+		return a.WriteData(f.format, done)
 	case f.parsable || f.format == cli.AsName:
 		return cli.WriteNames(a.Out, []string{id})
 	case f.quiet:
@@ -199,7 +206,7 @@ func printSubmitted(a *cli.App, f *submitFlags, done *api.Submitted) error {
 
 func printEstimate(a *cli.App, f *submitFlags, done *api.Submitted) error {
 	if f.format.IsData() {
-		return f.format.Write(a.Out, done)
+		return a.WriteData(f.format, done)
 	}
 	_, err := fmt.Fprint(a.Out, printer.Estimate(a.Page(a.Out), done))
 	return err
@@ -207,10 +214,20 @@ func printEstimate(a *cli.App, f *submitFlags, done *api.Submitted) error {
 
 // waitSubmitted waits for the end of the job, or of all tasks, and takes the exit code. Ctrl-C ends
 // the waiting, not the job.
-func waitSubmitted(a *cli.App, ctx context.Context, c *client.Client, name string) error {
+func waitSubmitted(a *cli.App, ctx context.Context, c *client.Client, f *submitFlags, done *api.Submitted) error {
+	name := done.ID.String()
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	jobs, _, err := jobs.WaitFor(ctx, c, name)
+	var err error
+	var ended []*api.Job
+	if f.follow {
+		if err = jobs.FollowLog(ctx, a, c, name, client.LogOptions{Follow: true}); err != nil && ctx.Err() == nil {
+			fmt.Fprintf(a.Err, "cox: the output cannot be shown: %v\n", err)
+		}
+		ended, _, err = jobs.WaitFor(ctx, c, name)
+	} else {
+		ended, err = jobs.WaitAnnounced(ctx, a, c, name, f.quiet || f.parsable)
+	}
 	if ctx.Err() != nil {
 		fmt.Fprintf(a.Err, "job %s goes on          cox wait %s   cox cancel %s\n", name, name, name)
 		a.Code = 130
@@ -219,8 +236,10 @@ func waitSubmitted(a *cli.App, ctx context.Context, c *client.Client, name strin
 	if err != nil {
 		return err
 	}
-	for _, j := range jobs {
-		fmt.Fprintln(a.Err, printer.Ended(a.Page(a.Err), j))
+	for _, j := range ended {
+		if !f.quiet {
+			jobs.PrintEnd(ctx, a, a.Err, c, j)
+		}
 		a.Code = max(a.Code, cli.JobExitCode(j))
 	}
 	return nil

@@ -49,7 +49,7 @@ another job are left as they are. docs/explanation/whatif.md says more.`,
 				return err
 			}
 			if f.IsData() {
-				return f.Write(a.Out, d)
+				return a.WriteData(f, d)
 			}
 			_, err = fmt.Fprint(a.Out, printer.WhatIf(a.Page(a.Out), &q, d))
 			return err

@@ -134,7 +134,7 @@ func runSimulation(a *cli.App, o simulateOptions, file string) error {
 		}
 	}
 	if o.format.IsData() {
-		return o.format.Write(a.Out, results)
+		return a.WriteData(o.format, results)
 	}
 	return printStudies(a, results)
 }
