@@ -1,11 +1,12 @@
 // Package address finds the server that commands talk to, and explains what to
 // do where none answers.
 //
-// In this order: what the caller was told (--server), COX_SERVER, and the first
-// of these sockets that exists: /run/coxswain/cox.sock (the machine's server),
+// In this order: what the caller was told (--server), COX_SERVER, the current context of
+// the user (Contexts), and the first of these sockets that exists: /run/coxswain/cox.sock (the machine's server),
 // $XDG_RUNTIME_DIR/coxswain/cox.sock, ~/.local/state/coxswain/cox.sock (one's
 // own). On a socket the kernel says who asks; everywhere else a token does, from
-// COX_TOKEN or the file ~/.config/cox/token.
+// COX_TOKEN or the file ~/.config/coxswain/token (before version 1.0: ~/.config/cox/token,
+// which is read too). A word that is the name of a context stands for its server.
 //
 // The package opens no connection and imports no HTTP, so that commands which
 // start thousands of times can use it.
@@ -29,11 +30,15 @@ type Address struct {
 	Socket string // path of a unix socket; empty: URL says where
 	URL    string // "http://127.0.0.1:6820", no slash at the end; for a socket "http://cox"
 	Token  string // empty on a socket
+	SSH    string // "ssh://host": the server is reached by package tunnel; URL is "http://cox"
 }
 
 // String is the address as COX_SERVER takes it, without the token.
 func (a Address) String() string {
-	if a.Socket != "" {
+	switch {
+	case a.SSH != "":
+		return a.SSH
+	case a.Socket != "":
 		return "unix://" + a.Socket
 	}
 	return a.URL
@@ -81,18 +86,27 @@ func (e Env) Find(server, token string) (Address, error) {
 	if server == "" {
 		server = e.get("COX_SERVER")
 	}
-	if server == "" {
+	c, err := e.findContext(server)
+	switch {
+	case err != nil:
+		return Address{}, err
+	case c != nil:
+		server = c.Server
+		if token == "" {
+			token = c.Token
+		}
+	case server == "":
 		return Address{Socket: e.firstSocket(), URL: "http://cox"}, nil
 	}
 	a, err := Parse(server)
-	if err != nil || a.Socket != "" {
+	if err != nil || a.Socket != "" || a.SSH != "" {
 		return a, err
 	}
 	a.Token, err = e.readToken(token)
 	return a, err
 }
 
-// Parse reads unix:///path, /path, http://host:port, https://host or host:port.
+// Parse reads unix:///path, /path, http://host:port, https://host, host:port or ssh://host.
 func Parse(server string) (Address, error) {
 	path, isSocket := strings.CutPrefix(server, "unix://")
 	if isSocket || strings.HasPrefix(server, "/") {
@@ -100,6 +114,9 @@ func Parse(server string) (Address, error) {
 			return Address{}, unusableAddress(server, "the path of a socket begins with /")
 		}
 		return Address{Socket: path, URL: "http://cox"}, nil
+	}
+	if strings.HasPrefix(server, "ssh://") {
+		return Address{SSH: server, URL: "http://cox"}, nil
 	}
 	full := server
 	if !strings.Contains(full, "://") {
@@ -121,7 +138,7 @@ func Parse(server string) (Address, error) {
 
 func unusableAddress(server, why string) error {
 	return fault.New(fault.Invalid, "the server's address %q is not usable: %s", server, why).
-		Advise("set COX_SERVER to unix:///path/of/cox.sock or http://host:port, or leave it out for the local server")
+		Advise("set COX_SERVER to unix:///path/of/cox.sock, http://host:port, ssh://host or the name of a context, or leave it out for the local server")
 }
 
 // firstSocket is the first that exists, or else the one where an own server would be.
@@ -162,11 +179,7 @@ func (e Env) stateSocket() string {
 
 // TokenFile is where `cox token` keeps the token that commands use.
 func (e Env) TokenFile() string {
-	dir := e.get("XDG_CONFIG_HOME")
-	if dir == "" {
-		dir = filepath.Join(e.get("HOME"), ".config")
-	}
-	return filepath.Join(dir, "cox", "token")
+	return filepath.Join(e.ConfigDir(), "token")
 }
 
 func (e Env) readToken(given string) (string, error) {
@@ -177,6 +190,9 @@ func (e Env) readToken(given string) (string, error) {
 		return strings.TrimSpace(t), nil
 	}
 	b, err := os.ReadFile(e.TokenFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		b, err = os.ReadFile(filepath.Join(e.configHome(), "cox", "token")) // its place before version 1.0
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", nil // the server says what it wants

@@ -20,10 +20,12 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/address"
+	"github.com/coxswain-sched/coxswain/api/tunnel"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
@@ -58,11 +60,12 @@ func New(o Options) (*Client, error) {
 		c.timeout = time.Minute
 	}
 	dialer := &net.Dialer{Timeout: 10 * time.Second}
-	network, to := a.Network()
+	dial, err := dialFunc(a, dialer)
+	if err != nil {
+		return nil, err
+	}
 	t := &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return dialer.DialContext(ctx, network, to)
-		},
+		DialContext:         dial,
 		MaxIdleConnsPerHost: 64,
 		IdleConnTimeout:     time.Minute,
 		DisableCompression:  true,
@@ -72,6 +75,28 @@ func New(o Options) (*Client, error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return c, nil
+}
+
+// dialFunc connects to an address, through a tunnel where it is behind SSH.
+func dialFunc(a address.Address, dialer *net.Dialer) (func(ctx context.Context, _, _ string) (net.Conn, error), error) {
+	if a.SSH == "" {
+		network, to := a.Network()
+		return func(ctx context.Context, _, _ string) (net.Conn, error) { return dialer.DialContext(ctx, network, to) }, nil
+	}
+	target, err := tunnel.Parse(a.SSH)
+	if err != nil {
+		return nil, err
+	}
+	var one sync.Mutex
+	return func(ctx context.Context, _, _ string) (net.Conn, error) {
+		one.Lock()
+		defer one.Unlock()
+		socket, err := tunnel.Open(ctx, target)
+		if err != nil {
+			return nil, err
+		}
+		return dialer.DialContext(ctx, "unix", socket)
+	}, nil
 }
 
 // Address is where the client asks.
@@ -135,6 +160,9 @@ func (c *Client) explainTransport(ctx context.Context, err error) error {
 				Advise("whether it did what was asked is not known: look before you ask again")
 		}
 		return fault.New(fault.Unavailable, "given up: %w", ctx.Err())
+	}
+	if c.addr.SSH != "" && fault.Remedy(err) != "" {
+		return err // of the tunnel
 	}
 	return c.addr.Explain(err)
 }

@@ -18,6 +18,10 @@ func dialServer(a address.Address) (io.ReadWriteCloser, error) {
 		return nil, fault.New(fault.Unsupported, "Slurm's command names do not speak TLS, and the server's address is %s", a).
 			Advise("ask through cox itself, which does: cox queue, cox submit; or use the server's socket")
 	}
+	if a.SSH != "" {
+		return nil, fault.New(fault.Unsupported, "Slurm's command names do not tunnel by SSH, and the server's address is %s", a).
+			Advise("ask through cox itself, which does: cox queue, cox submit")
+	}
 	network, to := a.Network()
 	if network == "unix" {
 		c, err := dialUnix(to)

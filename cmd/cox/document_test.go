@@ -63,8 +63,9 @@ func document(t *testing.T) string {
 Made from the commands themselves by ` + "`make docs`" + `; the transcripts are real output, of a server with two virtual nodes of
 four declared GPUs each. ` + "`cox COMMAND --help`" + ` says the same.
 
-- The server: ` + "`--server`" + `, else ` + "`COX_SERVER`" + ` (` + "`unix:///path`" + `, ` + "`http://host:port`" + `), else the socket of this machine's server. Over TCP a token
-  says who asks: ` + "`COX_TOKEN`" + `, or the file ` + "`~/.config/cox/token`" + ` (` + "`cox token create`" + `).
+- The server: ` + "`--server`" + `, else ` + "`COX_SERVER`" + ` (` + "`ssh://host`" + `, ` + "`unix:///path`" + `, ` + "`http://host:port`" + `, or the name of a context), else the
+  current context (` + "`cox context`" + `), else the socket of this machine's server. Over TCP a token
+  says who asks: ` + "`COX_TOKEN`" + `, or the file ` + "`~/.config/coxswain/token`" + ` (` + "`cox token create`" + `).
 - Jobs are named 7, 7_3 (task 3 of array 7), 7_[1-4,9]; with a rank 7.5, with a step and a rank 7.0.5. A job's name will do where one
   job has it, and ` + "`last`" + ` is your newest job.
 - Colours and cut columns only on a terminal; a pipe gets every column whole. ` + "`-o json`" + ` and ` + "`-o yaml`" + ` are the types of the API

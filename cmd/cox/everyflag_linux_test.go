@@ -28,6 +28,11 @@ var callable = map[string]string{
 	"completion":      "bash",
 	"config check":    "",
 	"config show":     "",
+	"context":         "",
+	"context add":     "name ssh://host",
+	"context list":    "",
+	"context remove":  "name",
+	"context use":     "name",
 	"convert":         "FILE --to native",
 	"defrag":          "",
 	"defrag approve":  "3",
@@ -94,6 +99,7 @@ var callable = map[string]string{
 
 // eachCommand calls f for every command that does something, with words that call it.
 func eachCommand(t *testing.T, f func(cmd *cobra.Command, args []string)) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir()) // some change contexts
 	t.Helper()
 	dir := t.TempDir()
 	files := strings.NewReplacer("FILE", filepath.Join(dir, "job.sh"), "RULES", filepath.Join(dir, "queues.yaml"), "DIR", filepath.Join(dir, "empty"))

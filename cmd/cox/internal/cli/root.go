@@ -50,7 +50,7 @@ request that is wrong; 3 no such thing; 4 a conflict; 75 no answer; 77 no permis
 		return nil
 	})
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { writeHelp(cmd.OutOrStdout(), cmd) })
-	root.PersistentFlags().StringVar(&a.Server, "server", "", "`ADDRESS` of the server: unix:///path, http://host:port (default: COX_SERVER, then this machine's)")
+	root.PersistentFlags().StringVar(&a.Server, "server", "", "`ADDRESS` server to ask: the name of a context, ssh://host, unix:///path, http://host:port (default: COX_SERVER, then the current context, then this machine's)")
 	root.PersistentFlags().BoolVar(&a.NoColour, "no-color", false, "no colours on a terminal (also: NO_COLOR)")
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddGroup(

@@ -19,7 +19,7 @@ func tokenCommand(a *cli.App) *cobra.Command {
 		Use:   "token",
 		Short: "Make, list and revoke access tokens",
 		Long: `On the socket the kernel says who asks. Over TCP a token does: COX_TOKEN, or the file
-~/.config/cox/token. The server keeps only a hash of it.`,
+~/.config/coxswain/token. The server keeps only a hash of it.`,
 		Example: "  cox token create --comment laptop\n  cox token list",
 	}
 	cmd.AddCommand(tokenCreateCommand(a), tokenListCommand(a), tokenRevokeCommand(a))
@@ -33,7 +33,7 @@ func tokenCreateCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Make a token; its secret is printed once",
-		Example: `  cox token create --comment laptop > ~/.config/cox/token
+		Example: `  cox token create --comment laptop > ~/.config/coxswain/token
   cox token create --user ci --ttl 24h
   COX_SERVER=http://127.0.0.1:6820 COX_TOKEN=$(cox token create) cox queue`,
 		Args: cobra.NoArgs,
