@@ -24,7 +24,7 @@ func TestHardCase_54_idle(t *testing.T) {
 	if head.Node != j.Claims[0].Node || head.Devices != 8 || head.Processes != 1 || other.Devices != 8 || other.Processes != 0 {
 		t.Errorf("%+v", j.Idle)
 	}
-	card := printer.Job(printer.Page{Now: time.Now(), Zone: time.UTC}, j)
+	card := printer.Job(printer.Page{Now: time.Now(), Zone: time.UTC}, j, "")
 	for _, want := range []string{head.Node + ": holds 8 GPUs, 1 process without CPU time since ", other.Node + ": holds 8 GPUs, no process since "} {
 		if !strings.Contains(card, want) {
 			t.Errorf("cox show does not say %q:\n%s", want, card)
