@@ -75,19 +75,19 @@ const noSocket = 3
 // SSH may ask on the terminal for what it needs. Where the machine cannot be reached, or no server is
 // there, the error is fault.Unavailable.
 func Open(ctx context.Context, t Target) (socket string, err error) {
-	dir, err := folder()
+	dir, err := socketFolder()
 	if err != nil {
 		return "", err
 	}
 	sum := sha256.Sum256([]byte(t.Login + " " + t.Port + " " + t.Socket))
 	name := filepath.Join(dir, hex.EncodeToString(sum[:6]))
 	socket, control := name+".sock", name+".ctl"
-	if answers(socket) {
+	if isAnswering(socket) {
 		return socket, nil
 	}
 	remote := t.Socket
 	if remote == "" {
-		out, err := t.run(ctx, control, "sh -c '"+strings.ReplaceAll(findSocket, "'", `'\''`)+"'")
+		out, err := t.runLine(ctx, control, "sh -c '"+strings.ReplaceAll(findSocket, "'", `'\''`)+"'")
 		var exit *exec.ExitError
 		switch {
 		case errors.As(err, &exit) && exit.ExitCode() == noSocket:
@@ -96,13 +96,13 @@ func Open(ctx context.Context, t Target) (socket string, err error) {
 			return "", fault.New(fault.Unavailable, "%s is not reached by SSH: %w", t.Login, err).Advise("try it by itself: ssh %s", t.Login)
 		}
 		remote = strings.TrimSpace(string(out))
-	} else if _, err := t.run(ctx, control, "true"); err != nil {
+	} else if _, err := t.runLine(ctx, control, "true"); err != nil {
 		return "", fault.New(fault.Unavailable, "%s is not reached by SSH: %w", t.Login, err).Advise("try it by itself: ssh %s", t.Login)
 	}
 	if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fault.New(fault.Permission, "the tunnel: %w", err).Advise("remove %s", dir)
 	}
-	cmd := exec.CommandContext(ctx, program(), append(t.options(control), "-O", "forward", "-L", socket+":"+remote, "--", t.Login)...)
+	cmd := exec.CommandContext(ctx, sshProgram(), append(t.sshOptions(control), "-O", "forward", "-L", socket+":"+remote, "--", t.Login)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fault.New(fault.Unavailable, "ssh %s does not make the tunnel: %s", t.Login, bytes.TrimSpace(out)).
 			Advise("its sshd may forbid it: AllowStreamLocalForwarding yes in sshd_config")
@@ -110,10 +110,10 @@ func Open(ctx context.Context, t Target) (socket string, err error) {
 	return socket, nil
 }
 
-// program is the ssh of this machine; COX_SSH names another.
-func program() string { return cmp.Or(os.Getenv("COX_SSH"), "ssh") }
+// sshProgram is the ssh of this machine; COX_SSH names another.
+func sshProgram() string { return cmp.Or(os.Getenv("COX_SSH"), "ssh") }
 
-func (t Target) options(control string) []string {
+func (t Target) sshOptions(control string) []string {
 	out := []string{"-o", "ControlPath=" + control}
 	if t.Port != "" {
 		out = append(out, "-p", t.Port)
@@ -121,10 +121,10 @@ func (t Target) options(control string) []string {
 	return out
 }
 
-// run runs a line in the machine's shell over the connection that stays.
-func (t Target) run(ctx context.Context, control, line string) ([]byte, error) {
-	args := append(t.options(control), "-o", "ControlMaster=auto", "-o", "ControlPersist=600", "-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=3", "-T", "--", t.Login, line)
-	cmd := exec.CommandContext(ctx, program(), args...)
+// runLine runs a line in the machine's shell over the connection that stays.
+func (t Target) runLine(ctx context.Context, control, line string) ([]byte, error) {
+	args := append(t.sshOptions(control), "-o", "ControlMaster=auto", "-o", "ControlPersist=600", "-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=3", "-T", "--", t.Login, line)
+	cmd := exec.CommandContext(ctx, sshProgram(), args...)
 	cmd.Stdin, cmd.Stderr = os.Stdin, os.Stderr // it asks on the terminal, and says there what is wrong
 	var out bytes.Buffer
 	cmd.Stdout = &out
@@ -136,8 +136,8 @@ func (t Target) run(ctx context.Context, control, line string) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// answers reports whether somebody accepts connections on a socket.
-func answers(socket string) bool {
+// isAnswering reports whether somebody accepts connections on a socket.
+func isAnswering(socket string) bool {
 	c, err := net.DialTimeout("unix", socket, time.Second)
 	if err != nil {
 		return false
@@ -146,8 +146,8 @@ func answers(socket string) bool {
 	return true
 }
 
-// folder is the user's own folder for sockets; their paths must be short.
-func folder() (string, error) {
+// socketFolder is the user's own folder for sockets; their paths must be short.
+func socketFolder() (string, error) {
 	dir := "/tmp/cox-ssh-" + strconv.Itoa(os.Getuid())
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", fault.New(fault.Exhausted, "a folder for tunnels: %w", err)

@@ -114,7 +114,7 @@ func TestTunnel(t *testing.T) {
 		if i == 0 {
 			control := strings.TrimSuffix(local[0], ".sock") + ".ctl"
 			t.Cleanup(func() {
-				_ = exec.Command(os.Getenv("COX_SSH"), append(target.options(control), "-O", "exit", "--", login)...).Run()
+				_ = exec.Command(os.Getenv("COX_SSH"), append(target.sshOptions(control), "-O", "exit", "--", login)...).Run()
 				os.Remove(local[0])
 			})
 		}

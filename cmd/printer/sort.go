@@ -11,8 +11,8 @@ import (
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
 
-// arrange sorts the rows and leaves out what the page does not want. The error names the columns.
-func (t *Table) arrange(p Page) error {
+// arrangeRows sorts the rows and leaves out what the page does not want. The error names the columns.
+func (t *Table) arrangeRows(p Page) error {
 	if p.SortBy != "" {
 		at := slices.IndexFunc(t.Columns, func(c Column) bool { return strings.EqualFold(c.Title, p.SortBy) })
 		if at < 0 {
@@ -47,8 +47,8 @@ func CompareTexts(a, b string) int {
 	if errX == nil && errY == nil && !strings.Contains(a+b, "_") { // 7_2 is a task of an array
 		return cmp.Compare(x, y)
 	}
-	if s, ok := moment(a); ok {
-		if t, ok := moment(b); ok {
+	if s, ok := parseMoment(a); ok {
+		if t, ok := parseMoment(b); ok {
 			return s.Compare(t)
 		}
 	}
@@ -60,7 +60,7 @@ func CompareTexts(a, b string) int {
 	return compareNatural(a, b)
 }
 
-func moment(s string) (time.Time, bool) {
+func parseMoment(s string) (time.Time, bool) {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	return t, err == nil
 }

@@ -35,7 +35,7 @@ func textCell(s string) Cell { return Cell{Text: s} }
 // Write prints the header and the rows. Without a terminal every cell is whole;
 // on one, columns that may be cut are, and no line is longer than the terminal.
 func (t *Table) Write(w io.Writer, p Page) error {
-	if err := t.arrange(p); err != nil {
+	if err := t.arrangeRows(p); err != nil {
 		return err
 	}
 	t.spareColumns(p)

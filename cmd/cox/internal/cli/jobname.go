@@ -69,7 +69,7 @@ func resolveJob(ctx context.Context, c *client.Client, word string, list bool) (
 			}
 			return ids, nil
 		case len(ids) > 1:
-			return nil, fault.New(fault.Invalid, "%s: several jobs have this name: %s", name, strings.Join(shorten(ids), ", ")).Advise("name the one that you mean by its number")
+			return nil, fault.New(fault.Invalid, "%s: several jobs have this name: %s", name, strings.Join(shortenList(ids), ", ")).Advise("name the one that you mean by its number")
 		}
 		before, after, ok := strings.Cut(name, ".")
 		if i := strings.LastIndexByte(name, '.'); i > 0 {
@@ -85,7 +85,7 @@ func resolveJob(ctx context.Context, c *client.Client, word string, list bool) (
 	}
 }
 
-func shorten(ids []string) []string {
+func shortenList(ids []string) []string {
 	if len(ids) > 8 {
 		return append(slices.Clone(ids[:8]), "…")
 	}

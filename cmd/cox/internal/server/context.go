@@ -39,8 +39,8 @@ They are in ~/.config/coxswain/contexts, a file for you alone.`,
 	return cli.Local(cmd)
 }
 
-// environment is where contexts are kept.
-func environment(a *cli.App) address.Env {
+// contextEnvironment is where contexts are kept.
+func contextEnvironment(a *cli.App) address.Env {
 	e := address.System()
 	e.Getenv = a.Getenv
 	return e
@@ -52,7 +52,7 @@ func contextListCommand(a *cli.App) *cobra.Command {
 		Use: "list", Short: "List the servers with names; a star marks the current one", Args: cobra.NoArgs,
 		Example: "  cox context list\n  cox context list -o json",
 		RunE: func(*cobra.Command, []string) error {
-			list, err := environment(a).Contexts()
+			list, err := contextEnvironment(a).Contexts()
 			if err != nil {
 				return err
 			}
@@ -115,7 +115,7 @@ unix:///path, http://host:port or https://host. The first context is the current
 			if err != nil {
 				return err
 			}
-			e := environment(a)
+			e := contextEnvironment(a)
 			list, err := e.Contexts()
 			if err != nil {
 				return err
@@ -155,7 +155,7 @@ func contextUseCommand(a *cli.App) *cobra.Command {
 			if len(args) != 1 && !none || none && len(args) > 0 {
 				return fault.New(fault.Invalid, "which context?").Advise("cox context use NAME, or --none; cox context lists them")
 			}
-			e := environment(a)
+			e := contextEnvironment(a)
 			list, err := e.Contexts()
 			if err != nil {
 				return err
@@ -165,7 +165,7 @@ func contextUseCommand(a *cli.App) *cobra.Command {
 			if !none {
 				i := indexOfContext(list, args[0])
 				if i < 0 {
-					return noContext(args[0])
+					return refuseContext(args[0])
 				}
 				list[i].Current = true
 				said = fmt.Sprintf("commands ask %s, %s", list[i].Name, list[i].Server)
@@ -193,14 +193,14 @@ func contextRemoveCommand(a *cli.App) *cobra.Command {
 			if len(args) != 1 {
 				return fault.New(fault.Invalid, "which context?").Advise("cox context lists them")
 			}
-			e := environment(a)
+			e := contextEnvironment(a)
 			list, err := e.Contexts()
 			if err != nil {
 				return err
 			}
 			i := indexOfContext(list, args[0])
 			if i < 0 {
-				return noContext(args[0])
+				return refuseContext(args[0])
 			}
 			if err := e.SaveContexts(slices.Delete(list, i, i+1)); err != nil {
 				return err
@@ -211,7 +211,7 @@ func contextRemoveCommand(a *cli.App) *cobra.Command {
 	}
 }
 
-func noContext(name string) error {
+func refuseContext(name string) error {
 	return fault.New(fault.NotFound, "there is no context %s", name).Advise("cox context lists them; cox context add %s SERVER makes it", name)
 }
 
@@ -228,7 +228,7 @@ func clearCurrent(list []address.Context) {
 func completeContexts(a *cli.App) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		var words []string
-		if list, err := environment(a).Contexts(); err == nil && len(args) == 0 {
+		if list, err := contextEnvironment(a).Contexts(); err == nil && len(args) == 0 {
 			for _, c := range list {
 				words = append(words, c.Name+"\t"+c.Server)
 			}
