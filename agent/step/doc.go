@@ -12,9 +12,9 @@
 // the barrier only when all tasks on all nodes are held: a step starts whole or not
 // at all. A held task is this binary again (barrier.Main), which execs the program.
 // Package wire is what srun and Nodes say to each other. Package scontrol shows the
-// job to its own processes.
+// job to its own processes. Package holder keeps an allocation for an srun outside of it.
 //
-// Imports point one way: step, barrier ← wire ← place, env ← node; wire, env ← srun.
+// Imports point one way: step, barrier ← wire ← place, env ← node; wire, env ← srun; step ← holder.
 //
 // Guarantees of the whole: no task runs its program before every task of its step is
 // held; a step's resources are given on only when its processes on every node are
