@@ -315,7 +315,11 @@ func (p *parser) tasksPerGPU(a *asks, g *job.TaskGroup, set settings) {
 		g.Tasks.Want = int(total * each)
 	case total > 0:
 	case g.Tasks.Want > 0:
-		g.Total.Devices = append(g.Total.Devices, resource.DeviceRequest{Count: int((int64(g.Tasks.Want) + each - 1) / each)})
+		total = (int64(g.Tasks.Want) + each - 1) / each
+		if total < int64(g.Nodes.Min) {
+			p.failOption(d, fmt.Errorf("and %d tasks ask for %d GPUs, fewer than the nodes, %d: each needs one", g.Tasks.Want, total, g.Nodes.Min), "ask for more tasks, or for fewer nodes")
+		}
+		g.Total.Devices = append(g.Total.Devices, resource.DeviceRequest{Count: int(total)})
 	default:
 		p.failOption(d, errors.New("needs a number of GPUs or of tasks"), "add --gpus=N or --ntasks=N")
 	}
