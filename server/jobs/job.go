@@ -81,7 +81,7 @@ func (s *Service) whyPending(c *call, name string) (*api.Why, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &api.Why{Job: v.Job.ID, Name: v.Job.Name(), State: v.Job.State.String(), Since: w.Since, Reasons: w.Reasons, StartsBy: w.StartsBy}
+	out := &api.Why{Job: v.Job.ID, Name: v.Job.Name(), State: v.Job.State.String(), Since: w.Since, Reasons: append([]reason.Reason{}, w.Reasons...), StartsBy: w.StartsBy}
 	c.addExpectations(out, &w)
 	for _, r := range w.Reasons {
 		out.Lines = append(out.Lines, r.String()+s.explainDelegated(&r))

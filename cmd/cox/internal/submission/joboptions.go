@@ -204,7 +204,7 @@ func hintAboutArgs(a *cli.App, cmd *cobra.Command, file string, args []string) {
 		if name != "" && cmd.Flags().Lookup(name) == nil || letter != "" && cmd.Flags().ShorthandLookup(letter) == nil || name+letter == "" {
 			continue
 		}
-		fmt.Fprintf(a.Err, "hint: %s after %s goes to the script; to give it to cox, put it before: %s %s %s\n", arg, file, cmd.CommandPath(), arg, file)
+		fmt.Fprintf(a.Err, "hint: %s after %s goes to the script; options of %s come before %s\n", arg, file, cmd.CommandPath(), file)
 		return
 	}
 }
