@@ -19,7 +19,7 @@ import (
 )
 
 // TestCost measures what live jobs cost slurmctld, and how late changes are seen. It judges
-// nothing: docs/explanation/slurm.md has the figures. LIVE says how many, of which 200 run and the others
+// nothing: docs/explanation/slurm-cost.md has the figures. LIVE says how many, of which 200 run and the others
 // wait; WAYS by which way in.
 func TestCost(t *testing.T) {
 	if os.Getenv("COX_LONG") == "" {

@@ -22,7 +22,6 @@ const maxWords = 2500
 var longPages = map[string]int{
 	"docs/explanation/benchmarks.md": 6600,
 	"docs/explanation/kubernetes.md": 13000,
-	"docs/explanation/slurm.md":      5900,
 	"docs/reference/api.md":          3200,
 	"docs/reference/cli.md":          13000,
 	"docs/reference/import-slurm.md": 7500,

@@ -166,7 +166,7 @@ func (s *slurmSettings) checkLocks() error {
 	switch {
 	case s.Locks == "" && s.Shared == "":
 		return fault.New(fault.Invalid, "settings: shared is needed: a directory that all nodes of the cluster share, for locks by which no job begins twice").
-			Advise("--shared DIR, in which everybody may create files: mkdir -m 1733 DIR (it is made if it is not there); where nodes share nothing: --placed --set locks=node, for which docs/explanation/slurm.md says what is weaker")
+			Advise("--shared DIR, in which everybody may create files: mkdir -m 1733 DIR (it is made if it is not there); where nodes share nothing: --placed --set locks=node, for which docs/explanation/slurm-node-locks.md says what is weaker")
 	case s.Locks == "":
 		return nil
 	case s.Shared != "":
