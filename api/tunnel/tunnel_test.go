@@ -1,6 +1,7 @@
 package tunnel
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -118,7 +119,9 @@ func TestTunnel(t *testing.T) {
 				os.Remove(local[0])
 			})
 		}
-		c := http.Client{Transport: &http.Transport{Dial: func(string, string) (net.Conn, error) { return net.Dial("unix", local[i]) }, DisableKeepAlives: true}}
+		c := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", local[i])
+		}, DisableKeepAlives: true}}
 		resp, err := c.Get("http://cox/")
 		if err != nil {
 			t.Fatal(err)

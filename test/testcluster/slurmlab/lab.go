@@ -63,6 +63,7 @@ type Lab struct {
 	slurm  id // who slurmctld is
 	mysql  id
 
+	sshMu   sync.Mutex // held while the sshd is started; before mu
 	mu      sync.Mutex
 	daemons map[string]*daemon
 }

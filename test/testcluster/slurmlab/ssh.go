@@ -21,13 +21,8 @@ import (
 func (l *Lab) SSH(t testing.TB) *command.SSH {
 	t.Helper()
 	dir := filepath.Join(l.Dir, "ssh")
-	l.mu.Lock()
-	runs := l.daemons["sshd"] != nil
-	l.mu.Unlock()
-	if !runs {
-		if err := l.startSSHD(t.Context(), dir); err != nil {
-			t.Fatal(err)
-		}
+	if err := l.ensureSSHD(t.Context(), dir); err != nil {
+		t.Fatal(err)
 	}
 	socket, err := os.MkdirTemp(dir, "c")
 	if err != nil {
@@ -72,6 +67,19 @@ func writePasswd(dir string) error {
 // chrootMount is where the sshd, in its own mount namespace, has the other Debian. sshd refuses a
 // ChrootDirectory below a folder that others can write to, such as a cache in /tmp.
 const chrootMount = "/mnt"
+
+// ensureSSHD starts the sshd unless it runs. Tests beside each other wait for the one that starts it.
+func (l *Lab) ensureSSHD(ctx context.Context, dir string) error {
+	l.sshMu.Lock()
+	defer l.sshMu.Unlock()
+	l.mu.Lock()
+	runs := l.daemons["sshd"] != nil
+	l.mu.Unlock()
+	if runs {
+		return nil
+	}
+	return l.startSSHD(ctx, dir)
+}
 
 // startSSHD starts the sshd.
 func (l *Lab) startSSHD(ctx context.Context, dir string) error {
