@@ -80,10 +80,10 @@ func TestAMachineThatIsFoundTwiceLater(t *testing.T) {
 	b.state(id, job.Running)
 	standing(q, "a1")
 	b.reopen()
-	views, err := b.ctl.NodeViews(t.Context())
-	if err != nil || len(views) != 2 || views[1].Node.Name != "b1" || views[1].Node.State != fleet.Draining || views[1].Node.Why != "it is on machine a1, which pool p has as a1" {
-		t.Fatalf("the nodes are %+v, %v", views, err)
-	}
+	eventually(t, "b1 is draining", func() bool {
+		views, err := b.ctl.NodeViews(t.Context())
+		return err == nil && len(views) == 2 && views[1].Node.Name == "b1" && views[1].Node.State == fleet.Draining && views[1].Node.Why == "it is on machine a1, which pool p has as a1"
+	})
 	q.end(v, engine.Exited, 0)
 	b.state(id, job.Completed)
 }
