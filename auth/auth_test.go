@@ -53,7 +53,7 @@ read the audit of                        -       -       -        -       -     
 read the rules of                        -       +       +        +       +       +
 set the rules of                         -       -       -        -       -       +
 back up                                  -       -       -        -       -       +
-take the state of the scheduling of      -       -       -        -       -       +
+take a snapshot of                      -       -       -        -       -       +
 read the metrics of                      -       +       +        +       +       +
 profile                                  -       -       -        -       -       +
 `
