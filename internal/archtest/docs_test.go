@@ -21,7 +21,6 @@ const maxWords = 2500
 // fall.
 var longPages = map[string]int{
 	"docs/explanation/benchmarks.md": 6600,
-	"docs/explanation/kubernetes.md": 13000,
 	"docs/reference/api.md":          3200,
 	"docs/reference/cli.md":          13000,
 	"docs/reference/import-slurm.md": 7500,

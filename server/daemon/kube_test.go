@@ -242,7 +242,7 @@ func mustMarshal(t *testing.T, v any) json.RawMessage {
 	return b
 }
 
-// TestKubeDocs: the table of the settings in docs/explanation/kubernetes.md is that of the code. With
+// TestKubeDocs: the table of the settings in docs/reference/kubernetes-settings.md is that of the code. With
 // COX_UPDATE=1 it is written.
 func TestKubeDocs(t *testing.T) {
 	const begin, end = "<!-- settings: written by the tests of package serve -->\n", "<!-- settings end -->\n"
@@ -266,7 +266,7 @@ func TestKubeDocs(t *testing.T) {
 		form := map[reflect.Kind]string{reflect.Bool: " (true, false)", reflect.Slice: " (a list)", reflect.Map: " (an object)"}[kind]
 		b.WriteString("| `" + name + "`" + form + " | " + doc + " |\n")
 	}
-	file := filepath.Join("..", "..", "docs", "explanation", "kubernetes.md")
+	file := filepath.Join("..", "..", "docs", "reference", "kubernetes-settings.md")
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
-// kubeSettings are those of a pool of the engine kube. docs/explanation/kubernetes.md has the table of
+// kubeSettings are those of a pool of the engine kube. docs/reference/kubernetes-settings.md has the table of
 // them, made from the doc tags.
 type kubeSettings struct {
 	Kubeconfig string `json:"kubeconfig" doc:"a file that the server reads, absolute; needed, but for inside"`

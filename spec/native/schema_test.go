@@ -243,7 +243,7 @@ Units: a size ends in K, M, G or T (powers of 1024); a time in d, h, m or s, or 
 	table(&b, retryFields)
 	b.WriteByte('\n')
 	table(&b, mailFields)
-	b.WriteString("\n### kubernetes\n\nWhat a pool lets jobs ask, its setting `allow` says ([kubernetes.md](../explanation/kubernetes.md#pods)); `shm` and `node_selector` may always be asked.\n\n")
+	b.WriteString("\n### kubernetes\n\nWhat a pool lets jobs ask, its setting `allow` says ([kubernetes-pods.md](../explanation/kubernetes-pods.md#pods)); `shm` and `node_selector` may always be asked.\n\n")
 	table(&b, podFields)
 	b.WriteString("\n## Several groups\n\nUnlike tasks that start together or not at all:\n\n" + example("het.yaml"))
 	return b.String()
