@@ -20,7 +20,6 @@ const maxWords = 2500
 // longPages are the pages that have more, with their number of words, rounded up. A number may only
 // fall.
 var longPages = map[string]int{
-	"docs/explanation/benchmarks.md": 6600,
 	"docs/reference/api.md":          3200,
 	"docs/reference/cli.md":          13000,
 	"docs/reference/import-slurm.md": 7500,
