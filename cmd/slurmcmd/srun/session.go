@@ -89,6 +89,7 @@ func (s *session) awaitJob() error {
 		s.helpers.Go(s.followOutput)
 	}
 	queued := time.After(queuedAfter)
+	starting := false // the job has nodes of this machine, and its holder is waited for
 	var late <-chan time.Time
 	if s.line.immediate > 0 {
 		late = time.After(s.line.immediate)
@@ -108,10 +109,15 @@ func (s *session) awaitJob() error {
 			}
 			return e.err
 		case <-queued:
-			if state := s.sayQueued(); state != "" && state != "PENDING" && s.listener != nil {
-				s.helpers.Go(s.followOutput) // the first node is elsewhere: nobody will knock
-			} else if state == "PENDING" {
+			state, pool := s.sayQueued()
+			switch {
+			case state == "" || state == "PENDING":
 				queued = time.After(5 * time.Second)
+			case s.listener == nil: // its output is followed already
+			case isElsewhere(pool) || starting:
+				s.helpers.Go(s.followOutput) // nobody knocked: the job runs its step itself
+			default: // its nodes are of this machine, and a busy machine starts a holder slowly
+				starting, queued = true, time.After(startLimit)
 			}
 		case <-late:
 			if err := s.giveUpWaiting(); err != nil {
@@ -258,17 +264,21 @@ func (s *session) followOutput() {
 	}
 }
 
-// sayQueued says once that the job waits, and why. It returns the job's state; "" if it is not known.
-func (s *session) sayQueued() string {
+// isElsewhere reports whether the nodes of a pool are not the server's own.
+func isElsewhere(pool string) bool { return pool != "" && pool != "local" }
+
+// sayQueued says once that the job waits, and why. It returns the job's state, "" if it is not
+// known, and its pool.
+func (s *session) sayQueued() (state, pool string) {
 	c := fastclient.New(s.addr)
 	defer c.Close()
 	v, err := c.JSON("GET", "/v1/jobs/"+s.id, nil)
 	if err != nil {
-		return ""
+		return "", ""
 	}
-	state := v.Get("state").Text()
+	state, pool = v.Get("state").Text(), v.Get("pool").Text()
 	if state != "PENDING" || s.line.quiet || s.queued {
-		return state
+		return state, pool
 	}
 	why := ""
 	if v.Has("why") {
@@ -276,7 +286,7 @@ func (s *session) sayQueued() string {
 	}
 	s.queued = true
 	s.Sayf("job %s queued and waiting for resources%s", s.id, why)
-	return state
+	return state, pool
 }
 
 // locked is a writer that several goroutines share.
