@@ -81,48 +81,48 @@ type Rule struct {
 }
 
 var rules = []Rule{
-	{Health, Nobody, "a probe has no identity; it learns ready or not"},
-	{Info, Nobody, "version and API; more is told to those who are known"},
+	{Health, Nobody, "a probe has no identity; it learns only whether the server is ready"},
+	{Info, Nobody, "version and API; known users see more"},
 
-	{Submit, Anyone, "the owner is who asks, whatever the request says"},
-	{Advise, Anyone, "nothing is kept"},
+	{Submit, Anyone, "the job's owner is the user who asks, whatever the request says"},
+	{Advise, Anyone, "the server keeps nothing"},
 
-	{SeeJob, Viewer, "lists leave out what may not be seen"},
-	{Watch, Viewer, "events leave out what may not be seen"},
-	{SeeNodes, Anyone, "names of jobs that may not be seen are left out"},
-	{SeePools, Anyone, "without their settings, which say how engines are reached"},
+	{SeeJob, Viewer, "lists leave out jobs that the user may not see"},
+	{Watch, Viewer, "events leave out jobs that the user may not see"},
+	{SeeNodes, Anyone, "without the names of jobs that the user may not see"},
+	{SeePools, Anyone, "without their settings, which say how to reach the engines"},
 	{SeeScript, Owner, "scripts hold paths and sometimes secrets"},
 	{SeeEnvironment, Owner, "environments hold secrets"},
-	{SeeLogs, Owner, "files are opened with the owner's rights, never the server's"},
+	{SeeLogs, Owner, "the server opens files with the owner's rights, never its own"},
 
 	{Cancel, Owner, ""},
 	{Hold, Owner, ""},
-	{Release, Owner, "of the owner's own hold"},
+	{Release, Owner, "only from the owner's own hold"},
 	{Requeue, Owner, ""},
 	{Signal, Owner, ""},
-	{Update, Owner, "of what does not take more than it was given"},
-	{Top, Owner, "among the owner's own jobs"},
+	{Update, Owner, "only changes that give the job no more than it has"},
+	{Top, Owner, "only among the owner's own jobs"},
 	{Save, Owner, ""},
-	{Exec, Owner, "runs with the owner's rights inside of the job"},
+	{Exec, Owner, "the command runs with the owner's rights inside the job"},
 
 	{HoldFirm, Admin, "a hold that the owner cannot release"},
 	{Unhold, Admin, ""},
-	{Suspend, Admin, "what is suspended keeps what it holds"},
+	{Suspend, Admin, "a suspended job keeps its nodes and devices"},
 	{Resume, Admin, ""},
-	{Raise, Admin, "priority up, nice below zero, a longer time limit of a running job"},
+	{Raise, Admin, "higher priority, nice below zero, a longer time limit of a running job"},
 	{Drain, Admin, ""},
-	{SetPools, Admin, "engines are opened with the server's rights"},
-	{Move, Admin, "as the site's rules propose it"},
+	{SetPools, Admin, "the server opens engines with its own rights"},
+	{Move, Admin, "as the site's rules propose"},
 
-	{Tokens, Owner, "list, make, revoke; what a token makes ends no later than itself"},
+	{Tokens, Owner, "list, make, revoke; a token made with a token ends no later than that one"},
 	{Grant, Admin, "a token for somebody else, or one with an administrator's rights"},
 	{SeeAudit, Admin, "it shows what everybody did"},
-	{SeePolicy, Anyone, "who may use how much is no secret among those who share it"},
+	{SeePolicy, Anyone, "the users of a site may know who may use how much"},
 	{SetPolicy, Admin, ""},
-	{Backup, Admin, "it holds all scripts, environments and directories that came with jobs"},
-	{AskWhatIf, Anyone, "nothing is kept; jobs that may not be seen are counted and not named"},
-	{TakeState, Admin, "it names everybody's jobs; no scripts, commands or environments are in it"},
-	{Metrics, Anyone, "counts without names of users or jobs"},
+	{Backup, Admin, "a backup contains all scripts, environments and uploaded directories"},
+	{AskWhatIf, Anyone, "the server keeps nothing; it counts jobs that the user may not see without naming them"},
+	{TakeState, Admin, "it names the jobs of all users; it contains no scripts, commands or environments"},
+	{Metrics, Anyone, "counts, without names of users or jobs"},
 	{Profile, Admin, "profiles show memory"},
 }
 
@@ -146,7 +146,7 @@ func ruleOf(v Verb) (Rule, bool) {
 // verb.
 func Document(routes map[Verb][]string) string {
 	var b strings.Builder
-	b.WriteString("| to … | suffices | routes | |\n|---|---|---|---|\n")
+	b.WriteString("| right to … | who has it | routes | remarks |\n|---|---|---|---|\n")
 	for _, r := range rules {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.Verb, r.Who, strings.Join(routes[r.Verb], "<br>"), r.Why)
 	}

@@ -8,40 +8,69 @@ import (
 	"github.com/coxswain-sched/coxswain/model/account"
 )
 
-// Document is the tables of docs/reference/queues.md: every field of a document with its form
+// accountFields are the fields of the document that docs/reference/queues-accounts.md has; the
+// others are in docs/reference/queues-scheduling.md.
+var accountFields = map[string]bool{"accounts": true, "qos": true}
+
+// Documents are the tables of docs/reference/queues.md ("document"), queues-accounts.md
+// ("accounts") and queues-scheduling.md ("scheduling"): every field of a document with its form
 // and meaning, a table for each group of fields.
-func Document() string {
-	var b strings.Builder
-	d := document{b: &b, seen: map[reflect.Type]bool{}}
-	d.writeGroup("", "The document", reflect.TypeFor[account.Policy]())
-	return b.String()
+func Documents() map[string]string {
+	root := fieldsOf(reflect.TypeFor[account.Policy]())
+	top := document{pageOf: func(f field) string {
+		if accountFields[f.name] {
+			return "queues-accounts.md"
+		}
+		return "queues-scheduling.md"
+	}}
+	top.writeTable(root)
+	accounts, scheduling := document{seen: map[reflect.Type]bool{}}, document{seen: map[reflect.Type]bool{}}
+	for _, f := range root {
+		switch {
+		case !isGroup(f.typ):
+		case accountFields[f.name]:
+			accounts.writeGroup(f)
+		default:
+			scheduling.writeGroup(f)
+		}
+	}
+	return map[string]string{"document": top.b.String(), "accounts": accounts.b.String(), "scheduling": scheduling.b.String()}
 }
 
-// document writes tables, of each type once.
+// document writes the tables of one page, of each type once.
 type document struct {
-	b    *strings.Builder
-	seen map[reflect.Type]bool
+	b      strings.Builder
+	seen   map[reflect.Type]bool
+	pageOf func(field) string // page with the table of a group of fields; nil: this one
 }
 
-func (d *document) writeGroup(title, about string, t reflect.Type) {
+// writeGroup writes the table of a group of fields, and those of the groups in it.
+func (d *document) writeGroup(group field) {
+	t := elementType(group.typ)
 	if d.seen[t] {
 		return
 	}
 	d.seen[t] = true
-	if title == "" {
-		title = "queues.yaml"
-	}
-	fmt.Fprintf(d.b, "### %s\n\n%s.\n\n| field | form | meaning |\n|---|---|---|\n", title, strings.ToUpper(about[:1])+about[1:])
-	var inner []field
-	for _, f := range fieldsOf(t) {
-		fmt.Fprintf(d.b, "| `%s` | %s | %s |\n", f.name, strings.ReplaceAll(shownForm(f), "|", `\|`), f.tag.Get("doc"))
+	about := group.tag.Get("doc")
+	fmt.Fprintf(&d.b, "## %s\n\n%s.\n\n", group.name, strings.ToUpper(about[:1])+about[1:])
+	fields := fieldsOf(t)
+	d.writeTable(fields)
+	d.b.WriteByte('\n')
+	for _, f := range fields {
 		if isGroup(f.typ) {
-			inner = append(inner, f)
+			d.writeGroup(f)
 		}
 	}
-	d.b.WriteByte('\n')
-	for _, f := range inner {
-		d.writeGroup(f.name, f.tag.Get("doc"), elementType(f.typ))
+}
+
+func (d *document) writeTable(fields []field) {
+	d.b.WriteString("| field | form | meaning |\n|---|---|---|\n")
+	for _, f := range fields {
+		page := ""
+		if d.pageOf != nil {
+			page = d.pageOf(f)
+		}
+		fmt.Fprintf(&d.b, "| `%s` | %s | %s |\n", f.name, strings.ReplaceAll(shownForm(f, page), "|", `\|`), f.tag.Get("doc"))
 	}
 }
 
@@ -55,8 +84,8 @@ func elementType(t reflect.Type) reflect.Type {
 
 func isGroup(t reflect.Type) bool { return elementType(t).Kind() == reflect.Struct }
 
-// shownForm is how a field is written.
-func shownForm(f field) string {
+// shownForm is how a field is written; a group has its table in a page, or in this one.
+func shownForm(f field, page string) string {
 	words := strings.ReplaceAll(f.tag.Get("enum"), ",", ", ")
 	switch {
 	case f.typ.Kind() == reflect.Map && f.typ.Elem() == amountType:
@@ -65,11 +94,11 @@ func shownForm(f field) string {
 		return "{cpu: 1, gpu: 8}"
 	case isGroup(f.typ) && f.typ.Kind() == reflect.Slice:
 		if elementType(f.typ).Field(0).Name == "Name" {
-			return "list of [" + f.name + "](#" + f.name + "), or of names"
+			return "list of [" + f.name + "](" + page + "#" + f.name + "), or of names"
 		}
-		return "list of [" + f.name + "](#" + f.name + ")"
+		return "list of [" + f.name + "](" + page + "#" + f.name + ")"
 	case isGroup(f.typ):
-		return "[fields](#" + f.name + ")"
+		return "[fields](" + page + "#" + f.name + ")"
 	case f.typ.Kind() == reflect.Slice && words != "":
 		return "list of: " + words
 	case f.typ.Kind() == reflect.Slice:

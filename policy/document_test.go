@@ -7,17 +7,11 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write docs/reference/queues.md and its schema anew")
+var update = flag.Bool("update", false, "write docs/reference/queues.md, the pages beside it and the schema anew")
 
-// TestDocs: docs/reference/queues.md has every field, and the worked examples that can be
-// applied.
+// TestDocs: the pages of the rules have every field, and the worked examples can be applied.
 func TestDocs(t *testing.T) {
-	const name = "../docs/reference/queues.md"
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parts := map[string]string{"fields": Document()}
+	parts := Documents()
 	for _, site := range []string{"slurm-site", "kueue-site"} {
 		b, err := os.ReadFile("../examples/rules/" + site + ".yaml")
 		if err != nil {
@@ -32,15 +26,24 @@ func TestDocs(t *testing.T) {
 		}
 		parts[site] = "```yaml\n" + string(b) + "```\n"
 	}
-	for mark, part := range parts {
-		head, rest, ok := bytes.Cut(text, []byte("<!-- "+mark+" -->\n"))
-		_, tail, ok2 := bytes.Cut(rest, []byte("<!-- end -->"))
-		if !ok || !ok2 {
-			t.Fatalf("%s has no marks <!-- %s --> and <!-- end -->", name, mark)
+	for page, marks := range map[string][]string{
+		"queues.md": {"slurm-site", "kueue-site", "document"}, "queues-accounts.md": {"accounts"}, "queues-scheduling.md": {"scheduling"},
+	} {
+		name := "../docs/reference/" + page
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
 		}
-		text = bytes.Join([][]byte{head, []byte("<!-- " + mark + " -->\n" + part + "<!-- end -->"), tail}, nil)
+		for _, mark := range marks {
+			head, rest, ok := bytes.Cut(text, []byte("<!-- "+mark+" -->\n"))
+			_, tail, ok2 := bytes.Cut(rest, []byte("<!-- end -->"))
+			if !ok || !ok2 {
+				t.Fatalf("%s has no marks <!-- %s --> and <!-- end -->", name, mark)
+			}
+			text = bytes.Join([][]byte{head, []byte("<!-- " + mark + " -->\n" + parts[mark] + "<!-- end -->"), tail}, nil)
+		}
+		same(t, name, text)
 	}
-	same(t, name, text)
 	same(t, "../docs/reference/queues.schema.json", Schema())
 }
 

@@ -13,21 +13,41 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
 )
 
-var update = flag.Bool("update", false, "write docs/reference/cli.md anew")
+var update = flag.Bool("update", false, "write docs/reference/cli.md and docs/reference/cli anew")
 
-// TestDocument keeps docs/reference/cli.md what the commands say of themselves. The
-// transcripts in it are those of testdata/transcript.
+// TestDocument keeps docs/reference/cli.md and the page of each command beside it what the
+// commands say of themselves. The transcripts in the pages are those of testdata/transcript.
 func TestDocument(t *testing.T) {
-	const path = "../../docs/reference/cli.md"
-	want := document(t)
-	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+	const reference = "../../docs/reference"
+	pages := documents(t)
+	old, err := filepath.Glob(filepath.Join(reference, "cli", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range old {
+		if _, known := pages["cli/"+filepath.Base(path)]; known {
+			continue
+		}
+		if !*update {
+			t.Errorf("%s is of no command: make docs", path)
+		} else if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, err := os.ReadFile(path)
-	if err != nil || string(got) != want {
-		t.Errorf("docs/reference/cli.md is not what the commands say (%v): make docs", err)
+	for page, want := range pages {
+		path := filepath.Join(reference, page)
+		if *update {
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := os.ReadFile(path)
+		if err != nil || string(got) != want {
+			t.Errorf("docs/reference/%s is not what the commands say (%v): make docs", page, err)
+		}
 	}
 }
 
@@ -54,56 +74,55 @@ func walk(c *cobra.Command, f func(*cobra.Command)) {
 	}
 }
 
-func document(t *testing.T) string {
+// documents are the pages of the commands by name: the list, and one of each command.
+func documents(t *testing.T) map[string]string {
 	t.Helper()
+	pages := map[string]string{}
 	var b strings.Builder
 	root := rootCommand(cli.New())
 	b.WriteString(`# The commands of cox
 
-Made from the commands themselves by ` + "`make docs`" + `; the transcripts are real output, of a server with two virtual nodes of
-four declared GPUs each. ` + "`cox COMMAND --help`" + ` says the same.
+Each command has a page with its options, examples and real output; ` + "`cox COMMAND --help`" + ` says the same. ` + "`make docs`" + ` makes
+the pages from the commands. The output comes from a server with two virtual nodes of four declared GPUs each.
 
-- The server: ` + "`--server`" + `, else ` + "`COX_SERVER`" + ` (` + "`ssh://host`" + `, ` + "`unix:///path`" + `, ` + "`http://host:port`" + `, or the name of a context), else the
-  current context (` + "`cox context`" + `), else the socket of this machine's server. Over TCP a token
-  says who asks: ` + "`COX_TOKEN`" + `, or the file ` + "`~/.config/coxswain/token`" + ` (` + "`cox token create`" + `).
-- Jobs are named 7, 7_3 (task 3 of array 7), 7_[1-4,9]; with a rank 7.5, with a step and a rank 7.0.5. A job's name will do where one
-  job has it, and ` + "`last`" + ` is your newest job.
-- Colours and cut columns only on a terminal; a pipe gets every column whole. ` + "`-o json`" + ` and ` + "`-o yaml`" + ` are the types of the API
-  ([openapi](api.md)), ` + "`-o name`" + ` prints names to feed to the next command. ` + "`-o jsonpath='{.jobs[*].name}'`" + ` and
-  ` + "`-o custom-columns=JOB:.name,STATE:.state`" + ` print parts, as with kubectl; ` + "`--sort-by`" + ` takes a column, or a field such as .submitted.
-- Answers go to standard output, remarks and errors to standard error. Exit codes: [exit-codes.md](exit-codes.md).
-- Completion of commands, jobs, nodes and users: ` + "`cox completion bash`" + `, zsh, fish.
-
+- **Server**: ` + "`--server`" + `, else ` + "`COX_SERVER`" + ` (` + "`ssh://host`" + `, ` + "`unix:///path`" + `, ` + "`http://host:port`" + `, or the name of a context), else the
+  current context (` + "`cox context`" + `), else the socket of this machine's server. Over TCP a token says who asks: ` + "`COX_TOKEN`" + `, or
+  the file ` + "`~/.config/coxswain/token`" + ` (` + "`cox token create`" + `).
+- **Jobs** are named 7, 7_3 (task 3 of array 7) or 7_[1-4,9]; 7.5 is rank 5 of job 7, 7.0.5 rank 5 of its step 0. The name of a job works
+  too if only one job has it. ` + "`last`" + ` is your newest job.
+- **Formats**: ` + "`-o json`" + ` and ` + "`-o yaml`" + ` print the types of the [API](api.md); ` + "`-o name`" + ` prints names for the next command;
+  ` + "`-o jsonpath='{.jobs[*].name}'`" + ` and ` + "`-o custom-columns=JOB:.name,STATE:.state`" + ` print parts, as with kubectl. ` + "`--sort-by`" + ` takes
+  a column, or a field such as .submitted.
+- **Terminals**: only a terminal gets colours and shortened columns; a pipe gets every column whole. Answers go to standard
+  output, remarks and errors to standard error.
+- **Exit codes**: [exit-codes.md](exit-codes.md). **Completion** of commands, jobs, nodes and users: ` + "`cox completion bash`" + `, zsh, fish.
 `)
 	for _, g := range root.Groups() {
-		fmt.Fprintf(&b, "**%s**", strings.TrimSuffix(g.Title, ":"))
+		fmt.Fprintf(&b, "\n## %s\n\n| command | |\n|---|---|\n", strings.TrimSuffix(g.Title, ":"))
 		for _, c := range root.Commands() {
-			if c.GroupID == g.ID && c.IsAvailableCommand() && c.Name() != "help" {
-				fmt.Fprintf(&b, " · [%s](#cox-%s)", c.Name(), c.Name())
+			if c.GroupID != g.ID || !c.IsAvailableCommand() || c.Name() == "help" {
+				continue
 			}
-		}
-		b.WriteString("  \n")
-	}
-	for _, g := range root.Groups() {
-		for _, c := range root.Commands() {
-			if c.GroupID == g.ID {
-				walk(c, func(c *cobra.Command) {
-					if c.Name() != "help" {
-						section(t, &b, c)
-					}
-				})
-			}
+			fmt.Fprintf(&b, "| [%s](cli/%s.md) | %s |\n", c.CommandPath(), c.Name(), c.Short)
+			var page strings.Builder
+			walk(c, func(c *cobra.Command) {
+				if c.Name() != "help" {
+					section(t, &page, c)
+				}
+			})
+			pages["cli/"+c.Name()+".md"] = strings.TrimPrefix(page.String(), "\n")
 		}
 	}
-	return b.String()
+	pages["cli.md"] = b.String()
+	return pages
 }
 
 // section documents one command.
 func section(t *testing.T, b *strings.Builder, c *cobra.Command) {
 	t.Helper()
-	level := "##"
+	level := "#"
 	if c.Parent().HasParent() {
-		level = "###"
+		level = "##"
 	}
 	fmt.Fprintf(b, "\n%s %s\n\n%s.\n", level, c.CommandPath(), c.Short)
 	if c.Runnable() && !c.HasSubCommands() {

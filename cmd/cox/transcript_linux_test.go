@@ -13,7 +13,7 @@ import (
 
 var record = flag.Bool("record", false, "record testdata/transcript anew, with a real server")
 
-// transcripts are what docs/reference/cli.md shows of the commands at work: by command, in
+// transcripts are what the pages of docs/reference/cli show of the commands at work: by command, in
 // the order in which they are run. A line that begins with @ is run and not shown.
 var transcripts = []struct{ name, lines string }{
 	{"ping", "cox ping"},

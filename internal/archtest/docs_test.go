@@ -17,16 +17,6 @@ import (
 // maxWords is how many words a page under docs may have.
 const maxWords = 2500
 
-// longPages are the pages that have more, with their number of words, rounded up. A number may only
-// fall.
-var longPages = map[string]int{
-	"docs/reference/api.md":          3200,
-	"docs/reference/cli.md":          13000,
-	"docs/reference/import-slurm.md": 7500,
-	"docs/reference/queues.md":       4000,
-	"docs/reference/sbatch.md":       2700,
-}
-
 var (
 	linkForm    = regexp.MustCompile(`\]\(([^)\s#]*)(#[^)\s]*)?\)`)
 	mentionForm = regexp.MustCompile(`(?:^|[^\w./-])(docs/[\w./-]+\.(?:md|json|svg))`)
@@ -57,9 +47,29 @@ func TestPagesAreShort(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		most := max(maxWords, longPages[name])
-		if n := len(strings.Fields(string(text))); n > most {
-			t.Errorf("%s has %d words, more than %d: make two pages of it", name, n, most)
+		if n := len(strings.Fields(string(text))); n > maxWords {
+			t.Errorf("%s has %d words, more than %d: make two pages of it", name, n, maxWords)
+		}
+	}
+}
+
+// TestPagesAreListed looks for each page in docs/README.md, which the site's navigation is made
+// of. The pages of commands are listed by docs/reference/cli.md; design notes are history.
+func TestPagesAreListed(t *testing.T) {
+	list, err := os.ReadFile("../../docs/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range repositoryFiles(t) {
+		page, below := strings.CutPrefix(name, "docs/")
+		if !below || path.Ext(name) != ".md" || page == "README.md" || strings.HasPrefix(page, "reference/cli/") || strings.HasPrefix(page, "explanation/design/") {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join("../..", name)); err != nil {
+			continue // removed and not committed
+		}
+		if !bytes.Contains(list, []byte("]("+page+"): ")) {
+			t.Errorf("docs/README.md does not list %s", page)
 		}
 	}
 }

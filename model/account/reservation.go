@@ -8,18 +8,18 @@ import (
 
 // Reservation keeps nodes for some accounts and users, or for nobody, for a time.
 type Reservation struct {
-	Name     string   `json:"name" yaml:"name" doc:"as in sbatch --reservation"`
-	Note     string   `json:"note,omitempty" yaml:"note,omitempty" doc:"for people"`
-	Nodes    []string `json:"nodes,omitempty" yaml:"nodes,omitempty" doc:"by name; empty: all"`
-	Start    string   `json:"start,omitempty" yaml:"start,omitempty" doc:"when it begins, as 2026-12-01T08:00:00Z"`
-	Duration Duration `json:"duration" yaml:"duration" doc:"how long it lasts"`
-	Every    string   `json:"every,omitempty" yaml:"every,omitempty" doc:"it comes again each hour, day, weekday, weekend (day) or week; empty: once"`
-	Ahead    Duration `json:"ahead,omitempty" yaml:"ahead,omitempty" doc:"instead of start: it always begins so long from now, so that only shorter jobs run on its nodes"`
-	Accounts []string `json:"accounts,omitempty" yaml:"accounts,omitempty" doc:"whose jobs may use it"`
-	Users    []string `json:"users,omitempty" yaml:"users,omitempty" doc:"who may use it; without accounts and users: nobody (maintenance)"`
-	Flex     bool     `json:"flex,omitempty" yaml:"flex,omitempty" doc:"its jobs may begin before it, end after it, and use other nodes as well"`
-	Ignore   bool     `json:"ignore_jobs,omitempty" yaml:"ignore_jobs,omitempty" doc:"it may be made although jobs run on its nodes beyond its beginning; they go on"`
-	Overlap  bool     `json:"overlap,omitempty" yaml:"overlap,omitempty" doc:"it may stand on nodes that another one has at the same time"`
+	Name     string   `json:"name" yaml:"name" doc:"name, as in sbatch --reservation"`
+	Note     string   `json:"note,omitempty" yaml:"note,omitempty" doc:"a note for people"`
+	Nodes    []string `json:"nodes,omitempty" yaml:"nodes,omitempty" doc:"names of nodes; empty: all nodes"`
+	Start    string   `json:"start,omitempty" yaml:"start,omitempty" doc:"start, for example 2026-12-01T08:00:00Z"`
+	Duration Duration `json:"duration" yaml:"duration" doc:"length"`
+	Every    string   `json:"every,omitempty" yaml:"every,omitempty" doc:"repeat each hour, day, weekday, weekend (day) or week; empty: once"`
+	Ahead    Duration `json:"ahead,omitempty" yaml:"ahead,omitempty" doc:"instead of start: it always begins this long from now, so that only shorter jobs run on its nodes"`
+	Accounts []string `json:"accounts,omitempty" yaml:"accounts,omitempty" doc:"accounts whose jobs may use it"`
+	Users    []string `json:"users,omitempty" yaml:"users,omitempty" doc:"users who may use it; without accounts and users: nobody (maintenance)"`
+	Flex     bool     `json:"flex,omitempty" yaml:"flex,omitempty" doc:"its jobs may begin before it, end after it, and use other nodes too"`
+	Ignore   bool     `json:"ignore_jobs,omitempty" yaml:"ignore_jobs,omitempty" doc:"make it even if jobs on its nodes run beyond its start; they continue"`
+	Overlap  bool     `json:"overlap,omitempty" yaml:"overlap,omitempty" doc:"it may have nodes that another reservation has at the same time"`
 }
 
 // Admits reports whether somebody's jobs may use a reservation.

@@ -172,24 +172,25 @@ func nearestName(name string, known []string) string {
 	return found
 }
 
-// Directive is a directive of slurm.conf for people.
-type Directive struct{ Name, Becomes string }
+// Directive is a directive of slurm.conf for people. Now says what newer versions of Slurm have
+// instead, and is empty where they have it still.
+type Directive struct{ Name, Becomes, Now string }
 
 // Directives lists what is known of slurm.conf: every directive with what becomes of it.
 func Directives() (out []Directive) {
 	for name, where := range placed {
-		out = append(out, Directive{name, where})
+		out = append(out, Directive{Name: name, Becomes: where})
 	}
 	for name, rule := range ruleWords {
-		out = append(out, Directive{name, rule})
+		out = append(out, Directive{Name: name, Becomes: rule})
 	}
 	for _, g := range unusedConf {
 		for name := range strings.FieldsSeq(g.names) {
-			text := g.verdict() + ": " + g.why
-			if old := oldNames[strings.ToLower(name)]; old != "" && old != name {
-				text += oldName(old)
+			d := Directive{Name: name, Becomes: g.verdict() + ": " + g.why}
+			if now := oldNames[strings.ToLower(name)]; now != name {
+				d.Now = now
 			}
-			out = append(out, Directive{name, text})
+			out = append(out, d)
 		}
 	}
 	slices.SortFunc(out, func(a, b Directive) int { return cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) })

@@ -1,9 +1,11 @@
 package slurm
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -295,9 +297,9 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// TestDocument: the tables of docs/reference/import-slurm.md are those of the code.
+// TestDocument: docs/reference/import-slurm-directives.md has every directive and setting.
 func TestDocument(t *testing.T) {
-	name := filepath.Join("..", "..", "docs", "reference", "import-slurm.md")
+	name := filepath.Join("..", "..", "docs", "reference", "import-slurm-directives.md")
 	text := string(mustRead(t, name))
 	put := func(mark, table string) {
 		t.Helper()
@@ -309,18 +311,43 @@ func TestDocument(t *testing.T) {
 		i += len(begin)
 		text = text[:i] + table + text[i+strings.Index(text[i:], end):]
 	}
-	var b strings.Builder
-	b.WriteString("| directive | becomes |\n|---|---|\n")
+	var used strings.Builder
+	used.WriteString("| directive | becomes |\n|---|---|\n")
+	groups := map[string][]string{} // directives by verdict and reason
 	for _, d := range Directives() {
-		fmt.Fprintf(&b, "| %s | %s |\n", d.Name, d.Becomes)
+		verdict, why, _ := strings.Cut(d.Becomes, ": ")
+		if verdict != "refused" && verdict != "ignored" {
+			fmt.Fprintf(&used, "| %s | %s |\n", d.Name, d.Becomes)
+			continue
+		}
+		shown := d.Name
+		switch d.Now {
+		case "":
+		case "nothing":
+			shown += " (gone in newer Slurm)"
+		default:
+			shown += " (now " + d.Now + ")"
+		}
+		row := " | " + why + " |\n"
+		groups[verdict+row] = append(groups[verdict+row], shown)
 	}
-	put("directives", b.String())
-	b.Reset()
-	b.WriteString("| line | setting | becomes |\n|---|---|---|\n")
+	put("used", used.String())
+	for _, verdict := range []string{"refused", "ignored"} {
+		var rows []string
+		for row, names := range groups {
+			if of, rest, _ := strings.Cut(row, " "); of == verdict {
+				rows = append(rows, "| "+strings.Join(names, ", ")+" "+rest)
+			}
+		}
+		slices.SortFunc(rows, func(a, b string) int { return cmp.Compare(strings.ToLower(a), strings.ToLower(b)) })
+		put(verdict, "| directives | why |\n|---|---|\n"+strings.Join(rows, ""))
+	}
+	var lines strings.Builder
+	lines.WriteString("| line | setting | becomes |\n|---|---|---|\n")
 	for _, d := range Lines() {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", d.Line, d.Name, d.Becomes)
+		fmt.Fprintf(&lines, "| %s | %s | %s |\n", d.Line, d.Name, d.Becomes)
 	}
-	put("lines", b.String())
+	put("lines", lines.String())
 	golden(t, name, text)
 }
 

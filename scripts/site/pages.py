@@ -4,9 +4,8 @@ import pathlib
 import posixpath
 import re
 
-FOLDERS = (("Tutorials", "tutorial"), ("How to", "how-to"), ("Reference", "reference"), ("Explanation", "explanation"))
-TUTORIALS = ("laptop.md", "team-machine.md", "slurm-site.md", "kubernetes-cluster.md")
 ITEM = re.compile(r"([-*]|\d+\.) ")
+LISTED = re.compile(r"- \[([^\]]+)\]\(([^)\s:]+\.md)\)")
 LINK = re.compile(r"\]\(([^)\s:#]+)(#[^)\s]*)?\)")
 
 
@@ -18,13 +17,31 @@ def title_of(page: pathlib.Path) -> str:
     return page.stem
 
 
+def listed_pages(readme: str):
+    """Returns the sections of docs/README.md with their pages, as MkDocs wants its navigation."""
+    nav, part = [], []
+    for line in readme.splitlines():
+        if line.startswith("## "):
+            part = []
+            nav.append({line[3:]: part})
+            pages = part
+        elif line.startswith("### "):
+            pages = []
+            part.append({line[4:]: pages})
+        elif match := LISTED.match(line):
+            title, path = match.groups()
+            if not path.startswith("../"):
+                pages.append({title: path})
+    return nav
+
+
 def on_config(config):
     docs = pathlib.Path(config["docs_dir"])
-    nav = [{"Home": "README.md"}]
-    for title, folder in FOLDERS:
-        pages = sorted((docs / folder).rglob("*.md"), key=lambda p: (p.parent != docs / folder, p.name in TUTORIALS and TUTORIALS.index(p.name), title_of(p)))
-        nav.append({title: [{title_of(p): p.relative_to(docs).as_posix()} for p in pages]})
-    nav.append({"Help": [{"Questions and answers": "faq.md"}, {"Troubleshooting": "troubleshooting.md"}]})
+    nav = [{"Home": "README.md"}] + listed_pages((docs / "README.md").read_text(encoding="utf-8"))
+    for tab in nav:  # folders of which the list names the first page, or none
+        for title, folder, name in (("Reference", "reference/cli", "Each command"), ("Explanation", "explanation/design", "Design notes")):
+            if title in tab:
+                tab[title].append({name: [{title_of(p): p.relative_to(docs).as_posix()} for p in sorted((docs / folder).glob("*.md"))]})
     config["nav"] = nav
     return config
 

@@ -16,12 +16,12 @@ import (
 func (s *service) registerDefrag() {
 	addRoute(s, transport.Route{
 		Method: http.MethodGet, Path: "/v1/defrag", Verb: auth.SeeNodes, ID: "getDefrag", Tag: "nodes",
-		Summary: "What is proposed to move, and what moves", About: "Running jobs that save checkpoints may be moved so that a waiting one fits. At most one proposal is made at a time, for the first job of the queue.",
+		Summary: "Jobs that are proposed to move, and jobs that move", About: "Running jobs that save checkpoints may be moved so that a waiting one fits. At most one proposal is made at a time, for the first job of the queue.",
 	}, func(c *call, _ *transport.Nothing) (*api.Defrag, error) { return s.defragPlan(c) })
 	addRoute(s, transport.Route{
 		Method: http.MethodPost, Path: "/v1/defrag/approve", Verb: auth.Move, ID: "approveDefrag", Tag: "nodes", Body: transport.TypeOf[api.ApproveDefrag](),
 		Example: &api.ApproveDefrag{ID: "17-3fa2c1"},
-		Summary: "Have jobs moved as proposed", About: "All of the proposal or, if it is not the present one any more, nothing (conflict).",
+		Summary: "Move jobs as proposed", About: "All of the proposal or, if it is not the present one any more, nothing (conflict).",
 	}, func(c *call, _ *transport.Nothing) (*api.Defrag, error) {
 		req, err := transport.DecodeBody[api.ApproveDefrag](c.Call)
 		if err != nil {

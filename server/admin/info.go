@@ -24,7 +24,7 @@ import (
 
 func (s *service) registerInfo() {
 	addRoute(s, transport.Route{
-		Method: http.MethodGet, Path: "/v1", Verb: auth.Info, ID: "info", Tag: "server", Summary: "What answers, and who it takes the caller for",
+		Method: http.MethodGet, Path: "/v1", Verb: auth.Info, ID: "info", Tag: "server", Summary: "The server's version, and who it takes the caller for",
 		About: "Version and API without identity; the rest with one.",
 	}, func(c *call, _ *transport.Nothing) (*api.ServerInfo, error) { return s.serverInfo(c), nil })
 	addStreamRoute(s, transport.Route{
@@ -52,7 +52,7 @@ func (s *service) registerInfo() {
 	addRoute(s, transport.Route{
 		Method: http.MethodPost, Path: "/v1/backup", Verb: auth.Backup, ID: "backup", Tag: "server", Body: transport.TypeOf[api.Backup](),
 		Example: &api.Backup{Dir: "/backup/coxswain-monday"},
-		Summary: "Copy the state into a new folder of the server's machine", About: "While the server goes on. The folder must not exist, or be empty.",
+		Summary: "Copy the state into a new folder on the server's machine", About: "While the server goes on. The folder must not exist, or be empty.",
 	}, func(c *call, _ *transport.Nothing) (*api.BackupDone, error) { return s.writeBackup(c) })
 	s.registerTokens()
 	s.registerProfile()

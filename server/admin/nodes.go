@@ -22,7 +22,7 @@ import (
 func (s *service) registerNodes() {
 	type in struct{}
 	addRoute(s, transport.Route{
-		Method: http.MethodGet, Path: "/v1/nodes", Verb: auth.SeeNodes, ID: "listNodes", Tag: "nodes", Summary: "List nodes with what is used of them",
+		Method: http.MethodGet, Path: "/v1/nodes", Verb: auth.SeeNodes, ID: "listNodes", Tag: "nodes", Summary: "List nodes and how much of them is used",
 	}, func(c *call, _ *in) (*api.Nodes, error) { return s.listNodes(c, nil) })
 	type one struct {
 		Node string `path:"node"`
@@ -42,7 +42,7 @@ func (s *service) registerNodes() {
 	addRoute(s, transport.Route{
 		Method: http.MethodPost, Path: "/v1/nodes/change", Verb: auth.Drain, ID: "changeNodes", Tag: "nodes", Body: transport.TypeOf[api.NodeChange](),
 		Example: &api.NodeChange{Nodes: []string{"v[1-4]"}, Verb: "drain", Reason: "new firmware"},
-		Summary: "Drain nodes or take them back", About: "Running work goes on; nothing new starts on a drained node. All nodes or none.",
+		Summary: "Drain or resume nodes", About: "Running work goes on; nothing new starts on a drained node. All nodes or none.",
 	}, func(c *call, _ *in) (*api.Nodes, error) { return s.changeNodes(c) })
 	addRoute(s, transport.Route{
 		Method: http.MethodGet, Path: "/v1/partitions", Verb: auth.SeeNodes, ID: "listPartitions", Tag: "nodes", Summary: "List partitions",

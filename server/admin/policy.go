@@ -36,7 +36,7 @@ func (s *service) registerPolicy() {
 	}, func(c *call, _ *transport.Nothing) (*api.PolicyDone, error) { return s.setPolicy(c) })
 	addRoute(s, transport.Route{
 		Method: http.MethodGet, Path: "/v1/policy/history", Verb: auth.SeePolicy, ID: "policyHistory", Tag: "policy",
-		Summary: "What the site's rules were before", About: "The last hundred revisions, the oldest first, without documents.",
+		Summary: "The history of the site's rules", About: "The last hundred revisions, the oldest first, without documents.",
 	}, func(c *call, _ *transport.Nothing) (*api.PolicyHistory, error) {
 		list, err := s.cfg.Plane.Policies(c.Ctx())
 		out := &api.PolicyHistory{Policies: []api.Policy{}}

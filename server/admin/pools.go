@@ -25,7 +25,7 @@ type PoolPath struct {
 func (s *service) registerPools() {
 	addRoute(s, transport.Route{
 		Method: http.MethodGet, Path: "/v1/pools", Verb: auth.SeePools, ID: "listPools", Tag: "nodes", Also: []auth.Verb{auth.SetPools},
-		Summary: "List the pools, with what their engines are and whether they answer", About: "The first one is where jobs go that name none. Settings are shown to administrators. No engine is asked: what is told is what it answered last.",
+		Summary: "List pools, their engines, and whether these answer", About: "The first one is where jobs go that name none. Settings are shown to administrators. No engine is asked: what is told is what it answered last.",
 	}, func(c *call, _ *transport.Nothing) (*api.Pools, error) { return c.listPools() })
 	addRoute(s, transport.Route{
 		Method: http.MethodGet, Path: "/v1/pools/{name}/inventory", Verb: auth.SeePools, ID: "poolInventory", Tag: "nodes", Also: []auth.Verb{auth.SetPools},
@@ -35,11 +35,11 @@ func (s *service) registerPools() {
 	addRoute(s, transport.Route{
 		Method: http.MethodPost, Path: "/v1/pools", Verb: auth.SetPools, ID: "addPool", Tag: "nodes", Body: transport.TypeOf[api.NewPool](),
 		Example: &api.NewPool{Name: "slurm-b", Engine: "slurm", Settings: []byte(`{"ssh":"login1"}`)},
-		Summary: "Look at a pool, and add it", About: "The engine is opened and asked for all that the work will need; where something is missing the pool is not added, unless force is said. With check it is only looked at. It is durable when this is answered; its nodes come as soon as its engine says which it has.",
+		Summary: "Check a pool and add it", About: "The engine is opened and asked for all that the work will need; where something is missing the pool is not added, unless force is said. With check it is only looked at. It is durable when this is answered; its nodes come as soon as its engine says which it has.",
 	}, func(c *call, _ *transport.Nothing) (*api.PoolDone, error) { return c.addPool() })
 	addRoute(s, transport.Route{
 		Method: http.MethodPost, Path: "/v1/pools/{name}/check", Verb: auth.SetPools, ID: "checkPool", Tag: "nodes",
-		Summary: "Ask the engine of a pool whether all is there that work needs",
+		Summary: "Check that the engine of a pool has everything that jobs need",
 	}, func(c *call, in *PoolPath) (*api.PoolDone, error) {
 		found, err := s.cfg.Plane.RecheckPool(c.Ctx(), in.Name)
 		if err != nil {
@@ -49,7 +49,7 @@ func (s *service) registerPools() {
 	})
 	addRoute(s, transport.Route{
 		Method: http.MethodDelete, Path: "/v1/pools/{name}", Verb: auth.SetPools, ID: "removePool", Tag: "nodes",
-		Summary: "Take a pool away", About: "Refused as long as a job holds something in it or waits for it, with the jobs. Nothing is done to what the engine drives.",
+		Summary: "Remove a pool", About: "Refused as long as a job holds something in it or waits for it, with the jobs. Nothing is done to what the engine drives.",
 	}, func(c *call, in *PoolPath) (*transport.None, error) {
 		return nil, s.cfg.Plane.RemovePool(c.Ctx(), c.ID.Actor(), in.Name)
 	})

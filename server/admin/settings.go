@@ -15,7 +15,7 @@ import (
 func (s *service) registerSettings() {
 	addRoute(s, transport.Route{
 		Method: http.MethodGet, Path: "/v1/settings", Verb: auth.SeePolicy, ID: "settings", Tag: "server",
-		Summary: "What configuration and rules say for all jobs", About: "What scontrol show config prints is made of it. Times are seconds.",
+		Summary: "Settings of configuration and rules that apply to all jobs", About: "What scontrol show config prints is made of it. Times are seconds.",
 	}, func(c *call, _ *transport.Nothing) (*api.Settings, error) {
 		rules, err := s.cfg.InForce.Now(c.Ctx())
 		if err != nil {

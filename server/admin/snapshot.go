@@ -11,7 +11,7 @@ import (
 func (s *service) registerSnapshot() {
 	addStreamRoute(s, transport.Route{
 		Method: http.MethodGet, Path: "/v1/snapshot", Verb: auth.TakeState, ID: "snapshot", Tag: "server", Media: []string{"application/json"},
-		Summary: "The scheduling core's state, and its steps since",
+		Summary: "The state of the scheduling core, and its steps since",
 		About:   "A state some steps ago and everything that the core was told and decided since, in a form with a version of its own: `cox replay` makes the same decisions anew. Names of jobs, users and accounts are in it; scripts, commands and environments are not.",
 	}, func(c *call, _ *transport.Nothing) error {
 		f, err := s.cfg.Plane.Flight(c.Ctx())

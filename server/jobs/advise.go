@@ -16,7 +16,7 @@ func (s *Service) registerAdvise() {
 	addRoute(s, transport.Route{
 		Method: http.MethodPost, Path: "/v1/advise", Verb: auth.Advise, ID: "advise", Tag: "jobs", Body: transport.TypeOf[api.Submit](),
 		Example: &api.Submit{Form: api.FormSbatch, File: "train.sbatch", Text: "#!/bin/bash\n#SBATCH --nodes=2\nsrun python train.py\n", Dir: "/home/anna/run"},
-		Summary: "Where work belongs, and why", About: "From the text, and from what the pools of this server can run: which of them a submission goes to, and why others cannot. Nothing is kept.",
+		Summary: "Which engine fits a job, and why", About: "From the text, and from what the pools of this server can run: which of them a submission goes to, and why others cannot. Nothing is kept.",
 	}, func(c *call, _ *transport.Nothing) (*route.Advice, error) { return s.adviseOn(c) })
 }
 

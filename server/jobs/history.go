@@ -32,7 +32,7 @@ type historyInput struct {
 func (s *Service) registerHistory() {
 	addStreamRoute(s, transport.Route{
 		Method: http.MethodGet, Path: "/v1/history", Verb: auth.SeeJob, ID: "history", Tag: "jobs", Owned: true, Media: []string{api.TSV}, Answer: transport.TypeOf[api.History](),
-		Summary: "List all jobs that are kept, newest first", About: "Live ones too, as they are now. JSON of History; with columns, text. " +
+		Summary: "List all stored jobs, newest first", About: "Live ones too, as they are now. JSON of History; with columns, text. " +
 			"On a page of JSON the first task of an array alone has spec.array.indices.",
 	}, func(c *call, in *historyInput) error { return s.listHistory(c, in) })
 }

@@ -19,11 +19,11 @@ import (
 func (s *Service) registerOrder() {
 	addRoute(s, transport.Route{
 		Method: http.MethodGet, Path: "/v1/shares", Verb: auth.SeePolicy, ID: "shares", Tag: "policy", Owned: true,
-		Summary: "How accounts and users stand", About: "Shares, what was used, and the fair-share factor that comes of it, as of the last tick. Users of others' only where the caller may see their jobs.",
+		Summary: "Usage and fair share of accounts and users", About: "Shares, what was used, and the fair-share factor that comes of it, as of the last tick. Users of others' only where the caller may see their jobs.",
 	}, func(c *call, _ *transport.Nothing) (*api.Shares, error) { return c.listShares(), nil })
 	addRoute(s, transport.Route{
 		Method: http.MethodGet, Path: "/v1/jobs/{job}/priority", Verb: auth.SeeJob, ID: "priority", Tag: "jobs", Owned: true,
-		Summary: "How the priority of a waiting job comes about", About: "The parts add up to the very number that orders the queue.",
+		Summary: "How the priority of a waiting job adds up", About: "The parts add up to the very number that orders the queue.",
 	}, func(c *call, in *JobPath) (*api.Priority, error) {
 		v, err := c.findJob(in.Job, auth.SeeJob)
 		if err != nil {

@@ -27,11 +27,11 @@ type uploadsInput struct {
 func (s *Service) registerUploads() {
 	addRoute(s, transport.Route{
 		Method: http.MethodGet, Path: "/v1/uploads", Verb: auth.Submit, ID: "uploads", Tag: "jobs",
-		Summary: "What the server takes of directories that come with jobs", About: "The caller's own. With a digest it says whether that archive is there, and keeps it for a while if it is.",
+		Summary: "Limits of the server for uploaded directories", About: "The caller's own. With a digest it says whether that archive is there, and keeps it for a while if it is.",
 	}, func(c *call, in *uploadsInput) (*api.Uploads, error) { return s.uploadState(c, in.Digest) })
 	addStreamRoute(s, transport.Route{
 		Method: http.MethodPut, Path: "/v1/uploads/{digest}", Verb: auth.Submit, ID: "upload", Tag: "jobs", Status: http.StatusNoContent,
-		Summary: "Send a directory that comes with a job",
+		Summary: "Upload a directory for a job",
 		About:   "The body is its archive (application/gzip: a tar in gzip), and Content-Length its size. It is kept for its sender alone, until no job needs it. One that is there already is not read.",
 	}, func(c *call, in *uploadPath) error { return s.takeUpload(c, in.Digest) })
 }

@@ -20,7 +20,7 @@ func (s *Service) registerWhatIf() {
 	addRoute(s, transport.Route{
 		Method: http.MethodPost, Path: "/v1/whatif", Verb: auth.AskWhatIf, ID: "whatIf", Tag: "policy", Body: transport.TypeOf[api.WhatIf](), Lasts: true,
 		Example: &api.WhatIf{AddNodes: 4, Pool: "h100"},
-		Summary: "What would be if there were more nodes, other rules, another job",
+		Summary: "What would happen with more nodes, other rules or another job",
 		About:   "The scheduling core itself goes on from the state of now, on estimated run times, with the change and without it. Nothing is kept. Jobs that the caller may not see are counted and not named.",
 	}, func(c *call, _ *transport.Nothing) (*api.WhatIfDone, error) { return s.whatIf(c) })
 }

@@ -8,48 +8,59 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write docs/reference/sbatch.md anew")
+var update = flag.Bool("update", false, "write docs/reference/sbatch.md and sbatch-variables.md anew")
 
-// TestDocTable keeps docs/reference/sbatch.md what the table says.
+// TestDocTable keeps docs/reference/sbatch.md and sbatch-variables.md what the tables say.
 func TestDocTable(t *testing.T) {
-	const path = "../../docs/reference/sbatch.md"
-	want := document()
-	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
+	for page, want := range map[string]string{"sbatch.md": documentOptions(), "sbatch-variables.md": documentVariables(), "sbatch-hetjobs.md": documentHet()} {
+		path := "../../docs/reference/" + page
+		if *update {
+			if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	got, err := os.ReadFile(path)
-	if err != nil || string(got) != want {
-		t.Errorf("docs/reference/sbatch.md is not what the table says (%v): make docs", err)
+		got, err := os.ReadFile(path)
+		if err != nil || string(got) != want {
+			t.Errorf("docs/reference/%s is not what the tables say (%v): make docs", page, err)
+		}
 	}
 }
 
-func document() string {
+func documentOptions() string {
 	var b strings.Builder
 	count := map[Status]int{}
 	for _, o := range Table() {
 		count[o.Status]++
 	}
+	some := ""
+	if n := count[OnSome]; n > 0 {
+		some = fmt.Sprintf(", honours %d on some engines only", n)
+	}
 	fmt.Fprintf(&b, `# Options of sbatch
 
-Made from the table in spec/sbatch/table.go by `+"`make docs`"+`: %d options, of which %d are honoured, %d honoured on some
-engines, %d accepted without effect (with a warning that names the line), %d refused.
+What `+"`cox run`, `cox submit` and `sbatch`"+` do with each option of sbatch. Of %d options, Coxswain honours %d%s, accepts
+%d without effect (a warning names the line), and refuses %d. `+"`make docs`"+` makes this page from spec/sbatch/table.go.
 
-Options come from the command line (`+"`cox run --time=10`"+`), the SBATCH_* variables, and the #SBATCH lines; the first of these
-that has an option wins; --mail-type adds up, and a variable for memory gives way to another kind of memory option. #SBATCH lines are read up to the first command. An option that sbatch does
-not have is refused, with the nearest option that it has; one of a plugin that is known (pyxis, shifter, user environments, quotatype, EAR) warns.
-Lines of other batch systems (#PBS, #BSUB) are never read.
+- Options come from the command line (`+"`cox run --time=10`"+`), the [SBATCH_* variables](sbatch-variables.md) and the #SBATCH lines. If
+  several give the same option, the first of these wins.
+- `+"`--mail-type`"+` is the exception: its values add up. A variable for memory gives way to another kind of memory option.
+- Coxswain reads #SBATCH lines up to the first command. `+"`#SBATCH hetjob`"+` begins a component of a [heterogeneous job](sbatch-hetjobs.md).
+- An option that sbatch does not have is refused, and the error names the nearest option. Options of known plugins (pyxis,
+  shifter, user environments, quotatype, EAR) are accepted with a warning.
+- Lines of other batch systems (#PBS, #BSUB) are never read.
 
 | option | short | argument | here | why |
 |---|---|---|---|---|
-`, len(Table()), count[Honoured], count[OnSome], count[NoEffect], count[Refused])
+`, len(Table()), count[Honoured], some, count[NoEffect], count[Refused])
 	for _, o := range Table() {
 		fmt.Fprintf(&b, "| --%s | %s | %s | %s | %s |\n", o.Name, shortOf(o), argOf(o), hereOf(o), whyOf(o))
 	}
-	documentVariables(&b)
-	documentHet(&b)
-	documentMail(&b)
+	fmt.Fprintf(&b, `
+## Mail
+
+--mail-type takes %s. ALL means %s. Values on several lines add up; a later NONE removes the values
+before it. Without --mail-user, mail goes to the submitter.
+`, mailForms, strings.Join(mailTypes[:6], ", "))
 	return b.String()
 }
 
@@ -79,41 +90,54 @@ func whyOf(o Option) string {
 	if o.Same != "" {
 		parts = append(parts, "another name of --"+o.Same)
 	}
-	return strings.Join(parts, "; ")
+	return strings.ReplaceAll(strings.Join(parts, "; "), "|", `\|`)
 }
 
-func documentVariables(b *strings.Builder) {
-	b.WriteString("\n## Variables\n\nEach stands for an option. A variable for an option without argument counts if it is empty, yes or a number other than 0.\n\n" +
-		"| variable | option |\n|---|---|\n")
+func documentVariables() string {
+	var b strings.Builder
+	b.WriteString(`# Variables of sbatch
+
+Each variable sets an option of [sbatch](sbatch.md). The command line outranks it; it outranks the #SBATCH lines. For an option
+without an argument, the variable counts if it is empty, yes or a number other than 0. ` + "`make docs`" + ` makes this page from the
+tables in spec/sbatch.
+
+| variable | option |
+|---|---|
+`)
 	for _, v := range variables {
 		option := "--" + v.option
 		if v.option == "" {
 			option = "none: " + v.why
 		}
-		fmt.Fprintf(b, "| %s | %s |\n", v.name, option)
+		fmt.Fprintf(&b, "| %s | %s |\n", v.name, option)
 	}
+	return b.String()
 }
 
-func documentHet(b *strings.Builder) {
-	fmt.Fprintf(b, `
-## Heterogeneous jobs
+func documentHet() string {
+	return fmt.Sprintf(`# Heterogeneous jobs
 
-A line `+"`#SBATCH hetjob`"+` begins the next component. All components start together or none. Each component has for itself:
+A heterogeneous job has components of different shapes that start together, or none starts:
+
+    #SBATCH --nodes=1 --cpus-per-task=16
+    #SBATCH hetjob
+    #SBATCH --nodes=4 --gpus-per-node=8
+
+The line `+"`#SBATCH hetjob`"+` begins the next component. Arrays of heterogeneous jobs are refused.
+
+## Options of a component
+
+Each component has its own values of
 --%s.
 
-Everything else is one per job and taken from the first component: the name, the partition, the files of output, the account,
-the mail and so on. A later component that says another value gets a warning that names the line. Two things differ:
---%s hold for the whole job in whichever component they stand, and of several --time the longest holds.
---mem, --exclude and --distribution of the first component hold for later ones that say nothing of their own. Arrays of
-heterogeneous jobs are refused.
+--mem, --exclude and --distribution of the first component also apply to later components that do not set them.
+
+## Options of the whole job
+
+All other options apply to the whole job, and come from the first component: the name, the partition, the output files, the
+account, mail and so on. If a later component gives another value, a warning names the line. There are two exceptions:
+
+- --%s apply to the whole job in whichever component they are.
+- Of several --time, the longest counts.
 `, strings.Join(ofComponent, ", --"), strings.Join(lifted, ", --"))
-}
-
-func documentMail(b *strings.Builder) {
-	fmt.Fprintf(b, `
-## Mail
-
---mail-type takes %s. ALL stands for %s. Lists on several lines add up; a later NONE takes back what was said before it.
-Without --mail-user the submitter is written to.
-`, mailForms, strings.Join(mailTypes[:6], ", "))
 }

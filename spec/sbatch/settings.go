@@ -206,7 +206,7 @@ var variables = []variable{
 	{name: "SBATCH_OUTPUT", option: "output"},
 	{name: "SBATCH_OVERCOMMIT", option: "overcommit"},
 	{name: "SBATCH_PARTITION", option: "partition"},
-	{name: "SBATCH_POWER", why: "its option is gone since Slurm 23.11"},
+	{name: "SBATCH_POWER", why: "Slurm 23.11 removed its option"},
 	{name: "SBATCH_PROFILE", option: "profile"},
 	{name: "SBATCH_QOS", option: "qos"},
 	{name: "SBATCH_REQ_SWITCH", option: "switches"},
@@ -223,7 +223,7 @@ var variables = []variable{
 	{name: "SBATCH_TRES_PER_TASK", option: "tres-per-task"},
 	{name: "SBATCH_USE_MIN_NODES", option: "use-min-nodes"},
 	{name: "SBATCH_WAIT", option: "wait"},
-	{name: "SBATCH_WAIT4SWITCH", why: "the time is given with the count: --switches=N@TIME"},
+	{name: "SBATCH_WAIT4SWITCH", why: "give the time with the count: --switches=N@TIME"},
 	{name: "SBATCH_WAIT_ALL_NODES", option: "wait-all-nodes"},
 	{name: "SBATCH_WCKEY", option: "wckey"},
 }

@@ -232,7 +232,7 @@ func releaseCommand(a *cli.App) *cobra.Command {
 
 func suspendCommand(a *cli.App) *cobra.Command {
 	return changeCommand(a, &cobra.Command{
-		Use: "suspend JOB…", Short: "Stop the processes of running jobs; they keep what they hold",
+		Use: "suspend JOB…", Short: "Stop the processes of running jobs; they keep their nodes and devices",
 		Example: "  cox suspend 7",
 	}, "suspended", nil)
 }
@@ -247,7 +247,7 @@ func resumeCommand(a *cli.App) *cobra.Command {
 func checkpointDoneCommand(a *cli.App) *cobra.Command {
 	var as string
 	cmd := &cobra.Command{
-		Use: "checkpoint-done JOB…", Short: "Report that jobs have saved what they did",
+		Use: "checkpoint-done JOB…", Short: "Report that jobs have saved their state",
 		Long: `Says that running jobs have saved what they did until now, so that it is not lost if
 they are ended: they are the first to make room for others, and one that ends after it
 was asked to make room and has saved waits again. A job calls it for itself, as

@@ -22,7 +22,7 @@ func execCommand(a *cli.App) *cobra.Command {
 	var noTTY bool
 	cmd := &cobra.Command{
 		Use:   "exec JOB[.RANK] -- COMMAND [ARG…]",
-		Short: "Run a command inside of a running job",
+		Short: "Run a command inside a running job",
 		Long: `Runs a command beside the tasks of a running job: in its allocation, its environment
 and its cgroup, on the node of the batch script or of a rank. On a terminal the command
 gets one too. The exit code is the command's.`,

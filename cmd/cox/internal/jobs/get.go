@@ -19,7 +19,7 @@ var kinds = map[string][]string{
 func getCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "get [jobs|nodes|partitions|pools|reservations|licenses|history] [ARG…]",
-		Short: "List jobs, nodes, pools: another name of their commands",
+		Short: "List jobs, nodes or pools: another name of their commands",
 		Long: `Lists what it is asked for, with the flags of the command of that name: cox get nodes
 is cox nodes. Alone, or with the name of a job, it is cox queue.`,
 		Example: `  cox get

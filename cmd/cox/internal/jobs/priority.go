@@ -16,7 +16,7 @@ func priorityCommand(a *cli.App) *cobra.Command {
 	var f cli.Format
 	cmd := &cobra.Command{
 		Use:   "priority [JOB…]",
-		Short: "Show how the priorities of waiting jobs come about",
+		Short: "Show how the priorities of waiting jobs add up",
 		Long: `Shows every factor of a job's priority, its weight and the points that it makes: they
 add up to the very number that orders the queue. Without a job, a line for each that
 waits.`,

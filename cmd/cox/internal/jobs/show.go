@@ -21,7 +21,7 @@ func showCommand(a *cli.App) *cobra.Command {
 	var script, environ bool
 	cmd := &cobra.Command{
 		Use:   "show JOB…",
-		Short: "Show everything about a job, also one that ended long ago",
+		Short: "Show everything about a job, even one that ended long ago",
 		Long: `Shows each job, and of an array, 7, its first 100 tasks (-o name: all). Of an array -o json and
 -o yaml are a list. --script and --env are the same for all tasks.`,
 		Example: `  cox show 7
@@ -150,7 +150,7 @@ func whyCommand(a *cli.App) *cobra.Command {
 	var f cli.Format
 	cmd := &cobra.Command{
 		Use:   "why JOB…",
-		Short: "Say everything that keeps a job waiting",
+		Short: "Show everything that keeps a job waiting",
 		Long: `Says all reasons why a job waits, not only the first, since when each holds, and when
 the job starts if nothing changes.`,
 		Example: `  cox why 7

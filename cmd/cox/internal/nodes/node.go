@@ -20,7 +20,7 @@ import (
 func nodeCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "node",
-		Short:   "Show a node, drain it, take it back",
+		Short:   "Show, drain or resume nodes",
 		Example: "  cox node show v1\n  cox node drain v1 --reason \"fan is noisy\"\n  cox node resume v1",
 	}
 	cmd.AddCommand(nodeShowCommand(a), nodeDrainCommand(a), nodeResumeCommand(a))
@@ -70,7 +70,7 @@ func nodeDrainCommand(a *cli.App) *cobra.Command {
 	var f cli.Format
 	cmd := &cobra.Command{
 		Use:   "drain NODES --reason TEXT",
-		Short: "Let nothing new start on nodes; what runs there goes on",
+		Short: "Start no new jobs on nodes; running jobs continue",
 		Example: `  cox node drain v1 --reason "fan makes noise"
   cox node drain 'gpu[49-56]' --reason "moved to rack 8" --wait`,
 		Args:              needNodes("drain"),

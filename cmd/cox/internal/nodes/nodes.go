@@ -33,7 +33,7 @@ func nodesCommand(a *cli.App) *cobra.Command {
 	var f nodesFlags
 	cmd := &cobra.Command{
 		Use:   "nodes [NODES]",
-		Short: "List nodes with what is used of them",
+		Short: "List nodes and how much of them is used",
 		Example: `  cox nodes
   cox nodes 'gpu[1-8]' -o wide
   cox nodes -t draining,down

@@ -67,7 +67,7 @@ what scontrol show config prints will do, which has no partitions and no nodes.
 a server needs them before it takes rules of those partitions. Its nodes are virtual ones
 with the cluster's names, so that you can try the rules on one machine; to run jobs on the
 cluster itself, add it as a pool (docs/explanation/slurm.md), which has its partitions already.
---cluster describes the machines for cox simulate. docs/reference/import-slurm.md has every directive.`,
+--cluster describes the machines for cox simulate. docs/reference/import-slurm-directives.md has every directive.`,
 		Example: `  cox import slurm /etc/slurm dump.cfg qos.txt -o queues.yaml --config cox.yaml
   cox up -d --config cox.yaml
   cox apply -f queues.yaml --dry-run`,

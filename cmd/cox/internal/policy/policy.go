@@ -19,7 +19,7 @@ import (
 func policyCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
-		Short: "Show the site's rules and what they were, check a file of them",
+		Short: "Show the site's rules and their history, or check a file of rules",
 		Long: `The site's rules are a document, queues.yaml: accounts, QOS, limits, quotas,
 priorities. cox apply puts it in force. docs/reference/queues.md has every field.`,
 		Example: "  cox policy show",

@@ -15,7 +15,7 @@ func sharesCommand(a *cli.App) *cobra.Command {
 	var accounts, users []string
 	cmd := &cobra.Command{
 		Use:   "shares",
-		Short: "Show what accounts and users have used, and how they stand",
+		Short: "Show what accounts and users have used, and their fair share",
 		Long: `Shows the tree of accounts with their shares, what was used (it decays), and the
 fair-share factor that comes of it: who was served less than his share goes first.`,
 		Example: "  cox shares\n  cox shares -A nlp -u anna\n  cox shares -o json",

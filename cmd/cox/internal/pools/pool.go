@@ -23,7 +23,7 @@ import (
 func poolCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pool",
-		Short: "List pools, add one, look at it, take it away",
+		Short: "List, show, add, check and remove pools",
 		Long: `A pool is nodes with the engine that runs work on them: this machine's, which the
 server has itself, and others that are added while it runs. docs/explanation/pools.md tells more.
 For administrators, but list and show.`,

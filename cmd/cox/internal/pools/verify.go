@@ -42,7 +42,7 @@ func verifyCommand(a *cli.App) *cobra.Command {
 	f := verifyFlags{order: verify.Order{Nodes: 2, GPUs: -1}}
 	cmd := &cobra.Command{
 		Use:   "verify POOL",
-		Short: "Try a pool with a small gang, and say whether it ran as gangs have to",
+		Short: "Run a small multi-node test job in a pool and check the result",
 		Long: `Submits a job of one rank on each of two nodes to the pool, as anybody would, waits for
 it and looks at what its ranks say: that they are of one job and ran at one time (each
 waits until it has met the others), that each sees the devices that it was given, and that

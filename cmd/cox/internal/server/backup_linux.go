@@ -60,7 +60,7 @@ func restoreCommand(a *cli.App) *cobra.Command {
 	var file, stateDir string
 	cmd := &cobra.Command{
 		Use:   "restore DIR",
-		Short: "Make a state directory of a backup",
+		Short: "Make a state directory from a backup",
 		Long: `Verifies the backup and copies it into the state directory, which must not hold a
 state and must not be in use. The next cox up goes on from there; work that ran when
 the backup was made is asked about at its engine.`,

@@ -20,7 +20,7 @@ import (
 func snapshotCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "snapshot > FILE",
-		Short: "Write the state of the scheduling core, to make its decisions anew",
+		Short: "Write the state of the scheduling core, to repeat its decisions",
 		Long: `Writes what the core knew some steps ago (nodes, rules, what waits and runs, what is
 reserved) and everything that it was told and decided since, as JSON. cox replay makes
 the same decisions from it, on any machine; docs/explanation/whatif.md says more.
@@ -45,7 +45,7 @@ func replayCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "replay FILE",
-		Short: "Make the decisions of a snapshot anew, and compare them",
+		Short: "Repeat the decisions of a snapshot and compare them",
 		Long: `Loads the state that cox snapshot wrote, tells the core again what it was told then, and
 compares each decision with the one that was made, byte for byte. No server is asked.
 

@@ -41,7 +41,7 @@ func upCommand(a *cli.App) *cobra.Command {
 	var f upFlags
 	cmd := &cobra.Command{
 		Use:   "up",
-		Short: "Serve this machine: durable queue, unix socket, loopback TCP with a token",
+		Short: "Start a server on this machine: durable queue, unix socket, loopback TCP with a token",
 		Long: `Starts the server in the foreground (-d: in the background). It may be killed at
 any moment: accepted jobs are durable, running ones go on, and the next cox up
 takes them up. One server uses a state directory at a time.

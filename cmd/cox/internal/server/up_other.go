@@ -17,5 +17,5 @@ func backupCommand(a *cli.App) *cobra.Command {
 }
 
 func restoreCommand(a *cli.App) *cobra.Command {
-	return cli.NeedsLinux("restore DIR", "Make a state directory of a backup (Linux)", "run it on the server's machine")
+	return cli.NeedsLinux("restore DIR", "Make a state directory from a backup (Linux)", "run it on the server's machine")
 }

@@ -33,7 +33,7 @@ func adviseCommand(a *cli.App) *cobra.Command {
 	var f adviseFlags
 	cmd := &cobra.Command{
 		Use:   "advise [FILE] [facts]",
-		Short: "Say which engine and runtime work belongs to, and by which rules",
+		Short: "Say which engine and runtime fit a job, and by which rules",
 		Long: `Says where work belongs (Slurm, Kubernetes, k3s), what runs it there (Ray, MPI,
 torchrun) and what has to be added, with the facts and rules that decided. Facts are
 read from FILE, each with the line that shows it; flags outrank the file, and suffice

@@ -25,7 +25,7 @@ func convertCommand(a *cli.App) *cobra.Command {
 	var f convertFlags
 	cmd := &cobra.Command{
 		Use:   "convert FILE --to native|sbatch|json [ARG…]",
-		Short: "Turn one form of a job into another, saying what has no counterpart",
+		Short: "Convert a job from one form to another, and report what has no counterpart",
 		Long: `Reads an sbatch script or the native form and writes another form. What cannot be said
 there is told on standard error, line by line. --to json is stable, for programs: the
 job as it was understood, and every warning with file, line and option. No server is

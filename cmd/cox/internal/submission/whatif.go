@@ -20,7 +20,7 @@ func whatIfCommand(a *cli.App) *cobra.Command {
 	var f cli.Format
 	cmd := &cobra.Command{
 		Use:   "whatif [--add-nodes N] [--drain NODES] [--quota ACCOUNT[/FLAVOR]=GPUS] [--policy FILE] [--submit FILE]",
-		Short: "Say what would be if there were more nodes, other rules, another job",
+		Short: "Show what would happen with more nodes, other rules or another job",
 		Long: `Lets the server's own scheduling core go on from the state of now, on estimated run
 times, once as things are and once with what the flags say, and compares: waits, use of
 devices, fairness, and which jobs start at another time. Nothing is kept or changed.
