@@ -13,6 +13,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
+	"github.com/coxswain-sched/coxswain/cmd/internal/joboutput"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
@@ -40,14 +41,14 @@ gets one too. The exit code is the command's.`,
 			if dash != 1 || len(args) < 2 {
 				return fault.New(fault.Invalid, "cox exec needs a job, and a command after --").Advise("for example: cox exec 7 -- nvidia-smi")
 			}
-			t, err := parseTarget(args[0])
+			t, err := joboutput.ParseTarget(args[0])
 			if err != nil {
 				return err
 			}
-			if t.step != nil {
-				return fault.New(fault.Invalid, "%s: exec knows jobs and ranks, not steps", args[0]).Advise("cox exec %s.%d -- %s", t.job, *t.rank, strings.Join(args[1:], " "))
+			if t.Step != nil {
+				return fault.New(fault.Invalid, "%s: exec knows jobs and ranks, not steps", args[0]).Advise("cox exec %s.%d -- %s", t.Job, *t.Rank, strings.Join(args[1:], " "))
 			}
-			return execInJob(a, cmd.Context(), c, t.job, api.Exec{Command: args[1:], Node: node, Rank: t.rank, Env: env}, noTTY)
+			return execInJob(a, cmd.Context(), c, t.Job, api.Exec{Command: args[1:], Node: node, Rank: t.Rank, Env: env}, noTTY)
 		}),
 	}
 	fl := cmd.Flags()

@@ -12,6 +12,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
+	"github.com/coxswain-sched/coxswain/cmd/internal/joboutput"
 	"github.com/coxswain-sched/coxswain/cmd/printer"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
@@ -65,7 +66,7 @@ func showCommand(a *cli.App) *cobra.Command {
 				jobs = append(jobs, tasks...)
 				return err
 			})
-			return errors.Join(printJobs(a, jobs, f, list, func(j *api.Job) string { return FirstError(cmd.Context(), c, j) }), err)
+			return errors.Join(printJobs(a, jobs, f, list, func(j *api.Job) string { return joboutput.FirstError(cmd.Context(), c, j) }), err)
 		}),
 	}
 	cmd.Flags().BoolVar(&script, "script", false, "print the batch script as it was submitted")
@@ -175,7 +176,7 @@ the job starts if nothing changes.`,
 				if _, err = fmt.Fprint(a.Out, printer.Why(a.Page(a.Out), w, j)); err != nil {
 					return err
 				}
-				if line := FirstError(cmd.Context(), c, j); line != "" {
+				if line := joboutput.FirstError(cmd.Context(), c, j); line != "" {
 					_, err = fmt.Fprintf(a.Out, "  first  %s\n", printer.Clean(line))
 				}
 				if j.Array != nil && name == j.Array.Job.String() {

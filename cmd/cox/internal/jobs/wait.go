@@ -12,6 +12,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
+	"github.com/coxswain-sched/coxswain/cmd/internal/joboutput"
 	"github.com/coxswain-sched/coxswain/cmd/printer"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
@@ -81,7 +82,7 @@ func WaitFor(ctx context.Context, c *client.Client, name string) (jobs []*api.Jo
 func PrintEnd(ctx context.Context, a *cli.App, w io.Writer, c *client.Client, j *api.Job) {
 	p := a.Page(w)
 	fmt.Fprintln(w, printer.Ended(p, j))
-	if line := FirstError(ctx, c, j); line != "" {
+	if line := joboutput.FirstError(ctx, c, j); line != "" {
 		fmt.Fprintf(w, "first  %s\n", printer.Clean(line))
 	}
 }

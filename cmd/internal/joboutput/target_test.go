@@ -1,4 +1,4 @@
-package jobs
+package joboutput
 
 import (
 	"testing"
@@ -20,13 +20,13 @@ func TestTargets(t *testing.T) {
 		{"7.-1", 0, 0, false},
 		{"7.1.2.3", 0, 0, false},
 	} {
-		got, err := parseTarget(c.s)
+		got, err := ParseTarget(c.s)
 		if (err == nil) != c.ok {
 			t.Errorf("%q: %v", c.s, err)
 			continue
 		}
-		if c.ok && (deref(got.step) != c.step || deref(got.rank) != c.rank) {
-			t.Errorf("%q: step %d, rank %d", c.s, deref(got.step), deref(got.rank))
+		if c.ok && (deref(got.Step) != c.step || deref(got.Rank) != c.rank) {
+			t.Errorf("%q: step %d, rank %d", c.s, deref(got.Step), deref(got.Rank))
 		}
 	}
 }
