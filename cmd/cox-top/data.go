@@ -12,6 +12,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/cmd/internal/joboutput"
 	"github.com/coxswain-sched/coxswain/cmd/printer"
 )
 
@@ -26,6 +27,7 @@ const (
 type snapshot struct {
 	info  *api.ServerInfo
 	nodes []api.Node
+	pools []api.Pool
 	jobs  []printer.QueueRow // live, by number; waiting tasks of an array in one row
 }
 
@@ -42,15 +44,19 @@ type (
 // the model.
 type source interface {
 	fetchAll() tea.Msg
+	readUse() tea.Msg
 	jobCard(name string) tea.Cmd
 	whyCard(name string) tea.Cmd
 	cancelJob(name string) tea.Cmd
+	openShell(target string) tea.Cmd
+	openLog(target string, stderr bool) logReader
 }
 
 // remote asks a server.
 type remote struct {
-	c   *client.Client
-	ctx context.Context
+	c      *client.Client
+	ctx    context.Context
+	server string // as --server has it, "": what the environment says
 }
 
 func (r *remote) requestContext() (context.Context, context.CancelFunc) {
@@ -71,6 +77,11 @@ func (r *remote) fetchAll() tea.Msg {
 		return lostMsg{err}
 	}
 	s.nodes = nodes.Nodes
+	pools, err := r.c.Pools(ctx)
+	if err != nil {
+		return lostMsg{err}
+	}
+	s.pools = pools.Pools
 	lines, err := r.c.JobsTSV(ctx, client.Query{Collapse: true}, printer.QueueColumns()...)
 	if err != nil {
 		return lostMsg{err}
@@ -153,30 +164,34 @@ func (r *remote) watchEvents(changed chan<- struct{}) {
 }
 
 func (r *remote) jobCard(name string) tea.Cmd {
-	return r.openCard(name, func(ctx context.Context, p printer.Page) (string, error) {
+	return r.askCard(name, func(ctx context.Context, p printer.Page) (string, error) {
 		j, err := r.c.Job(ctx, name)
 		if err != nil {
 			return "", err
 		}
-		return printer.Job(p, j, ""), nil
+		return printer.Job(p, j, joboutput.FirstError(ctx, r.c, j)), nil
 	})
 }
 
 func (r *remote) whyCard(name string) tea.Cmd {
-	return r.openCard("why "+name, func(ctx context.Context, p printer.Page) (string, error) {
+	return r.askCard("why "+name, func(ctx context.Context, p printer.Page) (string, error) {
 		w, err := r.c.Why(ctx, name)
 		if err != nil {
 			return "", err
 		}
-		j, err := r.c.Job(ctx, name)
+		j, err := r.c.Job(ctx, w.Name) // of an array it is one of its tasks
 		if err != nil {
 			return "", err
 		}
-		return printer.Why(p, w, j), nil
+		text := printer.Why(p, w, j)
+		if line := joboutput.FirstError(ctx, r.c, j); line != "" {
+			text += "  first  " + printer.Clean(line) + "\n"
+		}
+		return text, nil
 	})
 }
 
-func (r *remote) openCard(title string, ask func(context.Context, printer.Page) (string, error)) tea.Cmd {
+func (r *remote) askCard(title string, ask func(context.Context, printer.Page) (string, error)) tea.Cmd {
 	return func() tea.Msg {
 		ctx, stop := r.requestContext()
 		defer stop()

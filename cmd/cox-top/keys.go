@@ -20,8 +20,12 @@ func (m *model) handleKey(key, text string) tea.Cmd {
 	case filtering:
 		m.pressFilter(key, text)
 		return nil
+	case commanding:
+		return m.pressCommand(key, text)
 	case reading:
 		return m.pressCard(key)
+	case following:
+		return m.pressLog(key)
 	case confirming:
 		return m.pressConfirm(key)
 	}
@@ -46,46 +50,98 @@ func (m *model) pressList(key string) tea.Cmd {
 		m.moveCursor(rows, 0)
 	case "end", "G":
 		m.moveCursor(rows, len(rows)-1)
-	case "tab", "right", "l":
+	case "tab", "right":
 		m.view = (m.view + 1) % views
-	case "shift+tab", "left", "h":
+	case "shift+tab", "left":
 		m.view = (m.view + views - 1) % views
-	case "1", "2", "3":
-		m.view = view(key[0] - '1')
+	case "1", "2", "3", "4":
+		m.switchView(view(key[0] - '1'))
 	case "/":
-		m.mode = filtering
+		m.startFilter()
+	case ":":
+		m.startCommand()
 	case "esc":
-		l.filter = ""
-	case "s":
+		m.goBack()
+	case "o":
 		l.sort = (l.sort + 1) % len(sorts[m.view])
-	case "S":
+	case "O":
 		l.down = !l.down
 	case "r":
 		return m.startLook()
-	case "enter":
-		return m.openRow(rows)
-	case "w":
-		return m.onJob(rows, func(name string) tea.Cmd { return m.src.whyCard(firstJob(name)) })
-	case "c":
-		return m.onJob(rows, func(name string) tea.Cmd {
-			m.mode, m.victim, m.subject = confirming, name, rows[l.cursor].jobSubject()
-			return nil
-		})
 	case "?":
-		m.card, m.scroll, m.mode = cardMsg{"keys", keyHelp}, 0, reading
+		return m.showHelp()
+	default:
+		return m.pressOnRow(key, rows)
 	}
 	return nil
 }
 
-const keyHelp = `1 2 3, Tab     nodes, jobs, queue
-↑ ↓ PgUp PgDn  move; g and G go to the ends
-/              filter: rows with this text; Esc removes it
-s, S           sort by the next column; the other way round
-Enter          show the node or the job
-w              why does it wait
-c              cancel the job, after a question
-r              look now
-q              quit`
+// pressOnRow takes a key that is about the row under the cursor.
+func (m *model) pressOnRow(key string, rows []row) tea.Cmd {
+	switch key {
+	case "enter", "d":
+		return m.openRow(rows)
+	case "l":
+		return m.onJob(rows, func(name string) tea.Cmd { return m.openLog(firstJob(name), false) })
+	case "s":
+		return m.onJob(rows, func(name string) tea.Cmd { return m.openShell(firstJob(name)) })
+	case "w":
+		return m.onJob(rows, func(name string) tea.Cmd { return m.src.whyCard(firstJob(name)) })
+	case "c", "ctrl+d", "ctrl+k":
+		return m.onJob(rows, func(name string) tea.Cmd {
+			m.confirmCancel(name)
+			return nil
+		})
+	}
+	return nil
+}
+
+// goBack removes the filter, or shows the view before.
+func (m *model) goBack() {
+	l := m.currentList()
+	switch n := len(m.before); {
+	case l.filter != "":
+		l.filter = ""
+	case n > 0:
+		m.view, m.before = m.before[n-1], m.before[:n-1]
+	}
+}
+
+const keyHelp = `1 2 3 4, Tab    nodes, running jobs, queue, pools
+↑ ↓ PgUp PgDn   move; g and G go to the ends
+/               filter: rows with this text or regular expression; ! before it: rows without
+Esc             back: from a card or the output, from a filter, to the view before
+Enter, d        show the node, the job or the pool
+l               output of the job, followed
+s               a shell in the job; exit comes back
+w               why the job waits
+c, ^d, ^k       cancel the job, after a question
+o, O            sort by the next column; the other way round
+r               look now
+q, ^c           quit
+
+In the output of a job:
+↑ ↓ PgUp PgDn   scroll, which stops following; G or End follows again
+f               follow or hold
+w               fold long lines or cut them
+/               only lines with this text
+e               error output, where it is a file of its own; and back
+r               read it again
+
+Command line (Tab completes, ↑ the lines before):
+`
+
+// showHelp shows the keys and the commands.
+func (m *model) showHelp() tea.Cmd {
+	var b strings.Builder
+	b.WriteString(keyHelp)
+	for _, c := range commands {
+		fmt.Fprintf(&b, ":%-15s%s", c.name, c.about)
+		fmt.Fprintf(&b, "   (:%s)\n", strings.Join(c.aliases, " :"))
+	}
+	m.openCard(cardMsg{"keys", b.String()})
+	return nil
+}
 
 // openRow shows the card of the row under the cursor.
 func (m *model) openRow(rows []row) tea.Cmd {
@@ -93,15 +149,15 @@ func (m *model) openRow(rows []row) tea.Cmd {
 		return nil
 	}
 	r := rows[m.currentList().cursor]
-	if m.view != nodesView {
+	p := m.printerPage()
+	p.Colour = false
+	switch {
+	case r.job != nil:
 		return m.src.jobCard(firstJob(r.key))
-	}
-	for i := range m.seen.nodes {
-		if n := &m.seen.nodes[i]; n.Name == r.key {
-			p := m.printerPage()
-			p.Colour = false
-			m.card, m.scroll, m.mode = cardMsg{n.Name, printer.Node(p, n)}, 0, reading
-		}
+	case r.node != nil:
+		m.openCard(cardMsg{r.node.Name, printer.Node(p, r.node) + m.useLines(r.node)})
+	default:
+		m.openCard(cardMsg{r.pool.Name, printer.Pool(p, r.pool)})
 	}
 	return nil
 }
@@ -109,7 +165,7 @@ func (m *model) openRow(rows []row) tea.Cmd {
 // onJob does something to the job under the cursor.
 func (m *model) onJob(rows []row, do func(name string) tea.Cmd) tea.Cmd {
 	switch {
-	case m.view == nodesView:
+	case m.view != jobsView && m.view != queueView:
 		m.message = "choose a job first: 2 lists those that run, 3 those that wait"
 	case len(rows) > 0:
 		return do(rows[m.currentList().cursor].key)
@@ -117,34 +173,70 @@ func (m *model) onJob(rows []row, do func(name string) tea.Cmd) tea.Cmd {
 	return nil
 }
 
+// startFilter opens the line of the filter, of the list or of the output.
+func (m *model) startFilter() { m.under, m.mode = m.mode, filtering }
+
+// typedFilter is the filter that is typed.
+func (m *model) typedFilter() *string {
+	if m.under == following && m.log != nil {
+		return &m.log.filter
+	}
+	return &m.currentList().filter
+}
+
 func (m *model) pressFilter(key, text string) {
-	l := m.currentList()
+	f := m.typedFilter()
 	switch key {
 	case "enter":
-		m.mode = browsing
+		m.mode = m.under
 	case "esc":
-		m.mode, l.filter = browsing, ""
+		m.mode, *f = m.under, ""
 	case "backspace":
-		_, n := utf8.DecodeLastRuneInString(l.filter)
-		l.filter = l.filter[:len(l.filter)-n]
+		_, n := utf8.DecodeLastRuneInString(*f)
+		*f = (*f)[:len(*f)-n]
 	case "ctrl+u":
-		l.filter = ""
+		*f = ""
 	default:
-		l.filter += printer.Clean(text)
+		*f += printer.Clean(text)
+	}
+	if m.log != nil && m.under == following {
+		m.log.follow = true
 	}
 }
 
 func (m *model) pressCard(key string) tea.Cmd {
-	lines := strings.Count(m.card.text, "\n") + 1
+	lines := len(m.cardBody())
+	scroll := func(by int) { m.scroll = max(min(m.scroll+by, lines-m.visibleRows()), 0) }
 	switch key {
 	case "q", "esc", "enter":
 		m.mode = browsing
 	case "up", "k":
-		m.scroll = max(m.scroll-1, 0)
+		scroll(-1)
 	case "down", "j":
-		m.scroll = max(min(m.scroll+1, lines-m.visibleRows()), 0)
+		scroll(1)
+	case "pgup", "ctrl+b":
+		scroll(-m.visibleRows())
+	case "pgdown", "ctrl+f", "space":
+		scroll(m.visibleRows())
+	case "home", "g":
+		scroll(-lines)
+	case "end", "G":
+		scroll(lines)
+	case ":":
+		m.startCommand()
 	}
 	return nil
+}
+
+// confirmCancel asks whether a job is to be cancelled.
+func (m *model) confirmCancel(name string) {
+	m.closeLog()
+	m.mode, m.victim, m.subject = confirming, name, printer.Clean(name)
+	for i := range m.seen.jobs {
+		if j := &m.seen.jobs[i]; j.Name == name {
+			m.subject = jobSubject(j)
+		}
+	}
 }
 
 func (m *model) pressConfirm(key string) tea.Cmd {

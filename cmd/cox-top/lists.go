@@ -70,6 +70,8 @@ func (m *model) emptyText() string {
 		return "no nodes"
 	case m.view == jobsView:
 		return "nothing runs"
+	case m.view == poolsView:
+		return "no pools"
 	}
 	return "nothing waits"
 }
@@ -105,9 +107,11 @@ func (m *model) columnTitles() []field {
 	var names []string
 	switch m.view {
 	case nodesView:
-		names = []string{"NODE", "STATE", "DEVICES", ">GPUS", ">CPUS", "LOAD", ">MEMORY", "JOBS OR WHY"}
+		names = []string{"NODE", "STATE", "DEVICES", ">GPUS", ">USE", ">CPUS", "LOAD", ">MEMORY", "JOBS OR WHY"}
 	case jobsView:
-		names = []string{"JOB", "NAME", "USER", ">TIME", ">LIMIT", "DONE", ">GPUS", ">NODES", "SPREAD", "WHERE"}
+		names = []string{"JOB", "NAME", "USER", ">TIME", ">LIMIT", "DONE", ">GPUS", ">USE", ">NODES", "SPREAD", "WHERE"}
+	case poolsView:
+		names = []string{"POOL", "ENGINE", "STATE", ">NODES", ">GPUS", ">JOBS", "GANGS", "WHY"}
 	default:
 		names = []string{"JOB", "NAME", "USER", ">WAITED", ">PRIORITY", ">NODES", ">GPUS", ">LIMIT", "WHY"}
 	}
@@ -124,6 +128,8 @@ func (m *model) rowFields(p printer.Page, r *row) []field {
 		return m.nodeFields(p, r.node)
 	case jobsView:
 		return m.jobFields(p, r.job)
+	case poolsView:
+		return poolFields(p, r.pool)
 	}
 	return m.queueFields(p, r.job)
 }
@@ -144,6 +150,7 @@ func (m *model) nodeFields(p printer.Page, n *api.Node) []field {
 		tonedField(p, n.State, printer.NodeTone(n.State)),
 		{text: bar, drawn: drawn},
 		{text: gpus, right: true},
+		{text: m.nodeUse(n), right: true},
 		{text: printer.Number(n.CPUsUsed) + "/" + printer.Number(n.CPUs), right: true},
 		tonedField(p, load, printer.Accent),
 		{text: printer.Bytes(n.MemoryUsed) + "/" + printer.Bytes(n.Memory), right: true},
@@ -217,6 +224,7 @@ func (m *model) jobFields(p printer.Page, r *printer.QueueRow) []field {
 		{text: limit, right: true},
 		tonedField(p, done, printer.Accent),
 		{text: gpuText(r.GPUs), right: true},
+		{text: m.jobUse(r), right: true},
 		{text: strconv.Itoa(r.Nodes), right: true},
 		{text: spread, drawn: m.jobColour(r.Name, spread)},
 		{text: printer.Clean(r.NodeList)},
@@ -287,5 +295,22 @@ func (m *model) queueFields(p printer.Page, r *printer.QueueRow) []field {
 		{text: gpuText(r.GPUs), right: true},
 		{text: limit, right: true},
 		{text: printer.Clean(why)},
+	}
+}
+
+func poolFields(p printer.Page, l *api.Pool) []field {
+	name := l.Name
+	if l.Default {
+		name += "*"
+	}
+	return []field{
+		tonedField(p, name, printer.Accent),
+		{text: printer.Clean(strings.TrimSpace(l.Engine + " " + l.Version)), most: 24},
+		tonedField(p, l.State, printer.PoolTone(l.State)),
+		{text: strconv.Itoa(l.Nodes), right: true},
+		{text: fmt.Sprintf("%d/%d", l.DevicesUsed, l.Devices), right: true},
+		{text: strconv.Itoa(l.Jobs), right: true},
+		{text: printer.Clean(l.Gang)},
+		{text: printer.Clean(l.Why)},
 	}
 }

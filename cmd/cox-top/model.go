@@ -8,17 +8,18 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/printer"
 )
 
-// view is one of the three lists.
+// view is one of the lists.
 type view int
 
 const (
 	nodesView view = iota
 	jobsView
 	queueView
+	poolsView
 	views
 )
 
-var viewNames = [views]string{"nodes", "jobs", "queue"}
+var viewNames = [views]string{"nodes", "jobs", "queue", "pools"}
 
 func viewNamed(name string) (view, bool) {
 	for i, n := range viewNames {
@@ -44,10 +45,12 @@ type list struct {
 type mode int
 
 const (
-	browsing mode = iota
-	filtering
-	reading    // a card over the list
-	confirming // of a cancel
+	browsing   mode = iota
+	filtering       // of the list or of the log
+	commanding      // the line after a colon
+	reading         // a card over the list
+	following       // the output of a job over the list
+	confirming      // of a cancel
 )
 
 // model is all of the program's state. Update is its only writer.
@@ -71,8 +74,15 @@ type model struct {
 	rest    time.Time // no look before: a large queue costs the server something
 	resting bool      // a look is to begin then
 
+	use       useMsg // of the GPUs of this machine
+	askingUse bool
+
 	card    cardMsg
 	scroll  int
+	log     *logPane // nil: none is open
+	line    commandLine
+	under   mode   // where the filter or the command line was opened: browsing, reading or following
+	before  []view // views that Esc goes back to, the last one last
 	victim  string // job that a confirmation is about
 	subject string // how the confirmation names it
 	message string
@@ -119,20 +129,28 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
 	case tickMsg:
-		return m, tea.Batch(m.startLook(), tick())
+		return m, tea.Batch(m.startLook(), m.startUse(), tick())
 	case changedMsg:
 		return m, m.startLook()
+	case useMsg:
+		m.use, m.askingUse = msg, false
 	case restMsg:
 		m.resting = false
 		return m, m.startLook()
 	case seenMsg:
+		first := !m.have
 		m.seen, m.have, m.lost, m.made = msg.snapshot, true, nil, nil
+		if first {
+			return m, tea.Batch(m.endLook(), m.startUse())
+		}
 		return m, m.endLook()
 	case lostMsg:
 		m.lost = msg.err
 		return m, m.endLook()
 	case cardMsg:
-		m.card, m.scroll, m.mode = msg, 0, reading
+		m.openCard(msg)
+	case logMsg:
+		return m, m.takeLog(msg)
 	case doneMsg:
 		m.message = printer.Clean(msg.text)
 		return m, m.startLook()
@@ -141,6 +159,24 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	}
 	m.settleCursor()
 	return m, nil
+}
+
+// openCard shows a text over the list.
+func (m *model) openCard(c cardMsg) {
+	m.closeLog()
+	m.card, m.scroll, m.mode = c, 0, reading
+}
+
+// switchView shows another list; Esc comes back to this one.
+func (m *model) switchView(to view) {
+	if to == m.view {
+		return
+	}
+	m.before = append(m.before, m.view)
+	if len(m.before) > 16 {
+		m.before = m.before[1:]
+	}
+	m.view = to
 }
 
 // endLook makes four parts of rest for one part of work.

@@ -18,9 +18,14 @@ import (
 var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
 // asked is a source that only notes what it was asked for.
-type asked struct{ what []string }
+type asked struct {
+	what []string
+	log  *askedLog
+}
 
 func (a *asked) fetchAll() tea.Msg { a.what = append(a.what, "look"); return nil }
+
+func (a *asked) readUse() tea.Msg { a.what = append(a.what, "use"); return nil }
 
 func (a *asked) note(what, name string) tea.Cmd {
 	a.what = append(a.what, what+" "+name)
@@ -29,6 +34,26 @@ func (a *asked) note(what, name string) tea.Cmd {
 func (a *asked) jobCard(name string) tea.Cmd   { return a.note("job", name) }
 func (a *asked) whyCard(name string) tea.Cmd   { return a.note("why", name) }
 func (a *asked) cancelJob(name string) tea.Cmd { return a.note("cancel", name) }
+func (a *asked) openShell(name string) tea.Cmd { return a.note("shell", name) }
+
+func (a *asked) openLog(target string, stderr bool) logReader {
+	what := "logs "
+	if stderr {
+		what = "error logs "
+	}
+	a.note(what+target, "")
+	a.log = &askedLog{asked: a, target: target}
+	return a.log
+}
+
+// askedLog is a log that says nothing by itself.
+type askedLog struct {
+	asked  *asked
+	target string
+}
+
+func (l *askedLog) next() tea.Msg { return nil }
+func (l *askedLog) close()        { l.asked.note("close", l.target) }
 
 // fleetOf is nodes of 8 devices each; jobs hold all devices of their nodes.
 func seen() snapshot {
@@ -48,6 +73,10 @@ func seen() snapshot {
 		s.nodes = append(s.nodes, n)
 	}
 	s.nodes[11].State, s.nodes[11].Why = "draining", "fan"
+	s.pools = []api.Pool{
+		{Name: "local", Engine: "local", State: api.PoolUp, Default: true, Nodes: 12, Devices: 48, DevicesUsed: 8, Jobs: 1, Gang: "strict"},
+		{Name: "k8s", Engine: "kube", Version: "v1.31", State: api.PoolSilent, Nodes: 3, Why: "no answer for 2 min"},
+	}
 	s.jobs = []printer.QueueRow{
 		{Name: "7", JobName: "train", User: "anna", State: "RUNNING", Started: now.Add(-time.Hour), Limit: 2 * time.Hour, Nodes: 2, NodeList: "v[1-2]", GPUs: 8},
 		{Name: "8", JobName: "sweep", User: "ben", State: "PENDING", Submitted: now.Add(-2 * time.Hour), Priority: 5, Nodes: 1, GPUs: 1, ReasonText: "2 jobs before it"},
@@ -80,8 +109,12 @@ func keys(m *model, names ...string) {
 			}
 			continue
 		}
-		codes := map[string]rune{"up": tea.KeyUp, "down": tea.KeyDown, "enter": tea.KeyEnter, "esc": tea.KeyEscape, "tab": tea.KeyTab, "backspace": tea.KeyBackspace, "end": tea.KeyEnd, "pgdown": tea.KeyPgDown}
-		send(m, tea.KeyPressMsg{Code: codes[n]})
+		codes := map[string]rune{"ctrl+d": 'd', "ctrl+k": 'k', "up": tea.KeyUp, "down": tea.KeyDown, "enter": tea.KeyEnter, "esc": tea.KeyEscape, "tab": tea.KeyTab, "backspace": tea.KeyBackspace, "end": tea.KeyEnd, "pgdown": tea.KeyPgDown}
+		var mod tea.KeyMod
+		if strings.HasPrefix(n, "ctrl+") {
+			mod = tea.ModCtrl
+		}
+		send(m, tea.KeyPressMsg{Code: codes[n], Mod: mod})
 	}
 }
 
@@ -97,9 +130,9 @@ func wants(t *testing.T, m *model, texts ...string) {
 
 func TestTheThreeViews(t *testing.T) {
 	m, _ := started(t, nodesView)
-	wants(t, m, "main on login1", "nodes 11 up 1 draining", "GPUs 8/48", "1 running   5 waiting", ">v1    up        ████      4/4   4/8  ████░░░░  0 B/16 GiB  7", "v12   draining", "fan")
+	wants(t, m, "main on login1", "nodes 11 up 1 draining", "GPUs 8/48", "1 running   5 waiting", ">v1    up        ████      4/4  unknown   4/8  ████░░░░  0 B/16 GiB  7", "v12   draining", "fan")
 	keys(m, "tab")
-	wants(t, m, ">7    train  anna  1:00:00  2:00:00  ████░░░░     8      2  ██··········  v[1-2]")
+	wants(t, m, ">7    train  anna  1:00:00  2:00:00  ████░░░░     8  unknown      2  ██··········  v[1-2]")
 	keys(m, "=3")
 	wants(t, m, ">9_[1-4]  grid   anna  1:00:00         9", "8        sweep  ben   2:00:00         5      1     1         2 jobs before it")
 }
@@ -118,11 +151,11 @@ func TestFilterAndSort(t *testing.T) {
 	if s := m.screenText(); !strings.Contains(s, "sweep") || strings.Contains(s, "grid") {
 		t.Error(s)
 	}
-	keys(m, "esc", "=s")
+	keys(m, "esc", "=o")
 	if s := m.screenText(); strings.Index(s, "sweep") > strings.Index(s, "grid") || !strings.Contains(s, "sorted by waited") {
 		t.Error(s)
 	}
-	keys(m, "=S")
+	keys(m, "=O")
 	if s := m.screenText(); strings.Index(s, "sweep") < strings.Index(s, "grid") {
 		t.Error(s)
 	}
@@ -268,9 +301,9 @@ func TestALookThatTookLongIsNotRepeatedAtOnce(t *testing.T) {
 // TestAnyKeysOnAnyScreen: no key and no size breaks the screen.
 func TestAnyKeysOnAnyScreen(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := newModel(&asked{}, view(rapid.IntRange(0, 2).Draw(t, "view")), rapid.Bool().Draw(t, "colour"), func() time.Time { return now })
+		m := newModel(&asked{}, view(rapid.IntRange(0, 3).Draw(t, "view")), rapid.Bool().Draw(t, "colour"), func() time.Time { return now })
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
-			switch rapid.IntRange(0, 9).Draw(t, "what") {
+			switch rapid.IntRange(0, 10).Draw(t, "what") {
 			case 0:
 				send(m, tea.WindowSizeMsg{Width: rapid.IntRange(1, 200).Draw(t, "width"), Height: rapid.IntRange(1, 60).Draw(t, "height")})
 			case 1:
@@ -280,14 +313,18 @@ func TestAnyKeysOnAnyScreen(t *testing.T) {
 				send(m, seenMsg{s})
 			case 2:
 				send(m, cardMsg{"x", rapid.SampledFrom([]string{"", "a\nb", strings.Repeat("long ", 80)}).Draw(t, "card")})
+			case 3:
+				if m.log != nil {
+					send(m, logMsg{from: m.log.reader, data: []byte(rapid.SampledFrom([]string{"one\ntwo\nthree", "日本語\t\x1b[31mred\x1b[0m\rover\n", strings.Repeat("wide 日本 ", 60) + "\n", "\xff\xfe\n\n\n", strings.Repeat("x\n", 100)}).Draw(t, "output")), ended: rapid.Bool().Draw(t, "ended")})
+				}
 			default:
-				keys(m, rapid.SampledFrom([]string{"up", "down", "enter", "esc", "tab", "end", "pgdown", "backspace", "=/", "=s", "=S", "=c", "=y", "=w", "=1", "=2", "=3", "=a", "=?", "=g"}).Draw(t, "key"))
+				keys(m, rapid.SampledFrom([]string{"up", "down", "enter", "esc", "tab", "end", "pgdown", "backspace", "=/", "=s", "=S", "=c", "=y", "=w", "=1", "=2", "=3", "=a", "=?", "=g", "=l", "=e", "=f", "=:", "=d", "=jobs", "=logs 7", "ctrl+d", "=4", "=o", "=!("}).Draw(t, "key"))
 			}
 			if n := strings.Count(m.screenText(), "\n") + 1; n > max(m.height, 1) {
 				t.Fatalf("%d lines on a screen of %d:\n%s", n, m.height, m.screenText())
 			}
 			for _, l := range strings.Split(m.screenText(), "\n") {
-				if !m.colour && printer.Width(l) > max(m.width, 28) {
+				if !m.colour && printer.Width(l) > m.width+1 {
 					t.Fatalf("%d columns on a screen of %d: %q", printer.Width(l), m.width, l)
 				}
 			}

@@ -48,7 +48,8 @@ func newServer(t *testing.T) *server {
 		})
 	}
 	answer("GET /v1", func(*http.Request) any { return api.ServerInfo{Name: "main", Host: "login1"} })
-	answer("GET /v1/nodes", func(*http.Request) any { return api.Nodes{Nodes: seen().nodes} })
+	answer("GET /v1/nodes", func(*http.Request) any { return api.Nodes{Nodes: withUUIDs(seen().nodes)} })
+	answer("GET /v1/pools", func(*http.Request) any { return api.Pools{Pools: seen().pools} })
 	mux.HandleFunc("GET /v1/jobs", s.list)
 	mux.HandleFunc("GET /v1/watch", s.watch)
 	answer("POST /v1/jobs/change", func(r *http.Request) any {
@@ -206,6 +207,23 @@ func TestOnATerminal(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestUseOfGPUsOfThisMachine: by UUID, as nvidia-smi has it; others are unknown.
+func TestUseOfGPUsOfThisMachine(t *testing.T) {
+	srv := newServer(t)
+	bin := t.TempDir()
+	script := "#!/bin/sh\n[ \"$1\" = --query-gpu=uuid,utilization.gpu,memory.used ] || exit 1\nfor i in 0 1 2 3; do echo \"GPU-v1-$i, $((i * 20 + 7)), 1024\"; done\necho 'GPU-v2-0, [N/A], 0'\n"
+	if err := os.WriteFile(filepath.Join(bin, "nvidia-smi"), []byte(script), 0o755); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	s, _ := start(t, srv.URL, "--no-color")
+	s.until("37%")
+	s.press("2")
+	s.until("37% of 4")
+	s.press("1\r")
+	s.until("gpu 0: 7% busy, 1 GiB of memory used")
 }
 
 func TestWithoutAServerTheTerminalIsLeftAlone(t *testing.T) {

@@ -17,6 +17,7 @@ type row struct {
 	key  string
 	node *api.Node         // of the nodes
 	job  *printer.QueueRow // of the jobs and of the queue
+	pool *api.Pool         // of the pools
 }
 
 // sorting is one way to order a list.
@@ -48,6 +49,13 @@ var sorts = [views][]sorting{
 		{"waited", func(_ time.Time, a, b row) int { return a.job.Submitted.Compare(b.job.Submitted) }},
 		{"GPUs", byGPUs},
 		{"user", byUser},
+	},
+	poolsView: {
+		{"name", func(_ time.Time, a, b row) int { return compareNatural(a.key, b.key) }},
+		{"free GPUs", func(_ time.Time, a, b row) int {
+			return cmp.Compare(b.pool.Devices-b.pool.DevicesUsed, a.pool.Devices-a.pool.DevicesUsed)
+		}},
+		{"state", func(_ time.Time, a, b row) int { return cmp.Compare(a.pool.State, b.pool.State) }},
 	},
 }
 
@@ -103,20 +111,9 @@ func (m *model) viewRows() []row {
 
 func (m *model) makeRows() []row {
 	l := m.currentList()
-	rows := []row{}
-	if m.view == nodesView {
-		for i := range m.seen.nodes {
-			rows = append(rows, row{key: m.seen.nodes[i].Name, node: &m.seen.nodes[i]})
-		}
-	} else {
-		for i := range m.seen.jobs {
-			if j := &m.seen.jobs[i]; (j.State == "PENDING") == (m.view == queueView) {
-				rows = append(rows, row{key: j.Name, job: j})
-			}
-		}
-	}
-	if want := strings.ToLower(l.filter); want != "" {
-		rows = slices.DeleteFunc(rows, func(r row) bool { return !strings.Contains(strings.ToLower(r.filterText()), want) })
+	rows := m.allRows()
+	if want := newMatcher(l.filter); !want.isEmpty() {
+		rows = slices.DeleteFunc(rows, func(r row) bool { return !want.matches(r.filterText()) })
 	}
 	by, now := sorts[m.view][l.sort].by, m.now()
 	slices.SortStableFunc(rows, func(a, b row) int {
@@ -128,18 +125,43 @@ func (m *model) makeRows() []row {
 	return rows
 }
 
+// allRows are the rows of the present view, as the server gave them.
+func (m *model) allRows() []row {
+	rows := []row{}
+	switch m.view {
+	case nodesView:
+		for i := range m.seen.nodes {
+			rows = append(rows, row{key: m.seen.nodes[i].Name, node: &m.seen.nodes[i]})
+		}
+	case poolsView:
+		for i := range m.seen.pools {
+			rows = append(rows, row{key: m.seen.pools[i].Name, pool: &m.seen.pools[i]})
+		}
+	default:
+		for i := range m.seen.jobs {
+			if j := &m.seen.jobs[i]; (j.State == "PENDING") == (m.view == queueView) {
+				rows = append(rows, row{key: j.Name, job: j})
+			}
+		}
+	}
+	return rows
+}
+
 // filterText is what a filter looks at.
 func (r *row) filterText() string {
 	if n := r.node; n != nil {
 		return strings.Join([]string{n.Name, n.State, n.Pool, n.Why, printer.Types(n.Devices), strings.Join(n.Jobs, " "), strings.Join(n.Partitions, " ")}, " ")
+	}
+	if p := r.pool; p != nil {
+		return strings.Join([]string{p.Name, p.Engine, p.Version, p.State, p.Why, p.Gang}, " ")
 	}
 	j := r.job
 	return strings.Join([]string{j.Name, j.JobName, j.User, j.Account, j.Partition, j.QOS, j.State, j.ReasonText, j.NodeList}, " ")
 }
 
 // jobSubject names a job in a question.
-func (r *row) jobSubject() string {
-	return fmt.Sprintf("%s %s of %s", r.job.Name, printer.Clean(r.job.JobName), printer.Clean(r.job.User))
+func jobSubject(j *printer.QueueRow) string {
+	return fmt.Sprintf("%s %s of %s", j.Name, printer.Clean(j.JobName), printer.Clean(j.User))
 }
 
 // firstJob is the job of a row, the first one of a row that stands for several.

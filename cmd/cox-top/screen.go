@@ -22,9 +22,12 @@ func (m *model) View() tea.View {
 func (m *model) screenText() string {
 	p := m.printerPage()
 	lines := []string{m.summaryLine(p), m.tabsLine(p)}
-	if m.mode == reading {
+	switch shown := m.shownMode(); {
+	case shown == reading:
 		lines = append(lines, m.cardLines(p)...)
-	} else {
+	case shown == following && m.log != nil:
+		lines = append(lines, m.logRows(p)...)
+	default:
 		lines = append(lines, m.listLines(p)...)
 	}
 	for len(lines) < m.height-1 {
@@ -35,6 +38,14 @@ func (m *model) screenText() string {
 	}
 	lines = append(lines, m.footLine(p))
 	return strings.Join(lines, "\n")
+}
+
+// shownMode is what is on the screen below a line that is typed.
+func (m *model) shownMode() mode {
+	if m.mode == filtering || m.mode == commanding {
+		return m.under
+	}
+	return m.mode
 }
 
 // summaryLine is the first line: which server, and how full.
@@ -89,12 +100,15 @@ func (m *model) tabsLine(p printer.Page) string {
 		}
 		b.WriteString(label)
 	}
+	if printer.Width(plain) > m.width {
+		return printer.Cut(plain, m.width)
+	}
 	l := m.currentList()
 	order := "sorted by " + sorts[m.view][l.sort].name
 	if l.down {
 		order += ", reversed"
 	}
-	if l.filter != "" || m.mode == filtering {
+	if l.filter != "" {
 		order = "/" + l.filter + "   " + order
 	}
 	room := m.width - printer.Width(plain) - 3
@@ -117,25 +131,58 @@ func (m *model) footLine(p printer.Page) string {
 	case m.mode == confirming:
 		return p.Paint(printer.Bad, printer.Cut(fmt.Sprintf("cancel %s? y n", m.subject), m.width))
 	case m.mode == filtering:
-		return printer.Cut("/"+m.currentList().filter+"▏  Enter keeps it, Esc removes it", m.width)
+		return printer.Cut("/"+*m.typedFilter()+"▏  Enter keeps it, Esc removes it", m.width)
+	case m.mode == commanding:
+		return m.commandText(p)
 	case m.lost != nil && m.have:
 		return p.Paint(printer.Bad, printer.Cut("no answer, this is old: "+printer.Clean(m.lost.Error()), m.width))
 	case m.message != "":
 		return p.Paint(printer.Warn, printer.Cut(m.message, m.width))
 	case m.mode == reading:
 		return p.Paint(printer.Dim, printer.Cut("Esc back   ↑ ↓ scroll", m.width))
+	case m.mode == following && m.log != nil && m.log.err != nil && len(m.log.lines) > 0:
+		return p.Paint(printer.Bad, printer.Cut(printer.Clean(m.log.err.Error()), m.width))
+	case m.mode == following:
+		return p.Paint(printer.Dim, printer.Cut("Esc back   ↑↓ scroll   f follow   w fold   / filter   e error output   ? keys", m.width))
 	}
-	return p.Paint(printer.Dim, printer.Cut("↑↓ move   Tab view   / filter   s sort   Enter show   w why   c cancel   ? keys   q quit", m.width))
+	return p.Paint(printer.Dim, printer.Cut("Enter show   l logs   s shell   w why   ^d cancel   / filter   : command   o sort   Tab view   ? keys   q quit", m.width))
+}
+
+// commandText is the command line, with what Tab would make of it behind the text.
+func (m *model) commandText(p printer.Page) string {
+	text := ":" + m.line.text
+	rest := strings.TrimPrefix(m.proposal(), m.line.text)
+	if m.proposal() == "" {
+		rest = ""
+	}
+	if c := findCommand(strings.TrimSpace(m.line.text)); c != nil && m.line.text != "" {
+		rest += "   " + c.about
+	}
+	cut := printer.Cut(text+"▏"+rest, m.width)
+	if len(cut) <= len(text)+len("▏") {
+		return cut
+	}
+	at := len(text) + len("▏")
+	return cut[:at] + p.Paint(printer.Dim, cut[at:])
+}
+
+// ruledTitle is a title on a line over the whole width.
+func (m *model) ruledTitle(title string) string {
+	return printer.Cut("── "+title+" "+strings.Repeat("─", max(m.width-printer.Width(title)-4, 0)), m.width)
+}
+
+// cardBody is the text of a card in lines that fit.
+func (m *model) cardBody() (lines []string) {
+	for _, l := range strings.Split(strings.TrimRight(m.card.text, "\n"), "\n") {
+		lines = append(lines, wrapLine(l, m.width)...)
+	}
+	return lines
 }
 
 func (m *model) cardLines(p printer.Page) []string {
-	lines := []string{"", p.Paint(printer.Strong, printer.Cut("── "+m.card.title+" "+strings.Repeat("─", max(m.width-len(m.card.title)-4, 0)), m.width))}
-	for i, l := range strings.Split(strings.TrimRight(m.card.text, "\n"), "\n") {
-		if i >= m.scroll {
-			lines = append(lines, wrapLine(l, m.width)...)
-		}
-	}
-	return lines
+	body := m.cardBody()
+	lines := []string{"", p.Paint(printer.Strong, m.ruledTitle(m.card.title))}
+	return append(lines, body[min(m.scroll, len(body)):]...)
 }
 
 // wrapLine breaks a long line at blanks; what follows is indented like a fact.

@@ -20,7 +20,7 @@ func Pools(list []api.Pool) *Table {
 		t.Rows = append(t.Rows, []Cell{
 			{Text: name, Tone: Accent},
 			textCell(engineOf(p)),
-			{Text: p.State, Tone: poolTone(p.State)},
+			{Text: p.State, Tone: PoolTone(p.State)},
 			textCell(strconv.Itoa(p.Nodes)),
 			textCell(fmt.Sprintf("%d/%d", p.DevicesUsed, p.Devices)), textCell(strconv.Itoa(p.Jobs)), textCell(p.Gang),
 			{Text: p.Why, Tone: Warn},
@@ -31,7 +31,8 @@ func Pools(list []api.Pool) *Table {
 
 func engineOf(p *api.Pool) string { return strings.TrimSpace(p.Engine + " " + p.Version) }
 
-func poolTone(state string) Tone {
+// PoolTone is the tone of a pool's state.
+func PoolTone(state string) Tone {
 	switch state {
 	case api.PoolUp:
 		return Good

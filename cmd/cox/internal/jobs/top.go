@@ -18,12 +18,16 @@ func topCommand(a *cli.App) *cobra.Command {
 	var view string
 	cmd := &cobra.Command{
 		Use:   "top",
-		Short: "Live full-screen view of nodes, devices, gangs and the queue",
-		Long: `A full-screen view that is always up to date: nodes with their devices, running jobs
-with where their gangs sit, the queue with its reasons. Keys: Tab or 1 2 3 change the
-view, arrows move, / filters, s sorts, Enter shows, w says why, c cancels, q quits.
+		Short: "Live full-screen view: nodes, jobs, queue, pools",
+		Long: `Shows nodes with their devices, running jobs with where their gangs sit, the queue
+with its reasons, and pools, and keeps them up to date.
 
-The view is a program of its own, cox-top, which stands beside cox.`,
+The keys are those of k9s, on the job under the cursor: l follows its output, s opens
+a shell in it, w says why it waits, Ctrl-D cancels it after a question, Enter shows it.
+/ filters, : opens a command line (:jobs, :nodes, :logs 7, :q), Esc goes back, ? lists
+all keys.
+
+cox top starts the program cox-top, which is installed beside cox.`,
 		Example: `  cox top
   cox top --view queue`,
 		Args: cobra.NoArgs,
@@ -43,8 +47,8 @@ The view is a program of its own, cox-top, which stands beside cox.`,
 			return fault.New(fault.Internal, "start %s: %w", binary, syscall.Exec(binary, argv, env))
 		},
 	}
-	cmd.Flags().StringVar(&view, "view", "nodes", "the first view: nodes, jobs or queue")
-	_ = cmd.RegisterFlagCompletionFunc("view", cobra.FixedCompletions([]string{"nodes", "jobs", "queue"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().StringVar(&view, "view", "nodes", "the first view: nodes, jobs, queue or pools")
+	_ = cmd.RegisterFlagCompletionFunc("view", cobra.FixedCompletions([]string{"nodes", "jobs", "queue", "pools"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
