@@ -29,6 +29,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/agent/cgroup"
 	"github.com/coxswain-sched/coxswain/agent/devicelock"
+	"github.com/coxswain-sched/coxswain/agent/hostsfile"
 	"github.com/coxswain-sched/coxswain/agent/step/barrier"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -46,11 +47,8 @@ const (
 	NamedByAddr Naming = "address" // no namespace: the address is the name
 )
 
-// Host is one line of the private hosts file: an address and its name.
-type Host struct {
-	Name    string `json:"name"`
-	Address string `json:"address"`
-}
+// Host is one line of the private hosts file.
+type Host = hostsfile.Host
 
 // Launch is engine.Launch and what the engine adds for its supervisors. It is not
 // written after it was logged.
@@ -65,6 +63,13 @@ type Launch struct {
 	Grace  time.Duration `json:"grace"`
 	Naming Naming        `json:"naming"`
 	Hosts  []Host        `json:"hosts,omitempty"` // every node of the room; empty unless nodes are named
+
+	// Network is where the network namespaces of virtual nodes are: a node's name comes after it.
+	// Empty: nodes share the machine's network. Machine is the machine's address as nodes reach it;
+	// empty: they share its 127.0.0.1.
+	Network string `json:"network,omitempty"`
+	Machine string `json:"machine,omitempty"`
+
 	Root   string        `json:"root"`            // the engine's state directory
 	Drawn  string        `json:"drawn,omitempty"` // the identity of Root; empty: launched by a version whose marks had none
 	Groups cgroup.Base   `json:"groups"`          // where control groups are made; nowhere: none

@@ -59,6 +59,8 @@ type Alloc struct {
 	Export string            `json:"export,omitempty"` // sbatch --export as written
 	Set    []string          `json:"set,omitempty"`    // NAME=VALUE added last to the job's environment
 
+	Machine string `json:"machine,omitempty"` // address of the machine as virtual nodes with networks of their own reach it
+
 	Nodes  []AllocNode  `json:"nodes"`  // each node once; the batch script runs on the first
 	Groups []AllocGroup `json:"groups"` // one, or one per component of a heterogeneous job
 }

@@ -6,13 +6,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/agent/attempt"
 	"github.com/coxswain-sched/coxswain/agent/cgroup"
+	"github.com/coxswain-sched/coxswain/agent/hostsfile"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 )
 
@@ -79,19 +79,22 @@ func (s *supervisor) nameNode() error {
 	if s.called != "" {
 		return fmt.Errorf("its supervisor is that of %s", s.called)
 	}
-	hosts, err := os.ReadFile("/etc/hosts")
+	hosts, err := os.ReadFile(hostsfile.Machine)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	own := filepath.Join(s.Dir, "hosts")
-	if err := os.WriteFile(own, []byte(Hosts(string(hosts), l.Hosts)), 0o644); err != nil {
+	if err := os.WriteFile(own, []byte(hostsfile.Merge(string(hosts), l.Hosts)), 0o644); err != nil {
 		return err
 	}
 	if err := os.Chmod(own, 0o644); err != nil { // whatever the umask is
 		return err
 	}
 	s.called = s.node.Name
-	return enterName(l.Naming, s.node.Name, own)
+	if err := enterName(l.Naming, s.node.Name, own); err != nil || l.Network == "" {
+		return err
+	}
+	return s.enterNetwork(l.Network + s.node.Name)
 }
 
 // enterName sets the host name and mounts a hosts file over the machine's.
@@ -111,31 +114,6 @@ func enterName(n attempt.Naming, name, hosts string) error {
 		return unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	}
 	return nil
-}
-
-// Hosts is the text of a hosts file that names every node of the room: the lines
-// of the machine's own, without names that the room gives, and the room's.
-func Hosts(real string, room []attempt.Host) string {
-	taken := map[string]bool{}
-	for _, h := range room {
-		taken[h.Name] = true
-	}
-	var b strings.Builder
-	for line := range strings.Lines(real) {
-		text, _, _ := strings.Cut(line, "#")
-		f := strings.Fields(text)
-		clash := false
-		for _, name := range f[min(1, len(f)):] {
-			clash = clash || taken[name]
-		}
-		if !clash {
-			b.WriteString(strings.TrimRight(line, "\n") + "\n")
-		}
-	}
-	for _, h := range room {
-		fmt.Fprintf(&b, "%s\t%s\n", h.Address, h.Name)
-	}
-	return b.String()
 }
 
 // binDir holds srun and its like.

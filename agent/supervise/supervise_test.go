@@ -12,18 +12,6 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-func TestHosts(t *testing.T) {
-	const real = "127.0.0.1\tlocalhost\n# v1 in a comment\n10.0.0.1 v1 old\n10.0.0.2 other # v2\n"
-	room := []attempt.Host{{Name: "v1", Address: "127.9.9.1"}, {Name: "v2", Address: "127.9.9.2"}}
-	const want = "127.0.0.1\tlocalhost\n# v1 in a comment\n10.0.0.2 other # v2\n127.9.9.1\tv1\n127.9.9.2\tv2\n"
-	if got := Hosts(real, room); got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	if got := Hosts("127.0.0.1 localhost", room[:1]); got != "127.0.0.1 localhost\n127.9.9.1\tv1\n" {
-		t.Errorf("without a last line end: %q", got)
-	}
-}
-
 func TestInterpreterLine(t *testing.T) {
 	for line, want := range map[string][]string{
 		"#!/bin/sh":                 {"/bin/sh"},

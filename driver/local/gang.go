@@ -183,7 +183,7 @@ func (g *gang) allocationText(started time.Time) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.Checkpoint, a.Restore = g.launch.Checkpoint, g.launch.Restore
+	a.Checkpoint, a.Restore, a.Machine = g.launch.Checkpoint, g.launch.Restore, g.launch.Machine
 	if g.launch.Job.Spec.Elastic() {
 		a.Gang = attempt.GangFile(g.e.cfg.Root, gangRef(g.launch))
 	}

@@ -107,13 +107,16 @@ func (e *Engine) planLaunch(l *engine.Launch) (*attempt.Launch, error) {
 		Naming: e.cfg.Naming, Root: e.cfg.Root, Drawn: e.identity, Groups: e.base, BootID: e.boot, Orphan: 10 * time.Second, Tether: e.cfg.Tether, Stuck: e.cfg.Stuck,
 		User: who, Umask: jobUmask(l.Env, who),
 		Hooks: attempt.Hooks{Prolog: e.cfg.Prolog, Epilog: e.cfg.Epilog}, Processes: int64(e.cfg.Processes), Adds: l.Adds,
-		Devices: e.lockerFor(l.Claims, nodes),
+		Devices: e.lockerFor(l.Claims, nodes), Network: e.cfg.Network.Prefix, Machine: e.cfg.Network.Machine.Address,
 	}
 	if file.Hooks != (attempt.Hooks{}) {
 		file.Hooks.Timeout = e.cfg.HookTimeout
 	}
 	if e.cfg.Naming == NamedByAddr {
 		return file, nil
+	}
+	if at := e.cfg.Network.Machine; at.Address != "" {
+		file.Hosts = append(file.Hosts, at)
 	}
 	for _, n := range e.cfg.Nodes {
 		file.Hosts = append(file.Hosts, attempt.Host{Name: n.Name, Address: n.Address})

@@ -58,6 +58,14 @@ const (
 	NamedByAddr = attempt.NamedByAddr
 )
 
+// Network says where the network namespaces of virtual nodes are, which somebody else made (package
+// nodenet). It needs NamedByRoot.
+type Network struct {
+	Prefix  string       // of the names of their files; the name of the node comes after it
+	Machine attempt.Host // the machine as nodes reach it
+	Notes   []string     // for Info
+}
+
 // Config says what an Engine works with. Root and Nodes must be given.
 type Config struct {
 	Root  string       // state directory, absolute; made if it does not exist
@@ -68,8 +76,9 @@ type Config struct {
 
 	Names []string // more names, beside srun and scontrol, under which jobs find the binary
 
-	Naming   Naming // as the room was made with; empty: NamedByAddr
-	NoLimits bool   // use no control groups, even where they can be used
+	Naming   Naming  // as the room was made with; empty: NamedByAddr
+	Network  Network // of the room's nodes; zero: the machine's
+	NoLimits bool    // use no control groups, even where they can be used
 
 	// Tether is how long work goes on after the engine's process has ended, for a
 	// state directory that nobody will open again. 0: to its end.
@@ -138,6 +147,7 @@ type Engine struct {
 
 	pool  *pool
 	users users
+	hosts hostsSum
 
 	ctx    context.Context //nolint:containedctx // ends the engine's own goroutines, not a call
 	cancel context.CancelFunc
@@ -307,7 +317,7 @@ func (e *Engine) Info(ctx context.Context) (engine.Info, error) {
 	if err := ctx.Err(); err != nil {
 		return engine.Info{}, err
 	}
-	notes := slices.Clone(e.notes)
+	notes := slices.Concat(e.cfg.Network.Notes, e.notes)
 	if e.cfg.Processes > 0 && e.base.PIDs == "" {
 		notes = append(notes, "the number of a job's processes is not bounded: the pids controller of control groups cannot be used here")
 	}

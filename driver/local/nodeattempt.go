@@ -171,7 +171,9 @@ func (p *nodeAttempt) slotKind() kind {
 	if u := p.gang.launch.User; u != nil {
 		uid = u.UID
 	}
-	return p.gang.e.kindOf(isVirtual(p.node) && p.gang.launch.Naming != NamedByAddr, p.node.Name, uid)
+	k := p.gang.e.kindOf(isVirtual(p.node) && p.gang.launch.Naming != NamedByAddr, p.node.Name, uid)
+	k.network = p.gang.launch.Network
+	return k
 }
 
 func isVirtual(n fleet.Node) bool { return n.Virtual }

@@ -21,6 +21,10 @@ type RoomConfig struct {
 	Naming Naming   // see FindNaming; empty: NamedByAddr
 	Seed   string   // see AddressSeed: two rooms on one machine get different addresses
 	Names  []string // host names that are wanted, by position; missing or empty: v1, v2 …
+
+	// Address is the address of a node by its name, in a network of the nodes' own; nil: nodes have
+	// addresses of the machine's 127.0.0.0/8.
+	Address func(name string) string
 }
 
 // AddressSeed is the seed of the virtual nodes of an engine's root: the identity that is drawn when
@@ -28,9 +32,18 @@ type RoomConfig struct {
 // version made keeps old, the seed that it had.
 func AddressSeed(root, old string) (string, error) { return attempt.AddressSeed(root, old) }
 
+// NodeNames are the names of a room of n virtual nodes that are named.
+func NodeNames(names []string, n int) []string {
+	var out []string
+	for _, v := range VirtualRoom(RoomConfig{Naming: NamedByRoot, Names: names}, make([]fleet.Node, n)) {
+		out = append(out, v.Name)
+	}
+	return out
+}
+
 // VirtualRoom makes virtual nodes of this machine from descriptions of what each
-// has, by giving them names and addresses. Addresses are in 127.0.0.0/8, which
-// needs no set-up; the same seed gives the same ones. Where nodes cannot be named
+// has, by giving them names and addresses. Without a network of their own addresses are in
+// 127.0.0.0/8, which needs no set-up; the same seed gives the same ones. Where nodes cannot be named
 // the address is the name.
 func VirtualRoom(c RoomConfig, nodes []fleet.Node) []fleet.Node {
 	h := fnv.New32a()
@@ -49,6 +62,9 @@ func VirtualRoom(c RoomConfig, nodes []fleet.Node) []fleet.Node {
 			n.Name = c.Names[i]
 		default:
 			n.Name = "v" + strconv.Itoa(i+1)
+		}
+		if c.Address != nil {
+			n.Address = c.Address(n.Name)
 		}
 	}
 	return out

@@ -35,12 +35,14 @@ type kind struct {
 	node  string // the name it has there; empty: none yet, or none at all
 	uid   uint32 // whose attempts it takes
 	fresh bool   // it has had none yet: uid and node are open
-	hosts int64  // when the machine's hosts file, which it has a copy of, was changed
+	hosts uint64 // of the machine's hosts file, of which it has a copy
+
+	network string // Launch.Network of the attempts that it takes
 }
 
 // canServe reports whether a seat can take an attempt that needs want.
 func (k kind) canServe(want kind) bool {
-	if k.named != want.named || k.hosts != want.hosts {
+	if k.named != want.named || k.hosts != want.hosts || k.network != want.network {
 		return false
 	}
 	return k.fresh || k.uid == want.uid && k.node == want.node
@@ -349,12 +351,9 @@ func (s *supervisorSlot) isAlive(boot string) bool {
 
 // kindOf is what an attempt needs.
 func (e *Engine) kindOf(named bool, node string, uid uint32) kind {
-	k := kind{uid: uid}
+	k := kind{uid: uid, network: e.cfg.Network.Prefix}
 	if named {
-		k.named, k.node = true, node
-		if st, err := os.Stat("/etc/hosts"); err == nil {
-			k.hosts = st.ModTime().UnixNano()
-		}
+		k.named, k.node, k.hosts = true, node, e.hosts.sum()
 	}
 	return k
 }

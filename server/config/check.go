@@ -108,6 +108,14 @@ func (p *problems) checkRoom(r *Room) {
 	if r.LeavesPerBlock > 0 && r.NodesPerLeaf == 0 {
 		p.addProblem("leaves_per_block", "there are no leaves to make blocks of: give nodes_per_leaf too")
 	}
+	switch {
+	case !slices.Contains([]string{"", "own", "shared"}, r.Network):
+		p.addProblem("network", "%q is neither own nor shared", r.Network)
+	case r.Network == "own" && r.ByAddress:
+		p.addProblem("network", "nodes with networks of their own have names: leave by_address out, or say network: shared")
+	case r.Network == "own" && r.Nodes == 0:
+		p.addProblem("network", "this machine itself has its own network: give nodes, or leave network out")
+	}
 	depth := 0
 	if r.NodesPerLeaf > 0 {
 		depth = 1

@@ -65,6 +65,7 @@ type Room struct {
 	LeavesPerBlock int      `yaml:"leaves_per_block" doc:"so many leaves make a block (block1, …); 0: leaves are all there is"`
 	Levels         []string `yaml:"levels" doc:"names of the levels of the topology, outermost first, for within; default block and leaf, as far as there are any"`
 	ByAddress      bool     `yaml:"by_address" doc:"virtual nodes without host names: their names are their addresses"`
+	Network        string   `yaml:"network" doc:"own: each virtual node has a network namespace and an address; shared: all have the machine's network. Default: own for root with more than one node, where the machine allows it"`
 	NoLimits       bool     `yaml:"no_limits" doc:"use no control groups, even where they can be used"`
 }
 

@@ -33,6 +33,9 @@ type room struct {
 	notes  []string                 // for people, one sentence each
 	shown  map[int]deviceenv.Device // how programs are told of the machine's own devices, by index
 	numa   []local.NUMANode         // of the machine
+
+	network local.Network
+	leave   func() error // gives the network back; nil: there is none
 }
 
 // findRoom looks at the machine and makes the nodes that the configuration asks for.
@@ -86,7 +89,15 @@ func findRoom(ctx context.Context, opt *Options) (room, error) {
 	if err != nil {
 		return room{}, err
 	}
-	r.nodes = local.VirtualRoom(local.RoomConfig{Naming: r.naming, Seed: seed, Names: cfg.Room.Names}, bare)
+	net, err := local.OpenNetwork(local.NetworkRequest{
+		Mode: cfg.Room.Network, Naming: r.naming, Root: engineDir(dir), Nodes: local.NodeNames(cfg.Room.Names, cfg.Room.Nodes),
+		Temporary: opt.ThrowAway, Names: true, Log: opt.Log.With("part", "network"),
+	})
+	if err != nil {
+		return room{}, err
+	}
+	r.network, r.leave = net.Network, net.Close
+	r.nodes = local.VirtualRoom(local.RoomConfig{Naming: r.naming, Seed: seed, Names: cfg.Room.Names, Address: net.Address}, bare)
 	return r, nil
 }
 

@@ -192,7 +192,7 @@ func (s *server) open(ctx context.Context) error {
 		return err
 	}
 	e, err := local.New(local.Config{
-		Root: engineDir(s.cfg.State.Dir), Nodes: s.room.nodes, Cox: s.opt.Cox, Naming: s.room.naming,
+		Root: engineDir(s.cfg.State.Dir), Nodes: s.room.nodes, Cox: s.opt.Cox, Naming: s.room.naming, Network: s.room.network,
 		Cluster: s.cfg.Name, Names: slurmNames(s.opt.Cox), NoLimits: s.cfg.Room.NoLimits, Log: s.opt.Log.With("part", "engine"), Spare: true, Shown: discover.Shown(s.room.shown), NUMA: s.room.numa,
 		Prolog: s.cfg.Hooks.Prolog, Epilog: s.cfg.Hooks.Epilog, HookTimeout: time.Duration(s.cfg.Hooks.Timeout),
 		Stuck:     time.Duration(s.cfg.Jobs.Unkillable),
@@ -394,6 +394,9 @@ func (s *server) close() error {
 	}
 	if s.engine != nil {
 		errs = append(errs, s.engine.Close())
+	}
+	if s.room.leave != nil {
+		errs = append(errs, s.room.leave()) // after the engine: its idle supervisors have ended
 	}
 	if s.store != nil {
 		errs = append(errs, s.store.Close())

@@ -1,6 +1,7 @@
 package srun
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -320,7 +321,7 @@ func differsByTask(name string) bool {
 // stepOrigin says where srun runs.
 func (p *plan) stepOrigin(getenv func(string) string) wire.Origin {
 	host, _ := os.Hostname()
-	at := wire.Origin{Host: host, Address: "127.0.0.1"}
+	at := wire.Origin{Host: host, Address: cmp.Or(p.alloc.Machine, "127.0.0.1")}
 	if i := p.alloc.NodeIndex(getenv("SLURMD_NODENAME")); i >= 0 && p.alloc.Nodes[i].Address != "" {
 		at.Address = p.alloc.Nodes[i].Address
 	}

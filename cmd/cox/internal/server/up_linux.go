@@ -31,6 +31,7 @@ import (
 // upFlags outrank the configuration file.
 type upFlags struct {
 	file, stateDir, socket, tcp string
+	network                     string
 	nodes, gpus                 int
 	detach, unit, userUnit      bool
 	verbose, share, dev         bool
@@ -64,6 +65,7 @@ temporary folder, and ends with it, as do its jobs.`,
 	fl.StringVar(&f.tcp, "tcp", "", "loopback address, auto or none")
 	fl.IntVar(&f.nodes, "nodes", 0, "virtual nodes of this machine (0: this machine as one node)")
 	fl.IntVar(&f.gpus, "gpus-per-node", -1, "GPUs of each virtual node (-1: the real ones)")
+	fl.StringVar(&f.network, "network", "", "of virtual nodes: own or shared (default: own for root)")
 	fl.BoolVarP(&f.detach, "detach", "d", false, "in the background; returns when the server answers")
 	fl.BoolVar(&f.unit, "systemd-unit", false, "print a systemd unit and start nothing")
 	fl.BoolVar(&f.userUnit, "user", false, "with --systemd-unit: for a user's own systemd")
@@ -111,6 +113,9 @@ func (f *upFlags) loadConfig(cmd *cobra.Command) (config.Config, string, error) 
 	if set("gpus-per-node") {
 		c.Room.GPUsPerNode = f.gpus
 		c.Room.Nodes = max(c.Room.Nodes, 1)
+	}
+	if set("network") {
+		c.Room.Network = f.network
 	}
 	if f.verbose {
 		c.Log.Level = "debug"

@@ -33,10 +33,10 @@ type devices struct {
 }
 
 // openLocal returns the function that opens the local engine over a room.
-func openLocal(log *slog.Logger, byAddress, share bool, own devices) func(context.Context, string, localrun.Room, bool) (engine.Engine, error) {
+func openLocal(log *slog.Logger, f *runFlags, own devices) func(context.Context, string, localrun.Room, bool) (engine.Engine, error) {
 	return func(ctx context.Context, dir string, room localrun.Room, temporary bool) (engine.Engine, error) {
 		naming, why := local.NamedByAddr, ""
-		if !byAddress {
+		if !f.byAddress {
 			naming, why = local.FindNaming(ctx, cli.SlurmBinaryPath())
 		}
 		if why != "" {
@@ -46,18 +46,31 @@ func openLocal(log *slog.Logger, byAddress, share bool, own devices) func(contex
 		if err != nil {
 			return nil, err
 		}
-		nodes := local.VirtualRoom(local.RoomConfig{Naming: naming, Seed: seed, Names: room.Names}, room.Nodes)
-		cfg := local.Config{Root: dir, Nodes: nodes, Cox: cli.SlurmBinaryPath(), Naming: naming, Log: log, Shown: discover.Shown(own.shown), NUMA: own.numa, Devices: deviceLocker(dir), Share: share, ShareAdvice: shareAdvice}
+		net, err := local.OpenNetwork(local.NetworkRequest{Mode: f.network, Naming: naming, Root: dir, Nodes: local.NodeNames(room.Names, len(room.Nodes)), Temporary: temporary, Log: log})
+		if err != nil {
+			return nil, err
+		}
+		nodes := local.VirtualRoom(local.RoomConfig{Naming: naming, Seed: seed, Names: room.Names, Address: net.Address}, room.Nodes)
+		cfg := local.Config{Root: dir, Nodes: nodes, Cox: cli.SlurmBinaryPath(), Naming: naming, Network: net.Network, Log: log, Shown: discover.Shown(own.shown), NUMA: own.numa, Devices: deviceLocker(dir), Share: f.share, ShareAdvice: shareAdvice}
 		if temporary {
 			cfg.Tether = tether
 		}
 		e, err := local.New(cfg)
 		if err != nil {
-			return nil, err // not e: a nil *Engine is no nil engine.Engine
+			return nil, errors.Join(err, net.Close()) // not e: a nil *Engine is no nil engine.Engine
 		}
-		return e, nil
+		return &engineWithNetwork{Engine: e, net: net}, nil
 	}
 }
+
+// engineWithNetwork gives the nodes' network back when the engine is closed.
+type engineWithNetwork struct {
+	*local.Engine
+	net *local.OpenedNetwork
+}
+
+// Close closes the engine, and then the network: the engine's idle supervisors have ended by then.
+func (e *engineWithNetwork) Close() error { return errors.Join(e.Engine.Close(), e.net.Close()) }
 
 // shareAdvice is what to do where somebody else has taken a device at this moment.
 const shareAdvice = "try again, or wait for it; --share runs the job all the same: two jobs are on one GPU then, slow each other down and may run out of its memory"

@@ -29,6 +29,7 @@ type runFlags struct {
 	quiet     bool
 	verbose   bool
 	byAddress bool
+	network   string
 	strict    bool
 	share     bool
 	here      bool
@@ -82,6 +83,7 @@ nobody counts its CPUs and memory then.`,
 	fl.BoolVarP(&f.quiet, "quiet", "Q", false, "nothing but the job's output and errors")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say what the control plane does")
 	fl.BoolVar(&f.byAddress, "by-address", false, "name virtual nodes by their addresses, without host names")
+	fl.StringVar(&f.network, "network", "", "of virtual nodes: own or shared (default: own for root)")
 	f.job.addTo(a, cmd)
 	return cmd
 }
@@ -157,7 +159,7 @@ func (f *runFlags) runJobs(a *cli.App, cmd *cobra.Command, args []string) (int, 
 	if err != nil {
 		return 0, err
 	}
-	opt.Machine, opt.OpenEngine = here, openLocal(log, f.byAddress, f.share, own)
+	opt.Machine, opt.OpenEngine = here, openLocal(log, f, own)
 	return localrun.Run(cmd.Context(), opt)
 }
 

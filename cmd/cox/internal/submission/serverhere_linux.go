@@ -68,7 +68,7 @@ func isHere(at address.Address) bool {
 }
 
 // roomFlags describe the virtual nodes of a run of its own.
-var roomFlags = []string{"virtual-nodes", "virtual-gpus", "state-dir", "by-address", "share", "verbose"}
+var roomFlags = []string{"virtual-nodes", "virtual-gpus", "state-dir", "by-address", "network", "share", "verbose"}
 
 // checkRoomFlags refuses flags about virtual nodes for a job that goes through a server's queue.
 func checkRoomFlags(cmd *cobra.Command, server *client.Client) error {

@@ -32,7 +32,7 @@ def main():
     # Without a nanny a worker is one process, which starts sooner.
     cluster = SLURMCluster(
         queue="local", cores=1, processes=1, memory="500MB", walltime="00:10:00", log_directory="log", local_directory="spill",
-        interface="lo", nanny=False, job_extra_directives=["--gpus-per-node=1"], scheduler_options={"dashboard_address": None},
+        nanny=False, job_extra_directives=["--gpus-per-node=1"], scheduler_options={"dashboard_address": None},
     )
     with Client(cluster) as client:
         def workers():

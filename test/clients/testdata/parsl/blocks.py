@@ -44,7 +44,7 @@ def provider(**settings):
 
 def run_apps():
     blocks = provider(nodes_per_block=2, init_blocks=1, max_blocks=1, walltime="00:05:00", launcher=SrunLauncher())
-    executor = HighThroughputExecutor(label="htex", address="127.0.0.1", max_workers_per_node=2, provider=blocks)
+    executor = HighThroughputExecutor(label="htex", max_workers_per_node=2, provider=blocks)
     config = Config(run_dir="runinfo", executors=[executor], max_idletime=2, strategy_period=0.5)
     with parsl.load(config):
         results = [f.result(timeout=200) for f in [square(i) for i in range(12)]]
