@@ -36,33 +36,33 @@ func wayOut() (mtu int, name string) {
 
 // ensureBridge makes the bridge, with the machine's address, if it is not there.
 func (r *record) ensureBridge(mtu int) (netlink.Link, error) {
-	l, err := netlink.LinkByName(r.bridge())
+	l, err := netlink.LinkByName(r.bridgeName())
 	if err != nil {
 		attrs := netlink.NewLinkAttrs()
-		attrs.Name, attrs.MTU = r.bridge(), mtu
+		attrs.Name, attrs.MTU = r.bridgeName(), mtu
 		if err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: attrs}); err != nil {
-			return nil, fmt.Errorf("make bridge %s: %w", r.bridge(), err)
+			return nil, fmt.Errorf("make bridge %s: %w", r.bridgeName(), err)
 		}
-		if l, err = netlink.LinkByName(r.bridge()); err != nil {
+		if l, err = netlink.LinkByName(r.bridgeName()); err != nil {
 			return nil, err
 		}
 	}
-	at := &netlink.Addr{IPNet: &net.IPNet{IP: r.address(1).AsSlice(), Mask: net.CIDRMask(r.subnet().Bits(), 32)}}
+	at := &netlink.Addr{IPNet: &net.IPNet{IP: r.addressAt(1).AsSlice(), Mask: net.CIDRMask(r.parseSubnet().Bits(), 32)}}
 	if err := netlink.AddrReplace(l, at); err != nil {
-		return nil, fmt.Errorf("give bridge %s its address: %w", r.bridge(), err)
+		return nil, fmt.Errorf("give bridge %s its address: %w", r.bridgeName(), err)
 	}
 	if err := netlink.LinkSetUp(l); err != nil {
-		return nil, fmt.Errorf("turn bridge %s on: %w", r.bridge(), err)
+		return nil, fmt.Errorf("turn bridge %s on: %w", r.bridgeName(), err)
 	}
 	return l, nil
 }
 
-// namespace is the file of a node's namespace.
-func (r *record) namespace(n nodeLink) string { return r.prefix() + n.Name }
+// namespaceFile is the file of a node's namespace.
+func (r *record) namespaceFile(n nodeLink) string { return r.namespacePrefix() + n.Name }
 
 // ensureNode makes a node's namespace and its interface, if they are not there.
 func (r *record) ensureNode(n nodeLink, bridge netlink.Link, mtu int) error {
-	name := r.namespace(n)
+	name := r.namespaceFile(n)
 	if !isNamespace(name) {
 		_ = os.Remove(name) // an empty file, of a machine that was started anew
 		if err := makeNamespace(filepath.Base(name)); err != nil {
@@ -79,23 +79,23 @@ func (r *record) ensureNode(n nodeLink, bridge netlink.Link, mtu int) error {
 		return err
 	}
 	defer inside.Close()
-	if _, err := inside.LinkByName("eth0"); err != nil || !linkExists(r.veth(n)) {
-		if old, err := netlink.LinkByName(r.veth(n)); err == nil {
+	if _, err := inside.LinkByName("eth0"); err != nil || !linkExists(r.vethName(n)) {
+		if old, err := netlink.LinkByName(r.vethName(n)); err == nil {
 			_ = netlink.LinkDel(old) // its namespace is about to go, or is gone
 		}
 		attrs := netlink.NewLinkAttrs()
-		attrs.Name, attrs.MTU, attrs.MasterIndex = r.veth(n), mtu, bridge.Attrs().Index
+		attrs.Name, attrs.MTU, attrs.MasterIndex = r.vethName(n), mtu, bridge.Attrs().Index
 		veth := &netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerNamespace: netlink.NsFd(int(ns)), PeerMTU: uint32(mtu)} //nolint:gosec // a small number
 		if err := netlink.LinkAdd(veth); err != nil {
-			return fmt.Errorf("make interface %s: %w", r.veth(n), err)
+			return fmt.Errorf("make interface %s: %w", r.vethName(n), err)
 		}
 	}
-	outer, err := netlink.LinkByName(r.veth(n))
+	outer, err := netlink.LinkByName(r.vethName(n))
 	if err != nil {
 		return err
 	}
 	if err := netlink.LinkSetUp(outer); err != nil {
-		return fmt.Errorf("turn interface %s on: %w", r.veth(n), err)
+		return fmt.Errorf("turn interface %s on: %w", r.vethName(n), err)
 	}
 	return r.configureInside(n, inside)
 }
@@ -110,14 +110,14 @@ func (r *record) configureInside(n nodeLink, inside *netlink.Handle) error {
 	if err != nil {
 		return err
 	}
-	at := &netlink.Addr{IPNet: &net.IPNet{IP: net.ParseIP(n.Address).To4(), Mask: net.CIDRMask(r.subnet().Bits(), 32)}}
+	at := &netlink.Addr{IPNet: &net.IPNet{IP: net.ParseIP(n.Address).To4(), Mask: net.CIDRMask(r.parseSubnet().Bits(), 32)}}
 	if err := inside.AddrReplace(eth, at); err != nil {
 		return fmt.Errorf("give the node address %s: %w", n.Address, err)
 	}
 	if err := errors.Join(inside.LinkSetUp(lo), inside.LinkSetUp(eth)); err != nil {
 		return fmt.Errorf("turn its interfaces on: %w", err)
 	}
-	route := &netlink.Route{LinkIndex: eth.Attrs().Index, Gw: r.address(1).AsSlice()}
+	route := &netlink.Route{LinkIndex: eth.Attrs().Index, Gw: r.addressAt(1).AsSlice()}
 	if err := inside.RouteReplace(route); err != nil {
 		return fmt.Errorf("give the node its route: %w", err)
 	}
@@ -159,7 +159,7 @@ func makeNamespace(name string) error {
 // removeNode removes a node's namespace. The kernel removes the interface with it, a moment later:
 // to ask for that and to wait for it takes 20 ms a node.
 func (r *record) removeNode(n nodeLink) error {
-	name := r.namespace(n)
+	name := r.namespaceFile(n)
 	if err := unix.Unmount(name, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("remove namespace %s: %w", name, err)
 	}
@@ -175,7 +175,7 @@ func (r *record) busyNodes() map[string]int {
 	of := map[string]string{} // "net:[4026532281]" → node
 	for _, n := range r.Nodes {
 		var st unix.Stat_t
-		if name := r.namespace(n); isNamespace(name) && unix.Stat(name, &st) == nil {
+		if name := r.namespaceFile(n); isNamespace(name) && unix.Stat(name, &st) == nil {
 			of[fmt.Sprintf("net:[%d]", st.Ino)] = n.Name
 		}
 	}
@@ -208,7 +208,7 @@ func (r *record) takeDown(others []*record) error {
 	for _, n := range r.Nodes {
 		errs = append(errs, r.removeNode(n))
 	}
-	if l, err := netlink.LinkByName(r.bridge()); err == nil {
+	if l, err := netlink.LinkByName(r.bridgeName()); err == nil {
 		errs = append(errs, netlink.LinkDel(l))
 	}
 	if err := errors.Join(errs...); err != nil {

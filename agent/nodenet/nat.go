@@ -34,28 +34,28 @@ func (n *Network) openWayOut(all []*record, out string) error {
 			return err
 		}
 	}
-	opened, err := r.forward(out, others)
+	opened, err := r.enableForwarding(out, others)
 	if err != nil {
 		return closed("%v", err)
 	}
 	r.Out, r.Rules = out, true
-	if err := r.save(); err != nil {
+	if err := r.saveRecord(); err != nil {
 		return err
 	}
-	if err := restoreRules(tool, r.rules(true)); err != nil {
+	if err := restoreRules(tool, r.ruleText(true)); err != nil {
 		r.Rules = false
 		return errors.Join(closed("%v", err), r.closeWayOut(others))
 	}
-	n.changed = append(n.changed, fmt.Sprintf("rules %s in iptables (NAT through %s)", r.id(), out))
+	n.changed = append(n.changed, fmt.Sprintf("rules %s in iptables (NAT through %s)", r.networkID(), out))
 	if opened {
 		n.changed = append(n.changed, fmt.Sprintf("net.ipv4.conf.%s.forwarding=1, for the nodes alone", out))
 	}
 	return nil
 }
 
-// forward turns forwarding on for the bridge and the interface of the way out.
-func (r *record) forward(out string, others []*record) (changed bool, err error) {
-	if err := os.WriteFile(forwardingOf(r.bridge()), []byte("1"), 0); err != nil {
+// enableForwarding turns forwarding on for the bridge and the interface of the way out.
+func (r *record) enableForwarding(out string, others []*record) (changed bool, err error) {
+	if err := os.WriteFile(forwardingOf(r.bridgeName()), []byte("1"), 0); err != nil {
 		return false, fmt.Errorf("the kernel's settings cannot be changed: %w", err)
 	}
 	shared := slices.ContainsFunc(others, func(o *record) bool { return slices.Contains(o.Forwarded, out) })
@@ -65,7 +65,7 @@ func (r *record) forward(out string, others []*record) (changed bool, err error)
 	}
 	if shared || strings.TrimSpace(string(b)) == "0" {
 		r.Forwarded = []string{out}
-		if err := r.save(); err != nil {
+		if err := r.saveRecord(); err != nil {
 			return false, err
 		}
 		if err := os.WriteFile(forwardingOf(out), []byte("1"), 0); err != nil {
@@ -101,20 +101,20 @@ func forwardingOf(link string) string {
 	return "/proc/sys/net/ipv4/conf/" + link + "/forwarding"
 }
 
-// rules are the rules of iptables, as iptables-restore reads them.
-func (r *record) rules(add bool) string {
+// ruleText is the rules, as iptables-restore reads them.
+func (r *record) ruleText(add bool) string {
 	first, last := "-I", "-A"
 	if !add {
 		first, last = "-D", "-D"
 	}
-	mark := `-m comment --comment "` + r.id() + `"`
+	mark := `-m comment --comment "` + r.networkID() + `"`
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("*nat")
-	line("%s POSTROUTING -s %s ! -o %s %s -j MASQUERADE", last, r.Subnet, r.bridge(), mark)
+	line("%s POSTROUTING -s %s ! -o %s %s -j MASQUERADE", last, r.Subnet, r.bridgeName(), mark)
 	line("COMMIT\n*filter")
-	line("%s FORWARD -i %s %s -j ACCEPT", first, r.bridge(), mark)
-	line("%s FORWARD -o %s -m conntrack --ctstate RELATED,ESTABLISHED %s -j ACCEPT", first, r.bridge(), mark)
+	line("%s FORWARD -i %s %s -j ACCEPT", first, r.bridgeName(), mark)
+	line("%s FORWARD -o %s -m conntrack --ctstate RELATED,ESTABLISHED %s -j ACCEPT", first, r.bridgeName(), mark)
 	for _, out := range r.Forwarded {
 		line("%s FORWARD -i %s %s -j DROP", last, out, mark)
 	}
@@ -128,12 +128,12 @@ func (r *record) deleteRules() error {
 	if tool == "" {
 		return errors.New("iptables-restore is gone: the rules cannot be removed")
 	}
-	if restoreRules(tool, r.rules(false)) == nil {
+	if restoreRules(tool, r.ruleText(false)) == nil {
 		return nil
 	}
 	single := findTool("iptables") // one by one, those that are there
 	table := ""
-	for line := range strings.Lines(r.rules(false)) {
+	for line := range strings.Lines(r.ruleText(false)) {
 		line = strings.TrimSpace(line)
 		switch {
 		case strings.HasPrefix(line, "*"):
@@ -182,5 +182,5 @@ func (r *record) unnameNodes() error {
 	if !r.Hosts {
 		return nil
 	}
-	return hostsfile.Remove(hostsfile.Machine, r.id())
+	return hostsfile.Remove(hostsfile.Machine, r.networkID())
 }

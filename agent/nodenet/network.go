@@ -86,7 +86,7 @@ func Open(r Request) (*Network, error) {
 		}
 	}
 	n.record.Identity, n.record.Root, n.record.Temporary, n.record.Owner = identity, r.Root, r.Temporary, thisProcess()
-	if err := n.build(all, r.Names); err != nil {
+	if err := n.buildNetwork(all, r.Names); err != nil {
 		if isNew {
 			err = errors.Join(err, n.record.takeDown(nil))
 		}
@@ -95,13 +95,13 @@ func Open(r Request) (*Network, error) {
 	return n, nil
 }
 
-// build makes what is missing. The record is saved before anything that it names is made.
-func (n *Network) build(all []*record, names bool) error {
+// buildNetwork makes what is missing. The record is saved before anything that it names is made.
+func (n *Network) buildNetwork(all []*record, names bool) error {
 	r := n.record
 	if err := n.keepNodes(); err != nil {
 		return err
 	}
-	if err := r.save(); err != nil {
+	if err := r.saveRecord(); err != nil {
 		return err
 	}
 	mtu, out := wayOut()
@@ -117,7 +117,7 @@ func (n *Network) build(all []*record, names bool) error {
 			return fmt.Errorf("node %s: %w", node.Name, err)
 		}
 	}
-	n.notes = append(n.notes, fmt.Sprintf("each node has its own network, %s: localhost in a job is its node, and this machine is %s (%s)", r.describeAddresses(n.nodes), n.machine, r.address(1)))
+	n.notes = append(n.notes, fmt.Sprintf("each node has its own network, %s: localhost in a job is its node, and this machine is %s (%s)", r.describeAddresses(n.nodes), n.machine, r.addressAt(1)))
 	if err := n.openWayOut(all, out); err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (n *Network) build(all []*record, names bool) error {
 			return err
 		}
 	}
-	return r.save()
+	return r.saveRecord()
 }
 
 // keepNodes brings the record's nodes to those that are wanted, and those on which processes live.
@@ -155,7 +155,7 @@ func (n *Network) keepNodes() error {
 		if isNew {
 			r.Nodes = append(r.Nodes, node)
 		}
-		if !r.subnet().Contains(r.address(2 + node.Index)) { // the last one is for broadcasts
+		if !r.parseSubnet().Contains(r.addressAt(2 + node.Index)) { // the last one is for broadcasts
 			return fault.New(fault.Unsupported, "the subnet %s is too small for %d nodes, and jobs run in it", r.Subnet, len(n.nodes)).Advise("end the jobs, cox down, and cox up again")
 		}
 	}
@@ -182,7 +182,7 @@ func (n *Network) nameNodes() error {
 		n.notes = append(n.notes, fmt.Sprintf("this machine does not resolve the nodes' names: %v", err))
 		return nil
 	}
-	taken := hostsfile.Names(hostsfile.Without(string(b), r.id()))
+	taken := hostsfile.Names(hostsfile.Without(string(b), r.networkID()))
 	var ours []hostsfile.Host
 	var theirs []string
 	for _, node := range r.Nodes {
@@ -196,18 +196,18 @@ func (n *Network) nameNodes() error {
 		n.notes = append(n.notes, fmt.Sprintf("%s has %s already, for something else: on this machine use the addresses, inside jobs the names (room.names gives others)", hostsfile.Machine, hostlist.Compress(theirs)))
 	}
 	if len(ours) == 0 {
-		return hostsfile.Remove(hostsfile.Machine, r.id())
+		return hostsfile.Remove(hostsfile.Machine, r.networkID())
 	}
 	r.Hosts = true
-	if err := r.save(); err != nil {
+	if err := r.saveRecord(); err != nil {
 		return err
 	}
-	if err := hostsfile.Put(hostsfile.Machine, r.id(), "virtual nodes of "+r.Root, ours); err != nil {
+	if err := hostsfile.Put(hostsfile.Machine, r.networkID(), "virtual nodes of "+r.Root, ours); err != nil {
 		r.Hosts = false
 		n.notes = append(n.notes, fmt.Sprintf("this machine does not resolve the nodes' names: %v", err))
 		return nil
 	}
-	n.changed = append(n.changed, fmt.Sprintf("a block %s in %s with the names of the nodes", r.id(), hostsfile.Machine))
+	n.changed = append(n.changed, fmt.Sprintf("a block %s in %s with the names of the nodes", r.networkID(), hostsfile.Machine))
 	return nil
 }
 
@@ -223,11 +223,11 @@ func (n *Network) Address(node string) string {
 
 // Machine is the machine as the nodes reach it.
 func (n *Network) Machine() hostsfile.Host {
-	return hostsfile.Host{Name: n.machine, Address: n.record.address(1).String()}
+	return hostsfile.Host{Name: n.machine, Address: n.record.addressAt(1).String()}
 }
 
 // Prefix is the name of a node's namespace file without the name of the node.
-func (n *Network) Prefix() string { return n.record.prefix() }
+func (n *Network) Prefix() string { return n.record.namespacePrefix() }
 
 // Notes says what there is now, what it lacks and what was changed of the machine, for people, a
 // sentence each.
@@ -304,10 +304,10 @@ func (n *Network) sweepAbandoned(all []*record) []*record {
 		}
 		rest := slices.DeleteFunc(slices.Clone(kept), func(o *record) bool { return o == r })
 		if err := r.takeDown(rest); err != nil {
-			n.log.Warn("the network of a state directory that is gone cannot be removed", "network", r.id(), "root", r.Root, "error", err)
+			n.log.Warn("the network of a state directory that is gone cannot be removed", "network", r.networkID(), "root", r.Root, "error", err)
 			continue
 		}
-		n.log.Info("removed the network of a state directory that is gone", "network", r.id(), "root", r.Root)
+		n.log.Info("removed the network of a state directory that is gone", "network", r.networkID(), "root", r.Root)
 		kept = rest
 	}
 	return kept
@@ -338,10 +338,10 @@ func newRecord(all []*record, nodes int) (*record, error) {
 	numbers := map[int]bool{}
 	for _, r := range all {
 		numbers[r.Number] = true
-		taken = append(taken, r.subnet())
+		taken = append(taken, r.parseSubnet())
 	}
 	out := &record{}
-	for numbers[out.Number] || linkExists(out.bridge()) {
+	for numbers[out.Number] || linkExists(out.bridgeName()) {
 		out.Number++
 	}
 	for k := 0; k < 2<<(24-8); k += 1 << (32 - bits) {

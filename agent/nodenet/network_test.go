@@ -210,10 +210,10 @@ func TestPutBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if bytes.Contains(now, []byte(n.Address("cox-test-b")+"\tcox-test-b\n")) != strings.Contains(said, "a block "+n.record.id()+" in /etc/hosts") || bytes.Equal(now, hosts) {
+	if bytes.Contains(now, []byte(n.Address("cox-test-b")+"\tcox-test-b\n")) != strings.Contains(said, "a block "+n.record.networkID()+" in /etc/hosts") || bytes.Equal(now, hosts) {
 		t.Errorf("%s\nand it is said:\n%s", now, said)
 	}
-	if n.record.Rules != strings.Contains(said, "rules "+n.record.id()+" in iptables") || n.record.Rules == strings.Contains(said, "no way out") {
+	if n.record.Rules != strings.Contains(said, "rules "+n.record.networkID()+" in iptables") || n.record.Rules == strings.Contains(said, "no way out") {
 		t.Errorf("rules: %v, and it is said:\n%s", n.record.Rules, said)
 	}
 	if out := n.record.Out; out != "" {
@@ -231,19 +231,19 @@ func TestPutBack(t *testing.T) {
 // expectNothing fails where something is left of a network.
 func expectNothing(t *testing.T, r *record) {
 	t.Helper()
-	left, err := filepath.Glob(r.prefix() + "*")
+	left, err := filepath.Glob(r.namespacePrefix() + "*")
 	if err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
-	if _, err := os.Stat(recordName(r.Number)); err == nil || linkExists(r.bridge()) {
+	if _, err := os.Stat(recordName(r.Number)); err == nil || linkExists(r.bridgeName()) {
 		t.Error("the record or the bridge is left")
 	}
-	if b, err := os.ReadFile(hostsfile.Machine); err != nil || bytes.Contains(b, []byte("coxswain begin "+r.id()+":")) {
+	if b, err := os.ReadFile(hostsfile.Machine); err != nil || bytes.Contains(b, []byte("coxswain begin "+r.networkID()+":")) {
 		t.Errorf("a block is left: %s, %v", b, err)
 	}
 	if tool := findTool("iptables-save"); tool != "" {
 		out, err := exec.Command(tool).Output()
-		if err != nil || bytes.Contains(out, []byte(r.id()+" ")) || bytes.Contains(out, []byte(`"`+r.id()+`"`)) {
+		if err != nil || bytes.Contains(out, []byte(r.networkID()+" ")) || bytes.Contains(out, []byte(`"`+r.networkID()+`"`)) {
 			t.Errorf("rules are left: %v\n%s", err, out)
 		}
 	}

@@ -43,24 +43,24 @@ type nodeLink struct {
 	Address string `json:"address"`
 }
 
-func (r *record) id() string     { return fmt.Sprintf("cox%d", r.Number) }
-func (r *record) bridge() string { return r.id() }
+func (r *record) networkID() string  { return fmt.Sprintf("cox%d", r.Number) }
+func (r *record) bridgeName() string { return r.networkID() }
 
-// veth is the machine's end of a node's interface.
-func (r *record) veth(n nodeLink) string { return fmt.Sprintf("%s.%d", r.id(), n.Index) }
+// vethName is the machine's end of a node's interface.
+func (r *record) vethName(n nodeLink) string { return fmt.Sprintf("%s.%d", r.networkID(), n.Index) }
 
-// prefix is where the namespace of a node is, without the node's name.
-func (r *record) prefix() string { return filepath.Join(namespaces, r.id()+"-") }
+// namespacePrefix is where the namespace of a node is, without the node's name.
+func (r *record) namespacePrefix() string { return filepath.Join(namespaces, r.networkID()+"-") }
 
-// subnet is the record's subnet; an invalid one if the record is damaged.
-func (r *record) subnet() netip.Prefix {
+// parseSubnet is the record's subnet; an invalid one if the record is damaged.
+func (r *record) parseSubnet() netip.Prefix {
 	p, _ := netip.ParsePrefix(r.Subnet)
 	return p
 }
 
-// address is the address with a number inside the subnet.
-func (r *record) address(i int) netip.Addr {
-	a := r.subnet().Addr()
+// addressAt is the address with a number inside the subnet.
+func (r *record) addressAt(i int) netip.Addr {
+	a := r.parseSubnet().Addr()
 	for range i {
 		a = a.Next()
 	}
@@ -118,7 +118,7 @@ func readRecords() ([]*record, error) {
 			return nil, err
 		}
 		r := &record{}
-		if json.Unmarshal(b, r) == nil && r.subnet().IsValid() && recordName(r.Number) == name {
+		if json.Unmarshal(b, r) == nil && r.parseSubnet().IsValid() && recordName(r.Number) == name {
 			out = append(out, r)
 		}
 	}
@@ -126,8 +126,8 @@ func readRecords() ([]*record, error) {
 	return out, nil
 }
 
-// save writes the record whole or not at all.
-func (r *record) save() error {
+// saveRecord writes the record whole or not at all.
+func (r *record) saveRecord() error {
 	b, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
@@ -161,7 +161,7 @@ func (r *record) nodeOf(name string) (n nodeLink, isNew bool) {
 	for used[i] {
 		i++
 	}
-	return nodeLink{Name: name, Index: i, Address: r.address(1 + i).String()}, true
+	return nodeLink{Name: name, Index: i, Address: r.addressAt(1 + i).String()}, true
 }
 
 // isNodeName reports whether a name can be part of the name of a file.
