@@ -14,10 +14,10 @@ const (
 	Nodes            Key = "nodes"                  // how many machines it needs, at least
 	TightlyCoupled   Key = "tightly_coupled"        // its tasks talk to each other all the time
 	BareMetal        Key = "bare_metal"             // it runs on the machine's own software and network
-	LongLivedService Key = "long_lived_services"    // part of it answers requests until it is told to stop
-	MultiTenant      Key = "multi_tenant"           // several parties share where it runs
+	LongLivedService Key = "long_lived_services"    // part of it serves requests until it is stopped
+	MultiTenant      Key = "multi_tenant"           // several teams share the place where it runs
 	PythonPipeline   Key = "python_native_pipeline" // its parts are Python functions and actors
-	EdgeOrDev        Key = "edge_or_dev"            // it runs on a small or far-off cluster
+	EdgeOrDev        Key = "edge_or_dev"            // it runs on a small or remote cluster
 	Containers       Key = "containers"             // it runs in containers
 )
 
@@ -30,13 +30,13 @@ type keyInfo struct {
 
 // keys are all facts in the order in which they are shown.
 var keys = []keyInfo{
-	{Nodes, "", "machines it needs at least"},
-	{TightlyCoupled, "coupled", "its tasks talk to each other all the time (MPI, NCCL)"},
-	{BareMetal, "bare metal", "it runs on the machines' own software and network, not in containers of a cluster"},
-	{LongLivedService, "long-lived services", "part of it answers requests until it is told to stop"},
-	{MultiTenant, "several tenants", "several parties share where it runs"},
+	{Nodes, "", "least number of machines that it needs"},
+	{TightlyCoupled, "coupled", "its tasks communicate all the time (MPI, NCCL)"},
+	{BareMetal, "bare metal", "it needs the machines' own software and network, not containers"},
+	{LongLivedService, "long-lived services", "part of it serves requests until it is stopped"},
+	{MultiTenant, "several tenants", "several teams share the place where it runs"},
 	{PythonPipeline, "python-native pipeline", "its parts are Python functions and actors (Ray)"},
-	{EdgeOrDev, "edge or development", "it runs on a small or far-off cluster"},
+	{EdgeOrDev, "edge or development", "it runs on a small or remote cluster"},
 	{Containers, "containers", "it runs in containers"},
 }
 

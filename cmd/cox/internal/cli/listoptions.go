@@ -24,10 +24,10 @@ func (a *App) ListFlags(cmd *cobra.Command, f *Format, wide bool) {
 	}
 	FormatFlag(cmd, f, has...)
 	fl := cmd.Flags()
-	fl.StringVar(&a.list.SortBy, "sort-by", "", "`COLUMN` to sort the table by; a field such as .submitted for -o json, yaml, jsonpath")
-	fl.BoolVar(&a.list.NoHeaders, "no-headers", false, "leave the line of titles out")
+	fl.StringVar(&a.list.SortBy, "sort-by", "", "`COLUMN` sort the table by this column; for -o json, yaml, jsonpath by a field such as .submitted")
+	fl.BoolVar(&a.list.NoHeaders, "no-headers", false, "leave out the header line")
 	if fl.Lookup("limit") == nil {
-		fl.IntVar(&a.list.Limit, "limit", 0, "at most so many rows (0: all)")
+		fl.IntVar(&a.list.Limit, "limit", 0, "at most this many rows (0: all)")
 	}
 }
 

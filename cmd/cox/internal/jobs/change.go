@@ -51,8 +51,8 @@ func changeCommand(a *cli.App, cmd *cobra.Command, past string, fill func(*api.C
 	})
 	f.sel.add(a, cmd)
 	cmd.Flags().BoolVar(&f.all, "all", false, "every live job that you may change")
-	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask, however many they are")
-	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "print nothing but errors")
+	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask for confirmation")
+	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "print only errors")
 	cli.FormatFlag(cmd, &f.format, cli.AsJSON, cli.AsYAML, cli.AsName)
 	return cmd
 }
@@ -160,12 +160,12 @@ func cancelCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cancel JOB…",
 		Short: "End jobs: first a signal, then the kill",
-		Long: `Ends jobs, all in one durable step. A running job gets SIGTERM, and SIGKILL once the
-grace is over; a waiting one just leaves the queue. A job is named by its number, a
-task of an array as 7_3, several as 7_[1-4,9].
+		Long: `Ends jobs, all in one durable step. A running job gets SIGTERM, and SIGKILL when
+the grace time is over; a waiting job leaves the queue. A job is named by its
+number, a task of an array as 7_3, several tasks as 7_[1-4,9].
 
-Without numbers the flags choose among the live jobs; on a terminal their number is
-confirmed first.`,
+Without numbers the flags choose among the live jobs; on a terminal the command
+then asks for confirmation.`,
 		Example: `  cox cancel 7 8
   cox cancel 7_[1-4]
   cox cancel --now 7
@@ -187,10 +187,10 @@ confirmed first.`,
 		return args, nil
 	})
 	fl := cmd.Flags()
-	fl.BoolVar(&now, "now", false, "kill at once, without grace")
-	cli.DurationFlag(fl, &grace, "grace", 0, "between the signal to end and the kill (default: the server's)")
+	fl.BoolVar(&now, "now", false, "kill at once, without a grace time")
+	cli.DurationFlag(fl, &grace, "grace", 0, "time between the signal and the kill (default: the server's)")
 	fl.StringVar(&signal, "signal", "", "the first signal, instead of TERM")
-	fl.StringVar(&reason, "reason", "", "what the job's owner is told")
+	fl.StringVar(&reason, "reason", "", "reason to show to the job's owner")
 	cmd.MarkFlagsMutuallyExclusive("now", "grace")
 	cli.AllowEmpty(cmd, "reason")
 	return cmd
@@ -211,8 +211,8 @@ func signalCommand(a *cli.App) *cobra.Command {
 		ch.Signal, ch.BatchOnly, ch.Full = args[0], batch, full
 		return args[1:], nil
 	})
-	cmd.Flags().BoolVar(&batch, "batch", false, "to the batch script alone")
-	cmd.Flags().BoolVar(&full, "full", false, "to the batch script and all tasks")
+	cmd.Flags().BoolVar(&batch, "batch", false, "send it only to the batch script")
+	cmd.Flags().BoolVar(&full, "full", false, "send it to the batch script and all tasks")
 	return cmd
 }
 
@@ -248,11 +248,11 @@ func checkpointDoneCommand(a *cli.App) *cobra.Command {
 	var as string
 	cmd := &cobra.Command{
 		Use: "checkpoint-done JOB…", Short: "Report that jobs have saved their state",
-		Long: `Says that running jobs have saved what they did until now, so that it is not lost if
-they are ended: they are the first to make room for others, and one that ends after it
-was asked to make room and has saved waits again. A job calls it for itself, as
-cox checkpoint-done "$SLURM_JOB_ID"; a file does the same. docs/explanation/checkpoint.md has the
-contract.`,
+		Long: `Reports that running jobs have saved their state, so that they lose nothing if they
+are stopped. Such jobs are the first to make room for others. A job that was asked
+to make room, saved and ended is queued again. A job calls it for itself:
+cox checkpoint-done "$SLURM_JOB_ID"; a file does the same.
+docs/explanation/checkpoint.md has the contract.`,
 		Example: `  cox checkpoint-done "$SLURM_JOB_ID"
   cox checkpoint-done --as step-1200.pt "$SLURM_JOB_ID"`,
 	}
@@ -260,7 +260,7 @@ contract.`,
 		ch.Saved = as
 		return args, nil
 	})
-	cmd.Flags().StringVar(&as, "as", "", "what was saved: a name in the job's checkpoint directory, or an absolute one (default: the directory)")
+	cmd.Flags().StringVar(&as, "as", "", "saved file: a name in the job's checkpoint directory, or an absolute path (default: the directory)")
 	return cmd
 }
 
@@ -268,8 +268,8 @@ func requeueCommand(a *cli.App) *cobra.Command {
 	var hold bool
 	cmd := &cobra.Command{
 		Use: "requeue JOB…", Short: "Run jobs again under the same number",
-		Long: `Puts jobs back into the queue: a running one is ended first, one that has ended runs
-once more. The script, its options and its environment are those of the submission.`,
+		Long: `Puts jobs back into the queue: a running job is ended first, a job that has ended
+runs again. The script, its options and its environment stay as submitted.`,
 		Example: "  cox requeue 7\n  cox requeue --hold 7",
 	}
 	changeCommand(a, cmd, "requeued", func(ch *api.Change, args []string) ([]string, error) {

@@ -25,8 +25,8 @@ func execCommand(a *cli.App) *cobra.Command {
 		Use:   "exec JOB[.RANK] -- COMMAND [ARG…]",
 		Short: "Run a command inside a running job",
 		Long: `Runs a command beside the tasks of a running job: in its allocation, its environment
-and its cgroup, on the node of the batch script or of a rank. On a terminal the command
-gets one too. The exit code is the command's.`,
+and its cgroup, on the node of the batch script or of a rank. On a terminal the
+command gets a terminal too. The exit code is the command's.`,
 		Example: `  cox exec 7 -- nvidia-smi
   cox exec 7.5 -- py-spy dump --pid 4711
   cox exec 7 -- bash
@@ -53,9 +53,9 @@ gets one too. The exit code is the command's.`,
 	}
 	fl := cmd.Flags()
 	fl.SetInterspersed(true)
-	fl.StringVar(&node, "node", "", "on this node of the job")
+	fl.StringVar(&node, "node", "", "run it on this node of the job")
 	fl.StringArrayVarP(&env, "env", "e", nil, "NAME=VALUE, added to the environment")
-	fl.BoolVarP(&noTTY, "no-tty", "T", false, "no terminal, even on one")
+	fl.BoolVarP(&noTTY, "no-tty", "T", false, "use no terminal, even on one")
 	a.CompleteFlag(cmd, "node", a.NodeNames)
 	return cmd
 }

@@ -20,8 +20,8 @@ func getCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "get [jobs|nodes|partitions|pools|reservations|licenses|history] [ARG…]",
 		Short: "List jobs, nodes or pools: another name of their commands",
-		Long: `Lists what it is asked for, with the flags of the command of that name: cox get nodes
-is cox nodes. Alone, or with the name of a job, it is cox queue.`,
+		Long: `Does the same as the command with that name and its flags: cox get nodes is
+cox nodes. Alone, or with the name of a job, it is cox queue.`,
 		Example: `  cox get
   cox get jobs --me -o wide
   cox get nodes -o name`,

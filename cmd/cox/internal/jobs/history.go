@@ -29,9 +29,9 @@ func historyCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history [JOB…]",
 		Short: "List jobs of the past, newest first",
-		Long: `Lists jobs that the server remembers, newest first, those that run or wait included.
---since and --until bound the time in which a job lived: a duration back from now (90m,
-2h, 7d), yesterday, or a date and time as sbatch --begin takes it.`,
+		Long: `Lists the jobs that the server remembers, newest first, with those that run or
+wait. --since and --until limit the time in which a job lived: a duration back from
+now (90m, 2h, 7d), yesterday, or a date and time as in sbatch --begin.`,
 		Example: `  cox history
   cox history --me --since 7d
   cox history -u anna -t FAILED,TIMEOUT --limit 0
@@ -44,7 +44,7 @@ func historyCommand(a *cli.App) *cobra.Command {
 	f.sel.add(a, cmd)
 	cmd.Flags().StringVarP(&f.since, "since", "S", "", "jobs that lived after this time")
 	cmd.Flags().StringVarP(&f.until, "until", "E", "", "jobs that lived before this time")
-	cmd.Flags().IntVar(&f.limit, "limit", 30, "at most so many (0: all)")
+	cmd.Flags().IntVar(&f.limit, "limit", 30, "at most this many (0: all)")
 	a.ListFlags(cmd, &f.format, true)
 	return cmd
 }

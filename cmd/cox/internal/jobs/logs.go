@@ -15,9 +15,9 @@ func logsCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs JOB[.RANK | .STEP.RANK]",
 		Short: "Print the output of a job or of one rank",
-		Long: `Prints what a job wrote: its output file, or with a rank the log of that rank (of the
-last step, or of the step that is named). -f goes on until the job has ended, and says
-why the job waits as long as it does.`,
+		Long: `Prints the output of a job: its output file, or with a rank the log of that rank (of
+the last step, or of a given step). -f continues until the job has ended, and says
+why the job waits while it does.`,
 		Example: `  cox logs 7
   cox logs -f last
   cox logs 7.5 --tail 40       # rank 5
@@ -41,8 +41,8 @@ why the job waits as long as it does.`,
 		}),
 	}
 	fl := cmd.Flags()
-	fl.BoolVarP(&o.Follow, "follow", "f", false, "go on until the job has ended")
-	fl.IntVar(&o.Tail, "tail", 0, "only the last lines (0: all)")
-	fl.BoolVar(&stderr, "stderr", false, "standard error, where it is a file of its own")
+	fl.BoolVarP(&o.Follow, "follow", "f", false, "continue until the job has ended")
+	fl.IntVar(&o.Tail, "tail", 0, "print only the last lines (0: all)")
+	fl.BoolVar(&stderr, "stderr", false, "print standard error, if it is a file of its own")
 	return cmd
 }

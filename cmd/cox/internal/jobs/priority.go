@@ -17,9 +17,9 @@ func priorityCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "priority [JOB…]",
 		Short: "Show how the priorities of waiting jobs add up",
-		Long: `Shows every factor of a job's priority, its weight and the points that it makes: they
-add up to the very number that orders the queue. Without a job, a line for each that
-waits.`,
+		Long: `Shows every factor of a job's priority, its weight and its points, which add up to
+the number that orders the queue. Without a job, it prints a line for each waiting
+job.`,
 		Example:           "  cox priority 7\n  cox priority -o json",
 		ValidArgsFunction: a.CompleteJobs,
 		RunE: a.WithServer(func(cmd *cobra.Command, c *client.Client, args []string) error {

@@ -26,12 +26,12 @@ func queueCommand(a *cli.App) *cobra.Command {
 		Use:     "queue [JOB…]",
 		Aliases: []string{"q", "ls", "ps", "status"},
 		Short:   "List what runs and waits",
-		Long: `Lists the live jobs of everybody, or those that the flags choose. Waiting tasks of an
-array stand in one line. With --all the jobs that ended in the past minutes are there
-too; older ones are in cox history.
+		Long: `Lists the live jobs of all users, or those that the flags choose. Waiting tasks of
+an array are one line. With --all it also lists jobs that ended in the past minutes;
+cox history has older ones.
 
---watch draws the list anew whenever something changes; without a terminal it prints
-the list once and then a line for every change.`,
+--watch redraws the list at every change; without a terminal it prints the list once
+and then a line for every change.`,
 		Example: `  cox queue
   cox queue --me
   cox queue -u anna,ben -t PENDING -o wide
@@ -45,8 +45,8 @@ the list once and then a line for every change.`,
 		}),
 	}
 	f.sel.add(a, cmd)
-	cmd.Flags().BoolVar(&f.all, "all", false, "also jobs that ended a moment ago")
-	cmd.Flags().BoolVar(&f.watch, "watch", false, "go on, and show changes as they come")
+	cmd.Flags().BoolVar(&f.all, "all", false, "also show jobs that ended recently")
+	cmd.Flags().BoolVar(&f.watch, "watch", false, "keep running and show changes")
 	a.ListFlags(cmd, &f.format, true)
 	return cmd
 }

@@ -23,8 +23,8 @@ func showCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show JOB…",
 		Short: "Show everything about a job, even one that ended long ago",
-		Long: `Shows each job, and of an array, 7, its first 100 tasks (-o name: all). Of an array -o json and
--o yaml are a list. --script and --env are the same for all tasks.`,
+		Long: `Shows each job; of an array, 7, its first 100 tasks (-o name: all). For an array,
+-o json and -o yaml print a list. --script and --env are the same for all tasks.`,
 		Example: `  cox show 7
   cox show 7_3 -o json
   cox show 7 --script > again.sbatch

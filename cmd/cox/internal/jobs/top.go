@@ -47,7 +47,7 @@ cox top starts the program cox-top, which is installed beside cox.`,
 			return fault.New(fault.Internal, "start %s: %w", binary, syscall.Exec(binary, argv, env))
 		},
 	}
-	cmd.Flags().StringVar(&view, "view", "nodes", "the first view: nodes, jobs, queue or pools")
+	cmd.Flags().StringVar(&view, "view", "nodes", "first view: nodes, jobs, queue or pools")
 	_ = cmd.RegisterFlagCompletionFunc("view", cobra.FixedCompletions([]string{"nodes", "jobs", "queue", "pools"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

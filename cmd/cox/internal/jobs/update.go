@@ -36,12 +36,12 @@ var updates = []struct {
 	{"qos", "quality of service", func(u *api.Update, v string, _ time.Time) error { u.QOS = &v; return nil }},
 	{"job-name", "name", func(u *api.Update, v string, _ time.Time) error { u.Name = &v; return nil }},
 	{"comment", "comment", func(u *api.Update, v string, _ time.Time) error { u.Comment = &v; return nil }},
-	{"begin", "not to begin before (now+1hour, 20:00, …)", func(u *api.Update, v string, now time.Time) error { return momentTo(&u.Begin, v, now) }},
-	{"deadline", "must have ended by", func(u *api.Update, v string, now time.Time) error { return momentTo(&u.Deadline, v, now) }},
+	{"begin", "earliest start (now+1hour, 20:00, …)", func(u *api.Update, v string, now time.Time) error { return momentTo(&u.Begin, v, now) }},
+	{"deadline", "time by which it must have ended", func(u *api.Update, v string, now time.Time) error { return momentTo(&u.Deadline, v, now) }},
 	{"dependency", "wait for other jobs (afterok:7); empty: for none", func(u *api.Update, v string, _ time.Time) error { u.Depends = &v; return nil }},
 	{"priority", "priority (administrators)", func(u *api.Update, v string, _ time.Time) error { return integerTo(&u.Priority, v) }},
-	{"nice", "subtracted from the priority", func(u *api.Update, v string, _ time.Time) error { return integerTo(&u.Nice, v) }},
-	{"requeue", "yes or no: may run again after a loss", func(u *api.Update, v string, _ time.Time) error { return boolTo(&u.Requeue, v) }},
+	{"nice", "amount to subtract from the priority", func(u *api.Update, v string, _ time.Time) error { return integerTo(&u.Nice, v) }},
+	{"requeue", "yes or no: whether it may run again after a loss", func(u *api.Update, v string, _ time.Time) error { return boolTo(&u.Requeue, v) }},
 	{"max-running", "tasks of an array that may run at once; 0: no limit", func(u *api.Update, v string, _ time.Time) error {
 		n, err := strconv.ParseUint(v, 10, 32)
 		if err != nil {
@@ -51,8 +51,8 @@ var updates = []struct {
 		u.MaxRunning = &limit
 		return nil
 	}},
-	{"nodelist", "these nodes must be among its nodes (host list)", func(u *api.Update, v string, _ time.Time) error { return hostsTo(&u.NodeList, v) }},
-	{"exclude", "never these nodes (host list)", func(u *api.Update, v string, _ time.Time) error { return hostsTo(&u.Exclude, v) }},
+	{"nodelist", "nodes that it must have (host list)", func(u *api.Update, v string, _ time.Time) error { return hostsTo(&u.NodeList, v) }},
+	{"exclude", "nodes that it must not have (host list)", func(u *api.Update, v string, _ time.Time) error { return hostsTo(&u.Exclude, v) }},
 	{"constraint", "features that its nodes must have", func(u *api.Update, v string, _ time.Time) error { u.Features = &v; return nil }},
 }
 
@@ -60,8 +60,8 @@ func updateCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "update JOB… --FIELD VALUE",
 		Short: "Change what a job asks for",
-		Long: `Changes fields of jobs. Most may change only while the job waits. The time limit may
-always be lowered by the owner, and raised by an administrator.`,
+		Long: `Changes fields of jobs. Most can change only while the job waits. The owner can
+always lower the time limit, and an administrator can raise it.`,
 		Example: `  cox update 7 --time 2:00:00
   cox update 7 8 --nodes 4 --partition gpu,gpu-long
   cox update 7 --begin now+1hour --dependency afterok:6`,
@@ -73,7 +73,7 @@ always be lowered by the owner, and raised by an administrator.`,
 	}
 	cli.AllowEmpty(cmd, "account", "qos", "comment", "dependency", "nodelist", "exclude", "constraint")
 	f := &changeFlags{past: "updated"}
-	fl.BoolVar(&f.quiet, "quiet", false, "print nothing but errors")
+	fl.BoolVar(&f.quiet, "quiet", false, "print only errors")
 	cli.FormatFlag(cmd, &f.format, cli.AsJSON, cli.AsYAML, cli.AsName)
 	cmd.Args = cli.RequireJobs("update")
 	cmd.ValidArgsFunction = a.CompleteJobs

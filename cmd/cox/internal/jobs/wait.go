@@ -24,10 +24,11 @@ func waitCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait JOB…",
 		Short: "Wait until jobs have ended, and end with their exit code",
-		Long: `Waits until all named jobs have ended and prints how; of an array, 7, that is each task.
-The exit code is the job's own, the largest one of several (docs/reference/exit-codes.md). It goes
-on over a restart of the server. Of an array -o json and -o yaml are a list, of what cox
-wait says of each task; cox show has the rest.`,
+		Long: `Waits until all named jobs have ended and prints how; for an array, 7, for each task.
+The exit code is the job's own, the largest one of several
+(docs/reference/exit-codes.md). It continues over a restart of the server. For an
+array, -o json and -o yaml print a list with a short entry for each task; cox show
+has the rest.`,
 		Example: `  cox wait 7
   cox wait 7 8 9 && echo all well
   cox wait --timeout 10m 7`,
@@ -55,7 +56,7 @@ wait says of each task; cox show has the rest.`,
 		}),
 	}
 	cli.DurationFlag(cmd.Flags(), &timeout, "timeout", 0, "wait no longer than this, such as 10m (0: without end)")
-	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print nothing but errors")
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print only errors")
 	cli.FormatFlag(cmd, &f, cli.AsJSON, cli.AsYAML)
 	return cmd
 }

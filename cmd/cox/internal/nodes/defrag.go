@@ -16,10 +16,10 @@ func defragCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "defrag",
 		Short: "Show which running jobs could move so that a waiting one starts",
-		Long: `Where enough is free for the first job of the queue and lies in pieces, running jobs
-that save checkpoints can move out of its way (preemption.defrag of the site's rules:
-off, ask or automatic). This shows the moves that are proposed, what each costs and
-where to, and the jobs that are moving. docs/explanation/defrag.md tells more.`,
+		Long: `If enough is free for the first job of the queue, but in pieces, running jobs that
+save checkpoints can move out of its way (preemption.defrag in the site's rules: off,
+ask or automatic). This shows the proposed moves, their targets and their costs, and
+the jobs that are moving. docs/explanation/defrag.md says more.`,
 		Example: "  cox defrag\n  cox defrag approve 17-3fa2c1",
 		Args:    cobra.NoArgs,
 		RunE: a.WithServer(func(cmd *cobra.Command, c *client.Client, _ []string) error {
@@ -37,7 +37,8 @@ where to, and the jobs that are moving. docs/explanation/defrag.md tells more.`,
 	cli.FormatFlag(cmd, &f, cli.AsJSON, cli.AsYAML)
 	cmd.AddCommand(&cobra.Command{
 		Use: "approve ID", Short: "Have jobs moved as proposed", Args: cobra.ExactArgs(1),
-		Long:    `Carries out the proposal that cox defrag shows: all of it, or nothing if it is not the present one any more. For administrators.`,
+		Long:    `Carries out the proposal that cox defrag shows: all of it, or nothing if it is
+outdated. For administrators.`,
 		Example: "  cox defrag approve 17-3fa2c1",
 		RunE: a.WithServer(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			d, err := c.ApproveDefrag(cmd.Context(), args[0])

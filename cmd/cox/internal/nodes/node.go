@@ -85,8 +85,8 @@ func nodeDrainCommand(a *cli.App) *cobra.Command {
 			return waitDrained(a, cmd.Context(), c, args)
 		}),
 	}
-	cmd.Flags().StringVarP(&reason, "reason", "r", "", "why; it is shown to everybody who asks")
-	cmd.Flags().BoolVarP(&wait, "wait", "W", false, "stay until no job is left on them")
+	cmd.Flags().StringVarP(&reason, "reason", "r", "", "reason; everybody can see it")
+	cmd.Flags().BoolVarP(&wait, "wait", "W", false, "wait until no job is left on them")
 	cli.FormatFlag(cmd, &f, cli.AsJSON, cli.AsYAML)
 	return cmd
 }

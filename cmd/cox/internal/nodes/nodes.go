@@ -53,7 +53,7 @@ func nodesCommand(a *cli.App) *cobra.Command {
 	cmd.Flags().StringSliceVarP(&f.partitions, "partition", "p", nil, "nodes of these partitions")
 	cmd.Flags().StringSliceVar(&f.pools, "pool", nil, "nodes of these pools")
 	cmd.Flags().StringSliceVarP(&f.states, "state", "t", nil, "nodes in these states: up, draining, down, unknown")
-	cmd.Flags().BoolVar(&f.watch, "watch", false, "go on, and show changes as they come")
+	cmd.Flags().BoolVar(&f.watch, "watch", false, "keep running and show changes")
 	a.ListFlags(cmd, &f.format, true)
 	a.CompleteFlag(cmd, "partition", a.PartitionNames)
 	a.CompleteFlag(cmd, "pool", a.PoolNames)

@@ -34,13 +34,13 @@ func applyCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply -f queues.yaml",
 		Short: "Put the site's rules in force: accounts, QOS, limits, quotas, priorities",
-		Long: `Reads the site's rules out of a file, shows what they say differently from those in
-force and what that does at once to jobs, and puts them in force: all of them, or,
-where anything is wrong with the file, none. Nothing that runs is ended by it. On a
-terminal it asks first. If somebody else changed the rules meanwhile, nothing is done.
+		Long: `Reads the site's rules from a file, shows the difference from the rules in force and
+its immediate effect on jobs, and puts them in force: all of them, or none if anything
+in the file is wrong. It ends no running job. On a terminal it asks first. If somebody
+else has changed the rules meanwhile, it changes nothing.
 
-docs/reference/queues.md has every field; cox policy show prints the rules in force, and
-cox import makes such a file of what Slurm or Kueue has. For administrators.`,
+docs/reference/queues.md has every field. cox policy show prints the rules in force,
+and cox import makes such a file from Slurm or Kueue. For administrators.`,
 		Example: `  cox apply -f queues.yaml
   cox apply -f queues.yaml --dry-run
   cox apply -f queues.yaml --yes --note "nlp has new nodes"
@@ -52,8 +52,8 @@ cox import makes such a file of what Slurm or Kueue has. For administrators.`,
 		}),
 	}
 	fl := cmd.Flags()
-	fl.StringVarP(&p.file, "file", "f", "", "the document; - reads standard input")
-	fl.StringVar(&p.back, "back", "", "put a former revision back in force, the last one before this if none is named")
+	fl.StringVarP(&p.file, "file", "f", "", "file of rules; - reads standard input")
+	fl.StringVar(&p.back, "back", "", "go back to an older revision, the previous one if none is named")
 	fl.Lookup("back").NoOptDefVal = previous
 	fl.BoolVarP(&p.dryRun, "dry-run", "n", false, "show what would change, and change nothing")
 	fl.BoolVarP(&p.yes, "yes", "y", false, "do not ask")

@@ -31,9 +31,9 @@ func importCommand(a *cli.App) *cobra.Command {
 		Use:   "import",
 		Short: "Make queues.yaml from the configuration of Slurm or Kueue, with a report",
 		Long: `Reads the configuration of another system and writes the site's rules for cox apply.
-The report, on standard error, has every setting that was read: what is kept, what is
-harmless, what belongs into another file, and, at the end, what is different here and
-what is missing. No server is asked, and nothing is in force before cox apply.`,
+The report, on standard error, lists every setting: kept, harmless, for another file
+and, at the end, different here and missing. It asks no server, and changes nothing
+before cox apply.`,
 		Example: `  cox import slurm /etc/slurm dump.cfg -o queues.yaml --config cox.yaml
   cox import kueue kueue.yaml -o queues.yaml`,
 	}
@@ -47,7 +47,7 @@ func (i *importFlags) addFlags(cmd *cobra.Command) {
 	fl.StringVarP(&i.output, "output", "o", "", "write the rules to this file (default: standard output)")
 	fl.StringVar(&i.report, "report", "", "write the report to this file (default: standard error)")
 	fl.BoolVarP(&i.brief, "brief", "b", false, "report only what is different here and what is missing")
-	fl.BoolVar(&i.strict, "strict", false, "write nothing if anything is refused (exit 2)")
+	fl.BoolVar(&i.strict, "strict", false, "write nothing if a setting is refused (exit 2)")
 }
 
 func importSlurmCommand(a *cli.App) *cobra.Command {
@@ -56,18 +56,19 @@ func importSlurmCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "slurm FILE|DIRECTORY…",
 		Short: "Make queues.yaml and cox.yaml from slurm.conf and sacctmgr dump",
-		Long: `Reads slurm.conf, with the files that it includes, gres.conf, topology.conf or
-topology.yaml, and the output of sacctmgr dump; in addition sacctmgr show qos -P, where the
-dump has no QOS. Other files of Slurm are named as not used. The import finds out what each
-file is; of a directory it reads all files that are Slurm's. Dumps come from:
-sacctmgr dump CLUSTER file=dump.cfg; sacctmgr show qos -P > qos.txt. Without slurm.conf,
-what scontrol show config prints will do, which has no partitions and no nodes.
+		Long: `Reads slurm.conf with the files that it includes, gres.conf, topology.conf or
+topology.yaml, and the output of sacctmgr dump; also of sacctmgr show qos -P, if the
+dump has no QOS. The report names other files of Slurm as not used. The import
+detects what each file is; in a directory it reads all files of Slurm. To make dumps:
+sacctmgr dump CLUSTER file=dump.cfg; sacctmgr show qos -P > qos.txt. Instead of
+slurm.conf, the output of scontrol show config works; it has no partitions and nodes.
 
---output has the rules, for cox apply. --config has the partitions and nodes, for cox up:
-a server needs them before it takes rules of those partitions. Its nodes are virtual ones
-with the cluster's names, so that you can try the rules on one machine; to run jobs on the
-cluster itself, add it as a pool (docs/explanation/slurm.md), which has its partitions already.
---cluster describes the machines for cox simulate. docs/reference/import-slurm-directives.md has every directive.`,
+--output gets the rules, for cox apply. --config gets the partitions and nodes, for
+cox up: a server needs them before it accepts rules of those partitions. Its nodes
+are virtual, with the cluster's names, so that you can try the rules on one machine.
+To run jobs on the cluster itself, add it as a pool (docs/explanation/slurm.md), which
+has its partitions already. --cluster describes the machines for cox simulate.
+docs/reference/import-slurm-directives.md has every directive.`,
 		Example: `  cox import slurm /etc/slurm dump.cfg qos.txt -o queues.yaml --config cox.yaml
   cox up -d --config cox.yaml
   cox apply -f queues.yaml --dry-run`,
@@ -196,10 +197,10 @@ func importKueueCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kueue FILE…",
 		Short: "Make queues.yaml of Kueue's objects",
-		Long: `Reads ResourceFlavor, Cohort, ClusterQueue, LocalQueue, WorkloadPriorityClass, Topology
-and Kueue's Configuration, as YAML of v1beta1 or v1beta2, several in a file or a List, such as
-kubectl get resourceflavors,cohorts,clusterqueues,localqueues,workloadpriorityclasses -A -o yaml
-prints.`,
+		Long: `Reads ResourceFlavor, Cohort, ClusterQueue, LocalQueue, WorkloadPriorityClass,
+Topology and Kueue's Configuration, as YAML of v1beta1 or v1beta2, several in a file
+or a List. This prints them:
+kubectl get resourceflavors,cohorts,clusterqueues,localqueues,workloadpriorityclasses -A -o yaml`,
 		Example: `  cox import kueue kueue.yaml -o queues.yaml
   cox apply -f queues.yaml --dry-run`,
 		Args: func(_ *cobra.Command, args []string) error {

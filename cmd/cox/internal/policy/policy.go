@@ -20,7 +20,7 @@ func policyCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
 		Short: "Show the site's rules and their history, or check a file of rules",
-		Long: `The site's rules are a document, queues.yaml: accounts, QOS, limits, quotas,
+		Long: `The site's rules are one file, queues.yaml: accounts, QOS, limits, quotas,
 priorities. cox apply puts it in force. docs/reference/queues.md has every field.`,
 		Example: "  cox policy show",
 	}
@@ -93,7 +93,8 @@ func policyCheckCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "check FILE",
 		Short:   "Read a file of rules and say what is wrong with it, without a server",
-		Long:    `Says whether a file can be applied. With --print it writes the one form of what it says: without comments, in the order of docs/reference/queues.md.`,
+		Long:    `Says whether a file can be applied. With --print it writes the file in its standard
+form: without comments, in the order of docs/reference/queues.md.`,
 		Example: "  cox policy check queues.yaml\n  cox policy check --print queues.yaml",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -124,7 +125,7 @@ func policyCheckCommand(a *cli.App) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVarP(&write, "print", "p", false, "print its one form")
+	cmd.Flags().BoolVarP(&write, "print", "p", false, "print the file in its standard form")
 	return cmd
 }
 

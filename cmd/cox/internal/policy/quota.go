@@ -16,9 +16,10 @@ func quotaCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "quota",
 		Short: "Show what accounts may hold, hold, borrow and lend",
-		Long: `Shows the trees of accounts with quotas: of each resource of each flavour what is
-guaranteed (nominal), what running jobs hold, what of that is borrowed and from whom it
-may be, what others may hold of the account's own, and what waiting jobs ask for.
+		Long: `Shows the trees of accounts with quotas. For each resource of each flavour it shows
+the guaranteed amount (nominal), what running jobs hold, how much of that is borrowed
+and from whom it may be, what others may hold of the account's own, and what waiting
+jobs ask for.
 SHARE is the dominant share by which fair sharing goes, in thousandths.`,
 		Example: "  cox quota\n  cox quota -A nlp\n  cox quota -o json",
 		Args:    cobra.NoArgs,
@@ -41,7 +42,7 @@ SHARE is the dominant share by which fair sharing goes, in thousandths.`,
 			return printer.Quotas(q.Accounts).Write(a.Out, a.Page(a.Out))
 		}),
 	}
-	cmd.Flags().StringSliceVarP(&accounts, "account", "A", nil, "only these accounts, those above and those below them")
+	cmd.Flags().StringSliceVarP(&accounts, "account", "A", nil, "only these accounts, with those above and below them")
 	cli.HintArgument(cmd, "to see one account: cox quota -A %s")
 	cli.FormatFlag(cmd, &f, cli.AsJSON, cli.AsYAML)
 	return cmd

@@ -21,11 +21,10 @@ func reserveCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reserve",
 		Short: "Keep nodes for some jobs, or for none, for a time",
-		Long: `Advance reservations: jobs outside of one do not run on its nodes while it holds, jobs
-of its accounts and users do with --reservation=NAME. They stand in the site's rules
-(reservations in queues.yaml); these commands change that part of the document and
-leave the rest as it is. docs/explanation/reservations.md tells more. For administrators, but list
-and show.`,
+		Long: `During a reservation, only jobs of its accounts and users with --reservation=NAME run
+on its nodes. Reservations are part of the site's rules (reservations in
+queues.yaml); these commands change that part and leave the rest.
+docs/explanation/reservations.md says more. For administrators, except list and show.`,
 		Example: "  cox reserve list",
 	}
 	cmd.AddCommand(reserveListCommand(a), reserveShowCommand(a), reserveCreateCommand(a), reserveUpdateCommand(a), reserveDeleteCommand(a))
@@ -119,22 +118,22 @@ type reserveFlags struct {
 
 func (x *reserveFlags) add(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringVar(&x.start, "start", "", "when it begins, as sbatch --begin writes it")
-	cli.DurationFlag(fl, &x.duration, "duration", 0, "how long it lasts, as 90m")
-	cli.DurationFlag(fl, &x.ahead, "ahead", 0, "it always begins so long from now (floating)")
-	fl.StringVar(&x.r.Every, "every", "", "hour, day, weekday, weekend or week")
-	fl.StringVar(&x.nodes, "nodes", "", "a host list; all nodes if it and --count are left out")
-	fl.IntVar(&x.r.Count, "count", 0, "so many nodes, chosen among those that are free all that time")
+	fl.StringVar(&x.start, "start", "", "start, as in sbatch --begin")
+	cli.DurationFlag(fl, &x.duration, "duration", 0, "length, such as 90m")
+	cli.DurationFlag(fl, &x.ahead, "ahead", 0, "it always begins this long from now (floating)")
+	fl.StringVar(&x.r.Every, "every", "", "repeat it every hour, day, weekday, weekend or week")
+	fl.StringVar(&x.nodes, "nodes", "", "host list (default without --count: all nodes)")
+	fl.IntVar(&x.r.Count, "count", 0, "number of nodes, chosen among those that are free all that time")
 	fl.StringVar(&x.r.Partition, "partition", "", "with --count: nodes of this partition")
-	fl.StringSliceVar(&x.r.Features, "features", nil, "with --count: nodes that have these")
-	fl.StringSliceVar(&x.r.Accounts, "accounts", nil, "whose jobs may use it")
-	fl.StringSliceVar(&x.r.Users, "users", nil, "who may use it")
+	fl.StringSliceVar(&x.r.Features, "features", nil, "with --count: features that the nodes must have")
+	fl.StringSliceVar(&x.r.Accounts, "accounts", nil, "accounts whose jobs may use it")
+	fl.StringSliceVar(&x.r.Users, "users", nil, "users who may use it")
 	fl.BoolVar(&x.r.Flex, "flex", false, "its jobs may begin before it and end after it")
-	fl.BoolVar(&x.r.Overlap, "overlap", false, "it may stand on nodes of another one")
-	fl.BoolVar(&x.r.Ignore, "ignore-jobs", false, "also where jobs run on its nodes beyond its beginning: they go on")
+	fl.BoolVar(&x.r.Overlap, "overlap", false, "it may have nodes of another reservation")
+	fl.BoolVar(&x.r.Ignore, "ignore-jobs", false, "make it even if jobs run on its nodes beyond its start; they continue")
 	fl.StringVarP(&x.r.Note, "note", "m", "", "why, for people")
 	cli.AllowEmpty(cmd, "note")
-	fl.BoolVar(&x.r.DryRun, "dry-run", false, "say what it would do, and do nothing")
+	fl.BoolVar(&x.r.DryRun, "dry-run", false, "show what it would do, and do nothing")
 }
 
 // applyTo puts what was said into a reservation; changed reports whether a flag was.
@@ -184,11 +183,11 @@ func reserveCreateCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Make a reservation",
-		Long: `Makes a reservation. It is refused where jobs run on its nodes beyond its beginning,
-with their numbers, and where another reservation has a node of it. With --count that
-many nodes are chosen: free all that time, close together, and such on which no start is
-promised to a waiting job, as far as there are. Jobs that may start later than they were
-promised are listed.`,
+		Long: `Makes a reservation. It is refused if jobs on its nodes run beyond its start (the
+message names them), or if another reservation has one of its nodes. With --count the
+server chooses that many nodes: free all that time, close together and, as far as
+possible, not planned for a waiting job. The command lists jobs that may start later
+than planned.`,
 		Example: `  cox reserve create power --start 2026-12-01T08:00 --duration 4h            # maintenance of all nodes
   cox reserve create demo --start tomorrow --duration 2h --count 4 --users anna
   cox reserve create course --start 2026-12-01T08:00 --duration 2h --every weekday --nodes gpu[1-4] --accounts teaching
@@ -212,8 +211,8 @@ func reserveUpdateCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "update NAME",
 		Short: "Change a reservation",
-		Long: `Changes what is said and leaves the rest of a reservation as it is. What is refused is
-as when one is made; jobs that run in it are in nobody's way.`,
+		Long: `Changes the given fields and leaves the rest of the reservation. It is refused in the
+same cases as create; jobs that run inside the reservation do not count.`,
 		Example:           "  cox reserve update power --duration 6h\n  cox reserve update course --nodes gpu[1-6] --users anna,ben",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeReservations(a),

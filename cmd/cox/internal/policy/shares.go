@@ -16,8 +16,8 @@ func sharesCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "shares",
 		Short: "Show what accounts and users have used, and their fair share",
-		Long: `Shows the tree of accounts with their shares, what was used (it decays), and the
-fair-share factor that comes of it: who was served less than his share goes first.`,
+		Long: `Shows the tree of accounts with their shares, their usage (which decays), and the
+resulting fair-share factor: whoever used less than the share goes first.`,
 		Example: "  cox shares\n  cox shares -A nlp -u anna\n  cox shares -o json",
 		Args:    cobra.NoArgs,
 		RunE: a.WithServer(func(cmd *cobra.Command, c *client.Client, _ []string) error {
@@ -36,7 +36,7 @@ fair-share factor that comes of it: who was served less than his share goes firs
 			return printer.Shares(s.Shares).Write(a.Out, a.Page(a.Out))
 		}),
 	}
-	cmd.Flags().StringSliceVarP(&accounts, "account", "A", nil, "only these accounts, and those below them")
+	cmd.Flags().StringSliceVarP(&accounts, "account", "A", nil, "only these accounts, with those below them")
 	cmd.Flags().StringSliceVarP(&users, "user", "u", nil, "only these users")
 	cli.FormatFlag(cmd, &f, cli.AsJSON, cli.AsYAML)
 	return cmd

@@ -24,9 +24,9 @@ func poolCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pool",
 		Short: "List, show, add, check and remove pools",
-		Long: `A pool is nodes with the engine that runs work on them: this machine's, which the
-server has itself, and others that are added while it runs. docs/explanation/pools.md tells more.
-For administrators, but list and show.`,
+		Long: `A pool is a set of nodes with the engine that runs jobs on them. The server has a
+pool of its own machine; you can add others while it runs. docs/explanation/pools.md
+says more. For administrators, except list and show.`,
 		Example: "  cox pool list",
 	}
 	cmd.AddCommand(poolListCommand(a), poolShowCommand(a), poolAddCommand(a), poolCheckCommand(a), poolRemoveCommand(a))
@@ -64,9 +64,9 @@ func poolShowCommand(a *cli.App) *cobra.Command {
 	var associations bool
 	cmd := &cobra.Command{
 		Use: "show NAME", Short: "Show a pool, what its engine can do and what it found there", Args: needPool("show"),
-		Long: `Of a pool whose engine drives another system, such as a site's own Slurm: partitions, QOS,
-reservations, licences, and whose jobs hold what, as they were found last. A star marks the
-default. Associations of other people, and their names, are for administrators.`,
+		Long: `For a pool that is another system, such as a site's own Slurm, it also shows
+partitions, QOS, reservations, licences, and who holds what, as last seen. A star
+marks the default. Only administrators see associations and names of other people.`,
 		Example:           "  cox pool show slurm-b\n  cox pool show slurm-b --associations\n  cox pool show slurm-b -o yaml",
 		ValidArgsFunction: completePools(a),
 		RunE: a.WithServer(func(cmd *cobra.Command, c *client.Client, args []string) error {
@@ -99,7 +99,7 @@ default. Associations of other people, and their names, are for administrators.`
 			return printer.AssociationTable(inv).Write(a.Out, page)
 		}),
 	}
-	cmd.Flags().BoolVar(&associations, "associations", false, "accounts and users with their limits, too")
+	cmd.Flags().BoolVar(&associations, "associations", false, "show accounts and users with their limits, too")
 	cli.FormatFlag(cmd, &f, cli.AsJSON, cli.AsYAML)
 	return cmd
 }
@@ -140,15 +140,16 @@ func poolAddCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME --engine KIND",
 		Short: "Look at a pool, and add it if nothing is missing",
-		Long: `The server opens the engine, asks it what it is and which nodes it has, and has it look
-at what work will need: versions, rights, what it shares with its nodes. What is missing
-is printed with the command that would mend it, and the pool is not added then, unless
---force is said. It is there again after a restart of the server.
+		Long: `The server connects to the engine, asks for its kind and its nodes, and checks
+everything that jobs will need: versions, rights, shared directories. It prints each
+missing thing with the command that corrects it, and then does not add the pool,
+unless you give --force. The pool survives a restart of the server.
 
-What a kind of engine needs to know is said with --set, or stands in a file (YAML or
-JSON); docs/explanation/slurm.md has what Slurm's does, docs/explanation/kubernetes.md what Kubernetes' does. --local
-and the like are settings with flags of their own. A value that is JSON is taken as JSON, else
-as text. No secrets belong there, only where they are.`,
+Settings of an engine are given with --set, or in a file (YAML or JSON).
+docs/explanation/slurm.md has those of Slurm, docs/reference/kubernetes-settings.md
+those of Kubernetes. Some, such as --local, have flags of their own. A value that is
+JSON is read as JSON, any other as text. Do not put secrets there, only the places
+where they are.`,
 		Example: `  cox pool add slurm-b --engine slurm --local --shared /home/.cox --dry-run    # look at it, and do nothing
   cox pool add slurm-b --engine slurm --ssh me@login1 --shared /home/me/.cox
   cox pool add slurm-b --engine slurm --rest https://ctl:6820 --shared /home/.cox --set token_file=/etc/coxswain/token
@@ -173,10 +174,10 @@ as text. No secrets belong there, only where they are.`,
 	fl := cmd.Flags()
 	fl.StringVar(&f.engine, "engine", "", "the kind of engine")
 	f.own.add(fl)
-	fl.StringArrayVar(&f.set, "set", nil, "a setting of that kind, NAME=VALUE")
-	fl.StringVar(&f.file, "settings", "", "a file of settings (YAML or JSON; -: standard input)")
-	fl.BoolVar(&f.force, "force", false, "add it although something is missing")
-	fl.BoolVar(&f.dry, "dry-run", false, "only look at it; exit code 4 if something is missing")
+	fl.StringArrayVar(&f.set, "set", nil, "setting of this kind of engine, NAME=VALUE")
+	fl.StringVar(&f.file, "settings", "", "file of settings (YAML or JSON; -: standard input)")
+	fl.BoolVar(&f.force, "force", false, "add it even if something is missing")
+	fl.BoolVar(&f.dry, "dry-run", false, "only check it; exit code 4 if something is missing")
 	cli.FormatFlag(cmd, &f.format, cli.AsJSON, cli.AsYAML)
 	a.CompleteFlag(cmd, "engine", func(ctx context.Context, c *client.Client) ([]string, error) {
 		list, err := c.Pools(ctx)
@@ -330,7 +331,7 @@ func poolCheckCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "check NAME",
 		Short:             "Have the engine of a pool look whether all is there that work needs",
-		Long:              "Prints what was found and what is missing, with the command that would mend it. Exit code 4: something is missing.",
+		Long:              "Prints what was found and what is missing, with the command that corrects it.\nExit code 4: something is missing.",
 		Example:           "  cox pool check slurm-b",
 		Args:              needPool("check"),
 		ValidArgsFunction: completePools(a),
@@ -350,8 +351,9 @@ func poolRemoveCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "remove NAME",
 		Short: "Take a pool away in which no job runs and for which none waits",
-		Long: `The server forgets how to reach the pool. What its engine drives is not touched: no node
-is stopped, no job of others ended. Nodes that were kept for it (reserve) are given back.`,
+		Long: `The server forgets how to reach the pool. It does not touch what the engine manages:
+it stops no node and ends no job of others. Nodes that were reserved for the pool
+(reserve) are released.`,
 		Example:           "  cox pool remove slurm-b",
 		Args:              needPool("remove"),
 		ValidArgsFunction: completePools(a),

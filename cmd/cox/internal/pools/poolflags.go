@@ -42,16 +42,16 @@ type engineFlags struct {
 
 func (s *engineFlags) add(fl *pflag.FlagSet) {
 	s.flags = fl
-	fl.Bool("local", false, "reach Slurm by its commands on the server's machine")
-	fl.String("ssh", "", "reach Slurm by its commands on a login node, [user@]host")
+	fl.Bool("local", false, "reach Slurm with its commands on the server's machine")
+	fl.String("ssh", "", "reach Slurm with its commands on a login node, [user@]host")
 	fl.String("rest", "", "reach Slurm by slurmrestd: http://HOST:PORT, https://HOST:PORT, unix:/PATH; beside it, --local or --ssh does what slurmrestd cannot")
-	fl.String("shared", "", "a directory that Slurm's nodes share, for locks")
-	fl.Bool("placed", false, "choose the nodes here, and pin jobs to them; else Slurm chooses. Pools of Kubernetes are so anyway")
+	fl.String("shared", "", "directory that Slurm's nodes share, for locks")
+	fl.Bool("placed", false, "Coxswain chooses the nodes; without it Slurm does. Default of Kubernetes pools")
 	fl.String("partition", "", "Slurm's partition for all jobs of the pool")
 	fl.String("reservation", "", "Slurm's reservation for all jobs of the pool")
-	fl.String("kubeconfig", "", "reach Kubernetes by this file, which the server reads")
-	fl.String("context", "", "of the kubeconfig, if not its current one")
-	fl.String("namespace", "", "Kubernetes' namespace for all that the pool makes")
+	fl.String("kubeconfig", "", "reach Kubernetes with this file; the server reads it")
+	fl.String("context", "", "context of the kubeconfig (default: its current one)")
+	fl.String("namespace", "", "Kubernetes namespace for everything that the pool creates")
 	fl.String("image", "", "container image of jobs that name none")
 	fl.String("agent-image", "", "container image that brings cox-pod into the pods")
 	fl.StringVar(&s.rbac, "print-rbac", "", "print the roles that such a pool needs in Kubernetes, for kubectl apply -f -, and do nothing else; `WHO` has them: user:NAME, group:NAME or serviceaccount:NAMESPACE:NAME, behind =")

@@ -43,13 +43,13 @@ func verifyCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify POOL",
 		Short: "Run a small multi-node test job in a pool and check the result",
-		Long: `Submits a job of one rank on each of two nodes to the pool, as anybody would, waits for
-it and looks at what its ranks say: that they are of one job and ran at one time (each
-waits until it has met the others), that each sees the devices that it was given, and that
-no more leaves of the topology were used than had to be. Exit code 1: it did not.
+		Long: `Submits an ordinary job with one rank on each of two nodes to the pool, waits for it
+and checks its output: all ranks belong to one job and ran at one time (each waits
+until it has met the others), each sees its devices, and the job used no more leaves
+of the topology than necessary. Exit code 1: the check failed.
 
-Nothing has to be shared between the nodes. The job's output stays in its working directory,
-in cox-verify-N.out. Nothing is measured.`,
+The nodes need not share anything. The output stays in the working directory, in
+cox-verify-N.out. The command measures nothing.`,
 		Example: `  cox verify slurm-b
   cox verify slurm-b --dir /home/me --nodes 4 --gpus-per-node 8
   cox verify local -o json | jq .ok`,
@@ -60,12 +60,12 @@ in cox-verify-N.out. Nothing is measured.`,
 		}),
 	}
 	fl := cmd.Flags()
-	fl.IntVarP(&f.order.Nodes, "nodes", "N", f.order.Nodes, "on how many nodes")
+	fl.IntVarP(&f.order.Nodes, "nodes", "N", f.order.Nodes, "number of nodes")
 	fl.IntVar(&f.order.GPUs, "gpus-per-node", f.order.GPUs, "GPUs of each node (-1: one, if that many nodes have some)")
-	fl.StringVarP(&f.order.Partition, "partition", "p", "", "in this partition")
-	fl.StringVarP(&f.order.Account, "account", "A", "", "account that pays (default: as of a job that names none)")
+	fl.StringVarP(&f.order.Partition, "partition", "p", "", "partition to run in")
+	fl.StringVarP(&f.order.Account, "account", "A", "", "account that pays (default: that of a job that names none)")
 	fl.StringVarP(&f.order.Dir, "dir", "D", "", "working directory (default: this one; on Kubernetes /tmp)")
-	cli.DurationFlag(fl, &f.timeout, "timeout", 15*time.Minute, "how long it may wait and run; it is cancelled then")
+	cli.DurationFlag(fl, &f.timeout, "timeout", 15*time.Minute, "longest time to wait and run; then it is cancelled")
 	cli.FormatFlag(cmd, &f.format, cli.AsJSON, cli.AsYAML)
 	return cmd
 }

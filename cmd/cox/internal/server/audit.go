@@ -18,7 +18,8 @@ func auditCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "List changes with who asked for them, when and from where",
-		Long:  `Lists what changed the server's state, oldest first, with who asked, from where. For administrators.`,
+		Long:  `Lists changes of the server's state, oldest first, with who asked for them and
+from where. For administrators.`,
 		Example: `  cox audit
   cox audit --after 1200 --limit 0 -o json`,
 		Args: cobra.NoArgs,
@@ -48,7 +49,7 @@ func auditCommand(a *cli.App) *cobra.Command {
 		}),
 	}
 	cmd.Flags().Uint64Var(&after, "after", 0, "only records after this number")
-	cmd.Flags().IntVar(&limit, "limit", 100, "at most so many (0: all)")
+	cmd.Flags().IntVar(&limit, "limit", 100, "at most this many (0: all)")
 	cli.FormatFlag(cmd, &f, cli.AsWide, cli.AsJSON, cli.AsYAML)
 	return cmd
 }

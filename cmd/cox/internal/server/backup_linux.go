@@ -19,9 +19,9 @@ func backupCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup DIR",
 		Short: "Copy the server's state while it works",
-		Long: `Writes journal, history, scripts, environments and directories that came with jobs as of
-now into a new folder of the server's machine. Running work is not in it. docs/explanation/state.md
-says how to restore.`,
+		Long: `Writes the present journal, history, scripts, environments and uploaded directories
+into a new folder on the server's machine. Running processes are not in it.
+docs/how-to/back-up-and-restore.md says how to restore.`,
 		Example: `  cox backup /backup/cox-monday
   cox backup --verify /backup/cox-monday
   cox restore /backup/cox-monday --state-dir /var/lib/coxswain`,
@@ -52,7 +52,7 @@ says how to restore.`,
 			})(cmd, args)
 		},
 	}
-	cmd.Flags().BoolVar(&verify, "verify", false, "read a backup from beginning to end instead of making one")
+	cmd.Flags().BoolVar(&verify, "verify", false, "check a whole backup instead of making one")
 	return cmd
 }
 
@@ -61,9 +61,9 @@ func restoreCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore DIR",
 		Short: "Make a state directory from a backup",
-		Long: `Verifies the backup and copies it into the state directory, which must not hold a
-state and must not be in use. The next cox up goes on from there; work that ran when
-the backup was made is asked about at its engine.`,
+		Long: `Verifies the backup and copies it into the state directory, which must be empty and
+not in use. The next cox up continues from there, and asks the engines about jobs
+that ran at the time of the backup.`,
 		Example: `  cox restore /backup/cox-monday
   cox restore /backup/cox-monday --state-dir /var/lib/coxswain`,
 		Args: cobra.ExactArgs(1),

@@ -19,14 +19,15 @@ func contextCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "context",
 		Short: "Give servers names, and choose the one that commands ask",
-		Long: `A context is a server with a name. The current one is asked by every command that is
-not told another: --server and COX_SERVER outrank it, and take the name of a context as
-well as an address. cox context alone lists them.
+		Long: `A context is a server with a name. Every command asks the current one, unless
+--server or COX_SERVER names another; both take a context or an address.
+cox context alone lists them.
 
-ssh://HOST is the server of another machine: cox makes the tunnel by itself, with the ssh
-of this machine, its configuration and its keys. You are there who you log in as.
+ssh://HOST is the server of another machine. cox makes the tunnel itself, with this
+machine's ssh, its configuration and its keys. There you are the user that you log
+in as.
 
-They are in ~/.config/coxswain/contexts, a file for you alone.`,
+Contexts are stored in ~/.config/coxswain/contexts, which only you can read.`,
 		Example: `  cox context add lab ssh://login1
   cox context use lab
   cox queue                       # of lab
@@ -89,8 +90,9 @@ func contextAddCommand(a *cli.App) *cobra.Command {
 	var use bool
 	cmd := &cobra.Command{
 		Use: "add NAME SERVER", Short: "Name a server",
-		Long: `Names a server, or gives a name another one. SERVER is ssh://[USER@]HOST[:PORT],
-unix:///path, http://host:port or https://host. The first context is the current one.`,
+		Long: `Names a server, or changes the server of a name. SERVER is
+ssh://[USER@]HOST[:PORT], unix:///path, http://host:port or https://host.
+The first context becomes the current one.`,
 		Example: `  cox context add lab ssh://login1
   cox context add lab ssh://anna@login1:2222/srv/cox/cox.sock
   cox context add prod https://cox.example.org --token "$TOKEN" --use`,
@@ -148,7 +150,8 @@ func contextUseCommand(a *cli.App) *cobra.Command {
 	var none bool
 	cmd := &cobra.Command{
 		Use: "use NAME", Short: "Choose the server that commands ask",
-		Long:              `Makes a context the current one. --none leaves it to this machine's own server again.`,
+		Long:              `Makes a context the current one. With --none commands ask this machine's own
+server again.`,
 		Example:           "  cox context use lab\n  cox context use --none",
 		ValidArgsFunction: completeContexts(a),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -39,7 +39,7 @@ func downCommand(a *cli.App) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&socket, "socket", "", "the server's unix socket")
-	cmd.Flags().BoolVar(&cancel, "cancel", false, "cancel every job first, and wait for their ends")
+	cmd.Flags().BoolVar(&cancel, "cancel", false, "cancel all jobs first, and wait for their end")
 	return cmd
 }
 

@@ -40,7 +40,7 @@ func pingCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "ping",
 		Short:   "Ask whether the server answers, and how fast",
-		Long:    "Asks the server for nothing but an answer. Exit code 0: it answers; 75: it does not.",
+		Long:    "Asks the server only for an answer. Exit code 0: it answers; 75: it does not.",
 		Example: "  cox ping\n  until cox ping --timeout 1s; do sleep 1; done",
 		Args:    cobra.NoArgs,
 		RunE: a.WithServer(func(cmd *cobra.Command, c *client.Client, _ []string) error {
@@ -55,6 +55,6 @@ func pingCommand(a *cli.App) *cobra.Command {
 			return err
 		}),
 	}
-	cli.DurationFlag(cmd.Flags(), &timeout, "timeout", 10*time.Second, "wait no longer than this for an answer")
+	cli.DurationFlag(cmd.Flags(), &timeout, "timeout", 10*time.Second, "longest time to wait for an answer")
 	return cmd
 }

@@ -21,12 +21,12 @@ func snapshotCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "snapshot > FILE",
 		Short: "Write the state of the scheduling core, to repeat its decisions",
-		Long: `Writes what the core knew some steps ago (nodes, rules, what waits and runs, what is
-reserved) and everything that it was told and decided since, as JSON. cox replay makes
-the same decisions from it, on any machine; docs/explanation/whatif.md says more.
+		Long: `Writes the state of the core some steps ago (nodes, rules, waiting and running jobs,
+reservations) and all events and decisions since, as JSON. cox replay makes the same
+decisions from it, on any machine. docs/explanation/whatif.md says more.
 
-Names of jobs, users, accounts and nodes are in the file; scripts, commands,
-environments and comments are not.`,
+The file contains names of jobs, users, accounts and nodes, and no scripts,
+commands, environments and comments.`,
 		Example: "  cox snapshot > monday.json\n  cox replay monday.json",
 		Args:    cobra.NoArgs,
 		RunE: a.WithServer(func(cmd *cobra.Command, c *client.Client, _ []string) error {
@@ -46,10 +46,10 @@ func replayCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay FILE",
 		Short: "Repeat the decisions of a snapshot and compare them",
-		Long: `Loads the state that cox snapshot wrote, tells the core again what it was told then, and
-compares each decision with the one that was made, byte for byte. No server is asked.
+		Long: `Loads the state that cox snapshot wrote, repeats the same events, and compares each
+decision with the recorded one, byte for byte. It asks no server.
 
-Exit code 0: all are the same. 4: some are not; the first one is printed. Another
+Exit code 0: all are the same. 4: some are not; it prints the first one. Another
 version of cox may decide otherwise, on purpose.`,
 		Example: "  cox replay monday.json\n  cox replay monday.json --decisions | grep '\"Job\":4211'",
 		Args:    cobra.ExactArgs(1),
@@ -69,7 +69,7 @@ version of cox may decide otherwise, on purpose.`,
 			return printReplay(cmd.OutOrStdout(), f, args[0], all)
 		},
 	}
-	cmd.Flags().BoolVar(&all, "decisions", false, "print every decision, one step a line")
+	cmd.Flags().BoolVar(&all, "decisions", false, "print every decision, one step on each line")
 	return cmd
 }
 

@@ -18,8 +18,8 @@ func tokenCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "Make, list and revoke access tokens",
-		Long: `On the socket the kernel says who asks. Over TCP a token does: COX_TOKEN, or the file
-~/.config/coxswain/token. The server keeps only a hash of it.`,
+		Long: `On the socket, the kernel says who asks. Over TCP, a token does: COX_TOKEN, or the
+file ~/.config/coxswain/token. The server keeps only a hash of it.`,
 		Example: "  cox token create --comment laptop\n  cox token list",
 	}
 	cmd.AddCommand(tokenCreateCommand(a), tokenListCommand(a), tokenRevokeCommand(a))

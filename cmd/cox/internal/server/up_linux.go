@@ -44,12 +44,12 @@ func upCommand(a *cli.App) *cobra.Command {
 		Use:   "up",
 		Short: "Start a server on this machine: durable queue, unix socket, loopback TCP with a token",
 		Long: `Starts the server in the foreground (-d: in the background). It may be killed at
-any moment: accepted jobs are durable, running ones go on, and the next cox up
-takes them up. One server uses a state directory at a time.
+any moment: accepted jobs are durable, running jobs continue, and the next cox up
+takes them up again. Only one server can use a state directory at a time.
 
-Without a configuration the server offers this machine as one node; --nodes makes
-it a room of virtual nodes. --dev starts a throw-away server: its state is in a
-temporary folder, and ends with it, as do its jobs.`,
+Without a configuration the server offers this machine as one node; --nodes divides
+it into virtual nodes. --dev starts a temporary server: its state is in a temporary
+folder, and ends with the server, as do its jobs.`,
 		Example: `  cox up
   cox up -d --nodes 4 --gpus-per-node 8
   cox up --dev --nodes 2 --gpus-per-node 4
@@ -65,12 +65,12 @@ temporary folder, and ends with it, as do its jobs.`,
 	fl.StringVar(&f.tcp, "tcp", "", "loopback address, auto or none")
 	fl.IntVar(&f.nodes, "nodes", 0, "virtual nodes of this machine (0: this machine as one node)")
 	fl.IntVar(&f.gpus, "gpus-per-node", -1, "GPUs of each virtual node (-1: the real ones)")
-	fl.StringVar(&f.network, "network", "", "of virtual nodes: own or shared (default: own for root)")
-	fl.BoolVarP(&f.detach, "detach", "d", false, "in the background; returns when the server answers")
+	fl.StringVar(&f.network, "network", "", "network of virtual nodes: own or shared (default: own for root)")
+	fl.BoolVarP(&f.detach, "detach", "d", false, "run in the background; return when the server answers")
 	fl.BoolVar(&f.unit, "systemd-unit", false, "print a systemd unit and start nothing")
 	fl.BoolVar(&f.userUnit, "user", false, "with --systemd-unit: for a user's own systemd")
-	fl.BoolVar(&f.dev, "dev", false, "a throw-away server: a state directory and jobs that end with it")
-	fl.BoolVar(&f.share, "share", false, "hand out GPUs that others of this machine have too")
+	fl.BoolVar(&f.dev, "dev", false, "temporary server: its state and its jobs end with it")
+	fl.BoolVar(&f.share, "share", false, "also hand out GPUs that others on this machine use")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "log at level debug")
 	return cmd
 }

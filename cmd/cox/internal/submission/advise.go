@@ -34,10 +34,10 @@ func adviseCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "advise [FILE] [facts]",
 		Short: "Say which engine and runtime fit a job, and by which rules",
-		Long: `Says where work belongs (Slurm, Kubernetes, k3s), what runs it there (Ray, MPI,
-torchrun) and what has to be added, with the facts and rules that decided. Facts are
-read from FILE, each with the line that shows it; flags outrank the file, and suffice
-without one. No server is needed; where one answers, its pools are judged too.
+		Long: `Says which engine fits a job (Slurm, Kubernetes, k3s), what runs it there (Ray,
+MPI, torchrun) and what must be added, with the facts and rules that decided.
+Facts come from FILE, each with its line. Flags override the file, and are enough
+without one. It needs no server; if one answers, its pools are judged too.
 
 With --expect it is a check: exit code 4 if the advice is another one.`,
 		Example: `  cox advise train.sbatch
@@ -59,7 +59,7 @@ With --expect it is a check: exit code 4 if the advice is another one.`,
 		}
 		fl.Bool(name, false, route.Meaning(k))
 	}
-	fl.StringVar(&f.expect, "expect", "", "fail unless the advice is this: slurm, ray, \"ray on k3s\"")
+	fl.StringVar(&f.expect, "expect", "", "fail unless this is the advice: slurm, ray, \"ray on k3s\"")
 	fl.BoolVar(&f.noServer, "no-server", false, "do not ask a server for its pools")
 	cli.FormatFlag(cmd, &f.format, cli.AsJSON, cli.AsYAML)
 	return cmd

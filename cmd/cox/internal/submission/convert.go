@@ -26,10 +26,10 @@ func convertCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "convert FILE --to native|sbatch|json [ARG…]",
 		Short: "Convert a job from one form to another, and report what has no counterpart",
-		Long: `Reads an sbatch script or the native form and writes another form. What cannot be said
-there is told on standard error, line by line. --to json is stable, for programs: the
-job as it was understood, and every warning with file, line and option. No server is
-asked.`,
+		Long: `Reads an sbatch script or the native form and writes another form. Standard error
+lists, line by line, what the other form cannot say. --to json is stable, for
+programs: the job as it was understood, and every warning with file, line and
+option. It asks no server.`,
 		Example: `  cox convert train.sbatch --to native > train.yaml
   cox convert train.yaml --to sbatch
   cox convert train.sbatch --to json | jq .warnings
@@ -51,11 +51,11 @@ asked.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.from, "from", "", "what FILE is: sbatch or native (default: found out)")
+	fl.StringVar(&f.from, "from", "", "form of FILE: sbatch or native (default: detected)")
 	fl.StringVar(&f.to, "to", "", "the form to write: native, sbatch or json")
 	fl.StringVar(&f.output, "output", "", "write to this file (default: standard output)")
-	fl.StringArrayVarP(&f.options, "sbatch", "s", nil, "an option of sbatch that outranks the file, as in -s --time=10")
-	fl.BoolVar(&f.strict, "strict", false, "refuse what would only be warned of")
+	fl.StringArrayVarP(&f.options, "sbatch", "s", nil, "option of sbatch that overrides the file, such as -s --time=10")
+	fl.BoolVar(&f.strict, "strict", false, "treat warnings as errors")
 	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions([]string{"native", "sbatch", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions([]string{"sbatch", "native"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd

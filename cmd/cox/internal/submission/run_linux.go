@@ -43,10 +43,10 @@ func runCommandOf(a *cli.App, f *runFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] FILE [ARG…]  |  run [flags] -- COMMAND [ARG…]",
 		Short: "Run a script or a command on this machine and show it to its end",
-		Long: `Runs an sbatch script as it would run on a Slurm cluster, on virtual nodes of this
-machine: all nodes at once or not at all, its ranks started together, their output
-shown by rank, and a summary at the end. "-" reads the script from standard input.
-After "--" comes a command that every task of a gang runs.
+		Long: `Runs an sbatch script as on a Slurm cluster, on virtual nodes of this machine: all
+nodes at once or none, all ranks together. It shows the output by rank and a summary
+at the end. "-" reads the script from standard input. After "--" comes a command that
+every task runs.
 
 All options of sbatch work, with sbatch's letters and meaning, for every kind of
 FILE (docs/reference/sbatch.md lists them). Options come before FILE; words after FILE go to
@@ -55,8 +55,8 @@ the script. This machine plays as many virtual nodes as the job asks for;
 job's (docs/reference/exit-codes.md). Ctrl-C cancels, a second Ctrl-C kills.
 
 If a server of this machine answers (cox up), the job goes through its queue, and
-cox run follows it there. --here runs it on virtual nodes of its own all the same;
-nobody counts its CPUs and memory then.`,
+cox run follows it there. --here runs it on virtual nodes of its own instead; nothing
+counts its CPUs and memory then.`,
 		Example: `  cox run examples/train.sbatch
   cox run -N 2 --gpus-per-node 4 train.sbatch --epochs 3
   cox run -t 10 --mem 8G -o out-%j.log train.yaml
@@ -71,17 +71,17 @@ nobody counts its CPUs and memory then.`,
 	}
 	fl := cmd.Flags()
 	fl.SetInterspersed(false) // what follows FILE is the script's
-	fl.IntVar(&f.nodes, "virtual-nodes", 0, "virtual nodes that there are (default: as many as asked for)")
-	fl.IntVar(&f.gpus, "virtual-gpus", -1, "GPUs of each virtual node (default: as many as asked for)")
-	fl.StringArrayVar(&f.also, "also", nil, "another FILE to run with the first, one after the other where both do not fit")
+	fl.IntVar(&f.nodes, "virtual-nodes", 0, "number of virtual nodes (default: as the job asks for)")
+	fl.IntVar(&f.gpus, "virtual-gpus", -1, "GPUs of each virtual node (default: as the job asks for)")
+	fl.StringArrayVar(&f.also, "also", nil, "another FILE to run beside the first, or after it if both do not fit")
 	fl.StringVar(&f.stateDir, "state-dir", "", "keep the journal and logs here (default: a temporary folder)")
-	cli.DurationFlag(fl, &f.grace, "grace", 30*time.Second, "between the signal to end and the kill")
-	fl.BoolVar(&f.raw, "raw", false, "output lines without the rank before them")
-	fl.BoolVar(&f.strict, "strict", false, "refuse what would only be warned of")
-	fl.BoolVar(&f.here, "here", false, "on virtual nodes of its own, past the queue of a server")
-	fl.BoolVar(&f.share, "share", false, "use GPUs that others on this machine have too")
-	fl.BoolVarP(&f.quiet, "quiet", "Q", false, "nothing but the job's output and errors")
-	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say what the control plane does")
+	cli.DurationFlag(fl, &f.grace, "grace", 30*time.Second, "time between the signal and the kill")
+	fl.BoolVar(&f.raw, "raw", false, "print output lines without the rank")
+	fl.BoolVar(&f.strict, "strict", false, "treat warnings as errors")
+	fl.BoolVar(&f.here, "here", false, "run it on virtual nodes of its own, not through the server's queue")
+	fl.BoolVar(&f.share, "share", false, "also use GPUs that others on this machine use")
+	fl.BoolVarP(&f.quiet, "quiet", "Q", false, "print only the job's output and errors")
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print what the control plane does")
 	fl.BoolVar(&f.byAddress, "by-address", false, "name virtual nodes by their addresses, without host names")
 	fl.StringVar(&f.network, "network", "", "of virtual nodes: own or shared (default: own for root)")
 	f.job.addTo(a, cmd)

@@ -39,8 +39,8 @@ native YAML or JSON; its name or its content decides which. "-" is standard inpu
 After "--" comes a command that every task runs.
 
 All options of sbatch work, with sbatch's letters and meaning, for every kind of
-FILE (docs/reference/sbatch.md lists them). They outrank the environment (SBATCH_*), which
-outranks the file. Options come before FILE; words after FILE go to the script.
+FILE (docs/reference/sbatch.md lists them). They override the environment (SBATCH_*),
+which overrides the file. Options come before FILE; words after FILE go to the script.
 The job is durable when its number is printed.`,
 		Example: `  cox submit train.sbatch
   cox submit train.yaml
@@ -66,16 +66,16 @@ The job is durable when its number is printed.`,
 	}
 	fl := cmd.Flags()
 	fl.SetInterspersed(false) // what follows FILE is the script's
-	fl.StringVar(&f.from, "from", "", "what FILE is: sbatch or native (default: found out)")
+	fl.StringVar(&f.from, "from", "", "form of FILE: sbatch or native (default: detected)")
 	fl.StringVar(&f.pool, "pool", "", "pool to run in (default: the file's, else the best one)")
 	fl.StringVar(&f.pods, "pods", "", "Kubernetes: one pod per node or per task (default: node)")
 	fl.BoolVarP(&f.wait, "wait", "W", false, "wait until the job has ended; exit with its code")
 	fl.BoolVarP(&f.follow, "follow", "f", false, "wait as --wait does, and print the job's output")
-	fl.BoolVar(&f.parsable, "parsable", false, "print the number alone")
-	fl.BoolVarP(&f.quiet, "quiet", "Q", false, "print errors alone")
-	fl.BoolVar(&f.testOnly, "test-only", false, "check it and say when it would start; keep nothing")
-	fl.BoolVar(&f.dry, "dry-run", false, "show what would be asked, without a server; with --pool, what the server would hand over there")
-	fl.BoolVar(&f.strict, "strict", false, "refuse what would only be warned of")
+	fl.BoolVar(&f.parsable, "parsable", false, "print only the number")
+	fl.BoolVarP(&f.quiet, "quiet", "Q", false, "print only errors")
+	fl.BoolVar(&f.testOnly, "test-only", false, "check the job and say when it would start; keep nothing")
+	fl.BoolVar(&f.dry, "dry-run", false, "show the job without a server; with --pool, what the server would send there")
+	fl.BoolVar(&f.strict, "strict", false, "treat warnings as errors")
 	fl.BoolVar(&f.upload, "upload", false, "send the working directory too, except what .coxignore names")
 	fl.BoolVar(&f.noProvenance, "no-provenance", false, "do not record files and git commit")
 	cli.OutputFormatFlag(cmd, &f.format, "format", "", cli.AsJSON, cli.AsYAML, cli.AsName)

@@ -12,8 +12,9 @@ func completionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish",
 		Short: "Print a script that completes commands, jobs, nodes and users",
-		Long: `Prints a completion script for a shell. Numbers of jobs come with their names and
-states, from the server; where none answers within a quarter of a second there are none.`,
+		Long: `Prints a completion script for a shell. It completes numbers of jobs, with their
+names and states, from the server; if the server does not answer within a quarter of
+a second, it completes none.`,
 		Example: `  source <(cox completion bash)
   cox completion bash > ~/.local/share/bash-completion/completions/cox
   cox completion zsh > "${fpath[1]}/_cox"

@@ -19,9 +19,9 @@ func installNamesCommand(a *cli.App, binary func() (string, error)) *cobra.Comma
 	cmd := &cobra.Command{
 		Use:   "install-names DIR",
 		Short: "Link sbatch, srun, squeue, scancel, sinfo, sacct, scontrol, sshare and sprio to cox",
-		Long: `Makes links with the names of Slurm's commands in a folder, so that scripts and habits
-go on working. They lead to cox-slurm, which make build puts beside cox. What is there and
-is not a link to it or to cox is never overwritten.`,
+		Long: `Makes links with the names of Slurm's commands in a folder, so that scripts and
+habits still work. The links lead to cox-slurm, which make build puts beside cox. A
+file, or a link to another program, is never overwritten.`,
 		Example: `  cox install-names ~/.local/cox/bin
   PATH=~/.local/cox/bin:$PATH sbatch train.sbatch`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -41,7 +41,7 @@ is not a link to it or to cox is never overwritten.`,
 			return installNames(a, args[0], target, force)
 		},
 	}
-	cmd.Flags().BoolVarP(&force, "force", "f", false, "replace links that lead elsewhere (never files)")
+	cmd.Flags().BoolVarP(&force, "force", "f", false, "replace links to other targets (never files)")
 	return cmd
 }
 

@@ -43,17 +43,17 @@ func simulateCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "simulate TRACE --cluster FILE [--policy FILE]…",
 		Short: "Run a recorded workload through the scheduling core on simulated time",
-		Long: `Runs a recorded workload through the scheduling core, the same code that decides
-live, on simulated time, and measures what came of it: use, waits, slowdown, fairness.
+		Long: `Runs a recorded workload through the scheduling core, the code that also decides in a
+server, on simulated time. It measures use, waits, slowdown and fairness.
 
 TRACE is in the Standard Workload Format (.swf) or one of the published CSV forms of
-GPU clusters (docs/explanation/simulate.md), compressed with gzip or not. --cluster describes the
-machines; without it a trace that says how many processors its machine had runs on
-that. --policy is the rules of a site (as for cox apply) and may be given several
-times: the results stand side by side, each named after its file. Without it jobs
-start first come, first served, with backfill behind the head of the queue.
+GPU clusters (docs/explanation/simulate.md), compressed with gzip or not. --cluster
+describes the machines; without it, a trace that gives its number of processors runs
+on that many. --policy is a file of rules (as for cox apply). Give it several times
+to compare the results, each named after its file. Without it, jobs start first
+come, first served, with backfill.
 
---html writes one page with plots that needs nothing else.
+--html writes one self-contained page with plots.
 --demo deadlock shows why gangs are placed whole.`,
 		Example: `  cox simulate kth.swf.gz
   cox simulate philly.csv.gz --cluster cluster.yaml --policy today.yaml --policy tomorrow.yaml --html report.html
@@ -74,11 +74,11 @@ start first come, first served, with backfill behind the head of the queue.
 	f := cmd.Flags()
 	f.StringVar(&o.demo, "demo", "", "a demonstration instead of a trace: deadlock")
 	f.StringVar(&o.cluster, "cluster", "", "file that describes the machines")
-	f.StringArrayVar(&o.policies, "policy", nil, "file with the rules of the site; several: side by side")
+	f.StringArrayVar(&o.policies, "policy", nil, "file of the site's rules; give several to compare them")
 	f.StringVar(&o.limits, "limits", string(study.Recorded), "time limits of jobs: recorded, rounded (run times, up to usual limits), exact (run times), none")
-	f.BoolVar(&o.strict, "strict", false, "nothing passes the head of the queue: no backfill")
-	f.IntVar(&o.first, "first", 0, "only so many jobs of the trace")
-	cli.DurationFlag(f, &o.cycle, "cycle", 0, "decide only so often, as Slurm's backfill does each 30s; 0: at each event")
+	f.BoolVar(&o.strict, "strict", false, "no job passes the first one: no backfill")
+	f.IntVar(&o.first, "first", 0, "only this many jobs of the trace")
+	cli.DurationFlag(f, &o.cycle, "cycle", 0, "time between decisions, such as 30s for Slurm's backfill; 0: at each event")
 	f.StringVar(&o.html, "html", "", "write a page with plots to this file")
 	cli.FormatFlag(cmd, &o.format, cli.AsJSON, cli.AsYAML)
 	return cmd
