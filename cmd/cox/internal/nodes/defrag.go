@@ -37,7 +37,7 @@ the jobs that are moving. docs/explanation/defrag.md says more.`,
 	cli.FormatFlag(cmd, &f, cli.AsJSON, cli.AsYAML)
 	cmd.AddCommand(&cobra.Command{
 		Use: "approve ID", Short: "Have jobs moved as proposed", Args: cobra.ExactArgs(1),
-		Long:    `Carries out the proposal that cox defrag shows: all of it, or nothing if it is
+		Long: `Carries out the proposal that cox defrag shows: all of it, or nothing if it is
 outdated. For administrators.`,
 		Example: "  cox defrag approve 17-3fa2c1",
 		RunE: a.WithServer(func(cmd *cobra.Command, c *client.Client, args []string) error {

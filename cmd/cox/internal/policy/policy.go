@@ -91,9 +91,9 @@ func policyHistoryCommand(a *cli.App) *cobra.Command {
 func policyCheckCommand(a *cli.App) *cobra.Command {
 	var write bool
 	cmd := &cobra.Command{
-		Use:     "check FILE",
-		Short:   "Read a file of rules and say what is wrong with it, without a server",
-		Long:    `Says whether a file can be applied. With --print it writes the file in its standard
+		Use:   "check FILE",
+		Short: "Read a file of rules and say what is wrong with it, without a server",
+		Long: `Says whether a file can be applied. With --print it writes the file in its standard
 form: without comments, in the order of docs/reference/queues.md.`,
 		Example: "  cox policy check queues.yaml\n  cox policy check --print queues.yaml",
 		Args: func(_ *cobra.Command, args []string) error {

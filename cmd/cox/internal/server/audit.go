@@ -18,7 +18,7 @@ func auditCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "List changes with who asked for them, when and from where",
-		Long:  `Lists changes of the server's state, oldest first, with who asked for them and
+		Long: `Lists changes of the server's state, oldest first, with who asked for them and
 from where. For administrators.`,
 		Example: `  cox audit
   cox audit --after 1200 --limit 0 -o json`,

@@ -150,7 +150,7 @@ func contextUseCommand(a *cli.App) *cobra.Command {
 	var none bool
 	cmd := &cobra.Command{
 		Use: "use NAME", Short: "Choose the server that commands ask",
-		Long:              `Makes a context the current one. With --none commands ask this machine's own
+		Long: `Makes a context the current one. With --none commands ask this machine's own
 server again.`,
 		Example:           "  cox context use lab\n  cox context use --none",
 		ValidArgsFunction: completeContexts(a),
