@@ -44,8 +44,8 @@ test: $(BIN)/.tools           ## everything that must pass before a commit lands
 quick: $(BIN)/.tools          ## vet and unit tests of the packages that changed and of those that import them
 	scripts/quick.sh
 
-build:                        ## bin/: cox, Slurm's names, what runs in pods, the live view, the GPU probe
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o bin/ ./cmd/cox ./cmd/cox-slurm ./cmd/cox-pod ./cmd/cox-top ./cmd/cox-gpuprobe
+build:                        ## bin/: cox, Slurm's names, what runs in pods, the live view, the GPU probe, the PMIx server
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o bin/ ./cmd/cox ./cmd/cox-slurm ./cmd/cox-pod ./cmd/cox-top ./cmd/cox-gpuprobe ./cmd/cox-pmix
 
 # VERSION=v1.2.3 outranks the commit's tag, SOURCE_DATE_EPOCH its time.
 release:                      ## dist/: archives for Linux and macOS, Debian packages, images, Helm chart, SBOM, licences of third parties, checksums

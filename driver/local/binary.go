@@ -10,6 +10,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/coxswain-sched/coxswain/agent/step/pmix"
 )
 
 // applets are the names under which every job finds the binary in its PATH.
@@ -35,6 +37,9 @@ func (e *Engine) linkBinaries() error {
 	if err := placeFile(source, e.coxPath()); err != nil {
 		return fmt.Errorf("place the binary: %w", err)
 	}
+	if err := e.linkPMIxHelper(source); err != nil {
+		return fmt.Errorf("place %s: %w", pmix.HelperName, err)
+	}
 	for _, name := range append(slices.Clone(applets), e.cfg.Names...) {
 		err := os.Symlink("cox", filepath.Join(bin, name))
 		if err != nil && !errors.Is(err, fs.ErrExist) {
@@ -42,6 +47,24 @@ func (e *Engine) linkBinaries() error {
 		}
 	}
 	return nil
+}
+
+// linkPMIxHelper makes the PMIx server of this installation a file beside the binary, where
+// the nodes of jobs look for it. Without one, steps say what is missing when they need it.
+func (e *Engine) linkPMIxHelper(binary string) error {
+	name := filepath.Join(e.binDir(), pmix.HelperName)
+	if real, err := filepath.EvalSymlinks(binary); err == nil {
+		binary = real
+	}
+	helper, err := pmix.FindHelper(binary)
+	if err != nil {
+		err := os.Remove(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	return placeFile(helper, name)
 }
 
 // placeFile makes name the same file as source, or a copy of it, in one step.

@@ -24,7 +24,7 @@ var Targets = []Target{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64
 // programs are what a target gets: the server runs on Linux alone, macOS gets the client.
 func (t Target) programs() []string {
 	if t.OS == "linux" {
-		return []string{"cox", "cox-gpuprobe", "cox-pod", "cox-slurm", "cox-top"}
+		return []string{"cox", "cox-gpuprobe", "cox-pmix", "cox-pod", "cox-slurm", "cox-top"}
 	}
 	return []string{"cox", "cox-top"}
 }

@@ -19,7 +19,7 @@ func packDebian(s Source, arch string, programs, texts []Entry) ([]byte, error) 
 			{"Version", s.Version.Debian()},
 			{"Architecture", arch},
 			{"Maintainer", "Coxswain maintainers <maintainers@coxswain.sh>"},
-			{"Depends", "init-system-helpers, libc6"}, // cox-gpuprobe loads NVML, so it needs a C library
+			{"Depends", "init-system-helpers, libc6"}, // cox-gpuprobe and cox-pmix load C libraries
 			{"Section", "admin"},
 			{"Priority", "optional"},
 			{"Homepage", "https://" + project},

@@ -186,7 +186,7 @@ func TestArchive(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		"bin/cox", "bin/cox-gpuprobe", "bin/cox-pod", "bin/cox-slurm", "bin/cox-top", "share/doc/coxswain/LICENSE",
+		"bin/cox", "bin/cox-gpuprobe", "bin/cox-pmix", "bin/cox-pod", "bin/cox-slurm", "bin/cox-top", "share/doc/coxswain/LICENSE",
 		"share/doc/coxswain/THIRD_PARTY_NOTICES.txt", "share/doc/coxswain/docs/reference/configuration.md", "share/doc/coxswain/examples/train.sbatch",
 		"share/bash-completion/completions/cox", "share/zsh/site-functions/_cox", "share/fish/vendor_completions.d/cox.fish",
 	} {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/agent/deviceenv"
 	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/agent/step/pmix"
 	"github.com/coxswain-sched/coxswain/agent/step/wire"
 )
 
@@ -294,12 +295,12 @@ func memoryLimits(vars deviceenv.Vars, devices []step.AllocDevice) {
 
 // isStale reports whether a variable of an outer job must not be seen in this one.
 func isStale(name string) bool {
-	return strings.HasPrefix(name, "PMI_") || variableKinds()[name] != 0 || strings.Contains(name, "_HET_GROUP_")
+	return strings.HasPrefix(name, "PMI_") || pmix.OfServer(name) || variableKinds()[name] != 0 || strings.Contains(name, "_HET_GROUP_")
 }
 
 // setPerTask reports whether a variable is set for each task anew or not at all.
 func setPerTask(name string) bool {
-	return strings.HasPrefix(name, "PMI_") || variableKinds()[name] == inTask
+	return strings.HasPrefix(name, "PMI_") || pmix.OfServer(name) || variableKinds()[name] == inTask
 }
 
 // variableKinds is where each variable of the table belongs.

@@ -19,6 +19,7 @@ type nodeStep struct {
 	node  *Node
 	link  *wire.Link
 	prep  wire.Preparation
+	pmix  *pmixServer         // nil: not offered; set under mu
 	tasks []*task             // grows under mu while they are started, then no more
 	files map[string]*os.File // output files that tasks of this node share, by name
 
@@ -104,6 +105,9 @@ func (n *Node) enterStep(s *nodeStep) error {
 // After an error the tasks that were started are still there.
 func (s *nodeStep) holdTasks() (pids map[int]int, err error) {
 	info := &s.prep.Info
+	if err := s.openPMIx(); err != nil {
+		return nil, err
+	}
 	for index, part := range info.Parts {
 		if part.Node != s.node.cfg.Node {
 			continue
@@ -168,6 +172,8 @@ func (s *nodeStep) followSrun() {
 			s.killTasks(f.Number != 0)
 		case wire.MsgPMI:
 			s.answerPMI(f)
+		case wire.MsgPMIx:
+			s.takePMIx(f)
 		}
 	}
 }
@@ -263,6 +269,9 @@ func (s *nodeStep) awaitTasks(held bool) {
 		all.Go(func() { s.awaitTask(t) })
 	}
 	all.Wait()
+	if s.pmix != nil {
+		s.pmix.close()
+	}
 	s.killLeftovers()
 	for _, t := range s.tasks {
 		t.awaitOutput(drainAtEnd)

@@ -62,6 +62,9 @@ func (s *nodeStep) startTask(part, local int) (*task, error) {
 		Umask: s.prep.Umask, Limits: s.prep.Limits, Errno: true,
 		Step: info.Step, Rank: rank, Local: local,
 	}
+	if s.pmix != nil {
+		h.Env = s.pmix.addTo(h.Env, rank)
+	}
 	given, err := t.openStreams(h, prog, part, local)
 	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
 		err = fmt.Errorf("task %d cannot be started: no file descriptor is left on this node: %w; run fewer tasks on it, or raise the server's limit of open files", rank, err)

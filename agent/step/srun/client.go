@@ -1,7 +1,6 @@
 package srun
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/agent/step/pmix"
 	"github.com/coxswain-sched/coxswain/agent/step/wire"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -23,7 +23,10 @@ type client struct {
 	nodes []*remote
 	print *outputPrinter
 	pmi   *pmiServer
-	ends  chan taskEnd
+
+	exchange *pmix.Exchange
+
+	ends chan taskEnd
 
 	began   time.Time
 	exits   exitSummary
@@ -43,6 +46,8 @@ type remote struct {
 	ended  int          // tasks
 	early  []wire.Frame // what came before all tasks were held: complaints of tasks
 	window *stdinWindow
+	pmix   *pmix.Sender // to its PMIx server
+	joiner pmix.Joiner  // of what that says
 }
 
 // taskEnd is something that a node says about the end of tasks.
@@ -173,6 +178,7 @@ func (c *client) holdTasks() error {
 		c.nodes[i].ranks = append(c.nodes[i].ranks, p.Ranks...)
 	}
 	c.pmi = newPMIServer(&c.info, c.answerPMI, c.abortPMI)
+	c.exchange = c.newExchange()
 	body := wire.MustJSON(prep)
 	failed := make(chan error, len(c.nodes))
 	for _, r := range c.nodes {
@@ -182,7 +188,7 @@ func (c *client) holdTasks() error {
 	for range c.nodes {
 		errs = append(errs, <-failed)
 	}
-	return errors.Join(errs...)
+	return joinNodeErrors(errs)
 }
 
 // prepareNode makes a node hold its tasks.
@@ -191,7 +197,7 @@ func (r *remote) prepareNode(a *step.Alloc, body []byte) error {
 	if err != nil {
 		return fmt.Errorf("%s: its supervisor does not answer: %w", r.name, err)
 	}
-	r.link = l
+	r.link, r.pmix = l, &pmix.Sender{Link: l}
 	if err := l.Send(wire.Frame{Kind: wire.MsgPrepare, Body: body}); err != nil {
 		return fmt.Errorf("%s: %w", r.name, err)
 	}
@@ -237,6 +243,8 @@ func (c *client) handleFrame(r *remote, f wire.Frame) {
 		r.window.giveRoom(f.Number)
 	case wire.MsgPMI:
 		c.pmi.handleCommand(f.Rank, string(f.Body))
+	case wire.MsgPMIx:
+		c.handlePMIx(r, f)
 	case wire.MsgNotice:
 		c.print.err.write(f.Body)
 	case wire.MsgTrouble:
@@ -347,7 +355,11 @@ func (c *client) countExit(e job.ExitCode) {
 
 // taskAborted ends the step for a task that asked for it, by MPI_Abort.
 func (c *client) taskAborted(e taskEnd) {
-	c.sayLine("error: task %d aborts the step with code %d %s", e.rank, e.how.Exit.Status, e.how.Text)
+	if e.rank < 0 { // not a task: a node
+		c.sayLine("error: %s", e.how.Text)
+	} else {
+		c.sayLine("error: task %d aborts the step with code %d %s", e.rank, e.how.Exit.Status, e.how.Text)
+	}
 	c.countExit(job.ExitCode{Status: max(e.how.Exit.Status, exitError)})
 	c.terminateStep(engine.OnRequest)
 }

@@ -127,7 +127,7 @@ Outside of a job srun makes an allocation first: [srun-outside.md](srun-outside.
   failed do not count (Slurm answers 143 there, and hides the cause). A program that cannot be executed: 2 or 13, the errno.
 - A step's processes end with it, also those left in the background. When srun is killed, its tasks end; the next step begins after that.
 - ` + "`--label`, `-o`, `-e`, `-i`" + ` with % patterns, a task's number or ` + "`none`" + `, as Slurm has them. Standard input goes to all tasks.
-- MPICH and Intel MPI programs start under srun by PMI-1 (` + "`--mpi=none`" + ` offers none); Open MPI's by its own mpirun inside the job, which uses srun.
+- Programs of MPICH, Intel MPI and Open MPI start under srun: [mpi.md](mpi.md).
 - ` + "`srun a : b`" + ` runs several programs as one step, ` + "`--het-group`" + ` chooses components of a heterogeneous job, ` + "`--multi-prog`" + ` reads a file.
 - An interrupt must come twice within a second to reach the tasks; a third one, or SIGTERM, ends the step.
 - Limits (` + "`ulimit`" + `) of srun hold for its tasks, but for the number of open files, which is the supervisor's.

@@ -31,6 +31,9 @@ func TestMain(m *testing.M) {
 		os.Exit(barrier.Main(os.Args[2:]))
 	}
 	code := m.Run()
+	if helperDir != "" {
+		_ = os.RemoveAll(helperDir)
+	}
 	if err := goleak.Find(); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1

@@ -81,7 +81,10 @@ func completePlan(a *step.Alloc, parsed []*options, environ []string) (*plan, er
 	syscall.Umask(p.prep.Umask)
 	p.prep.Limits = ownLimits()
 	p.prep.Srun = p.stepOrigin(getenv)
-	p.prep.PMI = first.mpi != "none"
+	if err := p.chooseMPI(); err != nil {
+		return nil, err
+	}
+	p.findNeed()
 	return p, nil
 }
 

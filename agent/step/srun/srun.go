@@ -41,7 +41,7 @@ func Main(args []string, stdio step.Stdio) int {
 		fmt.Fprintln(stdio.Out, "srun of coxswain, as slurm 24.11")
 		return 0
 	case first.mpi == "list":
-		fmt.Fprint(stdio.Out, mpiTypes)
+		fmt.Fprint(stdio.Out, mpiTypes())
 		return 0
 	}
 	a, err := step.LoadOwn(first.job)
@@ -51,9 +51,6 @@ func Main(args []string, stdio step.Stdio) int {
 	code, _ := runParsed(&Invocation{Alloc: a, Environ: os.Environ(), Stdio: stdio}, parsed)
 	return code
 }
-
-// mpiTypes is the text of --mpi=list.
-const mpiTypes = "MPI plugin types are...\n\tnone\n\tpmi1\n"
 
 // Invocation is srun with an allocation that is known.
 type Invocation struct {
@@ -125,12 +122,8 @@ func (p *plan) printWarnings(w io.Writer, parsed []*options) {
 			say("--%s has no effect here: %s", u.Name(), u.StepWhy)
 		}
 	}
-	switch mpi := p.first.mpi; mpi {
-	case "", "none", "pmi1", "openmpi":
-	case "pmi2":
-		say("--mpi=%s: programs are offered PMI-1, which PMI-2 programs of MPICH also speak", mpi)
-	default:
-		say("--mpi=%s is not built; programs are offered PMI-1 (MPICH, Intel MPI); Open MPI starts with mpirun inside the job", mpi)
+	if p.first.mpi == "pmi2" {
+		say("--mpi=pmi2: programs are offered PMI-1, which PMI-2 programs of MPICH also speak")
 	}
 }
 

@@ -50,6 +50,7 @@ const (
 	MsgTrouble                   // body: something that the user should know; the step goes on
 	MsgPMI                       // rank, body: a line of the process management interface, in both directions
 	MsgNotice                    // body: a line for standard error, as it is
+	MsgPMIx                      // body: a part of a message of package pmix; number 1: more of it follows; in both directions
 )
 
 // InputWindow is how much input may be on its way to one node.

@@ -28,8 +28,21 @@ type Preparation struct {
 	Umask    int              `json:"umask"`
 	Limits   []barrier.Rlimit `json:"limits,omitempty"`
 	Srun     Origin           `json:"srun"`
-	PMI      bool             `json:"pmi,omitempty"` // give every task a PMI-1 connection
+	PMI      bool             `json:"pmi,omitempty"` // give every task a connection for PMI-1 and PMI-2
+
+	PMIx        PMIx `json:"pmix,omitempty"`
+	PMIxVersion int  `json:"pmix_version,omitempty"` // of libpmix, that was asked for; 0: any
 }
+
+// PMIx says whether a node has a PMIx server for the tasks.
+type PMIx string
+
+// The ways.
+const (
+	PMIxNone    PMIx = ""       // none
+	PMIxOffered PMIx = "offer"  // from the first program that connects
+	PMIxNeeded  PMIx = "needed" // before any task begins, or the step is refused
+)
 
 // Program is what the tasks of one component run.
 type Program struct {

@@ -1,0 +1,44 @@
+package pmix
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// VersionWord is the argument with which the helper prints the version of its library.
+const VersionWord = "version"
+
+// HelperVariable names another helper than the one beside the binary.
+const HelperVariable = "COX_PMIX_HELPER"
+
+// FindHelper finds the helper. Self is the binary that it lies beside.
+func FindHelper(self string) (string, error) {
+	if name := os.Getenv(HelperVariable); name != "" {
+		return name, nil
+	}
+	beside := filepath.Join(filepath.Dir(self), HelperName)
+	if _, err := os.Stat(beside); err == nil {
+		return beside, nil
+	}
+	if name, err := exec.LookPath(HelperName); err == nil {
+		return name, nil
+	}
+	return "", fmt.Errorf("the program speaks PMIx, as Open MPI does, and %s is not installed beside cox; install it, or start the program with mpirun inside the job", HelperName)
+}
+
+// LibraryVersion is the version of this machine's libpmix, such as "4.2.2", or "" if PMIx
+// cannot be served here. Self is as in FindHelper.
+func LibraryVersion(self string) string {
+	helper, err := FindHelper(self)
+	if err != nil {
+		return ""
+	}
+	out, err := exec.Command(helper, VersionWord).Output()
+	if err != nil {
+		return ""
+	}
+	return string(bytes.TrimSpace(out))
+}
