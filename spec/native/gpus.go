@@ -13,7 +13,7 @@ import (
 var gpuFields = []field[resource.DeviceRequest]{
 	{name: "type", form: aText, doc: "type, such as h100", set: func(p *parser, r *resource.DeviceRequest, v value) { r.Type, _ = p.parseLine(v) }},
 	{name: "count", form: aCount, doc: "how many (1 if not given)", set: func(p *parser, r *resource.DeviceRequest, v value) { r.Count = p.parseCount(v) }},
-	{name: "memory", form: aSize, doc: "memory that each must have", also: []string{"vram"}, set: func(p *parser, r *resource.DeviceRequest, v value) { r.Memory = p.parseSize(v) }},
+	{name: "memory", form: aSize, doc: "memory that each GPU must have", also: []string{"vram"}, set: func(p *parser, r *resource.DeviceRequest, v value) { r.Memory = p.parseSize(v) }},
 	{name: "profile", form: aText, doc: "partition of a GPU, such as 1g.10gb", also: []string{"mig"}, set: func(p *parser, r *resource.DeviceRequest, v value) { r.Profile, _ = p.parseLine(v) }},
 	{name: "share", form: aShare, doc: "part of one GPU each, in thousandths or as an amount of its memory ([sharing.md](../explanation/sharing.md)); isolates nothing by itself", also: []string{"fraction", "gpu_memory", "gpumem", "gpu_fraction"}, set: setShare},
 	{name: "kind", form: aText, doc: "kind of device; gpu if not given", set: func(p *parser, r *resource.DeviceRequest, v value) { r.Kind, _ = p.parseLine(v) }},

@@ -59,7 +59,7 @@ var groupFields = []field[groupDraft]{
 	{name: "gpus_per_node", form: aGPUs, doc: "GPUs of each node", sbatch: "gpus-per-node", also: []string{"gres"}, set: setGPUs(perNode)},
 	{name: "gpus_per_task", form: aGPUs, doc: "GPUs of each task", sbatch: "gpus-per-task", set: setGPUs(perTask)},
 	{name: "gpu_types", form: aList, doc: "types that its GPUs may have, all of one: the first that can be had, in this order", also: []string{"gpu_type", "accelerator_types"}, set: setGPUTypes},
-	{name: "gpu_types_for", form: aPatience, doc: "so long each type is insisted on before the next one will do as well. Without it: not at all", set: func(p *parser, g *groupDraft, v value) { g.group.Wishes.GPUsFor = p.parsePatience(v) }},
+	{name: "gpu_types_for", form: aPatience, doc: "how long the job waits for each type before it also accepts the next one; not at all if not given", set: func(p *parser, g *groupDraft, v value) { g.group.Wishes.GPUsFor = p.parsePatience(v) }},
 	{name: "cpus", form: aCPUs, doc: "CPUs of each task (1 if not given)", sbatch: "cpus-per-task", also: []string{"cpu", "cores", "num_cpus", "ncpus"}, set: setCPUs},
 	{name: "cpus_per_gpu", form: aCPUs, doc: "CPUs with each GPU, instead of cpus", sbatch: "cpus-per-gpu", set: func(p *parser, g *groupDraft, v value) {
 		g.claim[perGPU].need.CPU = p.parseCPUs(v)
@@ -73,10 +73,10 @@ var groupFields = []field[groupDraft]{
 		g.claim[perNode].need.Disk = p.parseSize(v)
 		g.claim[perNode].setAmount("disk", v)
 	}},
-	{name: "per_node", form: form{text: "{amounts}", schema: objectSchema(amountFields)}, doc: "what is claimed on each node, in full", set: setAmounts(perNode)},
-	{name: "per_task", form: form{text: "{amounts}", schema: objectSchema(amountFields)}, doc: "what is claimed with each task, in full", set: setAmounts(perTask)},
-	{name: "per_gpu", form: form{text: "{amounts}", schema: objectSchema(amountFields[:len(amountFields)-1])}, doc: "what is claimed with each GPU, in full", set: setAmounts(perGPU)},
-	{name: "total", form: form{text: "{amounts}", schema: objectSchema(amountFields)}, doc: "what is collected over all nodes, in full", set: setAmounts(total)},
+	{name: "per_node", form: form{text: "{amounts}", schema: objectSchema(amountFields)}, doc: "amounts for each node", set: setAmounts(perNode)},
+	{name: "per_task", form: form{text: "{amounts}", schema: objectSchema(amountFields)}, doc: "amounts for each task", set: setAmounts(perTask)},
+	{name: "per_gpu", form: form{text: "{amounts}", schema: objectSchema(amountFields[:len(amountFields)-1])}, doc: "amounts for each GPU", set: setAmounts(perGPU)},
+	{name: "total", form: form{text: "{amounts}", schema: objectSchema(amountFields)}, doc: "amounts over all nodes together", set: setAmounts(total)},
 	{name: "exclusive", form: aBool, doc: "whole nodes", sbatch: "exclusive", set: groupFlag(func(g *job.TaskGroup) *bool { return &g.Exclusive })},
 	{name: "overcommit", form: aBool, doc: "one CPU a node, however many tasks", sbatch: "overcommit", set: groupFlag(func(g *job.TaskGroup) *bool { return &g.Overcommit })},
 	{name: "constraint", form: form{text: "a, a&b, a|b, [a|b] in quotes", schema: scalarSchema}, doc: "features that the nodes must have", sbatch: "constraint", also: []string{"features", "node_selector"}, set: setConstraint},
@@ -84,9 +84,9 @@ var groupFields = []field[groupDraft]{
 	{name: "exclude", form: aList, doc: "nodes that must not", sbatch: "exclude", set: func(p *parser, g *groupDraft, v value) { g.group.Exclude = p.parseHosts(v) }},
 	{name: "contiguous", form: aBool, doc: "nodes that follow each other", sbatch: "contiguous", set: groupFlag(func(g *job.TaskGroup) *bool { return &g.Contiguous })},
 	{name: "within", form: aLevel, doc: "one domain of this level of the topology has all of its nodes", also: []string{"topology"}, set: func(p *parser, g *groupDraft, v value) { g.group.Within = p.parseLevel(v) }},
-	{name: "within_for", form: aPatience, doc: "within is insisted on for so long, then other nodes will do; 0s: only if it can be had at once. Without it: always", set: func(p *parser, g *groupDraft, v value) { g.withinFor = p.parsePatience(v) }},
+	{name: "within_for", form: aPatience, doc: "how long the job waits for within before it accepts other nodes; 0s: only if possible at once; always if not given", set: func(p *parser, g *groupDraft, v value) { g.withinFor = p.parsePatience(v) }},
 	{name: "switches", form: aCount, doc: "at most so many leaves have its nodes", sbatch: "switches", also: []string{"max_leaves"}, set: func(p *parser, g *groupDraft, v value) { g.group.Switches = p.parseCount(v) }},
-	{name: "switches_for", form: form{text: "10m, 0s, site", schema: patternSchema(`^(0s|site|[0-9].*)$`)}, doc: "switches is insisted on for so long, at most as long as the site allows (site), then any number will do. Without it: always", set: setSwitchesFor},
+	{name: "switches_for", form: form{text: "10m, 0s, site", schema: patternSchema(`^(0s|site|[0-9].*)$`)}, doc: "how long the job waits for switches before it accepts any number, at most as long as the site allows (site); always if not given", set: setSwitchesFor},
 	{name: "spread", form: aBool, doc: "over as many leaves as can be, instead of few", sbatch: "spread-job", set: groupFlag(func(g *job.TaskGroup) *bool { return &g.Spread })},
 	{name: "few_nodes", form: aBool, doc: "of a range of nodes the smallest number that will do, instead of the largest", sbatch: "use-min-nodes", set: groupFlag(func(g *job.TaskGroup) *bool { return &g.FewNodes })},
 	{name: "segment", form: aCount, doc: "its nodes come in so many of one leaf each", sbatch: "segment", set: func(p *parser, g *groupDraft, v value) { g.group.Segment = p.parseCount(v) }},
@@ -106,7 +106,7 @@ var amountFields = []field[amounts]{
 	{name: "cpus", form: aCPUs, doc: "CPUs", also: []string{"cpu"}, set: func(p *parser, a *amounts, v value) { a.need.CPU = p.parseCPUs(v); a.setAmount("cpus", v) }},
 	{name: "memory", form: aSize, doc: "memory", also: []string{"mem"}, set: func(p *parser, a *amounts, v value) { a.need.Memory = p.parseSize(v); a.setAmount("memory", v) }},
 	{name: "disk", form: aSize, doc: "scratch space", also: []string{"tmp"}, set: func(p *parser, a *amounts, v value) { a.need.Disk = p.parseSize(v); a.setAmount("disk", v) }},
-	{name: "resources", form: form{text: "{NAME: number, …}", schema: func() schema { return schema{"type": "object", "additionalProperties": anAmount.schema()} }}, doc: "amounts of what only its name describes, such as gres/fpga", also: []string{"named", "gres"}, set: setNamed},
+	{name: "resources", form: form{text: "{NAME: number, …}", schema: func() schema { return schema{"type": "object", "additionalProperties": anAmount.schema()} }}, doc: "amounts of other resources by name, such as gres/fpga", also: []string{"named", "gres"}, set: setNamed},
 	{name: "gpus", form: aGPUs, doc: "GPUs", also: []string{"gpu", "devices"}, set: func(p *parser, a *amounts, v value) { a.need.Devices = p.parseGPUs(v); a.setAmount("gpus", v) }},
 }
 

@@ -14,11 +14,11 @@ import (
 const defaultBackoff = 10 * time.Second
 
 var retryFields = []field[job.Retries]{
-	{name: "count", form: aNumber(1, job.MaxRetries), doc: "how often it runs again, at most", also: []string{"max", "limit", "attempts", "max_retries"}, set: func(p *parser, r *job.Retries, v value) {
+	{name: "count", form: aNumber(1, job.MaxRetries), doc: "most times that it runs again", also: []string{"max", "limit", "attempts", "max_retries"}, set: func(p *parser, r *job.Retries, v value) {
 		r.Count = int(p.parseNumber(v, 1, job.MaxRetries))
 	}},
 	{name: "backoff", form: form{text: "10s, 5m, 0s", schema: aPatience.schema}, doc: "pause before the first retry; doubles with each one up to 10 minutes, or stays as it is if it is longer; 10s if not given", also: []string{"delay", "interval", "pause"}, set: setBackoff},
-	{name: "on", form: form{text: "[exit codes 1 to 255, error, oom, node, timeout]", schema: retryOnSchema}, doc: "after what: these exit codes (128 + signal for a signal), any exit code but 0, out of memory, a lost node, the time limit; error if not given", also: []string{"when", "exit_codes", "codes", "on_events", "causes"}, set: setRetryOn},
+	{name: "on", form: form{text: "[exit codes 1 to 255, error, oom, node, timeout]", schema: retryOnSchema}, doc: "causes: these exit codes (128 + signal for a signal), any exit code but 0, out of memory, a lost node, the time limit; error if not given", also: []string{"when", "exit_codes", "codes", "on_events", "causes"}, set: setRetryOn},
 }
 
 // aRetry is the form of retries.

@@ -200,8 +200,11 @@ func TestDocSchema(t *testing.T) {
 	golden(t, "../../docs/reference/native.schema.json", string(Schema()))
 }
 
-// TestDocTable keeps docs/reference/native.md what the tables of fields say.
-func TestDocTable(t *testing.T) { golden(t, "../../docs/reference/native.md", document(t)) }
+// TestDocTable keeps docs/reference/native.md and native-long-forms.md what the tables of fields say.
+func TestDocTable(t *testing.T) {
+	golden(t, "../../docs/reference/native.md", document(t))
+	golden(t, "../../docs/reference/native-long-forms.md", documentLongForms())
+}
 
 func document(t *testing.T) string {
 	t.Helper()
@@ -213,39 +216,54 @@ func document(t *testing.T) string {
 		return "```yaml\n" + string(data) + "```\n"
 	}
 	var b strings.Builder
-	b.WriteString("# Jobs in YAML\n\nMade from the tables of fields in spec/native by `make docs`. [native.schema.json](native.schema.json) is the same for editors:\n" +
-		"put `# yaml-language-server: $schema=native.schema.json` on the first line.\n\n" + "```yaml\nname: train\ngpus: 2\ntime: 4h\ncommand: torchrun --nproc-per-node 2 train.py\n```\n" + `
-` + "`command`" + ` runs in every task of the job; ` + "`script`" + ` runs once, on the first node, and starts tasks by srun, as a batch script does.
-One of them is needed, everything else has a default. ` + "`cox convert FILE --to native`" + ` writes this form of an sbatch script, ` + "`--to sbatch`" + `
-the other way; what has no counterpart is said. Options of sbatch before the file (cox submit -N 4 job.yaml) replace the fields that
-say the same; an option without such a field is refused by name.
+	b.WriteString("# Jobs in YAML\n\n```yaml\nname: train\ngpus: 2\ntime: 4h\ncommand: torchrun --nproc-per-node 2 train.py\n```\n" + `
+` + "`command`" + ` runs in every task of the job. ` + "`script`" + ` runs once, on the first node, and starts tasks with srun, as a batch script does.
+One of the two is required; every other field has a default.
 
-The form is strict: unknown fields, fields given twice, numbers in quotes and sizes without a unit are errors with line and
-column. Text needs no quotes unless it holds a colon and a blank, begins with a special character, or is empty. Anchors,
-aliases, merge keys, tags and several documents in a file are not read. A file has at most 1 MiB.
+- ` + "`cox convert FILE --to native`" + ` writes this form of an sbatch script, ` + "`--to sbatch`" + ` converts back. Both report what has no
+  counterpart.
+- Options of sbatch before the file (` + "`cox submit -N 4 job.yaml`" + `) replace the field that sets the same. An option without such a
+  field is refused by name.
+- Unknown fields, fields given twice, numbers in quotes and sizes without a unit are errors with line and column.
+- Text needs no quotes unless it contains a colon and a blank, begins with a special character, or is empty. Anchors, aliases,
+  merge keys, tags and several documents in a file are not read. A file has at most 1 MiB.
+- A size ends in K, M, G or T (powers of 1024). A time ends in d, h, m or s, or has one of Slurm's forms with colons.
+- [native.schema.json](native.schema.json) is for editors: put ` + "`# yaml-language-server: $schema=native.schema.json`" + ` on the first line.
 
-Units: a size ends in K, M, G or T (powers of 1024); a time in d, h, m or s, or it has one of Slurm's forms with colons.
+` + "`make docs`" + ` makes this page from the tables of fields in spec/native. [native-long-forms.md](native-long-forms.md) has the fields in braces:
+amounts, GPUs, array, retries, mail, kubernetes.
 
 ## Fields of the job
 
 `)
 	table(&b, jobFields)
-	b.WriteString("\n## Fields of a group\n\nThey stand at the top for a job with one group of tasks, or in each entry of `groups`.\n\n")
+	b.WriteString("\n## Fields of a group\n\nA job with one group of tasks has these fields at the top; a job with several has them in each entry of `groups`.\n\n")
 	table(&b, groupFields)
-	b.WriteString("\nWhat a group takes from a node is per_node, and per_task for each task there, and per_gpu for each GPU there; total is\ncollected over all nodes. The flat fields are short for one of these. gpus, gpus_per_node and gpus_per_task exclude each\nother, as do the four of memory, and cpus and cpus_per_gpu.\n")
-	b.WriteString("\n### Amounts: per_node, per_task, per_gpu, total\n\n")
+	b.WriteString(`
+A group takes from a node per_node, per_task for each task there, and per_gpu for each GPU there. total is the sum over all
+nodes. The short fields stand for one of these. gpus, gpus_per_node and gpus_per_task exclude each other, as do the four fields
+of memory, and cpus and cpus_per_gpu.
+`)
+	b.WriteString("\n## Several groups\n\nDifferent tasks that start together or not at all:\n\n" + example("het.yaml"))
+	return b.String()
+}
+
+func documentLongForms() string {
+	var b strings.Builder
+	b.WriteString("# Long forms in YAML jobs\n\nFields of [jobs in YAML](native.md) that have fields of their own. `make docs` makes this page from the tables in spec/native.\n\n" +
+		"```yaml\ngpus: {type: h100, count: 2, memory: 80G}\nretries: {count: 3, backoff: 1m, on: [75, oom, node]}\nmail: {types: [end, fail], to: anna@example.org}\n```\n")
+	b.WriteString("\n## Amounts: per_node, per_task, per_gpu, total\n\n")
 	table(&b, amountFields)
-	b.WriteString("\n### The long form of GPUs\n\n")
+	b.WriteString("\n## GPUs\n\n")
 	table(&b, gpuFields)
-	b.WriteString("\n### The long form of array, retries and mail\n\n")
+	b.WriteString("\n## array\n\n")
 	table(&b, arrayFields)
-	b.WriteByte('\n')
+	b.WriteString("\n## retries\n\n")
 	table(&b, retryFields)
-	b.WriteByte('\n')
+	b.WriteString("\n## mail\n\n")
 	table(&b, mailFields)
-	b.WriteString("\n### kubernetes\n\nWhat a pool lets jobs ask, its setting `allow` says ([kubernetes-pods.md](../explanation/kubernetes-pods.md#pods)); `shm` and `node_selector` may always be asked.\n\n")
+	b.WriteString("\n## kubernetes\n\nThe pool's setting `allow` lists the fields that jobs may set ([kubernetes-pods.md](../explanation/kubernetes-pods.md#pods)); `shm` and `node_selector` are always allowed.\n\n")
 	table(&b, podFields)
-	b.WriteString("\n## Several groups\n\nUnlike tasks that start together or not at all:\n\n" + example("het.yaml"))
 	return b.String()
 }
 
