@@ -26,6 +26,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/rusage"
 )
 
 // Ref names one attempt of one allocation. Neither number is ever used again.
@@ -176,6 +177,8 @@ type Report struct {
 	Saved *Saved `json:"saved,omitempty"`
 	// Suspended says that every process of it is held; see Suspender.
 	Suspended bool `json:"suspended,omitempty"`
+	// Used is what the attempt used, once it has ended; nil: nobody measured it. See UsageSampler.
+	Used *rusage.Record `json:"used,omitempty"`
 }
 
 // NodeReport is an attempt's state on one node.
@@ -203,10 +206,16 @@ type TaskReport struct {
 	Exit    job.ExitCode `json:"exit"`
 	Cause   Cause        `json:"cause,omitempty"`
 	Log     string       `json:"log,omitempty"` // absolute name of the rank's own output copy
+	// Name is the step's, as srun has it: --job-name, or the program; empty: not known.
+	Name string `json:"name,omitempty"`
 }
 
-// BatchStep is TaskReport.Step of the batch script itself.
-const BatchStep = -1
+// BatchStep is TaskReport.Step of the batch script itself. ExternStep is the step under which the
+// use of commands beside the tasks (Execer) is counted; it has no tasks of its own.
+const (
+	BatchStep  = -1
+	ExternStep = -2
+)
 
 // Stop says how an attempt is to end: Signal at once (0: SIGTERM), SIGKILL after
 // Grace. Grace 0 kills at once.
@@ -301,6 +310,13 @@ type Relimiter interface {
 	// launch did; 0: none. One that has passed ends the attempt at once. It is no error for an
 	// attempt that has ended, and repeating it does no harm. fault.Unavailable: not sure yet.
 	Relimit(ctx context.Context, ref Ref, limit time.Duration) error
+}
+
+// UsageSampler is an optional ability: what a running attempt has used so far.
+type UsageSampler interface {
+	// Usage measures it, or returns what was measured a few seconds ago; nil: nothing is known. Of
+	// an attempt that does not run it is fault.Conflict.
+	Usage(ctx context.Context, ref Ref) (*rusage.Record, error)
 }
 
 // SuspendHolds is an optional ability of a Suspender: what a suspended attempt was given stays taken.

@@ -21,6 +21,7 @@ const (
 	OpResume  Op = "resume"  // let them go on
 	OpLimit   Op = "limit"   // the time limit is Limit from now on, counted from the start
 	OpPing    Op = "ping"    // answer with the state
+	OpUsage   Op = "usage"   // answer with a record of KindUsage, on this connection alone
 )
 
 // Command is what the engine, or another node's supervisor of the same attempt,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/rusage"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
 
@@ -31,6 +32,7 @@ const (
 	KindGone   Kind = "gone"   // nothing of it lives on the node, proved
 	KindLimit  Kind = "limit"  // the time limit was changed: Limit
 	KindState  Kind = "state"  // State replaces everything before
+	KindUsage  Kind = "usage"  // an answer to OpUsage, never journaled: Used
 )
 
 // Record is one change of a node's part of an attempt, as a supervisor journals
@@ -52,6 +54,7 @@ type Record struct {
 	OOMKills int           `json:"oom_kills,omitempty"`
 	State    *State        `json:"state,omitempty"`
 	Saved    *engine.Saved `json:"saved,omitempty"`
+	Used     *Usage        `json:"used,omitempty"` // of KindGone and KindUsage
 	// Unsaved says that the supervisor could not write its journal up to here;
 	// it keeps the facts in memory and tries again.
 	Unsaved bool `json:"unsaved,omitempty"`
@@ -94,6 +97,32 @@ type State struct {
 	// memory limit.
 	OOMKills int           `json:"oom_kills,omitempty"`
 	Saved    *engine.Saved `json:"saved,omitempty"` // never written
+	Used     *Usage        `json:"used,omitempty"`  // once it is Gone; nil: not known; never written
+}
+
+// Usage is what a node's part of an attempt used.
+type Usage struct {
+	Node  rusage.Node   `json:"node"`
+	Steps []rusage.Step `json:"steps,omitempty"` // by number, of the tasks here; at most rusage.MaxSteps
+	Left  int           `json:"left,omitempty"`  // steps that are not in Steps
+}
+
+// JoinUsage is the use of an attempt, of the parts of its nodes in order; nil stands for a part of
+// which nothing is known. nil: nothing is known at all.
+func JoinUsage(parts []*Usage) *rusage.Record {
+	var nodes []rusage.Node
+	var steps [][]rusage.Step
+	left := 0
+	for _, p := range parts {
+		if p != nil {
+			nodes, steps, left = append(nodes, p.Node), append(steps, p.Steps), max(left, p.Left)
+		}
+	}
+	r := rusage.Make(nodes, steps)
+	if r != nil {
+		r.LeftSteps += left
+	}
+	return r
 }
 
 // Apply folds one record, which is Whole, into the state.
@@ -132,7 +161,7 @@ func (s *State) Apply(r Record) {
 		s.Exit, s.Ended = r.Exit, r.Time
 		s.Cause = cmp.Or(s.Cause, r.Cause)
 	case KindGone:
-		s.Phase, s.Gone, s.Stuck = engine.Ended, true, ""
+		s.Phase, s.Gone, s.Stuck, s.Used = engine.Ended, true, "", r.Used
 		if s.Ended.IsZero() {
 			s.Ended = r.Time
 		}

@@ -27,6 +27,8 @@ type Stat struct {
 	Session int
 	Start   uint64 // clock ticks after boot
 	Ticks   uint64 // of CPU time, its own and that of children that it waited for
+	System  uint64 // those of Ticks in the kernel
+	Pages   int64  // of resident memory, of os.Getpagesize bytes
 }
 
 // Tick is the unit of Start and Ticks: Linux shows hundredths of a second to everybody.
@@ -55,11 +57,11 @@ func parseStat(line string) (Stat, error) {
 		return Stat{}, fmt.Errorf("stat line %q has no name", line)
 	}
 	f := strings.Fields(line[closing+1:])
-	if len(f) < 20 {
+	if len(f) < 22 {
 		return Stat{}, fmt.Errorf("stat line %q is short", line)
 	}
 	s := Stat{Name: line[open+1 : closing], State: f[0][0]}
-	var errs [8]error
+	var errs [9]error
 	s.PID, errs[0] = strconv.Atoi(strings.TrimSpace(line[:open]))
 	s.Parent, errs[1] = strconv.Atoi(f[1])
 	s.Session, errs[2] = strconv.Atoi(f[3])
@@ -68,8 +70,51 @@ func parseStat(line string) (Stat, error) {
 		var n uint64
 		n, errs[4+i] = strconv.ParseUint(text, 10, 64)
 		s.Ticks += n
+		if i%2 == 1 {
+			s.System += n
+		}
 	}
+	s.Pages, errs[8] = strconv.ParseInt(f[21], 10, 64)
 	return s, errors.Join(errs[:]...)
+}
+
+// Traffic is how many bytes a process and the children that it waited for moved from and to disks
+// and file servers. The error is that of a process that has ended, or that the caller may not ask.
+func Traffic(pid int) (read, written int64, err error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/io")
+	if err != nil {
+		return 0, 0, err
+	}
+	for line := range strings.Lines(string(b)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		n, _ := strconv.ParseInt(value, 10, 64)
+		switch name {
+		case "read_bytes":
+			read = n
+		case "write_bytes":
+			written = n
+		}
+	}
+	return read, written, nil
+}
+
+// PeakMemory is the largest resident memory that the calling process had since its program began,
+// bytes; 0: not known. The kernel gives it to programs that it starts as their peak at first.
+func PeakMemory() int64 {
+	b, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	_, rest, ok := strings.Cut(string(b), "\nVmHWM:")
+	if !ok {
+		return 0
+	}
+	f := strings.Fields(rest)
+	n, err := strconv.ParseInt(f[0], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n << 10
 }
 
 // Names lists the processes with these numbers that live, for people: "4711 (python,

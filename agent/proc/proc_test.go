@@ -15,7 +15,7 @@ func TestParse(t *testing.T) {
 	const rest = " S 42 7 9 0 -1 4194304 577 0 0 0 0 0 0 0 20 0 8 0 123456 1000 200"
 	for _, name := range []string{"cox", "a b", "a) R (b", "", "((("} {
 		got, err := parseStat("17 (" + name + ")" + rest)
-		want := Stat{PID: 17, Name: name, State: 'S', Parent: 42, Session: 9, Start: 123456}
+		want := Stat{PID: 17, Name: name, State: 'S', Parent: 42, Session: 9, Start: 123456, Pages: 200}
 		if err != nil || got != want {
 			t.Errorf("%q: %+v, %v; want %+v", name, got, err, want)
 		}

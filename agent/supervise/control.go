@@ -99,7 +99,13 @@ func (h *supervisorSlot) acceptControl(nc net.Conn) {
 				h.events <- func() { h.dropConn(c) }
 				return
 			}
-			h.events <- func() { h.runCommand(cmd) }
+			h.events <- func() {
+				if cmd.Op == attempt.OpUsage {
+					h.answerUsage(c, cmd)
+					return
+				}
+				h.runCommand(cmd)
+			}
 		}
 	}()
 }

@@ -244,7 +244,7 @@ func (s *supervisor) checkGone() {
 	if n := s.spawner.oomSince(); n > 0 && !s.isHead() {
 		s.recordFact(attempt.Record{Kind: attempt.KindNote, OOMKills: n, Text: s.oomText(n)})
 	}
-	s.recordFact(attempt.Record{Kind: attempt.KindGone})
+	s.recordFact(attempt.Record{Kind: attempt.KindGone, Used: s.finalUsage()})
 }
 
 // noProcessLeft proves that no process of the attempt is left on this node: the

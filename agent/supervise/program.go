@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-sched/coxswain/agent/attempt"
 	"github.com/coxswain-sched/coxswain/agent/step/barrier"
 	"github.com/coxswain-sched/coxswain/agent/step/holder"
+	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
@@ -148,7 +149,7 @@ func (p *program) startProgram(s *supervisor) (int, <-chan barrier.Exit, error) 
 		return 0, nil, err
 	}
 	pid, exited, err := s.spawner.spawnProcess(startRequest{
-		group: s.spawner.unified, path: p.path, args: p.args, env: env, dir: p.dir, user: s.launch.User, files: p.stdio[:],
+		group: s.spawner.unified, path: p.path, args: p.args, env: env, dir: p.dir, user: s.launch.User, files: p.stdio[:], step: engine.BatchStep,
 	})
 	p.keepNotices()
 	p.closeFiles()

@@ -46,11 +46,14 @@ type spawner struct {
 	base     int              // kills at the memory limit before the present attempt
 	blamed   int              // kills at the memory limit that a child's end accounts for
 	refused  int              // forks that the limit of processes refused before the present attempt
+	used     spawnerUsage
 }
 
 type child struct {
 	exited chan barrier.Exit
 	oom    int // kills at the memory limit before it began
+	step   int
+	site   bool
 }
 
 // newSpawner starts the thread and the waiting goroutine.
@@ -129,6 +132,7 @@ func (s *spawner) beginAttempt(mark string, who *barrier.Identity, umask int, cp
 	s.base = s.oomKills()
 	s.blamed = s.base
 	s.refused = s.forksRefused()
+	s.used = beginSpawnerUsage(s.group)
 	s.mu.Unlock()
 	return &jobUser{who, s}, s.onThread(func() error {
 		unix.Umask(umask)
@@ -170,7 +174,7 @@ func (s *spawner) Spawn(c *barrier.Cmd) (pid int, exited <-chan barrier.Exit, er
 	if err != nil {
 		return 0, nil, err
 	}
-	return s.spawnProcess(startRequest{group: group, path: c.Path, args: c.Args, env: c.Env, dir: c.Dir, files: c.Files, user: s.user, terminal: c.Terminal})
+	return s.spawnProcess(startRequest{group: group, path: c.Path, args: c.Args, env: c.Env, dir: c.Dir, files: c.Files, user: s.user, terminal: c.Terminal, step: c.Step})
 }
 
 // startRequest is a process to be started, in a session of its own.
@@ -184,6 +188,7 @@ type startRequest struct {
 	files    []*os.File
 	terminal bool // its standard input is its terminal
 	site     bool // a program of the site: not bound by what the job's user asked for
+	step     int  // that it belongs to
 }
 
 // stepGroup is the directory of a step's control group in v2, nil without v2.
@@ -212,6 +217,7 @@ func (s *spawner) EndStep(step int) error {
 		return errors.New("the step has no control group")
 	}
 	defer f.Close()
+	s.noteStepCPU(step)
 	return s.group.EndStep(step)
 }
 
@@ -232,7 +238,7 @@ func (s *spawner) spawnProcess(p startRequest) (int, <-chan barrier.Exit, error)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ch := child{exited: make(chan barrier.Exit, 1), oom: s.oomKills()}
+	ch := child{exited: make(chan barrier.Exit, 1), oom: s.oomKills(), step: p.step, site: p.site}
 	var pid int
 	err := s.onThread(func() (err error) {
 		if p.site {
@@ -293,11 +299,16 @@ func (s *spawner) asService() (back func(), err error) {
 func (s *spawner) reapChildren() {
 	for {
 		var ws unix.WaitStatus
+		var ru unix.Rusage
 		s.mu.Lock()
-		pid, err := unix.Wait4(-1, &ws, unix.WNOHANG, nil)
+		pid, err := unix.Wait4(-1, &ws, unix.WNOHANG, &ru)
 		if pid > 0 {
-			if c, ok := s.children[pid]; ok {
-				c.exited <- s.exitOf(ws, c)
+			c, ok := s.children[pid]
+			used := s.used.noteEnd(c, ok, &ru)
+			if ok {
+				e := s.exitOf(ws, c)
+				e.Used = used
+				c.exited <- e
 				delete(s.children, pid)
 			}
 		}

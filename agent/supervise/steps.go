@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/agent/attempt"
+	"github.com/coxswain-sched/coxswain/agent/proc"
 	"github.com/coxswain-sched/coxswain/agent/step"
 	"github.com/coxswain-sched/coxswain/agent/step/env"
 	"github.com/coxswain-sched/coxswain/agent/step/node"
@@ -125,8 +126,13 @@ func (s *supervisor) takeTasks() {
 		}
 		r := attempt.Record{Kind: attempt.KindTask, Task: &engine.TaskReport{
 			Step: t.Step, Rank: t.Rank, Node: s.node.Name, Running: t.Running, PID: t.PID,
-			Started: t.Started.Round(0), Ended: t.Ended.Round(0), Exit: t.Exit, Log: t.Log,
+			Started: t.Started.Round(0), Ended: t.Ended.Round(0), Exit: t.Exit, Log: t.Log, Name: t.Name,
 		}}
+		if t.Running {
+			s.meter.begin(t.Step, t.Rank, t.PID)
+		} else {
+			s.meter.end(t.Step, t.Rank, s.node.Name, t.Used, proc.PeakMemory())
+		}
 		switch {
 		case t.OOM:
 			s.stepKills++

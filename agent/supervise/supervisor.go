@@ -12,6 +12,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/agent/attempt"
 	"github.com/coxswain-sched/coxswain/agent/devicelock"
+	"github.com/coxswain-sched/coxswain/agent/proc"
 	"github.com/coxswain-sched/coxswain/agent/step"
 	"github.com/coxswain-sched/coxswain/agent/step/barrier"
 	"github.com/coxswain-sched/coxswain/agent/step/socket"
@@ -49,6 +50,7 @@ type supervisor struct {
 	heldAt    time.Time      // when it was suspended
 	heldFor   time.Duration  // it was suspended before that
 	done      seenCheckpoint // of the checkpoint directory
+	meter     usageMeter
 }
 
 // deadlines are moments at which the loop acts; zero is never.
@@ -62,10 +64,11 @@ type deadlines struct {
 	hook   time.Time // a prolog or epilog has taken too long
 	look   time.Time // at the checkpoint directory
 	steps  time.Time // the Node of steps has not ended although nothing lives
+	sample time.Time // of the memory
 }
 
 func (d *deadlines) allDeadlines() []*time.Time {
-	return []*time.Time{&d.orphan, &d.tether, &d.warn, &d.limit, &d.kill, &d.save, &d.hook, &d.look, &d.steps}
+	return []*time.Time{&d.orphan, &d.tether, &d.warn, &d.limit, &d.kill, &d.save, &d.hook, &d.look, &d.steps, &d.sample}
 }
 
 // next returns the earliest, zero if there is none.
@@ -241,6 +244,9 @@ func (s *supervisor) handleDeadlines(now time.Time) {
 	if takeIfDue(&s.due.steps, now) {
 		s.abandonSteps()
 	}
+	if takeIfDue(&s.due.sample, now) {
+		s.sampleMemory(now)
+	}
 	if takeIfDue(&s.due.look, now) {
 		s.reportCheckpoint()
 		s.due.look = now.Add(checkpointPoll)
@@ -264,6 +270,7 @@ func (s *supervisor) openBarrier(c attempt.Command) {
 	s.peers = c.Peers
 	s.began = time.Now()
 	s.planLimit(true)
+	s.startSampling()
 	s.recordFact(attempt.Record{Kind: attempt.KindRun, Time: c.Time})
 	if err := s.openSteps(c.Alloc); err != nil {
 		s.endAttempt(endOrder{cause: attempt.CauseOf(err), text: err.Error()})
@@ -323,6 +330,7 @@ func (s *supervisor) startBatch() {
 		return
 	}
 	s.batch = exited
+	s.meter.begin(engine.BatchStep, 0, pid)
 	s.recordFact(attempt.Record{Kind: attempt.KindTask, Files: s.program.files, Task: &engine.TaskReport{
 		Step: engine.BatchStep, Node: s.node.Name, Running: true, PID: pid, Started: time.Now(), Log: s.program.log,
 	}})
@@ -335,6 +343,7 @@ func (s *supervisor) batchEnded(e barrier.Exit) {
 	cause := s.state.Cause // why it was ended, if it was
 	var text string
 	s.takeTasks()
+	s.meter.end(engine.BatchStep, 0, s.node.Name, e.Used, proc.PeakMemory())
 	if n := s.spawner.oomSince(); cause == "" && n > 0 { // also where the script went on
 		cause, text, code = engine.OutOfMemory, s.oomText(n), job.OutOfMemoryExit
 		if own := n - s.stepKills; own > 0 {

@@ -398,6 +398,9 @@ func (g *gang) currentReport() engine.Report {
 	if r.Phase >= engine.Ending {
 		g.fillOutcome(&r)
 	}
+	if r.Gone {
+		r.Used = g.usedRecord()
+	}
 	return r
 }
 

@@ -1,6 +1,10 @@
 package barrier
 
-import "os"
+import (
+	"os"
+
+	"github.com/coxswain-sched/coxswain/model/rusage"
+)
 
 // Spawner starts processes and learns of their end. The supervisor implements it:
 // as a subreaper it has one loop that waits for every child.
@@ -36,4 +40,7 @@ type Exit struct {
 	Status int  // exit status; 0 if it was killed by a signal
 	Signal int  // the signal that killed it; 0: none
 	OOM    bool // the kernel killed it at its memory limit
+	// Used is what it used, with every descendant that was waited for. Memory is the peak of
+	// the largest one, and not less than that of the process that started it.
+	Used rusage.Use
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/rusage"
 )
 
 // defaultGrace is Config.Grace where none is said.
@@ -54,6 +55,7 @@ type Config struct {
 // TaskState is what a Node knows of one task.
 type TaskState struct {
 	Step    int          `json:"step"`
+	Name    string       `json:"name,omitempty"` // of the step
 	Rank    int          `json:"rank"`
 	PID     int          `json:"pid"`
 	Running bool         `json:"running,omitempty"` // its barrier was opened and it has not ended
@@ -62,6 +64,7 @@ type TaskState struct {
 	Exit    job.ExitCode `json:"exit"`
 	OOM     bool         `json:"oom,omitempty"`
 	Log     string       `json:"log,omitempty"`
+	Used    rusage.Use   `json:"used,omitzero"` // once it has ended; see barrier.Exit
 }
 
 // Node is the node side of steps: it serves srun, holds, starts, signals and

@@ -52,7 +52,7 @@ func (s *nodeStep) startTask(part, local int) (*task, error) {
 	info, p := &s.prep.Info, &s.prep.Info.Parts[part]
 	prog := &s.prep.Programs[p.Component]
 	rank := p.Ranks[local]
-	t := &task{step: s, state: TaskState{Step: info.Step, Rank: rank}, pumped: make(chan struct{})}
+	t := &task{step: s, state: TaskState{Step: info.Step, Name: stepName(&s.prep, p.Component), Rank: rank}, pumped: make(chan struct{})}
 	args := prog.Args
 	if own, ok := prog.PerRank[rank]; ok {
 		args = own
@@ -86,6 +86,14 @@ func (s *nodeStep) startTask(part, local int) (*task, error) {
 	t.state.PID = t.held.PID
 	t.startCopying()
 	return t, err
+}
+
+// stepName is what a step is called: as srun was told, or by its program.
+func stepName(p *wire.Preparation, component int) string {
+	if args := p.Programs[component].Args; p.Info.Name == "" && len(args) > 0 {
+		return filepath.Base(args[0])
+	}
+	return p.Info.Name
 }
 
 // openStreams opens what the task's descriptors lead to. The files returned are the
@@ -282,6 +290,7 @@ func (t *task) setEnded(e barrier.Exit) (reason string) {
 	t.gone = true
 	t.state.Running, t.state.Ended = false, time.Now()
 	t.state.Exit, t.state.OOM = job.ExitCode{Status: e.Status, Signal: e.Signal}, e.OOM
+	t.state.Used = e.Used
 	executed := t.executed
 	t.mu.Unlock()
 	if executed != nil {
