@@ -5,6 +5,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/reason"
+	"github.com/coxswain-sched/coxswain/model/rusage"
 )
 
 // The forms in which work is submitted.
@@ -131,6 +132,7 @@ type Job struct {
 	Idle     []Idle         `json:"idle,omitempty" doc:"nodes on which it holds devices and does nothing"`
 	Retried  int            `json:"retried,omitempty" doc:"retries that began or that it waits for, of spec.retries.count"`
 	Past     []PastAttempt  `json:"past,omitempty" doc:"attempts before the last one, oldest first; the last 20 of them"`
+	Used     *rusage.Record `json:"used,omitempty" doc:"what the last attempt used, once it has ended; left out: nobody measured it"`
 }
 
 // PastAttempt is an attempt of a job after which the job waited to run again.
@@ -176,6 +178,7 @@ type Task struct {
 	Exit    job.ExitCode `json:"exit"`
 	Cause   string       `json:"cause,omitempty"`
 	Log     bool         `json:"log,omitempty" doc:"there is a log of its own"`
+	Name    string       `json:"name,omitempty" doc:"of the step"`
 }
 
 // Jobs is a page of jobs.

@@ -41,10 +41,11 @@ type Config struct {
 
 	ThrowAway bool // jobs end with the server
 
-	Version string        // of cox
-	Engines []string      // kinds of engine that pools can be added with
-	Output  jobs.Output   // an engine.Logger; nil: logs are not served
-	Exec    engine.Execer // nil: exec is not served
+	Version string              // of cox
+	Engines []string            // kinds of engine that pools can be added with
+	Output  jobs.Output         // an engine.Logger; nil: logs are not served
+	Exec    engine.Execer       // nil: exec is not served
+	Usage   engine.UsageSampler // nil: nobody measures what jobs use while they run
 
 	Idle func(engine.Ref) []health.Idle // nil: nobody watches what running jobs do
 
@@ -112,7 +113,7 @@ func registerRoutes(s *transport.Server, cfg *Config) *jobs.Service {
 	s.API.OpenAPI().Components.Schemas.RegisterTypeAlias(transport.TypeOf[route.Origin](), transport.TypeOf[string]()) // it writes itself as text
 	service := jobs.Register(s, jobs.Config{
 		Plane: cfg.Plane, Rules: cfg.Rules, InForce: inForce, Pool: cfg.Pool, Policy: cfg.Policy, Users: cfg.Users,
-		Output: cfg.Output, Exec: cfg.Exec, Idle: cfg.Idle, Uploads: cfg.Uploads, Environment: cfg.Environment,
+		Output: cfg.Output, Exec: cfg.Exec, Usage: cfg.Usage, Idle: cfg.Idle, Uploads: cfg.Uploads, Environment: cfg.Environment,
 		Mail: cfg.Mail, MaxArray: cfg.MaxArray, Alone: cfg.Alone,
 		Now: cfg.Now, Heartbeat: cfg.Heartbeat, Stall: cfg.Stall, Patience: cfg.Patience,
 	})

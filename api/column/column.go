@@ -82,6 +82,8 @@ const (
 	ResumedAt
 	SuspendedFor
 	Past
+	Steps
+	Used
 
 	Count int = iota // number of columns
 )
@@ -154,6 +156,8 @@ var table = [Count]struct{ name, doc string }{
 	SuspendedAt:  {"suspended_at", "last time that the last attempt was suspended; 0: never"},
 	ResumedAt:    {"resumed_at", "when it continued after that; 0: it has not"},
 	Past:         {"past", "attempts before the last one, oldest first, joined by ;: number, start, end, state, exit status, signal, nodes, joined by blanks"},
+	Steps:        {"steps", "steps of the last attempt, a list in JSON as getUsage has it; empty: none was seen"},
+	Used:         {"used", "what the last attempt used, in JSON as getUsage has it, without nodes and steps; empty: it has not ended, or nobody measured it"},
 	SuspendedFor: {"suspended_for", "seconds that the last attempt was suspended in all, without a suspension that still lasts"},
 }
 

@@ -247,7 +247,7 @@ func (s *server) open(ctx context.Context) error {
 		Idle: s.idle, ThrowAway: s.opt.ThrowAway,
 		Plane: s.control, Rules: &s.rules, Pool: s.cfg.Jobs.Pool, Policy: auth.Policy{Private: s.cfg.Auth.Private},
 		Admins: s.cfg.Auth.Admins, Group: s.cfg.Auth.AdminGroup, Log: s.opt.Log.With("part", "api"),
-		Output: e, Exec: e, Name: s.cfg.Name, Version: s.opt.Version, Mail: s.mail != nil, MaxArray: uint32(s.cfg.Jobs.MaxArray),
+		Output: e, Exec: e, Usage: e, Name: s.cfg.Name, Version: s.opt.Version, Mail: s.mail != nil, MaxArray: uint32(s.cfg.Jobs.MaxArray),
 		Alone: os.Geteuid() != 0, Environment: environmentPolicy(s.cfg.Jobs.Environment),
 		Engines: kinds.kindNames(), Uploads: uploads, Own: ownStateDir(s.cfg.State), Settings: s.settings(), Machine: describeMachine,
 	})

@@ -132,6 +132,8 @@ var columns = [column.Count]appendColumn{
 	column.ResumedAt:    timeColumn(func(v *state.View) time.Time { return v.ResumedAt }),
 	column.SuspendedFor: numberColumn(func(v *state.View) int64 { return wholeSeconds(v.SuspendedFor) }),
 	column.Past:         textColumn(pastAttempts),
+	column.Steps:        textColumn(stepsCell),
+	column.Used:         textColumn(usedSummary),
 	column.TasksPerNode: numberColumn(func(v *state.View) int64 { return int64(firstGroup(v).TasksPerNode) }),
 	column.Memory:       numberColumn(memoryPerNode),
 	column.MemoryPerCPU: numberColumn(memoryPerCPU),

@@ -74,6 +74,7 @@ type Config struct {
 	Users   *user.Users
 	Output  Output                         // an engine.Logger; nil: logs are not served
 	Exec    engine.Execer                  // nil: exec is not served
+	Usage   engine.UsageSampler            // nil: nobody measures what jobs use while they run
 	Idle    func(engine.Ref) []health.Idle // nil: nobody watches what running jobs do
 	Uploads *upload.Store                  // of directories that come with jobs; nil: they are not taken
 
@@ -112,6 +113,7 @@ func Register(t *transport.Server, cfg Config) *Service {
 	s.registerUploads()
 	s.registerLists()
 	s.registerJob()
+	s.registerUsage()
 	s.registerChange()
 	s.registerOutput()
 	s.registerHistory()

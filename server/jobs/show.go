@@ -45,7 +45,7 @@ func (c *call) shownJob(v *state.View) *api.Job {
 		out.Claims = append(out.Claims, claim)
 	}
 	out.Idle = c.idleNodes(v)
-	out.Retried = v.Retried
+	out.Retried, out.Used = v.Retried, v.Report.Used
 	for i := range v.Past {
 		p := &v.Past[i]
 		out.Past = append(out.Past, api.PastAttempt{
@@ -56,7 +56,7 @@ func (c *call) shownJob(v *state.View) *api.Job {
 	for _, t := range v.Report.Tasks {
 		out.Tasks = append(out.Tasks, api.Task{
 			Step: t.Step, Rank: t.Rank, Node: t.Node, Running: t.Running, Started: t.Started, Ended: t.Ended, Exit: t.Exit,
-			Cause: string(t.Cause), Log: t.Log != "",
+			Cause: string(t.Cause), Log: t.Log != "", Name: t.Name,
 		})
 	}
 	return out
