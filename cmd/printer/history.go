@@ -20,6 +20,9 @@ func History(p Page, jobs []api.Job, wide bool) *Table {
 		{Title: "WAITED", Right: true},
 		{Title: "NODES", Right: true},
 		{Title: "GPU-HOURS", Right: true},
+		{Title: "CPU", Right: true, Spare: 2},
+		{Title: "MEMORY", Right: true, Spare: 3},
+		{Title: "GPU", Right: true, Spare: 1},
 	}}
 	rows := make([]QueueRow, len(jobs))
 	for i := range jobs {
@@ -48,12 +51,14 @@ func historyCells(p Page, j *api.Job, r *QueueRow, wide, several bool) []Cell {
 	if !j.Ended.IsZero() && !j.Started.IsZero() {
 		exit = strconv.Itoa(j.Exit.Shell())
 	}
+	cpu, memory, gpu := usageShares(j, p.Now)
 	cells := []Cell{
 		{Text: j.Name, Tone: Accent},
 		textCell(r.JobName), textCell(r.User),
 		{Text: j.State, Tone: StateTone(j.State)},
 		textCell(exit),
 		textCell(p.Time(j.Ended)), textCell(ran), textCell(waited), textCell(strconv.Itoa(r.Nodes)), textCell(gpuHours(r, p.Now)),
+		textCell(cpu), textCell(memory), textCell(gpu),
 	}
 	if several {
 		cells = append(cells, textCell(r.Pool))

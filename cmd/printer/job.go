@@ -41,6 +41,7 @@ func Job(p Page, j *api.Job, first string) string {
 		c.fact([]string{"before", ""}[min(i, 1)], pastText(p, a))
 	}
 	c.fact("times", jobTimes(p, j))
+	printUsage(&c, j)
 	if j.Spec != nil {
 		printSource(&c, j.Spec)
 	}

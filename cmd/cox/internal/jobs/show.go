@@ -58,6 +58,7 @@ func showCommand(a *cli.App) *cobra.Command {
 					return err
 				}
 				if !ofArray(j, name) {
+					addLiveUsage(cmd.Context(), c, j)
 					jobs = append(jobs, j)
 					return nil
 				}
@@ -74,6 +75,17 @@ func showCommand(a *cli.App) *cobra.Command {
 	cmd.MarkFlagsMutuallyExclusive("script", "env")
 	cli.FormatFlag(cmd, &f, cli.AsJSON, cli.AsYAML, cli.AsName)
 	return cmd
+}
+
+// addLiveUsage adds to a job that runs what it has used so far. A server or an engine that does not
+// measure that is no error.
+func addLiveUsage(ctx context.Context, c *client.Client, j *api.Job) {
+	if j.State != job.Running.String() || j.Used != nil {
+		return
+	}
+	if u, err := c.Usage(ctx, j.Name); err == nil && u.Running {
+		j.Used = u.Used
+	}
 }
 
 // mostShown is how many tasks of an array are shown whole.
