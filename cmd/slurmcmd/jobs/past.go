@@ -53,6 +53,7 @@ func pastCells(text string) map[column.Column]string {
 	return map[column.Column]string{
 		column.Attempt: f[0], column.Started: f[1], column.Ended: f[2], column.State: state, column.ExitStatus: f[4], column.ExitSignal: f[5],
 		column.NodeList: f[6], column.BatchHost: host, column.Flags: flags, column.CancelledBy: "", column.Reason: "", column.Message: "",
+		column.Steps: "", column.Used: "",
 		column.SuspendedAt: "0", column.ResumedAt: "0", column.SuspendedFor: "0",
 	}
 }

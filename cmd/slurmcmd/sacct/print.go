@@ -6,10 +6,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/column"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/jobs"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/layout"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/stepusage"
 )
 
 // parseColumns reads the format: names with a width behind a percent sign, which is
@@ -64,7 +66,7 @@ func (q *query) printTable(cols []field, list []jobs.Row) {
 	for _, r := range list {
 		for _, l := range q.linesOf(r) {
 			b = format.Append(b[:0], func(b []byte, i int) []byte {
-				if l.batch && !cols[i].step {
+				if l.step != nil && !cols[i].step {
 					return b
 				}
 				return cols[i].text(b, l)
@@ -74,23 +76,39 @@ func (q *query) printTable(cols []field, list []jobs.Row) {
 	}
 }
 
-// linesOf lists the lines of a job: its own and that of its batch step, unless -j asks for steps of it
-// alone. Other steps have no lines.
+// linesOf lists the lines of a job: its own and those of its steps, unless -j asks for steps of it
+// alone.
 func (q *query) linesOf(r jobs.Row) (lines []line) {
-	whole, batch := q.asksFor(r)
-	if whole {
-		lines = append(lines, line{Row: r})
+	whole, asked := q.asksFor(r)
+	l := line{Row: r, units: q.units}
+	if r.Part() <= 0 {
+		l.steps = r.Steps()
 	}
-	if (whole || batch) && !q.alone && hasBatch(r) {
-		lines = append(lines, line{Row: r, batch: true})
+	if len(l.steps) == 0 && hasBatch(r) { // of an engine that does not name its tasks
+		l.steps = []api.Step{{ID: "batch", Name: "batch"}}
+	}
+	if whole {
+		lines = append(lines, l)
+	}
+	if q.alone {
+		return lines
+	}
+	for i := range l.steps {
+		l.step = &l.steps[i]
+		if l.isBatch() && !hasBatch(r) {
+			continue // the srun of a job that has no script
+		}
+		if whole || slices.Contains(asked, l.step.ID) {
+			lines = append(lines, l)
+		}
 	}
 	return lines
 }
 
-// asksFor reports whether -j asks for the whole of a job that it selects, or for its batch step.
-func (q *query) asksFor(r jobs.Row) (whole, batch bool) {
+// asksFor reports whether -j asks for the whole of a job that it selects, or for which of its steps.
+func (q *query) asksFor(r jobs.Row) (whole bool, steps []string) {
 	if !slices.ContainsFunc(q.steps, func(step string) bool { return step != "" }) {
-		return true, false
+		return true, nil
 	}
 	name, number := string(r.AppendName(nil)), strconv.FormatInt(r.Int(column.ID), 10)
 	named := false
@@ -98,9 +116,10 @@ func (q *query) asksFor(r jobs.Row) (whole, batch bool) {
 		if id != number && id != name && !strings.HasPrefix(name, id+"_") && !strings.HasPrefix(name, id+"+") {
 			continue
 		}
-		named, whole, batch = true, whole || q.steps[i] == "", batch || q.steps[i] == "batch"
+		named, whole = true, whole || q.steps[i] == ""
+		steps = append(steps, q.steps[i])
 	}
-	return whole || !named, batch
+	return whole || !named, steps
 }
 
 // printNames lists the fields, four a line.
@@ -116,6 +135,9 @@ func (q *query) printNames() {
 	}
 	for _, f := range fields {
 		put(f.name)
+	}
+	for _, f := range stepusage.Fields {
+		put(f.Name)
 	}
 	for _, u := range unmeasured {
 		put(u.name)

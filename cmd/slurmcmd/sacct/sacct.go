@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/jobs"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/slurmjson"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/stepusage"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/getopt"
 	"github.com/coxswain-sched/coxswain/model/hostlist"
@@ -54,6 +55,7 @@ type query struct {
 	jsonForm                   string
 	listReasons, listStates    bool // --helpreason, --helpstate
 	choice                     choice
+	units                      stepusage.Units
 	eachTask                   bool // --array: waiting tasks of an array have a line each
 }
 
@@ -93,7 +95,7 @@ func (q *query) options() []slurmcmd.Option {
 		slurmcmd.Ignored("local", 0, getopt.None),
 		{Long: "long", Short: 'l', Do: preset(formatLong)},
 		slurmcmd.List("name", 0, &q.names),
-		slurmcmd.Ignored("noconvert", 0, getopt.None),
+		slurmcmd.Flag("noconvert", 0, &q.units.Raw),
 		slurmcmd.Filter("nodelist", 'N', q.addNodes),
 		slurmcmd.Flag("noheader", 'n', &q.noHeader),
 		slurmcmd.Flag("parsable", 'p', &q.parsable),
@@ -103,7 +105,7 @@ func (q *query) options() []slurmcmd.Option {
 		{Long: "starttime", Short: 'S', Arg: getopt.Required, Do: q.timeOption(&q.from)},
 		slurmcmd.Filter("state", 's', q.addStates),
 		slurmcmd.Ignored("truncate", 'T', getopt.None),
-		slurmcmd.Ignored("units", 0, getopt.Required),
+		{Long: "units", Arg: getopt.Required, Do: q.setUnit},
 		slurmcmd.Flag("usage", 'U', &q.help),
 		slurmcmd.List("user", 'u', &q.users),
 		slurmcmd.Alias("uid", "user"),
@@ -172,6 +174,14 @@ func (q *query) applyDefaults() {
 	if len(q.users) == 0 && !q.all && slurmcmd.Me() != 0 {
 		q.users = []string{strconv.Itoa(slurmcmd.Me())}
 	}
+}
+
+func (q *query) setUnit(s string) error {
+	if len(s) != 1 || !strings.Contains("KMGTP", s) {
+		return &slurmcmd.PlainError{Text: "sacct: fatal: Invalid unit specified: " + s + ", write K, M, G, T or P"}
+	}
+	q.units.Unit = s[0]
+	return nil
 }
 
 func (q *query) addIDs(s string) error {
@@ -254,6 +264,9 @@ func (q *query) showJobs() error {
 	want.Add(column.Submitted, column.Eligible, column.Ended, column.CancelledBy)
 	if q.duplicates {
 		want.Add(column.Past)
+	}
+	if !q.alone {
+		want.Add(column.Steps)
 	}
 	if slices.Contains(q.states, "SUSPENDED") {
 		want.Add(span...)
