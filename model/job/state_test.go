@@ -165,8 +165,8 @@ func document() []byte {
 	fmt.Fprint(&b, "# States of a job\n\n")
 	fmt.Fprint(&b, "<!-- Written by go test ./model/job -run Doc -update from the table in model/job/state.go. Do not edit. -->\n\n")
 	fmt.Fprint(&b, "A job is in exactly one of these states. The names and short codes are those that `squeue` and `sacct` show;\n")
-	fmt.Fprint(&b, "LOST is Coxswain's own. What else is true of a job (it is held, its gang is starting, part of its work cannot be\n")
-	fmt.Fprint(&b, "proved running or gone) stands in flags beside the state.\n\n")
+	fmt.Fprint(&b, "LOST is Coxswain's own. Flags beside the state say what else is true of a job: it is held, its gang is starting,\n")
+	fmt.Fprint(&b, "part of its work cannot be proved running or gone.\n\n")
 	fmt.Fprint(&b, "| state | short | holds resources | final |\n|---|---|---|---|\n")
 	mark := map[bool]string{true: "yes", false: ""}
 	for _, s := range job.States() {

@@ -314,20 +314,20 @@ func environmentDocument() string {
 
 const environmentIntroduction = `# The environment of a job
 
-Made from the table in ` + "`agent/step/env/variables.go`" + `; a test keeps both the same. The names and formats are Slurm's, compared with
-environments that Slurm 22.05 made, so that scripts find what they find on a cluster.
+The variables that a job finds. Names and formats are Slurm's, compared with environments of Slurm 22.05. A test makes this page
+from the table in ` + "`agent/step/env/variables.go`" + `.
 
 - *script*: set for the batch script; tasks inherit it through srun. *task*: set by srun for every task of a step, with the
   step's own value.
 - †: a heterogeneous job also has it as ` + "`NAME_HET_GROUP_n`" + ` for each component. Without ` + "`--het-group`" + ` the plain names
   describe the first component. The components share one job number.
-- Hosts stand in rank order, so that the first of ` + "`scontrol show hostnames`" + ` is the node of rank 0 and of the script.
-- ` + "`HOSTNAME`" + ` is the node's name, ` + "`ENVIRONMENT=BATCH`" + ` as under Slurm, ` + "`TMPDIR`" + ` is kept, or /tmp. ` + "`PATH`" + ` begins with the
+- Hosts are in rank order: the first of ` + "`scontrol show hostnames`" + ` is the node of rank 0 and of the script.
+- ` + "`HOSTNAME`" + ` is the node's name. ` + "`ENVIRONMENT`" + ` is BATCH, as in Slurm. ` + "`TMPDIR`" + ` stays as it is, else it is /tmp. ` + "`PATH`" + ` begins with the
   directory of srun and scontrol. ` + "`COX_ALLOC`" + ` names the file that describes the allocation.
-- ` + "`--export`" + `: ALL (default) passes the submission's environment on; NONE and a list pass Slurm's own variables, what is
-  listed, and what a login sets (HOME, USER, LOGNAME, SHELL, a standard PATH); NIL passes not even that but PATH. What
-  other than ALL is given reaches srun as ` + "`SLURM_EXPORT_ENV`" + `.
-- Variables of an outer job, if a job is submitted from inside another, are removed.
+- ` + "`--export`" + `: ALL (default) passes the submission's environment. NONE and a list pass Slurm's own variables, the listed
+  ones, and those that a login sets (HOME, USER, LOGNAME, SHELL, a standard PATH). Of those of a login, NIL passes only
+  PATH. srun gets a value other than ALL as ` + "`SLURM_EXPORT_ENV`" + `.
+- If a job is submitted from inside another one, the variables of the outer job are removed.
 
 `
 
