@@ -16,3 +16,9 @@ type Window struct {
 	Rows uint16 `json:"rows"`
 	Cols uint16 `json:"cols"`
 }
+
+// Lease is the answer to a renewal (POST /v1/jobs/{job}/lease).
+type Lease struct {
+	Seconds int64  `json:"seconds" doc:"until the allocation ends unless it is renewed again"`
+	State   string `json:"state" doc:"of the allocation: PENDING, RUNNING, …"`
+}

@@ -13,12 +13,14 @@ const (
 	FormSbatch  = "sbatch"  // Text is an sbatch script, Args are sbatch's options
 	FormNative  = "native"  // Text is native YAML or JSON
 	FormCommand = "command" // Command runs in every task; Args are sbatch's options for its shape
+
+	FormAllocation = "allocation" // nothing runs: the job keeps nodes for steps; Args are sbatch's options for its shape
 )
 
 // Submit asks for a job. The server reads the text; the owner is whoever is
 // authenticated, never what the request says.
 type Submit struct {
-	Form       string          `json:"form" enum:"sbatch,native,command"`
+	Form       string          `json:"form" enum:"sbatch,native,command,allocation"`
 	File       string          `json:"file,omitempty" doc:"name of the file for messages; - is standard input"`
 	Text       string          `json:"text,omitempty" doc:"the script or specification, as it is"`
 	Args       []string        `json:"args,omitempty" doc:"options of sbatch, which outrank the environment and the text"`
@@ -27,7 +29,8 @@ type Submit struct {
 	Env        []string        `json:"env,omitempty" doc:"NAME=VALUE that the job sees besides its environment; they outrank it and the text"`
 	Image      string          `json:"image,omitempty" doc:"container image of the job; it outranks the text. Pools without containers refuse it"`
 	Step       []string        `json:"step,omitempty" doc:"of a command: options of srun for the step that runs it"`
-	Client     string          `json:"client,omitempty" doc:"of a command: the unix socket of the client on the server's machine that runs the steps of the job itself; engines elsewhere run the command"`
+	Client     string          `json:"client,omitempty" doc:"of a command or an allocation: the unix socket of the client on the server's machine that runs the steps of the job itself; engines elsewhere run the command"`
+	Lease      int64           `json:"lease,omitempty" minimum:"0" doc:"of an allocation: seconds after which it ends unless its client renews it (POST /v1/jobs/{job}/lease); 0: it lives to its time limit"`
 	KillBad    *bool           `json:"kill_on_bad_exit,omitempty" doc:"of a command: whether a task that fails ends the others; left out: it does"`
 	Environ    []string        `json:"environ,omitempty" doc:"NAME=VALUE of the submitter"`
 	Dir        string          `json:"dir" doc:"working directory of the submitter, absolute"`

@@ -34,6 +34,7 @@ const (
 	Top      Verb = "reorder"
 	Exec     Verb = "run a command in"
 	Save     Verb = "report a checkpoint of"
+	Lease    Verb = "renew the lease of"
 	HoldFirm Verb = "hold against its owner's will"
 	Unhold   Verb = "release from an administrator's hold"
 	Suspend  Verb = "suspend"
@@ -103,6 +104,7 @@ var rules = []Rule{
 	{Update, Owner, "only changes that give the job no more than it has"},
 	{Top, Owner, "only among the owner's own jobs"},
 	{Save, Owner, ""},
+	{Lease, Owner, "an allocation ends when its client is gone"},
 	{Exec, Owner, "the command runs with the owner's rights inside the job"},
 
 	{HoldFirm, Admin, "a hold that the owner cannot release"},

@@ -140,8 +140,8 @@ func checkSpec(s *job.Spec, now int64) error {
 		return fault.New(fault.Invalid, "no job can be like this: %w", err).Advise("give that field another value")
 	}
 	switch {
-	case s.Elastic() && s.Program.Kind == job.Batch:
-		return fault.New(fault.Invalid, "a batch script cannot be elastic: nothing would run on the nodes that are added").
+	case s.Elastic() && s.Program.Kind != job.Direct:
+		return fault.New(fault.Invalid, "only a command can be elastic: nothing would run on the nodes that are added").
 			Advise("give the command itself (command:), which every task runs, also those that are added")
 	case s.Array != nil && len(s.Array.Indices) > state.MaxTasks:
 		return fault.New(fault.Invalid, "an array of %d tasks is too large", len(s.Array.Indices)).

@@ -49,6 +49,8 @@ type Config struct {
 
 	Idle func(engine.Ref) []health.Idle // nil: nobody watches what running jobs do
 
+	AllocationIdle time.Duration // ends allocations in which nothing ran for so long; 0: none
+
 	Own string // a folder that nobody but the server reaches, whatever its mode says; empty: none
 
 	Uploads *upload.Store // of directories that come with jobs; nil: they are not taken
@@ -114,7 +116,7 @@ func registerRoutes(s *transport.Server, cfg *Config) *jobs.Service {
 	service := jobs.Register(s, jobs.Config{
 		Plane: cfg.Plane, Rules: cfg.Rules, InForce: inForce, Pool: cfg.Pool, Policy: cfg.Policy, Users: cfg.Users,
 		Output: cfg.Output, Exec: cfg.Exec, Usage: cfg.Usage, Idle: cfg.Idle, Uploads: cfg.Uploads, Environment: cfg.Environment,
-		Mail: cfg.Mail, MaxArray: cfg.MaxArray, Alone: cfg.Alone,
+		Mail: cfg.Mail, MaxArray: cfg.MaxArray, Alone: cfg.Alone, AllocationIdle: cfg.AllocationIdle,
 		Now: cfg.Now, Heartbeat: cfg.Heartbeat, Stall: cfg.Stall, Patience: cfg.Patience,
 	})
 	admin.Register(s, admin.Config{

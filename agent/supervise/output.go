@@ -20,10 +20,11 @@ import (
 )
 
 // Files names the files that the program of an attempt has for its input, output and
-// error, absolute; the last two may be the same. Those of a client's job lead nowhere.
+// error, absolute; the last two may be the same. Those of a client's job and of a bare
+// allocation lead nowhere.
 func Files(l *attempt.Launch) (in, out, errs string) {
 	spec := l.Job.Spec
-	if spec.Program.Client != "" { // the client has them
+	if spec.Program.Client != "" || spec.Program.Kind == job.BareAllocation { // the client has them
 		return os.DevNull, os.DevNull, os.DevNull
 	}
 	name := func(pattern, standard string) string {

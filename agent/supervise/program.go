@@ -56,6 +56,12 @@ func (s *supervisor) newProgram() (*program, error) {
 			p.path = filepath.Join(binDir(l.Root), "cox")
 			p.args = []string{"cox", holder.Command, spec.Program.Client}
 		}
+	case job.BareAllocation:
+		p.path = filepath.Join(binDir(l.Root), "cox")
+		p.args = []string{"cox", holder.Command, holder.BareWord}
+		if spec.Program.Client != "" {
+			p.args = append(p.args, spec.Program.Client)
+		}
 	default:
 		return nil, fmt.Errorf("%q is no kind of program", spec.Program.Kind)
 	}

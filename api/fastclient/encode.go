@@ -111,6 +111,9 @@ func Submit(s *api.Submit) []byte {
 	o.Texts("command", s.Command)
 	o.Texts("step", s.Step)
 	o.Text("client", s.Client)
+	if s.Lease != 0 {
+		o.Int("lease", s.Lease)
+	}
 	if s.KillBad != nil {
 		o.Raw("kill_on_bad_exit", strconv.AppendBool(nil, *s.KillBad))
 	}

@@ -1,5 +1,5 @@
 // Command cox-slurm answers to Slurm's command names: sbatch, squeue, scancel, sinfo,
-// sacct, scontrol, sshare, sprio, srun. It is chosen by the name under which it is called, or by its
+// sacct, scontrol, sshare, sprio, srun, salloc. It is chosen by the name under which it is called, or by its
 // first argument. It is wiring only, and small, because its commands start thousands
 // of times: net/http, TLS and terminal libraries stay out (a test watches that).
 //
@@ -22,6 +22,7 @@ import (
 	"github.com/coxswain-sched/coxswain/agent/supervise"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sacct"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/salloc"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sbatch"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/scancel"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/scontrol"
@@ -54,7 +55,7 @@ func dispatch(argv []string) int {
 			return code
 		}
 	}
-	fmt.Fprintln(os.Stderr, "usage: cox-slurm {sbatch|squeue|scancel|sinfo|sacct|scontrol|sshare|sprio|srun} [ARGUMENTS], or a link to it with one of these names")
+	fmt.Fprintln(os.Stderr, "usage: cox-slurm {sbatch|squeue|scancel|sinfo|sacct|scontrol|sshare|sprio|srun|salloc} [ARGUMENTS], or a link to it with one of these names")
 	return 2
 }
 
@@ -62,7 +63,7 @@ func dispatch(argv []string) int {
 func call(name string, args []string) (code int, ok bool) {
 	main := map[string]func([]string, slurmcmd.Stdio) int{
 		"sbatch": sbatch.Main, "squeue": squeue.Main, "scancel": scancel.Main, "sinfo": sinfo.Main, "sacct": sacct.Main,
-		"scontrol": scontrol.Main, "sshare": sshare.Main, "sprio": sprio.Main, "srun": srun.Main,
+		"scontrol": scontrol.Main, "sshare": sshare.Main, "sprio": sprio.Main, "srun": srun.Main, "salloc": salloc.Main,
 	}[name]
 	if main == nil {
 		return 0, false
@@ -75,7 +76,7 @@ func call(name string, args []string) (code int, ok bool) {
 	case name == "scontrol" && ownScontrol(args, inJob):
 		brief()
 		return stepscontrol.Main(args, stdio), true
-	case name != "srun":
+	case name != "srun" && name != "salloc":
 		brief()
 	}
 	return main(args, slurmcmd.Stdio{}), true

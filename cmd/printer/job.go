@@ -266,6 +266,9 @@ func jobTimes(p Page, j *api.Job) string {
 // printSource prints where the work came from and how it runs.
 func printSource(c *card, s *job.Spec) {
 	c.fact("runs", commandText(s))
+	if s.Program.Lease > 0 {
+		c.fact("lease", "ends when its client is not heard of for "+s.Program.Lease.String())
+	}
 	c.fact("in", s.WorkDir)
 	if s.Source.Host != "" {
 		c.fact("from", "host "+s.Source.Host)
@@ -295,6 +298,9 @@ func printSource(c *card, s *job.Spec) {
 }
 
 func commandText(s *job.Spec) string {
+	if s.Program.Kind == job.BareAllocation {
+		return "nothing: an allocation for steps"
+	}
 	words := s.Program.Args
 	if s.Program.Kind == job.Batch {
 		name := s.Source.File

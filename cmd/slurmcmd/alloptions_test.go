@@ -8,6 +8,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sacct"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/salloc"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/scancel"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/scontrol"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sinfo"
@@ -63,6 +64,7 @@ func optionTables() map[string]getopt.Table {
 		list = append(list, getopt.Option{Long: o.Name, Short: o.Short, Arg: o.Arg, Same: o.Same})
 	}
 	tables["sbatch"] = list
+	tables["salloc"] = salloc.Options()
 	for name, options := range map[string][]slurmcmd.Option{
 		"squeue": squeue.Options(), "sinfo": sinfo.Options(), "sacct": sacct.Options(), "scancel": scancel.Options(),
 		"scontrol": scontrol.Options(), "sprio": sprio.Options(), "sshare": sshare.Options(),

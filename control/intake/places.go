@@ -65,7 +65,7 @@ func (r *Request) errorAt(message, remedy string, options []string) *spec.Error 
 			return d.Blame(message, remedy)
 		}
 		return native.At(src, message, remedy, options...)
-	case api.FormCommand:
+	case api.FormCommand, api.FormAllocation:
 		src.Data = emptyScript
 	}
 	return sbatch.At(src, sbatch.Options{Args: r.args, Environ: r.environ}, message, remedy, options...)

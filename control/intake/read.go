@@ -18,12 +18,14 @@ import (
 
 // Text is the work as it was written.
 type Text struct {
-	Form    string   // api.FormSbatch, api.FormNative or api.FormCommand
+	Form    string   // one of api.FormSbatch and its like
 	Name    string   // of its file; "-" or empty: standard input
-	Data    []byte   // empty with api.FormCommand
+	Data    []byte   // empty with api.FormCommand and api.FormAllocation
 	Command []string // the words of api.FormCommand, which every task runs
 
-	// Of api.FormCommand alone, as api.Submit has them.
+	Lease time.Duration // of api.FormAllocation: how long it lives after its client was last heard of; 0: to its limit
+
+	// Of api.FormCommand alone, as api.Submit has them. Client also of api.FormAllocation.
 	Step    []string
 	Client  string
 	KillBad *bool
@@ -125,8 +127,10 @@ func readForm(t Text, src spec.Source, o Options) (*Request, error) {
 		return readNative(t, doc, src.Name, o)
 	case api.FormCommand:
 		return readCommand(t, o)
+	case api.FormAllocation:
+		return readAllocation(t, o)
 	}
-	return nil, fault.New(fault.Invalid, "form: %q is none of sbatch, native, command", t.Form)
+	return nil, fault.New(fault.Invalid, "form: %q is none of sbatch, native, command, allocation", t.Form)
 }
 
 // refuseWarnings makes errors of the warnings, for a submission that is strict.
@@ -144,9 +148,15 @@ func (r *Request) refuseWarnings() error {
 // checkStep refuses what belongs to a command beside a text that is none.
 func (t *Text) checkStep() error {
 	switch {
-	case t.Form != api.FormCommand && (len(t.Step) > 0 || t.Client != "" || t.KillBad != nil):
+	case t.Form != api.FormCommand && (len(t.Step) > 0 || t.KillBad != nil), t.Form != api.FormCommand && t.Form != api.FormAllocation && t.Client != "":
 		return fault.New(fault.Invalid, "step, client and kill_on_bad_exit go with the form command, not with %s", t.Form).
 			Advise("let the script call srun with these options")
+	case t.Form != api.FormAllocation && t.Lease != 0:
+		return fault.New(fault.Invalid, "lease goes with the form allocation, not with %s", t.Form).Advise("leave it out")
+	case t.Form == api.FormAllocation && len(t.Command) > 0:
+		return fault.New(fault.Invalid, "an allocation runs no command").Advise("leave the command out, or use the form command")
+	case t.Lease != 0 && (t.Lease < leastLease || t.Lease > mostLease):
+		return fault.New(fault.Invalid, "lease: %s is not between %s and %s", t.Lease, leastLease, mostLease).Advise("60 seconds suit most clients")
 	case t.Client != "" && !path.IsAbs(t.Client):
 		return fault.New(fault.Invalid, "client: %q is not an absolute path", t.Client).Advise("name the socket by its whole path")
 	}
@@ -244,6 +254,29 @@ func readCommand(t Text, o Options) (*Request, error) {
 	sp.Program = job.Program{Kind: job.Direct, Args: t.Command, Step: t.Step, Client: t.Client}
 	sp.Source.Form, sp.Source.File, sp.KillOnBadExit = api.FormCommand, "", t.KillBad == nil || *t.KillBad
 	_, sp.Requeue = sp.Source.Given["requeue"] // a command is no batch script: it runs once
+	return newRequest(t, &o, sp, nil, warnings), nil
+}
+
+// The bounds of a lease: shorter ones would burden the server, longer ones leave nodes idle.
+const (
+	leastLease = time.Second
+	mostLease  = 24 * time.Hour
+)
+
+// readAllocation makes a job of options alone, in which nothing runs.
+func readAllocation(t Text, o Options) (*Request, error) {
+	o.ScriptArgs = nil
+	sp, warnings, err := sbatch.Parse(spec.Source{Name: "interactive", Data: emptyScript}, o.sbatch())
+	if err != nil {
+		return nil, err
+	}
+	if sp.Array != nil {
+		return nil, fault.New(fault.Invalid, "an allocation cannot be an array").Advise("ask for each allocation by itself")
+	}
+	sp.Program = job.Program{Kind: job.BareAllocation, Client: t.Client, Lease: t.Lease}
+	sp.Source.Form, sp.Source.File = api.FormAllocation, ""
+	sp.Requeue = false // its client is there once
+	sp.Output = job.Output{}
 	return newRequest(t, &o, sp, nil, warnings), nil
 }
 

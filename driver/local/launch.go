@@ -85,10 +85,10 @@ func (e *Engine) planLaunch(l *engine.Launch) (*attempt.Launch, error) {
 		return refuse("the script is empty")
 	case spec.Program.Kind == job.Direct && len(spec.Program.Args) == 0:
 		return refuse("no command is given")
-	case spec.Program.Kind != job.Direct && spec.Program.Kind != job.Batch:
+	case !spec.Program.Kind.Known():
 		return refuse("%q is no kind of program", spec.Program.Kind)
-	case spec.Program.Kind == job.Batch && spec.Elastic():
-		return refuse("a batch script cannot be elastic: nothing would run on what is added")
+	case spec.Program.Kind != job.Direct && spec.Elastic():
+		return refuse("only a command can be elastic: nothing would run on what is added")
 	case !filepath.IsAbs(spec.WorkDir):
 		return refuse("the working directory %q is not absolute", spec.WorkDir)
 	case slices.ContainsFunc(l.Env, func(v string) bool { return strings.ContainsRune(v, 0) }):

@@ -102,7 +102,7 @@ func (e *Engine) checkSubmittable(s *job.Spec, script []byte, env []string) erro
 		return refuse("the script is empty")
 	case s.Program.Kind == job.Direct && len(s.Program.Args) == 0:
 		return refuse("no command is given")
-	case s.Program.Kind != job.Direct && s.Program.Kind != job.Batch:
+	case !s.Program.Kind.Known():
 		return refuse("%q is no kind of program", s.Program.Kind)
 	case s.Elastic():
 		return engine.About(fault.New(fault.Unsupported, "a gang cannot grow or shrink on Slurm").Advise("give a fixed number of nodes"), "elastic")

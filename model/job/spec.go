@@ -144,14 +144,20 @@ type ArraySpec struct {
 	Step       uint32   `json:"step,omitempty"`
 }
 
-// ProgramKind tells a batch script from a command that every task runs.
+// ProgramKind tells a batch script from a command that every task runs, and from nothing.
 type ProgramKind string
 
 // The kinds of program.
 const (
 	Batch  ProgramKind = "batch"  // one script on the first node, which starts steps by srun
 	Direct ProgramKind = "direct" // the same command in every task of the gang
+
+	// BareAllocation runs nothing: clients start steps and commands in what the job holds.
+	BareAllocation ProgramKind = "allocation"
 )
+
+// Known reports whether the kind is one of these.
+func (k ProgramKind) Known() bool { return k == Batch || k == Direct || k == BareAllocation }
 
 // Program is what runs. Script contents are stored apart, by hash.
 type Program struct {
@@ -160,7 +166,11 @@ type Program struct {
 	ScriptName string      `json:"script_name,omitempty"` // base name for messages
 	Args       []string    `json:"args,omitempty"`        // Batch: the script's arguments. Direct: the command and its arguments
 	Step       []string    `json:"step,omitempty"`        // Direct: options of srun for the step that runs the command
-	Client     string      `json:"client,omitempty"`      // Direct: the socket of the client that runs the job's steps itself; empty: the engine runs the command
+	Client     string      `json:"client,omitempty"`      // Direct, BareAllocation: the socket of the client that runs the job's steps itself; empty: the engine runs the command, or keeps the nodes
+
+	// Lease is how long a BareAllocation stays, in the queue or on its nodes, after its client was
+	// last heard of; 0: until somebody or its time limit ends it.
+	Lease time.Duration `json:"lease,omitempty"`
 }
 
 // Output names the files of standard input, output and error, with sbatch's %

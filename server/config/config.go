@@ -96,6 +96,7 @@ type Jobs struct {
 	Grace            Duration `yaml:"grace" doc:"between the signal to end and the kill (Slurm's KillWait)"`
 	Unkillable       Duration `yaml:"unkillable" doc:"after SIGKILL, until a process that still lives counts as stuck: its job is uncertain then and its node is drained (Slurm's UnkillableStepTimeout)"`
 	Idle             Duration `yaml:"idle" doc:"after which a running job that holds devices on a node and uses no CPU time there is shown as idle; 0: never"`
+	AllocationIdle   Duration `yaml:"allocation_idle" doc:"after which an allocation (salloc) ends in which no step and no command of cox exec or cox shell ran; 0: never"`
 	MaxArray         int      `yaml:"max_array" doc:"tasks of one array"`
 	Pool             string   `yaml:"pool" doc:"of jobs that name none; empty: the advice chooses among those that can run them (docs/explanation/pools.md); local is the server's own"`
 	Processes        int      `yaml:"processes" doc:"processes and threads of one job on each node, where control groups can bound them; 0: half of what the machine can have; -1: no bound"`

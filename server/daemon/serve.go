@@ -244,7 +244,7 @@ func (s *server) open(ctx context.Context) error {
 		s.idle = func(ref engine.Ref) []health.Idle { return s.health.Of(ref, time.Now(), least) }
 	}
 	s.http = httpserver.New(httpserver.Config{
-		Idle: s.idle, ThrowAway: s.opt.ThrowAway,
+		Idle: s.idle, AllocationIdle: time.Duration(s.cfg.Jobs.AllocationIdle), ThrowAway: s.opt.ThrowAway,
 		Plane: s.control, Rules: &s.rules, Pool: s.cfg.Jobs.Pool, Policy: auth.Policy{Private: s.cfg.Auth.Private},
 		Admins: s.cfg.Auth.Admins, Group: s.cfg.Auth.AdminGroup, Log: s.opt.Log.With("part", "api"),
 		Output: e, Exec: e, Usage: e, Name: s.cfg.Name, Version: s.opt.Version, Mail: s.mail != nil, MaxArray: uint32(s.cfg.Jobs.MaxArray),

@@ -94,6 +94,8 @@ func (d *decoder) decodeRareField(v *submission, name string) error {
 		into = &v.Step
 	case "client":
 		into = &v.Client
+	case "lease":
+		into = &v.Lease
 	case "kill_on_bad_exit":
 		into = &v.KillBad
 	case "strict":

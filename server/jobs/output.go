@@ -296,6 +296,7 @@ func (s *Service) serveExec(c *call, name string) error {
 
 // runExec takes the connection over.
 func (s *Service) runExec(c *call, v *state.View, e api.Exec, x engine.Execer) error {
+	defer s.leases.beginUse(v.Job.ID)()
 	s.Log.Info("exec", "job", v.Job.Name(), "user", c.ID.Name, "from", c.ID.From, "command", e.Command[0])
 	conn, rw, err := http.NewResponseController(c.W.ResponseWriter).Hijack()
 	if err != nil {

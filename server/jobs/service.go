@@ -87,6 +87,9 @@ type Config struct {
 	// may submit.
 	Alone bool
 
+	// AllocationIdle ends allocations in which nothing ran for so long; 0: none.
+	AllocationIdle time.Duration
+
 	Now       func() time.Time
 	Heartbeat time.Duration // of a watch
 	Stall     time.Duration // how long a reader may not read
@@ -101,11 +104,12 @@ type Service struct {
 	hub     *hub
 	past    *pastPages
 	watches *watchLimit
+	leases  *leaseKeeper
 }
 
-// Register adds the routes to a server. Close ends the goroutine that reads events.
+// Register adds the routes to a server. Close ends its goroutines.
 func Register(t *transport.Server, cfg Config) *Service {
-	s := &Service{Server: t, cfg: cfg, hub: newHub(cfg.Plane, t.Log), past: newPastPages(cfg.Plane), watches: newWatchLimit()}
+	s := &Service{Server: t, cfg: cfg, hub: newHub(cfg.Plane, t.Log), past: newPastPages(cfg.Plane), watches: newWatchLimit(), leases: newLeaseKeeper(cfg.Plane, t.Log, cfg.Now, cfg.AllocationIdle)}
 	s.intake = &intake.Site{
 		Plane: cfg.Plane, Rules: cfg.InForce.Now, Pool: cfg.Pool, Environment: cfg.Environment, Uploads: cfg.Uploads, Mail: cfg.Mail, MaxArray: cfg.MaxArray, Now: cfg.Now,
 	}
@@ -116,6 +120,7 @@ func Register(t *transport.Server, cfg Config) *Service {
 	s.registerUsage()
 	s.registerChange()
 	s.registerOutput()
+	s.registerLease()
 	s.registerHistory()
 	s.registerAdvise()
 	s.registerWatch()
@@ -124,8 +129,12 @@ func Register(t *transport.Server, cfg Config) *Service {
 	return s
 }
 
-// Close ends the goroutine that reads events. The server of the routes is closed first.
-func (s *Service) Close() { s.hub.close() }
+// Close ends the goroutines that read events and keep leases. The server of the routes is closed
+// first.
+func (s *Service) Close() {
+	s.hub.close()
+	s.leases.close()
+}
 
 // call is one request that is being answered by a handler of this package.
 type call struct {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"path"
 	"strconv"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
@@ -52,6 +53,7 @@ func (s *Service) submitJob(c *call) (*api.Submitted, error) {
 		return nil, s.intake.Locate(r, err)
 	}
 	out.ID, out.Tasks = got.ID, got.Tasks
+	s.leases.keepSubmitted(got.ID, &r.Spec.Program)
 	if out.Chosen == nil && len(out.Warnings) == 0 && !out.Wait && !out.Parsable && !out.Quiet { // the hot path: no reflection
 		c.WriteBody(http.StatusCreated, "application/json", appendSubmitted(nil, out))
 		return nil, transport.ErrAnswered
@@ -119,18 +121,18 @@ func (s *Service) admitText(ctx context.Context, id auth.Identity, req *submissi
 func (s *Service) readSubmitted(owner job.Owner, req *submission) (*intake.Request, error) {
 	t := req.asText()
 	switch t.Form {
-	case api.FormSbatch, api.FormNative, api.FormCommand:
+	case api.FormSbatch, api.FormNative, api.FormCommand, api.FormAllocation:
 		return s.intake.Read(t, intake.Options{
 			Args: req.Args, Set: req.Env, Image: req.Image, Environ: req.Environ, ScriptArgs: req.ScriptArgs, Owner: owner, Host: req.Host, Dir: req.Dir, Strict: req.Strict, ReadFile: req.sentFile,
 		})
 	}
-	return nil, fault.New(fault.Invalid, "form: %q is none of sbatch, native, command", req.Form).
+	return nil, fault.New(fault.Invalid, "form: %q is none of sbatch, native, command, allocation", req.Form).
 		Advise("a client that is newer than this server needs a newer server (API %s)", transport.APIVersion)
 }
 
 // asText is the text of a submission as the intake reads it.
 func (v *submission) asText() intake.Text {
-	return intake.Text{Form: v.Form, Name: v.File, Data: v.script, Command: v.Command, Step: v.Step, Client: v.Client, KillBad: v.KillBad}
+	return intake.Text{Form: v.Form, Name: v.File, Data: v.script, Command: v.Command, Step: v.Step, Client: v.Client, KillBad: v.KillBad, Lease: time.Duration(v.Lease) * time.Second}
 }
 
 // sentFile returns a file that an option names and the client sent. The server opens

@@ -125,7 +125,7 @@ func fromSpec(f *Facts, s *job.Spec, found map[string]Evidence, counts []string,
 	if _, known := f.m[TightlyCoupled]; nodes > 1 && !known && len(f.steps) > 0 {
 		f.Set(TightlyCoupled, 1, File, f.steps[0])
 	}
-	if s.Program.Kind == job.Direct && nodes > 1 {
+	if s.Program.Kind != job.Batch && nodes > 1 {
 		f.Set(TightlyCoupled, 1, File, firstEvidence(found, counts, "tasks of one command on several nodes start together")...)
 	}
 }
@@ -145,7 +145,7 @@ func Asked(f *Facts, s *job.Spec) {
 		return
 	}
 	switch {
-	case s.Program.Kind == job.Direct:
+	case s.Program.Kind != job.Batch:
 		f.Set(TightlyCoupled, 1, Flag, Evidence{Text: by, Says: "tasks of one command on several nodes start together"})
 	case len(f.steps) > 0:
 		f.Set(TightlyCoupled, 1, File, f.steps[0])

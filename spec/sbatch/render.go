@@ -242,6 +242,9 @@ func (r *renderer) splitProgram(script []byte) (shebang string, body []byte) {
 			line += " " + shellWord(a)
 		}
 		return shebang, []byte("\n" + line + "\n")
+	case p.Kind == job.BareAllocation:
+		r.addWarning("", "it is an allocation, in which nothing runs: salloc with these options makes one")
+		return shebang, nil
 	case len(p.Args) > 0:
 		r.addWarning("", "the script's arguments stand on sbatch's command line, behind the file: %s", oneLine(shellWords(p.Args)))
 	}

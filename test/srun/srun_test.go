@@ -38,7 +38,7 @@ func newShell(t *testing.T) *shell {
 	if err := os.Mkdir(bin, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"srun", "sbatch", "squeue", "scancel", "sacct", "scontrol"} {
+	for _, name := range []string{"srun", "sbatch", "squeue", "scancel", "sacct", "scontrol", "salloc"} {
 		if err := os.Symlink(self, filepath.Join(bin, name)); err != nil {
 			t.Fatal(err)
 		}

@@ -16,8 +16,13 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-// Command is the hidden argument by which the binary is a holder; the socket follows.
+// Command is the hidden argument by which the binary is a holder. BareWord may follow, and the
+// client's socket, if the job has one; or EndWord with the end of the job.
 const Command = "hold-allocation"
+
+// BareWord has the holder end when it is asked to by SIGTERM: it holds an allocation for itself,
+// and nothing of the job's has to end before.
+const BareWord = "bare"
 
 // exitNoClient is the exit code of a holder whose client went away without a word.
 const exitNoClient = 1
@@ -27,10 +32,19 @@ type greeting struct {
 	Alloc string `json:"alloc"` // name of the allocation's file
 }
 
-// Main is the body of a holder; args is the client's socket. The result is the exit code of
-// the job, unless a signal is to end it, which it then sends to itself.
+// Main is the body of a holder, with the words behind Command. The result is the exit code of
+// the job, unless a signal is to end it, which it then sends to itself. With EndWord it has the
+// holder of this node end.
 func Main(args []string) int {
-	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGPIPE, unix.SIGXCPU)
+	if len(args) > 0 && args[0] == EndWord {
+		return endMain(args[1:])
+	}
+	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGPIPE, unix.SIGXCPU)
+	if len(args) > 0 && args[0] == BareWord {
+		args = args[1:]
+	} else {
+		signal.Ignore(unix.SIGTERM)
+	}
 	end, err := hold(args)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "cox:", err)
@@ -42,12 +56,20 @@ func Main(args []string) int {
 	return end.Shell()
 }
 
-// hold tells the client of the allocation and waits for its word.
+// hold waits for the word of the client.
 func hold(args []string) (job.ExitCode, error) {
-	if len(args) != 1 {
-		return job.ExitCode{}, errors.New(Command + " is not for users: it is started by cox")
+	switch len(args) {
+	case 0:
+		return awaitEnd()
+	case 1:
+		return holdForClient(args[0])
 	}
-	c, err := socket.Dial(args[0], 0)
+	return job.ExitCode{}, errors.New(Command + " is not for users: it is started by cox")
+}
+
+// holdForClient tells the client of the allocation and waits for its word.
+func holdForClient(client string) (job.ExitCode, error) {
+	c, err := socket.Dial(client, 0)
 	if err != nil {
 		return job.ExitCode{}, fmt.Errorf("the client of the job is gone: %w", err)
 	}
@@ -57,8 +79,8 @@ func hold(args []string) (job.ExitCode, error) {
 	}
 	var end job.ExitCode
 	if err := json.NewDecoder(c).Decode(&end); err != nil {
-		_ = os.Remove(args[0]) // which a client that was killed leaves behind
-		_ = os.Remove(filepath.Dir(args[0]))
+		_ = os.Remove(client) // which a client that was killed leaves behind
+		_ = os.Remove(filepath.Dir(client))
 		return job.ExitCode{}, fmt.Errorf("the client of the job went away: %w", err)
 	}
 	return end, nil

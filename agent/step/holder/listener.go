@@ -11,7 +11,6 @@ import (
 
 	"github.com/coxswain-sched/coxswain/agent/step"
 	"github.com/coxswain-sched/coxswain/agent/step/socket"
-	"github.com/coxswain-sched/coxswain/auth/peer"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
@@ -80,12 +79,8 @@ func (l *Listener) Accept() (*Held, error) {
 
 // readGreeting reads the allocation that a holder names.
 func readGreeting(c net.Conn) (*step.Alloc, error) {
-	who, err := peer.Of(c)
-	if err != nil {
-		return nil, fmt.Errorf("who holds the allocation: %w", err)
-	}
-	if who.UID != 0 && int(who.UID) != os.Geteuid() {
-		return nil, fmt.Errorf("user %d, and not this one, holds the allocation", who.UID)
+	if err := checkPeer(c); err != nil {
+		return nil, err
 	}
 	_ = c.SetReadDeadline(time.Now().Add(greetingLimit))
 	var g greeting

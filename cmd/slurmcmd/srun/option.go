@@ -2,7 +2,6 @@ package srun
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
@@ -87,7 +86,7 @@ func (l *line) readOptions(args []string) error {
 }
 
 // takeOption enters an option, as the table says. words are how it was written.
-func (l *line) takeOption(opt *srunopt.Option, value string, words []string) error {
+func (l *line) takeOption(opt *srunopt.Option, value string, words []string) (err error) {
 	name := opt.Name()
 	switch opt.Job {
 	case srunopt.Refused:
@@ -119,22 +118,9 @@ func (l *line) takeOption(opt *srunopt.Option, value string, words []string) err
 	case "kill-on-bad-exit":
 		l.killBad = value != "0"
 	case "immediate":
-		return l.setImmediate(value)
+		l.immediate, err = slurmcmd.ImmediateTime(value)
 	}
-	return nil
-}
-
-// setImmediate reads how long the job may wait: seconds, one if none are said.
-func (l *line) setImmediate(value string) error {
-	if value == "" {
-		value = "1"
-	}
-	d, err := time.ParseDuration(value + "s")
-	if err != nil || d < 0 || strings.Contains(value, ".") {
-		return slurmcmd.Textf("Invalid numeric value %q for --immediate.", value)
-	}
-	l.immediate = max(d, time.Millisecond)
-	return nil
+	return err
 }
 
 // wordsOf writes an option anew: its name in full, and its value where it was.

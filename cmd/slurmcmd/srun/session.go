@@ -1,6 +1,7 @@
 package srun
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -173,19 +174,13 @@ func inputFile(in io.Reader) (*os.File, error) {
 func (s *session) giveUpWaiting() error {
 	c := fastclient.New(s.addr)
 	defer c.Close()
-	v, err := c.JSON("GET", "/v1/jobs/"+s.id, nil)
-	if err != nil || v.Get("state").Text() != "PENDING" {
-		return err
-	}
-	if err := s.changeJob(c, api.VerbCancel, 0); err != nil {
-		return err
-	}
-	if code, bad := strconv.Atoi(s.Getenv("SLURM_EXIT_IMMEDIATE")); bad == nil {
-		s.Errorf("Unable to allocate resources: Requested nodes are busy")
+	err := s.CancelWaiting(c, s.id)
+	if code, bad := strconv.Atoi(s.Getenv("SLURM_EXIT_IMMEDIATE")); bad == nil && errors.Is(err, slurmcmd.ErrBusy) {
+		s.Errorf("%v", err)
 		s.Code = code
 		return nil
 	}
-	return slurmcmd.Textf("Unable to allocate resources: Requested nodes are busy")
+	return err
 }
 
 // catchSignals passes signals on to a job that has no step here, until stop is called, as
@@ -215,23 +210,11 @@ func (s *session) passSignal(sig syscall.Signal) {
 	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
 		verb = api.VerbCancel
 	}
-	if err := s.changeJob(c, verb, sig); err != nil {
+	if err := slurmcmd.ChangeJob(c, s.id, verb, sig); err != nil {
 		s.Errorf("pass on %v: %v", sig, err)
 	} else if sig == syscall.SIGINT {
 		s.Sayf("job %s is being cancelled", s.id)
 	}
-}
-
-// changeJob cancels or signals the job.
-func (s *session) changeJob(c *fastclient.Client, verb string, sig syscall.Signal) error {
-	var o fastclient.Object
-	o.Raw("select", fastclient.Select(&api.Select{IDs: []string{s.id}}))
-	o.Text("verb", verb)
-	if verb == api.VerbSignal {
-		o.Text("signal", fmt.Sprint(int(sig)))
-	}
-	_, err := c.JSON("POST", "/v1/jobs/change", o.End())
-	return err
 }
 
 // sayEnd takes the exit code of a job that ran its step itself, or none, and says what went

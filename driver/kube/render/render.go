@@ -25,7 +25,6 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
-	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/resource"
 )
 
@@ -301,7 +300,7 @@ func (a *Attempt) CheckJob() error {
 		return fault.New(fault.Unsupported, "the pool names no image with cox-pod").Advise("name it by the pool's setting agent_image")
 	case !path.IsAbs(s.WorkDir):
 		return optionError("chdir", "give an absolute one", "the working directory %q is not absolute", s.WorkDir)
-	case s.Program.Kind != job.Batch && s.Program.Kind != job.Direct:
+	case !s.Program.Kind.Known():
 		return optionError("program", "use a script or a command", "%q is no kind of program", s.Program.Kind)
 	case len(s.Program.Step) > 0:
 		return optionError("step", "leave it out, or submit a script that calls srun with it", "srun's %s is not served for a command in a pool of Kubernetes: its pods run the command without srun", s.Program.Step[0])

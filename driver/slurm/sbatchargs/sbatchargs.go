@@ -260,8 +260,11 @@ func (c Settings) writeScript(w *Job, j *job.Job, ref engine.Ref, script []byte,
 	if pinned {
 		p.Groups = []job.TaskGroup{{}}
 	}
-	if s.Program.Kind == job.Direct {
+	switch s.Program.Kind {
+	case job.Direct:
 		script, w.Args = directScript(s), nil
+	case job.BareAllocation:
+		script, w.Args = []byte(allocationScript), nil
 	}
 	form := s.Source.Form
 	if pinned {
@@ -321,6 +324,18 @@ func oneLine(text string) string {
 		return r
 	}, text)
 }
+
+// allocationScript keeps an allocation in which clients start steps, until it is cancelled.
+const allocationScript = `#!/bin/sh
+
+# Nothing runs here: this keeps the nodes for steps that are started from outside.
+trap 'kill "$pause"; exit 0' TERM
+while :; do
+	sleep 3600 &
+	pause=$!
+	wait "$pause"
+done
+`
 
 // directScript is the script of a job whose tasks run a command. srun of 22.05 takes the number of
 // CPUs of a task not from the job, and without a word of components it runs in the first.
