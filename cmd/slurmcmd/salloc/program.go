@@ -141,4 +141,3 @@ func shellCode(s unix.WaitStatus) int {
 	}
 	return 1
 }
-
