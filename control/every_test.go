@@ -137,7 +137,7 @@ func everySpec() *job.Spec {
 		Output:  job.Output{Stdout: "o-%j", Stderr: "e-%j", Stdin: "i", Append: true},
 		Env:     job.Environment{Hash: store.Hash(nil), Export: "ALL", Set: []string{"A=b"}}, WorkDir: "/home/anna",
 		Signal: &job.SignalSpec{Signal: 10, Before: time.Minute, BatchOnly: true}, Licenses: "matlab:1",
-		Mail: &job.Mail{Types: []string{"END"}, To: "anna@example.org"}, Image: "img", KillOnBadExit: true,
+		Mail: &job.Mail{Types: []string{"END"}, To: "anna@example.org"}, Notify: &job.Notify{Webhook: "https://example.org/x", On: []string{"fail"}}, Image: "img", KillOnBadExit: true,
 		Source: job.Source{Form: "sbatch", File: "train.sh", Given: map[string]string{"nodes": "2"}, Lines: [2]int{2, 5}, Host: "h", Submit: "/home/anna"},
 		Provenance: &job.Provenance{
 			Git: &job.Git{Root: "/r", Commit: "c", Branch: "main", Remote: "r", Dirty: true}, Files: []job.FileHash{{Name: "a", SHA256: "b", Size: 3}}, Image: "sha256:1", Notes: []string{"n"},

@@ -60,8 +60,9 @@ type Config struct {
 	Machine  func() *api.System // tells of the server's own machine; nil: nothing is told
 	Settings api.Settings       // what the configuration says for all jobs; served, not obeyed
 
-	Mail     bool   // somebody sends mail about jobs
-	MaxArray uint32 // array indices stay below it; 0: Slurm's own bound
+	Mail     bool                   // somebody sends mail about jobs
+	Webhook  func(url string) error // says why a job may not have a webhook; nil: nobody sends any
+	MaxArray uint32                 // array indices stay below it; 0: Slurm's own bound
 
 	// Alone says that tasks can only run as the server's own user, so nobody else
 	// may submit.
@@ -116,7 +117,7 @@ func registerRoutes(s *transport.Server, cfg *Config) *jobs.Service {
 	service := jobs.Register(s, jobs.Config{
 		Plane: cfg.Plane, Rules: cfg.Rules, InForce: inForce, Pool: cfg.Pool, Policy: cfg.Policy, Users: cfg.Users,
 		Output: cfg.Output, Exec: cfg.Exec, Usage: cfg.Usage, Idle: cfg.Idle, Uploads: cfg.Uploads, Environment: cfg.Environment,
-		Mail: cfg.Mail, MaxArray: cfg.MaxArray, Alone: cfg.Alone, AllocationIdle: cfg.AllocationIdle,
+		Mail: cfg.Mail, Webhook: cfg.Webhook, MaxArray: cfg.MaxArray, Alone: cfg.Alone, AllocationIdle: cfg.AllocationIdle,
 		Now: cfg.Now, Heartbeat: cfg.Heartbeat, Stall: cfg.Stall, Patience: cfg.Patience,
 	})
 	admin.Register(s, admin.Config{

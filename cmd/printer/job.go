@@ -113,6 +113,18 @@ func printPoolChoice(c *card, j *api.Job) {
 	}
 }
 
+// notifyText is "https://hooks.example.org/… on end, fail": the rest of the URL is a secret.
+func notifyText(n *job.Notify) string {
+	if n == nil {
+		return ""
+	}
+	on := n.On
+	if len(on) == 0 {
+		on = job.NotifyEvents
+	}
+	return n.Hidden().Webhook + " on " + strings.Join(on, ", ")
+}
+
 // retriesText is "up to 3; on 75, oom; the first after 30 s".
 func retriesText(r *job.Retries) string {
 	if r == nil {
@@ -281,6 +293,7 @@ func printSource(c *card, s *job.Spec) {
 		c.fact("deadline", c.p.Time(s.Deadline))
 	}
 	c.fact("retries", retriesText(s.Retries))
+	c.fact("notify", notifyText(s.Notify))
 	c.fact("image", s.Image)
 	c.fact("licenses", s.Licenses)
 	c.fact("comment", s.Comment)

@@ -33,11 +33,12 @@ type Text struct {
 
 // Options are the circumstances of a text. The zero value is usable.
 type Options struct {
-	Args       []string // sbatch's own options from the command line; they outrank everything
-	ScriptArgs []string // the script's arguments
-	Environ    []string // NAME=VALUE of the submitter; the job keeps it
-	Set        []string // NAME=VALUE that the job sees besides; they outrank everything
-	Image      string   // container image of the job, which outranks the text's; empty: as the text says
+	Args       []string    // sbatch's own options from the command line; they outrank everything
+	ScriptArgs []string    // the script's arguments
+	Environ    []string    // NAME=VALUE of the submitter; the job keeps it
+	Set        []string    // NAME=VALUE that the job sees besides; they outrank everything
+	Image      string      // container image of the job, which outranks the text's; empty: as the text says
+	Notify     *job.Notify // webhook of the job, which outranks the text's; nil: as the text says
 
 	Owner job.Owner
 	Host  string // where the text is submitted
@@ -47,6 +48,8 @@ type Options struct {
 	MaxArray uint32    // array indices stay below it; 0: Slurm's own bound
 	Strict   bool      // make errors of warnings
 	Mail     bool      // somebody sends mail about jobs
+	// Webhook says why a job may not have a webhook; nil: nobody sends any.
+	Webhook func(url string) error
 
 	// ReadFile opens the files that options name. If nil, such options are refused.
 	ReadFile func(name string) ([]byte, error)
@@ -112,6 +115,28 @@ func (r *Request) setAround(o *Options) error {
 		r.Spec.Image = o.Image
 		delete(r.Spec.Source.Given, "container-image") // it is asked for here, not of a plugin
 	}
+	return r.setNotify(o)
+}
+
+// setNotify gives the job the webhook that stands beside its text.
+func (r *Request) setNotify(o *Options) error {
+	if o.Notify == nil {
+		return nil
+	}
+	on, err := job.NotifyOn(o.Notify.On)
+	if err != nil {
+		return fault.New(fault.Invalid, "--notify-on: %w", err).Advise("events: %s, all", strings.Join(job.NotifyEvents, ", "))
+	}
+	if err := job.CheckWebhook(o.Notify.Webhook); err != nil {
+		return fault.New(fault.Invalid, "--notify-url: %.200q %w", o.Notify.Webhook, err).Advise("write the URL whole: --notify-url https://hooks.example.org/…")
+	}
+	if o.Webhook == nil {
+		return fault.New(fault.Unsupported, "--notify-url: no server runs this job, and a server sends the webhooks").Advise("cox up -d, then cox submit; or leave --notify-url out")
+	}
+	if err := o.Webhook(o.Notify.Webhook); err != nil {
+		return fault.New(fault.KindOf(err), "--notify-url: %w", err).Advise("%s", fault.Remedy(err))
+	}
+	r.Spec.Notify = &job.Notify{Webhook: o.Notify.Webhook, On: on}
 	return nil
 }
 
@@ -182,7 +207,7 @@ func ReadAlone(t Text, now time.Time) (*Request, error) {
 // optionsAlone are the options of a text that nothing stands around. Files that the text names count
 // as empty.
 func optionsAlone(now time.Time) Options {
-	return Options{Dir: "/", Now: now, Mail: true, ReadFile: func(string) ([]byte, error) { return nil, nil }}
+	return Options{Dir: "/", Now: now, Mail: true, Webhook: func(string) error { return nil }, ReadFile: func(string) ([]byte, error) { return nil, nil }}
 }
 
 func (o *Options) sbatch() sbatch.Options {
@@ -216,7 +241,7 @@ func readBatch(t Text, src spec.Source, o Options) (*Request, error) {
 // readNative makes a request of a document.
 func readNative(t Text, doc *yaml.Document, name string, o Options) (*Request, error) {
 	around := native.Options{
-		Owner: o.Owner, Host: o.Host, Dir: o.Dir, Now: o.Now, MaxArraySize: o.MaxArray, Mail: o.Mail, ScriptArgs: o.ScriptArgs, ReadFile: o.ReadFile,
+		Owner: o.Owner, Host: o.Host, Dir: o.Dir, Now: o.Now, MaxArraySize: o.MaxArray, Mail: o.Mail, Webhook: o.Webhook, ScriptArgs: o.ScriptArgs, ReadFile: o.ReadFile,
 	}
 	own, script, warnings, err := native.ParseDocument(doc, name, around)
 	sp := own

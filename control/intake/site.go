@@ -37,6 +37,7 @@ type Site struct {
 	Environment provenance.EnvironmentPolicy // which variables of a submission are kept
 	Uploads     *upload.Store                // of directories that come with jobs; nil: they are not taken
 	Mail        bool                         // somebody sends mail about jobs
+	Webhook     func(url string) error       // says why a job may not have a webhook; nil: nobody sends any
 	MaxArray    uint32                       // array indices stay below it; 0: Slurm's own bound
 	Now         func() time.Time             // nil: time.Now
 }
@@ -60,7 +61,7 @@ func (s *Site) now() time.Time {
 
 // Read is the package's Read with what the site says about texts.
 func (s *Site) Read(t Text, o Options) (*Request, error) {
-	o.Now, o.Mail, o.MaxArray = s.now(), s.Mail, s.MaxArray
+	o.Now, o.Mail, o.Webhook, o.MaxArray = s.now(), s.Mail, s.Webhook, s.MaxArray
 	return Read(t, o)
 }
 

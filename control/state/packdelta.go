@@ -44,6 +44,7 @@ const (
 	fieldSubmit
 	fieldLines
 	fieldMail
+	fieldNotify
 	fieldGiven
 	fieldGivenSome // only the values that differ; the names are the same
 	fieldProvenance
@@ -89,6 +90,9 @@ func PackDelta(o, def *SpecDelta) PackedDelta {
 	}
 	if !equalJSON(o.Mail, def.Mail) {
 		p.putJSON(fieldMail, o.Mail)
+	}
+	if !equalJSON(o.Notify, def.Notify) {
+		p.putJSON(fieldNotify, o.Notify)
 	}
 	p.putGiven(o.Given, def.Given)
 	if !equalJSON(o.Provenance, def.Provenance) {
@@ -234,6 +238,7 @@ func (f *SharedSpec) unpackSpec(p PackedDelta, whole bool, out *job.Spec) {
 		{fieldSubmit, func(u *deltaUnpacker, s *job.Spec) { s.Source.Submit = u.readString() }},
 		{fieldLines, func(u *deltaUnpacker, s *job.Spec) { s.Source.Lines = [2]int{int(u.readInt()), int(u.readInt())} }},
 		{fieldMail, func(u *deltaUnpacker, s *job.Spec) { s.Mail = nil; u.readJSON(&s.Mail) }},
+		{fieldNotify, func(u *deltaUnpacker, s *job.Spec) { s.Notify = nil; u.readJSON(&s.Notify) }},
 	} {
 		if set&x.field != 0 {
 			x.read(&u, out)

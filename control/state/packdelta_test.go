@@ -41,6 +41,9 @@ func drawSpec(t *rapid.T) job.Spec {
 	if rapid.Bool().Draw(t, "mail") {
 		s.Mail = &job.Mail{Types: list.Draw(t, "types")}
 	}
+	if rapid.Bool().Draw(t, "notify") {
+		s.Notify = &job.Notify{Webhook: text.Draw(t, "webhook"), On: list.Draw(t, "events")}
+	}
 	if rapid.Bool().Draw(t, "provenance") {
 		s.Provenance = &job.Provenance{Image: text.Draw(t, "image")}
 	}

@@ -38,6 +38,7 @@ type SpecDelta struct {
 	Lines      [2]int            `json:"lines,omitzero"`
 	Given      map[string]string `json:"given,omitempty"`
 	Mail       *job.Mail         `json:"mail,omitempty"`
+	Notify     *job.Notify       `json:"notify,omitempty"`
 	Provenance *job.Provenance   `json:"provenance,omitempty"`
 }
 
@@ -51,7 +52,7 @@ func SplitSpec(s job.Spec) (job.Spec, SpecDelta) {
 		EnvHash: s.Env.Hash, Export: s.Env.Export, Set: s.Env.Set,
 		Stdout: s.Output.Stdout, Stderr: s.Output.Stderr, Stdin: s.Output.Stdin, WorkDir: s.WorkDir,
 		File: s.Source.File, Host: s.Source.Host, Submit: s.Source.Submit, Lines: s.Source.Lines,
-		Given: s.Source.Given, Mail: s.Mail, Provenance: s.Provenance,
+		Given: s.Source.Given, Mail: s.Mail, Notify: s.Notify, Provenance: s.Provenance,
 	}
 	if !s.Depends.IsZero() {
 		depends := s.Depends
@@ -70,7 +71,7 @@ func (o *SpecDelta) applyTo(s *job.Spec) {
 	s.Env.Hash, s.Env.Export, s.Env.Set = o.EnvHash, o.Export, o.Set
 	s.Output.Stdout, s.Output.Stderr, s.Output.Stdin, s.WorkDir = o.Stdout, o.Stderr, o.Stdin, o.WorkDir
 	s.Source.File, s.Source.Host, s.Source.Submit, s.Source.Lines = o.File, o.Host, o.Submit, o.Lines
-	s.Source.Given, s.Mail, s.Provenance = o.Given, o.Mail, o.Provenance
+	s.Source.Given, s.Mail, s.Notify, s.Provenance = o.Given, o.Mail, o.Notify, o.Provenance
 	s.Depends = o.dependencyOrZero()
 }
 

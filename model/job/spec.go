@@ -55,8 +55,9 @@ type Spec struct {
 	// do not.
 	LicensesThere []string `json:"licenses_there,omitempty"`
 	Mail          *Mail    `json:"mail,omitempty"`
-	Image         string   `json:"image,omitempty"` // container image of every task; empty: none asked for
-	Pod           *Pod     `json:"pod,omitempty"`   // what is asked of the pods it runs in; nil: nothing
+	Notify        *Notify  `json:"notify,omitempty"` // nil: no webhook of its own
+	Image         string   `json:"image,omitempty"`  // container image of every task; empty: none asked for
+	Pod           *Pod     `json:"pod,omitempty"`    // what is asked of the pods it runs in; nil: nothing
 
 	Reservation string `json:"reservation,omitempty"`
 

@@ -64,7 +64,7 @@ func Bare(s *job.Spec) *job.Spec {
 	b.Comment, b.WorkDir, b.Image = "", "", ""
 	b.Program, b.Output, b.Env, b.Source = job.Program{}, job.Output{}, job.Environment{}, job.Source{}
 	b.Pod = nil
-	b.Signal, b.Mail, b.Provenance, b.Array = nil, nil, nil, nil
+	b.Signal, b.Mail, b.Notify, b.Provenance, b.Array = nil, nil, nil, nil, nil
 	b.Depends = job.Dependency{}
 	return &b
 }

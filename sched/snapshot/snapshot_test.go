@@ -105,6 +105,7 @@ func TestNothingSecretIsWritten(t *testing.T) {
 	s.Output = job.Output{Stdout: canary, Stderr: canary, Stdin: canary}
 	s.Env = job.Environment{Hash: canary, Export: canary, Set: []string{"K=" + canary}}
 	s.Mail = &job.Mail{To: canary}
+	s.Notify = &job.Notify{Webhook: canary}
 	s.Source = job.Source{File: canary, Host: canary, Submit: canary, Given: map[string]string{"x": canary}}
 	s.Provenance = &job.Provenance{Notes: []string{canary}}
 	s.Array = &job.ArraySpec{Text: canary}

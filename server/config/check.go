@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/model/hostlist"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/server/notify"
 	"github.com/coxswain-sched/coxswain/spec"
 )
 
@@ -44,6 +46,7 @@ func (c *Config) checkRelations(file string, data []byte) error {
 	if len(c.Notify.Command) > 0 && c.Notify.SMTP.Addr != "" {
 		p.addProblem("command", "mail leaves by a command or by smtp, not by both")
 	}
+	p.checkWebhooks(&c.Notify)
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.Log.Level) {
 		p.addProblem("level", "%q is none of debug, info, warn, error", c.Log.Level)
 	}
@@ -96,6 +99,23 @@ func (p *problems) checkTCP(addr string) {
 	ip := net.ParseIP(host)
 	if host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		p.addProblem("tcp", "%q is not a loopback address: tokens would cross the network unencrypted; forward a port over SSH instead", addr)
+	}
+}
+
+func (p *problems) checkWebhooks(n *Notify) {
+	for _, w := range n.Webhooks {
+		if err := job.CheckWebhook(w.URL); err != nil {
+			p.addProblem("url", "%s: write it whole, https://hooks.example.org/…", err)
+		}
+		if _, err := job.NotifyOn(w.On); err != nil {
+			p.addProblem("on", "%s: events are %s", err, strings.Join(job.NotifyEvents, ", "))
+		}
+		if w.SecretFile != "" {
+			p.checkAbsolute("secret_file", w.SecretFile)
+		}
+	}
+	if _, err := notify.ParseWebhookPolicy(n.JobWebhooks); err != nil {
+		p.addProblem("job_webhooks", "%s", err)
 	}
 }
 

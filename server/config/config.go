@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/coxswain-sched/coxswain/server/notify"
 )
 
 // Config is the file as a whole.
@@ -25,7 +27,7 @@ type Config struct {
 	Accounts   []Account   `yaml:"accounts" doc:"known accounts; none: any name is taken"`
 	Jobs       Jobs        `yaml:"jobs" doc:"rules for all jobs"`
 	Hooks      Hooks       `yaml:"hooks" doc:"programs of the site that run around a job"`
-	Notify     Notify      `yaml:"notify" doc:"mail about jobs (--mail-type)"`
+	Notify     Notify      `yaml:"notify" doc:"mail and webhooks about jobs (docs/how-to/webhooks.md)"`
 	Log        Log         `yaml:"log" doc:"what the server says of itself, on standard error"`
 }
 
@@ -120,11 +122,21 @@ type Hooks struct {
 	Timeout Duration `yaml:"timeout" doc:"of each of them"`
 }
 
-// Notify says how mail leaves.
+// Notify says how mail leaves, and which URLs are told of jobs.
 type Notify struct {
 	Command []string `yaml:"command" doc:"program and arguments; called with -s SUBJECT ADDRESS, the text on standard input"`
 	SMTP    SMTP     `yaml:"smtp" doc:"relay, instead of a command"`
 	Domain  string   `yaml:"domain" doc:"appended to user names without one"`
+
+	Webhooks    []Webhook `yaml:"webhooks" doc:"URLs that are told of all jobs"`
+	JobWebhooks []string  `yaml:"job_webhooks" doc:"where webhooks that jobs name may lead (notify in the native form, cox submit --notify-url): public for any host at a public address, names of hosts for these at any address (hooks.example.org, *.example.org). []: jobs may have none"`
+}
+
+// Webhook is a URL that is told of all jobs.
+type Webhook struct {
+	URL        string   `yaml:"url" doc:"https or http; it may be a secret, then keep this file readable by the server alone"`
+	On         []string `yaml:"on" doc:"begin, end (failures too), fail; default: all"`
+	SecretFile string   `yaml:"secret_file" doc:"file that holds the key with which messages are signed (X-Coxswain-Signature: HMAC-SHA256 of the body); empty: no signature"`
 }
 
 // SMTP is a mail relay.
@@ -151,6 +163,7 @@ func Default() Config {
 		Room:   Room{GPUsPerNode: -1, GPUType: "gpu"},
 		Jobs:   Jobs{Grace: Duration(30 * time.Second), Unkillable: Duration(time.Minute), Idle: Duration(10 * time.Minute), MaxArray: 100_001, Upload: 512 << 20, Uploads: 4 << 30},
 		Hooks:  Hooks{Timeout: Duration(5 * time.Minute)},
+		Notify: Notify{JobWebhooks: []string{notify.PublicHosts}},
 		Log:    Log{Level: "info", Format: "text"},
 	}
 }

@@ -78,6 +78,10 @@ func TestErrorsNamePlaceFieldAndRemedy(t *testing.T) {
 		{"pools:\n  - name: a\n    settings: 3\n", "3:15", "int was used where mapping is expected"},
 		{"log:\n  level: loud\n", "2:3", `"loud" is none of debug`},
 		{"notify:\n  command: [mail]\n  smtp: {addr: 'localhost:25'}\n", "2:3", "not by both"},
+		{"notify:\n  webhooks:\n    - url: hooks.example.org/x\n", "3:7", "url: is no URL: write it whole"},
+		{"notify:\n  webhooks:\n    - url: https://a.org/x\n      on: [start]\n", "4:7", `on: "start" is no event`},
+		{"notify:\n  webhooks: [{url: 'https://a.org/', secret_file: key}]\n", "", "not an absolute path"},
+		{"notify:\n  job_webhooks: ['https://a.org']\n", "2:3", `"https://a.org" is neither public nor a host`},
 		{"jobs:\n  upload: 8G\n", "2:3", "jobs.upload (8G) is more than jobs.uploads (4G)"},
 		{"jobs:\n  uploads: 256M\n  upload: 512M\n", "3:3", "jobs.upload (512M) is more than jobs.uploads (256M)"},
 		{"- 1\n", "1:1", "sequence was used where mapping is expected"},
@@ -107,6 +111,9 @@ func TestWhatIsEmptyIsTheDefault(t *testing.T) {
 		if want := Default(); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %v\n%+v, not %+v", in, err, got, want)
 		}
+	}
+	if got, err := Parse("cox.yaml", []byte("notify:\n  job_webhooks: []\n")); err != nil || len(got.Notify.JobWebhooks) != 0 {
+		t.Errorf("an empty list: %v, %v", got.Notify.JobWebhooks, err)
 	}
 	got, err := Parse("cox.yaml", []byte("jobs:\n  max_array: 7\n  grace:\n"))
 	want := Default()

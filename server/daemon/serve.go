@@ -30,7 +30,6 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 	httpserver "github.com/coxswain-sched/coxswain/server"
 	"github.com/coxswain-sched/coxswain/server/config"
-	"github.com/coxswain-sched/coxswain/server/notify"
 	"github.com/coxswain-sched/coxswain/server/transport"
 	"github.com/coxswain-sched/coxswain/spec/provenance"
 	"github.com/coxswain-sched/coxswain/store"
@@ -162,7 +161,7 @@ type server struct {
 	store   *sqlite.Store
 	engine  engine.Engine
 	control *control.Control
-	mail    *notify.Notifier
+	notify  notifiers
 	http    *httpserver.Server
 
 	health health.Watch
@@ -185,7 +184,7 @@ func (s *server) open(ctx context.Context) error {
 	if s.rules, err = rulesOf(s.cfg, s.room.nodes); err != nil {
 		return err
 	}
-	if s.mail, err = newNotifier(s.cfg, s.opt.Log); err != nil {
+	if s.notify, err = newNotifiers(s.opt, s.cfg); err != nil {
 		return err
 	}
 	if s.store, err = sqlite.Open(s.cfg.State.Dir); err != nil {
@@ -247,7 +246,7 @@ func (s *server) open(ctx context.Context) error {
 		Idle: s.idle, AllocationIdle: time.Duration(s.cfg.Jobs.AllocationIdle), ThrowAway: s.opt.ThrowAway,
 		Plane: s.control, Rules: &s.rules, Pool: s.cfg.Jobs.Pool, Policy: auth.Policy{Private: s.cfg.Auth.Private},
 		Admins: s.cfg.Auth.Admins, Group: s.cfg.Auth.AdminGroup, Log: s.opt.Log.With("part", "api"),
-		Output: e, Exec: e, Usage: e, Name: s.cfg.Name, Version: s.opt.Version, Mail: s.mail != nil, MaxArray: uint32(s.cfg.Jobs.MaxArray),
+		Output: e, Exec: e, Usage: e, Name: s.cfg.Name, Version: s.opt.Version, Mail: s.notify.mail != nil, Webhook: s.notify.policy.Check, MaxArray: uint32(s.cfg.Jobs.MaxArray),
 		Alone: os.Geteuid() != 0, Environment: environmentPolicy(s.cfg.Jobs.Environment),
 		Engines: kinds.kindNames(), Uploads: uploads, Own: ownStateDir(s.cfg.State), Settings: s.settings(), Machine: describeMachine,
 	})
@@ -341,9 +340,7 @@ func (s *server) serve(ctx context.Context) error {
 	}
 	helpers.Go(func() { s.http.SweepUploads(ctx) })
 	helpers.Go(func() { watchState(ctx, s.store, s.opt.Log.With("part", "state")) })
-	if s.mail != nil {
-		helpers.Go(func() { followMail(ctx, s.control, s.mail, s.opt.Log) })
-	}
+	helpers.Go(func() { followJobs(ctx, s.control, &s.notify, s.opt.Log) })
 	if s.opt.Ready != nil {
 		s.opt.Ready(Info{Config: s.cfg, TCP: s.tcp, Nodes: s.room.nodes, Notes: s.room.notes, Token: token})
 	}
@@ -401,10 +398,8 @@ func (s *server) close() error {
 	if s.store != nil {
 		errs = append(errs, s.store.Close())
 	}
-	if s.mail != nil {
-		ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
-		defer stop()
-		errs = append(errs, s.mail.Close(ctx))
-	}
+	ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
+	defer stop()
+	errs = append(errs, s.notify.close(ctx))
 	return errors.Join(errs...)
 }

@@ -106,6 +106,8 @@ func (d *decoder) decodeRareField(v *submission, name string) error {
 		into = &v.Preview
 	case "pool":
 		into = &v.Pool
+	case "notify":
+		into = &v.Notify
 	case "pods":
 		into = &v.Pods
 	case "provenance":

@@ -80,8 +80,9 @@ type Config struct {
 
 	Environment provenance.EnvironmentPolicy // which variables of a submission are kept
 
-	Mail     bool   // somebody sends mail about jobs
-	MaxArray uint32 // array indices stay below it; 0: Slurm's own bound
+	Mail     bool                   // somebody sends mail about jobs
+	Webhook  func(url string) error // says why a job may not have a webhook; nil: nobody sends any
+	MaxArray uint32                 // array indices stay below it; 0: Slurm's own bound
 
 	// Alone says that tasks can only run as the server's own user, so nobody else
 	// may submit.
@@ -111,7 +112,7 @@ type Service struct {
 func Register(t *transport.Server, cfg Config) *Service {
 	s := &Service{Server: t, cfg: cfg, hub: newHub(cfg.Plane, t.Log), past: newPastPages(cfg.Plane), watches: newWatchLimit(), leases: newLeaseKeeper(cfg.Plane, t.Log, cfg.Now, cfg.AllocationIdle)}
 	s.intake = &intake.Site{
-		Plane: cfg.Plane, Rules: cfg.InForce.Now, Pool: cfg.Pool, Environment: cfg.Environment, Uploads: cfg.Uploads, Mail: cfg.Mail, MaxArray: cfg.MaxArray, Now: cfg.Now,
+		Plane: cfg.Plane, Rules: cfg.InForce.Now, Pool: cfg.Pool, Environment: cfg.Environment, Uploads: cfg.Uploads, Mail: cfg.Mail, Webhook: cfg.Webhook, MaxArray: cfg.MaxArray, Now: cfg.Now,
 	}
 	s.registerSubmit()
 	s.registerUploads()

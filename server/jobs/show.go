@@ -98,14 +98,14 @@ func (c *call) idleNodes(v *state.View) (out []api.Idle) {
 	return out
 }
 
-// withoutValues is a specification without the values of variables, which are for
-// those alone who may see the environment.
+// withoutValues is a specification without the values of variables and the path of its webhook, which
+// are for those alone who may see the environment.
 func withoutValues(s *job.Spec) *job.Spec {
-	if len(s.Env.Set) == 0 && !strings.Contains(s.Env.Export, "=") && !strings.Contains(s.Source.Given["export"], "=") {
+	if s.Notify == nil && len(s.Env.Set) == 0 && !strings.Contains(s.Env.Export, "=") && !strings.Contains(s.Source.Given["export"], "=") {
 		return s
 	}
 	out := *s
-	out.Env.Set = nil
+	out.Env.Set, out.Notify = nil, s.Notify.Hidden()
 	for _, kv := range s.Env.Set {
 		name, _, _ := strings.Cut(kv, "=")
 		out.Env.Set = append(out.Env.Set, name)

@@ -39,7 +39,7 @@ func (a *array) noteTask(j *job.Job) {
 
 // addEvent takes an event of a task; ok is true if it is one of the array: the first
 // task begins, the last one has ended.
-func (a *array) addEvent(j *job.Job, e Event) (of Event, s *summary, ok bool) {
+func (a *array) addEvent(j *job.Job, e Event, wanted *job.Mail) (of Event, s *summary, ok bool) {
 	switch e {
 	case Begin: // perhaps of a task that has ended meanwhile: its end comes next
 		first := !a.began
@@ -56,7 +56,7 @@ func (a *array) addEvent(j *job.Job, e Event) (of Event, s *summary, ok bool) {
 	}
 	s = a.summarizeTasks()
 	if e = End; s.failed {
-		e, _ = requestedEvent(j.Spec.Mail, Fail)
+		e, _ = requestedEvent(wanted, Fail)
 	}
 	return e, s, true
 }

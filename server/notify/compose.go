@@ -1,7 +1,9 @@
 package notify
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -17,6 +19,34 @@ type message struct {
 	subject string   // one line without control characters
 	body    string   // lines that end in \n
 	environ []string // facts for a mail command, as Slurm gives them
+}
+
+// sender is how one mail leaves.
+type sender interface {
+	send(ctx context.Context, m *message) error
+}
+
+// mailOutlet writes the mails that jobs ask for.
+type mailOutlet struct {
+	sender sender
+	domain string
+	log    *slog.Logger
+}
+
+func (m *mailOutlet) events(j *job.Job) *job.Mail { return j.Spec.Mail }
+
+func (m *mailOutlet) deliver(ctx context.Context, o *occasion) (bool, error) {
+	mail := composeMail(&o.job, o.event, o.summary, m.domain)
+	if len(mail.bad) > 0 {
+		m.log.Warn("not an address", "job", mail.job, "address", mail.bad)
+	}
+	if len(mail.to) == 0 {
+		return false, nil
+	}
+	if err := m.sender.send(ctx, mail); err != nil {
+		return false, fmt.Errorf("to %s: %w", strings.Join(mail.to, ","), err)
+	}
+	return true, nil
 }
 
 // composeMail writes the mail about an event of a job, or of its array if s is set.

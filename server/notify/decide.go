@@ -36,11 +36,6 @@ type Change struct {
 	Never  bool // it has just become certain that its dependency can never be met
 }
 
-// isWanted reports whether anybody is to hear of the job.
-func (c Change) isWanted() bool {
-	return c.After != nil && c.After.Spec != nil && c.After.Spec.Mail != nil
-}
-
 // Decide returns the events of a change in the order in which they are told. A job
 // that fails has the event Fail; who asks for END alone is told of it as the end
 // (see requestedEvent). It does not look at what the job asks for.
@@ -77,15 +72,15 @@ func hasStarted(j *job.Job) bool {
 	return j.State != job.Pending && j.Flags&job.Configuring == 0 && !j.Started.IsZero()
 }
 
-// wantsMail reports whether a mail of that type is asked for.
-func wantsMail(m *job.Mail, e Event) bool { return m != nil && slices.Contains(m.Types, string(e)) }
+// wantsEvent reports whether a message of that type is asked for.
+func wantsEvent(m *job.Mail, e Event) bool { return m != nil && slices.Contains(m.Types, string(e)) }
 
 // requestedEvent returns the event under which a job is told of e: a failure is also an end.
 func requestedEvent(m *job.Mail, e Event) (Event, bool) {
 	switch {
-	case wantsMail(m, e):
+	case wantsEvent(m, e):
 		return e, true
-	case e == Fail && wantsMail(m, End):
+	case e == Fail && wantsEvent(m, End):
 		return End, true
 	}
 	return e, false

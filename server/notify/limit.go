@@ -27,7 +27,7 @@ type limits struct {
 
 // followLimit sets the timer for the next share of the job's limit, or forgets the job
 // if none is left or it does not run.
-func (l *limits) followLimit(j *job.Job, now time.Time) {
+func (l *limits) followLimit(j *job.Job, wanted *job.Mail, now time.Time) {
 	if old := l.jobs[j.ID]; old != nil {
 		if j.State == job.Running && old.job != j && old.job.Attempt == j.Attempt && old.job.Spec.TimeLimit == j.Spec.TimeLimit && old.job.Started.Equal(j.Started) {
 			own := *j
@@ -42,7 +42,7 @@ func (l *limits) followLimit(j *job.Job, now time.Time) {
 	}
 	for _, s := range shares {
 		at := j.Started.Add(j.Spec.TimeLimit / 100 * s.percent)
-		if !wantsMail(j.Spec.Mail, s.event) || !at.After(now) {
+		if !wantsEvent(wanted, s.event) || !at.After(now) {
 			continue
 		}
 		own := *j
@@ -60,7 +60,7 @@ func (l *limits) stop() {
 }
 
 // followLimit follows the time limit of a job.
-func (n *Notifier) followLimit(j *job.Job) { n.limits.followLimit(j, time.Now()) }
+func (n *Notifier) followLimit(j *job.Job) { n.limits.followLimit(j, n.outlet.events(j), time.Now()) }
 
 // limitReached queues the mail of a timer and sets the next one.
 func (n *Notifier) limitReached(id job.ID, attempt uint32, e Event) {
@@ -70,6 +70,6 @@ func (n *Notifier) limitReached(id job.ID, attempt uint32, e Event) {
 	if n.closed || l == nil || l.job.Attempt != attempt {
 		return
 	}
-	n.enqueueMail(occasion{*l.job, e, nil})
-	n.limits.followLimit(l.job, time.Now())
+	n.enqueueMessage(occasion{job: *l.job, event: e, at: time.Now()})
+	n.limits.followLimit(l.job, n.outlet.events(l.job), time.Now())
 }

@@ -1,28 +1,31 @@
-// Package notify sends the mail that jobs ask for (sbatch --mail-type, --mail-user).
+// Package notify tells people and programs what becomes of jobs: by the mail that jobs ask for
+// (sbatch --mail-type, --mail-user), and by webhooks, those of the site and those of jobs.
 //
 // Two parts. Decide is pure: from a job before and after a change it says which
 // events have happened, as sbatch names them. A Notifier is told of every change,
-// keeps what arrays and time limits need to be remembered, composes the mails in the
-// form that Slurm's have, and sends them by a command (mail -s SUBJECT ADDRESS, the
-// text on standard input) or to an SMTP relay.
+// keeps what arrays and time limits need to be remembered, and sends messages through one outlet.
+// Mail has the form of Slurm's and leaves by a command (mail -s SUBJECT ADDRESS, the
+// text on standard input) or to an SMTP relay. A webhook gets a POST of a Payload.
 //
-// Guarantees: Job never waits, neither for a mail nor for the network; at most
-// Config.Workers mails are on their way at once, each within Config.Timeout; what
+// Guarantees: Job never waits, neither for a message nor for the network; at most
+// Config.Workers messages are on their way at once, each within Config.Timeout; what
 // does not fit into the queue is dropped, counted and logged. No text of a job can
 // add a header, a recipient, an option or a command: control characters are replaced,
-// and an address that is no plain address is not written to.
+// and an address that is no plain address is not written to. A webhook that a job names reaches
+// only the addresses that WebhookPolicy allows, whatever its name resolves to.
 //
 // BEGIN, END and FAIL of an array come once for the array as a whole, or once for
 // each task with ARRAY_TASKS. REQUEUE and the TIME_LIMIT events come for each task.
 // STAGE_OUT never happens: there are no burst buffers.
 //
-// What it does not do: it keeps nothing on disk. Mail that is queued when the process
-// dies is lost, and a failed mail is logged, not sent again. After a restart, Seen
-// tells it of the jobs that are there.
+// What it does not do: it keeps nothing on disk. Messages that are queued when the process
+// dies are lost. A mail that failed is logged, not sent again; a webhook is tried again
+// (webhookRetries). After a restart, Seen tells it of the jobs that are there.
 package notify
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/bits"
 	"sync"
@@ -72,26 +75,36 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// Stats counts mails since the start.
+// Stats counts messages since the start.
 type Stats struct {
 	Sent    uint64
-	Failed  uint64 // tried, and not taken by the command or the relay
+	Failed  uint64 // tried as often as it is, and not taken
+	Retried uint64 // tries after the first one
 	Dropped uint64 // the queue was full, or it was closed
 }
 
-// sender is how one mail leaves.
-type sender interface {
-	send(ctx context.Context, m *message) error
+// outlet is where messages go. Its methods may be called at once.
+type outlet interface {
+	// events are those that it is told of for a job, nil for none; only Types counts.
+	events(j *job.Job) *job.Mail
+	// deliver sends one message. sent is false if there was nobody to send it to. An error that
+	// wraps errLater is worth another try.
+	deliver(ctx context.Context, o *occasion) (sent bool, err error)
 }
 
-// Notifier sends mail. All methods may be called from any goroutine, and on nil,
+// errLater marks a failure that may pass.
+var errLater = errors.New("may be tried again")
+
+// Notifier sends messages through one outlet. All methods may be called from any goroutine, and on nil,
 // where they do nothing.
 type Notifier struct {
 	config Config
 	log    *slog.Logger
-	sender sender
+	outlet outlet
+	pauses []time.Duration // before the tries after the first one
 
 	mu     sync.Mutex
+	retry  map[*time.Timer]struct{}
 	arrays map[job.ID]*array // of arrays that are written about as a whole
 	limits limits
 	stats  Stats
@@ -116,13 +129,20 @@ func newNotifier(c Config, s sender, log *slog.Logger) (*Notifier, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	n := &Notifier{config: c, log: log, sender: s, arrays: map[job.ID]*array{}, queue: make(chan occasion, c.Queue)}
 	switch {
 	case s != nil:
 	case c.SMTP.Addr != "":
-		n.sender = relay{c.SMTP}
+		s = relay{c.SMTP}
 	default:
-		n.sender = command{argv: c.Command}
+		s = command{argv: c.Command}
+	}
+	return startNotifier(c, &mailOutlet{sender: s, domain: c.Domain, log: log}, nil, log), nil
+}
+
+// startNotifier starts a notifier for an outlet. Counts and times of the configuration are set.
+func startNotifier(c Config, to outlet, pauses []time.Duration, log *slog.Logger) *Notifier {
+	n := &Notifier{
+		config: c, log: log, outlet: to, pauses: pauses, arrays: map[job.ID]*array{}, retry: map[*time.Timer]struct{}{}, queue: make(chan occasion, c.Queue),
 	}
 	n.context, n.stop = context.WithCancel(context.Background())
 	n.limits.jobs = map[job.ID]*limit{}
@@ -130,13 +150,13 @@ func newNotifier(c Config, s sender, log *slog.Logger) (*Notifier, error) {
 	for range c.Workers {
 		n.workers.Go(n.sendQueue)
 	}
-	return n, nil
+	return n
 }
 
 // Job takes note of a change and queues the mails that it calls for. Jobs that ask
 // for no mail cost nothing.
 func (n *Notifier) Job(c Change) {
-	if n == nil || !c.isWanted() {
+	if n == nil || c.After == nil || !n.Wants(c.After) {
 		return
 	}
 	n.mu.Lock()
@@ -150,10 +170,15 @@ func (n *Notifier) Job(c Change) {
 	n.followLimit(c.After)
 }
 
+// Wants reports whether anybody is to hear of the job.
+func (n *Notifier) Wants(j *job.Job) bool {
+	return n != nil && j.Spec != nil && n.outlet.events(j) != nil
+}
+
 // Seen takes note of a job as it is, without mail: for each job that asks for mail
 // and is there when the process starts.
 func (n *Notifier) Seen(j *job.Job) {
-	if n == nil || j.Spec == nil || j.Spec.Mail == nil {
+	if !n.Wants(j) {
 		return
 	}
 	n.mu.Lock()
@@ -166,26 +191,27 @@ func (n *Notifier) Seen(j *job.Job) {
 
 // queueEvent queues a mail about one event, or about the array that it completes.
 func (n *Notifier) queueEvent(j *job.Job, e Event) {
+	wanted := n.outlet.events(j)
 	if a := n.arrayOf(j); a != nil && e.ofArray() {
-		e, summary, ok := a.addEvent(j, e)
+		e, summary, ok := a.addEvent(j, e, wanted)
 		if a.allEnded() {
 			delete(n.arrays, j.Array.Job)
 		}
-		if ok && wantsMail(j.Spec.Mail, e) {
-			n.enqueueMail(occasion{*j, e, summary})
+		if ok && wantsEvent(wanted, e) {
+			n.enqueueMessage(occasion{job: *j, event: e, summary: summary, at: time.Now()})
 		}
 		return
 	} else if a != nil {
 		a.noteTask(j)
 	}
-	if e, ok := requestedEvent(j.Spec.Mail, e); ok {
-		n.enqueueMail(occasion{*j, e, nil})
+	if e, ok := requestedEvent(wanted, e); ok {
+		n.enqueueMessage(occasion{job: *j, event: e, at: time.Now()})
 	}
 }
 
 // arrayOf returns the state of a task's array, nil if each task is for itself.
 func (n *Notifier) arrayOf(j *job.Job) *array {
-	if j.Array == nil || wantsMail(j.Spec.Mail, ArrayTasks) {
+	if j.Array == nil || wantsEvent(n.outlet.events(j), ArrayTasks) {
 		return nil
 	}
 	a := n.arrays[j.Array.Job]
@@ -196,27 +222,29 @@ func (n *Notifier) arrayOf(j *job.Job) *array {
 	return a
 }
 
-// occasion is a mail that is yet to be written: composing it is the worker's.
+// occasion is a message that is yet to be written: composing it is the worker's.
 type occasion struct {
 	job     job.Job
 	event   Event
-	summary *summary // of an array as a whole
+	summary *summary  // of an array as a whole
+	at      time.Time // when it was noticed
+	tried   int       // how often it was sent in vain
 }
 
-// enqueueMail queues a mail or drops it.
-func (n *Notifier) enqueueMail(o occasion) {
+// enqueueMessage queues a message or drops it.
+func (n *Notifier) enqueueMessage(o occasion) {
 	select {
 	case n.queue <- o:
 	default:
-		n.dropMail(&o.job)
+		n.dropMessage(&o.job)
 	}
 }
 
-// dropMail counts a mail that is not sent. The 1st, 2nd, 4th, 8th … is logged.
-func (n *Notifier) dropMail(j *job.Job) {
+// dropMessage counts a message that is not sent. The 1st, 2nd, 4th, 8th … is logged.
+func (n *Notifier) dropMessage(j *job.Job) {
 	n.stats.Dropped++
 	if bits.OnesCount64(n.stats.Dropped) == 1 {
-		n.log.Warn("mail: the queue is full, mails are dropped", "dropped", n.stats.Dropped, "queue", cap(n.queue), "job", j.Name())
+		n.log.Warn("the queue is full, messages are dropped", "dropped", n.stats.Dropped, "queue", cap(n.queue), "job", j.Name())
 	}
 }
 
@@ -226,23 +254,44 @@ func (n *Notifier) sendQueue() {
 			n.count(&n.stats.Dropped)
 			continue
 		}
-		m := composeMail(&o.job, o.event, o.summary, n.config.Domain)
-		if len(m.bad) > 0 {
-			n.log.Warn("mail: not an address", "job", m.job, "address", m.bad)
-		}
-		if len(m.to) == 0 {
-			continue
-		}
 		ctx, cancel := context.WithTimeout(n.context, n.config.Timeout)
-		err := n.sender.send(ctx, m)
+		sent, err := n.outlet.deliver(ctx, &o)
 		cancel()
-		if err != nil {
-			n.log.Warn("mail: not sent", "job", m.job, "event", string(m.event), "to", m.to, "err", err)
+		switch {
+		case errors.Is(err, errLater) && n.tryLater(o):
+		case err != nil:
+			n.log.Warn("not sent", "job", o.job.Name(), "event", string(o.event), "tries", o.tried+1, "err", err)
 			n.count(&n.stats.Failed)
-			continue
+		case sent:
+			n.count(&n.stats.Sent)
 		}
-		n.count(&n.stats.Sent)
 	}
+}
+
+// tryLater queues a message again after a pause; false: it was tried often enough, or is given up.
+func (n *Notifier) tryLater(o occasion) bool {
+	if o.tried >= len(n.pauses) {
+		return false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed || len(n.retry) >= n.config.Queue {
+		return false
+	}
+	pause := n.pauses[o.tried]
+	o.tried++
+	n.stats.Retried++
+	var t *time.Timer
+	t = time.AfterFunc(pause, func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if _, waits := n.retry[t]; waits { // else it was given up
+			delete(n.retry, t)
+			n.enqueueMessage(o)
+		}
+	})
+	n.retry[t] = struct{}{}
+	return true
 }
 
 func (n *Notifier) count(of *uint64) {
@@ -271,6 +320,11 @@ func (n *Notifier) Close(ctx context.Context) error {
 	if !n.closed {
 		n.closed = true
 		n.limits.stop()
+		for t := range n.retry {
+			t.Stop()
+			delete(n.retry, t)
+			n.stats.Dropped++
+		}
 		close(n.queue)
 	}
 	n.mu.Unlock()

@@ -37,6 +37,7 @@ var topEffects = map[string]example{
 	"retries":          {"retries: 3", ""},
 	"signal":           {"signal: USR1@60", ""},
 	"mail":             {"mail: end", ""},
+	"notify":           {"notify: {webhook: 'https://example.org/x'}", ""},
 	"image":            {"image: a/b:1", ""},
 	"kubernetes":       {"kubernetes: {shm: 1G}", ""},
 	"workdir":          {"workdir: /tmp", ""},
@@ -96,6 +97,12 @@ var topEffects = map[string]example{
 var podEffects = map[string]string{
 	"pods": "task", "shm": "1G", "host_network": "true", "lock_memory": "true", "service_account": "a", "runtime_class": "a", "priority_class": "a",
 	"labels": "{a: b}", "annotations": "{a: b}", "node_selector": "{a: b}", "tolerations": "[a]",
+}
+
+// notifyEffects has an example for each field of notify; without it, notify has a webhook alone.
+var notifyEffects = map[string]example{
+	"webhook": {"notify: {webhook: 'https://example.org/y'}", ""},
+	"on":      {"  on: [fail]", "notify:\n  webhook: https://example.org/x"},
 }
 
 // retryEffects has an example for each field of retries; without it, retries has a count alone.
@@ -180,6 +187,13 @@ func TestEveryFieldCounts(t *testing.T) {
 			t.Errorf("retries.%s is not among the effects of this test", f.name)
 		}
 		check("retries."+f.name, v)
+	}
+	for _, f := range notifyFields {
+		v, ok := notifyEffects[f.name]
+		if !ok {
+			t.Errorf("notify.%s is not among the effects of this test", f.name)
+		}
+		check("notify."+f.name, v)
 	}
 	for i, f := range amountFields {
 		v, ok := amountEffects[f.name]

@@ -19,6 +19,9 @@ func (p *parser) warnNoEffect(d *draft) {
 			idle[o.Name] = o.Why
 		}
 	}
+	if v, given := d.given["notify"]; given && p.opts.Webhook == nil {
+		p.addWarning(v, "has no effect here: webhooks are sent by a server (cox submit)")
+	}
 	for _, f := range topFields {
 		if f.sbatch == "" || f.sbatch == "wrap" {
 			continue

@@ -16,7 +16,7 @@ import (
 
 // findMissing compares a job with what its text is read as.
 func findMissing(s *job.Spec, script []byte, text string) []spec.Warning {
-	opts := Options{Owner: s.Owner, Dir: s.Source.Submit, Now: time.Unix(0, 0), MaxArraySize: 0, Mail: true}
+	opts := Options{Owner: s.Owner, Dir: s.Source.Submit, Now: time.Unix(0, 0), MaxArraySize: 0, Mail: true, Webhook: func(string) error { return nil }}
 	if opts.Dir == "" {
 		opts.Dir = s.WorkDir
 	}

@@ -22,8 +22,10 @@ type Options struct {
 	Now          time.Time // for begin and deadline; zero: time.Now()
 	MaxArraySize uint32    // array indices stay below it; 0: slurmfmt.MaxArraySize
 	Mail         bool      // mail can be sent from here
-	ScriptArgs   []string  // from the command line: they replace the file's args
-	Args         []string  // options of sbatch from the command line: they replace the file's fields
+	// Webhook says why jobs may not have this webhook; nil: none is sent from here.
+	Webhook    func(url string) error
+	ScriptArgs []string // from the command line: they replace the file's args
+	Args       []string // options of sbatch from the command line: they replace the file's fields
 
 	// ReadFile reads the file of --nodefile. If nil the option is refused.
 	ReadFile func(name string) ([]byte, error)

@@ -107,6 +107,7 @@ func TestEveryField(t *testing.T) {
 		Array:  &job.ArraySpec{Text: "0-9:3%2", Indices: []uint32{0, 3, 6, 9}, MaxRunning: 2, Step: 3},
 		Signal: &job.SignalSpec{Signal: 10, Before: 2 * time.Minute, BatchOnly: true},
 		Mail:   &job.Mail{Types: []string{"END", "FAIL"}, To: "me@example.org"},
+		Notify: &job.Notify{Webhook: "https://hooks.example.org/x", On: []string{"end", "fail"}},
 		Image:  "docker://pytorch/pytorch:latest", WorkDir: "/data/run",
 		Pod: &job.Pod{
 			PerTask:      true,

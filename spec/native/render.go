@@ -85,6 +85,7 @@ func (w *writer) writeJob(s *job.Spec) {
 		w.writeText("signal", signalText(s.Signal))
 	}
 	w.writeMail(s.Mail)
+	w.writeNotify(s.Notify)
 	w.writeText("image", s.Image)
 	w.writePod(s.Pod)
 	if s.WorkDir != "" && s.WorkDir != s.Source.Submit {

@@ -181,6 +181,9 @@ func specification(t *rapid.T) (*job.Spec, []byte) {
 	if rapid.Bool().Draw(t, "mail?") {
 		s.Mail = &job.Mail{Types: mailTypes[rapid.IntRange(0, 4).Draw(t, "from"):rapid.IntRange(5, 11).Draw(t, "to")], To: text("address")}
 	}
+	if rapid.Bool().Draw(t, "notify?") {
+		s.Notify = &job.Notify{Webhook: "https://example.org/" + rapid.StringMatching(`[a-z0-9#?&=~]{0,9}`).Draw(t, "webhook"), On: job.NotifyEvents[rapid.IntRange(0, 1).Draw(t, "first event"):]}
+	}
 	if rapid.Bool().Draw(t, "pod?") {
 		s.Pod = &job.Pod{
 			SharedMemory: 1 << rapid.IntRange(0, 40).Draw(t, "shm"), HostNetwork: rapid.Bool().Draw(t, "host network"), LockMemory: rapid.Bool().Draw(t, "lock"),

@@ -143,6 +143,9 @@ func TestSchemaRefusesWhatTheParserRefuses(t *testing.T) {
 		{"time: unlimited", true},
 		{"requeue: yes", false},
 		{"requeue: true", true},
+		{"notify: {webhook: 'https://example.org/x', on: [begin, end, fail]}", true},
+		{"notify: {on: [end]}", false},
+		{"notify: end", false},
 		{"retries: 3", true},
 		{"retries: 0", false},
 		{"retries: {backoff: 30s}", false},
@@ -262,6 +265,8 @@ func documentLongForms() string {
 	table(&b, retryFields)
 	b.WriteString("\n## mail\n\n")
 	table(&b, mailFields)
+	b.WriteString("\n## notify\n\n")
+	table(&b, notifyFields)
 	b.WriteString("\n## kubernetes\n\nThe pool's setting `allow` lists the fields that jobs may set ([kubernetes-pods.md](../explanation/kubernetes-pods.md#pods)); `shm` and `node_selector` are always allowed.\n\n")
 	table(&b, podFields)
 	return b.String()

@@ -24,7 +24,7 @@ func formOf(asked, name string, data []byte) (string, error) {
 // textOf is the text of a submission, with the options for reading it.
 func textOf(req *api.Submit) (intake.Text, intake.Options) {
 	return intake.Text{Form: req.Form, Name: req.File, Data: []byte(req.Text), Command: req.Command},
-		intake.Options{Owner: cli.Caller(), Args: req.Args, Set: req.Env, Image: req.Image, ScriptArgs: req.ScriptArgs, Environ: req.Environ, Dir: req.Dir, Host: req.Host}
+		intake.Options{Owner: cli.Caller(), Args: req.Args, Set: req.Env, Image: req.Image, Notify: req.Notify, Webhook: func(string) error { return nil }, ScriptArgs: req.ScriptArgs, Environ: req.Environ, Dir: req.Dir, Host: req.Host}
 }
 
 // readHere reads a submission as the server will. It returns the job, nil if there is

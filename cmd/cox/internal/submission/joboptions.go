@@ -13,6 +13,7 @@ import (
 	"github.com/coxswain-sched/coxswain/control/intake"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/getopt"
+	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/spec/sbatch"
 )
 
@@ -25,6 +26,9 @@ type jobOptions struct {
 	env     []string // --env
 	image   string
 	wrap    string // --wrap
+
+	webhook  string   // --notify-url
+	notifyOn []string // --notify-on
 }
 
 // shownOptions are the options that help shows, with the name of their value and what they say.
@@ -51,6 +55,8 @@ func (o *jobOptions) addTo(a *cli.App, cmd *cobra.Command) {
 	fl.StringArrayVarP(&o.options, "sbatch", "s", nil, "`OPTION` an option of sbatch: -s --mem=4G is --mem=4G")
 	fl.StringArrayVar(&o.env, "env", nil, "`NAME=VALUE` variable to set in the job; NAME alone passes yours on")
 	fl.StringVar(&o.image, "image", "", "`IMAGE` container image, where the pool has containers")
+	fl.StringVar(&o.webhook, "notify-url", "", "`URL` webhook to tell when the job begins and ends")
+	fl.StringSliceVar(&o.notifyOn, "notify-on", nil, "`EVENTS` tell it of these alone: begin,end,fail")
 	fl.StringVar(&o.wrap, "wrap", "", "`COMMAND` run this as the batch script, instead of FILE")
 	for _, opt := range slices.Concat(sbatch.Table(), sbatch.PluginTable()) {
 		if opt.Command && opt.Same == "" && opt.Name != "clusters" || fl.Lookup(opt.Name) != nil {
@@ -129,6 +135,17 @@ func (o *jobOptions) variables() ([]string, error) {
 		out = append(out, v)
 	}
 	return out, nil
+}
+
+// notify is the webhook of --notify-url, nil for none.
+func (o *jobOptions) notify() (*job.Notify, error) {
+	switch {
+	case o.webhook == "" && len(o.notifyOn) > 0:
+		return nil, fault.New(fault.Invalid, "--notify-on says when, and nothing says whom to tell").Advise("add --notify-url https://…, or --mail-type %s for mail", strings.ToUpper(strings.Join(o.notifyOn, ",")))
+	case o.webhook == "":
+		return nil, nil
+	}
+	return &job.Notify{Webhook: o.webhook, On: o.notifyOn}, nil
 }
 
 // array is the value of --array, empty if it is not given.

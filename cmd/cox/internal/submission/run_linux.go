@@ -20,6 +20,7 @@ import (
 
 // runFlags are the flags of cox run.
 type runFlags struct {
+	queued    bool // the job goes through the queue of a server
 	job       jobOptions
 	nodes     int // of the room
 	gpus      int // of each node of the room
@@ -103,6 +104,9 @@ func (f *runFlags) runJobs(a *cli.App, cmd *cobra.Command, args []string) (int, 
 		if err := checkRoomFlags(cmd, server); err != nil {
 			return 0, err
 		}
+	}
+	if f.queued = server != nil && !f.here; !f.queued && f.job.webhook != "" {
+		return 0, fault.New(fault.Unsupported, "--notify-url: no server runs this job, and a server sends the webhooks").Advise("hand it to a server: cox submit; or leave --notify-url out")
 	}
 	requests, sources, err := f.readRequests(a, cmd, args)
 	if err != nil {
@@ -211,10 +215,14 @@ func (f *runFlags) readRequest(src source) (*intake.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := intake.Read(src.text, intake.Options{
+	o := intake.Options{
 		Owner: cli.Caller(), Args: f.job.args(), Set: env, Image: f.job.image, ScriptArgs: src.args, Environ: os.Environ(),
 		Dir: dir, Host: cli.Hostname(), Strict: f.strict, ReadFile: os.ReadFile,
-	})
+	}
+	if f.queued { // the server says what it sends
+		o.Webhook = func(string) error { return nil }
+	}
+	r, err := intake.Read(src.text, o)
 	if err != nil {
 		return nil, err
 	}

@@ -170,10 +170,14 @@ func submitRequest(a *cli.App, cmd *cobra.Command, f *submitFlags, args []string
 	if err != nil {
 		return nil, err
 	}
+	notify, err := f.job.notify()
+	if err != nil {
+		return nil, err
+	}
 	mask := cli.Umask()
 	return &api.Submit{
 		Form: from.text.Form, File: from.text.Name, Text: string(from.text.Data), ScriptArgs: from.args, Command: from.text.Command,
-		Args: f.job.args(), Env: env, Image: f.job.image, Environ: os.Environ(), Dir: dir, Host: cli.Hostname(), Umask: &mask,
+		Args: f.job.args(), Env: env, Image: f.job.image, Notify: notify, Environ: os.Environ(), Dir: dir, Host: cli.Hostname(), Umask: &mask,
 		Strict: f.strict, TestOnly: f.testOnly, Pool: f.pool, Pods: f.pods,
 	}, nil
 }

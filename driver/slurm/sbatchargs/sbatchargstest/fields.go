@@ -65,6 +65,7 @@ var Fields = map[string]Field{
 	"Licenses":        {Set: func(s *job.Spec) { s.Licenses = "matlab:2" }, Words: []string{"--licenses=matlab:2"}},
 	"LicensesThere":   {None: "Licenses has them"},
 	"Mail":            {Set: func(s *job.Spec) { s.Mail = &job.Mail{Types: []string{"END"}, To: "a@b"} }, Words: []string{"--mail-type=END", "--mail-user=a@b"}},
+	"Notify":          {Set: func(s *job.Spec) { s.Notify = &job.Notify{Webhook: "https://example.org/secret"} }, Not: "example.org"}, // the server tells the URL
 	"Image":           {Set: func(s *job.Spec) { s.Image = "repo/img:1" }, Words: []string{"exec srun --container-image=repo/img:1 prog"}},
 	"Pod":             {Set: func(s *job.Spec) { s.Pod = &job.Pod{HostNetwork: true} }, Error: "pods"},
 	"Upload":          {Set: func(s *job.Spec) { s.Upload = &job.Upload{Dir: "/w"} }, Error: "comes with the job"},
