@@ -6,7 +6,7 @@
 #
 # Prints the folder that holds them, for COX_CLIENTS. Python clients come from PyPI and need Python
 # 3.11 or later with venv. Nextflow comes from Maven Central and needs a Java runtime and Maven, which
-# root gets from Debian.
+# root gets from Debian. torch is Debian's own.
 #
 # Exit 3: a client cannot be had by this user.
 set -euo pipefail
@@ -49,6 +49,7 @@ for client; do
 	say "$client is installed into $cache/$client"
 	rm -rf "${cache:?}/$client"
 	case $file in
+	*.debian) mapfile -t packages <"$file" && debian "${packages[@]}" && mkdir -p "$cache/$client" ;;
 	*.txt) python "$client" "$file" ;;
 	*.xml) maven "$client" "$file" ;;
 	esac

@@ -53,6 +53,7 @@ var topEffects = map[string]example{
 	"together_for":     {"together_for: 10m", "nodes: 2\ntogether: leaf"},
 	"command":          {"command: hostname", "-"},
 	"script":           {"script: hostname", "-"},
+	"launcher":         {"launcher: mpi", ""},
 	"args":             {"args: [a]", "-script: hostname"},
 
 	"nodes":           {"nodes: 2", ""},

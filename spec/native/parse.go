@@ -10,6 +10,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 	"github.com/coxswain-sched/coxswain/spec"
+	"github.com/coxswain-sched/coxswain/spec/launcher"
 	"github.com/coxswain-sched/coxswain/spec/yaml"
 )
 
@@ -77,8 +78,10 @@ func ParseDocument(doc *yaml.Document, file string, opts Options) (s *job.Spec, 
 type draft struct {
 	spec   *job.Spec
 	script []byte
-	flat   groupDraft // the fields of a group that stand at the top
-	groups []groupDraft
+
+	launcher launcher.Kind // empty: none
+	flat     groupDraft    // the fields of a group that stand at the top
+	groups   []groupDraft
 
 	together time.Duration // how long that is insisted on
 
@@ -113,6 +116,7 @@ func (p *parser) finishJob(d *draft, file string) {
 	}
 	p.settleProgram(d, base)
 	p.settleGroups(d)
+	p.settleLauncher(d, base)
 	if v, ok := d.given["time_min"]; ok && s.TimeLimit > 0 && s.TimeMin > s.TimeLimit {
 		p.failValue(v, "", "is longer than the time limit, %s", formatDuration(s.TimeLimit))
 	}
@@ -168,17 +172,23 @@ func (p *parser) settleProgram(d *draft, base string) {
 	if killSaid {
 		p.addWarning(d.given["kill_on_bad_exit"], "has no effect with script: srun has an option of that name")
 	}
-	if s.Output.Stdout == "" {
-		s.Output.Stdout = defaultOutput
-		if s.Array != nil {
-			s.Output.Stdout = defaultArrayOutput
-		}
-	}
+	p.defaultOutputs(s)
 	for i, line := range strings.Split(string(d.script), "\n") {
 		if strings.HasPrefix(line, "#SBATCH") {
 			p.addWarning(script, "has a line #SBATCH (its line %d), which is not read here: write the fields of this file", i+1)
 			break
 		}
+	}
+}
+
+// defaultOutputs names the file of a script that names none.
+func (p *parser) defaultOutputs(s *job.Spec) {
+	if s.Output.Stdout != "" {
+		return
+	}
+	s.Output.Stdout = defaultOutput
+	if s.Array != nil {
+		s.Output.Stdout = defaultArrayOutput
 	}
 }
 

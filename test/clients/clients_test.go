@@ -3,6 +3,7 @@ package clientstest
 import (
 	"errors"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -18,6 +19,22 @@ func TestParsl(t *testing.T) {
 	t.Parallel()
 	s := openSite(t, "parsl")
 	s.compare("blocks.txt", s.run("python", "blocks.py")+s.states("State,ExitCode,AllocNodes"))
+}
+
+// Ranks of torch that srun and launcher: torchrun start; one that fails; two jobs at once at
+// torchrun's one port.
+func TestTorch(t *testing.T) {
+	t.Parallel()
+	s := openSite(t, "torch")
+	s.run("sbatch", "ranks.sbatch")
+	s.run(filepath.Join(binaries, "cox"), "submit", "launcher.yaml")
+	if _, _, err := s.try(filepath.Join(binaries, "cox"), "submit", "--wait", "fails.yaml"); err == nil {
+		t.Error("a job with a rank that failed ended well")
+	}
+	s.run("sbatch", "port.sbatch")
+	s.run("sbatch", "port.sbatch")
+	states := s.states("State,AllocNodes")
+	s.compare("ranks.txt", s.run("sh", "-c", "cat ranks.out launcher.out port-4.out port-5.out | grep -v '^WARNING\\|^\\*\\|^Setting'")+states)
 }
 
 func TestSnakemake(t *testing.T) {
