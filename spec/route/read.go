@@ -67,10 +67,16 @@ func DocumentFacts(file string, doc *yaml.Document, s *job.Spec) *Facts {
 	for _, name := range []string{"script", "command", "env"} {
 		scanNode(f, file, doc, name)
 	}
+	if n := doc.Root.Get("launcher"); n != nil && launcherCommands[n.Text] != "" {
+		scanScript(f, file, launcherCommands[n.Text], n.Place.Line)
+	}
 	f.dropNeeds(NeedProgram) // jobs in this form name an image, or take that of their pool
 	fromSpec(f, s, found, []string{"nodes", "tasks", "tasks_per_node", "gpus", "gpus_per_node", "nodelist"}, "image")
 	return f
 }
+
+// launcherCommands is what each launcher of the native form stands for in a script.
+var launcherCommands = map[string]string{"torchrun": "torchrun", "mpi": "mpirun"}
 
 // scanNode looks through the text of a field.
 func scanNode(f *Facts, file string, doc *yaml.Document, name string) {
