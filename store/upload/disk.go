@@ -6,6 +6,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// FreeRoom is how many bytes may be written to the file system of a directory so that what has to stay
+// free there does.
+func FreeRoom(dir string) (int64, error) {
+	free, all, err := diskSpace(dir)
+	if err != nil {
+		return 0, err
+	}
+	return free - sparedBytes(all), nil
+}
+
 // diskSpace is how many bytes of a directory's file system are free, for others than root, and how
 // many it has.
 func diskSpace(dir string) (free, all int64, err error) {

@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// ignore is what an IgnoreFile says. The last line that is about a name decides.
+// ignore is what files as a .gitignore say. The last line that is about a name decides.
 type ignore []rule
 
 type rule struct {
+	base    string         // directory that it is about; "": all
 	pattern *regexp.Regexp // of the whole name below the directory
 	dirs    bool           // it is about directories alone
 	keep    bool           // what it is about is not left out
@@ -50,6 +51,19 @@ func parseIgnore(text string) (ignore, error) {
 		out = append(out, r)
 	}
 	return out, nil
+}
+
+// parseGitIgnore reads the .gitignore of a directory. As git does it passes over lines that are no pattern.
+func parseGitIgnore(base, text string) (out ignore) {
+	for line := range strings.Lines(text) {
+		if rules, err := parseIgnore(line); err == nil {
+			out = append(out, rules...)
+		}
+	}
+	for i := range out {
+		out[i].base = base
+	}
+	return out
 }
 
 // patternExpression is a pattern as a regular expression. One with a slash that is not its last
@@ -102,9 +116,18 @@ func patternExpression(pattern string) (string, error) {
 func (g ignore) isIgnored(name string, dir bool) bool {
 	out := false
 	for _, r := range g {
-		if (dir || !r.dirs) && r.pattern.MatchString(path.Clean(name)) {
+		below, ok := nameBelow(r.base, path.Clean(name))
+		if ok && (dir || !r.dirs) && r.pattern.MatchString(below) {
 			out = !r.keep
 		}
 	}
 	return out
+}
+
+// nameBelow is a name as it is from a directory on.
+func nameBelow(base, name string) (string, bool) {
+	if base == "" || base == "." {
+		return name, true
+	}
+	return strings.CutPrefix(name, base+"/")
 }

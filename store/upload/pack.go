@@ -5,7 +5,8 @@
 // An archive is a tar in gzip. The same files make the same bytes. It has directories, regular
 // files with their permissions and times, and symbolic links as they are written; a file with
 // several names is in it once for each. What has no content (sockets, pipes, devices) is left
-// out, and so are .git and what the file .coxignore at the top names.
+// out. Pack also leaves out .git, what a .gitignore names, and what the file .coxignore at the
+// top names, which decides where both name something. PackTree leaves out none of these.
 //
 // Nothing that Unpack makes is outside of the directory that it is given, whoever made the
 // archive. A Store is safe for concurrent use, by one process at a time.
@@ -20,18 +21,23 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // IgnoreFile is the name of the file, at the top of a directory, that says what of it is left
-// out of its archive. Its lines are those of a .gitignore.
+// out of its archive. Its lines are those of a .gitignore, and outrank them.
 const IgnoreFile = ".coxignore"
+
+// gitIgnoreFile is git's own, which counts for the directory that it is in.
+const gitIgnoreFile = ".gitignore"
 
 // Packed says what an archive has in it.
 type Packed struct {
@@ -68,12 +74,7 @@ func Pack(ctx context.Context, dir string, to io.Writer, most int64) (Packed, er
 	if p.ignore, err = parseIgnore(string(text)); err != nil {
 		return p.Packed, fault.New(fault.Invalid, "%s:%w", filepath.Join(dir, IgnoreFile), err).Advise("its lines are those of a .gitignore")
 	}
-	z := gzip.NewWriter(p.bound)
-	p.tar = tar.NewWriter(z)
-	err = p.packDir(ctx, ".")
-	if err == nil {
-		err = errors.Join(p.tar.Close(), z.Close())
-	}
+	err = p.packAll(func() error { return p.packDir(ctx, ".", nil) })
 	if errors.Is(err, errFull) {
 		return p.Packed, p.fullError(dir, most)
 	}
@@ -83,10 +84,51 @@ func Pack(ctx context.Context, dir string, to io.Writer, most int64) (Packed, er
 	return p.Packed, nil
 }
 
+// PackTree writes the archive of a file or of a directory below a root, with names as they are below
+// the root; "." is all of it. A name that leads out of the root, by itself or by a link, is
+// fault.Invalid, one that is not there fault.NotFound. Nothing is left out but what has no content, and
+// what goes while it is packed. An error before anything is written leaves to alone.
+func PackTree(ctx context.Context, root *os.Root, name string, to io.Writer) (Packed, error) {
+	p := packer{bound: &bound{to: to, left: math.MaxInt64}, root: root, whole: true}
+	name = path.Clean(name)
+	if !filepath.IsLocal(name) {
+		return p.Packed, fault.New(fault.Invalid, "%.200q leads out of the directory", name).Advise("name something below it, as results/model.pt")
+	}
+	info, err := root.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return p.Packed, fault.New(fault.NotFound, "there is no %.200s in the directory", name)
+	case err != nil && strings.Contains(err.Error(), "escapes"): // os has no name for this error
+		return p.Packed, fault.New(fault.Invalid, "%.200s is a link that leads out of the directory", name).Advise("name something below it")
+	case err != nil:
+		return p.Packed, err
+	case !info.IsDir() && !info.Mode().IsRegular():
+		return p.Packed, fault.New(fault.Invalid, "%.200s is neither a file nor a directory", name)
+	}
+	err = p.packAll(func() error {
+		if info.IsDir() {
+			return p.packDir(ctx, name, nil)
+		}
+		return p.packFile(name, p.headerOf(name, info))
+	})
+	return p.Packed, err
+}
+
+// packAll writes an archive of what do packs.
+func (p *packer) packAll(do func() error) error {
+	z := gzip.NewWriter(p.bound)
+	p.tar = tar.NewWriter(z)
+	if err := do(); err != nil {
+		return err
+	}
+	return errors.Join(p.tar.Close(), z.Close())
+}
+
 type packer struct {
 	Packed
 	root   *os.Root
-	ignore ignore
+	whole  bool   // nothing is left out
+	ignore ignore // of the IgnoreFile
 	tar    *tar.Writer
 	bound  *bound
 }
@@ -118,8 +160,9 @@ func formatSize(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// packDir packs what is in a directory, in order of the names.
-func (p *packer) packDir(ctx context.Context, dir string) error {
+// packDir packs what is in a directory, in order of the names. git is what the files of git above it
+// leave out.
+func (p *packer) packDir(ctx context.Context, dir string, git ignore) error {
 	f, err := p.root.Open(dir)
 	if err != nil {
 		return err
@@ -128,25 +171,38 @@ func (p *packer) packDir(ctx context.Context, dir string) error {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
+	if !p.whole {
+		if text, err := p.root.ReadFile(path.Join(dir, gitIgnoreFile)); err == nil { // git does without it too
+			git = append(slices.Clip(git), parseGitIgnore(dir, string(text))...)
+		}
+	}
 	slices.SortFunc(list, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
 	for _, d := range list {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		name := path.Join(dir, d.Name())
-		if d.Name() == ".git" || p.ignore.isIgnored(name, d.IsDir()) {
+		if !p.whole && (d.Name() == ".git" || append(slices.Clip(git), p.ignore...).isIgnored(name, d.IsDir())) {
 			continue
 		}
-		if err := p.packEntry(name); err != nil {
+		err := p.packEntry(name)
+		if p.whole && errors.Is(err, fs.ErrNotExist) {
+			continue // the job removed it
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		if d.IsDir() {
-			if err := p.packDir(ctx, name); err != nil {
+			if err := p.packDir(ctx, name, git); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+func (p *packer) headerOf(name string, info fs.FileInfo) *tar.Header {
+	return &tar.Header{Name: name, Mode: int64(info.Mode().Perm()), ModTime: info.ModTime().Truncate(1e9), Format: tar.FormatPAX}
 }
 
 // packEntry packs one thing.
@@ -155,7 +211,7 @@ func (p *packer) packEntry(name string) error {
 	if err != nil {
 		return err
 	}
-	h := &tar.Header{Name: name, Mode: int64(info.Mode().Perm()), ModTime: info.ModTime().Truncate(1e9), Format: tar.FormatPAX}
+	h := p.headerOf(name, info)
 	switch info.Mode().Type() {
 	case fs.ModeDir:
 		h.Typeflag, h.Name = tar.TypeDir, name+"/"
@@ -168,16 +224,21 @@ func (p *packer) packEntry(name string) error {
 		p.Files++
 		return p.tar.WriteHeader(h)
 	case 0:
-	default:
-		p.Left++
-		return nil
+		return p.packFile(name, h)
 	}
-	f, err := p.root.Open(name)
+	p.Left++
+	return nil
+}
+
+// packFile packs a regular file.
+func (p *packer) packFile(name string, h *tar.Header) error {
+	f, err := p.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe may have come in its place
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if info, err = f.Stat(); err != nil {
+	info, err := f.Stat()
+	if err != nil {
 		return err
 	}
 	if !info.Mode().IsRegular() {

@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -180,6 +181,61 @@ func TestIgnore(t *testing.T) {
 			t.Errorf("%q: %v", wrong, err)
 		}
 	}
+}
+
+// TestGitIgnore: each counts for its own directory, a deeper one outranks those above it, .coxignore
+// outranks all, and what is fetched of a job has everything.
+func TestGitIgnore(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		".gitignore": "*.log\nbuild/\n[\n", "a/.gitignore": "!keep.log\n/top\n", ".coxignore": "secret\n!want.log\n",
+		"x.log": "", "want.log": "", "secret": "", "top": "", "build/out": "", "a/keep.log": "", "a/y.log": "", "a/top": "", "a/b/top": "", "b/keep.log": "", ".git/HEAD": "",
+	} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var sent, fetched bytes.Buffer
+	if _, err := Pack(t.Context(), dir, &sent, 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if _, err := PackTree(t.Context(), root, ".", &fetched); err != nil {
+		t.Fatal(err)
+	}
+	const always = ".coxignore .gitignore a/.gitignore a/b/top a/keep.log "
+	if got, want := filesOf(t, &sent), always+"top want.log"; got != want {
+		t.Errorf("sent: %s, want %s", got, want)
+	}
+	if got, want := filesOf(t, &fetched), ".coxignore .git/HEAD .gitignore a/.gitignore a/b/top a/keep.log a/top a/y.log b/keep.log build/out secret top want.log x.log"; got != want {
+		t.Errorf("fetched: %s, want %s", got, want)
+	}
+}
+
+// filesOf are the names of the files of an archive, sorted.
+func filesOf(t *testing.T, archive io.Reader) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := Unpack(archive, dir, 0); err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			name, err = filepath.Rel(dir, name)
+			all = append(all, name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
 }
 
 // TestPackTooMuch: an archive that grows too large ends early, and the largest files are named.
