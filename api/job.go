@@ -342,3 +342,6 @@ type Smaller struct {
 	Value  string `json:"value,omitempty" doc:"to give it; empty: leave the option out"`
 	Of     string `json:"of,omitempty" doc:"what it is now"`
 }
+
+// FilesEnd is the trailer of fetched files (GET /v1/jobs/{job}/files): "end" where all of them came.
+const FilesEnd = "Cox-Files-End"

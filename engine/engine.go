@@ -343,6 +343,24 @@ type UploadReceiver interface {
 	Receives() bool
 }
 
+// UploadKeeper is an optional ability of an UploadReceiver: what has become of the directory of a job
+// stays when the job has ended, until it is discarded.
+type UploadKeeper interface {
+	// KeptUploads lists the jobs of which there is one.
+	KeptUploads(ctx context.Context) ([]job.ID, error)
+	// DiscardUpload removes that of a job. A job that has an attempt is fault.Conflict, one without a
+	// directory no error.
+	DiscardUpload(ctx context.Context, id job.ID) error
+}
+
+// FilePacker is an optional ability: files of jobs can be fetched.
+type FilePacker interface {
+	// PackFiles writes an archive (package upload) of a file or directory in the directory that came with
+	// a job, else in its working directory, as its owner may read it; "." is all of the former. What leads out of it is fault.Invalid,
+	// what is not there fault.NotFound. An error before anything is written leaves to alone.
+	PackFiles(ctx context.Context, j *job.Job, name string, to io.Writer) error
+}
+
 // Pulser is an optional ability: whether what the engine drives is there can be asked every few
 // seconds, for it costs next to nothing. Who cannot be asked so is known by its other answers.
 type Pulser interface {

@@ -55,6 +55,9 @@ type Config struct {
 
 	Uploads *upload.Store // of directories that come with jobs; nil: they are not taken
 
+	Files      jobs.OwnFiles // of jobs of the server's own pool; nil: they bring none, and none are fetched
+	UploadKeep time.Duration // after which directories that came with ended jobs are removed; 0: with the job's record
+
 	Environment provenance.EnvironmentPolicy // which variables of a submission are kept
 
 	Machine  func() *api.System // tells of the server's own machine; nil: nothing is told
@@ -118,6 +121,7 @@ func registerRoutes(s *transport.Server, cfg *Config) *jobs.Service {
 		Plane: cfg.Plane, Rules: cfg.Rules, InForce: inForce, Pool: cfg.Pool, Policy: cfg.Policy, Users: cfg.Users,
 		Output: cfg.Output, Exec: cfg.Exec, Usage: cfg.Usage, Idle: cfg.Idle, Uploads: cfg.Uploads, Environment: cfg.Environment,
 		Mail: cfg.Mail, Webhook: cfg.Webhook, MaxArray: cfg.MaxArray, Alone: cfg.Alone, AllocationIdle: cfg.AllocationIdle,
+		Files: cfg.Files, UploadKeep: cfg.UploadKeep,
 		Now: cfg.Now, Heartbeat: cfg.Heartbeat, Stall: cfg.Stall, Patience: cfg.Patience,
 	})
 	admin.Register(s, admin.Config{

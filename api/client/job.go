@@ -254,6 +254,34 @@ func (c *Client) Logs(ctx context.Context, name string, o LogOptions) (io.ReadCl
 	return resp.Body, nil
 }
 
+// Files returns an archive (package upload) of a file or directory below the working directory of a job;
+// an empty path is all of a directory that came with the job. A read returns an error where the server
+// could not send all of it. The caller closes it.
+func (c *Client) Files(ctx context.Context, name, path string) (io.ReadCloser, error) {
+	v := url.Values{}
+	if path != "" {
+		v.Set("path", path)
+	}
+	resp, err := c.openStream(ctx, jobPath(name, "files"), v, "application/gzip")
+	if err != nil {
+		return nil, err
+	}
+	return &filesBody{resp}, nil
+}
+
+// filesBody is an archive whose trailer says whether it is whole.
+type filesBody struct{ resp *http.Response }
+
+func (f *filesBody) Close() error { return f.resp.Body.Close() }
+
+func (f *filesBody) Read(b []byte) (int, error) {
+	n, err := f.resp.Body.Read(b)
+	if end := f.resp.Trailer.Get(api.FilesEnd); errors.Is(err, io.EOF) && end != "end" && end != "" {
+		err = fault.New(fault.Unavailable, "the server could not send all files: %s", end).Advise("fetch them again")
+	}
+	return n, err
+}
+
 // Wait returns a job once it has ended. It goes on asking over a broken connection
 // or a restart of the server, as long as that takes less than a minute.
 func (c *Client) Wait(ctx context.Context, name string) (*api.Job, error) {

@@ -64,6 +64,7 @@ var callable = map[string]string{
 	"pool show":       "p",
 	"priority":        "",
 	"queue":           "",
+	"pull":            "7",
 	"quota":           "",
 	"release":         "7",
 	"replay":          "FILE",

@@ -83,6 +83,9 @@ func (s *Site) TakesUploads() error {
 	if s.Uploads == nil {
 		return fault.New(fault.Unsupported, "this server takes no directories with jobs").Advise("leave --upload out")
 	}
+	if s.OwnUploads {
+		return nil
+	}
 	for _, v := range s.Plane.Pools() {
 		if v.Gone {
 			continue

@@ -36,6 +36,7 @@ type Site struct {
 
 	Environment provenance.EnvironmentPolicy // which variables of a submission are kept
 	Uploads     *upload.Store                // of directories that come with jobs; nil: they are not taken
+	OwnUploads  bool                         // jobs of the configuration's own pools may bring theirs
 	Mail        bool                         // somebody sends mail about jobs
 	Webhook     func(url string) error       // says why a job may not have a webhook; nil: nobody sends any
 	MaxArray    uint32                       // array indices stay below it; 0: Slurm's own bound

@@ -27,6 +27,9 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 		return err
 	}
 	if e.isNewAttempt(l.Ref) && l.Adds == nil {
+		if err := e.makeUpload(l); err != nil {
+			return err
+		}
 		if err := e.makeCheckpointDir(l, file); err != nil {
 			return engine.Unwritten(l.Ref, err)
 		}
@@ -109,6 +112,7 @@ func (e *Engine) planLaunch(l *engine.Launch) (*attempt.Launch, error) {
 		Hooks: attempt.Hooks{Prolog: e.cfg.Prolog, Epilog: e.cfg.Epilog}, Processes: int64(e.cfg.Processes), Adds: l.Adds,
 		Devices: e.lockerFor(l.Claims, nodes), Network: e.cfg.Network.Prefix, Machine: e.cfg.Network.Machine.Address,
 	}
+	e.placeUpload(l, file)
 	if file.Hooks != (attempt.Hooks{}) {
 		file.Hooks.Timeout = e.cfg.HookTimeout
 	}

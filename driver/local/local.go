@@ -42,6 +42,7 @@ import (
 	"github.com/coxswain-sched/coxswain/agent/devicelock"
 	"github.com/coxswain-sched/coxswain/agent/proc"
 	"github.com/coxswain-sched/coxswain/agent/supervise"
+	"github.com/coxswain-sched/coxswain/agent/worktree"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/watchcache"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -117,6 +118,12 @@ type Config struct {
 	// nothing ends: its attempt is uncertain then, and says so; 0: a minute.
 	Stuck time.Duration
 
+	// Uploads has the directories that come with jobs; nil: none do. A job works in its own below
+	// UploadDir; empty: below Root. One may have UploadRoom bytes when it is unpacked; 0: any number.
+	Uploads    worktree.Archives
+	UploadDir  string
+	UploadRoom int64
+
 	Spare bool          // keep a supervisor ready for the first attempt after a pause
 	Pulse time.Duration // how often a supervisor is asked whether it is there; 0: 20 s
 	Log   *slog.Logger  // nil: none
@@ -144,6 +151,8 @@ type Engine struct {
 
 	locker  *devicelock.Locker // of the supervisors; nil: no locks are taken
 	devices *devicelock.Set    // the room's, held as long as the engine is open
+
+	trees *worktree.Store // of directories that came with jobs
 
 	pool  *pool
 	users users
@@ -185,7 +194,7 @@ func New(cfg Config) (*Engine, error) {
 	if err := makeRoot(cfg.Root); err != nil {
 		return nil, fmt.Errorf("local engine: %w", err)
 	}
-	e := &Engine{cfg: cfg, gangs: map[engine.Ref]*gang{}}
+	e := &Engine{cfg: cfg, gangs: map[engine.Ref]*gang{}, trees: cfg.uploadTrees()}
 	lives, err := e.openEngine()
 	if err != nil {
 		return nil, fmt.Errorf("local engine: %w", err)
@@ -248,6 +257,9 @@ func (e *Engine) openEngine() (lives map[engine.Ref]*attempt.Life, err error) {
 		return nil, fault.New(fault.Conflict, "%s is in use by another cox server", e.cfg.Root)
 	}
 	if e.identity, err = attempt.ReadIdentity(e.cfg.Root); err != nil {
+		return nil, err
+	}
+	if err = e.openUploadDir(); err != nil {
 		return nil, err
 	}
 	if err = e.lockDevices(); err != nil {

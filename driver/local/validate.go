@@ -12,9 +12,8 @@ var _ engine.Validator = (*Engine)(nil)
 
 // Admit is engine.Validator's: what is asked of pods is refused, since there are none.
 func (e *Engine) Admit(_ context.Context, d *engine.JobDraft) error {
-	if d.Spec.Upload != nil {
-		return engine.About(fault.New(fault.Unsupported, "the nodes of this pool have the working directory, and take none that comes with a job").
-			Advise("leave --upload out, or name a pool that takes it"), "upload")
+	if err := e.checkUpload(d.Spec); err != nil {
+		return err
 	}
 	if d.Spec.Image != "" && !ofPlugin(d.Spec) {
 		return engine.About(fault.New(fault.Unsupported, "image: %.100q: jobs of this pool run on the machine itself, without containers", d.Spec.Image).

@@ -37,6 +37,12 @@ func (c *Config) checkRelations(file string, data []byte) error {
 	if c.Jobs.Upload > c.Jobs.Uploads {
 		p.addProblem("upload", "jobs.upload (%s) is more than jobs.uploads (%s), the room for all archives of a user: lower the one or raise the other", c.Jobs.Upload, c.Jobs.Uploads)
 	}
+	if c.Jobs.UploadDir != "" {
+		p.checkAbsolute("upload_dir", c.Jobs.UploadDir)
+	}
+	if c.Jobs.UploadRoom < 1<<20 {
+		p.addProblem("upload_room", "jobs.upload_room (%s) has no room for a directory: write 1M at least, for example 10G", c.Jobs.UploadRoom)
+	}
 	p.checkRange("processes", c.Jobs.Processes, -1, 1<<30)
 	for field, path := range map[string]string{"prolog": c.Hooks.Prolog, "epilog": c.Hooks.Epilog} {
 		if path != "" {

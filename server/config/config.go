@@ -105,6 +105,9 @@ type Jobs struct {
 	KillOnInvalidDep bool     `yaml:"kill_on_invalid_dep" doc:"end jobs whose dependency can never be met, unless they say otherwise"`
 	Upload           Bytes    `yaml:"upload" doc:"size of one archive of a directory that comes with a job (cox submit --upload); where it is left out, not more than uploads"`
 	Uploads          Bytes    `yaml:"uploads" doc:"room for all of these of one user, each of which counts as 64 KiB at least; what no job needs any more makes way. They lie in state.dir/uploads, and leave 1 GiB of its file system free, or 5 % if that is more"`
+	UploadDir        string   `yaml:"upload_dir" doc:"where the directories that come with jobs are working directories of the jobs of this machine, one for each job; left out: state.dir/engine/work. Users must be able to pass through the directories above it"`
+	UploadRoom       Bytes    `yaml:"upload_room" doc:"the most that one of these has when it is unpacked"`
+	UploadKeep       Duration `yaml:"upload_keep" doc:"after the end of its job, until such a directory is removed; it goes with the job's record at the latest"`
 	Environment      Environ  `yaml:"environment" doc:"which variables of a submission are kept and given to the job"`
 }
 
@@ -161,7 +164,7 @@ func Default() Config {
 		State:  State{Dir: state, Journal: Duration(30 * day), History: Duration(365 * day), Ranks: Duration(7 * day), Memory: Duration(5 * time.Minute)},
 		Listen: Listen{Socket: socket, TCP: "auto"},
 		Room:   Room{GPUsPerNode: -1, GPUType: "gpu"},
-		Jobs:   Jobs{Grace: Duration(30 * time.Second), Unkillable: Duration(time.Minute), Idle: Duration(10 * time.Minute), MaxArray: 100_001, Upload: 512 << 20, Uploads: 4 << 30},
+		Jobs:   Jobs{Grace: Duration(30 * time.Second), Unkillable: Duration(time.Minute), Idle: Duration(10 * time.Minute), MaxArray: 100_001, Upload: 512 << 20, Uploads: 4 << 30, UploadRoom: 10 << 30, UploadKeep: Duration(7 * day)},
 		Hooks:  Hooks{Timeout: Duration(5 * time.Minute)},
 		Notify: Notify{JobWebhooks: []string{notify.PublicHosts}},
 		Log:    Log{Level: "info", Format: "text"},

@@ -190,7 +190,9 @@ func (s *server) open(ctx context.Context) error {
 	if s.store, err = sqlite.Open(s.cfg.State.Dir); err != nil {
 		return err
 	}
+	uploads := upload.NewStore(filepath.Join(s.cfg.State.Dir, "uploads"), int64(s.cfg.Jobs.Upload), int64(s.cfg.Jobs.Uploads))
 	e, err := local.New(local.Config{
+		Uploads: uploads, UploadDir: s.cfg.Jobs.UploadDir, UploadRoom: int64(s.cfg.Jobs.UploadRoom),
 		Root: engineDir(s.cfg.State.Dir), Nodes: s.room.nodes, Cox: s.opt.Cox, Naming: s.room.naming, Network: s.room.network,
 		Cluster: s.cfg.Name, Names: slurmNames(s.opt.Cox), NoLimits: s.cfg.Room.NoLimits, Log: s.opt.Log.With("part", "engine"), Spare: true, Shown: discover.Shown(s.room.shown), NUMA: s.room.numa,
 		Prolog: s.cfg.Hooks.Prolog, Epilog: s.cfg.Hooks.Epilog, HookTimeout: time.Duration(s.cfg.Hooks.Timeout),
@@ -216,7 +218,6 @@ func (s *server) open(ctx context.Context) error {
 	if s.opt.Store != nil {
 		journal = s.opt.Store(s.store)
 	}
-	uploads := upload.NewStore(filepath.Join(s.cfg.State.Dir, "uploads"), int64(s.cfg.Jobs.Upload), int64(s.cfg.Jobs.Uploads))
 	kinds := &engines{uploads: uploads, kinds: engineKinds(s.opt.Engines), state: s.cfg.State.Dir, log: s.opt.Log.With("part", "engine")}
 	if err := kinds.sweepTrials(); err != nil {
 		return err
@@ -247,6 +248,7 @@ func (s *server) open(ctx context.Context) error {
 		Plane: s.control, Rules: &s.rules, Pool: s.cfg.Jobs.Pool, Policy: auth.Policy{Private: s.cfg.Auth.Private},
 		Admins: s.cfg.Auth.Admins, Group: s.cfg.Auth.AdminGroup, Log: s.opt.Log.With("part", "api"),
 		Output: e, Exec: e, Usage: e, Name: s.cfg.Name, Version: s.opt.Version, Mail: s.notify.mail != nil, Webhook: s.notify.policy.Check, MaxArray: uint32(s.cfg.Jobs.MaxArray),
+		Files: e, UploadKeep: time.Duration(s.cfg.Jobs.UploadKeep),
 		Alone: os.Geteuid() != 0, Environment: environmentPolicy(s.cfg.Jobs.Environment),
 		Engines: kinds.kindNames(), Uploads: uploads, Own: ownStateDir(s.cfg.State), Settings: s.settings(), Machine: describeMachine,
 	})

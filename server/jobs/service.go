@@ -78,6 +78,9 @@ type Config struct {
 	Idle    func(engine.Ref) []health.Idle // nil: nobody watches what running jobs do
 	Uploads *upload.Store                  // of directories that come with jobs; nil: they are not taken
 
+	Files      OwnFiles      // of jobs of the server's own pool; nil: they bring none, and none are fetched
+	UploadKeep time.Duration // after which directories that came with ended jobs are removed; 0: with the job's record
+
 	Environment provenance.EnvironmentPolicy // which variables of a submission are kept
 
 	Mail     bool                   // somebody sends mail about jobs
@@ -113,9 +116,11 @@ func Register(t *transport.Server, cfg Config) *Service {
 	s := &Service{Server: t, cfg: cfg, hub: newHub(cfg.Plane, t.Log), past: newPastPages(cfg.Plane), watches: newWatchLimit(), leases: newLeaseKeeper(cfg.Plane, t.Log, cfg.Now, cfg.AllocationIdle)}
 	s.intake = &intake.Site{
 		Plane: cfg.Plane, Rules: cfg.InForce.Now, Pool: cfg.Pool, Environment: cfg.Environment, Uploads: cfg.Uploads, Mail: cfg.Mail, Webhook: cfg.Webhook, MaxArray: cfg.MaxArray, Now: cfg.Now,
+		OwnUploads: cfg.Files != nil && cfg.Files.Receives(),
 	}
 	s.registerSubmit()
 	s.registerUploads()
+	s.registerFiles()
 	s.registerLists()
 	s.registerJob()
 	s.registerUsage()

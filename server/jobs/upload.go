@@ -101,14 +101,17 @@ func (s *Service) neededUploads() map[upload.Name]bool {
 	return out
 }
 
-// SweepUploads removes the directories that no job needs any more, now and every hour, until
-// ctx ends.
+// SweepUploads removes the archives that no job needs any more, and the directories of jobs that ended
+// some time ago, now and every hour, until ctx ends.
 func (s *Service) SweepUploads(ctx context.Context) {
 	tick := time.NewTicker(time.Hour)
 	defer tick.Stop()
 	for s.cfg.Uploads != nil {
 		if err := s.cfg.Uploads.Sweep(s.neededUploads); err != nil {
 			s.Log.Warn("directories that came with jobs", "error", err)
+		}
+		if err := s.sweepTrees(ctx); err != nil && ctx.Err() == nil {
+			s.Log.Warn("working directories of ended jobs", "error", err)
 		}
 		select {
 		case <-tick.C:

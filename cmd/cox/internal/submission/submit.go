@@ -76,7 +76,7 @@ The job is durable when its number is printed.`,
 	fl.BoolVar(&f.testOnly, "test-only", false, "check the job and say when it would start; keep nothing")
 	fl.BoolVar(&f.dry, "dry-run", false, "show the job without a server; with --pool, what the server would send there")
 	fl.BoolVar(&f.strict, "strict", false, "treat warnings as errors")
-	fl.BoolVar(&f.upload, "upload", false, "send the working directory too, except what .coxignore names")
+	fl.BoolVar(&f.upload, "upload", false, "send the working directory too, except what .gitignore and .coxignore name")
 	fl.BoolVar(&f.noProvenance, "no-provenance", false, "do not record files and git commit")
 	cli.OutputFormatFlag(cmd, &f.format, "format", "", cli.AsJSON, cli.AsYAML, cli.AsName)
 	f.job.addTo(a, cmd)

@@ -1,0 +1,141 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/coxswain-sched/coxswain/agent/attempt"
+	"github.com/coxswain-sched/coxswain/agent/worktree"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/store/upload"
+)
+
+var (
+	_ engine.UploadReceiver = (*Engine)(nil)
+	_ engine.UploadKeeper   = (*Engine)(nil)
+	_ engine.FilePacker     = (*Engine)(nil)
+)
+
+// uploadTrees returns the store of working directories that came with jobs.
+func (c *Config) uploadTrees() *worktree.Store {
+	dir := c.UploadDir
+	if dir == "" {
+		dir = filepath.Join(c.Root, "work")
+	}
+	return &worktree.Store{Dir: dir, Archives: c.Uploads, Room: c.UploadRoom}
+}
+
+// openUploadDir makes the directory of the trees, which others may pass through where jobs of several
+// users run.
+func (e *Engine) openUploadDir() error {
+	if e.cfg.Uploads == nil {
+		return nil
+	}
+	dir, mode := e.trees.Dir, fs.FileMode(0o700)
+	if os.Geteuid() == 0 {
+		mode = 0o711
+	}
+	if err := os.MkdirAll(dir, mode); err != nil {
+		return err
+	}
+	if err := os.Chmod(dir, mode); err != nil {
+		return err
+	}
+	return e.trees.SweepPartial()
+}
+
+// Receives reports whether working directories come with jobs (engine.UploadReceiver).
+func (e *Engine) Receives() bool { return e.cfg.Uploads != nil }
+
+// checkUpload refuses a directory where none is taken.
+func (e *Engine) checkUpload(s *job.Spec) error {
+	if s.Upload == nil || e.Receives() {
+		return nil
+	}
+	return engine.About(fault.New(fault.Unsupported, "the nodes of this pool have the working directory, and take none that comes with a job").
+		Advise("leave --upload out, or name a pool that takes it"), "upload")
+}
+
+// placeUpload has a launch run in the directory that came with its job.
+func (e *Engine) placeUpload(l *engine.Launch, file *attempt.Launch) {
+	if l.Job.Spec.Upload != nil {
+		file.Job, file.Env = e.trees.InTree(l.Job), e.trees.Env(l.Job, l.Env)
+	}
+}
+
+// makeUpload makes that directory, for the first attempt of the job.
+func (e *Engine) makeUpload(l *engine.Launch) error {
+	if l.Job.Spec.Upload == nil {
+		return nil
+	}
+	if e.cfg.Uploads == nil {
+		return e.checkUpload(l.Job.Spec)
+	}
+	err := e.trees.Make(l.Job)
+	switch fault.KindOf(err) {
+	case fault.Invalid, fault.NotFound: // which no repetition mends
+		return fault.New(fault.KindOf(err), "the working directory that came with the job: %w", err).Advise("%s", fault.Remedy(err))
+	}
+	if err != nil {
+		return engine.Unwritten(l.Ref, fmt.Errorf("the working directory that came with the job: %w", err))
+	}
+	return nil
+}
+
+// KeptUploads lists the jobs whose directory is here (engine.UploadKeeper).
+func (e *Engine) KeptUploads(ctx context.Context) ([]job.ID, error) { return e.trees.Kept(ctx) }
+
+// DiscardUpload removes the directory of a job; see engine.UploadKeeper.
+func (e *Engine) DiscardUpload(ctx context.Context, id job.ID) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	for ref, g := range e.gangs {
+		if g.launch.Job != nil && g.launch.Job.ID == id {
+			e.mu.Unlock()
+			return fault.New(fault.Conflict, "attempt %s of job %s is not forgotten", ref, id)
+		}
+	}
+	e.mu.Unlock()
+	return e.trees.Discard(id)
+}
+
+// PackFiles writes an archive of files of a job, read as its owner; see engine.FilePacker.
+func (e *Engine) PackFiles(ctx context.Context, j *job.Job, name string, to io.Writer) error {
+	dir := j.Spec.WorkDir
+	if j.Spec.Upload != nil {
+		dir = e.trees.Path(j.ID)
+	} else if filepath.Clean(name) == "." {
+		return fault.New(fault.Invalid, "job %s ran in a directory of its machine, %s, which is not fetched whole", j.Name(), dir).
+			Advise("name what to fetch: cox pull %s results", j.Name())
+	}
+	who, err := e.users.identityOf(j.Spec.Owner)
+	if err != nil {
+		return err
+	}
+	return asOwner(who, func() error {
+		root, err := os.OpenRoot(dir)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && j.Spec.Upload != nil:
+			return fault.New(fault.NotFound, "the directory of job %s is not there: the job has not started, or it was removed some time after its end (jobs.upload_keep)", j.Name()).
+				Advise("cox show %s says when the job ran", j.Name())
+		case errors.Is(err, fs.ErrPermission):
+			return fault.New(fault.Permission, "user %s: %w", j.Spec.Owner.User, err)
+		case errors.Is(err, fs.ErrNotExist):
+			return fault.New(fault.NotFound, "%w", err)
+		case err != nil:
+			return err
+		}
+		defer root.Close()
+		_, err = upload.PackTree(ctx, root, name, to)
+		return err
+	})
+}

@@ -1,0 +1,142 @@
+package jobs
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/server/transport"
+)
+
+// OwnFiles is what the engine of the server's own pool does about the files of jobs.
+type OwnFiles interface {
+	engine.UploadReceiver
+	engine.UploadKeeper
+	engine.FilePacker
+}
+
+type filesInput struct {
+	JobPath
+	Path string `query:"path" doc:"file or directory below the working directory; left out: all of a directory that came with the job"`
+}
+
+func (s *Service) registerFiles() {
+	addStreamRoute(s, transport.Route{
+		Method: http.MethodGet, Path: "/v1/jobs/{job}/files", Verb: auth.SeeLogs, ID: "files", Tag: "jobs", Owned: true, Lasts: true,
+		Media: []string{"application/gzip"}, Summary: "Fetch files of a job's working directory",
+		About: "A tar in gzip, with names below the working directory. The trailer " + api.FilesEnd + " is \"end\" where all of it came, else the error.",
+	}, func(c *call, in *filesInput) error { return s.serveFiles(c, in) })
+}
+
+// poolFiles fetches files of jobs of a pool; nil: its engine cannot.
+func (s *Service) poolFiles(pool string) engine.FilePacker {
+	e := s.cfg.Plane.AddedEngine(pool)
+	if e == nil && s.cfg.Files != nil {
+		return s.cfg.Files
+	}
+	p, _ := e.(engine.FilePacker)
+	return p
+}
+
+func (s *Service) serveFiles(c *call, in *filesInput) error {
+	v, err := c.findJob(in.Job, auth.SeeLogs)
+	if err != nil {
+		return err
+	}
+	pool := v.Pool
+	if pool == "" {
+		pool = v.Job.Spec.Pool
+	}
+	from := s.poolFiles(pool)
+	if from == nil {
+		return fault.New(fault.Unsupported, "files of jobs in pool %s cannot be fetched: its engine does not give them", pool).
+			Advise("have the job write results to a place that you reach, such as a shared file system; in pods, below one of the pool's paths or to an object store")
+	}
+	path := in.Path
+	if path == "" {
+		path = "."
+	}
+	ctx, cancel := c.streamContext()
+	defer cancel()
+	h := c.W.Header()
+	out := &archiveWriter{logWriter: logWriter{c: c, ctl: http.NewResponseController(c.W.ResponseWriter), stall: s.cfg.Stall}, begin: func() {
+		h.Set("Content-Type", "application/gzip")
+		h.Set("Trailer", api.FilesEnd)
+	}}
+	err = from.PackFiles(ctx, &v.Job, path, out)
+	switch {
+	case err != nil && out.begin != nil:
+		return err // nothing was written
+	case err != nil:
+		h.Set(api.FilesEnd, strings.ReplaceAll(err.Error(), "\n", " "))
+	default:
+		h.Set(api.FilesEnd, "end")
+	}
+	return nil
+}
+
+// archiveWriter sends an archive. What is to be said of it is said before its first byte.
+type archiveWriter struct {
+	logWriter
+	begin func() // nil: it has begun
+}
+
+func (w *archiveWriter) Write(b []byte) (int, error) {
+	if w.begin != nil {
+		w.begin()
+		w.begin = nil
+	}
+	return w.logWriter.Write(b)
+}
+
+// sweepTrees removes directories that came with jobs some time after these have ended, and those of
+// jobs that nobody knows any more.
+func (s *Service) sweepTrees(ctx context.Context) error {
+	keepers := map[engine.UploadKeeper]bool{}
+	if s.cfg.Files != nil {
+		keepers[s.cfg.Files] = true
+	}
+	for _, p := range s.cfg.Plane.Pools() {
+		if k, ok := s.cfg.Plane.AddedEngine(p.Name).(engine.UploadKeeper); ok {
+			keepers[k] = true
+		}
+	}
+	for k := range keepers {
+		ids, err := k.KeptUploads(ctx)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			if !s.isTreeOver(ctx, id) {
+				continue
+			}
+			if err := k.DiscardUpload(ctx, id); err != nil && fault.KindOf(err) != fault.Conflict {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// isTreeOver reports whether the directory that came with a job is to go.
+func (s *Service) isTreeOver(ctx context.Context, id job.ID) bool {
+	v, err := s.cfg.Plane.Job(ctx, id)
+	if err != nil {
+		return fault.KindOf(err) == fault.NotFound
+	}
+	return v.Job.State.Final() && !v.Job.Ended.IsZero() && s.cfg.Now().Sub(v.Job.Ended) > s.treeKeep()
+}
+
+func (s *Service) treeKeep() time.Duration {
+	if s.cfg.UploadKeep <= 0 {
+		return math.MaxInt64 // with the job's record
+	}
+	return s.cfg.UploadKeep
+}
