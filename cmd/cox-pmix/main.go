@@ -16,6 +16,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/coxswain-sched/coxswain/agent/step/pmix"
 	"github.com/coxswain-sched/coxswain/agent/step/wire"
@@ -24,6 +26,13 @@ import (
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == pmix.VersionWord {
 		os.Exit(printVersion())
+	}
+	if len(os.Args) == 3 && os.Args[1] == pmix.RemoveWord && strings.HasPrefix(filepath.Base(os.Args[2]), pmix.DirPrefix) {
+		if err := os.RemoveAll(os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
 	}
 	os.Exit(run())
 }

@@ -2,8 +2,12 @@ package node
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
+	"io"
 	"os"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -38,6 +42,33 @@ func (t *task) carryPMI() {
 			return // closed, or a line longer than any command
 		}
 		_ = t.step.link.Send(wire.Frame{Kind: wire.MsgPMI, Rank: t.state.Rank, Body: line})
+		if bytes.HasPrefix(line, []byte("cmd=init ")) && bytes.Contains(line, []byte("pmi_version=2")) {
+			t.carryPMI2(in)
+			return
+		}
+	}
+}
+
+// pmi2Max bounds a command of PMI-2, which is long where it starts programs.
+const pmi2Max = 32 << 10
+
+// carryPMI2 does so once the task has said that it speaks PMI-2: a length of six characters
+// is before every command.
+func (t *task) carryPMI2(in *bufio.Reader) {
+	for {
+		var size [6]byte
+		if _, err := io.ReadFull(in, size[:]); err != nil {
+			return
+		}
+		n, err := strconv.Atoi(strings.TrimSpace(string(size[:])))
+		if err != nil || n < 0 || n > pmi2Max {
+			return
+		}
+		body := make([]byte, n)
+		if _, err := io.ReadFull(in, body); err != nil {
+			return
+		}
+		_ = t.step.link.Send(wire.Frame{Kind: wire.MsgPMI, Rank: t.state.Rank, Number: wire.PMI2, Body: body})
 	}
 }
 

@@ -138,7 +138,7 @@ func pmixDir(space string, self int) string {
 	if unix.Access(base, unix.W_OK) != nil {
 		base = os.TempDir()
 	}
-	return filepath.Join(base, fmt.Sprintf("cox-pmix.%s.%d.%s", space, self, rand.Text()[:10]))
+	return filepath.Join(base, fmt.Sprintf(pmix.DirPrefix+"%s.%d.%s", space, self, rand.Text()[:10]))
 }
 
 // addTo adds to a task's environment what it finds the server by.
@@ -231,6 +231,7 @@ func (p *pmixServer) runHelper() error {
 	late.Stop()
 	wanted := p.stopQueue()
 	saying.Wait()
+	p.removeLeftovers(helper)
 	switch {
 	case refused != "":
 		return errors.New(refused)
@@ -278,6 +279,33 @@ func (p *pmixServer) spawnHelper(helper string, control, stderr *os.File) (*barr
 		return nil, fmt.Errorf("start the PMIx server: %w", barrier.ExplainLaunch(s.node.cfg.Spawner, errors.Join(err, errEnding)))
 	}
 	return held, nil
+}
+
+// removeLeftovers removes the directory of a helper that could not do so itself, as the user
+// whose it is: what a root supervisor removes by name, a user may have put elsewhere.
+func (p *pmixServer) removeLeftovers(helper string) {
+	if _, err := os.Lstat(p.orders.TempDir); err != nil {
+		return
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return
+	}
+	defer null.Close()
+	s := p.step
+	h := &barrier.Hold{
+		Args: []string{helper, pmix.RemoveWord, p.orders.TempDir}, Umask: 0o077, Dir: "/",
+		Files: [3]*os.File{null, null, null}, Step: s.prep.Info.Step, Rank: -1, Local: -1,
+	}
+	held, err := h.Start(s.node.cfg.Spawner, s.node.cfg.TaskInit)
+	if held == nil {
+		return
+	}
+	if err == nil && held.Ready() == nil {
+		_ = held.Go()
+	}
+	<-held.Exited
+	held.Close()
 }
 
 // listenToHelper passes the helper's messages on to srun until its connection ends. The text

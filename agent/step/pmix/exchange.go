@@ -20,6 +20,7 @@ type Exchange struct {
 	Send   func(node int, m Message) // to the PMIx server of a node of the layout; called by several goroutines
 	Abort  func(rank, code int, text string)
 	Say    func(text string)
+	Lost   func(rank int) // a rank went away without a word: the others would wait for ever
 
 	mu     sync.Mutex
 	fences map[string]*fence // by the ranks that take part
@@ -49,6 +50,8 @@ func (x *Exchange) Handle(node int, m Message) {
 		}
 	case OpAbort:
 		x.Abort(m.Rank, m.Status, m.Text)
+	case OpLost:
+		x.Lost(m.Rank)
 	case OpSay:
 		x.Say(m.Text)
 	}

@@ -19,7 +19,8 @@ func newRecorder() (*Exchange, *[]string) {
 		Abort: func(rank, code int, text string) {
 			said = append(said, fmt.Sprintf("abort %d %d %s", rank, code, text))
 		},
-		Say: func(text string) { said = append(said, "say "+text) },
+		Lost: func(rank int) { said = append(said, fmt.Sprintf("lost %d", rank)) },
+		Say:  func(text string) { said = append(said, "say "+text) },
 	}
 	return x, &said
 }
@@ -46,6 +47,7 @@ func TestExchange(t *testing.T) {
 		{0, Message{Op: OpGet, ID: 8, Rank: 9}, "0 got 8 [] -46 "},
 		{0, Message{Op: OpHave, ID: 8, Node: 5}, ""}, // no such node
 		{1, Message{Op: OpAbort, Rank: 2, Status: 3, Text: "bad"}, "abort 2 3 bad"},
+		{1, Message{Op: OpLost, Rank: 2}, "lost 2"},
 		{1, Message{Op: OpSay, Text: "hello"}, "say hello"},
 	} {
 		*said = nil

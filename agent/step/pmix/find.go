@@ -11,6 +11,10 @@ import (
 // VersionWord is the argument with which the helper prints the version of its library.
 const VersionWord = "version"
 
+// RemoveWord is the argument with which the helper removes the directory that another one
+// left, as the user whose it is.
+const RemoveWord = "remove"
+
 // HelperVariable names another helper than the one beside the binary.
 const HelperVariable = "COX_PMIX_HELPER"
 

@@ -11,6 +11,9 @@ import (
 // beside the running binary, and in PATH.
 const HelperName = "cox-pmix"
 
+// DirPrefix is before the names of the directories of helpers.
+const DirPrefix = "cox-pmix."
+
 // Descriptors of the helper.
 const (
 	ControlFD = 0 // a stream of frames to the node of the step

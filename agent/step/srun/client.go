@@ -58,6 +58,7 @@ type taskEnd struct {
 	err  error // the node is lost
 
 	abort bool // the task asked for the end of the step
+	lost  bool // … by going away where the others wait for it
 }
 
 // newClient prepares to run a step.
@@ -177,7 +178,7 @@ func (c *client) holdTasks() error {
 		}
 		c.nodes[i].ranks = append(c.nodes[i].ranks, p.Ranks...)
 	}
-	c.pmi = newPMIServer(&c.info, c.answerPMI, c.abortPMI)
+	c.pmi = newPMIServer(&c.info, c.answerPMI, c.abortPMI, func(text string) { c.sayLine("%s", text) })
 	c.exchange = c.newExchange()
 	body := wire.MustJSON(prep)
 	failed := make(chan error, len(c.nodes))
@@ -242,7 +243,11 @@ func (c *client) handleFrame(r *remote, f wire.Frame) {
 	case wire.MsgStdinAck:
 		r.window.giveRoom(f.Number)
 	case wire.MsgPMI:
-		c.pmi.handleCommand(f.Rank, string(f.Body))
+		if f.Number == wire.PMI2 {
+			c.pmi.handlePMI2(f.Rank, string(f.Body))
+		} else {
+			c.pmi.handleCommand(f.Rank, string(f.Body))
+		}
 	case wire.MsgPMIx:
 		c.handlePMIx(r, f)
 	case wire.MsgNotice:
@@ -260,10 +265,10 @@ func (c *client) handleFrame(r *remote, f wire.Frame) {
 }
 
 // answerPMI sends an answer to a task.
-func (c *client) answerPMI(rank int, line string) {
+func (c *client) answerPMI(rank int, bytes string) {
 	for _, r := range c.nodes {
 		if slices.Contains(r.ranks, rank) {
-			_ = r.link.Send(wire.Frame{Kind: wire.MsgPMI, Rank: rank, Body: []byte(line + "\n")})
+			_ = r.link.Send(wire.Frame{Kind: wire.MsgPMI, Rank: rank, Body: []byte(bytes)})
 		}
 	}
 }
@@ -355,9 +360,14 @@ func (c *client) countExit(e job.ExitCode) {
 
 // taskAborted ends the step for a task that asked for it, by MPI_Abort.
 func (c *client) taskAborted(e taskEnd) {
-	if e.rank < 0 { // not a task: a node
+	switch {
+	case e.lost && c.killing:
+		return // the others go in the same way
+	case e.lost:
+		c.sayLine("error: task %d left the MPI program without MPI_Finalize", e.rank)
+	case e.rank < 0: // not a task: a node
 		c.sayLine("error: %s", e.how.Text)
-	} else {
+	default:
 		c.sayLine("error: task %d aborts the step with code %d %s", e.rank, e.how.Exit.Status, e.how.Text)
 	}
 	c.countExit(job.ExitCode{Status: max(e.how.Exit.Status, exitError)})

@@ -91,6 +91,7 @@ func (c *client) newExchange() *pmix.Exchange {
 		Layout: pmix.NewLayout(c.plan.alloc, &c.info),
 		Send:   func(node int, m pmix.Message) { _ = c.nodes[node].pmix.Send(m) },
 		Abort:  c.abortPMIx,
+		Lost:   func(rank int) { c.ends <- taskEnd{rank: rank, abort: true, lost: true} },
 		Say:    func(text string) { c.sayLine("%s", text) },
 	}
 }
@@ -119,7 +120,7 @@ func (c *client) abortPMIx(rank, code int, text string) {
 
 // mpiTypes is the text of --mpi=list: what is served on this machine, as Slurm words it.
 func mpiTypes() string {
-	out := "MPI plugin types are...\n\tnone\n\tpmi1\n"
+	out := "MPI plugin types are...\n\tnone\n\tpmi1\n\tpmi2\n"
 	self, err := os.Executable()
 	if err != nil {
 		return out

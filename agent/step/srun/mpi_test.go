@@ -14,6 +14,7 @@ import (
 const mpiProgram = `#include <mpi.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 int main(int argc, char **argv) {
 	int rank, size, sum = 0, near;
 	MPI_Comm node;
@@ -24,6 +25,16 @@ int main(int argc, char **argv) {
 	if (argc > 1 && !strcmp(argv[1], "abort")) {
 		if (rank == 1) MPI_Abort(MPI_COMM_WORLD, 7);
 		MPI_Barrier(MPI_COMM_WORLD);
+	}
+	if (argc > 1 && !strcmp(argv[1], "die")) {
+		if (rank == 1) _exit(9);
+		MPI_Barrier(MPI_COMM_WORLD);
+	}
+	if (argc > 1 && !strcmp(argv[1], "spawn")) {
+		MPI_Comm child;
+		MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+		MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+		if (MPI_Comm_spawn("true", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_SELF, &child, MPI_ERRCODES_IGNORE) == MPI_SUCCESS) return 3;
 	}
 	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
 	MPI_Comm_size(node, &near);
@@ -83,11 +94,15 @@ type talk struct {
 	server  *pmiServer
 	answers map[int][]string
 	aborted int
+	said    string
 }
 
 func newTalk(i *step.Info) *talk {
 	k := &talk{answers: make(map[int][]string)}
-	k.server = newPMIServer(i, func(rank int, line string) { k.answers[rank] = append(k.answers[rank], line) }, func(_, code int, _ string) { k.aborted = code })
+	answer := func(rank int, line string) {
+		k.answers[rank] = append(k.answers[rank], line)
+	}
+	k.server = newPMIServer(i, answer, func(_, code int, _ string) { k.aborted = code }, func(text string) { k.said = text })
 	return k
 }
 
@@ -95,7 +110,11 @@ func newTalk(i *step.Info) *talk {
 func (k *talk) say(rank int, line string) string {
 	before := len(k.answers[rank])
 	k.server.handleCommand(rank, line+"\n")
-	return strings.Join(k.answers[rank][before:], "\n")
+	out := strings.Join(k.answers[rank][before:], "")
+	if out != "" && !strings.HasSuffix(out, "\n") {
+		return "without an end: " + out
+	}
+	return strings.TrimSuffix(out, "\n")
 }
 
 func TestPMI(t *testing.T) {
@@ -113,7 +132,12 @@ func TestPMI(t *testing.T) {
 		{"cmd=get kvsname=kvs_3 key=PMI_process_mapping", "cmd=get_result rc=0 msg=success value=(vector,(0,2,1))"},
 		{"mcmd=spawn", ""},
 		{"nprocs=1", ""},
-		{"endcmd", "cmd=spawn_result rc=-1 msg=not_built"},
+		{"endcmd", "cmd=spawn_result rc=-1 msg=not_served"},
+		{"cmd=lookup_name service=a", "cmd=lookup_result info=server_not_found rc=-1"},
+		{"cmd=publish_name service=a port=tag#0$x", "cmd=publish_result info=ok rc=0"},
+		{"cmd=lookup_name service=a", "cmd=lookup_result info=ok rc=0 port=tag#0$x"},
+		{"cmd=unpublish_name service=a", "cmd=unpublish_result info=ok rc=0"},
+		{"cmd=lookup_name service=a", "cmd=lookup_result info=server_not_found rc=-1"},
 		{"cmd=nonsense", "cmd=nonsense_result rc=-1 msg=unknown_command"},
 		{"", "cmd=_result rc=-1 msg=unknown_command"},
 		{"cmd=finalize", "cmd=finalize_ack rc=0"},
@@ -132,6 +156,9 @@ func TestPMI(t *testing.T) {
 	}
 	if a := k.answers[0]; len(a) != 2 {
 		t.Errorf("rank 0 was answered %q", a)
+	}
+	if want := "error: task 1: MPI_Comm_spawn is not served in steps of srun;"; !strings.HasPrefix(k.said, want) {
+		t.Errorf("said %q, want %q …", k.said, want)
 	}
 	if k.say(0, "cmd=abort exitcode=5 error_msg=no more"); k.aborted != 5 {
 		t.Errorf("aborted with %d", k.aborted)

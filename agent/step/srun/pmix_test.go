@@ -36,6 +36,19 @@ var pmixHelper = sync.OnceValues(func() (string, error) {
 	return name, build.Run()
 })
 
+// TestMPI4Py has Debian's Python find its ranks, by its Open MPI.
+func TestMPI4Py(t *testing.T) {
+	if out, err := exec.Command("/usr/bin/python3", "-c", "import mpi4py").CombinedOutput(); err != nil {
+		t.Skipf("python3-mpi4py is not installed: %s", out)
+	}
+	buildHelper(t)
+	c := launch(t, perNode2())
+	got := c.run(`srun -l /usr/bin/python3 -c 'from mpi4py import MPI; c = MPI.COMM_WORLD; print(c.rank, c.size, c.allreduce(c.rank))'`)
+	if lines(got.out) != "0: 0 8 28\n1: 1 8 28\n2: 2 8 28\n3: 3 8 28\n4: 4 8 28\n5: 5 8 28\n6: 6 8 28\n7: 7 8 28" || got.code != 0 {
+		t.Errorf("exit %d, printed\n%s\nsaid\n%s", got.code, lines(got.out), got.err)
+	}
+}
+
 func TestOpenMPI(t *testing.T) {
 	program := compileMPI(t, "mpicc.openmpi")
 	buildHelper(t)
@@ -46,9 +59,38 @@ func TestOpenMPI(t *testing.T) {
 			t.Errorf("%s: exit %d, printed\n%s\nsaid\n%s", options, got.code, lines(got.out), got.err)
 		}
 	}
+	if got := c.run("srun --mpi=list"); got.out != "MPI plugin types are...\n\tnone\n\tpmi1\n\tpmi2\n\tpmix\nspecific pmix plugin versions available: pmix_v4\n" || got.code != 0 {
+		t.Errorf("list: exit %d, printed\n%s", got.code, got.out)
+	}
+	if got := c.run("COX_PMIX=/none srun --mpi=list"); got.out != "MPI plugin types are...\n\tnone\n\tpmi1\n\tpmi2\n" {
+		t.Errorf("list without libpmix: printed\n%s", got.out)
+	}
 	got := c.run("srun " + program + " abort")
 	if got.code != 7 || !strings.Contains(got.err, "task 1 aborts the step with code 7") {
 		t.Errorf("abort: exit %d, said\n%s", got.code, got.err)
+	}
+}
+
+// TestOpenMPIFaults has a rank die while the others wait for it, a program spawn others, and
+// the PMIx server itself die.
+func TestOpenMPIFaults(t *testing.T) {
+	program := compileMPI(t, "mpicc.openmpi")
+	buildHelper(t)
+	c := launch(t, perNode2())
+	got := c.run("srun " + program + " die")
+	if got.code != 9 || !strings.Contains(got.err, "srun: error: task 1 left the MPI program without MPI_Finalize\nsrun: Terminating StepId=1.0\n") {
+		t.Errorf("die: exit %d, said\n%s", got.code, got.err)
+	}
+	got = c.run("srun -n2 -N2 " + program + " spawn")
+	if !strings.Contains(got.err, "srun: error: task 0: MPI_Comm_spawn is not served in steps of srun; start the program with mpirun inside the job, or start all ranks at once\n") {
+		t.Errorf("spawn: exit %d, said\n%s", got.code, got.err)
+	}
+	got = c.run(`srun --mpi=pmix -n2 -N1 sh -c 'test $SLURM_PROCID = 1 || pkill -SEGV -f "^$COX_PMIX_HELPER"; exec sleep 60'`)
+	if got.code != 1 || !regexp.MustCompile(`srun: error: v1: the PMIx server of the step \(libpmix\) (was ended by signal|ended with exit code) .*\nsrun: Terminating StepId=1.2\n`).MatchString(got.err) {
+		t.Errorf("crash: exit %d, said\n%s", got.code, got.err)
+	}
+	if left, err := filepath.Glob("/dev/shm/cox-pmix.cox.1.1.*"); err != nil || len(left) > 0 {
+		t.Errorf("left over: %q (%v)", left, err)
 	}
 }
 

@@ -122,9 +122,6 @@ func (p *plan) printWarnings(w io.Writer, parsed []*options) {
 			say("--%s has no effect here: %s", u.Name(), u.StepWhy)
 		}
 	}
-	if p.first.mpi == "pmi2" {
-		say("--mpi=pmi2: programs are offered PMI-1, which PMI-2 programs of MPICH also speak")
-	}
 }
 
 // reportError prints an error as srun does, and gives its exit code.

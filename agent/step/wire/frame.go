@@ -48,7 +48,7 @@ const (
 	MsgOver                      // every task ended, all output was sent, nothing is left
 	MsgGone                      // answer to MsgWaitGone
 	MsgTrouble                   // body: something that the user should know; the step goes on
-	MsgPMI                       // rank, body: a line of the process management interface, in both directions
+	MsgPMI                       // rank, body: a command of the process management interface; number: PMI2, or 0 for a line of PMI-1. An answer: bytes
 	MsgNotice                    // body: a line for standard error, as it is
 	MsgPMIx                      // body: a part of a message of package pmix; number 1: more of it follows; in both directions
 )

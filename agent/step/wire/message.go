@@ -101,3 +101,7 @@ func MustJSON(v any) []byte {
 // PMIValueMax is the longest value of the process management interface, of which
 // nodes carry lines between tasks and srun.
 const PMIValueMax = 4096
+
+// PMI2 is the Number of a frame MsgPMI of a task that speaks PMI-2: the body is one command,
+// without its length. Answers are passed on as they are.
+const PMI2 = 2
