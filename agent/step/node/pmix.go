@@ -148,11 +148,20 @@ func (p *pmixServer) addTo(vars []string, rank int) []string {
 			vars = appendMissing(vars, v)
 		}
 	}
+	if p.sharesNetwork() && !slices.ContainsFunc(vars, func(v string) bool { return strings.HasPrefix(v, "OMPI_MCA_btl_tcp_if_exclude=") }) {
+		vars = appendMissing(vars, pmix.LoopbackOnly)
+	}
 	vars = append(vars, pmix.Environment(&p.orders, p.port, rank)...)
 	if p.step.prep.PMI {
 		vars = appendMissing(vars, pmix.PreferPMI)
 	}
 	return vars
+}
+
+// sharesNetwork reports whether all nodes of the step have addresses of this machine alone.
+func (p *pmixServer) sharesNetwork() bool {
+	a := p.step.node.cfg.Alloc
+	return !slices.ContainsFunc(p.step.prep.Info.Parts, func(v step.StepPart) bool { return !strings.HasPrefix(a.Nodes[v.Node].Address, "127.") })
 }
 
 // appendMissing adds a variable unless the environment has it.

@@ -32,6 +32,10 @@ func SharedHost(o *Orders) []string {
 	}
 }
 
+// LoopbackOnly has Open MPI connect nodes of one machine, which share its network, by the
+// loopback interface. It leaves that out otherwise, and mixes up the addresses of the others.
+const LoopbackOnly = "OMPI_MCA_btl_tcp_if_include=lo"
+
 // PreferPMI has MPICH 4.3 and later take PMI where PMIx is offered too; otherwise it refuses
 // to choose. A build without PMI takes PMIx all the same.
 const PreferPMI = "MPIR_CVAR_PMI_VERSION=1"
