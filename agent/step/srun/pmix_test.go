@@ -1,6 +1,7 @@
 package srun
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,16 @@ func buildHelper(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("COX_PMIX_HELPER", name)
+}
+
+// checkNothingLeft looks for directories of PMIx servers of this job, whose attempt no other
+// test has.
+func (c *crew) checkNothingLeft() {
+	c.t.Helper()
+	left, err := filepath.Glob(fmt.Sprintf("/dev/shm/cox-pmix.cox.%s.%d.*", c.alloc.Job, c.alloc.Attempt))
+	if err != nil || len(left) > 0 {
+		c.t.Errorf("left over: %q (%v)", left, err)
+	}
 }
 
 // helperDir has the helper that the tests built; empty: none was built.
@@ -76,7 +87,9 @@ func TestOpenMPI(t *testing.T) {
 func TestOpenMPIFaults(t *testing.T) {
 	program := compileMPI(t, "mpicc.openmpi")
 	buildHelper(t)
-	c := launch(t, perNode2())
+	a := perNode2()
+	a.Attempt = uint32(os.Getpid())
+	c := launch(t, a)
 	got := c.run("srun " + program + " die")
 	if got.code != 9 || !strings.Contains(got.err, "srun: error: task 1 left the MPI program without MPI_Finalize\nsrun: Terminating StepId=1.0\n") {
 		t.Errorf("die: exit %d, said\n%s", got.code, got.err)
@@ -89,16 +102,16 @@ func TestOpenMPIFaults(t *testing.T) {
 	if got.code != 1 || !regexp.MustCompile(`srun: error: v1: the PMIx server of the step \(libpmix\) (was ended by signal|ended with exit code) .*\nsrun: Terminating StepId=1.2\n`).MatchString(got.err) {
 		t.Errorf("crash: exit %d, said\n%s", got.code, got.err)
 	}
-	if left, err := filepath.Glob("/dev/shm/cox-pmix.cox.1.1.*"); err != nil || len(left) > 0 {
-		t.Errorf("left over: %q (%v)", left, err)
-	}
+	c.checkNothingLeft()
 }
 
 // TestNeverWorldsOfOne has Open MPI programs meet a node that cannot serve PMIx.
 func TestNeverWorldsOfOne(t *testing.T) {
 	program := compileMPI(t, "mpicc.openmpi")
 	buildHelper(t)
-	c := launch(t, perNode2())
+	a := perNode2()
+	a.Attempt = uint32(os.Getpid())
+	c := launch(t, a)
 	for _, v := range []struct{ script, want string }{
 		{"COX_PMIX=/none/libpmix.so srun " + program, `^srun: error: v\d: the program speaks PMIx, as Open MPI does, and no libpmix of this node can be used \(/none/libpmix.so: .*\); install libpmix, .*\n$`},
 		{"COX_PMIX=/none/libpmix.so srun bash -c " + program, `v\d: the program speaks PMIx, .*\nsrun: Terminating StepId=1.1\n`},
@@ -114,7 +127,5 @@ func TestNeverWorldsOfOne(t *testing.T) {
 	if got := c.run("srun -n1 -N1 " + program); got.out != "rank 0 of 1 sum 0 near 1\n" || got.code != 0 {
 		t.Errorf("one task: exit %d, printed\n%s\nsaid\n%s", got.code, got.out, got.err)
 	}
-	if left, err := filepath.Glob("/dev/shm/cox-pmix.cox.1.1.*"); err != nil || len(left) > 0 {
-		t.Errorf("left over: %q (%v)", left, err)
-	}
+	c.checkNothingLeft()
 }
