@@ -16,6 +16,7 @@ var Names = []string{"srun", "scontrol", "sbatch", "squeue", "scancel", "sinfo",
 const (
 	podBinary   = "cox-pod"
 	slurmBinary = "cox-slurm"
+	sshName     = "cox-ssh" // sshserver.Name
 )
 
 // Install copies this program and cox-slurm, which stands beside it, into a directory, with
@@ -51,6 +52,9 @@ func (p Place) linkCommands() error {
 		return err
 	}
 	if err := os.Symlink(slurm, filepath.Join(p.linksDir(), "cox")); err != nil {
+		return err
+	}
+	if err := os.Symlink(filepath.Join(p.Bin, podBinary), filepath.Join(p.linksDir(), sshName)); err != nil {
 		return err
 	}
 	return makeLinks(p.linksDir(), slurm)

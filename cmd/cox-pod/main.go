@@ -8,18 +8,26 @@
 //	cox-pod ask JSON       a question to the attempt, in the pod of member 0
 //	cox-pod receive        take the job's working directory from standard input, in the pod of member 0
 //	cox-pod exec           run a command beside the tasks, as frames on its input say
+//	cox-ssh                under this name: a server of SSH for one connection (package sshserver)
 //	cox-pod install DIR    copy itself and cox-slurm into DIR, with srun and its like
 package main
 
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/coxswain-sched/coxswain/agent/podagent"
+	"github.com/coxswain-sched/coxswain/agent/sshserver"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
-func main() { os.Exit(dispatch(os.Args[1:])) }
+func main() {
+	if filepath.Base(os.Args[0]) == sshserver.Name {
+		os.Exit(sshserver.Main())
+	}
+	os.Exit(dispatch(os.Args[1:]))
+}
 
 func dispatch(args []string) int {
 	at, err := podagent.PlaceOf(os.Getenv)

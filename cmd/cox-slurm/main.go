@@ -14,6 +14,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/agent/portdial"
 	"github.com/coxswain-sched/coxswain/agent/step"
 	"github.com/coxswain-sched/coxswain/agent/step/barrier"
 	"github.com/coxswain-sched/coxswain/agent/step/holder"
@@ -50,6 +51,8 @@ func dispatch(argv []string) int {
 			return barrier.Main(argv[2:])
 		case holder.Command:
 			return holder.Main(argv[2:])
+		case portdial.Command:
+			return portdial.Main(argv[2:])
 		}
 		if code, ok := call(argv[1], argv[2:]); ok {
 			return code

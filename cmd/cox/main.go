@@ -1,6 +1,6 @@
 // Command cox is Coxswain: one control plane for GPU work. This package only puts the
 // commands together. They are in packages by noun below internal (submission, jobs,
-// nodes, pools, policy, server, tools), on what all share (cli). cmd/printer makes the
+// interactive, nodes, pools, policy, server, tools), on what all share (cli). cmd/printer makes the
 // text that they print, and api/client asks the server.
 //
 // The tests here are those of the whole binary: scripts, transcripts, terminals,
@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/interactive"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/jobs"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/nodes"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/policy"
@@ -46,7 +47,7 @@ func dispatch(argv []string) int {
 func rootCommand(a *cli.App) *cobra.Command {
 	root := a.Root()
 	root.AddCommand(slices.Concat(
-		submission.Commands(a), jobs.Commands(a), nodes.Commands(a), pools.Commands(a), policy.Commands(a), server.Commands(a), tools.Commands(a),
+		submission.Commands(a), jobs.Commands(a), interactive.Commands(a), nodes.Commands(a), pools.Commands(a), policy.Commands(a), server.Commands(a), tools.Commands(a),
 	)...)
 	return root
 }

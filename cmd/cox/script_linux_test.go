@@ -16,7 +16,7 @@ import (
 // starts itself as supervisor, task and srun.
 func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
-	case "srun", "scontrol", "sbatch", "squeue", "scancel", "sinfo", "sacct":
+	case "srun", "scontrol", "sbatch", "squeue", "scancel", "sinfo", "sacct", "cox-ssh":
 		os.Exit(dispatch(os.Args))
 	}
 	if len(os.Args) > 1 && (os.Args[1] == "supervise" || os.Args[1] == "task-init") {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/coxswain-sched/coxswain/agent/portdial"
+	"github.com/coxswain-sched/coxswain/agent/sshserver"
 	"github.com/coxswain-sched/coxswain/agent/step"
 	"github.com/coxswain-sched/coxswain/agent/step/barrier"
 	"github.com/coxswain-sched/coxswain/agent/step/holder"
@@ -26,6 +28,8 @@ func runByName(argv []string) (code int, ok bool) {
 	switch {
 	case name == "srun" && (step.IsOwn(srunopt.JobOf(argv[1:], os.Environ()), os.Getenv) || cli.SlurmBinaryPath() == ""):
 		return srun.Main(argv[1:], stdio), true
+	case name == sshserver.Name:
+		return sshserver.Main(), true
 	case name == "srun", slices.Contains(cli.SlurmNames, name):
 		return execSlurmBinary(name, argv, stdio), true
 	case len(argv) < 2:
@@ -36,6 +40,8 @@ func runByName(argv []string) (code int, ok bool) {
 		return barrier.Main(argv[2:]), true
 	case argv[1] == holder.Command:
 		return holder.Main(argv[2:]), true
+	case argv[1] == portdial.Command:
+		return portdial.Main(argv[2:]), true
 	}
 	return 0, false
 }

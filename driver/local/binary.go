@@ -40,6 +40,9 @@ func (e *Engine) linkBinaries() error {
 	if err := e.linkPMIxHelper(source); err != nil {
 		return fmt.Errorf("place %s: %w", pmix.HelperName, err)
 	}
+	if err := linkSSHServer(bin); err != nil {
+		return err
+	}
 	for _, name := range append(slices.Clone(applets), e.cfg.Names...) {
 		err := os.Symlink("cox", filepath.Join(bin, name))
 		if err != nil && !errors.Is(err, fs.ErrExist) {

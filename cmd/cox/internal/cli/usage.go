@@ -61,7 +61,7 @@ var otherNames = map[string]string{
 	"describe": "show", "inspect": "show", "scontrol": "show", "sinfo": "nodes", "sacct": "history", "log": "logs", "tail": "logs",
 	"kill": "cancel", "stop": "cancel", "rm": "cancel", "delete": "cancel", "del": "cancel", "scancel": "cancel",
 	"sbatch": "submit", "launch": "submit", "start": "submit", "create": "submit", "qsub": "submit", "srun": "run",
-	"attach": "exec", "ssh": "exec", "shell": "exec", "login": "token", "restart": "requeue", "retry": "requeue", "explain": "why",
+	"attach": "shell", "ssh": "shell", "port-forward": "forward", "tunnel": "forward", "notebook": "jupyter", "login": "token", "restart": "requeue", "retry": "requeue", "explain": "why",
 	"server": "up", "serve": "up", "stats": "top", "monitor": "top", "sprio": "priority", "sshare": "shares", "cordon": "node drain", "drain": "node drain", "uncordon": "node resume",
 }
 

@@ -20,7 +20,7 @@ import (
 func execCommand(a *cli.App) *cobra.Command {
 	var node string
 	var env []string
-	var noTTY bool
+	var noTTY, tty, stdin bool
 	cmd := &cobra.Command{
 		Use:   "exec JOB[.RANK] -- COMMAND [ARG…]",
 		Short: "Run a command inside a running job",
@@ -48,21 +48,29 @@ command gets a terminal too. The exit code is the command's.`,
 			if t.Step != nil {
 				return fault.New(fault.Invalid, "%s: exec knows jobs and ranks, not steps", args[0]).Advise("cox exec %s.%d -- %s", t.Job, *t.Rank, strings.Join(args[1:], " "))
 			}
-			return execInJob(a, cmd.Context(), c, t.Job, api.Exec{Command: args[1:], Node: node, Rank: t.Rank, Env: env}, noTTY)
+			if _, ok := cli.TerminalFd(a.In); tty && (!ok || !cli.IsTerminal(a.Out)) {
+				return fault.New(fault.Invalid, "-t asks for a terminal, and this is no terminal").Advise("leave -t out: the command has a terminal wherever this one has")
+			}
+			if !stdin {
+				a.In = strings.NewReader("")
+			}
+			return ExecInJob(a, cmd.Context(), c, t.Job, api.Exec{Command: args[1:], Node: node, Rank: t.Rank, Env: env}, noTTY)
 		}),
 	}
 	fl := cmd.Flags()
 	fl.SetInterspersed(true)
 	fl.StringVar(&node, "node", "", "run it on this node of the job")
 	fl.StringArrayVarP(&env, "env", "e", nil, "NAME=VALUE, added to the environment")
+	fl.BoolVarP(&tty, "tty", "t", false, "refuse to run without a terminal")
+	fl.BoolVarP(&stdin, "stdin", "i", true, "pass standard input on (--stdin=false: none)")
 	fl.BoolVarP(&noTTY, "no-tty", "T", false, "use no terminal, even on one")
 	a.CompleteFlag(cmd, "node", a.NodeNames)
 	return cmd
 }
 
-// execInJob runs a command in a job. With a terminal at both ends the command has one,
-// which takes keys as they are, Ctrl-C included.
-func execInJob(a *cli.App, ctx context.Context, c *client.Client, job string, e api.Exec, noTTY bool) error {
+// ExecInJob runs a command in a job, and leaves its exit code. With a terminal at both ends the
+// command has one, unless noTTY, which takes keys as they are, Ctrl-C included.
+func ExecInJob(a *cli.App, ctx context.Context, c *client.Client, job string, e api.Exec, noTTY bool) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	s := client.ExecStreams{Stdin: a.In, Stdout: a.Out, Stderr: a.Err}
