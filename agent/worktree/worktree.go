@@ -146,15 +146,36 @@ func (s *Store) SweepPartial() error {
 }
 
 // InTree is a job as it is where its tree is its working directory: each name below the directory that
-// was sent leads into the tree. The job that is given is not changed.
+// was sent leads into the tree, and it brings nothing any more. The job that is given is not changed.
 func (s *Store) InTree(j *job.Job) *job.Job {
 	spec := *j.Spec
+	spec.Upload = nil // it is there
 	for _, name := range []*string{&spec.WorkDir, &spec.Output.Stdin, &spec.Output.Stdout, &spec.Output.Stderr, &spec.Source.Submit} {
 		*name = s.pathInTree(j, *name)
 	}
 	out := *j
 	out.Spec = &spec
 	return &out
+}
+
+// PackFiles writes an archive of a file or directory below a directory; see engine.FilePacker. In the
+// words of an error the directory is that of the job.
+func PackFiles(ctx context.Context, dir, name string, j *job.Job, to io.Writer) error {
+	root, err := os.OpenRoot(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && j.Spec.Upload != nil:
+		return fault.New(fault.NotFound, "the directory of job %s is not there: the job has not started, or it was removed some time after its end (jobs.upload_keep)", j.Name()).
+			Advise("cox show %s says when the job ran", j.Name())
+	case errors.Is(err, fs.ErrPermission):
+		return fault.New(fault.Permission, "user %s: %w", j.Spec.Owner.User, err)
+	case errors.Is(err, fs.ErrNotExist):
+		return fault.New(fault.NotFound, "%w", err)
+	case err != nil:
+		return err
+	}
+	defer root.Close()
+	_, err = upload.PackTree(ctx, root, name, to)
+	return err
 }
 
 // Env is the environment that a job was submitted with, as it is where its tree is.

@@ -95,7 +95,7 @@ func (s *Site) TakesUploads() error {
 		}
 	}
 	return fault.New(fault.Unsupported, "no pool of this server takes working directories that come with jobs").
-		Advise("leave --upload out; or have an administrator add a pool of Kubernetes with workdir=upload")
+		Advise("leave --upload out; or have an administrator add a pool of Kubernetes with workdir=upload, or of Slurm with upload_dir")
 }
 
 // attachUpload notes the directory that comes with a job. Where the job is kept, its archive has

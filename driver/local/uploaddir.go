@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -14,7 +13,6 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
-	"github.com/coxswain-sched/coxswain/store/upload"
 )
 
 var (
@@ -121,21 +119,5 @@ func (e *Engine) PackFiles(ctx context.Context, j *job.Job, name string, to io.W
 	if err != nil {
 		return err
 	}
-	return asOwner(who, func() error {
-		root, err := os.OpenRoot(dir)
-		switch {
-		case errors.Is(err, fs.ErrNotExist) && j.Spec.Upload != nil:
-			return fault.New(fault.NotFound, "the directory of job %s is not there: the job has not started, or it was removed some time after its end (jobs.upload_keep)", j.Name()).
-				Advise("cox show %s says when the job ran", j.Name())
-		case errors.Is(err, fs.ErrPermission):
-			return fault.New(fault.Permission, "user %s: %w", j.Spec.Owner.User, err)
-		case errors.Is(err, fs.ErrNotExist):
-			return fault.New(fault.NotFound, "%w", err)
-		case err != nil:
-			return err
-		}
-		defer root.Close()
-		_, err = upload.PackTree(ctx, root, name, to)
-		return err
-	})
+	return asOwner(who, func() error { return worktree.PackFiles(ctx, dir, name, j, to) })
 }

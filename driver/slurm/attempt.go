@@ -22,6 +22,7 @@ type attempt struct {
 	ref    engine.Ref
 	order  *order          // nil: it has ended
 	sbatch *sbatchargs.Job // of order, until it is handed over; nil: to be made of it
+	job    job.ID          // of order; 0: it had ended before the engine was opened
 	digest string
 	guard  script.Guard
 	tag    string // in the comment of its job
@@ -107,7 +108,7 @@ func (e *Engine) newAttempt(ref engine.Ref, o *order) *attempt {
 
 // draftOf is an attempt that nobody has taken.
 func (e *Engine) draftOf(ref engine.Ref, o *order) *attempt {
-	a := &attempt{ref: ref, order: o, digest: o.Digest, wake: make(chan struct{}, 1), halt: make(chan struct{})}
+	a := &attempt{ref: ref, order: o, job: o.Job.ID, digest: o.Digest, wake: make(chan struct{}, 1), halt: make(chan struct{})}
 	a.guard = script.Guard{Ref: ref, Dir: e.cfg.Room.Dir(), Token: o.Token}
 	if e.blind { // of this driver's own: refs are not
 		a.guard.Dir, a.guard.OnNode = path.Join(a.guard.Dir, "cox-"+e.log.cluster), true

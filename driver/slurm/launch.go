@@ -21,11 +21,15 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	w, err := e.checkLaunch(ctx, l)
+	placed := e.placeLaunch(l)
+	w, err := e.checkLaunch(ctx, placed)
 	if err != nil {
 		return err
 	}
-	o := &order{Job: l.Job, Claims: l.Claims, Script: l.Script, Env: l.Env, Grace: l.Grace, Token: e.log.cluster + randomWord()[:8], Digest: kit.LaunchDigest(l), Time: time.Now()}
+	if err := e.makeUpload(l); err != nil {
+		return err
+	}
+	o := &order{Job: placed.Job, Claims: l.Claims, Script: l.Script, Env: placed.Env, Grace: l.Grace, Token: e.log.cluster + randomWord()[:8], Digest: kit.LaunchDigest(l), Time: time.Now()}
 	if err := e.acceptLaunch(l.Ref, o, w); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 // Preview is engine.Previewer's: the submission of an attempt, to the byte, but for numbers
 // that there are not yet.
 func (e *Engine) Preview(d *engine.JobDraft) (*engine.Preview, error) {
+	d = e.placeDraft(d)
 	if err := e.checkSubmittable(d.Spec, d.Script, d.Env); err != nil {
 		return nil, e.atDoor(err)
 	}

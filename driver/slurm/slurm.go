@@ -31,6 +31,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/agent/worktree"
 	"github.com/coxswain-sched/coxswain/driver/slurm/lockdir"
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/driver/slurm/submitlimiter"
@@ -58,6 +59,13 @@ type Config struct {
 	Options []string
 	// Files opens a job's output where it is, if that is not this machine; engine.Logger.
 	Files func(ctx context.Context, owner job.Owner, file string) (io.ReadCloser, error)
+	// UploadDir is a directory that the nodes and this machine share, in which jobs have the directories
+	// that come with them; empty: none come. Uploads has these, and one may have UploadRoom bytes when
+	// it is unpacked; 0: any number. What is made there belongs to the job's owner where this process is
+	// root's, else to its own user.
+	UploadDir  string
+	Uploads    worktree.Archives
+	UploadRoom int64
 	// Identity says as whom jobs are handed over.
 	Identity Identity
 

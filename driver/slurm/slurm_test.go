@@ -34,9 +34,10 @@ type stage struct {
 	refuse     error
 	refuseOnce error // of the next submission
 	nodes      []site.Node
-	script     string        // of the last submission
-	age        time.Duration // of slurmctld; 0: an hour
-	listed     int           // how often a user's jobs were listed
+	script     string          // of the last submission
+	sent       site.Submission // the last one
+	age        time.Duration   // of slurmctld; 0: an hour
+	listed     int             // how often a user's jobs were listed
 	stock      *fleet.Inventory
 	everyone   []site.Held
 	stocked    int    // how often the stock was asked for
@@ -57,7 +58,7 @@ func (s *stage) Submit(_ context.Context, j *site.Submission) (id uint32, err er
 			return
 		}
 		s.next++
-		s.script = string(j.Script)
+		s.script, s.sent = string(j.Script), *j
 		id = 100 + s.next
 		i := slices.IndexFunc(j.Options, func(o string) bool { return strings.HasPrefix(o, "--comment=") })
 		s.jobs = append(s.jobs, site.Job{ID: id, State: site.Pending, Comment: strings.TrimPrefix(j.Options[i], "--comment="), Submitted: time.Now().Truncate(time.Second)})

@@ -26,6 +26,7 @@ const (
 // ever take, with Slurm's rule. What is not known or too old is left to Slurm, and so is what
 // an inventory older than ten seconds says and a new one cannot be had for.
 func (e *Engine) Admit(ctx context.Context, d *engine.JobDraft) error {
+	d = e.placeDraft(d)
 	if err := e.checkSubmittable(d.Spec, d.Script, d.Env); err != nil {
 		return e.atDoor(err)
 	}

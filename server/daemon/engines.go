@@ -30,6 +30,7 @@ type Place struct {
 	Dir     string // for what it keeps, absolute, this pool's alone; not made yet
 	Log     *slog.Logger
 	Uploads *upload.Store // of directories that come with jobs
+	Room    int64         // bytes that one of these may have when it is unpacked; 0: any number
 	Trial   bool          // it is looked at and closed again, and Dir is removed
 }
 
@@ -49,6 +50,7 @@ type engines struct {
 	log   *slog.Logger
 
 	uploads *upload.Store
+	room    int64 // Place.Room
 }
 
 func (e *engines) kindNames() []string { return slices.Sorted(maps.Keys(e.kinds)) }
@@ -74,7 +76,7 @@ func (e *engines) openPool(ctx context.Context, p state.PoolSpec) (pools.Pool, e
 		return pools.Pool{}, e.unknownKind(p.Engine)
 	}
 	out := pools.Pool{Pool: fleet.Pool{Name: p.Name, Engine: p.Engine}}
-	at := Place{Dir: filepath.Join(e.state, "pools", p.Name), Log: e.log.With("pool", p.Name), Trial: p.Trial, Uploads: e.uploads}
+	at := Place{Dir: filepath.Join(e.state, "pools", p.Name), Log: e.log.With("pool", p.Name), Trial: p.Trial, Uploads: e.uploads, Room: e.room}
 	if !p.Trial {
 		if err := os.MkdirAll(filepath.Dir(at.Dir), 0o700); err != nil {
 			return out, err

@@ -218,7 +218,7 @@ func (s *server) open(ctx context.Context) error {
 	if s.opt.Store != nil {
 		journal = s.opt.Store(s.store)
 	}
-	kinds := &engines{uploads: uploads, kinds: engineKinds(s.opt.Engines), state: s.cfg.State.Dir, log: s.opt.Log.With("part", "engine")}
+	kinds := &engines{uploads: uploads, room: int64(s.cfg.Jobs.UploadRoom), kinds: engineKinds(s.opt.Engines), state: s.cfg.State.Dir, log: s.opt.Log.With("part", "engine")}
 	if err := kinds.sweepTrials(); err != nil {
 		return err
 	}

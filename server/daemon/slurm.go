@@ -32,6 +32,9 @@ func openSlurm(_ context.Context, name string, settings json.RawMessage, at Plac
 		return nil, err
 	}
 	cfg := slurm.Config{Root: at.Dir, Pool: name, Placed: set.Placed, Privileged: set.isPrivileged(), Identity: set.submitIdentity(), Options: set.jobOptions(), Log: at.Log}
+	if at.Uploads != nil {
+		cfg.UploadDir, cfg.Uploads, cfg.UploadRoom = set.UploadDir, at.Uploads, at.Room
+	}
 	run, err := set.commandRunner(&cfg, at.Dir)
 	if err != nil {
 		return nil, err

@@ -4,12 +4,42 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
+
+// TestSlurmUploadDir: a server that cannot give directories to those who run the jobs is told so.
+func TestSlurmUploadDir(t *testing.T) {
+	root := os.Geteuid() == 0
+	for _, c := range []struct {
+		settings string
+		root     bool   // of which server it is asked
+		want     string // in the error; "": none
+	}{
+		{`{"local":true,"shared":"/s","upload_dir":"/s/up"}`, true, ""},
+		{`{"local":true,"shared":"/s","upload_dir":"/s/up"}`, false, ""},
+		{`{"ssh":"a","shared":"/s","upload_dir":"/s/up"}`, true, "all jobs run as one user of the cluster"},
+		{`{"ssh":"a","shared":"/s","upload_dir":"/s/up"}`, false, ""},
+		{`{"ssh":"a","shared":"/s","upload_dir":"/s/up","identity":"owner","become":["sudo","-u","%u"]}`, true, ""},
+		{`{"ssh":"a","shared":"/s","upload_dir":"/s/up","identity":"owner","become":["sudo","-u","%u"]}`, false, "this server is not root"},
+	} {
+		var set slurmSettings
+		if err := ReadSettings([]byte(c.settings), &set); err != nil {
+			t.Fatal(err)
+		}
+		if c.root != root {
+			continue
+		}
+		err := set.checkUploadDir()
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", c.settings, err, c.want)
+		}
+	}
+}
 
 // TestSlurmSettings: what is wrong with settings is said with what would mend it.
 func TestSlurmSettings(t *testing.T) {
@@ -26,6 +56,7 @@ func TestSlurmSettings(t *testing.T) {
 		`{"local":true,"locks":"node:/a b"}`:                                             `"node:/a b" is no place for locks, not for shared`,
 		`{"local":true,"locks":"node"}`:                                                  "locks=node needs placed, not shared",
 		`{"rest":"unix:/x","locks":"node","placed":true}`:                                "locks=node needs Slurm's commands, not shared",
+		`{"local":true,` + shared + `,"upload_dir":"up"}`:                                "upload_dir: up is no absolute name",
 		`{"local":true,"shared":"s"}`:                                                    "shared: s is no absolute name",
 		`{"local":true,"shared":"/a\"b"}`:                                                `shared: "/a\"b" has a character`,
 		`{"local":true,"ssh_key":"/k"}`:                                                  "ssh_key means nothing without ssh",

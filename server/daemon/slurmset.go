@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/driver/slurm"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
@@ -35,6 +36,8 @@ type slurmSettings struct {
 
 	Shared string `json:"shared"` // directory of locks, as nodes see it
 	Locks  string `json:"locks"`  // "node", or "node:/DIR": they are on each node, and nothing is shared
+
+	UploadDir string `json:"upload_dir"` // for directories that come with jobs: the nodes and this machine share it
 
 	Placed      bool     `json:"placed"`
 	Partition   string   `json:"partition"`
@@ -127,6 +130,9 @@ func (s *slurmSettings) checkSettings() error {
 	if err := s.checkIdentity(); err != nil {
 		return err
 	}
+	if err := s.checkUploadDir(); err != nil {
+		return err
+	}
 	return s.checkOptions()
 }
 
@@ -184,6 +190,7 @@ func (s *slurmSettings) checkLocks() error {
 func (s *slurmSettings) checkFiles() error {
 	for _, f := range []struct{ name, file string }{
 		{"shared", s.Shared},
+		{"upload_dir", s.UploadDir},
 		{"conf", s.Conf},
 		{"commands", s.Commands},
 		{"ssh_key", s.SSHKey},
@@ -222,6 +229,21 @@ func (s *slurmSettings) checkOptions() error {
 		if strings.ContainsAny(value, " \t\n=") || strings.HasPrefix(value, "-") {
 			return fault.New(fault.Invalid, "settings: %s: %.70q is no name of one", name, value).Advise("scontrol show %s lists them", name)
 		}
+	}
+	return nil
+}
+
+// checkUploadDir refuses directories for jobs that could not have them: they belong to the job's owner
+// where this server is root's, and to the server's user elsewhere.
+func (s *slurmSettings) checkUploadDir() error {
+	service := s.submitIdentity().Mode == slurm.AsService
+	switch {
+	case s.UploadDir == "":
+		return nil
+	case os.Geteuid() == 0 && service && !s.Local:
+		return fault.New(fault.Invalid, "settings: upload_dir: all jobs run as one user of the cluster, whom this server cannot give directories to").Advise("add identity, so that jobs run as their owners, or run the server as that user")
+	case os.Geteuid() != 0 && !service:
+		return fault.New(fault.Invalid, "settings: upload_dir: jobs run as their owners, and this server is not root and cannot give directories to them").Advise("run the server as root, or leave upload_dir out")
 	}
 	return nil
 }

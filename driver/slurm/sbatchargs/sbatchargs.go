@@ -105,7 +105,7 @@ func checkExpressible(s *job.Spec, placed bool) error {
 		return refuse("image with a script", "write srun --container-image=… in the script (the site needs pyxis), or use command", "image")
 	}
 	if s.Upload != nil {
-		return refuse("a working directory that comes with the job", "leave --upload out, or name a pool that takes it", "upload")
+		return refuse("a working directory that comes with the job", "leave --upload out, or name a pool that takes it; on Slurm an administrator sets upload_dir", "upload")
 	}
 	if s.Pod != nil {
 		return refuse("what is asked of pods", "leave kubernetes (or --pods) out, or name a pool of Kubernetes", "kubernetes")
