@@ -351,6 +351,8 @@ type UploadKeeper interface {
 	// DiscardUpload removes that of a job. A job that has an attempt is fault.Conflict, one without a
 	// directory no error.
 	DiscardUpload(ctx context.Context, id job.ID) error
+	// UploadRoom is how many bytes the directories of further jobs may have; below 0: some have too much.
+	UploadRoom(ctx context.Context) (int64, error)
 }
 
 // FilePacker is an optional ability: files of jobs can be fetched.

@@ -84,9 +84,12 @@ func (s *Store) Make(j *job.Job) error {
 	return os.Rename(part, tree)
 }
 
+// Left is how many bytes further trees may have, so that others have room on the file system.
+func (s *Store) Left() (int64, error) { return upload.FreeRoom(s.Dir) }
+
 // roomNow is how many bytes a tree may have.
 func (s *Store) roomNow() (int64, error) {
-	free, err := upload.FreeRoom(s.Dir)
+	free, err := s.Left()
 	if err != nil {
 		return 0, err
 	}

@@ -36,7 +36,7 @@ var commands = []command{
 	{"queue", []string{"qu", "pending", "waiting"}, filterArgument, "waiting jobs [that match TEXT]"},
 	{"show", []string{"describe", "d"}, jobArgument, "show JOB"},
 	{"logs", []string{"log", "l"}, jobArgument, "output of JOB, JOB.RANK or JOB.STEP.RANK"},
-	{"shell", []string{"sh", "s", "exec"}, jobArgument, "a shell in JOB or on the node of JOB.RANK"},
+	{"shell", []string{"sh", "s", "exec"}, jobArgument, "a shell in JOB, where JOB.RANK runs, or on JOB.NODE"},
 	{"why", []string{"w"}, jobArgument, "why JOB waits"},
 	{"cancel", []string{"c", "kill", "delete"}, jobArgument, "cancel JOB, after a question"},
 	{"help", []string{"h", "?"}, noArgument, "the keys"},

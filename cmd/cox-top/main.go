@@ -6,7 +6,7 @@
 // It is a program of its own because the terminal library that it uses costs more
 // start-up time than all of cox. It asks the API: a watch of events says when to
 // look, at most four times a second, and a look every two seconds keeps times and
-// use of nodes honest. A shell is a process of cox exec, which has the terminal
+// use of nodes honest. A shell is a process of cox shell, which has the terminal
 // meanwhile. Nothing is cancelled without a question.
 //
 // The model (model.go, keys.go, command.go, logs.go) is a pure function of messages.

@@ -15,9 +15,6 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
-// shellLine starts the shell that there is: images often have no bash.
-const shellLine = "command -v bash >/dev/null 2>&1 && exec bash; exec sh"
-
 // openShell gives the terminal to a shell in a job until it ends.
 func (m *model) openShell(target string) tea.Cmd {
 	if j := m.liveJob(target); j != nil && j.State == "PENDING" {
@@ -27,13 +24,13 @@ func (m *model) openShell(target string) tea.Cmd {
 	return m.src.openShell(target)
 }
 
-// openShell runs cox exec in the terminal.
+// openShell runs cox shell in the terminal.
 func (r *remote) openShell(target string) tea.Cmd {
 	cox, err := findCox()
 	if err != nil {
 		return func() tea.Msg { return doneMsg{errorText(err)} }
 	}
-	cmd := exec.Command(cox, "exec", target, "--", "sh", "-c", shellLine)
+	cmd := exec.Command(cox, "shell", target)
 	cmd.Env = os.Environ()
 	if r.server != "" {
 		cmd.Env = append(cmd.Env, "COX_SERVER="+r.server)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -104,6 +105,14 @@ func (e *Engine) DiscardUpload(ctx context.Context, id job.ID) error {
 	}
 	e.mu.Unlock()
 	return e.trees.Discard(id)
+}
+
+// UploadRoom is how many bytes the directories of further jobs may have (engine.UploadKeeper).
+func (e *Engine) UploadRoom(context.Context) (int64, error) {
+	if e.cfg.Uploads == nil {
+		return math.MaxInt64, nil
+	}
+	return e.trees.Left()
 }
 
 // PackFiles writes an archive of files of a job, read as its owner; see engine.FilePacker.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -132,6 +133,15 @@ func (e *Engine) DiscardUpload(ctx context.Context, id job.ID) error {
 	}
 	e.mu.Unlock()
 	return e.uploadTrees().Discard(id)
+}
+
+// UploadRoom is how many bytes the directories of further jobs may have (engine.UploadKeeper).
+func (e *Engine) UploadRoom(context.Context) (int64, error) {
+	left, err := e.uploadTrees().Left()
+	if !e.Receives() || errors.Is(err, fs.ErrNotExist) {
+		return math.MaxInt64, nil // there are none
+	}
+	return left, err
 }
 
 // PackFiles writes an archive of files of the directory that came with a job, read as its owner; see

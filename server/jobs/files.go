@@ -2,8 +2,10 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -96,31 +98,73 @@ func (w *archiveWriter) Write(b []byte) (int, error) {
 	return w.logWriter.Write(b)
 }
 
-// sweepTrees removes directories that came with jobs some time after these have ended, and those of
-// jobs that nobody knows any more.
-func (s *Service) sweepTrees(ctx context.Context) error {
-	keepers := map[engine.UploadKeeper]bool{}
+// uploadKeepers are the engines that keep directories of jobs.
+func (s *Service) uploadKeepers() (out []engine.UploadKeeper) {
 	if s.cfg.Files != nil {
-		keepers[s.cfg.Files] = true
+		out = append(out, s.cfg.Files)
 	}
 	for _, p := range s.cfg.Plane.Pools() {
 		if k, ok := s.cfg.Plane.AddedEngine(p.Name).(engine.UploadKeeper); ok {
-			keepers[k] = true
+			out = append(out, k)
 		}
 	}
-	for k := range keepers {
+	return out
+}
+
+// sweepTrees removes directories that came with jobs some time after these have ended, and those of
+// jobs that nobody knows any more.
+func (s *Service) sweepTrees(ctx context.Context) (err error) {
+	for _, k := range s.uploadKeepers() {
+		ids, listed := k.KeptUploads(ctx)
+		err = errors.Join(err, listed)
+		for _, id := range ids {
+			if s.isTreeOver(ctx, id) {
+				err = errors.Join(err, discardTree(ctx, k, id))
+			}
+		}
+	}
+	return err
+}
+
+// leastRoom is how many bytes have to be there for further directories, else those of ended jobs go.
+const leastRoom = 1 << 30
+
+// makeTreeRoom removes directories of ended jobs, that which ended first first, where there is too little
+// room for others.
+func (s *Service) makeTreeRoom(ctx context.Context) error {
+	for _, k := range s.uploadKeepers() {
+		left, err := k.UploadRoom(ctx)
+		if err != nil || left >= leastRoom {
+			continue // not asked for now, or enough
+		}
 		ids, err := k.KeptUploads(ctx)
 		if err != nil {
 			return err
 		}
+		var ended []job.Job
 		for _, id := range ids {
-			if !s.isTreeOver(ctx, id) {
-				continue
-			}
-			if err := k.DiscardUpload(ctx, id); err != nil && fault.KindOf(err) != fault.Conflict {
-				return err
+			if v, err := s.cfg.Plane.Job(ctx, id); err == nil && v.Job.State.Final() && !v.Job.Ended.IsZero() {
+				ended = append(ended, v.Job)
 			}
 		}
+		slices.SortFunc(ended, func(a, b job.Job) int { return a.Ended.Compare(b.Ended) })
+		for i := range ended {
+			if err := discardTree(ctx, k, ended[i].ID); err != nil {
+				return err
+			}
+			s.Log.Info("the directory of an ended job makes room", "job", ended[i].Name())
+			if left, err = k.UploadRoom(ctx); err != nil || left >= leastRoom {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// discardTree removes the directory of a job, but for one that has an attempt.
+func discardTree(ctx context.Context, k engine.UploadKeeper, id job.ID) error {
+	if err := k.DiscardUpload(ctx, id); err != nil && fault.KindOf(err) != fault.Conflict {
+		return err
 	}
 	return nil
 }

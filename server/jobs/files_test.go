@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -23,6 +24,11 @@ type someFiles struct {
 	dir  string
 	kept []job.ID
 	fail error // after a part was sent
+	room int64 // that is left beside what is kept, each of which has 1 GiB
+}
+
+func (f *someFiles) UploadRoom(context.Context) (int64, error) {
+	return f.room - int64(len(f.kept))<<30, nil
 }
 
 func (f *someFiles) Receives() bool { return true }
@@ -64,6 +70,31 @@ func TestDirectoriesOfEndedJobsGo(t *testing.T) {
 	}
 	if err := set(0).sweepTrees(t.Context()); err != nil || len(f.kept) != 3 {
 		t.Errorf("without a time: kept %v, %v", f.kept, err)
+	}
+}
+
+// TestDirectoriesMakeRoom: those of ended jobs, what ended first first, and no more than are needed.
+func TestDirectoriesMakeRoom(t *testing.T) {
+	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	p := servertest.NewPlane()
+	for id, ago := range map[job.ID]time.Duration{1001: time.Hour, 1002: 3 * time.Hour, 1003: 2 * time.Hour} {
+		p.Jobs = append(p.Jobs, &state.View{Job: job.Job{ID: id, State: job.Completed, Ended: now.Add(-ago), Spec: &job.Spec{}}})
+	}
+	p.Jobs = append(p.Jobs, &state.View{Job: job.Job{ID: 1004, State: job.Pending, Spec: &job.Spec{}}}, &state.View{Job: job.Job{ID: 1005, State: job.Running, Spec: &job.Spec{}}})
+	slices.SortFunc(p.Jobs, func(a, b *state.View) int { return cmp.Compare(a.Job.ID, b.Job.ID) })
+	all := []job.ID{1001, 1002, 1003, 1004, 1005}
+	for room, want := range map[int64][]job.ID{
+		6 << 30: all, 5 << 30: {1001, 1003, 1004, 1005}, 4 << 30: {1001, 1004, 1005}, 0: {1004, 1005},
+	} {
+		f := &someFiles{kept: slices.Clone(all), room: room}
+		s := register(p, new(servertest.Log), func(c *Config) { c.Files, c.Now = f, func() time.Time { return now } })
+		if err := s.makeTreeRoom(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.Close()
+		if !slices.Equal(f.kept, want) {
+			t.Errorf("room for %d GiB: kept %v, want %v", room>>30, f.kept, want)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package jobs
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -102,19 +103,27 @@ func (s *Service) neededUploads() map[upload.Name]bool {
 }
 
 // SweepUploads removes the archives that no job needs any more, and the directories of jobs that ended
-// some time ago, now and every hour, until ctx ends.
+// some time ago, now and every hour, until ctx ends. Each minute it sees whether these leave room.
 func (s *Service) SweepUploads(ctx context.Context) {
-	tick := time.NewTicker(time.Hour)
-	defer tick.Stop()
-	for s.cfg.Uploads != nil {
-		if err := s.cfg.Uploads.Sweep(s.neededUploads); err != nil {
+	hour, minute := time.NewTicker(time.Hour), time.NewTicker(time.Minute)
+	defer hour.Stop()
+	defer minute.Stop()
+	if s.cfg.Uploads == nil {
+		return
+	}
+	for whole := true; ; {
+		err := s.makeTreeRoom(ctx)
+		if whole {
+			err = errors.Join(err, s.cfg.Uploads.Sweep(s.neededUploads), s.sweepTrees(ctx))
+		}
+		if err != nil && ctx.Err() == nil {
 			s.Log.Warn("directories that came with jobs", "error", err)
 		}
-		if err := s.sweepTrees(ctx); err != nil && ctx.Err() == nil {
-			s.Log.Warn("working directories of ended jobs", "error", err)
-		}
 		select {
-		case <-tick.C:
+		case <-hour.C:
+			whole = true
+		case <-minute.C:
+			whole = false
 		case <-ctx.Done():
 			return
 		}
