@@ -11,7 +11,7 @@ import (
 )
 
 // Names are those by which cox-slurm is called.
-var Names = []string{"srun", "scontrol", "sbatch", "squeue", "scancel", "sinfo", "sacct", "sshare", "sprio", "salloc"}
+var Names = []string{"srun", "scontrol", "sbatch", "squeue", "scancel", "sinfo", "sacct", "sshare", "sprio", "sstat", "seff", "salloc"}
 
 const (
 	podBinary   = "cox-pod"

@@ -1,5 +1,5 @@
 // Command cox-slurm answers to Slurm's command names: sbatch, squeue, scancel, sinfo,
-// sacct, scontrol, sshare, sprio, srun, salloc. It is chosen by the name under which it is called, or by its
+// sacct, scontrol, sshare, sprio, sstat, seff, srun, salloc. It is chosen by the name under which it is called, or by its
 // first argument. It is wiring only, and small, because its commands start thousands
 // of times: net/http, TLS and terminal libraries stay out (a test watches that).
 //
@@ -27,11 +27,13 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sbatch"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/scancel"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/scontrol"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/seff"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sinfo"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sprio"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/squeue"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/srun"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sshare"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sstat"
 	"github.com/coxswain-sched/coxswain/model/srunopt"
 )
 
@@ -58,7 +60,7 @@ func dispatch(argv []string) int {
 			return code
 		}
 	}
-	fmt.Fprintln(os.Stderr, "usage: cox-slurm {sbatch|squeue|scancel|sinfo|sacct|scontrol|sshare|sprio|srun|salloc} [ARGUMENTS], or a link to it with one of these names")
+	fmt.Fprintln(os.Stderr, "usage: cox-slurm {sbatch|squeue|scancel|sinfo|sacct|scontrol|sshare|sprio|sstat|seff|srun|salloc} [ARGUMENTS], or a link to it with one of these names")
 	return 2
 }
 
@@ -66,7 +68,7 @@ func dispatch(argv []string) int {
 func call(name string, args []string) (code int, ok bool) {
 	main := map[string]func([]string, slurmcmd.Stdio) int{
 		"sbatch": sbatch.Main, "squeue": squeue.Main, "scancel": scancel.Main, "sinfo": sinfo.Main, "sacct": sacct.Main,
-		"scontrol": scontrol.Main, "sshare": sshare.Main, "sprio": sprio.Main, "srun": srun.Main, "salloc": salloc.Main,
+		"scontrol": scontrol.Main, "sshare": sshare.Main, "sprio": sprio.Main, "sstat": sstat.Main, "seff": seff.Main, "srun": srun.Main, "salloc": salloc.Main,
 	}[name]
 	if main == nil {
 		return 0, false

@@ -70,7 +70,7 @@ func TestStart(t *testing.T) {
 
 // TestNames: the binary is chosen by its name or its first argument.
 func TestNames(t *testing.T) {
-	for _, name := range []string{"sbatch", "squeue", "scancel", "sinfo", "sacct", "scontrol", "sshare", "sprio", "srun"} {
+	for _, name := range []string{"sbatch", "squeue", "scancel", "sinfo", "sacct", "scontrol", "sshare", "sprio", "sstat", "seff", "srun"} {
 		if _, ok := call(name, []string{"--version"}); !ok {
 			t.Errorf("%s is not known", name)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sprio"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/squeue"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sshare"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sstat"
 	"github.com/coxswain-sched/coxswain/model/getopt"
 	"github.com/coxswain-sched/coxswain/model/srunopt"
 	"github.com/coxswain-sched/coxswain/spec/sbatch"
@@ -67,7 +68,7 @@ func optionTables() map[string]getopt.Table {
 	tables["salloc"] = salloc.Options()
 	for name, options := range map[string][]slurmcmd.Option{
 		"squeue": squeue.Options(), "sinfo": sinfo.Options(), "sacct": sacct.Options(), "scancel": scancel.Options(),
-		"scontrol": scontrol.Options(), "sprio": sprio.Options(), "sshare": sshare.Options(),
+		"scontrol": scontrol.Options(), "sprio": sprio.Options(), "sshare": sshare.Options(), "sstat": sstat.Options(),
 	} {
 		tables[name] = slurmcmd.TableOf(options)
 	}

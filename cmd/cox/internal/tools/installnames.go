@@ -18,7 +18,7 @@ func installNamesCommand(a *cli.App, binary func() (string, error)) *cobra.Comma
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "install-names DIR",
-		Short: "Link sbatch, srun, squeue, scancel, sinfo, sacct, scontrol, sshare, sprio and salloc to cox",
+		Short: "Link sbatch, srun, squeue, scancel, sinfo, sacct, scontrol, sshare, sprio, sstat, seff and salloc to cox",
 		Long: `Makes links with the names of Slurm's commands in a folder, so that scripts and
 habits still work. The links lead to cox-slurm, which make build puts beside cox. A
 file, or a link to another program, is never overwritten.`,
