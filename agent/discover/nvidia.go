@@ -3,6 +3,8 @@ package discover
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -87,16 +89,36 @@ func (s *search) queryNVML() (gpus []GPU, ok bool) {
 
 // runHelper runs the first helper that is there.
 func (s *search) runHelper() ([]byte, error) {
-	if p, set := s.LookupEnv("COX_GPUPROBE"); set && p != "" {
-		return s.runTool(p)
-	}
-	if s.Executable != "" {
-		out, err := s.runTool(filepath.Join(filepath.Dir(s.Executable), HelperName))
-		if !isNotInstalled(err) {
+	places := helperPlaces(s.LookupEnv, s.Executable)
+	for i, p := range places {
+		out, err := s.runTool(p)
+		if i == len(places)-1 || !isNotInstalled(err) {
 			return out, err
 		}
 	}
-	return s.runTool(HelperName)
+	return nil, nil // there always is a place
+}
+
+// helperPlaces are the names by which the helper is looked for, in order.
+func helperPlaces(lookup func(string) (string, bool), executable string) []string {
+	if p, set := lookup("COX_GPUPROBE"); set && p != "" {
+		return []string{p}
+	}
+	if executable == "" {
+		return []string{HelperName}
+	}
+	return []string{filepath.Join(filepath.Dir(executable), HelperName), HelperName}
+}
+
+// FindHelper is the path of the helper as this process would run it; "" if there is none.
+func FindHelper() string {
+	self, _ := os.Executable()
+	for _, p := range helperPlaces(os.LookupEnv, self) {
+		if path, err := exec.LookPath(p); err == nil {
+			return path
+		}
+	}
+	return ""
 }
 
 func fromProbe(p probe.GPU) GPU {

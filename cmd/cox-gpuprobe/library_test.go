@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -19,6 +20,9 @@ import (
 // TestMain lets the test binary be the helper, so that a library that crashes
 // takes a child down and not the tests.
 func TestMain(m *testing.M) {
+	if os.Getenv("COX_TEST_BE_HELPER") == "watch" {
+		os.Exit(watch(os.Getenv("COX_NVML"), 10*time.Millisecond))
+	}
 	if os.Getenv("COX_TEST_BE_HELPER") != "" {
 		os.Exit(run(os.Getenv("COX_NVML")))
 	}

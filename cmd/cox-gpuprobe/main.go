@@ -4,8 +4,10 @@
 //
 // It is a program of its own so that a broken driver or library takes down
 // this process and nothing else, and so that the main program need not be
-// linked for loading C libraries. It takes no arguments, changes nothing, and
-// needs no privileges. $COX_NVML names another library than
+// linked for loading C libraries. It changes nothing and needs no privileges.
+// With the arguments "watch SECONDS" it stays and prints how busy the GPUs are
+// (probe.Load), one line at once and then every so many seconds, until its
+// standard input ends. $COX_NVML names another library than
 // libnvidia-ml.so.1.
 //
 // Exit status: 0 with a report; 1 where NVML cannot be asked, with the reason
@@ -17,11 +19,21 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strconv"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/agent/discover/probe"
 )
 
 func main() {
+	if len(os.Args) == 3 && os.Args[1] == "watch" {
+		seconds, err := strconv.Atoi(os.Args[2])
+		if err != nil || seconds < 1 {
+			fmt.Fprintln(os.Stderr, "cox-gpuprobe: watch needs a number of seconds, for example: cox-gpuprobe watch 10")
+			os.Exit(2)
+		}
+		os.Exit(watch(os.Getenv("COX_NVML"), time.Duration(seconds)*time.Second))
+	}
 	os.Exit(run(os.Getenv("COX_NVML")))
 }
 

@@ -59,6 +59,7 @@ type nvml struct {
 	memory2 func(d device, m *memoryV2) status
 	memory1 func(d device, m *memoryV1) status
 	mode    func(d device, m *uint32) status
+	busy    func(d device, u *utilization) status
 
 	compute     func(d device, n *uint32, p *processInfo) status
 	graphics    func(d device, n *uint32, p *processInfo) status
@@ -98,6 +99,7 @@ func (l *nvml) symbols() []symbol {
 		{&l.pci, false, []string{"nvmlDeviceGetPciInfo_v3"}},
 		{&l.memory2, false, []string{"nvmlDeviceGetMemoryInfo_v2"}},
 		{&l.mode, false, []string{"nvmlDeviceGetComputeMode"}},
+		{&l.busy, false, []string{"nvmlDeviceGetUtilizationRates"}},
 		{&l.compute, false, []string{"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"}},
 		{&l.graphics, false, []string{"nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v2"}},
 		{&l.processName, false, []string{"nvmlSystemGetProcessName"}},
@@ -139,6 +141,11 @@ type memoryV2 struct {
 
 // versionOfMemoryV2 is the size and the version as NVML wants them.
 const versionOfMemoryV2 = 40 | 2<<24
+
+// utilization is per cent of the time of the last sample, which the driver takes in up to a second.
+type utilization struct {
+	gpu, memory uint32
+}
 
 type processInfo struct {
 	pid             uint32

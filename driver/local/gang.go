@@ -12,6 +12,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/rusage"
 )
 
 // gang is one attempt: all its nodes. Only the goroutine in run touches it, but
@@ -38,6 +39,9 @@ type gang struct {
 
 	limitWaiters []chan struct{} // are closed once every supervisor has newLimit
 	holds        uint64          // commands to suspend it or let it go on, so far
+
+	gpus     map[string][]rusage.GPU // what they were used for, by node, once measured
+	measured bool
 }
 
 func (e *Engine) newGang(l *attempt.Launch, whole []byte) *gang {
@@ -397,6 +401,9 @@ func (g *gang) currentReport() engine.Report {
 	r.Gone = r.Phase == engine.Ended
 	if r.Phase >= engine.Ending {
 		g.fillOutcome(&r)
+	}
+	if r.Phase == engine.Running {
+		g.e.gpus.begin(g.launch.Ref, g.launch.Nodes, g.launch.Claims)
 	}
 	if r.Gone {
 		r.Used = g.usedRecord()

@@ -73,6 +73,9 @@ type Config struct {
 	Nodes []fleet.Node // the room; see VirtualRoom
 	Cox   string       // the binary to start as supervisor, srun …; empty: this process's own
 
+	// GPUHelper is the program that samples the use of GPUs (discover.FindHelper); empty: nobody does.
+	GPUHelper string
+
 	Cluster string // name of the control plane, for SLURM_CLUSTER_NAME; empty: cox
 
 	Names []string // more names, beside srun and scontrol, under which jobs find the binary
@@ -155,6 +158,7 @@ type Engine struct {
 	trees *worktree.Store // of directories that came with jobs
 
 	pool  *pool
+	gpus  gpuMeter
 	users users
 	hosts hostsSum
 
@@ -201,6 +205,7 @@ func New(cfg Config) (*Engine, error) {
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.pool = newPool(e)
+	e.gpus.e = e
 	e.adoptAttempts(lives)
 	if cfg.KeepRanks > 0 {
 		e.wg.Go(func() { e.discardOutput(cfg.KeepRanks) })

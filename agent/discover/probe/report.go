@@ -83,3 +83,18 @@ type Link struct {
 	Peer  int `json:"peer"` // Index of the other GPU
 	Count int `json:"count"`
 }
+
+// Load is a line of the helper when it watches: how busy the GPUs were just now.
+type Load struct {
+	Version int       `json:"version"`
+	GPUs    []GPULoad `json:"gpus"`
+	Error   *Error    `json:"error,omitempty"` // there are no numbers; the helper then exits 1
+}
+
+// GPULoad is one GPU of a Load. MIG devices have none of their own.
+type GPULoad struct {
+	UUID        string `json:"uuid"`
+	Busy        int    `json:"busy"`         // per cent of the driver's last sample in which a kernel ran; -1 unknown
+	UsedBytes   int64  `json:"used_bytes"`   // without the driver's reserve where NVML tells it apart
+	MemoryBytes int64  `json:"memory_bytes"` // 0 unknown: then UsedBytes too
+}

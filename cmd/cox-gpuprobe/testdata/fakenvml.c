@@ -73,6 +73,14 @@ ret nvmlDeviceGetMemoryInfo(dev d, memory1 *m) {
 	return OK;
 }
 
+typedef struct { unsigned gpu, memory; } utilization;
+
+ret nvmlDeviceGetUtilizationRates(dev d, utilization *u) {
+	if (d->gpu == 0) return NOTSUP; /* it is partitioned */
+	u->gpu = 37; u->memory = 12;
+	return OK;
+}
+
 ret nvmlDeviceGetPciInfo_v3(dev d, pci_info *p) {
 	memset(p, 0xff, sizeof *p);
 	sprintf(p->legacy, "0000:%02X:00.0", 7 + 8 * d->gpu);
