@@ -21,6 +21,7 @@ import (
 	"github.com/coxswain-sched/coxswain/agent/proc"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/rusage"
 )
 
 // there reports whether a file is.
@@ -61,6 +62,8 @@ func TestExitCodes(t *testing.T) {
 			c := planned(t, 1, k.script).start()
 			if o, code := c.members[0].end(); o.Exit != k.exit || code != k.code || o.Cause != engine.Exited {
 				t.Errorf("exit code %d and %+v", code, o)
+			} else if o.Used == nil || !o.Used.Total.Has(rusage.CPU|rusage.IO) || o.Used.Step(engine.BatchStep) == nil || o.Used.Nodes != nil {
+				t.Errorf("what it used: %+v", o.Used)
 			}
 		})
 	}

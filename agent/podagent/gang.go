@@ -398,12 +398,15 @@ func (g *gang) signalProgram(n int, to engine.Scope) error {
 func (g *gang) gangOutcome() Outcome {
 	head := &g.parts[0].state
 	o := Outcome{Ref: g.plan.Ref, Saved: boundedSaved(head.Saved), Started: g.started, Cause: cmp.Or(g.cause, head.Cause), Message: cmp.Or(g.message, g.parts[0].statusText())}
+	var used []*attempt.Usage
 	for _, p := range g.parts {
+		used = append(used, p.state.Used)
 		o.Tasks = append(o.Tasks, p.state.Tasks...)
 		if p.state.Ended.After(o.Ended) {
 			o.Ended = p.state.Ended
 		}
 	}
+	o.Used = boundedUsage(attempt.JoinUsage(used))
 	if o.Ended.IsZero() {
 		o.Ended = time.Now().Round(0)
 	}
@@ -434,7 +437,7 @@ func (o *Outcome) blameMemory(kills int, name string) {
 // up what they know of why.
 func (g *gang) tellEnd(o *Outcome) {
 	bare := *o
-	bare.Tasks, bare.Left = nil, 0
+	bare.Tasks, bare.Left, bare.Used = nil, 0, nil
 	text := append(bare.Text(), '\n')
 	farewells := make([]lastWord, len(g.parts))
 	ctx, cancel := context.WithTimeout(context.Background(), dialWithin/2)

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/rusage"
 )
 
 // MaxOutcome is the longest termination message that a kubelet keeps, in bytes.
@@ -98,4 +99,22 @@ func taskFailed(t engine.TaskReport) bool {
 // cannot be replaced.
 func writeOutcome(name string, o Outcome) error {
 	return os.WriteFile(name, o.Text(), 0o644)
+}
+
+// mostUsedSteps is how many steps of a Record an outcome has room for.
+const mostUsedSteps = 4
+
+// boundedUsage is a record for which an outcome has room: without nodes, and without the steps in
+// the middle.
+func boundedUsage(r *rusage.Record) *rusage.Record {
+	if r == nil {
+		return nil
+	}
+	out := *r
+	out.LeftNodes, out.Nodes = out.LeftNodes+len(out.Nodes), nil
+	if n := len(out.Steps) - mostUsedSteps; n > 0 {
+		out.Steps = slices.Delete(slices.Clone(out.Steps), mostUsedSteps/2, mostUsedSteps/2+n)
+		out.LeftSteps += n
+	}
+	return &out
 }

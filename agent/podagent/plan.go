@@ -25,6 +25,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/rusage"
 )
 
 // Where things are in a member's file system.
@@ -90,4 +91,5 @@ type Outcome struct {
 	Saved   *engine.Saved       `json:"saved,omitempty"` // what the job reported last by the file in Plan.Checkpoint
 	Tasks   []engine.TaskReport `json:"tasks,omitempty"` // those that failed first, as many as there is room for
 	Left    int                 `json:"left,omitempty"`  // tasks that there was no room for
+	Used    *rusage.Record      `json:"used,omitempty"`  // by all members, of their supervisors; without nodes, and with few steps
 }

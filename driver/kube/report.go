@@ -220,7 +220,7 @@ func (e *Engine) finishAttempt(a *attempt, members []podstatus.Member) error {
 	for i := range a.order.Nodes {
 		r.Nodes = onNode(r.Nodes, engine.NodeReport{Node: a.nodeOf(i), Phase: engine.Ended}, a.mayShareNode())
 	}
-	r.Tasks = nil
+	r.Tasks, r.Used = nil, w.Used.Renamed(a.nodesOfPods(e.log.server))
 	if ran {
 		r.Tasks = a.taskReports(e.log.server, &r, w.Tasks)
 	}
@@ -243,12 +243,18 @@ func (e *Engine) finishAttempt(a *attempt, members []podstatus.Member) error {
 	return nil
 }
 
-// taskReports are those of the outcome, the script first, with the nodes' names.
-func (a *attempt) taskReports(server string, r *engine.Report, said []engine.TaskReport) []engine.TaskReport {
+// nodesOfPods are the nodes of the attempt's pods, by the pods' names.
+func (a *attempt) nodesOfPods(server string) map[string]string {
 	names := map[string]string{}
 	for i := range a.order.Nodes {
 		names[render.PodName(server, a.ref, i)] = a.nodeOf(i)
 	}
+	return names
+}
+
+// taskReports are those of the outcome, the script first, with the nodes' names.
+func (a *attempt) taskReports(server string, r *engine.Report, said []engine.TaskReport) []engine.TaskReport {
+	names := a.nodesOfPods(server)
 	out := slices.Clone(said)
 	slices.SortStableFunc(out, func(x, y engine.TaskReport) int {
 		return cmp.Or(cmp.Compare(x.Step, y.Step), cmp.Compare(x.Rank, y.Rank))

@@ -217,3 +217,26 @@ func (r *Record) Step(step int) *Step {
 	}
 	return &r.Steps[i]
 }
+
+// Renamed is the record with other names of nodes; names that are not there stay. nil: r is nil.
+func (r *Record) Renamed(names map[string]string) *Record {
+	if r == nil {
+		return nil
+	}
+	out := *r
+	out.Nodes, out.Steps = slices.Clone(r.Nodes), slices.Clone(r.Steps)
+	for i := range out.Nodes {
+		out.Nodes[i].Name = cmp.Or(names[out.Nodes[i].Name], out.Nodes[i].Name)
+	}
+	for i := range out.Steps {
+		s := &out.Steps[i]
+		for _, x := range []**Extreme{&s.MaxMemory, &s.MinCPU, &s.MaxRead, &s.MaxWritten} {
+			if *x != nil {
+				renamed := **x
+				renamed.Node = cmp.Or(names[renamed.Node], renamed.Node)
+				*x = &renamed
+			}
+		}
+	}
+	return &out
+}

@@ -352,7 +352,7 @@ func headRefused(members []Member) bool {
 func attemptOutcome(members []Member, stop *Stop) engine.Report {
 	var r engine.Report
 	if o := members[0].Outcome; o != nil {
-		r.Cause, r.Exit, r.Message, r.Started, r.Ended, r.Tasks, r.Saved = o.Cause, o.Exit, o.Message, o.Started, o.Ended, o.Tasks, o.Saved
+		r.Cause, r.Exit, r.Message, r.Started, r.Ended, r.Tasks, r.Saved, r.Used = o.Cause, o.Exit, o.Message, o.Started, o.Ended, o.Tasks, o.Saved, o.Used
 		lost := r.Cause == engine.NodeLost && slices.ContainsFunc(members, func(m Member) bool { // another, and why is known
 			return m.Cause == engine.Preempted || m.Cause == engine.Exited || m.Cause == engine.OutOfMemory
 		})
