@@ -68,7 +68,7 @@ func (q *query) run(args []string) error {
 	if _, err := slurmfmt.ParseJobID(ids[0]); err != nil {
 		return q.notFound()
 	}
-	return q.report(ids[0], debug)
+	return q.reportJob(ids[0], debug)
 }
 
 func (q *query) notFound() error {
@@ -82,8 +82,8 @@ var columns = []column.Column{
 	column.Started, column.Ended, column.SuspendedAt, column.ResumedAt, column.SuspendedFor, column.ExitStatus, column.CancelledBy,
 }
 
-// report finds the job, asks what it used, and prints.
-func (q *query) report(id string, debug bool) error {
+// reportJob finds the job, asks what it used, and prints.
+func (q *query) reportJob(id string, debug bool) error {
 	c, err := q.Client()
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (q *query) report(id string, debug bool) error {
 		fmt.Fprintf(q.Out, "Slurm data: %d %s %s %s %s %s %d %d %d %d %d %d %d %d %d\n\n", r.Int(column.ID), f.arrayID, r.Text(column.User), slurmcmd.GroupName(uint32(r.Int(column.GID))),
 			r.Base(), cluster, f.cpus, f.nodes, f.tasks, f.asked>>10, f.perNode(), int64(f.cpu/time.Second), f.elapsed, f.used>>10, r.Int(column.ExitStatus))
 	}
-	q.print(r, cluster, &f)
+	q.printReport(r, cluster, &f)
 	return nil
 }
 
@@ -160,7 +160,7 @@ func figuresOf(r jobs.Row, u *api.Usage) figures {
 	return f
 }
 
-func (q *query) print(r jobs.Row, cluster string, f *figures) {
+func (q *query) printReport(r jobs.Row, cluster string, f *figures) {
 	say := func(format string, args ...any) { fmt.Fprintf(q.Out, format+"\n", args...) }
 	say("Job ID: %d", r.Int(column.ID))
 	if f.arrayID != "" {
@@ -188,7 +188,7 @@ func (q *query) print(r jobs.Row, cluster string, f *figures) {
 	if f.known&rusage.CPU != 0 {
 		used := int64(math.Round(f.cpu.Seconds()))
 		say("CPU Utilized: %s", spanText(used))
-		say("CPU Efficiency: %.2f%% of %s core-walltime", share(float64(used), float64(had)), spanText(had))
+		say("CPU Efficiency: %.2f%% of %s core-walltime", percentOf(float64(used), float64(had)), spanText(had))
 	} else {
 		say("CPU Utilized: unknown")
 		say("CPU Efficiency: unknown of %s core-walltime", spanText(had))
@@ -215,15 +215,15 @@ func (q *query) printMemory(f *figures, say func(string, ...any)) {
 		say("Memory Efficiency: unknown, no memory was asked for")
 	default:
 		say("Memory Utilized: %s", sizeText(f.used))
-		say("Memory Efficiency: %.2f%% of %s", share(float64(f.used), float64(f.asked)), all)
+		say("Memory Efficiency: %.2f%% of %s", percentOf(float64(f.used), float64(f.asked)), all)
 	}
 	if f.average > 0 && f.most > f.average {
 		say("The task which had the largest memory consumption differs by %.02f%% from the average task max memory consumption", 100*float64(f.most)/float64(f.average))
 	}
 }
 
-// share is a part of a whole in per cent.
-func share(part, whole float64) float64 {
+// percentOf is a part of a whole in per cent.
+func percentOf(part, whole float64) float64 {
 	if whole <= 0 {
 		return 0
 	}
