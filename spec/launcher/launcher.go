@@ -1,5 +1,5 @@
 // Package launcher writes the batch script of a native job that names a launcher: the program that
-// starts the ranks of torchrun or MPI.
+// starts the ranks of torchrun or MPI, or a cluster of Ray.
 //
 // The model. A launcher is no feature of an engine. The script reads Slurm's variables, chooses a
 // port, and starts one launcher a node, or mpirun, by srun. So it does the same on this machine, in
@@ -22,10 +22,11 @@ type Kind string
 const (
 	Torchrun Kind = "torchrun" // one torchrun on each node
 	MPI      Kind = "mpi"      // mpirun, on the first node
+	Ray      Kind = "ray"      // a Ray cluster of all nodes, and the driver on the first
 )
 
 // Kinds are the launchers, for messages.
-func Kinds() []string { return []string{string(Torchrun), string(MPI)} }
+func Kinds() []string { return []string{string(Torchrun), string(MPI), string(Ray)} }
 
 // Plan is what a launcher starts.
 type Plan struct {
@@ -45,6 +46,9 @@ var torchrun string
 
 //go:embed mpi.sh
 var mpi string
+
+//go:embed ray.sh
+var ray string
 
 // Script is the batch script of a plan. It fails with fault.Invalid where the command is none that
 // the launcher can start.
@@ -73,6 +77,11 @@ func Script(p Plan) (string, error) {
 			return "", startsItself(p.Kind, first)
 		}
 		fmt.Fprintf(&b, "gpus_per_rank=%d # 0: each rank sees those of its node\n", p.GPUsPerTask)
+	case Ray:
+		body = ray
+		if first := firstWord(words); first == "ray" {
+			return "", startsItself(p.Kind, first)
+		}
 	default:
 		return "", fault.New(fault.Invalid, "%q is no launcher", p.Kind).Advise("write %s", strings.Join(Kinds(), " or "))
 	}

@@ -45,7 +45,7 @@ var jobFields = []field[draft]{
 	{name: "together", form: aLevel, doc: "all nodes of all groups are in one domain of this level of the topology", set: func(p *parser, d *draft, v value) { d.spec.Within = p.parseLevel(v) }},
 	{name: "together_for", form: aPatience, doc: "how long the job waits for together, as within_for", set: func(p *parser, d *draft, v value) { d.together = p.parsePatience(v) }},
 	{name: "command", form: form{text: "text for sh -c, or [program, argument, …]", schema: aList.schema}, doc: "every task runs it", also: []string{"cmd", "run", "exec"}, set: setCommand},
-	{name: "launcher", form: aLauncher, doc: "what starts command: torchrun on each node, or mpirun; without it every task runs command ([launchers.md](../how-to/launchers.md))", also: []string{"runner", "distributed"}, set: setLauncher},
+	{name: "launcher", form: aLauncher, doc: "what starts command: torchrun on each node, mpirun, or a cluster of Ray; without it every task runs command ([launchers.md](../how-to/launchers.md))", also: []string{"runner", "distributed"}, set: setLauncher},
 	{name: "script", form: form{text: "text, after |", schema: func() schema { return schema{"type": "string", "minLength": 1} }}, doc: "runs once, on the first node; starts tasks by srun. Without a first line #! it is for bash", sbatch: "wrap", also: []string{"batch"}, set: setScript},
 	{name: "args", form: form{text: "[text, …]", schema: listOf(scalarSchema, 0, 0)}, doc: "arguments of the script", also: []string{"arguments", "script_args"}, set: setArgs},
 }

@@ -17,6 +17,7 @@ func TestLauncher(t *testing.T) {
 		"launcher: torchrun\ncommand: ./solve --in x\nkill_on_bad_exit: false":              "kill_on_bad_exit=0\ncommand=(--no_python ./solve --in x \"$@\")\n",
 		"tasks: 8\ngpus_per_task: 1\nlauncher: mpi\ncommand: ./solve \"a;b\" $HOME/in":      "gpus_per_rank=1 # 0: each rank sees those of its node\nkill_on_bad_exit=1\ncommand=(./solve \"a;b\" $HOME/in \"$@\")\n",
 		"tasks: 8\nlauncher: mpi\ncommand: [./solve, \"it's\", \"\"]":                       "command=(./solve 'it'\\''s' '' \"$@\")\n",
+		"nodes: 2\nlauncher: ray\ncommand: python driver.py":                                "# Made by Coxswain of launcher: ray (docs/how-to/launchers.md).\nkill_on_bad_exit=1\ncommand=(python driver.py \"$@\")\n",
 	} {
 		s, script, _, err := Parse(spec.Source{Name: "job.yaml", Data: []byte(text)}, options())
 		if err != nil {
@@ -47,6 +48,7 @@ func TestLauncherRefuses(t *testing.T) {
 		"launcher: torchrun\ncommand: a.py\nnodes: 1-4\nelastic: true": "4:10: elastic: a launcher's ranks are as many as at the start",
 		"launcher: mpi\ncommand: a\nkill_on_bad_exit: false":           "3:19: kill_on_bad_exit: MPI ends all ranks",
 		"launcher: mpi\ncommand: a\ngroups: [{tasks: 1}, {tasks: 2}]":  "1:11: launcher: starts one group of tasks",
+		"launcher: ray\ncommand: ray start --head":                     "2:10: command: launcher: ray starts ray itself",
 	} {
 		_, _, _, err := Parse(spec.Source{Name: "job.yaml", Data: []byte(text)}, options())
 		if err == nil || !strings.Contains(err.Error(), want) {

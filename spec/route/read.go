@@ -76,7 +76,7 @@ func DocumentFacts(file string, doc *yaml.Document, s *job.Spec) *Facts {
 }
 
 // launcherCommands is what each launcher of the native form stands for in a script.
-var launcherCommands = map[string]string{"torchrun": "torchrun", "mpi": "mpirun"}
+var launcherCommands = map[string]string{"torchrun": "torchrun", "mpi": "mpirun", "ray": "ray start"}
 
 // scanNode looks through the text of a field.
 func scanNode(f *Facts, file string, doc *yaml.Document, name string) {

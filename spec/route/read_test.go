@@ -320,3 +320,13 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// A launcher of the native form says what starts the ranks, and that they belong together.
+func TestLauncherIsEvidence(t *testing.T) {
+	for name, want := range map[string]Runtime{"torchrun": Torchrun, "mpi": MPI, "ray": Ray} {
+		a := Advise(read(t, "job.yaml", "nodes: 2\nlauncher: "+name+"\ncommand: a.py\n"))
+		if a.Runtime != want || a.NeedsGang() == (want == Ray) { // Ray's own tasks do not wait for each other
+			t.Errorf("launcher: %s is advised as %s, a gang: %v", name, a.Runtime, a.NeedsGang())
+		}
+	}
+}

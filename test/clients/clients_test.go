@@ -37,6 +37,26 @@ func TestTorch(t *testing.T) {
 	s.compare("ranks.txt", s.run("sh", "-c", "cat ranks.out launcher.out port-4.out port-5.out | grep -v '^WARNING\\|^\\*\\|^Setting'")+states)
 }
 
+// launcher: ray: two clusters on the same nodes at once, the driver's exit code, ray job submit while
+// the job runs, and Ray killed on one node. Nothing of them is left.
+func TestRay(t *testing.T) {
+	t.Parallel()
+	s := openSite(t, "ray")
+	cox := filepath.Join(binaries, "cox")
+	s.run("env", "CODE=5", cox, "submit", "sum.yaml")
+	s.run(cox, "submit", "sum.yaml")
+	s.awaitEnds()
+	s.run(cox, "submit", "stays.yaml")
+	s.run("sh", "-c", "until [ -e stays ]; do sleep 0.1; done")
+	address := regexp.MustCompile(`--address (\S+)`).FindStringSubmatch(s.run("cat", "stays.out"))[1]
+	s.run(cox, "exec", "3", "--", "ray", "job", "submit", "--no-wait", "--address", address, "--", "touch", filepath.Join(s.dir, "submitted"))
+	states := s.states("State,ExitCode,AllocNodes")
+	s.compare("clusters.txt", s.run("sh", "-c", "cat sum-1.out sum-2.out stays.out | sed -n 's/:[0-9]\\{5\\}/:PORT/g; /^nodes /p; /^ray: /p; /^launcher: /p'")+states)
+	if left := s.run("sh", "-c", "ps -ef | grep '/tmp/[c]ox-ray' || :"); left != "" {
+		t.Errorf("Ray lives on:\n%s", left)
+	}
+}
+
 func TestSnakemake(t *testing.T) {
 	t.Parallel()
 	s := openSite(t, "snakemake")
