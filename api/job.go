@@ -116,7 +116,8 @@ type Job struct {
 	Flags   []string       `json:"flags,omitempty" doc:"CONFIGURING, COMPLETING, REQUEUED, HELD, STOPPING, UNCERTAIN, LAUNCH_FAILED, SPECIAL_EXIT"`
 	Attempt uint32         `json:"attempt"`
 	Exit    job.ExitCode   `json:"exit"`
-	Spec    *job.Spec      `json:"spec"`
+	Asks    *Asks          `json:"asks,omitempty" doc:"what it asks for in all, with units; prefer it to the same in spec"`
+	Spec    *job.Spec      `json:"spec" doc:"what was asked for, as the journal has it: durations in nanoseconds, CPUs in thousandths"`
 
 	Submitted time.Time `json:"submitted"`
 	Eligible  time.Time `json:"eligible,omitzero"`
@@ -137,6 +138,19 @@ type Job struct {
 	Retried  int            `json:"retried,omitempty" doc:"retries that began or that it waits for, of spec.retries.count"`
 	Past     []PastAttempt  `json:"past,omitempty" doc:"attempts before the last one, oldest first; the last 20 of them"`
 	Used     *rusage.Record `json:"used,omitempty" doc:"what the last attempt used, once it has ended; left out: nobody measured it"`
+}
+
+// Asks is what a job asks for in all, over all of its nodes. Each number has its unit in its name.
+type Asks struct {
+	Nodes     int     `json:"nodes" doc:"at least so many"`
+	MostNodes int     `json:"nodes_max,omitempty" doc:"at most so many, where it asks for a range"`
+	Tasks     int     `json:"tasks"`
+	CPUs      float64 `json:"cpus" doc:"in all"`
+	Memory    int64   `json:"memory_bytes,omitempty" doc:"in all; 0: it does not say"`
+	GPUs      int     `json:"gpus,omitempty" doc:"in all"`
+	GPUType   string  `json:"gpu_type,omitempty"`
+	TimeLimit float64 `json:"time_limit_seconds,omitempty" doc:"0: none"`
+	TimeMin   float64 `json:"time_min_seconds,omitempty" doc:"the limit may be lowered to this; 0: it may not"`
 }
 
 // PastAttempt is an attempt of a job after which the job waited to run again.
@@ -165,7 +179,7 @@ type Claim struct {
 	Group   int     `json:"group,omitempty"`
 	Tasks   int     `json:"tasks"`
 	CPUs    float64 `json:"cpus"`
-	Memory  int64   `json:"memory"`
+	Memory  int64   `json:"memory" doc:"bytes"`
 	Devices []int   `json:"devices,omitempty"`
 	Unnamed int     `json:"unnamed,omitempty" doc:"devices of which nobody said which they are: the pool's own scheduler chose them"`
 	Whole   bool    `json:"whole,omitempty"`

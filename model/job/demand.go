@@ -20,6 +20,9 @@ func (s *Spec) Demand() Demand {
 		if g.TasksPerNode > 0 && g.Nodes.Min == 0 {
 			nodes = (tasks + g.TasksPerNode - 1) / g.TasksPerNode
 		}
+		if g.Tasks.Want == 0 { // as many on each node as it says, else one
+			tasks = nodes * max(g.TasksPerNode, 1)
+		}
 		devices := nodes*g.PerNode.DeviceCount() + tasks*g.PerTask.DeviceCount() + g.Total.DeviceCount()
 		sum := func(f func(resource.Vector) resource.Amount) resource.Amount {
 			return f(g.PerNode.Vector).Mul(nodes).Add(f(g.PerTask.Vector).Mul(tasks)).Add(f(g.PerDevice).Mul(devices)).Add(f(g.Total.Vector))

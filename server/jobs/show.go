@@ -22,7 +22,7 @@ func (c *call) shownJob(v *state.View) *api.Job {
 	}
 	out := &api.Job{
 		ID: j.ID, Name: j.Name(), Array: j.Array, State: j.State.String(), Flags: flagsOf(j.Flags), Attempt: j.Attempt,
-		Exit: j.Exit, Spec: spec, Submitted: j.Submitted, Eligible: v.Eligible, Started: j.Started, Ended: j.Ended,
+		Exit: j.Exit, Asks: asksOf(spec), Spec: spec, Submitted: j.Submitted, Eligible: v.Eligible, Started: j.Started, Ended: j.Ended,
 		Priority: v.Priority, Pool: v.Pool, Files: v.Report.Files, Message: statusMessage(v), StartsBy: v.StartsBy,
 		Saved: v.Saved.At, SavedAs: v.Saved.As,
 	}
@@ -60,6 +60,19 @@ func (c *call) shownJob(v *state.View) *api.Job {
 		})
 	}
 	return out
+}
+
+// asksOf sums what a specification asks for.
+func asksOf(s *job.Spec) *api.Asks {
+	d := s.Demand()
+	a := &api.Asks{
+		Nodes: d.Nodes, Tasks: d.Tasks, CPUs: d.CPUs, Memory: d.Memory, GPUs: d.GPUs, GPUType: d.GPUType,
+		TimeLimit: s.TimeLimit.Seconds(), TimeMin: s.TimeMin.Seconds(),
+	}
+	if most := mostNodes(s); most > a.Nodes {
+		a.MostNodes = most
+	}
+	return a
 }
 
 // listedJob is a job as a page of a list shows it. The indices of an array stand with the first of

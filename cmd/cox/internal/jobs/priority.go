@@ -30,6 +30,12 @@ job.`,
 					return err
 				case f.IsData():
 					return a.WriteData(f, all)
+				case f == cli.AsName:
+					var names []string
+					for i := range all.Jobs {
+						names = append(names, all.Jobs[i].Job)
+					}
+					return a.WriteNames(names)
 				case len(all.Jobs) == 0:
 					fmt.Fprintln(a.Err, "no job waits")
 					return nil
@@ -45,6 +51,8 @@ job.`,
 				case f.IsData():
 					all = append(all, p)
 					return nil
+				case f == cli.AsName:
+					return a.WriteNames([]string{p.Job})
 				}
 				_, err = fmt.Fprint(a.Out, printer.Priority(a.Page(a.Out), p))
 				return err
@@ -52,6 +60,6 @@ job.`,
 			return errors.Join(cli.WriteValues(a, f, all), err)
 		}),
 	}
-	cli.FormatFlag(cmd, &f, cli.AsJSON, cli.AsYAML)
+	a.ListFlags(cmd, &f, false)
 	return cmd
 }

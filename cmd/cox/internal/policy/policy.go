@@ -77,6 +77,12 @@ func policyHistoryCommand(a *cli.App) *cobra.Command {
 				return err
 			case f.IsData():
 				return a.WriteData(f, h)
+			case f == cli.AsName:
+				var names []string
+				for i := range h.Policies {
+					names = append(names, strconv.FormatUint(h.Policies[i].Revision, 10))
+				}
+				return a.WriteNames(names)
 			case len(h.Policies) == 0:
 				fmt.Fprintln(a.Err, "no rules were ever set")
 				return nil
@@ -84,7 +90,7 @@ func policyHistoryCommand(a *cli.App) *cobra.Command {
 			return printer.Policies(a.Page(a.Out), h.Policies).Write(a.Out, a.Page(a.Out))
 		}),
 	}
-	cli.FormatFlag(cmd, &f, cli.AsJSON, cli.AsYAML)
+	a.ListFlags(cmd, &f, false)
 	return cmd
 }
 

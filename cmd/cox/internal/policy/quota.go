@@ -32,6 +32,12 @@ SHARE is the dominant share by which fair sharing goes, in thousandths.`,
 			switch {
 			case f.IsData():
 				return a.WriteData(f, q)
+			case f == cli.AsName:
+				var names []string
+				for _, account := range q.Accounts {
+					names = append(names, account.Account)
+				}
+				return a.WriteNames(names)
 			case len(q.Accounts) == 0 && len(accounts) > 0:
 				fmt.Fprintln(a.Err, "none of these accounts has a quota (cox quota shows those that have)")
 				return nil
@@ -44,6 +50,6 @@ SHARE is the dominant share by which fair sharing goes, in thousandths.`,
 	}
 	cmd.Flags().StringSliceVarP(&accounts, "account", "A", nil, "only these accounts, with those above and below them")
 	cli.HintArgument(cmd, "to see one account: cox quota -A %s")
-	cli.FormatFlag(cmd, &f, cli.AsJSON, cli.AsYAML)
+	a.ListFlags(cmd, &f, false)
 	return cmd
 }

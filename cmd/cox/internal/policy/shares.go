@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -29,6 +30,12 @@ resulting fair-share factor: whoever used less than the share goes first.`,
 			switch {
 			case f.IsData():
 				return a.WriteData(f, s)
+			case f == cli.AsName:
+				var names []string
+				for _, share := range s.Shares {
+					names = append(names, strings.TrimSuffix(share.Account+"/"+share.User, "/"))
+				}
+				return a.WriteNames(names)
 			case len(s.Shares) == 0:
 				fmt.Fprintln(a.Err, "nobody has a share: the site's rules name no such account (cox policy show)")
 				return nil
@@ -38,6 +45,6 @@ resulting fair-share factor: whoever used less than the share goes first.`,
 	}
 	cmd.Flags().StringSliceVarP(&accounts, "account", "A", nil, "only these accounts, with those below them")
 	cmd.Flags().StringSliceVarP(&users, "user", "u", nil, "only these users")
-	cli.FormatFlag(cmd, &f, cli.AsJSON, cli.AsYAML)
+	a.ListFlags(cmd, &f, false)
 	return cmd
 }

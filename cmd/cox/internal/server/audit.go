@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -39,8 +40,15 @@ from where. For administrators.`,
 					break
 				}
 			}
-			if f.IsData() {
+			switch {
+			case f.IsData():
 				return a.WriteData(f, all)
+			case f == cli.AsName:
+				var names []string
+				for i := range all.Records {
+					names = append(names, strconv.FormatUint(all.Records[i].Seq, 10))
+				}
+				return a.WriteNames(names)
 			}
 			if len(all.Records) == 0 {
 				fmt.Fprintln(a.Err, "no records")
@@ -50,6 +58,6 @@ from where. For administrators.`,
 	}
 	cmd.Flags().Uint64Var(&after, "after", 0, "only records after this number")
 	cmd.Flags().IntVar(&limit, "limit", 100, "at most this many (0: all)")
-	cli.FormatFlag(cmd, &f, cli.AsWide, cli.AsJSON, cli.AsYAML)
+	a.ListFlags(cmd, &f, true)
 	return cmd
 }
