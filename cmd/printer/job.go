@@ -325,7 +325,7 @@ func commandText(s *job.Spec) string {
 		}
 		words = append([]string{name}, words...)
 	}
-	return strings.Join(words, " ")
+	return strings.ReplaceAll(strings.TrimRight(strings.Join(words, " "), "\n"), "\n", " ⏎ ") // each line of a text for sh -c is seen as one
 }
 
 // nextCommands names the commands that help with a job in its state.

@@ -121,6 +121,9 @@ func (r *Rules) Broken(s *job.Spec) string {
 	return ""
 }
 
+// IgnoresQOS reports whether the site has no QOS at all, so that naming one means nothing.
+func (r *Rules) IgnoresQOS() bool { return r.policy == nil || len(r.policy.QOS) == 0 }
+
 // partsOf is the partition of which a QOS has parts, as that partition's own; "": none.
 func (r *Rules) partsOf(qos string) string {
 	if !slices.ContainsFunc(r.policy.QOS, func(q account.QOS) bool { return q.Name == qos && slices.Contains(q.Flags, account.FlagRelative) }) {

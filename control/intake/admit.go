@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/control/pools"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -42,6 +43,12 @@ func (s *Site) Admit(ctx context.Context, id auth.Identity, r *Request, w Wish) 
 	}
 	if rules != nil {
 		rules.FillBatch(r.Spec)
+		if r.Spec.QOS != "" && rules.IgnoresQOS() && !s.goesToSlurm(r.Spec) {
+			r.Warnings = append(r.Warnings, spec.Warning{Option: "--qos=" + r.Spec.QOS, Message: "has no effect here: the site's rules have no QOS (cox policy show)"})
+			if r.strict {
+				return r.refuseWarnings()
+			}
+		}
 		if text := rules.Broken(r.Spec); text != "" {
 			r.Warnings = append(r.Warnings, spec.Warning{Option: "--requeue", Message: text})
 			if r.strict {
@@ -57,6 +64,13 @@ func (s *Site) Admit(ctx context.Context, id auth.Identity, r *Request, w Wish) 
 			Advise("leave --priority out, give --nice a positive value, or ask an administrator")
 	}
 	return nil
+}
+
+// goesToSlurm reports whether a Slurm cluster, which has QOS of its own, runs the job.
+func (s *Site) goesToSlurm(sp *job.Spec) bool {
+	return slices.ContainsFunc(s.Plane.Pools(), func(p pools.View) bool {
+		return p.Engine == "slurm" && (p.Name == sp.Pool || sp.Pool == "" && p.Default)
+	})
 }
 
 // setPods gives a job a pod for each node or task, as its submission says; empty: it says nothing.

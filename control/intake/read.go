@@ -128,7 +128,7 @@ func (r *Request) setNotify(o *Options) error {
 		return fault.New(fault.Invalid, "--notify-on: %w", err).Advise("events: %s, all", strings.Join(job.NotifyEvents, ", "))
 	}
 	if err := job.CheckWebhook(o.Notify.Webhook); err != nil {
-		return fault.New(fault.Invalid, "--notify-url: %.200q %w", o.Notify.Webhook, err).Advise("write the URL whole: --notify-url https://hooks.example.org/…")
+		return fault.New(fault.Invalid, "--notify-url %w", err).Advise("write the URL whole: --notify-url https://hooks.example.org/…")
 	}
 	if o.Webhook == nil {
 		return fault.New(fault.Unsupported, "--notify-url: no server runs this job, and a server sends the webhooks").Advise("cox up -d, then cox submit; or leave --notify-url out")

@@ -67,15 +67,15 @@ func TestErrorsNamePlaceFieldAndRemedy(t *testing.T) {
 		{"room:\n  memory: lots\n", "2:11", `room.memory: "lots" is no size`},
 		{"room:\n  nodes: many\n", "2:10", `room.nodes: "many" is not a number`},
 		{"room:\n  nodes: 5000\n", "2:3", "nodes: 5000 is not between 0 and 1000"},
-		{"name: x\nname: y\n", "2:1", `mapping key "name" already defined`},
-		{"a: b: c\n", "1:4", "mapping value is not allowed"},
+		{"name: x\nname: y\n", "2:1", `name is given twice, first in line 1`},
+		{"a: b: c\n", "1:5", "this value contains a colon and a blank"},
 		{"listen:\n  tcp: 0.0.0.0:80\n", "2:3", "not a loopback address"},
 		{"state:\n  dir: state\n", "2:3", "not an absolute path"},
 		{"room: {nodes: 1, names: [a, b]}\n", "", "2 names for 1 virtual nodes"},
 		{"partitions: [{name: a, default: true}, {name: b, default: true}]\n", "1:1", "2 of them are the default"},
 		{"pools: [{name: a, engine: kube}, {name: a, engine: kube}]\n", "1:1", "a stands there twice"},
 		{"pools:\n  - name: a\n", "1:1", "a: which engine has it?"},
-		{"pools:\n  - name: a\n    settings: 3\n", "3:15", "int was used where mapping is expected"},
+		{"pools:\n  - name: a\n    settings: 3\n", "3:15", "expected fields (name: value), but this is a number"},
 		{"log:\n  level: loud\n", "2:3", `"loud" is none of debug`},
 		{"notify:\n  command: [mail]\n  smtp: {addr: 'localhost:25'}\n", "2:3", "not by both"},
 		{"notify:\n  webhooks:\n    - url: hooks.example.org/x\n", "3:7", "url: is no URL: write it whole"},
@@ -84,7 +84,7 @@ func TestErrorsNamePlaceFieldAndRemedy(t *testing.T) {
 		{"notify:\n  job_webhooks: ['https://a.org']\n", "2:3", `"https://a.org" is neither public nor a host`},
 		{"jobs:\n  upload: 8G\n", "2:3", "jobs.upload (8G) is more than jobs.uploads (4G)"},
 		{"jobs:\n  uploads: 256M\n  upload: 512M\n", "3:3", "jobs.upload (512M) is more than jobs.uploads (256M)"},
-		{"- 1\n", "1:1", "sequence was used where mapping is expected"},
+		{"- 1\n", "1:1", "expected fields (name: value), but this is a list"},
 	}
 	for _, tt := range tests {
 		_, err := Parse("cox.yaml", []byte(tt.in))
@@ -97,7 +97,7 @@ func TestErrorsNamePlaceFieldAndRemedy(t *testing.T) {
 			continue
 		}
 		line, col, _ := strings.Cut(tt.where, ":")
-		if !errors.As(err, &e) || !strings.HasPrefix(err.Error(), "cox.yaml:"+line+": ") || e.Col != int(col[0]-'0') && len(col) == 1 {
+		if !errors.As(err, &e) || !strings.HasPrefix(err.Error(), "cox.yaml:"+line+":") || e.Col != int(col[0]-'0') && len(col) == 1 {
 			t.Errorf("%q: got %v, want line:column %s", tt.in, err, tt.where)
 		}
 	}

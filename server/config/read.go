@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,6 +17,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/getopt"
 	"github.com/coxswain-sched/coxswain/spec"
+	specyaml "github.com/coxswain-sched/coxswain/spec/yaml"
 )
 
 // Load reads the named file, or the first of Files that exists if none is named,
@@ -94,7 +96,24 @@ type valueError struct {
 
 func (e *valueError) Error() string { return e.err.Error() }
 
+// explainType says "int was used where mapping is expected" in plain words.
+func explainType(message string) string {
+	is, wanted, ok := strings.Cut(message, " was used where ")
+	wanted, whole := strings.CutSuffix(wanted, " is expected")
+	if !ok || !whole {
+		return message
+	}
+	words := map[string]string{"mapping": "fields (name: value)", "sequence": "a list", "string": "a text", "int": "a number", "float": "a number", "bool": "true or false", "null": "nothing"}
+	return "expected " + cmp.Or(words[wanted], wanted) + ", but this is " + cmp.Or(words[is], is)
+}
+
 func locateError(name string, data []byte, err error) error {
+	var broken *yaml.SyntaxError
+	if errors.As(err, &broken) { // the reader of jobs and rules says it in plain words
+		if _, plain := specyaml.Parse(spec.Source{Name: name, Data: data}); plain != nil {
+			return plain
+		}
+	}
 	e := &spec.Error{File: name, Message: err.Error()}
 	var tok *token.Token
 	var ye yaml.Error
@@ -103,7 +122,7 @@ func locateError(name string, data []byte, err error) error {
 	case errors.As(err, &ve):
 		tok = ve.tok
 	case errors.As(err, &ye):
-		tok, e.Message = ye.GetToken(), ye.GetMessage()
+		tok, e.Message = ye.GetToken(), explainType(ye.GetMessage())
 	}
 	if tok == nil {
 		return e

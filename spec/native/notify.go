@@ -28,14 +28,14 @@ func setNotify(p *parser, d *draft, v value) {
 		if v.Kind == yaml.Scalar && !strings.Contains(v.Text, ":") || v.Kind == yaml.List {
 			remedy = "write mail: [end, fail] for mail, or notify: {webhook: https://…, on: [end, fail]}"
 		}
-		p.failValue(v, remedy, "says no webhook")
+		p.failValue(v, remedy, "names no webhook")
 		return
 	}
 	n := &job.Notify{}
 	before := len(p.errs)
 	decodeFields(p, v.path, v.Node, notifyFields, n)
 	if n.Webhook == "" && len(p.errs) == before {
-		p.failValue(v, "write notify: {webhook: https://…, on: [end, fail]}", "says no webhook")
+		p.failValue(v, "write notify: {webhook: https://…, on: [end, fail]}", "names no webhook")
 	}
 	d.spec.Notify = n
 }

@@ -131,28 +131,14 @@ func (d *Document) parseError(err error) *spec.Error {
 	if at.ContextMsg != "" {
 		message = at.ContextMsg + ": " + message
 	}
-	return d.Error(p, message, guessRemedy(message, d.Line(p.Line)))
+	message, remedy := explainSyntax(message, d.Line(p.Line), p.Col)
+	return d.Error(p, message, remedy)
 }
 
 const (
 	aliases = "aliases (*) are not read"
 	noAlias = "write the value again; a text that begins with * stands in quotes"
 )
-
-// guessRemedy says what is mostly meant by a text that the library cannot read.
-func guessRemedy(message, line string) string {
-	switch {
-	case strings.HasPrefix(strings.TrimLeft(line, " "), "\t"):
-		return "indent with blanks, not tabs"
-	case strings.Contains(message, "mapping values are not allowed"):
-		return "put a text that holds a colon and a blank into quotes; fields below a field stand deeper than it"
-	case strings.Contains(message, "exceeded max depth"):
-		return fmt.Sprintf("no more than %d levels are read", MaxDepth)
-	case strings.Contains(message, "could not find expected ':'"):
-		return "a field is written name: value, with a blank behind the colon"
-	}
-	return ""
-}
 
 // byteColumn turns the library's column, in characters from 1, into bytes. Where both
 // are the same, and in lines that nobody reads, it costs nothing.

@@ -10,6 +10,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/policy"
 )
 
 // CompleteWords asks a server for words, quickly and in silence.
@@ -113,6 +114,38 @@ func (a *App) PartitionNames(ctx context.Context, c *client.Client) ([]string, e
 	var words []string
 	for i := range parts.Partitions {
 		words = append(words, parts.Partitions[i].Name)
+	}
+	return words, nil
+}
+
+// AccountNames lists the accounts of the site's rules.
+func (a *App) AccountNames(ctx context.Context, c *client.Client) ([]string, error) {
+	s, err := c.Shares(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var words []string
+	for i := range s.Shares {
+		if name := s.Shares[i].Account; s.Shares[i].User == "" && !slices.Contains(words, name) {
+			words = append(words, name)
+		}
+	}
+	return words, nil
+}
+
+// QOSNames lists the QOS of the site's rules.
+func (a *App) QOSNames(ctx context.Context, c *client.Client) ([]string, error) {
+	p, err := c.Policy(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	rules, err := policy.Parse(p.File, []byte(p.Text))
+	if err != nil {
+		return nil, err
+	}
+	var words []string
+	for i := range rules.QOS {
+		words = append(words, rules.QOS[i].Name)
 	}
 	return words, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,6 +12,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
+	"github.com/coxswain-sched/coxswain/cmd/internal/joboutput"
 	"github.com/coxswain-sched/coxswain/cmd/printer"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
@@ -31,7 +33,9 @@ func historyCommand(a *cli.App) *cobra.Command {
 		Short: "List jobs of the past, newest first",
 		Long: `Lists the jobs that the server remembers, newest first, with those that run or
 wait. --since and --until limit the time in which a job lived: a duration back from
-now (90m, 2h, 7d), yesterday, or a date and time as in sbatch --begin.`,
+now (90m, 2h, 7d), yesterday, or a date and time as in sbatch --begin. -o wide shows
+what went wrong: for the 30 newest failed jobs whose output you may see, the line of it
+that matters.`,
 		Example: `  cox history
   cox history --me --since 7d
   cox history -u anna -t FAILED,TIMEOUT --limit 0
@@ -75,7 +79,42 @@ func listHistory(a *cli.App, ctx context.Context, c *client.Client, f *historyFl
 		}
 		h.Jobs = append(h.Jobs, j)
 	}
+	if f.format == cli.AsWide {
+		addErrorLines(ctx, c, h.Jobs)
+	}
 	return printHistory(a, &h, f, more)
+}
+
+// Bounds of the lines that -o wide adds: of so many failed jobs, the newest, so many asked for at once, and
+// so many characters of each.
+const (
+	mostErrorLines = 30
+	linesAtOnce    = 8
+	longestLine    = 200
+)
+
+// addErrorLines gives failed jobs without a message the line of their output that matters. The server
+// shows a job's output to those alone who may see it.
+func addErrorLines(ctx context.Context, c *client.Client, jobs []api.Job) {
+	var asking sync.WaitGroup
+	turn, left := make(chan struct{}, linesAtOnce), mostErrorLines
+	for i := range jobs {
+		j := &jobs[i]
+		if j.State != "FAILED" || j.Message != "" || left == 0 {
+			continue
+		}
+		left--
+		turn <- struct{}{}
+		asking.Go(func() {
+			defer func() { <-turn }()
+			if line := []rune(joboutput.FirstError(ctx, c, j)); len(line) > longestLine {
+				j.Message = string(line[:longestLine-1]) + "…"
+			} else {
+				j.Message = string(line)
+			}
+		})
+	}
+	asking.Wait()
 }
 
 func printHistory(a *cli.App, h *api.History, f *historyFlags, more bool) error {

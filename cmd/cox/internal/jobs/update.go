@@ -115,6 +115,9 @@ func readUpdate(a *cli.App, fl *pflag.FlagSet, values map[string]*string) (*api.
 }
 
 func limitTo(to **float64, v string) error {
+	if len(v) > 1 && (v[0] == '+' || v[0] == '-') {
+		return fmt.Errorf("%s: the new limit is set, not added to the old one: write the whole limit, such as 2:00:00 or 4h; cox show has the old one", v)
+	}
 	d, err := slurmfmt.ParseTimeLimit(cli.SlurmTime(v))
 	s := d.Seconds()
 	*to = &s

@@ -10,6 +10,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
 	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 func auditCommand(a *cli.App) *cobra.Command {
@@ -25,6 +26,9 @@ from where. For administrators.`,
   cox audit --after 1200 --limit 0 -o json`,
 		Args: cobra.NoArgs,
 		RunE: a.WithServer(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+			if limit < 0 {
+				return fault.New(fault.Invalid, "--limit=%d: this is not a number of records", limit).Advise("write 1 or more; 0 for all")
+			}
 			all := api.Audit{Records: []api.AuditRecord{}, Next: after}
 			for {
 				ask := 0

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/resource"
 	"github.com/coxswain-sched/coxswain/server/config"
@@ -39,7 +40,7 @@ docs/how-to/back-up-and-restore.md says how to restore.`,
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(a.Out, "%s is whole: journal up to record %d, %d jobs, %d live\n", dir, got.Last, got.Jobs, got.Live)
+				fmt.Fprintf(a.Out, "%s is whole: journal up to record %d, %s, %d live\n", dir, got.Last, printer.Count(int(got.Jobs), "job"), got.Live)
 				return nil
 			}
 			return a.WithServer(func(cmd *cobra.Command, c *client.Client, _ []string) error {
@@ -81,7 +82,7 @@ that ran at the time of the backup.`,
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(a.Out, "%s: journal up to record %d, %d jobs, %d live; cox up goes on from there\n", c.State.Dir, got.Last, got.Jobs, got.Live)
+			fmt.Fprintf(a.Out, "%s: journal up to record %d, %s, %d live; cox up goes on from there\n", c.State.Dir, got.Last, printer.Count(int(got.Jobs), "job"), got.Live)
 			return nil
 		},
 	}

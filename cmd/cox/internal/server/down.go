@@ -14,6 +14,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
@@ -58,7 +59,11 @@ func stopServer(cmd *cobra.Command, c *client.Client, cancel bool) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "cancelled %d jobs\n", done.Changed)
+		if done.Changed == 0 {
+			fmt.Fprintln(out, "no job waited or ran: nothing to cancel")
+		} else {
+			fmt.Fprintf(out, "cancelled %s\n", printer.Count(done.Changed, "job"))
+		}
 		for _, name := range done.Names {
 			if _, err := c.Wait(ctx, name); err != nil {
 				return err

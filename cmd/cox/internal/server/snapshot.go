@@ -12,6 +12,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/sched"
 	"github.com/coxswain-sched/coxswain/sched/snapshot"
@@ -94,7 +95,7 @@ func printReplay(w io.Writer, f *snapshot.File, name string, all bool) error {
 		return differs
 	}
 	st := f.State
-	fmt.Fprintf(w, "%s: %d nodes, %d jobs waiting, %d running at %s\n", name, len(st.Nodes), len(st.Queue), len(st.Running), formatInstant(st.At))
+	fmt.Fprintf(w, "%s: %s, %s waiting, %d running at %s\n", name, printer.Count(len(st.Nodes), "node"), printer.Count(len(st.Queue), "job"), len(st.Running), formatInstant(st.At))
 	if len(f.Steps) > 0 {
 		fmt.Fprintf(w, "%d steps until %s, %d of them with decisions: the same, to the byte\n", len(f.Steps), formatInstant(f.Steps[len(f.Steps)-1].Now), decided)
 	}

@@ -77,6 +77,9 @@ func (o *jobOptions) addTo(a *cli.App, cmd *cobra.Command) {
 		}
 	}
 	a.CompleteFlag(cmd, "partition", a.PartitionNames)
+	a.CompleteFlag(cmd, "account", a.AccountNames)
+	a.CompleteFlag(cmd, "qos", a.QOSNames)
+	_ = cmd.RegisterFlagCompletionFunc("notify-on", cobra.FixedCompletions(job.NotifyEvents, cobra.ShellCompDirectiveNoFileComp))
 	a.CompleteFlag(cmd, "nodelist", a.NodeNames)
 	a.CompleteFlag(cmd, "exclude", a.NodeNames)
 }
