@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/agent/cgroup"
+	"github.com/coxswain-sched/coxswain/agent/container"
 	"github.com/coxswain-sched/coxswain/agent/devicelock"
 	"github.com/coxswain-sched/coxswain/agent/hostsfile"
 	"github.com/coxswain-sched/coxswain/agent/step/barrier"
@@ -104,6 +105,11 @@ type Launch struct {
 	// Apart says that each node has file systems of its own, so that a supervisor must not
 	// take what the head's wrote for its node to see.
 	Apart bool `json:"apart,omitempty"`
+
+	// Containers is the runtime of containers; nil: there is none. GPUs are the devices of the
+	// attempt's containers, by node.
+	Containers *container.Settings        `json:"containers,omitempty"`
+	GPUs       map[string][]container.GPU `json:"gpus,omitempty"`
 
 	// Own are variables that say what this node has, where it is a container of its own
 	// (step.OfContainer); nil: it is none.
@@ -237,6 +243,9 @@ func (s Slot) Journal() string { return filepath.Join(s.Dir, "journal") }
 
 // Words is what the supervisor wrote to its standard error.
 func (s Slot) Words() string { return filepath.Join(s.Dir, "log") }
+
+// Containers is where the supervisor notes containers that have to be removed: a name on each line.
+func (s Slot) Containers() string { return filepath.Join(s.Dir, "containers") }
 
 // Remove removes the slot's files.
 func (s Slot) Remove() error {

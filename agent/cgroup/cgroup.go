@@ -154,6 +154,21 @@ func (g *Group) Thread(tid int) error {
 	return nil
 }
 
+// Adopt moves a process into the group, in every hierarchy that the group has.
+func (g *Group) Adopt(pid int) error {
+	for _, d := range g.distinctDirs() {
+		if err := writeFile(d, "cgroup.procs", strconv.Itoa(pid)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AdoptInStep moves a process into the group of a step below this one, in v2.
+func (g *Group) AdoptInStep(step, pid int) error {
+	return writeFile(g.stepDir(step), "cgroup.procs", strconv.Itoa(pid))
+}
+
 // Leave moves a thread that Thread moved back to the parents of the group.
 func (g *Group) Leave(tid int) error {
 	var errs []error

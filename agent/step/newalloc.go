@@ -124,6 +124,11 @@ func (at Place) describeDevice(node fleet.Node, c fleet.DeviceClaim) AllocDevice
 	return out
 }
 
+// ShownDevice is how a device is named to programs.
+func (at Place) ShownDevice(node fleet.Node, d fleet.Device) deviceenv.Device {
+	return at.shownDevice(node, d)
+}
+
 // shownDevice is how a device is named to programs: as the place says, else by what its
 // description gives away.
 func (at Place) shownDevice(node fleet.Node, d fleet.Device) deviceenv.Device {

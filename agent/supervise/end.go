@@ -84,7 +84,7 @@ func (s *supervisor) signalEnd(e endOrder) {
 		node.Ending()
 	}
 	for _, pid := range s.livingProcesses() {
-		if e.once && s.signalled[pid] {
+		if e.once && s.signalled[pid] || s.containers.isRuntime(pid) {
 			continue
 		}
 		s.signalled[pid] = true
@@ -149,6 +149,9 @@ func (s *supervisor) livingProcesses() []int {
 // signalAll sends a signal to every process of the attempt on this node.
 func (s *supervisor) signalAll(sig unix.Signal) {
 	for _, pid := range s.livingProcesses() {
+		if sig != unix.SIGKILL && sig != unix.SIGSTOP && sig != unix.SIGCONT && s.containers.isRuntime(pid) {
+			continue
+		}
 		s.sendSignal(pid, sig)
 	}
 }
@@ -229,7 +232,8 @@ func (s *supervisor) checkGone() {
 	if s.state.Phase != engine.Ending || s.batch != nil {
 		return
 	}
-	if !s.noProcessLeft() {
+	s.containers.closeIdle()
+	if s.containers.isMaking() || !s.noProcessLeft() {
 		return
 	}
 	if !s.stepsClosed() {
@@ -238,6 +242,9 @@ func (s *supervisor) checkGone() {
 	s.takeTasks()
 	if !s.epilogEnded() {
 		return // asked again when it has ended
+	}
+	if !s.containers.cleaned() {
+		return // asked again when they are removed
 	}
 	s.reportCheckpoint()
 	s.due = deadlines{}

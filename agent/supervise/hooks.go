@@ -121,7 +121,7 @@ func (s *supervisor) hookEnded(e barrier.Exit) {
 		s.recordFact(attempt.Record{Kind: attempt.KindRefuse, Text: err.Error()})
 		s.recordFact(attempt.Record{Kind: attempt.KindEnding, Cause: engine.LaunchFailed})
 	default:
-		s.recordFact(attempt.Record{Kind: attempt.KindReady})
+		s.makeReady()
 	}
 	if s.state.Phase >= engine.Ending && !s.noProcessLeft() {
 		s.due.kill = time.Now() // what a hook leaves behind goes

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/agent/attempt"
+	"github.com/coxswain-sched/coxswain/agent/step"
 	"github.com/coxswain-sched/coxswain/agent/step/barrier"
 	"github.com/coxswain-sched/coxswain/agent/step/holder"
 	"github.com/coxswain-sched/coxswain/engine"
@@ -30,6 +31,7 @@ type program struct {
 	stdio [3]*os.File // input, output, error
 	files []string    // absolute names of the output files
 	log   string      // of standard output
+	image string      // in whose container it runs; empty: on the node itself
 
 	notices *os.File // the file of standard error, for what is said of the job; nil: none
 }
@@ -40,6 +42,9 @@ func (s *supervisor) newProgram() (*program, error) {
 	l := s.launch
 	spec := l.Job.Spec
 	p := &program{user: s.user, dir: spec.WorkDir, base: l.Env}
+	if spec.Program.Kind == job.Batch {
+		p.image = spec.Image
+	}
 	switch spec.Program.Kind {
 	case job.Batch:
 		if err := s.overwriteFile(&s.kept.script, s.scriptName(), 0o700, l.Script); err != nil {
@@ -119,7 +124,8 @@ func (p *program) resolveScript(text []byte, name string, spec job.Program) erro
 	if strings.HasSuffix(line, "\r") {
 		return fmt.Errorf("%s has DOS line ends: its interpreter would be %q; convert it with dos2unix", what, interp)
 	}
-	if err := checkExecutable(interp); err != nil {
+	if p.image != "" { // it is looked for there
+	} else if err := checkExecutable(interp); err != nil {
 		return fmt.Errorf("%s: its first line asks for the interpreter %s: %w; correct the line or install it", what, interp, err)
 	}
 	p.path, p.args = interp, []string{interp}
@@ -154,9 +160,7 @@ func (p *program) startProgram(s *supervisor) (int, <-chan barrier.Exit, error) 
 	if err != nil {
 		return 0, nil, err
 	}
-	pid, exited, err := s.spawner.spawnProcess(startRequest{
-		group: s.spawner.unified, path: p.path, args: p.args, env: env, dir: p.dir, user: s.launch.User, files: p.stdio[:], step: engine.BatchStep,
-	})
+	pid, exited, err := p.spawnProgram(s, env)
 	p.keepNotices()
 	p.closeFiles()
 	if err != nil {
@@ -164,6 +168,21 @@ func (p *program) startProgram(s *supervisor) (int, <-chan barrier.Exit, error) 
 		return 0, nil, attempt.ProgramError{Err: fmt.Errorf("start of %s: %w", p.path, err)}
 	}
 	return pid, exited, nil
+}
+
+// spawnProgram runs it on the node, or in the job's container.
+func (p *program) spawnProgram(s *supervisor, env []string) (int, <-chan barrier.Exit, error) {
+	if p.image == "" {
+		return s.spawner.spawnProcess(startRequest{
+			group: s.spawner.unified, path: p.path, args: p.args, env: env, dir: p.dir, user: s.launch.User, files: p.stdio[:], step: engine.BatchStep,
+		})
+	}
+	in := s.containers.place(s.containers.own(), nil)
+	pid, exited, err := in.Spawner.Spawn(&barrier.Cmd{Path: p.path, Args: p.args, Env: in.Env(env), Dir: in.Dir, Files: p.stdio[:], Step: step.BatchStep})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("image %s has no %s or no directory %s; change the first line of the script, or the image", p.image, p.path, in.Dir)
+	}
+	return pid, exited, err
 }
 
 // keepNotices keeps the file of the program's standard error open. Anything else than a file

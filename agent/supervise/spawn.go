@@ -326,21 +326,31 @@ func (s *spawner) reapChildren() {
 	}
 }
 
-// exitOf reads how a child ended. One that was killed while the kernel counted a
-// kill at the memory limit that no other child accounts for was killed by it; a
-// shell's exit 137 accounts for one too. The caller holds the lock.
+// exitOf reads how a child ended. The caller holds the lock.
 func (s *spawner) exitOf(ws unix.WaitStatus, c child) barrier.Exit {
-	var e barrier.Exit
 	if ws.Signaled() {
-		e.Signal = int(ws.Signal())
-	} else {
-		e.Status = ws.ExitStatus()
+		return s.blameLimit(barrier.Exit{Signal: int(ws.Signal())}, c.oom)
 	}
+	return s.blameLimit(barrier.Exit{Status: ws.ExitStatus()}, c.oom)
+}
+
+// explainExit completes the end of a process that somebody else waited for. Before is how many
+// kills at the memory limit there were before it began.
+func (s *spawner) explainExit(e barrier.Exit, before int) barrier.Exit {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.blameLimit(e, before)
+}
+
+// blameLimit says of the end of a process that the memory limit was its cause. One that was killed
+// while the kernel counted a kill at the limit that no other child accounts for was killed by it; a
+// shell's exit 137 accounts for one too. The caller holds the lock.
+func (s *spawner) blameLimit(e barrier.Exit, before int) barrier.Exit {
 	killed := e.Signal == int(unix.SIGKILL)
 	if shell := e.Status == 128+int(unix.SIGKILL); !killed && !shell {
 		return e
 	}
-	if n := s.oomKills(); n > s.blamed && n > c.oom {
+	if n := s.oomKills(); n > s.blamed && n > before {
 		s.blamed++
 		e.OOM = killed
 	}

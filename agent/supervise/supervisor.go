@@ -51,6 +51,8 @@ type supervisor struct {
 	heldFor   time.Duration  // it was suspended before that
 	done      seenCheckpoint // of the checkpoint directory
 	meter     usageMeter
+
+	containers *containers
 }
 
 // deadlines are moments at which the loop acts; zero is never.
@@ -92,10 +94,12 @@ func takeIfDue(t *time.Time, now time.Time) bool {
 }
 
 func newSupervisor(h *supervisorSlot, l *attempt.Launch, index int) *supervisor {
-	return &supervisor{
+	s := &supervisor{
 		supervisorSlot: h, launch: l, index: index, node: l.Nodes[index],
 		log: h.log.With("attempt", l.Ref.String(), "node", l.Nodes[index].Name),
 	}
+	s.containers = newContainers(s)
+	return s
 }
 
 func (s *supervisor) isHead() bool { return s.index == 0 }
@@ -111,7 +115,7 @@ func (s *supervisor) runLoop() {
 	if err := s.prepareAttempt(); err != nil {
 		s.reportUnready(err)
 	} else if s.hooks.exited == nil {
-		s.recordFact(attempt.Record{Kind: attempt.KindReady})
+		s.makeReady()
 	}
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -422,7 +426,7 @@ func (s *supervisor) abortLaunch(cause engine.Cause, text string) {
 		return
 	}
 	s.recordFact(attempt.Record{Kind: attempt.KindEnding, Cause: cause, Text: text})
-	if s.hooks.exited != nil {
+	if s.hooks.exited != nil || s.containers.isMaking() {
 		s.due.kill = time.Now()
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/agent/container"
 	"github.com/coxswain-sched/coxswain/agent/portdial"
 	"github.com/coxswain-sched/coxswain/agent/step"
 	"github.com/coxswain-sched/coxswain/agent/step/barrier"
@@ -51,6 +52,8 @@ func dispatch(argv []string) int {
 			return supervise.Main(argv[2:])
 		case "task-init":
 			return barrier.Main(argv[2:])
+		case container.InitCommand:
+			return container.Main(argv[2:])
 		case holder.Command:
 			return holder.Main(argv[2:])
 		case portdial.Command:

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/coxswain-sched/coxswain/agent/container"
 	"github.com/coxswain-sched/coxswain/agent/portdial"
 	"github.com/coxswain-sched/coxswain/agent/sshserver"
 	"github.com/coxswain-sched/coxswain/agent/step"
@@ -38,6 +39,8 @@ func runByName(argv []string) (code int, ok bool) {
 		return local.SuperviseMain(argv[2:]), true
 	case argv[1] == "task-init":
 		return barrier.Main(argv[2:]), true
+	case argv[1] == container.InitCommand:
+		return container.Main(argv[2:]), true
 	case argv[1] == holder.Command:
 		return holder.Main(argv[2:]), true
 	case argv[1] == portdial.Command:

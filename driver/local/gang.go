@@ -49,7 +49,7 @@ func (e *Engine) newGang(l *attempt.Launch, whole []byte) *gang {
 	bare.Script, bare.Env = nil, nil
 	g := &gang{
 		e: e, launch: &bare, inbox: make(chan func()), done: make(chan struct{}),
-		phase: engine.Accepted, late: time.NewTimer(e.cfg.Ready + l.Hooks.Timeout),
+		phase: engine.Accepted, late: time.NewTimer(e.cfg.Ready + l.Hooks.Timeout + pullLimit(l)),
 		limit: time.NewTimer(time.Hour),
 	}
 	g.limit.Stop()

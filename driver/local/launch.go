@@ -22,7 +22,7 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	file, err := e.planLaunch(l)
+	file, err := e.planLaunch(ctx, l)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (e *Engine) isNewAttempt(ref engine.Ref) bool {
 }
 
 // planLaunch checks a launch and makes what is logged of it.
-func (e *Engine) planLaunch(l *engine.Launch) (*attempt.Launch, error) {
+func (e *Engine) planLaunch(ctx context.Context, l *engine.Launch) (*attempt.Launch, error) {
 	refuse := func(format string, args ...any) (*attempt.Launch, error) {
 		return nil, fault.New(fault.Invalid, "launch of attempt %s: "+format, append([]any{l.Ref}, args...)...)
 	}
@@ -115,6 +115,9 @@ func (e *Engine) planLaunch(l *engine.Launch) (*attempt.Launch, error) {
 	e.placeUpload(l, file)
 	if file.Hooks != (attempt.Hooks{}) {
 		file.Hooks.Timeout = e.cfg.HookTimeout
+	}
+	if err := e.planContainers(ctx, file); err != nil {
+		return nil, err
 	}
 	if e.cfg.Naming == NamedByAddr {
 		return file, nil

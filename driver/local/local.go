@@ -38,6 +38,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/agent/attempt"
 	"github.com/coxswain-sched/coxswain/agent/cgroup"
+	"github.com/coxswain-sched/coxswain/agent/container"
 	"github.com/coxswain-sched/coxswain/agent/deviceenv"
 	"github.com/coxswain-sched/coxswain/agent/devicelock"
 	"github.com/coxswain-sched/coxswain/agent/proc"
@@ -117,6 +118,10 @@ type Config struct {
 	Share       bool
 	ShareAdvice string
 
+	// Containers is what the site says of containers; the zero value takes the first runtime that
+	// the machine has.
+	Containers container.Settings
+
 	// Stuck is how long after SIGKILL a process that still lives counts as one that
 	// nothing ends: its attempt is uncertain then, and says so; 0: a minute.
 	Stuck time.Duration
@@ -157,10 +162,11 @@ type Engine struct {
 
 	trees *worktree.Store // of directories that came with jobs
 
-	pool  *pool
-	gpus  gpuMeter
-	users users
-	hosts hostsSum
+	pool    *pool
+	gpus    gpuMeter
+	users   users
+	hosts   hostsSum
+	runtime containerRuntime
 
 	ctx    context.Context //nolint:containedctx // ends the engine's own goroutines, not a call
 	cancel context.CancelFunc

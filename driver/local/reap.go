@@ -39,6 +39,7 @@ func (p *nodeAttempt) reapProcesses(ctx context.Context) {
 		if lives && !p.killRemains(ctx) {
 			return
 		}
+		p.removeContainers(ctx)
 		if err := p.taskCgroup().Remove(); err != nil && !errors.Is(err, unix.EBUSY) {
 			p.gang.e.cfg.Log.Warn("remove a control group", "err", err)
 		}

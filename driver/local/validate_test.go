@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coxswain-sched/coxswain/agent/container"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -21,22 +22,43 @@ func TestPodsAreRefused(t *testing.T) {
 	}
 }
 
-// TestImageIsRefused: there are no containers here. Of an option of a plugin of Slurm's the
-// submission has warned.
+// TestImageIsRefused: without a runtime, and where it can never run.
 func TestImageIsRefused(t *testing.T) {
-	e := &Engine{}
+	t.Setenv("PATH", t.TempDir())
+	given := func(name string) job.Source { return job.Source{Given: map[string]string{name: "x"}} }
+	mount := func(source string) *job.Container {
+		return &job.Container{Mounts: []job.Mount{{Source: source, Target: "/t"}}}
+	}
+	here := container.Settings{Runtime: container.Podman, Program: "/bin/sh", Mounts: []string{"/data"}}
 	for _, c := range []struct {
-		spec job.Spec
-		want string
+		settings container.Settings
+		spec     job.Spec
+		want     string // empty: it is admitted
+		remedy   string
+		field    string
 	}{
-		{job.Spec{}, ""},
-		{job.Spec{Image: "nosuch/image:1"}, "image: \"nosuch/image:1\": jobs of this pool run on the machine itself"},
-		{job.Spec{Image: "x", Source: job.Source{Given: map[string]string{"container-image": "x"}}}, ""},
+		{spec: job.Spec{}},
+		{spec: job.Spec{Image: "nosuch/image:1"}, want: `image: "nosuch/image:1": no container runtime is installed here`, remedy: "apt install podman crun", field: "image"},
+		{spec: job.Spec{Image: "x", Source: given("container-image")}, want: "no container runtime", remedy: "apt install podman", field: "image"},
+		{settings: container.Settings{Runtime: container.Enroot}, spec: job.Spec{Image: "x"}, want: "enroot (containers.runtime of the server's configuration) is not installed here", remedy: "apt install", field: "image"},
+		{settings: here, spec: job.Spec{Image: "x"}},
+		{settings: here, spec: job.Spec{Image: "-x"}, want: `"-x" is no image`, remedy: "", field: "image"},
+		{settings: here, spec: job.Spec{Image: "x", Source: given("container-save")}, want: "--container-save is refused: a container is not saved", field: "container-save"},
+		{settings: here, spec: job.Spec{Container: mount("/data")}, want: "need an image", remedy: "add image", field: "container_options"},
+		{settings: here, spec: job.Spec{Image: "x", Container: mount("/data/sub")}},
+		{settings: here, spec: job.Spec{Image: "x", WorkDir: "/data/w", Container: mount("./sub")}},
+		{settings: here, spec: job.Spec{Image: "x", Container: mount("tmpfs")}},
+		{settings: here, spec: job.Spec{Image: "x", Container: mount("/data/../etc")}, want: "jobs of this pool may mount /data and what is below, not /etc", remedy: "ask an administrator", field: "container_options"},
+		{settings: here, spec: job.Spec{Image: "x", Container: mount("/database")}, want: "not /database", remedy: "copy it there", field: "container_options"},
 	} {
+		e := &Engine{cfg: Config{Containers: c.settings}}
 		err := e.Admit(t.Context(), &engine.JobDraft{Spec: &c.spec})
 		var at *engine.FieldError
-		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || !errors.As(err, &at) || at.Fields[0] != "image") {
-			t.Errorf("%+v: %v, want %q", c.spec, err, c.want)
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%+v: %v", c.spec, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(fault.Remedy(err), c.remedy) || !errors.As(err, &at) || at.Fields[0] != c.field):
+			t.Errorf("%+v: %v (%s), want %q (%s)", c.spec, err, fault.Remedy(err), c.want, c.remedy)
 		}
 	}
 }

@@ -53,11 +53,12 @@ type Spec struct {
 	Licenses string      `json:"licenses,omitempty"` // as written
 	// LicensesThere are the names in Licenses that the scheduler of the job's pool counts, and we
 	// do not.
-	LicensesThere []string `json:"licenses_there,omitempty"`
-	Mail          *Mail    `json:"mail,omitempty"`
-	Notify        *Notify  `json:"notify,omitempty"` // nil: no webhook of its own
-	Image         string   `json:"image,omitempty"`  // container image of every task; empty: none asked for
-	Pod           *Pod     `json:"pod,omitempty"`    // what is asked of the pods it runs in; nil: nothing
+	LicensesThere []string   `json:"licenses_there,omitempty"`
+	Mail          *Mail      `json:"mail,omitempty"`
+	Notify        *Notify    `json:"notify,omitempty"`    // nil: no webhook of its own
+	Image         string     `json:"image,omitempty"`     // container image of every task; empty: none asked for
+	Container     *Container `json:"container,omitempty"` // how its container runs; nil: nothing is said
+	Pod           *Pod       `json:"pod,omitempty"`       // what is asked of the pods it runs in; nil: nothing
 
 	Reservation string `json:"reservation,omitempty"`
 

@@ -17,7 +17,9 @@ const (
 	whyNoProf   = "nothing is profiled or accounted here"
 	whyOneMPI   = "programs find each other by PMI-1 or by themselves"
 	whyNoPTY    = "not built yet: steps have no terminal"
-	whyNoCont   = "a step has no container; start apptainer or podman in the step, or leave the option out to run the machine's programs"
+	whyNoCont   = "OCI bundles are not served; name the image they were made of by --container-image"
+	whyNoSave   = "a container is not saved; build the image with podman build or podman commit, and name that image"
+	whyLog      = "the output of an entry point is always printed if it fails; leave the option out"
 	whyNoBcast  = "not needed: the nodes share the file system"
 	whyShell    = "it belongs to the shell completion of Slurm's srun"
 	whyHardware = "the allocation decides which CPUs there are"
@@ -173,19 +175,19 @@ var table = []Option{
 	{"nodefile", 'F', required, "", Refused, "not built yet: node lists from files; --nodelist takes names", Submitted, ""},
 	{"uid", 0, required, "", Refused, "a step runs as the job's owner", Submitted, ""},
 	{"gid", 0, required, "", Refused, "a step runs as the job's owner", Submitted, ""},
-	{"container-image", 0, required, "", Refused, whyNoCont, Submitted, ""},
-	{"container-mounts", 0, required, "", Refused, whyNoCont, Submitted, ""},
-	{"container-name", 0, required, "", Refused, whyNoCont, Submitted, ""},
-	{"container-workdir", 0, required, "", Refused, whyNoCont, Submitted, ""},
-	{"no-container-entrypoint", 0, none, "", Refused, whyNoCont, Submitted, ""},
-	{"no-container-mount-home", 0, none, "", Refused, whyNoCont, Submitted, ""},
-	{"container-save", 0, required, "", Refused, whyNoCont, Submitted, ""},
-	{"container-env", 0, required, "", Refused, whyNoCont, Submitted, ""},
-	{"container-mount-home", 0, none, "", Refused, whyNoCont, Submitted, ""},
-	{"container-remap-root", 0, none, "", Refused, whyNoCont, Submitted, ""},
-	{"no-container-remap-root", 0, none, "", Refused, whyNoCont, Submitted, ""},
-	{"container-entrypoint", 0, none, "", Refused, whyNoCont, Submitted, ""},
-	{"container-entrypoint-log", 0, none, "", Refused, whyNoCont, Submitted, ""},
-	{"container-writable", 0, none, "", Refused, whyNoCont, Submitted, ""},
-	{"container-readonly", 0, none, "", Refused, whyNoCont, Submitted, ""},
+	{"container-image", 0, required, "", Honoured, "", Submitted, ""},
+	{"container-mounts", 0, required, "", Honoured, "", Submitted, ""},
+	{"container-name", 0, required, "", Honoured, "", Submitted, ""},
+	{"container-workdir", 0, required, "", Honoured, "", Submitted, ""},
+	{"no-container-entrypoint", 0, none, "", Honoured, "", Submitted, ""},
+	{"no-container-mount-home", 0, none, "", Honoured, "", Submitted, ""},
+	{"container-save", 0, required, "", Refused, whyNoSave, Submitted, ""},
+	{"container-env", 0, required, "", Honoured, "", Submitted, ""},
+	{"container-mount-home", 0, none, "", Honoured, "", Submitted, ""},
+	{"container-remap-root", 0, none, "", Honoured, "", Submitted, ""},
+	{"no-container-remap-root", 0, none, "", Honoured, "", Submitted, ""},
+	{"container-entrypoint", 0, none, "", Honoured, "", Submitted, ""},
+	{"container-entrypoint-log", 0, none, "", Refused, whyLog, Submitted, ""},
+	{"container-writable", 0, none, "", Honoured, "", Submitted, ""},
+	{"container-readonly", 0, none, "", Honoured, "", Submitted, ""},
 }

@@ -105,6 +105,11 @@ var variables = []Variable{
 	{"SLURM_WAIT", "wait", true},
 	{"SLURM_WCKEY", "wckey", false},
 	{"SRUN_CONTAINER", "container", false},
+	{"PYXIS_CONTAINER_IMAGE", "container-image", true},
+	{"PYXIS_CONTAINER_MOUNTS", "container-mounts", true},
+	{"PYXIS_CONTAINER_WORKDIR", "container-workdir", true},
+	{"PYXIS_CONTAINER_NAME", "container-name", true},
+	{"PYXIS_CONTAINER_ENV", "container-env", true},
 }
 
 // Setting is an option that a variable asks for.
@@ -122,7 +127,7 @@ func Settings(environ []string, inStep bool) []Setting {
 	values := make(map[string]string)
 	for _, v := range environ {
 		name, value, ok := strings.Cut(v, "=")
-		if ok && (strings.HasPrefix(name, "SLURM_") || strings.HasPrefix(name, "SRUN_")) {
+		if ok && (strings.HasPrefix(name, "SLURM_") || strings.HasPrefix(name, "SRUN_") || strings.HasPrefix(name, "PYXIS_")) {
 			values[name] = value
 		}
 	}

@@ -49,6 +49,18 @@ func (c *Config) checkRelations(file string, data []byte) error {
 			p.checkAbsolute(field, path)
 		}
 	}
+	if !slices.Contains([]string{"", "podman", "apptainer", "enroot", "docker"}, c.Containers.Runtime) {
+		p.addProblem("runtime", "%q is none of podman, apptainer, enroot, docker", c.Containers.Runtime)
+	}
+	if c.Containers.Program != "" {
+		p.checkAbsolute("program", c.Containers.Program)
+		if c.Containers.Runtime == "" {
+			p.addProblem("program", "say which runtime it is: runtime: podman, for example")
+		}
+	}
+	for _, dir := range c.Containers.Mounts {
+		p.checkAbsolute("mounts", dir)
+	}
 	if len(c.Notify.Command) > 0 && c.Notify.SMTP.Addr != "" {
 		p.addProblem("command", "mail leaves by a command or by smtp, not by both")
 	}

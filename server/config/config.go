@@ -26,6 +26,7 @@ type Config struct {
 	Partitions []Partition `yaml:"partitions" doc:"views of the nodes; none: one that is called like the pool and has all nodes"`
 	Accounts   []Account   `yaml:"accounts" doc:"known accounts; none: any name is taken"`
 	Jobs       Jobs        `yaml:"jobs" doc:"rules for all jobs"`
+	Containers Containers  `yaml:"containers" doc:"containers of the embedded engine (docs/how-to/containers.md)"`
 	Hooks      Hooks       `yaml:"hooks" doc:"programs of the site that run around a job"`
 	Notify     Notify      `yaml:"notify" doc:"mail and webhooks about jobs (docs/how-to/webhooks.md)"`
 	Log        Log         `yaml:"log" doc:"what the server says of itself, on standard error"`
@@ -118,6 +119,15 @@ type Environ struct {
 	Keep   []string `yaml:"keep" doc:"patterns of names to keep although drop names them"`
 }
 
+// Containers say how jobs with an image run.
+type Containers struct {
+	Runtime string   `yaml:"runtime" doc:"podman, apptainer, enroot or docker; empty: the first of them that is installed"`
+	Program string   `yaml:"program" doc:"its path; empty: as it is found in PATH"`
+	Args    []string `yaml:"args" doc:"options put before all others, for example --runtime=/usr/bin/crun"`
+	Mounts  []string `yaml:"mounts" doc:"directories of which jobs may mount parts; none: all that their users can read"`
+	Pull    Duration `yaml:"pull" doc:"how long the pull of an image may take"`
+}
+
 // Hooks are programs of the site.
 type Hooks struct {
 	Prolog  string   `yaml:"prolog" doc:"runs on each node before the first task, as the server's user; failing, it fails the launch"`
@@ -160,14 +170,15 @@ type Log struct {
 func Default() Config {
 	state, socket := defaultPlaces(os.Getuid() == 0, os.Getenv)
 	return Config{
-		Name:   "cox",
-		State:  State{Dir: state, Journal: Duration(30 * day), History: Duration(365 * day), Ranks: Duration(7 * day), Memory: Duration(5 * time.Minute)},
-		Listen: Listen{Socket: socket, TCP: "auto"},
-		Room:   Room{GPUsPerNode: -1, GPUType: "gpu"},
-		Jobs:   Jobs{Grace: Duration(30 * time.Second), Unkillable: Duration(time.Minute), Idle: Duration(10 * time.Minute), MaxArray: 100_001, Upload: 512 << 20, Uploads: 4 << 30, UploadRoom: 10 << 30, UploadKeep: Duration(7 * day)},
-		Hooks:  Hooks{Timeout: Duration(5 * time.Minute)},
-		Notify: Notify{JobWebhooks: []string{notify.PublicHosts}},
-		Log:    Log{Level: "info", Format: "text"},
+		Name:       "cox",
+		State:      State{Dir: state, Journal: Duration(30 * day), History: Duration(365 * day), Ranks: Duration(7 * day), Memory: Duration(5 * time.Minute)},
+		Listen:     Listen{Socket: socket, TCP: "auto"},
+		Room:       Room{GPUsPerNode: -1, GPUType: "gpu"},
+		Jobs:       Jobs{Grace: Duration(30 * time.Second), Unkillable: Duration(time.Minute), Idle: Duration(10 * time.Minute), MaxArray: 100_001, Upload: 512 << 20, Uploads: 4 << 30, UploadRoom: 10 << 30, UploadKeep: Duration(7 * day)},
+		Containers: Containers{Pull: Duration(30 * time.Minute)},
+		Hooks:      Hooks{Timeout: Duration(5 * time.Minute)},
+		Notify:     Notify{JobWebhooks: []string{notify.PublicHosts}},
+		Log:        Log{Level: "info", Format: "text"},
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/agent/container"
 	"github.com/coxswain-sched/coxswain/agent/discover"
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
@@ -197,8 +198,9 @@ func (s *server) open(ctx context.Context) error {
 		Cluster: s.cfg.Name, Names: slurmNames(s.opt.Cox), NoLimits: s.cfg.Room.NoLimits, Log: s.opt.Log.With("part", "engine"), Spare: true, Shown: discover.Shown(s.room.shown), NUMA: s.room.numa,
 		GPUHelper: discover.FindHelper(),
 		Prolog:    s.cfg.Hooks.Prolog, Epilog: s.cfg.Hooks.Epilog, HookTimeout: time.Duration(s.cfg.Hooks.Timeout),
-		Stuck:     time.Duration(s.cfg.Jobs.Unkillable),
-		KeepRanks: time.Duration(s.cfg.State.Ranks), Processes: processLimit(s.cfg.Jobs.Processes),
+		Stuck:      time.Duration(s.cfg.Jobs.Unkillable),
+		Containers: containerSettings(&s.cfg.Containers),
+		KeepRanks:  time.Duration(s.cfg.State.Ranks), Processes: processLimit(s.cfg.Jobs.Processes),
 		Tether:  s.tether(),
 		Devices: deviceLocker(s.cfg), Share: s.opt.Share, ShareAdvice: shareAdvice,
 	})
@@ -254,6 +256,11 @@ func (s *server) open(ctx context.Context) error {
 		Engines: kinds.kindNames(), Uploads: uploads, Own: ownStateDir(s.cfg.State), Settings: s.settings(), Machine: describeMachine,
 	})
 	return nil
+}
+
+// containerSettings are what the site says of containers.
+func containerSettings(c *config.Containers) container.Settings {
+	return container.Settings{Runtime: container.Kind(c.Runtime), Program: c.Program, Args: c.Args, Mounts: c.Mounts, Pull: time.Duration(c.Pull)}
 }
 
 // describeMachine tells of this machine as clients may see it.

@@ -40,6 +40,8 @@ type parser struct {
 	names    job.Spec            // that hands out numbers for names of levels
 	owners   map[string]bool     // names of the fields of a job as a whole
 	options  []*sbatch.Directive // laid over the document; see overlay.place
+
+	container []*sbatch.Directive // options of the job's container
 }
 
 // maxErrors bounds how many errors are kept: spec.Join shows ten.

@@ -14,47 +14,48 @@ type example struct{ with, beside string }
 
 // topEffects has an example for each field of a document.
 var topEffects = map[string]example{
-	"version":          {"version: v1", ""},
-	"name":             {"name: x", ""},
-	"comment":          {"comment: x", ""},
-	"account":          {"account: nlp", ""},
-	"qos":              {"qos: high", ""},
-	"pool":             {"pool: p", ""},
-	"partition":        {"partition: gpu", ""},
-	"reservation":      {"reservation: r", ""},
-	"licenses":         {"licenses: matlab:2", ""},
-	"time":             {"time: 10m", ""},
-	"time_min":         {"time_min: 5m", "time: 10m"},
-	"begin":            {"begin: now+1hour", ""},
-	"deadline":         {"deadline: now+1day", "time: 10m"},
-	"hold":             {"hold: true", ""},
-	"nice":             {"nice: 5", ""},
-	"priority":         {"priority: 5", ""},
-	"depends":          {"depends: afterok:7", ""},
-	"depends_fail":     {"depends_fail: true", "depends: afterok:7"},
-	"array":            {"array: 1-3", ""},
-	"requeue":          {"requeue: true", ""},
-	"retries":          {"retries: 3", ""},
-	"signal":           {"signal: USR1@60", ""},
-	"mail":             {"mail: end", ""},
-	"notify":           {"notify: {webhook: 'https://example.org/x'}", ""},
-	"image":            {"image: a/b:1", ""},
-	"kubernetes":       {"kubernetes: {shm: 1G}", ""},
-	"workdir":          {"workdir: /tmp", ""},
-	"output":           {"output: x", ""},
-	"error":            {"error: x", ""},
-	"input":            {"input: x", ""},
-	"append":           {"append: true", "output: x"},
-	"env":              {"env: {A: b}", ""},
-	"export":           {"export: none", ""},
-	"kill_on_bad_exit": {"kill_on_bad_exit: false", ""},
-	"groups":           {"groups: [{tasks: 2}, {tasks: 3}]", ""},
-	"together":         {"together: leaf", "nodes: 2"},
-	"together_for":     {"together_for: 10m", "nodes: 2\ntogether: leaf"},
-	"command":          {"command: hostname", "-"},
-	"script":           {"script: hostname", "-"},
-	"launcher":         {"launcher: mpi", ""},
-	"args":             {"args: [a]", "-script: hostname"},
+	"version":           {"version: v1", ""},
+	"name":              {"name: x", ""},
+	"comment":           {"comment: x", ""},
+	"account":           {"account: nlp", ""},
+	"qos":               {"qos: high", ""},
+	"pool":              {"pool: p", ""},
+	"partition":         {"partition: gpu", ""},
+	"reservation":       {"reservation: r", ""},
+	"licenses":          {"licenses: matlab:2", ""},
+	"time":              {"time: 10m", ""},
+	"time_min":          {"time_min: 5m", "time: 10m"},
+	"begin":             {"begin: now+1hour", ""},
+	"deadline":          {"deadline: now+1day", "time: 10m"},
+	"hold":              {"hold: true", ""},
+	"nice":              {"nice: 5", ""},
+	"priority":          {"priority: 5", ""},
+	"depends":           {"depends: afterok:7", ""},
+	"depends_fail":      {"depends_fail: true", "depends: afterok:7"},
+	"array":             {"array: 1-3", ""},
+	"requeue":           {"requeue: true", ""},
+	"retries":           {"retries: 3", ""},
+	"signal":            {"signal: USR1@60", ""},
+	"mail":              {"mail: end", ""},
+	"notify":            {"notify: {webhook: 'https://example.org/x'}", ""},
+	"image":             {"image: a/b:1", ""},
+	"container_options": {"container_options: {writable: true}", ""},
+	"kubernetes":        {"kubernetes: {shm: 1G}", ""},
+	"workdir":           {"workdir: /tmp", ""},
+	"output":            {"output: x", ""},
+	"error":             {"error: x", ""},
+	"input":             {"input: x", ""},
+	"append":            {"append: true", "output: x"},
+	"env":               {"env: {A: b}", ""},
+	"export":            {"export: none", ""},
+	"kill_on_bad_exit":  {"kill_on_bad_exit: false", ""},
+	"groups":            {"groups: [{tasks: 2}, {tasks: 3}]", ""},
+	"together":          {"together: leaf", "nodes: 2"},
+	"together_for":      {"together_for: 10m", "nodes: 2\ntogether: leaf"},
+	"command":           {"command: hostname", "-"},
+	"script":            {"script: hostname", "-"},
+	"launcher":          {"launcher: mpi", ""},
+	"args":              {"args: [a]", "-script: hostname"},
 
 	"nodes":           {"nodes: 2", ""},
 	"tasks":           {"tasks: 2", ""},
@@ -104,6 +105,11 @@ var podEffects = map[string]string{
 var notifyEffects = map[string]example{
 	"webhook": {"notify: {webhook: 'https://example.org/y'}", ""},
 	"on":      {"  on: [fail]", "notify:\n  webhook: https://example.org/x"},
+}
+
+// containerEffects has an example for each field of container_options.
+var containerEffects = map[string]string{
+	"mounts": "[/a:/b:ro]", "workdir": "/a", "env": "[A]", "name": "a", "mount_home": "true", "remap_root": "true", "entrypoint": "false", "writable": "false",
 }
 
 // retryEffects has an example for each field of retries; without it, retries has a count alone.
@@ -181,6 +187,13 @@ func TestEveryFieldCounts(t *testing.T) {
 			t.Errorf("kubernetes.%s is not among the effects of this test", f.name)
 		}
 		check("kubernetes."+f.name, example{"kubernetes: {" + f.name + ": " + v + "}", ""})
+	}
+	for _, f := range containerFields {
+		v, ok := containerEffects[f.name]
+		if !ok {
+			t.Errorf("container_options.%s is not among the effects of this test", f.name)
+		}
+		check("container_options."+f.name, example{"container_options: {" + f.name + ": " + v + "}", ""})
 	}
 	for _, f := range retryFields {
 		v, ok := retryEffects[f.name]

@@ -31,7 +31,8 @@ var jobFields = []field[draft]{
 	{name: "signal", form: form{text: "[B:]USR1[@seconds]", schema: scalarSchema}, doc: "signal to send this long before the time limit; B: only to the script", sbatch: "signal", set: setSignal},
 	{name: "mail", form: aMail, doc: "when to send mail, and to whom", sbatch: "mail-type", also: []string{"mail_type", "mail_user", "email"}, set: setMail},
 	{name: "notify", form: aNotify, doc: "webhook to tell of its beginning and end", also: []string{"webhook", "webhooks", "notifications", "callback"}, set: setNotify},
-	{name: "image", form: aText, doc: "container image of every task; pools without containers, such as this machine, refuse it", also: []string{"container", "container_image"}, set: textField(func(d *draft) *string { return &d.spec.Image })},
+	{name: "image", form: aText, doc: "container image in which it runs ([containers.md](../how-to/containers.md)); a pool without a container runtime refuses it", also: []string{"container", "container_image"}, set: textField(func(d *draft) *string { return &d.spec.Image })},
+	{name: "container_options", form: aContainer, doc: "how the container of image runs", also: []string{"container_opts"}, set: setContainer},
 	{name: "kubernetes", form: aPod, doc: "what is asked of the pods it runs in; other pools than those of Kubernetes refuse it", also: []string{"pod", "pods", "k8s"}, set: setPod},
 	{name: "workdir", form: aText, doc: "directory it runs in; that of the submission if not given", sbatch: "chdir", also: []string{"working_dir", "directory", "cwd"}, set: setWorkDir},
 	{name: "output", form: aText, doc: "file of the output, with % patterns; none: nowhere", sbatch: "output", also: []string{"stdout", "log", "logs"}, set: fileName(func(d *draft) *string { return &d.spec.Output.Stdout })},
@@ -77,9 +78,10 @@ const (
 
 // Forms of single fields.
 var (
-	aDepends = form{text: "afterok:7, [afterok:7, singleton]", schema: aList.schema}
-	aArray   = form{text: "0-15%4, {indices, max_running}", schema: anyOf(aWhen.schema, objectSchema(arrayFields))}
-	aMail    = form{text: "end,fail, [end, fail], {types, to}", schema: anyOf(aList.schema, objectSchema(mailFields))}
-	aPod     = form{text: "{shm, …}", schema: objectSchema(podFields)}
-	aEnv     = form{text: "{NAME: value, …}", schema: envSchema}
+	aDepends   = form{text: "afterok:7, [afterok:7, singleton]", schema: aList.schema}
+	aArray     = form{text: "0-15%4, {indices, max_running}", schema: anyOf(aWhen.schema, objectSchema(arrayFields))}
+	aMail      = form{text: "end,fail, [end, fail], {types, to}", schema: anyOf(aList.schema, objectSchema(mailFields))}
+	aContainer = form{text: "{mounts, …}", schema: objectSchema(containerFields)}
+	aPod       = form{text: "{shm, …}", schema: objectSchema(podFields)}
+	aEnv       = form{text: "{NAME: value, …}", schema: envSchema}
 )

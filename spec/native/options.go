@@ -103,6 +103,11 @@ func (o *overlay) layOption(d *sbatch.Directive) {
 	case "container-image":
 		o.putText(d, "image", d.Value)
 		return
+	case "container-mounts", "container-workdir", "container-env", "container-name",
+		"container-mount-home", "no-container-mount-home", "container-remap-root", "no-container-remap-root",
+		"container-entrypoint", "no-container-entrypoint", "container-writable", "container-readonly":
+		o.p.container = append(o.p.container, d)
+		return
 	case "no-requeue":
 		o.putText(d, "requeue", "false")
 		return

@@ -65,6 +65,7 @@ func ParseDocument(doc *yaml.Document, file string, opts Options) (s *job.Spec, 
 		p.doc = p.layOptions(doc, opts.Args)
 	}
 	d := p.parseJob(file)
+	p.layContainer(d.spec, p.container)
 	slices.SortStableFunc(p.warnings, func(a, b spec.Warning) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
 	})

@@ -109,6 +109,11 @@ func TestEveryField(t *testing.T) {
 		Mail:   &job.Mail{Types: []string{"END", "FAIL"}, To: "me@example.org"},
 		Notify: &job.Notify{Webhook: "https://hooks.example.org/x", On: []string{"end", "fail"}},
 		Image:  "docker://pytorch/pytorch:latest", WorkDir: "/data/run",
+		Container: &job.Container{
+			Mounts:  []job.Mount{{Source: "/data", Target: "/data", Flags: []string{"ro"}}, {Source: "tmpfs", Target: "/scratch"}},
+			WorkDir: "/work", Env: []string{"LANG", "PATH"}, Name: "base",
+			Home: new(true), RemapRoot: new(false), Entrypoint: new(false), Writable: new(true),
+		},
 		Pod: &job.Pod{
 			PerTask:      true,
 			SharedMemory: 8 << 30, HostNetwork: true, LockMemory: true, ServiceAccount: "trainer", RuntimeClass: "nvidia", PriorityClass: "high",

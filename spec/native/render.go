@@ -87,6 +87,7 @@ func (w *writer) writeJob(s *job.Spec) {
 	w.writeMail(s.Mail)
 	w.writeNotify(s.Notify)
 	w.writeText("image", s.Image)
+	w.writeContainer(s.Container)
 	w.writePod(s.Pod)
 	if s.WorkDir != "" && s.WorkDir != s.Source.Submit {
 		w.writeText("workdir", s.WorkDir)

@@ -234,7 +234,7 @@ One of the two is required; every other field has a default.
 - [native.schema.json](native.schema.json) is for editors: put ` + "`# yaml-language-server: $schema=native.schema.json`" + ` on the first line.
 
 ` + "`make docs`" + ` makes this page from the tables of fields in spec/native. [native-long-forms.md](native-long-forms.md) has the fields in braces:
-amounts, GPUs, array, retries, mail, kubernetes.
+amounts, GPUs, array, retries, mail, notify, container_options, kubernetes.
 
 ## Fields of the job
 
@@ -267,6 +267,8 @@ func documentLongForms() string {
 	table(&b, mailFields)
 	b.WriteString("\n## notify\n\n")
 	table(&b, notifyFields)
+	b.WriteString("\n## container_options\n\nThe options of the pyxis plugin of Slurm, in the same terms ([containers.md](../how-to/containers.md)).\n\n")
+	table(&b, containerFields)
 	b.WriteString("\n## kubernetes\n\nThe pool's setting `allow` lists the fields that jobs may set ([kubernetes-pods.md](../explanation/kubernetes-pods.md#pods)); `shm` and `node_selector` are always allowed.\n\n")
 	table(&b, podFields)
 	return b.String()

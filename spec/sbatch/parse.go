@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/model/containeropt"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 	"github.com/coxswain-sched/coxswain/spec"
@@ -153,7 +154,9 @@ func (p *parser) checkStatuses(set settings, later bool) {
 	for d := range set.allOptions() {
 		switch {
 		case d.Plugin:
-			p.addWarning(d, pluginByName(d.Option).what)
+			if pl := pluginByName(d.Option); !pl.container || containeropt.Find(d.Option).Refused != "" {
+				p.addWarning(d, pl.what)
+			}
 		case later && (d.Line == 0 || isPropagated(d.Option)):
 		case d.opt.Status == NoEffect && !p.checkUnused(d):
 		case d.opt.Status == OnSome:
@@ -175,7 +178,7 @@ const form = "sbatch"
 func (p *parser) parseJob(set settings) *job.Spec {
 	s := &job.Spec{
 		Owner: p.opts.Owner, Account: set.optionValue("account"), QOS: set.optionValue("qos"), Comment: set.optionValue("comment"),
-		Licenses: p.parseLicenses(set), Reservation: set.optionValue("reservation"), Image: set.optionValue("container-image"),
+		Licenses: p.parseLicenses(set), Reservation: set.optionValue("reservation"),
 		Program: job.Program{Kind: job.Batch, ScriptName: path.Base(p.script.Name), Args: p.opts.ScriptArgs},
 		Source: job.Source{
 			Form: form, File: p.script.Name, Given: make(map[string]string, set.optionCount()), Lines: p.script.Lines,
@@ -202,6 +205,7 @@ func (p *parser) parseJob(set settings) *job.Spec {
 	p.fillFiles(s, set)
 	p.fillEnvironment(s, set)
 	p.fillRequeue(s, set)
+	p.fillContainer(s, set)
 	if d, ok := set.get("array"); ok {
 		s.Array = p.parseArray(d)
 	}

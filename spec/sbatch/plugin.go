@@ -1,6 +1,10 @@
 package sbatch
 
-import "github.com/coxswain-sched/coxswain/model/getopt"
+import (
+	"github.com/coxswain-sched/coxswain/model/containeropt"
+	"github.com/coxswain-sched/coxswain/model/getopt"
+	"github.com/coxswain-sched/coxswain/model/job"
+)
 
 // pluginOption is an option that is not sbatch's own: one that a site's plugin
 // adds, or one that old versions or other commands have. Those of pyxis have documented
@@ -12,31 +16,17 @@ type pluginOption struct {
 	what    string // completes "it …"
 	now     string // today's name, for an old one
 	instead string // the remedy, for one that is refused
+
+	container bool // it says in which container the job runs
 }
 
 const (
-	ofPyxis = "is an option of the pyxis plugin: a Slurm pool passes it on, elsewhere the program runs without it"
-	ofImage = "is an option of the pyxis plugin: Kubernetes runs the job in this image and a Slurm pool passes it on, on other machines the program runs without the image"
+	ofPyxis = "is an option of the pyxis plugin: this machine serves it, a Slurm pool passes it on, Kubernetes refuses what pods cannot do"
+	ofImage = "is an option of the pyxis plugin: this machine and Kubernetes run the job in this image, a Slurm pool passes it on"
 	ofSite  = "belongs to a plugin of some sites"
 )
 
-var plugins = []pluginOption{
-	{name: "container-image", known: true, arg: getopt.Required, what: ofImage},
-	{name: "container-mounts", known: true, arg: getopt.Required, what: ofPyxis},
-	{name: "container-workdir", known: true, arg: getopt.Required, what: ofPyxis},
-	{name: "container-name", known: true, arg: getopt.Required, what: ofPyxis},
-	{name: "container-save", known: true, arg: getopt.Required, what: ofPyxis},
-	{name: "container-env", known: true, arg: getopt.Required, what: ofPyxis},
-	{name: "container-mount-home", known: true, what: ofPyxis},
-	{name: "no-container-mount-home", known: true, what: ofPyxis},
-	{name: "container-remap-root", known: true, what: ofPyxis},
-	{name: "no-container-remap-root", known: true, what: ofPyxis},
-	{name: "container-entrypoint", known: true, what: ofPyxis},
-	{name: "no-container-entrypoint", known: true, what: ofPyxis},
-	{name: "container-entrypoint-log", known: true, what: ofPyxis},
-	{name: "container-writable", known: true, what: ofPyxis},
-	{name: "container-readonly", known: true, what: ofPyxis},
-
+var plugins = append(containerOptions(), []pluginOption{
 	{name: "image", what: ofSite + " (shifter)"},
 	{name: "module", what: ofSite + " (shifter)"},
 	{name: "volume", what: ofSite + " (shifter)"},
@@ -61,6 +51,42 @@ var plugins = []pluginOption{
 	{name: "jobid", what: "is an option of srun", instead: "put it on the srun line"},
 	{name: "checkpoint", what: "is gone since Slurm 19.05", instead: "take it out; --signal sends the job a signal before its time limit"},
 	{name: "mincores", what: "is the old name of --cores-per-socket", instead: "write --cores-per-socket"},
+}...)
+
+// containerOptions are the options of pyxis.
+func containerOptions() []pluginOption {
+	var out []pluginOption
+	for _, o := range containeropt.Options {
+		p := pluginOption{name: o.Name, known: true, container: true, what: ofPyxis}
+		if o.Argument {
+			p.arg = getopt.Required
+		}
+		switch {
+		case o.Name == "container-image":
+			p.what = ofImage
+		case o.Refused != "":
+			p.what = "is an option of the pyxis plugin: a Slurm pool passes it on, other pools refuse it"
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// fillContainer fills in which container the job runs.
+func (p *parser) fillContainer(s *job.Spec, set settings) {
+	c := job.Container{}
+	for d := range set.allOptions() {
+		o := containeropt.Find(d.Option)
+		if o == nil || o.Refused != "" { // its pool says what it does with it
+			continue
+		}
+		if err := containeropt.Set(&s.Image, &c, d.Option, d.Value); err != nil {
+			p.failOption(d, err, "")
+		}
+	}
+	if !c.IsZero() {
+		s.Container = &c
+	}
 }
 
 // pluginByName finds a name that is known not to be sbatch's own.

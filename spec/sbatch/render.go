@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/model/containeropt"
 	"github.com/coxswain-sched/coxswain/model/getopt"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
@@ -125,7 +126,11 @@ func (r *renderer) writeJob() {
 	}
 	r.withoutEffect()
 	if s.Image != "" {
-		r.writeOption("container-image", s.Image)
+		for _, word := range containeropt.Words(s.Image, s.Container) {
+			name, value, _ := strings.Cut(strings.TrimPrefix(word, "--"), "=")
+			r.writeOption(name, value)
+			r.writeFlag(name, value == "")
+		}
 		r.addWarning("--container-image", "is an option of the pyxis plugin: a site without it refuses the script")
 	}
 }

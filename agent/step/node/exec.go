@@ -22,7 +22,7 @@ func (n *Node) serveExec(l *wire.Link, f wire.Frame) {
 		refuse(err)
 		return
 	}
-	h, err := n.planExec(&e)
+	h, place, err := n.planExec(&e)
 	if err != nil {
 		refuse(err)
 		return
@@ -36,7 +36,11 @@ func (n *Node) serveExec(l *wire.Link, f wire.Frame) {
 		return
 	}
 	copy(h.Files[:], files)
-	held, err := h.Start(n.cfg.Spawner, n.cfg.TaskInit)
+	spawner := n.cfg.Spawner
+	if place != nil {
+		spawner = place.Spawner
+	}
+	held, err := h.Start(spawner, n.cfg.TaskInit)
 	for _, f := range files {
 		_ = f.Close()
 	}
@@ -66,36 +70,42 @@ func (n *Node) serveExec(l *wire.Link, f wire.Frame) {
 	_ = l.Send(wire.Frame{Kind: wire.MsgExit, Body: wire.MustJSON(end)})
 }
 
-// planExec describes the process of a command.
-func (n *Node) planExec(e *wire.Execution) (*barrier.Hold, error) {
+// planExec describes the process of a command, and where it runs: where the task does, or the
+// batch script.
+func (n *Node) planExec(e *wire.Execution) (*barrier.Hold, *Place, error) {
 	if len(e.Args) == 0 {
-		return nil, errors.New("no command is given")
+		return nil, nil, errors.New("no command is given")
 	}
 	a := n.cfg.Alloc
 	h := &barrier.Hold{Args: e.Args, Umask: -1, Dir: a.WorkDir, Terminal: e.Terminal}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
-		return nil, errEnding
+		return nil, nil, errEnding
 	}
 	n.execs++
 	h.Step = step.BatchStep - n.execs // a control group of its own
+	var place *Place
+	var err error
 	if e.Rank == nil {
 		h.Env = env.Batch(a, n.cfg.Env, n.cfg.Node)
+		place, err = n.placeOf(nil, h.Step, nil)
 	} else {
-		vars, dir, err := n.taskPlace(e)
-		if err != nil {
-			return nil, err
-		}
-		h.Env, h.Dir = vars, dir
+		place, err = n.taskPlace(e, h)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if place != nil {
+		h.Env, h.Dir = place.Env(h.Env), place.Dir
 	}
 	h.Env = env.Override(h.Env, e.Env)
-	return h, nil
+	return h, place, nil
 }
 
-// taskPlace is the environment and the directory of a task that runs here, in the
-// last step that has it. The caller holds n.mu.
-func (n *Node) taskPlace(e *wire.Execution) (vars []string, dir string, err error) {
+// taskPlace is the environment and the directory of a task that runs here, in the last step that
+// has it, and where that runs. The caller holds n.mu.
+func (n *Node) taskPlace(e *wire.Execution, h *barrier.Hold) (*Place, error) {
 	var found *nodeStep
 	part, local := 0, 0
 	for id, s := range n.steps {
@@ -111,10 +121,13 @@ func (n *Node) taskPlace(e *wire.Execution) (vars []string, dir string, err erro
 		}
 	}
 	if found == nil {
-		return nil, "", fmt.Errorf("task %d does not run here", *e.Rank)
+		return nil, fmt.Errorf("task %d does not run here", *e.Rank)
 	}
 	p := found.prep.Info.Parts[part]
-	return env.Task(n.cfg.Alloc, &found.prep, part, local, n.cfg.Own), found.prep.Programs[p.Component].Dir, nil
+	h.Env, h.Dir = env.Task(n.cfg.Alloc, &found.prep, part, local, n.cfg.Own), found.prep.Programs[p.Component].Dir
+	found.mu.Lock()
+	defer found.mu.Unlock()
+	return found.place, nil
 }
 
 // awaitExec waits for the end of a command. When who asked for it goes, it is told

@@ -41,6 +41,11 @@ type Config struct {
 	LogDir   string          // rank logs are written here as <step>.<rank>.log; empty: none
 	Grace    time.Duration   // between SIGTERM and SIGKILL when a step is ended; 0: 2 s
 
+	// Container says where the tasks of a step run, which may ask for a container of its own: nil
+	// is on the node itself. It may take long, and has what the user should know said meanwhile.
+	// A nil function has no containers.
+	Container func(ask *wire.Container, step int, say func(line string)) (*Place, error)
+
 	// Env is the submitted environment, for commands beside the tasks (see Exec).
 	Env []string
 	// Own are variables that say what this node has, where it is a container: tasks have
@@ -50,6 +55,25 @@ type Config struct {
 	// process's. Open opens the files that a step names, as that user; nil: os.OpenFile.
 	Owner *barrier.Identity
 	Open  func(name string, flags int, mode os.FileMode) (*os.File, error)
+}
+
+// Place is where processes run: in a container.
+type Place struct {
+	Spawner barrier.Spawner
+	Dir     string                  // of its processes
+	Env     func([]string) []string // an environment as processes inside have it
+	Release func()                  // is called when the step is over; nil: nothing has to be done
+}
+
+// placeOf is where the processes of a step run; nil: on the node itself.
+func (n *Node) placeOf(ask *wire.Container, step int, say func(string)) (*Place, error) {
+	if n.cfg.Container != nil {
+		return n.cfg.Container(ask, step, say)
+	}
+	if ask != nil {
+		return nil, errors.New("steps have no containers of their own in this pool; leave the options of containers out, or let the job name the image")
+	}
+	return nil, nil
 }
 
 // TaskState is what a Node knows of one task.

@@ -22,6 +22,7 @@ type nodeStep struct {
 	pmix  *pmixServer         // nil: not offered; set under mu
 	tasks []*task             // grows under mu while they are started, then no more
 	files map[string]*os.File // output files that tasks of this node share, by name
+	place *Place              // where its tasks run; nil: on the node itself
 
 	over chan struct{} // closed when nothing of it lives and all output was sent
 
@@ -108,6 +109,13 @@ func (s *nodeStep) holdTasks() (pids map[int]int, err error) {
 	if err := s.openPMIx(); err != nil {
 		return nil, err
 	}
+	place, err := s.node.placeOf(s.prep.Container, info.Step, s.sayLine)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.place = place
+	s.mu.Unlock()
 	for index, part := range info.Parts {
 		if part.Node != s.node.cfg.Node {
 			continue
@@ -139,6 +147,11 @@ func (s *nodeStep) holdTasks() (pids map[int]int, err error) {
 	defer s.mu.Unlock()
 	s.held = true
 	return pids, nil
+}
+
+// sayLine has srun print a line.
+func (s *nodeStep) sayLine(line string) {
+	_ = s.link.Send(wire.Frame{Kind: wire.MsgNotice, Body: []byte("srun: " + line + "\n")})
 }
 
 // addTask adds a task that has a process. A kill that is on its way reaches it too.
@@ -273,6 +286,9 @@ func (s *nodeStep) awaitTasks(held bool) {
 		s.pmix.close()
 	}
 	s.killLeftovers()
+	if s.place != nil && s.place.Release != nil {
+		s.place.Release()
+	}
 	for _, t := range s.tasks {
 		t.awaitOutput(drainAtEnd)
 		t.close()

@@ -65,6 +65,10 @@ func (s *nodeStep) startTask(part, local int) (*task, error) {
 	if s.pmix != nil {
 		h.Env = s.pmix.addTo(h.Env, rank)
 	}
+	spawner := s.node.cfg.Spawner
+	if s.place != nil {
+		spawner, h.Env, h.Dir = s.place.Spawner, s.place.Env(h.Env), s.place.Dir
+	}
 	given, err := t.openStreams(h, prog, part, local)
 	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
 		err = fmt.Errorf("task %d cannot be started: no file descriptor is left on this node: %w; run fewer tasks on it, or raise the server's limit of open files", rank, err)
@@ -78,7 +82,7 @@ func (s *nodeStep) startTask(part, local int) (*task, error) {
 		t.close()
 		return nil, err
 	}
-	t.held, err = h.Start(s.node.cfg.Spawner, s.node.cfg.TaskInit)
+	t.held, err = h.Start(spawner, s.node.cfg.TaskInit)
 	if t.held == nil {
 		t.close()
 		return nil, err

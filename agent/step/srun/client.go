@@ -183,7 +183,7 @@ func (c *client) holdTasks() error {
 	body := wire.MustJSON(prep)
 	failed := make(chan error, len(c.nodes))
 	for _, r := range c.nodes {
-		go func() { failed <- r.prepareNode(a, body) }()
+		go func() { failed <- r.prepareNode(a, body, c.print.err.write) }()
 	}
 	var errs []error
 	for range c.nodes {
@@ -193,7 +193,7 @@ func (c *client) holdTasks() error {
 }
 
 // prepareNode makes a node hold its tasks.
-func (r *remote) prepareNode(a *step.Alloc, body []byte) error {
+func (r *remote) prepareNode(a *step.Alloc, body []byte, notice func([]byte)) error {
 	l, err := wire.Dial(a, r.node)
 	if err != nil {
 		return fmt.Errorf("%s: its supervisor does not answer: %w", r.name, err)
@@ -211,6 +211,9 @@ func (r *remote) prepareNode(a *step.Alloc, body []byte) error {
 			return nil
 		case f.Kind == wire.MsgRefused:
 			return fmt.Errorf("%s: %s", r.name, f.Body)
+		case f.Kind == wire.MsgNotice: // that the node pulls an image, which may take minutes
+			notice(f.Body)
+			continue
 		}
 		r.early = append(r.early, f)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/coxswain-sched/coxswain/model/containeropt"
 	"github.com/coxswain-sched/coxswain/model/getopt"
 	"github.com/coxswain-sched/coxswain/model/srunopt"
 )
@@ -70,6 +71,12 @@ func (o *options) noteUnused(opt *srunopt.Option) {
 // setOption sets what an option asks for, by its main name.
 func (o *options) setOption(name, value string) error {
 	if o.setFlag(name) {
+		return nil
+	}
+	if c := containeropt.Find(name); c != nil && c.Refused == "" {
+		if err := containeropt.Set(&o.container.Image, &o.container.Container, name, value); err != nil {
+			return fmt.Errorf("--%s: %w", name, err)
+		}
 		return nil
 	}
 	switch name {

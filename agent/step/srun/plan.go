@@ -2,6 +2,7 @@ package srun
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -45,7 +46,7 @@ func splitComponents(args []string) [][]string {
 
 // completePlan fills in what the command line leaves open and makes the request and the
 // preparation of the step.
-func completePlan(a *step.Alloc, parsed []*options, environ []string) (*plan, error) {
+func completePlan(a *step.Alloc, parsed []*options, environ []string) (_ *plan, err error) {
 	getenv := lookupIn(environ)
 	p := &plan{alloc: a, first: parsed[0]}
 	for i, o := range parsed {
@@ -85,7 +86,20 @@ func completePlan(a *step.Alloc, parsed []*options, environ []string) (*plan, er
 		return nil, err
 	}
 	p.findNeed()
-	return p, nil
+	p.prep.Container, err = first.stepContainer()
+	return p, err
+}
+
+// stepContainer is the container that the step asks for; nil: none of its own.
+func (o *options) stepContainer() (*wire.Container, error) {
+	c := &o.container
+	if c.Image == "" && c.Container.Name == "" {
+		if !c.Container.IsZero() {
+			return nil, errors.New("options of a container need --container-image, or --container-name of an earlier step")
+		}
+		return nil, nil
+	}
+	return c, nil
 }
 
 // inheritFrom takes over what a component has from the one before where it does not say

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/agent/step/env"
+	"github.com/coxswain-sched/coxswain/agent/step/wire"
 	"github.com/coxswain-sched/coxswain/model/hostlist"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 	"github.com/coxswain-sched/coxswain/model/srunopt"
@@ -32,6 +33,8 @@ type options struct {
 	show    shown
 
 	dir, export, name, job, mpi string
+
+	container wire.Container
 }
 
 // counts are the numbers of nodes and tasks that are asked for; 0: not said.

@@ -32,6 +32,14 @@ type Preparation struct {
 
 	PMIx        PMIx `json:"pmix,omitempty"`
 	PMIxVersion int  `json:"pmix_version,omitempty"` // of libpmix, that was asked for; 0: any
+
+	Container *Container `json:"container,omitempty"` // of its own for the step; nil: the job's, or none
+}
+
+// Container is the container that a step asks for.
+type Container struct {
+	Image     string        `json:"image,omitempty"` // empty: that of an earlier step, by its name
+	Container job.Container `json:"container"`
 }
 
 // PMIx says whether a node has a PMIx server for the tasks.

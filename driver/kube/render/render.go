@@ -23,6 +23,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/agent/podagent"
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/containeropt"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/resource"
@@ -285,10 +286,38 @@ func optionError(option, advice, format string, args ...any) error {
 	return engine.About(fault.New(fault.Invalid, format, args...).Advise("%s", advice), option)
 }
 
+// checkContainer refuses what is said of a container beyond its image and what pods do anyway: an
+// entry point that is not run and files that can be changed.
+func checkContainer(c *job.Container) error {
+	if c == nil {
+		return nil
+	}
+	rest := *c
+	if rest.Entrypoint != nil && !*rest.Entrypoint {
+		rest.Entrypoint = nil
+	}
+	if rest.Writable != nil && *rest.Writable {
+		rest.Writable = nil
+	}
+	words := containeropt.Words("", &rest)
+	if len(words) == 0 {
+		return nil
+	}
+	name, _, _ := strings.Cut(strings.TrimPrefix(words[0], "--"), "=")
+	advice := "leave it out, or name a pool of this machine or of Slurm"
+	if len(rest.Mounts) > 0 {
+		advice = "leave it out: pods see the volumes of their pool, under the paths that its settings say"
+	}
+	return optionError(name, advice, "--%s is not served in a pool of Kubernetes", name)
+}
+
 // CheckJob reports what cannot be said in pods wherever they are: the claims are not looked at.
 func (a *Attempt) CheckJob() error {
 	l := a.Launch
 	s := l.Job.Spec
+	if err := checkContainer(s.Container); err != nil {
+		return err
+	}
 	switch {
 	case l.Adds != nil || s.Elastic():
 		return engine.About(fault.New(fault.Unsupported, "a gang cannot grow or shrink on Kubernetes").Advise("give a fixed number of nodes"), "elastic")

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/containeropt"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -350,8 +351,8 @@ func directScript(s *job.Spec) []byte {
 	if s.KillOnBadExit {
 		b.WriteString(" --kill-on-bad-exit=1")
 	}
-	if s.Image != "" {
-		b.WriteString(" --container-image=" + shellWord(s.Image))
+	for _, w := range containeropt.Words(s.Image, containerOf(s)) {
+		b.WriteString(" " + shellWord(w))
 	}
 	for _, words := range [][]string{s.Program.Step, s.Program.Args} {
 		for _, w := range words {
@@ -360,6 +361,23 @@ func directScript(s *job.Spec) []byte {
 	}
 	b.WriteString("\n")
 	return b.Bytes()
+}
+
+// containerOf is how the container of a command runs: with the working directory of the job mounted,
+// where its form is not Slurm's.
+func containerOf(s *job.Spec) *job.Container {
+	c := job.Container{}
+	if s.Container != nil {
+		c = *s.Container
+	}
+	if s.Image == "" || s.Source.Form == Form || c.WorkDir != "" {
+		return &c
+	}
+	c.WorkDir = s.WorkDir
+	if !slices.ContainsFunc(c.Mounts, func(m job.Mount) bool { return m.Target == s.WorkDir }) {
+		c.Mounts = append(slices.Clip(c.Mounts), job.Mount{Source: s.WorkDir, Target: s.WorkDir})
+	}
+	return &c
 }
 
 // shellWord makes one word of a text for a shell.

@@ -66,13 +66,16 @@ var Fields = map[string]Field{
 	"LicensesThere":   {None: "Licenses has them"},
 	"Mail":            {Set: func(s *job.Spec) { s.Mail = &job.Mail{Types: []string{"END"}, To: "a@b"} }, Words: []string{"--mail-type=END", "--mail-user=a@b"}},
 	"Notify":          {Set: func(s *job.Spec) { s.Notify = &job.Notify{Webhook: "https://example.org/secret"} }, Not: "example.org"}, // the server tells the URL
-	"Image":           {Set: func(s *job.Spec) { s.Image = "repo/img:1" }, Words: []string{"exec srun --container-image=repo/img:1 prog"}},
-	"Pod":             {Set: func(s *job.Spec) { s.Pod = &job.Pod{HostNetwork: true} }, Error: "pods"},
-	"Upload":          {Set: func(s *job.Spec) { s.Upload = &job.Upload{Dir: "/w"} }, Error: "comes with the job"},
-	"Reservation":     {Set: func(s *job.Spec) { s.Reservation = "r" }, Words: []string{"--reservation=r"}},
-	"KillOnBadExit":   {Set: func(s *job.Spec) { s.KillOnBadExit = true }, Words: []string{"exec srun --kill-on-bad-exit=1 prog"}},
-	"Source":          {Set: func(s *job.Spec) { s.Source.File, s.Source.Host, s.Source.Submit = "t.yaml", "login", "/s" }, Words: []string{"# It came as form native, file t.yaml, submitted from login:/s"}},
-	"Provenance":      {None: "it is kept here"},
+	"Image":           {Set: func(s *job.Spec) { s.Image = "repo/img:1" }, Words: []string{"exec srun --container-image=repo/img:1 --container-mounts=/w:/w --container-workdir=/w prog"}},
+	"Container": {Set: func(s *job.Spec) {
+		s.Image, s.Container = "repo/img:1", &job.Container{Mounts: []job.Mount{{Source: "/d", Target: "/e", Flags: []string{"ro"}}}, WorkDir: "/e"}
+	}, Words: []string{"exec srun --container-image=repo/img:1 --container-mounts=/d:/e:ro --container-workdir=/e prog"}},
+	"Pod":           {Set: func(s *job.Spec) { s.Pod = &job.Pod{HostNetwork: true} }, Error: "pods"},
+	"Upload":        {Set: func(s *job.Spec) { s.Upload = &job.Upload{Dir: "/w"} }, Error: "comes with the job"},
+	"Reservation":   {Set: func(s *job.Spec) { s.Reservation = "r" }, Words: []string{"--reservation=r"}},
+	"KillOnBadExit": {Set: func(s *job.Spec) { s.KillOnBadExit = true }, Words: []string{"exec srun --kill-on-bad-exit=1 prog"}},
+	"Source":        {Set: func(s *job.Spec) { s.Source.File, s.Source.Host, s.Source.Submit = "t.yaml", "login", "/s" }, Words: []string{"# It came as form native, file t.yaml, submitted from login:/s"}},
+	"Provenance":    {None: "it is kept here"},
 
 	"TaskGroup.Name":         {Set: group(func(g *job.TaskGroup) { g.Name = "workers\n#SBATCH -N9" }), Words: []string{"# Group 0 is workers #SBATCH -N9."}},
 	"TaskGroup.Nodes":        {Set: group(func(g *job.TaskGroup) { g.Nodes = job.Range{Min: 2, Max: 4} }), Words: []string{"--nodes=2-4"}},

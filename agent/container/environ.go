@@ -1,0 +1,75 @@
+package container
+
+import (
+	"slices"
+	"strings"
+)
+
+// notOfImage are variables that a runtime sets in every container, whatever its image says.
+var notOfImage = []string{"container", "HOSTNAME", "TERM", "PWD", "OLDPWD", "SHLVL", "_"}
+
+// locale are variables that describe the node's language, which an image may not have.
+var locale = []string{"LANG", "LANGUAGE", "LC_ALL"}
+
+// Environ is the environment of a process in a container, as pyxis has it: the job's, without its
+// locale, over which the image's is laid. The variables named in keep are the job's all the same.
+// Bin, if it is not empty, comes first in PATH.
+func Environ(job, image, keep []string, bin string) []string {
+	kept := func(name string) bool { return slices.Contains(keep, name) }
+	own := map[string]string{}
+	var names []string
+	for _, v := range image {
+		name, value, ok := strings.Cut(v, "=")
+		if ok && !slices.Contains(notOfImage, name) {
+			if _, there := own[name]; !there {
+				names = append(names, name)
+			}
+			own[name] = value
+		}
+	}
+	if path, ok := own["PATH"]; ok && bin != "" {
+		own["PATH"] = bin + ":" + path
+	}
+	ranks := pytorchRanks(own, job)
+	out := make([]string, 0, len(job)+len(own)+len(ranks))
+	has := map[string]bool{}
+	for _, v := range job {
+		name, _, _ := strings.Cut(v, "=")
+		_, replaced := own[name]
+		if _, ranked := ranks[name]; ranked || !kept(name) && (replaced || slices.Contains(locale, name)) {
+			continue
+		}
+		has[name] = true
+		out = append(out, v)
+	}
+	for _, name := range names {
+		if !has[name] {
+			out = append(out, name+"="+own[name])
+		}
+	}
+	for _, name := range []string{"RANK", "LOCAL_RANK"} {
+		if value, ok := ranks[name]; ok {
+			out = append(out, name+"="+value)
+		}
+	}
+	return out
+}
+
+// pytorchRanks are the variables by which PyTorch finds its ranks without MPI, which pyxis sets in
+// images that say that they hold PyTorch.
+func pytorchRanks(image map[string]string, job []string) map[string]string {
+	if _, ok := image["PYTORCH_VERSION"]; !ok {
+		return nil
+	}
+	out := map[string]string{}
+	for _, v := range job {
+		name, value, _ := strings.Cut(v, "=")
+		switch name {
+		case "SLURM_PROCID":
+			out["RANK"] = value
+		case "SLURM_LOCALID":
+			out["LOCAL_RANK"] = value
+		}
+	}
+	return out
+}
