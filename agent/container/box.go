@@ -152,7 +152,11 @@ func (b *Box) takeAnswer(a *answer, files []*os.File) {
 	if a.Ended {
 		if exited := b.children[a.ID]; exited != nil {
 			delete(b.children, a.ID)
-			exited <- barrier.Exit{Status: a.Status, Signal: a.Signal}
+			e := barrier.Exit{Status: a.Status, Signal: a.Signal}
+			if a.Used != nil {
+				e.Used = barrier.UseOf(a.Used)
+			}
+			exited <- e
 		}
 		return
 	}

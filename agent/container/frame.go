@@ -36,6 +36,8 @@ type answer struct {
 	Ended  bool `json:"ended,omitempty"`
 	Status int  `json:"status,omitempty"`
 	Signal int  `json:"signal,omitempty"`
+
+	Used *unix.Rusage `json:"used,omitempty"` // of one that ended
 }
 
 // hello is what the init says of the container.

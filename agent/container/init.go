@@ -143,7 +143,8 @@ func (p *initProcess) reapChildren() {
 	defer p.mu.Unlock()
 	for {
 		var ws unix.WaitStatus
-		pid, err := unix.Wait4(-1, &ws, unix.WNOHANG, nil)
+		var ru unix.Rusage
+		pid, err := unix.Wait4(-1, &ws, unix.WNOHANG, &ru)
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
@@ -155,7 +156,7 @@ func (p *initProcess) reapChildren() {
 			continue
 		}
 		delete(p.children, pid)
-		a := &answer{ID: id, Ended: true, Status: ws.ExitStatus()}
+		a := &answer{ID: id, Ended: true, Status: ws.ExitStatus(), Used: &ru}
 		if ws.Signaled() {
 			a.Status, a.Signal = 0, int(ws.Signal())
 		}

@@ -466,7 +466,7 @@ func (c *containers) startContainer(t *theContainer, cmd container.Command, name
 	go func() {
 		end = <-exited
 		c.mu.Lock()
-		t.tidy = end == barrier.Exit{}
+		t.tidy = end.OK()
 		c.mu.Unlock()
 		close(over)
 		_ = l.Close()
@@ -618,7 +618,7 @@ func (c *containers) captureCommand(cmd container.Command, limit time.Duration) 
 	defer late.Stop()
 	select {
 	case e := <-exited:
-		if e != (barrier.Exit{}) {
+		if !e.OK() {
 			return "", errors.New(cmp.Or(lastWords(out), exitWords(e)))
 		}
 		return lastWords(out), nil

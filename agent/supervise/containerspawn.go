@@ -123,7 +123,7 @@ func (c *containers) runOutside(cmd container.Command) error {
 	}
 	late := time.AfterFunc(removeLimit, func() { s.killSession(pid) })
 	defer late.Stop()
-	if e := <-exited; e != (barrier.Exit{}) {
+	if e := <-exited; !e.OK() {
 		return errors.New(cmp.Or(lastWords(out), exitWords(e)))
 	}
 	return nil

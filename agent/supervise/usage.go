@@ -13,6 +13,7 @@ import (
 	"github.com/coxswain-sched/coxswain/agent/attempt"
 	"github.com/coxswain-sched/coxswain/agent/cgroup"
 	"github.com/coxswain-sched/coxswain/agent/proc"
+	"github.com/coxswain-sched/coxswain/agent/step/barrier"
 	"github.com/coxswain-sched/coxswain/agent/step/socket"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/rusage"
@@ -52,12 +53,7 @@ func beginSpawnerUsage(g *cgroup.Group) spawnerUsage {
 
 // noteEnd counts a process that was waited for. known says that it was started here.
 func (u *spawnerUsage) noteEnd(c child, known bool, ru *unix.Rusage) rusage.Use {
-	const block = 512 // bytes, of the kernel's counters
-	used := rusage.Use{
-		Known: rusage.CPU | rusage.Memory | rusage.IO,
-		User:  time.Duration(ru.Utime.Nano()), System: time.Duration(ru.Stime.Nano()),
-		Memory: ru.Maxrss << 10, Read: ru.Inblock * block, Written: ru.Oublock * block,
-	}
+	used := barrier.UseOf(ru)
 	switch {
 	case known && c.site:
 		return used

@@ -107,7 +107,7 @@ func TestContainers(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := until(t, e, l.Ref, gone)
-		if out := read(t, filepath.Join(l.Job.Spec.WorkDir, "slurm-7.out")); r.Exit != (job.ExitCode{Status: 3}) || strings.Count(out, "task told\n") != 2 || !strings.Contains(out, "\ntold\n") && !strings.HasPrefix(out, "told\n") {
+		if out := read(t, filepath.Join(l.Job.Spec.WorkDir, "slurm-7.out")); r.Exit != (job.ExitCode{Status: 3}) || !strings.Contains("\n"+out, "\ntold\n") || tasks(r, 0)[0].Exit.Status != 4 || tasks(r, 0)[1].Exit.Status != 4 {
 			t.Errorf("%+v: %s", r, out)
 		}
 		nothingLeft(t)

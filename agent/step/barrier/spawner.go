@@ -2,6 +2,9 @@ package barrier
 
 import (
 	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/model/rusage"
 )
@@ -43,4 +46,17 @@ type Exit struct {
 	// Used is what it used, with every descendant that was waited for. Memory is the peak of
 	// the largest one, and not less than that of the process that started it.
 	Used rusage.Use
+}
+
+// OK reports whether the process ended with exit status 0.
+func (e *Exit) OK() bool { return e.Status == 0 && e.Signal == 0 }
+
+// UseOf is what the kernel counted of a process that was waited for.
+func UseOf(ru *unix.Rusage) rusage.Use {
+	const block = 512 // bytes, of the kernel's counters
+	return rusage.Use{
+		Known: rusage.CPU | rusage.Memory | rusage.IO,
+		User:  time.Duration(ru.Utime.Nano()), System: time.Duration(ru.Stime.Nano()),
+		Memory: ru.Maxrss << 10, Read: ru.Inblock * block, Written: ru.Oublock * block,
+	}
 }
