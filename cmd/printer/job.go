@@ -281,7 +281,11 @@ func printSource(c *card, s *job.Spec) {
 	if s.Program.Lease > 0 {
 		c.fact("lease", "ends when its client is not heard of for "+s.Program.Lease.String())
 	}
-	c.fact("in", s.WorkDir)
+	if s.Upload != nil {
+		c.fact("in", "a copy of "+s.WorkDir+", which came with the job")
+	} else {
+		c.fact("in", s.WorkDir)
+	}
 	if s.Source.Host != "" {
 		c.fact("from", "host "+s.Source.Host)
 	}
@@ -342,6 +346,9 @@ func nextCommands(j *api.Job) string {
 	case "SUSPENDED":
 		return fmt.Sprintf("cox resume %s   cox cancel %s", n, n)
 	case "COMPLETED":
+		if j.Spec != nil && j.Spec.Upload != nil {
+			return fmt.Sprintf("cox logs %s   cox pull %s", n, n)
+		}
 		return fmt.Sprintf("cox logs %s", n)
 	}
 	for _, t := range j.Tasks {
