@@ -14,6 +14,14 @@ import (
 // namespace. The supervisor itself stays in the machine's: only the thread that starts processes
 // enters, for good. It runs after the node was named, in a mount namespace of the node's own.
 func (s *supervisorSlot) enterNetwork(name string) error {
+	if err := s.spawner.enterNetwork(name); err != nil {
+		return err
+	}
+	return useRealResolver()
+}
+
+// enterNetwork takes the thread that starts processes into a network namespace.
+func (s *spawner) enterNetwork(name string) error {
 	ns, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("its network namespace %s is gone: start the server again, which makes it anew", name)
@@ -21,11 +29,14 @@ func (s *supervisorSlot) enterNetwork(name string) error {
 		return err
 	}
 	defer ns.Close()
-	if err := s.spawner.onThread(func() error { return unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET) }); err != nil {
+	if err := s.onThread(func() error { return unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET) }); err != nil {
 		return fmt.Errorf("enter its network namespace %s: %w", name, err)
 	}
-	return useRealResolver()
+	return nil
 }
+
+// InNetwork implements barrier.NodeNetwork: the thread that starts processes is in the network.
+func (s *spawner) InNetwork(f func() error) error { return s.onThread(f) }
 
 // The names of resolver files: the one that programs read, and the one that systemd-resolved keeps
 // with the servers that it asks itself.

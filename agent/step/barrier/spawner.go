@@ -23,6 +23,12 @@ type StepEnder interface {
 	EndStep(step int) error
 }
 
+// NodeNetwork is an optional ability of a Spawner whose processes are in a network of their node's
+// own: it runs f, which opens a socket, in that network.
+type NodeNetwork interface {
+	InNetwork(f func() error) error
+}
+
 // Cmd is a process to start.
 type Cmd struct {
 	Path  string

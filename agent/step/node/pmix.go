@@ -63,7 +63,16 @@ func (s *nodeStep) openPMIx() error {
 	p.orders.Version = s.prep.PMIxVersion
 	p.orders.TempDir = pmixDir(p.orders.Space, p.orders.Self)
 	var err error
-	if p.socket, p.port, err = listenLocally(); err != nil {
+	listen := func() (err error) {
+		p.socket, p.port, err = listenLocally()
+		return err
+	}
+	if n, ok := s.node.cfg.Spawner.(barrier.NodeNetwork); ok { // programs know no other 127.0.0.1
+		err = n.InNetwork(listen)
+	} else {
+		err = listen()
+	}
+	if err != nil {
 		return fmt.Errorf("a socket for PMIx programs: %w", err)
 	}
 	s.mu.Lock()
