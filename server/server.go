@@ -13,6 +13,7 @@ import (
 	"github.com/coxswain-sched/coxswain/control/health"
 	"github.com/coxswain-sched/coxswain/control/intake"
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/server/admin"
 	"github.com/coxswain-sched/coxswain/server/jobs"
 	"github.com/coxswain-sched/coxswain/server/transport"
@@ -144,6 +145,9 @@ func (s *Server) Close() {
 	s.Server.Close()
 	s.jobs.Close()
 }
+
+// ErrorLine is the line of a failed job's output that matters, see jobs.Service.
+func (s *Server) ErrorLine(ctx context.Context, id job.ID) string { return s.jobs.ErrorLine(ctx, id) }
 
 // SweepUploads removes the directories that no job needs any more, now and every hour, until
 // ctx ends.

@@ -27,7 +27,7 @@ type notifiers struct {
 }
 
 // newNotifiers starts the notifiers that the configuration asks for.
-func newNotifiers(opt *Options, cfg *config.Config) (notifiers, error) {
+func newNotifiers(opt *Options, cfg *config.Config, errorLine func(context.Context, *job.Job) string) (notifiers, error) {
 	var out notifiers
 	n, log := cfg.Notify, opt.Log
 	mail, err := notify.New(notify.Config{
@@ -43,7 +43,7 @@ func newNotifiers(opt *Options, cfg *config.Config) (notifiers, error) {
 	if out.mail = mail; mail != nil {
 		out.all = append(out.all, mail)
 	}
-	common := notify.WebhookConfig{Server: cfg.Name, Version: opt.Version}
+	common := notify.WebhookConfig{Server: cfg.Name, Version: opt.Version, ErrorLine: errorLine}
 	for i, w := range n.Webhooks {
 		log := log.With("part", fmt.Sprintf("webhook %d", i+1))
 		out.all = append(out.all, notify.NewSiteWebhook(notify.Webhook{URL: w.URL, On: w.On, SecretFile: w.SecretFile}, common, log))

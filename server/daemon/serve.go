@@ -185,7 +185,7 @@ func (s *server) open(ctx context.Context) error {
 	if s.rules, err = rulesOf(s.cfg, s.room.nodes); err != nil {
 		return err
 	}
-	if s.notify, err = newNotifiers(s.opt, s.cfg); err != nil {
+	if s.notify, err = newNotifiers(s.opt, s.cfg, func(ctx context.Context, j *job.Job) string { return s.http.ErrorLine(ctx, j.ID) }); err != nil {
 		return err
 	}
 	if s.store, err = sqlite.Open(s.cfg.State.Dir); err != nil {

@@ -123,7 +123,7 @@ func TestWebhooks(t *testing.T) {
 		for range want {
 			select {
 			case p := <-came:
-				got[p.Server+" "+p.Event+" "+p.Job.ID+" "+p.Job.State] = true
+				got[strings.TrimSpace(p.Server+" "+p.Event+" "+p.Job.ID+" "+p.Job.State+" "+p.Job.Error)] = true
 			case <-time.After(2 * time.Minute):
 				t.Fatalf("%v came of %v", got, want)
 			}
@@ -138,7 +138,7 @@ func TestWebhooks(t *testing.T) {
 	quiet := submit(t, c, dir, "#!/bin/sh\nexit 0\n", "--output=/dev/null")
 	await("c1/site end 1 COMPLETED")
 	begun := filepath.Join(dir, "go")
-	text := "script: 'until [ -e " + begun + " ]; do sleep 0.05; done; exit 3'\noutput: none\nnotify:\n  webhook: " + receiver.URL + "/job\n"
+	text := "script: 'until [ -e " + begun + " ]; do sleep 0.05; done; echo boom >&2; exit 3'\noutput: job.log\nnotify:\n  webhook: " + receiver.URL + "/job\n"
 	got, err := c.Submit(t.Context(), &api.Submit{Form: api.FormNative, File: "job.yaml", Text: text, Dir: dir, Environ: os.Environ()})
 	if err != nil || got.ID != quiet.ID+1 || len(got.Warnings) > 0 {
 		t.Fatalf("%+v, %v", got, err)
@@ -151,7 +151,7 @@ func TestWebhooks(t *testing.T) {
 	if err := os.WriteFile(begun, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	await("c1/job fail 2 FAILED", "c1/site fail 2 FAILED")
+	await("c1/job fail 2 FAILED boom", "c1/site fail 2 FAILED boom")
 	if j, err := c.Job(t.Context(), "2"); err != nil || j.Spec.Notify == nil || j.Spec.Notify.Webhook != receiver.URL+"/job" {
 		t.Errorf("the owner sees %+v, %v", j, err)
 	}

@@ -38,7 +38,7 @@ type WebhookConfig struct {
 
 	// ErrorLine returns the line of a failed job's output that matters, empty if there is none. nil: it is
 	// never sent.
-	ErrorLine func(j *job.Job) string
+	ErrorLine func(ctx context.Context, j *job.Job) string
 }
 
 // webhookRetries are the pauses before the tries after the first one.
@@ -128,8 +128,8 @@ func (w *webhookOutlet) deliver(ctx context.Context, o *occasion) (bool, error) 
 		}
 	}
 	payload := composePayload(o, w.config.Server)
-	if w.config.ErrorLine != nil && payload.Event != "begin" && o.summary == nil {
-		payload.addErrorLine(w.config.ErrorLine(&o.job))
+	if w.config.ErrorLine != nil && payload.Event == "fail" && o.summary == nil {
+		payload.addErrorLine(w.config.ErrorLine(ctx, &o.job))
 	}
 	body, err := json.Marshal(payload)
 	if err != nil {

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -106,7 +107,7 @@ func TestSiteWebhook(t *testing.T) {
 	if err := os.WriteFile(key, []byte("hush\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := WebhookConfig{ErrorLine: func(j *job.Job) string { return "CUDA <error> @all & more\nx" }}
+	c := WebhookConfig{ErrorLine: func(context.Context, *job.Job) string { return "CUDA <error> @all & more\nx" }}
 	n, log := startHook(t, siteHook(Webhook{URL: s.URL + "/secret-path", SecretFile: key}), c)
 	running, failed := view(job.Running, 1, true), view(job.Failed, 1, true)
 	running.Spec.Mail, failed.Spec.Mail = nil, nil
