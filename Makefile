@@ -89,7 +89,7 @@ clients: $(BIN)/.tools        ## programs that others wrote for Slurm, from thei
 	COX_TESTS=$(BIN)/gotestsum COX_REPORT=$(REPORT) scripts/clients/test.sh
 
 clients-main: $(BIN)/.tools   ## … the most used of them
-	COX_TESTS=$(BIN)/gotestsum COX_REPORT=$(REPORT) COX_SUITE=$@ scripts/clients/test.sh submitit snakemake nextflow parsl torch
+	COX_TESTS=$(BIN)/gotestsum COX_REPORT=$(REPORT) COX_SUITE=$@ scripts/clients/test.sh submitit snakemake nextflow parsl torch debian-mpi
 
 arm64:                        ## the core decides on arm64 as on amd64 (as root: installs Debian's qemu-user-static)
 	scripts/arm64.sh

@@ -24,7 +24,7 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	build := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../../cmd/cox", "../../cmd/cox-slurm")
+	build := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../../cmd/cox", "../../cmd/cox-slurm", "../../cmd/cox-pmix")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
 		return 1
