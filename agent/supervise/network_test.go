@@ -29,6 +29,11 @@ func TestEnterNetwork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	here, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer here.Close()
 	s := newSpawner()
 	if err := s.enterNetwork(n.Prefix() + "a"); err != nil {
 		t.Fatal(err)
@@ -68,7 +73,7 @@ func TestEnterNetwork(t *testing.T) {
 	if err := s.enterNetwork(n.Prefix() + "c"); err == nil || !strings.Contains(err.Error(), "is gone: start the server again") {
 		t.Errorf("a namespace that is not there: %v", err)
 	}
-	if err := s.enterNetwork("/proc/self/ns/net"); err != nil { // the thread leaves it, so that it can go
+	if err := s.enterNetwork(fmt.Sprintf("/proc/self/fd/%d", here.Fd())); err != nil { // the thread leaves it, so that it can go
 		t.Fatal(err)
 	}
 	if busy, err := n.Close(); err != nil || busy != nil {
