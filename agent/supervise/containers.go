@@ -405,7 +405,7 @@ func (c *containers) getImage(rt container.Runtime, spec *container.Spec, say fu
 	from := time.Now()
 	if err := c.runCommand(image.Pull, s.launch.Containers.PullLimit()); err != nil {
 		return fault.New(fault.NotFound, "image %s cannot be pulled on %s: %w", spec.Image, s.node.Name, err).
-			Advise("correct the image; for a private registry run cox registry login first")
+			Advise("correct the image; for a private registry log in first, as the job's user: podman login REGISTRY")
 	}
 	say(fmt.Sprintf("image %s: pulled on %s in %.1f s", spec.Image, s.node.Name, time.Since(from).Seconds()))
 	return nil

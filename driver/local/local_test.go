@@ -91,7 +91,7 @@ func endAll(t *testing.T, e *local.Engine) {
 }
 
 // until waits for a report.
-func until(t *testing.T, e engine.Engine, ref engine.Ref, want func(engine.Report) bool) engine.Report {
+func until(t testing.TB, e engine.Engine, ref engine.Ref, want func(engine.Report) bool) engine.Report {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -134,7 +134,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 }
 
 // script plans a batch script in shell on the first n nodes of the room.
-func plan(t *testing.T, e engine.Engine, n int, script ...string) *engine.Launch {
+func plan(t testing.TB, e engine.Engine, n int, script ...string) *engine.Launch {
 	t.Helper()
 	nodes, err := e.Nodes(t.Context())
 	if err != nil {
