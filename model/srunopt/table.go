@@ -16,7 +16,6 @@ const (
 	whyNoLimit  = "memory is limited for the job, not for its steps"
 	whyNoProf   = "nothing is profiled or accounted here"
 	whyOneMPI   = "programs find each other by PMI-1 or by themselves"
-	whyNoPTY    = "not built yet: steps have no terminal"
 	whyNoCont   = "OCI bundles are not served; name the image they were made of by --container-image"
 	whyNoSave   = "a container is not saved; build the image with podman build or podman commit, and name that image"
 	whyLog      = "the output of an entry point is always printed if it fails; leave the option out"
@@ -71,6 +70,7 @@ var table = []Option{
 	{"quiet", 'Q', none, "", Honoured, "", ToBoth, ""},
 	{"verbose", 'v', none, "", Honoured, "", ToBoth, ""},
 	{"quit-on-interrupt", 0, none, "", Honoured, "", ToStep, ""},
+	{"pty", 0, optional, "", Honoured, "", ToStep, ""},
 	{"disable-status", 'X', none, "", Honoured, "", ToStep, ""},
 	{"version", 'V', none, "", Honoured, "", Honoured, ""},
 	{"help", 'h', none, "", Honoured, "", Honoured, ""},
@@ -155,7 +155,7 @@ var table = []Option{
 	{"autocomplete", 0, required, "", Refused, whyShell, Refused, whyShell},
 	{"debugger-test", 0, none, "", Refused, "not built yet: debuggers of parallel programs", Refused, "leave it out"},
 	{"external-launcher", 0, optional, "", Refused, "not built yet: steps for the launchers of other programs; mpirun starts its own srun", Refused, "leave it out"},
-	{"interactive", 0, none, "", Refused, "not built yet: steps have no terminal", Refused, "cox exec JOB -- COMMAND opens a terminal beside a running job"},
+	{"interactive", 0, none, "", Refused, "it is for the shells that Slurm starts by itself; --pty gives a step a terminal", Refused, "srun --pty bash opens a shell on the nodes"},
 	{"msg-timeout", 0, required, "", Ignored, "srun waits for its nodes by itself", ToStep, ""},
 	{"treewidth", 0, required, "", Ignored, "srun talks to each node directly", ToStep, ""},
 	{"threads", 'T', required, "", Silent, "srun starts as many as it needs", ToStep, ""},
@@ -167,7 +167,6 @@ var table = []Option{
 	{"wckey", 0, required, "", Silent, whyInJob, Submitted, ""},
 	{"whole", 0, none, "", Silent, "a step has whole nodes unless --exact is given", ToStep, ""},
 
-	{"pty", 0, optional, "", Refused, whyNoPTY, Refused, "cox exec JOB -- COMMAND opens a terminal beside a running job"},
 	{"x11", 0, optional, "", Refused, "not built yet: X11 forwarding", Refused, "leave it out: windows are not forwarded; ssh -X to the node, or a port of the job, shows them"},
 	{"container", 0, required, "", Refused, whyNoCont, Submitted, ""},
 	{"container-id", 0, required, "", Refused, whyNoCont, Submitted, ""},

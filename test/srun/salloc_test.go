@@ -96,18 +96,18 @@ func TestSallocEnds(t *testing.T) {
 	}
 }
 
-// TestSallocTerminal: a shell on a terminal of its own gets keys and signals of keys; salloc stays,
-// and gives the allocation back at the end of the shell.
-func TestSallocTerminal(t *testing.T) {
-	s := newShell(t)
-	cmd, out := s.command(t, "exec salloc -N2")
+// onTerminal starts a script on a terminal of 17 rows and 99 columns. typed enters text, and resize
+// changes its size.
+func (s *shell) onTerminal(t *testing.T, script string) (o *output, tty *os.File, typed func(string), wait func() int) {
+	t.Helper()
+	cmd, out := s.command(t, script)
 	cmd.Env = append(cmd.Env, "SHELL=/bin/sh", "ENV=")
 	cmd.Stdout, cmd.Stderr = nil, nil
 	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 17, Cols: 99})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tty.Close()
+	t.Cleanup(func() { tty.Close() })
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
@@ -120,23 +120,62 @@ func TestSallocTerminal(t *testing.T) {
 			}
 		}
 	}()
-	typed := func(text string) {
+	typed = func(text string) {
 		if _, err := tty.WriteString(text); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return out, tty, typed, func() int {
+		_ = cmd.Wait()
+		<-read
+		return cmd.ProcessState.ExitCode()
+	}
+}
+
+// TestSallocTerminal: a shell on a terminal of its own gets keys and signals of keys; salloc stays,
+// and gives the allocation back at the end of the shell.
+func TestSallocTerminal(t *testing.T) {
+	out, _, typed, wait := newShell(t).onTerminal(t, "exec salloc -N2")
 	out.await(t, "Granted job allocation")
 	typed("stty size; srun -l echo step </dev/null\n")
 	out.await(t, "17 99\r\n")
 	out.await(t, "1: step\r\n")
 	typed("echo going; sleep 1000\n")
-	out.await(t, "\ngoing\r\n")
+	out.await(t, "going\r\n")
 	typed("\x03")
 	typed("echo code $?; exit 4\n")
 	out.await(t, "code 130\r\n")
-	_ = cmd.Wait()
-	<-read
-	if code := cmd.ProcessState.ExitCode(); code != 4 || !strings.Contains(out.String(), "salloc: Relinquishing job allocation") {
+	if code := wait(); code != 4 || !strings.Contains(out.String(), "salloc: Relinquishing job allocation") {
 		t.Errorf("exit %d, want 4:\n%s", code, out)
+	}
+}
+
+// TestSrunTerminal: the first task of srun --pty has a terminal, whose size follows srun's and whose
+// keys reach it as they are; the others have none. Without a terminal here the end of the input
+// reaches it.
+//
+// Seen to fail with: keys that srun's own terminal takes; a size that is sent once.
+func TestSrunTerminal(t *testing.T) {
+	s := newShell(t)
+	out, tty, typed, wait := s.onTerminal(t, "srun -n2 --pty sh; echo srun ended $?; stty -a | grep -o ' icanon'")
+	typed("stty size; test -t 2 && echo rank $SLURM_PROCID $SLURM_STEP_ID; echo ready\n")
+	out.await(t, "17 99\r\nrank 0 0\r\nready\r\n")
+	if err := pty.Setsize(tty, &pty.Winsize{Rows: 20, Cols: 70}); err != nil {
+		t.Fatal(err)
+	}
+	typed("until [ \"$(stty size)\" = '20 70' ]; do sleep 0.02; done; echo sized; sleep 1000\n")
+	out.await(t, "sized\r\n")
+	typed("\x03")
+	typed("echo code $?; exit 4\n")
+	out.await(t, "code 130\r\n")
+	wait()
+	if text := out.String(); !strings.Contains(text, "srun ended 4\r\n icanon") {
+		t.Errorf("how it ended:\n%s", text)
+	}
+	if got := s.run(t, "echo 'test -t 0 && echo terminal; exit 0' | srun --pty sh"); !strings.Contains(got, "terminal\r\n") {
+		t.Errorf("with a pipe: %q", got)
+	}
+	if got := s.run(t, "srun --pty=7 true; echo $?"); !strings.Contains(got, "Invalid value \"7\" for --pty") {
+		t.Errorf("with a value: %q", got)
 	}
 }

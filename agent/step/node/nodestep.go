@@ -178,6 +178,8 @@ func (s *nodeStep) followSrun() {
 			if !s.takeInput(f) {
 				return
 			}
+		case wire.MsgResize:
+			s.resizeTerminal(f)
 		case wire.MsgSignal:
 			s.signalTasks(syscall.Signal(f.Number))
 		case wire.MsgKill:

@@ -3,6 +3,7 @@ package node
 import (
 	"os"
 	"sync"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/agent/step/wire"
 )
@@ -11,7 +12,8 @@ import (
 // written by its own goroutine. The queue is bounded by srun, which sends only what
 // was acknowledged.
 type stdinFeed struct {
-	w *os.File
+	w        *os.File
+	terminal bool // the end of the input is a key there
 
 	mu     sync.Mutex
 	some   *sync.Cond
@@ -59,12 +61,41 @@ func (f *stdinFeed) run() {
 		c := f.queue[0]
 		f.queue = f.queue[1:]
 		f.mu.Unlock()
+		if f.terminal && len(c.data) == 0 {
+			c.done()
+			f.endTerminal()
+			return
+		}
 		_, err := f.w.Write(c.data)
 		c.done()
 		if err != nil || len(c.data) == 0 {
 			f.close()
 			return
 		}
+	}
+}
+
+// endOfInput is Ctrl-D, by which a terminal ends its input. A program that changes the mode of its
+// terminal, as shells do when they start, loses it: it is pressed again.
+const (
+	endOfInput = 4
+	endAgain   = 500 * time.Millisecond
+)
+
+// endTerminal presses Ctrl-D until close is called.
+func (f *stdinFeed) endTerminal() {
+	for {
+		f.mu.Lock()
+		closed := f.closed
+		f.mu.Unlock()
+		if closed {
+			return
+		}
+		if _, err := f.w.Write([]byte{endOfInput}); err != nil { // close ends a write that waits
+			f.close()
+			return
+		}
+		time.Sleep(endAgain)
 	}
 }
 

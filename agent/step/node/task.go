@@ -35,11 +35,13 @@ type task struct {
 	logged int // bytes in log
 	logMu  sync.Mutex
 
-	in     *stdinFeed    // standard input from srun; nil: none
-	pipes  [3]*os.File   // read ends of its output, by descriptor
-	files  [3]*os.File   // output files, by descriptor; the step's
-	pumped chan struct{} // closed when its output ended
-	pmi    *os.File      // our end of its PMI connection; nil: none
+	in *stdinFeed // standard input from srun; nil: none
+
+	terminal *os.File      // our end of its terminal, which in closes; nil: it has none
+	pipes    [3]*os.File   // read ends of its output, by descriptor
+	files    [3]*os.File   // output files, by descriptor; the step's
+	pumped   chan struct{} // closed when its output ended
+	pmi      *os.File      // our end of its PMI connection; nil: none
 
 	mu       sync.Mutex
 	gone     bool          // it ended; its pid is nobody's
@@ -114,6 +116,26 @@ func (t *task) openStreams(h *barrier.Hold, prog *wire.Program, part, local int)
 			}
 		}
 	}
+	if t.hasTerminal() {
+		given, err = t.openTerminal(h)
+	} else {
+		given, err = t.openFiles(h, prog, part, local)
+	}
+	if err != nil {
+		return given, err
+	}
+	if t.step.prep.PMI {
+		theirs, err := t.openPMI(h)
+		if err != nil {
+			return given, err
+		}
+		given = append(given, theirs)
+	}
+	return given, nil
+}
+
+// openFiles opens what the descriptors of a task without a terminal lead to.
+func (t *task) openFiles(h *barrier.Hold, prog *wire.Program, part, local int) (given []*os.File, err error) {
 	give := func(i int, f *os.File) {
 		h.Files[i] = f
 		given = append(given, f)
@@ -135,13 +157,6 @@ func (t *task) openStreams(h *barrier.Hold, prog *wire.Program, part, local int)
 	}
 	if prog.Stderr.Kind == wire.StreamJoin {
 		h.Files[2] = h.Files[1]
-	}
-	if t.step.prep.PMI {
-		theirs, err := t.openPMI(h)
-		if err != nil {
-			return given, err
-		}
-		given = append(given, theirs)
 	}
 	return given, nil
 }

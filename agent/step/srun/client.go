@@ -34,6 +34,7 @@ type client struct {
 	last    job.ExitCode // of the task that has it
 	ended   int          // tasks
 	killing bool
+	restore func() // gives srun's terminal back, with --pty
 	files   []*os.File
 }
 
@@ -64,10 +65,13 @@ type taskEnd struct {
 // newClient prepares to run a step.
 func newClient(p *plan, stdio step.Stdio) *client {
 	out, err := &outputFile{w: stdio.Out}, &outputFile{w: stdio.Err}
+	if p.prep.Terminal != nil {
+		*p.prep.Terminal = windowOf(stdio.In)
+	}
 	if stdio.Out == stdio.Err {
 		out = err
 	}
-	return &client{plan: p, stdio: stdio, ends: make(chan taskEnd), print: &outputPrinter{out: out, err: err, ranks: make(map[int]*taskOutput)}}
+	return &client{plan: p, stdio: stdio, ends: make(chan taskEnd), restore: func() {}, print: &outputPrinter{out: out, err: err, ranks: make(map[int]*taskOutput)}}
 }
 
 // sayLine prints a line of srun's own.
@@ -92,6 +96,8 @@ func (c *client) run() (int, job.ExitCode, error) {
 	}
 	stop := c.catchSignals()
 	defer stop()
+	c.restore = c.useTerminal()
+	defer c.restore()
 	for _, r := range c.nodes {
 		if c.plan.first.show.verbose > 0 {
 			c.sayLine("launching %s on host %s, %d tasks: [%s]", c.stepID(), r.name, len(r.ranks), step.FormatInts(r.ranks))
@@ -339,6 +345,9 @@ func (c *client) nodeLost(e taskEnd) {
 
 // taskEnded notes the end of a task.
 func (c *client) taskEnded(e taskEnd) {
+	if e.rank == 0 {
+		c.restore() // before anything is said of its end
+	}
 	c.ended++
 	e.from.ended++
 	if !c.endedByUs(e) {

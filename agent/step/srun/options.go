@@ -120,6 +120,11 @@ func (o *options) setOption(name, value string) error {
 		return setHetGroup(o, value)
 	case "distribution":
 		return setDistribution(o, value)
+	case "pty":
+		if value != "" {
+			return fmt.Errorf("Invalid value %q for --pty: the terminal is that of the first task", value)
+		}
+		o.streams.terminal, o.streams.unbuffered = true, true
 	case "chdir":
 		o.dir = value
 	case "export":

@@ -81,6 +81,9 @@ func completePlan(a *step.Alloc, parsed []*options, environ []string) (_ *plan, 
 	p.prep.Umask = syscall.Umask(0o22)
 	syscall.Umask(p.prep.Umask)
 	p.prep.Limits = ownLimits()
+	if first.streams.terminal {
+		p.prep.Terminal = &wire.Window{} // until the terminal is known
+	}
 	p.prep.Srun = p.stepOrigin(getenv)
 	if err := p.chooseMPI(); err != nil {
 		return nil, err
@@ -290,6 +293,11 @@ func (o *options) asProgram(tasks int) (*wire.Program, error) {
 		if prog.PerRank, err = readMultiProg(o.program[0], o.program[1:], tasks); err != nil {
 			return nil, err
 		}
+	}
+	if o.streams.terminal { // of the first task; the others have none
+		prog.Stdin = wire.Stream{Kind: wire.StreamOne}
+		prog.Stdout, prog.Stderr = prog.Stdin, prog.Stdin
+		return prog, nil
 	}
 	prog.Stdin = o.streamOf(o.streams.input)
 	prog.Stdout = o.streamOf(o.streams.output)

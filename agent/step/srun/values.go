@@ -66,6 +66,7 @@ type sharing struct{ exact, overlap, overcommit, immediate bool }
 type streams struct {
 	input, output, err         string
 	appends, label, unbuffered bool
+	terminal                   bool // --pty
 }
 
 // ends says what ends the step.

@@ -34,6 +34,7 @@ const (
 	MsgKill                     // end all tasks of the step; number 1: at once; body: why, an engine.Why
 	MsgWaitGone                 // number: step; answered by MsgGone once nothing of it lives
 	MsgExec                     // body: execution; the command's descriptors follow once MsgHeld was said
+	MsgResize                   // number: a Window, packed: the new size of the step's terminal
 )
 
 // What a Node says.

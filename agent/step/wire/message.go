@@ -26,6 +26,7 @@ type Preparation struct {
 	Programs []Program        `json:"programs"` // one per component
 	Env      []string         `json:"env"`      // srun's, as --export left it
 	Umask    int              `json:"umask"`
+	Terminal *Window          `json:"terminal,omitempty"` // the first task gets a terminal of this size; nil: none does
 	Limits   []barrier.Rlimit `json:"limits,omitempty"`
 	Srun     Origin           `json:"srun"`
 	PMI      bool             `json:"pmi,omitempty"` // give every task a connection for PMI-1 and PMI-2

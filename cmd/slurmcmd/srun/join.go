@@ -13,6 +13,8 @@ import (
 	"github.com/coxswain-sched/coxswain/api/fastclient"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/getopt"
+	"github.com/coxswain-sched/coxswain/model/srunopt"
 )
 
 // joinJob runs a step in a job that runs, for --jobid and SLURM_JOB_ID. Where the job's nodes are
@@ -35,6 +37,8 @@ func joinJob(c *slurmcmd.Command, job string, args []string) error {
 	}
 	a, err := step.Load(file)
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && asksTerminal(args):
+		return fault.New(fault.Unsupported, "--pty needs nodes of this machine").Advise("cox shell %s opens a shell in the job", job)
 	case errors.Is(err, fs.ErrNotExist):
 		code, err := fastclient.New(addr).Exec(job, append([]string{"srun"}, args...), in, c.Raw, c.Err)
 		c.Code = code.Shell()
@@ -45,6 +49,22 @@ func joinJob(c *slurmcmd.Command, job string, args []string) error {
 	call := &stepsrun.Invocation{Alloc: a, Args: args, Environ: env.Allocation(a, c.Environ()), Stdio: step.Stdio{In: in, Out: c.Raw, Err: c.Err}}
 	c.Code, _ = call.Run()
 	return nil
+}
+
+// asksTerminal reports whether --pty is among srun's options.
+func asksTerminal(args []string) bool {
+	scan := getopt.New(srunopt.Table{}, args)
+	for {
+		it := scan.Next()
+		switch it.Kind {
+		case getopt.Found:
+			if srunopt.All()[it.Index].Name() == "pty" {
+				return true
+			}
+		case getopt.End, getopt.Terminator, getopt.Plain:
+			return false
+		}
+	}
 }
 
 // startLimit is how long a job that has its nodes may take to run on them.

@@ -21,6 +21,7 @@ type line struct {
 	quiet, verbose bool
 	help, version  bool
 	testOnly       bool
+	terminal       bool          // --pty
 	clusters       *string       // value of --clusters, if it was given
 	killBad        bool          // --kill-on-bad-exit
 	immediate      time.Duration // --immediate; 0: not given
@@ -109,6 +110,8 @@ func (l *line) takeOption(opt *srunopt.Option, value string, words []string) (er
 		l.verbose = true
 	case "help", "usage":
 		l.help = true
+	case "pty":
+		l.terminal = true
 	case "version":
 		l.version = true
 	case "test-only":

@@ -115,6 +115,11 @@ func (s *session) awaitJob() error {
 			case state == "" || state == "PENDING":
 				queued = time.After(5 * time.Second)
 			case s.listener == nil: // its output is followed already
+			case isElsewhere(pool) && s.line.terminal:
+				if err := slurmcmd.ChangeJob(fastclient.New(s.addr), s.id, api.VerbCancel, 0); err != nil {
+					return err
+				}
+				return errNoTerminal
 			case isElsewhere(pool) || starting:
 				s.helpers.Go(s.followOutput) // nobody knocked: the job runs its step itself
 			default: // its nodes are of this machine, and a busy machine starts a holder slowly

@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api/address"
 	"github.com/coxswain-sched/coxswain/api/fastclient"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 const usageText = `Usage: srun [OPTIONS...] COMMAND [ARGUMENTS...]
@@ -66,6 +67,9 @@ func run(c *slurmcmd.Command, args []string) error {
 	if s.addr, err = address.Find("", ""); err != nil {
 		return err
 	}
+	if l.terminal && s.addr.Socket == "" {
+		return errNoTerminal
+	}
 	defer s.close()
 	if err := s.submitJob(); err != nil {
 		return err
@@ -75,6 +79,9 @@ func run(c *slurmcmd.Command, args []string) error {
 	}
 	return s.awaitJob()
 }
+
+// errNoTerminal is --pty where the nodes are not of this machine.
+var errNoTerminal = fault.New(fault.Unsupported, "--pty needs nodes of this machine").Advise("salloc, and in it: cox shell $SLURM_JOB_ID")
 
 // submitJob hands the command to the server.
 func (s *session) submitJob() (err error) {

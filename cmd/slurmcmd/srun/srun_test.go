@@ -27,7 +27,7 @@ func TestParse(t *testing.T) {
 		{"--cpu-bind cores --exact cmd", "", "", "--cpu-bind cores --exact", "cmd", ""},
 		{"--exclusive -c2 cmd", "", "--exclusive -c2", "-c2", "cmd", ""},
 		{"-l -o f.%t -i1 --multi-prog f", "", "", "-l -o f.%t -i1 --multi-prog", "f", ""},
-		{"--pty bash", "", "", "", "", "--pty outside of a job is not built yet"},
+		{"--pty bash", "", "", "--pty", "bash", ""},
 		{"-N1 a : -N2 b", "", "", "", "", "several components (:) outside of a job are not built yet"},
 		{"-N1", "", "-N1", "", "", ""},
 		{"-uN2 cmd", "", "-N2", "-u", "cmd", ""},
