@@ -51,6 +51,11 @@ func (s *nodeStep) openPMIx() error {
 	if s.prep.PMIx == wire.PMIxNone {
 		return nil
 	}
+	if s.prep.PMIx == wire.PMIxOffered && s.prep.Info.Tasks == 1 {
+		if _, err := pmix.FindHelper(s.node.cfg.TaskInit[0]); err != nil {
+			return nil // a task alone is a world of one, which needs no server
+		}
+	}
 	p := &pmixServer{step: s, ready: make(chan struct{}), gone: make(chan struct{})}
 	p.some = sync.NewCond(&p.mu)
 	a := s.node.cfg.Alloc

@@ -105,6 +105,7 @@ var transcripts = []transcript{
 	{"several programs", perNode2, "printf '0-1 echo one %%t %%o\\n2,3 echo two %%t %%o\\n* bash -c \"exit 4\"\\n' > mp; srun -n5 -l --multi-prog mp", "0: one 0 0\n1: one 1 1\n2: two 2 0\n3: two 3 1", "srun: error: v4: task 4: Exited with exit code 4", 4},
 	{"components", perNode2, `srun -N1 -n1 -l sh -c 'echo a $SLURM_NTASKS' : -N1 -n2 sh -c 'echo b $SLURM_NTASKS'`, "0: a 3\n1: b 3\n2: b 3", "", 0},
 	{"export nothing", perNode2, `export FOO=1; srun -n1 -N1 --export=NONE /usr/bin/env | grep -v -e ^SLURM -e ^PMIX_ -e ^OMPI_MCA_ -e ^MPIR_CVAR_ | cut -d= -f1`, "COX_ALLOC\nCUDA_VISIBLE_DEVICES\nGPU_DEVICE_ORDINAL\nHOSTNAME\nPMI_FD\nPMI_RANK\nPMI_SIZE\nROCR_VISIBLE_DEVICES\nTMPDIR", "", 0},
+	{"no PMIx for one task without its server", perNode2, `srun -n1 -N1 env | grep -c PMIX_; srun -n2 -N1 -l env | grep -c PMIX_RANK`, "0\n2", "", 0},
 	{"no PMI", perNode2, `srun -n1 -N1 --mpi=none env | grep -c -e PMI_ -e PMIX_`, "0", "", 1},
 	{"one step after another does not wait", perNode2, `for i in 1 2 3 4 5 6 7 8; do srun true; done`, "", "", 0},
 	{"export some", perNode2, `export FOO=1 BAR=2; srun -n1 -N1 --export=BAR,NEW=3 /usr/bin/env | grep -E 'FOO|BAR|NEW'`, "BAR=2\nNEW=3", "", 0},
