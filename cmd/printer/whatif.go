@@ -15,7 +15,7 @@ func WhatIf(p Page, q *api.WhatIf, d *api.WhatIfDone) string {
 	c.head("%s: %s", strings.Join(whatIfChanges(q, d), ", "), whatIfEffect(d))
 	for _, s := range d.Submitted {
 		if s.Start.IsZero() {
-			c.line(fmt.Sprintf("  %s would not start within the bounds of the work", Clean(s.Name)))
+			c.line(fmt.Sprintf("  %s would not start in this simulation", Clean(s.Name)))
 			continue
 		}
 		if s.Tasks > 0 {
@@ -37,7 +37,7 @@ func WhatIf(p Page, q *api.WhatIf, d *api.WhatIfDone) string {
 		c.line(fmt.Sprintf("Running jobs that are ended for others: %d as things are, %d then.", a, b))
 	}
 	if d.Before.Bounded || d.After.Bounded {
-		c.line("The work ran out before every job had started: the figures are of those that had.")
+		c.line("Some jobs never start in this simulation; the figures cover only those that do.")
 	}
 	return c.b.String()
 }
@@ -74,23 +74,32 @@ func whatIfEffect(d *api.WhatIfDone) string {
 
 func figuresTable(p Page, d *api.WhatIfDone) string {
 	t := &Table{Columns: []Column{{Title: ""}, {Title: "JOBS", Right: true}, {Title: "NOW: MEDIAN", Right: true}, {Title: "90 %", Right: true}, {Title: "THEN: MEDIAN", Right: true}, {Title: "90 %", Right: true}}}
-	row := func(name string, jobs int, a, b api.Waits) {
+	text := func(started int, seconds float64) string { // of no job there is no wait
+		if started == 0 {
+			return "-"
+		}
+		return waitText(seconds)
+	}
+	row := func(name string, jobs, nowStarted, thenStarted int, a, b api.Waits) {
 		t.Rows = append(t.Rows, []Cell{
-			textCell(Clean(name)), textCell(fmt.Sprint(jobs)), textCell(waitText(a.Median)), textCell(waitText(a.P90)), textCell(waitText(b.Median)), textCell(waitText(b.P90)),
+			textCell(Clean(name)), textCell(fmt.Sprint(jobs)), textCell(text(nowStarted, a.Median)), textCell(text(nowStarted, a.P90)), textCell(text(thenStarted, b.Median)), textCell(text(thenStarted, b.P90)),
 		})
 	}
-	row("waits", d.Before.Jobs, d.Before.Wait, d.After.Wait)
+	row("waits", d.Before.Jobs, d.Before.Started, d.After.Started, d.Before.Wait, d.After.Wait)
 	for _, list := range [][2][]api.Part{{d.Before.Sizes, d.After.Sizes}, {d.Before.Accounts, d.After.Accounts}} {
 		for _, b := range list[0] {
 			for _, a := range list[1] {
 				if a.Name == b.Name {
-					row(b.Name, b.Jobs, b.Wait, a.Wait)
+					row(b.Name, b.Jobs, b.Started, a.Started, b.Wait, a.Wait)
 				}
 			}
 		}
 	}
 	var b strings.Builder
 	_ = t.Write(&b, p) // a Builder does not fail
+	if now, then := d.Before.Started, d.After.Started; now != then {
+		fmt.Fprintf(&b, "started   %d of %s now, %d then; the waits are those of the jobs that start\n", now, Count(d.Before.Jobs, "job"), then)
+	}
 	fmt.Fprintf(&b, "in use    %.1f %% now, %.1f %% then, over %s\n", d.Before.Use*100, d.After.Use*100, Duration(Seconds(d.Before.Span)))
 	fmt.Fprintf(&b, "fairness  %.3f now, %.3f then (1: each account gets the same part of what it asked for)\n", d.Before.Fair, d.After.Fair)
 	return b.String()
@@ -101,7 +110,7 @@ func waitText(seconds float64) string { return Duration(Seconds(seconds)) }
 func movedText(p Page, now time.Time, m api.Moved) string {
 	at := func(t time.Time) string {
 		if t.IsZero() {
-			return "not within the bounds"
+			return "never"
 		}
 		return "in " + Duration(t.Sub(now))
 	}
