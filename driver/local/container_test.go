@@ -92,6 +92,23 @@ func TestContainers(t *testing.T) {
 		}
 		nothingLeft(t)
 	})
+	t.Run("steps with images of their own", func(t *testing.T) {
+		const in = "srun --container-image=" + podmanlab.Image
+		l := next(2, "test -e /etc/image && echo inside", in+" -l sh -c 'echo $SLURM_PROCID $(cat /etc/image) $(pwd)'",
+			in+" -N1 -n1 --container-name=kept sh -c 'echo word >/srv/word'", "srun -N1 -n1 --container-name=kept cat /srv/word",
+			"srun -N1 -n1 --container-name=other true", "srun -N1 -n1 --container-mounts=/tmp true", "srun -N1 -n1 sh -c 'test -e /etc/image || echo outside'")
+		l.Job.Spec.Image = ""
+		_, out := outputOf(t, e, l)
+		for _, want := range []string{
+			"0: 0 made of busybox /srv\n", "1: 1 made of busybox /srv\n", "\nword\n", "\noutside\n",
+			`this job has no container "other" on`, "options of a container need --container-image",
+		} {
+			if !strings.Contains("\n"+out, want) {
+				t.Errorf("no %q in %s", want, out)
+			}
+		}
+		nothingLeft(t)
+	})
 	t.Run("ends", func(t *testing.T) {
 		for script, want := range map[string]job.ExitCode{"exit 7": {Status: 7}, "kill -9 $$": {Signal: 9}, "exec no-such-program": {Status: 127}} {
 			if r, out := outputOf(t, e, next(1, script)); r.Exit != want {
