@@ -1,7 +1,6 @@
 package slurmcmd
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"syscall"
@@ -37,7 +36,7 @@ func ChangeJob(c *fastclient.Client, id, verb string, sig syscall.Signal) error 
 }
 
 // ErrBusy is how srun and salloc end that did not want to wait.
-var ErrBusy = errors.New("Unable to allocate resources: Requested nodes are busy") //nolint:staticcheck // Slurm's words
+var ErrBusy = Textf("Unable to allocate resources: Requested nodes are busy")
 
 // CancelWaiting cancels a job that still waits, for --immediate. The result is the error to end
 // with; nil: the job waits no more.
