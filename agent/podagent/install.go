@@ -8,10 +8,11 @@ import (
 	"path/filepath"
 
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
 
 // Names are those by which cox-slurm is called.
-var Names = []string{"srun", "scontrol", "sbatch", "squeue", "scancel", "sinfo", "sacct", "sshare", "sprio", "sstat", "seff", "salloc"}
+var Names = slurmfmt.Commands
 
 const (
 	podBinary   = "cox-pod"

@@ -1,6 +1,6 @@
-// Command cox-slurm answers to Slurm's command names: sbatch, squeue, scancel, sinfo,
-// sacct, scontrol, sshare, sprio, sstat, seff, srun, salloc. It is chosen by the name under which it is called, or by its
-// first argument. It is wiring only, and small, because its commands start thousands
+// Command cox-slurm answers to the names of Slurm's commands (slurmfmt.Commands). It is chosen by
+// the name under which it is called, or by its first argument. It is wiring only, and small,
+// because its commands start thousands
 // of times: net/http, TLS and terminal libraries stay out (a test watches that).
 //
 // With a hidden first argument it is the supervisor of a node or a held task, as cox
@@ -25,7 +25,9 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sacct"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/salloc"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sattach"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sbatch"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sbcast"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/scancel"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/scontrol"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/seff"
@@ -35,6 +37,7 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/srun"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sshare"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sstat"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 	"github.com/coxswain-sched/coxswain/model/srunopt"
 )
 
@@ -63,7 +66,7 @@ func dispatch(argv []string) int {
 			return code
 		}
 	}
-	fmt.Fprintln(os.Stderr, "usage: cox-slurm {sbatch|squeue|scancel|sinfo|sacct|scontrol|sshare|sprio|sstat|seff|srun|salloc} [ARGUMENTS], or a link to it with one of these names")
+	fmt.Fprintf(os.Stderr, "usage: cox-slurm {%s} [ARGUMENTS], or a link to it with one of these names\n", strings.Join(slurmfmt.Commands, "|"))
 	return 2
 }
 
@@ -71,7 +74,8 @@ func dispatch(argv []string) int {
 func call(name string, args []string) (code int, ok bool) {
 	main := map[string]func([]string, slurmcmd.Stdio) int{
 		"sbatch": sbatch.Main, "squeue": squeue.Main, "scancel": scancel.Main, "sinfo": sinfo.Main, "sacct": sacct.Main,
-		"scontrol": scontrol.Main, "sshare": sshare.Main, "sprio": sprio.Main, "sstat": sstat.Main, "seff": seff.Main, "srun": srun.Main, "salloc": salloc.Main,
+		"scontrol": scontrol.Main, "sshare": sshare.Main, "sprio": sprio.Main, "srun": srun.Main,
+		"sstat": sstat.Main, "seff": seff.Main, "salloc": salloc.Main, "sattach": sattach.Main, "sbcast": sbcast.Main,
 	}[name]
 	if main == nil {
 		return 0, false
@@ -84,7 +88,7 @@ func call(name string, args []string) (code int, ok bool) {
 	case name == "scontrol" && ownScontrol(args, inJob):
 		brief()
 		return stepscontrol.Main(args, stdio), true
-	case name != "srun" && name != "salloc":
+	case name != "srun" && name != "salloc" && name != "sattach" && name != "sbcast":
 		brief()
 	}
 	return main(args, slurmcmd.Stdio{}), true

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
 
 // TestLinkedPackages: what costs start-up time stays out of this binary.
@@ -70,7 +72,7 @@ func TestStart(t *testing.T) {
 
 // TestNames: the binary is chosen by its name or its first argument.
 func TestNames(t *testing.T) {
-	for _, name := range []string{"sbatch", "squeue", "scancel", "sinfo", "sacct", "scontrol", "sshare", "sprio", "sstat", "seff", "srun"} {
+	for _, name := range slurmfmt.Commands {
 		if _, ok := call(name, []string{"--version"}); !ok {
 			t.Errorf("%s is not known", name)
 		}

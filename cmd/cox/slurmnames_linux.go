@@ -18,6 +18,7 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
 	"github.com/coxswain-sched/coxswain/driver/local"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 	"github.com/coxswain-sched/coxswain/model/srunopt"
 )
 
@@ -31,7 +32,7 @@ func runByName(argv []string) (code int, ok bool) {
 		return srun.Main(argv[1:], stdio), true
 	case name == sshserver.Name:
 		return sshserver.Main(), true
-	case name == "srun", slices.Contains(cli.SlurmNames, name):
+	case slices.Contains(slurmfmt.Commands, name):
 		return execSlurmBinary(name, argv, stdio), true
 	case len(argv) < 2:
 		return 0, false

@@ -95,7 +95,7 @@ var table = []Option{
 	{"task-epilog", 0, required, "", Ignored, "not built yet: programs beside the tasks", ToStep, ""},
 	{"prolog", 0, required, "", Ignored, "not built yet: programs beside the tasks", ToStep, ""},
 	{"epilog", 0, required, "", Ignored, "not built yet: programs beside the tasks", ToStep, ""},
-	{"propagate", 0, optional, "", Ignored, "every limit of srun is passed on", ToStep, ""},
+	{"propagate", 0, optional, "", Honoured, "", ToStep, ""},
 	{"bcast", 0, optional, "", Ignored, whyNoBcast, ToStep, ""},
 	{"bcast-exclude", 0, required, "", Ignored, whyNoBcast, ToStep, ""},
 	{"compress", 0, optional, "", Ignored, whyNoBcast, ToStep, ""},

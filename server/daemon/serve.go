@@ -29,6 +29,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 	httpserver "github.com/coxswain-sched/coxswain/server"
 	"github.com/coxswain-sched/coxswain/server/config"
 	"github.com/coxswain-sched/coxswain/server/transport"
@@ -289,13 +290,13 @@ func environmentPolicy(e config.Environ) provenance.EnvironmentPolicy {
 	return p
 }
 
-// slurmNames are the commands that jobs find beside srun and scontrol: those that ask this
-// server. Only the small binary answers to them.
+// slurmNames are the commands that jobs find beside srun and scontrol. Only the small binary
+// answers to them.
 func slurmNames(cox string) []string {
 	if cox == "" {
 		return nil
 	}
-	return []string{"sbatch", "squeue", "scancel", "sinfo", "sacct"}
+	return slurmfmt.Commands
 }
 
 // firstPort is where the server listens on loopback if nobody says otherwise.

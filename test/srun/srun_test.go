@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 	"github.com/coxswain-sched/coxswain/server/config"
 	"github.com/coxswain-sched/coxswain/test/internal/plane"
 )
@@ -38,7 +39,7 @@ func newShell(t *testing.T) *shell {
 	if err := os.Mkdir(bin, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"srun", "sbatch", "squeue", "scancel", "sacct", "scontrol", "salloc"} {
+	for _, name := range slurmfmt.Commands {
 		if err := os.Symlink(self, filepath.Join(bin, name)); err != nil {
 			t.Fatal(err)
 		}

@@ -106,7 +106,8 @@ type Node struct {
 	steps    map[int]*nodeStep // those of which something may live
 	tasks    map[taskKey]TaskState
 	serving  sync.WaitGroup
-	execs    int // commands so far
+	execs    int                // commands so far
+	watched  map[int]*stepWatch // by step, of those that were allocated here
 
 	budget wire.Budget // what messages of srun may take
 }
@@ -128,7 +129,7 @@ func New(cfg Config) (*Node, error) {
 	if cfg.Open == nil {
 		cfg.Open = os.OpenFile
 	}
-	n := &Node{cfg: cfg, links: make(map[*wire.Link]bool), steps: make(map[int]*nodeStep), tasks: make(map[taskKey]TaskState)}
+	n := &Node{cfg: cfg, links: make(map[*wire.Link]bool), steps: make(map[int]*nodeStep), tasks: make(map[taskKey]TaskState), watched: make(map[int]*stepWatch)}
 	if cfg.Node == 0 {
 		n.allocator = place.NewAllocator(cfg.Alloc)
 	}
@@ -226,6 +227,8 @@ func (n *Node) serveLink(l *wire.Link) {
 		n.serveStep(l, f)
 	case wire.MsgExec:
 		n.serveExec(l, f)
+	case wire.MsgAttach:
+		n.serveAttach(l, f.Number)
 	case wire.MsgWaitGone:
 		<-n.goneChannel(f.Number)
 		_ = l.Send(wire.Frame{Kind: wire.MsgGone, Number: f.Number})
@@ -260,9 +263,9 @@ func (n *Node) allocateStep(l *wire.Link, r wire.Request) {
 		return
 	}
 	done := make(chan bool, 1)
+	watch := newStepWatch(l)
 	go func() {
-		f, err := l.Receive() // ends with the connection, which the caller closes
-		done <- err == nil && f.Kind == wire.MsgDone
+		done <- watch.relayFrames() // ends with the connection, which the caller closes
 	}()
 	if wait != nil {
 		_ = l.Send(wire.Frame{Kind: wire.MsgBusy, Body: []byte(err.Error())})
@@ -275,7 +278,10 @@ func (n *Node) allocateStep(l *wire.Link, r wire.Request) {
 			return
 		}
 	}
-	if l.SendJSON(wire.MsgCreated, info) == nil && <-done {
+	n.watchStep(info, watch)
+	isOver := l.SendJSON(wire.MsgCreated, info) == nil && <-done
+	n.unwatchStep(info, watch)
+	if isOver {
 		n.allocator.Release(info)
 		return
 	}

@@ -20,6 +20,7 @@ type client struct {
 	stdio step.Stdio
 	info  step.Info
 	head  *wire.Link // to the allocator; its end releases the step's resources
+	watch *watchers
 	nodes []*remote
 	print *outputPrinter
 	pmi   *pmiServer
@@ -88,6 +89,7 @@ func (c *client) run() (int, job.ExitCode, error) {
 		return 0, job.ExitCode{}, err
 	}
 	defer c.close()
+	c.watch = c.serveWatchers()
 	if err := c.openOutputs(); err != nil {
 		return 0, job.ExitCode{}, err
 	}
@@ -110,6 +112,7 @@ func (c *client) run() (int, job.ExitCode, error) {
 	if err := c.feedInput(); err != nil {
 		return 0, job.ExitCode{}, err
 	}
+	go c.copyTyped(c.watch) // ends with the connection to the first node
 	for _, r := range c.nodes {
 		go c.listenToNode(r) // ends with its connection, which close closes
 	}
@@ -246,6 +249,7 @@ func (c *client) listenToNode(r *remote) {
 
 // handleFrame takes one thing that a node says: output is printed, ends are passed on.
 func (c *client) handleFrame(r *remote, f wire.Frame) {
+	c.watch.repeat(f)
 	switch f.Kind {
 	case wire.MsgOutput:
 		c.print.printOutput(f.Rank, f.Number, f.Body)
@@ -328,7 +332,7 @@ func (c *client) awaitEnd() {
 	}
 	c.printEnds(nil)
 	if c.head.Send(wire.Frame{Kind: wire.MsgDone}) == nil {
-		_, _ = c.head.Receive() // closed once the resources are free for the next step
+		<-c.watch.over // closed once the resources are free for the next step
 	}
 }
 

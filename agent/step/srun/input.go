@@ -78,10 +78,7 @@ func (c *client) copyInput(in *os.File, rank int) {
 	for in != nil && !isTerminalOfOthers(in) {
 		n, err := in.Read(buf)
 		if n > 0 {
-			for _, r := range c.nodes {
-				r.window.takeRoom(n)
-				_ = r.link.Send(wire.Frame{Kind: wire.MsgStdin, Rank: rank, Body: buf[:n]})
-			}
+			c.sendInput(rank, buf[:n])
 		}
 		if err != nil {
 			break

@@ -141,6 +141,8 @@ func (o *options) setOption(name, value string) error {
 		o.name = value
 	case "jobid":
 		o.job = value
+	case "propagate":
+		return setPropagate(o, value)
 	case "mpi":
 		o.mpi = value // programs often need none of the kinds, so any is taken
 	default:

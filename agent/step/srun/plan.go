@@ -12,10 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/coxswain-sched/coxswain/agent/step"
-	"github.com/coxswain-sched/coxswain/agent/step/barrier"
 	"github.com/coxswain-sched/coxswain/agent/step/env"
 	"github.com/coxswain-sched/coxswain/agent/step/wire"
 	"github.com/coxswain-sched/coxswain/model/srunopt"
@@ -80,7 +77,7 @@ func completePlan(a *step.Alloc, parsed []*options, environ []string) (_ *plan, 
 	p.prep.Env = env.FilterExport(environ, first.export)
 	p.prep.Umask = syscall.Umask(0o22)
 	syscall.Umask(p.prep.Umask)
-	p.prep.Limits = ownLimits()
+	p.prep.Limits = ownLimits(first.limits)
 	if first.streams.terminal {
 		p.prep.Terminal = &wire.Window{} // until the terminal is known
 	}
@@ -351,22 +348,6 @@ func (p *plan) stepOrigin(getenv func(string) string) wire.Origin {
 		at.Address = p.alloc.Nodes[i].Address
 	}
 	return at
-}
-
-// ownLimits reads the soft limits of this process; tasks get them.
-func ownLimits() []barrier.Rlimit {
-	kinds := []int{
-		unix.RLIMIT_CPU, unix.RLIMIT_FSIZE, unix.RLIMIT_DATA, unix.RLIMIT_STACK, unix.RLIMIT_CORE,
-		unix.RLIMIT_NPROC, unix.RLIMIT_MEMLOCK, unix.RLIMIT_AS,
-	}
-	var out []barrier.Rlimit
-	for _, k := range kinds {
-		var l syscall.Rlimit
-		if syscall.Getrlimit(k, &l) == nil {
-			out = append(out, barrier.Rlimit{Resource: k, Soft: l.Cur})
-		}
-	}
-	return out
 }
 
 // stepDeadline is when the step's own time limit ends it; zero without one.

@@ -35,6 +35,7 @@ type options struct {
 	dir, export, name, job, mpi string
 
 	container wire.Container
+	limits    []string // whose limits tasks get, as limitKinds names them; nil: all
 }
 
 // counts are the numbers of nodes and tasks that are asked for; 0: not said.

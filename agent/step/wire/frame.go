@@ -35,6 +35,7 @@ const (
 	MsgWaitGone                 // number: step; answered by MsgGone once nothing of it lives
 	MsgExec                     // body: execution; the command's descriptors follow once MsgHeld was said
 	MsgResize                   // number: a Window, packed: the new size of the step's terminal
+	MsgAttach                   // number: step; answered by MsgCreated, then by what its srun says of it (see MsgWatch)
 )
 
 // What a Node says.
@@ -52,6 +53,7 @@ const (
 	MsgPMI                       // rank, body: a command of the process management interface; number: PMI2, or 0 for a line of PMI-1. An answer: bytes
 	MsgNotice                    // body: a line for standard error, as it is
 	MsgPMIx                      // body: a part of a message of package pmix; number 1: more of it follows; in both directions
+	MsgWatch                     // number: 1 somebody watches the step, 0 nobody does any more; srun repeats output and ends of tasks on this connection meanwhile
 )
 
 // InputWindow is how much input may be on its way to one node.

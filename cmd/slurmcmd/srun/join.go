@@ -20,26 +20,19 @@ import (
 // joinJob runs a step in a job that runs, for --jobid and SLURM_JOB_ID. Where the job's nodes are
 // of this machine, the step's code runs in this process, else on the job's first node.
 func joinJob(c *slurmcmd.Command, job string, args []string) error {
-	addr, err := address.Find("", "")
-	if err != nil {
-		return err
-	}
-	file, err := allocFile(addr, job)
-	switch {
-	case slurmcmd.IsNotFound(err):
-		return slurmcmd.Textf("Unable to confirm allocation for job %s: Invalid job id specified", job)
-	case err != nil:
-		return err
-	}
 	in, err := inputFile(c.In)
 	if err != nil {
 		return err
 	}
-	a, err := step.Load(file)
+	a, err := Allocation(job)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && asksTerminal(args):
 		return fault.New(fault.Unsupported, "--pty needs nodes of this machine").Advise("cox shell %s opens a shell in the job", job)
 	case errors.Is(err, fs.ErrNotExist):
+		addr, err := address.Find("", "")
+		if err != nil {
+			return err
+		}
 		code, err := fastclient.New(addr).Exec(job, append([]string{"srun"}, args...), in, c.Raw, c.Err)
 		c.Code = code.Shell()
 		return err
@@ -65,6 +58,23 @@ func asksTerminal(args []string) bool {
 			return false
 		}
 	}
+}
+
+// Allocation is that of another job of this machine, fs.ErrNotExist for a job of another machine. A
+// job that is being started on its nodes is waited for.
+func Allocation(job string) (*step.Alloc, error) {
+	addr, err := address.Find("", "")
+	if err != nil {
+		return nil, err
+	}
+	file, err := allocFile(addr, job)
+	switch {
+	case slurmcmd.IsNotFound(err):
+		return nil, slurmcmd.Textf("Unable to confirm allocation for job %s: Invalid job id specified", job)
+	case err != nil:
+		return nil, err
+	}
+	return step.Load(file)
 }
 
 // startLimit is how long a job that has its nodes may take to run on them.

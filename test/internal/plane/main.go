@@ -30,7 +30,9 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sacct"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/salloc"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sattach"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sbatch"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sbcast"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/scancel"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/scontrol"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sinfo"
@@ -48,7 +50,7 @@ type Fault func(*daemon.Options)
 // commands are Slurm's commands that ask a server.
 var commands = map[string]func([]string, slurmcmd.Stdio) int{
 	"srun": slurmsrun.Main, "sbatch": sbatch.Main, "squeue": squeue.Main, "scancel": scancel.Main, "sinfo": sinfo.Main, "sacct": sacct.Main, "scontrol": scontrol.Main,
-	"salloc": salloc.Main,
+	"salloc": salloc.Main, "sattach": sattach.Main, "sbcast": sbcast.Main,
 }
 
 // Main is TestMain: the test binary is also every other program of a plane. Faults are

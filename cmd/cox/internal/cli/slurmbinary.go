@@ -5,9 +5,6 @@ import (
 	"path/filepath"
 )
 
-// SlurmNames are Slurm's commands that lead to cox-slurm; srun is one more name.
-var SlurmNames = []string{"sbatch", "squeue", "scancel", "sinfo", "sacct", "scontrol", "sshare", "sprio", "sstat", "seff", "salloc"}
-
 // SlurmBinaryPath is the small binary that answers to Slurm's names and supervises
 // jobs, if it lies beside this one; empty otherwise.
 func SlurmBinaryPath() string {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
 
 func installNamesCommand(a *cli.App, binary func() (string, error)) *cobra.Command {
@@ -53,7 +54,7 @@ func installNames(a *cli.App, dir, target string, force bool) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fault.New(fault.KindOf(err), "make %s: %w", dir, err).Advise("name a folder that you may write to")
 	}
-	names := append([]string{"srun"}, cli.SlurmNames...)
+	names := slurmfmt.Commands
 	for _, n := range names {
 		if err := checkLink(filepath.Join(dir, n), force); err != nil {
 			return err // before anything is changed
