@@ -9,6 +9,8 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sacct"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/salloc"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sattach"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sbcast"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/scancel"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/scontrol"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sinfo"
@@ -69,6 +71,7 @@ func optionTables() map[string]getopt.Table {
 	for name, options := range map[string][]slurmcmd.Option{
 		"squeue": squeue.Options(), "sinfo": sinfo.Options(), "sacct": sacct.Options(), "scancel": scancel.Options(),
 		"scontrol": scontrol.Options(), "sprio": sprio.Options(), "sshare": sshare.Options(), "sstat": sstat.Options(),
+		"sattach": sattach.Options(), "sbcast": sbcast.Options(),
 	} {
 		tables[name] = slurmcmd.TableOf(options)
 	}
