@@ -91,6 +91,7 @@ const onlyCommand = "command line"
 // readsAsItIs are options that are honoured because what they ask for holds in any case.
 var readsAsItIs = map[string]string{
 	"ignore-pbs": "#PBS lines are never read",
+	"gpu-bind":   "srun in the job reads it from SLURM_GPU_BIND",
 }
 
 // TestEveryOptionCounts: each option of the table changes the outcome, is warned of or is

@@ -158,7 +158,7 @@ func (p *parser) checkStatuses(set settings, later bool) {
 				p.addWarning(d, pl.what)
 			}
 		case later && (d.Line == 0 || isPropagated(d.Option)):
-		case d.opt.Status == NoEffect && !p.checkUnused(d):
+		case !p.checkUnused(d):
 		case d.opt.Status == OnSome:
 			p.addWarning(d, "has its effect on "+d.opt.Engines+" alone: "+d.opt.Why)
 		case d.opt.Status == NoEffect:

@@ -90,7 +90,7 @@ var table = []Option{
 	{Name: "extra-node-info", Short: 'B', Arg: getopt.Required, Status: NoEffect, Why: "sockets and cores are not chosen one by one"},
 	{Name: "get-user-env", Status: NoEffect, Why: "no login environment is loaded: the job gets the environment of its submission"},
 	{Name: "gid", Arg: getopt.Required, Status: Refused, Why: "a job runs as its submitter"},
-	{Name: "gpu-bind", Arg: getopt.Required, Status: NoEffect, Why: "every task sees the GPUs of its node or step"},
+	{Name: "gpu-bind", Arg: getopt.Required},
 	{Name: "tres-bind", Arg: getopt.Required, Status: NoEffect, Why: "every task sees the GPUs of its node or step"},
 	{Name: "gpu-freq", Arg: getopt.Required, Status: NoEffect, Why: "the frequency of GPUs is left alone"},
 	{Name: "gpus", Short: 'G', Arg: getopt.Required},

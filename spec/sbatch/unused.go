@@ -51,7 +51,7 @@ const (
 	governor  = `(?:conservative|ondemand|onDemand|performance|powersave|schedutil|userspace)`
 )
 
-// unusedForms are the forms of the options without effect; those that are not listed take any text.
+// unusedForms are the forms of the options without effect, and of those that only steps follow; those that are not listed take any text.
 var unusedForms = map[string]unusedForm{
 	"acctg-freq":        matches(`[0-9]+|(?:(?:task|energy|network|filesystem)=[0-9]+)(?:,(?:task|energy|network|filesystem)=[0-9]+)*`, "seconds, task=30,energy=60,network=30,filesystem=30"),
 	"core-spec":         countForm(true),
@@ -75,13 +75,17 @@ var unusedForms = map[string]unusedForm{
 	"delay-boot":        {func(value string) bool { _, err := slurmfmt.ParseDuration(value); return err == nil }, "a time, as in --time"},
 }
 
-// checkUnused reports whether the value of an option without effect is one that sbatch takes, and
-// refuses it otherwise.
+// checkUnused reports whether the value of an option that the job itself does not use is one that
+// sbatch takes, and refuses it otherwise.
 func (p *parser) checkUnused(d *Directive) bool {
 	form, ok := unusedForms[d.Option]
 	if !ok || !d.HasValue || form.is(d.Value) {
 		return true
 	}
-	p.failOption(d, fmt.Errorf("is no value of this option (forms: %s)", form.forms), "take it out: the option has no effect here")
+	remedy := "write one of these forms"
+	if d.opt.Status == NoEffect {
+		remedy = "take it out: the option has no effect here"
+	}
+	p.failOption(d, fmt.Errorf("is no value of this option (forms: %s)", form.forms), remedy)
 	return false
 }

@@ -11,7 +11,7 @@ import (
 
 // devicesOfTask picks those of a node's devices that one of its tasks sees, by the
 // rule of --gpu-bind: none or closest, all; single:N, one device for every N tasks
-// in turn; per_task:N, N devices for each task, in a row; map_gpu and mask_gpu, the
+// in turn; per_task:N, N devices for each task, in a row; map_gpu and mask_gpu (newer: map and mask), the
 // list's element for the task, the list going round.
 func devicesOfTask(all []step.AllocDevice, rule string, local int) []step.AllocDevice {
 	name, arg, _ := strings.Cut(strings.TrimPrefix(rule, "verbose,"), ":")
@@ -32,7 +32,7 @@ func devicesOfTask(all []step.AllocDevice, rule string, local int) []step.AllocD
 		}
 		from := min(local*n, len(all))
 		return all[from:min(from+n, len(all))]
-	case "map_gpu", "mask_gpu":
+	case "map_gpu", "mask_gpu", "map", "mask":
 		words, err := ExpandRepeats(arg)
 		if err != nil || len(words) == 0 {
 			return all
@@ -41,7 +41,7 @@ func devicesOfTask(all []step.AllocDevice, rule string, local int) []step.AllocD
 		if err != nil {
 			return all
 		}
-		if name == "map_gpu" {
+		if strings.HasPrefix(name, "map") {
 			n = 1 << min(n, 63)
 		}
 		return pickDevices(all, n)

@@ -236,7 +236,7 @@ func setGPUBind(o *options, value string) error {
 		if n, err := strconv.Atoi(arg); arg != "" && (err != nil || n < 1) {
 			return fmt.Errorf("Invalid --gpu-bind argument: %s", value)
 		}
-	case "map_gpu", "mask_gpu":
+	case "map_gpu", "mask_gpu", "map", "mask":
 		words, err := env.ExpandRepeats(arg)
 		for _, w := range words {
 			if _, bad := strconv.ParseUint(w, 0, 64); bad != nil {
