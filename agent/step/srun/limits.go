@@ -20,8 +20,15 @@ type limitKind struct {
 // limitKinds are those that tasks take over from srun. The number of open files is not one of
 // them: Go raises it for its own process, so that srun does not know what it was.
 var limitKinds = []limitKind{
-	{"CPU", unix.RLIMIT_CPU}, {"FSIZE", unix.RLIMIT_FSIZE}, {"DATA", unix.RLIMIT_DATA}, {"STACK", unix.RLIMIT_STACK}, {"CORE", unix.RLIMIT_CORE},
-	{"RSS", unix.RLIMIT_RSS}, {"NPROC", unix.RLIMIT_NPROC}, {"MEMLOCK", unix.RLIMIT_MEMLOCK}, {"AS", unix.RLIMIT_AS},
+	{"CPU", unix.RLIMIT_CPU},
+	{"FSIZE", unix.RLIMIT_FSIZE},
+	{"DATA", unix.RLIMIT_DATA},
+	{"STACK", unix.RLIMIT_STACK},
+	{"CORE", unix.RLIMIT_CORE},
+	{"RSS", unix.RLIMIT_RSS},
+	{"NPROC", unix.RLIMIT_NPROC},
+	{"MEMLOCK", unix.RLIMIT_MEMLOCK},
+	{"AS", unix.RLIMIT_AS},
 }
 
 // setPropagate reads --propagate: ALL, also without a value, NONE, or names of limits.
