@@ -29,12 +29,12 @@ type Attachment struct {
 // result is the highest exit code of the tasks that ended meanwhile, 128 + signal for a task
 // that a signal ended.
 func (a *Attachment) Run() (code int, err error) {
-	l, info, err := a.attach()
+	l, info, err := a.watchStep()
 	if err != nil {
 		return 0, err
 	}
 	defer l.Close()
-	print := a.printer(info)
+	print := a.newPrinter(info)
 	taken := make(chan struct{}, 1)
 	go a.copyInput(l, taken) // ends with the process, or with the input
 	for {
@@ -72,7 +72,7 @@ func (a *Attachment) Run() (code int, err error) {
 
 // Layout writes which tasks run where, as sattach --layout does.
 func (a *Attachment) Layout(w io.Writer) error {
-	l, info, err := a.attach()
+	l, info, err := a.watchStep()
 	if err != nil {
 		return err
 	}
@@ -92,8 +92,8 @@ func (a *Attachment) Layout(w io.Writer) error {
 	return nil
 }
 
-// attach begins to watch the step.
-func (a *Attachment) attach() (*wire.Link, *step.Info, error) {
+// watchStep begins to watch the step.
+func (a *Attachment) watchStep() (*wire.Link, *step.Info, error) {
 	l, err := wire.Dial(a.Alloc, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the supervisor of %s does not answer: %w", a.Alloc.Nodes[0].Name, err)
@@ -118,8 +118,8 @@ func (a *Attachment) attach() (*wire.Link, *step.Info, error) {
 	return nil, nil, err
 }
 
-// printer prints what tasks say to our own standard output and error.
-func (a *Attachment) printer(info *step.Info) *outputPrinter {
+// newPrinter prints what tasks say to our own standard output and error.
+func (a *Attachment) newPrinter(info *step.Info) *outputPrinter {
 	out, err := &outputFile{w: a.Stdio.Out}, &outputFile{w: a.Stdio.Err}
 	p := &outputPrinter{out: out, err: err, ranks: make(map[int]*taskOutput)}
 	width := len(fmt.Sprint(info.Tasks - 1))

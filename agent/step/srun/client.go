@@ -249,7 +249,7 @@ func (c *client) listenToNode(r *remote) {
 
 // handleFrame takes one thing that a node says: output is printed, ends are passed on.
 func (c *client) handleFrame(r *remote, f wire.Frame) {
-	c.watch.repeat(f)
+	c.watch.repeatFrame(f)
 	switch f.Kind {
 	case wire.MsgOutput:
 		c.print.printOutput(f.Rank, f.Number, f.Body)

@@ -23,12 +23,12 @@ type watchers struct {
 func (c *client) serveWatchers() *watchers {
 	w := &watchers{head: c.head, over: make(chan struct{})}
 	w.more = sync.NewCond(&w.mu)
-	go w.listen()
+	go w.listenToHead()
 	return w
 }
 
-// listen takes what the first node says. It waits for nobody else: the node would wait for it.
-func (w *watchers) listen() {
+// listenToHead takes what the first node says. It waits for nobody else: the node would wait for it.
+func (w *watchers) listenToHead() {
 	defer close(w.over)
 	for {
 		f, err := w.head.Receive()
@@ -49,8 +49,8 @@ func (w *watchers) listen() {
 	}
 }
 
-// repeat tells watchers what a node said.
-func (w *watchers) repeat(f wire.Frame) {
+// repeatFrame tells watchers what a node said.
+func (w *watchers) repeatFrame(f wire.Frame) {
 	if !w.any.Load() {
 		return
 	}

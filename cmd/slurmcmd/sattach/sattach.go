@@ -96,7 +96,7 @@ func (f *follower) run(args []string) error {
 	if !ok || bad != nil || n < 0 || name == "" {
 		return fault.New(fault.Invalid, "%q is not a step", rest[0]).Advise("write JOB.STEP, as in 15.0: steps are numbered from 0 as they start")
 	}
-	alloc, err := f.allocation(name)
+	alloc, err := f.findAllocation(name)
 	if err != nil {
 		return err
 	}
@@ -125,8 +125,8 @@ func (f *follower) run(args []string) error {
 	return nil
 }
 
-// allocation finds the job's allocation: our own, or that of another job of this machine.
-func (f *follower) allocation(name string) (*step.Alloc, error) {
+// findAllocation finds the job's allocation: our own, or that of another job of this machine.
+func (f *follower) findAllocation(name string) (*step.Alloc, error) {
 	if step.IsOwn(name, os.Getenv) {
 		return step.LoadOwn(name)
 	}

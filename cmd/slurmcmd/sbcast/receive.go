@@ -26,8 +26,8 @@ type writing struct {
 	Force    bool      // replace what is there
 }
 
-// words is the writing as arguments.
-func (w *writing) words() []string {
+// asWords is the writing as arguments.
+func (w *writing) asWords() []string {
 	var modified int64
 	if !w.Modified.IsZero() {
 		modified = w.Modified.UnixNano()
@@ -38,7 +38,7 @@ func (w *writing) words() []string {
 	}
 }
 
-// readWords reads what words wrote.
+// readWords reads what asWords wrote.
 func readWords(args []string) (*writing, error) {
 	if len(args) != 6 {
 		return nil, errors.New("sbcast starts this by itself")
@@ -54,8 +54,8 @@ func readWords(args []string) (*writing, error) {
 	return w, errors.Join(err1, err2, err3, err4)
 }
 
-// receive writes the file: whole, or not at all.
-func (c *caster) receive(args []string) error {
+// receiveFile writes the file: whole, or not at all.
+func (c *caster) receiveFile(args []string) error {
 	w, err := readWords(args)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (c *caster) receive(args []string) error {
 		return c.onNode(err)
 	}
 	defer os.Remove(f.Name())
-	if err := w.fill(f, c.In); err != nil {
+	if err := w.fillFile(f, c.In); err != nil {
 		return c.onNode(err)
 	}
 	if w.Force {
@@ -82,8 +82,8 @@ func (c *caster) receive(args []string) error {
 	return c.onNode(err)
 }
 
-// fill writes the contents and the attributes.
-func (w *writing) fill(f *os.File, in io.Reader) error {
+// fillFile writes the contents and the attributes.
+func (w *writing) fillFile(f *os.File, in io.Reader) error {
 	n, err := io.Copy(f, in)
 	if err == nil && n != w.Size {
 		err = fmt.Errorf("%d of %d bytes came", n, w.Size)

@@ -80,7 +80,7 @@ func refuseLibraries(value string) error {
 func Main(args []string, stdio slurmcmd.Stdio) int {
 	c := &caster{Command: slurmcmd.Begin("sbcast", stdio)}
 	if len(args) > 0 && args[0] == receiveOption {
-		return c.Finish(c.receive(args[1:]))
+		return c.Finish(c.receiveFile(args[1:]))
 	}
 	return c.Finish(c.run(args))
 }
@@ -108,7 +108,7 @@ func (c *caster) run(args []string) error {
 	if err != nil || !st.Mode().IsRegular() {
 		return slurmcmd.Textf("Can't copy `%s`: it is no regular file", rest[0])
 	}
-	alloc, err := c.allocation()
+	alloc, err := c.findAllocation()
 	if err != nil {
 		return err
 	}
@@ -122,8 +122,8 @@ func (c *caster) readEnvironment() {
 	c.timeout = c.Getenv("SBCAST_TIMEOUT")
 }
 
-// allocation finds the allocation: our own, or that of another job of this machine.
-func (c *caster) allocation() (*step.Alloc, error) {
+// findAllocation finds the allocation: our own, or that of another job of this machine.
+func (c *caster) findAllocation() (*step.Alloc, error) {
 	name, _, _ := strings.Cut(c.job, ".")
 	switch {
 	case step.IsOwn(name, os.Getenv):
@@ -161,7 +161,7 @@ func (c *caster) copyFile(a *step.Alloc, source *os.File, st fs.FileInfo, dest s
 	if c.preserve {
 		write.Modified = st.ModTime()
 	}
-	args = slices.Concat(args, []string{"--"}, program, []string{receiveOption}, write.words())
+	args = slices.Concat(args, []string{"--"}, program, []string{receiveOption}, write.asWords())
 	v := stepsrun.Invocation{
 		Alloc: a, Args: args, Environ: env.Allocation(a, c.Environ()),
 		Stdio: step.Stdio{In: source, Out: c.Raw, Err: withoutExits{c.Err}},
