@@ -84,6 +84,7 @@ func TestUsageInSlurmsCommands(t *testing.T) {
 			"7.0|3000M|n2|1|2000M|00:22:30|00:15:00|n2|1|5K|0|\n",
 		},
 		{sacct.Main, "-j 7.0 -n -P --units=G -o maxrss,averss", "2.93G|1.95G\n"},
+		{sacct.Main, "-j 7 -n -P -o alloctres", "\ncpu=2,mem=8G,node=1\ncpu=4,mem=16G,node=2\n"},
 		{sacct.Main, "-j 7.0 -n -P --noconvert -o maxrss", "3145728000\n"},
 		{sacct.Main, "-j 7.0 -n -P -o tresusageintot,tresusageinmaxnode", "cpu=00:45:00,fs/disk=10K,mem=4000M|fs/disk=n1,mem=n2\n"},
 		{sacct.Main, "-j 7 -X -n -P -o jobid,totalcpu,maxrss", "7|00:45:02|\n"},

@@ -1,10 +1,13 @@
 package clientstest
 
 import (
+	"encoding/csv"
 	"errors"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -61,15 +64,31 @@ func TestSnakemake(t *testing.T) {
 	t.Parallel()
 	s := openSite(t, "snakemake")
 	_, said, err := s.try("snakemake", "--executor", "slurm", "--jobs", "4", "--keep-going", "--default-resources", "slurm_partition=local",
-		"--slurm-no-account", "--slurm-init-seconds-before-status-checks", "5")
+		"--slurm-no-account", "--slurm-init-seconds-before-status-checks", "5", "--slurm-efficiency-report", "--slurm-efficiency-report-path", "used")
 	if code := exitCode(err); code != 1 {
 		t.Errorf("snakemake ended with %d (%v), want 1: a rule fails", code, err)
 	}
-	// sacct has no step 0 to 9 of the job, so there is no reason to quote.
+	// sacct has no reason for a step, as Slurm's has none.
 	if want := "failed, SLURM status is: 'FAILED'. Reason: Unknown."; strings.Count(said, want) != 1 {
 		t.Errorf("snakemake does not say of one job that it %s\n%s", want, said)
 	}
+	s.checkEfficiency(s.run("sh", "-c", "cat used/*.csv"))
 	s.compare("Snakefile.txt", s.run("tail", "-n", "+1", "sum.txt", "ranks.txt", "retried.txt")+s.states("State,ExitCode,AllocNodes,AllocTRES"))
+}
+
+// checkEfficiency checks that the plugin's table of what jobs used has figures.
+func (s *site) checkEfficiency(table string) {
+	s.t.Helper()
+	rows, err := csv.NewReader(strings.NewReader(table)).ReadAll()
+	if err != nil || len(rows) < 2 {
+		s.t.Fatalf("the table of efficiency: %v\n%s", err, table)
+	}
+	for _, name := range []string{"TotalCPU_sec", "MaxRSS_MB"} {
+		at := slices.Index(rows[0], name)
+		if at < 0 || !slices.ContainsFunc(rows[1:], func(row []string) bool { n, err := strconv.ParseFloat(row[at], 64); return err == nil && n > 0 }) {
+			s.t.Errorf("the table of efficiency has no %s:\n%s", name, table)
+		}
+	}
 }
 
 // exitCode is the code that a program ended with, -1 where it did not end by itself.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/column"
+	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/rusage"
 )
 
@@ -22,4 +23,14 @@ func (r Row) Used() (used rusage.Record) {
 		return rusage.Record{}
 	}
 	return used
+}
+
+// DerivedExit is the highest exit code of a job's steps, without the batch script.
+func DerivedExit(steps []api.Step) (worst job.ExitCode) {
+	for i := range steps {
+		if s := &steps[i]; s.ID != "batch" && s.Exit.Shell() > worst.Shell() {
+			worst = s.Exit
+		}
+	}
+	return worst
 }

@@ -176,13 +176,7 @@ func appendCode(b []byte, e job.ExitCode) []byte {
 
 // appendDerived appends the highest exit code of the job's steps, without the batch script.
 func appendDerived(b []byte, l line) []byte {
-	var worst job.ExitCode
-	for i := range l.steps {
-		if s := &l.steps[i]; s.ID != "batch" && s.Exit.Shell() > worst.Shell() {
-			worst = s.Exit
-		}
-	}
-	return appendCode(b, worst)
+	return appendCode(b, jobs.DerivedExit(l.steps))
 }
 
 func appendNodes(b []byte, l line) []byte {
@@ -203,7 +197,15 @@ func appendAllocTRES(b []byte, l line) []byte {
 	if isPending(l) || l.Int(column.Started) == 0 {
 		return b
 	}
-	return appendTRES(b, l)
+	if l.step == nil {
+		return appendTRES(b, l)
+	}
+	nodes := int64(max(l.step.Count, 1)) // a step may use all memory that the job has on its nodes
+	b = strconv.AppendInt(append(b, "cpu="...), cpuCount(l), 10)
+	if memory := l.Int(column.Memory) * nodes; memory > 0 {
+		b = append(append(b, ",mem="...), slurmfmt.FormatMemory(memory)...)
+	}
+	return strconv.AppendInt(append(b, ",node="...), nodes, 10)
 }
 
 func appendAlloc(b []byte, l line) []byte {
@@ -277,7 +279,7 @@ var fields = []field{
 		}
 		return strconv.AppendInt(b, max(l.Int(column.NodesMin), 1), 10)
 	}, true},
-	{"AllocTRES", 10, []column.Column{column.State, column.Started, column.TRES}, appendAllocTRES, false},
+	{"AllocTRES", 10, append([]column.Column{column.TRES, column.Memory}, counts...), appendAllocTRES, true},
 	{"AssocID", 7, nil, fixedField("0"), false},
 	{"Cluster", 10, nil, func(b []byte, l line) []byte { return append(b, l.Cluster...) }, true},
 	{"Comment", 14, []column.Column{column.Comment}, textField(column.Comment), false},

@@ -2,15 +2,19 @@ package slurmjson
 
 import (
 	"strconv"
+	"time"
 
+	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/column"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/jobs"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/rusage"
 )
 
 // AccountColumns are what Account needs.
-func AccountColumns() []column.Column { return JobColumns() }
+func AccountColumns() []column.Column { return append(JobColumns(), column.Steps, column.Used) }
 
 // Account writes sacct's document.
 func Account(c *slurmcmd.Command, form string, list []jobs.Row) error {
@@ -51,7 +55,8 @@ func (w *w) sacctJob(r jobs.Row, groups map[int64]string) {
 	w.stringField("cluster", r.Cluster)
 	w.textField("constraints", r.Raw(column.Features))
 	w.emptyStrings("container")
-	w.exitCode("derived_exit_code", r.Int(column.ExitStatus), r.Int(column.ExitSignal), !state.Final())
+	derived := jobs.DerivedExit(r.Steps())
+	w.exitCode("derived_exit_code", int64(derived.Status), int64(derived.Signal), !state.Final())
 	w.recordTimes(r)
 	w.exitCode("exit_code", r.Int(column.ExitStatus), r.Int(column.ExitSignal), !state.Final())
 	w.emptyStrings("extra", "failed_node")
@@ -98,7 +103,7 @@ func (w *w) sacctJob(r jobs.Row, groups map[int64]string) {
 	w.jobStates("current", r)
 	w.stringField("reason", r.ReasonWord())
 	w.close('}')
-	w.batchStep(r)
+	w.accountSteps(r)
 	w.textField("submit_line", r.Raw(column.Command))
 	w.openValue("tres", '{')
 	w.stringList("allocated")
@@ -128,8 +133,6 @@ func (w *w) recordArray(r jobs.Row) {
 	w.close('}')
 }
 
-const noTime = `{"seconds":0,"microseconds":0}`
-
 func (w *w) recordTimes(r jobs.Row) {
 	w.openValue("time", '{')
 	w.intField("elapsed", r.Elapsed())
@@ -139,38 +142,152 @@ func (w *w) recordTimes(r jobs.Row) {
 	w.intField("start", valueIf(r.Base() != job.Pending, r.Int(column.Started)))
 	w.intField("submission", r.Int(column.Submitted))
 	w.intField("suspended", 0)
-	w.rawField("system", noTime)
 	limit := r.Int(column.TimeLimit)
 	w.numberField("limit", limit > 0, limit == 0, limit/60)
-	w.rawField("total", noTime)
-	w.rawField("user", noTime)
+	w.cpuTimes(r.Used().Total)
 	w.close('}')
 }
 
-// batchStep writes the batch script as a step, if it ran.
-func (w *w) batchStep(r jobs.Row) {
-	w.openValue("steps", '[')
-	if len(r.Raw(column.ScriptHash)) > 0 && r.Int(column.Started) > 0 && r.Base() != job.Pending && r.Part() <= 0 {
-		w.openValue("", '{')
-		w.openValue("time", '{')
-		w.intField("elapsed", r.Elapsed())
-		w.setNumber("end", r.Int(column.Ended))
-		w.setNumber("start", r.Int(column.Started))
-		w.intField("suspended", 0)
-		w.close('}')
-		w.exitCode("exit_code", r.Int(column.ExitStatus), r.Int(column.ExitSignal), !r.Base().Final())
-		w.openValue("nodes", '{')
-		w.intField("count", 1)
-		w.stringField("range", r.Text(column.BatchHost))
-		w.stringList("list", r.Text(column.BatchHost))
-		w.close('}')
-		w.rawField("tasks", `{"count":1}`)
-		w.jobStates("state", r)
-		w.openValue("step", '{')
-		w.stringField("id", r.Text(column.Name)+".batch")
-		w.stringField("name", "batch")
-		w.close('}')
+// cpuTimes writes what was used of CPU time.
+func (w *w) cpuTimes(u rusage.Use) {
+	of := func(name string, d time.Duration) {
+		w.openValue(name, '{')
+		w.intField("seconds", int64(d/time.Second))
+		w.intField("microseconds", int64(d%time.Second/time.Microsecond))
 		w.close('}')
 	}
+	of("system", u.System)
+	of("total", u.CPUTime())
+	of("user", u.User)
+}
+
+// accountSteps writes the steps of a job.
+func (w *w) accountSteps(r jobs.Row) {
+	w.openValue("steps", '[')
+	if r.Part() <= 0 && r.Int(column.Started) > 0 && r.Base() != job.Pending {
+		hasScript := len(r.Raw(column.ScriptHash)) > 0
+		steps := r.Steps()
+		if len(steps) == 0 && hasScript { // of an engine that does not name its tasks
+			steps = []api.Step{{ID: "batch", Name: "batch"}}
+		}
+		for i := range steps {
+			if steps[i].ID != "batch" || hasScript {
+				w.accountStep(r, &steps[i])
+			}
+		}
+	}
 	w.close(']')
+}
+
+// accountStep writes one step. The batch script has the times, the state and the exit code of the job.
+func (w *w) accountStep(r jobs.Row, s *api.Step) {
+	batch := s.ID == "batch"
+	start, end, elapsed := r.Int(column.Started), r.Int(column.Ended), r.Elapsed()
+	nodes, count := s.Nodes, int64(max(s.Count, 1))
+	if nodes == "" {
+		nodes = r.Text(column.BatchHost)
+	}
+	if !batch && !s.Started.IsZero() {
+		start, end = s.Started.Unix(), 0
+		elapsed = max(r.Now-start, 0)
+		if !s.Ended.IsZero() {
+			end = s.Ended.Unix()
+			elapsed = max(end-start, 0)
+		}
+	}
+	w.openValue("", '{')
+	w.openValue("time", '{')
+	w.intField("elapsed", elapsed)
+	w.setNumber("end", end)
+	w.setNumber("start", start)
+	w.intField("suspended", 0)
+	if s.Used != nil {
+		w.cpuTimes(s.Used.Sum)
+	}
+	w.close('}')
+	if batch {
+		w.exitCode("exit_code", r.Int(column.ExitStatus), r.Int(column.ExitSignal), !r.Base().Final())
+	} else {
+		w.exitCode("exit_code", int64(s.Exit.Status), int64(s.Exit.Signal), s.State == job.Running.String())
+	}
+	w.openValue("nodes", '{')
+	w.intField("count", count)
+	w.stringField("range", nodes)
+	w.stringList("list", hostNames(nodes)...)
+	w.close('}')
+	w.openValue("tasks", '{')
+	w.intField("count", int64(max(s.Tasks, 1)))
+	w.close('}')
+	if batch {
+		w.jobStates("state", r)
+	} else {
+		w.stringList("state", s.State)
+	}
+	w.openValue("step", '{')
+	w.stringField("id", r.Text(column.Name)+"."+s.ID)
+	w.stringField("name", s.Name)
+	w.close('}')
+	w.stepResources(s)
+	w.close('}')
+}
+
+func hostNames(list string) []string {
+	names, err := hostlist.Expand(list)
+	if err != nil {
+		return []string{list}
+	}
+	return names
+}
+
+// stepResources writes what a step used, in Slurm's lists of trackable resources. What is not known
+// is left out.
+func (w *w) stepResources(s *api.Step) {
+	w.openValue("tres", '{')
+	w.openValue("requested", '{')
+	var u rusage.Step
+	if s.Used != nil {
+		u = *s.Used
+	}
+	tasks := int64(max(u.Tasks, 1))
+	list := func(name string, memory, cpu, disk *rusage.Extreme) {
+		w.openValue(name, '[')
+		for _, x := range []struct {
+			kind, name string
+			id         int64
+			value      *rusage.Extreme
+		}{{"cpu", "", 1, cpu}, {"mem", "", 2, memory}, {"fs", "disk", 6, disk}} {
+			if x.value == nil {
+				continue
+			}
+			w.openValue("", '{')
+			w.stringField("type", x.kind)
+			w.stringField("name", x.name)
+			w.intField("id", x.id)
+			w.intField("count", x.value.Value)
+			w.intField("task", int64(x.value.Task))
+			w.stringField("node", x.value.Node)
+			w.close('}')
+		}
+		w.close(']')
+	}
+	whole := func(q rusage.Quantity, n int64) *rusage.Extreme {
+		if !u.Sum.Has(q) {
+			return nil
+		}
+		return &rusage.Extreme{Value: n}
+	}
+	const perMilli = int64(time.Millisecond) // CPU time is in milliseconds here
+	least := u.MinCPU
+	if least != nil {
+		in := *least
+		in.Value /= perMilli
+		least = &in
+	}
+	cpu := int64(u.Sum.CPUTime()) / perMilli
+	list("max", u.MaxMemory, nil, u.MaxRead)
+	list("min", nil, least, nil)
+	list("average", whole(rusage.Memory, u.Sum.Memory/tasks), whole(rusage.CPU, cpu/tasks), whole(rusage.IO, u.Sum.Read/tasks))
+	list("total", whole(rusage.Memory, u.Sum.Memory), whole(rusage.CPU, cpu), whole(rusage.IO, u.Sum.Read))
+	w.close('}')
+	w.close('}')
 }
