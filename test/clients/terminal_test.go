@@ -37,11 +37,11 @@ func TestTerminalTools(t *testing.T) {
 	if got := strings.Join(strings.Fields(out), " "); got != "JobID State "+id+" RUNNING" {
 		t.Errorf("reportseff printed %q", got)
 	}
-	// What an ended job used: 0.6 s of CPU time, 80 MiB of 512.
+	// What an ended job used: 1.2 s of CPU time (reportseff reads whole seconds), 80 MiB of 512.
 	id = strings.TrimSpace(s.run("sbatch", "--parsable", "--wait", "--mem=512M", "--wrap", `python3 -c 'import time
 x = bytearray(80 << 20)
-while time.process_time() < 0.6: pass
-time.sleep(1.5)'`))
+while time.process_time() < 1.2: pass
+time.sleep(0.5)'`))
 	out = s.run("reportseff", "--no-color", "--format", "JobID,CPUEff,MemEff", id)
 	if !regexp.MustCompile(`(?m)^ *` + id + ` +[1-9][0-9.]*% +1[5-9]\.\d%`).MatchString(out) {
 		t.Errorf("reportseff printed %q", out)
