@@ -37,7 +37,6 @@ type containers struct {
 	s     *supervisor
 	ended context.Context //nolint:containedctx // the attempt's end, for those who make containers
 	end   context.CancelFunc
-	busy  sync.WaitGroup // who makes one
 
 	mu       sync.Mutex
 	making   int

@@ -65,7 +65,7 @@ func (e *Engine) probeRuntime(ctx context.Context, set *container.Settings) erro
 func (e *Engine) checkContainers() error {
 	if e.cfg.Naming == NamedByUser {
 		return fault.New(fault.Unsupported, "virtual nodes of a server without root's rights are in a user namespace, in which no container runtime works").
-			Advise("start the server with one node, with room.by_address, or as root (cox up)")
+			Advise("use cox run --by-address, or start the server with room.by_address: true or as root (cox up)")
 	}
 	if isDynamic(e.coxPath()) {
 		return fault.New(fault.Unsupported, "this cox needs the machine's C library, and images may not have it").
