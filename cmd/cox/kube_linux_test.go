@@ -147,7 +147,6 @@ func kubeUpload(t *testing.T, s *slurmSite, add []string) {
 	}
 	t.Chdir(dir)
 	s.cox(t, "submit", "--pool", "k8s-a", "train.sh").Check(t, 2, "~", "~cox submit --upload")
-	s.cox(t, "submit", "--pool", "local", "--upload", "train.sh").Check(t, 69, "~", "~take none that comes with a job")
 	id := strings.Fields(s.ok(t, "submitted", "submit", "--pool", "k8s-a", "--upload", "train.sh"))[0]
 	s.ok(t, "COMPLETED", "wait", id)
 	for _, rank := range []string{"0", "1"} {

@@ -48,7 +48,7 @@ func TestChaos(t *testing.T) {
 		ref := engine.Ref{Allocation: uint64(i + 1), Attempt: 1}
 		r := until(t, e, ref, gone)
 		fine := r.Cause == engine.Exited && r.Exit.Status == 3
-		if lost := r.Cause == engine.NodeLost || r.Cause == engine.LaunchFailed; !fine && !(lost && killed[ref] && !r.Exit.OK()) {
+		if lost := r.Cause == engine.NodeLost || r.Cause == engine.LaunchFailed || r.Cause == engine.Unready; !fine && !(lost && killed[ref] && !r.Exit.OK()) {
 			t.Errorf("%s: %s, %s, %q, killed %t", ref, r.Cause, r.Exit, r.Message, killed[ref])
 		}
 		if n := living(t, e, root, ref); n != 0 {

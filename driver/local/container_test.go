@@ -155,6 +155,30 @@ func TestContainers(t *testing.T) {
 			nothingLeft(t)
 		}
 	})
+	t.Run("two jobs on a node", func(t *testing.T) {
+		const wait = "srun --container-image=" + podmanlab.Image + " --container-name=same --container-mounts=$PWD:/mnt sh -c 'touch /mnt/ready; until [ -e /mnt/go ]; do sleep 0.05; done; echo went on'"
+		var jobs []*engine.Launch
+		for _, id := range []job.ID{8, 9} {
+			l := next(1, wait)
+			l.Job.ID, l.Job.Spec.Image = id, ""
+			l.Job.Spec.Container = nil
+			launch(t, e, l)
+			jobs = append(jobs, l)
+		}
+		for _, l := range jobs {
+			eventually(t, "the step", func() bool { _, err := os.Stat(filepath.Join(l.Job.Spec.WorkDir, "ready")); return err == nil })
+		}
+		for _, l := range jobs { // the end of the first leaves the second alone
+			if err := os.WriteFile(filepath.Join(l.Job.Spec.WorkDir, "go"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			r := until(t, e, l.Ref, gone)
+			if out := read(t, filepath.Join(l.Job.Spec.WorkDir, fmt.Sprintf("slurm-%d.out", l.Job.ID))); !r.Exit.OK() || out != "went on\n" {
+				t.Errorf("%+v: %s", r, out)
+			}
+		}
+		nothingLeft(t)
+	})
 	t.Run("refused", func(t *testing.T) {
 		absent := next(2, "true")
 		absent.Job.Spec.Image = "127.0.0.1:1/no/such:1"

@@ -85,6 +85,10 @@ const leaseLook = 2 * time.Second
 func newLeaseKeeper(p Plane, log *slog.Logger, now func() time.Time, idle time.Duration) *leaseKeeper {
 	ctx, cancel := context.WithCancel(context.Background())
 	k := &leaseKeeper{plane: p, log: log, now: now, idle: idle, cancel: cancel, done: make(chan struct{}), wake: make(chan struct{}, 1), kept: map[job.ID]*keptAllocation{}}
+	k.plane.Scan(query.Filter{Live: true}, func(v *state.View) bool {
+		k.keepSubmitted(v.Job.ID, &v.Job.Spec.Program)
+		return true
+	})
 	go k.main(ctx)
 	return k
 }
@@ -138,10 +142,6 @@ func (k *leaseKeeper) beginUse(id job.ID) (end func()) {
 // main ends allocations when their time has come.
 func (k *leaseKeeper) main(ctx context.Context) {
 	defer close(k.done)
-	k.plane.Scan(query.Filter{Live: true}, func(v *state.View) bool {
-		k.keepSubmitted(v.Job.ID, &v.Job.Spec.Program)
-		return ctx.Err() == nil
-	})
 	for {
 		pause, some := k.untilNext()
 		var due <-chan time.Time

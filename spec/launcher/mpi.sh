@@ -14,7 +14,7 @@ done
 
 # Around each rank: the names that torch and others read, and the GPUs that are this rank's.
 rank='
-export RANK=${OMPI_COMM_WORLD_RANK:-${PMIX_RANK:-${PMI_RANK:-0}}}
+export RANK=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${PMIX_RANK:-0}}} # mpiexec of MPICH leaves PMIX_RANK of the step that started it
 export LOCAL_RANK=${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-0}}
 gpus=$1 && shift
 if [ "$gpus" -gt 0 ]; then

@@ -50,8 +50,8 @@ type Needed func() map[Name]bool
 func countedSize(size int64) int64 { return max(size, 64<<10) }
 
 // sparedBytes is how many bytes of a file system with so many archives leave free: the journal
-// lies on it too.
-func sparedBytes(all int64) int64 { return max(1<<30, all/20) }
+// lies on it too. That is 5 %, but at least 1 and at most 8 GiB.
+func sparedBytes(all int64) int64 { return min(max(1<<30, all/20), 8<<30) }
 
 // fresh is for how long an archive that no job needs is kept at least: its job may be on its
 // way. Stale is after which time it goes.
