@@ -263,7 +263,7 @@ func (n *Node) allocateStep(l *wire.Link, r wire.Request) {
 		return
 	}
 	done := make(chan bool, 1)
-	watch := newStepWatch(l)
+	watch := newStepWatch(l, &n.budget)
 	go func() {
 		done <- watch.relayFrames() // ends with the connection, which the caller closes
 	}()

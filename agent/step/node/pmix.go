@@ -40,21 +40,24 @@ type pmixServer struct {
 	some   *sync.Cond
 	closed bool          // no helper is wanted any more
 	held   *barrier.Held // the helper; nil: none yet
-	queue  []wire.Frame  // of srun, for the helper
+	queue  []wire.Frame  // of srun, for the helper; each is paid for while it is here
+	queued int           // what is paid
+	full   bool          // a frame was refused: the step is ended
 }
 
 // pmixQueueMax bounds what may wait for a helper that does not read, in bytes.
 const pmixQueueMax = 64 << 20
 
+// pmixCost is what a queued frame takes beside its bytes.
+const pmixCost = 128
+
+// pmixFull is why a step ends whose helper is sent more than it reads.
+const pmixFull = "the PMIx server of the step (libpmix) does not read what it is sent, and too much waits for it; start fewer tasks on the node"
+
 // openPMIx offers PMIx to the tasks of the step. What srun says is needed is started at once.
 func (s *nodeStep) openPMIx() error {
-	if s.prep.PMIx == wire.PMIxNone {
-		return nil
-	}
-	if s.prep.PMIx == wire.PMIxOffered && s.prep.Info.Tasks == 1 {
-		if _, err := pmix.FindHelper(s.node.cfg.TaskInit[0]); err != nil {
-			return nil // a task alone is a world of one, which needs no server
-		}
+	if s.prep.PMIx == wire.PMIxNone || s.prep.PMIx == wire.PMIxOffered && s.prep.Info.Tasks == 1 {
+		return nil // a task alone is a world of one: it needs no server, and libpmix may be missing
 	}
 	p := &pmixServer{step: s, ready: make(chan struct{}), gone: make(chan struct{})}
 	p.some = sync.NewCond(&p.mu)
@@ -211,6 +214,11 @@ func (p *pmixServer) fail(why string) {
 			return // the step is refused before it begins
 		}
 	}
+	p.abortStep(why)
+}
+
+// abortStep has srun end the step.
+func (p *pmixServer) abortStep(why string) {
 	m := pmix.Message{Op: pmix.OpAbort, Rank: -1, Status: 1, Text: why}
 	_ = p.step.link.Send(wire.Frame{Kind: wire.MsgPMIx, Rank: -1, Body: m.Encode()})
 }
@@ -285,7 +293,11 @@ func (p *pmixServer) spawnHelper(helper string, control, stderr *os.File) (*barr
 	p.mu.Lock()
 	p.held = held
 	closed := p.closed
-	p.queue = slices.Insert(p.queue, 0, wire.Frame{Kind: wire.MsgPMIx, Body: wire.MustJSON(p.orders)})
+	if !closed {
+		orders := wire.Frame{Kind: wire.MsgPMIx, Body: wire.MustJSON(p.orders)}
+		p.payFrame(orders)
+		p.queue = slices.Insert(p.queue, 0, orders)
+	}
 	p.mu.Unlock()
 	if err == nil && !closed {
 		err = held.Ready()
@@ -299,7 +311,10 @@ func (p *pmixServer) spawnHelper(helper string, control, stderr *os.File) (*barr
 	if err != nil || closed {
 		held.Close()
 		<-held.Exited
-		return nil, fmt.Errorf("start the PMIx server: %w", barrier.ExplainLaunch(s.node.cfg.Spawner, errors.Join(err, errEnding)))
+		if err == nil {
+			err = errEnding
+		}
+		return nil, fmt.Errorf("start the PMIx server: %w", barrier.ExplainLaunch(s.node.cfg.Spawner, err))
 	}
 	return held, nil
 }
@@ -374,16 +389,35 @@ func (p *pmixServer) passComplaints(r *os.File) {
 func (p *pmixServer) take(f wire.Frame) {
 	p.start()
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	size := len(f.Body)
-	for _, q := range p.queue {
-		size += len(q.Body)
-	}
-	if p.closed || size > pmixQueueMax {
+	if p.closed {
+		p.mu.Unlock()
 		return
 	}
-	p.queue = append(p.queue, f)
-	p.some.Signal()
+	if p.payFrame(f) && p.queued <= pmixQueueMax {
+		p.queue = append(p.queue, f)
+		p.some.Signal()
+		p.mu.Unlock()
+		return
+	}
+	p.refundFrame(f)
+	first := !p.full
+	p.full = true
+	p.mu.Unlock()
+	if first {
+		p.step.node.serving.Go(func() { p.abortStep(pmixFull) })
+	}
+}
+
+// payFrame counts a frame that is queued; false: the node has no room for it. p.mu is held.
+func (p *pmixServer) payFrame(f wire.Frame) bool {
+	p.queued += len(f.Body) + pmixCost
+	return p.step.node.budget.Spend(len(f.Body) + pmixCost)
+}
+
+// refundFrame takes that back. p.mu is held.
+func (p *pmixServer) refundFrame(f wire.Frame) {
+	p.queued -= len(f.Body) + pmixCost
+	p.step.node.budget.Spend(-len(f.Body) - pmixCost)
 }
 
 // sendQueue sends what srun says to the helper, until no helper is wanted any more. Then it
@@ -403,6 +437,9 @@ func (p *pmixServer) sendQueue(link *wire.Link) {
 		p.queue = p.queue[1:]
 		p.mu.Unlock()
 		_ = link.Send(f) // an end is met by listenToHelper
+		p.mu.Lock()
+		p.refundFrame(f)
+		p.mu.Unlock()
 	}
 }
 
@@ -412,6 +449,9 @@ func (p *pmixServer) stopQueue() (wanted bool) {
 	defer p.mu.Unlock()
 	wanted = !p.closed
 	p.closed = true
+	for _, f := range p.queue {
+		p.refundFrame(f)
+	}
 	p.queue = nil
 	p.some.Broadcast()
 	return wanted

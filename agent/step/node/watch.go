@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/agent/step"
 	"github.com/coxswain-sched/coxswain/agent/step/wire"
@@ -12,10 +13,20 @@ import (
 // is cut off: it must not hold the step up.
 const watchBacklog = 1024
 
+// maxWatchers is how many may watch a step at once.
+const maxWatchers = 8
+
+// watchCost is what a queued frame takes beside its bytes.
+const watchCost = 128
+
+// watchGrace is how long a watcher that was cut off may take to read the frame it is sent and why.
+const watchGrace = 5 * time.Second
+
 // stepWatch is the connection of a step's srun, and who else watches the step (sattach).
 type stepWatch struct {
-	srun *wire.Link
-	info *step.Info // set before anybody can watch
+	srun   *wire.Link
+	budget *wire.Budget // of the node: what is queued counts
+	info   *step.Info   // set before anybody can watch
 
 	mu       sync.Mutex
 	watchers map[int]*watcher // by number
@@ -24,16 +35,17 @@ type stepWatch struct {
 }
 
 // watcher is who watches a step: what it has not been sent yet. The queue is closed when the
-// step is over or when the watcher is too far behind.
+// step is over or when the watcher is too far behind. Each frame in it is paid for until it is sent.
 type watcher struct {
 	number int
+	link   *wire.Link
 	queue  chan wire.Frame
 	behind bool // set before the queue is closed
 }
 
 // newStepWatch has no watchers.
-func newStepWatch(srun *wire.Link) *stepWatch {
-	return &stepWatch{srun: srun, watchers: make(map[int]*watcher)}
+func newStepWatch(srun *wire.Link, b *wire.Budget) *stepWatch {
+	return &stepWatch{srun: srun, budget: b, watchers: make(map[int]*watcher)}
 }
 
 // relayFrames passes on what srun says of its step, and reports whether it said at last that
@@ -67,29 +79,47 @@ func (w *stepWatch) tellWatchers(f wire.Frame) {
 	}
 }
 
-// queueFrame queues a frame for one watcher. w.mu is held.
+// queueFrame queues a frame for one watcher, or cuts it off where there is no room. w.mu is held.
 func (w *stepWatch) queueFrame(x *watcher, f wire.Frame) {
-	select {
-	case x.queue <- f:
-	default:
-		x.behind = true
-		w.removeWatcher(x)
+	cost := len(f.Body) + watchCost
+	if w.budget.Spend(cost) {
+		select {
+		case x.queue <- f:
+			return
+		default:
+		}
+	}
+	w.budget.Spend(-cost)
+	x.behind = true
+	w.removeWatcher(x)
+	x.link.LimitWrites(watchGrace)
+	w.dropQueue(x)
+}
+
+// dropQueue gives back what a queue that was closed holds.
+func (w *stepWatch) dropQueue(x *watcher) {
+	for f := range x.queue {
+		w.budget.Spend(-len(f.Body) - watchCost)
 	}
 }
 
-// addWatcher adds one; nil: the step is over. The first one makes srun repeat what it hears.
-func (w *stepWatch) addWatcher() *watcher {
+// addWatcher adds one; nil: the step is over or has enough. The first one makes srun repeat what
+// it hears.
+func (w *stepWatch) addWatcher(l *wire.Link) (x *watcher, refused string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.over {
-		return nil
+	switch {
+	case w.over:
+		return nil, "has ended"
+	case len(w.watchers) >= maxWatchers:
+		return nil, fmt.Sprintf("is attached to %d times already; end one of these first", maxWatchers)
 	}
 	w.next++
-	x := &watcher{number: w.next, queue: make(chan wire.Frame, watchBacklog)}
+	x = &watcher{number: w.next, link: l, queue: make(chan wire.Frame, watchBacklog)}
 	if w.watchers[x.number] = x; len(w.watchers) == 1 {
 		_ = w.srun.Send(wire.Frame{Kind: wire.MsgWatch, Number: 1}) // an srun that is gone ends the step
 	}
-	return x
+	return x, ""
 }
 
 // dropWatcher removes one that may be removed already.
@@ -143,19 +173,21 @@ func (n *Node) serveAttach(l *wire.Link, number int) {
 	w := n.watched[number]
 	n.mu.Unlock()
 	var x *watcher
+	refused := "does not run"
 	if w != nil {
-		x = w.addWatcher()
+		x, refused = w.addWatcher(l)
 	}
 	if x == nil {
-		_ = l.Send(wire.Frame{Kind: wire.MsgRefused, Body: fmt.Appendf(nil, "step %s.%d does not run", n.cfg.Alloc.Job, number)})
+		_ = l.Send(wire.Frame{Kind: wire.MsgRefused, Body: fmt.Appendf(nil, "step %s.%d %s", n.cfg.Alloc.Job, number, refused)})
 		return
 	}
 	var reading sync.WaitGroup
 	reading.Go(func() { w.takeInput(l, x) })
 	if l.SendJSON(wire.MsgCreated, w.info) == nil {
-		sendQueue(l, x)
+		w.sendQueue(x)
 	}
 	w.dropWatcher(x)
+	w.dropQueue(x)
 	l.Close()
 	reading.Wait()
 }
@@ -175,9 +207,11 @@ func (w *stepWatch) takeInput(l *wire.Link, x *watcher) {
 }
 
 // sendQueue sends a watcher what is queued for it, until its queue ends.
-func sendQueue(l *wire.Link, x *watcher) {
+func (w *stepWatch) sendQueue(x *watcher) {
 	for f := range x.queue {
-		if l.Send(f) != nil {
+		err := x.link.Send(f)
+		w.budget.Spend(-len(f.Body) - watchCost)
+		if err != nil {
 			return
 		}
 	}
@@ -185,7 +219,7 @@ func sendQueue(l *wire.Link, x *watcher) {
 	if x.behind {
 		last = wire.Frame{Kind: wire.MsgRefused, Body: []byte("the step's output is read too slowly here; attach again to see what comes next")}
 	}
-	_ = l.Send(last)
+	_ = x.link.Send(last)
 }
 
 // Watchers counts who watches a step that was allocated here.

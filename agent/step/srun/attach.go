@@ -40,7 +40,7 @@ func (a *Attachment) Run() (code int, err error) {
 	for {
 		f, err := l.Receive()
 		if err != nil {
-			return code, fmt.Errorf("the first node of job %s went away: %w", a.Alloc.Job, err)
+			return code, fmt.Errorf("the first node of job %s went away, or the output of the step was read too slowly here: %w", a.Alloc.Job, err)
 		}
 		switch f.Kind {
 		case wire.MsgOutput:

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/agent/step"
 	"github.com/coxswain-sched/coxswain/agent/step/socket"
@@ -148,6 +149,9 @@ func (l *Link) Receive() (Frame, error) {
 	}
 	return f, nil
 }
+
+// LimitWrites makes writes fail that have not ended in time, also one that waits already.
+func (l *Link) LimitWrites(within time.Duration) { _ = l.conn.SetWriteDeadline(time.Now().Add(within)) }
 
 // Close ends the connection; a blocked receive returns.
 func (l *Link) Close() { _ = l.conn.Close() }
