@@ -90,11 +90,16 @@ func (s *supervisor) nameNode() error {
 	if err := os.Chmod(own, 0o644); err != nil { // whatever the umask is
 		return err
 	}
-	s.called = s.node.Name
-	if err := enterName(l.Naming, s.node.Name, own); err != nil || l.Network == "" {
+	err = enterName(l.Naming, s.node.Name, own)
+	if err == nil && l.Network != "" {
+		err = s.enterNetwork(l.Network + s.node.Name)
+	}
+	if err != nil {
+		s.unfit = true // half a node: another attempt must not run in it
 		return err
 	}
-	return s.enterNetwork(l.Network + s.node.Name)
+	s.called = s.node.Name
+	return nil
 }
 
 // enterName sets the host name and mounts a hosts file over the machine's.

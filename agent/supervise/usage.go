@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"encoding/json"
+	"maps"
 	"os"
 	"slices"
 	"time"
@@ -96,19 +97,28 @@ func (s *spawner) usageSoFar() (u spawnerUsage, cpu rusage.Use) {
 			cpu.Raise(rusage.Use{User: user - s.used.before, System: system - s.used.beforeS})
 		}
 	}
-	return s.used, cpu
+	u = s.used
+	u.steps = maps.Clone(u.steps)
+	return u, cpu
 }
 
 // usageMeter measures what the tasks of an attempt use on this node. The loop alone touches it.
 type usageMeter struct {
 	tasks map[meteredTask]*runningTask // those that run
 	steps []rusage.Step                // of tasks that have ended, by number
-	left  int                          // steps that are not among them
+	left  leftSteps                    // that are not among them
 	peak  int64                        // of the memory of all processes; 0: no sample was taken
 	pause time.Duration                // before the next sample
 
 	last   *attempt.Usage // the last answer to OpUsage
 	lastAt time.Time
+}
+
+// leftSteps is what is known of steps that are not listed.
+type leftSteps struct {
+	count int
+	last  int        // the highest number
+	sum   rusage.Use // of all tasks
 }
 
 // meteredTask names a task.
@@ -167,15 +177,23 @@ func withoutFloor(u rusage.Use, floor int64) rusage.Use {
 
 // addStep adds a task's part to the steps of a node, of which those in the middle go when there are
 // too many.
-func addStep(steps []rusage.Step, left int, s rusage.Step) ([]rusage.Step, int) {
+func addStep(steps []rusage.Step, left leftSteps, s rusage.Step) ([]rusage.Step, leftSteps) {
 	i, found := slices.BinarySearchFunc(steps, s.Step, func(a rusage.Step, step int) int { return cmp.Compare(a.Step, step) })
 	if found {
 		steps[i].Merge(s)
 		return steps, left
 	}
+	if left.count > 0 && i == rusage.MaxSteps/2 && s.Step <= left.last { // it went before
+		left.sum = left.sum.Plus(s.Sum)
+		return steps, left
+	}
 	steps = slices.Insert(steps, i, s)
 	if len(steps) > rusage.MaxSteps {
-		return slices.Delete(steps, rusage.MaxSteps/2, rusage.MaxSteps/2+1), left + 1
+		gone := steps[rusage.MaxSteps/2]
+		left.count++
+		left.last = max(left.last, gone.Step)
+		left.sum = left.sum.Plus(gone.Sum)
+		steps = slices.Delete(steps, rusage.MaxSteps/2, rusage.MaxSteps/2+1)
 	}
 	return steps, left
 }
@@ -312,15 +330,16 @@ func (s *supervisor) usage(running map[meteredTask]rusage.Use, moved rusage.Use)
 	m := &s.meter
 	counted, cpu := s.spawner.usageSoFar()
 	floor := proc.PeakMemory()
-	out := &attempt.Usage{Left: m.left, Steps: slices.Clone(m.steps)}
-	add := func(step rusage.Step) { out.Steps, out.Left = addStep(out.Steps, out.Left, step) }
+	out, left := &attempt.Usage{Steps: slices.Clone(m.steps)}, m.left
+	add := func(step rusage.Step) { out.Steps, left = addStep(out.Steps, left, step) }
 	for key := range m.tasks {
 		add(rusage.TaskStep(key.step, key.rank, s.node.Name, running[key]))
 	}
 	if counted.externs > 0 {
 		add(rusage.TaskStep(engine.ExternStep, 0, s.node.Name, withoutFloor(counted.extern, floor)))
 	}
-	var others rusage.Use // than the batch script
+	out.Left = left.count
+	others := left.sum // of all but the batch script
 	for i := range out.Steps {
 		st := &out.Steps[i]
 		if more, ok := counted.steps[st.Step]; ok {
