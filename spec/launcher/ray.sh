@@ -30,7 +30,7 @@ exit "$code"
 cpus=${SLURM_CPUS_ON_NODE:-1}
 said=$(mktemp "${TMPDIR:-/tmp}/cox-ray-said.XXXXXX") || exit # by the nodes: shown where they fail
 trap 'rm -rf "$said" "$RAY_TMPDIR"' EXIT
-srun --nodes="${#nodes[@]}" --ntasks="${#nodes[@]}" --ntasks-per-node=1 --kill-on-bad-exit="$kill_on_bad_exit" \
+srun --nodes="${#nodes[@]}" --ntasks="${#nodes[@]}" --ntasks-per-node=1 --cpu-bind=none --kill-on-bad-exit="$kill_on_bad_exit" \
 	bash -c "$agent" ray "$cpus" 2>"$said" &
 gang=$!
 

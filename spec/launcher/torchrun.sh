@@ -7,5 +7,5 @@ command -v torchrun >/dev/null || torchrun=(python3 -m torch.distributed.run)
 exec "${torchrun[@]}" --nnodes="$SLURM_NNODES" --node_rank="$SLURM_NODEID" --nproc_per_node="$ranks" \
 	--master_addr="$MASTER_ADDR" --master_port="$MASTER_PORT" "$@"
 '
-exec srun --nodes="${#nodes[@]}" --ntasks="${#nodes[@]}" --ntasks-per-node=1 --kill-on-bad-exit="$kill_on_bad_exit" \
+exec srun --nodes="${#nodes[@]}" --ntasks="${#nodes[@]}" --ntasks-per-node=1 --cpu-bind=none --kill-on-bad-exit="$kill_on_bad_exit" \
 	bash -c "$agent" torchrun "$ranks_per_node" "${command[@]}"

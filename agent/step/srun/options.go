@@ -52,7 +52,9 @@ func (o *options) takeOption(opt *srunopt.Option, value string) error {
 	case srunopt.Refused:
 		return fmt.Errorf("--%s: %s", name, opt.StepWhy)
 	case srunopt.Ignored:
-		o.noteUnused(opt)
+		if name != "cpu-bind" || value != "none" { // not to be bound is what tasks are here
+			o.noteUnused(opt)
+		}
 		return nil
 	case srunopt.Silent:
 		return nil

@@ -83,6 +83,7 @@ var transcripts = []transcript{
 	{"no time", perNode2, `srun -t xx true`, "", `srun: error: Invalid --time specification`, 255},
 	{"refused", perNode2, `srun --pty bash`, "", `srun: error: --pty: not built yet: steps have no terminal`, 1},
 	{"without effect", perNode2, `srun --cpu_bind=cores --mem=1G -n1 -N1 true`, "", "srun: --cpu-bind has no effect here: .*\nsrun: --mem has no effect here: .*", 0},
+	{"not to be bound", perNode2, `srun --cpu-bind=none -n1 -N1 true`, "", "", 0},
 	{"abbreviated, glued, mixed", perNode2, `srun -ln2 -N 2 --kill-on sh -c 'echo $SLURM_NNODES'`, "0: 2\n1: 2", "", 0},
 	{"options end at the program", perNode2, `srun -n1 -N1 echo 2 -n --foo : -N1 -n1 echo b`, "2 -n --foo\nb", "", 0},
 
