@@ -64,6 +64,17 @@ func Without(text, id string) string {
 	return out.String()
 }
 
+// Blocks are the ids of the blocks in a file's text.
+func Blocks(text string) []string {
+	var out []string
+	for line := range strings.Lines(text) {
+		if id, ok := blockOwner(line); ok {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
 func cutLine(text string) (line, rest string) {
 	if i := strings.IndexByte(text, '\n'); i >= 0 {
 		return text[:i+1], text[i+1:]

@@ -94,6 +94,9 @@ func (r *record) ensureNode(n nodeLink, bridge netlink.Link, mtu int) error {
 	if err != nil {
 		return err
 	}
+	if err := netlink.LinkSetMaster(outer, bridge); err != nil { // the bridge may be a new one
+		return fmt.Errorf("put interface %s into its bridge: %w", r.vethName(n), err)
+	}
 	if err := netlink.LinkSetUp(outer); err != nil {
 		return fmt.Errorf("turn interface %s on: %w", r.vethName(n), err)
 	}

@@ -43,8 +43,7 @@ func (n *Network) openWayOut(all []*record, out string) error {
 		return err
 	}
 	if err := restoreRules(tool, r.ruleText(true)); err != nil {
-		r.Rules = false
-		return errors.Join(closed("%v", err), r.closeWayOut(others))
+		return errors.Join(closed("%v", err), r.closeWayOut(others)) // a table may have its rules
 	}
 	n.changed = append(n.changed, fmt.Sprintf("rules %s in iptables (NAT through %s)", r.networkID(), out))
 	if opened {
@@ -85,7 +84,11 @@ func (r *record) closeWayOut(others []*record) error {
 			r.Rules = false
 		}
 	}
+	forwards := forwardsAll()
 	for _, name := range r.Forwarded {
+		if forwards { // somebody else turned it on meanwhile, and needs it
+			break
+		}
 		if slices.ContainsFunc(others, func(o *record) bool { return slices.Contains(o.Forwarded, name) }) {
 			continue
 		}
@@ -95,6 +98,12 @@ func (r *record) closeWayOut(others []*record) error {
 	}
 	r.Forwarded, r.Out = nil, ""
 	return errors.Join(errs...)
+}
+
+// forwardsAll reports whether the machine forwards everywhere. What we turn on does not count.
+func forwardsAll() bool {
+	b, err := os.ReadFile(forwardingOf("all"))
+	return err == nil && strings.TrimSpace(string(b)) != "0"
 }
 
 func forwardingOf(link string) string {

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -74,6 +75,7 @@ func Open(r Request) (*Network, error) {
 		n.log = slog.New(slog.DiscardHandler)
 	}
 	all = n.sweepAbandoned(all)
+	n.sweepNames(all)
 	for _, have := range all {
 		if have.Identity == identity {
 			n.record = have
@@ -88,7 +90,7 @@ func Open(r Request) (*Network, error) {
 	n.record.Identity, n.record.Root, n.record.Temporary, n.record.Owner = identity, r.Root, r.Temporary, thisProcess()
 	if err := n.buildNetwork(all, r.Names); err != nil {
 		if isNew {
-			err = errors.Join(err, n.record.takeDown(nil))
+			err = errors.Join(err, n.record.takeDown(all))
 		}
 		return nil, err
 	}
@@ -287,12 +289,44 @@ func Sweep(root string, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	for _, r := range (&Network{log: log}).sweepAbandoned(all) {
+	n := &Network{log: log}
+	all = n.sweepAbandoned(all)
+	n.sweepNames(all)
+	for _, r := range all {
 		if r.Root == root && len(r.busyNodes()) == 0 {
-			return r.takeDown(slices.DeleteFunc(all, func(o *record) bool { return o == r }))
+			return r.takeDown(slices.DeleteFunc(slices.Clone(all), func(o *record) bool { return o == r }))
 		}
 	}
 	return nil
+}
+
+// sweepNames removes blocks of the machine's hosts file that no record has: a machine that was
+// started anew has lost the records.
+func (n *Network) sweepNames(all []*record) {
+	b, err := os.ReadFile(hostsfile.Machine)
+	if err != nil {
+		return
+	}
+	for _, id := range staleBlocks(string(b), all) {
+		if err := hostsfile.Remove(hostsfile.Machine, id); err != nil {
+			n.log.Warn("names of nodes that are gone cannot be removed", "file", hostsfile.Machine, "network", id, "error", err)
+		}
+	}
+}
+
+// staleBlocks are the blocks of networks in a hosts file's text that no record has.
+func staleBlocks(text string, all []*record) []string {
+	var out []string
+	for _, id := range hostsfile.Blocks(text) {
+		number, isNetwork := strings.CutPrefix(id, "cox")
+		if _, err := strconv.Atoi(number); !isNetwork || err != nil {
+			continue
+		}
+		if !slices.ContainsFunc(all, func(r *record) bool { return r.networkID() == id }) {
+			out = append(out, id)
+		}
+	}
+	return out
 }
 
 // sweepAbandoned takes down the networks of state directories that are gone, and returns the others.

@@ -279,3 +279,14 @@ func TestTakenNames(t *testing.T) {
 		t.Errorf("localhost is somebody else now: %s, %v", b, err)
 	}
 }
+
+// TestStaleBlocks: names of networks without a record go, and nobody else's.
+func TestStaleBlocks(t *testing.T) {
+	var text string
+	for _, id := range []string{"cox0", "cox1", "coxswain", "other"} {
+		text += hostsfile.Block(id, "x", nil)
+	}
+	if got := staleBlocks(text, []*record{{Number: 1}}); !slices.Equal(got, []string{"cox0"}) {
+		t.Errorf("stale: %q", got)
+	}
+}

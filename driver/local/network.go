@@ -48,9 +48,7 @@ func OpenNetwork(r NetworkRequest) (*OpenedNetwork, error) {
 	case asked && r.Naming != NamedByRoot:
 		return nil, fault.New(fault.Unsupported, "network own: nodes without host names have no networks of their own").Advise("leave one of them out")
 	case r.Mode == NetworkShared || os.Geteuid() != 0 || !asked && (r.Naming != NamedByRoot || len(r.Nodes) < 2):
-		if err := nodenet.Sweep(r.Root, r.Log); err != nil {
-			r.Log.Warn("look for networks that are left", "error", err)
-		}
+		sweepNetworks(r)
 		return out, nil
 	}
 	var err error
@@ -59,12 +57,20 @@ func OpenNetwork(r NetworkRequest) (*OpenedNetwork, error) {
 	case err != nil && asked:
 		return nil, fault.New(fault.Unsupported, "network own: %w", err).Advise("--network shared, or network: shared under room: in the configuration, needs nothing of the machine")
 	case err != nil:
+		sweepNetworks(r)
 		out.Notes = []string{"virtual nodes share this machine's network: " + strings.ReplaceAll(err.Error(), "\n", "; ")}
 		return out, nil
 	}
 	out.Network = Network{Prefix: out.own.Prefix(), Machine: out.own.Machine(), Notes: out.own.Notes()}
 	out.Address = out.own.Address
 	return out, nil
+}
+
+// sweepNetworks removes networks that are left, where the nodes get none.
+func sweepNetworks(r NetworkRequest) {
+	if err := nodenet.Sweep(r.Root, r.Log); err != nil {
+		r.Log.Warn("look for networks that are left", "error", err)
+	}
 }
 
 // Close gives the network back, unless work runs on in it: then the next engine of the root takes it.

@@ -62,7 +62,8 @@ func findRoom(ctx context.Context, opt *Options) (room, error) {
 			return room{}, err
 		}
 		r.nodes = []fleet.Node{applyNodeSize(node, cfg)}
-		return r, nil
+		_, err = local.OpenNetwork(local.NetworkRequest{Mode: local.NetworkShared, Root: engineDir(dir), Log: opt.Log.With("part", "network")})
+		return r, err // one of virtual nodes that were here before is removed
 	}
 	if !cfg.Room.ByAddress {
 		var why string
