@@ -10,9 +10,11 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/coxswain-sched/coxswain/agent/proc"
 	"github.com/coxswain-sched/coxswain/agent/step/barrier"
 )
 
@@ -22,7 +24,9 @@ type Box struct {
 	Env []string // what the image and the runtime set
 	Dir string   // where the image starts programs
 
-	conn *net.UnixConn
+	conn  *net.UnixConn
+	holds func(pid int) bool // whether a process is one of the job
+	limit time.Duration      // for an answer of the init
 
 	sending sync.Mutex
 
@@ -46,14 +50,24 @@ var ErrEnded = errors.New("the container has ended")
 // none.
 const unknownPID = 1 << 30
 
-// Accept makes a box of the connection of an init.
-func Accept(c *net.UnixConn) (*Box, error) {
-	pid, err := peerPID(c)
-	if err != nil {
+// answerLimit is how long an init may take to answer.
+const answerLimit = 30 * time.Second
+
+// Accept makes a box of the connection of an init, which is a process of the user uid. Any process
+// of that user can connect in its place: nothing that it says is believed of processes for which
+// holds, which may be called at any time, is false.
+func Accept(c *net.UnixConn, uid uint32, holds func(pid int) bool) (*Box, error) {
+	cred, err := peerCredentials(c)
+	switch {
+	case err != nil:
 		return nil, err
+	case cred.Uid != uid:
+		return nil, fmt.Errorf("the container's init is a process of user %d, not of the job's user %d", cred.Uid, uid)
 	}
 	var a answer
+	_ = c.SetReadDeadline(time.Now().Add(answerLimit))
 	files, err := receiveFrame(c, &a)
+	_ = c.SetReadDeadline(time.Time{})
 	closeFiles(files)
 	switch {
 	case err != nil:
@@ -62,30 +76,29 @@ func Accept(c *net.UnixConn) (*Box, error) {
 		return nil, errors.New("the container's init is of another version of cox")
 	}
 	b := &Box{
-		PID: pid, Env: toTexts(a.Hello.Env), Dir: string(a.Hello.Dir), conn: c,
+		PID: int(cred.Pid), Env: toTexts(a.Hello.Env), Dir: string(a.Hello.Dir), conn: c, holds: holds, limit: answerLimit,
 		pending: map[int]chan began{}, children: map[int]chan barrier.Exit{},
 	}
 	go b.receiveAnswers()
 	return b, nil
 }
 
-// peerPID is the process at the other end, by its number here.
-func peerPID(c *net.UnixConn) (pid int, err error) {
+// peerCredentials are the process at the other end, by its number here, and its user.
+func peerCredentials(c *net.UnixConn) (cred *unix.Ucred, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	var cred *unix.Ucred
 	if e := raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); e != nil {
-		return 0, e
+		return nil, e
 	}
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	if cred.Pid <= 1 {
-		return 0, errors.New("the init of the container cannot be seen from here")
+		return nil, errors.New("the init of the container cannot be seen from here")
 	}
-	return int(cred.Pid), nil
+	return cred, nil
 }
 
 // Spawn implements barrier.Spawner: the process is one of the container.
@@ -102,7 +115,10 @@ func (b *Box) Spawn(c *barrier.Cmd) (int, <-chan barrier.Exit, error) {
 	b.mu.Unlock()
 
 	r := request{ID: id, Path: []byte(c.Path), Args: toBytes(c.Args), Env: toBytes(c.Env), Dir: []byte(c.Dir), Terminal: c.Terminal, Files: len(c.Files)}
+	late := time.NewTimer(b.limit)
+	defer late.Stop()
 	b.sending.Lock()
+	_ = b.conn.SetWriteDeadline(time.Now().Add(b.limit))
 	err := sendFrame(b.conn, &r, c.Files)
 	b.sending.Unlock()
 	if err != nil {
@@ -112,12 +128,22 @@ func (b *Box) Spawn(c *barrier.Cmd) (int, <-chan barrier.Exit, error) {
 		b.mu.Unlock()
 		return 0, nil, fmt.Errorf("%w: %w", ErrEnded, err)
 	}
-	got := <-start
+	var got began
+	select {
+	case got = <-start:
+	case <-late.C:
+		b.abort()
+		return 0, nil, fmt.Errorf("%w: its init has not answered in %s", ErrEnded, b.limit)
+	}
 	if got.err != nil {
 		return 0, nil, got.err
 	}
 	return got.pid, exited, nil
 }
+
+// abort ends the connection to an init that does not do as it should: its processes count as
+// killed. The init ends with the connection, or with the job.
+func (b *Box) abort() { _ = b.conn.Close() }
 
 // receiveAnswers hears the init until the connection ends. Processes of which no end was heard
 // were killed with the container.
@@ -147,6 +173,10 @@ func (b *Box) receiveAnswers() {
 }
 
 func (b *Box) takeAnswer(a *answer, files []*os.File) {
+	pid := unknownPID
+	if len(files) == 1 {
+		pid = b.ownProcess(files[0])
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if a.Ended {
@@ -174,11 +204,20 @@ func (b *Box) takeAnswer(a *answer, files []*os.File) {
 		start <- began{err: err}
 		return
 	}
-	pid := unknownPID
-	if len(files) == 1 {
-		pid = processOf(files[0])
-	}
 	start <- began{pid: pid}
+}
+
+// ownProcess is the number here of the process of a pidfd, if it is one of the job. An init that
+// names any other is not one of ours, and the connection to it ends.
+func (b *Box) ownProcess(f *os.File) int {
+	pid := processOf(f)
+	if pid == unknownPID || b.holds(pid) {
+		return pid
+	}
+	if p, err := proc.Read(pid); err == nil && !p.Dead() {
+		b.abort()
+	}
+	return unknownPID
 }
 
 // processOf is the number here of the process of a pidfd.

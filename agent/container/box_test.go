@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -47,7 +48,7 @@ func TestBox(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := Accept(conn)
+	b, err := Accept(conn, uint32(os.Getuid()), func(int) bool { return true })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,5 +99,69 @@ func TestBox(t *testing.T) {
 	}
 	if _, _, err := b.Spawn(sh("true")); !errors.Is(err, ErrEnded) || !b.Ended() {
 		t.Errorf("after the end: %v", err)
+	}
+}
+
+// fakeInit is the end of a connection of which the other is accepted as an init's.
+func fakeInit(t *testing.T, uid int, holds func(int) bool) (*net.UnixConn, *Box, error) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ends [2]*net.UnixConn
+	for i, fd := range fds {
+		f := os.NewFile(uintptr(fd), "end")
+		c, err := net.FileConn(f)
+		_ = f.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		ends[i] = c.(*net.UnixConn)
+	}
+	if err := sendFrame(ends[0], &answer{Hello: &hello{Version: protocol}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	b, err := Accept(ends[1], uint32(uid), holds)
+	return ends[0], b, err
+}
+
+// TestFalseInit: a process that says it is the init can name no process that is not the job's, and
+// cannot keep the supervisor waiting.
+func TestFalseInit(t *testing.T) {
+	if _, _, err := fakeInit(t, os.Getuid()+1, nil); err == nil {
+		t.Error("an init of another user is accepted")
+	}
+	theirs, b, err := fakeInit(t, os.Getuid(), func(pid int) bool { return pid != os.Getppid() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	pidfd, err := unix.PidfdOpen(os.Getppid(), 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	go func() {
+		var r request
+		if _, err := receiveFrame(theirs, &r); err == nil {
+			f := os.NewFile(uintptr(pidfd), "process")
+			_ = sendFrame(theirs, &answer{ID: r.ID, Files: 1}, []*os.File{f})
+			_ = f.Close()
+		}
+	}()
+	pid, exited, err := b.Spawn(&barrier.Cmd{Path: "/bin/true"})
+	if pid == os.Getppid() {
+		t.Errorf("process %d, which is not the job's, is taken for one of it", pid)
+	}
+	if err == nil {
+		<-exited // the connection has ended
+	}
+	_, b, err = fakeInit(t, os.Getuid(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.limit = time.Millisecond
+	if _, _, err := b.Spawn(&barrier.Cmd{Path: "/bin/true"}); !errors.Is(err, ErrEnded) {
+		t.Errorf("an init that does not answer: %v", err)
 	}
 }

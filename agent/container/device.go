@@ -145,3 +145,53 @@ func HasVendor(gpus []GPU) (nvidia, amd bool) {
 	}
 	return nvidia, amd
 }
+
+// NumberDevices gives an environment whose variables number GPUs as the node does the numbers that
+// they have in a container, which has only the given ones. Devices that are named otherwise keep
+// their names, and so does what counts among the devices that another variable leaves.
+func NumberDevices(env []string, gpus []GPU) []string {
+	nvidia, amd := HasVendor(gpus)
+	vendors := map[string]deviceenv.Vendor{}
+	if nvidia {
+		vendors[deviceenv.CUDA] = deviceenv.NVIDIA
+		if !amd {
+			vendors[deviceenv.OpenCL] = deviceenv.NVIDIA
+		}
+	}
+	if amd {
+		vendors[deviceenv.ROCR] = deviceenv.AMD
+	}
+	out := slices.Clone(env)
+	for i, v := range out {
+		name, value, _ := strings.Cut(v, "=")
+		if vendor, ok := vendors[name]; ok {
+			out[i] = name + "=" + numberOwn(value, indexesOf(gpus, vendor))
+		}
+	}
+	return out
+}
+
+// indexesOf are the node's numbers of the GPUs of a vendor, in order.
+func indexesOf(gpus []GPU, vendor deviceenv.Vendor) []int {
+	var own []int
+	for _, g := range gpus {
+		if g.Shown.Vendor == vendor {
+			own = append(own, g.Shown.Index)
+		}
+	}
+	slices.Sort(own)
+	return slices.Compact(own)
+}
+
+// numberOwn gives a list of numbers those by which own has them.
+func numberOwn(list string, own []int) string {
+	names := strings.Split(list, ",")
+	for i, name := range names {
+		if n, err := strconv.Atoi(name); err == nil {
+			if at := slices.Index(own, n); at >= 0 {
+				names[i] = strconv.Itoa(at)
+			}
+		}
+	}
+	return strings.Join(names, ",")
+}

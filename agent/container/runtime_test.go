@@ -137,3 +137,23 @@ func TestReadProbe(t *testing.T) {
 		t.Error("only crun leaves containers in the control group of its caller")
 	}
 }
+
+func TestNumberDevices(t *testing.T) {
+	gpu := func(v deviceenv.Vendor, index int, instance string) GPU {
+		return GPU{Shown: deviceenv.Device{Vendor: v, Index: index, Instance: instance}}
+	}
+	for name, c := range map[string]struct {
+		gpus      []GPU
+		env, want string
+	}{
+		"one of four":         {[]GPU{gpu(deviceenv.NVIDIA, 2, "")}, "CUDA_VISIBLE_DEVICES=2 GPU_DEVICE_ORDINAL=2 A=2", "CUDA_VISIBLE_DEVICES=0 GPU_DEVICE_ORDINAL=0 A=2"},
+		"some of a task":      {[]GPU{gpu(deviceenv.NVIDIA, 3, ""), gpu(deviceenv.NVIDIA, 1, ""), gpu(deviceenv.NVIDIA, 2, "")}, "CUDA_VISIBLE_DEVICES=2,3", "CUDA_VISIBLE_DEVICES=1,2"},
+		"AMD":                 {[]GPU{gpu(deviceenv.AMD, 5, "")}, "ROCR_VISIBLE_DEVICES=5 GPU_DEVICE_ORDINAL=0 HIP_VISIBLE_DEVICES=0 CUDA_VISIBLE_DEVICES=-1", "ROCR_VISIBLE_DEVICES=0 GPU_DEVICE_ORDINAL=0 HIP_VISIBLE_DEVICES=0 CUDA_VISIBLE_DEVICES=-1"},
+		"a MIG instance":      {[]GPU{gpu(deviceenv.NVIDIA, 2, "MIG-1")}, "CUDA_VISIBLE_DEVICES=MIG-1", "CUDA_VISIBLE_DEVICES=MIG-1"},
+		"declared, none here": {[]GPU{gpu(deviceenv.Declared, 2, "")}, "CUDA_VISIBLE_DEVICES=2 ROCR_VISIBLE_DEVICES=2", "CUDA_VISIBLE_DEVICES=2 ROCR_VISIBLE_DEVICES=2"},
+	} {
+		if got := strings.Join(NumberDevices(strings.Fields(c.env), c.gpus), " "); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}

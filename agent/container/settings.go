@@ -37,6 +37,10 @@ func (s *Settings) PullLimit() time.Duration { return cmp.Or(s.Pull, 30*time.Min
 // New returns the runtime of the settings, which Find has completed.
 func (s *Settings) New() Runtime { return New(s.Runtime, s.Program, s.Args) }
 
+// ShowsOwn reports whether a container has no other GPUs than those that the runtime is told of.
+// Apptainer and enroot show all of the node.
+func (s *Settings) ShowsOwn() bool { return s.Runtime == Podman || s.Runtime == Docker }
+
 // Find looks for the runtime of the settings. Without one the error says what to install.
 func (s Settings) Find() (*Settings, error) {
 	kinds := Kinds

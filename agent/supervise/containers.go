@@ -165,7 +165,12 @@ func (c *containers) place(t *theContainer, release func()) *node.Place {
 	return &node.Place{
 		Spawner: &boxSpawner{c: c, box: t.box},
 		Dir:     cmp.Or(t.ask.WorkDir, t.box.Dir),
-		Env:     func(env []string) []string { return container.Environ(env, t.box.Env, t.ask.Env, binDir(l.Root)) },
+		Env: func(env []string) []string {
+			if l.Containers.ShowsOwn() {
+				env = container.NumberDevices(env, l.GPUs[c.s.node.Name])
+			}
+			return container.Environ(env, t.box.Env, t.ask.Env, binDir(l.Root))
+		},
 		Release: release,
 	}
 }
@@ -479,7 +484,7 @@ func (c *containers) startContainer(t *theContainer, cmd container.Command, name
 		var r result
 		conn, err := acceptFrom(l)
 		if r.err = err; err == nil {
-			if r.box, r.err = container.Accept(conn); r.err != nil {
+			if r.box, r.err = container.Accept(conn, c.userID(), c.holdsProcess); r.err != nil {
 				_ = conn.Close()
 			}
 		}
@@ -570,6 +575,27 @@ func (c *containers) claimInit(box *container.Box, kind container.Kind) error {
 		return refuse("its process does not descend from the job's supervisor")
 	}
 	return nil
+}
+
+// userID is the number of the job's user.
+func (c *containers) userID() uint32 {
+	if u := c.s.launch.User; u != nil {
+		return u.UID
+	}
+	return uint32(os.Getuid())
+}
+
+// holdsProcess reports whether a process is one of the attempt: in its control group, or where it
+// has none a descendant of this process and of the job's user.
+func (c *containers) holdsProcess(pid int) bool {
+	if g := c.s.group; g != nil {
+		pids, err := g.Procs()
+		return err == nil && slices.Contains(pids, pid)
+	}
+	tree, err := proc.Descendants(unix.Getpid())
+	var st unix.Stat_t
+	return err == nil && slices.ContainsFunc(tree, func(p proc.Stat) bool { return p.PID == pid }) &&
+		unix.Stat(fmt.Sprintf("/proc/%d", pid), &st) == nil && st.Uid == c.userID()
 }
 
 // startCommand starts a command of the runtime as the job's user, in the job's control group.

@@ -94,11 +94,20 @@ func (c *containers) runRemoval(cmds []container.Command) {
 	if err != nil {
 		s.log.Warn("remove what is left of containers", "err", err)
 	}
+	_ = os.Remove(s.Containers()) // who cleans up after us would do no better
+	s.events <- c.endRemoval
+}
+
+// endRemoval goes on once what was left of the containers is removed. The loop calls it. What the
+// runtime leaves behind is killed, as what a hook does.
+func (c *containers) endRemoval() {
 	c.mu.Lock()
 	c.removing, c.removed = false, true
 	c.mu.Unlock()
-	_ = os.Remove(s.Containers()) // who cleans up after us would do no better
-	s.spawner.wakeLoop()
+	if !c.s.noProcessLeft() {
+		c.s.due.kill = time.Now()
+	}
+	c.s.spawner.wakeLoop()
 }
 
 func (c *containers) runOutside(cmd container.Command) error {

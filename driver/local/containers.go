@@ -176,13 +176,13 @@ func (e *Engine) makeImageCache(file *attempt.Launch) error {
 	return err
 }
 
-// homeOf is the home directory of a user.
-func homeOf(uid uint32) string {
+// userVariables are the variables of a user's identity.
+func userVariables(uid uint32) []string {
 	u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))
 	if err != nil {
-		return "/"
+		return []string{"HOME=/"}
 	}
-	return u.HomeDir
+	return []string{"HOME=" + u.HomeDir, "USER=" + u.Username}
 }
 
 // pullLimit is how much longer a launch may take because of its image.
@@ -206,9 +206,9 @@ func (p *nodeAttempt) removeContainers(ctx context.Context) {
 		cmd := exec.CommandContext(ctx, c.Words[0], c.Words[1:]...)
 		cmd.Dir = "/"
 		cmd.Env = append(os.Environ(), c.Env...)
-		if u := p.gang.launch.User; u != nil {
+		if u := p.gang.launch.User; u != nil { // who must not see the server's environment
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}}
-			cmd.Env = append(cmd.Env, "HOME="+homeOf(u.UID), "XDG_RUNTIME_DIR=", "XDG_CONFIG_HOME=", "XDG_DATA_HOME=")
+			cmd.Env = slices.Concat([]string{"PATH=" + os.Getenv("PATH")}, userVariables(u.UID), c.Env)
 		}
 		if out, err := cmd.CombinedOutput(); err != nil {
 			p.gang.e.cfg.Log.Warn("remove containers of a dead supervisor", "attempt", p.gang.launch.Ref, "err", err, "said", strings.TrimSpace(string(out)))
