@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/coxswain-sched/coxswain/agent/step/socket"
 )
 
 // Command is the hidden command of the binary whose body Main is.
@@ -39,7 +41,7 @@ func Main(args []string) int {
 	return 0
 }
 
-func runInit(socket string) error {
+func runInit(name string) error {
 	// What ends a job is sent to its processes one by one, and perhaps to this one with them. They
 	// are caught, not ignored: what is started here would ignore them too.
 	unheard := make(chan os.Signal, 1)
@@ -47,10 +49,11 @@ func runInit(socket string) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the reaper of descendants: %w", err)
 	}
-	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"})
+	conn, err := socket.Dial(name, 0)
 	if err != nil {
 		return err
 	}
+	c := conn.(*net.UnixConn)
 	p := &initProcess{conn: c, work: make(chan func()), children: map[int]int{}}
 	go p.forkThread()
 	ended := make(chan os.Signal, 1)

@@ -10,8 +10,8 @@ import (
 // podman runs containers without a daemon: their processes descend from their caller.
 type podman struct{ words []string }
 
-// Image implements Runtime. A file is an archive, which is loaded; a directory is the files of a
-// container themselves.
+// Image implements Runtime. A directory is the files of a container
+// themselves.
 func (p podman) Image(s *Spec) Image {
 	if containeropt.IsFile(s.Image) {
 		return Image{File: s.Image}
@@ -50,7 +50,11 @@ func (p podman) Start(s *Spec) Command {
 			args = append(args, "--group-add=keep-groups")
 		}
 	}
-	return call(p.words, args, engineArgs(s), []string{imageWord(s)}, initArgs(s))
+	image := imageWord(s)
+	if containeropt.IsFile(s.Image) && !s.ReadOnly {
+		image += ":O" // changes go with the container
+	}
+	return call(p.words, args, engineArgs(s), []string{image}, initArgs(s))
 }
 
 // Remove implements Runtime. Where everything of a container was killed, podman 4 notices that at a

@@ -36,10 +36,11 @@ func TestCommandLines(t *testing.T) {
 		"podman with entry point": {Podman, func(s *Spec) {
 			*s = Spec{Name: "n", Mark: "m", Image: "i:1", Init: s.Init, Root: true, Entrypoint: true}
 		}, "P -x run --rm --name n --label coxswain=m --pull=never --log-driver=none --network=host --uts=host --security-opt=label=disable --security-opt=seccomp=unconfined --cgroups=no-conmon --ipc=host --user=0:0 i:1 /root/bin/cox container-init /s/job"},
-		"docker":            {Docker, nil, "P -x run --rm " + engine + " --ipc=host --security-opt=label=disable --security-opt=seccomp=unconfined --user=1000:100 " + rest},
-		"apptainer":         {Apptainer, nil, "P -x exec --cleanenv --no-home --no-mount=cwd --nv --pwd=/w --bind=/data:/mnt:ro --scratch=/scratch /cache/1000/nvcr.io+nvidia+pytorch+24.12.sif /root/bin/cox container-init /s/job"},
-		"apptainer, a file": {Apptainer, func(s *Spec) { *s = Spec{Image: "/i.sif", Init: s.Init, Entrypoint: true, RemapRoot: true, AMD: true} }, "P -x run --cleanenv --no-home --no-mount=cwd --fakeroot --writable-tmpfs --rocm /i.sif /root/bin/cox container-init /s/job"},
-		"enroot":            {Enroot, func(s *Spec) { s.WorkDir = "" }, "P -x start --rc /s/rc --mount /data /mnt x-create=auto,rbind,ro --mount tmpfs /scratch x-create=dir cox-7 /root/bin/cox container-init /s/job"},
+		"podman, a directory": {Podman, func(s *Spec) { *s = Spec{Name: "n", Mark: "m", Image: "/rootfs", Init: s.Init, Root: true} }, "P -x run --rm --name n --label coxswain=m --pull=never --log-driver=none --network=host --uts=host --security-opt=label=disable --security-opt=seccomp=unconfined --cgroups=no-conmon --ipc=host --user=0:0 --entrypoint=/root/bin/cox --rootfs /rootfs:O container-init /s/job"},
+		"docker":              {Docker, nil, "P -x run --rm " + engine + " --ipc=host --security-opt=label=disable --security-opt=seccomp=unconfined --user=1000:100 " + rest},
+		"apptainer":           {Apptainer, nil, "P -x exec --cleanenv --no-home --no-mount=cwd --nv --pwd=/w --bind=/data:/mnt:ro --scratch=/scratch /cache/1000/nvcr.io+nvidia+pytorch+24.12.sif /root/bin/cox container-init /s/job"},
+		"apptainer, a file":   {Apptainer, func(s *Spec) { *s = Spec{Image: "/i.sif", Init: s.Init, Entrypoint: true, RemapRoot: true, AMD: true} }, "P -x run --cleanenv --no-home --no-mount=cwd --fakeroot --writable-tmpfs --rocm /i.sif /root/bin/cox container-init /s/job"},
+		"enroot":              {Enroot, func(s *Spec) { s.WorkDir = "" }, "P -x start --rc /s/rc --mount /data /mnt x-create=auto,rbind,ro --mount tmpfs /scratch x-create=dir cox-7 /root/bin/cox container-init /s/job"},
 	} {
 		s := full()
 		if c.change != nil {

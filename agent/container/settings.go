@@ -23,7 +23,7 @@ type Settings struct {
 	Runtime Kind          `json:"runtime,omitempty"` // empty: the first that is found
 	Program string        `json:"program,omitempty"` // its path; empty: it is looked for in PATH
 	Args    []string      `json:"args,omitempty"`    // options put before all others
-	Mounts  []string      `json:"mounts,omitempty"`  // directories of which jobs may mount parts; none: all that their users can read
+	Mounts  []string      `json:"mounts,omitempty"`  // directories of which jobs may mount parts; none: all that their users can read. It steers, and is no fence where users may call the runtime themselves
 	Pull    time.Duration `json:"pull,omitempty"`    // how long the pull of an image may take; 0: 30 minutes
 
 	NoCgroups *bool  `json:"no_cgroups,omitempty"` // found out: see Spec; nil: not yet
@@ -36,6 +36,36 @@ func (s *Settings) PullLimit() time.Duration { return cmp.Or(s.Pull, 30*time.Min
 
 // New returns the runtime of the settings, which Find has completed.
 func (s *Settings) New() Runtime { return New(s.Runtime, s.Program, s.Args) }
+
+// isBelow reports whether a path is a directory or below it.
+func isBelow(dir, name string) bool {
+	rel, err := filepath.Rel(dir, name)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+}
+
+// CheckSpec reports what the runtime cannot do of what is asked for.
+func (s *Settings) CheckSpec(spec *Spec) error {
+	switch {
+	case s.Runtime == Docker && spec.RemapRoot:
+		return fault.New(fault.Unsupported, "container-remap-root: docker has no user namespace of the job's user, whose programs would be root on the node").
+			Advise("leave it out, or ask an administrator for podman (containers.runtime of the server's configuration)")
+	case s.Runtime == Docker && containeropt.IsFile(spec.Image):
+		return fault.New(fault.Unsupported, "image %s: docker runs no files or directories", spec.Image).
+			Advise("load it first (docker load --input FILE), and name the image that docker prints")
+	case s.Runtime != Apptainer:
+		return nil
+	}
+	for i := range spec.Mounts {
+		m := &spec.Mounts[i]
+		for _, f := range m.Flags {
+			if f == "nosuid" || f == "nodev" || f == "noexec" {
+				return fault.New(fault.Unsupported, "container-mounts: %s: apptainer cannot mount with %s", containeropt.FormatMount(m), f).
+					Advise("leave it out")
+			}
+		}
+	}
+	return nil
+}
 
 // ShowsOwn reports whether a container has no other GPUs than those that the runtime is told of.
 // Apptainer and enroot show all of the node.
@@ -123,7 +153,10 @@ func (s *Settings) CheckMount(m *job.Mount, source string) error {
 		return nil
 	}
 	for _, dir := range s.Mounts {
-		if rel, err := filepath.Rel(dir, source); err == nil && rel != ".." && !strings.HasPrefix(rel, "../") {
+		if isBelow(dir, source) {
+			return nil
+		}
+		if real, err := filepath.EvalSymlinks(dir); err == nil && isBelow(real, source) {
 			return nil
 		}
 	}

@@ -106,16 +106,27 @@ func (e *Engine) admitContainer(s *job.Spec) error {
 	if err != nil {
 		return about(fault.New(fault.KindOf(err), "image: %.100q: %w", s.Image, err).Advise("%s", fault.Remedy(err)), "image", "container-image")
 	}
-	if s.Container == nil {
-		return nil
+	asked := container.Spec{Image: s.Image}
+	if s.Container != nil {
+		asked.Mounts, asked.RemapRoot = s.Container.Mounts, s.Container.RemapRoot != nil && *s.Container.RemapRoot
 	}
-	for i := range s.Container.Mounts {
-		m := &s.Container.Mounts[i]
+	if err := set.CheckSpec(&asked); err != nil {
+		return about(err, "container_options", "container-image", "container-mounts", "container-remap-root")
+	}
+	for i := range asked.Mounts {
+		m := &asked.Mounts[i]
+		if err := containeropt.CheckPaths(m); err != nil {
+			return about(fault.New(fault.Invalid, "container-mounts: %w", err).Advise("name it without them, for example by a symbolic link"), "container_options", "container-mounts")
+		}
 		source := m.Source
 		if !filepath.IsAbs(source) {
 			source = filepath.Join(s.WorkDir, source)
 		}
-		if err := set.CheckMount(m, filepath.Clean(source)); err != nil {
+		err := set.CheckMount(m, filepath.Clean(source))
+		if real, e := filepath.EvalSymlinks(source); err != nil && e == nil && set.CheckMount(m, real) == nil {
+			err = nil // the node looks again, as the job's user
+		}
+		if err != nil {
 			return about(err, "container_options", "container-mounts")
 		}
 	}

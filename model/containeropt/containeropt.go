@@ -11,6 +11,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/coxswain-sched/coxswain/model/job"
 )
@@ -24,8 +25,9 @@ type Option struct {
 
 // Why options are refused.
 const (
-	whySave = "a container is not saved; build the image with podman build or podman commit, and name that image"
-	whyLog  = "the output of an entry point is always printed if it fails; leave the option out"
+	whySave    = "a container is not saved; build the image with podman build or podman commit, and name that image"
+	whyUnshare = "containers share the network, IPC and host name of their node; leave it out"
+	whyLog     = "the output of an entry point is always printed if it fails; leave the option out"
 )
 
 // Options are all options of pyxis.
@@ -44,6 +46,7 @@ var Options = []Option{
 	{Name: "container-writable"},
 	{Name: "container-readonly"},
 	{Name: "container-save", Argument: true, Refused: whySave},
+	{Name: "container-unshare", Argument: true, Refused: whyUnshare},
 	{Name: "container-entrypoint-log", Refused: whyLog},
 }
 
@@ -191,6 +194,9 @@ func ParseMount(text string) (job.Mount, error) {
 	if m.Target[0] != '/' {
 		return m, fmt.Errorf("%q: the target is not absolute; %s", text, form)
 	}
+	if err := CheckPaths(&m); err != nil {
+		return m, err
+	}
 	for _, f := range m.Flags {
 		if !slices.Contains(mountFlags, f) {
 			return m, fmt.Errorf("%q: %q is no flag of a mount; the flags are %s", text, f, strings.Join(mountFlags, ", "))
@@ -198,6 +204,16 @@ func ParseMount(text string) (job.Mount, error) {
 	}
 	m.Target = path.Clean(m.Target)
 	return m, nil
+}
+
+// CheckPaths reports a mount whose paths a runtime would read as more than paths.
+func CheckPaths(m *job.Mount) error {
+	for _, name := range []string{m.Source, m.Target} {
+		if i := strings.IndexFunc(name, func(r rune) bool { return r == ',' || r == ':' || unicode.IsSpace(r) || unicode.IsControl(r) }); i >= 0 {
+			return fmt.Errorf("%q: the paths of a mount have no commas, colons or blanks", name)
+		}
+	}
+	return nil
 }
 
 // FormatMount writes a mount as ParseMount reads it.

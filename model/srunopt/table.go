@@ -18,6 +18,7 @@ const (
 	whyOneMPI   = "programs find each other by PMI-1 or by themselves"
 	whyNoCont   = "OCI bundles are not served; name the image they were made of by --container-image"
 	whyNoSave   = "a container is not saved; build the image with podman build or podman commit, and name that image"
+	whyUnshare  = "containers share the network, IPC and host name of their node; leave it out"
 	whyLog      = "the output of an entry point is always printed if it fails; leave the option out"
 	whyNoBcast  = "not needed: the nodes share the file system"
 	whyShell    = "it belongs to the shell completion of Slurm's srun"
@@ -181,6 +182,7 @@ var table = []Option{
 	{"no-container-entrypoint", 0, none, "", Honoured, "", Submitted, ""},
 	{"no-container-mount-home", 0, none, "", Honoured, "", Submitted, ""},
 	{"container-save", 0, required, "", Refused, whyNoSave, Submitted, ""},
+	{"container-unshare", 0, required, "", Refused, whyUnshare, Submitted, ""},
 	{"container-env", 0, required, "", Honoured, "", Submitted, ""},
 	{"container-mount-home", 0, none, "", Honoured, "", Submitted, ""},
 	{"container-remap-root", 0, none, "", Honoured, "", Submitted, ""},

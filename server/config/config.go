@@ -124,7 +124,7 @@ type Containers struct {
 	Runtime string   `yaml:"runtime" doc:"podman, apptainer, enroot or docker; empty: the first of them that is installed"`
 	Program string   `yaml:"program" doc:"its path; empty: as it is found in PATH"`
 	Args    []string `yaml:"args" doc:"options put before all others, for example --runtime=/usr/bin/crun"`
-	Mounts  []string `yaml:"mounts" doc:"directories of which jobs may mount parts; none: all that their users can read"`
+	Mounts  []string `yaml:"mounts" doc:"directories of which jobs may mount parts, work and home directories too; none: all that their users can read. It steers, and is no fence where users may call the runtime themselves"`
 	Pull    Duration `yaml:"pull" doc:"how long the pull of an image may take"`
 }
 
