@@ -77,7 +77,8 @@ func (s *Store) Make(j *job.Job) error {
 		return err
 	}
 	if os.Geteuid() == 0 {
-		if err := giveTree(part, int(j.Spec.Owner.UID), int(j.Spec.Owner.GID)); err != nil {
+		uid, gid := int(j.Spec.Owner.UID), int(j.Spec.Owner.GID)
+		if err := giveTree(part, func(name string) error { return os.Lchown(name, uid, gid) }); err != nil {
 			return fmt.Errorf("give the working directory to its user: %w", err)
 		}
 	}
@@ -103,14 +104,19 @@ func (s *Store) roomNow() (int64, error) {
 	return free, nil
 }
 
-// giveTree gives a directory and all in it to a user. Links are given themselves, not what they lead to.
-func giveTree(dir string, uid, gid int) error {
-	return filepath.WalkDir(dir, func(name string, _ fs.DirEntry, err error) error {
-		if err != nil {
+// giveTree gives all in a directory away, and the directory itself last: until then nobody else gets into
+// it, and can exchange what is still to be given. Links are given themselves, not what they lead to.
+func giveTree(dir string, give func(name string) error) error {
+	err := filepath.WalkDir(dir, func(name string, _ fs.DirEntry, err error) error {
+		if err != nil || name == dir {
 			return err
 		}
-		return os.Lchown(name, uid, gid)
+		return give(name)
 	})
+	if err != nil {
+		return err
+	}
+	return give(dir)
 }
 
 // Kept lists the jobs that have a tree.
@@ -164,6 +170,9 @@ func (s *Store) InTree(j *job.Job) *job.Job {
 // PackFiles writes an archive of a file or directory below a directory; see engine.FilePacker. In the
 // words of an error the directory is that of the job.
 func PackFiles(ctx context.Context, dir, name string, j *job.Job, to io.Writer) error {
+	if dir != "" {
+		dir += "/." // a pipe in its place is an error at once, and not waited for
+	}
 	root, err := os.OpenRoot(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && j.Spec.Upload != nil:

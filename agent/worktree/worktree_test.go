@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -136,5 +137,35 @@ func TestDiscard(t *testing.T) {
 	}
 	if _, err := os.Stat(other); err != nil {
 		t.Errorf("a link was followed: %v", err)
+	}
+}
+
+// TestTopIsGivenLast: as long as something below it is root's, nobody else gets into a tree.
+func TestTopIsGivenLast(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "a", "b"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var given []string
+	if err := giveTree(dir, func(name string) error { given = append(given, name); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if len(given) != 3 || given[2] != dir {
+		t.Errorf("given in this order: %q", given)
+	}
+	given = nil
+	if err := giveTree(dir, func(name string) error { given = append(given, name); return os.ErrPermission }); err == nil || slices.Contains(given, dir) {
+		t.Errorf("after an error: %q, %v", given, err)
+	}
+}
+
+// TestAPipeInPlaceOfADirectory: is an error, and nobody waits for its other end.
+func TestAPipeInPlaceOfADirectory(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "p")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := PackFiles(t.Context(), pipe, ".", jobIn("/x"), io.Discard); err == nil {
+		t.Error("packed")
 	}
 }

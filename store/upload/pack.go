@@ -163,7 +163,7 @@ func formatSize(n int64) string {
 // packDir packs what is in a directory, in order of the names. git is what the files of git above it
 // leave out.
 func (p *packer) packDir(ctx context.Context, dir string, git ignore) error {
-	f, err := p.root.Open(dir)
+	f, err := p.root.OpenFile(dir, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe may have come in its place
 	if err != nil {
 		return err
 	}
