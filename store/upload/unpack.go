@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -22,7 +23,8 @@ import (
 // read, write and execute are given. What was made before an error stays.
 //
 // More than most bytes, 0: any number, is fault.Exhausted before they are written. Each thing counts
-// as the blocks of 4 KiB that it has, one at least: an archive can be a thousandth of what is in it.
+// as the blocks of 4 KiB that it has, one at least: an archive can be a thousandth of what is in it. With
+// such a bound, the names of directories and links, which are remembered, have a bound too.
 func Unpack(from io.Reader, dir string, most int64) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -44,7 +46,7 @@ func Unpack(from io.Reader, dir string, most int64) error {
 			return brokenArchive(err)
 		}
 		if err := u.makeEntry(h, t); err != nil {
-			return fmt.Errorf("unpack %s: %w", path.Join(dir, h.Name), err)
+			return fmt.Errorf("unpack %.4096s: %w", path.Join(dir, h.Name), err)
 		}
 	}
 	if _, err := io.Copy(io.Discard, z); err != nil { // the sum at its end
@@ -60,11 +62,36 @@ func brokenArchive(err error) error {
 // unpacker makes things below a root.
 type unpacker struct {
 	root  *os.Root
-	dirs  []*tar.Header // in the order in which they came
+	dirs  []madeDir // in the order in which they came
 	links map[string]bool
 	known map[string]bool // directories that are there
 	most  int64           // bytes; 0: any number
 	has   int64
+	names int // bytes of the names that are remembered
+}
+
+// madeDir is what is remembered of a directory until its permissions are given.
+type madeDir struct {
+	name string
+	mode fs.FileMode
+	time time.Time
+}
+
+// Bounds of names, in bytes.
+const (
+	longestName = 4096
+	nameCost    = 64       // that each takes beside its text
+	mostNames   = 64 << 20 // of all that are remembered
+)
+
+// rememberName counts a name that is remembered, and returns it without the header that it is part of.
+func (u *unpacker) rememberName(name string) (string, error) {
+	u.names += len(name) + nameCost
+	if u.most > 0 && u.names > mostNames {
+		return "", fault.New(fault.Invalid, "the names of the directories and links have more than %d MiB", mostNames>>20).
+			Advise("leave out what the job does not need (%s)", IgnoreFile)
+	}
+	return strings.Clone(name), nil
 }
 
 // block is what a file system gives at least.
@@ -102,12 +129,19 @@ func (u *unpacker) makeParents(dir string) error {
 	if err := u.root.MkdirAll(dir, 0o755); err != nil {
 		return fileError(err)
 	}
+	dir, err := u.rememberName(dir)
+	if err != nil {
+		return err
+	}
 	u.known[dir] = true
 	return nil
 }
 
 // makeEntry makes one thing.
 func (u *unpacker) makeEntry(h *tar.Header, from io.Reader) error {
+	if len(h.Name) > longestName || len(h.Linkname) > longestName {
+		return fault.New(fault.Invalid, "the archive has a name of %d bytes, more than %d", max(len(h.Name), len(h.Linkname)), longestName)
+	}
 	name := path.Clean(h.Name)
 	if name == "." {
 		return nil
@@ -129,9 +163,14 @@ func (u *unpacker) makeEntry(h *tar.Header, from io.Reader) error {
 		if err := u.root.MkdirAll(name, 0o700); err != nil {
 			return fileError(err)
 		}
-		u.dirs = append(u.dirs, h)
-		return nil
+		name, err := u.rememberName(name)
+		u.dirs = append(u.dirs, madeDir{name, modeOf(h), h.ModTime})
+		return err
 	case tar.TypeSymlink:
+		name, err := u.rememberName(name)
+		if err != nil {
+			return err
+		}
 		u.links[name] = true
 		return fileError(u.root.Symlink(h.Linkname, name))
 	case tar.TypeReg:
@@ -172,9 +211,8 @@ func (u *unpacker) writeFile(name string, h *tar.Header, from io.Reader) error {
 
 // applyModes gives directories their permissions and times, the innermost first.
 func (u *unpacker) applyModes() error {
-	for _, h := range slices.Backward(u.dirs) {
-		name := path.Clean(h.Name)
-		if err := errors.Join(u.root.Chtimes(name, time.Time{}, h.ModTime), u.root.Chmod(name, modeOf(h))); err != nil {
+	for _, d := range slices.Backward(u.dirs) {
+		if err := errors.Join(u.root.Chtimes(d.name, time.Time{}, d.time), u.root.Chmod(d.name, d.mode)); err != nil {
 			return err
 		}
 	}

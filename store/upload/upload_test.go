@@ -644,3 +644,25 @@ func TestUnpackIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesAreBounded: what is remembered of an archive does not grow with it without end.
+func TestNamesAreBounded(t *testing.T) {
+	err := Unpack(header(t, tar.Header{Name: strings.Repeat("a/", longestName), Typeflag: tar.TypeDir}), t.TempDir(), 0)
+	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "name of 8192 bytes") {
+		t.Errorf("a long name: %.100v", err)
+	}
+	u := unpacker{most: 1}
+	name := strings.Repeat("a", longestName)
+	for u.names <= mostNames-longestName-nameCost {
+		if _, err := u.rememberName(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := u.rememberName(name); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("%d bytes of names: %v", u.names, err)
+	}
+	u.most = 0
+	if _, err := u.rememberName(name); err != nil {
+		t.Errorf("without a bound: %v", err)
+	}
+}
