@@ -152,7 +152,8 @@ func (k *leaseKeeper) main(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-k.wake:
+		case <-k.wake: // renewals may come faster than any timer ends
+			k.endOverdue(ctx)
 		case <-due:
 			k.endOverdue(ctx)
 		}
