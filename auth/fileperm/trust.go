@@ -65,6 +65,23 @@ func Way(path string) error {
 	return nil
 }
 
+// Own returns nil if a place is a folder of this process's user, and no link, that nobody else may write
+// to or exchange. One that is not there is fs.ErrNotExist.
+func Own(dir string) error {
+	if err := Way(dir); err != nil {
+		return err
+	}
+	st, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if !st.IsDir() || st.Mode().Perm()&0o022 != 0 || owner(st) != os.Geteuid() {
+		return fault.New(fault.Permission, "%s is not a folder that only this server's user may write to", dir).
+			Advise("remove it; the server makes it again")
+	}
+	return nil
+}
+
 // step looks at one folder, or link, on the way to a place.
 func step(at, path string) error {
 	st, err := os.Lstat(at)

@@ -127,7 +127,7 @@ type Config struct {
 	Stuck time.Duration
 
 	// Uploads has the directories that come with jobs; nil: none do. A job works in its own below
-	// UploadDir; empty: below Root. One may have UploadRoom bytes when it is unpacked; 0: any number.
+	// a directory of this root's in UploadDir; empty: below Root. One may have UploadRoom bytes when it is unpacked; 0: any number.
 	Uploads    worktree.Archives
 	UploadDir  string
 	UploadRoom int64
@@ -204,7 +204,7 @@ func New(cfg Config) (*Engine, error) {
 	if err := makeRoot(cfg.Root); err != nil {
 		return nil, fmt.Errorf("local engine: %w", err)
 	}
-	e := &Engine{cfg: cfg, gangs: map[engine.Ref]*gang{}, trees: cfg.uploadTrees()}
+	e := &Engine{cfg: cfg, gangs: map[engine.Ref]*gang{}}
 	lives, err := e.openEngine()
 	if err != nil {
 		return nil, fmt.Errorf("local engine: %w", err)

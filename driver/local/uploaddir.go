@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/agent/attempt"
 	"github.com/coxswain-sched/coxswain/agent/worktree"
+	"github.com/coxswain-sched/coxswain/auth/fileperm"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -22,32 +24,55 @@ var (
 	_ engine.FilePacker     = (*Engine)(nil)
 )
 
-// uploadTrees returns the store of working directories that came with jobs.
-func (c *Config) uploadTrees() *worktree.Store {
-	dir := c.UploadDir
-	if dir == "" {
-		dir = filepath.Join(c.Root, "work")
-	}
-	return &worktree.Store{Dir: dir, Archives: c.Uploads, Room: c.UploadRoom}
-}
-
 // openUploadDir makes the directory of the trees, which others may pass through where jobs of several
-// users run.
+// users run. Below UploadDir, where others may have files too, it is one that only this root has.
 func (e *Engine) openUploadDir() error {
+	e.trees = &worktree.Store{Dir: filepath.Join(e.cfg.Root, "work"), Archives: e.cfg.Uploads, Room: e.cfg.UploadRoom}
+	if e.cfg.UploadDir != "" {
+		id, err := attempt.DeviceOwner(e.cfg.Root)
+		if err != nil {
+			return err
+		}
+		e.trees.Dir = filepath.Join(e.cfg.UploadDir, "cox-"+id)
+	}
 	if e.cfg.Uploads == nil {
 		return nil
 	}
-	dir, mode := e.trees.Dir, fs.FileMode(0o700)
+	mode := fs.FileMode(0o700)
 	if os.Geteuid() == 0 {
 		mode = 0o711
 	}
-	if err := os.MkdirAll(dir, mode); err != nil {
+	if err := e.checkTrees(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := os.Chmod(dir, mode); err != nil {
+	if _, err := os.Lstat(e.cfg.UploadDir); e.cfg.UploadDir != "" && errors.Is(err, fs.ErrNotExist) {
+		if err := errors.Join(os.MkdirAll(e.cfg.UploadDir, mode), os.Chmod(e.cfg.UploadDir, mode)); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(e.trees.Dir, mode); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := e.checkTrees(); err != nil {
+		return err
+	}
+	if err := os.Chmod(e.trees.Dir, mode); err != nil {
 		return err
 	}
 	return e.trees.SweepPartial()
+}
+
+// checkTrees refuses a directory of the trees that another user could exchange: what this process gives
+// away or removes below it would be elsewhere. That below Root is as safe as Root.
+func (e *Engine) checkTrees() error {
+	if e.cfg.UploadDir == "" {
+		return nil
+	}
+	err := fileperm.Own(e.trees.Dir)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return fault.New(fault.KindOf(err), "jobs.upload_dir: %w", err).Advise("%s", fault.Remedy(err))
 }
 
 // Receives reports whether working directories come with jobs (engine.UploadReceiver).
@@ -77,7 +102,10 @@ func (e *Engine) makeUpload(l *engine.Launch) error {
 	if e.cfg.Uploads == nil {
 		return e.checkUpload(l.Job.Spec)
 	}
-	err := e.trees.Make(l.Job)
+	err := e.checkTrees()
+	if err == nil {
+		err = e.trees.Make(l.Job)
+	}
 	switch fault.KindOf(err) {
 	case fault.Invalid, fault.NotFound: // which no repetition mends
 		return fault.New(fault.KindOf(err), "the working directory that came with the job: %w", err).Advise("%s", fault.Remedy(err))
@@ -89,7 +117,12 @@ func (e *Engine) makeUpload(l *engine.Launch) error {
 }
 
 // KeptUploads lists the jobs whose directory is here (engine.UploadKeeper).
-func (e *Engine) KeptUploads(ctx context.Context) ([]job.ID, error) { return e.trees.Kept(ctx) }
+func (e *Engine) KeptUploads(ctx context.Context) ([]job.ID, error) {
+	if err := e.checkTrees(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return e.trees.Kept(ctx)
+}
 
 // DiscardUpload removes the directory of a job; see engine.UploadKeeper.
 func (e *Engine) DiscardUpload(ctx context.Context, id job.ID) error {
@@ -104,6 +137,12 @@ func (e *Engine) DiscardUpload(ctx context.Context, id job.ID) error {
 		}
 	}
 	e.mu.Unlock()
+	if err := e.checkTrees(); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
 	return e.trees.Discard(id)
 }
 

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -203,5 +204,37 @@ func TestUploadsThatCannotBe(t *testing.T) {
 		if left, err := os.ReadDir(filepath.Join(e.Root(), "work")); err != nil || len(left) > 0 {
 			t.Errorf("%s: left %v, %v", digest, left, err)
 		}
+	}
+}
+
+// TestUploadDirOfOthers: what is in the directory of an administrator's choice stays as it is, and one that
+// another user could exchange is refused.
+func TestUploadDirOfOthers(t *testing.T) {
+	dir := t.TempDir()
+	other := filepath.Join(dir, "2025")
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Mkdir(other, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	e := userEngine(t, local.Config{Uploads: archives{}, UploadDir: dir})
+	if ids, err := e.KeptUploads(t.Context()); err != nil || len(ids) > 0 {
+		t.Errorf("kept: %v, %v", ids, err)
+	}
+	if err := e.DiscardUpload(t.Context(), 2025); err != nil {
+		t.Error(err)
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if _, err := os.Stat(other); err != nil {
+		t.Error(err)
+	}
+	if err := os.Chown(dir, int(anna.UID), -1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.KeptUploads(t.Context()); fault.KindOf(err) != fault.Permission {
+		t.Errorf("in a directory of another user: %v", err)
+	}
+	if err := e.DiscardUpload(t.Context(), 2025); fault.KindOf(err) != fault.Permission {
+		t.Errorf("discard in a directory of another user: %v", err)
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"github.com/coxswain-sched/coxswain/agent/asuser"
 	"github.com/coxswain-sched/coxswain/agent/worktree"
+	"github.com/coxswain-sched/coxswain/auth/fileperm"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -40,6 +40,9 @@ func (e *Engine) openUploadDir(dir string) error {
 	if os.Geteuid() == 0 {
 		mode = 0o711
 	}
+	if err := fileperm.Way(dir); err != nil {
+		return err
+	}
 	err := os.Mkdir(dir, mode)
 	switch {
 	case err == nil:
@@ -50,14 +53,17 @@ func (e *Engine) openUploadDir(dir string) error {
 	case !errors.Is(err, fs.ErrExist):
 		return fault.New(fault.Unavailable, "%w", err).Advise("have the server's user own %s (the pool's setting upload_dir)", e.cfg.UploadDir)
 	}
-	info, err := os.Lstat(dir)
-	if err != nil {
+	return fileperm.Own(dir)
+}
+
+// checkTrees refuses to list or remove trees in a directory that another user could exchange.
+// fs.ErrNotExist: there are none.
+func (e *Engine) checkTrees() error {
+	err := fileperm.Own(e.uploadTrees().Dir)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if st, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || info.Mode().Perm()&0o022 != 0 || ok && int(st.Uid) != os.Geteuid() {
-		return fault.New(fault.Permission, "%s is not a directory that only the server's user may write to", dir).Advise("remove it; the server makes it again")
-	}
-	return nil
+	return fault.New(fault.KindOf(err), "upload_dir of pool %s: %w", e.cfg.Pool, err).Advise("%s", fault.Remedy(err))
 }
 
 // placeDraft is a job that is not taken yet as it would be handed over.
@@ -113,6 +119,12 @@ func (e *Engine) KeptUploads(ctx context.Context) ([]job.ID, error) {
 	if !e.Receives() {
 		return nil, nil
 	}
+	if err := e.checkTrees(); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		return nil, err
+	}
 	return e.uploadTrees().Kept(ctx)
 }
 
@@ -132,6 +144,12 @@ func (e *Engine) DiscardUpload(ctx context.Context, id job.ID) error {
 		}
 	}
 	e.mu.Unlock()
+	if err := e.checkTrees(); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
 	return e.uploadTrees().Discard(id)
 }
 

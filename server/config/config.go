@@ -106,7 +106,7 @@ type Jobs struct {
 	KillOnInvalidDep bool     `yaml:"kill_on_invalid_dep" doc:"end jobs whose dependency can never be met, unless they say otherwise"`
 	Upload           Bytes    `yaml:"upload" doc:"size of one archive of a directory that comes with a job (cox submit --upload); where it is left out, not more than uploads"`
 	Uploads          Bytes    `yaml:"uploads" doc:"room for all of these of one user, each of which counts as 64 KiB at least; what no job needs any more makes way. They lie in state.dir/uploads, and leave 1 GiB of its file system free, or 5 % if that is more, but at most 8 GiB"`
-	UploadDir        string   `yaml:"upload_dir" doc:"where the directories that come with jobs are working directories of the jobs of this machine, one for each job; left out: state.dir/engine/work. Users must be able to pass through the directories above it"`
+	UploadDir        string   `yaml:"upload_dir" doc:"where the directories that come with jobs are working directories of the jobs of this machine, one for each job, in a directory cox-… of this server's own; left out: state.dir/engine/work. Only root may be able to write to it and to the directories above it, or they have the sticky bit; users must be able to pass through the directories above it"`
 	UploadRoom       Bytes    `yaml:"upload_room" doc:"the most that one of these has when it is unpacked"`
 	UploadKeep       Duration `yaml:"upload_keep" doc:"after the end of its job, until such a directory is removed; it goes with the job's record at the latest, and earlier where less than 1 GiB is left for others"`
 	Environment      Environ  `yaml:"environment" doc:"which variables of a submission are kept and given to the job"`

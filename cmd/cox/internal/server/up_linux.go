@@ -197,6 +197,7 @@ func (f *upFlags) useTemporaryState(c *config.Config, set func(string) bool) err
 		}
 	}
 	c.State.Dir, c.Listen.Socket, c.Listen.TCP = dir, filepath.Join(dir, "cox.sock"), "none"
+	c.Jobs.UploadDir = "" // copies of the working directories go with the state
 	return nil
 }
 
