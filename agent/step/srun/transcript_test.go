@@ -81,7 +81,7 @@ var transcripts = []transcript{
 	{"not a node count", perNode2, `srun -N1-x true`, "", `srun: error: "x" is not a valid node count`, 255},
 	{"no distribution", perNode2, `srun -m foo true`, "", `srun: error: Invalid --distribution specification`, 255},
 	{"no time", perNode2, `srun -t xx true`, "", `srun: error: Invalid --time specification`, 255},
-	{"refused", perNode2, `srun --pty bash`, "", `srun: error: --pty: not built yet: steps have no terminal`, 1},
+	{"refused", perNode2, `srun --debugger-test true`, "", `srun: error: --debugger-test: not built yet: debuggers of parallel programs`, 1},
 	{"without effect", perNode2, `srun --cpu_bind=cores --mem=1G -n1 -N1 true`, "", "srun: --cpu-bind has no effect here: .*\nsrun: --mem has no effect here: .*", 0},
 	{"not to be bound", perNode2, `srun --cpu-bind=none -n1 -N1 true`, "", "", 0},
 	{"abbreviated, glued, mixed", perNode2, `srun -ln2 -N 2 --kill-on sh -c 'echo $SLURM_NNODES'`, "0: 2\n1: 2", "", 0},
