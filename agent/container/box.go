@@ -237,6 +237,12 @@ func processOf(f *os.File) int {
 	return unknownPID
 }
 
+// HasDir reports whether a directory of the node is one of the container too, by the same name.
+func (b *Box) HasDir(name string) bool {
+	st, err := os.Stat(fmt.Sprintf("/proc/%d/root%s", b.PID, name))
+	return err == nil && st.IsDir()
+}
+
 // Close has the init end, and with it the container. It does not wait.
 func (b *Box) Close() { _ = b.conn.CloseWrite() }
 

@@ -142,7 +142,9 @@ func (c *containers) placeStep(ask *wire.Container, step int, say func(string)) 
 		if own == nil {
 			return nil, nil
 		}
-		return c.place(own, nil), nil
+		in := c.place(own, nil)
+		in.HasDir = own.box.HasDir
+		return in, nil
 	}
 	key := fmt.Sprintf("step%d", step)
 	if ask.Container.Name != "" {

@@ -129,6 +129,14 @@ func TestContainers(t *testing.T) {
 		}
 		nothingLeft(t)
 	})
+	t.Run("directories of steps", func(t *testing.T) {
+		const in = " --container-image=" + podmanlab.Image
+		l := next(1, "srun pwd", "cd /etc; srun pwd", "srun --chdir=/tmp pwd", "srun"+in+" pwd", "srun --chdir=/tmp"+in+" pwd")
+		if _, out := outputOf(t, e, l); out != l.Job.Spec.WorkDir+"\n/etc\n/tmp\n/srv\n/tmp\n" {
+			t.Errorf("%q", out)
+		}
+		nothingLeft(t)
+	})
 	t.Run("killed", func(t *testing.T) {
 		for what, kill := range map[string]func(l *engine.Launch) int{
 			"the runtime": func(l *engine.Launch) int {

@@ -61,8 +61,18 @@ type Config struct {
 type Place struct {
 	Spawner barrier.Spawner
 	Dir     string                  // of its processes
+	HasDir  func(dir string) bool   // whether srun's working directory is one of the place too; nil: it is not
 	Env     func([]string) []string // an environment as processes inside have it
 	Release func()                  // is called when the step is over; nil: nothing has to be done
+}
+
+// dirOf is the directory in which the tasks of a program start: the one that srun was told; that of
+// srun, if it is inside too; else that of the place.
+func (p *Place) dirOf(prog *wire.Program) string {
+	if prog.Chdir || p.HasDir != nil && p.HasDir(prog.Dir) {
+		return prog.Dir
+	}
+	return p.Dir
 }
 
 // placeOf is where the processes of a step run; nil: on the node itself.

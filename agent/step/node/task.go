@@ -69,7 +69,7 @@ func (s *nodeStep) startTask(part, local int) (*task, error) {
 	}
 	spawner := s.node.cfg.Spawner
 	if s.place != nil {
-		spawner, h.Env, h.Dir = s.place.Spawner, s.place.Env(h.Env), s.place.Dir
+		spawner, h.Env, h.Dir = s.place.Spawner, s.place.Env(h.Env), s.place.dirOf(prog)
 	}
 	given, err := t.openStreams(h, prog, part, local)
 	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {

@@ -282,7 +282,7 @@ func (o *options) asProgram(tasks int) (*wire.Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("working directory: %w", err)
 	}
-	prog := &wire.Program{Args: o.program, Dir: dir, GPUBind: o.gpu.bind}
+	prog := &wire.Program{Args: o.program, Dir: dir, Chdir: o.dir != "", GPUBind: o.gpu.bind}
 	if o.multi {
 		if tasks == 0 {
 			return nil, fmt.Errorf("--multi-prog needs --ntasks")

@@ -58,6 +58,7 @@ type Program struct {
 	Args    []string         `json:"args"`
 	PerRank map[int][]string `json:"per_rank,omitempty"` // --multi-prog: by rank
 	Dir     string           `json:"dir"`
+	Chdir   bool             `json:"chdir,omitempty"` // Dir was asked for; else it is that of srun
 	Stdin   Stream           `json:"stdin"`
 	Stdout  Stream           `json:"stdout"`
 	Stderr  Stream           `json:"stderr"`
