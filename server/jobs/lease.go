@@ -246,11 +246,20 @@ func (k *leaseKeeper) postpone(id job.ID) {
 	}
 }
 
+// isHeldByClient reports whether an allocation ends with its client by itself: its first node is of
+// this machine and connected to the client, which may be stopped (Ctrl-Z) for hours.
+func isHeldByClient(v *state.View) bool {
+	return v.Job.State == job.Running && v.Job.Spec.Program.Client != "" && v.Pool == "local"
+}
+
 // whyEnd says why an allocation is to end now; empty: it is not.
 func (k *leaseKeeper) whyEnd(v *state.View) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	a, now := k.kept[v.Job.ID], k.now()
+	if a != nil && a.lease > 0 && !now.Before(a.until) && isHeldByClient(v) {
+		a.until = now.Add(a.lease)
+	}
 	switch {
 	case a == nil:
 		return ""

@@ -14,6 +14,26 @@ import (
 	"github.com/coxswain-sched/coxswain/server/servertest"
 )
 
+// TestHeldByClient: a lease that is over ends no allocation that its client holds by a connection:
+// a client that is stopped renews nothing.
+func TestHeldByClient(t *testing.T) {
+	p := servertest.NewPlane()
+	held := submitAllocation(t, p, time.Minute)
+	p.Start(held, "n1")
+	p.Mu.Lock()
+	p.Get(held).Job.Spec.Program.Client, p.Get(held).Pool = "/run/client", "local"
+	p.Mu.Unlock()
+	c := &stoodClock{}
+	k := newLeaseKeeper(p, slog.New(slog.DiscardHandler), c.now, 0)
+	defer k.close()
+	k.grantLease(held, time.Minute)
+	c.advance(time.Hour)
+	k.endOverdue(t.Context())
+	if v, err := p.Job(t.Context(), held); err != nil || v.Job.State != job.Running || len(k.candidates()) > 0 {
+		t.Errorf("it is %s: %v", v.Job.State, err)
+	}
+}
+
 // stoodClock is a clock that a test moves.
 type stoodClock struct{ at atomic.Int64 }
 
