@@ -137,6 +137,16 @@ func TestContainers(t *testing.T) {
 		}
 		nothingLeft(t)
 	})
+	t.Run("the job's container by its name", func(t *testing.T) {
+		const in = "srun --container-name=w "
+		l := next(1, "echo word >/srv/word", in+"cat /srv/word", in+"--container-workdir=/etc pwd", in+"--container-mounts=/tmp:/mnt true")
+		l.Job.Spec.Container = &job.Container{Name: "w"}
+		_, out := outputOf(t, e, l)
+		if !strings.HasPrefix(out, "word\n/etc\n") || !strings.Contains(out, `container-mounts: the container "w" was made otherwise`) {
+			t.Errorf("%q", out)
+		}
+		nothingLeft(t)
+	})
 	t.Run("killed", func(t *testing.T) {
 		for what, kill := range map[string]func(l *engine.Launch) int{
 			"the runtime": func(l *engine.Launch) int {
