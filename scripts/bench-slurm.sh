@@ -3,7 +3,7 @@
 # measured). Installs Debian's Slurm and MariaDB where they are missing (root), starts
 # both sides in folders of their own, prints tables in Markdown, ends what it started.
 #
-#   scripts/bench-slurm.sh [PARTS]     PARTS: letters of abcdefgh, default all
+#   scripts/bench-slurm.sh [PARTS]     PARTS: letters of abcdefghi, default all
 #
 # ROUNDS=5   rounds of each part            SMALL=1   a tenth of all sizes
 # SLURM=0    ours alone                     TUNING=defaults   Slurm's scheduler as it comes
@@ -29,4 +29,4 @@ if [ "${SLURM:-1}" != 0 ]; then
 	lab=$work/lab
 	test/bench/lab/up.sh "$lab" >/dev/null
 fi
-"$work/bench" -cox "$work" -lab "$lab" -only "${1:-abcdefgh}" -rounds "${ROUNDS:-5}" ${SMALL:+-small}
+"$work/bench" -cox "$work" -lab "$lab" -only "${1:-abcdefghi}" -rounds "${ROUNDS:-5}" ${SMALL:+-small}

@@ -13,6 +13,7 @@
 //	g  10,000 jobs on 1,000 nodes that are not there, 1,250 jobs on 10,000: the
 //	   whole server with an engine in memory, slurmctld with CLOUD nodes
 //	h  waiting for, and looking at, one array of 100,001 tasks: ours alone
+//	i  1,000 × srun true in one allocation
 //
 // CPU is that of a control group with all daemons of a side and all that they start,
 // where the system has cgroups; processes that the bench starts itself are counted by

@@ -34,7 +34,7 @@ func main() {
 	var (
 		coxDir  = flag.String("cox", "", "folder with cox and cox-slurm")
 		lab     = flag.String("lab", "", "folder of a running Slurm (test/bench/lab/up.sh); empty: ours alone")
-		only    = flag.String("only", "abcdefgh", "parts to run")
+		only    = flag.String("only", "abcdefghi", "parts to run")
 		scripts = flag.String("scripts", "test/bench/lab", "folder with the scripts that start a Slurm")
 		rounds  = flag.Int("rounds", 5, "rounds of each part")
 		small   = flag.Bool("small", false, "a tenth of all sizes")
@@ -60,7 +60,7 @@ func main() {
 		}()
 		b.printSetup()
 		for _, part := range *only {
-			f := map[rune]func(){'a': b.benchProcesses, 'b': b.benchLatency, 'c': b.benchThroughput, 'd': b.benchSubmissions, 'e': b.benchQueue, 'f': b.benchRestart, 'g': b.benchFleets, 'h': b.benchArrays}[part]
+			f := map[rune]func(){'a': b.benchProcesses, 'b': b.benchLatency, 'c': b.benchThroughput, 'd': b.benchSubmissions, 'e': b.benchQueue, 'f': b.benchRestart, 'g': b.benchFleets, 'h': b.benchArrays, 'i': b.benchSteps}[part]
 			if f == nil {
 				panic("there is no part " + string(part))
 			}
