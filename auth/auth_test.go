@@ -29,6 +29,7 @@ read the environment of                  -       -       -        +       -     
 read the output of                       -       -       -        +       -       +
 
 cancel                                   -       -       -        +       -       +
+renew the lease of                       -       -       -        +       -       +
 hold                                     -       -       -        +       -       +
 release                                  -       -       -        +       -       +
 requeue                                  -       -       -        +       -       +
