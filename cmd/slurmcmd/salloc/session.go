@@ -104,21 +104,21 @@ func (s *session) serve() error {
 		s.giveBack(job.ExitCode{Status: 1}, ended)
 		return err
 	}
+	signals := make(chan os.Signal, 8) // before the command can be heard of
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
+	defer signal.Stop(signals)
 	p, err := startProgram(s.line.command, environ, s.In, s.Raw, s.Err)
 	if err != nil {
 		s.giveBack(job.ExitCode{Status: 1}, ended)
 		return err
 	}
-	s.Code = s.stayWith(p, ended)
+	s.Code = s.stayWith(p, signals, ended)
 	return nil
 }
 
 // stayWith waits for the end of the command, and gives the allocation back. When the allocation is
 // taken away, the command is told. The result is salloc's exit code.
-func (s *session) stayWith(p *program, ended chan jobEnd) int {
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
-	defer signal.Stop(signals)
+func (s *session) stayWith(p *program, signals <-chan os.Signal, ended chan jobEnd) int {
 	revoked := false
 	for {
 		select {
