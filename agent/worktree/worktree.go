@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -36,7 +37,15 @@ type Store struct {
 	Dir      string
 	Archives Archives
 	Room     int64 // bytes that a tree may have when it is made; 0: any number
+
+	once  sync.Once
+	turns chan struct{} // an element for each tree that is being made
+	mu    sync.Mutex
+	due   int64 // bytes that trees may have that are being made
 }
+
+// mostMakings is how many trees are made at once; further ones wait.
+const mostMakings = 3
 
 // partial begins the name of a tree that is being made; gone ends that of one that is being removed.
 const (
@@ -55,10 +64,14 @@ func (s *Store) Make(j *job.Job) error {
 	if info, err := os.Lstat(tree); err == nil && info.IsDir() {
 		return nil
 	}
-	most, err := s.roomNow()
+	s.once.Do(func() { s.turns = make(chan struct{}, mostMakings) })
+	s.turns <- struct{}{}
+	defer func() { <-s.turns }()
+	most, err := s.reserveRoom()
 	if err != nil {
 		return err
 	}
+	defer s.releaseRoom(most)
 	archive, err := s.Archives.Open(j.Spec.Owner.UID, u.Digest)
 	if err != nil {
 		return err
@@ -88,12 +101,17 @@ func (s *Store) Make(j *job.Job) error {
 // Left is how many bytes further trees may have, so that others have room on the file system.
 func (s *Store) Left() (int64, error) { return upload.FreeRoom(s.Dir) }
 
-// roomNow is how many bytes a tree may have.
-func (s *Store) roomNow() (int64, error) {
+// reserveRoom is how many bytes a tree may have, which others may not have until releaseRoom. What others
+// have written of theirs is counted twice: as theirs, and as not free.
+func (s *Store) reserveRoom() (most int64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	free, err := s.Left()
 	if err != nil {
 		return 0, err
 	}
+	free -= s.due
+	defer func() { s.due += most }()
 	if free <= 0 {
 		return 0, fault.New(fault.Exhausted, "the file system of %s has no room for the working directory of another job", s.Dir).
 			Advise("ask an administrator to make room there: old directories go after jobs.upload_keep")
@@ -102,6 +120,12 @@ func (s *Store) roomNow() (int64, error) {
 		return min(s.Room, free), nil
 	}
 	return free, nil
+}
+
+func (s *Store) releaseRoom(n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.due -= n
 }
 
 // giveTree gives all in a directory away, and the directory itself last: until then nobody else gets into

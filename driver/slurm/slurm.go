@@ -97,6 +97,8 @@ type Engine struct {
 	poller     *poller
 	gc         *garbageCollector
 	locks      *lockQuerier
+	treesOnce  sync.Once
+	trees      *worktree.Store // of uploadTrees
 
 	send    *submitlimiter.Limiter // who hands over
 	ends    *submitlimiter.Limiter // who ends what was handed over

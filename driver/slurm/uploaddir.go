@@ -27,7 +27,10 @@ var (
 // uploadTrees are the working directories that came with jobs: below Config.UploadDir, which the nodes
 // share with this machine, in a directory of this driver's own.
 func (e *Engine) uploadTrees() *worktree.Store {
-	return &worktree.Store{Dir: filepath.Join(e.cfg.UploadDir, "cox-"+e.log.cluster), Archives: e.cfg.Uploads, Room: e.cfg.UploadRoom}
+	e.treesOnce.Do(func() {
+		e.trees = &worktree.Store{Dir: filepath.Join(e.cfg.UploadDir, "cox-"+e.log.cluster), Archives: e.cfg.Uploads, Room: e.cfg.UploadRoom}
+	})
+	return e.trees
 }
 
 // Receives reports whether working directories come with jobs (engine.UploadReceiver).
