@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
@@ -65,6 +66,10 @@ func (s *Service) serveFiles(c *call, in *filesInput) error {
 	if path == "" {
 		path = "."
 	}
+	if err := s.packs.beginPack(&c.ID, c.ID.UID != 0 && c.ID.UID != s.Self.UID); err != nil {
+		return err
+	}
+	defer s.packs.endPack(c.ID.UID)
 	ctx, cancel := c.streamContext()
 	defer cancel()
 	h := c.W.Header()
@@ -82,6 +87,47 @@ func (s *Service) serveFiles(c *call, in *filesInput) error {
 		h.Set(api.FilesEnd, "end")
 	}
 	return nil
+}
+
+// Bounds of archives that are packed at once.
+const (
+	maxUserPacks = 2 // for one user
+	maxPacks     = 8 // for all; root and the server's own user are not counted out
+)
+
+// packLimit bounds how many archives of files are packed at once. It is safe for concurrent use.
+type packLimit struct {
+	mu  sync.Mutex
+	of  map[uint32]int // by user
+	all int
+}
+
+// beginPack counts an archive in, or refuses it. endPack counts it out.
+func (l *packLimit) beginPack(id *auth.Identity, bounded bool) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case bounded && l.of[id.UID] >= maxUserPacks:
+		return fault.New(fault.Unavailable, "user %s fetches files of %d jobs, and may fetch no more at once", id.Name, maxUserPacks).
+			Advise("try again when one of them has ended")
+	case bounded && l.all >= maxPacks:
+		return fault.New(fault.Unavailable, "the server packs files of %d jobs, and packs no more at once", l.all).Advise("try again in a moment")
+	}
+	if l.of == nil {
+		l.of = map[uint32]int{}
+	}
+	l.of[id.UID]++
+	l.all++
+	return nil
+}
+
+func (l *packLimit) endPack(uid uint32) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all--
+	if l.of[uid]--; l.of[uid] == 0 {
+		delete(l.of, uid)
+	}
 }
 
 // archiveWriter sends an archive. What is to be said of it is said before its first byte.
@@ -129,6 +175,10 @@ func (s *Service) sweepTrees(ctx context.Context) (err error) {
 // leastRoom is how many bytes have to be there for further directories, else those of ended jobs go.
 const leastRoom = 1 << 30
 
+// leastKeep is how long after its end the directory of a job stays all the same: its user has time to
+// fetch results, whatever others send.
+const leastKeep = time.Hour
+
 // makeTreeRoom removes directories of ended jobs, that which ended first first, where there is too little
 // room for others.
 func (s *Service) makeTreeRoom(ctx context.Context) error {
@@ -143,7 +193,7 @@ func (s *Service) makeTreeRoom(ctx context.Context) error {
 		}
 		var ended []job.Job
 		for _, id := range ids {
-			if v, err := s.cfg.Plane.Job(ctx, id); err == nil && v.Job.State.Final() && !v.Job.Ended.IsZero() {
+			if v, err := s.cfg.Plane.Job(ctx, id); err == nil && v.Job.State.Final() && !v.Job.Ended.IsZero() && s.cfg.Now().Sub(v.Job.Ended) >= leastKeep {
 				ended = append(ended, v.Job)
 			}
 		}

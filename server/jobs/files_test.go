@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -80,11 +81,12 @@ func TestDirectoriesMakeRoom(t *testing.T) {
 	for id, ago := range map[job.ID]time.Duration{1001: time.Hour, 1002: 3 * time.Hour, 1003: 2 * time.Hour} {
 		p.Jobs = append(p.Jobs, &state.View{Job: job.Job{ID: id, State: job.Completed, Ended: now.Add(-ago), Spec: &job.Spec{}}})
 	}
+	p.Jobs = append(p.Jobs, &state.View{Job: job.Job{ID: 1006, State: job.Completed, Ended: now.Add(-time.Hour + time.Second), Spec: &job.Spec{}}})
 	p.Jobs = append(p.Jobs, &state.View{Job: job.Job{ID: 1004, State: job.Pending, Spec: &job.Spec{}}}, &state.View{Job: job.Job{ID: 1005, State: job.Running, Spec: &job.Spec{}}})
 	slices.SortFunc(p.Jobs, func(a, b *state.View) int { return cmp.Compare(a.Job.ID, b.Job.ID) })
-	all := []job.ID{1001, 1002, 1003, 1004, 1005}
+	all := []job.ID{1001, 1002, 1003, 1004, 1005, 1006}
 	for room, want := range map[int64][]job.ID{
-		6 << 30: all, 5 << 30: {1001, 1003, 1004, 1005}, 4 << 30: {1001, 1004, 1005}, 0: {1004, 1005},
+		7 << 30: all, 6 << 30: {1001, 1003, 1004, 1005, 1006}, 5 << 30: {1001, 1004, 1005, 1006}, 0: {1004, 1005, 1006},
 	} {
 		f := &someFiles{kept: slices.Clone(all), room: room}
 		s := register(p, new(servertest.Log), func(c *Config) { c.Files, c.Now = f, func() time.Time { return now } })
@@ -141,5 +143,30 @@ func TestFilesOfJobs(t *testing.T) {
 	f.fail = errors.New("the disk is on fire")
 	if _, err := fetch(""); err == nil || !strings.Contains(err.Error(), "the disk is on fire") {
 		t.Errorf("an archive that broke off: %v", err)
+	}
+}
+
+// TestArchivesAtOnceAreBounded: for one user and for all; those who run the server are let through.
+func TestArchivesAtOnceAreBounded(t *testing.T) {
+	var l packLimit
+	for uid := range uint32(maxPacks / maxUserPacks) {
+		for range maxUserPacks {
+			if err := l.beginPack(&auth.Identity{UID: 1000 + uid}, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, uid := range []uint32{1000, 2000} {
+		if err := l.beginPack(&auth.Identity{UID: uid}, true); fault.KindOf(err) != fault.Unavailable {
+			t.Errorf("one more of user %d: %v", uid, err)
+		}
+	}
+	if err := l.beginPack(&auth.Identity{}, false); err != nil {
+		t.Error(err)
+	}
+	l.endPack(0)
+	l.endPack(1000)
+	if err := l.beginPack(&auth.Identity{UID: 2000}, true); err != nil {
+		t.Errorf("after the end of one: %v", err)
 	}
 }

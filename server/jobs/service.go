@@ -108,6 +108,7 @@ type Service struct {
 	hub     *hub
 	past    *pastPages
 	watches *watchLimit
+	packs   packLimit
 	leases  *leaseKeeper
 }
 
