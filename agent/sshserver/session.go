@@ -8,7 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/creack/pty"
 	"github.com/gliderlabs/ssh"
@@ -80,8 +82,48 @@ func runOnTerminal(s ssh.Session, cmd *exec.Cmd, p ssh.Pty, sizes <-chan ssh.Win
 		}
 	}()
 	go func() { _, _ = io.Copy(tty, s) }() // ends with the session
-	_, _ = io.Copy(s, tty)                 // a terminal ends with an error
-	return cmd.Wait()
+	out, drained := &terminalOutput{to: s}, make(chan struct{})
+	go func() { // ends with the last process that has the terminal, which may outlive the session
+		defer close(drained)
+		_, _ = io.Copy(out, tty) // a terminal ends with an error
+	}()
+	err = cmd.Wait()
+	out.waitDrained(drained)
+	return err
+}
+
+// How long a session waits for output after the end of its command, where another process still has
+// the terminal: until none came for drainPause, mostDrains times at most.
+const (
+	drainPause = 100 * time.Millisecond
+	mostDrains = 20
+)
+
+// terminalOutput counts the beginnings and ends of writes: an odd number while one lasts.
+type terminalOutput struct {
+	to    io.Writer
+	count atomic.Int64
+}
+
+func (o *terminalOutput) Write(b []byte) (int, error) {
+	o.count.Add(1)
+	defer o.count.Add(1)
+	return o.to.Write(b)
+}
+
+// waitDrained waits until the terminal has ended, or gave nothing for a moment.
+func (o *terminalOutput) waitDrained(ended <-chan struct{}) {
+	for range mostDrains {
+		before := o.count.Load()
+		select {
+		case <-ended:
+			return
+		case <-time.After(drainPause):
+		}
+		if before%2 == 0 && o.count.Load() == before {
+			return
+		}
+	}
 }
 
 // runOnPipes runs a command without a terminal.
