@@ -120,6 +120,9 @@ const (
 // mostAnswer bounds how much of an answer is read.
 const mostAnswer = 4 << 10
 
+// errorLineTime bounds how long the output of a failed job is read.
+const errorLineTime = 2 * time.Second
+
 func (w *webhookOutlet) deliver(ctx context.Context, o *occasion) (bool, error) {
 	to := w.target(&o.job)
 	if w.check != nil {
@@ -129,7 +132,9 @@ func (w *webhookOutlet) deliver(ctx context.Context, o *occasion) (bool, error) 
 	}
 	payload := composePayload(o, w.config.Server)
 	if w.config.ErrorLine != nil && payload.Event == "fail" && o.summary == nil {
-		payload.addErrorLine(w.config.ErrorLine(ctx, &o.job))
+		read, cancel := context.WithTimeout(ctx, errorLineTime) // a pool that does not answer leaves time for the message
+		payload.addErrorLine(w.config.ErrorLine(read, &o.job))
+		cancel()
 	}
 	body, err := json.Marshal(payload)
 	if err != nil {
