@@ -45,6 +45,7 @@ type Config struct {
 	Workers int           // mails on their way at once; 4
 	Queue   int           // mails that wait; 1024
 	Timeout time.Duration // for one mail; 30 s
+	PerUser int           // that wait for jobs of one user, of which one is on its way at once; 0: no bound
 }
 
 // Enabled reports whether mail can be sent at all.
@@ -108,6 +109,7 @@ type Notifier struct {
 	arrays map[job.ID]*array // of arrays that are written about as a whole
 	limits limits
 	stats  Stats
+	users  map[string]*userTurn // who has messages, with Config.PerUser
 	closed bool
 
 	queue   chan occasion
@@ -142,7 +144,7 @@ func newNotifier(c Config, s sender, log *slog.Logger) (*Notifier, error) {
 // startNotifier starts a notifier for an outlet. Counts and times of the configuration are set.
 func startNotifier(c Config, to outlet, pauses []time.Duration, log *slog.Logger) *Notifier {
 	n := &Notifier{
-		config: c, log: log, outlet: to, pauses: pauses, arrays: map[job.ID]*array{}, retry: map[*time.Timer]struct{}{}, queue: make(chan occasion, c.Queue),
+		config: c, log: log, outlet: to, pauses: pauses, arrays: map[job.ID]*array{}, users: map[string]*userTurn{}, retry: map[*time.Timer]struct{}{}, queue: make(chan occasion, c.Queue),
 	}
 	n.context, n.stop = context.WithCancel(context.Background())
 	n.limits.jobs = map[job.ID]*limit{}
@@ -233,9 +235,14 @@ type occasion struct {
 
 // enqueueMessage queues a message or drops it.
 func (n *Notifier) enqueueMessage(o occasion) {
+	if !n.countWaiting(&o) {
+		n.dropMessage(&o.job)
+		return
+	}
 	select {
 	case n.queue <- o:
 	default:
+		n.uncountWaiting(&o)
 		n.dropMessage(&o.job)
 	}
 }
@@ -250,21 +257,28 @@ func (n *Notifier) dropMessage(j *job.Job) {
 
 func (n *Notifier) sendQueue() {
 	for o := range n.queue {
-		if n.context.Err() != nil { // closing takes too long
-			n.count(&n.stats.Dropped)
-			continue
+		for turn := n.takeTurn(&o); turn; turn = n.nextInTurn(&o) {
+			n.sendMessage(o)
 		}
-		ctx, cancel := context.WithTimeout(n.context, n.config.Timeout)
-		sent, err := n.outlet.deliver(ctx, &o)
-		cancel()
-		switch {
-		case errors.Is(err, errLater) && n.tryLater(o):
-		case err != nil:
-			n.log.Warn("not sent", "job", o.job.Name(), "event", string(o.event), "tries", o.tried+1, "err", err)
-			n.count(&n.stats.Failed)
-		case sent:
-			n.count(&n.stats.Sent)
-		}
+	}
+}
+
+// sendMessage sends a message, or has it tried later.
+func (n *Notifier) sendMessage(o occasion) {
+	if n.context.Err() != nil { // closing takes too long
+		n.count(&n.stats.Dropped)
+		return
+	}
+	ctx, cancel := context.WithTimeout(n.context, n.config.Timeout)
+	sent, err := n.outlet.deliver(ctx, &o)
+	cancel()
+	switch {
+	case errors.Is(err, errLater) && n.tryLater(o):
+	case err != nil:
+		n.log.Warn("not sent", "job", o.job.Name(), "event", string(o.event), "tries", o.tried+1, "err", err)
+		n.count(&n.stats.Failed)
+	case sent:
+		n.count(&n.stats.Sent)
 	}
 }
 

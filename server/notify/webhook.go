@@ -50,7 +50,7 @@ func NewSiteWebhook(w Webhook, c WebhookConfig, log *slog.Logger) *Notifier {
 	types := eventTypes(w.On)
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DisableKeepAlives = true // messages are rare
-	return newWebhook(c, log, &webhookOutlet{
+	return newWebhook(c, 0, log, &webhookOutlet{
 		config: c, client: webhookClient(transport),
 		wanted: func(*job.Job) *job.Mail { return types },
 		target: func(*job.Job) string { return w.URL },
@@ -60,7 +60,7 @@ func NewSiteWebhook(w Webhook, c WebhookConfig, log *slog.Logger) *Notifier {
 
 // NewJobWebhooks starts a notifier for the URLs that jobs name, within what the policy allows.
 func NewJobWebhooks(p WebhookPolicy, c WebhookConfig, log *slog.Logger) *Notifier {
-	return newWebhook(c, log, &webhookOutlet{
+	return newWebhook(c, userMessages, log, &webhookOutlet{
 		config: c, client: webhookClient(p.publicTransport()),
 		wanted: func(j *job.Job) *job.Mail {
 			if j.Spec.Notify == nil {
@@ -73,12 +73,15 @@ func NewJobWebhooks(p WebhookPolicy, c WebhookConfig, log *slog.Logger) *Notifie
 	})
 }
 
-func newWebhook(c WebhookConfig, log *slog.Logger, to *webhookOutlet) *Notifier {
+// userMessages is how many messages of one user's jobs wait.
+const userMessages = 64
+
+func newWebhook(c WebhookConfig, perUser int, log *slog.Logger, to *webhookOutlet) *Notifier {
 	pauses := c.Pauses
 	if pauses == nil {
 		pauses = webhookRetries
 	}
-	return startNotifier(Config{Workers: 4, Queue: cmp.Or(c.Queue, 1024), Timeout: cmp.Or(c.Timeout, 10*time.Second)}, to, pauses, log)
+	return startNotifier(Config{Workers: 4, Queue: cmp.Or(c.Queue, 1024), Timeout: cmp.Or(c.Timeout, 10*time.Second), PerUser: perUser}, to, pauses, log)
 }
 
 // eventTypes are the events of a webhook as those of mail. Whoever asks for "end" is told of failures.
