@@ -1,0 +1,54 @@
+package api
+
+import "time"
+
+// GatewayRoutes is one line of the stream that a gateway reads: GET /v1/gateway/routes. The first one
+// is whole (Reset), the following ones have what has changed.
+type GatewayRoutes struct {
+	Reset    bool           `json:"reset,omitempty"` // services that are not listed are gone
+	Services []ServiceRoute `json:"services,omitempty"`
+	Gone     []string       `json:"gone,omitempty"` // names of services
+}
+
+// ServiceRoute is all that a gateway has to know of a service.
+type ServiceRoute struct {
+	Service string `json:"service"` // "team/chat"
+	Host    string `json:"host"`
+	Path    string `json:"path,omitempty"`
+
+	Backends []Backend      `json:"backends"`
+	Weights  map[uint32]int `json:"weights,omitempty"` // per cent by revision; none: by backends alone
+
+	Timeout time.Duration `json:"timeout,omitempty"` // until the first byte of an answer; 0: the gateway's own
+	Sticky  bool          `json:"sticky,omitempty"`
+	Tokens  []string      `json:"tokens,omitempty"` // SHA-256 in hex of the tokens one of which a request has to bear
+	Rate    float64       `json:"rate,omitempty"`   // requests a second; 0: no bound
+	Held    int           `json:"held,omitempty"`   // requests that may wait for a backend; 0: the gateway's own
+	H2C     bool          `json:"h2c,omitempty"`
+	Asleep  bool          `json:"asleep,omitempty"` // scaled to zero: a request wakes it
+}
+
+// Backend is a replica as the gateway sees it.
+type Backend struct {
+	ID       string `json:"id"`      // job and attempt, "12.1": counters and stickiness follow it
+	Address  string `json:"address"` // host:port
+	Replica  uint32 `json:"replica"`
+	Revision uint32 `json:"revision"`
+	Ready    bool   `json:"ready"` // gets new requests; else those in flight end
+}
+
+// GatewayLoad is what a gateway posts each second: POST /v1/gateway/load. Counters grow since the
+// gateway's start.
+type GatewayLoad struct {
+	Gateway  string        `json:"gateway"` // an identity that is new with each start
+	Services []ServiceLoad `json:"services"`
+}
+
+// ServiceLoad are the counters of one service in one gateway.
+type ServiceLoad struct {
+	Service  string         `json:"service"`
+	Requests uint64         `json:"requests"`            // begun
+	Failed   uint64         `json:"failed"`              // answered with 5xx by a backend, or not at all
+	Held     int            `json:"held"`                // that wait for a backend now
+	InFlight map[string]int `json:"in_flight,omitempty"` // now, by Backend.ID; those that are 0 may be left out
+}

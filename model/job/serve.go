@@ -1,0 +1,66 @@
+package job
+
+import (
+	"slices"
+	"time"
+)
+
+// Part says which part of a controller's work a job is. While a job with a Part lives, a submission of
+// the same Part is answered with that job.
+type Part struct {
+	Controller string `json:"controller"` // name of the controller, see Spec of model/service: "service/team/chat"
+	Revision   uint32 `json:"revision"`   // of the controller's specification, from 1
+	Index      uint32 `json:"index"`      // of the replica, from 0
+	Try        uint32 `json:"try"`        // grows by one each time that the program of the replica is begun anew after an end, from 0
+}
+
+// Serve says what a job offers over the network. The first task of the job (rank 0) serves; the
+// other tasks of a gang may talk to it by any port they like.
+type Serve struct {
+	Ports []Port `json:"ports"` // at least one; the first is also $PORT
+
+	// Each may be nil. Without Readiness a replica is ready when its first port takes connections.
+	Startup   *Probe `json:"startup,omitempty"`   // until it passed once, no other probe runs
+	Readiness *Probe `json:"readiness,omitempty"` // while it passes, the replica gets traffic
+	Liveness  *Probe `json:"liveness,omitempty"`  // when it fails, the program is ended as if it had crashed
+
+	// Drain is the longest time between the record that asks for the job's end, with which its
+	// endpoints leave the gateway, and the first signal to its processes. 0: none.
+	Drain time.Duration `json:"drain,omitempty"`
+}
+
+// Port is a port that the first task of a job listens on.
+type Port struct {
+	Name   string `json:"name"`             // lower case letters, digits and hyphens; $PORT_NAME in the task
+	Number int    `json:"number,omitempty"` // 0: chosen at launch, free on the node
+}
+
+// Probe is how one sees that a replica is well. Exactly one of HTTP, TCP and Exec is given.
+type Probe struct {
+	HTTP string   `json:"http,omitempty"` // path of a GET; any status from 200 to 399 passes
+	TCP  bool     `json:"tcp,omitempty"`  // the port takes a connection
+	Exec []string `json:"exec,omitempty"` // a command in the task's environment; exit code 0 passes
+	Port string   `json:"port,omitempty"` // name of one of Serve.Ports, for HTTP and TCP; empty: the first
+
+	Delay    time.Duration `json:"delay,omitempty"`    // before the first look, from the start of the task
+	Every    time.Duration `json:"every,omitempty"`    // from one look to the next; 0: ProbeEvery
+	Timeout  time.Duration `json:"timeout,omitempty"`  // of one look; 0: ProbeTimeout
+	Failures int           `json:"failures,omitempty"` // in a row, until it counts as failed; 0: ProbeFailures
+	Passes   int           `json:"passes,omitempty"`   // in a row, until it counts as passed; 0: 1
+}
+
+// What a Probe has where nothing is said. They are Kubernetes' values but for ProbeEvery, which is 10 s there.
+const (
+	ProbeEvery    = time.Second
+	ProbeTimeout  = time.Second
+	ProbeFailures = 3
+)
+
+// PortNamed returns the port of a name, the first for an empty one; nil: there is none.
+func (s *Serve) PortNamed(name string) *Port {
+	i := slices.IndexFunc(s.Ports, func(p Port) bool { return name == "" || p.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &s.Ports[i]
+}
