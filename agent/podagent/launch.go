@@ -25,7 +25,8 @@ import (
 func (p *Plan) launchOrder(at Place) (*attempt.Launch, error) {
 	j, spec := *p.Job, *p.Job.Spec
 	j.Spec = &spec
-	spec.Program.Client = "" // its socket is of another machine
+	spec.Program.Client = ""             // its socket is of another machine
+	spec.Image, spec.Container = "", nil // the pod is its container
 	j.Attempt = p.Ref.Attempt
 	l := &attempt.Launch{
 		Ref: p.Ref, Digest: p.Ref.String(), Job: &j, Claims: p.Claims, Nodes: p.fleetNodes(nil), Script: p.Script,

@@ -78,6 +78,17 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+// TestImage: the image of a job is that of its pods, in which members are: they make no container
+// of it. Seen to fail on real kubelets with: every job that names an image refused.
+func TestImage(t *testing.T) {
+	c := planned(t, 1, "srun echo inside")
+	c.plan.Job.Spec.Image, c.plan.Job.Spec.Container = "registry.example/train:1", &job.Container{}
+	c.start()
+	if o, code := c.members[0].end(); code != 0 || c.members[0].out.String() != "inside\n" {
+		t.Errorf("exit code %d, %+v", code, o)
+	}
+}
+
 // TestOutOfMemory: an attempt that fails after the kernel killed processes of one of its
 // pods is told apart. The file stands for the kernel's.
 func TestOutOfMemory(t *testing.T) {
