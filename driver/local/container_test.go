@@ -197,6 +197,10 @@ func TestContainers(t *testing.T) {
 		}
 		nothingLeft(t)
 	})
+	t.Run("MPI", func(t *testing.T) {
+		testContainerMPI(t, e, lab, next)
+		nothingLeft(t)
+	})
 	t.Run("refused", func(t *testing.T) {
 		absent := next(2, "true")
 		absent.Job.Spec.Image = "127.0.0.1:1/no/such:1"

@@ -17,7 +17,7 @@ const Image = "coxswain.test/busybox:1"
 // Lab is a folder with podman.
 type Lab struct {
 	Podman string // the program
-	Cox    string // cox-slurm, which needs no library of the machine
+	Cox    string // cox-slurm, which needs no library of the machine; cox-pmix is beside it
 }
 
 // Start makes the folder. The test is skipped where podman cannot be had: without root, for
@@ -41,10 +41,10 @@ func Start(t testing.TB) *Lab {
 	if err != nil {
 		t.Fatalf("make a podman: %v; %s", err, out)
 	}
-	build := exec.Command("go", "build", "-trimpath", "-o", l.Cox, "./cmd/cox-slurm")
+	build := exec.Command("go", "build", "-trimpath", "-o", dir, "./cmd/cox-slurm", "./cmd/cox-pmix")
 	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build cox-slurm: %v; %s", err, out)
+		t.Fatalf("build cox-slurm and cox-pmix: %v; %s", err, out)
 	}
 	return l
 }
