@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Writes the project's two container images as archives, without a registry or a daemon:
-# the agent's (cox-pod and cox-slurm, which pods of jobs are given) and the server's (cox).
+# the agent's (cox-pod, cox-slurm and cox-pmix, which pods of jobs are given) and the server's (cox).
 #
 #   scripts/image.sh [-a ARCH] [-o FOLDER] [-t TAG]
 #
@@ -31,7 +31,7 @@ fi
 mkdir -p "$out"
 made=$(mktemp -d)
 trap 'rm -rf "$made"' EXIT
-CGO_ENABLED=0 GOOS=linux GOARCH=$arch $go build -trimpath -buildvcs=false -ldflags='-s -w' -o "$made/" ./cmd/cox ./cmd/cox-pod ./cmd/cox-slurm
+CGO_ENABLED=0 GOOS=linux GOARCH=$arch $go build -trimpath -buildvcs=false -ldflags='-s -w' -o "$made/" ./cmd/cox ./cmd/cox-pod ./cmd/cox-slurm ./cmd/cox-pmix
 $go run ./internal/image/make "$made" "$arch" "$out" "coxswain.sh/agent:$tag" "coxswain.sh/cox:$tag"
 echo "$out/coxswain-agent-$arch.tar"
 echo "$out/coxswain-$arch.tar"

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/coxswain-sched/coxswain/agent/step/pmix"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
@@ -20,8 +21,9 @@ const (
 	sshName     = "cox-ssh" // sshserver.Name
 )
 
-// Install copies this program and cox-slurm, which stands beside it, into a directory, with
-// the links by which cox-slurm is called.
+// Install copies this program and those beside it, cox-slurm and the PMIx helper, into a
+// directory, with the links by which cox-slurm is called. An image may lack the PMIx helper:
+// steps that need one say so.
 func Install(dir string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -30,12 +32,16 @@ func Install(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fault.New(fault.KindOf(err), "install: %w", err).Advise("mount an empty volume there that the pod's user may write to")
 	}
-	for _, name := range []string{podBinary, slurmBinary} {
+	for _, name := range []string{podBinary, slurmBinary, pmix.HelperName} {
 		from := filepath.Join(filepath.Dir(self), name)
 		if name == podBinary {
 			from = self
 		}
-		if err := copyProgram(from, filepath.Join(dir, name)); err != nil {
+		err := copyProgram(from, filepath.Join(dir, name))
+		if name == pmix.HelperName && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
 			return fault.New(fault.KindOf(err), "install %s: %w", name, err).Advise("the image needs cox-pod and cox-slurm in one directory")
 		}
 	}
@@ -58,7 +64,17 @@ func (p Place) linkCommands() error {
 	if err := os.Symlink(filepath.Join(p.Bin, podBinary), filepath.Join(p.linksDir(), sshName)); err != nil {
 		return err
 	}
+	if helper := filepath.Join(p.Bin, pmix.HelperName); isFile(helper) { // the nodes of steps look for it beside cox
+		if err := os.Symlink(helper, filepath.Join(p.linksDir(), pmix.HelperName)); err != nil {
+			return err
+		}
+	}
 	return makeLinks(p.linksDir(), slurm)
+}
+
+func isFile(name string) bool {
+	st, err := os.Stat(name)
+	return err == nil && st.Mode().IsRegular()
 }
 
 func makeLinks(dir, to string) error {

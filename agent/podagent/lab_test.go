@@ -25,7 +25,7 @@ import (
 // patience is how long a test waits for what must come.
 const patience = 2 * time.Minute
 
-// bin holds cox-pod and cox-slurm with its links, as an init container leaves it.
+// bin holds cox-pod, cox-pmix and cox-slurm with its links, as an init container leaves it.
 var bin string
 
 func TestMain(m *testing.M) {
@@ -45,7 +45,7 @@ func run(m *testing.M) int {
 		panic(err)
 	}
 	image := filepath.Join(dir, "image")
-	build := exec.Command("go", "build", "-o", image+"/", "../../cmd/cox-pod", "../../cmd/cox-slurm")
+	build := exec.Command("go", "build", "-o", image+"/", "../../cmd/cox-pod", "../../cmd/cox-slurm", "../../cmd/cox-pmix")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		panic(fmt.Sprintf("%v\n%s", err, out))

@@ -72,7 +72,7 @@ func libraryNames(program, dir string) []string {
 
 // libraryVersion is the version of the machine's library.
 func libraryVersion() (string, error) {
-	l, err := loadLibrary(libraryNames("", ""))
+	l, err := loadLibrary(libraryNames("", ""), false)
 	if err != nil {
 		return "", err
 	}
@@ -87,8 +87,9 @@ func (l *library) major() int {
 }
 
 // loadLibrary opens the first library of the list that loads and is of a version that is
-// served. The error says what every one of the list lacks.
-func loadLibrary(names []string) (*library, error) {
+// served. The error says what every one of the list lacks, and where one has to be: in the
+// job's image, or on the node.
+func loadLibrary(names []string, inImage bool) (*library, error) {
 	runtime.LockOSThread() // what dlerror says is the thread's own
 	defer runtime.UnlockOSThread()
 	var failures []string
@@ -104,7 +105,11 @@ func loadLibrary(names []string) (*library, error) {
 		}
 		failures = append(failures, fmt.Sprintf("%s: %v", name, err))
 	}
-	return nil, fmt.Errorf("the program speaks PMIx, as Open MPI does, and no libpmix of this node can be used (%s); install libpmix, version 4 or 5 (Debian: libpmix2), or name one by COX_PMIX=/path/libpmix.so.2, or start the program with mpirun inside the job", strings.Join(failures, "; "))
+	place, install := "this node", "install libpmix, version 4 or 5 (Debian: libpmix2)"
+	if inImage {
+		place, install = "the job's image", "install libpmix, version 4 or 5, in the image (Debian: package libpmix2)"
+	}
+	return nil, fmt.Errorf("the program speaks PMIx, as Open MPI does, and no libpmix of %s can be used (%s); %s, or name one by COX_PMIX=/path/libpmix.so.2, or start the program with mpirun inside the job", place, strings.Join(failures, "; "), install)
 }
 
 // bindLibrary finds the functions and checks the version.

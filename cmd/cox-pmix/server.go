@@ -32,7 +32,7 @@ func startServer(o *pmix.Orders, out *pmix.Sender) (s *server, err error) {
 		return nil, errors.New("the orders of the PMIx server name no rank of this node")
 	}
 	s = &server{orders: o, out: out, pending: newPending()}
-	if s.lib, err = loadLibrary(libraryNames(o.Program, o.Dir)); err != nil {
+	if s.lib, err = loadLibrary(libraryNames(o.Program, o.Dir), o.InImage); err != nil {
 		return nil, err
 	}
 	if o.Version != 0 && o.Version != s.lib.major() {

@@ -148,6 +148,7 @@ func TestKubelets(t *testing.T) {
 	t.Run("Glut", func(t *testing.T) { t.Parallel(); testGlut(t, b) }) // it has no turn: it waits, for a minute at most, until a kubelet has looked
 	b.beside(t, "Upload", func(t *testing.T) { testUpload(t, b) })
 	b.beside(t, "Ephemeral", func(t *testing.T) { testEphemeral(t, b) })
+	b.beside(t, "MPI", func(t *testing.T) { testMPI(t, b, b.open(t, t.TempDir())) })
 	b.beside(t, "Checkpoints", func(t *testing.T) { testCheckpoints(t, b) })
 	b.beside(t, "Shape", func(t *testing.T) { testShape(t, b) })
 	testFaults(t, b)

@@ -13,10 +13,10 @@ const Path = "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 const Server = 65532
 
 // Agent is the image that brings the crew into pods: cox-pod and cox-slurm of a folder, which
-// have to be static.
+// have to be static, and cox-pmix, which runs by the C library of the job's own image.
 func Agent(tag, arch, folder string) (*Image, error) {
 	i := &Image{Tag: tag, Arch: arch, Command: []string{"cox-pod"}, Env: []string{"PATH=" + Path}}
-	return i, i.addPrograms(folder, "cox-pod", "cox-slurm")
+	return i, i.addPrograms(folder, "cox-pod", "cox-slurm", "cox-pmix")
 }
 
 // Cox is the image of the server, which is the client too: cox of a folder, a user who is

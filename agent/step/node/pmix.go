@@ -69,6 +69,7 @@ func (s *nodeStep) openPMIx() error {
 	}
 	p.orders.Space, p.orders.Server = pmix.Names(a, &s.prep.Info)
 	p.orders.Version = s.prep.PMIxVersion
+	p.orders.InImage = s.node.cfg.Own != nil
 	p.orders.TempDir = pmixDir(p.orders.Space, p.orders.Self)
 	var err error
 	listen := func() (err error) {
@@ -225,7 +226,7 @@ func (p *pmixServer) abortStep(why string) {
 
 // runHelper runs the helper to its end. An error is why it cannot serve, or no longer does.
 func (p *pmixServer) runHelper() error {
-	helper, err := pmix.FindHelper(p.step.node.cfg.TaskInit[0])
+	helper, err := p.findHelper()
 	if err != nil {
 		return err
 	}
@@ -254,7 +255,8 @@ func (p *pmixServer) runHelper() error {
 		return err
 	}
 	var saying sync.WaitGroup
-	saying.Go(func() { p.passComplaints(errorsOut) })
+	complaint := ""
+	saying.Go(func() { complaint = p.passComplaints(errorsOut) })
 	saying.Go(func() { p.sendQueue(link) })
 	refused := p.listenToHelper(link)
 	late := time.AfterFunc(pmixGrace, func() { _ = syscall.Kill(-held.PID, syscall.SIGKILL) })
@@ -270,6 +272,9 @@ func (p *pmixServer) runHelper() error {
 		return nil
 	case exit.Signal != 0:
 		return fmt.Errorf("the PMIx server of the step (libpmix) was ended by signal %d (%s)", exit.Signal, syscall.Signal(exit.Signal))
+	}
+	if exit.Status == cannotStart && complaint != "" {
+		return fmt.Errorf("the PMIx server of the step cannot be started: %s", complaint)
 	}
 	return fmt.Errorf("the PMIx server of the step (libpmix) ended with exit code %d", exit.Status)
 }
@@ -319,33 +324,6 @@ func (p *pmixServer) spawnHelper(helper string, control, stderr *os.File) (*barr
 	return held, nil
 }
 
-// removeLeftovers removes the directory of a helper that could not do so itself, as the user
-// whose it is: what a root supervisor removes by name, a user may have put elsewhere.
-func (p *pmixServer) removeLeftovers(helper string) {
-	if _, err := os.Lstat(p.orders.TempDir); err != nil {
-		return
-	}
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		return
-	}
-	defer null.Close()
-	s := p.step
-	h := &barrier.Hold{
-		Args: []string{helper, pmix.RemoveWord, p.orders.TempDir}, Umask: 0o077, Dir: "/",
-		Files: [3]*os.File{null, null, null}, Step: s.prep.Info.Step, Rank: -1, Local: -1,
-	}
-	held, err := h.Start(s.node.cfg.Spawner, s.node.cfg.TaskInit)
-	if held == nil {
-		return
-	}
-	if err == nil && held.Ready() == nil {
-		_ = held.Go()
-	}
-	<-held.Exited
-	held.Close()
-}
-
 // listenToHelper passes the helper's messages on to srun until its connection ends. The text
 // is why it refuses to serve.
 func (p *pmixServer) listenToHelper(link *wire.Link) (refused string) {
@@ -370,16 +348,20 @@ func (p *pmixServer) listenToHelper(link *wire.Link) (refused string) {
 	}
 }
 
-// passComplaints has srun print what the helper writes to standard error.
-func (p *pmixServer) passComplaints(r *os.File) {
+// cannotStart is the exit code of a program that the loader cannot start, for want of a library.
+const cannotStart = 127
+
+// passComplaints has srun print what the helper writes to standard error, and returns the last of it.
+func (p *pmixServer) passComplaints(r *os.File) (last string) {
 	buf := make([]byte, 4<<10)
 	for {
 		n, err := r.Read(buf)
 		if text := bytes.TrimSpace(buf[:n]); len(text) > 0 {
+			last = string(text)
 			_ = p.step.link.Send(wire.Frame{Kind: wire.MsgTrouble, Body: slices.Clone(text)})
 		}
 		if err != nil {
-			return
+			return last
 		}
 	}
 }

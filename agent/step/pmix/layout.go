@@ -23,13 +23,14 @@ const (
 // Orders is what a helper is told first, as JSON in frames of kind MsgPMIx.
 type Orders struct {
 	Layout
-	Space   string `json:"space"`             // the PMIx namespace: the step's name
-	Server  string `json:"server"`            // the namespace of the servers; the rank is Self
-	Self    int    `json:"self"`              // index into Nodes
-	Version int    `json:"version,omitempty"` // of libpmix, that was asked for; 0: any that is served
-	TempDir string `json:"temp_dir"`          // which the helper makes and removes
-	Program string `json:"program"`           // the first word of the command, beside which a libpmix may lie
-	Dir     string `json:"dir"`               // in which the program is looked for
+	Space   string `json:"space"`              // the PMIx namespace: the step's name
+	Server  string `json:"server"`             // the namespace of the servers; the rank is Self
+	Self    int    `json:"self"`               // index into Nodes
+	Version int    `json:"version,omitempty"`  // of libpmix, that was asked for; 0: any that is served
+	TempDir string `json:"temp_dir"`           // which the helper makes and removes
+	Program string `json:"program"`            // the first word of the command, beside which a libpmix may lie
+	Dir     string `json:"dir"`                // in which the program is looked for
+	InImage bool   `json:"in_image,omitempty"` // the node is a container of the job's image, as a pod is
 }
 
 // Layout is a step as PMIx sees it.

@@ -81,7 +81,7 @@ type Settings struct {
 	Namespace     string
 	Domain        string // of the cluster's names; empty: cluster.local
 	Image         string // of jobs that name none
-	Agent         string // image with cox-pod and cox-slurm
+	Agent         string // image with cox-pod, cox-slurm and cox-pmix
 	AsImage       bool   // work runs as the user of its image; else as the job's owner
 	Mounts        []Mount
 	UploadRoom    int64                 // bytes that a directory which comes with a job may have in a pod; 0: any number

@@ -45,7 +45,7 @@ type Terms struct {
 	Reserve bool
 
 	Image      string // of jobs that name none; empty: these are refused
-	AgentImage string // with cox-pod and cox-slurm; empty: nothing can be launched
+	AgentImage string // with cox-pod, cox-slurm and cox-pmix; empty: nothing can be launched
 
 	Classes  []string          // DeviceClasses of DRA whose devices are the pool's GPUs; none: GPUs are counted
 	GPU      string            // the one resource that counts as a GPU; empty: all whose names end in /gpu

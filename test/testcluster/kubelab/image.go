@@ -20,7 +20,7 @@ import (
 // The images that every node has. None is ever pulled.
 const (
 	Base = "lab/base:1" // a static busybox with its names (sh, sleep, nslookup …) on PATH
-	Cox  = "lab/cox:1"  // this project's cox-pod and cox-slurm in /usr/local/bin, and nothing else
+	Cox  = "lab/cox:1"  // this project's cox-pod, cox-slurm and cox-pmix in /usr/local/bin, and nothing else
 
 	pauseImage = "lab/pause:1" // what holds a pod's network
 )
@@ -98,7 +98,7 @@ var ours = sync.OnceValues(func() (*image.Image, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	c := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", dir, "./cmd/cox-pod", "./cmd/cox-slurm")
+	c := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", dir, "./cmd/cox-pod", "./cmd/cox-slurm", "./cmd/cox-pmix")
 	c.Dir, c.Env = checkout.Path(), append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := c.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%q: %w: %s", c.Args, err, out)
