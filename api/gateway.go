@@ -5,6 +5,7 @@ import "time"
 // GatewayRoutes is one line of the stream that a gateway reads: GET /v1/gateway/routes. The first one
 // is whole (Reset), the following ones have what has changed.
 type GatewayRoutes struct {
+	Version  uint64         `json:"version"`         // of all routes; grows with every change, over restarts of the server too
 	Reset    bool           `json:"reset,omitempty"` // services that are not listed are gone
 	Services []ServiceRoute `json:"services,omitempty"`
 	Gone     []string       `json:"gone,omitempty"` // names of services
@@ -40,7 +41,9 @@ type Backend struct {
 // GatewayLoad is what a gateway posts each second: POST /v1/gateway/load. Counters grow since the
 // gateway's start.
 type GatewayLoad struct {
-	Gateway  string        `json:"gateway"` // an identity that is new with each start
+	Gateway  string        `json:"gateway"`           // an identity that is new with each start
+	Routes   uint64        `json:"routes"`            // GatewayRoutes.Version that it had taken over before it counted
+	Leaving  bool          `json:"leaving,omitempty"` // its last word: it has no request in flight and takes no more
 	Services []ServiceLoad `json:"services"`
 }
 
