@@ -88,7 +88,44 @@ type Document struct {
 	ScaledAt  time.Time  `json:"scaled_at,omitzero"`  // when Want changed last
 	ScaledWhy string     `json:"scaled_why,omitzero"` // for people
 	Stopping  bool       `json:"stopping,omitempty"`  // every replica is ended, then the document goes
-	Replicas  []Slot     `json:"replicas,omitempty"`  // by index
+	Replicas  []Slot     `json:"replicas,omitempty"`  // by index, then by revision; each pair once
+
+	// StartTimes are how long the last replicas took from the start of their job until they were
+	// ready, the newest last, at most MostStartTimes. The replacement of a replica begins so much ahead.
+	StartTimes []time.Duration `json:"start_times,omitempty"`
+}
+
+// MostStartTimes is how many start-up times are kept.
+const MostStartTimes = 5
+
+// What a specification has where nothing is said. Timeout and Cooldown are Kubernetes' values.
+const (
+	DefaultTimeout  = 10 * time.Minute // of Update.Timeout
+	DefaultStep     = 5 * time.Minute  // of Update.Step
+	DefaultCooldown = 5 * time.Minute  // of Scale.Cooldown
+)
+
+// Revision returns a revision that is kept; nil: there is none of that number.
+func (d *Document) Revision(number uint32) *Revision {
+	for i := range d.Revisions {
+		if d.Revisions[i].Number == number {
+			return &d.Revisions[i]
+		}
+	}
+	return nil
+}
+
+// Target is the number of the revision whose replicas are wanted in the end: the one that a rollout
+// leads to, or that it goes back to, else the current one.
+func (d *Document) Target() uint32 {
+	r := d.Rollout
+	switch {
+	case r == nil || r.Phase == Done || r.Phase == Undone:
+		return d.Current
+	case r.Phase == Undoing:
+		return r.From
+	}
+	return r.To
 }
 
 // MostRevisions is how many revisions of a service are kept.
@@ -113,6 +150,7 @@ const (
 	Undoing Phase = "undoing" // back to From
 	Halted  Phase = "halted"  // it failed and was not undone
 	Done    Phase = "done"
+	Undone  Phase = "undone" // From serves again
 )
 
 // Rollout is the way from one revision to another.
@@ -120,9 +158,10 @@ type Rollout struct {
 	From  uint32    `json:"from"` // 0: the first revision
 	To    uint32    `json:"to"`
 	Phase Phase     `json:"phase"`
-	Step  int       `json:"step,omitempty"` // index into Update.Canary
-	Since time.Time `json:"since"`          // of the phase or the step, or of the last progress
-	Why   string    `json:"why,omitempty"`  // of a failure, for people
+	Step  int       `json:"step,omitempty"`  // index into Update.Canary
+	Since time.Time `json:"since"`           // of the phase or the step, or of the last progress
+	Ready int       `json:"ready,omitempty"` // replicas of the revision it leads to that were ready at once, at most: more are progress
+	Why   string    `json:"why,omitempty"`   // of a failure, for people
 }
 
 // Slot is a replica's place.
@@ -133,4 +172,8 @@ type Slot struct {
 	Failed   int       `json:"failed,omitempty"` // ends of the program in a row
 	After    time.Time `json:"after,omitzero"`   // it is not begun anew before
 	Why      string    `json:"why,omitempty"`    // it ended last, for people
+
+	Spare   bool      `json:"spare,omitempty"`   // its job has Spec.SpareQOS
+	Attempt uint32    `json:"attempt,omitempty"` // of its job, that was ready first at Ready
+	Ready   time.Time `json:"ready,omitzero"`    // zero: it was not yet
 }

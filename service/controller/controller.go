@@ -1,0 +1,211 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/service"
+	"github.com/coxswain-sched/coxswain/service/decide"
+	"github.com/coxswain-sched/coxswain/service/endpoints"
+)
+
+// Config are the parts of a controller.
+type Config struct {
+	Plane Plane
+	Hub   *endpoints.Hub
+
+	// Route says how gateways find a service. Backends, weights and Asleep are filled in here.
+	Route func(name string, s *service.Spec) api.ServiceRoute
+
+	Now func() time.Time // nil: time.Now
+	Log *slog.Logger     // nil: none
+}
+
+// Controller keeps services alive. Its methods are safe for concurrent use and answer while Run runs.
+type Controller struct {
+	cfg      Config
+	started  time.Time
+	requests chan func(context.Context)
+	ended    chan struct{} // closed when Run has returned
+
+	// The rest belongs to the goroutine of Run.
+	services map[string]*managed // by name, "team/chat"
+	scraped  *pages
+
+	mu      sync.Mutex
+	touched map[string]bool
+	wake    chan struct{} // holds one at most
+}
+
+// managed is a service with what only the memory of this process knows.
+type managed struct {
+	name    string
+	doc     *service.Document
+	last    decide.Output
+	memory  decide.Memory
+	refused map[job.Part]*refusal
+	trouble string    // why its document could not be written, for people
+	due     time.Time // decide again then; zero: only after a change
+	dirty   bool
+}
+
+// refusal is a submission that was refused.
+type refusal struct {
+	decide.Refusal
+	count int // in a row
+}
+
+// New makes a controller. Run has to run for its methods to answer.
+func New(cfg Config) *Controller {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Controller{
+		cfg: cfg, started: cfg.Now(), requests: make(chan func(context.Context)), ended: make(chan struct{}),
+		services: map[string]*managed{}, touched: map[string]bool{}, wake: make(chan struct{}, 1), scraped: newPages(),
+	}
+}
+
+// readAgain is how long Run waits before it reads the documents again that it could not read.
+const readAgain = time.Second
+
+// Run keeps services alive until ctx ends. Their replicas go on without it.
+func (c *Controller) Run(ctx context.Context) {
+	defer close(c.ended)
+	var followers sync.WaitGroup
+	defer followers.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	for {
+		err := c.readDocuments(ctx)
+		if err == nil {
+			break
+		}
+		c.cfg.Log.Warn("the documents of services cannot be read; trying again", "error", err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(readAgain):
+		}
+	}
+	followers.Go(func() { c.followJobs(ctx) })
+	followers.Go(func() { c.followHub(ctx) })
+	followers.Go(func() { c.readPages(ctx) })
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case f := <-c.requests:
+			f(ctx)
+		case <-c.wake:
+		case <-timer.C:
+		}
+		c.decideAll(ctx)
+		timer.Reset(c.pause())
+	}
+}
+
+// readDocuments takes up the services that the control plane keeps.
+func (c *Controller) readDocuments(ctx context.Context) error {
+	stored, err := c.cfg.Plane.Documents(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range stored {
+		name, ok := strings.CutPrefix(s.Controller, service.ControllerKind+"/")
+		if !ok {
+			continue
+		}
+		var d service.Document
+		if err := json.Unmarshal(s.Payload, &d); err != nil || d.Revision(d.Target()) == nil {
+			c.cfg.Log.Error("the document of a service cannot be read; its replicas stay as they are", "service", name, "error", err)
+			continue
+		}
+		c.services[name] = c.newManaged(name, &d)
+	}
+	return nil
+}
+
+func (c *Controller) newManaged(name string, d *service.Document) *managed {
+	return &managed{name: name, doc: d, refused: map[job.Part]*refusal{}, dirty: true}
+}
+
+// touch has services decided upon.
+func (c *Controller) touch(names ...string) {
+	c.mu.Lock()
+	for _, n := range names {
+		c.touched[n] = true
+	}
+	c.mu.Unlock()
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// all stands for every service in touch.
+const all = "*"
+
+// decideAll decides upon the services that something happened to, and those whose time has come.
+func (c *Controller) decideAll(ctx context.Context) {
+	c.mu.Lock()
+	touched := c.touched
+	c.touched = map[string]bool{}
+	c.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(c.services)) {
+		m := c.services[name]
+		due := !m.due.IsZero() && !m.due.After(c.cfg.Now())
+		if m.dirty || due || touched[name] || touched[all] {
+			c.decideService(ctx, m)
+		}
+	}
+}
+
+// longestPause bounds the time between two decisions, should a change have gone by unseen.
+const longestPause = 30 * time.Second
+
+// pause is how long nothing has to be decided.
+func (c *Controller) pause() time.Duration {
+	next := longestPause
+	for _, m := range c.services {
+		if m.dirty {
+			return 0
+		}
+		if !m.due.IsZero() {
+			next = min(next, m.due.Sub(c.cfg.Now()))
+		}
+	}
+	return max(next, 10*time.Millisecond)
+}
+
+// ask has the goroutine of Run answer a request.
+func (c *Controller) ask(ctx context.Context, f func(context.Context) error) error {
+	done := make(chan error, 1)
+	select {
+	case c.requests <- func(run context.Context) { done <- f(run) }:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-c.ended:
+		return fault.New(fault.Unavailable, "the server ends")
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,145 @@
+package decide
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/service"
+)
+
+// Kind says what a reason is about.
+type Kind string
+
+// The kinds of reason.
+const (
+	Stopping  Kind = "stopping"
+	Rollout   Kind = "rollout"
+	Scaled    Kind = "scale"
+	Waits     Kind = "waits"     // a replica waits in the queue
+	Refused   Kind = "refused"   // a submission was refused
+	Restarts  Kind = "restarts"  // a replica ended and begins anew
+	Uncertain Kind = "uncertain" // nobody can prove a replica running or gone
+	NotReady  Kind = "not-ready" // a replica runs and does not serve
+	Moves     Kind = "moves"     // a replica is replaced before something ends it
+	Leaving   Kind = "leaving"   // a replica drains or ends
+)
+
+// Reason is one thing that was decided, or that is missing: a sentence for people without a full stop.
+type Reason struct {
+	Kind Kind
+	Text string
+	Job  job.ID // that it is about; 0: it is about the service
+}
+
+func (p *plan) say(k Kind, id job.ID, format string, args ...any) {
+	p.out.Reasons = append(p.out.Reasons, Reason{k, fmt.Sprintf(format, args...), id})
+}
+
+// explain lists the reasons: of the service first, then replica by replica.
+func (p *plan) explain() {
+	if p.doc.Stopping {
+		p.say(Stopping, 0, "it is being stopped: %s to end", count(len(p.leaving), "replica"))
+	}
+	p.explainRollout()
+	p.explainScale()
+	for _, r := range p.replicas {
+		p.explainReplica(r)
+	}
+	for _, j := range p.leaving {
+		switch {
+		case isUncertain(j):
+			p.say(Uncertain, j.ID, "replica %d (job %s) is to end, and nobody can prove that it has%s", j.Part.Index, j.ID, prefixed(": ", j.Message))
+		default:
+			p.say(Leaving, j.ID, "replica %d (job %s, revision %d) ends: %s", j.Part.Index, j.ID, j.Part.Revision, p.whyLeaving(j))
+		}
+	}
+}
+
+func (p *plan) explainRollout() {
+	r := p.doc.Rollout
+	if r == nil || p.doc.Stopping {
+		return
+	}
+	ready := p.countReadyOf(p.doc.Target())
+	switch r.Phase {
+	case service.Rolling:
+		text := fmt.Sprintf("revision %d is rolled out: %d of %d replicas ready", r.To, ready, p.doc.Want)
+		if share, ok := p.canaryShare(); ok {
+			text += fmt.Sprintf("; canary with %d %% of the requests, step %d of %d", share, r.Step+1, len(p.spec.Update.Canary))
+		}
+		p.say(Rollout, 0, "%s", text)
+	case service.Paused:
+		p.say(Rollout, 0, "the rollout of revision %d is paused: %d of %d replicas ready. Resume or undo it", r.To, ready, p.doc.Want)
+	case service.Undoing:
+		p.say(Rollout, 0, "revision %d failed and is undone: %s. Revision %d: %d of %d replicas ready", r.To, r.Why, r.From, ready, p.doc.Want)
+	case service.Undone:
+		p.say(Rollout, 0, "revision %d failed and was undone: %s. Revision %d serves", r.To, r.Why, r.From)
+	case service.Halted:
+		if r.From == 0 {
+			p.say(Rollout, 0, "revision %d does not get ready: %s. It is tried again", r.To, r.Why)
+		} else {
+			p.say(Rollout, 0, "revision %d failed: %s. The rollout stays where it is. Undo it, resume it or submit another revision", r.To, r.Why)
+		}
+	}
+}
+
+func (p *plan) explainScale() {
+	if p.doc.Stopping {
+		return
+	}
+	if p.doc.Want == 0 && p.spec.Scale != nil {
+		p.say(Scaled, 0, "it sleeps (%s) and wakes with the next request", orElse(p.doc.ScaledWhy, "no replica is wanted"))
+		return
+	}
+	if p.doc.ScaledWhy != "" {
+		p.say(Scaled, 0, "%s wanted since %s: %s", count(p.doc.Want, "replica"), p.doc.ScaledAt.Format(time.RFC3339), p.doc.ScaledWhy)
+	}
+	if note := p.out.Memory.note; note != "" {
+		p.say(Scaled, 0, "now: %s", note)
+	}
+}
+
+func (p *plan) explainReplica(r *replica) {
+	s, j := &r.slot, r.job
+	f := p.refusal(r.part())
+	switch {
+	case j == nil && f != nil:
+		p.say(Refused, 0, "replica %d was not submitted: %s. The next try is at %s", s.Index, f.Why, f.Until.Format(time.TimeOnly))
+	case j == nil && s.After.After(p.now):
+		p.say(Restarts, 0, "replica %d ended%s: %s. It begins anew at %s", s.Index, times(s.Failed), s.Why, s.After.Format(time.TimeOnly))
+	case j == nil:
+	case isUncertain(j):
+		p.say(Uncertain, j.ID, "nobody can prove whether replica %d (job %s) runs%s. It gets no requests, and another one takes its place", s.Index, j.ID, prefixed(": ", j.Message))
+	case j.Ending:
+		p.say(Leaving, j.ID, "replica %d (job %s) ends%s. It begins anew", s.Index, j.ID, prefixed(": ", j.Message))
+	case j.State == job.Pending:
+		p.say(Waits, j.ID, "replica %d (job %s) waits: %s", s.Index, j.ID, orElse(j.Waits, "it was not considered yet"))
+	case r.moving:
+		p.say(Moves, j.ID, "replica %d (job %s) is replaced: %s ends it at %s", s.Index, j.ID, j.EndsWhy, j.EndsAt.Format(time.RFC3339))
+	case !r.isReady():
+		p.say(NotReady, j.ID, "replica %d (job %s) is not ready%s", s.Index, j.ID, prefixed(": ", orElse(j.Probe, s.Why)))
+	}
+}
+
+func times(n int) string {
+	if n < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d times in a row)", n)
+}
+
+func orElse(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// prefixed is the text behind a prefix, if there is one.
+func prefixed(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text
+}
