@@ -224,6 +224,10 @@ type Stop struct {
 	Grace  time.Duration
 	Reason string // for people
 	Why    Why
+
+	// Drain is how long the signal waits, of an attempt that serves: its endpoints are not ready from now
+	// on. Another Stop without it ends the wait. 0, and where nothing runs yet: the signal is sent at once.
+	Drain time.Duration
 }
 
 // Why is what an attempt is stopped for. The job's output says it, where the engine can.

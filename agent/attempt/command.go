@@ -34,6 +34,7 @@ type Command struct {
 	Time   time.Time     `json:"time,omitzero"`
 	Signal int           `json:"signal,omitempty"`
 	Grace  time.Duration `json:"grace,omitempty"`
+	Drain  time.Duration `json:"drain,omitempty"` // of OpStop: until Signal, unless another OpStop comes without it
 	Limit  time.Duration `json:"limit,omitempty"` // of OpLimit; 0: none
 	Scope  engine.Scope  `json:"scope,omitempty"`
 	Cause  engine.Cause  `json:"cause,omitempty"`

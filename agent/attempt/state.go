@@ -33,6 +33,7 @@ const (
 	KindLimit  Kind = "limit"  // the time limit was changed: Limit
 	KindState  Kind = "state"  // State replaces everything before
 	KindUsage  Kind = "usage"  // an answer to OpUsage, never journaled: Used
+	KindServes Kind = "serves" // whether the attempt serves changed, never journaled: Serves
 )
 
 // Record is one change of a node's part of an attempt, as a supervisor journals
@@ -54,7 +55,9 @@ type Record struct {
 	OOMKills int           `json:"oom_kills,omitempty"`
 	State    *State        `json:"state,omitempty"`
 	Saved    *engine.Saved `json:"saved,omitempty"`
-	Used     *Usage        `json:"used,omitempty"` // of KindGone and KindUsage
+	Used     *Usage        `json:"used,omitempty"`  // of KindGone and KindUsage
+	Ports    []int         `json:"ports,omitempty"` // of KindReady: of an attempt that serves
+	Serves   *Serves       `json:"serves,omitempty"`
 	// Unsaved says that the supervisor could not write its journal up to here;
 	// it keeps the facts in memory and tries again.
 	Unsaved bool `json:"unsaved,omitempty"`
@@ -72,6 +75,8 @@ func (r *Record) Whole() bool {
 		return r.Saved != nil
 	case KindLimit:
 		return r.Limit != nil
+	case KindServes:
+		return r.Serves != nil
 	}
 	return true
 }
@@ -96,8 +101,17 @@ type State struct {
 	// OOMKills is how many processes of a node other than the head the kernel ended at the
 	// memory limit.
 	OOMKills int           `json:"oom_kills,omitempty"`
-	Saved    *engine.Saved `json:"saved,omitempty"` // never written
-	Used     *Usage        `json:"used,omitempty"`  // once it is Gone; nil: not known; never written
+	Saved    *engine.Saved `json:"saved,omitempty"`  // never written
+	Used     *Usage        `json:"used,omitempty"`   // once it is Gone; nil: not known; never written
+	Ports    []int         `json:"ports,omitempty"`  // head only: in the order of job.Serve.Ports
+	Serves   *Serves       `json:"serves,omitempty"` // head only; nil: it does not serve, or not yet; never written
+}
+
+// Serves is what the head's supervisor sees of an attempt that serves.
+type Serves struct {
+	Host  string `json:"host"`          // at which it listens, or is likely to
+	Ready bool   `json:"ready"`         // it is to get traffic
+	Why   string `json:"why,omitempty"` // it is not ready, for people
 }
 
 // Usage is what a node's part of an attempt used.
@@ -147,6 +161,9 @@ func (s *State) Apply(r Record) {
 		s.Limit = r.Limit
 	case KindReady:
 		s.Phase = max(s.Phase, engine.Ready)
+		s.Ports = r.Ports
+	case KindServes:
+		s.Serves = r.Serves
 	case KindRefuse:
 		s.Refused, s.Cause = true, cmp.Or(r.Cause, engine.LaunchFailed)
 	case KindRun:
@@ -161,7 +178,7 @@ func (s *State) Apply(r Record) {
 		s.Exit, s.Ended = r.Exit, r.Time
 		s.Cause = cmp.Or(s.Cause, r.Cause)
 	case KindGone:
-		s.Phase, s.Gone, s.Stuck, s.Used = engine.Ended, true, "", r.Used
+		s.Phase, s.Gone, s.Stuck, s.Used, s.Serves = engine.Ended, true, "", r.Used, nil
 		if s.Ended.IsZero() {
 			s.Ended = r.Time
 		}

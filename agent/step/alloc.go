@@ -59,6 +59,8 @@ type Alloc struct {
 	Export string            `json:"export,omitempty"` // sbatch --export as written
 	Set    []string          `json:"set,omitempty"`    // NAME=VALUE added last to the job's environment
 
+	Ports []string `json:"ports,omitempty"` // NAME=VALUE that say on which ports the first task serves; they are added after Set
+
 	Machine string `json:"machine,omitempty"` // address of the machine as virtual nodes with networks of their own reach it
 
 	Nodes  []AllocNode  `json:"nodes"`  // each node once; the batch script runs on the first

@@ -111,11 +111,11 @@ func (s *supervisor) makeReady() {
 			s.recordFact(attempt.Record{Kind: attempt.KindEnding, Cause: engine.LaunchFailed})
 			s.due.kill = time.Now()
 		default:
-			s.recordFact(attempt.Record{Kind: attempt.KindReady})
+			s.recordFact(attempt.Record{Kind: attempt.KindReady, Ports: s.serving.numbers()})
 		}
 	}
 	if !s.startJobContainer(made) {
-		s.recordFact(attempt.Record{Kind: attempt.KindReady})
+		s.recordFact(attempt.Record{Kind: attempt.KindReady, Ports: s.serving.numbers()})
 	}
 }
 

@@ -32,7 +32,8 @@ func (s *supervisor) endAttempt(e endOrder) {
 	if s.state.Gone || s.hooks.done {
 		return // nothing is left, or only the epilog
 	}
-	s.due.limit, s.due.warn = time.Time{}, time.Time{}
+	s.due.limit, s.due.warn, s.due.drain = time.Time{}, time.Time{}, time.Time{}
+	s.stopServing("it is being ended")
 	if s.state.Held {
 		s.suspendAll(false, 0)
 	}
@@ -179,6 +180,7 @@ func (s *supervisor) toHold(on bool, turn uint64) {
 // suspendAll suspends every process, or lets them go on. The time limit waits meanwhile.
 func (s *supervisor) suspendAll(on bool, turn uint64) {
 	now := time.Now()
+	s.pauseProbes(on)
 	if on {
 		s.heldAt = now
 		if s.group == nil || s.group.Freeze(true) != nil {

@@ -36,6 +36,9 @@ func (s *supervisor) prepareAttempt() error {
 	if s.user, err = s.spawner.beginAttempt(l.Mark(s.node.Name), l.User, l.Umask, l.CPUs(s.node.Name)); err != nil {
 		s.log.Warn("the attempt runs on other CPUs than those near its devices", "err", err)
 	}
+	if err := s.choosePorts(); err != nil {
+		return err
+	}
 	s.stepListener.holdCallers()
 	s.steps = &steps{news: make(chan struct{}, 1)}
 	if s.isHead() {

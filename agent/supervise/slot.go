@@ -162,7 +162,7 @@ func (h *supervisorSlot) runCommand(c attempt.Command) {
 		if sig == 0 {
 			sig = unix.SIGTERM
 		}
-		s.endAttempt(endOrder{signal: sig, grace: c.Grace, cause: c.Cause, text: c.Text, why: c.Why})
+		s.stopAttempt(endOrder{signal: sig, grace: c.Grace, cause: c.Cause, text: c.Text, why: c.Why}, c.Drain)
 	case attempt.OpSignal:
 		s.signalScope(unix.Signal(c.Signal), c.Scope)
 	case attempt.OpSuspend, attempt.OpResume:

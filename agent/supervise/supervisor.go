@@ -51,6 +51,8 @@ type supervisor struct {
 	heldFor   time.Duration  // it was suspended before that
 	done      seenCheckpoint // of the checkpoint directory
 	meter     usageMeter
+	serving   *serving  // nil: it does not serve, or not here
+	draining  *endOrder // what follows the wait for requests; nil: nothing waits
 
 	containers *containers
 }
@@ -67,10 +69,11 @@ type deadlines struct {
 	look   time.Time // at the checkpoint directory
 	steps  time.Time // the Node of steps has not ended although nothing lives
 	sample time.Time // of the memory
+	drain  time.Time // the signal of an end that waited for requests
 }
 
 func (d *deadlines) allDeadlines() []*time.Time {
-	return []*time.Time{&d.orphan, &d.tether, &d.warn, &d.limit, &d.kill, &d.save, &d.hook, &d.look, &d.steps, &d.sample}
+	return []*time.Time{&d.orphan, &d.tether, &d.warn, &d.limit, &d.kill, &d.save, &d.hook, &d.look, &d.steps, &d.sample, &d.drain}
 }
 
 // next returns the earliest, zero if there is none.
@@ -111,7 +114,7 @@ func (s *supervisor) runLoop() {
 		s.reportDeclined(err)
 		return
 	}
-	defer func() { s.devices.Release() }()
+	defer func() { s.devices.Release(); s.serving.close() }()
 	if err := s.prepareAttempt(); err != nil {
 		s.reportUnready(err)
 	} else if s.hooks.exited == nil {
@@ -239,6 +242,9 @@ func (s *supervisor) handleDeadlines(now time.Time) {
 	if !s.state.Held && takeIfDue(&s.due.limit, now) {
 		s.endAttempt(endOrder{signal: unix.SIGTERM, grace: s.launch.Grace, cause: engine.TimedOut, text: attempt.LimitText(s.launch.Job.Spec.TimeLimit)})
 	}
+	if takeIfDue(&s.due.drain, now) {
+		s.endDrain()
+	}
 	if takeIfDue(&s.due.kill, now) {
 		s.killAll()
 	}
@@ -338,6 +344,7 @@ func (s *supervisor) startBatch() {
 	s.recordFact(attempt.Record{Kind: attempt.KindTask, Files: s.program.files, Task: &engine.TaskReport{
 		Step: engine.BatchStep, Node: s.node.Name, Running: true, PID: pid, Started: time.Now(), Log: s.program.log,
 	}})
+	s.startProbes()
 }
 
 // batchEnded records the exit code and ends what the script left behind, here
@@ -355,6 +362,9 @@ func (s *supervisor) batchEnded(e barrier.Exit) {
 		}
 	}
 	cause = cmp.Or(cause, engine.Exited)
+	if s.serving.isDead() && code.OK() {
+		code.Status = 1 // it was ended because it was not well, whatever it made of that
+	}
 	task := engine.TaskReport{Step: engine.BatchStep, Node: s.node.Name, Ended: time.Now(), Exit: code, Cause: cause, Log: s.program.log}
 	for _, t := range s.state.Tasks {
 		if t.Step == engine.BatchStep {
@@ -364,6 +374,7 @@ func (s *supervisor) batchEnded(e barrier.Exit) {
 	s.recordFact(attempt.Record{Kind: attempt.KindTask, Task: &task})
 	s.recordFact(attempt.Record{Kind: attempt.KindExit, Exit: &code, Cause: cause, Text: text})
 	s.due.limit, s.due.warn = time.Time{}, time.Time{}
+	s.stopServing("its program has ended")
 	if len(s.launch.Nodes) == 1 && s.noProcessLeft() {
 		return // nothing is left to be ended
 	}

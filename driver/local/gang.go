@@ -187,6 +187,9 @@ func (g *gang) allocationText(started time.Time) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if serve := g.launch.Job.Spec.Serve; serve != nil {
+		a.Ports = serve.Variables(g.parts[0].state.Ports)
+	}
 	a.Checkpoint, a.Restore, a.Machine = g.launch.Checkpoint, g.launch.Restore, g.launch.Machine
 	if g.launch.Job.Spec.Elastic() {
 		a.Gang = attempt.GangFile(g.e.cfg.Root, gangRef(g.launch))
@@ -285,7 +288,7 @@ func (g *gang) stopGang(s engine.Stop) {
 		g.abandonLaunch(engine.Stopped, s.Reason)
 		return
 	}
-	g.tellAll(attempt.Command{Op: attempt.OpStop, Signal: s.Signal, Grace: s.Grace, Cause: engine.Stopped, Text: s.Reason, Why: s.Why})
+	g.tellAll(attempt.Command{Op: attempt.OpStop, Signal: s.Signal, Grace: s.Grace, Drain: s.Drain, Cause: engine.Stopped, Text: s.Reason, Why: s.Why})
 }
 
 func (g *gang) signalTasks(n int, to engine.Scope) error {
@@ -343,6 +346,7 @@ func (g *gang) finishGang() {
 	g.e.removeEmptyCheckpoint(g.launch)
 	close(g.done)
 	g.announceReport(r)
+	g.e.ends.Drop(g.launch.Ref)
 }
 
 // leaveSupervisors lets the supervisors go on alone.
@@ -356,7 +360,10 @@ func (g *gang) leaveSupervisors() {
 }
 
 // publishState makes the present state an event if it differs from the last one.
-func (g *gang) publishState() { g.announceReport(g.currentReport()) }
+func (g *gang) publishState() {
+	g.announceReport(g.currentReport())
+	g.publishEndpoints()
+}
 
 func (g *gang) announceReport(r engine.Report) {
 	if last, ok := g.e.feed.Last(r.Ref); ok {

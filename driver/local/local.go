@@ -45,6 +45,7 @@ import (
 	"github.com/coxswain-sched/coxswain/agent/supervise"
 	"github.com/coxswain-sched/coxswain/agent/worktree"
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kit"
 	"github.com/coxswain-sched/coxswain/engine/watchcache"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -154,6 +155,7 @@ type Engine struct {
 	notes []string
 	base  cgroup.Base
 	feed  *watchcache.Cache
+	ends  *kit.EndpointBoard
 	epoch uint64
 	log   *attempt.Log
 
@@ -280,6 +282,7 @@ func (e *Engine) openEngine() (lives map[engine.Ref]*attempt.Life, err error) {
 		return nil, err
 	}
 	e.feed = watchcache.New(e.epoch)
+	e.ends = kit.NewEndpointBoard(e.epoch << 32)
 	if e.cfg.NoLimits {
 		e.notes = append(e.notes, "control groups are turned off: memory is not limited, and processes are followed as descendants of their supervisor")
 	} else {

@@ -38,6 +38,8 @@ func TestMain(m *testing.M) {
 			deviceMain(os.Args[2], os.Args[3])
 		case "hog":
 			hog()
+		case "web":
+			webMain(os.Args[2])
 		}
 	}
 	goleak.VerifyTestMain(m)

@@ -2,6 +2,8 @@ package job
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -63,4 +65,24 @@ func (s *Serve) PortNamed(name string) *Port {
 		return nil
 	}
 	return &s.Ports[i]
+}
+
+// Variables are the variables that tell the tasks of a job which ports it has, NAME=VALUE: $PORT_NAME
+// for each, in upper case and with _ for -, and $PORT for the first. Numbers are in the order of Ports.
+func (s *Serve) Variables(numbers []int) []string {
+	var out []string
+	for i, n := range numbers {
+		if i < len(s.Ports) {
+			out = append(out, s.Ports[i].Variable()+"="+strconv.Itoa(n))
+		}
+	}
+	if len(numbers) > 0 {
+		out = append(out, "PORT="+strconv.Itoa(numbers[0]))
+	}
+	return out
+}
+
+// Variable is the name of the environment variable of a port: PORT_NAME.
+func (p *Port) Variable() string {
+	return "PORT_" + strings.ToUpper(strings.ReplaceAll(p.Name, "-", "_"))
 }

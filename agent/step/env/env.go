@@ -37,11 +37,17 @@ func Batch(a *step.Alloc, base []string, node int) []string {
 		env.set("PATH", a.Bin+":"+env.get("PATH"))
 	}
 	env.set(step.AllocVariable, a.File())
-	for _, v := range a.Set {
-		name, value, _ := strings.Cut(v, "=")
-		env.set(name, value)
-	}
+	env.setAll(a.Set)
+	env.setAll(a.Ports)
 	return env.pairs()
+}
+
+// setAll sets NAME=VALUE.
+func (e *environ) setAll(pairs []string) {
+	for _, v := range pairs {
+		name, value, _ := strings.Cut(v, "=")
+		e.set(name, value)
+	}
 }
 
 // Allocation is the environment of a process outside of an allocation that uses it: of an
@@ -86,10 +92,8 @@ func Task(a *step.Alloc, prep *wire.Preparation, part, local int, own []string) 
 		env.set("TMPDIR", "/tmp")
 	}
 	env.set(step.AllocVariable, a.File())
-	for _, v := range s.program.Set {
-		name, value, _ := strings.Cut(v, "=")
-		env.set(name, value)
-	}
+	env.setAll(s.program.Set)
+	env.setAll(a.Ports)
 	return env.pairs()
 }
 

@@ -135,7 +135,7 @@ func TestBatchExport(t *testing.T) {
 		a := steptest.Uniform(1, 1, 1, 0)
 		a.Owner.UID = 4294967294 // nobody has it: nothing is known of a home
 		a.Bin, a.Dir, a.Export = "/b", "/d", export
-		a.Set = []string{"LAST=x"}
+		a.Set, a.Ports = []string{"LAST=x", "PORT=7"}, []string{"PORT=8"}
 		var got []string
 		for _, v := range Batch(a, base, 0) {
 			name, value, _ := strings.Cut(v, "=")
@@ -145,6 +145,11 @@ func TestBatchExport(t *testing.T) {
 			case "SLURM_ARRAY_TASK_ID", "SLURM_NTASKS_HET_GROUP_1", "PMI_FD":
 				t.Errorf("--export=%s lets %s of an outer job through", export, name)
 			case "SLURM_CONF":
+				continue
+			case "PORT":
+				if value != "8" {
+					t.Errorf("PORT=%s", value)
+				}
 				continue
 			case "LAST":
 				if value != "x" {

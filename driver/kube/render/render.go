@@ -322,6 +322,8 @@ func (a *Attempt) CheckJob() error {
 	switch {
 	case l.Adds != nil || s.Elastic():
 		return engine.About(fault.New(fault.Unsupported, "a gang cannot grow or shrink on Kubernetes").Advise("give a fixed number of nodes"), "elastic")
+	case s.Serve != nil:
+		return engine.About(fault.New(fault.Unsupported, "services do not run on Kubernetes yet").Advise("name a pool of this machine"), "ports")
 	case s.Image == "" && a.Image == "":
 		return optionError("image", "write #SBATCH --container-image=IMAGE, or image: in the native form; or have the pool's setting image name one for all", "a job on Kubernetes needs a container image")
 	case strings.ContainsAny(s.Image, " \t\n\"'") || strings.HasPrefix(s.Image, "-"):
