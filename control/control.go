@@ -207,7 +207,7 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 		Changes: all.changes, Events: all.events, Done: all.done, Inbox: func() int { return len(all.inbox) },
 	})}
 	l := &loop{
-		parts: all, ctl: c, backpressure: backpressure{parts: all}, ctx: run, epoch: epoch, numbers: s.Next, coming: map[limit.Key]int{},
+		parts: all, ctl: c, backpressure: backpressure{parts: all}, ctx: run, epoch: epoch, numbers: s.Next, coming: map[limit.Key]int{}, arriving: map[job.Part]*partArrival{}, changing: map[string]bool{},
 		project: &projector{parts: all, epoch: epoch, upTo: projected, kick: make(chan struct{}, 1)},
 	}
 	l.primeCore(nodes)

@@ -100,6 +100,9 @@ func Every() []store.Record {
 	add(state.KindUsage, 0, state.Usage{At: 1000, Entries: []fair.Entry{{Account: "ml", User: "anna", Raw: 12.5, Wall: 3, TRES: map[string]float64{"gpu": 1.5}}, {QOS: "high", Raw: 1}}})
 	add(state.KindLearned, 0, share.Memory{Seen: []share.Seen{{CPU: 8000, Count: 1, Milli: 500, Of: `{"kind":"gpu"}`, Weight: 3, Known: 2}}, Sum: 3, CPU: 24000, GPU: 1500, Due: 4, KnownCPU: 16000, KnownGPU: 1000})
 	add(state.KindPolicy, 0, state.Policy{Revision: 1, File: "queues.yaml", Note: "first", Hash: store.Hash([]byte("x")), Text: "x", Rules: everyPolicy()})
+	add(state.KindController, 0, state.Controller{Name: "service/ml/chat", Owner: job.Owner{User: "anna", UID: 2001, GID: 2001}, Version: 1, Document: json.RawMessage(`{"want":2}`)})
+	add(state.KindController, 0, state.Controller{Name: "service/ml/old", Version: 1, Document: json.RawMessage(`{}`)})
+	add(state.KindControllerGone, 0, state.ControllerGone{Name: "service/ml/old"})
 	for i := range out {
 		out[i].Seq, out[i].Epoch = uint64(i+1), 1
 	}

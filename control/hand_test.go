@@ -90,6 +90,17 @@ func (h *hand) Stop(_ context.Context, ref engine.Ref, s engine.Stop) error {
 	return nil
 }
 
+// lastStop is how the engine was last told to stop an attempt.
+func (h *hand) lastStop(ref engine.Ref) (engine.Stop, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := len(h.stops[ref])
+	if n == 0 {
+		return engine.Stop{}, false
+	}
+	return h.stops[ref][n-1], true
+}
+
 // stopped waits until the engine was told to stop an attempt.
 func (h *hand) stopped(t *testing.T, ref engine.Ref) []engine.Stop {
 	t.Helper()

@@ -27,15 +27,17 @@ type loop struct {
 	helpers sync.WaitGroup // goroutines that ask the engine or the store apart from the loop
 
 	batch         []staged
-	doubt         bool          // a write of batch failed, and nobody knows whether it is durable
-	sure          []func(error) // to be called when it is certain that this server leads
-	acts          []func()      // what to do when that is certain
-	carry         []message     // taken from the inbox, for the next batch
-	latest        sched.Instant // of what the core was told
-	asked         time.Time     // when the engine was last asked for everything
-	lastHeartbeat time.Time     // … for a heartbeat
-	purged        time.Time     // when the store was last purged
-	numbers       job.ID        // the first number that no record and no staged one uses
+	doubt         bool                      // a write of batch failed, and nobody knows whether it is durable
+	sure          []func(error)             // to be called when it is certain that this server leads
+	acts          []func()                  // what to do when that is certain
+	carry         []message                 // taken from the inbox, for the next batch
+	latest        sched.Instant             // of what the core was told
+	asked         time.Time                 // when the engine was last asked for everything
+	lastHeartbeat time.Time                 // … for a heartbeat
+	purged        time.Time                 // when the store was last purged
+	numbers       job.ID                    // the first number that no record and no staged one uses
+	arriving      map[job.Part]*partArrival // submissions of parts on their way into the journal
+	changing      map[string]bool           // names of controllers of which a change is on its way
 	backpressure  backpressure
 	coming        map[limit.Key]int // jobs that are staged and not accepted yet, as limits on submissions count them
 	fleet         uint64            // counts changes of the fleet

@@ -277,12 +277,9 @@ func (l *loop) resumeAttempts(of ...string) {
 		l.resumeAdded(e)
 		l.tellGangAgain(e)
 		switch v := e.Last; {
-		case v.Cancel != nil:
-			l.stopAttempt(e, engine.Stop{Grace: v.Cancel.Grace, Signal: v.Cancel.Signal, Reason: "cancelled"})
-		case v.Expired != nil:
-			l.stopAttempt(e, v.Expired.Stop())
-		case v.Requeue != nil:
-			l.stopAttempt(e, engine.Stop{Grace: l.cfg.Grace, Reason: "requeued", Why: engine.ForRequeue})
+		case v.Cancel != nil, v.Expired != nil, v.Requeue != nil:
+			s, _ := l.stopAsked(e)
+			l.stopAttempt(e, s)
 		case v.Preempted != nil:
 			l.requestEviction(e)
 		case e.State == job.Suspended:

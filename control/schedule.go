@@ -245,8 +245,16 @@ func (l *loop) launchAttempt(e *state.JobRecord, a ledger.Allocation, repeated b
 	})
 }
 
-// stopAttempt asks the engine to end everything that runs of a job.
+// stopAttempt asks the engine to end everything that runs of a job. What it serves has its time to drain
+// first, unless it is to be killed at once.
 func (l *loop) stopAttempt(e *state.JobRecord, s engine.Stop) {
+	if serve := e.Shared.Spec.Serve; serve != nil && s.Grace > 0 && !e.StartTime().IsZero() {
+		s.Drain = serve.Drain
+	}
+	l.sendStop(e, s)
+}
+
+func (l *loop) sendStop(e *state.JobRecord, s engine.Stop) {
 	l.stopAdded(e, s)
 	if a, ok := l.state.Ledger.Of(e.ID); ok {
 		if a.Parked {

@@ -29,11 +29,12 @@ type Submission struct {
 type Accepted struct {
 	ID    job.ID // of the job, or of the array and its first task
 	Tasks int    // of the array, numbered from ID on; 0: no array
+	Known bool   // the job was there already: it is the one with the part that the specification has
 }
 
 // Submit accepts a job, or every task of an array, and returns the first number once it is
 // durable. A job that can never run in its pool is fault.Invalid, a *RefusedError: nothing of it
-// is kept.
+// is kept. A specification with a Part that a job in memory has is answered with that job.
 func (c *Control) Submit(ctx context.Context, s Submission) (Accepted, error) {
 	spec := *s.Spec
 	if err := checkSpec(&spec, c.cfg.Clock.Now().UnixNano()); err != nil {
@@ -63,6 +64,9 @@ func (c *Control) Submit(ctx context.Context, s Submission) (Accepted, error) {
 		}
 		switch {
 		case err == nil:
+			if out.Known {
+				c.state.Specs.ReleaseSpec(f)
+			}
 			return out, nil
 		case fault.KindOf(err) == fault.Unavailable:
 			return Accepted{}, err // the loop may still take it: out and the form are its own
@@ -88,6 +92,9 @@ var errMoved = errors.New("a job left memory")
 
 // stageSubmission stages a submission that was checked and counts its numbers.
 func (l *loop) stageSubmission(v *state.AcceptedSubmission, by job.Actor, out *Accepted, answer func(error)) {
+	if l.knownPart(v.OwnDelta.Part, out, answer) {
+		return
+	}
 	p, err := l.pools.ForJob(&v.Shared.Spec)
 	if err != nil {
 		answer(err)
@@ -109,6 +116,7 @@ func (l *loop) stageSubmission(v *state.AcceptedSubmission, by job.Actor, out *A
 	answered := answer
 	answer = func(err error) { done(); answered(err) }
 	v.First = l.numbers
+	answer = l.noteArrival(v.OwnDelta.Part, v.First, answer)
 	out.ID = v.First
 	if v.OwnDelta.Array != nil {
 		out.Tasks = v.TaskCount()
@@ -143,6 +151,8 @@ func checkSpec(s *job.Spec, now int64) error {
 	case s.Elastic() && s.Program.Kind != job.Direct:
 		return fault.New(fault.Invalid, "only a command can be elastic: nothing would run on the nodes that are added").
 			Advise("give the command itself (command:), which every task runs, also those that are added")
+	case s.Array != nil && s.Part != nil:
+		return fault.New(fault.Invalid, "an array is no part of a controller").Advise("submit each part by itself")
 	case s.Array != nil && len(s.Array.Indices) > state.MaxTasks:
 		return fault.New(fault.Invalid, "an array of %d tasks is too large", len(s.Array.Indices)).
 			Advise("submit at most %d tasks at once", state.MaxTasks)

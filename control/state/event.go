@@ -62,6 +62,9 @@ const (
 	EventPolicy    = "policy-set"        // the site's rules
 	EventUsage     = "usage-kept"        // what accounts and users have used
 	EventLearned   = "placement-learned" // what usually arrives
+
+	EventController     = "controller-set"
+	EventControllerGone = "controller-gone"
 )
 
 // EventOfRecord makes the event of a record that was just applied.
@@ -212,12 +215,14 @@ var eventMakers = map[string]func(*Event, *store.Record, any) error{
 			ev.Kind = EventDrained
 		}
 	}),
-	KindUsage:    payloadEvent(func(ev *Event, _ *Usage) { ev.Kind = EventUsage }),
-	KindLearned:  payloadEvent(func(ev *Event, _ *share.Memory) { ev.Kind = EventLearned }),
-	KindToken:    payloadEvent(func(ev *Event, v *Token) { ev.Kind, ev.User, ev.Message = EventToken, v.Name, v.ID }),
-	KindRevoked:  payloadEvent(func(ev *Event, v *Revoked) { ev.Kind, ev.Message = EventRevoked, v.ID }),
-	KindPool:     payloadEvent(func(ev *Event, v *PoolSpec) { ev.Kind, ev.Message = EventPool, v.Name+", engine "+v.Engine }),
-	KindPoolGone: payloadEvent(func(ev *Event, v *PoolGone) { ev.Kind, ev.Message = EventPoolGone, v.Name }),
+	KindUsage:          payloadEvent(func(ev *Event, _ *Usage) { ev.Kind = EventUsage }),
+	KindLearned:        payloadEvent(func(ev *Event, _ *share.Memory) { ev.Kind = EventLearned }),
+	KindToken:          payloadEvent(func(ev *Event, v *Token) { ev.Kind, ev.User, ev.Message = EventToken, v.Name, v.ID }),
+	KindRevoked:        payloadEvent(func(ev *Event, v *Revoked) { ev.Kind, ev.Message = EventRevoked, v.ID }),
+	KindPool:           payloadEvent(func(ev *Event, v *PoolSpec) { ev.Kind, ev.Message = EventPool, v.Name+", engine "+v.Engine }),
+	KindPoolGone:       payloadEvent(func(ev *Event, v *PoolGone) { ev.Kind, ev.Message = EventPoolGone, v.Name }),
+	KindController:     payloadEvent(func(ev *Event, v *Controller) { ev.Kind, ev.User, ev.Message = EventController, v.Owner.User, v.Name }),
+	KindControllerGone: payloadEvent(func(ev *Event, v *ControllerGone) { ev.Kind, ev.Message = EventControllerGone, v.Name }),
 	KindPolicy: payloadEvent(func(ev *Event, v *Policy) {
 		ev.Kind, ev.Message = EventPolicy, "revision "+strconv.FormatUint(v.Revision, 10)
 	}),

@@ -85,6 +85,7 @@ type Attempt struct {
 type JobExtra struct {
 	Begin, Deadline int64
 	Depends         *job.Dependency
+	Part            *job.Part     // of a controller's work; nil: it is none
 	Again           int64         // not before, after a failed attempt
 	Failed          int           // attempts that failed in a row
 	Retried         int           // retries that its Retries allowed so far

@@ -45,6 +45,7 @@ const (
 	fieldLines
 	fieldMail
 	fieldNotify
+	fieldPart
 	fieldGiven
 	fieldGivenSome // only the values that differ; the names are the same
 	fieldProvenance
@@ -93,6 +94,9 @@ func PackDelta(o, def *SpecDelta) PackedDelta {
 	}
 	if !equalJSON(o.Notify, def.Notify) {
 		p.putJSON(fieldNotify, o.Notify)
+	}
+	if o.Part != nil || def.Part != nil {
+		p.putJSON(fieldPart, o.Part)
 	}
 	p.putGiven(o.Given, def.Given)
 	if !equalJSON(o.Provenance, def.Provenance) {
@@ -239,6 +243,7 @@ func (f *SharedSpec) unpackSpec(p PackedDelta, whole bool, out *job.Spec) {
 		{fieldLines, func(u *deltaUnpacker, s *job.Spec) { s.Source.Lines = [2]int{int(u.readInt()), int(u.readInt())} }},
 		{fieldMail, func(u *deltaUnpacker, s *job.Spec) { s.Mail = nil; u.readJSON(&s.Mail) }},
 		{fieldNotify, func(u *deltaUnpacker, s *job.Spec) { s.Notify = nil; u.readJSON(&s.Notify) }},
+		{fieldPart, func(u *deltaUnpacker, s *job.Spec) { s.Part = nil; u.readJSON(&s.Part) }},
 	} {
 		if set&x.field != 0 {
 			x.read(&u, out)

@@ -44,6 +44,9 @@ func drawSpec(t *rapid.T) job.Spec {
 	if rapid.Bool().Draw(t, "notify") {
 		s.Notify = &job.Notify{Webhook: text.Draw(t, "webhook"), On: list.Draw(t, "events")}
 	}
+	if rapid.Bool().Draw(t, "part") {
+		s.Part = &job.Part{Controller: text.Draw(t, "controller"), Revision: 1, Index: rapid.Uint32Range(0, 2).Draw(t, "index")}
+	}
 	if rapid.Bool().Draw(t, "provenance") {
 		s.Provenance = &job.Provenance{Image: text.Draw(t, "image")}
 	}

@@ -21,14 +21,15 @@ const (
 
 // stateDoc is what the projection keeps beside jobs.
 type stateDoc struct {
-	Next       job.ID                  `json:"next"`
-	Allocation uint64                  `json:"allocation"` // the next one's number
-	Drains     map[fleet.NodeKey]Drain `json:"drains,omitempty"`
-	Tokens     []Token                 `json:"tokens,omitempty"`
-	Pools      []PoolSpec              `json:"pools,omitempty"`
-	Policies   []Policy                `json:"policies,omitempty"` // without their documents
-	Usage      *Usage                  `json:"usage,omitempty"`
-	Seen       *share.Memory           `json:"seen,omitempty"`
+	Next        job.ID                  `json:"next"`
+	Allocation  uint64                  `json:"allocation"` // the next one's number
+	Drains      map[fleet.NodeKey]Drain `json:"drains,omitempty"`
+	Tokens      []Token                 `json:"tokens,omitempty"`
+	Pools       []PoolSpec              `json:"pools,omitempty"`
+	Policies    []Policy                `json:"policies,omitempty"`    // without their documents
+	Controllers []string                `json:"controllers,omitempty"` // names; each has a document of its own
+	Usage       *Usage                  `json:"usage,omitempty"`
+	Seen        *share.Memory           `json:"seen,omitempty"`
 }
 
 // Unprojected counts the jobs whose rows in the projection are not what the jobs are.
@@ -43,13 +44,14 @@ func (s *State) Unprojected() int {
 // when all of it is in the store. The caller holds the lock.
 func (s *State) TakeUnprojected() (seq uint64, list []*JobRecord, docs map[string][]byte, written func()) {
 	seq, docs = s.Seq, map[string][]byte{docControl: s.EncodeDoc()}
-	docsWritten := s.Policies.pendingDocs(docs)
+	docsWritten, controllersWritten := s.Policies.pendingDocs(docs), s.Controllers.pendingDocs(docs)
 	list, s.dirty = s.dirty, nil
 	return seq, list, docs, func() {
 		s.Lock()
 		defer s.Unlock()
 		s.Counts.Projected = seq
 		docsWritten()
+		controllersWritten()
 	}
 }
 
@@ -94,7 +96,7 @@ func (s *State) MarkUnwritten(list []*JobRecord) {
 
 // EncodeDoc makes the document of the projection: all of the state except jobs and policies.
 func (s *State) EncodeDoc() []byte {
-	w := stateDoc{Next: s.Next, Allocation: uint64(s.Ledger.NextID()), Drains: maps.Collect(s.Drains.All()), Policies: s.Policies.WithoutDocuments(), Usage: s.Usage, Seen: s.Arrivals}
+	w := stateDoc{Next: s.Next, Allocation: uint64(s.Ledger.NextID()), Drains: maps.Collect(s.Drains.All()), Policies: s.Policies.WithoutDocuments(), Controllers: s.Controllers.Names(""), Usage: s.Usage, Seen: s.Arrivals}
 	for _, t := range s.Tokens {
 		w.Tokens = append(w.Tokens, t)
 	}

@@ -43,6 +43,9 @@ const (
 	KindJoined    = "addition-started"
 	KindAsked     = "addition-asked-back"
 	KindDropped   = "addition-ended"
+
+	KindController     = "controller-set"
+	KindControllerGone = "controller-gone"
 )
 
 // submitted accepts a job, or all tasks of an array: task i has number First+i. Spec

@@ -40,6 +40,7 @@ type SpecDelta struct {
 	Mail       *job.Mail         `json:"mail,omitempty"`
 	Notify     *job.Notify       `json:"notify,omitempty"`
 	Provenance *job.Provenance   `json:"provenance,omitempty"`
+	Part       *job.Part         `json:"part,omitempty"`
 }
 
 // SplitSpec splits a specification into the part that jobs may share and the delta. Both share
@@ -52,7 +53,7 @@ func SplitSpec(s job.Spec) (job.Spec, SpecDelta) {
 		EnvHash: s.Env.Hash, Export: s.Env.Export, Set: s.Env.Set,
 		Stdout: s.Output.Stdout, Stderr: s.Output.Stderr, Stdin: s.Output.Stdin, WorkDir: s.WorkDir,
 		File: s.Source.File, Host: s.Source.Host, Submit: s.Source.Submit, Lines: s.Source.Lines,
-		Given: s.Source.Given, Mail: s.Mail, Notify: s.Notify, Provenance: s.Provenance,
+		Given: s.Source.Given, Mail: s.Mail, Notify: s.Notify, Provenance: s.Provenance, Part: s.Part,
 	}
 	if !s.Depends.IsZero() {
 		depends := s.Depends
@@ -72,7 +73,7 @@ func (o *SpecDelta) applyTo(s *job.Spec) {
 	s.Output.Stdout, s.Output.Stderr, s.Output.Stdin, s.WorkDir = o.Stdout, o.Stderr, o.Stdin, o.WorkDir
 	s.Source.File, s.Source.Host, s.Source.Submit, s.Source.Lines = o.File, o.Host, o.Submit, o.Lines
 	s.Source.Given, s.Mail, s.Notify, s.Provenance = o.Given, o.Mail, o.Notify, o.Provenance
-	s.Depends = o.dependencyOrZero()
+	s.Depends, s.Part = o.dependencyOrZero(), o.Part
 }
 
 func (o *SpecDelta) dependencyOrZero() job.Dependency {

@@ -42,11 +42,12 @@ type State struct {
 	Next   job.ID // the first number that no record uses
 	Seq    uint64 // of the last record
 
-	Drains   *fleet.ByNode[Drain] // without a pool: of every node of that name
-	Tokens   map[string]Token
-	Policies Policies
-	Usage    *Usage        // nil: none was kept
-	Arrivals *share.Memory // nil: nothing was learned of arriving jobs
+	Drains      *fleet.ByNode[Drain] // without a pool: of every node of that name
+	Tokens      map[string]Token
+	Policies    Policies
+	Controllers Controllers
+	Usage       *Usage        // nil: none was kept
+	Arrivals    *share.Memory // nil: nothing was learned of arriving jobs
 
 	Pools          map[string]PoolSpec       // that were added
 	ElasticPools   map[string]bool           // pools whose engine can change a running gang
@@ -71,6 +72,7 @@ type jobTable struct {
 	Arrays Arrays
 	Specs  *SharedSpecs
 	Depend DependencyIndex
+	Parts  Parts
 
 	departed map[job.ID]uint64                // jobs that came back and left again → seq of their last record
 	lookup   func(job.ID) (*JobRecord, error) // while the journal is replayed: jobs that only the projection has; else nil
@@ -94,10 +96,10 @@ func New() *State {
 	return &State{
 		jobTable: jobTable{
 			Jobs: map[job.ID]*JobRecord{}, Arrays: Arrays{m: map[job.ID]*Array{}}, Specs: NewSharedSpecs(),
-			Depend: newDependencyIndex(), departed: map[job.ID]uint64{},
+			Depend: newDependencyIndex(), Parts: newParts(), departed: map[job.ID]uint64{},
 		},
 		Ledger: ledger.New(), Next: 1,
-		Drains: fleet.NewByNode[Drain](), Nodes: fleet.NewByNode[fleet.Node](), Tokens: map[string]Token{}, Pools: map[string]PoolSpec{},
+		Controllers: newControllers(), Drains: fleet.NewByNode[Drain](), Nodes: fleet.NewByNode[fleet.Node](), Tokens: map[string]Token{}, Pools: map[string]PoolSpec{},
 		Submits: SubmitCounts{n: map[limit.Key]int{}}, Counts: newCounts(),
 	}
 }
@@ -150,32 +152,34 @@ func onJob[T any](apply func(*State, *store.Record, *JobRecord, T) error) applie
 
 // Appliers apply the payload of a record, by its kind.
 var Appliers = map[string]applier{
-	KindSubmitted: (*State).applySubmitted,
-	KindHeld:      onPayload((*State).applyHeld),
-	KindStarted:   onPayload((*State).applyStarted),
-	KindEnded:     onPayload((*State).applyEnded),
-	KindUncertain: onPayload((*State).applyUncertain),
-	KindCancel:    onJob((*State).applyCancel),
-	KindHold:      (*State).applyHold,
-	KindRequeue:   onJob((*State).applyRequeue),
-	KindPreempted: (*State).applyPreempted,
-	KindSaved:     onJob((*State).applySaved),
-	KindExpired:   onJob((*State).applyExpired),
-	KindSuspend:   onJob((*State).applySuspend),
-	KindUpdate:    onJob((*State).applyUpdate),
-	KindTop:       onPayload((*State).applyTop),
-	KindNodes:     onPayload((*State).applyNodes),
-	KindToken:     onPayload((*State).applyToken),
-	KindRevoked:   onPayload((*State).applyRevoked),
-	KindPool:      onPayload((*State).applyPool),
-	KindPoolGone:  onPayload((*State).applyPoolGone),
-	KindPolicy:    onPayload((*State).applyPolicy),
-	KindUsage:     onPayload((*State).applyUsage),
-	KindLearned:   onPayload((*State).applyLearned),
-	KindAdded:     onPayload((*State).applyAdded),
-	KindJoined:    onPayload((*State).applyJoined),
-	KindAsked:     onPayload((*State).applyAsked),
-	KindDropped:   onPayload((*State).applyDropped),
+	KindSubmitted:      (*State).applySubmitted,
+	KindHeld:           onPayload((*State).applyHeld),
+	KindStarted:        onPayload((*State).applyStarted),
+	KindEnded:          onPayload((*State).applyEnded),
+	KindUncertain:      onPayload((*State).applyUncertain),
+	KindCancel:         onJob((*State).applyCancel),
+	KindHold:           (*State).applyHold,
+	KindRequeue:        onJob((*State).applyRequeue),
+	KindPreempted:      (*State).applyPreempted,
+	KindSaved:          onJob((*State).applySaved),
+	KindExpired:        onJob((*State).applyExpired),
+	KindSuspend:        onJob((*State).applySuspend),
+	KindUpdate:         onJob((*State).applyUpdate),
+	KindTop:            onPayload((*State).applyTop),
+	KindNodes:          onPayload((*State).applyNodes),
+	KindToken:          onPayload((*State).applyToken),
+	KindRevoked:        onPayload((*State).applyRevoked),
+	KindPool:           onPayload((*State).applyPool),
+	KindPoolGone:       onPayload((*State).applyPoolGone),
+	KindPolicy:         onPayload((*State).applyPolicy),
+	KindUsage:          onPayload((*State).applyUsage),
+	KindLearned:        onPayload((*State).applyLearned),
+	KindAdded:          onPayload((*State).applyAdded),
+	KindJoined:         onPayload((*State).applyJoined),
+	KindAsked:          onPayload((*State).applyAsked),
+	KindDropped:        onPayload((*State).applyDropped),
+	KindController:     onPayload((*State).applyController),
+	KindControllerGone: onPayload((*State).applyControllerGone),
 }
 
 func (s *State) applySubmitted(r *store.Record, staged any) error {
@@ -227,9 +231,9 @@ func (s *State) applySubmitted(r *store.Record, staged any) error {
 
 // setExtras notes what few jobs ask for.
 func (e *JobRecord) setExtras(o *SpecDelta) {
-	if !o.Begin.IsZero() || !o.Deadline.IsZero() || o.Depends != nil || e.Extra != nil {
+	if !o.Begin.IsZero() || !o.Deadline.IsZero() || o.Depends != nil || o.Part != nil || e.Extra != nil {
 		m := e.EnsureExtra()
-		m.Begin, m.Deadline, m.Depends = ToNanos(o.Begin), ToNanos(o.Deadline), o.Depends
+		m.Begin, m.Deadline, m.Depends, m.Part = ToNanos(o.Begin), ToNanos(o.Deadline), o.Depends, o.Part
 	}
 }
 
@@ -244,6 +248,7 @@ func (s *State) insertJob(e *JobRecord) {
 	s.Counts.States[e.State]++
 	s.markLive(e)
 	s.Depend.add(e)
+	s.Parts.add(e)
 }
 
 // markLive puts a job that has not ended among the live ones.
@@ -501,6 +506,7 @@ func (s *State) ForgetEnded(before int64) {
 func (s *State) removeJob(e *JobRecord) {
 	s.Depend.keepFate(e)
 	delete(s.Jobs, e.ID)
+	s.Parts.remove(e)
 	e.Gone = true
 	if e.revived {
 		s.departed[e.ID] = e.Seq

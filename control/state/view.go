@@ -36,6 +36,9 @@ type View struct {
 	Past    []PastAttempt // attempts that ran before the last one, oldest first
 	Retried int           // of its Retries, so many were begun or wait to begin
 
+	// Ending says that a record asks for the end of the present attempt: what it serves gets nothing new.
+	Ending bool
+
 	Saved engine.Saved // what it last reported as saved; zero: nothing
 	Added []Addition   // to the present attempt, while it runs
 }
@@ -109,6 +112,7 @@ func (vr *Viewer) View(e *JobRecord, whole bool) *View {
 		}
 		if e.State.Holds() {
 			v.Ref = reconcile.Ref(e.Allocation())
+			v.Ending = a.Cancel != nil || a.Requeue != nil || a.Expired != nil || a.Preempted != nil
 		}
 	}
 	if e.State != job.Pending || e.Gate == nil {

@@ -59,8 +59,8 @@ type Spec struct {
 	Image         string     `json:"image,omitempty"`     // container image of every task; empty: none asked for
 	Container     *Container `json:"container,omitempty"` // how its container runs; nil: nothing is said
 	Pod           *Pod       `json:"pod,omitempty"`       // what is asked of the pods it runs in; nil: nothing
-	Serve         *Serve     `json:"serve,omitempty"`
-	Part          *Part      `json:"part,omitempty"`
+	Serve         *Serve     `json:"serve,omitempty"`     // what it offers over the network; nil: nothing
+	Part          *Part      `json:"part,omitempty"`      // of a controller's work; nil: somebody submitted it
 
 	Reservation string `json:"reservation,omitempty"`
 
