@@ -194,8 +194,10 @@ func TestGangServesByItsFirstTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Job.Spec.Serve.Ports = append(l.Job.Spec.Serve.Ports, job.Port{Name: "side-door"})
-	l.Script, l.Job.Spec.Program = nil, job.Program{Kind: job.Direct, Args: []string{"sh", "-c",
-		`echo $PORT $PORT_SIDE_DOOR > ` + dir + `/$SLURM_PROCID; test $SLURM_PROCID = 1 && exec sleep 600; exec ` + self + ` web ` + dir}}
+	l.Script, l.Job.Spec.Program = nil, job.Program{Kind: job.Direct, Args: []string{
+		"sh", "-c",
+		`echo $PORT $PORT_SIDE_DOOR > ` + dir + `/$SLURM_PROCID; test $SLURM_PROCID = 1 && exec sleep 600; exec ` + self + ` web ` + dir,
+	}}
 	launch(t, e, l)
 	s := untilServes(t, e, l.Ref, ready)
 	want := fmt.Sprintf("%d %d\n", s.List[0].Number, s.List[1].Number)
