@@ -38,6 +38,9 @@ type attempt struct {
 	stop   *stopping
 	ended  bool // the goroutine is to end
 
+	serving bool          // a goroutine looks at what it serves
+	gone    chan struct{} // closed once it has ended
+
 	handover   handover
 	poll       pollResult
 	hint       hints
@@ -108,10 +111,13 @@ func (e *Engine) newAttempt(ref engine.Ref, o *order) *attempt {
 
 // draftOf is an attempt that nobody has taken.
 func (e *Engine) draftOf(ref engine.Ref, o *order) *attempt {
-	a := &attempt{ref: ref, order: o, job: o.Job.ID, digest: o.Digest, wake: make(chan struct{}, 1), halt: make(chan struct{})}
+	a := &attempt{ref: ref, order: o, job: o.Job.ID, digest: o.Digest, wake: make(chan struct{}, 1), halt: make(chan struct{}), gone: make(chan struct{})}
 	a.guard = script.Guard{Ref: ref, Dir: e.cfg.Room.Dir(), Token: o.Token}
 	if e.blind { // of this driver's own: refs are not
 		a.guard.Dir, a.guard.OnNode = path.Join(a.guard.Dir, "cox-"+e.log.cluster), true
+	}
+	if serve := o.Job.Spec.Serve; serve != nil {
+		a.guard.Ports = &script.Ports{Serve: serve, First: e.cfg.ServicePorts[0], Last: e.cfg.ServicePorts[1]}
 	}
 	a.tag = fmt.Sprintf("cox:%s:%d:%s", e.log.cluster, o.Job.ID, ref)
 	a.prefix = ref.String() + "-" + o.Token
@@ -165,6 +171,7 @@ func (e *Engine) publishReport(a *attempt, r engine.Report) {
 	}
 	a.report = r
 	e.cache.Publish(r)
+	e.serveIfRunning(a)
 }
 
 // nodesOf reports a phase for each node of a job.

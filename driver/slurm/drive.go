@@ -288,7 +288,11 @@ func (e *Engine) recordLastReport(a *attempt, r engine.Report) error {
 	if !r.Started.IsZero() && a.report.Phase < engine.Running {
 		e.publishReport(a, a.runningReport(r))
 	}
+	if !a.ended {
+		close(a.gone)
+	}
 	a.ended, a.order, a.sbatch = true, nil, nil
+	e.board.Drop(a.ref)
 	e.publishReport(a, r)
 	e.mu.Unlock()
 	return nil

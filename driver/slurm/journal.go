@@ -56,7 +56,8 @@ type order struct {
 type stopping struct {
 	Asked  time.Time    `json:"asked"`
 	Signal int          `json:"signal"`
-	Kill   time.Time    `json:"kill"` // SIGKILL then
+	From   time.Time    `json:"from,omitzero"` // the signal is not sent before: requests have so long to end
+	Kill   time.Time    `json:"kill"`          // SIGKILL then
 	Cause  engine.Cause `json:"cause"`
 	Reason string       `json:"reason,omitempty"`
 }

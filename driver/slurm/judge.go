@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/driver/slurm/sbatchargs"
+	"github.com/coxswain-sched/coxswain/driver/slurm/script"
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -202,6 +203,12 @@ func (e *Engine) reportJobEnd(a *attempt, j *site.Job) error {
 	if r.Cause == "" {
 		r.Cause = cause
 		r.Message = message
+	}
+	if stop != nil && stop.Cause == engine.Exited && r.Exit.OK() {
+		r.Exit.Status = 1 // it was ended because a probe failed, whatever it made of that
+	}
+	if r.Exit.Status == script.ExitPortless && a.guard.Ports != nil && r.Message == "" {
+		r.Message = "its ports cannot be had: its output says why"
 	}
 	if r.Exit.OK() && j.State != site.Completed && cause != engine.Exited {
 		r.Exit = job.ExitCode{Signal: sigterm}

@@ -110,8 +110,6 @@ func (e *Engine) checkSubmittable(s *job.Spec, script []byte, env []string) erro
 		return refuse("%q is no kind of program", s.Program.Kind)
 	case s.Elastic():
 		return engine.About(fault.New(fault.Unsupported, "a gang cannot grow or shrink on Slurm").Advise("give a fixed number of nodes"), "elastic")
-	case s.Serve != nil:
-		return engine.About(fault.New(fault.Unsupported, "services do not run on Slurm yet").Advise("name a pool of this machine"), "ports")
 	case len(s.Groups) == 0:
 		return refuse("the job has no group of tasks")
 	case !filepath.IsAbs(s.WorkDir):
@@ -119,7 +117,7 @@ func (e *Engine) checkSubmittable(s *job.Spec, script []byte, env []string) erro
 	case slices.ContainsFunc(env, func(v string) bool { return strings.ContainsRune(v, 0) }):
 		return refuse("the environment holds a NUL byte")
 	}
-	return nil
+	return e.checkServe(s.Serve)
 }
 
 // sbatchSettings is what the pool says of how a job is put to sbatch.

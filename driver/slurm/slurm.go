@@ -66,6 +66,9 @@ type Config struct {
 	UploadDir  string
 	Uploads    worktree.Archives
 	UploadRoom int64
+	// ServicePorts is the range from which jobs that serve have their ports, both ends included; zero:
+	// from FirstServicePort to LastServicePort.
+	ServicePorts [2]int
 	// Identity says as whom jobs are handed over.
 	Identity Identity
 
@@ -89,6 +92,7 @@ type Engine struct {
 	cfg   Config
 	log   *journal
 	cache *watchcache.Cache
+	board *kit.EndpointBoard
 
 	*kit.Reports // answers Inspect, List and Watch from the cache
 
@@ -150,6 +154,9 @@ func New(cfg Config) (*Engine, error) {
 	cfg.Sweep = cmp.Or(cfg.Sweep, time.Hour)
 	cfg.KeepLocks = cmp.Or(cfg.KeepLocks, 7*24*time.Hour)
 	cfg.Stock = cmp.Or(cfg.Stock, 5*time.Minute)
+	if cfg.ServicePorts == [2]int{} {
+		cfg.ServicePorts = [2]int{FirstServicePort, LastServicePort}
+	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
@@ -165,7 +172,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("slurm engine: %w", err)
 	}
 	e := &Engine{
-		cfg: cfg, log: log, cache: watchcache.New(log.Epoch()), blind: blind, owners: newOwners(&cfg), send: submitlimiter.New(cfg.Senders), ends: submitlimiter.New(cfg.Senders), errands: make(chan senderConfig), stocking: make(chan struct{}, 1),
+		cfg: cfg, log: log, cache: watchcache.New(log.Epoch()), board: kit.NewEndpointBoard(log.Epoch() << 32), blind: blind, owners: newOwners(&cfg), send: submitlimiter.New(cfg.Senders), ends: submitlimiter.New(cfg.Senders), errands: make(chan senderConfig), stocking: make(chan struct{}, 1),
 		attempts: map[engine.Ref]*attempt{},
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
@@ -182,6 +189,7 @@ func New(cfg Config) (*Engine, error) {
 	for _, a := range e.attempts {
 		if a.report.Phase != engine.Ended {
 			e.wg.Go(func() { e.driveAttempt(a) })
+			e.serveIfRunning(a)
 		}
 	}
 	e.wg.Go(e.poller.run)

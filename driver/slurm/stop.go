@@ -36,7 +36,11 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref, s engine.Stop) error 
 		return nil
 	}
 	now := time.Now()
-	return e.stopAt(a, &stopping{Asked: now, Signal: cmp.Or(s.Signal, sigterm), Kill: now.Add(s.Grace), Cause: engine.Stopped, Reason: s.Reason})
+	stop := &stopping{Asked: now, Signal: cmp.Or(s.Signal, sigterm), Kill: now.Add(s.Grace), Cause: engine.Stopped, Reason: s.Reason}
+	if s.Drain > 0 && a.report.Phase == engine.Running && !a.report.Suspended && a.order.Job.Spec.Serve != nil {
+		stop.From, stop.Kill = now.Add(s.Drain), stop.Kill.Add(s.Drain)
+	}
+	return e.stopAt(a, stop)
 }
 
 // stopAt notes that an attempt is to end, or sooner than it was to. The caller holds the lock.
@@ -46,7 +50,7 @@ func (e *Engine) stopAt(a *attempt, s *stopping) error {
 			return nil
 		}
 		sooner := *a.stop
-		sooner.Kill = s.Kill
+		sooner.From, sooner.Kill = s.From, s.Kill
 		s = &sooner
 	}
 	if err := e.log.Append(&entry{Kind: stopped, Ref: a.ref, Stop: s}); err != nil {
@@ -56,6 +60,7 @@ func (e *Engine) stopAt(a *attempt, s *stopping) error {
 		close(a.halt)
 	}
 	a.stop = s
+	e.stopServing(a)
 	r := a.report
 	if r.Cause == "" {
 		r.Cause, r.Message = s.Cause, s.Reason
@@ -97,6 +102,8 @@ func (e *Engine) endAttempt(a *attempt) (time.Duration, error) {
 	e.mu.Unlock()
 	kill := !now.Before(s.Kill)
 	switch wait := e.settleDelay(a); {
+	case now.Before(s.From):
+		return s.From.Sub(now), nil
 	case j == nil: // a poll is on its way
 		return 0, nil
 	case wait > 0: // signals are dropped on nodes that do not know yet that it goes on

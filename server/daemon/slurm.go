@@ -32,6 +32,10 @@ func openSlurm(_ context.Context, name string, settings json.RawMessage, at Plac
 		return nil, err
 	}
 	cfg := slurm.Config{Root: at.Dir, Pool: name, Placed: set.Placed, Privileged: set.isPrivileged(), Identity: set.submitIdentity(), Options: set.jobOptions(), Log: at.Log}
+	var err error
+	if cfg.ServicePorts, err = set.servicePorts(); err != nil {
+		return nil, err
+	}
 	if at.Uploads != nil {
 		cfg.UploadDir, cfg.Uploads, cfg.UploadRoom = set.UploadDir, at.Uploads, at.Room
 	}

@@ -57,6 +57,8 @@ func TestSlurmSettings(t *testing.T) {
 		`{"local":true,"locks":"node"}`:                                                  "locks=node needs placed, not shared",
 		`{"rest":"unix:/x","locks":"node","placed":true}`:                                "locks=node needs Slurm's commands, not shared",
 		`{"local":true,` + shared + `,"upload_dir":"up"}`:                                "upload_dir: up is no absolute name",
+		`{"local":true,` + shared + `,"service_ports":"20000"}`:                          `service_ports: "20000" is no range of ports`,
+		`{"local":true,` + shared + `,"service_ports":"20000-20003"}`:                    `service_ports: "20000-20003" is no range of ports`,
 		`{"local":true,"shared":"s"}`:                                                    "shared: s is no absolute name",
 		`{"local":true,"shared":"/a\"b"}`:                                                `shared: "/a\"b" has a character`,
 		`{"local":true,"ssh_key":"/k"}`:                                                  "ssh_key means nothing without ssh",

@@ -4,9 +4,11 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/driver/slurm"
+	"github.com/coxswain-sched/coxswain/driver/slurm/script"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
@@ -38,6 +40,8 @@ type slurmSettings struct {
 	Locks  string `json:"locks"`  // "node", or "node:/DIR": they are on each node, and nothing is shared
 
 	UploadDir string `json:"upload_dir"` // for directories that come with jobs: the nodes and this machine share it
+
+	ServicePorts string `json:"service_ports"` // FIRST-LAST, from which services have their ports
 
 	Placed      bool     `json:"placed"`
 	Partition   string   `json:"partition"`
@@ -133,7 +137,28 @@ func (s *slurmSettings) checkSettings() error {
 	if err := s.checkUploadDir(); err != nil {
 		return err
 	}
+	if _, err := s.servicePorts(); err != nil {
+		return err
+	}
 	return s.checkOptions()
+}
+
+// servicePorts is the range from which services have their ports; zero: nothing is said.
+func (s *slurmSettings) servicePorts() (out [2]int, err error) {
+	if s.ServicePorts == "" {
+		return out, nil
+	}
+	first, last, ok := strings.Cut(s.ServicePorts, "-")
+	for i, text := range []string{first, last} {
+		n, err := strconv.Atoi(text)
+		ok = ok && err == nil && n >= 1024 && n <= 65535
+		out[i] = n
+	}
+	if !ok || out[1]-out[0] < script.PortBlock-1 {
+		return out, fault.New(fault.Invalid, "settings: service_ports: %.70q is no range of ports", s.ServicePorts).
+			Advise("write FIRST-LAST, for example %d-%d: at least %d ports from 1024 to 65535", slurm.FirstServicePort, slurm.LastServicePort, script.PortBlock)
+	}
+	return out, nil
 }
 
 func (s *slurmSettings) checkTokens() error {

@@ -82,8 +82,8 @@ echo "coxswain: the lock of attempt %[1]s cannot be taken in $d: nothing is run"
 fi
 command -p find "$d" -type f -name '*.done' -mtime +%[7]d -exec sh -c 'for f; do rm -f "${f%%.done}" "$f"; done' sh {} + 2>/dev/null || :
 ) || exit $?
-%[8]s# coxswain: end
-`, g.Ref, shellQuote(g.lockName()), ExitBarred, ExitLockless, checkOwner(g), g.enterDirectory(), kept, lastWord("077", shellQuote(shellQuote(g.Dir))+`."$(command -p id -u)"/`+shellQuote(shellQuote(g.lockName()))))
+%[8]s%[9]s# coxswain: end
+`, g.Ref, shellQuote(g.lockName()), ExitBarred, ExitLockless, checkOwner(g), g.enterDirectory(), kept, lastWord("077", shellQuote(shellQuote(g.Dir))+`."$(command -p id -u)"/`+shellQuote(shellQuote(g.lockName()))), g.Ports.choosePorts(""))
 }
 
 // Ask is a batch script that says of an attempt what happened on the node that it runs on, by

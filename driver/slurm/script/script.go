@@ -45,6 +45,8 @@ type Guard struct {
 	// and the user's number. The attempt's nodes are given, and so is the one that its script
 	// runs on.
 	OnNode bool
+
+	Ports *Ports // of a job that serves; nil: it does not
 }
 
 // Lock is the name of the lock's file for a beginning: 0 the first, then each time that
@@ -141,9 +143,9 @@ func takeLock(g *Guard) string {
 if [ -s %[2]s ]; then echo "coxswain: attempt %[1]s of this job has begun elsewhere, or is over: nothing is run" >&2; exit %[3]d; fi
 echo "coxswain: the lock of attempt %[1]s cannot be taken in "%[4]s": nothing is run" >&2; exit %[5]d
 fi
-(umask 022; : >|%[2]s.begun) || :
+%[8]s(umask 022; : >|%[2]s.begun) || :
 %[6]s# coxswain: end
-`, g.Ref, lock, ExitBarred, shellQuote(g.Dir), ExitLockless, lastWord("022", shellQuote(stem)+restarts), checkOwner(g))
+`, g.Ref, lock, ExitBarred, shellQuote(g.Dir), ExitLockless, lastWord("022", shellQuote(stem)+restarts), checkOwner(g), g.Ports.choosePorts(lock+".ports"))
 }
 
 // restarts is shell code: how often Slurm has put the job back.
