@@ -37,6 +37,7 @@ type Submit struct {
 	Dir        string          `json:"dir" doc:"working directory of the submitter, absolute"`
 	Host       string          `json:"host,omitempty"`
 	Umask      *uint32         `json:"umask,omitempty"`
+	Limits     []string        `json:"limits,omitempty" doc:"NAME=VALUE of the submitter's soft resource limits, as NOFILE=1024; --propagate chooses which of them the job gets. A native text and an allocation have none of them"`
 	Strict     bool            `json:"strict,omitempty" doc:"refuse what would only be warned of"`
 	TestOnly   bool            `json:"test_only,omitempty" doc:"check and estimate, keep nothing"`
 	Preview    bool            `json:"preview,omitempty" doc:"as test_only, and say what the engine of its pool would hand over"`

@@ -171,7 +171,7 @@ func requestBodies(t testing.TB, routes []*transport.Route) (out []*transport.Ro
 	sel := api.Select{IDs: []string{"1", "2_[1-2]"}, Users: []string{"anna"}, Names: []string{"train"}, States: []string{"pending"}}
 	full := &api.Submit{
 		Form: api.FormSbatch, File: "train.sbatch", Text: servertest.Script, Dir: "/home/anna", Host: "login", Environ: []string{"A=1", "B=2"},
-		Args: []string{"--nice=5", "--comment=c"}, ScriptArgs: []string{"--lr", "1"}, Umask: &mask,
+		Args: []string{"--nice=5", "--comment=c"}, ScriptArgs: []string{"--lr", "1"}, Umask: &mask, Limits: []string{"NOFILE=1024"},
 	}
 	native := &api.Submit{Form: api.FormNative, File: "job.yaml", Text: "name: a\nnodes: 2\ntasks_per_node: 1\ngpus_per_node: 1\ntime: 10m\nrun: hostname\n", Dir: "/home/anna"}
 	docs = map[string][]any{

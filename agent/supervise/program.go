@@ -33,6 +33,8 @@ type program struct {
 	log   string      // of standard output
 	image string      // in whose container it runs; empty: on the node itself
 
+	limits []barrier.Rlimit // of the submitter, which it gets
+
 	notices *os.File // the file of standard error, for what is said of the job; nil: none
 }
 
@@ -70,6 +72,7 @@ func (s *supervisor) newProgram() (*program, error) {
 	default:
 		return nil, fmt.Errorf("%q is no kind of program", spec.Program.Kind)
 	}
+	p.limits = s.programLimits(p)
 	s.awaitFolders()
 	return p, s.user.runAsUser(func() error {
 		if err := p.openProgram(l, s.scriptName()); err != nil {
@@ -172,13 +175,14 @@ func (p *program) startProgram(s *supervisor) (int, <-chan barrier.Exit, error) 
 
 // spawnProgram runs it on the node, or in the job's container.
 func (p *program) spawnProgram(s *supervisor, env []string) (int, <-chan barrier.Exit, error) {
+	path, args := barrier.Limited(s.taskInit(), p.limits, p.path, p.args)
 	if p.image == "" {
 		return s.spawner.spawnProcess(startRequest{
-			group: s.spawner.unified, path: p.path, args: p.args, env: env, dir: p.dir, user: s.launch.User, files: p.stdio[:], step: engine.BatchStep,
+			group: s.spawner.unified, path: path, args: args, env: env, dir: p.dir, user: s.launch.User, files: p.stdio[:], step: engine.BatchStep,
 		})
 	}
 	in := s.containers.place(s.containers.own(), nil)
-	pid, exited, err := in.Spawner.Spawn(&barrier.Cmd{Path: p.path, Args: p.args, Env: in.Env(env), Dir: in.Dir, Files: p.stdio[:], Step: step.BatchStep})
+	pid, exited, err := in.Spawner.Spawn(&barrier.Cmd{Path: path, Args: args, Env: in.Env(env), Dir: in.Dir, Files: p.stdio[:], Step: step.BatchStep})
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("image %s has no %s or no directory %s; change the first line of the script, or the image", p.image, p.path, in.Dir)
 	}

@@ -71,10 +71,15 @@ func (s *supervisor) newNode() (*node.Node, error) {
 	}
 	return node.New(node.Config{
 		Alloc: s.steps.alloc, Node: s.index, Spawner: s.spawner,
-		TaskInit: []string{filepath.Join(binDir(s.launch.Root), "cox"), "task-init"},
+		TaskInit: s.taskInit(),
 		Report:   s.steps.queueTaskState, LogDir: ranks, Grace: s.launch.Grace,
 		Env: s.launch.Env, Own: s.launch.Own, Container: s.containers.placeStep, Owner: s.launch.User, Open: s.user.openAsUser,
 	})
+}
+
+// taskInit is the command that calls barrier.Main.
+func (s *supervisor) taskInit() []string {
+	return []string{filepath.Join(binDir(s.launch.Root), "cox"), "task-init"}
 }
 
 // theNode is the Node if there is one.

@@ -123,6 +123,7 @@ func Submit(s *api.Submit) []byte {
 	if s.Umask != nil {
 		o.Int("umask", int64(*s.Umask))
 	}
+	o.Texts("limits", s.Limits)
 	o.True("strict", s.Strict)
 	if len(s.Files) > 0 {
 		var f Object

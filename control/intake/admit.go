@@ -30,6 +30,9 @@ func (s *Site) Admit(ctx context.Context, id auth.Identity, r *Request, w Wish) 
 		return err
 	}
 	r.setUmask(w.Umask)
+	if err := r.setLimits(w.Limits); err != nil {
+		return err
+	}
 	s.filterEnvironment(r)
 	if err := checkSize(r.Spec); err != nil {
 		return err

@@ -50,6 +50,7 @@ type Wish struct {
 	Provenance *job.Provenance
 	Upload     *job.Upload // the directory that comes along
 	Umask      *uint32     // the submitter's mask of file modes
+	Limits     []string    // NAME=VALUE of the submitter's soft resource limits
 	TestOnly   bool        // nothing is kept, so the directory need not be here
 }
 

@@ -92,6 +92,8 @@ func (d *decoder) decodeRareField(v *submission, name string) error {
 	switch name {
 	case "step":
 		into = &v.Step
+	case "limits":
+		into = &v.Limits
 	case "client":
 		into = &v.Client
 	case "lease":

@@ -114,7 +114,7 @@ func (s *Service) admitText(ctx context.Context, id auth.Identity, req *submissi
 		return nil, err
 	}
 	return r, s.intake.Admit(ctx, id, r, intake.Wish{
-		Pool: req.Pool, Pods: req.Pods, Provenance: req.Provenance, Upload: req.Upload, Umask: req.Umask, TestOnly: req.TestOnly || req.Preview,
+		Pool: req.Pool, Pods: req.Pods, Provenance: req.Provenance, Upload: req.Upload, Umask: req.Umask, Limits: req.Limits, TestOnly: req.TestOnly || req.Preview,
 	})
 }
 

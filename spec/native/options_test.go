@@ -73,8 +73,8 @@ var laid = map[string]struct{ option, field, beside string }{
 
 // withoutCounterpart are the honoured options that this form has no field for: they are refused.
 var withoutCounterpart = map[string]string{
-	"gpu-bind": "--gpu-bind=single:1",
-	"mincpus":  "--mincpus=4", "export-file": "--export-file=hosts", "gpus-per-socket": "--gpus-per-socket=2", "tres-per-task": "--tres-per-task=gres/gpu:2",
+	"gpu-bind": "--gpu-bind=single:1", "propagate": "--propagate=NONE",
+	"mincpus": "--mincpus=4", "export-file": "--export-file=hosts", "gpus-per-socket": "--gpus-per-socket=2", "tres-per-task": "--tres-per-task=gres/gpu:2",
 	"ntasks-per-tres": "--ntasks-per-tres=2", "ntasks-per-gpu": "--ntasks-per-gpu=2", "sockets-per-node": "--sockets-per-node=2",
 }
 

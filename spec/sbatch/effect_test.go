@@ -92,6 +92,7 @@ const onlyCommand = "command line"
 var readsAsItIs = map[string]string{
 	"ignore-pbs": "#PBS lines are never read",
 	"gpu-bind":   "srun in the job reads it from SLURM_GPU_BIND",
+	"propagate":  "control/intake chooses by it which limits of the submitter the job's environment carries",
 }
 
 // TestEveryOptionCounts: each option of the table changes the outcome, is warned of or is

@@ -7,10 +7,17 @@ import (
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/rlimit"
 )
 
-// fillEnvironment fills what --export and --export-file say.
+// fillEnvironment fills what --export and --export-file say, and checks what --propagate says, which
+// Source.Given keeps.
 func (p *parser) fillEnvironment(s *job.Spec, set settings) {
+	if d, ok := set.get("propagate"); ok {
+		if _, err := rlimit.ParsePropagate(d.Value); err != nil {
+			p.failOption(d, err, "forms: ALL, NONE, AS, CORE, CPU, DATA, FSIZE, MEMLOCK, NOFILE, NPROC, RSS, STACK, lists of these names")
+		}
+	}
 	if d, ok := set.get("export"); ok {
 		s.Env.Export = d.Value
 		p.checkExport(d)

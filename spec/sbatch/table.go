@@ -140,7 +140,7 @@ var table = []Option{
 	{Name: "prefer", Arg: getopt.Required, Status: NoEffect, Why: "soft constraints are not built yet"},
 	{Name: "priority", Arg: getopt.Required},
 	{Name: "profile", Arg: getopt.Required, Status: NoEffect, Why: "there is no profiling plugin"},
-	{Name: "propagate", Arg: getopt.Optional, Status: NoEffect, Why: "a batch script has the limits of the server that starts it; an srun in it passes its own limits on"},
+	{Name: "propagate", Arg: getopt.Optional, Note: "ALL, unless it says otherwise: the job has the soft limits (ulimit) of its submitter, up to the hard limits of its node or container"},
 	{Name: "qos", Short: 'q', Arg: getopt.Required, Note: "the site's rules (docs/reference/queues.md) give its priority, limits and preemption"},
 	{Name: "quiet", Short: 'Q', Command: true, Note: onCommandLine},
 	{Name: "reboot", Status: NoEffect, Why: "nodes are not rebooted"},

@@ -67,7 +67,6 @@ var unusedForms = map[string]unusedForm{
 	"ntasks-per-socket": countForm(false),
 	"oom-kill-step":     oneOf("0", "1"),
 	"profile":           oneOf("all", "none", "energy", "filesystem", "lustre", "network", "task"),
-	"propagate":         oneOf("all", "none", "as", "core", "cpu", "data", "fsize", "memlock", "nofile", "nproc", "rss", "stack"),
 	"resv-ports":        countForm(true),
 	"thread-spec":       countForm(true),
 	"threads-per-core":  countForm(false),

@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"sync"
+
+	"github.com/coxswain-sched/coxswain/model/rlimit"
 )
 
 // Hold describes a process that is to wait at a barrier before it becomes its
@@ -36,10 +38,19 @@ type Identity struct {
 	Groups []uint32 `json:"groups,omitempty"`
 }
 
-// Rlimit is a resource limit that tasks take over from srun.
+// Rlimit is a resource limit that a task takes over from srun, or a program from the submitter of its job.
 type Rlimit struct {
 	Resource int    `json:"resource"`
 	Soft     uint64 `json:"soft"`
+}
+
+// Rlimits are limits as a task takes them over.
+func Rlimits(limits []rlimit.Limit) []Rlimit {
+	var out []Rlimit
+	for _, l := range limits {
+		out = append(out, Rlimit{Resource: l.Resource, Soft: l.Soft})
+	}
+	return out
 }
 
 // Held is a process at its barrier. Its methods are for one goroutine, but Exited

@@ -27,6 +27,9 @@ const (
 // without the word to go is a 0 without running anything. args is the program and
 // its arguments, after "--".
 func Main(args []string) int {
+	if len(args) > 0 && args[0] == limitsWord {
+		return execLimited(args[1:])
+	}
 	report, barrier := os.NewFile(reportFD, "report"), os.NewFile(barrierFD, "barrier")
 	syscall.CloseOnExec(reportFD)
 	syscall.CloseOnExec(barrierFD)
@@ -53,8 +56,9 @@ func Main(args []string) int {
 	}
 	path, err := lookPath(args[0])
 	if err == nil {
-		o.setLimits()
-		err = syscall.Exec(path, args, append(os.Environ(), fmt.Sprintf("SLURM_TASK_PID=%d", os.Getpid())))
+		env := append(os.Environ(), fmt.Sprintf("SLURM_TASK_PID=%d", os.Getpid()))
+		setLimits(o.Limits)
+		err = syscall.Exec(path, args, env)
 	}
 	return fail(o.exitCode(err), fmt.Errorf("execve(): %s: %s", args[0], errnoText(err)))
 }
@@ -73,10 +77,10 @@ func readOrders(r io.Reader) (orders, error) {
 	return o, json.Unmarshal(text, &o)
 }
 
-// setLimits sets the limits, as far as they may be set. It comes last: limits of memory
+// setLimits sets limits, as far as they may be set. It comes last: limits of memory
 // and processes also concern this program.
-func (o orders) setLimits() {
-	for _, l := range o.Limits {
+func setLimits(limits []Rlimit) {
+	for _, l := range limits {
 		have := syscall.Rlimit{}
 		if err := syscall.Getrlimit(l.Resource, &have); err != nil {
 			continue

@@ -12,6 +12,7 @@ import (
 	"github.com/coxswain-sched/coxswain/agent/step"
 	"github.com/coxswain-sched/coxswain/agent/step/pmix"
 	"github.com/coxswain-sched/coxswain/agent/step/wire"
+	"github.com/coxswain-sched/coxswain/model/rlimit"
 )
 
 // Batch is the environment of the batch script on a node (0: the first): what
@@ -21,7 +22,7 @@ import (
 func Batch(a *step.Alloc, base []string, node int) []string {
 	s := newScope(a, node)
 	env := newEnviron(FilterExport(base, a.Export))
-	env.removeIf(isStale)
+	env.removeIf(func(name string) bool { return isStale(name) || strings.HasPrefix(name, rlimit.Prefix) })
 	if a.Export != "" && a.Export != "ALL" {
 		env.set("SLURM_EXPORT_ENV", a.Export)
 	}

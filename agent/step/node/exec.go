@@ -12,6 +12,7 @@ import (
 	"github.com/coxswain-sched/coxswain/agent/step/env"
 	"github.com/coxswain-sched/coxswain/agent/step/wire"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/rlimit"
 )
 
 // serveExec runs a command beside the tasks, until it ends or who asked for it goes.
@@ -77,7 +78,7 @@ func (n *Node) planExec(e *wire.Execution) (*barrier.Hold, *Place, error) {
 		return nil, nil, errors.New("no command is given")
 	}
 	a := n.cfg.Alloc
-	h := &barrier.Hold{Args: e.Args, Umask: -1, Dir: a.WorkDir, Terminal: e.Terminal}
+	h := &barrier.Hold{Args: e.Args, Umask: -1, Dir: a.WorkDir, Terminal: e.Terminal, Limits: barrier.Rlimits(rlimit.OfEnvironment(n.cfg.Env))}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {

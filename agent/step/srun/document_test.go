@@ -130,6 +130,6 @@ Outside of a job srun makes an allocation first: [srun-outside.md](srun-outside.
 - Programs of MPICH, Intel MPI and Open MPI start under srun: [mpi.md](mpi.md).
 - ` + "`srun a : b`" + ` runs several programs as one step, ` + "`--het-group`" + ` chooses components of a heterogeneous job, ` + "`--multi-prog`" + ` reads a file.
 - An interrupt must come twice within a second to reach the tasks; a third one, or SIGTERM, ends the step.
-- Limits (` + "`ulimit`" + `) of srun hold for its tasks: all, or those that ` + "`--propagate`" + ` names, but for the number of open files, which is the supervisor's.
+- Limits (` + "`ulimit`" + `) of srun hold for its tasks: all, or those that ` + "`--propagate`" + ` names.
 - ` + "`sattach` and `sbcast`" + `: [slurm-commands.md](slurm-commands.md#sattach).
 `

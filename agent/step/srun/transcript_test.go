@@ -126,6 +126,7 @@ var transcripts = []transcript{
 	{"no such type", perNode2, `srun -n1 -Q --gres=gpu:a100:1 true`, "", `srun: error: Unable to create step for job 1: Invalid generic resource \(gres\) specification`, 1},
 	{"too many GPUs", perNode2, `srun -n1 -Q --gpus-per-node=3 true`, "", `srun: error: Unable to create step for job 1: Invalid generic resource \(gres\) specification`, 1},
 	{"limits of srun", oneNode, `was=$(ulimit -s); ulimit -Ss 4096; srun -n1 sh -c 'ulimit -s'; srun -n1 --propagate=stack,CORE sh -c 'ulimit -s'; srun -n1 --propagate=CORE sh -c '[ $(ulimit -s) = "$0" ] && echo own' $was; srun -n1 --propagate=NONE sh -c '[ $(ulimit -s) = "$0" ] && echo own' $was`, "4096\n4096\nown\nown", "", 0},
+	{"open files of srun", oneNode, `ulimit -Sn 321; srun -n1 sh -c 'ulimit -n'; srun -n1 --propagate=NOFILE sh -c 'ulimit -n'; srun -n1 --propagate=CORE sh -c '[ $(ulimit -n) != 321 ] && echo own'`, "321\n321\nown", "", 0},
 	{"limits that there are not", oneNode, `srun --propagate=STAK true`, "", "srun: error: Bad rlimit name: STAK", 1},
 	{"map of GPUs, as the job says", func() *step.Alloc { return steptest.WithOptions(oneNode(), "gpu-bind=map:1,0") }, `srun -l sh -c 'echo $CUDA_VISIBLE_DEVICES'`, "0: 1\n1: 0\n2: 1\n3: 0", "", 0},
 	{"map of GPUs", oneNode, `srun --gpu-bind=map_gpu:1,0 -l sh -c 'echo $CUDA_VISIBLE_DEVICES'`, "0: 1\n1: 0\n2: 1\n3: 0", "", 0},

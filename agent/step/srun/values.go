@@ -13,6 +13,7 @@ import (
 	"github.com/coxswain-sched/coxswain/agent/step/env"
 	"github.com/coxswain-sched/coxswain/agent/step/wire"
 	"github.com/coxswain-sched/coxswain/model/hostlist"
+	"github.com/coxswain-sched/coxswain/model/rlimit"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 	"github.com/coxswain-sched/coxswain/model/srunopt"
 )
@@ -35,7 +36,7 @@ type options struct {
 	dir, export, name, job, mpi string
 
 	container wire.Container
-	limits    []string // whose limits tasks get, as limitKinds names them; nil: all
+	limits    rlimit.Choice // which limits of this process tasks get
 }
 
 // counts are the numbers of nodes and tasks that are asked for; 0: not said.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/coxswain-sched/coxswain/agent/ownlimit"
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/fastclient"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
@@ -83,7 +84,7 @@ func submitRequest(c *slurmcmd.Command, line *parse.CommandLine) (*api.Submit, e
 	mask := uint32(syscall.Umask(0o022))
 	syscall.Umask(int(mask))
 	req := &api.Submit{
-		Form: api.FormSbatch, File: "-", Args: line.Options, Environ: c.Environ(), Dir: dir, Host: host, Umask: &mask, TestOnly: line.TestOnly,
+		Form: api.FormSbatch, File: "-", Args: line.Options, Environ: c.Environ(), Dir: dir, Host: host, Umask: &mask, Limits: ownlimit.Texts(), TestOnly: line.TestOnly,
 	}
 	switch {
 	case line.Wrapped:

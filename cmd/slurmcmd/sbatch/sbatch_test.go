@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/slurmcmdtest"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/reason"
+	"github.com/coxswain-sched/coxswain/model/rlimit"
 )
 
 const script = "#!/bin/sh\n#SBATCH -N2\ntrue\n"
@@ -72,7 +73,10 @@ func TestRequest(t *testing.T) {
 				got.Text = ""
 			}
 			c.want.Form, c.want.Dir, c.want.Environ = api.FormSbatch, dir, []string{"USER=anna", "HOME=/home/anna"}
-			got.Umask, got.Host = nil, ""
+			if len(got.Limits) != len(rlimit.Kinds) {
+				t.Errorf("limits %q", got.Limits)
+			}
+			got.Umask, got.Host, got.Limits = nil, "", nil
 			if d := cmp.Diff(c.want, got); d != "" {
 				t.Error(d)
 			}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/coxswain-sched/coxswain/agent/ownlimit"
 	stepsrun "github.com/coxswain-sched/coxswain/agent/step/srun"
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/address"
@@ -98,7 +99,7 @@ func (s *session) submitJob() (err error) {
 	req := &api.Submit{
 		Form: api.FormCommand, Args: append([]string{"--job-name=" + filepath.Base(s.line.command[0])}, s.line.options...),
 		Command: s.line.command, Step: s.line.step, KillBad: &s.line.killBad,
-		Environ: s.Environ(), Dir: dir, Host: host, Umask: &mask, TestOnly: s.line.testOnly,
+		Environ: s.Environ(), Dir: dir, Host: host, Umask: &mask, Limits: ownlimit.Texts(), TestOnly: s.line.testOnly,
 	}
 	if s.addr.Socket != "" && !s.line.testOnly {
 		if err := s.listen(); err != nil {

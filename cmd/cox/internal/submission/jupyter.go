@@ -19,6 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coxswain-sched/coxswain/agent/ownlimit"
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
@@ -144,7 +145,7 @@ func (n *notebook) submit(ctx context.Context) error {
 	done, err := n.client.Submit(ctx, &api.Submit{
 		Form: api.FormSbatch, File: "jupyter", Text: jupyterScript(n.setup, n.token), Pool: n.pool,
 		Args: slices.Concat([]string{"--job-name=jupyter", "--output=jupyter-%j.log", "--no-requeue"}, n.job.args()), Env: env, Image: n.job.image, Environ: os.Environ(),
-		Dir: dir, Host: cli.Hostname(), Umask: &mask,
+		Dir: dir, Host: cli.Hostname(), Umask: &mask, Limits: ownlimit.Texts(),
 	})
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coxswain-sched/coxswain/agent/ownlimit"
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
@@ -177,7 +178,7 @@ func submitRequest(a *cli.App, cmd *cobra.Command, f *submitFlags, args []string
 	mask := cli.Umask()
 	return &api.Submit{
 		Form: from.text.Form, File: from.text.Name, Text: string(from.text.Data), ScriptArgs: from.args, Command: from.text.Command,
-		Args: f.job.args(), Env: env, Image: f.job.image, Notify: notify, Environ: os.Environ(), Dir: dir, Host: cli.Hostname(), Umask: &mask,
+		Args: f.job.args(), Env: env, Image: f.job.image, Notify: notify, Environ: os.Environ(), Dir: dir, Host: cli.Hostname(), Umask: &mask, Limits: ownlimit.Texts(),
 		Strict: f.strict, TestOnly: f.testOnly, Pool: f.pool, Pods: f.pods,
 	}, nil
 }
