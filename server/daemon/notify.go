@@ -82,14 +82,37 @@ const lookForNever = 5 * time.Second
 type follower struct {
 	control *control.Control
 	told    *notifiers
-	known   map[job.ID]job.Job // of which somebody is to hear and that have not ended
-	never   map[job.ID]bool    // that their dependency can never be met
+	known   map[job.ID]liveJob // of which somebody is to hear and that have not ended
+}
+
+// liveJob is what is kept of a live job, of which there may be a million: no specification, since
+// the control plane has it.
+type liveJob struct {
+	state   job.State
+	flags   job.Flags
+	attempt uint32
+	started bool
+	depends bool // it waits for other jobs
+	never   bool // it was told that its dependency can never be met
+}
+
+func liveJobOf(j *job.Job) liveJob {
+	return liveJob{state: j.State, flags: j.Flags, attempt: j.Attempt, started: !j.Started.IsZero(), depends: !j.Spec.Depends.IsZero()}
+}
+
+// asBefore is the job as notify.Decide looks at it before a change.
+func (l liveJob) asBefore(id job.ID) *job.Job {
+	j := &job.Job{ID: id, State: l.state, Flags: l.flags, Attempt: l.attempt}
+	if l.started {
+		j.Started = time.Unix(0, 0) // that it has started counts, not when
+	}
+	return j
 }
 
 // followJobs tells the notifiers of every change of a job until ctx ends. What happened
 // while no server ran is not told.
 func followJobs(ctx context.Context, c *control.Control, n *notifiers, log *slog.Logger) {
-	f := &follower{control: c, told: n, known: map[job.ID]job.Job{}, never: map[job.ID]bool{}}
+	f := &follower{control: c, told: n, known: map[job.ID]liveJob{}}
 	after := c.LastEvent()
 	f.noteExisting()
 	var looked time.Time
@@ -142,7 +165,7 @@ func (f *follower) noteExisting() {
 			one.Seen(&copied)
 		}
 		if lives {
-			f.known[copied.ID] = copied
+			f.known[copied.ID] = liveJobOf(&copied)
 		}
 		return true
 	})
@@ -161,13 +184,15 @@ func (f *follower) jobChanged(ctx context.Context, id job.ID) (wanted bool) {
 		return false
 	}
 	change := notify.Change{After: &v.Job}
-	if before, ok := f.known[id]; ok {
-		change.Before = &before
+	before, ok := f.known[id]
+	if ok {
+		change.Before = before.asBefore(id)
 	}
 	f.told.tellAll(change)
-	if f.known[id] = v.Job; v.Job.State.Final() {
+	now := liveJobOf(&v.Job)
+	now.never = before.never
+	if f.known[id] = now; v.Job.State.Final() {
 		delete(f.known, id)
-		delete(f.never, id)
 	}
 	return true
 }
@@ -175,14 +200,16 @@ func (f *follower) jobChanged(ctx context.Context, id job.ID) (wanted bool) {
 // tellHopeless tells of jobs whose dependency can never be met.
 func (f *follower) tellHopeless(ctx context.Context) {
 	for id, before := range f.known {
-		if f.never[id] || before.State != job.Pending || before.Spec.Depends.IsZero() {
+		if before.never || before.state != job.Pending || !before.depends {
 			continue
 		}
 		v, err := f.control.Job(ctx, id)
 		if err != nil || v.Why.Code != reason.DependNever {
 			continue
 		}
-		f.never[id] = true
-		f.told.tellAll(notify.Change{Before: &before, After: &v.Job, Never: true})
+		change := notify.Change{Before: before.asBefore(id), After: &v.Job, Never: true}
+		before.never = true
+		f.known[id] = before
+		f.told.tellAll(change)
 	}
 }

@@ -31,7 +31,7 @@ func (e Event) ofArray() bool { return e == Begin || e == End || e == Fail || e 
 // Change is a job before and after something happened to it. Neither is written to
 // or kept.
 type Change struct {
-	Before *job.Job // nil: it was submitted just now
+	Before *job.Job // nil: it was submitted just now. Its state, flags and attempt, and whether it started, are looked at; its specification may be missing
 	After  *job.Job
 	Never  bool // it has just become certain that its dependency can never be met
 }

@@ -46,6 +46,7 @@ type Config struct {
 	Queue   int           // mails that wait; 1024
 	Timeout time.Duration // for one mail; 30 s
 	PerUser int           // that wait for jobs of one user, of which one is on its way at once; 0: no bound
+	PerHost int           // on their way at once to one host, of an outlet that has hosts; 0: no bound
 }
 
 // Enabled reports whether mail can be sent at all.
@@ -110,6 +111,7 @@ type Notifier struct {
 	limits limits
 	stats  Stats
 	users  map[string]*userTurn // who has messages, with Config.PerUser
+	hosts  map[string]*hostTurn // to which messages go, with Config.PerHost
 	closed bool
 
 	queue   chan occasion
@@ -144,7 +146,7 @@ func newNotifier(c Config, s sender, log *slog.Logger) (*Notifier, error) {
 // startNotifier starts a notifier for an outlet. Counts and times of the configuration are set.
 func startNotifier(c Config, to outlet, pauses []time.Duration, log *slog.Logger) *Notifier {
 	n := &Notifier{
-		config: c, log: log, outlet: to, pauses: pauses, arrays: map[job.ID]*array{}, users: map[string]*userTurn{}, retry: map[*time.Timer]struct{}{}, queue: make(chan occasion, c.Queue),
+		config: c, log: log, outlet: to, pauses: pauses, arrays: map[job.ID]*array{}, users: map[string]*userTurn{}, hosts: map[string]*hostTurn{}, retry: map[*time.Timer]struct{}{}, queue: make(chan occasion, c.Queue),
 	}
 	n.context, n.stop = context.WithCancel(context.Background())
 	n.limits.jobs = map[job.ID]*limit{}
@@ -269,9 +271,14 @@ func (n *Notifier) sendMessage(o occasion) {
 		n.count(&n.stats.Dropped)
 		return
 	}
+	release, ok := n.takeHost(&o)
+	if !ok {
+		return
+	}
 	ctx, cancel := context.WithTimeout(n.context, n.config.Timeout)
 	sent, err := n.outlet.deliver(ctx, &o)
 	cancel()
+	release(err)
 	switch {
 	case errors.Is(err, errLater) && n.tryLater(o):
 	case err != nil:
@@ -289,12 +296,21 @@ func (n *Notifier) tryLater(o occasion) bool {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	pause := n.pauses[o.tried]
+	o.tried++
+	if !n.sendAfter(o, pause) {
+		return false
+	}
+	n.stats.Retried++
+	return true
+}
+
+// sendAfter queues a message again after a pause; false: too many wait for that, or it is given up.
+// n.mu is held.
+func (n *Notifier) sendAfter(o occasion, pause time.Duration) bool {
 	if n.closed || len(n.retry) >= n.config.Queue {
 		return false
 	}
-	pause := n.pauses[o.tried]
-	o.tried++
-	n.stats.Retried++
 	var t *time.Timer
 	t = time.AfterFunc(pause, func() {
 		n.mu.Lock()

@@ -50,7 +50,7 @@ func NewSiteWebhook(w Webhook, c WebhookConfig, log *slog.Logger) *Notifier {
 	types := eventTypes(w.On)
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DisableKeepAlives = true // messages are rare
-	return newWebhook(c, 0, log, &webhookOutlet{
+	return newWebhook(c, Config{Workers: siteSenders}, log, &webhookOutlet{
 		config: c, client: webhookClient(transport),
 		wanted: func(*job.Job) *job.Mail { return types },
 		target: func(*job.Job) string { return w.URL },
@@ -60,7 +60,7 @@ func NewSiteWebhook(w Webhook, c WebhookConfig, log *slog.Logger) *Notifier {
 
 // NewJobWebhooks starts a notifier for the URLs that jobs name, within what the policy allows.
 func NewJobWebhooks(p WebhookPolicy, c WebhookConfig, log *slog.Logger) *Notifier {
-	return newWebhook(c, userMessages, log, &webhookOutlet{
+	return newWebhook(c, Config{Workers: jobSenders, PerUser: userMessages, PerHost: hostSenders}, log, &webhookOutlet{
 		config: c, client: webhookClient(p.publicTransport()),
 		wanted: func(j *job.Job) *job.Mail {
 			if j.Spec.Notify == nil {
@@ -73,15 +73,25 @@ func NewJobWebhooks(p WebhookPolicy, c WebhookConfig, log *slog.Logger) *Notifie
 	})
 }
 
-// userMessages is how many messages of one user's jobs wait.
-const userMessages = 64
+// Bounds of the messages of jobs. A user whose receiver does not answer holds one sender, and so
+// does a host that does not, so that others' messages are late only when as many receivers as there
+// are senders are out of reach at once.
+const (
+	userMessages = 64 // of one user's jobs that wait
+	jobSenders   = 64 // at once
+	hostSenders  = 8  // at once to one host
+)
 
-func newWebhook(c WebhookConfig, perUser int, log *slog.Logger, to *webhookOutlet) *Notifier {
+// siteSenders is how many messages are on their way to a URL of the site at once.
+const siteSenders = 4
+
+func newWebhook(c WebhookConfig, bounds Config, log *slog.Logger, to *webhookOutlet) *Notifier {
 	pauses := c.Pauses
 	if pauses == nil {
 		pauses = webhookRetries
 	}
-	return startNotifier(Config{Workers: 4, Queue: cmp.Or(c.Queue, 1024), Timeout: cmp.Or(c.Timeout, 10*time.Second), PerUser: perUser}, to, pauses, log)
+	bounds.Queue, bounds.Timeout = cmp.Or(c.Queue, 1024), cmp.Or(c.Timeout, 10*time.Second)
+	return startNotifier(bounds, to, pauses, log)
 }
 
 // eventTypes are the events of a webhook as those of mail. Whoever asks for "end" is told of failures.
@@ -110,6 +120,8 @@ type webhookOutlet struct {
 	check  func(url string) error // why nothing may be sent there; nil: it may
 	secret string                 // file
 }
+
+func (w *webhookOutlet) hostOf(o *occasion) string { return hostOf(w.target(&o.job)) }
 
 func (w *webhookOutlet) events(j *job.Job) *job.Mail { return w.wanted(j) }
 
