@@ -107,7 +107,7 @@ func (g *gang) drainEvents() {
 func (g *gang) advanceGang() {
 	if g.decided == "" {
 		if p := g.failedAttempt(); p != nil {
-			g.abandonLaunch(p.failureCause(), p.failureText())
+			g.abandonLaunch(p.failureCause())
 		} else if g.allAttempts(func(p *nodeAttempt) bool { return p.state.Phase == engine.Ready }) {
 			g.openBarrier()
 		}
@@ -158,6 +158,7 @@ func (g *gang) openBarrier() {
 		g.abandonLaunch(engine.Unready, fmt.Sprintf("the start could not be recorded: %v", err))
 		return
 	}
+	g.e.killed.forgetJob(g.launch.Job.ID)
 	g.started, g.decided, g.phase = started, attempt.EntryGo, engine.Running
 	g.whole.Store(nil)
 	g.late.Stop()

@@ -177,6 +177,8 @@ type Engine struct {
 	once     sync.Once
 	closeErr error
 
+	killed killedLaunches
+
 	binding sync.Mutex // held from the choice of CPUs until the attempt is in gangs
 
 	mu    sync.Mutex

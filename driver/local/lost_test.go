@@ -376,3 +376,49 @@ func TestASupervisorKilledBeforeTheBarrier(t *testing.T) {
 		}
 	}
 }
+
+// TestASupervisorKilledAtEveryLaunch is launched again for nothing a few times only: then the launch
+// counts as failed, which the control plane bounds, and says what to look for. A job that began is
+// counted anew.
+//
+// Seen to fail with: no count; a count that a start does not end.
+func TestASupervisorKilledAtEveryLaunch(t *testing.T) {
+	began, open := filepath.Join(passable(t), "began"), filepath.Join(passable(t), "open")
+	e := newEngine(t, local.Config{Prolog: hook(t, "echo >> "+began+"; while [ ! -e "+open+" ]; do sleep 0.01; done")})
+	l := plan(t, e, 1, "exit 5")
+	killed := func() engine.Report {
+		l.Ref.Attempt++
+		if err := os.WriteFile(began, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		launch(t, e, l)
+		r := until(t, e, l.Ref, func(r engine.Report) bool { return r.Nodes[0].PID != 0 })
+		eventually(t, "the prolog runs", func() bool { b, _ := os.ReadFile(began); return len(b) > 0 })
+		if err := unix.Kill(r.Nodes[0].PID, unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		return until(t, e, l.Ref, gone)
+	}
+	for i := range 5 {
+		want := engine.Unready
+		if i >= 3 {
+			want = engine.LaunchFailed
+		}
+		r := killed()
+		if r.Cause != want || i >= 3 && !strings.Contains(r.Message, "kernel's log (dmesg)") || i < 3 && strings.Contains(r.Message, "dmesg") {
+			t.Errorf("launch %d: %s: %q", i+1, r.Cause, r.Message)
+		}
+	}
+	if err := os.WriteFile(open, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.Ref.Attempt++
+	launch(t, e, l)
+	until(t, e, l.Ref, gone)
+	if err := os.Remove(open); err != nil {
+		t.Fatal(err)
+	}
+	if r := killed(); r.Cause != engine.Unready {
+		t.Errorf("after a start: %s: %q", r.Cause, r.Message)
+	}
+}

@@ -3,6 +3,7 @@ package local
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"slices"
 	"time"
@@ -44,15 +45,21 @@ func (p *nodeAttempt) isGone() bool { return p.dead || p.state.Gone && !p.state.
 
 // failureCause is the cause of a launch that fails because of the part. A supervisor that somebody
 // killed before the barrier says nothing about the job: none of its program has run, and nothing of
-// the part lives, so it is launched again. One that ended with a word of its own would do so again.
-func (p *nodeAttempt) failureCause() engine.Cause {
+// the part lives, so it is launched again, but not without end. One that ended with a word of its own
+// would do so again. It is called once, when the launch is given up.
+func (p *nodeAttempt) failureCause() (engine.Cause, string) {
+	text := p.failureText()
 	switch c := p.state.Cause; {
 	case c == engine.Unready || c == engine.Refused:
-		return c
+		return c, text
 	case p.dead && p.lost && !p.state.Refused && p.supervisorWords() == "":
-		return engine.Unready
+		n := p.gang.e.killed.noteKill(p.gang.launch.Job.ID)
+		if n <= freeKills {
+			return engine.Unready, text
+		}
+		text = fmt.Sprintf("%s before the job began, as in the %d launches before: a program on this machine kills it. Look for the out-of-memory killer in the kernel's log (dmesg), and for programs that end processes", text, n-1)
 	}
-	return engine.LaunchFailed
+	return engine.LaunchFailed, text
 }
 
 // hasFailed reports whether the batch script ended by itself, and not well. One of which a
