@@ -8,10 +8,13 @@ import (
 	"strings"
 )
 
+// stepsARound is how many steps a round has: 1,000 of Slurm's last a minute, and 300 tell the same.
+const stepsARound = 300
+
 // benchSteps is part i: a batch script starts steps one after another and says how long they took.
 func (b *bench) benchSteps() {
 	b.cox.startFresh()
-	steps := b.scaledSize(1000)
+	steps := b.scaledSize(stepsARound)
 	t := table{title: fmt.Sprintf("(i) %d × srun true, one after another in one allocation, ms a step", steps)}
 	mustSucceed(os.Chmod(b.work, 0o777))
 	script, result := filepath.Join(b.work, "steps.sh"), filepath.Join(b.work, "steps.took")
