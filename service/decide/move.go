@@ -8,12 +8,13 @@ import (
 // firstStart is how long a replica is taken to start before one was measured.
 const firstStart = 30 * time.Second
 
-// startTime is how long a replica takes to be ready: the longest that was measured lately.
+// startTime is how long a replica takes from its submission to be ready: the longest start that was
+// measured lately and a quarter more, and 2 s for the submission and the start of its job.
 func (p *plan) startTime() time.Duration {
 	if len(p.doc.StartTimes) == 0 {
 		return firstStart
 	}
-	return max(slices.Max(p.doc.StartTimes), time.Second)
+	return slices.Max(p.doc.StartTimes)*5/4 + 2*time.Second
 }
 
 // markMoves marks the replicas that something will end so soon that their replacement has to begin

@@ -118,7 +118,11 @@ func (p *plan) explainReplica(r *replica) {
 	case r.moving:
 		p.say(Moves, j.ID, "replica %d (job %s) is replaced: %s ends it at %s", s.Index, j.ID, j.EndsWhy, j.EndsAt.Format(time.RFC3339))
 	case !r.isReady():
-		p.say(NotReady, j.ID, "replica %d (job %s) is not ready%s", s.Index, j.ID, prefixed(": ", orElse(j.Probe, s.Why)))
+		text := prefixed(": ", j.Probe)
+		if s.Failed > 0 {
+			text += fmt.Sprintf("; it was begun anew%s, as %s", times(s.Failed), s.Why)
+		}
+		p.say(NotReady, j.ID, "replica %d (job %s) is not ready%s", s.Index, j.ID, text)
 	}
 }
 
