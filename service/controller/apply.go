@@ -41,6 +41,7 @@ func (c *Controller) decideService(ctx context.Context, m *managed) {
 			c.retryLater(m, "its document cannot be written: "+err.Error())
 			return
 		}
+		m.dirty = true // the next decision follows from it, at once
 	}
 	m.trouble, m.last, m.memory, m.due = "", out, out.Memory, out.Next
 	for _, x := range out.Cancel {

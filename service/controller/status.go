@@ -14,6 +14,9 @@ import (
 	"github.com/coxswain-sched/coxswain/service/endpoints"
 )
 
+// Reason is one thing that was decided, or that is missing.
+type Reason = decide.Reason
+
 // Status is a service as it is shown. What its fields point at is shared and not to be written to.
 type Status struct {
 	Name    string // "team/chat"
@@ -33,7 +36,7 @@ type Status struct {
 	Rollout   *service.Rollout
 	Revisions []service.Revision // that are kept, ascending
 	Weights   map[uint32]int     // per cent of the requests by revision; nil: every ready replica alike
-	Reasons   []decide.Reason
+	Reasons   []Reason
 	Load      endpoints.Load
 
 	Spec  *service.Spec    // of Revision

@@ -135,6 +135,33 @@ func TestMoveBeforeTheEnd(t *testing.T) {
 	}
 }
 
+// TestMoveWithBoth: where there is a surge, a replacement comes first, also if one may be unavailable.
+//
+// Seen to fail with: removeSlots that takes moving replicas as all others.
+func TestMoveWithBoth(t *testing.T) {
+	s := specOf("a", 2)
+	s.Update = service.Update{Surge: 1, Unavailable: 1}
+	w := begin(t, s)
+	w.at(0, 1).EndsAt = w.now.Add(time.Minute)
+	if fewest, _ := w.watch(2*time.Minute, func() bool { return len(w.jobs) == 3 && w.settled() }); fewest != 2 {
+		t.Errorf("%d ready", fewest)
+	}
+}
+
+// TestEarlierTryLives: while the job of an earlier try lives, as after a server that ended before it
+// cancelled it, the next one waits.
+//
+// Seen to fail with: submitSlots without livesAt.
+func TestEarlierTryLives(t *testing.T) {
+	w := begin(t, specOf("a", 1))
+	w.doc.Replicas[0].Try = 1
+	w.decide(-1)
+	if len(w.last.Submit) != 0 || len(w.last.Cancel) != 1 {
+		t.Errorf("%+v", w.last)
+	}
+	w.run(time.Minute, w.settled)
+}
+
 // TestMovesOneAfterAnother: three replicas that a drain ends are moved within the surge of one, and
 // never fewer than three serve.
 func TestMovesOneAfterAnother(t *testing.T) {

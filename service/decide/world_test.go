@@ -261,6 +261,19 @@ func (w *world) check(in *Input, out *Output) {
 			w.fatalf("%d replicas wanted, of %d to %d", d.Want, b.Min, b.Max)
 		}
 	}
+	added, slots := false, 0
+	for _, s := range d.Replicas {
+		slots++
+		for _, j := range w.living() {
+			if placeOf(j.Part) == (place{s.Index, s.Revision}) && j.Flags&job.Uncertain != 0 {
+				slots--
+			}
+		}
+		added = added || !slices.ContainsFunc(in.Doc.Replicas, func(o service.Slot) bool { return o.Index == s.Index && o.Revision == s.Revision })
+	}
+	if added && slots > d.Want+surge {
+		w.fatalf("a slot is added to %d, of %d wanted and %d more allowed", slots-1, d.Want, surge)
+	}
 	sum := 0
 	for _, share := range out.Weights {
 		sum += share
@@ -325,10 +338,25 @@ func (w *world) crash(j *fakeJob) {
 	j.State, j.Ended, j.Exit, j.Health = job.Failed, w.now, job.ExitCode{Status: 1}, Unready
 }
 
+// decideAll decides until nothing changes in the document, as the controller does.
+func (w *world) decideAll() {
+	w.t.Helper()
+	for n := 0; ; n++ {
+		before := w.doc
+		w.decide(-1)
+		switch {
+		case w.doc == before:
+			return
+		case n == 8:
+			w.fatalf("the document changes again and again: %+v", w.doc.Replicas)
+		}
+	}
+}
+
 // step is a decision, and the time until the next one or at most a second.
 func (w *world) step() {
 	w.t.Helper()
-	w.decide(-1)
+	w.decideAll()
 	d := time.Second
 	if next := w.last.Next; !next.IsZero() && next.After(w.now) {
 		d = min(d, next.Sub(w.now))
