@@ -163,6 +163,7 @@ type server struct {
 	store   *sqlite.Store
 	engine  engine.Engine
 	control *control.Control
+	service *services
 	notify  notifiers
 	http    *httpserver.Server
 
@@ -244,6 +245,7 @@ func (s *server) open(ctx context.Context) error {
 	if err := s.control.Declare(ctx, job.Actor{Name: "cox up", UID: uint32(os.Getuid())}); err != nil { //nolint:gosec // a user's number
 		return err
 	}
+	s.service = newServices(s.control, s.engine, s.opt.Log.With("part", "services"))
 	if least := time.Duration(s.cfg.Jobs.Idle); least > 0 {
 		s.idle = func(ref engine.Ref) []health.Idle { return s.health.Of(ref, time.Now(), least) }
 	}
@@ -352,6 +354,10 @@ func (s *server) serve(ctx context.Context) error {
 	helpers.Go(func() { s.http.SweepUploads(ctx) })
 	helpers.Go(func() { watchState(ctx, s.store, s.opt.Log.With("part", "state")) })
 	helpers.Go(func() { followJobs(ctx, s.control, &s.notify, s.opt.Log) })
+	serving, endServices := context.WithCancel(ctx)
+	defer endServices()
+	servicesEnded := make(chan struct{})
+	helpers.Go(func() { defer close(servicesEnded); s.service.run(serving) })
 	if s.opt.Ready != nil {
 		s.opt.Ready(Info{Config: s.cfg, TCP: s.tcp, Nodes: s.room.nodes, Notes: s.room.notes, Token: token})
 	}
@@ -362,6 +368,8 @@ func (s *server) serve(ctx context.Context) error {
 	s.listeners = nil // Serve closes them
 	err := s.http.Serve(ctx, listeners...)
 	if s.opt.ThrowAway {
+		endServices() // else they would begin replicas anew
+		<-servicesEnded
 		s.endJobs()
 	}
 	stop(nil)

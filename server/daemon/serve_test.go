@@ -20,6 +20,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/agent/step/barrier"
+	"github.com/coxswain-sched/coxswain/agent/step/holder"
+	"github.com/coxswain-sched/coxswain/agent/step/srun"
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/driver/local"
@@ -30,10 +34,23 @@ import (
 	"github.com/coxswain-sched/coxswain/store/upload"
 )
 
-// TestMain lets the test binary stand in for the supervisor.
+// TestMain lets the test binary stand in for the supervisor, for srun and for a replica of a service.
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "srun" {
+		os.Exit(srun.Main(os.Args[1:], step.Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+	}
 	if len(os.Args) > 1 && os.Args[1] == "supervise" {
 		os.Exit(local.SuperviseMain(os.Args[2:]))
+	}
+	if len(os.Args) > 2 {
+		switch os.Args[1] {
+		case "task-init":
+			os.Exit(barrier.Main(os.Args[2:]))
+		case holder.Command:
+			os.Exit(holder.Main(os.Args[2:]))
+		case "replica":
+			replicaMain(os.Args[2])
+		}
 	}
 	os.Exit(m.Run())
 }

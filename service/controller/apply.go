@@ -29,7 +29,8 @@ const (
 
 // decideService decides what comes next of a service, and carries it out.
 func (c *Controller) decideService(ctx context.Context, m *managed) {
-	m.dirty, m.due = false, time.Time{}
+	defer c.noteChange()
+	m.dirty, m.due = false, c.cfg.Now().Add(longestPause)
 	in, err := c.observe(ctx, m)
 	if err != nil {
 		c.retryLater(m, "its jobs cannot be read: "+err.Error())
@@ -43,7 +44,10 @@ func (c *Controller) decideService(ctx context.Context, m *managed) {
 		}
 		m.dirty = true // the next decision follows from it, at once
 	}
-	m.trouble, m.last, m.memory, m.due = "", out, out.Memory, out.Next
+	m.trouble, m.last, m.memory = "", out, out.Memory
+	if !out.Next.IsZero() {
+		c.wakeAt(m, out.Next)
+	}
 	for _, x := range out.Cancel {
 		c.cancel(ctx, m, x)
 	}
@@ -84,7 +88,7 @@ func (c *Controller) retryLater(m *managed, why string) {
 }
 
 func (c *Controller) wakeAt(m *managed, t time.Time) {
-	if m.due.IsZero() || t.Before(m.due) {
+	if t.Before(m.due) {
 		m.due = t
 	}
 }
@@ -96,10 +100,10 @@ func (c *Controller) writeDocument(ctx context.Context, m *managed, by job.Actor
 		return err
 	}
 	owner := d.Revision(d.Target()).Spec.Owner
-	if err := c.cfg.Plane.SetDocument(ctx, by, Stored{Controller: controllerName(m.name), Owner: owner, Payload: payload}); err != nil {
+	if err := c.cfg.Plane.SetDocument(ctx, by, Stored{Controller: controllerName(m.name), Owner: owner, Version: m.version + 1, Payload: payload}); err != nil {
 		return err
 	}
-	m.doc = d
+	m.doc, m.version = d, m.version+1
 	return nil
 }
 
@@ -177,16 +181,4 @@ func replicaSpec(s *service.Spec, sub decide.Submission) *job.Spec {
 		spec.QOS = s.SpareQOS
 	}
 	return &spec
-}
-
-// setRoute tells gateways how to find a service.
-func (c *Controller) setRoute(m *managed) {
-	if c.cfg.Route == nil {
-		return
-	}
-	spec := c.wanted(m)
-	route := c.cfg.Route(m.name, spec)
-	route.Service, route.Weights = m.name, m.last.Weights
-	route.Asleep = m.doc.Want == 0
-	c.cfg.Hub.SetService(route, spec.Route.Port)
 }

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/service"
@@ -23,8 +22,9 @@ type Config struct {
 	Plane Plane
 	Hub   *endpoints.Hub
 
-	// Route says how gateways find a service. Backends, weights and Asleep are filled in here.
-	Route func(name string, s *service.Spec) api.ServiceRoute
+	// Tokens are the SHA-256 in hex of the secrets that an owner's route names, one of which a request
+	// has to bear. nil: nobody has secrets, and a route that names some answers nobody.
+	Tokens func(owner job.Owner, names []string) ([]string, error)
 
 	Now func() time.Time // nil: time.Now
 	Log *slog.Logger     // nil: none
@@ -44,18 +44,22 @@ type Controller struct {
 	mu      sync.Mutex
 	touched map[string]bool
 	wake    chan struct{} // holds one at most
+	version uint64        // of what is shown; grows with each decision
+	changed chan struct{} // closed with the next one
 }
 
 // managed is a service with what only the memory of this process knows.
 type managed struct {
-	name    string
-	doc     *service.Document
-	last    decide.Output
-	memory  decide.Memory
-	refused map[job.Part]*refusal
-	trouble string    // why its document could not be written, for people
-	due     time.Time // decide again then; zero: only after a change
-	dirty   bool
+	name         string
+	doc          *service.Document
+	version      uint64 // of the document as it was written
+	last         decide.Output
+	memory       decide.Memory
+	refused      map[job.Part]*refusal
+	trouble      string    // why its document could not be written, for people
+	tokenTrouble string    // why its route answers nobody
+	due          time.Time // decide again then
+	dirty        bool
 }
 
 // refusal is a submission that was refused.
@@ -73,8 +77,9 @@ func New(cfg Config) *Controller {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Controller{
-		cfg: cfg, started: cfg.Now(), requests: make(chan func(context.Context)), ended: make(chan struct{}),
-		services: map[string]*managed{}, touched: map[string]bool{}, wake: make(chan struct{}, 1), scraped: newPages(),
+		version: 1,
+		cfg:     cfg, started: cfg.Now(), requests: make(chan func(context.Context)), ended: make(chan struct{}),
+		services: map[string]*managed{}, touched: map[string]bool{}, wake: make(chan struct{}, 1), changed: make(chan struct{}), scraped: newPages(),
 	}
 }
 
@@ -135,7 +140,9 @@ func (c *Controller) readDocuments(ctx context.Context) error {
 			c.cfg.Log.Error("the document of a service cannot be read; its replicas stay as they are", "service", name, "error", err)
 			continue
 		}
-		c.services[name] = c.newManaged(name, &d)
+		m := c.newManaged(name, &d)
+		m.version = s.Version
+		c.services[name] = m
 	}
 	return nil
 }
@@ -168,15 +175,17 @@ func (c *Controller) decideAll(ctx context.Context) {
 	c.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(c.services)) {
 		m := c.services[name]
-		due := !m.due.IsZero() && !m.due.After(c.cfg.Now())
+		now := c.cfg.Now()
+		due := !m.due.After(now)
 		if m.dirty || due || touched[name] || touched[all] {
 			c.decideService(ctx, m)
 		}
 	}
 }
 
-// longestPause bounds the time between two decisions, should a change have gone by unseen.
-const longestPause = 30 * time.Second
+// longestPause bounds the time between two decisions, for what is no change of a job: the drain of a
+// node.
+const longestPause = 5 * time.Second
 
 // pause is how long nothing has to be decided.
 func (c *Controller) pause() time.Duration {
@@ -185,9 +194,7 @@ func (c *Controller) pause() time.Duration {
 		if m.dirty {
 			return 0
 		}
-		if !m.due.IsZero() {
-			next = min(next, m.due.Sub(c.cfg.Now()))
-		}
+		next = min(next, m.due.Sub(c.cfg.Now()))
 	}
 	return max(next, 10*time.Millisecond)
 }

@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
@@ -56,6 +55,9 @@ func (p *plane) SetDocument(_ context.Context, _ job.Actor, s controller.Stored)
 	defer p.mu.Unlock()
 	if p.failDocs != nil {
 		return p.failDocs
+	}
+	if s.Version != p.docs[s.Controller].Version+1 {
+		return fault.New(fault.Conflict, "version %d follows %d", s.Version, p.docs[s.Controller].Version)
 	}
 	p.docs[s.Controller] = s
 	if p.afterDocs != nil {
@@ -174,8 +176,8 @@ func (p *plane) Next(ctx context.Context, after uint64) (out []controller.Part, 
 			out = append(out, *p.parts[id-1])
 		}
 		p.mu.Unlock()
-		if len(out) > 0 || after == 0 && n == 0 {
-			return out, max(n, 1), false, nil
+		if len(out) > 0 {
+			return out, n, false, nil
 		}
 		select {
 		case <-wait:
@@ -216,9 +218,7 @@ func (p *plane) startController(t *testing.T) *running {
 		}
 	}
 	p.mu.Unlock()
-	c := controller.New(controller.Config{Plane: p, Hub: hub, Route: func(name string, s *service.Spec) api.ServiceRoute {
-		return api.ServiceRoute{Service: name, Host: s.Name + ".localhost"}
-	}})
+	c := controller.New(controller.Config{Plane: p, Hub: hub})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { c.Run(ctx) })
@@ -233,7 +233,7 @@ const name = "team/chat"
 func specOf(image string, replicas int) service.Spec {
 	return service.Spec{
 		Name: "chat", Account: "team", Owner: job.Owner{User: "anna", UID: 2001},
-		Job: job.Spec{Image: image}, Replicas: service.Bounds{Min: replicas, Max: replicas}, Update: service.Update{Surge: 1},
+		Job: job.Spec{Image: image, Serve: &job.Serve{Ports: []job.Port{{Name: "http"}}}}, Replicas: service.Bounds{Min: replicas, Max: replicas}, Update: service.Update{Surge: 1},
 	}
 }
 

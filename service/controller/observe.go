@@ -34,7 +34,7 @@ func (c *Controller) observe(ctx context.Context, m *managed) (*decide.Input, er
 	}
 	load := c.cfg.Hub.Load(m.name)
 	in.Load = decide.Load{Known: load.Known, InFlight: load.InFlight, Held: load.Held, Rate: load.Rate, Last: load.LastRequest, Since: c.started}
-	in.Load.Pages = c.scraped.valuesOf(m.name, in.Now)
+	in.Load.Pages, in.Load.Trouble = c.scraped.valuesOf(m.name, in.Now), c.scraped.troubleOf(m.name)
 	return in, nil
 }
 
@@ -103,23 +103,21 @@ func (c *Controller) tellHub(p *Part) {
 
 // followJobs follows the changes of replicas until ctx ends.
 func (c *Controller) followJobs(ctx context.Context) {
-	after, told := uint64(0), false
+	after := uint64(0)
+	c.tellAll(ctx)
 	for ctx.Err() == nil {
 		parts, last, gap, err := c.cfg.Plane.Next(ctx, after)
 		if err != nil {
 			return // the control plane ends
 		}
 		after = last
-		if gap || !told {
-			c.tellAll(ctx)
-			told = true
-		}
 		names := []string{}
 		for i := range parts {
 			c.tellHub(&parts[i])
 			names = append(names, strings.TrimPrefix(parts[i].Part.Controller, service.ControllerKind+"/"))
 		}
 		if gap {
+			c.tellAll(ctx)
 			names = append(names, all)
 		}
 		if len(names) > 0 {

@@ -33,14 +33,14 @@ type Plane interface {
 type Stored struct {
 	Controller string // "service/team/chat"
 	Owner      job.Owner
+	Version    uint64 // of the document, from 1; a write that does not follow the one before is fault.Conflict
 	Payload    []byte // JSON
 }
 
 // Part is a job that is a part of a controller.
 type Part struct {
 	state.View
-	Part   job.Part
-	Ending bool // a record asks for the end of its attempt
+	Part job.Part
 
 	EndsAt  time.Time // when something that is known ends it; zero: nothing
 	EndsWhy string    // "its time limit", "the drain of node n1"

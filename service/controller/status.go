@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/service"
 	"github.com/coxswain-sched/coxswain/service/decide"
@@ -88,6 +89,35 @@ func (c *Controller) Get(ctx context.Context, name string) (Status, error) {
 	return out, err
 }
 
+// Next waits until a service may have changed after a version, and returns the version to go on from.
+// After version 0 it returns at once.
+func (c *Controller) Next(ctx context.Context, after uint64) (uint64, error) {
+	for {
+		c.mu.Lock()
+		version, wait := c.version, c.changed
+		c.mu.Unlock()
+		if version > after {
+			return version, nil
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return after, ctx.Err()
+		case <-c.ended:
+			return after, fault.New(fault.Unavailable, "the server ends")
+		}
+	}
+}
+
+// noteChange wakes everybody who waits in Next.
+func (c *Controller) noteChange() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.version++
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
 func (c *Controller) statusOf(ctx context.Context, m *managed) (Status, error) {
 	parts, err := c.cfg.Plane.Parts(ctx, controllerName(m.name))
 	if err != nil {
@@ -100,11 +130,11 @@ func (c *Controller) statusOf(ctx context.Context, m *managed) (Status, error) {
 		Rollout: d.Rollout, Revisions: d.Revisions, Weights: m.last.Weights, Reasons: m.last.Reasons,
 		Load: c.cfg.Hub.Load(m.name), Spec: spec,
 	}
-	if c.cfg.Route != nil {
-		s.Route = c.cfg.Route(m.name, spec)
-	}
-	if m.trouble != "" {
-		s.Reasons = append([]decide.Reason{{Kind: decide.Refused, Text: m.trouble}}, s.Reasons...)
+	s.Route = c.routeOf(m)
+	for _, trouble := range []string{m.trouble, m.tokenTrouble} {
+		if trouble != "" {
+			s.Reasons = append([]Reason{{Kind: decide.Refused, Text: trouble}}, s.Reasons...)
+		}
 	}
 	s.Replicas = c.replicasOf(m, parts)
 	for i := range s.Replicas {

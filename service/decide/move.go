@@ -31,6 +31,9 @@ func (p *plan) markMoves() {
 	slices.SortStableFunc(ending, func(a, b *replica) int { return a.job.EndsAt.Compare(b.job.EndsAt) })
 	surge, unavailable := p.allowances()
 	together, start := max(surge, unavailable, 1), p.startTime()
+	if surge == 0 { // the old one goes first
+		start += p.spec.Job.Serve.Drain
+	}
 	begins := make([]time.Time, len(ending))
 	for i := len(ending) - 1; i >= 0; i-- {
 		j := ending[i].job

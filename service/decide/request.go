@@ -101,6 +101,8 @@ func checkSpec(s *service.Spec) error {
 		return fault.New(fault.Invalid, "replicas: %d to %d are no bounds: the least comes first, and %d is the most", b.Min, b.Max, MostReplicas)
 	case b.Max == 0 && s.Scale != nil:
 		return fault.New(fault.Invalid, "replicas: a service with scale needs a max of at least 1")
+	case s.Job.Serve == nil || len(s.Job.Serve.Ports) == 0:
+		return fault.New(fault.Invalid, "ports: a service needs a port").Advise("write ports: [http], and have the program listen on $PORT")
 	case s.Scale != nil && s.Scale.Target <= 0:
 		return fault.New(fault.Invalid, "scale: target must be more than 0")
 	}

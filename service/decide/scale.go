@@ -27,7 +27,8 @@ type Load struct {
 	Last     time.Time // of the last request; zero: none is known
 	Since    time.Time // since when requests are counted
 
-	Pages map[job.ID]float64 // Scale.Metric of the replicas whose Prometheus page was read lately
+	Pages   map[job.ID]float64 // Scale.Metric of the replicas whose Prometheus page was read lately
+	Trouble string             // why one could not be read, for people
 }
 
 // Memory is what decisions remember of earlier ones and no journal keeps: after a restart of the server
@@ -152,7 +153,7 @@ func (p *plan) recommend(s *service.Scale) (n int, text string, ok bool) {
 			}
 		}
 		if counted == 0 {
-			return 0, fmt.Sprintf("no ready replica shows %s on its page", s.Metric), false
+			return 0, fmt.Sprintf("no ready replica shows %s on its page%s", s.Metric, prefixed(": ", p.in.Load.Trouble)), false
 		}
 		text = fmt.Sprintf("%s %s in all", number(sum), s.Metric)
 	}

@@ -201,6 +201,7 @@ func TestBadSpecifications(t *testing.T) {
 		"bounds reversed": func(s *service.Spec) { s.Replicas = service.Bounds{Min: 3, Max: 1} },
 		"too many":        func(s *service.Spec) { s.Replicas.Max = MostReplicas + 1 },
 		"no target":       func(s *service.Spec) { s.Scale = &service.Scale{Metric: "x"} },
+		"no port":         func(s *service.Spec) { s.Job.Serve = nil },
 		"canary descends": func(s *service.Spec) { s.Update.Canary = []int{50, 10} },
 		"canary of all":   func(s *service.Spec) { s.Update.Canary = []int{100} },
 	} {

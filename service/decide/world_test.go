@@ -61,7 +61,7 @@ func newWorld(t testing.TB) *world {
 // specOf is a specification whose replicas differ by their tag.
 func specOf(tag string, replicas int) *service.Spec {
 	return &service.Spec{
-		Name: "chat", Job: job.Spec{Name: "chat", Comment: tag}, Replicas: service.Bounds{Min: replicas, Max: replicas},
+		Name: "chat", Job: job.Spec{Name: "chat", Comment: tag, Serve: &job.Serve{Ports: []job.Port{{Name: "http"}}}}, Replicas: service.Bounds{Min: replicas, Max: replicas},
 		Update: service.Update{Surge: 1},
 	}
 }

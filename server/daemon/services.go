@@ -1,0 +1,101 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/service/controller"
+	"github.com/coxswain-sched/coxswain/service/endpoints"
+)
+
+// services are the parts of a server that keep services alive.
+type services struct {
+	hub        *endpoints.Hub
+	controller *controller.Controller
+
+	control *control.Control
+	local   engine.Engine // of the machine's own pool
+	log     *slog.Logger
+}
+
+func newServices(c *control.Control, local engine.Engine, log *slog.Logger) *services {
+	hub := endpoints.New(endpoints.Config{
+		Drained: func(ctx context.Context, id job.ID, ref engine.Ref) {
+			if err := c.Drained(ctx, ref); err != nil && fault.KindOf(err) != fault.Unavailable {
+				log.Warn("a drained replica could not be told to end; it does when its time to drain is over", "job", id, "error", err)
+			}
+		},
+		Log: log,
+	})
+	return &services{
+		hub: hub, control: c, local: local, log: log,
+		controller: controller.New(controller.Config{Plane: controller.NewPlane(c), Hub: hub, Log: log}),
+	}
+}
+
+// run keeps services alive until ctx ends.
+func (s *services) run(ctx context.Context) {
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	parts.Go(func() { s.hub.Run(ctx) })
+	parts.Go(func() { s.controller.Run(ctx) })
+	parts.Go(func() { s.followPools(ctx) })
+}
+
+// lookForPools is how often pools that were added or removed are looked for.
+const lookForPools = time.Second
+
+// followPools follows the endpoints of each pool whose engine tells them, until ctx ends.
+func (s *services) followPools(ctx context.Context) {
+	type followed struct {
+		engine engine.Engine
+		stop   func()
+	}
+	follows := map[string]followed{}
+	var following sync.WaitGroup
+	defer following.Wait()
+	ticker := time.NewTicker(lookForPools)
+	defer ticker.Stop()
+	for {
+		there := map[string]bool{}
+		for _, pool := range s.control.Pools() {
+			e := s.local
+			if pool.Name != poolName {
+				e = s.control.AddedEngine(pool.Name)
+			}
+			watcher, ok := e.(engine.EndpointWatcher)
+			if !ok {
+				continue
+			}
+			there[pool.Name] = true
+			if now, ok := follows[pool.Name]; ok && now.engine == e {
+				continue
+			} else if ok {
+				now.stop()
+			}
+			own, stop := context.WithCancel(ctx)
+			following.Go(func() { s.hub.Follow(own, pool.Name, watcher) })
+			follows[pool.Name] = followed{e, stop}
+		}
+		for name, f := range follows {
+			if !there[name] {
+				f.stop()
+				delete(follows, name)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			for _, f := range follows {
+				f.stop()
+			}
+			return
+		case <-ticker.C:
+		}
+	}
+}
