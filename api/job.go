@@ -69,6 +69,8 @@ type Submitted struct {
 	Estimate *Estimate `json:"estimate,omitempty"` // TestOnly
 	Preview  *Preview  `json:"preview,omitempty"`
 
+	Service *SubmittedService `json:"service,omitempty" doc:"of a text that describes a service: there is no ID then"`
+
 	Pool   string      `json:"pool,omitempty" doc:"of a job that names none, where there are several"`
 	Chosen *job.Choice `json:"chosen,omitempty" doc:"why that one"`
 

@@ -50,6 +50,9 @@ const (
 	SeePolicy Verb = "read the rules of"
 	SetPolicy Verb = "set the rules of"
 
+	SeeService Verb = "see the service of"
+	SetService Verb = "change the service of"
+
 	Backup    Verb = "back up"
 	AskWhatIf Verb = "ask what would be of"
 	TakeState Verb = "take a snapshot of"
@@ -115,6 +118,9 @@ var rules = []Rule{
 	{Drain, Admin, ""},
 	{SetPools, Admin, "the server opens engines with its own rights"},
 	{Move, Admin, "as the site's rules propose"},
+
+	{SeeService, Viewer, "lists leave out services that the user may not see"},
+	{SetService, Owner, "scale, update, undo, stop; a new revision comes by a submission"},
 
 	{Tokens, Owner, "list, make, revoke; a token made with a token ends no later than that one"},
 	{Grant, Admin, "a token for somebody else, or one with an administrator's rights"},

@@ -9,6 +9,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/service"
 	"github.com/coxswain-sched/coxswain/spec"
 	"github.com/coxswain-sched/coxswain/spec/native"
 	"github.com/coxswain-sched/coxswain/spec/route"
@@ -63,6 +64,9 @@ type Request struct {
 	Env      []string // NAME=VALUE of the submitter
 	Warnings []spec.Warning
 	Command  sbatch.CommandOptions // what was asked of the sbatch command itself
+
+	// Service is what the text asks for if that is no job: Spec and Script are those of a replica.
+	Service *service.Spec
 
 	args    []string       // of Options, to find the place of what is refused
 	environ []string       // of Options, too
@@ -243,6 +247,9 @@ func readNative(t Text, doc *yaml.Document, name string, o Options) (*Request, e
 	around := native.Options{
 		Owner: o.Owner, Host: o.Host, Dir: o.Dir, Now: o.Now, MaxArraySize: o.MaxArray, Mail: o.Mail, Webhook: o.Webhook, ScriptArgs: o.ScriptArgs, ReadFile: o.ReadFile,
 	}
+	if native.IsService(doc) {
+		return readService(t, doc, name, around, o)
+	}
 	own, script, warnings, err := native.ParseDocument(doc, name, around)
 	sp := own
 	if len(o.Args) > 0 { // the text alone may lack what the options add
@@ -264,6 +271,31 @@ func readNative(t Text, doc *yaml.Document, name string, o Options) (*Request, e
 		r.keepOwn()
 	}
 	return r, nil
+}
+
+// readService makes a request of a document that describes a service.
+func readService(t Text, doc *yaml.Document, name string, around native.Options, o Options) (*Request, error) {
+	around.Args = o.Args
+	sv, warnings, err := native.ParseService(doc, name, around)
+	if err != nil {
+		return nil, err
+	}
+	sv.Text = string(t.Data)
+	r := newRequest(t, &o, &sv.Job, sv.Script, warnings)
+	r.doc, r.Service = doc, sv
+	r.keepOwn()
+	return r, nil
+}
+
+// Replicas is the service with what the site's rules made of the job of a replica; nil for a job.
+func (r *Request) Replicas() *service.Spec {
+	if r.Service == nil {
+		return nil
+	}
+	out := *r.Service
+	out.Account, out.Script, out.Env = r.Spec.Account, r.Script, r.Env
+	out.Job = *r.Spec
+	return &out
 }
 
 // readCommand makes a job of a command that runs in every task; options of sbatch say its shape.

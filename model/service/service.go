@@ -4,7 +4,6 @@
 package service
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -29,7 +28,7 @@ type Spec struct {
 	Scale    *Scale `json:"scale,omitempty"` // nil: the number of replicas is what a person says
 	Route    Route  `json:"route"`
 
-	Text json.RawMessage `json:"text,omitempty"` // the file as it was submitted, a JSON string
+	Text string `json:"text,omitempty"` // the file as it was submitted
 }
 
 // Bounds of the number of replicas, both included.

@@ -143,6 +143,9 @@ func TestThereAndBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		s, script, _, err := Parse(spec.Source{Name: file, Data: data}, options())
+		if strings.HasPrefix(string(data), "kind: service") || strings.Contains(string(data), "\nkind: service\n") {
+			continue // a service is no job; TestService reads it
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,6 +22,8 @@ type field[T any] struct {
 	set    func(p *parser, to *T, v value)
 }
 
+func (f field[T]) fieldName() string { return f.name }
+
 // value is what was written for a field.
 type value struct {
 	*yaml.Node
@@ -39,6 +41,7 @@ type parser struct {
 	errs     []*spec.Error
 	names    job.Spec            // that hands out numbers for names of levels
 	owners   map[string]bool     // names of the fields of a job as a whole
+	services map[string]bool     // names of the fields of services, in the text of a job
 	options  []*sbatch.Directive // laid over the document; see overlay.place
 
 	container []*sbatch.Directive // options of the job's container
@@ -130,6 +133,8 @@ func (p *parser) failUnknown(v value, path string, known []named) {
 	name := v.name
 	v.path = shortName(v.path)
 	switch near := nearestName(name, known); {
+	case path == "" && p.services[name]:
+		message, remedy = "no job has this field: it belongs to a service", "add kind: service"
 	case path != "" && p.owners[name]:
 		message += " here: it belongs to the job as a whole"
 	case near != "":

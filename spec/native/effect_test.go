@@ -15,6 +15,7 @@ type example struct{ with, beside string }
 // topEffects has an example for each field of a document.
 var topEffects = map[string]example{
 	"version":           {"version: v1", ""},
+	"kind":              {"kind: job", ""},
 	"name":              {"name: x", ""},
 	"comment":           {"comment: x", ""},
 	"account":           {"account: nlp", ""},
@@ -123,7 +124,7 @@ var retryEffects = map[string]example{
 var amountEffects = map[string]string{"cpus": "4", "memory": "4G", "disk": "4G", "resources": "{gres/fpga: 1}", "gpus": "2"}
 
 // saysNothing are the fields that only name the form.
-var saysNothing = []string{"version"}
+var saysNothing = []string{"version", "kind"}
 
 // TestEveryFieldCounts: each field of the native form changes the job. A field that is new in
 // the tables needs a row here.

@@ -8,6 +8,7 @@ import (
 // them. topFields adds those of a group, for jobs with one.
 var jobFields = []field[draft]{
 	{name: "version", form: form{text: "v1", schema: func() schema { return schema{"const": "v1"} }}, doc: "the version of this form", also: []string{"apiVersion"}, set: setVersion},
+	kindField,
 	{name: "name", form: aText, doc: "name of the job; the file's name if not given", sbatch: "job-name", set: textField(func(d *draft) *string { return &d.spec.Name })},
 	{name: "comment", form: aText, doc: "free text", sbatch: "comment", also: []string{"description"}, set: textField(func(d *draft) *string { return &d.spec.Comment })},
 	{name: "account", form: aText, doc: "account that pays", sbatch: "account", also: []string{"project"}, set: textField(func(d *draft) *string { return &d.spec.Account })},
@@ -51,8 +52,11 @@ var jobFields = []field[draft]{
 	{name: "args", form: form{text: "[text, …]", schema: listOf(scalarSchema, 0, 0)}, doc: "arguments of the script", also: []string{"arguments", "script_args"}, set: setArgs},
 }
 
-// topFields are the fields of a document.
-var topFields = allFields()
+// topFields are the fields of a job, documentFields those of a service too.
+var (
+	topFields      = allFields()
+	documentFields = slices.Concat(topFields, serviceFields)
+)
 
 func allFields() []field[draft] {
 	out := slices.Clone(jobFields)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/service"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 	"github.com/coxswain-sched/coxswain/spec"
 	"github.com/coxswain-sched/coxswain/spec/launcher"
@@ -51,28 +52,43 @@ func Parse(src spec.Source, opts Options) (s *job.Spec, script []byte, warnings 
 
 // ParseDocument is Parse for a text that yaml.Parse has taken apart.
 func ParseDocument(doc *yaml.Document, file string, opts Options) (s *job.Spec, script []byte, warnings []spec.Warning, err error) {
+	if kind := doc.Root.Get("kind"); IsService(doc) {
+		return nil, nil, nil, doc.Error(kind.Place, "a service is not a job", "submit it: cox submit FILE; cox run FILE runs it here until Ctrl-C")
+	}
+	d, warnings, err := parseDocument(doc, file, opts)
+	if err != nil {
+		return nil, nil, warnings, err
+	}
+	return d.spec, d.script, warnings, nil
+}
+
+// parseDocument reads a job or, of kind: service, a service.
+func parseDocument(doc *yaml.Document, file string, opts Options) (*draft, []spec.Warning, error) {
 	if opts.Now.IsZero() {
 		opts.Now = time.Now()
 	}
 	if opts.MaxArraySize == 0 {
 		opts.MaxArraySize = slurmfmt.MaxArraySize
 	}
-	p := &parser{opts: opts, doc: doc, file: file, owners: map[string]bool{}}
+	p := &parser{opts: opts, doc: doc, file: file, owners: map[string]bool{}, services: map[string]bool{}}
 	for _, f := range jobFields {
 		p.owners[f.name] = true
+	}
+	for _, f := range serviceFields {
+		p.services[f.name] = !IsService(doc)
 	}
 	if len(opts.Args) > 0 {
 		p.doc = p.layOptions(doc, opts.Args)
 	}
 	d := p.parseJob(file)
 	p.layContainer(d.spec, p.container)
+	if d.service != nil {
+		p.finishService(d, file)
+	}
 	slices.SortStableFunc(p.warnings, func(a, b spec.Warning) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
 	})
-	if err := spec.Join(p.errs); err != nil {
-		return nil, nil, p.warnings, err
-	}
-	return d.spec, d.script, p.warnings, nil
+	return d, p.warnings, spec.Join(p.errs)
 }
 
 // draft is a job while its fields are read.
@@ -85,6 +101,9 @@ type draft struct {
 	groups   []groupDraft
 
 	together time.Duration // how long that is insisted on
+
+	service  *service.Spec // nil: it is a job
+	portUses []value       // places of the document that name a port of it
 
 	given map[string]value // what was written, by name
 }
@@ -100,7 +119,12 @@ func (p *parser) parseJob(name string) *draft {
 		d.given[f.Name] = value{Node: f.Value, path: f.Name, name: f.Name, at: f.Place}
 	}
 	d.flat.given = map[string]value{}
-	decodeFields(p, "", root, topFields, d)
+	fields := topFields
+	if IsService(p.doc) {
+		d.beginService()
+		fields = documentFields
+	}
+	decodeFields(p, "", root, fields, d)
 	p.finishJob(d, name)
 	return d
 }

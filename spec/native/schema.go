@@ -11,15 +11,27 @@ type schema map[string]any
 // Schema is the JSON Schema (draft 2020-12) of the form, for editors. The parser is
 // stricter where a schema cannot say what is wrong, never more lenient.
 func Schema() []byte {
-	s := objectSchema(topFields)()
+	s := objectSchema(documentFields)()
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-	s["title"] = "A job of Coxswain"
+	s["title"] = "A job or a service of Coxswain"
+	s["if"] = schema{"properties": schema{"kind": schema{"const": kindService}}, "required": []string{"kind"}}
+	s["then"] = schema{"required": []string{"ports"}, "properties": noFields(notForServices)}
+	s["else"] = schema{"properties": noFields(serviceFields)}
 	s["oneOf"] = []schema{{"required": []string{"script"}}, {"required": []string{"command"}}}
 	out, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		panic(fmt.Sprintf("spec/native: the schema is no JSON: %v", err)) // plain data: cannot happen
 	}
 	return append(out, '\n')
+}
+
+// noFields says that a document has none of these fields.
+func noFields[T interface{ fieldName() string }](fields []T) schema {
+	none := schema{}
+	for _, f := range fields {
+		none[f.fieldName()] = false
+	}
+	return none
 }
 
 // objectSchema makes the schema of a group of fields.

@@ -291,19 +291,22 @@ func exportWord(s string) string {
 	return s
 }
 
-func setCommand(p *parser, d *draft, v value) {
+func setCommand(p *parser, d *draft, v value) { d.spec.Program.Args = p.parseWords(v) }
+
+// parseWords reads a command: text for sh -c, or its words.
+func (p *parser) parseWords(v value) []string {
 	if v.Kind != yaml.List {
 		s, ok := p.parseText(v)
 		if ok && strings.TrimSpace(s) == "" {
 			p.failValue(v, "", "is empty")
 		}
-		d.spec.Program.Args = []string{"/bin/sh", "-c", s}
-		return
+		return []string{"/bin/sh", "-c", s}
 	}
-	d.spec.Program.Args = p.parseTexts(v)
-	if len(d.spec.Program.Args) > 0 && d.spec.Program.Args[0] == "" {
+	words := p.parseTexts(v)
+	if len(words) > 0 && words[0] == "" {
 		p.failValue(v, "", "begins with an empty word: no program has that name")
 	}
+	return words
 }
 
 // parseTexts reads a list of texts, which may be empty ones.

@@ -28,6 +28,13 @@ func (a *App) resolveJobs(cmd *cobra.Command, c *client.Client, args []string) (
 	out := slices.Clone(args[:first])
 	for _, word := range args[first:end] {
 		ids, err := resolveJob(cmd.Context(), c, word, list)
+		if fault.KindOf(err) == fault.NotFound && word != LastJob {
+			if ok, refused := resolveService(cmd.Context(), c, cmd, word); refused != nil {
+				return nil, refused
+			} else if ok {
+				ids, err = []string{word}, nil
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -49,6 +56,38 @@ func jobWords(cmd *cobra.Command, args []string) (first, end int, list bool) {
 		return 0, 1, false
 	}
 	return 0, len(args), strings.Contains(use, "[JOB…]")
+}
+
+// takesServices marks commands that take the name of a service where others take a job.
+const takesServices = "services"
+
+// TakeServices marks a command that takes the name of a service in the place of a job: it gets the
+// name as it is. IsJob tells the two apart.
+func TakeServices(cmd *cobra.Command) *cobra.Command {
+	cmd.Annotations = map[string]string{takesServices: "true"}
+	return cmd
+}
+
+// IsJob reports whether a word of a command line, as WithServer hands it over, names a job.
+func IsJob(word string) bool { return isJobNumber(word) }
+
+// resolveService finds a service of a name for a command that takes services; others are told to
+// name a replica. ok is false if there is none.
+func resolveService(ctx context.Context, c *client.Client, cmd *cobra.Command, word string) (ok bool, err error) {
+	s, err := c.Service(ctx, word)
+	switch {
+	case err != nil:
+		return false, nil // no such service, or none at all: the word is a job's
+	case cmd.Annotations[takesServices] != "":
+		return true, nil
+	}
+	replica := "0"
+	if len(s.Parts) > 0 {
+		replica = strconv.FormatUint(uint64(s.Parts[0].Index), 10)
+	}
+	_, short, _ := strings.Cut("/"+s.Name, "/")
+	return false, fault.New(fault.Invalid, "%s is a service, and a job is meant here", word).
+		Advise("name a replica, such as %s.%s (cox service show %s lists them)", short[strings.LastIndexByte(short, '/')+1:], replica, word)
 }
 
 // resolveJob makes the numbers of a word; all of them for a list, otherwise one.

@@ -172,7 +172,13 @@ the job starts if nothing changes.`,
 		ValidArgsFunction: a.CompleteJobs,
 		RunE: a.WithServer(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			var all []*api.Why
+			if len(args) == 1 && !cli.IsJob(args[0]) {
+				return whyService(a, cmd.Context(), c, f, args[0])
+			}
 			err := cli.ForEach(args, func(name string) error {
+				if !cli.IsJob(name) {
+					return whyService(a, cmd.Context(), c, f, name)
+				}
 				w, err := c.Why(cmd.Context(), name)
 				if err != nil {
 					return err
@@ -200,5 +206,37 @@ the job starts if nothing changes.`,
 		}),
 	}
 	cli.FormatFlag(cmd, &f, cli.AsJSON, cli.AsYAML)
-	return cmd
+	return cli.TakeServices(cmd)
+}
+
+// whyService says what a service decided and what it waits for, and why each replica waits that does.
+func whyService(a *cli.App, ctx context.Context, c *client.Client, f cli.Format, name string) error {
+	s, err := c.Service(ctx, name)
+	if err != nil {
+		return err
+	}
+	if f.IsData() {
+		return a.WriteData(f, s)
+	}
+	if _, err := fmt.Fprint(a.Out, printer.Service(a.Page(a.Out), s)); err != nil {
+		return err
+	}
+	for i := range s.Parts {
+		r := &s.Parts[i]
+		if r.Job == 0 || r.State != job.Pending.String() {
+			continue
+		}
+		w, err := c.Why(ctx, r.Job.String())
+		if err != nil {
+			return err
+		}
+		j, err := c.Job(ctx, r.Job.String())
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprint(a.Out, printer.Why(a.Page(a.Out), w, j)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

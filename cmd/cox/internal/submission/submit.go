@@ -37,6 +37,7 @@ func submitCommand(a *cli.App) *cobra.Command {
 		Short: "Hand work to the server: an sbatch script, native YAML or JSON, or a command",
 		Long: `Submits a job to the server and prints its number. FILE is an sbatch script or
 native YAML or JSON; its name or its content decides which. "-" is standard input.
+YAML with kind: service starts a service, or begins its next revision.
 After "--" comes a command that every task runs.
 
 All options of sbatch work, with sbatch's letters and meaning, for every kind of
@@ -184,6 +185,9 @@ func submitRequest(a *cli.App, cmd *cobra.Command, f *submitFlags, args []string
 }
 
 func printSubmitted(a *cli.App, f *submitFlags, done *api.Submitted) error {
+	if done.Service != nil {
+		return printSubmittedService(a, f, done)
+	}
 	id := done.ID.String()
 	switch {
 	case f.format.IsData():
@@ -220,6 +224,9 @@ func printEstimate(a *cli.App, f *submitFlags, done *api.Submitted) error {
 // waitSubmitted waits for the end of the job, or of all tasks, and takes the exit code. Ctrl-C ends
 // the waiting, not the job.
 func waitSubmitted(a *cli.App, ctx context.Context, c *client.Client, f *submitFlags, done *api.Submitted) error {
+	if done.Service != nil {
+		return waitService(ctx, a, c, f, done.Service)
+	}
 	name := done.ID.String()
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()

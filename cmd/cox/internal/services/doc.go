@@ -1,0 +1,2 @@
+// Package services has the commands for services: service list, show, scale, rollout, stop.
+package services

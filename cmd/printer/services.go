@@ -1,0 +1,113 @@
+package printer
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/api"
+)
+
+// Services is the table of services.
+func Services(list []api.Service) *Table {
+	t := &Table{Columns: []Column{{Title: "NAME"}, {Title: "STATE"}, {Title: "READY"}, {Title: "REVISION"}, {Title: "OWNER"}, {Title: "ADDRESS", Least: 20}}}
+	for i := range list {
+		s := &list[i]
+		t.Rows = append(t.Rows, []Cell{
+			textCell(s.Name), textCell(s.State), textCell(fmt.Sprintf("%d/%d", s.Replicas.Ready, s.Replicas.Want)),
+			textCell(fmt.Sprint(s.Revision)), textCell(s.Owner), textCell(serviceAddress(s)),
+		})
+	}
+	return t
+}
+
+// serviceAddress is where a service is reached, or the name under which a gateway finds it.
+func serviceAddress(s *api.Service) string {
+	if s.URL != "" {
+		return s.URL
+	}
+	return s.Host + s.Path
+}
+
+// Service is all of one: a few lines, its replicas, its revisions.
+func Service(p Page, s *api.Service) string {
+	c := card{p: p}
+	head := fmt.Sprintf("service %s: %s, %d of %s ready, revision %d", s.Name, s.State, s.Replicas.Ready, Count(s.Replicas.Want, "replica"), s.Revision)
+	c.head("%s", head)
+	c.fact("address", serviceAddress(s))
+	c.fact("owner", s.Owner)
+	if s.Replicas.Min != s.Replicas.Max {
+		c.fact("bounds", fmt.Sprintf("%d to %d replicas", s.Replicas.Min, s.Replicas.Max))
+	}
+	if l := s.Load; l != nil {
+		c.fact("load", fmt.Sprintf("%.1f requests a second, %d in flight, %d held", l.Rate, l.InFlight, l.Held))
+	}
+	if s.Rollout != nil {
+		c.fact("update", rolloutText(s))
+	}
+	for i, why := range s.Reasons {
+		label := "why"
+		if i > 0 {
+			label = ""
+		}
+		c.fact(label, why)
+	}
+	for i := range s.Parts {
+		c.line(replicaLine(p, &s.Parts[i]))
+	}
+	for i := range s.Revisions {
+		r := &s.Revisions[i]
+		line := fmt.Sprintf("  revision %d  %s by %s", r.Number, p.Time(r.At), r.By)
+		if r.Note != "" {
+			line += ": " + r.Note
+		}
+		c.line(Clean(line))
+	}
+	return c.b.String()
+}
+
+// replicaLine is one replica: "  .0  revision 2  ready  job 12  on a1  10.1.0.2:31000".
+func replicaLine(p Page, r *api.Replica) string {
+	state := r.State
+	if r.Ready {
+		state = p.Paint(Good, "ready")
+	}
+	parts := []string{fmt.Sprintf("  .%d", r.Index), fmt.Sprintf("revision %d", r.Revision), state}
+	if r.Job != 0 {
+		parts = append(parts, "job "+r.Job.String())
+	}
+	if r.Node != "" {
+		parts = append(parts, "on "+r.Node)
+	}
+	if r.Address != "" {
+		parts = append(parts, r.Address)
+	}
+	if r.Why != "" && !r.Ready {
+		parts = append(parts, r.Why)
+	}
+	return Clean(strings.Join(parts, "  "))
+}
+
+// Rollout is one line about an update: "service chat: revision 2 to 3, rolling: 1 of 2 ready".
+func Rollout(_ Page, s *api.Service) string {
+	return Clean("service " + s.Name + ": " + rolloutText(s))
+}
+
+func rolloutText(s *api.Service) string {
+	r := s.Rollout
+	if r == nil {
+		return fmt.Sprintf("revision %d serves, no update goes on", s.Revision)
+	}
+	line := fmt.Sprintf("to revision %d", r.To)
+	if r.From != 0 {
+		line = fmt.Sprintf("revision %d to %d", r.From, r.To)
+	}
+	line += ", " + r.Phase
+	if r.Step != "" {
+		line += " at " + r.Step
+	}
+	line += fmt.Sprintf(", %d of %d ready", s.Replicas.Ready, s.Replicas.Want)
+	if r.Why != "" {
+		line += ": " + r.Why
+	}
+	return line
+}
