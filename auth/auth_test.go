@@ -48,6 +48,9 @@ drain or resume nodes of                 -       -       -        -       -     
 add, check or remove pools of            -       -       -        -       -       +
 move running jobs of                     -       -       -        -       -       +
 
+see the service of                       -       +       -        +       +       +
+change the service of                    -       -       -        +       -       +
+
 manage a token of                        -       -       -        +       -       +
 give rights to                           -       -       -        -       -       +
 read the audit of                        -       -       -        -       -       +

@@ -16,6 +16,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/server/admin"
 	"github.com/coxswain-sched/coxswain/server/jobs"
+	"github.com/coxswain-sched/coxswain/server/services"
 	"github.com/coxswain-sched/coxswain/server/transport"
 	"github.com/coxswain-sched/coxswain/spec/provenance"
 	"github.com/coxswain-sched/coxswain/spec/route"
@@ -68,6 +69,9 @@ type Config struct {
 	Webhook  func(url string) error // says why a job may not have a webhook; nil: nobody sends any
 	MaxArray uint32                 // array indices stay below it; 0: Slurm's own bound
 
+	Services   services.Controller           // nil: this server runs no services
+	ServiceURL func(api.ServiceRoute) string // where a service is reached; nil: no gateway is known
+
 	// Alone says that tasks can only run as the server's own user, so nobody else
 	// may submit.
 	Alone bool
@@ -118,11 +122,12 @@ func New(cfg Config) *Server {
 func registerRoutes(s *transport.Server, cfg *Config) *jobs.Service {
 	inForce := intake.NewRules(cfg.Rules, cfg.Plane.Policy)
 	s.API.OpenAPI().Components.Schemas.RegisterTypeAlias(transport.TypeOf[route.Origin](), transport.TypeOf[string]()) // it writes itself as text
+	running := services.Register(s, services.Config{Controller: cfg.Services, Policy: cfg.Policy, URL: cfg.ServiceURL})
 	service := jobs.Register(s, jobs.Config{
 		Plane: cfg.Plane, Rules: cfg.Rules, InForce: inForce, Pool: cfg.Pool, Policy: cfg.Policy, Users: cfg.Users,
 		Output: cfg.Output, Exec: cfg.Exec, Usage: cfg.Usage, Idle: cfg.Idle, Uploads: cfg.Uploads, Environment: cfg.Environment,
 		Mail: cfg.Mail, Webhook: cfg.Webhook, MaxArray: cfg.MaxArray, Alone: cfg.Alone, AllocationIdle: cfg.AllocationIdle,
-		Files: cfg.Files, UploadKeep: cfg.UploadKeep,
+		Files: cfg.Files, UploadKeep: cfg.UploadKeep, SubmitService: running.Submit,
 		Now: cfg.Now, Heartbeat: cfg.Heartbeat, Stall: cfg.Stall, Patience: cfg.Patience,
 	})
 	admin.Register(s, admin.Config{

@@ -57,3 +57,11 @@ func FullName(account, name string) string {
 func ControllerName(account, name string) string {
 	return ControllerKind + "/" + FullName(account, name)
 }
+
+// HostName is the name under which the gateway finds the service: that of its route, or NAME.localhost.
+func (s *Spec) HostName() string {
+	if s.Route.Host != "" {
+		return s.Route.Host
+	}
+	return s.Name + ".localhost"
+}

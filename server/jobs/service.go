@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/auth/user"
 	"github.com/coxswain-sched/coxswain/control"
@@ -14,6 +15,7 @@ import (
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/service"
 	"github.com/coxswain-sched/coxswain/server/transport"
 	"github.com/coxswain-sched/coxswain/spec/provenance"
 	"github.com/coxswain-sched/coxswain/store"
@@ -86,6 +88,9 @@ type Config struct {
 	Mail     bool                   // somebody sends mail about jobs
 	Webhook  func(url string) error // says why a job may not have a webhook; nil: nobody sends any
 	MaxArray uint32                 // array indices stay below it; 0: Slurm's own bound
+
+	// SubmitService makes a service of a specification that was admitted, or its next revision.
+	SubmitService func(context.Context, auth.Identity, *service.Spec) (*api.SubmittedService, error)
 
 	// Alone says that tasks can only run as the server's own user, so nobody else
 	// may submit.

@@ -48,6 +48,9 @@ func (s *Service) submitJob(c *call) (*api.Submitted, error) {
 	if req.TestOnly || req.Preview || r.Command.TestOnly {
 		return s.answerEstimate(c, req, r, out)
 	}
+	if r.Service != nil {
+		return s.submitService(c, r, out)
+	}
 	got, err := s.intake.Submit(c.Ctx(), c.ID.Actor(), r)
 	if err != nil {
 		return nil, s.intake.Locate(r, err)
@@ -58,6 +61,19 @@ func (s *Service) submitJob(c *call) (*api.Submitted, error) {
 		c.WriteBody(http.StatusCreated, "application/json", appendSubmitted(nil, out))
 		return nil, transport.ErrAnswered
 	}
+	return out, nil
+}
+
+// submitService hands over a service that was admitted.
+func (s *Service) submitService(c *call, r *intake.Request, out *api.Submitted) (*api.Submitted, error) {
+	if _, err := s.intake.Estimate(c.Ctx(), c.ID.Actor(), r, false); err != nil { // it can never run
+		return nil, s.intake.Locate(r, err)
+	}
+	done, err := s.cfg.SubmitService(c.Ctx(), c.ID, r.Replicas())
+	if err != nil {
+		return nil, s.intake.Locate(r, err)
+	}
+	out.Service = done
 	return out, nil
 }
 

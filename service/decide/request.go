@@ -135,7 +135,7 @@ func sameReplica(a, b *service.Spec) bool {
 // sameRest reports whether two specifications are alike but for their replicas.
 func sameRest(a, b *service.Spec) bool {
 	plain := func(s service.Spec) []byte {
-		s.Job, s.Script, s.Env, s.Text = job.Spec{}, nil, nil, nil
+		s.Job, s.Script, s.Env, s.Text = job.Spec{}, nil, nil, ""
 		return encode(s)
 	}
 	return bytes.Equal(plain(*a), plain(*b))

@@ -45,7 +45,7 @@ var serviceFields = []field[draft]{
 }
 
 // kindField says what a document describes. It is in every document.
-var kindField = field[draft]{name: "kind", form: form{text: "job, service", schema: func() schema { return schema{"enum": []string{kindJob, kindService}} }}, doc: "service: what runs is kept alive and has an address ([services.md](services.md)); job if not given", set: setKind}
+var kindField = field[draft]{name: "kind", form: form{text: "job, service", schema: func() schema { return schema{"enum": []string{kindJob, kindService}} }}, doc: "service: what runs is kept alive and has an address ([native-services.md](native-services.md)); job if not given", set: setKind}
 
 func setKind(p *parser, _ *draft, v value) {
 	if s, ok := p.parseText(v); ok && s != kindJob && s != kindService {

@@ -87,6 +87,10 @@ func convertText(a *cli.App, f *convertFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	if text.Service != nil {
+		return fault.New(fault.Unsupported, "%s: a service is converted to no other form: it has no counterpart in sbatch", args[0]).
+			Advise("submit it as it is: cox submit %s", args[0])
+	}
 	out, more, err := write(text)
 	if err != nil {
 		return err

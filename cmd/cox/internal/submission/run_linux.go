@@ -226,6 +226,9 @@ func (f *runFlags) readRequest(src source) (*intake.Request, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.Service != nil {
+		return nil, fault.New(fault.Unsupported, "cox run does not run services yet").Advise("start a server (cox up -d) and submit it: cox submit %s", src.text.Name)
+	}
 	if r.Spec.Held {
 		return nil, fault.New(fault.Invalid, "--hold: cox run waits for its job, and nobody could release it").Advise("leave --hold out, or hand the job to a server: cox submit --hold")
 	}
