@@ -285,7 +285,7 @@ func TestSubmissionDuringARollout(t *testing.T) {
 func TestSameSpecification(t *testing.T) {
 	w := begin(t, specOf("a", 2))
 	again := specOf("a", 2)
-	again.Text, again.Env = []byte(`"other comments"`), []string{"SSH_TTY=/dev/pts/3"}
+	again.Text, again.Env = "other comments", []string{"SSH_TTY=/dev/pts/3"}
 	again.Job.Source.Host = "elsewhere"
 	if did := w.submit(again); did != (Submitted{Revision: 1}) {
 		t.Errorf("%+v", did)
