@@ -428,6 +428,9 @@ type ExecRequest struct {
 	Step    *int     // the step of Rank; nil: the last one in which it runs
 	Rank    *int     // in the environment of this task; nil: in the batch script's
 	Env     []string // NAME=VALUE, added last
+	// Submitted returns the environment of the submission, for engines that do not keep it; nil:
+	// nobody knows it.
+	Submitted func(context.Context) ([]string, error)
 
 	// Stdin is read until it ends, or the command does: a Read that does not return
 	// is then abandoned. nil: nothing. Stdout and Stderr may be nil; with a terminal

@@ -1,6 +1,7 @@
 // Package exec runs commands beside the tasks of an attempt: it makes their descriptors, or
 // a terminal, hands these to the supervisor of the node (step.Exec), and carries what goes
-// through them. The process itself is the supervisor's child.
+// through them. The process itself is the supervisor's child. Streams is the part of it for drivers
+// that start the process themselves.
 package exec
 
 import (
@@ -27,14 +28,14 @@ import (
 // supervisor refuses, is fault.Conflict; after the end of ctx the error is that of ctx.
 func Run(ctx context.Context, x *wire.Exec, r engine.ExecRequest, who *barrier.Identity) (job.ExitCode, error) {
 	x.Terminal = r.TTY
-	s, err := newStreams(r, who)
+	s, err := OpenStreams(r, who)
 	if err != nil {
 		return job.ExitCode{}, err
 	}
-	defer s.close()
+	defer s.Close()
 	x.Files = s.theirs
-	code, why, err := x.Run(ctx, s.startCopying)
-	s.awaitOutput()
+	code, why, err := x.Run(ctx, s.StartCopying)
+	s.AwaitOutput()
 	switch {
 	case ctx.Err() != nil:
 		return code, ctx.Err()
@@ -52,8 +53,9 @@ func Run(ctx context.Context, x *wire.Exec, r engine.ExecRequest, who *barrier.I
 // have ended.
 const drainAtEnd = time.Second
 
-// streams are the ends of a command's descriptors.
-type streams struct {
+// Streams are the ends of a command's descriptors. The owner starts the command with Files, calls
+// StartCopying once, AwaitOutput after its end, and Close.
+type Streams struct {
 	r      engine.ExecRequest
 	theirs [3]*os.File // for the command
 	ours   []*os.File
@@ -62,12 +64,13 @@ type streams struct {
 	done   chan struct{} // closed when the command has ended
 }
 
-// newStreams makes pipes or a terminal, and begins to copy.
-func newStreams(r engine.ExecRequest, who *barrier.Identity) (s *streams, err error) {
-	s = &streams{r: r, done: make(chan struct{})}
+// OpenStreams makes the pipes of a request, or its terminal, which who owns (nil: this process's
+// user), and begins to copy its output.
+func OpenStreams(r engine.ExecRequest, who *barrier.Identity) (s *Streams, err error) {
+	s = &Streams{r: r, done: make(chan struct{})}
 	defer func() {
 		if err != nil {
-			s.close()
+			s.Close()
 		}
 	}()
 	if r.TTY {
@@ -95,7 +98,7 @@ func newStreams(r engine.ExecRequest, who *barrier.Identity) (s *streams, err er
 	return s, nil
 }
 
-func (s *streams) openTerminal(who *barrier.Identity) error {
+func (s *Streams) openTerminal(who *barrier.Identity) error {
 	blocking, theirs, err := pty.Open()
 	if err != nil {
 		return fmt.Errorf("a terminal for the command: %w", err)
@@ -118,7 +121,7 @@ func (s *streams) openTerminal(who *barrier.Identity) error {
 	return nil
 }
 
-func (s *streams) resizeTerminal(w engine.Window) error {
+func (s *Streams) resizeTerminal(w engine.Window) error {
 	if w == (engine.Window{}) {
 		return nil
 	}
@@ -147,7 +150,7 @@ func pollableFile(f *os.File) (*os.File, error) {
 }
 
 // copyOut carries output on until its end. A terminal ends with an error.
-func (s *streams) copyOut(to io.Writer, from *os.File) {
+func (s *Streams) copyOut(to io.Writer, from *os.File) {
 	if to == nil {
 		to = io.Discard
 	}
@@ -158,8 +161,12 @@ func (s *streams) copyOut(to io.Writer, from *os.File) {
 	})
 }
 
-// startCopying is called when the command has its descriptors.
-func (s *streams) startCopying() {
+// Files are standard input, output and error of the command: the same terminal three times, if it
+// has one. They are closed by StartCopying.
+func (s *Streams) Files() [3]*os.File { return s.theirs }
+
+// StartCopying is called when the command has its descriptors.
+func (s *Streams) StartCopying() {
 	s.dropTheirs()
 	if s.r.Stdin != nil {
 		go func() { // ends with the input
@@ -186,7 +193,7 @@ func (s *streams) startCopying() {
 	}
 }
 
-func (s *streams) dropTheirs() {
+func (s *Streams) dropTheirs() {
 	for i, f := range s.theirs {
 		if f != nil && (i == 0 || f != s.theirs[0]) {
 			_ = f.Close()
@@ -194,8 +201,8 @@ func (s *streams) dropTheirs() {
 	}
 }
 
-// awaitOutput waits for the rest of the output.
-func (s *streams) awaitOutput() {
+// AwaitOutput waits for the rest of the output, a second at most.
+func (s *Streams) AwaitOutput() {
 	s.dropTheirs()
 	out := make(chan struct{})
 	go func() { s.out.Wait(); close(out) }()
@@ -207,7 +214,8 @@ func (s *streams) awaitOutput() {
 	}
 }
 
-func (s *streams) close() {
+// Close gives the descriptors back, and waits for the end of the copies of output.
+func (s *Streams) Close() {
 	select {
 	case <-s.done:
 	default:

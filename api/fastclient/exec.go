@@ -15,9 +15,28 @@ import (
 // script, and returns how it ended. in nil is empty; a read from it that blocks may outlive
 // the call. The connection is used up.
 func (c *Client) Exec(name string, command []string, in io.Reader, out, errs io.Writer) (job.ExitCode, error) {
-	defer c.Close()
 	var o Object
 	o.Texts("command", command)
+	return c.execRequest(name, &o, in, nil, out, errs)
+}
+
+// ExecTerminal is Exec with a terminal, whose first size is that of w and whose kind is term; later
+// sizes come from sizes until it is closed.
+func (c *Client) ExecTerminal(name string, command []string, term string, w api.Window, sizes <-chan api.Window, in io.Reader, out io.Writer) (job.ExitCode, error) {
+	var o, size Object
+	o.Texts("command", command)
+	o.True("tty", true)
+	size.Int("rows", int64(w.Rows))
+	size.Int("cols", int64(w.Cols))
+	o.Raw("window", size.End())
+	if term != "" {
+		o.Texts("env", []string{"TERM=" + term})
+	}
+	return c.execRequest(name, &o, in, sizes, out, out)
+}
+
+func (c *Client) execRequest(name string, o *Object, in io.Reader, sizes <-chan api.Window, out, errs io.Writer) (job.ExitCode, error) {
+	defer c.Close()
 	c.upgrade = "\r\nConnection: Upgrade\r\nUpgrade: " + frame.Protocol + "\r\n" + frame.Header + ": " + base64.StdEncoding.EncodeToString(o.End())
 	r, err := c.Do("POST", "/v1/jobs/"+Segment(name)+"/exec", "", nil)
 	c.upgrade = ""
@@ -30,6 +49,13 @@ func (c *Client) Exec(name string, command []string, in io.Reader, out, errs io.
 		return job.ExitCode{}, fault.New(fault.Unsupported, "the server at %s does not speak %s", c.addr, frame.Protocol).Advise("update it, or connect without a proxy between")
 	}
 	w := frame.NewWriter(c.conn)
+	if sizes != nil {
+		go func() {
+			for size := range sizes {
+				_ = w.Write(frame.Window, frame.PutWindow(size.Rows, size.Cols))
+			}
+		}()
+	}
 	go func() {
 		if in != nil {
 			_, _ = io.Copy(w.Stream(frame.Stdin), in) // a broken connection is seen below

@@ -85,6 +85,7 @@ func TestSlurm(t *testing.T) {
 			t.Run("folded", s.testFolded)
 			t.Run("ways", s.testWays)
 			t.Run("logs", s.testLogs)
+			t.Run("interactive", s.testInteractive)
 			t.Run("advised", s.testAdvised)
 		})
 	}

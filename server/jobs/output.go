@@ -13,6 +13,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/frame"
 	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -325,7 +326,8 @@ func (s *Service) runExec(c *call, v *state.View, e api.Exec, x engine.Execer) e
 	ref, rank := v.Where(e.Node, e.Rank)
 	code, err := x.Exec(ctx, ref, engine.ExecRequest{
 		Command: e.Command, Node: e.Node, Rank: rank, Env: e.Env, TTY: e.TTY, Window: engine.Window(e.Window), Resize: sizes,
-		Stdin: in, Stdout: w.Stream(frame.Stdout), Stderr: w.Stream(frame.Stderr),
+		Submitted: func(ctx context.Context) ([]string, error) { return s.submittedEnviron(ctx, v.Job.Spec.Env.Hash) },
+		Stdin:     in, Stdout: w.Stream(frame.Stdout), Stderr: w.Stream(frame.Stderr),
 	})
 	in.Close()
 	kind, last := frame.Exit, any(code)
@@ -340,6 +342,18 @@ func (s *Service) runExec(c *call, v *state.View, e api.Exec, x engine.Execer) e
 		s.Log.Debug("exec: the client has gone", "job", v.Job.Name(), "error", err)
 	}
 	return nil
+}
+
+// submittedEnviron is the environment that a job was submitted with.
+func (s *Service) submittedEnviron(ctx context.Context, hash string) ([]string, error) {
+	if hash == "" {
+		return nil, nil
+	}
+	env, err := s.cfg.Plane.Blob(ctx, hash)
+	if err != nil {
+		return nil, err
+	}
+	return control.SplitEnv(env), nil
 }
 
 // readFrames reads what the client sends until it goes.

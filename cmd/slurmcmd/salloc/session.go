@@ -296,7 +296,8 @@ func (s *session) commandEnviron() ([]string, error) {
 			set = append(set, v)
 		}
 	}
-	return env.Override(s.Environ(), set), nil
+	// On the nodes of a Slurm cluster the number is that of the cluster; srun here asks by ours.
+	return env.Override(s.Environ(), append(set, "SLURM_JOB_ID="+s.id, "SLURM_JOBID="+s.id)), nil
 }
 
 // isOfNode reports whether a variable is about the node or the step of the process that has it.

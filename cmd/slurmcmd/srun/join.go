@@ -3,12 +3,21 @@ package srun
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 
 	"github.com/coxswain-sched/coxswain/agent/step"
 	"github.com/coxswain-sched/coxswain/agent/step/env"
 	stepsrun "github.com/coxswain-sched/coxswain/agent/step/srun"
+	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/address"
 	"github.com/coxswain-sched/coxswain/api/fastclient"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
@@ -26,6 +35,8 @@ func joinJob(c *slurmcmd.Command, job string, args []string) error {
 	}
 	a, err := Allocation(job)
 	switch {
+	case errors.Is(err, errSiteNodes) && asksTerminal(args):
+		return joinWithTerminal(c, job, args)
 	case errors.Is(err, fs.ErrNotExist) && asksTerminal(args):
 		return fault.New(fault.Unsupported, "--pty needs nodes of this machine").Advise("cox shell %s opens a shell in the job", job)
 	case errors.Is(err, fs.ErrNotExist):
@@ -44,6 +55,52 @@ func joinJob(c *slurmcmd.Command, job string, args []string) error {
 	return nil
 }
 
+// joinWithTerminal runs a step in a job of a Slurm pool, by the srun of the site, on this terminal.
+func joinWithTerminal(c *slurmcmd.Command, job string, args []string) error {
+	in, ok := c.In.(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) {
+		return fault.New(fault.Invalid, "--pty needs a terminal, and standard input is none").Advise("leave --pty out")
+	}
+	addr, err := address.Find("", "")
+	if err != nil {
+		return err
+	}
+	old, err := term.MakeRaw(int(in.Fd()))
+	if err != nil {
+		return fmt.Errorf("set the terminal up: %w", err)
+	}
+	defer term.Restore(int(in.Fd()), old) //nolint:errcheck // there is nothing to do about it
+	changed, sizes := make(chan os.Signal, 1), make(chan api.Window)
+	signal.Notify(changed, syscall.SIGWINCH)
+	done := make(chan struct{})
+	var following sync.WaitGroup
+	following.Go(func() {
+		defer close(sizes)
+		for range changed {
+			select {
+			case sizes <- windowSize(in):
+			case <-done:
+			}
+		}
+	})
+	code, err := fastclient.New(addr).ExecTerminal(job, append([]string{"srun"}, args...), c.Getenv("TERM"), windowSize(in), sizes, in, c.Raw)
+	signal.Stop(changed)
+	close(done)
+	close(changed)
+	following.Wait()
+	c.Code = code.Shell()
+	return err
+}
+
+// windowSize is the size of a terminal.
+func windowSize(f *os.File) api.Window {
+	w, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return api.Window{Rows: 24, Cols: 80}
+	}
+	return api.Window{Rows: w.Row, Cols: w.Col}
+}
+
 // asksTerminal reports whether --pty is among srun's options.
 func asksTerminal(args []string) bool {
 	scan := getopt.New(srunopt.Table{}, args)
@@ -59,6 +116,9 @@ func asksTerminal(args []string) bool {
 		}
 	}
 }
+
+// errSiteNodes says that the nodes of a job are those of a Slurm cluster, where steps are its own.
+var errSiteNodes = fmt.Errorf("its nodes are a Slurm cluster's: %w", fs.ErrNotExist)
 
 // Allocation is that of another job of this machine, fs.ErrNotExist for a job of another machine. A
 // job that is being started on its nodes is waited for.
@@ -95,7 +155,9 @@ func allocFile(addr address.Address, job string) (string, error) {
 		case isEarly && idle < 3:
 		case err != nil:
 			return "", err
-		case !code.OK() || out.Len() == 0:
+		case code.OK() && out.Len() == 0:
+			return "", errSiteNodes
+		case !code.OK():
 			return "", slurmcmd.Textf("Unable to confirm allocation for job %s: its first node does not name it %s", job, errs.String())
 		default:
 			return out.String(), nil

@@ -47,25 +47,10 @@ const sshFailed = 255
 // Run is Runner's.
 func (s *SSH) Run(ctx context.Context, c Call) (Result, error) {
 	line, stdin := remoteCommand(s.Commands, s.Env, &c)
-	user, words := cmp.Or(c.User, s.Own), []string{"exec"}
-	switch {
-	case s.hasOwnLogins() && user == "":
-		return Result{}, fault.New(fault.Invalid, "ssh %s: as whom the cluster is looked at is not said", s.Login)
-	case s.hasOwnLogins():
-	case c.User != "" && len(s.Become) == 0:
-		return Result{}, fault.New(fault.Unsupported, "over SSH, commands run as %s and nobody else", s.Login)
-	case c.User != "":
-		for _, w := range substituteUser(s.Become, user) {
-			words = append(words, shellQuote(w))
-		}
+	login, args, err := s.sshWords(&c, line, false)
+	if err != nil {
+		return Result{}, err
 	}
-	words = append(words, "sh", "-c", shellQuote(line))
-	login := s.loginFor(user)
-	if strings.HasPrefix(login, "-") {
-		return Result{}, fault.New(fault.Invalid, "%q is no login", login)
-	}
-	args := append(s.connectionOptions(), "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", "ClearAllForwardings=yes", "-T")
-	args = append(append(args, s.optionsFor(user)...), "--", login, strings.Join(words, " "))
 	cmd := exec.CommandContext(ctx, cmp.Or(s.Program, "ssh"), args...)
 	cmd.Stdin = bytes.NewReader(stdin)
 	var out, said bytes.Buffer
@@ -73,7 +58,7 @@ func (s *SSH) Run(ctx context.Context, c Call) (Result, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = afterKill
-	err := cmd.Run()
+	err = cmd.Run()
 	if errors.Is(err, exec.ErrWaitDelay) { // the shared connection, begun by this one, has its standard error
 		err = nil
 	}
@@ -89,6 +74,33 @@ func (s *SSH) Run(ctx context.Context, c Call) (Result, error) {
 		return Result{}, err
 	}
 	return Result{out.Bytes(), said.Bytes(), 0}, nil
+}
+
+// sshWords are ssh's arguments for a command, and the login that it goes through.
+func (s *SSH) sshWords(c *Call, line string, terminal bool) (login string, args []string, err error) {
+	user, words := cmp.Or(c.User, s.Own), []string{"exec"}
+	switch {
+	case s.hasOwnLogins() && user == "":
+		return "", nil, fault.New(fault.Invalid, "ssh %s: as whom the cluster is looked at is not said", s.Login)
+	case s.hasOwnLogins():
+	case c.User != "" && len(s.Become) == 0:
+		return "", nil, fault.New(fault.Unsupported, "over SSH, commands run as %s and nobody else", s.Login)
+	case c.User != "":
+		for _, w := range substituteUser(s.Become, user) {
+			words = append(words, shellQuote(w))
+		}
+	}
+	words = append(words, "sh", "-c", shellQuote(line))
+	if login = s.loginFor(user); strings.HasPrefix(login, "-") {
+		return "", nil, fault.New(fault.Invalid, "%q is no login", login)
+	}
+	args = append(s.connectionOptions(), "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", "ClearAllForwardings=yes")
+	if terminal { // without a word of its end
+		args = append(args, "-o", "LogLevel=ERROR", "-tt")
+	} else {
+		args = append(args, "-T")
+	}
+	return login, append(append(args, s.optionsFor(user)...), "--", login, strings.Join(words, " ")), nil
 }
 
 // connectionOptions are the options of the one connection.

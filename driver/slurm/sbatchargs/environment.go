@@ -7,6 +7,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/agent/step/env"
 	"github.com/coxswain-sched/coxswain/driver/slurm/script"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
@@ -40,6 +41,29 @@ func identityVariables(j *job.Job, g *script.Guard) []string {
 		}{{"JOB_ID", uint64(a.Job)}, {"TASK_ID", uint64(a.Index)}, {"TASK_COUNT", uint64(a.Count)}, {"TASK_MIN", uint64(a.Min)}, {"TASK_MAX", uint64(a.Max)}, {"TASK_STEP", uint64(a.Step)}} {
 			out = append(out, fmt.Sprintf("SLURM_ARRAY_%s=%d", v.name, v.value))
 		}
+	}
+	return out
+}
+
+// TaskCounts are the variables with numbers of nodes and tasks that a job of one group has, as those
+// that salloc sets; srun takes its defaults from them. A job of several groups has none.
+func TaskCounts(s *job.Spec, claims []fleet.Claim, nodes int) []string {
+	tasks := 0
+	for _, c := range claims {
+		tasks += c.Tasks
+	}
+	if len(s.Groups) != 1 || nodes == 0 || tasks == 0 {
+		return nil
+	}
+	out := []string{fmt.Sprintf("SLURM_NNODES=%d", nodes), fmt.Sprintf("SLURM_JOB_NUM_NODES=%d", nodes), fmt.Sprintf("SLURM_NTASKS=%d", tasks), fmt.Sprintf("SLURM_NPROCS=%d", tasks)}
+	if n := s.Groups[0].CPUsPerTask; n > 0 {
+		out = append(out, fmt.Sprintf("SLURM_CPUS_PER_TASK=%d", n))
+	}
+	switch {
+	case nodes == 1:
+		out = append(out, fmt.Sprintf("SLURM_TASKS_PER_NODE=%d", tasks))
+	case tasks%nodes == 0:
+		out = append(out, fmt.Sprintf("SLURM_TASKS_PER_NODE=%d(x%d)", tasks/nodes, nodes))
 	}
 	return out
 }

@@ -326,11 +326,18 @@ func oneLine(text string) string {
 	}, text)
 }
 
+// EndWell and EndBadly are the signals by which the script of an allocation ends with 0 and with 1.
+const (
+	EndWell  = 15
+	EndBadly = 12
+)
+
 // allocationScript keeps an allocation in which clients start steps, until it is cancelled.
 const allocationScript = `#!/bin/sh
 
 # Nothing runs here: this keeps the nodes for steps that are started from outside.
 trap 'kill "$pause"; exit 0' TERM
+trap 'kill "$pause"; exit 1' USR2
 while :; do
 	sleep 3600 &
 	pause=$!
