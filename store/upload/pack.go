@@ -160,22 +160,51 @@ func formatSize(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// packDir packs what is in a directory, in order of the names. git is what the files of git above it
-// leave out.
+// packDir packs what is in a directory: in order of the names, so that equal directories have equal
+// archives; but of a job's directory, which may have any number of entries, in order of the names of
+// each batch. git is what the files of git above it leave out.
 func (p *packer) packDir(ctx context.Context, dir string, git ignore) error {
 	f, err := p.root.OpenFile(dir, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe may have come in its place
 	if err != nil {
 		return err
 	}
+	if p.whole {
+		err := readBatches(f, func(list []fs.DirEntry) error { return p.packEntries(ctx, dir, list, nil) })
+		return errors.Join(err, f.Close())
+	}
 	list, err := f.ReadDir(-1)
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	if !p.whole {
-		if text, err := p.root.ReadFile(path.Join(dir, gitIgnoreFile)); err == nil { // git does without it too
-			git = append(slices.Clip(git), parseGitIgnore(dir, string(text))...)
+	if text, err := p.root.ReadFile(path.Join(dir, gitIgnoreFile)); err == nil { // git does without it too
+		git = append(slices.Clip(git), parseGitIgnore(dir, string(text))...)
+	}
+	return p.packEntries(ctx, dir, list, git)
+}
+
+// dirBatch is how many entries of a directory are held at once.
+const dirBatch = 1024
+
+// readBatches calls do with the entries of a directory, dirBatch at a time.
+func readBatches(dir fs.ReadDirFile, do func(list []fs.DirEntry) error) error {
+	for {
+		list, err := dir.ReadDir(dirBatch)
+		if len(list) > 0 {
+			if err := do(list); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
 		}
 	}
+}
+
+// packEntries packs entries of a directory, in order of the names.
+func (p *packer) packEntries(ctx context.Context, dir string, list []fs.DirEntry, git ignore) error {
 	slices.SortFunc(list, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
 	for _, d := range list {
 		if err := ctx.Err(); err != nil {
