@@ -119,6 +119,7 @@ func TestPrograms(t *testing.T) {
 			t.Run("pmix", l.testPMIx)
 			if os.Getenv("COX_LONG") != "" && !c.Modern {
 				t.Run("torchrun", l.testTorchrun)
+				t.Run("launcher: torchrun", l.testLauncherTorchrun)
 			}
 			t.Run("last line", l.testLastLine)
 			t.Run("names", l.testNames)
@@ -162,19 +163,21 @@ func (l *launcher) testRendezvous(t *testing.T) {
 	}
 }
 
-// testTorchrun: torchrun's agents meet by c10d on the first node, and their ranks are a process
-// group of gloo's. PyTorch is Debian's own, 1.13, which under Python 3.11 takes no other values of
-// -r and -t than 1 and 2.
-func (l *launcher) testTorchrun(t *testing.T) {
-	dir := t.TempDir()
-	program := `import os, torch, torch.distributed as d
+// sumProgram is a rank that adds the numbers of all ranks.
+const sumProgram = `import os, torch, torch.distributed as d
 d.init_process_group("gloo")
 x = torch.tensor([float(d.get_rank())])
 d.all_reduce(x)
 print("rank %d of %d on %s: sum %d\n" % (d.get_rank(), d.get_world_size(), os.environ["SLURMD_NODENAME"], int(x)), end="", flush=True)
 d.destroy_process_group()
 `
-	if err := os.WriteFile(filepath.Join(dir, "sum.py"), []byte(program), 0o644); err != nil {
+
+// testTorchrun: torchrun's agents meet by c10d on the first node, and their ranks are a process
+// group of gloo's. PyTorch is Debian's own, 1.13, which under Python 3.11 takes no other values of
+// -r and -t than 1 and 2.
+func (l *launcher) testTorchrun(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "sum.py"), []byte(sumProgram), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	text := "nodes: 2\ntasks_per_node: 1\nenv: {GLOO_SOCKET_IFNAME: lo, OMP_NUM_THREADS: \"1\"}\ncommand: |\n" +
@@ -193,6 +196,26 @@ d.destroy_process_group()
 		if strings.Count(out, n.Node+": sum") != 2 {
 			t.Errorf("not two ranks on %s\n%s", n.Node, out)
 		}
+	}
+}
+
+// testLauncherTorchrun: launcher: torchrun of the native form makes the rendezvous and the ranks from
+// what Slurm says of the job.
+func (l *launcher) testLauncherTorchrun(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "sum.py"), []byte(sumProgram), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	text := "nodes: 2\ntasks_per_node: 2\nlauncher: torchrun\ncommand: python3 sum.py\n" +
+		"env: {GLOO_SOCKET_IFNAME: lo, OMP_NUM_THREADS: \"1\", PET_REDIRECTS: \"1\", PET_TEE: \"1\", PATH: \"/usr/bin:/bin\"}\n"
+	s, script, _, err := native.Parse(spec.Source{Name: filepath.Join(dir, "sum.yaml"), Data: []byte(text)}, native.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := l.over(t, l.launch(t, s, script, nil))
+	out := l.output(t, r)
+	if !r.Exit.OK() || strings.Count(out, "of 4 on ") != 4 || strings.Count(out, ": sum 6\n") != 4 {
+		t.Errorf("%+v\n%s", r, out)
 	}
 }
 
