@@ -102,6 +102,15 @@ func (r *Rules) FillBatch(s *job.Spec) {
 	}
 }
 
+// Propagate is which resource limits of the submitter a job gets that does not say it, as --propagate
+// has them; empty: all.
+func (r *Rules) Propagate() string {
+	if r.policy == nil {
+		return ""
+	}
+	return r.policy.Batch.Propagate
+}
+
 // Broken says which promise to a job that was taken the rules do not keep: --requeue, where jobs
 // of its QOS that make room for others are ended for good. Empty: none. It completes a sentence
 // that begins with the option.

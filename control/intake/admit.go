@@ -30,15 +30,19 @@ func (s *Site) Admit(ctx context.Context, id auth.Identity, r *Request, w Wish) 
 		return err
 	}
 	r.setUmask(w.Umask)
-	if err := r.setLimits(w.Limits); err != nil {
-		return err
-	}
 	s.filterEnvironment(r)
 	if err := checkSize(r.Spec); err != nil {
 		return err
 	}
 	rules, err := s.rulesInForce(ctx)
 	if err != nil {
+		return err
+	}
+	usual := ""
+	if rules != nil {
+		usual = rules.Propagate()
+	}
+	if err := r.setLimits(w.Limits, usual); err != nil {
 		return err
 	}
 	if err := s.Choose(ctx, r, rules); err != nil {

@@ -7,9 +7,9 @@ import (
 )
 
 // setLimits puts the submitter's resource limits that the job gets where sbatch puts them, and
-// engines look for them. A script and a command get all of them unless --propagate says otherwise,
-// as under Slurm. A native text gets none: it says itself what its job needs. Nothing runs in an allocation, whose steps get the limits of the srun that starts them.
-func (r *Request) setLimits(given []string) error {
+// engines look for them. A script and a command get those that --propagate names, else the usual
+// ones of the site's rules, else all, as under Slurm. A native text gets none: it says itself what its job needs. Nothing runs in an allocation, whose steps get the limits of the srun that starts them.
+func (r *Request) setLimits(given []string, usual string) error {
 	limits := make([]rlimit.Limit, len(given))
 	for i, text := range given {
 		l, err := rlimit.Parse(text)
@@ -21,7 +21,10 @@ func (r *Request) setLimits(given []string) error {
 	if r.Text.Form == api.FormAllocation || r.Text.Form == api.FormNative {
 		limits = nil
 	}
-	value := r.Spec.Source.Given["propagate"]
+	value, chosen := r.Spec.Source.Given["propagate"]
+	if !chosen {
+		value = usual
+	}
 	choice, err := rlimit.ParsePropagate(value)
 	if err != nil {
 		return fault.New(fault.Invalid, "--propagate=%s: %w", value, err).Advise("write ALL, NONE or names such as STACK,NOFILE")

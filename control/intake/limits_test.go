@@ -16,13 +16,16 @@ func TestLimitsOfTheSubmitter(t *testing.T) {
 		form, text string
 		args       []string
 		want       string
+		usual      string // by the site's rules
 	}{
-		{api.FormSbatch, "#!/bin/sh\ntrue\n", nil, "NOFILE=77 CORE=0"},
-		{api.FormSbatch, "#!/bin/sh\n#SBATCH --propagate=CORE\ntrue\n", nil, "CORE=0"},
-		{api.FormSbatch, "#!/bin/sh\n#SBATCH --propagate=CORE\ntrue\n", []string{"--propagate"}, "NOFILE=77 CORE=0"},
-		{api.FormSbatch, "#!/bin/sh\ntrue\n", []string{"--propagate=NONE"}, ""},
-		{api.FormCommand, "", []string{"--propagate=nofile"}, "NOFILE=77"},
-		{api.FormNative, "command: \"true\"\n", nil, ""},
+		{api.FormSbatch, "#!/bin/sh\ntrue\n", nil, "NOFILE=77 CORE=0", ""},
+		{api.FormSbatch, "#!/bin/sh\ntrue\n", nil, "CORE=0", "CORE,STACK"},
+		{api.FormSbatch, "#!/bin/sh\ntrue\n", []string{"--propagate"}, "NOFILE=77 CORE=0", "NONE"},
+		{api.FormSbatch, "#!/bin/sh\n#SBATCH --propagate=CORE\ntrue\n", nil, "CORE=0", ""},
+		{api.FormSbatch, "#!/bin/sh\n#SBATCH --propagate=CORE\ntrue\n", []string{"--propagate"}, "NOFILE=77 CORE=0", ""},
+		{api.FormSbatch, "#!/bin/sh\ntrue\n", []string{"--propagate=NONE"}, "", ""},
+		{api.FormCommand, "", []string{"--propagate=nofile"}, "NOFILE=77", ""},
+		{api.FormNative, "command: \"true\"\n", nil, "", ""},
 	} {
 		text := Text{Form: c.form, Name: "job", Data: []byte(c.text)}
 		if c.form == api.FormCommand {
@@ -32,7 +35,7 @@ func TestLimitsOfTheSubmitter(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s %q %q: %v", c.form, c.text, c.args, err)
 		}
-		if err := r.setLimits([]string{"NOFILE=77", "CORE=0"}); err != nil {
+		if err := r.setLimits([]string{"NOFILE=77", "CORE=0"}, c.usual); err != nil {
 			t.Fatal(err)
 		}
 		var got []string
@@ -42,7 +45,7 @@ func TestLimitsOfTheSubmitter(t *testing.T) {
 		if s := strings.Join(got, " "); s != c.want || r.Env[0] != "A=1" {
 			t.Errorf("%s %q %q: %q, want %s", c.form, c.text, c.args, r.Env, c.want)
 		}
-		if err := r.setLimits([]string{"NOFILE"}); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "limits: ") {
+		if err := r.setLimits([]string{"NOFILE"}, ""); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "limits: ") {
 			t.Errorf("a limit without a value: %v", err)
 		}
 	}

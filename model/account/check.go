@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/rlimit"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
 
@@ -53,6 +54,9 @@ func (c *check) checkBatch() {
 		if err := x.codes.Check(); err != nil {
 			c.addProblem(x.name, "write exit codes and ranges of them: 1-9,18", "%s", err)
 		}
+	}
+	if _, err := rlimit.ParsePropagate(c.p.Batch.Propagate); err != nil {
+		c.addProblem("batch.propagate", "write ALL, NONE or names of limits: STACK,CORE", "%s", err)
 	}
 }
 

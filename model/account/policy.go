@@ -84,6 +84,7 @@ type Batch struct {
 	RequeueExit     job.ExitCodes `json:"requeue_exit,omitempty" yaml:"requeue_exit,omitempty" doc:"exit codes after which a script is requeued, as in 1-9,18, also with --no-requeue; after five such ends in a row it is held (Slurm's RequeueExit)"`
 	RequeueExitHold job.ExitCodes `json:"requeue_exit_hold,omitempty" yaml:"requeue_exit_hold,omitempty" doc:"exit codes after which a script is requeued and held in state SPECIAL_EXIT; requeue_exit goes first (Slurm's RequeueExitHold)"`
 	OpenMode        string        `json:"open_mode,omitempty" yaml:"open_mode,omitempty" enum:"truncate,append" doc:"what each start, also after a requeue, does with existing output files (sbatch --open-mode); left out: truncate, as Slurm's JobFileAppend=0"`
+	Propagate       string        `json:"propagate,omitempty" yaml:"propagate,omitempty" doc:"which resource limits (ulimit) of the submitter scripts and commands get without --propagate: ALL, NONE or names such as STACK,CORE; left out: ALL, as Slurm's PropagateResourceLimits"`
 }
 
 // Preemption says whether waiting jobs may stop running ones.

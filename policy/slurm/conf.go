@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/rlimit"
 	"github.com/coxswain-sched/coxswain/policy"
 )
 
@@ -153,20 +155,22 @@ var clusterKeys = map[string]func(*importer, setting){
 	"preemptexempttime": func(im *importer, s setting) {
 		im.readDuration(s, func(d account.Duration) { im.p.Preemption.Exempt = d })
 	},
-	"jobrequeue":                   (*importer).jobRequeue,
-	"jobfileappend":                (*importer).jobFileAppend,
-	"requeueexit":                  requeueExit(func(b *account.Batch) *job.ExitCodes { return &b.RequeueExit }),
-	"requeueexithold":              requeueExit(func(b *account.Batch) *job.ExitCodes { return &b.RequeueExitHold }),
-	"accountingstorageenforce":     (*importer).noteEnforced,
-	"licenses":                     (*importer).readLicenses,
-	"enforcepartlimits":            (*importer).partLimits,
-	"selecttype":                   (*importer).selectType,
-	"selecttypeparameters":         (*importer).selectParameters,
-	"prioritysitefactorplugin":     refusedSetting("a program of the site, which Coxswain does not run: give jobs their priority by QOS or account"),
-	"prioritysitefactorparameters": refusedSetting("parameters of PrioritySiteFactorPlugin, which Coxswain does not run"),
-	"preemptparameters":            refusedSetting("Coxswain stops the jobs that lose the least GPU time, and no more than it must; no option changes that"),
-	"jobsubmitplugins":             refusedSetting(siteProgram),
-	"schedulertimeslice":           func(im *importer, s setting) { im.slices = append(im.slices, s) },
+	"jobrequeue":                    (*importer).jobRequeue,
+	"jobfileappend":                 (*importer).jobFileAppend,
+	"propagateresourcelimits":       (*importer).propagateLimits,
+	"propagateresourcelimitsexcept": (*importer).propagateExcept,
+	"requeueexit":                   requeueExit(func(b *account.Batch) *job.ExitCodes { return &b.RequeueExit }),
+	"requeueexithold":               requeueExit(func(b *account.Batch) *job.ExitCodes { return &b.RequeueExitHold }),
+	"accountingstorageenforce":      (*importer).noteEnforced,
+	"licenses":                      (*importer).readLicenses,
+	"enforcepartlimits":             (*importer).partLimits,
+	"selecttype":                    (*importer).selectType,
+	"selecttypeparameters":          (*importer).selectParameters,
+	"prioritysitefactorplugin":      refusedSetting("a program of the site, which Coxswain does not run: give jobs their priority by QOS or account"),
+	"prioritysitefactorparameters":  refusedSetting("parameters of PrioritySiteFactorPlugin, which Coxswain does not run"),
+	"preemptparameters":             refusedSetting("Coxswain stops the jobs that lose the least GPU time, and no more than it must; no option changes that"),
+	"jobsubmitplugins":              refusedSetting(siteProgram),
+	"schedulertimeslice":            func(im *importer, s setting) { im.slices = append(im.slices, s) },
 	"launchparameters": func(im *importer, s setting) {
 		im.noteVerdict(s, policy.Ignored, "how Slurm starts tasks")
 	},
@@ -181,7 +185,7 @@ var ruleWords = map[string]string{
 	"PriorityWeightPartition": "`priority.partition`", "PriorityWeightQOS": "`priority.qos`", "PriorityWeightTRES": "`priority.tres`", "PriorityType": "kept; basic: no weights",
 	"PriorityMaxAge": "`priority.max_age`", "PriorityFavorSmall": "`priority.favor_small`", "PriorityFlags": "`priority.flags`, a partition's `billing_rule`", "PriorityDecayHalfLife": "`fair_share.half_life`",
 	"PriorityCalcPeriod": "`fair_share.period`", "PriorityUsageResetPeriod": "`fair_share.reset`", "SchedulerType": "`backfill`", "SchedulerParameters": "each by itself: `backfill`, `topology.switch_wait`",
-	"JobRequeue": "`batch.requeue`", "JobFileAppend": "`batch.open_mode`", "RequeueExit": "`batch.requeue_exit`", "RequeueExitHold": "`batch.requeue_exit_hold`",
+	"JobRequeue": "`batch.requeue`", "JobFileAppend": "`batch.open_mode`", "PropagateResourceLimits": "`batch.propagate`", "PropagateResourceLimitsExcept": "`batch.propagate`", "RequeueExit": "`batch.requeue_exit`", "RequeueExitHold": "`batch.requeue_exit_hold`",
 	"PreemptType": "`preemption.by`", "PreemptMode": "`preemption.mode`", "PreemptExemptTime": "`preemption.exempt`", "AccountingStorageEnforce": "kept; the rules are always enforced", "Licenses": "`licenses`",
 	"EnforcePartLimits": "approximated; with `--config`, jobs over MaxTime are refused at once", "SchedulerTimeSlice": "`time_slice` of partitions where jobs take turns",
 	"PrioritySiteFactorPlugin": "refused: a program", "PrioritySiteFactorParameters": "refused: a program", "PreemptParameters": "refused: Coxswain stops the jobs that lose the least GPU time, and no more than it must",
@@ -400,6 +404,33 @@ func (im *importer) jobFileAppend(s setting) {
 		im.refuseUnreadable(s, "0 or 1")
 		return
 	}
+	im.noteKept(s)
+}
+
+// propagateLimits reads which resource limits of the submitter jobs get.
+func (im *importer) propagateLimits(s setting) {
+	if _, err := rlimit.ParsePropagate(s.value); err != nil {
+		im.refuseUnreadable(s, "ALL, NONE or a list of limits such as STACK,CORE")
+		return
+	}
+	im.p.Batch.Propagate = strings.ToUpper(s.value)
+	im.noteKept(s)
+}
+
+// propagateExcept reads which limits jobs do not get; they get all others.
+func (im *importer) propagateExcept(s setting) {
+	except, err := rlimit.ParsePropagate(s.value)
+	if err != nil {
+		im.refuseUnreadable(s, "a list of limits such as MEMLOCK,NOFILE")
+		return
+	}
+	var names []string
+	for _, k := range rlimit.Kinds {
+		if !except.Has(k) {
+			names = append(names, k.Name)
+		}
+	}
+	im.p.Batch.Propagate = cmp.Or(strings.Join(names, ","), "NONE")
 	im.noteKept(s)
 }
 

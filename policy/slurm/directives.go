@@ -33,7 +33,7 @@ var unusedConf = []unused{
 		AcctGatherNodeFreq AcctGatherProfileType AcctGatherInterconnectType AcctGatherInfinibandType AcctGatherFilesystemType JobAcctGatherType JobAcctGatherFrequency
 		JobAcctGatherParams JobCompHost JobCompLoc JobCompParams JobCompPass JobCompPassScript JobCompPort JobCompType JobCompUser ExtSensorsType ExtSensorsFreq TrackWCKey`},
 	{why: "how Slurm starts and confines tasks; it goes on doing so in a Slurm pool", names: `GetEnvTimeout InteractiveStepOptions SallocDefaultCommand LaunchType
-		MpiDefault MpiParams PropagatePrioProcess PropagateResourceLimits PropagateResourceLimitsExcept TaskPlugin TaskPluginParam X11Parameters UsePAM TmpFS
+		MpiDefault MpiParams PropagatePrioProcess TaskPlugin TaskPluginParam X11Parameters UsePAM TmpFS
 		ProctrackType SwitchType SwitchParameters BcastExclude BcastParameters SbcastParameters CpuFreqDef CpuFreqGovernors GpuFreqDef
 		CoreSpecPlugin AllowSpecResourcesUsage`},
 	{why: "how long Slurm waits for its own programs", names: `EpilogMsgTime EpilogTimeout PrologEpilogTimeout PrologTimeout PrologFlags HealthCheckInterval HealthCheckNodeState HealthCheckTimeout`},

@@ -237,6 +237,10 @@ func TestBatchHabits(t *testing.T) {
 		{"PreemptMode=REQUEUE\nJobRequeue=0\n", account.Batch{Requeue: account.RequeueOff}, "preemption by requeue ends the others for good"},
 		{"JobFileAppend=1\n", account.Batch{OpenMode: account.OpenAppend}, "kept         JobFileAppend=1"},
 		{"RequeueExit=1-9,18\nRequeueExitHold=75\n", account.Batch{RequeueExit: "1-9,18", RequeueExitHold: "75"}, "2 kept"},
+		{"PropagateResourceLimits=stack,CORE\n", account.Batch{Propagate: "STACK,CORE"}, "1 kept"},
+		{"PropagateResourceLimitsExcept=MEMLOCK,NOFILE\n", account.Batch{Propagate: "CPU,FSIZE,DATA,STACK,CORE,RSS,NPROC,AS"}, "1 kept"},
+		{"PropagateResourceLimitsExcept=ALL\n", account.Batch{Propagate: "NONE"}, "1 kept"},
+		{"PropagateResourceLimits=x\n", account.Batch{}, `"x" is not ALL, NONE or a list of limits`},
 		{"RequeueExit=0-3\n", account.Batch{}, `"0-3" is not a list of exit codes`},
 		{"JobRequeue=maybe\n", account.Batch{}, `"maybe" is not 0 or 1`},
 	} {

@@ -95,6 +95,7 @@ var ruleRows = map[string]ruleRow{
 	"priority.tres":           {where: inCore, change: func(p *account.Policy) { p.Priority.TRES = map[string]uint32{"cpu": 1000} }},
 	"batch.requeue":           {see: "control/admission TestFillBatch"},
 	"batch.open_mode":         {see: "control/admission TestFillBatch"},
+	"batch.propagate":         {see: "control/intake TestLimitsOfTheSubmitter"},
 	"batch.requeue_exit":      {see: "control TestRequeueExit"},
 	"batch.requeue_exit_hold": {see: "control TestRequeueExit"},
 
