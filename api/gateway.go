@@ -27,6 +27,7 @@ type ServiceRoute struct {
 	Held    int           `json:"held,omitempty"`   // requests that may wait for a backend; 0: the gateway's own
 	H2C     bool          `json:"h2c,omitempty"`
 	Asleep  bool          `json:"asleep,omitempty"` // scaled to zero: a request wakes it
+	Want    int           `json:"want,omitempty"`   // replicas that are wanted, for error pages
 }
 
 // Backend is a replica as the gateway sees it.

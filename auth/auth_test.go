@@ -58,6 +58,7 @@ read the rules of                        -       +       +        +       +     
 set the rules of                         -       -       -        -       -       +
 back up                                  -       -       -        -       -       +
 take a snapshot of                      -       -       -        -       -       +
+be a gateway of                          -       -       -        -       -       +
 read the metrics of                      -       +       +        +       +       +
 profile                                  -       -       -        -       -       +
 `

@@ -56,6 +56,7 @@ const (
 	Backup    Verb = "back up"
 	AskWhatIf Verb = "ask what would be of"
 	TakeState Verb = "take a snapshot of"
+	Gateway   Verb = "be a gateway of"
 	Metrics   Verb = "read the metrics of"
 	Profile   Verb = "profile"
 )
@@ -130,6 +131,7 @@ var rules = []Rule{
 	{Backup, Admin, "a backup contains all scripts, environments and uploaded directories"},
 	{AskWhatIf, Anyone, "the server keeps nothing; it counts jobs that the user may not see without naming them"},
 	{TakeState, Admin, "it names the jobs of all users; it contains no scripts, commands or environments"},
+	{Gateway, Admin, "routes have the addresses of all replicas; a load that is not true ends a drain early"},
 	{Metrics, Anyone, "counts, without names of users or jobs"},
 	{Profile, Admin, "profiles show memory"},
 }

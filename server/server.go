@@ -71,6 +71,7 @@ type Config struct {
 
 	Services   services.Controller           // nil: this server runs no services
 	ServiceURL func(api.ServiceRoute) string // where a service is reached; nil: no gateway is known
+	Gateways   services.Hub                  // tells gateways routes and takes their load; nil: gateways are refused
 
 	// Alone says that tasks can only run as the server's own user, so nobody else
 	// may submit.
@@ -122,7 +123,9 @@ func New(cfg Config) *Server {
 func registerRoutes(s *transport.Server, cfg *Config) *jobs.Service {
 	inForce := intake.NewRules(cfg.Rules, cfg.Plane.Policy)
 	s.API.OpenAPI().Components.Schemas.RegisterTypeAlias(transport.TypeOf[route.Origin](), transport.TypeOf[string]()) // it writes itself as text
-	running := services.Register(s, services.Config{Controller: cfg.Services, Policy: cfg.Policy, URL: cfg.ServiceURL})
+	running := services.Register(s, services.Config{
+		Controller: cfg.Services, Policy: cfg.Policy, URL: cfg.ServiceURL, Hub: cfg.Gateways, Heartbeat: cfg.Heartbeat, Stall: cfg.Stall,
+	})
 	service := jobs.Register(s, jobs.Config{
 		Plane: cfg.Plane, Rules: cfg.Rules, InForce: inForce, Pool: cfg.Pool, Policy: cfg.Policy, Users: cfg.Users,
 		Output: cfg.Output, Exec: cfg.Exec, Usage: cfg.Usage, Idle: cfg.Idle, Uploads: cfg.Uploads, Environment: cfg.Environment,

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
@@ -36,6 +37,10 @@ type Config struct {
 
 	// URL is where a route is reached; empty: no gateway is known.
 	URL func(api.ServiceRoute) string
+
+	Hub       Hub           // of gateways; nil: this server has none
+	Heartbeat time.Duration // of a stream of routes
+	Stall     time.Duration // how long a gateway may not read
 }
 
 // Service has the routes' handlers.
@@ -80,6 +85,7 @@ func Register(t *transport.Server, cfg Config) *Service {
 		Method: http.MethodDelete, Path: "/v1/services/{name}", Verb: auth.SetService, ID: "stopService", Tag: "services",
 		Summary: "End a service", About: "Its replicas are drained and end; then it is gone.",
 	}, func(c *call, in *namePath) (*api.Service, error) { return s.stopService(c, in.fullName()) })
+	s.registerGateway(t)
 	return s
 }
 

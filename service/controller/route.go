@@ -25,6 +25,7 @@ func (c *Controller) routeOf(m *managed) api.ServiceRoute {
 	out := api.ServiceRoute{
 		Service: m.name, Host: HostOf(spec), Path: strings.TrimSuffix(r.Path, "/"), Weights: m.last.Weights,
 		Timeout: r.Timeout, Sticky: r.Sticky, Rate: r.Rate, Held: r.Held, H2C: r.H2C,
+		Want:   m.doc.Want,
 		Asleep: m.doc.Want == 0 && spec.Scale != nil && !m.doc.Stopping,
 	}
 	if len(r.Tokens) == 0 {

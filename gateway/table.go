@@ -1,0 +1,149 @@
+package gateway
+
+import (
+	"cmp"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/api"
+)
+
+// table finds services by host and path. It is not written to.
+type table struct {
+	hosts map[string][]entry // by host; "" is every host. Longest path first, then by name
+	named map[string]*service
+}
+
+type entry struct {
+	path    string // without a slash at its end; "" is every path
+	service *service
+}
+
+// newTable makes a table. Of two services with one host and path the first by name has it.
+func newTable(named map[string]*service) (t *table, doubled []string) {
+	t = &table{hosts: map[string][]entry{}, named: named}
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		route := &named[name].settings.Load().route
+		host, path := hostOf(route.Host), strings.TrimRight(route.Path, "/")
+		if slices.ContainsFunc(t.hosts[host], func(e entry) bool { return e.path == path }) {
+			doubled = append(doubled, name)
+			continue
+		}
+		t.hosts[host] = append(t.hosts[host], entry{path, named[name]})
+	}
+	for _, entries := range t.hosts {
+		slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(len(b.path), len(a.path)) })
+	}
+	return t, doubled
+}
+
+// findService returns the service of a request; nil: there is none.
+func (t *table) findService(r *http.Request) *service {
+	if s := findPath(t.hosts[hostOf(r.Host)], r.URL.Path); s != nil {
+		return s
+	}
+	return findPath(t.hosts[""], r.URL.Path)
+}
+
+func findPath(entries []entry, path string) *service {
+	for i := range entries {
+		e := &entries[i]
+		if e.path == "" || strings.HasPrefix(path, e.path) && (len(path) == len(e.path) || path[len(e.path)] == '/') {
+			return e.service
+		}
+	}
+	return nil
+}
+
+// hostOf is a host without port and without a dot at its end, in lower case.
+func hostOf(host string) string {
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
+		host = host[:i]
+	}
+	host = strings.TrimSuffix(host, ".")
+	for i := range len(host) {
+		if host[i] >= 'A' && host[i] <= 'Z' {
+			return strings.ToLower(host)
+		}
+	}
+	return host
+}
+
+// nearestHost is the host that is most like one that no service has; "" if none is.
+func (t *table) nearestHost(host string) string {
+	best, least := "", len(host)/2+1
+	for _, known := range slices.Sorted(maps.Keys(t.hosts)) {
+		if d := editDistance(host, known); known != "" && d < least {
+			best, least = known, d
+		}
+	}
+	return best
+}
+
+// editDistance is how many letters have to be changed, put in or left out.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		last := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			d := last
+			if a[i] != b[j] {
+				d = 1 + min(last, row[j], row[j+1])
+			}
+			last, row[j+1] = row[j+1], d
+		}
+	}
+	return row[len(b)]
+}
+
+// Apply takes over routes: all, or what has changed. It is called with what a Source says, in order.
+func (g *Server) Apply(r api.GatewayRoutes) {
+	g.applying.Lock()
+	defer g.applying.Unlock()
+	old := g.table.Load()
+	named := map[string]*service{}
+	if !r.Reset {
+		maps.Copy(named, old.named)
+	}
+	for i := range r.Services {
+		name := r.Services[i].Service
+		s := old.named[name]
+		if s == nil {
+			s = g.leaving[name] // it comes again while requests of before are in flight
+			delete(g.leaving, name)
+		}
+		if s == nil {
+			s = newService(g, name)
+		}
+		s.setRoute(&r.Services[i])
+		named[name] = s
+	}
+	for _, name := range r.Gone {
+		delete(named, name)
+	}
+	t, doubled := newTable(named)
+	for _, name := range doubled {
+		g.cfg.Log.Warn("two services have one host and path; the second gets no requests", "service", name, "host", named[name].settings.Load().route.Host)
+	}
+	g.table.Store(t)
+	for name, s := range old.named {
+		if named[name] == nil {
+			s.removeRoute()
+			g.leaving[name] = s
+		}
+	}
+	for name, s := range g.leaving {
+		if s.isIdle() {
+			s.settings.Load().transport.CloseIdleConnections()
+			delete(g.leaving, name)
+		}
+	}
+	g.version.Store(r.Version)
+	g.postSoon()
+}
