@@ -26,6 +26,9 @@ type Config struct {
 	// has to bear. nil: nobody has secrets, and a route that names some answers nobody.
 	Tokens func(owner job.Owner, names []string) ([]string, error)
 
+	// PageEach is how often the Prometheus pages of replicas are read; 0: 5 s.
+	PageEach time.Duration
+
 	Now func() time.Time // nil: time.Now
 	Log *slog.Logger     // nil: none
 }
@@ -72,6 +75,9 @@ type refusal struct {
 func New(cfg Config) *Controller {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.PageEach <= 0 {
+		cfg.PageEach = pageEach
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

@@ -1,6 +1,7 @@
 package controller_test
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -30,6 +31,7 @@ type plane struct {
 	changed chan struct{}
 	version uint64
 
+	number    int // port that every replica serves at; 0: 20000 and its job
 	submits   int
 	refuse    error           // what submissions are answered with
 	failDocs  error           // what writes of documents are answered with
@@ -116,9 +118,10 @@ func (p *plane) serve(x *controller.Part, ref engine.Ref) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.version++
+	number := cmp.Or(p.number, 20000+int(x.Job.ID))
 	p.hub.SetEndpoints(engine.Endpoints{
 		Ref: ref, Job: x.Job.ID, Version: p.version, Ready: true,
-		List: []engine.Endpoint{{Port: "http", Host: "127.0.0.1", Number: 20000 + int(x.Job.ID)}},
+		List: []engine.Endpoint{{Port: "http", Host: "127.0.0.1", Number: number}},
 	})
 }
 
@@ -187,6 +190,13 @@ func (p *plane) Next(ctx context.Context, after uint64) (out []controller.Part, 
 	}
 }
 
+// set changes the plane.
+func (p *plane) set(f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f()
+}
+
 func (p *plane) living() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -203,6 +213,7 @@ type running struct {
 	*controller.Controller
 	t    *testing.T
 	p    *plane
+	kill func() // and does not wait
 	stop func()
 }
 
@@ -218,12 +229,12 @@ func (p *plane) startController(t *testing.T) *running {
 		}
 	}
 	p.mu.Unlock()
-	c := controller.New(controller.Config{Plane: p, Hub: hub})
+	c := controller.New(controller.Config{Plane: p, Hub: hub, PageEach: 50 * time.Millisecond})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { c.Run(ctx) })
 	wg.Go(func() { hub.Run(ctx) })
-	return &running{c, t, p, func() { cancel(); wg.Wait() }}
+	return &running{c, t, p, cancel, func() { cancel(); wg.Wait() }}
 }
 
 var anna = job.Actor{Name: "anna", UID: 2001}

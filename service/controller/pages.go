@@ -81,7 +81,7 @@ type target struct {
 func (c *Controller) readPages(ctx context.Context) {
 	reader := metrics.NewReader()
 	defer reader.Close()
-	ticker := time.NewTicker(pageEach)
+	ticker := time.NewTicker(c.cfg.PageEach)
 	defer ticker.Stop()
 	for {
 		c.readOnce(ctx, reader)
