@@ -21,6 +21,10 @@ const (
 	longestRefuse = 5 * time.Minute
 )
 
+// mostRounds is how many decisions follow each other at once: a service whose document never comes to
+// rest takes no more than that in a second.
+const mostRounds = 20
+
 // How often a service with a scale is decided upon, for its load.
 const (
 	loadEach  = time.Second
@@ -42,11 +46,20 @@ func (c *Controller) decideService(ctx context.Context, m *managed) {
 			c.retryLater(m, "its document cannot be written: "+err.Error())
 			return
 		}
-		m.dirty = true // the next decision follows from it, at once
+		m.rounds++
+	} else {
+		m.rounds = 0
 	}
 	m.trouble, m.last, m.memory = "", out, out.Memory
 	if !out.Next.IsZero() {
 		c.wakeAt(m, out.Next)
+	}
+	switch {
+	case m.rounds > mostRounds:
+		m.rounds = 0
+		c.wakeAt(m, in.Now.Add(writeAgain))
+	case m.rounds > 0:
+		m.dirty = true // the next decision follows from the document, at once
 	}
 	for _, x := range out.Cancel {
 		c.cancel(ctx, m, x)

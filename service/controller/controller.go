@@ -63,6 +63,7 @@ type managed struct {
 	tokenTrouble string    // why its route answers nobody
 	due          time.Time // decide again then
 	dirty        bool
+	rounds       int // decisions in a row that changed the document
 }
 
 // refusal is a submission that was refused.
