@@ -49,7 +49,7 @@ type Load struct {
 type Rollout struct {
 	From  uint32    `json:"from,omitempty"`
 	To    uint32    `json:"to"`
-	Phase string    `json:"phase" enum:"rolling,paused,undoing,halted,done"`
+	Phase string    `json:"phase" enum:"rolling,paused,undoing,halted,done,undone"`
 	Step  string    `json:"step,omitempty" doc:"of a canary: 10%"`
 	Since time.Time `json:"since,omitzero"`
 	Why   string    `json:"why,omitempty" doc:"of a failure"`

@@ -119,7 +119,7 @@ func (d *Document) Revision(number uint32) *Revision {
 func (d *Document) Target() uint32 {
 	r := d.Rollout
 	switch {
-	case r == nil || r.Phase == Done || r.Phase == Undone:
+	case r.Over():
 		return d.Current
 	case r.Phase == Undoing:
 		return r.From
@@ -162,6 +162,10 @@ type Rollout struct {
 	Ready int       `json:"ready,omitempty"` // replicas of the revision it leads to that were ready at once, at most: more are progress
 	Why   string    `json:"why,omitempty"`   // of a failure, for people
 }
+
+// Over reports whether nothing is left to do: a new revision serves, or the old one serves again. nil is
+// over.
+func (r *Rollout) Over() bool { return r == nil || r.Phase == Done || r.Phase == Undone }
 
 // Slot is a replica's place.
 type Slot struct {

@@ -330,13 +330,13 @@ func stateOf(st *controller.Status) string {
 		return "paused"
 	case r != nil && r.Phase == service.Halted:
 		return "halted"
-	case r != nil && r.Phase != service.Done && r.From != 0:
+	case !r.Over() && r.From != 0:
 		return "updating"
 	case st.Asleep:
 		return "asleep"
 	case st.Ready >= st.Want:
 		return "ready"
-	case r != nil && r.Phase != service.Done || st.Ready == 0 && len(st.Revisions) == 1:
+	case !r.Over() || st.Ready == 0 && len(st.Revisions) == 1:
 		return "starting"
 	}
 	return "degraded"

@@ -68,7 +68,7 @@ func Submit(old *service.Document, spec *service.Spec, by, note string, now time
 // startRollout leads to a revision from what serves.
 func startRollout(d *service.Document, to uint32, now time.Time) {
 	from := d.Current
-	if r := d.Rollout; r != nil && r.Phase != service.Done && r.Phase != service.Undone {
+	if r := d.Rollout; !r.Over() {
 		from = r.From
 		gone := !slices.ContainsFunc(d.Replicas, func(s service.Slot) bool { return s.Revision == r.From })
 		if gone && r.Ready > 0 { // the revision before is gone, and the one between serves
@@ -186,7 +186,7 @@ func setPhase(old *service.Document, now time.Time, to service.Phase, from ...se
 	}
 	r := old.Rollout
 	switch {
-	case r == nil || r.Phase == service.Done || r.Phase == service.Undone:
+	case r.Over():
 		return nil, fault.New(fault.Conflict, "no rollout is under way: revision %d serves", old.Current)
 	case r.Phase == to:
 		return nil, nil //nolint:nilnil // nothing changes

@@ -14,7 +14,7 @@ const launchAttempts = 3
 // at none.
 func (p *plan) canaryShare() (int, bool) {
 	r := p.doc.Rollout
-	if r == nil || r.From == 0 || r.Phase == service.Done || r.Phase == service.Undone {
+	if r.Over() || r.From == 0 {
 		return 0, false
 	}
 	steps := p.doc.Revision(r.To).Spec.Update.Canary
