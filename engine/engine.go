@@ -179,6 +179,9 @@ type Report struct {
 	Suspended bool `json:"suspended,omitempty"`
 	// Used is what the attempt used, once it has ended; nil: nobody measured it. See UsageSampler.
 	Used *rusage.Record `json:"used,omitempty"`
+	// Image is the digest of the image that the attempt runs in, as the runtime of containers
+	// resolved it; empty: it runs in none, or its digest is not known.
+	Image string `json:"image,omitempty"`
 }
 
 // NodeReport is an attempt's state on one node.

@@ -57,6 +57,7 @@ type Record struct {
 	Saved    *engine.Saved `json:"saved,omitempty"`
 	Used     *Usage        `json:"used,omitempty"`  // of KindGone and KindUsage
 	Ports    []int         `json:"ports,omitempty"` // of KindReady: of an attempt that serves
+	Image    string        `json:"image,omitempty"` // of KindReady: digest of the image of the job's container
 	Serves   *Serves       `json:"serves,omitempty"`
 	// Unsaved says that the supervisor could not write its journal up to here;
 	// it keeps the facts in memory and tries again.
@@ -104,6 +105,7 @@ type State struct {
 	Saved    *engine.Saved `json:"saved,omitempty"`  // never written
 	Used     *Usage        `json:"used,omitempty"`   // once it is Gone; nil: not known; never written
 	Ports    []int         `json:"ports,omitempty"`  // head only: in the order of job.Serve.Ports
+	Image    string        `json:"image,omitempty"`  // digest of the image of the job's container; empty: none, or not known
 	Serves   *Serves       `json:"serves,omitempty"` // head only; nil: it does not serve, or not yet; never written
 }
 
@@ -161,7 +163,7 @@ func (s *State) Apply(r Record) {
 		s.Limit = r.Limit
 	case KindReady:
 		s.Phase = max(s.Phase, engine.Ready)
-		s.Ports = r.Ports
+		s.Ports, s.Image = r.Ports, r.Image
 	case KindServes:
 		s.Serves = r.Serves
 	case KindRefuse:

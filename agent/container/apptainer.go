@@ -3,6 +3,7 @@ package container
 import (
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/agent/registry"
 	"github.com/coxswain-sched/coxswain/model/containeropt"
 )
 
@@ -15,7 +16,11 @@ func (a apptainer) Image(s *Spec) Image {
 	if containeropt.IsFile(s.Image) {
 		return Image{File: file}
 	}
-	return Image{File: file, Pull: call(a.words, []string{"pull", "--force", file, "docker://" + containeropt.Reference(s.Image)})}
+	pull := []string{"pull", "--force"}
+	if s.Login != "" {
+		pull = append(pull, "--authfile="+registry.Folder(s.Login).AuthFile())
+	}
+	return Image{File: file, Pull: call(a.words, append(pull, file, "docker://"+containeropt.Reference(s.Image)))}
 }
 
 // Prepare implements Runtime.
@@ -76,7 +81,11 @@ func (e enroot) Image(s *Spec) Image {
 	if !strings.HasPrefix(uri, "docker://") && !strings.HasPrefix(uri, "dockerd://") {
 		uri = "docker://" + uri
 	}
-	return Image{File: file, Pull: call(e.words, []string{"import", "--output", file, uri})}
+	pull := call(e.words, []string{"import", "--output", file, uri})
+	if s.Login != "" {
+		pull.Env = []string{"ENROOT_CONFIG_PATH=" + s.Login} // which has .credentials
+	}
+	return Image{File: file, Pull: pull}
 }
 
 // Prepare implements Runtime.

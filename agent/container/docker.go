@@ -13,7 +13,11 @@ type docker struct{ words []string }
 // Image implements Runtime.
 func (d docker) Image(s *Spec) Image {
 	name := containeropt.Reference(s.Image)
-	return Image{Has: call(d.words, []string{"image", "inspect", name}), Pull: call(d.words, []string{"pull", "--quiet", name})}
+	pull := []string{"pull", "--quiet", name}
+	if s.Login != "" {
+		pull = append([]string{"--config=" + s.Login}, pull...)
+	}
+	return Image{Has: call(d.words, []string{"image", "inspect", "--format={{range .RepoDigests}} {{.}}{{end}}", name}), Pull: call(d.words, pull)}
 }
 
 // Prepare implements Runtime.

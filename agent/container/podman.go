@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/agent/registry"
 	"github.com/coxswain-sched/coxswain/model/containeropt"
 )
 
@@ -17,7 +18,11 @@ func (p podman) Image(s *Spec) Image {
 		return Image{File: s.Image}
 	}
 	name := containeropt.Reference(s.Image)
-	return Image{Has: call(p.words, []string{"image", "exists", name}), Pull: call(p.words, []string{"pull", "--quiet", name})}
+	pull := []string{"pull", "--quiet"}
+	if s.Login != "" {
+		pull = append(pull, "--authfile="+registry.Folder(s.Login).AuthFile())
+	}
+	return Image{Has: call(p.words, []string{"image", "inspect", "--format={{.Digest}}{{range .RepoDigests}} {{.}}{{end}}", name}), Pull: call(p.words, append(pull, name))}
 }
 
 // Prepare implements Runtime.

@@ -1,7 +1,9 @@
 package container
 
 import (
+	"cmp"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -38,7 +40,7 @@ type Runtime interface {
 // Image is how an image is got.
 type Image struct {
 	File string  // the image is there if this file is; empty: Has tells
-	Has  Command // succeeds if the image is there
+	Has  Command // succeeds if the image is there, and prints its digest, which ReadDigest reads
 	Pull Command // gets it; no words: it cannot be got
 }
 
@@ -70,6 +72,7 @@ type Spec struct {
 	NVIDIA    bool     // it has GPUs of NVIDIA
 	AMD       bool     // it has GPUs of AMD
 	NoQueues  bool     // the node has no /dev/mqueue, so that its IPC namespace cannot be shared
+	Login     string   // folder of agent/registry with the user's login for the image's registry; empty: the runtime's own files count
 	NoCgroups bool     // the runtime can leave the container in the control group of its caller
 }
 
@@ -121,4 +124,31 @@ func volumeFlag(m *job.Mount) string {
 		text += ":" + strings.Join(options, ",")
 	}
 	return text
+}
+
+// digestForm is the digest of a manifest, behind the name of a repository or alone.
+var digestForm = regexp.MustCompile(`^(?:(.*)@)?(sha256:[0-9a-f]{64})$`)
+
+// ReadDigest reads what Image.Has printed of an image: the digest that its repository has, else the
+// one that the runtime has by itself. Empty: there is none, as of an image that docker built and
+// never pushed.
+func ReadDigest(image, printed string) string {
+	repository := containeropt.Reference(image)
+	if name, _, ok := strings.Cut(repository, "@"); ok {
+		repository = name
+	} else if i := strings.LastIndexByte(repository, ':'); i > strings.LastIndexByte(repository, '/') {
+		repository = repository[:i]
+	}
+	own, named := "", ""
+	for word := range strings.FieldsSeq(printed) {
+		m := digestForm.FindStringSubmatch(word)
+		switch {
+		case m == nil:
+		case m[1] == repository && (named == "" || named == own): // else of a list, or of the same files here
+			named = m[2]
+		case own == "":
+			own = m[2]
+		}
+	}
+	return cmp.Or(named, own)
 }

@@ -57,9 +57,9 @@ func TestImageCommands(t *testing.T) {
 		kind        Kind
 		image, want string
 	}{
-		{Podman, "docker://a/b:1", " | P image exists a/b:1 | P pull --quiet a/b:1"},
+		{Podman, "docker://a/b:1", " | P image inspect --format={{.Digest}}{{range .RepoDigests}} {{.}}{{end}} a/b:1 | P pull --quiet a/b:1"},
 		{Podman, "/rootfs", "/rootfs |  | "},
-		{Docker, "me@reg.io#a/b:1", " | P image inspect reg.io/a/b:1 | P pull --quiet reg.io/a/b:1"},
+		{Docker, "me@reg.io#a/b:1", " | P image inspect --format={{range .RepoDigests}} {{.}}{{end}} reg.io/a/b:1 | P pull --quiet reg.io/a/b:1"},
 		{Apptainer, "a/b:1", "/c/a+b+1.sif |  | P pull --force /c/a+b+1.sif docker://a/b:1"},
 		{Apptainer, "./b.sif", "./b.sif |  | "},
 		{Enroot, "reg.io#a/b:1", "/c/reg.io+a+b+1.sqsh |  | P import --output /c/reg.io+a+b+1.sqsh docker://reg.io#a/b:1"},
@@ -67,6 +67,38 @@ func TestImageCommands(t *testing.T) {
 		i := New(c.kind, "P", nil).Image(&Spec{Image: c.image, Cache: "/c"})
 		if got := i.File + " | " + strings.Join(i.Has.Words, " ") + " | " + strings.Join(i.Pull.Words, " "); got != c.want {
 			t.Errorf("%s %s: %q, want %q", c.kind, c.image, got, c.want)
+		}
+	}
+}
+
+// TestPullsWithLogin: no runtime gets a password on its command line.
+func TestPullsWithLogin(t *testing.T) {
+	for kind, want := range map[Kind]string{
+		Podman:    "P pull --quiet --authfile=/h/config.json reg.io/a/b:1",
+		Docker:    "P --config=/h pull --quiet reg.io/a/b:1",
+		Apptainer: "P pull --force --authfile=/h/config.json /c/reg.io+a+b+1.sif docker://reg.io/a/b:1",
+		Enroot:    "ENROOT_CONFIG_PATH=/h P import --output /c/reg.io+a+b+1.sqsh docker://reg.io#a/b:1",
+	} {
+		pull := New(kind, "P", nil).Image(&Spec{Image: "reg.io#a/b:1", Cache: "/c", Login: "/h"}).Pull
+		if got := strings.Join(append(pull.Env, pull.Words...), " "); got != want {
+			t.Errorf("%s: %q, want %q", kind, got, want)
+		}
+	}
+}
+
+func TestReadDigest(t *testing.T) {
+	a, b := "sha256:"+strings.Repeat("a", 64), "sha256:"+strings.Repeat("b", 64)
+	for _, c := range []struct{ image, printed, want string }{
+		{"reg.io:5000/x", a + " reg.io/x@" + a + " reg.io:5000/x@" + b, b},
+		{"reg.io/x:1", a + " reg.io/x@" + a + " reg.io/x@" + b, b},
+		{"docker://reg.io#team/x:1", "reg.io/team/x@" + b + "\n", b},
+		{"reg.io/x@" + b, a + " reg.io/x@" + b, b},
+		{"local:1", a + "\n", a},
+		{"local:1", "\n", ""},
+		{"local:1", "Error: no such image", ""},
+	} {
+		if got := ReadDigest(c.image, c.printed); got != c.want {
+			t.Errorf("%s of %q: %q, want %q", c.image, c.printed, got, c.want)
 		}
 	}
 }

@@ -42,12 +42,13 @@ type theContainer struct {
 	image string // as its user wrote it
 	ask   job.Container
 
-	made chan struct{} // closed when box or err is set
-	box  *container.Box
-	err  error
-	over <-chan struct{} // closed when the runtime's process has ended
-	tidy bool            // it has, and has removed the container
-	pids []int           // of the runtime, which lead sessions, and of the init
+	made   chan struct{} // closed when box or err is set
+	box    *container.Box
+	digest string // of the image; empty: the runtime has none
+	err    error
+	over   <-chan struct{} // closed when the runtime's process has ended
+	tidy   bool            // it has, and has removed the container
+	pids   []int           // of the runtime, which lead sessions, and of the init
 }
 
 // jobContainer is the key of the container that the job asks for.
@@ -61,7 +62,7 @@ func newContainers(s *supervisor) *containers {
 
 // startJobContainer makes the container that the job asks for; f is called by the loop when it is
 // there. It reports whether there is one to be made.
-func (s *supervisor) startJobContainer(f func(error)) bool {
+func (s *supervisor) startJobContainer(f func(digest string, err error)) bool {
 	spec := s.launch.Job.Spec
 	if spec.Image == "" {
 		return false
@@ -77,28 +78,40 @@ func (s *supervisor) startJobContainer(f func(error)) bool {
 	}
 	c := s.containers
 	go func() {
-		_, err := c.openContainer(jobContainer, spec.Image, ask, say)
-		s.events <- func() { f(err) }
+		t, err := c.openContainer(jobContainer, spec.Image, ask, say)
+		digest := ""
+		if err == nil {
+			digest = t.digest
+		}
+		s.events <- func() { f(digest, err) }
 	}()
 	return true
 }
 
 // makeReady says that the node is ready, once the job's container is there.
 func (s *supervisor) makeReady() {
-	made := func(err error) {
+	made := func(digest string, err error) {
 		switch {
 		case s.state.Phase >= engine.Ending:
 		case err != nil:
-			s.recordFact(attempt.Record{Kind: attempt.KindRefuse, Cause: containerCause(err), Text: err.Error()})
+			s.recordFact(attempt.Record{Kind: attempt.KindRefuse, Cause: containerCause(err), Text: adviceText(err)})
 			s.recordFact(attempt.Record{Kind: attempt.KindEnding, Cause: engine.LaunchFailed})
 			s.due.kill = time.Now()
 		default:
-			s.recordFact(attempt.Record{Kind: attempt.KindReady, Ports: s.serving.numbers()})
+			s.recordFact(attempt.Record{Kind: attempt.KindReady, Ports: s.serving.numbers(), Image: digest})
 		}
 	}
 	if !s.startJobContainer(made) {
 		s.recordFact(attempt.Record{Kind: attempt.KindReady, Ports: s.serving.numbers()})
 	}
+}
+
+// adviceText is an error with what to do about it, in one line.
+func adviceText(err error) string {
+	if remedy := fault.Remedy(err); remedy != "" {
+		return err.Error() + "; " + remedy
+	}
+	return err.Error()
 }
 
 // containerCause is the cause of a launch that fails because of its container: what the job asks
@@ -181,7 +194,7 @@ func (c *containers) makeContainer(t *theContainer, image string, say func(strin
 		return nil, err
 	}
 	rt := set.New()
-	if err := c.getImage(rt, spec, say); err != nil {
+	if t.digest, err = c.getImage(rt, spec, say); err != nil {
 		return nil, err
 	}
 	if err := s.noteContainer(t.name); err != nil {

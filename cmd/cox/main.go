@@ -1,6 +1,6 @@
 // Command cox is Coxswain: one control plane for GPU work. This package only puts the
 // commands together. They are in packages by noun below internal (submission, jobs,
-// interactive, nodes, pools, policy, server, tools), on what all share (cli). cmd/printer makes the
+// interactive, nodes, pools, policy, server, registry, tools), on what all share (cli). cmd/printer makes the
 // text that they print, and api/client asks the server.
 //
 // The tests here are those of the whole binary: scripts, transcripts, terminals,
@@ -27,6 +27,7 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/nodes"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/policy"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/pools"
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/registry"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/server"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/services"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/submission"
@@ -48,7 +49,7 @@ func dispatch(argv []string) int {
 func rootCommand(a *cli.App) *cobra.Command {
 	root := a.Root()
 	root.AddCommand(slices.Concat(
-		submission.Commands(a), services.Commands(a), jobs.Commands(a), interactive.Commands(a), nodes.Commands(a), pools.Commands(a), policy.Commands(a), server.Commands(a), tools.Commands(a),
+		submission.Commands(a), services.Commands(a), jobs.Commands(a), interactive.Commands(a), nodes.Commands(a), pools.Commands(a), policy.Commands(a), server.Commands(a), registry.Commands(a), tools.Commands(a),
 	)...)
 	return root
 }

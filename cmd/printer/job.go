@@ -299,6 +299,9 @@ func printSource(c *card, s *job.Spec) {
 	c.fact("retries", retriesText(s.Retries))
 	c.fact("notify", notifyText(s.Notify))
 	c.fact("image", s.Image)
+	if s.Provenance != nil {
+		c.fact("digest", s.Provenance.Image)
+	}
 	c.fact("licenses", s.Licenses)
 	c.fact("comment", s.Comment)
 	if s.Provenance != nil && s.Provenance.Git != nil {

@@ -201,6 +201,10 @@ func TestContainers(t *testing.T) {
 		testContainerMPI(t, e, lab, next)
 		nothingLeft(t)
 	})
+	t.Run("private registry", func(t *testing.T) {
+		testPrivateImage(t, e, lab, next)
+		nothingLeft(t)
+	})
 	t.Run("refused", func(t *testing.T) {
 		absent := next(2, "true")
 		absent.Job.Spec.Image = "127.0.0.1:1/no/such:1"

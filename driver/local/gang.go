@@ -382,6 +382,7 @@ func (g *gang) currentReport() engine.Report {
 	r := engine.Report{
 		Ref: g.launch.Ref, Job: g.launch.Job.ID, Started: g.started,
 		Cause: cmp.Or(g.cause, head.Cause), Message: cmp.Or(g.text, head.Text), Files: head.Files,
+		Image: head.Image,
 	}
 	ending := false
 	for _, p := range g.parts {

@@ -19,7 +19,7 @@ LAB=$dir
 chmod 755 "$dir" "$dir/bin"
 exec 9>"${COX_CACHE:-${HOME:?}/.cache/coxswain}/podman.lock" || die 3 "there is no folder for a lock"
 flock 9
-install_packages uidmap slirp4netns -- podman:podman runc:runc conmon:conmon fuse-overlayfs:fuse-overlayfs busybox:busybox-static
+install_packages uidmap slirp4netns -- podman:podman runc:runc conmon:conmon fuse-overlayfs:fuse-overlayfs busybox:busybox-static docker-registry:docker-registry
 
 cat >"$dir/bin/runc" <<'SH'
 #!/bin/sh
@@ -53,11 +53,12 @@ graphroot = "$dir/storage"
 runroot = "$dir/run"
 rootless_storage_path = "$dir/users/\$UID"
 CONF
+[ -e "$dir/registries.conf" ] || echo 'unqualified-search-registries = []' >"$dir/registries.conf"
 mkdir -p "$dir/users"
 chmod 1777 "$dir/users"
 cat >"$dir/bin/podman" <<SH
 #!/bin/sh
-CONTAINERS_CONF=$dir/containers.conf CONTAINERS_STORAGE_CONF=$dir/storage.conf exec "$(PATH=/usr/bin:/bin command -v podman)" "\$@"
+CONTAINERS_CONF=$dir/containers.conf CONTAINERS_STORAGE_CONF=$dir/storage.conf CONTAINERS_REGISTRIES_CONF=$dir/registries.conf exec "$(PATH=/usr/bin:/bin command -v podman)" "\$@"
 SH
 chmod 755 "$dir/bin/podman" "$dir/bin/runc"
 

@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/resource"
+	"github.com/coxswain-sched/coxswain/spec/provenance"
 )
 
 // shownJob is a job as the API shows it to the caller. It shares the spec.
@@ -20,6 +21,7 @@ func (c *call) shownJob(v *state.View) *api.Job {
 	if c.Allowed(auth.SeeEnvironment, auth.Job(j.Name(), spec.Owner.UID)) != nil {
 		spec = withoutValues(spec)
 	}
+	spec = withDigest(spec, v.Report.Image)
 	out := &api.Job{
 		ID: j.ID, Name: j.Name(), Array: j.Array, State: j.State.String(), Flags: flagsOf(j.Flags), Attempt: j.Attempt,
 		Exit: j.Exit, Asks: asksOf(spec), Spec: spec, Submitted: j.Submitted, Eligible: v.Eligible, Started: j.Started, Ended: j.Ended,
@@ -60,6 +62,20 @@ func (c *call) shownJob(v *state.View) *api.Job {
 		})
 	}
 	return out
+}
+
+// withDigest is a specification with the digest of its image, as the last attempt had it.
+func withDigest(spec *job.Spec, digest string) *job.Spec {
+	if digest == "" {
+		return spec
+	}
+	s, p := *spec, job.Provenance{}
+	if spec.Provenance != nil {
+		p = *spec.Provenance
+		p.Notes = slices.DeleteFunc(slices.Clone(p.Notes), provenance.IsImageNote)
+	}
+	p.Image, s.Provenance = digest, &p
+	return &s
 }
 
 // asksOf sums what a specification asks for.

@@ -142,5 +142,14 @@ func recordImage(p *job.Provenance, name string) {
 		p.Image = m[1]
 		return
 	}
-	p.Notes = append(p.Notes, fmt.Sprintf("image %.200s: its digest is not resolved; write NAME@sha256:… to pin it", name))
+	p.Notes = append(p.Notes, fmt.Sprintf("image %.200s%s; write NAME@sha256:… to pin it", name, unresolvedImage))
+}
+
+// unresolvedImage is what a note says of an image that was named without a digest.
+const unresolvedImage = ": its digest is not resolved"
+
+// IsImageNote reports whether a note says that the digest of an image is not resolved. It is so at
+// submission; the runtime resolves it when the job starts.
+func IsImageNote(note string) bool {
+	return strings.HasPrefix(note, "image ") && strings.Contains(note, unresolvedImage)
 }
