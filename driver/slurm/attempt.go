@@ -48,6 +48,8 @@ type attempt struct {
 	suspension suspension
 	ending     ending
 
+	usageSince time.Time // since when accounting is asked what it used; its goroutine's alone
+
 	expected time.Time // when Slurm was last said to expect to start it; its goroutine's alone
 }
 

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,18 +24,19 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/rusage"
 	"github.com/coxswain-sched/coxswain/test/testcluster/slurmlab"
 )
 
 // TestExec: commands beside the tasks of a job of real Slurm, by its srun, from this machine and over
 // SSH: bytes in and out, a terminal with its size and Ctrl-C, the environment, ports of the node,
-// steps of the whole allocation, and nothing left of a command whose caller went away.
+// steps of the whole allocation, what they used, and nothing left of a command whose caller went away.
 func TestExec(t *testing.T) {
 	t.Parallel()
 	for version, c := range clusters {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			c.Nodes = 2
+			c.Nodes, c.More = 2, "JobAcctGatherType=jobacct_gather/linux\nJobAcctGatherFrequency=task=1"
 			l := lab.Start(t, c)
 			x := &inJob{lab: l, dir: shared(t), ref: refTo(1)}
 			here := &command.Here{Env: l.Env, Before: l.Inside}
@@ -45,6 +47,7 @@ func TestExec(t *testing.T) {
 			t.Run("ports", x.ports)
 			t.Run("steps", x.steps)
 			t.Run("caller gone", x.callerGone)
+			t.Run("used", x.used)
 			x.close(t)
 			if c.Modern {
 				return // its sshd takes long, and ssh is the same
@@ -264,6 +267,37 @@ func (x *inJob) callerGone(t *testing.T) {
 		steps := x.lab.Run(t, "squeue", "--steps", "--noheader", "--jobs="+x.r.Native, "--format=%i %j")
 		return !strings.Contains(steps, "cox-")
 	})
+}
+
+// used: what accounting says of a job that ended, by step.
+func (x *inJob) used(t *testing.T) {
+	ref := refTo(2)
+	const script = "#!/bin/sh\nsrun --job-name=busy -N1 -n2 sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'\nsrun --job-name=bad sh -c 'exit 6'\nexit 0\n"
+	err := x.e.Launch(t.Context(), &engine.Launch{
+		Ref: ref, Job: &job.Job{ID: 2, Attempt: 1, Spec: &job.Spec{
+			Name: "used", WorkDir: x.dir, Program: job.Program{Kind: job.Batch, ScriptName: "used.sh"}, TimeLimit: 10 * time.Minute,
+			Groups: []job.TaskGroup{{Nodes: job.Range{Min: 1, Max: 1}, Tasks: job.Count{Want: 2}}},
+		}},
+		Script: []byte(script), Env: environ[:1], Claims: []fleet.Claim{{Node: "all", Tasks: 2}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := ended(t, x.e, ref)
+	if r.Used == nil || !r.Used.Total.Has(rusage.CPU) || r.Used.Total.CPUTime() < 50*time.Millisecond {
+		t.Fatalf("%+v", r.Used)
+	}
+	busy, batch := r.Used.Step(0), r.Used.Step(engine.BatchStep)
+	if busy == nil || busy.Tasks != 2 || busy.Sum.CPUTime() < 50*time.Millisecond || busy.MinCPU == nil || batch == nil || batch.Tasks != 1 {
+		t.Errorf("%+v, %+v", busy, batch)
+	}
+	var names []string
+	for _, task := range r.Tasks {
+		names = append(names, fmt.Sprintf("%d %s %d", task.Step, task.Name, task.Exit.Status))
+	}
+	if !slices.Contains(names, "0 busy 0") || !slices.Contains(names, "1 bad 6") {
+		t.Errorf("%q", names)
+	}
 }
 
 // onlyBash is a folder of commands without Python, on every machine of the lab.

@@ -173,6 +173,10 @@ func (e *Engine) reportJobEnd(a *attempt, j *site.Job) error {
 	if left, err := e.provenGone(a, j, b); !left || err != nil {
 		return err
 	}
+	used, wait := e.usageAtEnd(a, j)
+	if wait {
+		return nil
+	}
 	slurms, err := e.controller.cancelledBySlurm(j)
 	if err != nil {
 		return err
@@ -232,6 +236,7 @@ func (e *Engine) reportJobEnd(a *attempt, j *site.Job) error {
 		r.Files = sbatchargs.OutputFiles(a.order.Job, a.id, j.Nodes)
 	}
 	r.Tasks = a.batchTaskReport(&r, false, r.Exit)
+	addUsage(&r, used)
 	return e.recordLastReport(a, r)
 }
 

@@ -101,6 +101,7 @@ type Engine struct {
 	poller     *poller
 	gc         *garbageCollector
 	locks      *lockQuerier
+	usage      usageQuestions
 	treesOnce  sync.Once
 	trees      *worktree.Store // of uploadTrees
 

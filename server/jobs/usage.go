@@ -89,6 +89,9 @@ func stepOf(v *state.View, tasks []engine.TaskReport, used *rusage.Step) api.Ste
 	if tasks[0].Step == engine.BatchStep {
 		out.ID, out.Name = "batch", "batch"
 	}
+	if used != nil {
+		out.Tasks = max(out.Tasks, used.Tasks) // engines may not tell where each one ran
+	}
 	var names []string
 	running := false
 	worst := tasks[0]

@@ -1,0 +1,172 @@
+package command
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/driver/slurm/site"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/rusage"
+)
+
+var _ site.Accountant = (*Site)(nil)
+
+// spent are the fields asked of sacct for each step. Sizes are of the task that used most, or the
+// average of all.
+var spent = []string{
+	"JobID", "JobName", "NTasks", "NodeList", "Submit", "Start", "End", "ExitCode", "UserCPU", "SystemCPU", "MinCPU", "MinCPUNode", "MinCPUTask",
+	"AveRSS", "MaxRSS", "MaxRSSNode", "MaxRSSTask", "AveDiskRead", "MaxDiskRead", "MaxDiskReadNode", "MaxDiskReadTask", "AveDiskWrite", "MaxDiskWrite", "MaxDiskWriteNode", "MaxDiskWriteTask",
+}
+
+// Used is site.Accountant's, by sacct.
+func (s *Site) Used(ctx context.Context, ids []uint32) ([]site.JobUse, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	out, err := s.runQuery(ctx, "sacct", "--noheader", "--parsable", "--delimiter="+sep, "--format="+strings.Join(spent, ","), "--jobs="+joinIDs(ids))
+	switch {
+	case err != nil && strings.Contains(err.Error(), "accounting storage is disabled"):
+		return nil, fault.New(fault.Unsupported, "the cluster has no accounting (AccountingStorageType)")
+	case err != nil:
+		return nil, err
+	}
+	return parseUsed(string(out))
+}
+
+// parseUsed reads sacct's rows: of each job, and below it those of its steps.
+func parseUsed(text string) ([]site.JobUse, error) {
+	var all []site.JobUse
+	at := map[uint32]int{}
+	fields := strings.Split(text, sep)
+	for ; len(fields) > len(spent); fields = fields[len(spent):] {
+		row := map[string]string{}
+		for i, name := range spent {
+			row[name] = strings.TrimSpace(fields[i])
+		}
+		job, step, isStep := strings.Cut(row["JobID"], ".")
+		number, component, _ := strings.Cut(job, "+")
+		id, err := strconv.ParseUint(number, 10, 32)
+		if err != nil {
+			return nil, fault.New(fault.Unavailable, "sacct answered %q, which is no number of a job", row["JobID"])
+		}
+		i, known := at[uint32(id)]
+		switch {
+		case !isStep && component != "" && component != "0": // of a heterogeneous job
+		case !isStep && parseTime(row["End"]).IsZero():
+		case !isStep:
+			at[uint32(id)] = len(all)
+			all = append(all, site.JobUse{ID: uint32(id), Submitted: parseTime(row["Submit"])})
+		case known:
+			use, ok, err := parseStepUse(step, row)
+			if err != nil {
+				return nil, fault.New(fault.Unavailable, "step %s, as sacct has it: %w", row["JobID"], err)
+			}
+			if ok {
+				all[i].Steps = append(all[i].Steps, use)
+			}
+		}
+	}
+	return all, nil
+}
+
+// parseStepUse reads the row of a step; false: it is of a kind that has no number here.
+func parseStepUse(step string, row map[string]string) (u site.StepUse, ok bool, err error) {
+	switch step {
+	case "batch":
+		u.Step.Step = engine.BatchStep
+	case "extern":
+		u.Step.Step = engine.ExternStep
+	default:
+		number, _, _ := strings.Cut(step, "+")
+		if u.Step.Step, err = strconv.Atoi(number); err != nil {
+			return u, false, nil //nolint:nilerr // "interactive"
+		}
+	}
+	u.Name, u.Started, u.Ended = row["JobName"], parseTime(row["Start"]), parseTime(row["End"])
+	u.Tasks, _ = strconv.Atoi(row["NTasks"])
+	u.Tasks = max(u.Tasks, 1)
+	if u.Nodes, err = expandHosts(row["NodeList"]); err != nil {
+		return u, false, err
+	}
+	status, signal, _ := strings.Cut(row["ExitCode"], ":")
+	u.Exit.Status, _ = strconv.Atoi(status)
+	u.Exit.Signal, _ = strconv.Atoi(signal)
+	user, knowsUser := parseCPUTime(row["UserCPU"])
+	system, knowsSystem := parseCPUTime(row["SystemCPU"])
+	_, gathered := parseSize(row["AveRSS"])
+	if knowsUser && knowsSystem && (gathered || user+system > 0) { // jobacct_gather/none says 0
+		u.Sum.Known |= rusage.CPU
+		u.Sum.User, u.Sum.System = user, system
+	}
+	if least, known := parseCPUTime(row["MinCPU"]); known && gathered {
+		u.MinCPU = extremeOf(row, "MinCPU", int64(least))
+	}
+	if each, known := parseSize(row["AveRSS"]); known {
+		u.Sum.Known |= rusage.Memory
+		u.Sum.Memory = each * int64(u.Tasks)
+	}
+	read, knowsRead := parseSize(row["AveDiskRead"])
+	written, knowsWritten := parseSize(row["AveDiskWrite"])
+	if knowsRead && knowsWritten {
+		u.Sum.Known |= rusage.IO
+		u.Sum.Read, u.Sum.Written = read*int64(u.Tasks), written*int64(u.Tasks)
+	}
+	for name, to := range map[string]**rusage.Extreme{"MaxRSS": &u.MaxMemory, "MaxDiskRead": &u.MaxRead, "MaxDiskWrite": &u.MaxWritten} {
+		if n, known := parseSize(row[name]); known && (n > 0 || name == "MaxRSS") {
+			*to = extremeOf(row, name, n)
+		}
+	}
+	return u, true, nil
+}
+
+func extremeOf(row map[string]string, name string, value int64) *rusage.Extreme {
+	task, _ := strconv.Atoi(row[name+"Task"])
+	return &rusage.Extreme{Value: value, Node: row[name+"Node"], Task: max(task, 0)}
+}
+
+// parseCPUTime reads Slurm's [D-][HH:]MM:SS[.mmm]; false: it is empty.
+func parseCPUTime(text string) (time.Duration, bool) {
+	days, clock, hasDays := strings.Cut(text, "-")
+	if !hasDays {
+		days, clock = "0", text
+	}
+	n, err := strconv.Atoi(days)
+	if err != nil {
+		return 0, false
+	}
+	seconds := float64(n)
+	parts := strings.Split(clock, ":")
+	if len(parts) < 2 || len(parts) > 3 {
+		return 0, false
+	}
+	if len(parts) == 2 {
+		parts = append([]string{"0"}, parts...)
+	}
+	for i, base := range []float64{24, 60, 60} {
+		f, err := strconv.ParseFloat(parts[i], 64)
+		if err != nil {
+			return 0, false
+		}
+		seconds = seconds*base + f
+	}
+	return time.Duration(seconds*1000+0.5) * time.Millisecond, true
+}
+
+// parseSize reads Slurm's amount of bytes: 1234K, 1.50M; false: it is empty.
+func parseSize(text string) (int64, bool) {
+	unit := int64(1)
+	for i, letter := range "KMGTP" {
+		if number, ok := strings.CutSuffix(text, string(letter)); ok {
+			text, unit = number, 1<<(10*(i+1))
+			break
+		}
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || f < 0 {
+		return 0, false
+	}
+	return int64(f * float64(unit)), true
+}

@@ -1,0 +1,64 @@
+package command
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/rusage"
+)
+
+// TestUsedIsRead: rows as sacct prints them: a job with steps of all kinds, one that has not ended
+// there, a component of a heterogeneous job, a cluster that gathers nothing.
+//
+// Seen to fail with: averages that are not multiplied by the tasks; sizes in units of 1000.
+func TestUsedIsRead(t *testing.T) {
+	row := func(job, name, tasks, end, user, system, rss, read string) string {
+		f := map[string]string{
+			"JobID": job, "JobName": name, "NTasks": tasks, "NodeList": "n[1-2]", "Submit": "100", "Start": "200", "End": end, "ExitCode": "3:0", "UserCPU": user, "SystemCPU": system,
+			"MinCPU": "00:01:00", "MinCPUNode": "n2", "MinCPUTask": "1", "AveRSS": rss, "MaxRSS": rss, "MaxRSSNode": "n1", "MaxRSSTask": "0", "AveDiskRead": read, "AveDiskWrite": read,
+			"MaxDiskRead": read, "MaxDiskReadNode": "n1", "MaxDiskReadTask": "2", "MaxDiskWrite": "0",
+		}
+		var b strings.Builder
+		for _, field := range spent {
+			b.WriteString(f[field] + sep)
+		}
+		return b.String() + "\n"
+	}
+	all, err := parseUsed(row("7", "train", "", "300", "1-00:00:01", "00:01.500", "", "") +
+		row("7.batch", "batch", "1", "300", "00:00.250", "00:00.001", "512K", "1.50M") +
+		row("7.extern", "extern", "2", "300", "00:00:00", "00:00:00", "", "") +
+		row("7.interactive", "interactive", "1", "300", "00:00:00", "00:00:00", "", "") +
+		row("7.0", "srun", "4", "290", "02:00:01", "00:01.500", "1G", "10K") +
+		row("8", "runs", "", "Unknown", "", "", "", "") + row("8.0", "x", "1", "Unknown", "", "", "", "") +
+		row("9+0", "het", "", "300", "", "", "", "") + row("9+1", "het", "", "300", "", "", "", "") + row("9+1.0", "x", "1", "300", "", "", "", ""))
+	if err != nil || len(all) != 2 || all[0].ID != 7 || all[1].ID != 9 || len(all[0].Steps) != 3 || len(all[1].Steps) != 1 || all[0].Submitted != time.Unix(100, 0) {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	batch, extern, step := all[0].Steps[0], all[0].Steps[1], all[0].Steps[2]
+	if batch.Step.Step != engine.BatchStep || batch.Sum.CPUTime() != 251*time.Millisecond || batch.Sum.Memory != 512<<10 || batch.Sum.Read != 3<<19 {
+		t.Errorf("%+v", batch)
+	}
+	if extern.Step.Step != engine.ExternStep || extern.Sum.Known != 0 || extern.MinCPU != nil || extern.MaxMemory != nil {
+		t.Errorf("%+v", extern)
+	}
+	if step.Step.Step != 0 || step.Tasks != 4 || step.Sum.User != 2*time.Hour+time.Second || step.Sum.System != 1500*time.Millisecond || step.Sum.Memory != 4<<30 || step.Sum.Read != 40<<10 ||
+		*step.MaxMemory != (rusage.Extreme{Value: 1 << 30, Node: "n1"}) || *step.MinCPU != (rusage.Extreme{Value: int64(time.Minute), Node: "n2", Task: 1}) || step.MaxRead.Task != 2 || step.MaxWritten != nil ||
+		len(step.Nodes) != 2 || step.Exit.Status != 3 || step.Name != "srun" {
+		t.Errorf("%+v", step)
+	}
+	for text, want := range map[string]time.Duration{"1-02:03:04": 26*time.Hour + 3*time.Minute + 4*time.Second, "59:59.999": time.Hour - time.Millisecond, "00:00:00": 0} {
+		if got, ok := parseCPUTime(text); !ok || got != want {
+			t.Errorf("%s: %s", text, got)
+		}
+	}
+	for _, text := range []string{"", "INVALID", "7", "a-1:2:3", "1:2:3:4"} {
+		if got, ok := parseCPUTime(text); ok {
+			t.Errorf("%q: %s", text, got)
+		}
+	}
+	if n, ok := parseSize(""); ok {
+		t.Errorf("no size is %d", n)
+	}
+}
