@@ -77,7 +77,7 @@ func (x *inJob) open(t *testing.T, way command.Runner) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.e, err = slurm.New(slurm.Config{Root: filepath.Join(x.dir, "state"), Pool: "slurm", Site: command.New(way), Room: locks, Privileged: true, Settle: 3 * time.Second})
+	x.e, err = slurm.New(slurm.Config{Root: filepath.Join(x.dir, "state"), Pool: "slurm", Site: command.New(way), Room: locks, Privileged: true, Settle: 3 * time.Second, Usage: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,6 +79,7 @@ type Config struct {
 	Settle   time.Duration // how long slurmctld must not know a job before it is called lost; 0: 10 s
 	Senders  int           // submissions at once of one user, and of all together twice as many; 0: 16
 
+	Usage     time.Duration // how long the end of a job waits for what accounting says that it used; 0: a tenth of the time that it ran, 2 s at most
 	Tidy      time.Duration // between two looks for jobs that are over here and live in Slurm; 0: 1 min
 	Adopt     time.Duration // how long a job that Slurm put back waits for the next attempt; 0: 2 min
 	Sweep     time.Duration // between two looks for old locks; 0: 1 h

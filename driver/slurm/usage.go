@@ -13,12 +13,21 @@ import (
 	"github.com/coxswain-sched/coxswain/model/rusage"
 )
 
-// usageWait is how long the end of a job is kept back for accounting, which lags behind slurmctld, and
-// usagePause is the time between two questions.
+// usageWait is how long the end of a job is kept back for accounting, which lags behind slurmctld, at
+// most, and no longer than a tenth of the time that the job ran. usagePause is the time between two
+// questions.
 const (
 	usageWait  = 2 * time.Second
-	usagePause = 250 * time.Millisecond
+	usagePause = 200 * time.Millisecond
 )
+
+// usagePatience is how long the end of a job is kept back.
+func (c *Config) usagePatience(j *site.Job) time.Duration {
+	if c.Usage != 0 {
+		return c.Usage
+	}
+	return min(usageWait, max(j.Ended.Sub(j.Started), 0)/10)
+}
 
 // usageAtEnd is what accounting says that an attempt used; nil: it does not. wait: it has not heard of
 // the end yet.
@@ -27,17 +36,22 @@ func (e *Engine) usageAtEnd(a *attempt, j *site.Job) (used *site.JobUse, wait bo
 	if !ok {
 		return nil, false
 	}
-	now := time.Now()
 	if a.usageSince.IsZero() {
-		a.usageSince = now
+		a.usageSince = time.Now()
 	}
-	ctx, cancel := context.WithTimeout(e.ctx, min(e.cfg.Patience, usageWait))
+	e.mu.Lock()
+	patience := e.cfg.usagePatience(j)
+	if a.stop != nil { // who ended it waits for its nodes
+		patience = 0
+	}
+	e.mu.Unlock()
+	ctx, cancel := context.WithTimeout(e.ctx, usageWait)
 	defer cancel()
 	u, err := e.askUsage(ctx, by, a.id)
 	switch {
 	case err == nil && u != nil && u.Submitted.Equal(j.Submitted):
 		return u, false
-	case fault.KindOf(err) == fault.Unsupported, now.Sub(a.usageSince) >= usageWait:
+	case fault.KindOf(err) == fault.Unsupported, time.Since(a.usageSince) >= patience:
 		return nil, false
 	}
 	time.AfterFunc(usagePause, a.wakeUp)
