@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/driver/slurm/command"
 	"github.com/coxswain-sched/coxswain/engine"
@@ -49,15 +52,25 @@ func TestStreamThatNeverBegins(t *testing.T) {
 // TestStreamEndsWithItsCaller: and what it started too.
 func TestStreamEndsWithItsCaller(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	alive := filepath.Join(t.TempDir(), "alive")
+	lock := filepath.Join(t.TempDir(), "lock")
 	out := told(func(p []byte) { cancel() })
-	c := command.Call{Name: "sh", Args: []string{"-c", `sh -c 'trap "" TERM; mkfifo "$0"; echo begun; read x <"$0"; rm "$0"' "$0"; true`, alive}}
+	c := command.Call{Name: "sh", Args: []string{"-c", `sh -c 'trap "" TERM; exec 9>"$0"; flock 9; echo begun; sleep 600; :' "$0"; true`, lock}}
 	if _, err := (&command.Here{}).Stream(ctx, c, engine.ExecRequest{Stdout: out}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	f, err := os.OpenFile(alive, os.O_WRONLY|0x800, 0) // O_NONBLOCK: it fails where nobody reads
-	if err == nil {
-		_ = f.Close()
+	f, err := os.OpenFile(lock, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	free := make(chan error, 1)
+	go func() { free <- unix.Flock(int(f.Fd()), unix.LOCK_EX) }() // free once nobody of them lives
+	select {
+	case err := <-free:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
 		t.Error("what it started lives")
 	}
 }
