@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/agent/exec"
@@ -290,4 +291,39 @@ func writeOrDrop(to *io.Writer, b []byte) {
 	if _, err := (*to).Write(b); err != nil {
 		*to = nil
 	}
+}
+
+// Probe runs a command as the tasks of its member are run: `cox-pod probe`. nil: it passed.
+func Probe(at Place, index string, command []string) error {
+	plan, err := at.readPlan()
+	if err != nil {
+		return err
+	}
+	i, err := indexOf(index, len(plan.Members))
+	if err != nil {
+		return err
+	}
+	var rank *int
+	if plan.Job.Spec.Program.Kind == job.Direct {
+		rank = new(int)
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	x := &wire.Exec{
+		Socket: slotOf(at.rootDir(), i).StepSocket(), Job: plan.Job.ID, Attempt: max(plan.Ref.Attempt, 1), Args: command, Rank: rank,
+		Files: [3]*os.File{null, null, null},
+	}
+	code, why, err := x.Run(context.Background(), func() {})
+	switch {
+	case err != nil:
+		return fault.New(fault.Conflict, "%s: %w", command[0], err)
+	case why != "":
+		return fault.New(fault.Conflict, "%s: %s", command[0], why)
+	case !code.OK():
+		return fault.New(fault.Conflict, "%s ended with exit code %s", command[0], code)
+	}
+	return nil
 }

@@ -103,6 +103,13 @@ func (p *Plan) allocText(dir string, nodes []fleet.Node, l *attempt.Launch, star
 		return nil, err
 	}
 	a.Checkpoint, a.Restore = l.Checkpoint, l.Restore
+	if s := spec.Serve; s != nil { // the driver has given each a number
+		numbers := make([]int, len(s.Ports))
+		for i := range s.Ports {
+			numbers[i] = s.Ports[i].Number
+		}
+		a.Ports = s.Variables(numbers)
+	}
 	return a.Text()
 }
 

@@ -7,6 +7,7 @@
 //	cox-pod tell JSON      a signal or a stop for the attempt, in the pod of member 0
 //	cox-pod ask JSON       a question to the attempt, in the pod of member 0
 //	cox-pod receive        take the job's working directory from standard input, in the pod of member 0
+//	cox-pod probe COMMAND  run a command as the tasks are run, and exit as it does: a probe of a job that serves
 //	cox-pod exec           run a command beside the tasks, as frames on its input say
 //	cox-ssh                under this name: a server of SSH for one connection (package sshserver)
 //	cox-pod install DIR    copy itself and cox-slurm into DIR, with srun and its like
@@ -48,12 +49,14 @@ func dispatch(args []string) int {
 		return said(podagent.Ask(at, []byte(args[1]), os.Stdout))
 	case len(args) == 1 && args[0] == "exec":
 		return said(podagent.Beside(at, os.Getenv(podagent.IndexEnv), os.Stdin, os.Stdout))
+	case len(args) > 1 && args[0] == "probe":
+		return said(podagent.Probe(at, os.Getenv(podagent.IndexEnv), args[1:]))
 	case len(args) == 1 && args[0] == "receive":
 		return said(podagent.Receive(at, os.Stdin))
 	case len(args) == 2 && args[0] == "install":
 		return said(podagent.Install(args[1]))
 	}
-	fmt.Fprintln(os.Stderr, "usage: cox-pod {run [files] | started | tell JSON | ask JSON | exec | receive | install DIR}")
+	fmt.Fprintln(os.Stderr, "usage: cox-pod {run [files] | started | tell JSON | ask JSON | probe COMMAND | exec | receive | install DIR}")
 	return 2
 }
 

@@ -72,6 +72,7 @@ func (e *Engine) createObjects(a *attempt) error {
 	if err := e.nameEarly(a, r.Service(root.UID), root.UID); err != nil {
 		return err
 	}
+	e.nameForClients(r.ClientService(root.UID))
 	if err := e.createGang(a, way, r, root.UID); err != nil {
 		return err
 	}

@@ -72,6 +72,7 @@ type made struct {
 type stopping struct {
 	Asked  time.Time     `json:"asked"`
 	Signal int           `json:"signal,omitempty"`
+	Drain  time.Duration `json:"drain,omitempty"` // from Asked until it is told to end: requests have so long to end
 	Grace  time.Duration `json:"grace,omitempty"`
 	Cause  engine.Cause  `json:"cause"`
 	Reason string        `json:"reason,omitempty"`
@@ -86,7 +87,10 @@ func (s *stopping) asStop() *podstatus.Stop {
 }
 
 // killDeadline is when nothing of it is to live any more.
-func (s *stopping) killDeadline() time.Time { return s.Asked.Add(s.Grace) }
+func (s *stopping) killDeadline() time.Time { return s.signalTime().Add(s.Grace) }
+
+// signalTime is when it is told to end.
+func (s *stopping) signalTime() time.Time { return s.Asked.Add(s.Drain) }
 
 // pausing is whether an attempt is suspended, and whether its crew has said that it is so.
 type pausing struct{ On, Sure bool }

@@ -48,6 +48,7 @@ type Engine struct {
 	k     *cluster.Cluster
 	log   *journal
 	cache *watchcache.Cache
+	board *kit.EndpointBoard
 
 	*kit.Reports // answers Inspect, List and Watch from the cache
 
@@ -111,7 +112,7 @@ func New(cfg Config) (*Engine, error) {
 	}
 	e := &Engine{
 		logs: logDir(filepath.Join(cfg.Root, "logs")),
-		cfg:  cfg, k: cfg.Cluster, log: log, cache: watchcache.New(log.Epoch()), making: make(chan struct{}, makingAtMost), kick: make(chan struct{}, 1), buried: make(chan struct{}, 1), room: make(chan struct{}, 1), ships: make(chan struct{}, shipsAtMost), asks: make(chan struct{}, asksAtMost),
+		cfg:  cfg, k: cfg.Cluster, log: log, cache: watchcache.New(log.Epoch()), board: kit.NewEndpointBoard(log.Epoch() << 32), making: make(chan struct{}, makingAtMost), kick: make(chan struct{}, 1), buried: make(chan struct{}, 1), room: make(chan struct{}, 1), ships: make(chan struct{}, shipsAtMost), asks: make(chan struct{}, asksAtMost),
 		inventory: inventory.New(cfg.Cluster, cfg.Terms, log.server),
 		attempts:  map[engine.Ref]*attempt{}, seated: map[string]int{}, graves: map[string]*corev1.Pod{}, rooted: true, tenants: map[string]*quota.Namespace{},
 		listed: map[string]bool{}, hidden: map[string]error{}, said: map[string]string{}, heard: map[string]bool{},

@@ -96,6 +96,7 @@ func (e *Engine) updatePod(p *corev1.Pod, deleted, listed bool) {
 	}
 	is.noteDeletion(a.pods[i], time.Now())
 	a.pods[i] = is
+	e.publishEndpoints(a)
 	a.wakeUp()
 }
 

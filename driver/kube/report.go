@@ -23,6 +23,7 @@ func (e *Engine) publishReport(a *attempt, r engine.Report) {
 	}
 	a.report = r
 	e.cache.Publish(r)
+	e.publishEndpoints(a)
 }
 
 // readMembers reads all pods. The caller holds the lock.
@@ -229,6 +230,7 @@ func (e *Engine) finishAttempt(a *attempt, members []podstatus.Member) error {
 	}
 	e.publishReport(a, r)
 	a.ended = true
+	e.board.Drop(a.ref)
 	e.releaseQuota(a.namespace, a.ref)
 	e.notifyClaimsReleased(a.namespace)
 	e.notifyPodCapacity()

@@ -25,6 +25,9 @@ func (e *Engine) carryOutStop(a *attempt, stop *stopping, members []podstatus.Me
 	if deleted {
 		return nextPodCheck(members), nil
 	}
+	if left := time.Until(stop.signalTime()); left > 0 && !members[0].Over {
+		return left, nil
+	}
 	if !told && stop.Cause == engine.Stopped && !members[0].Over && members[0].Phase >= engine.Ready {
 		grace := max(0, time.Until(stop.killDeadline()))
 		if err := e.calls.tellAgent(a, podagent.Word{Signal: stop.Signal, Grace: grace, Cause: stop.Cause, Text: stop.Reason}); err == nil {
@@ -99,6 +102,9 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref, s engine.Stop) error 
 		return nil
 	}
 	n := &stopping{Asked: time.Now().Round(0), Signal: s.Signal, Grace: max(0, s.Grace), Cause: engine.Stopped, Reason: s.Reason}
+	if s.Drain > 0 && a.report.Phase == engine.Running && !a.report.Suspended && a.order.Job.Spec.Serve != nil {
+		n.Drain = s.Drain
+	}
 	if was := a.stop; was != nil {
 		if was.Cause != engine.Stopped || !n.killDeadline().Before(was.killDeadline()) {
 			return nil
@@ -109,6 +115,7 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref, s engine.Stop) error 
 		return journalError(ref, err)
 	}
 	a.stop = n
+	e.publishEndpoints(a)
 	a.wakeUp()
 	return nil
 }

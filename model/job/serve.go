@@ -86,3 +86,12 @@ func (s *Serve) Variables(numbers []int) []string {
 func (p *Port) Variable() string {
 	return "PORT_" + strings.ToUpper(strings.ReplaceAll(p.Name, "-", "_"))
 }
+
+// PortNumbered returns the port that is fixed at a number; nil: there is none.
+func (s *Serve) PortNumbered(number int) *Port {
+	i := slices.IndexFunc(s.Ports, func(p Port) bool { return p.Number == number })
+	if i < 0 {
+		return nil
+	}
+	return &s.Ports[i]
+}

@@ -66,6 +66,9 @@ func Read(p *corev1.Pod, ref engine.Ref, now time.Time) Member {
 			m.Outcome = o
 			switch {
 			case o.Cause == engine.Stopped: // told to end: if not by us, by the cluster
+				if m.Cause, m.Why = livenessCause(p); m.Cause != "" {
+					break
+				}
 				if m.Cause, m.Why = deletionCause(p); m.Cause == "" {
 					m.Cause, m.Why = engine.NodeLost, byKubelet(p, !o.Started.IsZero())
 				}
@@ -238,6 +241,25 @@ func failedInitContainer(p *corev1.Pod) string {
 		}
 	}
 	return ""
+}
+
+// livenessCause says that a kubelet ended a container whose liveness probe failed: nothing else has it end
+// one of a pod that nobody deletes and that it keeps. Empty: it was something else.
+func livenessCause(p *corev1.Pod) (engine.Cause, string) {
+	if p.Labels[render.LabelLiveness] == "" || p.DeletionTimestamp != nil || p.Status.Reason != "" ||
+		slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.DisruptionTarget }) {
+		return "", ""
+	}
+	return engine.Exited, fmt.Sprintf("the liveness probe of pod %s on %s failed", p.Name, p.Spec.NodeName)
+}
+
+// Serves reports whether a pod that serves is ready, by its kubelet and by who watches over that.
+func Serves(p *corev1.Pod) bool {
+	c := JobContainer(p.Status.ContainerStatuses)
+	ready := slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+	return ready && c != nil && c.Ready && p.DeletionTimestamp == nil
 }
 
 // terminationCause says why a container ended that left no word.

@@ -54,6 +54,10 @@ func deletedAt(at time.Time) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: at} }
 }
 
+func labelled(name string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Labels = map[string]string{name: "true"} }
+}
+
 func disrupted(reason string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: reason})
@@ -161,6 +165,9 @@ func TestWhatAPodProves(t *testing.T) {
 		{"ended with a word", podThat(phase(corev1.PodFailed, ""), holding(ends("Error", outcome), false)), "ended over outcome", ""},
 		{"told to end by the cluster for others", podThat(deletedAt(testNow), disrupted(corev1.PodReasonPreemptionByScheduler), holding(ends("Error", told), false)), "ended over outcome", engine.Preempted},
 		{"told to end by its kubelet, which refuses it again", podThat(phase(corev1.PodFailed, "OutOfcpu"), holding(ends("Error", told), false)), "ended over outcome", engine.NodeLost},
+		{"told to end by its kubelet, for its liveness", podThat(phase(corev1.PodFailed, ""), labelled(render.LabelLiveness), holding(ends("Error", told), false)), "ended over outcome", engine.Exited},
+		{"told to end by its kubelet, for others, with a liveness", podThat(phase(corev1.PodFailed, "OutOfcpu"), labelled(render.LabelLiveness), holding(ends("Error", told), false)), "ended over outcome", engine.NodeLost},
+		{"told to end by who deleted it, with a liveness", podThat(phase(corev1.PodFailed, ""), deletedAt(testNow), labelled(render.LabelLiveness), holding(ends("Error", told), false)), "ended over outcome", engine.Cancelled},
 		{"told to end just now, nobody says by whom", podThat(phase(corev1.PodRunning, ""), holding(justNow(ends("Error", told)), false)), "ready", ""},
 		{"told to end just now, nobody says by whom, and another's container in it runs", podThat(phase(corev1.PodRunning, ""), holding(justNow(ends("Error", told)), false), beside(runs)), "ended over outcome awaits", engine.NodeLost},
 		{"told to end long ago, nobody says by whom", podThat(phase(corev1.PodRunning, ""), holding(finished(ends("Error", told)), false)), "ended over outcome", engine.NodeLost},
@@ -275,6 +282,32 @@ func TestHowAnAttemptEnded(t *testing.T) {
 		r := attemptOutcome(c.members, c.stop)
 		if got := fmt.Sprint(r.Cause, r.Exit, r.Message); got != c.want {
 			t.Errorf("%s: %s, want %s", c.what, got, c.want)
+		}
+	}
+}
+
+// TestServes: a pod that serves is ready by its kubelet's word on the container and by that of who watches
+// over nodes, and nothing of either is lost where pods are kept.
+func TestServes(t *testing.T) {
+	runs := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	pod := func(container bool, condition corev1.ConditionStatus, change ...func(*corev1.Pod)) *corev1.Pod {
+		p := podThat(append(change, labelled(render.LabelServes), holding(runs, true))...)
+		p.Status.ContainerStatuses[0].Ready = container
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: condition})
+		return p
+	}
+	for name, c := range map[string]struct {
+		p    *corev1.Pod
+		want bool
+	}{
+		"ready":                       {pod(true, corev1.ConditionTrue), true},
+		"its probe fails":             {pod(false, corev1.ConditionFalse), false},
+		"its node is not heard":       {pod(true, corev1.ConditionFalse), false},
+		"somebody deletes it":         {pod(true, corev1.ConditionTrue, deletedAt(testNow)), false},
+		"its container is not there ": {podThat(), false},
+	} {
+		if got := Serves(Strip(c.p)); got != c.want {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }

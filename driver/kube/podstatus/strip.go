@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/coxswain-sched/coxswain/driver/kube/render"
 )
 
 // Strip is what is kept of a pod that is watched: what the functions that take pods look at, and nothing
@@ -27,7 +29,7 @@ func Strip(p *corev1.Pod) *corev1.Pod {
 		out.Finalizers = append(out.Finalizers, internString(f))
 	}
 	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse || c.Type == corev1.DisruptionTarget || c.Type == corev1.PodReadyToStartContainers && (len(p.Spec.ResourceClaims) > 0 || c.Status == corev1.ConditionFalse) {
+		if c.Type == corev1.PodReady && p.Labels[render.LabelServes] != "" || c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse || c.Type == corev1.DisruptionTarget || c.Type == corev1.PodReadyToStartContainers && (len(p.Spec.ResourceClaims) > 0 || c.Status == corev1.ConditionFalse) {
 			out.Status.Conditions = append(out.Status.Conditions, c)
 		}
 	}
@@ -45,7 +47,7 @@ func Strip(p *corev1.Pod) *corev1.Pod {
 func statesOf(all []corev1.ContainerStatus) []corev1.ContainerStatus {
 	out := make([]corev1.ContainerStatus, 0, len(all))
 	for _, c := range all {
-		s := corev1.ContainerStatus{Name: internString(c.Name), State: c.State, Started: c.Started}
+		s := corev1.ContainerStatus{Name: internString(c.Name), State: c.State, Started: c.Started, Ready: c.Ready}
 		if c.ContainerID != "" { // which one does not matter
 			s.ContainerID = internString("made")
 		}

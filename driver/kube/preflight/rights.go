@@ -90,7 +90,7 @@ func namespaceRights(t *settings.Terms, ns string, begins *gang.Gang) []Right {
 		{Resource: cluster.Pods, Part: "log", Verbs: []string{"get"}, Why: "what jobs print"},
 		{Resource: cluster.Pods, Part: "exec", Verbs: []string{"create", "get"}, Why: "signals, and commands beside a job"},
 		{Resource: cluster.Secrets, Verbs: verbs("create", "delete", "get", "list"), Why: "each attempt's script and certificates"},
-		{Resource: cluster.Services, Verbs: verbs("create", "get"), Why: "names by which an attempt's pods find each other"}, // the root's end is theirs
+		{Resource: cluster.Services, Verbs: verbs("create", "get", "patch"), Why: "names by which an attempt's pods find each other, and clients find services"}, // the root's end is theirs
 		{Resource: cluster.ResourceQuotas, Verbs: []string{"list", "watch"}, Why: "what the namespace may use"},
 		{Resource: cluster.LimitRanges, Verbs: []string{"list", "watch"}, Why: "what each pod of the namespace may use"},
 	}

@@ -85,6 +85,7 @@ func (a *Attempt) podOf(i int, root types.UID) *corev1.Pod {
 	if hasPluginDevice(p.Spec.Containers[0].Resources.Limits) {
 		p.Labels[LabelPlugged] = "true"
 	}
+	a.addServing(p, i)
 	a.addPodClaim(p, i)
 	a.applyShape(p)
 	return p

@@ -6,7 +6,8 @@
 // Where what is: render.go has what an attempt is made from, its Secret and its Service; pod.go the
 // pods, task.go which nodes and tasks are whose, shape.go what a pool and a job add to them;
 // toleration.go how a job writes one. claim.go has the claims of devices, gang.go what begins pods
-// together, and spread.go what is told where the cluster's scheduler chooses the nodes.
+// together, spread.go what is told where the cluster's scheduler chooses the nodes, and serving.go ports and probes
+// of jobs that serve.
 package render
 
 import (
@@ -213,6 +214,7 @@ func (a *Attempt) agentPlan() *podagent.Plan {
 	if a.perTask() {
 		p.Job = jobPerTask(l.Job, len(a.Nodes))
 	}
+	p.Job = jobForPlan(p.Job)
 	ofHost := a.OnHost()
 	for i, n := range a.Nodes {
 		node := n.Node
@@ -322,8 +324,6 @@ func (a *Attempt) CheckJob() error {
 	switch {
 	case l.Adds != nil || s.Elastic():
 		return engine.About(fault.New(fault.Unsupported, "a gang cannot grow or shrink on Kubernetes").Advise("give a fixed number of nodes"), "elastic")
-	case s.Serve != nil:
-		return engine.About(fault.New(fault.Unsupported, "services do not run on Kubernetes yet").Advise("name a pool of this machine"), "ports")
 	case s.Image == "" && a.Image == "":
 		return optionError("image", "write #SBATCH --container-image=IMAGE, or image: in the native form; or have the pool's setting image name one for all", "a job on Kubernetes needs a container image")
 	case strings.ContainsAny(s.Image, " \t\n\"'") || strings.HasPrefix(s.Image, "-"):
@@ -339,7 +339,9 @@ func (a *Attempt) CheckJob() error {
 	case slices.ContainsFunc(l.Env, func(v string) bool { return strings.ContainsRune(v, 0) }):
 		return optionError("export", "leave that variable out", "the environment holds a NUL byte")
 	case s.PodPerTask():
-		return a.checkPerTask()
+		if err := a.checkPerTask(); err != nil {
+			return err
+		}
 	}
-	return nil
+	return a.checkServe()
 }
