@@ -242,6 +242,9 @@ func (s *supervisor) checkGone() {
 		return // asked again when it has, with all of the above
 	}
 	s.takeTasks()
+	if !s.program.outputCopied() {
+		return // asked again when it is
+	}
 	if !s.epilogEnded() {
 		return // asked again when it has ended
 	}

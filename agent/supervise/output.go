@@ -108,7 +108,7 @@ func (p *program) openStreams(l *attempt.Launch) error {
 		p.files = append(p.files, errs)
 	}
 	p.files = append([]string{p.log}, p.files...)
-	return nil
+	return p.rotateOutputs(l)
 }
 
 // openOutput creates or empties an output file, and says what to do where it

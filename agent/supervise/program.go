@@ -3,6 +3,7 @@ package supervise
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -35,7 +36,9 @@ type program struct {
 
 	limits []barrier.Rlimit // of the submitter, which it gets
 
-	notices *os.File // the file of standard error, for what is said of the job; nil: none
+	notices io.WriteCloser // the file of standard error, for what is said of the job; nil: none
+
+	rotated []*rotatedOutput // of a job that serves
 }
 
 // newProgram opens the files of the batch script, or of the srun that stands for
@@ -192,6 +195,9 @@ func (p *program) spawnProgram(s *supervisor, env []string) (int, <-chan barrier
 // keepNotices keeps the file of the program's standard error open. Anything else than a file
 // of a file system is left alone: who reads from a pipe waits for its end.
 func (p *program) keepNotices() {
+	if p.rotatesErrors() {
+		return
+	}
 	info, err := p.stdio[2].Stat()
 	if err != nil || !info.Mode().IsRegular() {
 		return
@@ -204,8 +210,12 @@ func (p *program) keepNotices() {
 // sayNotice writes a line to the file of the program's standard error, as far as it can be
 // written.
 func (p *program) sayNotice(line string) {
-	if p != nil && p.notices != nil {
-		_, _ = p.notices.WriteString(line)
+	switch {
+	case p == nil:
+	case p.rotatesErrors():
+		_, _ = p.rotated[len(p.rotated)-1].file.Write([]byte(line))
+	case p.notices != nil:
+		_, _ = io.WriteString(p.notices, line)
 	}
 }
 
@@ -215,6 +225,7 @@ func (p *program) closeStreams() {
 		return
 	}
 	p.closeFiles()
+	p.closeRotated()
 	if p.notices != nil {
 		_ = p.notices.Close()
 	}

@@ -340,6 +340,7 @@ func (s *supervisor) startBatch() {
 		return
 	}
 	s.batch = exited
+	s.program.copyOutputs(s.spawner.wakeLoop)
 	s.meter.begin(engine.BatchStep, 0, pid)
 	s.recordFact(attempt.Record{Kind: attempt.KindTask, Files: s.program.files, Task: &engine.TaskReport{
 		Step: engine.BatchStep, Node: s.node.Name, Running: true, PID: pid, Started: time.Now(), Log: s.program.log,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/agent/asuser"
 	"github.com/coxswain-sched/coxswain/agent/attempt"
+	"github.com/coxswain-sched/coxswain/agent/logfile"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -30,16 +31,18 @@ func (e *Engine) OpenLog(ctx context.Context, owner job.Owner, file string) (io.
 	if err != nil {
 		return nil, err
 	}
-	var f *os.File
-	open := func() (err error) {
-		f, err = asuser.OpenRegular(file)
-		return err
-	}
-	if who == nil {
-		err = open()
-	} else {
+	f, err := logfile.Open(file, func(name string) (f *os.File, err error) {
+		open := func() (err error) {
+			f, err = asuser.OpenRegular(name)
+			return err
+		}
+		if who == nil {
+			err = open()
+			return f, err
+		}
 		err = asuser.Do(asuser.User{UID: who.UID, GID: who.GID, Groups: who.Groups}, open)
-	}
+		return f, err
+	})
 	switch {
 	case err == nil:
 		return f, nil

@@ -29,7 +29,21 @@ type Serve struct {
 	// Drain is the longest time between the record that asks for the job's end, with which its
 	// endpoints leave the gateway, and the first signal to its processes. 0: none.
 	Drain time.Duration `json:"drain,omitempty"`
+
+	Log LogRotation `json:"log,omitzero"` // of its output files, on the engines of this machine
 }
+
+// LogRotation bounds the output files of a job that serves.
+type LogRotation struct {
+	Size int64 `json:"size,omitempty"` // in bytes, from which a file is rotated; 0: LogSize
+	Keep int   `json:"keep,omitempty"` // rotated files that are kept; 0: LogKeep
+}
+
+// What a LogRotation has where nothing is said.
+const (
+	LogSize = 64 << 20
+	LogKeep = 4
+)
 
 // Port is a port that the first task of a job listens on.
 type Port struct {
