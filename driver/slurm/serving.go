@@ -52,6 +52,8 @@ func (e *Engine) checkServe(s *job.Serve) error {
 		}
 	}
 	switch {
+	case s.Log != job.LogRotation{}:
+		return engine.About(fault.New(fault.Unsupported, "output files in a pool of Slurm are not rotated").Advise("leave log out, or have the program do it"), "log")
 	case chosen > 0 && e.blind:
 		return engine.About(fault.New(fault.Unsupported, "pool %s keeps its locks on its nodes, and has no way to tell the server which ports were chosen", e.cfg.Pool).
 			Advise("give each port a number, or have an administrator name a shared directory by the pool's setting shared"), "ports")

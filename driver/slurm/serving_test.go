@@ -154,6 +154,7 @@ func TestServeThatSlurmCannot(t *testing.T) {
 	}{
 		"a command":         {&job.Serve{Ports: many[:1], Liveness: &job.Probe{Exec: []string{"true"}}}, false, "the liveness probe runs a command"},
 		"nine ports":        {&job.Serve{Ports: many}, false, "9 ports are to be chosen, and a job in a pool of Slurm can have 8"},
+		"a log":             {&job.Serve{Ports: many[:1], Log: job.LogRotation{Keep: 3}}, false, "are not rotated"},
 		"locks on nodes":    {&job.Serve{Ports: many[:1]}, true, "no way to tell the server which ports were chosen"},
 		"a number on nodes": {&job.Serve{Ports: []job.Port{{Name: "http", Number: 8000}}}, true, ""},
 	} {

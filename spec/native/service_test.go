@@ -48,6 +48,7 @@ func TestService(t *testing.T) {
 		Readiness: &job.Probe{HTTP: "/health"},
 		Liveness:  &job.Probe{TCP: true, Port: "metrics", Every: 5 * time.Second, Timeout: 2 * time.Second, Delay: 10 * time.Second, Passes: 2},
 		Drain:     10 * time.Second,
+		Log:       job.LogRotation{Size: 10 << 20, Keep: 2},
 	}
 	if diff := cmp.Diff(serve, s.Job.Serve); diff != "" {
 		t.Errorf("serve (-want +got):\n%s", diff)

@@ -49,6 +49,10 @@ func ServePorts(s *job.Serve) []int {
 // checkServe refuses what pods cannot do for a job that serves.
 func (a *Attempt) checkServe() error {
 	s := a.Launch.Job.Spec.Serve
+	if s != nil && s.Log != (job.LogRotation{}) {
+		return engine.About(fault.New(fault.Unsupported, "the output of pods is the kubelet's to rotate").
+			Advise("leave log out: containerLogMaxSize of the kubelets' configuration bounds it"), "log")
+	}
 	if s == nil || !a.OnHost() {
 		return nil
 	}

@@ -110,6 +110,11 @@ func TestClientsFindAService(t *testing.T) {
 // TestChosenPortsOnTheNodesNetwork are refused by name.
 func TestChosenPortsOnTheNodesNetwork(t *testing.T) {
 	a := serving()
+	a.Launch.Job.Spec.Serve.Log.Keep = 3
+	if err := a.Check(); fault.KindOf(err) != fault.Unsupported || !strings.Contains(err.Error(), "kubelet's to rotate") {
+		t.Error(err)
+	}
+	a.Launch.Job.Spec.Serve.Log = job.LogRotation{}
 	a.HostNetwork = true
 	if err := a.Check(); fault.KindOf(err) != fault.Unsupported || !strings.Contains(err.Error(), "port http is to be chosen") {
 		t.Error(err)
