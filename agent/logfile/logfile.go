@@ -19,8 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rotated is the name of the nth file before the present one.
-func rotated(name string, n int) string { return fmt.Sprintf("%s.rotated-%d", name, n) }
+// rotatedName is the name of the nth file before the present one.
+func rotatedName(name string, n int) string { return fmt.Sprintf("%s.rotated-%d", name, n) }
 
 // File is an output file that is rotated. It is safe for concurrent use.
 type File struct {
@@ -48,38 +48,38 @@ func (l *File) Write(p []byte) (n int, err error) {
 	defer l.mu.Unlock()
 	for l.limit > 0 && l.size > 0 && l.size+int64(len(p)) > l.limit {
 		end := bytes.LastIndexByte(p[:max(0, min(int64(len(p)), l.limit-l.size))], '\n') + 1
-		m, err := l.append(p[:end])
+		m, err := l.appendBytes(p[:end])
 		if n += m; err != nil {
 			return n, err
 		}
 		p = p[end:]
-		if !l.rotate() {
+		if !l.rotateFile() {
 			break
 		}
 	}
-	m, err := l.append(p)
+	m, err := l.appendBytes(p)
 	return n + m, err
 }
 
-func (l *File) append(p []byte) (int, error) {
+func (l *File) appendBytes(p []byte) (int, error) {
 	n, err := l.f.Write(p)
 	l.size += int64(n)
 	return n, err
 }
 
-// rotate begins the file anew. Where it cannot, the present one goes on, and that is tried again once so
+// rotateFile begins the file anew. Where it cannot, the present one goes on, and that is tried again once so
 // much has come again.
-func (l *File) rotate() bool {
+func (l *File) rotateFile() bool {
 	var next *os.File
 	do := func() error {
 		for i := l.keep; i > 1; i-- {
-			if err := os.Rename(rotated(l.name, i-1), rotated(l.name, i)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := os.Rename(rotatedName(l.name, i-1), rotatedName(l.name, i)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 		}
 		var err error
 		if l.keep > 0 {
-			err = os.Rename(l.name, rotated(l.name, 1))
+			err = os.Rename(l.name, rotatedName(l.name, 1))
 		} else {
 			err = os.Remove(l.name)
 		}
@@ -158,7 +158,7 @@ func Open(name string, open func(name string) (*os.File, error)) (*Reader, error
 	}
 	files := []*os.File{present}
 	for i := 1; i <= mostKept; i++ {
-		f, err := open(rotated(name, i))
+		f, err := open(rotatedName(name, i))
 		if err != nil {
 			break
 		}
@@ -169,7 +169,7 @@ func Open(name string, open func(name string) (*os.File, error)) (*Reader, error
 		files = append(files, f)
 	}
 	for i := len(files) - 1; i >= 0; i-- {
-		if err := r.add(files[i]); err != nil {
+		if err := r.addSegment(files[i]); err != nil {
 			return nil, errors.Join(err, r.Close())
 		}
 	}
@@ -182,9 +182,9 @@ func isSame(a, b *os.File) bool {
 	return err1 == nil && err2 == nil && os.SameFile(x, y)
 }
 
-// add adds the file that follows. The one before it grows no more.
-func (r *Reader) add(f *os.File) error {
-	start, err := r.end()
+// addSegment adds the file that follows. The one before it grows no more.
+func (r *Reader) addSegment(f *os.File) error {
+	start, err := r.endOffset()
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
@@ -192,8 +192,8 @@ func (r *Reader) add(f *os.File) error {
 	return nil
 }
 
-// end is where all ends now.
-func (r *Reader) end() (int64, error) {
+// endOffset is where all ends now.
+func (r *Reader) endOffset() (int64, error) {
 	if len(r.all) == 0 {
 		return 0, nil
 	}
@@ -216,7 +216,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 		if err != io.EOF || len(p) == 0 {
 			return 0, err
 		}
-		switch more, err := r.follow(); {
+		switch more, err := r.openNext(); {
 		case err != nil:
 			return 0, err
 		case !more:
@@ -225,8 +225,8 @@ func (r *Reader) Read(p []byte) (int, error) {
 	}
 }
 
-// follow opens what has taken the place of the last file.
-func (r *Reader) follow() (more bool, err error) {
+// openNext opens what has taken the place of the last file.
+func (r *Reader) openNext() (more bool, err error) {
 	last := r.all[len(r.all)-1].f
 	if now, err := os.Stat(r.name); err == nil { // cheaper than to open it with somebody's rights
 		if was, err := last.Stat(); err == nil && os.SameFile(now, was) {
@@ -242,12 +242,12 @@ func (r *Reader) follow() (more bool, err error) {
 		}
 		return false, err
 	}
-	if end, err := r.end(); err != nil || r.at < end { // what was written before it was rotated
+	if end, err := r.endOffset(); err != nil || r.at < end { // what was written before it was rotated
 		return err == nil, errors.Join(err, present.Close())
 	}
 	next := []*os.File{present}
 	for i := 1; i <= mostKept; i++ {
-		f, err := r.open(rotated(r.name, i))
+		f, err := r.open(rotatedName(r.name, i))
 		if err != nil {
 			break // the last file was rotated away: what is left comes after it
 		}
@@ -262,7 +262,7 @@ func (r *Reader) follow() (more bool, err error) {
 		next = append(next, f)
 	}
 	for i := len(next) - 1; i >= 0; i-- {
-		if err := r.add(next[i]); err != nil {
+		if err := r.addSegment(next[i]); err != nil {
 			return false, err
 		}
 	}
@@ -301,7 +301,7 @@ func (r *Reader) Seek(offset int64, whence int) (int64, error) {
 	case io.SeekCurrent:
 		offset += r.at
 	case io.SeekEnd:
-		end, err := r.end()
+		end, err := r.endOffset()
 		if err != nil {
 			return 0, err
 		}

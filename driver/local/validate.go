@@ -23,3 +23,14 @@ func (e *Engine) Admit(_ context.Context, d *engine.JobDraft) error {
 	return engine.About(fault.New(fault.Unsupported, "kubernetes (or --pods) asks something of pods, and jobs of this pool run in none").
 		Advise("leave it out, or name a pool of Kubernetes"), "kubernetes")
 }
+
+var _ engine.Checker = (*Engine)(nil)
+
+// Check is engine.Checker's: what users of this machine should know of its services.
+func (e *Engine) Check(ctx context.Context) ([]engine.Finding, error) {
+	text := "the ports of services are open to every user of this machine, at 127.0.0.1 and past the gateway with its tokens and limits"
+	if e.cfg.Network.Prefix != "" {
+		text = "the ports of services are open to every user of this machine and to the jobs of other nodes, past the gateway with its tokens and limits"
+	}
+	return []engine.Finding{{What: "services", State: engine.Warning, Text: text, Mend: "have a service ask for a token of its own where others must not use it"}}, ctx.Err()
+}

@@ -77,7 +77,7 @@ func (l *scan) check(ctx context.Context) ([]engine.Finding, error) {
 	}
 	l.gangs = gang.Served(l.served)
 	for _, f := range []func(context.Context) error{
-		l.checkIdentity, l.checkNamespaces, l.checkRights, l.checkQuotas, l.checkGang, l.checkPodNames, l.checkNodes, l.checkReservation, l.checkImages, l.checkNamedObjects,
+		l.checkIdentity, l.checkNamespaces, l.checkRights, l.checkQuotas, l.checkGang, l.checkPodNames, l.checkNodes, l.checkReservation, l.checkImages, l.checkNamedObjects, l.checkPodAddresses,
 	} {
 		if err := f(ctx); ctx.Err() != nil {
 			return l.found, fault.New(fault.Unavailable, "the look was not ended: %w", context.Cause(ctx))
