@@ -14,7 +14,7 @@ var _ engine.Checker = (*Engine)(nil)
 func (e *Engine) Check(ctx context.Context) ([]engine.Finding, error) {
 	c := &e.cfg
 	return preflight.Run(ctx, preflight.Config{
-		Pool: c.Pool, Site: c.Site, Locks: c.Room, OnNodes: e.blind, Options: c.Options,
+		Pool: c.Pool, Site: c.Site, Locks: c.Room, OnNodes: e.blind, Options: c.Options, Containers: c.Containers,
 		Privileged: c.Privileged, Suspends: c.canSuspend(), RefusesRoot: c.Identity.Mode != AsService && !c.Identity.Root,
 		Identity: e.owners.findings, Patience: c.Patience, Longest: c.Longest, Log: c.Log,
 	})

@@ -122,7 +122,7 @@ func (e *Engine) checkSubmittable(s *job.Spec, script []byte, env []string) erro
 
 // sbatchSettings is what the pool says of how a job is put to sbatch.
 func (c *Config) sbatchSettings() sbatchargs.Settings {
-	return sbatchargs.Settings{Options: c.Options, Placed: c.Placed}
+	return sbatchargs.Settings{Options: c.Options, Placed: c.Placed, Containers: c.Containers}
 }
 
 // renderSubmission is an attempt as it is handed over: its job as sbatch takes it (package

@@ -33,6 +33,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/agent/worktree"
 	"github.com/coxswain-sched/coxswain/driver/slurm/lockdir"
+	"github.com/coxswain-sched/coxswain/driver/slurm/sbatchargs"
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/driver/slurm/submitlimiter"
 	"github.com/coxswain-sched/coxswain/engine"
@@ -69,6 +70,8 @@ type Config struct {
 	// ServicePorts is the range from which jobs that serve have their ports, both ends included; zero:
 	// from FirstServicePort to LastServicePort.
 	ServicePorts [2]int
+	// Containers says how the nodes run images; empty: by pyxis.
+	Containers sbatchargs.ContainerRuntime
 	// Identity says as whom jobs are handed over.
 	Identity Identity
 

@@ -31,7 +31,7 @@ func openSlurm(_ context.Context, name string, settings json.RawMessage, at Plac
 	if err := set.checkSettings(); err != nil {
 		return nil, err
 	}
-	cfg := slurm.Config{Root: at.Dir, Pool: name, Placed: set.Placed, Privileged: set.isPrivileged(), Identity: set.submitIdentity(), Options: set.jobOptions(), Log: at.Log}
+	cfg := slurm.Config{Root: at.Dir, Pool: name, Placed: set.Placed, Privileged: set.isPrivileged(), Identity: set.submitIdentity(), Options: set.jobOptions(), Containers: set.ContainerRuntime, Log: at.Log}
 	var err error
 	if cfg.ServicePorts, err = set.servicePorts(); err != nil {
 		return nil, err

@@ -57,6 +57,7 @@ func TestSlurmSettings(t *testing.T) {
 		`{"local":true,"locks":"node"}`:                                                  "locks=node needs placed, not shared",
 		`{"rest":"unix:/x","locks":"node","placed":true}`:                                "locks=node needs Slurm's commands, not shared",
 		`{"local":true,` + shared + `,"upload_dir":"up"}`:                                "upload_dir: up is no absolute name",
+		`{"local":true,` + shared + `,"container_runtime":"docker"}`:                     `container_runtime: "docker" is none of pyxis, podman`,
 		`{"local":true,` + shared + `,"service_ports":"20000"}`:                          `service_ports: "20000" is no range of ports`,
 		`{"local":true,` + shared + `,"service_ports":"20000-20003"}`:                    `service_ports: "20000-20003" is no range of ports`,
 		`{"local":true,"shared":"s"}`:                                                    "shared: s is no absolute name",

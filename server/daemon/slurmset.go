@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/driver/slurm"
+	"github.com/coxswain-sched/coxswain/driver/slurm/sbatchargs"
 	"github.com/coxswain-sched/coxswain/driver/slurm/script"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
@@ -42,6 +43,8 @@ type slurmSettings struct {
 	UploadDir string `json:"upload_dir"` // for directories that come with jobs: the nodes and this machine share it
 
 	ServicePorts string `json:"service_ports"` // FIRST-LAST, from which services have their ports
+
+	ContainerRuntime sbatchargs.ContainerRuntime `json:"container_runtime"` // how the nodes run images; absent: pyxis
 
 	Placed      bool     `json:"placed"`
 	Partition   string   `json:"partition"`
@@ -136,6 +139,9 @@ func (s *slurmSettings) checkSettings() error {
 	}
 	if err := s.checkUploadDir(); err != nil {
 		return err
+	}
+	if r := s.ContainerRuntime; r != "" && !slices.Contains(sbatchargs.ContainerRuntimes, r) {
+		return fault.New(fault.Invalid, "settings: container_runtime: %.70q is none of pyxis, podman, apptainer, enroot, none", r).Advise("name what runs images on the nodes")
 	}
 	if _, err := s.servicePorts(); err != nil {
 		return err

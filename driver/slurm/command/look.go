@@ -13,6 +13,8 @@ import (
 var (
 	_ site.Looker = (*Site)(nil)
 	_ site.Trier  = (*Site)(nil)
+
+	_ site.OptionFinder = (*Site)(nil)
 )
 
 // Look is site.Looker's.
@@ -58,6 +60,12 @@ func clockSkew(second string, before, after time.Time) (d time.Duration, ok bool
 func (s *Site) Try(ctx context.Context, j *site.Submission) error {
 	_, err := s.runSbatch(ctx, j, "--test-only")
 	return err
+}
+
+// HasSrunOption is site.OptionFinder's.
+func (s *Site) HasSrunOption(ctx context.Context, option string) (bool, error) {
+	out, err := s.runQuery(ctx, "srun", "--help")
+	return strings.Contains(string(out), option+"=") || strings.Contains(string(out), option+" "), err
 }
 
 // String says where the commands run.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/driver/slurm/lockdir"
+	"github.com/coxswain-sched/coxswain/driver/slurm/sbatchargs"
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -29,6 +30,8 @@ type Config struct {
 	Locks   lockdir.Directory // the directory of locks
 	OnNodes bool              // Locks is on each node, where the server cannot look
 	Options []string          // sbatch's options for every job of the pool
+
+	Containers sbatchargs.ContainerRuntime // how the nodes run images; empty: by pyxis
 
 	Privileged  bool // the pool says that the way in may change everybody's jobs
 	Suspends    bool // jobs can be suspended
@@ -76,7 +79,7 @@ func Run(ctx context.Context, c Config) ([]engine.Finding, error) {
 		l.way = &site.Look{}
 	}
 	for _, f := range []func(context.Context){
-		l.checkVersion, l.checkIdentity, l.checkRights, l.checkClusterParts, l.checkDevices, l.checkTopology, l.checkAccounting, l.checkProcessTracking, l.checkJobAge, l.checkClock, l.checkToken, l.checkLockDirectory,
+		l.checkVersion, l.checkIdentity, l.checkRights, l.checkClusterParts, l.checkDevices, l.checkTopology, l.checkAccounting, l.checkProcessTracking, l.checkJobAge, l.checkClock, l.checkToken, l.checkContainers, l.checkLockDirectory,
 	} {
 		if f(ctx); ctx.Err() != nil {
 			return l.found, fault.New(fault.Unavailable, "the look was not ended: %w", context.Cause(ctx))
@@ -213,5 +216,31 @@ func (l *look) checkLockDirectory(ctx context.Context) {
 		missing("a file was created twice: this file system does not create files exclusively, and no job could be kept from beginning twice")
 	default:
 		l.addFinding("locks", engine.Found, "", "%s: files are created there, and exclusively; that the nodes have it too, cox verify %s shows", dir, l.Pool)
+	}
+}
+
+// checkContainers is how images run: whether srun has the options of pyxis. What the nodes have
+// installed cannot be seen from where jobs are handed over.
+func (l *look) checkContainers(ctx context.Context) {
+	k, ok := l.Site.(site.OptionFinder)
+	if !ok {
+		return
+	}
+	has, err := k.HasSrunOption(ctx, "--container-image")
+	const install = "install pyxis and enroot on the nodes (plugstack.conf), or podman or apptainer, and --set container_runtime=podman"
+	switch r := l.Containers; {
+	case errors.Is(err, errors.ErrUnsupported):
+	case err != nil:
+		l.addFailure("containers", err)
+	case r == sbatchargs.NoContainers:
+		l.addFinding("containers", engine.Found, "", "jobs that name an image are refused (container_runtime: none)")
+	case r != "" && r != sbatchargs.Pyxis:
+		l.addFinding("containers", engine.Found, "", "srun starts %s for jobs that name an image (container_runtime); it has to be on every node", r)
+	case has:
+		l.addFinding("containers", engine.Found, "", "srun has pyxis (--container-image)")
+	case r == sbatchargs.Pyxis:
+		l.addFinding("containers", engine.Missing, install, "container_runtime is pyxis, and srun has no --container-image")
+	default:
+		l.addFinding("containers", engine.Warning, install, "srun has no pyxis (--container-image): jobs that name an image fail")
 	}
 }

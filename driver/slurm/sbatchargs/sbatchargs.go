@@ -35,6 +35,8 @@ import (
 type Settings struct {
 	Options []string // sbatch's, for every job; what they name is not said again. The caller adds them
 	Placed  bool     // the nodes are chosen by the caller; else slurmctld chooses
+
+	Containers ContainerRuntime // how the nodes run images; empty: pyxis
 }
 
 // Job is a job as sbatch takes it: a script, its arguments, and options, which outrank the
@@ -56,6 +58,9 @@ const Form = "sbatch"
 // with the field's name, what Slurm has no words for.
 func (c Settings) Build(j *job.Job, ref engine.Ref, claims []fleet.Claim, script []byte) (*Job, error) {
 	if err := checkExpressible(j.Spec, c.Placed); err != nil {
+		return nil, err
+	}
+	if err := c.Containers.checkContainer(j.Spec); err != nil {
 		return nil, err
 	}
 	w := &Job{Args: j.Spec.Program.Args, Options: append(c.sharedOptions(j), streamOptions(j)...)}
@@ -102,9 +107,6 @@ func checkExpressible(s *job.Spec, placed bool) error {
 		return engine.About(fault.New(fault.Unsupported, "%s cannot be said to Slurm", what).Advise("%s", remedy), fields...)
 	}
 	const elsewhere = ", or name a pool whose nodes Coxswain chooses"
-	if s.Image != "" && s.Program.Kind == job.Batch && s.Source.Form != Form {
-		return refuse("image with a script", "write srun --container-image=… in the script (the site needs pyxis), or use command", "image")
-	}
 	if s.Upload != nil {
 		return refuse("a working directory that comes with the job", "leave --upload out, or name a pool that takes it; on Slurm an administrator sets upload_dir", "upload")
 	}
@@ -263,9 +265,17 @@ func (c Settings) writeScript(w *Job, j *job.Job, ref engine.Ref, script []byte,
 	}
 	switch s.Program.Kind {
 	case job.Direct:
-		script, w.Args = directScript(s), nil
+		script, w.Args = c.directScript(s), nil
 	case job.BareAllocation:
 		script, w.Args = []byte(allocationScript), nil
+	case job.Batch:
+		switch {
+		case s.Image == "":
+		case c.Containers.isCommand():
+			script = c.Containers.boxedScript(s, script)
+		default: // pyxis has sbatch run the script inside
+			w.Options = append(w.Options, containeropt.Words(s.Image, containerOf(s))...)
+		}
 	}
 	form := s.Source.Form
 	if pinned {
@@ -347,9 +357,9 @@ done
 
 // directScript is the script of a job whose tasks run a command. srun of 22.05 takes the number of
 // CPUs of a task not from the job, and without a word of components it runs in the first.
-func directScript(s *job.Spec) []byte {
-	var b bytes.Buffer
-	b.WriteString("#!/bin/sh\n\n# Every task runs this.\nexec srun")
+func (c Settings) directScript(s *job.Spec) []byte {
+	var b strings.Builder
+	b.WriteString("srun")
 	if n := len(s.Groups); n > 1 {
 		fmt.Fprintf(&b, " --het-group=0-%d", n-1)
 	} else if n == 1 && cpusPerTask(&s.Groups[0]) > 1 {
@@ -358,16 +368,22 @@ func directScript(s *job.Spec) []byte {
 	if s.KillOnBadExit {
 		b.WriteString(" --kill-on-bad-exit=1")
 	}
-	for _, w := range containeropt.Words(s.Image, containerOf(s)) {
-		b.WriteString(" " + shellWord(w))
-	}
-	for _, words := range [][]string{s.Program.Step, s.Program.Args} {
-		for _, w := range words {
+	boxed := s.Image != "" && c.Containers.isCommand()
+	if !boxed {
+		for _, w := range containeropt.Words(s.Image, containerOf(s)) {
 			b.WriteString(" " + shellWord(w))
 		}
 	}
-	b.WriteString("\n")
-	return b.Bytes()
+	for _, w := range s.Program.Step {
+		b.WriteString(" " + shellWord(w))
+	}
+	if boxed {
+		return c.Containers.directScript(s, b.String())
+	}
+	for _, w := range s.Program.Args {
+		b.WriteString(" " + shellWord(w))
+	}
+	return []byte("#!/bin/sh\n\n# Every task runs this.\nexec " + b.String() + "\n")
 }
 
 // containerOf is how the container of a command runs: with the working directory of the job mounted,

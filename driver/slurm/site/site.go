@@ -289,6 +289,12 @@ type Trier interface {
 	Try(ctx context.Context, s *Submission) error
 }
 
+// OptionFinder is an optional ability of a Site: to say whether the site's srun has an option, as
+// plugins add them.
+type OptionFinder interface {
+	HasSrunOption(ctx context.Context, option string) (bool, error)
+}
+
 // Fitter is an optional ability of a Site: to say before it is asked to what it would not hand
 // over.
 type Fitter interface {

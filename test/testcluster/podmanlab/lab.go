@@ -24,6 +24,20 @@ type Lab struct {
 // example. It is removed with the test.
 func Start(t testing.TB) *Lab {
 	t.Helper()
+	l := StartPodman(t)
+	dir := filepath.Dir(filepath.Dir(l.Podman))
+	l.Cox = filepath.Join(dir, "cox-slurm")
+	build := exec.Command("go", "build", "-trimpath", "-o", dir, "./cmd/cox-slurm", "./cmd/cox-pmix")
+	build.Dir, build.Env = moduleRoot(t), append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build cox-slurm and cox-pmix: %v; %s", err, out)
+	}
+	return l
+}
+
+// StartPodman is Start without cox.
+func StartPodman(t testing.TB) *Lab {
+	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("podman's store and packages need root")
 	}
@@ -32,7 +46,7 @@ func Start(t testing.TB) *Lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &Lab{Podman: filepath.Join(dir, "bin", "podman"), Cox: filepath.Join(dir, "cox-slurm")}
+	l := &Lab{Podman: filepath.Join(dir, "bin", "podman")}
 	t.Cleanup(func() { l.remove(t, dir) })
 	out, err := exec.Command(filepath.Join(root, "scripts", "containers", "podman.sh"), dir, Image).CombinedOutput()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 3 {
@@ -40,11 +54,6 @@ func Start(t testing.TB) *Lab {
 	}
 	if err != nil {
 		t.Fatalf("make a podman: %v; %s", err, out)
-	}
-	build := exec.Command("go", "build", "-trimpath", "-o", dir, "./cmd/cox-slurm", "./cmd/cox-pmix")
-	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build cox-slurm and cox-pmix: %v; %s", err, out)
 	}
 	return l
 }
