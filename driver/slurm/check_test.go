@@ -11,6 +11,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/driver/slurm"
 	"github.com/coxswain-sched/coxswain/driver/slurm/lockdir"
+	"github.com/coxswain-sched/coxswain/driver/slurm/sbatchargs"
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -26,8 +27,12 @@ type looked struct {
 	me   site.Person
 	fail error // of Cluster
 	no   error // of a job that is tried
+	bare bool  // srun has no pyxis
 }
 
+func (l *looked) HasSrunOption(_ context.Context, option string) (bool, error) {
+	return !l.bare && option == "--container-image", nil
+}
 func (l *looked) Cluster(context.Context) (site.Cluster, error) { return l.is, l.fail }
 func (l *looked) Look(context.Context) (*site.Look, error)      { return &l.way, nil }
 func (l *looked) Me(context.Context) (site.Person, error)       { return l.me, nil }
@@ -93,6 +98,7 @@ found processes: proctrack/cgroup: none of a job's is lost
 found limits: task/cgroup
 found MinJobAge: slurmctld knows jobs for 5m0s after their end
 found clock: slurmctld's is ours
+found containers: srun has pyxis (--container-image)
 found locks: DIR/locks: files are created there, and exclusively; that the nodes have it too, cox verify b shows
 `
 	if err != nil || got != want {
@@ -145,6 +151,10 @@ func TestCheckFinds(t *testing.T) {
 		}, nil, "found token: from key /k, good for 1h0m0s, and renewed"},
 		"token of a file":  {func(l *looked) { l.way.Token = &site.Token{From: "file /t", Left: time.Minute, Renewed: true} }, nil, "found token: from file /t, which has to be written anew within 1m0s"},
 		"token, given":     {func(l *looked) { l.way.Token = &site.Token{From: "somebody", Left: time.Minute} }, nil, "warning token: from somebody; it runs out in 1m0s, and nobody renews it"},
+		"no pyxis":         {func(l *looked) { l.bare = true }, nil, "warning containers: srun has no pyxis"},
+		"pyxis is said":    {func(l *looked) { l.bare = true }, func(c *slurm.Config) { c.Containers = sbatchargs.Pyxis }, "missing containers: container_runtime is pyxis, and srun has no"},
+		"podman":           {func(l *looked) { l.bare = true }, func(c *slurm.Config) { c.Containers = sbatchargs.Podman }, "found containers: srun starts podman for jobs"},
+		"no images":        {func(l *looked) { l.bare = true }, func(c *slurm.Config) { c.Containers = sbatchargs.NoContainers }, "found containers: jobs that name an image are refused"},
 		"no lock":          {func(*looked) {}, func(c *slurm.Config) { c.Room = broken{c.Room, errors.New("disk full")} }, "missing locks: DIR/locks: disk full"},
 		"locks on nodes":   {func(*looked) {}, func(c *slurm.Config) { c.Room, c.Placed = lockdir.OnNodes("/var/tmp"), true }, "warning locks: in /var/tmp on each node: the server cannot look there"},
 		"locks that share": {func(*looked) {}, func(c *slurm.Config) { c.Room = broken{c.Room, nil} }, "missing locks: DIR/locks: a file was created twice"},
