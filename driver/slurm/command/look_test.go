@@ -12,7 +12,7 @@ import (
 // option.
 func TestOptionsOfPlugins(t *testing.T) {
 	for help, want := range map[string]bool{
-		"      --container=path        Path to OCI container bundle\n":                                                       false,
+		"      --container=path        Path to OCI container bundle\n":                                                         false,
 		"      --container-image=[USER@][REGISTRY#]IMAGE[:TAG]|PATH\n                              [pyxis] the image to use\n": true,
 	} {
 		bin := t.TempDir()
