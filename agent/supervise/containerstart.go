@@ -106,7 +106,12 @@ func (c *containers) startContainer(t *theContainer, cmd container.Command, name
 		return nil, errEnding
 	}
 	<-over
-	return nil, fault.New(fault.Invalid, "%s could not start the container: %s", filepath.Base(cmd.Words[0]), cmp.Or(lastWords(log), exitWords(end)))
+	said := cmp.Or(lastWords(log), exitWords(end))
+	failed := fault.New(fault.Invalid, "%s could not start the container: %s", filepath.Base(cmd.Words[0]), said)
+	if strings.Contains(said, "/etc/subuid") { // what podman and apptainer miss of users
+		return nil, failed.Advise("ask an administrator for the ids of a user namespace: usermod --add-subuids 200000-265535 --add-subgids 200000-265535 %s, with numbers that no other user has", s.launch.Job.Spec.Owner.User)
+	}
+	return nil, failed
 }
 
 // notePIDs notes processes of the runtime.

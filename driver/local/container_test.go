@@ -205,6 +205,7 @@ func TestContainers(t *testing.T) {
 		testPrivateImage(t, e, lab, next)
 		nothingLeft(t)
 	})
+	t.Run("another user", func(t *testing.T) { testOtherUsersImage(t, lab) })
 	t.Run("half a gang", func(t *testing.T) { testHalfGang(t, lab) })
 	t.Run("refused", func(t *testing.T) {
 		absent := next(2, "true")
