@@ -110,10 +110,16 @@ func TestContainers(t *testing.T) {
 		nothingLeft(t)
 	})
 	t.Run("ends", func(t *testing.T) {
+		defer nothingLeft(t) // after the others
 		for script, want := range map[string]job.ExitCode{"exit 7": {Status: 7}, "kill -9 $$": {Signal: 9}, "exec no-such-program": {Status: 127}} {
-			if r, out := outputOf(t, e, next(1, script)); r.Exit != want {
-				t.Errorf("%s: %s, want %s; %s", script, r.Exit, want, out)
-			}
+			one := next(1, script)
+			one.Job.ID = job.ID(one.Ref.Allocation)
+			launch(t, e, one) // all at a time
+			defer func() {
+				if r := until(t, e, one.Ref, gone); r.Exit != want {
+					t.Errorf("%s: %s, want %s; %s", script, r.Exit, want, read(t, filepath.Join(one.Job.Spec.WorkDir, fmt.Sprintf("slurm-%d.out", one.Job.ID))))
+				}
+			}()
 		}
 		l := next(2, "trap 'echo told; exit 3' TERM", `srun sh -c 'trap "echo task told; exit 4" TERM; touch ready$SLURM_PROCID; sleep 600 & wait; wait' &`, "wait; wait; sleep 600")
 		launch(t, e, l)
@@ -127,7 +133,6 @@ func TestContainers(t *testing.T) {
 		if out := read(t, filepath.Join(l.Job.Spec.WorkDir, "slurm-7.out")); r.Exit != (job.ExitCode{Status: 3}) || !strings.Contains("\n"+out, "\ntold\n") || tasks(r, 0)[0].Exit.Status != 4 || tasks(r, 0)[1].Exit.Status != 4 {
 			t.Errorf("%+v: %s", r, out)
 		}
-		nothingLeft(t)
 	})
 	t.Run("directories of steps", func(t *testing.T) {
 		const in = " --container-image=" + podmanlab.Image
@@ -208,6 +213,7 @@ func TestContainers(t *testing.T) {
 	t.Run("another user", func(t *testing.T) { testOtherUsersImage(t, lab) })
 	t.Run("half a gang", func(t *testing.T) { testHalfGang(t, lab) })
 	t.Run("refused", func(t *testing.T) {
+		defer nothingLeft(t) // after the others
 		absent := next(2, "true")
 		absent.Job.Spec.Image = "127.0.0.1:1/no/such:1"
 		mount := next(2, "true")
@@ -219,11 +225,13 @@ func TestContainers(t *testing.T) {
 			"container-mounts: /no/such/dir on":                 mount,
 			"image " + podmanlab.Image + " has no /bin/bash or": shell,
 		} {
-			launch(t, e, l)
-			if r := until(t, e, l.Ref, gone); !strings.Contains(r.Message, want) || r.Exit.OK() && r.Cause == engine.Exited {
-				t.Errorf("%+v, want %q", r, want)
-			}
-			nothingLeft(t)
+			l.Job.ID = job.ID(l.Ref.Allocation)
+			launch(t, e, l) // all at a time
+			defer func() {
+				if r := until(t, e, l.Ref, gone); !strings.Contains(r.Message, want) || r.Exit.OK() && r.Cause == engine.Exited {
+					t.Errorf("%+v, want %q", r, want)
+				}
+			}()
 		}
 	})
 }
