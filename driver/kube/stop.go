@@ -106,6 +106,9 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref, s engine.Stop) error 
 		n.Drain = s.Drain
 	}
 	if was := a.stop; was != nil {
+		if s.Drain > 0 && time.Now().Before(was.signalTime()) {
+			return nil // it is being drained already
+		}
 		if was.Cause != engine.Stopped || !n.killDeadline().Before(was.killDeadline()) {
 			return nil
 		}

@@ -121,6 +121,9 @@ func TestServes(t *testing.T) {
 	}
 	untilServes(t, e, func(s engine.Endpoints) bool { return !s.Ready })
 	until(t, e, func(r engine.Report) bool { return r.Phase == engine.Ending })
+	if err := e.Stop(t.Context(), l.Ref, engine.Stop{Drain: time.Hour}); err != nil { // repeated, it does not hasten
+		t.Fatal(err)
+	}
 	first := e.Polls().Count
 	for deadline := time.Now().Add(2 * time.Minute); e.Polls().Count < first+3 && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)

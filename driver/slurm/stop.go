@@ -36,6 +36,9 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref, s engine.Stop) error 
 		return nil
 	}
 	now := time.Now()
+	if s.Drain > 0 && a.stop != nil && now.Before(a.stop.From) {
+		return nil // it is being drained already
+	}
 	stop := &stopping{Asked: now, Signal: cmp.Or(s.Signal, sigterm), Kill: now.Add(s.Grace), Cause: engine.Stopped, Reason: s.Reason}
 	if s.Drain > 0 && a.report.Phase == engine.Running && !a.report.Suspended && a.order.Job.Spec.Serve != nil {
 		stop.From, stop.Kill = now.Add(s.Drain), stop.Kill.Add(s.Drain)
