@@ -30,3 +30,10 @@ type EndpointWatcher interface {
 	// change, until ctx ends or f fails. One call of f at a time.
 	WatchEndpoints(ctx context.Context, f func(Endpoints) error) error
 }
+
+// Addresser is an optional ability: each task may have a network of its own. Elsewhere a fixed port
+// (job.Port.Number) is taken for all jobs of the node.
+type Addresser interface {
+	// OwnAddresses reports whether every task has one.
+	OwnAddresses() bool
+}

@@ -19,6 +19,7 @@ import (
 func testOptional(t *testing.T, h Harness) {
 	h.run(t, "Exec", func(t *testing.T) { testExec(t, h) })
 	h.run(t, "Suspend", func(t *testing.T) { testSuspend(t, h) })
+	h.run(t, "Drain", func(t *testing.T) { testDrain(t, h) })
 	h.run(t, "Logs", func(t *testing.T) { testLogs(t, h) })
 }
 

@@ -37,6 +37,7 @@ type attempt struct {
 	still  []happening // what waits while it is suspended
 	since  time.Time   // when it was suspended
 	killed bool
+	drains bool // it is to end, and its requests have time to
 	quiet  bool // no word comes from it any more
 	freed  bool // by World.Release
 
@@ -184,6 +185,7 @@ func (w *World) publishReport(a *attempt) {
 	if w.cfg.Truth != nil {
 		w.cfg.Truth(a.toldReport())
 	}
+	w.publishEndpoints(a)
 	if w.feed != nil && !a.quiet && len(a.away) == 0 {
 		w.feed.Publish(a.toldReport())
 	}
@@ -279,6 +281,9 @@ func (w *World) stopAttempt(a *attempt, s engine.Stop) {
 		a.asked = append(a.asked, func() { w.stopAttempt(a, s) })
 		return
 	}
+	if w.drainRequests(a, s) {
+		return
+	}
 	w.terminateTasks(a, w.cfg.Now(), engine.Stopped, s.Reason, cmp.Or(s.Signal, sigterm), s.Grace)
 }
 
@@ -289,7 +294,7 @@ func (w *World) terminateTasks(a *attempt, at time.Time, cause engine.Cause, tex
 	}
 	a.report.Cause = cmp.Or(a.report.Cause, cause)
 	a.report.Message = cmp.Or(a.report.Message, text)
-	a.cancelEvents("ready", "limit", "lose")
+	a.cancelEvents("ready", "limit", "lose", "drain")
 	o := a.outcome
 	if a.still = nil; signal != sigkill && grace > 0 {
 		a.report.Suspended = false // so that it can act on the signal

@@ -16,6 +16,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/fence"
+	"github.com/coxswain-sched/coxswain/engine/kit"
 	"github.com/coxswain-sched/coxswain/engine/watchcache"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -70,6 +71,7 @@ type World struct {
 	attempts map[engine.Ref]*attempt
 	fenced   fence.Set
 	feed     *watchcache.Cache // of the present driver; nil: none is open
+	ends     *kit.EndpointBoard
 }
 
 // NewWorld returns a world without attempts.
@@ -83,7 +85,7 @@ func NewWorld(cfg Config) *World {
 	if cfg.Abilities == nil {
 		cfg.Abilities = &engine.Abilities{Gang: engine.GangStrict, Placed: true, Suspend: true, Isolates: true, Proves: true}
 	}
-	return &World{cfg: cfg, planned: make(chan struct{}, 1), attempts: map[engine.Ref]*attempt{}}
+	return &World{cfg: cfg, planned: make(chan struct{}, 1), attempts: map[engine.Ref]*attempt{}, ends: kit.NewEndpointBoard(0)}
 }
 
 // Open returns a driver on the world. The one before it, if any, must be closed.
