@@ -107,7 +107,7 @@ func (l *loop) takeIn(opened pools.Pool) {
 	l.pools.Add(p)
 	l.state.Lock()
 	l.state.ElasticPools[opened.Name] = opened.Elastic
-	l.state.DelegatedPools = l.pools.DelegatedNames()
+	l.state.DelegatedPools, l.state.AddressedPools = l.pools.DelegatedNames(), l.pools.AddressedNames()
 	l.state.Unlock()
 	l.watchPool(p)
 	if old != nil { // which has not heard what was asked meanwhile
@@ -187,7 +187,7 @@ func (c *Control) RemovePool(ctx context.Context, by job.Actor, name string) err
 			l.pools.RemovePool(name)
 			l.state.Lock()
 			delete(l.state.ElasticPools, name)
-			l.state.DelegatedPools = l.pools.DelegatedNames()
+			l.state.DelegatedPools, l.state.AddressedPools = l.pools.DelegatedNames(), l.pools.AddressedNames()
 			l.setNodes(p, nil)
 			l.state.Unlock()
 			l.retirePool(p, true)

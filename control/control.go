@@ -188,7 +188,7 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.DelegatedPools = ps.DelegatedNames()
+	s.DelegatedPools, s.AddressedPools = ps.DelegatedNames(), ps.AddressedNames()
 	nodes, err := ps.AskNodes(ctx, cfg.Clock, cfg.Log)
 	if err != nil {
 		ps.Close()

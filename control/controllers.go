@@ -7,6 +7,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -146,7 +147,7 @@ type partArrival struct {
 // knownPart answers a submission of a part that has a job, or is getting one. It reports whether it
 // does; out.Known is set then.
 func (l *loop) knownPart(part *job.Part, out *Accepted, answer func(error)) bool {
-	if part == nil {
+	if part == nil || planted.PartTwice {
 		return false
 	}
 	if id := l.state.Parts.JobOf(*part); id != 0 {

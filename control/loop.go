@@ -315,6 +315,7 @@ func (l *loop) tellNode(k fleet.NodeKey) {
 		return
 	}
 	l.fleet++
+	n = l.state.NodeWithPorts(n)
 	l.state.Ledger.SetNode(n)
 	l.state.Events = append(l.state.Events, sched.NodeSet{Node: n})
 }

@@ -308,6 +308,8 @@ func (l *loop) askRequeue(w *changeRequest, e *state.JobRecord, req *request, op
 		return nil
 	case e.State.Final() && job.Check(e.State, job.Pending, job.ByUser) != nil:
 		return fault.New(fault.Conflict, "job %s is %s and cannot run again", e.Name(), e.State)
+	case e.State.Final() && e.ExtraOrZero().Part != nil:
+		return partEndedError(e)
 	case e.State.Final() && l.pools.IsGone(e.Shared.Spec.Pool):
 		return fault.New(fault.Conflict, "job %s cannot run again: there is no pool %s any more", e.Name(), e.Shared.Spec.Pool).
 			Advise("add the pool again, or submit the job anew for one of %s", strings.Join(l.pools.ConfiguredNames(), ", "))
@@ -400,10 +402,19 @@ func (c *Control) prepareEnded(ctx context.Context, w *changeRequest, row *store
 		if err != nil {
 			return nil, err
 		}
+		if e.ExtraOrZero().Part != nil {
+			return partEndedError(e), nil
+		}
 		w.old[id] = e
 		return c.renewBlobs(ctx, e)
 	}
 	return fault.New(fault.Conflict, "job %d has ended (%s)", id, row.State), nil
+}
+
+// partEndedError refuses to run a job again of whose work a controller has begun the next try.
+func partEndedError(e *state.JobRecord) error {
+	return fault.New(fault.Conflict, "job %s has ended, and cannot run again: it was a replica of %s, which begins its replicas anew itself", e.Name(), e.ExtraOrZero().Part.Controller).
+		Advise("cox service show says what runs of it")
 }
 
 // renewBlobs stores script and environment of a job that will run again anew, so that no purge

@@ -32,6 +32,11 @@ func (l *loop) runScheduler() {
 	s.Lock()
 	defer s.Unlock()
 	l.recheckPending(now)
+	if s.Ports.TakeStale() {
+		for k := range s.Nodes.All() {
+			l.tellNode(k)
+		}
+	}
 	events := s.Events
 	s.Events = nil
 	at := l.coreInstant()

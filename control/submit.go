@@ -196,6 +196,21 @@ func checkText(s *job.Spec) error {
 		}
 		return nil
 	}
+	if s.Serve != nil {
+		for _, p := range []*job.Probe{s.Serve.Startup, s.Serve.Readiness, s.Serve.Liveness} {
+			if p == nil {
+				continue
+			}
+			if err := errors.Join(check(p.HTTP), check(p.Exec...)); err != nil {
+				return err
+			}
+		}
+	}
+	if s.Part != nil {
+		if err := check(s.Part.Controller); err != nil {
+			return err
+		}
+	}
 	return errors.Join(
 		check(s.Name, s.Comment, s.WorkDir, s.Output.Stdout, s.Output.Stderr, s.Output.Stdin),
 		check(s.Program.Args...), check(s.Program.Step...), check(s.Program.Client), check(s.Env.Set...), check(s.Env.Export),

@@ -62,12 +62,14 @@ func (l *loop) setNodes(p *pools.Member, nodes []fleet.Node) {
 		if old, known := l.state.Nodes.Get(n.Key()); !known || !pools.EqualNodes(&old, &n) {
 			l.state.Nodes.Set(n.Key(), n)
 			l.tellNode(n.Key())
+			s.Ports.MarkStale()
 		}
 		seen[n.Name] = true
 	}
 	for _, k := range l.state.Nodes.Keys() {
 		if k.Pool == p.Name && !seen[k.Name] {
 			l.state.Nodes.Delete(k)
+			s.Ports.MarkStale()
 			l.fleet++
 			s.Ledger.RemoveNode(k)
 			s.Events = append(s.Events, sched.NodeRemoved{Pool: k.Pool, Name: k.Name})

@@ -3,9 +3,11 @@ package sched
 import (
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/reason"
 	"github.com/coxswain-sched/coxswain/sched/class"
 	"github.com/coxswain-sched/coxswain/sched/place"
 )
@@ -90,4 +92,20 @@ func (c *Core) searchBlockers(shape *class.Shape) (map[int32]bool, []*run) {
 		nodes[int32(c.fleet.table.Find(claim.Key()))] = true
 	}
 	return nodes, ends[:n]
+}
+
+// nameHolder names who has a port that is missing: on the first node of those on which it is taken.
+func (c *Core) nameHolder(why reason.Reason) reason.Reason {
+	if why.Code != reason.Resources || !strings.HasPrefix(why.Resource, reason.PortResource) {
+		return why
+	}
+	for pos := range c.fleet.nodes {
+		for _, h := range c.fleet.nodes[pos].held {
+			if claim := &h.run.claims[h.claim]; claim.Take.Get(why.Resource) > 0 {
+				why.Job, why.Want = uint64(h.run.id&^targetBit), claim.Node
+				return why
+			}
+		}
+	}
+	return why
 }

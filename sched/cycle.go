@@ -62,6 +62,7 @@ func (p *schedulingCycle) runCycle() {
 		}
 	}
 	p.alternateTurns()
+	p.explainEndless()
 }
 
 // backfills reports whether jobs behind the head are let past it.
@@ -344,14 +345,14 @@ func (p *schedulingCycle) tryJob(l *jobClass, e *queuedJob) bool {
 // missingReason is why a shape does not fit now. It is worked out where it may have to
 // be told.
 func (p *schedulingCycle) missingReason(l *jobClass) reason.Reason {
-	if l.why.Code == reason.Resources && l.leader == l.jobs.firstJob() {
+	if l.why.Code == reason.Resources && l.leader == l.jobs.firstJob() && l.why.Job == 0 {
 		return l.why
 	}
 	if q := p.quickPlacement(l.kind); q != nil {
-		return q.Missing()
+		return p.nameHolder(q.Missing())
 	}
 	if all := place.Missing(p.fleet.table, p.fleet.state, l.kind.shape); len(all) > 0 {
-		return all[0]
+		return p.nameHolder(all[0])
 	}
 	return reason.Reason{Code: reason.Resources, Resource: "nodes"}
 }

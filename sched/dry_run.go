@@ -48,10 +48,8 @@ func (p *schedulingCycle) newDryRun(of *queuedJob, spec *job.Spec) *dryRun {
 	e.spec, e.planned, e.told = spec, nil, nil
 	terms := p.policyOf(spec)
 	shape := class.CompileAfter(spec, longestWait(p.policy), waitedFor(&e, p.now))
-	key := classKey{shape: shape, limit: max(spec.TimeLimit, 0), policy: terms, own: ownOf(&e, terms)}
-	if spec.TimeMin > 0 && spec.TimeMin < key.limit {
-		key.least = spec.TimeMin
-	}
+	key := classKey{shape: shape, policy: terms, own: ownOf(&e, terms)}
+	key.setTimes(spec)
 	l := &jobClass{key: key, kind: &kind{shape: shape, uses: 1}, limit: key.limit, headsIndex: -1, behindIndex: -1, quotaDemand: p.quotaDemandOf(terms, shape)}
 	l.kind.classes = []*jobClass{l}
 	p.computeSize(l)

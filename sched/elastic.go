@@ -268,7 +268,7 @@ func (p *schedulingCycle) mayGrow(r *run, more []fleet.Claim) bool {
 	p.uncountLimits(r)
 	u := p.usageOf(slices.Concat(r.allClaims(), more))
 	u.Seconds, u.Endless = max(fullSeconds(time.Duration(r.until))-floorSeconds(p.now), 0), r.until == never
-	if u.Endless {
+	if u.AsUsed = r.spec.Endless(); u.Endless {
 		u.Seconds = 0
 	}
 	blocked := s.book.Blocked(rules, rules.Needs(nil, u))

@@ -24,7 +24,9 @@ func (c *Core) Estimate(now Instant, spec *job.Spec, priority int64) (at Instant
 	terms := c.policyOf(spec)
 	defer c.releasePolicy(terms)
 	e := &queuedJob{spec: spec, priority: priority, fixed: spec.Priority != 0, at: now, eligible: wholeSecond(now), id: 1<<63 - 1}
-	e.class = &jobClass{key: classKey{shape: shape, policy: terms, own: ownOf(e, terms)}, kind: &kind{shape: shape}, limit: max(spec.TimeLimit, 0)}
+	key := classKey{shape: shape, policy: terms, own: ownOf(e, terms)}
+	key.setTimes(spec)
+	e.class = &jobClass{key: key, kind: &kind{shape: shape}, limit: key.limit}
 	c.computeSize(e.class)
 	ahead := c.aheadReason(e)
 	if ahead.Code != reason.None {

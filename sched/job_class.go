@@ -72,6 +72,7 @@ type classKey struct {
 	shape  *class.Shape
 	limit  time.Duration
 	least  time.Duration // its limit may be shortened to this; 0: not at all
+	open   bool          // it serves, and has no end of its own (time_min.go)
 	policy *effectivePolicy
 	own    ownPriority // zero where jobs' own priorities order the queue
 }
@@ -118,10 +119,8 @@ type kind struct {
 // classOf returns the class that a job belongs to and counts one more member.
 func (c *Core) classOf(e *queuedJob) *jobClass {
 	shape := c.shapeOf(e)
-	key := classKey{shape: shape, limit: max(e.spec.TimeLimit, 0), policy: c.policyOf(e.spec)}
-	if spec := e.spec; spec.TimeMin > 0 && spec.TimeMin < key.limit {
-		key.least = spec.TimeMin
-	}
+	key := classKey{shape: shape, policy: c.policyOf(e.spec)}
+	key.setTimes(e.spec)
 	c.joinShares(key.policy)
 	key.own = ownOf(e, key.policy)
 	l := c.queue.classes[key]

@@ -120,7 +120,7 @@ func (c *Core) limitOption(l *jobClass, r *limit.Rules) licenseOption {
 	}
 	u := &c.limits.use
 	c.limits.book.Table.Clear(u)
-	u.Seconds, u.Endless = fullSeconds(l.limit), l.limit <= 0
+	u.Seconds, u.Endless, u.AsUsed = fullSeconds(l.limit), l.limit <= 0, l.key.open
 	c.limits.book.Table.Shape(u, l.key.shape.Common())
 	o.needs = r.Needs(nil, u)
 	o.raises = r.Raises(nil, u)
@@ -202,7 +202,7 @@ func (c *Core) blockingCheck(l *jobClass, claims []fleet.Claim) int {
 			l.licenseOption = l.options[k]
 		}
 		u := c.usageOf(claims)
-		u.Seconds, u.Endless = fullSeconds(l.limit), l.limit <= 0
+		u.Seconds, u.Endless, u.AsUsed = fullSeconds(l.limit), l.limit <= 0, l.key.open
 		c.limits.amounts = l.rules.Needs(c.limits.amounts, u)
 		if i = c.limits.book.Blocked(l.rules, c.limits.amounts); i < 0 {
 			break
@@ -406,7 +406,7 @@ func (c *Core) countLimits(r *run) {
 	s.moves++
 	if r.policy.limits.Charges() {
 		u := c.usageOf(r.entitledClaims())
-		u.Seconds, u.Endless = 0, r.until == never
+		u.Seconds, u.Endless, u.AsUsed = 0, r.until == never, r.spec.Endless()
 		if p := r.pause.suspended; p != nil {
 			u.Seconds, u.Endless, u.Rests = floorSeconds(addTime(p.left, 999_999_999)), p.left == never, true
 		}

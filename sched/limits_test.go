@@ -68,7 +68,7 @@ func (w *world) all() map[string]account.TRES {
 
 // job is what claims hold, by name.
 func (w *world) job(spec *job.Spec, claims []fleet.Claim) limit.SlowJob {
-	j := limit.SlowJob{Key: keyOf(spec), Held: account.TRES{}, Fullest: account.TRES{}, Seconds: int64(spec.TimeLimit / time.Second), Endless: spec.TimeLimit == 0}
+	j := limit.SlowJob{Key: keyOf(spec), Held: account.TRES{}, Fullest: account.TRES{}, Seconds: int64(spec.TimeLimit / time.Second), Endless: spec.TimeLimit == 0, AsUsed: spec.Endless()}
 	nodes := map[string]account.TRES{}
 	for _, c := range claims {
 		one := nodes[c.Node]
@@ -172,7 +172,7 @@ func (w *world) limited(t *rapid.T, q *waiting) bool {
 
 // takes is what a job needs that takes the same wherever it runs; false for others.
 func takes(spec *job.Spec) (limit.SlowJob, bool) {
-	j := limit.SlowJob{Key: keyOf(spec), Seconds: int64(spec.TimeLimit / time.Second), Endless: spec.TimeLimit == 0}
+	j := limit.SlowJob{Key: keyOf(spec), Seconds: int64(spec.TimeLimit / time.Second), Endless: spec.TimeLimit == 0, AsUsed: spec.Endless()}
 	g := &spec.Groups[0]
 	if len(spec.Groups) > 1 || g.Tasks.Min > 0 || g.Tasks.Want == 0 || !g.Total.IsZero() || g.AllMemory || g.Exclusive || len(g.NodeList) > 0 ||
 		g.Nodes.Min != g.Nodes.Max || g.Nodes.Min == 0 && g.Tasks.Want != 1 || g.Nodes.Min > 1 && g.Tasks.Want != g.Nodes.Min {

@@ -42,6 +42,7 @@ type runSet struct {
 	byJob    map[job.ID]*run // jobs that run, and what is held for nominated jobs and moves
 	ends     plannedEnds
 	stopping int // runs whose end was asked for
+	open     int // that serve and have no end of their own
 }
 
 // run is a job that holds resources.

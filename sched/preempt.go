@@ -54,6 +54,9 @@ func (c *Core) tallyRun(r *run, n int) {
 	if r.stopping {
 		c.runs.stopping += n
 	}
+	if r.spec.Endless() {
+		c.runs.open += n
+	}
 	if r.resumesFromSave() {
 		c.defrag.savers += n
 	}

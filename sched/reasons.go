@@ -58,7 +58,12 @@ func (c *Core) Reasons(now Instant, id job.ID) []reason.Reason {
 		}
 		out = append(out, place.Never(c.fleet.table, e.class.kind.shape, false)...)
 	} else if missing := c.missingNow(e.class.kind); len(missing) > 0 {
-		out = append(out, missing...)
+		if leads && e.class.waiting == forNodes && e.class.why.Code == reason.Endless {
+			out = append(out, e.class.why)
+		}
+		for _, why := range missing {
+			out = append(out, c.nameHolder(why))
+		}
 	} else if p := (&schedulingCycle{Core: c, now: now}); c.backfill.wasOn {
 		if why, kept := p.excludingReservation(e.class); kept {
 			out = append(out, why)

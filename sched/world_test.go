@@ -214,6 +214,9 @@ func (w *world) decide(t *rapid.T, d sched.Decision) {
 		if least := q.Spec.TimeMin; least > 0 && d.Until < until && d.Until >= w.now+sched.Instant(least) {
 			until = d.Until
 		}
+		if least := q.Spec.TimeMin; q.Spec.Endless() && d.Until >= w.now+sched.Instant(least) {
+			until = d.Until // an end was granted
+		}
 		if q.Spec.Reservation != "" && d.Until > 0 && (until == 0 || d.Until < until) {
 			until = d.Until // it ends with its reservation
 		}

@@ -73,7 +73,7 @@ func (p *Pool) EngineDelegates() bool {
 func (ps *Set) WhyUnreachable(pool string, code reason.Code) (reason.Reason, bool) {
 	p := ps.ByName(pool)
 	switch code {
-	case reason.NodeCount, reason.TooLarge, reason.NodeDown, reason.NodeList, reason.Constraint, reason.Resources:
+	case reason.NodeCount, reason.TooLarge, reason.NodeDown, reason.NodeList, reason.Constraint, reason.Resources, reason.Endless:
 	default:
 		return reason.Reason{}, false
 	}
@@ -237,6 +237,18 @@ func (ps *Set) DelegatedNames() map[string]bool {
 	out := map[string]bool{}
 	for _, p := range ps.AllPools() {
 		if p.Delegated {
+			out[p.Name] = true
+		}
+	}
+	return out
+}
+
+// AddressedNames has the pools whose engines give each task a network of its own: two jobs may listen
+// on one port there.
+func (ps *Set) AddressedNames() map[string]bool {
+	out := map[string]bool{}
+	for _, p := range ps.AllPools() {
+		if a, ok := p.Engine.(engine.Addresser); ok && a.OwnAddresses() {
 			out[p.Name] = true
 		}
 	}

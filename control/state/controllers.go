@@ -128,7 +128,7 @@ func (p *Parts) add(e *JobRecord) {
 	if part == nil {
 		return
 	}
-	p.jobs[*part] = e.ID
+	p.jobs[*part] = max(p.jobs[*part], e.ID) // one that came back after its end is not the newest
 	if p.of[part.Controller] == nil {
 		p.of[part.Controller] = map[job.ID]bool{}
 	}

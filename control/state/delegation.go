@@ -16,11 +16,21 @@ import (
 // CoreSpec is what the core is told that a job asks for: in a pool with a scheduler of its own,
 // claims on that pool as a whole. The caller holds the lock.
 func (s *State) CoreSpec(f *SharedSpec) *job.Spec {
-	if !s.DelegatedPools[f.Spec.Pool] {
+	delegated, ports := s.DelegatedPools[f.Spec.Pool], f.Spec.Serve.FixedPorts()
+	if s.AddressedPools[f.Spec.Pool] {
+		ports = nil
+	}
+	if !delegated && len(ports) == 0 {
 		return &f.Spec
 	}
 	if f.folded == nil {
-		f.folded = aggregate.Spec(&f.Spec)
+		f.folded = &f.Spec
+		if len(ports) > 0 {
+			f.folded = withPorts(f.folded, ports)
+		}
+		if delegated {
+			f.folded = aggregate.Spec(f.folded)
+		}
 	}
 	return f.folded
 }

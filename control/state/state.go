@@ -52,6 +52,8 @@ type State struct {
 	Pools          map[string]PoolSpec       // that were added
 	ElasticPools   map[string]bool           // pools whose engine can change a running gang
 	DelegatedPools map[string]bool           // pools whose engine has a scheduler of its own; replaced, never written
+	AddressedPools map[string]bool           // pools whose engine gives each task a network of its own; replaced, never written
+	Ports          FixedPorts
 	Nodes          *fleet.ByNode[fleet.Node] // as the engines report them
 	Proposal       *sched.Proposal           // of the core; nil: none
 
@@ -99,7 +101,7 @@ func New() *State {
 			Depend: newDependencyIndex(), Parts: newParts(), departed: map[job.ID]uint64{},
 		},
 		Ledger: ledger.New(), Next: 1,
-		Controllers: newControllers(), Drains: fleet.NewByNode[Drain](), Nodes: fleet.NewByNode[fleet.Node](), Tokens: map[string]Token{}, Pools: map[string]PoolSpec{},
+		Controllers: newControllers(), Drains: fleet.NewByNode[Drain](), Nodes: fleet.NewByNode[fleet.Node](), Ports: newFixedPorts(), Tokens: map[string]Token{}, Pools: map[string]PoolSpec{},
 		Submits: SubmitCounts{n: map[limit.Key]int{}}, Counts: newCounts(),
 	}
 }
@@ -249,6 +251,7 @@ func (s *State) insertJob(e *JobRecord) {
 	s.markLive(e)
 	s.Depend.add(e)
 	s.Parts.add(e)
+	s.Ports.count(e, 1)
 }
 
 // markLive puts a job that has not ended among the live ones.
@@ -507,6 +510,7 @@ func (s *State) removeJob(e *JobRecord) {
 	s.Depend.keepFate(e)
 	delete(s.Jobs, e.ID)
 	s.Parts.remove(e)
+	s.Ports.count(e, -1)
 	e.Gone = true
 	if e.revived {
 		s.departed[e.ID] = e.Seq

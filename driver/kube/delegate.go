@@ -21,6 +21,9 @@ import (
 // Delegates reports whether the cluster's own scheduler chooses the nodes (engine.Delegator).
 func (e *Engine) Delegates() bool { return !e.cfg.Terms.Placed }
 
+// OwnAddresses implements engine.Addresser: each pod has an address of its own.
+func (e *Engine) OwnAddresses() bool { return true }
+
 // planDelegation fills in what pods a job has whose nodes the cluster's scheduler chooses, and by
 // which gang they begin together.
 func (e *Engine) planDelegation(ctx context.Context, o *order) error {

@@ -20,6 +20,7 @@ const (
 	DropReason      = false // jobs behind others wait without a reason
 	ArrayLimit      = false // the limit of running tasks of an array is not kept
 	LostSubmit      = false // a submission that could not be written is answered with a number
+	PartTwice       = false // a part of a controller's work that is submitted again becomes a second job
 	CancelEnded     = false // a job that has ended is cancelled
 	RulesForgotten  = false // a server that starts again does not know the site's rules
 	UsageLost       = false // what a job used since the last tick is not kept when it ends

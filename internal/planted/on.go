@@ -22,6 +22,7 @@ var (
 	DropReason      = os.Getenv("COX_PLANTED") == "drop_reason"      // jobs behind others wait without a reason
 	ArrayLimit      = os.Getenv("COX_PLANTED") == "array_limit"      // the limit of running tasks of an array is not kept
 	LostSubmit      = os.Getenv("COX_PLANTED") == "lost_submit"      // a submission that could not be written is answered with a number
+	PartTwice       = os.Getenv("COX_PLANTED") == "part_twice"       // a part of a controller's work that is submitted again becomes a second job
 	CancelEnded     = os.Getenv("COX_PLANTED") == "cancel_ended"     // a job that has ended is cancelled
 	RulesForgotten  = os.Getenv("COX_PLANTED") == "rules_forgotten"  // a server that starts again does not know the site's rules
 	UsageLost       = os.Getenv("COX_PLANTED") == "usage_lost"       // what a job used since the last tick is not kept when it ends

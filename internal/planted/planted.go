@@ -38,6 +38,7 @@ func Bugs() []Bug {
 		{"drop_reason", DropReason, "jobs behind others wait without a reason"},
 		{"array_limit", ArrayLimit, "the limit of running tasks of an array is not kept"},
 		{"lost_submit", LostSubmit, "a submission that could not be written is answered with a number"},
+		{"part_twice", PartTwice, "a part of a controller's work that is submitted again becomes a second job"},
 		{"cancel_ended", CancelEnded, "a job that has ended is cancelled"},
 
 		{"rules_forgotten", RulesForgotten, "a server that starts again does not know the site's rules"},

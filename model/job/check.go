@@ -22,6 +22,9 @@ func (s *Spec) Check() error {
 	if err := s.CheckOrder(); err != nil {
 		return err
 	}
+	if err := s.Part.check(); err != nil {
+		return err
+	}
 	return s.CheckRequest()
 }
 
@@ -95,6 +98,12 @@ func (s *Spec) CheckRequest() error {
 		if err := s.Groups[i].checkElastic(); err != nil {
 			return fmt.Errorf("groups[%d].%w", i, err)
 		}
+	}
+	if s.Serve != nil && s.Program.Kind == BareAllocation {
+		return fmt.Errorf("serve: an allocation without a program has no ports")
+	}
+	if err := s.Serve.check(); err != nil {
+		return err
 	}
 	if s.Elastic() && (s.Within != 0 || s.Wishful()) {
 		return fmt.Errorf("elastic: does not go together with a place for all of the job's nodes, or with what it would rather have")

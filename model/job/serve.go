@@ -72,6 +72,22 @@ const (
 	ProbeFailures = 3
 )
 
+// Endless reports whether a job serves and has no time limit: it has no end then, and what is estimated
+// or charged ahead of time takes that into account. Without a specification it is false.
+func (s *Spec) Endless() bool { return s != nil && s.Serve != nil && s.TimeLimit <= 0 }
+
+// FixedPorts are the numbers of the ports that are not chosen at launch, in order of Ports.
+func (s *Serve) FixedPorts() (out []int) {
+	if s != nil {
+		for _, p := range s.Ports {
+			if p.Number > 0 {
+				out = append(out, p.Number)
+			}
+		}
+	}
+	return out
+}
+
 // PortNamed returns the port of a name, the first for an empty one; nil: there is none.
 func (s *Serve) PortNamed(name string) *Port {
 	i := slices.IndexFunc(s.Ports, func(p Port) bool { return name == "" || p.Name == name })

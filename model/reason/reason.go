@@ -18,9 +18,10 @@ type Code string
 // The codes. The comment names the arguments that each uses.
 const (
 	None         Code = ""              // nothing holds the job
-	Resources    Code = "resources"     // Resource, Need, Free, Nodes: not enough free on enough nodes now; Used, Most: where parts of devices by memory are missing, the bytes of one and what one device has left
+	Resources    Code = "resources"     // Resource, Need, Free, Nodes: not enough free on enough nodes now; Job, Want: of a port, who has it and on which node; Used, Most: where parts of devices by memory are missing, the bytes of one and what one device has left
 	Priority     Code = "priority"      // Ahead: jobs before it, 0: not counted; Job: the first of them
 	Preempting   Code = "preempting"    // Job: the first of the jobs that are being ended for it; Ahead: how many more
+	Endless      Code = "endless"       // Job: a replica of a service, which has no time limit, holds what this one needs
 	Reserved     Code = "reserved"      // Job: a job before it would start later if this one started now
 	NodeCount    Code = "node-count"    // Need, Free: the pool has fewer nodes that qualify than asked for
 	TooLarge     Code = "too-large"     // Resource, Need, Most: no node of the pool is large enough, ever; Used: as with Resources
@@ -78,6 +79,9 @@ func (c Code) There() (word string, ok bool) {
 	return strings.CutPrefix(string(c), elsewhere)
 }
 
+// PortResource begins the name of a fixed port as a counted resource: "port:8000".
+const PortResource = "port:"
+
 // Minutes ends the name of a resource of which minutes are counted; amounts are then
 // in its unit times seconds, memory and disk in MiB.
 const Minutes = "-minutes"
@@ -121,7 +125,7 @@ type Reason struct {
 
 // slurm maps codes to the words of squeue's reason column.
 var slurm = map[Code]string{
-	None: "None", Resources: "Resources", Priority: "Priority", Reserved: "Priority", Preempting: "Resources",
+	None: "None", Resources: "Resources", Priority: "Priority", Reserved: "Priority", Preempting: "Resources", Endless: "Resources",
 	NodeCount: "PartitionNodeLimit", TooLarge: "BadConstraints", Constraint: "BadConstraints",
 	NodeList: "ReqNodeNotAvail", NodeDown: "ReqNodeNotAvail", Partition: "PartitionConfig", Quota: "AssocGrpGRES",
 	HeldUser: "JobHeldUser", HeldAdmin: "JobHeldAdmin", BeginTime: "BeginTime",
@@ -137,7 +141,7 @@ var slurm = map[Code]string{
 // tables and tests.
 func Codes() []Code {
 	return []Code{
-		Resources, Priority, Preempting, Reserved, NodeCount, TooLarge, Constraint, NodeList, NodeDown, Partition, Quota,
+		Resources, Priority, Preempting, Endless, Reserved, NodeCount, TooLarge, Constraint, NodeList, NodeDown, Partition, Quota,
 		HeldUser, HeldAdmin, BeginTime, Dependency, DependNever, Deadline, MaxRequeue, Backoff, EngineLimit, Refused, ArrayLimit, Cleaning, Uncertain, LaunchFailed,
 		NodeFailed, TimeLimit, Reservation, NoGang, EngineDown, Licenses, Wish, Threshold,
 	}
@@ -168,6 +172,10 @@ func (r Reason) String() string {
 			b.WriteString(r.deviceMemory())
 			break
 		}
+		if port, ok := strings.CutPrefix(r.Resource, PortResource); ok {
+			b.WriteString(r.portClause(port))
+			break
+		}
 		if r.Code == TooLarge {
 			fmt.Fprintf(&b, "needs %s on one node, the largest has %s", amountText(r.Resource, r.Need), amountText(r.Resource, r.Most))
 			break
@@ -188,6 +196,8 @@ func (r Reason) String() string {
 			fmt.Fprintf(&b, " and of %d more", r.Ahead)
 		}
 		b.WriteString(", until the last of it has ended")
+	case Endless:
+		fmt.Fprintf(&b, "waits for what job %d holds, which serves and has no time limit", r.Job)
 	case Reserved:
 		fmt.Fprintf(&b, "would delay job %d, which is before it", r.Job)
 	case NodeCount:

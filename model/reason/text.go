@@ -63,3 +63,14 @@ func (r Reason) deviceMemory() string {
 	}
 	return fmt.Sprintf("needs %d times %s of a %s, room now: for %d", r.Need, bytesText(r.Used), name, r.Free)
 }
+
+// portClause is the clause of a fixed port that is not free.
+func (r Reason) portClause(port string) string {
+	switch {
+	case r.Code == TooLarge:
+		return "port " + port + " is not to be had on its nodes"
+	case r.Job != 0:
+		return fmt.Sprintf("port %s is taken on node %s by job %d", port, r.Want, r.Job)
+	}
+	return "port " + port + " is taken on every node that it could run on"
+}

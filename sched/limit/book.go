@@ -117,6 +117,9 @@ func (u *Use) amountOf(need needOf, tres int) resource.Amount {
 	case fullest:
 		return u.Fullest[tres]
 	case overall:
+		if u.AsUsed {
+			return 0
+		}
 		return overTime(inTime(tres, u.Held[tres]), u.Seconds, u.Endless)
 	case lasting:
 		if u.Endless {
@@ -310,6 +313,7 @@ func (b *Book) Hold(r *Rules, u *Use, until int64) *Hold {
 	timed := false
 	for i, c := range r.charges {
 		switch {
+		case c.need == overall && u.AsUsed: // nothing ahead of time
 		case c.need == overall && h.rests:
 			h.amounts[i] = u.amountOf(overall, c.tres)
 		case c.need == overall:

@@ -20,7 +20,8 @@
 // named it: Slurm does not enforce a limit on gres/gpu:TYPE for those that named none.
 // Minutes are counted in seconds, of memory and disk in MiB, and in full when a job
 // starts; what it has not used yet becomes less as it runs. A job without a time limit
-// needs more minutes than any limit has.
+// needs more minutes than any limit has, but for one that serves: its minutes count when
+// they are used.
 //
 // Slow answers the same questions by going through the policy and all jobs each time;
 // tests compare.

@@ -64,7 +64,7 @@ func (d *Door) Refuses(k Key, n int) reason.Reason {
 // Alone returns a limit that a job does not pass even if nothing else runs; None:
 // there is none, or it is known only when the job is placed.
 func (b *Book) Alone(r *Rules, s *job.Spec) reason.Reason {
-	u := &Use{Seconds: int64((s.TimeLimit + time.Second - 1) / time.Second), Endless: s.TimeLimit <= 0}
+	u := &Use{Seconds: int64((s.TimeLimit + time.Second - 1) / time.Second), Endless: s.TimeLimit <= 0, AsUsed: s.Endless()}
 	b.Table.Clear(u)
 	b.Table.Shape(u, class.Compile(s).Common())
 	needs := r.Needs(nil, u)

@@ -172,6 +172,7 @@ func aJob(t *rapid.T, now int64) limit.SlowJob {
 	j.Endless = rapid.IntRange(0, 4).Draw(t, "endless") == 0
 	j.Seconds = int64(rapid.IntRange(1, 20).Draw(t, "limit"))
 	j.Until = now + j.Seconds
+	j.AsUsed = rapid.IntRange(0, 4).Draw(t, "as used") == 0
 	return j
 }
 
@@ -187,7 +188,7 @@ func things(t *rapid.T) account.TRES {
 }
 
 func useOf(b *limit.Book, j *limit.SlowJob) *limit.Use {
-	u := &limit.Use{Seconds: j.Seconds, Endless: j.Endless}
+	u := &limit.Use{Seconds: j.Seconds, Endless: j.Endless, AsUsed: j.AsUsed}
 	b.Table.Clear(u)
 	for i, name := range b.Table.Names() {
 		u.Held[i], u.Fullest[i] = j.Held[name], j.Fullest[name]

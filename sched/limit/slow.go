@@ -31,6 +31,7 @@ type SlowJob struct {
 	Until   int64
 	Endless bool
 	Rests   bool // it is suspended, and so many Seconds are left of its time
+	AsUsed  bool // of minutes it takes nothing before it has used them
 }
 
 // Broken is a limit that a job does not pass.
@@ -146,6 +147,9 @@ func (s *Slow) Blocked(j *SlowJob) []Broken {
 	c.qos, c.chain = s.sourcesOf(j.Key)
 	for _, name := range c.allNames() {
 		left := func(r *SlowJob) resource.Amount {
+			if r.AsUsed {
+				return 0
+			}
 			if r.Rests {
 				return overTime(inTime(c.fixedPlace(name), r.Held[name]), r.Seconds, r.Endless)
 			}
@@ -153,6 +157,9 @@ func (s *Slow) Blocked(j *SlowJob) []Broken {
 		}
 		holds := func(r *SlowJob) resource.Amount { return r.Held[name] }
 		need := overTime(inTime(c.fixedPlace(name), j.Held[name]), j.Seconds, j.Endless)
+		if j.AsUsed {
+			need = 0
+		}
 		tres := func(f func(*account.Limits) account.TRES) func(*account.Limits) *resource.Amount {
 			return func(l *account.Limits) *resource.Amount {
 				if b, ok := f(l)[name]; ok {

@@ -85,6 +85,7 @@ type Use struct {
 	Fullest  []resource.Amount // most on one of its nodes
 	Seconds  int64             // that it takes at most
 	Endless  bool              // it has no time limit
+	AsUsed   bool              // of minutes it takes nothing before it has used them
 	Rests    bool              // its time waits: Seconds are left of it
 	Priority int64
 }

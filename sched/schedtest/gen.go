@@ -87,6 +87,10 @@ func Spec(t *rapid.T) *job.Spec {
 			s.TimeMin = time.Duration(rapid.IntRange(1, 20).Draw(t, "least")) * time.Second
 		}
 	}
+	if s.TimeLimit == 0 && rapid.IntRange(0, 3).Draw(t, "serves") == 0 {
+		s.Serve = &job.Serve{Ports: []job.Port{{Name: "http"}}}
+		s.TimeMin = time.Duration(rapid.IntRange(1, 20).Draw(t, "least of an end granted")) * time.Second
+	}
 	if rapid.IntRange(0, 4).Draw(t, "het") == 0 {
 		for range 2 {
 			s.Groups = append(s.Groups, plainGroup(t))

@@ -34,6 +34,7 @@ import (
 //	                       an account with a quota: account.Quota says what the words mean
 //	by quota…              who may stop others (account.Preemption.By)
 //	submit ID[-ID] [prio=0] [at=0s] [limit=1h] [part=p,q] [qos=Q] [account=A] [user=U] [norequeue]
+//	       [serve] [least=5m]
 //	       GROUP [: GROUP]…
 //	    GROUP: [nodes=2|1-3] [tasks=4|2-4] [per-node=2] [cpus=1] [mem=1] [gpus=1]
 //	           [disk=1] [.RESOURCE=1] [node-gpus=8] [total-gpus=8] [type=h100] [profile=1g] [share=500]
@@ -437,6 +438,10 @@ func parseSpec(args []string) (*job.Spec, int64, error) {
 			prio, err = strconv.Atoi(value)
 		case "limit":
 			s.TimeLimit, err = time.ParseDuration(value)
+		case "least":
+			s.TimeMin, err = time.ParseDuration(value)
+		case "serve":
+			s.Serve = &job.Serve{Ports: []job.Port{{Name: "http"}}}
 		case "qos":
 			s.QOS = value
 		case "account":

@@ -144,8 +144,14 @@ func (r *run) planEnd(x *sched.Restored) {
 	if x.Began > 0 {
 		elapsed = time.Duration(r.now - x.Began)
 	}
+	if x.Spec.Endless() && x.Until == 0 {
+		return
+	}
 	end := r.now - sched.Instant(elapsed) + sched.Instant(r.took(x.Job, x.Spec, elapsed))
-	if x.Until != 0 {
+	switch {
+	case x.Spec.Endless(): // it ends when its granted time does
+		end = x.Until
+	case x.Until != 0:
 		end = min(end, x.Until)
 	}
 	r.alive[x.Job].ends = max(end, r.now+1)
@@ -299,12 +305,18 @@ func (r *run) startJob(d sched.Start) {
 	x := &running{claims: d.Claims, turn: r.turns, of: of}
 	r.alive[d.Job] = x
 	r.meter.takeClaims(d.Claims, 1)
+	if of.Spec.Endless() && d.Until == 0 {
+		return
+	}
 	work := sched.Instant(r.took(d.Job, of.Spec, 0))
 	if rest := r.rest[d.Job]; rest != 0 {
 		work = rest
 	}
 	end := r.now + max(work, 1)
-	if d.Until != 0 {
+	switch {
+	case of.Spec.Endless():
+		end = d.Until
+	case d.Until != 0:
 		end = min(end, d.Until)
 	}
 	x.ends = max(end, r.now+1)
