@@ -51,6 +51,19 @@ func Plans() map[string]func(*World) []Act {
 				alterAct(8, "c", model.Other, control.Update{TimeLimit: &short}),
 			}
 		},
+		"a controller": func(w *World) []Act {
+			d := w.dice.streamFor("part", "plan")
+			part := job.Part{Controller: controllerName, Revision: 1}
+			next := part
+			next.Try = 1
+			return []Act{
+				{"a keeps a document", time.Second, func(w *World) { w.keepDocument("a") }},
+				partAct("b", 2*time.Second, part, d), partAct("c", 2*time.Second, part, d), partAct("d", 9*time.Second, part, d),
+				{"e keeps a document", 10 * time.Second, func(w *World) { w.keepDocument("e") }},
+				alterAct(20, "b", model.Cancel, control.Cancel{Grace: time.Second}), partAct("f", 30*time.Second, next, d),
+				{"g forgets its document", 40 * time.Second, func(w *World) { w.forgetDocument("g") }},
+			}
+		},
 		"drained": func(w *World) []Act {
 			n := w.machine.nodes[0].Name
 			acts := []Act{}

@@ -25,6 +25,7 @@ var expected = map[string]model.Promise{
 	"late_report":   model.Ledger,
 	"launch_first":  model.Ledger,
 	"launch_again":  model.Ledger,
+	"part_twice":    model.Ledger,
 
 	"unfenced":      model.Owner,
 	"followed_acts": model.Owner,

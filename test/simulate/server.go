@@ -203,6 +203,10 @@ func (w *World) publishedBy(s *server, nodes bool) model.Sight {
 	if !nodes {
 		return f
 	}
+	f.Controllers = map[string]string{}
+	for _, c := range s.control.Controllers(controllerKind) {
+		f.Controllers[c.Name] = string(c.Document)
+	}
 	if list, _ := s.control.Shares(context.Background()); list != nil {
 		f.Used = map[string]float64{}
 		for i := range list {

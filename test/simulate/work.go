@@ -35,6 +35,7 @@ func (w *World) drawWorkload() []Act {
 		acts = append(acts, w.drawChange(name, at, slices.Clone(subs), d))
 	}
 	acts = append(acts, w.policyActs(span)...)
+	acts = append(acts, w.controllerActs(span)...)
 	return append(acts, w.drawOutrages(span)...)
 }
 

@@ -141,6 +141,7 @@ var Rare = []string{
 	"suspended by somebody", "suspended to make room", "asked to give way to one whose turn it is", "goes on again",
 	"given more", "asked for what it was given", "given no more, since something ended by itself or was not launched",
 	"retried after a failure",
+	"a controller's document is kept",
 }
 
 func (w *World) elapsedTime() time.Duration { return time.Since(w.start) }

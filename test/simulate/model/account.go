@@ -23,6 +23,7 @@ type work struct {
 	name    string    // of its specification
 	spec    *job.Spec // without what only this job has
 	array   *array    // nil: none
+	part    *job.Part // of a controller's work; nil: none
 	depends bool
 
 	seen                     uint64 // the last Sight that showed it

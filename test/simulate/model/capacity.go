@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -86,7 +87,11 @@ func (l *load) overload(n *node) string {
 		}
 	}
 	for name, used := range l.named {
-		if has := int64(n.Capacity.Get(name)); used > has {
+		has := int64(n.Capacity.Get(name))
+		if strings.HasPrefix(name, "port:") {
+			has = 1
+		}
+		if used > has {
 			return fmt.Sprintf("%d of %s are taken of %d", used, name, has)
 		}
 	}

@@ -165,7 +165,7 @@ type Request struct {
 	Jobs  []job.ID  // those that are to change
 	Nodes []string  // Drain, Undrain
 	Limit uint32    // SetLimit: the array's new limit of running tasks, 0: none
-	Text  string    // Rule: the document
+	Text  string    // Rule, SetController: the document
 }
 
 // Verb says what is asked for.
@@ -184,7 +184,9 @@ const (
 	Drain    Verb = "drain"
 	Undrain  Verb = "undrain"
 	Rule     Verb = "rule"
-	Other    Verb = "other"
+
+	SetController Verb = "set-controller"
+	Other         Verb = "other"
 )
 
 // Sight is what a leader publishes at one moment: every job that it has in memory,
@@ -196,6 +198,8 @@ type Sight struct {
 	Jobs  []Job
 	Nodes []Node
 	Used  map[string]float64 // by account: seconds that its jobs ran; nil: nobody counts them
+
+	Controllers map[string]string // documents by name; nil: nobody looked
 }
 
 // Job is a job as it is published.

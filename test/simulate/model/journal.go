@@ -22,6 +22,7 @@ type payload struct {
 		Held    bool            `json:"held"`
 		Depends *job.Dependency `json:"depends"`
 		Array   *job.ArraySpec  `json:"array"`
+		Part    *job.Part       `json:"part"`
 	} `json:"own"`
 	Spec json.RawMessage `json:"spec"` // also job-updated
 
@@ -68,6 +69,10 @@ type payload struct {
 
 	For  job.ID `json:"for"` // preempt-asked, addition-asked-back
 	Mode string `json:"mode"`
+
+	Name     string          `json:"name"` // controller-set, controller-gone
+	Version  uint64          `json:"version"`
+	Document json.RawMessage `json:"document"`
 
 	At      json.RawMessage `json:"at"` // usage-kept: a second
 	Entries []fair.Entry    `json:"entries"`
@@ -117,6 +122,8 @@ var readers = map[string]func(*Model, *store.Record, *payload){
 	"addition-asked-back":  (*Model).askedBack,
 	"addition-ended":       (*Model).givenBack,
 	"usage-kept":           (*Model).recordUsage,
+	"controller-set":       (*Model).recordController,
+	"controller-gone":      (*Model).recordControllerGone,
 }
 
 func (m *Model) recordSubmitted(r *store.Record, p *payload) {
@@ -125,7 +132,7 @@ func (m *Model) recordSubmitted(r *store.Record, p *payload) {
 		m.addBroken(Account, "durable", "job %d cannot be read out of record %d: %v", p.First, r.Seq, err)
 		return
 	}
-	if old := m.named[p.Own.Name]; old != 0 && p.Own.Name != "" {
+	if old := m.named[p.Own.Name]; old != 0 && p.Own.Name != "" && p.Own.Part == nil {
 		m.addBroken(Account, "durable", "%q was asked for once and accepted twice, as job %d and as job %d", p.Own.Name, old, p.First)
 	}
 	m.named[p.Own.Name] = p.First
@@ -137,8 +144,9 @@ func (m *Model) recordSubmitted(r *store.Record, p *payload) {
 	for i := range n {
 		w := &work{
 			id: p.First + job.ID(i), name: p.Own.Name, spec: &spec, array: a,
-			depends: p.Own.Depends != nil,
+			depends: p.Own.Depends != nil, part: p.Own.Part,
 		}
+		m.checkPart(w)
 		if p.Own.Held {
 			w.flags = job.Held
 		}

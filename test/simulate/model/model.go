@@ -78,6 +78,9 @@ type Model struct {
 	asked   map[int]*question
 	named   map[string]job.ID // of submissions
 
+	controllers map[string]document
+	documents   []string // all that there ever were
+
 	rules   *account.Policy // of the site; nil: none
 	ruling  string          // the document that says so
 	rulings []string        // all that ever did
@@ -97,7 +100,7 @@ func (m *Model) countSeen(what string) { m.seen[what]++ }
 func New() *Model {
 	return &Model{
 		nodes: map[string]*node{}, jobs: map[job.ID]*work{}, arrays: map[job.ID]*array{}, claims: map[engine.Ref]*attempt{},
-		leaders: map[uint64]*leader{}, asked: map[int]*question{}, named: map[string]job.ID{}, seen: map[string]int{},
+		leaders: map[uint64]*leader{}, asked: map[int]*question{}, named: map[string]job.ID{}, controllers: map[string]document{}, seen: map[string]int{},
 	}
 }
 

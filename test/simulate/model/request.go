@@ -43,6 +43,9 @@ func (f Answered) tellModel(m *Model) {
 	case Drain, Undrain:
 		m.noteDrain(q)
 		return
+	case SetController:
+		m.checkDocument(q)
+		return
 	case Rule:
 		if !slices.Contains(m.rulings, q.Text) {
 			m.addBroken(Account, "durable", "request %d for the rules %s was answered, and the journal does not have them", q.n, q.Text)
@@ -72,7 +75,7 @@ func isCertain(err error) bool {
 
 // nameOf finds the job that a submission became.
 func (m *Model) nameOf(q *question) job.ID {
-	if q.Verb != Submit || q.Spec == nil || q.Spec.Name == "" {
+	if q.Verb != Submit || q.Spec == nil || q.Spec.Name == "" || q.Spec.Part != nil {
 		return 0
 	}
 	return m.named[q.Spec.Name]

@@ -68,7 +68,7 @@ func (m *Model) reasonHolds(w *work, why reason.Reason, shown map[job.ID]*Job) b
 		}))
 	case reason.Priority: // those that wait in line with it wait for the same
 		return len(m.live) > 0 || m.someNodeDown() || m.isForbidden(w) || m.isBehindStrict(w)
-	case reason.Resources, reason.Reserved:
+	case reason.Resources, reason.Reserved, reason.Endless:
 		return len(m.live) > 0 || m.someNodeDown()
 	case reason.NodeCount:
 		return m.someNodeDown() || m.tooFewNodes(w.spec)

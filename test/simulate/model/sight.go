@@ -39,6 +39,7 @@ func (f Sight) tellModel(m *Model) {
 	for i := range f.Nodes {
 		m.compareNode(&f.Nodes[i])
 	}
+	m.compareControllers(l, f.Controllers)
 	if f.Idle && !l.writing {
 		m.checkReasons(&f)
 		m.checkProofs(&f)
