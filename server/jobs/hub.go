@@ -126,8 +126,12 @@ func (h *hub) lastSeq() uint64 {
 	return h.last
 }
 
+// forAdmins are the kinds of event that administrators alone see. Those of controllers name services of
+// all accounts; who owns one asks for the service itself.
+var forAdmins = map[string]bool{state.EventToken: true, state.EventRevoked: true, state.EventController: true, state.EventControllerGone: true}
+
 func newItem(e state.Event) *item {
-	out := &item{Event: e, final: e.State == "" || finals[e.State], admin: e.Kind == state.EventToken || e.Kind == state.EventRevoked}
+	out := &item{Event: e, final: e.State == "" || finals[e.State], admin: forAdmins[e.Kind]}
 	if head, _, ok := strings.Cut(e.Name, "_"); ok {
 		n, _ := strconv.ParseUint(head, 10, 64) // our own form
 		out.array = job.ID(n)

@@ -135,13 +135,14 @@ func TestEventsOfTokensAreForAdministrators(t *testing.T) {
 	p := servertest.NewPlane()
 	p.Mu.Lock()
 	p.Emit(state.Event{Kind: state.EventToken})
+	p.Emit(state.Event{Kind: state.EventController, Message: "service/ml/chat"})
 	p.Mu.Unlock()
 	p.Fill(t, 1, "anna", 2001, nil)
 	r := start(t, p, nil)
 	if got := collect(t, r.As(t, "anna"), client.WatchOptions{}, 1); len(got) != 1 {
 		t.Errorf("%+v", got)
 	}
-	if got := collect(t, r.Admin(t), client.WatchOptions{}, 1); len(got) != 2 || got[0].Kind != state.EventToken {
+	if got := collect(t, r.Admin(t), client.WatchOptions{}, 1); len(got) != 3 || got[0].Kind != state.EventToken || got[1].Kind != state.EventController {
 		t.Errorf("%+v", got)
 	}
 }
