@@ -49,10 +49,10 @@ type State struct {
 	Usage       *Usage        // nil: none was kept
 	Arrivals    *share.Memory // nil: nothing was learned of arriving jobs
 
-	Pools          map[string]PoolSpec       // that were added
-	ElasticPools   map[string]bool           // pools whose engine can change a running gang
-	DelegatedPools map[string]bool           // pools whose engine has a scheduler of its own; replaced, never written
-	AddressedPools map[string]bool           // pools whose engine gives each task a network of its own; replaced, never written
+	Pools          map[string]PoolSpec // that were added
+	ElasticPools   map[string]bool     // pools whose engine can change a running gang
+	DelegatedPools map[string]bool     // pools whose engine has a scheduler of its own; replaced, never written
+	AddressedPools map[string]bool     // pools whose engine gives each task a network of its own; replaced, never written
 	Ports          FixedPorts
 	Nodes          *fleet.ByNode[fleet.Node] // as the engines report them
 	Proposal       *sched.Proposal           // of the core; nil: none
