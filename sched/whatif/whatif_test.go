@@ -71,6 +71,39 @@ func TestWaitsAsThingsAre(t *testing.T) {
 	}
 }
 
+// TestReplicasNeverEnd: a replica without a time limit is taken to run for ever; one with an end that was
+// granted ends then.
+//
+// Seen to fail with: planEnd and startJob that ask how long such jobs take.
+func TestReplicasNeverEnd(t *testing.T) {
+	serves := func(each int) *job.Spec {
+		s := gpus("anna", 1, each, 0)
+		s.Serve = &job.Serve{Ports: []job.Port{{Name: "http"}}}
+		return s
+	}
+	c := sched.New(sched.Config{})
+	c.Step(t0, sched.NodeSet{Node: node(1)}, sched.NodeSet{Node: node(2)},
+		sched.Submitted{Job: 1, Spec: serves(4), At: t0}, sched.Submitted{Job: 2, Spec: gpus("ben", 1, 8, 60), At: t0},
+		sched.Submitted{Job: 3, Spec: gpus("ben", 1, 8, 30), At: t0 + 1}, // when job 2 has ended
+		sched.Submitted{Job: 4, Spec: gpus("ben", 2, 8, 30), At: t0 + 2}) // never
+	o := whatif.Run(c.Snapshot().Sort(), t0, &whatif.Change{}, whatif.Limits, whatif.Bounds{})
+	if diff := cmp.Diff(map[job.ID]int{3: 60, 4: -1}, starts(o)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+
+	c = sched.New(sched.Config{})
+	out := c.Step(t0, sched.NodeSet{Node: node(1)}, sched.NodeSet{Node: node(2)},
+		sched.Submitted{Job: 1, Spec: gpus("ben", 1, 8, 60), At: t0}, sched.Submitted{Job: 2, Spec: gpus("ben", 2, 8, 30), At: t0 + 1},
+		sched.Submitted{Job: 3, Spec: serves(8), At: t0 + 2})
+	if !slices.ContainsFunc(out, func(d sched.Decision) bool { s, ok := d.(sched.Start); return ok && s.Job == 3 && s.Until == at(60) }) {
+		t.Fatalf("the replica is granted no end: %+v", out)
+	}
+	o = whatif.Run(c.Snapshot().Sort(), t0, &whatif.Change{}, whatif.Limits, whatif.Bounds{})
+	if diff := cmp.Diff(map[job.ID]int{2: 60}, starts(o)); diff != "" {
+		t.Errorf("with an end granted (-want +got)\n%s", diff)
+	}
+}
+
 func TestMoreNodes(t *testing.T) {
 	s := busy()
 	before := whatif.Run(s, t0, &whatif.Change{}, whatif.Limits, whatif.Bounds{})
