@@ -12,6 +12,7 @@ import (
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
@@ -147,4 +148,9 @@ func (c *Control) Compare(ctx context.Context) error {
 		l.compareEngines()
 		l.refuseWhenLeading(answer, nil)
 	})
+}
+
+// RunTime is how long a job is taken to run, by those that ended.
+func (c *Control) RunTime(name string, spec *job.Spec, elapsed time.Duration) time.Duration {
+	return c.state.Estimates.RunTime(name, spec, elapsed)
 }
