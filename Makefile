@@ -14,7 +14,7 @@ RUN      := hardcase kill load security
 PROOFS   := $(COMPUTED) $(RUN)
 # The packages with goroutines of their own, which make race runs under the race detector; those of
 # the second line for their goroutines alone, since make unit runs all of their tests.
-RACY  := ./agent/... ./engine/... ./driver/kube/... ./driver/slurm/... ./cmd/internal/localrun ./api/... ./auth/... ./server/daemon ./server/notify ./service/controller ./service/endpoints ./test/testcluster/...
+RACY  := ./agent/... ./gateway ./engine/... ./driver/kube/... ./driver/slurm/... ./cmd/internal/localrun ./api/... ./auth/... ./server/daemon ./server/notify ./service/controller ./service/endpoints ./test/testcluster/...
 RACY2 := ./driver/local ./control/... ./store/... ./server ./server/admin ./server/jobs ./server/transport
 # The package whose tests take longest is first, so that it is not what the others are waited for with.
 PKGS  ?= ./driver/local $(shell $(GO) list ./... | grep -vxF "$$($(GO) list $(RACY))" | grep -v $(foreach p,$(PROOFS),-e /test/$(p)))

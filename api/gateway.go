@@ -11,6 +11,23 @@ type GatewayRoutes struct {
 	Gone     []string       `json:"gone,omitempty"` // names of services
 }
 
+// GatewayRecordFile is the name of the file in the folder of a gateway that has its GatewayRecord.
+const GatewayRecordFile = "gateway.json"
+
+// GatewayRecord says which process the gateway of a server is.
+type GatewayRecord struct {
+	PID     int    `json:"pid"`
+	Listen  string `json:"listen"`
+	Args    string `json:"args"`
+	Version string `json:"version"` // of cox
+}
+
+// GatewayInfo is the gateway that a server keeps.
+type GatewayInfo struct {
+	Address string `json:"address" doc:"for clients, host:port"`
+	PID     int    `json:"pid,omitempty" doc:"0: it starts with the first service"`
+}
+
 // ServiceRoute is all that a gateway has to know of a service.
 type ServiceRoute struct {
 	Service string `json:"service"` // "team/chat"

@@ -21,7 +21,10 @@ type ServerInfo struct {
 	You      Identity  `json:"you"`
 	Pools    []Pool    `json:"pools"`
 	Change   uint64    `json:"change"`
-	Damaged  []string  `json:"damaged,omitempty" doc:"parts of the state that do not read as they were written; only administrators see them"`
+
+	Gateway *GatewayInfo `json:"gateway,omitempty" doc:"left out: the server keeps none"`
+
+	Damaged []string `json:"damaged,omitempty" doc:"parts of the state that do not read as they were written; only administrators see them"`
 }
 
 // FeatureThrowAway is among the features of a server whose jobs end with it (cox up --dev).

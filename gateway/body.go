@@ -96,7 +96,7 @@ func (k *keptBody) isUntouched() bool {
 var copyBuffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
 // streamBuffer is the size of the buffer of an answer that stays open and says little.
-const streamBuffer = 2 << 10
+const streamBuffer = 512
 
 // isEventStream says whether an answer is server-sent events.
 func isEventStream(h http.Header) bool {

@@ -14,6 +14,13 @@ import (
 // close cannot be sent again.
 const idleBackend = 1500 * time.Millisecond
 
+// Sizes of the buffers of a connection to a replica. An idle stream holds them; larger parts of bodies
+// are read and written without them.
+const (
+	readBuffer  = 2 << 10
+	writeBuffer = 1536
+)
+
 // dialError marks an error of a connection that was not made: nothing was sent.
 type dialError struct{ error }
 
@@ -32,6 +39,8 @@ func newTransport(l *Limits, h2c bool, timeout time.Duration) *http.Transport {
 		},
 		DisableCompression:     true,
 		MaxIdleConnsPerHost:    256,
+		ReadBufferSize:         readBuffer,
+		WriteBufferSize:        writeBuffer,
 		IdleConnTimeout:        idleBackend,
 		ResponseHeaderTimeout:  cmp.Or(timeout, l.FirstByte),
 		ExpectContinueTimeout:  time.Second,

@@ -72,6 +72,7 @@ type Config struct {
 	Services   services.Controller           // nil: this server runs no services
 	ServiceURL func(api.ServiceRoute) string // where a service is reached; nil: no gateway is known
 	Gateways   services.Hub                  // tells gateways routes and takes their load; nil: gateways are refused
+	Gateway    func() *api.GatewayInfo       // the one that the server keeps; nil: it keeps none
 
 	// Alone says that tasks can only run as the server's own user, so nobody else
 	// may submit.
@@ -135,7 +136,7 @@ func registerRoutes(s *transport.Server, cfg *Config) *jobs.Service {
 	})
 	admin.Register(s, admin.Config{
 		Plane: cfg.Plane, Rules: cfg.Rules, InForce: inForce, Users: cfg.Users, Name: cfg.Name, ThrowAway: cfg.ThrowAway, Version: cfg.Version,
-		Engines: cfg.Engines, Own: cfg.Own, Now: cfg.Now, Settings: cfg.Settings, Machine: cfg.Machine,
+		Engines: cfg.Engines, Own: cfg.Own, Now: cfg.Now, Settings: cfg.Settings, Machine: cfg.Machine, Gateway: cfg.Gateway,
 	})
 	s.LoosenAnswers()
 	return service

@@ -39,6 +39,7 @@ var callable = map[string]string{
 	"down":            "",
 	"exec":            "7 -- true",
 	"forward":         "7 8888",
+	"gateway":         "--listen 127.0.0.1:0",
 	"get":             "jobs",
 	"history":         "",
 	"hold":            "7",

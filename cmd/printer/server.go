@@ -15,6 +15,13 @@ func Info(p Page, i *api.ServerInfo, at string) string {
 	c.fact("at", at)
 	c.fact("api", fmt.Sprintf("%s, serves clients from %s", i.API, i.Oldest))
 	c.fact("process", strconv.Itoa(i.PID))
+	if i.Gateway != nil {
+		text := i.Gateway.Address + ", starts with the first service"
+		if i.Gateway.PID > 0 {
+			text = fmt.Sprintf("%s, process %d", i.Gateway.Address, i.Gateway.PID)
+		}
+		c.fact("gateway", text)
+	}
 	if i.You.Name != "" {
 		c.fact("you", identityText(&i.You))
 	}

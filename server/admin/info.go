@@ -72,6 +72,9 @@ func (s *service) serverInfo(c *call) *api.ServerInfo {
 	}
 	out.PID, out.Started, out.Now = s.pid, s.started, s.cfg.Now()
 	out.You, out.Pools, out.Change = shownIdentity(c.ID), s.shownPools(), s.cfg.Plane.LastEvent()
+	if s.cfg.Gateway != nil {
+		out.Gateway = s.cfg.Gateway()
+	}
 	if c.ID.Admin {
 		for _, d := range s.cfg.Plane.Damages() {
 			out.Damaged = append(out.Damaged, d.String())

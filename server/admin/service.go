@@ -92,6 +92,8 @@ type Config struct {
 
 	ThrowAway bool // jobs end with the server
 
+	Gateway func() *api.GatewayInfo // the one that the server keeps; nil: it keeps none
+
 	// Settings are what the configuration says for all jobs; the rules' part is added.
 	Settings api.Settings
 	Own      string // a folder that nobody but the server reaches, whatever its mode says; empty: none

@@ -18,6 +18,24 @@ import (
 // Check checks a configuration that came from more than a file.
 func (c *Config) Check() error { return c.checkRelations("", nil) }
 
+// checkGateway checks what the gateway would refuse, before it is started.
+func (p *problems) checkGateway(g *Gateway) {
+	if _, port, err := net.SplitHostPort(g.Listen); g.Listen != "auto" && g.Listen != "none" && (err != nil || port == "") {
+		p.addProblem("listen", "gateway.listen: %q is neither host:port, auto nor none", g.Listen)
+	}
+	if (g.Cert == "") != (g.Key == "") {
+		p.addProblem("tls_cert", "a certificate has two files: set gateway.tls_cert and gateway.tls_key")
+	}
+	for field, path := range map[string]string{"tls_cert": g.Cert, "tls_key": g.Key, "access_log": g.AccessLog} {
+		if path != "" {
+			p.checkAbsolute(field, path)
+		}
+	}
+	if host, _, err := net.SplitHostPort(g.Metrics); g.Metrics != "" && (err != nil || host != "localhost" && !net.ParseIP(host).IsLoopback()) {
+		p.addProblem("metrics", "gateway.metrics: %q is no loopback address with a port, as 127.0.0.1:9180", g.Metrics)
+	}
+}
+
 // checkRelations finds what the types cannot: relations between fields, ranges, names.
 func (c *Config) checkRelations(file string, data []byte) error {
 	p := problems{file: file, lines: strings.Split(string(data), "\n")}
@@ -30,6 +48,7 @@ func (c *Config) checkRelations(file string, data []byte) error {
 		p.addProblem("socket", "%d characters are more than a unix socket's name may have (100)", len(c.Listen.Socket))
 	}
 	p.checkTCP(c.Listen.TCP)
+	p.checkGateway(&c.Gateway)
 	p.checkRoom(&c.Room)
 	p.checkPools(c.Pools)
 	p.checkViews(c)

@@ -20,6 +20,7 @@ type Config struct {
 	Name       string      `yaml:"name" doc:"of the cluster, as Slurm's commands show and take it (-M)"`
 	State      State       `yaml:"state" doc:"what is kept, where and how long"`
 	Listen     Listen      `yaml:"listen" doc:"where the server answers"`
+	Gateway    Gateway     `yaml:"gateway" doc:"the proxy in front of services (docs/reference/gateway.md)"`
 	Auth       Auth        `yaml:"auth" doc:"who may do what"`
 	Room       Room        `yaml:"room" doc:"what the embedded engine offers of this machine"`
 	Pools      []Pool      `yaml:"pools" doc:"pools that the server has beside its own; others are added by cox pool add"`
@@ -46,6 +47,15 @@ type State struct {
 type Listen struct {
 	Socket string `yaml:"socket" doc:"unix socket; users are known by the credentials of their process. Default: /run/coxswain/cox.sock for root, else cox.sock in $XDG_RUNTIME_DIR/coxswain or the state directory"`
 	TCP    string `yaml:"tcp" doc:"loopback address for clients with a token; auto: port 7461 or, if that is taken, another; none: no TCP"`
+}
+
+// Gateway says how the server's own gateway runs.
+type Gateway struct {
+	Listen    string `yaml:"listen" doc:"host:port for clients; auto: 127.0.0.1:8080 or, if that is taken, the next free port; none: the server keeps no gateway"`
+	Cert      string `yaml:"tls_cert" doc:"PEM file of a certificate, read again when it changes; empty: no TLS"`
+	Key       string `yaml:"tls_key" doc:"PEM file of its key"`
+	AccessLog string `yaml:"access_log" doc:"file that gets a line of JSON for each request; empty: none"`
+	Metrics   string `yaml:"metrics" doc:"loopback host:port for Prometheus; empty: none"`
 }
 
 // Auth says who may do what.
@@ -173,6 +183,7 @@ func Default() Config {
 		Name:       "cox",
 		State:      State{Dir: state, Journal: Duration(30 * day), History: Duration(365 * day), Ranks: Duration(7 * day), Memory: Duration(5 * time.Minute)},
 		Listen:     Listen{Socket: socket, TCP: "auto"},
+		Gateway:    Gateway{Listen: "auto"},
 		Room:       Room{GPUsPerNode: -1, GPUType: "gpu"},
 		Jobs:       Jobs{Grace: Duration(30 * time.Second), Unkillable: Duration(time.Minute), Idle: Duration(10 * time.Minute), MaxArray: 100_001, Upload: 512 << 20, Uploads: 4 << 30, UploadRoom: 10 << 30, UploadKeep: Duration(7 * day)},
 		Containers: Containers{Pull: Duration(30 * time.Minute)},

@@ -50,6 +50,10 @@ type Options struct {
 	// Caller is who starts the server: a state directory that somebody else used last is refused
 	// (CheckInvocation). nil: whoever it is, the directory was named, and is recorded as his.
 	Caller *Invocation
+	// Gateway is the binary of cox, which the gateway of services is started from; empty: the server
+	// keeps no gateway.
+	Gateway string
+
 	// ThrowAway ends the jobs with the server: nobody will open the state directory again.
 	ThrowAway bool
 
@@ -76,6 +80,8 @@ type Info struct {
 	Nodes  []fleet.Node
 	Notes  []string
 	Token  string // file with the administrator's token; empty: none
+
+	Gateway *api.GatewayInfo // nil: the server keeps none
 }
 
 // Run serves until ctx ends or the server cannot go on. Work goes on without it.
@@ -170,6 +176,8 @@ type server struct {
 	health health.Watch
 	idle   func(engine.Ref) []health.Idle // nil: nothing is watched
 
+	gateway *gatewayKeeper // nil: none
+
 	listeners []net.Listener
 	tcp       string
 }
@@ -246,6 +254,9 @@ func (s *server) open(ctx context.Context) error {
 		return err
 	}
 	s.service = newServices(s.control, s.engine, s.opt.Log.With("part", "services"))
+	if s.gateway, err = openGateway(s.opt.Gateway, s.opt.Version, s.cfg, s.service.hub, s.opt.Log.With("part", "gateway")); err != nil {
+		return err
+	}
 	if least := time.Duration(s.cfg.Jobs.Idle); least > 0 {
 		s.idle = func(ref engine.Ref) []health.Idle { return s.health.Of(ref, time.Now(), least) }
 	}
@@ -254,8 +265,8 @@ func (s *server) open(ctx context.Context) error {
 		Plane: s.control, Rules: &s.rules, Pool: s.cfg.Jobs.Pool, Policy: auth.Policy{Private: s.cfg.Auth.Private},
 		Admins: s.cfg.Auth.Admins, Group: s.cfg.Auth.AdminGroup, Log: s.opt.Log.With("part", "api"),
 		Output: e, Exec: e, Usage: e, Name: s.cfg.Name, Version: s.opt.Version, Mail: s.notify.mail != nil, Webhook: s.notify.policy.Check, MaxArray: uint32(s.cfg.Jobs.MaxArray),
-		Gateways: s.service.hub,
-		Files:    e, UploadKeep: time.Duration(s.cfg.Jobs.UploadKeep),
+		Services: s.service.controller, ServiceURL: s.gateway.urlOf, Gateways: s.service.hub, Gateway: s.gateway.info,
+		Files: e, UploadKeep: time.Duration(s.cfg.Jobs.UploadKeep),
 		Alone: os.Geteuid() != 0, Environment: environmentPolicy(s.cfg.Jobs.Environment),
 		Engines: kinds.kindNames(), Uploads: uploads, Own: ownStateDir(s.cfg.State), Settings: s.settings(), Machine: describeMachine,
 	})
@@ -359,8 +370,9 @@ func (s *server) serve(ctx context.Context) error {
 	defer endServices()
 	servicesEnded := make(chan struct{})
 	helpers.Go(func() { defer close(servicesEnded); s.service.run(serving) })
+	helpers.Go(func() { s.gateway.run(serving) })
 	if s.opt.Ready != nil {
-		s.opt.Ready(Info{Config: s.cfg, TCP: s.tcp, Nodes: s.room.nodes, Notes: s.room.notes, Token: token})
+		s.opt.Ready(Info{Config: s.cfg, TCP: s.tcp, Nodes: s.room.nodes, Notes: s.room.notes, Token: token, Gateway: s.gateway.info()})
 	}
 	if err := notifySystemd("READY=1"); err != nil {
 		s.opt.Log.Warn("systemd was not told", "error", err)
@@ -372,6 +384,7 @@ func (s *server) serve(ctx context.Context) error {
 		endServices() // else they would begin replicas anew
 		<-servicesEnded
 		s.endJobs()
+		s.gateway.end()
 	}
 	stop(nil)
 	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) {

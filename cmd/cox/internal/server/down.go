@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"syscall"
@@ -88,12 +89,33 @@ func stopServer(cmd *cobra.Command, c *client.Client, cancel bool) error {
 		return err
 	}
 	fmt.Fprintf(out, "stopped  process %d\n", info.PID)
+	if err := stopGateway(ctx, out, info.Gateway); err != nil {
+		return err
+	}
 	switch {
 	case slices.Contains(info.Features, api.FeatureThrowAway):
 		fmt.Fprintln(out, "removed  its jobs and its state: it was a throw-away server")
 	case running > 0:
 		fmt.Fprintf(out, "jobs     %d go on running; cox up takes them up again\n", running)
 	}
+	return nil
+}
+
+// stopGateway ends the gateway that a server left behind. It lets requests in flight end.
+func stopGateway(ctx context.Context, out io.Writer, g *api.GatewayInfo) error {
+	if g == nil || g.PID == 0 {
+		return nil
+	}
+	wait := watchGone(g.PID)
+	if err := syscall.Kill(g.PID, syscall.SIGTERM); errors.Is(err, syscall.ESRCH) {
+		return nil // it has ended with a throw-away server
+	} else if err != nil {
+		return fmt.Errorf("stop the gateway, process %d: %w", g.PID, err)
+	}
+	if err := wait(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "stopped  the gateway, process %d\n", g.PID)
 	return nil
 }
 

@@ -35,6 +35,7 @@ type upFlags struct {
 	nodes, gpus                 int
 	detach, unit, userUnit      bool
 	verbose, share, dev         bool
+	noGateway                   bool
 	named                       bool // a configuration file or --state-dir says where the state is
 }
 
@@ -70,6 +71,7 @@ folder, and ends with the server, as do its jobs.`,
 	fl.BoolVar(&f.unit, "systemd-unit", false, "print a systemd unit and start nothing")
 	fl.BoolVar(&f.userUnit, "user", false, "with --systemd-unit: for a user's own systemd")
 	fl.BoolVar(&f.dev, "dev", false, "temporary server: its state and its jobs end with it")
+	fl.BoolVar(&f.noGateway, "no-gateway", false, "start no gateway for services")
 	fl.BoolVar(&f.share, "share", false, "also hand out GPUs that others on this machine use")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "log at level debug")
 	return cmd
@@ -106,6 +108,9 @@ func (f *upFlags) loadConfig(cmd *cobra.Command) (config.Config, string, error) 
 	}
 	if set("tcp") {
 		c.Listen.TCP = f.tcp
+	}
+	if f.noGateway {
+		c.Gateway.Listen = "none"
 	}
 	if set("nodes") {
 		c.Room.Nodes = f.nodes
@@ -158,8 +163,13 @@ func (f *upFlags) serve(cmd *cobra.Command) error {
 	if log != os.Stderr {
 		defer log.Close()
 	}
+	binary, err := os.Executable()
+	if err != nil {
+		return err
+	}
 	return daemon.Run(ctx, daemon.Options{
-		Config: c, Share: f.share, Caller: f.caller(), ThrowAway: f.dev,
+		Gateway: binary,
+		Config:  c, Share: f.share, Caller: f.caller(), ThrowAway: f.dev,
 		Cox: cli.SlurmBinaryPath(), Version: cli.Version(), Log: newLogger(&c, log), Ready: func(i daemon.Info) { f.printReady(cmd.ErrOrStderr(), &i) },
 	})
 }
@@ -244,6 +254,9 @@ func (f *upFlags) printReady(w io.Writer, i *daemon.Info) {
 	fmt.Fprintf(w, "socket   %s\n", i.Config.Listen.Socket)
 	if i.TCP != "" {
 		fmt.Fprintf(w, "tcp      %s, token in %s\n", i.TCP, i.Token)
+	}
+	if i.Gateway != nil {
+		fmt.Fprintf(w, "gateway  %s, for services\n", i.Gateway.Address)
 	}
 	fmt.Fprintf(w, "nodes    %s\n", describeNodes(i.Nodes))
 	for _, n := range i.Notes {

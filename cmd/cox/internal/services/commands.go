@@ -16,7 +16,7 @@ import (
 
 // Commands returns the commands of this package, each in its group of cox --help.
 func Commands(a *cli.App) []*cobra.Command {
-	return cli.InGroup(cli.GroupWork, serviceCommand(a))
+	return append(cli.InGroup(cli.GroupWork, serviceCommand(a)), cli.InGroup(cli.GroupServer, gatewayCommand(a))...)
 }
 
 func serviceCommand(a *cli.App) *cobra.Command {

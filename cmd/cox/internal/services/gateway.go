@@ -1,0 +1,239 @@
+package services
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
+	"github.com/coxswain-sched/coxswain/gateway"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/server/serverlog"
+)
+
+// gatewayFlags are the flags of cox gateway.
+type gatewayFlags struct {
+	listen, stateDir, metrics, access, cert, key string
+	follow                                       bool
+	limits                                       gateway.Limits
+}
+
+func gatewayCommand(a *cli.App) *cobra.Command {
+	f := gatewayFlags{limits: gateway.DefaultLimits()}
+	cmd := &cobra.Command{
+		Use:   "gateway",
+		Short: "Run a gateway: one address in front of all services",
+		Long: `Runs a proxy in front of the services of a server. It finds the service of a
+request by host and path, and sends it to a ready replica. cox up starts one on
+127.0.0.1 by itself; start others where clients come from outside.
+
+It reads the routes of the server and goes on with them while the server is away.
+It needs the rights of an administrator there. SIGHUP opens the access log anew.
+docs/reference/gateway.md has limits, log and metrics.`,
+		Example: `  cox gateway --listen :80
+  cox gateway --listen :443 --tls-cert cert.pem --tls-key key.pem
+  cox gateway --server ssh://login1 --listen 127.0.0.1:8080`,
+		Args: cobra.NoArgs,
+		RunE: a.WithServer(func(cmd *cobra.Command, c *client.Client, _ []string) error { return f.serve(cmd, a, c) }),
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.listen, "listen", "127.0.0.1:8080", "`ADDRESS` for clients, host:port")
+	fl.StringVar(&f.cert, "tls-cert", "", "`FILE` of a certificate (PEM); read again when it changes")
+	fl.StringVar(&f.key, "tls-key", "", "`FILE` of its key (PEM)")
+	fl.StringVar(&f.access, "access-log", "", "`FILE` that gets a line of JSON for each request")
+	fl.StringVar(&f.metrics, "metrics", "", "loopback `ADDRESS` for Prometheus, host:port")
+	fl.StringVar(&f.stateDir, "state-dir", "", "`FOLDER` that keeps the routes over a restart")
+	fl.BoolVar(&f.follow, "follow-server", false, "end when the server is away and has no service")
+	cli.DurationFlag(fl, &f.limits.Hold, "hold", f.limits.Hold, "longest wait of a request for a replica")
+	fl.IntVar(&f.limits.Connections, "connections", f.limits.Connections, "connections of clients, at most")
+	fl.IntVar(&f.limits.Requests, "requests", f.limits.Requests, "requests of a service at once, at most")
+	return cmd
+}
+
+// serve runs the gateway until a signal.
+func (f *gatewayFlags) serve(cmd *cobra.Command, a *cli.App, c *client.Client) error {
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	var out io.Writer = a.Err
+	if f.stateDir != "" {
+		dir, err := filepath.Abs(f.stateDir)
+		if err != nil {
+			return err
+		}
+		f.stateDir = dir
+		unlock, err := lockGateway(dir)
+		if err != nil {
+			return err
+		}
+		defer unlock()
+		if os.Getenv("COX_DETACHED") != "" { // started by cox up
+			log, err := serverlog.OpenFile(filepath.Join(dir, "gateway.log"))
+			if err != nil {
+				return err
+			}
+			defer log.Close()
+			out = log
+			signal.Ignore(syscall.SIGINT)
+		}
+	}
+	log := slog.New(serverlog.NewBounded(slog.NewTextHandler(out, nil), time.Now))
+	g, err := gateway.New(gateway.Config{Source: c, StateDir: f.stateDir, Cert: f.cert, Key: f.key, Access: f.access, Limits: f.limits, Log: log})
+	if err != nil {
+		return err
+	}
+	l, err := f.openListener()
+	if err != nil {
+		return err
+	}
+	closeMetrics, err := f.serveMetrics(g, log)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	defer closeMetrics()
+	if err := f.writeRecord(l.Addr().String()); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	if f.follow {
+		ctx = endWithServer(ctx, g)
+	}
+	go reopenLogs(ctx, g, log)
+	go gateway.TuneCollector(ctx)
+	fmt.Fprintf(a.Err, "gateway  http%s://%s in front of the services of %s\n", secureMark(f.cert), l.Addr(), c.Address())
+	return g.Serve(ctx, l)
+}
+
+func secureMark(cert string) string {
+	if cert == "" {
+		return ""
+	}
+	return "s"
+}
+
+// openListener takes the socket that systemd or cox up hands over, else listens.
+func (f *gatewayFlags) openListener() (net.Listener, error) {
+	pid := os.Getenv("LISTEN_PID")
+	if os.Getenv("LISTEN_FDS") == "1" && (pid == "" || pid == strconv.Itoa(os.Getpid())) {
+		file := os.NewFile(3, "socket") // the first after the standard ones (sd_listen_fds)
+		defer file.Close()
+		return net.FileListener(file)
+	}
+	l, err := net.Listen("tcp", f.listen)
+	if err != nil {
+		return nil, fault.New(fault.Conflict, "the gateway cannot listen on %s: %w", f.listen, err).Advise("give another address: --listen 127.0.0.1:8081")
+	}
+	return l, nil
+}
+
+// lockGateway keeps a second gateway out of a folder.
+func lockGateway(dir string) (unlock func(), err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fault.New(fault.KindOf(err), "folder of the gateway: %w", err).Advise("name one that you may write to with --state-dir")
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fault.New(fault.KindOf(err), "folder of the gateway: %w", err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(fault.New(fault.Conflict, "another gateway uses %s", dir).Advise("name another folder with --state-dir"), lock.Close())
+	}
+	return func() { _ = lock.Close() }, nil
+}
+
+// writeRecord tells cox up and cox down which process the gateway is.
+func (f *gatewayFlags) writeRecord(address string) error {
+	if f.stateDir == "" {
+		return nil
+	}
+	text, err := json.Marshal(api.GatewayRecord{PID: os.Getpid(), Listen: address, Args: strings.Join(os.Args[1:], " "), Version: cli.Version()})
+	if err != nil {
+		return err
+	}
+	name := filepath.Join(f.stateDir, api.GatewayRecordFile)
+	if err := os.WriteFile(name+".new", append(text, '\n'), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(name+".new", name)
+}
+
+// serveMetrics serves the numbers on an address of their own, which is this machine's alone.
+func (f *gatewayFlags) serveMetrics(g *gateway.Server, log *slog.Logger) (func(), error) {
+	if f.metrics == "" {
+		return func() {}, nil
+	}
+	host, _, err := net.SplitHostPort(f.metrics)
+	ip := net.ParseIP(host)
+	if err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return nil, fault.New(fault.Invalid, "--metrics %s is no loopback address with a port", f.metrics).Advise("--metrics 127.0.0.1:9180; the numbers name all services, and nobody is asked who he is")
+	}
+	l, err := net.Listen("tcp", f.metrics)
+	if err != nil {
+		return nil, fault.New(fault.Conflict, "the gateway cannot serve its metrics on %s: %w", f.metrics, err).Advise("give another port with --metrics")
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", g.Metrics())
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	go func() {
+		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("the metrics are no longer served", "err", err)
+		}
+	}()
+	return func() { _ = s.Close() }, nil
+}
+
+// followTime is how long a gateway that follows its server waits for it, if there is no service.
+const followTime = 10 * time.Second
+
+// endWithServer ends the context when the server is away for some seconds and no service is known.
+func endWithServer(ctx context.Context, g *gateway.Server) context.Context {
+	ctx, stop := context.WithCancel(ctx)
+	go func() {
+		defer stop()
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		last := time.Now() // that it was needed
+		for time.Since(last) < followTime {
+			if g.Connected() || g.HasServices() {
+				last = time.Now()
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx
+}
+
+// reopenLogs begins the access log anew at each SIGHUP.
+func reopenLogs(ctx context.Context, g *gateway.Server, log *slog.Logger) {
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	for {
+		select {
+		case <-hup:
+			if err := g.Reopen(); err != nil {
+				log.Warn("the access log goes on in the old file", "err", err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}

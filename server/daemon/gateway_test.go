@@ -1,0 +1,89 @@
+package daemon
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/server/config"
+)
+
+// TestGatewayAddress: an address of one's own is taken or refused by name, and URLs follow it.
+func TestGatewayAddress(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	cfg := config.Default()
+	cfg.State.Dir = t.TempDir()
+	cfg.Gateway.Listen = taken.Addr().String()
+	if _, err := openGateway("/cox", "1", &cfg, nil, nil); fault.KindOf(err) != fault.Conflict || !strings.Contains(err.Error(), taken.Addr().String()) || !strings.Contains(fault.Remedy(err), "--no-gateway") {
+		t.Errorf("a taken address: %v", err)
+	}
+	cfg.Gateway.Listen = "none"
+	if k, err := openGateway("/cox", "1", &cfg, nil, nil); k != nil || err != nil || k.urlOf(api.ServiceRoute{}) != "" || k.info() != nil {
+		t.Errorf("none: %v %v", k, err)
+	}
+	cfg.Gateway.Listen = "127.0.0.1:0"
+	k, err := openGateway("/cox", "1", &cfg, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.listener.Close()
+	_, port, _ := net.SplitHostPort(k.address)
+	if got := k.urlOf(api.ServiceRoute{Host: "chat.localhost", Path: "/v1"}); got != "http://chat.localhost:"+port+"/v1" {
+		t.Errorf("the URL is %s", got)
+	}
+	if got := k.urlOf(api.ServiceRoute{Path: "/v1"}); got != "http://"+k.address+"/v1" {
+		t.Errorf("the URL of every host is %s", got)
+	}
+	cfg.Gateway.Cert, k.address = "/cert", "10.0.0.1:443"
+	if got := k.urlOf(api.ServiceRoute{Host: "chat.example.org"}); got != "https://chat.example.org" {
+		t.Errorf("the URL with TLS is %s", got)
+	}
+}
+
+// TestGatewayIsTakenOver: the gateway that holds the lock is the server's, if it was started as this
+// server would; a record without a lock is of a gateway that has ended.
+func TestGatewayIsTakenOver(t *testing.T) {
+	cfg := config.Default()
+	cfg.State.Dir, cfg.Gateway.Listen = t.TempDir(), "127.0.0.1:0"
+	first, err := openGateway("/cox", "1", &cfg, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.listener.Close()
+	record := `{"pid": 4194304, "listen": "127.0.0.1:8085", "version": "1", "args": "` + strings.Join(first.args(), " ") + `"}`
+	if err := os.WriteFile(filepath.Join(first.dir, api.GatewayRecordFile), []byte(record), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dead, err := openGateway("/cox", "1", &cfg, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dead.listener.Close()
+	if dead.address == "127.0.0.1:8085" || dead.info().PID != 0 {
+		t.Errorf("a gateway that has ended: %+v", dead.info())
+	}
+	lock, err := os.OpenFile(filepath.Join(first.dir, "lock"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	lives, err := openGateway("/cox", "1", &cfg, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lives.listener != nil || lives.info().Address != "127.0.0.1:8085" || lives.info().PID != 4194304 {
+		t.Errorf("a gateway that runs: %+v", lives.info())
+	}
+}
