@@ -37,6 +37,7 @@ type Identity struct {
 	GID      uint32   `json:"gid"`
 	Accounts []string `json:"accounts,omitempty"`
 	Admin    bool     `json:"admin,omitempty"`
+	Role     string   `json:"role,omitempty" doc:"gateway: the token is for a gateway alone"`
 	Via      string   `json:"via" doc:"socket or token"`
 }
 
@@ -70,6 +71,7 @@ type Token struct {
 	GID      uint32    `json:"gid"`
 	Accounts []string  `json:"accounts,omitempty"`
 	Admin    bool      `json:"admin,omitempty"`
+	Role     string    `json:"role,omitempty" doc:"gateway: for a gateway alone"`
 	Comment  string    `json:"comment,omitempty"`
 	Created  time.Time `json:"created"`
 	By       string    `json:"by,omitempty"`
@@ -78,11 +80,12 @@ type Token struct {
 	Used     time.Time `json:"used,omitzero" doc:"last use, to the minute; not kept over a restart"`
 }
 
-// NewToken asks for a token; only an administrator names another user or asks for admin.
+// NewToken asks for a token; only an administrator names another user or asks for admin or a role.
 type NewToken struct {
 	User     string   `json:"user,omitempty"`
 	Accounts []string `json:"accounts,omitempty"`
 	Admin    bool     `json:"admin,omitempty"`
+	Role     string   `json:"role,omitempty" doc:"gateway: it may read routes and post load, and nothing else"`
 	Comment  string   `json:"comment,omitempty"`
 	TTL      float64  `json:"ttl,omitempty" doc:"seconds until it expires; 0: 90 days"`
 }

@@ -22,10 +22,17 @@ type Identity struct {
 	UID, GID uint32
 	Accounts []string // the only ones that may be charged; empty: no bound
 	Admin    bool
+	Role     Role   // of a token that is for one purpose alone; empty: a person's
 	Via      string // "socket" or "token"
 	Token    string // the public part of the token, if any
 	From     string // "socket", "tcp 127.0.0.1:5123": for the audit
 }
+
+// Role is what a token is for that may do nothing else.
+type Role string
+
+// RoleGateway is a gateway of services: it reads routes and posts load.
+const RoleGateway Role = "gateway"
 
 // Known reports whether somebody proved who he is.
 func (id Identity) Known() bool { return id.Via != "" }
@@ -70,6 +77,11 @@ func (p Policy) Allowed(id Identity, v Verb, o Object) error {
 		return nil
 	case !id.Known():
 		return Unauthenticated
+	case id.Role != "":
+		if who == Gateways && id.Role == RoleGateway {
+			return nil
+		}
+		return roleRefusal(id, v)
 	case id.Admin, who == Anyone, who == Owner && o.Owned && o.UID == id.UID:
 		return nil
 	}
@@ -80,6 +92,11 @@ func (p Policy) Allowed(id Identity, v Verb, o Object) error {
 // with 401.
 var Unauthenticated error = fault.New(fault.Permission, "who are you? This request carries no valid access token").
 	Advise("on the server's machine use its socket; elsewhere set COX_TOKEN to a token that `cox token create` made")
+
+func roleRefusal(id Identity, v Verb) error {
+	return fault.New(fault.Permission, "a token with the role %s may not %s the server", id.Role, v).
+		Advise("it is for cox gateway alone; cox token create makes one for a person")
+}
 
 func refusal(id Identity, r Rule, o Object, who Who) error {
 	what := "the cluster"

@@ -121,6 +121,21 @@ func TestAnUnknownVerbIsForNobody(t *testing.T) {
 	}
 }
 
+// TestRoleOfAToken: a token of a gateway may do what gateways do and what needs no identity.
+func TestRoleOfAToken(t *testing.T) {
+	id := Identity{Name: "admin", UID: 1001, Via: "token", Role: RoleGateway}
+	for _, r := range Rules() {
+		want := r.Verb == Gateway || r.Who == Nobody
+		if err := (Policy{}).Allowed(id, r.Verb, Job("7", id.UID)); (err == nil) != want {
+			t.Errorf("a gateway, %s: %v", r.Verb, err)
+		}
+	}
+	id.Role = "other"
+	if (Policy{}).Allowed(id, Gateway, Object{}) == nil {
+		t.Error("a token of another role is a gateway")
+	}
+}
+
 func TestRootIsNotAnOwnerByAccident(t *testing.T) {
 	root := Object{} // its UID is 0 as root's is, but nobody owns it
 	if (Policy{}).Allowed(Identity{Name: "root", UID: 0, Via: "token"}, Cancel, root) == nil {

@@ -66,16 +66,17 @@ type Who uint8
 
 // From the least to the most.
 const (
-	Nobody Who = iota // no identity is needed
-	Anyone            // whoever proved who he is
-	Viewer            // as Anyone; the owner alone where jobs are private
-	Owner             // the owner of the object
-	Admin             // administrators
+	Nobody   Who = iota // no identity is needed
+	Anyone              // whoever proved who he is
+	Viewer              // as Anyone; the owner alone where jobs are private
+	Owner               // the owner of the object
+	Gateways            // tokens with the role gateway
+	Admin               // administrators
 )
 
 // String is the word of the documentation.
 func (w Who) String() string {
-	return [...]string{"everybody", "known users", "known users (private: owner)", "owner", "administrators"}[w]
+	return [...]string{"everybody", "known users", "known users (private: owner)", "owner", "gateways and administrators", "administrators"}[w]
 }
 
 // Rule is one line of the table.
@@ -131,7 +132,7 @@ var rules = []Rule{
 	{Backup, Admin, "a backup contains all scripts, environments and uploaded directories"},
 	{AskWhatIf, Anyone, "the server keeps nothing; it counts jobs that the user may not see without naming them"},
 	{TakeState, Admin, "it names the jobs of all users; it contains no scripts, commands or environments"},
-	{Gateway, Admin, "routes have the addresses of all replicas; a load that is not true ends a drain early"},
+	{Gateway, Gateways, "a token with the role gateway may do nothing else; routes have the addresses of all replicas; a load that is not true ends a drain early"},
 	{Metrics, Anyone, "counts, without names of users or jobs"},
 	{Profile, Admin, "profiles show memory"},
 }

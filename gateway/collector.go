@@ -13,7 +13,7 @@ import (
 // twice the memory that they need.
 const (
 	headroom     = 64 << 20 // bytes that may be allocated between two collections, while little is in use
-	leastPercent = 25       // of what is in use
+	leastPercent = 15       // of what is in use
 	mostPercent  = 1600
 )
 

@@ -9,7 +9,7 @@ import (
 type Limits struct {
 	Header      time.Duration // until the head of a request is here
 	HeaderBytes int           // of the head of a request; more is answered with 431
-	Idle        time.Duration // that a client's connection stays open between two requests
+	Idle        time.Duration // that a client's connection stays open between two requests; shorter than Stall
 	Stall       time.Duration // without a byte of a body from a client that sends one, or taken by one that reads one
 	FirstByte   time.Duration // until the first byte of an answer, where the service says nothing else
 	Dial        time.Duration // until a replica takes a connection
@@ -24,7 +24,7 @@ type Limits struct {
 // DefaultLimits are for a gateway of one machine.
 func DefaultLimits() Limits {
 	return Limits{
-		Header: 10 * time.Second, HeaderBytes: 64 << 10, Idle: 75 * time.Second, Stall: time.Minute,
+		Header: 10 * time.Second, HeaderBytes: 64 << 10, Idle: time.Minute, Stall: 75 * time.Second,
 		FirstByte: 5 * time.Minute, Dial: 3 * time.Second, Hold: 2 * time.Minute, Held: 100,
 		Requests: 10_000, Connections: 20_000, Streams: 250, Leave: 30 * time.Second,
 	}

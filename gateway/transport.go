@@ -18,7 +18,7 @@ const idleBackend = 1500 * time.Millisecond
 // are read and written without them.
 const (
 	readBuffer  = 2 << 10
-	writeBuffer = 1536
+	writeBuffer = 1 << 10
 )
 
 // dialError marks an error of a connection that was not made: nothing was sent.

@@ -74,6 +74,33 @@ func TestGatewayRoutes(t *testing.T) {
 	if err := anna.PutLoad(t.Context(), api.GatewayLoad{Gateway: "g"}); fault.KindOf(err) != fault.Permission {
 		t.Errorf("a user's load: %v", err)
 	}
+	made, err := c.NewToken(t.Context(), &api.NewToken{Role: "gateway"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	role, err := client.New(client.Options{URL: r.URL, Token: made.Secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer role.Close()
+	if err := role.PutLoad(t.Context(), api.GatewayLoad{Gateway: "g"}); err != nil {
+		t.Errorf("a token with the role: %v", err)
+	}
+	<-hub.loads
+	if err := role.Watch(t.Context(), client.WatchOptions{}, func(api.Event) error { return nil }); fault.KindOf(err) != fault.Permission {
+		t.Errorf("a gateway watches jobs: %v", err)
+	}
+	if _, err := role.Tokens(t.Context()); fault.KindOf(err) != fault.Permission {
+		t.Errorf("a gateway lists tokens: %v", err)
+	}
+	for _, n := range []api.NewToken{{Role: "other"}, {Role: "gateway", Admin: true}} {
+		if _, err := c.NewToken(t.Context(), &n); fault.KindOf(err) != fault.Invalid {
+			t.Errorf("a token %+v: %v", n, err)
+		}
+	}
+	if _, err := anna.NewToken(t.Context(), &api.NewToken{Role: "gateway"}); fault.KindOf(err) != fault.Permission {
+		t.Errorf("a user makes a gateway's token: %v", err)
+	}
 	go func() { ended <- c.WatchRoutes(t.Context(), func(api.GatewayRoutes) error { return nil }) }()
 	hub.routes <- api.GatewayRoutes{Version: 7, Reset: true}
 	r.Stop()

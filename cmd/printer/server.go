@@ -82,6 +82,9 @@ func Tokens(p Page, tokens []api.Token) *Table {
 		if k.Admin {
 			rights = "admin"
 		}
+		if k.Role != "" {
+			rights = k.Role
+		}
 		t.Rows = append(t.Rows, []Cell{
 			{Text: k.ID, Tone: Accent}, textCell(k.Name), state, textCell(rights), textCell(p.Time(k.Created)), textCell(p.Time(k.Expires)), textCell(p.Time(k.Used)), textCell(k.Comment),
 		})

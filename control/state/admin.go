@@ -123,6 +123,7 @@ type Token struct {
 	GID      uint32    `json:"gid"`
 	Accounts []string  `json:"accounts,omitempty"`
 	Admin    bool      `json:"admin,omitempty"`
+	Role     string    `json:"role,omitempty"` // of package auth; empty: a person's
 	Comment  string    `json:"comment,omitempty"`
 	Created  time.Time `json:"created"`
 	By       job.Actor `json:"by,omitzero"`      // who made it

@@ -229,7 +229,7 @@ func (s *service) newToken(c *call) (*api.MadeToken, error) {
 	}
 	now := s.cfg.Now()
 	t := state.Token{
-		Name: c.ID.Name, UID: c.ID.UID, GID: c.ID.GID, Accounts: req.Accounts, Admin: req.Admin, Comment: req.Comment,
+		Name: c.ID.Name, UID: c.ID.UID, GID: c.ID.GID, Accounts: req.Accounts, Admin: req.Admin, Role: req.Role, Comment: req.Comment,
 		Created: now, By: c.ID.Actor(), Expires: now.Add(defaultTTL),
 	}
 	if err := s.forWhom(c, req, &t); err != nil {
@@ -272,6 +272,17 @@ func (s *service) forWhom(c *call, req *api.NewToken, t *state.Token) error {
 	}
 	if req.Admin {
 		if err := c.Allowed(auth.Grant, auth.Object{Name: "a token of an administrator"}); err != nil {
+			return err
+		}
+	}
+	switch {
+	case req.Role == "":
+	case auth.Role(req.Role) != auth.RoleGateway:
+		return fault.New(fault.Invalid, "role: %q is none; the only one is %s", req.Role, auth.RoleGateway).Advise("leave it out for a person's token")
+	case req.Admin:
+		return fault.New(fault.Invalid, "a token with the role %s is no administrator's", req.Role).Advise("leave out one of both")
+	default:
+		if err := c.Allowed(auth.Grant, auth.Object{Name: "a token of a gateway"}); err != nil {
 			return err
 		}
 	}
@@ -325,12 +336,12 @@ func (s *service) registerProfile() {
 }
 
 func shownIdentity(id auth.Identity) api.Identity {
-	return api.Identity{Name: id.Name, UID: id.UID, GID: id.GID, Accounts: id.Accounts, Admin: id.Admin, Via: id.Via}
+	return api.Identity{Name: id.Name, UID: id.UID, GID: id.GID, Accounts: id.Accounts, Admin: id.Admin, Role: string(id.Role), Via: id.Via}
 }
 
 func shownToken(s *service, t state.Token) api.Token {
 	return api.Token{
-		ID: t.ID, Name: t.Name, UID: t.UID, GID: t.GID, Accounts: t.Accounts, Admin: t.Admin, Comment: t.Comment,
+		ID: t.ID, Name: t.Name, UID: t.UID, GID: t.GID, Accounts: t.Accounts, Admin: t.Admin, Role: t.Role, Comment: t.Comment,
 		Created: t.Created, By: t.By.Name, Expires: t.Expires, Revoked: t.Revoked, Used: s.LastTokenUse(t.ID),
 	}
 }

@@ -32,6 +32,7 @@ type gatewayKeeper struct {
 	version string
 	dir     string // of the gateway's own files
 	cfg     *config.Config
+	tether  bool // it ends with the server
 	hub     *endpoints.Hub
 	log     *slog.Logger
 
@@ -100,7 +101,12 @@ func listenGateway(address string) (*net.TCPListener, error) {
 // args are the words with which the gateway is started.
 func (k *gatewayKeeper) args() []string {
 	c := &k.cfg.Gateway
-	args := []string{"gateway", "--server", "unix://" + k.cfg.Listen.Socket, "--state-dir", k.dir, "--follow-server"}
+	args := []string{"gateway", "--server", "unix://" + k.cfg.Listen.Socket, "--state-dir", k.dir}
+	if k.tether {
+		args = append(args, "--end-with-server")
+	} else {
+		args = append(args, "--follow-server")
+	}
 	for _, f := range [][2]string{{"--tls-cert", c.Cert}, {"--tls-key", c.Key}, {"--access-log", c.AccessLog}, {"--metrics", c.Metrics}} {
 		if f[1] != "" {
 			args = append(args, f[0], f[1])

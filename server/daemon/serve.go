@@ -257,6 +257,9 @@ func (s *server) open(ctx context.Context) error {
 	if s.gateway, err = openGateway(s.opt.Gateway, s.opt.Version, s.cfg, s.service.hub, s.opt.Log.With("part", "gateway")); err != nil {
 		return err
 	}
+	if s.gateway != nil {
+		s.gateway.tether = s.opt.ThrowAway
+	}
 	if least := time.Duration(s.cfg.Jobs.Idle); least > 0 {
 		s.idle = func(ref engine.Ref) []health.Idle { return s.health.Of(ref, time.Now(), least) }
 	}

@@ -119,7 +119,7 @@ func (c *Call) byToken(header string, o *origin) error {
 	}
 	c.ID = auth.Identity{
 		Name: t.Name, UID: t.UID, GID: t.GID, Accounts: t.Accounts, Via: "token", Token: t.ID, From: o.from,
-		Admin: c.s.adminBy(&t),
+		Admin: c.s.adminBy(&t), Role: auth.Role(t.Role),
 	}
 	c.s.noteTokenUse(t.ID, now)
 	return nil

@@ -35,6 +35,7 @@ func tokenCreateCommand(a *cli.App) *cobra.Command {
 		Short: "Make a token; its secret is printed once",
 		Example: `  cox token create --comment laptop > ~/.config/coxswain/token
   cox token create --user ci --ttl 24h
+  cox token create --role gateway
   COX_SERVER=http://127.0.0.1:6820 COX_TOKEN=$(cox token create) cox queue`,
 		Args: cobra.NoArgs,
 		RunE: a.WithServer(func(cmd *cobra.Command, c *client.Client, _ []string) error {
@@ -54,6 +55,9 @@ func tokenCreateCommand(a *cli.App) *cobra.Command {
 			if made.Token.Admin {
 				fmt.Fprint(a.Err, ", administrator")
 			}
+			if made.Token.Role != "" {
+				fmt.Fprintf(a.Err, ", role %s", printer.Clean(made.Token.Role))
+			}
 			if !made.Token.Expires.IsZero() {
 				fmt.Fprintf(a.Err, ", until %s", p.Time(made.Token.Expires))
 			}
@@ -66,6 +70,7 @@ func tokenCreateCommand(a *cli.App) *cobra.Command {
 	fl.StringVarP(&n.User, "user", "u", "", "for another user (administrators)")
 	fl.StringSliceVar(&n.Accounts, "account", nil, "accounts that the token's holder may use")
 	fl.BoolVar(&n.Admin, "admin", false, "with an administrator's rights")
+	fl.StringVar(&n.Role, "role", "", "gateway: for cox gateway and nothing else")
 	fl.StringVar(&n.Comment, "comment", "", "what it is for")
 	cli.AllowEmpty(cmd, "comment")
 	cli.DurationFlag(fl, &ttl, "ttl", 0, "how long it is valid, such as 24h (default: 90 days)")

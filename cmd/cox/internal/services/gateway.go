@@ -30,7 +30,7 @@ import (
 // gatewayFlags are the flags of cox gateway.
 type gatewayFlags struct {
 	listen, stateDir, metrics, access, cert, key string
-	follow                                       bool
+	follow, tether                               bool
 	limits                                       gateway.Limits
 }
 
@@ -44,7 +44,8 @@ request by host and path, and sends it to a ready replica. cox up starts one on
 127.0.0.1 by itself; start others where clients come from outside.
 
 It reads the routes of the server and goes on with them while the server is away.
-It needs the rights of an administrator there. SIGHUP opens the access log anew.
+It needs an administrator's rights there, or a token of cox token create --role
+gateway. SIGHUP opens the access log anew.
 docs/reference/gateway.md has limits, log and metrics.`,
 		Example: `  cox gateway --listen :80
   cox gateway --listen :443 --tls-cert cert.pem --tls-key key.pem
@@ -60,6 +61,7 @@ docs/reference/gateway.md has limits, log and metrics.`,
 	fl.StringVar(&f.metrics, "metrics", "", "loopback `ADDRESS` for Prometheus, host:port")
 	fl.StringVar(&f.stateDir, "state-dir", "", "`FOLDER` that keeps the routes over a restart")
 	fl.BoolVar(&f.follow, "follow-server", false, "end when the server is away and has no service")
+	fl.BoolVar(&f.tether, "end-with-server", false, "end when the server is away for 10 s")
 	cli.DurationFlag(fl, &f.limits.Hold, "hold", f.limits.Hold, "longest wait of a request for a replica")
 	fl.IntVar(&f.limits.Connections, "connections", f.limits.Connections, "connections of clients, at most")
 	fl.IntVar(&f.limits.Requests, "requests", f.limits.Requests, "requests of a service at once, at most")
@@ -109,8 +111,8 @@ func (f *gatewayFlags) serve(cmd *cobra.Command, a *cli.App, c *client.Client) e
 	if err := f.writeRecord(l.Addr().String()); err != nil {
 		return errors.Join(err, l.Close())
 	}
-	if f.follow {
-		ctx = endWithServer(ctx, g)
+	if f.follow || f.tether {
+		ctx = endWithServer(ctx, g, f.tether)
 	}
 	go reopenLogs(ctx, g, log)
 	go gateway.TuneCollector(ctx)
@@ -199,8 +201,9 @@ func (f *gatewayFlags) serveMetrics(g *gateway.Server, log *slog.Logger) (func()
 // followTime is how long a gateway that follows its server waits for it, if there is no service.
 const followTime = 10 * time.Second
 
-// endWithServer ends the context when the server is away for some seconds and no service is known.
-func endWithServer(ctx context.Context, g *gateway.Server) context.Context {
+// endWithServer ends the context when the server is away for some seconds and no service is known, or
+// always.
+func endWithServer(ctx context.Context, g *gateway.Server, always bool) context.Context {
 	ctx, stop := context.WithCancel(ctx)
 	go func() {
 		defer stop()
@@ -208,7 +211,7 @@ func endWithServer(ctx context.Context, g *gateway.Server) context.Context {
 		defer tick.Stop()
 		last := time.Now() // that it was needed
 		for time.Since(last) < followTime {
-			if g.Connected() || g.HasServices() {
+			if g.Connected() || g.HasServices() && !always {
 				last = time.Now()
 			}
 			select {
