@@ -116,7 +116,7 @@ func (s *site) cox(args ...string) string {
 // submit submits a revision whose answers begin with a tag.
 func (s *site) submit(tag string, replicas int) {
 	s.t.Helper()
-	text := fmt.Sprintf("kind: service\nname: chat\nreplicas: %d\nports: [http]\ncpus: 1\nmemory: 100M\ndrain: 3s\nenv: {%s: %s}\ncommand: exec %s\nupdate: {surge: 1, unavailable: 0}\n", replicas, replicaVariable, tag, os.Args[0])
+	text := fmt.Sprintf("kind: service\nname: chat\nreplicas: %d\nports: [http]\ncpus: 1\nmemory: 100M\ndrain: 1s\nenv: {%s: %s}\ncommand: exec %s\nupdate: {surge: 1, unavailable: 0}\n", replicas, replicaVariable, tag, os.Args[0])
 	name := filepath.Join(s.dir, "chat.yaml")
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
