@@ -270,18 +270,20 @@ func (k *gatewayKeeper) startOften(ctx context.Context, answers func()) {
 			sleepFor(ctx, pause)
 			continue
 		}
-		select { // it answers when its record is there
-		case <-k.waitRecord(ctx):
-			answers()
-			k.log.Info("the gateway runs", "process", k.pid.Load(), "address", k.address)
-		case <-ended:
-		}
-		select {
-		case err := <-ended:
-			k.pid.Store(0)
-			k.log.Warn("the gateway has ended; it is started again", "error", err)
-		case <-ctx.Done():
-			return
+		there := k.waitRecord(ctx) // it answers then
+		for runs := true; runs; {
+			select {
+			case <-there:
+				there = nil
+				answers()
+				k.log.Info("the gateway runs", "process", k.pid.Load(), "address", k.address)
+			case err := <-ended:
+				runs = false
+				k.pid.Store(0)
+				k.log.Warn("the gateway has ended; it is started again", "error", err)
+			case <-ctx.Done():
+				return
+			}
 		}
 		if time.Since(began) > time.Minute {
 			pause = 50 * time.Millisecond
@@ -338,6 +340,13 @@ func (k *gatewayKeeper) waitRecord(ctx context.Context) <-chan struct{} {
 		}
 	}()
 	return there
+}
+
+// release gives the address back, unless the gateway has it.
+func (k *gatewayKeeper) release() {
+	if k != nil && k.listener != nil {
+		_ = k.listener.Close() // it may be closed already
+	}
 }
 
 // end ends the gateway of a throw-away server.

@@ -1,16 +1,23 @@
 package daemon
 
 import (
+	"context"
+	"io"
+	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/server/config"
+	"github.com/coxswain-sched/coxswain/service/endpoints"
 )
 
 // TestGatewayAddress: an address of one's own is taken or refused by name, and URLs follow it.
@@ -46,6 +53,64 @@ func TestGatewayAddress(t *testing.T) {
 	cfg.Gateway.Cert, k.address = "/cert", "10.0.0.1:443"
 	if got := k.urlOf(api.ServiceRoute{Host: "chat.example.org"}); got != "https://chat.example.org" {
 		t.Errorf("the URL with TLS is %s", got)
+	}
+}
+
+// TestGatewayIsStartedAgain: until there is a service the server answers by itself; then the gateway is
+// started, and again when it has ended, before and after it answered.
+func TestGatewayIsStartedAgain(t *testing.T) {
+	cfg := config.Default()
+	cfg.State.Dir, cfg.Gateway.Listen = t.TempDir(), "127.0.0.1:0"
+	hub := endpoints.New(endpoints.Config{})
+	script := filepath.Join(cfg.State.Dir, "cox")
+	text := `#!/bin/sh
+cd ` + cfg.State.Dir + `/gateway
+echo >> starts
+[ $(wc -l < starts) -gt 1 ] || exit 7
+echo '{"pid": '$$'}' > gateway.json
+exec sleep 100
+`
+	if err := os.WriteFile(script, []byte(text), 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	k, err := openGateway(script, "1", &cfg, hub, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var ended sync.WaitGroup
+	ended.Go(func() { k.run(ctx) })
+	defer ended.Wait()
+	defer cancel()
+	resp, err := http.Get("http://" + k.address + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, _ := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusNotFound || !strings.Contains(string(page), "this server runs no service yet") || k.info().PID != 0 {
+		t.Errorf("without a service: %s %s %+v", resp.Status, page, k.info())
+	}
+	hub.SetService(api.ServiceRoute{Service: "chat", Host: "chat.localhost"}, "")
+	hub.Complete()
+	running := func(after int) int {
+		for late := time.Now().Add(20 * time.Second); time.Now().Before(late); <-time.After(10 * time.Millisecond) {
+			if r := readGatewayRecord(k.dir); r != nil && r.PID != after && r.PID == k.info().PID {
+				return r.PID
+			}
+		}
+		t.Fatal("the gateway was not started")
+		return 0
+	}
+	first := running(0)
+	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	second := running(first)
+	defer func() { _ = syscall.Kill(second, syscall.SIGKILL) }()
+	starts, err := os.ReadFile(filepath.Join(k.dir, "starts"))
+	if err != nil || len(starts) != 3 {
+		t.Errorf("%d starts, %v", len(starts), err)
 	}
 }
 

@@ -419,6 +419,7 @@ func (s *server) close() error {
 	if s.http != nil {
 		s.http.Close()
 	}
+	s.gateway.release()
 	for _, l := range s.listeners {
 		errs = append(errs, l.Close())
 	}

@@ -24,7 +24,6 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
 	"github.com/coxswain-sched/coxswain/gateway"
 	"github.com/coxswain-sched/coxswain/model/fault"
-	"github.com/coxswain-sched/coxswain/server/serverlog"
 )
 
 // gatewayFlags are the flags of cox gateway.
@@ -85,7 +84,7 @@ func (f *gatewayFlags) serve(cmd *cobra.Command, a *cli.App, c *client.Client) e
 		}
 		defer unlock()
 		if os.Getenv("COX_DETACHED") != "" { // started by cox up
-			log, err := serverlog.OpenFile(filepath.Join(dir, "gateway.log"))
+			log, err := openGatewayLog(filepath.Join(dir, "gateway.log"))
 			if err != nil {
 				return err
 			}
@@ -94,7 +93,7 @@ func (f *gatewayFlags) serve(cmd *cobra.Command, a *cli.App, c *client.Client) e
 			signal.Ignore(syscall.SIGINT)
 		}
 	}
-	log := slog.New(serverlog.NewBounded(slog.NewTextHandler(out, nil), time.Now))
+	log := newGatewayLogger(out)
 	g, err := gateway.New(gateway.Config{Source: c, StateDir: f.stateDir, Cert: f.cert, Key: f.key, Access: f.access, Limits: f.limits, Log: log})
 	if err != nil {
 		return err
