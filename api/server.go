@@ -128,6 +128,8 @@ type History struct {
 // Backup asks for an online copy of the state directory into a new folder of the
 // server's machine.
 type Backup struct {
+	WithSecrets bool `json:"with_secrets,omitempty" doc:"the values of users' secrets too, in folder secrets"`
+
 	Dir string `json:"dir"`
 }
 

@@ -48,6 +48,7 @@ drain or resume nodes of                 -       -       -        -       -     
 add, check or remove pools of            -       -       -        -       -       +
 move running jobs of                     -       -       -        -       -       +
 
+manage a secret of                       -       -       -        +       -       +
 see the service of                       -       +       -        +       +       +
 change the service of                    -       -       -        +       -       +
 

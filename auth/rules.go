@@ -50,6 +50,8 @@ const (
 	SeePolicy Verb = "read the rules of"
 	SetPolicy Verb = "set the rules of"
 
+	Secrets Verb = "manage a secret of"
+
 	SeeService Verb = "see the service of"
 	SetService Verb = "change the service of"
 
@@ -121,6 +123,7 @@ var rules = []Rule{
 	{SetPools, Admin, "the server opens engines with its own rights"},
 	{Move, Admin, "as the site's rules propose"},
 
+	{Secrets, Owner, "the caller's own alone, administrators included; values are never sent back"},
 	{SeeService, Viewer, "lists leave out services that the user may not see"},
 	{SetService, Owner, "scale, update, undo, stop; a new revision comes by a submission"},
 

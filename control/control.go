@@ -88,6 +88,8 @@ type Config struct {
 	// Project is the time between two writes of the projection; 0: 1 s; negative:
 	// there is none, but for tests.
 	Project time.Duration
+	// Secret returns the value of a secret of a user; nil: nobody keeps any.
+	Secret func(uid uint32, name string) ([]byte, error)
 	// Foretell is the time between two estimates of when waiting jobs start; 0: they
 	// are made when somebody asks.
 	Foretell time.Duration

@@ -10,6 +10,7 @@ import (
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/internal/planted"
+	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/ledger"
 	"github.com/coxswain-sched/coxswain/model/reason"
@@ -289,7 +290,25 @@ func (c *Control) loadLaunch(ctx context.Context, j *job.Job, a ledger.Allocatio
 		}
 		out.Env = SplitEnv(env)
 	}
-	return out, nil
+	return out, c.loadSecrets(out)
+}
+
+// loadSecrets reads the values of the secrets of an attempt. One that is gone ends it.
+func (c *Control) loadSecrets(l *engine.Launch) error {
+	for _, s := range l.Job.Spec.Secrets {
+		if c.cfg.Secret == nil {
+			return fault.New(fault.Unsupported, "secret %s: nobody keeps secrets here", s.Name)
+		}
+		value, err := c.cfg.Secret(l.Job.Spec.Owner.UID, s.Name)
+		if fault.KindOf(err) == fault.NotFound {
+			return fault.New(fault.Invalid, "%s has no secret %s any more", l.Job.Spec.Owner.User, s.Name).Advise("cox secret set %s, then submit the job again", s.Name)
+		}
+		if err != nil {
+			return fault.New(fault.Unavailable, "read secret %s: %w", s.Name, err)
+		}
+		l.Secrets = append(l.Secrets, engine.Secret{Secret: s, Value: value})
+	}
+	return nil
 }
 
 // SplitEnv takes an environment blob apart.

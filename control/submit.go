@@ -81,8 +81,32 @@ func (c *Control) Submit(ctx context.Context, s Submission) (Accepted, error) {
 
 // validateDraft asks the engine of the job's pool whether it ever runs such a job.
 func (c *Control) validateDraft(ctx context.Context, d *engine.JobDraft) error {
+	if err := c.checkSecrets(d.Spec); err != nil {
+		return err
+	}
 	if k, ok := c.pools.EngineFor(d.Spec).(engine.Validator); ok {
 		return k.Admit(ctx, d)
+	}
+	return nil
+}
+
+// checkSecrets refuses secrets that the engine of the job's pool cannot hand over, or that its owner
+// does not have.
+func (c *Control) checkSecrets(s *job.Spec) error {
+	if len(s.Secrets) == 0 {
+		return nil
+	}
+	if c.cfg.Secret == nil {
+		return fault.New(fault.Invalid, "secrets: nobody keeps any here").Advise("start a server (cox up -d), keep them there (cox secret set) and run the job through it")
+	}
+	if k, ok := c.pools.EngineFor(s).(engine.SecretTaker); !ok || !k.TakesSecrets() {
+		return fault.New(fault.Unsupported, "secrets: jobs of this pool cannot have any").
+			Advise("use a pool of this machine, or read a file that only you can read")
+	}
+	for _, one := range s.Secrets {
+		if _, err := c.cfg.Secret(s.Owner.UID, one.Name); err != nil {
+			return err
+		}
 	}
 	return nil
 }

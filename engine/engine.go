@@ -70,15 +70,29 @@ type Info struct {
 // Launch is everything that an engine needs to start one attempt. The caller
 // does not write to it after the call.
 type Launch struct {
-	Ref    Ref
-	Job    *job.Job      // a snapshot; Spec included
-	Claims []fleet.Claim // ranks go over these in order; group by group, node by node
-	Script []byte        // contents of a batch script; nil for a Direct program
-	Env    []string      // NAME=VALUE as submitted, before Slurm's variables are added
-	Grace  time.Duration // between the signal to end and the kill, at the time limit
-	Saved  Saved         // what earlier attempts of the job reported last
-	Adds   *Joining      // to a gang that runs already; nil: it is a gang of its own
-	Ahead  []job.ID      // of jobs that wait for a limit of the engine's (Limiter), those that come before it in the queue, in its order
+	Ref     Ref
+	Job     *job.Job      // a snapshot; Spec included
+	Claims  []fleet.Claim // ranks go over these in order; group by group, node by node
+	Script  []byte        // contents of a batch script; nil for a Direct program
+	Env     []string      // NAME=VALUE as submitted, before Slurm's variables are added
+	Grace   time.Duration // between the signal to end and the kill, at the time limit
+	Saved   Saved         // what earlier attempts of the job reported last
+	Adds    *Joining      // to a gang that runs already; nil: it is a gang of its own
+	Secrets []Secret      // of the job's owner, in the order of job.Spec.Secrets
+	Ahead   []job.ID      // of jobs that wait for a limit of the engine's (Limiter), those that come before it in the queue, in its order
+}
+
+// Secret is a secret with its value. An engine writes it to no log of its own, and forgets it with the
+// attempt.
+type Secret struct {
+	job.Secret
+	Value []byte
+}
+
+// SecretTaker is an optional ability: jobs with job.Spec.Secrets. An engine without it is given none of them.
+type SecretTaker interface {
+	// TakesSecrets reports whether jobs may have them. Nobody is asked: its settings say it.
+	TakesSecrets() bool
 }
 
 // Joining says what an attempt is added to, on an engine that is Elastic. It is a gang

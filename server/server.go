@@ -16,10 +16,12 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/server/admin"
 	"github.com/coxswain-sched/coxswain/server/jobs"
+	"github.com/coxswain-sched/coxswain/server/secrets"
 	"github.com/coxswain-sched/coxswain/server/services"
 	"github.com/coxswain-sched/coxswain/server/transport"
 	"github.com/coxswain-sched/coxswain/spec/provenance"
 	"github.com/coxswain-sched/coxswain/spec/route"
+	"github.com/coxswain-sched/coxswain/store/secret"
 	"github.com/coxswain-sched/coxswain/store/upload"
 )
 
@@ -68,6 +70,8 @@ type Config struct {
 	Mail     bool                   // somebody sends mail about jobs
 	Webhook  func(url string) error // says why a job may not have a webhook; nil: nobody sends any
 	MaxArray uint32                 // array indices stay below it; 0: Slurm's own bound
+
+	Secrets *secret.Store // nil: nobody keeps secrets
 
 	Services   services.Controller           // nil: this server runs no services
 	ServiceURL func(api.ServiceRoute) string // where a service is reached; nil: no gateway is known
@@ -124,6 +128,7 @@ func New(cfg Config) *Server {
 func registerRoutes(s *transport.Server, cfg *Config) *jobs.Service {
 	inForce := intake.NewRules(cfg.Rules, cfg.Plane.Policy)
 	s.API.OpenAPI().Components.Schemas.RegisterTypeAlias(transport.TypeOf[route.Origin](), transport.TypeOf[string]()) // it writes itself as text
+	secrets.Register(s, cfg.Secrets)
 	running := services.Register(s, services.Config{
 		Controller: cfg.Services, Policy: cfg.Policy, URL: cfg.ServiceURL, Hub: cfg.Gateways, Heartbeat: cfg.Heartbeat, Stall: cfg.Stall,
 	})
@@ -136,7 +141,7 @@ func registerRoutes(s *transport.Server, cfg *Config) *jobs.Service {
 	})
 	admin.Register(s, admin.Config{
 		Plane: cfg.Plane, Rules: cfg.Rules, InForce: inForce, Users: cfg.Users, Name: cfg.Name, ThrowAway: cfg.ThrowAway, Version: cfg.Version,
-		Engines: cfg.Engines, Own: cfg.Own, Now: cfg.Now, Settings: cfg.Settings, Machine: cfg.Machine, Gateway: cfg.Gateway,
+		Engines: cfg.Engines, Own: cfg.Own, Now: cfg.Now, Settings: cfg.Settings, Machine: cfg.Machine, Secrets: cfg.Secrets, Gateway: cfg.Gateway,
 	})
 	s.LoosenAnswers()
 	return service

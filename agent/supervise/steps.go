@@ -208,5 +208,5 @@ func (s *supervisor) batchEnv(base []string) ([]string, error) {
 	if s.steps == nil || s.steps.alloc == nil {
 		return nil, fmt.Errorf("what the job holds is not known")
 	}
-	return env.Batch(s.steps.alloc, base, s.index), nil
+	return s.withSecrets(env.Batch(s.steps.alloc, base, s.index))
 }

@@ -164,7 +164,7 @@ func TestABackupIsWaitedFor(t *testing.T) {
 	c := talk(t, nil)
 	d := &deadline{}
 	c.http.Transport = d
-	if _, err := c.Backup(t.Context(), "/b"); err == nil || d.left < time.Hour {
+	if _, err := c.Backup(t.Context(), api.Backup{Dir: "/b"}); err == nil || d.left < time.Hour {
 		t.Errorf("a backup may take %v (%v)", d.left, err)
 	}
 	if _, err := c.Nodes(t.Context()); err == nil || d.left > 2*time.Minute {

@@ -78,8 +78,8 @@ const copying = 24 * time.Hour
 
 // Backup writes an online copy of the server's state into a new folder on the
 // server's machine. It is waited for, a day at the most; the end of ctx gives it up.
-func (c *Client) Backup(ctx context.Context, dir string) (*api.BackupDone, error) {
+func (c *Client) Backup(ctx context.Context, b api.Backup) (*api.BackupDone, error) {
 	patient := *c
 	patient.timeout = max(c.timeout, copying)
-	return callJSON[api.BackupDone](ctx, &patient, http.MethodPost, api.Prefix+"/backup", nil, api.Backup{Dir: dir})
+	return callJSON[api.BackupDone](ctx, &patient, http.MethodPost, api.Prefix+"/backup", nil, b)
 }

@@ -345,6 +345,7 @@ func (g *gang) finishGang() {
 		}
 	}
 	g.e.removeEmptyCheckpoint(g.launch)
+	g.e.removeSecrets(g.launch)
 	close(g.done)
 	g.announceReport(r)
 	g.e.ends.Drop(g.launch.Ref)

@@ -33,6 +33,9 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 		if err := e.makeCheckpointDir(l, file); err != nil {
 			return engine.Unwritten(l.Ref, err)
 		}
+		if err := e.makeSecrets(l, file); err != nil {
+			return engine.Unwritten(l.Ref, err)
+		}
 	}
 	if len(e.cfg.NUMA) > 1 {
 		e.binding.Lock()

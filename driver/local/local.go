@@ -217,6 +217,7 @@ func New(cfg Config) (*Engine, error) {
 	e.pool = newPool(e)
 	e.gpus.e = e
 	e.adoptAttempts(lives)
+	e.sweepSecrets()
 	if cfg.KeepRanks > 0 {
 		e.wg.Go(func() { e.discardOutput(cfg.KeepRanks) })
 	}
@@ -236,7 +237,7 @@ func makeRoot(root string) error {
 	if err := os.MkdirAll(ranks, 0o700); err != nil {
 		return err
 	}
-	for _, d := range []string{attempt.CheckpointsOf(root), attempt.GangsOf(root)} {
+	for _, d := range []string{attempt.CheckpointsOf(root), attempt.GangsOf(root), attempt.SecretsOf(root)} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return err
 		}
@@ -244,7 +245,7 @@ func makeRoot(root string) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	for _, d := range []string{root, attempt.SlotsOf(root), ranks, attempt.CheckpointsOf(root), attempt.GangsOf(root)} {
+	for _, d := range []string{root, attempt.SlotsOf(root), ranks, attempt.CheckpointsOf(root), attempt.GangsOf(root), attempt.SecretsOf(root)} {
 		if err := os.Chmod(d, 0o711); err != nil {
 			return err
 		}

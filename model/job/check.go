@@ -77,6 +77,9 @@ func (a *ArraySpec) checkArray() error {
 
 // CheckRequest is the part of Check that concerns what a job needs.
 func (s *Spec) CheckRequest() error {
+	if err := s.checkSecrets(); err != nil {
+		return err
+	}
 	for _, c := range []struct {
 		name string
 		d    time.Duration

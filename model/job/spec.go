@@ -60,6 +60,7 @@ type Spec struct {
 	Container     *Container `json:"container,omitempty"` // how its container runs; nil: nothing is said
 	Pod           *Pod       `json:"pod,omitempty"`       // what is asked of the pods it runs in; nil: nothing
 	Serve         *Serve     `json:"serve,omitempty"`     // what it offers over the network; nil: nothing
+	Secrets       []Secret   `json:"secrets,omitempty"`   // that its launch hands over
 	Part          *Part      `json:"part,omitempty"`      // of a controller's work; nil: somebody submitted it
 
 	Reservation string `json:"reservation,omitempty"`

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"net/http/pprof"
@@ -152,6 +153,14 @@ func (s *service) writeBackup(c *call) (*api.BackupDone, error) {
 	seq, err := s.cfg.Plane.Backup(c.Ctx(), filepath.Clean(req.Dir))
 	if err != nil {
 		return nil, err
+	}
+	if req.WithSecrets {
+		if s.cfg.Secrets == nil {
+			return nil, fault.New(fault.Unsupported, "this server keeps no secrets").Advise("leave with_secrets out")
+		}
+		if err := s.cfg.Secrets.CopyTo(filepath.Join(filepath.Clean(req.Dir), "secrets")); err != nil {
+			return nil, fmt.Errorf("the backup lacks secrets: %w", err)
+		}
 	}
 	return &api.BackupDone{Dir: filepath.Clean(req.Dir), Bytes: sizeOf(req.Dir), Seq: seq}, nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/coxswain-sched/coxswain/sched/snapshot"
 	"github.com/coxswain-sched/coxswain/server/transport"
 	"github.com/coxswain-sched/coxswain/store"
+	"github.com/coxswain-sched/coxswain/store/secret"
 )
 
 // Plane is what these routes need of a control plane; *control.Control is one.
@@ -80,6 +81,7 @@ type Records interface {
 
 // Config are the parts that the routes need. All are needed but Engines and Own.
 type Config struct {
+	Secrets *secret.Store // nil: nobody keeps secrets
 	Plane   Plane
 	Rules   *admission.Rules // of the configuration
 	InForce *intake.Rules    // the same under the policy that is in force

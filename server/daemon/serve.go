@@ -35,6 +35,7 @@ import (
 	"github.com/coxswain-sched/coxswain/server/transport"
 	"github.com/coxswain-sched/coxswain/spec/provenance"
 	"github.com/coxswain-sched/coxswain/store"
+	"github.com/coxswain-sched/coxswain/store/secret"
 	"github.com/coxswain-sched/coxswain/store/sqlite"
 	"github.com/coxswain-sched/coxswain/store/upload"
 )
@@ -202,6 +203,7 @@ func (s *server) open(ctx context.Context) error {
 		return err
 	}
 	uploads := upload.NewStore(filepath.Join(s.cfg.State.Dir, "uploads"), int64(s.cfg.Jobs.Upload), int64(s.cfg.Jobs.Uploads))
+	kept := secret.NewStore(filepath.Join(s.cfg.State.Dir, "secrets"))
 	e, err := local.New(local.Config{
 		Uploads: uploads, UploadDir: s.cfg.Jobs.UploadDir, UploadRoom: int64(s.cfg.Jobs.UploadRoom),
 		Root: engineDir(s.cfg.State.Dir), Nodes: s.room.nodes, Cox: s.opt.Cox, Naming: s.room.naming, Network: s.room.network,
@@ -245,7 +247,7 @@ func (s *server) open(ctx context.Context) error {
 		Log: s.opt.Log.With("part", "control"), Who: fmt.Sprintf("cox up, process %d", os.Getpid()),
 		Grace: time.Duration(s.cfg.Jobs.Grace), Keep: time.Duration(s.cfg.State.Memory),
 		JournalKeep: time.Duration(s.cfg.State.Journal), HistoryKeep: time.Duration(s.cfg.State.History),
-		KillIfNever: s.cfg.Jobs.KillOnInvalidDep, Foretell: 30 * time.Second,
+		KillIfNever: s.cfg.Jobs.KillOnInvalidDep, Foretell: 30 * time.Second, Secret: kept.Get,
 	})
 	if err != nil {
 		return err
@@ -253,7 +255,7 @@ func (s *server) open(ctx context.Context) error {
 	if err := s.control.Declare(ctx, job.Actor{Name: "cox up", UID: uint32(os.Getuid())}); err != nil { //nolint:gosec // a user's number
 		return err
 	}
-	s.service = newServices(s.control, s.engine, s.opt.Log.With("part", "services"))
+	s.service = newServices(s.control, s.engine, kept, s.opt.Log.With("part", "services"))
 	if s.gateway, err = openGateway(s.opt.Gateway, s.opt.Version, s.cfg, s.service.hub, s.opt.Log.With("part", "gateway")); err != nil {
 		return err
 	}
@@ -271,7 +273,7 @@ func (s *server) open(ctx context.Context) error {
 		Services: s.service.controller, ServiceURL: s.gateway.urlOf, Gateways: s.service.hub, Gateway: s.gateway.info,
 		Files: e, UploadKeep: time.Duration(s.cfg.Jobs.UploadKeep),
 		Alone: os.Geteuid() != 0, Environment: environmentPolicy(s.cfg.Jobs.Environment),
-		Engines: kinds.kindNames(), Uploads: uploads, Own: ownStateDir(s.cfg.State), Settings: s.settings(), Machine: describeMachine,
+		Engines: kinds.kindNames(), Uploads: uploads, Secrets: kept, Own: ownStateDir(s.cfg.State), Settings: s.settings(), Machine: describeMachine,
 	})
 	return nil
 }

@@ -351,7 +351,7 @@ func TestBackupIsRestored(t *testing.T) {
 	if err := uploadsOf(filepath.Join(dir, "state")).Put(1000, digest, int64(len(came)), bytes.NewReader(came), nil); err != nil {
 		t.Fatal(err)
 	}
-	done, err := c.Backup(t.Context(), filepath.Join(dir, "backup"))
+	done, err := c.Backup(t.Context(), api.Backup{Dir: filepath.Join(dir, "backup")})
 	if err != nil || done.Seq == 0 {
 		t.Fatalf("%+v, %v", done, err)
 	}
@@ -489,12 +489,12 @@ func TestAVolumeOfTheServersOwn(t *testing.T) {
 	c, stop := up(t, volume, func(c *config.Config) {
 		c.State.Mine, c.Listen.Socket = true, filepath.Join(top, "cox.sock")
 	})
-	done, err := c.Backup(t.Context(), filepath.Join(volume, "backups", "monday"))
+	done, err := c.Backup(t.Context(), api.Backup{Dir: filepath.Join(volume, "backups", "monday")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{filepath.Join(beside, "monday"), filepath.Join(volume, "out", "monday")} {
-		if _, err := c.Backup(t.Context(), dir); fault.KindOf(err) != fault.Invalid {
+		if _, err := c.Backup(t.Context(), api.Backup{Dir: dir}); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("%s: %v", dir, err)
 		}
 	}

@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"log/slog"
 	"sync"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/service/controller"
 	"github.com/coxswain-sched/coxswain/service/endpoints"
+	"github.com/coxswain-sched/coxswain/store/secret"
 )
 
 // services are the parts of a server that keep services alive.
@@ -24,7 +27,7 @@ type services struct {
 	log     *slog.Logger
 }
 
-func newServices(c *control.Control, local engine.Engine, log *slog.Logger) *services {
+func newServices(c *control.Control, local engine.Engine, kept *secret.Store, log *slog.Logger) *services {
 	hub := endpoints.New(endpoints.Config{
 		Drained: func(ctx context.Context, id job.ID, ref engine.Ref) {
 			if err := c.Drained(ctx, ref); err != nil && fault.KindOf(err) != fault.Unavailable {
@@ -35,7 +38,23 @@ func newServices(c *control.Control, local engine.Engine, log *slog.Logger) *ser
 	})
 	return &services{
 		hub: hub, control: c, local: local, log: log,
-		controller: controller.New(controller.Config{Plane: controller.NewPlane(c), Hub: hub, Log: log}),
+		controller: controller.New(controller.Config{Plane: controller.NewPlane(c), Hub: hub, Tokens: hashTokens(kept), Log: log}),
+	}
+}
+
+// hashTokens returns SHA-256 in hex of the tokens that secrets of a user hold, for gateways.
+func hashTokens(kept *secret.Store) func(job.Owner, []string) ([]string, error) {
+	return func(owner job.Owner, names []string) ([]string, error) {
+		var out []string
+		for _, name := range names {
+			value, err := kept.Get(owner.UID, name)
+			if err != nil {
+				return nil, err
+			}
+			sum := sha256.Sum256(value)
+			out = append(out, hex.EncodeToString(sum[:]))
+		}
+		return out, nil
 	}
 }
 

@@ -4,16 +4,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/model/service"
 )
-
-// HostOf is the host under which gateways find a service: that of its route, or NAME.localhost.
-func HostOf(s *service.Spec) string {
-	if s.Route.Host != "" {
-		return s.Route.Host
-	}
-	return s.Name + ".localhost"
-}
 
 // noToken is the hash of no token: a request cannot bear it.
 const noToken = "none"
@@ -23,7 +14,7 @@ func (c *Controller) routeOf(m *managed) api.ServiceRoute {
 	spec := c.wanted(m)
 	r := &spec.Route
 	out := api.ServiceRoute{
-		Service: m.name, Host: HostOf(spec), Path: strings.TrimSuffix(r.Path, "/"), Weights: m.last.Weights,
+		Service: m.name, Host: spec.HostName(), Path: strings.TrimSuffix(r.Path, "/"), Weights: m.last.Weights,
 		Timeout: r.Timeout, Sticky: r.Sticky, Rate: r.Rate, Held: r.Held, H2C: r.H2C,
 		Want:   m.doc.Want,
 		Asleep: m.doc.Want == 0 && spec.Scale != nil && !m.doc.Stopping,

@@ -9,21 +9,12 @@ import (
 	"github.com/coxswain-sched/coxswain/service/decide"
 )
 
-// FullName is the name of a service with its account: "team/chat", or "chat" where the site has no
-// accounts.
-func FullName(s *service.Spec) string {
-	if s.Account == "" {
-		return s.Name
-	}
-	return s.Account + "/" + s.Name
-}
-
 // Submit makes a service, or gives the one of that name a new specification. It is durable when it
 // returns; replicas follow. The specification is admitted by the caller and never written to again.
 func (c *Controller) Submit(ctx context.Context, by job.Actor, spec service.Spec) (decide.Submitted, error) {
 	var did decide.Submitted
 	err := c.ask(ctx, func(ctx context.Context) error {
-		name := FullName(&spec)
+		name := service.FullName(spec.Account, spec.Name)
 		m := c.services[name]
 		fresh := m == nil
 		if fresh {

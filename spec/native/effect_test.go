@@ -16,6 +16,7 @@ type example struct{ with, beside string }
 var topEffects = map[string]example{
 	"version":           {"version: v1", ""},
 	"kind":              {"kind: job", ""},
+	"secrets":           {"secrets: [hf-token]", ""},
 	"name":              {"name: x", ""},
 	"comment":           {"comment: x", ""},
 	"account":           {"account: nlp", ""},

@@ -41,6 +41,7 @@ var jobFields = []field[draft]{
 	{name: "input", form: aText, doc: "file of the standard input", sbatch: "input", also: []string{"stdin"}, set: fileName(func(d *draft) *string { return &d.spec.Output.Stdin })},
 	{name: "append", form: aBool, doc: "add to the output files instead of replacing them; attempts after the first always do", sbatch: "open-mode", set: boolField(func(d *draft) *bool { return &d.spec.Output.Append })},
 	{name: "env", form: aEnv, doc: "variables to set, NAME: value", also: []string{"environment", "variables"}, set: setEnv},
+	{name: "secrets", form: aSecrets, doc: "values that the server keeps for you (`cox secret set`), as variables or files", also: []string{"secret"}, set: setSecrets},
 	{name: "export", form: aList, doc: "variables to take from the submission's environment: all (the default), none, nil, or names; NAME=value sets one", sbatch: "export", also: []string{"inherit"}, set: setExport},
 	{name: "kill_on_bad_exit", form: aBool, doc: "with command: one failed task ends the job (true if not given)", also: []string{"fail_fast"}, set: boolField(func(d *draft) *bool { return &d.spec.KillOnBadExit })},
 	{name: "groups", form: form{text: "[{fields of a group}, …]", schema: listOf(objectSchema(groupFields), 1, maxGroups)}, doc: "several groups of different tasks that start together; each has the fields of a group", also: []string{"components", "tasks_groups", "hetjob"}, set: setGroups},

@@ -95,8 +95,9 @@ func TestEveryField(t *testing.T) {
 	no := true
 	one := uint32(3)
 	want := &job.Spec{
-		Name: "everything", Comment: "a: b", Account: "nlp", QOS: "high", Pool: "slurm-b", Partitions: []string{"gpu", "gpu-large"}, Reservation: "maintenance",
-		Owner: s.Owner, Licenses: "matlab:2,abaqus", TimeLimit: 36 * time.Hour, TimeMin: 12*time.Hour + 30*time.Minute,
+		Name: "everything", Comment: "a: b", Account: "nlp", QOS: "high", Pool: "slurm-b", Partitions: []string{"gpu", "gpu-large"}, Secrets: []job.Secret{{Name: "hf-token", Env: "HF_TOKEN"}, {Name: "wandb", Env: "WANDB_API_KEY"}, {Name: "key", File: "key.pem"}},
+		Reservation: "maintenance",
+		Owner:       s.Owner, Licenses: "matlab:2,abaqus", TimeLimit: 36 * time.Hour, TimeMin: 12*time.Hour + 30*time.Minute,
 		Begin: time.Date(2030, 1, 1, 9, 0, 0, 0, time.UTC), Deadline: time.Date(2030, 6, 1, 0, 0, 0, 0, time.UTC),
 		Nice: -5, Priority: 1000, Requeue: true, Retries: &job.Retries{Count: 2, Backoff: time.Minute, On: []string{"1", "75", "oom"}},
 		Depends: job.Dependency{Text: "afterok:7:8_3,after:9+10,singleton", KillIfNever: &no, Clauses: []job.DependencyClause{

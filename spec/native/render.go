@@ -101,6 +101,7 @@ func (w *writer) writeJob(s *job.Spec) {
 	w.writeText("input", s.Output.Stdin)
 	w.writeFlag("append", s.Output.Append)
 	w.writeEnv(s)
+	w.writeSecrets(s.Secrets)
 	if kill := s.Program.Kind == job.Direct; s.KillOnBadExit != kill {
 		w.writeRaw("kill_on_bad_exit", true, strconv.FormatBool(s.KillOnBadExit))
 	}

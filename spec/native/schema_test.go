@@ -275,7 +275,7 @@ One of the two is required; every other field has a default.
 - [native.schema.json](native.schema.json) is for editors: put ` + "`# yaml-language-server: $schema=native.schema.json`" + ` on the first line.
 
 ` + "`make docs`" + ` makes this page from the tables of fields in spec/native. [native-long-forms.md](native-long-forms.md) has the fields in braces:
-amounts, GPUs, array, retries, mail, notify, container_options, kubernetes.
+amounts, secrets, GPUs, array, retries, mail, notify, container_options, kubernetes.
 
 ## Fields of the job
 
@@ -298,6 +298,8 @@ func documentLongForms() string {
 		"```yaml\ngpus: {type: h100, count: 2, memory: 80G}\nretries: {count: 3, backoff: 1m, on: [75, oom, node]}\nmail: {types: [end, fail], to: anna@example.org}\n```\n")
 	b.WriteString("\n## Amounts: per_node, per_task, per_gpu, total\n\n")
 	table(&b, amountFields)
+	b.WriteString("\n## Secrets\n\n")
+	table(&b, secretFields)
 	b.WriteString("\n## GPUs\n\n")
 	table(&b, gpuFields)
 	b.WriteString("\n## array\n\n")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
 	"github.com/coxswain-sched/coxswain/cmd/printer"
@@ -16,12 +17,13 @@ import (
 )
 
 func backupCommand(a *cli.App) *cobra.Command {
-	var verify bool
+	var verify, withSecrets bool
 	cmd := &cobra.Command{
 		Use:   "backup DIR",
 		Short: "Copy the server's state while it works",
 		Long: `Writes the present journal, history, scripts, environments and uploaded directories
-into a new folder on the server's machine. Running processes are not in it.
+into a new folder on the server's machine. Running processes are not in it, nor are
+users' secrets without --with-secrets.
 docs/how-to/back-up-and-restore.md says how to restore.`,
 		Example: `  cox backup /backup/cox-monday
   cox backup --verify /backup/cox-monday
@@ -33,6 +35,9 @@ docs/how-to/back-up-and-restore.md says how to restore.`,
 				return err
 			}
 			if verify {
+				if withSecrets {
+					return fault.New(fault.Invalid, "--with-secrets is for making a backup, and --verify checks one").Advise("leave one of them out")
+				}
 				if a.Server != "" {
 					return fault.New(fault.Invalid, "cox backup --verify asks no server: --server has no meaning here").Advise("leave --server out")
 				}
@@ -44,7 +49,7 @@ docs/how-to/back-up-and-restore.md says how to restore.`,
 				return nil
 			}
 			return a.WithServer(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-				done, err := c.Backup(cmd.Context(), dir)
+				done, err := c.Backup(cmd.Context(), api.Backup{Dir: dir, WithSecrets: withSecrets})
 				if err != nil {
 					return err
 				}
@@ -53,6 +58,7 @@ docs/how-to/back-up-and-restore.md says how to restore.`,
 			})(cmd, args)
 		},
 	}
+	cmd.Flags().BoolVar(&withSecrets, "with-secrets", false, "also copy the values of users' secrets (cox secret)")
 	cmd.Flags().BoolVar(&verify, "verify", false, "check a whole backup instead of making one")
 	return cmd
 }
