@@ -119,6 +119,9 @@ func (p *parser) finishService(d *draft, file string) {
 	p.checkScale(d)
 	d.spec.Serve = serve
 	d.spec.Requeue = true
+	if d.spec.Output.Stdout == "" || d.spec.Output.Stdout == defaultOutput {
+		d.spec.Output.Stdout = d.spec.Name + "-%j.out"
+	}
 	s.Job = *d.spec
 	s.Name, s.Account, s.Owner = d.spec.Name, d.spec.Account, d.spec.Owner
 	if err := service.CheckName(s.Name); err != nil {

@@ -35,7 +35,7 @@ the replica before each line; -f then takes in replicas that come later.`,
 				o.Stream = "stderr"
 			}
 			if !cli.IsJob(args[0]) {
-				return followService(cmd.Context(), a, c, args[0], o)
+				return FollowService(cmd.Context(), a, c, args[0], o)
 			}
 			t, err := joboutput.ParseTarget(args[0])
 			if err != nil {

@@ -31,9 +31,9 @@ type serviceLog struct {
 	known   map[job.ID]bool
 }
 
-// followService copies the output of all replicas of a service to standard output, each line behind
+// FollowService copies the output of all replicas of a service to standard output, each line behind
 // its replica. With Follow it goes on, with new replicas too, until the service is gone.
-func followService(ctx context.Context, a *cli.App, c *client.Client, name string, o client.LogOptions) error {
+func FollowService(ctx context.Context, a *cli.App, c *client.Client, name string, o client.LogOptions) error {
 	l := &serviceLog{app: a, client: c, name: name, opts: o, known: map[job.ID]bool{}}
 	ctx, stop := context.WithCancel(ctx)
 	defer l.readers.Wait()

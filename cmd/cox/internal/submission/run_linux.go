@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -137,6 +138,19 @@ func (f *runFlags) runJobs(a *cli.App, cmd *cobra.Command, args []string) (int, 
 	defer signal.Stop(unread)
 	width, _, err := term.GetSize(int(os.Stderr.Fd()))
 	terminal := err == nil && term.IsTerminal(int(os.Stderr.Fd()))
+	if i := slices.IndexFunc(requests, func(r *intake.Request) bool { return r.Service != nil }); i >= 0 {
+		if len(requests) > 1 || f.stateDir != "" || input != "" {
+			return 0, fault.New(fault.Unsupported, "%s is a service: it runs alone, without --also, --state-dir and standard input", requests[i].Text.Name).Advise("start a server for several (cox up -d), and submit each")
+		}
+		list, err := f.submissions(cmd, sources, requests)
+		if err != nil {
+			return 0, err
+		}
+		if f.here {
+			server = nil
+		}
+		return f.runService(cmd.Context(), a, server, list[0], log, signals)
+	}
 	opt := localrun.Options{
 		Requests: requests, Shape: localrun.Shape{Nodes: f.nodes, GPUsPerNode: f.gpus}, StateDir: f.stateDir,
 		Raw: f.raw, Quiet: f.quiet, Strict: f.strict, Grace: f.grace, Out: os.Stdout, Err: os.Stderr, Terminal: terminal, Width: width,
@@ -226,14 +240,14 @@ func (f *runFlags) readRequest(src source) (*intake.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.Service != nil {
-		return nil, fault.New(fault.Unsupported, "cox run does not run services yet").Advise("start a server (cox up -d) and submit it: cox submit %s", src.text.Name)
-	}
 	if r.Spec.Held {
 		return nil, fault.New(fault.Invalid, "--hold: cox run waits for its job, and nobody could release it").Advise("leave --hold out, or hand the job to a server: cox submit --hold")
 	}
 	if _, given := r.Spec.Source.Given["output"]; !given && src.text.Form == api.FormCommand {
 		r.Spec.Output.Stdout = "" // it is shown, and leaves no file behind
+	}
+	if r.Service != nil {
+		return r, nil
 	}
 	_, r.Spec.Requeue = r.Spec.Source.Given["requeue"] // somebody waits for it: it runs once, unless it says otherwise
 	return r, nil
