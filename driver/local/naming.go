@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/coxswain-sched/coxswain/agent/hostsfile"
 	"github.com/coxswain-sched/coxswain/agent/supervise"
 )
 
@@ -57,4 +60,30 @@ func FindNaming(ctx context.Context, cox string) (Naming, string) {
 		text = err.Error()
 	}
 	return NamedByAddr, fmt.Sprintf("virtual nodes have no host names here (%s): their addresses serve instead", text)
+}
+
+// hostsSum is a sum of the machine's hosts file, without the blocks of Coxswain's servers: nodes do
+// not see those, so that a server that starts or ends leaves the supervisors of others as they are.
+type hostsSum struct {
+	mu   sync.Mutex
+	when time.Time // of the file that was read last
+	last uint64
+}
+
+// sum reads the file if it has changed.
+func (h *hostsSum) sum() uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	st, err := os.Stat(hostsfile.Machine)
+	if err != nil || st.ModTime().Equal(h.when) {
+		return h.last
+	}
+	b, err := os.ReadFile(hostsfile.Machine)
+	if err != nil {
+		return h.last
+	}
+	f := fnv.New64a()
+	_, _ = f.Write([]byte(hostsfile.Without(string(b), "")))
+	h.when, h.last = st.ModTime(), f.Sum64()
+	return h.last
 }

@@ -24,27 +24,27 @@ func Register(t *transport.Server, store *secret.Store) {
 	transport.AddRoute(t, transport.Route{
 		Method: http.MethodGet, Path: "/v1/secrets", Verb: auth.Secrets, ID: "listSecrets", Tag: "secrets",
 		Summary: "List the caller's secrets", About: "Their values are never sent back.",
-	}, func(c *call, _ *transport.Nothing) (*api.Secrets, error) { return list(c, store) })
+	}, func(c *call, _ *transport.Nothing) (*api.Secrets, error) { return listSecrets(c, store) })
 	transport.AddRoute(t, transport.Route{
 		Method: http.MethodPut, Path: "/v1/secrets/{name}", Verb: auth.Secrets, ID: "setSecret", Tag: "secrets", Body: transport.TypeOf[api.SetSecret](),
 		Summary: "Keep a secret for the caller's jobs", Example: &api.SetSecret{Value: []byte("value")},
-	}, func(c *call, in *namePath) (*transport.Nothing, error) { return nil, set(c, store, in.Name) })
+	}, func(c *call, in *namePath) (*transport.Nothing, error) { return nil, setSecret(c, store, in.Name) })
 	transport.AddRoute(t, transport.Route{
 		Method: http.MethodDelete, Path: "/v1/secrets/{name}", Verb: auth.Secrets, ID: "deleteSecret", Tag: "secrets",
 		Summary: "Forget a secret", About: "Jobs that run keep what they were given.",
-	}, func(c *call, in *namePath) (*transport.Nothing, error) { return nil, remove(c, store, in.Name) })
+	}, func(c *call, in *namePath) (*transport.Nothing, error) { return nil, removeSecret(c, store, in.Name) })
 }
 
-// check reports whether there is a store, and whether the caller may use his own part of it.
-func check(c *call, store *secret.Store) error {
+// checkCaller reports whether there is a store, and whether the caller may use his own part of it.
+func checkCaller(c *call, store *secret.Store) error {
 	if store == nil {
 		return fault.New(fault.Unsupported, "this server keeps no secrets").Advise("start one that has a state directory: cox up")
 	}
 	return c.Allowed(auth.Secrets, auth.Object{Name: "the secrets of " + c.ID.Name, Owned: true, UID: c.ID.UID})
 }
 
-func list(c *call, store *secret.Store) (*api.Secrets, error) {
-	if err := check(c, store); err != nil {
+func listSecrets(c *call, store *secret.Store) (*api.Secrets, error) {
+	if err := checkCaller(c, store); err != nil {
 		return nil, err
 	}
 	found, err := store.List(c.ID.UID)
@@ -58,8 +58,8 @@ func list(c *call, store *secret.Store) (*api.Secrets, error) {
 	return out, nil
 }
 
-func set(c *call, store *secret.Store, name string) error {
-	if err := check(c, store); err != nil {
+func setSecret(c *call, store *secret.Store, name string) error {
+	if err := checkCaller(c, store); err != nil {
 		return err
 	}
 	req, err := transport.DecodeBody[api.SetSecret](c)
@@ -69,8 +69,8 @@ func set(c *call, store *secret.Store, name string) error {
 	return store.Put(c.ID.UID, name, req.Value)
 }
 
-func remove(c *call, store *secret.Store, name string) error {
-	if err := check(c, store); err != nil {
+func removeSecret(c *call, store *secret.Store, name string) error {
+	if err := checkCaller(c, store); err != nil {
 		return err
 	}
 	return store.Remove(c.ID.UID, name)
