@@ -406,7 +406,7 @@ func (g *gang) gangOutcome() Outcome {
 			o.Ended = p.state.Ended
 		}
 	}
-	o.Used = boundedUsage(attempt.JoinUsage(used))
+	o.Used = boundedUsage(attempt.JoinUsage(used), mostUsedSteps)
 	if o.Ended.IsZero() {
 		o.Ended = time.Now().Round(0)
 	}

@@ -37,6 +37,7 @@ const Holding engine.Scope = "hold"
 type Question struct {
 	Find  *Find `json:"find,omitempty"`
 	Saved bool  `json:"saved,omitempty"` // what the job reported last as saved; the answer is JSON, or nothing
+	Usage bool  `json:"usage,omitempty"` // what all members have used so far; the answer is JSON of a rusage.Record, or nothing
 }
 
 // message is what goes over the socket: a question, or else a word.
@@ -78,6 +79,9 @@ func Ask(at Place, text []byte, out io.Writer) error {
 	var m message
 	if err := json.Unmarshal(text, &m.Question); err != nil || m.Question == (Question{}) {
 		return fault.New(fault.Invalid, "ask: %.200s is no question", text).Advise(`write {"find":{"rank":0}}`)
+	}
+	if m.Usage {
+		return writeUsage(at, out)
 	}
 	a, err := m.sendToLeader(at)
 	switch {

@@ -104,16 +104,16 @@ func writeOutcome(name string, o Outcome) error {
 // mostUsedSteps is how many steps of a Record an outcome has room for.
 const mostUsedSteps = 4
 
-// boundedUsage is a record for which an outcome has room: without nodes, and without the steps in
-// the middle.
-func boundedUsage(r *rusage.Record) *rusage.Record {
+// boundedUsage is a record without nodes, and without the steps in the middle where it has more
+// than most.
+func boundedUsage(r *rusage.Record, most int) *rusage.Record {
 	if r == nil {
 		return nil
 	}
 	out := *r
 	out.LeftNodes, out.Nodes = out.LeftNodes+len(out.Nodes), nil
-	if n := len(out.Steps) - mostUsedSteps; n > 0 {
-		out.Steps = slices.Delete(slices.Clone(out.Steps), mostUsedSteps/2, mostUsedSteps/2+n)
+	if n := len(out.Steps) - most; n > 0 {
+		out.Steps = slices.Delete(slices.Clone(out.Steps), most/2, most/2+n)
 		out.LeftSteps += n
 	}
 	return &out

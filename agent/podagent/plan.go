@@ -15,7 +15,7 @@
 //	member.go gang.go                       a member, and all of them as member 0 leads them
 //	tunnel.go                               connections between members
 //	message.go suspend.go                   what the driver asks of one that runs: signals, ends, suspending
-//	exec.go                                 a command beside the tasks
+//	exec.go usage.go                        a command beside the tasks; what the attempt has used so far
 //	files.go checkpoint.go                  a directory that came with the job; where it saves
 package podagent
 

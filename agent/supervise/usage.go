@@ -333,7 +333,11 @@ func (s *supervisor) usage(running map[meteredTask]rusage.Use, moved rusage.Use)
 	out, left := &attempt.Usage{Steps: slices.Clone(m.steps)}, m.left
 	add := func(step rusage.Step) { out.Steps, left = addStep(out.Steps, left, step) }
 	for key := range m.tasks {
-		add(rusage.TaskStep(key.step, key.rank, s.node.Name, running[key]))
+		step := rusage.TaskStep(key.step, key.rank, s.node.Name, running[key])
+		if running != nil {
+			step.Running = 1
+		}
+		add(step)
 	}
 	if counted.externs > 0 {
 		add(rusage.TaskStep(engine.ExternStep, 0, s.node.Name, withoutFloor(counted.extern, floor)))
@@ -380,6 +384,7 @@ func (s *supervisor) giveBatchTheRest(out *attempt.Usage, all, others, orphans r
 	st.Sum.Raise(rusage.Use{User: max(all.User-others.User, 0), System: max(all.System-others.System, 0)})
 	st.Sum.Read, st.Sum.Written = st.Sum.Read+orphans.Read, st.Sum.Written+orphans.Written
 	whole := rusage.TaskStep(st.Step, 0, s.node.Name, st.Sum)
+	whole.Running = st.Running
 	*st = whole
 }
 

@@ -106,7 +106,7 @@ func (c *clusterCalls) execTarget(a *attempt, i int) seat {
 // inPod runs cox-pod in the pod of a member, and returns its exit code; another than 0 is an
 // error too, with what it said of it.
 func (c *clusterCalls) inPod(ctx context.Context, at seat, in io.Reader, out io.Writer, args ...string) (int, error) {
-	var said few
+	said := beginning{most: fewBytes}
 	code, err := c.k.Exec(ctx, cluster.Command{
 		Namespace: at.namespace, Pod: at.pod, Container: render.Container,
 		Args: append([]string{podagent.BinDir + "/cox-pod"}, args...), Stdin: in, Stdout: out, Stderr: &said,

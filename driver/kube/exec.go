@@ -93,7 +93,7 @@ func (c *clusterCalls) findRank(ctx context.Context, a *attempt, f podagent.Find
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
-	var said few
+	said := beginning{most: fewBytes}
 	code, err := c.inPod(ctx, c.execTarget(a, 0), nil, &said, "ask", string(text))
 	if code == fault.NotFound.ExitCode() {
 		return 0, fault.New(fault.NotFound, "attempt %s has no task %d that runs", a.ref, f.Rank)
@@ -104,12 +104,18 @@ func (c *clusterCalls) findRank(ctx context.Context, a *attempt, f podagent.Find
 	return strconv.Atoi(strings.TrimSpace(said.String()))
 }
 
-// few is the beginning of what is written to it, 16 KiB at most: what answers runs in the job's
-// pod, and may be anything.
-type few struct{ strings.Builder }
+// fewBytes is how much is kept of short answers: what answers runs in the job's pod, and may be
+// anything.
+const fewBytes = 16 << 10
+
+// beginning is the beginning of what is written to it.
+type beginning struct {
+	strings.Builder
+	most int // bytes
+}
 
 // Write takes all and keeps the beginning.
-func (f *few) Write(p []byte) (int, error) {
-	_, err := f.Builder.Write(p[:min(len(p), max(0, 16<<10-f.Len()))])
+func (b *beginning) Write(p []byte) (int, error) {
+	_, err := b.Builder.Write(p[:min(len(p), max(0, b.most-b.Len()))])
 	return len(p), err
 }

@@ -46,6 +46,7 @@ type attempt struct {
 	said       saidReasons
 	volumes    volumeWait
 	saving     savedQuestion
+	live       liveUsage
 	stall      startStall
 }
 

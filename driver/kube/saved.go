@@ -66,7 +66,7 @@ func (e *Engine) askSavedOnce(a *attempt) (s engine.Saved, again bool) {
 	}
 	ctx, cancel := e.calls.callContext()
 	defer cancel()
-	var said few
+	said := beginning{most: fewBytes}
 	code, err := e.calls.inPod(ctx, e.calls.execTarget(a, 0), nil, &said, "ask", string(text))
 	if err != nil { // an older cox-pod knows no such question
 		return s, code != fault.Invalid.ExitCode()

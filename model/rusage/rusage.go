@@ -71,7 +71,9 @@ type Extreme struct {
 type Step struct {
 	Step  int `json:"step"` // engine.BatchStep for the batch script
 	Tasks int `json:"tasks"`
-	Sum   Use `json:"sum"` // of all its tasks; Memory is the sum of their peaks
+	// Running is how many of the tasks still run, of a record of an attempt that runs.
+	Running int `json:"running,omitempty"`
+	Sum     Use `json:"sum"` // of all its tasks; Memory is the sum of their peaks
 	// MaxMemory, MaxRead and MaxWritten are of the task that used most, MinCPU of the one
 	// that used least; nil: not known, or where Sum is known and 0, no task used any.
 	MaxMemory  *Extreme `json:"max_memory,omitempty"`
@@ -97,6 +99,7 @@ func TaskStep(step, rank int, node string, u Use) Step {
 // Merge adds other tasks of the same step.
 func (s *Step) Merge(o Step) {
 	s.Tasks += o.Tasks
+	s.Running += o.Running
 	s.Sum = s.Sum.Plus(o.Sum)
 	s.MaxMemory = extremeOf(s.MaxMemory, o.MaxMemory, 1)
 	s.MinCPU = extremeOf(s.MinCPU, o.MinCPU, -1)

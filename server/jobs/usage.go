@@ -23,7 +23,7 @@ func (s *Service) registerUsage() {
 		Method: http.MethodGet, Path: "/v1/jobs/{job}/usage", Verb: auth.SeeJob, ID: "getUsage", Tag: "jobs", Owned: true,
 		Summary: "What a job used, by step and node",
 		About: "CPU time, memory, bytes read and written, GPUs, of the last attempt. Of a job that runs its engine measures it now, " +
-			"where it can (local pools). The number of an array names a task of it, as with getJob.",
+			"where it can (local pools and pods). The number of an array names a task of it, as with getJob.",
 	}, func(c *call, in *JobPath) (*api.Usage, error) {
 		v, err := c.findAny(in.Job, auth.SeeJob)
 		if err != nil {
@@ -71,6 +71,7 @@ func stepsOf(v *state.View, used *rusage.Record) []api.Step {
 		out = append(out, stepOf(v, tasks[:n], used.Step(tasks[0].Step)))
 		tasks = tasks[n:]
 	}
+	out = append(out, untoldSteps(v, used)...)
 	if x := used.Step(engine.ExternStep); x != nil { // commands beside the tasks
 		one := api.Step{ID: "extern", Name: "extern", State: job.Completed.String(), Started: v.Job.Started, Ended: v.Job.Ended, Used: x, Tasks: 1}
 		if v.Job.Ended.IsZero() {
@@ -79,6 +80,27 @@ func stepsOf(v *state.View, used *rusage.Record) []api.Step {
 		names := claimedNodes(v)
 		one.Nodes, one.Count = hostlist.Compress(names), len(names)
 		out = slices.Insert(out, min(len(out), 1), one)
+	}
+	return out
+}
+
+// untoldSteps are steps of a job that run and of which no task was reported: in pods, tasks are
+// known once they have ended.
+func untoldSteps(v *state.View, used *rusage.Record) (out []api.Step) {
+	if used == nil || v.Job.State != job.Running {
+		return nil
+	}
+	for i := range used.Steps {
+		x := &used.Steps[i]
+		told := slices.ContainsFunc(v.Report.Tasks, func(t engine.TaskReport) bool { return t.Step == x.Step })
+		if told || x.Running == 0 || x.Step == engine.ExternStep {
+			continue
+		}
+		one := stepOf(v, []engine.TaskReport{{Step: x.Step, Running: true}}, x)
+		one.Tasks, one.CPUs = x.Tasks, stepCPUs(v, x.Step, x.Tasks)
+		names := claimedNodes(v)
+		one.Nodes, one.Count = hostlist.Compress(names), len(names)
+		out = append(out, one)
 	}
 	return out
 }
@@ -114,17 +136,22 @@ func stepOf(v *state.View, tasks []engine.TaskReport, used *rusage.Step) api.Ste
 	}
 	out.Exit = worst.Exit
 	out.Nodes, out.Count = hostlist.Compress(names), len(names)
-	demand := v.Demand()
-	out.CPUs = min(int(demand.CPUs), max(out.Tasks*max(firstGroup(v).CPUsPerTask, 1), 1))
-	if tasks[0].Step == engine.BatchStep {
-		out.CPUs = (int(demand.CPUs) + max(demand.Nodes, 1) - 1) / max(demand.Nodes, 1)
-	}
+	out.CPUs = stepCPUs(v, tasks[0].Step, out.Tasks)
 	if running {
 		out.State, out.Ended = job.Running.String(), v.Job.Ended
 		return out
 	}
 	out.State = stepState(v, &worst).String()
 	return out
+}
+
+// stepCPUs is how many CPUs a step has, of the number of its tasks.
+func stepCPUs(v *state.View, step, tasks int) int {
+	demand := v.Demand()
+	if step == engine.BatchStep {
+		return (int(demand.CPUs) + max(demand.Nodes, 1) - 1) / max(demand.Nodes, 1)
+	}
+	return min(int(demand.CPUs), max(tasks*max(firstGroup(v).CPUsPerTask, 1), 1))
 }
 
 // stepState is how a step ended, by that of its tasks that ended worst.
