@@ -29,7 +29,7 @@
 //	stop.go suspend.go saved.go exec.go     what is asked of one that runs
 //	pods.go                         pods as they are watched; what is left of ended attempts, and its end with the pool
 //	endpoints.go                    where one serves, and its Service for clients
-//	report.go logs.go               what is reported of an attempt and kept of it (driver/kube/podstatus: what a pod proves)
+//	report.go logs.go usage.go      what is reported of an attempt and kept of it (driver/kube/podstatus: what a pod proves)
 //	namespacequota.go               quotas of namespaces (driver/kube/quota does the arithmetic)
 //	claim.go                        devices that are claimed (driver/kube/dra has what drivers publish)
 //	reserve.go                      nodes that are kept for the pool
