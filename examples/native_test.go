@@ -24,6 +24,9 @@ func TestNativeExamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if file == "llm.yaml" { // a service, which is no job: TestRunService of cmd/cox runs it
+			continue
+		}
 		s, script, warnings, err := native.Parse(spec.Source{Name: file, Data: data}, native.Options{Dir: "/tmp", Mail: true})
 		if err != nil || len(warnings) > 0 {
 			t.Errorf("%v %v", err, warnings)

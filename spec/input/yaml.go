@@ -292,7 +292,7 @@ func manifestRemedy(file string, kinds []string) string {
 	case hasOne(workKinds):
 		return "write the work in the native form (docs/reference/native.md): image, command, nodes, gpus_per_node; kubectl apply -f " + file + " runs it without Coxswain's queue"
 	case hasOne(serviceKinds):
-		return "a job ends and this is a service that stays: start it by kubectl apply -f " + file
+		return "write it as a service of Coxswain (kind: service, docs/reference/native-services.md), or start it by kubectl apply -f " + file + " without Coxswain's queue"
 	}
 	return "it holds nothing that runs: create it by kubectl apply -f " + file
 }

@@ -74,7 +74,7 @@ func (a *Advice) poolVerdict(p Pool, coupled bool) (Fit, string) {
 	case p.Engine == kube && a.factOf(BareMetal).Yes():
 		return Possible, "in containers: what it uses of the machines' own software has to be in the image"
 	case p.Engine == string(Slurm) && a.factOf(LongLivedService).Yes():
-		return Possible, "until its time limit: a batch job keeps no service"
+		return Possible, "until its time limit; with kind: service it is kept alive there"
 	}
 	return Possible, fmt.Sprintf("on %s instead of %s", p.Engine, a.Engine)
 }

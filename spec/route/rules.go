@@ -139,7 +139,7 @@ var rules = []Rule{
 	{
 		Name: "services-apart", Stage: ChooseSplit, Split: true, Then: "services on Kubernetes",
 		When: []Condition{{Fact: LongLivedService, Is: true}, {Engine: []Engine{Slurm}}},
-		Why:  "a service in a batch job ends with its time limit: keep the services in a partition of the machines that Kubernetes has, the coupled work on Slurm",
+		Why:  "a service in a batch job ends with its time limit: write it with kind: service, which Coxswain keeps alive on every engine, or keep services in a partition of the machines that Kubernetes has, the coupled work on Slurm",
 	},
 }
 
