@@ -22,15 +22,15 @@ type call = transport.Call
 // Register adds the routes to a server. Without a store every one of them is refused.
 func Register(t *transport.Server, store *secret.Store) {
 	transport.AddRoute(t, transport.Route{
-		Method: http.MethodGet, Path: "/v1/secrets", Verb: auth.Secrets, ID: "listSecrets", Tag: "secrets",
+		Method: http.MethodGet, Path: "/v1/secrets", Verb: auth.Secrets, Owned: true, ID: "listSecrets", Tag: "secrets",
 		Summary: "List the caller's secrets", About: "Their values are never sent back.",
 	}, func(c *call, _ *transport.Nothing) (*api.Secrets, error) { return listSecrets(c, store) })
 	transport.AddRoute(t, transport.Route{
-		Method: http.MethodPut, Path: "/v1/secrets/{name}", Verb: auth.Secrets, ID: "setSecret", Tag: "secrets", Body: transport.TypeOf[api.SetSecret](),
+		Method: http.MethodPut, Path: "/v1/secrets/{name}", Verb: auth.Secrets, Owned: true, ID: "setSecret", Tag: "secrets", Body: transport.TypeOf[api.SetSecret](),
 		Summary: "Keep a secret for the caller's jobs", Example: &api.SetSecret{Value: []byte("value")},
 	}, func(c *call, in *namePath) (*transport.Nothing, error) { return nil, setSecret(c, store, in.Name) })
 	transport.AddRoute(t, transport.Route{
-		Method: http.MethodDelete, Path: "/v1/secrets/{name}", Verb: auth.Secrets, ID: "deleteSecret", Tag: "secrets",
+		Method: http.MethodDelete, Path: "/v1/secrets/{name}", Verb: auth.Secrets, Owned: true, ID: "deleteSecret", Tag: "secrets",
 		Summary: "Forget a secret", About: "Jobs that run keep what they were given.",
 	}, func(c *call, in *namePath) (*transport.Nothing, error) { return nil, removeSecret(c, store, in.Name) })
 }

@@ -65,24 +65,24 @@ func Register(t *transport.Server, cfg Config) *Service {
 	}
 	s := &Service{cfg: cfg}
 	transport.AddRoute(t, transport.Route{
-		Method: http.MethodGet, Path: "/v1/services", Verb: auth.SeeService, ID: "listServices", Tag: "services",
+		Method: http.MethodGet, Path: "/v1/services", Verb: auth.SeeService, Owned: true, ID: "listServices", Tag: "services",
 		Summary: "List the services", About: "Without their replicas and revisions.",
 	}, func(c *call, _ *transport.Nothing) (*api.Services, error) { return s.listServices(c) })
 	transport.AddRoute(t, transport.Route{
-		Method: http.MethodGet, Path: "/v1/services/{name}", Verb: auth.SeeService, ID: "showService", Tag: "services",
+		Method: http.MethodGet, Path: "/v1/services/{name}", Verb: auth.SeeService, Owned: true, ID: "showService", Tag: "services",
 		Summary: "Show a service", About: "With its replicas and the revisions that are kept.",
 	}, func(c *call, in *namePath) (*api.Service, error) { return s.showService(c, in.fullName()) })
 	transport.AddRoute(t, transport.Route{
-		Method: http.MethodPost, Path: "/v1/services/{name}/scale", Verb: auth.SetService, ID: "scaleService", Tag: "services",
+		Method: http.MethodPost, Path: "/v1/services/{name}/scale", Verb: auth.SetService, Owned: true, ID: "scaleService", Tag: "services",
 		Summary: "Set the number of replicas", Body: transport.TypeOf[api.ServiceScale](), Example: &api.ServiceScale{Replicas: 3},
 		About: "Between min and max of its file. A service with scale goes on from there by its load.",
 	}, func(c *call, in *namePath) (*api.Service, error) { return s.scaleService(c, in.fullName()) })
 	transport.AddRoute(t, transport.Route{
-		Method: http.MethodPost, Path: "/v1/services/{name}/rollout", Verb: auth.SetService, ID: "rolloutService", Tag: "services",
+		Method: http.MethodPost, Path: "/v1/services/{name}/rollout", Verb: auth.SetService, Owned: true, ID: "rolloutService", Tag: "services",
 		Summary: "Pause, resume or undo an update", Body: transport.TypeOf[api.ServiceRollout](), Example: &api.ServiceRollout{Action: "undo", To: 3},
 	}, func(c *call, in *namePath) (*api.Service, error) { return s.changeRollout(c, in.fullName()) })
 	transport.AddRoute(t, transport.Route{
-		Method: http.MethodDelete, Path: "/v1/services/{name}", Verb: auth.SetService, ID: "stopService", Tag: "services",
+		Method: http.MethodDelete, Path: "/v1/services/{name}", Verb: auth.SetService, Owned: true, ID: "stopService", Tag: "services",
 		Summary: "End a service", About: "Its replicas are drained and end; then it is gone.",
 	}, func(c *call, in *namePath) (*api.Service, error) { return s.stopService(c, in.fullName()) })
 	s.registerGateway(t)
