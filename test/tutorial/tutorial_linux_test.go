@@ -24,6 +24,9 @@ const reader = 20311
 // TestLaptop follows docs/tutorial/laptop.md as a plain user with an empty home directory.
 func TestLaptop(t *testing.T) { followPage(t, "laptop.md", homeOf(t)) }
 
+// TestServiceTutorial follows docs/tutorial/service.md as TestLaptop does its page.
+func TestServiceTutorial(t *testing.T) { followPage(t, "service.md", homeOf(t)) }
+
 // hideState hides the machine's own state from a shell in a mount namespace.
 const hideState = `mount --make-rprivate / || exit
 for dir in /var/lib /run; do mount -t tmpfs -o mode=755 tmpfs $dir || exit; done
