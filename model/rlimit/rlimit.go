@@ -74,6 +74,7 @@ func ParsePropagate(value string) (Choice, error) {
 	for word := range strings.SplitSeq(value, ",") {
 		name := strings.TrimPrefix(strings.ToUpper(strings.TrimSpace(word)), "RLIMIT_")
 		if _, ok := kindOf(name); !ok {
+			//lint:ignore ST1005 these are Slurm's words
 			return Choice{}, fmt.Errorf("Bad rlimit name: %s", word)
 		}
 		c.names = append(c.names, name)

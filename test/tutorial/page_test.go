@@ -67,7 +67,7 @@ func readPage(path string) ([]step, error) {
 }
 
 // varying are the parts of a line that differ from run to run.
-var varying = regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]?|\b\d+:\d\d(:\d\d(\.\d+)?)?|\b\d+(\.\d+)? ?(ms|s|min|h|B|KB|KiB|MB|MiB|GB|GiB|days?)\b|\b\d+\.\d+ `)
+var varying = regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?|\d{4}-\d\d-\d\d[ T]?|\b\d+:\d\d(:\d\d(\.\d+)?)?|\b\d+(\.\d+)? ?(ms|s|min|h|B|KB|KiB|MB|MiB|GB|GiB|days?)\b|\b\d+\.\d+ `)
 
 // lineForm returns the pattern of a line that a page shows.
 func lineForm(line string) *regexp.Regexp {

@@ -25,7 +25,7 @@ const dnsPort = "53"
 func (l *scan) checkPodAddresses(ctx context.Context) error {
 	stop := errors.New("found")
 	address := ""
-	_, err := cluster.List(ctx, l.cluster, cluster.Pods, cluster.Selection{Namespace: "kube-system", Labels: "k8s-app=kube-dns"}, func(p *corev1.Pod) error {
+	_, err := cluster.List(ctx, l.cluster, cluster.Pods, cluster.Selection{Labels: "k8s-app=kube-dns"}, func(p *corev1.Pod) error {
 		if p.Status.Phase == corev1.PodRunning && p.Status.PodIP != "" && !p.Spec.HostNetwork {
 			address = p.Status.PodIP
 			return stop

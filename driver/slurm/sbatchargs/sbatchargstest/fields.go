@@ -48,6 +48,7 @@ var Fields = map[string]Field{
 	"TimeMin":         {Set: func(s *job.Spec) { s.TimeLimit, s.TimeMin = time.Hour, 10*time.Minute }, Words: []string{"--time-min=00:10:00"}},
 	"Deadline":        {Set: func(s *job.Spec) { s.Deadline = time.Now().Add(time.Hour) }, Not: "deadline"},
 	"Requeue":         {Set: func(s *job.Spec) { s.Requeue = true }, Words: []string{"--requeue"}, Not: "--no-requeue"},
+	"Secrets":         {None: "jobs of Slurm pools have none: control refuses them"},
 	"Serve":           {None: "the script chooses its ports and says which they are, and the server probes"},
 	"Part":            {None: "the controller of the service is Coxswain's"},
 	"Retries":         {None: "a retry is a new attempt, which is handed over when the old one is proved ended"},
