@@ -104,8 +104,12 @@ func (c *Control) checkSecrets(s *job.Spec) error {
 			Advise("use a pool of this machine, or read a file that only you can read")
 	}
 	for _, one := range s.Secrets {
-		if _, err := c.cfg.Secret(s.Owner.UID, one.Name); err != nil {
+		value, err := c.cfg.Secret(s.Owner.UID, one.Name)
+		switch {
+		case err != nil:
 			return err
+		case one.Env != "" && bytes.IndexByte(value, 0) >= 0:
+			return fault.New(fault.Invalid, "secret %s has a NUL byte, which no variable can have", one.Name).Advise("hand it over as a file: secrets: [{name: %s, file: %s}]", one.Name, one.Name)
 		}
 	}
 	return nil

@@ -92,7 +92,7 @@ func (c *containers) environOf(t *theContainer, keep []string) func(env []string
 		if l.Containers.ShowsOwn() {
 			env = container.NumberDevices(env, l.GPUs[c.s.node.Name])
 		}
-		return container.Environ(env, t.box.Env, keep, binDir(l.Root))
+		return container.Environ(env, t.box.Env, slices.Concat(keep, c.s.ownVariables()), binDir(l.Root))
 	}
 }
 

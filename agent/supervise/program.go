@@ -164,6 +164,7 @@ func checkExecutable(name string) error {
 func (p *program) startProgram(s *supervisor) (int, <-chan barrier.Exit, error) {
 	env, err := s.batchEnv(p.base)
 	if err != nil {
+		p.closeStreams()
 		return 0, nil, err
 	}
 	pid, exited, err := p.spawnProgram(s, env)

@@ -2,11 +2,15 @@ package supervise
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/agent/attempt"
 )
@@ -29,7 +33,7 @@ func (s *supervisor) withSecrets(env []string) ([]string, error) {
 		if secret.Env == "" {
 			continue
 		}
-		value, err := os.ReadFile(filepath.Join(s.launch.Secrets, attempt.SecretFile(secret)))
+		value, err := s.readSecret(filepath.Join(s.launch.Secrets, attempt.SecretFile(secret)))
 		if err != nil {
 			return nil, fmt.Errorf("read secret %s: %w", secret.Name, err)
 		}
@@ -39,4 +43,48 @@ func (s *supervisor) withSecrets(env []string) ([]string, error) {
 		set(secret.Env, string(value))
 	}
 	return env, nil
+}
+
+// mostSecret bounds the value of a secret in bytes; what a server keeps is smaller.
+const mostSecret = 1 << 20
+
+// readSecret reads a file of the secrets with the rights of the job's user, whose directory it is: a
+// link or a pipe in its place is refused.
+func (s *supervisor) readSecret(path string) (value []byte, err error) {
+	err = s.user.runAsUser(func() error {
+		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		f := os.NewFile(uintptr(fd), path)
+		defer f.Close()
+		if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+			return errors.Join(err, errors.New("it is no file any more"))
+		}
+		value, err = io.ReadAll(io.LimitReader(f, mostSecret))
+		return err
+	})
+	return value, err
+}
+
+// ownVariables are the names of variables that a container's image does not replace: those of ports and
+// of secrets.
+func (s *supervisor) ownVariables() []string {
+	var names []string
+	spec := s.launch.Job.Spec
+	if spec.Serve != nil {
+		names = append(names, "PORT")
+		for i := range spec.Serve.Ports {
+			names = append(names, spec.Serve.Ports[i].Variable())
+		}
+	}
+	if s.launch.Secrets != "" {
+		names = append(names, secretsVariable)
+	}
+	for _, secret := range spec.Secrets {
+		if secret.Env != "" {
+			names = append(names, secret.Env)
+		}
+	}
+	return names
 }

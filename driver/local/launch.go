@@ -18,7 +18,7 @@ import (
 )
 
 // Launch takes an attempt: it is in the log when it returns.
-func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
+func (e *Engine) Launch(ctx context.Context, l *engine.Launch) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -26,6 +26,11 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 	if err != nil {
 		return err
 	}
+	defer func() {
+		if err != nil && fault.KindOf(err) != fault.Unavailable { // a launch that got no further
+			e.removeSecrets(file)
+		}
+	}()
 	if e.isNewAttempt(l.Ref) && l.Adds == nil {
 		if err := e.makeUpload(l); err != nil {
 			return err

@@ -143,10 +143,18 @@ func (a *attempt) endpointsOf(serve *job.Serve, ports []int, s probe.State) engi
 
 // stopServing takes an attempt out of traffic. The caller holds the lock.
 func (e *Engine) stopServing(a *attempt) {
-	if now, ok := e.board.Of(a.ref); ok && now.Ready {
-		now.Ready, now.Failed = false, "it is being ended"
-		e.board.Set(now)
+	if a.order == nil || a.order.Job.Spec.Serve == nil || a.ended {
+		return
 	}
+	now, known := e.board.Of(a.ref)
+	if known && !now.Ready {
+		return
+	}
+	if !known {
+		now = engine.Endpoints{Ref: a.ref, Job: a.order.Job.ID}
+	}
+	now.Ready, now.Failed = false, "it is being ended"
+	e.board.Set(now)
 }
 
 // readPorts are the ports of an attempt, as its script wrote them down. Only who wrote that the attempt

@@ -68,7 +68,7 @@ func (e *Engine) stopAt(a *attempt, s *stopping) error {
 	if r.Cause == "" {
 		r.Cause, r.Message = s.Cause, s.Reason
 	}
-	if a.id != 0 && !time.Now().Before(s.From) { // else its requests end first
+	if a.id != 0 {
 		r.Phase = max(r.Phase, engine.Ending)
 	}
 	e.publishReport(a, r)
@@ -96,11 +96,6 @@ func (e *Engine) endAttempt(a *attempt) (time.Duration, error) {
 			e.mu.Unlock()
 			return 0, err
 		}
-	}
-	if a.id != 0 && a.report.Phase < engine.Ending && !now.Before(a.stop.From) { // its requests have ended, or their time is over
-		r := a.report
-		r.Phase = engine.Ending
-		e.publishReport(a, r)
 	}
 	s, told, killed := a.stop, a.ending.told, a.ending.killed
 	frozen := time.Duration(0) // when it may have to be thawed

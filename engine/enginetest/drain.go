@@ -27,7 +27,7 @@ func testDrain(t *testing.T, h Harness) {
 	ref := serving(1)
 	b.mustStop(ref, engine.Stop{Grace: patience, Drain: time.Hour})
 	b.awaitUnready(w, ref)
-	if r, err := b.e.Inspect(t.Context(), ref); err != nil || r.Phase != engine.Running {
+	if r, err := b.e.Inspect(t.Context(), ref); err != nil || r.Gone || r.Phase != engine.Running && r.Phase != engine.Ending {
 		t.Errorf("while its requests end: %s, %v", describeReport(r), err)
 	}
 	b.mustStop(ref, engine.Stop{Grace: patience})

@@ -149,15 +149,15 @@ func (s *service) writeBackup(c *call) (*api.BackupDone, error) {
 	if err := fileperm.Way(req.Dir); fault.KindOf(err) == fault.Permission && !isWithin(s.cfg.Own, req.Dir) {
 		return nil, fault.New(fault.Invalid, "dir: %w", err).Advise("name a folder that only root and the server's own user may write to")
 	}
+	if req.WithSecrets && s.cfg.Secrets == nil {
+		return nil, fault.New(fault.Unsupported, "this server keeps no secrets").Advise("leave with_secrets out")
+	}
 	s.Log.Info("backup", "dir", req.Dir, "user", c.ID.Name, "from", c.ID.From)
 	seq, err := s.cfg.Plane.Backup(c.Ctx(), filepath.Clean(req.Dir))
 	if err != nil {
 		return nil, err
 	}
 	if req.WithSecrets {
-		if s.cfg.Secrets == nil {
-			return nil, fault.New(fault.Unsupported, "this server keeps no secrets").Advise("leave with_secrets out")
-		}
 		if err := s.cfg.Secrets.CopyTo(filepath.Join(filepath.Clean(req.Dir), "secrets")); err != nil {
 			return nil, fmt.Errorf("the backup lacks secrets: %w", err)
 		}

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -51,7 +52,7 @@ func hashTokens(kept *secret.Store) func(job.Owner, []string) ([]string, error) 
 			if err != nil {
 				return nil, err
 			}
-			sum := sha256.Sum256(value)
+			sum := sha256.Sum256(bytes.TrimRight(value, "\r\n")) // as they stand in a header
 			out = append(out, hex.EncodeToString(sum[:]))
 		}
 		return out, nil

@@ -115,16 +115,6 @@ func (s *Store) Get(uid uint32, name string) ([]byte, error) {
 	return value, err
 }
 
-// Has reports whether the user has a secret of that name.
-func (s *Store) Has(uid uint32, name string) bool {
-	file, err := s.fileOf(uid, name)
-	if err != nil {
-		return false
-	}
-	_, err = os.Lstat(file)
-	return err == nil
-}
-
 // List lists the user's secrets by name.
 func (s *Store) List(uid uint32) ([]Info, error) {
 	found, err := os.ReadDir(s.folderOf(uid))

@@ -67,7 +67,12 @@ line end at its end is left out. Jobs that run keep what they were given.`,
 			if err := c.SetSecret(cmd.Context(), args[0], value); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(a.Out, "secret %s is kept          secrets: [%s] in YAML gives it to a job as $%s\n", args[0], args[0], job.SecretVariable(args[0]))
+			as := job.Secret{Name: args[0], Env: job.SecretVariable(args[0])}
+			hint := fmt.Sprintf("secrets: [%s] in YAML gives it to a job as $%s", as.Name, as.Env)
+			if as.Check() != nil {
+				hint = fmt.Sprintf("secrets: [{name: %s, env: NAME}] in YAML gives it to a job as $NAME", as.Name)
+			}
+			_, err = fmt.Fprintf(a.Out, "secret %s is kept          %s\n", as.Name, hint)
 			return err
 		}),
 	}
