@@ -59,7 +59,7 @@ cox_from=$(command -p od -An -N2 -tu2 /dev/urandom) cox_try=0 cox_found=
 while [ -z "$cox_found" ] && [ "$cox_try" -lt %[2]d ]; do
 cox_try=$((cox_try + 1)) cox_port=$((%[3]d + (cox_from + cox_try) %% %[2]d * %[4]d))
 [ -e %[1]s/$cox_port ] || (umask 022; set -C; : >%[1]s/$cox_port) 2>/dev/null || :
-[ -r %[1]s/$cox_port ] || continue
+[ -f %[1]s/$cox_port ] && [ ! -L %[1]s/$cox_port ] && [ -r %[1]s/$cox_port ] || continue
 exec 8<%[1]s/$cox_port
 if command -p flock -n 8 && ! %[5]s; then cox_found=1; else exec 8<&-; fi
 done
