@@ -39,6 +39,7 @@ type attempt struct {
 	ended  bool // the goroutine is to end
 
 	serving bool          // a goroutine looks at what it serves
+	resumed bool          // it ran before this engine was opened
 	gone    chan struct{} // closed once it has ended
 
 	handover   handover
@@ -138,7 +139,7 @@ func (e *Engine) restoreAttempt(ref engine.Ref, l *life) *attempt {
 		a.useRequeuedLock(l.adopted)
 	}
 	if l.started != nil {
-		a.report, a.hint.begun = *l.started, l.started.Started
+		a.report, a.hint.begun, a.resumed = *l.started, l.started.Started, true
 	}
 	if a.stop != nil {
 		close(a.halt)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/agent/probe"
+	"github.com/coxswain-sched/coxswain/driver/slurm/lockdir"
 	"github.com/coxswain-sched/coxswain/driver/slurm/script"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/kit"
@@ -70,12 +71,15 @@ func (e *Engine) serveIfRunning(a *attempt) {
 		return
 	}
 	a.serving = true
-	serve, base := a.order.Job.Spec.Serve, a.base
-	e.wg.Go(func() { e.watchServing(a, serve, base) })
+	serve, base, began := a.order.Job.Spec.Serve, a.base, a.report.Started
+	if began.IsZero() {
+		began = time.Now()
+	}
+	e.wg.Go(func() { e.watchServing(a, serve, base, began) })
 }
 
 // watchServing looks at an attempt until it ends, is to end, or the engine is closed.
-func (e *Engine) watchServing(a *attempt, serve *job.Serve, base int) {
+func (e *Engine) watchServing(a *attempt, serve *job.Serve, base int, began time.Time) {
 	ctx, cancel := context.WithCancel(e.ctx)
 	defer cancel()
 	go func() {
@@ -86,7 +90,7 @@ func (e *Engine) watchServing(a *attempt, serve *job.Serve, base int) {
 		}
 		cancel()
 	}()
-	t := &probe.Target{Serve: serve, Began: time.Now()}
+	t := &probe.Target{Serve: serve, Began: began}
 	for t.Ports == nil || len(t.Hosts) == 0 {
 		if ports, err := e.readPorts(ctx, a, serve, base); err == nil {
 			t.Ports = ports
@@ -120,7 +124,9 @@ func (e *Engine) watchServing(a *attempt, serve *job.Serve, base int) {
 			}
 		}
 	}
-	tell(probe.State{Host: t.Hosts[0]})
+	if !a.resumed { // of one that was, nothing is said before the first look: it may have been ready all the time
+		tell(probe.State{Host: t.Hosts[0]})
+	}
 	for again := true; again; {
 		probe.Watch(ctx, t, tell) // it ends by itself where a probe failed, which does not count of what is suspended
 		select {
@@ -169,17 +175,27 @@ func (e *Engine) readPorts(ctx context.Context, a *attempt, serve *job.Serve, ba
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
 	defer cancel()
-	marks, err := e.cfg.Room.Look(ctx, []string{baseName(a.guard.PortFile(base))})
+	told, begun := baseName(a.guard.PortFile(base)), baseName(a.guard.Begun(base))
+	marks, err := e.cfg.Room.Look(ctx, []string{told, begun})
 	if err != nil {
 		return nil, err
 	}
 	e.mu.Lock()
 	writer := a.hint.writer
 	e.mu.Unlock()
-	if len(marks) == 0 || writer != "" && marks[0].Owner != writer {
+	var mark *lockdir.Mark
+	for i := range marks {
+		switch m := &marks[i]; m.Name {
+		case told:
+			mark = m
+		case begun:
+			writer = cmp.Or(writer, m.Owner)
+		}
+	}
+	if mark == nil || writer == "" || mark.Owner != writer {
 		return nil, errNoPorts
 	}
-	words := strings.Fields(marks[0].Text)
+	words := strings.Fields(mark.Text)
 	if len(words) != len(serve.Ports) {
 		return nil, errNoPorts
 	}
@@ -187,6 +203,9 @@ func (e *Engine) readPorts(ctx context.Context, a *attempt, serve *job.Serve, ba
 	for i, w := range words {
 		n, err := strconv.Atoi(w)
 		if err != nil || n < 1 || n > 65535 || fixed[i] != 0 && n != fixed[i] {
+			return nil, errNoPorts
+		}
+		if fixed[i] == 0 && !a.resumed && (n < e.cfg.ServicePorts[0] || n > e.cfg.ServicePorts[1]) { // one that was resumed may have its port of another range, which the settings named then
 			return nil, errNoPorts
 		}
 		out[i] = n
