@@ -36,8 +36,10 @@ type gatewayKeeper struct {
 	hub     *endpoints.Hub
 	log     *slog.Logger
 
+	moving   sync.Mutex // guards address
 	address  string
 	listener *net.TCPListener // nil: the gateway of before has the address
+	replace  bool             // the gateway of before was started otherwise than this server would
 	pid      atomic.Int64     // of the gateway; 0: none runs
 }
 
@@ -57,16 +59,11 @@ func openGateway(binary, version string, cfg *config.Config, hub *endpoints.Hub,
 		return nil, fault.New(fault.KindOf(err), "folder of the gateway: %w", err)
 	}
 	record := k.runningGateway()
-	if record != nil && record.Version == version && record.Args == strings.Join(k.args(), " ") {
+	if record != nil {
 		k.address = record.Listen
 		k.pid.Store(int64(record.PID))
+		k.replace = record.Version != version || record.Args != strings.Join(k.args(), " ")
 		return k, nil
-	}
-	if record != nil { // it was started otherwise than this server would
-		k.log.Info("the gateway of before is replaced: its settings or its version are others", "process", record.PID)
-		if err := stopGateway(k.dir, record.PID); err != nil {
-			return nil, err
-		}
 	}
 	l, err := listenGateway(cfg.Gateway.Listen)
 	if err != nil {
@@ -163,7 +160,7 @@ func (k *gatewayKeeper) urlOf(r api.ServiceRoute) string {
 	if k.cfg.Gateway.Cert != "" {
 		scheme, plain = "https", "443"
 	}
-	host, port, _ := net.SplitHostPort(k.address)
+	host, port, _ := net.SplitHostPort(k.currentAddress())
 	if r.Host != "" {
 		host = r.Host
 	}
@@ -178,7 +175,14 @@ func (k *gatewayKeeper) info() *api.GatewayInfo {
 	if k == nil {
 		return nil
 	}
-	return &api.GatewayInfo{Address: k.address, PID: int(k.pid.Load())}
+	return &api.GatewayInfo{Address: k.currentAddress(), PID: int(k.pid.Load())}
+}
+
+// currentAddress is the address of the gateway.
+func (k *gatewayKeeper) currentAddress() string {
+	k.moving.Lock()
+	defer k.moving.Unlock()
+	return k.address
 }
 
 // run keeps the gateway until ctx ends; it goes on without the server. Until there is a service the
@@ -212,23 +216,54 @@ func (k *gatewayKeeper) run(ctx context.Context) {
 		k.startOften(ctx, func() { _ = idle.Close() })
 		return
 	}
-	for k.runningGateway() != nil { // that of before
-		sleepFor(ctx, time.Second)
-		if ctx.Err() != nil {
-			return
+	k.awaitEnd(ctx)
+	if k.retakeAddress(ctx) {
+		k.startOften(ctx, func() {})
+	}
+}
+
+// awaitEnd waits until the gateway of before has ended, which one that is to be replaced is asked to do.
+func (k *gatewayKeeper) awaitEnd(ctx context.Context) {
+	pause := time.Second
+	if k.replace {
+		pid := int(k.pid.Load())
+		k.log.Info("the gateway of before is replaced: its settings or its version are others", "process", pid)
+		if err := syscall.Kill(pid, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
+			k.log.Error("the gateway of before cannot be ended", "process", pid, "error", err)
 		}
+		pause = 50 * time.Millisecond
+	}
+	for k.runningGateway() != nil && ctx.Err() == nil {
+		sleepFor(ctx, pause)
+	}
+}
+
+// retakeAddress takes the address of a gateway that has ended, or another where the settings allow it.
+// It tries until it has one; false: ctx has ended.
+func (k *gatewayKeeper) retakeAddress(ctx context.Context) bool {
+	own, said := k.currentAddress(), false
+	if k.replace && k.cfg.Gateway.Listen != "auto" {
+		own = k.cfg.Gateway.Listen
 	}
 	k.pid.Store(0)
-	l, err := listenGateway(k.address)
-	if err != nil {
-		l, err = listenGateway(k.cfg.Gateway.Listen)
+	for ctx.Err() == nil {
+		l, err := listenGateway(own)
+		if err != nil {
+			l, err = listenGateway(k.cfg.Gateway.Listen)
+		}
+		if err == nil {
+			k.moving.Lock()
+			defer k.moving.Unlock()
+			k.listener, k.address = l, l.Addr().String()
+			return true
+		}
+		if !said {
+			k.log.Error("the gateway has ended and its address cannot be taken again; it is tried on", "error", err)
+			said = true
+		}
+		sleepFor(ctx, time.Second)
 	}
-	if err != nil {
-		k.log.Error("the gateway has ended and its address cannot be taken again", "error", err)
-		return
-	}
-	k.listener = l
-	k.startOften(ctx, func() {})
+	return false
 }
 
 var errNeeded = errors.New("there is a service")
@@ -276,7 +311,7 @@ func (k *gatewayKeeper) startOften(ctx context.Context, answers func()) {
 			case <-there:
 				there = nil
 				answers()
-				k.log.Info("the gateway runs", "process", k.pid.Load(), "address", k.address)
+				k.log.Info("the gateway runs", "process", k.pid.Load(), "address", k.currentAddress())
 			case err := <-ended:
 				runs = false
 				k.pid.Store(0)

@@ -144,11 +144,34 @@ func TestGatewayIsTakenOver(t *testing.T) {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
+	if other, err := openGateway("/cox", "2", &cfg, nil, nil); err != nil || !other.replace || other.listener != nil {
+		t.Errorf("a gateway of another version: %v", err)
+	}
 	lives, err := openGateway("/cox", "1", &cfg, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if lives.listener != nil || lives.info().Address != "127.0.0.1:8085" || lives.info().PID != 4194304 {
 		t.Errorf("a gateway that runs: %+v", lives.info())
+	}
+}
+
+// TestGatewayTakesAnotherAddress: where the address of a gateway that has ended is taken, auto takes
+// another and says so.
+func TestGatewayTakesAnotherAddress(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	cfg := config.Default()
+	cfg.State.Dir, cfg.Gateway.Listen = t.TempDir(), "auto"
+	k := &gatewayKeeper{dir: cfg.State.Dir, cfg: &cfg, log: slog.New(slog.DiscardHandler), address: taken.Addr().String()}
+	if !k.retakeAddress(t.Context()) {
+		t.Fatal("it has no address")
+	}
+	defer k.release()
+	if got := k.info().Address; got != k.listener.Addr().String() || got == taken.Addr().String() {
+		t.Errorf("the address is said to be %s", got)
 	}
 }
