@@ -81,7 +81,7 @@ func (s *service) pickBackend(now time.Time, cookie string, avoid *backend) *bac
 	}
 	if len(s.shares) > 0 {
 		if revision, ok := s.pickRevision(now); ok {
-			if b := s.leastOutstanding(now, avoid, func(b *backend) bool { return b.Revision == revision }); b != nil {
+			if b := s.leastOutstanding(now, avoid, func(b *backend) bool { return b.Revision == revision }); b != nil && b != avoid {
 				return b
 			}
 		}

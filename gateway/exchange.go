@@ -174,6 +174,9 @@ func (x *exchange) noteAnswer(resp *http.Response) error {
 	x.streams = isEventStream(resp.Header)
 	b := x.backend
 	x.service.noteAnswered(b)
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		x.status = resp.StatusCode // the proxy writes it to the connection itself
+	}
 	if x.settings.route.Sticky && x.cookie != b.cookie {
 		c := http.Cookie{
 			Name: stickyCookie, Value: b.cookie, Path: x.settings.route.Path, HttpOnly: true,

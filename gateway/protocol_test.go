@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,9 +20,11 @@ import (
 	"github.com/coxswain-sched/coxswain/gateway"
 )
 
+// TestWebSocket: it works, a gateway that ends waits for it, and the access log has its status.
 func TestWebSocket(t *testing.T) {
 	t.Parallel()
-	w := startGateway(t, gateway.Config{})
+	access := filepath.Join(t.TempDir(), "access.log")
+	w := startGateway(t, gateway.Config{Access: access})
 	s := httptest.NewServer(websocket.Handler(func(c *websocket.Conn) {
 		var text string
 		for websocket.Message.Receive(c, &text) == nil {
@@ -53,10 +57,23 @@ func TestWebSocket(t *testing.T) {
 		}
 	}
 	w.source.waitLoad(t, "an open WebSocket", func(l api.GatewayLoad) bool { return l.Services[0].InFlight["1.1"] == 1 })
+	ended := make(chan struct{})
+	go func() { defer close(ended); w.stop() }()
+	for {
+		more, err := net.Dial("tcp", w.addr)
+		if err != nil {
+			break // it takes no connections any more
+		}
+		more.Close()
+	}
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	w.source.waitLoad(t, "no WebSocket", func(l api.GatewayLoad) bool { return l.Services[0].InFlight["1.1"] == 0 })
+	<-ended
+	w.source.waitLoad(t, "no WebSocket when it left", func(l api.GatewayLoad) bool { return l.Leaving && l.Services[0].InFlight["1.1"] == 0 })
+	if text, err := os.ReadFile(access); err != nil || !strings.Contains(string(text), `"status":101`) {
+		t.Errorf("the access log: %s %v", text, err)
+	}
 }
 
 // TestEventStreamIsNotBuffered: each event is read before the replica is allowed to write the next.

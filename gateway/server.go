@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
 )
@@ -169,6 +170,7 @@ func (g *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	if server.Shutdown(leave) != nil {
 		_ = server.Close() // what is left is cut off
 	}
+	g.awaitLast(leave) // a WebSocket is no connection of the server's any more
 	stop()
 	if left := g.load(); left.Gateway != "" {
 		bye := api.GatewayLoad{Gateway: g.identity, Routes: left.Routes, Leaving: true, Services: left.Services}
@@ -186,6 +188,36 @@ func (g *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 		err = nil
 	}
 	return err
+}
+
+// awaitLast waits until no request is in flight, or ctx ends.
+func (g *Server) awaitLast(ctx context.Context) {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for g.inFlight() > 0 && ctx.Err() == nil {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// inFlight is how many requests are in flight.
+func (g *Server) inFlight() (n int) {
+	g.applying.Lock()
+	defer g.applying.Unlock()
+	count := func(s *service) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		n += s.inFlight
+	}
+	for _, s := range g.table.Load().named {
+		count(s)
+	}
+	for _, s := range g.leaving {
+		count(s)
+	}
+	return n
 }
 
 // httpServer has the limits of clients.

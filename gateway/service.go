@@ -158,34 +158,37 @@ func (s *service) endRequest() {
 // acquireBackend picks a backend and counts the request in flight there. If none is usable it waits
 // for one, as long as until allows. wait is how long it was held.
 func (s *service) acquireBackend(ctx context.Context, cookie string, avoid *backend, until time.Time) (b *backend, wait time.Duration, err error) {
-	start := time.Now()
+	start, held := time.Now(), false
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer func() {
+		if held {
+			s.held--
+		}
+	}()
 	for now := start; ; now = time.Now() {
-		s.mu.Lock()
 		if s.gone {
-			s.mu.Unlock()
 			return nil, now.Sub(start), errGone
 		}
 		if b = s.pickBackend(now, cookie, avoid); b != nil {
 			b.inFlight++
-			s.mu.Unlock()
 			return b, now.Sub(start), nil
 		}
 		if !now.Before(until) {
-			s.mu.Unlock()
 			return nil, now.Sub(start), errWaited
 		}
-		if s.held >= s.settings.Load().mostHeld {
-			s.mu.Unlock()
-			return nil, now.Sub(start), errFull
+		if !held { // it is counted once, for all of its wait
+			if s.held >= s.settings.Load().mostHeld {
+				return nil, now.Sub(start), errFull
+			}
+			held = true
+			s.held++
 		}
-		s.held++
 		changed, again := s.changed, s.nextUsable(now)
 		s.mu.Unlock()
 		s.gateway.postSoon()
 		err = waitChange(ctx, changed, now, until, again)
 		s.mu.Lock()
-		s.held--
-		s.mu.Unlock()
 		if err != nil {
 			return nil, time.Since(start), err
 		}
