@@ -88,6 +88,8 @@ func (e *Engine) makeClientService(s *corev1.Service) error {
 	switch {
 	case there.Labels[render.LabelServer] != s.Labels[render.LabelServer] || there.Labels[render.LabelService] != s.Labels[render.LabelService]:
 		return fault.New(fault.Conflict, "there is a Service %s/%s that is not Coxswain's; it is left alone", s.Namespace, s.Name)
+	case there.Labels[render.LabelWhose] != s.Labels[render.LabelWhose] && there.Labels[render.LabelWhose] != "":
+		return fault.New(fault.Conflict, "the Service %s/%s is another service's of the same name but for a slash; it is left alone", s.Namespace, s.Name)
 	case slices.ContainsFunc(there.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == own.UID }):
 		return nil
 	}

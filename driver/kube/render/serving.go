@@ -2,6 +2,9 @@ package render
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +24,7 @@ const (
 	LabelServes   = "coxswain.sh/serves"   // "true"
 	LabelLiveness = "coxswain.sh/liveness" // "true": its kubelet ends its container when a probe fails
 	LabelService  = "coxswain.sh/service"  // the name of the Service by which clients in the cluster find it
+	LabelWhose    = "coxswain.sh/whose"    // a hash of the service's full name: "a/b-c" and "a-b/c" have one Service name
 )
 
 // firstPort is the first number of ports of which the job names none: a pod has a network of its own.
@@ -112,7 +116,7 @@ func (a *Attempt) addServing(p *corev1.Pod, i int) {
 		}
 	}
 	if name := clientName(a.Launch.Job.Spec.Part); name != "" {
-		p.Labels[LabelService] = name
+		p.Labels[LabelService], p.Labels[LabelWhose] = name, hashController(a.Launch.Job.Spec.Part)
 	}
 }
 
@@ -152,6 +156,12 @@ func clientName(p *job.Part) string {
 	return name
 }
 
+// hashController is the value of LabelWhose.
+func hashController(p *job.Part) string {
+	sum := sha256.Sum256([]byte(p.Controller))
+	return hex.EncodeToString(sum[:8])
+}
+
 // ClientService is the Service by which clients in the cluster find a service, whose replica this is:
 // it has the ready pods of all its replicas. nil: the job is no part of a service. Each replica's root owns
 // it, so it goes with the last one.
@@ -161,9 +171,10 @@ func (a *Attempt) ClientService(root types.UID) *corev1.Service {
 	if name == "" || spec.Serve == nil {
 		return nil
 	}
-	out := &corev1.Service{Spec: corev1.ServiceSpec{Selector: map[string]string{LabelServer: a.Server, LabelService: name}}}
+	labels := map[string]string{LabelServer: a.Server, LabelService: name, LabelWhose: hashController(spec.Part)}
+	out := &corev1.Service{Spec: corev1.ServiceSpec{Selector: maps.Clone(labels)}}
 	out.TypeMeta, out.ObjectMeta = a.objectMeta(name, "Service", root)
-	out.Labels = map[string]string{LabelServer: a.Server, LabelService: name}
+	out.Labels = labels
 	for k, n := range ServePorts(spec.Serve) {
 		p := &spec.Serve.Ports[k]
 		to := intstr.FromInt32(int32(n))

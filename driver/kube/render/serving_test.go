@@ -120,3 +120,11 @@ func TestChosenPortsOnTheNodesNetwork(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestServicesOfOneName: pods of two services whose names differ in a slash alone have different labels.
+func TestServicesOfOneName(t *testing.T) {
+	a, b := &job.Part{Controller: "service/team/chat-a"}, &job.Part{Controller: "service/team-chat/a"}
+	if clientName(a) != clientName(b) || hashController(a) == hashController(b) {
+		t.Errorf("%s %s, %s %s", clientName(a), clientName(b), hashController(a), hashController(b))
+	}
+}
