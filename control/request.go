@@ -329,12 +329,13 @@ func (l *loop) askSuspend(w *changeRequest, e *state.JobRecord, req *request, op
 	if !op.On {
 		from, to = to, from
 	}
+	aside := e.State.Holds() && e.Last != nil && e.Last.PreemptSuspended
 	switch {
-	case e.Last != nil && e.Last.PreemptSuspended && op.On != e.Last.UserSuspended && e.Flags&job.Stopping == 0:
+	case aside && op.On != e.Last.UserSuspended && e.Flags&job.Stopping == 0:
 		to = job.Suspended // when it has its place again, too, or until then
 	case e.State == to:
 		return nil
-	case e.Last != nil && e.Last.PreemptSuspended && !op.On:
+	case aside && !op.On:
 		return fault.New(fault.Conflict, "job %s is suspended to make room, and goes on when what it holds is free again", e.Name()).
 			Advise("cancel or hold the jobs that have its place; cox requeue %s ends it and lets it wait", e.Name())
 	case e.State != from && !op.On:

@@ -176,11 +176,11 @@ func (s *Service) changed(c *call, name string, err error) (*api.Service, error)
 }
 
 func (s *Service) scaleService(c *call, name string) (*api.Service, error) {
-	req, err := transport.DecodeBody[api.ServiceScale](c)
+	st, err := s.find(c, name, auth.SetService)
 	if err != nil {
 		return nil, err
 	}
-	st, err := s.find(c, name, auth.SetService)
+	req, err := transport.DecodeBody[api.ServiceScale](c)
 	if err != nil {
 		return nil, err
 	}
@@ -188,11 +188,11 @@ func (s *Service) scaleService(c *call, name string) (*api.Service, error) {
 }
 
 func (s *Service) changeRollout(c *call, name string) (*api.Service, error) {
-	req, err := transport.DecodeBody[api.ServiceRollout](c)
+	st, err := s.find(c, name, auth.SetService)
 	if err != nil {
 		return nil, err
 	}
-	st, err := s.find(c, name, auth.SetService)
+	req, err := transport.DecodeBody[api.ServiceRollout](c)
 	if err != nil {
 		return nil, err
 	}

@@ -189,6 +189,10 @@ func (p *plan) follow(s *service.Scale, n int, text string) {
 		cooldown = service.DefaultCooldown
 	}
 	m.recommended = slices.DeleteFunc(m.recommended, func(x point) bool { return x.n <= n || p.now.Sub(x.at) >= cooldown })
+	if since := p.now.Sub(p.doc.ScaledAt); n < want && since >= 0 && since < cooldown &&
+		!slices.ContainsFunc(m.recommended, func(x point) bool { return x.n >= want }) { // what a person said counts as long
+		m.recommended = slices.Insert(m.recommended, 0, point{p.doc.ScaledAt, want})
+	}
 	m.recommended = append(m.recommended, point{p.now, n})
 	for len(m.wanted) > 1 && p.now.Sub(m.wanted[1].at) >= stepPeriod {
 		m.wanted = m.wanted[1:]
