@@ -167,7 +167,8 @@ func (w *world) approve(t *rapid.T) {
 		return
 	}
 	w.step(t, of)
-	if len(w.homes) > before {
+	alone := w.policy != nil && w.policy.Preemption.Defrag == account.DefragAutomatic // the rules, which may be newer than the proposal, make moves without anybody
+	if len(w.homes) > before && !alone {
 		t.Fatalf("what was approved is not what was proposed, and is made: %+v, %+v", of, p)
 	}
 }
