@@ -193,3 +193,19 @@ func TestServiceThatIsStoppedRefusesWhatIsHeld(t *testing.T) {
 		t.Errorf("the answer is %q", text)
 	}
 }
+
+// TestRetryLeavesItsRevision: the only replica of a canary fails; the retry goes to another revision.
+func TestRetryLeavesItsRevision(t *testing.T) {
+	t.Parallel()
+	w := startGateway(t, gateway.Config{})
+	canary := handled(t, "2.1", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	canary.Revision = 2
+	r := chat(replica(t, "1.1", 1), canary)
+	r.Weights = map[uint32]int{1: 1, 2: 99}
+	w.routes(r)
+	for range 10 {
+		if status, text, _ := w.get("http://chat.localhost/"); text != "1.1" {
+			t.Fatalf("%d %q", status, text)
+		}
+	}
+}
