@@ -12,7 +12,8 @@ import (
 
 // table finds services by host and path. It is not written to.
 type table struct {
-	hosts map[string][]entry // by host; "" is every host. Longest path first, then by name
+	hosts map[string][]entry // by host; "" is every host. Longest path first
+	known []string           // the hosts, sorted, without ""
 	named map[string]*service
 }
 
@@ -21,22 +22,47 @@ type entry struct {
 	service *service
 }
 
-// newTable makes a table. Of two services with one host and path the first by name has it.
-func newTable(named map[string]*service) (t *table, doubled []string) {
+// newTable makes a table. Of two services with one host and path that has it which had it in the table
+// of before; else the first by name.
+func newTable(named map[string]*service, before *table) (t *table, doubled []string) {
 	t = &table{hosts: map[string][]entry{}, named: named}
-	for _, name := range slices.Sorted(maps.Keys(named)) {
-		route := &named[name].settings.Load().route
-		host, path := hostOf(route.Host), strings.TrimRight(route.Path, "/")
+	names := slices.Sorted(maps.Keys(named))
+	had := func(name string) bool {
+		host, path := named[name].routed()
+		return slices.Contains(before.hosts[host], entry{path, named[name]})
+	}
+	slices.SortStableFunc(names, func(a, b string) int {
+		switch x, y := had(a), had(b); {
+		case x == y:
+			return 0
+		case x:
+			return -1
+		}
+		return 1
+	})
+	for _, name := range names {
+		host, path := named[name].routed()
 		if slices.ContainsFunc(t.hosts[host], func(e entry) bool { return e.path == path }) {
 			doubled = append(doubled, name)
 			continue
 		}
 		t.hosts[host] = append(t.hosts[host], entry{path, named[name]})
 	}
+	for _, host := range slices.Sorted(maps.Keys(t.hosts)) {
+		if host != "" {
+			t.known = append(t.known, host)
+		}
+	}
 	for _, entries := range t.hosts {
 		slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(len(b.path), len(a.path)) })
 	}
 	return t, doubled
+}
+
+// routed is the host and the path of a service.
+func (s *service) routed() (host, path string) {
+	route := &s.settings.Load().route
+	return hostOf(route.Host), strings.TrimRight(route.Path, "/")
 }
 
 // findService returns the service of a request; nil: there is none.
@@ -71,11 +97,27 @@ func hostOf(host string) string {
 	return host
 }
 
-// nearestHost is the host that is most like one that no service has; "" if none is.
+// Bounds of what is compared for a suggestion.
+const (
+	mostHost     = 253 // bytes of a name of a host
+	mostCompared = 100 // hosts
+)
+
+// nearestHost is the host that is most like one that no service has; "" if none is. It looks at the
+// first hosts of about the same length.
 func (t *table) nearestHost(host string) string {
-	best, least := "", len(host)/2+1
-	for _, known := range slices.Sorted(maps.Keys(t.hosts)) {
-		if d := editDistance(host, known); known != "" && d < least {
+	if len(host) > mostHost {
+		return ""
+	}
+	best, least, compared := "", len(host)/2+1, 0
+	for _, known := range t.known {
+		if len(known)-len(host) >= least || len(host)-len(known) >= least {
+			continue
+		}
+		if compared++; compared > mostCompared {
+			break
+		}
+		if d := editDistance(host, known); d < least {
 			best, least = known, d
 		}
 	}
@@ -127,7 +169,7 @@ func (g *Server) Apply(r api.GatewayRoutes) {
 	for _, name := range r.Gone {
 		delete(named, name)
 	}
-	t, doubled := newTable(named)
+	t, doubled := newTable(named, old)
 	for _, name := range doubled {
 		g.cfg.Log.Warn("two services have one host and path; the second gets no requests", "service", name, "host", named[name].settings.Load().route.Host)
 	}

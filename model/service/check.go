@@ -37,6 +37,25 @@ func CheckHost(s string) error {
 	return nil
 }
 
+// CheckPath reports why a text is no prefix of paths. One slash at its end is allowed and means nothing
+// (Spec.PathName).
+func CheckPath(s string) error {
+	switch {
+	case s == "":
+		return nil
+	case s[0] != '/' || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune("#?%\\", r) }):
+		return fmt.Errorf("%.70q is no path of a URL", s)
+	case strings.Contains(s, "//"):
+		return fmt.Errorf("%.70q has two slashes in a row", s)
+	}
+	for part := range strings.SplitSeq(s, "/") {
+		if part == "." || part == ".." {
+			return fmt.Errorf("%.70q has the segment %s", s, part)
+		}
+	}
+	return nil
+}
+
 // CheckMetric reports why a text is no name of a metric.
 func CheckMetric(s string) error {
 	if !metricName.MatchString(s) {
@@ -65,3 +84,7 @@ func (s *Spec) HostName() string {
 	}
 	return s.Name + ".localhost"
 }
+
+// PathName is the prefix of the paths that the service answers, without a slash at its end; empty: every
+// path.
+func (s *Spec) PathName() string { return strings.TrimRight(s.Route.Path, "/") }

@@ -127,6 +127,21 @@ func (d *Document) Target() uint32 {
 	return r.To
 }
 
+// Routed lists the specifications whose routes the service holds: that of the revision that is wanted,
+// and those of both revisions during a rollout, which may be undone.
+func (d *Document) Routed() (out []*Spec) {
+	numbers := []uint32{d.Target()}
+	if r := d.Rollout; !r.Over() {
+		numbers = []uint32{r.From, r.To}
+	}
+	for _, n := range numbers {
+		if r := d.Revision(n); r != nil {
+			out = append(out, &r.Spec)
+		}
+	}
+	return out
+}
+
 // MostRevisions is how many revisions of a service are kept.
 const MostRevisions = 10
 

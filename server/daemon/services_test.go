@@ -97,7 +97,7 @@ func (x *serviceSite) spec(tag string, replicas int, u servicemodel.Update) serv
 
 func (x *serviceSite) submit(s servicemodel.Spec) {
 	x.t.Helper()
-	if _, err := x.s.service.controller.Submit(x.t.Context(), me, s); err != nil {
+	if _, err := x.s.service.controller.Submit(x.t.Context(), me, s, nil); err != nil {
 		x.t.Fatal(err)
 	}
 }

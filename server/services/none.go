@@ -21,7 +21,7 @@ func unknownService(name string) error {
 	return fault.New(fault.NotFound, "there is no service %s", name).Advise("cox service list shows the services that you may see")
 }
 
-func (none) Submit(context.Context, job.Actor, service.Spec) (decide.Submitted, error) {
+func (none) Submit(context.Context, job.Actor, service.Spec, func(job.Owner) error) (decide.Submitted, error) {
 	return decide.Submitted{}, refuseServices()
 }
 func (none) List(context.Context) ([]controller.Status, error) { return nil, nil }

@@ -2,6 +2,7 @@ package services
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -20,7 +21,7 @@ import (
 
 // Controller runs services; *controller.Controller is one.
 type Controller interface {
-	Submit(ctx context.Context, by job.Actor, spec service.Spec) (decide.Submitted, error)
+	Submit(ctx context.Context, by job.Actor, spec service.Spec, allowed func(job.Owner) error) (decide.Submitted, error)
 	List(context.Context) ([]controller.Status, error)
 	Get(ctx context.Context, name string) (controller.Status, error)
 	Scale(ctx context.Context, by job.Actor, name string, n int) error
@@ -204,6 +205,7 @@ func (s *Service) changeRollout(c *call, name string) (*api.Service, error) {
 		err = s.cfg.Controller.Resume(c.Ctx(), by, st.Name)
 	case "undo":
 		_, err = s.cfg.Controller.Undo(c.Ctx(), by, st.Name, req.To)
+		err = s.hideOwner(c.ID, err)
 	default:
 		err = fault.New(fault.Invalid, "action: %.40q is none of pause, resume, undo", req.Action)
 	}
@@ -237,20 +239,14 @@ func (s *Service) Submit(ctx context.Context, id auth.Identity, spec *service.Sp
 	switch {
 	case err != nil && !fresh:
 		return nil, err
-	case fresh:
-	case old.Stopping:
+	case !fresh && old.Stopping:
 		return nil, fault.New(fault.Conflict, "service %s is stopping", name).Advise("wait until cox service list does not show it any more")
-	default:
-		if err := s.cfg.Policy.Allowed(id, auth.SetService, auth.Object{Name: "service " + name, Owned: true, UID: old.Owner.UID}); err != nil {
-			return nil, err
-		}
 	}
-	if err := s.checkRoute(ctx, name, spec); err != nil {
-		return nil, err
-	}
-	did, err := s.cfg.Controller.Submit(ctx, id.Actor(), *spec)
+	did, err := s.cfg.Controller.Submit(ctx, id.Actor(), *spec, func(owner job.Owner) error {
+		return s.cfg.Policy.Allowed(id, auth.SetService, auth.Object{Name: "service " + name, Owned: true, UID: owner.UID})
+	})
 	if err != nil {
-		return nil, err
+		return nil, s.hideOwner(id, err)
 	}
 	out := &api.SubmittedService{Name: name, Revision: did.Revision, Created: fresh, Changed: did.New || did.Changed}
 	if st, err := s.cfg.Controller.Get(ctx, name); err == nil {
@@ -259,20 +255,13 @@ func (s *Service) Submit(ctx context.Context, id auth.Identity, spec *service.Sp
 	return out, nil
 }
 
-// checkRoute refuses a host and a path that another service has.
-func (s *Service) checkRoute(ctx context.Context, name string, spec *service.Spec) error {
-	all, err := s.cfg.Controller.List(ctx)
-	if err != nil {
+// hideOwner leaves the names of another user's service out of an error if the caller may not see it.
+func (s *Service) hideOwner(id auth.Identity, err error) error {
+	var taken *controller.HostTaken
+	if !errors.As(err, &taken) || !s.cfg.Policy.Private || id.Admin {
 		return err
 	}
-	host := spec.HostName()
-	for i := range all {
-		if other := &all[i]; other.Name != name && other.Route.Host == host && other.Route.Path == strings.TrimSuffix(spec.Route.Path, "/") {
-			return fault.New(fault.Conflict, "route: service %s answers %s%s already", other.Name, host, spec.Route.Path).
-				Advise("give this one another host or path (route: {host: …, path: …})")
-		}
-	}
-	return nil
+	return fault.New(fault.Conflict, "route: another user has the host %s", taken.Host).Advise("give this service another host (route: {host: …})")
 }
 
 func (s *Service) url(st *controller.Status) string {

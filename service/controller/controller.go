@@ -61,6 +61,7 @@ type managed struct {
 	refused      map[job.Part]*refusal
 	trouble      string    // why its document could not be written, for people
 	tokenTrouble string    // why its route answers nobody
+	routeTrouble string    // why it has no route
 	due          time.Time // decide again then
 	dirty        bool
 	rounds       int // decisions in a row that changed the document

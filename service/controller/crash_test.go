@@ -321,7 +321,7 @@ func runStory(t *testing.T, killAt int, after bool) (writes int) {
 	}
 	s.crash[1] = 5 * time.Second
 	submit := func(tag string) func() error {
-		return func() error { _, err := s.Submit(ctx, anna, replicaOf(tag)); return err }
+		return func() error { _, err := s.Submit(ctx, anna, replicaOf(tag), nil); return err }
 	}
 	s.ask(submit("a"))
 	s.until("a crash", func(st controller.Status) bool { return len(st.Replicas) == 2 && st.Replicas[0].Try == 1 })
@@ -403,7 +403,7 @@ func TestSilentNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, 0, false)
 		ctx := context.Background()
-		s.ask(func() error { _, err := s.Submit(ctx, anna, replicaOf("a")); return err })
+		s.ask(func() error { _, err := s.Submit(ctx, anna, replicaOf("a"), nil); return err })
 		two := func(st controller.Status) bool { return st.Ready == 2 && len(st.Replicas) == 2 && st.Rollout.Over() }
 		s.until("two replicas", two)
 		st, err := s.Get(ctx, "chat")
@@ -440,7 +440,7 @@ func TestDrainedNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, 0, false)
 		ctx := context.Background()
-		s.ask(func() error { _, err := s.Submit(ctx, anna, replicaOf("a")); return err })
+		s.ask(func() error { _, err := s.Submit(ctx, anna, replicaOf("a"), nil); return err })
 		s.until("two replicas", func(st controller.Status) bool { return st.Ready == 2 && st.Rollout.Over() })
 		st, err := s.Get(ctx, "chat")
 		if err != nil {
@@ -480,7 +480,7 @@ func TestTimeLimit(t *testing.T) {
 		ctx := context.Background()
 		spec := replicaOf("a")
 		spec.Job.TimeLimit = 5 * time.Minute
-		s.ask(func() error { _, err := s.Submit(ctx, anna, spec); return err })
+		s.ask(func() error { _, err := s.Submit(ctx, anna, spec, nil); return err })
 		s.until("two replicas", func(st controller.Status) bool { return st.Ready == 2 && st.Rollout.Over() })
 		s.mu.Lock()
 		s.fewest, s.most = 2, 0

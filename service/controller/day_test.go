@@ -127,7 +127,7 @@ func TestOneDay(t *testing.T) {
 		spec.Job.QOS, spec.Job.Groups[0].PerTask = "serving", oneDevice
 		spec.Replicas = service.Bounds{Min: 1, Max: 7}
 		spec.Scale = &service.Scale{Metric: service.MetricInFlight, Target: 8, Cooldown: 3 * time.Minute}
-		s.ask(func() error { _, err := s.Submit(ctx, anna, spec); return err })
+		s.ask(func() error { _, err := s.Submit(ctx, anna, spec, nil); return err })
 		m := s.runDay(ctx, minutes, from, hours)
 
 		done, preempted, unfinished := 0, 0, 0

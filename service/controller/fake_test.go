@@ -278,7 +278,7 @@ func settled(s controller.Status) bool {
 
 func (r *running) submit(s service.Spec) {
 	r.t.Helper()
-	if _, err := r.Submit(r.t.Context(), anna, s); err != nil {
+	if _, err := r.Submit(r.t.Context(), anna, s, nil); err != nil {
 		r.t.Fatal(err)
 	}
 }

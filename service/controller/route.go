@@ -1,10 +1,84 @@
 package controller
 
 import (
-	"strings"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/service"
 )
+
+// HostTaken is the error of a route whose host a service of another user has.
+type HostTaken struct{ Host, Service, Owner string }
+
+func (e *HostTaken) Error() string {
+	return fmt.Sprintf("service %s of user %s has the host %s", e.Service, e.Owner, e.Host)
+}
+
+// checkRoute refuses the route of a specification if another service has it. A host belongs to the
+// services of one user, whatever their paths; a host with a path belongs to one service.
+func (c *Controller) checkRoute(name string, spec *service.Spec) error {
+	host, path := spec.HostName(), spec.PathName()
+	for _, other := range slices.Sorted(maps.Keys(c.services)) {
+		if other == name {
+			continue
+		}
+		for _, has := range c.services[other].doc.Routed() {
+			switch {
+			case has.HostName() != host:
+			case has.Owner.UID != spec.Owner.UID:
+				return fault.New(fault.Conflict, "route: %w", &HostTaken{host, other, has.Owner.User}).
+					Advise("give this service another host (route: {host: …}), or ask %s", has.Owner.User)
+			case has.PathName() == path:
+				return fault.New(fault.Conflict, "route: service %s answers %s%s already", other, host, path).
+					Advise("give this one another host or path (route: {host: …, path: …})")
+			}
+		}
+	}
+	return nil
+}
+
+// rivalOf is a service of another user that has had the host of a service for longer; nil: there is
+// none. checkRoute admits no such two, but documents of before may have them.
+func (c *Controller) rivalOf(m *managed) *managed {
+	spec := c.wanted(m)
+	for _, name := range slices.Sorted(maps.Keys(c.services)) {
+		other := c.services[name]
+		has := c.wanted(other)
+		if has.Owner.UID == spec.Owner.UID || has.HostName() != spec.HostName() {
+			continue
+		}
+		if cmp.Or(claimedAt(other.doc).Compare(claimedAt(m.doc)), cmp.Compare(name, m.name)) < 0 {
+			return other
+		}
+	}
+	return nil
+}
+
+// claimedAt is when a service got the host that it has now.
+func claimedAt(d *service.Document) (at time.Time) {
+	host := d.Revision(d.Target()).Spec.HostName()
+	if r := d.Rollout; r != nil && (r.Phase == service.Undoing || r.Phase == service.Undone) {
+		if to := d.Revision(r.To); to != nil && to.Spec.HostName() != host {
+			return r.Since // it had another one meanwhile
+		}
+	}
+	for i := range d.Revisions {
+		r := &d.Revisions[i]
+		switch {
+		case r.Number > d.Target():
+		case r.Spec.HostName() != host:
+			at = time.Time{}
+		case at.IsZero():
+			at = r.At
+		}
+	}
+	return at
+}
 
 // noToken is the hash of no token: a request cannot bear it.
 const noToken = "none"
@@ -14,7 +88,7 @@ func (c *Controller) routeOf(m *managed) api.ServiceRoute {
 	spec := c.wanted(m)
 	r := &spec.Route
 	out := api.ServiceRoute{
-		Service: m.name, Host: spec.HostName(), Path: strings.TrimSuffix(r.Path, "/"), Weights: m.last.Weights,
+		Service: m.name, Host: spec.HostName(), Path: spec.PathName(), Weights: m.last.Weights,
 		Timeout: r.Timeout, Sticky: r.Sticky, Rate: r.Rate, Held: r.Held, H2C: r.H2C,
 		Want:   m.doc.Want,
 		Asleep: m.doc.Want == 0 && spec.Scale != nil && !m.doc.Stopping,
@@ -37,7 +111,15 @@ func (c *Controller) routeOf(m *managed) api.ServiceRoute {
 	return out
 }
 
-// setRoute tells gateways how to find a service.
+// setRoute tells gateways how to find a service. One whose host another user's service has gets no
+// route.
 func (c *Controller) setRoute(m *managed) {
+	m.routeTrouble = ""
+	if rival := c.rivalOf(m); rival != nil {
+		has := c.wanted(rival)
+		m.routeTrouble = "the service has no route: " + (&HostTaken{has.HostName(), rival.name, has.Owner.User}).Error() + ". Submit it with another host (route: {host: …})"
+		c.cfg.Hub.RemoveService(m.name)
+		return
+	}
 	c.cfg.Hub.SetService(c.routeOf(m), c.wanted(m).Route.Port)
 }

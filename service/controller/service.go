@@ -11,14 +11,22 @@ import (
 
 // Submit makes a service, or gives the one of that name a new specification. It is durable when it
 // returns; replicas follow. The specification is admitted by the caller and never written to again.
-func (c *Controller) Submit(ctx context.Context, by job.Actor, spec service.Spec) (decide.Submitted, error) {
+// allowed says whether the service of an owner may be changed; nil: it may.
+func (c *Controller) Submit(ctx context.Context, by job.Actor, spec service.Spec, allowed func(job.Owner) error) (decide.Submitted, error) {
 	var did decide.Submitted
+	if err := service.CheckPath(spec.Route.Path); err != nil {
+		return did, fault.New(fault.Invalid, "route.path: %w", err).Advise("write a path such as /v1")
+	}
 	err := c.ask(ctx, func(ctx context.Context) error {
 		name := service.FullName(spec.Account, spec.Name)
 		m := c.services[name]
 		fresh := m == nil
 		if fresh {
 			m = c.newManaged(name, nil)
+		} else if allowed != nil {
+			if err := allowed(c.wanted(m).Owner); err != nil {
+				return err
+			}
 		}
 		d, s, err := decide.Submit(m.doc, &spec, by.Name, "", c.cfg.Now())
 		if err != nil {
@@ -27,6 +35,9 @@ func (c *Controller) Submit(ctx context.Context, by job.Actor, spec service.Spec
 		did = s
 		if d == nil {
 			return nil
+		}
+		if err := c.checkRoute(name, &spec); err != nil {
+			return err
 		}
 		if err := c.writeDocument(ctx, m, by, d); err != nil {
 			return err
@@ -79,8 +90,11 @@ func (c *Controller) Undo(ctx context.Context, by job.Actor, name string, to uin
 	var did decide.Submitted
 	err := c.change(ctx, by, name, func(d *service.Document) (*service.Document, error) {
 		d, s, err := decide.Undo(d, to, by.Name, c.cfg.Now())
+		if err != nil || d == nil {
+			return nil, err
+		}
 		did = s
-		return d, err
+		return d, c.checkRoute(name, &d.Revision(d.Target()).Spec)
 	})
 	return did, err
 }

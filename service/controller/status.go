@@ -131,7 +131,7 @@ func (c *Controller) statusOf(ctx context.Context, m *managed) (Status, error) {
 		Load: c.cfg.Hub.Load(m.name), Spec: spec,
 	}
 	s.Route = c.routeOf(m)
-	for _, trouble := range []string{m.trouble, m.tokenTrouble} {
+	for _, trouble := range []string{m.trouble, m.tokenTrouble, m.routeTrouble} {
 		if trouble != "" {
 			s.Reasons = append([]Reason{{Kind: decide.Refused, Text: trouble}}, s.Reasons...)
 		}

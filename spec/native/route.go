@@ -11,7 +11,7 @@ import (
 
 var routeFields = []field[service.Route]{
 	{name: "host", form: aText, doc: "name under which it is asked; NAME.localhost if not given", also: []string{"hostname", "domain"}, set: func(p *parser, r *service.Route, v value) { r.Host = p.parseHost(v) }},
-	{name: "path", form: aText, doc: "prefix of the paths that it answers; every path if not given", also: []string{"prefix"}, set: func(p *parser, r *service.Route, v value) { r.Path = p.parsePath(v) }},
+	{name: "path", form: aText, doc: "prefix of the paths that it answers; every path if not given", also: []string{"prefix"}, set: func(p *parser, r *service.Route, v value) { r.Path = p.parsePrefix(v) }},
 	{name: "port", form: aText, doc: "name of the port that gets the requests; the first if not given", set: textField(func(r *service.Route) *string { return &r.Port })},
 	{name: "auth", form: form{text: "[name of a secret, …]", schema: aList.schema}, doc: "secrets that hold tokens, one of which a request has to bear; everybody may ask if not given", also: []string{"tokens", "authentication", "api_keys"}, set: func(p *parser, r *service.Route, v value) { r.Tokens = p.parseList(v) }},
 	{name: "timeout", form: form{text: "60s", schema: aPatience.schema}, doc: "until the first byte of an answer", also: []string{"request_timeout"}, set: func(p *parser, r *service.Route, v value) { r.Timeout = p.parseSpan(v, time.Second, maxProbe) }},
@@ -40,6 +40,18 @@ func (p *parser) parseHost(v value) string {
 	s = strings.ToLower(s)
 	if err := service.CheckHost(s); err != nil {
 		p.failValue(v, "write a name such as chat.example.org", "%s", err)
+	}
+	return s
+}
+
+// parsePrefix reads the prefix of the paths of a route.
+func (p *parser) parsePrefix(v value) string {
+	s, ok := p.parseLine(v)
+	if !ok {
+		return ""
+	}
+	if err := service.CheckPath(s); err != nil {
+		p.failValue(v, "write a path such as /v1", "%s", err)
 	}
 	return s
 }
