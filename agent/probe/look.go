@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strconv"
@@ -25,8 +26,11 @@ func lookHTTP(ctx context.Context, c net.Conn, host, path string) error {
 	if _, err := c.Write([]byte(request)); err != nil {
 		return bareError(ctx, err)
 	}
-	status, err := readStatus(bufio.NewReaderSize(c, 4096))
+	head := &io.LimitedReader{R: c, N: mostHeader}
+	status, err := readStatus(bufio.NewReaderSize(head, 4096))
 	switch {
+	case errors.Is(err, io.EOF) && head.N == 0:
+		return fmt.Errorf("GET %s: the answer does not end within %d KiB", path, mostHeader>>10)
 	case err != nil:
 		return fmt.Errorf("GET %s: %w", path, bareError(ctx, err))
 	case status < 200 || status > 399:
@@ -37,7 +41,7 @@ func lookHTTP(ctx context.Context, c net.Conn, host, path string) error {
 
 // readStatus reads the status of an answer, after those that are provisional.
 func readStatus(r *bufio.Reader) (int, error) {
-	for read := 0; ; {
+	for {
 		line, err := r.ReadString('\n')
 		if err != nil {
 			return 0, err
@@ -56,9 +60,6 @@ func readStatus(r *bufio.Reader) (int, error) {
 		for strings.TrimSpace(line) != "" { // the header of a provisional answer
 			if line, err = r.ReadString('\n'); err != nil {
 				return 0, err
-			}
-			if read += len(line); read > mostHeader {
-				return 0, errors.New("the answer does not end")
 			}
 		}
 	}

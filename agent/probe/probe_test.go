@@ -131,11 +131,12 @@ func TestDefaultIsTheFirstPort(t *testing.T) {
 
 func TestAnswersThatAreNone(t *testing.T) {
 	for name, c := range map[string]struct{ answer, want string }{
-		"provisional": {"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n", ""},
-		"http/2":      {"PRI * HTTP/2.0\r\n\r\n", "not HTTP/1.1"},
-		"nothing":     {"", "EOF"},
-		"no status":   {"HTTP/1.1 abc\r\n\r\n", "has no status"},
-		"endless":     {"HTTP/1.1 100 Continue\r\n" + strings.Repeat("X: y\r\n", 1<<15), "does not end"},
+		"provisional":  {"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n", ""},
+		"http/2":       {"PRI * HTTP/2.0\r\n\r\n", "not HTTP/1.1"},
+		"nothing":      {"", "EOF"},
+		"no status":    {"HTTP/1.1 abc\r\n\r\n", "has no status"},
+		"endless line": {strings.Repeat("HTTP/1.1 ", 1<<14), "does not end"},
+		"endless":      {"HTTP/1.1 100 Continue\r\n" + strings.Repeat("X: y\r\n", 1<<15), "does not end"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")

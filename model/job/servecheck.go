@@ -11,7 +11,8 @@ const (
 	mostPorts      = 32
 	mostPortName   = 15 // characters, as in Kubernetes
 	mostProbeTime  = 24 * time.Hour
-	mostController = 300 // bytes of a name
+	mostLookTime   = time.Minute // of one look of a probe
+	mostController = 300         // bytes of a name
 )
 
 // check reports the first field whose value no part can have.
@@ -92,17 +93,19 @@ func (p *Probe) check(s *Serve) error {
 		return fmt.Errorf("needs exactly one of http, tcp and exec")
 	case p.HTTP != "" && !strings.HasPrefix(p.HTTP, "/"):
 		return fmt.Errorf("http %.40q is no path that begins with /", p.HTTP)
+	case strings.ContainsFunc(p.HTTP, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '#' }):
+		return fmt.Errorf("http %.40q has characters that no path of a URL has", p.HTTP)
 	case p.Port != "" && len(p.Exec) > 0:
 		return fmt.Errorf("port: a command looks at no port")
 	case s.PortNamed(p.Port) == nil:
 		return fmt.Errorf("port: there is no port %q", p.Port)
 	}
 	for _, c := range []struct {
-		name string
-		d    time.Duration
-	}{{"delay", p.Delay}, {"every", p.Every}, {"timeout", p.Timeout}} {
-		if c.d < 0 || c.d > mostProbeTime {
-			return fmt.Errorf("%s %s is not between 0 and %s", c.name, c.d, mostProbeTime)
+		name    string
+		d, most time.Duration
+	}{{"delay", p.Delay, mostProbeTime}, {"every", p.Every, mostProbeTime}, {"timeout", p.Timeout, mostLookTime}} {
+		if c.d < 0 || c.d > c.most {
+			return fmt.Errorf("%s %s is not between 0 and %s", c.name, c.d, c.most)
 		}
 	}
 	for _, c := range []struct {

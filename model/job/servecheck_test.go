@@ -28,6 +28,8 @@ func TestCheckServe(t *testing.T) {
 		{"two kinds of probe", func(s *job.Spec) { s.Serve.Readiness.TCP = true }, "serve.readiness: needs exactly one"},
 		{"no kind of probe", func(s *job.Spec) { s.Serve.Liveness = &job.Probe{} }, "serve.liveness: needs exactly one"},
 		{"no path", func(s *job.Spec) { s.Serve.Readiness.HTTP = "health" }, "begins with /"},
+		{"a path of two lines", func(s *job.Spec) { s.Serve.Readiness.HTTP = "/x\r\nHost: y" }, "that no path of a URL has"},
+		{"a long look", func(s *job.Spec) { s.Serve.Readiness.Timeout = time.Hour }, "timeout 1h0m0s is not between 0 and 1m0s"},
 		{"no such port", func(s *job.Spec) { s.Serve.Readiness.Port = "grpc" }, `there is no port "grpc"`},
 		{"a command and a port", func(s *job.Spec) { s.Serve.Startup = &job.Probe{Exec: []string{"true"}, Port: "http"} }, "looks at no port"},
 		{"a negative pause", func(s *job.Spec) { s.Serve.Readiness.Every = -time.Second }, "every -1s"},

@@ -78,8 +78,9 @@ var beyondSchema = map[string]bool{
 	"service/no-scale": true, "service/nothing-to-scale": true, "service/one-bound": true, "service/bounds": true, "service/zero": true,
 	"service/metric": true, "service/metric-name": true, "service/target": true, "service/name": true, "service/host": true, "service/drain": true,
 	"service/spare": true, "service/step": true, "service/canary": true, "service/port-twice": true, "service/probe-port": true,
-	"service/probe-both": true, "service/probe-empty": true, "service/update-both": true, "service/update-zero": true,
-	"twice": true, "bomb": true, "indentation": true, "licences": true, "either": true,
+	"service/probe-both": true, "service/probe-empty": true, "service/update-both": true, "service/update-zero": true, "service/probe-timeout": true,
+	"service/route-path": true,
+	"twice":              true, "bomb": true, "indentation": true, "licences": true, "either": true,
 }
 
 // TestSchemaAgreesWithParser: what the parser takes the schema takes, and it refuses

@@ -120,15 +120,15 @@ var probeFields = []field[probeDraft]{
 		d.probe.Port, _ = p.parseLine(v)
 		*d.ports = append(*d.ports, v)
 	}},
-	{name: "delay", form: form{text: "5s", schema: aPatience.schema}, doc: "before the first look", also: []string{"initial_delay", "initialdelayseconds"}, set: probeSpan(func(b *job.Probe) *time.Duration { return &b.Delay }, 0)},
-	{name: "every", form: form{text: "1s", schema: aPatience.schema}, doc: "from one look to the next; 1s if not given", also: []string{"period", "interval", "periodseconds"}, set: probeSpan(func(b *job.Probe) *time.Duration { return &b.Every }, time.Second)},
-	{name: "timeout", form: form{text: "1s", schema: aPatience.schema}, doc: "of one look; 1s if not given", also: []string{"timeoutseconds"}, set: probeSpan(func(b *job.Probe) *time.Duration { return &b.Timeout }, time.Second)},
+	{name: "delay", form: form{text: "5s", schema: aPatience.schema}, doc: "before the first look", also: []string{"initial_delay", "initialdelayseconds"}, set: probeSpan(func(b *job.Probe) *time.Duration { return &b.Delay }, 0, maxProbe)},
+	{name: "every", form: form{text: "1s", schema: aPatience.schema}, doc: "from one look to the next; 1s if not given", also: []string{"period", "interval", "periodseconds"}, set: probeSpan(func(b *job.Probe) *time.Duration { return &b.Every }, time.Second, maxProbe)},
+	{name: "timeout", form: form{text: "1s", schema: aPatience.schema}, doc: "of one look, 1m at most; 1s if not given", also: []string{"timeoutseconds"}, set: probeSpan(func(b *job.Probe) *time.Duration { return &b.Timeout }, time.Second, maxLook)},
 	{name: "failures", form: aNumber(1, 1000), doc: "in a row, until it counts as failed; 3 if not given", also: []string{"failure_threshold", "retries"}, set: func(p *parser, d *probeDraft, v value) { d.probe.Failures = int(p.parseNumber(v, 1, 1000)) }},
 	{name: "passes", form: aNumber(1, 1000), doc: "in a row, until it counts as passed; 1 if not given", also: []string{"successes", "success_threshold"}, set: func(p *parser, d *probeDraft, v value) { d.probe.Passes = int(p.parseNumber(v, 1, 1000)) }},
 }
 
-func probeSpan(to func(*job.Probe) *time.Duration, least time.Duration) func(*parser, *probeDraft, value) {
-	return func(p *parser, d *probeDraft, v value) { *to(d.probe) = p.parseSpan(v, least, maxProbe) }
+func probeSpan(to func(*job.Probe) *time.Duration, least, most time.Duration) func(*parser, *probeDraft, value) {
+	return func(p *parser, d *probeDraft, v value) { *to(d.probe) = p.parseSpan(v, least, most) }
 }
 
 func setProbes(p *parser, d *draft, v value) {

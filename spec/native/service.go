@@ -30,6 +30,7 @@ const (
 	maxReplicas = 10000
 	maxPorts    = 16
 	maxProbe    = 24 * time.Hour
+	maxLook     = time.Minute // of one look of a probe
 )
 
 // serviceFields are the fields that a service has besides those of a job.
