@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httputil"
+	"strings"
 	"sync"
 	"time"
 )
@@ -92,6 +93,23 @@ func rewriteRequest(p *httputil.ProxyRequest) {
 	p.Out.URL.Host = p.In.Host
 	p.Out.URL.RawQuery = p.In.URL.RawQuery // as it came: the gateway reads none of it
 	p.Out.Host = p.In.Host
+	if isHTTPUpgrade(p.Out.Header.Get("Upgrade")) {
+		p.Out.Header.Del("Upgrade")
+		p.Out.Header.Del("Connection")
+		p.Out.Header.Del("Http2-Settings")
+	}
+}
+
+// isHTTPUpgrade reports whether a client asks for another version of HTTP on its connection (h2c). Its
+// requests would pass the route's path, rate and token unseen.
+func isHTTPUpgrade(upgrade string) bool {
+	for one := range strings.SplitSeq(upgrade, ",") {
+		name, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(one)), "/")
+		if name == "h2c" || name == "h2" || name == "http" {
+			return true
+		}
+	}
+	return false
 }
 
 // RoundTrip sends the request to a backend, and to another where that is safe.

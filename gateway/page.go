@@ -29,7 +29,7 @@ func noService(t *table, r *http.Request) page {
 		p.detail = fmt.Sprintf("no service has the path %s of %s; the nearest is %s", r.URL.Path, host, entries[len(entries)-1].path)
 		return p
 	}
-	p.detail = fmt.Sprintf("no service has the host %s", host)
+	p.detail = fmt.Sprintf("no service has the host %.*s", mostHost, host)
 	if near := t.nearestHost(host); near != "" {
 		p.detail += "; the nearest is " + near
 	}

@@ -106,8 +106,8 @@ func (g *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (x *exchange) refuseRequest() *page {
 	set := x.settings
 	if set.tokens != nil {
-		token, ok := strings.CutPrefix(x.r.Header.Get("Authorization"), "Bearer ")
-		if !ok {
+		scheme, token, _ := strings.Cut(x.r.Header.Get("Authorization"), " ")
+		if !strings.EqualFold(scheme, "Bearer") || token == "" {
 			return &tokenMissing
 		}
 		sum := sha256.Sum256([]byte(strings.TrimSpace(token)))
