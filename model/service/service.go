@@ -85,6 +85,7 @@ type Document struct {
 	Rollout   *Rollout   `json:"rollout,omitempty"`
 	Want      int        `json:"want"`                // replicas wanted now, within the bounds of the spec; 0 while it sleeps
 	ScaledAt  time.Time  `json:"scaled_at,omitzero"`  // when Want changed last
+	ByHand    bool       `json:"by_hand,omitempty"`   // a person changed it last
 	ScaledWhy string     `json:"scaled_why,omitzero"` // for people
 	Stopping  bool       `json:"stopping,omitempty"`  // every replica is ended, then the document goes
 	Replicas  []Slot     `json:"replicas,omitempty"`  // by index, then by revision; each pair once

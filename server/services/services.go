@@ -197,6 +197,9 @@ func (s *Service) changeRollout(c *call, name string) (*api.Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	if req.To != 0 && req.Action != "undo" {
+		return nil, fault.New(fault.Invalid, "to is for undo, and the action is %.40q", req.Action).Advise("leave it out")
+	}
 	by := c.ID.Actor()
 	switch req.Action {
 	case "pause":
@@ -208,9 +211,6 @@ func (s *Service) changeRollout(c *call, name string) (*api.Service, error) {
 		err = s.hideOwner(c.ID, err)
 	default:
 		err = fault.New(fault.Invalid, "action: %.40q is none of pause, resume, undo", req.Action)
-	}
-	if req.To != 0 && req.Action != "undo" {
-		err = fault.New(fault.Invalid, "to is for undo, and the action is %s", req.Action).Advise("leave it out")
 	}
 	return s.changed(c, st.Name, err)
 }

@@ -166,7 +166,7 @@ func ScaleTo(old *service.Document, n int, by string, now time.Time) (*service.D
 	}
 	d := copyDocument(old)
 	d.ScaledWhy = fmt.Sprintf("%d → %d: %s said so", d.Want, n, by)
-	d.Want, d.ScaledAt = n, now
+	d.Want, d.ScaledAt, d.ByHand = n, now, true
 	return &d, nil
 }
 

@@ -88,7 +88,7 @@ func (p *plan) want(n int, why string) {
 		return
 	}
 	p.doc.ScaledWhy = fmt.Sprintf("%d → %d: %s", p.doc.Want, n, why)
-	p.doc.Want, p.doc.ScaledAt = n, p.now
+	p.doc.Want, p.doc.ScaledAt, p.doc.ByHand = n, p.now, false
 	m := &p.out.Memory
 	m.wanted = append(m.wanted, point{p.now, n})
 }
@@ -189,7 +189,7 @@ func (p *plan) follow(s *service.Scale, n int, text string) {
 		cooldown = service.DefaultCooldown
 	}
 	m.recommended = slices.DeleteFunc(m.recommended, func(x point) bool { return x.n <= n || p.now.Sub(x.at) >= cooldown })
-	if since := p.now.Sub(p.doc.ScaledAt); n < want && since >= 0 && since < cooldown &&
+	if since := p.now.Sub(p.doc.ScaledAt); p.doc.ByHand && n < want && since >= 0 && since < cooldown &&
 		!slices.ContainsFunc(m.recommended, func(x point) bool { return x.n >= want }) { // what a person said counts as long
 		m.recommended = slices.Insert(m.recommended, 0, point{p.doc.ScaledAt, want})
 	}

@@ -22,7 +22,7 @@ import (
 
 // Bounds of one page.
 const (
-	MostBytes = 8 << 20
+	MostBytes = 1 << 20
 	Timeout   = 2 * time.Second
 )
 

@@ -51,7 +51,7 @@ func TestRead(t *testing.T) {
 		{"/broken", "bare", 0, "no Prometheus page"},
 		{"/moved", "bare", 0, "answers 302"},
 		{"/nothing", "bare", 0, "answers 404"},
-		{"/huge", "bare", 0, "larger than 8 MiB"},
+		{"/huge", "bare", 0, "larger than 1 MiB"},
 	} {
 		got, err := r.Read(t.Context(), address, c.path, c.name)
 		if got != c.want || (c.err == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.err) {

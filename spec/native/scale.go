@@ -14,7 +14,7 @@ var scaleFields = []field[service.Scale]{
 	{name: "target", form: form{text: "8, 2.5", schema: func() schema { return schema{"type": "number", "exclusiveMinimum": 0} }}, doc: "of the metric for each replica", also: []string{"goal", "per_replica"}, set: func(p *parser, s *service.Scale, v value) { s.Target = p.parsePositive(v) }},
 	{name: "path", form: aText, doc: "of the Prometheus page; /metrics if not given", set: func(p *parser, s *service.Scale, v value) { s.Path = p.parsePath(v) }},
 	{name: "port", form: aText, doc: "name of the port of the Prometheus page; the first if not given", set: textField(func(s *service.Scale) *string { return &s.Port })},
-	{name: "cooldown", form: form{text: "5m", schema: aPatience.schema}, doc: "for so long the largest number counts before replicas go; 5m if not given", also: []string{"stabilization", "scale_down_delay"}, set: func(p *parser, s *service.Scale, v value) { s.Cooldown = p.parseSpan(v, 0, maxProbe) }},
+	{name: "cooldown", form: form{text: "5m", schema: aPatience.schema}, doc: "for so long the largest number counts before replicas go; 5m if not given", also: []string{"stabilization", "scale_down_delay"}, set: func(p *parser, s *service.Scale, v value) { s.Cooldown = p.parseSpan(v, time.Second, maxProbe) }},
 	{name: "to_zero", form: form{text: "10m", schema: aPatience.schema}, doc: "without a request for so long, no replica is left; needs min: 0", also: []string{"sleep", "idle", "scale_to_zero"}, set: func(p *parser, s *service.Scale, v value) { s.ToZero = p.parseSpan(v, time.Second, 30*24*time.Hour) }},
 }
 

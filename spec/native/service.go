@@ -1,6 +1,7 @@
 package native
 
 import (
+	"fmt"
 	"path"
 	"strings"
 	"time"
@@ -165,6 +166,8 @@ func (p *parser) checkScale(d *draft) {
 		p.failValue(scale, "write replicas: {min: 1, max: 4}", "has nothing to do: replicas says one number")
 	case !hasScale && hasReplicas && s.Replicas.Min != s.Replicas.Max:
 		p.failValue(replicas, "add scale: {metric: in_flight, target: 8}, or write replicas: N", "has bounds, and nothing says what the number follows")
+	case hasScale && s.Scale != nil && s.Scale.ToZero > 0 && s.Replicas.Min > 0:
+		p.failValue(scale, fmt.Sprintf("write replicas: {min: 0, max: %d}, or leave to_zero out", s.Replicas.Max), "to_zero lets it sleep, and replicas has a least of %d", s.Replicas.Min)
 	case s.Replicas.Min == 0 && (s.Scale == nil || s.Scale.ToZero == 0):
 		p.failValue(replicas, "add to_zero: 10m below scale, or write min: 1", "min: 0 needs scale: {to_zero: TIME}, which says when it sleeps")
 	}

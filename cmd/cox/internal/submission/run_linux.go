@@ -17,6 +17,7 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/internal/localrun"
 	"github.com/coxswain-sched/coxswain/control/intake"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/service"
 )
 
 // runFlags are the flags of cox run.
@@ -149,7 +150,7 @@ func (f *runFlags) runJobs(a *cli.App, cmd *cobra.Command, args []string) (int, 
 		if f.here {
 			server = nil
 		}
-		return f.runService(cmd.Context(), a, server, list[0], log, signals)
+		return f.runService(cmd.Context(), a, server, list[0], service.FullName(requests[0].Service.Account, requests[0].Service.Name), log, signals)
 	}
 	opt := localrun.Options{
 		Requests: requests, Shape: localrun.Shape{Nodes: f.nodes, GPUsPerNode: f.gpus}, StateDir: f.stateDir,

@@ -119,7 +119,7 @@ type serviceRun struct {
 
 // runService runs a service until a signal ends it, and returns the exit code of cox run: 0, or 1 if the
 // service never became ready. server is nil where no server takes it.
-func (f *runFlags) runService(ctx context.Context, a *cli.App, server *client.Client, sub *api.Submit, log *slog.Logger, signals <-chan os.Signal) (code int, err error) {
+func (f *runFlags) runService(ctx context.Context, a *cli.App, server *client.Client, sub *api.Submit, name string, log *slog.Logger, signals <-chan os.Signal) (code int, err error) {
 	r := &serviceRun{app: a, client: server, started: a.Now(), quiet: f.quiet, signals: signals}
 	if server == nil {
 		own, err := f.startOwnServer(ctx, log)
@@ -131,6 +131,9 @@ func (f *runFlags) runService(ctx context.Context, a *cli.App, server *client.Cl
 	}
 	if r.port != 0 { // what the service prints is shown, and leaves no file behind
 		sub.Args = append(sub.Args, "--output="+filepath.Join(r.dir, "output-%j"))
+	}
+	if there, err := r.client.Service(ctx, name); err == nil {
+		return 0, fault.New(fault.Conflict, "service %s runs already, and cox run would end it", there.Name).Advise("cox submit FILE begins its next revision; cox service stop %s ends it", there.Name)
 	}
 	done, err := r.client.Submit(ctx, sub)
 	if err != nil {
