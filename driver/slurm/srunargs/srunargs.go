@@ -117,6 +117,9 @@ func checkOptions(words []string, terminal bool) (n int, err error) {
 // streamOptions name files of the machine where srun runs.
 var streamOptions = []string{"input", "output", "error"}
 
+// hostOptions take the names of nodes. A value with a slash is a file that srun reads.
+var hostOptions = []string{"nodelist", "exclude"}
+
 func checkOption(name, value string, terminal bool) error {
 	const inScript = "in a script of the job (cox submit), srun takes it"
 	switch {
@@ -128,6 +131,9 @@ func checkOption(name, value string, terminal bool) error {
 		}
 		return fault.New(fault.Unsupported, "srun: --%s=%s names a file, and this srun runs on the machine of the cluster's commands", name, value).
 			Advise("redirect the stream of srun here; or have the command open the file; %s", inScript)
+	case slices.Contains(hostOptions, name) && strings.Contains(value, "/"):
+		return fault.New(fault.Unsupported, "srun: --%s=%s names a file, and this srun runs on the machine of the cluster's commands", name, value).
+			Advise("list the nodes, as in --%s=n1,n2; %s", name, inScript)
 	case slices.Contains(served, name):
 		return nil
 	}
