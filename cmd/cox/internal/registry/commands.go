@@ -259,7 +259,7 @@ func listCommand(a *cli.App) *cobra.Command {
 			}
 			switch {
 			case f.IsData():
-				return a.WriteData(f, list)
+				return a.WriteData(f, append([]registry.Credential{}, list...)) // none is [], not null
 			case f == cli.AsName:
 				return a.WriteNames(names)
 			case len(list) == 0:

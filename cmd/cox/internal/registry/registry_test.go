@@ -54,6 +54,7 @@ func TestRegistryCommands(t *testing.T) {
 	login := func(host string, more ...string) []string {
 		return append([]string{"login", host, "--username", "anna", "--password-stdin"}, more...)
 	}
+	cox("", "list", "-o", "json")(0, "[]\n", "")
 	cox("", "list")(0, "", "no logins          cox registry login HOST makes one\n")
 	cox("right\n", login(basic, "--tls-verify=false")...)(0, basic+": logged in as anna\n", "")
 	cox("right", login("https://"+bearer+"/", "--tls-verify=false")...)(0, bearer+": logged in as anna\n", "")
