@@ -47,7 +47,7 @@ func (c *Control) Submit(ctx context.Context, s Submission) (Accepted, error) {
 	if err != nil {
 		return Accepted{}, err
 	}
-	if spec.Program.Kind == job.Batch {
+	if spec.Program.Kind.HasScript() {
 		if spec.Program.ScriptHash, err = c.cfg.Store.PutBlob(ctx, s.Script); err != nil {
 			return Accepted{}, err
 		}

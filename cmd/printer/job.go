@@ -322,7 +322,7 @@ func commandText(s *job.Spec) string {
 		return "nothing: an allocation for steps"
 	}
 	words := s.Program.Args
-	if s.Program.Kind == job.Batch {
+	if s.Program.Kind.HasScript() {
 		name := s.Source.File
 		if name == "" || name == "-" {
 			name = s.Program.ScriptName

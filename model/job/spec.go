@@ -159,15 +159,24 @@ const (
 
 	// BareAllocation runs nothing: clients start steps and commands in what the job holds.
 	BareAllocation ProgramKind = "allocation"
+
+	// Pods is the work of a Kubernetes manifest: its script is a podspec.Set in JSON, and each task is
+	// one pod of it.
+	Pods ProgramKind = "pods"
 )
 
 // Known reports whether the kind is one of these.
-func (k ProgramKind) Known() bool { return k == Batch || k == Direct || k == BareAllocation }
+func (k ProgramKind) Known() bool {
+	return k == Batch || k == Direct || k == BareAllocation || k == Pods
+}
+
+// HasScript reports whether a program of the kind has a script, which the store keeps.
+func (k ProgramKind) HasScript() bool { return k == Batch || k == Pods }
 
 // Program is what runs. Script contents are stored apart, by hash.
 type Program struct {
 	Kind       ProgramKind `json:"kind"`
-	ScriptHash string      `json:"script_hash,omitempty"` // sha256 in hex; Batch only
+	ScriptHash string      `json:"script_hash,omitempty"` // sha256 in hex; Batch, Pods
 	ScriptName string      `json:"script_name,omitempty"` // base name for messages
 	Args       []string    `json:"args,omitempty"`        // Batch: the script's arguments. Direct: the command and its arguments
 	Step       []string    `json:"step,omitempty"`        // Direct: options of srun for the step that runs the command

@@ -19,7 +19,7 @@ type Spec struct {
 	Owner   job.Owner `json:"owner"`
 
 	Job    job.Spec `json:"job"`              // of one replica: Job.Serve is set, Job.Part is not
-	Script []byte   `json:"script,omitempty"` // of a job of kind job.Batch
+	Script []byte   `json:"script,omitempty"` // of a job whose kind has one
 	Env    []string `json:"env,omitempty"`    // NAME=VALUE of the submitter
 
 	Replicas Bounds `json:"replicas"`

@@ -1,0 +1,74 @@
+package podspec_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/coxswain-sched/coxswain/model/podspec"
+)
+
+func template(t *testing.T, text string) json.RawMessage {
+	t.Helper()
+	if !json.Valid([]byte(text)) {
+		t.Fatalf("no JSON: %s", text)
+	}
+	return json.RawMessage(text)
+}
+
+const container = `{"spec":{"containers":[{"name":"main","image":"busybox","resources":{"limits":{"cpu":2,"nvidia.com/gpu":"1"},"requests":{"cpu":"500m"}}}]}}`
+
+// TestExpand: variables of operators name pods by names that resolve in every pod.
+func TestExpand(t *testing.T) {
+	s := &podspec.Set{Kind: "PyTorchJob", Name: "train", Roles: []podspec.Role{
+		{Name: "master", Replicas: 1, PodName: "train-master-0", Template: template(t, container)},
+		{Name: "worker", Replicas: 2, PodName: "train-worker-{i}", Subdomain: "train", Template: template(t, container)},
+	}}
+	if err := s.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for value, want := range map[string]string{
+		"{pod:master:0}:29500":            "train-master-0:29500",
+		"{pod:worker:1},{pod:worker:0}":   "train-worker-1.train,train-worker-0.train",
+		"{i}":                             "3",
+		"{pod:nobody:0}":                  "{pod:nobody:0}",
+		"{pod:worker:x} and {pod:worker:": "{pod:worker:x} and {pod:worker:",
+	} {
+		if got := s.Expand(value, 3); got != want {
+			t.Errorf("%s: %q, want %q", value, got, want)
+		}
+	}
+}
+
+// TestParse: what no set can have is refused; amounts are text or numbers, requests outrank limits.
+func TestParse(t *testing.T) {
+	role := func(name, pod string, n int, tpl string) podspec.Role {
+		return podspec.Role{Name: name, PodName: pod, Replicas: n, Template: template(t, tpl)}
+	}
+	for want, s := range map[string]podspec.Set{
+		"there is no role":             {},
+		"there twice":                  {Roles: []podspec.Role{role("a", "x", 1, container), role("a", "y", 1, container)}},
+		"at least one":                 {Roles: []podspec.Role{role("a", "x", 0, container)}},
+		"is not one for each pod":      {Roles: []podspec.Role{role("a", "x", 2, container)}},
+		"has no container":             {Roles: []podspec.Role{role("a", "x", 1, `{"spec":{}}`)}},
+		`complete: there is no role "`: {Roles: []podspec.Role{role("a", "x", 1, container)}, Complete: &podspec.Complete{Roles: []string{"b"}}},
+	} {
+		text, err := json.Marshal(&s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = podspec.Parse(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+	r := role("a", "x", 1, container)
+	p, err := r.Pod()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]podspec.Quantity{"cpu": "500m", "nvidia.com/gpu": "1", "memory": ""} {
+		if q, ok := p.Spec.Containers[0].Resources.Asked(name); q != want || ok != (want != "") {
+			t.Errorf("%s: %q %v, want %q", name, q, ok, want)
+		}
+	}
+}
