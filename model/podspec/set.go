@@ -3,8 +3,11 @@ package podspec
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // MaxSetSize is the largest Set in JSON, in bytes.
@@ -37,6 +40,9 @@ type Role struct {
 	PodName   string          `json:"pod_name"`
 	Subdomain string          `json:"subdomain,omitempty"` // a Service of the set: pods resolve as NAME.SUBDOMAIN, too
 	Template  json.RawMessage `json:"template"`            // metadata and spec of the pod template, as written
+	// Labels and Annotations are what the kind's operator adds to those of the template.
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
 	// Env are variables that the kind's operator adds to each container. They come after the
 	// template's own and do not replace them.
 	Env []EnvVar `json:"env,omitempty"`
@@ -45,8 +51,9 @@ type Role struct {
 	Files map[string]string `json:"files,omitempty"`
 }
 
-// EnvVar is a variable of an operator. In its value {i} stands for the pod's index in its role, {pod:ROLE:K}
-// for the name of a pod that resolves everywhere in the set.
+// EnvVar is a variable of an operator. In its value, as in those of Labels, Annotations and Files, {i}
+// stands for the pod's index in its role, {i+1} for one more, {pod:ROLE:K} for the name of a pod that
+// resolves everywhere in the set, {task} for what Set.ForTask says.
 type EnvVar struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -106,9 +113,56 @@ func (s *Set) Role(name string) *Role {
 	return nil
 }
 
+// ForTask is the set with the number of one job in the place of {task} in all names and values of
+// operators: the index of an array's task, or that of a controller's part. The set itself is not changed.
+func (s *Set) ForTask(n uint32) *Set {
+	number := strconv.FormatUint(uint64(n), 10)
+	fill := func(text string) string { return strings.ReplaceAll(text, "{task}", number) }
+	fillMap := func(m map[string]string) map[string]string {
+		if m == nil {
+			return nil
+		}
+		out := make(map[string]string, len(m))
+		for k, v := range m {
+			out[k] = fill(v)
+		}
+		return out
+	}
+	out := *s
+	out.Roles = slices.Clone(s.Roles)
+	for i := range out.Roles {
+		r := &out.Roles[i]
+		r.PodName, r.Subdomain = fill(r.PodName), fill(r.Subdomain)
+		r.Labels, r.Annotations, r.Files = fillMap(r.Labels), fillMap(r.Annotations), fillMap(r.Files)
+		r.Env = slices.Clone(r.Env)
+		for k := range r.Env {
+			r.Env[k].Value = fill(r.Env[k].Value)
+		}
+	}
+	return &out
+}
+
+// ForJob reads the set of a job of kind job.Pods, as it is for that job.
+func ForJob(j *job.Job, script []byte) (*Set, error) {
+	s, err := Parse(script)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case j.Array != nil:
+		s = s.ForTask(j.Array.Index)
+	case j.Spec != nil && j.Spec.Part != nil:
+		s = s.ForTask(j.Spec.Part.Index)
+	default:
+		s = s.ForTask(0)
+	}
+	return s, nil
+}
+
 // Expand gives the value of an operator's variable for the pod of an index from 0.
 func (s *Set) Expand(value string, index int) string {
 	value = strings.ReplaceAll(value, "{i}", strconv.Itoa(index))
+	value = strings.ReplaceAll(value, "{i+1}", strconv.Itoa(index+1))
 	var out strings.Builder
 	for {
 		before, rest, ok := strings.Cut(value, "{pod:")

@@ -2,9 +2,11 @@ package podspec_test
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/podspec"
 )
 
@@ -70,5 +72,34 @@ func TestParse(t *testing.T) {
 		if q, ok := p.Spec.Containers[0].Resources.Asked(name); q != want || ok != (want != "") {
 			t.Errorf("%s: %q %v, want %q", name, q, ok, want)
 		}
+	}
+}
+
+// TestForJob: the number of an array's task stands in names, values and labels, and in no other set.
+func TestForJob(t *testing.T) {
+	s := &podspec.Set{Kind: "Job", Name: "sweep", Roles: []podspec.Role{{
+		Name: "pod", Replicas: 2, PodName: "sweep-{task}-{i}", Template: template(t, container),
+		Env: []podspec.EnvVar{{Name: "JOB_COMPLETION_INDEX", Value: "{task}"}, {Name: "RANK", Value: "{i+1}"}}, Labels: map[string]string{"index": "{task}"},
+	}}}
+	text, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, j := range map[uint32]*job.Job{
+		7: {Array: &job.ArrayTask{Index: 7}, Spec: &job.Spec{}},
+		3: {Spec: &job.Spec{Part: &job.Part{Index: 3}}},
+		0: {Spec: &job.Spec{}},
+	} {
+		got, err := podspec.ForJob(j, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, n := &got.Roles[0], strconv.Itoa(int(want))
+		if r.NameOf(1) != "sweep-"+n+"-1" || r.Env[0].Value != n || r.Labels["index"] != n || got.Expand(r.Env[1].Value, 1) != "2" {
+			t.Errorf("task %d: %+v", want, r)
+		}
+	}
+	if s.ForTask(5); s.Roles[0].Env[0].Value != "{task}" || s.Roles[0].Labels["index"] != "{task}" {
+		t.Errorf("the set itself was changed: %+v", s.Roles[0])
 	}
 }
