@@ -1,0 +1,157 @@
+package work
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/podspec"
+	"github.com/coxswain-sched/coxswain/spec"
+)
+
+// builder collects a work.
+type builder struct {
+	f *file
+	d *Document
+	w *Work
+}
+
+func newBuilder(f *file, i int) *builder {
+	d := &f.docs[i]
+	f.used[i] = true
+	w := &Work{Kind: d.Kind, Name: d.Name, Document: i, Job: &job.Spec{Name: d.Name}}
+	w.Job.Program = job.Program{Kind: job.Pods, ScriptName: d.Name}
+	w.Set = &podspec.Set{Kind: d.Kind, Name: d.Name, Namespace: d.Namespace}
+	for _, key := range slices.Sorted(maps.Keys(d.Annotations)) {
+		if name, ok := strings.CutPrefix(key, optionPrefix); ok {
+			w.Options = append(w.Options, "--"+name+"="+d.Annotations[key])
+		}
+	}
+	return &builder{f: f, d: d, w: w}
+}
+
+// fail is an error at a path of the builder's document.
+func (b *builder) fail(path, remedy, format string, args ...any) *spec.Error {
+	return b.d.Fail(path, fmt.Sprintf(format, args...), remedy)
+}
+
+// warn notes what the user should know.
+func (b *builder) warn(path, format string, args ...any) {
+	b.w.Warnings = append(b.w.Warnings, b.d.Warn(path, fmt.Sprintf(format, args...)))
+}
+
+// addRole adds a role with the pods of a template, which stands at path of the document.
+func (b *builder) addRole(r podspec.Role, path string) (*podspec.PodTemplate, error) {
+	p, err := r.Pod()
+	if err != nil {
+		return nil, b.fail(path, "write spec.containers with one container at least", "%v", err)
+	}
+	if r.Replicas < 1 {
+		return nil, b.fail(path, "leave the role out, or ask for one pod at least", "%s asks for %d pods", r.Name, r.Replicas)
+	}
+	if !json.Valid(r.Template) {
+		return nil, b.fail(path, "", "the pod template of %s is no JSON", r.Name)
+	}
+	g, err := requestOf(b, p, path)
+	if err != nil {
+		return nil, err
+	}
+	g.Name, g.Tasks.Want = r.Name, r.Replicas
+	b.w.Job.Groups = append(b.w.Job.Groups, g)
+	b.w.Set.Roles = append(b.w.Set.Roles, r)
+	return p, b.nameObjects(p, path)
+}
+
+// setLimit takes the smallest of the time limits that a document says, in seconds.
+func (b *builder) setLimit(seconds *int64) {
+	if seconds == nil || *seconds <= 0 {
+		return
+	}
+	limit := time.Duration(*seconds) * time.Second
+	if b.w.Job.TimeLimit == 0 || limit < b.w.Job.TimeLimit {
+		b.w.Job.TimeLimit = limit
+	}
+}
+
+// backoff is how long Kubernetes waits before the first pod that takes the place of a failed one.
+const backoff = 10 * time.Second
+
+// setRetries says how often the job runs again after a failure.
+func (b *builder) setRetries(count int) {
+	if count > 0 {
+		b.w.Job.Retries = &job.Retries{Count: min(count, job.MaxRetries), Backoff: backoff}
+	}
+}
+
+// addService gives the pods of the set a name; a Service of the same name in the file is that one.
+func (b *builder) addService(name, role string) {
+	if i := b.f.find("Service", name); i >= 0 {
+		b.f.used[i] = true
+	}
+	if !slices.ContainsFunc(b.w.Set.Services, func(s podspec.Service) bool { return s.Name == name }) {
+		b.w.Set.Services = append(b.w.Set.Services, podspec.Service{Name: name, Role: role, Headless: true})
+	}
+}
+
+// find is the index of a document by kind and name; -1: there is none.
+func (f *file) find(kind, name string) int {
+	return slices.IndexFunc(f.docs, func(d Document) bool { return d.Kind == kind && d.Name == name })
+}
+
+// finish checks the work.
+func (b *builder) finish() (*Work, error) {
+	if err := b.joinServices(); err != nil {
+		return nil, err
+	}
+	if err := b.w.Set.Check(); err != nil {
+		return nil, b.fail("", "", "%v", err)
+	}
+	if b.w.Service != nil {
+		b.w.Service.Job, b.w.Service.Name = *b.w.Job, b.w.Name
+	}
+	if len(b.w.Set.Roles) > maxRoles {
+		return nil, b.fail("spec", "use fewer, larger roles", "it has %d roles of pods; at most %d", len(b.w.Set.Roles), maxRoles)
+	}
+	return b.w, nil
+}
+
+// maxRoles bounds the task groups of a job.
+const maxRoles = 128
+
+// template is a pod template as it was written.
+type template struct {
+	json.RawMessage
+}
+
+// edit changes a pod template as an operator does. change gets the template's pod spec.
+func (t template) edit(change func(spec map[string]any) error) (template, error) {
+	var all map[string]any
+	if err := json.Unmarshal(t.RawMessage, &all); err != nil {
+		return t, err
+	}
+	spec, ok := all["spec"].(map[string]any)
+	if !ok {
+		return t, fmt.Errorf("the pod template has no spec")
+	}
+	if err := change(spec); err != nil {
+		return t, err
+	}
+	text, err := json.Marshal(all)
+	return template{text}, err
+}
+
+// orOne is a count that is 1 where nothing is said.
+func orOne(n *int) int {
+	if n == nil {
+		return 1
+	}
+	return *n
+}
+
+// firstText is the first of some texts that is not empty.
+func firstText(texts ...string) string { return cmp.Or(texts...) }

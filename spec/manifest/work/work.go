@@ -1,0 +1,147 @@
+package work
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/podspec"
+	"github.com/coxswain-sched/coxswain/model/service"
+	"github.com/coxswain-sched/coxswain/spec"
+)
+
+// Document is one document of a file, whose fields are checked.
+type Document struct {
+	Kind, APIVersion string
+	Name, Namespace  string
+	Labels           map[string]string
+	Annotations      map[string]string
+	JSON             []byte // the whole document
+
+	// Fail is an error at a path of the document, such as spec.replicas.
+	Fail func(path, message, remedy string) *spec.Error
+	// Warn is a warning at a path of the document.
+	Warn func(path, message string) spec.Warning
+}
+
+// Work is what one workload document asks for.
+type Work struct {
+	Kind, Name string
+	Document   int // in the file, from 0
+
+	Job     *job.Spec     // what runs; of a service, one replica. Owner, name and groups alone are set, and what the document says
+	Set     *podspec.Set  // its pods
+	Service *service.Spec // nil: it is a job
+	Cron    *CronJob      // nil: it runs once
+
+	Options  []string          // of sbatch, as --NAME=VALUE, from annotations coxswain.sh/NAME
+	Secrets  map[string][]byte // values of Secrets that stand in the file, by podspec.StoreName
+	Warnings []spec.Warning
+}
+
+// Script is the script of the work's job: its Set in JSON.
+func (w *Work) Script() ([]byte, error) {
+	text, err := json.Marshal(w.Set)
+	if err == nil && len(text) > podspec.MaxSetSize {
+		return nil, fault.New(fault.Invalid, "the pods of %s %s are %d bytes with their ConfigMaps; at most %d", w.Kind, w.Name, len(text), podspec.MaxSetSize).
+			Advise("put data into a file or an image")
+	}
+	return text, err
+}
+
+// optionPrefix begins the annotations that are options of sbatch: coxswain.sh/account.
+const optionPrefix = "coxswain.sh/"
+
+// file is all that is compiled together.
+type file struct {
+	docs []Document
+	used []bool // by document: a work has it
+	errs []*spec.Error
+}
+
+// makers compile the workload kinds.
+var makers = map[string]func(*file, *builder) error{
+	"Pod": (*file).compilePod, "Job": (*file).compileJob, "CronJob": (*file).compileCron, "JobSet": (*file).compileJobSet,
+	"VolcanoJob": (*file).compileVolcano, "PyTorchJob": (*file).compilePyTorch, "MPIJob": (*file).compileMPI,
+	"RayJob": (*file).compileRayJob, "RayCluster": (*file).compileRayCluster,
+	"LeaderWorkerSet": (*file).compileLeaderWorker, "Deployment": (*file).compileDeployment, "StatefulSet": (*file).compileStateful,
+}
+
+// kindOf is a document's kind; Job of Volcano is VolcanoJob.
+func kindOf(d *Document) string {
+	if d.Kind == "Job" && strings.HasPrefix(d.APIVersion, "batch.volcano.sh/") {
+		return "VolcanoJob"
+	}
+	return d.Kind
+}
+
+// Compile makes the works of a file's documents, in their order. The error is a *spec.Error with all that
+// was found.
+func Compile(docs []Document) ([]*Work, error) {
+	f := &file{docs: docs, used: make([]bool, len(docs))}
+	var out []*Work
+	for i := range docs {
+		compile, ok := makers[kindOf(&docs[i])]
+		if !ok {
+			continue
+		}
+		b := newBuilder(f, i)
+		if err := compile(f, b); err != nil {
+			f.failDocument(&docs[i], err)
+			continue
+		}
+		if w, err := b.finish(); err != nil {
+			f.failDocument(&docs[i], err)
+		} else {
+			out = append(out, w)
+		}
+	}
+	if err := spec.Join(f.errs); err != nil {
+		return nil, err
+	}
+	return out, f.checkLeftOver(out)
+}
+
+// failDocument keeps an error, with a place if it has none.
+func (f *file) failDocument(d *Document, err error) {
+	if at, ok := err.(*spec.Error); ok { //nolint:errorlint // made here, never wrapped
+		f.errs = append(f.errs, at)
+		return
+	}
+	f.errs = append(f.errs, d.Fail("", err.Error(), fault.Remedy(err)))
+}
+
+// checkLeftOver refuses a file without work, and objects that no work of the file names.
+func (f *file) checkLeftOver(works []*Work) error {
+	if len(works) > 0 {
+		for i := range f.docs {
+			if d := &f.docs[i]; !f.used[i] && makers[kindOf(d)] == nil {
+				w := works[0]
+				w.Warnings = append(w.Warnings, d.Warn("", fmt.Sprintf("%s %s is not made: no work of this file names it", d.Kind, d.Name)))
+			}
+		}
+		return nil
+	}
+	if len(f.docs) == 0 {
+		return fault.New(fault.Invalid, "the file has no document").Advise("write a Job, a Deployment, or another kind of docs/reference/manifests.md")
+	}
+	var kinds []string
+	for i := range f.docs {
+		if k := f.docs[i].Kind; !slices.Contains(kinds, k) {
+			kinds = append(kinds, k)
+		}
+	}
+	return f.docs[0].Fail("", fmt.Sprintf("nothing in the file runs: it has %s alone", strings.Join(kinds, ", ")),
+		"put the Job or Deployment that uses it into the same file; kubectl apply makes objects by themselves")
+}
+
+// decode reads a document into the struct of its kind.
+func (d *Document) decode(to any) error {
+	if err := json.Unmarshal(d.JSON, to); err != nil {
+		return fmt.Errorf("%s %s: %w", d.Kind, d.Name, err)
+	}
+	return nil
+}
