@@ -35,7 +35,7 @@ type Set struct {
 type Role struct {
 	Name     string `json:"name"`     // such as worker; unique in the set
 	Replicas int    `json:"replicas"` // pods: the tasks of the role's group
-	// PodName is a pod's name by its index from 0, with {i} for the index: train-worker-{i}. It is the
+	// PodName is a pod's name by its index from 0, with {i} for the index, or {i+1}: train-worker-{i}. It is the
 	// host name inside, and what other pods resolve.
 	PodName   string          `json:"pod_name"`
 	Subdomain string          `json:"subdomain,omitempty"` // a Service of the set: pods resolve as NAME.SUBDOMAIN, too
@@ -101,7 +101,11 @@ type Port struct {
 }
 
 // NameOf is the name of a role's pod of an index from 0.
-func (r *Role) NameOf(i int) string { return strings.ReplaceAll(r.PodName, "{i}", strconv.Itoa(i)) }
+func (r *Role) NameOf(i int) string { return fillIndex(r.PodName, i) }
+
+func fillIndex(text string, i int) string {
+	return strings.ReplaceAll(strings.ReplaceAll(text, "{i}", strconv.Itoa(i)), "{i+1}", strconv.Itoa(i+1))
+}
 
 // Role is the one of a name; nil: there is none.
 func (s *Set) Role(name string) *Role {
@@ -161,8 +165,7 @@ func ForJob(j *job.Job, script []byte) (*Set, error) {
 
 // Expand gives the value of an operator's variable for the pod of an index from 0.
 func (s *Set) Expand(value string, index int) string {
-	value = strings.ReplaceAll(value, "{i}", strconv.Itoa(index))
-	value = strings.ReplaceAll(value, "{i+1}", strconv.Itoa(index+1))
+	value = fillIndex(value, index)
 	var out strings.Builder
 	for {
 		before, rest, ok := strings.Cut(value, "{pod:")
@@ -218,7 +221,7 @@ func (s *Set) Check() error {
 			return fmt.Errorf("roles[%d]: the name %q is empty or there twice", i, r.Name)
 		case r.Replicas < 1:
 			return fmt.Errorf("roles[%d] (%s): %d pods; at least one", i, r.Name, r.Replicas)
-		case r.Replicas > 1 && !strings.Contains(r.PodName, "{i}"), r.PodName == "":
+		case r.Replicas > 1 && !strings.Contains(r.PodName, "{i}") && !strings.Contains(r.PodName, "{i+1}"), r.PodName == "":
 			return fmt.Errorf("roles[%d] (%s): the name %q is not one for each pod", i, r.Name, r.PodName)
 		}
 		seen[r.Name] = true

@@ -21,6 +21,7 @@ func requestOf(b *builder, p *podspec.PodTemplate, path string) (job.TaskGroup, 
 	if err != nil {
 		return g, err
 	}
+	var sidecars, largest resource.Vector // sidecars that began before; the most that an init container needs with them
 	for i := range p.Spec.InitContainers {
 		c := &p.Spec.InitContainers[i]
 		v, more, err := addContainers(b, []podspec.Container{*c}, path+".spec.initContainers")
@@ -28,14 +29,17 @@ func requestOf(b *builder, p *podspec.PodTemplate, path string) (job.TaskGroup, 
 			return g, err
 		}
 		if c.RestartPolicy == "Always" {
-			sum, devices = sum.Add(v), addDevices(devices, more)
+			sidecars, devices = sidecars.Add(v), addDevices(devices, more)
 			continue
 		}
-		sum.CPU, sum.Memory, sum.Disk = max(sum.CPU, v.CPU), max(sum.Memory, v.Memory), max(sum.Disk, v.Disk)
+		v = v.Add(sidecars)
+		largest.CPU, largest.Memory, largest.Disk = max(largest.CPU, v.CPU), max(largest.Memory, v.Memory), max(largest.Disk, v.Disk)
 		if len(devices) == 0 {
 			devices = more
 		}
 	}
+	sum = sum.Add(sidecars)
+	sum.CPU, sum.Memory, sum.Disk = max(sum.CPU, largest.CPU), max(sum.Memory, largest.Memory), max(sum.Disk, largest.Disk)
 	if sum.CPU == 0 {
 		sum.CPU = resource.OneCPU
 	}
