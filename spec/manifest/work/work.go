@@ -126,7 +126,7 @@ func (f *file) checkLeftOver(works []*Work) error {
 		return nil
 	}
 	if len(f.docs) == 0 {
-		return fault.New(fault.Invalid, "the file has no document").Advise("write a Job, a Deployment, or another kind of docs/reference/manifests.md")
+		return fault.New(fault.Invalid, "the file has no document").Advise("write a Job, a Deployment, or another kind that runs something")
 	}
 	var kinds []string
 	for i := range f.docs {
