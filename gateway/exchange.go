@@ -68,9 +68,6 @@ func (x *exchange) endExchange(admitted bool) {
 	if x.backend != nil {
 		x.service.releaseBackend(x.backend, false)
 	}
-	if admitted {
-		x.service.endRequest()
-	}
 	if x.status == 0 {
 		x.status = statusClientGone
 	}
@@ -79,6 +76,9 @@ func (x *exchange) endExchange(admitted bool) {
 	}
 	x.gateway.count(x)
 	x.gateway.access.write(x)
+	if admitted {
+		x.service.endRequest() // last: a gateway that ends waits for it
+	}
 	*x = exchange{proxy: x.proxy}
 	exchanges.Put(x)
 }
@@ -159,9 +159,9 @@ func (x *exchange) keepRequestBody(out *http.Request) {
 		x.body.control = x.control
 	}
 	out.Body = x.body
-	if !isIdempotent(out.Method) && out.Header.Get("Idempotency-Key") == "" {
-		// The transport uses it only if nothing was written to the connection: with these methods it
-		// takes no other request for one that may be sent twice.
+	if !isIdempotent(out.Method) && out.Header["Idempotency-Key"] == nil && out.Header["X-Idempotency-Key"] == nil {
+		// net/http uses it only if nothing was written to the connection: with these methods and
+		// without these headers it takes no other request for one that may be sent twice.
 		out.GetBody = x.body.rewindBody
 	}
 }

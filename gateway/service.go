@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"math"
-	"net/http"
 	"reflect"
 	"sync"
 	"sync/atomic"
@@ -43,7 +42,7 @@ type settings struct {
 	route     api.ServiceRoute
 	tokens    map[string]bool // nil: everybody may ask
 	limiter   *rate.Limiter   // nil: no bound
-	transport *http.Transport
+	transport *transport
 	hold      time.Duration
 	mostHeld  int
 }
@@ -319,7 +318,7 @@ func (g *Server) settingsOf(route *api.ServiceRoute, old *settings) *settings {
 	} else {
 		n.transport = newTransport(l, route.H2C, route.Timeout)
 		if old != nil {
-			old.transport.CloseIdleConnections()
+			old.transport.dispose()
 		}
 	}
 	return n

@@ -182,7 +182,7 @@ func (g *Server) Apply(r api.GatewayRoutes) {
 	}
 	for name, s := range g.leaving {
 		if s.isIdle() {
-			s.settings.Load().transport.CloseIdleConnections()
+			s.settings.Load().transport.dispose()
 			delete(g.leaving, name)
 		}
 	}

@@ -26,32 +26,60 @@ type dialError struct{ error }
 
 func (e dialError) Unwrap() error { return e.error }
 
-// newTransport makes the connections to the replicas of one service.
-func newTransport(l *Limits, h2c bool, timeout time.Duration) *http.Transport {
+// transport has the connections to the replicas of one service: of its own for requests without a body,
+// those of net/http for bodies and HTTP/2.
+type transport struct {
+	direct *directPool // nil: replicas are asked by HTTP/2
+	full   *http.Transport
+}
+
+func newTransport(l *Limits, h2c bool, timeout time.Duration) *transport {
 	dialer := &net.Dialer{Timeout: l.Dial, KeepAlive: 15 * time.Second}
-	t := &http.Transport{
-		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			c, err := dialer.DialContext(ctx, network, address)
-			if err != nil {
-				return nil, dialError{err}
-			}
-			return c, nil
-		},
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dialer.DialContext(ctx, network, address)
+		if err != nil {
+			return nil, dialError{err}
+		}
+		return c, nil
+	}
+	first := cmp.Or(timeout, l.FirstByte)
+	t := &transport{full: &http.Transport{
+		DialContext:            dial,
 		DisableCompression:     true,
-		MaxIdleConnsPerHost:    256,
+		MaxIdleConnsPerHost:    mostIdle,
 		ReadBufferSize:         readBuffer,
 		WriteBufferSize:        writeBuffer,
 		IdleConnTimeout:        idleBackend,
-		ResponseHeaderTimeout:  cmp.Or(timeout, l.FirstByte),
+		ResponseHeaderTimeout:  first,
 		ExpectContinueTimeout:  time.Second,
-		MaxResponseHeaderBytes: 1 << 20,
-	}
+		MaxResponseHeaderBytes: mostHead,
+	}}
 	if h2c {
-		t.Protocols = new(http.Protocols)
-		t.Protocols.SetUnencryptedHTTP2(true)
-		t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second}
+		t.full.Protocols = new(http.Protocols)
+		t.full.Protocols.SetUnencryptedHTTP2(true)
+		t.full.HTTP2 = &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second}
+	} else {
+		t.direct = &directPool{dial: dial, timeout: first}
 	}
 	return t
+}
+
+// RoundTrip sends a request once. net/http would send some a second time by itself; it gets none of
+// these: requests without a body go another way, those with one cannot be read again (keepRequestBody),
+// and HTTP/2 repeats only what the replica said that it has not looked at.
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if t.direct != nil && (r.Body == nil || r.Body == http.NoBody) {
+		return t.direct.RoundTrip(r)
+	}
+	return t.full.RoundTrip(r)
+}
+
+// dispose closes the connections that are idle. Requests in flight go on.
+func (t *transport) dispose() {
+	t.full.CloseIdleConnections()
+	if t.direct != nil {
+		t.direct.dispose()
+	}
 }
 
 // isRefused says whether an error is that of a connection that was not made.
