@@ -77,6 +77,8 @@ func (g *Server) keepRoutes(ctx context.Context) {
 	for {
 		select {
 		case <-g.unkept:
+		case <-g.over: // the file is the other gateway's
+			return
 		case <-ctx.Done():
 			return
 		}
@@ -89,7 +91,7 @@ func (g *Server) keepRoutes(ctx context.Context) {
 
 // writeRoutes writes the file, which only its owner can read: it has the sums of tokens.
 func (g *Server) writeRoutes() error {
-	text, err := json.Marshal(keptRoutes{Boot: bootID(), Routes: g.routes()})
+	text, err := json.Marshal(keptRoutes{Boot: bootID(), Routes: g.Routes()})
 	if err != nil {
 		return err
 	}
@@ -100,8 +102,8 @@ func (g *Server) writeRoutes() error {
 	return os.Rename(next, g.keptFile())
 }
 
-// routes are the routes that are in force.
-func (g *Server) routes() api.GatewayRoutes {
+// Routes are the routes that are in force.
+func (g *Server) Routes() api.GatewayRoutes {
 	g.applying.Lock()
 	defer g.applying.Unlock()
 	r := api.GatewayRoutes{Version: g.version.Load(), Reset: true}

@@ -19,6 +19,7 @@ type Limits struct {
 	Connections int           // of clients
 	Streams     int           // requests at once on one connection of HTTP/2
 	Leave       time.Duration // that requests in flight have when the gateway is ended
+	HandOver    time.Duration // that requests in flight have when another gateway has taken over
 }
 
 // DefaultLimits are for a gateway of one machine.
@@ -27,6 +28,7 @@ func DefaultLimits() Limits {
 		Header: 10 * time.Second, HeaderBytes: 64 << 10, Idle: time.Minute, Stall: 75 * time.Second,
 		FirstByte: 5 * time.Minute, Dial: 3 * time.Second, Hold: 2 * time.Minute, Held: 100,
 		Requests: 10_000, Connections: 20_000, Streams: 250, Leave: 30 * time.Second,
+		HandOver: 10 * time.Minute,
 	}
 }
 

@@ -44,6 +44,9 @@ type Server struct {
 	soon      chan struct{} // holds one at most: the load is to be posted
 	unkept    chan struct{} // holds one at most: the routes are to be written
 
+	succeeded atomic.Bool   // another gateway has taken over
+	over      chan struct{} // closed then
+
 	applying sync.Mutex
 	leaving  map[string]*service // services without a route that have requests in flight
 }
@@ -55,7 +58,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	cfg.Limits.fillDefaults()
 	g := &Server{
-		cfg: cfg, identity: newIdentity(), soon: make(chan struct{}, 1), unkept: make(chan struct{}, 1),
+		cfg: cfg, identity: newIdentity(), soon: make(chan struct{}, 1), unkept: make(chan struct{}, 1), over: make(chan struct{}),
 		leaving: map[string]*service{}, proxyLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
 	}
 	g.metrics = newMetrics(g)
@@ -89,6 +92,7 @@ func (g *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	x.service, x.settings = s, s.settings.Load()
+	g.sendClientAway(w, r)
 	if p := x.refuseRequest(); p != nil {
 		x.writePage(*p)
 		return
@@ -141,8 +145,9 @@ func (g *Server) HasServices() bool { return len(g.table.Load().named) > 0 }
 // Connected says whether the server tells routes just now.
 func (g *Server) Connected() bool { return g.connected.Load() }
 
-// Serve answers on the listeners until ctx ends. Then it takes no new connections, lets requests in
-// flight end (Limits.Leave at most), and tells the server that it leaves. The listeners are closed.
+// Serve answers on the listeners until ctx ends or HandOver was called. Then it takes no new
+// connections, lets requests in flight end (Limits.Leave at most, or Limits.HandOver), and tells the
+// server that it leaves. The listeners are closed.
 func (g *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	server := g.httpServer()
 	talk, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -164,8 +169,17 @@ func (g *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	select {
 	case <-ctx.Done():
 	case err = <-ended:
+	case <-g.over:
+		for _, l := range listeners {
+			_ = l.Close() // the other gateway has the socket
+		}
+		g.awaitClients(ctx)
 	}
-	leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.cfg.Limits.Leave)
+	most := g.cfg.Limits.Leave
+	if g.succeeded.Load() && ctx.Err() == nil {
+		most = g.cfg.Limits.HandOver
+	}
+	leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), most)
 	defer cancel()
 	if server.Shutdown(leave) != nil {
 		_ = server.Close() // what is left is cut off
@@ -179,7 +193,7 @@ func (g *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 		}
 	}
 	g.access.flush()
-	if g.cfg.StateDir != "" && g.version.Load() != 0 {
+	if g.cfg.StateDir != "" && g.version.Load() != 0 && !g.succeeded.Load() {
 		if keeping := g.writeRoutes(); keeping != nil {
 			g.cfg.Log.Warn("the routes could not be written", "err", keeping)
 		}

@@ -62,7 +62,7 @@ func openGateway(binary, version string, cfg *config.Config, hub *endpoints.Hub,
 	if record != nil {
 		k.address = record.Listen
 		k.pid.Store(int64(record.PID))
-		k.replace = record.Version != version || record.Args != strings.Join(k.args(), " ")
+		k.replace = record.Version != version || record.Args != strings.Join(k.args(), " ") || !k.listensAsSet()
 		return k, nil
 	}
 	l, err := listenGateway(cfg.Gateway.Listen)
@@ -98,7 +98,7 @@ func listenGateway(address string) (*net.TCPListener, error) {
 // args are the words with which the gateway is started.
 func (k *gatewayKeeper) args() []string {
 	c := &k.cfg.Gateway
-	args := []string{"gateway", "--server", "unix://" + k.cfg.Listen.Socket, "--state-dir", k.dir}
+	args := []string{"gateway", "--server", "unix://" + k.cfg.Listen.Socket, "--state-dir", k.dir, "--take-over"}
 	if k.tether {
 		args = append(args, "--end-with-server")
 	} else {
@@ -216,10 +216,13 @@ func (k *gatewayKeeper) run(ctx context.Context) {
 		k.startOften(ctx, func() { _ = idle.Close() })
 		return
 	}
-	k.awaitEnd(ctx)
-	if k.retakeAddress(ctx) {
-		k.startOften(ctx, func() {})
+	if !k.replace || !k.shareAddress(ctx) {
+		k.awaitEnd(ctx)
+		if !k.retakeAddress(ctx) {
+			return
+		}
 	}
+	k.startOften(ctx, func() {})
 }
 
 // awaitEnd waits until the gateway of before has ended, which one that is to be replaced is asked to do.
@@ -314,7 +317,7 @@ func (k *gatewayKeeper) startOften(ctx context.Context, answers func()) {
 				k.log.Info("the gateway runs", "process", k.pid.Load(), "address", k.currentAddress())
 			case err := <-ended:
 				runs = false
-				k.pid.Store(0)
+				k.pid.Store(int64(k.runningPID())) // one that could not take over leaves that of before
 				k.log.Warn("the gateway has ended; it is started again", "error", err)
 			case <-ctx.Done():
 				return
@@ -361,14 +364,14 @@ func (k *gatewayKeeper) startOnce() (ended <-chan error, err error) {
 
 // waitRecord is closed when the gateway that was started has written its record.
 func (k *gatewayKeeper) waitRecord(ctx context.Context) <-chan struct{} {
-	there := make(chan struct{})
+	there, started := make(chan struct{}), k.pid.Load()
 	go func() {
 		for ctx.Err() == nil {
-			if r := readGatewayRecord(k.dir); r != nil && int64(r.PID) == k.pid.Load() {
+			if r := readGatewayRecord(k.dir); r != nil && int64(r.PID) == started {
 				close(there)
 				return
 			}
-			if k.pid.Load() == 0 {
+			if k.pid.Load() != started {
 				return
 			}
 			sleepFor(ctx, 10*time.Millisecond)

@@ -52,14 +52,14 @@ func serveReplica(tag string) {
 
 // site is a server with its gateway.
 type site struct {
-	t       *testing.T
+	t       testing.TB
 	bin     string
 	dir     string
 	client  *client.Client
 	gateway string // host:port
 }
 
-func newSite(t *testing.T) *site {
+func newSite(t testing.TB) *site {
 	t.Helper()
 	s := &site{t: t, bin: t.TempDir(), dir: t.TempDir()}
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", s.bin+"/", "../../cmd/cox", "../../cmd/cox-slurm")
@@ -83,10 +83,7 @@ func newSite(t *testing.T) *site {
 	}
 	s.gateway = l.Addr().String()
 	_ = l.Close()
-	config := fmt.Sprintf("state: {dir: %s}\nlisten: {socket: %s/cox.sock, tcp: none}\ngateway: {listen: %q}\nroom: {nodes: 1, cpus: 16, memory: 16G}\njobs: {grace: 2s}\n", s.dir, s.dir, s.gateway)
-	if err := os.WriteFile(s.dir+"/cox.yaml", []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	s.configure("")
 	s.up()
 	t.Cleanup(func() {
 		s.cox("down", "--cancel")
@@ -100,6 +97,53 @@ func newSite(t *testing.T) *site {
 	})
 	return s
 }
+
+// configure writes the settings; accessLog is a name in the folder of the site, or none.
+func (s *site) configure(accessLog string) {
+	s.t.Helper()
+	if accessLog != "" {
+		accessLog = ", access_log: " + filepath.Join(s.dir, accessLog)
+	}
+	config := fmt.Sprintf("state: {dir: %s}\nlisten: {socket: %s/cox.sock, tcp: none}\ngateway: {listen: %q%s}\nroom: {nodes: 1, cpus: 16, memory: 16G}\njobs: {grace: 2s}\n", s.dir, s.dir, s.gateway, accessLog)
+	if err := os.WriteFile(s.dir+"/cox.yaml", []byte(config), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// gatewayPID is the process of the gateway that has the site's folder.
+func (s *site) gatewayPID() int {
+	s.t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.dir, "gateway", api.GatewayRecordFile))
+	var r api.GatewayRecord
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r.PID
+}
+
+// replaceGateway starts the server with other settings of the gateway, and waits until the gateway of
+// before has ended.
+func (s *site) replaceGateway(accessLog string) {
+	s.t.Helper()
+	old := s.gatewayPID()
+	s.killServer()
+	s.configure(accessLog)
+	s.up()
+	for late := time.Now().Add(60 * time.Second); !isGone(old); <-time.After(10 * time.Millisecond) {
+		if time.Now().After(late) {
+			s.t.Fatalf("the gateway of before, process %d, has not ended; that of now is %d", old, s.gatewayPID())
+		}
+	}
+	if now := s.gatewayPID(); now == old || isGone(now) {
+		s.t.Errorf("the gateway of now is process %d, that of before was %d", now, old)
+	}
+}
+
+// isGone says whether a process has ended.
+func isGone(pid int) bool { return syscall.Kill(pid, 0) != nil || isZombie(pid) }
 
 // up starts the server in the background.
 func (s *site) up() { s.cox("up", "-d", "--config", s.dir+"/cox.yaml") }
@@ -120,9 +164,15 @@ func (s *site) cox(args ...string) string {
 }
 
 // submit submits a revision whose answers begin with a tag.
-func (s *site) submit(tag string, replicas int) {
+func (s *site) submit(tag string, replicas int) { s.submitScaled(tag, strconv.Itoa(replicas), "") }
+
+// submitScaled submits a revision with the fields replicas and scale.
+func (s *site) submitScaled(tag, replicas, scale string) {
 	s.t.Helper()
-	text := fmt.Sprintf("kind: service\nname: chat\nreplicas: %d\nports: [http]\ncpus: 1\nmemory: 100M\ndrain: 1s\nenv: {%s: %s}\ncommand: exec %s\nupdate: {surge: 1, unavailable: 0}\n", replicas, replicaVariable, tag, s.bin+"/replica")
+	text := fmt.Sprintf("kind: service\nname: chat\nreplicas: %s\nports: [http]\ncpus: 1\nmemory: 100M\ndrain: 1s\nenv: {%s: %s}\ncommand: exec %s\nupdate: {surge: 1, unavailable: 0}\n", replicas, replicaVariable, tag, s.bin+"/replica")
+	if scale != "" {
+		text += "scale: " + scale + "\n"
+	}
 	name := filepath.Join(s.dir, "chat.yaml")
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
@@ -253,7 +303,8 @@ func rounds() int {
 }
 
 // TestNoRequestFails: requests go through the gateway during rolling updates, scale-out and scale-in,
-// while the server is killed and while it is away, and none fails. When a supervisor is killed, at most
+// while the server is killed, while it is away and while a gateway of other settings takes over, and none
+// fails. When a supervisor is killed, at most
 // the requests fail that were in flight at its replica.
 //
 // Seen to fail with: a gateway that sends requests to replicas that are not ready.
@@ -265,7 +316,7 @@ func TestNoRequestFails(t *testing.T) {
 	defer l.wait.Wait()
 	defer l.stop()
 	revision := uint32(1)
-	for range rounds() {
+	for round := range rounds() {
 		revision++
 		s.submit(fmt.Sprintf("r%d", revision), 2)
 		s.until("the update", settled(revision, 2))
@@ -285,6 +336,9 @@ func TestNoRequestFails(t *testing.T) {
 		s.up()
 		s.until("the server knows the replicas", settled(revision, 4))
 		l.check(t, "the server is back", 0)
+
+		s.replaceGateway(fmt.Sprintf("access.%d", round))
+		l.check(t, "the gateway is replaced", 0)
 
 		revision++
 		s.submit(fmt.Sprintf("r%d", revision), 4)
@@ -323,7 +377,7 @@ func (s *site) killServer() {
 	if err := syscall.Kill(info.PID, syscall.SIGKILL); err != nil {
 		s.t.Fatal(err)
 	}
-	for syscall.Kill(info.PID, 0) == nil && !isZombie(info.PID) {
+	for !isGone(info.PID) {
 		<-time.After(time.Millisecond)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -29,8 +28,9 @@ import (
 // gatewayFlags are the flags of cox gateway.
 type gatewayFlags struct {
 	listen, stateDir, metrics, access, cert, key string
-	follow, tether                               bool
+	follow, tether, takeOver                     bool
 	limits                                       gateway.Limits
+	lock                                         *os.File // of stateDir, while this gateway has it
 }
 
 func gatewayCommand(a *cli.App) *cobra.Command {
@@ -59,6 +59,7 @@ docs/reference/gateway.md has limits, log and metrics.`,
 	fl.StringVar(&f.access, "access-log", "", "`FILE` that gets a line of JSON for each request")
 	fl.StringVar(&f.metrics, "metrics", "", "loopback `ADDRESS` for Prometheus, host:port")
 	fl.StringVar(&f.stateDir, "state-dir", "", "`FOLDER` that keeps the routes over a restart")
+	fl.BoolVar(&f.takeOver, "take-over", false, "replace the gateway that uses --state-dir, without a gap")
 	fl.BoolVar(&f.follow, "follow-server", false, "end when the server is away and has no service")
 	fl.BoolVar(&f.tether, "end-with-server", false, "end when the server is away for 10 s")
 	cli.DurationFlag(fl, &f.limits.Hold, "hold", f.limits.Hold, "longest wait of a request for a replica")
@@ -72,17 +73,20 @@ func (f *gatewayFlags) serve(cmd *cobra.Command, a *cli.App, c *client.Client) e
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	var out io.Writer = a.Err
+	var before takenOver
+	if f.takeOver && f.stateDir == "" {
+		return fault.New(fault.Invalid, "--take-over needs --state-dir").Advise("name the folder of the gateway that runs: --state-dir FOLDER --take-over")
+	}
 	if f.stateDir != "" {
 		dir, err := filepath.Abs(f.stateDir)
 		if err != nil {
 			return err
 		}
 		f.stateDir = dir
-		unlock, err := lockGateway(dir)
-		if err != nil {
+		if err := f.enterFolder(&before); err != nil {
 			return err
 		}
-		defer unlock()
+		defer f.leaveFolder()
 		if os.Getenv("COX_DETACHED") != "" { // started by cox up
 			log, err := openGatewayLog(filepath.Join(dir, "gateway.log"))
 			if err != nil {
@@ -98,9 +102,12 @@ func (f *gatewayFlags) serve(cmd *cobra.Command, a *cli.App, c *client.Client) e
 	if err != nil {
 		return err
 	}
-	l, err := f.openListener()
+	l, err := f.openListener(&before)
 	if err != nil {
 		return err
+	}
+	if err := f.finishTakeOver(&before, g); err != nil {
+		return errors.Join(err, l.Close())
 	}
 	closeMetrics, err := f.serveMetrics(g, log)
 	if err != nil {
@@ -110,6 +117,8 @@ func (f *gatewayFlags) serve(cmd *cobra.Command, a *cli.App, c *client.Client) e
 	if err := f.writeRecord(l.Addr().String()); err != nil {
 		return errors.Join(err, l.Close())
 	}
+	stopOffer := f.offerListener(ctx, g, l, closeMetrics, log)
+	defer stopOffer()
 	if f.follow || f.tether {
 		ctx = endWithServer(ctx, g, f.tether)
 	}
@@ -124,36 +133,6 @@ func secureMark(cert string) string {
 		return ""
 	}
 	return "s"
-}
-
-// openListener takes the socket that systemd or cox up hands over, else listens.
-func (f *gatewayFlags) openListener() (net.Listener, error) {
-	pid := os.Getenv("LISTEN_PID")
-	if os.Getenv("LISTEN_FDS") == "1" && (pid == "" || pid == strconv.Itoa(os.Getpid())) {
-		file := os.NewFile(3, "socket") // the first after the standard ones (sd_listen_fds)
-		defer file.Close()
-		return net.FileListener(file)
-	}
-	l, err := net.Listen("tcp", f.listen)
-	if err != nil {
-		return nil, fault.New(fault.Conflict, "the gateway cannot listen on %s: %w", f.listen, err).Advise("give another address: --listen 127.0.0.1:8081")
-	}
-	return l, nil
-}
-
-// lockGateway keeps a second gateway out of a folder.
-func lockGateway(dir string) (unlock func(), err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fault.New(fault.KindOf(err), "folder of the gateway: %w", err).Advise("name one that you may write to with --state-dir")
-	}
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fault.New(fault.KindOf(err), "folder of the gateway: %w", err)
-	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(fault.New(fault.Conflict, "another gateway uses %s", dir).Advise("name another folder with --state-dir"), lock.Close())
-	}
-	return func() { _ = lock.Close() }, nil
 }
 
 // writeRecord tells cox up and cox down which process the gateway is.
