@@ -1,7 +1,6 @@
 package services
 
 import (
-	"fmt"
 	"net"
 	"net/http"
 	"os/exec"
@@ -94,5 +93,5 @@ func reportTimes(b *testing.B, took, own time.Duration) {
 	b.ReportMetric(millis(took), "ms")
 	b.ReportMetric(millis(own), "ms-own-start")
 	b.ReportMetric(0, "ns/op")
-	b.Log(fmt.Sprintf("%d rounds: %.0f ms, of which %.0f ms are the replica's own start", b.N, millis(took), millis(own)))
+	b.Logf("%d rounds: %.0f ms, of which %.0f ms are the replica's own start", b.N, millis(took), millis(own))
 }
