@@ -61,10 +61,16 @@ func TestRequestsAreRepeatedOnceOverUsedConnections(t *testing.T) {
 		header       []string
 		want         int32
 	}{
-		{"GET", "", nil, 2}, {"HEAD", "", nil, 2}, {"DELETE", "", nil, 2},
-		{"POST", "", nil, 1}, {"POST", "", []string{"Idempotency-Key", "k"}, 1}, {"POST", "", []string{"X-Idempotency-Key", "k"}, 1},
+		{"GET", "", nil, 2},
+		{"HEAD", "", nil, 2},
+		{"DELETE", "", nil, 2},
+		{"POST", "", nil, 1},
+		{"POST", "", []string{"Idempotency-Key", "k"}, 1},
+		{"POST", "", []string{"X-Idempotency-Key", "k"}, 1},
 		{"GET", "", []string{"Connection", "Upgrade", "Upgrade", "websocket"}, 2},
-		{"POST", "body", []string{"Idempotency-Key", "k"}, 1}, {"POST", "body", []string{"X-Idempotency-Key", ""}, 1}, {"PUT", "body", nil, 1},
+		{"POST", "body", []string{"Idempotency-Key", "k"}, 1},
+		{"POST", "body", []string{"X-Idempotency-Key", ""}, 1},
+		{"PUT", "body", nil, 1},
 	} {
 		t.Run(c.method+c.body+strings.Join(c.header, ""), func(t *testing.T) {
 			t.Parallel()
