@@ -3,6 +3,8 @@ package yaml
 import (
 	"strings"
 
+	"go.yaml.in/yaml/v4"
+
 	"github.com/coxswain-sched/coxswain/spec"
 )
 
@@ -57,11 +59,15 @@ func (n *Node) Get(name string) *Node {
 
 // Document is a text that has been read.
 type Document struct {
-	Root  *Node // Null if the text holds comments and blanks alone
-	name  string
-	src   string
-	at    []int // start of each line
-	ascii bool
+	Root   *Node // Null if the text holds comments and blanks alone
+	name   string
+	src    string
+	at     []int // start of each line
+	ascii  bool
+	limits Limits
+
+	anchors  map[*yaml.Node]*Node // what has an anchor; nil while it is read
+	expanded int                  // nodes that aliases have added
 }
 
 // Line is a line as written, without its end; "" if there is none of that number.
@@ -83,3 +89,6 @@ func (d *Document) Error(p Place, message, remedy string) *spec.Error {
 		Message: message, Remedy: remedy,
 	}
 }
+
+// Name is the name of the text.
+func (d *Document) Name() string { return d.name }

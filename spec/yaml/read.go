@@ -15,7 +15,7 @@ import (
 
 // Parse reads a document. The error is a *spec.Error.
 func Parse(src spec.Source) (*Document, error) {
-	d, err := openDocument(src, MaxSize)
+	d, err := openDocument(src, Limits{Size: MaxSize, Depth: MaxDepth})
 	if err != nil {
 		return nil, err
 	}
@@ -25,42 +25,12 @@ func Parse(src spec.Source) (*Document, error) {
 	return d, nil
 }
 
-// ParseAll reads a text of at most so many bytes that may hold several documents,
-// separated by ---, as Kubernetes has them. Empty ones are left out.
-func ParseAll(src spec.Source, most int) ([]*Document, error) {
-	text, err := openDocument(src, most)
-	if err != nil {
-		return nil, err
-	}
-	var out []*Document
-	in := yaml.NewDecoder(bytes.NewReader([]byte(text.src)))
-	for {
-		var y yaml.Node
-		if err := in.Decode(&y); errors.Is(err, io.EOF) {
-			return out, nil
-		} else if err != nil {
-			return nil, text.parseError(err)
-		}
-		if len(y.Content) == 0 {
-			continue
-		}
-		d := *text
-		root, e := d.convertNode(y.Content[0], 1)
-		if e != nil {
-			return nil, e
-		}
-		if d.Root = root; root.Kind != Null {
-			out = append(out, &d)
-		}
-	}
-}
-
 // openDocument takes a text in and knows where its lines begin.
-func openDocument(src spec.Source, most int) (*Document, error) {
-	d := &Document{name: src.Name}
-	if len(src.Data) > most {
+func openDocument(src spec.Source, limits Limits) (*Document, error) {
+	d := &Document{name: src.Name, limits: limits}
+	if len(src.Data) > limits.Size {
 		return nil, &spec.Error{
-			File: src.Name, Message: fmt.Sprintf("is larger than %d KiB", most>>10),
+			File: src.Name, Message: "is larger than " + sizeText(limits.Size),
 			Remedy: "keep what is large in a file of its own and name it",
 		}
 	}
@@ -126,12 +96,15 @@ func (d *Document) parseError(err error) *spec.Error {
 	p.Col = d.byteColumn(p.Line, at.Mark.Column)
 	message := at.Message
 	if strings.Contains(message, "unknown anchor") {
+		if d.limits.Aliases {
+			return d.Error(p, "an alias (*) of a name that no anchor (&) has", "write the anchor before the alias; a text that begins with * stands in quotes")
+		}
 		return d.Error(p, aliases, noAlias)
 	}
 	if at.ContextMsg != "" {
 		message = at.ContextMsg + ": " + message
 	}
-	message, remedy := explainSyntax(message, d.Line(p.Line), p.Col)
+	message, remedy := explainSyntax(message, d.Line(p.Line), p.Col, d.limits.Depth)
 	return d.Error(p, message, remedy)
 }
 
@@ -161,11 +134,20 @@ func (d *Document) convertNode(y *yaml.Node, depth int) (*Node, *spec.Error) {
 	if err := d.refuseNode(y, n.Place, depth); err != nil {
 		return nil, err
 	}
+	if y.Anchor != "" {
+		d.anchors[y] = nil // it is not complete yet
+		defer func() { d.anchors[y] = n }()
+	}
 	switch y.Kind {
+	case yaml.AliasNode:
+		return d.followAlias(y, n.Place, depth)
 	case yaml.ScalarNode:
 		n.Kind, n.Text = Scalar, y.Value
 		n.Quoted = y.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0
-		if !n.Quoted && y.ShortTag() == "!!null" {
+		switch {
+		case y.Style&yaml.TaggedStyle != 0:
+			n.Quoted = n.Quoted || y.ShortTag() == "!!str"
+		case !n.Quoted && isNull(y.Value):
 			n.Kind, n.Text = Null, ""
 		}
 	case yaml.SequenceNode:
@@ -187,43 +169,70 @@ func (d *Document) convertNode(y *yaml.Node, depth int) (*Node, *spec.Error) {
 // refuseNode names what is not read.
 func (d *Document) refuseNode(y *yaml.Node, p Place, depth int) *spec.Error {
 	switch {
-	case y.Anchor != "":
+	case y.Anchor != "" && !d.limits.Aliases:
 		return d.Error(p, "anchors (&) are not read", "write the value where it is needed")
-	case y.Kind == yaml.AliasNode:
+	case y.Kind == yaml.AliasNode && !d.limits.Aliases:
 		return d.Error(p, aliases, noAlias)
-	case y.Style&yaml.TaggedStyle != 0:
+	case y.Style&yaml.TaggedStyle != 0 && !d.readsTag(y):
 		return d.Error(p, "tags (!) are not read", "a text that begins with ! stands in quotes")
-	case depth > MaxDepth:
-		return d.Error(p, fmt.Sprintf("more than %d levels", MaxDepth), "no job is that deep")
+	case depth > d.limits.Depth:
+		return d.Error(p, fmt.Sprintf("more than %d levels", d.limits.Depth), "no job is that deep")
 	}
 	return nil
 }
 
 func (d *Document) convertFields(n *Node, y *yaml.Node, depth int) *spec.Error {
-	seen := make(map[string]int, len(y.Content)/2)
+	n.Fields = make([]Field, 0, len(y.Content)/2)
+	var merged []mergedFields
 	for i := 0; i+1 < len(y.Content); i += 2 {
 		key := y.Content[i]
 		p := d.nodePlace(key)
 		if err := d.refuseNode(key, p, 0); err != nil {
 			return err
 		}
-		before, twice := seen[key.Value]
 		switch {
 		case key.Kind != yaml.ScalarNode:
 			return d.Error(p, "complex keys are not read", "a field is written name: value")
-		case key.Value == "<<":
+		case key.Value == "<<" && !d.limits.Aliases:
 			return d.Error(p, "merge keys (<<) are not read", "write the fields where they are needed")
-		case twice:
-			return d.Error(p, fmt.Sprintf("%s is given twice, first in line %d", key.Value, before), "keep one of them")
 		}
-		seen[key.Value] = p.Line
 		value, err := d.convertNode(y.Content[i+1], depth+1)
 		if err != nil {
 			return err
 		}
+		if key.Value == "<<" && key.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0 {
+			merged = append(merged, mergedFields{p, value})
+			continue
+		}
 		n.Fields = append(n.Fields, Field{Name: key.Value, Place: p, Value: value})
 	}
-	return nil
+	if name, first, second := doubledField(n.Fields); name != "" {
+		return d.Error(second, fmt.Sprintf("%s is given twice, first in line %d", name, first.Line), "keep one of them")
+	}
+	return d.mergeFields(n, merged)
+}
+
+// doubledField finds the first field that is given twice.
+func doubledField(fields []Field) (name string, first, second Place) {
+	const few = 16
+	if len(fields) <= few {
+		for i := range fields {
+			for k := range i {
+				if fields[i].Name == fields[k].Name {
+					return fields[i].Name, fields[k].Place, fields[i].Place
+				}
+			}
+		}
+		return "", first, second
+	}
+	seen := make(map[string]Place, len(fields))
+	for _, f := range fields {
+		if before, ok := seen[f.Name]; ok {
+			return f.Name, before, f.Place
+		}
+		seen[f.Name] = f.Place
+	}
+	return "", first, second
 }
 
 // nodePlace is where a node stands; of one that goes over lines, its first.

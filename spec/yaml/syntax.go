@@ -21,13 +21,13 @@ var syntaxProblems = []struct{ says, plain, remedy string }{
 }
 
 // explainSyntax says in plain words what is wrong at a column of a line, and what to write instead.
-func explainSyntax(message, line string, col int) (plain, remedy string) {
+func explainSyntax(message, line string, col, depth int) (plain, remedy string) {
 	before := strings.TrimSpace(line[:min(max(col-1, 0), len(line))])
 	switch {
 	case strings.HasPrefix(strings.TrimLeft(line, " "), "\t"):
 		return "a tab indents this line", "indent with blanks, not tabs"
 	case strings.Contains(message, "exceeded max depth"):
-		return message, fmt.Sprintf("no more than %d levels are read", MaxDepth)
+		return message, fmt.Sprintf("no more than %d levels are read", depth)
 	case strings.Contains(message, "mapping values are not allowed"):
 		if name, _, ok := strings.Cut(line, ": "); ok && strings.Contains(before, ": ") {
 			return "this value contains a colon and a blank", fmt.Sprintf(`put the value into quotes: %.40s: "…"`, strings.TrimSpace(name))
