@@ -34,6 +34,10 @@ func (p *Plan) launchOrder(at Place) (*attempt.Launch, error) {
 		Orphan: at.Lost, Tether: at.Lost, Slack: at.silenceLimit(), Umask: attempt.Umask(p.Env), Apart: true,
 		Own: env.OfContainer(os.Environ()),
 	}
+	var err error
+	if l.Secrets, err = p.takeSecrets(at); err != nil {
+		return nil, err
+	}
 	if p.WorkDir == "" {
 		return l, nil
 	}

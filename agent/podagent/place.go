@@ -22,6 +22,8 @@ const (
 	PlanEnv        = "COX_POD_PLAN"        // in the place of PlanDir
 	TerminationEnv = "COX_POD_TERMINATION" // in the place of TerminationFile
 	LostEnv        = "COX_POD_LOST"        // in the place of LostAfter, as "15s"
+	SecretsEnv     = "COX_POD_SECRETS"     // in the place of SecretsDir
+	PrivateEnv     = "COX_POD_PRIVATE"     // in the place of PrivateDir
 	GroupEnv       = "COX_POD_CGROUP"      // in the place of GroupDir
 )
 
@@ -37,6 +39,7 @@ const LostAfter = 15 * time.Second
 // Place is where things are for one member.
 type Place struct {
 	Dir, Bin, Plan, Termination, Group string
+	Secrets, Private                   string
 
 	Listen string // address; empty: all
 
@@ -48,7 +51,8 @@ func PlaceOf(env func(string) string) (Place, error) {
 	p := Place{
 		Dir: cmp.Or(env(DirEnv), Dir), Bin: cmp.Or(env(BinEnv), BinDir), Plan: cmp.Or(env(PlanEnv), PlanDir),
 		Termination: cmp.Or(env(TerminationEnv), TerminationFile),
-		Group:       cmp.Or(env(GroupEnv), GroupDir), Lost: LostAfter, Listen: env(HereEnv),
+		Secrets:     cmp.Or(env(SecretsEnv), SecretsDir), Private: cmp.Or(env(PrivateEnv), PrivateDir),
+		Group: cmp.Or(env(GroupEnv), GroupDir), Lost: LostAfter, Listen: env(HereEnv),
 	}
 	if text := env(LostEnv); text != "" {
 		d, err := time.ParseDuration(text)

@@ -16,7 +16,7 @@
 //	tunnel.go                               connections between members
 //	message.go suspend.go                   what the driver asks of one that runs: signals, ends, suspending
 //	exec.go usage.go                        a command beside the tasks; what the attempt has used so far
-//	files.go checkpoint.go                  a directory that came with the job; where it saves
+//	files.go checkpoint.go secrets.go       a directory that came with the job; where it saves; its secrets
 package podagent
 
 import (
@@ -30,14 +30,16 @@ import (
 
 // Where things are in a member's file system.
 const (
-	Dir      = "/cox"          // an empty volume; the init container fills bin
-	BinDir   = "/cox/bin"      // cox-pod, cox-slurm and its links (srun, scontrol …)
-	PlanDir  = "/cox-attempt"  // the attempt's Secret, mounted read-only
-	PlanFile = "plan.json"     // in PlanDir: a Plan
-	CAFile   = "ca.crt"        // in PlanDir: what every member's certificate is checked by
-	WorkDir  = "/cox/work"     // where a job works whose own directory is not there
-	IndexEnv = "COX_POD_INDEX" // the member's number, of the pod's environment
-	HereEnv  = "COX_POD_IP"    // the one address where a member listens, on a network that is not its own; unset: all
+	Dir        = "/cox"          // an empty volume; the init container fills bin
+	BinDir     = "/cox/bin"      // cox-pod, cox-slurm and its links (srun, scontrol …)
+	PlanDir    = "/cox-attempt"  // the attempt's Secret, mounted read-only
+	PlanFile   = "plan.json"     // in PlanDir: a Plan
+	CAFile     = "ca.crt"        // in PlanDir: what every member's certificate is checked by
+	WorkDir    = "/cox/work"     // where a job works whose own directory is not there
+	SecretsDir = "/cox-secrets"  // the values of the job's secrets, mounted read-only, by attempt.SecretFile
+	PrivateDir = "/cox-private"  // an empty volume in memory, for the pod's user's copy of them
+	IndexEnv   = "COX_POD_INDEX" // the member's number, of the pod's environment
+	HereEnv    = "COX_POD_IP"    // the one address where a member listens, on a network that is not its own; unset: all
 )
 
 // Port is where members listen for each other.

@@ -73,7 +73,7 @@ func (s *supervisor) newNode() (*node.Node, error) {
 		Alloc: s.steps.alloc, Node: s.index, Spawner: s.spawner,
 		TaskInit: s.taskInit(),
 		Report:   s.steps.queueTaskState, LogDir: ranks, Grace: s.launch.Grace,
-		Env: s.launch.Env, Own: s.launch.Own, Container: s.containers.placeStep, Owner: s.launch.User, Open: s.user.openAsUser,
+		Env: s.launch.Env, Secrets: s.withSecrets, Own: s.launch.Own, Container: s.containers.placeStep, Owner: s.launch.User, Open: s.user.openAsUser,
 	})
 }
 

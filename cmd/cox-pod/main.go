@@ -2,7 +2,7 @@
 // agent/podagent, of which it is the wiring. It is one static binary without a
 // Kubernetes client.
 //
-//	cox-pod run [files]    be a member; COX_POD_INDEX says which. files: of an attempt with which files come
+//	cox-pod run [files] [secrets]  be a member; COX_POD_INDEX says which. The words say what comes with the attempt
 //	cox-pod started        exit 0 once the start barrier is open: the startup probe
 //	cox-pod tell JSON      a signal or a stop for the attempt, in the pod of member 0
 //	cox-pod ask JSON       a question to the attempt, in the pod of member 0
@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/coxswain-sched/coxswain/agent/podagent"
 	"github.com/coxswain-sched/coxswain/agent/sshserver"
@@ -36,7 +37,7 @@ func dispatch(args []string) int {
 		return said(err)
 	}
 	switch {
-	case len(args) == 1 && args[0] == "run", len(args) == 2 && args[0] == "run" && args[1] == "files":
+	case len(args) > 0 && args[0] == "run" && knowsAll(args[1:]):
 		return podagent.Run(at, os.Getenv(podagent.IndexEnv))
 	case len(args) == 1 && args[0] == "started":
 		if podagent.Started(at) != nil {
@@ -56,8 +57,13 @@ func dispatch(args []string) int {
 	case len(args) == 2 && args[0] == "install":
 		return said(podagent.Install(args[1]))
 	}
-	fmt.Fprintln(os.Stderr, "usage: cox-pod {run [files] | started | tell JSON | ask JSON | probe COMMAND | exec | receive | install DIR}")
+	fmt.Fprintln(os.Stderr, "usage: cox-pod {run [files] [secrets] | started | tell JSON | ask JSON | probe COMMAND | exec | receive | install DIR}")
 	return 2
+}
+
+// knowsAll reports whether these words name what this cox-pod can take with an attempt.
+func knowsAll(words []string) bool {
+	return !slices.ContainsFunc(words, func(w string) bool { return w != "files" && w != "secrets" })
 }
 
 // said prints an error with its remedy, and returns the exit code of its kind.

@@ -69,6 +69,9 @@ func (e *Engine) createObjects(a *attempt) error {
 	}); err != nil {
 		return err
 	}
+	if err := e.handSecrets(a, way, r, root.UID); err != nil {
+		return err
+	}
 	if err := e.nameEarly(a, r.Service(root.UID), root.UID); err != nil {
 		return err
 	}
@@ -95,6 +98,7 @@ func (e *Engine) createObjects(a *attempt) error {
 	if err := e.log.Append(&entry{Kind: created, Ref: a.ref, Made: m}); err != nil {
 		return err
 	}
+	e.dropSecrets(a.ref)
 	e.releaseCountedQuota(a)
 	e.mu.Lock()
 	defer e.mu.Unlock()

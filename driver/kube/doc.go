@@ -23,6 +23,7 @@
 //	nodeconflicts.go                claims and pods for which a job's nodes have no room
 //	launch.go create.go names.go      an attempt begins: its objects, its binding, its names
 //	calls.go                        calls of the cluster: their time, and how many are under way
+//	secrets.go                      the values of its secrets, until the cluster has them
 //	provision.go deliver.go         … what it waits for before: volumes, a directory that comes with it
 //	delegate.go kueue.go            where the cluster's scheduler chooses the nodes
 //	drive.go                        what is due for an attempt, step by step

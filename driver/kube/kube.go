@@ -82,6 +82,7 @@ type Engine struct {
 	calls     *clusterCalls
 	reserver  *nodeReserver
 	logs      logDir
+	secrets   *kit.HeldSecrets     // of attempts whose objects are not all made
 	inventory *inventory.Inventory // the pool's nodes, and what is on them
 }
 
@@ -111,8 +112,8 @@ func New(cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("kubernetes engine: %w", err)
 	}
 	e := &Engine{
-		logs: logDir(filepath.Join(cfg.Root, "logs")),
-		cfg:  cfg, k: cfg.Cluster, log: log, cache: watchcache.New(log.Epoch()), board: kit.NewEndpointBoard(log.Epoch() << 32), making: make(chan struct{}, makingAtMost), kick: make(chan struct{}, 1), buried: make(chan struct{}, 1), room: make(chan struct{}, 1), ships: make(chan struct{}, shipsAtMost), asks: make(chan struct{}, asksAtMost),
+		logs: logDir(filepath.Join(cfg.Root, "logs")), secrets: kit.HoldSecrets(filepath.Join(cfg.Root, "secrets")),
+		cfg: cfg, k: cfg.Cluster, log: log, cache: watchcache.New(log.Epoch()), board: kit.NewEndpointBoard(log.Epoch() << 32), making: make(chan struct{}, makingAtMost), kick: make(chan struct{}, 1), buried: make(chan struct{}, 1), room: make(chan struct{}, 1), ships: make(chan struct{}, shipsAtMost), asks: make(chan struct{}, asksAtMost),
 		inventory: inventory.New(cfg.Cluster, cfg.Terms, log.server),
 		attempts:  map[engine.Ref]*attempt{}, seated: map[string]int{}, graves: map[string]*corev1.Pod{}, rooted: true, tenants: map[string]*quota.Namespace{},
 		listed: map[string]bool{}, hidden: map[string]error{}, said: map[string]string{}, heard: map[string]bool{},
@@ -134,6 +135,7 @@ func New(cfg Config) (*Engine, error) {
 			e.spaces = append(e.spaces, a.namespace)
 		}
 	}
+	e.secrets.Sweep(e.needSecrets()...)
 	for _, ns := range e.spaces {
 		e.quotaOf(ns)
 	}

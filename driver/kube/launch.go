@@ -149,6 +149,9 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 		if err := e.renderAttempt(l.Ref, o).Check(); err != nil {
 			return refused(err)
 		}
+		if err := render.CheckSecrets(l.Secrets); err != nil {
+			return refused(err)
+		}
 	}
 	if known == nil {
 		if err := e.checkBeforeLaunch(o); err != nil {
@@ -158,7 +161,7 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 			return err
 		}
 	}
-	err := e.takeOrder(l.Ref, o)
+	err := e.takeOrder(l.Ref, o, l.Secrets)
 	e.mu.Lock()
 	if a := e.attempts[l.Ref]; a == nil || a.made != nil || a.ended {
 		e.releaseQuota(o.Namespace, l.Ref)
@@ -167,7 +170,7 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 	return err
 }
 
-func (e *Engine) takeOrder(ref engine.Ref, o *order) error {
+func (e *Engine) takeOrder(ref engine.Ref, o *order, given []engine.Secret) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ctx.Err() != nil {
@@ -190,6 +193,9 @@ func (e *Engine) takeOrder(ref engine.Ref, o *order) error {
 	}
 	if err := e.podCapacityError(o); err != nil {
 		return err
+	}
+	if err := e.secrets.Keep(ref, given); err != nil {
+		return engine.Unwritten(ref, err)
 	}
 	if err := e.log.Append(&entry{Kind: launched, Ref: ref, Launch: o}); err != nil {
 		return engine.Unwritten(ref, err)

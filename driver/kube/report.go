@@ -228,6 +228,7 @@ func (e *Engine) finishAttempt(a *attempt, members []podstatus.Member) error {
 	if err := e.log.Append(&entry{Kind: ended, Ref: a.ref, Digest: a.digest, Namespace: a.namespace, Report: &r}); err != nil {
 		return err
 	}
+	e.dropSecrets(a.ref)
 	e.publishReport(a, r)
 	a.ended = true
 	e.board.Drop(a.ref)

@@ -90,7 +90,12 @@ func (n *Node) planExec(e *wire.Execution) (*barrier.Hold, *Place, error) {
 	var err error
 	if e.Rank == nil {
 		h.Env = env.Batch(a, n.cfg.Env, n.cfg.Node)
-		place, err = n.placeOf(nil, h.Step, nil)
+		if n.cfg.Secrets != nil {
+			h.Env, err = n.cfg.Secrets(h.Env)
+		}
+		if err == nil {
+			place, err = n.placeOf(nil, h.Step, nil)
+		}
 	} else {
 		place, err = n.taskPlace(e, h)
 	}

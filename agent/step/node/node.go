@@ -46,8 +46,10 @@ type Config struct {
 	// A nil function has no containers.
 	Container func(ask *wire.Container, step int, say func(line string)) (*Place, error)
 
-	// Env is the submitted environment, for commands beside the tasks (see Exec).
-	Env []string
+	// Env is the submitted environment, for commands beside the tasks (see Exec), to which Secrets adds
+	// the job's secrets; nil: it has none.
+	Env     []string
+	Secrets func(env []string) ([]string, error)
 	// Own are variables that say what this node has, where it is a container: tasks have
 	// them as they are here, and not as they are where srun runs. nil: it is none.
 	Own []string

@@ -85,6 +85,7 @@ func (a *Attempt) podOf(i int, root types.UID) *corev1.Pod {
 	if hasPluginDevice(p.Spec.Containers[0].Resources.Limits) {
 		p.Labels[LabelPlugged] = "true"
 	}
+	a.addSecrets(p)
 	a.addServing(p, i)
 	a.addPodClaim(p, i)
 	a.applyShape(p)
@@ -102,12 +103,15 @@ func hasPluginDevice(l corev1.ResourceList) bool {
 	return false
 }
 
-// containerCommand is what the job's container runs. A cox-pod that knows of no files that come with a
-// job ends at the second word, before it runs anything without them.
+// containerCommand is what the job's container runs. A cox-pod that knows of no files or secrets that
+// come with a job ends at their word, before it runs anything without them.
 func (a *Attempt) containerCommand() []string {
 	out := []string{podagent.BinDir + "/cox-pod", "run"}
 	if a.Launch.Job.Spec.Upload != nil {
 		out = append(out, "files")
+	}
+	if len(a.Launch.Job.Spec.Secrets) > 0 {
+		out = append(out, "secrets")
 	}
 	return out
 }

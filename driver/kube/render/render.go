@@ -6,8 +6,8 @@
 // Where what is: render.go has what an attempt is made from, its Secret and its Service; pod.go the
 // pods, task.go which nodes and tasks are whose, shape.go what a pool and a job add to them;
 // toleration.go how a job writes one. claim.go has the claims of devices, gang.go what begins pods
-// together, spread.go what is told where the cluster's scheduler chooses the nodes, and serving.go ports and probes
-// of jobs that serve.
+// together, spread.go what is told where the cluster's scheduler chooses the nodes, serving.go ports and probes
+// of jobs that serve, and secrets.go the values of a job's secrets.
 package render
 
 import (
