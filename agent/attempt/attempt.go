@@ -116,7 +116,7 @@ type Launch struct {
 	Own []string `json:"own,omitzero"`
 
 	Checkpoint string `json:"checkpoint,omitempty"` // the job's checkpoint directory
-	Secrets    string `json:"secrets,omitempty"`    // the directory with the values of the job's secrets, by name
+	Secrets    string `json:"secrets,omitempty"`    // the directory with the values of the job's secrets (job.Secret.FileName)
 	Restore    string `json:"restore,omitempty"`    // what it may go on from; empty: nothing
 	Done       Stamp  `json:"done,omitzero"`        // of the file there by which an earlier attempt reported
 }
@@ -191,14 +191,6 @@ func CheckpointsOf(root string) string { return filepath.Join(root, "checkpoints
 
 // SecretsOf is the directory with a directory for each attempt that has secrets.
 func SecretsOf(root string) string { return filepath.Join(root, "secrets") }
-
-// SecretFile is the name of the file of a secret in the directory of an attempt.
-func SecretFile(s job.Secret) string {
-	if s.File != "" {
-		return s.File
-	}
-	return ".env." + s.Env
-}
 
 // MarkVariable is the name of the variable that Mark sets.
 const MarkVariable = "COX_NODE"

@@ -36,7 +36,7 @@ const (
 	PlanFile   = "plan.json"     // in PlanDir: a Plan
 	CAFile     = "ca.crt"        // in PlanDir: what every member's certificate is checked by
 	WorkDir    = "/cox/work"     // where a job works whose own directory is not there
-	SecretsDir = "/cox-secrets"  // the values of the job's secrets, mounted read-only, by attempt.SecretFile
+	SecretsDir = "/cox-secrets"  // the values of the job's secrets, mounted read-only, by job.Secret.FileName
 	PrivateDir = "/cox-private"  // an empty volume in memory, for the pod's user's copy of them
 	IndexEnv   = "COX_POD_INDEX" // the member's number, of the pod's environment
 	HereEnv    = "COX_POD_IP"    // the one address where a member listens, on a network that is not its own; unset: all

@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/coxswain-sched/coxswain/agent/attempt"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
@@ -19,9 +18,9 @@ func (p *Plan) takeSecrets(at Place) (string, error) {
 		return "", fault.New(fault.Internal, "a place for the job's secrets: %w", err).Advise("mount an empty volume in memory at %s that the pod's user may write to", at.Private)
 	}
 	for _, s := range p.Job.Spec.Secrets {
-		value, err := os.ReadFile(filepath.Join(at.Secrets, attempt.SecretFile(s)))
+		value, err := os.ReadFile(filepath.Join(at.Secrets, s.FileName()))
 		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, attempt.SecretFile(s)), value, 0o400)
+			err = os.WriteFile(filepath.Join(dir, s.FileName()), value, 0o400)
 		}
 		if err != nil {
 			return "", fault.New(fault.Internal, "secret %s: %w", s.Name, err).Advise("mount the Secret with the job's secrets at %s", at.Secrets)

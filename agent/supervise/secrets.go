@@ -11,8 +11,6 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/coxswain-sched/coxswain/agent/attempt"
 )
 
 // secretsVariable names the directory with the job's secrets that are files.
@@ -33,7 +31,7 @@ func (s *supervisor) withSecrets(env []string) ([]string, error) {
 		if secret.Env == "" {
 			continue
 		}
-		value, err := s.readSecret(filepath.Join(s.launch.Secrets, attempt.SecretFile(secret)))
+		value, err := s.readSecret(filepath.Join(s.launch.Secrets, secret.FileName()))
 		if err != nil {
 			return nil, fmt.Errorf("read secret %s: %w", secret.Name, err)
 		}

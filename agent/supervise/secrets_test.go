@@ -55,7 +55,7 @@ func TestSecretsAreReadAsTheUser(t *testing.T) {
 		launch: &attempt.Launch{Secrets: dir, Job: &job.Job{Spec: &job.Spec{Secrets: []job.Secret{secret}}}},
 		user:   &jobUser{who: &barrier.Identity{UID: user, GID: user}, spawner: sp},
 	}
-	file := filepath.Join(dir, attempt.SecretFile(secret))
+	file := filepath.Join(dir, secret.FileName())
 	for what, put := range map[string]func() error{
 		"a link": func() error { return os.Symlink(roots, file) },
 		"a file of root's": func() error {

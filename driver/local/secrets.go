@@ -34,7 +34,7 @@ func (e *Engine) makeSecrets(l *engine.Launch, file *attempt.Launch) error {
 		return os.Lchown(path, int(file.User.UID), int(file.User.GID))
 	}
 	for _, s := range l.Secrets {
-		path := filepath.Join(dir, attempt.SecretFile(s.Secret))
+		path := filepath.Join(dir, s.Secret.FileName())
 		if err := os.WriteFile(path, s.Value, 0o400); err != nil {
 			return err
 		}

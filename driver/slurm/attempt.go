@@ -122,6 +122,7 @@ func (e *Engine) draftOf(ref engine.Ref, o *order) *attempt {
 	if serve := o.Job.Spec.Serve; serve != nil {
 		a.guard.Ports = &script.Ports{Serve: serve, First: e.cfg.ServicePorts[0], Last: e.cfg.ServicePorts[1]}
 	}
+	a.guard.Secrets = o.Job.Spec.Secrets
 	a.tag = fmt.Sprintf("cox:%s:%d:%s", e.log.cluster, o.Job.ID, ref)
 	a.prefix = ref.String() + "-" + o.Token
 	a.user = e.owners.submitUser(o.Job.Spec.Owner)

@@ -32,6 +32,7 @@ func (e *Engine) driveAttempt(a *attempt) {
 		e.mu.Unlock()
 		if over {
 			e.locks.cancel(a)
+			e.endSecrets(a)
 			return
 		}
 		if err != nil {
@@ -179,6 +180,9 @@ func (e *Engine) submitInTurn(a *attempt) error {
 		s, err = e.renderSubmission(a)
 	}
 	if err == nil {
+		err = e.putOwnSecrets(a)
+	}
+	if err == nil {
 		e.mu.Lock()
 		a.handover.tried = time.Now()
 		e.mu.Unlock()
@@ -246,6 +250,7 @@ func (e *Engine) recordJobID(a *attempt, id uint32) error {
 	if err := e.log.Append(&entry{Kind: sent, Ref: a.ref, ID: id}); err != nil {
 		return err
 	}
+	e.dropSecrets(a.ref)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	slim := *a.order

@@ -75,6 +75,7 @@ type stepPlace struct {
 	id    uint32
 	user  string
 	guard script.Guard
+	base  int // as attempt.base
 	node  string
 	nodes int
 }
@@ -92,7 +93,7 @@ func (e *Engine) findStepPlace(ref engine.Ref, r *engine.ExecRequest) (*stepPlac
 	case a.report.Phase != engine.Running || a.id == 0 || len(a.report.Nodes) == 0:
 		return nil, fault.New(fault.Conflict, "attempt %s does not run", ref)
 	}
-	p := &stepPlace{ref: ref, order: a.order, id: a.id, user: a.user, guard: a.guard, node: a.report.Nodes[0].Node, nodes: len(a.report.Nodes)}
+	p := &stepPlace{ref: ref, order: a.order, id: a.id, user: a.user, guard: a.guard, base: a.base, node: a.report.Nodes[0].Node, nodes: len(a.report.Nodes)}
 	if r.Node == "" && r.Rank != nil && p.nodes > 1 {
 		return nil, fault.New(fault.Unsupported, "Slurm does not tell on which of its nodes task %d of attempt %s runs", *r.Rank, ref).
 			Advise("name a node: %s", nodeNames(a.report.Nodes))
@@ -139,6 +140,9 @@ func (e *Engine) renderStep(ctx context.Context, p *stepPlace, r *engine.ExecReq
 	c := srunargs.Call{Command: r.Command, Node: p.node, Dir: p.order.Job.Spec.WorkDir, Terminal: r.TTY}
 	if !c.IsStep() {
 		env = append(env, sbatchargs.TaskCounts(p.order.Job.Spec, p.order.Claims, p.nodes)...)
+	}
+	if c.Secrets = p.order.Job.Spec.Secrets; len(c.Secrets) > 0 {
+		env = append(env, "COX_SECRETS_DIR="+p.guard.SecretsDir(p.base))
 	}
 	c.Env = append(env, r.Env...)
 	words, err := c.Words()

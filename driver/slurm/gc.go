@@ -45,6 +45,9 @@ func (g *garbageCollector) run() {
 				g.e.cfg.Log.Warn("slurm: which slurmctld it is", "error", err)
 			}
 		}
+		if err := g.e.sweepHandedSecrets(); err != nil && g.e.ctx.Err() == nil {
+			g.e.cfg.Log.Warn("slurm: secrets of jobs that have ended", "error", err)
+		}
 		if err := g.e.discardUnclaimed(); err != nil && g.e.ctx.Err() == nil {
 			g.e.cfg.Log.Warn("slurm: jobs that Slurm put back", "error", err)
 		}

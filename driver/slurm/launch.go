@@ -30,13 +30,13 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 		return err
 	}
 	o := &order{Job: placed.Job, Claims: l.Claims, Script: l.Script, Env: placed.Env, Grace: l.Grace, Token: e.log.cluster + randomWord()[:8], Digest: kit.LaunchDigest(l), Time: time.Now()}
-	if err := e.acceptLaunch(l.Ref, o, w); err != nil {
+	if err := e.acceptLaunch(l.Ref, o, w, l.Secrets); err != nil {
 		return err
 	}
 	return e.log.Sync()
 }
 
-func (e *Engine) acceptLaunch(ref engine.Ref, o *order, w *sbatchargs.Job) error {
+func (e *Engine) acceptLaunch(ref engine.Ref, o *order, w *sbatchargs.Job, given []engine.Secret) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ctx.Err() != nil {
@@ -50,6 +50,9 @@ func (e *Engine) acceptLaunch(ref engine.Ref, o *order, w *sbatchargs.Job) error
 	}
 	if e.log.IsFenced(ref) {
 		return fault.New(fault.Conflict, "attempt %s was given up or forgotten", ref)
+	}
+	if err := e.secrets.Keep(ref, given); err != nil {
+		return engine.Unwritten(ref, err)
 	}
 	if err := e.log.Append(&entry{Kind: launched, Ref: ref, Launch: o}); err != nil {
 		return engine.Unwritten(ref, err)
@@ -116,6 +119,9 @@ func (e *Engine) checkSubmittable(s *job.Spec, script []byte, env []string) erro
 		return engine.About(refuse("the working directory %q is not absolute", s.WorkDir), "chdir", "workdir")
 	case slices.ContainsFunc(env, func(v string) bool { return strings.ContainsRune(v, 0) }):
 		return refuse("the environment holds a NUL byte")
+	}
+	if err := e.checkSecrets(s.Secrets); err != nil {
+		return err
 	}
 	return e.checkServe(s.Serve)
 }

@@ -206,6 +206,10 @@ func (e *Engine) adoptRequeued(a *attempt) (bool, error) {
 func (e *Engine) takeOver(a *attempt, p *requeuedJob) error {
 	ctx, cancel := e.controller.callContext()
 	defer cancel()
+	guard := p.lockGuard(e.cfg.Room.Dir())
+	if err := e.putSecrets(ctx, a, &guard, p.Restarts); err != nil {
+		return err
+	}
 	text := jobComment(a)
 	if err := e.owners.siteToChange(p.User).Update(ctx, p.ID, site.Change{Comment: &text}); err != nil {
 		return err

@@ -70,6 +70,8 @@ type Config struct {
 	// ServicePorts is the range from which jobs that serve have their ports, both ends included; zero:
 	// from FirstServicePort to LastServicePort.
 	ServicePorts [2]int
+	// Secrets has the values of jobs' secrets beside the locks; nil: no job has any.
+	Secrets SecretPlace
 	// Containers says how the nodes run images; empty: by pyxis.
 	Containers sbatchargs.ContainerRuntime
 	// Identity says as whom jobs are handed over.
@@ -106,6 +108,7 @@ type Engine struct {
 	gc         *garbageCollector
 	locks      *lockQuerier
 	usage      usageQuestions
+	secrets    *kit.HeldSecrets // of attempts that Slurm does not have
 	treesOnce  sync.Once
 	trees      *worktree.Store // of uploadTrees
 
@@ -177,7 +180,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("slurm engine: %w", err)
 	}
 	e := &Engine{
-		cfg: cfg, log: log, cache: watchcache.New(log.Epoch()), board: kit.NewEndpointBoard(log.Epoch() << 32), blind: blind, owners: newOwners(&cfg), send: submitlimiter.New(cfg.Senders), ends: submitlimiter.New(cfg.Senders), errands: make(chan senderConfig), stocking: make(chan struct{}, 1),
+		cfg: cfg, log: log, secrets: kit.HoldSecrets(filepath.Join(cfg.Root, "secrets")), cache: watchcache.New(log.Epoch()), board: kit.NewEndpointBoard(log.Epoch() << 32), blind: blind, owners: newOwners(&cfg), send: submitlimiter.New(cfg.Senders), ends: submitlimiter.New(cfg.Senders), errands: make(chan senderConfig), stocking: make(chan struct{}, 1),
 		attempts: map[engine.Ref]*attempt{},
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
@@ -191,6 +194,7 @@ func New(cfg Config) (*Engine, error) {
 		e.attempts[ref] = a
 		e.cache.Publish(a.report)
 	}
+	e.secrets.Sweep(e.needSecrets()...)
 	for _, a := range e.attempts {
 		if a.report.Phase != engine.Ended {
 			e.wg.Go(func() { e.driveAttempt(a) })

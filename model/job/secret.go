@@ -42,6 +42,14 @@ func SecretVariable(name string) string {
 	}, name))
 }
 
+// FileName is the name of the file with its value in the directory that a launch hands over.
+func (s *Secret) FileName() string {
+	if s.File != "" {
+		return s.File
+	}
+	return ".env." + s.Env
+}
+
 // Check reports what is wrong with a secret.
 func (s *Secret) Check() error {
 	if err := CheckSecretName(s.Name); err != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/user"
 	"path/filepath"
 
 	"github.com/coxswain-sched/coxswain/driver/slurm"
@@ -43,6 +44,7 @@ func openSlurm(_ context.Context, name string, settings json.RawMessage, at Plac
 	if err != nil {
 		return nil, err
 	}
+	cfg.Secrets = set.secretPlace(run)
 	if cfg.Site, err = set.openSite(run); err != nil {
 		return nil, closeToo(err, run)
 	}
@@ -95,6 +97,22 @@ func (s *slurmSettings) commandRunner(cfg *slurm.Config, dir string) (command.Ru
 		return command.OpenFileAs(ctx, login, o.User, name)
 	}
 	return login, nil
+}
+
+// secretPlace has the values of jobs' secrets beside the locks; nil: this process has no way to write files that
+// are the jobs' users'.
+func (s *slurmSettings) secretPlace(run command.Runner) slurm.SecretPlace {
+	mode, own := s.submitIdentity().Mode, ""
+	switch {
+	case run == nil: // by slurmrestd alone: the locks are on this machine
+		own, run = s.User, &command.Here{}
+		if me, err := user.Current(); err != nil || os.Geteuid() != 0 && (mode != slurm.AsService || own != "" && own != me.Username) {
+			return nil
+		}
+	case s.SSH != "" && mode != slurm.AsService && mode != slurm.AsUID && !s.hasUserLogins() && len(s.becomeCommand()) == 0:
+		return nil
+	}
+	return command.NewSecretDir(run, mode == slurm.AsUID, own)
 }
 
 // lockRoom is where the locks are.

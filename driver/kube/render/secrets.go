@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/coxswain-sched/coxswain/agent/attempt"
 	"github.com/coxswain-sched/coxswain/agent/podagent"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -56,7 +55,7 @@ func (a *Attempt) addSecrets(p *corev1.Pod) {
 	}
 	var items []corev1.KeyToPath
 	for _, s := range secrets {
-		items = append(items, corev1.KeyToPath{Key: s.Name, Path: attempt.SecretFile(s)})
+		items = append(items, corev1.KeyToPath{Key: s.Name, Path: s.FileName()})
 	}
 	slices.SortFunc(items, func(x, y corev1.KeyToPath) int { return strings.Compare(x.Path, y.Path) })
 	readable := int32(0o444)

@@ -23,6 +23,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // Exit codes with which a script ends that was not to begin. Nothing of the user's has
@@ -47,6 +48,8 @@ type Guard struct {
 	OnNode bool
 
 	Ports *Ports // of a job that serves; nil: it does not
+
+	Secrets []job.Secret // of the job, whose values are in SecretsDir before it can begin; none with OnNode
 }
 
 // Lock is the name of the lock's file for a beginning: 0 the first, then each time that
@@ -143,9 +146,9 @@ func takeLock(g *Guard) string {
 if [ -s %[2]s ]; then echo "coxswain: attempt %[1]s of this job has begun elsewhere, or is over: nothing is run" >&2; exit %[3]d; fi
 echo "coxswain: the lock of attempt %[1]s cannot be taken in "%[4]s": nothing is run" >&2; exit %[5]d
 fi
-%[8]s(umask 022; : >|%[2]s.begun) || :
+%[9]s%[8]s(umask 022; : >|%[2]s.begun) || :
 %[6]s# coxswain: end
-`, g.Ref, lock, ExitBarred, shellQuote(g.Dir), ExitLockless, lastWord("022", shellQuote(stem)+restarts), checkOwner(g), g.Ports.choosePorts(lock+".ports"))
+`, g.Ref, lock, ExitBarred, shellQuote(g.Dir), ExitLockless, lastWord("022", shellQuote(stem)+restarts), checkOwner(g), g.Ports.choosePorts(lock+".ports"), g.readSecrets(lock+".secrets"))
 }
 
 // restarts is shell code: how often Slurm has put the job back.

@@ -17,8 +17,10 @@ import (
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/agent/portdial"
+	"github.com/coxswain-sched/coxswain/driver/slurm/script"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/getopt"
+	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/srunopt"
 )
 
@@ -29,6 +31,8 @@ type Call struct {
 	Dir      string   // working directory
 	Terminal bool
 	Env      []string // NAME=VALUE for the tasks
+
+	Secrets []job.Secret // of the job, which the tasks read in the $COX_SECRETS_DIR of Env
 }
 
 // Words are srun's arguments, but for the number of the job and the name of the step.
@@ -60,7 +64,7 @@ func (c *Call) Words() ([]string, error) {
 			out = append(out, "--unbuffered")
 		}
 	}
-	return append(append(append(out, options...), "--", "/bin/sh", "-c", unpackScript, "sh"), command...), nil
+	return append(append(append(out, options...), "--", "/bin/sh", "-c", c.unpackScript(), "sh"), command...), nil
 }
 
 // IsStep reports whether the command is a step of the whole allocation.
@@ -176,12 +180,20 @@ func isShellName(name string) bool {
 	return name != ""
 }
 
-// unpackScript gives a task the variables of the job, and becomes its command.
-const unpackScript = `unset LC_ALL
+// unpackScript gives a task the variables of the job and of its secrets, and becomes its command.
+func (c *Call) unpackScript() string {
+	secrets := ""
+	if len(c.Secrets) > 0 {
+		secrets = script.ReadSecrets(c.Secrets, "exit 1")
+	}
+	return unpackVariables + secrets + `exec "$@"`
+}
+
+const unpackVariables = `unset LC_ALL
 cox_n=0
 while [ "$cox_n" -lt "${` + packedCount + `:-0}" ]; do
 	eval "export \"\$` + packedPrefix + `$cox_n\"; unset ` + packedPrefix + `$cox_n"
 	cox_n=$((cox_n + 1))
 done
 unset cox_n ` + packedCount + `
-exec "$@"`
+`
