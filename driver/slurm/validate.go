@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/driver/slurm/preflight"
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/driver/slurm/validate"
 	"github.com/coxswain-sched/coxswain/engine"
@@ -125,4 +126,17 @@ func (e *Engine) checkRules(inv *fleet.Inventory, spec *job.Spec) error {
 		return fault.New(fault.Invalid, "pool %s: Slurm never runs this job: %w", e.cfg.Pool, err).Advise("%s", fault.Remedy(err))
 	}
 	return nil
+}
+
+var _ engine.Checker = (*Engine)(nil)
+
+// Check looks at the cluster, at what the pool may do there, and at the directory of locks (package
+// preflight).
+func (e *Engine) Check(ctx context.Context) ([]engine.Finding, error) {
+	c := &e.cfg
+	return preflight.Run(ctx, preflight.Config{
+		Pool: c.Pool, Site: c.Site, Locks: c.Room, OnNodes: e.blind, Options: c.Options, Containers: c.Containers,
+		Privileged: c.Privileged, Suspends: c.canSuspend(), RefusesRoot: c.Identity.Mode != AsService && !c.Identity.Root,
+		Identity: e.owners.findings, Patience: c.Patience, Longest: c.Longest, Log: c.Log,
+	})
 }
