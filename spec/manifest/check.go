@@ -10,7 +10,6 @@ import (
 
 	"github.com/coxswain-sched/coxswain/spec"
 	"github.com/coxswain-sched/coxswain/spec/manifest/fields"
-	"github.com/coxswain-sched/coxswain/spec/manifest/object"
 	"github.com/coxswain-sched/coxswain/spec/yaml"
 )
 
@@ -87,6 +86,9 @@ func (c *checker) checkValue(way *step, n *yaml.Node, at yaml.Place, t *fields.T
 			f := &n.Fields[i]
 			c.checkValue(&step{up: way, name: f.Name}, f.Value, f.Place, t.Elem)
 		}
+		if way != nil && way.typ != nil && way.typ.Name == "ResourceRequirements" {
+			c.checkResources(way, n)
+		}
 	case fields.List:
 		if n.Kind != yaml.List {
 			c.failForm(way, n, at, "a list", "begin each entry with - on a line of its own")
@@ -106,6 +108,22 @@ func (c *checker) checkValue(way *step, n *yaml.Node, at yaml.Place, t *fields.T
 			return
 		}
 		c.checkScalar(way, n, at, t)
+	}
+}
+
+// checkResources checks the names of resources that a container asks for.
+func (c *checker) checkResources(way *step, n *yaml.Node) {
+	for i := range n.Fields {
+		f := &n.Fields[i]
+		if _, ok := fields.FindDevice(f.Name); ok {
+			continue
+		}
+		path := (&step{up: way, name: f.Name}).path()
+		if near := fields.NearestDevice(f.Name); near != "" {
+			c.addError(f.Place, path, "write "+near+": "+shortText(f.Value.Text), "Kubernetes has no such resource; did you mean %s?", near)
+			continue
+		}
+		c.addError(f.Place, path, "write cpu, memory, ephemeral-storage, or the name of a device such as nvidia.com/gpu", "Kubernetes has no such resource")
 	}
 }
 
@@ -248,7 +266,7 @@ func (c *checker) checkScalar(way *step, n *yaml.Node, at yaml.Place, t *fields.
 			remedy = "write a number such as 0.5, without quotes"
 		}
 	case fields.Quantity:
-		if kind == aBool || !object.Quantity(n.Text).Valid() {
+		if kind == aBool || !isQuantity(n.Text) {
 			remedy = "write an amount such as 2, 500m or 64Gi"
 		}
 	case fields.IntOrString:

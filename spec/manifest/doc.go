@@ -1,8 +1,8 @@
 // Package manifest reads manifests for Kubernetes: a text of YAML or JSON becomes documents,
-// each a checked object with the line of every field.
+// each checked, with the line of every field.
 //
-//	Read(name, data) ──► File{Documents} ──► Document.Object (spec/manifest/object)
-//	                                         Document.Check(engine)
+//	Read(name, data) ──► File{Documents} ──► Document.Check(engine)
+//	                                         Document.JSON(path)
 //
 // Guarantees. Every field of a document is looked up in the table (spec/manifest/fields): one
 // that the kind does not have, that has a value of another type, or that is missing is an error
@@ -16,8 +16,8 @@
 //
 // Work and memory are linear in the size of the text; a text of more than MaxSize, more than
 // MaxDepth levels, or whose aliases stand for too many values is refused. The package does no
-// I/O, fills in no defaults, and knows nothing of pools and queues. Objects are not changed after
-// Read; everything is safe for concurrent use.
+// I/O, fills in no defaults, and knows nothing of pools and queues; spec/manifest/work makes jobs
+// of documents. Documents are not changed after Read, and are safe for concurrent use.
 package manifest
 
 // Bounds of what is read.

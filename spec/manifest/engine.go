@@ -90,11 +90,14 @@ func (w *walker) walkValue(way *step, n *yaml.Node, t *fields.Type, r *fields.Ru
 	for i := range n.Fields {
 		f := &n.Fields[i]
 		next := &step{up: way, name: f.Name}
-		if t.Form != fields.Object {
+		known := t.Find(f.Name)
+		if t.Key != nil {
+			known = t.Key(f.Name)
+		}
+		if known == nil {
 			w.walkValue(next, f.Value, inner, r)
 			continue
 		}
-		known := t.Find(f.Name)
 		rule := r
 		if known.Rule != nil {
 			rule = known.Rule

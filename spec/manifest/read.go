@@ -22,7 +22,6 @@ type Document struct {
 	Number int    // of its document in the text, from 1; comments alone are none
 	Item   int    // in a List, from 1; 0: it is no item
 	Line   int    // of its first field
-	Object any    // *object.Job …; nil for a kind whose use is fields.Aside
 
 	root  *yaml.Node
 	text  *yaml.Document
@@ -94,11 +93,7 @@ func (r *reader) readDocument(d *Document) {
 		return
 	}
 	if d.Kind.Use != fields.Aside {
-		errs := checkForm(d)
-		if len(errs) == 0 {
-			d.decodeObject()
-		}
-		r.addErrors(errs...)
+		r.addErrors(checkForm(d)...)
 	}
 	r.file.Documents = append(r.file.Documents, d)
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -89,20 +88,10 @@ func firstDifference(want, got string) string {
 
 func writeReading(t *testing.T, out *bytes.Buffer, d *Document) {
 	fmt.Fprintf(out, "== %s, line %d, %s\n", d.Label(), d.Line, d.Kind.APIVersion())
-	raw, err := json.Marshal(d.Object)
-	if err != nil {
+	if err := json.Indent(out, d.JSON(""), "", " "); err != nil {
 		t.Fatal(err)
 	}
-	var value any
-	if err := json.Unmarshal(raw, &value); err != nil {
-		t.Fatal(err)
-	}
-	e := json.NewEncoder(out)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", " ")
-	if err := e.Encode(dropEmpty(value)); err != nil {
-		t.Fatal(err)
-	}
+	out.WriteByte('\n')
 	for i, u := range d.Uses(fields.Local) {
 		fmt.Fprintf(out, "%c%c%c %s\n", u.Mark, d.Uses(fields.Slurm)[i].Mark, d.Uses(fields.Kubernetes)[i].Mark, u.Path)
 	}
@@ -115,39 +104,6 @@ func writeReading(t *testing.T, out *bytes.Buffer, d *Document) {
 			fmt.Fprintf(out, "%s: %v\n", engine, err)
 		}
 	}
-}
-
-// dropEmpty leaves out what is not given.
-func dropEmpty(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for k, x := range v {
-			if x = dropEmpty(x); x == nil {
-				delete(v, k)
-			} else {
-				v[k] = x
-			}
-		}
-		if len(v) == 0 {
-			return nil
-		}
-	case []any:
-		for i := range v {
-			v[i] = dropEmpty(v[i])
-		}
-		if len(v) == 0 {
-			return nil
-		}
-	case string:
-		if v == "" {
-			return nil
-		}
-	case bool:
-		if !v {
-			return nil
-		}
-	}
-	return v
 }
 
 // TestNothingIsPassedOver reads each document with a plain reader of YAML, and compares the
@@ -219,80 +175,4 @@ func leafPaths(path string, v any, out []string) []string {
 		}
 	}
 	return append(out, path)
-}
-
-// TestObjectsFitTheTable compares the structs with the table: each field of a struct is in the
-// table with a form that fits, and each field that an engine honours is in a struct.
-func TestObjectsFitTheTable(t *testing.T) {
-	c := objectComparison{t: t, seen: map[string]bool{}, found: map[string]bool{}}
-	for _, k := range fields.Kinds {
-		newObject := objects[k.Type().Name]
-		if newObject == nil {
-			t.Errorf("%s of %s has no object", k.Name, k.APIVersion())
-			continue
-		}
-		c.compareObject(k.Name, reflect.TypeOf(newObject()).Elem(), k.Type())
-	}
-	for field, found := range c.found {
-		if !found {
-			t.Errorf("%s is in no type of the table", field)
-		}
-	}
-}
-
-type objectComparison struct {
-	t     *testing.T
-	seen  map[string]bool // a struct with a type of the table
-	found map[string]bool // a field of a struct that is in one of its types
-}
-
-// formsOf are the forms that a value of Go can be filled from.
-func formsOf(of reflect.Type) []fields.Form {
-	switch {
-	case of == quantityType:
-		return []fields.Form{fields.Quantity}
-	case of == intOrStringType:
-		return []fields.Form{fields.IntOrString}
-	case of == bytesType:
-		return []fields.Form{fields.Bytes}
-	}
-	return map[reflect.Kind][]fields.Form{
-		reflect.Struct: {fields.Object}, reflect.String: {fields.Text, fields.Word}, reflect.Bool: {fields.Bool}, reflect.Int32: {fields.Integer, fields.FileMode},
-		reflect.Int64: {fields.Integer}, reflect.Slice: {fields.List}, reflect.Map: {fields.Map},
-	}[of.Kind()]
-}
-
-func (c *objectComparison) compareObject(path string, of reflect.Type, have *fields.Type) {
-	for of.Kind() == reflect.Pointer {
-		of = of.Elem()
-	}
-	if !slices.Contains(formsOf(of), have.Form) {
-		c.t.Errorf("%s is %s in its struct and %s in the table", path, of, have.Name)
-		return
-	}
-	if of.Kind() == reflect.Int32 && have.Form == fields.Integer && (have.Most > 1<<31-1 || have.Least < -1<<31) {
-		c.t.Errorf("%s: %s is larger than an int32", path, have.Name)
-	}
-	key := of.String() + " " + have.Name
-	switch {
-	case have.Form == fields.List:
-		c.compareObject(path+"[]", of.Elem(), have.Elem)
-	case have.Form == fields.Map:
-		c.compareObject(path+".*", of.Elem(), have.Elem)
-	case have.Form == fields.Object && !c.seen[key]:
-		c.seen[key] = true
-		l := layoutOf(of)
-		for name, index := range l.fields {
-			f := have.Find(name)
-			c.found[of.String()+"."+name] = c.found[of.String()+"."+name] || f != nil
-			if f != nil {
-				c.compareObject(path+"."+name, of.FieldByIndex(index).Type, f.Type)
-			}
-		}
-		for _, f := range have.Fields {
-			if f.Rule != nil && f.Rule.Marks[fields.Local] == fields.Honoured && l.fields[f.Name] == nil {
-				c.t.Errorf("%s.%s is honoured, and %s does not have it", path, f.Name, of)
-			}
-		}
-	}
 }

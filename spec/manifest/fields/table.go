@@ -71,6 +71,9 @@ type Type struct {
 	Least, Most int64    // of an Integer
 	Fields      []Field  // of an Object
 
+	// Key, of a Map, finds the names that have a rule of their own; nil: there are none.
+	Key func(name string) *Field
+
 	index map[string]int
 }
 
@@ -113,6 +116,12 @@ var types = sync.OnceValue(func() map[string]*Type {
 	}
 	for i, n := range names {
 		b.readFields(n.Name(), texts[i])
+	}
+	for _, name := range []string{"labels", "annotations"} {
+		b.types["ObjectMeta"].Find(name).Type.Key = b.types["labels"].Find
+	}
+	for _, name := range []string{"limits", "requests"} {
+		b.types["ResourceRequirements"].Find(name).Type.Key = resourceField
 	}
 	return b.types
 })
