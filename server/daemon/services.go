@@ -30,12 +30,8 @@ type services struct {
 
 func newServices(c *control.Control, local engine.Engine, kept *secret.Store, log *slog.Logger) *services {
 	hub := endpoints.New(endpoints.Config{
-		Drained: func(ctx context.Context, id job.ID, ref engine.Ref) {
-			if err := c.Drained(ctx, ref); err != nil && fault.KindOf(err) != fault.Unavailable {
-				log.Warn("a drained replica could not be told to end; it does when its time to drain is over", "job", id, "error", err)
-			}
-		},
-		Log: log,
+		Drained: func(ctx context.Context, _ job.ID, ref engine.Ref) error { return c.Drained(ctx, ref) },
+		Log:     log,
 	})
 	return &services{
 		hub: hub, control: c, local: local, log: log,
@@ -52,7 +48,11 @@ func hashTokens(kept *secret.Store) func(job.Owner, []string) ([]string, error) 
 			if err != nil {
 				return nil, err
 			}
-			sum := sha256.Sum256(bytes.TrimRight(value, "\r\n")) // as they stand in a header
+			value = bytes.TrimRight(value, "\r\n") // as they stand in a header
+			if len(value) == 0 {
+				return nil, fault.New(fault.Invalid, "secret %s is empty, and an empty token would let everybody in", name).Advise("give it a value: cox secret set %s", name)
+			}
+			sum := sha256.Sum256(value)
 			out = append(out, hex.EncodeToString(sum[:]))
 		}
 		return out, nil

@@ -50,8 +50,9 @@ func (s *State) Address(port string) string {
 // Config is what a Hub needs; every field may be zero.
 type Config struct {
 	// Drained is told once of each attempt that is being ended and at which no request is in flight
-	// any more. It runs on the goroutine of Run, which waits for it; nil: nobody.
-	Drained func(ctx context.Context, id job.ID, ref engine.Ref)
+	// any more; after an error it is told again. It runs on the goroutine of Run, which waits for it;
+	// nil: nobody.
+	Drained func(ctx context.Context, id job.ID, ref engine.Ref) error
 
 	Now func() time.Time // nil: time.Now
 	Log *slog.Logger     // nil: none
@@ -74,6 +75,7 @@ type Hub struct {
 	complete time.Time     // when Complete was called; zero: it was not
 	settled  chan struct{} // closed when routes may be given out
 	drained  chan struct{} // there may be a replica that is drained; holds one at most
+	streams  int           // of routes, that gateways read
 }
 
 // service is what is known of one service.
@@ -91,6 +93,8 @@ type replica struct {
 	State
 	unready uint64 // the version of the routes with which it got no more requests
 	drained bool   // Drained was told
+	failed  bool   // Drained could not be told
+	fresh   bool   // its attempt began after Complete: no gateway knows it from an earlier hub
 }
 
 // New makes a Hub. Run has to run for as long as it is used.
@@ -166,7 +170,10 @@ func (h *Hub) SetReplica(r Replica) {
 	}
 	if known.Ref != r.Ref {
 		delete(h.told, known.Ref)
-		known.drained, known.unready = false, 0
+		known.fresh = !h.complete.IsZero()
+	}
+	if known.Ref != r.Ref || !r.Ending { // it drains anew when its end is asked for again
+		known.drained, known.failed, known.unready = false, false, 0
 	}
 	was := known.State
 	known.Replica = r

@@ -160,11 +160,12 @@ func (h *Hub) InFlight(ref engine.Ref) (n int, known bool) {
 }
 
 // inFlightAt counts the requests at a replica. It is not known where a gateway was not heard since it
-// got the routes without the replica, where one became silent, and just after the hub's start, when
-// gateways have yet to post.
+// got the routes without the replica, and where one became silent. Just after the hub's start gateways
+// have yet to post, so it is known only of an attempt that they have from this hub alone, once each of
+// those that read its routes has posted.
 func (h *Hub) inFlightAt(r *replica) (n int, known bool) {
 	now := h.cfg.Now()
-	known = now.Sub(h.opened) > silentAfter
+	known = now.Sub(h.opened) > silentAfter || r.fresh && len(h.gateways) >= h.streams
 	for _, g := range h.gateways {
 		if g.isSilent(now) || g.routes < r.unready {
 			known = false
@@ -187,7 +188,9 @@ func (h *Hub) Run(ctx context.Context) {
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		for _, r := range h.takeDrained() {
-			h.cfg.Drained(ctx, r.Job, r.Ref)
+			if err := h.cfg.Drained(ctx, r.Job, r.Ref); err != nil {
+				h.retryDrained(ctx, r, err)
+			}
 		}
 		select {
 		case <-h.drained:
@@ -221,4 +224,18 @@ func (h *Hub) takeDrained() (out []Replica) {
 		}
 	}
 	return out
+}
+
+// retryDrained has Drained told again of a replica of which it could not be told.
+func (h *Hub) retryDrained(ctx context.Context, of Replica, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := h.replicas[of.Job]
+	if r == nil || r.Ref != of.Ref {
+		return
+	}
+	if !r.failed && ctx.Err() == nil {
+		h.cfg.Log.Warn("a drained replica could not be told to end; trying again", "job", of.Job, "error", err)
+	}
+	r.drained, r.failed = false, true
 }

@@ -55,6 +55,8 @@ func (h *Hub) WatchRoutes(ctx context.Context, f func(api.GatewayRoutes) error) 
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	h.countStreams(1)
+	defer h.countStreams(-1)
 	for seen := uint64(0); ; {
 		routes, wait := h.routesAfter(seen)
 		if routes != nil {
@@ -69,6 +71,14 @@ func (h *Hub) WatchRoutes(ctx context.Context, f func(api.GatewayRoutes) error) 
 			return ctx.Err()
 		}
 	}
+}
+
+// countStreams notes that a gateway begins to read routes, or ends.
+func (h *Hub) countStreams(n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.streams += n
+	h.wakeDrain()
 }
 
 // routesAfter returns what changed after a version, nil: nothing; wait is closed with the next change.
