@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/service"
@@ -31,18 +30,24 @@ const (
 	asleepFor = 200 * time.Millisecond // while it sleeps: a request waits for it
 )
 
-// decideService decides what comes next of a service, and carries it out.
+// decideService decides what comes next of a service, and has it carried out. Nothing else is decided
+// of the service before that is done.
 func (c *Controller) decideService(ctx context.Context, m *managed) {
 	defer c.noteChange()
 	m.dirty, m.due = false, c.cfg.Now().Add(longestPause)
 	in, err := c.observe(ctx, m)
 	if err != nil {
+		c.setRoute(m)
 		c.retryLater(m, "its jobs cannot be read: "+err.Error())
 		return
 	}
 	out := decide.Decide(in)
 	if out.Doc != nil {
 		if err := c.writeDocument(ctx, m, c.actorOf(m), out.Doc); err != nil {
+			if !m.decided {
+				m.last.Weights = out.Weights // gateways need a route all the same
+			}
+			c.setRoute(m)
 			c.retryLater(m, "its document cannot be written: "+err.Error())
 			return
 		}
@@ -50,7 +55,7 @@ func (c *Controller) decideService(ctx context.Context, m *managed) {
 	} else {
 		m.rounds = 0
 	}
-	m.trouble, m.last, m.memory = "", out, out.Memory
+	m.trouble, m.last, m.memory, m.decided = "", out, out.Memory, true
 	if !out.Next.IsZero() {
 		c.wakeAt(m, out.Next)
 	}
@@ -61,13 +66,10 @@ func (c *Controller) decideService(ctx context.Context, m *managed) {
 	case m.rounds > 0:
 		m.dirty = true // the next decision follows from the document, at once
 	}
-	for _, x := range out.Cancel {
-		c.cancel(ctx, m, x)
-	}
-	for _, s := range out.Submit {
-		c.submit(ctx, m, s)
-	}
 	c.forgetRefusals(m)
+	if len(out.Cancel)+len(out.Submit) > 0 {
+		c.startWork(ctx, m, &out)
+	}
 	if out.Gone {
 		c.remove(ctx, m)
 		return
@@ -130,45 +132,6 @@ func (c *Controller) remove(ctx context.Context, m *managed) {
 	c.cfg.Hub.RemoveService(m.name)
 	c.scraped.forgetService(m.name)
 	c.cfg.Log.Info("service ended", "service", m.name)
-}
-
-// cancel asks for the end of a job. If that fails, the next decision asks again.
-func (c *Controller) cancel(ctx context.Context, m *managed, x decide.Cancel) {
-	errs, err := c.cfg.Plane.Change(ctx, c.actorOf(m), []job.ID{x.Job}, control.Cancel{Grace: -1, Message: fmt.Sprintf("service %s: %s", m.name, x.Why)})
-	for _, e := range append(errs, err) {
-		if e != nil && fault.KindOf(e) != fault.NotFound {
-			c.cfg.Log.Warn("a replica could not be cancelled; trying again", "service", m.name, "job", x.Job, "error", e)
-			c.wakeAt(m, c.cfg.Now().Add(writeAgain))
-		}
-	}
-}
-
-// submit submits a replica.
-func (c *Controller) submit(ctx context.Context, m *managed, s decide.Submission) {
-	revision := m.doc.Revision(s.Part.Revision)
-	part, spec := s.Part, replicaSpec(&revision.Spec, s)
-	part.Controller = controllerName(m.name)
-	accepted, err := c.cfg.Plane.Submit(ctx, part, control.Submission{Spec: spec, Script: revision.Spec.Script, Env: revision.Spec.Env, By: c.actorOf(m)})
-	if err == nil {
-		delete(m.refused, s.Part)
-		c.cfg.Log.Info("replica submitted", "service", m.name, "revision", s.Part.Revision, "index", s.Part.Index, "try", s.Part.Try, "job", accepted.ID)
-		return
-	}
-	r := m.refused[s.Part]
-	if r == nil {
-		r = &refusal{}
-		m.refused[s.Part] = r
-	}
-	never := fault.KindOf(err) == fault.Invalid || fault.KindOf(err) == fault.Unsupported || fault.KindOf(err) == fault.Permission
-	pause := firstRefusal
-	if never {
-		pause = firstNever
-	}
-	pause = min(pause<<min(r.count, 10), longestRefuse)
-	r.count++
-	r.Refusal = decide.Refusal{Part: s.Part, Why: err.Error(), Never: never, Until: c.cfg.Now().Add(pause)}
-	m.dirty = true // the decision follows it: a rollout may have failed by it
-	c.cfg.Log.Warn("a replica was refused", "service", m.name, "revision", s.Part.Revision, "index", s.Part.Index, "error", err)
 }
 
 // forgetRefusals forgets refusals of parts that are not wanted any more.

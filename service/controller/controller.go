@@ -43,6 +43,7 @@ type Controller struct {
 	// The rest belongs to the goroutine of Run.
 	services map[string]*managed // by name, "team/chat"
 	scraped  *pages
+	workers  sync.WaitGroup // that carry out decisions
 
 	mu      sync.Mutex
 	touched map[string]bool
@@ -64,7 +65,9 @@ type managed struct {
 	routeTrouble string    // why it has no route
 	due          time.Time // decide again then
 	dirty        bool
-	rounds       int // decisions in a row that changed the document
+	rounds       int       // decisions in a row that changed the document
+	decided      bool      // last is of a decision
+	busySince    time.Time // when a decision began to be carried out; zero: none is
 }
 
 // refusal is a submission that was refused.
@@ -99,6 +102,7 @@ func (c *Controller) Run(ctx context.Context) {
 	defer close(c.ended)
 	var followers sync.WaitGroup
 	defer followers.Wait()
+	defer c.workers.Wait()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	for {
@@ -113,10 +117,11 @@ func (c *Controller) Run(ctx context.Context) {
 		case <-time.After(readAgain):
 		}
 	}
+	c.decideAll(ctx) // before the hub hears that it knows everything: gateways get every route at once
 	followers.Go(func() { c.followJobs(ctx) })
 	followers.Go(func() { c.followHub(ctx) })
 	followers.Go(func() { c.readPages(ctx) })
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(c.pause())
 	defer timer.Stop()
 	for {
 		select {
@@ -185,7 +190,8 @@ func (c *Controller) decideAll(ctx context.Context) {
 		m := c.services[name]
 		now := c.cfg.Now()
 		due := !m.due.After(now)
-		if m.dirty || due || touched[name] || touched[all] {
+		m.dirty = m.dirty || due || touched[name] || touched[all]
+		if m.dirty && m.busySince.IsZero() {
 			c.decideService(ctx, m)
 		}
 	}
@@ -199,6 +205,9 @@ const longestPause = 5 * time.Second
 func (c *Controller) pause() time.Duration {
 	next := longestPause
 	for _, m := range c.services {
+		if !m.busySince.IsZero() {
+			continue // the end of its work wakes Run
+		}
 		if m.dirty {
 			return 0
 		}

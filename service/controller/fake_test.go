@@ -33,10 +33,11 @@ type plane struct {
 
 	number    int // port that every replica serves at; 0: 20000 and its job
 	submits   int
-	refuse    error           // what submissions are answered with
-	failDocs  error           // what writes of documents are answered with
-	bad       map[string]bool // images of which the program ends at once
-	afterDocs func()          // called after a document was written
+	refuse    error                    // what submissions are answered with
+	failDocs  error                    // what writes of documents are answered with
+	bad       map[string]bool          // images of which the program ends at once
+	afterDocs func()                   // called after a document was written
+	hang      map[string]chan struct{} // submissions of a controller do not return before it is closed
 }
 
 func newPlane() *plane {
@@ -76,6 +77,15 @@ func (p *plane) RemoveDocument(_ context.Context, _ job.Actor, name string) erro
 }
 
 func (p *plane) Submit(ctx context.Context, part job.Part, s control.Submission) (control.Accepted, error) {
+	p.mu.Lock()
+	hang := p.hang[part.Controller]
+	p.mu.Unlock()
+	if hang != nil {
+		select {
+		case <-hang:
+		case <-ctx.Done():
+		}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if ctx.Err() != nil {

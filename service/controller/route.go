@@ -93,6 +93,7 @@ func (c *Controller) routeOf(m *managed) api.ServiceRoute {
 		Want:   m.doc.Want,
 		Asleep: m.doc.Want == 0 && spec.Scale != nil && !m.doc.Stopping,
 	}
+	m.tokenTrouble = ""
 	if len(r.Tokens) == 0 {
 		return out
 	}
@@ -106,7 +107,7 @@ func (c *Controller) routeOf(m *managed) api.ServiceRoute {
 	case err != nil:
 		m.tokenTrouble = "the route answers nobody: " + err.Error()
 	case len(tokens) > 0:
-		out.Tokens, m.tokenTrouble = tokens, ""
+		out.Tokens = tokens
 	}
 	return out
 }

@@ -136,6 +136,9 @@ func (c *Controller) statusOf(ctx context.Context, m *managed) (Status, error) {
 			s.Reasons = append([]Reason{{Kind: decide.Refused, Text: trouble}}, s.Reasons...)
 		}
 	}
+	if slow, ok := c.slowReason(m); ok {
+		s.Reasons = append([]Reason{slow}, s.Reasons...)
+	}
 	s.Replicas = c.replicasOf(m, parts)
 	for i := range s.Replicas {
 		if s.Replicas[i].Ready {
