@@ -28,6 +28,8 @@ type Config struct {
 
 	// PageEach is how often the Prometheus pages of replicas are read; 0: 5 s.
 	PageEach time.Duration
+	// PageTimeout is how long one page may take; 0: metrics.Timeout.
+	PageTimeout time.Duration
 
 	Now func() time.Time // nil: time.Now
 	Log *slog.Logger     // nil: none

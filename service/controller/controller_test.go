@@ -273,3 +273,48 @@ func TestPrometheusPage(t *testing.T) {
 		}
 	}
 }
+
+// TestPageThatHangs: a page that never answers delays neither the other replicas of its service nor
+// other services.
+//
+// Seen to fail with: readings that are stored when all pages were read; one round of all services.
+func TestPageThatHangs(t *testing.T) {
+	read := make(chan bool)
+	pages := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/hangs" {
+			<-read
+		}
+		fmt.Fprint(w, "# TYPE waiting gauge\nwaiting 25\n")
+	}))
+	defer pages.Close()
+	defer close(read)
+	p := newPlane()
+	p.number = pages.Listener.Addr().(*net.TCPAddr).Port
+	r := p.startController(t)
+	defer r.stop()
+	bad := specOf("a", 1)
+	bad.Name, bad.Scale = "bad", &service.Scale{Metric: "waiting", Target: 10, Path: "/hangs"}
+	r.submit(bad)
+	waitFor(t, r, "team/bad", func(s controller.Status) bool { return s.Ready == 1 })
+	good := specOf("a", 1)
+	good.Replicas.Max, good.Scale = 3, &service.Scale{Metric: "waiting", Target: 10}
+	r.submit(good)
+	waitFor(t, r, name, func(s controller.Status) bool { return s.Want == 3 })
+}
+
+// waitFor waits, in real time, until a service is as wanted.
+func waitFor(t *testing.T, r *running, name string, is func(controller.Status) bool) {
+	t.Helper()
+	for version := uint64(0); ; {
+		s, err := r.Get(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is(s) {
+			return
+		}
+		if version, err = r.Next(t.Context(), version); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

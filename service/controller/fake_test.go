@@ -239,7 +239,7 @@ func (p *plane) startController(t *testing.T) *running {
 		}
 	}
 	p.mu.Unlock()
-	c := controller.New(controller.Config{Plane: p, Hub: hub, PageEach: 50 * time.Millisecond})
+	c := controller.New(controller.Config{Plane: p, Hub: hub, PageEach: 50 * time.Millisecond, PageTimeout: time.Hour})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { c.Run(ctx) })

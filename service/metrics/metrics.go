@@ -4,6 +4,7 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,14 +33,15 @@ const DefaultPath = "/metrics"
 // Reader reads pages. It is safe for concurrent use.
 type Reader struct{ client *http.Client }
 
-// NewReader makes a reader that keeps few connections.
-func NewReader() *Reader {
+// NewReader makes a reader that keeps few connections. Within is how long one page may take; 0: Timeout.
+func NewReader(within time.Duration) *Reader {
+	within = cmp.Or(max(within, 0), Timeout)
 	transport := &http.Transport{
-		DialContext:           (&net.Dialer{Timeout: Timeout}).DialContext,
-		ResponseHeaderTimeout: Timeout, MaxIdleConnsPerHost: 1, MaxIdleConns: 64, IdleConnTimeout: 30 * time.Second,
+		DialContext:           (&net.Dialer{Timeout: within}).DialContext,
+		ResponseHeaderTimeout: within, MaxIdleConnsPerHost: 1, MaxIdleConns: 64, IdleConnTimeout: 30 * time.Second,
 	}
 	return &Reader{&http.Client{
-		Transport: transport, Timeout: Timeout,
+		Transport: transport, Timeout: within,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }

@@ -36,7 +36,7 @@ func TestRead(t *testing.T) {
 	s := httptest.NewServer(mux)
 	defer s.Close()
 	address := strings.TrimPrefix(s.URL, "http://")
-	r := metrics.NewReader()
+	r := metrics.NewReader(0)
 	defer r.Close()
 	for _, c := range []struct {
 		path, name string
