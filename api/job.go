@@ -360,5 +360,11 @@ type Smaller struct {
 	Of     string `json:"of,omitempty" doc:"what it is now"`
 }
 
+// LogEnd is the trailer of a log (GET /v1/jobs/{job}/logs): "end", "job-ended", or the error that cut it off.
+const LogEnd = "Cox-Log-End"
+
+// LogFrom is the header of a log that says with which byte of the output it begins.
+const LogFrom = "Cox-Log-From"
+
 // FilesEnd is the trailer of fetched files (GET /v1/jobs/{job}/files): "end" where all of them came.
 const FilesEnd = "Cox-Files-End"

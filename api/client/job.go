@@ -226,11 +226,49 @@ type LogOptions struct {
 	Rank   *int   // nil with Step: rank 0; set without Step: that rank of the last step
 	Follow bool   // go on until the job has ended
 	Tail   int    // only the last lines; 0: all
+	From   int64  // byte of the output to begin with; not with Tail
 }
 
-// Logs returns output of a job. With Follow reading goes on until the job has
-// ended or ctx does. The caller closes it.
+// Logs is OpenLog for who does not go on after a connection that broke.
 func (c *Client) Logs(ctx context.Context, name string, o LogOptions) (io.ReadCloser, error) {
+	l, err := c.OpenLog(ctx, name, o)
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// Log is output of a job. It is not safe for concurrent use.
+type Log struct{ resp *http.Response }
+
+// From is the byte of the output with which it begins; -1: the server does not say.
+func (l *Log) From() int64 {
+	n, err := strconv.ParseInt(l.resp.Header.Get(api.LogFrom), 10, 64)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// Close ends it.
+func (l *Log) Close() error { return l.resp.Body.Close() }
+
+// Read reads on. Where the connection broke or the server ended the error is fault.Unavailable.
+func (l *Log) Read(b []byte) (int, error) {
+	n, err := l.resp.Body.Read(b)
+	switch end := l.resp.Trailer.Get(api.LogEnd); {
+	case err == nil:
+	case !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		err = fault.New(fault.Unavailable, "the log was cut off: %w", err)
+	case end != "" && end != "end" && end != "job-ended":
+		err = fault.New(fault.Unavailable, "the server cut the log off: %s", end)
+	}
+	return n, err
+}
+
+// OpenLog returns output of a job. With Follow reading goes on until the job has ended or ctx does. The
+// caller closes it.
+func (c *Client) OpenLog(ctx context.Context, name string, o LogOptions) (*Log, error) {
 	v := url.Values{}
 	if o.Stream != "" {
 		v.Set("stream", o.Stream)
@@ -247,11 +285,14 @@ func (c *Client) Logs(ctx context.Context, name string, o LogOptions) (io.ReadCl
 	if o.Tail > 0 {
 		v.Set("tail", strconv.Itoa(o.Tail))
 	}
+	if o.From > 0 {
+		v.Set("from", strconv.FormatInt(o.From, 10))
+	}
 	resp, err := c.openStream(ctx, jobPath(name, "logs"), v, "")
 	if err != nil {
 		return nil, err
 	}
-	return resp.Body, nil
+	return &Log{resp}, nil
 }
 
 // Files returns an archive (package upload) of a file or directory below the working directory of a job;

@@ -67,7 +67,7 @@ func lastLine(ctx context.Context, from Output, owner job.Owner, file string) st
 		return ""
 	}
 	defer r.Close()
-	kept, err := tailLines(r, errorLines)
+	kept, _, err := tailLines(r, errorLines)
 	if err != nil {
 		return ""
 	}

@@ -64,13 +64,15 @@ type logInput struct {
 	Rank   string `query:"rank" doc:"number of a task; left out: the job's own files"`
 	Follow bool   `query:"follow" doc:"until the job has ended"`
 	Tail   int    `query:"tail" minimum:"0" doc:"only so many last lines; 0: all"`
+	From   int64  `query:"from" minimum:"0" doc:"byte of the output to begin with, to go on after a connection that broke; not with tail"`
 }
 
 func (s *Service) registerOutput() {
 	addStreamRoute(s, transport.Route{
 		Method: http.MethodGet, Path: "/v1/jobs/{job}/logs", Verb: auth.SeeLogs, ID: "logs", Tag: "jobs", Owned: true, Lasts: true,
 		Media: []string{"text/plain"}, Summary: "Output of a job or of one rank",
-		About: "As bytes. The trailer Cox-Log-End says why it ended: end, job-ended, or an error.",
+		About: "As bytes. The header Cox-Log-From says with which byte of the output they begin: less than from, where there is not so much. " +
+			"The trailer Cox-Log-End says why it ended: end, job-ended, or an error.",
 	}, func(c *call, in *logInput) error { return s.serveLogs(c, in) })
 	addStreamRoute(s, transport.Route{
 		Method: http.MethodPost, Path: "/v1/jobs/{job}/exec", Verb: auth.Exec, ID: "exec", Tag: "jobs", Owned: true, Lasts: true, Status: http.StatusSwitchingProtocols,
@@ -79,12 +81,13 @@ func (s *Service) registerOutput() {
 	}, func(c *call, in *JobPath) error { return s.serveExec(c, in.Job) })
 }
 
-const logEnd = "Cox-Log-End"
-
 func (s *Service) serveLogs(c *call, in *logInput) error {
 	v, err := c.findJob(in.Job, auth.SeeLogs)
 	if err != nil {
 		return err
+	}
+	if in.From > 0 && in.Tail > 0 {
+		return fault.New(fault.Invalid, "from and tail: a log begins at a byte or with its last lines").Advise("leave one of them out")
 	}
 	q := logQuery{stream: in.Stream}
 	for _, n := range []struct {
@@ -122,12 +125,12 @@ func (s *Service) serveLogs(c *call, in *logInput) error {
 	h := c.W.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Trailer", logEnd)
+	h.Set("Trailer", api.LogEnd)
 	why, err := s.copyLog(ctx, c, in, r)
 	if err != nil {
 		why = strings.ReplaceAll(err.Error(), "\n", " ")
 	}
-	h.Set(logEnd, why)
+	h.Set(api.LogEnd, why)
 	return nil
 }
 
@@ -216,12 +219,13 @@ const logPoll = 100 * time.Millisecond
 // copyLog sends a log as it grows. A client that does not read is cut off.
 func (s *Service) copyLog(ctx context.Context, c *call, in *logInput, r io.Reader) (why string, err error) {
 	out := &logWriter{c: c, ctl: http.NewResponseController(c.W.ResponseWriter), stall: s.cfg.Stall}
-	if in.Tail > 0 {
-		last, err := tailLines(r, in.Tail)
-		if err == nil {
-			_, err = out.Write(last)
-		}
-		if err != nil {
+	last, from, err := beginLog(r, in)
+	if err != nil {
+		return "", err
+	}
+	c.W.Header().Set(api.LogFrom, strconv.FormatInt(from, 10))
+	if len(last) > 0 {
+		if _, err := out.Write(last); err != nil {
 			return "", err
 		}
 	}
@@ -253,6 +257,17 @@ func (s *Service) copyLog(ctx context.Context, c *call, in *logInput, r io.Reade
 			return "", context.Cause(ctx)
 		}
 	}
+}
+
+// beginLog goes to where a log is to begin: from is the byte. What it had to read of that is returned.
+func beginLog(r io.Reader, in *logInput) (last []byte, from int64, err error) {
+	switch {
+	case in.Tail > 0:
+		return tailLines(r, in.Tail)
+	case in.From > 0:
+		from, err = skipBytes(r, in.From)
+	}
+	return nil, from, err
 }
 
 type onlyReader struct{ io.Reader }

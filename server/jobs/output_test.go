@@ -91,7 +91,7 @@ func TestLogs(t *testing.T) {
 		t.Errorf("%q", s)
 	}
 	resp, _ = r.Ask(t, "GET", "/v1/jobs/1/logs?follow=true", r.Token(t, "anna", nil), "")
-	if resp.Trailer.Get(logEnd) != "job-ended" {
+	if resp.Trailer.Get(api.LogEnd) != "job-ended" {
 		t.Errorf("trailer %v", resp.Trailer)
 	}
 }

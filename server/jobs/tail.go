@@ -9,10 +9,10 @@ import (
 // tailMost is how much of a log is looked at for its last lines.
 const tailMost = 64 << 20
 
-// tailLines leaves of what r holds now the last n lines: they are returned, or what r gives
-// next. It costs as much as it reads: a file is read backwards up to its nth last line
-// and kept nowhere, anything else is read through once.
-func tailLines(r io.Reader, n int) ([]byte, error) {
+// tailLines leaves of what r holds now the last n lines, which begin with the byte from: they are
+// returned, or what r gives next. It costs as much as it reads: a file is read backwards up to its nth
+// last line and kept nowhere, anything else is read through once.
+func tailLines(r io.Reader, n int) (last []byte, from int64, err error) {
 	if f, ok := r.(interface {
 		io.Reader
 		io.ReaderAt
@@ -22,13 +22,40 @@ func tailLines(r io.Reader, n int) ([]byte, error) {
 		if err == nil {
 			from, err := lineFromEnd(f, size, n)
 			if err != nil {
-				return nil, err
+				return nil, 0, err
 			}
 			_, err = f.Seek(from, io.SeekStart)
-			return nil, err
+			return nil, from, err
 		}
 	}
-	return readTail(r, n)
+	count := &countingReader{r: r}
+	last, err = readTail(count, n)
+	return last, count.n - int64(len(last)), err
+}
+
+// skipBytes leaves out the first n bytes, or all that r holds now: at is how many.
+func skipBytes(r io.Reader, n int64) (at int64, err error) {
+	if f, ok := r.(io.Seeker); ok {
+		if size, err := f.Seek(0, io.SeekEnd); err == nil {
+			return f.Seek(min(n, size), io.SeekStart)
+		}
+	}
+	at, err = io.CopyN(io.Discard, r, n)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return at, err
+}
+
+type countingReader struct {
+	r io.Reader
+	n int64
+}
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
 }
 
 // lineFromEnd is where the nth last line begins of a file with so many bytes, or where

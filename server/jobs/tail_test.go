@@ -41,7 +41,7 @@ func TestTailCostsWhatItShows(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := &counted{File: f}
-		kept, err := tailLines(c, n)
+		kept, _, err := tailLines(c, n)
 		if err != nil || len(kept) != 0 {
 			t.Fatalf("%d kept, %v", len(kept), err)
 		}
@@ -55,7 +55,7 @@ func TestTailCostsWhatItShows(t *testing.T) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	kept, err := tailLines(struct{ io.Reader }{strings.NewReader(strings.Repeat("a\n", lines))}, lines)
+	kept, _, err := tailLines(struct{ io.Reader }{strings.NewReader(strings.Repeat("a\n", lines))}, lines)
 	runtime.ReadMemStats(&after)
 	if err != nil || len(kept) != 2*lines {
 		t.Errorf("%d bytes, %v", len(kept), err)

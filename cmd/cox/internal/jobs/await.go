@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -105,8 +104,8 @@ func FollowLog(ctx context.Context, a *cli.App, c *client.Client, name string, o
 		return err
 	}
 	defer r.Close()
-	if _, err = io.Copy(a.Out, r); errors.Is(err, io.ErrUnexpectedEOF) {
-		return fault.New(fault.Unavailable, "the server cut the log off").Advise("ask again: cox logs %s", name)
+	if _, err = io.Copy(a.Out, r); fault.KindOf(err) == fault.Unavailable && ctx.Err() == nil {
+		return fault.New(fault.Unavailable, "%w", err).Advise("ask again: cox logs %s", name)
 	}
 	return err
 }
