@@ -1,11 +1,14 @@
 package jobs
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
 	"github.com/coxswain-sched/coxswain/cmd/internal/joboutput"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
@@ -35,7 +38,9 @@ the replica before each line; -f then takes in replicas that come later.`,
 				o.Stream = "stderr"
 			}
 			if !cli.IsJob(args[0]) {
-				return FollowService(cmd.Context(), a, c, args[0], o)
+				return FollowService(cmd.Context(), a, c, args[0], o, func(err error) {
+					printRemark(a, fmt.Sprintf("… %s; going on when it answers", printer.Clean(err.Error())))
+				})
 			}
 			t, err := joboutput.ParseTarget(args[0])
 			if err != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
-	"github.com/coxswain-sched/coxswain/cmd/printer"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
@@ -59,8 +58,8 @@ const lastLines = 1000
 
 // FollowService copies the output of all replicas of a service to standard output, each line behind
 // its replica. With Follow it goes on, with new replicas too and over a restart of the server, until the
-// service is gone.
-func FollowService(ctx context.Context, a *cli.App, c *client.Client, name string, o client.LogOptions) error {
+// service is gone. lost is told once each time that the server is away.
+func FollowService(ctx context.Context, a *cli.App, c *client.Client, name string, o client.LogOptions, lost func(error)) error {
 	l := &serviceLog{app: a, client: c, name: name, opts: o, replicas: map[job.ID]*replicaLog{}}
 	ctx, stop := context.WithCancel(ctx)
 	defer l.readers.Wait()
@@ -76,7 +75,7 @@ func FollowService(ctx context.Context, a *cli.App, c *client.Client, name strin
 	}
 	look := time.NewTicker(lookForReplicas)
 	defer look.Stop()
-	for lost := false; ; {
+	for away := false; ; {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -89,15 +88,15 @@ func FollowService(ctx context.Context, a *cli.App, c *client.Client, name strin
 			l.readRest(ctx)
 			return nil
 		case kind == fault.Unavailable && ctx.Err() == nil:
-			if !lost {
-				printRemark(a, fmt.Sprintf("… %s; going on when it answers", printer.Clean(err.Error())))
+			if !away {
+				lost(err)
 			}
-			lost = true
+			away = true
 			continue
 		case err != nil:
 			return err
 		}
-		lost = false
+		away = false
 		l.readReplicas(ctx, s)
 	}
 }

@@ -155,40 +155,42 @@ func (r *serviceRun) note(format string, args ...any) {
 }
 
 // follow shows the output of the service and its state until a signal comes or it has failed, and ends
-// it.
+// it. It goes on while its server is away for a short time.
 func (r *serviceRun) follow(ctx context.Context) (code int, err error) {
 	logs, stopLogs := context.WithCancel(ctx)
 	shown := make(chan error, 1)
-	go func() { shown <- jobs.FollowService(logs, r.app, r.client, r.name, client.LogOptions{Follow: true}) }()
+	go func() {
+		quiet := func(error) {} // that the server is away is said below
+		shown <- jobs.FollowService(logs, r.app, r.client, r.name, client.LogOptions{Follow: true}, quiet)
+	}()
 	defer func() {
 		stopLogs()
 		<-shown
 	}()
 	look := time.NewTicker(lookAtService / 6)
 	defer look.Stop()
+	at := &serviceLook{app: r.app, client: r.client, name: r.name}
 	for told := ""; ; {
-		s, err := r.client.Service(ctx, r.name)
-		if err != nil {
+		s, err := at.next(ctx)
+		switch {
+		case err != nil:
 			return 0, err
-		}
-		failed := s.Rollout != nil && s.Rollout.Phase == string(service.Halted)
-		switch state := r.stateLine(s); {
-		case failed:
+		case s == nil: // the server is away
+		case s.Rollout != nil && s.Rollout.Phase == string(service.Halted):
 			r.note("failed   %s", printer.Clean(s.Rollout.Why))
-			code = 1
-		case state != told:
-			told = state
-			r.note("%s", state)
-		}
-		if failed {
-			return code, r.end(ctx)
+			return 1, r.end(ctx)
+		default:
+			if state := r.stateLine(s); state != told {
+				told = state
+				r.note("%s", state)
+			}
 		}
 		select {
 		case sig := <-r.signals:
 			r.note("\n%s: draining and ending it; once more kills", sig)
-			return code, r.end(ctx)
+			return 0, r.end(ctx)
 		case <-ctx.Done():
-			return code, ctx.Err()
+			return 0, ctx.Err()
 		case <-look.C:
 		}
 	}
@@ -243,29 +245,35 @@ func (r *serviceRun) address(s *api.Service) string {
 
 // end stops the service and waits until it is gone; another signal kills its replicas.
 func (r *serviceRun) end(ctx context.Context) error {
-	if _, err := r.client.StopService(ctx, r.name); err != nil && fault.KindOf(err) != fault.NotFound {
-		return err
-	}
-	look := time.NewTicker(lookAtService / 6)
-	defer look.Stop()
-	for {
-		s, err := r.client.Service(ctx, r.name)
-		if fault.KindOf(err) == fault.NotFound {
+	again := time.NewTicker(lookAtService / 6)
+	defer again.Stop()
+	at := &serviceLook{app: r.app, client: r.client, name: r.name}
+	for asked := false; ; {
+		look := at.next
+		if !asked {
+			look = at.stop
+		}
+		s, err := look(ctx)
+		asked = asked || s != nil
+		switch {
+		case fault.KindOf(err) == fault.NotFound:
 			r.note("ended    after %s", printer.Duration(r.app.Now().Sub(r.started)))
 			return nil
-		}
-		if err != nil {
+		case err != nil:
 			return err
 		}
 		select {
 		case <-r.signals:
+			if s == nil {
+				return fault.New(fault.Unavailable, "the server is away, so service %s cannot be ended", r.name).Advise("cox service stop %s when it answers", r.name)
+			}
 			r.note("killing")
-			if err := r.kill(ctx, s); err != nil {
+			if err := at.endure(ctx, r.kill(ctx, s)); err != nil {
 				return err
 			}
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-look.C:
+		case <-again.C:
 		}
 	}
 }
