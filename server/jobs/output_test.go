@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +95,18 @@ func TestLogs(t *testing.T) {
 	if resp.Trailer.Get(api.LogEnd) != "job-ended" {
 		t.Errorf("trailer %v", resp.Trailer)
 	}
+	size := len(lines) + len("last words\n")
+	for query, want := range map[string]struct {
+		from int
+		text string
+	}{fmt.Sprintf("from=%d", size-6): {size - 6, "words\n"}, "from=100000000": {size, ""}, "tail=1": {size - 11, "last words\n"}} {
+		resp, answer = r.Ask(t, "GET", "/v1/jobs/1/logs?"+query, r.Token(t, "anna", nil), "")
+		if string(answer) != want.text || resp.Header.Get(api.LogFrom) != strconv.Itoa(want.from) {
+			t.Errorf("%s: %q from %s, not %d", query, answer, resp.Header.Get(api.LogFrom), want.from)
+		}
+	}
+	resp, answer = r.Ask(t, "GET", "/v1/jobs/1/logs?from=1&tail=1", r.Token(t, "anna", nil), "")
+	servertest.CheckRefusal(t, "from and tail", resp, answer, 400, fault.Invalid, "tail")
 }
 
 // TestFollowBeginsWhenTheJobDoes asks for the output of a job that waits.
