@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -39,6 +40,7 @@ func noService(t *table, r *http.Request) page {
 var (
 	tokenMissing = page{status: http.StatusUnauthorized, detail: "this service wants a token, and the request has none", remedy: "send the header Authorization: Bearer TOKEN"}
 	tokenWrong   = page{status: http.StatusUnauthorized, detail: "the request's token is not one of this service", remedy: "ask the owner of the service for a token"}
+	noRoutes     = page{status: http.StatusServiceUnavailable, again: time.Second, detail: "this gateway has just started and the server has not told it any service yet", remedy: "ask again; the gateway's log says whether it reaches the server"}
 	noConnect    = page{status: http.StatusMethodNotAllowed, detail: "the gateway makes no tunnels (CONNECT)", remedy: "ask for the service by its host name"}
 )
 
@@ -99,6 +101,17 @@ func (s *service) describeReplicas() string {
 		state = fmt.Sprintf("none of %d with an address is ready", known)
 	}
 	return fmt.Sprintf("service %s has no replica that answers: %d wanted, %s", s.name, set.route.Want, state)
+}
+
+// writeHealth answers a probe: 200 from the first routes on, also while the server is away.
+func (g *Server) writeHealth(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if g.version.Load() == 0 {
+		w.WriteHeader(noRoutes.status)
+		_, _ = io.WriteString(w, noRoutes.detail+"\n") // a client that has gone is no matter
+		return
+	}
+	_, _ = io.WriteString(w, "ready\n") // a client that has gone is no matter
 }
 
 // writePage writes a page in the form that the client takes.

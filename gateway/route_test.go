@@ -193,3 +193,27 @@ func TestLoadIsPosted(t *testing.T) {
 	w.stop()
 	w.source.waitLoad(t, "the last word", func(l api.GatewayLoad) bool { return l.Leaving })
 }
+
+// TestHealth: a gateway is ready with its first routes, and says so to probes alone; before them it has
+// no word of which services there are.
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	w := startGateway(t, gateway.Config{})
+	const probe = "http://health.cox-gateway.internal/"
+	if status, _, _ := w.get(probe); status != 503 {
+		t.Errorf("before the first routes: %d", status)
+	}
+	if status, text, h := w.get("http://chat.localhost/"); status != 503 || h.Get("Retry-After") == "" || !strings.Contains(text, "has just started") {
+		t.Errorf("before the first routes: %d %s", status, text)
+	}
+	everything := chat(replica(t, "1.1", 1))
+	everything.Host = ""
+	w.routes(everything)
+	if status, text, _ := w.get(probe); status != 200 || text != "ready\n" {
+		t.Errorf("%d %s", status, text)
+	}
+	w.source.die()
+	if status, _, _ := w.get(probe); status != 200 {
+		t.Errorf("without the server: %d", status)
+	}
+}

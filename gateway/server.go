@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
+	servicemodel "github.com/coxswain-sched/coxswain/model/service"
 )
 
 // Config are the parts of a gateway. Source is needed, the rest has defaults.
@@ -78,6 +79,10 @@ func New(cfg Config) (*Server, error) {
 
 // ServeHTTP answers one request.
 func (g *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Host == servicemodel.HealthHost {
+		g.writeHealth(w)
+		return
+	}
 	x := g.beginExchange(w, r)
 	admitted := false
 	defer func() { x.endExchange(admitted) }() // also when the proxy breaks an answer off by a panic
@@ -86,6 +91,9 @@ func (g *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method == http.MethodConnect:
 		x.writePage(noConnect)
+		return
+	case s == nil && g.version.Load() == 0:
+		x.writePage(noRoutes)
 		return
 	case s == nil:
 		x.writePage(noService(t, r))

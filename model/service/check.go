@@ -24,10 +24,16 @@ func CheckName(s string) error {
 	return nil
 }
 
+// HealthHost is the host by which a probe asks a gateway whether it knows routes. No service has it.
+const HealthHost = "health.cox-gateway.internal"
+
 // CheckHost reports why a text is no name of a host.
 func CheckHost(s string) error {
 	if len(s) > 253 {
 		return fmt.Errorf("the name of the host has %d characters, more than 253", len(s))
+	}
+	if s == HealthHost {
+		return fmt.Errorf("%s is the host of probes of the gateway", s)
 	}
 	for part := range strings.SplitSeq(s, ".") {
 		if !label.MatchString(part) {

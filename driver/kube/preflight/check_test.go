@@ -221,7 +221,7 @@ func TestCheckFinds(t *testing.T) {
 		"another's policy":      {path: policyAt, say: `{"spec":{}}`, change: reserved, want: "warning policy: coxswain-k8s-a is not the one for these settings and user:anna", mend: "--print-policy"},
 		"no right to mark":      {denied: "patch nodes everywhere", change: reserved, want: "missing rights: patch nodes in the whole cluster: the taint", mend: "--set reserve=true --set priority_class"},
 		"pods answer":           {path: "/api/v1/pods", say: `{"items":[{"metadata":{"name":"dns"},"status":{"phase":"Running","podIP":"127.0.0.77"}}]}`, want: "found pod addresses: they answer from this server (127.0.0.77)"},
-		"pods do not answer":    {path: "/api/v1/pods", say: `{"items":[{"metadata":{"name":"dns"},"status":{"phase":"Running","podIP":"255.255.255.255"}}]}`, want: "warning pod addresses: they do not answer from this server", mend: "run the gateway in the cluster"},
+		"pods do not answer":    {path: "/api/v1/pods", say: `{"items":[{"metadata":{"name":"dns"},"status":{"phase":"Running","podIP":"255.255.255.255"}}]}`, want: "warning pod addresses: they do not answer from this server", mend: "cox gateway manifest --server"},
 		"no name service":       {path: "/api/v1/namespaces/kube-system/services", say: `{"items":[]}`, want: "warning names: kube-system has no service", mend: "CoreDNS"},
 		"no GPUs":               {path: "/api/v1/nodes", say: `{"items":[{"metadata":{"name":"a"},"status":{"conditions":[{"type":"Ready","status":"True"}]}}]}`, want: "warning devices: no node has GPUs", mend: "device plugin"},
 		"no place":              {path: "/api/v1/nodes", say: `{"items":[{"metadata":{"name":"a"}}]}`, want: "warning topology: where nodes lie is not known", mend: "topology.kubernetes.io/zone"},

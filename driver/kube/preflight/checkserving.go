@@ -47,7 +47,7 @@ func (l *scan) checkPodAddresses(ctx context.Context) error {
 	case errors.Is(err, unix.ECONNREFUSED):
 		l.addFinding("pod addresses", engine.Found, "", "they answer from this server (%s): a gateway here reaches services", address)
 	default:
-		l.addFinding("pod addresses", engine.Warning, "run the gateway in the cluster, or route the pods' network to this machine",
+		l.addFinding("pod addresses", engine.Warning, "run a gateway in the cluster: cox gateway manifest --server https://HOST --ca FILE | kubectl apply -f -; or route the pods' network to this machine",
 			"they do not answer from this server (%v): a gateway here cannot reach services of this pool", err)
 	}
 	return nil

@@ -48,7 +48,8 @@ gateway. SIGHUP opens the access log anew.
 docs/reference/gateway.md has limits, log and metrics.`,
 		Example: `  cox gateway --listen :80
   cox gateway --listen :443 --tls-cert cert.pem --tls-key key.pem
-  cox gateway --server ssh://login1 --listen 127.0.0.1:8080`,
+  cox gateway --server ssh://login1 --listen 127.0.0.1:8080
+  cox gateway manifest --server https://cox.example.org --ca ca.pem | kubectl apply -f -`,
 		Args: cobra.NoArgs,
 		RunE: a.WithServer(func(cmd *cobra.Command, c *client.Client, _ []string) error { return f.serve(cmd, a, c) }),
 	}
@@ -65,6 +66,7 @@ docs/reference/gateway.md has limits, log and metrics.`,
 	cli.DurationFlag(fl, &f.limits.Hold, "hold", f.limits.Hold, "longest wait of a request for a replica")
 	fl.IntVar(&f.limits.Connections, "connections", f.limits.Connections, "connections of clients, at most")
 	fl.IntVar(&f.limits.Requests, "requests", f.limits.Requests, "requests of a service at once, at most")
+	cmd.AddCommand(gatewayManifestCommand(a))
 	return cmd
 }
 
