@@ -18,8 +18,8 @@ type Use struct {
 // with it, in the order of the document.
 func (d *Document) Uses(engine fields.Engine) []Use {
 	var out []Use
-	w := walker{engine: engine, leaf: func(way *step, n *yaml.Node, r *fields.Rule) {
-		out = append(out, Use{Path: way.path(), Line: n.Place.Line, Mark: r.Marks[engine], Rule: r})
+	w := walker{engine: engine, serving: d.serves(), leaf: func(way *step, n *yaml.Node, r *fields.Rule) {
+		out = append(out, Use{Path: way.path(), Line: n.Place.Line, Mark: r.Of(engine, d.serves()), Rule: r})
 	}}
 	w.walkDocument(d)
 	return out
@@ -34,13 +34,13 @@ func (d *Document) Check(engine fields.Engine) ([]spec.Warning, error) {
 	}
 	var warnings []spec.Warning
 	var errs []*spec.Error
-	w := walker{engine: engine, notable: func(way *step, f *fields.Field) {
+	w := walker{engine: engine, serving: d.serves(), notable: func(way *step, f *fields.Field) {
 		path := way.path()
-		switch f.Rule.Marks[engine] {
+		switch f.Rule.Of(engine, d.serves()) {
 		case fields.Refused:
-			errs = append(errs, d.failAt(d.Place(path), f.Rule.Remedy, shortPath(path)+" is refused"+onEngine(f.Rule, engine)+": "+f.Rule.Text))
+			errs = append(errs, d.failAt(d.Place(path), f.Rule.Remedy, shortPath(path)+" is refused"+d.onEngine(f.Rule, engine)+": "+f.Rule.Text))
 		default:
-			warnings = append(warnings, d.Warn(path, "has no effect%s: %s", onEngine(f.Rule, engine), f.Rule.Text))
+			warnings = append(warnings, d.Warn(path, "has no effect%s: %s", d.onEngine(f.Rule, engine), f.Rule.Text))
 		}
 	}}
 	w.walkDocument(d)
@@ -48,18 +48,22 @@ func (d *Document) Check(engine fields.Engine) ([]spec.Warning, error) {
 }
 
 // onEngine names the engine where another one does something else with the field.
-func onEngine(r *fields.Rule, engine fields.Engine) string {
-	for _, m := range r.Marks {
-		if m != r.Marks[engine] {
+func (d *Document) onEngine(r *fields.Rule, engine fields.Engine) string {
+	for e := range r.Marks {
+		if r.Of(fields.Engine(e), d.serves()) != r.Of(engine, d.serves()) {
 			return " on " + engine.String()
 		}
 	}
 	return ""
 }
 
+// serves reports whether the document becomes a service, or a part of one.
+func (d *Document) serves() bool { return d.Kind.Use == fields.Serving }
+
 // walker visits the fields of a document whose form has been checked.
 type walker struct {
 	engine  fields.Engine
+	serving bool
 	leaf    func(way *step, n *yaml.Node, r *fields.Rule) // each value; may be nil
 	notable func(way *step, f *fields.Field)              // each field that is refused or has no effect, the outermost; may be nil
 }
@@ -101,7 +105,7 @@ func (w *walker) walkValue(way *step, n *yaml.Node, t *fields.Type, r *fields.Ru
 		rule := r
 		if known.Rule != nil {
 			rule = known.Rule
-			mark := rule.Marks[w.engine]
+			mark := rule.Of(w.engine, w.serving)
 			if w.notable != nil && (mark == fields.Refused || mark == fields.NoEffect) {
 				if !saysNothing(f.Value, known) {
 					w.notable(next, known)

@@ -92,7 +92,7 @@ func (r *reader) readDocument(d *Document) {
 		r.addErrors(e)
 		return
 	}
-	if d.Kind.Use != fields.Aside {
+	if d.Kind.Type() != nil {
 		r.addErrors(checkForm(d)...)
 	}
 	r.file.Documents = append(r.file.Documents, d)

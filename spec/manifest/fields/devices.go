@@ -117,3 +117,25 @@ func resourceField(name string) *Field {
 	}
 	return f
 }
+
+// selectorField is the field of a label in a node selector that has a rule of its own, nil for the
+// others.
+func selectorField(name string) *Field {
+	switch name {
+	case "kubernetes.io/os":
+		return &Field{Name: name, Type: scalars["string"], Default: "linux", Rule: &systemRule}
+	case "kubernetes.io/arch":
+		return &Field{Name: name, Type: scalars["string"], Rule: &architectureRule}
+	}
+	return nil
+}
+
+// Rules of labels of nodes that every node has.
+var (
+	systemRule = Rule{
+		Marks: [engineCount]Mark{Refused, Refused, Passed}, Text: "nodes run Linux", Remedy: "leave it out, or use a pool of Kubernetes",
+	}
+	architectureRule = Rule{
+		Marks: [engineCount]Mark{NoEffect, NoEffect, Passed}, Text: "the image has to be one for the nodes", Remedy: "leave it out",
+	}
+)

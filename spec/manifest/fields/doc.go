@@ -2,7 +2,8 @@
 // spec/manifest reads every field of its public form, its type, and what each engine does with
 // it. Reading, refusing and the pages of documentation are all made from it.
 //
-// The files *.tbl are the table. "type NAME" begins a group of fields; a line below it is
+// The files *.tbl are the table. "type NAME" begins a group of fields, "type NAME = OTHER" one
+// that has those of another group, too, but for those that it has itself. A line below it is
 //
 //	NAME TYPE MARKS SENTENCE | REMEDY
 //
@@ -13,7 +14,7 @@
 // says what holds anyway, so nothing is said about it.
 //
 // MARKS are three letters, for this machine, Slurm and Kubernetes: y the field is honoured,
-// > the pod gets it as it is, ~ it has no effect and a warning says so, n it is refused. A
-// field without marks has those of the field that it stands in. The sentence says what an
+// > the pod gets it as it is, ~ it has no effect and a warning says so, n it is refused. Three
+// more behind a / are for services. A field without marks has those of the field that it stands in. The sentence says what an
 // engine does with the field, or why it does not; the remedy what to write instead.
 package fields

@@ -39,7 +39,7 @@ func joinVersion(group, version string) string {
 	return group + "/" + version
 }
 
-// Type is the form of the kind; nil for an Aside, which is not looked into.
+// Type is the form of the kind; nil for an Aside that is not looked into.
 func (k *Kind) Type() *Type { return types()[k.typeName] }
 
 // Label names the kind where another group has one of the same name: "Job of Volcano".
@@ -56,7 +56,7 @@ var Kinds = []*Kind{
 	{Name: "Job", Group: "batch", Version: "v1", Use: Work, typeName: "Job"},
 	{Name: "CronJob", Group: "batch", Version: "v1", Use: Schedule, typeName: "CronJob"},
 	{Name: "JobSet", Group: "jobset.x-k8s.io", Version: "v1alpha2", Use: Work, typeName: "JobSet"},
-	{Name: "LeaderWorkerSet", Group: "leaderworkerset.x-k8s.io", Version: "v1", Use: Work, typeName: "LeaderWorkerSet"},
+	{Name: "LeaderWorkerSet", Group: "leaderworkerset.x-k8s.io", Version: "v1", Use: Serving, typeName: "LeaderWorkerSet"},
 	{Name: "PyTorchJob", Group: "kubeflow.org", Version: "v1", Use: Work, typeName: "PyTorchJob"},
 	{Name: "MPIJob", Group: "kubeflow.org", Version: "v2beta1", Use: Work, typeName: "MPIJob"},
 	{Name: "MPIJob", Group: "kubeflow.org", Version: "v1", Use: Work, typeName: "MPIJobV1"},
@@ -69,8 +69,8 @@ var Kinds = []*Kind{
 	{Name: "HorizontalPodAutoscaler", Group: "autoscaling", Version: "v2", Use: Serving, typeName: "HorizontalPodAutoscaler"},
 	{Name: "ConfigMap", Version: "v1", Use: Data, typeName: "ConfigMap"},
 	{Name: "Secret", Version: "v1", Use: Data, typeName: "Secret"},
-	{Name: "PersistentVolumeClaim", Version: "v1", Use: Data, typeName: "PersistentVolumeClaim"},
-	{Name: "Namespace", Version: "v1", Use: Data, typeName: "Namespace"},
+	{Name: "PersistentVolumeClaim", Version: "v1", Use: Aside, Note: "create it once with kubectl apply, where the pool is one of Kubernetes", typeName: "PersistentVolumeClaim"},
+	{Name: "Namespace", Version: "v1", Use: Aside, Note: "the account and the pool say in which namespace pods run", typeName: "Namespace"},
 	{Name: "PodGroup", Group: "scheduling.k8s.io", Version: "v1beta1", Also: []string{"v1alpha3"}, Use: Data, typeName: "PodGroup"},
 	{Name: "ResourceClaim", Group: "resource.k8s.io", Version: "v1", Also: []string{"v1beta2"}, Use: Data, typeName: "ResourceClaim"},
 	{Name: "ResourceClaimTemplate", Group: "resource.k8s.io", Version: "v1", Also: []string{"v1beta2"}, Use: Data, typeName: "ResourceClaimTemplate"},

@@ -36,8 +36,17 @@ const (
 // Rule is what the engines do with a field and with what stands in it.
 type Rule struct {
 	Marks  [engineCount]Mark
-	Text   string // a sentence without its full stop
-	Remedy string // empty where nothing is refused or without effect
+	Serve  [engineCount]Mark // in a service; zero: as Marks
+	Text   string            // a sentence without its full stop
+	Remedy string            // empty where nothing is refused or without effect
+}
+
+// Of returns what an engine does with the field, in a service or in other work.
+func (r *Rule) Of(engine Engine, serving bool) Mark {
+	if m := r.Serve[engine]; serving && m != 0 {
+		return m
+	}
+	return r.Marks[engine]
 }
 
 // Form is the shape of a value.
@@ -75,6 +84,7 @@ type Type struct {
 	Key func(name string) *Field
 
 	index map[string]int
+	base  *Type // whose fields it has, too; nil: it has its own alone
 }
 
 // Field is one field of an Object.
@@ -84,6 +94,24 @@ type Field struct {
 	Required bool
 	Default  string // a value with which the field says nothing; empty: none
 	Rule     *Rule  // nil: that of the field it stands in
+}
+
+func (t *Type) addField(f Field) {
+	t.index[f.Name] = len(t.Fields)
+	t.Fields = append(t.Fields, f)
+}
+
+// inheritFields adds the fields of the base that the type does not have itself.
+func (t *Type) inheritFields() {
+	if t.base == nil {
+		return
+	}
+	for _, f := range t.base.Fields {
+		if t.Find(f.Name) == nil {
+			t.addField(f)
+		}
+	}
+	t.base = nil
 }
 
 // Find returns the field of a name, nil if there is none.
@@ -117,6 +145,10 @@ var types = sync.OnceValue(func() map[string]*Type {
 	for i, n := range names {
 		b.readFields(n.Name(), texts[i])
 	}
+	for _, t := range b.types {
+		t.inheritFields()
+	}
+	b.types["PodSpec"].Find("nodeSelector").Type.Key = selectorField
 	for _, name := range []string{"labels", "annotations"} {
 		b.types["ObjectMeta"].Find(name).Type.Key = b.types["labels"].Find
 	}
@@ -136,6 +168,7 @@ func (b *builder) declareTypes(file, text string) {
 		if !ok || l[0] == ' ' {
 			continue
 		}
+		name, _, _ = strings.Cut(name, " = ")
 		if b.types[name] != nil {
 			panic(fmt.Sprintf("%s: type %s is given twice", file, name))
 		}
@@ -152,7 +185,10 @@ func (b *builder) readFields(file, text string) {
 		switch {
 		case line == "", strings.HasPrefix(line, "#"):
 		case l[0] != ' ':
-			t = b.types[strings.TrimPrefix(line, "type ")]
+			name, base, derived := strings.Cut(strings.TrimPrefix(line, "type "), " = ")
+			if t = b.types[name]; derived {
+				t.base = b.types[base]
+			}
 		default:
 			f, err := b.readField(line)
 			if err == nil && t.Find(f.Name) != nil {
@@ -161,8 +197,7 @@ func (b *builder) readFields(file, text string) {
 			if err != nil {
 				panic(fmt.Sprintf("%s:%d: %v", file, n, err))
 			}
-			t.index[f.Name] = len(t.Fields)
-			t.Fields = append(t.Fields, f)
+			t.addField(f)
 		}
 	}
 }
@@ -183,12 +218,16 @@ func (b *builder) readField(line string) (Field, error) {
 		return f, nil
 	}
 	marks, text, ok := strings.Cut(rest, " ")
-	if !ok || len(marks) != int(engineCount) || strings.Trim(marks, "y>~n") != "" {
+	work, serve, both := strings.Cut(marks, "/")
+	if !ok || !isMarks(work) || both && !isMarks(serve) {
 		return f, fmt.Errorf("%q are no marks with a sentence", rest)
 	}
 	f.Rule = &Rule{}
-	for i := range marks {
-		f.Rule.Marks[i] = Mark(marks[i])
+	for i := range work {
+		f.Rule.Marks[i] = Mark(work[i])
+		if both {
+			f.Rule.Serve[i] = Mark(serve[i])
+		}
 	}
 	text, remedy, _ := strings.Cut(text, " | ")
 	f.Rule.Text, f.Rule.Remedy = strings.TrimSpace(text), strings.TrimSpace(remedy)
@@ -197,6 +236,8 @@ func (b *builder) readField(line string) (Field, error) {
 	}
 	return f, nil
 }
+
+func isMarks(s string) bool { return len(s) == int(engineCount) && strings.Trim(s, "y>~n") == "" }
 
 // scalars are the types that have no fields.
 var scalars = map[string]*Type{
