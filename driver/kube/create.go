@@ -52,6 +52,9 @@ func (e *Engine) createObjects(a *attempt) error {
 	e.mu.Lock()
 	a.begun = true
 	e.mu.Unlock()
+	if err := a.order.unreadable(); err != nil {
+		return err
+	}
 	r := e.renderAttempt(a.ref, a.order)
 	if err := e.checkNamespaceLimits(a, r.Pods("")); err != nil {
 		return err
@@ -72,10 +75,15 @@ func (e *Engine) createObjects(a *attempt) error {
 	if err := e.handSecrets(a, way, r, root.UID); err != nil {
 		return err
 	}
+	if err := e.createManifestObjects(a, way, r, root.UID); err != nil {
+		return err
+	}
 	if err := e.nameEarly(a, r.Service(root.UID), root.UID); err != nil {
 		return err
 	}
-	e.nameForClients(r.ClientService(root.UID))
+	if a.order.work == nil || len(a.order.work.Set.Services) == 0 { // else the file has its own
+		e.nameForClients(r.ClientService(root.UID))
+	}
 	if err := e.createGang(a, way, r, root.UID); err != nil {
 		return err
 	}

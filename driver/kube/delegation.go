@@ -47,6 +47,9 @@ func (e *Engine) Admit(ctx context.Context, d *engine.JobDraft) error {
 // nothing in the cluster begins together. What the cluster does not answer is not certain.
 func (e *Engine) checkLaunch(ctx context.Context, d *engine.JobDraft) error {
 	o := &order{Job: &job.Job{Spec: d.Spec}, Script: d.Script, Env: d.Env}
+	if err := o.readManifest(&e.cfg.Terms); err != nil {
+		return err
+	}
 	err := e.renderAttempt(engine.Ref{}, o).CheckJob()
 	if err != nil {
 		return err

@@ -29,6 +29,7 @@
 //	drive.go                        what is due for an attempt, step by step
 //	stop.go suspend.go saved.go exec.go     what is asked of one that runs
 //	pods.go                         pods as they are watched; what is left of ended attempts, and its end with the pool
+//	manifest.go                     jobs with the pods of a manifest: what there is in place of an agent
 //	endpoints.go                    where one serves, and its Service for clients
 //	report.go logs.go usage.go      what is reported of an attempt and kept of it (driver/kube/podstatus: what a pod proves)
 //	namespacequota.go               quotas of namespaces (driver/kube/quota does the arithmetic)
@@ -37,6 +38,6 @@
 //
 // Beside it: settings is what a pool is told, inventory knows the nodes, podstatus reads pods, quota does
 // the arithmetic of quotas, gang is what begins pods together, preflight what is checked before a pool is added, with the rights and the policy that a
-// pool needs, cluster is the client, render makes the objects, dra knows devices that are claimed,
+// pool needs, cluster is the client, render makes the objects, manifestpod those of manifests, dra knows devices that are claimed,
 // agent/podagent runs in the pods, test/testcluster/kubelab has real clusters for tests.
 package kube

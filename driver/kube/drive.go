@@ -172,12 +172,16 @@ func (e *Engine) tryBegin(a *attempt, f func(*attempt) error) error {
 
 // abandonAttempt ends an attempt that does not begin.
 func (e *Engine) abandonAttempt(a *attempt, cause engine.Cause, text string) error {
+	return e.stopWith(a, &stopping{Asked: time.Now().Round(0), Cause: cause, Reason: text})
+}
+
+// stopWith begins to end an attempt that nobody has told to end yet.
+func (e *Engine) stopWith(a *attempt, s *stopping) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if a.stop != nil || a.ended {
 		return nil
 	}
-	s := &stopping{Asked: time.Now().Round(0), Cause: cause, Reason: text}
 	if err := e.log.Append(&entry{Kind: stopped, Ref: a.ref, Stop: s}); err != nil {
 		return err
 	}
@@ -235,10 +239,15 @@ func (e *Engine) judgePods(a *attempt) (time.Duration, error) {
 	if err := e.deleteLingering(a, members); err != nil {
 		return 0, err
 	}
+	left, decided, err := e.judgeManifest(a, members, now)
+	if err != nil || decided {
+		return 0, err
+	}
 	if err := e.markUnpreparedDevices(a, members, now); err != nil {
 		return 0, err
 	}
-	return e.endStuckAttempt(a, members, now)
+	due, err := e.endStuckAttempt(a, members, now)
+	return shorterWait(due, left), err
 }
 
 // deleteLingering begins to delete the pods that linger. What is to be kept of one is read before.
@@ -249,7 +258,7 @@ func (e *Engine) deleteLingering(a *attempt, members []podstatus.Member) error {
 			lingering = append(lingering, i)
 		}
 	}
-	if members[0].Lingers {
+	if members[0].Lingers || a.order.work != nil && len(lingering) > 0 {
 		e.keepLog(a)
 	}
 	return e.calls.forEach(len(lingering), func(i int) error { return e.deletePod(a, lingering[i], render.Grace(0)) })
@@ -264,7 +273,7 @@ func (e *Engine) endStuckAttempt(a *attempt, members []podstatus.Member, now tim
 	stuck, bare, mute := -1, -1, -1
 	for i, m := range members {
 		switch {
-		case began:
+		case began && !m.Manifest, m.Manifest && m.Over, m.Manifest && m.Phase == engine.Running:
 		case m.Over && (m.Outcome == nil || m.Outcome.Started.IsZero()): // the others wait for it: at the most as long as Ready
 			why := m.Why
 			if why == "" {

@@ -60,7 +60,7 @@ func (e *Engine) nameForClients(s *corev1.Service) {
 	}
 	var err error
 	for range clientTries {
-		if err = e.makeClientService(s); fault.KindOf(err) != fault.Conflict {
+		if err = e.makeClientService(e.k, s); fault.KindOf(err) != fault.Conflict {
 			break
 		}
 	}
@@ -73,10 +73,11 @@ func (e *Engine) nameForClients(s *corev1.Service) {
 const clientTries = 3
 
 // makeClientService makes the Service of a service, or has another replica own the one that is there.
-func (e *Engine) makeClientService(s *corev1.Service) error {
+// way is in whose name it is made.
+func (e *Engine) makeClientService(way *cluster.Cluster, s *corev1.Service) error {
 	ctx, cancel := e.calls.callContext()
 	defer cancel()
-	err := e.k.Create(ctx, cluster.Services, s.Namespace, s, false, nil)
+	err := way.Create(ctx, cluster.Services, s.Namespace, s, false, nil)
 	if fault.KindOf(err) != fault.Conflict {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/agent/podagent"
+	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/kit"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -22,6 +23,13 @@ var _ engine.Execer = (*Engine)(nil)
 func (e *Engine) Exec(ctx context.Context, ref engine.Ref, r engine.ExecRequest) (job.ExitCode, error) {
 	if len(r.Command) == 0 || r.Command[0] == "" {
 		return job.ExitCode{}, fault.New(fault.Invalid, "no command is given")
+	}
+	a, err := e.runningAttempt(ref)
+	if err != nil {
+		return job.ExitCode{}, err
+	}
+	if a.hasNoAgent() {
+		return job.ExitCode{}, agentlessError("cox runs no commands in", "use kubectl exec: kubectl get pods -l "+render.LabelAllocation+"="+strconv.FormatUint(ref.Allocation, 10)+" --namespace "+a.namespace+" lists the pods")
 	}
 	at, err := e.placeFor(ctx, ref, &r)
 	if err != nil {

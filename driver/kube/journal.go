@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/gang"
+	"github.com/coxswain-sched/coxswain/driver/kube/manifestpod"
 	"github.com/coxswain-sched/coxswain/driver/kube/podstatus"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
@@ -45,7 +46,7 @@ type entry struct {
 	Fenced    *fence.Saved   `json:"fenced,omitempty"`
 }
 
-// order is a launch as it is kept. Script and Env go once the objects are there.
+// order is a launch as it is kept. Script, unless it is of pods, and Env go once the objects are there.
 type order struct {
 	Job       *job.Job      `json:"job"`
 	Claims    []fleet.Claim `json:"claims"`
@@ -60,6 +61,8 @@ type order struct {
 	Saved     engine.Saved  `json:"saved,omitzero"`      // what earlier attempts reported
 	Namespace string        `json:"namespace,omitempty"` // of its objects; empty: the pool's
 	As        string        `json:"as,omitempty"`        // whom the API server is told to make them as; empty: the pool's own account
+
+	work *manifestpod.Work // of a job of kind job.Pods: Script as it was read; nil: it is another, or cannot be read
 }
 
 // made are an attempt's objects.
@@ -150,7 +153,10 @@ func applyEntry(lives map[engine.Ref]*life, e *entry) {
 	case created:
 		l.made = e.Made
 		slim := *l.launch
-		slim.Script, slim.Env = nil, nil
+		slim.Env = nil
+		if slim.Job == nil || slim.Job.Spec == nil || slim.Job.Spec.Program.Kind != job.Pods { // how its pods end, the script says
+			slim.Script = nil
+		}
 		l.launch = &slim
 	case started:
 		l.started, l.on = e.Time, e.Nodes

@@ -132,6 +132,9 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 	settleIdentity(&e.cfg.Terms, o)
 	if known == nil {
 		err := e.cfg.Terms.CheckJob(l.Job.Spec)
+		if err == nil {
+			err = o.readManifest(&e.cfg.Terms)
+		}
 		if err != nil {
 			return refused(err)
 		}
@@ -229,6 +232,9 @@ func (e *Engine) restoreAttempt(ref engine.Ref, l *life) *attempt {
 	if l.end != nil {
 		return &attempt{ref: ref, namespace: cmp.Or(l.namespace, e.cfg.Terms.Namespace), digest: l.digest, report: *l.end, ended: true}
 	}
+	if err := l.launch.readManifest(&e.cfg.Terms); err != nil { // it could be read when it was taken
+		e.cfg.Log.Warn("kubernetes", "attempt", ref.String(), "error", err)
+	}
 	a := newAttempt(&e.cfg.Terms, ref, l.launch)
 	a.begun, a.made, a.stop, a.suspension.told, a.on = true, l.made, l.stop, l.held, l.on
 	if a.made != nil {
@@ -270,8 +276,12 @@ func (e *Engine) renderAttempt(ref engine.Ref, o *order) *render.Attempt {
 		s.Mounts[len(s.Mounts)-1].Name, s.UploadRoom = "upload", e.cfg.Terms.UploadRoomOf(o.Job.Spec)
 	}
 	s.Strict = func(dir string) bool { _, ok := t.PathOf(dir); return ok }
+	var template render.Template // nil, and no interface with a nil in it
+	if o.work != nil {
+		template = o.work
+	}
 	return &render.Attempt{
-		Server: e.log.server, Nodes: o.Nodes, Digest: o.Digest, Settings: s, Gang: o.gangKind(), Near: o.Near,
+		Template: template, Server: e.log.server, Nodes: o.Nodes, Digest: o.Digest, Settings: s, Gang: o.gangKind(), Near: o.Near,
 		Launch: &engine.Launch{Ref: ref, Job: o.Job, Claims: o.Claims, Script: o.Script, Env: o.Env, Grace: o.Grace, Saved: o.Saved},
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -22,30 +21,55 @@ type logDir string
 // cluster while it lives and copied below the state directory at its end.
 func (d logDir) fileOf(ref engine.Ref) string { return filepath.Join(string(d), ref.String()+".out") }
 
-// refOf is the attempt whose output a file is.
-func (d logDir) refOf(file string) (engine.Ref, bool) {
-	var ref engine.Ref
-	if _, err := fmt.Sscanf(filepath.Base(file), "%d.%d.out", &ref.Allocation, &ref.Attempt); err != nil {
-		return ref, false
+// fileOfRank is the name under which the output of a pod of a manifest is read.
+func (d logDir) fileOfRank(ref engine.Ref, rank int) string {
+	if rank == 0 {
+		return d.fileOf(ref)
 	}
-	return ref, d.fileOf(ref) == file
+	return filepath.Join(string(d), fmt.Sprintf("%s.%d.out", ref, rank))
 }
 
-// keepLog copies the log of member 0, whose container has ended, to where it is read after that.
-// What cannot be had is said in the engine's log, and is no reason to keep a node. A copy that is
+// refOf is the attempt whose output a file is, and of which of its pods.
+func (d logDir) refOf(file string) (ref engine.Ref, rank int, ok bool) {
+	if _, err := fmt.Sscanf(filepath.Base(file), "%d.%d.%d.out", &ref.Allocation, &ref.Attempt, &rank); err == nil {
+		return ref, rank, rank > 0 && d.fileOfRank(ref, rank) == file
+	}
+	if _, err := fmt.Sscanf(filepath.Base(file), "%d.%d.out", &ref.Allocation, &ref.Attempt); err != nil {
+		return ref, 0, false
+	}
+	return ref, 0, d.fileOf(ref) == file
+}
+
+// keptLogs is how many logs of a manifest's pods are kept.
+const keptLogs = 64
+
+// keepLog copies the log of member 0, whose container has ended, to where it is read after that; of a manifest,
+// the logs of the first keptLogs pods. What cannot be had is said in the engine's log, and is no reason to keep a node. A copy that is
 // there stays: a kubelet may have less later, of a pod that was deleted.
 func (e *Engine) keepLog(a *attempt) {
+	n := 1
+	if a.order.work != nil {
+		n = min(len(a.order.Nodes), keptLogs)
+	}
+	_ = e.calls.forEach(n, func(rank int) error {
+		e.keepLogOf(a, rank)
+		return nil
+	})
+}
+
+// keepLogOf is keepLog for one pod.
+func (e *Engine) keepLogOf(a *attempt, rank int) {
 	e.mu.Lock()
 	ran := !a.report.Started.IsZero()
 	e.mu.Unlock()
-	name := e.logs.fileOf(a.ref)
+	name := e.logs.fileOfRank(a.ref, rank)
 	if i, err := os.Stat(name); !ran || err == nil && i.Size() > 0 {
 		return
 	}
 	err := func() error {
 		ctx, cancel := e.calls.callContext()
 		defer cancel()
-		from, err := e.k.Log(ctx, a.namespace, render.Name(e.log.server, a.ref)+"-0", render.Container, false)
+		from, err := e.k.Log(ctx, a.namespace, podName(e, a.ref, rank), a.logContainer(rank), false)
 		if err != nil {
 			return err
 		}
@@ -71,11 +95,11 @@ func (e *Engine) OpenLog(ctx context.Context, _ job.Owner, file string) (io.Read
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	ref, ok := e.logs.refOf(file)
+	ref, rank, ok := e.logs.refOf(file)
 	if !ok {
 		return nil, fault.New(fault.NotFound, "there is no output: nothing of it has begun")
 	}
-	r := &output{e: e, ref: ref, name: file}
+	r := &output{e: e, ref: ref, rank: rank, name: file}
 	r.ctx, r.cancel = context.WithCancel(e.ctx)
 	if err := r.openCopy(); err != nil {
 		r.cancel()
@@ -88,6 +112,7 @@ func (e *Engine) OpenLog(ctx context.Context, _ job.Owner, file string) (io.Read
 type output struct {
 	e      *Engine
 	ref    engine.Ref
+	rank   int // of the pod
 	name   string
 	ctx    context.Context //nolint:containedctx // ends with Close
 	cancel context.CancelFunc
@@ -115,20 +140,24 @@ func (o *output) openCopy() error {
 	o.e.mu.Lock()
 	a := o.e.attempts[o.ref]
 	alive := a != nil && !a.ended
+	container := ""
+	if alive && o.rank < len(a.order.Nodes) {
+		container = a.logContainer(o.rank)
+	}
 	o.e.mu.Unlock()
-	if !alive {
+	if container == "" {
 		return fault.New(fault.NotFound, "there is no output of attempt %s", o.ref)
 	}
-	return o.openLiveLog(a.namespace)
+	return o.openLiveLog(a.namespace, container)
 }
 
 // openLiveLog opens the container's log. Its kubelet keeps a file of it up to a size, and then begins another:
 // that one is read from its beginning. One of which less comes than was read, and that is the same, was
 // cut on its way: there is nothing for now, and o.from stays nil. Where nobody knows of which file was
 // read, as none had begun then, what is shorter is taken for another.
-func (o *output) openLiveLog(namespace string) error {
-	pod := render.Name(o.e.log.server, o.ref) + "-0"
-	begins := func() (string, error) { return o.e.k.Begin(o.ctx, namespace, pod, render.Container) }
+func (o *output) openLiveLog(namespace, container string) error {
+	pod := podName(o.e, o.ref, o.rank)
+	begins := func() (string, error) { return o.e.k.Begin(o.ctx, namespace, pod, container) }
 	var err error
 	nameless := o.begin == "" && o.at > 0
 	if o.begin == "" {
@@ -136,7 +165,7 @@ func (o *output) openLiveLog(namespace string) error {
 			return err
 		}
 	}
-	from, err := o.e.k.Log(o.ctx, namespace, pod, render.Container, false)
+	from, err := o.e.k.Log(o.ctx, namespace, pod, container, false)
 	if err != nil {
 		return err
 	}
@@ -153,7 +182,7 @@ func (o *output) openLiveLog(namespace string) error {
 		return err
 	}
 	o.at, o.begin = 0, now
-	o.from, err = o.e.k.Log(o.ctx, namespace, pod, render.Container, false)
+	o.from, err = o.e.k.Log(o.ctx, namespace, pod, container, false)
 	return err
 }
 
@@ -199,8 +228,11 @@ func (e *Engine) Purge(ctx context.Context, ref engine.Ref) error {
 	if known {
 		return fault.New(fault.Conflict, "attempt %s is not forgotten", ref)
 	}
-	if err := os.Remove(e.logs.fileOf(ref)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	files, err := filepath.Glob(filepath.Join(string(e.logs), ref.String()+".*out"))
+	for _, name := range files {
+		if gone := os.Remove(name); !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
+		}
 	}
-	return nil
+	return err
 }

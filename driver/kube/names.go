@@ -22,12 +22,12 @@ import (
 const namesWithin = 2 * time.Second
 
 // nameEarly makes the Service before the pods, where it may be refused: by a quota, as who waits for
-// one holds no nodes, or to somebody else in whose name it is made. Elsewhere it looks whether
-// the name is free. A pod that is alone needs none.
+// one holds no nodes, or to somebody else in whose name it is made; and for the pods of a manifest, which look for
+// each other at once. Elsewhere it looks whether the name is free. A pod that is alone needs none.
 func (e *Engine) nameEarly(a *attempt, s *corev1.Service, root types.UID) error {
 	e.mu.Lock()
 	a.named = e.isSinglePod(a)
-	alone, early := a.named, a.order.As != "" || e.quotaOf(a.namespace).CountsServices()
+	alone, early := a.named, a.order.work != nil || a.order.As != "" || e.quotaOf(a.namespace).CountsServices()
 	e.mu.Unlock()
 	if alone {
 		return nil
@@ -51,8 +51,11 @@ func (e *Engine) nameEarly(a *attempt, s *corev1.Service, root types.UID) error 
 }
 
 // isSinglePod reports whether an attempt is of one pod that knows its own name: on the network of its
-// node a pod has that one's name.
+// node a pod has that one's name. So are pods that all have their names by Services of their manifest.
 func (e *Engine) isSinglePod(a *attempt) bool {
+	if w := a.order.work; w != nil && !w.NeedsService() {
+		return true
+	}
 	return len(a.order.Nodes) == 1 && !e.renderAttempt(a.ref, a.order).OnHost()
 }
 

@@ -39,7 +39,7 @@ func tasksOf(s *job.Spec) (n int) {
 // checkVolumes refuses a job that could never have the volumes of the paths, each pod of it all of them.
 // What the cluster does not answer is not certain.
 func (e *Engine) checkVolumes(ctx context.Context, s *job.Spec, several bool) error {
-	if !slices.ContainsFunc(e.cfg.Terms.Paths, func(p settings.Path) bool { return p.Volume.Kind == settings.Claim || p.Volume.Kind == settings.Fresh }) {
+	if s.Program.Kind == job.Pods || !slices.ContainsFunc(e.cfg.Terms.Paths, func(p settings.Path) bool { return p.Volume.Kind == settings.Claim || p.Volume.Kind == settings.Fresh }) {
 		return nil
 	}
 	ns, _ := e.cfg.Terms.NamespaceOf(s.Account)
@@ -105,6 +105,9 @@ func (e *Engine) checkBeforeLaunch(o *order) error {
 // claimConflict says why an attempt cannot have its claims where it is to be: others have them, elsewhere.
 // It is fault.Exhausted: the attempt waits. The caller holds the lock.
 func (e *Engine) claimConflict(o *order) error {
+	if o.isManifest() { // its pods have none of the pool's paths
+		return nil
+	}
 	ties, held := e.inventory.VolumesOf(o.Namespace)
 	for i := range ties {
 		t := &ties[i]

@@ -97,8 +97,11 @@ func (e *Engine) unplacedClaims(a *attempt) (out []need) {
 			switch {
 			case v.Ephemeral != nil:
 				out = append(out, need{name: pods[i].Name + "-" + v.Name, pod: a.made.Pods[i], node: a.order.Nodes[i].Name})
-			case v.PersistentVolumeClaim != nil && k == 0: // all have the same
-				out = append(out, need{name: v.PersistentVolumeClaim.ClaimName, node: a.order.Nodes[i].Name})
+			case v.PersistentVolumeClaim != nil && (k == 0 || a.order.work != nil): // by the pool's paths all have the same
+				n := need{name: v.PersistentVolumeClaim.ClaimName, node: a.order.Nodes[i].Name}
+				if !slices.ContainsFunc(out, func(o need) bool { return o.pod == "" && o.name == n.name }) {
+					out = append(out, n)
+				}
 			}
 		}
 	}

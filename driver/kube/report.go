@@ -36,7 +36,7 @@ func (e *Engine) readMembers(a *attempt, now time.Time) []podstatus.Member {
 			out[i].OnSilence(a.nodeOf(i), e.inventory.KubeletState)
 			continue
 		}
-		out[i] = podstatus.Read(p.Pod, a.ref, p.serverClock(now))
+		out[i] = a.readPod(i, p, now)
 		out[i].DoubtRefusal(p.Pod, p.taken, !a.report.Started.IsZero(), a.stop != nil)
 		if p.gone && !out[i].Over {
 			out[i].Uncertain, out[i].Why = true, fmt.Sprintf("pod %s%s was taken away with its finalizer; nobody can say whether it ended", p.Name, onNodeText(p.Spec.NodeName))
@@ -61,7 +61,9 @@ func (e *Engine) reportProgress(a *attempt, members []podstatus.Member, over int
 	r.Uncertain = false
 	all, several := make([]engine.NodeReport, 0, len(members)), a.mayShareNode()
 	for i, m := range members {
-		phase = min(phase, m.Phase)
+		if !m.Manifest || !m.Over {
+			phase = min(phase, m.Phase)
+		}
 		begun = begun && m.Phase == engine.Running
 		if m.Began.After(began) {
 			began = m.Began
@@ -72,13 +74,16 @@ func (e *Engine) reportProgress(a *attempt, members []podstatus.Member, over int
 		}
 		all = onNode(all, engine.NodeReport{Node: a.nodeOf(i), Phase: m.Phase, Message: m.Why}, several)
 	}
+	if a.order.work != nil {
+		began, begun = manifestBegan(members)
+	}
 	if r.Nodes = nil; len(all) > 0 {
 		r.Nodes = all
 	}
 	if a.report.Uncertain && !r.Uncertain { // it is seen again
 		r.Message = ""
 	}
-	text := cmp.Or(a.volumes.missing, e.said[a.namespace+"/"+render.Name(e.log.server, a.ref)], podstatus.PendingReason(members))
+	text := cmp.Or(a.volumes.missing, e.said[a.namespace+"/"+render.Name(e.log.server, a.ref)], podstatus.PendingReason(members), manifestTrouble(members))
 	if r.Phase == engine.Accepted && a.stop == nil && !r.Uncertain {
 		if text != "" || r.Message == a.said.waiting {
 			r.Message = text
@@ -114,10 +119,13 @@ func (e *Engine) reportProgress(a *attempt, members []podstatus.Member, over int
 		}
 		before.Files = []string{e.logs.fileOf(a.ref)}
 		before.Tasks = a.batchReport(&before, true)
+		if a.order.work != nil {
+			before.Tasks = e.podReports(a, &before, members)
+		}
 		e.publishReport(a, before)
 		r.Phase, r.Files, r.Tasks = before.Phase, before.Files, before.Tasks // a member may show less by now
 	}
-	if over > 0 || a.stop != nil {
+	if over > 0 && a.order.work == nil || a.stop != nil {
 		phase = engine.Ending
 	}
 	if over == len(members) {
@@ -129,6 +137,12 @@ func (e *Engine) reportProgress(a *attempt, members []podstatus.Member, over int
 		}
 	}
 	r.Phase = max(r.Phase, phase)
+	if a.order.work != nil && r.Phase == engine.Running {
+		r.Tasks = e.podReports(a, &r, members)
+		if !r.Uncertain {
+			r.Message = manifestTrouble(members)
+		}
+	}
 	r.Suspended = r.Suspended && r.Phase == engine.Running
 	if a.stop != nil && !r.Uncertain {
 		r.Message = a.stop.Reason
@@ -203,7 +217,7 @@ func (e *Engine) finishAttempt(a *attempt, members []podstatus.Member) error {
 	if err := e.deallocateClaims(a); err != nil {
 		return err
 	}
-	w := podstatus.End(members, stop.asStop(), ran)
+	w := a.endOf(members, stop.asStop(), ran)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	r := a.report
@@ -222,7 +236,10 @@ func (e *Engine) finishAttempt(a *attempt, members []podstatus.Member) error {
 		r.Nodes = onNode(r.Nodes, engine.NodeReport{Node: a.nodeOf(i), Phase: engine.Ended}, a.mayShareNode())
 	}
 	r.Tasks, r.Used = nil, w.Used.Renamed(a.nodesOfPods(e.log.server))
-	if ran {
+	switch {
+	case a.order.work != nil && ran:
+		r.Tasks = e.podReports(a, &r, members)
+	case ran:
 		r.Tasks = a.taskReports(e.log.server, &r, w.Tasks)
 	}
 	if err := e.log.Append(&entry{Kind: ended, Ref: a.ref, Digest: a.digest, Namespace: a.namespace, Report: &r}); err != nil {

@@ -15,7 +15,8 @@ var _ engine.SecretTaker = (*Engine)(nil)
 // TakesSecrets is engine.SecretTaker's.
 func (e *Engine) TakesSecrets() bool { return true }
 
-// handSecrets makes the Secret with the values of the job's secrets, where it has any.
+// handSecrets makes the Secret with the values of the job's secrets, where it has any; of a manifest, those of its
+// file.
 func (e *Engine) handSecrets(a *attempt, way *cluster.Cluster, r *render.Attempt, root types.UID) error {
 	if len(r.Launch.Job.Spec.Secrets) == 0 {
 		return nil
@@ -26,6 +27,14 @@ func (e *Engine) handSecrets(a *attempt, way *cluster.Cluster, r *render.Attempt
 	}
 	if err != nil {
 		return err
+	}
+	if w := a.order.work; w != nil {
+		for _, s := range w.Secrets(r, root, values) {
+			if err := createObject(e.calls, way, cluster.Secrets, s, func(there *corev1.Secret) bool { return isOwner(root, there) }); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	return createObject(e.calls, way, cluster.Secrets, r.Secrets(root, values), func(there *corev1.Secret) bool { return isOwner(root, there) })
 }

@@ -28,6 +28,9 @@ func (e *Engine) carryOutStop(a *attempt, stop *stopping, members []podstatus.Me
 	if left := time.Until(stop.signalTime()); left > 0 && !members[0].Over {
 		return left, nil
 	}
+	if a.order.work != nil {
+		return e.deleteManifestPods(a, stop, members)
+	}
 	if !told && stop.Cause == engine.Stopped && !members[0].Over && members[0].Phase >= engine.Ready {
 		grace := max(0, time.Until(stop.killDeadline()))
 		if err := e.calls.tellAgent(a, podagent.Word{Signal: stop.Signal, Grace: grace, Cause: stop.Cause, Text: stop.Reason}); err == nil {
@@ -61,12 +64,17 @@ func (e *Engine) deletePods(a *attempt, grace int64) error {
 
 // deletePod begins to delete a pod, by its UID.
 func (e *Engine) deletePod(a *attempt, i int, grace int64) error {
+	return e.deletePodWithin(a, i, &grace)
+}
+
+// deletePodWithin is deletePod with a grace in seconds; nil: the pod's own.
+func (e *Engine) deletePodWithin(a *attempt, i int, grace *int64) error {
 	e.mu.Lock()
 	uid := a.made.Pods[i]
 	e.mu.Unlock()
 	ctx, cancel := e.calls.callContext()
 	defer cancel()
-	if err := e.k.Delete(ctx, cluster.Pods, a.namespace, podName(e, a.ref, i), cluster.Deletion{UID: uid, Grace: &grace}); !isSettledError(err) {
+	if err := e.k.Delete(ctx, cluster.Pods, a.namespace, podName(e, a.ref, i), cluster.Deletion{UID: uid, Grace: grace}); !isSettledError(err) {
 		return err
 	}
 	return nil
@@ -149,6 +157,9 @@ func (e *Engine) Signal(ctx context.Context, ref engine.Ref, signal int, to engi
 		return nil
 	case phase < engine.Running:
 		return fault.New(fault.Conflict, "attempt %s has not started", ref)
+	}
+	if a.hasNoAgent() {
+		return agentlessError("a signal cannot be sent to", "kubectl exec, or ending the job by cox cancel, sends SIGTERM")
 	}
 	if err := e.calls.tellAgent(a, podagent.Word{Signal: signal, Scope: to}); err != nil {
 		return err

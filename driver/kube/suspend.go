@@ -41,6 +41,9 @@ func (e *Engine) setSuspended(ctx context.Context, ref engine.Ref, on bool) erro
 	if a == nil || err != nil {
 		return err
 	}
+	if a.hasNoAgent() {
+		return agentlessError("cox cannot suspend", "cancel the job, or let it end")
+	}
 	err = e.calls.tellAgent(a, podagent.Word{Scope: podagent.Holding, Hold: &podagent.Hold{On: on, Turn: turn}})
 	e.mu.Lock()
 	defer e.mu.Unlock()

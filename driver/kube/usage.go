@@ -30,11 +30,14 @@ type liveUsage struct {
 }
 
 // Usage asks the agent in the pods of an attempt that runs; see engine.UsageSampler. nil: it is an
-// older one, which does not know.
+// older one, which does not know, or there is none.
 func (e *Engine) Usage(ctx context.Context, ref engine.Ref) (*rusage.Record, error) {
 	a, err := e.runningAttempt(ref)
 	if err != nil {
 		return nil, err
+	}
+	if a.hasNoAgent() {
+		return nil, nil //nolint:nilnil // nobody in its pods measures it
 	}
 	e.mu.Lock()
 	last := a.live

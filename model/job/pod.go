@@ -16,5 +16,6 @@ type Pod struct {
 	Tolerations    []string          `json:"tolerations,omitempty"` // "KEY" or "KEY=VALUE", ":EFFECT" behind it for that effect alone
 }
 
-// PodPerTask reports whether each task of the job is to have a pod of its own.
-func (s *Spec) PodPerTask() bool { return s.Pod != nil && s.Pod.PerTask }
+// PodPerTask reports whether each task of the job is to have a pod of its own: it asks for that, or its pods
+// are those of a manifest.
+func (s *Spec) PodPerTask() bool { return s.Pod != nil && s.Pod.PerTask || s.Program.Kind == Pods }

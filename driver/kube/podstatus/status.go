@@ -35,6 +35,8 @@ type Member struct {
 	lost      bool         // it is over, by an administrator's word that its node is off: what it did there nobody can say
 	Lingers   bool         // its job's container has long ended, and others in it keep the devices of its claims
 	waiting   string       // why the cluster's scheduler gives it no node, as that says it
+	Manifest  bool         // it is of a manifest: no agent is in it
+	Result    *Result      // of one that is of a manifest and over; nil: its containers have not all run
 }
 
 // Silence is how long a pod may be past its grace period before its kubelet counts as silent.
@@ -43,17 +45,12 @@ const Silence = 30 * time.Second
 // Read says what the object of a pod proves. Nothing is concluded from the phase alone: a pod
 // is called failed, too, when nobody has heard of its node.
 func Read(p *corev1.Pod, ref engine.Ref, now time.Time) Member {
+	if IsManifest(p) {
+		return ReadManifest(p, Containers{}, now)
+	}
 	m := Member{Phase: engine.Accepted}
 	if p.Spec.NodeName == "" {
-		if p.DeletionTimestamp != nil { // nobody can bind it any more
-			m.Over, m.Phase = true, engine.Ended
-			m.Cause, m.Why = deletionCause(p)
-		}
-		for _, c := range p.Status.Conditions {
-			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason != corev1.PodReasonSchedulingGated {
-				m.waiting = cmp.Or(c.Message, c.Reason)
-			}
-		}
+		m.readUnbound(p)
 		return m
 	}
 	m.Placed = true
@@ -104,6 +101,19 @@ func Read(p *corev1.Pod, ref engine.Ref, now time.Time) Member {
 		m.markUncertain(p, now)
 	}
 	return m
+}
+
+// readUnbound reads a pod that has no node.
+func (m *Member) readUnbound(p *corev1.Pod) {
+	if p.DeletionTimestamp != nil { // nobody can bind it any more
+		m.Over, m.Phase = true, engine.Ended
+		m.Cause, m.Why = deletionCause(p)
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason != corev1.PodReasonSchedulingGated {
+			m.waiting = cmp.Or(c.Message, c.Reason)
+		}
+	}
 }
 
 // outcomeOf is the word that an attempt's container has left; nil: none, or another attempt's.
@@ -191,6 +201,11 @@ func (m *Member) readWaitingReason(p *corev1.Pod, main *corev1.ContainerStatus) 
 		m.Stuck, m.Why = true, fmt.Sprintf("pod %s on %s: %s", p.Name, p.Spec.NodeName, why)
 		return
 	}
+	m.readWaits(p, all)
+}
+
+// readWaits reads what the first of some containers waits for that is not usual.
+func (m *Member) readWaits(p *corev1.Pod, all []corev1.ContainerStatus) {
 	for _, c := range all {
 		w := c.State.Waiting
 		if w == nil {
@@ -255,11 +270,18 @@ func livenessCause(p *corev1.Pod) (engine.Cause, string) {
 
 // Serves reports whether a pod that serves is ready, by its kubelet and by who watches over that.
 func Serves(p *corev1.Pod) bool {
+	if IsManifest(p) {
+		return isReady(p) && p.DeletionTimestamp == nil
+	}
 	c := JobContainer(p.Status.ContainerStatuses)
-	ready := slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+	return isReady(p) && c != nil && c.Ready && p.DeletionTimestamp == nil
+}
+
+// isReady reports whether a pod's condition says that it is ready.
+func isReady(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
-	return ready && c != nil && c.Ready && p.DeletionTimestamp == nil
 }
 
 // terminationCause says why a container ended that left no word.
@@ -356,11 +378,17 @@ type Stop struct {
 // ran says that it is known to have begun.
 func End(members []Member, stop *Stop, ran bool) engine.Report {
 	r := attemptOutcome(members, stop)
-	markLostWithNode(&r, members)
-	if ran && !headRefused(members) {
+	Conclude(&r, members, ran && !headRefused(members))
+	return r
+}
+
+// Conclude changes how an attempt ended that is said not to have begun, where something of it has: ran, or a member
+// that was lost with its node.
+func Conclude(r *engine.Report, members []Member, ran bool) {
+	markLostWithNode(r, members)
+	if ran {
 		r.Cause = orLost(r.Cause)
 	}
-	return r
 }
 
 // headRefused reports whether the head says itself that the barrier was opened and the program could

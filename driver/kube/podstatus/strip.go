@@ -47,7 +47,7 @@ func Strip(p *corev1.Pod) *corev1.Pod {
 func statesOf(all []corev1.ContainerStatus) []corev1.ContainerStatus {
 	out := make([]corev1.ContainerStatus, 0, len(all))
 	for _, c := range all {
-		s := corev1.ContainerStatus{Name: internString(c.Name), State: c.State, Started: c.Started, Ready: c.Ready}
+		s := corev1.ContainerStatus{Name: internString(c.Name), State: c.State, Started: c.Started, Ready: c.Ready, RestartCount: c.RestartCount}
 		if c.ContainerID != "" { // which one does not matter
 			s.ContainerID = internString("made")
 		}

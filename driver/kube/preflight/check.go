@@ -77,7 +77,7 @@ func (l *scan) check(ctx context.Context) ([]engine.Finding, error) {
 	}
 	l.gangs = gang.Served(l.served)
 	for _, f := range []func(context.Context) error{
-		l.checkIdentity, l.checkNamespaces, l.checkRights, l.checkQuotas, l.checkGang, l.checkPodNames, l.checkNodes, l.checkReservation, l.checkImages, l.checkNamedObjects, l.checkPodAddresses,
+		l.checkIdentity, l.checkNamespaces, l.checkRights, l.checkQuotas, l.checkGang, l.checkPodNames, l.checkNodes, l.checkReservation, l.checkImages, l.checkNamedObjects, l.checkAllowances, l.checkPodAddresses,
 	} {
 		if err := f(ctx); ctx.Err() != nil {
 			return l.found, fault.New(fault.Unavailable, "the look was not ended: %w", context.Cause(ctx))
@@ -190,7 +190,7 @@ func (l *scan) podSecurity(name, level string) {
 	default:
 		l.addFinding("pod security", engine.Found, "", "%s takes pods of the level %s", name, level)
 	}
-	for _, a := range []string{"host_network", "lock_memory"} {
+	for _, a := range levelAllowances {
 		if slices.Contains(l.terms.Allow, a) && level != "" && level != "privileged" {
 			l.addFinding("pod security", engine.Warning, fmt.Sprintf("kubectl label --overwrite namespace %s pod-security.kubernetes.io/enforce=privileged, or allow without it", name), "jobs may ask for %s, and %s takes such pods not", a, name)
 		}

@@ -91,6 +91,7 @@ func namespaceRights(t *settings.Terms, ns string, begins *gang.Gang) []Right {
 		{Resource: cluster.Pods, Part: "exec", Verbs: []string{"create", "get"}, Why: "signals, and commands beside a job"},
 		{Resource: cluster.Secrets, Verbs: verbs("create", "delete", "get", "list"), Why: "each attempt's script and certificates"},
 		{Resource: cluster.Services, Verbs: verbs("create", "get", "patch"), Why: "names by which an attempt's pods find each other, and clients find services"}, // the root's end is theirs
+		{Resource: cluster.ConfigMaps, Verbs: verbs("create", "get"), Why: "ConfigMaps of manifests"},                                                            // the root's end is theirs
 		{Resource: cluster.ResourceQuotas, Verbs: []string{"list", "watch"}, Why: "what the namespace may use"},
 		{Resource: cluster.LimitRanges, Verbs: []string{"list", "watch"}, Why: "what each pod of the namespace may use"},
 	}
@@ -121,7 +122,7 @@ func namespaceRights(t *settings.Terms, ns string, begins *gang.Gang) []Right {
 
 // makerRights are what those need in a namespace as whom objects of jobs are made there.
 func makerRights(ns string, gang *gang.Gang, t *settings.Terms) []Right {
-	out := []Right{{Resource: cluster.Pods}, {Resource: cluster.Secrets}, {Resource: cluster.Services}}
+	out := []Right{{Resource: cluster.Pods}, {Resource: cluster.Secrets}, {Resource: cluster.Services}, {Resource: cluster.ConfigMaps}}
 	if gang != nil && !t.Placed && gang.Kind != render.Kueue { // which makes its own
 		out = append(out, Right{Resource: gang.Resource})
 	}

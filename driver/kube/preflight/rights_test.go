@@ -106,7 +106,7 @@ func TestRightsOfAccounts(t *testing.T) {
 	slices.Sort(got)
 	if d := cmp.Diff([]string{
 		"namespaces team-law get", "namespaces team-nlp get",
-		"team-law pods create,delete,get,list,patch,watch", "team-law pods/binding create", "team-law pods/exec create,get", "team-law secrets create,delete,get,list", "team-law services create,get,patch",
+		"team-law configmaps create,get", "team-law pods create,delete,get,list,patch,watch", "team-law pods/binding create", "team-law pods/exec create,get", "team-law secrets create,delete,get,list", "team-law services create,get,patch",
 		"team-nlp pods/binding create", "team-nlp pods/exec create,get", "team-nlp serviceaccounts runner impersonate",
 		"users ada@site impersonate",
 	}, got); d != "" {

@@ -34,10 +34,11 @@ func (a *Attempt) Pods(root types.UID) []*corev1.Pod {
 }
 
 func (a *Attempt) podOf(i int, root types.UID) *corev1.Pod {
+	if a.Template != nil {
+		return a.Template.Pod(a, i, root)
+	}
 	p := new(corev1.Pod)
-	p.TypeMeta, p.ObjectMeta = a.objectMeta(a.podName(i), "Pod", root)
-	p.Labels[LabelIndex] = strconv.Itoa(i)
-	p.Finalizers = []string{Finalizer}
+	a.markPod(p, i, root)
 	s := a.Launch.Job.Spec
 	no := false
 	grace := Grace(a.Launch.Grace)
@@ -55,13 +56,9 @@ func (a *Attempt) podOf(i int, root types.UID) *corev1.Pod {
 	for _, name := range a.PullSecrets {
 		p.Spec.ImagePullSecrets = append(p.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: name})
 	}
-	if a.Placed {
-		p.Spec.SchedulerName = Scheduler
-	} else {
-		p.Spec.SchedulerName, p.Spec.NodeSelector = a.schedulerName(), maps.Clone(a.Selector)
-		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: Gate}}
+	a.holdPod(p, root)
+	if !a.Placed {
 		p.Spec.Affinity = a.antiAffinity()
-		a.joinGang(p, root)
 	}
 	mounts := []corev1.VolumeMount{{Name: "cox", MountPath: podagent.Dir}, {Name: "cox-attempt", MountPath: podagent.PlanDir, ReadOnly: true}}
 	volumes, more := a.volumeMounts()
@@ -90,6 +87,24 @@ func (a *Attempt) podOf(i int, root types.UID) *corev1.Pod {
 	a.addPodClaim(p, i)
 	a.applyShape(p)
 	return p
+}
+
+// markPod gives a pod its name, our labels, its owner and the finalizer.
+func (a *Attempt) markPod(p *corev1.Pod, i int, root types.UID) {
+	p.TypeMeta, p.ObjectMeta = a.objectMeta(a.podName(i), "Pod", root)
+	p.Labels[LabelIndex] = strconv.Itoa(i)
+	p.Finalizers = []string{Finalizer}
+}
+
+// holdPod keeps a pod from beginning before all are there: it waits for our binding, or for its gate.
+func (a *Attempt) holdPod(p *corev1.Pod, root types.UID) {
+	if a.Placed {
+		p.Spec.SchedulerName = Scheduler
+		return
+	}
+	p.Spec.SchedulerName, p.Spec.NodeSelector = a.schedulerName(), mergeMaps(p.Spec.NodeSelector, a.Selector)
+	p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: Gate}}
+	a.joinGang(p, root)
 }
 
 // hasPluginDevice reports whether there is something among these resources that a kubelet has of a

@@ -5,9 +5,9 @@
 //
 // Where what is: render.go has what an attempt is made from, its Secret and its Service; pod.go the
 // pods, task.go which nodes and tasks are whose, shape.go what a pool and a job add to them;
-// toleration.go how a job writes one. claim.go has the claims of devices, gang.go what begins pods
-// together, spread.go what is told where the cluster's scheduler chooses the nodes, serving.go ports and probes
-// of jobs that serve, and secrets.go the values of a job's secrets.
+// toleration.go how a job writes one; template.go what the pods of manifests get. claim.go has the claims of
+// devices, gang.go what begins pods together, spread.go what is told where the cluster's scheduler chooses the
+// nodes, serving.go ports and probes of jobs that serve, and secrets.go the values of a job's secrets.
 package render
 
 import (
@@ -107,6 +107,8 @@ type Attempt struct {
 	Digest string
 	Gang   GangKind // what begins the pods together; empty: we bind them, or there is one
 	Near   Near     // with Kueue
+	// Template makes the pods of a job that brings its own templates; nil: the pods are of this package's making.
+	Template Template
 	Settings
 }
 
@@ -162,9 +164,12 @@ func (a *Attempt) Root(now time.Time) (*corev1.Secret, error) {
 	if err := a.Check(); err != nil {
 		return nil, err
 	}
-	files, err := podagent.Files(a.agentPlan(), now)
-	if err != nil {
-		return nil, err
+	var files map[string][]byte
+	if a.Template == nil { // else no agent reads them
+		var err error
+		if files, err = podagent.Files(a.agentPlan(), now); err != nil {
+			return nil, err
+		}
 	}
 	size := 0
 	for _, f := range files {
@@ -181,7 +186,9 @@ func (a *Attempt) Root(now time.Time) (*corev1.Secret, error) {
 }
 
 // OnHost reports whether the pods are on the network of their nodes.
-func (a *Attempt) OnHost() bool { return a.shapeForJob(a.Launch.Job.Spec.Pod).HostNetwork }
+func (a *Attempt) OnHost() bool {
+	return a.Template == nil && a.shapeForJob(a.Launch.Job.Spec.Pod).HostNetwork
+}
 
 // Service gives the members names.
 func (a *Attempt) Service(root types.UID) *corev1.Service {
@@ -281,6 +288,9 @@ func (a *Attempt) Check() error {
 			}
 		}
 	}
+	if a.Template != nil {
+		return nil
+	}
 	return a.agentPlan().Check()
 }
 
@@ -318,6 +328,9 @@ func checkContainer(c *job.Container) error {
 func (a *Attempt) CheckJob() error {
 	l := a.Launch
 	s := l.Job.Spec
+	if a.Template != nil {
+		return a.Template.Check(a)
+	}
 	if err := checkContainer(s.Container); err != nil {
 		return err
 	}

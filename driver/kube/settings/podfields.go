@@ -13,17 +13,41 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-// Allowances are what the setting allow may have: fields of a job's kubernetes block that a job
-// may use only where its pool says so, since they reach beyond the job.
-func Allowances() []string {
+// FieldAllowances are the fields of a job's kubernetes block that a job may use only where its pool says so, since
+// they reach beyond the job, in the order of usedPodFields.
+func FieldAllowances() []string {
 	return []string{"host_network", "lock_memory", "service_account", "runtime_class", "priority_class", "labels", "annotations", "tolerations"}
+}
+
+// templateAllowances are what only the pod templates of manifests can ask for.
+var templateAllowances = []string{"secrets", "config_maps", "host_path", "host_pid", "host_ipc", "host_ports", "privileged", "run_as_user", "resource_claims"}
+
+// volumeTypes are the types of volumes of pod templates that reach beyond the job, as Kubernetes names them.
+// hostPath is not among them: it is host_path.
+var volumeTypes = []string{
+	"awsElasticBlockStore", "azureDisk", "azureFile", "cephfs", "cinder", "csi", "ephemeral", "fc", "flexVolume", "flocker", "gcePersistentDisk",
+	"gitRepo", "glusterfs", "iscsi", "nfs", "persistentVolumeClaim", "photonPersistentDisk", "portworxVolume", "quobyte", "rbd", "scaleIO",
+	"storageos", "vsphereVolume",
+}
+
+// VolumeAllowance is what the setting allow has to have for volumes of a type.
+func VolumeAllowance(kind string) string { return "volume/" + kind }
+
+// Allowances are what the setting allow may have: fields of a job's kubernetes block, and of the pod templates of
+// manifests, that a job may use only where its pool says so, since they reach beyond the job.
+func Allowances() []string {
+	out := slices.Concat(FieldAllowances(), templateAllowances)
+	for _, kind := range volumeTypes {
+		out = append(out, VolumeAllowance(kind))
+	}
+	return out
 }
 
 // usedPodFields are the fields that a job uses.
 func usedPodFields(p *job.Pod) (out []string) {
 	for i, is := range []bool{p.HostNetwork, p.LockMemory, p.ServiceAccount != "", p.RuntimeClass != "", p.PriorityClass != "", len(p.Labels) > 0, len(p.Annotations) > 0, len(p.Tolerations) > 0} {
 		if is {
-			out = append(out, Allowances()[i])
+			out = append(out, FieldAllowances()[i])
 		}
 	}
 	return out

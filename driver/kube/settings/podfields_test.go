@@ -16,7 +16,7 @@ func TestPermits(t *testing.T) {
 		SharedMemory: 1, HostNetwork: true, LockMemory: true, ServiceAccount: "a", RuntimeClass: "a", PriorityClass: "a",
 		Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"a": "b c"}, NodeSelector: map[string]string{"a": "b"}, Tolerations: []string{"a"},
 	}
-	for _, a := range settings.Allowances() {
+	for _, a := range settings.FieldAllowances() {
 		some := []string{}
 		for _, b := range settings.Allowances() {
 			if b != a {

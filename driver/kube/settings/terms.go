@@ -127,6 +127,9 @@ func (t *Terms) ReserveName() string { return "coxswain-" + t.Pool }
 
 // NeedsProvisioning reports whether pods have claims of which somebody has to say where they are wanted.
 func (t *Terms) NeedsProvisioning() bool {
+	if t.Placed && (slices.Contains(t.Allow, VolumeAllowance("persistentVolumeClaim")) || slices.Contains(t.Allow, VolumeAllowance("ephemeral"))) {
+		return true
+	}
 	for _, p := range t.Paths {
 		if t.Placed && (p.Volume.Kind == Claim || p.Volume.Kind == Fresh) {
 			return true
