@@ -14,15 +14,18 @@ const (
 	FormNative  = "native"  // Text is native YAML or JSON
 	FormCommand = "command" // Command runs in every task; Args are sbatch's options for its shape
 
+	FormManifest = "manifest" // Text is a manifest for Kubernetes, in YAML or JSON; Args are options of sbatch that do not say what its pods ask for
+
 	FormAllocation = "allocation" // nothing runs: the job keeps nodes for steps; Args are sbatch's options for its shape
 )
 
 // Submit asks for a job. The server reads the text; the owner is whoever is
 // authenticated, never what the request says.
 type Submit struct {
-	Form       string          `json:"form" enum:"sbatch,native,command,allocation"`
+	Form       string          `json:"form" enum:"sbatch,native,command,allocation,manifest"`
 	File       string          `json:"file,omitempty" doc:"name of the file for messages; - is standard input"`
 	Text       string          `json:"text,omitempty" doc:"the script or specification, as it is"`
+	Work       string          `json:"work,omitempty" doc:"of a manifest in which several things run: KIND/NAME of the one that is meant"`
 	Args       []string        `json:"args,omitempty" doc:"options of sbatch, which outrank the environment and the text"`
 	ScriptArgs []string        `json:"script_args,omitempty" doc:"arguments of the script"`
 	Command    []string        `json:"command,omitempty"`

@@ -136,7 +136,7 @@ func registerRoutes(s *transport.Server, cfg *Config) *jobs.Service {
 		Plane: cfg.Plane, Rules: cfg.Rules, InForce: inForce, Pool: cfg.Pool, Policy: cfg.Policy, Users: cfg.Users,
 		Output: cfg.Output, Exec: cfg.Exec, Usage: cfg.Usage, Idle: cfg.Idle, Uploads: cfg.Uploads, Environment: cfg.Environment,
 		Mail: cfg.Mail, Webhook: cfg.Webhook, MaxArray: cfg.MaxArray, Alone: cfg.Alone, AllocationIdle: cfg.AllocationIdle,
-		Files: cfg.Files, UploadKeep: cfg.UploadKeep, SubmitService: running.Submit,
+		Files: cfg.Files, UploadKeep: cfg.UploadKeep, SubmitService: running.Submit, Secrets: secretStore(cfg.Secrets),
 		Now: cfg.Now, Heartbeat: cfg.Heartbeat, Stall: cfg.Stall, Patience: cfg.Patience,
 	})
 	admin.Register(s, admin.Config{
@@ -166,3 +166,11 @@ func (s *Server) ErrorLine(ctx context.Context, id job.ID) string { return s.job
 // SweepUploads removes the directories that no job needs any more, now and every hour, until
 // ctx ends.
 func (s *Server) SweepUploads(ctx context.Context) { s.jobs.SweepUploads(ctx) }
+
+// secretStore is the store of secrets as the routes of jobs use it; nil: nobody keeps any.
+func secretStore(s *secret.Store) jobs.SecretStore {
+	if s == nil {
+		return nil
+	}
+	return s
+}

@@ -48,6 +48,9 @@ func (s *Site) Admit(ctx context.Context, id auth.Identity, r *Request, w Wish) 
 	if err := s.Choose(ctx, r, rules); err != nil {
 		return err
 	}
+	if err := r.CheckFields(s.engineOf(r.Spec.Pool)); err != nil {
+		return err
+	}
 	if rules != nil {
 		rules.FillBatch(r.Spec)
 		if r.Spec.QOS != "" && rules.IgnoresQOS() && !s.goesToSlurm(r.Spec) {

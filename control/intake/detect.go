@@ -6,15 +6,18 @@ import (
 	"github.com/coxswain-sched/coxswain/spec/input"
 )
 
-// Detect says which form a text has, api.FormSbatch or api.FormNative. Of a text that is neither
+// Detect says which form a text has: api.FormSbatch, api.FormNative or api.FormManifest. Of a text that is none
 // (see spec/input) it names the form whose reader refuses it; Read says what the text is.
 func Detect(name string, data []byte) string {
 	return formOf(input.Recognise(name, data))
 }
 
 func formOf(in input.Input) string {
-	if in.Kind == input.Native {
+	switch in.Kind {
+	case input.Native:
 		return api.FormNative
+	case input.Kubernetes:
+		return api.FormManifest
 	}
 	return api.FormSbatch
 }
@@ -31,11 +34,14 @@ func (t *Text) Recognise(remedy string) error {
 	if name == "" || name == "-" {
 		name = "FILE"
 	}
-	switch {
-	case t.Form == formOf(in):
+	is := formOf(in)
+	if t.Form == is {
 		return nil
-	case t.Form == api.FormSbatch:
-		return fault.New(fault.Invalid, "%s: this is a job in the native form, not a batch script", t.Name).Advise("cox submit %s reads it", name)
 	}
-	return fault.New(fault.Invalid, "%s: this is a batch script, not a job in the native form", t.Name).Advise("leave --from out, or write --from sbatch")
+	words := map[string]string{api.FormSbatch: "a batch script", api.FormNative: "a job in the native form", api.FormManifest: "a manifest for Kubernetes"}
+	err := fault.New(fault.Invalid, "%s: this is %s, not %s", t.Name, words[is], words[t.Form])
+	if t.Form == api.FormSbatch { // the command sbatch was given it
+		return err.Advise("cox submit %s reads it", name)
+	}
+	return err.Advise("leave --from out, or write --from %s", is)
 }

@@ -18,7 +18,7 @@ func (r *Request) setLimits(given []string, usual string) error {
 		}
 		limits[i] = l
 	}
-	if r.Text.Form == api.FormAllocation || r.Text.Form == api.FormNative {
+	if r.Text.Form == api.FormAllocation || r.Text.Form == api.FormNative || r.Text.Form == api.FormManifest {
 		limits = nil
 	}
 	value, chosen := r.Spec.Source.Given["propagate"]

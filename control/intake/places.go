@@ -65,6 +65,8 @@ func (r *Request) errorAt(message, remedy string, options []string) *spec.Error 
 			return d.Blame(message, remedy)
 		}
 		return native.At(src, message, remedy, options...)
+	case api.FormManifest:
+		return r.work.Blame(message, remedy, r.args, options)
 	case api.FormCommand, api.FormAllocation:
 		src.Data = emptyScript
 	}

@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/service"
 	"github.com/coxswain-sched/coxswain/spec"
+	"github.com/coxswain-sched/coxswain/spec/manifest/work"
 	"github.com/coxswain-sched/coxswain/spec/native"
 	"github.com/coxswain-sched/coxswain/spec/route"
 	"github.com/coxswain-sched/coxswain/spec/sbatch"
@@ -22,6 +24,7 @@ type Text struct {
 	Form    string   // one of api.FormSbatch and its like
 	Name    string   // of its file; "-" or empty: standard input
 	Data    []byte   // empty with api.FormCommand and api.FormAllocation
+	Work    string   // of api.FormManifest: KIND/NAME of what is to run; empty: the one thing
 	Command []string // the words of api.FormCommand, which every task runs
 
 	Lease time.Duration // of api.FormAllocation: how long it lives after its client was last heard of; 0: to its limit
@@ -73,6 +76,7 @@ type Request struct {
 	now     time.Time      // of Options
 	script  *sbatch.Script // of a text in sbatch's form
 	doc     *yaml.Document // of a text in the native form
+	work    *work.Work     // of a manifest
 	strict  bool           // of Options
 	own     *job.Spec      // what the text alone asks for; nil: options around it count
 }
@@ -80,11 +84,8 @@ type Request struct {
 // Read makes a request of a text. The error is a *spec.Error with the places of all that was
 // found, where the text is wrong.
 func Read(t Text, o Options) (*Request, error) {
-	src := spec.Source{Name: t.Name, Data: t.Data}
-	if src.Name == "" {
-		src.Name = "-"
-	}
-	if t.Form == api.FormSbatch || t.Form == api.FormNative {
+	src := sourceOf(t)
+	if t.isFile() {
 		if err := t.Recognise(""); err != nil {
 			return nil, err
 		}
@@ -105,6 +106,13 @@ func Read(t Text, o Options) (*Request, error) {
 	}
 	return r, nil
 }
+
+// isFile reports whether the text is of a form that files have.
+func (t *Text) isFile() bool {
+	return t.Form == api.FormSbatch || t.Form == api.FormNative || t.Form == api.FormManifest
+}
+
+func sourceOf(t Text) spec.Source { return spec.Source{Name: cmp.Or(t.Name, "-"), Data: t.Data} }
 
 // setAround gives the job the variables and the image that no option of sbatch is for.
 func (r *Request) setAround(o *Options) error {
@@ -154,12 +162,14 @@ func readForm(t Text, src spec.Source, o Options) (*Request, error) {
 			return nil, err
 		}
 		return readNative(t, doc, src.Name, o)
+	case api.FormManifest:
+		return readManifest(t, src, o)
 	case api.FormCommand:
 		return readCommand(t, o)
 	case api.FormAllocation:
 		return readAllocation(t, o)
 	}
-	return nil, fault.New(fault.Invalid, "form: %q is none of sbatch, native, command, allocation", t.Form)
+	return nil, fault.New(fault.Invalid, "form: %q is none of sbatch, native, manifest, command, allocation", t.Form)
 }
 
 // refuseWarnings makes errors of the warnings, for a submission that is strict.
@@ -198,7 +208,10 @@ func ReadAlone(t Text, now time.Time) (*Request, error) {
 	if err := t.Recognise("say the facts by flags instead: cox advise --nodes 2 --containers"); err != nil {
 		return nil, err
 	}
-	if t.Form != api.FormNative {
+	switch t.Form {
+	case api.FormManifest:
+		return readManifest(t, src, o)
+	case api.FormSbatch:
 		return readBatch(t, src, o)
 	}
 	doc, err := yaml.Parse(src)

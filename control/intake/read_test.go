@@ -67,12 +67,12 @@ func TestReadRefuses(t *testing.T) {
 		o            Options
 		want, remedy string
 	}{
-		{"an unknown form", Text{Form: "pbs", Name: "a"}, Options{}, `form: "pbs" is none of sbatch, native, command`, ""},
+		{"an unknown form", Text{Form: "pbs", Name: "a"}, Options{}, `form: "pbs" is none of sbatch, native, manifest, command`, ""},
 		{"no command", Text{Form: api.FormCommand}, Options{}, "there is no command to run", "cox submit -N2 -- hostname"},
 		{"an empty command", Text{Form: api.FormCommand, Command: []string{""}}, Options{}, "there is no command to run", "cox submit -N2 -- hostname"},
 		{"an option without counterpart beside the native form", Text{Form: api.FormNative, Name: "a.yaml", Data: []byte("command: a\n")}, Options{Args: []string{"--ntasks-per-gpu=2"}}, "--ntasks-per-gpu=2 has no counterpart in the native form", "cox convert a.yaml --to sbatch"},
 		{"a variable without a value", Text{Form: api.FormNative, Name: "a.yaml", Data: []byte("command: a\n")}, Options{Set: []string{"A"}}, `--env "A" is not NAME=VALUE`, "write --env NAME=VALUE"},
-		{"a manifest", Text{Form: api.FormNative, Name: "a.yaml", Data: []byte("apiVersion: v1\nkind: Pod\n")}, Options{}, "a.yaml:2:7: this is a manifest for Kubernetes (Pod)", "write the work in the native form"},
+		{"a manifest", Text{Form: api.FormNative, Name: "a.yaml", Data: []byte("apiVersion: v1\nkind: Pod\n")}, Options{}, "a.yaml: this is a manifest for Kubernetes, not a job in the native form", "leave --from out"},
 		{"a script without #!", Text{Form: api.FormSbatch, Data: []byte("hostname\n")}, Options{}, "-:1", "make the first line: #!/bin/sh"},
 		{"a wrong option", Text{Form: api.FormSbatch, Name: "a", Data: []byte("#!/bin/sh\n#SBATCH --time=x\n")}, Options{}, "a:2:", ""},
 	} {
@@ -114,7 +114,7 @@ func TestReadBesideOptions(t *testing.T) {
 
 func TestReadAloneRefuses(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"x.yaml", "apiVersion: v1\nkind: Pod\nmetadata:\n  name: x\n", "say the facts by flags instead"},
+		{"x.yaml", "apiVersion: v1\nkind: Pod\nmetadata:\n  name: x\n", "it has no spec"},
 		{"x.yaml", "gpuss: 1\ncommand: a\n", "did you mean gpus?"},
 		{"x.yaml", "a: [\n", ""},
 		{"x.sh", "#!/bin/sh\n#SBATCH --time=x\n", "--time"},

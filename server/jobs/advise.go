@@ -32,7 +32,7 @@ func (s *Service) adviseOn(c *call) (*route.Advice, error) {
 	about := r
 	if err != nil { // the engines can be judged without it
 		t := req.asText()
-		if t.Form != api.FormSbatch && t.Form != api.FormNative {
+		if t.Form != api.FormSbatch && t.Form != api.FormNative && t.Form != api.FormManifest {
 			t.Form = intake.Detect(t.Name, t.Data)
 		}
 		if about, err = intake.ReadAlone(t, s.cfg.Now()); err != nil {

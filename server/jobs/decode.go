@@ -96,6 +96,8 @@ func (d *decoder) decodeRareField(v *submission, name string) error {
 		into = &v.Limits
 	case "client":
 		into = &v.Client
+	case "work":
+		into = &v.Work
 	case "lease":
 		into = &v.Lease
 	case "kill_on_bad_exit":

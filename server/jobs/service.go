@@ -89,6 +89,8 @@ type Config struct {
 	Webhook  func(url string) error // says why a job may not have a webhook; nil: nobody sends any
 	MaxArray uint32                 // array indices stay below it; 0: Slurm's own bound
 
+	Secrets SecretStore // of users; nil: nobody keeps any
+
 	// SubmitService makes a service of a specification that was admitted, or its next revision.
 	SubmitService func(context.Context, auth.Identity, *service.Spec) (*api.SubmittedService, error)
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/control/intake"
 	"github.com/coxswain-sched/coxswain/control/pools"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -51,8 +52,13 @@ func (s *Service) submitJob(c *call) (*api.Submitted, error) {
 	if r.Service != nil {
 		return s.submitService(c, r, out)
 	}
+	undo, err := s.keepSecrets(r)
+	if err != nil {
+		return nil, err
+	}
 	got, err := s.intake.Submit(c.Ctx(), c.ID.Actor(), r)
 	if err != nil {
+		undo()
 		return nil, s.intake.Locate(r, err)
 	}
 	out.ID, out.Tasks = got.ID, got.Tasks
@@ -69,11 +75,20 @@ func (s *Service) submitService(c *call, r *intake.Request, out *api.Submitted) 
 	if r.Spec.Upload != nil {
 		return nil, fault.New(fault.Unsupported, "--upload: a service cannot bring a directory: it would outlive it").Advise("put the files where every node sees them, or into an image")
 	}
-	if _, err := s.intake.Estimate(c.Ctx(), c.ID.Actor(), r, false); err != nil { // it can never run
+	err := withoutOwnSecrets(r, func() error {
+		_, err := s.intake.Estimate(c.Ctx(), c.ID.Actor(), r, false)
+		return err
+	})
+	if err != nil { // it can never run
 		return nil, s.intake.Locate(r, err)
+	}
+	undo, err := s.keepSecrets(r)
+	if err != nil {
+		return nil, err
 	}
 	done, err := s.cfg.SubmitService(c.Ctx(), c.ID, r.Replicas())
 	if err != nil {
+		undo()
 		return nil, s.intake.Locate(r, err)
 	}
 	out.Service = done
@@ -83,7 +98,11 @@ func (s *Service) submitService(c *call, r *intake.Request, out *api.Submitted) 
 // answerEstimate says when and where a job would start, and keeps nothing.
 func (s *Service) answerEstimate(c *call, req *submission, r *intake.Request, out *api.Submitted) (*api.Submitted, error) {
 	out.TestOnly = true
-	e, err := s.intake.Estimate(c.Ctx(), c.ID.Actor(), r, req.Preview)
+	var e control.Estimate
+	err := withoutOwnSecrets(r, func() (err error) {
+		e, err = s.intake.Estimate(c.Ctx(), c.ID.Actor(), r, req.Preview)
+		return err
+	})
 	if err != nil {
 		return nil, s.intake.Locate(r, err)
 	}
@@ -132,26 +151,30 @@ func (s *Service) admitText(ctx context.Context, id auth.Identity, req *submissi
 	if err != nil {
 		return nil, err
 	}
-	return r, s.intake.Admit(ctx, id, r, intake.Wish{
+	err = s.intake.Admit(ctx, id, r, intake.Wish{
 		Pool: req.Pool, Pods: req.Pods, Provenance: req.Provenance, Upload: req.Upload, Umask: req.Umask, Limits: req.Limits, TestOnly: req.TestOnly || req.Preview,
 	})
+	if err != nil {
+		return nil, err
+	}
+	return r, s.addForeignSecrets(r)
 }
 
 func (s *Service) readSubmitted(owner job.Owner, req *submission) (*intake.Request, error) {
 	t := req.asText()
 	switch t.Form {
-	case api.FormSbatch, api.FormNative, api.FormCommand, api.FormAllocation:
+	case api.FormSbatch, api.FormNative, api.FormManifest, api.FormCommand, api.FormAllocation:
 		return s.intake.Read(t, intake.Options{
 			Args: req.Args, Set: req.Env, Image: req.Image, Notify: req.Notify, Environ: req.Environ, ScriptArgs: req.ScriptArgs, Owner: owner, Host: req.Host, Dir: req.Dir, Strict: req.Strict, ReadFile: req.sentFile,
 		})
 	}
-	return nil, fault.New(fault.Invalid, "form: %q is none of sbatch, native, command, allocation", req.Form).
+	return nil, fault.New(fault.Invalid, "form: %q is none of sbatch, native, manifest, command, allocation", req.Form).
 		Advise("a client that is newer than this server needs a newer server (API %s)", transport.APIVersion)
 }
 
 // asText is the text of a submission as the intake reads it.
 func (v *submission) asText() intake.Text {
-	return intake.Text{Form: v.Form, Name: v.File, Data: v.script, Command: v.Command, Step: v.Step, Client: v.Client, KillBad: v.KillBad, Lease: time.Duration(v.Lease) * time.Second}
+	return intake.Text{Form: v.Form, Name: v.File, Data: v.script, Work: v.Work, Command: v.Command, Step: v.Step, Client: v.Client, KillBad: v.KillBad, Lease: time.Duration(v.Lease) * time.Second}
 }
 
 // sentFile returns a file that an option names and the client sent. The server opens

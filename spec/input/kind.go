@@ -9,7 +9,7 @@ import (
 // Kind is what a text is.
 type Kind string
 
-// The kinds. Coxswain reads the first two.
+// The kinds. Coxswain reads the first three.
 const (
 	Batch      Kind = "batch script"
 	Native     Kind = "native"
@@ -44,7 +44,9 @@ type Input struct {
 }
 
 // Readable reports whether Coxswain reads texts of this kind.
-func (in *Input) Readable() bool { return in.Kind == Batch || in.Kind == Native }
+func (in *Input) Readable() bool {
+	return in.Kind == Batch || in.Kind == Native || in.Kind == Kubernetes
+}
 
 // Refusal is the error for a text that Coxswain does not read, nil for the others. The name is
 // that of the file. remedy outranks the remedy of the input; empty: it does not. The error is a
@@ -56,8 +58,8 @@ func (in *Input) Refusal(name, remedy string) error {
 	if remedy == "" {
 		remedy = in.Remedy
 	}
-	message := fmt.Sprintf("this is %s, not a batch script or a job in the native form", in.What)
-	if in.Kind == Kubernetes || in.Kind == Empty {
+	message := fmt.Sprintf("this is %s, not a batch script, a manifest or a job in the native form", in.What)
+	if in.Kind == Empty {
 		message = "this is " + in.What
 	}
 	return &spec.Error{

@@ -3,7 +3,6 @@ package input
 import (
 	"encoding/json"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 )
@@ -68,12 +67,11 @@ func recogniseYAML(name, base, text string) (Input, bool) {
 		return Input{}, false
 	}
 	docs := topLevels(text)
-	manifests, isManifest := manifestsOf(name, docs)
+	manifests, isManifest := manifestsOf(docs)
 	if in, ok := yamlTemplate(name, text, isManifest); ok {
 		if isManifest {
 			in.Kinds = manifests.Kinds
 			in.What += " of " + manifestText(manifests.Kinds)
-			in.Remedy += "; Coxswain does not read manifests for Kubernetes yet: " + manifests.Remedy
 		}
 		return in, true
 	}
@@ -122,13 +120,13 @@ var tools = []struct {
 		},
 	},
 	{
-		OtherTool, "the description of a Helm chart", "render the chart: helm template DIRECTORY > rendered.yaml; Coxswain does not read manifests for Kubernetes yet",
+		OtherTool, "the description of a Helm chart", "render the chart: helm template DIRECTORY > rendered.yaml, and submit that",
 		func(d *yamlDocument, base string) bool {
 			return base == "chart.yaml" && d.has("apiVersion", "name", "version")
 		},
 	},
 	{
-		OtherTool, "the values of a Helm chart", "render the chart with them: helm template DIRECTORY -f %s > rendered.yaml; Coxswain does not read manifests for Kubernetes yet",
+		OtherTool, "the values of a Helm chart", "render the chart with them: helm template DIRECTORY -f %s > rendered.yaml, and submit that",
 		func(d *yamlDocument, base string) bool {
 			return base == "values.yaml" && !d.hasOneOf(jobKeys...)
 		},
@@ -219,7 +217,7 @@ func jsonTopLevels(text string) []yamlDocument {
 }
 
 // manifestsOf recognises manifests for Kubernetes.
-func manifestsOf(name string, docs []yamlDocument) (Input, bool) {
+func manifestsOf(docs []yamlDocument) (Input, bool) {
 	in := Input{Kind: Kubernetes}
 	for i := range docs {
 		d := &docs[i]
@@ -234,8 +232,7 @@ func manifestsOf(name string, docs []yamlDocument) (Input, bool) {
 	if len(in.Kinds) == 0 {
 		return Input{}, false
 	}
-	in.What = manifestText(in.Kinds) + ", which Coxswain does not read yet"
-	in.Remedy = manifestRemedy(shownName(name, "FILE"), in.Kinds)
+	in.What = manifestText(in.Kinds)
 	return in, true
 }
 
@@ -263,38 +260,6 @@ func manifestText(kinds []string) string {
 		list = append(list[:most], fmt.Sprintf("%d more kinds", more))
 	}
 	return fmt.Sprintf("a file of %d manifests for Kubernetes (%s)", len(kinds), strings.Join(list, ", "))
-}
-
-// Kinds of Kubernetes by what they are for.
-var (
-	workKinds = []string{
-		"Pod", "Job", "CronJob", "JobSet", "MPIJob", "PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "TrainJob", "RayJob", "RayCluster",
-		"SparkApplication", "Workflow", "PipelineRun", "AppWrapper", "LeaderWorkerSet",
-	}
-	serviceKinds = []string{
-		"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "RayService", "InferenceService", "LLMInferenceService", "DynamoGraphDeployment", "Service", "Ingress",
-	}
-	kueueKinds = []string{"ClusterQueue", "LocalQueue", "ResourceFlavor", "Cohort", "WorkloadPriorityClass", "Topology"}
-)
-
-func manifestRemedy(file string, kinds []string) string {
-	hasOne := func(list []string) bool {
-		return slices.ContainsFunc(kinds, func(k string) bool { return slices.Contains(list, k) })
-	}
-	all := func(list []string) bool {
-		return !slices.ContainsFunc(kinds, func(k string) bool { return !slices.Contains(list, k) })
-	}
-	switch {
-	case slices.Contains(kinds, "Kustomization"):
-		return "render it to see the manifests: kubectl kustomize " + path.Dir(file) + "; write the job among them in the native form (docs/reference/native.md)"
-	case all(kueueKinds):
-		return "queues are the administrator's: cox import kueue " + file + " turns those of Kueue into queues of Coxswain"
-	case hasOne(workKinds):
-		return "write the work in the native form (docs/reference/native.md): image, command, nodes, gpus_per_node; kubectl apply -f " + file + " runs it without Coxswain's queue"
-	case hasOne(serviceKinds):
-		return "write it as a service of Coxswain (kind: service, docs/reference/native-services.md), or start it by kubectl apply -f " + file + " without Coxswain's queue"
-	}
-	return "it holds nothing that runs: create it by kubectl apply -f " + file
 }
 
 // valuePlace is where the value of a line "key: value" stands, from 1, and how long it is.

@@ -123,6 +123,7 @@ func (s *session) openSession(ctx context.Context, dir string, temporary bool) e
 	s.control, err = control.Open(ctx, control.Config{
 		Store: s.store, Pools: []pools.Pool{{Pool: fleet.Pool{Name: "local", Engine: s.info.Name}, Engine: s.engine, Elastic: s.info.Abilities.Elastic}},
 		Log: s.opt.Log, Who: fmt.Sprintf("cox run, process %d", os.Getpid()), Grace: s.opt.Grace, Keep: -1,
+		Secret: secretsOf(s.opt.Requests),
 	})
 	return err
 }

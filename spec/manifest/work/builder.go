@@ -23,7 +23,6 @@ type builder struct {
 
 func newBuilder(f *file, i int) *builder {
 	d := &f.docs[i]
-	f.used[i] = true
 	w := &Work{Kind: d.Kind, Name: d.Name, Document: i, Job: &job.Spec{Name: d.Name}}
 	w.Job.Program = job.Program{Kind: job.Pods, ScriptName: d.Name}
 	w.Set = &podspec.Set{Kind: d.Kind, Name: d.Name, Namespace: d.Namespace}
@@ -32,7 +31,17 @@ func newBuilder(f *file, i int) *builder {
 			w.Options = append(w.Options, "--"+name+"="+d.Annotations[key])
 		}
 	}
-	return &builder{f: f, d: d, w: w}
+	b := &builder{f: f, d: d, w: w}
+	b.use(i)
+	return b
+}
+
+// use notes that a document belongs to the work.
+func (b *builder) use(i int) {
+	b.f.used[i] = true
+	if of := b.f.docs[i].of; !slices.Contains(b.w.docs, of) {
+		b.w.docs = append(b.w.docs, of)
+	}
 }
 
 // fail is an error at a path of the builder's document.
@@ -91,7 +100,7 @@ func (b *builder) setRetries(count int) {
 // addService gives the pods of the set a name; a Service of the same name in the file is that one.
 func (b *builder) addService(name, role string) {
 	if i := b.f.find("Service", name); i >= 0 {
-		b.f.used[i] = true
+		b.use(i)
 	}
 	if !slices.ContainsFunc(b.w.Set.Services, func(s podspec.Service) bool { return s.Name == name }) {
 		b.w.Set.Services = append(b.w.Set.Services, podspec.Service{Name: name, Role: role, Headless: true})

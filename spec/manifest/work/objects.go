@@ -89,7 +89,7 @@ func (b *builder) nameObjects(p *podspec.PodTemplate, path string) error {
 		if i < 0 || slices.ContainsFunc(set.ConfigMaps, func(c podspec.ConfigMap) bool { return c.Name == name }) {
 			continue
 		}
-		b.f.used[i] = true
+		b.use(i)
 		var doc struct {
 			Data       map[string]string `json:"data"`
 			BinaryData map[string][]byte `json:"binaryData"`
@@ -108,7 +108,7 @@ func (b *builder) nameObjects(p *podspec.PodTemplate, path string) error {
 			set.Secrets = append(set.Secrets, podspec.Secret{Name: name, Foreign: true, Keys: slices.Sorted(maps.Keys(refs.secrets[name]))})
 			continue
 		}
-		b.f.used[i] = true
+		b.use(i)
 		if err := b.addSecret(&b.f.docs[i], name); err != nil {
 			return err
 		}

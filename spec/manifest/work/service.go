@@ -97,7 +97,7 @@ func (b *builder) setPorts(p *podspec.PodTemplate) (sticky bool, err error) {
 		if !chooses(doc.Spec.Selector, p.Metadata.Labels) {
 			continue
 		}
-		b.f.used[i] = true
+		b.use(i)
 		sticky = sticky || doc.Spec.SessionAffinity == "ClientIP"
 		for k, port := range doc.Spec.Ports {
 			target := port.Port
@@ -166,7 +166,7 @@ func (b *builder) joinServices() error {
 			if !chooses(doc.Spec.Selector, labels) && d.Name != r.Subdomain {
 				continue
 			}
-			b.f.used[i] = true
+			b.use(i)
 			s := podspec.Service{Name: d.Name, Role: r.Name, Headless: doc.Spec.ClusterIP == "None"}
 			for _, port := range doc.Spec.Ports {
 				out := podspec.Port{Name: port.Name, Port: port.Port}
@@ -276,7 +276,7 @@ func (b *builder) setScale(n int) error {
 		if s.Target.Kind != b.w.Kind || s.Target.Name != b.w.Name {
 			continue
 		}
-		b.f.used[i] = true
+		b.use(i)
 		if len(s.Metrics) != 1 || s.Metrics[0].Pods == nil {
 			return d.Fail("spec.metrics", "a service scales by one number of its pods here, and not by CPU, memory, objects or several metrics",
 				"write one metric of type Pods with a number of the pods' own Prometheus page, or requests_per_second or in_flight, which the gateway counts")

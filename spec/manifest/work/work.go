@@ -2,6 +2,7 @@ package work
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,21 +12,10 @@ import (
 	"github.com/coxswain-sched/coxswain/model/podspec"
 	"github.com/coxswain-sched/coxswain/model/service"
 	"github.com/coxswain-sched/coxswain/spec"
+	"github.com/coxswain-sched/coxswain/spec/manifest"
+	"github.com/coxswain-sched/coxswain/spec/manifest/fields"
+	"github.com/coxswain-sched/coxswain/spec/sbatch"
 )
-
-// Document is one document of a file, whose fields are checked.
-type Document struct {
-	Kind, APIVersion string
-	Name, Namespace  string
-	Labels           map[string]string
-	Annotations      map[string]string
-	JSON             []byte // the whole document
-
-	// Fail is an error at a path of the document, such as spec.replicas.
-	Fail func(path, message, remedy string) *spec.Error
-	// Warn is a warning at a path of the document.
-	Warn func(path, message string) spec.Warning
-}
 
 // Work is what one workload document asks for.
 type Work struct {
@@ -40,6 +30,8 @@ type Work struct {
 	Options  []string          // of sbatch, as --NAME=VALUE, from annotations coxswain.sh/NAME
 	Secrets  map[string][]byte // values of Secrets that stand in the file, by podspec.StoreName
 	Warnings []spec.Warning
+
+	docs []*manifest.Document // its own, then those that belong to it
 }
 
 // Script is the script of the work's job: its Set in JSON.
@@ -78,9 +70,23 @@ func kindOf(d *Document) string {
 	return d.Kind
 }
 
+// Read makes the works of a text, in the order of its documents. The name is that of its file. The error
+// is a *spec.Error with all that was found.
+func Read(name string, data []byte) ([]*Work, error) {
+	m, err := manifest.Read(name, data)
+	if err != nil {
+		return nil, err
+	}
+	return Compile(m)
+}
+
 // Compile makes the works of a file's documents, in their order. The error is a *spec.Error with all that
 // was found.
-func Compile(docs []Document) ([]*Work, error) {
+func Compile(m *manifest.File) ([]*Work, error) {
+	docs, err := documentsOf(m)
+	if err != nil {
+		return nil, err
+	}
 	f := &file{docs: docs, used: make([]bool, len(docs))}
 	var out []*Work
 	for i := range docs {
@@ -119,8 +125,11 @@ func (f *file) checkLeftOver(works []*Work) error {
 	if len(works) > 0 {
 		for i := range f.docs {
 			if d := &f.docs[i]; !f.used[i] && makers[kindOf(d)] == nil {
-				w := works[0]
-				w.Warnings = append(w.Warnings, d.Warn("", fmt.Sprintf("%s %s is not made: no work of this file names it", d.Kind, d.Name)))
+				w, why := works[0], "no work of this file names it"
+				if d.aside != "" {
+					why = d.aside
+				}
+				w.Warnings = append(w.Warnings, d.Warn("", fmt.Sprintf("is not made: %s", why)))
 			}
 		}
 		return nil
@@ -138,10 +147,36 @@ func (f *file) checkLeftOver(works []*Work) error {
 		"put the Job or Deployment that uses it into the same file; kubectl apply makes objects by themselves")
 }
 
-// decode reads a document into the struct of its kind.
-func (d *Document) decode(to any) error {
-	if err := json.Unmarshal(d.JSON, to); err != nil {
-		return fmt.Errorf("%s %s: %w", d.Kind, d.Name, err)
+// Check refuses the fields of the work's documents that an engine does not honour, and lists those that have
+// no effect there.
+func (w *Work) Check(on fields.Engine) (warnings []spec.Warning, err error) {
+	var errs []error
+	for _, d := range w.docs {
+		ws, err := d.Check(on)
+		warnings = append(warnings, ws...)
+		errs = append(errs, err)
 	}
-	return nil
+	return warnings, errors.Join(errs...)
+}
+
+// Blame is an error about what some options of sbatch would say, at the option that says it, or at the work's
+// document.
+func (w *Work) Blame(message, remedy string, args, options []string) *spec.Error {
+	if d, ok := sbatch.FindOption(args, options...); ok {
+		return d.Blame(message, remedy)
+	}
+	return w.docs[0].Fail("", remedy, "%s", message)
+}
+
+// ForeignSecrets are the names in the server's store of keys that pods name, of Secrets that do not stand in the
+// file. Where all keys of a Secret are meant there are none.
+func (w *Work) ForeignSecrets() (names []string) {
+	for _, s := range w.Set.Secrets {
+		for _, key := range s.Keys {
+			if s.Foreign {
+				names = append(names, podspec.StoreName(s.Name, key))
+			}
+		}
+	}
+	return names
 }

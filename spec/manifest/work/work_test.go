@@ -2,66 +2,20 @@ package work
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
-	"go.yaml.in/yaml/v4"
 
 	"github.com/coxswain-sched/coxswain/model/podspec"
 	"github.com/coxswain-sched/coxswain/model/resource"
 	"github.com/coxswain-sched/coxswain/spec"
+	"github.com/google/go-cmp/cmp"
 )
-
-// documents are those of a text, as package manifest hands them over.
-func documents(t *testing.T, text string) (out []Document) {
-	t.Helper()
-	dec := yaml.NewDecoder(strings.NewReader(text))
-	for {
-		var v map[string]any
-		err := dec.Decode(&v)
-		if errors.Is(err, io.EOF) {
-			return out
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		data, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var head struct {
-			APIVersion string `json:"apiVersion"`
-			Kind       string `json:"kind"`
-			Metadata   struct {
-				Name        string            `json:"name"`
-				Namespace   string            `json:"namespace"`
-				Labels      map[string]string `json:"labels"`
-				Annotations map[string]string `json:"annotations"`
-			} `json:"metadata"`
-		}
-		if err := json.Unmarshal(data, &head); err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, Document{
-			Kind: head.Kind, APIVersion: head.APIVersion, Name: head.Metadata.Name, Namespace: head.Metadata.Namespace, Labels: head.Metadata.Labels, Annotations: head.Metadata.Annotations, JSON: data,
-			Fail: func(path, message, remedy string) *spec.Error {
-				return &spec.Error{File: "x.yaml", Message: path + ": " + message, Remedy: remedy}
-			},
-			Warn: func(path, message string) spec.Warning {
-				return spec.Warning{File: "x.yaml", Option: path, Message: message}
-			},
-		})
-	}
-}
 
 func compile(t *testing.T, text string) []*Work {
 	t.Helper()
-	works, err := Compile(documents(t, text))
+	works, err := Read("x.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -319,7 +273,7 @@ func TestRefused(t *testing.T) {
 		"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec:\n  selector: {matchLabels: {app: y}}\n" + pods(2, ""):                                            "spec.selector.matchLabels.app",
 		"apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: s}\nspec:\n  successPolicy: {operator: All, targetReplicatedJobs: [x]}\n  replicatedJobs: []": "no replicated job \"x\"",
 	} {
-		_, err := Compile(documents(t, text))
+		_, err := Read("x.yaml", []byte(text))
 		var at *spec.Error
 		if !errors.As(err, &at) || !strings.Contains(at.Message, want) || at.Remedy == "" {
 			t.Errorf("%s\n%v, want %q with a remedy", text, err, want)

@@ -25,6 +25,10 @@ type App struct {
 	NoColour bool   // --no-color
 	Code     int    // the exit code, if no error decides it
 
+	// SubmitFile hands a file of work to the server, as cox submit does; dry: it only checks. It is set by the
+	// commands that submit.
+	SubmitFile func(cmd *cobra.Command, file string, data []byte, dry bool, format Format) error
+
 	list printer.ListOptions
 }
 

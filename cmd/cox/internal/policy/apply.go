@@ -26,15 +26,19 @@ const previous = "previous"
 type applying struct {
 	file, note, back string
 	dryRun, yes      bool
+	data             []byte // of file
 	format           cli.Format
 }
 
 func applyCommand(a *cli.App) *cobra.Command {
 	var p applying
 	cmd := &cobra.Command{
-		Use:   "apply -f queues.yaml",
-		Short: "Put the site's rules in force: accounts, QOS, limits, quotas, priorities",
-		Long: `Reads the site's rules from a file, shows the difference from the rules in force and
+		Use:   "apply -f FILE",
+		Short: "Put a file in force: the site's rules, or work as cox submit takes it",
+		Long: `A file of work (a Kubernetes manifest, an sbatch script, native YAML) is submitted, as
+cox submit does it; a service that is there begins its next revision.
+
+Of any other file it reads the site's rules, shows the difference from the rules in force and
 its immediate effect on jobs, and puts them in force: all of them, or none if anything
 in the file is wrong. It ends no running job. On a terminal it asks first. If somebody
 else has changed the rules meanwhile, it changes nothing.
@@ -43,16 +47,27 @@ docs/reference/queues.md has every field. cox policy show prints the rules in fo
 and cox import makes such a file from Slurm or Kueue. For administrators.`,
 		Example: `  cox apply -f queues.yaml
   cox apply -f queues.yaml --dry-run
+  cox apply -f deployment.yaml
   cox apply -f queues.yaml --yes --note "nlp has new nodes"
   cox apply --back            # to the revision before this one
   cox apply --back=7`,
 		Args: cobra.NoArgs,
 		RunE: a.WithServer(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+			if p.file != "" && p.back == "" {
+				data, err := a.ReadDocument(p.file)
+				if err != nil {
+					return err
+				}
+				if describesWork(p.file, data) {
+					return a.SubmitFile(cmd, p.file, data, p.dryRun, p.format)
+				}
+				p.data = data
+			}
 			return applyPolicy(a, cmd.Context(), c, &p)
 		}),
 	}
 	fl := cmd.Flags()
-	fl.StringVarP(&p.file, "file", "f", "", "file of rules; - reads standard input")
+	fl.StringVarP(&p.file, "file", "f", "", "file of rules or of work; - reads standard input")
 	fl.StringVar(&p.back, "back", "", "go back to an older revision, the previous one if none is named")
 	fl.Lookup("back").NoOptDefVal = previous
 	fl.BoolVarP(&p.dryRun, "dry-run", "n", false, "show what would change, and change nothing")
@@ -119,12 +134,8 @@ func toApply(a *cli.App, ctx context.Context, c *client.Client, p *applying) (*a
 	case p.file != "" && p.back != "":
 		return nil, fault.New(fault.Invalid, "-f and --back do not go together").Advise("name a file, or a revision to put back")
 	case p.file != "":
-		data, err := a.ReadDocument(p.file)
-		if err == nil {
-			err = checkRules(p.file, data)
-		}
-		req.Text, req.File = string(data), filepath.Base(p.file)
-		return req, err
+		req.Text, req.File = string(p.data), filepath.Base(p.file)
+		return req, checkRules(p.file, p.data)
 	case p.back == "":
 		return nil, fault.New(fault.Invalid, "cox apply needs a file of rules").Advise("for example: cox apply -f queues.yaml; cox policy show prints the rules in force, docs/reference/queues.md has every field")
 	case p.back != previous:

@@ -10,6 +10,7 @@ import (
 
 // Commands returns the commands of this package, each in its group of cox --help.
 func Commands(a *cli.App) []*cobra.Command {
+	a.SubmitFile = submitFile(a)
 	return slices.Concat(
 		cli.InGroup(cli.GroupWork, cli.TakesProgram(runCommand(a)), cli.TakesProgram(submitCommand(a)), jupyterCommand(a)),
 		cli.InGroup(cli.GroupAsk, whatIfCommand(a)),

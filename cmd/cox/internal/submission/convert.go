@@ -24,14 +24,16 @@ type convertFlags struct {
 func convertCommand(a *cli.App) *cobra.Command {
 	var f convertFlags
 	cmd := &cobra.Command{
-		Use:   "convert FILE --to native|sbatch|json [ARG…]",
+		Use:   "convert FILE --to native|sbatch|manifest|json [ARG…]",
 		Short: "Convert a job from one form to another, and report what has no counterpart",
-		Long: `Reads an sbatch script or the native form and writes another form. Standard error
+		Long: `Reads an sbatch script, a Kubernetes manifest or the native form and writes another
+form. Standard error
 lists, line by line, what the other form cannot say. --to json is stable, for
 programs: the job as it was understood, and every warning with file, line and
 option. It asks no server.`,
 		Example: `  cox convert train.sbatch --to native > train.yaml
   cox convert train.yaml --to sbatch
+  cox convert train.sbatch --to manifest > job.yaml
   cox convert train.sbatch --to json | jq .warnings
   cox convert - --from sbatch --to native < train.sbatch`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -51,13 +53,13 @@ option. It asks no server.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.from, "from", "", "form of FILE: sbatch or native (default: detected)")
-	fl.StringVar(&f.to, "to", "", "the form to write: native, sbatch or json")
+	fl.StringVar(&f.from, "from", "", "form of FILE: sbatch, native or manifest (default: detected)")
+	fl.StringVar(&f.to, "to", "", "the form to write: native, sbatch, manifest or json")
 	fl.StringVar(&f.output, "output", "", "write to this file (default: standard output)")
 	fl.StringArrayVarP(&f.options, "sbatch", "s", nil, "option of sbatch that overrides the file, such as -s --time=10")
 	fl.BoolVar(&f.strict, "strict", false, "treat warnings as errors")
-	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions([]string{"native", "sbatch", "json"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions([]string{"sbatch", "native"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions([]string{"native", "sbatch", "manifest", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions([]string{"sbatch", "native", "manifest"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -65,9 +67,9 @@ func convertText(a *cli.App, f *convertFlags, args []string) error {
 	write, ok := writers[f.to]
 	if !ok {
 		if f.to == "" {
-			return fault.New(fault.Invalid, "--to is required: native, sbatch or json").Advise("for example: cox convert %s --to native", args[0])
+			return fault.New(fault.Invalid, "--to is required: native, sbatch, manifest or json").Advise("for example: cox convert %s --to native", args[0])
 		}
-		return fault.New(fault.Invalid, "--to=%s: there is no such form", f.to).Advise("forms are native, sbatch and json")
+		return fault.New(fault.Invalid, "--to=%s: there is no such form", f.to).Advise("forms are native, sbatch, manifest and json")
 	}
 	data, err := readScript(args[0], "convert", a.In)
 	if err != nil {
@@ -115,4 +117,6 @@ var writers = map[string]func(*intake.Request) ([]byte, []spec.Warning, error){
 	"json":         writeJSON,
 	api.FormNative: writeNative,
 	api.FormSbatch: writeSbatch,
+
+	api.FormManifest: writeManifest,
 }

@@ -13,17 +13,17 @@ import (
 // formOf says which form a text has: the one that was asked for, else what the intake detects.
 func formOf(asked, name string, data []byte) (string, error) {
 	switch asked {
-	case api.FormSbatch, api.FormNative:
+	case api.FormSbatch, api.FormNative, api.FormManifest:
 		return asked, nil
 	case "":
 		return intake.Detect(name, data), nil
 	}
-	return "", fault.New(fault.Invalid, "--from %s: there is no such form", asked).Advise("sbatch or native")
+	return "", fault.New(fault.Invalid, "--from %s: there is no such form", asked).Advise("sbatch, native or manifest")
 }
 
 // textOf is the text of a submission, with the options for reading it.
 func textOf(req *api.Submit) (intake.Text, intake.Options) {
-	return intake.Text{Form: req.Form, Name: req.File, Data: []byte(req.Text), Command: req.Command},
+	return intake.Text{Form: req.Form, Name: req.File, Data: []byte(req.Text), Work: req.Work, Command: req.Command},
 		intake.Options{Owner: cli.Caller(), Args: req.Args, Set: req.Env, Image: req.Image, Notify: req.Notify, Webhook: func(string) error { return nil }, ScriptArgs: req.ScriptArgs, Environ: req.Environ, Dir: req.Dir, Host: req.Host}
 }
 

@@ -39,7 +39,7 @@ func TestWhatAFileIs(t *testing.T) {
 func TestOneAnswerForEveryCommand(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"train.py":    {"import torch\n", "train.py: this is a program in Python"},
-		"train.job":   {"apiVersion: batch/v1\nkind: Job\n", "train.job:2:7: this is a manifest for Kubernetes (Job)"},
+		"train.job":   {"apiVersion: batch/v1\nkind: Job\n", "train.job:1:1: Job"},
 		"job.yaml":    {"name: x\nnodes: {{ nodes }}\n", "job.yaml:2:8: this is a template of Jinja"},
 		"sky.yaml":    {"resources: {}\nrun: true\n", "sky.yaml: this is a task of SkyPilot"},
 		"empty.yaml":  {"\n", "empty.yaml: this is an empty file"},

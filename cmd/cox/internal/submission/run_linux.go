@@ -210,6 +210,9 @@ func (f *runFlags) readRequests(a *cli.App, cmd *cobra.Command, args []string) (
 		}
 		sources = append(sources, source{text: intake.Text{Form: intake.Detect(name, data), Name: name, Data: data}})
 	}
+	if sources, err = splitSources(sources); err != nil {
+		return nil, nil, err
+	}
 	for _, src := range sources {
 		r, err := f.readRequest(src)
 		if err != nil {
@@ -240,6 +243,11 @@ func (f *runFlags) readRequest(src source) (*intake.Request, error) {
 	r, err := intake.Read(src.text, o)
 	if err != nil {
 		return nil, err
+	}
+	if !f.queued {
+		if err := r.CheckFields(""); err != nil {
+			return nil, err
+		}
 	}
 	if r.Spec.Held {
 		return nil, fault.New(fault.Invalid, "--hold: cox run waits for its job, and nobody could release it").Advise("leave --hold out, or hand the job to a server: cox submit --hold")

@@ -34,10 +34,11 @@ func submitCommand(a *cli.App) *cobra.Command {
 	var f submitFlags
 	cmd := &cobra.Command{
 		Use:   "submit [flags] FILE [ARG…]  |  submit [flags] -- COMMAND [ARG…]",
-		Short: "Hand work to the server: an sbatch script, native YAML or JSON, or a command",
-		Long: `Submits a job to the server and prints its number. FILE is an sbatch script or
-native YAML or JSON; its name or its content decides which. "-" is standard input.
-YAML with kind: service starts a service, or begins its next revision.
+		Short: "Hand work to the server: an sbatch script, a Kubernetes manifest, native YAML, or a command",
+		Long: `Submits a job to the server and prints its number. FILE is an sbatch script, a
+Kubernetes manifest, or native YAML or JSON; its name or its content decides which. "-" is standard input.
+YAML with kind: service, or a Deployment, starts a service, or begins its next
+revision. Of a manifest everything that runs is submitted, or nothing.
 After "--" comes a command that every task runs.
 
 All options of sbatch work, with sbatch's letters and meaning, for every kind of
@@ -68,7 +69,7 @@ The job is durable when its number is printed.`,
 	}
 	fl := cmd.Flags()
 	fl.SetInterspersed(false) // what follows FILE is the script's
-	fl.StringVar(&f.from, "from", "", "form of FILE: sbatch or native (default: detected)")
+	fl.StringVar(&f.from, "from", "", "form of FILE: sbatch, native or manifest (default: detected)")
 	fl.StringVar(&f.pool, "pool", "", "pool to run in (default: the file's, else the best one)")
 	fl.StringVar(&f.pods, "pods", "", "Kubernetes: one pod per node or per task (default: node)")
 	fl.BoolVarP(&f.wait, "wait", "W", false, "wait until the job has ended; exit with its code")
@@ -83,7 +84,7 @@ The job is durable when its number is printed.`,
 	cli.OutputFormatFlag(cmd, &f.format, "format", "", cli.AsJSON, cli.AsYAML, cli.AsName)
 	f.job.addTo(a, cmd)
 	_ = cmd.RegisterFlagCompletionFunc("pods", cobra.FixedCompletions([]string{"node", "task"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions([]string{api.FormSbatch, api.FormNative}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions([]string{api.FormSbatch, api.FormNative, api.FormManifest}, cobra.ShellCompDirectiveNoFileComp))
 	a.CompleteFlag(cmd, "pool", a.PoolNames)
 	return cmd
 }
@@ -105,6 +106,14 @@ func submitJob(a *cli.App, cmd *cobra.Command, f *submitFlags, args []string) er
 	if err != nil {
 		return err
 	}
+	if works := worksOf(req); len(works) > 0 {
+		return submitEach(a, cmd, f, req, works)
+	}
+	return submitOne(a, cmd, f, req)
+}
+
+// submitOne hands one thing over, or shows it.
+func submitOne(a *cli.App, cmd *cobra.Command, f *submitFlags, req *api.Submit) error {
 	if f.dry {
 		return dryRun(a, cmd.Context(), f, req)
 	}
