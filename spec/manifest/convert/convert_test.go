@@ -13,7 +13,7 @@ import (
 	"github.com/coxswain-sched/coxswain/spec/manifest/work"
 )
 
-func read(t *testing.T, name, text string) *intake.Request {
+func readText(t *testing.T, name, text string) *intake.Request {
 	t.Helper()
 	r, err := intake.Read(intake.Text{Form: intake.Detect(name, []byte(text)), Name: name, Data: []byte(text)}, intake.Options{Dir: "/", Now: time.Unix(1, 0), Owner: job.Owner{User: "ada"}})
 	if err != nil {
@@ -22,7 +22,7 @@ func read(t *testing.T, name, text string) *intake.Request {
 	return r
 }
 
-func lost(ws []spec.Warning) string {
+func listLost(ws []spec.Warning) string {
 	var b strings.Builder
 	for _, w := range ws {
 		b.WriteString(w.Option + ": " + w.Message + "\n")
@@ -89,7 +89,7 @@ spec:
 `, "nodes: 3 pods",
 		},
 	} {
-		r := read(t, c.name, c.text)
+		r := readText(t, c.name, c.text)
 		out, ws, err := convert.Render(r.Spec, r.Script)
 		if err != nil {
 			t.Fatal(err)
@@ -97,8 +97,8 @@ spec:
 		if string(out) != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", c.name, out, c.want)
 		}
-		if !strings.Contains(lost(ws), c.lost) {
-			t.Errorf("%s: lost %s, want %q", c.name, lost(ws), c.lost)
+		if !strings.Contains(listLost(ws), c.lost) {
+			t.Errorf("%s: lost %s, want %q", c.name, listLost(ws), c.lost)
 		}
 		works, err := work.Read("back.yaml", out)
 		if err != nil {
@@ -112,7 +112,7 @@ spec:
 
 // TestToJob: pods with one program become tasks; the rest is named.
 func TestToJob(t *testing.T) {
-	r := read(t, "j.yaml", `apiVersion: batch/v1
+	r := readText(t, "j.yaml", `apiVersion: batch/v1
 kind: Job
 metadata: {name: j}
 spec:
@@ -143,11 +143,11 @@ spec:
 		t.Errorf("%+v %+v", got, got.Container)
 	}
 	for _, want := range []string{"initContainers.wait: is lost", "env.WHO: is lost", "JOB_COMPLETION_INDEX"} {
-		if !strings.Contains(lost(ws), want) {
-			t.Errorf("lost %s, want %q", lost(ws), want)
+		if !strings.Contains(listLost(ws), want) {
+			t.Errorf("lost %s, want %q", listLost(ws), want)
 		}
 	}
-	r = read(t, "p.yaml", `apiVersion: kubeflow.org/v1
+	r = readText(t, "p.yaml", `apiVersion: kubeflow.org/v1
 kind: PyTorchJob
 metadata: {name: t}
 spec:

@@ -25,7 +25,7 @@ func Render(sp *job.Spec, script []byte) ([]byte, []spec.Warning, error) {
 	}
 	c := &converter{file: sp.Source.File}
 	w := &manifestWriter{c: c, sp: sp, g: &sp.Groups[0]}
-	w.write(script)
+	w.writeJob(script)
 	slices.SortStableFunc(c.warnings, func(a, b spec.Warning) int { return strings.Compare(a.Option, b.Option) })
 	return []byte(w.b.String()), c.warnings, nil
 }
@@ -37,14 +37,14 @@ type manifestWriter struct {
 	b  strings.Builder
 }
 
-func (w *manifestWriter) line(indent int, format string, args ...any) {
+func (w *manifestWriter) writeLine(indent int, format string, args ...any) {
 	w.b.WriteString(strings.Repeat("  ", indent))
 	fmt.Fprintf(&w.b, format, args...)
 	w.b.WriteByte('\n')
 }
 
-// pods is how many pods the job has, and how many tasks of the job each stands for.
-func (w *manifestWriter) pods() (count, tasks int) {
+// countPods is how many pods the job has, and how many tasks of the job each stands for.
+func (w *manifestWriter) countPods() (count, tasks int) {
 	nodes := max(w.g.Nodes.Min, 1)
 	all := max(w.g.Tasks.Want, w.g.TasksPerNode*nodes, nodes)
 	if w.sp.Program.Kind == job.Direct {
@@ -53,57 +53,57 @@ func (w *manifestWriter) pods() (count, tasks int) {
 	return nodes, max((all+nodes-1)/nodes, 1)
 }
 
-func (w *manifestWriter) write(script []byte) {
+func (w *manifestWriter) writeJob(script []byte) {
 	sp := w.sp
-	w.line(0, "apiVersion: batch/v1")
-	w.line(0, "kind: Job")
-	w.line(0, "metadata:")
-	w.line(1, "name: %s", compact(objectName(sp.Name)))
+	w.writeLine(0, "apiVersion: batch/v1")
+	w.writeLine(0, "kind: Job")
+	w.writeLine(0, "metadata:")
+	w.writeLine(1, "name: %s", compactJSON(objectName(sp.Name)))
 	w.writeAnnotations()
-	w.line(0, "spec:")
-	count, tasks := w.pods()
+	w.writeLine(0, "spec:")
+	count, tasks := w.countPods()
 	switch {
 	case sp.Array != nil:
-		w.line(1, "completionMode: Indexed")
-		w.line(1, "completions: %d", len(sp.Array.Indices))
+		w.writeLine(1, "completionMode: Indexed")
+		w.writeLine(1, "completions: %d", len(sp.Array.Indices))
 		parallel := len(sp.Array.Indices)
 		if sp.Array.MaxRunning > 0 {
 			parallel = int(sp.Array.MaxRunning)
 		}
-		w.line(1, "parallelism: %d", parallel)
+		w.writeLine(1, "parallelism: %d", parallel)
 		if sp.Array.Indices[0] != 0 || int(sp.Array.Indices[len(sp.Array.Indices)-1]) != len(sp.Array.Indices)-1 {
-			w.c.lose("array", "indices are 0 to %d then, in JOB_COMPLETION_INDEX", len(sp.Array.Indices)-1)
+			w.c.noteLost("array", "indices are 0 to %d then, in JOB_COMPLETION_INDEX", len(sp.Array.Indices)-1)
 		}
 		if count > 1 {
-			w.c.lose("nodes", "each task of the array has one pod then, and not %d", count)
+			w.c.noteLost("nodes", "each task of the array has one pod then, and not %d", count)
 		}
 	case count > 1:
-		w.line(1, "completionMode: Indexed")
-		w.line(1, "completions: %d", count)
-		w.line(1, "parallelism: %d", count)
+		w.writeLine(1, "completionMode: Indexed")
+		w.writeLine(1, "completions: %d", count)
+		w.writeLine(1, "parallelism: %d", count)
 	}
 	retries := 0
 	if sp.Retries != nil {
 		retries = sp.Retries.Count
 	}
-	w.line(1, "backoffLimit: %d", retries)
+	w.writeLine(1, "backoffLimit: %d", retries)
 	if sp.TimeLimit > 0 {
-		w.line(1, "activeDeadlineSeconds: %d", int64((sp.TimeLimit+time.Second-1)/time.Second))
+		w.writeLine(1, "activeDeadlineSeconds: %d", int64((sp.TimeLimit+time.Second-1)/time.Second))
 	}
 	if sp.Held {
-		w.line(1, "suspend: true")
+		w.writeLine(1, "suspend: true")
 	}
-	w.line(1, "template:")
-	w.line(2, "spec:")
-	w.line(3, "restartPolicy: Never")
-	w.line(3, "containers:")
-	w.line(3, "- name: main")
+	w.writeLine(1, "template:")
+	w.writeLine(2, "spec:")
+	w.writeLine(3, "restartPolicy: Never")
+	w.writeLine(3, "containers:")
+	w.writeLine(3, "- name: main")
 	image := sp.Image
 	if image == "" {
 		image = placeholder
-		w.c.lose("image", "is not named: write an image that has the program in the place of %s", placeholder)
+		w.c.noteLost("image", "is not named: write an image that has the program in the place of %s", placeholder)
 	}
-	w.line(4, "image: %s", compact(image))
+	w.writeLine(4, "image: %s", compactJSON(image))
 	w.writeCommand(script)
 	w.writeEnv()
 	w.writeResources(tasks)
@@ -127,7 +127,7 @@ func (w *manifestWriter) writeAnnotations() {
 		{"nodelist", strings.Join(w.g.NodeList, ",")},
 	} {
 		if o.value != "" {
-			lines = append(lines, fmt.Sprintf("coxswain.sh/%s: %s", o.name, compact(o.value)))
+			lines = append(lines, fmt.Sprintf("coxswain.sh/%s: %s", o.name, compactJSON(o.value)))
 		}
 	}
 	if sp.Nice != 0 {
@@ -136,15 +136,15 @@ func (w *manifestWriter) writeAnnotations() {
 	if len(lines) == 0 {
 		return
 	}
-	w.line(1, "annotations:")
+	w.writeLine(1, "annotations:")
 	for _, l := range lines {
-		w.line(2, "%s", l)
+		w.writeLine(2, "%s", l)
 	}
 }
 
 func (w *manifestWriter) writeCommand(script []byte) {
 	if w.sp.Program.Kind == job.Direct {
-		w.line(4, "command: %s", compact(w.sp.Program.Args))
+		w.writeLine(4, "command: %s", compactJSON(w.sp.Program.Args))
 		return
 	}
 	interpreter := []string{"/bin/sh"}
@@ -154,29 +154,29 @@ func (w *manifestWriter) writeCommand(script []byte) {
 			interpreter, text = words, rest
 		}
 	}
-	w.line(4, "command: %s", compact(append(interpreter, "-c")))
-	w.line(4, "args:")
+	w.writeLine(4, "command: %s", compactJSON(append(interpreter, "-c")))
+	w.writeLine(4, "args:")
 	var kept []string
 	for l := range strings.Lines(text) {
 		if !strings.HasPrefix(l, "#SBATCH") {
 			kept = append(kept, strings.TrimRight(l, "\r\n"))
 		}
 	}
-	w.line(4, "- |")
+	w.writeLine(4, "- |")
 	for _, l := range kept {
 		if l == "" {
 			w.b.WriteByte('\n')
 			continue
 		}
-		w.line(5, "%s", l)
+		w.writeLine(5, "%s", l)
 	}
 	for _, a := range append([]string{w.sp.Program.ScriptName}, w.sp.Program.Args...) {
 		if a != "" {
-			w.line(4, "- %s", compact(a))
+			w.writeLine(4, "- %s", compactJSON(a))
 		}
 	}
 	if strings.Contains(text, "srun") || strings.Contains(text, "SLURM_") {
-		w.c.lose("script", "srun and the variables SLURM_* are not there in pods")
+		w.c.noteLost("script", "srun and the variables SLURM_* are not there in pods")
 	}
 }
 
@@ -184,14 +184,14 @@ func (w *manifestWriter) writeEnv() {
 	var lines []string
 	for _, set := range w.sp.Env.Set {
 		name, value, _ := strings.Cut(set, "=")
-		lines = append(lines, fmt.Sprintf("- {name: %s, value: %s}", compact(name), compact(strings.ReplaceAll(value, "$(", "$$("))))
+		lines = append(lines, fmt.Sprintf("- {name: %s, value: %s}", compactJSON(name), compactJSON(strings.ReplaceAll(value, "$(", "$$("))))
 	}
 	if len(lines) == 0 {
 		return
 	}
-	w.line(4, "env:")
+	w.writeLine(4, "env:")
 	for _, l := range lines {
-		w.line(4, "%s", l)
+		w.writeLine(4, "%s", l)
 	}
 }
 
@@ -210,17 +210,17 @@ func (w *manifestWriter) writeResources(tasks int) {
 			}
 			devices[name] += (d.Count*times + parts - 1) / parts
 			if d.Type != "" {
-				w.c.lose("gpus", "the type %s is lost: a nodeSelector says it on Kubernetes", d.Type)
+				w.c.noteLost("gpus", "the type %s is lost: a nodeSelector says it on Kubernetes", d.Type)
 			}
 			if !d.Whole() && d.Profile == "" {
-				w.c.lose("gpus", "a part of a GPU is a whole one then")
+				w.c.noteLost("gpus", "a part of a GPU is a whole one then")
 			}
 		}
 	}
 	add(need.Devices, tasks, 1)
-	count, _ := w.pods()
+	count, _ := w.countPods()
 	per := max(count/nodes, 1) // pods of a node
-	cpu, memory, disk = cpu.Add(divide(g.PerNode.CPU, per)), memory.Add(divide(g.PerNode.Memory, per)), disk.Add(divide(g.PerNode.Disk, per))
+	cpu, memory, disk = cpu.Add(divideUp(g.PerNode.CPU, per)), memory.Add(divideUp(g.PerNode.Memory, per)), disk.Add(divideUp(g.PerNode.Disk, per))
 	add(g.PerNode.Devices, 1, per)
 	add(g.Total.Devices, 1, count)
 	for _, n := range devices {
@@ -239,9 +239,9 @@ func (w *manifestWriter) writeResources(tasks int) {
 	if len(asked)+len(devices) == 0 {
 		return
 	}
-	w.line(4, "resources:")
+	w.writeLine(4, "resources:")
 	if len(asked) > 0 {
-		w.line(5, "requests: {%s}", strings.Join(asked, ", "))
+		w.writeLine(5, "requests: {%s}", strings.Join(asked, ", "))
 	}
 	var limits []string
 	for _, a := range asked {
@@ -260,11 +260,11 @@ func (w *manifestWriter) writeResources(tasks int) {
 	}
 	slices.Sort(limits)
 	if len(limits) > 0 {
-		w.line(5, "limits: {%s}", strings.Join(limits, ", "))
+		w.writeLine(5, "limits: {%s}", strings.Join(limits, ", "))
 	}
 }
 
-func divide(a resource.Amount, n int) resource.Amount {
+func divideUp(a resource.Amount, n int) resource.Amount {
 	return (a + resource.Amount(n) - 1) / resource.Amount(n)
 }
 
@@ -282,23 +282,23 @@ func (w *manifestWriter) writeMounts() {
 	if w.sp.Container == nil || len(w.sp.Container.Mounts) == 0 {
 		return
 	}
-	w.line(4, "volumeMounts:")
+	w.writeLine(4, "volumeMounts:")
 	for i, m := range w.sp.Container.Mounts {
 		ro := ""
 		if slices.Contains(m.Flags, "ro") {
 			ro = ", readOnly: true"
 		}
-		w.line(4, "- {name: mount-%d, mountPath: %s%s}", i, compact(m.Target), ro)
+		w.writeLine(4, "- {name: mount-%d, mountPath: %s%s}", i, compactJSON(m.Target), ro)
 	}
-	w.line(3, "volumes:")
+	w.writeLine(3, "volumes:")
 	for i, m := range w.sp.Container.Mounts {
 		if m.Source == "tmpfs" {
-			w.line(3, "- {name: mount-%d, emptyDir: {medium: Memory}}", i)
+			w.writeLine(3, "- {name: mount-%d, emptyDir: {medium: Memory}}", i)
 			continue
 		}
-		w.line(3, "- {name: mount-%d, hostPath: {path: %s}}", i, compact(m.Source))
+		w.writeLine(3, "- {name: mount-%d, hostPath: {path: %s}}", i, compactJSON(m.Source))
 	}
-	w.c.lose("container_options.mounts", "are paths of the node then: a cluster may refuse them")
+	w.c.noteLost("container_options.mounts", "are paths of the node then: a cluster may refuse them")
 }
 
 // listLost names what a Job of Kubernetes has no word for.
@@ -310,14 +310,14 @@ func (w *manifestWriter) listLost(count int) {
 		"secrets": len(sp.Secrets) > 0, "pool": sp.Pool != "", "nodes (a range)": g.Nodes.Max > g.Nodes.Min && g.Nodes.Max > 0,
 	} {
 		if has {
-			w.c.lose(path, "is lost: a Job has no word for it")
+			w.c.noteLost(path, "is lost: a Job has no word for it")
 		}
 	}
 	if sp.Output.Stdout != "" && sp.Source.Given["output"] != "" || sp.Output.Stderr != "" {
-		w.c.lose("output", "is lost: pods have logs")
+		w.c.noteLost("output", "is lost: pods have logs")
 	}
 	if count > 1 {
-		w.c.lose("nodes", "%d pods may be on fewer nodes", count)
+		w.c.noteLost("nodes", "%d pods may be on fewer nodes", count)
 	}
 }
 

@@ -62,7 +62,7 @@ type converter struct {
 	warnings []spec.Warning
 }
 
-func (c *converter) lose(path, format string, args ...any) {
+func (c *converter) noteLost(path, format string, args ...any) {
 	c.warnings = append(c.warnings, spec.Warning{File: c.file, Option: path, Message: fmt.Sprintf(format, args...)})
 }
 
@@ -89,10 +89,10 @@ func (c *converter) convertVolumes(box *job.Container, p *podspec.PodTemplate) {
 		case v.EmptyDir != nil:
 			box.Mounts = append(box.Mounts, job.Mount{Source: "tmpfs", Target: m.MountPath})
 			if v.EmptyDir.Medium != "Memory" {
-				c.lose("volumes."+v.Name, "is in memory then, and not on the disk")
+				c.noteLost("volumes."+v.Name, "is in memory then, and not on the disk")
 			}
 		default:
-			c.lose("volumes."+v.Name, "is lost: a task has directories of its node alone")
+			c.noteLost("volumes."+v.Name, "is lost: a task has directories of its node alone")
 		}
 	}
 }
@@ -102,16 +102,16 @@ func (c *converter) convertEnv(out *job.Spec, main *podspec.Container) {
 	set := slices.Clone(out.Env.Set)
 	for _, e := range main.Env {
 		if e.From != nil {
-			c.lose("env."+e.Name, "is lost: its value comes from elsewhere")
+			c.noteLost("env."+e.Name, "is lost: its value comes from elsewhere")
 			continue
 		}
 		if strings.Contains(e.Value, "$(") {
-			c.lose("env."+e.Name, "is taken as it is written: $(NAME) is not replaced")
+			c.noteLost("env."+e.Name, "is taken as it is written: $(NAME) is not replaced")
 		}
 		set = append(set, e.Name+"="+e.Value)
 	}
 	for range main.EnvFrom {
-		c.lose("envFrom", "is lost: a task has no ConfigMaps and no Secrets")
+		c.noteLost("envFrom", "is lost: a task has no ConfigMaps and no Secrets")
 	}
 	out.Env.Set = set
 	if r := &c.set.Roles[0]; len(r.Env) > 0 {
@@ -119,7 +119,7 @@ func (c *converter) convertEnv(out *job.Spec, main *podspec.Container) {
 		for _, e := range r.Env {
 			names = append(names, e.Name)
 		}
-		c.lose("env", "what the kind adds is lost: %s; Slurm's variables say the same (SLURM_PROCID, SLURM_NTASKS, SLURM_JOB_NODELIST)", strings.Join(names, ", "))
+		c.noteLost("env", "what the kind adds is lost: %s; Slurm's variables say the same (SLURM_PROCID, SLURM_NTASKS, SLURM_JOB_NODELIST)", strings.Join(names, ", "))
 	}
 }
 
@@ -127,10 +127,10 @@ func (c *converter) convertEnv(out *job.Spec, main *podspec.Container) {
 func (c *converter) listLost(sp *job.Spec, p *podspec.PodTemplate) {
 	s, main := &p.Spec, &p.Spec.Containers[0]
 	for _, x := range s.InitContainers {
-		c.lose("initContainers."+x.Name, "is lost: run it before, in a job of its own or in a script")
+		c.noteLost("initContainers."+x.Name, "is lost: run it before, in a job of its own or in a script")
 	}
 	for _, x := range s.Containers[1:] {
-		c.lose("containers."+x.Name, "is lost: a task is one program")
+		c.noteLost("containers."+x.Name, "is lost: a task is one program")
 	}
 	for path, has := range map[string]bool{
 		"nodeSelector": len(s.NodeSelector) > 0, "serviceAccountName": s.ServiceAccountName != "", "priorityClassName": s.PriorityClassName != "", "hostNetwork": s.HostNetwork,
@@ -138,15 +138,15 @@ func (c *converter) listLost(sp *job.Spec, p *podspec.PodTemplate) {
 		"containers." + main.Name + ".ports": len(main.Ports) > 0, "successPolicy": c.set.Complete != nil, "configMaps": len(c.set.ConfigMaps) > 0, "secrets": len(sp.Secrets) > 0,
 	} {
 		if has {
-			c.lose(path, "is lost")
+			c.noteLost(path, "is lost")
 		}
 	}
-	c.lose("names", "pods find each other by name, tasks by SLURM_JOB_NODELIST")
+	c.noteLost("names", "pods find each other by name, tasks by SLURM_JOB_NODELIST")
 	slices.SortFunc(c.warnings, func(a, b spec.Warning) int { return strings.Compare(a.Option, b.Option) })
 }
 
-// compact is JSON without blanks.
-func compact(v any) string {
+// compactJSON is JSON without blanks.
+func compactJSON(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

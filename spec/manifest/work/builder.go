@@ -32,12 +32,12 @@ func newBuilder(f *file, i int) *builder {
 		}
 	}
 	b := &builder{f: f, d: d, w: w}
-	b.use(i)
+	b.useDocument(i)
 	return b
 }
 
-// use notes that a document belongs to the work.
-func (b *builder) use(i int) {
+// useDocument notes that a document belongs to the work.
+func (b *builder) useDocument(i int) {
 	b.f.used[i] = true
 	if of := b.f.docs[i].of; !slices.Contains(b.w.docs, of) {
 		b.w.docs = append(b.w.docs, of)
@@ -99,16 +99,16 @@ func (b *builder) setRetries(count int) {
 
 // addService gives the pods of the set a name; a Service of the same name in the file is that one.
 func (b *builder) addService(name, role string) {
-	if i := b.f.find("Service", name); i >= 0 {
-		b.use(i)
+	if i := b.f.findDocument("Service", name); i >= 0 {
+		b.useDocument(i)
 	}
 	if !slices.ContainsFunc(b.w.Set.Services, func(s podspec.Service) bool { return s.Name == name }) {
 		b.w.Set.Services = append(b.w.Set.Services, podspec.Service{Name: name, Role: role, Headless: true})
 	}
 }
 
-// find is the index of a document by kind and name; -1: there is none.
-func (f *file) find(kind, name string) int {
+// findDocument is the index of a document by kind and name; -1: there is none.
+func (f *file) findDocument(kind, name string) int {
 	return slices.IndexFunc(f.docs, func(d Document) bool { return d.Kind == kind && d.Name == name })
 }
 

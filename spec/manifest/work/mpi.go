@@ -113,7 +113,7 @@ func mountKeys(spec map[string]any, secret, mount string, worker bool) error {
 	spec["volumes"] = append(volumes, map[string]any{"name": "ssh-auth", "secret": map[string]any{"secretName": secret, "defaultMode": 0o600, "items": items}})
 	mounts, _ := c["volumeMounts"].([]any)
 	c["volumeMounts"] = append(mounts, map[string]any{"name": "ssh-auth", "mountPath": mount})
-	if worker && len(words(c["command"])) == 0 && len(words(c["args"])) == 0 {
+	if worker && len(textsOf(c["command"])) == 0 && len(textsOf(c["args"])) == 0 {
 		c["command"] = []any{"/usr/sbin/sshd", "-De"}
 	}
 	return nil

@@ -85,11 +85,11 @@ func (b *builder) nameObjects(p *podspec.PodTemplate, path string) error {
 	refs := podReferences(&p.Spec)
 	set := b.w.Set
 	for _, name := range slices.Sorted(maps.Keys(refs.configs)) {
-		i := b.f.find("ConfigMap", name)
+		i := b.f.findDocument("ConfigMap", name)
 		if i < 0 || slices.ContainsFunc(set.ConfigMaps, func(c podspec.ConfigMap) bool { return c.Name == name }) {
 			continue
 		}
-		b.use(i)
+		b.useDocument(i)
 		var doc struct {
 			Data       map[string]string `json:"data"`
 			BinaryData map[string][]byte `json:"binaryData"`
@@ -103,12 +103,12 @@ func (b *builder) nameObjects(p *podspec.PodTemplate, path string) error {
 		if slices.ContainsFunc(set.Secrets, func(s podspec.Secret) bool { return s.Name == name }) {
 			continue
 		}
-		i := b.f.find("Secret", name)
+		i := b.f.findDocument("Secret", name)
 		if i < 0 {
 			set.Secrets = append(set.Secrets, podspec.Secret{Name: name, Foreign: true, Keys: slices.Sorted(maps.Keys(refs.secrets[name]))})
 			continue
 		}
-		b.use(i)
+		b.useDocument(i)
 		if err := b.addSecret(&b.f.docs[i], name); err != nil {
 			return err
 		}

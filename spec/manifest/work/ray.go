@@ -238,14 +238,14 @@ func startRay(spec map[string]any, params map[string]string, head bool) error {
 			line += " --" + key + "=" + value
 		}
 	}
-	if own := words(c["command"]); len(own) > 0 {
+	if own := textsOf(c["command"]); len(own) > 0 {
 		return fmt.Errorf("the first container has a command of its own, and Ray is started in its place: leave command and args out")
 	}
 	c["command"], c["args"] = []any{"/bin/bash", "-c", "--"}, []any{line}
 	return nil
 }
 
-func words(v any) (out []string) {
+func textsOf(v any) (out []string) {
 	all, _ := v.([]any)
 	for _, w := range all {
 		if s, ok := w.(string); ok {

@@ -129,11 +129,11 @@ func addDevices(to, more []resource.DeviceRequest) []resource.DeviceRequest {
 // suffixes are the units of Kubernetes' quantities.
 var suffixes = map[string]*big.Rat{
 	"": big.NewRat(1, 1), "m": big.NewRat(1, 1000), "u": big.NewRat(1, 1_000_000), "n": big.NewRat(1, 1_000_000_000),
-	"k": power(1000, 1), "M": power(1000, 2), "G": power(1000, 3), "T": power(1000, 4), "P": power(1000, 5), "E": power(1000, 6),
-	"Ki": power(1024, 1), "Mi": power(1024, 2), "Gi": power(1024, 3), "Ti": power(1024, 4), "Pi": power(1024, 5), "Ei": power(1024, 6),
+	"k": powerOf(1000, 1), "M": powerOf(1000, 2), "G": powerOf(1000, 3), "T": powerOf(1000, 4), "P": powerOf(1000, 5), "E": powerOf(1000, 6),
+	"Ki": powerOf(1024, 1), "Mi": powerOf(1024, 2), "Gi": powerOf(1024, 3), "Ti": powerOf(1024, 4), "Pi": powerOf(1024, 5), "Ei": powerOf(1024, 6),
 }
 
-func power(base, n int64) *big.Rat {
+func powerOf(base, n int64) *big.Rat {
 	return new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(base), big.NewInt(n), nil))
 }
 
@@ -153,7 +153,7 @@ func parseQuantity(q podspec.Quantity, unit int64) (resource.Amount, bool) {
 			return 0, false
 		}
 		suffix = ""
-		if exponent = power(10, int64(max(n, -n))); n < 0 {
+		if exponent = powerOf(10, int64(max(n, -n))); n < 0 {
 			exponent.Inv(exponent)
 		}
 	}

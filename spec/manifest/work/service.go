@@ -94,10 +94,10 @@ func (b *builder) setPorts(p *podspec.PodTemplate) (sticky bool, err error) {
 		if err := d.decode(&doc); err != nil {
 			return false, err
 		}
-		if !chooses(doc.Spec.Selector, p.Metadata.Labels) {
+		if !choosesLabels(doc.Spec.Selector, p.Metadata.Labels) {
 			continue
 		}
-		b.use(i)
+		b.useDocument(i)
 		sticky = sticky || doc.Spec.SessionAffinity == "ClientIP"
 		for k, port := range doc.Spec.Ports {
 			target := port.Port
@@ -119,8 +119,8 @@ func (b *builder) setPorts(p *podspec.PodTemplate) (sticky bool, err error) {
 	return sticky, nil
 }
 
-// chooses reports whether a selector chooses what has some labels.
-func chooses(selector, labels map[string]string) bool {
+// choosesLabels reports whether a selector chooses what has some labels.
+func choosesLabels(selector, labels map[string]string) bool {
 	if len(selector) == 0 {
 		return false
 	}
@@ -163,10 +163,10 @@ func (b *builder) joinServices() error {
 				labels = map[string]string{}
 			}
 			maps.Copy(labels, r.Labels)
-			if !chooses(doc.Spec.Selector, labels) && d.Name != r.Subdomain {
+			if !choosesLabels(doc.Spec.Selector, labels) && d.Name != r.Subdomain {
 				continue
 			}
-			b.use(i)
+			b.useDocument(i)
 			s := podspec.Service{Name: d.Name, Role: r.Name, Headless: doc.Spec.ClusterIP == "None"}
 			for _, port := range doc.Spec.Ports {
 				out := podspec.Port{Name: port.Name, Port: port.Port}
@@ -276,7 +276,7 @@ func (b *builder) setScale(n int) error {
 		if s.Target.Kind != b.w.Kind || s.Target.Name != b.w.Name {
 			continue
 		}
-		b.use(i)
+		b.useDocument(i)
 		if len(s.Metrics) != 1 || s.Metrics[0].Pods == nil {
 			return d.Fail("spec.metrics", "a service scales by one number of its pods here, and not by CPU, memory, objects or several metrics",
 				"write one metric of type Pods with a number of the pods' own Prometheus page, or requests_per_second or in_flight, which the gateway counts")

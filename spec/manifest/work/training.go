@@ -101,7 +101,7 @@ func (f *file) compilePyTorch(b *builder) error {
 			added.Env, podspec.EnvVar{Name: "PYTHONUNBUFFERED", Value: "1"},
 			podspec.EnvVar{Name: "MASTER_PORT", Value: strconv.Itoa(port)}, podspec.EnvVar{Name: "MASTER_ADDR", Value: addr},
 			podspec.EnvVar{Name: "PET_MASTER_PORT", Value: strconv.Itoa(port)}, podspec.EnvVar{Name: "PET_MASTER_ADDR", Value: addr},
-			podspec.EnvVar{Name: "WORLD_SIZE", Value: strconv.Itoa(pods * max(1, number(doc.Spec.PerNode)))},
+			podspec.EnvVar{Name: "WORLD_SIZE", Value: strconv.Itoa(pods * max(1, numberOf(doc.Spec.PerNode)))},
 			podspec.EnvVar{Name: "RANK", Value: rank}, podspec.EnvVar{Name: "PET_NODE_RANK", Value: rank},
 		)
 		if e := doc.Spec.Elastic; e == nil {
@@ -153,8 +153,8 @@ func portNamed(p *podspec.PodTemplate, name string, otherwise int) int {
 	return otherwise
 }
 
-// number is a text as a number; 0 where it is none.
-func number(s string) int {
+// numberOf is a text as a number; 0 where it is none.
+func numberOf(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {
 		return 0
