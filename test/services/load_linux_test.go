@@ -57,11 +57,15 @@ type site struct {
 	dir     string
 	client  *client.Client
 	gateway string // host:port
+	room    string // of its one node, beside CPUs and memory
 }
 
-func newSite(t testing.TB) *site {
+func newSite(t testing.TB) *site { return newSiteWith(t, "") }
+
+// newSiteWith starts a server with room for more than CPUs and memory, and its gateway.
+func newSiteWith(t testing.TB, room string) *site {
 	t.Helper()
-	s := &site{t: t, bin: t.TempDir(), dir: t.TempDir()}
+	s := &site{t: t, bin: t.TempDir(), dir: t.TempDir(), room: room}
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", s.bin+"/", "../../cmd/cox", "../../cmd/cox-slurm")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -104,7 +108,7 @@ func (s *site) configure(accessLog string) {
 	if accessLog != "" {
 		accessLog = ", access_log: " + filepath.Join(s.dir, accessLog)
 	}
-	config := fmt.Sprintf("state: {dir: %s}\nlisten: {socket: %s/cox.sock, tcp: none}\ngateway: {listen: %q%s}\nroom: {nodes: 1, cpus: 16, memory: 16G}\njobs: {grace: 2s}\n", s.dir, s.dir, s.gateway, accessLog)
+	config := fmt.Sprintf("state: {dir: %s}\nlisten: {socket: %s/cox.sock, tcp: none}\ngateway: {listen: %q%s}\nroom: {nodes: 1, cpus: 16, memory: 16G%s}\njobs: {grace: 2s}\n", s.dir, s.dir, s.gateway, accessLog, s.room)
 	if err := os.WriteFile(s.dir+"/cox.yaml", []byte(config), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
