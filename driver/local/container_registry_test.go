@@ -2,25 +2,23 @@ package local_test
 
 import (
 	"strings"
-	"testing"
 
 	"github.com/coxswain-sched/coxswain/agent/registry"
-	"github.com/coxswain-sched/coxswain/driver/local"
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/test/testcluster/podmanlab"
 )
 
 // testPrivateImage runs jobs with an image of a registry that asks for a password: without the
 // user's login it is refused with the command to type, with it the image is pulled and its digest
 // reported.
-func testPrivateImage(t *testing.T, e *local.Engine, lab *podmanlab.Lab, next func(n int, script ...string) *engine.Launch) {
+func testPrivateImage(j *podmanJobs) {
+	t, e, lab := j.t, j.engine, j.lab
 	who := registry.Credential{User: "anna", Password: `a "secret" \ with:signs`}
 	who.Host = lab.StartRegistry(t, who.User, who.Password)
 	image := who.Host + "/team/busybox:1"
 	digest := lab.Push(t, image, who)
 	home := t.TempDir()
 	inRegistry := func(nodes int) *engine.Launch {
-		l := next(nodes, "cat /etc/image")
+		l := j.next(nodes, "cat /etc/image")
 		l.Job.Spec.Image = image
 		l.Env = append(l.Env, "HOME="+home, "XDG_CONFIG_HOME=")
 		return l
@@ -42,4 +40,5 @@ func testPrivateImage(t *testing.T, e *local.Engine, lab *podmanlab.Lab, next fu
 		t.Errorf("digest %q, and the registry has %q", r.Image, digest)
 	}
 	lab.Call(t, "rmi", image)
+	j.nothingLeft()
 }
