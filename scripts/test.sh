@@ -22,7 +22,7 @@ lane() {
 }
 
 # Each of these takes less than one processor, since it waits for clusters, processes and limits.
-for suites in kube "slurm clients-main race" "lint cross unit proofs-run"; do
+for suites in "kube proofs-run" "slurm clients-main race" "lint cross unit"; do
 	# shellcheck disable=SC2086 # several suites
 	calm='' lane $suites &
 	lanes+=($!)
