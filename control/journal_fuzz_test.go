@@ -106,8 +106,8 @@ func run(t testing.TB, recs []store.Record) error {
 	return errors.Join(err, ctl.Check(t.Context()), ctl.Close())
 }
 
-// TestSweepOfTheJournal changes one place of one record at a time, every second one. What is taken is
-// looked at from all sides every tenth time; the long form makes and looks at all of them.
+// TestSweepOfTheJournal changes one place of one record at a time, every fifth one. What is taken is
+// looked at from all sides every twentieth time; make torture makes and looks at all of them.
 func TestSweepOfTheJournal(t *testing.T) {
 	whole, one := thorough()
 	all := control.Every()
@@ -151,9 +151,9 @@ func thorough() (whole, one int) {
 	case os.Getenv("COX_LONG") != "":
 		return 1, 1
 	case testing.Short(): // under the race detector
-		return 100, 25
+		return 400, 100
 	}
-	return 20, 2
+	return 20, 5
 }
 
 // guarded makes an error of a panic of this goroutine.

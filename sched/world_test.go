@@ -23,13 +23,18 @@ import (
 	"github.com/coxswain-sched/coxswain/sched/snapshot"
 )
 
-// TestMain raises the number of drawn cases: the laws need more than the default.
+// TestMain raises the number of drawn cases: the laws need more than the default. make torture draws
+// ten times as many.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
 	if !given {
-		flag.Set("rapid.checks", "400")
+		checks := "200"
+		if os.Getenv("COX_LONG") != "" {
+			checks = "2000"
+		}
+		flag.Set("rapid.checks", checks)
 	}
 	os.Exit(m.Run())
 }

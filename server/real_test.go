@@ -248,7 +248,7 @@ var errLast = errors.New("the last event")
 // TestTheEventsOfALargeArray, more than anybody keeps in memory, reach who stops reading for a
 // while and who comes late, in order and each once: from the journal.
 func TestTheEventsOfALargeArray(t *testing.T) {
-	const n = 20000
+	const n = 10000
 	st, err := sqlite.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -92,11 +92,15 @@ func (c *countedChanges) Events(_ context.Context, after uint64) (evs []state.Ev
 // TestPastEventsAreReadOnce lets five hundred read the whole of a journal of 100 pages: each page
 // is read once or, if it was given up meanwhile, a few times; two at a time; and a few are kept.
 func TestPastEventsAreReadOnce(t *testing.T) {
-	c := &countedChanges{first: 1, newest: 100 * pageEvents}
+	readers, pages, each := 500, uint64(100), 20
+	if testing.Short() { // under the race detector
+		readers, pages, each = 50, 20, 4
+	}
+	c := &countedChanges{first: 1, newest: pages * pageEvents}
 	p := newPastPages(c)
 	var all sync.WaitGroup
 	round := make(chan struct{})
-	texts := make([][]byte, 500)
+	texts := make([][]byte, readers)
 	for i := range texts {
 		all.Go(func() {
 			<-round
@@ -111,7 +115,7 @@ func TestPastEventsAreReadOnce(t *testing.T) {
 	close(round)
 	all.Wait()
 	if n := c.reads.Load(); n != 1 {
-		t.Errorf("500 watches read the page %d times", n)
+		t.Errorf("%d watches read the page %d times", readers, n)
 	}
 	for after := uint64(0); after < c.newest; {
 		_, last, _, err := p.eventsAfter(t.Context(), after)
@@ -120,12 +124,12 @@ func TestPastEventsAreReadOnce(t *testing.T) {
 		}
 		after = last
 	}
-	if n := c.reads.Load(); n != 100 || len(p.pages) > keptPages {
-		t.Errorf("100 pages were read %d times, %d are kept", n, len(p.pages))
+	if n := c.reads.Load(); n != int64(pages) || len(p.pages) > keptPages {
+		t.Errorf("%d pages were read %d times, %d are kept", pages, n, len(p.pages))
 	}
 	for range 50 {
 		all.Go(func() {
-			for range 20 {
+			for range each {
 				_, _, _, _ = p.eventsAfter(t.Context(), rand.Uint64N(c.newest))
 			}
 		})

@@ -286,7 +286,11 @@ func flipAll(t *testing.T, k kept, killed bool) {
 			}
 			continue
 		}
-		for range min(flipsDrawn[filepath.Ext(file)], int(info.Size())) {
+		drawn := flipsDrawn[filepath.Ext(file)]
+		if testing.Short() { // under the race detector, which finds nothing here
+			drawn = (drawn + 19) / 20
+		}
+		for range min(drawn, int(info.Size())) {
 			flips = append(flips, flip{file, rnd.IntN(int(info.Size())), rnd.IntN(8)})
 		}
 	}

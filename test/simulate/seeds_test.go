@@ -13,8 +13,9 @@ import (
 	"github.com/coxswain-sched/coxswain/test/simulate"
 )
 
-// seeds is how many worlds are run where nobody says otherwise.
-const seeds = 2_000
+// seeds is how many worlds are run where nobody says otherwise: enough for the counts below. make
+// torture runs twice as many from there on, and then others until it is stopped.
+const seeds = 1_000
 
 // told is how many failures are shortened and told.
 const told = 3
@@ -24,8 +25,11 @@ const told = 3
 func TestSeeds(t *testing.T) {
 	first := number(t, "COX_SIM_SEED", 1)
 	many := seeds
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		many = 300
+	case os.Getenv("COX_LONG") != "":
+		many = 3 * seeds
 	}
 	s := sweep{seen: map[string]int{}, first: first, next: first, last: first + number(t, "COX_SIM_SEEDS", uint64(many))}
 	t.Run("worlds", func(t *testing.T) {

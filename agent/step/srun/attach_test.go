@@ -113,7 +113,7 @@ func TestAttach(t *testing.T) {
 // TestWatcherThatDoesNotRead: it is cut off, and the step goes on.
 func TestWatcherThatDoesNotRead(t *testing.T) {
 	c := launch(t, steptest.Uniform(1, 1, 4, 0))
-	cmd := c.command(`srun sh -c 'until [ -e go ]; do sleep 0.01; done; head -c 200000000 /dev/zero' | wc -c`)
+	cmd := c.command(`srun sh -c 'until [ -e go ]; do sleep 0.01; done; head -c 100000000 /dev/zero' | wc -c`)
 	var own heard
 	cmd.Stdout = &own
 	if err := cmd.Start(); err != nil {
@@ -139,7 +139,7 @@ func TestWatcherThatDoesNotRead(t *testing.T) {
 	if err := os.WriteFile(c.dir+"/go", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Wait(); err != nil || strings.TrimSpace(own.all.String()) != "200000000" {
+	if err := cmd.Wait(); err != nil || strings.TrimSpace(own.all.String()) != "100000000" {
 		t.Errorf("the step wrote %s: %v", own.all.String(), err)
 	}
 	for {

@@ -34,13 +34,16 @@ func TestHeterogeneousSteps(t *testing.T) {
 
 func TestHintAfterAWhile(t *testing.T) {
 	for want, options := range map[string]string{"--exact": "", "--gpus or --gres=none": "--exact", "with --overlap it shares": "--exact --gres=gpu:2 -n3"} {
-		c := launch(t, oneNode())
-		got := c.run(`srun -n1 sleep 600 & first=$!; until [ -e ` + c.logs + `/0.0.log ]; do sleep 0.01; done
+		t.Run(want, func(t *testing.T) {
+			t.Parallel() // the hint comes after some seconds
+			c := launch(t, oneNode())
+			got := c.run(`srun -n1 sleep 600 & first=$!; until [ -e ` + c.logs + `/0.0.log ]; do sleep 0.01; done
 			srun -n1 ` + options + ` true 2>said & second=$!
 			until grep -qs "still waiting" said; do sleep 0.05; done; kill $second $first; wait 2>/dev/null; cat said`)
-		if !strings.Contains(got.out, want) {
-			t.Errorf("%s: said %s", options, got.out)
-		}
+			if !strings.Contains(got.out, want) {
+				t.Errorf("%s: said %s", options, got.out)
+			}
+		})
 	}
 }
 
