@@ -116,6 +116,7 @@ func (c *Controller) writeDocument(ctx context.Context, m *managed, by job.Actor
 	}
 	owner := d.Revision(d.Target()).Spec.Owner
 	if err := c.cfg.Plane.SetDocument(ctx, by, Stored{Controller: controllerName(m.name), Owner: owner, Version: m.version + 1, Payload: payload}); err != nil {
+		c.doubted[m.name] = true
 		return err
 	}
 	m.doc, m.version = d, m.version+1

@@ -31,6 +31,10 @@ type Config struct {
 	// PageTimeout is how long one page may take; 0: metrics.Timeout.
 	PageTimeout time.Duration
 
+	// Round is called before each round of requests and decisions: a simulation lets everything else come
+	// to rest there. nil: nobody.
+	Round func(context.Context)
+
 	Now func() time.Time // nil: time.Now
 	Log *slog.Logger     // nil: none
 }
@@ -44,6 +48,7 @@ type Controller struct {
 
 	// The rest belongs to the goroutine of Run.
 	services map[string]*managed // by name, "team/chat"
+	doubted  map[string]bool     // services whose document was written with an error: it may be durable
 	scraped  *pages
 	workers  sync.WaitGroup // that carry out decisions
 
@@ -92,7 +97,7 @@ func New(cfg Config) *Controller {
 	return &Controller{
 		version: 1,
 		cfg:     cfg, started: cfg.Now(), requests: make(chan func(context.Context)), ended: make(chan struct{}),
-		services: map[string]*managed{}, touched: map[string]bool{}, wake: make(chan struct{}, 1), changed: make(chan struct{}), scraped: newPages(),
+		services: map[string]*managed{}, doubted: map[string]bool{}, touched: map[string]bool{}, wake: make(chan struct{}, 1), changed: make(chan struct{}), scraped: newPages(),
 	}
 }
 
@@ -120,23 +125,45 @@ func (c *Controller) Run(ctx context.Context) {
 		}
 	}
 	c.decideAll(ctx) // before the hub hears that it knows everything: gateways get every route at once
+	c.tellParts(ctx)
 	followers.Go(func() { c.followJobs(ctx) })
 	followers.Go(func() { c.followHub(ctx) })
 	followers.Go(func() { c.readPages(ctx) })
 	timer := time.NewTimer(c.pause())
 	defer timer.Stop()
 	for {
+		var request func(context.Context)
 		select {
 		case <-ctx.Done():
 			return
-		case f := <-c.requests:
-			f(ctx)
+		case request = <-c.requests:
 		case <-c.wake:
 		case <-timer.C:
 		}
-		c.decideAll(ctx)
+		c.doRound(ctx, request)
 		timer.Reset(c.pause())
 	}
+}
+
+// doRound answers a request, that one or the next one that waits, and decides.
+func (c *Controller) doRound(ctx context.Context, request func(context.Context)) {
+	if c.cfg.Round != nil {
+		c.cfg.Round(ctx)
+	}
+	if request == nil {
+		select {
+		case request = <-c.requests:
+		default:
+		}
+	}
+	select { // what touched services until now is seen to now
+	case <-c.wake:
+	default:
+	}
+	if request != nil {
+		request(ctx)
+	}
+	c.decideAll(ctx)
 }
 
 // readDocuments takes up the services that the control plane keeps.
@@ -160,6 +187,35 @@ func (c *Controller) readDocuments(ctx context.Context) error {
 		c.services[name] = m
 	}
 	return nil
+}
+
+// readDoubted takes up what the control plane keeps of services whose document was written with an error.
+// A write may have failed and be durable: the next one would not follow it.
+func (c *Controller) readDoubted(ctx context.Context) {
+	if len(c.doubted) == 0 {
+		return
+	}
+	stored, err := c.cfg.Plane.Documents(ctx)
+	if err != nil {
+		return // pause tries again
+	}
+	for _, s := range stored {
+		name := strings.TrimPrefix(s.Controller, service.ControllerKind+"/")
+		if m := c.services[name]; !c.doubted[name] || m != nil && m.version == s.Version {
+			continue
+		}
+		var d service.Document
+		if err := json.Unmarshal(s.Payload, &d); err != nil || d.Revision(d.Target()) == nil {
+			c.cfg.Log.Error("the document of a service cannot be read; its replicas stay as they are", "service", name, "error", err)
+			continue
+		}
+		if c.services[name] == nil {
+			c.services[name] = c.newManaged(name, &d)
+		}
+		m := c.services[name]
+		m.doc, m.version, m.dirty = &d, s.Version, true
+	}
+	clear(c.doubted)
 }
 
 func (c *Controller) newManaged(name string, d *service.Document) *managed {
@@ -188,6 +244,7 @@ func (c *Controller) decideAll(ctx context.Context) {
 	touched := c.touched
 	c.touched = map[string]bool{}
 	c.mu.Unlock()
+	c.readDoubted(ctx)
 	for _, name := range slices.Sorted(maps.Keys(c.services)) {
 		m := c.services[name]
 		now := c.cfg.Now()
@@ -206,6 +263,9 @@ const longestPause = 5 * time.Second
 // pause is how long nothing has to be decided.
 func (c *Controller) pause() time.Duration {
 	next := longestPause
+	if len(c.doubted) > 0 {
+		next = writeAgain
+	}
 	for _, m := range c.services {
 		if !m.busySince.IsZero() {
 			continue // the end of its work wakes Run
@@ -222,7 +282,7 @@ func (c *Controller) pause() time.Duration {
 func (c *Controller) ask(ctx context.Context, f func(context.Context) error) error {
 	done := make(chan error, 1)
 	select {
-	case c.requests <- func(run context.Context) { done <- f(run) }:
+	case c.requests <- func(run context.Context) { c.readDoubted(run); done <- f(run) }:
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-c.ended:

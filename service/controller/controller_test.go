@@ -318,3 +318,31 @@ func waitFor(t *testing.T, r *running, name string, is func(controller.Status) b
 		}
 	}
 }
+
+// TestAWriteThatFailedAndIsDurable: a document that was written, of which the controller heard an error, is
+// taken up: the next write follows it, whether it was the first one, one of a decision or one that a person
+// asked for.
+//
+// Seen to fail with: a controller that does not read documents again.
+func TestAWriteThatFailedAndIsDurable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlane()
+		p.loseDocs = 2 // that of the submission, and that of the first decision
+		r := p.startController(t)
+		defer r.stop()
+		if _, err := r.Submit(t.Context(), anna, specOf("a", 2), nil); fault.KindOf(err) != fault.Unavailable {
+			t.Fatalf("the submission: %v", err)
+		}
+		r.until(20*time.Second, settled)
+		p.set(func() { p.loseDocs = 1 })
+		if err := r.Scale(t.Context(), anna, name, 3); fault.KindOf(err) != fault.Unavailable {
+			t.Fatalf("the scaling: %v", err)
+		}
+		if err := r.Scale(t.Context(), anna, name, 4); err != nil {
+			t.Errorf("the next one: %v", err)
+		}
+		if s := r.until(20*time.Second, settled); s.Want != 4 || len(p.parts) != 4 {
+			t.Errorf("%d replicas are wanted, %d were submitted", s.Want, len(p.parts))
+		}
+	})
+}

@@ -38,6 +38,7 @@ type plane struct {
 	bad       map[string]bool          // images of which the program ends at once
 	afterDocs func()                   // called after a document was written
 	hang      map[string]chan struct{} // submissions of a controller do not return before it is closed
+	loseDocs  int                      // how many writes more are made and answered with an error
 }
 
 func newPlane() *plane {
@@ -65,6 +66,10 @@ func (p *plane) SetDocument(_ context.Context, _ job.Actor, s controller.Stored)
 	p.docs[s.Controller] = s
 	if p.afterDocs != nil {
 		p.afterDocs()
+	}
+	if p.loseDocs > 0 {
+		p.loseDocs--
+		return fault.New(fault.Unavailable, "the journal does not answer")
 	}
 	return nil
 }

@@ -104,7 +104,6 @@ func (c *Controller) tellHub(p *Part) {
 // followJobs follows the changes of replicas until ctx ends.
 func (c *Controller) followJobs(ctx context.Context) {
 	after := uint64(0)
-	c.tellAll(ctx)
 	for ctx.Err() == nil {
 		parts, last, gap, err := c.cfg.Plane.Next(ctx, after)
 		if err != nil {
@@ -126,20 +125,22 @@ func (c *Controller) followJobs(ctx context.Context) {
 	}
 }
 
-// tellAll tells the hub of every part of every service.
+// tellAll tells the hub of every part of every service, from another goroutine than that of Run.
 func (c *Controller) tellAll(ctx context.Context) {
-	_ = c.ask(ctx, func(ctx context.Context) error { // a controller that ends tells nobody
-		for _, m := range c.services {
-			parts, err := c.cfg.Plane.Parts(ctx, controllerName(m.name))
-			if err != nil {
-				continue
-			}
-			for i := range parts {
-				c.tellHub(&parts[i])
-			}
+	_ = c.ask(ctx, func(ctx context.Context) error { c.tellParts(ctx); return nil }) // a controller that ends tells nobody
+}
+
+// tellParts tells the hub of every part of every service.
+func (c *Controller) tellParts(ctx context.Context) {
+	for _, name := range slices.Sorted(maps.Keys(c.services)) {
+		parts, err := c.cfg.Plane.Parts(ctx, controllerName(name))
+		if err != nil {
+			continue
 		}
-		return nil
-	})
+		for i := range parts {
+			c.tellHub(&parts[i])
+		}
+	}
 	c.cfg.Hub.Complete()
 }
 
