@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/resource"
@@ -245,6 +246,9 @@ func (c *Core) chargeQuota(r *run) {
 		r.flavors = c.flavorNames(flavors)
 	}
 	r.charges = c.quotas.Charges(q.node, used, c.flavorsNamed(r.flavors))
+	if planted.PartsUncounted && r.spec != nil && r.spec.Part != nil {
+		r.charges = nil
+	}
 	q.tree.moved = true
 	if r.nominee != nil { // it is counted after that (pending_release.go)
 		c.quotas.noteChange()

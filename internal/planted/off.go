@@ -29,4 +29,8 @@ const (
 	BorrowsAll      = false // an account borrows more than it may
 	ReservationOpen = false // a reservation does not keep off jobs whose limit reaches into it
 	VictimLost      = false // a job that made room is not queued again
+	SurgeIgnored    = false // a service has more replicas than it wants and may have more
+	ReadyGivenUp    = false // a service gives up replicas that are ready before others are
+	PlaceTwice      = false // a replica is begun anew while the one in its place is being ended
+	PartsUncounted  = false // what replicas hold is not counted against quotas
 )

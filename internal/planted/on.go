@@ -31,4 +31,8 @@ var (
 	BorrowsAll      = os.Getenv("COX_PLANTED") == "borrows_all"      // an account borrows more than it may
 	ReservationOpen = os.Getenv("COX_PLANTED") == "reservation_open" // a reservation does not keep off jobs whose limit reaches into it
 	VictimLost      = os.Getenv("COX_PLANTED") == "victim_lost"      // a job that made room is not queued again
+	SurgeIgnored    = os.Getenv("COX_PLANTED") == "surge_ignored"    // a service has more replicas than it wants and may have more
+	ReadyGivenUp    = os.Getenv("COX_PLANTED") == "ready_given_up"   // a service gives up replicas that are ready before others are
+	PlaceTwice      = os.Getenv("COX_PLANTED") == "place_twice"      // a replica is begun anew while the one in its place is being ended
+	PartsUncounted  = os.Getenv("COX_PLANTED") == "parts_uncounted"  // what replicas hold is not counted against quotas
 )

@@ -48,5 +48,10 @@ func Bugs() []Bug {
 		{"borrows_all", BorrowsAll, "an account borrows more than it may"},
 		{"reservation_open", ReservationOpen, "a reservation does not keep off jobs whose limit reaches into it"},
 		{"victim_lost", VictimLost, "a job that made room is not queued again"},
+
+		{"surge_ignored", SurgeIgnored, "a service has more replicas than it wants and may have more"},
+		{"ready_given_up", ReadyGivenUp, "a service gives up replicas that are ready before others are"},
+		{"place_twice", PlaceTwice, "a replica is begun anew while the one in its place is being ended"},
+		{"parts_uncounted", PartsUncounted, "what replicas hold is not counted against quotas"},
 	}
 }

@@ -33,6 +33,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/service"
 )
@@ -179,7 +180,7 @@ func (p *plan) submitSlots() {
 	surge, _ := p.allowances()
 	living := p.countLiving()
 	for _, r := range p.replicas {
-		if r.job != nil || p.livesAt(r.place()) || living >= p.doc.Want+surge {
+		if r.job != nil || p.livesAt(r.place()) && !planted.PlaceTwice || living >= p.doc.Want+surge && !planted.SurgeIgnored {
 			continue
 		}
 		if r.slot.After.After(p.now) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/service"
 )
@@ -73,7 +74,7 @@ func (p *plan) newSlot(revision uint32, spare bool) {
 		}
 	}
 	for _, j := range p.leaving {
-		if j.Part.Revision == revision {
+		if j.Part.Revision == revision && !planted.PlaceTwice {
 			taken[j.Part.Index] = true
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/model/service"
 )
 
@@ -52,7 +53,7 @@ func (p *plan) countSlots(revision uint32) int { return len(p.keepers(revision))
 func (p *plan) addSlots() {
 	surge, _ := p.allowances()
 	for _, g := range p.goals() {
-		for len(p.keepers(g.revision)) < g.count && p.countExisting() < p.doc.Want+surge {
+		for len(p.keepers(g.revision)) < g.count && (planted.SurgeIgnored || p.countExisting() < p.doc.Want+surge) {
 			p.newSlot(g.revision, p.isSpare(g.revision, nil))
 		}
 	}
@@ -83,7 +84,7 @@ func (p *plan) removeSlots() {
 			least = p.doc.Want // its replacement comes first
 		}
 		switch {
-		case s.isReady() && ready-1 < least:
+		case s.isReady() && ready-1 < least && !planted.ReadyGivenUp:
 			continue
 		case s.isUnknown() && ready < least: // it may serve, and others that are unknown may not
 			continue

@@ -58,6 +58,14 @@ const (
 	ClockBack
 	Slow
 	ClientGone
+	// Of what services ask of control, and of the engine's news of their endpoints. Only worlds with
+	// services have them.
+	PlaneCallDoubled
+	PlaneAnswerLost
+	PlaneAnswerLate
+	NewsLost
+	NewsLate
+	NewsDoubled
 	Faults // how many there are
 )
 
@@ -113,7 +121,17 @@ var kinds = [Faults]struct {
 	ClockBack:        {"the clock jumps back", 0},
 	Slow:             {"everything is slow", 0},
 	ClientGone:       {"a client gives up", 20},
+
+	PlaneCallDoubled: {"a request of services is made twice", 20},
+	PlaneAnswerLost:  {"an answer to services never arrives", 20},
+	PlaneAnswerLate:  {"an answer to services takes long", 15},
+	NewsLost:         {"the watch of endpoints breaks", 15},
+	NewsLate:         {"news of endpoints take long", 20},
+	NewsDoubled:      {"news of endpoints come twice", 20},
 }
+
+// OfServices reports whether only worlds with services have a fault.
+func (f Fault) OfServices() bool { return f >= PlaneCallDoubled }
 
 // String says what happens.
 func (f Fault) String() string { return kinds[f].name }

@@ -29,12 +29,16 @@ type machine struct {
 	claims  map[engine.Ref][]string // its nodes
 	streams []*watch
 	old     map[job.ID][]engine.Report // the last reports that were delivered, for those that come again
+
+	replicas map[engine.Ref]replica           // attempts of services
+	serving  map[engine.Ref]*engine.Endpoints // … that run
+	news     []*newsStream                    // watches of that
 }
 
 func newMachine(w *World) *machine {
 	m := &machine{
 		w: w, gone: map[string]bool{}, phases: map[engine.Ref]engine.Phase{}, still: map[engine.Ref]bool{}, fails: map[engine.Ref]string{}, claims: map[engine.Ref][]string{},
-		old: map[job.ID][]engine.Report{}, nodes: fleetOf(w.dice),
+		old: map[job.ID][]engine.Report{}, nodes: fleetOf(w.dice), replicas: map[engine.Ref]replica{}, serving: map[engine.Ref]*engine.Endpoints{},
 	}
 	m.world = fake.NewWorld(fake.Config{Now: time.Now, Nodes: slices.Clone(m.nodes), Script: m.scriptOutcome, Truth: m.tellTruth})
 	m.driver = m.world.Open()
@@ -92,10 +96,16 @@ func (m *machine) scriptOutcome(l *engine.Launch) fake.Outcome {
 	if l.Adds != nil {
 		key = fmt.Sprintf("%s from rank %d on", key, l.Adds.First)
 	}
+	isReplica := w.opt.Services && l.Job.Spec.Part != nil
+	if isReplica {
+		key = fmt.Sprintf("%s revision %d try %d attempt %d", l.Job.Spec.Name, l.Job.Spec.Part.Revision, l.Job.Spec.Part.Try, l.Ref.Attempt)
+	}
 	w.tellFact(model.Launched{Ref: l.Ref, Job: l.Job.ID, Claims: l.Claims})
 	s := w.dice.streamFor("outcome", key)
 	o := fake.Outcome{Ready: s.durationBetween(0, 2*time.Second), Run: s.durationBetween(0, 90*time.Second)}
 	switch r := s.intBelow(100); {
+	case isReplica:
+		o = m.replicaOutcome(l, key)
 	case r < 70:
 	case r < 80:
 		o.Exit.Code = job.ExitCode{Status: 1 + s.intBelow(5)}
@@ -146,6 +156,7 @@ func (m *machine) tellTruth(r engine.Report) {
 		return
 	}
 	m.phases[r.Ref] = r.Phase
+	m.noteServing(r)
 	nodes := m.claims[r.Ref]
 	switch {
 	case r.Phase == engine.Running:
@@ -169,6 +180,10 @@ func (m *machine) stopDriver() {
 		st.endWatch()
 	}
 	m.streams = nil
+	for _, n := range m.news {
+		n.endNews()
+	}
+	m.news = nil
 }
 
 // reopenDriver opens the driver again.

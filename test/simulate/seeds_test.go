@@ -31,7 +31,11 @@ func TestSeeds(t *testing.T) {
 	case os.Getenv("COX_LONG") != "":
 		many = 3 * seeds
 	}
-	s := sweep{seen: map[string]int{}, first: first, next: first, last: first + number(t, "COX_SIM_SEEDS", uint64(many))}
+	runSeeds(t, &sweep{seen: map[string]int{}, first: first, next: first, last: first + number(t, "COX_SIM_SEEDS", uint64(many))})
+}
+
+// runSeeds runs the worlds of a sweep, and looks whether everything happened that is to happen in them.
+func runSeeds(t *testing.T, s *sweep) {
 	t.Run("worlds", func(t *testing.T) {
 		for i := range runtime.GOMAXPROCS(0) {
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
@@ -42,23 +46,31 @@ func TestSeeds(t *testing.T) {
 		}
 	})
 	t.Log(s.String())
-	if s.next-first < 1000 || s.bad > 0 {
+	ran := s.next - s.first
+	if s.bad > 0 || ran < 1000 && !s.services || ran < 100 {
 		return
 	}
 	for f, n := range s.faults { // the rarest comes 15 times in a hundred seeds
-		if 20*uint64(n) < s.next-first {
-			t.Errorf("%s: only %d times in %d seeds", simulate.Fault(f), n, s.next-first)
+		if 20*uint64(n) < ran && s.services == simulate.Fault(f).OfServices() {
+			t.Errorf("%s: only %d times in %d seeds", simulate.Fault(f), n, ran)
 		}
 	}
+	if s.services {
+		if n := s.seen["a replica is submitted"]; 2*uint64(n) < ran {
+			t.Errorf("only %d replicas in %d seeds", n, ran)
+		}
+		return
+	}
 	for _, what := range simulate.Rare { // some of it many times in one world and in few worlds
-		if n := s.seen[what]; 300*uint64(n) < s.next-first {
-			t.Errorf("%s: only %d times in %d seeds", what, n, s.next-first)
+		if n := s.seen[what]; 300*uint64(n) < ran {
+			t.Errorf("%s: only %d times in %d seeds", what, n, ran)
 		}
 	}
 }
 
 // sweep counts what happens in many worlds.
 type sweep struct {
+	services          bool // the worlds have services
 	mu                sync.Mutex
 	first, next, last uint64
 	events, less, bad int
@@ -79,7 +91,7 @@ func (s *sweep) one(t *testing.T) bool {
 		t.Log(s.String())
 	}
 	s.mu.Unlock()
-	r := bubble(t, simulate.Options{Seed: seed})
+	r := bubble(t, simulate.Options{Seed: seed, Services: s.services})
 	if s.count(t, &r) {
 		short := simulate.Shrink(r, func(o simulate.Options) simulate.Result { return bubble(t, o) }, 300)
 		t.Log(short.Tell())

@@ -14,19 +14,21 @@ import (
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/service"
 	"github.com/coxswain-sched/coxswain/test/simulate/model"
 )
 
 // server is one process of the control plane.
 type server struct {
-	name    string
-	control *control.Control // nil: it is still opening
-	epoch   uint64           // 0: it does not lead yet
-	gone    chan struct{}    // closed when it is killed
-	dead    bool             // guarded by World.mu, written by the scheduler
-	writing int              // writes of the journal that are not answered; guarded by World.mu
-	failed  bool             // its last write failed, or it has not looked at the world yet
-	asked   int              // requests without an answer
+	name     string
+	control  *control.Control // nil: it is still opening
+	services *services        // nil: it has none
+	epoch    uint64           // 0: it does not lead yet
+	gone     chan struct{}    // closed when it is killed
+	dead     bool             // guarded by World.mu, written by the scheduler
+	writing  int              // writes of the journal that are not answered; guarded by World.mu
+	failed   bool             // its last write failed, or it has not looked at the world yet
+	asked    int              // requests without an answer
 }
 
 type opening struct {
@@ -91,6 +93,7 @@ func (w *World) killServer(s *server, why string) {
 	s.dead = true
 	close(s.gone)
 	w.mu.Unlock()
+	s.stopServices()
 	w.noteDead(s, why)
 	if s.control != nil {
 		go func() { _ = s.control.Close() }()
@@ -133,6 +136,7 @@ func (w *World) collectFacts() bool {
 		if s.dead {
 			continue
 		}
+		s.stopServices()
 		err := s.control.Close()
 		w.addStory("%s has ended: %v", s.name, err)
 		if fault.KindOf(err) != fault.Conflict {
@@ -156,6 +160,7 @@ func (w *World) isOpen(o opening) {
 		s.control = o.ctl
 		w.addStory("%s is open", s.name)
 		w.tellFact(model.Opened{Epoch: s.epoch})
+		w.startServices(s)
 	case s.dead:
 	default:
 		w.addStory("%s does not open: %v", s.name, o.err)
@@ -204,8 +209,10 @@ func (w *World) publishedBy(s *server, nodes bool) model.Sight {
 		return f
 	}
 	f.Controllers = map[string]string{}
-	for _, c := range s.control.Controllers(controllerKind) {
-		f.Controllers[c.Name] = string(c.Document)
+	for _, kind := range []string{controllerKind, service.ControllerKind} {
+		for _, c := range s.control.Controllers(kind) {
+			f.Controllers[c.Name] = string(c.Document)
+		}
 	}
 	if list, _ := s.control.Shares(context.Background()); list != nil {
 		f.Used = map[string]float64{}
@@ -241,6 +248,7 @@ func (w *World) tearDown() {
 			close(s.gone)
 		}
 		w.mu.Unlock()
+		s.stopServices()
 		if s.control != nil {
 			_ = s.control.Close()
 		}

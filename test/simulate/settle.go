@@ -36,6 +36,9 @@ func (w *World) calmDown() {
 	for _, ref := range slices.SortedFunc(maps.Keys(m.phases), compareRefs) {
 		m.world.Release(ref)
 	}
+	for _, ref := range slices.SortedFunc(maps.Keys(m.serving), compareRefs) {
+		m.probeAfter(m.replicas[ref].key, ref, true, time.Second)
+	}
 	if len(w.servers) == 0 {
 		w.openServer()
 	}
@@ -120,13 +123,16 @@ func (w *World) allDone() bool {
 // isStuck reports whether a waiting job waits for another one that may be held, or for
 // what the rules may never allow, or stands in line behind one that does.
 func isStuck(j model.Job) bool {
-	switch j.Why.Code {
+	return isStuckCode(j.Why.Code) || j.Why.Code == reason.Reservation && j.Why.Until == 0 || j.Why.Code.Limit() != ""
+}
+
+// isStuckCode reports whether a reason to wait may hold for ever, whatever else it says.
+func isStuckCode(c reason.Code) bool {
+	switch c {
 	case reason.Dependency, reason.DependNever, reason.Priority, reason.ArrayLimit, reason.Quota, reason.Licenses:
 		return true
-	case reason.Reservation:
-		return j.Why.Until == 0
 	}
-	return j.Why.Code.Limit() != ""
+	return false
 }
 
 func compareRefs(a, b engine.Ref) int {

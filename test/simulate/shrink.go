@@ -21,7 +21,7 @@ func Shrink(failed Result, again func(Options) Result, most int) Result {
 	}
 	try := func(names []string, story bool) bool {
 		most--
-		r := again(Options{Seed: failed.Seed, Only: only(names), Story: story})
+		r := again(Options{Seed: failed.Seed, Services: failed.Services, Only: only(names), Story: story})
 		if !r.sameBreak(failed) {
 			return false
 		}
@@ -64,7 +64,11 @@ func (r *Result) sameBreak(o Result) bool {
 func (r *Result) Tell() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d breaks %s\n", r.Seed, r.Broken[0])
-	fmt.Fprintf(&b, "see it whole: COX_SIM_SEED=%d go test -count=1 -run 'TestOneSeed$' -v ./test/simulate\n", r.Seed)
+	kind := ""
+	if r.Services {
+		kind = "COX_SIM_SERVICES=1 "
+	}
+	fmt.Fprintf(&b, "see it whole: %sCOX_SIM_SEED=%d go test -count=1 -run 'TestOneSeed$' -v ./test/simulate\n", kind, r.Seed)
 	fmt.Fprintf(&b, "what it takes (%d of the requests and faults of the seed):\n", len(r.Done))
 	for _, name := range r.Done {
 		fmt.Fprintf(&b, "  - %s\n", name)

@@ -19,16 +19,16 @@ func bubble(t *testing.T, opt simulate.Options) (out simulate.Result) {
 
 // TestSameSeedSameHistory: everything that happens follows from the seed.
 func TestSameSeedSameHistory(t *testing.T) {
-	for seed := range uint64(10) {
-		a := bubble(t, simulate.Options{Seed: seed, Story: true})
-		b := bubble(t, simulate.Options{Seed: seed, Story: true})
+	for seed := range uint64(20) {
+		opt := simulate.Options{Seed: seed / 2, Services: seed%2 == 1, Story: true}
+		a, b := bubble(t, opt), bubble(t, opt)
 		for i := range min(len(a.Story), len(b.Story)) {
 			if a.Story[i] != b.Story[i] {
-				t.Fatalf("seed %d, line %d:\n%s\n%s\nbefore:\n%s", seed, i, a.Story[i], b.Story[i], strings.Join(a.Story[max(0, i-15):i], "\n"))
+				t.Fatalf("seed %d, services %v, line %d:\n%s\n%s\nbefore:\n%s", opt.Seed, opt.Services, i, a.Story[i], b.Story[i], strings.Join(a.Story[max(0, i-15):i], "\n"))
 			}
 		}
 		if !slices.Equal(a.Story, b.Story) {
-			t.Fatalf("seed %d: %d and %d lines", seed, len(a.Story), len(b.Story))
+			t.Fatalf("seed %d, services %v: %d and %d lines", opt.Seed, opt.Services, len(a.Story), len(b.Story))
 		}
 	}
 }
@@ -39,7 +39,7 @@ func TestOneSeed(t *testing.T) {
 	if err != nil {
 		t.Skip("COX_SIM_SEED names no seed")
 	}
-	r := bubble(t, simulate.Options{Seed: seed, Story: true})
+	r := bubble(t, simulate.Options{Seed: seed, Services: os.Getenv("COX_SIM_SERVICES") != "", Story: true})
 	t.Logf("%d events\n%s", r.Events, strings.Join(r.Story, "\n"))
 	for _, v := range r.Broken {
 		t.Error(v)

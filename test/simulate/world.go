@@ -46,22 +46,26 @@ type Options struct {
 	CrashAfter bool
 	// Open opens an empty store; nil: one in memory. It is closed at the end.
 	Open func() (store.Store, error)
+	// Services has each server run the controller of services, and draws a day of services beside
+	// batch.
+	Services bool
 	// Story keeps every fact, as a sentence.
 	Story bool
 }
 
 // Result is what became of a run.
 type Result struct {
-	Seed    uint64
-	Events  int
-	Writes  int           // of the journal and the projection
-	Passed  time.Duration // in the world
-	Faults  [Faults]int
-	Broken  []model.Violation // what the model found; nil: nothing
-	Events0 int               // events before the faults stopped
-	Done    []string          // requests and faults that happened, in order
-	Story   []string
-	Seen    map[string]int // what happened that few runs have
+	Seed     uint64
+	Services bool
+	Events   int
+	Writes   int           // of the journal and the projection
+	Passed   time.Duration // in the world
+	Faults   [Faults]int
+	Broken   []model.Violation // what the model found; nil: nothing
+	Events0  int               // events before the faults stopped
+	Done     []string          // requests and faults that happened, in order
+	Story    []string
+	Seen     map[string]int // what happened that few runs have
 }
 
 // World is one run.
@@ -94,6 +98,10 @@ type World struct {
 	tasks   map[string]int    // … and how many tasks
 	asked   int
 	out     Result
+
+	load   int             // requests in flight, of each service that follows them
+	scaled []string        // services that do
+	asks   map[string]bool // requests to services that are made a second time; guarded by mu
 }
 
 // Run makes a world and lets it run to its end. It must be called in a bubble of
@@ -101,7 +109,7 @@ type World struct {
 func Run(opt Options) Result {
 	w := &World{
 		opt: opt, dice: dice(opt.Seed), start: time.Now(), model: model.New(), store: &store.Memory{},
-		seen: map[string]int{}, jobs: map[string]job.ID{}, tasks: map[string]int{}, out: Result{Seed: opt.Seed},
+		seen: map[string]int{}, jobs: map[string]job.ID{}, tasks: map[string]int{}, out: Result{Seed: opt.Seed, Services: opt.Services}, asks: map[string]bool{},
 	}
 	if opt.Open != nil {
 		var err error
@@ -113,6 +121,9 @@ func Run(opt Options) Result {
 	w.drawFaultProfile()
 	w.machine = newMachine(w)
 	plan := (*World).drawWorkload
+	if opt.Services {
+		plan = (*World).drawServices
+	}
 	if opt.Plan != nil {
 		plan = opt.Plan
 	}
@@ -127,6 +138,7 @@ func Run(opt Options) Result {
 	w.restUntilStill()
 	w.runUntil(last + 2*time.Minute)
 	w.calmDown()
+	w.settleServices()
 	w.settleWorld()
 	w.tearDown()
 	if err := w.store.Close(); err != nil {

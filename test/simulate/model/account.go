@@ -42,6 +42,7 @@ type work struct {
 	asked                    map[Verb]uint64 // Seq of the last record of each
 	left                     uint64          // Seq of the record with which it left a final state
 	changed                  uint64          // Seq of the record that changed its state last
+	doubted                  bool            // the journal said once that nobody could tell whether it lives
 }
 
 // noteVerb keeps when a verb was last journaled of the job.

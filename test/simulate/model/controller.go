@@ -34,11 +34,13 @@ func (m *Model) recordController(r *store.Record, p *payload) {
 	}
 	m.controllers[p.Name] = document{p.Version, string(p.Document)}
 	m.documents = append(m.documents, string(p.Document))
+	m.keepServiceDocument(p.Name, p.Document)
 	m.countSeen("a controller's document is kept")
 }
 
 func (m *Model) recordControllerGone(_ *store.Record, p *payload) {
 	delete(m.controllers, p.Name)
+	delete(m.services, p.Name)
 }
 
 // checkDocument checks that the journal has a document for which somebody was thanked.

@@ -147,6 +147,7 @@ func (m *Model) recordSubmitted(r *store.Record, p *payload) {
 			depends: p.Own.Depends != nil, part: p.Own.Part,
 		}
 		m.checkPart(w)
+		m.checkReplica(w)
 		if p.Own.Held {
 			w.flags = job.Held
 		}
@@ -370,6 +371,7 @@ func (m *Model) updateUncertain(w *work) {
 	w.flags &^= job.Uncertain
 	if w.held.uncertain || slices.ContainsFunc(w.added, func(a *attempt) bool { return a.uncertain }) {
 		w.flags |= job.Uncertain
+		w.doubted = true
 	}
 }
 

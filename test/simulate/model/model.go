@@ -28,6 +28,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/service"
 )
 
 // Promise is one of the five promises of the design.
@@ -80,6 +81,7 @@ type Model struct {
 
 	controllers map[string]document
 	documents   []string // all that there ever were
+	services    map[string][]*service.Document
 
 	rules   *account.Policy // of the site; nil: none
 	ruling  string          // the document that says so
@@ -100,7 +102,7 @@ func (m *Model) countSeen(what string) { m.seen[what]++ }
 func New() *Model {
 	return &Model{
 		nodes: map[string]*node{}, jobs: map[job.ID]*work{}, arrays: map[job.ID]*array{}, claims: map[engine.Ref]*attempt{},
-		leaders: map[uint64]*leader{}, asked: map[int]*question{}, named: map[string]job.ID{}, controllers: map[string]document{}, seen: map[string]int{},
+		leaders: map[uint64]*leader{}, asked: map[int]*question{}, named: map[string]job.ID{}, controllers: map[string]document{}, services: map[string][]*service.Document{}, seen: map[string]int{},
 	}
 }
 
