@@ -366,6 +366,8 @@ func (r *Request) Facts() (*route.Facts, error) {
 	switch {
 	case r.doc != nil:
 		return route.DocumentFacts(src.Name, r.doc, r.own), nil
+	case r.work != nil:
+		return route.ManifestFacts(route.Evidence{File: src.Name, Line: r.work.Line(), Text: "kind: " + r.work.Kind}, r.work.Kind, r.own), nil
 	case r.script == nil:
 		return &route.Facts{}, nil
 	}

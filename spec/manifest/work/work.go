@@ -147,6 +147,9 @@ func (f *file) checkLeftOver(works []*Work) error {
 		"put the Job or Deployment that uses it into the same file; kubectl apply makes objects by themselves")
 }
 
+// Line is the first line of the work's own document.
+func (w *Work) Line() int { return w.docs[0].Line }
+
 // Check refuses the fields of the work's documents that an engine does not honour, and lists those that have
 // no effect there.
 func (w *Work) Check(on fields.Engine) (warnings []spec.Warning, err error) {
