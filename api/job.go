@@ -48,6 +48,9 @@ type Submit struct {
 	Pods       string          `json:"pods,omitempty" enum:"node,task" doc:"of what it has a pod each, in pools of Kubernetes; it outranks the text. Empty: what the text says, else node"`
 	Provenance *job.Provenance `json:"provenance,omitempty" doc:"what the client recorded of files and working copy"`
 
+	Schedule *ScheduleTimes `json:"schedule,omitempty" doc:"run it at these times, which outrank the text's; left out: as the text says, else once"`
+	Once     bool           `json:"once,omitempty" doc:"run it once, now, even if the text has a schedule"`
+
 	Upload *job.Upload `json:"upload,omitempty" doc:"the directory that comes with the job; its archive was sent before (PUT /v1/uploads/{digest})"`
 
 	// Files are the contents of files that options name (--nodefile, --export-file),
@@ -72,7 +75,8 @@ type Submitted struct {
 	Estimate *Estimate `json:"estimate,omitempty"` // TestOnly
 	Preview  *Preview  `json:"preview,omitempty"`
 
-	Service *SubmittedService `json:"service,omitempty" doc:"of a text that describes a service: there is no ID then"`
+	Service  *SubmittedService  `json:"service,omitempty" doc:"of a text that describes a service: there is no ID then"`
+	Schedule *SubmittedSchedule `json:"schedule,omitempty" doc:"of work that runs at times: there is no ID then"`
 
 	Pool   string      `json:"pool,omitempty" doc:"of a job that names none, where there are several"`
 	Chosen *job.Choice `json:"chosen,omitempty" doc:"why that one"`

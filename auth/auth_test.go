@@ -51,6 +51,8 @@ move running jobs of                     -       -       -        -       -     
 manage a secret of                       -       -       -        +       -       +
 see the service of                       -       +       -        +       +       +
 change the service of                    -       -       -        +       -       +
+see the schedule of                      -       +       -        +       +       +
+change the schedule of                   -       -       -        +       -       +
 
 manage a token of                        -       -       -        +       -       +
 give rights to                           -       -       -        -       -       +

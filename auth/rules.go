@@ -55,6 +55,9 @@ const (
 	SeeService Verb = "see the service of"
 	SetService Verb = "change the service of"
 
+	SeeSchedule Verb = "see the schedule of"
+	SetSchedule Verb = "change the schedule of"
+
 	Backup    Verb = "back up"
 	AskWhatIf Verb = "ask what would be of"
 	TakeState Verb = "take a snapshot of"
@@ -126,6 +129,8 @@ var rules = []Rule{
 	{Secrets, Owner, "the caller's own alone, administrators included; values are never sent back"},
 	{SeeService, Viewer, "lists leave out services that the user may not see"},
 	{SetService, Owner, "scale, update, undo, stop; a new revision comes by a submission"},
+	{SeeSchedule, Viewer, "lists leave out schedules that the user may not see"},
+	{SetSchedule, Owner, "suspend, resume, run now, stop; a change comes by a submission; the runs are their owner's jobs, whoever begins one"},
 
 	{Tokens, Owner, "list, make, revoke; a token made with a token ends no later than that one"},
 	{Grant, Admin, "a token for somebody else, or one with an administrator's rights"},

@@ -16,6 +16,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/server/admin"
 	"github.com/coxswain-sched/coxswain/server/jobs"
+	"github.com/coxswain-sched/coxswain/server/schedules"
 	"github.com/coxswain-sched/coxswain/server/secrets"
 	"github.com/coxswain-sched/coxswain/server/services"
 	"github.com/coxswain-sched/coxswain/server/transport"
@@ -78,6 +79,8 @@ type Config struct {
 	Gateways   services.Hub                  // tells gateways routes and takes their load; nil: gateways are refused
 	Gateway    func() *api.GatewayInfo       // the one that the server keeps; nil: it keeps none
 
+	Schedules schedules.Controller // nil: this server keeps no schedules
+
 	// Alone says that tasks can only run as the server's own user, so nobody else
 	// may submit.
 	Alone bool
@@ -132,11 +135,12 @@ func registerRoutes(s *transport.Server, cfg *Config) *jobs.Service {
 	running := services.Register(s, services.Config{
 		Controller: cfg.Services, Policy: cfg.Policy, URL: cfg.ServiceURL, Hub: cfg.Gateways, Heartbeat: cfg.Heartbeat, Stall: cfg.Stall,
 	})
+	timed := schedules.Register(s, schedules.Config{Controller: cfg.Schedules, Policy: cfg.Policy})
 	service := jobs.Register(s, jobs.Config{
 		Plane: cfg.Plane, Rules: cfg.Rules, InForce: inForce, Pool: cfg.Pool, Policy: cfg.Policy, Users: cfg.Users,
 		Output: cfg.Output, Exec: cfg.Exec, Usage: cfg.Usage, Idle: cfg.Idle, Uploads: cfg.Uploads, Environment: cfg.Environment,
 		Mail: cfg.Mail, Webhook: cfg.Webhook, MaxArray: cfg.MaxArray, Alone: cfg.Alone, AllocationIdle: cfg.AllocationIdle,
-		Files: cfg.Files, UploadKeep: cfg.UploadKeep, SubmitService: running.Submit, Secrets: secretStore(cfg.Secrets),
+		Files: cfg.Files, UploadKeep: cfg.UploadKeep, SubmitService: running.Submit, SubmitSchedule: timed.Submit, Secrets: secretStore(cfg.Secrets),
 		Now: cfg.Now, Heartbeat: cfg.Heartbeat, Stall: cfg.Stall, Patience: cfg.Patience,
 	})
 	admin.Register(s, admin.Config{

@@ -77,6 +77,7 @@ var callable = map[string]string{
 	"replay":           "FILE",
 	"requeue":          "7",
 	"secret list":      "", "secret set": "s", "secret remove": "s",
+	"schedule list": "", "schedule show": "s", "schedule suspend": "s", "schedule resume": "s", "schedule run": "s", "schedule stop": "s",
 	"service list": "", "service show": "s", "service scale": "s 2", "service stop": "s",
 	"service rollout status": "s", "service rollout pause": "s", "service rollout resume": "s", "service rollout undo": "s",
 	"reserve create": "r --duration 1h",

@@ -28,6 +28,7 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/policy"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/pools"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/registry"
+	"github.com/coxswain-sched/coxswain/cmd/cox/internal/schedules"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/secrets"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/server"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/services"
@@ -50,7 +51,7 @@ func dispatch(argv []string) int {
 func rootCommand(a *cli.App) *cobra.Command {
 	root := a.Root()
 	root.AddCommand(slices.Concat(
-		submission.Commands(a), services.Commands(a), secrets.Commands(a), jobs.Commands(a), interactive.Commands(a), nodes.Commands(a), pools.Commands(a), policy.Commands(a), server.Commands(a), registry.Commands(a), tools.Commands(a),
+		submission.Commands(a), services.Commands(a), schedules.Commands(a), secrets.Commands(a), jobs.Commands(a), interactive.Commands(a), nodes.Commands(a), pools.Commands(a), policy.Commands(a), server.Commands(a), registry.Commands(a), tools.Commands(a),
 	)...)
 	return root
 }

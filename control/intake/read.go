@@ -10,6 +10,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/schedule"
 	"github.com/coxswain-sched/coxswain/model/service"
 	"github.com/coxswain-sched/coxswain/spec"
 	"github.com/coxswain-sched/coxswain/spec/manifest/work"
@@ -44,6 +45,9 @@ type Options struct {
 	Image      string      // container image of the job, which outranks the text's; empty: as the text says
 	Notify     *job.Notify // webhook of the job, which outranks the text's; nil: as the text says
 
+	Schedule *api.ScheduleTimes // when the job runs, which outranks the text's; nil: as the text says
+	Once     bool               // the job runs once, now, whatever the text says
+
 	Owner job.Owner
 	Host  string // where the text is submitted
 	Dir   string // directory that it is submitted from, absolute
@@ -70,6 +74,8 @@ type Request struct {
 
 	// Service is what the text asks for if that is no job: Spec and Script are those of a replica.
 	Service *service.Spec
+	// Schedule says when the job runs; nil: once, now.
+	Schedule *schedule.Settings
 
 	args    []string       // of Options, to find the place of what is refused
 	environ []string       // of Options, too
@@ -98,6 +104,9 @@ func Read(t Text, o Options) (*Request, error) {
 		return nil, err
 	}
 	if err := r.setAround(&o); err != nil {
+		return nil, err
+	}
+	if err := r.setSchedule(&o); err != nil {
 		return nil, err
 	}
 	if o.Strict {
@@ -277,6 +286,9 @@ func readNative(t Text, doc *yaml.Document, name string, o Options) (*Request, e
 	}
 	r := newRequest(t, &o, sp, script, warnings)
 	r.doc = doc
+	if r.Schedule, err = native.ScheduleOf(doc, name, around); err != nil {
+		return nil, err
+	}
 	if own != nil {
 		copied := *own
 		r.own = &copied

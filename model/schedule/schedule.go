@@ -22,12 +22,7 @@ type Spec struct {
 	Account string    `json:"account,omitempty"` // that it belongs to; empty: a site without accounts
 	Owner   job.Owner `json:"owner"`
 
-	Cron    string        `json:"cron"`              // as ParseCron takes it
-	Zone    string        `json:"zone,omitempty"`    // of the IANA's time zones, "Europe/Zurich"; empty: the server's own
-	Overlap Overlap       `json:"overlap"`           // what happens while an earlier run has not ended
-	Late    time.Duration `json:"late,omitempty"`    // how late a run may begin, at most; 0: as late as it has to (Kubernetes' startingDeadlineSeconds)
-	Suspend bool          `json:"suspend,omitempty"` // it begins with no runs by the clock until it is resumed
-	Keep    History       `json:"keep"`
+	Settings
 
 	Job    job.Spec `json:"job"`              // of each run; Job.Part is not set
 	Script []byte   `json:"script,omitempty"` // of a job of kind job.Batch
@@ -35,6 +30,26 @@ type Spec struct {
 
 	Text string `json:"text,omitempty"` // the file as it was submitted
 }
+
+// Settings say when a job runs, and what becomes of runs that cannot begin then.
+type Settings struct {
+	Cron    string        `json:"cron"`               // as ParseCron takes it
+	Zone    string        `json:"zone,omitempty"`     // of the IANA's time zones, "Europe/Zurich"; empty: the server's own
+	Overlap Overlap       `json:"overlap"`            // what happens while an earlier run has not ended
+	Late    time.Duration `json:"late,omitempty"`     // how late a run may begin, at most; 0: as late as it has to (Kubernetes' startingDeadlineSeconds)
+	Suspend bool          `json:"suspend,omitempty"`  // it begins with no runs by the clock until it is resumed
+	CatchUp bool          `json:"catch_up,omitempty"` // times that pass while it is suspended count as missed, as in Kubernetes; else they are left out
+	Keep    History       `json:"keep"`
+}
+
+// DefaultSettings are those of the native form where nothing is said. A Kubernetes CronJob has others:
+// Allow, CatchUp, KubernetesHistory.
+func DefaultSettings() Settings {
+	return Settings{Overlap: Skip, Keep: History{Done: DefaultHistory, Failed: DefaultHistory}}
+}
+
+// OnTime is how late a run may begin of a schedule that leaves missed runs out.
+const OnTime = time.Minute
 
 // Overlap says what happens at the time of a run while an earlier one has not ended. One that waits in
 // the queue has not ended either.
@@ -56,11 +71,9 @@ type History struct {
 	Failed int `json:"failed"` // the others: failed, cancelled, refused
 }
 
-// What a specification has where nothing is said. A Kubernetes CronJob has other values: Allow,
-// KubernetesHistory.
+// Bounds of History.Done and History.Failed.
 const (
-	DefaultOverlap = Skip
-	DefaultHistory = 10 // of History.Done and History.Failed
+	DefaultHistory = 10 // where nothing is said
 	MostHistory    = 1000
 )
 
@@ -91,7 +104,6 @@ type Document struct {
 	Since time.Time `json:"since"`
 
 	ByHand uint32 `json:"by_hand,omitempty"` // runs by hand, ever
-	Missed int    `json:"missed,omitempty"`  // times, ever, that had passed when a later one was decided upon
 	Runs   []Run  `json:"runs,omitempty"`    // ascending in the order in which they were decided upon
 }
 
@@ -101,6 +113,7 @@ type Run struct {
 	Try      uint32    `json:"try,omitempty"` // 0: by the clock; else the number of the run by hand
 	By       string    `json:"by,omitempty"`  // of a run by hand
 	Revision uint32    `json:"revision"`
+	Missed   int       `json:"missed,omitempty"` // times before At that had passed too when it was decided upon, MostMissed + 1 at most
 
 	State   State     `json:"state"`
 	Job     job.ID    `json:"job,omitempty"`     // 0: none was submitted
@@ -171,6 +184,11 @@ func (s *Spec) Check() error {
 	if err := CheckName(s.Name); err != nil {
 		return err
 	}
+	return s.Settings.Check()
+}
+
+// Check reports the first setting that no schedule can have.
+func (s *Settings) Check() error {
 	if _, err := ParseCron(s.Cron, s.Zone); err != nil {
 		return err
 	}

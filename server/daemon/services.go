@@ -15,13 +15,15 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/service/controller"
 	"github.com/coxswain-sched/coxswain/service/endpoints"
+	schedulecontroller "github.com/coxswain-sched/coxswain/service/schedule/controller"
 	"github.com/coxswain-sched/coxswain/store/secret"
 )
 
-// services are the parts of a server that keep services alive.
+// services are the parts of a server that keep services alive and submit the runs of schedules.
 type services struct {
 	hub        *endpoints.Hub
 	controller *controller.Controller
+	schedules  *schedulecontroller.Controller
 
 	control *control.Control
 	local   engine.Engine // of the machine's own pool
@@ -35,6 +37,7 @@ func newServices(c *control.Control, local engine.Engine, kept *secret.Store, lo
 	})
 	return &services{
 		hub: hub, control: c, local: local, log: log,
+		schedules:  schedulecontroller.New(schedulecontroller.Config{Plane: schedulecontroller.NewPlane(c), Log: log}),
 		controller: controller.New(controller.Config{Plane: controller.NewPlane(c), Hub: hub, Tokens: hashTokens(kept), Log: log}),
 	}
 }
@@ -59,12 +62,13 @@ func hashTokens(kept *secret.Store) func(job.Owner, []string) ([]string, error) 
 	}
 }
 
-// run keeps services alive until ctx ends.
+// run keeps services alive, and schedules running, until ctx ends.
 func (s *services) run(ctx context.Context) {
 	var parts sync.WaitGroup
 	defer parts.Wait()
 	parts.Go(func() { s.hub.Run(ctx) })
 	parts.Go(func() { s.controller.Run(ctx) })
+	parts.Go(func() { s.schedules.Run(ctx) })
 	parts.Go(func() { s.followPools(ctx) })
 }
 

@@ -116,6 +116,10 @@ func (d *decoder) decodeRareField(v *submission, name string) error {
 		into = &v.Pods
 	case "provenance":
 		into = &v.Provenance
+	case "schedule":
+		into = &v.Schedule
+	case "once":
+		into = &v.Once
 	case "upload":
 		into = &v.Upload
 	case "files":

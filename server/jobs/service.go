@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/schedule"
 	"github.com/coxswain-sched/coxswain/model/service"
 	"github.com/coxswain-sched/coxswain/server/transport"
 	"github.com/coxswain-sched/coxswain/spec/provenance"
@@ -93,6 +94,8 @@ type Config struct {
 
 	// SubmitService makes a service of a specification that was admitted, or its next revision.
 	SubmitService func(context.Context, auth.Identity, *service.Spec) (*api.SubmittedService, error)
+	// SubmitSchedule makes a schedule of a specification whose job was admitted, or changes the one of its name.
+	SubmitSchedule func(context.Context, auth.Identity, *schedule.Spec) (*api.SubmittedSchedule, error)
 
 	// Alone says that tasks can only run as the server's own user, so nobody else
 	// may submit.

@@ -52,6 +52,9 @@ func (s *Service) submitJob(c *call) (*api.Submitted, error) {
 	if r.Service != nil {
 		return s.submitService(c, r, out)
 	}
+	if r.Schedule != nil {
+		return s.submitSchedule(c, r, out)
+	}
 	undo, err := s.keepSecrets(r)
 	if err != nil {
 		return nil, err
@@ -92,6 +95,31 @@ func (s *Service) submitService(c *call, r *intake.Request, out *api.Submitted) 
 		return nil, s.intake.Locate(r, err)
 	}
 	out.Service = done
+	return out, nil
+}
+
+// submitSchedule hands over a schedule whose job was admitted.
+func (s *Service) submitSchedule(c *call, r *intake.Request, out *api.Submitted) (*api.Submitted, error) {
+	if r.Spec.Upload != nil {
+		return nil, fault.New(fault.Unsupported, "--upload: a schedule cannot bring a directory: its runs would outlive it").Advise("put the files where every node sees them, or into an image")
+	}
+	err := withoutOwnSecrets(r, func() error {
+		_, err := s.intake.Estimate(c.Ctx(), c.ID.Actor(), r, false)
+		return err
+	})
+	if err != nil { // it can never run
+		return nil, s.intake.Locate(r, err)
+	}
+	undo, err := s.keepSecrets(r)
+	if err != nil {
+		return nil, err
+	}
+	done, err := s.cfg.SubmitSchedule(c.Ctx(), c.ID, r.Scheduled())
+	if err != nil {
+		undo()
+		return nil, s.intake.Locate(r, err)
+	}
+	out.Schedule = done
 	return out, nil
 }
 
@@ -165,7 +193,7 @@ func (s *Service) readSubmitted(owner job.Owner, req *submission) (*intake.Reque
 	switch t.Form {
 	case api.FormSbatch, api.FormNative, api.FormManifest, api.FormCommand, api.FormAllocation:
 		return s.intake.Read(t, intake.Options{
-			Args: req.Args, Set: req.Env, Image: req.Image, Notify: req.Notify, Environ: req.Environ, ScriptArgs: req.ScriptArgs, Owner: owner, Host: req.Host, Dir: req.Dir, Strict: req.Strict, ReadFile: req.sentFile,
+			Args: req.Args, Set: req.Env, Image: req.Image, Notify: req.Notify, Schedule: req.Schedule, Once: req.Once, Environ: req.Environ, ScriptArgs: req.ScriptArgs, Owner: owner, Host: req.Host, Dir: req.Dir, Strict: req.Strict, ReadFile: req.sentFile,
 		})
 	}
 	return nil, fault.New(fault.Invalid, "form: %q is none of sbatch, native, manifest, command, allocation", req.Form).

@@ -53,10 +53,12 @@ var jobFields = []field[draft]{
 	{name: "args", form: form{text: "[text, …]", schema: listOf(scalarSchema, 0, 0)}, doc: "arguments of the script", also: []string{"arguments", "script_args"}, set: setArgs},
 }
 
-// topFields are the fields of a job, documentFields those of a service too.
+// topFields are the fields of a job, workFields those with its schedule, documentFields those of a
+// service too.
 var (
 	topFields      = allFields()
-	documentFields = slices.Concat(topFields, serviceFields)
+	workFields     = append(slices.Clip(topFields), scheduleField)
+	documentFields = slices.Concat(workFields, serviceFields)
 )
 
 func allFields() []field[draft] {

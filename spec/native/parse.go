@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/schedule"
 	"github.com/coxswain-sched/coxswain/model/service"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 	"github.com/coxswain-sched/coxswain/spec"
@@ -102,8 +103,9 @@ type draft struct {
 
 	together time.Duration // how long that is insisted on
 
-	service  *service.Spec // nil: it is a job
-	portUses []value       // places of the document that name a port of it
+	service  *service.Spec      // nil: it is a job
+	schedule *schedule.Settings // nil: it runs once
+	portUses []value            // places of the document that name a port of it
 
 	given map[string]value // what was written, by name
 }
@@ -119,7 +121,7 @@ func (p *parser) parseJob(name string) *draft {
 		d.given[f.Name] = value{Node: f.Value, path: f.Name, name: f.Name, at: f.Place}
 	}
 	d.flat.given = map[string]value{}
-	fields := topFields
+	fields := workFields
 	if IsService(p.doc) {
 		d.beginService()
 		fields = documentFields

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -276,12 +277,12 @@ One of the two is required; every other field has a default.
 - [native.schema.json](native.schema.json) is for editors: put ` + "`# yaml-language-server: $schema=native.schema.json`" + ` on the first line.
 
 ` + "`make docs`" + ` makes this page from the tables of fields in spec/native. [native-long-forms.md](native-long-forms.md) has the fields in braces:
-amounts, secrets, GPUs, array, retries, mail, notify, container_options, kubernetes.
+amounts, secrets, GPUs, array, schedule, retries, mail, notify, container_options, kubernetes.
 
 ## Fields of the job
 
 `)
-	table(&b, jobFields)
+	table(&b, append(slices.Clip(jobFields), scheduleField))
 	b.WriteString("\n## Fields of a group\n\nA job with one group of tasks has these fields at the top; a job with several has them in each entry of `groups`.\n\n")
 	table(&b, groupFields)
 	b.WriteString(`
@@ -305,6 +306,8 @@ func documentLongForms() string {
 	table(&b, gpuFields)
 	b.WriteString("\n## array\n\n")
 	table(&b, arrayFields)
+	b.WriteString("\n## schedule\n\nThe expression alone (`schedule: \"0 3 * * *\"`), or these fields:\n\n")
+	table(&b, scheduleFields)
 	b.WriteString("\n## retries\n\n")
 	table(&b, retryFields)
 	b.WriteString("\n## mail\n\n")

@@ -90,6 +90,7 @@ func (m misplaced) fieldName() string { return m.name }
 // notForServices are fields of a job that make no sense of a replica, with what to do instead.
 var notForServices = []misplaced{
 	{"array", "replicas are not an array", "say replicas: N"},
+	{"schedule", "a service runs all the time", "leave it out, or write a job of its own for what runs at times"},
 	{"retries", "a service is always begun anew when it ends", "leave it out"},
 	{"deadline", "a service has no end", "leave it out"},
 	{"depends_fail", "a service waits for no other job", "leave it out"},

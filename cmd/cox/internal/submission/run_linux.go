@@ -23,6 +23,7 @@ import (
 // runFlags are the flags of cox run.
 type runFlags struct {
 	queued    bool // the job goes through the queue of a server
+	once      bool // a text has a schedule, and its job runs once
 	job       jobOptions
 	nodes     int // of the room
 	gpus      int // of each node of the room
@@ -257,6 +258,12 @@ func (f *runFlags) readRequest(src source) (*intake.Request, error) {
 	}
 	if r.Service != nil {
 		return r, nil
+	}
+	if r.Schedule != nil {
+		f.once, r.Schedule = true, nil
+		if !f.quiet {
+			fmt.Fprintf(os.Stderr, "once     %s has a schedule; this runs its job once, now; cox submit %s keeps the schedule\n", src.text.Name, src.text.Name)
+		}
 	}
 	_, r.Spec.Requeue = r.Spec.Source.Given["requeue"] // somebody waits for it: it runs once, unless it says otherwise
 	return r, nil

@@ -27,6 +27,7 @@ type submitFlags struct {
 	follow                bool
 	testOnly, dry, strict bool
 	noProvenance, upload  bool
+	schedule              api.ScheduleTimes
 	format                cli.Format
 }
 
@@ -39,6 +40,8 @@ func submitCommand(a *cli.App) *cobra.Command {
 Kubernetes manifest, or native YAML or JSON; its name or its content decides which. "-" is standard input.
 YAML with kind: service, or a Deployment, starts a service, or begins its next
 revision. Of a manifest everything that runs is submitted, or nothing.
+A file with schedule:, or --schedule, makes a schedule, whose job runs at these
+times.
 After "--" comes a command that every task runs.
 
 All options of sbatch work, with sbatch's letters and meaning, for every kind of
@@ -56,6 +59,7 @@ The job is durable when its number is printed.`,
   id=$(cox submit --parsable train.sbatch)
   cox submit --upload train.sbatch       # send the files of this directory too
   cox submit --test-only train.sbatch    # when and where would it start?
+  cox submit --schedule "0 3 * * *" nightly.sbatch    # each day at 03:00
   generate | cox submit -`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveDefault // files
@@ -79,11 +83,16 @@ The job is durable when its number is printed.`,
 	fl.BoolVar(&f.testOnly, "test-only", false, "check the job and say when it would start; keep nothing")
 	fl.BoolVar(&f.dry, "dry-run", false, "show the job without a server; with --pool, what the server would send there")
 	fl.BoolVar(&f.strict, "strict", false, "treat warnings as errors")
+	fl.StringVar(&f.schedule.Cron, "schedule", "", "`CRON` run it at these times, such as \"0 3 * * *\"")
+	fl.StringVar(&f.schedule.TimeZone, "time-zone", "", "`ZONE` of --schedule, such as Europe/Zurich (default: the server's)")
+	fl.StringVar(&f.schedule.Overlap, "overlap", "", "with --schedule, while a run has not ended: skip, allow, replace")
+	fl.StringVar(&f.schedule.Missed, "missed", "", "with --schedule, missed runs: latest, skip, or at most 2h late")
 	fl.BoolVar(&f.upload, "upload", false, "send the working directory too, except what .gitignore and .coxignore name")
 	fl.BoolVar(&f.noProvenance, "no-provenance", false, "do not record files and git commit")
 	cli.OutputFormatFlag(cmd, &f.format, "format", "", cli.AsJSON, cli.AsYAML, cli.AsName)
 	f.job.addTo(a, cmd)
 	_ = cmd.RegisterFlagCompletionFunc("pods", cobra.FixedCompletions([]string{"node", "task"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("overlap", cobra.FixedCompletions([]string{"skip", "allow", "replace"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions([]string{api.FormSbatch, api.FormNative, api.FormManifest}, cobra.ShellCompDirectiveNoFileComp))
 	a.CompleteFlag(cmd, "pool", a.PoolNames)
 	return cmd
@@ -117,8 +126,11 @@ func submitOne(a *cli.App, cmd *cobra.Command, f *submitFlags, req *api.Submit) 
 	if f.dry {
 		return dryRun(a, cmd.Context(), f, req)
 	}
-	asked, files := readHere(req)
+	read, files := readHere(req)
 	req.Files = files
+	if err := checkWait(f, read); err != nil {
+		return err
+	}
 	c, err := a.Client()
 	if err != nil {
 		return err
@@ -138,8 +150,8 @@ func submitOne(a *cli.App, cmd *cobra.Command, f *submitFlags, req *api.Submit) 
 	if err != nil {
 		return err
 	}
-	if p := a.Page(a.Err); p.Width > 0 && asked != nil && !f.parsable && !f.quiet {
-		fmt.Fprintln(a.Err, printer.Asked(asked, req.File))
+	if p := a.Page(a.Err); p.Width > 0 && read != nil && !f.parsable && !f.quiet {
+		fmt.Fprintln(a.Err, printer.Asked(read.Spec, req.File))
 	}
 	if !f.quiet {
 		fmt.Fprint(a.Err, printer.Warnings(a.Page(a.Err), done.Warnings))
@@ -185,17 +197,24 @@ func submitRequest(a *cli.App, cmd *cobra.Command, f *submitFlags, args []string
 	if err != nil {
 		return nil, err
 	}
+	times, err := f.times()
+	if err != nil {
+		return nil, err
+	}
 	mask := cli.Umask()
 	return &api.Submit{
 		Form: from.text.Form, File: from.text.Name, Text: string(from.text.Data), ScriptArgs: from.args, Command: from.text.Command,
 		Args: f.job.args(), Env: env, Image: f.job.image, Notify: notify, Environ: os.Environ(), Dir: dir, Host: cli.Hostname(), Umask: &mask, Limits: ownlimit.Texts(),
-		Strict: f.strict, TestOnly: f.testOnly, Pool: f.pool, Pods: f.pods,
+		Strict: f.strict, TestOnly: f.testOnly, Pool: f.pool, Pods: f.pods, Schedule: times,
 	}, nil
 }
 
 func printSubmitted(a *cli.App, f *submitFlags, done *api.Submitted) error {
-	if done.Service != nil {
+	switch {
+	case done.Service != nil:
 		return printSubmittedService(a, f, done)
+	case done.Schedule != nil:
+		return printSubmittedSchedule(a, f, done)
 	}
 	id := done.ID.String()
 	switch {
