@@ -190,3 +190,18 @@ func TestNumberDevices(t *testing.T) {
 		}
 	}
 }
+
+// TestVariablesOfContainersAlone: they outrank those of the image and of the node, and what a pod says of
+// its rank counts more than what srun knows.
+func TestVariablesOfContainersAlone(t *testing.T) {
+	job := []string{"HOSTNAME=node", "PATH=/bin", "RANK=2", "SLURM_PROCID=0", "SLURM_LOCALID=0", Only + "HOSTNAME=pod-0", Only + "PATH=/opt/bin"}
+	got := Environ(job, []string{"PATH=/usr/bin", "PYTORCH_VERSION=2"}, []string{"RANK"}, "/cox")
+	for _, want := range []string{"HOSTNAME=pod-0", "PATH=/opt/bin", "RANK=2", "LOCAL_RANK=0", "PYTORCH_VERSION=2"} {
+		if n := slices.Index(got, want); n < 0 {
+			t.Errorf("no %s in %q", want, got)
+		}
+	}
+	if len(got) != 7 {
+		t.Errorf("%q", got)
+	}
+}

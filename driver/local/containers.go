@@ -21,10 +21,12 @@ import (
 	"github.com/coxswain-sched/coxswain/agent/container"
 	"github.com/coxswain-sched/coxswain/agent/step"
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/podscript"
 	"github.com/coxswain-sched/coxswain/model/containeropt"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/podspec"
 )
 
 // containerRuntime is the runtime of the engine's containers, which is looked for anew as long as
@@ -228,4 +230,42 @@ func (p *nodeAttempt) removeContainers(ctx context.Context) {
 	if err := os.Remove(p.home.Containers()); err != nil {
 		p.gang.e.cfg.Log.Warn("remove containers of a dead supervisor", "err", err)
 	}
+}
+
+// asBatch is a launch of a manifest's pods as one of the batch script that runs them; any other launch is
+// returned as it is.
+func asBatch(l *engine.Launch) (*engine.Launch, error) {
+	if l.Job == nil || l.Job.Spec == nil || l.Job.Spec.Program.Kind != job.Pods {
+		return l, nil
+	}
+	script, err := renderPods(l.Job, l.Script)
+	if err != nil {
+		return nil, err
+	}
+	spec, of, out := *l.Job.Spec, *l.Job, *l
+	spec.Program.Kind, spec.Program.Args = job.Batch, nil
+	of.Spec, out.Job, out.Script = &spec, &of, script
+	return &out, nil
+}
+
+func renderPods(j *job.Job, script []byte) ([]byte, error) {
+	set, err := podspec.ForJob(j, script)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "%w", err)
+	}
+	return podscript.Render(set, j.Spec, podscript.Local())
+}
+
+// admitPods refuses pods that the machine cannot run as they are.
+func (e *Engine) admitPods(d *engine.JobDraft) error {
+	if d.Spec.Program.Kind != job.Pods {
+		return nil
+	}
+	if _, err := renderPods(&job.Job{Spec: d.Spec}, d.Script); err != nil {
+		return err
+	}
+	if _, err := e.findRuntime(); err != nil {
+		return fault.New(fault.KindOf(err), "the pods of a manifest run in containers: %w", err).Advise("%s", fault.Remedy(err))
+	}
+	return nil
 }

@@ -90,6 +90,11 @@ func (e *Engine) planLaunch(ctx context.Context, l *engine.Launch) (*attempt.Lau
 	if l.Job == nil || l.Job.Spec == nil || len(l.Claims) == 0 {
 		return refuse("a job and claims are needed")
 	}
+	digest := kit.LaunchDigest(l)
+	l, err := asBatch(l)
+	if err != nil {
+		return nil, err
+	}
 	spec := l.Job.Spec
 	switch {
 	case spec.Program.Kind == job.Batch && len(l.Script) == 0:
@@ -114,7 +119,7 @@ func (e *Engine) planLaunch(ctx context.Context, l *engine.Launch) (*attempt.Lau
 		return refuse("%w", err)
 	}
 	file := &attempt.Launch{
-		Ref: l.Ref, Digest: kit.LaunchDigest(l), Job: l.Job, Claims: l.Claims, Nodes: nodes, Script: l.Script, Env: l.Env, Grace: l.Grace,
+		Ref: l.Ref, Digest: digest, Job: l.Job, Claims: l.Claims, Nodes: nodes, Script: l.Script, Env: l.Env, Grace: l.Grace,
 		Naming: e.cfg.Naming, Root: e.cfg.Root, Drawn: e.identity, Groups: e.base, BootID: e.boot, Orphan: 10 * time.Second, Tether: e.cfg.Tether, Stuck: e.cfg.Stuck,
 		User: who, Umask: jobUmask(l.Env, who),
 		Hooks: attempt.Hooks{Prolog: e.cfg.Prolog, Epilog: e.cfg.Epilog}, Processes: int64(e.cfg.Processes), Adds: l.Adds,

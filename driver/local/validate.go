@@ -17,6 +17,9 @@ func (e *Engine) Admit(_ context.Context, d *engine.JobDraft) error {
 	if err := e.admitContainer(d.Spec); err != nil {
 		return err
 	}
+	if err := e.admitPods(d); err != nil {
+		return err
+	}
 	if d.Spec.Pod == nil {
 		return nil
 	}

@@ -116,7 +116,10 @@ func podmanScripts(s *job.Spec) (get, run string) {
 `
 	}
 	var b strings.Builder
-	b.WriteString(`set -- podman run --rm --pull=never --log-driver=none --cgroups=disabled --network=host --uts=host --ipc=host --security-opt=label=disable --env-host`)
+	b.WriteString(`set -- podman run --rm --pull=never --log-driver=none --cgroups=disabled --network=host --uts=host --ipc=host --security-opt=label=disable`)
+	if s.Source.Form != podForm {
+		b.WriteString(" --env-host")
+	}
 	for _, name := range c.Env {
 		b.WriteString(" --env=" + shellWord(name))
 	}
@@ -233,7 +236,12 @@ func apptainerScripts(s *job.Spec) (get, run string) {
 [ -z "$CUDA_VISIBLE_DEVICES" ] || more=--nv
 [ -z "$ROCR_VISIBLE_DEVICES" ] || more="$more --rocm"
 [ -z "$COX_SCRIPT" ] || more="$more --bind=$COX_SCRIPT:$COX_SCRIPT:ro"
-exec apptainer ` + verb + ` --no-mount=cwd`)
+exec apptainer ` + verb)
+	if s.Source.Form == podForm { // which has an /etc/hosts of its own
+		b.WriteString(" --no-mount=cwd,bind-paths --cleanenv")
+	} else {
+		b.WriteString(" --no-mount=cwd")
+	}
 	if !isTrue(c.Home) {
 		b.WriteString(" --no-home")
 	}
@@ -247,7 +255,11 @@ exec apptainer ` + verb + ` --no-mount=cwd`)
 		b.WriteString(" --pwd=" + shellWord(c.WorkDir))
 	}
 	for _, name := range c.Env {
-		fmt.Fprintf(&b, ` --env=%s="$%s"`, name, name)
+		if strings.Contains(name, "=") {
+			b.WriteString(" --env=" + shellWord(name))
+		} else {
+			fmt.Fprintf(&b, ` --env=%s="$%s"`, name, name)
+		}
 	}
 	mounts := mountsOf(s)
 	for i := range mounts {
@@ -267,16 +279,31 @@ exec apptainer ` + verb + ` --no-mount=cwd`)
 	return get, b.String()
 }
 
+// enrootScripts run a container that get has made, in which the tasks of a node share their changes.
 func enrootScripts(s *job.Spec) (get, run string) {
-	c, file := containerOf(s), imageFile(s, ".sqsh")
+	const name = `"cox-$SLURM_JOB_ID"`
+	file := imageFile(s, ".sqsh")
+	return enrootImport(s, file) + `exec enroot create --force --name ` + name + ` ` + file + ` >/dev/null
+`, enrootStart(s, name)
+}
+
+// enrootPodScripts run the file of an image: no container knows of another.
+func enrootPodScripts(s *job.Spec) (get, run string) {
+	file := imageFile(s, ".sqsh")
+	return enrootImport(s, file), enrootStart(s, file)
+}
+
+func enrootImport(s *job.Spec, file string) string {
 	uri := s.Image
 	if !strings.HasPrefix(uri, "docker://") && !strings.HasPrefix(uri, "dockerd://") {
 		uri = "docker://" + uri
 	}
-	const name = `cox-$SLURM_JOB_ID`
-	get = getFile(s, file, `env ${login:+ENROOT_CONFIG_PATH="$login"} enroot import --output "$new" `+shellWord(uri)) +
-		`exec enroot create --force --name "` + name + `" ` + file + ` >/dev/null
-`
+	return getFile(s, file, `env ${login:+ENROOT_CONFIG_PATH="$login"} enroot import --output "$new" `+shellWord(uri))
+}
+
+// enrootStart runs a container or the file of an image, which is a word of the shell.
+func enrootStart(s *job.Spec, name string) string {
+	c := containerOf(s)
 	var b strings.Builder
 	b.WriteString(`rc=$(mktemp) && echo 'exec "$@"' >"$rc" || exit
 more=
@@ -312,12 +339,12 @@ more=
 		}
 		b.WriteString(" --mount " + shellWord(m.Source+" "+m.Target+" "+strings.Join(flags, ",")))
 	}
-	b.WriteString(` $more "` + name + `" "$@"
+	b.WriteString(` $more ` + name + ` "$@"
 code=$?
 rm -f "$rc"
 exit $code
 `)
-	return get, b.String()
+	return b.String()
 }
 
 // writeOnNodes writes lines that run a script once on each node of the job, in each component.

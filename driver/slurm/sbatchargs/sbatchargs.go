@@ -57,6 +57,12 @@ const Form = "sbatch"
 // nodes, no claims means that they are not chosen yet. It refuses, as fault.Unsupported and
 // with the field's name, what Slurm has no words for.
 func (c Settings) Build(j *job.Job, ref engine.Ref, claims []fleet.Claim, script []byte) (*Job, error) {
+	if j.Spec.Program.Kind == job.Pods {
+		var err error
+		if j, script, err = c.Containers.podsAsBatch(j, script); err != nil {
+			return nil, err
+		}
+	}
 	if err := checkExpressible(j.Spec, c.Placed); err != nil {
 		return nil, err
 	}
@@ -393,7 +399,7 @@ func containerOf(s *job.Spec) *job.Container {
 	if s.Container != nil {
 		c = *s.Container
 	}
-	if s.Image == "" || s.Source.Form == Form || c.WorkDir != "" {
+	if s.Image == "" || s.Source.Form == Form || s.Source.Form == podForm || c.WorkDir != "" {
 		return &c
 	}
 	c.WorkDir = s.WorkDir

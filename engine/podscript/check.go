@@ -1,0 +1,95 @@
+package podscript
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/podspec"
+)
+
+// Check reports what a script cannot do of a job's pods, as Render does.
+func Check(set *podspec.Set, spec *job.Spec, runtime Runtime) error {
+	_, err := Render(set, spec, runtime)
+	return err
+}
+
+// checkPod refuses what a role's pods cannot have without Kubernetes.
+func (r *role) checkPod(base string) error {
+	s := &r.pod.Spec
+	if err := checkSecurity(s.SecurityContext, base+".securityContext"); err != nil {
+		return err
+	}
+	names := map[string]bool{}
+	for _, list := range []struct {
+		path       string
+		containers []podspec.Container
+	}{{base + ".initContainers", s.InitContainers}, {base + ".containers", s.Containers}} {
+		for i := range list.containers {
+			c, at := &list.containers[i], fmt.Sprintf("%s[%d]", list.path, i)
+			if names[c.Name] {
+				return refuseField(at+".name", "give each container a name of its own", "the pod has two containers %q", c.Name)
+			}
+			names[c.Name] = true
+			if err := r.checkContainer(c, at); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *role) checkContainer(c *podspec.Container, at string) error {
+	switch {
+	case c.Image == "":
+		return refuseField(at+".image", "name an image", "the container %s has no image", c.Name)
+	case len(c.Command) == 0 && r.runtime.Srun:
+		return refuseField(at+".command", "write the program that the image starts as command", "srun runs no entry point of an image, and the container %s has no command", c.Name)
+	case slices.ContainsFunc(slices.Concat(c.Command, c.Args), func(w string) bool { return strings.ContainsRune(w, 0) }):
+		return refuseField(at+".command", "correct it", "it has a NUL byte")
+	case c.TTY || c.Stdin:
+		return refuseField(at+".stdin", "leave stdin and tty out, or use cox exec -t for a terminal in a job", "the containers of a job have no terminal and nothing to read")
+	}
+	for i := range c.Ports {
+		if p := &c.Ports[i]; p.HostPort != 0 && p.HostPort != p.Port {
+			return refuseField(fmt.Sprintf("%s.ports[%d].hostPort", at, i), "leave hostPort out: the container has the network of its node", "a port of a container is that of its node, %d and not %d", p.Port, p.HostPort)
+		}
+	}
+	if err := r.checkProbes(c, at); err != nil {
+		return err
+	}
+	return checkSecurity(c.SecurityContext, at+".securityContext")
+}
+
+// checkProbes refuses probes that nobody would look at.
+func (r *role) checkProbes(c *podspec.Container, at string) error {
+	for _, p := range []struct {
+		name  string
+		probe *podspec.Probe
+		serve bool // it says something of a service alone
+	}{{"startupProbe", c.StartupProbe, false}, {"livenessProbe", c.LivenessProbe, false}, {"readinessProbe", c.ReadinessProbe, true}} {
+		switch {
+		case p.probe == nil:
+		case r.spec.Serve == nil && !p.serve:
+			return refuseField(at+"."+p.name, "leave it out: a program that fails ends its job", "the pods of a job that is no service are not probed")
+		case r.spec.Serve != nil && p.probe.Exec != nil:
+			return refuseField(at+"."+p.name+".exec", "use httpGet or tcpSocket", "a probe by a command does not reach into the container here")
+		case r.spec.Serve != nil && p.probe.GRPC != nil:
+			return refuseField(at+"."+p.name+".grpc", "use httpGet or tcpSocket", "there is no probe by gRPC here")
+		}
+	}
+	return nil
+}
+
+func checkSecurity(s *podspec.SecurityContext, at string) error {
+	switch {
+	case s == nil:
+		return nil
+	case s.Privileged != nil && *s.Privileged:
+		return refuseField(at+".privileged", "leave it out: the container has the devices of its job", "no container has more rights than its job's user")
+	case s.Capabilities != nil && len(s.Capabilities.Add) > 0:
+		return refuseField(at+".capabilities.add", "leave it out, or name a pool of Kubernetes", "no container has more rights than its job's user: %s cannot be added", strings.Join(s.Capabilities.Add, ", "))
+	}
+	return nil
+}

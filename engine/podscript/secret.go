@@ -1,0 +1,54 @@
+package podscript
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/podspec"
+)
+
+// secretKeys are the keys of a Secret that the set names.
+func (r *role) secretKeys(name string) (keys []string, known bool) {
+	for i := range r.set.Secrets {
+		if s := &r.set.Secrets[i]; s.Name == name {
+			return s.Keys, true
+		}
+	}
+	return nil, false
+}
+
+// secretValue is an expression for a value that the launch hands over.
+func (r *role) secretValue(name, key string, optional bool, path string) (v value, there bool, err error) {
+	n, err := r.secrets.secretNumber(name, key)
+	switch {
+	case err == nil:
+		return shellText(fmt.Sprintf("${secret[%d]}", n)), true, nil
+	case optional:
+		return nil, false, nil
+	}
+	return nil, false, refuseField(path, fmt.Sprintf("store it (cox secret set %s), or write optional: true", podspec.StoreName(name, key)), "the job is given no value for the key %q of the Secret %s", key, name)
+}
+
+// secretTable numbers the secrets that a script reads.
+type secretTable struct {
+	given []job.Secret // of the job
+	used  []job.Secret
+}
+
+// secretNumber is the place of a key of a Secret in the script's array of secrets.
+func (t *secretTable) secretNumber(name, key string) (int, error) {
+	stored := podspec.StoreName(name, key)
+	i := slices.IndexFunc(t.given, func(s job.Secret) bool { return s.Name == stored })
+	if i < 0 {
+		return 0, fmt.Errorf("there is no secret %s", stored)
+	}
+	if n := slices.Index(t.used, t.given[i]); n >= 0 {
+		return n, nil
+	}
+	t.used = append(t.used, t.given[i])
+	return len(t.used) - 1, nil
+}
+
+// placeOf is the file in which the launch hands over a secret, as a word of the shell.
+func placeOf(s *job.Secret) string { return `"$COX_SECRETS_DIR/"` + quoteWord(s.FileName()) }
