@@ -146,10 +146,16 @@ func lastLine(text string) string {
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
+// isPodFile reports whether a source is one of the files that the script of a manifest's pods writes on a
+// node (engine/podscript): the job has made them itself.
+func isPodFile(source string) bool {
+	return strings.HasPrefix(source, "/tmp/cox-pods-") || strings.HasPrefix(source, "/dev/shm/cox-pods-")
+}
+
 // CheckMount reports why the site forbids a mount of a source, which is absolute and without
 // symbolic links.
 func (s *Settings) CheckMount(m *job.Mount, source string) error {
-	if m.Source == "tmpfs" || len(s.Mounts) == 0 {
+	if m.Source == "tmpfs" || len(s.Mounts) == 0 || isPodFile(source) {
 		return nil
 	}
 	for _, dir := range s.Mounts {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/coxswain-sched/coxswain/agent/container"
 	"github.com/coxswain-sched/coxswain/agent/step/node"
@@ -102,6 +103,25 @@ func (c *containers) place(t *theContainer, release func()) *node.Place {
 		Spawner: &boxSpawner{c: c, box: t.box},
 		Dir:     cmp.Or(t.ask.WorkDir, t.box.Dir),
 		Env:     c.environOf(t, t.ask.Env),
+		Args:    func(args, env []string) ([]string, error) { return c.argsOf(t, args, env) },
 		Release: release,
 	}
+}
+
+// argsOf is the command of a task in a container: its words, or with them what the image runs.
+func (c *containers) argsOf(t *theContainer, args, env []string) ([]string, error) {
+	i := slices.IndexFunc(env, func(v string) bool { return strings.HasPrefix(v, container.EntrypointVariable+"=") })
+	if i < 0 {
+		return args, nil
+	}
+	_, how, _ := strings.Cut(env[i], "=")
+	cmd, err := c.s.launch.Containers.EntrypointCommand(t.image)
+	if err != nil {
+		return nil, err
+	}
+	printed, err := c.captureCommand(cmd, containerStart)
+	if err != nil {
+		return nil, err
+	}
+	return container.FillEntrypoint(t.image, how, printed, args)
 }

@@ -231,6 +231,9 @@ func (c *containers) runCommand(cmd container.Command, limit time.Duration) erro
 	return err
 }
 
+// mostPrinted bounds what is read of what a command of the runtime prints, in bytes.
+const mostPrinted = 64 << 10
+
 // captureCommand runs a command of the runtime to its end, and returns the last of what it printed.
 func (c *containers) captureCommand(cmd container.Command, limit time.Duration) (string, error) {
 	out, err := os.CreateTemp(c.s.Dir, "runtime-*.log")
@@ -250,7 +253,7 @@ func (c *containers) captureCommand(cmd container.Command, limit time.Duration) 
 		if !e.OK() {
 			return "", errors.New(cmp.Or(lastWords(out), exitWords(e)))
 		}
-		return lastWords(out), nil
+		return lastLines(out, mostPrinted), nil
 	case <-late.C:
 		c.s.killSession(pid)
 		<-exited

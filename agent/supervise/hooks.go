@@ -152,8 +152,10 @@ func (h *hooks) hookFailure(e barrier.Exit, node string, limit time.Duration) er
 }
 
 // lastWords are the last lines of a file, in one.
-func lastWords(f *os.File) string {
-	const most = 1 << 10
+func lastWords(f *os.File) string { return lastLines(f, 1<<10) }
+
+// lastLines is the end of a file, of so many bytes at most, in one line.
+func lastLines(f *os.File, most int64) string {
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
 		return ""

@@ -2,6 +2,7 @@ package local_test
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -45,7 +46,16 @@ func podsLaunch(t *testing.T, e *local.Engine, set *podspec.Set) *engine.Launch 
 // variables, and leave nothing.
 func TestPods(t *testing.T) {
 	lab := podmanlab.Start(t)
-	e := newEngine(t, local.Config{Root: t.TempDir(), Cox: lab.Cox, Containers: container.Settings{Runtime: container.Podman, Program: lab.Podman}})
+	shared := t.TempDir()
+	e := newEngine(t, local.Config{Root: t.TempDir(), Cox: lab.Cox, Containers: container.Settings{Runtime: container.Podman, Program: lab.Podman, Mounts: []string{shared}}})
+	meet := func(t *testing.T) string {
+		t.Helper()
+		dir, err := os.MkdirTemp(shared, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
 	ref := uint64(0)
 	runSet := func(t *testing.T, set *podspec.Set, change func(*engine.Launch)) (engine.Report, string) {
 		t.Helper()
@@ -67,7 +77,7 @@ func TestPods(t *testing.T) {
 		return r, out
 	}
 	t.Run("a master and two workers", func(t *testing.T) {
-		results := t.TempDir()
+		results := meet(t)
 		set := podscripttest.Train(podmanlab.Image, results)
 		r, out := runSet(t, set, func(l *engine.Launch) {
 			l.Job.Spec.Secrets = []job.Secret{{Name: "login.token", File: "login.token"}}
@@ -80,13 +90,25 @@ func TestPods(t *testing.T) {
 			t.Errorf("%s\n%s", problem, out)
 		}
 	})
+	t.Run("what an image runs", func(t *testing.T) {
+		set := podscripttest.Entrypoint(podmanlab.Image)
+		if r, out := runSet(t, set, nil); !r.Exit.OK() || !strings.Contains(out, "the entry point runs\nyes work-0 /srv image\n") {
+			t.Errorf("%+v: %s", r, out)
+		}
+	})
+	t.Run("a path that is no job's to mount", func(t *testing.T) {
+		r, out := runSet(t, podscripttest.Failing(podmanlab.Image, "/etc"), nil)
+		if r.Exit.OK() || !strings.Contains(out, "jobs of this pool may mount "+shared) {
+			t.Errorf("%+v: %s", r, out)
+		}
+	})
 	t.Run("a worker fails", func(t *testing.T) {
-		set := podscripttest.Failing(podmanlab.Image, t.TempDir())
+		set := podscripttest.Failing(podmanlab.Image, meet(t))
 		r, out := runSet(t, set, nil)
 		if r.Exit.Status != 7 || !strings.Contains(out, "pods: train-worker-1 on ") || !strings.Contains(out, "train-master-0 told to end") {
 			t.Errorf("%+v: %s", r, out)
 		}
-		set = podscripttest.Failing(podmanlab.Image, t.TempDir())
+		set = podscripttest.Failing(podmanlab.Image, meet(t))
 		set.KeepGoing = true
 		r, out = runSet(t, set, nil)
 		if r.Exit.Status != 7 || !strings.Contains(out, "train-worker-0 is done") {

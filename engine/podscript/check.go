@@ -44,8 +44,8 @@ func (r *role) checkContainer(c *podspec.Container, at string) error {
 	switch {
 	case c.Image == "":
 		return refuseField(at+".image", "name an image", "the container %s has no image", c.Name)
-	case len(c.Command) == 0 && r.runtime.Srun:
-		return refuseField(at+".command", "write the program that the image starts as command", "srun runs no entry point of an image, and the container %s has no command", c.Name)
+	case len(c.Command) == 0 && r.runtime.Srun && !r.runtime.Ours:
+		return refuseField(at+".command", "write the program that the image starts as command", "pyxis runs no entry point of an image, and the container %s has no command", c.Name)
 	case slices.ContainsFunc(slices.Concat(c.Command, c.Args), func(w string) bool { return strings.ContainsRune(w, 0) }):
 		return refuseField(at+".command", "correct it", "it has a NUL byte")
 	case c.TTY || c.Stdin:

@@ -3,7 +3,6 @@ package podscript
 import (
 	_ "embed" // the script
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -289,7 +288,14 @@ func (r *role) writeContainer(b *strings.Builder, c *podspec.Container, name, pa
 	if !r.runtime.Srun {
 		names = append(names, deviceVariables...)
 	}
-	box := &job.Container{Mounts: mounts, WorkDir: c.WorkingDir, Env: names, Entrypoint: new(len(c.Command) == 0)}
+	if r.runtime.Ours && len(c.Command) == 0 {
+		how := entrypointArgs
+		if len(c.Args) == 0 {
+			how, command = entrypointImage, []value{literalText("image")} // srun needs a word
+		}
+		b.WriteString("\texport COX_ENTRYPOINT=" + how + "\n")
+	}
+	box := &job.Container{Mounts: mounts, WorkDir: c.WorkingDir, Env: names, Entrypoint: new(len(c.Command) == 0 && !r.runtime.Srun)}
 	if r.isRoot(c) {
 		box.RemapRoot = new(true)
 	}
@@ -309,11 +315,25 @@ func (r *role) writeContainer(b *strings.Builder, c *podspec.Container, name, pa
 	return nil
 }
 
+// What COX_ENTRYPOINT says to the nodes of this machine (agent/container): the words of a step are arguments
+// of the image's entry point, or do not count.
+const (
+	entrypointArgs  = "args"
+	entrypointImage = "image"
+)
+
 // nodeMark encloses the name of a variable in the words of a runtime, where its value comes from one of
 // another name.
 const nodeMark = "\x02"
 
-var nodeVariable = regexp.MustCompile(nodeMark + "([A-Za-z0-9_]+)" + nodeMark)
+// namesOfNode puts the variables into the words of a runtime, which are quoted.
+func namesOfNode(script string) string {
+	parts := strings.Split(script, nodeMark)
+	for i := 1; i < len(parts); i += 2 {
+		parts[i] = `'"$COX_ENV_` + parts[i] + `"'`
+	}
+	return strings.Join(parts, "")
+}
 
 // isOfNode reports whether a variable steers the runtime itself, so that it keeps the node's.
 func isOfNode(name string) bool {
@@ -344,7 +364,7 @@ func (r *role) stepWords(c *podspec.Container, box *job.Container, path string) 
 	b.WriteString(` --quiet --nodelist="$node" --nodes=1 --ntasks=1 --job-name="$step"` + r.shareOptions(c))
 	if !r.runtime.Srun {
 		_, run := r.runtime.Box(c.Image, box)
-		run = nodeVariable.ReplaceAllString(strings.ReplaceAll(run, podDir, `'"$COX_POD"'`), `'"$$COX_ENV_$1"'`)
+		run = namesOfNode(strings.ReplaceAll(run, podDir, `'"$COX_POD"'`))
 		b.WriteString(" sh -c " + quoteWord(run) + " sh")
 		return b.String(), nil
 	}

@@ -75,6 +75,8 @@ func TestScriptText(t *testing.T) {
 			want: []string{` -- 'a b' x 'it'\''s' '$(Y)'` + "\n", "--no-container-entrypoint", "--container-image=i ", "--container-remap-root"},
 		},
 		"an entry point": {pod: `{"containers":[{"name":"m","image":"i","args":["serve"]}]}`, run: boxed, want: []string{" sh serve\n", `sh -c 'pull i' || exit`}},
+		"arguments here": {pod: `{"containers":[{"name":"m","image":"i","args":["serve"]}]}`, want: []string{"export COX_ENTRYPOINT=args\n", " -- serve\n"}},
+		"nothing here":   {pod: `{"containers":[{"name":"m","image":"i"}]}`, want: []string{"export COX_ENTRYPOINT=image\n", " -- image\n"}},
 		"a directory":    {pod: `{"containers":[{"name":"m","image":"i","command":["x"],"workingDir":"/srv"}]}`, want: []string{"--container-workdir=/srv "}},
 		"variables": {
 			pod:  `{"containers":[{"name":"m","image":"i","command":["x"],"env":[{"name":"A","value":"1"},{"name":"B","value":"$(A)$(C)$$(A)"},{"name":"C","value":"3"},{"name":"a.b","value":"c d"}]}]}`,
@@ -167,7 +169,7 @@ func TestRefused(t *testing.T) {
 		`{"volumes":[{"name":"v","persistentVolumeClaim":{"claimName":"c"}}],` + main + `}]}`:             "volumes[0]",
 		`{"volumes":[{"name":"v","emptyDir":{"medium":"HugePages"}}],` + main + `}]}`:                     "volumes[0].emptyDir.medium",
 		`{"volumes":[{"name":"v","hostPath":{"path":"/a/../b"}}],` + main + `}]}`:                         "volumes[0].hostPath.path",
-		`{"containers":[{"name":"m","image":"i"}]}`:                                                       "containers[0].command",
+		`{"containers":[{"name":"m","image":"i","stdin":true}]}`:                                          "containers[0].stdin",
 		`{"containers":[{"name":"m","command":["x"]}]}`:                                                   "containers[0].image",
 	} {
 		set := podSet(t, pod)

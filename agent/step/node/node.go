@@ -62,10 +62,11 @@ type Config struct {
 // Place is where processes run: in a container.
 type Place struct {
 	Spawner barrier.Spawner
-	Dir     string                  // of its processes
-	HasDir  func(dir string) bool   // whether srun's working directory is one of the place too; nil: it is not
-	Env     func([]string) []string // an environment as processes inside have it
-	Release func()                  // is called when the step is over; nil: nothing has to be done
+	Dir     string                                     // of its processes
+	HasDir  func(dir string) bool                      // whether srun's working directory is one of the place too; nil: it is not
+	Env     func([]string) []string                    // an environment as processes inside have it
+	Args    func(args, env []string) ([]string, error) // the command of a task by its words and environment; nil: its words
+	Release func()                                     // is called when the step is over; nil: nothing has to be done
 }
 
 // dirOf is the directory in which the tasks of a program start: the one that srun was told; that of

@@ -70,6 +70,12 @@ func (s *nodeStep) startTask(part, local int) (*task, error) {
 	spawner := s.node.cfg.Spawner
 	if s.place != nil {
 		spawner, h.Env, h.Dir = s.place.Spawner, s.place.Env(h.Env), s.place.dirOf(prog)
+		if s.place.Args != nil {
+			var err error
+			if h.Args, err = s.place.Args(h.Args, h.Env); err != nil {
+				return nil, err
+			}
+		}
 	}
 	given, err := t.openStreams(h, prog, part, local)
 	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {

@@ -153,6 +153,15 @@ func Failing(image, meeting string) *podspec.Set {
 	}}
 }
 
+// Entrypoint is a pod that says no command, only arguments of what its image runs.
+func Entrypoint(image string) *podspec.Set {
+	return &podspec.Set{Kind: "Pod", Name: "work", Roles: []podspec.Role{{
+		Name: "pod", Replicas: 1, PodName: "work-{i}", Template: template(map[string]any{"spec": map[string]any{"restartPolicy": "Never", "containers": []any{
+			map[string]any{"name": "main", "image": image, "args": []string{"sh", "-c", "echo $ENTERED $HOSTNAME $(pwd) $FLAVOUR"}},
+		}}}),
+	}}}
+}
+
 func fieldVariable(name, path string) any {
 	return map[string]any{"name": name, "valueFrom": map[string]any{"fieldRef": map[string]any{"fieldPath": path}}}
 }
