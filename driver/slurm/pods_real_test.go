@@ -73,7 +73,8 @@ func TestPodsOnSlurm(t *testing.T) {
 		s.Groups = []job.TaskGroup{{Tasks: job.Count{Want: 1}}, {Tasks: job.Count{Want: 2}}}
 		launch.Claims = []fleet.Claim{
 			{Node: l.Nodes[0], Tasks: 1, Take: resource.Vector{CPU: resource.OneCPU}},
-			{Node: l.Nodes[1], Group: 1, Tasks: 1, Take: resource.Vector{CPU: resource.OneCPU}}, {Node: l.Nodes[2], Group: 1, Tasks: 1, Take: resource.Vector{CPU: resource.OneCPU}},
+			{Node: l.Nodes[1], Group: 1, Tasks: 1, Take: resource.Vector{CPU: resource.OneCPU}},
+			{Node: l.Nodes[2], Group: 1, Tasks: 1, Take: resource.Vector{CPU: resource.OneCPU}},
 		}
 		if err := e.Launch(t.Context(), launch); err != nil {
 			t.Fatal(err)
