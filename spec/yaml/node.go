@@ -65,6 +65,7 @@ type Document struct {
 	at     []int // start of each line
 	ascii  bool
 	limits Limits
+	base   int // lines of the text before what the library reads
 
 	anchors  map[*yaml.Node]*Node // what has an anchor; nil while it is read
 	expanded int                  // nodes that aliases have added

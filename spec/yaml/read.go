@@ -92,7 +92,7 @@ func (d *Document) parseError(err error) *spec.Error {
 	if !errors.As(err, &at) {
 		return &spec.Error{File: d.name, Message: strings.TrimPrefix(err.Error(), "yaml: ")}
 	}
-	p := Place{Line: min(max(at.Mark.Line, 1), len(d.at)), Col: 1, Len: 1}
+	p := Place{Line: min(max(at.Mark.Line+d.base, 1), len(d.at)), Col: 1, Len: 1}
 	p.Col = d.byteColumn(p.Line, at.Mark.Column)
 	message := at.Message
 	if strings.Contains(message, "unknown anchor") {
@@ -237,7 +237,7 @@ func doubledField(fields []Field) (name string, first, second Place) {
 
 // nodePlace is where a node stands; of one that goes over lines, its first.
 func (d *Document) nodePlace(y *yaml.Node) Place {
-	p := Place{Line: min(max(y.Line, 1), len(d.at)), Len: 1}
+	p := Place{Line: min(max(y.Line+d.base, 1), len(d.at)), Len: 1}
 	p.Col = d.byteColumn(p.Line, y.Column)
 	if y.Kind != yaml.ScalarNode {
 		return p

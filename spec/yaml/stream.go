@@ -1,7 +1,6 @@
 package yaml
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -35,33 +34,91 @@ func ParseAll(src spec.Source, most int) ([]*Document, error) {
 // left out. An alias stands for the very node that has its anchor: the tree is not copied, and
 // nobody may change it. The error is a *spec.Error.
 func ParseStream(src spec.Source, limits Limits) ([]*Document, error) {
+	return parseStream(src, limits, true)
+}
+
+// parseStream reads a text; plain says whether documents that are plain are read without the library.
+func parseStream(src spec.Source, limits Limits, plain bool) ([]*Document, error) {
 	text, err := openDocument(src, limits)
 	if err != nil {
 		return nil, err
 	}
 	var out []*Document
-	in := yaml.NewDecoder(bytes.NewReader([]byte(text.src)))
-	for {
-		var y yaml.Node
-		if err := in.Decode(&y); errors.Is(err, io.EOF) {
-			return out, nil
-		} else if err != nil {
-			return nil, text.parseError(err)
-		}
-		if len(y.Content) == 0 {
-			continue
-		}
-		d := *text
-		d.anchors = map[*yaml.Node]*Node{}
-		root, e := d.convertNode(y.Content[0], 1)
-		if e != nil {
-			return nil, e
-		}
+	add := func(d *Document, root *Node) {
 		if d.anchors = nil; root.Kind != Null {
 			d.Root = root
-			out = append(out, &d)
+			out = append(out, d)
 		}
 	}
+	parts := []part{{0, len(text.src), 0}}
+	if plain {
+		parts, plain = text.splitParts()
+	}
+	for _, p := range parts {
+		if root, ok := text.readPart(p, plain); ok {
+			d := *text
+			add(&d, root)
+			continue
+		}
+		in := yaml.NewDecoder(strings.NewReader(text.src[p.start:p.end]))
+		for {
+			var y yaml.Node
+			if err := in.Decode(&y); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				text.base = p.line
+				return nil, text.parseError(err)
+			}
+			if len(y.Content) == 0 {
+				continue
+			}
+			d := *text
+			d.base, d.anchors = p.line, map[*yaml.Node]*Node{}
+			root, e := d.convertNode(y.Content[0], 1)
+			if e != nil {
+				return nil, e
+			}
+			add(&d, root)
+		}
+	}
+	return out, nil
+}
+
+// part is a part of a text, and how many lines are before it.
+type part struct{ start, end, line int }
+
+// splitParts cuts a text at the lines that separate documents. false: something else is on such a line, and
+// the one part is the whole.
+func (d *Document) splitParts() ([]part, bool) {
+	var out []part
+	begin := part{}
+	for i, at := range d.at {
+		line := d.Line(i + 1)
+		switch {
+		case strings.HasPrefix(line, "%"), strings.HasPrefix(line, "..."):
+			return []part{{0, len(d.src), 0}}, false
+		case !strings.HasPrefix(line, "---"):
+			continue
+		case strings.TrimRight(line, " ") != "---":
+			return []part{{0, len(d.src), 0}}, false
+		}
+		begin.end = at
+		out = append(out, begin)
+		begin = part{start: min(at+len(line)+1, len(d.src)), line: i + 1}
+	}
+	begin.end = len(d.src)
+	return append(out, begin), true
+}
+
+// readPart reads a part that is JSON or plain.
+func (d *Document) readPart(p part, split bool) (*Node, bool) {
+	if !split {
+		return nil, false
+	}
+	if rest := strings.TrimLeft(d.src[p.start:p.end], " \t\n"); rest != "" && rest[0] == '{' {
+		return readJSON(d.src, p.start, p.end, p.line+1, d.limits.Depth)
+	}
+	return readPlain(d.src, p.start, p.end, p.line+1, d.limits.Depth)
 }
 
 // isNull reports whether a plain text means that there is no value.
