@@ -132,7 +132,7 @@ fuzz:                         ## every fuzz target for FUZZTIME each
 	scripts/fuzz.sh
 
 docs:                         ## write the generated tables of docs/ anew
-	$(GO) test -count=1 ./model/job ./server/config ./policy ./policy/slurm ./spec/sbatch ./spec/native ./spec/route ./agent/step/env ./agent/step/srun ./server ./cmd/cox -run '^Test(Docs?|Document|DocTable|DocStates|EnvironmentDocument|SrunDocument)' -update
+	$(GO) test -count=1 ./model/job ./server/config ./policy ./policy/slurm ./spec/sbatch ./spec/native ./spec/manifest/fields ./spec/route ./agent/step/env ./agent/step/srun ./server ./cmd/cox -run '^Test(Docs?|Document|DocTable|DocStates|EnvironmentDocument|SrunDocument)' -update
 
 site:                         ## the documentation as a static site with a search, in bin/site
 	scripts/site/build.sh
