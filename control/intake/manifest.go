@@ -82,6 +82,10 @@ func readManifest(t Text, src spec.Source, o Options) (*Request, error) {
 	}
 	r := newRequest(t, &o, sp, script, warnings)
 	r.Command, r.work = got.Command, w
+	if w.Schedule != nil {
+		s := *w.Schedule
+		r.Schedule = &s
+	}
 	if w.Service != nil {
 		sv := *w.Service
 		sv.Job, sv.Script, sv.Owner, sv.Account, sv.Text = *sp, script, sp.Owner, sp.Account, string(t.Data)

@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/podspec"
+	"github.com/coxswain-sched/coxswain/model/schedule"
 )
 
 // podRole is the name of the one role of a kind that has no other.
@@ -190,17 +192,6 @@ func (b *builder) setJobSuccess(s *jobSpec, path string) error {
 	return nil
 }
 
-// CronJob is when the job of a CronJob runs.
-type CronJob struct {
-	Cron        string
-	TimeZone    string // empty: the server's
-	Concurrency string // Allow, Forbid, Replace
-	Deadline    *int64 // seconds after which a missed run is not made up for; nil: none
-	Suspend     bool
-	Successes   *int // runs that are kept; nil: Kubernetes' number
-	Failures    *int
-}
-
 // compileCron makes the job of a CronJob, with its schedule.
 func (f *file) compileCron(b *builder) error {
 	var doc struct {
@@ -221,9 +212,36 @@ func (f *file) compileCron(b *builder) error {
 		return err
 	}
 	s := &doc.Spec
-	b.w.Cron = &CronJob{
-		Cron: s.Schedule, TimeZone: s.TimeZone, Concurrency: firstText(s.ConcurrencyPolicy, "Allow"), Deadline: s.Deadline,
-		Suspend: s.Suspend, Successes: s.Successes, Failures: s.Failures,
+	if err := b.setSchedule(s.Schedule, s.TimeZone); err != nil {
+		return err
 	}
+	set := b.w.Schedule
+	switch s.ConcurrencyPolicy {
+	case "Forbid":
+		set.Overlap = schedule.Skip
+	case "Replace":
+		set.Overlap = schedule.Replace
+	}
+	if s.Deadline != nil {
+		set.Late = time.Duration(max(*s.Deadline, 1)) * time.Second
+	}
+	set.Suspend = s.Suspend
+	set.Keep.Done, set.Keep.Failed = min(orNumber(s.Successes, set.Keep.Done), schedule.MostHistory), min(orNumber(s.Failures, set.Keep.Failed), schedule.MostHistory)
 	return b.addJob(&s.Template.Spec, "spec.jobTemplate.spec")
+}
+
+// setSchedule reads when a CronJob runs; what it does not say is as Kubernetes has it.
+func (b *builder) setSchedule(cron, zone string) error {
+	var wrong *schedule.CronError
+	var unknown *schedule.ZoneError
+	switch _, err := schedule.ParseCron(cron, zone); {
+	case errors.As(err, &unknown):
+		return b.fail("spec.timeZone", unknown.Remedy(), "%v", unknown)
+	case errors.As(err, &wrong):
+		return b.fail("spec.schedule", wrong.Remedy, "%v", wrong)
+	case err != nil:
+		return b.fail("spec.schedule", "write five fields, such as \"0 3 * * *\"", "%v", err)
+	}
+	b.w.Schedule = &schedule.Settings{Cron: cron, Zone: zone, Overlap: schedule.Allow, CatchUp: true, Keep: schedule.KubernetesHistory}
+	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/podspec"
+	"github.com/coxswain-sched/coxswain/model/schedule"
 	"github.com/coxswain-sched/coxswain/model/service"
 	"github.com/coxswain-sched/coxswain/spec"
 	"github.com/coxswain-sched/coxswain/spec/manifest"
@@ -25,7 +26,8 @@ type Work struct {
 	Job     *job.Spec     // what runs; of a service, one replica. Owner, name and groups alone are set, and what the document says
 	Set     *podspec.Set  // its pods
 	Service *service.Spec // nil: it is a job
-	Cron    *CronJob      // nil: it runs once
+
+	Schedule *schedule.Settings // nil: it runs once
 
 	Options  []string          // of sbatch, as --NAME=VALUE, from annotations coxswain.sh/NAME
 	Secrets  map[string][]byte // values of Secrets that stand in the file, by podspec.StoreName

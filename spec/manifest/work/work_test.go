@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/model/podspec"
 	"github.com/coxswain-sched/coxswain/model/resource"
+	"github.com/coxswain-sched/coxswain/model/schedule"
 	"github.com/coxswain-sched/coxswain/spec"
 	"github.com/google/go-cmp/cmp"
 )
@@ -247,6 +249,29 @@ func indent(text string, n int) string {
 		b.WriteString(strings.Repeat(" ", n) + line)
 	}
 	return b.String()
+}
+
+// TestCronJob: what a CronJob does not say is as Kubernetes has it.
+func TestCronJob(t *testing.T) {
+	cron := func(more string) string {
+		return "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: nightly}\nspec:\n" + more + "  jobTemplate:\n    spec:\n      backoffLimit: 0\n" + pods(6, "")
+	}
+	for text, want := range map[string]schedule.Settings{
+		"  schedule: '0 3 * * *'\n": {Cron: "0 3 * * *", Overlap: schedule.Allow, CatchUp: true, Keep: schedule.History{Done: 3, Failed: 1}},
+		"  schedule: '@daily'\n  timeZone: Europe/Zurich\n  concurrencyPolicy: Forbid\n  startingDeadlineSeconds: 90\n  suspend: true\n  successfulJobsHistoryLimit: 5\n": {
+			Cron: "@daily", Zone: "Europe/Zurich", Overlap: schedule.Skip, CatchUp: true, Late: 90 * time.Second, Suspend: true, Keep: schedule.History{Done: 5, Failed: 1},
+		},
+	} {
+		w := compile(t, cron(text))[0]
+		if w.Schedule == nil || *w.Schedule != want || w.Job.Retries != nil || len(w.Set.Roles) != 1 {
+			t.Errorf("%s: %+v, want %+v", text, w.Schedule, want)
+		}
+	}
+	for text, want := range map[string]string{"  schedule: '0 30 * * *'\n": "spec.schedule: ", "  schedule: '0 3 * * *'\n  timeZone: Mars/Base\n": "spec.timeZone: "} {
+		if _, err := Read("x.yaml", []byte(cron(text))); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
 }
 
 // TestLeaderWorkerSet: a replica is a gang whose names have the number of the replica.
