@@ -13,7 +13,6 @@ import (
 	"net/netip"
 	"os"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -114,64 +113,4 @@ func Check(at netip.Addr, number int) error {
 		return nil
 	}
 	return err
-}
-
-// Listener says who listens on a port, for people: "python3 (process 4711)", or the user if the
-// process cannot be seen; "" if nothing is known.
-func Listener(number int) string {
-	for _, table := range []string{"tcp", "tcp6"} {
-		inode, uid := listenerSocket("/proc/thread-self/net/"+table, number)
-		if inode == "" {
-			continue
-		}
-		if who := socketOwner(inode); who != "" {
-			return who
-		}
-		return "a process of user " + uid
-	}
-	return ""
-}
-
-// listenerSocket finds the socket that listens on a port.
-func listenerSocket(table string, number int) (inode, uid string) {
-	b, err := os.ReadFile(table)
-	if err != nil {
-		return "", ""
-	}
-	const listening = "0A"
-	end := fmt.Sprintf(":%04X", number)
-	for line := range strings.Lines(string(b)) {
-		f := strings.Fields(line)
-		if len(f) > 9 && strings.HasSuffix(f[1], end) && f[3] == listening {
-			return f[9], f[7]
-		}
-	}
-	return "", ""
-}
-
-// socketOwner finds the process that has a socket, as far as the caller may look.
-func socketOwner(inode string) string {
-	d, err := os.Open("/proc")
-	if err != nil {
-		return ""
-	}
-	defer d.Close()
-	names, _ := d.Readdirnames(-1)
-	want := "socket:[" + inode + "]"
-	for _, pid := range names {
-		if pid[0] < '0' || pid[0] > '9' {
-			continue
-		}
-		fds, err := os.ReadDir("/proc/" + pid + "/fd")
-		if err != nil {
-			continue
-		}
-		for _, fd := range fds {
-			if to, err := os.Readlink("/proc/" + pid + "/fd/" + fd.Name()); err == nil && to == want {
-				comm, _ := os.ReadFile("/proc/" + pid + "/comm")
-				return strings.TrimSpace(string(comm)) + " (process " + pid + ")"
-			}
-		}
-	}
-	return ""
 }

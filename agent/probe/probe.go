@@ -23,6 +23,10 @@ type Target struct {
 	// Exec runs the command of a probe until it ends or ctx does; an error says why it did not pass.
 	// nil: no probe has a command.
 	Exec func(ctx context.Context, command []string) error
+
+	// Owns says why connections to a port at a host do not reach the target; nil: they do, or nobody
+	// takes them. It is asked whenever the readiness probe passes. Without it whoever listens counts.
+	Owns func(host string, port int) error
 }
 
 // State is what probes say of a target.
@@ -131,6 +135,9 @@ func (w *watch) repeatLooks(ctx context.Context, p *job.Probe, note func(*counte
 	wait := time.Until(w.t.Began.Add(p.Delay))
 	for n := 0; sleepFor(ctx, wait); n++ {
 		err := w.lookOnce(ctx, p)
+		if err == nil && p != w.t.Serve.Liveness && p != w.t.Serve.Startup {
+			err = w.checkOwner()
+		}
 		if ctx.Err() != nil {
 			return
 		}

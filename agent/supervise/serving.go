@@ -142,7 +142,7 @@ func (s *supervisor) startProbes() {
 	ctx, cancel := context.WithCancel(context.Background())
 	v.stopProbes = cancel
 	s.tellServes(attempt.Serves{Host: v.hosts[0]})
-	target := &probe.Target{Serve: v.serve, Hosts: v.hosts, Ports: v.ports, Began: time.Now(), Exec: s.execProbe()}
+	target := &probe.Target{Serve: v.serve, Hosts: v.hosts, Ports: v.ports, Began: time.Now(), Exec: s.execProbe(), Owns: s.ownsPort}
 	go probe.Watch(ctx, target, func(p probe.State) {
 		s.events <- func() { s.probed(ctx, p) }
 	})
