@@ -207,6 +207,7 @@ func (r *record) busyNodes() map[string]int {
 // takeDown removes everything of a network. others are the networks that stay.
 func (r *record) takeDown(others []*record) error {
 	var errs []error
+	r.removeFence()
 	errs = append(errs, r.closeWayOut(others), r.unnameNodes())
 	for _, n := range r.Nodes {
 		errs = append(errs, r.removeNode(n))

@@ -29,6 +29,7 @@ type record struct {
 	Out       string     `json:"out,omitempty"`       // interface of the way out; empty: there is none
 	Rules     bool       `json:"rules,omitempty"`     // iptables has rules
 	Hosts     bool       `json:"hosts,omitempty"`     // /etc/hosts has a block
+	Fenced    bool       `json:"fenced,omitempty"`    // iptables has a chain for ports (Fence)
 }
 
 type owner struct {

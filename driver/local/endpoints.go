@@ -25,6 +25,7 @@ func (g *gang) publishEndpoints() {
 	if serve == nil || g.launch.Adds != nil || head.state.Serves == nil {
 		return
 	}
+	g.fencePorts()
 	s := head.state.Serves
 	out := engine.Endpoints{Ref: g.launch.Ref, Job: g.launch.Job.ID, Ready: s.Ready, Failed: s.Why}
 	for i, n := range head.state.Ports {

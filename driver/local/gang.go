@@ -349,6 +349,7 @@ func (g *gang) finishGang() {
 	close(g.done)
 	g.announceReport(r)
 	g.e.ends.Drop(g.launch.Ref)
+	g.e.fence.set(g.launch.Ref, nil)
 }
 
 // leaveSupervisors lets the supervisors go on alone.

@@ -41,6 +41,7 @@ import (
 	"github.com/coxswain-sched/coxswain/agent/container"
 	"github.com/coxswain-sched/coxswain/agent/deviceenv"
 	"github.com/coxswain-sched/coxswain/agent/devicelock"
+	"github.com/coxswain-sched/coxswain/agent/nodenet"
 	"github.com/coxswain-sched/coxswain/agent/proc"
 	"github.com/coxswain-sched/coxswain/agent/supervise"
 	"github.com/coxswain-sched/coxswain/agent/worktree"
@@ -67,6 +68,8 @@ type Network struct {
 	Prefix  string       // of the names of their files; the name of the node comes after it
 	Machine attempt.Host // the machine as nodes reach it
 	Notes   []string     // for Info
+
+	Fence func([]nodenet.Port) error // see nodenet.Network; nil: the ports of services are open to all users
 }
 
 // Config says what an Engine works with. Root and Nodes must be given.
@@ -156,6 +159,7 @@ type Engine struct {
 	base  cgroup.Base
 	feed  *watchcache.Cache
 	ends  *kit.EndpointBoard
+	fence *portFence
 	epoch uint64
 	log   *attempt.Log
 
@@ -218,6 +222,7 @@ func New(cfg Config) (*Engine, error) {
 	e.gpus.e = e
 	e.adoptAttempts(lives)
 	e.sweepSecrets()
+	e.wg.Go(e.keepFence)
 	if cfg.KeepRanks > 0 {
 		e.wg.Go(func() { e.discardOutput(cfg.KeepRanks) })
 	}
@@ -286,6 +291,7 @@ func (e *Engine) openEngine() (lives map[engine.Ref]*attempt.Life, err error) {
 	}
 	e.feed = watchcache.New(e.epoch)
 	e.ends = kit.NewEndpointBoard(e.epoch << 32)
+	e.fence = newPortFence(e.cfg.Network.Fence)
 	if e.cfg.NoLimits {
 		e.notes = append(e.notes, "control groups are turned off: memory is not limited, and processes are followed as descendants of their supervisor")
 	} else {

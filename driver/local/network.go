@@ -61,7 +61,7 @@ func OpenNetwork(r NetworkRequest) (*OpenedNetwork, error) {
 		out.Notes = []string{"virtual nodes share this machine's network: " + strings.ReplaceAll(err.Error(), "\n", "; ")}
 		return out, nil
 	}
-	out.Network = Network{Prefix: out.own.Prefix(), Machine: out.own.Machine(), Notes: out.own.Notes()}
+	out.Network = Network{Prefix: out.own.Prefix(), Machine: out.own.Machine(), Notes: out.own.Notes(), Fence: out.own.Fence}
 	out.Address = out.own.Address
 	return out, nil
 }

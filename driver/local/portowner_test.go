@@ -2,6 +2,7 @@ package local_test
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/agent/attempt"
 	"github.com/coxswain-sched/coxswain/driver/local"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -77,4 +79,59 @@ func TestPortOfAProcessBelow(t *testing.T) {
 	l.Job.Spec.Serve = &job.Serve{Ports: []job.Port{{Name: "http"}}, Readiness: &job.Probe{HTTP: "/health", Every: 50 * time.Millisecond}}
 	launch(t, e, l)
 	untilServes(t, e, l.Ref, ready)
+}
+
+// TestPortsAreFenced: where nodes have networks of their own, the port of a replica takes connections
+// of its user and of root, who has the gateway, and of no other user.
+//
+// Seen to fail with: an engine that has no fence.
+func TestPortsAreFenced(t *testing.T) {
+	naming, why := local.FindNaming(t.Context(), "")
+	if naming != local.NamedByRoot {
+		t.Skip("nodes have no networks of their own: " + why)
+	}
+	root := filepath.Join(passable(t), "engine")
+	if err := attempt.DrawIdentity(root); err != nil {
+		t.Fatal(err)
+	}
+	net, err := local.OpenNetwork(local.NetworkRequest{Mode: local.NetworkOwn, Naming: naming, Root: root, Nodes: local.NodeNames(nil, 2), Temporary: true, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() {
+		if err := net.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	web := webBinary(t)
+	e := newEngine(t, local.Config{
+		Root: root, Naming: naming, Network: net.Network, Cox: web,
+		Nodes: local.VirtualRoom(local.RoomConfig{Naming: naming, Seed: root, Address: net.Address}, four()[:2]),
+	})
+	found, err := e.Check(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found[0].State != engine.Found {
+		t.Skip(found[0].Text)
+	}
+	l := planFor(t, e, anna, 1, "exec "+web+" web .")
+	l.Job.Spec.Serve = &job.Serve{Ports: []job.Port{{Name: "http"}}, Readiness: &job.Probe{HTTP: "/health", Every: 50 * time.Millisecond}}
+	launch(t, e, l)
+	at := untilServes(t, e, l.Ref, ready).List[0]
+	connect := fmt.Sprintf("bash -c 'exec 3<>/dev/tcp/%s/%d'", at.Host, at.Number)
+	refused := func() bool {
+		_, err := asUser(t, bert, connect)
+		return err != nil
+	}
+	eventually(t, "another user is refused", refused)
+	if out, err := asUser(t, anna, connect); err != nil {
+		t.Errorf("the job's own user: %v %s", err, out)
+	}
+	if _, err := askReplica(engine.Endpoints{List: []engine.Endpoint{at}}); err != nil {
+		t.Errorf("root: %v", err)
+	}
+	if !refused() {
+		t.Error("another user is let in")
+	}
 }

@@ -2,6 +2,8 @@ package local
 
 import (
 	"context"
+	"fmt"
+	"os"
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -32,8 +34,15 @@ var _ engine.Checker = (*Engine)(nil)
 // Check is engine.Checker's: what users of this machine should know of its services.
 func (e *Engine) Check(ctx context.Context) ([]engine.Finding, error) {
 	text := "the ports of services are open to every user of this machine, at 127.0.0.1 and past the gateway with its tokens and limits"
-	if e.cfg.Network.Prefix != "" {
-		text = "the ports of services are open to every user of this machine and to the jobs of other nodes, past the gateway with its tokens and limits"
+	mend := "have a service ask for a token of its own where others must not use it"
+	if e.fence.apply != nil {
+		err := e.fence.applyNow()
+		if err == nil {
+			return []engine.Finding{{What: "services", State: engine.Found, Text: "the ports of services are closed to other users of this machine and to their jobs: they go through the gateway"}}, ctx.Err()
+		}
+		text = fmt.Sprintf("the ports of services are open to every user of this machine and to the jobs of other nodes, past the gateway with its tokens and limits: %v", err)
+	} else if os.Geteuid() == 0 {
+		mend += ", or give the nodes networks of their own: more than one node, and room.network: own"
 	}
-	return []engine.Finding{{What: "services", State: engine.Warning, Text: text, Mend: "have a service ask for a token of its own where others must not use it"}}, ctx.Err()
+	return []engine.Finding{{What: "services", State: engine.Warning, Text: text, Mend: mend}}, ctx.Err()
 }
