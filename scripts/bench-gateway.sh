@@ -5,18 +5,13 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rounds=${ROUNDS:-7} each=${SECONDS_EACH:-4} connections=${CONNECTIONS:-64}
-cache=${COX_CACHE:-$HOME/.cache/coxswain}/gateway-bench
 work=$(mktemp -d)
 chmod 755 "$work" # nginx reads as nobody
 pids=()
 finish() { for p in "${pids[@]}"; do kill "$p" 2>/dev/null || true; done; wait 2>/dev/null || true; rm -rf "$work"; }
 trap finish EXIT
 
-if [ ! -x "$cache/usr/sbin/nginx" ] || [ ! -x "$cache/usr/bin/wrk" ]; then
-	mkdir -p "$cache"
-	(cd "$work" && apt-get download nginx wrk libluajit2-5.1-2 >/dev/null 2>&1) || { echo "apt-get download nginx wrk libluajit2-5.1-2 failed: this needs Debian and its package sources" >&2; exit 3; }
-	for d in "$work"/*.deb; do dpkg -x "$d" "$cache"; done
-fi
+cache=$(scripts/gateway/tools.sh)
 nginx=$cache/usr/sbin/nginx
 wrk() { LD_LIBRARY_PATH=$(echo "$cache"/usr/lib/*/ | tr ' ' ':') "$cache/usr/bin/wrk" "$@"; }
 CGO_ENABLED=0 go build -trimpath -o "$work/" ./test/gatewaybench

@@ -308,7 +308,7 @@ func rounds() int {
 
 // TestNoRequestFails: requests go through the gateway during rolling updates, scale-out and scale-in,
 // while the server is killed, while it is away and while a gateway of other settings takes over, and none
-// fails. When a supervisor is killed, at most
+// fails. wrk of Debian asks too. When a supervisor is killed, at most
 // the requests fail that were in flight at its replica.
 //
 // Seen to fail with: a gateway that sends requests to replicas that are not ready.
@@ -319,30 +319,37 @@ func TestNoRequestFails(t *testing.T) {
 	l := s.startLoad()
 	defer l.wait.Wait()
 	defer l.stop()
+	wrk := s.startWrk()
+	defer wrk.end()
 	revision := uint32(1)
+	check := func(part string, lost int64) { // lost: replicas that were killed
+		t.Helper()
+		l.check(t, part, lost*clients)
+		wrk.check(t, part, lost*wrkConnections)
+	}
 	for round := range rounds() {
 		revision++
 		s.submit(fmt.Sprintf("r%d", revision), 2)
 		s.until("the update", settled(revision, 2))
-		l.check(t, "rolling update", 0)
+		check("rolling update", 0)
 
 		s.cox("service", "scale", "chat", "4")
 		s.until("four replicas", settled(revision, 4))
-		l.check(t, "scale-out", 0)
+		check("scale-out", 0)
 
 		s.killServer()
-		l.check(t, "the server is killed", 0)
+		check("the server is killed", 0)
 		asked := l.asked.Load()
 		for l.asked.Load() < asked+200 {
 			<-time.After(10 * time.Millisecond)
 		}
-		l.check(t, "the server is away", 0)
+		check("the server is away", 0)
 		s.up()
 		s.until("the server knows the replicas", settled(revision, 4))
-		l.check(t, "the server is back", 0)
+		check("the server is back", 0)
 
 		s.replaceGateway(fmt.Sprintf("access.%d", round))
-		l.check(t, "the gateway is replaced", 0)
+		check("the gateway is replaced", 0)
 
 		revision++
 		s.submit(fmt.Sprintf("r%d", revision), 4)
@@ -350,20 +357,25 @@ func TestNoRequestFails(t *testing.T) {
 		s.killServer()
 		s.up()
 		s.until("the update goes on", settled(revision, 4))
-		l.check(t, "the server is killed during an update", 0)
+		check("the server is killed during an update", 0)
 
 		s.cox("service", "scale", "chat", "2")
 		v := s.until("two replicas", settled(revision, 2))
-		l.check(t, "scale-in", 0)
+		check("scale-in", 0)
 
 		s.killSupervisor(v.Parts[0].Job.String())
 		s.until("a new replica", func(n *api.Service) bool {
 			return settled(revision, 2)(n) && (n.Parts[0].Job != v.Parts[0].Job || n.Parts[0].Address != v.Parts[0].Address)
 		})
-		l.check(t, "the supervisor of a replica is killed", clients)
+		check("the supervisor of a replica is killed", 1)
 	}
 	l.stop()
 	l.wait.Wait()
+	wrk.end()
+	check("the end", 1) // of the last replica that was killed
+	if wrk != nil && wrk.asked == 0 {
+		t.Error("wrk has not asked")
+	}
 	for i := uint32(1); i <= revision; i++ {
 		if l.seen[fmt.Sprintf("r%d", i)] == 0 {
 			t.Errorf("no answer came from revision %d: %v", i, l.seen)
