@@ -42,7 +42,11 @@ func (l *loop) callsFor(e *state.JobRecord) *dispatch.Dispatcher {
 func (l *loop) setNodes(p *pools.Member, nodes []fleet.Node) {
 	s := l.state
 	p.Known = true
-	others := pools.MachinesBut(p.Name, l.state.Nodes, nodes)
+	others := pools.MachinesBut(p.Name, l.state.Nodes, nodes, func(k fleet.NodeKey) bool {
+		o := l.pools.ByName(k.Pool)
+		return o != nil && o.Leftover[k.Name]
+	})
+	p.Leftover = nil
 	seen := make(map[string]bool, len(nodes))
 	for _, n := range nodes {
 		n.Pool = p.Name
@@ -58,6 +62,10 @@ func (l *loop) setNodes(p *pools.Member, nodes []fleet.Node) {
 				continue
 			}
 			n.State, n.Why = fleet.Draining, pools.WhoseMachine(host, o)
+			if p.Leftover == nil {
+				p.Leftover = map[string]bool{}
+			}
+			p.Leftover[n.Name] = true
 		}
 		if old, known := l.state.Nodes.Get(n.Key()); !known || !pools.EqualNodes(&old, &n) {
 			l.state.Nodes.Set(n.Key(), n)

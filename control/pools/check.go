@@ -42,7 +42,7 @@ type Overlap struct {
 
 // FindOverlap finds the nodes of a pool among known ones, of all pools.
 func FindOverlap(pool string, known *fleet.ByNode[fleet.Node], nodes []fleet.Node) (o Overlap) {
-	m := MachinesBut(pool, known, nodes)
+	m := MachinesBut(pool, known, nodes, nil)
 	o.Names, o.Of = m.othersNodes(nodes)
 	o.Machines = m.sharedMachines(nodes)
 	return o

@@ -59,7 +59,7 @@ func (p *Member) AggregateNodes(nodes []fleet.Node, others *fleet.ByNode[fleet.N
 
 // unsharedNodes are those of a pool's nodes that no other pool has: the others count there.
 func (p *Member) unsharedNodes(nodes []fleet.Node, others *fleet.ByNode[fleet.Node]) []fleet.Node {
-	m := MachinesBut(p.Name, others, nodes)
+	m := MachinesBut(p.Name, others, nodes, nil)
 	return slices.DeleteFunc(slices.Clone(nodes), func(n fleet.Node) bool {
 		_, twin := m.OtherPoolNode(&n)
 		return twin != nil

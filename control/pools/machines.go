@@ -19,8 +19,9 @@ type Machines struct {
 	byHost map[string]*fleet.Node // nil: no node says that it is on a machine of another name
 }
 
-// MachinesBut lists the machines of all pools but one, for nodes of that one.
-func MachinesBut(pool string, known *fleet.ByNode[fleet.Node], nodes []fleet.Node) Machines {
+// MachinesBut lists the machines of all pools but one, for nodes of that one. A node that is left over has
+// none: its machine is another pool's; nil: none is.
+func MachinesBut(pool string, known *fleet.ByNode[fleet.Node], nodes []fleet.Node, leftover func(fleet.NodeKey) bool) Machines {
 	m := Machines{pool: pool, nodes: known}
 	said := false
 	for i := range nodes {
@@ -34,7 +35,7 @@ func MachinesBut(pool string, known *fleet.ByNode[fleet.Node], nodes []fleet.Nod
 	}
 	m.byHost = map[string]*fleet.Node{}
 	for k, n := range known.All() {
-		if k.Pool == pool {
+		if k.Pool == pool || leftover != nil && leftover(k) {
 			continue
 		}
 		for _, host := range n.Machines() {
