@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/reason"
 	"github.com/coxswain-sched/coxswain/model/resource"
 	"github.com/coxswain-sched/coxswain/model/service"
 )
@@ -223,7 +224,7 @@ func (w *World) unrest() string {
 		if err := json.Unmarshal(c.Document, &d); err != nil {
 			return err.Error()
 		}
-		living, ready, stuck := 0, 0, 0
+		living, ready, stuck, waits := 0, 0, 0, ""
 		for _, v := range s.control.Parts(c.Name) {
 			if v.Job.State.Final() {
 				continue
@@ -233,12 +234,14 @@ func (w *World) unrest() string {
 			switch {
 			case known && r.Ready:
 				ready++
-			case v.Job.State == job.Pending && (v.Why.Code.Limit() != "" || isStuckCode(v.Why.Code)):
-				stuck++ // by limits and quotas that may never have room for it
+			case v.Job.State == job.Pending && (v.Why.Code.Limit() != "" || isStuckCode(v.Why.Code) || v.Why.Code == reason.Reserved):
+				stuck++ // by limits and quotas that may never have room for it, or behind a job that waits for the service to end
+			case v.Job.State == job.Pending:
+				waits += fmt.Sprintf(", job %d waits: %s", v.Job.ID, v.Why)
 			}
 		}
 		if d.Stopping || stuck == 0 && (!d.Rollout.Over() || ready != d.Want || living != d.Want || len(d.Replicas) != d.Want) {
-			return fmt.Sprintf("%s: want %d, %d slots, %d alive, %d ready, rollout %+v, stopping %v", c.Name, d.Want, len(d.Replicas), living, ready, d.Rollout, d.Stopping)
+			return fmt.Sprintf("%s: want %d, %d slots, %d alive, %d ready, rollout %+v, stopping %v%s", c.Name, d.Want, len(d.Replicas), living, ready, d.Rollout, d.Stopping, waits)
 		}
 	}
 	return ""
