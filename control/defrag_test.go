@@ -62,9 +62,10 @@ func TestAJobMoves(t *testing.T) {
 				b.reopen()
 				b.until(large, "nominated again", func(v state.View) bool { return v.Why.Code == reason.Preempting })
 			}
-			if m, err := b.ctl.Moves(t.Context()); err != nil || len(m.Moving) != 1 || m.Moving[0].Job.ID != moved || m.Moving[0].For != large {
-				t.Fatalf("moving: %+v, %v", m, err)
-			}
+			eventually(t, "it is asked to move", func() bool { // the gang's reason is shown before that
+				m, err := b.ctl.Moves(t.Context())
+				return err == nil && len(m.Moving) == 1 && m.Moving[0].Job.ID == moved && m.Moving[0].For == large
+			})
 			if err := ask(t.Context(), b.ctl, moved, control.Saved{}); err != nil { // as it was told to
 				t.Fatal(err)
 			}

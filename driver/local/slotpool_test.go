@@ -202,9 +202,10 @@ func TestSpare(t *testing.T) {
 // taken for dead.
 func TestHungSupervisorIsSeen(t *testing.T) {
 	e := newEngine(t, local.Config{Pulse: 50 * time.Millisecond, Deaf: 2 * time.Second})
-	l := plan(t, e, 2, "exec sleep 600")
+	l := plan(t, e, 2, "srun true", "exec sleep 600")
 	launch(t, e, l)
-	r := until(t, e, l.Ref, everywhere)
+	// A step there has told that it acted upon the start: one that hangs before that is ended.
+	r := until(t, e, l.Ref, func(r engine.Report) bool { return everywhere(r) && len(tasks(r, 0)) == 2 })
 	pid := r.Nodes[1].PID
 	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
 		t.Fatal(err)
