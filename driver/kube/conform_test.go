@@ -152,6 +152,7 @@ func TestKubelets(t *testing.T) {
 	b.beside(t, "Checkpoints", func(t *testing.T) { testCheckpoints(t, b) })
 	b.beside(t, "Serving", func(t *testing.T) { testServing(t, b, b.open(t, t.TempDir())) })
 	b.beside(t, "Secrets", func(t *testing.T) { testSecrets(t, b, b.open(t, t.TempDir())) })
+	b.beside(t, "Manifests", func(t *testing.T) { testManifests(t, b) })
 	b.beside(t, "Shape", func(t *testing.T) { testShape(t, b) })
 	testFaults(t, b)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/coxswain-sched/coxswain/driver/kube/dra"
 	"github.com/coxswain-sched/coxswain/driver/kube/gang"
 	"github.com/coxswain-sched/coxswain/driver/kube/inventory"
+	"github.com/coxswain-sched/coxswain/driver/kube/manifestpod"
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -32,7 +33,12 @@ func (e *Engine) planDelegation(ctx context.Context, o *order) error {
 		return err
 	}
 	o.Near = near
-	if o.Nodes, o.Claims, err = render.Spread(spec, func() (string, error) { return e.inventory.WholeGPU(ctx) }, e.claimsBy(ctx)); err != nil {
+	if o.isManifest() {
+		o.Nodes, o.Claims, err = manifestpod.Spread(spec)
+	} else {
+		o.Nodes, o.Claims, err = render.Spread(spec, func() (string, error) { return e.inventory.WholeGPU(ctx) }, e.claimsBy(ctx))
+	}
+	if err != nil {
 		return err
 	}
 	if err = e.addGPUTolerations(ctx, o.Nodes); err != nil {
@@ -63,7 +69,9 @@ func (e *Engine) planDelegation(ctx context.Context, o *order) error {
 func (e *Engine) noGang(o *order, all []gang.Gang) error {
 	t := &e.cfg.Terms
 	one := "ask for one node"
-	if o.Job.Spec.PodPerTask() {
+	if o.isManifest() {
+		one = "have one pod"
+	} else if o.Job.Spec.PodPerTask() {
 		one = "leave pods: task out and ask for one node"
 	}
 	has := "nothing that does that"

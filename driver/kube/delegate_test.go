@@ -66,6 +66,7 @@ func TestNativeGangs(t *testing.T) {
 		a.prove(t, "dan", terms, &native, func(allocation uint64, script string) *engine.Launch { return folded(allocation, script, 2) })
 	})
 	t.Run("PodsOfTasks", func(t *testing.T) { testGangOfTasks(t, b, e) })
+	t.Run("Manifests", func(t *testing.T) { testManifestGangs(t, b, e) })
 	t.Run("NoneOfFive", func(t *testing.T) {
 		l := folded(2, forever, 5)
 		if err := e.Launch(t.Context(), l); err != nil {

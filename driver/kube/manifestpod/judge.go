@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/podstatus"
+	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -24,6 +25,26 @@ func Tasks(claims []fleet.Claim) []Task {
 		next[g]++
 	}
 	return out
+}
+
+// Spread are the claims of a job's pods whose nodes the cluster's scheduler chooses, and nodes with made-up names.
+// What a pod asks for its template says, and so where it is to be: a constraint that nobody wrote but in the template
+// is no other.
+func Spread(s *job.Spec) (nodes []render.Node, claims []fleet.Claim, err error) {
+	for g := range s.Groups {
+		said := s.Groups[g]
+		if s.Source.Given["constraint"] == "" {
+			said.Constraint = job.Constraint{}
+		}
+		if err := render.RefusePlacement(&said); err != nil {
+			return nil, nil, err
+		}
+		for range s.Groups[g].Tasks.Want {
+			c := fleet.Claim{Node: fmt.Sprintf("node %d", len(nodes)), Group: g, Tasks: 1, Take: s.Groups[g].PerTask.Vector}
+			nodes, claims = append(nodes, render.Node{Node: fleet.Node{Name: c.Node, Capacity: c.Take}}), append(claims, c)
+		}
+	}
+	return nodes, claims, nil
 }
 
 // ContainersOf are the containers of a task's pod whose end is the pod's.
@@ -151,6 +172,12 @@ func (w *Work) outcome(tasks []Task, members []podstatus.Member, stop *podstatus
 		}
 		return r
 	}
+	for i := range members { // the one for which the others were ended
+		if m := &members[i]; stop != nil && m.Cause != "" && m.Why == stop.Reason {
+			r.Cause, r.Message = m.Cause, m.Why
+			return withKill(r)
+		}
+	}
 	for i := range members {
 		m := &members[i]
 		if m.Cause != "" && (r.Cause == "" || r.Cause == engine.NodeLost && m.Cause != engine.NodeLost) && !(stop != nil && m.Cause == engine.Cancelled) {
@@ -158,6 +185,11 @@ func (w *Work) outcome(tasks []Task, members []podstatus.Member, stop *podstatus
 		}
 	}
 	r.Cause = cmp.Or(r.Cause, engine.NodeLost)
+	return withKill(r)
+}
+
+// withKill is a report of an end whose exit code nobody knows.
+func withKill(r engine.Report) engine.Report {
 	if r.Cause == engine.OutOfMemory {
 		r.Exit = job.ExitCode{Signal: sigkill}
 	}

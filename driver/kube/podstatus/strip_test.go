@@ -37,7 +37,7 @@ func drawPod(t *rapid.T) *corev1.Pod {
 		for _, n := range names {
 			if rapid.Bool().Draw(t, n) {
 				yes := rapid.Bool().Draw(t, "started")
-				out = append(out, corev1.ContainerStatus{Name: n, Image: "image", ImageID: "id", ContainerID: text("id", "containerd://x"), State: state(), Started: &yes})
+				out = append(out, corev1.ContainerStatus{Name: n, Image: "image", ImageID: "id", ContainerID: text("id", "containerd://x"), State: state(), Started: &yes, RestartCount: rapid.SampledFrom([]int32{0, 3}).Draw(t, "again")})
 			}
 		}
 		return out
@@ -53,6 +53,9 @@ func drawPod(t *rapid.T) *corev1.Pod {
 	}
 	if rapid.Bool().Draw(t, "plugged") {
 		p.Labels[render.LabelPlugged] = "true"
+	}
+	if rapid.Bool().Draw(t, "manifest") {
+		p.Labels[render.LabelManifest] = "true"
 	}
 	p.Spec.NodeName = text("node", "n1")
 	if rapid.Bool().Draw(t, "claims") {

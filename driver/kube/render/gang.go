@@ -154,6 +154,9 @@ func (a *Attempt) Group(root types.UID, version string) *Group {
 
 // totalRequests is what all pods ask for together.
 func (a *Attempt) totalRequests() corev1.ResourceList {
+	if a.Template != nil {
+		return sumRequests(a.Pods(""))
+	}
 	var all resource.Vector
 	devices := map[string]int{}
 	for i := range a.Nodes {

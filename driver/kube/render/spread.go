@@ -21,7 +21,7 @@ func Spread(s *job.Spec, gpu func() (string, error), claim func(resource.DeviceR
 	var claims []fleet.Claim
 	for gi := range s.Groups {
 		g := &s.Groups[gi]
-		if err := refusePlacement(g); err != nil {
+		if err := RefusePlacement(g); err != nil {
 			return nil, nil, err
 		}
 		n, tasks := groupSize(g)
@@ -84,9 +84,9 @@ func groupSize(g *job.TaskGroup) (nodes, tasks int) {
 	return nodes, max(tasks, nodes)
 }
 
-// refusePlacement refuses what a group says of where it is to run: the cluster's scheduler is not
+// RefusePlacement refuses what a group says of where it is to run: the cluster's scheduler is not
 // told yet.
-func refusePlacement(g *job.TaskGroup) error {
+func RefusePlacement(g *job.TaskGroup) error {
 	say := func(option string, is bool) error {
 		if !is {
 			return nil

@@ -59,6 +59,27 @@ func (a *Attempt) Frame(p *corev1.Pod, i int, root types.UID) {
 	}
 }
 
+// sumRequests is what the containers of some pods ask for together; what only limits say counts.
+func sumRequests(pods []*corev1.Pod) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for _, p := range pods {
+		for i := range p.Spec.Containers {
+			r := &p.Spec.Containers[i].Resources
+			asked := maps.Clone(r.Limits)
+			if asked == nil {
+				asked = corev1.ResourceList{}
+			}
+			maps.Copy(asked, r.Requests)
+			for name, q := range asked {
+				sum := out[name]
+				sum.Add(q)
+				out[name] = sum
+			}
+		}
+	}
+	return out
+}
+
 // Object is the metadata of an object of the attempt that belongs to its root.
 func (a *Attempt) Object(name, kind string, root types.UID) (metav1.TypeMeta, metav1.ObjectMeta) {
 	return a.objectMeta(name, kind, root)
