@@ -61,6 +61,9 @@ func (e *Engine) checkLaunch(ctx context.Context, d *engine.JobDraft) error {
 		if err = e.checkVolumes(short, d.Spec, several); err != nil {
 			return err
 		}
+		if err = e.checkManifestNodes(short, o); err != nil {
+			return err
+		}
 		return e.checkPodCapacity(short, d.Spec)
 	}
 	if err = e.planDelegation(short, o); err == nil {

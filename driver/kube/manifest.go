@@ -2,6 +2,7 @@ package kube
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"time"
 
@@ -44,6 +45,23 @@ func (o *order) unreadable() error {
 		return &never{engine.Refused, fault.New(fault.Invalid, "this version of Coxswain cannot read the manifest of the job, which an earlier one had taken").Advise("submit it again")}
 	}
 	return nil
+}
+
+// checkManifestNodes refuses templates that ask for nodes by what Coxswain does not choose them. What the cluster
+// does not answer is not certain.
+func (e *Engine) checkManifestNodes(ctx context.Context, o *order) error {
+	if o.work == nil {
+		return nil
+	}
+	all, err := e.inventory.LastNodes(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // it is not certain
+	}
+	nodes := make([]manifestpod.PoolNode, len(all))
+	for i := range all {
+		nodes[i] = manifestpod.PoolNode{Name: all[i].Node.Name, Labels: all[i].Labels, Features: all[i].Node.Features}
+	}
+	return o.work.CheckNodes(o.Job.Spec, nodes)
 }
 
 // hasNoAgent reports whether nothing of Coxswain runs in an attempt's pods.

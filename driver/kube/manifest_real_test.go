@@ -66,7 +66,7 @@ func toldBy(t *testing.T, e *kube.Engine, r engine.Report, rank int) string {
 
 // serveName has a pod answer with its host name on port 8080.
 const serveName = `mkdir /tmp/www && hostname >/tmp/www/name && httpd -p 8080 -h /tmp/www || exit 9
-ask() { until wget -q -O - "http://$1:8080/name"; do sleep 0.2; done; }
+ask() { until wget -q -O - "http://$1:8080/name" 2>/dev/null; do sleep 0.2; done; }
 `
 
 // testManifests: pods of manifests on real kubelets, where Coxswain chooses the nodes.
@@ -78,7 +78,7 @@ func testManifests(t *testing.T, b *bench) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.clear(t, e) })
-	run := func(l *engine.Launch) engine.Report {
+	run := func(t *testing.T, l *engine.Launch) engine.Report {
 		t.Helper()
 		if err := e.Admit(t.Context(), &engine.JobDraft{Spec: l.Job.Spec, Script: l.Script}); err != nil {
 			t.Fatalf("%v (%s)", err, fault.Remedy(err))
@@ -89,7 +89,7 @@ func testManifests(t *testing.T, b *bench) {
 		return gone(t, e, l.Ref)
 	}
 	t.Run("PyTorchJob", func(t *testing.T) {
-		r := run(manifest(t, 701, podspec.Set{
+		r := run(t, manifest(t, 701, podspec.Set{
 			Kind: "PyTorchJob", Name: "train", Complete: &podspec.Complete{Roles: []string{"master"}},
 			Roles: []podspec.Role{
 				{Name: "master", Replicas: 1, PodName: "train-master-{i}", Template: podOf(serveName+"ask train-worker-0; ask train-worker-1", "", "")},
@@ -110,11 +110,11 @@ func testManifests(t *testing.T, b *bench) {
 		}
 	})
 	t.Run("JobSet", func(t *testing.T) {
-		r := run(manifest(t, 702, podspec.Set{
-			Kind: "JobSet", Name: "js",
+		r := run(t, manifest(t, 702, podspec.Set{
+			Kind: "JobSet", Name: "js", Complete: &podspec.Complete{Roles: []string{"driver"}},
 			Roles: []podspec.Role{
 				{Name: "driver", Replicas: 1, PodName: "js-driver-0-{i}", Subdomain: "js", Template: podOf(serveName+"ask js-workers-0-1.js; ask js-workers-0-0", "", "")},
-				{Name: "workers", Replicas: 2, PodName: "js-workers-0-{i}", Subdomain: "js", Template: podOf(serveName+"ask js-driver-0-0.js.default.svc.cluster.local", "", "")},
+				{Name: "workers", Replicas: 2, PodName: "js-workers-0-{i}", Subdomain: "js", Template: podOf(serveName+"ask js-driver-0-0.js.default.svc.cluster.local; sleep 600", "", "")},
 			},
 		}, "n1", "n2"))
 		if r.Cause != engine.Exited || !r.Exit.OK() || toldBy(t, e, r, 0) != "js-workers-0-1\njs-workers-0-0\n" || toldBy(t, e, r, 1) != "js-driver-0-0\n" {
@@ -126,7 +126,7 @@ func testManifests(t *testing.T, b *bench) {
 			Kind: "Job", Name: "parts", ConfigMaps: []podspec.ConfigMap{{Name: "settings", Data: map[string]string{"lr": "0.1", "LOUD": "yes"}}},
 			Secrets: []podspec.Secret{{Name: "login", Keys: []string{"Token"}}},
 			Roles: []podspec.Role{{Name: "main", Replicas: 1, PodName: "parts-0", Template: podOf(
-				`cat /scratch/init /settings/lr; echo; cat /login/Token; echo; ask() { until wget -q -O - localhost:8080/up; do sleep 0.2; done; }; ask; echo $LOUD $(id -u)`,
+				`cat /scratch/init /settings/lr; echo; cat /login/Token; echo; ask() { until wget -q -O - localhost:8080/up 2>/dev/null; do sleep 0.2; done; }; ask; echo $LOUD $(id -u)`,
 				`,"restartPolicy":"OnFailure","volumes":[{"name":"scratch","emptyDir":{}},{"name":"settings","configMap":{"name":"settings"}},{"name":"login","secret":{"secretName":"login"}}],
 				"initContainers":[{"name":"first","image":"`+lab.Base+`","command":["sh","-c","echo made >/scratch/init"],"volumeMounts":[{"name":"scratch","mountPath":"/scratch"}]},
 				{"name":"side","image":"`+lab.Base+`","restartPolicy":"Always","command":["sh","-c","mkdir /tmp/w; echo beside >/tmp/w/up; exec httpd -f -p 8080 -h /tmp/w"]}]`,
@@ -135,7 +135,7 @@ func testManifests(t *testing.T, b *bench) {
 		}, "n2")
 		l.Job.Spec.Secrets = []job.Secret{{Name: "login.token"}}
 		l.Secrets = []engine.Secret{{Secret: l.Job.Spec.Secrets[0], Value: []byte("hush-hush-4321")}}
-		r := run(l)
+		r := run(t, l)
 		if got, want := toldBy(t, e, r, 0), "made\n0.1\nhush-hush-4321\nbeside\nyes 65534\n"; !r.Exit.OK() || got != want {
 			t.Errorf("%+v: it printed %q, want %q", r, got, want)
 		}
@@ -160,7 +160,7 @@ func testManifests(t *testing.T, b *bench) {
 				{Name: "good", Replicas: 1, PodName: "good-0", Template: podOf("exec sleep 600", "", "")},
 				{Name: "bad", Replicas: 1, PodName: "bad-0", Template: c.worker},
 			}}
-			if r := run(manifest(t, uint64(710+n), set, "n1", "n2")); r.Cause != c.cause || r.Exit != c.exit || !strings.Contains(r.Message, c.says) {
+			if r := run(t, manifest(t, uint64(710+n), set, "n1", "n2")); r.Cause != c.cause || r.Exit != c.exit || !strings.Contains(r.Message, c.says) {
 				t.Errorf("%s: %+v", c.says, r)
 			}
 		}

@@ -1,18 +1,23 @@
 package kube
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
+	"github.com/coxswain-sched/coxswain/driver/kube/settings"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -241,6 +246,47 @@ func TestManifestServiceOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.bound(3)
+}
+
+// TestManifestAsSubmitter: all that is made of a manifest is made in the name of who submits, where the pool has
+// that; and nothing is where the template asks for more than the pool lets it.
+//
+// Seen to fail with: ConfigMaps or Services that are made as the pool's own account.
+func TestManifestAsSubmitter(t *testing.T) {
+	s := newStand(t, "n1")
+	var mu sync.Mutex
+	made := map[string]string{}
+	s.answersBy(func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPost && !strings.HasSuffix(r.URL.Path, "/binding") {
+			mu.Lock()
+			defer mu.Unlock()
+			made[filepath.Base(r.URL.Path)] += r.Header.Get("Impersonate-User") + " "
+		}
+		return false
+	})
+	e := s.open(func(c *Config) {
+		c.Terms.Impersonate = map[string]settings.Subject{"user:ada": {Kind: "User", Name: "ada@site"}}
+	})
+	set := torch()
+	set.Secrets = []podspec.Secret{{Name: "login", Keys: []string{"token"}}}
+	l := manifestOn(t, 1, set, "n1")
+	l.Job.Spec.Owner, l.Job.Spec.Secrets = job.Owner{User: "ada", UID: 1000, GID: 1000}, []job.Secret{{Name: "login.token", File: "login.token"}}
+	l.Secrets = []engine.Secret{{Secret: l.Job.Spec.Secrets[0], Value: []byte("hush")}}
+	if err := e.Launch(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	s.bound(3)
+	mu.Lock()
+	defer mu.Unlock()
+	for kind, n := range map[string]int{"secrets": 2, "configmaps": 2, "services": 2, "pods": 3} {
+		if want := strings.Repeat("ada@site ", n); made[kind] != want {
+			t.Errorf("%s are made as %q, want %q", kind, made[kind], want)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(e.cfg.Root, "kube"))
+	if err != nil || bytes.Contains(text, []byte("hush")) || bytes.Contains(text, []byte("aHVzaA")) {
+		t.Errorf("the journal has the value of a secret: %v", err)
+	}
 }
 
 // TestManifestWithoutAgent: what the agent in the pods does is refused by name where there is none.

@@ -31,8 +31,9 @@ type Machine struct {
 	Ill      int            // devices that the node's plugin says are not healthy; they are not among Devices
 	Notes    []string       // what people should know of its devices
 	Taints   []corev1.Taint // as they stand
-	Whole    amount.Vector  // what it can give to pods, whoever has it
-	Pods     int            // how many its kubelet takes, whosever they are; 0: it does not say
+	Labels   map[string]string
+	Whole    amount.Vector // what it can give to pods, whoever has it
+	Pods     int           // how many its kubelet takes, whosever they are; 0: it does not say
 	Cordoned bool
 	Strict   bool              // pods there can be kept to the groups that are named for them
 	Far      map[string]string // by namespace and claim: why pods there cannot have a volume of the paths
@@ -59,7 +60,7 @@ func readNodes(t *settings.Terms, nodes []corev1.Node, use map[string]nodeUsage)
 
 // readNode reads a node. levels are the labels of its path.
 func readNode(t *settings.Terms, n *corev1.Node, levels [][]string) Machine {
-	m := Machine{Taints: n.Spec.Taints, Cordoned: n.Spec.Unschedulable, Node: fleet.Node{
+	m := Machine{Taints: n.Spec.Taints, Labels: n.Labels, Cordoned: n.Spec.Unschedulable, Node: fleet.Node{
 		Name: n.Name, Pool: t.Pool, Address: nodeAddress(n), Hosts: nodeHostnames(n), Features: nodeFeatures(t, n), Path: nodePath(n, levels),
 	}}
 	m.Node.State, m.Node.Why = nodeState(t, n)

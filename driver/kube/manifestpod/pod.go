@@ -39,7 +39,8 @@ func (w *Work) Pod(a *render.Attempt, i int, root types.UID) *corev1.Pod {
 			s.Tolerations = append(s.Tolerations, tol)
 		}
 	}
-	w.addOperators(a, s, r, group, index)
+	w.addOperators(s, r, group, index)
+	nameItself(s, r.NameOf(index))
 	w.renameReferences(a, s)
 	a.Frame(p, i, root)
 	p.Labels[LabelRole] = strconv.Itoa(group)
@@ -96,7 +97,7 @@ func (w *Work) limitTime(a *render.Attempt, s *corev1.PodSpec) {
 }
 
 // addOperators adds what the kind's operator gives each container: variables, which replace none, and files.
-func (w *Work) addOperators(a *render.Attempt, s *corev1.PodSpec, r *podspec.Role, group, index int) {
+func (w *Work) addOperators(s *corev1.PodSpec, r *podspec.Role, group, index int) {
 	const volume = "cox-files"
 	files := operatorFiles(r)
 	if len(files) > 0 {
@@ -116,6 +117,18 @@ func (w *Work) addOperators(a *render.Attempt, s *corev1.PodSpec, r *podspec.Rol
 			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volume, MountPath: name, SubPath: fileKey(r.Files[name], n, index), ReadOnly: true})
 		}
 	}
+}
+
+// nameItself gives containers that ask for their pod's name the one that the kind gives it. The object of the pod has
+// another, which no other attempt has.
+func nameItself(s *corev1.PodSpec, name string) {
+	eachContainer(s, func(_ string, c *corev1.Container) {
+		for i := range c.Env {
+			if from := c.Env[i].ValueFrom; from != nil && from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.name" {
+				c.Env[i].Value, c.Env[i].ValueFrom = name, nil
+			}
+		}
+	})
 }
 
 // operatorFiles are the names of a role's files, in order.

@@ -25,7 +25,7 @@ type use struct {
 // checkRights refuses what a group's template asks for beyond its job and the pool does not let it.
 func (w *Work) checkRights(a *render.Attempt, group int) error {
 	for _, u := range w.uses(a, group) {
-		at := w.path(group, "%s", u.path)
+		at := w.pathOf(group, "%s", u.path)
 		switch {
 		case u.allow == "":
 			return refuse(fault.Unsupported, u.mend, "%s: %s", at, u.why)
@@ -139,7 +139,7 @@ func isOurs(key string) bool {
 // kinds are read, and of who scrapes and shows pods. Names without a domain describe, too.
 var plainDomains = []string{
 	"app.kubernetes.io", "helm.sh", "kubectl.kubernetes.io", "prometheus.io", "training.kubeflow.org", "kubeflow.org", "jobset.sigs.k8s.io",
-	"batch.kubernetes.io", "batch.volcano.sh", "volcano.sh", "ray.io", "leaderworkerset.sigs.k8s.io", "apps.kubernetes.io",
+	"batch.kubernetes.io", "batch.volcano.sh", "volcano.sh", "ray.io", "leaderworkerset.sigs.k8s.io", "apps.kubernetes.io", "statefulset.kubernetes.io",
 }
 
 // isPlainMark reports whether a label or annotation only describes its pod.

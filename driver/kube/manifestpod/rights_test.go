@@ -229,7 +229,7 @@ func TestEveryFieldIsDecided(t *testing.T) {
 func TestPodOfTemplate(t *testing.T) {
 	template := `{"metadata":{"labels":{"app":"x"}},"spec":{"restartPolicy":"OnFailure","terminationGracePeriodSeconds":7,"dnsConfig":{"searches":["corp"]},
 		"initContainers":[{"name":"side","image":"s","restartPolicy":"Always"}],
-		"containers":[{"name":"main","image":"b","resources":{"limits":{"nvidia.com/gpu":1}},"readinessProbe":{"httpGet":{"port":80}}}],
+		"containers":[{"name":"main","image":"b","resources":{"limits":{"nvidia.com/gpu":1}},"readinessProbe":{"httpGet":{"port":80}},"env":[{"name":"ME","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}}]}],
 		"volumes":[{"name":"c","configMap":{"name":"file"}},{"name":"s","secret":{"secretName":"token"}}]}}`
 	uid := int64(1000)
 	a, w, err := attemptOf(t, template, &settings.Terms{Pool: "kube", Placed: true, PullSecrets: []string{"registry"}}, func(s *podspec.Set, spec *job.Spec) {
@@ -245,6 +245,7 @@ func TestPodOfTemplate(t *testing.T) {
 	s := &p.Spec
 	for what, is := range map[string]bool{
 		"name":            p.Name == "cox-server-1-1-0" && s.Hostname == "a" && s.Subdomain == "cox-server-1-1",
+		"its own name":    s.Containers[0].Env[0].Value == "a" && s.Containers[0].Env[0].ValueFrom == nil,
 		"labels":          p.Labels["app"] == "x" && p.Labels["training.kubeflow.org/replica-index"] == "0" && p.Labels[render.LabelServer] == "server" && p.Labels[render.LabelPlugged] == "true",
 		"finalizer":       slices.Equal(p.Finalizers, []string{render.Finalizer}) && len(p.OwnerReferences) == 1,
 		"restarts":        s.RestartPolicy == corev1.RestartPolicyNever && *s.TerminationGracePeriodSeconds == 7,

@@ -3,6 +3,7 @@ package manifestpod
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -101,13 +102,16 @@ func (w *Work) Check(a *render.Attempt) error {
 	return w.checkObjects()
 }
 
+// noPort is the name of the port of pods that serve nobody.
+const noPort = "none"
+
 // checkServe refuses what cannot be said of pods that serve.
 func (w *Work) checkServe(s *job.Spec) error {
 	if s.Serve == nil {
 		return nil
 	}
 	for _, p := range s.Serve.Ports {
-		if p.Number == 0 {
+		if p.Number == 0 && p.Name != noPort {
 			return engine.About(fault.New(fault.Invalid, "port %s of a manifest's pods has no number", cmp.Or(p.Name, "of the service")).Advise("write containerPort in the pod template"), "ports")
 		}
 	}
@@ -122,6 +126,11 @@ func (w *Work) checkNames(r *podspec.Role) error {
 	}
 	if wrong := validation.IsDNS1035Label(r.Subdomain); r.Subdomain != "" && len(wrong) > 0 {
 		return refuse(fault.Invalid, "give the Service another name", "role %s: %.80q is no name of a Service: %s", r.Name, r.Subdomain, settings.Misnamed(wrong))
+	}
+	for name := range r.Files {
+		if !path.IsAbs(name) || path.Clean(name) != name {
+			return refuse(fault.Invalid, "write its absolute name", "role %s: %.80q is no name of a file in a container", r.Name, name)
+		}
 	}
 	return nil
 }
@@ -191,15 +200,16 @@ func (w *Work) LogContainer(group int) string {
 	return t.Spec.Containers[0].Name
 }
 
-// restarts is how the containers of a group's pods are restarted.
+// restarts is how the containers of a group's pods are restarted. Of a gang that serves none is: without one of
+// its pods it is no gang, and all begin anew.
 func (w *Work) restarts(group int) corev1.RestartPolicy {
-	if !w.serves {
+	if !w.serves || len(w.Set.Roles) > 1 || w.Set.Roles[0].Replicas > 1 {
 		return corev1.RestartPolicyNever
 	}
 	return cmp.Or(w.templates[group].Spec.RestartPolicy, corev1.RestartPolicyAlways)
 }
 
-// path is where a field of a role's template is, for people.
-func (w *Work) path(group int, format string, args ...any) string {
+// pathOf is where a field of a role's template is, for people.
+func (w *Work) pathOf(group int, format string, args ...any) string {
 	return fmt.Sprintf("pod template of %s: %s", w.Set.Roles[group].Name, strings.TrimPrefix(fmt.Sprintf(format, args...), "."))
 }

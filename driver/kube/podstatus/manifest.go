@@ -43,7 +43,9 @@ func ReadManifest(p *corev1.Pod, of Containers, now time.Time) Member {
 	switch {
 	case terminal && IsForgotten(p):
 		m.Over, m.Phase = true, engine.Ended
-		m.Cause, m.Why = kubeletRejection(p)
+		if m.Cause, m.Why = kubeletRejection(p); p.Status.Reason == "NodeAffinity" { // it would on the next one, too
+			m.Cause = engine.Refused
+		}
 	case ended && (terminal || !of.Restarts && isUncounted(p, now) && !hasLiveSidecar(p)):
 		m.Over, m.Phase = true, engine.Ended
 		m.readResult(p, main)
