@@ -149,7 +149,7 @@ func firstFailure(members []podstatus.Member) (first int, ok bool) {
 // is known to have begun.
 func (w *Work) End(tasks []Task, members []podstatus.Member, stop *podstatus.Stop, ran bool) engine.Report {
 	r := w.outcome(tasks, members, stop)
-	podstatus.Conclude(&r, members, ran)
+	podstatus.Conclude(&r, members, ran && r.Cause != engine.Refused) // some of its pods may have begun, and one never will
 	return r
 }
 

@@ -132,6 +132,7 @@ func TestJudge(t *testing.T) {
 // TestEndAsked: who asks for the end of a job is its cause, unless the job had ended by itself.
 func TestEndAsked(t *testing.T) {
 	asked := &podstatus.Stop{Cause: engine.Stopped, Reason: "a person"}
+	refused := &podstatus.Stop{Cause: engine.Refused, Reason: "no image"}
 	limit := &podstatus.Stop{Cause: engine.TimedOut, Reason: "its time"}
 	for _, c := range []struct {
 		keepGoing bool
@@ -146,6 +147,7 @@ func TestEndAsked(t *testing.T) {
 		{false, "d d d", limit, engine.TimedOut},
 		{true, "o d d", limit, engine.TimedOut},
 		{false, "d d d", nil, engine.Cancelled},
+		{false, "d d d", refused, engine.Refused},
 	} {
 		w, tasks := workOf(t, nil, c.keepGoing)
 		if r := w.End(tasks, pods(t, c.states), c.stop, true); r.Cause != c.want {
