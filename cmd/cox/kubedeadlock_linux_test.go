@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,6 +25,8 @@ import (
 // it has five nodes, the other waits without any pod and says why, until the first has ended; then
 // it begins whole. The nodes have no machines: the test says for them that pods run, and have ended.
 //
+// The gangs are of a script, and then of a PyTorchJob, whose pods have no agent.
+//
 // Seen to fail with: each node's GPU counted twice.
 func kubeDeadlock(t *testing.T, s *slurmSite, l *lab.Lab, add []string) {
 	t.Helper()
@@ -36,14 +40,39 @@ func kubeDeadlock(t *testing.T, s *slurmSite, l *lab.Lab, add []string) {
 	add[2] = pool
 	s.ok(t, "pool "+pool+" added", add...)
 	s.eventually(t, pool+` .* up `, "pool", "list")
+	fiveAtOnce(t, s, l, pool, kubeScript(t, s, "five.sh", "#SBATCH --nodes=5 --gpus-per-node=1\nexec sleep 600\n"), "job")
+	l.Emptied(t, "cox", "pods")
+	manifest := filepath.Join(s.dir, "five.yaml")
+	if err := os.WriteFile(manifest, []byte(fiveManifest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fiveAtOnce(t, s, l, pool, manifest, "pytorch")
+	s.ok(t, pool+" is gone", "pool", "remove", pool)
+	l.Kubectl(t, "delete", "nodes", "--selector=eight")
+}
+
+// fiveManifest is a gang of five pods with a GPU each.
+const fiveManifest = `apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: five}
+spec:
+  pytorchReplicaSpecs:
+    Master:
+      template: {spec: &pod {containers: [{name: pytorch, image: i, resources: {limits: {nvidia.com/gpu: 1}}}]}}
+    Worker:
+      replicas: 4
+      template: {spec: *pod}
+`
+
+// fiveAtOnce is kubeDeadlock for jobs of a file, and the container of their pods that runs.
+func fiveAtOnce(t *testing.T, s *slurmSite, l *lab.Lab, pool, file, container string) {
+	t.Helper()
 	all := watched(t, l)
 	defer all.apart(t)
-
-	script := kubeScript(t, s, "five.sh", "#SBATCH --nodes=5 --gpus-per-node=1\nexec sleep 600\n")
 	var said [2]clitest.Ran
 	var both sync.WaitGroup
 	for i := range said {
-		both.Go(func() { said[i] = s.cox(t, "submit", "--pool", pool, script) })
+		both.Go(func() { said[i] = s.cox(t, "submit", "--pool", pool, file) })
 	}
 	both.Wait()
 	var jobs []string
@@ -53,7 +82,7 @@ func kubeDeadlock(t *testing.T, s *slurmSite, l *lab.Lab, add []string) {
 	}
 	first := all.whole(t)
 	second := jobs[(slices.Index(jobs, first)+1)%2]
-	all.says(t, l, first, `{"phase":"Running","containerStatuses":[{"name":"job","image":"i","imageID":"","containerID":"containerd://x","ready":true,"started":true,"restartCount":0,"state":{"running":{"startedAt":"2026-01-01T00:00:00Z"}}}]}`)
+	all.says(t, l, first, `{"phase":"Running","containerStatuses":[{"name":"`+container+`","image":"i","imageID":"","containerID":"containerd://x","ready":true,"started":true,"restartCount":0,"state":{"running":{"startedAt":"2026-01-01T00:00:00Z"}}}]}`)
 	s.eventually(t, `(?m)^ *`+first+` .*RUNNING.* e\[`, "queue")
 	s.ok(t, "PENDING", "show", second)
 	s.eventually(t, `needs 5 GPUs, free now: 3 GPUs(?s:.*)held by +job `+first+` `, "why", second)
@@ -70,12 +99,10 @@ func kubeDeadlock(t *testing.T, s *slurmSite, l *lab.Lab, add []string) {
 		for _, pod := range all.pods(id) {
 			l.Kubectl(t, "wait", "--namespace=cox", "--for=jsonpath={.metadata.deletionTimestamp}", "pod/"+pod, "--timeout=2m")
 		}
-		all.says(t, l, id, `{"phase":"Failed","containerStatuses":[{"name":"job","image":"i","imageID":"","ready":false,"restartCount":0,"state":{"terminated":{"exitCode":143,"reason":"Error"}}}]}`)
+		all.says(t, l, id, `{"phase":"Failed","containerStatuses":[{"name":"`+container+`","image":"i","imageID":"","ready":false,"restartCount":0,"state":{"terminated":{"exitCode":143,"reason":"Error"}}}]}`)
 		s.cox(t, "wait", id)
 		s.ok(t, "CANCELLED", "show", id)
 	}
-	s.ok(t, pool+" is gone", "pool", "remove", pool)
-	l.Kubectl(t, "delete", "nodes", "--selector=eight")
 }
 
 // sharing is which pods of jobs are there, and have not ended. Jobs of before do not count.

@@ -168,7 +168,7 @@ func hashController(p *job.Part) string {
 func (a *Attempt) ClientService(root types.UID) *corev1.Service {
 	spec := a.Launch.Job.Spec
 	name := clientName(spec.Part)
-	if name == "" || spec.Serve == nil {
+	if name == "" || spec.Serve == nil || a.Template != nil && spec.Serve.Ports[0].Number == 0 { // pods of a manifest that serve nobody
 		return nil
 	}
 	labels := map[string]string{LabelServer: a.Server, LabelService: name, LabelWhose: hashController(spec.Part)}
@@ -178,7 +178,7 @@ func (a *Attempt) ClientService(root types.UID) *corev1.Service {
 	for k, n := range ServePorts(spec.Serve) {
 		p := &spec.Serve.Ports[k]
 		to := intstr.FromInt32(int32(n))
-		if len(p.Name) <= longestPortName {
+		if len(p.Name) <= longestPortName && a.Template == nil { // a template has names of its own
 			to = intstr.FromString(p.Name) // a later revision may have another number
 		}
 		number := int32(cmp.Or(p.Number, n))
