@@ -52,7 +52,7 @@ func TestPodsOnSlurm(t *testing.T) {
 			}
 		}},
 		{podscripttest.Failing(podmanlab.Image, t.TempDir()), func(t *testing.T, r engine.Report, out string) {
-			if r.Exit.Status != 7 || !strings.Contains(out, "pods: train-worker-1 on ") || !strings.Contains(out, "master told to end") {
+			if r.Exit.Status != 7 || !strings.Contains(out, "pods: train-worker-1 on ") || !strings.Contains(out, "train-master-0 told to end") {
 				t.Errorf("%+v: %s", r, out)
 			}
 		}},

@@ -65,12 +65,13 @@ clear_variables() {
 
 # end_step SIGNAL PID STEP: asks a step to end, or ends it.
 end_step() {
-	local id of
+	local id of job=SLURM_JOB_ID
 	if [ "$ours" = 1 ]; then # srun asks first, and ends what is asked again
 		kill -TERM "$2"
 		return
 	fi
-	squeue --noheader --steps --jobs="$SLURM_JOB_ID" --format='%i %j' | while read -r id of; do
+	[ "$groups" = 1 ] || job+=_HET_GROUP_$role # a component has a number of its own
+	squeue --noheader --steps --jobs="${!job:-$SLURM_JOB_ID}" --format='%i %j' | while read -r id of; do
 		[ "$of" != "$3" ] || scancel --signal="$1" "$id"
 	done
 } 2>/dev/null
