@@ -56,6 +56,10 @@ func (r *role) checkContainer(c *podspec.Container, at string) error {
 			return refuseField(fmt.Sprintf("%s.ports[%d].hostPort", at, i), "leave hostPort out: the container has the network of its node", "a port of a container is that of its node, %d and not %d", p.Port, p.HostPort)
 		}
 	}
+	if owner := r.spec.Owner; owner.User != "" && owner.UID == 0 && !r.isRoot(c) {
+		return refuseField(at+".securityContext.runAsUser", "submit it as another user than root, or leave runAsUser and runAsNonRoot out",
+			"a container runs as the user of its job, which is root, and the container %s must not", c.Name)
+	}
 	if err := r.checkProbes(c, at); err != nil {
 		return err
 	}

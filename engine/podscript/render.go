@@ -347,8 +347,12 @@ var deviceVariables = []string{"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "
 // isRoot reports whether a container's processes are root inside, as those of most images expect.
 func (r *role) isRoot(c *podspec.Container) bool {
 	for _, s := range []*podspec.SecurityContext{c.SecurityContext, r.pod.Spec.SecurityContext} {
-		if s != nil && s.RunAsUser != nil {
+		switch {
+		case s == nil:
+		case s.RunAsUser != nil:
 			return *s.RunAsUser == 0
+		case s.RunAsNonRoot != nil && *s.RunAsNonRoot:
+			return false
 		}
 	}
 	return true

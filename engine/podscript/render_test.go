@@ -159,6 +159,7 @@ func TestRefused(t *testing.T) {
 	for pod, want := range map[string]string{
 		`{` + main + `,"securityContext":{"privileged":true}}]}`:                                          "containers[0].securityContext.privileged",
 		`{` + main + `,"securityContext":{"capabilities":{"add":["SYS_ADMIN"]}}}]}`:                       "containers[0].securityContext.capabilities.add",
+		`{"securityContext":{"runAsNonRoot":true},` + main + `}]}`:                                        "containers[0].securityContext.runAsUser",
 		`{` + main + `,"tty":true}]}`:                                                                     "containers[0].stdin",
 		`{` + main + `,"ports":[{"containerPort":80,"hostPort":8080}]}]}`:                                 "containers[0].ports[0].hostPort",
 		`{` + main + `,"livenessProbe":{"httpGet":{"port":80}}}]}`:                                        "containers[0].livenessProbe",
@@ -173,7 +174,9 @@ func TestRefused(t *testing.T) {
 		`{"containers":[{"name":"m","command":["x"]}]}`:                                                   "containers[0].image",
 	} {
 		set := podSet(t, pod)
-		err := podscript.Check(set, specOf(set), podscript.Local())
+		spec := specOf(set)
+		spec.Owner.User = "root"
+		err := podscript.Check(set, spec, podscript.Local())
 		if fault.KindOf(err) != fault.Unsupported || !strings.Contains(err.Error(), "roles[0].template.spec."+want+":") || fault.Remedy(err) == "" {
 			t.Errorf("%s: %v, want %s", pod, err, want)
 		}

@@ -294,6 +294,7 @@ func (t *Target) UnmarshalJSON(data []byte) error { return (*Quantity)(t).Unmars
 type SecurityContext struct {
 	RunAsUser    *int64        `json:"runAsUser,omitempty"`
 	RunAsGroup   *int64        `json:"runAsGroup,omitempty"`
+	RunAsNonRoot *bool         `json:"runAsNonRoot,omitempty"`
 	Privileged   *bool         `json:"privileged,omitempty"`
 	Capabilities *Capabilities `json:"capabilities,omitempty"`
 }
