@@ -19,7 +19,7 @@ type Service struct {
 	URL      string        `json:"url,omitempty" doc:"at the gateway; empty: no gateway is known"`
 	Host     string        `json:"host" doc:"name under which the gateway finds it"`
 	Path     string        `json:"path,omitempty" doc:"prefix of the paths that it answers"`
-	State    string        `json:"state" enum:"starting,ready,degraded,updating,paused,halted,asleep,stopping" doc:"in one word"`
+	State    string        `json:"state" enum:"starting,ready,degraded,updating,paused,halted,failed,asleep,stopping" doc:"in one word; failed: no replica serves"`
 	Replicas ServiceCounts `json:"replicas"`
 	Rollout  *Rollout      `json:"rollout,omitempty"`
 	Parts    []Replica     `json:"parts,omitempty" doc:"its replicas; of one service alone"`

@@ -41,7 +41,7 @@ type Bounds struct {
 type Update struct {
 	Surge       int           `json:"surge"`                 // replicas more than wanted, at most
 	Unavailable int           `json:"unavailable"`           // replicas fewer ready than wanted, at most, by our own doing
-	InPlace     bool          `json:"in_place,omitempty"`    // Surge 0, Unavailable 1: one replica is drained, ended, begun anew
+	InPlace     bool          `json:"in_place,omitempty"`    // Surge 0: Unavailable replicas at a time, one at least, are drained, ended, begun anew
 	Canary      []int         `json:"canary,omitempty"`      // per cent of the requests that the new revision gets, ascending, each for Step
 	Step        time.Duration `json:"step,omitempty"`        // how long each step of Canary lasts
 	Timeout     time.Duration `json:"timeout,omitempty"`     // without progress, until the rollout has failed
@@ -142,6 +142,9 @@ func (d *Document) Routed() (out []*Spec) {
 	}
 	return out
 }
+
+// MostReplicas is how many replicas one service can have.
+const MostReplicas = 1000
 
 // MostRevisions is how many revisions of a service are kept.
 const MostRevisions = 10

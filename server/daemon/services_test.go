@@ -15,10 +15,12 @@ import (
 
 	"github.com/coxswain-sched/coxswain/control/query"
 	"github.com/coxswain-sched/coxswain/control/state"
+	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 	servicemodel "github.com/coxswain-sched/coxswain/model/service"
 	"github.com/coxswain-sched/coxswain/server/config"
 	"github.com/coxswain-sched/coxswain/service/controller"
+	"github.com/coxswain-sched/coxswain/store/secret"
 )
 
 // replicaMain is a replica: / says the tag of its revision. One with the tag "bad" ends at once.
@@ -261,4 +263,23 @@ func (x *serviceSite) kill(id job.ID) {
 		return
 	}
 	x.t.Fatalf("no process of job %s", id)
+}
+
+// TestEmptyToken: a secret that is empty but for its line end is no token, and is refused in words.
+//
+// Seen to fail with: the hash of nothing.
+func TestEmptyToken(t *testing.T) {
+	kept := secret.NewStore(filepath.Join(t.TempDir(), "secrets"))
+	for name, value := range map[string]string{"key": "s3cret\n", "empty": "\r\n"} {
+		if err := kept.Put(2001, name, []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hash := hashTokens(kept)
+	if got, err := hash(job.Owner{UID: 2001}, []string{"key"}); err != nil || len(got) != 1 || got[0] != "1ec1c26b50d5d3c58d9583181af8076655fe00756bf7285940ba3670f99fcba0" {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err := hash(job.Owner{UID: 2001}, []string{"key", "empty"}); fault.KindOf(err) != fault.Invalid || got != nil {
+		t.Errorf("%v, %v", got, err)
+	}
 }

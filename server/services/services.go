@@ -317,7 +317,9 @@ func stateOf(st *controller.Status) string {
 		return "stopping"
 	case r != nil && r.Phase == service.Paused:
 		return "paused"
-	case r != nil && r.Phase == service.Halted:
+	case r != nil && r.Phase == service.Halted && st.Ready == 0 && st.Want > 0:
+		return "failed" // no revision serves
+	case r != nil && r.Phase == service.Halted && r.From != 0:
 		return "halted"
 	case !r.Over() && r.From != 0:
 		return "updating"
@@ -325,6 +327,8 @@ func stateOf(st *controller.Status) string {
 		return "asleep"
 	case st.Ready >= st.Want:
 		return "ready"
+	case r != nil && r.Phase == service.Halted:
+		return "degraded" // of the first revision some replicas do not get ready
 	case !r.Over() || st.Ready == 0 && len(st.Revisions) == 1:
 		return "starting"
 	}

@@ -18,10 +18,14 @@ import (
 )
 
 // oneService is a controller with the service chat of uid 4001; it counts what is done to it.
-type oneService struct{ changes int }
+type oneService struct {
+	changes int
+	rollout *service.Rollout
+	ready   int
+}
 
 func (o *oneService) status() controller.Status {
-	return controller.Status{Name: "chat", Owner: job.Owner{User: "owner", UID: 4001}, Spec: &service.Spec{}}
+	return controller.Status{Name: "chat", Owner: job.Owner{User: "owner", UID: 4001}, Spec: &service.Spec{}, Want: 2, Ready: o.ready, Rollout: o.rollout}
 }
 
 func (o *oneService) Submit(_ context.Context, _ job.Actor, _ service.Spec, allowed func(job.Owner) error) (decide.Submitted, error) {
@@ -85,6 +89,26 @@ func TestServiceOfAnotherUser(t *testing.T) {
 		}
 		if _, err := routes.Submit(t.Context(), auth.Identity{Name: "root", Admin: true, Via: "socket"}, &service.Spec{Name: "chat"}); err != nil || o.changes != 3 {
 			t.Errorf("an administrator: %v, %d changes", err, o.changes)
+		}
+	}
+}
+
+// TestStateOfAFailedRollout: failed says that nothing serves; halted that the old revision does.
+//
+// Seen to fail with: halted for each.
+func TestStateOfAFailedRollout(t *testing.T) {
+	o := &oneService{}
+	p, log := servertest.NewPlane(), &servertest.Log{}
+	s := transport.New(transport.Config{Tokens: p, Users: &user.Users{Lookup: servertest.Lookup}, Log: log.Logger(), Now: time.Now, Stall: 10 * time.Second, Patience: 10 * time.Second})
+	services.Register(s, services.Config{Controller: o})
+	admin := servertest.Listen(t, p, log, s, s.Serve).Admin(t)
+	for want, c := range map[string]struct {
+		from  uint32
+		ready int
+	}{"failed": {0, 0}, "degraded": {0, 1}, "halted": {1, 1}} {
+		o.rollout, o.ready = &service.Rollout{From: c.from, To: 2, Phase: service.Halted}, c.ready
+		if got, err := admin.Service(t.Context(), "chat"); err != nil || got.State != want {
+			t.Errorf("from %d with %d ready: %s, %v; want %s", c.from, c.ready, got.State, err, want)
 		}
 	}
 }

@@ -117,8 +117,8 @@ func (c *Controller) routeOf(m *managed) api.ServiceRoute {
 func (c *Controller) setRoute(m *managed) {
 	m.routeTrouble = ""
 	if rival := c.rivalOf(m); rival != nil {
-		has := c.wanted(rival)
-		m.routeTrouble = "the service has no route: " + (&HostTaken{has.HostName(), rival.name, has.Owner.User}).Error() + ". Submit it with another host (route: {host: …})"
+		// Who asks may not be allowed to know of the other service: it is not named.
+		m.routeTrouble = fmt.Sprintf("the service has no route: a service of another user has the host %s. Submit it with another host (route: {host: …})", c.wanted(rival).HostName())
 		c.cfg.Hub.RemoveService(m.name)
 		return
 	}

@@ -229,7 +229,7 @@ func TestHeldAfterFailures(t *testing.T) {
 	w.bad[1] = noImage
 	w.submit(specOf("a", 1))
 	w.run(time.Minute, func() bool { return w.doc.Rollout.Phase == service.Halted })
-	w.says(Rollout, "revision 1 does not get ready", "could not be started", "no image of that name")
+	w.says(Rollout, "no replica serves: revision 1 does not get ready", "could not be started", "no image of that name")
 	w.run(time.Minute, func() bool { return len(w.jobs) == 2 })
 	if w.jobs[0].State != job.Cancelled {
 		t.Errorf("the held job is %s", w.jobs[0].State)

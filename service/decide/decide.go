@@ -32,6 +32,7 @@ import (
 	"reflect"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -234,10 +235,7 @@ func (p *plan) whyLeaving(j *Job) string {
 
 // dropRevisions forgets the oldest revisions beyond service.MostRevisions, but those in use.
 func (p *plan) dropRevisions() {
-	used := map[uint32]bool{p.doc.Current: true, p.doc.Target(): true}
-	if r := p.doc.Rollout; r != nil {
-		used[r.From], used[r.To] = true, true
-	}
+	used := usedRevisions(&p.doc)
 	for _, r := range p.replicas {
 		used[r.slot.Revision] = true
 	}
@@ -254,9 +252,37 @@ func (p *plan) dropRevisions() {
 func (p *plan) sortSlots() {
 	p.doc.Replicas = nil
 	slices.SortFunc(p.replicas, compareReplicas)
+	most := mostWhy
+	if len(p.replicas) > manyReplicas {
+		most = mostWhyOfMany
+	}
 	for _, r := range p.replicas {
+		r.slot.Why = cutText(r.slot.Why, most)
 		p.doc.Replicas = append(p.doc.Replicas, r.slot)
 	}
+	if r := p.doc.Rollout; r != nil {
+		r.Why = cutText(r.Why, mostRolloutWhy)
+	}
+}
+
+// How many bytes of a text for people are kept in a document, which has room for a thousand replicas.
+const (
+	mostWhy        = 500
+	mostWhyOfMany  = 80
+	manyReplicas   = 100
+	mostRolloutWhy = 2000
+)
+
+// cutText cuts a text to a number of bytes at most, between letters.
+func cutText(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	end := most - len("…")
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "…"
 }
 
 func copyDocument(d *service.Document) service.Document {

@@ -33,7 +33,7 @@ func drawSpec(d drawer, n int) *service.Spec {
 	s := specOf(fmt.Sprint("tag", n), 1+d.IntN(5))
 	switch d.IntN(5) {
 	case 0:
-		s.Update = service.Update{InPlace: true}
+		s.Update = service.Update{InPlace: true, Unavailable: d.IntN(3)}
 	case 1:
 		s.Update = service.Update{Surge: d.IntN(3), Unavailable: d.IntN(3)}
 	case 2:

@@ -77,7 +77,11 @@ func (p *plan) explainRollout() {
 		p.say(Rollout, 0, "revision %d failed and was undone: %s. Revision %d serves", r.To, r.Why, r.From)
 	case service.Halted:
 		if r.From == 0 {
-			p.say(Rollout, 0, "revision %d does not get ready: %s. It is tried again", r.To, r.Why)
+			text := "not all replicas of revision %d get ready: %s. Those that do not are tried again"
+			if p.countReady() == 0 {
+				text = "no replica serves: revision %d does not get ready: %s. It is tried again, with longer and longer pauses; submit a file that works, or stop the service"
+			}
+			p.say(Rollout, 0, text, r.To, r.Why)
 		} else {
 			p.say(Rollout, 0, "revision %d failed: %s. The rollout stays where it is. Undo it, resume it or submit another revision", r.To, r.Why)
 		}

@@ -14,8 +14,12 @@ import (
 	"github.com/coxswain-sched/coxswain/model/service"
 )
 
-// MostReplicas is how many replicas one service can have.
-const MostReplicas = 1000
+// Bounds of a service's document, in bytes of its JSON: control takes 4 MiB. What is left beside the
+// revisions is for replicas and what is said of them (sortSlots).
+const (
+	mostSpec      = 1 << 20 // of one specification
+	mostRevisions = 3 << 20 // of all together
+)
 
 // Submitted is what a submission did.
 type Submitted struct {
@@ -30,6 +34,10 @@ type Submitted struct {
 func Submit(old *service.Document, spec *service.Spec, by, note string, now time.Time) (*service.Document, Submitted, error) {
 	if err := checkSpec(spec); err != nil {
 		return nil, Submitted{}, err
+	}
+	if n := len(encode(spec)); n > mostSpec {
+		return nil, Submitted{}, fault.New(fault.Invalid, "service %s: its file, script and environment are %s in all, and a service may have %s", spec.Name, byteText(n), byteText(mostSpec)).
+			Advise("keep large data in files beside it or in the image")
 	}
 	if old == nil {
 		d := &service.Document{
@@ -57,13 +65,50 @@ func Submit(old *service.Document, spec *service.Spec, by, note string, now time
 	}
 	if same {
 		wanted.Spec, wanted.At, wanted.By = *spec, now, by
-		return &d, Submitted{Revision: target, Changed: true}, nil
+		return &d, Submitted{Revision: target, Changed: true}, dropLarge(&d)
 	}
 	number := d.Revisions[len(d.Revisions)-1].Number + 1
 	d.Revisions = append(d.Revisions, service.Revision{Number: number, Spec: *spec, At: now, By: by, Note: note})
 	startRollout(&d, number, now)
-	return &d, Submitted{Revision: number, New: true}, nil
+	return &d, Submitted{Revision: number, New: true}, dropLarge(&d)
 }
+
+// dropLarge forgets the oldest revisions that are not in use, until the rest has room in a document.
+func dropLarge(d *service.Document) error {
+	sizes, all := map[uint32]int{}, 0
+	for i := range d.Revisions {
+		n := len(encode(d.Revisions[i]))
+		sizes[d.Revisions[i].Number] = n
+		all += n
+	}
+	used := usedRevisions(d)
+	d.Revisions = slices.DeleteFunc(d.Revisions, func(r service.Revision) bool {
+		if all <= mostRevisions || used[r.Number] {
+			return false
+		}
+		all -= sizes[r.Number]
+		return true
+	})
+	if all > mostRevisions {
+		return fault.New(fault.Conflict, "the %d revisions whose replicas live have %s in all, and a service may have %s", len(d.Revisions), byteText(all), byteText(mostRevisions)).
+			Advise("submit it again when the update that is under way is over")
+	}
+	return nil
+}
+
+// usedRevisions are the revisions that cannot be forgotten.
+func usedRevisions(d *service.Document) map[uint32]bool {
+	used := map[uint32]bool{d.Current: true, d.Target(): true}
+	if r := d.Rollout; r != nil {
+		used[r.From], used[r.To] = true, true
+	}
+	for _, s := range d.Replicas {
+		used[s.Revision] = true
+	}
+	return used
+}
+
+func byteText(n int) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
 // startRollout leads to a revision from what serves.
 func startRollout(d *service.Document, to uint32, now time.Time) {
@@ -97,8 +142,8 @@ func firstWant(s *service.Spec) int {
 func checkSpec(s *service.Spec) error {
 	b := s.Replicas
 	switch {
-	case b.Min < 0 || b.Max < b.Min || b.Max > MostReplicas:
-		return fault.New(fault.Invalid, "replicas: %d to %d are no bounds: the least comes first, and %d is the most", b.Min, b.Max, MostReplicas)
+	case b.Min < 0 || b.Max < b.Min || b.Max > service.MostReplicas:
+		return fault.New(fault.Invalid, "replicas: %d to %d are no bounds: the least comes first, and %d is the most", b.Min, b.Max, service.MostReplicas)
 	case b.Max == 0 && s.Scale != nil:
 		return fault.New(fault.Invalid, "replicas: a service with scale needs a max of at least 1")
 	case s.Job.Serve == nil || len(s.Job.Serve.Ports) == 0:
@@ -157,8 +202,8 @@ func ScaleTo(old *service.Document, n int, by string, now time.Time) (*service.D
 	spec := &old.Revision(old.Target()).Spec
 	b := spec.Replicas
 	switch {
-	case n < 0 || n > MostReplicas:
-		return nil, fault.New(fault.Invalid, "%d replicas: a service has 0 to %d", n, MostReplicas)
+	case n < 0 || n > service.MostReplicas:
+		return nil, fault.New(fault.Invalid, "%d replicas: a service has 0 to %d", n, service.MostReplicas)
 	case b.Min != b.Max && (n < b.Min || n > b.Max) && (n != 0 || spec.Scale == nil || spec.Scale.ToZero <= 0):
 		return nil, fault.New(fault.Invalid, "%d replicas: the specification allows %d to %d", n, b.Min, b.Max).Advise("change replicas in the file and submit it again")
 	case n == old.Want:

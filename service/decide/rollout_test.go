@@ -40,6 +40,7 @@ func TestUpdates(t *testing.T) {
 		"rolling with one unavailable":  {service.Update{Unavailable: 1}, 0, 3, 4},
 		"rolling with both":             {service.Update{Surge: 1, Unavailable: 1}, 0, 3, 5},
 		"in place":                      {service.Update{InPlace: true}, 4 * time.Second, 3, 4},
+		"in place, two at a time":       {service.Update{InPlace: true, Unavailable: 2}, 0, 2, 4},
 		"in place outranks the surge":   {service.Update{InPlace: true, Surge: 3}, 0, 3, 4},
 		"neither surge nor unavailable": {service.Update{}, 0, 4, 5},
 	} {

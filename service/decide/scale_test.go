@@ -185,7 +185,7 @@ func TestScaleByHand(t *testing.T) {
 		t.Errorf("an update changes the number to %d", w.doc.Want)
 	}
 	w.run(2*time.Minute, w.settled)
-	if _, err := ScaleTo(w.doc, MostReplicas+1, "anna", w.now); err == nil {
+	if _, err := ScaleTo(w.doc, service.MostReplicas+1, "anna", w.now); err == nil {
 		t.Error("too many are taken")
 	}
 	bounded := begin(t, scaled(1, 3, service.Scale{Metric: service.MetricInFlight, Target: 1}))
@@ -199,7 +199,7 @@ func TestBadSpecifications(t *testing.T) {
 	w := begin(t, specOf("a", 1))
 	for name, change := range map[string]func(*service.Spec){
 		"bounds reversed": func(s *service.Spec) { s.Replicas = service.Bounds{Min: 3, Max: 1} },
-		"too many":        func(s *service.Spec) { s.Replicas.Max = MostReplicas + 1 },
+		"too many":        func(s *service.Spec) { s.Replicas.Max = service.MostReplicas + 1 },
 		"no target":       func(s *service.Spec) { s.Scale = &service.Scale{Metric: "x"} },
 		"no port":         func(s *service.Spec) { s.Job.Serve = nil },
 		"canary descends": func(s *service.Spec) { s.Update.Canary = []int{50, 10} },

@@ -18,7 +18,7 @@ type goal struct {
 func (p *plan) allowances() (surge, unavailable int) {
 	u := &p.spec.Update
 	if u.InPlace {
-		return 0, 1
+		return 0, max(u.Unavailable, 1)
 	}
 	surge, unavailable = max(u.Surge, 0), max(u.Unavailable, 0)
 	if surge == 0 && unavailable == 0 {

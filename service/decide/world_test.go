@@ -210,7 +210,7 @@ func (w *world) check(in *Input, out *Output) {
 	surge, unavailable := spec.Update.Surge, spec.Update.Unavailable
 	switch {
 	case spec.Update.InPlace:
-		surge, unavailable = 0, 1
+		surge, unavailable = 0, max(unavailable, 1)
 	case surge+unavailable == 0:
 		surge = 1
 	}

@@ -78,7 +78,7 @@ var beyondSchema = map[string]bool{
 	"flat-beside-groups": true, "exclusive": true, "nodes-tasks": true, "time-min": true,
 	"service/no-scale": true, "service/nothing-to-scale": true, "service/one-bound": true, "service/bounds": true, "service/zero": true, "service/to-zero": true,
 	"service/metric": true, "service/metric-name": true, "service/target": true, "service/name": true, "service/host": true, "service/drain": true,
-	"service/spare": true, "service/step": true, "service/canary": true, "service/port-twice": true, "service/probe-port": true,
+	"service/spare": true, "service/step": true, "service/canary": true, "service/port-twice": true, "service/port-unnamed": true, "service/port-number-twice": true, "service/probe-port": true,
 	"service/probe-both": true, "service/probe-empty": true, "service/update-both": true, "service/update-zero": true, "service/probe-timeout": true,
 	"service/route-path": true,
 	"twice":              true, "bomb": true, "indentation": true, "licences": true, "either": true,

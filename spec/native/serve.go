@@ -54,15 +54,28 @@ func setPorts(p *parser, d *draft, v value) {
 				port.Name = fmt.Sprintf("port-%d", port.Number)
 			}
 		}
-		for _, other := range serve.Ports {
-			if other.Name == port.Name || other.Number == port.Number && port.Number > 0 {
-				p.failValue(item, "give each port its own name and number", "is there twice")
-			}
-		}
+		p.checkPortTwice(item, serve.Ports, port)
 		serve.Ports = append(serve.Ports, port)
 	}
 	if len(serve.Ports) > maxPorts {
 		p.failValue(v, "", "are more than %d ports", maxPorts)
+	}
+}
+
+// checkPortTwice refuses a port with a name or a number that one before it has.
+func (p *parser) checkPortTwice(v value, before []job.Port, port job.Port) {
+	for i, other := range before {
+		switch {
+		case other.Number == port.Number && port.Number > 0:
+			p.failValue(v, "leave one of them out", "port %d is there twice", port.Number)
+		case other.Name == port.Name && other.Number > 0:
+			p.failValue(v, fmt.Sprintf("write {name: web, port: %d} for the one with the number", other.Number), "two ports are called %s: a first port without a name, as %d, is called http", port.Name, other.Number)
+		case other.Name == port.Name:
+			p.failValue(v, "give each port its own name", "two ports are called %s, ports[%d] and this one", port.Name, i)
+		default:
+			continue
+		}
+		return
 	}
 }
 

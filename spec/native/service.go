@@ -28,7 +28,7 @@ const (
 
 // Bounds of the numbers of a service.
 const (
-	maxReplicas = 10000
+	maxReplicas = service.MostReplicas
 	maxPorts    = 16
 	maxProbe    = 24 * time.Hour
 	maxLook     = time.Minute // of one look of a probe
