@@ -2,7 +2,9 @@ package gateway
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,7 +20,13 @@ type metrics struct {
 	unknown  prometheus.Counter
 	cut      prometheus.Counter
 	open     atomic.Int64 // connections of clients
+
+	mu        sync.Mutex
+	revisions map[string][]uint32 // whose numbers are kept, by service, ascending
 }
+
+// mostRevisions is how many revisions of a service have numbers, the newest ones; a server keeps as many.
+const mostRevisions = 10
 
 // meter has the numbers of one revision of a service.
 type meter struct {
@@ -29,7 +37,7 @@ type meter struct {
 
 func newMetrics(g *Server) *metrics {
 	m := &metrics{
-		registry: prometheus.NewRegistry(),
+		registry: prometheus.NewRegistry(), revisions: map[string][]uint32{},
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "cox_gateway_requests_total", Help: "Requests that have ended, by service, revision (0: no replica got it) and class of the status."}, []string{"service", "revision", "code"}),
 		first: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "cox_gateway_first_byte_seconds", Help: "Time from the head of a request until the head of its answer.",
@@ -44,12 +52,43 @@ func newMetrics(g *Server) *metrics {
 
 // meterOf returns the numbers of a revision; 0 is for requests that no replica got.
 func (g *Server) meterOf(service string, revision uint32) *meter {
+	g.metrics.noteRevision(service, revision)
 	m, text := &meter{revision: revision}, strconv.FormatUint(uint64(revision), 10)
 	for i := 1; i < len(m.codes); i++ {
 		m.codes[i] = g.metrics.requests.WithLabelValues(service, text, strconv.Itoa(i)+"xx")
 	}
 	m.first = g.metrics.first.WithLabelValues(service, text)
 	return m
+}
+
+// noteRevision notes that a revision has numbers, and forgets those of the oldest ones.
+func (m *metrics) noteRevision(service string, revision uint32) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	list := m.revisions[service]
+	at, known := slices.BinarySearch(list, revision)
+	if known || revision == 0 {
+		return
+	}
+	list = slices.Insert(list, at, revision)
+	for len(list) > mostRevisions {
+		m.forgetNumbers(prometheus.Labels{"service": service, "revision": strconv.FormatUint(uint64(list[0]), 10)})
+		list = list[1:]
+	}
+	m.revisions[service] = list
+}
+
+// forgetService forgets the numbers of a service that has gone.
+func (m *metrics) forgetService(service string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.revisions, service)
+	m.forgetNumbers(prometheus.Labels{"service": service})
+}
+
+func (m *metrics) forgetNumbers(of prometheus.Labels) {
+	m.requests.DeletePartialMatch(of)
+	m.first.DeletePartialMatch(of)
 }
 
 // count counts a request that has ended.

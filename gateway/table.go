@@ -183,6 +183,7 @@ func (g *Server) Apply(r api.GatewayRoutes) {
 	for name, s := range g.leaving {
 		if s.isIdle() {
 			s.settings.Load().transport.dispose()
+			g.metrics.forgetService(name)
 			delete(g.leaving, name)
 		}
 	}
