@@ -59,6 +59,9 @@ func (s *Site) Admit(ctx context.Context, id auth.Identity, r *Request, w Wish) 
 				return r.refuseWarnings()
 			}
 		}
+		if err := s.checkSpare(ctx, r, rules); err != nil {
+			return err
+		}
 		if text := rules.Broken(r.Spec); text != "" {
 			r.Warnings = append(r.Warnings, spec.Warning{Option: "--requeue", Message: text})
 			if r.strict {

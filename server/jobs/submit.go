@@ -79,11 +79,20 @@ func (s *Service) submitService(c *call, r *intake.Request, out *api.Submitted) 
 		return nil, fault.New(fault.Unsupported, "--upload: a service cannot bring a directory: it would outlive it").Advise("put the files where every node sees them, or into an image")
 	}
 	err := withoutOwnSecrets(r, func() error {
-		_, err := s.intake.Estimate(c.Ctx(), c.ID.Actor(), r, false)
-		return err
+		if _, err := s.intake.Estimate(c.Ctx(), c.ID.Actor(), r, false); err != nil { // it can never run
+			return s.intake.Locate(r, err)
+		}
+		spare := r.Spare()
+		if spare == nil {
+			return nil
+		}
+		if _, err := s.intake.Estimate(c.Ctx(), c.ID.Actor(), spare, false); err != nil {
+			return fault.New(fault.KindOf(err), "spare_qos: replicas above min could never run: %w", s.intake.Locate(spare, err))
+		}
+		return nil
 	})
-	if err != nil { // it can never run
-		return nil, s.intake.Locate(r, err)
+	if err != nil {
+		return nil, err
 	}
 	undo, err := s.keepSecrets(r)
 	if err != nil {

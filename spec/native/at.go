@@ -20,7 +20,7 @@ func At(src spec.Source, message, remedy string, fields ...string) *spec.Error {
 	for _, name := range fields {
 		var found []value
 		for _, f := range doc.Root.Fields {
-			if isFieldName(topFields, f.Name, name) {
+			if isFieldName(topFields, f.Name, name) || isFieldName(serviceFields, f.Name, name) {
 				found = append(found, value{Node: f.Value, path: f.Name, name: f.Name, at: f.Place})
 			}
 			if f.Name != "groups" {
