@@ -120,7 +120,8 @@ func (e *Engine) draftOf(ref engine.Ref, o *order) *attempt {
 		a.guard.Dir, a.guard.OnNode = path.Join(a.guard.Dir, "cox-"+e.log.cluster), true
 	}
 	if serve := o.Job.Spec.Serve; serve != nil {
-		a.guard.Ports = &script.Ports{Serve: serve, First: e.cfg.ServicePorts[0], Last: e.cfg.ServicePorts[1]}
+		ports := cmp.Or(o.Ports, e.cfg.ServicePorts)
+		a.guard.Ports = &script.Ports{Serve: serve, First: ports[0], Last: ports[1]}
 	}
 	a.guard.Secrets = o.Job.Spec.Secrets
 	a.tag = fmt.Sprintf("cox:%s:%d:%s", e.log.cluster, o.Job.ID, ref)

@@ -30,6 +30,9 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 		return err
 	}
 	o := &order{Job: placed.Job, Claims: l.Claims, Script: l.Script, Env: placed.Env, Grace: l.Grace, Token: e.log.cluster + randomWord()[:8], Digest: kit.LaunchDigest(l), Time: time.Now()}
+	if placed.Job.Spec.Serve != nil {
+		o.Ports = e.cfg.ServicePorts
+	}
 	if err := e.acceptLaunch(l.Ref, o, w, l.Secrets); err != nil {
 		return err
 	}

@@ -42,8 +42,15 @@ func (e *Engine) checkServe(s *job.Serve) error {
 	}
 	chosen := 0
 	for _, p := range s.Ports {
-		if p.Number == 0 {
+		switch {
+		case p.Number == 0:
 			chosen++
+		case p.Number < firstUserPort:
+			return engine.About(fault.New(fault.Unsupported, "port %d of a node is not for programs of users", p.Number).
+				Advise("write a number from %d on, or the name alone: then it is chosen", firstUserPort), "ports")
+		case e.portsNamed && (p.Number < e.cfg.ServicePorts[0] || p.Number > e.cfg.ServicePorts[1]):
+			return engine.About(fault.New(fault.Unsupported, "port %d is outside of the ports of services in pool %s, %d-%d", p.Number, e.cfg.Pool, e.cfg.ServicePorts[0], e.cfg.ServicePorts[1]).
+				Advise("write a number of these, or the name alone: then it is chosen"), "ports")
 		}
 	}
 	for name, p := range map[string]*job.Probe{"startup": s.Startup, "readiness": s.Readiness, "liveness": s.Liveness} {
@@ -199,19 +206,33 @@ func (e *Engine) readPorts(ctx context.Context, a *attempt, serve *job.Serve, ba
 	if len(words) != len(serve.Ports) {
 		return nil, errNoPorts
 	}
-	out := make([]int, len(words))
+	within, out := a.portRange(e.cfg.ServicePorts), make([]int, len(words))
 	for i, w := range words {
 		n, err := strconv.Atoi(w)
 		if err != nil || n < 1 || n > 65535 || fixed[i] != 0 && n != fixed[i] {
 			return nil, errNoPorts
 		}
-		if fixed[i] == 0 && !a.resumed && (n < e.cfg.ServicePorts[0] || n > e.cfg.ServicePorts[1]) { // one that was resumed may have its port of another range, which the settings named then
+		if fixed[i] == 0 && (n < within[0] || n > within[1]) {
 			return nil, errNoPorts
 		}
 		out[i] = n
 	}
 	return out, nil
 }
+
+// portRange is from where an attempt chose its ports: what the settings named when it was launched.
+func (a *attempt) portRange(now [2]int) [2]int {
+	switch {
+	case a.order.Ports != [2]int{}:
+		return a.order.Ports
+	case a.resumed: // the journal does not say
+		return [2]int{firstUserPort, 65535}
+	}
+	return now
+}
+
+// firstUserPort is the first port on which programs of users may listen.
+const firstUserPort = 1024
 
 var errNoPorts = errors.New("its ports are not known yet")
 

@@ -160,11 +160,15 @@ func TestServeThatSlurmCannot(t *testing.T) {
 		"a log":             {&job.Serve{Ports: many[:1], Log: job.LogRotation{Keep: 3}}, false, "are not rotated"},
 		"locks on nodes":    {&job.Serve{Ports: many[:1]}, true, "no way to tell the server which ports were chosen"},
 		"a number on nodes": {&job.Serve{Ports: []job.Port{{Name: "http", Number: 8000}}}, true, ""},
+		"a port of root's":  {&job.Serve{Ports: []job.Port{{Name: "http", Number: 22}}}, true, "port 22 of a node is not for programs of users"},
+		"a closed port":     {&job.Serve{Ports: []job.Port{{Name: "http", Number: 8000}}}, false, "port 8000 is outside of the ports of services in pool "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, root := stageWith(t, &stage{}, func(cfg *slurm.Config) {
 				if c.nodes {
 					cfg.Room = lockdir.OnNodes("/var/tmp")
+				} else {
+					cfg.ServicePorts = [2]int{20200, 20399}
 				}
 			})
 			l := planReplica(root, "n1")

@@ -116,6 +116,8 @@ type Engine struct {
 	ends    *submitlimiter.Limiter // who ends what was handed over
 	errands chan senderConfig      // to senders that are idle
 
+	portsNamed bool // the pool's settings name service_ports
+
 	blind    bool          // the locks are on the nodes, where only jobs see them (nodelocks.go)
 	stocking chan struct{} // who has put something into it takes stock
 
@@ -162,7 +164,8 @@ func New(cfg Config) (*Engine, error) {
 	cfg.Sweep = cmp.Or(cfg.Sweep, time.Hour)
 	cfg.KeepLocks = cmp.Or(cfg.KeepLocks, 7*24*time.Hour)
 	cfg.Stock = cmp.Or(cfg.Stock, 5*time.Minute)
-	if cfg.ServicePorts == [2]int{} {
+	portsNamed := cfg.ServicePorts != [2]int{}
+	if !portsNamed {
 		cfg.ServicePorts = [2]int{FirstServicePort, LastServicePort}
 	}
 	if cfg.Log == nil {
@@ -180,7 +183,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("slurm engine: %w", err)
 	}
 	e := &Engine{
-		cfg: cfg, log: log, secrets: kit.HoldSecrets(filepath.Join(cfg.Root, "secrets")), cache: watchcache.New(log.Epoch()), board: kit.NewEndpointBoard(log.Epoch() << 32), blind: blind, owners: newOwners(&cfg), send: submitlimiter.New(cfg.Senders), ends: submitlimiter.New(cfg.Senders), errands: make(chan senderConfig), stocking: make(chan struct{}, 1),
+		cfg: cfg, log: log, secrets: kit.HoldSecrets(filepath.Join(cfg.Root, "secrets")), cache: watchcache.New(log.Epoch()), board: kit.NewEndpointBoard(log.Epoch() << 32), blind: blind, portsNamed: portsNamed, owners: newOwners(&cfg), send: submitlimiter.New(cfg.Senders), ends: submitlimiter.New(cfg.Senders), errands: make(chan senderConfig), stocking: make(chan struct{}, 1),
 		attempts: map[engine.Ref]*attempt{},
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
