@@ -2,6 +2,7 @@ package printer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/api"
@@ -41,15 +42,15 @@ func Service(p Page, s *api.Service) string {
 	if l := s.Load; l != nil {
 		c.fact("load", fmt.Sprintf("%.1f requests a second, %d in flight, %d held", l.Rate, l.InFlight, l.Held))
 	}
-	if s.Rollout != nil {
+	if s.Rollout != nil && len(s.Reasons) == 0 { // a reason says more of it
 		c.fact("update", rolloutText(s))
 	}
-	for i, why := range s.Reasons {
-		label := "why"
-		if i > 0 {
+	label := "why"
+	for _, why := range s.Reasons {
+		if !isShownBelow(s, why) {
+			c.fact(label, why)
 			label = ""
 		}
-		c.fact(label, why)
 	}
 	for i := range s.Parts {
 		c.line(replicaLine(p, &s.Parts[i]))
@@ -63,6 +64,13 @@ func Service(p Page, s *api.Service) string {
 		c.line(Clean(line))
 	}
 	return c.b.String()
+}
+
+// isShownBelow reports whether the line of a replica says what a reason says.
+func isShownBelow(s *api.Service, why string) bool {
+	return slices.ContainsFunc(s.Parts, func(r api.Replica) bool {
+		return !r.Ready && r.Why != "" && strings.HasPrefix(why, "replica ") && strings.HasSuffix(why, " "+r.Why)
+	})
 }
 
 // replicaLine is one replica: "  .0  revision 2  ready  job 12  on a1  10.1.0.2:31000".
@@ -97,11 +105,17 @@ func rolloutText(s *api.Service) string {
 	if r == nil {
 		return fmt.Sprintf("revision %d serves, no update goes on", s.Revision)
 	}
-	line := fmt.Sprintf("to revision %d", r.To)
-	if r.From != 0 {
-		line = fmt.Sprintf("revision %d to %d", r.From, r.To)
+	line := fmt.Sprintf("revision %d to %d, %s", r.From, r.To, r.Phase)
+	if r.From == 0 {
+		phase := "is " + r.Phase
+		switch r.Phase {
+		case "rolling":
+			phase = "starts"
+		case "halted":
+			phase = "does not get ready"
+		}
+		line = fmt.Sprintf("revision %d %s", r.To, phase)
 	}
-	line += ", " + r.Phase
 	if r.Step != "" {
 		line += " at " + r.Step
 	}

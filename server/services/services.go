@@ -293,7 +293,10 @@ func (s *Service) shown(st *controller.Status) *api.Service {
 		r := &st.Replicas[i]
 		state := r.State
 		if state == "" {
-			state = "waits to begin anew"
+			state = "not submitted yet"
+			if r.Try > 0 {
+				state = "waits to begin anew"
+			}
 		}
 		out.Parts = append(out.Parts, api.Replica{
 			Index: r.Index, Revision: r.Revision, Try: r.Try, Job: r.Job, State: state, Ready: r.Ready, Node: r.Node, Address: r.Address, Why: r.Why,

@@ -422,7 +422,7 @@ func TestSilentNode(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.until("replacements", func(st controller.Status) bool {
-			return st.Ready == 2 && len(st.Replicas) == 2+lost && hasReason(st, "nobody can prove whether replica 0")
+			return st.Ready == 2 && len(st.Replicas) == 2+lost && hasReason(st, "nobody can prove it")
 		})
 		s.world.Return(node)
 		s.until("two replicas again", two)

@@ -153,9 +153,6 @@ func (c *Controller) replicasOf(m *managed, parts []Part) (out []Replica) {
 	port := c.wanted(m).Route.Port
 	for _, slot := range m.doc.Replicas {
 		r := Replica{Index: slot.Index, Revision: slot.Revision, Try: slot.Try, Why: slot.Why}
-		if f := m.refused[job.Part{Index: slot.Index, Revision: slot.Revision, Try: slot.Try}]; f != nil {
-			r.Why = f.Why
-		}
 		out = append(out, r)
 	}
 	for i := range parts {
@@ -171,6 +168,14 @@ func (c *Controller) replicasOf(m *managed, parts []Part) (out []Replica) {
 			at = len(out) - 1
 		}
 		c.fillReplica(&out[at], p, m, port)
+	}
+	for _, x := range m.last.Reasons {
+		at := slices.IndexFunc(out, func(r Replica) bool {
+			return x.Replica != "" && r.Index == x.Index && r.Revision == x.Revision && r.Job == x.Job
+		})
+		if at >= 0 {
+			out[at].Why = x.Replica
+		}
 	}
 	slices.SortFunc(out, func(a, b Replica) int {
 		return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Try, b.Try))
@@ -188,10 +193,5 @@ func (c *Controller) fillReplica(r *Replica, p *Part, m *managed, port string) {
 	}
 	if r.Ready {
 		r.Why = ""
-	}
-	for _, x := range m.last.Reasons {
-		if x.Job == r.Job {
-			r.Why = x.Text
-		}
 	}
 }

@@ -75,7 +75,7 @@ func TestPreemptionKeepsTheJob(t *testing.T) {
 	if len(w.jobs) != 2 {
 		t.Errorf("%d jobs after a preemption", len(w.jobs))
 	}
-	w.says(Waits, "replica 1 (job 2) waits: 4 jobs before it")
+	w.says(Waits, "replica 1 (job 2) has not started: 4 jobs before it")
 	w.room = 2
 	w.run(time.Minute, w.settled)
 }

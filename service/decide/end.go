@@ -74,9 +74,9 @@ func whyEnded(j *Job) string {
 	case j.State == job.Pending || j.Flags&job.LaunchFailed != 0:
 		text = "it could not be started"
 	case j.State == job.Completed:
-		text = "its program ended with exit 0"
+		text = fmt.Sprintf("its program ended with exit 0 (job %s)", j.ID)
 	case j.State == job.Failed:
-		text = "its program ended with " + j.Exit.String()
+		text = fmt.Sprintf("its program ended with %s (job %s)", j.Exit, j.ID)
 	case j.State == job.OutOfMemory:
 		text = "it was out of memory"
 	case j.State == job.Timeout:

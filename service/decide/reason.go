@@ -29,17 +29,30 @@ const (
 type Reason struct {
 	Kind Kind
 	Text string
-	Job  job.ID // that it is about; 0: it is about the service
+	Job  job.ID // that it is about; 0: it is about no job
+
+	// Replica is what Text says of one replica, without naming it; empty: it is about the service.
+	Replica         string
+	Index, Revision uint32 // of that replica
 }
 
-func (p *plan) say(k Kind, id job.ID, format string, args ...any) {
-	p.out.Reasons = append(p.out.Reasons, Reason{k, fmt.Sprintf(format, args...), id})
+func (p *plan) say(k Kind, format string, args ...any) {
+	p.out.Reasons = append(p.out.Reasons, Reason{Kind: k, Text: fmt.Sprintf(format, args...)})
+}
+
+// sayOf says something of the replica at a place, and of its job if there is one.
+func (p *plan) sayOf(k Kind, at place, id job.ID, format string, args ...any) {
+	name, text := fmt.Sprintf("replica %d", at.index), fmt.Sprintf(format, args...)
+	if id != 0 {
+		name += fmt.Sprintf(" (job %s)", id)
+	}
+	p.out.Reasons = append(p.out.Reasons, Reason{Kind: k, Text: name + " " + text, Job: id, Replica: text, Index: at.index, Revision: at.revision})
 }
 
 // explain lists the reasons: of the service first, then replica by replica.
 func (p *plan) explain() {
 	if p.doc.Stopping {
-		p.say(Stopping, 0, "it is being stopped: %s to end", count(len(p.leaving), "replica"))
+		p.say(Stopping, "the service is being stopped: %s to end", count(len(p.leaving), "replica"))
 	}
 	p.explainRollout()
 	p.explainScale()
@@ -49,9 +62,9 @@ func (p *plan) explain() {
 	for _, j := range p.leaving {
 		switch {
 		case isUncertain(j):
-			p.say(Uncertain, j.ID, "replica %d (job %s) is to end, and nobody can prove that it has%s", j.Part.Index, j.ID, prefixed(": ", j.Message))
+			p.sayOf(Uncertain, placeOf(j.Part), j.ID, "is to end, and nobody can prove that it has%s", prefixed(": ", j.Message))
 		default:
-			p.say(Leaving, j.ID, "replica %d (job %s, revision %d) ends: %s", j.Part.Index, j.ID, j.Part.Revision, p.whyLeaving(j))
+			p.sayOf(Leaving, placeOf(j.Part), j.ID, "of revision %d ends: %s", j.Part.Revision, p.whyLeaving(j))
 		}
 	}
 }
@@ -65,25 +78,28 @@ func (p *plan) explainRollout() {
 	switch r.Phase {
 	case service.Rolling:
 		text := fmt.Sprintf("revision %d is rolled out: %d of %d replicas ready", r.To, ready, p.doc.Want)
+		if r.From == 0 {
+			text = fmt.Sprintf("revision %d starts: %d of %d replicas ready", r.To, ready, p.doc.Want)
+		}
 		if share, ok := p.canaryShare(); ok {
 			text += fmt.Sprintf("; canary with %d %% of the requests, step %d of %d", share, r.Step+1, len(p.spec.Update.Canary))
 		}
-		p.say(Rollout, 0, "%s", text)
+		p.say(Rollout, "%s", text)
 	case service.Paused:
-		p.say(Rollout, 0, "the rollout of revision %d is paused: %d of %d replicas ready. Resume or undo it", r.To, ready, p.doc.Want)
+		p.say(Rollout, "the rollout of revision %d is paused: %d of %d replicas ready. Resume or undo it", r.To, ready, p.doc.Want)
 	case service.Undoing:
-		p.say(Rollout, 0, "revision %d failed and is undone: %s. Revision %d: %d of %d replicas ready", r.To, r.Why, r.From, ready, p.doc.Want)
+		p.say(Rollout, "revision %d failed and is undone: %s. Revision %d: %d of %d replicas ready", r.To, r.Why, r.From, ready, p.doc.Want)
 	case service.Undone:
-		p.say(Rollout, 0, "revision %d failed and was undone: %s. Revision %d serves", r.To, r.Why, r.From)
+		p.say(Rollout, "revision %d failed and was undone: %s. Revision %d serves", r.To, r.Why, r.From)
 	case service.Halted:
 		if r.From == 0 {
 			text := "not all replicas of revision %d get ready: %s. Those that do not are tried again"
 			if p.countReady() == 0 {
 				text = "no replica serves: revision %d does not get ready: %s. It is tried again, with longer and longer pauses; submit a file that works, or stop the service"
 			}
-			p.say(Rollout, 0, text, r.To, r.Why)
+			p.say(Rollout, text, r.To, r.Why)
 		} else {
-			p.say(Rollout, 0, "revision %d failed: %s. The rollout stays where it is. Undo it, resume it or submit another revision", r.To, r.Why)
+			p.say(Rollout, "revision %d failed: %s. The rollout stays where it is. Undo it, resume it or submit another revision", r.To, r.Why)
 		}
 	}
 }
@@ -93,40 +109,40 @@ func (p *plan) explainScale() {
 		return
 	}
 	if p.doc.Want == 0 && p.spec.Scale != nil {
-		p.say(Scaled, 0, "it sleeps (%s) and wakes with the next request", orElse(p.doc.ScaledWhy, "no replica is wanted"))
+		p.say(Scaled, "the service sleeps (%s) and wakes with the next request", orElse(p.doc.ScaledWhy, "no replica is wanted"))
 		return
 	}
 	if p.doc.ScaledWhy != "" {
-		p.say(Scaled, 0, "%s wanted since %s: %s", count(p.doc.Want, "replica"), p.doc.ScaledAt.Format(time.RFC3339), p.doc.ScaledWhy)
+		p.say(Scaled, "%s wanted since %s: %s", count(p.doc.Want, "replica"), p.doc.ScaledAt.Format(time.RFC3339), p.doc.ScaledWhy)
 	}
 	if note := p.out.Memory.note; note != "" {
-		p.say(Scaled, 0, "now: %s", note)
+		p.say(Scaled, "now: %s", note)
 	}
 }
 
 func (p *plan) explainReplica(r *replica) {
-	s, j := &r.slot, r.job
+	s, j, at := &r.slot, r.job, r.place()
 	f := p.refusal(r.part())
 	switch {
 	case j == nil && f != nil:
-		p.say(Refused, 0, "replica %d was not submitted: %s. The next try is at %s", s.Index, f.Why, f.Until.Format(time.TimeOnly))
+		p.sayOf(Refused, at, 0, "was not submitted: %s. The next try is at %s", f.Why, f.Until.Format(time.TimeOnly))
 	case j == nil && s.After.After(p.now):
-		p.say(Restarts, 0, "replica %d ended%s: %s. It begins anew at %s", s.Index, times(s.Failed), s.Why, s.After.Format(time.TimeOnly))
+		p.sayOf(Restarts, at, 0, "ended%s: %s. It begins anew at %s", times(s.Failed), s.Why, s.After.Format(time.TimeOnly))
 	case j == nil:
 	case isUncertain(j):
-		p.say(Uncertain, j.ID, "nobody can prove whether replica %d (job %s) runs%s. It gets no requests, and another one takes its place", s.Index, j.ID, prefixed(": ", j.Message))
+		p.sayOf(Uncertain, at, j.ID, "may run or not, nobody can prove it%s. It gets no requests, and another one takes its place", prefixed(": ", j.Message))
 	case j.Ending:
-		p.say(Leaving, j.ID, "replica %d (job %s) ends%s. It begins anew", s.Index, j.ID, prefixed(": ", j.Message))
+		p.sayOf(Leaving, at, j.ID, "ends%s. It begins anew", prefixed(": ", j.Message))
 	case j.State == job.Pending:
-		p.say(Waits, j.ID, "replica %d (job %s) waits: %s", s.Index, j.ID, orElse(j.Waits, "it was not considered yet"))
+		p.sayOf(Waits, at, j.ID, "has not started: %s", orElse(j.Waits, "it was not considered yet"))
 	case r.moving:
-		p.say(Moves, j.ID, "replica %d (job %s) is replaced: %s ends it at %s", s.Index, j.ID, j.EndsWhy, j.EndsAt.Format(time.RFC3339))
+		p.sayOf(Moves, at, j.ID, "is replaced: %s ends it at %s", j.EndsWhy, j.EndsAt.Format(time.RFC3339))
 	case !r.isReady():
 		text := prefixed(": ", j.Probe)
 		if s.Failed > 0 {
 			text += fmt.Sprintf("; it was begun anew%s, as %s", times(s.Failed), s.Why)
 		}
-		p.say(NotReady, j.ID, "replica %d (job %s) is not ready%s", s.Index, j.ID, text)
+		p.sayOf(NotReady, at, j.ID, "is not ready%s", text)
 	}
 }
 

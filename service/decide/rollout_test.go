@@ -145,7 +145,7 @@ func TestWaitingIsNoFailure(t *testing.T) {
 	if w.doc.Rollout.Phase != service.Rolling || w.ready(1) != 2 {
 		t.Fatalf("rollout %+v", w.doc.Rollout)
 	}
-	w.says(Waits, "replica 0 (job 3) waits")
+	w.says(Waits, "replica 0 (job 3) has not started")
 	w.room = 3
 	w.run(time.Minute, w.settled)
 }

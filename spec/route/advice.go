@@ -32,6 +32,7 @@ type Advice struct {
 	Here  []PoolVerdict `json:"here,omitempty"`
 
 	started []launcher
+	kept    bool // it is written as a service
 }
 
 // Otherwise is a fact that is assumed not to hold, and the answer if it does.
@@ -44,7 +45,7 @@ type Otherwise struct {
 // Advise applies the rules to the facts. It always has an answer.
 func Advise(f *Facts) *Advice {
 	a := applyRules(f)
-	a.Needs = f.Needs()
+	a.Needs, a.kept = f.Needs(), f.kept
 	if free := applyRules(f.withoutNeeds()); len(a.Needs) > 0 && free.Engine != a.Engine {
 		a.Or = &Alternative{Engine: free.Engine, Title: free.Title(), If: conditionsOf(a.Needs)}
 	}
@@ -64,7 +65,9 @@ func Advise(f *Facts) *Advice {
 }
 
 // withoutNeeds are the facts as if the work took nothing from the machines.
-func (f *Facts) withoutNeeds() *Facts { return &Facts{m: f.m, launchers: f.launchers} }
+func (f *Facts) withoutNeeds() *Facts {
+	return &Facts{m: f.m, launchers: f.launchers, kept: f.kept}
+}
 
 // applyRules applies the rules.
 func applyRules(f *Facts) *Advice {

@@ -132,6 +132,9 @@ func TestEveryRuleIsNeeded(t *testing.T) {
 		for _, a := range c.advice().Rules {
 			spoke[a.Rule] = true
 		}
+		for _, a := range Advise(&Facts{kept: true}).Rules {
+			spoke[a.Rule] = true
+		}
 		f.need(Need{Kind: NeedModule, What: "cuda"})
 		for _, a := range Advise(f).Rules {
 			spoke[a.Rule] = true

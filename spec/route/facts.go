@@ -129,6 +129,7 @@ type Facts struct {
 	launchers []launcher // in the order in which they were found
 	steps     []Evidence // lines that start tasks on all nodes
 	needs     []Need     // what it takes from the machines, in the order in which it was found
+	kept      bool       // it is written as a service, which is kept alive
 	imaged    bool       // the job itself names its image, or says what its pods are
 	tuned     []Evidence // settings of NCCL, which show coupled tasks unless Ray uses it
 }

@@ -59,6 +59,12 @@ func (a *Advice) poolVerdict(p Pool, coupled bool) (Fit, string) {
 		gang = "gangs served (strict)"
 	}
 	switch {
+	case a.kept && p.Engine == "local":
+		return Suits, "its replicas are kept alive on this machine"
+	case a.kept && p.Engine == string(Slurm):
+		return Suits, "its replicas are kept alive there, as jobs of Slurm"
+	case a.kept && p.Engine == kube && len(a.Needs) == 0:
+		return Suits, "its replicas are kept alive there, as pods"
 	case wanted && gang != "":
 		return Suits, gang
 	case wanted:

@@ -64,6 +64,9 @@ func DocumentFacts(file string, doc *yaml.Document, s *job.Spec) *Facts {
 			note(g.Fields)
 		}
 	}
+	if f.kept = s.Serve != nil; f.kept {
+		f.Set(LongLivedService, 1, File, firstEvidence(found, []string{"kind"}, "a service")...)
+	}
 	for _, name := range []string{"script", "command", "env"} {
 		scanNode(f, file, doc, name)
 	}

@@ -29,6 +29,13 @@ func factsOf(name, text string) (*Facts, error) {
 		if err != nil {
 			return nil, err
 		}
+		if native.IsService(doc) {
+			sv, _, err := native.ParseService(doc, name, native.Options{Dir: "/", Now: now})
+			if err != nil {
+				return nil, err
+			}
+			return DocumentFacts(name, doc, &sv.Job), nil
+		}
 		s, _, _, err := native.ParseDocument(doc, name, native.Options{Dir: "/", Now: now, Mail: true})
 		if err != nil {
 			return nil, err

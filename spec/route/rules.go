@@ -42,6 +42,7 @@ type Condition struct {
 	Engine []Engine // instead of a fact: the engine is one of these
 	Used   Runtime  // instead of a fact: the work starts this by itself
 	Needs  bool     // instead of a fact: the work takes things from the machines as it is written
+	Kept   bool     // instead of a fact: it is, or is not (Is), written as a service (kind: service)
 }
 
 // AddOn is something that must or should be there beside the engine.
@@ -93,6 +94,11 @@ var rules = []Rule{
 		Why:  "it takes software and files from the machines, which a container does not have: as it is it runs on the machines themselves",
 	},
 	{
+		Name: "service", Stage: ChooseEngine, Engine: Kubernetes, Then: "Kubernetes",
+		When: []Condition{{Kept: true, Is: true}},
+		Why:  "Coxswain keeps a service alive on every engine: on this machine, on Slurm and on Kubernetes, which probes the replicas beside them and gives each an address of its own",
+	},
+	{
 		Name: "anything-else", Stage: ChooseEngine, Engine: Kubernetes, Then: "Kubernetes",
 		Why: "Kubernetes runs work of every kind in containers, restarts it and keeps services",
 	},
@@ -138,7 +144,7 @@ var rules = []Rule{
 	},
 	{
 		Name: "services-apart", Stage: ChooseSplit, Split: true, Then: "services on Kubernetes",
-		When: []Condition{{Fact: LongLivedService, Is: true}, {Engine: []Engine{Slurm}}},
+		When: []Condition{{Fact: LongLivedService, Is: true}, {Kept: true, Is: false}, {Engine: []Engine{Slurm}}},
 		Why:  "a service in a batch job ends with its time limit: write it with kind: service, which Coxswain keeps alive on every engine, or keep services in a partition of the machines that Kubernetes has, the coupled work on Slurm",
 	},
 }
@@ -151,6 +157,8 @@ func (c Condition) holds(f *Facts, e Engine) (Fact, bool) {
 	switch {
 	case c.Needs:
 		return Fact{}, len(f.Needs()) > 0
+	case c.Kept:
+		return Fact{}, f.kept == c.Is
 	case c.Used != Plain:
 		return Fact{}, f.startsRuntime(c.Used)
 	case len(c.Engine) > 0:
@@ -170,6 +178,10 @@ func (c Condition) String() string {
 	switch {
 	case c.Needs:
 		return "it needs something of the machines"
+	case c.Kept && c.Is:
+		return "its kind is service"
+	case c.Kept:
+		return "its kind is not service"
 	case c.Used != Plain:
 		return "it starts " + string(c.Used)
 	case len(c.Engine) > 0:

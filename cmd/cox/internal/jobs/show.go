@@ -221,6 +221,11 @@ func whyService(a *cli.App, ctx context.Context, c *client.Client, f cli.Format,
 	if _, err := fmt.Fprint(a.Out, printer.Service(a.Page(a.Out), s)); err != nil {
 		return err
 	}
+	if len(s.Reasons) == 0 && s.Replicas.Ready >= s.Replicas.Want {
+		if _, err := fmt.Fprintln(a.Out, "nothing is missing: each replica that is wanted is ready"); err != nil {
+			return err
+		}
+	}
 	for i := range s.Parts {
 		r := &s.Parts[i]
 		if r.Job == 0 || r.State != job.Pending.String() {

@@ -30,7 +30,7 @@ func printSubmittedService(a *cli.App, f *submitFlags, done *api.Submitted) erro
 	p := a.Page(a.Out)
 	line := fmt.Sprintf("service %s, revision %d", p.Paint(printer.Accent, printer.Clean(s.Name)), s.Revision)
 	if !s.Changed && !s.Created {
-		line += " serves already: nothing has changed"
+		line = fmt.Sprintf("service %s is at revision %d already, nothing has changed", p.Paint(printer.Accent, printer.Clean(s.Name)), s.Revision)
 	}
 	if s.URL != "" {
 		line += ": " + s.URL
