@@ -119,7 +119,7 @@ func TestToZeroAndBack(t *testing.T) {
 		t.Errorf("it sleeps after %s", d)
 	}
 	w.run(time.Minute, w.settled)
-	w.says(Scaled, "it sleeps", "no request for 1m0s")
+	w.says(Scaled, "the service sleeps", "no request for 1m0s")
 	w.load.Held, w.load.Last = 3, w.now
 	at := w.now
 	w.decide(-1)
