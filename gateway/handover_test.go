@@ -136,3 +136,40 @@ func dialStream(t *testing.T, address string) io.Reader {
 	}
 	return in
 }
+
+// TestHandOverIsEnded: a gateway that lets a stream end after another has taken over ends like any other
+// when it is told to.
+func TestHandOverIsEnded(t *testing.T) {
+	t.Parallel()
+	w := startGateway(t, gateway.Config{Limits: gateway.Limits{Leave: 50 * time.Millisecond, Idle: 10 * time.Millisecond}})
+	w.routes(chat(handled(t, "1.1", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "data: 1\n\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})))
+	stream := dialStream(t, w.addr)
+	w.g.HandOver()
+	for { // it takes no connections any more
+		c, err := net.Dial("tcp", w.addr)
+		if err != nil {
+			break
+		}
+		_ = c.Close()
+	}
+	w.source.waitLoad(t, "the stream is in flight still", func(l api.GatewayLoad) bool { return l.Services[0].InFlight["1.1"] == 1 })
+	w.stop()
+	if _, err := io.ReadAll(stream); err != nil && !strings.Contains(err.Error(), "reset") {
+		t.Error(err)
+	}
+}
+
+// TestReplicasOutOfReach: replicas that should be ready and take no connection may be out of reach.
+func TestReplicasOutOfReach(t *testing.T) {
+	t.Parallel()
+	w := startGateway(t, gateway.Config{Limits: gateway.Limits{Hold: 50 * time.Millisecond}})
+	w.routes(chat(deadBackend(t, "1.1", 1)))
+	if status, text, _ := w.get("http://chat.localhost/"); status != 503 || !strings.Contains(text, "1 of 1 with an address should be ready, but take no connections") || !strings.Contains(text, "cox pool check") {
+		t.Errorf("%d %s", status, text)
+	}
+}

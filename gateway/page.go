@@ -63,7 +63,7 @@ func pageOf(x *exchange, err error) page {
 	case errors.Is(err, errFull):
 		return page{status: http.StatusServiceUnavailable, again: time.Second, detail: fmt.Sprintf("%s, and %d requests wait already", s.describeReplicas(), s.settings.Load().mostHeld), remedy: askWhy(s)}
 	case errors.Is(err, errWaited):
-		return page{status: http.StatusServiceUnavailable, again: 5 * time.Second, detail: fmt.Sprintf("%s; the request waited %s for one", s.describeReplicas(), roundTime(x.held)), remedy: askWhy(s)}
+		return page{status: http.StatusServiceUnavailable, again: 5 * time.Second, detail: fmt.Sprintf("%s; the request waited %s for one", s.describeReplicas(), roundTime(x.held)), remedy: askReach(s)}
 	case errors.Is(err, errStalled):
 		return page{status: http.StatusRequestTimeout, detail: fmt.Sprintf("the rest of the request's body did not come within %s", x.gateway.cfg.Limits.Stall), remedy: "send the request again, faster"}
 	case isRefused(err): // with a body that was begun: it cannot be
@@ -76,6 +76,14 @@ func pageOf(x *exchange, err error) page {
 
 func askWhy(s *service) string {
 	return fmt.Sprintf("ask again later; `cox why %s` says what it waits for", s.name)
+}
+
+// askReach is the remedy where no replica takes connections: they may not be reached from here at all.
+func askReach(s *service) string {
+	if ready, _ := s.counts(); ready > 0 {
+		return fmt.Sprintf("`cox pool check` says whether the addresses of replicas answer from the server's machine; `cox why %s` says how they are", s.name)
+	}
+	return askWhy(s)
 }
 
 // roundTime is a time for people.

@@ -189,6 +189,9 @@ func (g *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	}
 	leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), most)
 	defer cancel()
+	if most != g.cfg.Limits.Leave { // one that is ended meanwhile has no more time than others
+		defer context.AfterFunc(ctx, func() { time.AfterFunc(g.cfg.Limits.Leave, cancel) })()
+	}
 	if server.Shutdown(leave) != nil {
 		_ = server.Close() // what is left is cut off
 	}
