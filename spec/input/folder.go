@@ -11,9 +11,9 @@ func FolderRemedy(folder string, names []string) string {
 	has := func(name string) bool { return slices.Contains(names, name) }
 	switch {
 	case has("Chart.yaml"):
-		return "it is a Helm chart: helm template " + folder + " > rendered.yaml; Coxswain does not read manifests for Kubernetes yet"
+		return "it is a Helm chart: helm template " + folder + " > rendered.yaml, and submit that"
 	case has("kustomization.yaml"), has("kustomization.yml"):
-		return "it is for kustomize: kubectl kustomize " + folder + "; Coxswain does not read manifests for Kubernetes yet"
+		return "it is for kustomize: kubectl kustomize " + folder + " > rendered.yaml, and submit that"
 	}
 	var scripts []string
 	for _, n := range names {

@@ -176,13 +176,22 @@ func (c *checker) checkObject(way *step, n *yaml.Node, at yaml.Place, t *fields.
 			if way == nil && len(n.Fields) > 0 {
 				place = n.Fields[0].Place
 			}
-			path := way.path()
-			if path == "" {
-				path = c.doc.Kind.Name
-			}
-			c.addError(place, path, "add "+f.Name+": "+f.Type.Name, "it has no %s, which is required", f.Name)
+			c.addError(place, way.path(), addRemedy(f), "it has no %s, which is required", f.Name)
 		}
 	}
+}
+
+// addRemedy says how to add a field that is missing.
+func addRemedy(f *fields.Field) string {
+	switch f.Type.Form {
+	case fields.Object:
+		return "add " + f.Name + ": below it; " + fieldExample(f.Type)
+	case fields.List:
+		return "add " + f.Name + ": below it, with an entry (-) at least"
+	case fields.Word:
+		return "add " + f.Name + ": " + f.Type.Words[0]
+	}
+	return "add " + f.Name + ": a value"
 }
 
 // failUnknown names a field that its group does not have, and the one that is meant.
@@ -202,15 +211,9 @@ func (c *checker) failUnknown(way *step, f *yaml.Field, t *fields.Type) {
 		c.addError(f.Place, path, "write "+near+":", "no such field; did you mean %s?", near)
 		return
 	}
-	for i := range t.Fields {
-		inner := t.Fields[i].Type
-		for inner.Elem != nil {
-			inner = inner.Elem
-		}
-		if inner.Find(f.Name) != nil {
-			c.addError(f.Place, path, "move it into "+Join(way.path(), t.Fields[i].Name), "no such field here; it belongs to %s", t.Fields[i].Name)
-			return
-		}
+	if inner := t.PathOf(f.Name); inner != "" {
+		c.addError(f.Place, path, "move it into "+strings.TrimPrefix(way.path()+"."+inner, "."), "no such field here; it belongs to %s", inner)
+		return
 	}
 	c.addError(f.Place, path, fieldExample(t), "no such field")
 }

@@ -59,7 +59,7 @@ func checkReading(t *testing.T, what string, data []byte) (*File, error) {
 // TestSweep changes each value of each document in turn: left out, doubled, of another type, too
 // large. A change that is refused is refused with the line of a field that is there.
 func TestSweep(t *testing.T) {
-	stride := 7 // of the changes; each run makes the same ones
+	stride := 17 // of the changes; each run makes the same ones
 	if os.Getenv("COX_LONG") != "" {
 		stride = 1
 	}
@@ -78,7 +78,7 @@ func TestSweep(t *testing.T) {
 		}
 	}
 	t.Logf("%d changes, 1 of %d made, %d refused", n, stride, refused)
-	if refused < 1000 {
+	if refused < 500 {
 		t.Errorf("only %d changes were refused", refused)
 	}
 }

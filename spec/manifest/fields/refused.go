@@ -2,6 +2,7 @@ package fields
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/model/getopt"
@@ -102,7 +103,7 @@ func Refuse(apiVersion, kind string) Refusal {
 		}
 	}
 	if r, ok := refusals[kind]; ok {
-		return Refusal{Message: fmt.Sprintf("a %s is %s, which Coxswain does not read", kind, r.what), Remedy: r.remedy, InKind: true}
+		return Refusal{Message: fmt.Sprintf("%s is %s, which Coxswain does not read", kind, r.what), Remedy: r.remedy, InKind: true}
 	}
 	if len(same) > 0 {
 		var versions []string
@@ -142,7 +143,7 @@ func aside(apiVersion, kind string) *Kind {
 func workNames() []string {
 	var out []string
 	for _, k := range Kinds {
-		if k.Use < Data {
+		if k.Use < Data && k.Name != "Service" && k.Name != "HorizontalPodAutoscaler" && !slices.Contains(out, k.Label()) {
 			out = append(out, k.Label())
 		}
 	}
@@ -172,6 +173,37 @@ func Nearest(name string, known []string) string {
 		}
 	}
 	return best
+}
+
+// PathOf is the path of the nearest group below a type that has a field of a name: "template.spec",
+// empty if there is none within three levels. A group in a list counts too.
+func (t *Type) PathOf(name string) string {
+	type place struct {
+		of   *Type
+		path string
+	}
+	level := []place{{t, ""}}
+	for range 3 {
+		var next []place
+		for _, p := range level {
+			for i := range p.of.Fields {
+				inner := p.of.Fields[i].Type
+				for inner.Elem != nil {
+					inner = inner.Elem
+				}
+				if inner.Form != Object {
+					continue
+				}
+				path := strings.TrimPrefix(p.path+"."+p.of.Fields[i].Name, ".")
+				if inner.Find(name) != nil && p.of.Fields[i].Name != "metadata" {
+					return path
+				}
+				next = append(next, place{inner, path})
+			}
+		}
+		level = next
+	}
+	return ""
 }
 
 // Names are the names of the fields of an Object.

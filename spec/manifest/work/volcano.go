@@ -44,8 +44,12 @@ func (f *file) compileVolcano(b *builder) error {
 		return err
 	}
 	for name := range doc.Spec.Plugins {
-		if name == "ssh" || name != "svc" && name != "env" && name != "pytorch" {
-			return b.fail("spec.plugins."+name, "leave it out: pods find each other by name (svc); a job of MPI is a batch script with launcher: mpi", "the plugin %s is not had here", name)
+		switch name {
+		case "svc", "env":
+		case "pytorch":
+			return b.fail("spec.plugins.pytorch", "write it as a PyTorchJob, whose pods have the same variables", "the plugin pytorch is not had here")
+		default:
+			return b.fail("spec.plugins."+name, "leave it out: pods find each other by name (svc); a job of MPI is an MPIJob", "the plugin %s is not had here", name)
 		}
 	}
 	_, names := doc.Spec.Plugins["svc"]
