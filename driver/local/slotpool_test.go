@@ -30,6 +30,7 @@ func again(l *engine.Launch, n int) *engine.Launch {
 func TestSupervisorsAreUsedAgain(t *testing.T) {
 	for _, naming := range namings(t) {
 		t.Run(string(naming), func(t *testing.T) {
+			t.Parallel()
 			e := newEngine(t, local.Config{Naming: naming})
 			pids := map[int]bool{}
 			n := 0
