@@ -86,7 +86,8 @@ func (l *Lab) spawnProcess(name string, words []string) (*exec.Cmd, chan struct{
 	}
 	defer out.Close()
 	c := exec.Command(words[0], words[1:]...)
-	c.Env = append(os.Environ(), "PATH=/usr/sbin:/usr/bin:/sbin:/bin")
+	// A larger heap takes a sixth off the processor time of a cluster, for some 100 MB.
+	c.Env = append(os.Environ(), "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "GOGC=300")
 	c.Dir = "/"
 	c.Stdout, c.Stderr = out, out
 	c.ExtraFiles = []*os.File{l.wire.space}
