@@ -27,6 +27,16 @@ func (rd *Reader) Policy(ctx context.Context, rev uint64) (state.Policy, error) 
 	return state.PolicyDoc(ctx, rd.of.Store, rev)
 }
 
+// Rules are the site's rules in force, not to be written to; nil: none were ever set.
+func (rd *Reader) Rules() *account.Policy {
+	rd.of.State.RLock()
+	defer rd.of.State.RUnlock()
+	if p := rd.of.State.Policies.CurrentPolicy(); p != nil {
+		return p.Rules
+	}
+	return nil
+}
+
 // Policies lists the revisions that are kept, the oldest first, without documents.
 func (rd *Reader) Policies(context.Context) ([]state.Policy, error) {
 	rd.of.State.RLock()

@@ -159,6 +159,7 @@ func (c *check) checkAccount(path string, a *Account) {
 	case a.Default != "" && len(a.QOS) > 0 && !slices.Contains(a.QOS, a.Default):
 		c.addProblem(path+".default_qos", "add it to qos", "%s is not among the QOS that %s may use", a.Default, a.Name)
 	}
+	c.checkRoutes(path+".routes", a.Routes)
 	c.checkShares(path, a.Shares)
 	c.checkLimits(path+".limits", &a.Limits, false)
 	users := map[string]bool{}

@@ -112,6 +112,7 @@ type Account struct {
 	Default  string   `json:"default_qos,omitempty" yaml:"default_qos,omitempty" doc:"QOS of jobs that name none"`
 	Limits   Limits   `json:"limits,omitzero" yaml:"limits,omitempty" doc:"limits of all jobs in the account and below it; see [limits](#limits)"`
 	Quota    *Quota   `json:"quota,omitempty" yaml:"quota,omitempty" doc:"how much of each kind of node it may hold; see [quota](#quota)"`
+	Routes   []string `json:"routes,omitempty" yaml:"routes,omitempty" doc:"hosts that services of the account and the accounts below it alone may have, as chat.example.org, *.team.example.org or chat.example.org/v1; left out: hosts that no account has are free for everybody"`
 	Users    []User   `json:"users,omitempty" yaml:"users,omitempty" doc:"users of the account; left out in an account without accounts below it: everybody"`
 }
 

@@ -30,7 +30,7 @@ type services struct {
 	log     *slog.Logger
 }
 
-func newServices(c *control.Control, local engine.Engine, kept *secret.Store, log *slog.Logger) *services {
+func newServices(c *control.Control, local engine.Engine, kept *secret.Store, isAdmin func(job.Owner) bool, log *slog.Logger) *services {
 	hub := endpoints.New(endpoints.Config{
 		Drained: func(ctx context.Context, _ job.ID, ref engine.Ref) error { return c.Drained(ctx, ref) },
 		Log:     log,
@@ -38,7 +38,7 @@ func newServices(c *control.Control, local engine.Engine, kept *secret.Store, lo
 	return &services{
 		hub: hub, control: c, local: local, log: log,
 		schedules:  schedulecontroller.New(schedulecontroller.Config{Plane: schedulecontroller.NewPlane(c), Log: log}),
-		controller: controller.New(controller.Config{Plane: controller.NewPlane(c), Hub: hub, Tokens: hashTokens(kept), Log: log}),
+		controller: controller.New(controller.Config{Plane: controller.NewPlane(c), Hub: hub, Tokens: hashTokens(kept), Rules: c.Rules, IsAdmin: isAdmin, Log: log}),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/service"
@@ -261,7 +262,8 @@ func (s *Service) hideOwner(id auth.Identity, err error) error {
 	if !errors.As(err, &taken) || !s.cfg.Policy.Private || id.Admin {
 		return err
 	}
-	return fault.New(fault.Conflict, "route: another user has the host %s", taken.Host).Advise("give this service another host (route: {host: …})")
+	hidden := fault.New(fault.Conflict, "route: another user has the host %s", taken.Host).Advise("give this service another host (route: {host: …})")
+	return engine.About(hidden, "route.host", "name")
 }
 
 func (s *Service) url(st *controller.Status) string {

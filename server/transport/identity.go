@@ -58,12 +58,12 @@ func (c *Call) identifyCaller() error {
 	}
 	u := c.s.cfg.Users.ByUID(o.cred.UID)
 	c.ID = auth.Identity{Name: u.Name, UID: o.cred.UID, GID: o.cred.GID, Via: "socket", From: o.from}
-	c.ID.Admin = c.s.isAdmin(u.Name, u.UID)
+	c.ID.Admin = c.s.IsAdmin(u.Name, u.UID)
 	return nil
 }
 
-// isAdmin reports whether a user of this machine is an administrator.
-func (s *Server) isAdmin(name string, uid uint32) bool {
+// IsAdmin reports whether a user of this machine is an administrator.
+func (s *Server) IsAdmin(name string, uid uint32) bool {
 	return uid == 0 || uid == s.Self.UID || slices.Contains(s.cfg.Admins, name) ||
 		s.cfg.Group != "" && s.cfg.Users.In(name, s.cfg.Group)
 }
@@ -72,7 +72,7 @@ func (s *Server) isAdmin(name string, uid uint32) bool {
 // made for himself does so as long as he has them: who leaves the group of
 // administrators does not take them along.
 func (s *Server) adminBy(t *state.Token) bool {
-	return t.Admin && (t.By.Name != t.Name || t.By.UID != t.UID || s.isAdmin(t.Name, t.UID))
+	return t.Admin && (t.By.Name != t.Name || t.By.UID != t.UID || s.IsAdmin(t.Name, t.UID))
 }
 
 // stillHis makes sure that a token's user is still who he was: a number may be given

@@ -47,7 +47,7 @@ func (c *Call) WatchSession(ctx context.Context) (context.Context, context.Cance
 // recheckSession is nil as long as the caller has the rights that he had when he asked.
 func (c *Call) recheckSession() error {
 	if c.ID.Via != "token" {
-		if c.ID.Admin && !c.s.isAdmin(c.ID.Name, c.ID.UID) {
+		if c.ID.Admin && !c.s.IsAdmin(c.ID.Name, c.ID.UID) {
 			return unauthorizedError(auth.Unauthenticated)
 		}
 		return nil

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/service"
@@ -25,6 +26,12 @@ type Config struct {
 	// Tokens are the SHA-256 in hex of the secrets that an owner's route names, one of which a request
 	// has to bear. nil: nobody has secrets, and a route that names some answers nobody.
 	Tokens func(owner job.Owner, names []string) ([]string, error)
+
+	// Rules are the site's rules in force, which are never written to; of them the routes of accounts count.
+	// nil, or nil of it: there are none.
+	// IsAdmin says whether an owner is an administrator, who has every host; nil: nobody is.
+	Rules   func() *account.Policy
+	IsAdmin func(job.Owner) bool
 
 	// PageEach is how often the Prometheus pages of replicas are read; 0: 5 s.
 	PageEach time.Duration
@@ -257,7 +264,7 @@ func (c *Controller) decideAll(ctx context.Context) {
 }
 
 // longestPause bounds the time between two decisions, for what is no change of a job: the drain of a
-// node.
+// node, the rules of the site.
 const longestPause = 5 * time.Second
 
 // pause is how long nothing has to be decided.

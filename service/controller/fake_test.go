@@ -13,6 +13,7 @@ import (
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/service"
@@ -39,6 +40,8 @@ type plane struct {
 	afterDocs func()                   // called after a document was written
 	hang      map[string]chan struct{} // submissions of a controller do not return before it is closed
 	loseDocs  int                      // how many writes more are made and answered with an error
+
+	rules func() *account.Policy // of the site; nil: none
 }
 
 func newPlane() *plane {
@@ -244,7 +247,7 @@ func (p *plane) startController(t *testing.T) *running {
 		}
 	}
 	p.mu.Unlock()
-	c := controller.New(controller.Config{Plane: p, Hub: hub, PageEach: 50 * time.Millisecond, PageTimeout: time.Hour})
+	c := controller.New(controller.Config{Plane: p, Hub: hub, PageEach: 50 * time.Millisecond, PageTimeout: time.Hour, Rules: p.rules, IsAdmin: func(o job.Owner) bool { return o.UID == 0 }})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { c.Run(ctx) })

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
@@ -19,23 +20,32 @@ func (e *HostTaken) Error() string {
 	return fmt.Sprintf("service %s of user %s has the host %s", e.Service, e.Owner, e.Host)
 }
 
-// checkRoute refuses the route of a specification if another service has it. A host belongs to the
-// services of one user, whatever their paths; a host with a path belongs to one service.
+// checkRoute refuses the route of a specification if another service has it, or the site's rules grant it to
+// another account. A host that the rules grant to nobody belongs to the services of one user, whatever their
+// paths; a host with a path belongs to one service.
 func (c *Controller) checkRoute(name string, spec *service.Spec) error {
+	granted, err := c.grantOf(spec)
+	if err != nil {
+		return aboutRoute(err)
+	}
 	host, path := spec.HostName(), spec.PathName()
 	for _, other := range slices.Sorted(maps.Keys(c.services)) {
 		if other == name {
 			continue
 		}
 		for _, has := range c.services[other].doc.Routed() {
+			if has.HostName() != host {
+				continue
+			}
+			shares, gone := c.sharesHost(granted, has)
 			switch {
-			case has.HostName() != host:
-			case has.Owner.UID != spec.Owner.UID:
-				return fault.New(fault.Conflict, "route: %w", &HostTaken{host, other, has.Owner.User}).
-					Advise("give this service another host (route: {host: …}), or ask %s", has.Owner.User)
+			case gone:
+			case has.Owner.UID != spec.Owner.UID && !shares:
+				return aboutRoute(fault.New(fault.Conflict, "route: %w", &HostTaken{host, other, has.Owner.User}).
+					Advise("give this service another host (route: {host: …}), or ask %s", has.Owner.User))
 			case has.PathName() == path:
-				return fault.New(fault.Conflict, "route: service %s answers %s%s already", other, host, path).
-					Advise("give this one another host or path (route: {host: …, path: …})")
+				return aboutRoute(fault.New(fault.Conflict, "route: service %s answers %s%s already", other, host, path).
+					Advise("give this one another host or path (route: {host: …, path: …})"))
 			}
 		}
 	}
@@ -46,10 +56,14 @@ func (c *Controller) checkRoute(name string, spec *service.Spec) error {
 // none. checkRoute admits no such two, but documents of before may have them.
 func (c *Controller) rivalOf(m *managed) *managed {
 	spec := c.wanted(m)
+	granted, _ := c.grantOf(spec) // one that the rules grant to others has no route anyway
 	for _, name := range slices.Sorted(maps.Keys(c.services)) {
 		other := c.services[name]
 		has := c.wanted(other)
 		if has.Owner.UID == spec.Owner.UID || has.HostName() != spec.HostName() {
+			continue
+		}
+		if shares, gone := c.sharesHost(granted, has); shares || gone {
 			continue
 		}
 		if cmp.Or(claimedAt(other.doc).Compare(claimedAt(m.doc)), cmp.Compare(name, m.name)) < 0 {
@@ -112,10 +126,15 @@ func (c *Controller) routeOf(m *managed) api.ServiceRoute {
 	return out
 }
 
-// setRoute tells gateways how to find a service. One whose host another user's service has gets no
-// route.
+// setRoute tells gateways how to find a service. One whose host another user's service has, or that the
+// site's rules grant to another account, gets no route.
 func (c *Controller) setRoute(m *managed) {
 	m.routeTrouble = ""
+	if _, err := c.grantOf(c.wanted(m)); err != nil {
+		m.routeTrouble = "the service has no route: " + strings.TrimPrefix(err.Error(), "route: ") + ". Submit it with another host (route: {host: …})"
+		c.cfg.Hub.RemoveService(m.name)
+		return
+	}
 	if rival := c.rivalOf(m); rival != nil {
 		// Who asks may not be allowed to know of the other service: it is not named.
 		m.routeTrouble = fmt.Sprintf("the service has no route: a service of another user has the host %s. Submit it with another host (route: {host: …})", c.wanted(rival).HostName())

@@ -2,12 +2,14 @@ package native
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/coxswain-sched/coxswain/spec"
 	"github.com/coxswain-sched/coxswain/spec/yaml"
 )
 
-// At is an error about the first of the fields that is given, by their names or by those of
+// At is an error about the first of the fields that is given, by their names ("route.host" is one of another
+// field) or by those of
 // sbatch's options for them, where it stands: for what turns out about a job when its text has
 // been read. If none is given, or several groups give it, it is about the text as a whole.
 func At(src spec.Source, message, remedy string, fields ...string) *spec.Error {
@@ -19,9 +21,10 @@ func At(src spec.Source, message, remedy string, fields ...string) *spec.Error {
 	p := &parser{doc: doc, file: src.Name}
 	for _, name := range fields {
 		var found []value
+		name, below, _ := strings.Cut(name, ".")
 		for _, f := range doc.Root.Fields {
-			if isFieldName(topFields, f.Name, name) || isFieldName(serviceFields, f.Name, name) {
-				found = append(found, value{Node: f.Value, path: f.Name, name: f.Name, at: f.Place})
+			if isFieldName(documentFields, f.Name, name) {
+				found = append(found, fieldBelow(value{Node: f.Value, path: f.Name, name: f.Name, at: f.Place}, below))
 			}
 			if f.Name != "groups" {
 				continue
@@ -43,6 +46,20 @@ func At(src spec.Source, message, remedy string, fields ...string) *spec.Error {
 		}
 	}
 	return whole
+}
+
+// fieldBelow is the field of a mapping, or of one in it, that a path with dots names, as far as the text has it.
+func fieldBelow(v value, path string) value {
+	for path != "" && v.Kind == yaml.Mapping {
+		name, rest, _ := strings.Cut(path, ".")
+		i := slices.IndexFunc(v.Fields, func(f yaml.Field) bool { return f.Name == name })
+		if i < 0 {
+			return v
+		}
+		f := v.Fields[i]
+		v, path = value{Node: f.Value, path: v.path + "." + f.Name, name: f.Name, at: f.Place}, rest
+	}
+	return v
 }
 
 // isFieldName reports whether a field of that name is what is meant by another, or by one of sbatch's
