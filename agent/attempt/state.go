@@ -111,9 +111,10 @@ type State struct {
 
 // Serves is what the head's supervisor sees of an attempt that serves.
 type Serves struct {
-	Host  string `json:"host"`          // at which it listens, or is likely to
-	Ready bool   `json:"ready"`         // it is to get traffic
-	Why   string `json:"why,omitempty"` // it is not ready, for people
+	Host  string `json:"host"`            // at which it listens, or is likely to
+	Ready bool   `json:"ready"`           // it is to get traffic
+	Began bool   `json:"began,omitempty"` // its startup probe has passed
+	Why   string `json:"why,omitempty"`   // it is not ready, for people
 }
 
 // Usage is what a node's part of an attempt used.

@@ -42,6 +42,8 @@ type member struct {
 	begun     bool // its supervisor was started, which waits for Plan.Upload
 	unpacking bool // the archive of Plan.Upload is here
 
+	servingNoted bool // its startup probe has passed, and the kubelet's probes are told so
+
 	heads   int         // connections of member 0
 	alone   *time.Timer // runs while there is none
 	hurried bool        // it was told to end a second time
@@ -151,7 +153,12 @@ func (m *member) readRecords(in io.Reader, p *memberState) error {
 			return errors.New("a record that is not complete")
 		}
 		if r.Ref == m.plan.Ref {
-			m.runEvent(func() { p.state.Apply(r) })
+			m.runEvent(func() {
+				p.state.Apply(r)
+				if s := p.state.Serves; p == m.own && s != nil && s.Began {
+					m.noteServing()
+				}
+			})
 		}
 	}
 }

@@ -68,6 +68,7 @@ func PlaceOf(env func(string) string) (Place, error) {
 func (p Place) rootDir() string     { return filepath.Join(p.Dir, "run") }
 func (p Place) linksDir() string    { return filepath.Join(p.rootDir(), "bin") }     // srun and its like
 func (p Place) startedFile() string { return filepath.Join(p.rootDir(), "started") } // is there once the barrier is open
+func (p Place) servingFile() string { return filepath.Join(p.rootDir(), "serving") } // is there once the startup probe has passed
 func (p Place) tellSocket() string  { return filepath.Join(p.rootDir(), "tell") }    // socket of member 0 that takes Words
 
 // heartbeat is how often member 0 asks the others whether they are there, and silence how long

@@ -16,6 +16,7 @@
 //	tunnel.go                               connections between members
 //	message.go suspend.go                   what the driver asks of one that runs: signals, ends, suspending
 //	exec.go usage.go                        a command beside the tasks; what the attempt has used so far
+//	serving.go                              what the kubelet asks of one that serves
 //	files.go checkpoint.go secrets.go       a directory that came with the job; where it saves; its secrets
 package podagent
 

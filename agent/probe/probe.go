@@ -33,6 +33,7 @@ type Target struct {
 type State struct {
 	Host  string // of Target.Hosts, at which it listens; the first until one takes a connection
 	Ready bool
+	Began bool   // the startup probe has passed; false: it has not, or there is none
 	Dead  bool   // the liveness probe or the startup probe failed: nothing is looked at any more
 	Why   string // it is not ready, or is dead, for people; empty: nothing was seen yet
 }
@@ -46,6 +47,7 @@ func Watch(ctx context.Context, t *Target, f func(State)) {
 	if p := t.Serve.Startup; p != nil && !w.awaitStart(ctx, p) {
 		return
 	}
+	w.update(func(s *State) { s.Began = t.Serve.Startup != nil })
 	var all sync.WaitGroup
 	all.Go(func() { w.watchReadiness(ctx) })
 	if p := t.Serve.Liveness; p != nil {
@@ -184,6 +186,11 @@ func (w *watch) lookOnce(ctx context.Context, p *job.Probe) error {
 		}
 	}
 	return nil
+}
+
+// Look looks once at a target, as a probe of it says, within the probe's timeout. nil: it passed.
+func Look(ctx context.Context, t *Target, p *job.Probe) error {
+	return (&watch{t: t, tell: func(State) {}, state: State{Host: t.Hosts[0]}}).lookOnce(ctx, p)
 }
 
 // dialPort connects to a port at the first host that takes the connection.

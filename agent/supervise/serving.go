@@ -154,7 +154,7 @@ func (s *supervisor) probed(ctx context.Context, p probe.State) {
 	if ctx.Err() != nil || v.leaving || s.now != s || s.resting {
 		return
 	}
-	s.tellServes(attempt.Serves{Host: p.Host, Ready: p.Ready, Why: p.Why})
+	s.tellServes(attempt.Serves{Host: p.Host, Ready: p.Ready, Began: p.Began, Why: p.Why})
 	if p.Dead {
 		v.dead = true
 		s.endAttempt(endOrder{signal: unix.SIGTERM, grace: s.launch.Grace, cause: engine.Exited, text: p.Why})

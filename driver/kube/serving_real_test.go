@@ -42,6 +42,28 @@ func untilServes(t *testing.T, e *kube.Engine, ref engine.Ref, want func(engine.
 	return last
 }
 
+// beginsSlowly: a replica that answers its readiness probe is not ready until its startup probe has passed, and its
+// liveness probe, which fails until then, does not end it.
+func beginsSlowly(t *testing.T, e *kube.Engine, ref engine.Ref) {
+	t.Helper()
+	run := func(command string) {
+		t.Helper()
+		if code, err := e.Exec(t.Context(), ref, engine.ExecRequest{Command: []string{"sh", "-c", command}}); err != nil || !code.OK() {
+			t.Fatalf("%s: %s, %v", command, code, err)
+		}
+	}
+	begun := untilServes(t, e, ref, func(engine.Endpoints) bool { return true })
+	if begun.Ready {
+		t.Error("it is ready before it has started")
+	}
+	run("rm /tmp/well; for i in 1 2 3 4 5 6; do wget -q -O /dev/null http://127.0.0.1:$PORT/ready || exit 1; sleep 0.5; done")
+	if s := untilServes(t, e, ref, func(engine.Endpoints) bool { return true }); s.Ready {
+		t.Error("its port answers, and it is ready before it has started")
+	}
+	run(": >/tmp/well; : >/tmp/begun")
+	untilServes(t, e, ref, func(s engine.Endpoints) bool { return s.Ready })
+}
+
 // testServing: a replica's kubelet probes it, its address is the pod's, clients in the cluster have a
 // Service; a drain waits; a liveness probe that fails is a crash.
 func testServing(t *testing.T, b *bench, e *kube.Engine) {
@@ -57,6 +79,7 @@ func testServing(t *testing.T, b *bench, e *kube.Engine) {
 		return l
 	}
 	first, second := plan(901), plan(902)
+	second.Job.Spec.Serve.Startup = &job.Probe{Exec: []string{"test", "-e", "/tmp/begun"}, Failures: 1000}
 	for _, l := range []*engine.Launch{first, second} {
 		if err := e.Launch(t.Context(), l); err != nil {
 			t.Fatal(err)
@@ -66,7 +89,7 @@ func testServing(t *testing.T, b *bench, e *kube.Engine) {
 	if ready.List[0].Port != "http" || ready.Job != first.Job.ID {
 		t.Errorf("%+v", ready)
 	}
-	untilServes(t, e, second.Ref, func(s engine.Endpoints) bool { return s.Ready })
+	beginsSlowly(t, e, second.Ref)
 	fetch := func() string { // from another pod: the addresses of pods need not answer here
 		var said strings.Builder
 		url := "http://" + net.JoinHostPort(ready.List[0].Host, strconv.Itoa(ready.List[0].Number)) + "/port"

@@ -118,8 +118,8 @@ func hasPluginDevice(l corev1.ResourceList) bool {
 	return false
 }
 
-// containerCommand is what the job's container runs. A cox-pod that knows of no files or secrets that
-// come with a job ends at their word, before it runs anything without them.
+// containerCommand is what the job's container runs. A cox-pod that knows of no files, secrets or startup
+// probe that come with a job ends at their word, before it runs anything without them.
 func (a *Attempt) containerCommand() []string {
 	out := []string{podagent.BinDir + "/cox-pod", "run"}
 	if a.Launch.Job.Spec.Upload != nil {
@@ -127,6 +127,9 @@ func (a *Attempt) containerCommand() []string {
 	}
 	if len(a.Launch.Job.Spec.Secrets) > 0 {
 		out = append(out, "secrets")
+	}
+	if s := a.Launch.Job.Spec.Serve; s != nil && s.Startup != nil {
+		out = append(out, "startup")
 	}
 	return out
 }

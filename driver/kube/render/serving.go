@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -105,23 +106,20 @@ func (a *Attempt) addServing(p *corev1.Pod, i int) {
 	if ready == nil {
 		ready = &job.Probe{TCP: true}
 	}
-	c.ReadinessProbe = kubeletProbe(s, ready, numbers)
+	c.ReadinessProbe = kubeletProbe(s, ready, numbers, podagent.WordReady)
 	if s.Liveness != nil {
 		p.Labels[LabelLiveness] = "true"
-		c.LivenessProbe = kubeletProbe(s, s.Liveness, numbers)
+		c.LivenessProbe = kubeletProbe(s, s.Liveness, numbers, podagent.WordAlive)
 		c.LivenessProbe.SuccessThreshold = 1
-		if st := s.Startup; st != nil { // the agent looks whether it started, and ends what does not
-			budget := st.Delay + time.Duration(cmp.Or(st.Failures, job.ProbeFailures))*cmp.Or(st.Every, job.ProbeEvery)
-			c.LivenessProbe.InitialDelaySeconds = max(c.LivenessProbe.InitialDelaySeconds, wholeSeconds(budget))
-		}
 	}
 	if name := clientName(a.Launch.Job.Spec.Part); name != "" {
 		p.Labels[LabelService], p.Labels[LabelWhose] = name, hashController(a.Launch.Job.Spec.Part)
 	}
 }
 
-// kubeletProbe is a probe in Kubernetes' form, whose times are whole seconds.
-func kubeletProbe(s *job.Serve, p *job.Probe, numbers []int) *corev1.Probe {
+// kubeletProbe is a probe in Kubernetes' form, whose times are whole seconds. Where there is a startup probe it
+// goes through the agent, which knows whether that has passed.
+func kubeletProbe(s *job.Serve, p *job.Probe, numbers []int, word string) *corev1.Probe {
 	out := &corev1.Probe{
 		InitialDelaySeconds: wholeSeconds(p.Delay), PeriodSeconds: max(1, wholeSeconds(cmp.Or(p.Every, job.ProbeEvery))),
 		TimeoutSeconds:   max(1, wholeSeconds(cmp.Or(p.Timeout, job.ProbeTimeout))),
@@ -130,6 +128,12 @@ func kubeletProbe(s *job.Serve, p *job.Probe, numbers []int) *corev1.Probe {
 	k := slices.IndexFunc(s.Ports, func(o job.Port) bool { return p.Port == "" || o.Name == p.Port })
 	port := intstr.FromInt32(int32(numbers[max(k, 0)]))
 	switch {
+	case s.Startup != nil:
+		text, err := json.Marshal(job.Probe{HTTP: p.HTTP, TCP: p.TCP, Exec: p.Exec, Port: p.Port, Timeout: p.Timeout})
+		if err != nil {
+			panic("a probe: " + err.Error()) // plain data
+		}
+		out.Exec = &corev1.ExecAction{Command: []string{podagent.BinDir + "/cox-pod", "serves", word, string(text)}}
 	case len(p.Exec) > 0:
 		out.Exec = &corev1.ExecAction{Command: append([]string{podagent.BinDir + "/cox-pod", "probe"}, p.Exec...)}
 	case p.HTTP != "":

@@ -37,13 +37,16 @@ func TestTheFirstPodServes(t *testing.T) {
 	if !slices.Contains(c.StartupProbe.Exec.Command, "started") {
 		t.Errorf("%+v", c.StartupProbe)
 	}
+	run := func(words ...string) corev1.ProbeHandler {
+		return corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: append([]string{podagent.BinDir + "/cox-pod"}, words...)}}
+	}
 	ready := &corev1.Probe{
-		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/health", Port: intstr.FromInt32(20000), Scheme: "HTTP"}},
+		ProbeHandler:  run("serves", "ready", `{"http":"/health","port":"admin"}`),
 		PeriodSeconds: 2, TimeoutSeconds: 1, FailureThreshold: 3, SuccessThreshold: 2,
 	}
 	live := &corev1.Probe{
-		ProbeHandler:        corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{podagent.BinDir + "/cox-pod", "probe", "check", "it"}}},
-		InitialDelaySeconds: 32, PeriodSeconds: 1, TimeoutSeconds: 5, FailureThreshold: 4, SuccessThreshold: 1,
+		ProbeHandler:  run("serves", "alive", `{"exec":["check","it"],"timeout":5000000000}`),
+		PeriodSeconds: 1, TimeoutSeconds: 5, FailureThreshold: 4, SuccessThreshold: 1,
 	}
 	if !reflect.DeepEqual(c.ReadinessProbe, ready) || !reflect.DeepEqual(c.LivenessProbe, live) {
 		t.Errorf("%+v\n%+v", c.ReadinessProbe, c.LivenessProbe)
@@ -58,6 +61,22 @@ func TestTheFirstPodServes(t *testing.T) {
 	o := pods[1].Spec.Containers[0]
 	if o.ReadinessProbe != nil || o.LivenessProbe != nil || len(o.Ports) > 0 || pods[1].Labels[LabelServes] != "" {
 		t.Errorf("the second pod: %+v", o)
+	}
+}
+
+// TestProbesOfTheKubeletsOwn are those of a job without a startup probe.
+func TestProbesOfTheKubeletsOwn(t *testing.T) {
+	a := serving()
+	a.Launch.Job.Spec.Serve.Startup = nil
+	c := a.Pods("u1")[0].Spec.Containers[0]
+	if p := c.ReadinessProbe; p.HTTPGet == nil || p.HTTPGet.Path != "/health" || p.HTTPGet.Port != intstr.FromInt32(20000) || p.SuccessThreshold != 2 {
+		t.Errorf("%+v", p)
+	}
+	if p := c.LivenessProbe; p.Exec == nil || !slices.Equal(p.Exec.Command, []string{podagent.BinDir + "/cox-pod", "probe", "check", "it"}) {
+		t.Errorf("%+v", p)
+	}
+	if slices.Contains(c.Command, "startup") {
+		t.Errorf("%q", c.Command)
 	}
 }
 
