@@ -85,6 +85,8 @@ func TestContainers(t *testing.T) {
 		"another user":                    testOtherUsersImage,
 		"half a gang":                     testHalfGang,
 		"refused":                         testRefusedImages,
+		"serving":                         testServingInContainer,
+		"serving, own networks":           testServingInOwnNetwork,
 	} {
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() && !slices.Contains([]string{"ends", "half a gang"}, name) {

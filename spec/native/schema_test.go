@@ -223,7 +223,7 @@ func documentServices() string {
 		"kind: service\nname: chat\ncommand: exec python3 server.py --port $PORT\nports: [http]\nreplicas: {min: 1, max: 4}\nscale: {metric: in_flight, target: 8}\n" +
 		"probes: {readiness: /health}\ngpus: 1\n```\n\n" +
 		"A replica is a job, and a service has the fields of a job ([native.md](native.md)) for it. It has no time limit unless the file gives one, and is requeued after a preemption and after a lost node. " +
-		"The first task of a replica serves; a replica of several nodes is a gang, as a job is. `make docs` makes this page from the tables in spec/native.\n\n## Fields\n\n")
+		"The first task of a replica serves; a replica of several nodes is a gang, as a job is. There is no field for volumes or caches of models: replicas see what jobs see, which is the directories of their nodes (in containers those of `container_options: {mounts: …}`), and on Kubernetes the `paths` of the pool. Keep model files in one of these. `make docs` makes this page from the tables in spec/native.\n\n## Fields\n\n")
 	table(&b, serviceFields)
 	b.WriteString("\nThese fields of a job are refused: ")
 	for i, f := range notForServices {
