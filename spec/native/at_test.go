@@ -16,7 +16,10 @@ func TestAtFieldsOfServices(t *testing.T) {
 		fields    []string
 		line, col int
 	}{
-		{[]string{"route.host"}, 5, 9}, {[]string{"route.auth", "name"}, 3, 1}, {[]string{"update", "name"}, 2, 7}, {[]string{"probes.readiness.http"}, 6, 28},
+		{[]string{"route.host"}, 5, 9},
+		{[]string{"route.auth", "name"}, 3, 1},
+		{[]string{"update", "name"}, 2, 7},
+		{[]string{"probes.readiness.http"}, 6, 28},
 		{[]string{"nothing"}, 0, 0},
 	} {
 		e := At(spec.Source{Name: "chat.yaml", Data: []byte(text)}, "no", "", tt.fields...)
