@@ -2,10 +2,15 @@ package local_test
 
 import (
 	"encoding/json"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/agent/container"
 	"github.com/coxswain-sched/coxswain/driver/local"
@@ -56,27 +61,30 @@ func TestPods(t *testing.T) {
 		}
 		return dir
 	}
-	ref := uint64(0)
+	var ref atomic.Uint64
 	runSet := func(t *testing.T, set *podspec.Set, change func(*engine.Launch)) (engine.Report, string) {
 		t.Helper()
 		l := podsLaunch(t, e, set)
-		ref++
-		l.Ref.Allocation = ref
+		l.Ref.Allocation = ref.Add(1)
 		if change != nil {
 			change(l)
 		}
-		r, out := outputOf(t, e, l)
+		return outputOf(t, e, l)
+	}
+	t.Cleanup(func() { // when all have ended
 		if left := lab.Containers(t); len(left) > 0 {
 			t.Errorf("containers are left: %s", left)
 		}
-		for _, dir := range []string{"/tmp", "/dev/shm"} {
-			if left, _ := filepath.Glob(dir + "/cox-pods-*"); len(left) > 0 {
-				t.Errorf("left: %s", left)
+		for _, n := range e.Room() {
+			for _, dir := range []string{"/tmp", "/dev/shm"} {
+				if left, _ := filepath.Glob(dir + "/cox-pods-*/" + n.Address); len(left) > 0 {
+					t.Errorf("left: %s", left)
+				}
 			}
 		}
-		return r, out
-	}
+	})
 	t.Run("a master and two workers", func(t *testing.T) {
+		t.Parallel()
 		results := meet(t)
 		set := podscripttest.Train(podmanlab.Image, results)
 		r, out := runSet(t, set, func(l *engine.Launch) {
@@ -91,26 +99,57 @@ func TestPods(t *testing.T) {
 		}
 	})
 	t.Run("what an image runs", func(t *testing.T) {
+		t.Parallel()
 		set := podscripttest.Entrypoint(podmanlab.Image)
 		if r, out := runSet(t, set, nil); !r.Exit.OK() || !strings.Contains(out, "the entry point runs\nyes work-0 /srv image\n") {
 			t.Errorf("%+v: %s", r, out)
 		}
 	})
+	t.Run("a service", func(t *testing.T) {
+		t.Parallel()
+		const port = 29517
+		l := podsLaunch(t, e, podscripttest.Serving(podmanlab.Image, port))
+		l.Ref.Allocation = ref.Add(1)
+		l.Job.Spec.Serve = &job.Serve{Ports: []job.Port{{Name: "http", Number: port}}, Readiness: &job.Probe{TCP: true, Every: 50 * time.Millisecond}}
+		launch(t, e, l)
+		at := untilServes(t, e, l.Ref, ready)
+		eventually(t, "an answer", func() bool {
+			conn, err := net.DialTimeout("tcp", net.JoinHostPort(at.List[0].Host, strconv.Itoa(at.List[0].Number)), patience)
+			if err != nil {
+				return false // between two connections
+			}
+			defer conn.Close()
+			text, err := io.ReadAll(conn)
+			return err == nil && string(text) == "hello from chat-0\n"
+		})
+		if err := e.Stop(t.Context(), l.Ref, engine.Stop{Signal: 15, Grace: patience}); err != nil {
+			t.Fatal(err)
+		}
+		until(t, e, l.Ref, gone)
+		if out := read(t, filepath.Join(l.Job.Spec.WorkDir, "slurm-7.out")); !strings.Contains(out, "told to end") {
+			t.Error(out)
+		}
+	})
 	t.Run("a path that is no job's to mount", func(t *testing.T) {
+		t.Parallel()
 		r, out := runSet(t, podscripttest.Failing(podmanlab.Image, "/etc"), nil)
 		if r.Exit.OK() || !strings.Contains(out, "jobs of this pool may mount "+shared) {
 			t.Errorf("%+v: %s", r, out)
 		}
 	})
 	t.Run("a worker fails", func(t *testing.T) {
+		t.Parallel()
 		set := podscripttest.Failing(podmanlab.Image, meet(t))
 		r, out := runSet(t, set, nil)
 		if r.Exit.Status != 7 || !strings.Contains(out, "pods: train-worker-1 on ") || !strings.Contains(out, "train-master-0 told to end") {
 			t.Errorf("%+v: %s", r, out)
 		}
-		set = podscripttest.Failing(podmanlab.Image, meet(t))
+	})
+	t.Run("a worker fails, and the others go on", func(t *testing.T) {
+		t.Parallel()
+		set := podscripttest.Failing(podmanlab.Image, meet(t))
 		set.KeepGoing = true
-		r, out = runSet(t, set, nil)
+		r, out := runSet(t, set, nil)
 		if r.Exit.Status != 7 || !strings.Contains(out, "train-worker-0 is done") {
 			t.Errorf("%+v: %s", r, out)
 		}

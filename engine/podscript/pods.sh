@@ -196,10 +196,12 @@ done
 	cat "$state/pods"
 	echo COX_END
 } >"$state/input"
+stopped=
 clean_up() {
 	: >"$state/input"
-	on_nodes sh -c 'chmod -R u+rwX "$1/$SLURMD_NODENAME" 2>/dev/null; rm -rf "$1/$SLURMD_NODENAME" "/dev/shm/${1##*/}/$SLURMD_NODENAME"; rmdir "$1" "/dev/shm/${1##*/}" 2>/dev/null; :' sh "$base"
-	rm -rf "$state"
+	# A job that is being ended starts no steps: then the other nodes keep what the pods did not remove.
+	[ "$ours" = 1 ] || [ -n "$stopped" ] || on_nodes sh -c 'chmod -R u+rwX "$1/$SLURMD_NODENAME" 2>/dev/null; rm -rf "$1/$SLURMD_NODENAME" "/dev/shm/${1##*/}/$SLURMD_NODENAME"; rmdir "$1" "/dev/shm/${1##*/}" 2>/dev/null; :' sh "$base"
+	rm -rf "$state" "$base" "/dev/shm/${base##*/}"
 }
 if ! on_nodes sh -s "$base"; then
 	echo "pods: the files of the pods could not be made" >&2
@@ -210,7 +212,7 @@ fi
 
 : >"$state/ends"
 exec 4<"$state/ends"
-stopped= code= left=$total
+code= left=$total
 trap 'stopped=143' TERM
 for ((r = 0; r < groups; r++)); do
 	for ((i = 0; i < replicas[r]; i++)); do

@@ -56,11 +56,11 @@ func (c *client) handleSignal(s syscall.Signal, last time.Time, times int) (time
 			c.broadcastFrame(wire.Frame{Kind: wire.MsgSignal, Number: int(s)})
 			return now, times + 1
 		}
-		c.sayLine("forcing job termination")
+		c.sayTermination()
 		c.broadcastFrame(wire.Frame{Kind: wire.MsgKill, Number: times - 2})
 		return now, times + 1
 	case syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP:
-		c.sayLine("forcing job termination")
+		c.sayTermination()
 		c.broadcastFrame(wire.Frame{Kind: wire.MsgKill, Number: min(times, 1)})
 		return last, times + 1
 	case syscall.SIGCONT:
@@ -68,6 +68,13 @@ func (c *client) handleSignal(s syscall.Signal, last time.Time, times int) (time
 	}
 	c.broadcastFrame(wire.Frame{Kind: wire.MsgSignal, Number: int(s)})
 	return last, times
+}
+
+// sayTermination says that the step is ended, which --quiet leaves out, as Slurm's does.
+func (c *client) sayTermination() {
+	if !c.plan.first.show.quiet {
+		c.sayLine("forcing job termination")
+	}
 }
 
 // allRanks lists the ranks of a step.

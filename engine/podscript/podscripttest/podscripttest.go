@@ -162,6 +162,19 @@ func Entrypoint(image string) *podspec.Set {
 	}}}
 }
 
+// Serving is a pod of a service that answers each connection at a port, until it is told to end.
+func Serving(image string, port int) *podspec.Set {
+	return &podspec.Set{Kind: "Deployment", Name: "chat", Roles: []podspec.Role{{
+		Name: "pod", Replicas: 1, PodName: "chat-{i}", Template: template(map[string]any{"spec": map[string]any{"containers": []any{
+			map[string]any{
+				"name": "main", "image": image, "ports": []any{map[string]any{"name": "http", "containerPort": port}},
+				"command":        []string{"sh", "-c", fmt.Sprintf("trap 'echo told to end; exit 0' TERM; while :; do echo hello from $HOSTNAME | nc -l -p %d >/dev/null & wait; done", port)},
+				"readinessProbe": map[string]any{"tcpSocket": map[string]any{"port": "http"}},
+			},
+		}}}),
+	}}}
+}
+
 func fieldVariable(name, path string) any {
 	return map[string]any{"name": name, "valueFrom": map[string]any{"fieldRef": map[string]any{"fieldPath": path}}}
 }
