@@ -80,9 +80,9 @@ func (r *role) addWhole(vs *variables, from *podspec.EnvFrom, path string) error
 			vs.set(from.Prefix+key, literalText(m.Data[key]))
 		}
 	case from.Secret != nil:
-		keys, known := r.secretKeys(from.Secret.Name)
-		if !known {
-			return refuseAbsent(from.Secret.Optional, path+".secretRef", "Secret", from.Secret.Name)
+		keys, _, err := r.secretKeys(from.Secret.Name, true, from.Secret.Optional, path+".secretRef")
+		if err != nil {
+			return err
 		}
 		for _, key := range keys {
 			v, there, err := r.secretValue(from.Secret.Name, key, from.Secret.Optional, path+".secretRef")

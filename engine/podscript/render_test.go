@@ -160,6 +160,8 @@ func TestRefused(t *testing.T) {
 		`{` + main + `,"securityContext":{"privileged":true}}]}`:                                          "containers[0].securityContext.privileged",
 		`{` + main + `,"securityContext":{"capabilities":{"add":["SYS_ADMIN"]}}}]}`:                       "containers[0].securityContext.capabilities.add",
 		`{"securityContext":{"runAsNonRoot":true},` + main + `}]}`:                                        "containers[0].securityContext.runAsUser",
+		`{` + main + `,"envFrom":[{"secretRef":{"name":"kept"}}]}]}`:                                      "containers[0].envFrom[0].secretRef",
+		`{"volumes":[{"name":"v","secret":{"secretName":"kept"}}],` + main + `}]}`:                        "volumes[0].secret",
 		`{` + main + `,"tty":true}]}`:                                                                     "containers[0].stdin",
 		`{` + main + `,"ports":[{"containerPort":80,"hostPort":8080}]}]}`:                                 "containers[0].ports[0].hostPort",
 		`{` + main + `,"livenessProbe":{"httpGet":{"port":80}}}]}`:                                        "containers[0].livenessProbe",
@@ -174,6 +176,7 @@ func TestRefused(t *testing.T) {
 		`{"containers":[{"name":"m","command":["x"]}]}`:                                                   "containers[0].image",
 	} {
 		set := podSet(t, pod)
+		set.Secrets = []podspec.Secret{{Name: "kept", Foreign: true, Keys: []string{"k"}}}
 		spec := specOf(set)
 		spec.Owner.User = "root"
 		err := podscript.Check(set, spec, podscript.Local())

@@ -8,14 +8,17 @@ import (
 	"github.com/coxswain-sched/coxswain/model/podspec"
 )
 
-// secretKeys are the keys of a Secret that the set names.
-func (r *role) secretKeys(name string) (keys []string, known bool) {
-	for i := range r.set.Secrets {
-		if s := &r.set.Secrets[i]; s.Name == name {
-			return s.Keys, true
-		}
+// secretKeys are the keys of a Secret that the set names. whole says that all of them are asked for, which
+// only a Secret of the same file can tell; known is false for an optional one that is not there.
+func (r *role) secretKeys(name string, whole, optional bool, path string) (keys []string, known bool, err error) {
+	i := slices.IndexFunc(r.set.Secrets, func(s podspec.Secret) bool { return s.Name == name })
+	switch {
+	case i < 0:
+		return nil, false, refuseAbsent(optional, path, "Secret", name)
+	case whole && r.set.Secrets[i].Foreign:
+		return nil, false, refuseField(path, "name its keys one by one (secretKeyRef, items), or add the Secret to the file", "nobody knows which keys the Secret %s has: it is not in the file", name)
 	}
-	return nil, false
+	return r.set.Secrets[i].Keys, true, nil
 }
 
 // secretValue is an expression for a value that the launch hands over.

@@ -165,9 +165,9 @@ func (r *role) addConfigFiles(dir string, m *podspec.ConfigMap, items []podspec.
 }
 
 func (r *role) addSecretFiles(dir, name string, items []podspec.KeyPath, mode *int32, optional bool, at string) error {
-	keys, known := r.secretKeys(name)
-	if !known {
-		return refuseAbsent(optional, at, "Secret", name)
+	keys, known, err := r.secretKeys(name, len(items) == 0, optional, at)
+	if err != nil || !known {
+		return err
 	}
 	chosen, err := pickKeys(keys, items, optional, "the Secret "+name, at)
 	if err != nil {
