@@ -2,6 +2,7 @@ package local_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -62,10 +63,14 @@ func TestPods(t *testing.T) {
 		return dir
 	}
 	var ref atomic.Uint64
+	number := func(l *engine.Launch) {
+		l.Ref.Allocation = ref.Add(1)
+		l.Job.ID = job.ID(l.Ref.Allocation)
+	}
 	runSet := func(t *testing.T, set *podspec.Set, change func(*engine.Launch)) (engine.Report, string) {
 		t.Helper()
 		l := podsLaunch(t, e, set)
-		l.Ref.Allocation = ref.Add(1)
+		number(l)
 		if change != nil {
 			change(l)
 		}
@@ -107,9 +112,9 @@ func TestPods(t *testing.T) {
 	})
 	t.Run("a service", func(t *testing.T) {
 		t.Parallel()
-		const port = 29517
+		port := podscripttest.FreePort()
 		l := podsLaunch(t, e, podscripttest.Serving(podmanlab.Image, port))
-		l.Ref.Allocation = ref.Add(1)
+		number(l)
 		l.Job.Spec.Serve = &job.Serve{Ports: []job.Port{{Name: "http", Number: port}}, Readiness: &job.Probe{TCP: true, Every: 50 * time.Millisecond}}
 		launch(t, e, l)
 		at := untilServes(t, e, l.Ref, ready)
@@ -126,7 +131,7 @@ func TestPods(t *testing.T) {
 			t.Fatal(err)
 		}
 		until(t, e, l.Ref, gone)
-		if out := read(t, filepath.Join(l.Job.Spec.WorkDir, "slurm-7.out")); !strings.Contains(out, "told to end") {
+		if out := read(t, filepath.Join(l.Job.Spec.WorkDir, fmt.Sprintf("slurm-%d.out", l.Job.ID))); !strings.Contains(out, "told to end") {
 			t.Error(out)
 		}
 	})
