@@ -76,7 +76,7 @@ func (s *Service) submitJob(c *call) (*api.Submitted, error) {
 // submitService hands over a service that was admitted.
 func (s *Service) submitService(c *call, r *intake.Request, out *api.Submitted) (*api.Submitted, error) {
 	if r.Spec.Upload != nil {
-		return nil, fault.New(fault.Unsupported, "--upload: a service cannot bring a directory: it would outlive it").Advise("put the files where every node sees them, or into an image")
+		return nil, fault.New(fault.Unsupported, "--upload: a service cannot bring a directory: that is kept for one job, and replicas begin anew as long as the service lives").Advise("put the files where every node sees them, or into an image")
 	}
 	err := withoutOwnSecrets(r, func() error {
 		if _, err := s.intake.Estimate(c.Ctx(), c.ID.Actor(), r, false); err != nil { // it can never run
