@@ -315,6 +315,43 @@ func TestManifestWithoutAgent(t *testing.T) {
 	}
 }
 
+// TestManifestAfterRestart: a driver that begins anew knows which pods of a manifest decide.
+//
+// Seen to fail with: a script that is not kept once the objects are made.
+func TestManifestAfterRestart(t *testing.T) {
+	s := newStand(t, "n1")
+	root := t.TempDir()
+	e := s.open(func(c *Config) { c.Root = root })
+	l := manifestOn(t, 1, torch(), "n1")
+	if err := e.Launch(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	pods, began := s.bound(3), time.Now().Add(-time.Minute)
+	for _, p := range pods {
+		s.containerIs(p, "Running", runningSince(began))
+	}
+	until(t, "it runs", func() bool {
+		r, err := e.Inspect(t.Context(), l.Ref)
+		return err == nil && r.Phase == engine.Running
+	})
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e = s.open(func(c *Config) { c.Root = root })
+	s.containerIs(pods[0], "Succeeded", exited(0, began, time.Now()))
+	until(t, "the workers are deleted", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return meta(s.objects[podOf(pods[1])])["deletionTimestamp"] != nil && meta(s.objects[podOf(pods[2])])["deletionTimestamp"] != nil
+	})
+	for _, p := range pods[1:] {
+		s.containerIs(p, "Failed", exited(143, began, time.Now()))
+	}
+	if r := goneFrom(t, e, l.Ref); r.Cause != engine.Exited || !r.Exit.OK() {
+		t.Errorf("%+v", r)
+	}
+}
+
 // TestManifestTimeLimit: a driver ends pods whose job's time is over, as no agent does it.
 func TestManifestTimeLimit(t *testing.T) {
 	s := newStand(t, "n1")
