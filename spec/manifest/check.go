@@ -77,6 +77,7 @@ func (c *checker) checkValue(way *step, n *yaml.Node, at yaml.Place, t *fields.T
 			return
 		}
 		c.checkObject(way, n, at, t)
+		c.checkPart(way, n, at, t)
 	case fields.Map:
 		if n.Kind != yaml.Mapping {
 			c.failForm(way, n, at, "a group of fields", "write NAME: value below it")

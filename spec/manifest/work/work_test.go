@@ -62,15 +62,15 @@ func TestKinds(t *testing.T) {
 			"Pod p retries=true limit=1m0s held=false array=false\npod ×1 p",
 		},
 		{
-			"an Indexed Job is a gang", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec:\n  completions: 3\n  parallelism: 3\n  completionMode: Indexed\n  backoffLimit: 0\n  suspend: true\n" + pods(2, ""),
+			"an Indexed Job is a gang", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec:\n  completions: 3\n  parallelism: 3\n  completionMode: Indexed\n  backoffLimit: 0\n  suspend: true\n" + pods(2, "    restartPolicy: Never\n"),
 			"Job j retries=false limit=0s held=true array=false\npod ×3 j-0 JOB_COMPLETION_INDEX=0",
 		},
 		{
-			"a Job with fewer at once is an array", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec:\n  completions: 5\n  parallelism: 2\n" + pods(2, ""),
+			"a Job with fewer at once is an array", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec:\n  completions: 5\n  parallelism: 2\n" + pods(2, "    restartPolicy: Never\n"),
 			"Job j retries=true limit=0s held=false array=true\npod ×1 j-{task}",
 		},
 		{
-			"one index for success", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec:\n  completions: 2\n  parallelism: 2\n  completionMode: Indexed\n  successPolicy: {rules: [{succeededIndexes: \"0\"}]}\n" + pods(2, ""),
+			"one index for success", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec:\n  completions: 2\n  parallelism: 2\n  completionMode: Indexed\n  successPolicy: {rules: [{succeededIndexes: \"0\"}]}\n" + pods(2, "    restartPolicy: Never\n"),
 			"Job j retries=true limit=0s held=false array=false\npod ×2 j-0 JOB_COMPLETION_INDEX=0\ncomplete [] any=false index=0",
 		},
 		{
@@ -254,7 +254,7 @@ func indent(text string, n int) string {
 // TestCronJob: what a CronJob does not say is as Kubernetes has it.
 func TestCronJob(t *testing.T) {
 	cron := func(more string) string {
-		return "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: nightly}\nspec:\n" + more + "  jobTemplate:\n    spec:\n      backoffLimit: 0\n" + pods(6, "")
+		return "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: nightly}\nspec:\n" + more + "  jobTemplate:\n    spec:\n      backoffLimit: 0\n" + pods(6, "    restartPolicy: Never\n")
 	}
 	for text, want := range map[string]schedule.Settings{
 		"  schedule: '0 3 * * *'\n": {Cron: "0 3 * * *", Overlap: schedule.Allow, CatchUp: true, Keep: schedule.History{Done: 3, Failed: 1}},
@@ -289,7 +289,7 @@ func TestLeaderWorkerSet(t *testing.T) {
 // TestRefused: what cannot be had is refused by its path, with a remedy.
 func TestRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec:\n  parallelism: 3\n" + pods(2, ""):                                                                     "spec.parallelism: ",
+		"apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec:\n  parallelism: 3\n" + pods(2, "    restartPolicy: Never\n"):                                           "spec.parallelism: ",
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n":                                                                                                            "nothing in the file runs",
 		"apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: []}\n":                                                                                          "no container",
 		"apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: b, resources: {limits: {memory: 4 GB}}}]}\n":                                  "4 GB",
