@@ -42,7 +42,7 @@ func (c *Control) SetController(ctx context.Context, by job.Actor, v state.Contr
 			l.refuseWhenLeading(answer, fault.New(fault.Conflict, "controller %s was changed by somebody else", v.Name).Advise("look at it again"))
 			return
 		case now == nil && len(l.state.Controllers.Names("")) >= mostControllers:
-			l.refuseWhenLeading(answer, fault.New(fault.Exhausted, "there are %d services already", mostControllers).Advise("stop some of them: cox service list"))
+			l.refuseWhenLeading(answer, fault.New(fault.Exhausted, "there are %d services and schedules already", mostControllers).Advise("stop some of them: cox service list, cox schedule list"))
 			return
 		}
 		l.stageFor(l.changeController(v.Name, answer), state.KindController, 0, by, v, nil)
@@ -152,6 +152,9 @@ func (l *loop) knownPart(part *job.Part, out *Accepted, answer func(error)) bool
 	}
 	if id := l.state.Parts.JobOf(*part); id != 0 {
 		out.ID, out.Known = id, true
+		if a := l.state.Jobs[id].Array; a != nil {
+			out.ID, out.Tasks = a.First(), len(a.Spec.Indices)
+		}
 		l.answerWhenLeading(answer)
 		return true
 	}

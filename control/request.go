@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/schedule"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
@@ -414,6 +415,10 @@ func (c *Control) prepareEnded(ctx context.Context, w *changeRequest, row *store
 
 // partEndedError refuses to run a job again of whose work a controller has begun the next try.
 func partEndedError(e *state.JobRecord) error {
+	if name, ok := strings.CutPrefix(e.ExtraOrZero().Part.Controller, schedule.ControllerKind+"/"); ok {
+		return fault.New(fault.Conflict, "job %s has ended, and cannot run again: it was a run of schedule %s", e.Name(), name).
+			Advise("cox schedule run %s begins another run", name)
+	}
 	return fault.New(fault.Conflict, "job %s has ended, and cannot run again: it was a replica of %s, which begins its replicas anew itself", e.Name(), e.ExtraOrZero().Part.Controller).
 		Advise("cox service show says what runs of it")
 }

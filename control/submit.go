@@ -179,8 +179,6 @@ func checkSpec(s *job.Spec, now int64) error {
 	case s.Elastic() && s.Program.Kind != job.Direct:
 		return fault.New(fault.Invalid, "only a command can be elastic: nothing would run on the nodes that are added").
 			Advise("give the command itself (command:), which every task runs, also those that are added")
-	case s.Array != nil && s.Part != nil:
-		return fault.New(fault.Invalid, "an array is no part of a controller").Advise("submit each part by itself")
 	case s.Array != nil && len(s.Array.Indices) > state.MaxTasks:
 		return fault.New(fault.Invalid, "an array of %d tasks is too large", len(s.Array.Indices)).
 			Advise("submit at most %d tasks at once", state.MaxTasks)

@@ -35,6 +35,9 @@ func (as *Arrays) add(first job.ID, spec *job.ArraySpec) *Array {
 // ArrayByID returns the array of a number of which tasks are in memory, or nil.
 func (s *State) ArrayByID(first job.ID) *Array { return s.Arrays.m[first] }
 
+// First is the number of the array, and of its first task.
+func (a *Array) First() job.ID { return a.first }
+
 // hasTask reports whether a job is the task of an index.
 func (a *Array) hasTask(id job.ID, index uint32) bool {
 	return id >= a.first && uint64(id-a.first) < uint64(len(a.Spec.Indices)) && a.Spec.Indices[id-a.first] == index

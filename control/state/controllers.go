@@ -109,16 +109,22 @@ func (c *Controllers) restore(ctx context.Context, st store.Store, names []strin
 
 // Parts finds the jobs in memory that are parts of a controller's work.
 type Parts struct {
-	jobs map[job.Part]job.ID
+	jobs map[job.Part][]job.ID      // ascending: tasks of an array, and jobs that came back after their end
 	of   map[string]map[job.ID]bool // by controller
 }
 
 func newParts() Parts {
-	return Parts{jobs: map[job.Part]job.ID{}, of: map[string]map[job.ID]bool{}}
+	return Parts{jobs: map[job.Part][]job.ID{}, of: map[string]map[job.ID]bool{}}
 }
 
-// JobOf returns the job in memory that is a part, living or ended; 0: there is none.
-func (p *Parts) JobOf(part job.Part) job.ID { return p.jobs[part] }
+// JobOf returns the newest job in memory that is a part, living or ended; 0: there is none. Of an array
+// it is the last task in memory.
+func (p *Parts) JobOf(part job.Part) job.ID {
+	if ids := p.jobs[part]; len(ids) > 0 {
+		return ids[len(ids)-1]
+	}
+	return 0
+}
 
 // Of lists the jobs in memory that are parts of a controller, ascending.
 func (p *Parts) Of(controller string) []job.ID { return slices.Sorted(maps.Keys(p.of[controller])) }
@@ -128,7 +134,10 @@ func (p *Parts) add(e *JobRecord) {
 	if part == nil {
 		return
 	}
-	p.jobs[*part] = max(p.jobs[*part], e.ID) // one that came back after its end is not the newest
+	ids := p.jobs[*part]
+	if i, found := slices.BinarySearch(ids, e.ID); !found {
+		p.jobs[*part] = slices.Insert(ids, i, e.ID)
+	}
 	if p.of[part.Controller] == nil {
 		p.of[part.Controller] = map[job.ID]bool{}
 	}
@@ -140,7 +149,11 @@ func (p *Parts) remove(e *JobRecord) {
 	if part == nil {
 		return
 	}
-	if p.jobs[*part] == e.ID {
+	ids := p.jobs[*part]
+	if i, found := slices.BinarySearch(ids, e.ID); found {
+		ids = slices.Delete(ids, i, i+1)
+	}
+	if p.jobs[*part] = ids; len(ids) == 0 {
 		delete(p.jobs, *part)
 	}
 	delete(p.of[part.Controller], e.ID)
