@@ -90,6 +90,42 @@ func TestAPartIsOneJob(t *testing.T) {
 	}
 }
 
+// TestAPartIsOneArray: an array that is a part is one array, over a restart and while some of its tasks
+// have ended.
+//
+// Seen to fail with: knownPart that answers with a task.
+func TestAPartIsOneArray(t *testing.T) {
+	b := open(t, newHand(1, 8))
+	array := func() *job.Spec {
+		s := gang(1, 1)
+		s.Part = &job.Part{Controller: "schedule/nightly", Revision: 1, Index: 7}
+		s.Array = &job.ArraySpec{Text: "3-5", Indices: []uint32{3, 4, 5}, Step: 1}
+		return s
+	}
+	first := b.submitPart(array())
+	if first.Known || first.Tasks != 3 {
+		t.Fatalf("%+v", first)
+	}
+	for range 2 {
+		if again := b.submitPart(array()); again.ID != first.ID || again.Tasks != 3 || !again.Known {
+			t.Errorf("again: %+v, first %+v", again, first)
+		}
+		b.reopen()
+	}
+	b.fail(first.ID+2, engine.Exited, 1)
+	b.state(first.ID+2, job.Failed)
+	if again := b.submitPart(array()); again.ID != first.ID || !again.Known {
+		t.Errorf("after the end of a task: %+v", again)
+	}
+	if n := len(b.ctl.Parts("schedule/nightly")); n != 3 {
+		t.Errorf("%d parts", n)
+	}
+	errs, err := b.ctl.Change(t.Context(), job.Actor{Name: "anna"}, []job.ID{first.ID + 2}, control.Requeue{})
+	if err != nil || len(errs) != 1 || fault.Remedy(errs[0]) != "cox schedule run nightly begins another run" {
+		t.Errorf("requeue of a run that has ended: %v, %v", errs, err)
+	}
+}
+
 // TestControllersAreKept: a controller's document survives a restart, from the journal and from the
 // projection; who changes an old version is told so; what is removed stays removed.
 //

@@ -95,8 +95,9 @@ func (c *Controller) jobsOf(ctx context.Context, m *managed) (out []decide.Job) 
 		if r.State != schedule.Live || r.Job == 0 || there[r.Part("")] {
 			continue
 		}
-		if v, ok := c.cfg.Plane.Past(ctx, r.Job); ok {
-			j := jobOf(&v)
+		past := c.cfg.Plane.Past(ctx, r.Job)
+		for i := range past {
+			j := jobOf(&past[i])
 			j.Part = r.Part("")
 			out = append(out, j)
 		}

@@ -326,6 +326,29 @@ func TestRunKnowsItsTime(t *testing.T) {
 	})
 }
 
+// TestArrayOnASchedule: each run is one array, which lives until its last task has ended.
+func TestArrayOnASchedule(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, 0, false)
+		s.ask(func() error {
+			_, err := s.Submit(t.Context(), anna, everyMinute(func(sp *schedule.Spec) {
+				sp.Job.Array = &job.ArraySpec{Text: "0-4%1", Indices: []uint32{0, 1, 2, 3, 4}, MaxRunning: 1, Step: 1}
+			}), nil)
+			return err
+		})
+		s.pass(3*time.Minute + 10*time.Second) // a run takes 100 s
+		runs := s.show().Doc.Runs
+		if len(runs) != 3 || runs[0].State != schedule.Ended || runs[0].Job != 1 || runs[1].State != schedule.Skipped || runs[2].State != schedule.Live || runs[2].Job != 6 {
+			t.Fatalf("%+v", runs)
+		}
+		for part, n := range s.launched {
+			if n != 5 && part.Index == uint32(runs[0].At.Unix()) {
+				t.Errorf("%d tasks of %+v", n, part)
+			}
+		}
+	})
+}
+
 // TestReplacedRun: a run of overlap replace begins when the one before has ended.
 func TestReplacedRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

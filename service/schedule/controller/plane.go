@@ -26,8 +26,9 @@ type Plane interface {
 
 	// Parts lists the jobs in memory that are parts of a controller, ended ones too.
 	Parts(controller string) []state.View
-	// Past returns the last state of a job that has left memory; false: there is none.
-	Past(ctx context.Context, id job.ID) (state.View, bool)
+	// Past returns the last state of a job that has left memory, or of all tasks of an array; none:
+	// there is no such job.
+	Past(ctx context.Context, id job.ID) []state.View
 	// Next waits for changes of schedules' jobs after a number and returns the names of their
 	// controllers, with the number to go on from; gap says that more changed than is remembered.
 	Next(ctx context.Context, after uint64) (controllers []string, last uint64, gap bool, err error)
@@ -51,12 +52,18 @@ func (p controlPlane) RemoveDocument(ctx context.Context, by job.Actor, controll
 	return p.RemoveController(ctx, by, controller)
 }
 
-func (p controlPlane) Past(ctx context.Context, id job.ID) (out state.View, ok bool) {
-	_, err := p.History(ctx, store.Query{IDs: []uint64{uint64(id)}, Limit: 1}, func(v *state.View) bool {
-		out, ok = *v, true
-		return false
-	})
-	return out, ok && err == nil
+func (p controlPlane) Past(ctx context.Context, id job.ID) (out []state.View) {
+	read := func(q store.Query) {
+		out = nil
+		_, err := p.History(ctx, q, func(v *state.View) bool { out = append(out, *v); return true })
+		if err != nil { // the next decision looks again
+			out = nil
+		}
+	}
+	if read(store.Query{IDs: []uint64{uint64(id)}, Limit: 1}); len(out) > 0 && out[0].Job.Array != nil {
+		read(store.Query{Array: uint64(id)})
+	}
+	return out
 }
 
 func (p controlPlane) Next(ctx context.Context, after uint64) (names []string, last uint64, gap bool, err error) {

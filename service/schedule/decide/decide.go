@@ -131,7 +131,7 @@ func (p *plan) observeJobs() {
 			if j.Part != partOf(r) {
 				continue
 			}
-			if !found || j.ID < to.Job {
+			if to.Job == 0 || j.ID < to.Job {
 				to.Job = j.ID
 			}
 			found = true
