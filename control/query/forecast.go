@@ -240,7 +240,7 @@ func (rd *Reader) loadEstimates(ctx context.Context) error {
 	slices.SortStableFunc(ended, func(a, b state.View) int { return a.Job.Started.Compare(b.Job.Started) })
 	for i := range ended {
 		j := &ended[i].Job
-		if state.CountsForEstimates(j.State) && !j.Started.IsZero() && j.Spec.Serve == nil {
+		if state.CountsForEstimates(j.State) && !j.Started.IsZero() && j.Spec.Part == nil {
 			took.Add(j.Spec.Name, j.Spec, j.Ended.Sub(j.Started))
 		}
 		if !j.Started.IsZero() {

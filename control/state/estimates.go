@@ -66,7 +66,7 @@ func (p *EstimateHistory) noteEnded(e *JobRecord) {
 	}
 	var spec job.Spec
 	e.Shared.unpackSpec(e.delta, false, &spec)
-	if spec.Serve != nil {
+	if spec.Part != nil {
 		return // when a replica ends says nothing of other jobs
 	}
 	p.took.Add(spec.Name, &spec, time.Duration(e.Last.ended-e.Last.started))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/schedule"
+	"github.com/coxswain-sched/coxswain/spec"
 	"github.com/coxswain-sched/coxswain/spec/yaml"
 )
 
@@ -149,4 +150,32 @@ func checkTimes(s *schedule.Settings, now time.Time) (why, remedy string) {
 		return fmt.Sprintf("%q never comes: no such day is in the calendar", s.Cron), `for the last day of a month write the first of the next: "0 0 1 * *"`
 	}
 	return "", ""
+}
+
+// RenderSchedule writes settings as a line of a document, and says what this form cannot say.
+func RenderSchedule(s *schedule.Settings) (line string, missing []spec.Warning) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "schedule: {cron: %q", s.Cron)
+	if s.Zone != "" {
+		fmt.Fprintf(&b, ", time_zone: %s", quoteFlow(s.Zone))
+	}
+	if usual := schedule.DefaultSettings(); s.Overlap != usual.Overlap {
+		fmt.Fprintf(&b, ", overlap: %s", s.Overlap)
+	}
+	if s.Late > 0 {
+		fmt.Fprintf(&b, ", missed: %s", formatDuration(max(s.Late.Truncate(time.Second), time.Second)))
+	}
+	if s.Suspend {
+		b.WriteString(", suspend: true")
+	}
+	if n := max(s.Keep.Done, s.Keep.Failed); n != schedule.DefaultHistory {
+		fmt.Fprintf(&b, ", keep: %d", n)
+	}
+	if s.Keep.Done != s.Keep.Failed {
+		missing = append(missing, spec.Warning{Option: "schedule", Message: fmt.Sprintf("keeps %d runs that completed and %d others; this form has one number for both", s.Keep.Done, s.Keep.Failed)})
+	}
+	if s.CatchUp {
+		missing = append(missing, spec.Warning{Option: "schedule", Message: "times that pass while it is suspended count as missed in Kubernetes; in this form they are left out"})
+	}
+	return b.String() + "}\n", missing
 }

@@ -97,9 +97,10 @@ func convertText(a *cli.App, f *convertFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	warnings := more
+	out, lost := convertSchedule(text, f.to, out)
+	warnings := append(more, lost...)
 	if f.to != "json" { // which has them inside
-		warnings = append(text.Warnings, more...)
+		warnings = append(text.Warnings, warnings...)
 	}
 	fmt.Fprint(a.Err, printer.Warnings(a.Page(a.Err), apiWarnings(warnings)))
 	if f.output != "" {

@@ -23,6 +23,9 @@ func dryRun(a *cli.App, ctx context.Context, f *submitFlags, req *api.Submit) er
 		return err
 	}
 	fmt.Fprint(a.Err, printer.Warnings(a.Page(a.Err), apiWarnings(text.Warnings)))
+	if err := printTimes(a, text); err != nil {
+		return err
+	}
 	if f.pool == "" {
 		_, err = fmt.Fprint(a.Out, printer.DryRun(a.Page(a.Out), text.Spec, req.File))
 		return err

@@ -2,12 +2,16 @@ package submission
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/cmd/cox/internal/cli"
 	"github.com/coxswain-sched/coxswain/cmd/printer"
 	"github.com/coxswain-sched/coxswain/control/intake"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/schedule"
+	"github.com/coxswain-sched/coxswain/spec"
+	"github.com/coxswain-sched/coxswain/spec/native"
 )
 
 // times are the times that the command line gives; nil: it gives none.
@@ -50,5 +54,44 @@ func printSubmittedSchedule(a *cli.App, f *submitFlags, done *api.Submitted) err
 		line += p.Paint(printer.Dim, fmt.Sprintf("          cox schedule show %s   cox schedule run %s", s.Name, s.Name))
 	}
 	_, err := fmt.Fprintln(a.Out, line)
+	return err
+}
+
+// convertSchedule adds to a text of another form when the job runs, or says that the form cannot say it.
+func convertSchedule(r *intake.Request, to string, out []byte) ([]byte, []spec.Warning) {
+	if r.Schedule == nil {
+		return out, nil
+	}
+	if to == api.FormNative {
+		line, missing := native.RenderSchedule(r.Schedule)
+		return append(out, line...), missing
+	}
+	return out, []spec.Warning{{
+		File: r.Text.Name, Option: "schedule", Message: fmt.Sprintf("has no counterpart in this form: submit the file with cox submit --schedule %q", r.Schedule.Cron),
+	}}
+}
+
+// printTimes says when the job of a dry run would run.
+func printTimes(a *cli.App, r *intake.Request) error {
+	if r.Schedule == nil {
+		return nil
+	}
+	times, err := schedule.ParseCron(r.Schedule.Cron, r.Schedule.Zone)
+	if err != nil {
+		return err
+	}
+	line := "schedule " + r.Spec.Name + ":"
+	at := time.Now()
+	for range 3 {
+		if at = times.Next(at); at.IsZero() {
+			break
+		}
+		line += " " + at.Format("2006-01-02 15:04,")
+	}
+	zone := r.Schedule.Zone
+	if zone == "" {
+		zone = "the server's time zone"
+	}
+	_, err = fmt.Fprintf(a.Out, "%s … in %s\n", line, zone)
 	return err
 }
