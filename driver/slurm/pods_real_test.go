@@ -85,8 +85,10 @@ func TestPodsOnSlurm(t *testing.T) {
 			t.Error(err)
 		}
 		c.check(t, r, string(out))
-		if left, _ := filepath.Glob("/tmp/cox-pods-*"); len(left) > 0 {
-			t.Errorf("left: %s", left)
+		for _, node := range l.Nodes {
+			if left, _ := filepath.Glob("/tmp/cox-pods-*/" + node); len(left) > 0 {
+				t.Errorf("left: %s", left)
+			}
 		}
 	}
 }

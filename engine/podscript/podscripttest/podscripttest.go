@@ -5,6 +5,7 @@ package podscripttest
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -42,9 +43,10 @@ until grep -q "from 1" heard && grep -q "from 2" heard; do echo heard | timeout 
 grep hello heard | sort -u >>/results/$POD_NAME
 `
 	const worker = script + `
+set +e
 while :; do echo "hello from $RANK" | nc -w 5 $MASTER_ADDR $MASTER_PORT >/dev/null 2>&1; sleep 0.1; done &
 trap 'echo "$RANK was told to end" >>/results/$POD_NAME; exit 0' TERM
-wait
+while :; do sleep 0.1; done
 `
 	pod := func(script string) json.RawMessage {
 		return template(map[string]any{
@@ -110,14 +112,16 @@ wait
 	}
 }
 
-// FreePort is a port of this machine at which nobody listens.
+// FreePort is a port of this machine at which nobody listens, and none of those that connections have at
+// their other end: who connects to such a one before anybody listens there may meet himself.
 func FreePort() int {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(err) // all are in use
+	for {
+		port := 20000 + rand.IntN(10000)
+		if l, err := net.Listen("tcp", ":"+strconv.Itoa(port)); err == nil {
+			_ = l.Close()
+			return port
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // CheckTrain says what is wrong with the results of Train; empty: nothing.
