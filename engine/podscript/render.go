@@ -369,11 +369,7 @@ func (r *role) stepWords(c *podspec.Container, box *job.Container, path string) 
 	if !r.runtime.Srun {
 		_, run := r.runtime.Box(c.Image, box)
 		run = namesOfNode(strings.ReplaceAll(run, podDir, `'"$COX_POD"'`))
-		if r.endsPod(c) {
-			b.WriteString(" sh -c " + quoteWord(removeAfter) + " " + quoteWord(run))
-		} else {
-			b.WriteString(" sh -c " + quoteWord(run) + " sh")
-		}
+		b.WriteString(" sh -c " + quoteWord(run) + " sh")
 		return b.String(), nil
 	}
 	words, err := srunWords(c.Image, box)
@@ -385,19 +381,6 @@ func (r *role) stepWords(c *podspec.Container, box *job.Container, path string) 
 	}
 	b.WriteString(" --")
 	return b.String(), nil
-}
-
-// removeAfter runs a script, and removes the files of the pod when it has ended, however the job ends.
-const removeAfter = `trap : TERM
-sh -c "$0" sh "$@"
-code=$?
-rm -rf "$COX_POD" "/dev/shm${COX_POD#/tmp}"
-exit "$code"`
-
-// endsPod reports whether a pod is over when a container of it has ended.
-func (r *role) endsPod(c *podspec.Container) bool {
-	return len(r.pod.Spec.Containers) == 1 && c == &r.pod.Spec.Containers[0] &&
-		!slices.ContainsFunc(r.pod.Spec.InitContainers, func(o podspec.Container) bool { return o.RestartPolicy == "Always" })
 }
 
 // insidePod puts the pod's directory into a quoted word.

@@ -74,7 +74,7 @@ func TestScriptText(t *testing.T) {
 			pod:  `{"containers":[{"name":"m","image":"i","command":["a b","$(X)"],"args":["it's","$(Y)"],"env":[{"name":"X","value":"x"}]}]}`,
 			want: []string{` -- 'a b' x 'it'\''s' '$(Y)'` + "\n", "--no-container-entrypoint", "--container-image=i ", "--container-remap-root"},
 		},
-		"an entry point": {pod: `{"containers":[{"name":"m","image":"i","args":["serve"]}]}`, run: boxed, want: []string{"box --mount=", "\"$@\"' serve\n", "rm -rf \"$COX_POD\"", `sh -c 'pull i' || exit`}},
+		"an entry point": {pod: `{"containers":[{"name":"m","image":"i","args":["serve"]}]}`, run: boxed, want: []string{" sh serve\n", `sh -c 'pull i' || exit`}},
 		"arguments here": {pod: `{"containers":[{"name":"m","image":"i","args":["serve"]}]}`, want: []string{"export COX_ENTRYPOINT=args\n", " -- serve\n"}},
 		"nothing here":   {pod: `{"containers":[{"name":"m","image":"i"}]}`, want: []string{"export COX_ENTRYPOINT=image\n", " -- image\n"}},
 		"a directory":    {pod: `{"containers":[{"name":"m","image":"i","command":["x"],"workingDir":"/srv"}]}`, want: []string{"--container-workdir=/srv "}},
