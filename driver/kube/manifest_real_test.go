@@ -17,6 +17,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/podspec"
 	lab "github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
+	"github.com/coxswain-sched/coxswain/test/testcluster/samejob"
 )
 
 // podOf is a template of one container that runs a script, with more fields of its spec and of its container.
@@ -165,6 +166,7 @@ func testManifests(t *testing.T, b *bench) {
 			}
 		}
 	})
+	t.Run("SameFiles", func(t *testing.T) { testManifestFiles(t, b) })
 	t.Run("Serves", func(t *testing.T) { testManifestServes(t, b, e) })
 	t.Run("Restart", func(t *testing.T) { testManifestRestart(t, b) })
 	t.Run("Refused", func(t *testing.T) {
@@ -288,4 +290,32 @@ func testManifestGangs(t *testing.T, b *bench, e *kube.Engine) {
 		t.Fatal(err)
 	}
 	gone(t, e, loser.Ref)
+}
+
+// testManifestFiles: a PyTorchJob writes the same files as on this machine and on Slurm.
+func testManifestFiles(t *testing.T, b *bench) {
+	c := b.config(t, t.TempDir())
+	c.Terms.Allow = []string{"host_path"}
+	e, err := kube.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.clear(t, e)
+	results := t.TempDir()
+	w, secrets, err := samejob.Read(lab.Base, results)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := manifest(t, 740, *w.Set, "n1", "n2")
+	l.Job.Spec.Secrets, l.Secrets = w.Job.Secrets, secrets
+	if err := e.Admit(t.Context(), &engine.JobDraft{Spec: l.Job.Spec, Script: l.Script}); err != nil {
+		t.Fatalf("%v (%s)", err, fault.Remedy(err))
+	}
+	if err := e.Launch(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	r := gone(t, e, l.Ref)
+	if problem := samejob.CheckFiles(results); !r.Exit.OK() || problem != "" {
+		t.Errorf("%+v: %s", r, problem)
+	}
 }

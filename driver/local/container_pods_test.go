@@ -21,6 +21,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/podspec"
 	"github.com/coxswain-sched/coxswain/test/testcluster/podmanlab"
+	"github.com/coxswain-sched/coxswain/test/testcluster/samejob"
 )
 
 // podsLaunch plans the pods of a set: those of each role on nodes of their own.
@@ -101,6 +102,17 @@ func TestPods(t *testing.T) {
 		}
 		if problem := podscripttest.CheckTrain(results); problem != "" {
 			t.Errorf("%s\n%s", problem, out)
+		}
+	})
+	t.Run("the same files as on other engines", func(t *testing.T) {
+		results := meet(t)
+		w, secrets, err := samejob.Read(podmanlab.Image, results)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, out := runSet(t, w.Set, func(l *engine.Launch) { l.Job.Spec.Secrets, l.Secrets = w.Job.Secrets, secrets })
+		if problem := samejob.CheckFiles(results); !r.Exit.OK() || problem != "" {
+			t.Errorf("%+v: %s\n%s", r, problem, out)
 		}
 	})
 	t.Run("what an image runs", func(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/podspec"
 	"github.com/coxswain-sched/coxswain/model/resource"
 	"github.com/coxswain-sched/coxswain/test/testcluster/podmanlab"
+	"github.com/coxswain-sched/coxswain/test/testcluster/samejob"
 	"github.com/coxswain-sched/coxswain/test/testcluster/slurmlab"
 )
 
@@ -41,13 +42,22 @@ func TestPodsOnSlurm(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = e.Close() })
-	results := t.TempDir()
+	results, same := t.TempDir(), t.TempDir()
+	w, secrets, err := samejob.Read(podmanlab.Image, same)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for n, c := range []struct {
 		set   *podspec.Set
 		check func(t *testing.T, r engine.Report, out string)
 	}{
 		{podscripttest.Train(podmanlab.Image, results), func(t *testing.T, r engine.Report, out string) {
 			if problem := podscripttest.CheckTrain(results); !r.Exit.OK() || problem != "" {
+				t.Errorf("%+v: %s\n%s", r, problem, out)
+			}
+		}},
+		{w.Set, func(t *testing.T, r engine.Report, out string) {
+			if problem := samejob.CheckFiles(same); !r.Exit.OK() || problem != "" {
 				t.Errorf("%+v: %s\n%s", r, problem, out)
 			}
 		}},
@@ -70,6 +80,9 @@ func TestPodsOnSlurm(t *testing.T) {
 		s.Serve, s.Program, s.Output.Stdout = nil, job.Program{Kind: job.Pods}, "out"
 		s.Secrets = []job.Secret{{Name: "login.token", File: "login.token"}}
 		launch.Secrets = []engine.Secret{{Secret: s.Secrets[0], Value: []byte(podscripttest.Token)}}
+		if c.set == w.Set {
+			s.Secrets, launch.Secrets = w.Job.Secrets, secrets
+		}
 		s.Groups = []job.TaskGroup{{Tasks: job.Count{Want: 1}}, {Tasks: job.Count{Want: 2}}}
 		launch.Claims = []fleet.Claim{
 			{Node: l.Nodes[0], Tasks: 1, Take: resource.Vector{CPU: resource.OneCPU}},
