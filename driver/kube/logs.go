@@ -141,7 +141,7 @@ func (o *output) openCopy() error {
 	a := o.e.attempts[o.ref]
 	alive := a != nil && !a.ended
 	container := ""
-	if alive && o.rank < len(a.order.Nodes) {
+	if alive && (o.rank == 0 || a.order != nil && o.rank < len(a.order.Nodes)) {
 		container = a.logContainer(o.rank)
 	}
 	o.e.mu.Unlock()

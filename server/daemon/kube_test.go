@@ -84,7 +84,7 @@ func TestKubeSettings(t *testing.T) {
 		`{"kubeconfig":"FILE","fs_group":-1}`:                                                             "settings: fs_group: -1 is none",
 		`{"kubeconfig":"FILE","labels":{"a":"b c"}}`:                                                      `settings: labels: a: "b c"`,
 		`{"kubeconfig":"FILE","annotations":{"coxswain.sh/job":"7"}}`:                                     "settings: annotations: coxswain.sh/job is set by Coxswain",
-		`{"kubeconfig":"FILE","allow":["privileged"]}`:                                                    `settings: allow: there is no "privileged"`,
+		`{"kubeconfig":"FILE","allow":["all"]}`:                                                           `settings: allow: there is no "all"`,
 		`{"kubeconfig":"FILE","service_account":"A"}`:                                                     `settings: service_account: "A"`,
 		`{"kubeconfig":"FILE","service_accounts":{"nlp":"A"}}`:                                            `settings: service_accounts: nlp: "A"`,
 		`{"kubeconfig":"FILE","namespaces":{"nlp":"Team"}}`:                                               `settings: namespaces: nlp: "Team"`,
