@@ -182,13 +182,17 @@ func (e *Engine) judgeManifest(a *attempt, members []podstatus.Member, now time.
 	if w == nil {
 		return 0, false, nil
 	}
-	if v := w.Judge(manifestpod.Tasks(a.order.Claims), members); v.Decided {
-		return 0, true, e.abandonAttempt(a, engine.Exited, v.Reason)
-	}
 	limit := a.order.Job.Spec.TimeLimit
 	e.mu.Lock()
 	started := a.report.Started
 	e.mu.Unlock()
+	if v := w.Judge(manifestpod.Tasks(a.order.Claims), members); v.Decided {
+		grace := ownGrace
+		if limit > 0 && !started.IsZero() {
+			grace = min(grace, limit-now.Sub(started))
+		}
+		return 0, true, e.stopWith(a, &stopping{Asked: now.Round(0), Cause: engine.Exited, Grace: max(a.order.Grace, grace), Reason: v.Reason})
+	}
 	if limit <= 0 || started.IsZero() {
 		return 0, false, nil
 	}
@@ -198,17 +202,22 @@ func (e *Engine) judgeManifest(a *attempt, members []podstatus.Member, now time.
 	return 0, true, e.stopWith(a, &stopping{Asked: now.Round(0), Cause: engine.TimedOut, Grace: a.order.Grace, Reason: fmt.Sprintf("its time limit of %s has passed", limit)})
 }
 
+// ownGrace is how long pods at the most have to end, whatever their templates say, when others have decided their job:
+// no longer than its time limit, but for the pool's own grace. They hold their nodes until then.
+const ownGrace = 10 * time.Minute
+
 // deleteManifestPods ends the pods of a manifest: their kubelets send the signal that each image names, and wait. As
-// a job ends by itself they wait as long as its template says; else as long as who ends it says.
+// a job ends by itself they wait as long as its template says, up to the deadline; else as long as who ends it says.
 func (e *Engine) deleteManifestPods(a *attempt, stop *stopping, members []podstatus.Member) (time.Duration, error) {
+	w, tasks := a.order.work, manifestpod.Tasks(a.order.Claims)
 	err := e.calls.forEach(len(members), func(i int) error {
 		if members[i].Over {
 			return nil
 		}
-		if stop.Cause == engine.Exited {
+		grace := max(1, int64((time.Until(stop.killDeadline())+time.Second-1)/time.Second))
+		if own := w.Grace(tasks[i].Group); stop.Cause == engine.Exited && own <= grace {
 			return e.deletePodWithin(a, i, nil)
 		}
-		grace := max(1, int64((time.Until(stop.killDeadline())+time.Second-1)/time.Second))
 		return e.deletePodWithin(a, i, &grace)
 	})
 	if err != nil {

@@ -117,9 +117,10 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref, s engine.Stop) error 
 		if s.Drain > 0 && time.Now().Before(was.signalTime()) {
 			return nil // it is being drained already
 		}
-		if was.Cause != engine.Stopped || !n.killDeadline().Before(was.killDeadline()) {
+		if was.Cause != engine.Stopped && was.Cause != engine.Exited || !n.killDeadline().Before(was.killDeadline()) {
 			return nil
 		}
+		n.Cause = was.Cause // pods that have decided their job stay its end; the others have less time
 		n.Reason = cmp.Or(was.Reason, n.Reason)
 	}
 	if err := e.log.Append(&entry{Kind: stopped, Ref: ref, Stop: n}); err != nil {

@@ -53,6 +53,14 @@ func Parse(j *job.Job, script []byte, terms *settings.Terms) (*Work, error) {
 	return w, nil
 }
 
+// Grace is how many seconds the pods of a group have to end by themselves, as their template says.
+func (w *Work) Grace(group int) int64 {
+	if g := w.templates[group].Spec.TerminationGracePeriodSeconds; g != nil {
+		return *g
+	}
+	return corev1.DefaultTerminationGracePeriodSeconds
+}
+
 // decodeTemplate reads a role's template. Names of fields are as Kubernetes spells them.
 func decodeTemplate(r *podspec.Role) (*corev1.PodTemplateSpec, error) {
 	t := new(corev1.PodTemplateSpec)
