@@ -3,6 +3,7 @@ package nodenet
 import (
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"runtime"
 	"strings"
@@ -22,21 +23,19 @@ type Port struct {
 func (r *record) fenceChain() string { return r.networkID() + "-ports" }
 
 // Fence keeps all users but those of ports, and root, from connecting to these ports, from this
-// machine and from its nodes; it replaces what was said before. Connections that are open go on. An
-// error says why the ports are open to all. It is not for two goroutines at once.
+// machine and from its nodes, also by a node's loopback; it replaces what was said before. Connections
+// that are open go on. An error says why the ports are open to all. It is not for two goroutines at once.
 func (n *Network) Fence(ports []Port) error {
 	r := n.record
-	tool, single := findTool("iptables-restore"), findTool("iptables")
-	if tool == "" || single == "" {
+	if findTool("iptables-restore") == "" || findTool("iptables") == "" {
 		return errors.New("this needs the program iptables-restore (Debian: apt-get install iptables)")
 	}
 	if err := n.noteFence(); err != nil {
 		return err
 	}
-	var errs []error
-	errs = append(errs, r.writeFence(tool, single, ports))
+	errs := []error{r.writeFence(ports, "")}
 	for _, node := range r.Nodes {
-		errs = append(errs, inNamespace(r.namespaceFile(node), func() error { return r.writeFence(tool, single, ports) }))
+		errs = append(errs, inNamespace(r.namespaceFile(node), func() error { return r.writeFence(ports, node.Address) }))
 	}
 	return errors.Join(errs...)
 }
@@ -55,9 +54,12 @@ func (n *Network) noteFence() error {
 	return n.record.saveRecord()
 }
 
-// fenceText is the chain, as iptables-restore reads it. Only the first packet of a connection is
-// looked at: those that the kernel sends after a program's end are nobody's.
-func (r *record) fenceText(ports []Port) string {
+// fenceText is the chain, as iptables-restore reads it, and as ip6tables-restore does (v6). own is the
+// address of the node in whose network it is; "": the machine's. There the node's ports are those of
+// every address of its own: a program listens on loopback too. Nodes have no addresses of IPv6 but those
+// that the kernel makes, which are not known here. Only the first packet of a connection is looked at:
+// those that the kernel sends after a program's end are nobody's.
+func (r *record) fenceText(ports []Port, own string, v6 bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*filter\n:%s - [0:0]\n", r.fenceChain()) // it is emptied, or made
 	for _, p := range ports {
@@ -65,39 +67,89 @@ func (r *record) fenceText(ports []Port) string {
 		if p.UID != 0 {
 			owner += fmt.Sprintf(" -m owner ! --uid-owner %d", p.UID)
 		}
-		fmt.Fprintf(&b, "-A %s -d %s -p tcp --dport %d --syn %s -j REJECT --reject-with tcp-reset\n", r.fenceChain(), p.Address, p.Number, owner)
+		to := "-d " + p.Address
+		switch {
+		case own == p.Address:
+			to = "-o lo"
+		case v6 && own != "":
+			to = "! -o lo"
+		case v6:
+			to = "-o " + r.bridgeName()
+		}
+		fmt.Fprintf(&b, "-A %s %s -p tcp --dport %d --syn %s -j REJECT --reject-with tcp-reset\n", r.fenceChain(), to, p.Number, owner)
 	}
 	b.WriteString("COMMIT\n")
 	return b.String()
 }
 
-// writeFence writes the chain in the network of the calling thread, and has it looked at.
-func (r *record) writeFence(tool, single string, ports []Port) error {
-	if err := restoreRules(tool, r.fenceText(ports)); err != nil {
+// writeFence writes the chains in the network of the calling thread, which is own's, and has them
+// looked at.
+func (r *record) writeFence(ports []Port, own string) error {
+	err := r.writeChain(ports, own, false)
+	if six := r.writeChain(ports, own, true); hasIPv6() {
+		err = errors.Join(err, six)
+	}
+	return err
+}
+
+// hasIPv6 says whether the network of the calling thread has an address of IPv6.
+func hasIPv6() bool {
+	text, err := os.ReadFile("/proc/thread-self/net/if_inet6")
+	return err == nil && len(text) > 0
+}
+
+// writeChain writes the chain of IPv4 or of IPv6.
+func (r *record) writeChain(ports []Port, own string, v6 bool) error {
+	name := fenceTool(v6)
+	tool, single := findTool(name+"-restore"), findTool(name)
+	if tool == "" || single == "" {
+		return fmt.Errorf("this needs the program %s-restore (Debian: apt-get install iptables)", name)
+	}
+	if err := restoreRules(tool, r.fenceText(ports, own, v6)); err != nil {
 		return err
 	}
-	if exec.Command(single, r.fenceJump("-C")...).Run() == nil {
+	if exec.Command(single, r.fenceJump("-C", own, v6)...).Run() == nil {
 		return nil
 	}
-	if out, err := exec.Command(single, r.fenceJump("-I")...).CombinedOutput(); err != nil {
-		return fmt.Errorf("iptables: %s (%w)", strings.TrimSpace(string(out)), err)
+	if out, err := exec.Command(single, r.fenceJump("-I", own, v6)...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %s (%w)", name, strings.TrimSpace(string(out)), err)
 	}
 	return nil
 }
 
-// fenceJump is the rule that leads to the chain, as words of iptables.
-func (r *record) fenceJump(verb string) []string {
-	return []string{"-w", verb, "OUTPUT", "-d", r.Subnet, "-p", "tcp", "-j", r.fenceChain()}
+func fenceTool(v6 bool) string {
+	if v6 {
+		return "ip6tables"
+	}
+	return "iptables"
 }
 
-// removeFence removes the chain of the machine's network. Those of the nodes go with their namespaces.
+// fenceJump is the rule that leads to the chain, as words of iptables.
+func (r *record) fenceJump(verb, own string, v6 bool) []string {
+	args := []string{"-w", verb, "OUTPUT"}
+	switch {
+	case own != "":
+	case v6:
+		args = append(args, "-o", r.bridgeName())
+	default:
+		args = append(args, "-d", r.Subnet)
+	}
+	return append(args, "-p", "tcp", "-j", r.fenceChain())
+}
+
+// removeFence removes the chains of the machine's network. Those of the nodes go with their namespaces.
 func (r *record) removeFence() {
-	single := findTool("iptables")
-	if !r.Fenced || single == "" {
+	if !r.Fenced {
 		return
 	}
-	for _, args := range [][]string{r.fenceJump("-D"), {"-w", "-F", r.fenceChain()}, {"-w", "-X", r.fenceChain()}} {
-		_ = exec.Command(single, args...).Run() // somebody else's start of a firewall flushes all
+	for _, v6 := range []bool{false, true} {
+		single := findTool(fenceTool(v6))
+		if single == "" {
+			continue
+		}
+		for _, args := range [][]string{r.fenceJump("-D", "", v6), {"-w", "-F", r.fenceChain()}, {"-w", "-X", r.fenceChain()}} {
+			_ = exec.Command(single, args...).Run() // somebody else's start of a firewall flushes all
+		}
 	}
 }
 

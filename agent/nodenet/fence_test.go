@@ -24,17 +24,17 @@ func connectAs(uid int, address string) error {
 	return nil
 }
 
-// TestFence: from the machine, from another node and from the node itself a port takes connections of
-// its user and of root, and of nobody else; another port does of all. Nothing is left at the end.
+// TestFence: from the machine, from another node and from the node itself, there by loopback and by IPv6
+// too, a port takes connections of its user and of root, and of nobody else; another port does of all.
+// Nothing is left at the end.
 //
-// Seen to fail with: a chain that nothing leads to.
+// Seen to fail with: a chain that nothing leads to; rules for the node's address alone.
 func TestFence(t *testing.T) {
 	n := open(t, Request{Root: newRoot(t), Nodes: []string{"a", "b"}})
 	if findTool("iptables-restore") == "" {
 		t.Skip("iptables-restore is not there")
 	}
 	const anna, bert = 61001, 61002
-	fenced, free := n.Address("a")+":21500", n.Address("a")+":21501"
 	serve(t, n, "a", "21500")
 	serve(t, n, "a", "21501")
 	try := func(part string, uid int, address string, taken bool) {
@@ -47,10 +47,19 @@ func TestFence(t *testing.T) {
 		t.Helper()
 		for _, from := range []string{"", "a", "b"} {
 			look := func() error {
-				try("from "+from, 0, fenced, true)
-				try("from "+from, anna, fenced, true)
-				try("from "+from, bert, fenced, bertIsTaken)
-				try("from "+from, bert, free, true)
+				hosts := []string{n.Address("a")}
+				if from == "a" {
+					if hosts = append(hosts, "127.0.0.1", "127.1.2.3"); hasIPv6() {
+						hosts = append(hosts, "::1")
+					}
+				}
+				for _, host := range hosts {
+					fenced, free := net.JoinHostPort(host, "21500"), net.JoinHostPort(host, "21501")
+					try("from "+from, 0, fenced, true)
+					try("from "+from, anna, fenced, true)
+					try("from "+from, bert, fenced, bertIsTaken)
+					try("from "+from, bert, free, true)
+				}
 				return nil
 			}
 			if from == "" {
@@ -90,8 +99,10 @@ func TestFenceIsPutBack(t *testing.T) {
 	if fencing != nil {
 		t.Skip(fencing)
 	}
-	out, err := exec.Command(findTool("iptables-save")).Output()
-	if err != nil || strings.Contains(string(out), n.record.fenceChain()) {
-		t.Errorf("rules are left: %v\n%s", err, out)
+	for _, tool := range []string{"iptables-save", "ip6tables-save"} {
+		out, err := exec.Command(findTool(tool)).Output()
+		if err != nil || strings.Contains(string(out), n.record.fenceChain()) {
+			t.Errorf("rules are left: %v\n%s", err, out)
+		}
 	}
 }

@@ -79,7 +79,7 @@ func inside(t *testing.T, n *Network, node string, f func() error) {
 func serve(t *testing.T, n *Network, node, port string) {
 	t.Helper()
 	inside(t, n, node, func() error {
-		l, err := net.Listen("tcp4", ":"+port)
+		l, err := net.Listen("tcp", ":"+port)
 		if err != nil {
 			return err
 		}
