@@ -15,6 +15,45 @@ func Check(set *podspec.Set, spec *job.Spec, runtime Runtime) error {
 	return err
 }
 
+// checkNames refuses names by which pods could not find each other, and which a shell or the node would read
+// as something else.
+func checkNames(set *podspec.Set) error {
+	if set.Namespace != "" && !isHostName(set.Namespace) {
+		return refuseField("namespace", "correct it", "%q is no name of a namespace", set.Namespace)
+	}
+	for i := range set.Roles {
+		r := &set.Roles[i]
+		if name := strings.NewReplacer("{i}", "0", "{i+1}", "1", "{task}", "0").Replace(r.PodName); !isHostName(name) {
+			return refuseField(fmt.Sprintf("roles[%d].template.spec.hostname", i), "use letters, digits, hyphens and dots", "%q is no name of a host", name)
+		}
+		if sub := strings.ReplaceAll(r.Subdomain, "{task}", "0"); sub != "" && !isHostName(sub) {
+			return refuseField(fmt.Sprintf("roles[%d].template.spec.subdomain", i), "use letters, digits, hyphens and dots", "%q is no name of a Service", sub)
+		}
+	}
+	for i := range set.Services {
+		if name := strings.ReplaceAll(set.Services[i].Name, "{task}", "0"); !isHostName(name) {
+			return refuseField(fmt.Sprintf("services[%d].name", i), "use letters, digits and hyphens", "%q is no name of a Service", name)
+		}
+	}
+	return nil
+}
+
+// isHostName reports whether a name is one of DNS.
+func isHostName(name string) bool {
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || label[0] == '-' || strings.HasSuffix(label, "-") ||
+			strings.Trim(label, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// hasControl reports whether a text has a character that a script cannot show.
+func hasControl(text string) bool {
+	return strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c == 0x7f })
+}
+
 // checkPod refuses what a role's pods cannot have without Kubernetes.
 func (r *role) checkPod(base string) error {
 	s := &r.pod.Spec
@@ -44,6 +83,10 @@ func (r *role) checkContainer(c *podspec.Container, at string) error {
 	switch {
 	case c.Image == "":
 		return refuseField(at+".image", "name an image", "the container %s has no image", c.Name)
+	case hasControl(c.Image):
+		return refuseField(at+".image", "correct it", "it has a control character")
+	case hasControl(c.WorkingDir):
+		return refuseField(at+".workingDir", "correct it", "it has a control character")
 	case len(c.Command) == 0 && r.runtime.Srun && !r.runtime.Ours:
 		return refuseField(at+".command", "write the program that the image starts as command", "pyxis runs no entry point of an image, and the container %s has no command", c.Name)
 	case slices.ContainsFunc(slices.Concat(c.Command, c.Args), func(w string) bool { return strings.ContainsRune(w, 0) }):

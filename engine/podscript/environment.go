@@ -22,8 +22,11 @@ func (r *role) containerVariables(c *podspec.Container, path string) (variables,
 	for i := range c.Env {
 		e := &c.Env[i]
 		at := fmt.Sprintf("%s.env[%d]", path, i)
-		if e.Name == "" || strings.ContainsAny(e.Name, "=\x00") {
+		switch {
+		case !isVariableName(e.Name):
 			return nil, refuseField(at+".name", "correct the name", "%q is no name of a variable", e.Name)
+		case strings.ContainsRune(e.Value, 0):
+			return nil, refuseField(at+".value", "correct it", "it has a NUL byte")
 		}
 		v, there := vs.expandNames(e.Value), true
 		if e.From != nil {
@@ -44,13 +47,53 @@ func (r *role) containerVariables(c *podspec.Container, path string) (variables,
 	if vs.find("HOSTNAME") < 0 {
 		vs.set("HOSTNAME", r.podName())
 	}
+	return vs, r.checkVariables(vs, path)
+}
+
+// checkVariables refuses names that a shell would read as something else, and those with which everybody
+// on the node would see a secret in the list of processes.
+func (r *role) checkVariables(vs variables, path string) error {
 	for _, v := range vs {
-		if !isIdentifier(v.name) && v.value.isSecret() {
-			return nil, refuseField(path+".env", "give the variable a name of letters, digits and _",
-				"%q is no name that a shell can hand over without showing the secret", v.name)
+		switch {
+		case !isVariableName(v.name):
+			return refuseField(path+".envFrom", "correct the key or the prefix", "%q is no name of a variable", v.name)
+		case strings.HasPrefix(v.name, ownPrefix):
+			return refuseField(path+".env", "give the variable another name", "names that begin with %s are those of the script that runs the pods, and %s is one", ownPrefix, v.name)
+		case v.value.isSecret() && r.isShown(v.name):
+			return refuseField(path+".env", "give the variable a name of letters, digits and _ that neither the shell nor the container runtime has a meaning for",
+				"%q is no name that can be handed over without showing the secret", v.name)
 		}
 	}
-	return vs, nil
+	return nil
+}
+
+// ownPrefix begins the names of the variables of the script that those of a container stand beside.
+const ownPrefix = "_cox_"
+
+// isVariableName reports whether a name has the letters that a variable of a container may have.
+func isVariableName(name string) bool {
+	return name != "" && name[0] != '-' && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._") == ""
+}
+
+// isShown reports whether the value of a variable stands in the arguments of a process.
+func (r *role) isShown(name string) bool {
+	switch {
+	case !isIdentifier(name):
+		return true
+	case r.runtime.Ours:
+		return false
+	case r.runtime.Srun:
+		return isOfShell(name)
+	}
+	return isOfNode(name) || isOfShell(name)
+}
+
+// isOfShell reports whether a variable is one that bash keeps for itself, or that changes how it reads.
+func isOfShell(name string) bool {
+	return slices.Contains([]string{
+		"_", "UID", "EUID", "PPID", "GROUPS", "SHELLOPTS", "BASHOPTS", "FUNCNAME", "DIRSTACK", "RANDOM", "SRANDOM", "SECONDS", "LINENO",
+		"EPOCHSECONDS", "EPOCHREALTIME", "HISTCMD", "IFS", "POSIXLY_CORRECT", "PIPESTATUS", "COMP_WORDBREAKS", "OPTIND",
+	}, name) || strings.HasPrefix(name, "BASH")
 }
 
 // isIdentifier reports whether a name is one that a shell can export.
@@ -65,7 +108,7 @@ func isIdentifier(name string) bool {
 
 // isSecret reports whether a value has one of a secret in it.
 func (v value) isSecret() bool {
-	return slices.ContainsFunc(v, func(p piece) bool { return strings.HasPrefix(p.shell, "${secret[") })
+	return slices.ContainsFunc(v, func(p piece) bool { return strings.HasPrefix(p.shell, "${_cox_secret[") })
 }
 
 // addWhole adds all keys of a ConfigMap or Secret.
@@ -142,20 +185,20 @@ func (r *role) fieldValue(name, path string) (value, error) {
 	}
 	switch name {
 	case "metadata.name":
-		return shellText("$name"), nil
+		return shellText("$_cox_name"), nil
 	case "metadata.namespace":
 		return literalText(r.namespaceName()), nil
 	case "metadata.uid":
-		return shellText("$uid"), nil
+		return shellText("$_cox_uid"), nil
 	case "spec.nodeName":
-		return shellText("$node"), nil
+		return shellText("$_cox_node"), nil
 	case "spec.serviceAccountName":
 		if name := r.pod.Spec.ServiceAccountName; name != "" {
 			return literalText(name), nil
 		}
 		return literalText("default"), nil
 	case "status.podIP", "status.podIPs", "status.hostIP", "status.hostIPs":
-		return shellText("$ip"), nil
+		return shellText("$_cox_ip"), nil
 	}
 	return nil, refuseField(path, "name metadata.name, namespace, uid, labels['KEY'], annotations['KEY'], spec.nodeName, spec.serviceAccountName, status.podIP or status.hostIP",
 		"%q is no field that a pod has outside of Kubernetes", name)
@@ -170,13 +213,13 @@ func cutSubscript(text, field string) (key string, ok bool) {
 	return strings.CutSuffix(rest, "']")
 }
 
-// labelValue is a label or annotation: the operator's outranks the template's. One that is not there is
-// empty, as in Kubernetes.
+// labelValue is a label or annotation: the template's outranks the operator's, as on Kubernetes. One that is
+// not there is empty.
 func (r *role) labelValue(added, own map[string]string, key string) value {
-	if text, ok := added[key]; ok {
-		return r.operatorValue(text)
+	if text, ok := own[key]; ok {
+		return literalText(text)
 	}
-	return literalText(own[key])
+	return r.operatorValue(added[key])
 }
 
 func (r *role) namespaceName() string {

@@ -1,13 +1,14 @@
 # --- the same for all pods ---
 
-srun=$(command -v srun) && scontrol=$(command -v scontrol) || { echo "pods: no srun is in PATH" >&2; exit 1; }
-env=$(command -v env)
+_cox_srun=$(command -v srun) && scontrol=$(command -v scontrol) || { echo "pods: no srun is in PATH" >&2; exit 1; }
+_cox_env=$(command -v env)
 # A step asks for what the job asked a task for, if these are set; those of pods say it themselves.
 unset SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_GPUS_PER_TASK SLURM_NTASKS_PER_NODE SLURM_TRES_PER_TASK SLURM_NTASKS SLURM_NPROCS SLURM_NNODES \
 	SLURM_MEM_PER_CPU SLURM_MEM_PER_NODE SLURM_MEM_PER_GPU SLURM_GPUS SLURM_GPUS_PER_NODE SLURM_DISTRIBUTION
 
 word=$(cat /proc/sys/kernel/random/uuid) && base=/tmp/cox-pods-$word # on each node
 state=$(mktemp -d "${TMPDIR:-/tmp}/cox-pods-state.XXXXXX") || exit
+trap 'rm -rf "$state"' EXIT
 exec 3>&2 # of the job
 
 # place_tasks GROUP: the node of each task of a group, a line for each.
@@ -46,7 +47,7 @@ on_nodes() {
 		list=SLURM_JOB_NODELIST
 		[ "$groups" = 1 ] || list+=_HET_GROUP_$g het=(--het-group="$g")
 		n=$("$scontrol" show hostnames "${!list}" | wc -l)
-		"$srun" "${het[@]}" --quiet --overlap --nodes="$n" --ntasks="$n" --ntasks-per-node=1 --job-name=pods "$@" <"$state/input" || code=$?
+		"$_cox_srun" "${het[@]}" --quiet --overlap --nodes="$n" --ntasks="$n" --ntasks-per-node=1 --job-name=pods "$@" <"$state/input" || code=$?
 	done
 	return "$code"
 }
@@ -89,18 +90,19 @@ await() {
 
 # run_pod ROLE INDEX: one pod, in a shell of its own.
 run_pod() {
-	local role=$1 i=$2 k how code=0 c delay=10 pids=() steps=() sidecars=0
-	local name=${names[$1.$2]} node=${node_of[$1.$2]} ip=${ip_of[$1.$2]} uid=${uid_of[$1.$2]}
-	local pod=$base/$node/$name ending= step
+	local role=$1 k how code=0 c delay=10 pids=() steps=() sidecars=0 ending= nap= _cox_step
+	# A container may have variables of any name that does not begin with _cox_: these are used beside them.
+	local _cox_i=$2 _cox_name=${names[$1.$2]} _cox_node=${node_of[$1.$2]} _cox_ip=${ip_of[$1.$2]} _cox_uid=${uid_of[$1.$2]}
+	local _cox_pod=$base/$_cox_node/$_cox_name
 	trap 'poked=1' TERM
-	trap 'poked=1 ending=1; for k in "${!pids[@]}"; do end_step TERM "${pids[k]}" "${steps[k]}"; done' USR1
-	trap 'poked=1 ending=1; for k in "${!pids[@]}"; do end_step KILL "${pids[k]}" "${steps[k]}"; done' USR2
+	trap 'poked=1 ending=1; [ -z "$nap" ] || kill "$nap" 2>/dev/null; for k in "${!pids[@]}"; do end_step TERM "${pids[k]}" "${steps[k]}"; done' USR1
+	trap 'poked=1 ending=1; [ -z "$nap" ] || kill "$nap" 2>/dev/null; for k in "${!pids[@]}"; do end_step KILL "${pids[k]}" "${steps[k]}"; done' USR2
 	k=-1
 	for how in ${inits[role]}; do
-		k=$((k + 1)) step=$name.init$k
+		k=$((k + 1)) _cox_step=$_cox_name.init$k
 		while [ -z "$ending" ]; do
 			init_${role}_$k &
-			pids+=($!) steps+=("$step")
+			pids+=($!) steps+=("$_cox_step")
 			if [ "$how" = sidecar ]; then
 				sidecars=$((sidecars + 1))
 				break
@@ -109,20 +111,24 @@ run_pod() {
 			c=$?
 			unset "pids[-1]" "steps[-1]"
 			[ $c = 0 ] && break
-			echo "pods: init container $k of $name ended with exit code $c" >&3
+			echo "pods: init container $k of $_cox_name ended with exit code $c" >&3
 			[ "${policy[role]}" = Never ] && return $c
 			sleep "$delay" &
-			await $!
+			nap=$!
+			[ -z "$ending" ] || kill "$nap"
+			await "$nap"
+			nap=
 			delay=$((delay < 150 ? 2 * delay : 300))
 		done
 	done
 	[ -z "$ending" ] || return 143
 	local left=()
 	for k in ${mains[role]}; do
-		step=$name
-		[ "${mains[role]}" = 0 ] || step+=.$k
+		[ -z "$ending" ] || { code=143; break; }
+		_cox_step=$_cox_name
+		[ "${mains[role]}" = 0 ] || _cox_step+=.$k
 		main_${role}_$k &
-		pids+=($!) steps+=("$step") left+=($!)
+		pids+=($!) steps+=("$_cox_step") left+=($!)
 	done
 	for k in "${left[@]}"; do
 		await "$k"
@@ -169,19 +175,22 @@ done
 
 # The files and images of the pods, on their nodes. Values of secrets go there on standard input.
 {
+	echo "base=$base" # no argument, which all users see before the directory is there
 	cat <<-'END'
 		umask 022
-		base=$1 here=$1/$SLURMD_NODENAME memory=/dev/shm/${1##*/}/$SLURMD_NODENAME
+		here=$base/$SLURMD_NODENAME memory=/dev/shm/${base##*/}/$SLURMD_NODENAME
+		own_dir() { mkdir -m 700 "$1" 2>/dev/null || { [ ! -L "$1" ] && [ -d "$1" ] && [ -O "$1" ]; } || { echo "pods: $1 cannot be made, or is of another user" >&2; exit 1; }; }
+		own_dir "$base"
 		[ ! -e "$here" ] || exit 0 # by another component of the job
-		mkdir -p -m 700 "$1" && mkdir "$here" || exit
+		mkdir "$here" || exit
 		open_dir() { mkdir -p "$1" && chmod 777 "$1" || exit; }
-		open_in_memory() { mkdir -p -m 700 "/dev/shm/${base##*/}" && open_dir "$memory/${1#"$here"/}" && mkdir -p "${1%/*}" && ln -s "$memory/${1#"$here"/}" "$1" || exit; }
+		open_in_memory() { own_dir "/dev/shm/${base##*/}" && open_dir "$memory/${1#"$here"/}" && mkdir -p "${1%/*}" && ln -s "$memory/${1#"$here"/}" "$1" || exit; }
 	END
 	echo "cat >\"\$here/hosts\" <<'COX_END' && chmod 644 \"\$here/hosts\" || exit"
 	cat "$state/hosts"
 	echo COX_END
-	for k in "${!secret[@]}"; do
-		printf 'secret_%d() {\n\tbase64 -d <<COX_END\n%s\nCOX_END\n}\n' "$k" "$(printf %s "${secret[k]}" | base64)"
+	for k in "${!secret_file[@]}"; do
+		printf 'secret_%d() {\n\tbase64 -d <<COX_END\n%s\nCOX_END\n}\n' "$k" "$(base64 <"${secret_file[k]}")"
 	done
 	prepare
 	cat <<-'END'
@@ -203,7 +212,7 @@ clean_up() {
 	[ "$ours" = 1 ] || [ -n "$stopped" ] || on_nodes sh -c 'chmod -R u+rwX "$1/$SLURMD_NODENAME" 2>/dev/null; rm -rf "$1/$SLURMD_NODENAME" "/dev/shm/${1##*/}/$SLURMD_NODENAME"; rmdir "$1" "/dev/shm/${1##*/}" 2>/dev/null; :' sh "$base"
 	rm -rf "$state" "$base" "/dev/shm/${base##*/}"
 }
-if ! on_nodes sh -s "$base"; then
+if ! on_nodes sh -s; then
 	echo "pods: the files of the pods could not be made" >&2
 	clean_up
 	exit 1

@@ -39,6 +39,9 @@ func Render(set *podspec.Set, spec *job.Spec, runtime Runtime) ([]byte, error) {
 	if len(spec.Groups) != len(set.Roles) {
 		return nil, fault.New(fault.Invalid, "the job has %d task groups, and its pods %d roles", len(spec.Groups), len(set.Roles))
 	}
+	if err := checkNames(set); err != nil {
+		return nil, err
+	}
 	secrets := &secretTable{given: spec.Secrets}
 	var roles []*role
 	var parts []string
@@ -139,7 +142,7 @@ func (r *role) writeFacts(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "replicas[%[1]d]=%[2]d grace[%[1]d]=%[3]d policy[%[1]d]=%[4]s inits[%[1]d]=%[5]s mains[%[1]d]=%[6]s\n",
 		r.at, r.role.Replicas, grace, quoteWord(policy), quoteWord(strings.Join(inits, " ")), quoteWord(strings.Join(mains, " ")))
-	fmt.Fprintf(b, "pod_name_%d() { local i=$1; printf %%s %s; }\n", r.at, r.podName().shellWord())
+	fmt.Fprintf(b, "pod_name_%d() { local _cox_i=$1; printf %%s %s; }\n", r.at, r.podName().shellWord())
 }
 
 // hostLines is a function that prints the names of a pod and of the services of its role, behind its address.
@@ -175,13 +178,20 @@ func hostLines(set *podspec.Set) string {
 	return b.String()
 }
 
-// writeSecrets reads the secrets, of which values stand nowhere in the script.
-func writeSecrets(b *strings.Builder, used []job.Secret) {
-	b.WriteString("secret=()\n")
+// writeSecrets reads the secrets, of which values stand nowhere in the script. No variable has a NUL byte:
+// files are copied byte by byte.
+func writeSecrets(b *strings.Builder, used []usedSecret) {
+	b.WriteString("_cox_secret=() secret_file=()\n")
 	for i := range used {
-		place := placeOf(&used[i])
+		place := placeOf(&used[i].Secret)
 		fmt.Fprintf(b, "[ -r %s ] || { echo %s >&2; exit 1; }\n", place, quoteWord("pods: the secret "+used[i].Name+" was not handed over"))
-		fmt.Fprintf(b, "IFS= read -rd '' 'secret[%d]' <%s || :\n", i, place)
+		if used[i].file {
+			fmt.Fprintf(b, "secret_file[%d]=%s\n", i, place)
+		}
+		if used[i].variable {
+			fmt.Fprintf(b, "! IFS= read -rd '' '_cox_secret[%d]' <%s || { echo %s >&2; exit 1; }\n", i, place,
+				quoteWord("pods: the secret "+used[i].Name+" has a NUL byte, so it can be a file and no variable"))
+		}
 	}
 }
 
@@ -189,7 +199,7 @@ func writeSecrets(b *strings.Builder, used []job.Secret) {
 func writePrepare(b *strings.Builder, roles []*role) {
 	var t strings.Builder
 	for _, r := range roles {
-		fmt.Fprintf(&t, "# The files of a pod of role %s.\nfiles_%d() {\n\tpod=$1 i=$2 name=$3 node=$4 ip=$5 uid=$6\n%s}\n", oneLine(r.role.Name), r.at, r.made.prepareScript())
+		fmt.Fprintf(&t, "# The files of a pod of role %s.\nfiles_%d() {\n\t_cox_pod=$1 _cox_i=$2 _cox_name=$3 _cox_node=$4 _cox_ip=$5 _cox_uid=$6\n%s}\n", oneLine(r.role.Name), r.at, r.made.prepareScript())
 		fmt.Fprintf(&t, "# The images of role %s.\nimages_%d() {\n\t:\n%s}\n", oneLine(r.role.Name), r.at, r.getScripts())
 	}
 	end := "COX_PREPARE"
@@ -257,30 +267,27 @@ func (r *role) writeContainer(b *strings.Builder, c *podspec.Container, name, pa
 	if err != nil {
 		return err
 	}
-	var command []value
-	for _, w := range c.Command {
-		command = append(command, vs.expandNames(w))
-	}
-	for _, w := range c.Args {
-		command = append(command, vs.expandNames(w))
+	command, err := commandWords(c, vs, path)
+	if err != nil {
+		return err
 	}
 	fmt.Fprintf(b, "%s() { # container %s\n\tclear_variables\n", name, oneLine(c.Name))
 	if !r.runtime.Srun {
-		b.WriteString("\texport COX_POD=$pod\n")
+		b.WriteString("\texport COX_POD=$_cox_pod\n")
 	}
 	var names, others []string
 	for _, v := range vs {
-		if (r.runtime.Ours || !r.runtime.Srun) && isOfNode(v.name) { // srun or the runtime needs that of the node
+		if (r.runtime.Ours || !r.runtime.Srun) && isIdentifier(v.name) && (isOfNode(v.name) || isOfShell(v.name)) { // srun or the runtime needs that of the node
 			if !r.runtime.Srun {
 				names = append(names, v.name+"="+nodeMark+v.name+nodeMark)
 			}
 			b.WriteString("\texport COX_ENV_" + v.name + "=" + v.value.shellWord() + "\n")
-		} else if isIdentifier(v.name) {
+		} else if isIdentifier(v.name) && !isOfShell(v.name) {
 			names = append(names, v.name)
 			b.WriteString("\texport " + v.name + "=" + v.value.shellWord() + "\n")
 		} else {
 			others = append(others, quoteWord(v.name+"=")+v.value.shellWord())
-			if !r.runtime.Srun {
+			if !r.runtime.Srun || isIdentifier(v.name) {
 				names = append(names, v.name)
 			}
 		}
@@ -301,7 +308,7 @@ func (r *role) writeContainer(b *strings.Builder, c *podspec.Container, name, pa
 	}
 	b.WriteString("\texec ")
 	if len(others) > 0 {
-		b.WriteString(`"$env" ` + strings.Join(others, " ") + " ")
+		b.WriteString(`"$_cox_env" ` + strings.Join(others, " ") + " ")
 	}
 	words, err := r.stepWords(c, box, path)
 	if err != nil {
@@ -313,6 +320,26 @@ func (r *role) writeContainer(b *strings.Builder, c *podspec.Container, name, pa
 	}
 	b.WriteString("\n}\n")
 	return nil
+}
+
+// commandWords are those that a container runs. A secret in them is refused: everybody on the node sees the
+// arguments of a process.
+func commandWords(c *podspec.Container, vs variables, path string) ([]value, error) {
+	var out []value
+	for _, list := range []struct {
+		field string
+		words []string
+	}{{"command", c.Command}, {"args", c.Args}} {
+		for i, w := range list.words {
+			v := vs.expandNames(w)
+			if v.isSecret() {
+				return nil, refuseField(fmt.Sprintf("%s.%s[%d]", path, list.field, i), "let the program read the variable, or start it by sh -c and write $NAME for $(NAME)",
+					"everybody on the node would see the secret in the arguments of the process")
+			}
+			out = append(out, v)
+		}
+	}
+	return out, nil
 }
 
 // What COX_ENTRYPOINT says to the nodes of this machine (agent/container): the words of a step are arguments
@@ -361,11 +388,11 @@ func (r *role) isRoot(c *podspec.Container) bool {
 // stepWords is the command line that starts a container as a step, up to the container's command.
 func (r *role) stepWords(c *podspec.Container, box *job.Container, path string) (string, error) {
 	var b strings.Builder
-	b.WriteString(`"$srun"`)
+	b.WriteString(`"$_cox_srun"`)
 	if len(r.set.Roles) > 1 {
 		fmt.Fprintf(&b, " --het-group=%d", r.at)
 	}
-	b.WriteString(` --quiet --nodelist="$node" --nodes=1 --ntasks=1 --job-name="$step"` + r.shareOptions(c))
+	b.WriteString(` --quiet --nodelist="$_cox_node" --nodes=1 --ntasks=1 --job-name="$_cox_step"` + r.shareOptions(c))
 	if !r.runtime.Srun {
 		_, run := r.runtime.Box(c.Image, box)
 		run = namesOfNode(strings.ReplaceAll(run, podDir, `'"$COX_POD"'`))
@@ -385,7 +412,7 @@ func (r *role) stepWords(c *podspec.Container, box *job.Container, path string) 
 
 // insidePod puts the pod's directory into a quoted word.
 func insidePod(word string) string {
-	return strings.ReplaceAll(word, podDir, `'"$pod"'`)
+	return strings.ReplaceAll(word, podDir, `'"$_cox_pod"'`)
 }
 
 // shareOptions say what a step takes of what the job holds.

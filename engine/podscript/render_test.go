@@ -80,14 +80,14 @@ func TestScriptText(t *testing.T) {
 		"a directory":    {pod: `{"containers":[{"name":"m","image":"i","command":["x"],"workingDir":"/srv"}]}`, want: []string{"--container-workdir=/srv "}},
 		"variables": {
 			pod:  `{"containers":[{"name":"m","image":"i","command":["x"],"env":[{"name":"A","value":"1"},{"name":"B","value":"$(A)$(C)$$(A)"},{"name":"C","value":"3"},{"name":"a.b","value":"c d"}]}]}`,
-			want: []string{"\texport A=1\n", "\texport B=1'$(C)$(A)'\n", `exec "$env" a.b='c d' "$srun"`, "--container-env=A,B,C "},
+			want: []string{"\texport A=1\n", "\texport B=1'$(C)$(A)'\n", `exec "$_cox_env" a.b='c d' "$_cox_srun"`, "--container-env=A,B,C "},
 		},
 		"of an operator": {
 			pod: `{"containers":[{"name":"m","image":"i","command":["x"],"env":[{"name":"RANK","value":"own"}]}]}`,
 			change: func(s *podspec.Set) {
 				s.Roles[0].Env = []podspec.EnvVar{{Name: "RANK", Value: "{i}"}, {Name: "NEXT", Value: "n{i+1}"}, {Name: "FIRST", Value: "{pod:a:0}:1"}}
 			},
-			want: []string{"export RANK=own\n", `export NEXT=n"$((i + 1))"` + "\n", "export FIRST=work-a-0:1\n", `export COX_ENV_HOSTNAME=work-a-"$i"` + "\n"},
+			want: []string{"export RANK=own\n", `export NEXT=n"$((_cox_i + 1))"` + "\n", "export FIRST=work-a-0:1\n", `export COX_ENV_HOSTNAME=work-a-"$_cox_i"` + "\n"},
 		},
 		"whole maps": {
 			pod: `{"containers":[{"name":"m","image":"i","command":["x"],"envFrom":[{"prefix":"P_","configMapRef":{"name":"c"}},{"secretRef":{"name":"s"}}]}]}`,
@@ -96,7 +96,7 @@ func TestScriptText(t *testing.T) {
 				s.Secrets = []podspec.Secret{{Name: "s", Keys: []string{"KEY"}}}
 			},
 			spec: func(s *job.Spec) { s.Secrets = []job.Secret{{Name: "s.key", File: "s.KEY"}} },
-			want: []string{"export P_K=v\n", `export KEY="${secret[0]}"`, `IFS= read -rd '' 'secret[0]' <"$COX_SECRETS_DIR/"s.KEY`},
+			want: []string{"export P_K=v\n", `export KEY="${_cox_secret[0]}"`, `IFS= read -rd '' '_cox_secret[0]' <"$COX_SECRETS_DIR/"s.KEY`},
 		},
 		"amounts": {
 			pod:  `{"containers":[{"name":"m","image":"i","command":["x"],"resources":{"limits":{"cpu":"1500m","memory":"1Gi"}},"env":[{"name":"N","valueFrom":{"resourceFieldRef":{"resource":"limits.cpu"}}},{"name":"M","valueFrom":{"resourceFieldRef":{"resource":"requests.memory","divisor":"1Mi"}}}]}]}`,
@@ -104,7 +104,7 @@ func TestScriptText(t *testing.T) {
 		},
 		"volumes": {
 			pod:  `{"volumes":[{"name":"d","emptyDir":{}},{"name":"m","emptyDir":{"medium":"Memory"}},{"name":"h","hostPath":{"path":"/data","type":"DirectoryOrCreate"}}],"containers":[{"name":"m","image":"i","command":["x"],"volumeMounts":[{"name":"d","mountPath":"/d","subPath":"x/y"},{"name":"m","mountPath":"/dev/shm"},{"name":"m","mountPath":"/m"},{"name":"h","mountPath":"/h","readOnly":true}]}]}`,
-			want: []string{`'"$pod"'/hosts:/etc/hosts:ro,'"$pod"'/v/d/x/y:/d:rw,'"$pod"'/v/m:/m:rw,/data:/h:ro'`, `open_dir "$pod/"v/d/x/y`, `open_in_memory "$pod/v/m"`, "mkdir -p /data"},
+			want: []string{`'"$_cox_pod"'/hosts:/etc/hosts:ro,'"$_cox_pod"'/v/d/x/y:/d:rw,'"$_cox_pod"'/v/m:/m:rw,/data:/h:ro'`, `open_dir "$_cox_pod/"v/d/x/y`, `open_in_memory "$_cox_pod/v/m"`, "mkdir -p /data"},
 		},
 		"files": {
 			pod: `{"volumes":[{"name":"c","configMap":{"name":"c","defaultMode":256}}],"containers":[{"name":"m","image":"i","command":["x"],"volumeMounts":[{"name":"c","mountPath":"/c"}]}]}`,
@@ -112,7 +112,7 @@ func TestScriptText(t *testing.T) {
 				s.ConfigMaps = []podspec.ConfigMap{{Name: "c", Data: map[string]string{"text": "COX_PREPARE\n"}, Binary: map[string][]byte{"bin": {0, 255}}}}
 				s.Roles[0].Files = map[string]string{"/etc/mpi/hostfile": "{pod:a:0} slots={i}\n"}
 			},
-			want: []string{"printf %s 'COX_PREPARE\n' >\"$pod/\"v/c/text", "cat <<'COX_PREPARE_'", "chmod 400 \"$pod/\"v/c/text", "AP8=\nCOX_END", `printf %s 'work-a-0 slots='"$i"'` + "\n' >\"$pod/\"f/0", `'"$pod"'/f/0:/etc/mpi/hostfile:ro`},
+			want: []string{"printf %s 'COX_PREPARE\n' >\"$_cox_pod/\"v/c/text", "cat <<'COX_PREPARE_'", "chmod 400 \"$_cox_pod/\"v/c/text", "AP8=\nCOX_END", `printf %s 'work-a-0 slots='"$_cox_i"'` + "\n' >\"$_cox_pod/\"f/0", `'"$_cox_pod"'/f/0:/etc/mpi/hostfile:ro`},
 		},
 		"devices here":      {pod: `{"containers":[{"name":"m","image":"i","command":["x"]},{"name":"n","image":"i","command":["x"]}]}`, spec: gpus, want: []string{" --exact --overcommit --gpus-per-task=2 ", " --overlap --container"}},
 		"devices elsewhere": {pod: `{"containers":[{"name":"m","image":"i","command":["x"]}]}`, spec: gpus, run: podscript.Runtime{Name: "pyxis", Srun: true}, want: []string{" --exact --cpus-per-task=2 --mem=2048 --gpus-per-task=2 "}},
@@ -191,7 +191,7 @@ const fakeSrun = `#!/bin/bash
 while case $1 in --) shift; false ;; -*) true ;; *) false ;; esac; do shift; done
 asked=0 pid=
 trap '[ -n "$pid" ] || exit 143; asked=$((asked + 1)); [ $asked = 1 ] && kill -TERM "$pid" || kill -KILL "$pid"' TERM
-"$@" &
+"$@" <&0 &
 pid=$!
 until wait "$pid"; code=$?; ! kill -0 "$pid" 2>/dev/null; do :; done
 exit "$code"
@@ -213,7 +213,7 @@ func runScript(t *testing.T, text string, stop func(pid int)) (out string, code 
 		t.Fatal(err)
 	}
 	cmd := exec.Command("bash", name)
-	cmd.Env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "TMPDIR=" + t.TempDir(), "SLURMD_NODENAME=here", "SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=here", "SLURM_TASKS_PER_NODE=9", "SECRET=of the submitter"}
+	cmd.Env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "TMPDIR=" + t.TempDir(), "SLURMD_NODENAME=here", "SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=here", "SLURM_TASKS_PER_NODE=9", "SECRET=of the submitter", "COX_SECRETS_DIR=" + os.Getenv("COX_SECRETS_DIR")}
 	for _, g := range []string{"0", "1", "2"} {
 		cmd.Env = append(cmd.Env, "SLURM_JOB_NODELIST_HET_GROUP_"+g+"=here", "SLURM_TASKS_PER_NODE_HET_GROUP_"+g+"=9")
 	}

@@ -26,7 +26,8 @@ func (r *role) secretValue(name, key string, optional bool, path string) (v valu
 	n, err := r.secrets.secretNumber(name, key)
 	switch {
 	case err == nil:
-		return shellText(fmt.Sprintf("${secret[%d]}", n)), true, nil
+		r.secrets.used[n].variable = true
+		return shellText(fmt.Sprintf("${_cox_secret[%d]}", n)), true, nil
 	case optional:
 		return nil, false, nil
 	}
@@ -36,7 +37,13 @@ func (r *role) secretValue(name, key string, optional bool, path string) (v valu
 // secretTable numbers the secrets that a script reads.
 type secretTable struct {
 	given []job.Secret // of the job
-	used  []job.Secret
+	used  []usedSecret
+}
+
+// usedSecret says what a script makes of a secret.
+type usedSecret struct {
+	job.Secret
+	variable, file bool
 }
 
 // secretNumber is the place of a key of a Secret in the script's array of secrets.
@@ -46,10 +53,10 @@ func (t *secretTable) secretNumber(name, key string) (int, error) {
 	if i < 0 {
 		return 0, fmt.Errorf("there is no secret %s", stored)
 	}
-	if n := slices.Index(t.used, t.given[i]); n >= 0 {
+	if n := slices.IndexFunc(t.used, func(u usedSecret) bool { return u.Secret == t.given[i] }); n >= 0 {
 		return n, nil
 	}
-	t.used = append(t.used, t.given[i])
+	t.used = append(t.used, usedSecret{Secret: t.given[i]})
 	return len(t.used) - 1, nil
 }
 

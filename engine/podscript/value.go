@@ -117,7 +117,7 @@ const (
 	nextMark  = "\x00j\x00"
 )
 
-// operatorValue is a value of an operator (podspec.EnvVar) for the pod of index $i.
+// operatorValue is a value of an operator (podspec.EnvVar) for the pod of index $_cox_i.
 func (r *role) operatorValue(text string) value {
 	text = strings.ReplaceAll(text, "\x00", "") // no variable can have it
 	text = strings.ReplaceAll(text, "{i}", indexMark)
@@ -132,17 +132,17 @@ func splitMarks(text string) value {
 		case i%2 == 0:
 			out = append(out, literalText(part)...)
 		case part == "i":
-			out = append(out, piece{shell: "$i"})
+			out = append(out, piece{shell: "$_cox_i"})
 		default:
-			out = append(out, piece{shell: "$((i + 1))"})
+			out = append(out, piece{shell: "$((_cox_i + 1))"})
 		}
 	}
 	return out
 }
 
-// podName is the name of the role's pod of index $i.
+// podName is the name of the role's pod of index $_cox_i.
 func (r *role) podName() value {
-	return splitMarks(strings.ReplaceAll(r.role.PodName, "{i}", indexMark))
+	return splitMarks(strings.NewReplacer("\x00", "", "{i}", indexMark, "{i+1}", nextMark).Replace(r.role.PodName))
 }
 
 // parseQuantity reads an amount as Kubernetes writes it, in thousandths.

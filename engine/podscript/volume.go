@@ -87,7 +87,7 @@ func (r *role) addEmptyDir(v *podspec.Volume, dir, at string) error {
 	case "":
 		r.made.dirs = append(r.made.dirs, dir)
 	case "Memory":
-		r.made.host = append(r.made.host, `open_in_memory "$pod/`+dir+`"`)
+		r.made.host = append(r.made.host, `open_in_memory "$_cox_pod/`+dir+`"`)
 	default:
 		return refuseField(at+".emptyDir.medium", "leave it out, or write Memory", "%q is no medium that nodes have outside of Kubernetes", v.EmptyDir.Medium)
 	}
@@ -100,7 +100,7 @@ func (r *role) addEmptyDir(v *podspec.Volume, dir, at string) error {
 }
 
 func (r *role) addHostPath(h *podspec.HostPath, at string) error {
-	if !path.IsAbs(h.Path) || path.Clean(h.Path) != strings.TrimSuffix(h.Path, "/") && h.Path != "/" {
+	if !path.IsAbs(h.Path) || hasControl(h.Path) || path.Clean(h.Path) != strings.TrimSuffix(h.Path, "/") && h.Path != "/" {
 		return refuseField(at+".path", "write an absolute path without dots", "%q is no path of the node", h.Path)
 	}
 	word := quoteWord(h.Path)
@@ -124,6 +124,9 @@ func pickKeys(keys []string, items []podspec.KeyPath, optional bool, what, at st
 	if len(items) == 0 {
 		var all []podspec.KeyPath
 		for _, key := range keys {
+			if !isInside(key) {
+				return nil, refuseField(at, "correct the key, or list items with a path", "the key %q of %s is no path inside the volume", key, what)
+			}
 			all = append(all, podspec.KeyPath{Key: key, Path: key})
 		}
 		return all, nil
@@ -144,7 +147,7 @@ func pickKeys(keys []string, items []podspec.KeyPath, optional bool, what, at st
 
 // isInside reports whether a relative path stays in its directory.
 func isInside(name string) bool {
-	return name != "" && !path.IsAbs(name) && path.Clean(name) == name && name != ".." && !strings.HasPrefix(name, "../")
+	return name != "" && !hasControl(name) && !path.IsAbs(name) && path.Clean(name) == name && name != ".." && !strings.HasPrefix(name, "../")
 }
 
 func (r *role) addConfigFiles(dir string, m *podspec.ConfigMap, items []podspec.KeyPath, mode *int32, optional bool, at string) error {
@@ -182,6 +185,7 @@ func (r *role) addSecretFiles(dir, name string, items []podspec.KeyPath, mode *i
 			_, _, err = r.secretValue(name, item.Key, false, at)
 			return err
 		}
+		r.secrets.used[n].file = true
 		r.made.files = append(r.made.files, file{name: dir + "/" + item.Path, mode: modeOf(item.Mode, mode), from: n})
 	}
 	return nil
@@ -219,19 +223,15 @@ func (r *role) downwardValue(item *podspec.DownwardItem, at string) (value, erro
 
 // allMetadata are all labels or annotations, a line for each: KEY="VALUE".
 func (r *role) allMetadata(own, added map[string]string) value {
-	all := maps.Clone(own)
+	all := maps.Clone(added)
 	if all == nil {
 		all = map[string]string{}
 	}
-	maps.Copy(all, added)
+	maps.Copy(all, own)
 	var out value
 	for _, key := range slices.Sorted(maps.Keys(all)) {
-		v := literalText(all[key])
-		if text, ok := added[key]; ok {
-			v = r.operatorValue(text)
-		}
 		out = append(out, literalText(key+`="`)...)
-		for _, p := range v {
+		for _, p := range r.labelValue(added, own, key) {
 			p.text = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(p.text)
 			out = append(out, p)
 		}
@@ -280,7 +280,7 @@ func (r *role) containerMounts(c *podspec.Container, at string) ([]job.Mount, er
 		switch {
 		case n < 0:
 			return nil, refuseField(here+".name", "add it to volumes, or correct the name", "the pod has no volume %q", m.Name)
-		case !path.IsAbs(m.MountPath) || strings.ContainsAny(m.MountPath, ",: \t\n"):
+		case !path.IsAbs(m.MountPath) || hasControl(m.MountPath) || strings.ContainsAny(m.MountPath, ",: \t\n"):
 			return nil, refuseField(here+".mountPath", "write an absolute path without commas, colons and blanks", "%q is no place where a volume can be mounted here", m.MountPath)
 		case m.SubPath != "" && (!isInside(m.SubPath) || strings.ContainsAny(m.SubPath, ",: \t\n")):
 			return nil, refuseField(here+".subPath", "write a relative path without .., commas, colons and blanks", "%q is no path inside the volume", m.SubPath)
@@ -319,7 +319,7 @@ func (v *volume) addDir(name string) {
 // addOperatorFiles adds Role.Files.
 func (r *role) addOperatorFiles() error {
 	for n, name := range slices.Sorted(maps.Keys(r.role.Files)) {
-		if !path.IsAbs(name) || strings.ContainsAny(name, ",: \t\n") {
+		if !path.IsAbs(name) || hasControl(name) || strings.ContainsAny(name, ",: ") {
 			return fmt.Errorf("role %s: files: %q is no place for a file", r.role.Name, name)
 		}
 		r.made.files = append(r.made.files, file{name: fmt.Sprintf("f/%d", n), mode: defaultMode, text: r.operatorValue(r.role.Files[name]), from: -1})
@@ -327,11 +327,11 @@ func (r *role) addOperatorFiles() error {
 	return nil
 }
 
-// prepareScript is the commands of a shell that make a pod's files: $pod is its directory.
+// prepareScript is the commands of a shell that make a pod's files: $_cox_pod is its directory.
 func (v *volume) prepareScript() string {
 	var b strings.Builder
 	for _, d := range v.dirs {
-		b.WriteString("\topen_dir \"$pod/\"" + quoteWord(d) + "\n")
+		b.WriteString("\topen_dir \"$_cox_pod/\"" + quoteWord(d) + "\n")
 	}
 	for _, h := range v.host {
 		b.WriteString("\t" + h + " || exit\n")
@@ -339,9 +339,9 @@ func (v *volume) prepareScript() string {
 	for i := range v.files {
 		f := &v.files[i]
 		if dir := path.Dir(f.name); !slices.Contains(v.dirs, dir) {
-			b.WriteString("\topen_dir \"$pod/\"" + quoteWord(dir) + "\n")
+			b.WriteString("\topen_dir \"$_cox_pod/\"" + quoteWord(dir) + "\n")
 		}
-		to := "\"$pod/\"" + quoteWord(f.name)
+		to := "\"$_cox_pod/\"" + quoteWord(f.name)
 		switch {
 		case f.data == nil && f.from >= 0:
 			fmt.Fprintf(&b, "\tsecret_%d >%s || exit\n", f.from, to)

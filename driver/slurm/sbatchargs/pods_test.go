@@ -19,7 +19,7 @@ func TestPodsByRuntimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for runtime, want := range map[ContainerRuntime]string{
-		Pyxis:        "--container-image=registry.test/busybox:1 '--container-mounts='\"$pod\"'/hosts:/etc/hosts:ro,",
+		Pyxis:        "--container-image=registry.test/busybox:1 '--container-mounts='\"$_cox_pod\"'/hosts:/etc/hosts:ro,",
 		Podman:       "podman run --rm --pull=never --log-driver=none --cgroups=disabled --network=host --uts=host --ipc=host --security-opt=label=disable --env=",
 		Apptainer:    "exec apptainer exec --no-mount=cwd,bind-paths --cleanenv",
 		Enroot:       `"${XDG_CACHE_HOME:-$HOME/.cache}/coxswain/"registry.test+busybox+1.sqsh "$@"`,
