@@ -109,19 +109,28 @@ func (c *Controllers) restore(ctx context.Context, st store.Store, names []strin
 
 // Parts finds the jobs in memory that are parts of a controller's work.
 type Parts struct {
-	jobs map[job.Part][]job.ID      // ascending: tasks of an array, and jobs that came back after their end
+	jobs map[job.Part]*partJobs
 	of   map[string]map[job.ID]bool // by controller
 }
 
+// partJobs are the jobs of one part: tasks of an array, and jobs that came back after their end.
+type partJobs struct {
+	ids []job.ID // ascending; some may have left memory, the last one has not
+
+	// gone is how many of them have left memory, at most half: arrays of a million tasks leave memory at once,
+	// and each removal that moved the rest would hold up the state.
+	gone int
+}
+
 func newParts() Parts {
-	return Parts{jobs: map[job.Part][]job.ID{}, of: map[string]map[job.ID]bool{}}
+	return Parts{jobs: map[job.Part]*partJobs{}, of: map[string]map[job.ID]bool{}}
 }
 
 // JobOf returns the newest job in memory that is a part, living or ended; 0: there is none. Of an array
 // it is the last task in memory.
 func (p *Parts) JobOf(part job.Part) job.ID {
-	if ids := p.jobs[part]; len(ids) > 0 {
-		return ids[len(ids)-1]
+	if j := p.jobs[part]; j != nil {
+		return j.ids[len(j.ids)-1]
 	}
 	return 0
 }
@@ -131,12 +140,18 @@ func (p *Parts) Of(controller string) []job.ID { return slices.Sorted(maps.Keys(
 
 func (p *Parts) add(e *JobRecord) {
 	part := e.ExtraOrZero().Part
-	if part == nil {
+	if part == nil || p.of[part.Controller][e.ID] {
 		return
 	}
-	ids := p.jobs[*part]
-	if i, found := slices.BinarySearch(ids, e.ID); !found {
-		p.jobs[*part] = slices.Insert(ids, i, e.ID)
+	j := p.jobs[*part]
+	if j == nil {
+		j = &partJobs{}
+		p.jobs[*part] = j
+	}
+	if i, found := slices.BinarySearch(j.ids, e.ID); found {
+		j.gone-- // it left memory and has come back
+	} else {
+		j.ids = slices.Insert(j.ids, i, e.ID)
 	}
 	if p.of[part.Controller] == nil {
 		p.of[part.Controller] = map[job.ID]bool{}
@@ -146,18 +161,24 @@ func (p *Parts) add(e *JobRecord) {
 
 func (p *Parts) remove(e *JobRecord) {
 	part := e.ExtraOrZero().Part
-	if part == nil {
+	if part == nil || !p.of[part.Controller][e.ID] {
 		return
 	}
-	ids := p.jobs[*part]
-	if i, found := slices.BinarySearch(ids, e.ID); found {
-		ids = slices.Delete(ids, i, i+1)
-	}
-	if p.jobs[*part] = ids; len(ids) == 0 {
-		delete(p.jobs, *part)
-	}
-	delete(p.of[part.Controller], e.ID)
-	if len(p.of[part.Controller]) == 0 {
+	inMemory := p.of[part.Controller]
+	if delete(inMemory, e.ID); len(inMemory) == 0 {
 		delete(p.of, part.Controller)
+	}
+	j := p.jobs[*part]
+	j.gone++
+	for n := len(j.ids); n > 0 && !inMemory[j.ids[n-1]]; n-- {
+		j.ids = j.ids[:n-1]
+		j.gone--
+	}
+	switch {
+	case len(j.ids) == 0:
+		delete(p.jobs, *part)
+	case 2*j.gone > len(j.ids):
+		j.ids = slices.DeleteFunc(j.ids, func(id job.ID) bool { return !inMemory[id] })
+		j.gone = 0
 	}
 }
