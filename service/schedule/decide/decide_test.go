@@ -359,6 +359,19 @@ func TestArrayOfARun(t *testing.T) {
 	w.expectRuns("01:00 ended FAILED", "02:00 skipped (the run of 2026-11-29 01:00 (job 1) has not ended)")
 }
 
+// TestArraysThatNoScheduleHas: one of more than 10,000 tasks is refused.
+func TestArraysThatNoScheduleHas(t *testing.T) {
+	w := newWorld(t, "2026-03-02T00:30:00Z", nil)
+	for tasks, kind := range map[int]fault.Kind{10_000: 0, 10_001: fault.Invalid} {
+		spec := w.doc.Spec
+		spec.Job.Array = &job.ArraySpec{Indices: make([]uint32, tasks)}
+		_, err := Submit(w.doc, &spec, "anna", w.now)
+		if kind == 0 && err != nil || kind != 0 && (fault.KindOf(err) != kind || !strings.Contains(err.Error(), "10001 tasks, more than 10000") || fault.Remedy(err) == "") {
+			t.Errorf("%d tasks: %v", tasks, err)
+		}
+	}
+}
+
 // TestForgottenJob: a run whose job is not remembered is over.
 func TestForgottenJob(t *testing.T) {
 	w := newWorld(t, "2026-11-29T00:30:00Z", nil)

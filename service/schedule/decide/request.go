@@ -38,6 +38,9 @@ func Submit(old *schedule.Document, spec *schedule.Spec, by string, now time.Tim
 	return d, nil
 }
 
+// mostTasks bounds the array of a schedule: each change of a task is a decision upon all of them.
+const mostTasks = 10_000
+
 // checkSpec refuses what no schedule can have.
 func checkSpec(s *schedule.Spec, now time.Time) error {
 	if err := s.Check(); err != nil {
@@ -58,6 +61,10 @@ func checkSpec(s *schedule.Spec, now time.Time) error {
 	}
 	if times.Never(now) {
 		return neverFires(s)
+	}
+	if a := s.Job.Array; a != nil && len(a.Indices) > mostTasks {
+		return fault.New(fault.Invalid, "schedule: its array has %d tasks, more than %d", len(a.Indices), mostTasks).
+			Advise("make the array smaller, or split it into several schedules")
 	}
 	return nil
 }
