@@ -30,15 +30,25 @@ func CheckRoute(pattern string) error {
 	return service.CheckPath(path)
 }
 
-// routeHas reports whether a pattern has a host, and whether it has a path of it.
-func routeHas(pattern, host, path string) (hasHost, hasPath bool) {
-	of, from := splitRoute(pattern)
-	if parent, ok := strings.CutPrefix(of, "*"); ok {
-		hasHost = strings.HasSuffix(host, parent) && len(host) > len(parent)
-	} else {
-		hasHost = of == host
+// matchHost reports how closely the host of a pattern is a host: 0 if it is not, most if it is the same one,
+// and of those with a wildcard more the longer they are.
+func matchHost(of, host string) int {
+	parent, wild := strings.CutPrefix(of, "*")
+	switch {
+	case !wild && of == host:
+		return len(host) + 1
+	case wild && strings.HasSuffix(host, parent) && len(host) > len(parent):
+		return len(parent)
 	}
-	return hasHost, hasHost && (path == from || strings.HasPrefix(path, from+"/"))
+	return 0
+}
+
+// matchPath reports how closely the path of a pattern has a path: 0 if it does not.
+func matchPath(from, path string) int {
+	if path == from || strings.HasPrefix(path, from+"/") {
+		return len(from) + 1
+	}
+	return 0
 }
 
 // RouteGrant is what the rules say of a host with a path, for an account.
@@ -48,23 +58,33 @@ type RouteGrant struct {
 	Routes   []string // of the account and those above it, on this host
 }
 
-// RouteOf says what the rules say of a host with a path (Spec.HostName, Spec.PathName) for an account.
+// RouteOf says what the rules say of a host with a path (Spec.HostName, Spec.PathName) for an account. Of the
+// patterns of all accounts only those count that name the host most closely, and of these the one with the
+// longest path grants it: chat.example.org is of its account, and not of that with *.example.org.
 func (p *Policy) RouteOf(account, host, path string) RouteGrant {
 	var out RouteGrant
 	above := p.lineOf(account)
+	closest, longest := 1, 1
 	for i := range p.Accounts {
 		a := &p.Accounts[i]
 		for _, pattern := range a.Routes {
-			hasHost, hasPath := routeHas(pattern, host, path)
-			if !hasHost {
+			of, from := splitRoute(pattern)
+			near, along := matchHost(of, host), matchPath(from, path)
+			if near < closest {
 				continue
+			}
+			if near > closest {
+				out, closest, longest = RouteGrant{}, near, 1
+			}
+			if along > longest {
+				out.Granted, longest = false, along
 			}
 			if !slices.Contains(out.Accounts, a.Name) {
 				out.Accounts = append(out.Accounts, a.Name)
 			}
 			if slices.Contains(above, a.Name) {
 				out.Routes = append(out.Routes, pattern)
-				out.Granted = out.Granted || hasPath
+				out.Granted = out.Granted || along == longest
 			}
 		}
 	}

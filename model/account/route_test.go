@@ -44,6 +44,36 @@ func TestRouteOf(t *testing.T) {
 	}
 }
 
+// TestTheClosestRouteWins: neither a wider pattern nor a shorter path grants what another account has by name.
+func TestTheClosestRouteWins(t *testing.T) {
+	p := &Policy{Accounts: []Account{
+		{Name: "wide", Routes: []string{"*.example.org", "shared.example.org"}},
+		{Name: "team", Routes: []string{"*.team.example.org"}},
+		{Name: "chat", Routes: []string{"chat.example.org", "a.team.example.org/v1", "shared.example.org/api"}},
+	}}
+	for range 2 { // whatever their order
+		for _, tt := range []struct{ host, path, has string }{
+			{"chat.example.org", "", "chat"},
+			{"chat.example.org", "/login", "chat"},
+			{"web.example.org", "/login", "wide"},
+			{"b.team.example.org", "", "team"},
+			{"a.team.example.org", "/v1", "chat"},
+			{"a.team.example.org", "/v2", ""},
+			{"team.example.org", "", "wide"},
+			{"shared.example.org", "", "wide"},
+			{"shared.example.org", "/apis", "wide"},
+			{"shared.example.org", "/api/v1", "chat"},
+		} {
+			for _, a := range p.Accounts {
+				if g := p.RouteOf(a.Name, tt.host, tt.path); g.Granted != (a.Name == tt.has) || len(g.Accounts) == 0 {
+					t.Errorf("%s %s%s: %+v", a.Name, tt.host, tt.path, g)
+				}
+			}
+		}
+		slices.Reverse(p.Accounts)
+	}
+}
+
 func TestPatternsThatAreNoRoutes(t *testing.T) {
 	for _, bad := range []string{"", "*", "*.", "https://chat.example.org", "Chat.example.org", "chat.*.org", "chat.example.org:8080", "chat.example.org/../x", "chat.example.org/a b", "/v1"} {
 		p := &Policy{Accounts: []Account{{Name: "team", Routes: []string{"ok.example.org", bad}}}}
