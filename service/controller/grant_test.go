@@ -114,3 +114,34 @@ func TestAHostThatIsGrantedLater(t *testing.T) {
 		}
 	})
 }
+
+// TestAHostThatIsGrantedToBoth: of two services that have one host and path, because the rules granted the
+// host to one of them and then to both, the first one has the route.
+//
+// Seen to fail with: rivalOf that skips all that share the host.
+func TestAHostThatIsGrantedToBoth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var now atomic.Pointer[account.Policy]
+		r := newPlane().withRules(now.Load).startController(t)
+		defer r.stop()
+		for _, x := range []struct {
+			owner, account, name string
+			granted              []string
+		}{{"mallory", "ops", "first", nil}, {"anna", "team", "own", []string{"shared.example.org"}}} {
+			now.Store(&account.Policy{Accounts: []account.Account{{Name: "team", Routes: x.granted}, {Name: "ops"}}})
+			time.Sleep(10 * time.Second) // of the bubble
+			if _, err := r.Submit(t.Context(), mallory, specAt(x.owner, x.account, x.name, "shared.example.org", "/v1"), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		both := []string{"shared.example.org"}
+		now.Store(&account.Policy{Accounts: []account.Account{{Name: "team", Routes: both}, {Name: "ops", Routes: both}}})
+		time.Sleep(10 * time.Second)
+		if s, err := r.Get(t.Context(), "ops/first"); err != nil || hasReason(s, "no route") {
+			t.Errorf("%v, %v", s.Reasons, err)
+		}
+		if s, err := r.Get(t.Context(), "team/own"); err != nil || !hasReason(s, "no route: a service of another user has the host shared.example.org/v1") {
+			t.Errorf("%v, %v", s.Reasons, err)
+		}
+	})
+}

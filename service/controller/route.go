@@ -52,32 +52,38 @@ func (c *Controller) checkRoute(name string, spec *service.Spec) error {
 	return nil
 }
 
-// rivalOf is a service of another user that has had the host of a service for longer; nil: there is
-// none. checkRoute admits no such two, but documents of before may have them.
+// rivalOf is a service that has had the host of a service for longer, and is another user's, or that has had
+// its host and path for longer; nil: there is none. checkRoute admits no such two, but documents of before may
+// have them, as may rules that change and updates that are undone.
 func (c *Controller) rivalOf(m *managed) *managed {
 	spec := c.wanted(m)
 	granted, _ := c.grantOf(spec) // one that the rules grant to others has no route anyway
 	for _, name := range slices.Sorted(maps.Keys(c.services)) {
 		other := c.services[name]
 		has := c.wanted(other)
-		if has.Owner.UID == spec.Owner.UID || has.HostName() != spec.HostName() {
+		if other == m || has.HostName() != spec.HostName() {
 			continue
 		}
-		if shares, gone := c.sharesHost(granted, has); shares || gone {
+		shares, gone := c.sharesHost(granted, has)
+		shares = shares || has.Owner.UID == spec.Owner.UID
+		if gone || shares && has.PathName() != spec.PathName() {
 			continue
 		}
-		if cmp.Or(claimedAt(other.doc).Compare(claimedAt(m.doc)), cmp.Compare(name, m.name)) < 0 {
+		if cmp.Or(claimedAt(other.doc, shares).Compare(claimedAt(m.doc, shares)), cmp.Compare(name, m.name)) < 0 {
 			return other
 		}
 	}
 	return nil
 }
 
-// claimedAt is when a service got the host that it has now.
-func claimedAt(d *service.Document) (at time.Time) {
-	host := d.Revision(d.Target()).Spec.HostName()
+// claimedAt is when a service got the host that it has now; withPath: the host with its path.
+func claimedAt(d *service.Document, withPath bool) (at time.Time) {
+	now := &d.Revision(d.Target()).Spec
+	has := func(s *service.Spec) bool {
+		return s.HostName() == now.HostName() && (!withPath || s.PathName() == now.PathName())
+	}
 	if r := d.Rollout; r != nil && (r.Phase == service.Undoing || r.Phase == service.Undone) {
-		if to := d.Revision(r.To); to != nil && to.Spec.HostName() != host {
+		if to := d.Revision(r.To); to != nil && !has(&to.Spec) {
 			return r.Since // it had another one meanwhile
 		}
 	}
@@ -85,7 +91,7 @@ func claimedAt(d *service.Document) (at time.Time) {
 		r := &d.Revisions[i]
 		switch {
 		case r.Number > d.Target():
-		case r.Spec.HostName() != host:
+		case !has(&r.Spec):
 			at = time.Time{}
 		case at.IsZero():
 			at = r.At
@@ -136,8 +142,15 @@ func (c *Controller) setRoute(m *managed) {
 		return
 	}
 	if rival := c.rivalOf(m); rival != nil {
-		// Who asks may not be allowed to know of the other service: it is not named.
-		m.routeTrouble = fmt.Sprintf("the service has no route: a service of another user has the host %s. Submit it with another host (route: {host: …})", c.wanted(rival).HostName())
+		spec, has := c.wanted(m), c.wanted(rival)
+		switch {
+		case has.Owner.UID == spec.Owner.UID:
+			m.routeTrouble = fmt.Sprintf("the service has no route: service %s answers %s%s already. Submit it with another host or path (route: {host: …, path: …})", rival.name, has.HostName(), has.PathName())
+		case has.PathName() == spec.PathName(): // who asks may not be allowed to know of the other service: it is not named
+			m.routeTrouble = fmt.Sprintf("the service has no route: a service of another user has the host %s%s. Submit it with another host (route: {host: …})", has.HostName(), has.PathName())
+		default:
+			m.routeTrouble = fmt.Sprintf("the service has no route: a service of another user has the host %s. Submit it with another host (route: {host: …})", has.HostName())
+		}
 		c.cfg.Hub.RemoveService(m.name)
 		return
 	}
