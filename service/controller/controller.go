@@ -56,6 +56,7 @@ type Controller struct {
 	// The rest belongs to the goroutine of Run.
 	services map[string]*managed // by name, "team/chat"
 	doubted  map[string]bool     // services whose document was written with an error: it may be durable
+	unread   error               // why the documents could not be read; nil once they were
 	scraped  *pages
 	workers  sync.WaitGroup // that carry out decisions
 
@@ -120,15 +121,12 @@ func (c *Controller) Run(ctx context.Context) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	for {
-		err := c.readDocuments(ctx)
-		if err == nil {
+		if c.unread = c.readDocuments(ctx); c.unread == nil {
 			break
 		}
-		c.cfg.Log.Warn("the documents of services cannot be read; trying again", "error", err)
-		select {
-		case <-ctx.Done():
+		c.cfg.Log.Warn("the documents of services cannot be read; trying again", "error", c.unread)
+		if !c.answerUntil(ctx, time.After(readAgain)) {
 			return
-		case <-time.After(readAgain):
 		}
 	}
 	c.decideAll(ctx) // before the hub hears that it knows everything: gateways get every route at once
@@ -149,6 +147,20 @@ func (c *Controller) Run(ctx context.Context) {
 		}
 		c.doRound(ctx, request)
 		timer.Reset(c.pause())
+	}
+}
+
+// answerUntil answers requests without a decision until a time has come; false: ctx has ended.
+func (c *Controller) answerUntil(ctx context.Context, come <-chan time.Time) bool {
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case request := <-c.requests:
+			request(ctx)
+		case <-come:
+			return true
+		}
 	}
 }
 
@@ -285,11 +297,20 @@ func (c *Controller) pause() time.Duration {
 	return max(next, 10*time.Millisecond)
 }
 
-// ask has the goroutine of Run answer a request.
+// ask has the goroutine of Run answer a request. While the documents cannot be read the answer is
+// fault.Unavailable.
 func (c *Controller) ask(ctx context.Context, f func(context.Context) error) error {
 	done := make(chan error, 1)
+	request := func(run context.Context) {
+		if c.unread != nil {
+			done <- fault.New(fault.Unavailable, "the documents of services cannot be read: %w", c.unread).Advise("try again; the server reads them again each %s", readAgain)
+			return
+		}
+		c.readDoubted(run)
+		done <- f(run)
+	}
 	select {
-	case c.requests <- func(run context.Context) { c.readDoubted(run); done <- f(run) }:
+	case c.requests <- request:
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-c.ended:

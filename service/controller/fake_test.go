@@ -236,7 +236,10 @@ type running struct {
 }
 
 // start runs a controller on a plane, as after the start of a server.
-func (p *plane) startController(t *testing.T) *running {
+func (p *plane) startController(t *testing.T) *running { return p.startControllerOn(t, p) }
+
+// startControllerOn runs it on a plane that is this one but for something.
+func (p *plane) startControllerOn(t *testing.T, as controller.Plane) *running {
 	hub := endpoints.New(endpoints.Config{})
 	p.mu.Lock()
 	p.hub = hub
@@ -247,7 +250,7 @@ func (p *plane) startController(t *testing.T) *running {
 		}
 	}
 	p.mu.Unlock()
-	c := controller.New(controller.Config{Plane: p, Hub: hub, PageEach: 50 * time.Millisecond, PageTimeout: time.Hour, Rules: p.rules, IsAdmin: func(o job.Owner) bool { return o.UID == 0 }})
+	c := controller.New(controller.Config{Plane: as, Hub: hub, PageEach: 50 * time.Millisecond, PageTimeout: time.Hour, Rules: p.rules, IsAdmin: func(o job.Owner) bool { return o.UID == 0 }})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { c.Run(ctx) })
