@@ -136,7 +136,7 @@ func drawService(d *stream, name, acct string, n int, scaled bool) service.Spec 
 	}
 	switch d.intBelow(5) {
 	case 0:
-		out.Update = service.Update{InPlace: true}
+		out.Update = service.Update{InPlace: true, Unavailable: d.intBelow(4)}
 	case 1, 2:
 		out.Update = service.Update{Surge: d.intBelow(3), Unavailable: d.intBelow(3)}
 	case 3:

@@ -60,7 +60,7 @@ func allowed(d *service.Document) (surge, unavailable int) {
 	u := &d.Revision(d.Target()).Spec.Update
 	switch {
 	case u.InPlace:
-		return 0, 1
+		return 0, max(u.Unavailable, 1)
 	case u.Surge == 0 && u.Unavailable == 0:
 		return 1, 0
 	}
