@@ -41,4 +41,5 @@ func (l *Limits) fillDefaults() {
 	l.Hold, l.Held = cmp.Or(l.Hold, d.Hold), cmp.Or(l.Held, d.Held)
 	l.Requests, l.Connections = cmp.Or(l.Requests, d.Requests), cmp.Or(l.Connections, d.Connections)
 	l.Streams, l.Leave = cmp.Or(l.Streams, d.Streams), cmp.Or(l.Leave, d.Leave)
+	l.HandOver = cmp.Or(l.HandOver, d.HandOver)
 }

@@ -41,6 +41,7 @@ var (
 	tokenMissing = page{status: http.StatusUnauthorized, detail: "this service wants a token, and the request has none", remedy: "send the header Authorization: Bearer TOKEN"}
 	tokenWrong   = page{status: http.StatusUnauthorized, detail: "the request's token is not one of this service", remedy: "ask the owner of the service for a token"}
 	noRoutes     = page{status: http.StatusServiceUnavailable, again: time.Second, detail: "this gateway has just started and the server has not told it any service yet", remedy: "ask again; the gateway's log says whether it reaches the server"}
+	noMethod     = page{status: http.StatusBadRequest, detail: "the request's method is not a word", remedy: "ask with GET, POST or another method of HTTP"}
 	noConnect    = page{status: http.StatusMethodNotAllowed, detail: "the gateway makes no tunnels (CONNECT)", remedy: "ask for the service by its host name"}
 )
 
@@ -166,7 +167,7 @@ func kindOfStatus(status int) fault.Kind {
 		return fault.Permission
 	case http.StatusTooManyRequests:
 		return fault.Exhausted
-	case http.StatusMethodNotAllowed, http.StatusRequestTimeout:
+	case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusRequestTimeout:
 		return fault.Invalid
 	}
 	return fault.Unavailable

@@ -89,6 +89,9 @@ func (g *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t := g.table.Load()
 	s := t.findService(r)
 	switch {
+	case !isToken(r.Method):
+		x.writePage(noMethod)
+		return
 	case r.Method == http.MethodConnect:
 		x.writePage(noConnect)
 		return
@@ -112,6 +115,18 @@ func (g *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	admitted = true
 	x.proxy.ServeHTTP(x, r)
+}
+
+// isToken says whether a method is one word (RFC 9110). HTTP/2 carries others, which net/http lets pass:
+// written to a replica, one with spaces is a request for a path of its own.
+func isToken(method string) bool {
+	for _, c := range []byte(method) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
+			return false
+		}
+	}
+	return method != ""
 }
 
 // refuseRequest checks token and rate; nil: both are fine.
