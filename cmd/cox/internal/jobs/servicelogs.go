@@ -86,6 +86,7 @@ func FollowService(ctx context.Context, a *cli.App, c *client.Client, name strin
 		case kind == fault.NotFound:
 			l.readers.Wait()
 			l.readRest(ctx)
+			l.readers.Wait() // before the end of ctx
 			return nil
 		case kind == fault.Unavailable && ctx.Err() == nil:
 			if !away {

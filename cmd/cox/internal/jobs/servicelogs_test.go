@@ -88,3 +88,25 @@ func TestServiceLogsOverAnOutage(t *testing.T) {
 		t.Errorf("said %q", got.Err)
 	}
 }
+
+// TestServiceLogsOfAServiceThatWentInAnOutage: cox logs -f prints what a replica that was cut off printed
+// last, when its service is gone.
+//
+// Seen to fail with: readers of the rest that nobody waits for.
+func TestServiceLogsOfAServiceThatWentInAnOutage(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	o := &outage{looks: 2}
+	f.Answer("GET /v1/services/chat", o.showService)
+	f.Mux.HandleFunc("GET /v1/jobs/{job}/logs", o.writeLog)
+	got := f.Cox(t, "logs", "-f", "chat")
+	var first strings.Builder
+	for line := range strings.Lines(got.Out) {
+		if text, ok := strings.CutPrefix(line, "chat.0 | "); ok {
+			first.WriteString(text)
+		}
+	}
+	if got.Code != 0 || first.String() != firstText {
+		t.Errorf("code %d, the first replica printed %.600q", got.Code, first.String())
+	}
+}
