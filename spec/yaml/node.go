@@ -69,6 +69,7 @@ type Document struct {
 
 	anchors  map[*yaml.Node]*Node // what has an anchor; nil while it is read
 	expanded int                  // nodes that aliases have added
+	text     int                  // bytes of text that they have added
 }
 
 // Line is a line as written, without its end; "" if there is none of that number.

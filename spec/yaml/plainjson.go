@@ -22,7 +22,7 @@ func readJSON(src string, start, end, number, depth int) (*Node, bool) {
 		return nil, false
 	}
 	n, ok := j.readValue()
-	return n, ok && j.next() == 0
+	return n, ok && j.next() == 0 && j.at == len(j.s) // a NUL is not the end
 }
 
 func (j *jsonReader) place(from int) Place { return Place{j.line, from - j.begins + 1, 1} }

@@ -24,6 +24,9 @@ type Limits struct {
 // of aliases can stand for more than a computer has room for.
 const maxExpanded = 200_000
 
+// maxExpandedText is how many bytes of text aliases may stand for in one document.
+const maxExpandedText = 4 << 20
+
 // ParseAll reads a text of at most so many bytes that may hold several documents,
 // separated by ---, as Kubernetes has them. Empty ones are left out.
 func ParseAll(src spec.Source, most int) ([]*Document, error) {
@@ -146,29 +149,33 @@ func (d *Document) followAlias(y *yaml.Node, p Place, depth int) (*Node, *spec.E
 	if d.expanded = addSizes(d.expanded, m.size); d.expanded > maxExpanded {
 		return nil, d.Error(p, fmt.Sprintf("aliases (*) stand for more than %d values", maxExpanded), "write the values out, or make several files")
 	}
+	if d.text = addSizes(d.text, m.text); d.text > maxExpandedText {
+		return nil, d.Error(p, "aliases (*) stand for more than "+sizeText(maxExpandedText)+" of text", "keep a large text in one place, such as a ConfigMap, or make several files")
+	}
 	if depth+m.height > d.limits.Depth+1 {
 		return nil, d.Error(p, fmt.Sprintf("more than %d levels", d.limits.Depth), "no job is that deep")
 	}
 	return n, nil
 }
 
-// measure is the size of a tree in nodes and its height in levels.
-type measure struct{ size, height int }
+// measure is the size of a tree in nodes, its height in levels, and the bytes of its texts and names.
+type measure struct{ size, height, text int }
 
 // measureNode measures a tree in which nodes stand at several places. Each is visited once.
 func measureNode(n *Node, known map[*Node]measure) measure {
 	if m, ok := known[n]; ok {
 		return m
 	}
-	m := measure{size: 1}
+	m := measure{size: 1, text: len(n.Text)}
 	add := func(child *Node) {
 		c := measureNode(child, known)
-		m.size, m.height = addSizes(m.size, c.size), max(m.height, c.height)
+		m.size, m.height, m.text = addSizes(m.size, c.size), max(m.height, c.height), addSizes(m.text, c.text)
 	}
 	for _, i := range n.Items {
 		add(i)
 	}
 	for _, f := range n.Fields {
+		m.text = addSizes(m.text, len(f.Name))
 		add(f.Value)
 	}
 	m.height++
@@ -192,6 +199,13 @@ type mergedFields struct {
 // mergeFields adds the fields of merge keys (<<). A field of the mapping itself wins, and of two
 // that are merged the first.
 func (d *Document) mergeFields(n *Node, merged []mergedFields) *spec.Error {
+	if len(merged) == 0 {
+		return nil
+	}
+	have := make(map[string]bool, len(n.Fields))
+	for _, f := range n.Fields {
+		have[f.Name] = true
+	}
 	for _, m := range merged {
 		from := []*Node{m.value}
 		if m.value.Kind == List {
@@ -204,12 +218,9 @@ func (d *Document) mergeFields(n *Node, merged []mergedFields) *spec.Error {
 			if len(n.Fields)+len(other.Fields) > maxExpanded {
 				return d.Error(m.at, fmt.Sprintf("aliases (*) stand for more than %d values", maxExpanded), "write the values out")
 			}
-			have := make(map[string]bool, len(n.Fields))
-			for _, f := range n.Fields {
-				have[f.Name] = true
-			}
 			for _, f := range other.Fields {
 				if !have[f.Name] {
+					have[f.Name] = true
 					n.Fields = append(n.Fields, f)
 				}
 			}

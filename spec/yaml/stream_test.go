@@ -2,6 +2,7 @@ package yaml
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -57,6 +58,9 @@ func TestAliasesAreBounded(t *testing.T) {
 	for _, x := range []struct{ name, text, want string }{
 		{"bomb", bomb, "aliases (*) stand for more than 200000 values"},
 		{"wide", wide, "aliases (*) stand for more than 200000 values"},
+		{"long text", "a: &a " + strings.Repeat("x", 10_000) + "\nb: [" + strings.Repeat("*a, ", 500) + "]\n", "aliases (*) stand for more than 4 MiB of text"},
+		{"long names", "a: &a {" + strings.Repeat("x", 10_000) + ": 1}\nb: [" + strings.Repeat("*a, ", 500) + "]\n", "aliases (*) stand for more than 4 MiB of text"},
+		{"NUL", "{\"a\": 1}\x00{\"b\": 2}", "control characters"},
 		{"deep", deep, "more than 24 levels"},
 		{"itself", "a: &a {b: *a}\n", "an alias (*) of the value that it is a part of"},
 		{"unknown", "a: *b\n", "an alias (*) of a name that no anchor (&) has"},
@@ -69,5 +73,24 @@ func TestAliasesAreBounded(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), x.want) || !strings.HasPrefix(err.Error(), "f:") {
 			t.Errorf("%s: %v", x.name, err)
 		}
+	}
+}
+
+// TestMergesAreLinear merges a small mapping many times into a large one.
+func TestMergesAreLinear(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("a: &a {x: 1}\nb:\n  <<: [" + strings.Repeat("*a, ", 20_000) + "]\n")
+	for i := range 5000 {
+		fmt.Fprintf(&text, "  f%d: 1\n", i)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	docs, err := ParseStream(spec.Source{Name: "a", Data: []byte(text.String())}, open)
+	runtime.ReadMemStats(&after)
+	if err != nil || len(docs[0].Root.Get("b").Fields) != 5001 {
+		t.Fatal(err)
+	}
+	if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 200 {
+		t.Errorf("%d MiB", used)
 	}
 }
