@@ -225,8 +225,12 @@ func (s *Set) Check() error {
 			return fmt.Errorf("roles[%d] (%s): the name %q is not one for each pod", i, r.Name, r.PodName)
 		}
 		seen[r.Name] = true
-		if _, err := r.Pod(); err != nil {
+		p, err := r.Pod()
+		if err != nil {
 			return err
+		}
+		if err := r.checkNames(p); err != nil {
+			return fmt.Errorf("roles[%d] (%.40q): %w", i, r.Name, err)
 		}
 	}
 	if s.Complete != nil {
@@ -236,7 +240,7 @@ func (s *Set) Check() error {
 			}
 		}
 	}
-	return nil
+	return s.checkNames()
 }
 
 // Pod is what engines without Kubernetes read of the role's template.

@@ -103,3 +103,41 @@ func TestForJob(t *testing.T) {
 		t.Errorf("the set itself was changed: %+v", s.Roles[0])
 	}
 }
+
+// TestNamesAreChecked: names that could be text of a shell or leave a directory are in no set.
+func TestNamesAreChecked(t *testing.T) {
+	for what, change := range map[string]func(*podspec.Set){
+		"name":           func(s *podspec.Set) { s.Name = "a b" },
+		"namespace":      func(s *podspec.Set) { s.Namespace = "a.b" },
+		"role":           func(s *podspec.Set) { s.Roles[0].Name = "$(id)" },
+		"pod":            func(s *podspec.Set) { s.Roles[0].PodName = "a-{j}" },
+		"subdomain":      func(s *podspec.Set) { s.Roles[0].Subdomain = "a\nb" },
+		"variable":       func(s *podspec.Set) { s.Roles[0].Env = []podspec.EnvVar{{Name: "A;id"}} },
+		"relative file":  func(s *podspec.Set) { s.Roles[0].Files = map[string]string{"etc/x": ""} },
+		"file":           func(s *podspec.Set) { s.Roles[0].Files = map[string]string{"/etc/../x": ""} },
+		"line in a file": func(s *podspec.Set) { s.Roles[0].Files = map[string]string{"/etc/a\nb": ""} },
+		"service":        func(s *podspec.Set) { s.Services = []podspec.Service{{Name: "a'b"}} },
+		"key of ConfigMap": func(s *podspec.Set) {
+			s.ConfigMaps = []podspec.ConfigMap{{Name: "c", Data: map[string]string{"../x": ""}}}
+		},
+		"key of Secret": func(s *podspec.Set) { s.Secrets = []podspec.Secret{{Name: "c", Keys: []string{".."}}} },
+		"host name": func(s *podspec.Set) {
+			s.Roles[0].Template = template(t, `{"spec":{"hostname":"a b","containers":[{"name":"c"}]}}`)
+		},
+		"own variable": func(s *podspec.Set) {
+			s.Roles[0].Template = template(t, `{"spec":{"containers":[{"name":"c","env":[{"name":"a=b"}]}]}}`)
+		},
+		"container": func(s *podspec.Set) { s.Roles[0].Template = template(t, `{"spec":{"containers":[{"name":"c/d"}]}}`) },
+	} {
+		s := &podspec.Set{Kind: "Job", Name: "a.b", Namespace: "n", Roles: []podspec.Role{{
+			Name: "pod", Replicas: 2, PodName: "a-{task}-{i+1}", Subdomain: "s", Template: template(t, container),
+			Env: []podspec.EnvVar{{Name: "A.b_C", Value: "x\ny"}}, Files: map[string]string{"/etc/x/y.host": ""},
+		}}, Services: []podspec.Service{{Name: "s"}}}
+		if err := s.Check(); err != nil {
+			t.Fatal(err)
+		}
+		if change(s); s.Check() == nil {
+			t.Errorf("%s is taken", what)
+		}
+	}
+}

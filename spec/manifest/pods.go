@@ -9,6 +9,7 @@ import (
 
 // checkPart checks what a group of fields has to fulfil as a whole, as Kubernetes does.
 func (c *checker) checkPart(way *step, n *yaml.Node, at yaml.Place, t *fields.Type) {
+	c.checkNamesOf(way, n, t)
 	switch t.Name {
 	case "PodSpec":
 		c.checkPod(way, n)

@@ -19,6 +19,9 @@ type builder struct {
 	f *file
 	d *Document
 	w *Work
+
+	pods int // of all roles
+	size int // of their templates, in bytes
 }
 
 func newBuilder(f *file, i int) *builder {
@@ -62,6 +65,12 @@ func (b *builder) addRole(r podspec.Role, path string) (*podspec.PodTemplate, er
 	}
 	if r.Replicas < 1 {
 		return nil, b.fail(path, "leave the role out, or ask for one pod at least", "%s asks for %d pods", r.Name, r.Replicas)
+	}
+	if b.pods += r.Replicas; b.pods > maxTasks {
+		return nil, b.fail(path, fmt.Sprintf("ask for %d at most", maxTasks), "the work has more than %d pods", maxTasks)
+	}
+	if b.size += len(r.Template); b.size > podspec.MaxSetSize {
+		return nil, b.fail(path, "put data into a file or an image, or use fewer roles", "the pod templates of the work are more than %d bytes", podspec.MaxSetSize)
 	}
 	if !json.Valid(r.Template) {
 		return nil, b.fail(path, "", "the pod template of %s is no JSON", r.Name)
@@ -129,8 +138,19 @@ func (b *builder) finish() (*Work, error) {
 	return b.w, nil
 }
 
-// maxRoles bounds the task groups of a job.
-const maxRoles = 128
+// maxRoles bounds the task groups of a job, maxGang the pods of which all names are listed.
+const (
+	maxRoles = 128
+	maxGang  = 10_000
+)
+
+// checkGang refuses more pods than a list of their names is made of.
+func (b *builder) checkGang(pods int, path string) error {
+	if pods > maxGang {
+		return b.fail(path, fmt.Sprintf("ask for %d at most", maxGang), "%d pods are too many for one gang", pods)
+	}
+	return nil
+}
 
 // template is a pod template as it was written.
 type template struct {

@@ -48,6 +48,12 @@ func (f *file) compileJobSet(b *builder) error {
 		if parallel < count {
 			return b.fail(path+".template.spec.parallelism", "write the same number as completions", "%d of %d pods would run at once, and a JobSet is one gang", parallel, count)
 		}
+		if err := b.checkGang(jobs*max(count, 1), path+".replicas"); err != nil {
+			return err
+		}
+		if all := len(b.w.Set.Roles) + jobs; count != 1 && all > maxRoles {
+			return b.fail(path+".replicas", "write fewer Jobs, with more pods each", "each Job of several pods is a role, and these are %d roles; at most %d", all, maxRoles)
+		}
 		for _, role := range jobRoles(b.w.Name, r.Name, jobs, count) {
 			role.Subdomain, role.Template = domain, s.Template.RawMessage
 			role.Labels["jobset.sigs.k8s.io/job-global-index"] = strconv.Itoa(global)

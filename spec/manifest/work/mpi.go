@@ -50,6 +50,9 @@ func (f *file) compileMPI(b *builder) error {
 	if strings.HasSuffix(b.d.APIVersion, "/v1") {
 		b.warn("apiVersion", "v1 is taken as v2beta1: mpirun reaches the workers by ssh, so their image needs sshd")
 	}
+	if err := b.checkGang(orOne(worker.Replicas), "spec.mpiReplicaSpecs.Worker.replicas"); err != nil {
+		return err
+	}
 	var hosts strings.Builder
 	slots := orOne(s.Slots)
 	for i := range orOne(worker.Replicas) {

@@ -181,6 +181,9 @@ func (b *builder) addRayCluster(s *rayCluster, path string) error {
 		if name == rayHead || name == raySubmitter {
 			return b.fail(at+".groupName", "rename the group", "the name %s is that of another role", name)
 		}
+		if len(b.w.Set.Roles) >= maxRoles {
+			return b.fail(at, "use fewer, larger groups", "it has more than %d groups of workers", maxRoles)
+		}
 		n := orNumber(g.Replicas, orNumber(g.MinReplicas, 1)) * orOne(g.NumOfHosts)
 		if n == 0 {
 			b.warn(at+".replicas", "the group %s has no pods, and none are added later", name)

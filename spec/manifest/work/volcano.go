@@ -27,7 +27,6 @@ func (f *file) compileVolcano(b *builder) error {
 	var doc struct {
 		Spec struct {
 			MinAvailable *int                `json:"minAvailable"`
-			Queue        string              `json:"queue"`
 			MaxRetry     *int                `json:"maxRetry"`
 			Plugins      map[string][]string `json:"plugins"`
 			Policies     []volcanoPolicy     `json:"policies"`
@@ -57,17 +56,29 @@ func (f *file) compileVolcano(b *builder) error {
 	var hosts []podspec.EnvVar
 	for k := range doc.Spec.Tasks {
 		t := &doc.Spec.Tasks[k]
+		if k >= maxRoles {
+			return b.fail("spec.tasks", "use fewer, larger tasks", "it has %d tasks; at most %d", len(doc.Spec.Tasks), maxRoles)
+		}
 		if t.Name == "" {
 			t.Name = "default" + strconv.Itoa(k)
 		}
 		n := orOne(t.Replicas)
-		total += n
+		if total += n; total > maxGang {
+			return b.checkGang(total, "spec.tasks["+strconv.Itoa(k)+"].replicas")
+		}
 		var all []string
 		for i := range n {
 			all = append(all, b.w.Name+"-"+t.Name+"-"+strconv.Itoa(i)+"."+b.w.Name)
 		}
 		key := "VC_" + strings.ToUpper(strings.ReplaceAll(t.Name, "-", "_"))
 		hosts = append(hosts, podspec.EnvVar{Name: key + "_HOSTS", Value: strings.Join(all, ",")}, podspec.EnvVar{Name: key + "_NUM", Value: strconv.Itoa(n)})
+	}
+	list := 0 // bytes of the names of all pods, which each role has twice
+	for _, h := range hosts {
+		list += 2 * len(h.Value)
+	}
+	if names && list*len(doc.Spec.Tasks) > podspec.MaxSetSize {
+		return b.fail("spec.tasks", "use fewer, larger tasks, or leave the plugin svc out", "each of the %d tasks has the names of all %d pods, which is more than %d bytes", len(doc.Spec.Tasks), total, podspec.MaxSetSize)
 	}
 	var complete []string
 	retry := slices.ContainsFunc(doc.Spec.Policies, func(p volcanoPolicy) bool { return p.Action == "RestartJob" && p.on("PodFailed", "PodEvicted") })
@@ -116,9 +127,6 @@ func (f *file) compileVolcano(b *builder) error {
 	}
 	if retry {
 		b.setRetries(orNumber(doc.Spec.MaxRetry, 3)) // Volcano's
-	}
-	if doc.Spec.Queue != "" && doc.Spec.Queue != "default" {
-		b.warn("spec.queue", "does not choose a queue here: name an account or partition by --account or --partition")
 	}
 	return nil
 }

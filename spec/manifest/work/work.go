@@ -90,10 +90,11 @@ func Compile(m *manifest.File) ([]*Work, error) {
 		return nil, err
 	}
 	f := &file{docs: docs, used: make([]bool, len(docs))}
+	f.refuseDoubled()
 	var out []*Work
 	for i := range docs {
 		compile, ok := makers[kindOf(&docs[i])]
-		if !ok {
+		if !ok || docs[i].Name == "" {
 			continue
 		}
 		b := newBuilder(f, i)
@@ -111,6 +112,28 @@ func Compile(m *manifest.File) ([]*Work, error) {
 		return nil, err
 	}
 	return out, f.checkLeftOver(out)
+}
+
+// refuseDoubled keeps an error of each document that has no name, or that of another one of its kind: works and
+// what they use are found by kind and name.
+func (f *file) refuseDoubled() {
+	first := map[string]*Document{}
+	for i := range f.docs {
+		d := &f.docs[i]
+		if d.aside != "" {
+			continue
+		}
+		if d.Name == "" {
+			f.errs = append(f.errs, d.Fail("", "metadata.name is missing", "add metadata: {name: NAME}"))
+			continue
+		}
+		key := kindOf(d) + "/" + d.Name
+		if before := first[key]; before != nil {
+			f.errs = append(f.errs, d.Fail("metadata.name", fmt.Sprintf("line %d has another %s of the name %.70q", before.of.Line, d.of.Kind.Label(), d.Name), "give each one a name of its own, or make several files"))
+			continue
+		}
+		first[key] = d
+	}
 }
 
 // failDocument keeps an error, with a place if it has none.
