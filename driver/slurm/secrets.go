@@ -1,8 +1,10 @@
 package slurm
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 
@@ -42,7 +44,7 @@ func (e *Engine) checkSecrets(secrets []job.Secret) error {
 }
 
 // handedSecrets is a directory with the values of an attempt's secrets, as it is noted below Root until it
-// is removed. No value is in it.
+// is removed. No value is in it. An attempt has several if it was to take a job over and that failed: one a line.
 type handedSecrets struct {
 	User string `json:"user,omitempty"`
 	Dir  string `json:"dir"`
@@ -83,7 +85,16 @@ func (e *Engine) noteHanded(ref engine.Ref, h handedSecrets) error {
 	if err := os.MkdirAll(e.handedDir(), 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(e.handedDir(), ref.String()), note, 0o600)
+	name := filepath.Join(e.handedDir(), ref.String())
+	if text, err := os.ReadFile(name); err == nil && bytes.Contains(text, note) {
+		return nil
+	}
+	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(append([]byte("\n"), note...), '\n')) // behind what a write that failed has left
+	return errors.Join(err, f.Close())
 }
 
 // putOwnSecrets is putSecrets for a job that is about to be handed over.
@@ -128,8 +139,11 @@ func (e *Engine) removeHandedSecrets(ctx context.Context, ref string) error {
 	if err != nil || e.cfg.Secrets == nil {
 		return nil //nolint:nilerr // it has none
 	}
-	var h handedSecrets
-	if err := json.Unmarshal(text, &h); err == nil {
+	for line := range bytes.Lines(text) {
+		var h handedSecrets
+		if json.Unmarshal(line, &h) != nil {
+			continue
+		}
 		if err := e.cfg.Secrets.Remove(ctx, h.User, h.Dir); err != nil {
 			return err
 		}
