@@ -122,12 +122,24 @@ func (e *Engine) makeManifestService(a *attempt, way *cluster.Cluster, s *corev1
 	case e.isLeftService(a, &there):
 		patch := map[string]any{
 			"metadata": map[string]any{"resourceVersion": there.ResourceVersion, "ownerReferences": []metav1.OwnerReference{s.OwnerReferences[0]}, "labels": s.Labels},
-			"spec":     map[string]any{"ports": s.Spec.Ports, "selector": s.Spec.Selector},
+			"spec":     map[string]any{"ports": s.Spec.Ports, "selector": mergedSelector(there.Spec.Selector, s.Spec.Selector)},
 		}
 		return e.k.Patch(ctx, cluster.Services, s.Namespace, s.Name, "", cluster.Merge, patch, nil)
 	}
 	return &never{engine.LaunchFailed, fault.New(fault.Conflict, "there is a Service %s/%s that is not this job's: the names of its pods would lead there; it is left alone", s.Namespace, s.Name).
 		Advise("end the work that has it, or give the Service of the manifest another name")}
+}
+
+// mergedSelector is a merge patch by which a selector becomes another: keys that are gone are null.
+func mergedSelector(was, want map[string]string) map[string]any {
+	out := make(map[string]any, len(was)+len(want))
+	for k := range was {
+		out[k] = nil
+	}
+	for k, v := range want {
+		out[k] = v
+	}
+	return out
 }
 
 // isLeftService reports whether a Service is of an attempt of this server's that has ended.

@@ -241,11 +241,27 @@ func TestManifestServiceOfOthers(t *testing.T) {
 	meta(left)["labels"] = map[string]any{render.LabelServer: e.log.server, render.LabelAllocation: "1", render.LabelAttempt: "1"}
 	s.keep(path, "MODIFIED", left)
 	s.mu.Unlock()
+	patched := make(chan map[string]any, 1)
+	s.answersBy(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPatch || r.URL.Path != path {
+			return false
+		}
+		var o map[string]any
+		_ = json.NewDecoder(r.Body).Decode(&o)
+		answer(w, http.StatusOK, map[string]any{})
+		patched <- o
+		return true
+	})
 	again := manifestOn(t, 2, torch(), "n1")
 	if err := e.Launch(t.Context(), again); err != nil {
 		t.Fatal(err)
 	}
 	s.bound(3)
+	spec, _ := (<-patched)["spec"].(map[string]any)
+	selector, _ := spec["selector"].(map[string]any)
+	if old, there := selector["app"]; !there || old != nil || selector[render.LabelAllocation] != "2" {
+		t.Errorf("it selects %v: a key of the old selector is to be null", selector)
+	}
 }
 
 // TestManifestAsSubmitter: all that is made of a manifest is made in the name of who submits, where the pool has
