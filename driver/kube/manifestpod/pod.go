@@ -40,7 +40,7 @@ func (w *Work) Pod(a *render.Attempt, i int, root types.UID) *corev1.Pod {
 		}
 	}
 	w.addOperators(s, r, group, index)
-	nameItself(s, r.NameOf(index))
+	nameItself(p, r.NameOf(index))
 	w.renameReferences(a, s)
 	a.Frame(p, i, root)
 	p.Labels[LabelRole] = strconv.Itoa(group)
@@ -96,7 +96,7 @@ func (w *Work) limitTime(a *render.Attempt, s *corev1.PodSpec) {
 	}
 }
 
-// addOperators adds what the kind's operator gives each container: variables, which replace none, and files.
+// addOperators adds what the kind's operator gives each container, init containers too: variables, which replace none, and files.
 func (w *Work) addOperators(s *corev1.PodSpec, r *podspec.Role, group, index int) {
 	const volume = "cox-files"
 	files := operatorFiles(r)
@@ -106,8 +106,7 @@ func (w *Work) addOperators(s *corev1.PodSpec, r *podspec.Role, group, index int
 			LocalObjectReference: corev1.LocalObjectReference{Name: filesName(group)}, DefaultMode: &mode,
 		}}})
 	}
-	for k := range s.Containers {
-		c := &s.Containers[k]
+	eachContainer(s, func(_ string, c *corev1.Container) {
 		for _, v := range r.Env {
 			if !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == v.Name }) {
 				c.Env = append(c.Env, corev1.EnvVar{Name: v.Name, Value: w.Set.Expand(v.Value, index)})
@@ -116,13 +115,38 @@ func (w *Work) addOperators(s *corev1.PodSpec, r *podspec.Role, group, index int
 		for n, name := range files {
 			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volume, MountPath: name, SubPath: fileKey(r.Files[name], n, index), ReadOnly: true})
 		}
-	}
+	})
 }
 
-// nameItself gives containers that ask for their pod's name the one that the kind gives it. The object of the pod has
-// another, which no other attempt has.
-func nameItself(s *corev1.PodSpec, name string) {
-	eachContainer(s, func(_ string, c *corev1.Container) {
+// annotationName has the name that the kind gives a pod, where files of the pod ask for it.
+const annotationName = "coxswain.sh/pod-name"
+
+// nameItself gives containers and files that ask for their pod's name the one that the kind gives it. The object of the
+// pod has another, which no other attempt has.
+func nameItself(p *corev1.Pod, name string) {
+	nameFiles := func(items []corev1.DownwardAPIVolumeFile) {
+		for i := range items {
+			if f := items[i].FieldRef; f != nil && f.FieldPath == "metadata.name" {
+				f.FieldPath = "metadata.annotations['" + annotationName + "']"
+				p.Annotations[annotationName] = name
+			}
+		}
+	}
+	for i := range p.Spec.Volumes {
+		v := &p.Spec.Volumes[i]
+		if v.DownwardAPI != nil {
+			nameFiles(v.DownwardAPI.Items)
+		}
+		if v.Projected == nil {
+			continue
+		}
+		for k := range v.Projected.Sources {
+			if d := v.Projected.Sources[k].DownwardAPI; d != nil {
+				nameFiles(d.Items)
+			}
+		}
+	}
+	eachContainer(&p.Spec, func(_ string, c *corev1.Container) {
 		for i := range c.Env {
 			if from := c.Env[i].ValueFrom; from != nil && from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.name" {
 				c.Env[i].Value, c.Env[i].ValueFrom = name, nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/coxswain-sched/coxswain/driver/kube/render"
 	"github.com/coxswain-sched/coxswain/driver/kube/settings"
@@ -83,7 +84,9 @@ func (w *Work) uses(a *render.Attempt, group int) (out []use) {
 		never(!w.serves && (c.RestartPolicy != nil || len(c.RestartPolicyRules) > 0), index("spec.containers", i)+".restartPolicy", "the containers of a job are not begun again one by one", "leave it out; retries (backoffLimit) begin all pods of a job anew")
 	}
 	never(s.SchedulingGroup != nil, "spec.schedulingGroup", "Coxswain makes the gang of a job", "leave it out")
+	never(s.Resources != nil, "spec.resources", "resources are counted by the containers that ask for them", "write them at the containers")
 	out = append(out, w.placementUses(s)...)
+	out = append(out, affinityUses(s.Affinity, w.withOperators(t.Labels, r.Labels, 0))...)
 	out = append(out, w.resourceUses(s)...)
 	out = append(out, w.volumeUses(s)...)
 	out = append(out, w.referenceUses(s)...)
@@ -157,21 +160,69 @@ func (w *Work) placementUses(s *corev1.PodSpec) (out []use) {
 		out = append(out, use{path: "spec.schedulerName", why: "the pool says which scheduler its pods have", mend: "leave it out, or have an administrator set the pool's scheduler"})
 	}
 	for i := range s.Tolerations {
-		if !w.harmless(&s.Tolerations[i]) {
-			out = append(out, use{path: index("spec.tolerations", i), allow: "tolerations", why: "bear taints that the pool's own pods do not bear"})
-		}
-		if isOurs(s.Tolerations[i].Key) {
-			out = append(out, use{path: index("spec.tolerations", i), why: "nodes with that taint are kept for a pool", mend: "submit to that pool"})
+		at := index("spec.tolerations", i)
+		switch t := &s.Tolerations[i]; {
+		case t.Key == "":
+			out = append(out, use{path: at, why: "without a key it bears the taints of nodes that are kept for other pools, too", mend: "write a toleration for each taint, with its key"})
+		case isOurs(t.Key):
+			out = append(out, use{path: at, why: "nodes with that taint are kept for a pool", mend: "submit to that pool"})
+		case !w.harmless(t):
+			out = append(out, use{path: at, allow: "tolerations", why: "bear taints that the pool's own pods do not bear"})
 		}
 	}
 	return out
 }
 
-// harmless reports whether a toleration lets a pod onto no node on which the pool's pods cannot be anyway.
-func (w *Work) harmless(t *corev1.Toleration) bool {
-	if t.Key == "" {
+// affinityUses are the terms of pod affinity and anti-affinity that reach the pods of others: the cluster's scheduler
+// keeps them away from a node, or is told where they are. Terms of the namespace's pods with a label that the
+// template has itself are its own.
+func affinityUses(a *corev1.Affinity, labels map[string]string) (out []use) {
+	check := func(at string, t *corev1.PodAffinityTerm) {
+		if len(t.Namespaces) > 0 || t.NamespaceSelector != nil || !namesOwnLabel(t, labels) {
+			out = append(out, use{path: at, allow: "affinity", why: "choose nodes by the pods of others, or keep these from nodes: a term without namespaces, by a label of the template itself, needs nothing"})
+		}
+	}
+	terms := func(at string, required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
+		for i := range required {
+			check(index(at+".requiredDuringSchedulingIgnoredDuringExecution", i), &required[i])
+		}
+		for i := range preferred {
+			check(index(at+".preferredDuringSchedulingIgnoredDuringExecution", i)+".podAffinityTerm", &preferred[i].PodAffinityTerm)
+		}
+	}
+	if a == nil {
+		return nil
+	}
+	if p := a.PodAffinity; p != nil {
+		terms("spec.affinity.podAffinity", p.RequiredDuringSchedulingIgnoredDuringExecution, p.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	if p := a.PodAntiAffinity; p != nil {
+		terms("spec.affinity.podAntiAffinity", p.RequiredDuringSchedulingIgnoredDuringExecution, p.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	return out
+}
+
+// namesOwnLabel reports whether a term matches only pods with a label that the template has.
+func namesOwnLabel(t *corev1.PodAffinityTerm, labels map[string]string) bool {
+	has := func(key, value string) bool {
+		v, there := labels[key]
+		return there && v == value
+	}
+	if t.LabelSelector == nil {
 		return false
 	}
+	for k, v := range t.LabelSelector.MatchLabels {
+		if has(k, v) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(t.LabelSelector.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool {
+		return r.Operator == metav1.LabelSelectorOpIn && len(r.Values) == 1 && has(r.Key, r.Values[0])
+	})
+}
+
+// harmless reports whether a toleration lets a pod onto no node on which the pool's pods cannot be anyway.
+func (w *Work) harmless(t *corev1.Toleration) bool {
 	if w.terms.IsGPU(t.Key) || slices.ContainsFunc(w.terms.Tolerate(), func(o corev1.Toleration) bool { return o.MatchToleration(t) }) {
 		return true
 	}

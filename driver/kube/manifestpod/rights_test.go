@@ -103,8 +103,12 @@ func TestRights(t *testing.T) {
 		{"run_as_user", containerWith(`"securityContext":{"runAsGroup":0}`), "spec.containers[0].securityContext.runAsGroup"},
 		{"priority_class", podWith(`"priorityClassName":"system-node-critical"`), "spec.priorityClassName"},
 		{"runtime_class", podWith(`"runtimeClassName":"kata"`), "spec.runtimeClassName"},
-		{"tolerations", podWith(`"tolerations":[{"operator":"Exists"}]`), "spec.tolerations[0]"},
 		{"tolerations", podWith(`"tolerations":[{"key":"dedicated","operator":"Exists","effect":"NoExecute"}]`), "spec.tolerations[0]"},
+		{"affinity", podWith(`"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"kubernetes.io/hostname","labelSelector":{},"namespaceSelector":{}}]}}`), "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]"},
+		{"affinity", podWith(`"affinity":{"podAntiAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":1,"podAffinityTerm":{"topologyKey":"kubernetes.io/hostname","labelSelector":{}}}]}}`), "preferredDuringSchedulingIgnoredDuringExecution[0].podAffinityTerm"},
+		{"affinity", podWith(`"affinity":{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"kubernetes.io/hostname","labelSelector":{"matchLabels":{"app":"theirs"}}}]}}`), "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]"},
+		{"affinity", `{"metadata":{"labels":{"app":"x"}},"spec":{"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"kubernetes.io/hostname","labelSelector":{"matchLabels":{"app":"x"}},"namespaces":["theirs"]}]}},"containers":[{"name":"c"}]}}`, "spec.affinity.podAntiAffinity"},
+		{"affinity", `{"metadata":{"labels":{"app":"x"}},"spec":{"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"kubernetes.io/hostname","labelSelector":{"matchExpressions":[{"key":"app","operator":"NotIn","values":["x"]}]}}]}},"containers":[{"name":"c"}]}}`, "spec.affinity.podAntiAffinity"},
 		{"labels", `{"metadata":{"labels":{"kueue.x-k8s.io/queue-name":"q"}},"spec":{"containers":[{"name":"c"}]}}`, "metadata.labels: kueue.x-k8s.io/queue-name"},
 		{"annotations", `{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"n"}},"spec":{"containers":[{"name":"c"}]}}`, "metadata.annotations: k8s.v1.cni.cncf.io/networks"},
 
@@ -115,6 +119,8 @@ func TestRights(t *testing.T) {
 		{"", podWith(`"schedulingGates":[{"name":"g"}]`), "spec.schedulingGates"},
 		{"", podWith(`"ephemeralContainers":[{"name":"e","image":"b"}]`), "spec.ephemeralContainers"},
 		{"", podWith(`"resourceClaims":[{"name":"r","resourceClaimName":"c"}]`), "spec.resourceClaims"},
+		{"", podWith(`"resources":{"limits":{"cpu":"8"}}`), "spec.resources"},
+		{"", podWith(`"tolerations":[{"operator":"Exists"}]`), "spec.tolerations[0]"},
 		{"", podWith(`"tolerations":[{"key":"coxswain.sh/pool","operator":"Exists"}]`), "spec.tolerations[0]"},
 		{"", `{"metadata":{"labels":{"coxswain.sh/server":"x"}},"spec":{"containers":[{"name":"c"}]}}`, "metadata.labels: coxswain.sh/server"},
 		{"", `{"metadata":{"finalizers":["x/y"]},"spec":{"containers":[{"name":"c"}]}}`, "metadata.finalizers"},
@@ -154,6 +160,7 @@ func TestHarmless(t *testing.T) {
 		podWith(`"serviceAccountName":"default","automountServiceAccountToken":false,"schedulerName":"default-scheduler","restartPolicy":"Always"`),
 		podWith(`"nodeSelector":{"disk":"ssd"},"affinity":{},"topologySpreadConstraints":[],"terminationGracePeriodSeconds":5,"shareProcessNamespace":true`),
 		podWith(`"tolerations":[{"key":"nvidia.com/gpu","operator":"Exists","effect":"NoSchedule"},{"key":"dedicated","operator":"Exists","effect":"NoSchedule"},{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute","tolerationSeconds":300}]`),
+		`{"metadata":{"labels":{"app":"x"}},"spec":{"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"kubernetes.io/hostname","labelSelector":{"matchLabels":{"app":"x"}}}],"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":1,"podAffinityTerm":{"topologyKey":"zone","labelSelector":{"matchExpressions":[{"key":"app","operator":"In","values":["x"]}]}}}]}},"containers":[{"name":"c"}]}}`,
 		podWith(`"securityContext":{"runAsUser":1000,"runAsGroup":100,"runAsNonRoot":true,"fsGroup":100}`),
 		containerWith(`"securityContext":{"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"],"add":["NET_BIND_SERVICE"]},"readOnlyRootFilesystem":true}`),
 		containerWith(`"livenessProbe":{"httpGet":{"port":80,"path":"/"}},"lifecycle":{"preStop":{"exec":{"command":["true"]}}}`),
@@ -230,12 +237,13 @@ func TestPodOfTemplate(t *testing.T) {
 	template := `{"metadata":{"labels":{"app":"x"}},"spec":{"restartPolicy":"OnFailure","terminationGracePeriodSeconds":7,"dnsConfig":{"searches":["corp"]},
 		"initContainers":[{"name":"side","image":"s","restartPolicy":"Always"}],
 		"containers":[{"name":"main","image":"b","resources":{"limits":{"nvidia.com/gpu":1}},"readinessProbe":{"httpGet":{"port":80}},"env":[{"name":"ME","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}}]}],
-		"volumes":[{"name":"c","configMap":{"name":"file"}},{"name":"s","secret":{"secretName":"token"}}]}}`
+		"volumes":[{"name":"c","configMap":{"name":"file"}},{"name":"s","secret":{"secretName":"token"}},{"name":"d","downwardAPI":{"items":[{"path":"n","fieldRef":{"fieldPath":"metadata.name"}}]}}]}}`
 	uid := int64(1000)
 	a, w, err := attemptOf(t, template, &settings.Terms{Pool: "kube", Placed: true, PullSecrets: []string{"registry"}}, func(s *podspec.Set, spec *job.Spec) {
 		spec.Secrets = []job.Secret{{Name: "token.key"}}
 		s.ConfigMaps = []podspec.ConfigMap{{Name: "file", Data: map[string]string{"k": "v"}}}
 		s.Secrets = []podspec.Secret{{Name: "token", Keys: []string{"Key"}}}
+		s.Roles[0].Env = []podspec.EnvVar{{Name: "JOB_COMPLETION_INDEX", Value: "{i}"}}
 		s.Roles[0].Labels = map[string]string{"app": "operator", "training.kubeflow.org/replica-index": "{i}"}
 	})
 	if err != nil {
@@ -244,24 +252,26 @@ func TestPodOfTemplate(t *testing.T) {
 	p := a.Pods("root")[0]
 	s := &p.Spec
 	for what, is := range map[string]bool{
-		"name":            p.Name == "cox-server-1-1-0" && s.Hostname == "a" && s.Subdomain == "cox-server-1-1",
-		"its own name":    s.Containers[0].Env[0].Value == "a" && s.Containers[0].Env[0].ValueFrom == nil,
-		"labels":          p.Labels["app"] == "x" && p.Labels["training.kubeflow.org/replica-index"] == "0" && p.Labels[render.LabelServer] == "server" && p.Labels[render.LabelPlugged] == "true",
-		"finalizer":       slices.Equal(p.Finalizers, []string{render.Finalizer}) && len(p.OwnerReferences) == 1,
-		"restarts":        s.RestartPolicy == corev1.RestartPolicyNever && *s.TerminationGracePeriodSeconds == 7,
-		"scheduler":       s.SchedulerName == render.Scheduler && s.NodeName == "",
-		"sidecar":         len(s.InitContainers) == 1 && *s.InitContainers[0].RestartPolicy == corev1.ContainerRestartPolicyAlways,
-		"probe":           s.Containers[0].ReadinessProbe.HTTPGet.Port.IntVal == 80,
-		"own resources":   fmt.Sprint(s.Containers[0].Resources.Limits) == fmt.Sprint(corev1.ResourceList{"nvidia.com/gpu": s.Containers[0].Resources.Limits["nvidia.com/gpu"]}),
-		"ConfigMap":       s.Volumes[0].ConfigMap.Name == "cox-server-1-1-file",
-		"Secret":          s.Volumes[1].Secret.SecretName == "cox-server-1-1-token",
-		"pull secrets":    len(s.ImagePullSecrets) == 1 && s.ImagePullSecrets[0].Name == "registry",
-		"owner":           *s.SecurityContext.RunAsUser == uid,
-		"no new rights":   !*s.Containers[0].SecurityContext.AllowPrivilegeEscalation && !*s.AutomountServiceAccountToken,
-		"seccomp":         s.SecurityContext.SeccompProfile.Type == corev1.SeccompProfileTypeRuntimeDefault,
-		"search domains":  slices.Equal(s.DNSConfig.Searches, []string{"corp", "cox-server-1-1.default.svc.cluster.local"}),
-		"no agent":        len(s.Containers) == 1 && len(s.Volumes) == 2,
-		"template intact": w.LogContainer(0) == "main",
+		"name":             p.Name == "cox-server-1-1-0" && s.Hostname == "a" && s.Subdomain == "cox-server-1-1",
+		"its own name":     s.Containers[0].Env[0].Value == "a" && s.Containers[0].Env[0].ValueFrom == nil,
+		"its name, a file": s.Volumes[2].DownwardAPI.Items[0].FieldRef.FieldPath == "metadata.annotations['coxswain.sh/pod-name']" && p.Annotations["coxswain.sh/pod-name"] == "a",
+		"init container":   len(s.InitContainers[0].Env) == 1 && s.InitContainers[0].Env[0] == corev1.EnvVar{Name: "JOB_COMPLETION_INDEX", Value: "0"},
+		"labels":           p.Labels["app"] == "x" && p.Labels["training.kubeflow.org/replica-index"] == "0" && p.Labels[render.LabelServer] == "server" && p.Labels[render.LabelPlugged] == "true",
+		"finalizer":        slices.Equal(p.Finalizers, []string{render.Finalizer}) && len(p.OwnerReferences) == 1,
+		"restarts":         s.RestartPolicy == corev1.RestartPolicyNever && *s.TerminationGracePeriodSeconds == 7,
+		"scheduler":        s.SchedulerName == render.Scheduler && s.NodeName == "",
+		"sidecar":          len(s.InitContainers) == 1 && *s.InitContainers[0].RestartPolicy == corev1.ContainerRestartPolicyAlways,
+		"probe":            s.Containers[0].ReadinessProbe.HTTPGet.Port.IntVal == 80,
+		"own resources":    fmt.Sprint(s.Containers[0].Resources.Limits) == fmt.Sprint(corev1.ResourceList{"nvidia.com/gpu": s.Containers[0].Resources.Limits["nvidia.com/gpu"]}),
+		"ConfigMap":        s.Volumes[0].ConfigMap.Name == "cox-server-1-1-file",
+		"Secret":           s.Volumes[1].Secret.SecretName == "cox-server-1-1-token",
+		"pull secrets":     len(s.ImagePullSecrets) == 1 && s.ImagePullSecrets[0].Name == "registry",
+		"owner":            *s.SecurityContext.RunAsUser == uid,
+		"no new rights":    !*s.Containers[0].SecurityContext.AllowPrivilegeEscalation && !*s.AutomountServiceAccountToken,
+		"seccomp":          s.SecurityContext.SeccompProfile.Type == corev1.SeccompProfileTypeRuntimeDefault,
+		"search domains":   slices.Equal(s.DNSConfig.Searches, []string{"corp", "cox-server-1-1.default.svc.cluster.local"}),
+		"no agent":         len(s.Containers) == 1 && len(s.Volumes) == 3,
+		"template intact":  w.LogContainer(0) == "main",
 	} {
 		if !is {
 			text, _ := json.MarshalIndent(p, "", " ")

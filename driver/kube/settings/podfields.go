@@ -20,7 +20,7 @@ func FieldAllowances() []string {
 }
 
 // templateAllowances are what only the pod templates of manifests can ask for.
-var templateAllowances = []string{"secrets", "config_maps", "host_path", "host_pid", "host_ipc", "host_ports", "privileged", "run_as_user", "resource_claims"}
+var templateAllowances = []string{"secrets", "config_maps", "host_path", "host_pid", "host_ipc", "host_ports", "privileged", "run_as_user", "resource_claims", "affinity"}
 
 // volumeTypes are the types of volumes of pod templates that reach beyond the job, as Kubernetes names them.
 // hostPath is not among them: it is host_path.
