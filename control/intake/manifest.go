@@ -1,7 +1,6 @@
 package intake
 
 import (
-	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -195,14 +194,6 @@ func (r *Request) ForeignSecrets() []string {
 		return nil
 	}
 	return r.work.ForeignSecrets()
-}
-
-// String is what a request is, for messages.
-func (r *Request) String() string {
-	if r.work != nil {
-		return fmt.Sprintf("%s of %s", workName(r.work), r.Text.Name)
-	}
-	return r.Text.Name
 }
 
 // engineOf is the engine of a pool; empty: that of the server's own.

@@ -1,12 +1,14 @@
 package jobs
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 
 	"github.com/coxswain-sched/coxswain/control/intake"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/spec"
 )
 
 // SecretStore keeps users' secrets; *secret.Store is one.
@@ -16,8 +18,8 @@ type SecretStore interface {
 	Remove(uid uint32, name string) error
 }
 
-// keepSecrets keeps the values of the Secrets that stand in a manifest, for its job to have them. undo takes
-// away those that were not there before.
+// keepSecrets keeps the values of the Secrets that stand in a manifest, for its job to have them. undo puts
+// back what was there before. A value that differs from the kept one is replaced, with a warning.
 func (s *Service) keepSecrets(r *intake.Request) (undo func(), err error) {
 	values := r.Secrets()
 	if len(values) == 0 {
@@ -27,22 +29,36 @@ func (s *Service) keepSecrets(r *intake.Request) (undo func(), err error) {
 		return nil, fault.New(fault.Unsupported, "the manifest has Secrets, and nobody keeps any here").Advise("start a server that does: cox up -d")
 	}
 	uid := r.Spec.Owner.UID
-	var added []string
+	type kept struct {
+		name  string
+		value []byte // before; nil: there was none
+	}
+	var changed []kept
 	undo = func() {
-		for _, name := range added {
-			if err := s.cfg.Secrets.Remove(uid, name); err != nil {
-				s.Log.Warn("a secret of a manifest that was refused stays", "name", name, "error", err)
+		for _, c := range changed {
+			var err error
+			if c.value == nil {
+				err = s.cfg.Secrets.Remove(uid, c.name)
+			} else {
+				err = s.cfg.Secrets.Put(uid, c.name, c.value)
+			}
+			if err != nil {
+				s.Log.Warn("a secret of a manifest that was refused stays", "name", c.name, "error", err)
 			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		_, before := s.cfg.Secrets.Get(uid, name)
+		before, err := s.cfg.Secrets.Get(uid, name)
+		if err == nil && bytes.Equal(before, values[name]) {
+			continue
+		}
 		if err := s.cfg.Secrets.Put(uid, name, values[name]); err != nil {
 			undo()
 			return nil, err
 		}
+		changed = append(changed, kept{name, before})
 		if before != nil {
-			added = append(added, name)
+			r.Warnings = append(r.Warnings, spec.Warning{File: r.Text.Name, Option: "Secret " + name, Message: "replaces another value of yours: jobs and services that begin later have the new one"})
 		}
 	}
 	return undo, nil

@@ -99,7 +99,7 @@ func (f *file) compileMPI(b *builder) error {
 		b.setLimit(templateLimit(p))
 	}
 	b.w.Set.Complete = &podspec.Complete{Roles: []string{"launcher"}}
-	b.setRunPolicy(&s.RunPolicy, launcher.RestartPolicy == "OnFailure")
+	b.setRunPolicy(&s.RunPolicy, true) // the launcher is a Job, which begins it anew
 	return b.makeKeys(secret)
 }
 

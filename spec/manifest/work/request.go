@@ -21,7 +21,8 @@ func requestOf(b *builder, p *podspec.PodTemplate, path string) (job.TaskGroup, 
 	if err != nil {
 		return g, err
 	}
-	var sidecars, largest resource.Vector // sidecars that began before; the most that an init container needs with them
+	var sidecars, largest resource.Vector     // sidecars that began before; the most that an init container needs with them
+	var beside, most []resource.DeviceRequest // the same of devices
 	for i := range p.Spec.InitContainers {
 		c := &p.Spec.InitContainers[i]
 		v, more, err := addContainers(b, []podspec.Container{*c}, path+".spec.initContainers")
@@ -29,16 +30,14 @@ func requestOf(b *builder, p *podspec.PodTemplate, path string) (job.TaskGroup, 
 			return g, err
 		}
 		if c.RestartPolicy == "Always" {
-			sidecars, devices = sidecars.Add(v), addDevices(devices, more)
+			sidecars, beside = sidecars.Add(v), addDevices(beside, more)
 			continue
 		}
 		v = v.Add(sidecars)
 		largest.CPU, largest.Memory, largest.Disk = max(largest.CPU, v.CPU), max(largest.Memory, v.Memory), max(largest.Disk, v.Disk)
-		if len(devices) == 0 {
-			devices = more
-		}
+		most = largestDevices(most, addDevices(slices.Clone(beside), more))
 	}
-	sum = sum.Add(sidecars)
+	sum, devices = sum.Add(sidecars), largestDevices(most, addDevices(devices, beside))
 	sum.CPU, sum.Memory, sum.Disk = max(sum.CPU, largest.CPU), max(sum.Memory, largest.Memory), max(sum.Disk, largest.Disk)
 	if sum.CPU == 0 {
 		sum.CPU = resource.OneCPU
@@ -111,13 +110,28 @@ func containerDevices(b *builder, r *podspec.Resources, at string) (out []resour
 	return out, nil
 }
 
+// sameDevice reports whether two requests ask for devices that are alike.
+func sameDevice(a, b resource.DeviceRequest) bool {
+	return a.Kind == b.Kind && a.Type == b.Type && a.Profile == b.Profile
+}
+
+// largestDevices is the larger number of each kind of device.
+func largestDevices(a, b []resource.DeviceRequest) []resource.DeviceRequest {
+	out := slices.Clone(b)
+	for _, d := range a {
+		if i := slices.IndexFunc(out, func(o resource.DeviceRequest) bool { return sameDevice(o, d) }); i >= 0 {
+			out[i].Count = max(out[i].Count, d.Count)
+		} else {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
 // addDevices joins what containers of a pod ask for.
 func addDevices(to, more []resource.DeviceRequest) []resource.DeviceRequest {
 	for _, d := range more {
-		same := func(x resource.DeviceRequest) bool {
-			return x.Kind == d.Kind && x.Type == d.Type && x.Profile == d.Profile
-		}
-		if i := slices.IndexFunc(to, same); i >= 0 {
+		if i := slices.IndexFunc(to, func(x resource.DeviceRequest) bool { return sameDevice(x, d) }); i >= 0 {
 			to[i].Count += d.Count
 		} else {
 			to = append(to, d)

@@ -31,11 +31,8 @@ func (b *builder) trainingLabels(role string) map[string]string {
 
 // setRunPolicy takes the limits of a job of kubeflow.org.
 func (b *builder) setRunPolicy(p *runPolicy, restarts bool) {
-	switch {
-	case p.BackoffLimit != nil:
-		b.setRetries(*p.BackoffLimit)
-	case restarts:
-		b.setRetries(defaultBackoffLimit)
+	if restarts { // else a pod that fails is final, whatever the limit is
+		b.setRetries(orNumber(p.BackoffLimit, defaultBackoffLimit))
 	}
 	b.setLimit(p.ActiveDeadlineSeconds)
 	b.w.Job.Held = p.Suspend
@@ -121,7 +118,7 @@ func (f *file) compilePyTorch(b *builder) error {
 			}
 		}
 		b.setLimit(templateLimit(p))
-		restarts = restarts || r.RestartPolicy == "OnFailure" || r.RestartPolicy == "Always" || r.RestartPolicy == "ExitCode"
+		restarts = restarts || r.RestartPolicy != "Never" // OnFailure where nothing is said
 		return nil
 	}
 	rank := "{i}"

@@ -87,7 +87,7 @@ func TestKinds(t *testing.T) {
 		},
 		{
 			"MPIJob", "apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nmetadata: {name: m}\nspec:\n  slotsPerWorker: 2\n  mpiImplementation: MPICH\n  mpiReplicaSpecs:\n    Launcher:\n" + pods(6, "") + "    Worker:\n      replicas: 2\n" + pods(6, ""),
-			"MPIJob m retries=false limit=0s held=false array=false\nlauncher ×1 m-launcher K_MPI_JOB_ROLE=launcher HYDRA_HOST_FILE=/etc/mpi/hostfile HYDRA_LAUNCH_EXTRA_ARGS=-o ConnectionAttempts=10 -o StrictHostKeyChecking=no\nworker ×2 m-worker-0 K_MPI_JOB_ROLE=worker\ncomplete [launcher] any=false index=-",
+			"MPIJob m retries=true limit=0s held=false array=false\nlauncher ×1 m-launcher K_MPI_JOB_ROLE=launcher HYDRA_HOST_FILE=/etc/mpi/hostfile HYDRA_LAUNCH_EXTRA_ARGS=-o ConnectionAttempts=10 -o StrictHostKeyChecking=no\nworker ×2 m-worker-0 K_MPI_JOB_ROLE=worker\ncomplete [launcher] any=false index=-",
 		},
 		{
 			"Volcano", "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: v}\nspec:\n  minAvailable: 3\n  plugins: {svc: [], env: []}\n  tasks:\n  - name: ps\n    replicas: 1\n" + pods(4, "") + "  - name: worker\n    replicas: 2\n    policies: [{event: TaskCompleted, action: CompleteJob}]\n" + pods(4, ""),
@@ -127,6 +127,18 @@ spec:
 	}
 	if diff := cmp.Diff(want, w.Job.Groups[0].PerTask); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+	w = compile(t, `
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  restartPolicy: Never
+  initContainers: [{name: big, image: b, resources: {limits: {nvidia.com/gpu: 8}}}]
+  containers: [{name: a, image: b, resources: {limits: {nvidia.com/gpu: 1}}}]
+`)[0]
+	if n := w.Job.Groups[0].PerTask.DeviceCount(); n != 8 {
+		t.Errorf("%d GPUs, want those of the init container, 8", n)
 	}
 	for text, want := range map[string]resource.Amount{"1": 1000, "100m": 100, "0.1": 100, "1u": 1, "2k": 2_000_000, "1e3": 1_000_000, "1Ki": 1024_000, "5E-1": 500} {
 		if got, ok := parseQuantity(quantity(text), 1000); got != want || !ok {

@@ -54,7 +54,7 @@ func TestRunSubmitAndDryRunReadAlike(t *testing.T) {
 			if diff := cmp.Diff(run.Spec, dry.Spec); diff != "" {
 				t.Errorf("%s %v (-run +dry run)\n%s", name, o, diff)
 			}
-			if diff := cmp.Diff(run.Spec, asked); diff != "" {
+			if diff := cmp.Diff(run.Spec, asked.Spec); diff != "" {
 				t.Errorf("%s %v (-run +submit)\n%s", name, o, diff)
 			}
 			if diff := cmp.Diff(run.Warnings, dry.Warnings); diff != "" || string(run.Script) != string(dry.Script) {
