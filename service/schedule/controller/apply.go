@@ -31,7 +31,12 @@ const mostRounds = 20
 // decideSchedule decides what comes next of a schedule, and carries it out.
 func (c *Controller) decideSchedule(ctx context.Context, m *managed) {
 	m.dirty, m.due = false, c.cfg.Now().Add(longestPause)
-	in := &decide.Input{Now: c.cfg.Now(), Name: m.name, Doc: m.doc, Jobs: c.jobsOf(ctx, m), Settled: c.started.Add(settleTime)}
+	jobs, err := c.jobsOf(ctx, m)
+	if err != nil {
+		c.retryLater(m, "what became of its jobs cannot be read: "+err.Error())
+		return
+	}
+	in := &decide.Input{Now: c.cfg.Now(), Name: m.name, Doc: m.doc, Jobs: jobs, Settled: c.started.Add(settleTime)}
 	for _, r := range m.refused {
 		in.Refused = append(in.Refused, r.Refusal)
 	}
@@ -81,33 +86,43 @@ func (c *Controller) retryLater(m *managed, why string) {
 	m.trouble, m.due = why, c.cfg.Now().Add(writeAgain)
 }
 
-// jobsOf lists the jobs of a schedule, and those of its runs that have left memory.
-func (c *Controller) jobsOf(ctx context.Context, m *managed) (out []decide.Job) {
-	there := map[job.Part]bool{}
+// inMemory lists the jobs of a schedule that are in memory: all that have not ended, among others.
+func (c *Controller) inMemory(m *managed) (out []decide.Job) {
 	views := c.cfg.Plane.Parts(controllerName(m.name))
 	for i := range views {
-		j := jobOf(&views[i])
-		there[j.Part] = true
-		out = append(out, j)
+		out = append(out, jobOf(&views[i]))
+	}
+	return out
+}
+
+// jobsOf lists the jobs of a schedule, and those of its runs that have left memory.
+func (c *Controller) jobsOf(ctx context.Context, m *managed) ([]decide.Job, error) {
+	there := map[job.Part]bool{}
+	out := c.inMemory(m)
+	for i := range out {
+		there[out[i].Part] = true
 	}
 	for i := range m.doc.Runs {
 		r := &m.doc.Runs[i]
 		if r.State != schedule.Live || r.Job == 0 || there[r.Part("")] {
 			continue
 		}
-		past := c.cfg.Plane.Past(ctx, r.Job)
+		past, err := c.cfg.Plane.Past(ctx, r.Job)
+		if err != nil {
+			return nil, err
+		}
 		for i := range past {
 			j := jobOf(&past[i])
 			j.Part = r.Part("")
 			out = append(out, j)
 		}
 	}
-	return out
+	return out, nil
 }
 
 // jobOf is a part as decisions see it.
 func jobOf(v *state.View) decide.Job {
-	j := decide.Job{ID: v.Job.ID, State: v.Job.State, Exit: v.Job.Exit, Ended: v.Job.Ended, Why: v.Message}
+	j := decide.Job{ID: v.Job.ID, State: v.Job.State, Exit: v.Job.Exit, Ended: v.Job.Ended, Why: v.Message, Ending: v.Ending}
 	if p := v.Job.Spec.Part; p != nil {
 		j.Part = *p
 		j.Part.Controller = ""

@@ -296,7 +296,7 @@ func (c *Controller) RunNow(ctx context.Context, by job.Actor, name string) (out
 		if m == nil {
 			return unknownSchedule(name)
 		}
-		d, run, err := decide.RunNow(m.doc, c.jobsOf(ctx, m), name, by.Name, c.cfg.Now())
+		d, run, err := decide.RunNow(m.doc, c.inMemory(m), name, by.Name, c.cfg.Now())
 		if err != nil {
 			return err
 		}
@@ -330,7 +330,7 @@ func (c *Controller) Stop(ctx context.Context, by job.Actor, name string, cancel
 		if m == nil {
 			return unknownSchedule(name)
 		}
-		for _, j := range c.jobsOf(ctx, m) {
+		for _, j := range c.inMemory(m) {
 			if !j.State.Final() {
 				alive = append(alive, j.ID)
 			}

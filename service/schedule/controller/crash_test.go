@@ -36,8 +36,10 @@ type site struct {
 
 	mu       sync.Mutex
 	launched map[job.Part]int
-	writes   int // of the journal and the projection
-	killAt   int // the server dies at this one
+	cancels  int  // that were asked for
+	lost     bool // jobs have left memory, and the history cannot be read
+	writes   int  // of the journal and the projection
+	killAt   int  // the server dies at this one
 	after    bool
 	dead     chan struct{} // closed when the present server is to die
 	stop     func()
@@ -108,6 +110,37 @@ func (m *mortal) Project(ctx context.Context, epoch, upTo uint64, rows []store.J
 	return m.write(func() error { return m.Store.Project(ctx, epoch, upTo, rows, docs) })
 }
 
+// watchedPlane counts the cancellations that schedules ask for, and knows no job while the site has lost them.
+type watchedPlane struct {
+	controller.Plane
+	s *site
+}
+
+func (p watchedPlane) Change(ctx context.Context, by job.Actor, ids []job.ID, op control.Op) ([]error, error) {
+	p.s.mu.Lock()
+	p.s.cancels += len(ids)
+	p.s.mu.Unlock()
+	return p.Plane.Change(ctx, by, ids, op)
+}
+
+func (p watchedPlane) Past(ctx context.Context, id job.ID) ([]state.View, error) {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	if p.s.lost {
+		return nil, fault.New(fault.Unavailable, "the history cannot be read")
+	}
+	return p.Plane.Past(ctx, id)
+}
+
+func (p watchedPlane) Parts(controller string) []state.View {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	if p.s.lost {
+		return nil
+	}
+	return p.Plane.Parts(controller)
+}
+
 // start starts a server.
 func (s *site) start() {
 	s.t.Helper()
@@ -125,7 +158,7 @@ func (s *site) start() {
 		s.stop, s.control = func() {}, nil
 		return
 	}
-	s.Controller = controller.New(controller.Config{Plane: controller.NewPlane(s.control)})
+	s.Controller = controller.New(controller.Config{Plane: watchedPlane{controller.NewPlane(s.control), s}})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { s.Run(ctx) })
@@ -302,6 +335,26 @@ func TestServerThatWasAway(t *testing.T) {
 	})
 }
 
+// TestHistoryThatCannotBeRead: a run whose job has left memory has not ended before the history says how.
+func TestHistoryThatCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, 0, false)
+		lose := func(lost bool) { s.mu.Lock(); s.lost = lost; s.mu.Unlock() }
+		s.ask(func() error { _, err := s.Submit(t.Context(), anna, everyMinute(nil), nil); return err })
+		s.pass(65 * time.Second)
+		lose(true)
+		s.pass(30 * time.Second)
+		if st := s.show(); len(st.Doc.Runs) != 1 || st.Doc.Runs[0].State != schedule.Live || st.Trouble == "" {
+			t.Errorf("without its history: %+v, %q", st.Doc.Runs, st.Trouble)
+		}
+		lose(false)
+		s.pass(5 * time.Second)
+		if st := s.show(); len(st.Doc.Runs) != 1 || st.Doc.Runs[0].Outcome != job.Completed || st.Trouble != "" {
+			t.Errorf("with it: %+v, %q", st.Doc.Runs, st.Trouble)
+		}
+	})
+}
+
 // TestRunKnowsItsTime: the job has the variables, the name of the schedule, and its owner.
 func TestRunKnowsItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -362,6 +415,9 @@ func TestReplacedRun(t *testing.T) {
 		st := s.show()
 		if runs := st.Doc.Runs; len(runs) != 3 || runs[0].Outcome != job.Cancelled || runs[1].Outcome != job.Cancelled || runs[2].State != schedule.Live || len(st.Jobs) != 1 {
 			t.Errorf("%+v, alive %v", runs, st.Jobs)
+		}
+		if s.cancels != 2 {
+			t.Errorf("%d cancellations of two runs", s.cancels)
 		}
 	})
 }

@@ -28,7 +28,7 @@ type Plane interface {
 	Parts(controller string) []state.View
 	// Past returns the last state of a job that has left memory, or of all tasks of an array; none:
 	// there is no such job.
-	Past(ctx context.Context, id job.ID) []state.View
+	Past(ctx context.Context, id job.ID) ([]state.View, error)
 	// Next waits for changes of schedules' jobs after a number and returns the names of their
 	// controllers, with the number to go on from; gap says that more changed than is remembered.
 	Next(ctx context.Context, after uint64) (controllers []string, last uint64, gap bool, err error)
@@ -52,18 +52,19 @@ func (p controlPlane) RemoveDocument(ctx context.Context, by job.Actor, controll
 	return p.RemoveController(ctx, by, controller)
 }
 
-func (p controlPlane) Past(ctx context.Context, id job.ID) (out []state.View) {
-	read := func(q store.Query) {
-		out = nil
-		_, err := p.History(ctx, q, func(v *state.View) bool { out = append(out, *v); return true })
-		if err != nil { // the next decision looks again
-			out = nil
-		}
+func (p controlPlane) Past(ctx context.Context, id job.ID) ([]state.View, error) {
+	read := func(q store.Query) (out []state.View, err error) {
+		_, err = p.History(ctx, q, func(v *state.View) bool { out = append(out, *v); return true })
+		return out, err
 	}
-	if read(store.Query{IDs: []uint64{uint64(id)}, Limit: 1}); len(out) > 0 && out[0].Job.Array != nil {
-		read(store.Query{Array: uint64(id)})
+	out, err := read(store.Query{IDs: []uint64{uint64(id)}, Limit: 1})
+	if err == nil && len(out) > 0 && out[0].Job.Array != nil {
+		out, err = read(store.Query{Array: uint64(id)})
 	}
-	return out
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 func (p controlPlane) Next(ctx context.Context, after uint64) (names []string, last uint64, gap bool, err error) {

@@ -60,7 +60,7 @@ func (c *Controller) statusOf(ctx context.Context, m *managed) Status {
 			s.Next = times.Next(m.doc.Since)
 		}
 	}
-	for _, j := range c.jobsOf(ctx, m) {
+	for _, j := range c.inMemory(m) {
 		if !j.State.Final() {
 			s.Jobs = append(s.Jobs, RunJob{j.ID, j.Part, j.State})
 		}

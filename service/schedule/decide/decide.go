@@ -43,6 +43,8 @@ type Job struct {
 	Exit  job.ExitCode
 	Ended time.Time
 	Why   string // it ended so, for people; empty: the exit code says all
+
+	Ending bool // a record asks for its end
 }
 
 // Refusal is a submission that was refused.
@@ -262,16 +264,22 @@ func (p *plan) submitDue() {
 			p.wakeAt(f.Until)
 			continue
 		}
+		if p.doc.Spec.Overlap == schedule.Replace && len(p.out.Submit) > 0 {
+			continue // the next decision replaces the one that is submitted now
+		}
 		p.out.Submit = append(p.out.Submit, Submission{Part: partOf(r), At: r.At.In(p.times.Zone())})
 	}
 }
 
-// replaceOthers cancels what a run replaces, and reports whether some of it has not ended.
+// replaceOthers cancels the jobs that a run replaces, each once, and reports whether some have not ended.
 func (p *plan) replaceOthers(r *schedule.Run) (wait bool) {
 	for _, j := range p.in.Jobs {
-		if !j.State.Final() && j.Part != partOf(r) {
+		if j.State.Final() || j.Part == partOf(r) {
+			continue
+		}
+		wait = true
+		if !j.Ending && !slices.ContainsFunc(p.out.Cancel, func(x Cancel) bool { return x.Job == j.ID }) {
 			p.out.Cancel = append(p.out.Cancel, Cancel{j.ID, "replaced by the run of " + timeText(&p.doc, r.At)})
-			wait = true
 		}
 	}
 	return wait

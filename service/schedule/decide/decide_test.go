@@ -61,6 +61,7 @@ func (w *world) settle() {
 		}
 		for _, x := range out.Cancel {
 			w.note("cancel %d", x.Job)
+			w.jobs[x.Job-1].Ending = true
 		}
 		for _, s := range out.Submit {
 			w.submit(s)
@@ -208,15 +209,27 @@ func TestOverlap(t *testing.T) {
 	t.Run("replace", func(t *testing.T) {
 		w := newWorld(t, "2026-11-29T00:30:00Z", overlap(schedule.Replace))
 		w.pass(90 * time.Minute)
-		if len(w.log) < 2 || w.log[1] != "02:00 cancel 1" || strings.Contains(fmt.Sprint(w.log), "submit 2") {
-			t.Errorf("%v", w.log)
-		}
-		w.log = nil
+		w.expect("01:00 submit 1 for 01:00", "02:00 cancel 1")
 		w.end(1, job.Cancelled)
 		w.expect("02:00 submit 2 for 02:00")
 		w.pass(time.Hour) // job 2 never ends
 		w.pass(time.Hour)
 		w.expectRuns("01:00 ended CANCELLED", "02:00 live", "03:00 skipped (not submitted before the next time)", "04:00 due")
+		w.expect("03:00 cancel 2")
+	})
+	t.Run("replace by hand", func(t *testing.T) {
+		w := newWorld(t, "2026-11-29T00:30:00Z", overlap(schedule.Replace))
+		w.pass(45 * time.Minute)
+		for range 2 {
+			if err := w.runNow(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.expect("01:00 submit 1 for 01:00", "01:15 cancel 1")
+		w.end(1, job.Cancelled)
+		w.expect("01:15 submit 2 for 01:15", "01:15 cancel 2")
+		w.end(2, job.Cancelled)
+		w.expect("01:15 submit 3 for 01:15")
 	})
 }
 
