@@ -87,7 +87,7 @@ func readManifest(t Text, src spec.Source, o Options) (*Request, error) {
 	}
 	if w.Service != nil {
 		sv := *w.Service
-		sv.Job, sv.Script, sv.Owner, sv.Account, sv.Text = *sp, script, sp.Owner, sp.Account, string(t.Data)
+		sv.Job, sv.Script, sv.Owner, sv.Account, sv.Text = *sp, script, sp.Owner, sp.Account, r.keptText()
 		r.Service = &sv
 		r.Spec = &sv.Job
 	}
@@ -185,6 +185,15 @@ func (r *Request) Secrets() map[string][]byte {
 		return nil
 	}
 	return r.work.Secrets
+}
+
+// keptText is the text as documents of services and schedules keep it; empty: it has values of Secrets, which the
+// journal never holds.
+func (r *Request) keptText() string {
+	if r.work != nil && r.work.HasSecrets {
+		return ""
+	}
+	return string(r.Text.Data)
 }
 
 // ForeignSecrets are the names under which the server's store may have secrets that pods of a manifest name and

@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -90,6 +91,38 @@ func TestManifest(t *testing.T) {
 	f, err := r.Facts()
 	if err != nil || f.Get(route.TightlyCoupled).Value != 1 || f.Get(route.Containers).Value != 1 {
 		t.Errorf("%v %+v", err, f)
+	}
+}
+
+// TestSecretsAreNotKeptWithTheText: what is kept of a service and of a schedule has no value of a Secret of the
+// file, even of one that the work does not name.
+func TestSecretsAreNotKeptWithTheText(t *testing.T) {
+	const template = "template: {metadata: {labels: {app: web}}, spec: {containers: [{name: main, image: busybox, command: [env]USES}]}}"
+	const uses = ", env: [{name: P, valueFrom: {secretKeyRef: {name: db, key: password}}}]"
+	const secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\nstringData: {password: hunter2}\n---\n"
+	works := []string{
+		"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 1, selector: {matchLabels: {app: web}}, " + template + "}\n",
+		"apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: nightly}\nspec: {schedule: '@daily', jobTemplate: {spec: {" + strings.Replace(template, "containers", "restartPolicy: Never, containers", 1) + "}}}\n",
+	}
+	for _, work := range works {
+		for text, kept := range map[string]bool{
+			strings.Replace(work, "USES", "", 1):            true,
+			secret + strings.Replace(work, "USES", "", 1):   false,
+			secret + strings.Replace(work, "USES", uses, 1): false,
+		} {
+			r, err := Read(Text{Form: api.FormManifest, Name: "a.yaml", Data: []byte(text)}, Options{Dir: "/", Owner: job.Owner{User: "ada"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var spec any = r.Scheduled()
+			if r.Service != nil {
+				spec = r.Replicas()
+			}
+			doc, err := json.Marshal(spec)
+			if err != nil || strings.Contains(string(doc), "hunter2") || strings.Contains(string(doc), `"text":`) != kept {
+				t.Errorf("%s\nis kept as %s, %v", text, doc, err)
+			}
+		}
 	}
 }
 

@@ -66,7 +66,7 @@ func (r *Request) Scheduled() *schedule.Spec {
 	}
 	out := &schedule.Spec{
 		Name: r.Spec.Name, Account: r.Spec.Account, Owner: r.Spec.Owner, Settings: *r.Schedule,
-		Job: *r.Spec, Script: r.Script, Env: r.Env, Text: string(r.Text.Data),
+		Job: *r.Spec, Script: r.Script, Env: r.Env, Text: r.keptText(),
 	}
 	return out
 }

@@ -29,9 +29,10 @@ type Work struct {
 
 	Schedule *schedule.Settings // nil: it runs once
 
-	Options  []string          // of sbatch, as --NAME=VALUE, from annotations coxswain.sh/NAME
-	Secrets  map[string][]byte // values of Secrets that stand in the file, by podspec.StoreName
-	Warnings []spec.Warning
+	Options    []string          // of sbatch, as --NAME=VALUE, from annotations coxswain.sh/NAME
+	Secrets    map[string][]byte // values of Secrets that stand in the file, by podspec.StoreName
+	HasSecrets bool              // a Secret stands in the file, even if this work names none: its text is not kept
+	Warnings   []spec.Warning
 
 	docs []*manifest.Document // its own, then those that belong to it
 }
@@ -92,6 +93,7 @@ func Compile(m *manifest.File) ([]*Work, error) {
 	f := &file{docs: docs, used: make([]bool, len(docs))}
 	f.refuseDoubled()
 	var out []*Work
+	hasSecrets := slices.ContainsFunc(docs, func(d Document) bool { return d.Kind == "Secret" })
 	for i := range docs {
 		compile, ok := makers[kindOf(&docs[i])]
 		if !ok || docs[i].Name == "" {
@@ -105,6 +107,7 @@ func Compile(m *manifest.File) ([]*Work, error) {
 		if w, err := b.finish(); err != nil {
 			f.failDocument(&docs[i], err)
 		} else {
+			w.HasSecrets = hasSecrets
 			out = append(out, w)
 		}
 	}
