@@ -36,7 +36,7 @@ func (c *Control) Estimate(ctx context.Context, s Submission) (Estimate, error) 
 	if _, err := c.pools.CheckAble(c.pools.ByName(spec.Pool), spec); err != nil {
 		return Estimate{}, err
 	}
-	if err := c.validateDraft(ctx, &engine.JobDraft{Spec: spec, Script: s.Script, Env: s.Env}); err != nil {
+	if err := c.validateDraft(ctx, &engine.JobDraft{Spec: spec, Script: s.Script, Env: s.Env}, s.Keeping); err != nil {
 		return Estimate{}, err
 	}
 	if _, err := c.lookUp(ctx, dependencyOf(spec)); err != nil {
@@ -111,7 +111,7 @@ func (c *Control) Fits(ctx context.Context, s Submission) (known bool, err error
 	case !known:
 		return false, nil
 	}
-	return true, c.validateDraft(ctx, &engine.JobDraft{Spec: spec, Script: s.Script, Env: s.Env})
+	return true, c.validateDraft(ctx, &engine.JobDraft{Spec: spec, Script: s.Script, Env: s.Env}, s.Keeping)
 }
 
 // feasibleNow is Set.WhyInfeasible outside of the loop. Nothing is refused until the core has

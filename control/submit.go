@@ -22,7 +22,8 @@ type Submission struct {
 	Env    []string // NAME=VALUE of the submitter
 	By     job.Actor
 
-	Preview bool // of an Estimate: what the engine would hand over, too
+	Preview bool              // of an Estimate: what the engine would hand over, too
+	Keeping map[string][]byte // of an Estimate and of Fits: secrets that are kept for the owner before the job is submitted
 }
 
 // Accepted is the answer to a submission.
@@ -43,7 +44,7 @@ func (c *Control) Submit(ctx context.Context, s Submission) (Accepted, error) {
 	if err := checkWhole(&s); err != nil {
 		return Accepted{}, err
 	}
-	err := c.validateDraft(ctx, &engine.JobDraft{Spec: &spec, Script: s.Script, Env: s.Env})
+	err := c.validateDraft(ctx, &engine.JobDraft{Spec: &spec, Script: s.Script, Env: s.Env}, nil)
 	if err != nil {
 		return Accepted{}, err
 	}
@@ -79,9 +80,10 @@ func (c *Control) Submit(ctx context.Context, s Submission) (Accepted, error) {
 	return Accepted{}, fault.New(fault.Unavailable, "the jobs that it depends on could not be looked up")
 }
 
-// validateDraft asks the engine of the job's pool whether it ever runs such a job.
-func (c *Control) validateDraft(ctx context.Context, d *engine.JobDraft) error {
-	if err := c.checkSecrets(d.Spec); err != nil {
+// validateDraft asks the engine of the job's pool whether it ever runs such a job. keeping has secrets that are
+// about to be kept.
+func (c *Control) validateDraft(ctx context.Context, d *engine.JobDraft, keeping map[string][]byte) error {
+	if err := c.checkSecrets(d.Spec, keeping); err != nil {
 		return err
 	}
 	if k, ok := c.pools.EngineFor(d.Spec).(engine.Validator); ok {
@@ -91,8 +93,8 @@ func (c *Control) validateDraft(ctx context.Context, d *engine.JobDraft) error {
 }
 
 // checkSecrets refuses secrets that the engine of the job's pool cannot hand over, or that its owner
-// does not have.
-func (c *Control) checkSecrets(s *job.Spec) error {
+// neither has nor is about to have.
+func (c *Control) checkSecrets(s *job.Spec, keeping map[string][]byte) error {
 	if len(s.Secrets) == 0 {
 		return nil
 	}
@@ -104,7 +106,11 @@ func (c *Control) checkSecrets(s *job.Spec) error {
 			Advise("use a pool of this machine, or read a file that only you can read")
 	}
 	for _, one := range s.Secrets {
-		value, err := c.cfg.Secret(s.Owner.UID, one.Name)
+		value, kept := keeping[one.Name]
+		var err error
+		if !kept {
+			value, err = c.cfg.Secret(s.Owner.UID, one.Name)
+		}
 		switch {
 		case err != nil:
 			return err

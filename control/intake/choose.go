@@ -112,7 +112,7 @@ func (s *Site) tryPool(ctx context.Context, rules *admission.Rules, r *Request, 
 	*t.spec = *r.Spec
 	t.spec.Groups, t.spec.Pool = slices.Clone(r.Spec.Groups), pool.Name
 	if t.err = s.applyRules(ctx, rules, t.spec); t.err == nil {
-		t.known, t.err = s.Plane.Fits(ctx, control.Submission{Spec: t.spec, Script: r.Script, Env: r.Env})
+		t.known, t.err = s.Plane.Fits(ctx, control.Submission{Spec: t.spec, Script: r.Script, Env: r.Env, Keeping: r.Secrets()})
 	}
 	return t
 }

@@ -84,7 +84,7 @@ func (s *Site) Submit(ctx context.Context, by job.Actor, r *Request) (control.Ac
 // preview it also has what the engine of its pool would hand over.
 func (s *Site) Estimate(ctx context.Context, by job.Actor, r *Request, preview bool) (control.Estimate, error) {
 	sub := r.submission(by)
-	sub.Preview = preview
+	sub.Preview, sub.Keeping = preview, r.Secrets()
 	return s.Plane.Estimate(ctx, sub)
 }
 

@@ -80,13 +80,3 @@ func (s *Service) addForeignSecrets(r *intake.Request) error {
 	}
 	return nil
 }
-
-// withoutOwnSecrets calls f while the job has none of the secrets that stand in its manifest: they are not kept
-// yet.
-func withoutOwnSecrets(r *intake.Request, f func() error) error {
-	all := r.Spec.Secrets
-	defer func() { r.Spec.Secrets = all }()
-	own := r.Secrets()
-	r.Spec.Secrets = slices.DeleteFunc(slices.Clone(all), func(s job.Secret) bool { _, ok := own[s.Name]; return ok })
-	return f()
-}

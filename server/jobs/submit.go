@@ -11,7 +11,6 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
-	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/control/intake"
 	"github.com/coxswain-sched/coxswain/control/pools"
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -78,21 +77,13 @@ func (s *Service) submitService(c *call, r *intake.Request, out *api.Submitted) 
 	if r.Spec.Upload != nil {
 		return nil, fault.New(fault.Unsupported, "--upload: a service cannot bring a directory: that is kept for one job, and replicas begin anew as long as the service lives").Advise("put the files where every node sees them, or into an image")
 	}
-	err := withoutOwnSecrets(r, func() error {
-		if _, err := s.intake.Estimate(c.Ctx(), c.ID.Actor(), r, false); err != nil { // it can never run
-			return s.intake.Locate(r, err)
-		}
-		spare := r.Spare()
-		if spare == nil {
-			return nil
-		}
+	if _, err := s.intake.Estimate(c.Ctx(), c.ID.Actor(), r, false); err != nil { // it can never run
+		return nil, s.intake.Locate(r, err)
+	}
+	if spare := r.Spare(); spare != nil {
 		if _, err := s.intake.Estimate(c.Ctx(), c.ID.Actor(), spare, false); err != nil {
-			return fault.New(fault.KindOf(err), "spare_qos: replicas above min could never run: %w", s.intake.Locate(spare, err))
+			return nil, fault.New(fault.KindOf(err), "spare_qos: replicas above min could never run: %w", s.intake.Locate(spare, err))
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
 	}
 	undo, err := s.keepSecrets(r)
 	if err != nil {
@@ -112,11 +103,7 @@ func (s *Service) submitSchedule(c *call, r *intake.Request, out *api.Submitted)
 	if r.Spec.Upload != nil {
 		return nil, fault.New(fault.Unsupported, "--upload: a schedule cannot bring a directory: its runs would outlive it").Advise("put the files where every node sees them, or into an image")
 	}
-	err := withoutOwnSecrets(r, func() error {
-		_, err := s.intake.Estimate(c.Ctx(), c.ID.Actor(), r, false)
-		return err
-	})
-	if err != nil { // it can never run
+	if _, err := s.intake.Estimate(c.Ctx(), c.ID.Actor(), r, false); err != nil { // it can never run
 		return nil, s.intake.Locate(r, err)
 	}
 	undo, err := s.keepSecrets(r)
@@ -135,11 +122,7 @@ func (s *Service) submitSchedule(c *call, r *intake.Request, out *api.Submitted)
 // answerEstimate says when and where a job would start, and keeps nothing.
 func (s *Service) answerEstimate(c *call, req *submission, r *intake.Request, out *api.Submitted) (*api.Submitted, error) {
 	out.TestOnly = true
-	var e control.Estimate
-	err := withoutOwnSecrets(r, func() (err error) {
-		e, err = s.intake.Estimate(c.Ctx(), c.ID.Actor(), r, req.Preview)
-		return err
-	})
+	e, err := s.intake.Estimate(c.Ctx(), c.ID.Actor(), r, req.Preview)
 	if err != nil {
 		return nil, s.intake.Locate(r, err)
 	}
