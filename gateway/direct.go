@@ -51,6 +51,23 @@ var (
 	errSwitched = errors.New("the replica changes the protocol, which was not asked for")
 )
 
+// badAnswer marks an error of an answer: the replica has worked on the request.
+type badAnswer struct{ error }
+
+func (e badAnswer) Unwrap() error { return e.error }
+
+// isBadAnswer says whether a replica has answered with what cannot be passed on.
+func isBadAnswer(err error) bool {
+	var b badAnswer
+	return errors.As(err, &b)
+}
+
+// isBroken says whether an error is that of a connection, not of what came on it.
+func isBroken(err error) bool {
+	var n net.Error
+	return errors.As(err, &n) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
+}
+
 // Bounds of a pool.
 const (
 	mostHead = 1 << 20 // bytes of the head of an answer
@@ -233,10 +250,12 @@ func (c *directConn) exchangeHeads(r *http.Request) (*http.Response, error) {
 	for {
 		resp, err := http.ReadResponse(c.reader, r)
 		switch {
-		case err != nil:
+		case err != nil && isBroken(err):
 			return nil, err
+		case err != nil:
+			return nil, badAnswer{err}
 		case resp.StatusCode == http.StatusSwitchingProtocols && r.Header.Get("Upgrade") == "":
-			return nil, errSwitched
+			return nil, badAnswer{errSwitched}
 		case resp.StatusCode >= 200 || resp.StatusCode == http.StatusSwitchingProtocols:
 			c.room = -1
 			return resp, c.SetDeadline(time.Time{})

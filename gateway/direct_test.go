@@ -213,9 +213,11 @@ func TestTrailersOfAnAnswerWithoutARequestBody(t *testing.T) {
 	}
 }
 
-// TestBadHeads: an answer whose head has no end, or changes the protocol unasked, is not passed on.
+// TestBadHeads: an answer whose head has no end, or changes the protocol unasked, is not passed on, and
+// its request not sent again.
 func TestBadHeads(t *testing.T) {
 	t.Parallel()
+	says := map[string]string{"long": "longer than 1 MiB", "switched": "changes the protocol", "no HTTP": "is not one of HTTP"}
 	for name, answer := range map[string]string{
 		"long":     "HTTP/1.1 200 OK\r\nA: " + strings.Repeat("x", 2<<20) + "\r\n\r\n",
 		"switched": "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n",
@@ -224,12 +226,14 @@ func TestBadHeads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := startGateway(t, gateway.Config{})
+			var sent atomic.Int32
 			w.routes(chat(rawBackend(t, "1.1", func(c net.Conn, _ *http.Request) {
+				sent.Add(1)
 				_, _ = io.WriteString(c, answer)
 				_, _ = io.Copy(io.Discard, c) // the gateway ends it
 			})))
-			if status, text, _ := w.get("http://chat.localhost/"); status != 502 || strings.Contains(text, "xxx") {
-				t.Errorf("%d %.200s", status, text)
+			if status, text, _ := w.get("http://chat.localhost/"); status != 502 || strings.Contains(text, "xxx") || !strings.Contains(text, says[name]) || sent.Load() != 1 {
+				t.Errorf("%d, sent %d times: %.200s", status, sent.Load(), text)
 			}
 		})
 	}

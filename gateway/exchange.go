@@ -139,7 +139,7 @@ func (x *exchange) RoundTrip(out *http.Request) (*http.Response, error) {
 		case ctx.Err() != nil:
 			return nil, err
 		case refused && (x.body == nil || x.body.isUntouched()):
-		case again && !refused && !isTimeout(err):
+		case again && !refused && !isTimeout(err) && !isBadAnswer(err):
 			again, avoid = false, b
 		default:
 			return nil, err

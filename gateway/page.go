@@ -72,7 +72,14 @@ func pageOf(x *exchange, err error) page {
 	case isTimeout(err):
 		return page{status: http.StatusGatewayTimeout, detail: fmt.Sprintf("a replica of %s sent no answer within %s", s.name, roundTime(time.Since(x.start)-x.held)), remedy: "route.timeout in the file of the service sets how long that may take"}
 	}
-	return page{status: http.StatusBadGateway, detail: fmt.Sprintf("a replica of %s ended the connection without an answer", s.name), remedy: fmt.Sprintf("the request may have been worked on; `cox logs %s` shows what the replica says", s.name)}
+	worked := fmt.Sprintf("the request may have been worked on; `cox logs %s` shows what the replica says", s.name)
+	switch {
+	case errors.Is(err, errLongHead), errors.Is(err, errSwitched):
+		return page{status: http.StatusBadGateway, detail: fmt.Sprintf("the answer of a replica of %s cannot be passed on: %v", s.name, err), remedy: worked}
+	case isBadAnswer(err):
+		return page{status: http.StatusBadGateway, detail: fmt.Sprintf("the answer of a replica of %s is not one of HTTP", s.name), remedy: worked}
+	}
+	return page{status: http.StatusBadGateway, detail: fmt.Sprintf("a replica of %s ended the connection without an answer", s.name), remedy: worked}
 }
 
 func askWhy(s *service) string {
