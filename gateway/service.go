@@ -147,11 +147,17 @@ func (s *service) admitRequest() error {
 	return nil
 }
 
-// endRequest counts a request out.
+// endRequest counts a request out. With the last one a service that has gone is forgotten.
 func (s *service) endRequest() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.inFlight--
+	last := s.gone && s.inFlight == 0
+	s.mu.Unlock()
+	if last {
+		s.gateway.applying.Lock()
+		defer s.gateway.applying.Unlock()
+		s.gateway.forgetIdle()
+	}
 }
 
 // acquireBackend picks a backend and counts the request in flight there. If none is usable it waits

@@ -180,6 +180,13 @@ func (g *Server) Apply(r api.GatewayRoutes) {
 			g.leaving[name] = s
 		}
 	}
+	g.forgetIdle()
+	g.version.Store(r.Version)
+	g.postSoon()
+}
+
+// forgetIdle forgets services that have gone and have nothing in flight. The caller has applying.
+func (g *Server) forgetIdle() {
 	for name, s := range g.leaving {
 		if s.isIdle() {
 			s.settings.Load().transport.dispose()
@@ -187,6 +194,4 @@ func (g *Server) Apply(r api.GatewayRoutes) {
 			delete(g.leaving, name)
 		}
 	}
-	g.version.Store(r.Version)
-	g.postSoon()
 }
