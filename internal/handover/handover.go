@@ -35,6 +35,9 @@ const (
 	readyTime = time.Minute
 )
 
+// acceptPause is the pause after a connection that could not be taken.
+const acceptPause = 100 * time.Millisecond
+
 // Offer is what the older process offers.
 type Offer struct {
 	Dir      string
@@ -64,10 +67,12 @@ func (o *Offer) Serve(ctx context.Context) error {
 	for {
 		c, err := l.AcceptUnix()
 		if err != nil {
-			if ctx.Err() != nil {
+			select {
+			case <-ctx.Done():
 				return nil
+			case <-time.After(acceptPause): // too many open files, say
 			}
-			return err
+			continue
 		}
 		talks.Go(func() {
 			defer c.Close()

@@ -76,6 +76,9 @@ func (f *gatewayFlags) serve(cmd *cobra.Command, a *cli.App, c *client.Client) e
 	defer stop()
 	var out io.Writer = a.Err
 	var before takenOver
+	if err := f.checkMetrics(); err != nil {
+		return err
+	}
 	if f.takeOver && f.stateDir == "" {
 		return fault.New(fault.Invalid, "--take-over needs --state-dir").Advise("name the folder of the gateway that runs: --state-dir FOLDER --take-over")
 	}
@@ -108,18 +111,28 @@ func (f *gatewayFlags) serve(cmd *cobra.Command, a *cli.App, c *client.Client) e
 	if err != nil {
 		return err
 	}
+	metrics, err := f.listenMetrics()
+	if err != nil && before.talk == nil {
+		return errors.Join(err, l.Close())
+	}
 	if err := f.finishTakeOver(&before, g); err != nil {
+		if metrics != nil {
+			_ = metrics.Close()
+		}
 		return errors.Join(err, l.Close())
 	}
-	closeMetrics, err := f.serveMetrics(g, log)
-	if err != nil {
-		return errors.Join(err, l.Close())
-	}
-	defer closeMetrics()
+	own, endOwn := context.WithCancel(ctx) // until another one takes over
+	defer endOwn()
+	// From here on no other gateway serves: what fails after a take-over is tried again.
 	if err := f.writeRecord(l.Addr().String()); err != nil {
-		return errors.Join(err, l.Close())
+		if before.talk == nil {
+			return errors.Join(err, l.Close())
+		}
+		go tryAgain(own, log, "cox up and cox down do not know this gateway", err, func() error { return f.writeRecord(l.Addr().String()) })
 	}
-	stopOffer := f.offerListener(ctx, g, l, closeMetrics, log)
+	closeMetrics := f.serveMetrics(own, g, metrics, log)
+	defer closeMetrics()
+	stopOffer := f.offerListener(ctx, g, l, func() { endOwn(); closeMetrics() }, log)
 	defer stopOffer()
 	if f.follow || f.tether {
 		ctx = endWithServer(ctx, g, f.tether)
@@ -153,29 +166,71 @@ func (f *gatewayFlags) writeRecord(address string) error {
 	return os.Rename(name+".new", name)
 }
 
-// serveMetrics serves the numbers on an address of their own, which is this machine's alone.
-func (f *gatewayFlags) serveMetrics(g *gateway.Server, log *slog.Logger) (func(), error) {
+// tryAgain tries what has failed until it does not, or ctx ends.
+func tryAgain(ctx context.Context, log *slog.Logger, what string, err error, f func() error) {
+	log.Warn(what+"; trying again", "err", err)
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for err != nil {
+		select {
+		case <-tick.C:
+			err = f()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// checkMetrics refuses an address of the numbers that is not this machine's alone.
+func (f *gatewayFlags) checkMetrics() error {
 	if f.metrics == "" {
-		return func() {}, nil
+		return nil
 	}
 	host, _, err := net.SplitHostPort(f.metrics)
 	ip := net.ParseIP(host)
 	if err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, fault.New(fault.Invalid, "--metrics %s is no loopback address with a port", f.metrics).Advise("--metrics 127.0.0.1:9180; the numbers name all services, and nobody is asked who he is")
+		return fault.New(fault.Invalid, "--metrics %s is no loopback address with a port", f.metrics).Advise("--metrics 127.0.0.1:9180; the numbers name all services, and nobody is asked who he is")
+	}
+	return nil
+}
+
+// listenMetrics listens at the address of the numbers; nil: there is none.
+func (f *gatewayFlags) listenMetrics() (net.Listener, error) {
+	if f.metrics == "" {
+		return nil, nil
 	}
 	l, err := net.Listen("tcp", f.metrics)
 	if err != nil {
 		return nil, fault.New(fault.Conflict, "the gateway cannot serve its metrics on %s: %w", f.metrics, err).Advise("give another port with --metrics")
 	}
+	return l, nil
+}
+
+// serveMetrics serves the numbers until the function that it returns is called. Without a listener it
+// gets one when the address is free, unless ctx ends: the gateway of before may have it.
+func (f *gatewayFlags) serveMetrics(ctx context.Context, g *gateway.Server, l net.Listener, log *slog.Logger) func() {
+	if f.metrics == "" {
+		return func() {}
+	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", g.Metrics())
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	go func() {
+		if l == nil {
+			var err error
+			listen := func() error { l, err = f.listenMetrics(); return err }
+			if listen() != nil {
+				tryAgain(ctx, log, "the metrics are not served", err, listen)
+			}
+			if l == nil {
+				return
+			}
+		}
 		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			log.Error("the metrics are no longer served", "err", err)
 		}
 	}()
-	return func() { _ = s.Close() }, nil
+	return func() { _ = s.Close() }
 }
 
 // followTime is how long a gateway that follows its server waits for it, if there is no service.

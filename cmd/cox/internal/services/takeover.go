@@ -63,7 +63,12 @@ func (f *gatewayFlags) leaveFolder() {
 
 // openListener takes the socket that systemd or cox up hands over, else that of the gateway of before,
 // else it listens.
-func (f *gatewayFlags) openListener(before *takenOver) (net.Listener, error) {
+func (f *gatewayFlags) openListener(before *takenOver) (l net.Listener, err error) {
+	defer func() {
+		if before.talk != nil && l != before.talk.Listener {
+			_ = before.talk.Listener.Close() // clients of the older address would wait in it
+		}
+	}()
 	pid := os.Getenv("LISTEN_PID")
 	if os.Getenv("LISTEN_FDS") == "1" && (pid == "" || pid == strconv.Itoa(os.Getpid())) {
 		file := os.NewFile(3, "socket") // the first after the standard ones (sd_listen_fds)
@@ -73,8 +78,7 @@ func (f *gatewayFlags) openListener(before *takenOver) (net.Listener, error) {
 	if before.talk != nil && handover.SameAddress(f.listen, before.talk.Listener.Addr().String()) {
 		return before.talk.Listener, nil
 	}
-	l, err := net.Listen("tcp", f.listen)
-	if err != nil {
+	if l, err = net.Listen("tcp", f.listen); err != nil {
 		return nil, fault.New(fault.Conflict, "the gateway cannot listen on %s: %w", f.listen, err).Advise("give another address: --listen 127.0.0.1:8081")
 	}
 	return l, nil
@@ -102,8 +106,8 @@ func (f *gatewayFlags) finishTakeOver(before *takenOver, g *gateway.Server) erro
 }
 
 // offerListener offers the listener to the gateway that replaces this one, until the function that it
-// returns is called.
-func (f *gatewayFlags) offerListener(ctx context.Context, g *gateway.Server, l net.Listener, closeMetrics func(), log *slog.Logger) func() {
+// returns is called. endOwn ends what the two cannot both have.
+func (f *gatewayFlags) offerListener(ctx context.Context, g *gateway.Server, l net.Listener, endOwn func(), log *slog.Logger) func() {
 	if f.stateDir == "" {
 		return func() {}
 	}
@@ -113,7 +117,7 @@ func (f *gatewayFlags) offerListener(ctx context.Context, g *gateway.Server, l n
 		LetGo: func() {
 			log.Info("another gateway takes over; requests in flight go on")
 			g.HandOver()
-			closeMetrics()
+			endOwn()
 			f.leaveFolder()
 		},
 		Failed: func(err error) { log.Warn("the listener could not be handed over", "err", err) },
