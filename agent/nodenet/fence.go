@@ -40,6 +40,9 @@ func (n *Network) Fence(ports []Port) error {
 	return errors.Join(errs...)
 }
 
+// HasFence says whether there were rules for ports before, of this process or another.
+func (n *Network) HasFence() bool { return n.record.Fenced }
+
 // noteFence notes in the record, before there are rules, that there will be.
 func (n *Network) noteFence() error {
 	if n.record.Fenced {

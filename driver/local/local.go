@@ -69,7 +69,8 @@ type Network struct {
 	Machine attempt.Host // the machine as nodes reach it
 	Notes   []string     // for Info
 
-	Fence func([]nodenet.Port) error // see nodenet.Network; nil: the ports of services are open to all users
+	Fence  func([]nodenet.Port) error // see nodenet.Network; nil: the ports of services are open to all users
+	Fenced bool                       // there are rules of an engine before
 }
 
 // Config says what an Engine works with. Root and Nodes must be given.

@@ -66,7 +66,7 @@ func OpenNetwork(r NetworkRequest) (*OpenedNetwork, error) {
 		out.Notes = []string{"virtual nodes share this machine's network: " + strings.ReplaceAll(err.Error(), "\n", "; ")}
 		return out, nil
 	}
-	out.Network = Network{Prefix: out.own.Prefix(), Machine: out.own.Machine(), Notes: out.own.Notes(), Fence: out.own.Fence}
+	out.Network = Network{Prefix: out.own.Prefix(), Machine: out.own.Machine(), Notes: out.own.Notes(), Fence: out.own.Fence, Fenced: out.own.HasFence()}
 	out.Address = out.own.Address
 	return out, nil
 }
@@ -120,6 +120,11 @@ func (f *portFence) set(ref engine.Ref, ports []nodenet.Port) {
 	if f.ports[ref] = ports; len(ports) == 0 {
 		delete(f.ports, ref)
 	}
+	f.applySoon()
+}
+
+// applySoon has what is said of ports applied.
+func (f *portFence) applySoon() {
 	select {
 	case f.kick <- struct{}{}:
 	default:
@@ -146,8 +151,12 @@ func (f *portFence) applyNow() error {
 	return f.apply(f.all())
 }
 
-// keepFence applies what is said of ports until the engine ends.
+// keepFence applies what is said of ports until the engine ends. It begins when the attempts of before
+// are known: then rules for those that have ended go.
 func (e *Engine) keepFence() {
+	if e.cfg.Network.Fenced {
+		e.fence.applySoon()
+	}
 	for said := false; ; {
 		select {
 		case <-e.fence.kick:
