@@ -70,6 +70,7 @@ lint: $(BIN)/.tools           ## go vet, gofumpt, staticcheck
 
 unit: $(BIN)/.tools           ## tests, with real processes, as the user who calls
 	$(call tests,$(PKGS),$(if $(COX_LONG),-timeout 2h))
+	CGO_ENABLED=0 $(GO) test -count=1 -vet=off ./cmd/cox -run '^TestScript$$/^server-manifest$$' # cox as it is shipped
 
 # A process of the race detector sleeps a second as it exits, if nothing says otherwise.
 race: export GORACE := atexit_sleep_ms=20

@@ -32,7 +32,7 @@ var mistaken = map[string]string{
 	"page.html":    "<!DOCTYPE html><html></html>\n",
 	"Dockerfile":   "FROM python:3\n",
 	"note.ipynb":   "{\"cells\": [], \"nbformat\": 4}\n",
-	"job.yaml":     "apiVersion: batch/v1\nkind: Job\nmetadata: {name: x}\nspec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: b}]}}}\n",
+	"job.yaml":     "apiVersion: batch/v1\nkind: Job\nmetadata: {name: x}\nspec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: b, comand: [env]}]}}}\n",
 	"compose.yaml": "services:\n  web:\n    image: nginx\n",
 	"queues.yaml":  "accounts: [{name: lab, users: [root, daemon], qos: normal}]\nqos: [normal]\n",
 	"wrong.yaml":   "accounts: [{name: lab, limit: 3}]\n",

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"debug/elf"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -44,12 +47,25 @@ func TestScript(t *testing.T) {
 			switch cond {
 			case "root":
 				return os.Getuid() == 0, nil
+			case "pods": // of manifests can run: this program is in images too, and podman is there
+				_, err := exec.LookPath("podman")
+				return err == nil && isStatic(), nil
 			case "long":
 				return os.Getenv("COX_LONG") != "", nil
 			}
 			return false, fmt.Errorf("no condition is called %q", cond)
 		},
 	})
+}
+
+// isStatic reports whether this program needs no library of the machine.
+func isStatic() bool {
+	f, err := elf.Open("/proc/self/exe")
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return !slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
 }
 
 // exitIs runs a command and compares its exit code: exit CODE COMMAND [ARG…].
