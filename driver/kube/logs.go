@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -57,13 +58,21 @@ func (e *Engine) keepLog(a *attempt) {
 	})
 }
 
-// keepLogOf is keepLog for one pod.
+// lostLog begins what a kubelet sends in the place of the log of a container that it has removed.
+const lostLog = "unable to retrieve container logs for "
+
+// keepLogOf is keepLog for one pod. Of a manifest a longer copy takes the place of one that was made before
+// the pod was told to end.
 func (e *Engine) keepLogOf(a *attempt, rank int) {
 	e.mu.Lock()
 	ran := !a.report.Started.IsZero()
 	e.mu.Unlock()
 	name := e.logs.fileOfRank(a.ref, rank)
-	if i, err := os.Stat(name); !ran || err == nil && i.Size() > 0 {
+	there := int64(-1)
+	if i, err := os.Stat(name); err == nil {
+		there = i.Size()
+	}
+	if !ran || there > 0 && a.order.work == nil {
 		return
 	}
 	err := func() error {
@@ -78,8 +87,19 @@ func (e *Engine) keepLogOf(a *attempt, rank int) {
 		if err != nil {
 			return err
 		}
-		_, err = io.Copy(to, from)
-		if err = errors.Join(err, to.Close()); err != nil {
+		first := make([]byte, len(lostLog))
+		n, err := io.ReadFull(from, first)
+		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+			err = nil
+		}
+		if err == nil && string(first[:n]) == lostLog {
+			err = errors.New("the kubelet has the log no more")
+		}
+		var size int64
+		if err == nil {
+			size, err = io.Copy(to, io.MultiReader(bytes.NewReader(first[:n]), from))
+		}
+		if err = errors.Join(err, to.Close()); err != nil || size <= there {
 			return errors.Join(err, os.Remove(name+".new"))
 		}
 		return os.Rename(name+".new", name)

@@ -203,6 +203,7 @@ func (e *Engine) judgeManifest(a *attempt, members []podstatus.Member, now time.
 		if limit > 0 && !started.IsZero() {
 			grace = min(grace, limit-now.Sub(started))
 		}
+		e.keepLog(a) // a kubelet that removes a pod at once has no log of it after that
 		return 0, true, e.stopWith(a, &stopping{Asked: now.Round(0), Cause: engine.Exited, Grace: max(a.order.Grace, grace), Reason: v.Reason})
 	}
 	if limit <= 0 || started.IsZero() {

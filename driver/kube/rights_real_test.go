@@ -133,8 +133,10 @@ func (a *audit) prove(t *testing.T, user string, terms settings.Terms, gang *gan
 	for _, w := range want {
 		// The roles of namespaces have the same verbs; to open a shell is written down as get alone, and
 		// needs create too (shellNeedsBoth); pods are deleted of jobs that cannot begin, of which there is
-		// one alone (work); a Service is changed where a second replica joins it, as TestKubelets does.
-		used := strings.HasPrefix(w, "create pods/exec in ") || strings.HasPrefix(w, "patch services in ") || !terms.Reserve && strings.HasPrefix(w, "delete pods in ") || slices.Contains(unseen, w)
+		// one alone (work); a Service is changed where a second replica joins it, and ConfigMaps are made of
+		// manifests, as TestKubelets does.
+		configMaps := strings.HasPrefix(w, "create configmaps in ") || strings.HasPrefix(w, "get configmaps in ")
+		used := !terms.Reserve && configMaps || strings.HasPrefix(w, "create pods/exec in ") || strings.HasPrefix(w, "patch services in ") || !terms.Reserve && strings.HasPrefix(w, "delete pods in ") || slices.Contains(unseen, w)
 		for _, ns := range terms.Spaces() {
 			verb, _, in := strings.Cut(w, " in ")
 			used = used || slices.Contains(got, w) || in && slices.Contains(got, verb+" in "+ns)

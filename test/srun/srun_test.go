@@ -173,7 +173,7 @@ func TestSignals(t *testing.T) {
 		"scancel":          {"", func(t *testing.T, _ *os.Process, id string) { s.run(t, "scancel "+id) }, "slurmstepd: error: *** STEP", 5, "CANCELLED"},
 		"to srun":          {"", func(_ *testing.T, p *os.Process, _ string) { _ = p.Signal(syscall.SIGUSR1) }, "got it", 4, "FAILED 4:0"},
 		"interrupt":        {"--quit-on-interrupt", func(_ *testing.T, p *os.Process, _ string) { _ = p.Signal(syscall.SIGINT) }, "sending Ctrl-C to StepId", 5, "FAILED 5:0"},
-		"terminate":        {"", func(_ *testing.T, p *os.Process, _ string) { _ = p.Signal(syscall.SIGTERM) }, "forcing job termination", 5, "FAILED 5:0"},
+		"terminate":        {"", func(_ *testing.T, p *os.Process, _ string) { _ = p.Signal(syscall.SIGTERM) }, "CANCELLED AT", 5, "FAILED 5:0"},
 		"kill":             {"", func(_ *testing.T, p *os.Process, _ string) { _ = p.Kill() }, "", -1, "FAILED 1:0"},
 		"before the limit": {"-t1 --signal=USR1@59", func(*testing.T, *os.Process, string) {}, "got it", 4, "FAILED 4:0"},
 	} {

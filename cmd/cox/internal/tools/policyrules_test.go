@@ -93,6 +93,7 @@ var ruleRows = map[string]ruleRow{
 	"priority.partition":      {where: liveOnly, setup: func(p *account.Policy) { p.Partitions[1].Priority = 10 }, change: func(p *account.Policy) { p.Priority.Partition = 1000 }},
 	"priority.qos":            {where: inCore, setup: func(p *account.Policy) { p.QOS[1].Priority = 10 }, change: func(p *account.Policy) { p.Priority.QOS = 1000 }},
 	"priority.tres":           {where: inCore, change: func(p *account.Policy) { p.Priority.TRES = map[string]uint32{"cpu": 1000} }},
+	"accounts.routes":         {see: "service/controller TestHostsThatTheRulesGrant"},
 	"batch.requeue":           {see: "control/admission TestFillBatch"},
 	"batch.open_mode":         {see: "control/admission TestFillBatch"},
 	"batch.propagate":         {see: "control/intake TestLimitsOfTheSubmitter"},
