@@ -381,9 +381,10 @@ func TestManifestTimeLimit(t *testing.T) {
 	for _, p := range pods {
 		s.containerIs(p, "Running", runningSince(began))
 	}
-	until(t, "it is ended", func() bool {
-		r, err := e.Inspect(t.Context(), l.Ref)
-		return err == nil && r.Phase == engine.Ending
+	until(t, "its pods are deleted", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return !slices.ContainsFunc(pods, func(p string) bool { return meta(s.objects[podOf(p)])["deletionTimestamp"] == nil })
 	})
 	for _, p := range pods {
 		s.containerIs(p, "Failed", exited(143, began, time.Now()))
