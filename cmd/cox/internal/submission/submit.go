@@ -39,7 +39,7 @@ func submitCommand(a *cli.App) *cobra.Command {
 		Long: `Submits a job to the server and prints its number. FILE is an sbatch script, a
 Kubernetes manifest, or native YAML or JSON; its name or its content decides which. "-" is standard input.
 YAML with kind: service, or a Deployment, starts a service, or begins its next
-revision. Of a manifest everything that runs is submitted, or nothing.
+revision. Of a manifest everything that runs is checked, then submitted.
 A file with schedule:, or --schedule, makes a schedule, whose job runs at these
 times.
 After "--" comes a command that every task runs.
