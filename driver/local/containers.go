@@ -251,7 +251,7 @@ func asBatch(l *engine.Launch) (*engine.Launch, error) {
 func renderPods(j *job.Job, script []byte) ([]byte, error) {
 	set, err := podspec.ForJob(j, script)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "%w", err)
+		return nil, err
 	}
 	return podscript.Render(set, j.Spec, podscript.Local())
 }

@@ -34,15 +34,17 @@ func TestHostileText(t *testing.T) {
 		"one of the runtime here":   {pod: of(`"command":["x"],` + strings.Replace(token, "TOKEN", "DOCKER_TOKEN", 1))},
 		"one of the shell":          {pod: of(`"command":["x"],` + strings.Replace(token, "TOKEN", "UID", 1)), run: podscript.Runtime{Name: "pyxis", Srun: true}, want: main + ".env"},
 		"one of the script":         {pod: of(`"command":["x"],"env":[{"name":"_cox_node","value":"x"}]`), want: main + ".env"},
-		"a command for a name":      {pod: of(`"command":["x"],"env":[{"name":"LD_$(id)","value":"x"}]`), want: main + ".env[0].name"},
-		"a command for a prefix":    {pod: of(`"command":["x"],"envFrom":[{"prefix":"LD_$(id)","configMapRef":{"name":"c"}}]`), want: main + ".envFrom"},
-		"a directory":               {pod: of(`"command":["x"],"workingDir":"/a\u0002b"`), want: main + ".workingDir"},
-		"an image":                  {pod: of(`"command":["x"],"image":"a\u0001"`), want: main + ".image"},
-		"a place":                   {pod: of(`"command":["x"],"volumeMounts":[{"name":"v","mountPath":"/\u0001"}]`), want: main + ".volumeMounts[0].mountPath"},
-		"a key":                     {pod: of(`"command":["x"]`), change: func(s *podspec.Set) { s.ConfigMaps[0].Data = map[string]string{"../../x": "evil"} }, want: "roles[0].template.spec.volumes[0].configMap"},
-		"a namespace":               {pod: of(`"command":["x"]`), change: func(s *podspec.Set) { s.Namespace = "$(id)" }, want: "namespace"},
-		"a subdomain":               {pod: of(`"command":["x"]`), change: func(s *podspec.Set) { s.Roles[0].Subdomain = "`id`" }, want: "roles[0].template.spec.subdomain"},
-		"a host":                    {pod: of(`"command":["x"]`), change: func(s *podspec.Set) { s.Roles[0].PodName = "../../x" }, want: "roles[0].template.spec.hostname"},
+		"a command for a name": {pod: of(`"command":["x"],"env":[{"name":"LD_ID","value":"x"}]`), change: func(s *podspec.Set) {
+			s.Roles[0].Template = []byte(strings.Replace(string(s.Roles[0].Template), "LD_ID", "LD_$(id)", 1))
+		}, want: main + ".env[0].name"},
+		"a command for a prefix": {pod: of(`"command":["x"],"envFrom":[{"prefix":"LD_$(id)","configMapRef":{"name":"c"}}]`), want: main + ".envFrom"},
+		"a directory":            {pod: of(`"command":["x"],"workingDir":"/a\u0002b"`), want: main + ".workingDir"},
+		"an image":               {pod: of(`"command":["x"],"image":"a\u0001"`), want: main + ".image"},
+		"a place":                {pod: of(`"command":["x"],"volumeMounts":[{"name":"v","mountPath":"/\u0001"}]`), want: main + ".volumeMounts[0].mountPath"},
+		"a key":                  {pod: of(`"command":["x"]`), change: func(s *podspec.Set) { s.ConfigMaps[0].Data = map[string]string{"../../x": "evil"} }, want: "roles[0].template.spec.volumes[0].configMap"},
+		"a namespace":            {pod: of(`"command":["x"]`), change: func(s *podspec.Set) { s.Namespace = "$(id)" }, want: "namespace"},
+		"a subdomain":            {pod: of(`"command":["x"]`), change: func(s *podspec.Set) { s.Roles[0].Subdomain = "`id`" }, want: "roles[0].template.spec.subdomain"},
+		"a host":                 {pod: of(`"command":["x"]`), change: func(s *podspec.Set) { s.Roles[0].PodName = "../../x" }, want: "roles[0].template.spec.hostname"},
 		"a service": {pod: of(`"command":["x"]`), change: func(s *podspec.Set) {
 			s.Services = []podspec.Service{{Name: `"; id`}}
 		}, want: "services[0].name"},

@@ -3,21 +3,25 @@ package podspec
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
 	"unicode"
 )
 
-var (
-	dnsLabel  = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
-	dnsPart   = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`) // Kubernetes bounds the whole name alone
-	envName   = regexp.MustCompile(`^[-._a-zA-Z][-._a-zA-Z0-9]{0,255}$`)
-	objectKey = regexp.MustCompile(`^[-._a-zA-Z0-9]{1,253}$`)
+const (
+	lowerLetters = "abcdefghijklmnopqrstuvwxyz"
+	digits       = "0123456789"
+	nameLetters  = lowerLetters + "ABCDEFGHIJKLMNOPQRSTUVWXYZ" + digits + "-._"
 )
+
+// isDNSPart reports whether a text is a label of a DNS name, but for its length: Kubernetes bounds whole
+// names alone.
+func isDNSPart(s string) bool {
+	return s != "" && strings.Trim(s, lowerLetters+digits+"-") == "" && s[0] != '-' && s[len(s)-1] != '-'
+}
 
 // CheckLabel reports why a text is no label of a DNS name (RFC 1123).
 func CheckLabel(s string) error {
-	if !dnsLabel.MatchString(s) {
+	if !isDNSPart(s) || len(s) > 63 {
 		return fmt.Errorf("%.70q is not made of lower case letters, digits and inner hyphens, 63 of them at most", s)
 	}
 	return nil
@@ -29,7 +33,7 @@ func CheckSubdomain(s string) error {
 		return fmt.Errorf("%.70q has %d characters; at most 253", s, len(s))
 	}
 	for part := range strings.SplitSeq(s, ".") {
-		if !dnsPart.MatchString(part) {
+		if !isDNSPart(part) {
 			return fmt.Errorf("%.70q is not made of lower case letters, digits, and inner hyphens and dots", s)
 		}
 	}
@@ -38,7 +42,7 @@ func CheckSubdomain(s string) error {
 
 // CheckEnvName reports why a text is no name of a variable.
 func CheckEnvName(s string) error {
-	if !envName.MatchString(s) {
+	if s == "" || len(s) > 256 || strings.Trim(s, nameLetters) != "" || strings.Contains(digits, s[:1]) {
 		return fmt.Errorf("%.70q is not made of letters, digits, underscores, hyphens and dots, or begins with a digit", s)
 	}
 	return nil
@@ -46,7 +50,7 @@ func CheckEnvName(s string) error {
 
 // checkKey reports why a text is no key of a ConfigMap or Secret: each is the name of a file.
 func checkKey(s string) error {
-	if !objectKey.MatchString(s) || s == "." || strings.HasPrefix(s, "..") {
+	if s == "" || len(s) > 253 || strings.Trim(s, nameLetters) != "" || s == "." || strings.HasPrefix(s, "..") {
 		return fmt.Errorf("the key %.70q is not made of letters, digits, underscores, hyphens and dots", s)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
@@ -146,11 +147,11 @@ func (s *Set) ForTask(n uint32) *Set {
 	return &out
 }
 
-// ForJob reads the set of a job of kind job.Pods, as it is for that job.
+// ForJob reads the set of a job of kind job.Pods, as it is for that job. The error is fault.Invalid.
 func ForJob(j *job.Job, script []byte) (*Set, error) {
 	s, err := Parse(script)
 	if err != nil {
-		return nil, err
+		return nil, fault.New(fault.Invalid, "%w", err).Advise("submit the manifest itself: cox submit FILE")
 	}
 	switch {
 	case j.Array != nil:

@@ -32,7 +32,7 @@ type Work struct {
 func Parse(j *job.Job, script []byte, terms *settings.Terms) (*Work, error) {
 	set, err := podspec.ForJob(j, script)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "%w", err)
+		return nil, err
 	}
 	spec := j.Spec
 	w := &Work{Set: set, terms: terms, serves: spec.Serve != nil}

@@ -18,7 +18,7 @@ const podForm = "pods"
 func (r ContainerRuntime) podsAsBatch(j *job.Job, script []byte) (*job.Job, []byte, error) {
 	set, err := podspec.ForJob(j, script)
 	if err != nil {
-		return nil, nil, fault.New(fault.Invalid, "%w", err)
+		return nil, nil, err
 	}
 	if r == NoContainers {
 		return nil, nil, fault.New(fault.Unsupported, "the pods of a manifest run in containers, and the nodes of this pool run none (container_runtime: none)").
