@@ -34,7 +34,7 @@ func listLost(ws []spec.Warning) string {
 func TestRender(t *testing.T) {
 	for _, c := range []struct{ name, text, want, lost string }{
 		{
-			"a.sbatch", "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=1 --cpus-per-task=4 --mem=8G --gpus-per-node=2 --time=10 --account=nlp --mail-type=END\nsrun python train.py\n",
+			"a.sbatch", "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=1 --cpus-per-task=4 --mem=8G --gpus-per-node=2 --time=10 --account=nlp --mail-type=END\nsrun python train.py\n  echo $$ $(date)\n",
 			`apiVersion: batch/v1
 kind: Job
 metadata:
@@ -55,8 +55,9 @@ spec:
         image: "IMAGE"
         command: ["/bin/bash","-c"]
         args:
-        - |
+        - |2
           srun python train.py
+            echo $$$ $$(date)
         - "a.sbatch"
         resources:
           requests: {cpu: 4000m, memory: 8Gi}

@@ -144,7 +144,7 @@ func (w *manifestWriter) writeAnnotations() {
 
 func (w *manifestWriter) writeCommand(script []byte) {
 	if w.sp.Program.Kind == job.Direct {
-		w.writeLine(4, "command: %s", compactJSON(w.sp.Program.Args))
+		w.writeLine(4, "command: %s", compactJSON(escapeAll(w.sp.Program.Args)))
 		return
 	}
 	interpreter := []string{"/bin/sh"}
@@ -162,17 +162,17 @@ func (w *manifestWriter) writeCommand(script []byte) {
 			kept = append(kept, strings.TrimRight(l, "\r\n"))
 		}
 	}
-	w.writeLine(4, "- |")
+	w.writeLine(4, "- |2") // however the first line is indented
 	for _, l := range kept {
 		if l == "" {
 			w.b.WriteByte('\n')
 			continue
 		}
-		w.writeLine(5, "%s", l)
+		w.writeLine(5, "%s", escapeReferences(l))
 	}
 	for _, a := range append([]string{w.sp.Program.ScriptName}, w.sp.Program.Args...) {
 		if a != "" {
-			w.writeLine(4, "- %s", compactJSON(a))
+			w.writeLine(4, "- %s", compactJSON(escapeReferences(a)))
 		}
 	}
 	if strings.Contains(text, "srun") || strings.Contains(text, "SLURM_") {
@@ -180,11 +180,31 @@ func (w *manifestWriter) writeCommand(script []byte) {
 	}
 }
 
+// escapeReferences has Kubernetes leave a text as it is, where $(NAME) is a variable and two dollars are one.
+func escapeReferences(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		b.WriteByte(s[i])
+		if s[i] == '$' && i+1 < len(s) && (s[i+1] == '$' || s[i+1] == '(') {
+			b.WriteByte('$')
+		}
+	}
+	return b.String()
+}
+
+func escapeAll(texts []string) []string {
+	out := make([]string, len(texts))
+	for i, s := range texts {
+		out[i] = escapeReferences(s)
+	}
+	return out
+}
+
 func (w *manifestWriter) writeEnv() {
 	var lines []string
 	for _, set := range w.sp.Env.Set {
 		name, value, _ := strings.Cut(set, "=")
-		lines = append(lines, fmt.Sprintf("- {name: %s, value: %s}", compactJSON(name), compactJSON(strings.ReplaceAll(value, "$(", "$$("))))
+		lines = append(lines, fmt.Sprintf("- {name: %s, value: %s}", compactJSON(name), compactJSON(escapeReferences(value))))
 	}
 	if len(lines) == 0 {
 		return

@@ -100,7 +100,10 @@ func (b *builder) nameObjects(p *podspec.PodTemplate, path string) error {
 		set.ConfigMaps = append(set.ConfigMaps, podspec.ConfigMap{Name: name, Data: doc.Data, Binary: doc.BinaryData})
 	}
 	for _, name := range slices.Sorted(maps.Keys(refs.secrets)) {
-		if slices.ContainsFunc(set.Secrets, func(s podspec.Secret) bool { return s.Name == name }) {
+		if k := slices.IndexFunc(set.Secrets, func(s podspec.Secret) bool { return s.Name == name }); k >= 0 {
+			if s := &set.Secrets[k]; s.Foreign { // another role names other keys of it
+				s.Keys = slices.Compact(slices.Sorted(slices.Values(slices.Concat(s.Keys, slices.Collect(maps.Keys(refs.secrets[name]))))))
+			}
 			continue
 		}
 		i := b.f.findDocument("Secret", name)
