@@ -1,0 +1,52 @@
+package engine
+
+import (
+	"context"
+	"time"
+)
+
+// NodeFencer is an optional ability: the engine can close a node to all new work, whoever asks for it, and
+// say what is on it. An administrator's own mark on the node (a drain, a cordon) is never changed.
+//
+// Each call names the epoch of the hand-over (fleet.MachineOwner). A Fence of a later epoch takes the place
+// of an earlier one, a call of an earlier epoch than the fence that stands is fault.Conflict and changes
+// nothing. All of them may be repeated. fault.Unavailable: not sure; fault.Denied: the engine's
+// account lacks the right, and the error says which; fault.NotFound: it has no such node.
+type NodeFencer interface {
+	// Fence returns once the engine starts nothing on the node any more. What runs there goes on.
+	Fence(ctx context.Context, node string, f NodeFence) error
+	// Unfence removes our fence. It is no error if there is none.
+	Unfence(ctx context.Context, node string, f NodeFence) error
+	// Empty looks whether the node is empty: what is on it, and which marks stand. It counts only what was seen after
+	// the call: an agent of the node that does not answer is NodeContents.Unknown.
+	Empty(ctx context.Context, node string) (NodeContents, error)
+}
+
+// NodeFence is our mark on a node.
+type NodeFence struct {
+	Epoch  uint64 `json:"epoch"`
+	Reason string `json:"reason"` // for people: who has the machine now, or why it is closed
+}
+
+// NodeContents is what an engine sees on one of its nodes.
+type NodeContents struct {
+	At      time.Time  `json:"at"`
+	Fence   *NodeFence `json:"fence,omitempty"`   // ours, that stands; nil: none
+	Drained string     `json:"drained,omitempty"` // an administrator's mark, in its words; empty: none
+	Work    []NodeWork `json:"work,omitempty"`    // empty: nothing is there, as far as Unknown is empty
+	Unknown []string   `json:"unknown,omitempty"` // what could not be seen, and why; the node is not proved empty then
+	Looked  []string   `json:"looked,omitempty"`  // what was looked at: "allocations", "steps", "pods", "processes", "device memory"
+}
+
+// NodeWork is something on a node.
+type NodeWork struct {
+	Kind  string `json:"kind"` // allocation, step, pod, process, device
+	Name  string `json:"name"`
+	Owner string `json:"owner,omitempty"`
+	Ours  bool   `json:"ours,omitempty"` // of an attempt of this engine's pool
+}
+
+// ProvedEmpty reports whether the node is closed by a fence of this epoch and nothing is on it.
+func (c *NodeContents) ProvedEmpty(epoch uint64) bool {
+	return c.Fence != nil && c.Fence.Epoch == epoch && len(c.Work) == 0 && len(c.Unknown) == 0
+}
