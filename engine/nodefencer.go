@@ -10,7 +10,7 @@ import (
 //
 // Each call names the epoch of the hand-over (fleet.MachineOwner). A Fence of a later epoch takes the place
 // of an earlier one, a call of an earlier epoch than the fence that stands is fault.Conflict and changes
-// nothing. All of them may be repeated. fault.Unavailable: not sure; fault.Denied: the engine's
+// nothing. All of them may be repeated. fault.Unavailable: not sure; fault.Permission: the engine's
 // account lacks the right, and the error says which; fault.NotFound: it has no such node.
 type NodeFencer interface {
 	// Fence returns once the engine starts nothing on the node any more. What runs there goes on.
