@@ -20,13 +20,13 @@ fi
 go=${GO:-go}
 # Clusters mostly wait, so all runs beside each other. What takes longest begins first: the
 # six storms and the contract by six ways.
-# A test that fails is run again once (COX_TESTS is gotestsum); the report of make test counts it as failed.
+# A test that fails is run again at most twice (COX_TESTS is gotestsum); the report of make test counts it as failed.
 tests() {
 	local name=$1 packages=$2
 	shift 2
 	export COX_SLURM=1 COX_SLURM_LAB=$lab
 	if [ -n "${COX_TESTS:-}" ]; then
-		"$COX_TESTS" --format pkgname-and-test-fails --hide-summary=skipped --rerun-fails="${RERUN:-1}" --rerun-fails-max-failures=4 \
+		"$COX_TESTS" --format pkgname-and-test-fails --hide-summary=skipped --rerun-fails="${RERUN:-2}" --rerun-fails-max-failures=8 \
 			--rerun-fails-abort-on-data-race --jsonfile "${COX_REPORT:-$lab}/slurm-$name.json" --packages="$packages" -- -count=1 -timeout "${COX_SLURM_TIMEOUT:-20m}" "$@"
 	else
 		# shellcheck disable=SC2086 # several packages
