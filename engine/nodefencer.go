@@ -3,17 +3,20 @@ package engine
 import (
 	"context"
 	"time"
+
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // NodeFencer is an optional ability: the engine can close a node to all new work, whoever asks for it, and
 // say what is on it. An administrator's own mark on the node (a drain, a cordon) is never changed.
 //
 // Each call names the epoch of the hand-over (fleet.MachineOwner). A Fence of a later epoch takes the place
-// of an earlier one, a call of an earlier epoch than the fence that stands is fault.Conflict and changes
-// nothing. All of them may be repeated. fault.Unavailable: not sure; fault.Permission: the engine's
+// of an earlier one, a call of an earlier epoch than the fence that stands, or than the last one that was
+// removed, is fault.Conflict and changes nothing. All of them may be repeated. fault.Unavailable: not sure; fault.Permission: the engine's
 // account lacks the right, and the error says which; fault.NotFound: it has no such node.
 type NodeFencer interface {
-	// Fence returns once the engine starts nothing on the node any more. What runs there goes on.
+	// Fence returns once the engine starts nothing on the node any more. What runs there goes on. A launch there
+	// is refused as fault.Exhausted (OnFenced), or never begins.
 	Fence(ctx context.Context, node string, f NodeFence) error
 	// Unfence removes our fence. It is no error if there is none.
 	Unfence(ctx context.Context, node string, f NodeFence) error
@@ -49,4 +52,21 @@ type NodeWork struct {
 // ProvedEmpty reports whether the node is closed by a fence of this epoch and nothing is on it.
 func (c *NodeContents) ProvedEmpty(epoch uint64) bool {
 	return c.Fence != nil && c.Fence.Epoch == epoch && len(c.Work) == 0 && len(c.Unknown) == 0
+}
+
+// OnFenced is the error of a Launch on a node that is fenced: the job gives its nodes back and is placed again.
+func OnFenced(ref Ref, node string, f NodeFence) error {
+	return fault.New(fault.Exhausted, "launch of attempt %s: node %s is fenced (epoch %d): %s", ref, node, f.Epoch, f.Reason)
+}
+
+// Follows reports whether a call of the fence may change a node of which the last call heard was of an epoch; 0:
+// none was. fault.Conflict: the call was overtaken. fault.Invalid: it names no epoch.
+func (f *NodeFence) Follows(node string, last uint64) error {
+	switch {
+	case f.Epoch == 0:
+		return fault.New(fault.Invalid, "a fence of node %s needs an epoch", node)
+	case f.Epoch < last:
+		return fault.New(fault.Conflict, "the fence of node %s is of epoch %d; a call of epoch %d comes too late", node, last, f.Epoch)
+	}
+	return nil
 }

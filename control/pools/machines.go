@@ -100,7 +100,7 @@ func (m Machines) sharedMachines(nodes []fleet.Node) []engine.Finding {
 
 // EqualNodes reports whether two descriptions of a node are the same to everybody who sees them.
 func EqualNodes(a, b *fleet.Node) bool {
-	return a.State == b.State && a.Why == b.Why && a.Address == b.Address && a.Sockets == b.Sockets && slices.Equal(a.Hosts, b.Hosts) &&
+	return a.State == b.State && a.Why == b.Why && a.Fence == b.Fence && a.Address == b.Address && a.Sockets == b.Sockets && slices.Equal(a.Hosts, b.Hosts) &&
 		slices.Equal(a.Features, b.Features) && slices.Equal(a.Parts, b.Parts) && slices.Equal(a.Path, b.Path) &&
 		a.Capacity.Sub(b.Capacity).IsZero() && slices.EqualFunc(a.Devices, b.Devices, equalDevices)
 }

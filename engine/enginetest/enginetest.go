@@ -64,6 +64,8 @@ type Harness struct {
 	// Beside is how many tests may be under way at once, each with a driver of its own, where
 	// drivers do not disturb each other; 0: one. A test that breaks a node is alone.
 	Beside int
+	// Outside acts on nodes past the driver.
+	Outside Outside
 	// Tick lets a little time pass and Now tells the time; nil: it passes by itself.
 	Tick func(e engine.Engine)
 	Now  func() time.Time
@@ -96,13 +98,14 @@ func Run(t *testing.T, h Harness) {
 		{"Context", testContext},
 		{"Forget", testForget},
 		{"Fence", testFence},
+		{"NodeFence", testNodeFence},
 		{"Optional", testOptional},
 	} {
 		if h.Topics != nil && !slices.Contains(h.Topics, topic.name) {
 			continue
 		}
 		t.Run(topic.name, func(t *testing.T) {
-			if h.Beside > 1 && topic.name != "Gang" { // which has a test that breaks a node
+			if h.Beside > 1 && topic.name != "Gang" && topic.name != "NodeFence" { // which break and close nodes
 				t.Parallel()
 			}
 			topic.test(t, h)

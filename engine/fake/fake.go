@@ -9,6 +9,7 @@ package fake
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"slices"
 	"sync"
@@ -59,6 +60,7 @@ type Config struct {
 type Call struct {
 	Name string // "launch", "stop" …
 	Ref  engine.Ref
+	Node string // of "fence", "unfence", "empty"
 }
 
 // World is the state that a driver works on. It is safe for concurrent use.
@@ -70,7 +72,9 @@ type World struct {
 	epoch    uint64
 	attempts map[engine.Ref]*attempt
 	fenced   fence.Set
-	feed     *watchcache.Cache // of the present driver; nil: none is open
+	marks    map[string]*nodeMarks // by node
+	late     []func() error        // calls that have not arrived; see Late
+	feed     *watchcache.Cache     // of the present driver; nil: none is open
 	ends     *kit.EndpointBoard
 }
 
@@ -85,7 +89,7 @@ func NewWorld(cfg Config) *World {
 	if cfg.Abilities == nil {
 		cfg.Abilities = &engine.Abilities{Gang: engine.GangStrict, Placed: true, Suspend: true, Isolates: true, Proves: true}
 	}
-	return &World{cfg: cfg, planned: make(chan struct{}, 1), attempts: map[engine.Ref]*attempt{}, ends: kit.NewEndpointBoard(0)}
+	return &World{cfg: cfg, planned: make(chan struct{}, 1), attempts: map[engine.Ref]*attempt{}, marks: map[string]*nodeMarks{}, ends: kit.NewEndpointBoard(0)}
 }
 
 // Open returns a driver on the world. The one before it, if any, must be closed.
@@ -138,11 +142,15 @@ func (e *Engine) runCall(ctx context.Context, c Call, do func() error) error {
 	default:
 	}
 	before, after := e.w.cfg.Fault(c)
-	if before != nil {
-		return before
-	}
 	e.w.mu.Lock()
 	defer e.w.mu.Unlock()
+	if before != nil {
+		if is, ok := errors.AsType[*late](before); ok {
+			e.w.late = append(e.w.late, do)
+			return is.err
+		}
+		return before
+	}
 	if err := do(); err != nil {
 		return err
 	}
@@ -155,9 +163,10 @@ func (e *Engine) Info(ctx context.Context) (engine.Info, error) {
 	return info, e.runCall(ctx, Call{Name: "info"}, func() error { return nil })
 }
 
-// Nodes returns the pool.
-func (e *Engine) Nodes(ctx context.Context) ([]fleet.Node, error) {
-	return slices.Clone(e.w.cfg.Nodes), e.runCall(ctx, Call{Name: "nodes"}, func() error { return nil })
+// Nodes returns the pool, with the marks on its nodes.
+func (e *Engine) Nodes(ctx context.Context) (nodes []fleet.Node, err error) {
+	err = e.runCall(ctx, Call{Name: "nodes"}, func() error { nodes = e.w.markedNodes(); return nil })
+	return nodes, err
 }
 
 // Check says what the world's configuration says.
@@ -167,7 +176,7 @@ func (e *Engine) Check(ctx context.Context) ([]engine.Finding, error) {
 
 // Launch takes an attempt.
 func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
-	return e.runCall(ctx, Call{"launch", l.Ref}, func() error { return e.w.launchAttempt(l) })
+	return e.runCall(ctx, Call{Name: "launch", Ref: l.Ref}, func() error { return e.w.launchAttempt(l) })
 }
 
 func (w *World) launchAttempt(l *engine.Launch) error {
@@ -188,6 +197,11 @@ func (w *World) launchAttempt(l *engine.Launch) error {
 	if w.fenced.Has(l.Ref) {
 		return fault.New(fault.Conflict, "attempt %s was given up or forgotten", l.Ref)
 	}
+	for _, c := range l.Claims {
+		if f := w.fenceOf(c.Node); f != nil {
+			return engine.OnFenced(l.Ref, c.Node, *f)
+		}
+	}
 	w.beginLaunch(l)
 	return nil
 }
@@ -200,7 +214,7 @@ func startsSame(a, b *engine.Launch) bool {
 
 // Stop begins to end an attempt.
 func (e *Engine) Stop(ctx context.Context, ref engine.Ref, s engine.Stop) error {
-	return e.runCall(ctx, Call{"stop", ref}, func() error {
+	return e.runCall(ctx, Call{Name: "stop", Ref: ref}, func() error {
 		a := e.w.attempts[ref]
 		if a == nil {
 			e.w.fenced.Add(ref)
@@ -213,7 +227,7 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref, s engine.Stop) error 
 
 // Signal records a signal; see World.Signals.
 func (e *Engine) Signal(ctx context.Context, ref engine.Ref, signal int, to engine.Scope) error {
-	return e.runCall(ctx, Call{"signal", ref}, func() error {
+	return e.runCall(ctx, Call{Name: "signal", Ref: ref}, func() error {
 		a := e.w.attempts[ref]
 		switch {
 		case a == nil:
@@ -235,7 +249,7 @@ func (e *Engine) Signal(ctx context.Context, ref engine.Ref, signal int, to engi
 
 // Inspect reports one attempt.
 func (e *Engine) Inspect(ctx context.Context, ref engine.Ref) (r engine.Report, err error) {
-	err = e.runCall(ctx, Call{"inspect", ref}, func() error {
+	err = e.runCall(ctx, Call{Name: "inspect", Ref: ref}, func() error {
 		var ok bool
 		if r, ok = e.feed.Last(ref); !ok {
 			return unknownAttempt(ref)
@@ -268,7 +282,7 @@ func (e *Engine) Watch(ctx context.Context, after string, f func(engine.Event) e
 
 // Forget drops an ended attempt.
 func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
-	return e.runCall(ctx, Call{"forget", ref}, func() error {
+	return e.runCall(ctx, Call{Name: "forget", Ref: ref}, func() error {
 		a := e.w.attempts[ref]
 		if a != nil && a.report.Phase != engine.Ended {
 			return fault.New(fault.Conflict, "attempt %s has not ended", ref)

@@ -81,6 +81,19 @@ func TestConformance(t *testing.T) {
 		Kill: func(_ *testing.T, e engine.Engine, ref engine.Ref, node string) {
 			e.(*fake.Engine).World().Kill(ref, node)
 		},
+		Outside: enginetest.Outside{
+			Start: func(_ *testing.T, e engine.Engine, node string) (runs bool, end func()) {
+				w := e.(*fake.Engine).World()
+				err := w.StartForeign(node, engine.NodeWork{Kind: "process", Name: "other"}, false)
+				return err == nil, func() { w.EndForeign(node, "other") }
+			},
+			Drain: func(_ *testing.T, e engine.Engine, node, why string) { e.(*fake.Engine).World().Drain(node, why) },
+			Silence: func(_ *testing.T, e engine.Engine, node string) (restore func()) {
+				w := e.(*fake.Engine).World()
+				w.Silence(node)
+				return func() { w.Return(node) }
+			},
+		},
 		Tick: func(e engine.Engine) { c.pass(10 * time.Millisecond); e.(*fake.Engine).Advance() },
 		Now:  c.Now,
 	})

@@ -8,10 +8,13 @@ import (
 )
 
 // Silence lets no word come from a node: the attempts on it become uncertain and go
-// on unseen. What is asked of them waits for Return.
+// on unseen, and Empty knows nothing of it. What is asked of them waits for Return.
 func (w *World) Silence(node string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if m, err := w.marksOf(node); err == nil {
+		m.silent = true
+	}
 	for _, a := range w.sortedAttempts() {
 		if !a.runsOn(node) || slices.Contains(a.away, node) {
 			continue
@@ -30,6 +33,9 @@ func (w *World) Silence(node string) {
 func (w *World) Return(node string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if m, err := w.marksOf(node); err == nil {
+		m.silent = false
+	}
 	for _, a := range w.sortedAttempts() {
 		if !slices.Contains(a.away, node) {
 			continue

@@ -11,12 +11,12 @@ var _ engine.Suspender = (*Engine)(nil)
 
 // Suspend holds an attempt: what it would do by itself, and its time limit, wait.
 func (e *Engine) Suspend(ctx context.Context, ref engine.Ref) error {
-	return e.runCall(ctx, Call{"suspend", ref}, func() error { return e.w.pauseAttempt(ref, true) })
+	return e.runCall(ctx, Call{Name: "suspend", Ref: ref}, func() error { return e.w.pauseAttempt(ref, true) })
 }
 
 // Resume lets a suspended attempt go on.
 func (e *Engine) Resume(ctx context.Context, ref engine.Ref) error {
-	return e.runCall(ctx, Call{"resume", ref}, func() error { return e.w.pauseAttempt(ref, false) })
+	return e.runCall(ctx, Call{Name: "resume", Ref: ref}, func() error { return e.w.pauseAttempt(ref, false) })
 }
 
 func (w *World) pauseAttempt(ref engine.Ref, on bool) error {
@@ -70,7 +70,7 @@ func (a *attempt) takeOwnEvents() (out []happening) {
 
 // Regroup keeps the newest roster of a gang; see World.Roster.
 func (e *Engine) Regroup(ctx context.Context, ref engine.Ref, r engine.Roster) error {
-	return e.runCall(ctx, Call{"regroup", ref}, func() error {
+	return e.runCall(ctx, Call{Name: "regroup", Ref: ref}, func() error {
 		a := e.w.attempts[ref]
 		switch {
 		case a == nil:

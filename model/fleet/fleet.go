@@ -31,15 +31,18 @@ const (
 
 // Node is one machine, or one virtual node of this machine.
 type Node struct {
-	Name     string    `json:"name"`
-	Pool     string    `json:"pool"`
-	State    NodeState `json:"state"`
-	Why      string    `json:"why,omitempty"`     // reason of a state other than up
-	Address  string    `json:"address,omitempty"` // host or IP by which its tasks reach it
-	Virtual  bool      `json:"virtual,omitempty"`
-	Hosts    []string  `json:"hosts,omitempty"`    // the machines that it is on, where these have other names; sorted
-	Features []string  `json:"features,omitempty"` // sorted
-	Parts    []string  `json:"partitions,omitempty"`
+	Name    string    `json:"name"`
+	Pool    string    `json:"pool"`
+	State   NodeState `json:"state"`
+	Why     string    `json:"why,omitempty"`     // reason of a state other than up
+	Address string    `json:"address,omitempty"` // host or IP by which its tasks reach it
+	Virtual bool      `json:"virtual,omitempty"`
+	// Fence is the epoch of our own fence that stands in the engine; 0: none. A fenced node is not up, and
+	// Why is empty unless something else closes it too, as an administrator's drain.
+	Fence    uint64   `json:"fence,omitempty"`
+	Hosts    []string `json:"hosts,omitempty"`    // the machines that it is on, where these have other names; sorted
+	Features []string `json:"features,omitempty"` // sorted
+	Parts    []string `json:"partitions,omitempty"`
 
 	Capacity resource.Vector `json:"capacity"`
 	Sockets  int             `json:"sockets,omitempty"` // 0: not known, one is assumed
