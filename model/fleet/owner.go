@@ -35,9 +35,14 @@ type MachineOwner struct {
 	Evidence string    `json:"evidence,omitempty"` // what was seen that the last step is done
 	Waits    string    `json:"waits,omitempty"`    // what the next step waits for
 	Deadline time.Time `json:"deadline,omitzero"`  // when the hand-over is walked back, if it is not at StepAdmit
-	By       string    `json:"by,omitempty"`       // who asked
-	Reason   string    `json:"reason,omitempty"`   // why
-	At       time.Time `json:"at,omitzero"`        // of the last change
+	// Requeue says that what runs in the old pool and may be requeued is, instead of waited for.
+	Requeue bool `json:"requeue,omitempty"`
+	// Fenced says that our fence is kept on the nodes that other pools have on the machine. Every hand-over
+	// sets it when it admits the new pool.
+	Fenced bool      `json:"fenced,omitempty"`
+	By     string    `json:"by,omitempty"`     // who asked
+	Reason string    `json:"reason,omitempty"` // why
+	At     time.Time `json:"at,omitzero"`      // of the last change
 }
 
 // Moving reports whether a hand-over is under way.

@@ -1,0 +1,571 @@
+// Package decide decides what comes next of the hand-over of a machine from one pool to another: a pure
+// function of the machine's record, of what the engines said and of what the ledger holds there. It has no
+// clock, no I/O and no goroutine.
+//
+// # Guarantees
+//
+// The pool that owned a machine is fenced before anything is proved of it, and the proof that admits the new
+// pool names the fence of this hand-over (its epoch). A node of which something could not be seen, or of
+// which nobody answers, is never taken for empty. The new pool's nodes are opened only when the record says
+// that it is the owner, and the old pool's stay fenced. A hand-over that is walked back is never continued.
+//
+// A decision does not depend on what was called before: after a crash, with the record alone, the same call
+// follows again, and engines take each one as often as it comes.
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
+)
+
+// Pauses until something is asked again.
+const (
+	proofAge   = 30 * time.Second // a proof that is older admits nobody
+	askAgain   = 5 * time.Second  // whether a node is empty, up or answers at last
+	longWait   = 30 * time.Second // the same, when it has waited for longer than ten of these
+	firstLook  = 10 * time.Second // at the marks of a machine of which no hand-over is under way
+	oftenLook  = 30 * time.Second // while the owner's node is not up
+	seldomLook = 10 * time.Minute
+)
+
+// Input is what a decision depends on. It is not written to.
+type Input struct {
+	Now   time.Time
+	Owner fleet.MachineOwner
+	Sides []Side // the pools that are configured and have, or had, a node on the machine
+	Work  []Work // what the ledger holds on the machine
+}
+
+// Side is a pool of the machine, with what this process has heard of it.
+type Side struct {
+	Pool      string
+	Fences    bool // its engine can fence nodes
+	Delegated bool // its own scheduler chooses nodes: we cannot keep off what waits there
+	Nodes     []Node
+}
+
+// Node is a node of a pool on the machine. Contents and Listed are forgotten when a call of Fence or Unfence is
+// sent: what they tell is of after the last of these.
+type Node struct {
+	Name  string
+	State fleet.NodeState // as the pool last said; "": it has not reported the node
+
+	Contents *engine.NodeContents // the last answer of Empty; nil: none
+	Asked    time.Time            // when that was asked
+	Listed   *Listed              // the last answer of List; nil: none
+	Mark     Mark                 // what was done to our fence
+	Trouble  string               // why the last call failed; empty: it did not
+	Tried    time.Time            // when that call ended
+}
+
+// Listed is a node as its pool has just reported it.
+type Listed struct {
+	State fleet.NodeState // "": not at all
+	Why   string          // of a state other than up
+	At    time.Time
+}
+
+// Mark is the last answer to a call of Fence or Unfence.
+type Mark struct {
+	Epoch  uint64
+	Fenced bool      // Fence; else Unfence
+	At     time.Time // zero: none was answered
+}
+
+// Work is something of ours that holds a part of the machine.
+type Work struct {
+	Job        job.ID
+	Name       string // as it is shown: "12_3"
+	Pool, Node string
+	Until      time.Time // it is ended then; zero: nobody knows
+	Requeues   bool      // it may be requeued
+	Ending     bool      // a record asks for its end
+	Service    string    // the service of which it is a replica; empty: none
+}
+
+// Verb is what is asked of an engine.
+type Verb string
+
+// The verbs.
+const (
+	Fence   Verb = "fence"
+	Unfence Verb = "unfence"
+	Empty   Verb = "empty"
+	List    Verb = "list" // the nodes of the pool
+)
+
+// Call is a call to the engine of a pool.
+type Call struct {
+	Verb Verb
+	Pool string
+	Node string // not of List
+	Mark engine.NodeFence
+}
+
+// Output is what comes next: at most one of Record and Call, and jobs to requeue.
+type Output struct {
+	Record  *fleet.MachineOwner // nil: the step is not done. At is left to whoever writes it
+	Call    *Call
+	Requeue []job.ID
+	Waits   string    // what the next step waits for, for people; empty: for nothing
+	Next    time.Time // decide again then; zero: only when something changes
+}
+
+// plan is a decision on its way.
+type plan struct {
+	in  *Input
+	o   fleet.MachineOwner
+	out Output
+}
+
+// Decide decides.
+func Decide(in *Input) Output {
+	p := &plan{in: in, o: in.Owner}
+	switch {
+	case !p.o.Moving():
+		p.keepMarks()
+	case p.o.Back:
+		p.walkBack()
+	case p.isLate():
+		p.turnBack(fmt.Sprintf("its deadline %s passed", p.o.Deadline.UTC().Format(time.RFC3339)))
+	default:
+		p.nextStep()
+	}
+	return p.out
+}
+
+// isLate reports whether the deadline of the hand-over has passed while it can be walked back.
+func (p *plan) isLate() bool {
+	return !p.o.Deadline.IsZero() && !p.in.Now.Before(p.o.Deadline) && CanWalkBack(&p.o)
+}
+
+// CanWalkBack reports whether a hand-over is under way that has not admitted the new pool.
+func CanWalkBack(o *fleet.MachineOwner) bool {
+	return o.Moving() && o.Step != fleet.StepAdmit && o.Step != fleet.StepCheck
+}
+
+// turnBack begins to walk the hand-over back.
+func (p *plan) turnBack(why string) {
+	next := p.o
+	next.Back, next.Evidence = true, why
+	if p.o.Waits != "" {
+		next.Evidence += " while it waited for " + p.o.Waits
+	}
+	next.Waits = ""
+	p.out.Record = &next
+}
+
+// stepDone is the record of a step that is done.
+func (p *plan) stepDone(step fleet.HandoverStep, format string, args ...any) *fleet.MachineOwner {
+	next := p.o
+	next.Step, next.Evidence, next.Waits = step, fmt.Sprintf(format, args...), ""
+	p.out.Record = &next
+	return &next
+}
+
+// waitFor says what the next step waits for.
+func (p *plan) waitFor(next time.Time, format string, args ...any) {
+	p.out.Waits = fmt.Sprintf(format, args...)
+	if p.out.Next.IsZero() || next.Before(p.out.Next) {
+		p.out.Next = next
+	}
+}
+
+// askPause is how long nothing is asked again: longer when the step has waited for long.
+func (p *plan) askPause() time.Duration {
+	if !p.o.At.IsZero() && p.in.Now.Sub(p.o.At) > 10*longWait {
+		return longWait
+	}
+	return askAgain
+}
+
+// sideOf is a pool of the machine; nil: it has no node there, as far as is known.
+func (p *plan) sideOf(pool string) *Side {
+	for i := range p.in.Sides {
+		if s := &p.in.Sides[i]; s.Pool == pool && len(s.Nodes) > 0 {
+			return s
+		}
+	}
+	return nil
+}
+
+// needSide is a pool of the machine, or a wait until its engine has reported a node there.
+func (p *plan) needSide(pool string) *Side {
+	s := p.sideOf(pool)
+	if s == nil {
+		p.waitFor(p.in.Now.Add(p.askPause()), "pool %s to report a node on machine %s", pool, p.o.Machine)
+	}
+	return s
+}
+
+// nextStep decides upon the step after the one that is done.
+func (p *plan) nextStep() {
+	switch p.o.Step {
+	case fleet.StepDrain:
+		p.fenceOld()
+	case fleet.StepFence:
+		p.proveEmpty()
+	case fleet.StepProve:
+		p.admitNew()
+	case fleet.StepAdmit:
+		p.checkNew()
+	case fleet.StepCheck:
+		next := p.stepDone(fleet.StepRelease, "pool %s has the machine", p.o.Pool)
+		next.Next, next.Deadline, next.Requeue = "", time.Time{}, false
+	default:
+		p.drainOld()
+	}
+}
+
+// drainOld waits until nothing of ours is left in the old pool.
+func (p *plan) drainOld() {
+	old := p.needSide(p.o.Pool)
+	switch {
+	case old == nil:
+	case p.sideOf(p.o.Next) == nil:
+		p.needSide(p.o.Next)
+	case !old.Fences:
+		p.waitFor(time.Time{}, "an engine of pool %s that can fence nodes: this one cannot", old.Pool)
+	case old.Delegated:
+		p.stepDone(fleet.StepDrain, "pool %s chooses nodes itself: only its fence keeps work off", old.Pool)
+	case p.waitForWork():
+	default:
+		p.stepDone(fleet.StepDrain, "nothing of ours was left in pool %s", old.Pool)
+	}
+}
+
+// waitForWork waits for what the ledger holds on the machine, and reports whether there is anything. What
+// may be requeued is, where the hand-over asks for that.
+func (p *plan) waitForWork() bool {
+	var names []string
+	for i := range p.in.Work {
+		w := &p.in.Work[i]
+		if p.o.Requeue && w.Requeues && !w.Ending && !slices.Contains(p.out.Requeue, w.Job) {
+			p.out.Requeue = append(p.out.Requeue, w.Job)
+		}
+		names = append(names, w.describe(p.o.Requeue, p.in.Now))
+	}
+	if len(names) == 0 {
+		return false
+	}
+	p.waitFor(p.in.Now.Add(longWait), "%s", listNames(names))
+	return true
+}
+
+// describe names a piece of work: "job 12 (until 14:02) on a1".
+func (w *Work) describe(requeue bool, now time.Time) string {
+	what := "job " + w.Name
+	if w.Service != "" {
+		what = fmt.Sprintf("the replica of service %s (job %s)", w.Service, w.Name)
+	}
+	switch {
+	case w.Ending:
+		what += ", which is being ended,"
+	case requeue && !w.Requeues:
+		what += ", which may not be requeued," + endText(w.Until, now)
+	case w.Service != "":
+		what += ", until another one is ready,"
+	default:
+		what += endText(w.Until, now)
+	}
+	return strings.TrimSuffix(what, ",") + " on " + w.Node
+}
+
+// endText tells when work is ended at the latest.
+func endText(t, now time.Time) string {
+	switch {
+	case t.IsZero():
+		return " (no time limit)"
+	case t.Sub(now) < 24*time.Hour:
+		return " (until " + t.UTC().Format("15:04 UTC") + ")"
+	}
+	return " (until " + t.UTC().Format("2006-01-02 15:04 UTC") + ")"
+}
+
+// mostListed is how many things a wait names.
+const mostListed = 3
+
+func listNames(names []string) string {
+	if len(names) > mostListed {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostListed], ", "), len(names)-mostListed)
+	}
+	return strings.Join(names, ", ")
+}
+
+// markOf is our fence of this hand-over.
+func (p *plan) markOf(reason string) engine.NodeFence {
+	return engine.NodeFence{Epoch: p.o.Epoch, Reason: reason}
+}
+
+// askEngine calls an engine, unless the last call for the node failed a moment ago.
+func (p *plan) askEngine(verb Verb, pool string, n *Node, reason string) {
+	if n.Trouble != "" {
+		if again := n.Tried.Add(p.askPause()); p.in.Now.Before(again) {
+			p.waitFor(again, "the engine of pool %s to %s node %s: %s", pool, words[verb], n.Name, n.Trouble)
+			return
+		}
+		p.out.Waits = fmt.Sprintf("the engine of pool %s to %s node %s: %s", pool, words[verb], n.Name, n.Trouble)
+	}
+	p.out.Call = &Call{Verb: verb, Pool: pool, Node: n.Name, Mark: p.markOf(reason)}
+	if verb == Empty || verb == List {
+		p.out.Call.Mark = engine.NodeFence{}
+	}
+	if verb == List {
+		p.out.Call.Node = ""
+	}
+}
+
+// words are verbs as people read them.
+var words = map[Verb]string{Fence: "fence", Unfence: "remove our fence of", Empty: "look at", List: "report"}
+
+// fenceOld fences all nodes of the old pool.
+func (p *plan) fenceOld() {
+	old := p.needSide(p.o.Pool)
+	if old == nil {
+		return
+	}
+	for i := range old.Nodes {
+		if n := &old.Nodes[i]; !n.isFenced(p.o.Epoch) {
+			p.askEngine(Fence, old.Pool, n, p.closedReason())
+			return
+		}
+	}
+	p.stepDone(fleet.StepFence, "the engine of pool %s answered that %s closed (epoch %d)", old.Pool, nodesAre(old), p.o.Epoch)
+}
+
+func (p *plan) closedReason() string {
+	return fmt.Sprintf("machine %s is handed over to pool %s", p.o.Machine, p.o.Next)
+}
+
+func nodesAre(s *Side) string {
+	if len(s.Nodes) == 1 {
+		return "node " + s.Nodes[0].Name + " is"
+	}
+	return fmt.Sprintf("%d nodes are", len(s.Nodes))
+}
+
+// isFenced reports whether the engine said that our fence of an epoch is on the node, and nothing after that.
+func (n *Node) isFenced(epoch uint64) bool {
+	if n.Contents != nil {
+		return n.Contents.Fence != nil && n.Contents.Fence.Epoch == epoch
+	}
+	return !n.Mark.At.IsZero() && n.Mark.Fenced && n.Mark.Epoch == epoch
+}
+
+// isProved reports whether the node was proved empty by an answer that is fresh enough.
+func (n *Node) isProved(epoch uint64, now time.Time) bool {
+	return n.Contents != nil && n.Trouble == "" && now.Sub(n.Asked) < proofAge && n.Contents.ProvedEmpty(epoch)
+}
+
+// askProof asks for a proof of each node of the old pool that lacks one, and reports whether all have one. A
+// fence that somebody has removed is set again first.
+func (p *plan) askProof(old *Side) bool {
+	for i := range old.Nodes {
+		n := &old.Nodes[i]
+		c := n.Contents
+		fresh := c != nil && n.Trouble == ""
+		switch {
+		case n.isProved(p.o.Epoch, p.in.Now):
+			continue
+		case fresh && c.Fence != nil && c.Fence.Epoch > p.o.Epoch:
+			p.waitFor(p.in.Now.Add(longWait), "the end of a later hand-over on node %s of pool %s: a fence of epoch %d is there, and this one is %d. Does another server work with this engine?", n.Name, old.Pool, c.Fence.Epoch, p.o.Epoch)
+		case fresh && (c.Fence == nil || c.Fence.Epoch != p.o.Epoch):
+			p.askEngine(Fence, old.Pool, n, p.closedReason())
+		case fresh && (len(c.Unknown) > 0 || len(c.Work) > 0) && p.in.Now.Before(n.Asked.Add(p.askPause())):
+			p.waitFor(n.Asked.Add(p.askPause()), "%s", contentsOf(n))
+		default:
+			p.askEngine(Empty, old.Pool, n, "")
+			if p.out.Waits == "" && fresh && (len(c.Unknown) > 0 || len(c.Work) > 0) {
+				p.out.Waits = contentsOf(n)
+			}
+		}
+		return false
+	}
+	return true
+}
+
+// contentsOf tells what is on a node that is not empty.
+func contentsOf(n *Node) string {
+	if u := n.Contents.Unknown; len(u) > 0 {
+		return fmt.Sprintf("a look at all of node %s, which is not taken for empty: %s", n.Name, listNames(u))
+	}
+	var names []string
+	for _, w := range n.Contents.Work {
+		text := w.Kind + " " + w.Name
+		if w.Owner != "" {
+			text += " of " + w.Owner
+		}
+		names = append(names, text)
+	}
+	return listNames(names) + " on " + n.Name
+}
+
+// proveEmpty waits until the old pool's nodes are proved empty.
+func (p *plan) proveEmpty() {
+	old := p.needSide(p.o.Pool)
+	if old == nil {
+		return
+	}
+	if held := p.waitForWork(); !p.askProof(old) || held {
+		return
+	}
+	p.stepDone(fleet.StepProve, "%s", proofOf(old))
+}
+
+// proofOf tells what was looked at.
+func proofOf(old *Side) string {
+	var parts []string
+	for i := range old.Nodes {
+		n := &old.Nodes[i]
+		if n.Contents == nil {
+			continue
+		}
+		looked := "everything"
+		if len(n.Contents.Looked) > 0 {
+			looked = strings.Join(n.Contents.Looked, ", ")
+		}
+		parts = append(parts, fmt.Sprintf("nothing was on node %s of pool %s at %s (looked at %s)", n.Name, old.Pool, n.Contents.At.UTC().Format(time.RFC3339), looked))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// admitNew makes the new pool the owner, on a proof that is fresh.
+func (p *plan) admitNew() {
+	old := p.needSide(p.o.Pool)
+	if old == nil {
+		return
+	}
+	if held := p.waitForWork(); !p.askProof(old) || held {
+		return
+	}
+	next := p.stepDone(fleet.StepAdmit, "%s", proofOf(old))
+	next.Pool, next.Last, next.Fenced = p.o.Next, p.o.Pool, true
+}
+
+// checkNew opens the nodes of the new pool, and waits until they are up.
+func (p *plan) checkNew() {
+	s := p.needSide(p.o.Pool)
+	if s == nil {
+		return
+	}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		switch {
+		case s.Fences && !n.isOpened(p.o.Epoch):
+			p.askEngine(Unfence, s.Pool, n, "")
+		case n.Trouble != "" && p.in.Now.Before(n.Tried.Add(p.askPause())):
+			p.waitFor(n.Tried.Add(p.askPause()), "waits for the engine of pool %s, to report node %s: %s", s.Pool, n.Name, n.Trouble)
+		case n.Listed == nil:
+			p.askEngine(List, s.Pool, n, "")
+		case n.Listed.State == fleet.Up:
+			continue
+		case p.in.Now.Before(n.Listed.At.Add(p.askPause())):
+			p.waitFor(n.Listed.At.Add(p.askPause()), "node %s of pool %s to be up; it is %s", n.Name, s.Pool, n.Listed)
+		default:
+			p.askEngine(List, s.Pool, n, "")
+			p.out.Waits = fmt.Sprintf("node %s of pool %s to be up; it is %s", n.Name, s.Pool, n.Listed)
+		}
+		return
+	}
+	p.stepDone(fleet.StepCheck, "%s up in pool %s", nodesAre(s), s.Pool)
+}
+
+// String is the state as people read it.
+func (l *Listed) String() string {
+	state := string(l.State)
+	if state == "" {
+		state = "not reported"
+	}
+	if l.Why != "" {
+		state += " (" + l.Why + ")"
+	}
+	return state
+}
+
+// isOpened reports whether the engine said that our fence of an epoch, or of one before, was removed.
+func (n *Node) isOpened(epoch uint64) bool {
+	return !n.Mark.At.IsZero() && !n.Mark.Fenced && n.Mark.Epoch == epoch
+}
+
+// walkBack removes the old pool's fence and ends the hand-over.
+func (p *plan) walkBack() {
+	s := p.sideOf(p.o.Pool)
+	fenced := p.o.Step != fleet.StepAsked
+	if fenced && s == nil {
+		p.needSide(p.o.Pool)
+		return
+	}
+	if fenced && s.Fences {
+		for i := range s.Nodes {
+			if n := &s.Nodes[i]; !n.isOpened(p.o.Epoch) {
+				p.askEngine(Unfence, s.Pool, n, "")
+				return
+			}
+		}
+	}
+	next := p.stepDone(fleet.StepRelease, "walked back: %s", p.o.Evidence)
+	next.Next, next.Back, next.Deadline, next.Requeue = "", false, time.Time{}, false
+}
+
+// keepMarks keeps our fence off the owner's nodes, and where a hand-over or an administrator has put it on
+// those of other pools, on these.
+func (p *plan) keepMarks() {
+	for i := range p.in.Sides {
+		s := &p.in.Sides[i]
+		owns := s.Pool == p.o.Pool
+		if !s.Fences || !owns && !p.o.Fenced {
+			continue
+		}
+		for k := range s.Nodes {
+			if p.keepMark(s, &s.Nodes[k], owns); p.out.Call != nil {
+				return
+			}
+		}
+	}
+}
+
+// keepMark looks at the marks of a node from time to time, and mends ours.
+func (p *plan) keepMark(s *Side, n *Node, owns bool) {
+	looked := n.Contents != nil
+	due := n.Asked.Add(p.lookAgain(n, owns))
+	if n.Trouble != "" {
+		due = n.Tried.Add(max(longWait, p.lookAgain(n, owns)/4))
+	}
+	switch {
+	case n.Trouble != "" && p.in.Now.Before(due):
+		p.waitQuietly(due)
+	case looked && owns && n.Contents.Fence != nil && n.Contents.Fence.Epoch <= p.o.Epoch:
+		p.askEngine(Unfence, s.Pool, n, "")
+	case looked && !owns && n.Contents.Fence == nil:
+		p.askEngine(Fence, s.Pool, n, fmt.Sprintf("machine %s is of pool %s", p.o.Machine, p.o.Pool))
+	case !looked && !p.in.Now.Before(n.Mark.At.Add(firstLook)) || looked && !p.in.Now.Before(due):
+		p.askEngine(Empty, s.Pool, n, "")
+	case !looked:
+		p.waitQuietly(n.Mark.At.Add(firstLook))
+	default:
+		p.waitQuietly(due)
+	}
+	p.out.Waits = ""
+}
+
+func (p *plan) waitQuietly(next time.Time) {
+	if p.out.Next.IsZero() || next.Before(p.out.Next) {
+		p.out.Next = next
+	}
+}
+
+// lookAgain is how long a look at a node's marks holds. A call that was late may arrive soon after a
+// hand-over.
+func (p *plan) lookAgain(n *Node, owns bool) time.Duration {
+	since := p.in.Now.Sub(p.o.At)
+	if owns && n.State != fleet.Up {
+		return oftenLook
+	}
+	return min(max(since, firstLook), seldomLook)
+}

@@ -1,0 +1,319 @@
+package decide_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/service/handover/decide"
+)
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// input is a hand-over of machine m from pool a to pool b, of which a step is done.
+func input(step fleet.HandoverStep) *decide.Input {
+	o := fleet.MachineOwner{Machine: "m", Pool: "a", Next: "b", Step: step, Epoch: 7, Deadline: now.Add(time.Hour), At: now.Add(-time.Second)}
+	if step == fleet.StepAdmit || step == fleet.StepCheck {
+		o.Pool, o.Last = "b", "a"
+	}
+	return &decide.Input{Now: now, Owner: o, Sides: []decide.Side{
+		{Pool: "a", Fences: true, Nodes: []decide.Node{{Name: "a1", State: fleet.Up}}},
+		{Pool: "b", Fences: true, Nodes: []decide.Node{{Name: "b1", State: fleet.Draining}}},
+	}}
+}
+
+// looked gives the node of a pool the answer of an engine.
+func looked(in *decide.Input, pool int, c engine.NodeContents) {
+	c.At = now.Add(-time.Second)
+	n := &in.Sides[pool].Nodes[0]
+	n.Contents, n.Asked = &c, now.Add(-time.Second)
+}
+
+func fence(epoch uint64) *engine.NodeFence { return &engine.NodeFence{Epoch: epoch} }
+
+// TestSteps: what follows from each step. A call is "verb pool/node epoch", a record "step pool", "back",
+// or "ended pool" where no hand-over is under way any more.
+func TestSteps(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		step  fleet.HandoverStep
+		with  func(in *decide.Input)
+		want  string // the call or record; empty: it waits
+		waits string // a part of what it waits for
+	}{
+		{name: "nothing of ours is there", step: fleet.StepAsked, want: "drain a"},
+		{
+			name: "a job runs", step: fleet.StepAsked, waits: "job 12 (until 14:02 UTC) on a1",
+			with: func(in *decide.Input) {
+				in.Work = []decide.Work{{Job: 12, Name: "12", Pool: "a", Node: "a1", Until: now.Add(2*time.Hour + 2*time.Minute), Requeues: true}}
+			},
+		},
+		{
+			name: "a job without a limit runs", step: fleet.StepAsked, waits: "job 12 (no time limit) on a1",
+			with: func(in *decide.Input) { in.Work = []decide.Work{{Job: 12, Name: "12", Pool: "a", Node: "a1"}} },
+		},
+		{
+			name: "a job that may not be requeued", step: fleet.StepAsked, waits: "job 12, which may not be requeued, (until 13:00 UTC) on a1",
+			with: func(in *decide.Input) {
+				in.Owner.Requeue = true
+				in.Work = []decide.Work{{Job: 12, Name: "12", Pool: "a", Node: "a1", Until: now.Add(time.Hour)}}
+			},
+		},
+		{
+			name: "a replica runs", step: fleet.StepAsked, waits: "the replica of service ml/web (job 9), until another one is ready on a1",
+			with: func(in *decide.Input) {
+				in.Work = []decide.Work{{Job: 9, Name: "9", Pool: "a", Node: "a1", Service: "ml/web"}}
+			},
+		},
+		{
+			name: "four jobs run", step: fleet.StepAsked, waits: " and 1 more",
+			with: func(in *decide.Input) {
+				in.Work = []decide.Work{{Job: 1, Name: "1"}, {Job: 2, Name: "2"}, {Job: 3, Name: "3"}, {Job: 4, Name: "4"}}
+			},
+		},
+		{
+			name: "the pool places by itself", step: fleet.StepAsked, want: "drain a",
+			with: func(in *decide.Input) {
+				in.Sides[0].Delegated = true
+				in.Work = []decide.Work{{Job: 12, Name: "12", Pool: "a", Node: "a1"}}
+			},
+		},
+		{
+			name: "the new pool has no such node", step: fleet.StepAsked, waits: "pool b to report a node on machine m",
+			with: func(in *decide.Input) { in.Sides = in.Sides[:1] },
+		},
+		{
+			name: "the old engine cannot fence", step: fleet.StepAsked, waits: "this one cannot",
+			with: func(in *decide.Input) { in.Sides[0].Fences = false },
+		},
+		{
+			name: "the deadline passes", step: fleet.StepAsked, want: "back",
+			with: func(in *decide.Input) { in.Owner.Deadline = now },
+		},
+		{name: "drained", step: fleet.StepDrain, want: "fence a/a1 7"},
+		{
+			name: "the fence failed a moment ago", step: fleet.StepDrain, waits: "the engine of pool a to fence node a1: no answer",
+			with: func(in *decide.Input) {
+				in.Sides[0].Nodes[0].Trouble, in.Sides[0].Nodes[0].Tried = "no answer", now.Add(-time.Second)
+			},
+		},
+		{
+			name: "the fence is set", step: fleet.StepDrain, want: "fence a",
+			with: func(in *decide.Input) {
+				in.Sides[0].Nodes[0].Mark = decide.Mark{Epoch: 7, Fenced: true, At: now}
+			},
+		},
+		{
+			name: "an earlier fence is set", step: fleet.StepDrain, want: "fence a/a1 7",
+			with: func(in *decide.Input) {
+				in.Sides[0].Nodes[0].Mark = decide.Mark{Epoch: 6, Fenced: true, At: now}
+			},
+		},
+		{
+			name: "one of two nodes is fenced", step: fleet.StepDrain, want: "fence a/a2 7",
+			with: func(in *decide.Input) {
+				in.Sides[0].Nodes[0].Mark = decide.Mark{Epoch: 7, Fenced: true, At: now}
+				in.Sides[0].Nodes = append(in.Sides[0].Nodes, decide.Node{Name: "a2"})
+			},
+		},
+		{name: "fenced", step: fleet.StepFence, want: "empty a/a1 0"},
+		{
+			name: "a pod is left", step: fleet.StepFence, waits: "pod web-0 of bob on a1",
+			with: func(in *decide.Input) {
+				looked(in, 0, engine.NodeContents{Fence: fence(7), Work: []engine.NodeWork{{Kind: "pod", Name: "web-0", Owner: "bob"}}})
+			},
+		},
+		{
+			name: "its agent is away", step: fleet.StepFence, waits: "which is not taken for empty: the kubelet has not answered for 50 s",
+			with: func(in *decide.Input) {
+				looked(in, 0, engine.NodeContents{Fence: fence(7), Unknown: []string{"the kubelet has not answered for 50 s"}})
+			},
+		},
+		{
+			name: "somebody removed the fence", step: fleet.StepFence, want: "fence a/a1 7",
+			with: func(in *decide.Input) { looked(in, 0, engine.NodeContents{}) },
+		},
+		{
+			name: "another server's fence", step: fleet.StepFence, waits: "a fence of epoch 9 is there, and this one is 7",
+			with: func(in *decide.Input) { looked(in, 0, engine.NodeContents{Fence: fence(9)}) },
+		},
+		{
+			name: "empty", step: fleet.StepFence, want: "prove a",
+			with: func(in *decide.Input) { looked(in, 0, engine.NodeContents{Fence: fence(7)}) },
+		},
+		{
+			name: "empty, and the ledger has a job", step: fleet.StepFence, waits: "job 12",
+			with: func(in *decide.Input) {
+				looked(in, 0, engine.NodeContents{Fence: fence(7)})
+				in.Work = []decide.Work{{Job: 12, Name: "12", Pool: "a", Node: "a1"}}
+			},
+		},
+		{name: "proved, by an earlier process", step: fleet.StepProve, want: "empty a/a1 0"},
+		{
+			name: "proved", step: fleet.StepProve, want: "admit b",
+			with: func(in *decide.Input) { looked(in, 0, engine.NodeContents{Fence: fence(7)}) },
+		},
+		{
+			name: "proved long ago", step: fleet.StepProve, want: "empty a/a1 0",
+			with: func(in *decide.Input) {
+				looked(in, 0, engine.NodeContents{Fence: fence(7)})
+				in.Sides[0].Nodes[0].Asked = now.Add(-time.Minute)
+			},
+		},
+		{
+			name: "proved, and the deadline passes", step: fleet.StepProve, want: "back",
+			with: func(in *decide.Input) { in.Now = now.Add(2 * time.Hour) },
+		},
+		{name: "admitted", step: fleet.StepAdmit, want: "unfence b/b1 7"},
+		{
+			name: "admitted, and the deadline passes", step: fleet.StepAdmit, want: "unfence b/b1 7",
+			with: func(in *decide.Input) { in.Now = now.Add(2 * time.Hour) },
+		},
+		{
+			name: "admitted, and the new engine cannot fence", step: fleet.StepAdmit, want: "list b/ 0",
+			with: func(in *decide.Input) { in.Sides[1].Fences = false },
+		},
+		{
+			name: "opened", step: fleet.StepAdmit, want: "list b/ 0",
+			with: func(in *decide.Input) { in.Sides[1].Nodes[0].Mark = decide.Mark{Epoch: 7, At: now} },
+		},
+		{
+			name: "an administrator has drained it", step: fleet.StepAdmit, waits: "node b1 of pool b to be up; it is draining (new fan)",
+			with: func(in *decide.Input) {
+				n := &in.Sides[1].Nodes[0]
+				n.Mark, n.Listed = decide.Mark{Epoch: 7, At: now}, &decide.Listed{State: fleet.Draining, Why: "new fan", At: now}
+			},
+		},
+		{
+			name: "up", step: fleet.StepAdmit, want: "check b",
+			with: func(in *decide.Input) {
+				n := &in.Sides[1].Nodes[0]
+				n.Mark, n.Listed = decide.Mark{Epoch: 7, At: now}, &decide.Listed{State: fleet.Up, At: now}
+			},
+		},
+		{name: "checked", step: fleet.StepCheck, want: "ended b"},
+		{
+			name: "back, before the fence", step: fleet.StepAsked, want: "ended a",
+			with: func(in *decide.Input) { in.Owner.Back = true },
+		},
+		{
+			name: "back, when the fence may be set", step: fleet.StepDrain, want: "unfence a/a1 7",
+			with: func(in *decide.Input) { in.Owner.Back = true },
+		},
+		{
+			name: "back, when it is proved", step: fleet.StepProve, want: "unfence a/a1 7",
+			with: func(in *decide.Input) {
+				looked(in, 0, engine.NodeContents{Fence: fence(7)})
+				in.Owner.Back = true
+			},
+		},
+		{
+			name: "back, and the fence is removed", step: fleet.StepProve, want: "ended a",
+			with: func(in *decide.Input) {
+				in.Owner.Back = true
+				in.Sides[0].Nodes[0].Mark = decide.Mark{Epoch: 7, At: now}
+			},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			in := input(c.step)
+			if c.with != nil {
+				c.with(in)
+			}
+			out := decide.Decide(in)
+			if got := told(&out); got != c.want || !strings.Contains(out.Waits, c.waits) {
+				t.Errorf("%q, and waits: %q", got, out.Waits)
+			}
+			if c.want == "" && (out.Waits == "" || out.Next.Before(in.Now) && !out.Next.IsZero()) {
+				t.Errorf("it waits for %q until %s", out.Waits, out.Next)
+			}
+		})
+	}
+}
+
+// told is a decision in short.
+func told(out *decide.Output) string {
+	switch c, r := out.Call, out.Record; {
+	case c != nil:
+		return strings.Join([]string{string(c.Verb), c.Pool + "/" + c.Node, string(rune('0' + c.Mark.Epoch))}, " ")
+	case r == nil:
+		return ""
+	case r.Back:
+		return "back"
+	case !r.Moving():
+		return "ended " + r.Pool
+	default:
+		return string(r.Step) + " " + r.Pool
+	}
+}
+
+// TestRequeues: with Requeue, jobs that allow it are requeued, once.
+func TestRequeues(t *testing.T) {
+	in := input(fleet.StepAsked)
+	in.Owner.Requeue = true
+	in.Work = []decide.Work{{Job: 1, Requeues: true}, {Job: 2}, {Job: 3, Requeues: true, Ending: true}, {Job: 1, Requeues: true, Node: "a2"}}
+	if out := decide.Decide(in); !reflect.DeepEqual(out.Requeue, []job.ID{1}) {
+		t.Errorf("requeued: %v", out.Requeue)
+	}
+	in.Owner.Requeue = false
+	if out := decide.Decide(in); len(out.Requeue) > 0 {
+		t.Errorf("requeued without being asked: %v", out.Requeue)
+	}
+}
+
+// TestEveryRecordIsOfItsHandover: whatever a record says next, it is of the same machine and epoch.
+func TestEveryRecordIsOfItsHandover(t *testing.T) {
+	in := input(fleet.StepCheck)
+	in.Owner.By, in.Owner.Reason = "ann", "night"
+	r := decide.Decide(in).Record
+	if r.Machine != "m" || r.Epoch != 7 || r.By != "ann" || r.Reason != "night" || r.Step != fleet.StepRelease || r.Moving() || r.Back {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestMarks: without a hand-over, our fence is kept off the owner's node and, where it is kept at all, on
+// the others.
+func TestMarks(t *testing.T) {
+	rest := func() *decide.Input {
+		in := input(fleet.StepRelease)
+		in.Owner.Next, in.Owner.Fenced, in.Owner.At = "", true, now.Add(-time.Minute)
+		looked(in, 0, engine.NodeContents{})
+		looked(in, 1, engine.NodeContents{Fence: fence(7)})
+		return in
+	}
+	for _, c := range []struct {
+		name string
+		with func(in *decide.Input)
+		want string
+	}{
+		{name: "all is well"},
+		{name: "the owner is fenced", with: func(in *decide.Input) { looked(in, 0, engine.NodeContents{Fence: fence(7)}) }, want: "unfence a/a1 7"},
+		{name: "the owner has a fence of a later epoch", with: func(in *decide.Input) { looked(in, 0, engine.NodeContents{Fence: fence(8)}) }},
+		{name: "an administrator drained the owner", with: func(in *decide.Input) { looked(in, 0, engine.NodeContents{Drained: "new fan"}) }},
+		{name: "the other is open", with: func(in *decide.Input) { looked(in, 1, engine.NodeContents{}) }, want: "fence b/b1 7"},
+		{name: "the other is open and nobody asked for a fence", with: func(in *decide.Input) {
+			in.Owner.Fenced = false
+			looked(in, 1, engine.NodeContents{})
+		}},
+		{name: "nobody has looked", with: func(in *decide.Input) { in.Sides[0].Nodes[0].Contents = nil }, want: "empty a/a1 0"},
+		{name: "nobody has looked for long", with: func(in *decide.Input) { in.Sides[0].Nodes[0].Asked = now.Add(-time.Hour) }, want: "empty a/a1 0"},
+		{name: "it does not answer", with: func(in *decide.Input) {
+			in.Sides[0].Nodes[0] = decide.Node{Name: "a1", Trouble: "no answer", Tried: now.Add(-time.Second)}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			in := rest()
+			if c.with != nil {
+				c.with(in)
+			}
+			out := decide.Decide(in)
+			if got := told(&out); got != c.want || out.Record != nil || out.Waits != "" || c.want == "" && !out.Next.After(now) {
+				t.Errorf("%q, waits %q until %s", got, out.Waits, out.Next)
+			}
+		})
+	}
+}
