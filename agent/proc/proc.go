@@ -189,11 +189,16 @@ func Descendants(pid int) ([]Stat, error) {
 // their start held NAME=VALUE. Processes of other users cannot be read and are
 // not listed; a process may have written over its environment.
 func Marked(variable string) ([]Stat, error) {
+	want := []byte(variable)
+	return MarkedBy(func(e []byte) bool { return bytes.Equal(e, want) })
+}
+
+// MarkedBy is Marked for variables, as NAME=VALUE, of which is reports that they are meant.
+func MarkedBy(is func(variable []byte) bool) ([]Stat, error) {
 	all, err := All()
 	if err != nil {
 		return nil, err
 	}
-	want := []byte(variable)
 	var out []Stat
 	for _, s := range all {
 		if s.Dead() || s.PID == os.Getpid() {
@@ -204,7 +209,7 @@ func Marked(variable string) ([]Stat, error) {
 			continue
 		}
 		for e := range bytes.SplitSeq(env, []byte{0}) {
-			if bytes.Equal(e, want) {
+			if is(e) {
 				out = append(out, s)
 				break
 			}

@@ -65,6 +65,9 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) (err error) {
 	if e.log.Fenced(l.Ref) {
 		return fault.New(fault.Conflict, "attempt %s was given up or forgotten", l.Ref)
 	}
+	if err := e.Refuse(l.Ref, file.Nodes); err != nil {
+		return err
+	}
 	if err := e.log.Launch(l.Ref, whole); err != nil {
 		return engine.Unwritten(l.Ref, err)
 	}

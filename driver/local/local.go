@@ -45,6 +45,7 @@ import (
 	"github.com/coxswain-sched/coxswain/agent/proc"
 	"github.com/coxswain-sched/coxswain/agent/supervise"
 	"github.com/coxswain-sched/coxswain/agent/worktree"
+	"github.com/coxswain-sched/coxswain/driver/local/nodefence"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/kit"
 	"github.com/coxswain-sched/coxswain/engine/watchcache"
@@ -169,6 +170,8 @@ type Engine struct {
 
 	trees *worktree.Store // of directories that came with jobs
 
+	*nodefence.Fences // of the room's nodes: answers Fence, Unfence and Empty
+
 	pool    *pool
 	gpus    gpuMeter
 	users   users
@@ -190,7 +193,10 @@ type Engine struct {
 	gangs map[engine.Ref]*gang
 }
 
-var _ engine.Engine = (*Engine)(nil)
+var (
+	_ engine.Engine     = (*Engine)(nil)
+	_ engine.NodeFencer = (*Engine)(nil)
+)
 
 // SuperviseMain is the hidden command `cox supervise`: it returns an exit code.
 func SuperviseMain(args []string) int { return supervise.Main(args) }
@@ -279,6 +285,9 @@ func (e *Engine) openEngine() (lives map[engine.Ref]*attempt.Life, err error) {
 		return nil, fault.New(fault.Conflict, "%s is in use by another cox server", e.cfg.Root)
 	}
 	if e.identity, err = attempt.ReadIdentity(e.cfg.Root); err != nil {
+		return nil, err
+	}
+	if e.Fences, err = nodefence.Open(filepath.Join(e.cfg.Root, "nodefences"), e.cfg.Nodes, &e.mu, e.workOnNode); err != nil {
 		return nil, err
 	}
 	if err = e.openUploadDir(); err != nil {
@@ -373,9 +382,13 @@ func (e *Engine) Info(ctx context.Context) (engine.Info, error) {
 	}, nil
 }
 
-// Nodes returns the room.
+// Nodes returns the room, with the fences of its nodes.
 func (e *Engine) Nodes(ctx context.Context) ([]fleet.Node, error) {
-	return slices.Clone(e.cfg.Nodes), ctx.Err()
+	nodes := slices.Clone(e.cfg.Nodes)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.Mark(nodes)
+	return nodes, ctx.Err()
 }
 
 // Inspect returns the last report of an attempt.

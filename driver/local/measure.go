@@ -2,6 +2,10 @@ package local
 
 import (
 	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/agent/attempt"
@@ -64,4 +68,44 @@ func measureUse(l *attempt.Launch, s attempt.Slot) (u engine.NodeUse, err error)
 		u.CPU += time.Duration(p.Ticks) * proc.Tick
 	}
 	return u, nil
+}
+
+// workOnNode is what of this engine is on a node of the room: attempts that are not gone, and processes with a
+// mark of the root that belong to none of them. Processes of the machine that no attempt of this root has are
+// not looked at.
+func (e *Engine) workOnNode(node string) (work []engine.NodeWork, unknown []string) {
+	there := map[string]bool{} // marks of attempts that are known to be there
+	e.mu.Lock()
+	for ref, g := range e.gangs {
+		r, ok := e.feed.Last(ref)
+		if g.launch.NodeIndex(node) < 0 || ok && r.Gone {
+			continue
+		}
+		there[g.launch.Mark(node)] = true
+		w := engine.NodeWork{Kind: "allocation", Name: ref.String(), Ours: true}
+		if g.launch.Job != nil {
+			w.Owner = g.launch.Job.Spec.Owner.User
+		}
+		work = append(work, w)
+		if r.Uncertain {
+			unknown = append(unknown, fmt.Sprintf("attempt %s: %s", ref, r.Message))
+		}
+	}
+	e.mu.Unlock()
+	slices.SortFunc(work, func(a, b engine.NodeWork) int { return strings.Compare(a.Name, b.Name) })
+	slices.Sort(unknown)
+	first, last := attempt.MarkVariable+"="+filepath.Join(e.cfg.Root, e.identity)+"/", "/"+node
+	left, err := proc.MarkedBy(func(v []byte) bool {
+		s := string(v)
+		return strings.HasPrefix(s, first) && strings.HasSuffix(s, last) && !there[s]
+	})
+	if err != nil {
+		unknown = append(unknown, "the processes of the machine: "+err.Error())
+	}
+	for _, p := range left {
+		if name := proc.Names([]int{p.PID}); name != "" { // it has not ended meanwhile
+			work = append(work, engine.NodeWork{Kind: "process", Name: name, Ours: true})
+		}
+	}
+	return work, unknown
 }
