@@ -108,9 +108,7 @@ func printPoolChoice(c *card, j *api.Job) {
 		return
 	}
 	c.fact("pool", cmp.Or(j.Pool, j.Spec.Pool)+", "+j.Spec.Chosen.Why)
-	for _, x := range j.Spec.Chosen.Passed {
-		c.fact("", "not "+x.Pool+": "+x.Why)
-	}
+	c.poolWaits(cmp.Or(j.Pool, j.Spec.Pool), j.Spec.Chosen)
 }
 
 // notifyText is "https://hooks.example.org/… on end, fail": the rest of the URL is a secret.

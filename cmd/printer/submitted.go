@@ -44,10 +44,22 @@ func Chosen(p Page, pool string, c *job.Choice) string {
 	}
 	b := card{p: p}
 	b.fact("pool", pool+", "+c.Why)
-	for _, x := range c.Passed {
-		b.fact("", "not "+x.Pool+": "+x.Why)
-	}
+	b.poolWaits(pool, c)
 	return b.b.String()
+}
+
+// poolWaits says of a choice when the other pools would have started the job, and which could not.
+func (c *card) poolWaits(pool string, choice *job.Choice) {
+	for _, w := range choice.Waits {
+		if w.Pool == pool {
+			c.fact("", "expected to start "+w.Text())
+		} else {
+			c.fact("", "in "+w.Pool+": "+w.Text())
+		}
+	}
+	for _, x := range choice.Passed {
+		c.fact("", "not "+x.Pool+": "+x.Why)
+	}
 }
 
 // Asked is one line about what a file asks for, and where it says so:

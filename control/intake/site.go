@@ -22,6 +22,8 @@ type Plane interface {
 	// Fits says why a job could never run in the pool that it names; known is false where
 	// nobody knows.
 	Fits(context.Context, control.Submission) (known bool, err error)
+	// ExpectedIn says when a job is expected to start in the pool that it names.
+	ExpectedIn(context.Context, *engine.JobDraft, job.ID) query.PoolStart
 	NodeViews(context.Context) ([]query.NodeView, error)
 	Pools() []pools.View
 	AddedEngine(pool string) engine.Engine
@@ -32,7 +34,7 @@ type Plane interface {
 type Site struct {
 	Plane Plane
 	Rules func(context.Context) (*admission.Rules, error) // in force now; nil: there is no site, and nothing that it lacks is refused
-	Pool  string                                          // of jobs that name none; empty: the advice chooses
+	Pool  string                                          // of jobs that name none, or several (job.PoolNames); empty: any
 
 	Environment provenance.EnvironmentPolicy // which variables of a submission are kept
 	Uploads     *upload.Store                // of directories that come with jobs; nil: they are not taken

@@ -310,6 +310,9 @@ func CheckName(name string) error {
 	ok := len(name) > 0 && len(name) <= 63 && strings.IndexFunc(name, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '.')
 	}) < 0 && name[0] != '-' && name[0] != '.'
+	if name == job.AnyPool {
+		return fault.New(fault.Invalid, "a pool cannot be named %s: --pool any is any pool", name).Advise("take another name")
+	}
 	if !ok {
 		return fault.New(fault.Invalid, "a pool cannot be named %.70q", name).Advise("use letters a to z, digits, - and ., 63 at most, and begin with a letter or digit")
 	}

@@ -38,8 +38,9 @@ type clock interface {
 
 // Reader answers questions about a control plane. It is safe for concurrent use.
 type Reader struct {
-	of    Sources
-	ahead forecaster
+	of     Sources
+	ahead  forecaster
+	starts poolStarts
 }
 
 // New returns a reader of sources.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/internal/planted"
@@ -64,6 +65,7 @@ func (s *State) applyStarted(r *store.Record, v Started) error {
 	e.Last.NoteNodes(v.Nodes)
 	e.Flags &^= job.Configuring
 	if IsDelegated(e.Last.Claims) { // before its end, which may be in the same batch
+		s.Estimates.noteHandedWait(e.Last.Pool, time.Duration(e.Last.started-e.Last.Handed))
 		s.Events = append(s.Events, sched.Extended{Job: e.ID, Until: UntilOf(e, v.Started), Began: e.Last.ChargedFrom(e.Last.started)})
 	}
 	if s.BegunOf(e) {

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +16,29 @@ type EstimateHistory struct {
 	mu     sync.Mutex
 	took   *whatif.History // nil: nobody has asked yet
 	misses *whatif.Misses
+
+	handed map[string][]time.Duration // by pool: how long the last jobs that were handed over waited there; the newest last
+}
+
+// handedKept is how many waits are kept of a pool.
+const handedKept = 32
+
+// noteHandedWait notes how long a job waited for the scheduler of its pool.
+func (p *EstimateHistory) noteHandedWait(pool string, d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.handed == nil {
+		p.handed = map[string][]time.Duration{}
+	}
+	list := append(p.handed[pool], max(d, 0))
+	p.handed[pool] = list[max(len(list)-handedKept, 0):]
+}
+
+// handedWaits returns a copy of the waits that are kept of a pool.
+func (p *EstimateHistory) handedWaits(pool string) []time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.handed[pool])
 }
 
 // IsLoaded reports whether the past has been read.
@@ -83,4 +107,21 @@ func (p *EstimateHistory) noteStarted(e *JobRecord, at int64) {
 	if p.misses != nil {
 		p.misses.Add(m.ForetoldAt, m.Foretold, at)
 	}
+}
+
+// HandedWait is how long a job that is handed over to the scheduler of a pool now is taken to wait
+// there: the median of the last ones, in which those that wait there count with the time that
+// they have waited. ok is false if none of either is known. The caller holds the lock.
+func (s *State) HandedWait(pool string, now time.Time) (d time.Duration, ok bool) {
+	waits := s.Estimates.handedWaits(pool)
+	for _, e := range s.Live {
+		if e.WaitsInPool() && e.Last.Pool == pool {
+			waits = append(waits, max(now.Sub(FromNanos(e.Last.Handed)), 0))
+		}
+	}
+	if len(waits) == 0 {
+		return 0, false
+	}
+	slices.Sort(waits)
+	return waits[len(waits)/2], true
 }

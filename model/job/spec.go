@@ -16,7 +16,7 @@ type Spec struct {
 	QOS     string `json:"qos,omitempty"`
 	Comment string `json:"comment,omitempty"`
 
-	Pool       string    `json:"pool,omitempty"`       // that runs it; empty: the server's own
+	Pool       string    `json:"pool,omitempty"`       // that runs it; empty: the server's own. Of a submission: see PoolNames
 	Chosen     *Choice   `json:"chosen,omitempty"`     // why there, where it named no pool and there were several
 	Partitions []string  `json:"partitions,omitempty"` // any of these; empty: the default
 	Begin      time.Time `json:"begin,omitzero"`
@@ -86,6 +86,9 @@ type Choice struct {
 	Rule   string   `json:"rule"`             // of package advise
 	Why    string   `json:"why"`              // one sentence, without the pool's name
 	Passed []Passed `json:"passed,omitempty"` // pools that come before it, or suit better, and cannot run the job
+	// Waits are the waits that were expected in it and in the other pools that can run the job, it
+	// first; none: it was expected to start at once, or nobody could tell.
+	Waits []PoolWait `json:"waits,omitempty"`
 }
 
 // Passed is a pool and why it was not chosen.

@@ -208,6 +208,8 @@ func (p *problems) checkPools(all []Pool) {
 		switch {
 		case !isPoolName(x.Name):
 			p.addProblem("pools", "%q is no name: letters, digits, - and _", x.Name)
+		case x.Name == job.AnyPool:
+			p.addProblem("pools", "no pool can be named %s: --pool any is any pool", x.Name)
 		case seen[x.Name]:
 			p.addProblem("pools", "%s stands there twice", x.Name)
 		case x.Engine == "":

@@ -111,7 +111,7 @@ type Jobs struct {
 	Idle             Duration `yaml:"idle" doc:"after which a running job that holds devices on a node and uses no CPU time there is shown as idle; 0: never"`
 	AllocationIdle   Duration `yaml:"allocation_idle" doc:"after which an allocation (salloc) ends in which no step and no command of cox exec or cox shell ran; 0: never"`
 	MaxArray         int      `yaml:"max_array" doc:"tasks of one array"`
-	Pool             string   `yaml:"pool" doc:"of jobs that name none; empty: the advice chooses among those that can run them (docs/explanation/pools.md); local is the server's own"`
+	Pool             string   `yaml:"pool" doc:"of jobs that name none; a,b: the one of these that starts them first; empty: any (docs/explanation/pools.md); local is the server's own"`
 	Processes        int      `yaml:"processes" doc:"processes and threads of one job on each node, where control groups can bound them; 0: half of what the machine can have; -1: no bound"`
 	KillOnInvalidDep bool     `yaml:"kill_on_invalid_dep" doc:"end jobs whose dependency can never be met, unless they say otherwise"`
 	Upload           Bytes    `yaml:"upload" doc:"size of one archive of a directory that comes with a job (cox submit --upload); where it is left out, not more than uploads"`

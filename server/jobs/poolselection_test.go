@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
@@ -22,7 +23,8 @@ const (
 )
 
 // TestWhichPool: a job that names no pool goes where the advice says, of what can run it; what
-// is decided is in the answer and stays with the job.
+// is decided is in the answer and stays with the job. An earlier start outranks the advice, by a
+// margin, among pools with the same machines.
 //
 // Seen to fail where each pool is not tried as itself, without the order of the advice, and
 // with a pool that has not answered taken before one that can.
@@ -50,6 +52,8 @@ func TestWhichPool(t *testing.T) {
 		want   string // pool of the job's specification
 		rule   string // "": nobody chose
 		passed string
+		starts map[string]time.Duration // by pool
+		waits  string
 	}{
 		{name: "one pool", text: coupledText},
 		{name: "named", pools: []string{"slurm-b"}, pool: "local", text: coupledText, want: "local"},
@@ -83,6 +87,15 @@ func TestWhichPool(t *testing.T) {
 			text: "#!/bin/sh\n#SBATCH --time=10\nmodule load cuda/12.1\npython x.py\n", want: "slurm-b", rule: "advised-engine",
 		},
 		{name: "nothing of the machines", pools: []string{"slurm-b"}, change: containersHere, text: smallText, rule: "first-able-pool"},
+		{name: "earlier elsewhere", pools: []string{"slurm-b"}, text: smallText, starts: map[string]time.Duration{"": time.Hour, "slurm-b": 10 * time.Minute}, want: "slurm-b", rule: "earliest-start", waits: "slurm-b in about 10 min|local in about 1 h"},
+		{name: "earlier by less than a fifth", pools: []string{"slurm-b"}, text: smallText, starts: map[string]time.Duration{"": time.Hour, "slurm-b": 50 * time.Minute}, rule: "first-able-pool", waits: "local in about 1 h|slurm-b in about 45 min"},
+		{name: "at once where it is advised", pools: []string{"slurm-b"}, text: coupledText, starts: map[string]time.Duration{"slurm-b": 0, "": 0}, want: "slurm-b", rule: "advised-engine"},
+		{name: "earlier than where it is advised", pools: []string{"slurm-b"}, text: coupledText, starts: map[string]time.Duration{"slurm-b": time.Hour, "": 0}, rule: "earliest-start", waits: "local at once|slurm-b in about 1 h"},
+		{name: "nobody knows of the first", pools: []string{"slurm-b"}, text: smallText, starts: map[string]time.Duration{"slurm-b": 3 * time.Hour}, want: "slurm-b", rule: "earliest-start", waits: "slurm-b in about 3 h|local nobody knows when"},
+		{name: "earlier, on devices without hardware", pools: []string{"slurm-b"}, change: func(p *servertest.Plane) { p.PoolViews[0].Declared = p.PoolViews[0].Devices }, text: "#!/bin/sh\n#SBATCH --gpus=1\nhostname\n", starts: map[string]time.Duration{"slurm-b": time.Hour, "": 0}, want: "slurm-b", rule: "real-devices", waits: "slurm-b in about 1 h"},
+		{name: "of two", pools: []string{"slurm-a", "slurm-b"}, pool: "slurm-a,slurm-b", text: smallText, starts: map[string]time.Duration{"": 0, "slurm-a": time.Hour, "slurm-b": 0}, want: "slurm-b", rule: "earliest-start", waits: "slurm-b at once|slurm-a in about 1 h"},
+		{name: "any, though the site says", pools: []string{"slurm-b"}, site: "slurm-b", pool: "any", text: smallText, rule: "first-able-pool"},
+		{name: "of two that the site names", pools: []string{"slurm-a", "slurm-b"}, site: "slurm-b, slurm-a", text: smallText, want: "slurm-a", rule: "first-able-pool"},
 		{name: "cannot be opened", pools: []string{"slurm-b"}, change: func(p *servertest.Plane) { p.PoolViews[1].Broken = errors.New("no conf") }, text: coupledText, rule: "first-able-pool", passed: "slurm-b: it could not be opened: no conf"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -92,8 +105,15 @@ func TestWhichPool(t *testing.T) {
 			if c.change != nil {
 				c.change(p)
 			}
+			now := time.Now()
+			p.StartFunc = func(s *job.Spec) time.Time {
+				if wait, ok := c.starts[strings.TrimPrefix(s.Pool, "local")]; ok {
+					return now.Add(wait)
+				}
+				return time.Time{}
+			}
 			r := start(t, p, func(cfg *Config) {
-				cfg.Pool = c.site
+				cfg.Pool, cfg.Now = c.site, func() time.Time { return now }
 				cfg.Rules = &admission.Rules{Pool: "local", Partitions: []admission.Partition{{Name: "main", Default: true}}}
 			})
 			s := servertest.Request()
@@ -124,6 +144,13 @@ func TestWhichPool(t *testing.T) {
 			if text := strings.Join(passed, "|"); text != c.passed {
 				t.Errorf("passed over: %q, want %q", text, c.passed)
 			}
+			var waits []string
+			for _, w := range got.Chosen.Waits {
+				waits = append(waits, w.Pool+" "+w.Text())
+			}
+			if text := strings.Join(waits, "|"); text != c.waits {
+				t.Errorf("waits: %q, want %q", text, c.waits)
+			}
 			if parts := strings.Join(got.Partitions, ","); c.want == "slurm-b" && parts == "main" {
 				t.Errorf("it has a partition of another pool: %s", parts)
 			}
@@ -133,6 +160,23 @@ func TestWhichPool(t *testing.T) {
 
 // containersHere has the server's own pool be one of Kubernetes.
 func containersHere(p *servertest.Plane) { p.PoolViews[0].Engine = "kube" }
+
+// TestPoolsNamedWrong: of several pools that a job names, each has to be there, once.
+func TestPoolsNamedWrong(t *testing.T) {
+	p := servertest.NewPlane()
+	p.AddSlurmPools("slurm-b")
+	r := start(t, p, nil)
+	for pool, want := range map[string]string{"local,slurm-x": "there is no pool slurm-x", "slurm-b,local,slurm-b": "pool slurm-b is named twice"} {
+		s := servertest.Request()
+		s.Pool = pool
+		if _, err := r.As(t, "anna").Submit(t.Context(), s); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", pool, err)
+		}
+	}
+	if len(p.Jobs) > 0 {
+		t.Errorf("it was submitted: %+v", p.Jobs)
+	}
+}
 
 // TestNoPoolCanRunIt: every pool says why, the server's own with the place in the text, and
 // each with what would help.

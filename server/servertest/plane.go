@@ -50,6 +50,7 @@ type Plane struct {
 	PoolViews []pools.View
 	Findings  []engine.Finding // what a look at a pool finds
 	Engines   map[string]engine.Engine
+	StartFunc func(*job.Spec) time.Time     // when a job would start in the pool that it names
 	FitsFunc  func(*job.Spec) (bool, error) // nil: everything fits everywhere
 	Late      int                           // jobs that History does not have yet; as many of the oldest Scan does not
 }
@@ -132,6 +133,15 @@ func (p *Plane) Fits(_ context.Context, s control.Submission) (bool, error) {
 		return true, nil
 	}
 	return p.FitsFunc(s.Spec)
+}
+
+// ExpectedIn is StartFunc's answer; nobody knows anything without it.
+func (p *Plane) ExpectedIn(_ context.Context, d *engine.JobDraft, _ job.ID) query.PoolStart {
+	out := query.PoolStart{Pool: d.Spec.Pool}
+	if p.StartFunc != nil {
+		out.Start = p.StartFunc(d.Spec)
+	}
+	return out
 }
 
 func (p *Plane) Change(_ context.Context, by job.Actor, ids []job.ID, op control.Op) ([]error, error) {

@@ -2,6 +2,7 @@ package native
 
 import (
 	"slices"
+	"strings"
 )
 
 // jobFields are the fields of a job as a whole, in the order in which Render writes
@@ -13,7 +14,7 @@ var jobFields = []field[draft]{
 	{name: "comment", form: aText, doc: "free text", sbatch: "comment", also: []string{"description"}, set: textField(func(d *draft) *string { return &d.spec.Comment })},
 	{name: "account", form: aText, doc: "account that pays", sbatch: "account", also: []string{"project"}, set: textField(func(d *draft) *string { return &d.spec.Account })},
 	{name: "qos", form: aText, doc: "quality of service", sbatch: "qos", set: textField(func(d *draft) *string { return &d.spec.QOS })},
-	{name: "pool", form: aText, doc: "the pool that runs it; the one that the advice chooses if not given", also: []string{"cluster"}, set: textField(func(d *draft) *string { return &d.spec.Pool })},
+	{name: "pool", form: aList, doc: "the pool that runs it; of several, the one that starts it first; any: any pool, the same as if not given, also where the site names one", also: []string{"cluster", "pools"}, set: func(p *parser, d *draft, v value) { d.spec.Pool = strings.Join(p.parseList(v), ",") }},
 	{name: "partition", form: aList, doc: "partition to run in; of several, any", sbatch: "partition", also: []string{"partitions", "queue"}, set: func(p *parser, d *draft, v value) { d.spec.Partitions = p.parseList(v) }},
 	{name: "reservation", form: aText, doc: "a reservation to run in", sbatch: "reservation", set: textField(func(d *draft) *string { return &d.spec.Reservation })},
 	{name: "licenses", form: aList, doc: "licences to hold, name or name:count; a:2|b: the first of these that is free", sbatch: "licenses", also: []string{"licences"}, set: setLicenses},

@@ -55,7 +55,11 @@ func (w *writer) writeJob(s *job.Spec) {
 	w.writeText("comment", s.Comment)
 	w.writeText("account", s.Account)
 	w.writeText("qos", s.QOS)
-	w.writeText("pool", s.Pool)
+	if names := job.PoolNames(s.Pool); len(names) > 1 {
+		w.writeList("pool", names)
+	} else {
+		w.writeText("pool", s.Pool)
+	}
 	w.writeList("partition", s.Partitions)
 	w.writeText("reservation", s.Reservation)
 	w.writeText("licenses", s.Licenses)

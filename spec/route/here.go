@@ -25,6 +25,7 @@ type PoolVerdict struct {
 	Says   string `json:"says"`
 	Chosen bool   `json:"chosen,omitempty"` // a job that names no pool goes there
 	Cannot string `json:"cannot,omitempty"` // why it could never run there as it is
+	Starts string `json:"starts,omitempty"` // when it is expected to start there: "at once", "in about 2 h"; empty: nobody knows
 }
 
 // kube is the engine for Kubernetes and k3s, as pools name it.

@@ -95,6 +95,12 @@ func (a *Advice) firstDifference(x, y Ranked, gpus bool) int {
 	return -1
 }
 
+// SameMachines reports whether an early start counts between two pools: the job finds in both what
+// it takes from the machines, and devices of the same sort.
+func (a *Advice) SameMachines(x, y *Ranked, gpus bool) bool {
+	return a.compareBy("as-it-is", *x, *y) == 0 && (!gpus || a.compareBy("real-devices", *x, *y) == 0) && x.RuledOut() == y.RuledOut()
+}
+
 func (a *Advice) compareBy(rule string, x, y Ranked) int {
 	switch rule {
 	case "advised-engine":

@@ -52,6 +52,9 @@ func hereText(v PoolVerdict) string {
 	if v.Fit == Possible {
 		text = "possible, " + text
 	}
+	if v.Starts != "" {
+		text += "; expected to start " + v.Starts
+	}
 	if v.Chosen {
 		text += "; cox submit chooses it"
 	}

@@ -1,0 +1,97 @@
+package control_test
+
+import (
+	"context"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/query"
+	"github.com/coxswain-sched/coxswain/control/state"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
+)
+
+// foreteller is an engine whose scheduler says when it would start a job, or is slow to do so.
+type foreteller struct {
+	*hand
+	at    atomic.Int64 // 0: it does not know
+	slow  chan struct{}
+	asked atomic.Int64
+}
+
+func (f *foreteller) EstimateStart(ctx context.Context, _ *engine.JobDraft) (time.Time, error) {
+	f.asked.Add(1)
+	select {
+	case <-f.slow:
+	case <-ctx.Done():
+		return time.Time{}, fault.New(fault.Unavailable, "no answer: %w", ctx.Err())
+	}
+	return state.FromNanos(f.at.Load()), nil
+}
+
+// TestExpectedStarts: each pool's own queue counts, and in one of another scheduler what that says,
+// else how long the last jobs waited there. An engine that is slow to answer delays nobody, and is
+// asked once for jobs that are alike.
+//
+// Seen to fail with: the pace left out, and an answer that is waited for.
+func TestExpectedStarts(t *testing.T) {
+	q := &foreteller{hand: far(1, 8), slow: make(chan struct{})}
+	b := two(t, named("a", 1, 8), q, control.Config{})
+	expect := func(pool string, id job.ID) query.PoolStart {
+		t.Helper()
+		return b.ctl.ExpectedIn(t.Context(), &engine.JobDraft{Spec: in(pool, lasting(gang(1, 8), time.Hour))}, id)
+	}
+	near := func(what string, x query.PoolStart, by string, wait time.Duration) {
+		t.Helper()
+		if d := time.Until(x.Start) - wait; x.Start.IsZero() || d.Abs() > time.Minute || x.By != by {
+			t.Errorf("%s: in %s by %q (%s), want %s by %s", what, time.Until(x.Start), x.By, x.Why, wait, by)
+		}
+	}
+	near("an idle pool", expect("p", 0), query.ByPlan, 0)
+	near("an idle pool whose scheduler is slow", expect("q", 0), query.ByPlan, 0)
+	near("… asked again", expect("q", 0), query.ByPlan, 0)
+	if n := q.asked.Load(); n != 1 {
+		t.Errorf("the scheduler was asked %d times", n)
+	}
+
+	runs := b.launched(b.submit(in("p", lasting(gang(1, 8), time.Hour))))
+	waits := b.submit(in("p", lasting(gang(1, 8), time.Hour)))
+	b.state(waits, job.Pending)
+	near("behind one that waits", expect("p", 0), query.ByPlan, 2*time.Hour)
+	near("the one that waits", expect("p", waits), query.ByPlan, time.Hour)
+	_ = runs
+
+	q.at.Store(time.Now().Add(3 * time.Hour).UnixNano())
+	close(q.slow)
+	for late := time.Now().Add(time.Minute); expect("q", 0).By != query.ByEngine && time.Now().Before(late); {
+		runtime.Gosched() // until its answer is there
+	}
+	near("its scheduler says", expect("q", 0), query.ByEngine, 3*time.Hour)
+}
+
+// lasting gives a specification a time limit.
+func lasting(s *job.Spec, limit time.Duration) *job.Spec {
+	s.TimeLimit = limit
+	return s
+}
+
+// TestPaceOfAQueue: of a scheduler that says nothing, the waits of the last jobs count, and those that
+// wait there still with what they have waited.
+//
+// Seen to fail with: a pace that only those count for that have begun.
+func TestPaceOfAQueue(t *testing.T) {
+	q := far(4, 8)
+	clock := newClock()
+	b := two(t, named("a", 1, 8), q, control.Config{Clock: clock})
+	id := b.submit(in("q", lasting(gang(1, 8), time.Hour)))
+	b.handed(id)
+	clock.pass(30 * time.Minute)
+	x := b.ctl.ExpectedIn(t.Context(), &engine.JobDraft{Spec: in("q", lasting(gang(1, 8), time.Hour))}, 0)
+	if d := x.Start.Sub(clock.Now()) - 30*time.Minute; x.By != query.ByPace || d.Abs() > time.Minute {
+		t.Errorf("in %s by %q (%s)", x.Start.Sub(clock.Now()), x.By, x.Why)
+	}
+}

@@ -1,0 +1,222 @@
+package query
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/control/pools"
+	"github.com/coxswain-sched/coxswain/control/state"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/sched"
+	"github.com/coxswain-sched/coxswain/sched/class"
+)
+
+// PoolStart is when a job is expected to start in a pool.
+type PoolStart struct {
+	Pool  string
+	Start time.Time // zero: nobody knows, and Why says why
+	Why   string
+	By    string // whose estimate it is: "plan", "engine" or "pace"; empty: nobody's
+}
+
+// Where estimates of starts come from.
+const (
+	ByPlan   = "plan"   // what runs and waits here
+	ByEngine = "engine" // the pool's own scheduler
+	ByPace   = "pace"   // how long the last jobs waited there
+)
+
+// Bounds of estimates.
+const (
+	planShare   = 10                     // a plan's estimate is used for so many times as long as it took
+	planKept    = 5 * time.Second        // … at most
+	engineKept  = 30 * time.Second       // an answer of an engine is used for so long
+	engineAwait = 300 * time.Millisecond // the first who asks for one waits so long at most, others do not wait
+	engineGive  = 20 * time.Second       // and none is waited for longer than that
+	startsKept  = 4096                   // estimates
+)
+
+// poolStarts has estimates for kinds of jobs, so that many alike cost little. It is safe for
+// concurrent use.
+type poolStarts struct {
+	mu      sync.Mutex
+	plans   map[string]plannedStart
+	engines map[string]*engineStart
+}
+
+type plannedStart struct {
+	at, until time.Time // at zero: nobody knows; it is used until then
+}
+
+// engineStart is a question to an engine, and its last answer.
+type engineStart struct {
+	asked time.Time     // of the last answer
+	start time.Time     // zero: it does not know
+	done  chan struct{} // closed with the answer; nil: nobody asks
+}
+
+// ExpectedIn says when a job is expected to start in the pool that it names, if nothing but
+// time has to pass. id is its number if it is in the queue of that pool; 0: it would be submitted
+// now. It waits a moment at most for the engine.
+func (rd *Reader) ExpectedIn(ctx context.Context, d *engine.JobDraft, id job.ID) PoolStart {
+	now := rd.of.Clock.Now()
+	p := rd.of.Pools.ByName(rd.of.Pools.NameOf(d.Spec))
+	if p == nil {
+		return PoolStart{Pool: d.Spec.Pool, Why: "there is no such pool"}
+	}
+	out := PoolStart{Pool: p.Name}
+	if status, why := rd.poolState(p, now); status != api.PoolUp {
+		out.Why = "it is " + status
+		if why != "" {
+			out.Why += ": " + why
+		}
+		return out
+	}
+	key := startKey(p.Name, d.Spec)
+	if id != 0 {
+		key += "#" + strconv.FormatUint(uint64(id), 10)
+	}
+	out.Start, out.By = rd.plannedIn(key, p, d.Spec, id, now), ByPlan
+	if out.Start.IsZero() {
+		return PoolStart{Pool: p.Name, Why: "when it has room cannot be told"}
+	}
+	if !p.Delegated {
+		return out
+	}
+	if at, ok := rd.engineStart(ctx, key, p, d, now); ok {
+		if at.After(out.Start) {
+			out.Start, out.By = at, ByEngine
+		}
+		return out
+	}
+	rd.of.State.RLock()
+	wait, ok := rd.of.State.HandedWait(p.Name, now)
+	rd.of.State.RUnlock()
+	if ok && wait > 0 {
+		out.Start, out.By = out.Start.Add(wait), ByPace
+	}
+	return out
+}
+
+// poolState is the state of a pool, and why it is not up.
+func (rd *Reader) poolState(p *pools.Member, now time.Time) (string, string) {
+	v := pools.View{Pool: p.Pool.Pool, Pulses: p.HasHeartbeat()}
+	p.Status.FillView(&v)
+	if why := p.OpenFailure(); why != nil {
+		v.Broken = why
+	}
+	return v.State(now)
+}
+
+// startKey is equal for jobs of which the same is expected.
+func startKey(pool string, s *job.Spec) string {
+	return pool + "\x00" + s.Account + "\x00" + s.QOS + "\x00" + s.Owner.User + "\x00" + strconv.FormatInt(s.Priority-s.Nice, 10) + "\x00" +
+		s.TimeLimit.String() + "\x00" + class.CompileAfter(s, job.DefaultSwitchWait, 0).Key
+}
+
+// plannedIn is the core's estimate; zero: it has none. It is made anew so rarely that it
+// takes a small part of the time.
+func (rd *Reader) plannedIn(key string, p *pools.Member, spec *job.Spec, id job.ID, now time.Time) time.Time {
+	c := &rd.starts
+	c.mu.Lock()
+	if x, ok := c.plans[key]; ok && now.Before(x.until) {
+		c.mu.Unlock()
+		if !x.at.IsZero() && x.at.Before(now) {
+			return now
+		}
+		return x.at
+	}
+	c.mu.Unlock()
+	named := *spec
+	named.Pool = p.Name
+	begun := time.Now()
+	rd.of.State.Lock() // the core remembers what it finds out
+	at, ok := rd.of.Core.ExpectedStart(sched.Instant(now.UnixNano()), rd.of.State.AggregateSpec(&named, p.Name), spec.Priority-spec.Nice, id)
+	rd.of.State.Unlock()
+	x := plannedStart{until: now.Add(min(planShare*time.Since(begun), planKept))}
+	if ok {
+		x.at = state.FromNanos(int64(at))
+		if spec.Begin.After(x.at) {
+			x.at = spec.Begin
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.plans == nil || len(c.plans) >= startsKept {
+		c.plans = map[string]plannedStart{}
+	}
+	c.plans[key] = x
+	return x.at
+}
+
+// engineStart is when the scheduler of a delegated pool would start a job; ok is false if it
+// does not say so now. Its answer is asked for once at a time for each kind of job, and kept.
+func (rd *Reader) engineStart(ctx context.Context, key string, p *pools.Member, d *engine.JobDraft, now time.Time) (time.Time, bool) {
+	k, ok := p.Engine.(engine.StartEstimator)
+	if !ok {
+		return time.Time{}, false
+	}
+	c := &rd.starts
+	c.mu.Lock()
+	x := c.engines[key]
+	switch {
+	case x == nil:
+		if c.engines == nil || len(c.engines) >= startsKept {
+			c.engines = map[string]*engineStart{}
+		}
+		x = &engineStart{}
+		c.engines[key] = x
+	case x.done == nil && now.Sub(x.asked) < engineKept:
+		defer c.mu.Unlock()
+		return x.start, !x.start.IsZero()
+	}
+	if x.done != nil || !x.asked.IsZero() { // nobody but the first one waits
+		start := x.start
+		if x.done == nil {
+			rd.beginAsk(k, d, x)
+		}
+		c.mu.Unlock()
+		return start, !start.IsZero()
+	}
+	done := rd.beginAsk(k, d, x)
+	c.mu.Unlock()
+	timer := time.NewTimer(engineAwait)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return x.start, !x.start.IsZero()
+}
+
+// beginAsk begins a question to an engine. The caller holds the lock.
+func (rd *Reader) beginAsk(k engine.StartEstimator, d *engine.JobDraft, x *engineStart) <-chan struct{} {
+	x.done = make(chan struct{})
+	draft := *d
+	draft.Spec = new(job.Spec)
+	*draft.Spec = *d.Spec
+	go rd.askStart(k, &draft, x)
+	return x.done
+}
+
+// askStart asks an engine and keeps its answer.
+func (rd *Reader) askStart(k engine.StartEstimator, d *engine.JobDraft, x *engineStart) {
+	ctx, cancel := context.WithTimeout(context.Background(), engineGive)
+	defer cancel()
+	at, err := k.EstimateStart(ctx, d)
+	if err != nil {
+		at = time.Time{}
+	}
+	rd.starts.mu.Lock()
+	defer rd.starts.mu.Unlock()
+	x.start, x.asked = at, rd.of.Clock.Now()
+	close(x.done)
+	x.done = nil
+}
