@@ -89,7 +89,7 @@ type Config struct {
 	// there is none, but for tests.
 	Project time.Duration
 	// Secret returns the value of a secret of a user; nil: nobody keeps any.
-	Secret func(uid uint32, name string) ([]byte, error)
+	Secret func(uid uint32, one *job.Secret) ([]byte, error)
 	// Foretell is the time between two estimates of when waiting jobs start; 0: they
 	// are made when somebody asks.
 	Foretell time.Duration

@@ -299,7 +299,10 @@ func (c *Control) loadSecrets(l *engine.Launch) error {
 		if c.cfg.Secret == nil {
 			return fault.New(fault.Unsupported, "secret %s: nobody keeps secrets here", s.Name)
 		}
-		value, err := c.cfg.Secret(l.Job.Spec.Owner.UID, s.Name)
+		value, err := c.cfg.Secret(l.Job.Spec.Owner.UID, &s)
+		if fault.KindOf(err) == fault.NotFound && s.Kept != "" {
+			return fault.New(fault.Invalid, "%w", err).Advise("%s", fault.Remedy(err))
+		}
 		if fault.KindOf(err) == fault.NotFound {
 			return fault.New(fault.Invalid, "%s has no secret %s any more", l.Job.Spec.Owner.User, s.Name).Advise("cox secret set %s, then submit the job again", s.Name)
 		}

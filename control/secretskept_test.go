@@ -27,7 +27,7 @@ func (taker) Admit(_ context.Context, d *engine.JobDraft) error {
 // the engine sees them in the specification.
 func TestSecretsAboutToBeKept(t *testing.T) {
 	h := newHand(1, 8)
-	b := openFor(t, taker{h}, h, control.Config{Secret: func(uint32, string) ([]byte, error) {
+	b := openFor(t, taker{h}, h, control.Config{Secret: func(uint32, *job.Secret) ([]byte, error) {
 		return nil, fault.New(fault.NotFound, "there is no such secret")
 	}})
 	s := control.Submission{Spec: gang(1, 1)}

@@ -109,7 +109,7 @@ func (c *Control) checkSecrets(s *job.Spec, keeping map[string][]byte) error {
 		value, kept := keeping[one.Name]
 		var err error
 		if !kept {
-			value, err = c.cfg.Secret(s.Owner.UID, one.Name)
+			value, err = c.cfg.Secret(s.Owner.UID, &one)
 		}
 		switch {
 		case err != nil:

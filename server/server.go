@@ -12,6 +12,7 @@ import (
 	"github.com/coxswain-sched/coxswain/control/admission"
 	"github.com/coxswain-sched/coxswain/control/health"
 	"github.com/coxswain-sched/coxswain/control/intake"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/server/admin"
@@ -72,7 +73,8 @@ type Config struct {
 	Webhook  func(url string) error // says why a job may not have a webhook; nil: nobody sends any
 	MaxArray uint32                 // array indices stay below it; 0: Slurm's own bound
 
-	Secrets *secret.Store // nil: nobody keeps secrets
+	Secrets   *secret.Store             // nil: nobody keeps secrets
+	Documents func() []state.Controller // of services and schedules, which need secrets; nil: there are none
 
 	Services   services.Controller           // nil: this server runs no services
 	ServiceURL func(api.ServiceRoute) string // where a service is reached; nil: no gateway is known
@@ -140,7 +142,7 @@ func registerRoutes(s *transport.Server, cfg *Config) *jobs.Service {
 		Plane: cfg.Plane, Rules: cfg.Rules, InForce: inForce, Pool: cfg.Pool, Policy: cfg.Policy, Users: cfg.Users,
 		Output: cfg.Output, Exec: cfg.Exec, Usage: cfg.Usage, Idle: cfg.Idle, Uploads: cfg.Uploads, Environment: cfg.Environment,
 		Mail: cfg.Mail, Webhook: cfg.Webhook, MaxArray: cfg.MaxArray, Alone: cfg.Alone, AllocationIdle: cfg.AllocationIdle,
-		Files: cfg.Files, UploadKeep: cfg.UploadKeep, SubmitService: running.Submit, SubmitSchedule: timed.Submit, Secrets: secretStore(cfg.Secrets),
+		Files: cfg.Files, UploadKeep: cfg.UploadKeep, SubmitService: running.Submit, SubmitSchedule: timed.Submit, Secrets: secretStore(cfg.Secrets), Documents: cfg.Documents,
 		Now: cfg.Now, Heartbeat: cfg.Heartbeat, Stall: cfg.Stall, Patience: cfg.Patience,
 	})
 	admin.Register(s, admin.Config{
@@ -170,6 +172,10 @@ func (s *Server) ErrorLine(ctx context.Context, id job.ID) string { return s.job
 // SweepUploads removes the directories that no job needs any more, now and every hour, until
 // ctx ends.
 func (s *Server) SweepUploads(ctx context.Context) { s.jobs.SweepUploads(ctx) }
+
+// SweepSecrets removes the values that came with manifests which nothing needs any more, now and every minute,
+// until ctx ends.
+func (s *Server) SweepSecrets(ctx context.Context) { s.jobs.SweepSecrets(ctx) }
 
 // secretStore is the store of secrets as the routes of jobs use it; nil: nobody keeps any.
 func secretStore(s *secret.Store) jobs.SecretStore {

@@ -151,6 +151,9 @@ func (s *Site) tryPool(ctx context.Context, rules *admission.Rules, r *Request, 
 	t := trial{spec: new(job.Spec)}
 	*t.spec = *r.Spec
 	t.spec.Groups, t.spec.Pool = slices.Clone(r.Spec.Groups), pool.Name
+	if !s.RunsPods(pool.Name) {
+		r.DropPullSecrets(t.spec)
+	}
 	if t.err = s.applyRules(ctx, rules, t.spec); t.err == nil {
 		t.known, t.err = s.Plane.Fits(ctx, control.Submission{Spec: t.spec, Script: r.Script, Env: r.Env, Keeping: r.Secrets()})
 	}

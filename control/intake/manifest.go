@@ -187,6 +187,28 @@ func (r *Request) Secrets() map[string][]byte {
 	return r.work.Secrets
 }
 
+// UseKept has the job read the values of Secrets that are in its manifest from a set of kept values.
+func (r *Request) UseKept(set string) {
+	own := r.Secrets()
+	r.Spec.Secrets = slices.Clone(r.Spec.Secrets)
+	for i := range r.Spec.Secrets {
+		if _, is := own[r.Spec.Secrets[i].Name]; is {
+			r.Spec.Secrets[i].Kept = set
+		}
+	}
+}
+
+// DropPullSecrets takes the secrets out of a job by which a cluster of Kubernetes pulls images: elsewhere nobody
+// reads them.
+func (r *Request) DropPullSecrets(sp *job.Spec) {
+	if r.work == nil {
+		return
+	}
+	if names := r.work.PullSecrets(); len(names) > 0 {
+		sp.Secrets = slices.DeleteFunc(slices.Clone(sp.Secrets), func(s job.Secret) bool { return slices.Contains(names, s.Name) })
+	}
+}
+
 // keptText is the text as documents of services and schedules keep it; empty: it has values of Secrets, which the
 // journal never holds.
 func (r *Request) keptText() string {

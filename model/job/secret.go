@@ -12,7 +12,11 @@ type Secret struct {
 	Name string `json:"name"`           // under which its owner keeps it
 	Env  string `json:"env,omitempty"`  // variable that has the value
 	File string `json:"file,omitempty"` // name of a file with the value in $COX_SECRETS_DIR
+	Kept string `json:"kept,omitempty"` // set of values that came with the submission, which has it; empty: its owner keeps it by its name
 }
+
+// keptLength is that of a name of a set of values, in hexadecimal digits.
+const keptLength = 32
 
 // MostSecrets is how many secrets a job may have.
 const MostSecrets = 32
@@ -56,6 +60,8 @@ func (s *Secret) Check() error {
 		return err
 	}
 	switch {
+	case s.Kept != "" && (len(s.Kept) != keptLength || strings.Trim(s.Kept, "0123456789abcdef") != ""):
+		return fmt.Errorf("secret %s: %.70q is no name of a set", s.Name, s.Kept)
 	case (s.Env == "") == (s.File == ""):
 		return fmt.Errorf("secret %s: one of env and file is needed", s.Name)
 	case s.Env != "" && (!variableName.MatchString(s.Env) || strings.HasPrefix(s.Env, "SLURM_") || strings.HasPrefix(s.Env, "COX_") || s.Env == "PATH" || strings.HasPrefix(s.Env, "LD_")):

@@ -35,6 +35,7 @@ type PodSpec struct {
 	NodeSelector                  map[string]string `json:"nodeSelector,omitempty"`
 	ServiceAccountName            string            `json:"serviceAccountName,omitempty"`
 	PriorityClassName             string            `json:"priorityClassName,omitempty"`
+	ImagePullSecrets              []NameRef         `json:"imagePullSecrets,omitempty"`
 	SecurityContext               *SecurityContext  `json:"securityContext,omitempty"`
 }
 

@@ -247,7 +247,7 @@ func (s *server) open(ctx context.Context) error {
 		Log: s.opt.Log.With("part", "control"), Who: fmt.Sprintf("cox up, process %d", os.Getpid()),
 		Grace: time.Duration(s.cfg.Jobs.Grace), Keep: time.Duration(s.cfg.State.Memory),
 		JournalKeep: time.Duration(s.cfg.State.Journal), HistoryKeep: time.Duration(s.cfg.State.History),
-		KillIfNever: s.cfg.Jobs.KillOnInvalidDep, Foretell: 30 * time.Second, Secret: kept.Get,
+		KillIfNever: s.cfg.Jobs.KillOnInvalidDep, Foretell: 30 * time.Second, Secret: kept.Read,
 	})
 	if err != nil {
 		return err
@@ -273,7 +273,7 @@ func (s *server) open(ctx context.Context) error {
 		Schedules: s.service.schedules, Services: s.service.controller, ServiceURL: s.gateway.urlOf, Gateways: s.service.hub, Gateway: s.gateway.info,
 		Files: e, UploadKeep: time.Duration(s.cfg.Jobs.UploadKeep),
 		Alone: os.Geteuid() != 0, Environment: environmentPolicy(s.cfg.Jobs.Environment),
-		Engines: kinds.kindNames(), Uploads: uploads, Secrets: kept, Own: ownStateDir(s.cfg.State), Settings: s.settings(), Machine: describeMachine,
+		Engines: kinds.kindNames(), Uploads: uploads, Secrets: kept, Documents: s.documents, Own: ownStateDir(s.cfg.State), Settings: s.settings(), Machine: describeMachine,
 	})
 	return nil
 }
@@ -369,6 +369,7 @@ func (s *server) serve(ctx context.Context) error {
 		helpers.Go(func() { s.health.Run(ctx, m, pauseOf(time.Duration(s.cfg.Jobs.Idle)), s.runningOnDevices) })
 	}
 	helpers.Go(func() { s.http.SweepUploads(ctx) })
+	helpers.Go(func() { s.http.SweepSecrets(ctx) })
 	helpers.Go(func() { watchState(ctx, s.store, s.opt.Log.With("part", "state")) })
 	helpers.Go(func() { followJobs(ctx, s.control, &s.notify, s.opt.Log) })
 	serving, endServices := context.WithCancel(ctx)

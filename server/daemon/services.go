@@ -10,9 +10,12 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/schedule"
+	servicemodel "github.com/coxswain-sched/coxswain/model/service"
 	"github.com/coxswain-sched/coxswain/service/controller"
 	"github.com/coxswain-sched/coxswain/service/endpoints"
 	schedulecontroller "github.com/coxswain-sched/coxswain/service/schedule/controller"
@@ -60,6 +63,11 @@ func hashTokens(kept *secret.Store) func(job.Owner, []string) ([]string, error) 
 		}
 		return out, nil
 	}
+}
+
+// documents are those of all services and schedules.
+func (s *server) documents() []state.Controller {
+	return append(s.control.Controllers(servicemodel.ControllerKind), s.control.Controllers(schedule.ControllerKind)...)
 }
 
 // run keeps services alive, and schedules running, until ctx ends.

@@ -84,6 +84,8 @@ type Config struct {
 	Files      OwnFiles      // of jobs of the server's own pool; nil: they bring none, and none are fetched
 	UploadKeep time.Duration // after which directories that came with ended jobs are removed; 0: with the job's record
 
+	Documents func() []state.Controller // of services and schedules, which need secrets; nil: there are none
+
 	Environment provenance.EnvironmentPolicy // which variables of a submission are kept
 
 	Mail     bool                   // somebody sends mail about jobs

@@ -54,13 +54,11 @@ func (s *Service) submitJob(c *call) (*api.Submitted, error) {
 	if r.Schedule != nil {
 		return s.submitSchedule(c, r, out)
 	}
-	undo, err := s.keepSecrets(r)
-	if err != nil {
+	if err := s.keepSecrets(r); err != nil {
 		return nil, err
 	}
 	got, err := s.intake.Submit(c.Ctx(), c.ID.Actor(), r)
 	if err != nil {
-		undo()
 		return nil, s.intake.Locate(r, err)
 	}
 	out.ID, out.Tasks = got.ID, got.Tasks
@@ -85,13 +83,11 @@ func (s *Service) submitService(c *call, r *intake.Request, out *api.Submitted) 
 			return nil, fault.New(fault.KindOf(err), "spare_qos: replicas above min could never run: %w", s.intake.Locate(spare, err))
 		}
 	}
-	undo, err := s.keepSecrets(r)
-	if err != nil {
+	if err := s.keepSecrets(r); err != nil {
 		return nil, err
 	}
 	done, err := s.cfg.SubmitService(c.Ctx(), c.ID, r.Replicas())
 	if err != nil {
-		undo()
 		return nil, s.intake.Locate(r, err)
 	}
 	out.Service = done
@@ -106,13 +102,11 @@ func (s *Service) submitSchedule(c *call, r *intake.Request, out *api.Submitted)
 	if _, err := s.intake.Estimate(c.Ctx(), c.ID.Actor(), r, false); err != nil { // it can never run
 		return nil, s.intake.Locate(r, err)
 	}
-	undo, err := s.keepSecrets(r)
-	if err != nil {
+	if err := s.keepSecrets(r); err != nil {
 		return nil, err
 	}
 	done, err := s.cfg.SubmitSchedule(c.Ctx(), c.ID, r.Scheduled())
 	if err != nil {
-		undo()
 		return nil, s.intake.Locate(r, err)
 	}
 	out.Schedule = done

@@ -249,7 +249,9 @@ func (c *checker) checkScalar(way *step, n *yaml.Node, at yaml.Place, t *fields.
 	switch t.Form {
 	case fields.Text:
 		if kind != aText {
-			remedy = fmt.Sprintf("put it into quotes: %q", shortText(n.Text))
+			if remedy = fmt.Sprintf("put it into quotes: %q", shortText(n.Text)); c.doc.Kind.Name == "Secret" {
+				remedy = "put it into quotes"
+			}
 		}
 	case fields.Word:
 		c.checkWord(way, n, t)

@@ -1,5 +1,7 @@
 // Package secret keeps secrets of users: files of mode 0600 in a folder of its own, outside of journal,
-// blobs and backups. A value is read when a job is launched, and nowhere else.
+// blobs and backups. A value is read when a job is launched, and nowhere else. Beside those that users
+// name are those that came with a submission (the Secrets of a manifest), which go with the last that
+// needs them.
 package secret
 
 import (
@@ -11,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/model/fault"
@@ -24,11 +27,14 @@ const (
 )
 
 // Store keeps secrets below a folder, those of each user in a folder of his number. It is safe for
-// concurrent use, also by several processes.
-type Store struct{ dir string }
+// concurrent use, also by several processes; Keep and Sweep are one process's.
+type Store struct {
+	dir string
+	mu  sync.Mutex // held by Keep and Sweep: no set goes that was just found
+}
 
 // NewStore returns the store of a folder, which is made when the first secret is put.
-func NewStore(dir string) *Store { return &Store{dir} }
+func NewStore(dir string) *Store { return &Store{dir: dir} }
 
 // Info is what is told of a secret.
 type Info struct {
@@ -95,6 +101,11 @@ func writeWhole(folder, file string, value []byte) (err error) {
 	if err = os.Rename(f.Name(), file); err != nil {
 		return err
 	}
+	return syncFolder(folder)
+}
+
+// syncFolder makes the names in a folder durable.
+func syncFolder(folder string) error {
 	d, err := os.Open(folder)
 	if err != nil {
 		return err
@@ -162,6 +173,7 @@ func (s *Store) CopyTo(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
+	to := NewStore(dir)
 	for _, user := range users {
 		uid, err := strconv.ParseUint(user.Name(), 10, 32)
 		if err != nil {
@@ -171,7 +183,6 @@ func (s *Store) CopyTo(dir string) error {
 		if err != nil {
 			return err
 		}
-		to := NewStore(dir)
 		for _, one := range list {
 			value, err := s.Get(uint32(uid), one.Name)
 			if fault.KindOf(err) == fault.NotFound {
@@ -185,5 +196,5 @@ func (s *Store) CopyTo(dir string) error {
 			}
 		}
 	}
-	return nil
+	return s.copyKept(to)
 }

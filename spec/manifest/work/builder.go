@@ -22,11 +22,16 @@ type builder struct {
 
 	pods int // of all roles
 	size int // of their templates, in bytes
+
+	stored map[string]secretKey // of Secrets of the file, by podspec.StoreName
 }
+
+// secretKey is a key of a Secret.
+type secretKey struct{ secret, key string }
 
 func newBuilder(f *file, i int) *builder {
 	d := &f.docs[i]
-	w := &Work{Kind: d.Kind, Name: d.Name, Document: i, Job: &job.Spec{Name: d.Name}}
+	w := &Work{Kind: d.Kind, Name: d.Name, Document: i, Job: &job.Spec{Name: d.Name}, pulls: map[string]bool{}}
 	w.Job.Program = job.Program{Kind: job.Pods, ScriptName: d.Name}
 	w.Set = &podspec.Set{Kind: d.Kind, Name: d.Name, Namespace: d.Namespace}
 	for _, key := range slices.Sorted(maps.Keys(d.Annotations)) {
@@ -34,7 +39,7 @@ func newBuilder(f *file, i int) *builder {
 			w.Options = append(w.Options, "--"+name+"="+d.Annotations[key])
 		}
 	}
-	b := &builder{f: f, d: d, w: w}
+	b := &builder{f: f, d: d, w: w, stored: map[string]secretKey{}}
 	b.useDocument(i)
 	return b
 }
@@ -126,6 +131,9 @@ func (b *builder) finish() (*Work, error) {
 	if err := b.joinServices(); err != nil {
 		return nil, err
 	}
+	if err := b.checkForeign(); err != nil {
+		return nil, err
+	}
 	if err := b.w.Set.Check(); err != nil {
 		return nil, b.fail("", "", "%v", err)
 	}
@@ -136,6 +144,19 @@ func (b *builder) finish() (*Work, error) {
 		return nil, b.fail("spec", "use fewer, larger roles", "it has %d roles of pods; at most %d", len(b.w.Set.Roles), maxRoles)
 	}
 	return b.w, nil
+}
+
+// checkForeign refuses a key of a Secret that is not in the file, where one of the file is kept by the same name.
+func (b *builder) checkForeign() error {
+	for _, s := range b.w.Set.Secrets {
+		for _, key := range s.Keys {
+			store := podspec.StoreName(s.Name, key)
+			if own, is := b.stored[store]; is && s.Foreign {
+				return b.fail("", "rename one of them", "the key %s of Secret %s, which is not in the file, and the key %s of Secret %s are both kept as %s", key, s.Name, own.key, own.secret, store)
+			}
+		}
+	}
+	return nil
 }
 
 // maxRoles bounds the task groups of a job, maxGang the pods of which all names are listed.

@@ -84,6 +84,18 @@ func podReferences(p *podspec.PodSpec) *references {
 func (b *builder) nameObjects(p *podspec.PodTemplate, path string) error {
 	refs := podReferences(&p.Spec)
 	set := b.w.Set
+	for name := range refs.secrets {
+		b.w.pulls[name] = false
+	}
+	for _, s := range p.Spec.ImagePullSecrets {
+		if b.f.findDocument("Secret", s.Name) < 0 { // the cluster's own
+			continue
+		}
+		if _, is := b.w.pulls[s.Name]; !is {
+			b.w.pulls[s.Name] = true
+		}
+		refs.addSecret(s.Name)
+	}
 	for _, name := range slices.Sorted(maps.Keys(refs.configs)) {
 		i := b.f.findDocument("ConfigMap", name)
 		if i < 0 || slices.ContainsFunc(set.ConfigMaps, func(c podspec.ConfigMap) bool { return c.Name == name }) {
@@ -148,9 +160,14 @@ func (b *builder) addSecret(d *Document, name string) error {
 		if err := job.CheckSecretName(store); err != nil {
 			return d.Fail("data."+key, fmt.Sprintf("the key %q of Secret %s cannot be kept: %v", key, name, err), "rename the key")
 		}
-		if _, twice := b.w.Secrets[store]; twice {
-			return d.Fail("data."+key, fmt.Sprintf("two keys of Secret %s differ in upper and lower case alone", name), "rename one of them")
+		if before, twice := b.stored[store]; twice {
+			message := fmt.Sprintf("the key %s of Secret %s and the key %s of Secret %s are both kept as %s", key, name, before.key, before.secret, store)
+			if before.secret == name {
+				message = fmt.Sprintf("two keys of Secret %s differ in upper and lower case alone", name)
+			}
+			return d.Fail("data."+key, message, "rename one of them")
 		}
+		b.stored[store] = secretKey{name, key}
 		b.w.Secrets[store] = values[key]
 		b.w.Job.Secrets = append(b.w.Job.Secrets, job.Secret{Name: store, File: store})
 	}

@@ -34,7 +34,8 @@ type Work struct {
 	HasSecrets bool              // a Secret stands in the file, even if this work names none: its text is not kept
 	Warnings   []spec.Warning
 
-	docs []*manifest.Document // its own, then those that belong to it
+	docs  []*manifest.Document // its own, then those that belong to it
+	pulls map[string]bool      // by the name of a Secret: images are pulled by it, and nothing else reads it
 }
 
 // Script is the script of the work's job: its Set in JSON.
@@ -197,6 +198,18 @@ func (w *Work) Blame(message, remedy string, args, options []string) *spec.Error
 		return d.Blame(message, remedy)
 	}
 	return w.docs[0].Fail("", remedy, "%s", message)
+}
+
+// PullSecrets are the names in Secrets of values by which a cluster pulls images, and which no container reads.
+func (w *Work) PullSecrets() (names []string) {
+	for _, s := range w.Set.Secrets {
+		for _, key := range s.Keys {
+			if w.pulls[s.Name] {
+				names = append(names, podspec.StoreName(s.Name, key))
+			}
+		}
+	}
+	return names
 }
 
 // ForeignSecrets are the names in the server's store of keys that pods name, of Secrets that do not stand in the

@@ -3,6 +3,7 @@ package submission
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,9 +17,9 @@ import (
 
 // convertFlags are the flags of cox convert.
 type convertFlags struct {
-	from, to, output string
-	options          []string
-	strict           bool
+	from, to, output, work string
+	options                []string
+	strict                 bool
 }
 
 func convertCommand(a *cli.App) *cobra.Command {
@@ -35,6 +36,7 @@ option. It asks no server.`,
   cox convert train.yaml --to sbatch
   cox convert train.sbatch --to manifest > job.yaml
   cox convert train.sbatch --to json | jq .warnings
+  cox convert all.yaml --work Job/train --to sbatch
   cox convert - --from sbatch --to native < train.sbatch`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -55,6 +57,7 @@ option. It asks no server.`,
 	fl := cmd.Flags()
 	fl.StringVar(&f.from, "from", "", "form of FILE: sbatch, native or manifest (default: detected)")
 	fl.StringVar(&f.to, "to", "", "the form to write: native, sbatch, manifest or json")
+	fl.StringVar(&f.work, "work", "", "`KIND/NAME` of what is converted, of a manifest in which several things run")
 	fl.StringVar(&f.output, "output", "", "write to this file (default: standard output)")
 	fl.StringArrayVarP(&f.options, "sbatch", "s", nil, "option of sbatch that overrides the file, such as -s --time=10")
 	fl.BoolVar(&f.strict, "strict", false, "treat warnings as errors")
@@ -83,8 +86,12 @@ func convertText(a *cli.App, f *convertFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	of := intake.Text{Form: from, Name: args[0], Data: data, Work: f.work}
+	if err := chooseOne(&of, f.to); err != nil {
+		return err
+	}
 	// The environment is left out: it belongs to a submission, not to the file.
-	text, err := intake.Read(intake.Text{Form: from, Name: args[0], Data: data},
+	text, err := intake.Read(of,
 		intake.Options{Owner: cli.Caller(), Args: f.options, ScriptArgs: args[1:], Dir: dir, Strict: f.strict, ReadFile: os.ReadFile})
 	if err != nil {
 		return err
@@ -111,6 +118,19 @@ func convertText(a *cli.App, f *convertFlags, args []string) error {
 	}
 	_, err = a.Out.Write(out)
 	return err
+}
+
+// chooseOne refuses a manifest in which several things run, where it does not say which one is meant.
+func chooseOne(t *intake.Text, to string) error {
+	if t.Work != "" && t.Form != api.FormManifest {
+		return fault.New(fault.Invalid, "--work %s is of manifests, and %s is none", t.Work, t.Name).Advise("leave --work out")
+	}
+	works, err := intake.Works(*t)
+	if err != nil || t.Work != "" || len(works) < 2 {
+		return err
+	}
+	return fault.New(fault.Invalid, "%s has %d things to run: %s", t.Name, len(works), strings.Join(works, ", ")).
+		Advise("convert one after the other: cox convert %s --work %s --to %s", t.Name, works[0], to)
 }
 
 // writers make a text of a job, for --to; the warnings say what it could not hold.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/coxswain-sched/coxswain/control/intake"
+	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/podspec"
 	"github.com/coxswain-sched/coxswain/spec"
@@ -38,7 +39,8 @@ func writeSbatch(r *intake.Request) ([]byte, []spec.Warning, error) {
 
 func writeManifest(r *intake.Request) ([]byte, []spec.Warning, error) {
 	if r.Spec.Program.Kind == job.Pods {
-		return []byte(r.Text.Data), nil, nil
+		return nil, nil, fault.New(fault.Invalid, "%s is a manifest already", r.Text.Name).
+			Advise("submit it as it is: cox submit %s; options of sbatch can be annotations in it, such as coxswain.sh/time", r.Text.Name)
 	}
 	return convert.Render(r.Spec, r.Script)
 }
