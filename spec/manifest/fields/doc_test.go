@@ -156,8 +156,8 @@ func overviewPage() string {
 	var b strings.Builder
 	b.WriteString("# Kubernetes manifests\n\n`cox submit FILE`, `cox run FILE` and `cox apply -f FILE` take manifests as they are. `make docs` makes this page from the table in spec/manifest/fields.\n\n" +
 		"```yaml\napiVersion: batch/v1\nkind: Job\nmetadata: {name: train}\nspec:\n  completions: 4\n  parallelism: 4\n  completionMode: Indexed\n  template:\n    spec:\n      restartPolicy: Never\n      containers:\n      - name: main\n        image: pytorch/pytorch\n        command: [python, train.py]\n        resources: {limits: {nvidia.com/gpu: 8}}\n```\n\n" +
-		"- A file is YAML or JSON, of one or more documents or a `List`; at most 50 MiB and 24 levels. Anchors, aliases and merge keys are read; what aliases stand for is at most 200,000 values and 4 MiB of text.\n" +
-		"- A gang has at most 100,000 pods, and at most 10,000 where each pod is told the names of all (JobSet, MPIJob, Volcano Job), in at most 128 roles; their templates and ConfigMaps are at most 4 MiB together.\n" +
+		"- A file is YAML or JSON, of one or more documents or a `List`; at most 50 MiB and 24 levels. Anchors, aliases and merge keys are read, up to 200,000 values and 4 MiB of text.\n" +
+		"- A gang has at most 100,000 pods (JobSet, MPIJob, Volcano Job: 10,000) in 128 roles; templates and ConfigMaps are at most 4 MiB together.\n" +
 		"- Values mean what they mean to kubectl: `yes` is true, `0644` is octal, a number is no text, null is a field that is left out.\n" +
 		"- Every field is looked up. One that its kind does not have, that is missing or that has a value of another type is an error with file, line, document, path, and the name that is meant.\n" +
 		"- What an engine does with a field is in the tables of [jobs](manifest-jobs.md), [training jobs](manifest-training.md), [Ray](manifest-ray.md), [services](manifest-services.md), [pods](manifest-pods.md), [containers](manifest-containers.md) and [volumes](manifest-volumes.md).\n" +
