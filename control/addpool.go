@@ -107,7 +107,8 @@ func (l *loop) takeIn(opened pools.Pool) {
 	l.pools.Add(p)
 	l.state.Lock()
 	l.state.ElasticPools[opened.Name] = opened.Elastic
-	l.state.DelegatedPools, l.state.AddressedPools = l.pools.DelegatedNames(), l.pools.AddressedNames()
+	l.notePools()
+	l.claimMachines(l.pools.AllPools()...)
 	l.state.Unlock()
 	l.watchPool(p)
 	if old != nil { // which has not heard what was asked meanwhile
@@ -173,6 +174,9 @@ func (c *Control) RemovePool(ctx context.Context, by job.Actor, name string) err
 		if l.cfg.declaredPool(name) != nil {
 			err = fault.New(fault.Invalid, "pool %s is of the server's configuration", name).Advise("take it out of pools there and start the server again; then cox pool remove %s", name)
 		}
+		if err == nil {
+			err = l.handsOver(name)
+		}
 		if err != nil {
 			l.refuseWhenLeading(answer, err)
 			return
@@ -183,15 +187,17 @@ func (c *Control) RemovePool(ctx context.Context, by job.Actor, name string) err
 			p.Leaving = err == nil
 			answer(err)
 		}
-		l.stageFor(&request{answer: done}, state.KindPoolGone, 0, by, state.PoolGone{Name: name}, func() {
+		req := &request{answer: done}
+		l.stageFor(req, state.KindPoolGone, 0, by, state.PoolGone{Name: name}, func() {
 			l.pools.RemovePool(name)
 			l.state.Lock()
 			delete(l.state.ElasticPools, name)
-			l.state.DelegatedPools, l.state.AddressedPools = l.pools.DelegatedNames(), l.pools.AddressedNames()
+			l.notePools()
 			l.setNodes(p, nil)
 			l.state.Unlock()
 			l.retirePool(p, true)
 		})
+		l.stageOwners(l.ownersWithout(name), req)
 	})
 }
 

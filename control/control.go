@@ -190,7 +190,7 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.DelegatedPools, s.AddressedPools = ps.DelegatedNames(), ps.AddressedNames()
+	s.DelegatedPools, s.AddressedPools, s.ManyPools = ps.DelegatedNames(), ps.AddressedNames(), len(ps.AllPools()) > 1
 	nodes, err := ps.AskNodes(ctx, cfg.Clock, cfg.Log)
 	if err != nil {
 		ps.Close()
@@ -209,11 +209,15 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 		Changes: all.changes, Events: all.events, Done: all.done, Inbox: func() int { return len(all.inbox) },
 	})}
 	l := &loop{
-		parts: all, ctl: c, backpressure: backpressure{parts: all}, ctx: run, epoch: epoch, numbers: s.Next, coming: map[limit.Key]int{}, arriving: map[job.Part]*partArrival{}, changing: map[string]bool{},
+		parts: all, ctl: c, backpressure: backpressure{parts: all}, ctx: run, epoch: epoch, numbers: s.Next, coming: map[limit.Key]int{}, arriving: map[job.Part]*partArrival{}, changing: map[string]bool{}, claiming: map[string]bool{},
 		project: &projector{parts: all, epoch: epoch, upTo: projected, kick: make(chan struct{}, 1)},
 	}
 	l.primeCore(nodes)
+	first := len(l.batch) > 0
 	go l.main()
+	if first { // who owns machines: without these records nothing starts there
+		_ = c.askLoop(ctx, message{}, func(l *loop, answer func(error)) { l.answerWhenLeading(answer) })
+	}
 	return c, nil
 }
 

@@ -103,6 +103,14 @@ func Every() []store.Record {
 	add(state.KindController, 0, state.Controller{Name: "service/ml/chat", Owner: job.Owner{User: "anna", UID: 2001, GID: 2001}, Version: 1, Document: json.RawMessage(`{"want":2}`)})
 	add(state.KindController, 0, state.Controller{Name: "service/ml/old", Version: 1, Document: json.RawMessage(`{}`)})
 	add(state.KindControllerGone, 0, state.ControllerGone{Name: "service/ml/old"})
+	add(state.KindOwner, 0, state.OwnersSet{Owners: []fleet.MachineOwner{{Machine: "m1", Pool: "p", Epoch: 1}, {Machine: "m2", Pool: "b", Epoch: 4}, {Machine: "m3", Pool: "b", Epoch: 1}}})
+	add(state.KindOwner, 0, state.OwnersSet{Owners: []fleet.MachineOwner{{
+		Machine: "m1", Pool: "p", Next: "b", Step: fleet.StepAsked, Epoch: 2, Waits: "job 1", Deadline: at.Add(time.Hour), By: "root", Reason: "more batch work", At: at,
+	}}})
+	add(state.KindOwner, 0, state.OwnersSet{Owners: []fleet.MachineOwner{{
+		Machine: "m1", Pool: "p", Next: "b", Step: fleet.StepAsked, Back: true, Epoch: 2, Evidence: "the deadline has passed", By: "root", At: at,
+	}}})
+	add(state.KindOwner, 0, state.OwnersSet{Owners: []fleet.MachineOwner{{Machine: "m2", Pool: "p", Last: "b", Epoch: 5, Reason: "pool b is gone"}}, Freed: []string{"m3"}})
 	for i := range out {
 		out[i].Seq, out[i].Epoch = uint64(i+1), 1
 	}

@@ -38,6 +38,7 @@ type loop struct {
 	numbers       job.ID                    // the first number that no record and no staged one uses
 	arriving      map[job.Part]*partArrival // submissions of parts on their way into the journal
 	changing      map[string]bool           // names of controllers of which a change is on its way
+	claiming      map[string]bool           // machines of which a record is on its way
 	backpressure  backpressure
 	coming        map[limit.Key]int // jobs that are staged and not accepted yet, as limits on submissions count them
 	fleet         uint64            // counts changes of the fleet
@@ -253,9 +254,10 @@ func (l *loop) primeCore(nodes map[*pools.Member][]fleet.Node) {
 	}
 	for _, p := range l.pools.AllPools() {
 		if of, answered := nodes[p]; answered {
-			l.setNodes(p, l.aggregateNodes(p, of))
+			l.takeNodes(p, of)
 		}
 	}
+	l.claimMachines(l.pools.AllPools()...)
 	l.core.Step(l.coreInstant(), s.Events...) // without jobs nothing follows from nodes
 	l.reached = l.fleet
 	l.flight.Restart(l.core.Snapshot())

@@ -155,8 +155,8 @@ func TestAJournalWithBareNodeNames(t *testing.T) {
 	})
 }
 
-// TestAMachineChangesItsPool: what is held on it and its drain go with it, as long as nodes have
-// names of their own.
+// TestAMachineChangesItsPool: what is held on it and its drain are seen at its node in the other pool, and
+// work starts there once it was handed over.
 func TestAMachineChangesItsPool(t *testing.T) {
 	p, q := named("a", 1, 8), named("b", 1, 8)
 	b := two(t, p, q, control.Config{})
@@ -177,11 +177,19 @@ func TestAMachineChangesItsPool(t *testing.T) {
 	if err := b.ctl.SetNodes(t.Context(), job.Actor{}, []string{"a1"}, false, ""); err != nil {
 		t.Fatal(err)
 	}
-	if n := b.nodeView("q", "a1"); n.Drained != nil || n.Node.State != fleet.Up {
-		t.Errorf("it is drained still: %+v", n)
+	if n := b.nodeView("q", "a1"); n.Drained != nil || n.Node.Why != "machine a1 belongs to pool p" {
+		t.Errorf("it is %+v", n)
 	}
-	b.waitsStill(next) // the first job has it
+	b.waitsStill(next)
+	b.walk("a1", "q", fleet.StepProve)
+	if err := b.step("a1", fleet.StepAdmit); fault.KindOf(err) != fault.Conflict || !strings.Contains(err.Error(), "work of pool p holds it still") {
+		t.Errorf("admitted while the first job has it: %v", err)
+	}
 	p.end(held, engine.Exited, 0)
+	b.until(held.Job.ID, "over", func(v state.View) bool { return v.Job.State == job.Completed })
+	b.walk("a1", "q", fleet.StepCheck)
+	b.waitsStill(next)
+	b.walk("a1", "q", fleet.StepRelease)
 	if v := b.launched(next); v.Claims[0].Node != "a1" || v.Pool != "q" {
 		t.Errorf("the next job has %v of %s", v.Claims, v.Pool)
 	}

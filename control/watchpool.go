@@ -37,44 +37,44 @@ func (l *loop) callsFor(e *state.JobRecord) *dispatch.Dispatcher {
 	return l.pools.ByNameOrFirst(e.Last.Pool).Calls
 }
 
-// setNodes takes in the nodes of a pool. A node on a machine that another pool has already is
-// left to that pool: jobs that run there by then go on, and no others start.
+// takeNodes takes in what an engine says of its nodes.
+func (l *loop) takeNodes(p *pools.Member, nodes []fleet.Node) {
+	if p.Delegated {
+		if p.TakeRealNodes(nodes, l.coreInstant) {
+			l.fleet++ // what was refused may fit now
+			l.indexMachines()
+		}
+		nodes = []fleet.Node{p.AggregateNode(l.state.WhyNotOwned)}
+	}
+	l.setNodes(p, nodes)
+}
+
+// setNodes takes in the nodes of a pool that the core is to know. A node on a machine that another pool owns
+// is one of them: jobs that run there by then go on, and no others start.
 func (l *loop) setNodes(p *pools.Member, nodes []fleet.Node) {
 	s := l.state
 	p.Known = true
-	others := pools.MachinesBut(p.Name, l.state.Nodes, nodes, func(k fleet.NodeKey) bool {
-		o := l.pools.ByName(k.Pool)
-		return o != nil && o.Leftover[k.Name]
-	})
-	p.Leftover = nil
 	seen := make(map[string]bool, len(nodes))
+	var changed []fleet.NodeKey
+	moved := false // other nodes, or other machines of theirs
 	for _, n := range nodes {
 		n.Pool = p.Name
-		host, o := others.OtherPoolNode(&n)
-		switch {
-		case o == nil:
-		case o.Name == n.Name:
-			l.cfg.Log.Error("two pools have a node of the same name; the second one's is not used", "node", n.Name, "first", o.Pool, "second", p.Name)
-			continue
-		default:
-			l.cfg.Log.Error("two pools have the same machine; the second one's node is not used", "node", n.Name, "pool", p.Name, "machine", host, "first", o.Name, "of", o.Pool)
-			if used, devices := s.Ledger.Used(n.Key()); used.IsZero() && len(devices) == 0 {
-				continue
-			}
-			n.State, n.Why = fleet.Draining, pools.WhoseMachine(host, o)
-			if p.Leftover == nil {
-				p.Leftover = map[string]bool{}
-			}
-			p.Leftover[n.Name] = true
-		}
-		if old, known := l.state.Nodes.Get(n.Key()); !known || !pools.EqualNodes(&old, &n) {
-			l.state.Nodes.Set(n.Key(), n)
-			l.tellNode(n.Key())
+		seen[n.Name] = true
+		if old, known := s.Nodes.Get(n.Key()); !known || !pools.EqualNodes(&old, &n) {
+			s.Nodes.Set(n.Key(), n)
+			changed = append(changed, n.Key())
+			moved = moved || !known || !slices.Equal(old.Hosts, n.Hosts)
 			s.Ports.MarkStale()
 		}
-		seen[n.Name] = true
 	}
-	for _, k := range l.state.Nodes.Keys() {
+	keys := s.Nodes.Keys()
+	if moved = moved || slices.ContainsFunc(keys, func(k fleet.NodeKey) bool { return k.Pool == p.Name && !seen[k.Name] }); moved {
+		l.indexMachines()
+	}
+	for _, k := range changed {
+		l.tellNode(k)
+	}
+	for _, k := range keys {
 		if k.Pool == p.Name && !seen[k.Name] {
 			l.state.Nodes.Delete(k)
 			s.Ports.MarkStale()
@@ -123,7 +123,8 @@ func (l *loop) askAll(p *pools.Member, taken []ledger.Allocation) {
 			l.state.Lock()
 			defer l.state.Unlock()
 			if l.pools.ByName(p.Name) == p { // else it was removed while it was asked
-				l.setNodes(p, l.aggregateNodes(p, nodes))
+				l.takeNodes(p, nodes)
+				l.claimMachines(p)
 			}
 		}})
 	}
@@ -167,15 +168,6 @@ func (l *loop) askHeartbeats() {
 			}
 		})
 	}
-}
-
-// aggregateNodes takes in the nodes of a pool, and returns those that the core has to know.
-func (l *loop) aggregateNodes(p *pools.Member, nodes []fleet.Node) []fleet.Node {
-	known, changed := p.AggregateNodes(nodes, l.state.Nodes, l.coreInstant)
-	if changed {
-		l.fleet++ // what was refused may fit now
-	}
-	return known
 }
 
 // startedWithUsage is the payload for the start of an attempt that has not ended, with the usage

@@ -21,13 +21,9 @@ type RealNodes struct {
 	core  *sched.Core  // knows these nodes and nothing else; nil: none were told
 }
 
-// AggregateNodes takes in the nodes of a pool, and returns those that the core has to know: one
-// for all of them where the engine's own scheduler chooses. others are the nodes of all pools.
-// changed reports whether the real nodes differ from those before.
-func (p *Member) AggregateNodes(nodes []fleet.Node, others *fleet.ByNode[fleet.Node], now func() sched.Instant) (known []fleet.Node, changed bool) {
-	if !p.Delegated {
-		return nodes, false
-	}
+// TakeRealNodes takes in the nodes of a pool whose engine's own scheduler chooses among them. It reports
+// whether they differ from those before.
+func (p *Member) TakeRealNodes(nodes []fleet.Node, now func() sched.Instant) (changed bool) {
 	if p.Real.core == nil {
 		p.Real.core = sched.New(sched.Config{})
 	}
@@ -54,16 +50,28 @@ func (p *Member) AggregateNodes(nodes []fleet.Node, others *fleet.ByNode[fleet.N
 		p.Real.core.Step(now(), events...)
 	}
 	p.Real.Nodes = all
-	return []fleet.Node{aggregate.Node(p.Name, p.unsharedNodes(all, others))}, len(events) > 0
+	return len(events) > 0
 }
 
-// unsharedNodes are those of a pool's nodes that no other pool has: the others count there.
-func (p *Member) unsharedNodes(nodes []fleet.Node, others *fleet.ByNode[fleet.Node]) []fleet.Node {
-	m := MachinesBut(p.Name, others, nodes, nil)
-	return slices.DeleteFunc(slices.Clone(nodes), func(n fleet.Node) bool {
-		_, twin := m.OtherPoolNode(&n)
-		return twin != nil
-	})
+// AggregateNode is the one node that the core knows of such a pool: the sum of the real nodes on machines that
+// the pool owns. whyNot says why no work may start on a node; empty: it may.
+func (p *Member) AggregateNode(whyNot func(*fleet.Node) string) fleet.Node {
+	nodes := slices.Clone(p.Real.Nodes)
+	why, kept := "", 0
+	for i := range nodes {
+		if nodes[i].State != fleet.Up {
+			continue
+		}
+		if w := whyNot(&nodes[i]); w != "" {
+			nodes[i].State, why = fleet.Draining, w
+			kept++
+		}
+	}
+	out := aggregate.Node(p.Name, nodes)
+	if out.State != fleet.Up && kept > 0 {
+		out.State, out.Why = fleet.Draining, why
+	}
+	return out
 }
 
 // NameOf is the name of the pool of a job.

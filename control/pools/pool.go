@@ -31,13 +31,12 @@ type Member struct {
 	Calls *dispatch.Dispatcher
 
 	Status           EngineStatus
-	Asking           atomic.Bool     // the engine is being asked for all that it has
-	HeartbeatPending atomic.Bool     // … for a heartbeat
-	Known            bool            // it has said which nodes it has; guarded by the state
-	Leftover         map[string]bool // nodes on machines of other pools, kept for what runs there; guarded by the state
-	Leaving          bool            // it is being taken away; for the loop alone
-	Own              bool            // the engine was opened by the control plane, which closes it
-	Real             RealNodes       // its nodes, where it is one node to the core; guarded by the state
+	Asking           atomic.Bool // the engine is being asked for all that it has
+	HeartbeatPending atomic.Bool // … for a heartbeat
+	Known            bool        // it has said which nodes it has; guarded by the state
+	Leaving          bool        // it is being taken away; for the loop alone
+	Own              bool        // the engine was opened by the control plane, which closes it
+	Real             RealNodes   // its nodes, where it is one node to the core; guarded by the state
 
 	Unwatch  context.CancelFunc // ends the watch
 	Watching sync.WaitGroup

@@ -45,6 +45,8 @@ func (s *State) NodeWithDrain(k fleet.NodeKey) (fleet.Node, bool) {
 	if _, d, drained := s.DrainOf(k); drained {
 		n.State = fleet.Draining
 		n.Why = d.Reason
+	} else if why := s.WhyNotOwned(&n); why != "" {
+		n.State, n.Why = fleet.Draining, why
 	}
 	return n, ok
 }

@@ -46,6 +46,14 @@ func (a *Attempt) NoteNodes(nodes []string) {
 	}
 }
 
+// NodeClaims are the claims of an attempt on real nodes: of one on a pool as a whole where it was seen.
+func (a *Attempt) NodeClaims() []fleet.Claim {
+	if IsDelegated(a.Claims) {
+		return a.seen
+	}
+	return a.Claims
+}
+
 // ChargedFrom is when the charge of an attempt begins that started on a pool as a whole: not
 // before it was handed over, whatever the clock of that pool says.
 func (a *Attempt) ChargedFrom(started int64) sched.Instant {

@@ -65,6 +65,7 @@ const (
 
 	EventController     = "controller-set"
 	EventControllerGone = "controller-gone"
+	EventOwner          = "machine-owner" // who owns machines, or how far a hand-over is
 )
 
 // EventOfRecord makes the event of a record that was just applied.
@@ -223,6 +224,7 @@ var eventMakers = map[string]func(*Event, *store.Record, any) error{
 	KindPoolGone:       payloadEvent(func(ev *Event, v *PoolGone) { ev.Kind, ev.Message = EventPoolGone, v.Name }),
 	KindController:     payloadEvent(func(ev *Event, v *Controller) { ev.Kind, ev.User, ev.Message = EventController, v.Owner.User, v.Name }),
 	KindControllerGone: payloadEvent(func(ev *Event, v *ControllerGone) { ev.Kind, ev.Message = EventControllerGone, v.Name }),
+	KindOwner:          payloadEvent(func(ev *Event, v *OwnersSet) { ev.Kind, ev.Nodes, ev.Message = EventOwner, v.machines(), v.message() }),
 	KindPolicy: payloadEvent(func(ev *Event, v *Policy) {
 		ev.Kind, ev.Message = EventPolicy, "revision "+strconv.FormatUint(v.Revision, 10)
 	}),

@@ -28,6 +28,7 @@ type stateDoc struct {
 	Pools       []PoolSpec              `json:"pools,omitempty"`
 	Policies    []Policy                `json:"policies,omitempty"`    // without their documents
 	Controllers []string                `json:"controllers,omitempty"` // names; each has a document of its own
+	Machines    []string                `json:"machines,omitempty"`    // documents with the owners of machines
 	Usage       *Usage                  `json:"usage,omitempty"`
 	Seen        *share.Memory           `json:"seen,omitempty"`
 }
@@ -44,7 +45,7 @@ func (s *State) Unprojected() int {
 // when all of it is in the store. The caller holds the lock.
 func (s *State) TakeUnprojected() (seq uint64, list []*JobRecord, docs map[string][]byte, written func()) {
 	seq, docs = s.Seq, map[string][]byte{docControl: s.EncodeDoc()}
-	docsWritten, controllersWritten := s.Policies.pendingDocs(docs), s.Controllers.pendingDocs(docs)
+	docsWritten, controllersWritten, ownersWritten := s.Policies.pendingDocs(docs), s.Controllers.pendingDocs(docs), s.Owners.pendingDocs(docs)
 	list, s.dirty = s.dirty, nil
 	return seq, list, docs, func() {
 		s.Lock()
@@ -52,6 +53,7 @@ func (s *State) TakeUnprojected() (seq uint64, list []*JobRecord, docs map[strin
 		s.Counts.Projected = seq
 		docsWritten()
 		controllersWritten()
+		ownersWritten()
 	}
 }
 
@@ -96,7 +98,7 @@ func (s *State) MarkUnwritten(list []*JobRecord) {
 
 // EncodeDoc makes the document of the projection: all of the state except jobs and policies.
 func (s *State) EncodeDoc() []byte {
-	w := stateDoc{Next: s.Next, Allocation: uint64(s.Ledger.NextID()), Drains: maps.Collect(s.Drains.All()), Policies: s.Policies.WithoutDocuments(), Controllers: s.Controllers.Names(""), Usage: s.Usage, Seen: s.Arrivals}
+	w := stateDoc{Next: s.Next, Allocation: uint64(s.Ledger.NextID()), Drains: maps.Collect(s.Drains.All()), Policies: s.Policies.WithoutDocuments(), Controllers: s.Controllers.Names(""), Machines: s.Owners.documents(), Usage: s.Usage, Seen: s.Arrivals}
 	for _, t := range s.Tokens {
 		w.Tokens = append(w.Tokens, t)
 	}

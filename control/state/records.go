@@ -46,6 +46,7 @@ const (
 
 	KindController     = "controller-set"
 	KindControllerGone = "controller-gone"
+	KindOwner          = "machine-owner"
 )
 
 // submitted accepts a job, or all tasks of an array: task i has number First+i. Spec

@@ -123,7 +123,7 @@ func (s *State) restoreRows(ctx context.Context, st store.Store, now time.Time, 
 		s.Tokens[t.ID] = t
 	}
 	s.Usage, s.Arrivals = w.Usage, w.Seen
-	return errors.Join(s.restorePolicies(ctx, st, w.Policies), s.Controllers.restore(ctx, st, w.Controllers))
+	return errors.Join(s.restorePolicies(ctx, st, w.Policies), s.Controllers.restore(ctx, st, w.Controllers), s.Owners.restore(ctx, st, w.Machines))
 }
 
 // rowChunk is a number of rows on their way into memory.

@@ -46,6 +46,7 @@ type State struct {
 	Tokens      map[string]Token
 	Policies    Policies
 	Controllers Controllers
+	Owners      Owners
 	Usage       *Usage        // nil: none was kept
 	Arrivals    *share.Memory // nil: nothing was learned of arriving jobs
 
@@ -55,6 +56,8 @@ type State struct {
 	AddressedPools map[string]bool     // pools whose engine gives each task a network of its own; replaced, never written
 	Ports          FixedPorts
 	Nodes          *fleet.ByNode[fleet.Node] // as the engines report them
+	ManyPools      bool                      // there is more than one: a machine needs a record before work starts there
+	OnMachines     NodesByMachine            // the nodes of all pools, the real ones of delegated pools among them
 	Proposal       *sched.Proposal           // of the core; nil: none
 
 	Estimates EstimateHistory // has a lock of its own
@@ -101,7 +104,7 @@ func New() *State {
 			Depend: newDependencyIndex(), Parts: newParts(), departed: map[job.ID]uint64{},
 		},
 		Ledger: ledger.New(), Next: 1,
-		Controllers: newControllers(), Drains: fleet.NewByNode[Drain](), Nodes: fleet.NewByNode[fleet.Node](), Ports: newFixedPorts(), Tokens: map[string]Token{}, Pools: map[string]PoolSpec{},
+		Controllers: newControllers(), Owners: newOwners(), Drains: fleet.NewByNode[Drain](), Nodes: fleet.NewByNode[fleet.Node](), Ports: newFixedPorts(), Tokens: map[string]Token{}, Pools: map[string]PoolSpec{},
 		Submits: SubmitCounts{n: map[limit.Key]int{}}, Counts: newCounts(),
 	}
 }
@@ -182,6 +185,7 @@ var Appliers = map[string]applier{
 	KindDropped:        onPayload((*State).applyDropped),
 	KindController:     onPayload((*State).applyController),
 	KindControllerGone: onPayload((*State).applyControllerGone),
+	KindOwner:          onPayload((*State).applyOwners),
 }
 
 func (s *State) applySubmitted(r *store.Record, staged any) error {

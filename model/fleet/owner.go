@@ -1,6 +1,11 @@
 package fleet
 
-import "time"
+import (
+	"slices"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/model/fault"
+)
 
 // HandoverStep is how far a hand-over of a machine is: the last step that is done. Steps before
 // StepAdmit can be walked back.
@@ -50,3 +55,110 @@ func (o *MachineOwner) Moving() bool { return o.Next != "" }
 
 // MayPlace reports whether a pool may start work on the machine now.
 func (o *MachineOwner) MayPlace(pool string) bool { return o.Pool == pool && !o.Moving() }
+
+// handoverSteps has the steps in their order.
+var handoverSteps = []HandoverStep{StepAsked, StepDrain, StepFence, StepProve, StepAdmit, StepCheck, StepRelease}
+
+// Next is the step that follows; empty: none does, or it is no step.
+func (s HandoverStep) Next() HandoverStep {
+	if i := slices.Index(handoverSteps, s); i >= 0 && i+1 < len(handoverSteps) {
+		return handoverSteps[i+1]
+	}
+	return ""
+}
+
+// Reached reports whether a step is done once step s is.
+func (s HandoverStep) Reached(step HandoverStep) bool {
+	return slices.Index(handoverSteps, s) >= slices.Index(handoverSteps, step)
+}
+
+// Check refuses a record that cannot be: fault.Invalid.
+func (o *MachineOwner) Check() error {
+	switch {
+	case o.Machine == "" || o.Pool == "":
+		return o.refuse(fault.Invalid, "a record needs a machine and its pool")
+	case o.Epoch == 0:
+		return o.refuse(fault.Invalid, "epoch 0: they begin with 1")
+	case o.Step != "" && !slices.Contains(handoverSteps, o.Step):
+		return o.refuse(fault.Invalid, "%.20q is no step of a hand-over", o.Step)
+	case o.Moving() && (o.Step == "" || o.Step == StepRelease):
+		return o.refuse(fault.Invalid, "a hand-over to pool %s without a step", o.Next)
+	case !o.Moving() && (o.Step != "" && o.Step != StepRelease || o.Back):
+		return o.refuse(fault.Invalid, "step %s of no hand-over", o.Step)
+	case o.Moving() && o.Step.Reached(StepAdmit) != (o.Next == o.Pool):
+		return o.refuse(fault.Invalid, "at step %s it is pool %s's, on its way to pool %s", o.Step, o.Pool, o.Next)
+	case o.Back && o.Step.Reached(StepAdmit):
+		return o.refuse(fault.Invalid, "it cannot be walked back after step %s", StepAdmit)
+	}
+	return nil
+}
+
+// CheckNext refuses a record that does not follow this one: fault.Conflict. What follows is the same step
+// with other words (evidence, waits, deadline), the next step, or a walk back, which ends with
+// StepRelease and the old pool. Only a record without a hand-over is followed by StepAsked, or by
+// another pool that owns the machine because the one before is gone; the epoch is one more then. A
+// hand-over that has reached StepAdmit, too, is followed by one to another pool: nothing else takes the
+// machine back.
+func (o *MachineOwner) CheckNext(next *MachineOwner) error {
+	if err := next.Check(); err != nil {
+		return err
+	}
+	again := o.Moving() && o.Step.Reached(StepAdmit) && next.Step == StepAsked
+	if !o.Moving() || again {
+		switch {
+		case next.Epoch != o.Epoch+1:
+			return o.refuse(fault.Conflict, "epoch %d does not follow epoch %d", next.Epoch, o.Epoch)
+		case next.Moving() && (next.Step != StepAsked || next.Pool != o.Pool || next.Back):
+			return o.refuse(fault.Conflict, "it belongs to pool %s, and no hand-over to pool %s has begun that could be at step %s", o.Pool, next.Next, next.Step)
+		}
+		return nil
+	}
+	ends := next.Step == StepRelease && !next.Moving()
+	switch {
+	case next.Epoch != o.Epoch:
+		return o.refuse(fault.Conflict, "the hand-over under way has epoch %d, not %d", o.Epoch, next.Epoch)
+	case next.Moving() && next.Next != o.Next:
+		return o.refuse(fault.Conflict, "it is on its way to pool %s, not to pool %s", o.Next, next.Next)
+	case o.Back && ends && next.Pool == o.Pool, o.Back && next.Back && next.Step == o.Step:
+		return nil
+	case o.Back:
+		return o.refuse(fault.Conflict, "its hand-over to pool %s is walked back", o.Next)
+	case next.Back && next.Step == o.Step && next.Pool == o.Pool, !next.Back && next.Step == o.Step && next.Pool == o.Pool:
+		return nil
+	case !next.Back && next.Step == o.Step.Next() && (next.Pool == o.Pool || next.Step == StepAdmit):
+		return nil
+	}
+	return o.refuse(fault.Conflict, "step %s does not follow step %s", next.Step, o.Step)
+}
+
+func (o *MachineOwner) refuse(kind fault.Kind, format string, args ...any) error {
+	return fault.New(kind, "machine %.70s: %w", o.Machine, fault.New(kind, format, args...))
+}
+
+// WhyNot says why a pool may start nothing on the machine; empty: it may.
+func (o *MachineOwner) WhyNot(pool string) string {
+	switch {
+	case o.MayPlace(pool):
+		return ""
+	case o.Moving() && o.Back:
+		return "machine " + o.Machine + " stays with pool " + o.Pool + ": its hand-over to pool " + o.Next + " is being taken back" + o.waiting()
+	case o.Moving() && o.Step.Reached(StepAdmit):
+		return "machine " + o.Machine + " has come from pool " + o.Last + " to pool " + o.Pool + " and is being checked" + o.waiting()
+	case o.Moving():
+		return "machine " + o.Machine + " is on its way from pool " + o.Pool + " to pool " + o.Next + ", step " + string(o.Step) + o.waiting()
+	}
+	return "machine " + o.Machine + " belongs to pool " + o.Pool
+}
+
+func (o *MachineOwner) waiting() string {
+	if o.Waits == "" {
+		return ""
+	}
+	return ": it waits for " + o.Waits
+}
+
+// After is the record by which another pool has the machine, because the one before is gone. Nothing of that may be
+// held there.
+func (o *MachineOwner) After(pool string) MachineOwner {
+	return MachineOwner{Machine: o.Machine, Pool: pool, Last: o.Pool, Epoch: o.Epoch + 1, Reason: "pool " + o.Pool + " is gone"}
+}

@@ -1,0 +1,355 @@
+package control
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/control/pools"
+	"github.com/coxswain-sched/coxswain/control/state"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/ledger"
+)
+
+// MoveMachine keeps the next step of a machine's hand-over; it is durable when MoveMachine returns, and
+// placement goes by it from then on. It is a compare and set: the step has to follow the record of the
+// machine (fleet.MachineOwner.CheckNext), with the epoch of that, or one more for fleet.StepAsked. At
+// fleet.StepAdmit the new pool becomes the owner with the same record. Pool, Last and At are filled in.
+//
+// It decides nothing beyond that order, but for two things: fleet.StepAsked needs a pool that is there, and
+// fleet.StepAdmit is refused while the ledger holds work of another pool on the machine. The errors are
+// fault.Conflict, fault.Invalid, and fault.NotFound for a machine without a record and for such a pool.
+func (c *Control) MoveMachine(ctx context.Context, by job.Actor, next fleet.MachineOwner) error {
+	return c.askLoop(ctx, message{}, func(l *loop, answer func(error)) {
+		if err := l.checkMove(&next, by); err != nil {
+			l.refuseWhenLeading(answer, err)
+			return
+		}
+		l.claiming[next.Machine] = true
+		req := &request{answer: func(err error) { delete(l.claiming, next.Machine); answer(err) }}
+		l.stageFor(req, state.KindOwner, 0, by, state.OwnersSet{Owners: []fleet.MachineOwner{next}}, func() { l.ownersChanged(next.Machine) })
+	})
+}
+
+// checkMove checks a step of a hand-over, and completes it.
+func (l *loop) checkMove(next *fleet.MachineOwner, by job.Actor) error {
+	now := l.state.Owners.Of(next.Machine)
+	switch {
+	case now == nil:
+		return fault.New(fault.NotFound, "machine %.70s has no owner", next.Machine).Advise("machines have owners where there are several pools: cox pool list")
+	case l.claiming[next.Machine]:
+		return fault.New(fault.Conflict, "machine %s: its record is being changed", next.Machine).Advise("try again")
+	}
+	next.At = l.cfg.Clock.Now().UTC()
+	if next.Step == fleet.StepAdmit && now.Step == fleet.StepProve && next.Next == now.Next {
+		next.Pool, next.Last = now.Next, now.Pool
+	}
+	if next.By == "" {
+		next.By = now.By
+		if next.Step == fleet.StepAsked {
+			next.By = by.Name
+		}
+	}
+	if err := now.CheckNext(next); err != nil {
+		return err
+	}
+	switch {
+	case !next.Moving() && !now.Moving():
+		return fault.New(fault.Conflict, "machine %s changes its pool by a hand-over only", next.Machine)
+	case next.Step == fleet.StepAsked && next.Epoch != now.Epoch && l.pools.IsGone(next.Next):
+		return l.pools.NoSuchPool(next.Next)
+	case next.Step == fleet.StepAdmit && now.Step != fleet.StepAdmit:
+		for pool := range l.poolsWithWork(next.Machine)[next.Machine] {
+			if pool != next.Pool {
+				return fault.New(fault.Conflict, "machine %s: work of pool %s holds it still", next.Machine, pool)
+			}
+		}
+	}
+	return nil
+}
+
+// MachineOwner returns the record of a machine; false: it has none.
+func (c *Control) MachineOwner(machine string) (fleet.MachineOwner, bool) {
+	c.state.RLock()
+	defer c.state.RUnlock()
+	if o := c.state.Owners.Of(machine); o != nil {
+		return *o, true
+	}
+	return fleet.MachineOwner{}, false
+}
+
+// MachineOwners lists the records of all machines, by name.
+func (c *Control) MachineOwners(context.Context) []fleet.MachineOwner {
+	c.state.RLock()
+	defer c.state.RUnlock()
+	out := make([]fleet.MachineOwner, 0, c.state.Owners.Len())
+	for _, m := range c.state.Owners.Machines() {
+		out = append(out, *c.state.Owners.Of(m))
+	}
+	return out
+}
+
+// MachineNodes lists the nodes that pools report on a machine, in the order of the pools. Those of pools
+// with a scheduler of their own are the real ones (Reader.Seen).
+func (c *Control) MachineNodes(machine string) []fleet.NodeKey {
+	c.state.RLock()
+	defer c.state.RUnlock()
+	return slices.Clone(c.state.OnMachines.On(machine))
+}
+
+// notePools notes which pools there are. The caller holds the lock of the state.
+func (l *loop) notePools() {
+	s, all := l.state, l.pools
+	s.DelegatedPools, s.AddressedPools, s.ManyPools = all.DelegatedNames(), all.AddressedNames(), len(all.AllPools()) > 1
+}
+
+// indexMachines finds out anew which nodes are on which machines. The caller holds the lock of the state.
+func (l *loop) indexMachines() {
+	var nodes []fleet.Node
+	byPool := map[string][]fleet.Node{}
+	for k, n := range l.state.Nodes.All() {
+		byPool[k.Pool] = append(byPool[k.Pool], n)
+	}
+	for _, p := range l.pools.AllPools() {
+		of := byPool[p.Name]
+		if p.Delegated {
+			of = p.Real.Nodes
+		}
+		nodes = append(nodes, of...)
+	}
+	l.state.OnMachines = state.NewNodesByMachine(nodes)
+}
+
+// claimMachines records the owners of machines that nodes of some pools are on and that have none, in one
+// record. Where there is one pool, none is needed. A machine whose pool is gone goes to one that
+// reports it, once nothing is held there. The first of the pools is taken for the one that was there first.
+// The caller holds the lock of the state.
+func (l *loop) claimMachines(of ...*pools.Member) {
+	s := l.state
+	if !s.ManyPools && s.Owners.Len() == 0 {
+		return
+	}
+	var machines []string
+	seen := map[string]bool{}
+	for _, p := range of {
+		l.eachNode(p, func(n *fleet.Node) {
+			for _, m := range s.OnMachines.Of(n) {
+				if seen[m] || l.claiming[m] {
+					continue
+				}
+				seen[m] = true
+				if o := s.Owners.Of(m); o == nil && s.ManyPools || o != nil && !o.Moving() && l.pools.IsGone(o.Pool) {
+					machines = append(machines, m)
+				}
+			}
+		})
+	}
+	if len(machines) == 0 {
+		return
+	}
+	slices.Sort(machines)
+	work := l.poolsWithWork(machines...)
+	var v state.OwnersSet
+	for _, m := range machines {
+		pool, o := l.ownerFor(m, of, work[m]), s.Owners.Of(m)
+		switch {
+		case o == nil:
+			v.Owners = append(v.Owners, fleet.MachineOwner{Machine: m, Pool: pool, Epoch: l.firstEpoch(m)})
+		case len(work[m]) == 0 && !l.hasDelegated(o.Pool):
+			v.Owners = append(v.Owners, o.After(pool))
+		}
+	}
+	l.stageOwners(v, nil)
+}
+
+// stageOwners adds a record of owners to the batch. req may be nil.
+func (l *loop) stageOwners(v state.OwnersSet, req *request) {
+	names := slices.Clone(v.Freed)
+	for i := range v.Owners {
+		names = append(names, v.Owners[i].Machine)
+	}
+	if len(names) == 0 {
+		return
+	}
+	for _, m := range names {
+		l.claiming[m] = true
+	}
+	then := func() {
+		for _, m := range names {
+			delete(l.claiming, m)
+		}
+		l.ownersChanged(names...)
+	}
+	if req == nil {
+		l.stageRecord(state.KindOwner, 0, job.Actor{}, v, then)
+		return
+	}
+	answer := req.answer
+	req.answer = func(err error) {
+		for _, m := range names {
+			delete(l.claiming, m)
+		}
+		answer(err)
+	}
+	l.stageFor(req, state.KindOwner, 0, job.Actor{}, v, then)
+}
+
+// eachNode calls f with the nodes of a pool, in no order: the real ones of one that is one node to the core.
+func (l *loop) eachNode(p *pools.Member, f func(*fleet.Node)) {
+	if p.Delegated {
+		for i := range p.Real.Nodes {
+			f(&p.Real.Nodes[i])
+		}
+		return
+	}
+	for k, n := range l.state.Nodes.All() {
+		if k.Pool == p.Name {
+			f(&n)
+		}
+	}
+}
+
+// ownerFor is the pool that a machine without an owner is given to: one with work there, else the one that
+// was there first. Pools that report it and are not among those that now report were there before.
+func (l *loop) ownerFor(machine string, now []*pools.Member, work map[string]bool) string {
+	if len(work) > 0 {
+		return slices.Min(slices.Collect(maps.Keys(work)))
+	}
+	on := l.state.OnMachines.On(machine)
+	for _, k := range on {
+		if !slices.ContainsFunc(now, func(p *pools.Member) bool { return p.Name == k.Pool }) && !l.pools.IsGone(k.Pool) {
+			return k.Pool
+		}
+	}
+	return on[0].Pool
+}
+
+// firstEpoch is the epoch of the first record of a machine: after that of each fence of ours that is still
+// there, from a journal that is lost or a pool that was removed.
+func (l *loop) firstEpoch(machine string) uint64 {
+	epoch := uint64(0)
+	for _, k := range l.state.OnMachines.On(machine) {
+		if n := l.realNode(k); n != nil {
+			epoch = max(epoch, n.Fence)
+		}
+	}
+	return epoch + 1
+}
+
+// realNode is a node as its engine reports it; nil: there is none.
+func (l *loop) realNode(k fleet.NodeKey) *fleet.Node {
+	if n, ok := l.state.Nodes.Get(k); ok {
+		return &n
+	}
+	if p := l.pools.ByName(k.Pool); p != nil {
+		i, ok := slices.BinarySearchFunc(p.Real.Nodes, k.Name, func(n fleet.Node, name string) int { return strings.Compare(n.Name, name) })
+		if ok {
+			return &p.Real.Nodes[i]
+		}
+	}
+	return nil
+}
+
+// poolsWithWork finds the pools in which the ledger holds something on machines. Of work that a pool's own
+// scheduler has placed, it is the nodes where that was seen.
+func (l *loop) poolsWithWork(machines ...string) map[string]map[string]bool {
+	wanted, out := make(map[string]bool, len(machines)), map[string]map[string]bool{}
+	for _, m := range machines {
+		wanted[m] = true
+	}
+	on := map[fleet.NodeKey][]string{} // of the nodes on these machines
+	for _, m := range machines {
+		for _, k := range l.state.OnMachines.On(m) {
+			on[k] = append(on[k], m)
+		}
+	}
+	for _, a := range l.state.Ledger.Live() {
+		claims := a.Claims
+		if e := l.state.Jobs[a.Job]; state.IsDelegated(claims) && e != nil && e.Last != nil {
+			claims = e.Last.NodeClaims()
+		}
+		for i := range claims {
+			of := on[fleet.NodeKey{Pool: a.Pool, Name: claims[i].Node}]
+			if of == nil && wanted[claims[i].Node] && !l.isReported(a.Pool, claims[i].Node) {
+				of = []string{claims[i].Node} // on which machine it is, nobody says
+			}
+			for _, m := range of {
+				if out[m] == nil {
+					out[m] = map[string]bool{}
+				}
+				out[m][a.Pool] = true
+			}
+		}
+	}
+	return out
+}
+
+// isReported reports whether a pool has a node of a name.
+func (l *loop) isReported(pool, name string) bool {
+	return l.realNode(fleet.NodeKey{Pool: pool, Name: name}) != nil
+}
+
+// ownersChanged tells the core of the nodes on machines whose record has changed.
+func (l *loop) ownersChanged(machines ...string) {
+	l.state.Lock()
+	defer l.state.Unlock()
+	told, folded := map[fleet.NodeKey]bool{}, map[string]bool{}
+	for _, m := range machines {
+		for _, k := range l.state.OnMachines.On(m) {
+			p := l.pools.ByName(k.Pool)
+			switch {
+			case told[k] || p == nil:
+			case p.Delegated:
+				folded[k.Pool] = true
+			default:
+				told[k] = true
+				l.tellNode(k)
+			}
+		}
+	}
+	for _, pool := range slices.Sorted(maps.Keys(folded)) {
+		p := l.pools.ByName(pool)
+		l.setNodes(p, []fleet.Node{p.AggregateNode(l.state.WhyNotOwned)})
+	}
+}
+
+// hasDelegated reports whether a pool's own scheduler has work of ours: where, nobody can ask any more once
+// the pool is gone.
+func (l *loop) hasDelegated(pool string) bool {
+	return slices.ContainsFunc(l.state.Ledger.Live(), func(a ledger.Allocation) bool { return a.Pool == pool && state.IsDelegated(a.Claims) })
+}
+
+// handsOver says which hand-over keeps a pool from being removed; nil: none.
+func (l *loop) handsOver(pool string) error {
+	if len(l.claiming) > 0 {
+		return fault.New(fault.Conflict, "who owns some machines is being recorded").Advise("try again")
+	}
+	for _, m := range l.state.Owners.Machines() {
+		if o := l.state.Owners.Of(m); o.Moving() && (o.Pool == pool || o.Next == pool || o.Last == pool) {
+			return fault.New(fault.Conflict, "machine %s is on its way from pool %s to pool %s", m, o.Pool, o.Next).
+				Advise("wait until it is there, or take it back; cox node show %s says how far it is", m)
+		}
+	}
+	return nil
+}
+
+// ownersWithout says who owns the machines of a pool once it is removed: the pool that reports them too, or
+// nobody.
+func (l *loop) ownersWithout(pool string) (v state.OwnersSet) {
+	for _, m := range l.state.Owners.Machines() {
+		o := l.state.Owners.Of(m)
+		if o.Pool != pool {
+			continue
+		}
+		on := l.state.OnMachines.On(m)
+		if i := slices.IndexFunc(on, func(k fleet.NodeKey) bool { return k.Pool != pool && !l.pools.IsGone(k.Pool) }); i >= 0 {
+			v.Owners = append(v.Owners, o.After(on[i].Pool))
+		} else {
+			v.Freed = append(v.Freed, m)
+		}
+	}
+	return v
+}
