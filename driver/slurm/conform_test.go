@@ -100,30 +100,41 @@ func TestConformance(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			l := lab.Start(t, c)
-			t.Run("commands", func(t *testing.T) {
-				t.Parallel()
-				conform(t, newBench(func() site.Site { return l.Command() }, openHere))
-			})
-			t.Run("rest", func(t *testing.T) {
-				t.Parallel()
-				conform(t, newBench(func() site.Site { return byREST(t, l, l.Command()) }, openHere))
-			})
-			t.Run("ssh", func(t *testing.T) {
-				if c.Modern && os.Getenv("COX_LONG") == "" {
-					t.Skip("the commands are those of the way above, the connection is that of 22.05: with COX_LONG=1")
+			t.Run("ways", func(t *testing.T) { conformByAllWays(t, c, l) })
+			t.Run("fences", func(t *testing.T) { // they close nodes: nobody else has the cluster then
+				if c.Modern {
+					conformFences(t, l, newBench(func() site.Site { return byREST(t, l, nil) }, openHere))
+				} else {
+					conformFences(t, l, newBench(func() site.Site { return l.Command() }, openHere))
 				}
-				t.Parallel()
-				login := l.SSH(t)
-				t.Cleanup(func() { _ = login.Close() })
-				locks := func(dir string) (lockdir.Directory, error) { return command.OpenRoom(t.Context(), login, dir) }
-				b := newBench(func() site.Site { return command.New(l.SSH(t)) }, locks)
-				b.files = func(ctx context.Context, _ job.Owner, name string) (io.ReadCloser, error) {
-					return command.OpenFile(ctx, login, name)
-				}
-				conform(t, b)
 			})
 		})
 	}
+}
+
+func conformByAllWays(t *testing.T, c lab.Config, l *lab.Lab) {
+	t.Run("commands", func(t *testing.T) {
+		t.Parallel()
+		conform(t, newBench(func() site.Site { return l.Command() }, openHere))
+	})
+	t.Run("rest", func(t *testing.T) {
+		t.Parallel()
+		conform(t, newBench(func() site.Site { return byREST(t, l, l.Command()) }, openHere))
+	})
+	t.Run("ssh", func(t *testing.T) {
+		if c.Modern && os.Getenv("COX_LONG") == "" {
+			t.Skip("the commands are those of the way above, the connection is that of 22.05: with COX_LONG=1")
+		}
+		t.Parallel()
+		login := l.SSH(t)
+		t.Cleanup(func() { _ = login.Close() })
+		locks := func(dir string) (lockdir.Directory, error) { return command.OpenRoom(t.Context(), login, dir) }
+		b := newBench(func() site.Site { return command.New(l.SSH(t)) }, locks)
+		b.files = func(ctx context.Context, _ job.Owner, name string) (io.ReadCloser, error) {
+			return command.OpenFile(ctx, login, name)
+		}
+		conform(t, b)
+	})
 }
 
 // byREST reaches a cluster by slurmrestd, whose tokens are made for it; commands do what it
@@ -137,8 +148,11 @@ func byREST(t *testing.T, l *lab.Lab, commands site.Site) site.Site {
 	return s
 }
 
-func conform(t *testing.T, b *bench) {
-	enginetest.Run(t, enginetest.Harness{
+func conform(t *testing.T, b *bench) { enginetest.Run(t, b.harness()) }
+
+func (b *bench) harness() enginetest.Harness {
+	return enginetest.Harness{
+		Shared: true,
 		New:    func(t *testing.T) engine.Engine { return slurm.Suspending{Engine: b.open(t, shared(t))} },
 		Script: script,
 		Reopen: func(t *testing.T, e engine.Engine, closed func()) engine.Engine {
@@ -151,7 +165,7 @@ func conform(t *testing.T, b *bench) {
 			return slurm.Suspending{Engine: b.open(t, b.roots[of])}
 		},
 		Living: func(t *testing.T, e engine.Engine, ref engine.Ref) int { return living(t, b.roots[bare(e)], ref) },
-	})
+	}
 }
 
 // bare is the engine without the ability to suspend.

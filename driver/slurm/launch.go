@@ -54,6 +54,9 @@ func (e *Engine) acceptLaunch(ref engine.Ref, o *order, w *sbatchargs.Job, given
 	if e.log.IsFenced(ref) {
 		return fault.New(fault.Conflict, "attempt %s was given up or forgotten", ref)
 	}
+	if err := e.Refuse(ref, o.Claims); err != nil {
+		return err
+	}
 	if err := e.secrets.Keep(ref, given); err != nil {
 		return engine.Unwritten(ref, err)
 	}

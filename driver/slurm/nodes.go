@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/coxswain-sched/coxswain/driver/slurm/inventory"
+	"github.com/coxswain-sched/coxswain/driver/slurm/nodefence"
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -41,6 +42,7 @@ func (e *Engine) listNodes(ctx context.Context) ([]fleet.Node, error) {
 		}
 	}
 	e.markForeignUse(found, all)
+	e.See(found)
 	e.mu.Lock()
 	e.seen.nodes, e.seen.found, e.seen.nameless = all, found, podsWithoutMachine(found)
 	e.mu.Unlock()
@@ -81,6 +83,19 @@ type clusterState struct {
 	found    []site.Node  // the nodes as Slurm has them; never written to
 	others   ForeignUse   // held by jobs that are not ours
 	cluster  site.Cluster // as slurmctld describes itself
+}
+
+// notesOfNodes are notes of Info about nodes, as the last list of them had these.
+func (e *Engine) notesOfNodes() (notes []string) {
+	e.mu.Lock()
+	found := e.seen.found
+	e.mu.Unlock()
+	for _, text := range []string{e.inPods(), nodefence.Overruled(found)} {
+		if text != "" {
+			notes = append(notes, text)
+		}
+	}
+	return notes
 }
 
 // inPods says which nodes run in Kubernetes pods on machines that nobody names, as the last

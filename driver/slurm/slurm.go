@@ -33,6 +33,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/agent/worktree"
 	"github.com/coxswain-sched/coxswain/driver/slurm/lockdir"
+	"github.com/coxswain-sched/coxswain/driver/slurm/nodefence"
 	"github.com/coxswain-sched/coxswain/driver/slurm/sbatchargs"
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/driver/slurm/submitlimiter"
@@ -100,7 +101,8 @@ type Engine struct {
 	cache *watchcache.Cache
 	board *kit.EndpointBoard
 
-	*kit.Reports // answers Inspect, List and Watch from the cache
+	*kit.Reports      // answers Inspect, List and Watch from the cache
+	*nodefence.Fencer // answers Fence, Unfence and Empty
 
 	controller *controller
 	owners     *owners
@@ -145,7 +147,10 @@ type Polls struct {
 // engineName is the name of the engine in errors.
 const engineName = "slurm"
 
-var _ engine.Engine = (*Engine)(nil)
+var (
+	_ engine.Engine     = (*Engine)(nil)
+	_ engine.NodeFencer = (*Engine)(nil)
+)
 
 // New opens the engine on its state directory and goes on with the attempts in it. One
 // engine can use a directory at a time: fault.Conflict. The cluster need not answer.
@@ -182,7 +187,13 @@ func New(cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("slurm engine: %w", err)
 	}
+	fences, err := nodefence.New(cfg.Site, filepath.Join(cfg.Root, "nodefences"), log.isOwnComment, cfg.Patience)
+	if err != nil {
+		return nil, fmt.Errorf("slurm engine: %w", errors.Join(err, log.Close()))
+	}
 	e := &Engine{
+		Fencer: fences,
+
 		cfg: cfg, log: log, secrets: kit.HoldSecrets(filepath.Join(cfg.Root, "secrets")), cache: watchcache.New(log.Epoch()), board: kit.NewEndpointBoard(log.Epoch() << 32), blind: blind, portsNamed: portsNamed, owners: newOwners(&cfg), send: submitlimiter.New(cfg.Senders), ends: submitlimiter.New(cfg.Senders), errands: make(chan senderConfig), stocking: make(chan struct{}, 1),
 		attempts: map[engine.Ref]*attempt{},
 	}
@@ -246,9 +257,7 @@ func (e *Engine) Info(ctx context.Context) (engine.Info, error) {
 	if o := e.Others().String(); o != "" {
 		notes = append(notes, "jobs that are not ours hold "+o+" of the cluster")
 	}
-	if text := e.inPods(); text != "" {
-		notes = append(notes, text)
-	}
+	notes = append(notes, e.notesOfNodes()...)
 	return engine.Info{
 		Name: "slurm", Version: c.Version, Notes: notes,
 		Abilities: engine.Abilities{

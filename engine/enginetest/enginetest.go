@@ -64,6 +64,8 @@ type Harness struct {
 	// Beside is how many tests may be under way at once, each with a driver of its own, where
 	// drivers do not disturb each other; 0: one. A test that breaks a node is alone.
 	Beside int
+	// Shared says that other tests have the driver's nodes at the same time: none is closed.
+	Shared bool
 	// Outside acts on nodes past the driver.
 	Outside Outside
 	// Tick lets a little time pass and Now tells the time; nil: it passes by itself.

@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -26,6 +27,9 @@ type Outside struct {
 // testNodeFence is what holds for drivers that close nodes to all work (engine.NodeFencer). It has the
 // driver's nodes for itself.
 func testNodeFence(t *testing.T, h Harness) {
+	if h.Shared {
+		t.Skip("other tests have the nodes")
+	}
 	for name, test := range map[string]func(*fenceBench){
 		"Closes":  testFenceCloses,
 		"GoesOn":  testFenceGoesOn,
@@ -59,7 +63,7 @@ func (b *fenceBench) mustFence(node string) engine.NodeFence {
 	b.epoch++
 	f := engine.NodeFence{Epoch: b.epoch, Reason: "the machine is another pool's"}
 	b.Cleanup(func() {
-		if err := b.Unfence(b.T.Context(), node, f); err != nil && fault.KindOf(err) != fault.Conflict {
+		if err := b.Unfence(context.Background(), node, f); err != nil && fault.KindOf(err) != fault.Conflict {
 			b.Log(err) // the engine may be closed
 		}
 	})
@@ -99,14 +103,18 @@ func (b *fenceBench) nodeNamed(name string) fleet.Node {
 	return fleet.Node{}
 }
 
-// freeNode is a node with nothing on it.
-func (b *fenceBench) freeNode() string {
+// freeNode is a node that is up, with nothing on it.
+func (b *fenceBench) freeNode() (name string) {
 	b.Helper()
-	nodes, err := b.e.Nodes(b.Context())
-	if err != nil || len(nodes) == 0 {
-		b.Fatalf("%d nodes, %v", len(nodes), err)
-	}
-	return nodes[0].Name
+	b.pollUntil("a node is free", func() bool { // one that was undrained may have to answer first
+		nodes, err := b.e.Nodes(b.Context())
+		if err != nil || len(nodes) == 0 {
+			b.Fatalf("%d nodes, %v", len(nodes), err)
+		}
+		name = nodes[0].Name
+		return nodes[0].State == fleet.Up && len(b.look(name).Work) == 0
+	})
+	return name
 }
 
 // checkStands waits until a fence of an epoch is listed, and checks what is seen of it; 0: none.

@@ -12,12 +12,12 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kit"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 )
@@ -98,27 +98,12 @@ func (f *Fences) checkNode(node string) error {
 }
 
 // writeFile puts the marks on the disk, whole or not at all.
-func (f *Fences) writeFile() (err error) {
+func (f *Fences) writeFile() error {
 	text, err := json.Marshal(f.marks)
 	if err != nil {
 		return err
 	}
-	next, err := os.OpenFile(f.name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = next.Write(append(text, '\n'))
-	if err = errors.Join(err, next.Sync(), next.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(next.Name(), f.name); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(f.name))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return kit.WriteDurably(f.name, append(text, '\n'))
 }
 
 // Refuse is the error of a launch that a fence keeps from one of its nodes, else nil. The caller holds the lock.

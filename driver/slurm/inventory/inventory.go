@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/driver/slurm/nodefence"
 	"github.com/coxswain-sched/coxswain/driver/slurm/site"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/hostlist"
@@ -28,7 +29,11 @@ func Node(pool string, n *site.Node) fleet.Node {
 		out.Hosts = []string{p.Node}
 	}
 	out.State = State(n)
-	if out.State != fleet.Up {
+	m := nodefence.Read(n)
+	if m.Stands {
+		out.Fence = m.Epoch
+	}
+	if out.State != fleet.Up && (n.Down || !nodefence.OnlyOurs(n, m)) {
 		out.Why = strings.TrimSpace("Slurm: " + n.State + " " + n.Reason)
 	}
 	return out

@@ -302,3 +302,27 @@ type Fitter interface {
 	// has no words for, a user whom it cannot act for. fault.Unavailable: it is not known.
 	Fits(ctx context.Context, s *Submission) error
 }
+
+// NodeKeeper is an optional ability of a Site: to mark a node, and to say what is on it.
+type NodeKeeper interface {
+	// UpdateNode changes a node of a name that Nodes has. It needs an operator (fault.Permission).
+	UpdateNode(ctx context.Context, node string, c NodeChange) error
+	// WorkOn lists the jobs that hold a node, and those that have ended and that the node has not yet cleaned up after,
+	// with their steps where the way in can tell.
+	WorkOn(ctx context.Context, node string) ([]Work, error)
+}
+
+// NodeChange is what UpdateNode changes, all at once.
+type NodeChange struct {
+	State  string  // "DRAIN", which needs a reason, or "UNDRAIN"; empty: as it is
+	Reason string  // empty: as it is
+	Extra  *string // nil: as it is
+}
+
+// Work is a job or a step on a node.
+type Work struct {
+	Name          string // "7", or "7.0" of a step
+	Step          bool
+	User, Comment string
+	State         string // in Slurm's words; of a step empty
+}
