@@ -42,7 +42,7 @@ tests  = mkdir -p $(REPORT) && $(BIN)/gotestsum --format pkgname-and-test-fails 
 SEED ?= 1
 export RAPID_SEED := $(SEED)
 
-.PHONY: test quick cross lint unit race proofs proofs-computed proofs-run slurm kube kube-batch clients clients-main arm64 bench bench-slurm bench-kube bench-grow bench-traces torture fuzz build release clean docs site
+.PHONY: test quick cross lint unit race proofs proofs-computed proofs-run slurm kube kube-batch clients clients-main arm64 bench bench-slurm bench-kube bench-grow bench-traces bench-handover torture fuzz build release clean docs site
 
 test: $(BIN)/.tools           ## everything that must pass before a commit lands, side by side
 	COX_REPORT=$(REPORT) scripts/test.sh
@@ -128,6 +128,9 @@ bench-grow:                   ## how the core's figures grow with the fleet and 
 
 bench-traces:                 ## whole simulated outcomes on the published GPU traces
 	scripts/bench-traces.sh
+
+bench-handover:               ## hand-over of machines on demand against static splits, on the published traces
+	scripts/bench-handover.sh
 
 fuzz:                         ## every fuzz target for FUZZTIME each
 	scripts/fuzz.sh

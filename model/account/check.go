@@ -42,6 +42,7 @@ func (p *Policy) Check() []Problem {
 	for i := range p.Reservations {
 		c.checkReservation(i)
 	}
+	c.checkHandover()
 	c.checkCompat()
 	return c.found
 }

@@ -24,6 +24,8 @@ type Policy struct {
 	Topology   Topology    `json:"topology,omitzero" yaml:"topology,omitempty" doc:"how long jobs may wait for nodes that are close together"`
 	Licenses   []License   `json:"licenses,omitempty" yaml:"licenses,omitempty" doc:"licences of the whole site (sbatch --licenses)"`
 
+	Handover Handover `json:"handover,omitzero" yaml:"handover,omitempty" doc:"how many machines pools have, and when a machine goes from one pool to another on demand"`
+
 	Reservations []Reservation `json:"reservations,omitempty" yaml:"reservations,omitempty" doc:"nodes kept for some jobs, or for no job, for a time"`
 }
 

@@ -106,3 +106,11 @@ func (s *shapes) specOf(j *trace.Job) *job.Spec {
 	s.known[key] = spec
 	return spec
 }
+
+// Specs makes specifications out of the records of a trace, for nodes like these. Jobs that are alike
+// share one.
+func Specs(nodes []fleet.Node, limits Limits) func(*trace.Job) *job.Spec {
+	s := newShapes(nodes, limits)
+	s.qosOf = defaultQOS(nil)
+	return s.specOf
+}

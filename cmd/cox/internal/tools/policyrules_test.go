@@ -238,6 +238,17 @@ var ruleRows = map[string]ruleRow{
 	"licenses.name":        {where: named},
 	"licenses.count":       {where: liveOnly, change: func(p *account.Policy) { p.Licenses[0].Count = 1 }},
 
+	"handover.pools.name":     {where: named},
+	"handover.pools.min":      {see: "service/handover/demand TestDecide"},
+	"handover.pools.max":      {see: "service/handover/demand TestDecide"},
+	"handover.pools.cost":     {see: "service/handover/demand TestDecide"},
+	"handover.pools.weight":   {see: "service/handover/demand TestDecide"},
+	"handover.pools.after":    {see: "service/handover/demand TestDecide"},
+	"handover.pools.stay":     {see: "service/handover/demand TestRandomWorlds"},
+	"handover.pools.drain":    {see: "service/handover/demand TestDecide"},
+	"handover.pools.requeue":  {see: "service/handover/demand TestDecide"},
+	"handover.pools.exchange": {see: "service/handover/demand TestDecide"},
+
 	"reservations.name":        {where: named},
 	"reservations.note":        {where: text},
 	"reservations.nodes":       {where: liveOnly, setup: reserved, change: func(p *account.Policy) { p.Reservations[0].Nodes = nil }},
