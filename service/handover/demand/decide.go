@@ -33,7 +33,7 @@ func Decide(in *Input) Output {
 		if best == nil {
 			break
 		}
-		p.choose(best)
+		p.makeMoves(best)
 	}
 	for i, x := range p.order {
 		if x.gave {
@@ -84,7 +84,7 @@ func (p *plan) noteLacks() {
 		l := x.findLack(StepsTake)
 		x.noteNeed(p.in.Now, l.units)
 		p.out.Memory.Needs[x.rules.Name] = x.needs
-		s := Standing{Pool: x.rules.Name, Machines: x.count(), Lacks: l.units}
+		s := Standing{Pool: x.rules.Name, Machines: x.machineCount(), Lacks: l.units}
 		for _, m := range x.machines {
 			if len(m.Runs) == 0 && !m.Away {
 				s.Idle++
@@ -103,7 +103,7 @@ func (p *plan) noteLacks() {
 // isShort reports whether a pool has fewer machines than its minimum, or more work than room with what
 // comes.
 func (p *plan) isShort(x *pool, l *lack) bool {
-	return x.count() < x.rules.Min || l.worthOf(x.comingUnits()+l.units, x.rules.StaysFor()) > l.worthOf(x.comingUnits(), x.rules.StaysFor())
+	return x.machineCount() < x.rules.Min || l.worthOf(x.comingUnits()+l.units, x.rules.StaysFor()) > l.worthOf(x.comingUnits(), x.rules.StaysFor())
 }
 
 // choice is machines that could go to a pool.
@@ -115,7 +115,7 @@ type choice struct {
 	lack       lack
 }
 
-func (c *choice) net() int64 { return c.gain - c.cost }
+func (c *choice) netGain() int64 { return c.gain - c.cost }
 
 // candidate is a machine that could go.
 type candidate struct {
@@ -140,7 +140,7 @@ func (p *plan) bestChoice() *choice {
 		p.out.Pools[i].Why = p.wait
 		switch {
 		case c == nil:
-		case best == nil, c.least && !best.least, c.least == best.least && c.net() > best.net():
+		case best == nil, c.least && !best.least, c.least == best.least && c.netGain() > best.netGain():
 			best = c
 		}
 	}
@@ -157,8 +157,8 @@ func (p *plan) choiceFor(to *pool, since time.Time) *choice {
 	}
 	space := len(p.in.Machines)
 	if to.rules.Max > 0 {
-		if space = to.rules.Max - to.count(); space <= 0 {
-			p.wait = fmt.Sprintf("it has its maximum of %s", count(to.rules.Max, "machine"))
+		if space = to.rules.Max - to.machineCount(); space <= 0 {
+			p.wait = fmt.Sprintf("it has its maximum of %s", countOf(to.rules.Max, "machine"))
 			return nil
 		}
 	}
@@ -167,12 +167,12 @@ func (p *plan) choiceFor(to *pool, since time.Time) *choice {
 		p.wait = why
 		return nil
 	}
-	if missing := to.rules.Min - to.count(); missing > 0 {
+	if missing := to.rules.Min - to.machineCount(); missing > 0 {
 		c := &choice{to: to, machines: all[:min(missing, len(all), space)], least: true}
 		c.sumCosts()
 		return c
 	}
-	return p.weigh(to, all[:min(space, len(all))])
+	return p.weighNumbers(to, all[:min(space, len(all))])
 }
 
 // sumCosts reckons the costs of all machines together: each that leaves a pool makes the next dearer.
@@ -189,8 +189,8 @@ func (c *choice) sumCosts() {
 	}
 }
 
-// weigh finds how many of the cheapest candidates gain most.
-func (p *plan) weigh(to *pool, all []candidate) *choice {
+// weighNumbers finds how many of the cheapest candidates gain most.
+func (p *plan) weighNumbers(to *pool, all []candidate) *choice {
 	var best, dearest *choice
 	units, takes := 0, time.Duration(0)
 	for k := range all {
@@ -199,17 +199,17 @@ func (p *plan) weigh(to *pool, all []candidate) *choice {
 		c := &choice{to: to, machines: all[:k+1], lack: to.findLack(StepsTake + takes)}
 		c.gain = to.worthMore(&c.lack, units)
 		c.sumCosts()
-		if best == nil || c.net() > best.net() {
+		if best == nil || c.netGain() > best.netGain() {
 			best = c
 		}
 		if dearest = c; c.gain >= to.worthMore(&c.lack, c.lack.units+units) {
 			break // more machines add nothing
 		}
 	}
-	if best.net() <= 0 {
+	if best.netGain() <= 0 {
 		p.wait = fmt.Sprintf("the best move, of %s from %s, gains %d %s-seconds and costs %d", best.machines[0].Name, best.machines[0].from.rules.Name, best.gain, p.in.Unit, best.cost)
 		if best.gain == 0 {
-			p.wait = fmt.Sprintf("%s would not help: %s", count(len(dearest.machines), "machine"), "what waits would start before, or needs more of them")
+			p.wait = fmt.Sprintf("%s would not help: %s", countOf(len(dearest.machines), "machine"), "what waits would start before, or needs more of them")
 		}
 		return nil
 	}
@@ -230,7 +230,7 @@ func (p *plan) candidatesFor(to *pool) (all []candidate, why string) {
 		}
 		spare := len(from.machines) - from.rules.Min
 		if spare <= 0 {
-			found[fmt.Sprintf("%s has only its minimum of %s", from.rules.Name, count(from.rules.Min, "machine"))]++
+			found[fmt.Sprintf("%s has only its minimum of %s", from.rules.Name, countOf(from.rules.Min, "machine"))]++
 			continue
 		}
 		var own []candidate
@@ -284,8 +284,8 @@ func compareCandidates(a, b candidate) int {
 	return cmp.Or(cmp.Compare(a.cost(), b.cost()), cmp.Compare(a.takes, b.takes), cmp.Compare(a.Name, b.Name))
 }
 
-// choose makes the moves of a choice.
-func (p *plan) choose(c *choice) {
+// makeMoves makes the moves of a choice.
+func (p *plan) makeMoves(c *choice) {
 	rest := c.cost // of losses together, shared evenly
 	for i := range c.machines {
 		rest -= c.machines[i].own

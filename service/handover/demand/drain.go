@@ -50,11 +50,11 @@ func (p *pool) drainOf(m *Machine, now time.Time) (drained, bool) {
 		switch ends := max(r.Ends.Sub(now), 0); {
 		case r.Replica:
 		case !r.Ends.IsZero() && ends <= limit:
-			out.idle += int64(r.Units) * seconds(out.takes-ends)
+			out.idle += int64(r.Units) * wholeSeconds(out.takes-ends)
 		default: // what it does until then is lost too
-			out.lost += r.Lost + int64(r.Units)*seconds(out.takes)
+			out.lost += r.Lost + int64(r.Units)*wholeSeconds(out.takes)
 		}
 	}
-	out.idle += int64(m.freeUnits()) * seconds(out.takes)
+	out.idle += int64(m.freeUnits()) * wholeSeconds(out.takes)
 	return out, true
 }

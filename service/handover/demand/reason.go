@@ -12,9 +12,9 @@ func (p *plan) reasonOf(c *choice, m *candidate) string {
 	var b strings.Builder
 	to, from := c.to.rules.Name, m.from.rules.Name
 	if c.least {
-		fmt.Fprintf(&b, "%s has %s of its minimum of %d", to, count(c.to.count(), "machine"), c.to.rules.Min)
+		fmt.Fprintf(&b, "%s has %s of its minimum of %d", to, countOf(c.to.machineCount(), "machine"), c.to.rules.Min)
 	} else {
-		fmt.Fprintf(&b, "%s lacks %s for %s", to, count(c.lack.units, p.in.Unit), waitingWork(&c.lack))
+		fmt.Fprintf(&b, "%s lacks %s for %s", to, countOf(c.lack.units, p.in.Unit), waitingWork(&c.lack))
 		if since := p.out.Memory.Lacks[to]; p.in.Now.Sub(since) >= time.Second {
 			fmt.Fprintf(&b, " since %s", shortTime(p.in.Now.Sub(since)))
 		}
@@ -32,7 +32,7 @@ func (p *plan) reasonOf(c *choice, m *candidate) string {
 		fmt.Fprintf(&b, ", which its pool is expected to miss by %d %s-seconds", m.loss, p.in.Unit)
 	}
 	if !c.least {
-		fmt.Fprintf(&b, "; %s: gain %d, cost %d %s-seconds in %s", count(len(c.machines), "machine"), c.gain, c.cost, p.in.Unit, shortTime(c.to.rules.StaysFor()))
+		fmt.Fprintf(&b, "; %s: gain %d, cost %d %s-seconds in %s", countOf(len(c.machines), "machine"), c.gain, c.cost, p.in.Unit, shortTime(c.to.rules.StaysFor()))
 	}
 	return b.String()
 }
@@ -41,11 +41,11 @@ func (p *plan) reasonOf(c *choice, m *candidate) string {
 func waitingWork(l *lack) string {
 	switch {
 	case l.service != "" && l.held > 0:
-		return fmt.Sprintf("%s (replicas of %s, for which %s wait)", count(l.jobs, "job"), l.service, count(l.held, "request"))
+		return fmt.Sprintf("%s (replicas of %s, for which %s wait)", countOf(l.jobs, "job"), l.service, countOf(l.held, "request"))
 	case l.service != "":
-		return fmt.Sprintf("%s (replicas of %s)", count(l.jobs, "job"), l.service)
+		return fmt.Sprintf("%s (replicas of %s)", countOf(l.jobs, "job"), l.service)
 	}
-	return count(l.jobs, "job")
+	return countOf(l.jobs, "job")
 }
 
 // explainStanding says why a pool that lacks machines gets none.
@@ -61,7 +61,7 @@ func (p *plan) explainStanding(s *Standing, x *pool) {
 	}
 }
 
-func count(n int, what string) string {
+func countOf(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

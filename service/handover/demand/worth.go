@@ -26,8 +26,8 @@ type room struct {
 	soon        time.Duration
 }
 
-// count is how many machines the pool has, with those that come.
-func (p *pool) count() int { return len(p.machines) + len(p.coming) }
+// machineCount is how many machines the pool has, with those that come.
+func (p *pool) machineCount() int { return len(p.machines) + len(p.coming) }
 
 // comingUnits is the units of the machines that come.
 func (p *pool) comingUnits() (n int) {
@@ -131,13 +131,13 @@ func (p *pool) computeLack(soon time.Duration, without []*Machine) lack {
 // worthOf is the work that so many units more let start earlier, in unit-seconds without the pool's
 // weight: at most what they can do while they stay.
 func (l *lack) worthOf(units int, stay time.Duration) int64 {
-	most := int64(units) * seconds(stay)
+	most := int64(units) * wholeSeconds(stay)
 	var sum int64
 	for _, x := range l.list {
 		if x.units > units+l.idle {
 			continue // it needs more machines
 		}
-		if sum += int64(x.units) * int64(x.count) * seconds(x.saves); sum >= most {
+		if sum += int64(x.units) * int64(x.count) * wholeSeconds(x.saves); sum >= most {
 			return most
 		}
 	}
@@ -150,8 +150,8 @@ func (p *pool) worthMore(l *lack, units int) int64 {
 	return int64(float64(l.worthOf(coming+units, stay)-l.worthOf(coming, stay)) * p.rules.Factor())
 }
 
-// units is the units of the machines that the pool has, without those that do not answer.
-func (p *pool) units() (n int) {
+// ownUnits is the units of the machines that the pool has, without those that do not answer.
+func (p *pool) ownUnits() (n int) {
 	for _, m := range p.machines {
 		if !m.Away {
 			n += m.Units
@@ -182,8 +182,8 @@ func (p *pool) lossOf(gone []*Machine) int64 {
 	}
 	l := p.findLack(StepsTake, gone...)
 	waits := p.worthMore(&l, units)
-	short := min(units, p.needs[0].Units-(p.units()+p.comingUnits()-units))
-	return max(waits, int64(float64(int64(max(short, 0))*seconds(p.rules.StaysFor()))*p.rules.Factor()))
+	short := min(units, p.needs[0].Units-(p.ownUnits()+p.comingUnits()-units))
+	return max(waits, int64(float64(int64(max(short, 0))*wholeSeconds(p.rules.StaysFor()))*p.rules.Factor()))
 }
 
 // rooms is what is free on each machine, the least first, and how large the largest is.
@@ -237,4 +237,4 @@ func (r *rooms) takeRoom(i, units int) {
 	}
 }
 
-func seconds(d time.Duration) int64 { return int64(d / time.Second) }
+func wholeSeconds(d time.Duration) int64 { return int64(d / time.Second) }

@@ -54,7 +54,7 @@ func Policies(least int) []Study {
 func (p *Page) Run(l Level) []*Result {
 	var rows [][]*Result
 	for seed := range p.Seeds {
-		for i, s := range p.studies(l, uint64(seed+1)) {
+		for i, s := range p.listStudies(l, uint64(seed+1)) {
 			began := time.Now()
 			r := s.Run()
 			if len(rows) <= i {
@@ -73,8 +73,8 @@ func (p *Page) Run(l Level) []*Result {
 	return out
 }
 
-// studies are the splits 1/9 … 9/1 and the policies, on the same work.
-func (p *Page) studies(l Level, seed uint64) (out []Study) {
+// listStudies lists the splits 1/9 … 9/1 and the policies, on the same work.
+func (p *Page) listStudies(l Level, seed uint64) (out []Study) {
 	all := float64(p.Machines * p.PerNode)
 	day := 24 * time.Hour
 	base := Study{

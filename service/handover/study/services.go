@@ -49,8 +49,8 @@ type asked struct {
 	n  int
 }
 
-// capacity is GPUs that serve.
-func (s *serving) capacity(now time.Duration) (gpus float64) {
+// servingGPUs is the GPUs that serve.
+func (s *serving) servingGPUs(now time.Duration) (gpus float64) {
 	for _, r := range s.replicas {
 		if r.ready <= now {
 			gpus += float64(s.GPUs)
@@ -63,7 +63,7 @@ func (s *serving) capacity(now time.Duration) (gpus float64) {
 func (s *serving) serveTick(now time.Duration, counted bool) {
 	i := int(now / Tick)
 	n, work := s.Load.Count[i], s.Load.Work[i]
-	gpus := s.capacity(now)
+	gpus := s.servingGPUs(now)
 	before := s.backlog
 	most := math.Max(gpus, float64(s.GPUs)) * Patience.Seconds()
 	taken := math.Min(work, math.Max(0, most-before+gpus*Tick.Seconds()))
@@ -112,13 +112,13 @@ type host struct {
 // old ones away from the emptiest.
 func (r *run) placeTick(s *serving) {
 	s.replicas = slices.DeleteFunc(s.replicas, func(x *replica) bool {
-		if !x.leaves || s.staying(r.now) < min(s.wanted, s.steady()) {
+		if !x.leaves || s.readyReplicas(r.now) < min(s.wanted, s.steadyReplicas()) {
 			return false
 		}
 		r.endReplica(s, x)
 		return true
 	})
-	for s.steady() > s.wanted {
+	for s.steadyReplicas() > s.wanted {
 		at := -1
 		for i, x := range s.replicas {
 			if !x.leaves && (at < 0 || x.on.free > s.replicas[at].on.free) {
@@ -129,10 +129,10 @@ func (r *run) placeTick(s *serving) {
 		s.replicas = slices.Delete(s.replicas, at, at+1)
 	}
 	s.pending = 0
-	for s.steady() < s.wanted {
+	for s.steadyReplicas() < s.wanted {
 		h := r.hostFor(s.GPUs)
 		if h == nil {
-			s.pending = s.wanted - s.steady()
+			s.pending = s.wanted - s.steadyReplicas()
 			return
 		}
 		h.free -= s.GPUs
@@ -141,8 +141,8 @@ func (r *run) placeTick(s *serving) {
 	}
 }
 
-// steady is how many replicas there are that do not leave.
-func (s *serving) steady() (n int) {
+// steadyReplicas is how many replicas there are that do not leave.
+func (s *serving) steadyReplicas() (n int) {
 	for _, x := range s.replicas {
 		if !x.leaves {
 			n++
@@ -151,8 +151,8 @@ func (s *serving) steady() (n int) {
 	return n
 }
 
-// staying is how many of those serve.
-func (s *serving) staying(now time.Duration) (n int) {
+// readyReplicas is how many of those serve.
+func (s *serving) readyReplicas(now time.Duration) (n int) {
 	for _, x := range s.replicas {
 		if !x.leaves && x.ready <= now {
 			n++

@@ -140,7 +140,7 @@ func (s Study) Run() *Result {
 		r.services = append(r.services, &serving{Service: &s.Services[i]})
 	}
 	for ; r.now < s.To; r.now += Tick {
-		r.tick()
+		r.passTick()
 	}
 	return r.sumUp()
 }
@@ -158,8 +158,8 @@ func (r *run) coreNode(n *node) fleet.Node {
 
 func (r *run) setNode(n *node) { r.sim.At(r.now, sched.NodeSet{Node: r.coreNode(n)}) }
 
-// tick lets ten seconds pass.
-func (r *run) tick() {
+// passTick lets ten seconds pass.
+func (r *run) passTick() {
 	counted := r.now >= r.From
 	minute := r.now%time.Minute == 0
 	if minute {
@@ -172,7 +172,7 @@ func (r *run) tick() {
 		r.placeTick(s)
 	}
 	if minute && len(r.Rules.Pools) > 0 {
-		r.decide()
+		r.askPolicy()
 		r.sim.RunUntil(r.now)
 	}
 	if counted {
@@ -300,11 +300,11 @@ func sortedIDs(m map[job.ID]*batchJob) []job.ID {
 // epoch is the instant at which a study begins.
 var epoch = time.Unix(0, 0).UTC()
 
-func at(d time.Duration) time.Time { return epoch.Add(d) }
+func instantOf(d time.Duration) time.Time { return epoch.Add(d) }
 
-// decide asks the policy, and begins its moves.
-func (r *run) decide() {
-	in := &demand.Input{Now: at(r.now), Rules: r.Rules, Unit: "GPU", Memory: r.memory}
+// askPolicy asks the policy, and begins its moves.
+func (r *run) askPolicy() {
+	in := &demand.Input{Now: instantOf(r.now), Rules: r.Rules, Unit: "GPU", Memory: r.memory}
 	ends := map[job.ID]time.Time{}
 	for _, h := range r.hosts {
 		in.Machines = append(in.Machines, r.machineOf(h, ends))
@@ -335,16 +335,16 @@ func (r *run) machineOf(h *host, ends map[job.ID]time.Time) demand.Machine {
 	n := h.node
 	m := demand.Machine{Name: n.name, Pool: n.owner, To: n.to, Could: []string{Batch, Services}, Units: r.PerNode}
 	if n.moved {
-		m.Came = at(n.came)
+		m.Came = instantOf(n.came)
 	}
 	if n.wasTried {
-		m.Tried = at(n.tried)
+		m.Tried = instantOf(n.tried)
 	}
 	for _, id := range sortedIDs(r.on[n.name]) {
 		j := r.on[n.name][id]
 		end, known := ends[id]
 		if !known {
-			end = at(j.start + r.history.Took("", j.spec, r.now-j.start))
+			end = instantOf(j.start + r.history.Took("", j.spec, r.now-j.start))
 			ends[id] = end
 		}
 		m.Runs = append(m.Runs, demand.Run{Units: j.takes[n.name], Ends: end, Requeue: true, Lost: int64(j.GPUs) * int64(r.lostOf(j, r.now)/time.Second)})

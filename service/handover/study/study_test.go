@@ -59,7 +59,7 @@ func smallPage() *Page {
 func TestSmallStudy(t *testing.T) {
 	p := smallPage()
 	for _, l := range []Level{{"heavy", 0.42, 0.45}, {"light", 0.2, 0.2}} {
-		all := p.studies(l, 1)
+		all := p.listStudies(l, 1)
 		var splits []*Result
 		for tenth := 3; tenth <= 6; tenth++ {
 			splits = append(splits, all[tenth-1].Run())
@@ -83,7 +83,7 @@ func TestSmallStudy(t *testing.T) {
 		}
 	}
 	l := Level{"again", 0.45, 0.45}
-	one, two := p.studies(l, 1)[10], p.studies(l, 1)[10]
+	one, two := p.listStudies(l, 1)[10], p.listStudies(l, 1)[10]
 	one.From, one.To, two.From, two.To = 0, 24*time.Hour, 0, 24*time.Hour
 	a, b := one.Run(), two.Run()
 	if *a != *b {
