@@ -26,6 +26,27 @@ type WhatIfDone struct {
 	Submitted []Tried   `json:"submitted,omitempty"`
 	Added     []string  `json:"added,omitempty"`
 	Drained   []string  `json:"drained,omitempty"`
+
+	Handovers []HandoverMove `json:"handovers,omitempty" doc:"machines that the rules which are tried would hand over on demand"`
+	Pools     []HandoverPool `json:"pools,omitempty" doc:"the pools of handover: of these rules"`
+}
+
+// HandoverMove is a machine that would be handed over on demand.
+type HandoverMove struct {
+	Machine string  `json:"machine"`
+	From    string  `json:"from"`
+	To      string  `json:"to"`
+	Takes   float64 `json:"takes_s" doc:"seconds until its new pool can use it"`
+	Reason  string  `json:"reason"`
+}
+
+// HandoverPool is how a pool stands before machines are handed over.
+type HandoverPool struct {
+	Pool     string `json:"pool"`
+	Machines int    `json:"machines"`
+	Idle     int    `json:"idle" doc:"machines with nothing on them"`
+	Lacks    int    `json:"lacks,omitempty" doc:"GPUs of waiting work for which it has no room; CPUs where no machine has GPUs"`
+	Why      string `json:"why,omitempty" doc:"why it lacks some and gets nothing"`
 }
 
 // Figures sum up how the waiting jobs fare.

@@ -13,6 +13,14 @@ import (
 func WhatIf(p Page, q *api.WhatIf, d *api.WhatIfDone) string {
 	c := card{p: p}
 	c.head("%s: %s", strings.Join(whatIfChanges(q, d), ", "), whatIfEffect(d))
+	for _, m := range d.Handovers {
+		c.line(fmt.Sprintf("  %s goes from %s to %s, in %s: %s", Clean(m.Machine), Clean(m.From), Clean(m.To), Duration(time.Duration(m.Takes*float64(time.Second))), Clean(m.Reason)))
+	}
+	for _, x := range d.Pools {
+		if x.Why != "" {
+			c.line(fmt.Sprintf("  %s, with %s of which %d idle, lacks %d and gets none: %s", Clean(x.Pool), Count(x.Machines, "machine"), x.Idle, x.Lacks, Clean(x.Why)))
+		}
+	}
 	for _, s := range d.Submitted {
 		if s.Start.IsZero() {
 			c.line(fmt.Sprintf("  %s would not start in this simulation", Clean(s.Name)))

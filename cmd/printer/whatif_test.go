@@ -31,3 +31,25 @@ func TestWhatIfOfJobsThatNeverStart(t *testing.T) {
 		}
 	}
 }
+
+// The answer about rules of hand-over says which machines would go, and why another pool gets none.
+//
+// Seen to fail without the lines of moves and of pools.
+func TestWhatIfOfHandovers(t *testing.T) {
+	d := &api.WhatIfDone{
+		Handovers: []api.HandoverMove{{Machine: "m4", From: "slurm", To: "kube", Takes: 360, Reason: "kube lacks 8 GPUs for 1 job; m4 of slurm is empty in 5m"}},
+		Pools:     []api.HandoverPool{{Pool: "slurm", Machines: 3, Idle: 1, Lacks: 16, Why: "kube has only its minimum of 1 machine"}, {Pool: "kube", Machines: 1}},
+	}
+	got := WhatIf(Page{}, &api.WhatIf{Policy: "x", File: "queues.yaml"}, d)
+	for _, want := range []string{
+		"  m4 goes from slurm to kube, in 6 min: kube lacks 8 GPUs for 1 job; m4 of slurm is empty in 5m\n",
+		"  slurm, with 3 machines of which 1 idle, lacks 16 and gets none: kube has only its minimum of 1 machine\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "kube, with") {
+		t.Errorf("a pool that lacks nothing is listed:\n%s", got)
+	}
+}

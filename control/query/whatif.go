@@ -28,6 +28,28 @@ type WhatIf struct {
 	Quotas   map[string]int64
 	Policy   *account.Policy // instead of the one in force; nil: that one
 	Submit   []*job.Spec     // jobs that are not there yet
+	// Handover says which machines would be handed over on demand by rules; nil: none is.
+	Handover func(*Ahead, *account.Handover) HandoverPlan
+}
+
+// HandoverPlan is what rules of hand-over would do now.
+type HandoverPlan struct {
+	Moves []Handover
+	Pools []HandoverPool // of the rules, in their order
+}
+
+// HandoverPool is how a pool stands before the moves.
+type HandoverPool struct {
+	Pool                  string
+	Machines, Idle, Lacks int    // Lacks is GPUs, or CPUs where no machine has GPUs
+	Why                   string // it lacks some and gets nothing; empty: it lacks nothing, or gets a machine
+}
+
+// Handover is a machine that goes from one pool to another.
+type Handover struct {
+	Machine, From, To string
+	Takes             time.Duration // until its new pool can use it
+	Reason            string
 }
 
 // WhatIfDone is the effect of a change.
@@ -38,6 +60,7 @@ type WhatIfDone struct {
 	Drained   []string             // nodes that were taken away
 	Submitted map[job.ID]*job.Spec // the jobs that were invented
 	Starts    map[job.ID]time.Time // when they start; no entry: not within the bounds
+	Handover  HandoverPlan         // of the rules that are tried
 }
 
 // whatIfTime bounds one question.
@@ -57,6 +80,10 @@ func (rd *Reader) WhatIf(ctx context.Context, q *WhatIf) (*WhatIfDone, error) {
 	looked := rd.runAhead(ctx, func(s *sched.Snapshot, now sched.Instant, took whatif.Took) {
 		if change, err = q.buildChange(s, now, rd.whatIfSpec, out); err != nil {
 			return
+		}
+		if q.Handover != nil && q.Policy != nil && len(q.Policy.Handover.Pools) > 0 {
+			out.Handover = q.Handover(rd.aheadOf(s, now, took), &q.Policy.Handover)
+			handOver(s, change, out.Handover.Moves)
 		}
 		b := whatif.Bounds{Stop: func() bool { return ctx.Err() != nil }}
 		before := whatif.Run(s, now, &whatif.Change{}, took, b)
@@ -94,6 +121,26 @@ func (q *WhatIf) buildChange(s *sched.Snapshot, now sched.Instant, asked func(*j
 		return nil, fault.New(fault.Invalid, "say what should change").Advise("for example: cox whatif --add-nodes 4; or --drain NODES, --quota ACCOUNT=GPUS, --policy FILE, --submit FILE")
 	}
 	return ch, nil
+}
+
+// handOver adds hand-overs to a change: at once nothing new starts on the nodes of the old pool, and once they
+// are done the new pool uses its nodes. What runs there goes on.
+func handOver(s *sched.Snapshot, ch *whatif.Change, list []Handover) {
+	for _, h := range list {
+		for _, n := range s.Nodes {
+			if !slices.Equal(n.Machines(), []string{h.Machine}) {
+				continue
+			}
+			switch n.Pool {
+			case h.From:
+				n.State, n.Why = fleet.Draining, "as if"
+				ch.Nodes = append(ch.Nodes, n)
+			case h.To:
+				n.State, n.Why = fleet.Up, ""
+				ch.Later = append(ch.Later, whatif.LaterNode{In: h.Takes, Node: n})
+			}
+		}
+	}
 }
 
 // inventedMost bounds the jobs that one question may invent, tasks of arrays each.

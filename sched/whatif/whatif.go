@@ -27,10 +27,17 @@ type Change struct {
 	Nodes  []fleet.Node    // added, or put in the place of those of the same name
 	Policy *account.Policy // instead of the present one; nil: that stays
 	Submit []sched.Submitted
+	Later  []LaterNode
+}
+
+// LaterNode is a node that is as it says from a time on, after the beginning.
+type LaterNode struct {
+	In   time.Duration
+	Node fleet.Node
 }
 
 // Zero reports whether nothing is otherwise.
-func (c *Change) Zero() bool { return len(c.Nodes) == 0 && c.Policy == nil && len(c.Submit) == 0 }
+func (c *Change) Zero() bool { return len(c.Nodes)+len(c.Later)+len(c.Submit) == 0 && c.Policy == nil }
 
 // Took estimates how long a job takes from its start on, if it has already run for
 // so long. It is more than elapsed.
@@ -109,7 +116,7 @@ func Run(s *sched.Snapshot, now sched.Instant, change *Change, took Took, b Boun
 	now = max(now, s.At)
 	r := &run{
 		core: sched.Load(s), took: took, b: b, now: now, bounds: now + sched.Instant(b.Horizon),
-		alive: map[job.ID]*running{}, asked: map[job.ID]sched.Submitted{}, rest: map[job.ID]sched.Instant{}, jobs: map[job.ID]*Job{}, meter: newMeter(s.Nodes, change.Nodes),
+		alive: map[job.ID]*running{}, asked: map[job.ID]sched.Submitted{}, rest: map[job.ID]sched.Instant{}, jobs: map[job.ID]*Job{}, meter: newMeter(s.Nodes, change.allNodes()),
 	}
 	r.out.From = now
 	for i := range s.Added {
@@ -122,6 +129,10 @@ func Run(s *sched.Snapshot, now sched.Instant, change *Change, took Took, b Boun
 	}
 	for i := range s.Queue {
 		r.noteWaiting(&s.Queue[i])
+	}
+	for i := range change.Later {
+		l := &change.Later[i]
+		heap.Push(&r.ends, planned{at: now + max(sched.Instant(l.In), 1), set: &l.Node})
 	}
 	r.meter.noteUse(&r.out, now)
 	r.stepCore(r.changeEvents(change))
@@ -172,6 +183,15 @@ func (r *run) noteWaiting(w *sched.Waiting) {
 		return
 	}
 	r.left++
+}
+
+// allNodes lists the nodes of the change as they are in the end.
+func (c *Change) allNodes() []fleet.Node {
+	out := slices.Clone(c.Nodes)
+	for i := range c.Later {
+		out = append(out, c.Later[i].Node)
+	}
+	return out
 }
 
 // changeEvents is the change as events.
@@ -232,6 +252,9 @@ func (r *run) nextEvents() []sched.Event {
 	for len(r.ends) > 0 && r.ends[0].at <= r.now {
 		p := heap.Pop(&r.ends).(planned)
 		switch {
+		case p.set != nil:
+			out = append(out, sched.NodeSet{Node: *p.set})
+			continue
 		case p.open:
 			out = append(out, sched.Unblocked{Job: p.job})
 			continue
@@ -350,7 +373,8 @@ type planned struct {
 	job  job.ID
 	open bool // its time has come; else it ends
 	turn int
-	node string // what was added to it on this node goes, not the job; empty: nothing
+	set  *fleet.Node // a node that is so from then on
+	node string      // what was added to it on this node goes, not the job; empty: nothing
 }
 
 type agenda []planned

@@ -27,7 +27,8 @@ devices, fairness, and which jobs start at another time. Nothing is kept or chan
 
 Run times are those that such jobs took (same user and name, then same user and size),
 else the time limits. Jobs that come later are not known; jobs that are held or wait for
-another job are left as they are. docs/explanation/whatif.md says more.`,
+another job are left as they are. If the file of --policy has handover:, the answer
+says which machines would change their pool now. docs/explanation/whatif.md says more.`,
 		Example: `  cox whatif --add-nodes 4 --like gpu7
   cox whatif --drain rack-7
   cox whatif --quota team-a=64
