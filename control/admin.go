@@ -110,3 +110,24 @@ func (c *Control) SetPolicy(ctx context.Context, by job.Actor, ch PolicyChange) 
 	}
 	return v, nil
 }
+
+// SetNodeHealth replaces the fences of a node; it is durable when SetNodeHealth returns. The epoch has to be
+// that of the present record and one, or 1 where there is none: otherwise somebody else has changed it
+// and the error is fault.Conflict. A node that is not there is fault.NotFound.
+func (c *Control) SetNodeHealth(ctx context.Context, by job.Actor, v state.NodeHealth) error {
+	v.Fences = slices.Clone(v.Fences)
+	return c.askLoop(ctx, message{}, func(l *loop, answer func(error)) {
+		k := v.Key()
+		_, known := l.state.Nodes.Get(k)
+		switch was := l.state.Health[k]; {
+		case !known:
+			l.refuseWhenLeading(answer, fault.New(fault.NotFound, "there is no node %s", k).Advise("cox nodes lists them"))
+		case v.Epoch != was.Epoch+1 || l.checking[k]:
+			l.refuseWhenLeading(answer, fault.New(fault.Conflict, "the health of node %s was changed by somebody else", k).Advise("check the node again"))
+		default:
+			l.checking[k] = true
+			done := &request{answer: func(err error) { delete(l.checking, k); answer(err) }}
+			l.stageFor(done, state.KindHealth, 0, by, v, func() { l.tellNode(k) })
+		}
+	})
+}

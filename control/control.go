@@ -38,6 +38,7 @@ import (
 	"github.com/coxswain-sched/coxswain/control/query"
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/sched"
 	"github.com/coxswain-sched/coxswain/sched/limit"
@@ -209,7 +210,7 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 		Changes: all.changes, Events: all.events, Done: all.done, Inbox: func() int { return len(all.inbox) },
 	})}
 	l := &loop{
-		parts: all, ctl: c, backpressure: backpressure{parts: all}, ctx: run, epoch: epoch, numbers: s.Next, coming: map[limit.Key]int{}, arriving: map[job.Part]*partArrival{}, changing: map[string]bool{}, claiming: map[string]bool{},
+		parts: all, ctl: c, backpressure: backpressure{parts: all}, ctx: run, epoch: epoch, numbers: s.Next, coming: map[limit.Key]int{}, arriving: map[job.Part]*partArrival{}, changing: map[string]bool{}, claiming: map[string]bool{}, checking: map[fleet.NodeKey]bool{},
 		project: &projector{parts: all, epoch: epoch, upTo: projected, kick: make(chan struct{}, 1)},
 	}
 	l.primeCore(nodes)

@@ -39,6 +39,7 @@ type loop struct {
 	arriving      map[job.Part]*partArrival // submissions of parts on their way into the journal
 	changing      map[string]bool           // names of controllers of which a change is on its way
 	claiming      map[string]bool           // machines of which a record is on its way
+	checking      map[fleet.NodeKey]bool    // nodes of which a change of health is on its way
 	backpressure  backpressure
 	coming        map[limit.Key]int // jobs that are staged and not accepted yet, as limits on submissions count them
 	fleet         uint64            // counts changes of the fleet

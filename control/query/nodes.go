@@ -43,6 +43,47 @@ type NodeView struct {
 	Held    map[int][]job.ID // device index → jobs that hold it or a share of it
 	Jobs    []job.ID         // ascending
 	Drained *state.Drain     // nil: nobody drained it
+	Health  state.NodeHealth // its fences since checks failed; not to be written to
+}
+
+// Health is the record of a node's health; known is false if no pool has the node, or its own scheduler
+// chooses the nodes. What is in it is not to be written to.
+func (rd *Reader) Health(k fleet.NodeKey) (h state.NodeHealth, known bool) {
+	rd.of.State.RLock()
+	defer rd.of.State.RUnlock()
+	_, known = rd.of.State.Nodes.Get(k)
+	return rd.of.State.Health[k], known
+}
+
+// Fenced lists the nodes of a pool on which checks have fenced something, by name; an empty pool is the
+// first one. It is not to be written to.
+func (rd *Reader) Fenced(pool string) (out []state.NodeHealth) {
+	rd.of.State.RLock()
+	defer rd.of.State.RUnlock()
+	if pool == "" {
+		pool = rd.of.Pools.AllPools()[0].Name
+	}
+	for k, h := range rd.of.State.Health {
+		if _, there := rd.of.State.Nodes.Get(k); there && k.Pool == pool && len(h.Fences) > 0 {
+			out = append(out, h)
+		}
+	}
+	slices.SortFunc(out, func(a, b state.NodeHealth) int { return hostlist.Compare(a.Node, b.Node) })
+	return out
+}
+
+// NodesOf lists the nodes of a pool with the number of claims that are held on each.
+func (rd *Reader) NodesOf(pool string) map[fleet.NodeKey]int {
+	s := rd.of.State
+	s.RLock()
+	defer s.RUnlock()
+	out := map[fleet.NodeKey]int{}
+	for k := range s.Nodes.All() {
+		if k.Pool == pool {
+			out[k] = s.Ledger.HeldOn(k)
+		}
+	}
+	return out
 }
 
 // Nodes returns the nodes of all pools by name.
@@ -79,6 +120,7 @@ func (rd *Reader) NodeViews(ctx context.Context) ([]NodeView, error) {
 		if _, d, ok := rd.of.State.DrainOf(k); ok {
 			out[i].Drained = &d
 		}
+		out[i].Health = rd.of.State.Health[k]
 		at[k] = &out[i]
 	}
 	for _, a := range s.Ledger.Live() {

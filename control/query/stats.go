@@ -12,8 +12,9 @@ import (
 type Stats struct {
 	Jobs    map[string]int // by state; pending and holding ones, and those ended that are still in memory
 	Waiting map[string]int // pending jobs by the code of their first reason; those that wait in another scheduler's queue by that alone
-	Devices map[string]int // by state: free, used, shared, foreign, down
+	Devices map[string]int // by state: free, used, shared, foreign, fenced, down
 	Nodes   map[string]int // by state
+	Fenced  map[string]int // by what failed checks keep from new work: node, device
 
 	Submitted uint64            // jobs, tasks of arrays each
 	Started   uint64            // allocations made
@@ -41,7 +42,7 @@ type Stats struct {
 // Stats takes the present numbers. No disk is waited for.
 func (rd *Reader) Stats() Stats {
 	out := Stats{
-		Jobs: map[string]int{}, Waiting: map[string]int{}, Devices: map[string]int{}, Nodes: map[string]int{},
+		Jobs: map[string]int{}, Waiting: map[string]int{}, Devices: map[string]int{}, Nodes: map[string]int{}, Fenced: map[string]int{"node": 0, "device": 0},
 		Ended: map[string]uint64{}, Calls: map[string]uint64{}, Errors: map[string]uint64{}, Inbox: rd.of.Inbox(),
 	}
 	for _, p := range rd.of.Pools.AllPools() {
@@ -71,6 +72,13 @@ func (rd *Reader) Stats() Stats {
 	for k := range rd.of.State.Nodes.All() {
 		n, _ := rd.of.State.NodeWithDrain(k)
 		out.Nodes[string(n.State)]++
+		for _, f := range s.Health[k].Fences {
+			what := "node"
+			if f.Device != nil {
+				what = "device"
+			}
+			out.Fenced[what]++
+		}
 		_, shares := s.Ledger.Used(k)
 		for _, d := range n.Devices {
 			out.Devices[deviceState(&n, &d, shares[d.Index])]++
@@ -95,6 +103,8 @@ func deviceState(n *fleet.Node, d *fleet.Device, share resource.Share) string {
 		return "down"
 	case d.Foreign > 0:
 		return "foreign"
+	case d.Fenced != "":
+		return "fenced"
 	}
 	return "free"
 }

@@ -35,20 +35,21 @@ type Drain struct {
 	At     time.Time `json:"at"`
 }
 
-// NodeWithDrain returns a node with the state that its engine and administrators give it
-// together.
+// NodeWithDrain returns a node with the state that its engine, administrators and its checks give
+// it together.
 func (s *State) NodeWithDrain(k fleet.NodeKey) (fleet.Node, bool) {
 	n, ok := s.Nodes.Get(k)
-	if !ok || n.State != fleet.Up || planted.DrainIgnored {
+	if !ok || planted.DrainIgnored {
 		return n, ok
 	}
-	if _, d, drained := s.DrainOf(k); drained {
-		n.State = fleet.Draining
-		n.Why = d.Reason
-	} else if why := s.WhyNotOwned(&n); why != "" {
-		n.State, n.Why = fleet.Draining, why
+	if n.State == fleet.Up {
+		if _, d, drained := s.DrainOf(k); drained {
+			n.State, n.Why = fleet.Draining, d.Reason
+		} else if why := s.WhyNotOwned(&n); why != "" {
+			n.State, n.Why = fleet.Draining, why
+		}
 	}
-	return n, ok
+	return n.WithFences(s.Health[k].Fences), ok
 }
 
 // DrainOf returns the drain of a node and the key under which it is kept: the node's own key,

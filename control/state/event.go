@@ -55,6 +55,8 @@ const (
 	EventDeadline  = "expired" // the deadline or a lowered limit has come
 	EventDrained   = "node-drained"
 	EventUndrained = "node-resumed"
+	EventFenced    = "node-fenced"   // a check failed: the node, or a device of it, gets no new work
+	EventUnfenced  = "node-unfenced" // its checks pass again
 	EventToken     = "token-made"
 	EventRevoked   = "token-revoked"
 	EventPool      = "pool-added"
@@ -216,6 +218,7 @@ var eventMakers = map[string]func(*Event, *store.Record, any) error{
 			ev.Kind = EventDrained
 		}
 	}),
+	KindHealth:         payloadEvent(nodeHealthEvent),
 	KindUsage:          payloadEvent(func(ev *Event, _ *Usage) { ev.Kind = EventUsage }),
 	KindLearned:        payloadEvent(func(ev *Event, _ *share.Memory) { ev.Kind = EventLearned }),
 	KindToken:          payloadEvent(func(ev *Event, v *Token) { ev.Kind, ev.User, ev.Message = EventToken, v.Name, v.ID }),

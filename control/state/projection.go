@@ -24,6 +24,7 @@ type stateDoc struct {
 	Next        job.ID                  `json:"next"`
 	Allocation  uint64                  `json:"allocation"` // the next one's number
 	Drains      map[fleet.NodeKey]Drain `json:"drains,omitempty"`
+	Health      []NodeHealth            `json:"health,omitempty"`
 	Tokens      []Token                 `json:"tokens,omitempty"`
 	Pools       []PoolSpec              `json:"pools,omitempty"`
 	Policies    []Policy                `json:"policies,omitempty"`    // without their documents
@@ -98,7 +99,7 @@ func (s *State) MarkUnwritten(list []*JobRecord) {
 
 // EncodeDoc makes the document of the projection: all of the state except jobs and policies.
 func (s *State) EncodeDoc() []byte {
-	w := stateDoc{Next: s.Next, Allocation: uint64(s.Ledger.NextID()), Drains: maps.Collect(s.Drains.All()), Policies: s.Policies.WithoutDocuments(), Controllers: s.Controllers.Names(""), Machines: s.Owners.documents(), Usage: s.Usage, Seen: s.Arrivals}
+	w := stateDoc{Next: s.Next, Allocation: uint64(s.Ledger.NextID()), Drains: maps.Collect(s.Drains.All()), Health: s.encodeHealth(), Policies: s.Policies.WithoutDocuments(), Controllers: s.Controllers.Names(""), Machines: s.Owners.documents(), Usage: s.Usage, Seen: s.Arrivals}
 	for _, t := range s.Tokens {
 		w.Tokens = append(w.Tokens, t)
 	}

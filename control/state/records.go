@@ -30,6 +30,7 @@ const (
 	KindUpdate    = "job-updated"
 	KindTop       = "queue-moved"
 	KindNodes     = "nodes-set"
+	KindHealth    = "node-health"
 	KindToken     = "token-made"
 	KindRevoked   = "token-revoked"
 	KindPreempted = "preempt-asked"

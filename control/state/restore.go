@@ -116,6 +116,9 @@ func (s *State) restoreRows(ctx context.Context, st store.Store, now time.Time, 
 	for k, d := range w.Drains {
 		s.Drains.Set(k, d)
 	}
+	for _, v := range w.Health {
+		s.Health[v.Key()] = v
+	}
 	for _, p := range w.Pools {
 		s.Pools[p.Name] = p
 	}

@@ -43,6 +43,7 @@ type State struct {
 	Seq    uint64 // of the last record
 
 	Drains      *fleet.ByNode[Drain] // without a pool: of every node of that name
+	Health      map[fleet.NodeKey]NodeHealth
 	Tokens      map[string]Token
 	Policies    Policies
 	Controllers Controllers
@@ -104,7 +105,7 @@ func New() *State {
 			Depend: newDependencyIndex(), Parts: newParts(), departed: map[job.ID]uint64{},
 		},
 		Ledger: ledger.New(), Next: 1,
-		Controllers: newControllers(), Owners: newOwners(), Drains: fleet.NewByNode[Drain](), Nodes: fleet.NewByNode[fleet.Node](), Ports: newFixedPorts(), Tokens: map[string]Token{}, Pools: map[string]PoolSpec{},
+		Controllers: newControllers(), Owners: newOwners(), Drains: fleet.NewByNode[Drain](), Health: map[fleet.NodeKey]NodeHealth{}, Nodes: fleet.NewByNode[fleet.Node](), Ports: newFixedPorts(), Tokens: map[string]Token{}, Pools: map[string]PoolSpec{},
 		Submits: SubmitCounts{n: map[limit.Key]int{}}, Counts: newCounts(),
 	}
 }
@@ -172,6 +173,7 @@ var Appliers = map[string]applier{
 	KindUpdate:         onJob((*State).applyUpdate),
 	KindTop:            onPayload((*State).applyTop),
 	KindNodes:          onPayload((*State).applyNodes),
+	KindHealth:         onPayload((*State).applyNodeHealth),
 	KindToken:          onPayload((*State).applyToken),
 	KindRevoked:        onPayload((*State).applyRevoked),
 	KindPool:           onPayload((*State).applyPool),

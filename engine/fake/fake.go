@@ -47,13 +47,14 @@ type Outcome struct {
 
 // Config says how a world behaves.
 type Config struct {
-	Now       func() time.Time                   // the caller's clock
-	Nodes     []fleet.Node                       // the pool
-	Abilities *engine.Abilities                  // nil: strict gangs, placed, with proofs
-	Script    func(l *engine.Launch) Outcome     // nil: the zero Outcome
-	Fault     func(c Call) (before, after error) // nil: none. Before: the call does nothing and fails. After: it acts and the answer is lost
-	Findings  []engine.Finding                   // what Check says
-	Truth     func(r engine.Report)              // nil: none. Hears of every change, also of what nobody can see; it must not call the world
+	Now       func() time.Time                               // the caller's clock
+	Nodes     []fleet.Node                                   // the pool
+	Abilities *engine.Abilities                              // nil: strict gangs, placed, with proofs
+	Script    func(l *engine.Launch) Outcome                 // nil: the zero Outcome
+	Fault     func(c Call) (before, after error)             // nil: none. Before: the call does nothing and fails. After: it acts and the answer is lost
+	Findings  []engine.Finding                               // what Check says
+	Checks    func(node string) ([]fleet.CheckResult, error) // what CheckNode says; nil: nothing
+	Truth     func(r engine.Report)                          // nil: none. Hears of every change, also of what nobody can see; it must not call the world
 }
 
 // Call is a call of a driver, for Config.Fault.
@@ -120,8 +121,9 @@ type Engine struct {
 }
 
 var (
-	_ engine.Engine  = (*Engine)(nil)
-	_ engine.Checker = (*Engine)(nil)
+	_ engine.Engine      = (*Engine)(nil)
+	_ engine.Checker     = (*Engine)(nil)
+	_ engine.NodeChecker = (*Engine)(nil)
 )
 
 // World returns the world that the driver works on.
@@ -172,6 +174,16 @@ func (e *Engine) Nodes(ctx context.Context) (nodes []fleet.Node, err error) {
 // Check says what the world's configuration says.
 func (e *Engine) Check(ctx context.Context) ([]engine.Finding, error) {
 	return slices.Clone(e.w.cfg.Findings), e.runCall(ctx, Call{Name: "check"}, func() error { return nil })
+}
+
+// CheckNode says what the world's configuration says.
+func (e *Engine) CheckNode(ctx context.Context, node string) (out []fleet.CheckResult, err error) {
+	return out, e.runCall(ctx, Call{Name: "check-node"}, func() error {
+		if f := e.w.cfg.Checks; f != nil {
+			out, err = f(node)
+		}
+		return err
+	})
 }
 
 // Launch takes an attempt.

@@ -78,6 +78,7 @@ type Device struct {
 	Profile  string          `json:"profile,omitempty"`  // set: this is a MIG instance of that profile
 	Parent   string          `json:"parent,omitempty"`   // UUID of the device that a MIG instance is part of
 	Foreign  resource.Amount `json:"foreign,omitempty"`  // bytes held by processes that are not ours; such a device is not free
+	Fenced   string          `json:"fenced,omitempty"`   // why no new work gets it, since a check of it failed; empty: it is not fenced (Node.WithFences)
 	Links    []Link          `json:"links,omitempty"`    // to other devices of the node, sorted by Peer
 }
 

@@ -168,6 +168,16 @@ func (l *Ledger) recountName(name string) {
 	}
 }
 
+// HeldOn counts the claims on a node.
+func (l *Ledger) HeldOn(k fleet.NodeKey) (n int) {
+	if e, ok := l.nodes.Get(k); ok {
+		for _, claims := range e.holds {
+			n += claims
+		}
+	}
+	return n
+}
+
 // NextID returns the number that the next allocation must have.
 func (l *Ledger) NextID() ID { return l.next }
 
@@ -220,6 +230,9 @@ func (l *Ledger) Verify(a *Allocation) error {
 			i := slices.IndexFunc(n.Devices, func(dev fleet.Device) bool { return dev.Index == x.Index })
 			if i < 0 {
 				return fault.New(fault.Conflict, "node %s has no device %d", c.Node, x.Index)
+			}
+			if why := n.Devices[i].Fenced; why != "" {
+				return fault.New(fault.Conflict, "device %d of node %s is fenced: %s", x.Index, c.Node, why)
 			}
 			sum := n.shares[x.Index]
 			for _, y := range d.shares[x.Index] {

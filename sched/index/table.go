@@ -22,8 +22,8 @@ import (
 // Node is a node and what is derived from its description.
 type Node struct {
 	fleet.Node
-	Usable    Set      // devices that may be handed out: not foreign, not the parent of an instance
-	Ideal     Set      // as Usable, and foreign use is taken to have ended
+	Usable    Set      // devices that may be handed out: not foreign, not fenced, not the parent of an instance
+	Ideal     Set      // as Usable, and foreign use and fences are taken to have ended
 	Qualities []string // features, and one for each type of device
 	Domains   []int    // topology domain at each level, outermost first, then the leaf; empty: no path known
 	sign      string
@@ -323,7 +323,7 @@ func usableDevices(devices []fleet.Device) (ideal, now Set) {
 			continue
 		}
 		ideal = ideal.With(p)
-		if d.Foreign <= 0 {
+		if d.Foreign <= 0 && d.Fenced == "" {
 			now = now.With(p)
 		}
 	}
