@@ -41,6 +41,7 @@ import (
 	"github.com/coxswain-sched/coxswain/agent/container"
 	"github.com/coxswain-sched/coxswain/agent/deviceenv"
 	"github.com/coxswain-sched/coxswain/agent/devicelock"
+	"github.com/coxswain-sched/coxswain/agent/nodecheck"
 	"github.com/coxswain-sched/coxswain/agent/nodenet"
 	"github.com/coxswain-sched/coxswain/agent/proc"
 	"github.com/coxswain-sched/coxswain/agent/supervise"
@@ -123,6 +124,9 @@ type Config struct {
 	Devices     *devicelock.Locker
 	Share       bool
 	ShareAdvice string
+
+	// Checks look at nodes of the room (engine.NodeChecker); nil: there are none.
+	Checks *nodecheck.Checker
 
 	// Containers is what the site says of containers; the zero value takes the first runtime that
 	// the machine has.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 )
 
 var _ engine.Validator = (*Engine)(nil)
@@ -45,4 +47,18 @@ func (e *Engine) Check(ctx context.Context) ([]engine.Finding, error) {
 		mend += ", or give the nodes networks of their own: more than one node, and room.network: own"
 	}
 	return []engine.Finding{{What: "services", State: engine.Warning, Text: text, Mend: mend}}, ctx.Err()
+}
+
+var _ engine.NodeChecker = (*Engine)(nil)
+
+// CheckNode is engine.NodeChecker's.
+func (e *Engine) CheckNode(ctx context.Context, node string) ([]fleet.CheckResult, error) {
+	at := slices.IndexFunc(e.cfg.Nodes, func(n fleet.Node) bool { return n.Name == node })
+	switch {
+	case at < 0:
+		return nil, fault.New(fault.NotFound, "there is no node %s here", node)
+	case e.cfg.Checks == nil:
+		return nil, ctx.Err()
+	}
+	return e.cfg.Checks.CheckNode(ctx, e.cfg.Nodes[at])
 }

@@ -56,7 +56,15 @@ type GPU struct {
 	MIG         bool      `json:"mig"`           // MIG mode is on now
 	Instances   []MIG     `json:"instances,omitempty"`
 	Processes   []Process `json:"processes,omitempty"`
-	Links       []Link    `json:"links,omitempty"` // to peers with at least one NVLink
+	Links       []Link    `json:"links,omitempty"`  // to peers with at least one NVLink
+	Errors      *Errors   `json:"errors,omitempty"` // of its memory; nil: not counted, or an older helper
+}
+
+// Errors is what a GPU counts of its memory.
+type Errors struct {
+	Uncorrected  int64 `json:"uncorrected"`   // ECC errors that were not corrected, since the driver was loaded
+	RemapPending bool  `json:"remap_pending"` // rows are remapped at the next reset
+	RemapFailed  bool  `json:"remap_failed"`  // a bad row could not be
 }
 
 // MIG is one MIG device.
