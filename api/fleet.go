@@ -13,7 +13,7 @@ type Node struct {
 	Engine     string    `json:"engine"`
 	State      string    `json:"state" doc:"up, draining, down, unknown; for people see Slurm's words in State of sinfo"`
 	Why        string    `json:"why,omitempty"`
-	Since      time.Time `json:"since,omitzero"`
+	Since      time.Time `json:"since,omitzero" doc:"when it was drained"`
 	By         string    `json:"by,omitempty" doc:"who drained it"`
 	Address    string    `json:"address,omitempty"`
 	Virtual    bool      `json:"virtual,omitempty"`
@@ -32,6 +32,8 @@ type Node struct {
 	Devices    []Device  `json:"devices,omitempty"`
 	Counted    []Counted `json:"counted,omitempty" doc:"of a pool whose own scheduler chooses the nodes: its GPUs, which have no numbers here"`
 	Jobs       []string  `json:"jobs,omitempty" doc:"names of the jobs that hold something here"`
+
+	Fences []fleet.HealthFence `json:"fences,omitempty" doc:"what checks keep from new work: the node, or devices of it. They are apart from a drain, and go when the check passes again"`
 }
 
 // System is what the kernel of a node's machine says.
@@ -59,6 +61,27 @@ type Device struct {
 // Nodes is the answer to a list of nodes.
 type Nodes struct {
 	Nodes []Node `json:"nodes"`
+}
+
+// CheckNodes asks for checks of nodes.
+type CheckNodes struct {
+	Nodes []string `json:"nodes,omitempty" doc:"names or host lists; none: all that have checks"`
+	Pool  string   `json:"pool,omitempty" doc:"of this pool alone"`
+}
+
+// NodeCheck is what the last check of a node saw.
+type NodeCheck struct {
+	Node    string              `json:"node"`
+	Pool    string              `json:"pool"`
+	At      time.Time           `json:"at,omitzero" doc:"when; left out: it was not checked since the server began"`
+	Results []fleet.CheckResult `json:"results"`
+	Fences  []fleet.HealthFence `json:"fences,omitempty" doc:"what checks keep from new work"`
+	Error   string              `json:"error,omitempty" doc:"why nobody could look; the results are of before"`
+}
+
+// NodeChecks is the answer to a list of checks, and to a request for some.
+type NodeChecks struct {
+	Nodes []NodeCheck `json:"nodes"`
 }
 
 // Partition is a view of a pool.

@@ -45,6 +45,7 @@ suspend                                  -       -       -        -       -     
 resume                                   -       -       -        -       -       +
 raise priority or limits of              -       -       -        -       -       +
 drain or resume nodes of                 -       -       -        -       -       +
+check the nodes of                       -       -       -        -       -       +
 add, check or remove pools of            -       -       -        -       -       +
 move running jobs of                     -       -       -        -       -       +
 

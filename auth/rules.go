@@ -41,6 +41,7 @@ const (
 	Resume   Verb = "resume"
 	Raise    Verb = "raise priority or limits of"
 	Drain    Verb = "drain or resume nodes of"
+	Check    Verb = "check the nodes of"
 	SetPools Verb = "add, check or remove pools of"
 	Move     Verb = "move running jobs of"
 	Tokens   Verb = "manage a token of"
@@ -123,6 +124,7 @@ var rules = []Rule{
 	{Resume, Admin, ""},
 	{Raise, Admin, "higher priority, nice below zero, a longer time limit of a running job"},
 	{Drain, Admin, ""},
+	{Check, Admin, "programs of the site run; everybody may see what the last checks saw"},
 	{SetPools, Admin, "the server opens engines with its own rights"},
 	{Move, Admin, "as the site's rules propose"},
 

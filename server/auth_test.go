@@ -67,6 +67,8 @@ func (o *operation) example() (path, body string) {
 		body = `{"select":{"ids":["1"]},"verb":"hold"}`
 	case "changeNodes":
 		body = `{"nodes":["v1"],"verb":"resume"}`
+	case "checkNodes":
+		body = `{"nodes":["v1"]}`
 	case "newToken":
 		body = `{}`
 	case "backup":

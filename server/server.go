@@ -81,6 +81,8 @@ type Config struct {
 	Gateways   services.Hub                  // tells gateways routes and takes their load; nil: gateways are refused
 	Gateway    func() *api.GatewayInfo       // the one that the server keeps; nil: it keeps none
 
+	Health admin.Health // checks nodes; nil: nobody does
+
 	Schedules schedules.Controller // nil: this server keeps no schedules
 
 	// Alone says that tasks can only run as the server's own user, so nobody else
@@ -147,7 +149,7 @@ func registerRoutes(s *transport.Server, cfg *Config) *jobs.Service {
 	})
 	admin.Register(s, admin.Config{
 		Plane: cfg.Plane, Rules: cfg.Rules, InForce: inForce, Users: cfg.Users, Name: cfg.Name, ThrowAway: cfg.ThrowAway, Version: cfg.Version,
-		Engines: cfg.Engines, Own: cfg.Own, Now: cfg.Now, Settings: cfg.Settings, Machine: cfg.Machine, Secrets: cfg.Secrets, Gateway: cfg.Gateway,
+		Engines: cfg.Engines, Own: cfg.Own, Now: cfg.Now, Settings: cfg.Settings, Machine: cfg.Machine, Secrets: cfg.Secrets, Gateway: cfg.Gateway, Health: cfg.Health,
 	})
 	s.LoosenAnswers()
 	return service

@@ -25,6 +25,20 @@ func (c *Client) ChangeNodes(ctx context.Context, ch *api.NodeChange) (*api.Node
 	return callJSON[api.Nodes](ctx, c, http.MethodPost, api.Prefix+"/nodes/change", nil, ch)
 }
 
+// NodeChecks lists what the last checks of nodes saw; pool "": of all pools.
+func (c *Client) NodeChecks(ctx context.Context, pool string) (*api.NodeChecks, error) {
+	var query url.Values
+	if pool != "" {
+		query = url.Values{"pool": {pool}}
+	}
+	return callJSON[api.NodeChecks](ctx, c, http.MethodGet, api.Prefix+"/node-checks", query, nil)
+}
+
+// CheckNodes checks nodes, and returns what was seen when all checks have ended.
+func (c *Client) CheckNodes(ctx context.Context, in *api.CheckNodes) (*api.NodeChecks, error) {
+	return callJSON[api.NodeChecks](ctx, c, http.MethodPost, api.Prefix+"/node-checks", nil, in)
+}
+
 // Licenses lists the site's licences and who holds them.
 func (c *Client) Licenses(ctx context.Context) (*api.Licenses, error) {
 	return callJSON[api.Licenses](ctx, c, http.MethodGet, api.Prefix+"/licenses", nil, nil)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/hostlist"
 )
 
@@ -158,6 +159,9 @@ func Node(p Page, n *api.Node) string {
 	}
 	c.head("%s", head)
 	why := n.Why
+	if isClosedByCheck(n) {
+		why = "" // the fence says it
+	}
 	if n.By != "" {
 		why += " (by " + n.By
 		if !n.Since.IsZero() {
@@ -166,6 +170,13 @@ func Node(p Page, n *api.Node) string {
 		why += ")"
 	}
 	c.fact("why", why)
+	for _, f := range n.Fences {
+		text := f.String() + ", " + p.Ago(f.At) + " ago"
+		if f.Device != nil {
+			text = fleet.Subject(f.Device) + ": " + text
+		}
+		c.fact("fenced", text)
+	}
 	c.fact("CPUs", fmt.Sprintf("%s of %s used", Number(n.CPUsUsed), Number(n.CPUs)))
 	c.fact("memory", fmt.Sprintf("%s of %s used", Bytes(n.MemoryUsed), Bytes(n.Memory)))
 	if len(n.Devices) > 0 {
@@ -187,10 +198,18 @@ func Node(p Page, n *api.Node) string {
 	c.fact("address", n.Address)
 	c.fact("machine", hostlist.Compress(n.Hosts))
 	c.fact("path", strings.Join(n.Path, " / "))
-	if n.State == "draining" {
+	switch {
+	case isClosedByCheck(n) || n.State == "up" && len(n.Fences) > 0:
+		c.fact("next", "it is used again when the check passes; to check it now: cox node check "+n.Name)
+	case n.State == "draining":
 		c.fact("next", "cox node resume "+n.Name)
 	}
 	return c.b.String()
+}
+
+// isClosedByCheck reports whether a failed check alone keeps new work off a node.
+func isClosedByCheck(n *api.Node) bool {
+	return n.State == "draining" && n.Since.IsZero() && slices.ContainsFunc(n.Fences, func(f fleet.HealthFence) bool { return f.Device == nil })
 }
 
 func sortDevices(devices []api.Device) []api.Device {
@@ -210,9 +229,13 @@ func deviceText(d api.Device) string {
 	if d.NUMA >= 0 {
 		parts = append(parts, fmt.Sprintf("NUMA %d", d.NUMA))
 	}
+	if d.Fenced != "" {
+		parts = append(parts, "fenced")
+	}
 	switch {
 	case len(d.Jobs) > 0:
 		parts = append(parts, "held by "+strings.Join(d.Jobs, ", "))
+	case d.Fenced != "":
 	case d.Foreign == 1: // that it is used, and not how much of it
 		parts = append(parts, "used by others")
 	case d.Foreign > 0:
@@ -223,12 +246,74 @@ func deviceText(d api.Device) string {
 	return strings.Join(parts, ", ")
 }
 
+// NodeChecks is the table of what checks of nodes saw.
+func NodeChecks(p Page, nodes []api.NodeCheck) *Table {
+	several := slices.ContainsFunc(nodes, func(n api.NodeCheck) bool { return n.Pool != nodes[0].Pool })
+	t := &Table{Columns: []Column{{Title: "NODE"}, {Title: "CHECK"}, {Title: "RESULT"}, {Title: "AGO", Right: true}, {Title: "WHAT WAS SEEN", Least: 20}}}
+	for i := range nodes {
+		n := &nodes[i]
+		name := n.Node
+		if several {
+			name = n.Pool + "/" + n.Node
+		}
+		add := func(check, result string, tone Tone, text string) {
+			ago := ""
+			if !n.At.IsZero() {
+				ago = p.Ago(n.At)
+			}
+			t.Rows = append(t.Rows, []Cell{{Text: name, Tone: Accent}, textCell(check), {Text: result, Tone: tone}, textCell(ago), textCell(text)})
+		}
+		switch {
+		case n.Error != "":
+			add("", "unknown", Warn, n.Error)
+		case n.At.IsZero():
+			add("", "", Dim, "not checked yet")
+		case len(n.Results) == 0:
+			add("", "", Dim, "it has no checks")
+		}
+		for _, r := range n.Results {
+			text := r.Text
+			if r.From != "" {
+				text += " (as " + r.From + " says)"
+			}
+			if isFenced(n.Fences, &r) {
+				text += "; fenced"
+			}
+			check := r.Check
+			if r.Device != nil {
+				check += " " + strconv.Itoa(*r.Device)
+			}
+			add(check, string(r.Verdict), verdictTone(r.Verdict), text)
+		}
+	}
+	return t
+}
+
+// isFenced reports whether a fence stands for what a result is about.
+func isFenced(fences []fleet.HealthFence, r *fleet.CheckResult) bool {
+	return slices.ContainsFunc(fences, func(f fleet.HealthFence) bool {
+		return f.Check == r.Check && (f.Device == nil && r.Device == nil || f.Device != nil && r.Device != nil && *f.Device == *r.Device)
+	})
+}
+
+func verdictTone(v fleet.Verdict) Tone {
+	switch v {
+	case fleet.Passed:
+		return Good
+	case fleet.Failed:
+		return Bad
+	}
+	return Warn
+}
+
 // Drained says what became of nodes after a drain or a resume.
 func Drained(p Page, nodes []api.Node) string {
 	c := card{p: p}
 	for i := range nodes {
 		n := &nodes[i]
 		switch {
+		case isClosedByCheck(n):
+			c.fact(n.Name, "not drained, but "+n.Why+" (cox node check "+n.Name+")")
 		case n.State == "draining" && len(n.Jobs) > 0:
 			c.fact(n.Name, fmt.Sprintf("draining: %s still there: %s", Count(len(n.Jobs), "job"), strings.Join(n.Jobs, ", ")))
 		case n.State == "draining":

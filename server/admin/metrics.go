@@ -25,6 +25,7 @@ type collector struct {
 	http    *transport.Metrics
 	stats   func() query.Stats
 	damaged func() int
+	checks  func() map[string]uint64
 	version string
 }
 
@@ -73,8 +74,10 @@ var catalogue = []metric{
 	{name: "cox_jobs_started_total", kind: counter, help: "Attempts that were given an allocation.", read: oneSample(func(_ *collector, s *query.Stats) float64 { return float64(s.Started) })},
 	{name: "cox_jobs_ended_total", kind: counter, labels: []string{"state"}, help: "Jobs that ended, by final state.", read: byName(func(s *query.Stats) map[string]uint64 { return s.Ended })},
 	{name: "cox_job_wait_seconds", histogram: true, help: "Time from eligible to allocated.", dist: func(s *query.Stats) state.Histogram { return s.Wait }},
-	{name: "cox_devices", kind: gauge, labels: []string{"state"}, help: "Devices by state: free, used, shared, foreign, down.", read: byKey(func(s *query.Stats) map[string]int { return s.Devices })},
+	{name: "cox_devices", kind: gauge, labels: []string{"state"}, help: "Devices by state: free, used, shared, foreign, fenced, down.", read: byKey(func(s *query.Stats) map[string]int { return s.Devices })},
 	{name: "cox_nodes", kind: gauge, labels: []string{"state"}, help: "Nodes by state.", read: byKey(func(s *query.Stats) map[string]int { return s.Nodes })},
+	{name: "cox_node_fences", kind: gauge, labels: []string{"what"}, help: "What failed checks keep from new work: node, device.", read: byKey(func(s *query.Stats) map[string]int { return s.Fenced })},
+	{name: "cox_node_checks_failed_total", kind: counter, labels: []string{"check"}, help: "Checks of nodes that failed, by name; those that warn are not counted.", read: readChecks},
 	{name: "cox_decision_seconds", histogram: true, help: "Time that a decision of the scheduling core took.", dist: func(s *query.Stats) state.Histogram { return s.Decision }},
 	{name: "cox_preempted_attempts_total", kind: counter, help: "Attempts that ended to make room for others.", read: oneSample(func(_ *collector, s *query.Stats) float64 { return float64(s.Preempted) })},
 	{name: "cox_preempted_device_seconds_total", kind: counter, help: "Seconds that these had run, times the devices that they held.", read: oneSample(func(_ *collector, s *query.Stats) float64 { return s.PreemptedTime })},
@@ -99,6 +102,13 @@ var catalogue = []metric{
 	{name: "cox_info", kind: gauge, labels: []string{"version", "api"}, help: "Always 1.", read: func(m *collector, _ *query.Stats, emit func(float64, ...string)) {
 		emit(1, m.version, transport.APIVersion)
 	}},
+}
+
+func readChecks(m *collector, _ *query.Stats, emit func(float64, ...string)) {
+	failed := m.checks()
+	for _, check := range slices.Sorted(maps.Keys(failed)) {
+		emit(float64(failed[check]), check)
+	}
 }
 
 func readRequests(m *collector, _ *query.Stats, emit func(float64, ...string)) {
@@ -171,7 +181,11 @@ func cumulativeCounts(bounds []float64, counts []uint64) map[float64]uint64 {
 
 func (s *service) registerMetrics() {
 	reg := prometheus.NewRegistry()
-	all := &collector{http: s.Metrics, stats: s.cfg.Plane.Stats, damaged: func() int { return len(s.cfg.Plane.Damages()) }, version: s.cfg.Version}
+	checks := func() map[string]uint64 { return nil }
+	if s.cfg.Health != nil {
+		checks = s.cfg.Health.Failures
+	}
+	all := &collector{checks: checks, http: s.Metrics, stats: s.cfg.Plane.Stats, damaged: func() int { return len(s.cfg.Plane.Damages()) }, version: s.cfg.Version}
 	reg.MustRegister(all, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	h := promhttp.HandlerFor(reg, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 20 * time.Second, DisableCompression: true})
 	addStreamRoute(s, transport.Route{

@@ -161,6 +161,7 @@ func (c *call) shownNode(v *query.NodeView, engines map[string]string) api.Node 
 	if d := v.Drained; d != nil {
 		out.Why, out.Since, out.By = d.Reason, d.At, d.By.Name
 	}
+	out.Fences = v.Health.Fences
 	if aggregate.Is(n.Name) {
 		out.Counted = countedOf(n, v.Used)
 	}

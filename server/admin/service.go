@@ -24,6 +24,7 @@ import (
 // Plane is what these routes need of a control plane; *control.Control is one.
 type Plane interface {
 	Nodes
+	NodeHealth
 	Pools
 	Tokens
 	Policies
@@ -79,7 +80,7 @@ type Records interface {
 	Flight(context.Context) (*snapshot.File, error)
 }
 
-// Config are the parts that the routes need. All are needed but Engines and Own.
+// Config are the parts that the routes need. All are needed but Engines, Health and Own.
 type Config struct {
 	Secrets *secret.Store // nil: nobody keeps secrets
 	Plane   Plane
@@ -91,6 +92,8 @@ type Config struct {
 	// Machine tells of the server's own machine; nil: nothing is told.
 	Machine func() *api.System
 	Engines []string // kinds of engine that pools can be added with
+
+	Health Health // nil: this server checks no nodes
 
 	ThrowAway bool // jobs end with the server
 
@@ -116,6 +119,7 @@ func Register(t *transport.Server, cfg Config) {
 	s := &service{Server: t, cfg: cfg, pid: os.Getpid(), started: cfg.Now()}
 	s.host, _ = os.Hostname() // an unknown name is shown as none
 	s.registerNodes()
+	s.registerNodeChecks()
 	s.registerPools()
 	s.registerLicenses()
 	s.registerDefrag()

@@ -83,6 +83,7 @@ func (c *Config) checkRelations(file string, data []byte) error {
 	if len(c.Notify.Command) > 0 && c.Notify.SMTP.Addr != "" {
 		p.addProblem("command", "mail leaves by a command or by smtp, not by both")
 	}
+	p.checkHealth(&c.Health)
 	p.checkWebhooks(&c.Notify)
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.Log.Level) {
 		p.addProblem("level", "%q is none of debug, info, warn, error", c.Log.Level)

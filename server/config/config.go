@@ -29,6 +29,7 @@ type Config struct {
 	Jobs       Jobs        `yaml:"jobs" doc:"rules for all jobs"`
 	Containers Containers  `yaml:"containers" doc:"containers of the embedded engine (docs/how-to/containers.md)"`
 	Hooks      Hooks       `yaml:"hooks" doc:"programs of the site that run around a job"`
+	Health     Health      `yaml:"health" doc:"checks of nodes, and what is done if they fail (docs/explanation/health.md)"`
 	Notify     Notify      `yaml:"notify" doc:"mail and webhooks about jobs (docs/how-to/webhooks.md)"`
 	Log        Log         `yaml:"log" doc:"what the server says of itself, on standard error"`
 }
@@ -188,6 +189,7 @@ func Default() Config {
 		Jobs:       Jobs{Grace: Duration(30 * time.Second), Unkillable: Duration(time.Minute), Idle: Duration(10 * time.Minute), MaxArray: 100_001, Upload: 512 << 20, Uploads: 4 << 30, UploadRoom: 10 << 30, UploadKeep: Duration(7 * day)},
 		Containers: Containers{Pull: Duration(30 * time.Minute)},
 		Hooks:      Hooks{Timeout: Duration(5 * time.Minute)},
+		Health:     defaultHealth(),
 		Notify:     Notify{JobWebhooks: []string{notify.PublicHosts}},
 		Log:        Log{Level: "info", Format: "text"},
 	}

@@ -215,3 +215,34 @@ func TestDocument(t *testing.T) {
 		}
 	}
 }
+
+// Seen to fail without each of the checks of a check.
+func TestHealth(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"{check: disk, paths: [/scratch], free: 1G, do: fence}", ""},
+		{"{check: script, name: nhc, run: [/usr/sbin/nhc]}", ""},
+		{"{check: disc}", `there is no check "disc"; did you mean disk?`},
+		{"{check: gpu}", `there is no check "gpu"; checks are disk, memory, mounts, clock, devices, script`},
+		{"{check: disk, do: drain}", `"drain" is neither warn nor fence`},
+		{"{check: disk, paths: [scratch]}", `"scratch" is not an absolute path`},
+		{"{check: memory, paths: [/]}", "paths is for disk and mounts: leave it out"},
+		{"{check: clock, free: 1G}", "free is for disk and memory: leave it out"},
+		{"{check: mounts}", "say what must be mounted"},
+		{"{check: script, name: own}", "needs its program by an absolute path"},
+		{"{check: script, name: own, run: [nhc]}", "needs its program by an absolute path"},
+		{"{check: script, run: [/usr/sbin/nhc]}", "a script needs a name"},
+		{"{check: script, name: disk, run: [/usr/sbin/nhc]}", "choose another"},
+		{"{check: disk}, {check: disk}", "two are called disk"},
+		{"{check: disk, path: /scratch}", "did you mean paths?"},
+	} {
+		_, err := Parse("cox.yaml", []byte("health:\n  checks: ["+c.text+"]\n"))
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v", c.text, err)
+		}
+	}
+	for text, want := range map[string]string{"passes: 0": "passes: 0 is not between", "every: 5ms": "shorter than a second", "timeout: 0": "a check needs time"} {
+		if _, err := Parse("cox.yaml", []byte("health: {"+text+"}\n")); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -33,6 +33,7 @@ import (
 	httpserver "github.com/coxswain-sched/coxswain/server"
 	"github.com/coxswain-sched/coxswain/server/config"
 	"github.com/coxswain-sched/coxswain/server/transport"
+	"github.com/coxswain-sched/coxswain/service/nodehealth"
 	"github.com/coxswain-sched/coxswain/spec/provenance"
 	"github.com/coxswain-sched/coxswain/store"
 	"github.com/coxswain-sched/coxswain/store/secret"
@@ -176,6 +177,7 @@ type server struct {
 
 	health health.Watch
 	idle   func(engine.Ref) []health.Idle // nil: nothing is watched
+	nodes  *nodehealth.Monitor
 
 	gateway *gatewayKeeper // nil: none
 
@@ -214,6 +216,7 @@ func (s *server) open(ctx context.Context) error {
 		Containers: containerSettings(&s.cfg.Containers),
 		KeepRanks:  time.Duration(s.cfg.State.Ranks), Processes: processLimit(s.cfg.Jobs.Processes),
 		Tether:  s.tether(),
+		Checks:  nodeChecks(s.cfg),
 		Devices: deviceLocker(s.cfg), Share: s.opt.Share, ShareAdvice: shareAdvice,
 	})
 	if err != nil {
@@ -262,6 +265,7 @@ func (s *server) open(ctx context.Context) error {
 	if s.gateway != nil {
 		s.gateway.tether = s.opt.ThrowAway
 	}
+	s.nodes = newMonitor(s.cfg, s.control, e, s.opt.Log.With("part", "health"))
 	if least := time.Duration(s.cfg.Jobs.Idle); least > 0 {
 		s.idle = func(ref engine.Ref) []health.Idle { return s.health.Of(ref, time.Now(), least) }
 	}
@@ -273,7 +277,7 @@ func (s *server) open(ctx context.Context) error {
 		Schedules: s.service.schedules, Services: s.service.controller, ServiceURL: s.gateway.urlOf, Gateways: s.service.hub, Gateway: s.gateway.info,
 		Files: e, UploadKeep: time.Duration(s.cfg.Jobs.UploadKeep),
 		Alone: os.Geteuid() != 0, Environment: environmentPolicy(s.cfg.Jobs.Environment),
-		Engines: kinds.kindNames(), Uploads: uploads, Secrets: kept, Documents: s.documents, Own: ownStateDir(s.cfg.State), Settings: s.settings(), Machine: describeMachine,
+		Engines: kinds.kindNames(), Uploads: uploads, Secrets: kept, Documents: s.documents, Own: ownStateDir(s.cfg.State), Settings: s.settings(), Machine: describeMachine, Health: s.nodes,
 	})
 	return nil
 }
@@ -370,6 +374,7 @@ func (s *server) serve(ctx context.Context) error {
 	}
 	helpers.Go(func() { s.http.SweepUploads(ctx) })
 	helpers.Go(func() { s.http.SweepSecrets(ctx) })
+	helpers.Go(func() { s.nodes.Run(ctx) })
 	helpers.Go(func() { watchState(ctx, s.store, s.opt.Log.With("part", "state")) })
 	helpers.Go(func() { followJobs(ctx, s.control, &s.notify, s.opt.Log) })
 	serving, endServices := context.WithCancel(ctx)

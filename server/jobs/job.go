@@ -2,8 +2,10 @@ package jobs
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
@@ -12,6 +14,7 @@ import (
 	"github.com/coxswain-sched/coxswain/control/state"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/reason"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
@@ -84,7 +87,7 @@ func (s *Service) whyPending(c *call, name string) (*api.Why, error) {
 	out := &api.Why{Job: v.Job.ID, Name: v.Job.Name(), State: v.Job.State.String(), Since: w.Since, Reasons: append([]reason.Reason{}, w.Reasons...), StartsBy: w.StartsBy}
 	c.addExpectations(out, &w)
 	for _, r := range w.Reasons {
-		out.Lines = append(out.Lines, r.String()+s.explainDelegated(&r))
+		out.Lines = append(out.Lines, r.String()+s.explainDelegated(&r)+s.explainFences(&v, &r))
 	}
 	return out, nil
 }
@@ -104,6 +107,43 @@ func (s *Service) explainDelegated(r *reason.Reason) string {
 		return ""
 	}
 	return ": " + what + ". What would help: " + help
+}
+
+// fencesShown bounds the fences that are named beside a reason.
+const fencesShown = 4
+
+// explainFences names what failed checks keep from a job that waits for nodes or devices.
+func (s *Service) explainFences(v *state.View, r *reason.Reason) string {
+	switch r.Code {
+	case reason.NodeDown, reason.Resources, reason.NodeCount, reason.TooLarge:
+	default:
+		return ""
+	}
+	var texts []string
+	more := 0
+	named := strings.Split(r.Want, ",")
+	for _, h := range s.cfg.Plane.Fenced(v.Job.Spec.Pool) {
+		if r.Code == reason.NodeDown && !slices.Contains(named, h.Node) && !slices.Contains(named, "…") {
+			continue
+		}
+		for _, f := range h.Fences {
+			if f.Device != nil && !strings.HasPrefix(r.Resource, "gpu") && r.Resource != "nodes" && r.Resource != "tasks" {
+				continue
+			}
+			if len(texts) == fencesShown {
+				more++
+				continue
+			}
+			texts = append(texts, strings.TrimSpace(h.Node+" "+fleet.Subject(f.Device))+": "+f.String())
+		}
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	if more > 0 {
+		texts = append(texts, fmt.Sprintf("%d more", more))
+	}
+	return "; out of use: " + strings.Join(texts, "; ")
 }
 
 func (s *Service) serveBlob(c *call, name string, verb auth.Verb, media string, which func(*job.Job) (string, error)) error {

@@ -44,6 +44,8 @@ type Jobs interface {
 	TaskOf(ctx context.Context, array job.ID) (state.View, error)
 	Tasks(job.ID) []job.ID
 	Why(context.Context, job.ID) (query.Why, error)
+	// Fenced lists the nodes of a pool on which failed checks keep something from new work.
+	Fenced(pool string) []state.NodeHealth
 }
 
 // Changes returns events by their number in the journal.

@@ -523,6 +523,12 @@ func (p *Plane) Policies(context.Context) (out []state.Policy, err error) {
 	return out, nil
 }
 
+// Fenced is none: nothing checks nodes here.
+func (p *Plane) Fenced(string) []state.NodeHealth { return nil }
+
+// Health is none.
+func (p *Plane) Health(fleet.NodeKey) (h state.NodeHealth, known bool) { return h, false }
+
 func (p *Plane) AddedEngine(pool string) engine.Engine { return p.Engines[pool] }
 
 func (p *Plane) Pools() []pools.View {

@@ -27,5 +27,5 @@ func TestNodeChanges(t *testing.T) {
 	f.Cox(t, "nodes", "-o", "name", "-t", "down").Check(t, 0, "v2\n", "")
 	f.Cox(t, "nodes", "v[1-3]").Check(t, 3, "", "~node v3 does not exist")
 	f.Cox(t, "nodes", "-p", "gpu", "-o", "name").Check(t, 0, "v1\n", "")
-	f.Cox(t, "node").Check(t, 2, "", "~cox node needs a command: drain, resume or show\n")
+	f.Cox(t, "node").Check(t, 2, "", "~cox node needs a command: check, drain, resume or show\n")
 }

@@ -1,0 +1,397 @@
+// Package nodehealth has nodes checked, and fences those that fail.
+//
+// # Model
+//
+// A Monitor asks the engine of each pool what the checks of its nodes see (engine.NodeChecker): at
+// intervals, when the last job of a node has ended, after a job that did not end well, and on request. No
+// job waits for a check: what counts before a job is the last result. Decide says what follows: a check
+// that failed often enough in a row fences the node, or the one device that it names; after so many
+// passes in a row that fence is removed. Fences are in the journal (state.NodeHealth), results are in
+// memory alone.
+//
+// # Guarantees
+//
+// It removes no fence of anybody else, and no drain. A check that could not be made neither fences nor
+// releases. One node is checked once at a time; two requests for it share a check.
+//
+// # Not done here
+//
+// Nodes of a pool whose own scheduler chooses the nodes are not fenced, since nothing of ours is placed
+// there, and neither are nodes for checks of another system, which has acted upon them. Nothing that
+// runs is ended.
+package nodehealth
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/control/state"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
+	"github.com/coxswain-sched/coxswain/model/job"
+)
+
+// Plane is what a Monitor needs of a control plane.
+type Plane interface {
+	// Health is the present record of a node; known is false if no node of that name gets work of ours.
+	Health(k fleet.NodeKey) (h state.NodeHealth, known bool)
+	SetNodeHealth(ctx context.Context, by job.Actor, v state.NodeHealth) error
+	// Listed lists the nodes of all pools, those too that the pool's own scheduler chooses, and says how
+	// many jobs each holds.
+	Listed(context.Context) ([]Listed, error)
+	// Events waits for events after a number; gap says that there were more than are remembered.
+	Events(ctx context.Context, after uint64) (evs []state.Event, last uint64, gap bool, err error)
+	LastEvent() uint64
+	// Places are the nodes of the last attempt of a job.
+	Places(ctx context.Context, id job.ID) []fleet.NodeKey
+	// Engine is the engine of a pool; nil: it has none now.
+	Engine(pool string) engine.Engine
+}
+
+// Listed is a node that can be checked.
+type Listed struct {
+	Key  fleet.NodeKey
+	Jobs int
+}
+
+// Config are the parts of a Monitor.
+type Config struct {
+	Plane   Plane
+	Rules   Rules
+	Every   time.Duration          // between two checks of a node; 0: none at intervals
+	Retry   time.Duration          // … of one that is fenced; 0: a tenth of Every, but from 5 s to a minute
+	After   func(pool string) bool // pools whose nodes are checked after jobs; nil: none
+	Timeout time.Duration          // of all checks of a node; 0: a minute
+	Now     func() time.Time       // nil: time.Now
+	Log     *slog.Logger           // nil: none
+}
+
+// Result is what the last check of a node has seen.
+type Result struct {
+	Key     fleet.NodeKey
+	At      time.Time
+	Results []fleet.CheckResult
+	Failure error // nobody looked; Results are those of before
+}
+
+// Monitor checks nodes. Its methods are safe for concurrent use.
+type Monitor struct {
+	cfg    Config
+	wake   chan struct{} // holds one at most
+	room   chan struct{} // bounds the checks that run at a time
+	checks sync.WaitGroup
+	ctx    context.Context //nolint:containedctx // ends all checks, those too that requests share
+	stop   context.CancelFunc
+
+	mu     sync.Mutex
+	nodes  map[fleet.NodeKey]*watched
+	failed map[string]uint64 // checks that failed, by name
+	ended  bool
+}
+
+// watched is what is known of a node.
+type watched struct {
+	last    Result
+	checked time.Time // when the last check began; zero: never
+	asked   time.Time // when one was asked for by the end of a job; zero: none is due
+	idle    bool      // it is only due if the node is idle
+	streaks streaks
+	under   *look // nil: none runs
+}
+
+// look is a check that runs.
+type look struct {
+	done     chan struct{}
+	released bool // somebody asked for it
+}
+
+const (
+	atATime    = 8                // checks of nodes
+	afterLeast = 5 * time.Second  // between two checks of a node, where jobs end
+	glance     = time.Second      // between two looks at which nodes are due, at least …
+	relist     = 30 * time.Second // … and at most: nodes may have come
+)
+
+// Actor is who changes fences, in the journal.
+var Actor = job.Actor{Name: "health"}
+
+// New makes a Monitor.
+func New(cfg Config) *Monitor {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.After == nil {
+		cfg.After = func(string) bool { return false }
+	}
+	cfg.Timeout = cmp.Or(cfg.Timeout, time.Minute)
+	cfg.Retry = cmp.Or(cfg.Retry, min(max(cfg.Every/10, 5*time.Second), time.Minute, cfg.Every))
+	ctx, stop := context.WithCancel(context.Background())
+	return &Monitor{ctx: ctx, stop: stop, cfg: cfg, wake: make(chan struct{}, 1), room: make(chan struct{}, atATime), nodes: map[fleet.NodeKey]*watched{}, failed: map[string]uint64{}}
+}
+
+// Run checks nodes until ctx ends.
+func (m *Monitor) Run(ctx context.Context) {
+	defer m.endChecks()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	m.checks.Go(func() { m.followJobs(ctx) })
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.wake:
+		case <-timer.C:
+		}
+		timer.Reset(m.startDue(ctx))
+	}
+}
+
+// endChecks ends all checks.
+func (m *Monitor) endChecks() {
+	m.stop()
+	m.mu.Lock()
+	m.ended = true
+	m.mu.Unlock()
+	m.checks.Wait()
+}
+
+// startDue begins the checks that are due, and returns how long to wait for the next.
+func (m *Monitor) startDue(ctx context.Context) time.Duration {
+	list, err := m.cfg.Plane.Listed(ctx)
+	if err != nil {
+		return relist
+	}
+	now, pause := m.cfg.Now(), relist
+	there := make(map[fleet.NodeKey]bool, len(list))
+	for _, n := range list {
+		there[n.Key] = true
+		h, _ := m.cfg.Plane.Health(n.Key)
+		at, ever := m.dueAt(&n, len(h.Fences) > 0)
+		switch {
+		case !ever:
+		case at.After(now):
+			pause = min(pause, at.Sub(now))
+		default:
+			m.beginLook(n.Key, false)
+			if m.cfg.Every > 0 {
+				pause = min(pause, m.cfg.Every, m.cfg.Retry)
+			}
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for k, w := range m.nodes {
+		if !there[k] && w.under == nil {
+			delete(m.nodes, k)
+		}
+	}
+	return max(pause, glance)
+}
+
+// dueAt is when a node is to be checked next; ever is false if nothing asks for it.
+func (m *Monitor) dueAt(n *Listed, fenced bool) (at time.Time, ever bool) {
+	if _, ok := m.cfg.Plane.Engine(n.Key.Pool).(engine.NodeChecker); !ok {
+		return at, false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w := m.watchedNode(n.Key)
+	if w.under != nil {
+		return at, false
+	}
+	every := m.cfg.Every
+	if fenced {
+		every = m.cfg.Retry
+	}
+	if m.cfg.Every > 0 {
+		at, ever = w.checked.Add(every), true
+	}
+	if !w.asked.IsZero() && (!w.idle || n.Jobs == 0) {
+		if soon := w.checked.Add(afterLeast); !ever || soon.Before(at) {
+			at, ever = soon, true
+		}
+	}
+	return at, ever
+}
+
+// watchedNode is what is known of a node. The caller holds the lock.
+func (m *Monitor) watchedNode(k fleet.NodeKey) *watched {
+	w := m.nodes[k]
+	if w == nil {
+		w = &watched{last: Result{Key: k}, streaks: streaks{}}
+		m.nodes[k] = w
+	}
+	return w
+}
+
+// followJobs has nodes checked whose jobs end, until ctx ends.
+func (m *Monitor) followJobs(ctx context.Context) {
+	after := m.cfg.Plane.LastEvent()
+	for ctx.Err() == nil {
+		evs, last, _, err := m.cfg.Plane.Events(ctx, after)
+		if err != nil {
+			return // the control plane ends
+		}
+		after = last
+		for i := range evs {
+			if e := &evs[i]; e.Kind == state.EventEnded || e.Kind == state.EventRequeued {
+				m.noteEnd(ctx, e)
+			}
+		}
+	}
+}
+
+// noteEnd asks for a check of the nodes of an attempt that has ended.
+func (m *Monitor) noteEnd(ctx context.Context, e *state.Event) {
+	well := e.State == job.Completed.String() || e.State == job.Cancelled.String()
+	noted := false
+	for _, k := range m.cfg.Plane.Places(ctx, e.Job) {
+		if !m.cfg.After(k.Pool) {
+			continue
+		}
+		m.mu.Lock()
+		w := m.watchedNode(k)
+		w.idle = well && (w.idle || w.asked.IsZero())
+		w.asked, noted = m.cfg.Now(), true
+		m.mu.Unlock()
+	}
+	if noted {
+		select {
+		case m.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// beginLook starts a check of a node, or joins the one that runs.
+func (m *Monitor) beginLook(k fleet.NodeKey, released bool) *look {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w := m.watchedNode(k)
+	if w.under != nil {
+		w.under.released = w.under.released || released
+		return w.under
+	}
+	l := &look{done: make(chan struct{}), released: released}
+	if m.ended {
+		close(l.done)
+		return l
+	}
+	w.under, w.checked, w.asked, w.idle = l, m.cfg.Now(), time.Time{}, false
+	m.checks.Go(func() { m.checkNode(k, l) })
+	return l
+}
+
+// checkNode asks the engine for the checks of a node and takes in what it says.
+func (m *Monitor) checkNode(k fleet.NodeKey, l *look) {
+	defer close(l.done)
+	m.room <- struct{}{}
+	defer func() { <-m.room }()
+	ctx, cancel := context.WithTimeout(m.ctx, m.cfg.Timeout)
+	defer cancel()
+	var results []fleet.CheckResult
+	err := error(fault.New(fault.Unsupported, "the engine of pool %s has no checks", k.Pool))
+	if e, ok := m.cfg.Plane.Engine(k.Pool).(engine.NodeChecker); ok {
+		results, err = e.CheckNode(ctx, k.Name)
+	}
+	m.mu.Lock()
+	w := m.watchedNode(k)
+	released := l.released
+	if w.last.Failure = err; err == nil {
+		w.last.Results, w.last.At = results, m.cfg.Now()
+		for _, r := range results {
+			if r.Verdict == fleet.Failed {
+				m.failed[r.Check]++
+			}
+		}
+	}
+	m.mu.Unlock()
+	if err == nil {
+		err = m.keepFences(ctx, w.streaks, k, results, released)
+	}
+	if err != nil && ctx.Err() == nil && fault.KindOf(err) != fault.Unsupported {
+		m.cfg.Log.Warn("a node was not checked", "node", k, "error", err)
+	}
+	m.mu.Lock()
+	w.under = nil
+	m.mu.Unlock()
+}
+
+// keepFences makes durable what follows from results. One check of a node runs at a time, so nobody else uses
+// the streaks.
+func (m *Monitor) keepFences(ctx context.Context, s streaks, k fleet.NodeKey, results []fleet.CheckResult, released bool) error {
+	h, known := m.cfg.Plane.Health(k)
+	if !known {
+		return nil // another scheduler chooses the nodes
+	}
+	fences, text := m.cfg.Rules.Decide(s, h.Fences, results, released, m.cfg.Now())
+	if text == "" {
+		return nil
+	}
+	m.cfg.Log.Warn("the health of a node has changed", "node", k, "change", text)
+	return m.cfg.Plane.SetNodeHealth(ctx, Actor, state.NodeHealth{Pool: k.Pool, Node: k.Name, Epoch: h.Epoch + 1, Fences: fences, Text: text})
+}
+
+// Check checks nodes now, and returns what was seen of each. A fence of a check that passes is removed at
+// once: who asks has looked at the node.
+func (m *Monitor) Check(ctx context.Context, nodes []fleet.NodeKey) ([]Result, error) {
+	looks := make([]*look, len(nodes))
+	for i, k := range nodes {
+		looks[i] = m.beginLook(k, true)
+	}
+	out := make([]Result, len(nodes))
+	for i, l := range looks {
+		select {
+		case <-l.done:
+		case <-ctx.Done():
+			return nil, fault.New(fault.Unavailable, "the checks of %s have not ended: %w", nodes[i], ctx.Err())
+		}
+		out[i] = m.Last(nodes[i])
+	}
+	return out, nil
+}
+
+// Nodes lists the nodes that can be checked, by pool and name.
+func (m *Monitor) Nodes(ctx context.Context) ([]fleet.NodeKey, error) {
+	list, err := m.cfg.Plane.Listed(ctx)
+	out := make([]fleet.NodeKey, len(list))
+	for i := range list {
+		out[i] = list[i].Key
+	}
+	slices.SortFunc(out, func(a, b fleet.NodeKey) int {
+		return cmp.Or(strings.Compare(a.Pool, b.Pool), hostlist.Compare(a.Name, b.Name))
+	})
+	return out, err
+}
+
+// Last is what the last check of a node has seen; At is zero if there was none.
+func (m *Monitor) Last(k fleet.NodeKey) Result {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if w := m.nodes[k]; w != nil {
+		r := w.last
+		r.Results = slices.Clone(r.Results)
+		return r
+	}
+	return Result{Key: k}
+}
+
+// Failures counts checks that failed since the Monitor began, by name.
+func (m *Monitor) Failures() map[string]uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.failed)
+}
