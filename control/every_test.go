@@ -111,6 +111,11 @@ func Every() []store.Record {
 		Machine: "m1", Pool: "p", Next: "b", Step: fleet.StepAsked, Back: true, Epoch: 2, Evidence: "the deadline has passed", By: "root", At: at,
 	}}})
 	add(state.KindOwner, 0, state.OwnersSet{Owners: []fleet.MachineOwner{{Machine: "m2", Pool: "p", Last: "b", Epoch: 5, Reason: "pool b is gone"}}, Freed: []string{"m3"}})
+	device := 1
+	add(state.KindHealth, 0, state.NodeHealth{Pool: "p", Node: "n1", Epoch: 1, Text: "device 1: check devices failed: gone", Fences: []fleet.HealthFence{
+		{Device: &device, UUID: "GPU-1", Check: "devices", Evidence: "gone", At: at}, {Check: "disk", Evidence: "/tmp is full", At: at},
+	}})
+	add(state.KindHealth, 0, state.NodeHealth{Pool: "p", Node: "n1", Epoch: 2, Text: "check disk passes again", Fences: []fleet.HealthFence{{Device: &device, UUID: "GPU-1", Check: "devices", Evidence: "gone", At: at}}})
 	for i := range out {
 		out[i].Seq, out[i].Epoch = uint64(i+1), 1
 	}
